@@ -1,0 +1,56 @@
+/* base.h - attributes and small helpers that every file may use.
+ *
+ * No dependency, no state. Everything else in src/base builds on this.
+ */
+#ifndef BASE_BASE_H
+#define BASE_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define NODISCARD __attribute__((warn_unused_result))
+#define NORETURN __attribute__((noreturn))
+#define PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#define NODISCARD
+#define NORETURN
+#define PRINTF(f, a)
+#endif
+
+#define LEN(a) ((int)(sizeof(a) / sizeof((a)[0])))
+
+static inline int64_t min_i64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t max_i64(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Quotient rounded towards minus infinity; b > 0. */
+static inline int64_t floor_div(int64_t a, int64_t b)
+{
+	return a / b - (a % b < 0);
+}
+
+/* Quotient rounded towards plus infinity; b > 0. */
+static inline int64_t ceil_div(int64_t a, int64_t b)
+{
+	return a / b + (a % b > 0);
+}
+
+/* Remainder in [0, b); b > 0. */
+static inline int64_t floor_mod(int64_t a, int64_t b)
+{
+	return a - floor_div(a, b) * b;
+}
+
+/* A broken invariant of ours: prints the place and aborts. */
+NORETURN void bug_at(const char *file, int line, const char *fmt, ...) PRINTF(3, 4);
+#define BUG(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,78 @@
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum err_code err_set(struct err *e, enum err_code code, struct srcloc loc, const char *fmt, ...)
+{
+	va_list ap;
+
+	e->code = code;
+	e->line = loc.line;
+	snprintf(e->file, sizeof(e->file), "%s", loc.file ? loc.file : "");
+	va_start(ap, fmt);
+	vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+void bug_at(const char *file, int line, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "millrace: internal error at %s:%d: ", file, line);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	abort();
+}
+
+enum { NAME_MAX_LEN = 64 };
+
+/* Levenshtein distance; both names at most NAME_MAX_LEN long. */
+static int edit_distance(const char *a, const char *b)
+{
+	int row[NAME_MAX_LEN + 1];
+	int na = (int)strlen(a), nb = (int)strlen(b);
+
+	for (int j = 0; j <= nb; j++)
+		row[j] = j;
+	for (int i = 1; i <= na; i++) {
+		int diagonal = row[0];
+
+		row[0] = i;
+		for (int j = 1; j <= nb; j++) {
+			int best = diagonal + (a[i - 1] != b[j - 1]);
+
+			diagonal = row[j];
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			row[j] = best;
+		}
+	}
+	return row[nb];
+}
+
+const char *nearest_name(const char *name, const char *const *names, int n)
+{
+	const char *best = NULL;
+	int len = (int)strlen(name), least = len <= 3 ? 2 : 3;
+
+	for (int i = 0; i < n && len <= NAME_MAX_LEN; i++) {
+		int d;
+
+		if (strlen(names[i]) > NAME_MAX_LEN)
+			continue;
+		d = edit_distance(name, names[i]);
+		if (d < least) {
+			least = d;
+			best = names[i];
+		}
+	}
+	return best;
+}

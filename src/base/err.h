@@ -1,0 +1,57 @@
+/* err.h - how the core reports a mistake.
+ *
+ * Functions that can fail return an err_code and take a `struct err *`, which
+ * they fill on failure and leave alone on success. The record has a fixed size,
+ * so that filling it cannot fail. A message is one complete sentence without a
+ * full stop; `loc` is the place in the user's Lua that it is about.
+ */
+#ifndef BASE_ERR_H
+#define BASE_ERR_H
+
+#include "base/base.h"
+
+/* A place in a user's script. `file` is Lua's short source ("gemm.lua", "stdin")
+ * and lives as long as the object that holds the location. line 0: unknown. */
+struct srcloc {
+	const char *file;
+	int line;
+};
+
+enum err_code {
+	OK = 0,
+	ERR_INPUT,			/* the user's program, size, or name is wrong */
+	ERR_ILLEGAL,			/* a plan that check() refuses was used */
+	ERR_LIMIT,			/* a size beyond what we take */
+	ERR_INTERRUPTED,		/* stopped by the user; partial results stand */
+	ERR_IO,
+};
+
+struct err {
+	enum err_code code;
+	char file[128];			/* copy of srcloc.file; "" if unknown */
+	int line;
+	char msg[512];
+};
+
+/* Fill *e and return code, so that `return err_set(...)` reads well. */
+enum err_code err_set(struct err *e, enum err_code code, struct srcloc loc,
+	const char *fmt, ...) PRINTF(4, 5);
+
+#define NOWHERE ((struct srcloc){ 0 })
+#define TRY(call) do { enum err_code code_ = (call); if (code_) return code_; } while (0)
+
+/* Asked now and then by everything that runs long; set by Ctrl-C. */
+struct stop {
+	const volatile int *flag;	/* NULL: never */
+};
+
+static inline bool stop_asked(const struct stop *s)
+{
+	return s && s->flag && *s->flag;
+}
+
+/* Of names[0..n), the one nearest to `name` by edit distance, or NULL if none is
+ * near enough to be a likely slip of the keyboard. */
+const char *nearest_name(const char *name, const char *const *names, int n);
+
+#endif

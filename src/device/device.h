@@ -1,0 +1,137 @@
+/* device.h - the vDevice: a GPU as a scheduler sees it.
+ *
+ * A vDevice is EUs (SMs, CUs), all alike, that share an L2 and a device memory.
+ * An EU has sEUs, specialised units that take sTasks, a shared memory, registers,
+ * and lanes: contexts that issue (a warp, warpgroup, wave group). It is a plain
+ * record of numbers, read from hw/NAME.lua, where each stands with its source.
+ * Times are cycles of the EU clock, rates are per cycle and EU unless said.
+ *
+ * device_cost turns a piece of work into cycles on one of the sEUs. It is the only
+ * cost model there is: the simulator, the bounds and the search all ask it.
+ */
+#ifndef DEVICE_DEVICE_H
+#define DEVICE_DEVICE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "tile/program.h"
+
+enum { SEU_MAX = 8 };
+
+/* What kind of unit an sEU is; decides which work it takes and how it is costed. */
+enum seu_kind {
+	SEU_COPY,			/* moves tiles between global and on-chip memory */
+	SEU_MATRIX,			/* matrix products */
+	SEU_VECTOR,			/* element-wise work; can run anything else slowly */
+	SEU_KINDS
+};
+
+enum { RATE_TYPES = DT_COUNT };
+
+struct seu {
+	const char *name;		/* "tma", "tensor", "cuda" */
+	enum seu_kind kind;
+	bool async;			/* the lane goes on after issuing */
+	bool ordered;			/* its work of one lane completes in order of issue */
+	double issue;			/* lane cycles to issue one piece (one instruction group) */
+	double latency;			/* cycles from the end of its work to visible completion */
+	/* MATRIX: dense flop/cycle of one EU by operand type; 0: not supported.
+	 * A product's row count is split into instructions of min_m rows. */
+	double flops[RATE_TYPES];
+	double efficiency;		/* share of that rate that long runs reach, (0, 1] */
+	int64_t min_m, min_n, min_k;	/* granularity: smaller products cost as much; min_k in bytes */
+	/* VECTOR: element operations per cycle of one EU, by cost class. */
+	double ops[CLASS_COUNT];
+	double slots;			/* element operations per cycle over all classes (issue) */
+	double lane_share;		/* share of the rates that one lane of 4 warps can draw */
+	/* COPY: most bytes one instruction moves, cycles between instructions. */
+	double box_bytes;
+	double box_interval;
+};
+
+struct vdevice {
+	struct arena arena;
+	const char *name;		/* "h200" */
+	const char *title;		/* "NVIDIA H200 SXM" */
+	const char *arch;		/* "sm_90a" */
+	int eus;
+	double clock_hz;		/* sustained under load, what cycles are turned to seconds by */
+	int nseus;
+	struct seu seu[SEU_MAX];
+	/* limits of one EU, for one block */
+	int warp;			/* threads a warp (wave) */
+	int max_threads;
+	int registers;			/* 32-bit, of an EU */
+	int thread_registers;		/* most a thread may have */
+	int register_step;		/* granularity a thread */
+	int reserved_registers;		/* a thread, for addresses, counters, barriers */
+	int64_t shared_bytes;		/* a block can use */
+	int named_barriers;
+	int max_cluster;
+	/* memory */
+	int64_t global_bytes;
+	double global_rate;		/* bytes a second, whole device */
+	double global_latency;		/* cycles */
+	int64_t l2_bytes;
+	double l2_rate;			/* bytes a cycle, whole device */
+	double l2_eu_rate;		/* bytes a cycle that one EU can draw */
+	double l2_latency;		/* cycles */
+	double shared_rate;		/* bytes a cycle of one EU */
+	/* synchronisation, cycles */
+	double wait_cost;		/* a wait that is already satisfied */
+	double flag_latency;		/* from completion to another lane seeing it (mbarrier) */
+	double turn_latency;		/* hand-over of a turn between lanes (named barrier) */
+	double handoff_latency;		/* register tile through shared memory to another lane: base */
+	double handoff_rate;		/* ... and bytes a cycle */
+	double launch_seconds;		/* of a kernel */
+	double tile_overhead;		/* cycles a lane spends between two output tiles */
+};
+
+/* One piece of work, as the sTask-graph describes an sTask. */
+enum work_kind { WORK_LOAD, WORK_STORE, WORK_MMA, WORK_COMPUTE };
+
+struct work {
+	enum work_kind kind;
+	enum dtype type;		/* of the operands (MMA) or elements moved */
+	int64_t m, n, k;		/* MMA: extents of the product */
+	bool a_in_registers;		/* MMA: first operand comes from registers */
+	double flops;
+	double global_bytes;		/* to or from global memory */
+	double unique_share;		/* share of them that must come from device memory, not L2 */
+	double shared_bytes;		/* read or written in shared memory */
+	double boxes;			/* contiguous pieces a copy engine is told */
+	double ops[CLASS_COUNT];	/* element operations by cost class */
+};
+
+struct cost {
+	double issue;			/* cycles of the lane before it may go on (async) */
+	double busy;			/* cycles of the sEU at its full rate */
+	double alone;			/* cycles when only this lane uses it; >= busy */
+	double memory;			/* cycles of this EU's share of L2 and device memory */
+	double latency;			/* from the end of the work to completion */
+};
+
+/* The attached sEU that this kind of work goes to by default; NONE if there is
+ * none that can. */
+int device_seu_for(const struct vdevice *d, const struct work *w);
+bool device_can(const struct vdevice *d, int seu, const struct work *w);
+int device_find_seu(const struct vdevice *d, const char *name);	/* NONE */
+/* Cost on sEU `seu` for a lane of `warps` warps, while `active` EUs work.
+ * The sEU must be able to run it. */
+struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, int warps,
+	int active);
+
+/* Building one from named fields, as read from a file. Paths are those of the
+ * file: "clock_ghz", "memory.l2.rate", "seu.tensor.flops.bf16". Unknown names get
+ * the nearest known one in the message; device_finish names the first missing or
+ * impossible field. Free with device_free. */
+struct vdevice *device_new(struct mem *mem, const char *name);
+void device_free(struct vdevice *d);
+NODISCARD enum err_code device_set_number(struct vdevice *d, const char *path, double v,
+	struct srcloc loc, struct err *e);
+NODISCARD enum err_code device_set_text(struct vdevice *d, const char *path, const char *v,
+	struct srcloc loc, struct err *e);
+NODISCARD enum err_code device_finish(struct vdevice *d, struct srcloc loc, struct err *e);
+void device_print(const struct vdevice *d, struct buf *out);
+
+#endif

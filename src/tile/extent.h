@@ -1,0 +1,65 @@
+/* extent.h - Propagate: from a tile shape to the extent of every value.
+ *
+ * The user names a tile extent for some axes. Walking backward from the stores,
+ * every value learns, axis by axis, whether it is needed for the present tile only
+ * or over the whole axis (a contraction or reduction over an axis that no loop
+ * around it runs over needs the whole axis). This is the inference of output
+ * regions that PipeThreader calls Propagate, with named axes.
+ */
+#ifndef TILE_EXTENT_H
+#define TILE_EXTENT_H
+
+#include "tile/program.h"
+
+/* Tile extent of each axis; 0: not given. */
+struct tiling {
+	int64_t extent[AXES_MAX];
+};
+
+/* Extents that hold for every tile of a bound program under one tiling. */
+struct extents {
+	const struct program *program;
+	/* Tile of each axis where it is tiled: 1 for batch axes, at most the size, the
+	 * size itself for axes of which no extent was given. */
+	int64_t tile[AXES_MAX];
+	uint8_t *whole;			/* node * RANK_MAX + position: needed whole? */
+	uint8_t *carry_whole;		/* carry * RANK_MAX + position */
+};
+
+/* Arrays in `a`. ERR_INPUT if an extent is not positive, names an axis that is
+ * whole by its role, or a value made inside a loop is needed whole. */
+NODISCARD enum err_code extents_infer(struct arena *a, const struct program *p,
+	const struct tiling *t, struct extents *out, struct err *e);
+
+/* Nominal extent of position i of a node's axes (of a ragged last tile: less). */
+int64_t extent_of_node(const struct extents *x, int node, int i);
+int64_t extent_of_carry(const struct extents *x, int carry, int i);
+/* Product of all nominal extents of a node's value. */
+int64_t extent_elements(const struct extents *x, int node);
+
+/* Number of tiles along an axis. */
+int64_t extent_tiles(const struct extents *x, int axis);
+
+/* The grid of a phase: its batch and grid axes, the last fastest. */
+struct grid {
+	int n;
+	int axis[2 * RANK_MAX];
+	int64_t tiles[2 * RANK_MAX];
+	int64_t total;
+};
+struct grid extents_grid(const struct extents *x, int phase);
+
+/* Where the axes stand: axis a runs over [lo[a], hi[a]], inclusive. */
+struct place {
+	int64_t lo[AXES_MAX], hi[AXES_MAX];
+};
+/* Set the axes of tile number `tile` of the grid (row-major); the others whole. */
+void place_tile(const struct extents *x, const struct grid *g, int64_t tile, struct place *out);
+/* Tiles [*first, *last) of the loop's iteration space that are visited at this
+ * place (counted in the loop's own row-major order over its axes). */
+void place_trips(const struct extents *x, int loop, const struct place *at, int64_t *first,
+	int64_t *last);
+/* Set the loop's axes for one of these tiles. */
+void place_iteration(const struct extents *x, int loop, int64_t tile, struct place *at);
+
+#endif

@@ -1,0 +1,260 @@
+/* program.h - a tile program whose sizes are bound.
+ *
+ * A program says what to compute, on tiles: values over named axes, made by
+ * loads, matrix products and element-wise operations, grouped into named tasks,
+ * which stand in order inside phases and loops. It says nothing about where or
+ * when. It is built once, front to back, by the calls below (the Lua language in
+ * lua/std calls them while the user's function runs), then read by everything
+ * else. Positions in the arrays are the ids; they never change.
+ *
+ *   axis    a named dimension with a size
+ *   tensor  an array in global memory: input, output, or temporary between phases
+ *   node    one operation; its value is a tile over some axes
+ *   carry   a tile-valued variable; it takes its initial value whenever the region
+ *           where it was declared begins an iteration (at top level: once an output
+ *           tile), and keeps what was last set
+ *   task    an ordered group of nodes that will be one sTask: a load, a product, a
+ *           store, or element-wise work
+ *   loop    repeats its body over the tiles of some axes, in order
+ *   phase   a grid of independent output tiles; phases run one after the other,
+ *           and a temporary stored by one may be loaded by a later one
+ *
+ * What an element beyond the end of an axis would hold can never be observed: a
+ * last, ragged tile is shorter. A load outside its tensor (padding) gives zero.
+ *
+ * A value made in a loop may be used in that loop's body only; what must outlive
+ * an iteration is a carry. A value made before a loop may be used inside.
+ *
+ * Every call that can fail leaves the program as it was and names the user's line.
+ */
+#ifndef TILE_PROGRAM_H
+#define TILE_PROGRAM_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "tile/dtype.h"
+#include "tile/index.h"
+
+enum {
+	RANK_MAX = 8,			/* axes of a value, dimensions of a tensor */
+	AXES_MAX = 64,			/* axes of a program */
+	LOOP_AXES_MAX = 4,
+	NONE = -1,			/* no such id */
+};
+
+enum op {
+#define OP(id, name, arity, class) OP_##id,
+#include "tile/ops.def"
+#undef OP
+	OP_COUNT
+};
+
+enum op_class { CLASS_FREE, CLASS_FMA, CLASS_ALU, CLASS_SFU, CLASS_CVT, CLASS_DIV, CLASS_REDUCE,
+	CLASS_SCAN, CLASS_MOVE, CLASS_MMA, CLASS_COUNT };
+
+const char *op_name(enum op op);
+int op_arity(enum op op);
+enum op_class op_class(enum op op);
+/* The element-wise operation of that name ("add", "exp2", ...), or OP_COUNT. */
+enum op op_find(const char *name);
+
+struct axis {
+	const char *name;
+	int64_t size;
+	struct srcloc loc;
+};
+
+enum tensor_role { TENSOR_INPUT, TENSOR_OUTPUT, TENSOR_TEMP };
+
+struct tensor {
+	const char *name;
+	enum tensor_role role;
+	enum dtype type;
+	int rank;
+	int dim[RANK_MAX];		/* axis of each dimension; the last is contiguous */
+	struct srcloc loc;
+};
+
+struct node {
+	enum op op;
+	enum dtype type;
+	int naxes;
+	int axis[RANK_MAX];		/* axes of the value, batch axes left out */
+	int arg[3];
+	int ref;			/* axis, tensor or carry, by op; NONE */
+	double k;			/* CONST */
+	const struct index_expr *index;	/* LOAD, STORE: one a dimension */
+	int task;			/* where it is computed; NONE: CONST only */
+	struct srcloc loc;
+};
+
+struct carry {
+	const char *name;
+	enum dtype type;		/* f32, or i32 */
+	int naxes;
+	int axis[RANK_MAX];
+	double init;
+	int loop;			/* region of the declaration; NONE: top of the phase */
+	int phase;
+	struct srcloc loc;
+};
+
+enum task_kind { TASK_LOAD, TASK_MMA, TASK_COMPUTE, TASK_STORE };
+
+struct task {
+	const char *name;		/* unique in the program */
+	enum task_kind kind;
+	int phase;
+	int loop;			/* innermost loop around it; NONE */
+	VEC(int) nodes;			/* in order of evaluation */
+	struct srcloc loc;
+};
+
+/* An entry of a body: a task or a loop. */
+struct item {
+	bool is_loop;
+	int id;
+};
+
+struct loop {
+	int parent;			/* NONE: directly in the phase */
+	int phase;
+	int naxes;
+	int axis[LOOP_AXES_MAX];	/* the last runs fastest */
+	/* Of a loop over one axis: only the tiles are visited that meet the range
+	 * [least value of `from`, greatest value of `upto`], inclusive, taken over the
+	 * output tile and the surrounding loops' tiles. */
+	bool has_from, has_upto;
+	struct index_expr from, upto;
+	VEC(struct item) body;
+	struct srcloc loc;
+};
+
+struct phase {
+	const char *name;
+	int nbatch;
+	int batch[RANK_MAX];		/* axes of which a tile has exactly one value */
+	VEC(struct item) body;
+	struct srcloc loc;
+};
+
+struct program {
+	struct arena arena;
+	const char *name;
+	VEC(struct axis) axes;
+	VEC(struct tensor) tensors;
+	VEC(struct node) nodes;
+	VEC(struct carry) carries;
+	VEC(struct task) tasks;
+	VEC(struct loop) loops;
+	VEC(struct phase) phases;
+	/* while building */
+	int cur_phase;			/* NONE before the first */
+	int cur_loop;
+	int cur_task;			/* NONE: element-wise nodes start a task of their own */
+	bool task_is_open;		/* cur_task was opened by program_task_begin */
+};
+
+/* `mem` is borrowed and outlives the program. Free with program_free. */
+struct program *program_new(struct mem *mem, const char *name);
+void program_free(struct program *p);
+
+/* Ids through *out. Sizes are at least 1 and at most 2^40. */
+NODISCARD enum err_code program_axis(struct program *p, const char *name, int64_t size,
+	struct srcloc loc, int *out, struct err *e);
+NODISCARD enum err_code program_tensor(struct program *p, enum tensor_role role, const char *name,
+	enum dtype type, int rank, const int *dims, struct srcloc loc, int *out, struct err *e);
+
+/* A program has at least one phase; one named "main" begins by itself if a node,
+ * loop or batch axis comes before any. Phases do not nest. */
+NODISCARD enum err_code program_phase_begin(struct program *p, const char *name, struct srcloc loc,
+	struct err *e);
+NODISCARD enum err_code program_phase_end(struct program *p, struct srcloc loc, struct err *e);
+/* Declare an axis of the present phase as batch: before its first task. */
+NODISCARD enum err_code program_batch(struct program *p, int axis, struct srcloc loc, struct err *e);
+
+/* from, upto: NULL if not bounded. */
+NODISCARD enum err_code program_loop_begin(struct program *p, int naxes, const int *axes,
+	const struct index_expr *from, const struct index_expr *upto, struct srcloc loc,
+	struct err *e);
+NODISCARD enum err_code program_loop_end(struct program *p, struct srcloc loc, struct err *e);
+
+/* Element-wise nodes, sets and reductions between begin and end form the task
+ * `name`. Without an open task each run of such nodes forms one named "ew1",
+ * "ew2", ... that ends at the next load, product, store, loop or named task. */
+NODISCARD enum err_code program_task_begin(struct program *p, const char *name, struct srcloc loc,
+	struct err *e);
+NODISCARD enum err_code program_task_end(struct program *p, struct srcloc loc, struct err *e);
+
+/* A load is a task of its own; its value has one axis for every non-batch axis
+ * that the index expressions use, in order of first use. index: one expression a
+ * dimension of the tensor. name NULL: "load_" and the tensor's name. */
+NODISCARD enum err_code program_load(struct program *p, const char *name, int tensor,
+	const struct index_expr *index, struct srcloc loc, int *out, struct err *e);
+/* index may be NULL: each dimension at its own axis. The value's axes must be
+ * those that the expressions use. name NULL: "store_" and the tensor's name. */
+NODISCARD enum err_code program_store(struct program *p, const char *name, int tensor,
+	const struct index_expr *index, int value, struct srcloc loc, struct err *e);
+/* Contracts every axis that both operands have, of which there must be at least
+ * one. The result has a's other axes, then b's, and type f32 (i32 for integers).
+ * A task of its own, named `name` ("mma1", ... if NULL). */
+NODISCARD enum err_code program_mma(struct program *p, const char *name, int a, int b,
+	struct srcloc loc, int *out, struct err *e);
+
+NODISCARD enum err_code program_carry(struct program *p, const char *name, int naxes,
+	const int *axes, double init, struct srcloc loc, int *out, struct err *e);
+NODISCARD enum err_code program_get(struct program *p, int carry, struct srcloc loc, int *out,
+	struct err *e);
+NODISCARD enum err_code program_set(struct program *p, int carry, int value, struct srcloc loc,
+	struct err *e);
+/* carry += value. If value is a product that nothing has used yet, made in the
+ * same body, the product accumulates into the carry itself. */
+NODISCARD enum err_code program_accumulate(struct program *p, int carry, int value,
+	struct srcloc loc, struct err *e);
+
+NODISCARD enum err_code program_const(struct program *p, double k, struct srcloc loc, int *out,
+	struct err *e);
+/* The index along an axis as an i32 value: over that axis, or a scalar if batch. */
+NODISCARD enum err_code program_index(struct program *p, int axis, struct srcloc loc, int *out,
+	struct err *e);
+/* Element-wise with broadcasting by axis name; the result has the union of the
+ * arguments' axes. Arithmetic on types below f32 is f32. */
+NODISCARD enum err_code program_op(struct program *p, enum op op, const int *args,
+	struct srcloc loc, int *out, struct err *e);
+NODISCARD enum err_code program_cast(struct program *p, int value, enum dtype type,
+	struct srcloc loc, int *out, struct err *e);
+/* Reductions (SUM RMAX RMIN) and scans (CUM...) along `axis`. */
+NODISCARD enum err_code program_reduce(struct program *p, enum op op, int value, int axis,
+	struct srcloc loc, int *out, struct err *e);
+/* Words over `from` to elements of `type` over `to`, where to = from * (32 / bits),
+ * the lowest bits first. size(to) must be at most size(from) * (32 / bits). */
+NODISCARD enum err_code program_unpack(struct program *p, int value, int from, int to,
+	enum dtype type, struct srcloc loc, int *out, struct err *e);
+
+/* Checks what only the whole program can show (every output stored, every loop
+ * closed, tasks not empty, no axis both batch and looped in a phase) and drops
+ * element-wise nodes that nothing uses. Call once, last. */
+NODISCARD enum err_code program_finish(struct program *p, struct err *e);
+
+/* How an axis is used in a phase. */
+enum axis_role {
+	AXIS_UNUSED,
+	AXIS_BATCH,			/* one value a tile */
+	AXIS_GRID,			/* of the outputs, tiled over the grid */
+	AXIS_LOOP,			/* tiled over a loop */
+	AXIS_INNER,			/* whole in every tile */
+};
+enum axis_role program_axis_role(const struct program *p, int phase, int axis);
+int program_find_axis(const struct program *p, const char *name);	/* NONE */
+int program_find_task(const struct program *p, const char *name);	/* NONE */
+int program_find_tensor(const struct program *p, const char *name);	/* NONE */
+/* Is `loop` inside `outer`, or the same? NONE as outer holds everything. */
+bool program_loop_within(const struct program *p, int loop, int outer);
+/* Does a loop that surrounds region `loop` (itself included) run over the axis? */
+bool program_axis_bound(const struct program *p, int loop, int axis);
+/* Elements of a tensor. */
+int64_t tensor_elements(const struct program *p, int tensor);
+/* Readable listing, one node a line. */
+void program_print(const struct program *p, struct buf *out);
+
+#endif
