@@ -1,0 +1,372 @@
+#include "graph/build.h"
+
+#include <string.h>
+
+static struct task *task_at(const struct builder *b, int task)
+{
+	return &b->p->tasks.v[task];
+}
+
+static int axis_position(const struct node *n, int axis)
+{
+	for (int i = 0; i < n->naxes; i++)
+		if (n->axis[i] == axis)
+			return i;
+	return NONE;
+}
+
+int64_t part_extent(const struct builder *b, int task, int node, int i)
+{
+	int64_t x = extent_of_node(&b->g->extents, node, i);
+
+	if (b->p->nodes.v[node].axis[i] == b->split_axis[task])
+		x /= b->parts[task];
+	return x;
+}
+
+int64_t part_elements(const struct builder *b, int task, int node)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < b->p->nodes.v[node].naxes; i++)
+		n *= part_extent(b, task, node, i);
+	return n;
+}
+
+/* Program tasks in program order, by walking the bodies. */
+static void order_body(struct builder *b, const struct item *items, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (items[i].is_loop) {
+			const struct loop *l = &b->p->loops.v[items[i].id];
+
+			order_body(b, l->body.v, l->body.n);
+		} else {
+			b->task_order[b->ntasks++] = items[i].id;
+		}
+	}
+}
+
+/* The axes that the results of a task have in common with the split. */
+static enum err_code split_fits(const struct builder *b, int task, int axis, int ways,
+	struct err *e)
+{
+	const struct task *t = task_at(b, task);
+	bool found = false;
+
+	for (int i = 0; i < t->nodes.n; i++) {
+		const struct node *n = &b->p->nodes.v[t->nodes.v[i]];
+		int pos = axis_position(n, axis);
+
+		if ((n->op == OP_SUM || n->op == OP_RMAX || n->op == OP_RMIN ||
+		     n->op == OP_CUMSUM || n->op == OP_CUMMAX || n->op == OP_CUMMIN) &&
+		    n->ref == axis)
+			return err_set(e, ERR_INPUT, n->loc,
+				"'%s' cannot be split along '%s': it reduces along that axis",
+				t->name, b->p->axes.v[axis].name);
+		if (pos == NONE)
+			continue;
+		found = true;
+		if (extent_of_node(&b->g->extents, t->nodes.v[i], pos) % ways)
+			return err_set(e, ERR_INPUT, t->loc,
+				"'%s' cannot be split %d ways along '%s': its tile has %lld there",
+				t->name, ways, b->p->axes.v[axis].name,
+				(long long)extent_of_node(&b->g->extents, t->nodes.v[i], pos));
+	}
+	if (!found)
+		return err_set(e, ERR_INPUT, t->loc, "'%s' cannot be split along '%s': its result "
+			"does not have that axis", t->name, b->p->axes.v[axis].name);
+	return OK;
+}
+
+static enum err_code apply_splits(struct builder *b, const struct split *s, int n, struct err *e)
+{
+	for (int i = 0; i < n; i++) {
+		if (s[i].ways < 1 || s[i].ways > 16)
+			return err_set(e, ERR_INPUT, NOWHERE, "a split has 1 to 16 ways, not %d",
+				s[i].ways);
+		for (int j = 0; j < s[i].ntasks; j++) {
+			int t = s[i].tasks[j];
+
+			if (b->parts[t] > 1)
+				return err_set(e, ERR_INPUT, task_at(b, t)->loc,
+					"'%s' is split already", task_at(b, t)->name);
+			TRY(split_fits(b, t, s[i].axis, s[i].ways, e));
+			b->parts[t] = s[i].ways;
+			b->split_axis[t] = s[i].axis;
+		}
+	}
+	return OK;
+}
+
+/* The node whose tile is the sTask's shape: what it hands on, or stores. */
+static int result_node(const struct builder *b, const struct task *t)
+{
+	int last = t->nodes.v[t->nodes.n - 1], best = last;
+	int64_t most = 0;
+
+	if (b->p->nodes.v[last].op == OP_STORE)
+		return b->p->nodes.v[last].arg[0];
+	for (int i = 0; i < t->nodes.n; i++) {
+		int64_t n = extent_elements(&b->g->extents, t->nodes.v[i]);
+
+		if (n >= most) {
+			most = n;
+			best = t->nodes.v[i];
+		}
+	}
+	return best;
+}
+
+static void add_stasks(struct builder *b)
+{
+	struct graph *g = b->g;
+
+	for (int o = 0; o < b->ntasks; o++) {
+		int task = b->task_order[o];
+		const struct task *t = task_at(b, task);
+		int shape = result_node(b, t);
+		const struct node *n = &b->p->nodes.v[shape];
+
+		b->first_stask[task] = g->tasks.n;
+		for (int part = 0; part < b->parts[task]; part++) {
+			struct stask *s = VEC_ADD(&g->arena, &g->tasks);
+
+			*s = (struct stask){ .task = task, .part = part, .parts = b->parts[task],
+				.split_axis = b->split_axis[task], .kind = t->kind,
+				.phase = t->phase, .loop = t->loop, .position = o,
+				.naxes = n->naxes, .loc = t->loc };
+			s->name = s->parts > 1 ? arena_strf(&g->arena, "%s.%d", t->name, part) :
+				t->name;
+			for (int i = 0; i < n->naxes; i++) {
+				s->axis[i] = n->axis[i];
+				s->extent[i] = part_extent(b, task, shape, i);
+			}
+		}
+	}
+}
+
+static int add_buffer(struct builder *b, struct buffer buf, const char *name, int parts)
+{
+	struct graph *g = b->g;
+	int first = g->buffers.n;
+
+	for (int part = 0; part < parts; part++) {
+		buf.part = part;
+		buf.parts = parts;
+		buf.name = parts > 1 ? arena_strf(&g->arena, "%s.%d", name, part) :
+			arena_strdup(&g->arena, name);
+		VEC_PUSH(&g->arena, &g->buffers, buf);
+	}
+	return first;
+}
+
+static void set_shape(struct buffer *buf, int naxes, const int *axis, const int64_t *extent)
+{
+	buf->naxes = naxes;
+	buf->elements = 1;
+	for (int i = 0; i < naxes; i++) {
+		buf->axis[i] = axis[i];
+		buf->extent[i] = extent[i];
+		buf->elements *= extent[i];
+	}
+	buf->bytes = (int64_t)dtype_bytes(buf->type, (size_t)buf->elements);
+}
+
+/* A name for a value: the task's, without "load_", and numbered if it hands on
+ * several values. */
+static const char *value_name(struct builder *b, int node)
+{
+	const struct task *t = task_at(b, b->p->nodes.v[node].task);
+	const char *base = strncmp(t->name, "load_", 5) == 0 && t->name[5] ? t->name + 5 : t->name;
+	const char *name = base;
+
+	for (int i = 2; graph_find_buffer(b->g, name) != NONE ||
+	     graph_find_buffer(b->g, arena_strf(&b->g->arena, "%s.0", name)) != NONE; i++)
+		name = arena_strf(&b->g->arena, "%s_%d", base, i);
+	return name;
+}
+
+static int buffer_of_value(struct builder *b, int node)
+{
+	const struct node *n = &b->p->nodes.v[node];
+	const struct task *t = task_at(b, n->task);
+	struct buffer buf = { .node = node, .carry = NONE, .type = n->type, .phase = t->phase,
+		.loop = t->loop, .loc = n->loc, .first = NONE };
+	int64_t extent[RANK_MAX];
+
+	if (b->node_buffer[node] != NONE)
+		return b->node_buffer[node];
+	for (int i = 0; i < n->naxes; i++)
+		extent[i] = part_extent(b, n->task, node, i);
+	set_shape(&buf, n->naxes, n->axis, extent);
+	buf.scope = t->kind == TASK_LOAD ? SCOPE_SHARED : SCOPE_REGISTERS;
+	b->node_parts[node] = b->parts[n->task];
+	return b->node_buffer[node] = add_buffer(b, buf, value_name(b, node), b->parts[n->task]);
+}
+
+/* A carry is split as the tasks that use it are; they must agree. */
+static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int *out,
+	struct err *e)
+{
+	const struct carry *c = &b->p->carries.v[carry];
+	struct buffer buf = { .node = NONE, .carry = carry, .type = c->type, .phase = c->phase,
+		.loop = c->loop, .loc = c->loc, .first = NONE, .scope = SCOPE_REGISTERS };
+	int64_t extent[RANK_MAX];
+
+	if (b->carry_buffer[carry] != NONE) {
+		*out = b->carry_buffer[carry];
+		if (b->carry_parts[carry] != b->parts[task])
+			return err_set(e, ERR_INPUT, task_at(b, task)->loc, "'%s' uses '%s', which "
+				"other sTasks use in %d part%s: split all that use it alike",
+				task_at(b, task)->name, c->name, b->carry_parts[carry],
+				b->carry_parts[carry] == 1 ? "" : "s");
+		return OK;
+	}
+	for (int i = 0; i < c->naxes; i++) {
+		extent[i] = extent_of_carry(&b->g->extents, carry, i);
+		if (c->axis[i] == b->split_axis[task])
+			extent[i] /= b->parts[task];
+	}
+	set_shape(&buf, c->naxes, c->axis, extent);
+	b->carry_parts[carry] = b->parts[task];
+	*out = b->carry_buffer[carry] = add_buffer(b, buf, c->name, b->parts[task]);
+	return OK;
+}
+
+static void add_unique(struct builder *b, struct stask *s, bool write, int buffer)
+{
+	for (int i = 0; i < (write ? s->writes.n : s->reads.n); i++)
+		if ((write ? s->writes.v[i] : s->reads.v[i]) == buffer)
+			return;
+	if (write)
+		VEC_PUSH(&b->g->arena, &s->writes, buffer);
+	else
+		VEC_PUSH(&b->g->arena, &s->reads, buffer);
+}
+
+/* sTask `s` reads `node`, made by another task: its own part where both are split
+ * alike, else every part. `operand`: 0 or 1 in a product, NONE elsewhere. */
+static void read_value(struct builder *b, int stask, int node, int operand)
+{
+	const struct node *n = &b->p->nodes.v[node];
+	int first = buffer_of_value(b, node);
+	struct stask *s = &b->g->tasks.v[stask];
+	bool alike = b->parts[n->task] == s->parts && b->split_axis[n->task] == s->split_axis;
+
+	for (int part = 0; part < b->node_parts[node]; part++) {
+		struct buffer *buf = &b->g->buffers.v[first + part];
+
+		if (alike && part != s->part)
+			continue;
+		add_unique(b, s, false, first + part);
+		buf->matrix_a |= operand == 0;
+		buf->matrix_b |= operand == 1;
+		if (buf->matrix_b)
+			buf->scope = SCOPE_SHARED;
+	}
+}
+
+static enum err_code connect_node(struct builder *b, int stask, int node, struct err *e)
+{
+	const struct node *n = &b->p->nodes.v[node];
+	int buffer;
+
+	for (int i = 0; i < op_arity(n->op); i++) {
+		const struct node *arg = &b->p->nodes.v[n->arg[i]];
+
+		if (!node_is_free(arg) && arg->task != n->task)
+			read_value(b, stask, n->arg[i], n->op == OP_MMA ? i : NONE);
+	}
+	if (n->op == OP_GET || n->op == OP_SET || (n->op == OP_MMA && n->ref != NONE)) {
+		TRY(buffer_of_carry(b, n->ref, n->task, &buffer, e));
+		buffer += b->g->tasks.v[stask].part;
+		if (n->op != OP_SET)
+			add_unique(b, &b->g->tasks.v[stask], false, buffer);
+		if (n->op != OP_GET)
+			add_unique(b, &b->g->tasks.v[stask], true, buffer);
+	}
+	return OK;
+}
+
+static enum err_code connect(struct builder *b, struct err *e)
+{
+	struct graph *g = b->g;
+
+	for (int s = 0; s < g->tasks.n; s++) {
+		const struct task *t = task_at(b, g->tasks.v[s].task);
+
+		for (int i = 0; i < t->nodes.n; i++)
+			TRY(connect_node(b, s, t->nodes.v[i], e));
+	}
+	/* values are known by their readers only now */
+	for (int i = 0; i < g->buffers.n; i++) {
+		const struct buffer *buf = &g->buffers.v[i];
+
+		if (buf->node != NONE)
+			add_unique(b, &g->tasks.v[b->first_stask[b->p->nodes.v[buf->node].task] +
+				buf->part], true, i);
+	}
+	return OK;
+}
+
+static int *ids(struct arena *a, int n, int value)
+{
+	int *v = ARENA_ARRAY(a, n, int);
+
+	for (int i = 0; i < n; i++)
+		v[i] = value;
+	return v;
+}
+
+static enum err_code build(struct graph *g, const struct split *splits, int nsplits, struct err *e)
+{
+	const struct program *p = g->program;
+	struct arena *a = &g->arena;
+	struct builder b = { .g = g, .p = p,
+		.parts = ids(a, p->tasks.n, 1), .split_axis = ids(a, p->tasks.n, NONE),
+		.first_stask = ids(a, p->tasks.n, NONE), .task_order = ids(a, p->tasks.n, NONE),
+		.node_buffer = ids(a, p->nodes.n, NONE), .node_parts = ids(a, p->nodes.n, 0),
+		.carry_buffer = ids(a, p->carries.n, NONE), .carry_parts = ids(a, p->carries.n, 0) };
+
+	TRY(extents_infer(a, p, &g->tiling, &g->extents, e));
+	for (int i = 0; i < p->phases.n; i++)
+		order_body(&b, p->phases.v[i].body.v, p->phases.v[i].body.n);
+	TRY(apply_splits(&b, splits, nsplits, e));
+	TRY(build_trips(g, e));
+	add_stasks(&b);
+	TRY(connect(&b, e));
+	build_edges(g);
+	for (int i = 0; i < g->tasks.n; i++)
+		build_work(&b, &g->tasks.v[i]);
+	return OK;
+}
+
+enum err_code graph_build(struct mem *mem, const struct program *p, const struct tiling *t,
+	const struct split *splits, int nsplits, struct graph **out, struct err *e)
+{
+	struct arena a;
+	enum err_code code;
+
+	arena_init(&a, mem);
+	*out = ARENA_NEW(&a, struct graph);
+	(*out)->arena = a;
+	(*out)->program = p;
+	(*out)->tiling = *t;
+	code = build(*out, splits, nsplits, e);
+	if (code) {
+		graph_free(*out);
+		*out = NULL;
+	}
+	return code;
+}
+
+void graph_free(struct graph *g)
+{
+	struct arena a;
+
+	if (!g)
+		return;
+	a = g->arena;			/* the graph lies in its own arena */
+	arena_release(&a);
+}

@@ -1,0 +1,38 @@
+/* build.h - what the parts of graph_build share; nobody else includes it. */
+#ifndef GRAPH_BUILD_H
+#define GRAPH_BUILD_H
+
+#include "graph/graph.h"
+
+struct builder {
+	struct graph *g;
+	const struct program *p;
+	int *parts;			/* by program task: 1 if not split */
+	int *split_axis;		/* by program task; NONE */
+	int *first_stask;		/* by program task: id of part 0; NONE if the task is empty */
+	int *node_buffer;		/* by node: buffer of part 0; NONE */
+	int *node_parts;		/* by node: buffers of it */
+	int *carry_buffer, *carry_parts;	/* by carry */
+	int *task_order;		/* program tasks in program order */
+	int ntasks;
+};
+
+/* Is the value of `node` handed from its task to another? CONST and INDEX are made
+ * anew where they are used. */
+static inline bool node_is_free(const struct node *n)
+{
+	return n->op == OP_CONST || n->op == OP_INDEX;
+}
+
+/* Extent along position i of node's axes in one part of `task`. */
+int64_t part_extent(const struct builder *b, int task, int node, int i);
+int64_t part_elements(const struct builder *b, int task, int node);
+
+/* Fill work of one sTask; buffers must be known. */
+void build_work(const struct builder *b, struct stask *s);
+/* Derive g->edges from what the sTasks read and write. */
+void build_edges(struct graph *g);
+/* Fill g->trips and g->grids. */
+NODISCARD enum err_code build_trips(struct graph *g, struct err *e);
+
+#endif

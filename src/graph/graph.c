@@ -1,0 +1,71 @@
+#include "graph/graph.h"
+
+#include <string.h>
+
+int graph_find_task(const struct graph *g, const char *name)
+{
+	for (int i = 0; i < g->tasks.n; i++)
+		if (strcmp(g->tasks.v[i].name, name) == 0)
+			return i;
+	return NONE;
+}
+
+int graph_find_buffer(const struct graph *g, const char *name)
+{
+	for (int i = 0; i < g->buffers.n; i++)
+		if (strcmp(g->buffers.v[i].name, name) == 0)
+			return i;
+	return NONE;
+}
+
+int graph_common_loop(const struct graph *g, int a, int b)
+{
+	int loop = g->tasks.v[a].loop;
+
+	while (!program_loop_within(g->program, g->tasks.v[b].loop, loop))
+		loop = g->program->loops.v[loop].parent;
+	return loop;
+}
+
+static double runs(const struct graph *g, const struct stask *s)
+{
+	double n = (double)g->grids[s->phase].total;
+
+	for (int l = s->loop; l != NONE; l = g->program->loops.v[l].parent)
+		n *= g->trips[l].mean;
+	return n;
+}
+
+double graph_flops(const struct graph *g)
+{
+	double sum = 0;
+
+	for (int i = 0; i < g->tasks.n; i++)
+		if (g->tasks.v[i].kind == TASK_MMA)
+			sum += g->tasks.v[i].work.flops * runs(g, &g->tasks.v[i]);
+	return sum;
+}
+
+double graph_bytes(const struct graph *g)
+{
+	double sum = 0;
+
+	for (int i = 0; i < g->program->tensors.n; i++)
+		sum += (double)dtype_bytes(g->program->tensors.v[i].type,
+			(size_t)tensor_elements(g->program, i));
+	return sum;
+}
+
+const char *edge_kind_name(enum edge_kind k)
+{
+	static const char *const names[] = { "flow", "anti", "output" };
+
+	return names[k];
+}
+
+const char *task_kind_name(enum task_kind k)
+{
+	static const char *const names[] = { "load", "mma", "compute", "store" };
+
+	return names[k];
+}

@@ -1,0 +1,123 @@
+/* graph.h - the sTask-graph: what one tile shape makes of a program.
+ *
+ * graph_build is Propagate: it takes a bound program and a tile shape and says
+ * which sTasks there are, what each costs (struct work), which buffers carry
+ * values between them, and which dependences bind them. It knows nothing of lanes,
+ * orders or devices; those are the plan's.
+ *
+ * Regions. The sTasks of a phase stand in a tree of sequential loops. The root is
+ * the *tile loop*: an EU works through its output tiles one after the other. A
+ * region is named by its loop id, the root by NONE.
+ *
+ * Instances. An sTask runs once an iteration of its region. The iterations of a
+ * region are numbered through over all tiles that an EU gets: its *sequence*.
+ *
+ * Dependences. An edge from -> to with (loop, distance) says: every instance of
+ * `from` in iteration s - distance of region `loop` comes before every instance of
+ * `to` in iteration s of that region. Edges are of two sorts:
+ *   - within one life of a buffer: iterations are counted within one output tile
+ *     (or surrounding iteration); nothing is owed where s - distance is before its
+ *     start;
+ *   - reuse: the buffer's versions form a ring over the sequence of its region, and
+ *     the writer of life s must wait for those who used life s - versions. For these
+ *     `distance` counts lives for each version the plan gives the buffer (it is 1).
+ */
+#ifndef GRAPH_GRAPH_H
+#define GRAPH_GRAPH_H
+
+#include "base/buf.h"
+#include "device/device.h"
+#include "tile/extent.h"
+
+enum edge_kind { EDGE_FLOW, EDGE_ANTI, EDGE_OUTPUT };
+
+/* Where a value lives if producer and users are on one lane. A plan moves a
+ * register value to shared memory when it crosses lanes. */
+enum scope { SCOPE_REGISTERS, SCOPE_SHARED };
+
+struct stask {
+	const char *name;		/* program task's, with ".0", ".1" for the parts of a split */
+	int task;			/* program task */
+	int part, parts;		/* 0 of 1 if not split */
+	int split_axis;			/* NONE */
+	enum task_kind kind;
+	int phase, loop;
+	int position;			/* place in program order, over the whole program */
+	int naxes;			/* shape of the output tile */
+	int axis[RANK_MAX];
+	int64_t extent[RANK_MAX];
+	struct work work;
+	VEC(int) reads, writes;		/* buffers */
+	struct srcloc loc;
+};
+
+struct buffer {
+	const char *name;		/* the producing task's or carry's, made unique */
+	int node, carry;		/* what it holds: a node's value or a carry; the other NONE */
+	int part, parts;
+	enum scope scope;
+	bool matrix_b;			/* read as the second operand of a product */
+	bool matrix_a;			/* ... as the first */
+	enum dtype type;
+	int naxes;
+	int axis[RANK_MAX];
+	int64_t extent[RANK_MAX];
+	int64_t elements, bytes;
+	int phase, loop;		/* region whose iterations are its lives */
+	int first;			/* the task that begins a life */
+	struct srcloc loc;
+};
+
+struct edge {
+	int from, to;			/* sTasks */
+	enum edge_kind kind;
+	int loop;			/* region that distance counts iterations of */
+	int distance;
+	bool reuse;			/* distance is multiplied by the buffer's versions */
+	bool chain;			/* both accumulate into the same carry on a matrix unit:
+					 * the unit's own order is enough */
+	int buffer;
+};
+
+/* Divide the named program tasks into `ways` parts along an axis. */
+struct split {
+	int axis, ways;
+	int ntasks;
+	const int *tasks;		/* program task ids */
+};
+
+/* Trip counts of a loop over the tiles of its phase's grid. */
+struct trips {
+	int64_t least, most;
+	double mean;
+};
+
+struct graph {
+	struct arena arena;
+	const struct program *program;	/* borrowed, outlives the graph */
+	struct tiling tiling;		/* as asked for */
+	struct extents extents;
+	VEC(struct stask) tasks;	/* in program order */
+	VEC(struct buffer) buffers;
+	VEC(struct edge) edges;
+	struct trips *trips;		/* by loop id */
+	struct grid *grids;		/* by phase */
+};
+
+/* ERR_INPUT names the axis or task; ERR_LIMIT if the grid has more than 2^31 tiles. */
+NODISCARD enum err_code graph_build(struct mem *mem, const struct program *p,
+	const struct tiling *t, const struct split *splits, int nsplits, struct graph **out,
+	struct err *e);
+void graph_free(struct graph *g);
+
+int graph_find_task(const struct graph *g, const char *name);		/* NONE */
+int graph_find_buffer(const struct graph *g, const char *name);	/* NONE */
+/* Innermost region that holds both sTasks. */
+int graph_common_loop(const struct graph *g, int a, int b);
+/* Total flops and compulsory bytes (each tensor once) of the whole program. */
+double graph_flops(const struct graph *g);
+double graph_bytes(const struct graph *g);
+const char *edge_kind_name(enum edge_kind k);
+const char *task_kind_name(enum task_kind k);
+
+#endif

@@ -1,0 +1,270 @@
+/* What one sTask costs: bytes, flops and element operations, counted from the
+ * program's nodes. No device is known here. */
+#include "graph/build.h"
+
+#include <string.h>
+
+enum {
+	BOX_ROW_BYTES = 128,		/* widest row of a swizzled box of a copy engine */
+	BOX_ROWS = 256,			/* most rows of one */
+};
+
+/* The places of all axes in one nominal tile: as far as anything reaches. */
+static void nominal_place(const struct builder *b, const struct stask *s, const struct node *n,
+	int node, struct place *at)
+{
+	const struct program *p = b->p;
+
+	for (int a = 0; a < p->axes.n; a++) {
+		at->lo[a] = 0;
+		at->hi[a] = b->g->extents.tile[a] - 1;
+	}
+	for (int i = 0; i < n->naxes; i++)
+		at->hi[n->axis[i]] = part_extent(b, s->task, node, i) - 1;
+}
+
+/* Elements of a tensor that a load or store of one tile touches, and in how many
+ * pieces a copy engine is told. */
+static void count_region(const struct builder *b, struct stask *s, const struct node *n, int node)
+{
+	const struct tensor *t = &b->p->tensors.v[n->ref];
+	struct place at;
+	int64_t elements = 1, rows = 1, inner = 1;
+
+	nominal_place(b, s, &b->p->nodes.v[node], node, &at);
+	for (int i = 0; i < t->rank; i++) {
+		struct index_range r = index_bounds(&n->index[i], at.lo, at.hi);
+		int64_t len = min_i64(r.hi - r.lo + 1, b->p->axes.v[t->dim[i]].size);
+
+		elements *= len;
+		if (i < t->rank - 1)
+			rows *= len;
+		else
+			inner = len;
+	}
+	s->work.type = t->type;
+	s->work.global_bytes = (double)elements * dtype_bits(t->type) / 8;
+	s->work.boxes = (double)(ceil_div(inner * dtype_bits(t->type), 8 * BOX_ROW_BYTES) *
+		ceil_div(rows, BOX_ROWS));
+}
+
+static double loop_runs(const struct graph *g, int loop)
+{
+	double n = 1;
+
+	for (; loop != NONE; loop = g->program->loops.v[loop].parent)
+		n *= g->trips[loop].mean;
+	return n;
+}
+
+/* Share of the bytes that device memory must deliver at least: each element once. */
+static double compulsory_share(const struct graph *g, const struct stask *s, int tensor)
+{
+	double once = (double)tensor_elements(g->program, tensor) *
+		dtype_bits(g->program->tensors.v[tensor].type) / 8;
+	double all = s->work.global_bytes * loop_runs(g, s->loop) *
+		(double)g->grids[s->phase].total;
+
+	return all > once && all > 0 ? once / all : 1;
+}
+
+static void load_work(const struct builder *b, struct stask *s, const struct node *n, int node)
+{
+	s->work.kind = WORK_LOAD;
+	count_region(b, s, n, node);
+	s->work.unique_share = compulsory_share(b->g, s, n->ref);
+	s->work.shared_bytes = (double)part_elements(b, s->task, node) * dtype_bits(n->type) / 8;
+}
+
+static void store_work(const struct builder *b, struct stask *s, const struct node *n)
+{
+	s->work.kind = WORK_STORE;
+	count_region(b, s, n, n->arg[0]);
+	s->work.unique_share = 1;
+	s->work.shared_bytes = s->work.global_bytes;
+}
+
+static bool has_axis(const struct node *n, int axis)
+{
+	for (int i = 0; i < n->naxes; i++)
+		if (n->axis[i] == axis)
+			return true;
+	return false;
+}
+
+static const struct buffer *operand_buffer(const struct builder *b, int node)
+{
+	return b->node_buffer[node] == NONE ? NULL : &b->g->buffers.v[b->node_buffer[node]];
+}
+
+/* A product m x n x k. The rows are done in instructions of 64, each of which reads
+ * the second operand from shared memory anew, and the first too unless it comes
+ * from registers. */
+static void mma_work(const struct builder *b, struct stask *s, const struct node *node)
+{
+	const struct node *x = &b->p->nodes.v[node->arg[0]], *y = &b->p->nodes.v[node->arg[1]];
+	const struct buffer *bx = operand_buffer(b, node->arg[0]);
+	double size;
+
+	s->work.kind = WORK_MMA;
+	s->work.type = dtype_bits(x->type) >= dtype_bits(y->type) ? x->type : y->type;
+	s->work.m = s->work.n = s->work.k = 1;
+	for (int i = 0; i < x->naxes; i++) {
+		int64_t len = part_extent(b, s->task, node->arg[0], i);
+
+		if (has_axis(y, x->axis[i]))
+			s->work.k *= len;
+		else
+			s->work.m *= len;
+	}
+	for (int i = 0; i < y->naxes; i++)
+		if (!has_axis(x, y->axis[i]))
+			s->work.n *= part_extent(b, s->task, node->arg[1], i);
+	s->work.flops = 2.0 * (double)s->work.m * (double)s->work.n * (double)s->work.k;
+	s->work.a_in_registers = bx && bx->scope == SCOPE_REGISTERS;
+	size = dtype_bits(s->work.type) / 8.0;
+	s->work.shared_bytes = (double)(ceil_div(s->work.m, 64) * s->work.n * s->work.k) * size;
+	if (!s->work.a_in_registers)
+		s->work.shared_bytes += (double)(s->work.m * s->work.k) * size;
+}
+
+/* A multiplication whose only use is an addition of the same sTask costs nothing: the
+ * two are one fused multiply-add. */
+static bool is_fused(const struct builder *b, const struct task *t, int node)
+{
+	int uses = 0;
+	bool add = false;
+
+	for (int i = 0; i < t->nodes.n; i++) {
+		const struct node *n = &b->p->nodes.v[t->nodes.v[i]];
+
+		for (int j = 0; j < op_arity(n->op); j++) {
+			if (n->arg[j] != node)
+				continue;
+			uses++;
+			add = n->op == OP_ADD || n->op == OP_SUB;
+		}
+	}
+	return uses == 1 && add;
+}
+
+static void compute_work(const struct builder *b, struct stask *s)
+{
+	const struct task *t = &b->p->tasks.v[s->task];
+
+	s->work.kind = WORK_COMPUTE;
+	s->work.type = DT_F32;
+	for (int i = 0; i < t->nodes.n; i++) {
+		int id = t->nodes.v[i];
+		const struct node *n = &b->p->nodes.v[id];
+		enum op_class c = op_class(n->op);
+		int64_t elements = c == CLASS_REDUCE || c == CLASS_SCAN ?
+			part_elements(b, s->task, n->arg[0]) : part_elements(b, s->task, id);
+
+		if (n->op == OP_MUL && is_fused(b, t, id))
+			continue;
+		s->work.ops[c] += (double)elements;
+		if (c != CLASS_FREE)
+			s->work.flops += (double)elements;
+	}
+	s->work.ops[CLASS_FREE] = 0;
+	for (int i = 0; i < s->reads.n; i++)
+		if (b->g->buffers.v[s->reads.v[i]].scope == SCOPE_SHARED)
+			s->work.shared_bytes += (double)b->g->buffers.v[s->reads.v[i]].bytes;
+	for (int i = 0; i < s->writes.n; i++)
+		if (b->g->buffers.v[s->writes.v[i]].scope == SCOPE_SHARED)
+			s->work.shared_bytes += (double)b->g->buffers.v[s->writes.v[i]].bytes;
+}
+
+void build_work(const struct builder *b, struct stask *s)
+{
+	const struct task *t = &b->p->tasks.v[s->task];
+	int last = t->nodes.v[t->nodes.n - 1];
+	const struct node *n = &b->p->nodes.v[last];
+
+	switch (t->kind) {
+	case TASK_LOAD:
+		load_work(b, s, n, last);
+		break;
+	case TASK_STORE:
+		store_work(b, s, n);
+		break;
+	case TASK_MMA:
+		mma_work(b, s, n);
+		break;
+	case TASK_COMPUTE:
+		compute_work(b, s);
+		break;
+	}
+}
+
+/* Which axes a loop's bounds depend on, besides its own. */
+static int bound_axes(const struct graph *g, int loop, int *axes)
+{
+	const struct loop *l = &g->program->loops.v[loop];
+	int n = 0;
+
+	for (int a = 0; a < g->program->axes.n; a++)
+		if ((l->has_from && index_uses(&l->from, a)) ||
+		    (l->has_upto && index_uses(&l->upto, a)))
+			axes[n++] = a;
+	return n;
+}
+
+enum { TRIPS_SAMPLES = 1 << 16 };
+
+/* Trip counts of a bounded loop over all combinations of tiles of the axes that its
+ * bounds use (evenly spaced ones, if there are very many). */
+static void count_trips(struct graph *g, int loop)
+{
+	struct trips *t = &g->trips[loop];
+	int axes[AXES_MAX], n = bound_axes(g, loop, axes);
+	int64_t total = 1, step, seen = 0;
+	struct place at;
+	double sum = 0;
+
+	for (int i = 0; i < n; i++)
+		total *= extent_tiles(&g->extents, axes[i]);
+	step = max_i64(1, total / TRIPS_SAMPLES);
+	for (int a = 0; a < g->program->axes.n; a++) {
+		at.lo[a] = 0;
+		at.hi[a] = g->program->axes.v[a].size - 1;
+	}
+	t->least = INT64_MAX;
+	for (int64_t c = 0; c < total; c += step, seen++) {
+		int64_t rest = c, first, last;
+
+		for (int i = 0; i < n; i++) {
+			int64_t tiles = extent_tiles(&g->extents, axes[i]);
+			int64_t tile = g->extents.tile[axes[i]];
+
+			at.lo[axes[i]] = rest % tiles * tile;
+			at.hi[axes[i]] = min_i64(at.lo[axes[i]] + tile,
+				g->program->axes.v[axes[i]].size) - 1;
+			rest /= tiles;
+		}
+		place_trips(&g->extents, loop, &at, &first, &last);
+		t->least = min_i64(t->least, last - first);
+		t->most = max_i64(t->most, last - first);
+		sum += (double)(last - first);
+	}
+	t->mean = sum / (double)seen;
+}
+
+enum err_code build_trips(struct graph *g, struct err *e)
+{
+	const struct program *p = g->program;
+
+	g->trips = ARENA_ARRAY(&g->arena, p->loops.n, struct trips);
+	g->grids = ARENA_ARRAY(&g->arena, p->phases.n, struct grid);
+	for (int i = 0; i < p->loops.n; i++)
+		count_trips(g, i);
+	for (int i = 0; i < p->phases.n; i++) {
+		g->grids[i] = extents_grid(&g->extents, i);
+		if (g->grids[i].total <= 0 || g->grids[i].total > INT32_MAX)
+			return err_set(e, ERR_LIMIT, p->phases.v[i].loc,
+				"the grid of phase '%s' has too many tiles; choose larger ones",
+				p->phases.v[i].name);
+	}
+	return OK;
+}

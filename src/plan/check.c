@@ -1,0 +1,447 @@
+#include "plan/check.h"
+
+#include <string.h>
+
+#include "plan/events.h"
+#include "plan/fit.h"
+
+enum {
+	CYCLE_SHOWN = 12,		/* sTasks of a deadlock that are told */
+	TILES_MOST = 8,
+	PAIRS_MOST = 12,		/* trip counts of which all pairs are tried */
+};
+
+const char *problem_name(enum problem_code c)
+{
+	static const char *const names[] = { "missing_wait", "misplaced_wait", "deadlock",
+		"wrong_seu", "versions", "registers", "shared_memory", "barriers", "threads",
+		"missing_task", "duplicate_task", "offset" };
+
+	return names[c];
+}
+
+/* The first breach of one dependence. */
+struct breach {
+	bool found;
+	enum problem_code code;
+	int64_t from, to;		/* sequence numbers */
+};
+
+struct findings {
+	const struct plan *plan;
+	struct breach *edge;		/* by edge */
+	int ncycle;			/* sTasks of a deadlock */
+	int cycle[CYCLE_SHOWN];
+	bool any;
+};
+
+/* Trip counts to try: 0 to `window` behave as all larger ones do (check.h). */
+struct choices {
+	int64_t window;
+	int *least, *most;		/* by loop */
+	int n;				/* of the loop with most choices */
+	int ntiles;
+};
+
+static int greatest_distance(const struct plan *p)
+{
+	int most = 1;
+
+	for (int i = 0; i < p->graph->buffers.n; i++)
+		if (p->versions[i] > most)
+			most = p->versions[i];
+	for (int i = 0; i < p->waits.n; i++)
+		if (p->waits.v[i].distance > most)
+			most = p->waits.v[i].distance;
+	return most;
+}
+
+static void choose(const struct plan *p, int phase, struct arena *a, struct choices *c)
+{
+	const struct graph *g = p->graph;
+	int nloops = g->program->loops.n, least = 0, most = 0, far = greatest_distance(p);
+	int turns = 1, tiles = 1;
+
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct stask *s = &g->tasks.v[p->entries.v[i].task];
+		int at = p->entries.v[i].at;
+
+		least = at < least ? at : least;
+		most = at > most ? at : most;
+		if (s->loop == NONE && s->phase == phase && (at > 0 ? at : -at) > tiles)
+			tiles = at > 0 ? at : -at;
+	}
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].loop == NONE && g->buffers.v[i].phase == phase &&
+		    p->versions[i] > tiles)
+			tiles = p->versions[i];
+	for (int i = 0; i < p->lanes.n; i++)
+		if (p->lanes.v[i].turns > turns)
+			turns = p->lanes.v[i].turns;
+	c->window = most - least + far + 2;
+	c->ntiles = (int)min_i64(min_i64(TILES_MOST, turns * (tiles + 2)), g->grids[phase].total);
+	c->least = ARENA_ARRAY(a, nloops, int);
+	c->most = ARENA_ARRAY(a, nloops, int);
+	c->n = 1;
+	for (int l = 0; l < nloops; l++) {
+		c->least[l] = (int)min_i64(g->trips[l].least, c->window);
+		c->most[l] = (int)min_i64(g->trips[l].most, c->window);
+		if (c->most[l] - c->least[l] + 1 > c->n)
+			c->n = c->most[l] - c->least[l] + 1;
+	}
+}
+
+static void note_cycle(struct findings *f, const struct relation *r)
+{
+	if (f->ncycle)
+		return;
+	f->any = true;
+	for (int i = 0; i < r->ncycle && f->ncycle < CYCLE_SHOWN; i++)
+		f->cycle[f->ncycle++] = r->inst[r->cycle[i]].task;
+}
+
+static bool has_wait(const struct plan *p, int task, int on)
+{
+	for (int i = 0; i < p->waits.n; i++)
+		if (p->waits.v[i].task == task && p->waits.v[i].on == on)
+			return true;
+	return false;
+}
+
+/* Is `to` ordered after `from` in every execution? On a breach, is the opposite? */
+static void check_pair(struct findings *f, const struct relation *r, int edge, int from, int to)
+{
+	const struct edge *e = &r->plan->graph->edges.v[edge];
+	struct breach *b = &f->edge[edge];
+
+	if (relation_before(r, from, AT_END, to, e->chain ? AT_START : AT_ISSUE))
+		return;
+	b->found = f->any = true;
+	b->from = r->inst[from].seq;
+	b->to = r->inst[to].seq;
+	if (relation_before(r, to, AT_ISSUE, from, AT_END))
+		b->code = e->reuse ? PROBLEM_VERSIONS : PROBLEM_OFFSET;
+	else
+		b->code = has_wait(r->plan, e->to, e->from) ? PROBLEM_MISPLACED_WAIT :
+			PROBLEM_MISSING_WAIT;
+}
+
+static void check_edge(struct findings *f, const struct relation *r, int edge)
+{
+	const struct graph *g = r->plan->graph;
+	const struct edge *e = &g->edges.v[edge];
+	int64_t n = walk_count(r->walk, g->tasks.v[e->to].loop);
+
+	for (int64_t s = 0; s < n && !f->edge[edge].found; s++) {
+		int to = relation_instance(r, e->to, s);
+		int64_t first, last;
+
+		walk_edge_span(r->walk, r->plan, e, s, &first, &last);
+		for (int64_t x = first; x < last && !f->edge[edge].found; x++)
+			check_pair(f, r, edge, relation_instance(r, e->from, x), to);
+	}
+}
+
+/* One list of tiles with given trip counts. */
+static void check_pattern(struct findings *f, int phase, int ntiles, const int64_t *trips,
+	struct arena *a, struct usage *u)
+{
+	const struct graph *g = f->plan->graph;
+	struct arena_mark mark = arena_mark(a);
+	struct relation r;
+	struct walk w;
+
+	walk_init_counts(a, &w, g, phase, ntiles, trips);
+	relation_build(a, f->plan, &w, &r);
+	if (r.ncycle) {
+		note_cycle(f, &r);
+	} else {
+		for (int i = 0; i < g->edges.n; i++)
+			if (g->tasks.v[g->edges.v[i].to].phase == phase && !f->edge[i].found)
+				check_edge(f, &r, i);
+		if (u)
+			fit_registers(&r, a, u);
+	}
+	arena_reset(a, mark);
+}
+
+/* Tiles take choice x and y in turn. */
+static void check_choice(struct findings *f, int phase, const struct choices *c, int x, int y,
+	struct arena *a, struct usage *u)
+{
+	int nloops = f->plan->graph->program->loops.n;
+	struct arena_mark mark = arena_mark(a);
+	int64_t *trips = ARENA_ARRAY(a, nloops * c->ntiles, int64_t);
+
+	for (int l = 0; l < nloops; l++)
+		for (int t = 0; t < c->ntiles; t++)
+			trips[l * c->ntiles + t] = min_i64(c->most[l],
+				c->least[l] + (t % 2 ? y : x));
+	check_pattern(f, phase, c->ntiles, trips, a, u);
+	arena_reset(a, mark);
+}
+
+static void check_phase(struct findings *f, int phase, bool quick, struct arena *a,
+	struct usage *u)
+{
+	struct choices c;
+
+	choose(f->plan, phase, a, &c);
+	check_choice(f, phase, &c, c.n - 1, c.n - 1, a, u);
+	if (quick)
+		return;
+	for (int x = 0; x < c.n && !f->ncycle; x++)
+		for (int y = 0; y < c.n && !f->ncycle; y++)
+			if (c.n <= PAIRS_MOST || x == y || x == 0 || y == 0 || x == c.n - 1 ||
+			    y == c.n - 1)
+				check_choice(f, phase, &c, x, y, a, NULL);
+}
+
+static struct findings findings_new(const struct plan *p, struct arena *a)
+{
+	return (struct findings){ .plan = p,
+		.edge = ARENA_ARRAY(a, p->graph->edges.n, struct breach) };
+}
+
+/* Every sTask once, on a unit that can run it. */
+static void check_entries(const struct plan *p, struct arena *a, struct problems *out)
+{
+	const struct graph *g = p->graph;
+
+	for (int t = 0; t < g->tasks.n; t++) {
+		const struct stask *s = &g->tasks.v[t];
+		int n = 0, last = NONE;
+
+		for (int i = 0; i < p->entries.n; i++) {
+			if (p->entries.v[i].task == t) {
+				n++;
+				last = i;
+			}
+		}
+		if (n == 0)
+			problem_add(a, out, (struct problem){ .code = PROBLEM_MISSING_TASK,
+				.task = t, .other = NONE, .edge = NONE, .loc = s->loc,
+				.message = arena_strf(a, "sTask '%s' is not in the plan", s->name),
+				.hint = arena_strf(a, "plan:append(\"%s\")", s->name) });
+		else if (n > 1)
+			problem_add(a, out, (struct problem){ .code = PROBLEM_DUPLICATE_TASK,
+				.task = t, .other = NONE, .edge = NONE, .loc = p->entries.v[last].loc,
+				.message = arena_strf(a, "sTask '%s' is appended %d times", s->name, n),
+				.hint = arena_strf(a, "plan:remove(\"%s\") and append it once; to run "
+					"it on several lanes, split it", s->name) });
+		else if (!device_can(p->device, p->entries.v[last].seu, &s->work))
+			problem_add(a, out, (struct problem){ .code = PROBLEM_WRONG_SEU,
+				.task = t, .other = NONE, .edge = NONE, .loc = p->entries.v[last].loc,
+				.message = arena_strf(a, "'%s' (%s of %s) cannot run on sEU '%s'",
+					s->name, task_kind_name(s->kind), dtype_name(s->work.type),
+					p->device->seu[p->entries.v[last].seu].name),
+				.hint = device_seu_for(p->device, &s->work) == NONE ?
+					"no sEU of this device can" : arena_strf(a,
+					"plan:append(\"%s\", {seu=\"%s\"})", s->name,
+					p->device->seu[device_seu_for(p->device, &s->work)].name) });
+	}
+}
+
+static const char *deed(const struct edge *e)
+{
+	switch (e->kind) {
+	case EDGE_FLOW:
+		return "reads";
+	case EDGE_ANTI:
+	case EDGE_OUTPUT:
+		break;
+	}
+	return "overwrites";
+}
+
+static struct problem describe(const struct plan *p, struct arena *a, int edge,
+	const struct breach *b)
+{
+	const struct graph *g = p->graph;
+	const struct edge *e = &g->edges.v[edge];
+	const char *from = g->tasks.v[e->from].name, *to = g->tasks.v[e->to].name;
+	const char *buffer = g->buffers.v[e->buffer].name;
+	int entry = plan_entry_of(p, e->to), versions = p->versions[e->buffer];
+	struct problem pr = { .code = b->code, .task = e->to, .other = e->from, .edge = edge,
+		.loc = p->entries.v[entry].loc };
+	const char *which = arena_strf(a, "iteration %lld of '%s' %s '%s' of iteration %lld of '%s'",
+		(long long)b->to, to, deed(e), buffer, (long long)b->from, from);
+
+	if (b->code == PROBLEM_VERSIONS) {
+		pr.message = arena_strf(a, "%s before that is complete: %d version%s of '%s' %s too "
+			"few for this order", which, versions, versions == 1 ? "" : "s", buffer,
+			versions == 1 ? "is" : "are");
+		pr.hint = arena_strf(a, "plan:buffers{[\"%s\"]=%d}, or change the order", buffer,
+			versions + 1);
+	} else if (b->code == PROBLEM_OFFSET) {
+		pr.message = arena_strf(a, "%s, but the order has it come first", which);
+		pr.hint = arena_strf(a, "append '%s' after '%s', or give it a smaller at=", to, from);
+	} else if (b->code == PROBLEM_MISPLACED_WAIT) {
+		pr.message = arena_strf(a, "%s, but its wait is for another iteration (%s "
+			"dependence, distance %d)", which, edge_kind_name(e->kind),
+			edge_distance(p, e));
+		pr.hint = arena_strf(a, "plan:wait(\"%s\", {\"%s\"}) without a distance", to, from);
+	} else {
+		pr.message = arena_strf(a, "%s, but does not wait until that is complete (%s "
+			"dependence, distance %d)", which, edge_kind_name(e->kind),
+			edge_distance(p, e));
+		pr.hint = arena_strf(a, "plan:wait(\"%s\", {\"%s\"})", to, from);
+	}
+	return pr;
+}
+
+static void describe_deadlock(const struct findings *f, struct arena *a, struct problems *out)
+{
+	const struct plan *p = f->plan;
+	struct buf b;
+	int task = f->cycle[0];
+
+	buf_init(&b, a);
+	buf_puts(&b, "the lanes wait for each other for ever: ");
+	for (int i = 0; i < f->ncycle; i++)
+		buf_printf(&b, "'%s' after ", p->graph->tasks.v[f->cycle[i]].name);
+	buf_printf(&b, "'%s'", p->graph->tasks.v[task].name);
+	problem_add(a, out, (struct problem){ .code = PROBLEM_DEADLOCK, .task = task,
+		.other = f->ncycle > 1 ? f->cycle[1] : task, .edge = NONE, .message = b.text,
+		.loc = p->entries.v[plan_entry_of(p, task)].loc,
+		.hint = "take out one of these waits, raise its distance, give the ring more "
+			"versions, or change the order" });
+}
+
+bool plan_check(const struct plan *p, struct arena *a, struct problems *out, struct usage *usage)
+{
+	const struct graph *g = p->graph;
+	struct findings f = findings_new(p, a);
+	struct usage u = { 0 };
+
+	*out = (struct problems){ 0 };
+	check_entries(p, a, out);
+	if (!out->v.n) {
+		for (int phase = 0; phase < g->program->phases.n && !f.ncycle; phase++)
+			check_phase(&f, phase, false, a, &u);
+		if (f.ncycle)
+			describe_deadlock(&f, a, out);
+		for (int i = 0; i < g->edges.n && !f.ncycle; i++)
+			if (f.edge[i].found)
+				problem_add(a, out, describe(p, a, i, &f.edge[i]));
+	}
+	if (p->lanes.n) {
+		fit_memory(p, a, out, &u);
+		fit_register_file(p, a, out, &u);
+	}
+	if (usage)
+		*usage = u;
+	return out->v.n == 0;
+}
+
+/* Breached edges, in the order in which waits are best added: what is read first,
+ * then what is overwritten, then reuse. */
+static int first_breach(const struct findings *f)
+{
+	const struct graph *g = f->plan->graph;
+
+	for (int rank = 0; rank < 3; rank++) {
+		for (int i = 0; i < g->edges.n; i++) {
+			const struct edge *e = &g->edges.v[i];
+			int r = e->reuse ? 2 : e->kind != EDGE_FLOW;
+
+			if (r == rank && f->edge[i].found &&
+			    (f->edge[i].code == PROBLEM_MISSING_WAIT ||
+			     f->edge[i].code == PROBLEM_MISPLACED_WAIT))
+				return i;
+		}
+	}
+	return NONE;
+}
+
+static bool is_legal(const struct plan *p, bool quick, struct arena *a, struct findings *f)
+{
+	*f = findings_new(p, a);
+	for (int phase = 0; phase < p->graph->program->phases.n; phase++)
+		check_phase(f, phase, quick, a, NULL);
+	return !f->any;
+}
+
+static bool has_auto_wait(const struct plan *p, int task, int on)
+{
+	for (int i = 0; i < p->waits.n; i++)
+		if (p->waits.v[i].task == task && p->waits.v[i].on == on &&
+		    p->waits.v[i].distance == DISTANCE_AUTO &&
+		    p->waits.v[i].when == WAIT_COMPLETE)
+			return true;
+	return false;
+}
+
+/* Add waits until nothing is missing; returns how many. */
+static int add_waits(struct plan *p, bool quick)
+{
+	int added = 0;
+
+	for (;;) {
+		struct arena_mark mark = arena_mark(&p->arena);
+		struct wait w = { .distance = DISTANCE_AUTO, .when = WAIT_COMPLETE };
+		struct findings f;
+		int edge = NONE;
+
+		if (!is_legal(p, quick, &p->arena, &f))
+			edge = first_breach(&f);
+		if (edge != NONE) {
+			w.task = p->graph->edges.v[edge].to;
+			w.on = p->graph->edges.v[edge].from;
+			w.loc = p->entries.v[plan_entry_of(p, w.task)].loc;
+		}
+		arena_reset(&p->arena, mark);
+		if (edge == NONE || has_auto_wait(p, w.task, w.on))
+			return added;
+		VEC_PUSH(&p->arena, &p->waits, w);
+		added++;
+	}
+}
+
+/* Drop those of the last n waits that the others make unnecessary. */
+static int drop_needless(struct plan *p, int n)
+{
+	int dropped = 0;
+
+	for (int i = p->waits.n - n; i < p->waits.n;) {
+		struct arena_mark mark = arena_mark(&p->arena);
+		struct wait w = p->waits.v[i];
+		struct findings f;
+		bool legal;
+
+		memmove(&p->waits.v[i], &p->waits.v[i + 1],
+			(size_t)(p->waits.n - i - 1) * sizeof(w));
+		p->waits.n--;
+		legal = is_legal(p, false, &p->arena, &f);
+		arena_reset(&p->arena, mark);
+		if (legal) {
+			dropped++;
+			continue;
+		}
+		memmove(&p->waits.v[i + 1], &p->waits.v[i],
+			(size_t)(p->waits.n - i) * sizeof(w));
+		p->waits.v[i++] = w;
+		p->waits.n++;
+	}
+	return dropped;
+}
+
+int plan_fill_waits(struct plan *p)
+{
+	struct arena_mark mark = arena_mark(&p->arena);
+	struct problems problems = { 0 };
+	struct findings f;
+	bool legal;
+	int added;
+
+	check_entries(p, &p->arena, &problems);
+	arena_reset(&p->arena, mark);
+	if (problems.v.n)
+		return 0;
+	added = add_waits(p, true);
+	added += add_waits(p, false);
+	mark = arena_mark(&p->arena);
+	legal = is_legal(p, false, &p->arena, &f);
+	arena_reset(&p->arena, mark);
+	return legal ? added - drop_needless(p, added) : added;
+}

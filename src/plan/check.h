@@ -1,0 +1,66 @@
+/* check.h - is a plan legal?
+ *
+ * A plan is legal if, for every number of iterations that the program can make, all
+ * lanes come to their end and every dependence of the sTask-graph is kept whatever
+ * the speed of the units; and if it fits the EU. The argument: the events of a plan
+ * (issue, start and completion of each instance) form a marked graph, all of whose
+ * constraints must hold together, so the possible executions are just the linear
+ * extensions of one partial order. A plan deadlocks if and only if that relation has
+ * a cycle, and a dependence is kept in all executions if and only if it follows from
+ * the relation. Both are decided on the first iterations of a few tiles; the
+ * relation repeats itself after that (docs/internals/check.md has the argument).
+ */
+#ifndef PLAN_CHECK_H
+#define PLAN_CHECK_H
+
+#include "plan/plan.h"
+
+enum problem_code {
+	PROBLEM_MISSING_WAIT,
+	PROBLEM_MISPLACED_WAIT,		/* there is a wait, but for another iteration */
+	PROBLEM_DEADLOCK,
+	PROBLEM_WRONG_SEU,
+	PROBLEM_VERSIONS,		/* a ring too short for the offsets */
+	PROBLEM_REGISTERS,
+	PROBLEM_SHARED_MEMORY,
+	PROBLEM_BARRIERS,
+	PROBLEM_THREADS,
+	PROBLEM_MISSING_TASK,
+	PROBLEM_DUPLICATE_TASK,
+	PROBLEM_OFFSET,			/* an offset where none can be */
+};
+const char *problem_name(enum problem_code c);	/* "missing_wait", ... */
+
+struct problem {
+	enum problem_code code;
+	int task, other;		/* sTasks concerned; NONE */
+	int edge;			/* of the graph; NONE */
+	const char *message;		/* complete sentence with the names */
+	const char *hint;		/* what would repair it, as a statement where possible */
+	struct srcloc loc;		/* of the entry, wait or task to blame */
+};
+
+struct problems {
+	VEC(struct problem) v;
+};
+
+/* What the plan asks of an EU, for the user to see. */
+struct usage {
+	int threads;
+	int64_t shared_bytes;
+	int64_t registers;		/* of the EU */
+	int lane_registers[LANES_MAX];	/* a thread */
+	int named_barriers;
+	int flags;			/* mbarriers */
+};
+
+/* Problems in `a`, in order of the program. Returns true if there are none. */
+bool plan_check(const struct plan *p, struct arena *a, struct problems *out,
+	struct usage *usage);
+
+/* Add the waits (with DISTANCE_AUTO) that the dependences need and the plan's order
+ * does not give already, fewest first found. Returns how many were added; the plan
+ * may still have other problems. */
+int plan_fill_waits(struct plan *p);
+
+#endif

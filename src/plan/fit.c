@@ -1,0 +1,249 @@
+#include "plan/fit.h"
+
+#include <string.h>
+
+enum {
+	GROUP_WARPS = 4,		/* registers are given to whole warpgroups */
+	VECTOR_COPIES = 4,		/* a row vector is held by the 4 threads of a row */
+	FLAG_BYTES = 8,
+};
+
+void problem_add(struct arena *a, struct problems *out, struct problem pr)
+{
+	VEC_PUSH(a, &out->v, pr);
+}
+
+/* A store from registers goes through shared memory in panels, of which one at least
+ * must fit: as many rows as the tile has, 128 bytes wide. */
+static int64_t staging_bytes(const struct plan *p, const struct stask *s)
+{
+	int64_t rows = 1, row_bytes = 1;
+
+	for (int i = 0; i < s->reads.n; i++)
+		if (plan_scope(p, s->reads.v[i]) == SCOPE_SHARED)
+			return 0;
+	if (s->kind != TASK_STORE || !s->naxes)
+		return 0;
+	for (int i = 0; i < s->naxes - 1; i++)
+		rows *= s->extent[i];
+	row_bytes = s->extent[s->naxes - 1] * dtype_bits(s->work.type) / 8;
+	return rows * min_i64(row_bytes, 128);
+}
+
+static int64_t phase_shared(const struct plan *p, int phase)
+{
+	const struct graph *g = p->graph;
+	int64_t bytes = 0;
+
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].phase == phase && plan_scope(p, i) == SCOPE_SHARED)
+			bytes += ceil_div(g->buffers.v[i].bytes, 128) * 128 * p->versions[i];
+	for (int i = 0; i < g->tasks.n; i++)
+		if (g->tasks.v[i].phase == phase)
+			bytes += staging_bytes(p, &g->tasks.v[i]);
+	return bytes;
+}
+
+/* Each wait that crosses lanes needs a way to see it: a named barrier for a turn, a
+ * flag for each version of what it hands over otherwise. */
+static void count_barriers(const struct plan *p, int phase, struct usage *u)
+{
+	const struct graph *g = p->graph;
+	int named = 0, flags = 0;
+
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+		int a = plan_entry_of(p, w->task), b = plan_entry_of(p, w->on), versions = 1;
+
+		if (a == NONE || b == NONE || g->tasks.v[w->task].phase != phase)
+			continue;
+		if (p->entries.v[a].lane == p->entries.v[b].lane)
+			continue;
+		if (w->when == WAIT_ISSUED) {
+			named++;
+			continue;
+		}
+		for (int k = 0; k < g->edges.n; k++)
+			if (g->edges.v[k].from == w->on && g->edges.v[k].to == w->task &&
+			    p->versions[g->edges.v[k].buffer] > versions)
+				versions = p->versions[g->edges.v[k].buffer];
+		flags += versions;
+	}
+	if (named > u->named_barriers)
+		u->named_barriers = named;
+	if (flags > u->flags)
+		u->flags = flags;
+}
+
+static void blame_shared(const struct plan *p, int phase, int64_t bytes, struct arena *a,
+	struct problems *out)
+{
+	const struct graph *g = p->graph;
+	int most = NONE;
+
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].phase == phase && plan_scope(p, i) == SCOPE_SHARED &&
+		    (most == NONE || g->buffers.v[i].bytes * p->versions[i] >
+		     g->buffers.v[most].bytes * p->versions[most]))
+			most = i;
+	problem_add(a, out, (struct problem){ .code = PROBLEM_SHARED_MEMORY,
+		.task = most == NONE ? NONE : g->buffers.v[most].first, .other = NONE,
+		.edge = NONE, .loc = most == NONE ? NOWHERE : g->buffers.v[most].loc,
+		.message = arena_strf(a, "the plan needs %lld bytes of shared memory, '%s' has %lld",
+			(long long)bytes, p->device->name, (long long)p->device->shared_bytes),
+		.hint = most == NONE ? "take a smaller tile" : arena_strf(a,
+			"'%s' takes most: %lld bytes, %d version%s; lower it with plan:buffers, or "
+			"take a smaller tile", g->buffers.v[most].name,
+			(long long)g->buffers.v[most].bytes, p->versions[most],
+			p->versions[most] == 1 ? "" : "s") });
+}
+
+void fit_memory(const struct plan *p, struct arena *a, struct problems *out, struct usage *u)
+{
+	const struct vdevice *d = p->device;
+
+	for (int phase = 0; phase < p->graph->program->phases.n; phase++) {
+		int64_t bytes = phase_shared(p, phase);
+
+		count_barriers(p, phase, u);
+		bytes += (int64_t)u->flags * FLAG_BYTES;
+		if (bytes > d->shared_bytes)
+			blame_shared(p, phase, bytes, a, out);
+		u->shared_bytes = max_i64(u->shared_bytes, bytes);
+	}
+	for (int i = 0; i < p->lanes.n; i++)
+		u->threads += lane_warps(p, i) * p->lanes.v[i].turns * d->warp;
+	if (u->threads > d->max_threads)
+		problem_add(a, out, (struct problem){ .code = PROBLEM_THREADS, .task = NONE,
+			.other = NONE, .edge = NONE, .loc = p->lanes.v[p->lanes.n - 1].loc,
+			.message = arena_strf(a, "the lanes have %d threads, an EU of '%s' takes %d",
+				u->threads, d->name, d->max_threads),
+			.hint = "give the lanes fewer warps, or use fewer lanes" });
+	if (u->named_barriers > d->named_barriers)
+		problem_add(a, out, (struct problem){ .code = PROBLEM_BARRIERS, .task = NONE,
+			.other = NONE, .edge = NONE,
+			.message = arena_strf(a, "the turns need %d named barriers, '%s' has %d",
+				u->named_barriers, d->name, d->named_barriers),
+			.hint = "wait for completion instead of issue, or use fewer lanes" });
+}
+
+static int64_t thread_registers(const struct plan *p, int buffer, int lane)
+{
+	const struct buffer *b = &p->graph->buffers.v[buffer];
+	int64_t threads = (int64_t)lane_warps(p, lane) * p->device->warp;
+	int64_t bytes = b->bytes;
+
+	if (b->naxes <= 1)
+		bytes = b->naxes ? bytes * VECTOR_COPIES : threads * 4;
+	return ceil_div(bytes, threads * 4);
+}
+
+/* The place in its lane's order up to which an instance holds what it touches. */
+static int held_until(const struct relation *r, int lane_copy, int i)
+{
+	const struct plan *p = r->plan;
+	int end = r->lane_first[lane_copy + 1];
+
+	if (!p->device->seu[p->entries.v[r->inst[i].entry].seu].async)
+		return r->inst[i].place;
+	for (int k = i + 1; k < end; k++)
+		if (relation_before(r, i, AT_END, k, AT_ISSUE))
+			return r->inst[k].place - 1;
+	return r->inst[end - 1].place;
+}
+
+/* Add one buffer's lives to the register count at each place of a lane copy. */
+static void add_lives(const struct relation *r, int lane_copy, int buffer, struct arena *a,
+	int64_t *count)
+{
+	const struct graph *g = r->plan->graph;
+	int first = r->lane_first[lane_copy], end = r->lane_first[lane_copy + 1];
+	int loop = g->buffers.v[buffer].loop;
+	int64_t lives = walk_count(r->walk, loop);
+	int *from = ARENA_ARRAY(a, lives, int), *to = ARENA_ARRAY(a, lives, int);
+	int64_t each = thread_registers(r->plan, buffer, r->inst[first].lane);
+
+	for (int64_t s = 0; s < lives; s++)
+		from[s] = to[s] = NONE;
+	for (int i = first; i < end; i++) {
+		const struct stask *t = &g->tasks.v[r->inst[i].task];
+		bool touches = false;
+		int64_t s;
+		int until;
+
+		for (int k = 0; k < t->reads.n; k++)
+			touches |= t->reads.v[k] == buffer;
+		for (int k = 0; k < t->writes.n; k++)
+			touches |= t->writes.v[k] == buffer;
+		if (!touches)
+			continue;
+		s = walk_outer(r->walk, t->loop, r->inst[i].seq, loop);
+		until = held_until(r, lane_copy, i);
+		if (from[s] == NONE)
+			from[s] = r->inst[i].place;
+		if (until > to[s])
+			to[s] = until;
+	}
+	for (int64_t s = 0; s < lives; s++)
+		for (int k = from[s]; k != NONE && k <= to[s]; k++)
+			count[k] += each;
+}
+
+void fit_registers(const struct relation *r, struct arena *a, struct usage *u)
+{
+	const struct plan *p = r->plan;
+	const struct graph *g = p->graph;
+
+	for (int l = 0; l < r->nlanes; l++) {
+		int first = r->lane_first[l], n = r->lane_first[l + 1] - first, lane;
+		int64_t *count = ARENA_ARRAY(a, n, int64_t), most = 0;
+
+		if (!n)
+			continue;
+		lane = r->inst[first].lane;
+		for (int b = 0; b < g->buffers.n; b++) {
+			bool here = g->buffers.v[b].phase == r->walk->phase &&
+				plan_scope(p, b) == SCOPE_REGISTERS;
+			int e = plan_entry_of(p, g->buffers.v[b].first);
+
+			if (here && e != NONE && p->entries.v[e].lane == lane)
+				add_lives(r, l, b, a, count);
+		}
+		for (int i = 0; i < n; i++)
+			most = max_i64(most, count[i]);
+		most += p->device->reserved_registers;
+		most = ceil_div(most, p->device->register_step) * p->device->register_step;
+		if (most > u->lane_registers[lane])
+			u->lane_registers[lane] = (int)min_i64(most, 1 << 20);
+	}
+}
+
+void fit_register_file(const struct plan *p, struct arena *a, struct problems *out,
+	struct usage *u)
+{
+	const struct vdevice *d = p->device;
+
+	for (int i = 0; i < p->lanes.n; i++) {
+		const struct lane *l = &p->lanes.v[i];
+		int need = u->lane_registers[i], limit = l->registers ? l->registers :
+			d->thread_registers;
+		int warps = (int)ceil_div(lane_warps(p, i), GROUP_WARPS) * GROUP_WARPS;
+
+		if (need > limit)
+			problem_add(a, out, (struct problem){ .code = PROBLEM_REGISTERS,
+				.task = NONE, .other = NONE, .edge = NONE, .loc = l->loc,
+				.message = arena_strf(a, "lane '%s' needs %d registers a thread, "
+					"it has %d", l->name, need, limit),
+				.hint = "split the tile over more lanes, take a smaller tile, or "
+					"give the lane more warps" });
+		if (l->registers)
+			u->lane_registers[i] = l->registers;
+		u->registers += (int64_t)u->lane_registers[i] * warps * d->warp * l->turns;
+	}
+	if (u->registers > d->registers)
+		problem_add(a, out, (struct problem){ .code = PROBLEM_REGISTERS, .task = NONE,
+			.other = NONE, .edge = NONE,
+			.message = arena_strf(a, "the lanes need %lld registers, an EU of '%s' has "
+				"%d", (long long)u->registers, d->name, d->registers),
+			.hint = "use fewer lanes or warps, or lower registers= with plan:lane" });
+}

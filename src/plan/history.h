@@ -1,0 +1,67 @@
+/* history.h - a plan under editing, with undo and redo.
+ *
+ * Keeps the log of edits, by name, and the plan (and, after a split or Propagate, the
+ * graph) that they make. An edit that fails leaves everything as it was. Undo plays
+ * the log again without its last edit, so what comes back is exact.
+ */
+#ifndef PLAN_HISTORY_H
+#define PLAN_HISTORY_H
+
+#include "plan/plan.h"
+
+struct history;
+
+/* What one element of plan:wait's list says. */
+struct wait_on {
+	const char *task;
+	int distance;			/* or DISTANCE_AUTO */
+	enum wait_when when;
+};
+
+struct versions_of {
+	const char *buffer;
+	int versions;
+};
+
+/* graph and device are borrowed and outlive the history. *out is set first, so that
+ * a caller whose failure handler jumps out of here can free what there is. */
+void history_new(struct mem *mem, const struct graph *g, const struct vdevice *d,
+	struct history **out);
+void history_free(struct history *h);
+/* The present plan, until the next edit. */
+struct plan *history_plan(struct history *h);
+
+NODISCARD enum err_code history_lane(struct history *h, const char *name, int warps,
+	int registers, int turns, struct srcloc loc, struct err *e);
+NODISCARD enum err_code history_append(struct history *h, const char *task, const char *seu,
+	const char *lane, int at, struct srcloc loc, struct err *e);
+NODISCARD enum err_code history_remove(struct history *h, const char *task, struct srcloc loc,
+	struct err *e);
+NODISCARD enum err_code history_wait(struct history *h, const char *task, const struct wait_on *on,
+	int n, struct srcloc loc, struct err *e);
+NODISCARD enum err_code history_unwait(struct history *h, const char *task, const char *on,
+	struct srcloc loc, struct err *e);
+NODISCARD enum err_code history_versions(struct history *h, const struct versions_of *v, int n,
+	struct srcloc loc, struct err *e);
+NODISCARD enum err_code history_grid(struct history *h, const struct grid_plan *g,
+	struct srcloc loc, struct err *e);
+/* Split the named tasks of the program; ntasks 0: every one but loads that has the
+ * axis. Before these are appended. */
+NODISCARD enum err_code history_split(struct history *h, const char *axis, int ways,
+	const char *const *tasks, int ntasks, struct srcloc loc, struct err *e);
+/* Change tile extents; what is appended stays. */
+NODISCARD enum err_code history_propagate(struct history *h, const struct tiling *t,
+	struct srcloc loc, struct err *e);
+/* Add the waits that are needed (plan_fill_waits) as one edit; *added may be 0. */
+NODISCARD enum err_code history_fill_waits(struct history *h, struct srcloc loc, int *added,
+	struct err *e);
+
+/* False if there is nothing to undo or redo. */
+bool history_undo(struct history *h);
+bool history_redo(struct history *h);
+int history_edits(const struct history *h);
+
+/* plan_script with the splits before it. */
+void history_script(struct history *h, struct buf *out);
+
+#endif

@@ -1,0 +1,388 @@
+#include "plan/order.h"
+
+#include <string.h>
+
+static const struct loop *loop_at(const struct graph *g, int loop)
+{
+	return &g->program->loops.v[loop];
+}
+
+/* Loops of a phase, parents before children. */
+static int phase_loops(const struct graph *g, int phase, int *out)
+{
+	int n = 0;
+
+	for (int i = 0; i < g->program->loops.n; i++)
+		if (loop_at(g, i)->phase == phase)
+			out[n++] = i;
+	return n;
+}
+
+static void walk_begin(struct arena *a, struct walk *w, const struct graph *g, int phase,
+	int ntiles)
+{
+	int nloops = g->program->loops.n;
+
+	*w = (struct walk){ .graph = g, .phase = phase, .ntiles = ntiles,
+		.cum = ARENA_ARRAY(a, nloops, int64_t *), .count = ARENA_ARRAY(a, nloops, int64_t),
+		.parent = ARENA_ARRAY(a, nloops, int64_t *) };
+}
+
+/* Given cum[loop], number its iterations through. */
+static void number_iterations(struct arena *a, struct walk *w, int loop)
+{
+	int64_t parents = walk_count(w, loop_at(w->graph, loop)->parent);
+
+	w->count[loop] = w->cum[loop][parents];
+	w->parent[loop] = ARENA_ARRAY(a, w->count[loop], int64_t);
+	for (int64_t s = 0; s < parents; s++)
+		for (int64_t i = w->cum[loop][s]; i < w->cum[loop][s + 1]; i++)
+			w->parent[loop][i] = s;
+}
+
+/* The place of iteration s of `loop` (its tile and all loops around it). */
+static void place_of(const struct walk *w, const int64_t *tiles, int loop, int64_t s,
+	struct place *at)
+{
+	const struct graph *g = w->graph;
+	int chain[16], n = 0;
+	int64_t seq[16];
+
+	for (; loop != NONE; loop = loop_at(g, loop)->parent) {
+		chain[n] = loop;
+		seq[n++] = s;
+		s = w->parent[loop][s];
+	}
+	place_tile(&g->extents, &g->grids[w->phase], tiles[s], at);
+	while (n-- > 0) {
+		int64_t outer = w->parent[chain[n]][seq[n]], first, last;
+
+		place_trips(&g->extents, chain[n], at, &first, &last);
+		place_iteration(&g->extents, chain[n],
+			first + seq[n] - w->cum[chain[n]][outer], at);
+	}
+}
+
+void walk_init(struct arena *a, struct walk *w, const struct graph *g, int phase, int ntiles,
+	const int64_t *tiles)
+{
+	int *loops = ARENA_ARRAY(a, g->program->loops.n, int);
+	int n = phase_loops(g, phase, loops);
+
+	walk_begin(a, w, g, phase, ntiles);
+	for (int i = 0; i < n; i++) {
+		int l = loops[i], parent = loop_at(g, l)->parent;
+		int64_t parents = walk_count(w, parent), first, last;
+		bool constant = g->trips[l].least == g->trips[l].most;
+
+		w->cum[l] = ARENA_ARRAY(a, parents + 1, int64_t);
+		for (int64_t s = 0; s < parents; s++) {
+			struct place at;
+
+			if (constant) {
+				first = 0;
+				last = g->trips[l].least;
+			} else {
+				place_of(w, tiles, parent, s, &at);
+				place_trips(&g->extents, l, &at, &first, &last);
+			}
+			w->cum[l][s + 1] = w->cum[l][s] + last - first;
+		}
+		number_iterations(a, w, l);
+	}
+}
+
+void walk_init_counts(struct arena *a, struct walk *w, const struct graph *g, int phase,
+	int ntiles, const int64_t *trips)
+{
+	int *loops = ARENA_ARRAY(a, g->program->loops.n, int);
+	int n = phase_loops(g, phase, loops);
+
+	walk_begin(a, w, g, phase, ntiles);
+	for (int i = 0; i < n; i++) {
+		int l = loops[i], parent = loop_at(g, l)->parent;
+		int64_t parents = walk_count(w, parent);
+
+		w->cum[l] = ARENA_ARRAY(a, parents + 1, int64_t);
+		for (int64_t s = 0; s < parents; s++)
+			w->cum[l][s + 1] = w->cum[l][s] +
+				trips[(int64_t)l * ntiles + walk_outer(w, parent, s, NONE)];
+		number_iterations(a, w, l);
+	}
+}
+
+int64_t walk_count(const struct walk *w, int loop)
+{
+	return loop == NONE ? w->ntiles : w->count[loop];
+}
+
+int64_t walk_outer(const struct walk *w, int loop, int64_t s, int outer)
+{
+	for (; loop != outer; loop = loop_at(w->graph, loop)->parent)
+		s = w->parent[loop][s];
+	return s;
+}
+
+int64_t walk_inner(const struct walk *w, int outer, int64_t n, int loop)
+{
+	if (loop == outer)
+		return n;
+	return w->cum[loop][walk_inner(w, outer, n, loop_at(w->graph, loop)->parent)];
+}
+
+/* How many copies the lane has that both sTasks are on; 1 if they are on two. */
+static int shared_turns(const struct plan *p, int a, int b)
+{
+	int ea = plan_entry_of(p, a), eb = plan_entry_of(p, b);
+
+	if (ea == NONE || eb == NONE || p->entries.v[ea].lane != p->entries.v[eb].lane)
+		return 1;
+	return p->lanes.v[p->entries.v[ea].lane].turns;
+}
+
+/* Iteration d before s of region c, where only every `turns`-th tile counts; negative
+ * if that is before the start. */
+static int64_t walk_back(const struct walk *w, int c, int64_t s, int64_t d, int turns)
+{
+	int64_t tile;
+
+	if (turns == 1)
+		return s - d;
+	if (c == NONE)
+		return s - d * turns;
+	tile = walk_outer(w, c, s, NONE);
+	for (;;) {
+		int64_t inside = s - walk_inner(w, NONE, tile, c);
+
+		if (inside >= d)
+			return s - d;
+		d -= inside;		/* leaves d >= 1 for the tiles before */
+		tile -= turns;
+		if (tile < 0)
+			return -1;
+		s = walk_inner(w, NONE, tile + 1, c);
+	}
+}
+
+void walk_span(const struct walk *w, const struct plan *p, int from, int to, int c, int d,
+	int64_t s, int64_t *first, int64_t *last)
+{
+	int loop = p->graph->tasks.v[from].loop;
+	int64_t at = walk_outer(w, p->graph->tasks.v[to].loop, s, c);
+
+	at = walk_back(w, c, at, d, shared_turns(p, from, to));
+	*first = *last = 0;
+	if (at < 0)
+		return;
+	*first = walk_inner(w, c, at, loop);
+	*last = walk_inner(w, c, at + 1, loop);
+}
+
+void walk_edge_span(const struct walk *w, const struct plan *p, const struct edge *e, int64_t s,
+	int64_t *first, int64_t *last)
+{
+	int life = p->graph->buffers.v[e->buffer].loop;
+	int64_t at = walk_outer(w, p->graph->tasks.v[e->to].loop, s, e->loop);
+
+	if (!e->reuse && e->distance > 0 &&
+	    (at < e->distance || walk_outer(w, e->loop, at - e->distance, life) !=
+	     walk_outer(w, e->loop, at, life))) {
+		*first = *last = 0;
+		return;
+	}
+	walk_span(w, p, e->from, e->to, e->loop, edge_distance(p, e), s, first, last);
+}
+
+static void add_span(struct span *out, int *n, int64_t first, int64_t last)
+{
+	if (first == last)
+		return;
+	for (int i = 0; i < *n; i++)
+		if (out[i].first == first && out[i].last == last)
+			return;
+	if (*n == SPANS_MAX)
+		BUG("a wait serves more than %d dependences", SPANS_MAX);
+	out[(*n)++] = (struct span){ first, last };
+}
+
+int walk_wait_spans(const struct walk *w, const struct plan *p, const struct wait *wt, int64_t s,
+	struct span *out)
+{
+	const struct graph *g = p->graph;
+	int64_t first, last;
+	bool served = false;
+	int n = 0;
+
+	for (int i = 0; i < g->edges.n && wt->distance == DISTANCE_AUTO; i++) {
+		const struct edge *e = &g->edges.v[i];
+
+		if (e->from != wt->on || e->to != wt->task)
+			continue;
+		served = true;
+		walk_edge_span(w, p, e, s, &first, &last);
+		add_span(out, &n, first, last);
+	}
+	if (!served) {
+		walk_span(w, p, wt->on, wt->task, graph_common_loop(g, wt->on, wt->task),
+			wt->distance == DISTANCE_AUTO ? 0 : wt->distance, s, &first, &last);
+		add_span(out, &n, first, last);
+	}
+	return n;
+}
+
+/* One region of the lane's order: entries and nested loops, in the lane's order. */
+struct step {
+	bool is_loop;
+	int id;				/* entry or loop */
+};
+
+struct level {
+	int loop;
+	int nsteps;
+	struct step *steps;
+	int least, most;		/* offsets of the entries */
+};
+
+/* Where the cursor stands in a region. */
+struct frame {
+	const struct level *level;
+	int64_t base;			/* sequence number of the first iteration of this run */
+	int64_t count;			/* iterations of this run */
+	int64_t turn, step;
+};
+
+struct cursor {
+	const struct plan *p;
+	const struct walk *w;
+	int copy, turns;
+	struct level *levels;		/* by loop id + 1; 0 is the tile loop */
+	struct frame stack[17];
+	int depth;
+};
+
+/* Program position at which a body's items stand, to place loops among entries:
+ * that of the first sTask inside. */
+static int loop_position(const struct graph *g, int loop)
+{
+	int best = INT32_MAX;
+
+	for (int i = 0; i < g->tasks.n; i++)
+		if (program_loop_within(g->program, g->tasks.v[i].loop, loop) &&
+		    g->tasks.v[i].position < best)
+			best = g->tasks.v[i].position;
+	return best;
+}
+
+static bool lane_enters(const struct plan *p, int lane, int loop)
+{
+	for (int i = 0; i < p->entries.n; i++)
+		if (p->entries.v[i].lane == lane && program_loop_within(p->graph->program,
+		    p->graph->tasks.v[p->entries.v[i].task].loop, loop))
+			return true;
+	return false;
+}
+
+/* The lane's entries of a region in order of appending, each nested loop before the
+ * first entry that the program has after it. */
+static void build_level(struct arena *a, struct level *v, const struct plan *p, int lane, int phase,
+	int loop)
+{
+	const struct graph *g = p->graph;
+	int nloops = g->program->loops.n;
+	bool *placed = ARENA_ARRAY(a, nloops, bool);
+	VEC(struct step) steps = { 0 };
+
+	v->loop = loop;
+	for (int i = 0; i <= p->entries.n; i++) {
+		const struct stask *s = i < p->entries.n ?
+			&g->tasks.v[p->entries.v[i].task] : NULL;
+
+		if (s && (p->entries.v[i].lane != lane || s->phase != phase || s->loop != loop))
+			continue;
+		for (int l = 0; l < nloops; l++) {
+			const struct loop *inner = loop_at(g, l);
+
+			if (placed[l] || inner->parent != loop || inner->phase != phase ||
+			    !lane_enters(p, lane, l) ||
+			    (s && loop_position(g, l) > s->position))
+				continue;
+			placed[l] = true;
+			VEC_PUSH(a, &steps, ((struct step){ true, l }));
+		}
+		if (!s)
+			break;
+		VEC_PUSH(a, &steps, ((struct step){ false, i }));
+		if (p->entries.v[i].at < v->least)
+			v->least = p->entries.v[i].at;
+		if (p->entries.v[i].at > v->most)
+			v->most = p->entries.v[i].at;
+	}
+	v->nsteps = steps.n;
+	v->steps = steps.v;
+}
+
+static void push_frame(struct cursor *c, int loop, int64_t base, int64_t count)
+{
+	const struct level *v = &c->levels[loop + 1];
+
+	c->stack[c->depth++] = (struct frame){ .level = v, .base = base, .count = count,
+		.turn = -v->most };
+}
+
+struct cursor *cursor_new(struct arena *a, const struct plan *p, const struct walk *w, int lane,
+	int copy)
+{
+	const struct graph *g = p->graph;
+	struct cursor *c = ARENA_NEW(a, struct cursor);
+	int turns = p->lanes.v[lane].turns;
+
+	c->p = p;
+	c->w = w;
+	c->copy = copy;
+	c->turns = turns;
+	c->levels = ARENA_ARRAY(a, g->program->loops.n + 1, struct level);
+	for (int l = NONE; l < g->program->loops.n; l++)
+		if (l == NONE || loop_at(g, l)->phase == w->phase)
+			build_level(a, &c->levels[l + 1], p, lane, w->phase, l);
+	if (w->ntiles > copy)
+		push_frame(c, NONE, 0, (w->ntiles - copy + turns - 1) / turns);
+	return c;
+}
+
+/* Sequence number of iteration i of this run of a region. */
+static int64_t frame_seq(const struct cursor *c, const struct frame *f, int64_t i)
+{
+	return f->level->loop == NONE ? c->copy + i * c->turns : f->base + i;
+}
+
+bool cursor_next(struct cursor *c, struct instance *out)
+{
+	while (c->depth) {
+		struct frame *f = &c->stack[c->depth - 1];
+		const struct step *s;
+		int64_t i, seq;
+
+		if (f->turn > f->count - 1 - f->level->least || !f->level->nsteps) {
+			c->depth--;
+			continue;
+		}
+		if (f->step == f->level->nsteps) {
+			f->step = 0;
+			f->turn++;
+			continue;
+		}
+		s = &f->level->steps[f->step++];
+		i = f->turn + (s->is_loop ? 0 : c->p->entries.v[s->id].at);
+		if (i < 0 || i >= f->count)
+			continue;
+		seq = frame_seq(c, f, i);
+		if (!s->is_loop) {
+			*out = (struct instance){ .entry = s->id, .seq = seq };
+			return true;
+		}
+		if (c->w->cum[s->id][seq + 1] > c->w->cum[s->id][seq])
+			push_frame(c, s->id, c->w->cum[s->id][seq],
+				c->w->cum[s->id][seq + 1] - c->w->cum[s->id][seq]);
+	}
+	return false;
+}

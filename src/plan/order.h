@@ -1,0 +1,75 @@
+/* order.h - a plan's entries in the order in which a lane executes them.
+ *
+ * The one reading of plan.h's rules on turns, sequences and awaited instances; the
+ * checker and the simulator both walk plans through this cursor.
+ *
+ * Counting. Over the tiles that one EU gets, region r runs through a sequence of
+ * iterations. A `walk` holds, for a list of tiles, how many iterations every loop
+ * makes in each iteration of its parent, so that any instance is named by its task
+ * and its sequence number in the task's own region.
+ */
+#ifndef PLAN_ORDER_H
+#define PLAN_ORDER_H
+
+#include "plan/plan.h"
+
+/* Iteration counts of one phase over a list of tiles. */
+struct walk {
+	const struct graph *graph;
+	int phase;
+	int ntiles;
+	/* cum[l][s]: iterations of loop l before iteration s of its parent (tile s, if
+	 * the parent is the tile loop); s up to and including the parent's count. */
+	int64_t **cum;
+	int64_t *count;			/* by loop: iterations in all */
+	int64_t **parent;		/* parent[l][i]: parent iteration of iteration i of loop l */
+};
+
+/* Trip counts from the program's bounds for these tiles of the grid (EU order). */
+void walk_init(struct arena *a, struct walk *w, const struct graph *g, int phase, int ntiles,
+	const int64_t *tiles);
+/* The same, with counts given: of loop l in tile t, trips[l * ntiles + t] (for nested
+ * loops, in every parent iteration of the tile). */
+void walk_init_counts(struct arena *a, struct walk *w, const struct graph *g, int phase,
+	int ntiles, const int64_t *trips);
+
+/* Iterations of region `loop` (NONE: tiles) in all. */
+int64_t walk_count(const struct walk *w, int loop);
+/* Iteration of region `outer` that iteration s of `loop` belongs to. */
+int64_t walk_outer(const struct walk *w, int loop, int64_t s, int outer);
+/* Number of iterations of `loop` in the first n iterations of `outer`. */
+int64_t walk_inner(const struct walk *w, int outer, int64_t n, int loop);
+
+/* The instances of `from` that a wait of `to` means for instance s of `to`, at a
+ * distance of d iterations of region c: [*first, *last) in from's sequence. If both
+ * are on one lane with turns, only that copy's tiles are counted. */
+void walk_span(const struct walk *w, const struct plan *p, int from, int to, int c, int d,
+	int64_t s, int64_t *first, int64_t *last);
+/* The same for an edge, by graph.h's rules (life and reuse). */
+void walk_edge_span(const struct walk *w, const struct plan *p, const struct edge *e, int64_t s,
+	int64_t *first, int64_t *last);
+
+/* Instances [first, last) of a task's sequence. */
+struct span {
+	int64_t first, last;
+};
+enum { SPANS_MAX = 16 };
+/* What wait `wt` of instance s of its sTask asks for: up to SPANS_MAX spans of
+ * instances of wt->on, none of them empty. Returns how many. */
+int walk_wait_spans(const struct walk *w, const struct plan *p, const struct wait *wt, int64_t s,
+	struct span *out);
+
+struct instance {
+	int entry;			/* index into plan.entries */
+	int64_t seq;			/* in the region of its task */
+};
+
+struct cursor;				/* a lane's position in its order */
+
+/* copy: which of the lane's `turns`. In `a`; plan and walk outlive it. */
+struct cursor *cursor_new(struct arena *a, const struct plan *p, const struct walk *w, int lane,
+	int copy);
+/* False at the end. */
+bool cursor_next(struct cursor *c, struct instance *out);
+
+#endif

@@ -1,0 +1,292 @@
+#include "plan/plan.h"
+
+#include <string.h>
+
+struct plan *plan_new(struct mem *mem, const struct graph *g, const struct vdevice *d)
+{
+	struct arena a;
+	struct plan *p;
+
+	arena_init(&a, mem);
+	p = arena_alloc(&a, sizeof(*p) + (size_t)g->buffers.n * sizeof(int));
+	p->arena = a;
+	p->graph = g;
+	p->device = d;
+	p->versions = (int *)(p + 1);
+	for (int i = 0; i < g->buffers.n; i++)
+		p->versions[i] = 1;
+	p->grid = (struct grid_plan){ .group = 1, .cluster = 1 };
+	return p;
+}
+
+void plan_free(struct plan *p)
+{
+	struct arena a;
+
+	if (!p)
+		return;
+	a = p->arena;			/* the plan lies in its own arena */
+	arena_release(&a);
+}
+
+void plan_copy(struct mem *mem, const struct plan *p, struct plan **out)
+{
+	struct plan *q = *out = plan_new(mem, p->graph, p->device);
+
+	memcpy(q->versions, p->versions, (size_t)p->graph->buffers.n * sizeof(int));
+	q->grid = p->grid;
+	for (int i = 0; i < p->lanes.n; i++) {
+		struct lane l = p->lanes.v[i];
+
+		l.name = arena_strdup(&q->arena, l.name);
+		VEC_PUSH(&q->arena, &q->lanes, l);
+	}
+	for (int i = 0; i < p->entries.n; i++)
+		VEC_PUSH(&q->arena, &q->entries, p->entries.v[i]);
+	for (int i = 0; i < p->waits.n; i++)
+		VEC_PUSH(&q->arena, &q->waits, p->waits.v[i]);
+}
+
+int plan_find_lane(const struct plan *p, const char *name)
+{
+	for (int i = 0; i < p->lanes.n; i++)
+		if (strcmp(p->lanes.v[i].name, name) == 0)
+			return i;
+	return NONE;
+}
+
+int plan_entry_of(const struct plan *p, int task)
+{
+	for (int i = 0; i < p->entries.n; i++)
+		if (p->entries.v[i].task == task)
+			return i;
+	return NONE;
+}
+
+int lane_warps(const struct plan *p, int lane)
+{
+	bool copies = true;
+
+	if (p->lanes.v[lane].warps)
+		return p->lanes.v[lane].warps;
+	for (int i = 0; i < p->entries.n; i++)
+		if (p->entries.v[i].lane == lane)
+			copies &= p->device->seu[p->entries.v[i].seu].kind == SEU_COPY &&
+				p->device->seu[p->entries.v[i].seu].async &&
+				p->graph->tasks.v[p->entries.v[i].task].kind == TASK_LOAD;
+	return copies ? 1 : 4;
+}
+
+static enum err_code check_name(const char *name, struct srcloc loc, struct err *e)
+{
+	bool ok = name[0] && strlen(name) < 64;
+
+	for (const char *c = name; *c; c++)
+		ok &= (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_' ||
+			(*c >= '0' && *c <= '9');
+	return ok ? OK : err_set(e, ERR_INPUT, loc, "'%.60s' is no name for a lane: use letters, "
+		"digits and _", name);
+}
+
+enum err_code plan_lane(struct plan *p, const char *name, int warps, int registers, int turns,
+	struct srcloc loc, struct err *e)
+{
+	int lane = plan_find_lane(p, name);
+
+	TRY(check_name(name, loc, e));
+	if (warps < 0 || warps > 32)
+		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to 32 warps, not %d", name, warps);
+	if (registers < 0 || registers > p->device->thread_registers)
+		return err_set(e, ERR_INPUT, loc, "lane '%s': a thread has at most %d registers, "
+			"not %d", name, p->device->thread_registers, registers);
+	if (turns < 1 || turns > 8)
+		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to 8 turns, not %d", name, turns);
+	if (lane == NONE && p->lanes.n == LANES_MAX)
+		return err_set(e, ERR_LIMIT, loc, "a plan has at most %d lanes", LANES_MAX);
+	if (lane == NONE) {
+		name = arena_strdup(&p->arena, name);
+		*VEC_ADD(&p->arena, &p->lanes) = (struct lane){ .name = name };
+		lane = p->lanes.n - 1;
+	}
+	p->lanes.v[lane].warps = warps;
+	p->lanes.v[lane].registers = registers;
+	p->lanes.v[lane].turns = turns;
+	p->lanes.v[lane].loc = loc;
+	return OK;
+}
+
+static enum err_code choose_seu(const struct plan *p, int task, const char *name,
+	struct srcloc loc, int *out, struct err *e)
+{
+	const struct stask *s = &p->graph->tasks.v[task];
+	const char *names[SEU_MAX];
+	const char *near;
+
+	*out = name ? device_find_seu(p->device, name) : device_seu_for(p->device, &s->work);
+	if (*out != NONE)
+		return OK;
+	if (!name)
+		return err_set(e, ERR_INPUT, loc, "no sEU of '%s' can run '%s' (%s of %s)",
+			p->device->name, s->name, task_kind_name(s->kind),
+			dtype_name(s->work.type));
+	for (int i = 0; i < p->device->nseus; i++)
+		names[i] = p->device->seu[i].name;
+	near = nearest_name(name, names, p->device->nseus);
+	return err_set(e, ERR_INPUT, loc, "'%s' has no sEU '%s'%s%s%s", p->device->name, name,
+		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+enum err_code plan_append(struct plan *p, int task, const char *seu, const char *lane, int at,
+	struct srcloc loc, struct err *e)
+{
+	int unit, l;
+
+	TRY(choose_seu(p, task, seu, loc, &unit, e));
+	if (at < -OFFSET_MAX || at > OFFSET_MAX)
+		return err_set(e, ERR_INPUT, loc, "'%s': an iteration offset is within %d, not %d",
+			p->graph->tasks.v[task].name, OFFSET_MAX, at);
+	if (!lane)
+		lane = p->device->seu[unit].kind == SEU_COPY && p->device->seu[unit].async &&
+			p->graph->tasks.v[task].kind == TASK_LOAD ? "p0" : "c0";
+	l = plan_find_lane(p, lane);
+	if (l == NONE) {
+		TRY(plan_lane(p, lane, 0, 0, 1, loc, e));
+		l = plan_find_lane(p, lane);
+	}
+	VEC_PUSH(&p->arena, &p->entries, ((struct entry){ .task = task, .lane = l, .seu = unit,
+		.at = at, .loc = loc }));
+	return OK;
+}
+
+enum err_code plan_remove(struct plan *p, int task, struct srcloc loc, struct err *e)
+{
+	int n = 0;
+
+	if (plan_entry_of(p, task) == NONE)
+		return err_set(e, ERR_INPUT, loc, "'%s' is not in the plan",
+			p->graph->tasks.v[task].name);
+	for (int i = 0; i < p->entries.n; i++)
+		if (p->entries.v[i].task != task)
+			p->entries.v[n++] = p->entries.v[i];
+	p->entries.n = n;
+	return OK;
+}
+
+enum err_code plan_wait(struct plan *p, int task, int on, int distance, enum wait_when when,
+	struct srcloc loc, struct err *e)
+{
+	const struct graph *g = p->graph;
+	struct wait w = { .task = task, .on = on, .distance = distance, .when = when, .loc = loc };
+
+	if (distance < DISTANCE_AUTO || distance > VERSIONS_MAX)
+		return err_set(e, ERR_INPUT, loc, "'%s' waits for '%s': a distance is 0 to %d "
+			"iterations, not %d", g->tasks.v[task].name, g->tasks.v[on].name,
+			VERSIONS_MAX, distance);
+	if (g->tasks.v[task].phase != g->tasks.v[on].phase)
+		return err_set(e, ERR_INPUT, loc, "'%s' and '%s' are in different phases, which "
+			"run one after the other: there is nothing to wait for",
+			g->tasks.v[task].name, g->tasks.v[on].name);
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *o = &p->waits.v[i];
+
+		if (o->task == task && o->on == on && o->distance == distance && o->when == when)
+			return OK;
+	}
+	VEC_PUSH(&p->arena, &p->waits, w);
+	return OK;
+}
+
+enum err_code plan_unwait(struct plan *p, int task, int on, struct srcloc loc, struct err *e)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->waits.n; i++)
+		if (p->waits.v[i].task != task || p->waits.v[i].on != on)
+			p->waits.v[n++] = p->waits.v[i];
+	if (n == p->waits.n)
+		return err_set(e, ERR_INPUT, loc, "'%s' does not wait for '%s'",
+			p->graph->tasks.v[task].name, p->graph->tasks.v[on].name);
+	p->waits.n = n;
+	return OK;
+}
+
+enum err_code plan_versions(struct plan *p, int buffer, int versions, struct srcloc loc,
+	struct err *e)
+{
+	if (versions < 1 || versions > VERSIONS_MAX)
+		return err_set(e, ERR_INPUT, loc, "buffer '%s' has 1 to %d versions, not %d",
+			p->graph->buffers.v[buffer].name, VERSIONS_MAX, versions);
+	p->versions[buffer] = versions;
+	return OK;
+}
+
+enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc loc,
+	struct err *e)
+{
+	if (g->eus < 0 || g->eus > p->device->eus)
+		return err_set(e, ERR_INPUT, loc, "'%s' has %d EUs, not %d", p->device->name,
+			p->device->eus, g->eus);
+	if (g->group < 1 || g->group > 65536)
+		return err_set(e, ERR_INPUT, loc, "a group of tiles is 1 to 65536, not %d",
+			g->group);
+	if (g->cluster < 1 || g->cluster > p->device->max_cluster)
+		return err_set(e, ERR_INPUT, loc, "a cluster on '%s' is 1 to %d EUs, not %d",
+			p->device->name, p->device->max_cluster, g->cluster);
+	p->grid = *g;
+	return OK;
+}
+
+int edge_distance(const struct plan *p, const struct edge *e)
+{
+	return e->reuse ? e->distance * p->versions[e->buffer] : e->distance;
+}
+
+int wait_distance(const struct plan *p, const struct wait *w)
+{
+	const struct graph *g = p->graph;
+	int best = NONE;
+
+	if (w->distance != DISTANCE_AUTO)
+		return w->distance;
+	for (int i = 0; i < g->edges.n; i++) {
+		const struct edge *e = &g->edges.v[i];
+		int d = edge_distance(p, e);
+
+		if (e->from != w->on || e->to != w->task)
+			continue;
+		if (best == NONE || d < best)
+			best = d;
+	}
+	return best == NONE ? 0 : best;
+}
+
+enum scope plan_scope(const struct plan *p, int buffer)
+{
+	const struct graph *g = p->graph;
+	int lane = NONE;
+
+	if (g->buffers.v[buffer].scope == SCOPE_SHARED)
+		return SCOPE_SHARED;
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct stask *s = &g->tasks.v[p->entries.v[i].task];
+		bool touches = false;
+
+		for (int j = 0; j < s->reads.n; j++)
+			touches |= s->reads.v[j] == buffer;
+		for (int j = 0; j < s->writes.n; j++)
+			touches |= s->writes.v[j] == buffer;
+		if (!touches)
+			continue;
+		if (lane != NONE && lane != p->entries.v[i].lane)
+			return SCOPE_SHARED;
+		lane = p->entries.v[i].lane;
+	}
+	return SCOPE_REGISTERS;
+}
+
+int plan_eus(const struct plan *p, int phase)
+{
+	int eus = p->grid.eus ? p->grid.eus : p->device->eus;
+
+	return (int)min_i64(eus, p->graph->grids[phase].total);
+}

@@ -1,0 +1,139 @@
+/* plan.h - who runs what, when, waiting for whom.
+ *
+ * A plan is a value: for each lane an order of entries, waits, versions of buffers,
+ * and how output tiles go over the EUs. The checker, the simulator, the search and
+ * the lowering all read this one record, by the rules written here, so that they
+ * cannot disagree. history.h adds undo.
+ *
+ * Lanes. A lane is a context of an EU that issues: a producer warp, a consumer
+ * warpgroup. It runs the tile loop on its own; only waits bind it to other lanes.
+ * In each region it has the entries appended to it for sTasks of that region, in
+ * order of appending; a nested loop stands among them where the program has it. A
+ * lane without entries in a loop skips it.
+ *
+ * Turns. For a region with T iterations, in turn j the lane executes its entries in
+ * order, each for iteration i = j + at, if 0 <= i < T. Turns run from -(greatest
+ * at) to T - 1 - (least at), so the first and last ones are prologue and epilogue.
+ * In the tile loop, T is the number of tiles that the lane gets.
+ *
+ * Executing. On a synchronous sEU the lane goes on when the sTask is complete, on
+ * an asynchronous one as soon as it is issued. On an ordered sEU the sTasks of one
+ * lane start and complete in order of issue.
+ *
+ * Waits. An entry is issued only when each of its sTask's waits is satisfied: with
+ * WAIT_COMPLETE when the awaited instances are complete, with WAIT_ISSUED when they
+ * are issued. Which instances: let c be the innermost region that holds both; for
+ * the waiting instance in iteration s of c's sequence (numbered through over tiles),
+ * all instances of the awaited sTask in iteration s - distance; none if that is
+ * before the start. Two sTasks of one lane with turns (below) count only the tiles
+ * of their own copy. A wait whose distance is left open (DISTANCE_AUTO) is for just
+ * those instances that the graph's dependences from the awaited sTask to the waiting
+ * one name (a reuse edge with the buffer's versions); if there is none, distance 0.
+ * order.h's walk_wait_spans is this rule.
+ *
+ * Buffers. A buffer has `versions` slots; life s is in slot s mod versions.
+ *
+ * Tiles. With `turns` = n, a lane stands for n lanes alike ("c.0", "c.1", ...) of
+ * which number t takes the tiles t, t + n, ... that the EU gets.
+ */
+#ifndef PLAN_PLAN_H
+#define PLAN_PLAN_H
+
+#include "graph/graph.h"
+
+enum { DISTANCE_AUTO = -1, LANES_MAX = 16, VERSIONS_MAX = 64, OFFSET_MAX = 16 };
+
+struct lane {
+	const char *name;
+	int warps;
+	int registers;			/* a thread; 0: what it needs */
+	int turns;			/* >= 1: tiles in turn over as many copies of the lane */
+	struct srcloc loc;
+};
+
+struct entry {
+	int task, lane, seu;
+	int at;				/* iteration offset */
+	struct srcloc loc;
+};
+
+enum wait_when { WAIT_COMPLETE, WAIT_ISSUED };
+
+struct wait {
+	int task, on;
+	int distance;			/* or DISTANCE_AUTO */
+	enum wait_when when;
+	struct srcloc loc;
+};
+
+/* How output tiles go over the EUs. */
+enum raster { RASTER_ROWS, RASTER_COLUMNS };
+
+struct grid_plan {
+	int eus;			/* used; 0: all */
+	enum raster raster;		/* which of the last two grid axes runs fastest */
+	int group;			/* tiles of the slower one walked together; 1: plain */
+	bool longest_first;		/* tiles with most iterations first */
+	int cluster;			/* EUs of a cluster; 1 */
+};
+
+struct plan {
+	struct arena arena;
+	const struct graph *graph;	/* borrowed */
+	const struct vdevice *device;	/* borrowed */
+	VEC(struct lane) lanes;
+	VEC(struct entry) entries;	/* in order of appending */
+	VEC(struct wait) waits;		/* in order of adding */
+	int *versions;			/* by buffer */
+	struct grid_plan grid;
+};
+
+/* graph and device outlive the plan. Free with plan_free. */
+struct plan *plan_new(struct mem *mem, const struct graph *g, const struct vdevice *d);
+void plan_free(struct plan *p);
+/* The same plan, in memory of its own. *out is set first, so that a caller whose
+ * failure handler jumps out of here can free what there is. */
+void plan_copy(struct mem *mem, const struct plan *p, struct plan **out);
+
+/* Edits; on failure the plan is as it was. They refuse only what could have no
+ * meaning; what is merely wrong is for plan_check to find. */
+
+/* Declare or change a lane. warps 0: 4, or 1 if all it has is copies. */
+NODISCARD enum err_code plan_lane(struct plan *p, const char *name, int warps, int registers,
+	int turns, struct srcloc loc, struct err *e);
+/* seu NULL: the device's choice for such work. lane NULL: "p0" for an asynchronous
+ * copy unit, else "c0". The lane is declared if it was not. */
+NODISCARD enum err_code plan_append(struct plan *p, int task, const char *seu, const char *lane,
+	int at, struct srcloc loc, struct err *e);
+/* Take out all entries of an sTask. */
+NODISCARD enum err_code plan_remove(struct plan *p, int task, struct srcloc loc, struct err *e);
+/* An equal wait again changes nothing. */
+NODISCARD enum err_code plan_wait(struct plan *p, int task, int on, int distance,
+	enum wait_when when, struct srcloc loc, struct err *e);
+/* Take out every wait of `task` on `on`. */
+NODISCARD enum err_code plan_unwait(struct plan *p, int task, int on, struct srcloc loc,
+	struct err *e);
+NODISCARD enum err_code plan_versions(struct plan *p, int buffer, int versions, struct srcloc loc,
+	struct err *e);
+NODISCARD enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc loc,
+	struct err *e);
+
+int plan_find_lane(const struct plan *p, const char *name);	/* NONE */
+int plan_entry_of(const struct plan *p, int task);		/* first entry of it, or NONE */
+int lane_warps(const struct plan *p, int lane);			/* default filled in */
+/* The distance of a wait, for people to read: where it is open, the least of the
+ * dependences that it serves. */
+int wait_distance(const struct plan *p, const struct wait *w);
+/* Iterations between the two ends of an edge under the plan's versions. */
+int edge_distance(const struct plan *p, const struct edge *e);
+/* Where a buffer lives under this plan: shared if its users are not all on the
+ * producer's lane, or a product reads it as its second operand. */
+enum scope plan_scope(const struct plan *p, int buffer);
+/* EUs that get tiles in a phase: grid.eus or all, at most the number of tiles. */
+int plan_eus(const struct plan *p, int phase);
+
+/* Statements that rebuild the plan on a fresh one, a line each, with the variable
+ * named `plan`: canonical, so equal plans print equal text. */
+void plan_script(const struct plan *p, struct buf *out);
+
+#endif

@@ -1,0 +1,69 @@
+/* timeline.h - what happened when, predicted or measured.
+ *
+ * A list of events on the lanes and sEUs of one EU, with the numbers that sum them
+ * up. The simulator makes one; so does a trace read from a device. Times are cycles
+ * of the EU clock from the start of the phase.
+ */
+#ifndef SIM_TIMELINE_H
+#define SIM_TIMELINE_H
+
+#include "plan/plan.h"
+
+/* Why an instance did not start earlier. */
+enum cause {
+	CAUSE_NONE,			/* it started as soon as its lane came to it */
+	CAUSE_WAIT,			/* for the completion of `cause_task` */
+	CAUSE_TURN,			/* for the issue of `cause_task` */
+	CAUSE_SEU,			/* its sEU was busy with `cause_task` */
+	CAUSE_MEMORY,			/* L2 or device memory was busy */
+};
+
+struct event {
+	int64_t ready;			/* the lane came to it */
+	int64_t issue;			/* its waits were satisfied */
+	int64_t start;			/* its sEU began */
+	int64_t end;			/* its completion could be seen */
+	int32_t seq;			/* iteration in its region's sequence */
+	int32_t tile;			/* of the EU, counted from 0 */
+	int16_t task;
+	int16_t cause_task;		/* NONE */
+	uint8_t lane, copy, seu, cause;
+};
+_Static_assert(sizeof(struct event) <= 64, "events are held by the million");
+
+struct seu_use {
+	double busy;			/* cycles */
+	double share;			/* of the time, 0 to 1 */
+};
+
+/* One phase on the EU that finishes last. */
+struct phase_line {
+	int phase;
+	int eus;			/* that worked */
+	int64_t tiles;			/* of the grid */
+	int64_t cycles;			/* from start to the end of the last EU */
+	double ii;			/* cycles an iteration of the innermost busiest loop, steady
+					 * state: the median distance of its last task's ends */
+	int ii_loop;			/* that loop; NONE: the tile loop */
+	double res_mii, rec_mii;	/* lower bounds on ii, see bounds.h */
+	int binding_seu;		/* what res_mii comes from; SEU_MAX: memory */
+	struct seu_use seu[SEU_MAX];
+	double memory_share;		/* of the EU's share of L2 and device memory bandwidth */
+	VEC(struct event) events;	/* of the first EU, first tiles; in order of issue */
+};
+
+struct timeline {
+	struct arena arena;
+	const struct plan *plan;	/* borrowed */
+	bool measured;
+	int nphases;
+	struct phase_line *phases;
+	int64_t cycles;			/* all phases */
+	double seconds;
+	double flops;			/* of the program, for TFLOP/s */
+	int64_t nevents;		/* simulated in all, kept or not */
+};
+
+void timeline_free(struct timeline *t);
+
+#endif
