@@ -1,0 +1,323 @@
+#include "lcore.h"
+
+#include "draw/draw.h"
+#include "lplan.h"
+
+const struct graph *check_graph(lua_State *L, int idx, const char *what)
+{
+	return box_get(L, idx, GRAPH_CLASS, what);
+}
+
+static int graph_gc_l(lua_State *L)
+{
+	graph_free(box_take(L, GRAPH_CLASS));
+	return 0;
+}
+
+/* bound:graph{tile={m=128, ...}} */
+static int program_graph_l(lua_State *L)
+{
+	static const char *const names[] = { "tile" };
+	struct host *h = enter(L);
+	const struct program *p = check_program(L, 1, "graph");
+	struct tiling t = { 0 };
+	struct err e;
+	void **box;
+
+	lua_settop(L, 2);
+	options_check(L, 2, "graph", names, LEN(names));
+	if (option_push(L, 2, "graph", "tile", LUA_TTABLE))
+		check_tiling(L, -1, "graph", p, &t);
+	box = box_new(L, GRAPH_CLASS, 1);
+	keep(L, -1, 1, 1);
+	if (graph_build(&h->mem, p, &t, NULL, 0, (struct graph **)box, &e))
+		throw_err(L, &e);
+	return 1;
+}
+
+/* tables ------------------------------------------------------------------ */
+
+static void set_text(lua_State *L, const char *key, const char *v)
+{
+	lua_pushstring(L, v);
+	lua_setfield(L, -2, key);
+}
+
+static void set_whole(lua_State *L, const char *key, int64_t v)
+{
+	lua_pushinteger(L, v);
+	lua_setfield(L, -2, key);
+}
+
+static void set_real(lua_State *L, const char *key, double v)
+{
+	lua_pushnumber(L, v);
+	lua_setfield(L, -2, key);
+}
+
+static const char *loop_name(const struct graph *g, int loop, char *buf, size_t size)
+{
+	const struct loop *l;
+	int len = 0;
+
+	if (loop == NONE)
+		return NULL;
+	l = &g->program->loops.v[loop];
+	buf[0] = '\0';
+	for (int i = 0; i < l->naxes && len < (int)size; i++)
+		len += snprintf(buf + len, size - (size_t)len, "%s%s", i ? "," : "",
+			g->program->axes.v[l->axis[i]].name);
+	return buf;
+}
+
+static void set_loop(lua_State *L, const struct graph *g, int loop)
+{
+	char buf[128];
+
+	set_text(L, "loop", loop_name(g, loop, buf, sizeof(buf)));
+}
+
+static void set_shape(lua_State *L, const struct graph *g, int n, const int *axis,
+	const int64_t *extent)
+{
+	lua_createtable(L, 0, n);
+	for (int i = 0; i < n; i++)
+		set_whole(L, g->program->axes.v[axis[i]].name, extent[i]);
+	lua_setfield(L, -2, "shape");
+}
+
+static void set_buffers(lua_State *L, const struct graph *g, const char *key, const int *v, int n)
+{
+	lua_createtable(L, n, 0);
+	for (int i = 0; i < n; i++) {
+		lua_pushstring(L, g->buffers.v[v[i]].name);
+		lua_rawseti(L, -2, i + 1);
+	}
+	lua_setfield(L, -2, key);
+}
+
+static void set_place(lua_State *L, struct srcloc loc)
+{
+	if (!loc.line)
+		return;
+	lua_pushfstring(L, "%s:%d", loc.file ? loc.file : "?", loc.line);
+	lua_setfield(L, -2, "place");
+}
+
+static void push_task(lua_State *L, const struct graph *g, const struct stask *s)
+{
+	lua_createtable(L, 0, 14);
+	set_text(L, "name", s->name);
+	set_text(L, "kind", task_kind_name(s->kind));
+	set_text(L, "phase", g->program->phases.v[s->phase].name);
+	set_loop(L, g, s->loop);
+	set_shape(L, g, s->naxes, s->axis, s->extent);
+	set_text(L, "dtype", dtype_name(s->work.type));
+	set_real(L, "bytes", s->work.global_bytes);
+	set_real(L, "shared_bytes", s->work.shared_bytes);
+	set_real(L, "flops", s->work.flops);
+	if (s->kind == TASK_MMA) {
+		set_whole(L, "m", s->work.m);
+		set_whole(L, "n", s->work.n);
+		set_whole(L, "k", s->work.k);
+	}
+	set_buffers(L, g, "reads", s->reads.v, s->reads.n);
+	set_buffers(L, g, "writes", s->writes.v, s->writes.n);
+	set_place(L, s->loc);
+}
+
+static void push_buffer(lua_State *L, const struct graph *g, const struct buffer *b)
+{
+	lua_createtable(L, 0, 8);
+	set_text(L, "name", b->name);
+	set_text(L, "dtype", dtype_name(b->type));
+	set_text(L, "scope", b->scope == SCOPE_SHARED ? "shared" : "registers");
+	set_text(L, "phase", g->program->phases.v[b->phase].name);
+	set_loop(L, g, b->loop);
+	set_shape(L, g, b->naxes, b->axis, b->extent);
+	set_whole(L, "bytes", b->bytes);
+	lua_pushboolean(L, b->carry != NONE);
+	lua_setfield(L, -2, "carry");
+}
+
+void push_edge(lua_State *L, const struct graph *g, const struct edge *e)
+{
+	lua_createtable(L, 0, 8);
+	set_text(L, "from", g->tasks.v[e->from].name);
+	set_text(L, "to", g->tasks.v[e->to].name);
+	set_text(L, "kind", edge_kind_name(e->kind));
+	set_text(L, "buffer", g->buffers.v[e->buffer].name);
+	set_whole(L, "distance", e->distance);
+	set_loop(L, g, e->loop);
+	lua_pushboolean(L, e->reuse);
+	lua_setfield(L, -2, "reuse");
+}
+
+void push_tasks(lua_State *L, const struct graph *g)
+{
+	lua_createtable(L, g->tasks.n, 0);
+	for (int i = 0; i < g->tasks.n; i++) {
+		push_task(L, g, &g->tasks.v[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+}
+
+void push_buffers(lua_State *L, const struct graph *g)
+{
+	lua_createtable(L, g->buffers.n, 0);
+	for (int i = 0; i < g->buffers.n; i++) {
+		push_buffer(L, g, &g->buffers.v[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+}
+
+void push_edges(lua_State *L, const struct graph *g)
+{
+	lua_createtable(L, g->edges.n, 0);
+	for (int i = 0; i < g->edges.n; i++) {
+		push_edge(L, g, &g->edges.v[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+}
+
+void push_tile(lua_State *L, const struct graph *g)
+{
+	const struct program *p = g->program;
+
+	lua_newtable(L);
+	for (int a = 0; a < p->axes.n; a++)
+		if (g->tiling.extent[a])
+			set_whole(L, p->axes.v[a].name, g->tiling.extent[a]);
+}
+
+static int graph_tasks_l(lua_State *L)
+{
+	push_tasks(L, check_graph(L, 1, "tasks"));
+	return 1;
+}
+
+static int graph_buffers_l(lua_State *L)
+{
+	push_buffers(L, check_graph(L, 1, "buffers"));
+	return 1;
+}
+
+static int graph_edges_l(lua_State *L)
+{
+	push_edges(L, check_graph(L, 1, "edges"));
+	return 1;
+}
+
+static int graph_tile_l(lua_State *L)
+{
+	push_tile(L, check_graph(L, 1, "tile"));
+	return 1;
+}
+
+static int graph_flops_l(lua_State *L)
+{
+	lua_pushnumber(L, graph_flops(check_graph(L, 1, "flops")));
+	return 1;
+}
+
+static int graph_bytes_l(lua_State *L)
+{
+	lua_pushnumber(L, graph_bytes(check_graph(L, 1, "bytes")));
+	return 1;
+}
+
+static int graph_program_l(lua_State *L)
+{
+	check_graph(L, 1, "program");
+	lua_getiuservalue(L, 1, 1);
+	return 1;
+}
+
+/* Output tiles of all phases, and the EU's trip counts of each loop. */
+static int graph_tiles_l(lua_State *L)
+{
+	const struct graph *g = check_graph(L, 1, "tiles");
+	int64_t n = 0;
+
+	for (int i = 0; i < g->program->phases.n; i++)
+		n += g->grids[i].total;
+	lua_pushinteger(L, n);
+	return 1;
+}
+
+/* drawings ---------------------------------------------------------------- */
+
+void check_drawing(lua_State *L, int idx, const char *what, struct draw_options *o)
+{
+	static const char *const names[] = { "width", "ascii", "color" };
+	struct terminal term = terminal_get();
+	bool ascii = !term.utf8, color = false;
+	int64_t width = term.width;
+
+	options_check(L, idx, what, names, LEN(names));
+	option_whole(L, idx, what, "width", 20, 1000, &width);
+	option_bool(L, idx, what, "ascii", &ascii);
+	option_bool(L, idx, what, "color", &color);
+	*o = (struct draw_options){ .width = (int)width,
+		.flags = (ascii ? DRAW_ASCII : 0u) | (color ? DRAW_COLOUR : 0u) };
+}
+
+/* graph:table{width=}, graph:drawing{width=} -> text */
+static int graph_text(lua_State *L, const char *what,
+	void (*draw)(const struct graph *, const struct draw_options *, struct buf *))
+{
+	const struct graph *g = check_graph(L, 1, what);
+	struct draw_options o;
+	struct buf text;
+
+	lua_settop(L, 2);
+	check_drawing(L, 2, what, &o);
+	enter(L);
+	buf_init(&text, scratch_push(L));
+	draw(g, &o, &text);
+	return push_buf(L, &text);
+}
+
+static int graph_table_l(lua_State *L)
+{
+	return graph_text(L, "table", draw_graph_table);
+}
+
+static int graph_drawing_l(lua_State *L)
+{
+	return graph_text(L, "drawing", draw_graph_layers);
+}
+
+static int graph_dot_l(lua_State *L)
+{
+	const struct graph *g = check_graph(L, 1, "dot");
+	struct buf text;
+
+	enter(L);
+	buf_init(&text, scratch_push(L));
+	draw_graph_dot(g, &text);
+	return push_buf(L, &text);
+}
+
+static int graph_tostring_l(lua_State *L)
+{
+	lua_settop(L, 1);
+	return graph_text(L, "tostring", draw_graph_table);
+}
+
+void lua_open_graph(lua_State *L)
+{
+	static const luaL_Reg methods[] = {
+		{ "table", graph_table_l }, { "drawing", graph_drawing_l },
+		{ "dot", graph_dot_l }, { NULL, NULL } };
+	static const luaL_Reg fields[] = {
+		{ "tasks", graph_tasks_l }, { "buffers", graph_buffers_l },
+		{ "edges", graph_edges_l }, { "tile", graph_tile_l },
+		{ "flops", graph_flops_l }, { "bytes", graph_bytes_l },
+		{ "tiles", graph_tiles_l }, { "program", graph_program_l }, { NULL, NULL } };
+	static const luaL_Reg meta[] = {
+		{ "__gc", graph_gc_l }, { "__tostring", graph_tostring_l }, { NULL, NULL } };
+
+	class_new(L, &(struct class_def){ GRAPH_CLASS, methods, fields, meta });
+	class_method(L, PROGRAM_CLASS, "graph", program_graph_l);
+}

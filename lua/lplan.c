@@ -1,0 +1,534 @@
+#include "lplan.h"
+
+#include "plan/check.h"
+
+struct history *check_plan(lua_State *L, int idx, const char *what)
+{
+	return box_get(L, idx, PLAN_CLASS, what);
+}
+
+/* First thing in every method: the plan, with the core's failures raised in L. */
+static struct history *plan_arg(lua_State *L, const char *what)
+{
+	enter(L);
+	return check_plan(L, 1, what);
+}
+
+static void raise_if(lua_State *L, enum err_code code, const struct err *e)
+{
+	if (code)
+		throw_err(L, e);
+}
+
+static int plan_gc_l(lua_State *L)
+{
+	history_free(box_take(L, PLAN_CLASS));
+	return 0;
+}
+
+/* core.plan(graph, device) */
+static int plan_new_l(lua_State *L)
+{
+	struct host *h = enter(L);
+	const struct graph *g = check_graph(L, 1, "plan");
+	const struct vdevice *d = check_device(L, 2, "plan");
+	void **box = box_new(L, PLAN_CLASS, 2);
+
+	keep(L, -1, 1, 1);
+	keep(L, -1, 2, 2);
+	history_new(&h->mem, g, d, (struct history **)box);
+	return 1;
+}
+
+/* edits ------------------------------------------------------------------- */
+
+/* plan:append(task[, {eu=, seu=, lane=, at=}]) */
+static int plan_append_l(lua_State *L)
+{
+	static const char *const names[] = { "eu", "seu", "lane", "at" };
+	struct history *h = plan_arg(L, "append");
+	const char *task = check_text(L, 2, "append", "sTask"), *seu = NULL, *lane = NULL;
+	int64_t at = 0, eu = 0;
+	char file[LUA_IDSIZE];
+	struct err e;
+
+	options_check(L, 3, "append", names, LEN(names));
+	option_whole(L, 3, "append", "eu", 0, history_plan(h)->device->eus - 1, &eu);
+	option_text(L, 3, "append", "seu", &seu);
+	option_text(L, 3, "append", "lane", &lane);
+	option_whole(L, 3, "append", "at", INT32_MIN, INT32_MAX, &at);
+	raise_if(L, history_append(h, task, seu, lane, (int)at, here_now(L, file), &e), &e);
+	return 0;
+}
+
+/* plan:remove(task) */
+static int plan_remove_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "remove");
+	const char *task = check_text(L, 2, "remove", "sTask");
+	char file[LUA_IDSIZE];
+	struct err e;
+
+	raise_if(L, history_remove(h, task, here_now(L, file), &e), &e);
+	return 0;
+}
+
+/* plan:lane(name[, {warps=, registers=, turns=}]) */
+static int plan_lane_l(lua_State *L)
+{
+	static const char *const names[] = { "warps", "registers", "turns" };
+	struct history *h = plan_arg(L, "lane");
+	const char *name = check_text(L, 2, "lane", "name");
+	int64_t warps = 0, registers = 0, turns = 1;
+	char file[LUA_IDSIZE];
+	struct err e;
+
+	options_check(L, 3, "lane", names, LEN(names));
+	option_whole(L, 3, "lane", "warps", 1, 1 << 20, &warps);
+	option_whole(L, 3, "lane", "registers", 1, 1 << 20, &registers);
+	option_whole(L, 3, "lane", "turns", 1, 1 << 20, &turns);
+	raise_if(L, history_lane(h, name, (int)warps, (int)registers, (int)turns,
+		here_now(L, file), &e), &e);
+	return 0;
+}
+
+/* One element of the list at index 3: "task" or {"task", distance=, when=}. */
+static struct wait_on check_wait(lua_State *L, int idx)
+{
+	static const char *const whens[] = { "complete", "issued" };	/* ORDER wait_when */
+	struct wait_on w = { .distance = DISTANCE_AUTO };
+	int64_t distance = DISTANCE_AUTO;
+	int when = WAIT_COMPLETE;
+
+	if (lua_type(L, idx) == LUA_TSTRING) {
+		w.task = lua_tostring(L, idx);
+		return w;
+	}
+	if (lua_type(L, idx) != LUA_TTABLE || lua_rawgeti(L, idx, 1) != LUA_TSTRING)
+		throw_msg(L, "wait: each element names an sTask, or is a table as in "
+			"{\"mma_qk\", distance=1, when=\"issued\"}");
+	w.task = lua_tostring(L, -1);
+	lua_pop(L, 1);
+	option_whole(L, idx, "wait", "distance", 0, INT32_MAX, &distance);
+	option_name(L, idx, "wait", "when", whens, LEN(whens), &when);
+	w.distance = (int)distance;
+	w.when = (enum wait_when)when;
+	return w;
+}
+
+/* plan:wait(task, {task, ...}), or plan:wait(task, other) */
+static int plan_wait_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "wait");
+	const char *task = check_text(L, 2, "wait", "sTask");
+	char file[LUA_IDSIZE];
+	struct wait_on *on;
+	struct err e;
+	int n = 1;
+
+	lua_settop(L, 3);
+	if (lua_type(L, 3) != LUA_TTABLE && lua_type(L, 3) != LUA_TSTRING)
+		throw_type(L, 3, "wait", "list of sTasks");
+	if (lua_type(L, 3) == LUA_TTABLE)
+		n = (int)lua_rawlen(L, 3);
+	on = lua_newuserdatauv(L, sizeof(*on) * (size_t)(n + 1), 0);
+	luaL_checkstack(L, n + 8, "too many sTasks to wait for");
+	for (int i = 0; i < n; i++) {
+		if (lua_type(L, 3) == LUA_TTABLE)
+			lua_rawgeti(L, 3, i + 1);
+		else
+			lua_pushvalue(L, 3);
+		on[i] = check_wait(L, lua_gettop(L));
+	}
+	raise_if(L, history_wait(h, task, on, n, here_now(L, file), &e), &e);
+	return 0;
+}
+
+/* plan:unwait(task, on) */
+static int plan_unwait_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "unwait");
+	const char *task = check_text(L, 2, "unwait", "sTask");
+	const char *on = check_text(L, 3, "unwait", "sTask");
+	char file[LUA_IDSIZE];
+	struct err e;
+
+	raise_if(L, history_unwait(h, task, on, here_now(L, file), &e), &e);
+	return 0;
+}
+
+/* plan:fill_waits() -> how many were added */
+static int plan_fill_waits_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "fill_waits");
+	char file[LUA_IDSIZE];
+	struct err e;
+	int added;
+
+	raise_if(L, history_fill_waits(h, here_now(L, file), &added, &e), &e);
+	lua_pushinteger(L, added);
+	return 1;
+}
+
+/* plan:buffers{name=versions, ...} */
+static int plan_buffers_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "buffers");
+	struct versions_of *v;
+	char file[LUA_IDSIZE];
+	struct err e;
+	int n = 0;
+
+	lua_settop(L, 2);
+	if (lua_type(L, 2) != LUA_TTABLE)
+		throw_type(L, 2, "buffers", "table of versions by buffer");
+	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1))
+		n++;
+	v = lua_newuserdatauv(L, sizeof(*v) * (size_t)(n + 1), 0);
+	n = 0;
+	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1)) {
+		if (lua_type(L, -2) != LUA_TSTRING)
+			throw_msg(L, "buffers: versions are given by name, as in {k=3}");
+		v[n].buffer = lua_tostring(L, -2);
+		v[n].versions = (int)check_whole(L, -1, "buffers", v[n].buffer, INT32_MIN,
+			INT32_MAX);
+		n++;
+	}
+	raise_if(L, history_versions(h, v, n, here_now(L, file), &e), &e);
+	return 0;
+}
+
+/* plan:grid{raster=, group=, eus=, longest_first=, cluster=} */
+static int plan_grid_l(lua_State *L)
+{
+	static const char *const names[] = { "raster", "group", "eus", "longest_first", "cluster" };
+	static const char *const rasters[] = { "rows", "columns" };	/* ORDER raster */
+	struct history *h = plan_arg(L, "grid");
+	struct grid_plan g = history_plan(h)->grid;
+	int64_t group = g.group, eus = g.eus, cluster = g.cluster;
+	int raster = g.raster;
+	char file[LUA_IDSIZE];
+	struct err e;
+
+	options_check(L, 2, "grid", names, LEN(names));
+	option_name(L, 2, "grid", "raster", rasters, LEN(rasters), &raster);
+	option_whole(L, 2, "grid", "group", 1, 65536, &group);
+	option_whole(L, 2, "grid", "eus", 1, INT32_MAX, &eus);
+	option_bool(L, 2, "grid", "longest_first", &g.longest_first);
+	option_whole(L, 2, "grid", "cluster", 1, 64, &cluster);
+	g.raster = (enum raster)raster;
+	g.group = (int)group;
+	g.eus = (int)eus;
+	g.cluster = (int)cluster;
+	raise_if(L, history_grid(h, &g, here_now(L, file), &e), &e);
+	return 0;
+}
+
+/* plan:split(axis, ways[, {task, ...}]) */
+static int plan_split_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "split");
+	const char *axis = check_text(L, 2, "split", "axis");
+	int ways = (int)check_whole(L, 3, "split", "ways", 1, INT32_MAX);
+	char file[LUA_IDSIZE];
+	const char **tasks;
+	struct err e;
+	int n = 0;
+
+	lua_settop(L, 4);
+	if (lua_type(L, 4) == LUA_TTABLE)
+		n = (int)lua_rawlen(L, 4);
+	else if (!lua_isnil(L, 4))
+		throw_type(L, 4, "split", "list of tasks");
+	tasks = lua_newuserdatauv(L, sizeof(*tasks) * (size_t)(n + 1), 0);
+	luaL_checkstack(L, n + 8, "too many tasks to split");
+	for (int i = 0; i < n; i++) {
+		lua_rawgeti(L, 4, i + 1);
+		tasks[i] = check_text(L, -1, "split", "task");
+	}
+	raise_if(L, history_split(h, axis, ways, tasks, n, here_now(L, file), &e), &e);
+	return 0;
+}
+
+/* plan:propagate{m=, n=, k=} */
+static int plan_propagate_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "propagate");
+	struct tiling t = { 0 };
+	char file[LUA_IDSIZE];
+	struct err e;
+
+	check_tiling(L, 2, "propagate", history_plan(h)->graph->program, &t);
+	raise_if(L, history_propagate(h, &t, here_now(L, file), &e), &e);
+	return 0;
+}
+
+static int plan_undo_l(lua_State *L)
+{
+	lua_pushboolean(L, history_undo(plan_arg(L, "undo")));
+	return 1;
+}
+
+static int plan_redo_l(lua_State *L)
+{
+	lua_pushboolean(L, history_redo(plan_arg(L, "redo")));
+	return 1;
+}
+
+/* checking ---------------------------------------------------------------- */
+
+static void push_problem(lua_State *L, const struct plan *p, const struct problem *pr)
+{
+	lua_createtable(L, 0, 7);
+	lua_pushstring(L, problem_name(pr->code));
+	lua_setfield(L, -2, "code");
+	lua_pushstring(L, pr->message);
+	lua_setfield(L, -2, "message");
+	lua_pushstring(L, pr->hint);
+	lua_setfield(L, -2, "hint");
+	if (pr->task != NONE) {
+		lua_pushstring(L, p->graph->tasks.v[pr->task].name);
+		lua_setfield(L, -2, "task");
+	}
+	if (pr->other != NONE) {
+		lua_pushstring(L, p->graph->tasks.v[pr->other].name);
+		lua_setfield(L, -2, "other");
+	}
+	if (pr->edge != NONE) {
+		push_edge(L, p->graph, &p->graph->edges.v[pr->edge]);
+		lua_setfield(L, -2, "edge");
+	}
+	if (pr->loc.line) {
+		lua_pushfstring(L, "%s:%d", pr->loc.file ? pr->loc.file : "?", pr->loc.line);
+		lua_setfield(L, -2, "place");
+	}
+}
+
+/* plan:check() -> ok, list of problems */
+static int plan_check_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "check");
+	const struct plan *p = history_plan(h);
+	struct arena *a = scratch_push(L);
+	struct problems problems;
+
+	lua_pushboolean(L, plan_check(p, a, &problems, NULL));
+	lua_createtable(L, problems.v.n, 0);
+	luaL_setmetatable(L, PROBLEMS_CLASS);
+	for (int i = 0; i < problems.v.n; i++) {
+		push_problem(L, p, &problems.v.v[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 2;
+}
+
+/* A list of problems, as people read it. */
+static int problems_tostring_l(lua_State *L)
+{
+	luaL_Buffer b;
+	int n = (int)lua_rawlen(L, 1);
+
+	luaL_buffinit(L, &b);
+	for (int i = 1; i <= n; i++) {
+		lua_rawgeti(L, 1, i);
+		lua_getfield(L, -1, "place");
+		lua_getfield(L, -2, "code");
+		lua_getfield(L, -3, "message");
+		lua_getfield(L, -4, "hint");
+		lua_pushfstring(L, "%s%s%s: %s\n    try: %s%s", lua_isnil(L, -4) ? "" :
+			lua_tostring(L, -4), lua_isnil(L, -4) ? "" : ": ", lua_tostring(L, -3),
+			lua_tostring(L, -2), lua_tostring(L, -1), i < n ? "\n" : "");
+		lua_replace(L, -6);
+		lua_pop(L, 4);
+		luaL_addvalue(&b);
+	}
+	if (n == 0)
+		luaL_addstring(&b, "no problems");
+	luaL_pushresult(&b);
+	return 1;
+}
+
+void check_legal(lua_State *L, const struct plan *p, const char *what)
+{
+	struct arena *a = scratch_push(L);
+	struct problems problems;
+
+	enter(L);
+	if (!plan_check(p, a, &problems, NULL)) {
+		const struct problem *first = &problems.v.v[0];
+
+		throw_msg(L, "%s: the plan is not legal (%d problem%s; plan:check() lists them): "
+			"%s: %s; try %s", what, problems.v.n, problems.v.n == 1 ? "" : "s",
+			problem_name(first->code), first->message, first->hint);
+	}
+	lua_closeslot(L, -1);
+	lua_pop(L, 1);
+}
+
+/* text -------------------------------------------------------------------- */
+
+/* core.statements(plan); lua/std/plan.lua puts the program and the device before. */
+static int plan_statements_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "script");
+	struct buf text;
+
+	buf_init(&text, scratch_push(L));
+	history_script(h, &text);
+	return push_buf(L, &text);
+}
+
+static int plan_text(lua_State *L, const char *what)
+{
+	struct history *h = plan_arg(L, what);
+	struct draw_options o;
+	struct problems problems;
+	struct usage usage;
+	struct arena *a;
+	struct buf text;
+
+	lua_settop(L, 2);
+	check_drawing(L, 2, what, &o);
+	a = scratch_push(L);
+	enter(L);
+	plan_check(history_plan(h), a, &problems, &usage);
+	buf_init(&text, a);
+	draw_plan(history_plan(h), &usage, &problems, &o, &text);
+	return push_buf(L, &text);
+}
+
+static int plan_table_l(lua_State *L)
+{
+	return plan_text(L, "table");
+}
+
+static int plan_tostring_l(lua_State *L)
+{
+	lua_settop(L, 1);
+	return plan_text(L, "tostring");
+}
+
+/* fields ------------------------------------------------------------------ */
+
+static int plan_tasks_l(lua_State *L)
+{
+	push_tasks(L, history_plan(check_plan(L, 1, "tasks"))->graph);
+	return 1;
+}
+
+static int plan_rings_l(lua_State *L)
+{
+	const struct plan *p = history_plan(check_plan(L, 1, "rings"));
+
+	lua_newtable(L);
+	for (int i = 0; i < p->graph->buffers.n; i++) {
+		lua_pushinteger(L, p->versions[i]);
+		lua_setfield(L, -2, p->graph->buffers.v[i].name);
+	}
+	return 1;
+}
+
+static int plan_edges_l(lua_State *L)
+{
+	push_edges(L, history_plan(check_plan(L, 1, "edges"))->graph);
+	return 1;
+}
+
+static int plan_tile_l(lua_State *L)
+{
+	push_tile(L, history_plan(check_plan(L, 1, "tile"))->graph);
+	return 1;
+}
+
+static int plan_graph_l(lua_State *L)
+{
+	check_plan(L, 1, "graph");
+	lua_getiuservalue(L, 1, 1);
+	return 1;
+}
+
+static int plan_device_l(lua_State *L)
+{
+	check_plan(L, 1, "device");
+	lua_getiuservalue(L, 1, 2);
+	return 1;
+}
+
+/* {threads=, registers=, shared_bytes=, lanes={name=registers}} */
+static int plan_usage_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "usage");
+	const struct plan *p = history_plan(h);
+	struct problems problems;
+	struct usage u;
+
+	plan_check(p, scratch_push(L), &problems, &u);
+	lua_createtable(L, 0, 5);
+	lua_pushinteger(L, u.threads);
+	lua_setfield(L, -2, "threads");
+	lua_pushinteger(L, u.registers);
+	lua_setfield(L, -2, "registers");
+	lua_pushinteger(L, u.shared_bytes);
+	lua_setfield(L, -2, "shared_bytes");
+	lua_newtable(L);
+	for (int i = 0; i < p->lanes.n; i++) {
+		lua_pushinteger(L, u.lane_registers[i]);
+		lua_setfield(L, -2, p->lanes.v[i].name);
+	}
+	lua_setfield(L, -2, "lanes");
+	return 1;
+}
+
+/* core.is_plan(x) */
+static int is_plan_l(lua_State *L)
+{
+	lua_pushboolean(L, luaL_testudata(L, 1, PLAN_CLASS) != NULL);
+	return 1;
+}
+
+/* core.method(class, name, f): a method written in Lua */
+static int method_l(lua_State *L)
+{
+	luaL_checktype(L, 3, LUA_TFUNCTION);
+	lua_settop(L, 3);
+	if (luaL_getmetatable(L, luaL_checkstring(L, 1)) != LUA_TTABLE)
+		return luaL_error(L, "no class '%s'", lua_tostring(L, 1));
+	lua_getfield(L, -1, "methods");
+	lua_pushvalue(L, 2);
+	lua_pushvalue(L, 3);
+	lua_rawset(L, -3);
+	return 0;
+}
+
+void lua_open_plan(lua_State *L)
+{
+	static const luaL_Reg methods[] = {
+		{ "append", plan_append_l }, { "remove", plan_remove_l }, { "lane", plan_lane_l },
+		{ "wait", plan_wait_l }, { "unwait", plan_unwait_l },
+		{ "fill_waits", plan_fill_waits_l }, { "buffers", plan_buffers_l },
+		{ "grid", plan_grid_l }, { "split", plan_split_l },
+		{ "propagate", plan_propagate_l }, { "undo", plan_undo_l },
+		{ "redo", plan_redo_l }, { "check", plan_check_l },
+		{ "table", plan_table_l },
+		{ "simulate", plan_simulate_l }, { NULL, NULL } };
+	static const luaL_Reg fields[] = {
+		{ "tasks", plan_tasks_l }, { "edges", plan_edges_l }, { "rings", plan_rings_l },
+		{ "tile", plan_tile_l }, { "graph", plan_graph_l }, { "device", plan_device_l },
+		{ "usage", plan_usage_l }, { NULL, NULL } };
+	static const luaL_Reg meta[] = {
+		{ "__gc", plan_gc_l }, { "__tostring", plan_tostring_l }, { NULL, NULL } };
+	static const luaL_Reg list[] = { { "__tostring", problems_tostring_l }, { NULL, NULL } };
+
+	class_new(L, &(struct class_def){ PLAN_CLASS, methods, fields, meta });
+	luaL_newmetatable(L, PROBLEMS_CLASS);
+	luaL_setfuncs(L, list, 0);
+	lua_pop(L, 1);
+	lua_pushcfunction(L, plan_new_l);
+	lua_setfield(L, -2, "plan");
+	lua_pushcfunction(L, method_l);
+	lua_setfield(L, -2, "method");
+	lua_pushcfunction(L, plan_statements_l);
+	lua_setfield(L, -2, "statements");
+	lua_pushcfunction(L, is_plan_l);
+	lua_setfield(L, -2, "is_plan");
+}

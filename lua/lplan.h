@@ -1,0 +1,46 @@
+/* lplan.h - what the bindings of graphs, plans and timelines share. */
+#ifndef LUA_LPLAN_H
+#define LUA_LPLAN_H
+
+#include <stdio.h>
+
+#include "lcore.h"
+#include "draw/draw.h"
+#include "plan/history.h"
+
+#define GRAPH_CLASS "millrace.graph"
+#define PLAN_CLASS "millrace.plan"
+#define PROBLEMS_CLASS "millrace.problems"
+#define TIMELINE_CLASS "millrace.timeline"
+
+const struct graph *check_graph(lua_State *L, int idx, const char *what);
+struct history *check_plan(lua_State *L, int idx, const char *what);
+
+/* Lists of tables; see docs/reference.md for their fields. */
+void push_tasks(lua_State *L, const struct graph *g);
+void push_buffers(lua_State *L, const struct graph *g);
+void push_edges(lua_State *L, const struct graph *g);
+void push_edge(lua_State *L, const struct graph *g, const struct edge *e);
+void push_tile(lua_State *L, const struct graph *g);	/* axis -> extent */
+
+/* What the standard output is: 80 columns of ASCII unless it is a terminal. */
+struct terminal {
+	int width;
+	bool utf8, color;
+};
+struct terminal terminal_get(void);
+void lua_open_terminal(lua_State *L);
+
+/* {width=, ascii=, color=}, by default what the terminal can show, without colour */
+void check_drawing(lua_State *L, int idx, const char *what, struct draw_options *o);
+
+/* Raise if the plan at hand is not legal, telling its first problem. */
+void check_legal(lua_State *L, const struct plan *p, const char *what);
+
+void lua_open_graph(lua_State *L);
+void lua_open_plan(lua_State *L);
+void lua_open_timeline(lua_State *L);
+/* plan:simulate() */
+int plan_simulate_l(lua_State *L);
+
+#endif

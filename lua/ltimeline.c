@@ -1,0 +1,298 @@
+#include "lplan.h"
+
+#include <string.h>
+
+#include "sim/sim.h"
+
+/* A timeline with a copy of the plan it is of, so that later edits do not touch it. */
+struct held {
+	struct graph *graph;
+	struct plan *plan;
+	struct timeline *timeline;
+};
+
+static struct timeline *check_timeline(lua_State *L, int idx, const char *what)
+{
+	struct held *h = luaL_testudata(L, idx, TIMELINE_CLASS);
+
+	if (!h)
+		throw_type(L, idx, what, "timeline");
+	if (!h->timeline)
+		throw_msg(L, "%s: this timeline was never completed", what);
+	return h->timeline;
+}
+
+static int timeline_gc_l(lua_State *L)
+{
+	struct held *h = luaL_checkudata(L, 1, TIMELINE_CLASS);
+
+	timeline_free(h->timeline);
+	plan_free(h->plan);
+	graph_free(h->graph);
+	memset(h, 0, sizeof(*h));
+	return 0;
+}
+
+/* plan:simulate([{events=}]) */
+int plan_simulate_l(lua_State *L)
+{
+	static const char *const names[] = { "events" };
+	struct host *h = enter(L);
+	struct history *plan = check_plan(L, 1, "simulate");
+	struct sim_options o = { .keep = -1 };
+	struct stop stop = stop_of(h);
+	struct held *held;
+	struct err e;
+
+	lua_settop(L, 2);
+	options_check(L, 2, "simulate", names, LEN(names));
+	option_whole(L, 2, "simulate", "events", 0, 1 << 30, &o.keep);
+	check_legal(L, history_plan(plan), "simulate");
+	held = lua_newuserdatauv(L, sizeof(*held), 1);
+	memset(held, 0, sizeof(*held));
+	luaL_setmetatable(L, TIMELINE_CLASS);
+	keep(L, -1, 1, 1);
+	enter(L);
+	if (history_snapshot(plan, &held->graph, &held->plan, &e) ||
+	    sim_run(&h->mem, held->plan, &o, &stop, &held->timeline, &e))
+		throw_err(L, &e);
+	return 1;
+}
+
+/* fields ------------------------------------------------------------------ */
+
+/* The phase that takes longest: what single numbers are about. */
+static const struct phase_line *main_phase(const struct timeline *t)
+{
+	const struct phase_line *best = &t->phases[0];
+
+	for (int i = 1; i < t->nphases; i++)
+		if (t->phases[i].cycles > best->cycles)
+			best = &t->phases[i];
+	return best;
+}
+
+static int timeline_cycles_l(lua_State *L)
+{
+	lua_pushinteger(L, check_timeline(L, 1, "cycles")->cycles);
+	return 1;
+}
+
+static int timeline_seconds_l(lua_State *L)
+{
+	lua_pushnumber(L, check_timeline(L, 1, "seconds")->seconds);
+	return 1;
+}
+
+static int timeline_tflops_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "tflops");
+
+	lua_pushnumber(L, t->flops / t->seconds / 1e12);
+	return 1;
+}
+
+static int timeline_ii_l(lua_State *L)
+{
+	lua_pushnumber(L, main_phase(check_timeline(L, 1, "ii"))->ii);
+	return 1;
+}
+
+static int timeline_res_mii_l(lua_State *L)
+{
+	lua_pushnumber(L, main_phase(check_timeline(L, 1, "res_mii"))->res_mii);
+	return 1;
+}
+
+static int timeline_rec_mii_l(lua_State *L)
+{
+	lua_pushnumber(L, main_phase(check_timeline(L, 1, "rec_mii"))->rec_mii);
+	return 1;
+}
+
+static int timeline_bound_l(lua_State *L)
+{
+	const struct phase_line *p = main_phase(check_timeline(L, 1, "bound"));
+
+	lua_pushnumber(L, p->res_mii > p->rec_mii ? p->res_mii : p->rec_mii);
+	return 1;
+}
+
+static int timeline_measured_l(lua_State *L)
+{
+	lua_pushboolean(L, check_timeline(L, 1, "measured")->measured);
+	return 1;
+}
+
+/* sEU -> share of the time; "memory" too */
+static int timeline_utilization_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "utilization");
+	const struct phase_line *p = main_phase(t);
+
+	lua_newtable(L);
+	for (int i = 0; i < t->plan->device->nseus; i++) {
+		lua_pushnumber(L, p->seu[i].share);
+		lua_setfield(L, -2, t->plan->device->seu[i].name);
+	}
+	lua_pushnumber(L, p->memory_share);
+	lua_setfield(L, -2, "memory");
+	return 1;
+}
+
+static void set_cycle(lua_State *L, const char *key, int64_t v)
+{
+	lua_pushinteger(L, v);
+	lua_setfield(L, -2, key);
+}
+
+static void push_event(lua_State *L, const struct timeline *t, const struct event *e)
+{
+	static const char *const causes[] = { NULL, "wait", "turn", "seu", "memory" };
+	const struct graph *g = t->plan->graph;
+
+	lua_createtable(L, 0, 11);
+	lua_pushstring(L, g->tasks.v[e->task].name);
+	lua_setfield(L, -2, "task");
+	lua_pushstring(L, t->plan->lanes.v[e->lane].name);
+	lua_setfield(L, -2, "lane");
+	lua_pushstring(L, t->plan->device->seu[e->seu].name);
+	lua_setfield(L, -2, "seu");
+	lua_pushstring(L, causes[e->cause]);
+	lua_setfield(L, -2, "cause");
+	if (e->cause_task != NONE) {
+		lua_pushstring(L, g->tasks.v[e->cause_task].name);
+		lua_setfield(L, -2, "on");
+	}
+	set_cycle(L, "iteration", e->seq);
+	set_cycle(L, "tile", e->tile);
+	set_cycle(L, "ready", e->ready);
+	set_cycle(L, "issue", e->issue);
+	set_cycle(L, "start", e->start);
+	set_cycle(L, "end", e->end);
+}
+
+/* Events of all phases that were kept; `end` is a keyword, so e["end"]. */
+static int timeline_events_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "events");
+	lua_Integer n = 0;
+
+	lua_newtable(L);
+	for (int i = 0; i < t->nphases; i++) {
+		for (int k = 0; k < t->phases[i].events.n; k++) {
+			push_event(L, t, &t->phases[i].events.v[k]);
+			lua_rawseti(L, -2, ++n);
+		}
+	}
+	return 1;
+}
+
+static int timeline_phases_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "phases");
+
+	lua_createtable(L, t->nphases, 0);
+	for (int i = 0; i < t->nphases; i++) {
+		const struct phase_line *p = &t->phases[i];
+
+		lua_createtable(L, 0, 7);
+		lua_pushstring(L, t->plan->graph->program->phases.v[p->phase].name);
+		lua_setfield(L, -2, "name");
+		set_cycle(L, "cycles", p->cycles);
+		set_cycle(L, "tiles", p->tiles);
+		set_cycle(L, "eus", p->eus);
+		lua_pushnumber(L, p->ii);
+		lua_setfield(L, -2, "ii");
+		lua_pushnumber(L, p->res_mii);
+		lua_setfield(L, -2, "res_mii");
+		lua_pushnumber(L, p->rec_mii);
+		lua_setfield(L, -2, "rec_mii");
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 1;
+}
+
+/* drawings ---------------------------------------------------------------- */
+
+static void check_view(lua_State *L, int idx, const char *what, const struct timeline *t,
+	struct timeline_view *v, struct draw_options *o)
+{
+	static const char *const names[] = { "width", "ascii", "color", "by", "phase", "tile",
+		"from", "to" };
+	static const char *const rows[] = { "lane", "seu" };	/* ORDER timeline_rows */
+	struct terminal term = terminal_get();
+	bool ascii = !term.utf8, color = false;
+	int64_t width = term.width, phase = 1, tile = 0;
+	int by = TIMELINE_LANES;
+
+	*v = (struct timeline_view){ 0 };
+	options_check(L, idx, what, names, LEN(names));
+	option_whole(L, idx, what, "width", 20, 1000, &width);
+	option_bool(L, idx, what, "ascii", &ascii);
+	option_bool(L, idx, what, "color", &color);
+	option_name(L, idx, what, "by", rows, LEN(rows), &by);
+	option_whole(L, idx, what, "phase", 1, t->nphases, &phase);
+	option_whole(L, idx, what, "tile", 0, INT32_MAX, &tile);
+	option_whole(L, idx, what, "from", 0, INT64_MAX, &v->from);
+	option_whole(L, idx, what, "to", 1, INT64_MAX, &v->to);
+	v->phase = (int)phase - 1;
+	v->by = (enum timeline_rows)by;
+	v->tile = (int)tile;
+	*o = (struct draw_options){ .width = (int)width,
+		.flags = (ascii ? DRAW_ASCII : 0u) | (color ? DRAW_COLOUR : 0u) };
+}
+
+/* tl:text{width=, by=, phase=, tile=, from=, to=, ascii=, color=} */
+static int timeline_text_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "text");
+	struct timeline_view v;
+	struct draw_options o;
+	struct buf text;
+
+	lua_settop(L, 2);
+	check_view(L, 2, "text", t, &v, &o);
+	enter(L);
+	buf_init(&text, scratch_push(L));
+	draw_timeline(t, &v, &o, &text);
+	return push_buf(L, &text);
+}
+
+static int timeline_summary_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "summary");
+	struct draw_options o;
+	struct buf text;
+
+	lua_settop(L, 2);
+	check_drawing(L, 2, "summary", &o);
+	enter(L);
+	buf_init(&text, scratch_push(L));
+	draw_timeline_summary(t, &o, &text);
+	return push_buf(L, &text);
+}
+
+static int timeline_tostring_l(lua_State *L)
+{
+	lua_settop(L, 1);
+	return timeline_text_l(L);
+}
+
+void lua_open_timeline(lua_State *L)
+{
+	static const luaL_Reg methods[] = {
+		{ "text", timeline_text_l }, { "summary", timeline_summary_l }, { NULL, NULL } };
+	static const luaL_Reg fields[] = {
+		{ "cycles", timeline_cycles_l }, { "seconds", timeline_seconds_l },
+		{ "tflops", timeline_tflops_l }, { "ii", timeline_ii_l },
+		{ "bound", timeline_bound_l }, { "res_mii", timeline_res_mii_l },
+		{ "rec_mii", timeline_rec_mii_l }, { "measured", timeline_measured_l },
+		{ "utilization", timeline_utilization_l }, { "events", timeline_events_l },
+		{ "phases", timeline_phases_l }, { NULL, NULL } };
+	static const luaL_Reg meta[] = {
+		{ "__gc", timeline_gc_l }, { "__tostring", timeline_tostring_l },
+		{ NULL, NULL } };
+
+	class_new(L, &(struct class_def){ TIMELINE_CLASS, methods, fields, meta });
+}

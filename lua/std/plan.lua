@@ -1,0 +1,79 @@
+-- plan.lua - the Lua side of plans: their text form, and printing timelines.
+
+local core = require "millrace.core"
+local tile = require "millrace.tile"
+local raise, show, entry = core.raise, core.show, core.entry
+
+local function sorted_keys(t)
+  local keys = {}
+  for key in pairs(t) do keys[#keys + 1] = key end
+  table.sort(keys)
+  return keys
+end
+
+-- A table with names for keys as Lua text: {k=64, m=128}. Numbers read back exactly.
+local function literal(t)
+  local parts = {}
+  for _, key in ipairs(sorted_keys(t)) do
+    parts[#parts + 1] = ("%s=%s"):format(key, ("%q"):format(t[key]))
+  end
+  return "{" .. table.concat(parts, ", ") .. "}"
+end
+
+-- How a script gets at the program: a shipped one by name; of any other, the caller
+-- passes the bound program along.
+local function program_line(mr, bound)
+  local prog, given = tile.origin(bound)
+  if prog and rawget(mr.examples, prog.name) == prog then
+    return ("local bound = ... or mr.examples.%s%s"):format(prog.name, literal(given))
+  end
+  return ("local bound = assert(..., \"this plan is for program '%s': mr.load_plan(path, bound)\")")
+    :format(bound.name)
+end
+
+return function(mr)
+  local plan = {}
+
+  plan.plan = entry(function(graph, device) return core.plan(graph, device or mr.device()) end)
+
+  core.method("millrace.plan", "script", entry(function(p)
+    local statements = core.statements(p)
+    return table.concat({
+      'local mr = require "millrace"',
+      program_line(mr, p.graph.program),
+      ('local plan = mr.plan(bound:graph{tile=%s}, mr.device "%s")'):format(literal(p.tile),
+        p.device.name),
+      statements .. "return plan\n"}, "\n")
+  end))
+
+  core.method("millrace.timeline", "print", entry(function(tl, options)
+    local o, term = {}, core.terminal()
+    for key, value in pairs(options or {}) do o[key] = value end
+    if o.color == nil then o.color = term.color end
+    io.write(tl:text(o))
+  end))
+
+  -- A script sees no more than it needs: a plan is data.
+  local function environment()
+    return {
+      assert = assert,
+      require = function(name)
+        if name == "millrace" then return mr end
+        raise(("a plan may only require \"millrace\", not %s"):format(show(name)))
+      end,
+    }
+  end
+
+  plan.load_plan = entry(function(path, bound)
+    if type(path) ~= "string" then raise("load_plan: path expected, got " .. show(path)) end
+    local chunk, message = loadfile(path, "t", environment())
+    if not chunk then raise("load_plan: " .. message) end
+    local p = chunk(bound)
+    if not core.is_plan(p) then
+      raise(("load_plan: %s returns %s, not a plan"):format(path, show(p)))
+    end
+    return p
+  end)
+
+  return plan
+end
