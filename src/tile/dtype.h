@@ -41,7 +41,8 @@ const char *dtype_name(enum dtype t);
 bool dtype_parse(const char *name, enum dtype *out);
 bool dtype_is_float(enum dtype t);
 
-/* The nearest value that `t` can hold. NaN stays NaN in floats, 0 in integers. */
+/* The nearest value that `t` can hold. NaN stays NaN in floats but for e2m1, which
+ * has none and takes its largest value, as the GPUs' conversion; 0 in integers. */
 double dtype_round(enum dtype t, double x);
 
 /* Bytes of n packed elements (4-bit types: two to a byte, the even index low). */

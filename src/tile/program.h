@@ -61,6 +61,10 @@ enum op op_find(const char *name);
 struct axis {
 	const char *name;
 	int64_t size;
+	/* An axis of packed words (see program_unpack) stands wherever axis `packs`
+	 * stands, an index of it for `per` of that one; it is never tiled, looped over,
+	 * stored over or batch by itself. NONE: an ordinary axis. */
+	int packs, per;
 	struct srcloc loc;
 };
 
@@ -80,17 +84,19 @@ struct node {
 	enum dtype type;
 	int naxes;
 	int axis[RANK_MAX];		/* axes of the value, batch axes left out */
-	int arg[3];
+	int arg[3];			/* nodes; NONE beyond the op's arity */
 	int ref;			/* axis, tensor or carry, by op; NONE */
-	double k;			/* CONST */
+	double k;			/* CONST, exact whatever its type (i32 or f32) */
 	const struct index_expr *index;	/* LOAD, STORE: one a dimension */
-	int task;			/* where it is computed; NONE: CONST only */
+	int task;			/* where it is computed; NONE: CONST, or dropped */
 	struct srcloc loc;
 };
 
 struct carry {
 	const char *name;
-	enum dtype type;		/* f32, or i32 */
+	/* f32; i32 if the first thing that happens to it is to be set to an integer; f64
+	 * once it was set to one */
+	enum dtype type;
 	int naxes;
 	int axis[RANK_MAX];
 	double init;
@@ -171,7 +177,8 @@ NODISCARD enum err_code program_phase_begin(struct program *p, const char *name,
 	struct err *e);
 NODISCARD enum err_code program_phase_end(struct program *p, struct srcloc loc, struct err *e);
 /* Declare an axis of the present phase as batch: before its first task. */
-NODISCARD enum err_code program_batch(struct program *p, int axis, struct srcloc loc, struct err *e);
+NODISCARD enum err_code program_batch(struct program *p, int axis, struct srcloc loc,
+	struct err *e);
 
 /* from, upto: NULL if not bounded. */
 NODISCARD enum err_code program_loop_begin(struct program *p, int naxes, const int *axes,
@@ -227,7 +234,9 @@ NODISCARD enum err_code program_cast(struct program *p, int value, enum dtype ty
 NODISCARD enum err_code program_reduce(struct program *p, enum op op, int value, int axis,
 	struct srcloc loc, int *out, struct err *e);
 /* Words over `from` to elements of `type` over `to`, where to = from * (32 / bits),
- * the lowest bits first. size(to) must be at most size(from) * (32 / bits). */
+ * the lowest bits first. size(to) must be at most size(from) * (32 / bits). The
+ * result has the argument's axes with `to` in the place of `from`. From then on the
+ * words are tiled with the elements: see struct axis. */
 NODISCARD enum err_code program_unpack(struct program *p, int value, int from, int to,
 	enum dtype type, struct srcloc loc, int *out, struct err *e);
 

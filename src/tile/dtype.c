@@ -1,0 +1,314 @@
+#include "tile/dtype.h"
+
+#include <math.h>
+#include <string.h>
+
+struct format {
+	const char *name;
+	int bits, exp, mant;
+};
+
+static const struct format formats[DT_COUNT] = {
+#define X(id, name, bits, e, m) [DT_##id] = { name, bits, e, m },
+	DTYPES(X)
+#undef X
+};
+
+static const struct {
+	const char *name;
+	enum dtype type;
+} aliases[] = {
+	{ "float64", DT_F64 }, { "float32", DT_F32 }, { "float16", DT_F16 },
+	{ "bfloat16", DT_BF16 }, { "fp8", DT_E4M3 }, { "fp4", DT_E2M1 },
+	{ "int32", DT_I32 }, { "int8", DT_I8 }, { "int4", DT_I4 },
+};
+
+static const struct format *format_of(enum dtype t)
+{
+	if ((unsigned)t >= DT_COUNT)
+		BUG("no data type %d", (int)t);
+	return &formats[t];
+}
+
+int dtype_bits(enum dtype t)
+{
+	return format_of(t)->bits;
+}
+
+const char *dtype_name(enum dtype t)
+{
+	return format_of(t)->name;
+}
+
+bool dtype_parse(const char *name, enum dtype *out)
+{
+	for (int i = 0; i < DT_COUNT; i++) {
+		if (!strcmp(name, formats[i].name)) {
+			*out = (enum dtype)i;
+			return true;
+		}
+	}
+	for (int i = 0; i < LEN(aliases); i++) {
+		if (!strcmp(name, aliases[i].name)) {
+			*out = aliases[i].type;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool dtype_is_float(enum dtype t)
+{
+	return format_of(t)->exp > 0;
+}
+
+/* OCP's e4m3 and e2m1 spend the highest exponent on finite values. */
+static bool has_inf(enum dtype t)
+{
+	return t != DT_E4M3 && t != DT_E2M1;
+}
+
+static int bias_of(const struct format *f)
+{
+	return (1 << (f->exp - 1)) - 1;
+}
+
+/* Exponent of the largest finite value. */
+static int max_exp(enum dtype t)
+{
+	const struct format *f = &formats[t];
+
+	return has_inf(t) ? bias_of(f) : (1 << f->exp) - 1 - bias_of(f);
+}
+
+/* 2^e where that is a normal double: unlike ldexp, a few instructions. */
+static double pow2(int e)
+{
+	uint64_t bits = (uint64_t)(e + 1023) << 52;
+	double x;
+
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+/* floor(log2 |x|); -1023 for zeros and subnormals, 1024 for infinities and NaN. */
+static int exponent_of(double x)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return (int)(bits >> 52 & 0x7ff) - 1023;
+}
+
+static double max_value(enum dtype t)
+{
+	int m = formats[t].mant;
+	double top = 2 - pow2(-m);
+
+	if (t == DT_E4M3)
+		top -= pow2(-m);	/* the last mantissa is NaN */
+	return top * pow2(max_exp(t));
+}
+
+/* The spacing of the type's values around x, which has at least that exponent. */
+static int quantum_exp(const struct format *f, double x)
+{
+	int e = exponent_of(x), least = 1 - bias_of(f);
+
+	return (e < least ? least : e) - f->mant;
+}
+
+static double round_float(enum dtype t, double x)
+{
+	double r, max;
+	int q;
+
+	if (t == DT_F64)
+		return x;
+	if (t == DT_F32)
+		return (double)(float)x;
+	if (isnan(x))
+		return t == DT_E2M1 ? max_value(t) : x;
+	if (isinf(x))
+		return has_inf(t) ? x : copysign(max_value(t), x);
+	max = max_value(t);
+	if (fabs(x) > 2 * max) {
+		r = 2 * max;
+	} else {
+		q = quantum_exp(&formats[t], x);
+		r = rint(fabs(x) * pow2(-q)) * pow2(q);
+	}
+	if (r > max)
+		r = has_inf(t) ? (double)INFINITY : max;
+	return copysign(r, x);
+}
+
+static void integer_range(enum dtype t, double *lo, double *hi)
+{
+	double half = pow2(formats[t].bits - 1);
+
+	*lo = t == DT_BOOL ? 0 : -half;
+	*hi = t == DT_BOOL ? 1 : half - 1;
+}
+
+double dtype_round(enum dtype t, double x)
+{
+	double lo, hi;
+
+	if (dtype_is_float(t))
+		return round_float(t, x);
+	if (isnan(x))
+		return 0;
+	integer_range(t, &lo, &hi);
+	x = rint(x) + 0.0;		/* no negative zero */
+	return x < lo ? lo : x > hi ? hi : x;
+}
+
+/* The encoding of a value that the type can hold, in the low bits. */
+static uint32_t encode(enum dtype t, double r)
+{
+	const struct format *f = &formats[t];
+	uint32_t sign = (uint32_t)(signbit(r) != 0) << (f->exp + f->mant);
+	uint32_t ones = (1u << f->exp) - 1;
+	int e = exponent_of(r), q;
+
+	if (isnan(r))
+		return sign | ones << f->mant | (t == DT_E4M3 ? 7u : 1u << (f->mant - 1));
+	if (isinf(r))
+		return sign | ones << f->mant;
+	q = quantum_exp(f, r);
+	/* The hidden bit of a normal value adds one to the exponent below it. */
+	if (e >= 1 - bias_of(f))
+		sign |= (uint32_t)(e + bias_of(f) - 1) << f->mant;
+	return sign + (uint32_t)(fabs(r) * pow2(-q));
+}
+
+static double decode(enum dtype t, uint32_t bits)
+{
+	const struct format *f = &formats[t];
+	uint32_t ones = (1u << f->exp) - 1, e = bits >> f->mant & ones;
+	uint32_t m = bits & ((1u << f->mant) - 1);
+	double x;
+
+	if (e == ones && has_inf(t))
+		x = m ? (double)NAN : (double)INFINITY;
+	else if (t == DT_E4M3 && e == ones && m == 7)
+		x = (double)NAN;
+	else if (e == 0)
+		x = m * pow2(1 - bias_of(f) - f->mant);
+	else
+		x = (m + (1u << f->mant)) * pow2((int)e - bias_of(f) - f->mant);
+	return bits >> (f->exp + f->mant) & 1 ? -x : x;
+}
+
+static double load_nibble(enum dtype t, const uint8_t *array, size_t i)
+{
+	int bits = array[i / 2] >> (i % 2 * 4) & 15;
+
+	if (t == DT_E2M1)
+		return decode(t, (uint32_t)bits);
+	return bits < 8 ? bits : bits - 16;
+}
+
+static void store_nibble(enum dtype t, uint8_t *array, size_t i, double r)
+{
+	uint32_t bits = t == DT_E2M1 ? encode(t, r) : (uint32_t)(int32_t)r & 15;
+	int shift = i % 2 ? 4 : 0;
+
+	array[i / 2] = (uint8_t)((array[i / 2] & ~(15u << shift)) | bits << shift);
+}
+
+size_t dtype_bytes(enum dtype t, size_t n)
+{
+	int bits = dtype_bits(t);
+
+	return bits == 4 ? n / 2 + n % 2 : n * (size_t)(bits / 8);
+}
+
+double dtype_load(enum dtype t, const void *array, size_t i)
+{
+	const uint8_t *at = array;
+	uint16_t half;
+	int32_t word;
+	float single;
+	double x;
+
+	if (dtype_bits(t) == 4)
+		return load_nibble(t, array, i);
+	at += i * (size_t)(dtype_bits(t) / 8);
+	switch (t) {
+	case DT_F64:
+		memcpy(&x, at, sizeof(x));
+		return x;
+	case DT_F32:
+	case DT_TF32:
+		memcpy(&single, at, sizeof(single));
+		return (double)single;
+	case DT_F16:
+	case DT_BF16:
+		memcpy(&half, at, sizeof(half));
+		return decode(t, half);
+	case DT_E4M3:
+	case DT_E5M2:
+		return decode(t, *at);
+	case DT_I32:
+		memcpy(&word, at, sizeof(word));
+		return word;
+	case DT_I8:
+		return *at < 128 ? *at : *at - 256;
+	case DT_BOOL:
+		return *at != 0;
+	case DT_E2M1:
+	case DT_I4:
+	case DT_COUNT:
+		break;
+	}
+	BUG("type %s is not stored in whole bytes", dtype_name(t));
+}
+
+void dtype_store(enum dtype t, void *array, size_t i, double x)
+{
+	double r = dtype_round(t, x);
+	uint8_t *at = array;
+	uint16_t half;
+	int32_t word;
+	float single;
+
+	if (dtype_bits(t) == 4) {
+		store_nibble(t, array, i, r);
+		return;
+	}
+	at += i * (size_t)(dtype_bits(t) / 8);
+	switch (t) {
+	case DT_F64:
+		memcpy(at, &r, sizeof(r));
+		return;
+	case DT_F32:
+	case DT_TF32:
+		single = (float)r;
+		memcpy(at, &single, sizeof(single));
+		return;
+	case DT_F16:
+	case DT_BF16:
+		half = (uint16_t)encode(t, r);
+		memcpy(at, &half, sizeof(half));
+		return;
+	case DT_E4M3:
+	case DT_E5M2:
+		*at = (uint8_t)encode(t, r);
+		return;
+	case DT_I32:
+		word = (int32_t)r;
+		memcpy(at, &word, sizeof(word));
+		return;
+	case DT_I8:
+	case DT_BOOL:
+		*at = (uint8_t)(int32_t)r;
+		return;
+	case DT_E2M1:
+	case DT_I4:
+	case DT_COUNT:
+		break;
+	}
+	BUG("type %s is not stored in whole bytes", dtype_name(t));
+}

@@ -1,0 +1,406 @@
+#include "tile/extent.h"
+
+#include "tile/program_build.h"
+
+/* More than any machine computes; products of extents stay exact in a double. */
+static const double TILES_MAX = 0x1p53;
+static const double VALUE_MAX = 0x1p40;
+
+struct infer {
+	const struct program *p;
+	struct extents *x;
+	enum axis_role *role;		/* phase * AXES_MAX + axis */
+	bool changed;
+	struct err *e;
+};
+
+static enum axis_role role_of(const struct infer *f, int phase, int axis)
+{
+	return f->role[phase * AXES_MAX + axis];
+}
+
+/* Has any phase this role for the axis? */
+static bool has_role(const struct infer *f, int axis, enum axis_role role)
+{
+	for (int i = 0; i < f->p->phases.n; i++) {
+		if (role_of(f, i, axis) == role)
+			return true;
+	}
+	return false;
+}
+
+/* The tile= that these messages are about has no place in the program. */
+static enum err_code check_extent(const struct infer *f, int axis, int64_t given)
+{
+	const struct axis *a = &f->p->axes.v[axis];
+	bool tiled = has_role(f, axis, AXIS_GRID) || has_role(f, axis, AXIS_LOOP);
+
+	if (given == 0)
+		return OK;
+	if (given < 0)
+		return err_set(f->e, ERR_INPUT, NOWHERE, "the tile of axis '%s' is %lld; it must "
+			"be positive", a->name, (long long)given);
+	if (a->packs != NONE)
+		return err_set(f->e, ERR_INPUT, NOWHERE, "axis '%s' counts words of '%s' and is "
+			"tiled with it; leave it out of tile=", a->name,
+			f->p->axes.v[a->packs].name);
+	if (has_role(f, axis, AXIS_BATCH) && given != 1)
+		return err_set(f->e, ERR_INPUT, NOWHERE, "axis '%s' is batch, so a tile has one "
+			"value of it; leave it out of tile=", a->name);
+	if (!tiled && has_role(f, axis, AXIS_INNER) && given < a->size)
+		return err_set(f->e, ERR_INPUT, NOWHERE, "axis '%s' is whole in every tile "
+			"because no loop runs over it and no store has it; leave it out of tile=",
+			a->name);
+	return OK;
+}
+
+/* Words are tiled as what they hold; a tile must not end inside a word. */
+static enum err_code follow_tile(const struct infer *f, int axis)
+{
+	const struct axis *a = &f->p->axes.v[axis], *to = &f->p->axes.v[a->packs];
+	int64_t tile = f->x->tile[a->packs];
+
+	if (tile >= to->size)
+		return OK;
+	if (tile % a->per)
+		return err_set(f->e, ERR_INPUT, NOWHERE, "the tile of axis '%s' is %lld, but a "
+			"word along '%s' holds %d of it; use a multiple of %d", to->name,
+			(long long)tile, a->name, a->per, a->per);
+	f->x->tile[axis] = tile / a->per;
+	return OK;
+}
+
+static enum err_code choose_tiles(struct infer *f, const struct tiling *t)
+{
+	const struct program *p = f->p;
+
+	for (int a = 0; a < p->axes.n; a++) {
+		int64_t size = p->axes.v[a].size, given = t->extent[a];
+
+		TRY(check_extent(f, a, given));
+		f->x->tile[a] = given && given < size ? given : size;
+		if (has_role(f, a, AXIS_BATCH))
+			f->x->tile[a] = 1;
+	}
+	for (int a = 0; a < p->axes.n; a++) {
+		if (p->axes.v[a].packs != NONE)
+			TRY(follow_tile(f, a));
+	}
+	return OK;
+}
+
+/* Is there a present tile of the axis in this region, or is all of it there? */
+static bool stands(const struct infer *f, int phase, int loop, int axis)
+{
+	return role_of(f, phase, axis) == AXIS_GRID || program_axis_bound(f->p, loop, axis);
+}
+
+static bool is_whole(const struct infer *f, int node, int axis)
+{
+	const struct node *n = &f->p->nodes.v[node];
+
+	for (int i = 0; i < n->naxes; i++) {
+		if (n->axis[i] == axis)
+			return f->x->whole[node * RANK_MAX + i];
+	}
+	return false;
+}
+
+/* Let the value be needed whole along an axis, if it has that. */
+static void need_whole(struct infer *f, int node, int axis)
+{
+	const struct node *n = &f->p->nodes.v[node];
+
+	for (int i = 0; i < n->naxes; i++) {
+		uint8_t *w = &f->x->whole[node * RANK_MAX + i];
+
+		if (n->axis[i] == axis && !*w)
+			*w = f->changed = true;
+	}
+}
+
+static void carry_need_whole(struct infer *f, int carry, int axis)
+{
+	const struct carry *c = &f->p->carries.v[carry];
+
+	for (int i = 0; i < c->naxes; i++) {
+		uint8_t *w = &f->x->carry_whole[carry * RANK_MAX + i];
+
+		if (c->axis[i] == axis && !*w)
+			*w = f->changed = true;
+	}
+}
+
+/* Before any user is looked at: whole where no tile stands; and a scan along an
+ * axis of the grid needs all that comes before. */
+static void begin(struct infer *f)
+{
+	const struct program *p = f->p;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+		const struct task *t = n->task == NONE ? NULL : &p->tasks.v[n->task];
+
+		for (int j = 0; t && j < n->naxes; j++) {
+			bool scanned = op_class(n->op) == CLASS_SCAN && n->axis[j] == n->ref &&
+				!program_axis_bound(p, t->loop, n->ref);
+
+			f->x->whole[i * RANK_MAX + j] =
+				scanned || !stands(f, t->phase, t->loop, n->axis[j]);
+		}
+	}
+	for (int i = 0; i < p->carries.n; i++) {
+		const struct carry *c = &p->carries.v[i];
+
+		for (int j = 0; j < c->naxes; j++)
+			f->x->carry_whole[i * RANK_MAX + j] =
+				!stands(f, c->phase, c->loop, c->axis[j]);
+	}
+}
+
+/* What a node needs of its argument along an axis that both have, or that the
+ * operation goes along. */
+static bool needs_whole(const struct infer *f, int node, int axis)
+{
+	const struct node *n = &f->p->nodes.v[node];
+	const struct axis *a = &f->p->axes.v[axis];
+
+	if (axes_have(n->naxes, n->axis, axis))
+		return is_whole(f, node, axis);
+	if (n->op == OP_UNPACK && a->packs == n->ref)
+		return is_whole(f, node, n->ref);
+	/* Reduced or contracted: the tile that a loop stands at, or all of it. */
+	return !program_axis_bound(f->p, f->p->tasks.v[n->task].loop, axis);
+}
+
+static void propagate(struct infer *f, int node)
+{
+	const struct node *n = &f->p->nodes.v[node];
+	bool adds = n->op == OP_MMA && n->ref != NONE;
+
+	for (int i = 0; i < n->naxes; i++) {
+		if ((n->op == OP_GET || adds) && is_whole(f, node, n->axis[i]))
+			carry_need_whole(f, n->ref, n->axis[i]);
+	}
+	for (int i = 0; (n->op == OP_SET || adds) && i < n->naxes; i++) {
+		for (int j = 0; j < n->naxes; j++) {
+			if (f->p->carries.v[n->ref].axis[j] == n->axis[i] &&
+			    f->x->carry_whole[n->ref * RANK_MAX + j])
+				need_whole(f, node, n->axis[i]);
+		}
+	}
+	for (int i = 0; i < op_arity(n->op); i++) {
+		const struct node *arg = &f->p->nodes.v[n->arg[i]];
+
+		for (int j = 0; j < arg->naxes; j++) {
+			if (needs_whole(f, node, arg->axis[j]))
+				need_whole(f, n->arg[i], arg->axis[j]);
+		}
+	}
+}
+
+/* Where a loop stands at a tile of an axis, the rest of the axis is not there. The
+ * building calls see to that, but for axes that became words only later. */
+static enum err_code check_present(const struct infer *f)
+{
+	const struct program *p = f->p;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		for (int j = 0; n->task != NONE && j < n->naxes; j++) {
+			if (!f->x->whole[i * RANK_MAX + j] ||
+			    !program_axis_bound(p, p->tasks.v[n->task].loop, n->axis[j]))
+				continue;
+			return err_set(f->e, ERR_INPUT, n->loc, "task '%s' is inside a loop over "
+				"'%s' but is needed for all of it; move it out of the loop, or "
+				"keep what is needed in a carry", p->tasks.v[n->task].name,
+				p->axes.v[n->axis[j]].name);
+		}
+	}
+	return OK;
+}
+
+static enum err_code check_sizes(const struct infer *f)
+{
+	const struct program *p = f->p;
+
+	for (int i = 0; i < p->phases.n; i++) {
+		double total = 1;
+
+		for (int a = 0; a < p->axes.n; a++) {
+			if (role_of(f, i, a) == AXIS_GRID || role_of(f, i, a) == AXIS_BATCH)
+				total *= (double)extent_tiles(f->x, a);
+		}
+		if (total > TILES_MAX)
+			return err_set(f->e, ERR_LIMIT, p->phases.v[i].loc,
+				"phase '%s' has %.3g tiles; use larger ones", p->phases.v[i].name,
+				total);
+	}
+	for (int i = 0; i < p->loops.n; i++) {
+		const struct loop *l = &p->loops.v[i];
+		double total = 1;
+
+		for (int j = 0; j < l->naxes; j++)
+			total *= (double)extent_tiles(f->x, l->axis[j]);
+		if (total > TILES_MAX)
+			return err_set(f->e, ERR_LIMIT, l->loc,
+				"the loop over '%s' has %.3g iterations; use larger tiles",
+				p->axes.v[l->axis[0]].name, total);
+	}
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+		double total = 1;
+
+		for (int j = 0; j < n->naxes; j++)
+			total *= (double)extent_of_node(f->x, i, j);
+		if (total > VALUE_MAX && n->task != NONE)
+			return err_set(f->e, ERR_LIMIT, n->loc, "a value in task '%s' has %.3g "
+				"elements in every tile; use smaller tiles or a loop",
+				p->tasks.v[n->task].name, total);
+	}
+	return OK;
+}
+
+enum err_code extents_infer(struct arena *a, const struct program *p, const struct tiling *t,
+			    struct extents *out, struct err *e)
+{
+	struct extents x = { .program = p };
+	struct infer f = { .p = p, .x = &x, .changed = true, .e = e };
+
+	x.whole = ARENA_ARRAY(a, (size_t)p->nodes.n * RANK_MAX, uint8_t);
+	x.carry_whole = ARENA_ARRAY(a, (size_t)p->carries.n * RANK_MAX, uint8_t);
+	f.role = ARENA_ARRAY(a, (size_t)p->phases.n * AXES_MAX, enum axis_role);
+	for (int i = 0; i < p->phases.n; i++)
+		axis_roles(p, i, &f.role[i * AXES_MAX]);
+	TRY(choose_tiles(&f, t));
+	begin(&f);
+	/* Each pass but the last finds a need: at most RANK_MAX passes a node, and in
+	 * practice one for every two carries in a row. */
+	while (f.changed) {
+		f.changed = false;
+		for (int i = p->nodes.n - 1; i >= 0; i--) {
+			if (p->nodes.v[i].task != NONE)
+				propagate(&f, i);
+		}
+	}
+	TRY(check_present(&f));
+	TRY(check_sizes(&f));
+	*out = x;
+	return OK;
+}
+
+int64_t extent_of_node(const struct extents *x, int node, int i)
+{
+	int axis = x->program->nodes.v[node].axis[i];
+
+	return x->whole[node * RANK_MAX + i] ? x->program->axes.v[axis].size : x->tile[axis];
+}
+
+int64_t extent_of_carry(const struct extents *x, int carry, int i)
+{
+	int axis = x->program->carries.v[carry].axis[i];
+
+	return x->carry_whole[carry * RANK_MAX + i] ? x->program->axes.v[axis].size : x->tile[axis];
+}
+
+int64_t extent_elements(const struct extents *x, int node)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < x->program->nodes.v[node].naxes; i++)
+		n *= extent_of_node(x, node, i);
+	return n;
+}
+
+int64_t extent_tiles(const struct extents *x, int axis)
+{
+	return ceil_div(x->program->axes.v[axis].size, x->tile[axis]);
+}
+
+struct grid extents_grid(const struct extents *x, int phase)
+{
+	const struct program *p = x->program;
+	const struct phase *ph = &p->phases.v[phase];
+	enum axis_role role[AXES_MAX];
+	struct grid g = { .total = 1 };
+
+	axis_roles(p, phase, role);
+	for (int i = 0; i < ph->nbatch; i++)
+		g.axis[g.n++] = ph->batch[i];
+	for (int a = 0; a < p->axes.n && g.n < LEN(g.axis); a++) {
+		if (role[a] == AXIS_GRID && p->axes.v[a].packs == NONE)
+			g.axis[g.n++] = a;
+	}
+	for (int i = 0; i < g.n; i++) {
+		g.tiles[i] = extent_tiles(x, g.axis[i]);
+		g.total *= g.tiles[i];
+	}
+	return g;
+}
+
+/* Put an axis, and those of words of it, at one of its tiles. */
+static void place_axis(const struct extents *x, int axis, int64_t tile, struct place *at)
+{
+	const struct program *p = x->program;
+	int64_t lo = tile * x->tile[axis];
+	int64_t hi = min_i64(lo + x->tile[axis], p->axes.v[axis].size) - 1;
+
+	at->lo[axis] = lo;
+	at->hi[axis] = hi;
+	for (int a = 0; a < p->axes.n; a++) {
+		if (p->axes.v[a].packs == axis) {
+			at->lo[a] = lo / p->axes.v[a].per;
+			at->hi[a] = hi / p->axes.v[a].per;
+		}
+	}
+}
+
+void place_tile(const struct extents *x, const struct grid *g, int64_t tile, struct place *out)
+{
+	const struct program *p = x->program;
+
+	for (int a = 0; a < p->axes.n; a++) {
+		out->lo[a] = 0;
+		out->hi[a] = p->axes.v[a].size - 1;
+	}
+	for (int i = g->n - 1; i >= 0; i--) {
+		place_axis(x, g->axis[i], tile % g->tiles[i], out);
+		tile /= g->tiles[i];
+	}
+}
+
+void place_trips(const struct extents *x, int loop, const struct place *at, int64_t *first,
+		 int64_t *last)
+{
+	const struct loop *l = &x->program->loops.v[loop];
+	int64_t n = 1;
+
+	for (int i = 0; i < l->naxes; i++)
+		n *= extent_tiles(x, l->axis[i]);
+	*first = 0;
+	*last = n;
+	if (l->has_from) {
+		int64_t least = index_bounds(&l->from, at->lo, at->hi).lo;
+
+		*first = max_i64(0, min_i64(n, floor_div(least, x->tile[l->axis[0]])));
+	}
+	if (l->has_upto) {
+		int64_t most = index_bounds(&l->upto, at->lo, at->hi).hi;
+
+		*last = max_i64(0, min_i64(n, floor_div(most, x->tile[l->axis[0]]) + 1));
+	}
+	*last = max_i64(*first, *last);
+}
+
+void place_iteration(const struct extents *x, int loop, int64_t tile, struct place *at)
+{
+	const struct loop *l = &x->program->loops.v[loop];
+
+	for (int i = l->naxes - 1; i >= 0; i--) {
+		int64_t n = extent_tiles(x, l->axis[i]);
+
+		place_axis(x, l->axis[i], tile % n, at);
+		tile /= n;
+	}
+}

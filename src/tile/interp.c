@@ -1,0 +1,675 @@
+#include "tile/interp.h"
+
+#include <string.h>
+
+#include "tile/interp_row.h"
+#include "tile/program_build.h"
+
+/* A value as it stands: elements of a box, row-major. */
+struct value {
+	double *v;
+	int n;
+	int axis[RANK_MAX];
+	int64_t lo[RANK_MAX], len[RANK_MAX];
+};
+
+struct run {
+	const struct program *p;
+	const struct extents *x;
+	double *const *data;
+	unsigned flags;
+	const struct stop *stop;
+	struct arena *arena;
+	struct value *node, *carry;
+	struct place at;		/* where the axes stand now */
+};
+
+enum { OPERANDS = 4 };			/* a result and three arguments */
+
+/* Goes over the rows (innermost axes) of several boxes at once, by offsets. */
+struct walk {
+	int n;				/* axes; the last is the row */
+	int64_t len[RANK_MAX], pos[RANK_MAX];
+	int64_t step[OPERANDS][RANK_MAX];
+	int64_t at[OPERANDS];
+};
+
+static int64_t value_elements(const struct value *v)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < v->n; i++)
+		n *= v->len[i];
+	return n;
+}
+
+static int find_axis(const struct value *v, int axis)
+{
+	for (int i = 0; i < v->n; i++) {
+		if (v->axis[i] == axis)
+			return i;
+	}
+	return NONE;
+}
+
+static void add_axis(struct value *v, int axis, int64_t lo, int64_t len)
+{
+	v->axis[v->n] = axis;
+	v->lo[v->n] = lo;
+	v->len[v->n++] = len;
+}
+
+static void value_alloc(struct run *r, struct value *v)
+{
+	v->v = ARENA_ARRAY(r->arena, value_elements(v), double);
+}
+
+/* Let the value's box be where its axes stand, or all of them. */
+static void value_place(const struct run *r, struct value *v, int n, const int *axis,
+			const uint8_t *whole)
+{
+	v->n = 0;
+	for (int i = 0; i < n; i++) {
+		int a = axis[i];
+
+		if (whole[i])
+			add_axis(v, a, 0, r->p->axes.v[a].size);
+		else
+			add_axis(v, a, r->at.lo[a], r->at.hi[a] - r->at.lo[a] + 1);
+	}
+}
+
+/* Operand 0 is the result, whose box is gone over. */
+static void walk_begin(struct walk *w, const struct value *out)
+{
+	int64_t step = 1;
+
+	memset(w, 0, sizeof(*w));
+	w->n = out->n;
+	for (int i = out->n - 1; i >= 0; i--) {
+		w->len[i] = out->len[i];
+		w->step[0][i] = step;
+		step *= out->len[i];
+	}
+}
+
+/* An argument is read where the result stands, and lacks axes it is spread over. */
+static void walk_operand(struct walk *w, int k, const struct value *out, const struct value *arg)
+{
+	int64_t step = 1;
+
+	for (int i = arg->n - 1; i >= 0; i--) {
+		int j = find_axis(out, arg->axis[i]);
+
+		if (j == NONE || out->lo[j] < arg->lo[i] ||
+		    out->lo[j] + out->len[j] > arg->lo[i] + arg->len[i])
+			BUG("an argument does not hold axis %d where it is needed", arg->axis[i]);
+		w->step[k][j] = step;
+		w->at[k] += (out->lo[j] - arg->lo[i]) * step;
+		step *= arg->len[i];
+	}
+}
+
+static bool can_merge(const struct walk *w, int i)
+{
+	for (int k = 0; k < OPERANDS; k++) {
+		if (w->step[k][i] != w->step[k][i + 1] * w->len[i + 1])
+			return false;
+	}
+	return true;
+}
+
+static void drop_axis(struct walk *w, int i)
+{
+	for (w->n--; i < w->n; i++) {
+		w->len[i] = w->len[i + 1];
+		for (int k = 0; k < OPERANDS; k++)
+			w->step[k][i] = w->step[k][i + 1];
+	}
+}
+
+/* Make rows as long as they can be. There is at least one axis then. */
+static void walk_fold(struct walk *w)
+{
+	for (int i = w->n - 1; i >= 0; i--) {
+		if (w->len[i] == 1) {
+			drop_axis(w, i);
+		} else if (i + 1 < w->n && can_merge(w, i)) {
+			w->len[i + 1] *= w->len[i];
+			drop_axis(w, i);
+		}
+	}
+	if (w->n == 0)
+		w->len[w->n++] = 1;
+}
+
+/* To the next row; false after the last. */
+static bool walk_next(struct walk *w)
+{
+	for (int i = w->n - 2; i >= 0; i--) {
+		bool more = ++w->pos[i] < w->len[i];
+		int64_t by = more ? 1 : 1 - w->len[i];
+
+		for (int k = 0; k < OPERANDS; k++)
+			w->at[k] += by * w->step[k][i];
+		if (more)
+			return true;
+		w->pos[i] = 0;
+	}
+	return false;
+}
+
+/* Fill the box of `to`, which may be smaller, from `from` or spread over it. */
+static void copy_value(const struct value *to, const struct value *from)
+{
+	struct walk w;
+
+	walk_begin(&w, to);
+	walk_operand(&w, 1, to, from);
+	walk_fold(&w);
+	do {
+		const double *src = from->v + w.at[1];
+		double *dst = to->v + w.at[0];
+		int64_t n = w.len[w.n - 1], step = w.step[1][w.n - 1];
+
+		/* Rows of the result are dense. */
+		for (int64_t i = 0; i < n; i++)
+			dst[i] = src[i * step];
+	} while (walk_next(&w));
+}
+
+/* The same elements in the order and the box of `want`, into scratch. */
+static void gather(struct run *r, struct value *want, int node)
+{
+	value_alloc(r, want);
+	copy_value(want, &r->node[node]);
+}
+
+/* Add the part of an axis that a reduction or contraction goes over: the tile at
+ * which a loop around stands, or all. */
+static void add_contracted(const struct run *r, struct value *v, int loop, int axis)
+{
+	if (program_axis_bound(r->p, loop, axis))
+		add_axis(v, axis, r->at.lo[axis], r->at.hi[axis] - r->at.lo[axis] + 1);
+	else
+		add_axis(v, axis, 0, r->p->axes.v[axis].size);
+}
+
+/* Value of the terms of an index over one axis, or over all others. */
+static int64_t index_part(const struct index_expr *x, const int64_t *pos, int axis, bool others)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < x->n; i++) {
+		struct index_expr one = { .n = 1, .term = { x->term[i] } };
+
+		if ((x->term[i].axis == axis) != others)
+			sum += index_eval(&one, pos);
+	}
+	return sum;
+}
+
+/* Goes over the rows of a load or store and finds where in its tensor they lie. */
+struct access_walk {
+	const struct run *r;
+	const struct node *n;
+	const struct value *box;
+	int row_axis;			/* NONE: a scalar */
+	int64_t row_len;
+	int64_t pos[AXES_MAX];
+	int64_t *part;			/* dimension * row_len + i: what the row adds */
+	int64_t *offset;		/* of each element of the row; -1: outside */
+};
+
+static void access_begin(struct access_walk *w, struct run *r, const struct node *n,
+			 const struct value *box)
+{
+	int rank = r->p->tensors.v[n->ref].rank, last = box->n - 1;
+
+	memset(w, 0, sizeof(*w));
+	w->r = r;
+	w->n = n;
+	w->box = box;
+	w->row_axis = box->n ? box->axis[last] : NONE;
+	w->row_len = box->n ? box->len[last] : 1;
+	memcpy(w->pos, r->at.lo, sizeof(w->pos));
+	for (int i = 0; i < box->n; i++)
+		w->pos[box->axis[i]] = box->lo[i];
+	w->part = ARENA_ARRAY(r->arena, rank * w->row_len, int64_t);
+	w->offset = ARENA_ARRAY(r->arena, w->row_len, int64_t);
+	for (int64_t i = 0; i < w->row_len && w->row_axis != NONE; i++) {
+		int64_t *part = w->part + i;
+
+		for (int d = 0; d < rank; d++, part += w->row_len)
+			*part = index_part(&n->index[d], w->pos, w->row_axis, false);
+		w->pos[w->row_axis]++;
+	}
+}
+
+static void access_offsets(struct access_walk *w)
+{
+	const struct tensor *t = &w->r->p->tensors.v[w->n->ref];
+	int64_t stride = 1;
+
+	memset(w->offset, 0, (size_t)w->row_len * sizeof(*w->offset));
+	for (int d = t->rank - 1; d >= 0; d--) {
+		const struct index_expr *x = &w->n->index[d];
+		int64_t base = x->k + index_part(x, w->pos, w->row_axis, true);
+		int64_t size = w->r->p->axes.v[t->dim[d]].size;
+		const int64_t *part = w->part + d * w->row_len;
+
+		for (int64_t i = 0; i < w->row_len; i++) {
+			int64_t at = base + part[i];
+			bool inside = w->offset[i] >= 0 && at >= 0 && at < size;
+
+			w->offset[i] = inside ? w->offset[i] + at * stride : -1;
+		}
+		stride *= size;
+	}
+}
+
+static bool access_next(struct access_walk *w)
+{
+	for (int i = w->box->n - 2; i >= 0; i--) {
+		int a = w->box->axis[i];
+
+		if (++w->pos[a] < w->box->lo[i] + w->box->len[i])
+			return true;
+		w->pos[a] = w->box->lo[i];
+	}
+	return false;
+}
+
+/* What a tensor holds of a value: integers always are what they can be. */
+static void round_stored(const struct run *r, enum dtype t, int64_t n, double *v)
+{
+	if (dtype_is_float(t) && !(r->flags & INTERP_ROUND))
+		return;
+	for (int64_t i = 0; i < n; i++)
+		v[i] = dtype_round(t, v[i]);
+}
+
+static void eval_load(struct run *r, const struct node *n, struct value *out)
+{
+	const double *data = r->data[n->ref];
+	double *to = out->v;
+	struct access_walk w;
+
+	access_begin(&w, r, n, out);
+	do {
+		access_offsets(&w);
+		for (int64_t i = 0; i < w.row_len; i++)
+			to[i] = w.offset[i] < 0 ? 0 : data[w.offset[i]];
+		round_stored(r, n->type, w.row_len, to);
+		to += w.row_len;
+	} while (access_next(&w));
+}
+
+static void eval_store(struct run *r, const struct node *n, const struct value *box)
+{
+	struct value want = *box;
+	double *data = r->data[n->ref];
+	double *from;
+	struct access_walk w;
+
+	gather(r, &want, n->arg[0]);
+	from = want.v;
+	access_begin(&w, r, n, box);
+	do {
+		access_offsets(&w);
+		round_stored(r, n->type, w.row_len, from);
+		for (int64_t i = 0; i < w.row_len; i++) {
+			if (w.offset[i] >= 0)
+				data[w.offset[i]] = from[i];
+		}
+		from += w.row_len;
+	} while (access_next(&w));
+}
+
+static void eval_index(const struct run *r, const struct node *n, struct value *out)
+{
+	int64_t lo = out->n ? out->lo[0] : r->at.lo[n->ref];
+
+	for (int64_t i = 0; i < value_elements(out); i++)
+		out->v[i] = (double)(lo + i);
+}
+
+static void eval_elementwise(struct run *r, const struct node *n, struct value *out)
+{
+	const double *arg[3];
+	int64_t step[3];
+	int arity = op_arity(n->op);
+	struct walk w;
+
+	walk_begin(&w, out);
+	for (int i = 0; i < arity; i++)
+		walk_operand(&w, i + 1, out, &r->node[n->arg[i]]);
+	walk_fold(&w);
+	do {
+		for (int i = 0; i < 3; i++) {
+			int k = i < arity ? i : 0;	/* something to read */
+
+			arg[i] = r->node[n->arg[k]].v + w.at[k + 1];
+			step[i] = w.step[k + 1][w.n - 1];
+		}
+		row_apply(n->op, n->type, w.len[w.n - 1], out->v + w.at[0], arg, step);
+	} while (walk_next(&w));
+}
+
+static void eval_cast(struct run *r, const struct node *n, struct value *out)
+{
+	bool rounded = r->flags & INTERP_ROUND;
+
+	copy_value(out, &r->node[n->arg[0]]);
+	for (int64_t i = 0; i < value_elements(out); i++)
+		out->v[i] = cast_value(n->type, out->v[i], rounded);
+}
+
+static double unpack_field(enum dtype t, double word, int64_t i)
+{
+	uint32_t bits = (uint32_t)(int32_t)word;
+	uint8_t bytes[4];
+
+	for (int j = 0; j < 4; j++)
+		bytes[j] = (uint8_t)(bits >> 8 * j);
+	return dtype_load(t, bytes, (size_t)i);
+}
+
+static void eval_unpack(struct run *r, const struct node *n, struct value *out)
+{
+	const struct node *arg = &r->p->nodes.v[n->arg[0]];
+	int at = find_axis(out, n->ref), per = 32 / dtype_bits(n->type);
+	int64_t lo = out->lo[at] / per, hi = (out->lo[at] + out->len[at] - 1) / per;
+	int64_t outer = 1, inner = 1;
+	struct value words = { 0 };
+
+	for (int i = 0; i < out->n; i++) {
+		if (i == at)
+			add_axis(&words, arg->axis[i], lo, hi - lo + 1);
+		else
+			add_axis(&words, out->axis[i], out->lo[i], out->len[i]);
+		outer *= i < at ? out->len[i] : 1;
+		inner *= i > at ? out->len[i] : 1;
+	}
+	gather(r, &words, n->arg[0]);
+	for (int64_t o = 0; o < outer; o++) {
+		for (int64_t i = 0; i < out->len[at]; i++) {
+			int64_t pos = out->lo[at] + i;
+			const double *from = words.v + (o * words.len[at] + pos / per - lo) * inner;
+			double *to = out->v + (o * out->len[at] + i) * inner;
+
+			for (int64_t j = 0; j < inner; j++)
+				to[j] = unpack_field(n->type, from[j], pos % per);
+		}
+	}
+}
+
+/* The argument with the axis that is gone along outermost: the rest then is one long
+ * row to work on. */
+static struct value gather_rows(struct run *r, const struct node *n, const struct value *out)
+{
+	int same = find_axis(out, n->ref);
+	struct value box = { 0 };
+
+	if (same == NONE)
+		add_contracted(r, &box, r->p->tasks.v[n->task].loop, n->ref);
+	else
+		add_axis(&box, n->ref, out->lo[same], out->len[same]);
+	for (int i = 0; i < out->n; i++) {
+		if (i != same)
+			add_axis(&box, out->axis[i], out->lo[i], out->len[i]);
+	}
+	gather(r, &box, n->arg[0]);
+	return box;
+}
+
+static void eval_reduce(struct run *r, const struct node *n, struct value *out)
+{
+	struct value box = gather_rows(r, n, out);
+	double start = reduce_identity(n->op, n->type);
+	int64_t row = value_elements(out);
+
+	for (int64_t i = 0; i < row; i++)
+		out->v[i] = start;
+	for (int64_t i = 0; i < box.len[0]; i++)
+		reduce_rows(n->op, n->type, row, out->v, out->v, box.v + i * row);
+}
+
+static void eval_scan(struct run *r, const struct node *n, struct value *out)
+{
+	struct value box = gather_rows(r, n, out);
+	int64_t row = value_elements(&box) / box.len[0];
+
+	for (int64_t i = 1; i < box.len[0]; i++) {
+		double *to = box.v + i * row;
+
+		reduce_rows(n->op, n->type, row, to, to - row, to);
+	}
+	copy_value(out, &box);
+}
+
+static void eval_mma(struct run *r, const struct node *n, struct value *out)
+{
+	const struct node *a = &r->p->nodes.v[n->arg[0]], *b = &r->p->nodes.v[n->arg[1]];
+	int loop = r->p->tasks.v[n->task].loop;
+	struct value x = { 0 }, y = { 0 };
+	int64_t rows = 1, cols = 1, depth = 1;
+	int of_a = 0;
+
+	for (int i = 0; i < a->naxes; i++)
+		of_a += !axes_have(b->naxes, b->axis, a->axis[i]);
+	for (int i = 0; i < of_a; i++) {
+		add_axis(&x, out->axis[i], out->lo[i], out->len[i]);
+		rows *= out->len[i];
+	}
+	for (int i = 0; i < a->naxes; i++) {
+		if (!axes_have(b->naxes, b->axis, a->axis[i]))
+			continue;
+		add_contracted(r, &x, loop, a->axis[i]);
+		add_axis(&y, a->axis[i], x.lo[x.n - 1], x.len[x.n - 1]);
+		depth *= x.len[x.n - 1];
+	}
+	for (int i = of_a; i < out->n; i++) {
+		add_axis(&y, out->axis[i], out->lo[i], out->len[i]);
+		cols *= out->len[i];
+	}
+	gather(r, &x, n->arg[0]);
+	gather(r, &y, n->arg[1]);
+	if (n->ref == NONE)
+		memset(out->v, 0, (size_t)(rows * cols) * sizeof(*out->v));
+	else
+		copy_value(out, &r->carry[n->ref]);
+	if (n->type == DT_I32)
+		multiply_i32(rows, cols, depth, x.v, y.v, out->v,
+			ARENA_ARRAY(r->arena, cols, uint32_t));
+	else
+		multiply_f64(rows, cols, depth, x.v, y.v, out->v);
+	if (n->ref != NONE)
+		copy_value(&r->carry[n->ref], out);
+}
+
+static void eval_node(struct run *r, int id)
+{
+	const struct node *n = &r->p->nodes.v[id];
+	struct value *out = &r->node[id];
+
+	value_place(r, out, n->naxes, n->axis, r->x->whole + id * RANK_MAX);
+	switch (op_class(n->op)) {
+	case CLASS_MOVE:
+		if (n->op == OP_LOAD)
+			eval_load(r, n, out);
+		else
+			eval_store(r, n, out);
+		return;
+	case CLASS_MMA:
+		eval_mma(r, n, out);
+		return;
+	case CLASS_REDUCE:
+		eval_reduce(r, n, out);
+		return;
+	case CLASS_SCAN:
+		eval_scan(r, n, out);
+		return;
+	case CLASS_FREE: case CLASS_FMA: case CLASS_ALU: case CLASS_SFU: case CLASS_CVT:
+	case CLASS_DIV: case CLASS_COUNT:
+		break;
+	}
+	if (n->op == OP_GET)
+		copy_value(out, &r->carry[n->ref]);
+	else if (n->op == OP_SET)
+		copy_value(&r->carry[n->ref], &r->node[n->arg[0]]);
+	else if (n->op == OP_INDEX)
+		eval_index(r, n, out);
+	else if (n->op == OP_CAST)
+		eval_cast(r, n, out);
+	else if (n->op == OP_UNPACK)
+		eval_unpack(r, n, out);
+	else
+		eval_elementwise(r, n, out);
+}
+
+static void eval_task(struct run *r, const struct task *t)
+{
+	struct arena_mark mark = arena_mark(r->arena);
+
+	for (int i = 0; i < t->nodes.n; i++)
+		eval_node(r, t->nodes.v[i]);
+	arena_reset(r->arena, mark);
+}
+
+static void init_carries(struct run *r, int phase, int loop)
+{
+	for (int i = 0; i < r->p->carries.n; i++) {
+		const struct carry *c = &r->p->carries.v[i];
+		struct value *v = &r->carry[i];
+
+		if (c->phase != phase || c->loop != loop)
+			continue;
+		value_place(r, v, c->naxes, c->axis, r->x->carry_whole + i * RANK_MAX);
+		for (int64_t j = 0; j < value_elements(v); j++)
+			v->v[j] = c->init;
+	}
+}
+
+static enum err_code run_body(struct run *r, int phase, int loop, struct err *e);
+
+static enum err_code run_loop(struct run *r, int loop, struct err *e)
+{
+	const struct loop *l = &r->p->loops.v[loop];
+	struct place before = r->at;
+	int64_t first, last;
+
+	place_trips(r->x, loop, &r->at, &first, &last);
+	for (int64_t i = first; i < last; i++) {
+		place_iteration(r->x, loop, i, &r->at);
+		TRY(run_body(r, l->phase, loop, e));
+	}
+	r->at = before;
+	return OK;
+}
+
+/* One iteration of a loop, or one tile of a phase. Recursion is as deep as loops
+ * nest, and each takes an axis. */
+static enum err_code run_body(struct run *r, int phase, int loop, struct err *e)
+{
+	struct items body = program_body(r->p, phase, loop);
+
+	if (stop_asked(r->stop))
+		return err_set(e, ERR_INTERRUPTED, NOWHERE, "the reference was stopped in phase "
+			"'%s'", r->p->phases.v[phase].name);
+	init_carries(r, phase, loop);
+	for (int i = 0; i < body.n; i++) {
+		if (body.v[i].is_loop)
+			TRY(run_loop(r, body.v[i].id, e));
+		else
+			eval_task(r, &r->p->tasks.v[body.v[i].id]);
+	}
+	return OK;
+}
+
+static double *alloc_box(struct run *r, int64_t elements)
+{
+	return ARENA_ARRAY(r->arena, elements, double);
+}
+
+/* Room for the values of a phase, each as large as it ever is. */
+static void alloc_phase(struct run *r, int phase)
+{
+	for (int i = 0; i < r->p->nodes.n; i++) {
+		const struct node *n = &r->p->nodes.v[i];
+		bool moved = n->op == OP_SET || n->op == OP_STORE;	/* no value */
+
+		if (n->task != NONE && r->p->tasks.v[n->task].phase == phase && !moved)
+			r->node[i].v = alloc_box(r, extent_elements(r->x, i));
+	}
+	for (int i = 0; i < r->p->carries.n; i++) {
+		int64_t elements = 1;
+
+		if (r->p->carries.v[i].phase != phase)
+			continue;
+		for (int j = 0; j < r->p->carries.v[i].naxes; j++)
+			elements *= extent_of_carry(r->x, i, j);
+		r->carry[i].v = alloc_box(r, elements);
+	}
+}
+
+static enum err_code run_phase(struct run *r, int phase, struct err *e)
+{
+	struct arena_mark mark = arena_mark(r->arena);
+	struct grid g = extents_grid(r->x, phase);
+	enum err_code code = OK;
+
+	alloc_phase(r, phase);
+	for (int64_t i = 0; i < g.total && !code; i++) {
+		place_tile(r->x, &g, i, &r->at);
+		code = run_body(r, phase, NONE, e);
+	}
+	arena_reset(r->arena, mark);
+	return code;
+}
+
+enum err_code interp_run(struct arena *a, const struct extents *x, double *const *data,
+			 unsigned flags, const struct stop *stop, struct err *e)
+{
+	const struct program *p = x->program;
+	struct arena_mark mark = arena_mark(a);
+	struct run r = { .p = p, .x = x, .data = data, .flags = flags, .stop = stop, .arena = a };
+	enum err_code code = OK;
+
+	r.node = ARENA_ARRAY(a, p->nodes.n, struct value);
+	r.carry = ARENA_ARRAY(a, p->carries.n, struct value);
+	for (int i = 0; i < p->nodes.n; i++) {
+		if (p->nodes.v[i].op != OP_CONST)
+			continue;
+		r.node[i].v = alloc_box(&r, 1);
+		r.node[i].v[0] = p->nodes.v[i].k;
+	}
+	for (int i = 0; i < p->phases.n && !code; i++)
+		code = run_phase(&r, i, e);
+	arena_reset(a, mark);
+	return code;
+}
+
+enum err_code interp_extents(struct arena *a, const struct program *p, struct extents *out,
+			     struct err *e)
+{
+	enum { TILE = 64 };		/* a multiple of what a word can hold */
+	struct tiling t = { { 0 } };
+
+	for (int i = 0; i < p->phases.n; i++) {
+		enum axis_role role[AXES_MAX];
+
+		axis_roles(p, i, role);
+		for (int j = 0; j < p->axes.n; j++) {
+			bool tiled = role[j] == AXIS_GRID || role[j] == AXIS_LOOP;
+
+			if (tiled && p->axes.v[j].packs == NONE)
+				t.extent[j] = TILE;
+		}
+	}
+	for (int i = 0; i < p->phases.n; i++) {
+		for (int j = 0; j < p->phases.v[i].nbatch; j++)
+			t.extent[p->phases.v[i].batch[j]] = 0;
+	}
+	return extents_infer(a, p, &t, out, e);
+}

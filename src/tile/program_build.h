@@ -1,0 +1,99 @@
+/* program_build.h - what the files that build a program share.
+ *
+ * Not for users of a program: they want program.h. The functions named check_*
+ * change nothing; what is named build_* cannot fail, so that each building call
+ * is first all its checks and then its change.
+ */
+#ifndef TILE_PROGRAM_BUILD_H
+#define TILE_PROGRAM_BUILD_H
+
+#include "tile/program.h"
+
+/* The entries of a body, borrowed until something is added to it. */
+struct items {
+	const struct item *v;
+	int n;
+};
+struct items program_body(const struct program *p, int phase, int loop);
+
+/* Text of a part of a message. */
+struct phrase {
+	char s[192];
+};
+/* "{m, n}" */
+struct phrase axes_phrase(const struct program *p, int n, const int *axes);
+/* "the loop over {n} at line 12" */
+struct phrase loop_phrase(const struct program *p, int loop);
+/* "'load_k'", "the exp2 in 'softmax'", "the constant 3" */
+struct phrase value_phrase(const struct program *p, int node);
+
+bool axes_have(int n, const int *axes, int axis);
+/* As sets. */
+bool same_axes(int na, const int *a, int nb, const int *b);
+bool axis_is_batch(const struct program *p, int phase, int axis);
+/* Is there an axis of words that hold elements of this one? */
+bool is_packed(const struct program *p, int axis);
+/* Can an i32 hold it exactly? */
+bool is_i32_value(double x);
+/* The type of an arithmetic, comparison, select, bit, reduction or scan operation
+ * on arguments of these types; false if it does not take them. */
+bool op_result_type(enum op op, const enum dtype *args, enum dtype *out);
+
+NODISCARD enum err_code check_name(const char *kind, const char *name, struct srcloc loc,
+	struct err *e);
+/* Not between two phases. */
+NODISCARD enum err_code check_in_phase(const struct program *p, const char *what,
+	struct srcloc loc, struct err *e);
+/* Neither between two phases nor in an open task. */
+NODISCARD enum err_code check_outside_task(const struct program *p, const char *what,
+	const char *name, struct srcloc loc, struct err *e);
+NODISCARD enum err_code check_task_name(const struct program *p, const char *name,
+	struct srcloc loc, struct err *e);
+/* An axis of packed words is tiled with what it packs: "it cannot be <verb>". */
+NODISCARD enum err_code check_not_words(const struct program *p, int axis, const char *verb,
+	struct srcloc loc, struct err *e);
+/* Is the value of the expression small enough to compute, for the axes' sizes? */
+NODISCARD enum err_code check_index(const struct program *p, const struct index_expr *x,
+	struct srcloc loc, struct err *e);
+
+/* The index expressions of a load or store, and the axes its value has. */
+struct access {
+	struct index_expr index[RANK_MAX];
+	int naxes;
+	int axis[RANK_MAX];
+};
+/* index NULL: each dimension at its own axis. */
+NODISCARD enum err_code check_access(const struct program *p, const struct tensor *t,
+	const struct index_expr *index, struct srcloc loc, struct access *out,
+	struct err *e);
+/* Does every element of every tile that is stored so have a place of its own? */
+NODISCARD enum err_code check_apart(const struct program *p, const struct tensor *t,
+	const struct access *x, struct srcloc loc, struct err *e);
+
+/* May the value be used here? */
+NODISCARD enum err_code check_value(const struct program *p, int value, struct srcloc loc,
+	struct err *e);
+
+/* A node to fill in: no arguments, no reference, no axes. */
+struct node blank_node(enum op op, enum dtype type, struct srcloc loc);
+/* Begin phase "main" if there is none. */
+void build_enter_phase(struct program *p, struct srcloc loc);
+/* name NULL: `stem`, `stem`2, ... or, if numbered, `stem`1, `stem`2, ... */
+const char *build_task_name(struct program *p, const char *name, const char *stem,
+	bool numbered);
+/* A task at the end of the present body. It becomes the present task only if the
+ * caller says so; the one before ends. `name` lives as long as the program. */
+int build_task(struct program *p, const char *name, enum task_kind kind, struct srcloc loc);
+/* Append to the present task, or to a new "ew" task. */
+int build_node(struct program *p, const struct node *n);
+
+/* The axis, node, ... of that id; an id out of range is our bug. */
+const struct axis *axis_at(const struct program *p, int id);
+const struct tensor *tensor_at(const struct program *p, int id);
+const struct node *node_at(const struct program *p, int id);
+const struct carry *carry_at(const struct program *p, int id);
+
+/* Roles of all axes in a phase. */
+void axis_roles(const struct program *p, int phase, enum axis_role role[AXES_MAX]);
+
+#endif

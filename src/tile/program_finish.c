@@ -1,0 +1,237 @@
+#include "tile/program_build.h"
+
+/* What reaches a store. */
+struct live {
+	bool *node, *carry;
+};
+
+static bool adds_to_carry(const struct node *n)
+{
+	return n->op == OP_MMA && n->ref != NONE;
+}
+
+static void mark_node(const struct program *p, struct live *l, int id, bool *again)
+{
+	const struct node *n = &p->nodes.v[id];
+
+	if (n->op == OP_STORE)
+		l->node[id] = true;
+	if ((n->op == OP_SET || adds_to_carry(n)) && l->carry[n->ref])
+		l->node[id] = true;
+	if (!l->node[id])
+		return;
+	for (int i = 0; i < op_arity(n->op); i++)
+		l->node[n->arg[i]] = true;
+	if ((n->op == OP_GET || adds_to_carry(n)) && !l->carry[n->ref])
+		*again = l->carry[n->ref] = true;
+}
+
+/* Backward from the stores; a carry that is read makes what is set to it live, so
+ * another pass follows whenever one more carry was found to be read. */
+static void mark_live(const struct program *p, struct live *l)
+{
+	bool again = true;
+
+	while (again) {
+		again = false;
+		for (int i = p->nodes.n - 1; i >= 0; i--)
+			mark_node(p, l, i, &again);
+	}
+}
+
+static enum err_code check_ended(const struct program *p, struct err *e)
+{
+	if (p->task_is_open) {
+		const struct task *t = &p->tasks.v[p->cur_task];
+
+		return err_set(e, ERR_INPUT, t->loc, "task '%s' has no end; end it before the "
+			"program ends", t->name);
+	}
+	if (p->cur_loop != NONE) {
+		struct phrase l = loop_phrase(p, p->cur_loop);
+
+		return err_set(e, ERR_INPUT, p->loops.v[p->cur_loop].loc,
+			"%s has no end; end it before the program ends", l.s);
+	}
+	return OK;
+}
+
+static bool is_stored(const struct program *p, int tensor)
+{
+	for (int i = 0; i < p->nodes.n; i++) {
+		if (p->nodes.v[i].op == OP_STORE && p->nodes.v[i].ref == tensor)
+			return true;
+	}
+	return false;
+}
+
+static enum err_code check_stores(const struct program *p, struct err *e)
+{
+	bool any = false;
+
+	for (int i = 0; i < p->tensors.n; i++) {
+		const struct tensor *t = &p->tensors.v[i];
+
+		any |= t->role == TENSOR_OUTPUT;
+		if (t->role == TENSOR_OUTPUT && !is_stored(p, i))
+			return err_set(e, ERR_INPUT, t->loc, "output '%s' is never stored; store "
+				"it or remove it", t->name);
+	}
+	if (!any)
+		return err_set(e, ERR_INPUT, NOWHERE,
+			"program '%s' has no output; declare one and store it", p->name);
+	return OK;
+}
+
+/* Every phase has a grid, and so a store, and one that we can number. */
+static enum err_code check_phases(const struct program *p, struct err *e)
+{
+	for (int i = 0; i < p->phases.n; i++) {
+		const struct phase *ph = &p->phases.v[i];
+		enum axis_role role[AXES_MAX];
+		bool stores = false;
+		int axes = 0;
+
+		for (int j = 0; j < p->nodes.n; j++) {
+			const struct node *n = &p->nodes.v[j];
+
+			stores |= n->op == OP_STORE && p->tasks.v[n->task].phase == i;
+		}
+		if (!stores)
+			return err_set(e, ERR_INPUT, ph->loc, "phase '%s' stores nothing; store "
+				"what it computes or remove it", ph->name);
+		axis_roles(p, i, role);
+		for (int a = 0; a < p->axes.n; a++)
+			axes += p->axes.v[a].packs == NONE &&
+				(role[a] == AXIS_BATCH || role[a] == AXIS_GRID);
+		if (axes > 2 * RANK_MAX)
+			return err_set(e, ERR_LIMIT, ph->loc, "phase '%s' stores over %d axes in "
+				"all; at most %d are possible", ph->name, axes, 2 * RANK_MAX);
+	}
+	return OK;
+}
+
+/* Element-wise work that nothing needs is dropped; a load or product must have
+ * been meant for something. */
+static enum err_code check_used(const struct program *p, const struct live *l, struct err *e)
+{
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (l->node[i] || (n->op != OP_LOAD && n->op != OP_MMA))
+			continue;
+		if (adds_to_carry(n))
+			return err_set(e, ERR_INPUT, n->loc, "'%s' adds to carry '%s', which "
+				"nothing that is stored depends on; store the carry or remove "
+				"both", p->tasks.v[n->task].name, p->carries.v[n->ref].name);
+		return err_set(e, ERR_INPUT, n->loc,
+			"nothing that is stored depends on '%s'; use its value or remove it",
+			p->tasks.v[n->task].name);
+	}
+	return OK;
+}
+
+/* The type of a node whose arguments' or carry's type may have become f64. */
+static enum dtype settled_type(const struct program *p, const struct node *n)
+{
+	enum dtype t[3] = { n->type, n->type, n->type }, out = n->type;
+	enum op_class class = op_class(n->op);
+	bool widened = adds_to_carry(n) && p->carries.v[n->ref].type == DT_F64;
+
+	for (int i = 0; i < op_arity(n->op); i++)
+		t[i] = p->nodes.v[n->arg[i]].type;
+	if (n->op == OP_GET || n->op == OP_SET)
+		return p->carries.v[n->ref].type;
+	if (n->op == OP_MMA)
+		return widened || t[0] == DT_F64 || t[1] == DT_F64 ? DT_F64 : n->type;
+	if ((n->op >= OP_ADD && n->op <= OP_SHR) || class == CLASS_REDUCE || class == CLASS_SCAN) {
+		if (!op_result_type(n->op, t, &out))
+			BUG("widening to f64 made a %s illegal", op_name(n->op));
+	}
+	return out;
+}
+
+/* A carry becomes f64 when it is set to an f64 value, which may be long after it
+ * was read: let the types follow, until no more changes. */
+static void settle_types(struct program *p)
+{
+	bool again = true;
+
+	while (again) {
+		again = false;
+		for (int i = 0; i < p->nodes.n; i++) {
+			struct node *n = &p->nodes.v[i];
+			enum dtype t;
+
+			if ((n->op == OP_SET && p->nodes.v[n->arg[0]].type == DT_F64) ||
+			    (adds_to_carry(n) && n->type == DT_F64)) {
+				again |= p->carries.v[n->ref].type != DT_F64;
+				p->carries.v[n->ref].type = DT_F64;
+			}
+			t = settled_type(p, n);
+			again |= t != n->type;
+			n->type = t;
+		}
+	}
+}
+
+static void drop_nodes(struct program *p, const struct live *l)
+{
+	for (int i = 0; i < p->tasks.n; i++) {
+		struct task *t = &p->tasks.v[i];
+		int kept = 0;
+
+		for (int j = 0; j < t->nodes.n; j++) {
+			int id = t->nodes.v[j];
+
+			if (l->node[id])
+				t->nodes.v[kept++] = id;
+			else
+				p->nodes.v[id].task = NONE;
+		}
+		t->nodes.n = kept;
+	}
+}
+
+/* Keep the items that still have work in them. */
+static void drop_items(const struct program *p, struct item *v, int *n)
+{
+	int kept = 0;
+
+	for (int i = 0; i < *n; i++) {
+		if (v[i].is_loop ? p->loops.v[v[i].id].body.n : p->tasks.v[v[i].id].nodes.n)
+			v[kept++] = v[i];
+	}
+	*n = kept;
+}
+
+enum err_code program_finish(struct program *p, struct err *e)
+{
+	struct arena_mark mark = arena_mark(&p->arena);
+	struct live l = {
+		.node = ARENA_ARRAY(&p->arena, p->nodes.n, bool),
+		.carry = ARENA_ARRAY(&p->arena, p->carries.n, bool),
+	};
+	enum err_code code;
+
+	mark_live(p, &l);
+	code = check_ended(p, e);
+	if (!code)
+		code = check_stores(p, e);
+	if (!code)
+		code = check_phases(p, e);
+	if (!code)
+		code = check_used(p, &l, e);
+	if (!code) {
+		settle_types(p);
+		drop_nodes(p, &l);
+		/* Loops after those inside them, which have greater ids. */
+		for (int i = p->loops.n - 1; i >= 0; i--)
+			drop_items(p, p->loops.v[i].body.v, &p->loops.v[i].body.n);
+		for (int i = 0; i < p->phases.n; i++)
+			drop_items(p, p->phases.v[i].body.v, &p->phases.v[i].body.n);
+		p->cur_phase = p->cur_loop = p->cur_task = NONE;
+	}
+	arena_reset(&p->arena, mark);
+	return code;
+}

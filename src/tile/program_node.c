@@ -1,0 +1,494 @@
+#include "tile/program_build.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Where indices along an axis still are i32. */
+static const int64_t INDEX_AXIS_MAX = (int64_t)1 << 31;
+
+struct node blank_node(enum op op, enum dtype type, struct srcloc loc)
+{
+	return (struct node){ .op = op, .type = type, .arg = { NONE, NONE, NONE }, .ref = NONE,
+		.task = NONE, .loc = loc };
+}
+
+bool same_axes(int na, const int *a, int nb, const int *b)
+{
+	for (int i = 0; i < na; i++) {
+		if (!axes_have(nb, b, a[i]))
+			return false;
+	}
+	return na == nb;
+}
+
+enum err_code check_value(const struct program *p, int value, struct srcloc loc, struct err *e)
+{
+	const struct node *n = node_at(p, value);
+	struct phrase what = value_phrase(p, value), loop;
+	const struct task *t;
+
+	if (n->op == OP_SET || n->op == OP_STORE)
+		BUG("node %d has no value", value);
+	if (n->task == NONE)
+		return OK;
+	t = &p->tasks.v[n->task];
+	if (t->phase != p->cur_phase)
+		return err_set(e, ERR_INPUT, loc, "%s was made in phase '%s' and ends with it; "
+			"store it to a temporary there and load that here", what.s,
+			p->phases.v[t->phase].name);
+	if (program_loop_within(p, p->cur_loop, t->loop))
+		return OK;
+	loop = loop_phrase(p, t->loop);
+	return err_set(e, ERR_INPUT, loc, "%s was made inside %s and cannot be used outside it; "
+		"keep it in a carry", what.s, loop.s);
+}
+
+/* A load, product or store forms a task. */
+static int build_alone(struct program *p, const char *name, enum task_kind kind,
+		       const struct node *n)
+{
+	int id;
+
+	p->cur_task = build_task(p, name, kind, n->loc);
+	id = build_node(p, n);
+	p->cur_task = NONE;
+	return id;
+}
+
+static void take_access(struct program *p, const struct tensor *t, const struct access *x,
+			struct node *n)
+{
+	struct index_expr *index = ARENA_ARRAY(&p->arena, t->rank, struct index_expr);
+
+	for (int i = 0; i < t->rank; i++)
+		index[i] = x->index[i];
+	n->index = index;
+	n->naxes = x->naxes;
+	memcpy(n->axis, x->axis, sizeof(n->axis));
+}
+
+/* The first task with a load or store of the tensor in phases [first, last]; or
+ * NULL. */
+static const struct task *find_access(const struct program *p, enum op op, int tensor, int first,
+				      int last)
+{
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+		const struct task *t = n->task == NONE ? NULL : &p->tasks.v[n->task];
+
+		if (n->op == op && n->ref == tensor && t && t->phase >= first && t->phase <= last)
+			return t;
+	}
+	return NULL;
+}
+
+static enum err_code check_readable(const struct program *p, int tensor, struct srcloc loc,
+				    struct err *e)
+{
+	const struct tensor *t = tensor_at(p, tensor);
+	int phase = p->cur_phase;
+
+	if (t->role == TENSOR_INPUT)
+		return OK;
+	if (t->role == TENSOR_OUTPUT)
+		return err_set(e, ERR_INPUT, loc, "'%s' is an output and cannot be loaded; store "
+			"a temporary beside it and load that", t->name);
+	if (phase != NONE && find_access(p, OP_STORE, tensor, phase, phase))
+		return err_set(e, ERR_INPUT, loc, "temporary '%s' is stored in this phase, whose "
+			"tiles run in any order; load it in a later phase", t->name);
+	if (phase == NONE || !find_access(p, OP_STORE, tensor, 0, phase))
+		return err_set(e, ERR_INPUT, loc, "temporary '%s' is loaded before any phase "
+			"stores it; store it in an earlier phase", t->name);
+	return OK;
+}
+
+static enum err_code check_stem(const struct program *p, const char *name, struct srcloc loc,
+				struct err *e)
+{
+	return name ? check_task_name(p, name, loc, e) : OK;
+}
+
+enum err_code program_load(struct program *p, const char *name, int tensor,
+			   const struct index_expr *index, struct srcloc loc, int *out,
+			   struct err *e)
+{
+	const struct tensor *t = tensor_at(p, tensor);
+	struct node n = blank_node(OP_LOAD, t->type, loc);
+	struct access x;
+	char stem[80];
+
+	snprintf(stem, sizeof(stem), "load_%s", t->name);
+	TRY(check_outside_task(p, "load", name ? name : stem, loc, e));
+	TRY(check_stem(p, name, loc, e));
+	TRY(check_readable(p, tensor, loc, e));
+	TRY(check_access(p, t, index, loc, &x, e));
+	n.ref = tensor;
+	take_access(p, t, &x, &n);
+	*out = build_alone(p, build_task_name(p, name, stem, false), TASK_LOAD, &n);
+	return OK;
+}
+
+static enum err_code check_writable(const struct program *p, int tensor, int value,
+				    struct srcloc loc, struct err *e)
+{
+	const struct tensor *t = tensor_at(p, tensor);
+	enum dtype type = node_at(p, value)->type;
+	bool fits = dtype_is_float(t->type) || (t->type == DT_BOOL ? type == DT_BOOL
+							     : !dtype_is_float(type));
+	const struct task *load;
+
+	if (t->role == TENSOR_INPUT)
+		return err_set(e, ERR_INPUT, loc, "'%s' is an input and cannot be stored; "
+			"declare an output or a temporary", t->name);
+	load = p->cur_phase == NONE ? NULL
+		: find_access(p, OP_LOAD, tensor, p->cur_phase, p->cur_phase);
+	if (load)
+		return err_set(e, ERR_INPUT, loc, "temporary '%s' is loaded in this phase by "
+			"'%s', and its tiles run in any order; store it in an earlier phase",
+			t->name, load->name);
+	if (!fits)
+		return err_set(e, ERR_INPUT, loc, "'%s' holds %s and the value is %s; cast it "
+			"first", t->name, dtype_name(t->type), dtype_name(type));
+	return OK;
+}
+
+enum err_code program_store(struct program *p, const char *name, int tensor,
+			    const struct index_expr *index, int value, struct srcloc loc,
+			    struct err *e)
+{
+	const struct tensor *t = tensor_at(p, tensor);
+	const struct node *v = node_at(p, value);
+	struct node n = blank_node(OP_STORE, t->type, loc);
+	struct access x;
+	char stem[80];
+
+	snprintf(stem, sizeof(stem), "store_%s", t->name);
+	TRY(check_outside_task(p, "store", name ? name : stem, loc, e));
+	TRY(check_stem(p, name, loc, e));
+	TRY(check_value(p, value, loc, e));
+	TRY(check_writable(p, tensor, value, loc, e));
+	TRY(check_access(p, t, index, loc, &x, e));
+	if (!same_axes(v->naxes, v->axis, x.naxes, x.axis)) {
+		struct phrase has = axes_phrase(p, v->naxes, v->axis);
+		struct phrase wants = axes_phrase(p, x.naxes, x.axis);
+
+		return err_set(e, ERR_INPUT, loc, "a value over %s cannot be stored to '%s', "
+			"which is indexed by %s; reduce or broadcast it to the same axes", has.s,
+			t->name, wants.s);
+	}
+	TRY(check_apart(p, t, &x, loc, e));
+	for (int i = 0; i < x.naxes; i++)
+		TRY(check_not_words(p, x.axis[i], "stored over", loc, e));
+	n.ref = tensor;
+	n.arg[0] = value;
+	take_access(p, t, &x, &n);
+	build_alone(p, build_task_name(p, name, stem, false), TASK_STORE, &n);
+	return OK;
+}
+
+/* The axes of a product: those of one operand only. */
+static enum err_code check_mma_axes(const struct program *p, const char *what, int a, int b,
+				    struct srcloc loc, struct node *n, struct err *e)
+{
+	const struct node *x = node_at(p, a), *y = node_at(p, b);
+	struct phrase xs = axes_phrase(p, x->naxes, x->axis);
+	struct phrase ys = axes_phrase(p, y->naxes, y->axis);
+	int axis[2 * RANK_MAX], count = 0, total = x->naxes + y->naxes;
+
+	for (int i = 0; i < x->naxes; i++) {
+		if (!axes_have(y->naxes, y->axis, x->axis[i]))
+			axis[count++] = x->axis[i];
+	}
+	for (int i = 0; i < y->naxes; i++) {
+		if (!axes_have(x->naxes, x->axis, y->axis[i]))
+			axis[count++] = y->axis[i];
+	}
+	if (count == total)
+		return err_set(e, ERR_INPUT, loc, "%s: its operands share no axis; one has %s, "
+			"the other %s", what, xs.s, ys.s);
+	if (count > RANK_MAX)
+		return err_set(e, ERR_LIMIT, loc, "%s: its result would have %d axes, at most %d "
+			"are possible; one operand has %s, the other %s", what, count,
+			RANK_MAX, xs.s, ys.s);
+	n->naxes = count;
+	memcpy(n->axis, axis, (size_t)count * sizeof(*axis));
+	return OK;
+}
+
+static enum dtype mma_type(enum dtype a, enum dtype b)
+{
+	if (!dtype_is_float(a) && !dtype_is_float(b))
+		return DT_I32;
+	return a == DT_F64 || b == DT_F64 ? DT_F64 : DT_F32;
+}
+
+enum err_code program_mma(struct program *p, const char *name, int a, int b, struct srcloc loc,
+			  int *out, struct err *e)
+{
+	enum dtype x = node_at(p, a)->type, y = node_at(p, b)->type;
+	struct node n = blank_node(OP_MMA, mma_type(x, y), loc);
+	struct phrase what = { "mma" };
+
+	if (name)
+		snprintf(what.s, sizeof(what.s), "mma '%.80s'", name);
+	TRY(check_outside_task(p, "mma", name ? name : "mma", loc, e));
+	TRY(check_stem(p, name, loc, e));
+	TRY(check_value(p, a, loc, e));
+	TRY(check_value(p, b, loc, e));
+	if (x == DT_BOOL || y == DT_BOOL)
+		return err_set(e, ERR_INPUT, loc, "%s: an operand is bool; cast it first", what.s);
+	TRY(check_mma_axes(p, what.s, a, b, loc, &n, e));
+	n.arg[0] = a;
+	n.arg[1] = b;
+	*out = build_alone(p, build_task_name(p, name, "mma", true), TASK_MMA, &n);
+	return OK;
+}
+
+enum err_code program_const(struct program *p, double k, struct srcloc loc, int *out,
+			    struct err *e)
+{
+	struct node n = blank_node(OP_CONST, is_i32_value(k) ? DT_I32 : DT_F32, loc);
+
+	(void)e;
+	n.k = k;
+	*out = p->nodes.n;
+	VEC_PUSH(&p->arena, &p->nodes, n);
+	return OK;
+}
+
+enum err_code program_index(struct program *p, int axis, struct srcloc loc, int *out,
+			    struct err *e)
+{
+	const struct axis *a = axis_at(p, axis);
+	struct node n = blank_node(OP_INDEX, DT_I32, loc);
+
+	TRY(check_in_phase(p, "an index", loc, e));
+	if (a->size > INDEX_AXIS_MAX)
+		return err_set(e, ERR_LIMIT, loc, "axis '%s' has %lld elements, too many for an "
+			"index of type i32; at most 2^31 are possible", a->name,
+			(long long)a->size);
+	n.ref = axis;
+	if (!axis_is_batch(p, p->cur_phase, axis))
+		n.axis[n.naxes++] = axis;
+	*out = build_node(p, &n);
+	return OK;
+}
+
+/* The union of the arguments' axes. The widest argument gives the order, so that
+ * most values of a program lie the same way. */
+static enum err_code check_union(const struct program *p, struct node *n, struct err *e)
+{
+	int arity = op_arity(n->op), widest = 0;
+
+	for (int i = 1; i < arity; i++) {
+		if (p->nodes.v[n->arg[i]].naxes > p->nodes.v[n->arg[widest]].naxes)
+			widest = i;
+	}
+	for (int i = 0; i < arity; i++) {
+		/* The widest, then the others in order. */
+		int which = i == 0 ? widest : i <= widest ? i - 1 : i;
+		const struct node *a = &p->nodes.v[n->arg[which]];
+
+		for (int j = 0; j < a->naxes; j++) {
+			if (axes_have(n->naxes, n->axis, a->axis[j]))
+				continue;
+			if (n->naxes == RANK_MAX)
+				return err_set(e, ERR_LIMIT, n->loc,
+					"%s: the result would have more than %d axes",
+					op_name(n->op), RANK_MAX);
+			n->axis[n->naxes++] = a->axis[j];
+		}
+	}
+	return OK;
+}
+
+static enum err_code wrong_types(enum op op, const enum dtype *t, struct srcloc loc,
+				 struct err *e)
+{
+	if (op == OP_WHERE)
+		return err_set(e, ERR_INPUT, loc, "where needs a bool condition, and this one is "
+			"%s; compare it with something", dtype_name(t[0]));
+	if (op_arity(op) == 1)
+		return err_set(e, ERR_INPUT, loc, "%s needs an i32 or bool value, and this one "
+			"is %s; cast it to i32", op_name(op), dtype_name(t[0]));
+	return err_set(e, ERR_INPUT, loc, "%s needs two values of type i32%s, and these are %s "
+		"and %s; cast them to i32", op_name(op),
+		op == OP_SHL || op == OP_SHR ? "" : " or bool", dtype_name(t[0]),
+		dtype_name(t[1]));
+}
+
+enum err_code program_op(struct program *p, enum op op, const int *args, struct srcloc loc,
+			 int *out, struct err *e)
+{
+	struct node n = blank_node(op, DT_F32, loc);
+	enum dtype types[3];
+
+	if (op < OP_ADD || op > OP_SHR)
+		BUG("program_op does not make operation %d", (int)op);
+	TRY(check_in_phase(p, "an operation", loc, e));
+	for (int i = 0; i < op_arity(op); i++) {
+		TRY(check_value(p, args[i], loc, e));
+		n.arg[i] = args[i];
+		types[i] = p->nodes.v[args[i]].type;
+	}
+	if (!op_result_type(op, types, &n.type))
+		return wrong_types(op, types, loc, e);
+	TRY(check_union(p, &n, e));
+	*out = build_node(p, &n);
+	return OK;
+}
+
+/* A node with the argument's axes. */
+static struct node unary(const struct program *p, enum op op, int value, enum dtype type,
+			 struct srcloc loc)
+{
+	const struct node *v = node_at(p, value);
+	struct node n = blank_node(op, type, loc);
+
+	n.arg[0] = value;
+	n.naxes = v->naxes;
+	memcpy(n.axis, v->axis, sizeof(n.axis));
+	return n;
+}
+
+enum err_code program_cast(struct program *p, int value, enum dtype type, struct srcloc loc,
+			   int *out, struct err *e)
+{
+	struct node n = unary(p, OP_CAST, value, type, loc);
+
+	TRY(check_in_phase(p, "a cast", loc, e));
+	TRY(check_value(p, value, loc, e));
+	*out = build_node(p, &n);
+	return OK;
+}
+
+static enum err_code check_has_axis(const struct program *p, int value, int axis, const char *what,
+				    struct srcloc loc, struct err *e)
+{
+	const struct node *v = node_at(p, value);
+	const char *name = axis_at(p, axis)->name;
+	struct phrase has = axes_phrase(p, v->naxes, v->axis);
+
+	if (axes_have(v->naxes, v->axis, axis))
+		return OK;
+	if (axis_is_batch(p, p->cur_phase, axis))
+		return err_set(e, ERR_INPUT, loc, "%s over '%s': a tile has one value of a batch "
+			"axis; do not declare '%s' batch, or leave this out", what, name, name);
+	return err_set(e, ERR_INPUT, loc, "%s over '%s': the value has axes %s; name one of them",
+		what, name, has.s);
+}
+
+enum err_code program_reduce(struct program *p, enum op op, int value, int axis,
+			     struct srcloc loc, int *out, struct err *e)
+{
+	struct node n = unary(p, op, value, DT_F32, loc);
+
+	if (op < OP_SUM || op > OP_CUMMIN)
+		BUG("program_reduce does not make operation %d", (int)op);
+	TRY(check_in_phase(p, "a reduction", loc, e));
+	TRY(check_value(p, value, loc, e));
+	TRY(check_has_axis(p, value, axis, op_name(op), loc, e));
+	op_result_type(op, &p->nodes.v[value].type, &n.type);
+	n.ref = axis;
+	if (op_class(op) == CLASS_REDUCE) {
+		n.naxes = 0;
+		for (int i = 0; i < p->nodes.v[value].naxes; i++) {
+			if (p->nodes.v[value].axis[i] != axis)
+				n.axis[n.naxes++] = p->nodes.v[value].axis[i];
+		}
+	}
+	*out = build_node(p, &n);
+	return OK;
+}
+
+/* Is the axis tiled in a way of its own anywhere: batch, looped over or stored? */
+static bool is_tiled_itself(const struct program *p, int axis)
+{
+	for (int i = 0; i < p->phases.n; i++) {
+		if (axis_is_batch(p, i, axis))
+			return true;
+	}
+	for (int i = 0; i < p->loops.n; i++) {
+		if (axes_have(p->loops.v[i].naxes, p->loops.v[i].axis, axis))
+			return true;
+	}
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		if (n->op == OP_STORE && axes_have(n->naxes, n->axis, axis))
+			return true;
+	}
+	return false;
+}
+
+/* May `from` become the words of `to`? */
+static enum err_code check_packs(const struct program *p, int from, int to, int per,
+				 struct srcloc loc, struct err *e)
+{
+	const struct axis *f = axis_at(p, from), *t = axis_at(p, to);
+
+	if (f->packs == to && f->per == per)
+		return OK;
+	if (f->packs != NONE)
+		return err_set(e, ERR_INPUT, loc, "unpack: axis '%s' already counts words of %d "
+			"'%s'; use an axis of its own for each packing", f->name, f->per,
+			p->axes.v[f->packs].name);
+	if (is_tiled_itself(p, from))
+		return err_set(e, ERR_INPUT, loc, "unpack: the words along '%s' follow the tiles "
+			"of '%s', so '%s' cannot be batch, stored or looped over; use '%s' there",
+			f->name, t->name, f->name, t->name);
+	if (t->packs != NONE || is_packed(p, from))
+		return err_set(e, ERR_INPUT, loc, "unpack: '%s' to '%s' would be words of words; "
+			"unpack to an axis that counts none", f->name, t->name);
+	for (int i = 0; i < p->phases.n; i++) {
+		if (axis_is_batch(p, i, to))
+			return err_set(e, ERR_INPUT, loc, "unpack: axis '%s' is batch in phase "
+				"'%s', but words hold several of it; do not declare it batch",
+				t->name, p->phases.v[i].name);
+	}
+	return OK;
+}
+
+static enum err_code check_unpack(const struct program *p, int value, int from, int to,
+				  enum dtype type, struct srcloc loc, struct err *e)
+{
+	const struct node *v = node_at(p, value);
+	const struct axis *f = axis_at(p, from), *t = axis_at(p, to);
+	int bits = dtype_bits(type), per = 32 / bits;
+
+	if (v->type != DT_I32)
+		return err_set(e, ERR_INPUT, loc, "unpack takes i32 words, and this value is %s; "
+			"load the packed tensor as i32", dtype_name(v->type));
+	if (bits > 16 || type == DT_BOOL)
+		return err_set(e, ERR_INPUT, loc, "unpack: a word of 32 bits cannot hold several "
+			"%s; use a type of 4, 8 or 16 bits", dtype_name(type));
+	TRY(check_has_axis(p, value, from, "unpack", loc, e));
+	if (axes_have(v->naxes, v->axis, to))
+		return err_set(e, ERR_INPUT, loc,
+			"unpack: the value has axis '%s' already; unpack to another one", t->name);
+	if (t->size > f->size * per)
+		return err_set(e, ERR_INPUT, loc, "unpack: %lld words along '%s' hold %lld %s, "
+			"not the %lld of '%s'; make '%s' at least %lld long", (long long)f->size,
+			f->name, (long long)f->size * per, dtype_name(type), (long long)t->size,
+			t->name, f->name, (long long)ceil_div(t->size, per));
+	return check_packs(p, from, to, per, loc, e);
+}
+
+enum err_code program_unpack(struct program *p, int value, int from, int to, enum dtype type,
+			     struct srcloc loc, int *out, struct err *e)
+{
+	struct node n = unary(p, OP_UNPACK, value, type, loc);
+
+	TRY(check_in_phase(p, "an unpacking", loc, e));
+	TRY(check_value(p, value, loc, e));
+	TRY(check_unpack(p, value, from, to, type, loc, e));
+	for (int i = 0; i < n.naxes; i++) {
+		if (n.axis[i] == from)
+			n.axis[i] = to;
+	}
+	n.ref = to;
+	p->axes.v[from].packs = to;
+	p->axes.v[from].per = 32 / dtype_bits(type);
+	*out = build_node(p, &n);
+	return OK;
+}

@@ -1,0 +1,189 @@
+#include "tile/program_build.h"
+
+#include <stdio.h>
+
+static void indent(struct buf *out, int depth)
+{
+	buf_repeat(out, "  ", depth);
+}
+
+static void print_axes(const struct program *p, int n, const int *axes, struct buf *out)
+{
+	struct phrase x = axes_phrase(p, n, axes);
+
+	buf_puts(out, x.s);
+}
+
+static void print_index(const struct program *p, const struct index_expr *x, struct buf *out)
+{
+	const char *names[AXES_MAX];
+
+	for (int i = 0; i < p->axes.n; i++)
+		names[i] = p->axes.v[i].name;
+	index_print(x, names, out);
+}
+
+/* T[m, k // 8] */
+static void print_place(const struct program *p, const struct node *n, struct buf *out)
+{
+	const struct tensor *t = &p->tensors.v[n->ref];
+
+	buf_printf(out, "%s[", t->name);
+	for (int i = 0; i < t->rank; i++) {
+		buf_puts(out, i ? ", " : "");
+		print_index(p, &n->index[i], out);
+	}
+	buf_putc(out, ']');
+}
+
+static void print_args(const struct program *p, const struct node *n, struct buf *out)
+{
+	for (int i = 0; i < op_arity(n->op); i++) {
+		const struct node *a = &p->nodes.v[n->arg[i]];
+
+		if (a->op == OP_CONST)
+			buf_printf(out, " %g", a->k);
+		else
+			buf_printf(out, " %%%d", n->arg[i]);
+	}
+}
+
+/* What the node computes, without its name and type. */
+static void print_work(const struct program *p, const struct node *n, struct buf *out)
+{
+	enum op_class class = op_class(n->op);
+
+	if (n->op == OP_GET) {
+		buf_printf(out, "get %s", p->carries.v[n->ref].name);
+	} else if (n->op == OP_INDEX) {
+		buf_printf(out, "index %s", p->axes.v[n->ref].name);
+	} else if (n->op == OP_LOAD) {
+		buf_puts(out, "load ");
+		print_place(p, n, out);
+	} else {
+		if (n->op == OP_MMA && n->ref != NONE)
+			buf_printf(out, "%s += ", p->carries.v[n->ref].name);
+		buf_puts(out, op_name(n->op));
+		print_args(p, n, out);
+		if (class == CLASS_REDUCE || class == CLASS_SCAN)
+			buf_printf(out, " over %s", p->axes.v[n->ref].name);
+		if (n->op == OP_UNPACK)
+			buf_printf(out, " to %s", p->axes.v[n->ref].name);
+	}
+}
+
+static void print_node(const struct program *p, int id, int depth, struct buf *out)
+{
+	const struct node *n = &p->nodes.v[id];
+
+	indent(out, depth);
+	if (n->op == OP_SET) {
+		buf_printf(out, "%s :=", p->carries.v[n->ref].name);
+		print_args(p, n, out);
+	} else if (n->op == OP_STORE) {
+		print_place(p, n, out);
+		buf_puts(out, " :=");
+		print_args(p, n, out);
+	} else {
+		buf_printf(out, "%%%d %s ", id, dtype_name(n->type));
+		print_axes(p, n->naxes, n->axis, out);
+		buf_puts(out, " = ");
+		print_work(p, n, out);
+	}
+	buf_putc(out, '\n');
+}
+
+static void print_carries(const struct program *p, int phase, int loop, int depth,
+			  struct buf *out)
+{
+	for (int i = 0; i < p->carries.n; i++) {
+		const struct carry *c = &p->carries.v[i];
+
+		if (c->phase != phase || c->loop != loop)
+			continue;
+		indent(out, depth);
+		buf_printf(out, "carry %s %s ", c->name, dtype_name(c->type));
+		print_axes(p, c->naxes, c->axis, out);
+		buf_printf(out, " = %g\n", c->init);
+	}
+}
+
+static void print_task(const struct program *p, const struct task *t, int depth, struct buf *out)
+{
+	indent(out, depth);
+	buf_printf(out, "task %s\n", t->name);
+	for (int i = 0; i < t->nodes.n; i++)
+		print_node(p, t->nodes.v[i], depth + 1, out);
+}
+
+static void print_loop_head(const struct program *p, const struct loop *l, struct buf *out)
+{
+	buf_puts(out, "loop ");
+	for (int i = 0; i < l->naxes; i++)
+		buf_printf(out, "%s%s", i ? ", " : "", p->axes.v[l->axis[i]].name);
+	if (l->has_from) {
+		buf_puts(out, " from ");
+		print_index(p, &l->from, out);
+	}
+	if (l->has_upto) {
+		buf_puts(out, " upto ");
+		print_index(p, &l->upto, out);
+	}
+	buf_putc(out, '\n');
+}
+
+/* Recursion as deep as loops nest: each takes an axis, so at most AXES_MAX. */
+static void print_body(const struct program *p, int phase, int loop, int depth, struct buf *out)
+{
+	struct items body = program_body(p, phase, loop);
+
+	print_carries(p, phase, loop, depth, out);
+	for (int i = 0; i < body.n; i++) {
+		int id = body.v[i].id;
+
+		if (!body.v[i].is_loop) {
+			print_task(p, &p->tasks.v[id], depth, out);
+			continue;
+		}
+		indent(out, depth);
+		print_loop_head(p, &p->loops.v[id], out);
+		print_body(p, phase, id, depth + 1, out);
+	}
+}
+
+static void print_axis(const struct program *p, const struct axis *a, struct buf *out)
+{
+	buf_printf(out, "axis %s %lld", a->name, (long long)a->size);
+	if (a->packs != NONE)
+		buf_printf(out, " words of %d %s", a->per, p->axes.v[a->packs].name);
+	buf_putc(out, '\n');
+}
+
+static void print_tensor(const struct program *p, const struct tensor *t, struct buf *out)
+{
+	static const char *const roles[] = {
+		[TENSOR_INPUT] = "input", [TENSOR_OUTPUT] = "output", [TENSOR_TEMP] = "temp",
+	};
+
+	buf_printf(out, "%s %s %s [", roles[t->role], t->name, dtype_name(t->type));
+	for (int i = 0; i < t->rank; i++)
+		buf_printf(out, "%s%s", i ? ", " : "", p->axes.v[t->dim[i]].name);
+	buf_puts(out, "]\n");
+}
+
+void program_print(const struct program *p, struct buf *out)
+{
+	buf_printf(out, "program %s\n", p->name);
+	for (int i = 0; i < p->axes.n; i++)
+		print_axis(p, &p->axes.v[i], out);
+	for (int i = 0; i < p->tensors.n; i++)
+		print_tensor(p, &p->tensors.v[i], out);
+	for (int i = 0; i < p->phases.n; i++) {
+		const struct phase *ph = &p->phases.v[i];
+
+		buf_printf(out, "phase %s\n", ph->name);
+		for (int j = 0; j < ph->nbatch; j++)
+			buf_printf(out, "  batch %s\n", p->axes.v[ph->batch[j]].name);
+		print_body(p, i, NONE, 1, out);
+	}
+}

@@ -1,0 +1,298 @@
+#include "tile/program_build.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	int arity;
+	enum op_class class;
+} ops[OP_COUNT] = {
+#define OP(id, name, arity, class) [OP_##id] = { name, arity, CLASS_##class },
+#include "tile/ops.def"
+#undef OP
+};
+
+const char *op_name(enum op op)
+{
+	return ops[op].name;
+}
+
+int op_arity(enum op op)
+{
+	return ops[op].arity;
+}
+
+enum op_class op_class(enum op op)
+{
+	return ops[op].class;
+}
+
+enum op op_find(const char *name)
+{
+	for (int i = OP_ADD; i <= OP_SHR; i++) {
+		if (!strcmp(name, ops[i].name))
+			return (enum op)i;
+	}
+	return OP_COUNT;
+}
+
+static bool both(const enum dtype *t, enum dtype want)
+{
+	return t[0] == want && t[1] == want;
+}
+
+/* Arithmetic is done in f64 if an argument is, else in f32. */
+static enum dtype arithmetic(int n, const enum dtype *t)
+{
+	for (int i = 0; i < n; i++) {
+		if (t[i] == DT_F64)
+			return DT_F64;
+	}
+	return DT_F32;
+}
+
+bool op_result_type(enum op op, const enum dtype *t, enum dtype *out)
+{
+	*out = arithmetic(ops[op].arity, t);
+	switch (op) {
+	case OP_ADD: case OP_SUB: case OP_MUL: case OP_MIN: case OP_MAX:
+		if (both(t, DT_I32))
+			*out = DT_I32;
+		return true;
+	case OP_NEG: case OP_ABS:
+	case OP_SUM: case OP_RMAX: case OP_RMIN:
+	case OP_CUMSUM: case OP_CUMMAX: case OP_CUMMIN:
+		if (t[0] == DT_I32)
+			*out = DT_I32;
+		return true;
+	case OP_DIV: case OP_FLOOR: case OP_EXP2: case OP_LOG2: case OP_RSQRT: case OP_SQRT:
+	case OP_TANH:
+		return true;
+	case OP_LT: case OP_LE: case OP_EQ: case OP_NE:
+		*out = DT_BOOL;
+		return true;
+	case OP_WHERE:
+		*out = t[1] == t[2] ? t[1] : arithmetic(2, t + 1);
+		return t[0] == DT_BOOL;
+	case OP_AND: case OP_OR: case OP_XOR:
+		*out = t[0];
+		return both(t, DT_I32) || both(t, DT_BOOL);
+	case OP_NOT:
+		*out = t[0];
+		return t[0] == DT_I32 || t[0] == DT_BOOL;
+	case OP_SHL: case OP_SHR:
+		*out = DT_I32;
+		return both(t, DT_I32);
+	case OP_CONST: case OP_INDEX: case OP_GET: case OP_LOAD: case OP_SET: case OP_STORE:
+	case OP_MMA: case OP_CAST: case OP_UNPACK: case OP_COUNT:
+		break;
+	}
+	BUG("operation %d has no type of its own", (int)op);
+}
+
+struct items program_body(const struct program *p, int phase, int loop)
+{
+	if (loop != NONE)
+		return (struct items){ p->loops.v[loop].body.v, p->loops.v[loop].body.n };
+	return (struct items){ p->phases.v[phase].body.v, p->phases.v[phase].body.n };
+}
+
+/* Append to a phrase; what does not fit is cut, as in any message. */
+static void say(struct phrase *x, const char *before, const char *s)
+{
+	size_t n = strlen(x->s);
+
+	snprintf(x->s + n, sizeof(x->s) - n, "%s%s", before, s);
+}
+
+struct phrase axes_phrase(const struct program *p, int n, const int *axes)
+{
+	struct phrase x = { "{" };
+
+	for (int i = 0; i < n; i++)
+		say(&x, i ? ", " : "", p->axes.v[axes[i]].name);
+	say(&x, "", "}");
+	return x;
+}
+
+struct phrase loop_phrase(const struct program *p, int loop)
+{
+	const struct loop *l = &p->loops.v[loop];
+	struct phrase axes = axes_phrase(p, l->naxes, l->axis), x;
+
+	snprintf(x.s, sizeof(x.s), "the loop over %.150s at line %d", axes.s, l->loc.line);
+	return x;
+}
+
+struct phrase value_phrase(const struct program *p, int node)
+{
+	const struct node *n = node_at(p, node);
+	struct phrase x;
+
+	if (n->op == OP_CONST)
+		snprintf(x.s, sizeof(x.s), "the constant %g", n->k);
+	else if (n->op == OP_LOAD || n->op == OP_MMA)
+		snprintf(x.s, sizeof(x.s), "'%s'", p->tasks.v[n->task].name);
+	else if (n->op == OP_GET)
+		snprintf(x.s, sizeof(x.s), "carry '%s'", p->carries.v[n->ref].name);
+	else if (n->op == OP_INDEX)
+		snprintf(x.s, sizeof(x.s), "the index of '%s'", p->axes.v[n->ref].name);
+	else
+		snprintf(x.s, sizeof(x.s), "the %s in '%s'", op_name(n->op),
+			p->tasks.v[n->task].name);
+	return x;
+}
+
+bool axes_have(int n, const int *axes, int axis)
+{
+	for (int i = 0; i < n; i++) {
+		if (axes[i] == axis)
+			return true;
+	}
+	return false;
+}
+
+bool is_i32_value(double x)
+{
+	return x >= INT32_MIN && x <= INT32_MAX && x == floor(x);
+}
+
+bool axis_is_batch(const struct program *p, int phase, int axis)
+{
+	return phase != NONE &&
+		axes_have(p->phases.v[phase].nbatch, p->phases.v[phase].batch, axis);
+}
+
+bool is_packed(const struct program *p, int axis)
+{
+	for (int i = 0; i < p->axes.n; i++) {
+		if (p->axes.v[i].packs == axis)
+			return true;
+	}
+	return false;
+}
+
+int program_find_axis(const struct program *p, const char *name)
+{
+	for (int i = 0; i < p->axes.n; i++) {
+		if (!strcmp(p->axes.v[i].name, name))
+			return i;
+	}
+	return NONE;
+}
+
+int program_find_task(const struct program *p, const char *name)
+{
+	for (int i = 0; i < p->tasks.n; i++) {
+		if (!strcmp(p->tasks.v[i].name, name))
+			return i;
+	}
+	return NONE;
+}
+
+int program_find_tensor(const struct program *p, const char *name)
+{
+	for (int i = 0; i < p->tensors.n; i++) {
+		if (!strcmp(p->tensors.v[i].name, name))
+			return i;
+	}
+	return NONE;
+}
+
+bool program_loop_within(const struct program *p, int loop, int outer)
+{
+	while (loop != outer && loop != NONE)
+		loop = p->loops.v[loop].parent;
+	return loop == outer;
+}
+
+bool program_axis_bound(const struct program *p, int loop, int axis)
+{
+	int packs = axis_at(p, axis)->packs;
+
+	for (; loop != NONE; loop = p->loops.v[loop].parent) {
+		const struct loop *l = &p->loops.v[loop];
+
+		if (axes_have(l->naxes, l->axis, axis) || axes_have(l->naxes, l->axis, packs))
+			return true;
+	}
+	return false;
+}
+
+int64_t tensor_elements(const struct program *p, int tensor)
+{
+	const struct tensor *t = tensor_at(p, tensor);
+	int64_t n = 1;
+
+	for (int i = 0; i < t->rank; i++)
+		n *= p->axes.v[t->dim[i]].size;
+	return n;
+}
+
+/* Every axis that the node or its indices speak of is inner unless something
+ * stronger is known of it. */
+static void use_axes(const struct program *p, enum axis_role *role, const struct node *n)
+{
+	bool has_index = n->op == OP_LOAD || n->op == OP_STORE;
+	int rank = has_index ? p->tensors.v[n->ref].rank : 0;
+
+	for (int i = 0; i < n->naxes; i++)
+		role[n->axis[i]] = AXIS_INNER;
+	if (n->op == OP_INDEX)
+		role[n->ref] = AXIS_INNER;
+	for (int i = 0; i < rank; i++) {
+		for (int j = 0; j < n->index[i].n; j++)
+			role[n->index[i].term[j].axis] = AXIS_INNER;
+	}
+}
+
+/* From the weakest claim to the strongest. */
+void axis_roles(const struct program *p, int phase, enum axis_role role[AXES_MAX])
+{
+	bool stored[AXES_MAX] = { false };
+
+	for (int a = 0; a < AXES_MAX; a++)
+		role[a] = AXIS_UNUSED;
+	for (int i = 0; i < p->tasks.n; i++) {
+		const struct task *t = &p->tasks.v[i];
+
+		for (int j = 0; j < t->nodes.n && t->phase == phase; j++) {
+			const struct node *n = &p->nodes.v[t->nodes.v[j]];
+
+			use_axes(p, role, n);
+			for (int k = 0; n->op == OP_STORE && k < n->naxes; k++)
+				stored[n->axis[k]] = true;
+		}
+	}
+	for (int a = 0; a < AXES_MAX; a++) {
+		if (stored[a])
+			role[a] = AXIS_GRID;
+	}
+	for (int i = 0; i < p->loops.n; i++) {
+		const struct loop *l = &p->loops.v[i];
+
+		for (int j = 0; j < l->naxes && l->phase == phase && l->body.n; j++)
+			role[l->axis[j]] = AXIS_LOOP;
+	}
+	for (int i = 0; i < p->phases.v[phase].nbatch; i++)
+		role[p->phases.v[phase].batch[i]] = AXIS_BATCH;
+	for (int a = 0; a < p->axes.n; a++) {
+		int packs = p->axes.v[a].packs;
+
+		if (role[a] == AXIS_INNER && packs != NONE && role[packs] != AXIS_UNUSED)
+			role[a] = role[packs];
+	}
+}
+
+enum axis_role program_axis_role(const struct program *p, int phase, int axis)
+{
+	enum axis_role role[AXES_MAX];
+
+	axis_at(p, axis);
+	if (phase < 0 || phase >= p->phases.n)
+		BUG("no phase %d", phase);
+	axis_roles(p, phase, role);
+	return role[axis];
+}
