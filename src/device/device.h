@@ -122,9 +122,12 @@ struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, 
 	int active);
 
 /* Building one from named fields, as read from a file. Paths are those of the
- * file: "clock_ghz", "memory.l2.rate", "seu.tensor.flops.bf16". Unknown names get
- * the nearest known one in the message; device_finish names the first missing or
- * impossible field. Free with device_free. */
+ * file: "clock_ghz", "memory.l2.rate", "seu.tensor.flops.bf16"; true and false are
+ * 1 and 0. sEUs stand in the order in which their names first appear. Unknown names
+ * get the nearest known one in the message, and the device stays as it was.
+ * device_finish names the first missing or impossible field; after it succeeded,
+ * fields may be refined and the device finished again. Fields that an sEU's kind has
+ * not are 0. Free with device_free. */
 struct vdevice *device_new(struct mem *mem, const char *name);
 void device_free(struct vdevice *d);
 NODISCARD enum err_code device_set_number(struct vdevice *d, const char *path, double v,

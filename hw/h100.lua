@@ -1,0 +1,99 @@
+-- h100.lua - NVIDIA H100 SXM5 80 GB as a scheduler sees it.
+--
+-- The SMs are those of the H200; only clock, power and memory differ. Sources as in
+-- h200.lua, where the reasoning behind the shared numbers stands. What is marked * is
+-- measured on an H200 or another relative, not on this device.
+return {
+  title = "NVIDIA H100 SXM5",
+  arch = "sm_90a",
+  eus = 132,                        -- SMs; NVIDIA H100 white paper
+  clock_ghz = 1.50,                 -- * as the H200: the same die and the same 700 W
+
+  limits = {
+    warp = 32,                      -- guide
+    max_threads = 1024,             -- a block; guide
+    registers = 65536,              -- of an SM; guide
+    thread_registers = 255,         -- guide
+    register_step = 8,              -- setmaxnreg takes multiples of 8; PTX ISA
+    reserved_registers = 24,        -- FlashAttention-3 fills 216 of its 240 with tiles
+    named_barriers = 16,            -- of a block; PTX ISA
+    max_cluster = 8,                -- blocks, portable size; guide
+  },
+
+  memory = {
+    global = {
+      bytes = 80e9,                 -- data sheet
+      rate = 2.95e12,               -- B/s; * 0.88 of the data sheet's 3.35e12, the H200's share
+      latency = 690,                -- GH200 (HBM3, same SM), github.com/markdewing/AI_kernels
+    },
+    l2 = {
+      bytes = 50 * 2^20,            -- white paper
+      rate = 6467,                  -- of the device; * the H200's
+      eu_rate = 64,                 -- white paper: 64 B a cycle from L2 to an SM
+      latency = 281,                -- GH200; 265 on an H100 PCIe (gpu-benches)
+    },
+    shared = {
+      bytes = 232448,               -- 227 KiB, most a block can have; guide
+      rate = 128,                   -- 32 banks of 4 bytes; guide
+    },
+  },
+
+  sync = {
+    wait_cost = 30,                 -- * mbarrier wait; B200
+    flag_latency = 92,              -- * mbarrier, one way; B200
+    turn_latency = 30,              -- * named barrier; B200
+    handoff_latency = 61,           -- * registers, shared memory, registers; B200
+    handoff_rate = 64,              -- * 16.1 cycles a KiB; B200
+    launch_seconds = 2.5e-6,        -- * the H200's (gpu-benches)
+    tile_overhead = 200,            -- * estimate, as the H200
+  },
+
+  seu = {
+    {
+      name = "tma", kind = "copy", async = true,
+      ordered = false,              -- loads complete by mbarrier in any order; PTX ISA
+      issue = 30,                   -- * B200
+      latency = 179,                -- * a load takes 460 (B200), less L2's 281
+      box_bytes = 32768,            -- 256 rows of the 128 bytes that swizzling allows; CUDA
+                                    -- driver API
+      box_interval = 64,            -- * estimate, as the H200
+    },
+    {
+      name = "tensor", kind = "matrix", async = true,
+      ordered = true,               -- wgmma groups retire in order; PTX ISA
+      issue = 32,                   -- * estimate, as the H200
+      latency = 32,                 -- * estimate, as the H200
+      flops = {                     -- 989 TFLOPS (bf16, dense; data sheet) / 132 / 1.83 GHz =
+                                    -- 4096
+        bf16 = 4096,                -- m64nNk16 in N/2 cycles
+        f16 = 4096,                 -- the same
+        tf32 = 2048,                -- half: 495 TFLOPS; data sheet
+        e4m3 = 8192,                -- twice: 1979 TFLOPS; data sheet
+        e5m2 = 8192,                -- the same
+        i8 = 8192,                  -- 1979 TOPS; data sheet
+      },
+      efficiency = 0.95,            -- * cuBLAS on an H200 at 1.50 GHz
+      min_m = 64,                   -- wgmma is m64nNkK; PTX ISA
+      min_n = 8,                    -- N from 8 to 256 by 8; PTX ISA
+      min_k = 32,                   -- bytes: K is 16 of 16 bits, 32 of 8, 8 of tf32; PTX ISA
+    },
+    {
+      name = "cuda", kind = "vector", async = false, ordered = true,
+      issue = 0,                    -- its instructions are its issue
+      latency = 24,                 -- * estimate, as the H200
+      ops = {
+        fma = 128,                  -- guide
+        alu = 64,                   -- guide: integer, compare, minimum, maximum
+        sfu = 16,                   -- guide: ex2, lg2, rcp, rsqrt, tanh
+        cvt = 64,                   -- * estimate, as the H200
+        div = 8,                    -- rcp and some eight FMA: 1 / (1/16 + 8/128)
+        reduce = 64,                -- * from rates of ALU, FMA and shuffles, as the H200
+        scan = 12,                  -- * estimate, as the H200
+        move = 32,                  -- shared memory's 128 bytes a cycle in elements of 4
+      },
+      slots = 128,                  -- four schedulers issue one warp instruction each; guide
+      lane_share = 0.9,             -- * exp2 of 128x128 by one warpgroup takes 1140 cycles
+                                    -- (B200), not 1024
+    },
+  },
+}

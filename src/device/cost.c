@@ -1,0 +1,223 @@
+#include "device/device.h"
+
+#include <math.h>
+
+/* Warps (waves) of a lane that reaches every part of an EU: SMs and CUs are four
+ * quarters, each with its own issue, vector and matrix unit, and warp w lives in
+ * quarter w mod 4 (CUDA programming guide, compute capability 8 and 9; CDNA 3 ISA). */
+enum { QUARTERS = 4 };
+
+static bool is_valid_type(enum dtype t)
+{
+	return (int)t >= 0 && (int)t < RATE_TYPES;
+}
+
+bool device_can(const struct vdevice *d, int seu, const struct work *w)
+{
+	if (seu < 0 || seu >= d->nseus)
+		return false;
+	switch (d->seu[seu].kind) {
+	case SEU_COPY:
+		return w->kind == WORK_LOAD || w->kind == WORK_STORE;
+	case SEU_MATRIX:
+		return w->kind == WORK_MMA && is_valid_type(w->type) &&
+			d->seu[seu].flops[w->type] > 0;
+	case SEU_VECTOR:
+		return true;
+	case SEU_KINDS:
+		break;
+	}
+	return false;
+}
+
+/* ORDER work_kind */
+static const enum seu_kind home[] = { SEU_COPY, SEU_COPY, SEU_MATRIX, SEU_VECTOR };
+_Static_assert(LEN(home) == WORK_COMPUTE + 1, "a home for every kind of work");
+
+int device_seu_for(const struct vdevice *d, const struct work *w)
+{
+	int slow = NONE;
+
+	for (int i = 0; i < d->nseus; i++) {
+		if (!device_can(d, i, w))
+			continue;
+		if (d->seu[i].kind == home[w->kind])
+			return i;
+		if (slow == NONE)
+			slow = i;
+	}
+	return slow;
+}
+
+/* A cost is never negative and never NaN, whatever the work says. */
+static double positive(double x)
+{
+	return x > 0 ? x : 0;
+}
+
+static double round_up(double x, int64_t step)
+{
+	return step > 1 ? ceil(x / (double)step) * (double)step : x;
+}
+
+/* The part of an EU's memory time that this work takes: it draws from L2 no faster
+ * than one EU can, nor than its share when all draw; of that, what no other EU has
+ * brought to L2 comes from device memory, whose rate is in seconds. The two are
+ * pipelined, so the slower one counts. */
+static double memory_cycles(const struct vdevice *d, const struct work *w, int active)
+{
+	double l2 = fmin(d->l2_eu_rate, d->l2_rate / active);
+	double global = d->global_rate / d->clock_hz / active;
+	double bytes = positive(w->global_bytes);
+
+	return fmax(bytes / l2, bytes * fmin(positive(w->unique_share), 1) / global);
+}
+
+/* A tile is complete when its last byte is. If any EU must fetch a part of it from
+ * device memory, the EUs that share the part ask for it at about the same time (they
+ * run the same loop) and wait for the same line: so the longest latency counts, not
+ * the mean. A store is complete, for its lane, when its source may be written again,
+ * which takes no memory latency. */
+static double memory_latency(const struct vdevice *d, const struct work *w)
+{
+	if (w->kind != WORK_LOAD || !(w->global_bytes > 0))
+		return 0;
+	return w->unique_share > 0 ? d->global_latency : d->l2_latency;
+}
+
+/* 2 m n k with the extents rounded up to what an instruction computes: a part of an
+ * instruction costs as much as all of it. */
+static double product_flops(const struct seu *s, const struct work *w)
+{
+	double m = round_up(positive((double)w->m), s->min_m);
+	double n = round_up(positive((double)w->n), s->min_n);
+	double bytes = round_up(positive((double)w->k) * dtype_bits(w->type) / 8, s->min_k);
+
+	return fmax(2 * m * n * bytes * 8 / dtype_bits(w->type), positive(w->flops));
+}
+
+/* Bytes that the instructions of an asynchronous unit read from shared memory: each
+ * takes min_m rows of the first operand, if that is not in registers, and all of the
+ * second. A product of more rows reads the second once for each min_m of them.
+ * (wgmma, PTX ISA: the second operand always lies in shared memory.) A synchronous
+ * unit has both in registers; bringing them there is w->shared_bytes. */
+static double operand_bytes(const struct seu *s, const struct work *w)
+{
+	double m, n, k;
+
+	if (!s->async)
+		return positive(w->shared_bytes);
+	m = round_up(positive((double)w->m), s->min_m);
+	n = round_up(positive((double)w->n), s->min_n);
+	k = round_up(positive((double)w->k) * dtype_bits(w->type) / 8, s->min_k);
+	return fmax((w->a_in_registers ? 0 : m * k) + n * k * m / (double)max_i64(s->min_m, 1),
+		positive(w->shared_bytes));
+}
+
+/* A matrix unit computes at its rate or waits for shared memory to bring operands,
+ * whichever is slower: m64n64k16 of bf16 reads 4 KiB in 32 cycles, which is all that
+ * an SM's shared memory gives. The loss of efficiency is the unit's own (bubbles
+ * between instructions), so it does not slow the reading. Fewer than four warps
+ * reach fewer than the four units. */
+static void matrix_cost(const struct vdevice *d, const struct seu *s, const struct work *w,
+	int warps, struct cost *c)
+{
+	c->busy = fmax(product_flops(s, w) / (s->flops[w->type] * s->efficiency),
+		operand_bytes(s, w) / d->shared_rate);
+	c->alone = c->busy * fmax(1, QUARTERS / (double)warps);
+}
+
+/* Is an operation of this class a sequence of instructions? Then the rate in the
+ * device file already counts its issue slots (a reduction: one operation an element
+ * in registers, and its part of the shuffles at the end of the row), and it overlaps
+ * with nothing else of the same lane; the simple classes share the slots, each bound
+ * by its own pipe. */
+static bool is_sequence(int class)
+{
+	return class == CLASS_DIV || class == CLASS_REDUCE || class == CLASS_SCAN;
+}
+
+/* Cycles of the vector unit: the busiest pipe, or the issue slots if they run out
+ * first; then its traffic with shared memory, which its own instructions wait for. */
+static double vector_cycles(const struct vdevice *d, const struct seu *s, const double *ops,
+	double shared_bytes)
+{
+	double pipe = 0, issued = 0, sequences = 0;
+
+	for (int i = 0; i < CLASS_COUNT; i++) {
+		double n = positive(ops[i]);
+
+		if (!(s->ops[i] > 0))
+			continue;		/* FREE; MMA is counted as FMA */
+		if (is_sequence(i)) {
+			sequences += n / s->ops[i];
+		} else {
+			pipe = fmax(pipe, n / s->ops[i]);
+			issued += n / s->slots;
+		}
+	}
+	return fmax(pipe, issued + sequences) + positive(shared_bytes) / d->shared_rate;
+}
+
+/* Anything runs here. A product without a matrix unit is its multiply-adds; a load or
+ * store without a copy engine is a move for each element. One warp in each quarter
+ * cannot fill every slot (dependent instructions wait): it draws lane_share; a lane
+ * of eight warps draws twice that, up to all, one of two warps half of it. */
+static void vector_cost(const struct vdevice *d, const struct seu *s, const struct work *w,
+	int warps, struct cost *c)
+{
+	double ops[CLASS_COUNT];
+
+	for (int i = 0; i < CLASS_COUNT; i++)
+		ops[i] = w->ops[i];
+	if (w->kind == WORK_MMA)
+		ops[CLASS_FMA] = positive(ops[CLASS_FMA]) + fmax(positive(w->flops) / 2,
+			positive((double)w->m * (double)w->n * (double)w->k));
+	if (w->kind == WORK_LOAD || w->kind == WORK_STORE)
+		ops[CLASS_MOVE] = fmax(positive(ops[CLASS_MOVE]),
+			positive(w->global_bytes) * 8 / dtype_bits(w->type));
+	c->busy = vector_cycles(d, s, ops, w->shared_bytes);
+	c->alone = c->busy / fmin(1, s->lane_share * warps / QUARTERS);
+}
+
+/* The engine starts a box every box_interval, whatever its size; the bytes are the
+ * memory's time. One thread issues all boxes of a piece, so the lane goes on only
+ * when it has issued the last. A store's tile comes from registers: the lane itself
+ * writes it to shared memory first. (Without an engine the lane stays for all of it.) */
+static void copy_cost(const struct vdevice *d, const struct seu *s, const struct work *w,
+	struct cost *c)
+{
+	double boxes = fmax(ceil(positive(w->global_bytes) / s->box_bytes), positive(w->boxes));
+
+	c->busy = boxes * s->box_interval;
+	c->alone = c->busy;
+	if (s->async)
+		c->issue += fmax(boxes - 1, 0) * s->box_interval;
+	if (s->async && w->kind == WORK_STORE)
+		c->issue += positive(w->shared_bytes) / d->shared_rate;
+}
+
+struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, int warps,
+	int active)
+{
+	const struct seu *s;
+	struct cost c = { 0 };
+
+	if (!device_can(d, seu, w))
+		BUG("sEU %d cannot do work of kind %d", seu, (int)w->kind);
+	if (!is_valid_type(w->type))
+		BUG("work on elements of type %d", (int)w->type);
+	s = &d->seu[seu];
+	warps = warps < 1 ? 1 : warps;
+	active = active < 1 ? 1 : active;
+	c.issue = s->issue;
+	c.memory = memory_cycles(d, w, active);
+	c.latency = s->latency + memory_latency(d, w);
+	switch (s->kind) {
+	case SEU_COPY: copy_cost(d, s, w, &c); break;
+	case SEU_MATRIX: matrix_cost(d, s, w, warps, &c); break;
+	case SEU_VECTOR: vector_cost(d, s, w, warps, &c); break;
+	case SEU_KINDS: BUG("sEU '%s' has no kind", s->name);
+	}
+	return c;
+}

@@ -1,0 +1,525 @@
+#include "device/device.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Every field that a file may give stands in one of the two tables below, and
+ * everything here (setting, hints, completeness, printing) goes through them. */
+
+enum field_kind {
+	NUM,
+	GIGA,				/* a NUM given in 1e9s */
+	INT,
+	BYTES,				/* int64_t */
+	FLAG,				/* 0 or 1; 0 if not given */
+	KIND,
+	TEXT,
+};
+
+enum field_over {
+	ONE,
+	TYPES,				/* an array by dtype ("flops.bf16"); 0 if not given */
+	CLASSES,			/* an array by op_class ("ops.fma") */
+};
+
+/* Which sEUs have a field (and must have it, if it is not 0 by default). */
+enum {
+	COPY = 1 << SEU_COPY,
+	MATRIX = 1 << SEU_MATRIX,
+	VECTOR = 1 << SEU_VECTOR,
+	ALL = COPY | MATRIX | VECTOR,
+};
+
+/* What a field holds until it is given: below the least value of each. */
+#define UNSET (-1.0)
+
+struct field {
+	const char *path;		/* of an sEU: what follows "seu.NAME." */
+	enum field_kind kind;
+	enum field_over over;
+	unsigned of;
+	size_t offset;
+	double min, max;		/* as given, inclusive */
+	const char *unit, *doc;
+};
+
+#define D(path, kind, member, min, max, unit, doc) \
+	{ path, kind, ONE, 0, offsetof(struct vdevice, member), min, max, unit, doc }
+
+static const struct field device_fields[] = {
+	D("title", TEXT, title, 0, 0, "", "what people call it"),
+	D("arch", TEXT, arch, 0, 0, "", "what compilers call it"),
+	D("eus", INT, eus, 1, 1e6, "", "execution units: SMs, CUs, cores"),
+	D("clock_ghz", GIGA, clock_hz, 0.01, 20, "GHz", "clock of the EUs under load"),
+
+	D("limits.warp", INT, warp, 1, 1024, "threads", "of a warp or wave"),
+	D("limits.max_threads", INT, max_threads, 1, 1e6, "threads", "of a block"),
+	D("limits.registers", INT, registers, 1, 1e9, "", "32-bit, of an EU"),
+	D("limits.thread_registers", INT, thread_registers, 1, 65536, "", "most a thread may have"),
+	D("limits.register_step", INT, register_step, 1, 1024, "", "a thread has a multiple of it"),
+	D("limits.reserved_registers", INT, reserved_registers, 0, 65536, "",
+		"a thread's, for addresses and the like"),
+	D("limits.named_barriers", INT, named_barriers, 0, 65536, "", "of a block"),
+	D("limits.max_cluster", INT, max_cluster, 1, 1024, "EUs", "in a cluster"),
+
+	D("memory.global.bytes", BYTES, global_bytes, 1, 0x1p50, "B", "device memory"),
+	D("memory.global.rate", NUM, global_rate, 1, 1e18, "B/s", "of the whole device"),
+	D("memory.global.latency", NUM, global_latency, 0, 1e9, "cycles", "of a read"),
+	D("memory.l2.bytes", BYTES, l2_bytes, 1, 0x1p50, "B", "cache that all EUs share"),
+	D("memory.l2.rate", NUM, l2_rate, 1e-3, 1e9, "B/cycle", "of the whole device"),
+	D("memory.l2.eu_rate", NUM, l2_eu_rate, 1e-3, 1e9, "B/cycle", "that one EU can draw"),
+	D("memory.l2.latency", NUM, l2_latency, 0, 1e9, "cycles", "of a read that hits"),
+	D("memory.shared.bytes", BYTES, shared_bytes, 1, 0x1p50, "B", "that a block can use"),
+	D("memory.shared.rate", NUM, shared_rate, 1e-3, 1e9, "B/cycle", "of an EU"),
+
+	D("sync.wait_cost", NUM, wait_cost, 0, 1e9, "cycles", "a wait already satisfied"),
+	D("sync.flag_latency", NUM, flag_latency, 0, 1e9, "cycles", "completion to another lane"),
+	D("sync.turn_latency", NUM, turn_latency, 0, 1e9, "cycles", "a turn to another lane"),
+	D("sync.handoff_latency", NUM, handoff_latency, 0, 1e9, "cycles",
+		"registers to another lane, base"),
+	D("sync.handoff_rate", NUM, handoff_rate, 1e-3, 1e9, "B/cycle", "... and on top of it"),
+	D("sync.launch_seconds", NUM, launch_seconds, 0, 1e3, "s", "start of a kernel"),
+	D("sync.tile_overhead", NUM, tile_overhead, 0, 1e9, "cycles",
+		"a lane's, between output tiles"),
+};
+
+#define S(of, path, kind, over, member, min, max, unit, doc) \
+	{ path, kind, over, of, offsetof(struct seu, member), min, max, unit, doc }
+
+static const struct field seu_fields[] = {
+	S(ALL, "kind", KIND, ONE, kind, 0, SEU_KINDS - 1, "", "copy, matrix or vector"),
+	S(ALL, "async", FLAG, ONE, async, 0, 1, "", "the lane goes on after issuing"),
+	S(ALL, "ordered", FLAG, ONE, ordered, 0, 1, "", "a lane's work completes in order"),
+	S(ALL, "issue", NUM, ONE, issue, 0, 1e9, "cycles", "of the lane, to issue a piece"),
+	S(ALL, "latency", NUM, ONE, latency, 0, 1e9, "cycles", "end of work to completion"),
+
+	S(MATRIX, "flops", NUM, TYPES, flops, 0, 1e9, "flop/cycle", "dense, of an EU"),
+	S(MATRIX, "efficiency", NUM, ONE, efficiency, 1e-3, 1, "", "share of it in long runs"),
+	S(MATRIX, "min_m", BYTES, ONE, min_m, 1, 65536, "rows", "of an instruction"),
+	S(MATRIX, "min_n", BYTES, ONE, min_n, 1, 65536, "columns", "of an instruction, least"),
+	S(MATRIX, "min_k", BYTES, ONE, min_k, 1, 65536, "B", "depth of an instruction"),
+
+	S(VECTOR, "ops", NUM, CLASSES, ops, 1e-6, 1e9, "/cycle", "operations on elements"),
+	S(VECTOR, "slots", NUM, ONE, slots, 1e-6, 1e9, "/cycle", "... over all classes"),
+	S(VECTOR, "lane_share", NUM, ONE, lane_share, 1e-3, 1, "", "drawn by a lane of 4 warps"),
+
+	S(COPY, "box_bytes", NUM, ONE, box_bytes, 1, 1e12, "B", "most one instruction moves"),
+	S(COPY, "box_interval", NUM, ONE, box_interval, 0, 1e9, "cycles", "between instructions"),
+};
+
+/* ORDER seu_kind */
+static const char *const kind_names[] = { "copy", "matrix", "vector" };
+_Static_assert(LEN(kind_names) == SEU_KINDS, "a name for every kind");
+
+/* ORDER op_class. FREE costs nothing and MMA is costed from flops: no rate. */
+static const char *const class_names[] = { NULL, "fma", "alu", "sfu", "cvt", "div", "reduce",
+	"scan", "move", NULL };
+_Static_assert(LEN(class_names) == CLASS_COUNT, "a name for every class");
+
+/* What must hold between two fields: the first is at most the second. */
+static const char *const at_most[][2] = {
+	{ "limits.warp", "limits.max_threads" },
+	{ "limits.register_step", "limits.thread_registers" },
+	{ "limits.reserved_registers", "limits.thread_registers" },
+	{ "limits.thread_registers", "limits.registers" },
+	{ "memory.l2.eu_rate", "memory.l2.rate" },
+	{ "memory.l2.latency", "memory.global.latency" },
+};
+
+enum { NAME_MAX_LEN = 31, PATH_MAX_LEN = 95 };
+
+static int field_count(const struct field *f)
+{
+	switch (f->over) {
+	case ONE: return 1;
+	case TYPES: return RATE_TYPES;
+	case CLASSES: return CLASS_COUNT;
+	}
+	return 0;
+}
+
+/* "bf16" of "flops.bf16", "" if the field is no array, NULL if the element has no
+ * path and stays 0. */
+static const char *element_name(const struct field *f, int i)
+{
+	switch (f->over) {
+	case ONE: return "";
+	case TYPES: return dtype_name((enum dtype)i);
+	case CLASSES: return class_names[i];
+	}
+	return NULL;
+}
+
+/* The full path of an element, into path[PATH_MAX_LEN + 1]. */
+static void field_path(char *path, const char *seu, const struct field *f, int i)
+{
+	snprintf(path, PATH_MAX_LEN + 1, "%s%s%s%s%s%s", seu ? "seu." : "", seu ? seu : "",
+		seu ? "." : "", f->path, f->over == ONE ? "" : ".", element_name(f, i));
+}
+
+static double get(const void *base, const struct field *f, int i)
+{
+	const void *at = (const char *)base + f->offset;
+	enum seu_kind kind;
+
+	switch (f->kind) {
+	case NUM: return ((const double *)at)[i];
+	case GIGA: return *(const double *)at / 1e9;
+	case INT: return *(const int *)at;
+	case BYTES: return (double)*(const int64_t *)at;
+	case FLAG: return *(const bool *)at;
+	case KIND:
+		kind = *(const enum seu_kind *)at;
+		return kind == SEU_KINDS ? UNSET : (double)kind;
+	case TEXT: return *(const char *const *)at ? 0 : UNSET;
+	}
+	return UNSET;
+}
+
+static void put_text(void *base, const struct field *f, const char *text)
+{
+	void *at = (char *)base + f->offset;
+
+	*(const char **)at = text;
+}
+
+static void put(void *base, const struct field *f, int i, double v)
+{
+	void *at = (char *)base + f->offset;
+
+	switch (f->kind) {
+	case NUM: ((double *)at)[i] = v; break;
+	case GIGA: *(double *)at = v * 1e9; break;
+	case INT: *(int *)at = (int)v; break;
+	case BYTES: *(int64_t *)at = (int64_t)v; break;
+	case FLAG: *(bool *)at = v > 0; break;
+	case KIND: *(enum seu_kind *)at = v < 0 ? SEU_KINDS : (enum seu_kind)v; break;
+	case TEXT: put_text(base, f, NULL); break;
+	}
+}
+
+static void clear(void *base, const struct field *fields, int n)
+{
+	for (int i = 0; i < n; i++)
+		for (int j = 0; j < field_count(&fields[i]); j++)
+			put(base, &fields[i], j, fields[i].over == TYPES ? 0 : UNSET);
+}
+
+struct vdevice *device_new(struct mem *mem, const char *name)
+{
+	struct arena arena;
+	struct vdevice *d;
+
+	arena_init(&arena, mem);
+	d = ARENA_NEW(&arena, struct vdevice);
+	d->arena = arena;
+	d->name = arena_strdup(&d->arena, name);
+	clear(d, device_fields, LEN(device_fields));
+	return d;
+}
+
+void device_free(struct vdevice *d)
+{
+	struct arena arena;
+
+	if (!d)
+		return;
+	arena = d->arena;		/* d itself lies in it */
+	arena_release(&arena);
+}
+
+static int find_seu(const struct vdevice *d, const char *name, size_t len)
+{
+	for (int i = 0; i < d->nseus; i++)
+		if (strlen(d->seu[i].name) == len && !memcmp(d->seu[i].name, name, len))
+			return i;
+	return NONE;
+}
+
+int device_find_seu(const struct vdevice *d, const char *name)
+{
+	return find_seu(d, name, strlen(name));
+}
+
+/* Where a path leads. */
+struct place {
+	const struct field *field;
+	int index;
+	int seu;			/* nseus: one still to be added; NONE: the device */
+	char name[NAME_MAX_LEN + 1];	/* of the sEU */
+};
+
+static bool find_field(const struct field *fields, int n, const char *path, struct place *at)
+{
+	char full[PATH_MAX_LEN + 1];
+
+	for (int i = 0; i < n; i++) {
+		for (int j = 0; j < field_count(&fields[i]); j++) {
+			if (!element_name(&fields[i], j))
+				continue;
+			field_path(full, NULL, &fields[i], j);
+			if (!strcmp(full, path)) {
+				at->field = &fields[i];
+				at->index = j;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+enum { FIELDS_MAX = LEN(device_fields) + LEN(seu_fields) + RATE_TYPES + CLASS_COUNT };
+
+static enum err_code unknown_field(const struct vdevice *d, const char *seu,
+	const struct field *fields, int n, const char *path, struct srcloc loc, struct err *e)
+{
+	char full[FIELDS_MAX][PATH_MAX_LEN + 1], prefix[NAME_MAX_LEN + sizeof("seu..")] = "";
+	const char *names[FIELDS_MAX], *hint;
+	int count = 0;
+
+	for (int i = 0; i < n; i++) {
+		for (int j = 0; j < field_count(&fields[i]); j++) {
+			if (!element_name(&fields[i], j))
+				continue;
+			field_path(full[count], NULL, &fields[i], j);
+			names[count] = full[count];
+			count++;
+		}
+	}
+	if (seu)
+		snprintf(prefix, sizeof(prefix), "seu.%s.", seu);
+	hint = nearest_name(path, names, count);
+	if (!hint)
+		return err_set(e, ERR_INPUT, loc, "device '%s' has no field '%s%s'", d->name,
+			prefix, path);
+	return err_set(e, ERR_INPUT, loc, "device '%s' has no field '%s%s'; did you mean '%s%s'?",
+		d->name, prefix, path, prefix, hint);
+}
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool is_name(const char *s, size_t n)
+{
+	if (n == 0 || n > NAME_MAX_LEN || !is_letter(s[0]))
+		return false;
+	for (size_t i = 1; i < n; i++)
+		if (!is_letter(s[i]) && !(s[i] >= '0' && s[i] <= '9'))
+			return false;
+	return true;
+}
+
+static enum err_code resolve(const struct vdevice *d, const char *path, struct place *at,
+	struct srcloc loc, struct err *e)
+{
+	const char *name = path + strlen("seu.");
+	size_t len;
+
+	at->seu = NONE;
+	if (strncmp(path, "seu.", strlen("seu."))) {
+		if (find_field(device_fields, LEN(device_fields), path, at))
+			return OK;
+		return unknown_field(d, NULL, device_fields, LEN(device_fields), path, loc, e);
+	}
+	len = strcspn(name, ".");
+	if (!is_name(name, len))
+		return err_set(e, ERR_INPUT, loc, "'%s': an sEU is named by at most %d letters, "
+			"digits and underscores, a digit not first", path, NAME_MAX_LEN);
+	if (!name[len])
+		return err_set(e, ERR_INPUT, loc, "'%s' is an sEU and holds fields, not a value",
+			path);
+	memcpy(at->name, name, len);
+	at->name[len] = '\0';
+	if (!find_field(seu_fields, LEN(seu_fields), name + len + 1, at))
+		return unknown_field(d, at->name, seu_fields, LEN(seu_fields), name + len + 1,
+			loc, e);
+	at->seu = find_seu(d, name, len);
+	if (at->seu == NONE)
+		at->seu = d->nseus;
+	if (at->seu == SEU_MAX)
+		return err_set(e, ERR_LIMIT, loc, "sEU '%s' is one too many: a device has at "
+			"most %d", at->name, SEU_MAX);
+	return OK;
+}
+
+/* The record that the place lies in; adds the sEU if it is new. */
+static void *record(struct vdevice *d, const struct place *at)
+{
+	struct seu *s;
+
+	if (at->seu == NONE)
+		return d;
+	s = &d->seu[at->seu];
+	if (at->seu == d->nseus) {
+		clear(s, seu_fields, LEN(seu_fields));
+		s->name = arena_strdup(&d->arena, at->name);
+		d->nseus++;
+	}
+	return s;
+}
+
+enum err_code device_set_number(struct vdevice *d, const char *path, double v, struct srcloc loc,
+	struct err *e)
+{
+	struct place at;
+	const struct field *f;
+
+	TRY(resolve(d, path, &at, loc, e));
+	f = at.field;
+	if (f->kind == TEXT || f->kind == KIND)
+		return err_set(e, ERR_INPUT, loc, "'%s' takes a text, not the number %g", path, v);
+	if (!(v >= f->min && v <= f->max))
+		return err_set(e, ERR_INPUT, loc, "'%s' is %g%s%s; it must be from %g to %g",
+			path, v, *f->unit ? " " : "", f->unit, f->min, f->max);
+	if (f->kind != NUM && f->kind != GIGA && v != floor(v))
+		return err_set(e, ERR_INPUT, loc, "'%s' is %g; it must be a whole number", path, v);
+	put(record(d, &at), f, at.index, v);
+	return OK;
+}
+
+enum err_code device_set_text(struct vdevice *d, const char *path, const char *v,
+	struct srcloc loc, struct err *e)
+{
+	struct place at;
+	int kind = 0;
+
+	TRY(resolve(d, path, &at, loc, e));
+	if (at.field->kind == TEXT) {
+		if (!*v)
+			return err_set(e, ERR_INPUT, loc, "'%s' is an empty text", path);
+		put_text(record(d, &at), at.field, arena_strdup(&d->arena, v));
+		return OK;
+	}
+	if (at.field->kind != KIND)
+		return err_set(e, ERR_INPUT, loc, "'%s' takes a number, not the text '%s'", path,
+			v);
+	while (kind < SEU_KINDS && strcmp(kind_names[kind], v))
+		kind++;
+	if (kind == SEU_KINDS)
+		return err_set(e, ERR_INPUT, loc, "'%s' is '%s'; it must be copy, matrix or vector",
+			path, v);
+	put(record(d, &at), at.field, 0, kind);
+	return OK;
+}
+
+static enum err_code finish_element(const struct vdevice *d, void *base, const char *seu,
+	const struct field *f, int i, unsigned kinds, struct srcloc loc, struct err *e)
+{
+	char path[PATH_MAX_LEN + 1];
+	bool has = element_name(f, i) && (f->of & kinds) == kinds;
+
+	if (!has && !(get(base, f, i) > 0)) {
+		put(base, f, i, 0);
+		return OK;
+	}
+	field_path(path, seu, f, i);
+	if (!has)
+		return err_set(e, ERR_INPUT, loc, "'%s' is given, but a %s sEU has no such field",
+			path, kind_names[((const struct seu *)base)->kind]);
+	if (get(base, f, i) < f->min)
+		return err_set(e, ERR_INPUT, loc, "device '%s' lacks '%s' (%s%s%s)", d->name, path,
+			f->doc, *f->unit ? ", in " : "", f->unit);
+	return OK;
+}
+
+/* Is there all that a record must have, and no more? An sEU keeps 0 in the fields
+ * that its kind has not. */
+static enum err_code finish_record(const struct vdevice *d, void *base, const char *seu,
+	const struct field *fields, int n, unsigned kinds, struct srcloc loc, struct err *e)
+{
+	for (int i = 0; i < n; i++)
+		for (int j = 0; j < field_count(&fields[i]); j++)
+			TRY(finish_element(d, base, seu, &fields[i], j, kinds, loc, e));
+	return OK;
+}
+
+static enum err_code finish_seu(const struct vdevice *d, struct seu *s, struct srcloc loc,
+	struct err *e)
+{
+	bool any = false;
+
+	/* the kind first, since it says which of the others there are */
+	TRY(finish_record(d, s, s->name, seu_fields, 1, ALL, loc, e));
+	TRY(finish_record(d, s, s->name, seu_fields, LEN(seu_fields), 1u << s->kind, loc, e));
+	for (int i = 0; i < RATE_TYPES; i++)
+		any |= s->flops[i] > 0;
+	if (s->kind == SEU_MATRIX && !any)
+		return err_set(e, ERR_INPUT, loc, "device '%s' lacks 'seu.%s.flops.TYPE': a matrix "
+			"sEU supports at least one type", d->name, s->name);
+	return OK;
+}
+
+static enum err_code check_limits(const struct vdevice *d, struct srcloc loc, struct err *e)
+{
+	for (int i = 0; i < LEN(at_most); i++) {
+		const char *const *names = at_most[i];
+		struct place a, b;
+		double low, high;
+
+		if (!find_field(device_fields, LEN(device_fields), names[0], &a) ||
+		    !find_field(device_fields, LEN(device_fields), names[1], &b))
+			BUG("no field '%s' or '%s'", names[0], names[1]);
+		low = get(d, a.field, a.index);
+		high = get(d, b.field, b.index);
+		if (low > high)
+			return err_set(e, ERR_INPUT, loc, "'%s' is %g; it must not exceed '%s', "
+				"which is %g", names[0], low, names[1], high);
+	}
+	if (d->max_threads % d->warp)
+		return err_set(e, ERR_INPUT, loc, "'limits.max_threads' is %d; it must be a "
+			"multiple of 'limits.warp', which is %d", d->max_threads, d->warp);
+	return OK;
+}
+
+enum err_code device_finish(struct vdevice *d, struct srcloc loc, struct err *e)
+{
+	bool vector = false;
+
+	TRY(finish_record(d, d, NULL, device_fields, LEN(device_fields), 0, loc, e));
+	TRY(check_limits(d, loc, e));
+	for (int i = 0; i < d->nseus; i++) {
+		TRY(finish_seu(d, &d->seu[i], loc, e));
+		vector |= d->seu[i].kind == SEU_VECTOR;
+	}
+	if (!vector)
+		return err_set(e, ERR_INPUT, loc, "device '%s' lacks a vector sEU, which "
+			"element-wise work needs", d->name);
+	return OK;
+}
+
+static void print_record(const void *base, const char *seu, const struct field *fields, int n,
+	unsigned kinds, struct buf *out)
+{
+	char path[PATH_MAX_LEN + 1];
+
+	for (int i = 0; i < n; i++) {
+		const struct field *f = &fields[i];
+
+		if (f->kind == TEXT || f->kind == KIND || f->kind == FLAG ||
+		    (f->of & kinds) != kinds)
+			continue;
+		for (int j = 0; j < field_count(f); j++) {
+			if (!element_name(f, j) || (f->over == TYPES && !(get(base, f, j) > 0)))
+				continue;
+			field_path(path, seu, f, j);
+			buf_printf(out, "  %-26s %12.9g %-11s %s\n", path, get(base, f, j),
+				f->unit, f->doc);
+		}
+	}
+}
+
+void device_print(const struct vdevice *d, struct buf *out)
+{
+	buf_printf(out, "%s: %s (%s)\n", d->name, d->title, d->arch);
+	print_record(d, NULL, device_fields, LEN(device_fields), 0, out);
+	for (int i = 0; i < d->nseus; i++) {
+		const struct seu *s = &d->seu[i];
+
+		buf_printf(out, "sEU %s: %s%s%s\n", s->name, kind_names[s->kind],
+			s->async ? ", asynchronous" : "", s->ordered ? ", in order" : "");
+		print_record(s, s->name, seu_fields, LEN(seu_fields), 1u << s->kind, out);
+	}
+}
