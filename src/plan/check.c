@@ -159,7 +159,8 @@ static void check_pattern(struct findings *f, int phase, int ntiles, const int64
 		for (int i = 0; i < g->edges.n; i++)
 			if (g->tasks.v[g->edges.v[i].to].phase == phase && !f->edge[i].found)
 				check_edge(f, &r, i);
-		if (u)
+		/* without its waits, a plan holds values for ever */
+		if (u && !f->any)
 			fit_registers(&r, a, u);
 	}
 	arena_reset(a, mark);

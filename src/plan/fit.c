@@ -138,13 +138,15 @@ static int64_t thread_registers(const struct plan *p, int buffer, int lane)
 	return ceil_div(bytes, threads * 4);
 }
 
-/* The place in its lane's order up to which an instance holds what it touches. */
+/* The place in its lane's order up to which an instance holds the registers that it
+ * touches. A store has copied them to shared memory when it is issued. */
 static int held_until(const struct relation *r, int lane_copy, int i)
 {
 	const struct plan *p = r->plan;
 	int end = r->lane_first[lane_copy + 1];
 
-	if (!p->device->seu[p->entries.v[r->inst[i].entry].seu].async)
+	if (!p->device->seu[p->entries.v[r->inst[i].entry].seu].async ||
+	    p->graph->tasks.v[r->inst[i].task].kind == TASK_STORE)
 		return r->inst[i].place;
 	for (int k = i + 1; k < end; k++)
 		if (relation_before(r, i, AT_END, k, AT_ISSUE))

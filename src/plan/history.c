@@ -204,8 +204,10 @@ static enum err_code read_split(struct history *h, const struct record *r, struc
 	return OK;
 }
 
-/* The graph that the first n records make, in h->next_graph; NULL if the base. */
-static enum err_code replay_graph(struct history *h, int n, struct err *e)
+/* The graph that the first n records make. *out stays NULL if that is the base and
+ * no copy of it is wanted. */
+static enum err_code replay_graph(struct history *h, int n, bool copy, struct graph **out,
+	struct err *e)
 {
 	struct tiling t = h->base->tiling;
 	VEC(struct split) splits = { 0 };
@@ -221,10 +223,9 @@ static enum err_code replay_graph(struct history *h, int n, struct err *e)
 			if (r->tiling->extent[a])
 				t.extent[a] = r->tiling->extent[a];
 	}
-	if (!changed)
+	if (!changed && !copy)
 		return OK;
-	TRY(graph_build(h->mem, h->base->program, &t, splits.v, splits.n, &h->next_graph, e));
-	return OK;
+	return graph_build(h->mem, h->base->program, &t, splits.v, splits.n, out, e);
 }
 
 static void drop_next(struct history *h)
@@ -242,7 +243,7 @@ static enum err_code replay(struct history *h, int n, struct err *e)
 	enum err_code code;
 
 	drop_next(h);
-	code = replay_graph(h, n, e);
+	code = replay_graph(h, n, false, &h->next_graph, e);
 	if (!code)
 		h->next_plan = plan_new(h->mem, h->next_graph ? h->next_graph : h->base, h->device);
 	for (int i = 0; !code && i < n; i++)
@@ -453,6 +454,19 @@ int history_edits(const struct history *h)
 	for (int i = 0; i < h->done; i++)
 		n += i == 0 || h->log.v[i].step != h->log.v[i - 1].step;
 	return n;
+}
+
+enum err_code history_snapshot(struct history *h, struct graph **g, struct plan **p, struct err *e)
+{
+	struct arena_mark mark = arena_mark(&h->arena);
+	enum err_code code = replay_graph(h, h->done, true, g, e);
+
+	arena_reset(&h->arena, mark);
+	if (code)
+		return code;
+	plan_copy(h->mem, h->plan, p);
+	(*p)->graph = *g;
+	return OK;
 }
 
 static void print_split(const struct record *r, struct buf *out)

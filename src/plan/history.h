@@ -61,6 +61,11 @@ bool history_undo(struct history *h);
 bool history_redo(struct history *h);
 int history_edits(const struct history *h);
 
+/* A copy of the present plan with a graph of its own, which later edits do not touch.
+ * Both are set as soon as they exist, like history_new's; free the plan first. */
+NODISCARD enum err_code history_snapshot(struct history *h, struct graph **g, struct plan **p,
+	struct err *e);
+
 /* plan_script with the splits before it. */
 void history_script(struct history *h, struct buf *out);
 
