@@ -1,25 +1,40 @@
 /* bounds.h - how short the initiation interval of a plan's loop could be.
  *
- * ResMII: for every sEU (and the memory share) the cycles that one iteration of the
- * loop asks of it; the greatest is a bound whatever the order (Rau, Iterative modulo
- * scheduling, MICRO-27 1994). RecMII: over every cycle of dependences, the latency
- * around it over the iterations it spans. Both hold for the costs of the model with
- * the plan's assignment of sTasks to lanes and versions to buffers.
+ * ResMII: for every resource the cycles that one iteration of the loop asks of it; the
+ * greatest is a bound whatever the order (Rau, Iterative modulo scheduling, MICRO-27
+ * 1994). Resources are the sEUs, the memory share, and the lanes, which are held by
+ * what they execute on synchronous sEUs and by issuing the rest. RecMII: over every
+ * cycle of dependences, the latency around it over the iterations it spans. Both hold
+ * for the costs of the model with the plan's assignment of sTasks to lanes and
+ * versions to buffers, whatever its order and waits. A loop inside counts with its
+ * mean trip count.
  */
 #ifndef SIM_BOUNDS_H
 #define SIM_BOUNDS_H
 
 #include "plan/plan.h"
 
+enum { BINDING_MEMORY = SEU_MAX, BINDING_LANE };	/* BINDING_LANE + l: lane l */
+
 struct bounds {
 	double res_mii;
-	int binding_seu;		/* SEU_MAX: memory */
+	int binding_seu;		/* or BINDING_... */
 	double rec_mii;
 	int ncycle;			/* sTasks of a cycle that gives rec_mii, in order */
 	int cycle[32];
 };
 
-/* Of loop `loop` (NONE: the tile loop of `phase`). Every task must have an entry. */
-void plan_bounds(const struct plan *p, int phase, int loop, struct bounds *out);
+/* Of loop `loop` (NONE: the tile loop of `phase`). An sTask without an entry counts for
+ * nothing. Scratch in `a`, given back. */
+void plan_bounds(struct arena *a, const struct plan *p, int phase, int loop,
+	struct bounds *out);
+
+/* The same with costs already at hand (see traffic.h). */
+struct entry_cost;
+void bounds_of_costs(struct arena *a, const struct plan *p, const struct entry_cost *costs,
+	int phase, int loop, struct bounds *out);
+
+/* Name of a binding resource: the sEU's, "memory", or the lane's. */
+const char *binding_name(const struct plan *p, int binding);
 
 #endif

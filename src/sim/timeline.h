@@ -46,7 +46,7 @@ struct phase_line {
 					 * state: the median distance of its last task's ends */
 	int ii_loop;			/* that loop; NONE: the tile loop */
 	double res_mii, rec_mii;	/* lower bounds on ii, see bounds.h */
-	int binding_seu;		/* what res_mii comes from; SEU_MAX: memory */
+	int binding_seu;		/* what res_mii comes from, see bounds.h's binding_name */
 	struct seu_use seu[SEU_MAX];
 	double memory_share;		/* of the EU's share of L2 and device memory bandwidth */
 	VEC(struct event) events;	/* of the first EU, first tiles; in order of issue */
@@ -64,6 +64,9 @@ struct timeline {
 	int64_t nevents;		/* simulated in all, kept or not */
 };
 
+/* An empty one for all phases of the plan's program; *out is set before anything that
+ * can fail, so that the owner can free it. Free with timeline_free. */
+void timeline_new(struct mem *mem, const struct plan *p, struct timeline **out);
 void timeline_free(struct timeline *t);
 
 #endif

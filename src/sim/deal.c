@@ -1,0 +1,332 @@
+/* Tiles to EUs: in what order, and to whom. */
+#include "sim/deal.h"
+
+#include <stdlib.h>
+
+#include "sim/keys.h"
+
+/* Tiles of a phase by how often their loops run. */
+struct kinds {
+	int n;
+	int64_t *work;			/* by kind: iterations of all loops, and 1 for the rest */
+	int32_t *of;			/* by tile; NULL: all are of kind 0 */
+};
+
+struct counter {
+	const struct graph *graph;
+	int64_t iterations;
+	uint64_t pattern;		/* hash of the trip counts, in order of the program */
+};
+
+static const struct loop *loop_at(const struct graph *g, int loop)
+{
+	return &g->program->loops.v[loop];
+}
+
+static bool is_bounded(const struct loop *l)
+{
+	return l->has_from || l->has_upto;
+}
+
+static bool bounded_inside(const struct graph *g, int loop)
+{
+	for (int i = 0; i < g->program->loops.n; i++)
+		if (i != loop && is_bounded(loop_at(g, i)) &&
+		    program_loop_within(g->program, i, loop))
+			return true;
+	return false;
+}
+
+/* Count the iterations of a body that runs `times` times at a place. Only where a
+ * bound lies further inside do its iterations have to be looked at one by one. */
+static void count_body(struct counter *c, const struct item *items, int n,
+	const struct place *at, int64_t times)
+{
+	for (int i = 0; i < n; i++) {
+		const struct loop *l;
+		int64_t first, last;
+
+		if (!items[i].is_loop)
+			continue;
+		l = loop_at(c->graph, items[i].id);
+		place_trips(&c->graph->extents, items[i].id, at, &first, &last);
+		c->iterations += times * (last - first);
+		c->pattern = keys_mix(c->pattern, last - first);
+		if (!bounded_inside(c->graph, items[i].id)) {
+			count_body(c, l->body.v, l->body.n, at, times * (last - first));
+			continue;
+		}
+		for (int64_t t = first; t < last; t++) {
+			struct place inside = *at;
+
+			place_iteration(&c->graph->extents, items[i].id, t, &inside);
+			count_body(c, l->body.v, l->body.n, &inside, times);
+		}
+	}
+}
+
+static struct counter count_tile(const struct graph *g, int phase, int64_t tile)
+{
+	const struct phase *ph = &g->program->phases.v[phase];
+	struct counter c = { .graph = g };
+	struct place at;
+
+	place_tile(&g->extents, &g->grids[phase], tile, &at);
+	count_body(&c, ph->body.v, ph->body.n, &at, 1);
+	return c;
+}
+
+/* Does any loop's bound depend on this axis? */
+static bool axis_bounds(const struct graph *g, int phase, int axis)
+{
+	for (int i = 0; i < g->program->loops.n; i++) {
+		const struct loop *l = loop_at(g, i);
+
+		if (l->phase == phase && ((l->has_from && index_uses(&l->from, axis)) ||
+		    (l->has_upto && index_uses(&l->upto, axis))))
+			return true;
+	}
+	return false;
+}
+
+/* The kind of each tile, given the kind of each combination of tiles along the axes
+ * that bounds depend on: count through the grid like a counter of wheels. */
+static void spread_kinds(const struct grid *grid, const int64_t *stride, const int32_t *of_combo,
+	int32_t *of)
+{
+	int64_t at[2 * RANK_MAX] = { 0 }, combo = 0;
+
+	for (int64_t t = 0; t < grid->total; t++) {
+		of[t] = of_combo[combo];
+		for (int i = grid->n - 1; i >= 0; i--) {
+			combo += stride[i];
+			if (++at[i] < grid->tiles[i])
+				break;
+			combo -= stride[i] * grid->tiles[i];
+			at[i] = 0;
+		}
+	}
+}
+
+/* Only tiles along the axes that loop bounds depend on can differ, so only one tile
+ * of each of their combinations is counted. */
+static void find_kinds(struct arena *a, const struct graph *g, int phase, struct kinds *out)
+{
+	const struct grid *grid = &g->grids[phase];
+	int64_t stride[2 * RANK_MAX] = { 0 }, step[2 * RANK_MAX], combos = 1, tiles = 1;
+	int32_t *of_combo;
+	struct keys keys;
+
+	for (int i = grid->n - 1; i >= 0; i--) {
+		step[i] = tiles;
+		tiles *= grid->tiles[i];
+		if (axis_bounds(g, phase, grid->axis[i])) {
+			stride[i] = combos;
+			combos *= grid->tiles[i];
+		}
+	}
+	*out = (struct kinds){ .work = ARENA_ARRAY(a, combos, int64_t) };
+	of_combo = ARENA_ARRAY(a, combos, int32_t);
+	keys_init(&keys, a, combos);
+	for (int64_t c = 0; c < combos; c++) {
+		struct counter count;
+		int64_t tile = 0, *kind;
+		bool is_new;
+
+		for (int i = 0; i < grid->n; i++)
+			if (stride[i])
+				tile += c / stride[i] % grid->tiles[i] * step[i];
+		count = count_tile(g, phase, tile);
+		kind = keys_at(&keys, count.pattern, &is_new);
+		if (is_new) {
+			*kind = out->n++;
+			out->work[*kind] = 1 + count.iterations;
+		}
+		of_combo[c] = (int32_t)*kind;
+	}
+	if (out->n == 1)
+		return;
+	out->of = ARENA_ARRAY(a, grid->total, int32_t);
+	spread_kinds(grid, stride, of_combo, out->of);
+}
+
+static int64_t tile_work(const struct kinds *k, int64_t tile)
+{
+	return k->work[k->of ? k->of[tile] : 0];
+}
+
+/* The grid's tiles in the plan's raster: `group` tiles of the slower of the last two
+ * axes are walked for each step of the faster one, so that tiles that run at the same
+ * time share rows and columns. */
+static void raster_order(const struct grid_plan *how, const struct grid *grid, int64_t *out)
+{
+	int64_t rows = grid->n > 1 ? grid->tiles[grid->n - 2] : 1;
+	int64_t columns = grid->n > 0 ? grid->tiles[grid->n - 1] : 1;
+	bool down = how->raster == RASTER_COLUMNS;
+	int64_t slow = down ? columns : rows, fast = down ? rows : columns;
+	int64_t group = max_i64(1, min_i64(how->group, slow)), n = 0;
+
+	for (int64_t first = 0; first < grid->total; first += rows * columns)
+		for (int64_t block = 0; block < slow; block += group)
+			for (int64_t f = 0; f < fast; f++)
+				for (int64_t s = block; s < min_i64(block + group, slow); s++)
+					out[n++] = first + (down ? f * columns + s :
+						s * columns + f);
+}
+
+static int by_falling_work(const void *x, const void *y)
+{
+	int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+
+	return (a < b) - (a > b);
+}
+
+/* Sort tiles by falling work; equal ones stay in order (a counting sort). */
+static void sort_longest_first(struct arena *a, const struct kinds *k, int64_t *tiles, int64_t n)
+{
+	int64_t *level = ARENA_ARRAY(a, k->n, int64_t), *sorted = ARENA_ARRAY(a, n, int64_t);
+	int64_t *next = ARENA_ARRAY(a, k->n + 1, int64_t);
+	int *rank = ARENA_ARRAY(a, k->n, int), levels = 0;
+
+	if (k->n == 1)
+		return;
+	for (int i = 0; i < k->n; i++)
+		level[i] = k->work[i];
+	qsort(level, (size_t)k->n, sizeof(*level), by_falling_work);
+	for (int i = 0; i < k->n; i++)
+		if (!i || level[i] != level[levels - 1])
+			level[levels++] = level[i];
+	for (int i = 0; i < k->n; i++)
+		rank[i] = (int)((int64_t *)bsearch(&k->work[i], level, (size_t)levels,
+			sizeof(*level), by_falling_work) - level);
+	for (int64_t t = 0; t < n; t++)
+		next[rank[k->of[tiles[t]]] + 1]++;
+	for (int i = 0; i < levels; i++)
+		next[i + 1] += next[i];
+	for (int64_t t = 0; t < n; t++)
+		sorted[next[rank[k->of[tiles[t]]]]++] = tiles[t];
+	for (int64_t t = 0; t < n; t++)
+		tiles[t] = sorted[t];
+}
+
+/* EUs by the work they have so far: a heap with the least on top, of equal ones the
+ * first. */
+struct load {
+	int64_t work;
+	int eu;
+};
+
+static bool load_less(const struct load *x, const struct load *y)
+{
+	return x->work < y->work || (x->work == y->work && x->eu < y->eu);
+}
+
+static void sift_down(struct load *heap, int n, int i)
+{
+	for (;;) {
+		int child = 2 * i + 1;
+		struct load x = heap[i];
+
+		if (child + 1 < n && load_less(&heap[child + 1], &heap[child]))
+			child++;
+		if (child >= n || !load_less(&heap[child], &x))
+			return;
+		heap[i] = heap[child];
+		heap[child] = x;
+		i = child;
+	}
+}
+
+/* The EU of each tile, when the next tile goes to whoever is free first. */
+static void deal_to_free(struct arena *a, const struct kinds *k, int eus, const int64_t *tiles,
+	int64_t n, int32_t *eu_of)
+{
+	struct load *heap = ARENA_ARRAY(a, eus, struct load);
+
+	for (int u = 0; u < eus; u++)
+		heap[u].eu = u;		/* a heap as it stands */
+	for (int64_t t = 0; t < n; t++) {
+		eu_of[t] = heap[0].eu;
+		heap[0].work += tile_work(k, tiles[t]);
+		sift_down(heap, eus, 0);
+	}
+}
+
+void sim_deal(struct arena *a, const struct plan *p, int phase, struct dealing *out)
+{
+	const struct grid *grid = &p->graph->grids[phase];
+	int eus = plan_eus(p, phase);
+	int64_t *tiles, *next;
+	int32_t *eu_of;
+	struct arena_mark scratch;
+
+	*out = (struct dealing){ .eus = eus, .total = grid->total,
+		.order = ARENA_ARRAY(a, grid->total, int64_t),
+		.start = ARENA_ARRAY(a, eus + 1, int64_t) };
+	scratch = arena_mark(a);
+	tiles = ARENA_ARRAY(a, grid->total, int64_t);
+	eu_of = ARENA_ARRAY(a, grid->total, int32_t);
+	next = ARENA_ARRAY(a, eus, int64_t);
+	raster_order(&p->grid, grid, tiles);
+	for (int64_t t = 0; t < grid->total; t++)
+		eu_of[t] = (int32_t)(t % eus);
+	if (p->grid.longest_first) {
+		struct kinds k;
+
+		find_kinds(a, p->graph, phase, &k);
+		sort_longest_first(a, &k, tiles, grid->total);
+		deal_to_free(a, &k, eus, tiles, grid->total, eu_of);
+	}
+	for (int64_t t = 0; t < grid->total; t++)
+		out->start[eu_of[t] + 1]++;
+	for (int u = 0; u < eus; u++) {
+		next[u] = out->start[u];
+		out->start[u + 1] += out->start[u];
+	}
+	for (int64_t t = 0; t < grid->total; t++)
+		out->order[next[eu_of[t]]++] = tiles[t];
+	arena_reset(a, scratch);
+}
+
+static int by_class_work(const void *x, const void *y)
+{
+	const struct eu_class *a = x, *b = y;
+
+	if (a->work != b->work)
+		return a->work < b->work ? 1 : -1;
+	return (a->eu > b->eu) - (a->eu < b->eu);
+}
+
+int deal_classes(struct arena *a, const struct plan *p, int phase, const struct dealing *d,
+	struct eu_class **out)
+{
+	struct eu_class *v = ARENA_ARRAY(a, d->eus, struct eu_class);
+	struct arena_mark scratch = arena_mark(a);
+	struct kinds kinds;
+	struct keys keys;
+	int n = 0;
+
+	find_kinds(a, p->graph, phase, &kinds);
+	keys_init(&keys, a, d->eus);
+	for (int u = 0; u < d->eus; u++) {
+		uint64_t hash = keys_mix(0, d->start[u + 1] - d->start[u]);
+		int64_t work = 0, *class;
+		bool is_new;
+
+		for (int64_t t = d->start[u]; t < d->start[u + 1]; t++) {
+			work += tile_work(&kinds, d->order[t]);
+			if (kinds.of)
+				hash = keys_mix(hash, kinds.of[d->order[t]]);
+		}
+		class = keys_at(&keys, hash, &is_new);
+		if (is_new) {
+			*class = n;
+			v[n++] = (struct eu_class){ .eu = u, .work = work };
+		}
+		v[*class].members++;
+	}
+	arena_reset(a, scratch);
+	qsort(v, (size_t)n, sizeof(*v), by_class_work);
+	*out = v;
+	return n;
+}

@@ -1,0 +1,52 @@
+/* keys.h - a table from 64-bit hashes to numbers, and the hash.
+ *
+ * Two things are taken to be equal if their hashes are: with the few thousand that
+ * are ever compared, the chance of a mistake is below 2^-40. Open addressing; the
+ * table has room for what it was made for and does not grow.
+ */
+#ifndef SIM_KEYS_H
+#define SIM_KEYS_H
+
+#include "base/arena.h"
+
+struct keys {
+	size_t mask;
+	uint64_t *key;			/* 0: free */
+	int64_t *value;
+};
+
+static inline void keys_init(struct keys *k, struct arena *a, int64_t room)
+{
+	size_t size = 16;
+
+	while (size < 2 * (size_t)room)
+		size *= 2;
+	k->mask = size - 1;
+	k->key = ARENA_ARRAY(a, size, uint64_t);
+	k->value = ARENA_ARRAY(a, size, int64_t);
+}
+
+/* Its value, 0 when it is new. */
+static inline int64_t *keys_at(struct keys *k, uint64_t key, bool *is_new)
+{
+	size_t i;
+
+	key += !key;
+	for (i = key & k->mask; k->key[i] && k->key[i] != key; )
+		i = (i + 1) & k->mask;
+	*is_new = !k->key[i];
+	k->key[i] = key;
+	return &k->value[i];
+}
+
+/* One more number into a hash: the finisher of splitmix64 (base/prng.h). */
+static inline uint64_t keys_mix(uint64_t h, int64_t x)
+{
+	uint64_t z = (h ^ (uint64_t)x) + 0x9e3779b97f4a7c15u;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+#endif

@@ -1,0 +1,92 @@
+/* pool.h - a vector unit shared by the lanes that want it.
+ *
+ * The unit gives one cycle of work a cycle. A task that is in it draws at most
+ * busy / alone of that; the rest is spread evenly (water-filling), anew whenever a
+ * task enters or leaves. Times are ticks, see engine.h.
+ */
+#ifndef SIM_POOL_H
+#define SIM_POOL_H
+
+#include "base/base.h"
+
+enum { POOL_MAX = 64 };
+
+struct pool_task {
+	double left;			/* work to do, in ticks of the whole unit */
+	double most;			/* of the unit that it can draw, (0, 1] */
+	double draws;
+	int who;
+};
+
+struct pool {
+	int n;
+	struct pool_task task[POOL_MAX];	/* by `most`, the least first */
+	int64_t now;			/* up to when `left` is right */
+	int64_t next;			/* when the first leaves; INT64_MAX if empty */
+	int leaves;			/* ... and which */
+};
+
+static inline void pool_init(struct pool *p)
+{
+	p->n = 0;
+	p->now = 0;
+	p->next = INT64_MAX;
+	p->leaves = -1;
+}
+
+/* Give every task its part and find who is done first; of several, the least `who`. */
+static inline void pool_share(struct pool *p)
+{
+	double rest = 1;
+
+	p->next = INT64_MAX;
+	for (int i = 0; i < p->n; i++) {
+		struct pool_task *t = &p->task[i];
+		double even = rest / (p->n - i);
+		int64_t end;
+
+		t->draws = t->most < even ? t->most : even;
+		rest -= t->draws;
+		end = p->now + (t->left > 0 ? (int64_t)(t->left / t->draws + 0.5) : 0);
+		if (end < p->next || (end == p->next && t->who < p->task[p->leaves].who)) {
+			p->next = end;
+			p->leaves = i;
+		}
+	}
+}
+
+static inline void pool_advance(struct pool *p, int64_t now)
+{
+	for (int i = 0; i < p->n; i++)
+		p->task[i].left -= p->task[i].draws * (double)(now - p->now);
+	p->now = now;
+}
+
+/* busy > 0 ticks of the whole unit, of which the task draws at most busy / alone. */
+static inline void pool_enter(struct pool *p, int64_t now, int who, int64_t busy, int64_t alone)
+{
+	struct pool_task t = { .left = (double)busy, .who = who,
+		.most = alone > busy ? (double)busy / (double)alone : 1 };
+	int i;
+
+	pool_advance(p, now);
+	for (i = p->n++; i > 0 && p->task[i - 1].most > t.most; i--)
+		p->task[i] = p->task[i - 1];
+	p->task[i] = t;
+	pool_share(p);
+}
+
+/* Takes out the task that is done at p->next; returns whose it was. */
+static inline int pool_leave(struct pool *p)
+{
+	int who = p->task[p->leaves].who;
+
+	pool_advance(p, p->next);
+	p->n--;
+	for (int i = p->leaves; i < p->n; i++)
+		p->task[i] = p->task[i + 1];
+	pool_share(p);
+	return who;
+}
+
+#endif

@@ -1,0 +1,341 @@
+/* A plan's phases one after the other, each on the EU that finishes last. */
+#include "sim/sim.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/bounds.h"
+#include "sim/deal.h"
+#include "sim/engine.h"
+
+enum {
+	KEEP = 1 << 16,			/* events of a phase by default */
+	MAX_EVENTS = 200000000,		/* by default: some twenty seconds */
+	MAX_TILES = 1 << 26,		/* of a grid: what the dealing takes memory for */
+	MAX_ENDS = 1 << 16,		/* that the initiation interval is taken from */
+	/* Of many classes, those with most work are simulated, and some of the others. */
+	CLASSES_MOST = 16,
+	CLASSES_SAMPLE = 8,
+};
+
+struct job {
+	struct arena *a;		/* scratch */
+	struct timeline *t;
+	const struct plan *plan;
+	int phase;
+	int64_t keep, max_events;
+	const struct stop *stop;
+	struct dealing dealing;
+	const struct entry_cost *costs;
+	struct phase_line *line;
+	const struct eu_class *slowest;
+	const struct eu_class *kept;	/* whose events are in line->events; NULL */
+	int64_t ticks;
+};
+
+static const struct stask *task_of(const struct job *j, int entry)
+{
+	return &j->plan->graph->tasks.v[j->plan->entries.v[entry].task];
+}
+
+/* ---- what one EU's run tells ------------------------------------------------------ */
+
+static bool is_innermost(const struct program *p, int loop)
+{
+	for (int i = 0; i < p->loops.n; i++)
+		if (p->loops.v[i].parent == loop)
+			return false;
+	return true;
+}
+
+/* The innermost loop that runs most often; NONE if the phase has none that runs. */
+static int busiest_loop(const struct job *j, const struct walk *w)
+{
+	const struct program *p = j->plan->graph->program;
+	int best = NONE;
+
+	for (int i = 0; i < p->loops.n; i++)
+		if (p->loops.v[i].phase == j->phase && is_innermost(p, i) &&
+		    walk_count(w, i) > (best == NONE ? 0 : walk_count(w, best)))
+			best = i;
+	return best;
+}
+
+/* The last entry of a region in program order; NONE. */
+static int last_entry(const struct job *j, int loop)
+{
+	int best = NONE;
+
+	for (int i = 0; i < j->plan->entries.n; i++) {
+		const struct stask *s = task_of(j, i);
+
+		if (s->phase == j->phase && s->loop == loop && (best == NONE ||
+		    j->plan->entries.v[i].task > j->plan->entries.v[best].task))
+			best = i;
+	}
+	return best;
+}
+
+static int by_value(const void *x, const void *y)
+{
+	int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+
+	return (a > b) - (a < b);
+}
+
+/* The median distance of ends, in cycles. With turns, n copies of the lane work on
+ * different iterations at the same time, and n ends are one step of each. */
+static double median_distance(int64_t *ends, int64_t n, int turns)
+{
+	qsort(ends, (size_t)n, sizeof(*ends), by_value);
+	if (n <= turns)
+		return NAN;
+	for (int64_t i = 0; i + turns < n; i++)
+		ends[i] = ends[i + turns] - ends[i];
+	n -= turns;
+	qsort(ends, (size_t)n, sizeof(*ends), by_value);
+	return (double)(ends[(n - 1) / 2] + ends[n / 2]) / 2 / turns / TICKS;
+}
+
+/* The part of the ends that is noted: the middle half, or all of a few. */
+static void choose_ends(struct job *j, struct eu_run *r, int64_t count)
+{
+	bool few = count < 8;
+
+	r->nends = min_i64(few ? count : count / 2, MAX_ENDS);
+	r->skip = (count - r->nends) / 2;
+	r->ends = ARENA_ARRAY(j->a, r->nends, int64_t);
+}
+
+static void measure_interval(const struct job *j, const struct eu_run *r, int64_t count)
+{
+	struct phase_line *line = j->line;
+	int turns = 1;
+
+	if (r->watch != NONE)
+		turns = j->plan->lanes.v[j->plan->entries.v[plan_entry_of(j->plan,
+			r->watch)].lane].turns;
+	line->ii = r->watch == NONE ? NAN : median_distance(r->ends, r->noted, turns);
+	if (isnan(line->ii))
+		line->ii = (double)r->ticks / TICKS / (double)max_i64(count, 1);
+}
+
+/* How much of its time each unit worked: what was asked of it, over the time. */
+static void measure_use(const struct job *j, const struct walk *w, int64_t ticks)
+{
+	struct phase_line *line = j->line;
+	double cycles = fmax((double)ticks / TICKS, 1), memory = 0;
+
+	for (int i = 0; i < SEU_MAX; i++)
+		line->seu[i] = (struct seu_use){ 0 };
+	for (int i = 0; i < j->plan->entries.n; i++) {
+		double times;
+
+		if (task_of(j, i)->phase != j->phase)
+			continue;
+		times = (double)walk_count(w, task_of(j, i)->loop);
+		line->seu[j->plan->entries.v[i].seu].busy += times * j->costs[i].cost.busy;
+		memory += times * j->costs[i].cost.memory;
+	}
+	for (int i = 0; i < SEU_MAX; i++)
+		line->seu[i].share = line->seu[i].busy / cycles;
+	line->memory_share = memory / cycles;
+}
+
+/* ---- the EUs of a phase ------------------------------------------------------------ */
+
+static void init_walk(const struct job *j, const struct eu_class *c, struct walk *w)
+{
+	const int64_t *start = &j->dealing.start[c->eu];
+
+	walk_init(j->a, w, j->plan->graph, j->phase, (int)(start[1] - start[0]),
+		j->dealing.order + start[0]);
+}
+
+static int64_t count_events(const struct job *j, const struct walk *w)
+{
+	int64_t n = 0;
+
+	for (int i = 0; i < j->plan->entries.n; i++)
+		if (task_of(j, i)->phase == j->phase)
+			n += walk_count(w, task_of(j, i)->loop);
+	return n;
+}
+
+static enum err_code too_many(const struct job *j, struct err *e)
+{
+	const struct phase *ph = &j->plan->graph->program->phases.v[j->phase];
+
+	return err_set(e, ERR_LIMIT, ph->loc, "phase '%s' takes more than %lld events to "
+		"simulate; choose larger tiles or a smaller problem", ph->name,
+		(long long)j->max_events);
+}
+
+/* Play one class; if it is the slowest so far, its numbers are the phase's. With
+ * `keep`, its first events are kept. */
+static enum err_code play_class(struct job *j, const struct eu_class *c, bool keep,
+	struct err *e)
+{
+	struct arena_mark scratch = arena_mark(j->a);
+	struct eu_run r = { .plan = j->plan, .costs = j->costs, .stop = j->stop, .watch = NONE };
+	bool again = c == j->slowest;	/* only for its events */
+	struct walk w;
+	int64_t count;
+	int loop, last;
+
+	init_walk(j, c, &w);
+	if (!again && count_events(j, &w) > j->max_events - j->t->nevents)
+		return too_many(j, e);
+	r.walk = &w;
+	r.events = j->line->events.v;
+	r.keep = keep ? j->line->events.cap : 0;
+	r.only_kept = again;
+	loop = busiest_loop(j, &w);
+	last = last_entry(j, loop);
+	count = walk_count(&w, loop);
+	if (last != NONE)
+		r.watch = j->plan->entries.v[last].task;
+	choose_ends(j, &r, count);
+	TRY(eu_run_play(j->a, &r, e));
+	if (keep) {
+		j->line->events.n = (int)r.nkept;
+		j->kept = c;
+	}
+	if (!again) {
+		j->t->nevents += r.nevents;
+		if (!j->slowest || r.ticks > j->ticks) {
+			j->slowest = c;
+			j->ticks = r.ticks;
+			j->line->ii_loop = loop;
+			measure_interval(j, &r, count);
+			measure_use(j, &w, r.ticks);
+		}
+	}
+	arena_reset(j->a, scratch);
+	return OK;
+}
+
+/* Every class if they are few. Else those with most work, of which the slowest is one
+ * unless the order of tiles matters more than their number, and against that an even
+ * sample of the rest. */
+static enum err_code play_classes(struct job *j, const struct eu_class *v, int n, struct err *e)
+{
+	int most = n <= CLASSES_MOST + CLASSES_SAMPLE ? n : CLASSES_MOST;
+	int rest = n - most;
+
+	for (int i = 0; i < most; i++)
+		TRY(play_class(j, &v[i], i == 0 && j->line->events.cap, e));
+	for (int i = 0; rest && i < CLASSES_SAMPLE; i++)
+		TRY(play_class(j, &v[most + (int64_t)i * rest / CLASSES_SAMPLE], false, e));
+	if (j->line->events.cap && j->kept != j->slowest)
+		TRY(play_class(j, j->slowest, true, e));
+	return OK;
+}
+
+static enum err_code check_units(const struct job *j, struct err *e)
+{
+	for (int i = 0; i < j->plan->entries.n; i++) {
+		const struct entry *en = &j->plan->entries.v[i];
+
+		if (task_of(j, i)->phase == j->phase &&
+		    !device_can(j->plan->device, en->seu, &task_of(j, i)->work))
+			return err_set(e, ERR_ILLEGAL, en->loc, "sEU '%s' cannot run '%s'",
+				j->plan->device->seu[en->seu].name, task_of(j, i)->name);
+	}
+	return OK;
+}
+
+/* Most tiles of an EU. */
+static int64_t most_tiles(const struct job *j)
+{
+	struct arena_mark scratch = arena_mark(j->a);
+	struct dealing d;
+	int64_t most = 0;
+
+	sim_deal(j->a, j->plan, j->phase, &d);
+	for (int u = 0; u < d.eus; u++)
+		most = max_i64(most, d.start[u + 1] - d.start[u]);
+	arena_reset(j->a, scratch);
+	return most;
+}
+
+/* Room for the first events of any EU: before the scratch, because it stays. */
+static void make_room(struct job *j)
+{
+	const struct graph *g = j->plan->graph;
+	double tiles = j->keep ? (double)most_tiles(j) : 0, most = 0;
+
+	for (int i = 0; i < j->plan->entries.n; i++) {
+		double times = tiles;
+
+		if (task_of(j, i)->phase != j->phase)
+			continue;
+		for (int l = task_of(j, i)->loop; l != NONE; l = g->program->loops.v[l].parent)
+			times *= (double)g->trips[l].most;
+		most += times;
+	}
+	j->line->events.cap = (int)fmin(most, (double)j->keep);
+	j->line->events.v = ARENA_ARRAY(j->a, j->line->events.cap, struct event);
+}
+
+static enum err_code play_phase(struct job *j, struct err *e)
+{
+	struct phase_line *line = j->line;
+	struct arena_mark scratch;
+	struct eu_class *classes;
+	struct bounds b;
+	int n;
+
+	if (j->plan->graph->grids[j->phase].total > MAX_TILES)
+		return too_many(j, e);
+	TRY(check_units(j, e));
+	make_room(j);
+	scratch = arena_mark(j->a);
+	sim_deal(j->a, j->plan, j->phase, &j->dealing);
+	j->costs = traffic_costs(j->a, j->plan, j->phase, &j->dealing);
+	n = deal_classes(j->a, j->plan, j->phase, &j->dealing, &classes);
+	TRY(play_classes(j, classes, n, e));
+	line->phase = j->phase;
+	line->eus = j->dealing.eus;
+	line->tiles = j->dealing.total;
+	line->cycles = ceil_div(j->ticks, TICKS);
+	bounds_of_costs(j->a, j->plan, j->costs, j->phase, line->ii_loop, &b);
+	line->res_mii = b.res_mii;
+	line->rec_mii = b.rec_mii;
+	line->binding_seu = b.binding_seu;
+	arena_reset(j->a, scratch);
+	return OK;
+}
+
+static enum err_code play_all(struct timeline *t, const struct sim_options *o,
+	const struct stop *stop, struct err *e)
+{
+	const struct plan *p = t->plan;
+
+	for (int i = 0; i < t->nphases; i++) {
+		struct job j = { .a = &t->arena, .t = t, .plan = p, .phase = i, .stop = stop,
+			.keep = !o || o->keep < 0 ? KEEP : min_i64(o->keep, INT32_MAX),
+			.max_events = o && o->max_events > 0 ? o->max_events : MAX_EVENTS,
+			.line = &t->phases[i] };
+
+		TRY(play_phase(&j, e));
+		t->cycles += t->phases[i].cycles;
+	}
+	t->seconds = (double)t->cycles / p->device->clock_hz +
+		t->nphases * p->device->launch_seconds;
+	return OK;
+}
+
+enum err_code sim_run(struct mem *mem, const struct plan *p, const struct sim_options *o,
+	const struct stop *stop, struct timeline **out, struct err *e)
+{
+	enum err_code code;
+
+	timeline_new(mem, p, out);
+	code = play_all(*out, o, stop, e);
+	if (code) {
+		timeline_free(*out);
+		*out = NULL;
+	}
+	return code;
+}

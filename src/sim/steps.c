@@ -1,0 +1,199 @@
+#include "sim/steps.h"
+
+enum { NO_LIFE = NONE - 1 };
+
+/* Beyond this a cost is nonsense (a device with a rate near 0); sums stay in range. */
+#define TICKS_MAX ((int64_t)1 << 44)
+
+int64_t cycles_to_ticks(double cycles)
+{
+	double ticks = cycles * TICKS + 0.5;
+
+	if (!(ticks > 0))
+		return 0;
+	return ticks < (double)TICKS_MAX ? (int64_t)ticks : TICKS_MAX;
+}
+
+static struct track *track_of(struct steps *s, int on, int region, enum wait_when when)
+{
+	struct track *t;
+
+	for (int i = 0; i < s->tracks.n; i++) {
+		t = s->tracks.v[i];
+		if (t->on == on && t->region == region && t->when == when)
+			return t;
+	}
+	t = ARENA_NEW(s->a, struct track);
+	t->on = on;
+	t->region = region;
+	t->when = when;
+	VEC_PUSH(s->a, &s->tracks, t);
+	return t;
+}
+
+/* Fill in what a lane pays and waits for news from another lane. On its own lane, a
+ * synchronous sTask is complete when the lane goes on: nothing to ask. */
+static void price_source(const struct plan *p, const struct wait *w, struct source *s)
+{
+	int me = plan_entry_of(p, w->task), on = plan_entry_of(p, w->on);
+	const struct vdevice *d = p->device;
+
+	if (on == NONE)
+		return;
+	if (p->entries.v[me].lane != p->entries.v[on].lane)
+		s->delay = cycles_to_ticks(w->when == WAIT_ISSUED ? d->turn_latency :
+			d->flag_latency);
+	else if (!d->seu[p->entries.v[on].seu].async || w->when == WAIT_ISSUED)
+		return;
+	s->price = cycles_to_ticks(d->wait_cost);
+}
+
+/* Do the two sTasks share a lane with turns, whose copies count their own tiles? */
+static bool on_turns(const struct plan *p, int a, int b)
+{
+	int ea = plan_entry_of(p, a), eb = plan_entry_of(p, b);
+
+	return ea != NONE && eb != NONE && p->entries.v[ea].lane == p->entries.v[eb].lane &&
+		p->lanes.v[p->entries.v[ea].lane].turns > 1;
+}
+
+struct source_list {
+	VEC(struct source) v;
+};
+
+static void add_source(struct steps *s, struct source_list *list, const struct wait *w,
+	const struct edge *edge, int region, int64_t distance)
+{
+	const struct plan *p = s->run->plan;
+	const struct graph *g = p->graph;
+	struct source x = { .wait = w, .edge = edge, .key = -1, .distance = distance,
+		.track = track_of(s, w->on, region, w->when), .life = NO_LIFE,
+		.direct = g->tasks.v[w->task].loop == region,
+		.by_span = on_turns(p, w->on, w->task) };
+
+	if (edge && !edge->reuse && edge->distance > 0)
+		x.life = g->buffers.v[edge->buffer].loop;
+	for (int i = 0; i < list->v.n; i++) {
+		const struct source *o = &list->v.v[i];
+
+		if (o->wait == w && o->track == x.track && o->distance == distance &&
+		    o->life == x.life)
+			return;
+	}
+	price_source(p, w, &x);
+	VEC_PUSH(s->a, &list->v, x);
+}
+
+/* The rule of walk_wait_spans, once for all instances. */
+static void find_sources(struct steps *s, int task, struct step *step)
+{
+	const struct plan *p = s->run->plan;
+	const struct graph *g = p->graph;
+	struct source_list list = { 0 };
+
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+		bool served = false;
+
+		if (w->task != task || g->tasks.v[w->on].phase != g->tasks.v[task].phase)
+			continue;
+		for (int k = 0; k < g->edges.n && w->distance == DISTANCE_AUTO; k++) {
+			const struct edge *e = &g->edges.v[k];
+
+			if (e->from != w->on || e->to != task)
+				continue;
+			served = true;
+			add_source(s, &list, w, e, e->loop, edge_distance(p, e));
+		}
+		if (!served)
+			add_source(s, &list, w, NULL, graph_common_loop(g, w->on, task),
+				w->distance == DISTANCE_AUTO ? 0 : w->distance);
+	}
+	step->nsources = list.v.n;
+	step->sources = list.v.v;
+}
+
+static void fill_step(struct steps *s, int entry, struct step *step)
+{
+	const struct eu_run *r = s->run;
+	const struct entry *en = &r->plan->entries.v[entry];
+	const struct seu *seu = &r->plan->device->seu[en->seu];
+	const struct entry_cost *c = &r->costs[entry];
+
+	*step = (struct step){ .entry = entry, .task = en->task, .seu = en->seu,
+		.loop = r->plan->graph->tasks.v[en->task].loop, .is_async = seu->async,
+		.is_shared = seu->kind == SEU_VECTOR && !seu->async,
+		.is_watched = en->task == r->watch,
+		.issue = seu->async ? cycles_to_ticks(c->cost.issue) : 0,
+		.busy = cycles_to_ticks(c->cost.busy), .memory = cycles_to_ticks(c->cost.memory),
+		.latency = cycles_to_ticks(c->cost.latency),
+		.handoff = cycles_to_ticks(c->handoff), .handoff_loop = c->handoff_loop,
+		.handoff_last = -1, .tile = -1 };
+	step->alone = max_i64(cycles_to_ticks(c->cost.alone), step->busy);
+	find_sources(s, en->task, step);
+}
+
+/* Who looks times up on a track, or sets them, keeps what it may come back to. */
+static void join_tracks(struct steps *s, struct step *step)
+{
+	int n = 0;
+
+	for (int i = 0; i < s->tracks.n; i++)
+		n += s->tracks.v[i]->on == step->task;
+	step->posts = ARENA_ARRAY(s->a, n, struct post);
+	for (int i = 0; i < s->tracks.n; i++) {
+		struct track *t = s->tracks.v[i];
+		struct post *post = &step->posts[step->nposts];
+
+		if (t->on != step->task)
+			continue;
+		*post = (struct post){ .track = t, .last = -1, .direct = t->region == step->loop };
+		VEC_PUSH(s->a, &t->parties, &post->key);
+		step->nposts++;
+	}
+	for (int i = 0; i < step->nsources; i++)
+		VEC_PUSH(s->a, &step->sources[i].track->parties, &step->sources[i].key);
+}
+
+static void build_lane(struct steps *s, struct lane_run *l, int lane, int copy)
+{
+	const struct plan *p = s->run->plan;
+	int n = 0;
+
+	*l = (struct lane_run){ .lane = lane, .copy = copy, .tile = -1, .event = -1,
+		.cursor = cursor_new(s->a, p, s->run->walk, lane, copy),
+		.step_of = ARENA_ARRAY(s->a, p->entries.n, struct step *) };
+	for (int i = 0; i < p->entries.n; i++)
+		n += p->entries.v[i].lane == lane;
+	l->steps = ARENA_ARRAY(s->a, n, struct step);
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct entry *en = &p->entries.v[i];
+
+		if (en->lane != lane || p->graph->tasks.v[en->task].phase != s->run->walk->phase)
+			continue;
+		l->step_of[i] = &l->steps[l->nsteps++];
+		fill_step(s, i, l->step_of[i]);
+	}
+}
+
+enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps *out,
+	struct err *e)
+{
+	const struct plan *p = r->plan;
+	int n = 0;
+
+	for (int i = 0; i < p->lanes.n; i++)
+		n += p->lanes.v[i].turns;
+	if (n > RUNS_MAX)
+		return err_set(e, ERR_LIMIT, p->lanes.v[p->lanes.n - 1].loc,
+			"the plan has %d lanes, counting turns; an EU is simulated with at most %d",
+			n, RUNS_MAX);
+	*out = (struct steps){ .a = a, .run = r, .lanes = ARENA_ARRAY(a, n, struct lane_run) };
+	for (int i = 0; i < p->lanes.n; i++)
+		for (int copy = 0; copy < p->lanes.v[i].turns; copy++)
+			build_lane(out, &out->lanes[out->nlanes++], i, copy);
+	for (int i = 0; i < n; i++)
+		for (int k = 0; k < out->lanes[i].nsteps; k++)
+			join_tracks(out, &out->lanes[i].steps[k]);
+	return OK;
+}

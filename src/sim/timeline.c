@@ -1,0 +1,26 @@
+#include "sim/timeline.h"
+
+void timeline_new(struct mem *mem, const struct plan *p, struct timeline **out)
+{
+	struct timeline *t;
+	struct arena a;
+
+	arena_init(&a, mem);
+	t = ARENA_NEW(&a, struct timeline);
+	t->arena = a;
+	*out = t;
+	t->plan = p;
+	t->nphases = p->graph->program->phases.n;
+	t->phases = ARENA_ARRAY(&t->arena, t->nphases, struct phase_line);
+	t->flops = graph_flops(p->graph);
+}
+
+void timeline_free(struct timeline *t)
+{
+	struct arena a;
+
+	if (!t)
+		return;
+	a = t->arena;			/* the timeline lies in its own arena */
+	arena_release(&a);
+}

@@ -1,0 +1,253 @@
+#include "sim/traffic.h"
+
+#include <math.h>
+
+#include "sim/keys.h"
+
+/* Half of L2 can be counted on. On NVIDIA's GPUs it is two halves, and a line that
+ * SMs on both sides read stands in both (NVIDIA A100 white paper, "L2 cache"; H100
+ * likewise); elsewhere the outputs that pass through take their part. */
+#define L2_USABLE 0.5
+
+enum { WAVES_MAX = 8 };			/* waves looked at; the others are much alike */
+
+/* A load: what it addresses and how much it asks for. */
+struct reader {
+	int task, loop;			/* program task (its parts read alike) and its region */
+	const struct tensor *tensor;
+	const struct index_expr *index;
+	double bytes;			/* a time, all parts */
+	double asked, unique;		/* in the waves looked at */
+};
+
+/* Bytes of the box of its tensor that an access touches at a place. */
+static double box_bytes(const struct program *p, const struct tensor *t,
+	const struct index_expr *index, const struct place *at)
+{
+	double elements = 1;
+
+	for (int i = 0; i < t->rank; i++) {
+		struct index_range r = index_bounds(&index[i], at->lo, at->hi);
+		int64_t lo = max_i64(r.lo, 0), hi = min_i64(r.hi, p->axes.v[t->dim[i]].size - 1);
+
+		elements *= hi < lo ? 0 : (double)(hi - lo + 1);
+	}
+	return elements * dtype_bits(t->type) / 8;
+}
+
+/* Which box that is, as a hash. */
+static uint64_t box_key(const struct tensor *t, const struct index_expr *index,
+	const struct place *at)
+{
+	uint64_t h = 0;
+
+	for (int i = 0; i < t->rank; i++) {
+		struct index_range r = index_bounds(&index[i], at->lo, at->hi);
+
+		h = keys_mix(keys_mix(h, r.lo), r.hi);
+	}
+	return h;
+}
+
+/* How often a region runs in the tile at this place. A bound that depends on a loop
+ * further out is taken over all of that loop. */
+static double tile_runs(const struct graph *g, int loop, const struct place *at)
+{
+	double n = 1;
+
+	for (; loop != NONE; loop = g->program->loops.v[loop].parent) {
+		int64_t first, last;
+
+		place_trips(&g->extents, loop, at, &first, &last);
+		n *= (double)(last - first);
+	}
+	return n;
+}
+
+static const struct node *access_of(const struct graph *g, const struct stask *s)
+{
+	const struct task *t = &g->program->tasks.v[s->task];
+
+	return &g->program->nodes.v[t->nodes.v[t->nodes.n - 1]];
+}
+
+static bool touches_memory(const struct stask *s)
+{
+	return s->kind == TASK_LOAD || s->kind == TASK_STORE;
+}
+
+static int find_readers(const struct graph *g, int phase, struct reader *out)
+{
+	int n = 0;
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct stask *s = &g->tasks.v[i];
+		const struct node *node;
+
+		if (s->phase != phase || s->kind != TASK_LOAD || s->part)
+			continue;
+		node = access_of(g, s);
+		out[n++] = (struct reader){ .task = s->task, .loop = s->loop,
+			.index = node->index, .tensor = &g->program->tensors.v[node->ref],
+			.bytes = s->work.global_bytes * s->parts };
+	}
+	return n;
+}
+
+/* All axes whole. */
+static void place_all(const struct program *p, struct place *at)
+{
+	for (int i = 0; i < p->axes.n; i++) {
+		at->lo[i] = 0;
+		at->hi[i] = p->axes.v[i].size - 1;
+	}
+}
+
+/* Bytes of all tensors that the phase touches. */
+static double footprint(struct arena *a, const struct graph *g, int phase)
+{
+	double *most = ARENA_ARRAY(a, g->program->tensors.n, double), sum = 0;
+	struct place at;
+
+	place_all(g->program, &at);
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct node *n = access_of(g, &g->tasks.v[i]);
+
+		if (g->tasks.v[i].phase == phase && touches_memory(&g->tasks.v[i]))
+			most[n->ref] = fmax(most[n->ref], box_bytes(g->program,
+				&g->program->tensors.v[n->ref], n->index, &at));
+	}
+	for (int i = 0; i < g->program->tensors.n; i++)
+		sum += most[i];
+	return sum;
+}
+
+/* One wave: the tiles that the EUs have as their w-th. They run the same loops at the
+ * same pace, so what several of them touch is fetched once; where loop bounds make
+ * one tile touch more of the same box than another, the most counts. */
+static void count_wave(struct arena *a, const struct graph *g, int phase,
+	const struct dealing *d, int64_t w, struct reader *r)
+{
+	struct keys seen;
+
+	keys_init(&seen, a, d->eus);
+	for (int u = 0; u < d->eus; u++) {
+		struct place at;
+		int64_t *most, bytes;
+		double asked;
+		bool is_new;
+
+		if (d->start[u] + w >= d->start[u + 1])
+			continue;
+		place_tile(&g->extents, &g->grids[phase], d->order[d->start[u] + w], &at);
+		asked = r->bytes * tile_runs(g, r->loop, &at);
+		bytes = (int64_t)fmin(asked, box_bytes(g->program, r->tensor, r->index, &at));
+		most = keys_at(&seen, box_key(r->tensor, r->index, &at), &is_new);
+		r->asked += asked;
+		r->unique += (double)max_i64(bytes - *most, 0);
+		*most = max_i64(bytes, *most);
+	}
+}
+
+/* Everything fits in L2: each byte comes from device memory once in the phase, and a
+ * temporary, which an earlier phase has left there, not at all. */
+static double once_share(const struct graph *g, int phase, const struct reader *r)
+{
+	struct place at;
+	double asked = r->bytes * (double)g->grids[phase].total, once;
+
+	if (r->tensor->role == TENSOR_TEMP)
+		return 0;
+	place_all(g->program, &at);
+	once = box_bytes(g->program, r->tensor, r->index, &at);
+	for (int l = r->loop; l != NONE; l = g->program->loops.v[l].parent)
+		asked *= g->trips[l].mean;
+	return asked > once ? once / asked : 1;
+}
+
+double *traffic_shares(struct arena *a, const struct plan *p, int phase,
+	const struct dealing *d)
+{
+	const struct graph *g = p->graph;
+	double *share = ARENA_ARRAY(a, g->tasks.n, double);
+	struct arena_mark scratch = arena_mark(a);
+	struct reader *readers = ARENA_ARRAY(a, g->tasks.n, struct reader);
+	int n = find_readers(g, phase, readers);
+	bool fits = footprint(a, g, phase) <= L2_USABLE * (double)p->device->l2_bytes;
+	int64_t waves = 0;
+
+	for (int u = 0; u < d->eus; u++)
+		waves = max_i64(waves, d->start[u + 1] - d->start[u]);
+	for (int i = 0; i < g->tasks.n; i++)
+		share[i] = 1;
+	for (int r = 0; r < n; r++) {
+		int64_t look = fits ? 0 : min_i64(waves, WAVES_MAX);
+		double part;
+
+		for (int64_t i = 0; i < look; i++)
+			count_wave(a, g, phase, d, i * waves / look, &readers[r]);
+		part = readers[r].asked > 0 ? readers[r].unique / readers[r].asked : 1;
+		if (fits)
+			part = once_share(g, phase, &readers[r]);
+		for (int i = 0; i < g->tasks.n; i++)
+			if (g->tasks.v[i].task == readers[r].task)
+				share[i] = part;
+	}
+	arena_reset(a, scratch);
+	return share;
+}
+
+/* The hand-over of the values that the entry's sTask makes for other lanes. */
+static void handoff_cost(const struct plan *p, const struct entry *en, struct entry_cost *c)
+{
+	const struct graph *g = p->graph;
+	const struct stask *s = &g->tasks.v[en->task];
+
+	c->handoff_loop = NONE;
+	for (int i = 0; i < s->writes.n; i++) {
+		const struct buffer *b = &g->buffers.v[s->writes.v[i]];
+		bool crosses = false;
+
+		if (b->scope != SCOPE_REGISTERS || plan_scope(p, s->writes.v[i]) != SCOPE_SHARED)
+			continue;
+		for (int k = 0; k < g->edges.n; k++) {
+			const struct edge *e = &g->edges.v[k];
+			int to = e->kind == EDGE_FLOW && e->from == en->task &&
+				e->buffer == s->writes.v[i] ? plan_entry_of(p, e->to) : NONE;
+
+			if (to == NONE || p->entries.v[to].lane == en->lane)
+				continue;
+			if (program_loop_within(g->program, e->loop, c->handoff_loop))
+				c->handoff_loop = e->loop;
+			crosses = true;
+		}
+		if (crosses)
+			c->handoff += p->device->handoff_latency +
+				(double)b->bytes / p->device->handoff_rate;
+	}
+}
+
+struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
+	const struct dealing *d)
+{
+	struct entry_cost *out = ARENA_ARRAY(a, p->entries.n, struct entry_cost);
+	const double *share = traffic_shares(a, p, phase, d);
+
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct entry *en = &p->entries.v[i];
+		struct work work = p->graph->tasks.v[en->task].work;
+
+		if (p->graph->tasks.v[en->task].phase != phase)
+			continue;
+		work.unique_share = share[en->task];
+		out[i].cost = device_cost(p->device, en->seu, &work, lane_warps(p, en->lane),
+			d->eus);
+		handoff_cost(p, en, &out[i]);
+	}
+	return out;
+}
+
+double traffic_latency(const struct entry_cost *c)
+{
+	return fmax(fmax(c->cost.busy, c->cost.alone), c->cost.memory) + c->cost.latency;
+}

@@ -1,0 +1,34 @@
+/* traffic.h - what each entry of a plan costs, with the L2 in account.
+ *
+ * The graph knows how many bytes a load asks for; how many of them another EU has
+ * just brought to L2 depends on which tiles are at work together, which is the plan's
+ * doing. For use inside src/sim.
+ */
+#ifndef SIM_TRAFFIC_H
+#define SIM_TRAFFIC_H
+
+#include "sim/sim.h"
+
+/* By sTask: the share of a load's bytes that must come from device memory, as an
+ * estimate. 1 for everything else. In `a`. */
+double *traffic_shares(struct arena *a, const struct plan *p, int phase,
+	const struct dealing *d);
+
+struct entry_cost {
+	struct cost cost;
+	/* A value that crosses lanes in registers is brought over through shared memory,
+	 * which puts off the producer's end: of every instance if handoff_loop is the
+	 * sTask's own region, else of the last in each iteration of that region. */
+	double handoff;			/* cycles; 0: none */
+	int handoff_loop;
+};
+
+/* By entry; those of other phases are left zero. Every entry's sEU must be able to
+ * run its sTask. In `a`. */
+struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
+	const struct dealing *d);
+
+/* Cycles between start and completion when nothing else wants the units. */
+double traffic_latency(const struct entry_cost *c);
+
+#endif
