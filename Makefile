@@ -1,0 +1,261 @@
+# Makefile - builds, tests and installs Millrace. One file for the whole tree.
+#
+#   make                 build/millrace
+#   make demo            install what is missing (Debian), build, run the main job
+#   make check           install what is missing, build, run every test
+#   make check-headers   every header compiles alone
+#   make check-layers    no #include points upward, third-party headers stay home
+#   make bench           build and run tests/perf in release mode
+#   make fuzz            build the fuzz targets with clang, run each FUZZ_SECONDS
+#   make bundle          build/bundle: a folder that runs without our packages
+#   make install         PREFIX=/usr/local DESTDIR=; likewise uninstall
+#   make setup           only install what is missing; make clean removes build/
+#
+#   MODE=release|debug|asan|tsan   a tree of objects each, build/$(MODE)
+#   CC=gcc|clang   DEV=1 or CI=true: warnings are errors   V=1: show the commands
+#   TESTS="tests/cli/repl.t ..."   what check runs beside the unit tests
+
+MAKEFLAGS += -rR
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: all setup check check-built check-headers check-layers bench bench-built fuzz \
+	fuzz-built demo bundle install uninstall clean FORCE
+all: build/millrace
+
+# With -R a sub-make knows no default CC, and make's own default is cc.
+ifneq ($(filter default undefined,$(origin CC)),)
+CC := gcc
+endif
+AR := ar
+PREFIX ?= /usr/local
+MODE ?= release
+B := build/$(MODE)
+Q := $(if $(V),,@)
+
+# Found by pkg-config, and the Debian packages that bring them and the rest.
+PKGS := lua5.4 libedit
+DEBS := $(if $(findstring clang,$(CC)),clang,gcc) libc6-dev make pkg-config liblua5.4-dev \
+	libedit-dev perl tmux
+# The commands that stand for them where there is no Debian to ask.
+TOOLS := $(CC) $(AR) pkg-config prove tmux
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
+
+FLAGS_release := -O2 -g
+FLAGS_debug := -O0 -g3
+FLAGS_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
+	-fno-sanitize-recover=undefined
+FLAGS_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
+FLAGS_fuzz := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined
+ifeq ($(FLAGS_$(MODE)),)
+$(error MODE is release, debug, asan or tsan, not '$(MODE)')
+endif
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wvla -Wwrite-strings -Wpointer-arith \
+	-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wformat=2 -Wswitch-enum
+ifneq ($(filter true 1,$(CI) $(DEV)),)
+WARN += -Werror
+endif
+CPPFLAGS := -Isrc -I. -Ilua -D_DEFAULT_SOURCE -D_XOPEN_SOURCE=700 $(PKG_CFLAGS)
+# No contraction: the same program gives the same numbers on every machine.
+CFLAGS := -std=c11 -ffp-contract=off $(WARN) $(FLAGS_$(MODE)) $(EXTRA_CFLAGS)
+LDFLAGS := $(FLAGS_$(MODE)) -rdynamic $(EXTRA_LDFLAGS)
+LIBS := $(PKG_LIBS) -lpthread -ldl -lm
+
+CORE_SRC := $(sort $(wildcard src/*/*.c))
+LUA_SRC := $(sort $(wildcard lua/*.c))
+UI_SRC := $(sort $(wildcard ui/*.c))
+STD := $(sort $(wildcard lua/std/*.lua))
+UNIT_SRC := $(sort $(wildcard tests/unit/*.c))
+BENCH_SRC := $(sort $(wildcard tests/perf/bench_*.c))
+FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+HEADERS := $(sort $(wildcard src/*/*.h lua/*.h ui/*.h))
+TESTS ?= $(sort $(wildcard tests/lua/*.t.lua tests/*/*.t))
+
+objects = $(patsubst %.c,$(B)/%.o,$(1))
+# All that a test may call: everything but main() and the terminal.
+LIB_OBJ := $(call objects,$(LUA_SRC) $(filter-out ui/main.c ui/repl.c,$(UI_SRC))) $(B)/std.o
+ALL_OBJ := $(call objects,$(LUA_SRC) $(UI_SRC)) $(B)/std.o
+UNIT := $(patsubst tests/unit/%.c,$(B)/tests/%,$(UNIT_SRC))
+BENCH := $(patsubst tests/perf/%.c,$(B)/perf/%,$(BENCH_SRC))
+FUZZ := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
+
+# ---- building -------------------------------------------------------------------
+
+# $(call say,VERB): the short form of a command, unless V=1 shows the long one.
+say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
+# $(call keep,TEXT): rewrite the target only if its text changes. What depends on it
+# is rebuilt when a flag changes or a source file comes or goes, and not otherwise.
+keep = @mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' >$@
+
+build/millrace: $(B)/millrace FORCE
+	@[ "$$(readlink $@)" = $(MODE)/millrace ] || ln -sfn $(MODE)/millrace $@
+
+$(B)/.cflags: FORCE
+	@[ -n '$(PKG_LIBS)' ] || { echo 'pkg-config does not find $(PKGS): try "make setup"'; exit 1; }
+	$(call keep,$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LIBS))
+$(B)/.files: FORCE
+	$(call keep,$(CORE_SRC) $(STD))
+
+$(B)/%.o: %.c $(B)/.cflags
+	$(call say,CC)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+$(B)/std.o: $(B)/std.c $(B)/.cflags
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# The Lua side travels inside the program: std_chunks[] of lua/lcore.h.
+$(B)/std.c: $(STD) $(B)/.files
+	$(call say,GEN)
+	@{ echo '/* Generated from lua/std. */'; echo '#include "lcore.h"'; \
+	for f in $(STD); do \
+		echo "static const unsigned char text_$$(basename $$f .lua)[] = {"; \
+		od -An -v -tu1 $$f | sed 's/[0-9][0-9]*/&,/g'; echo '0 };'; \
+	done; \
+	echo 'const struct std_chunk std_chunks[] = {'; \
+	for f in $(STD); do n=$$(basename $$f .lua); \
+		echo "{ \"$$n\", (const char *)text_$$n, sizeof(text_$$n) - 1 },"; \
+	done; \
+	echo '{ 0 } };'; } >$@
+
+$(B)/libcore.a: $(call objects,$(CORE_SRC)) $(B)/.files
+	$(call say,AR)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $(filter %.o,$^)
+
+link = $(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
+$(B)/millrace: $(ALL_OBJ) $(B)/libcore.a
+	$(call say,LINK)
+	$(Q)$(link)
+$(B)/tests/%: $(B)/tests/unit/%.o $(LIB_OBJ) $(B)/libcore.a
+	$(call say,LINK)
+	$(Q)$(link)
+$(B)/perf/%: $(B)/tests/perf/%.o $(LIB_OBJ) $(B)/libcore.a
+	$(call say,LINK)
+	@mkdir -p $(@D)
+	$(Q)$(link)
+$(B)/fuzz/%: $(B)/tests/fuzz/%.o $(LIB_OBJ) $(B)/libcore.a
+	$(call say,LINK)
+	@mkdir -p $(@D)
+	$(Q)$(link) -fsanitize=fuzzer
+
+-include $(patsubst %.o,%.d,$(ALL_OBJ) $(call objects,$(CORE_SRC) $(UNIT_SRC) $(BENCH_SRC) $(FUZZ_SRC)))
+
+# ---- setting up -----------------------------------------------------------------
+
+# On Debian: install what is not there, and touch nothing if all is. Elsewhere: say
+# what is missing and stop.
+setup:
+	@lack=; if command -v apt-get >/dev/null; then \
+		for p in $(DEBS); do \
+			dpkg -s $$p 2>/dev/null | grep -q '^Status: .* installed$$' || lack="$$lack $$p"; \
+		done; \
+		[ "$$lack" ] || exit 0; \
+		echo "installing:$$lack"; \
+		[ "$$(id -u)" = 0 ] && sudo= || sudo=sudo; \
+		apt="$$sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends"; \
+		$$apt install $$lack || { $$apt update && $$apt install $$lack; }; \
+	else \
+		for t in $(TOOLS); do command -v $$t >/dev/null || lack="$$lack $$t"; done; \
+		for p in $(PKGS); do pkg-config --exists $$p 2>/dev/null || lack="$$lack $$p"; done; \
+		[ -z "$$lack" ] || { echo "please install (program or pkg-config name):$$lack"; exit 1; }; \
+	fi
+
+# A second make, because what setup installs changes what pkg-config says above.
+again = +@$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j2)
+
+demo: setup
+	$(again) all
+	@build/millrace examples/demo.lua
+
+# ---- testing --------------------------------------------------------------------
+
+check: setup
+	$(again) check-built
+check-built: all $(UNIT) check-layers
+	@MILLRACE='$(CURDIR)/$(B)/millrace' MILLRACE_HOME='$(CURDIR)' \
+		prove -j2 --timer -e 'bash tests/lib.sh' $(UNIT) $(TESTS)
+
+check-headers:
+	@for h in $(HEADERS); do \
+		echo "#include \"$${h#src/}\"" | $(CC) $(CPPFLAGS) $(CFLAGS) -fsyntax-only -x c - || exit 1; \
+	done; echo '$(words $(HEADERS)) headers compile alone'
+
+# What each folder may include beside itself; and where a library's header may stand.
+define LAYERS
+BEGIN {
+	low["base"] = ""
+	low["tile"] = "base"
+	low["device"] = "base tile"
+	low["graph"] = "base tile device"
+	low["plan"] = low["graph"] " graph"
+	low["sim"] = low["plan"] " plan"
+	low["search"] = low["lower"] = low["draw"] = low["store"] = low["sim"] " sim"
+	low["emit"] = low["lower"] " lower"
+	low["gpu"] = low["emit"] " emit"
+	low["lua"] = low["gpu"] " gpu search draw store"
+	low["ui"] = low["lua"] " lua"
+	home["n?curses\\.h"] = "^ui/term_curses\\.c"
+	home["histedit\\.h"] = "^ui/repl\\.c"
+	home["cairo.*\\.h"] = "^src/draw/cairo\\.c"
+	home["sqlite3\\.h"] = "^src/store/"
+	home["z3\\.h"] = "^src/search/"
+	home["(lua|lauxlib|lualib)\\.h"] = "^(lua|ui)/"
+	home["dlfcn\\.h"] = "^src/gpu/"
+}
+function bad(why) { print FILENAME ":" FNR ": " why; failed = 1 }
+FNR == 1 { n = split(FILENAME, part, "/"); me = part[n - 1]
+	if (!(me in low)) bad("folder " me " has no place in the layers") }
+/^[ \t]*#[ \t]*include[ \t]*"[a-z]+\// { split($$0, q, "\""); split(q[2], dir, "/")
+	if (dir[1] != me && index(" " low[me] " ", " " dir[1] " ") == 0) bad(me " may not include " q[2]) }
+/^[ \t]*#[ \t]*include[ \t]*[<"]/ { split($$0, q, /[<">]/)
+	for (h in home) if (q[2] ~ "^(.*/)?" h "$$" && FILENAME !~ home[h]) bad(q[2] " belongs in " home[h]) }
+FILENAME ~ /^src/ && /(^|[^A-Za-z0-9_])(printf|puts|putchar|exit)\(|[(,] *stdout *[,)]/ \
+	{ bad("the core neither prints nor exits") }
+END { if (!failed) print "layers hold"; exit failed }
+endef
+export LAYERS
+check-layers:
+	@awk "$$LAYERS" $(CORE_SRC) $(LUA_SRC) $(UI_SRC) $(HEADERS)
+
+bench:
+	$(again) MODE=release bench-built
+bench-built: all $(BENCH)
+	@for b in $(BENCH); do echo "== $$b"; $$b || exit 1; done
+	@for b in $(sort $(wildcard tests/perf/bench_*.sh)); do \
+		echo "== $$b"; MILLRACE='$(CURDIR)/$(B)/millrace' bash $$b || exit 1; done
+
+# Each tests/fuzz/fuzz_NAME.c has LLVMFuzzerTestOneInput and its corpus beside it.
+FUZZ_SECONDS ?= 60
+fuzz:
+	$(again) MODE=fuzz CC=clang fuzz-built
+fuzz-built: $(FUZZ)
+	@for f in $(FUZZ); do n=$${f##*/fuzz_}; mkdir -p $(B)/corpus/$$n tests/fuzz/corpus/$$n; \
+		$$f -max_total_time=$(FUZZ_SECONDS) $(B)/corpus/$$n tests/fuzz/corpus/$$n || exit 1; done
+
+# ---- taking it elsewhere --------------------------------------------------------
+
+# The program finds hw and examples beside itself, its libraries in lib. What is not
+# bundled is glibc, which must be at least as new as ours. (An old-style RPATH,
+# because only that one also serves the libraries of our libraries.)
+bundle: $(ALL_OBJ) $(B)/libcore.a
+	@rm -rf build/bundle; mkdir -p build/bundle/lib
+	$(Q)$(CC) $(LDFLAGS) -s -Wl,-rpath,'$$ORIGIN/lib',--disable-new-dtags -o build/bundle/millrace \
+		$(filter %.o,$^) $(filter %.a,$^) $(LIBS)
+	@ldd build/bundle/millrace | awk '$$3 ~ /^\// && $$1 !~ /^lib(c|m|dl|pthread|rt)\.so/ { print $$3 }' | \
+		xargs -r cp -L -t build/bundle/lib
+	@cp -R hw examples LICENSE README.md build/bundle/
+	@cd / && env -i '$(CURDIR)/build/bundle/millrace' -v && du -sh '$(CURDIR)/build/bundle'
+
+SHARE := $(DESTDIR)$(PREFIX)/share/millrace
+install: all
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)'
+	install -m 755 $(B)/millrace '$(DESTDIR)$(PREFIX)/bin/millrace'
+	cp -R hw examples '$(SHARE)/'
+uninstall:
+	rm -f '$(DESTDIR)$(PREFIX)/bin/millrace'
+	rm -rf '$(SHARE)'
+clean:
+	rm -rf build
+FORCE:
