@@ -40,6 +40,7 @@ void check_legal(lua_State *L, const struct plan *p, const char *what);
 void lua_open_graph(lua_State *L);
 void lua_open_plan(lua_State *L);
 void lua_open_timeline(lua_State *L);
+void lua_open_search(lua_State *L);
 /* plan:simulate() */
 int plan_simulate_l(lua_State *L);
 

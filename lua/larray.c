@@ -1,0 +1,437 @@
+#include "lcore.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/prng.h"
+
+enum {
+	STOP_EVERY = 1 << 16,		/* elements between two looks at Ctrl-C */
+	SHOW_ELEMENTS = 8,
+};
+
+struct array *check_array(lua_State *L, int idx, const char *what)
+{
+	struct array *a = luaL_testudata(L, idx, ARRAY_CLASS);
+
+	if (!a || !a->data)
+		throw_type(L, idx, what, "array");
+	return a;
+}
+
+void array_show_shape(char *buf, size_t size, int rank, const int64_t *dim)
+{
+	size_t used = (size_t)snprintf(buf, size, "{");
+
+	for (int i = 0; i < rank && used < size; i++)
+		used += (size_t)snprintf(buf + used, size - used, "%s%lld", i ? ", " : "",
+			(long long)dim[i]);
+	if (used < size)
+		snprintf(buf + used, size - used, "}");
+}
+
+/* "bf16 {64, 128}" */
+static void array_show(char *buf, size_t size, const struct array *a)
+{
+	size_t n = (size_t)snprintf(buf, size, "%s ", dtype_name(a->type));
+
+	array_show_shape(buf + n, size - n, a->rank, a->dim);
+}
+
+/* Elements of a shape; 0 if they are more than any memory. */
+static int64_t count_elements(int rank, const int64_t *dim)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < rank; i++) {
+		if (dim[i] > INT64_MAX / 64 / n)
+			return 0;
+		n *= dim[i];
+	}
+	return n;
+}
+
+struct array *array_new(lua_State *L, const char *what, enum dtype type, int rank,
+	const int64_t *dim)
+{
+	struct host *h = enter(L);
+	struct array *a = lua_newuserdatauv(L, sizeof(*a), 0);
+	char thing[160];
+
+	*a = (struct array){ .mem = &h->mem, .type = type, .rank = rank };
+	luaL_setmetatable(L, ARRAY_CLASS);
+	memcpy(a->dim, dim, (size_t)rank * sizeof(*dim));
+	a->n = count_elements(rank, dim);
+	array_show(thing, sizeof(thing), a);
+	if (a->n == 0)
+		throw_msg(L, "%s: %s is too large", what, thing);
+	a->bytes = dtype_bytes(type, (size_t)a->n);
+	check_room(L, what, thing, a->bytes);
+	account(L, a->bytes);
+	enter(L);
+	a->data = mem_get(a->mem, a->bytes);
+	memset(a->data, 0, a->bytes);
+	return a;
+}
+
+static int array_gc_l(lua_State *L)
+{
+	struct array *a = luaL_checkudata(L, 1, ARRAY_CLASS);
+
+	if (a->data)
+		mem_put(a->mem, a->data, a->bytes);
+	a->data = NULL;
+	return 0;
+}
+
+/* elements --------------------------------------------------------------- */
+
+static void push_element(lua_State *L, const struct array *a, int64_t i)
+{
+	double v = dtype_load(a->type, a->data, (size_t)i);
+
+	if (a->type == DT_BOOL)
+		lua_pushboolean(L, v != 0);
+	else if (dtype_is_float(a->type))
+		lua_pushnumber(L, v);
+	else
+		lua_pushinteger(L, (lua_Integer)v);
+}
+
+static double check_element(lua_State *L, int idx, const char *what, const struct array *a)
+{
+	if (a->type == DT_BOOL && lua_isboolean(L, idx))
+		return lua_toboolean(L, idx);
+	return check_real(L, idx, what, "an element");
+}
+
+/* Arguments first, ... are one position a dimension; the flat one, from 0. */
+static int64_t check_position(lua_State *L, const struct array *a, int first, const char *what)
+{
+	char name[SHOW_MAX];
+	int64_t at = 0;
+
+	if (lua_gettop(L) != first + a->rank - 1)
+		throw_msg(L, "%s: the array has %d dimensions, %d positions are given", what,
+			a->rank, lua_gettop(L) - first + 1);
+	for (int i = 0; i < a->rank; i++) {
+		snprintf(name, sizeof(name), "position %d", i + 1);
+		at = at * a->dim[i] + check_whole(L, first + i, what, name, 1, a->dim[i]) - 1;
+	}
+	return at;
+}
+
+static int array_get_l(lua_State *L)
+{
+	const struct array *a = check_array(L, 1, "get");
+
+	push_element(L, a, check_position(L, a, 2, "get"));
+	return 1;
+}
+
+static int array_set_l(lua_State *L)
+{
+	struct array *a = check_array(L, 1, "set");
+	double v = check_element(L, 2, "set", a);
+
+	dtype_store(a->type, a->data, (size_t)check_position(L, a, 3, "set"), v);
+	return 0;
+}
+
+/* a[i] outside of the array is nil, as of a table. */
+static int array_index_l(lua_State *L)
+{
+	const struct array *a = check_array(L, 1, "index");
+	int64_t i;
+
+	if (!is_whole(L, 2, &i))
+		return class_index(L);
+	if (i < 1 || i > a->n)
+		return 0;
+	push_element(L, a, i - 1);
+	return 1;
+}
+
+static int array_newindex_l(lua_State *L)
+{
+	struct array *a = check_array(L, 1, "index");
+	int64_t i = check_whole(L, 2, "array", "position", 1, a->n);
+
+	dtype_store(a->type, a->data, (size_t)i - 1, check_element(L, 3, "array", a));
+	return 0;
+}
+
+static int array_len_l(lua_State *L)
+{
+	lua_pushinteger(L, check_array(L, 1, "length")->n);
+	return 1;
+}
+
+static int array_shape_l(lua_State *L)
+{
+	const struct array *a = check_array(L, 1, "shape");
+
+	lua_createtable(L, a->rank, 0);
+	for (int i = 0; i < a->rank; i++) {
+		lua_pushinteger(L, a->dim[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 1;
+}
+
+static int array_dtype_l(lua_State *L)
+{
+	lua_pushstring(L, dtype_name(check_array(L, 1, "dtype")->type));
+	return 1;
+}
+
+/* filling ---------------------------------------------------------------- */
+
+static void fill_number(lua_State *L, struct array *a, double v)
+{
+	for (int64_t i = 0; i < a->n; i++) {
+		if (i % STOP_EVERY == 0)
+			check_stop(L);
+		dtype_store(a->type, a->data, (size_t)i, v);
+	}
+}
+
+static void fill_table(lua_State *L, struct array *a, int idx, const char *what)
+{
+	if ((int64_t)lua_rawlen(L, idx) != a->n)
+		throw_msg(L, "%s: %lld elements are wanted, the table has %lld", what,
+			(long long)a->n, (long long)lua_rawlen(L, idx));
+	for (int64_t i = 0; i < a->n; i++) {
+		lua_rawgeti(L, idx, i + 1);
+		dtype_store(a->type, a->data, (size_t)i, check_element(L, -1, what, a));
+		lua_pop(L, 1);
+	}
+}
+
+/* The last position runs fastest. */
+static void next_position(const struct array *a, int64_t *pos)
+{
+	for (int i = a->rank - 1; i >= 0 && ++pos[i] == a->dim[i]; i--)
+		pos[i] = 0;
+}
+
+static void fill_function(lua_State *L, struct array *a, int idx, const char *what)
+{
+	int64_t pos[RANK_MAX] = { 0 };
+
+	luaL_checkstack(L, RANK_MAX + 2, NULL);
+	for (int64_t i = 0; i < a->n; i++) {
+		lua_pushvalue(L, idx);
+		for (int d = 0; d < a->rank; d++)
+			lua_pushinteger(L, pos[d] + 1);
+		lua_call(L, a->rank, 1);
+		dtype_store(a->type, a->data, (size_t)i, check_element(L, -1, what, a));
+		lua_pop(L, 1);
+		next_position(a, pos);
+	}
+}
+
+static void fill_from(lua_State *L, struct array *a, int idx, const char *what)
+{
+	switch (lua_type(L, idx)) {
+	case LUA_TNONE:
+	case LUA_TNIL:
+		break;
+	case LUA_TTABLE:
+		fill_table(L, a, idx, what);
+		break;
+	case LUA_TFUNCTION:
+		fill_function(L, a, idx, what);
+		break;
+	default:
+		fill_number(L, a, check_element(L, idx, what, a));
+		break;
+	}
+}
+
+static int array_fill_l(lua_State *L)
+{
+	struct array *a = check_array(L, 1, "fill");
+
+	if (lua_isnoneornil(L, 2))
+		throw_type(L, 2, "fill", "number, table or function");
+	fill_from(L, a, 2, "fill");
+	lua_settop(L, 1);
+	return 1;
+}
+
+/* core.array(dtype, {shape}[, number | table | function]) */
+static int array_new_l(lua_State *L)
+{
+	enum dtype type = check_dtype(L, 1, "array");
+	int64_t dim[RANK_MAX];
+	char name[SHOW_MAX];
+	int64_t rank;
+	struct array *a;
+
+	if (lua_type(L, 2) != LUA_TTABLE)
+		throw_type(L, 2, "array", "shape {size, ...}");
+	rank = (int64_t)lua_rawlen(L, 2);
+	if (rank > RANK_MAX)
+		throw_msg(L, "array: a shape has at most %d dimensions, got %lld", RANK_MAX,
+			(long long)rank);
+	for (int i = 0; i < rank; i++) {
+		lua_rawgeti(L, 2, i + 1);
+		snprintf(name, sizeof(name), "dimension %d", i + 1);
+		dim[i] = check_whole(L, -1, "array", name, 1, INT64_MAX);
+		lua_pop(L, 1);
+	}
+	lua_settop(L, 3);
+	a = array_new(L, "array", type, (int)rank, dim);
+	fill_from(L, a, 3, "array");
+	return 1;
+}
+
+/* FNV-1a, so that every tensor has a stream of its own. */
+static uint64_t hash_name(const char *s)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	while (*s)
+		h = (h ^ (unsigned char)*s++) * 0x100000001b3u;
+	return h;
+}
+
+static double random_element(struct prng *r, enum dtype type)
+{
+	uint64_t v = prng_next(r);
+	int bits = dtype_bits(type);
+
+	if (dtype_is_float(type))
+		return ((double)(v >> 11) + 0.5) * 0x1p-52 - 1;
+	if (type == DT_BOOL)
+		return (double)(v >> 63);
+	return (double)(v >> (64 - bits)) - ldexp(1, bits - 1);
+}
+
+void array_random(lua_State *L, struct array *a, uint64_t seed, const char *name)
+{
+	struct prng r = { hash_name(name) };
+
+	r.state = prng_next(&r) ^ seed;
+	for (int64_t i = 0; i < a->n; i++) {
+		if (i % STOP_EVERY == 0)
+			check_stop(L);
+		dtype_store(a->type, a->data, (size_t)i, random_element(&r, a->type));
+	}
+}
+
+void array_read(lua_State *L, const struct array *a, enum dtype as, double *out)
+{
+	for (int64_t i = 0; i < a->n; i++) {
+		if (i % STOP_EVERY == 0)
+			check_stop(L);
+		out[i] = dtype_load(a->type, a->data, (size_t)i);
+		if (as != a->type)
+			out[i] = dtype_round(as, out[i]);
+	}
+}
+
+/* wholes ----------------------------------------------------------------- */
+
+static int array_copy_l(lua_State *L)
+{
+	const struct array *a = check_array(L, 1, "copy");
+	enum dtype type = lua_isnoneornil(L, 2) ? a->type : check_dtype(L, 2, "copy");
+	struct array *b = array_new(L, "copy", type, a->rank, a->dim);
+
+	if (type == a->type) {
+		memcpy(b->data, a->data, a->bytes);
+		return 1;
+	}
+	for (int64_t i = 0; i < a->n; i++) {
+		if (i % STOP_EVERY == 0)
+			check_stop(L);
+		dtype_store(type, b->data, (size_t)i, dtype_load(a->type, a->data, (size_t)i));
+	}
+	return 1;
+}
+
+static bool same_shape(const struct array *a, const struct array *b)
+{
+	return a->rank == b->rank
+		&& memcmp(a->dim, b->dim, (size_t)a->rank * sizeof(*a->dim)) == 0;
+}
+
+static void check_same_shape(lua_State *L, const struct array *a, const struct array *b,
+	const char *what)
+{
+	char sa[128], sb[128];
+
+	if (same_shape(a, b))
+		return;
+	array_show_shape(sa, sizeof(sa), a->rank, a->dim);
+	array_show_shape(sb, sizeof(sb), b->rank, b->dim);
+	throw_msg(L, "%s: the arrays have shapes %s and %s", what, sa, sb);
+}
+
+/* a:max_error(b) -> greatest |a - b|, norm of a - b over norm of b. NaN anywhere,
+ * in one array or in both, makes both results NaN; equal infinities do not differ. */
+static int array_max_error_l(lua_State *L)
+{
+	const struct array *a = check_array(L, 1, "max_error");
+	const struct array *b = check_array(L, 2, "max_error");
+	double most = 0, diff = 0, norm = 0;
+
+	check_same_shape(L, a, b, "max_error");
+	for (int64_t i = 0; i < a->n; i++) {
+		double x = dtype_load(a->type, a->data, (size_t)i);
+		double y = dtype_load(b->type, b->data, (size_t)i);
+		double d = x == y ? 0 : fabs(x - y);
+
+		if (i % STOP_EVERY == 0)
+			check_stop(L);
+		most = isnan(d) || isnan(most) ? (double)NAN : fmax(most, d);
+		diff += d * d;
+		norm += isinf(y) ? 0 : y * y;
+	}
+	lua_pushnumber(L, most);
+	lua_pushnumber(L, diff == 0 ? 0 : sqrt(diff) / sqrt(norm));
+	return 2;
+}
+
+/* array bf16 {64, 128}: 0.5 -0.25 ... */
+static int array_tostring_l(lua_State *L)
+{
+	const struct array *a = check_array(L, 1, "tostring");
+	char thing[160], element[32];
+	luaL_Buffer b;
+
+	array_show(thing, sizeof(thing), a);
+	luaL_buffinit(L, &b);
+	luaL_addstring(&b, "array ");
+	luaL_addstring(&b, thing);
+	luaL_addchar(&b, ':');
+	for (int64_t i = 0; i < a->n && i < SHOW_ELEMENTS; i++) {
+		snprintf(element, sizeof(element), " %.6g",
+			dtype_load(a->type, a->data, (size_t)i));
+		luaL_addstring(&b, element);
+	}
+	if (a->n > SHOW_ELEMENTS)
+		luaL_addstring(&b, " ...");
+	luaL_pushresult(&b);
+	return 1;
+}
+
+void lua_open_array(lua_State *L)
+{
+	static const luaL_Reg methods[] = {
+		{ "get", array_get_l }, { "set", array_set_l }, { "shape", array_shape_l },
+		{ "copy", array_copy_l }, { "fill", array_fill_l },
+		{ "max_error", array_max_error_l }, { NULL, NULL } };
+	static const luaL_Reg fields[] = { { "dtype", array_dtype_l }, { NULL, NULL } };
+	static const luaL_Reg meta[] = {
+		{ "__gc", array_gc_l }, { "__index", array_index_l },
+		{ "__newindex", array_newindex_l }, { "__len", array_len_l },
+		{ "__tostring", array_tostring_l }, { NULL, NULL } };
+
+	class_new(L, &(struct class_def){ ARRAY_CLASS, methods, fields, meta });
+	lua_pushcfunction(L, array_new_l);
+	lua_setfield(L, -2, "array");
+}

@@ -1,0 +1,541 @@
+#include "lcore.h"
+
+/* The builder under lua/std/tile.lua, which knows what the user called and gives
+ * ids; what is checked here is only that no id, however obtained, leads outside. */
+
+#define BUILDER_CLASS "millrace.builder"
+#define INDEX_CLASS "millrace.index"
+
+struct builder {
+	struct program *p;		/* owned; NULL before, and once it is finished */
+	const char *file;		/* last source file, in the program's arena */
+	bool busy;			/* in a core call, or left one for want of memory */
+};
+
+static struct builder *check_builder(lua_State *L)
+{
+	struct builder *b = luaL_testudata(L, 1, BUILDER_CLASS);
+
+	enter(L);
+	if (!b)
+		throw_type(L, 1, "builder", "builder");
+	if (!b->p)
+		throw_msg(L, "the program is complete; p is of use only while its function runs");
+	if (b->busy)
+		throw_msg(L, "memory ran out while the program was built; bind it again");
+	return b;
+}
+
+/* Around every core call that changes the program: the place to call it with, and
+ * what it returned. A call that memory made to jump out leaves the builder busy. */
+static struct srcloc place(lua_State *L, struct builder *b)
+{
+	b->busy = true;
+	return here(L, &b->p->arena, &b->file);
+}
+
+static void done(lua_State *L, struct builder *b, enum err_code code, const struct err *e)
+{
+	b->busy = false;
+	if (code)
+		throw_err(L, e);
+}
+
+static int check_id(lua_State *L, int arg, int n)
+{
+	lua_Integer id = luaL_checkinteger(L, arg);
+
+	luaL_argcheck(L, id >= 0 && id < n, arg, "no such id");
+	return (int)id;
+}
+
+static int check_value(lua_State *L, int arg, const struct builder *b)
+{
+	return check_id(L, arg, b->p->nodes.n);
+}
+
+static int check_axis(lua_State *L, int arg, const struct builder *b)
+{
+	return check_id(L, arg, b->p->axes.n);
+}
+
+/* A list of axis ids. */
+static int check_axes(lua_State *L, int arg, const struct builder *b, int ids[RANK_MAX])
+{
+	lua_Integer n;
+
+	luaL_checktype(L, arg, LUA_TTABLE);
+	n = (lua_Integer)lua_rawlen(L, arg);
+	if (n > RANK_MAX)
+		throw_msg(L, "%d axes at most, got %d", RANK_MAX, (int)n);
+	for (int i = 0; i < n; i++) {
+		lua_rawgeti(L, arg, i + 1);
+		ids[i] = check_axis(L, -1, b);
+		lua_pop(L, 1);
+	}
+	return (int)n;
+}
+
+static int push_id(lua_State *L, int id)
+{
+	lua_pushinteger(L, id);
+	return 1;
+}
+
+/* index expressions: values of their own, by copy ------------------------- */
+
+static int push_index(lua_State *L, const struct index_expr *x)
+{
+	struct index_expr *box = lua_newuserdatauv(L, sizeof(*box), 0);
+
+	*box = *x;
+	luaL_setmetatable(L, INDEX_CLASS);
+	return 1;
+}
+
+static struct index_expr check_index(lua_State *L, int arg)
+{
+	const struct index_expr *x = luaL_testudata(L, arg, INDEX_CLASS);
+
+	return x ? *x : index_const(luaL_checkinteger(L, arg));
+}
+
+/* An expression whose axes are the builder's. */
+static struct index_expr check_own_index(lua_State *L, int arg, const struct builder *b)
+{
+	struct index_expr x = check_index(L, arg);
+
+	for (int i = 0; i < x.n; i++)
+		luaL_argcheck(L, x.term[i].axis < b->p->axes.n, arg, "no such axis");
+	return x;
+}
+
+/* core.index_axis(id) */
+static int index_axis_l(lua_State *L)
+{
+	struct index_expr x = index_axis(check_id(L, 1, AXES_MAX));
+
+	return push_index(L, &x);
+}
+
+static enum err_code index_arith(const char *op, const struct index_expr *a,
+	const struct index_expr *b, struct index_expr *out, struct err *e)
+{
+	struct index_expr minus;
+
+	if (op[0] == '+')
+		return index_add(a, b, out, e);
+	if (op[0] == '-') {
+		TRY(index_scale(b, -1, &minus, e));
+		return index_add(a, &minus, out, e);
+	}
+	if (op[0] == '*' && a->n == 0)
+		return index_scale(b, a->k, out, e);
+	if (b->n > 0)
+		return err_set(e, ERR_INPUT, NOWHERE,
+			"an index expression is a sum of axes times numbers: '%s' needs a number", op);
+	if (op[0] == '*')
+		return index_scale(a, b->k, out, e);
+	return op[0] == '%' ? index_mod(a, b->k, out, e) : index_div(a, b->k, out, e);
+}
+
+/* core.index_op(op, a, b), op one of + - * // % */
+static int index_op_l(lua_State *L)
+{
+	const char *op = luaL_checkstring(L, 1);
+	struct index_expr a = check_index(L, 2), b = check_index(L, 3), out;
+	struct err e;
+
+	if (index_arith(op, &a, &b, &out, &e))
+		throw_err(L, &e);
+	return push_index(L, &out);
+}
+
+static void axis_names(const struct program *p, const char **names)
+{
+	for (int i = 0; i < p->axes.n; i++)
+		names[i] = p->axes.v[i].name;
+}
+
+/* b:show_index(x) -> text */
+static int builder_show_index_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	struct index_expr x = check_own_index(L, 2, b);
+	const char *names[AXES_MAX];
+	struct buf text;
+
+	axis_names(b->p, names);
+	buf_init(&text, scratch_push(L));
+	index_print(&x, names, &text);
+	return push_buf(L, &text);
+}
+
+/* axes, tensors, phases --------------------------------------------------- */
+
+/* b:axis(name, size) -> id */
+static int builder_axis_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	const char *name = luaL_checkstring(L, 2);
+	lua_Integer size = luaL_checkinteger(L, 3);
+	struct err e;
+	int id;
+
+	done(L, b, program_axis(b->p, name, size, place(L, b), &id, &e), &e);
+	return push_id(L, id);
+}
+
+/* b:tensor(role, name, dtype, axes) -> id */
+static int builder_tensor_l(lua_State *L)
+{
+	/* ORDER tensor_role */
+	static const char *const roles[] = { "input", "output", "temp", NULL };
+	struct builder *b = check_builder(L);
+	enum tensor_role role = (enum tensor_role)luaL_checkoption(L, 2, NULL, roles);
+	const char *name = luaL_checkstring(L, 3);
+	enum dtype type = check_dtype(L, 4, roles[role]);
+	int dims[RANK_MAX], rank = check_axes(L, 5, b, dims), id;
+	struct err e;
+
+	done(L, b, program_tensor(b->p, role, name, type, rank, dims, place(L, b), &id, &e), &e);
+	return push_id(L, id);
+}
+
+static int builder_batch_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	int axis = check_axis(L, 2, b);
+	struct err e;
+
+	done(L, b, program_batch(b->p, axis, place(L, b), &e), &e);
+	return 0;
+}
+
+static int builder_phase_begin_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	const char *name = luaL_checkstring(L, 2);
+	struct err e;
+
+	done(L, b, program_phase_begin(b->p, name, place(L, b), &e), &e);
+	return 0;
+}
+
+static int builder_phase_end_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	struct err e;
+
+	done(L, b, program_phase_end(b->p, place(L, b), &e), &e);
+	return 0;
+}
+
+/* b:loop_begin(axes, from or nil, upto or nil) */
+static int builder_loop_begin_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	int axes[RANK_MAX], n = check_axes(L, 2, b, axes);
+	bool has_from = !lua_isnoneornil(L, 3), has_upto = !lua_isnoneornil(L, 4);
+	struct index_expr from, upto;
+	struct err e;
+
+	if (has_from)
+		from = check_own_index(L, 3, b);
+	if (has_upto)
+		upto = check_own_index(L, 4, b);
+	done(L, b, program_loop_begin(b->p, n, axes, has_from ? &from : NULL,
+		has_upto ? &upto : NULL, place(L, b), &e), &e);
+	return 0;
+}
+
+static int builder_loop_end_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	struct err e;
+
+	done(L, b, program_loop_end(b->p, place(L, b), &e), &e);
+	return 0;
+}
+
+static int builder_task_begin_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	const char *name = luaL_checkstring(L, 2);
+	struct err e;
+
+	done(L, b, program_task_begin(b->p, name, place(L, b), &e), &e);
+	return 0;
+}
+
+static int builder_task_end_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	struct err e;
+
+	done(L, b, program_task_end(b->p, place(L, b), &e), &e);
+	return 0;
+}
+
+/* loads, stores, products ------------------------------------------------- */
+
+/* The list of index expressions at arg, one for each dimension of the tensor. */
+static void check_indices(lua_State *L, int arg, const struct builder *b, int tensor,
+	struct index_expr out[RANK_MAX])
+{
+	luaL_checktype(L, arg, LUA_TTABLE);
+	for (int i = 0; i < b->p->tensors.v[tensor].rank; i++) {
+		lua_rawgeti(L, arg, i + 1);
+		out[i] = check_own_index(L, -1, b);
+		lua_pop(L, 1);
+	}
+}
+
+/* b:load(name or nil, tensor, index) -> id */
+static int builder_load_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	const char *name = luaL_optstring(L, 2, NULL);
+	int tensor = check_id(L, 3, b->p->tensors.n), id;
+	struct index_expr index[RANK_MAX];
+	struct err e;
+
+	check_indices(L, 4, b, tensor, index);
+	done(L, b, program_load(b->p, name, tensor, index, place(L, b), &id, &e), &e);
+	return push_id(L, id);
+}
+
+/* b:store(name or nil, tensor, index or nil, value) */
+static int builder_store_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	const char *name = luaL_optstring(L, 2, NULL);
+	int tensor = check_id(L, 3, b->p->tensors.n);
+	bool indexed = !lua_isnoneornil(L, 4);
+	int value = check_value(L, 5, b);
+	struct index_expr index[RANK_MAX];
+	struct err e;
+
+	if (indexed)
+		check_indices(L, 4, b, tensor, index);
+	done(L, b, program_store(b->p, name, tensor, indexed ? index : NULL, value, place(L, b),
+		&e), &e);
+	return 0;
+}
+
+/* b:mma(name or nil, a, b) -> id */
+static int builder_mma_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	const char *name = luaL_optstring(L, 2, NULL);
+	int x = check_value(L, 3, b), y = check_value(L, 4, b), id;
+	struct err e;
+
+	done(L, b, program_mma(b->p, name, x, y, place(L, b), &id, &e), &e);
+	return push_id(L, id);
+}
+
+/* carries ----------------------------------------------------------------- */
+
+/* b:carry(name, axes, init) -> id */
+static int builder_carry_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	const char *name = luaL_checkstring(L, 2);
+	int axes[RANK_MAX], n = check_axes(L, 3, b, axes), id;
+	double init = luaL_checknumber(L, 4);
+	struct err e;
+
+	done(L, b, program_carry(b->p, name, n, axes, init, place(L, b), &id, &e), &e);
+	return push_id(L, id);
+}
+
+static int builder_get_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	int carry = check_id(L, 2, b->p->carries.n), id;
+	struct err e;
+
+	done(L, b, program_get(b->p, carry, place(L, b), &id, &e), &e);
+	return push_id(L, id);
+}
+
+/* b:set(carry, value) */
+static int builder_set_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	int carry = check_id(L, 2, b->p->carries.n), value = check_value(L, 3, b);
+	struct err e;
+
+	done(L, b, program_set(b->p, carry, value, place(L, b), &e), &e);
+	return 0;
+}
+
+/* b:add(carry, value) */
+static int builder_add_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	int carry = check_id(L, 2, b->p->carries.n), value = check_value(L, 3, b);
+	struct err e;
+
+	done(L, b, program_accumulate(b->p, carry, value, place(L, b), &e), &e);
+	return 0;
+}
+
+/* values ------------------------------------------------------------------ */
+
+static int builder_const_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	double k = luaL_checknumber(L, 2);
+	struct err e;
+	int id;
+
+	done(L, b, program_const(b->p, k, place(L, b), &id, &e), &e);
+	return push_id(L, id);
+}
+
+/* b:index(axis) -> id of the index along it as a value */
+static int builder_index_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	int axis = check_axis(L, 2, b), id;
+	struct err e;
+
+	done(L, b, program_index(b->p, axis, place(L, b), &id, &e), &e);
+	return push_id(L, id);
+}
+
+/* b:op(name, value, ...) -> id, as many values as the operation takes */
+static int builder_op_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	enum op op = op_find(luaL_checkstring(L, 2));
+	int args[3] = { NONE, NONE, NONE }, id;
+	struct err e;
+
+	luaL_argcheck(L, op != OP_COUNT, 2, "no such operation");
+	for (int i = 0; i < op_arity(op); i++)
+		args[i] = check_value(L, 3 + i, b);
+	done(L, b, program_op(b->p, op, args, place(L, b), &id, &e), &e);
+	return push_id(L, id);
+}
+
+/* b:cast(value, dtype) -> id */
+static int builder_cast_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	int value = check_value(L, 2, b), id;
+	enum dtype type = check_dtype(L, 3, "to");
+	struct err e;
+
+	done(L, b, program_cast(b->p, value, type, place(L, b), &id, &e), &e);
+	return push_id(L, id);
+}
+
+/* b:reduce(name, value, axis) -> id */
+static int builder_reduce_l(lua_State *L)
+{
+	static const char *const names[] = { "sum", "rmax", "rmin", "cumsum", "cummax", "cummin",
+		NULL };
+	static const enum op ops[] = { OP_SUM, OP_RMAX, OP_RMIN, OP_CUMSUM, OP_CUMMAX, OP_CUMMIN };
+	struct builder *b = check_builder(L);
+	enum op op = ops[luaL_checkoption(L, 2, NULL, names)];
+	int value = check_value(L, 3, b), axis = check_axis(L, 4, b), id;
+	struct err e;
+
+	done(L, b, program_reduce(b->p, op, value, axis, place(L, b), &id, &e), &e);
+	return push_id(L, id);
+}
+
+/* b:unpack(value, from, to, dtype) -> id */
+static int builder_unpack_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	int value = check_value(L, 2, b), from = check_axis(L, 3, b), to = check_axis(L, 4, b), id;
+	enum dtype type = check_dtype(L, 5, "unpack");
+	struct err e;
+
+	done(L, b, program_unpack(b->p, value, from, to, type, place(L, b), &id, &e), &e);
+	return push_id(L, id);
+}
+
+/* b:show(value) -> "bf16 {m, k}" */
+static int builder_show_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	const struct node *v = &b->p->nodes.v[check_value(L, 2, b)];
+	struct buf text;
+
+	buf_init(&text, scratch_push(L));
+	buf_printf(&text, "%s {", dtype_name(v->type));
+	for (int i = 0; i < v->naxes; i++)
+		buf_printf(&text, "%s%s", i ? ", " : "", b->p->axes.v[v->axis[i]].name);
+	buf_putc(&text, '}');
+	return push_buf(L, &text);
+}
+
+/* the whole --------------------------------------------------------------- */
+
+/* b:finish() -> bound program */
+static int builder_finish_l(lua_State *L)
+{
+	struct builder *b = check_builder(L);
+	void **box = box_new(L, PROGRAM_CLASS, 0);
+	struct err e;
+
+	b->busy = true;
+	done(L, b, program_finish(b->p, &e), &e);
+	*box = b->p;
+	b->p = NULL;
+	return 1;
+}
+
+static int builder_gc_l(lua_State *L)
+{
+	struct builder *b = luaL_checkudata(L, 1, BUILDER_CLASS);
+
+	program_free(b->p);
+	b->p = NULL;
+	return 0;
+}
+
+/* core.builder(name) */
+static int builder_new_l(lua_State *L)
+{
+	struct host *h = enter(L);
+	const char *name = luaL_checkstring(L, 1);
+	struct builder *b = lua_newuserdatauv(L, sizeof(*b), 0);
+
+	*b = (struct builder){ 0 };
+	luaL_setmetatable(L, BUILDER_CLASS);
+	b->p = program_new(&h->mem, name);
+	return 1;
+}
+
+void lua_open_builder(lua_State *L)
+{
+	static const luaL_Reg methods[] = {
+		{ "axis", builder_axis_l }, { "tensor", builder_tensor_l },
+		{ "batch", builder_batch_l }, { "phase_begin", builder_phase_begin_l },
+		{ "phase_end", builder_phase_end_l }, { "loop_begin", builder_loop_begin_l },
+		{ "loop_end", builder_loop_end_l }, { "task_begin", builder_task_begin_l },
+		{ "task_end", builder_task_end_l }, { "load", builder_load_l },
+		{ "store", builder_store_l }, { "mma", builder_mma_l },
+		{ "carry", builder_carry_l }, { "get", builder_get_l }, { "set", builder_set_l },
+		{ "add", builder_add_l }, { "const", builder_const_l },
+		{ "index", builder_index_l }, { "op", builder_op_l }, { "cast", builder_cast_l },
+		{ "reduce", builder_reduce_l }, { "unpack", builder_unpack_l },
+		{ "show", builder_show_l }, { "show_index", builder_show_index_l },
+		{ "finish", builder_finish_l }, { NULL, NULL } };
+	static const luaL_Reg meta[] = { { "__gc", builder_gc_l }, { NULL, NULL } };
+
+	class_new(L, &(struct class_def){ BUILDER_CLASS, methods, NULL, meta });
+	class_new(L, &(struct class_def){ .name = INDEX_CLASS });
+	lua_pushcfunction(L, builder_new_l);
+	lua_setfield(L, -2, "builder");
+	lua_pushcfunction(L, index_axis_l);
+	lua_setfield(L, -2, "index_axis");
+	lua_pushcfunction(L, index_op_l);
+	lua_setfield(L, -2, "index_op");
+}

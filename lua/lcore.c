@@ -1,0 +1,599 @@
+#include "lcore.h"
+#include "lplan.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <lualib.h>
+#include <stdio.h>
+#include <string.h>
+
+/* host ------------------------------------------------------------------- */
+
+struct host *host_of(lua_State *L)
+{
+	return *(struct host **)lua_getextraspace(L);
+}
+
+struct host *enter(lua_State *L)
+{
+	struct host *h = host_of(L);
+
+	h->L = L;
+	return h;
+}
+
+struct stop stop_of(const struct host *h)
+{
+	return (struct stop){ &h->interrupted };
+}
+
+void check_stop(lua_State *L)
+{
+	if (host_of(L)->interrupted)
+		throw_msg(L, "interrupted");
+}
+
+/* mem.fail: the core wants memory that is not there. Returning aborts. */
+static void host_fail(void *ud, size_t want)
+{
+	struct host *h = ud;
+	bool small = want < 1 << 20;
+
+	if (h->L)
+		throw_msg(h->L, "not enough memory (%zu %s wanted)", want >> (small ? 10 : 20),
+			small ? "KiB" : "MiB");
+}
+
+/* Of a new object Lua gives its type as the old size. */
+static void *host_alloc(void *ud, void *p, size_t old_size, size_t new_size)
+{
+	struct host *h = ud;
+
+	return mem_resize(&h->mem, p, p ? old_size : 0, new_size);
+}
+
+/* Run the std chunk named by the upvalue; its results are the module. */
+static int chunk_l(lua_State *L)
+{
+	const char *name = lua_tostring(L, lua_upvalueindex(1));
+	const struct std_chunk *c = std_chunks;
+
+	while (c->name && strcmp(c->name, name) != 0)
+		c++;
+	if (!c->name)
+		return luaL_error(L, "no chunk '%s' in this program", name);
+	lua_pushfstring(L, "=[millrace.%s]", name);
+	if (luaL_loadbufferx(L, c->text, c->len, lua_tostring(L, -1), "t") != LUA_OK)
+		return lua_error(L);
+	lua_call(L, 0, 1);
+	return 1;
+}
+
+/* preload = package.preload: "millrace" is the chunk init, the others millrace.NAME. */
+static void preload_chunks(lua_State *L, int preload)
+{
+	for (const struct std_chunk *c = std_chunks; c->name; c++) {
+		lua_pushstring(L, c->name);
+		lua_pushcclosure(L, chunk_l, 1);
+		if (strcmp(c->name, "init") == 0)
+			lua_pushstring(L, "millrace");
+		else
+			lua_pushfstring(L, "millrace.%s", c->name);
+		lua_insert(L, -2);
+		lua_settable(L, preload);
+	}
+}
+
+/* Lua 5.4 makes the metatable of its large buffers on first use, and for ever
+ * incomplete if memory runs out just then. Here that is no state at all. */
+static void make_buffer_class(lua_State *L)
+{
+	luaL_Buffer b;
+
+	luaL_buffinitsize(L, &b, LUAL_BUFFERSIZE + 1);
+	luaL_pushresultsize(&b, 0);
+	lua_pop(L, 1);
+}
+
+static int setup_l(lua_State *L)
+{
+	luaL_checkversion(L);
+	luaL_openlibs(L);
+	make_buffer_class(L);
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+	lua_pushcfunction(L, luaopen_millrace_core);
+	lua_setfield(L, -2, "millrace.core");
+	preload_chunks(L, lua_gettop(L));
+	return 0;
+}
+
+lua_State *host_open(struct host *h)
+{
+	lua_State *L;
+
+	h->L = NULL;
+	h->mem.fail = host_fail;
+	h->mem.ud = h;
+	L = lua_newstate(host_alloc, h);
+	if (!L)
+		return NULL;
+	*(struct host **)lua_getextraspace(L) = h;
+	lua_pushcfunction(L, setup_l);
+	if (lua_pcall(L, 0, 0, 0) != LUA_OK) {
+		host_close(L);
+		return NULL;
+	}
+	return L;
+}
+
+void host_close(lua_State *L)
+{
+	struct host *h;
+
+	if (!L)
+		return;
+	h = host_of(L);
+	lua_close(L);
+	h->L = NULL;
+}
+
+void host_set_mr(lua_State *L)
+{
+	lua_getglobal(L, "require");
+	lua_pushliteral(L, "millrace");
+	lua_call(L, 1, 1);
+	lua_setglobal(L, "mr");
+}
+
+/* places ----------------------------------------------------------------- */
+
+#define OUR_CHUNKS "=[millrace"
+
+/* The nearest Lua function of the user's on the stack. */
+static bool user_frame(lua_State *L, lua_Debug *ar)
+{
+	for (int level = 0; lua_getstack(L, level, ar); level++) {
+		lua_getinfo(L, "Sl", ar);
+		if (ar->currentline > 0 && strncmp(ar->source, OUR_CHUNKS, strlen(OUR_CHUNKS)) != 0)
+			return true;
+	}
+	return false;
+}
+
+struct srcloc here_now(lua_State *L, char file[LUA_IDSIZE])
+{
+	lua_Debug ar;
+	const char *name;
+
+	if (!user_frame(L, &ar))
+		return NOWHERE;
+	name = ar.short_src;
+	if (strncmp(name, "./", 2) == 0)
+		name += 2;
+	snprintf(file, LUA_IDSIZE, "%.*s", LUA_IDSIZE - 1, name);
+	return (struct srcloc){ file, ar.currentline };
+}
+
+struct srcloc here(lua_State *L, struct arena *a, const char **last)
+{
+	char file[LUA_IDSIZE];
+	struct srcloc loc = here_now(L, file);
+
+	if (!loc.file)
+		return loc;
+	if (!*last || strcmp(*last, file) != 0)
+		*last = arena_strdup(a, file);
+	loc.file = *last;
+	return loc;
+}
+
+/* errors ----------------------------------------------------------------- */
+
+NORETURN static void throw_at(lua_State *L, const char *file, int line, const char *msg)
+{
+	if (file[0] && line > 0)
+		lua_pushfstring(L, "%s:%d: %s", file, line, msg);
+	else if (file[0])
+		lua_pushfstring(L, "%s: %s", file, msg);
+	else
+		lua_pushstring(L, msg);
+	lua_error(L);
+	BUG("lua_error returned");
+}
+
+void throw_err(lua_State *L, const struct err *e)
+{
+	char file[LUA_IDSIZE] = "";
+	struct srcloc loc;
+
+	if (e->file[0])
+		throw_at(L, e->file, e->line, e->msg);
+	loc = here_now(L, file);
+	throw_at(L, file, loc.line, e->msg);
+}
+
+void throw_msg(lua_State *L, const char *fmt, ...)
+{
+	struct err e = { 0 };
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(e.msg, sizeof(e.msg), fmt, ap);
+	va_end(ap);
+	throw_err(L, &e);
+}
+
+const char *show(lua_State *L, int idx, char buf[SHOW_MAX])
+{
+	int type = lua_type(L, idx);
+
+	if (type == LUA_TNONE)
+		snprintf(buf, SHOW_MAX, "nothing");
+	else if (lua_isinteger(L, idx))
+		snprintf(buf, SHOW_MAX, "%lld", (long long)lua_tointeger(L, idx));
+	else if (type == LUA_TNUMBER)
+		snprintf(buf, SHOW_MAX, "%.14g", lua_tonumber(L, idx));
+	else if (type == LUA_TSTRING)
+		snprintf(buf, SHOW_MAX, "'%.40s'", lua_tostring(L, idx));
+	else if (type == LUA_TBOOLEAN)
+		snprintf(buf, SHOW_MAX, "%s", lua_toboolean(L, idx) ? "true" : "false");
+	else if (luaL_getmetafield(L, idx, "__name") == LUA_TSTRING) {
+		snprintf(buf, SHOW_MAX, "%.60s", lua_tostring(L, -1));
+		lua_pop(L, 1);
+	} else {
+		snprintf(buf, SHOW_MAX, "%s", lua_typename(L, type));
+	}
+	return buf;
+}
+
+void throw_type(lua_State *L, int idx, const char *what, const char *expected)
+{
+	char got[SHOW_MAX];
+
+	throw_msg(L, "%s: %s expected, got %s", what, expected, show(L, idx, got));
+}
+
+void throw_unknown(lua_State *L, const char *what, const char *kind, const char *name,
+	const char *const *names, int n)
+{
+	const char *near = nearest_name(name, names, n);
+
+	if (near)
+		throw_msg(L, "%s: unknown %s '%.60s'; did you mean '%s'?", what, kind, name, near);
+	throw_msg(L, "%s: unknown %s '%.60s'", what, kind, name);
+}
+
+/* classes and boxes ------------------------------------------------------ */
+
+/* Upvalues 1, 2 of every metamethod: methods, fields. */
+int class_index(lua_State *L)
+{
+	lua_pushvalue(L, 2);
+	if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
+		return 1;
+	lua_pushvalue(L, 2);
+	if (lua_rawget(L, lua_upvalueindex(2)) == LUA_TNIL)
+		return 1;
+	lua_pushvalue(L, 1);
+	lua_call(L, 1, 1);
+	return 1;
+}
+
+static void push_functions(lua_State *L, const luaL_Reg *r)
+{
+	lua_newtable(L);
+	if (r)
+		luaL_setfuncs(L, r, 0);
+}
+
+void class_new(lua_State *L, const struct class_def *c)
+{
+	static const luaL_Reg index[] = { { "__index", class_index }, { NULL, NULL } };
+
+	luaL_newmetatable(L, c->name);
+	push_functions(L, c->methods);
+	lua_pushvalue(L, -1);
+	lua_setfield(L, -3, "methods");
+	push_functions(L, c->fields);
+	lua_pushvalue(L, -1);
+	lua_setfield(L, -4, "fields");
+	/* -- metatable methods fields */
+	lua_pushvalue(L, -3);
+	lua_pushvalue(L, -3);
+	lua_pushvalue(L, -3);
+	luaL_setfuncs(L, index, 2);
+	if (c->meta) {
+		lua_pushvalue(L, -3);
+		lua_pushvalue(L, -3);
+		luaL_setfuncs(L, c->meta, 2);
+	}
+	lua_pushboolean(L, false);
+	lua_setfield(L, -2, "__metatable");
+	lua_pop(L, 4);
+}
+
+void class_method(lua_State *L, const char *name, const char *method, lua_CFunction f)
+{
+	luaL_getmetatable(L, name);
+	lua_getfield(L, -1, "methods");
+	lua_pushcfunction(L, f);
+	lua_setfield(L, -2, method);
+	lua_pop(L, 2);
+}
+
+void **box_new(lua_State *L, const char *class_name, int uservalues)
+{
+	void **box = lua_newuserdatauv(L, sizeof(*box), uservalues);
+
+	*box = NULL;
+	luaL_setmetatable(L, class_name);
+	return box;
+}
+
+void *box_get(lua_State *L, int idx, const char *class_name, const char *what)
+{
+	void **box = luaL_testudata(L, idx, class_name);
+	const char *kind = strchr(class_name, '.') + 1;
+
+	if (!box)
+		throw_type(L, idx, what, kind);
+	if (!*box)
+		throw_msg(L, "%s: this %s was never completed", what, kind);
+	return *box;
+}
+
+void *box_take(lua_State *L, const char *class_name)
+{
+	void **box = luaL_checkudata(L, 1, class_name);
+	void *p = *box;
+
+	*box = NULL;
+	return p;
+}
+
+void keep(lua_State *L, int owner, int slot, int value)
+{
+	owner = lua_absindex(L, owner);
+	lua_pushvalue(L, value);
+	lua_setiuservalue(L, owner, slot);
+}
+
+#define SCRATCH_CLASS "millrace.scratch"
+
+static int scratch_gc_l(lua_State *L)
+{
+	arena_release(luaL_checkudata(L, 1, SCRATCH_CLASS));
+	return 0;
+}
+
+struct arena *scratch_push(lua_State *L)
+{
+	struct arena *a = lua_newuserdatauv(L, sizeof(*a), 0);
+
+	arena_init(a, &host_of(L)->mem);
+	luaL_setmetatable(L, SCRATCH_CLASS);
+	lua_toclose(L, -1);
+	return a;
+}
+
+void check_room(lua_State *L, const char *what, const char *thing, size_t bytes)
+{
+	const struct mem *m = &host_of(L)->mem;
+	size_t left;
+
+	if (m->cap == 0)
+		return;
+	if (m->used > m->cap || bytes > m->cap - m->used)
+		lua_gc(L, LUA_GCCOLLECT);
+	left = m->used < m->cap ? m->cap - m->used : 0;
+	if (bytes > left)
+		throw_msg(L, "%s: %s takes %zu MiB, but only %zu of %zu MiB are left", what, thing,
+			(bytes >> 20) + 1, left >> 20, m->cap >> 20);
+}
+
+void account(lua_State *L, size_t bytes)
+{
+	size_t kib = bytes >> 10;
+
+	if (kib > 0)
+		lua_gc(L, LUA_GCSTEP, kib < INT_MAX ? (int)kib : INT_MAX);
+}
+
+int push_buf(lua_State *L, const struct buf *b)
+{
+	lua_pushlstring(L, b->text, b->len);
+	return 1;
+}
+
+/* the module: what lua/std needs beside the objects ---------------------- */
+
+static int entry_end(lua_State *L, int status, lua_KContext ctx)
+{
+	(void)status;
+	(void)ctx;
+	return lua_gettop(L);
+}
+
+static int entry_call_l(lua_State *L)
+{
+	lua_pushvalue(L, lua_upvalueindex(1));
+	lua_insert(L, 1);
+	lua_callk(L, lua_gettop(L) - 1, LUA_MULTRET, 0, entry_end);
+	return lua_gettop(L);
+}
+
+int entry_l(lua_State *L)
+{
+	luaL_checktype(L, 1, LUA_TFUNCTION);
+	lua_settop(L, 1);
+	lua_pushcclosure(L, entry_call_l, 1);
+	return 1;
+}
+
+/* core.place() -> "FILE:LINE" of the user's code, or nil */
+static int place_l(lua_State *L)
+{
+	char file[LUA_IDSIZE];
+	struct srcloc loc = here_now(L, file);
+
+	if (loc.file)
+		lua_pushfstring(L, "%s:%d", loc.file, loc.line);
+	else
+		lua_pushnil(L);
+	return 1;
+}
+
+/* core.raise(message[, place]) */
+static int raise_l(lua_State *L)
+{
+	const char *msg = luaL_checkstring(L, 1);
+	const char *place = luaL_optstring(L, 2, NULL);
+
+	if (!place)
+		throw_msg(L, "%s", msg);
+	lua_pushfstring(L, "%s: %s", place, msg);
+	return lua_error(L);
+}
+
+/* core.show(value) -> as messages show it */
+static int show_l(lua_State *L)
+{
+	char buf[SHOW_MAX];
+
+	luaL_checkany(L, 1);
+	lua_pushstring(L, show(L, 1, buf));
+	return 1;
+}
+
+enum { HINTS_MAX = 256 };
+
+/* core.hint(name, {names}) -> "; did you mean 'x'?" or "" */
+static int hint_l(lua_State *L)
+{
+	const char *names[HINTS_MAX], *near;
+	const char *name = luaL_checkstring(L, 1);
+	int n = 0;
+
+	luaL_checktype(L, 2, LUA_TTABLE);
+	while (n < HINTS_MAX && lua_rawgeti(L, 2, n + 1) == LUA_TSTRING) {
+		names[n++] = lua_tostring(L, -1);	/* kept alive by the table */
+		lua_pop(L, 1);
+	}
+	near = nearest_name(name, names, n);
+	if (near)
+		lua_pushfstring(L, "; did you mean '%s'?", near);
+	else
+		lua_pushliteral(L, "");
+	return 1;
+}
+
+/* core.whole(value) -> integer, or nil */
+static int whole_l(lua_State *L)
+{
+	int64_t v;
+
+	if (is_whole(L, 1, &v))
+		lua_pushinteger(L, v);
+	else
+		lua_pushnil(L);
+	return 1;
+}
+
+/* core.dtype(name) -> its usual name, or nil if there is no such type */
+static int dtype_l(lua_State *L)
+{
+	enum dtype t;
+
+	if (dtype_parse(luaL_checkstring(L, 1), &t))
+		lua_pushstring(L, dtype_name(t));
+	else
+		lua_pushnil(L);
+	return 1;
+}
+
+/* core.dtypes() -> list of names */
+static int dtypes_l(lua_State *L)
+{
+	lua_createtable(L, DT_COUNT, 0);
+	for (int i = 0; i < DT_COUNT; i++) {
+		lua_pushstring(L, dtype_name((enum dtype)i));
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 1;
+}
+
+#define DIR_CLASS "millrace.dir"
+
+static int dir_gc_l(lua_State *L)
+{
+	DIR *d = box_take(L, DIR_CLASS);
+
+	if (d)
+		closedir(d);
+	return 0;
+}
+
+/* core.list(folder, ".lua") -> names of its files without the ending, unordered */
+static int list_l(lua_State *L)
+{
+	const char *path = luaL_checkstring(L, 1);
+	size_t nend;
+	const char *end = luaL_checklstring(L, 2, &nend);
+	void **box = box_new(L, DIR_CLASS, 0);
+	struct dirent *d;
+
+	lua_toclose(L, -1);
+	lua_newtable(L);
+	*box = opendir(path);
+	while (*box && (d = readdir(*box))) {
+		size_t n = strlen(d->d_name);
+
+		if (n <= nend || strcmp(d->d_name + n - nend, end) != 0 || d->d_name[0] == '.')
+			continue;
+		lua_pushlstring(L, d->d_name, n - nend);
+		lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+	}
+	return 1;
+}
+
+/* core.home() */
+static int home_l(lua_State *L)
+{
+	const char *home = host_of(L)->home;
+
+	lua_pushstring(L, home ? home : ".");
+	return 1;
+}
+
+static void open_own_classes(lua_State *L)
+{
+	static const luaL_Reg scratch[] = {
+		{ "__gc", scratch_gc_l }, { "__close", scratch_gc_l }, { NULL, NULL } };
+	static const luaL_Reg dir[] = {
+		{ "__gc", dir_gc_l }, { "__close", dir_gc_l }, { NULL, NULL } };
+
+	class_new(L, &(struct class_def){ .name = SCRATCH_CLASS, .meta = scratch });
+	class_new(L, &(struct class_def){ .name = DIR_CLASS, .meta = dir });
+}
+
+int luaopen_millrace_core(lua_State *L)
+{
+	static const luaL_Reg functions[] = {
+		{ "entry", entry_l }, { "place", place_l }, { "raise", raise_l },
+		{ "show", show_l }, { "hint", hint_l }, { "whole", whole_l },
+		{ "dtype", dtype_l }, { "dtypes", dtypes_l },
+		{ "list", list_l }, { "home", home_l }, { NULL, NULL } };
+
+	luaL_newlib(L, functions);
+	open_own_classes(L);
+	lua_open_array(L);
+	lua_open_builder(L);
+	lua_open_program(L);
+	lua_open_device(L);
+	lua_open_graph(L);
+	lua_open_plan(L);
+	lua_open_timeline(L);
+	lua_open_search(L);
+	lua_open_terminal(L);
+	return 1;
+}

@@ -1,0 +1,184 @@
+/* lcore.h - what the files of the Lua binding share.
+ *
+ * The binding checks arguments, calls the core and pushes results; it holds no
+ * logic of its own. Any Lua call may jump out of a C function, so three rules keep
+ * it leak-free: a userdata with a null pointer and its metatable exist before the
+ * core object that goes into it (box_new); temporary memory is a scratch arena
+ * that Lua closes (scratch_push); and a core call that runs out of memory raises in
+ * the thread that called enter() last. An object that borrows another one keeps it
+ * alive in a uservalue (keep).
+ *
+ * Every message for the user begins with the place in the user's script: the
+ * nearest Lua function on the stack that is not one of lua/std, whose chunks are
+ * named "=[millrace.NAME]". Positions are counted from 1 outside, from 0 inside.
+ */
+#ifndef LUA_LCORE_H
+#define LUA_LCORE_H
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "device/device.h"
+#include "tile/extent.h"
+#include "tile/program.h"
+
+/* The shell, owned by main; every Lua thread knows it (host_of). */
+struct host {
+	struct mem mem;			/* of the core and of Lua; main sets the cap */
+	volatile int interrupted;	/* set by Ctrl-C, asked by everything that runs long */
+	lua_State *L;			/* thread that is in the core now: set by enter() */
+	const char *home;		/* folder of hw/ and examples/; borrowed from main */
+};
+
+/* lua/std/NAME.lua as text, made by the Makefile; the last one has no name. */
+struct std_chunk {
+	const char *name;		/* "init", "tile" */
+	const char *text;
+	size_t len;
+};
+extern const struct std_chunk std_chunks[];
+
+/* A state with the standard libraries and `require "millrace"`, all of whose memory
+ * is h->mem's; NULL if that is not enough. `h` must outlive it. Close with host_close. */
+lua_State *host_open(struct host *h);
+void host_close(lua_State *L);		/* NULL is fine */
+/* Set the global `mr`. May raise: call it protected. */
+void host_set_mr(lua_State *L);
+struct host *host_of(lua_State *L);
+
+/* First statement of every function that calls the core. Again after calling Lua. */
+struct host *enter(lua_State *L);
+/* Raise "interrupted" if Ctrl-C was pressed. */
+void check_stop(lua_State *L);
+struct stop stop_of(const struct host *h);
+
+/* Places. here(): the user's line, its file name copied into `a`, or shared with
+ * *last (the previous one, NULL at first) when equal; line 0 if there is none. */
+struct srcloc here(lua_State *L, struct arena *a, const char **last);
+/* The same for one message: the file name goes to `file`. */
+struct srcloc here_now(lua_State *L, char file[LUA_IDSIZE]);
+
+/* Raise "FILE:LINE: message"; e's own place if it has one, else the user's line. */
+NORETURN void throw_err(lua_State *L, const struct err *e);
+NORETURN void throw_msg(lua_State *L, const char *fmt, ...) PRINTF(2, 3);
+/* "WHAT: EXPECTED expected, got ..." about the value at idx. */
+NORETURN void throw_type(lua_State *L, int idx, const char *what, const char *expected);
+/* "WHAT: unknown KIND 'NAME'; did you mean '...'?" */
+NORETURN void throw_unknown(lua_State *L, const char *what, const char *kind, const char *name,
+	const char *const *names, int n);
+/* A value as messages show it: 1.5, 'text', nil, table, millrace.plan. Returns buf. */
+enum { SHOW_MAX = 64 };
+const char *show(lua_State *L, int idx, char buf[SHOW_MAX]);
+
+/* Arguments; `what` is the function's name as the user wrote it, `name` what the
+ * value is to it. Numbers are whole if they have an integer value (4096.0 is). */
+bool is_whole(lua_State *L, int idx, int64_t *out);
+int64_t check_whole(lua_State *L, int idx, const char *what, const char *name, int64_t lo,
+	int64_t hi);
+double check_real(lua_State *L, int idx, const char *what, const char *name);
+const char *check_text(lua_State *L, int idx, const char *what, const char *name);
+int check_choice(lua_State *L, int idx, const char *what, const char *kind,
+	const char *const *names, int n);	/* position of the string among names */
+enum dtype check_dtype(lua_State *L, int idx, const char *what);
+
+/* Option tables. options_check accepts nil, none or a table whose keys are all
+ * among names[]. The readers leave *out alone and return false where the option is
+ * nil (a bool option may also be false); `idx` must be positive. */
+void options_check(lua_State *L, int idx, const char *what, const char *const *names, int n);
+bool option_whole(lua_State *L, int idx, const char *what, const char *name, int64_t lo,
+	int64_t hi, int64_t *out);
+bool option_real(lua_State *L, int idx, const char *what, const char *name, double *out);
+bool option_bool(lua_State *L, int idx, const char *what, const char *name, bool *out);
+bool option_name(lua_State *L, int idx, const char *what, const char *name,
+	const char *const *names, int n, int *out);
+/* The string stays valid while it stays in the table. */
+bool option_text(lua_State *L, int idx, const char *what, const char *name, const char **out);
+/* Push the option's value, of Lua type `type`; pushes nothing if it is nil. */
+bool option_push(lua_State *L, int idx, const char *what, const char *name, int type);
+/* {m=128, k=64} at idx into a tiling; the axes must be the program's. */
+void check_tiling(lua_State *L, int idx, const char *what, const struct program *p,
+	struct tiling *out);
+
+/* Classes of userdata, named "millrace.KIND". Methods are called with the object;
+ * a field's function is called with the object when the field is read; `meta` are
+ * metamethods (__index is class_index unless given there). The tables stay in the
+ * metatable as `methods` and `fields`, where completion finds the names. */
+struct class_def {
+	const char *name;
+	const luaL_Reg *methods, *fields, *meta;	/* each may be NULL */
+};
+void class_new(lua_State *L, const struct class_def *c);
+/* Add a method to a class of another file (graph to programs). */
+void class_method(lua_State *L, const char *name, const char *method, lua_CFunction f);
+/* As __index, or from a class's own __index. */
+int class_index(lua_State *L);
+
+/* A pointer in a userdata: push one that holds NULL, return where to put it. */
+void **box_new(lua_State *L, const char *class_name, int uservalues);
+/* The pointer; raises if idx is no such object or its pointer is gone. */
+void *box_get(lua_State *L, int idx, const char *class_name, const char *what);
+/* For __gc: take the pointer out of argument 1, leaving NULL. */
+void *box_take(lua_State *L, const char *class_name);
+/* Let the object at `owner` keep the value at `value` alive, in uservalue `slot`. */
+void keep(lua_State *L, int owner, int slot, int value);
+
+/* Push a userdata that releases its arena when the C function ends, however. */
+struct arena *scratch_push(lua_State *L);
+/* Raise if `bytes` for `thing` do not fit under the cap even without garbage. */
+void check_room(lua_State *L, const char *what, const char *thing, size_t bytes);
+/* Tell the collector that an object it sees as small holds so many bytes. */
+void account(lua_State *L, size_t bytes);
+/* Push the text of a buf. */
+int push_buf(lua_State *L, const struct buf *b);
+
+/* core.entry(f): a C function that calls f. A tail call of a C function keeps the
+ * caller's frame, so `return p:load(x)` still knows the user's line. */
+int entry_l(lua_State *L);
+
+/* Each adds its functions to the module table on top of the stack. */
+int luaopen_millrace_core(lua_State *L);
+void lua_open_array(lua_State *L);
+void lua_open_builder(lua_State *L);
+void lua_open_program(lua_State *L);
+void lua_open_device(lua_State *L);
+
+/* larray.c: elements packed by type, row-major. */
+#define ARRAY_CLASS "millrace.array"
+struct array {
+	struct mem *mem;		/* borrowed */
+	void *data;			/* owned; NULL before it is allocated */
+	size_t bytes;
+	enum dtype type;
+	int rank;
+	int64_t dim[RANK_MAX];
+	int64_t n;			/* elements */
+};
+/* Push a new array of zeros. Raises if it would be too large. */
+struct array *array_new(lua_State *L, const char *what, enum dtype type, int rank,
+	const int64_t *dim);
+struct array *check_array(lua_State *L, int idx, const char *what);
+/* Uniform values in (-1, 1), of integers the full range; the same for the same
+ * seed and name. */
+void array_random(lua_State *L, struct array *a, uint64_t seed, const char *name);
+/* All elements as double, rounded to `as` on the way. */
+void array_read(lua_State *L, const struct array *a, enum dtype as, double *out);
+void array_show_shape(char *buf, size_t size, int rank, const int64_t *dim);
+
+/* lprogram.c */
+#define PROGRAM_CLASS "millrace.program"
+const struct program *check_program(lua_State *L, int idx, const char *what);
+/* The table of inputs at idx has an array of the right shape for every input tensor
+ * and no other name. */
+void check_inputs(lua_State *L, int idx, const char *what, const struct program *p);
+/* Push the array of one tensor, which check_inputs has seen. */
+struct array *push_input(lua_State *L, int idx, const char *what, const char *name);
+void tensor_dims(const struct program *p, int tensor, int64_t dim[RANK_MAX]);
+
+/* ldevice.c */
+#define DEVICE_CLASS "millrace.device"
+const struct vdevice *check_device(lua_State *L, int idx, const char *what);
+
+#endif

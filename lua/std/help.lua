@@ -1,0 +1,310 @@
+-- help.lua - help(topic): a short text for everything a script or the shell can call.
+--
+-- One entry a topic: its name, then for a call how it is written, then the text. A
+-- name with a point or colon belongs to the topic before that sign, under which it is
+-- listed. An example's help is the comment at the head of its file.
+
+local core = require "millrace.core"
+
+local sections = {}                                     -- in order: {title, names...}
+local topics = {}                                       -- name -> {call, text}
+
+local function section(title)
+  return function(entries)
+    local names = {title = title}
+    for i, entry in ipairs(entries) do
+      names[i] = entry[1]
+      topics[entry[1]] = {call = entry[3] and entry[2], text = entry[3] or entry[2]}
+    end
+    sections[#sections + 1] = names
+  end
+end
+
+section "The shell" {
+  {"start", [[
+A tile program says what to compute. Binding sizes makes it concrete, a tile shape
+makes it a graph of sTasks, a plan says which unit runs which sTask when, and a
+kernel is generated from the plan and from nothing else:
+  bound = mr.examples.gemm{m=4096, n=4096, k=4096}
+  found = mr.search(bound, mr.device "h200", {seconds=10})
+  found.plan:simulate():print()
+  kernel = found.plan:compile{target="host"}
+  kernel:check()]]},
+  {"shell", [[
+A line that is an expression shows its value, and `_` holds the last one. A chunk that
+is not finished goes on after the prompt >>. TAB completes names, fields, methods and
+files; the arrows and Ctrl-R search the history; Ctrl-C drops the line or stops what
+runs (twice within a second ends the shell); quit(), exit or Ctrl-D leaves.]]},
+  {"help", "help(topic)", [[
+Text about a topic, a function or an object: help "plan", help(mr.search), help(bound).]]},
+}
+
+section "Devices and programs" {
+  {"mr.version", "The version of Millrace, a string."},
+  {"mr.devices", "mr.devices()", "Names of the devices that hw/ describes."},
+  {"mr.device", "mr.device([name or path])", [[
+A device as a scheduler sees it: units, memories, limits, read from hw/NAME.lua.
+Without a name, the attached device, else the H200 as a model.]]},
+  {"device", [[
+What mr.device gives. Fields: name, title, arch, eus, clock_hz, seus. Shown as a table
+of all numbers the model uses.]]},
+  {"mr.examples", [[
+The programs that come with Millrace, from examples/: mr.examples.gemm{m=..., n=...,
+k=...} is a bound program. help "gemm" tells its sizes and options.]]},
+  {"mr.program", "mr.program(name, function(p) ... end)", [[
+A tile program. The function runs when sizes are bound; see help "p".]]},
+  {"program", "What mr.program gives: program:bind{...}, or program{...}, makes it concrete."},
+  {"program:bind", "program:bind{m=4096, n=4096, dtype=\"bf16\"}", [[
+The program with concrete sizes, by the names of its axes, and options. A key that the
+program does not know is an error.]]},
+  {"bound", [[
+A program with sizes. Fields: name, axes, tensors. Methods: graph, inputs, reference.]]},
+  {"bound:graph", "bound:graph{tile={m=128, n=256, k=64}}", [[
+Propagate the tile shape through the program: the sTask-graph.]]},
+  {"bound:inputs", "bound:inputs{seed=1}", "Random arrays for every input, by name."},
+  {"bound:reference", "bound:reference(inputs[, {tile=, round=}])", [[
+The answer in double precision, by a plain interpreter on the CPU. With round=true,
+values are rounded to their dtypes as a kernel would.]]},
+  {"mr.array", "mr.array(...)", "An array of numbers, as kernels take and give them."},
+  {"array", [[
+Elements packed by type, row-major. a[i] counts from 1. Field: dtype. Methods: get, set,
+shape, copy, fill, max_error.]]},
+  {"array:get", "a:get(i, j, ...)", "One element, positions counted from 1."},
+  {"array:set", "a:set(i, j, ..., value)", "Set one element."},
+  {"array:shape", "a:shape()", "The sizes of all dimensions."},
+  {"array:copy", "a:copy()", "A new array with the same elements."},
+  {"array:fill", "a:fill(value)", "Set all elements."},
+  {"array:max_error", "a:max_error(b)", "Largest and relative difference of two arrays."},
+}
+
+section "The tile language" {
+  {"p", [[
+What the function of a program is given. It makes axes and tensors, loads and stores
+tiles, and groups work into sTasks. p.NAME is an option given to bind, or nil.
+A value is a tile over named axes; arithmetic matches axes by name and broadcasts.]]},
+  {"p:axes", 'p:axes("m", "n", ...)', "Axes whose sizes bind gives."},
+  {"p:axis", "p:axis(name, size)", "An axis with a size that the program computes."},
+  {"p:input", "p:input(name, dims[, dtype])", [[
+A tensor in global memory, row-major, the last dimension contiguous; dtype is p.dtype or
+"bf16" unless given.]]},
+  {"p:output", "p:output(name, dims[, dtype])", "A tensor that the program writes."},
+  {"p:temp", "p:temp(name, dims[, dtype])", "A tensor that passes from one phase to a later one."},
+  {"p:batch", "p:batch(b, h)", "A tile has exactly one value of these axes."},
+  {"p:load", "p:load([name,] tensor[, index])", [[
+A tile of a tensor. index: one affine expression a dimension, of axes and numbers with
++ - * and, by numbers, // and %. Outside the tensor is zero.]]},
+  {"p:mma", "p:mma([name,] a, b)", "Matrix product: contracts every axis that both have; f32."},
+  {"p:loop", "p:loop(axis or {axes}[, {from=, upto=}], function() ... end)", [[
+The tiles of the axes in order. Tiles wholly outside [from, upto] are not visited.]]},
+  {"p:carry", "p:carry(name, axes, init)", [[
+A tile-valued variable; c:set(v) assigns, c:add(v) accumulates.]]},
+  {"p:task", "p:task(name, function() ... return v end)", [[
+Element-wise work that is one sTask; returns what the function returns.]]},
+  {"p:phase", "p:phase(name, function() ... end)", "A grid of its own; phases run one after another."},
+  {"p:check", "p:check(condition, message)", "What the program asks of its sizes, blamed on bind."},
+  {"tensor", "What p:input, p:output and p:temp give."},
+  {"tensor:store", "tensor:store([name,] value[, index])", "Write a tile."},
+  {"axis", "A named dimension. Fields: name, size."},
+  {"axis:index", "axis:index()", "The global index along the axis, i32."},
+  {"value", [[
+A tile over named axes. + - * / and unary -, & | ~ << >> on i32, element by element.
+Comparisons are methods: a:lt(b) le gt ge eq ne. Each function of one value is a method
+too: x:exp2(), s:rowmax(n).]]},
+  {"value:to", "v:to(dtype)", [[
+Cast: f64 f32 tf32 f16 bf16 e4m3 e5m2 e2m1 i32 i8 i4.]]},
+  {"carry", "A tile-valued variable of p:carry; used as a value, it is what it holds there."},
+  {"carry:set", "c:set(v)", "Assign."},
+  {"carry:add", "c:add(v)", "Add; a matrix product then accumulates in place."},
+  {"mr.where", "mr.where(c, x, y)", "x where c, else y."},
+  {"mr.max", "mr.max(a, b, ...)", "Element-wise maximum."},
+  {"mr.min", "mr.min(a, b, ...)", "Element-wise minimum."},
+  {"mr.exp2", "mr.exp2(x)", "Two to the power of x; the fast one on GPUs."},
+  {"mr.exp", "mr.exp(x)", "e to the power of x."},
+  {"mr.log2", "mr.log2(x)", "Logarithm to base two."},
+  {"mr.log", "mr.log(x)", "Natural logarithm."},
+  {"mr.sqrt", "mr.sqrt(x)", "Square root."},
+  {"mr.rsqrt", "mr.rsqrt(x)", "One over the square root."},
+  {"mr.tanh", "mr.tanh(x)", "Hyperbolic tangent."},
+  {"mr.abs", "mr.abs(x)", "Absolute value."},
+  {"mr.floor", "mr.floor(x)", "Round towards minus infinity."},
+  {"mr.sigmoid", "mr.sigmoid(x)", "1 / (1 + exp(-x))."},
+  {"mr.silu", "mr.silu(x)", "x * sigmoid(x)."},
+  {"mr.gelu", "mr.gelu(x)", "Gaussian error linear unit, its tanh form."},
+  {"mr.rowsum", "mr.rowsum(v, axis)", "Sum along an axis."},
+  {"mr.rowmax", "mr.rowmax(v, axis)", "Maximum along an axis."},
+  {"mr.rowmin", "mr.rowmin(v, axis)", "Minimum along an axis."},
+  {"mr.cumsum", "mr.cumsum(v, axis)", "Inclusive running sum along an axis."},
+  {"mr.cummax", "mr.cummax(v, axis)", "Running maximum along an axis."},
+  {"mr.cummin", "mr.cummin(v, axis)", "Running minimum along an axis."},
+  {"mr.unpack", "mr.unpack(v, from, to, dtype)", [[
+i32 words over the axis `from` as elements over the axis `to`, lowest bits first.]]},
+}
+
+section "Graphs and plans" {
+  {"graph", [[
+sTasks and what each waits for. Plain tables: graph.tasks, graph.edges, graph.buffers.
+Methods: dot, png, svg, pdf.]]},
+  {"graph:dot", "graph:dot()", "The graph as text for Graphviz."},
+  {"graph:png", "graph:png(path)", "Draw the graph; likewise graph:svg(path), graph:pdf(path)."},
+  {"mr.plan", "mr.plan(graph, device)", "An empty plan for a graph on a device."},
+  {"plan", [[
+Who runs what, when, waiting for whom: an order of sTasks for every lane. A kernel is
+generated from a plan and from nothing else.]]},
+  {"plan:append", 'plan:append(task, {eu=0, seu="tensor", lane="c0", at=1})', [[
+Give an sTask to a unit and a lane, after what was appended before. at: how many
+iterations ahead it runs.]]},
+  {"plan:wait", "plan:wait(task, {task, ...})", "Let a task wait for others."},
+  {"plan:propagate", "plan:propagate{m=128, n=256, k=64}", "Set the tile shape."},
+  {"plan:buffers", "plan:buffers{ring=3}", "How many versions each buffer has."},
+  {"plan:undo", "plan:undo()", "Take the last edit back; plan:redo() makes it again."},
+  {"plan:redo", "plan:redo()", "Make an undone edit again."},
+  {"plan:check", "plan:check()", [[
+true, or false and a list of problems {code=, message=, task=, edge=, hint=}.]]},
+  {"plan:script", "plan:script()", "Lua text that rebuilds exactly this plan."},
+  {"mr.load_plan", "mr.load_plan(path)", "A plan from the text that plan:script() gave."},
+  {"plan:simulate", "plan:simulate()", "Play the plan against the device's model: a timeline."},
+  {"plan:compile", 'plan:compile{target="cuda"|"hip"|"host"}', [[
+Generate and build the kernel. The host target runs on this machine's CPU.]]},
+  {"mr.search", "mr.search(bound, device, {seconds=, trials=, measure=})", [[
+Find the best plan, with a proven bound on how good a plan can be. Ctrl-C stops it and
+keeps the best one so far. Gives .plan .ii .bound .gap .proven .trials and why().]]},
+}
+
+section "Timelines and kernels" {
+  {"timeline", [[
+What ran when, simulated or measured: .cycles .seconds .ii .bound .utilization .events.]]},
+  {"timeline:print", "timeline:print{width=}", "Draw it as text."},
+  {"timeline:show", "timeline:show()", "Browse it in the terminal; q leaves."},
+  {"timeline:png", "timeline:png(path)", [[
+Draw it; likewise timeline:svg(path), timeline:pdf(path).]]},
+  {"timeline:trace", "timeline:trace(path)", "Write it for Perfetto or chrome://tracing."},
+  {"mr.compare", "mr.compare(a, b)", "Two timelines side by side, predicted and measured."},
+  {"kernel", "Generated code: .source .target .registers .spills .smem."},
+  {"kernel:run", "kernel:run(inputs)", "Run it; gives the outputs by name."},
+  {"kernel:check", "kernel:check{seed=}", [[
+Compare with the reference: .relative .max_abs .ok.]]},
+  {"kernel:bench", "kernel:bench{seconds=}", "Time it: .ms (median) .tflops .gbps .min .max .runs."},
+  {"kernel:trace", "kernel:trace()", "The measured timeline."},
+  {"kernel:export", "kernel:export(dir)", [[
+Source, binary, C header and launcher, and a Python loader for torch tensors.]]},
+}
+
+---- finding a topic -----------------------------------------------------------
+
+-- Names by which our kinds of objects know themselves, where the topic has another.
+local kinds = {["millrace.program"] = "bound", ["millrace.tile_program"] = "program",
+  ["millrace.index"] = "p:load", ["millrace.search"] = "mr.search"}
+
+local function trim(name)
+  return (name:gsub("^%s+", ""):gsub("[%s%(%{].*$", ""))
+end
+
+-- The comment at the head of examples/NAME.lua.
+local function example(name)
+  local file = name:find "^[%w_]+$" and io.open(core.home() .. "/examples/" .. name .. ".lua")
+  if not file then return nil end
+  local lines = {}
+  for line in file:lines() do
+    local text = line:match "^%-%- ?(.*)"
+    if not text then break end
+    lines[#lines + 1] = text
+  end
+  file:close()
+  if lines[1] then return table.concat(lines, "\n") end
+end
+
+-- Topic names that a text means: itself, with mr. before it, or a method anywhere.
+local function find(name)
+  if topics[name] then return {name} end
+  if topics["mr." .. name] then return {"mr." .. name} end
+  local found = {}
+  for _, names in ipairs(sections) do
+    for _, topic in ipairs(names) do
+      if topic:match "[.:](.*)$" == name:match "[^.:]*$" and
+        (not name:find "[.:]" or topic:sub(-#name) == name) then
+        found[#found + 1] = topic
+      end
+    end
+  end
+  return found
+end
+
+local function name_of_function(f)
+  for name, value in pairs(require "millrace") do
+    if value == f then return "mr." .. name end
+  end
+  for _, names in ipairs(sections) do
+    if topics[names[1]] and _G[names[1]] == f then return names[1] end
+  end
+end
+
+local function name_of_object(x)
+  if x == require("millrace").examples then return "mr.examples" end
+  if x == require "millrace" then return nil end
+  local meta = debug.getmetatable(x)
+  if type(meta) ~= "table" or type(x) == "string" then return nil end
+  local kind = rawget(meta, "__metatable")
+  kind = type(kind) == "string" and kind or rawget(meta, "__name")
+  if type(kind) ~= "string" then return nil end
+  if kind == "millrace.tile_program" and example(x.name) then return x.name end
+  return kinds[kind] or kind:gsub("^millrace%.", "")
+end
+
+---- showing it ----------------------------------------------------------------
+
+local function show(name)
+  local topic = topics[name]
+  print(topic.call or name)
+  print("  " .. topic.text:gsub("\n", "\n  "))
+  local under = {}
+  for _, names in ipairs(sections) do
+    for _, other in ipairs(names) do
+      if other:match "^(.-)[.:]" == name then under[#under + 1] = topics[other].call or other end
+    end
+  end
+  for _, call in ipairs(under) do print("  " .. call) end
+end
+
+local function show_all()
+  for _, names in ipairs(sections) do
+    print(names.title)
+    local line = " "
+    for _, name in ipairs(names) do
+      if #line + #name > 78 then
+        print(line)
+        line = " "
+      end
+      line = line .. " " .. name
+    end
+    print(line)
+  end
+  print 'help "NAME" tells more; help "start" where to begin.'
+end
+
+local function unknown(name)
+  local known = {}
+  for topic in pairs(topics) do
+    known[#known + 1] = topic
+    known[#known + 1] = topic:match "[.:](.*)$"
+  end
+  table.sort(known)
+  print(("no help about '%s'%s"):format(name, core.hint(name, known)))
+end
+
+local function help(...)
+  local x = ...
+  if select("#", ...) == 0 then return show_all() end
+  if x == nil then return print "that is nil: nothing to tell about it" end
+  local name = type(x) == "string" and trim(x)
+    or type(x) == "function" and name_of_function(x) or name_of_object(x)
+  if x == require "millrace" then return show_all() end
+  if x == help then name = "help" end
+  if not name then return print("a " .. type(x) .. " of your own or of Lua's: no help about it") end
+  local found = find(name)
+  for _, topic in ipairs(found) do show(topic) end
+  if #found > 0 then return end
+  local text = example(name)
+  if text then print(text) else unknown(name) end
+end
+
+return help

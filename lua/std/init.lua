@@ -1,0 +1,108 @@
+-- init.lua - the module "millrace": the table that scripts and the shell call mr.
+
+local core = require "millrace.core"
+local tile = require "millrace.tile"
+local raise, hint, show, entry = core.raise, core.hint, core.show, core.entry
+
+local mr = {version = "0.1.0", array = core.array, program = tile.program}
+for name, f in pairs(tile.functions) do mr[name] = f end
+
+local function path_of(folder, name)
+  return ("%s/%s/%s.lua"):format(core.home(), folder, name)
+end
+
+local function listed(folder)
+  local names = core.list(core.home() .. "/" .. folder, ".lua")
+  table.sort(names)
+  return names
+end
+
+local function has(list, name)
+  for _, x in ipairs(list) do
+    if x == name then return true end
+  end
+  return false
+end
+
+---- devices -------------------------------------------------------------------
+
+local devices = {}                                      -- by name, once they are read
+
+mr.devices = entry(function() return listed "hw" end)
+
+-- A name of hw/, or the path of a file like those there (read anew on every call).
+mr.device = entry(function(name)
+  name = name == nil and "h200" or name
+  if type(name) ~= "string" then raise("device: name expected, got " .. show(name)) end
+  if name:find("/", 1, true) or name:find("%.lua$") then
+    return core.device(name:match("([^/]*)%.lua$") or name, name, (name:gsub("^%./", "")))
+  end
+  if devices[name] then return devices[name] end
+  local known = listed "hw"
+  if not has(known, name) then
+    raise(("device: unknown device '%s'%s (known: %s)"):format(name, hint(name, known),
+      table.concat(known, ", ")))
+  end
+  devices[name] = core.device(name, path_of("hw", name), "hw/" .. name .. ".lua")
+  return devices[name]
+end)
+
+---- examples ------------------------------------------------------------------
+
+-- Names of the examples that return a program, told from their text so that none of
+-- the others is run.
+local function example_names()
+  local names = {}
+  for _, name in ipairs(listed "examples") do
+    local file = name:find "^[%a_][%w_]*$" and io.open(path_of("examples", name))
+    if file then
+      local text = "\n" .. file:read "a"
+      file:close()
+      if text:find "\nreturn%s+[%w_%.]*program%s*%(" then names[#names + 1] = name end
+    end
+  end
+  return names
+end
+
+local function example(examples, name)
+  local path = type(name) == "string" and name:find "^[%w_]+$" and path_of("examples", name)
+  local file = path and io.open(path)
+  if not file then
+    local near = type(name) == "string" and hint(name, example_names()) or ""
+    raise(("examples: there is no example %s%s"):format(show(name), near))
+  end
+  file:close()
+  local chunk, message = loadfile(path, "t")
+  if not chunk then raise("examples: " .. message) end
+  local prog = chunk()
+  if not tile.is_program(prog) then
+    raise(("examples: examples/%s.lua returns %s, not a program"):format(name, show(prog)))
+  end
+  rawset(examples, name, prog)
+  return prog
+end
+
+local fields = {}                                       -- for completion
+for _, name in ipairs(example_names()) do fields[name] = true end
+
+mr.examples = setmetatable({}, {
+  fields = fields,
+  __metatable = false,
+  __name = "examples",
+  __index = example,
+  __pairs = function(examples)
+    local names, i = example_names(), 0
+    return function()
+      i = i + 1
+      if names[i] then return names[i], examples[names[i]] end
+    end
+  end,
+})
+
+---- plans and searches -----------------------------------------------------------------------
+
+for _, part in ipairs{"plan", "search"} do
+  for name, f in pairs(require("millrace." .. part)(mr)) do mr[name] = f end
+end
+
+return mr

@@ -1,0 +1,87 @@
+-- search.lua - mr.search: run a search and make its answer a plan like any other.
+
+local core = require "millrace.core"
+local raise, show, hint, entry = core.raise, core.show, core.hint, core.entry
+
+local options = {"seconds", "trials", "measure"}
+
+local function check_options(o)
+  if o ~= nil and type(o) ~= "table" then raise("search: table of options expected, got " .. show(o)) end
+  for key in pairs(o or {}) do
+    local known = false
+    for _, name in ipairs(options) do known = known or name == key end
+    if not known then raise(("search: unknown option %s%s"):format(show(key), hint(key, options))) end
+  end
+  return o or {}
+end
+
+local function number(o, key, default)
+  local v = o[key]
+  if v == nil then return default end
+  if type(v) ~= "number" or v ~= v or v < 0 then
+    raise(("search: %s must be a number, not %s"):format(key, show(v)))
+  end
+  return v
+end
+
+-- On a terminal, one line that is written over and over.
+local function progress_line()
+  if not core.terminal().color then return nil end
+  return function(trials, shapes, seconds)
+    io.stderr:write(("\r%d plans of %d shapes, best %.4g ms "):format(trials, shapes, seconds * 1e3))
+  end
+end
+
+-- The search's answer goes through the same calls as a plan typed by hand, so that it
+-- is checked by the same checker.
+local function rebuild(bound, device, statements, tile)
+  local plan = core.plan(bound:graph{tile = tile}, device)
+  local chunk = assert(load("local plan = ...\n" .. statements, "=[millrace.search]", "t", {}))
+  chunk(plan)
+  return plan
+end
+
+-- Why the interval is not shorter: what the bound of this plan's loop comes from.
+local function why(plan, tl)
+  local busiest, share
+  for name, used in pairs(tl.utilization) do
+    if not share or used > share or (used == share and name < busiest) then busiest, share = name, used end
+  end
+  local lines = {
+    ("II %.0f cycles; resources need %.0f (ResMII), dependences %.0f (RecMII)"):format(tl.ii,
+      tl.res_mii, tl.rec_mii),
+    ("the busiest is %s, at work %.0f%% of the time"):format(busiest, share * 100),
+  }
+  if tl.ii <= tl.bound * 1.001 then
+    lines[#lines + 1] = "no order of this tile shape with these lanes and versions is shorter in the model"
+  else
+    lines[#lines + 1] = ("%.1f%% above the bound: waiting that another order might hide")
+      :format((tl.ii / tl.bound - 1) * 100)
+  end
+  return table.concat(lines, "\n")
+end
+
+return function(mr)
+  return {search = entry(function(bound, device, given)
+    local o = check_options(given)
+    if o.measure then raise("search: measure=true needs an attached device; this one is a model") end
+    device = device or mr.device()
+    local s = core.search(bound, device)
+    local progress = progress_line()
+    local ended = s:run(math.tointeger(number(o, "trials", 2000) // 1), number(o, "seconds", 60), progress)
+    if progress then io.stderr:write("\r\27[K") end
+    local statements, tile, counts = s:found()
+    if not statements then
+      return nil, ("no legal plan found (%d shapes tried, ended by %s)"):format(counts.shapes, ended)
+    end
+    local plan = rebuild(bound, device, statements, tile)
+    local tl = plan:simulate()
+    return {
+      plan = plan, timeline = tl, ii = tl.ii, bound = tl.bound, gap = tl.ii / tl.bound - 1,
+      proven = ended == "done" and tl.seconds <= counts.bound_seconds * 1.001,
+      bound_seconds = counts.bound_seconds, seconds = tl.seconds,
+      trials = counts.trials, shapes = counts.shapes, pruned = counts.pruned, ended = ended,
+      why = function() return why(plan, tl) end,
+    }
+  end)}
+end

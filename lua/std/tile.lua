@@ -1,0 +1,575 @@
+-- tile.lua - the tile language of docs/tile-language.md: names and operators over the
+-- builder of lua/lbuilder.c, which holds the program and checks what it says.
+--
+-- Objects are tables whose metatable shows only the name of their kind, so that
+-- getmetatable(x) says what x is and no script changes how it behaves. `id` is the
+-- builder's, `owner` the p of the program that the object belongs to.
+
+local core = require "millrace.core"
+local raise, hint, show, entry = core.raise, core.hint, core.show, core.entry
+
+local P, PROGRAM = "millrace.p", "millrace.tile_program"
+local AXIS, INDEX, TENSOR = "millrace.axis", "millrace.index", "millrace.tensor"
+local VALUE, CARRY = "millrace.value", "millrace.carry"
+
+local LOG2E <const> = 1.4426950408889634
+local LN2 <const> = 0.6931471805599453
+
+-- Keys of what p keeps to itself; every other key is an option or a method.
+local BUILDER, GIVEN, READ, PLACE, NAME = {}, {}, {}, {}, {}
+
+---- errors --------------------------------------------------------------------
+
+local function expect(ok, what, expected, got)
+  if not ok then raise(("%s: %s expected, got %s"):format(what, expected, show(got))) end
+end
+
+local function sorted_keys(t)
+  local keys = {}
+  for key in pairs(t) do
+    if type(key) == "string" then keys[#keys + 1] = key end
+  end
+  table.sort(keys)
+  return keys
+end
+
+-- For the mistakes that a value given to bind explains: its place.
+local function blame(p, option, value)
+  return value ~= nil and p[GIVEN][option] == value and p[PLACE] or nil
+end
+
+---- kinds ---------------------------------------------------------------------
+
+local metatables = {}
+
+-- name: as messages say it. Methods become C functions that call them, because Lua
+-- forgets who made a tail call of a Lua function.
+local function class(kind, name, methods, meta)
+  for key, method in pairs(methods) do methods[key] = entry(method) end
+  meta.__name, meta.__metatable = name, kind
+  meta.methods = methods                                -- for completion
+  meta.__index = meta.__index or function(_, key)
+    local method = methods[key]
+    if method == nil and type(key) == "string" then
+      raise(("%s has no '%s'%s"):format(name, key, hint(key, sorted_keys(methods))))
+    end
+    return method
+  end
+  metatables[kind] = meta
+end
+
+local function new(kind, object)
+  return setmetatable(object, metatables[kind])
+end
+
+local function is_value(x)
+  local kind = getmetatable(x)
+  return kind == VALUE or kind == CARRY
+end
+
+local function value(p, id)
+  return new(VALUE, {id = id, owner = p})
+end
+
+-- The object at `x`, which must be of this kind and of p's program.
+local function own(p, x, kind, what, expected)
+  expect(getmetatable(x) == kind, what, expected, x)
+  if x.owner ~= p then raise(("%s: this %s belongs to another program"):format(what, expected)) end
+  return x
+end
+
+local function self_p(p, what)
+  if getmetatable(p) ~= P then raise(("%s: to be called as p:%s(...)"):format(what, what)) end
+  return p[BUILDER]
+end
+
+---- index expressions ---------------------------------------------------------
+
+-- What the builder takes as an index: a number, or the expression of an object.
+local function expression(x, what)
+  local kind = getmetatable(x)
+  if kind == AXIS or kind == INDEX then return x.expr end
+  if kind == VALUE or kind == CARRY then
+    raise(("%s: an axis is no value; axis:index() is the index along it, axis.size its size")
+      :format(what))
+  end
+  expect(type(x) == "number", what, "axis, index expression or whole number", x)
+  return core.whole(x) or raise(("%s: %s is not a whole number"):format(what, show(x)))
+end
+
+local function own_expression(p, x, what)
+  local kind = getmetatable(x)
+  if kind == AXIS or kind == INDEX then own(p, x, kind, what, "axis") end
+  if kind == VALUE or kind == CARRY then
+    raise(("%s: an index is made of axes and numbers, not of values"):format(what))
+  end
+  return expression(x, what)
+end
+
+local function index_operator(op)
+  return function(a, b)
+    local p = type(a) == "table" and a.owner or b.owner
+    local x, y = expression(a, op), expression(b, op)
+    if type(a) == "table" and type(b) == "table" and a.owner ~= b.owner then
+      raise(op .. ": axes of different programs")
+    end
+    return new(INDEX, {expr = core.index_op(op, x, y), owner = p})
+  end
+end
+
+local function no_compare(op, method)
+  return function()
+    raise(("'%s' can only give true or false: use a:%s(b), of an axis a:index():%s(b)")
+      :format(op, method, method))
+  end
+end
+
+local add, sub, mul = index_operator "+", index_operator "-", index_operator "*"
+local function index_meta(tostring)
+  return {
+    __add = add, __sub = sub, __mul = mul,
+    __idiv = index_operator "//", __mod = index_operator "%",
+    __unm = function(a) return sub(0, a) end,
+    __div = function() raise("an index expression is divided by //, which rounds down") end,
+    __lt = no_compare("<", "lt"), __le = no_compare("<=", "le"),
+    __tostring = tostring,
+  }
+end
+
+class(INDEX, "index expression", {}, index_meta(function(x)
+  return x.owner[BUILDER]:show_index(x.expr)
+end))
+
+class(AXIS, "axis", {
+  index = function(axis)
+    expect(getmetatable(axis) == AXIS, "index", "axis", axis)
+    return value(axis.owner, axis.owner[BUILDER]:index(axis.id))
+  end,
+}, index_meta(function(axis) return ("axis %s: %d"):format(axis.name, axis.size) end))
+
+---- values --------------------------------------------------------------------
+
+-- The builder's id of what stands for a value in p: a value, a carry, a number.
+local function id_of(p, x, what)
+  if type(x) == "number" then return p[BUILDER]:const(x) end
+  local kind = getmetatable(x)
+  if kind == AXIS then
+    raise(("%s: axis '%s' is no value; %s:index() is the index along it, %s.size its size")
+      :format(what, x.name, x.name, x.name))
+  end
+  expect(kind == VALUE or kind == CARRY, what, "value", x)
+  own(p, x, kind, what, "value")
+  return kind == VALUE and x.id or p[BUILDER]:get(x.id)
+end
+
+-- The program of the first value among the arguments.
+local function owner_of(what, ...)
+  for i = 1, select("#", ...) do
+    local x = select(i, ...)
+    if is_value(x) then return x.owner end
+  end
+  expect(false, what, "value", (...))
+end
+
+-- A carry as the value that it holds now, so that using it twice reads it once.
+local function as_value(x, what)
+  local p = owner_of(what, x)
+  return value(p, id_of(p, x, what))
+end
+
+local function operation(op, what)
+  what = what or op
+  return function(a, b)
+    local p = owner_of(what, a, b)
+    local x = id_of(p, a, what)
+    return value(p, p[BUILDER]:op(op, x, id_of(p, b, what)))
+  end
+end
+
+local function swapped(op, what)
+  local f = operation(op, what)
+  return function(a, b) return f(b, a) end
+end
+
+local function unary(op, what)
+  what = what or op
+  return function(a)
+    local p = owner_of(what, a)
+    return value(p, p[BUILDER]:op(op, id_of(p, a, what)))
+  end
+end
+
+-- Two arguments or more, from left to right.
+local function folded(op)
+  local f = operation(op)
+  return function(a, b, ...)
+    expect(b ~= nil, op, "two arguments or more", b)
+    local v = f(a, b)
+    for i = 1, select("#", ...) do v = f(v, (select(i, ...))) end
+    return v
+  end
+end
+
+local function reduction(op, what)
+  return function(v, axis)
+    local p = owner_of(what, v)
+    own(p, axis, AXIS, what, "axis")
+    return value(p, p[BUILDER]:reduce(op, id_of(p, v, what), axis.id))
+  end
+end
+
+local exp2, log2, tanh = unary "exp2", unary "log2", unary "tanh"
+
+local function sigmoid(x)
+  return 1 / (1 + exp2(as_value(x, "sigmoid") * -LOG2E))
+end
+
+-- Functions of one value; each is also a method.
+local functions = {
+  exp2 = exp2, log2 = log2, tanh = tanh, sigmoid = sigmoid,
+  abs = unary "abs", floor = unary "floor", sqrt = unary "sqrt", rsqrt = unary "rsqrt",
+  exp = function(x) return exp2(as_value(x, "exp") * LOG2E) end,
+  log = function(x) return log2(as_value(x, "log")) * LN2 end,
+  silu = function(x)
+    x = as_value(x, "silu")
+    return x * sigmoid(x)
+  end,
+  -- with tanh, as in Hendrycks and Gimpel, "Gaussian error linear units", 2016
+  gelu = function(x)
+    x = as_value(x, "gelu")
+    return x * 0.5 * (1 + tanh(x * (0.7978845608028654 + 0.035677408136300125 * (x * x))))
+  end,
+  rowsum = reduction("sum", "rowsum"),
+  rowmax = reduction("rmax", "rowmax"),
+  rowmin = reduction("rmin", "rowmin"),
+  cumsum = reduction("cumsum", "cumsum"),
+  cummax = reduction("cummax", "cummax"),
+  cummin = reduction("cummin", "cummin"),
+}
+
+-- The dtype's name; `d` may be what bind was given.
+local function check_dtype(p, d, what)
+  if type(d) == "string" and core.dtype(d) then return d end
+  local near = type(d) == "string" and hint(d, core.dtypes()) or ""
+  local place = blame(p, "dtype", d)
+  raise(("%s: unknown dtype %s%s"):format(place and "bind" or what, show(d), near), place)
+end
+
+function functions.unpack(v, from, to, dtype)
+  local p = owner_of("unpack", v)
+  own(p, from, AXIS, "unpack", "axis")
+  own(p, to, AXIS, "unpack", "axis")
+  local id = id_of(p, v, "unpack")
+  return value(p, p[BUILDER]:unpack(id, from.id, to.id, check_dtype(p, dtype, "unpack")))
+end
+
+local value_methods = {
+  lt = operation "lt", le = operation "le", eq = operation "eq", ne = operation "ne",
+  gt = swapped("lt", "gt"), ge = swapped("le", "ge"),
+}
+for name, f in pairs(functions) do value_methods[name] = f end
+
+function value_methods.to(v, dtype)
+  local p = owner_of("to", v)
+  return value(p, p[BUILDER]:cast(id_of(p, v, "to"), check_dtype(p, dtype, "to")))
+end
+
+local function value_meta(tostring)
+  return {
+    __add = operation("add", "+"), __sub = operation("sub", "-"),
+    __mul = operation("mul", "*"), __div = operation("div", "/"), __unm = unary("neg", "-"),
+    __band = operation("and", "&"), __bor = operation("or", "|"),
+    __bxor = operation("xor", "~"), __bnot = unary("not", "~"),
+    __shl = operation("shl", "<<"), __shr = operation("shr", ">>"),
+    __lt = no_compare("<", "lt"), __le = no_compare("<=", "le"), __eq = no_compare("==", "eq"),
+    __tostring = tostring,
+  }
+end
+
+local carry_methods = {}
+for name, f in pairs(value_methods) do carry_methods[name] = f end
+
+local function check_carry(c, what)
+  expect(getmetatable(c) == CARRY, what, "carry", c)
+  return c.owner[BUILDER], c.owner
+end
+
+function carry_methods.set(c, v)
+  local b, p = check_carry(c, "set")
+  b:set(c.id, id_of(p, v, "set"))
+end
+
+function carry_methods.add(c, v)
+  local b, p = check_carry(c, "add")
+  b:add(c.id, id_of(p, v, "add"))
+end
+
+class(VALUE, "value", value_methods, value_meta(function(v)
+  return "value " .. v.owner[BUILDER]:show(v.id)
+end))
+class(CARRY, "carry", carry_methods, value_meta(function(c) return "carry " .. c.name end))
+
+---- mr.NAME -------------------------------------------------------------------
+
+functions.max, functions.min = folded "max", folded "min"
+
+function functions.where(c, x, y)
+  local p = owner_of("where", c, x, y)
+  local ic = id_of(p, c, "where")
+  local ix = id_of(p, x, "where")
+  return value(p, p[BUILDER]:op("where", ic, ix, id_of(p, y, "where")))
+end
+
+for name, f in pairs(functions) do functions[name] = entry(f) end
+
+---- tensors -------------------------------------------------------------------
+
+-- Ids of a list of axes, and the axes.
+local function axis_list(p, list, what)
+  expect(type(list) == "table" and getmetatable(list) == nil, what, "list of axes", list)
+  local ids, axes = {}, {}
+  for i = 1, #list do
+    axes[i] = own(p, list[i], AXIS, what, "axis")
+    ids[i] = axes[i].id
+  end
+  return ids, axes
+end
+
+-- One expression for each dimension of the tensor; without `index` its own axes.
+local function index_list(p, tensor, index, what)
+  local list, rank = {}, #tensor.dims
+  index = index or tensor.dims
+  expect(type(index) == "table" and getmetatable(index) == nil, what,
+    "index {expression, ...}", index)
+  for i = 1, math.max(rank, #index) do
+    if i > rank or index[i] == nil then
+      raise(("%s: '%s' has %d dimensions, the index %s"):format(what, tensor.name, rank,
+        #index == rank and "lacks the one at " .. i or "has " .. #index))
+    end
+    list[i] = own_expression(p, index[i], what)
+  end
+  return list
+end
+
+class(TENSOR, "tensor", {
+  store = function(tensor, name, v, index)
+    expect(getmetatable(tensor) == TENSOR, "store", "tensor", tensor)
+    if type(name) ~= "string" then name, v, index = nil, name, v end
+    local p = tensor.owner
+    local id = id_of(p, v, "store")
+    p[BUILDER]:store(name, tensor.id, index and index_list(p, tensor, index, "store"), id)
+  end,
+}, {
+  __tostring = function(t)
+    local names = {}
+    for i, axis in ipairs(t.dims) do names[i] = axis.name end
+    return ("tensor %s: %s {%s}"):format(t.name, t.dtype, table.concat(names, ", "))
+  end,
+})
+
+local function declare(role)
+  return function(p, name, dims, dtype)
+    local b = self_p(p, role)
+    expect(type(name) == "string", role, "name", name)
+    local ids, axes = axis_list(p, dims, role)
+    dtype = check_dtype(p, dtype or p.dtype or "bf16", role)
+    local id = b:tensor(role, name, dtype, ids)
+    return new(TENSOR, {id = id, owner = p, name = name, dims = axes, dtype = core.dtype(dtype)})
+  end
+end
+
+---- p -------------------------------------------------------------------------
+
+local function new_axis(p, name, size)
+  local id = p[BUILDER]:axis(name, size)
+  return new(AXIS, {id = id, owner = p, name = name, size = size, expr = core.index_axis(id)})
+end
+
+local function check_size(name, size, what, place)
+  local n = core.whole(size)
+  if n and n >= 1 then return n end
+  raise(("%s: size of axis '%s' %s"):format(what, name, size == nil and "is missing"
+    or "must be a whole number of at least 1, got " .. show(size)), place)
+end
+
+-- Run f between begin and end; what it returns.
+local function enclosed(b, finish, ...)
+  b[finish](b)
+  return ...
+end
+
+local function check_block(what, name, f)
+  expect(type(name) == "string", what, "name", name)
+  expect(type(f) == "function", what, "function", f)
+end
+
+local loop_options = {"from", "upto"}
+
+-- A bound may also be false, so that `upto = p.causal and m` reads well.
+local function loop_bound(p, options, name)
+  local x = options[name]
+  if x then return own_expression(p, x, "loop") end
+end
+
+local p_methods = {
+  input = declare "input", output = declare "output", temp = declare "temp",
+}
+
+function p_methods.axes(p, ...)
+  self_p(p, "axes")
+  local axes = {...}
+  for i, name in ipairs(axes) do
+    expect(type(name) == "string", "axes", "name of an axis", name)
+    p[READ][name] = true
+    axes[i] = new_axis(p, name, check_size(name, p[GIVEN][name], "bind", p[PLACE]))
+  end
+  return table.unpack(axes)
+end
+
+function p_methods.axis(p, name, size)
+  self_p(p, "axis")
+  expect(type(name) == "string", "axis", "name of an axis", name)
+  local place = blame(p, name, size)
+  return new_axis(p, name, check_size(name, size, place and "bind" or "axis", place))
+end
+
+function p_methods.batch(p, ...)
+  local b = self_p(p, "batch")
+  for _, id in ipairs(axis_list(p, {...}, "batch")) do b:batch(id) end
+end
+
+function p_methods.phase(p, name, f)
+  local b = self_p(p, "phase")
+  check_block("phase", name, f)
+  b:phase_begin(name)
+  return enclosed(b, "phase_end", f())
+end
+
+function p_methods.task(p, name, f)
+  local b = self_p(p, "task")
+  check_block("task", name, f)
+  b:task_begin(name)
+  return enclosed(b, "task_end", f())
+end
+
+function p_methods.loop(p, axes, options, f)
+  local b = self_p(p, "loop")
+  if type(options) == "function" and f == nil then options, f = nil, options end
+  options = options or {}
+  if getmetatable(axes) == AXIS then axes = {axes} end
+  local ids = axis_list(p, axes, "loop")
+  expect(type(options) == "table", "loop", "table of options", options)
+  expect(type(f) == "function", "loop", "function", f)
+  for _, key in ipairs(sorted_keys(options)) do
+    if key ~= "from" and key ~= "upto" then
+      raise(("loop: unknown option '%s'%s"):format(key, hint(key, loop_options)))
+    end
+  end
+  b:loop_begin(ids, loop_bound(p, options, "from"), loop_bound(p, options, "upto"))
+  return enclosed(b, "loop_end", f())
+end
+
+function p_methods.load(p, name, tensor, index)
+  local b = self_p(p, "load")
+  if type(name) ~= "string" then name, tensor, index = nil, name, tensor end
+  own(p, tensor, TENSOR, "load", "tensor")
+  return value(p, b:load(name, tensor.id, index_list(p, tensor, index, "load")))
+end
+
+function p_methods.mma(p, name, x, y)
+  local b = self_p(p, "mma")
+  if type(name) ~= "string" then name, x, y = nil, name, x end
+  local id = id_of(p, x, "mma")
+  return value(p, b:mma(name, id, id_of(p, y, "mma")))
+end
+
+function p_methods.carry(p, name, axes, init)
+  local b = self_p(p, "carry")
+  expect(type(name) == "string", "carry", "name", name)
+  local ids = axis_list(p, axes, "carry")
+  expect(type(init) == "number", "carry", "initial number", init)
+  return new(CARRY, {id = b:carry(name, ids, init), owner = p, name = name})
+end
+
+-- What a program asks of its sizes and options; the place is that of the bind.
+function p_methods.check(p, condition, message)
+  self_p(p, "check")
+  if condition then return condition end
+  raise(("%s: %s"):format(p[NAME], message or "these sizes do not fit"), p[PLACE])
+end
+
+class(P, "program under construction", p_methods, {
+  __index = function(p, key)
+    local method = p_methods[key]
+    if method ~= nil then return method end
+    if type(key) == "string" then p[READ][key] = true end
+    return p[GIVEN][key]
+  end,
+  __newindex = function(_, key)
+    raise(("p.%s cannot be set: p holds what bind was given"):format(tostring(key)))
+  end,
+})
+
+---- programs ------------------------------------------------------------------
+
+local BODY = {}
+
+local function check_sizes(sizes, what)
+  expect(type(sizes) == "table", what, "table of sizes", sizes)
+  for key in pairs(sizes) do
+    if type(key) ~= "string" then
+      raise("bind: sizes and options are given by name, as in bind{m=4096, n=4096}")
+    end
+  end
+end
+
+-- A key that the program has not asked for is a slip, found out only afterwards.
+local function check_read(prog, given, read, place)
+  for _, key in ipairs(sorted_keys(given)) do
+    if not read[key] then
+      raise(("bind: unknown size or option '%s' of '%s'%s"):format(key, prog.name,
+        hint(key, sorted_keys(read))), place)
+    end
+  end
+end
+
+local origins = setmetatable({}, {__mode = "k"})        -- bound -> what it was made of
+
+local function bind(prog, sizes)
+  expect(getmetatable(prog) == PROGRAM, "bind", "program", prog)
+  check_sizes(sizes, "bind")
+  local given, read, place = {}, {}, core.place()
+  for key, size in pairs(sizes) do given[key] = size end
+  local builder = core.builder(prog.name)
+  prog[BODY](new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [PLACE] = place,
+    [NAME] = prog.name}))
+  check_read(prog, given, read, place)
+  local bound = builder:finish()
+  origins[bound] = {prog, given}
+  return bound
+end
+
+class(PROGRAM, "program", {bind = bind}, {
+  __call = entry(bind),
+  __tostring = function(prog) return "program " .. prog.name end,
+})
+
+local function program(name, body)
+  expect(type(name) == "string", "program", "name", name)
+  if not name:find "^[%a_][%w_]*$" then
+    raise(("program: '%s' cannot name a program; use letters, digits and '_'"):format(name))
+  end
+  expect(type(body) == "function", "program", "function", body)
+  return new(PROGRAM, {name = name, [BODY] = body})
+end
+
+return {
+  functions = functions,                                -- mr.max and the like
+  program = entry(program),
+  is_program = function(x) return getmetatable(x) == PROGRAM end,
+  -- the program and the sizes that a bound program was made of
+  origin = function(bound)
+    local o = origins[bound]
+    if o then return o[1], o[2] end
+  end,
+}

@@ -1,0 +1,440 @@
+-- The shipped programs' reference answers against formulas written out here in plain Lua:
+-- textbook loops in double precision that share nothing with the tile language.
+local mr = require "millrace"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local ok, like = tap.ok, tap.like
+
+local exp, sqrt, min, max, floor = math.exp, math.sqrt, math.min, math.max, math.floor
+local TOLERANCE <const> = 1e-12
+
+-- Tensors -------------------------------------------------------------------------------
+
+-- Elements are read and written as t(i, j, ...), counted from 0; `flat` holds them row-major.
+local function view(flat, ...)
+  local n, d2, d3, d4, d5 = select("#", ...), select(2, ...)
+  local get
+  if n == 1 then get = function(i) return flat[i + 1] end
+  elseif n == 2 then get = function(i, j) return flat[i * d2 + j + 1] end
+  elseif n == 3 then get = function(i, j, k) return flat[(i * d2 + j) * d3 + k + 1] end
+  elseif n == 4 then
+    get = function(i, j, k, l) return flat[((i * d2 + j) * d3 + k) * d4 + l + 1] end
+  else
+    get = function(i, j, k, l, o)
+      return flat[(((i * d2 + j) * d3 + k) * d4 + l) * d5 + o + 1]
+    end
+  end
+  return get
+end
+
+local function elements(array)
+  local flat = {}
+  for i = 1, #array do flat[i] = array[i] end
+  return flat
+end
+
+-- ||got - want|| / ||want||, both flat; huge if a value is missing or not a number.
+local function distance(got, want)
+  local diff, norm = 0, 0
+  if #got ~= #want then return math.huge end
+  for i = 1, #want do
+    diff, norm = diff + (got[i] - want[i]) ^ 2, norm + want[i] ^ 2
+  end
+  local d = norm > 0 and sqrt(diff / norm) or sqrt(diff)
+  return d == d and d or math.huge
+end
+
+-- Numbers in [lo, hi), the same in every run.
+local state = 1
+local function uniform(lo, hi)
+  state = state * 6364136223846793005 + 1442695040888963407
+  return lo + (hi - lo) * ((state >> 11) / 2 ^ 53)
+end
+
+local function describe(sizes)
+  local words = {}
+  for k, v in pairs(sizes) do words[#words + 1] = k .. "=" .. tostring(v) end
+  table.sort(words)
+  return table.concat(words, " ")
+end
+
+-- One program at one set of sizes and options: the reference, with its own tiles and with each
+-- of `tiles`, equals formula(sizes, inputs). prepare(inputs, sizes) may change the random inputs.
+local function check(name, sizes, output, formula, tiles, prepare)
+  local bound = mr.examples[name](sizes)
+  local inputs = bound:inputs{seed = 7}
+  if prepare then prepare(inputs, sizes) end
+  local flat = {}
+  for k, array in pairs(inputs) do flat[k] = elements(array) end
+  local want = formula(sizes, flat)
+  local what = name .. " " .. describe(sizes)
+  local d = distance(elements(bound:reference(inputs)[output]), want)
+  ok(d < TOLERANCE, what, "distance " .. d)
+  for _, tile in ipairs(tiles or {}) do
+    d = distance(elements(bound:reference(inputs, {tile = tile})[output]), want)
+    ok(d < TOLERANCE, what .. " in tiles " .. describe(tile), "distance " .. d)
+  end
+end
+
+-- Formulas ------------------------------------------------------------------------------
+
+local function tanh(x)
+  local e = exp(-2 * math.abs(x))
+  return (x < 0 and -1 or 1) * (1 - e) / (1 + e)
+end
+local function sigmoid(x) return 1 / (1 + exp(-x)) end
+local act = {
+  relu = function(x) return max(x, 0.0) end,
+  silu = function(x) return x * sigmoid(x) end,
+  gelu = function(x) return 0.5 * x * (1 + tanh(sqrt(2 / math.pi) * (x + 0.044715 * x ^ 3))) end,
+}
+
+local function matmul_sum(z, t)
+  local A, B, S = view(t.A, z.m, z.k), view(t.B, z.n, z.k), {}
+  for i = 0, z.m - 1 do
+    local sum = 0
+    for j = 0, z.n - 1 do
+      for k = 0, z.k - 1 do sum = sum + A(i, k) * B(j, k) end
+    end
+    S[i + 1] = sum
+  end
+  return S
+end
+
+local function gemm(z, t)
+  local A = z.a == "km" and view(t.A, z.k, z.m) or view(t.A, z.m, z.k)
+  local B = z.b == "kn" and view(t.B, z.k, z.n) or view(t.B, z.n, z.k)
+  local C = {}
+  for i = 0, z.m - 1 do
+    for j = 0, z.n - 1 do
+      local sum = z.bias and t.bias[j + 1] or 0
+      for k = 0, z.k - 1 do
+        sum = sum + (z.a == "km" and A(k, i) or A(i, k)) * (z.b == "kn" and B(k, j) or B(j, k))
+      end
+      C[#C + 1] = z.activation and act[z.activation](sum) or sum
+    end
+  end
+  return C
+end
+
+-- Two passes: all scores of a row, then their softmax.
+local function attention_row(score, n, sees, value, d, out)
+  local top, sum, s = -math.huge, 0, {}
+  for j = 0, n - 1 do
+    if sees(j) then s[j] = score(j); top = max(top, s[j]) end
+  end
+  local row = {}
+  for x = 0, d - 1 do row[x] = 0.0 end
+  for j = 0, n - 1 do
+    if s[j] then
+      local e = exp(s[j] - top)
+      sum = sum + e
+      for x = 0, d - 1 do row[x] = row[x] + e * value(j, x) end
+    end
+  end
+  for x = 0, d - 1 do out[#out + 1] = sum > 0 and row[x] / sum or 0.0 end
+end
+
+local function flash_attention(z, t)
+  local n, hkv, scale = z.n or z.m, z.hkv or z.h, z.scale or 1 / sqrt(z.d)
+  local Q, O = view(t.Q, z.b, z.h, z.m, z.d), {}
+  local K, V = view(t.K, z.b, hkv, n, z.d), view(t.V, z.b, hkv, n, z.d)
+  for b = 0, z.b - 1 do
+    for h = 0, z.h - 1 do
+      local head = h // (z.h // hkv)
+      for i = 0, z.m - 1 do
+        local at = i + n - z.m
+        attention_row(function(j)
+          local s = 0
+          for x = 0, z.d - 1 do s = s + Q(b, h, i, x) * K(b, head, j, x) end
+          return z.softcap and z.softcap * tanh(s * scale / z.softcap) or s * scale
+        end, n, function(j)
+          return (not z.causal or j <= at) and (not z.window or j > at - z.window)
+        end, function(j, x) return V(b, head, j, x) end, z.d, O)
+      end
+    end
+  end
+  return O
+end
+
+local function flash_decoding(z, t)
+  local hkv, scale = z.hkv or z.h, z.scale or 1 / sqrt(z.d)
+  local Q, O = view(t.Q, z.b, z.h, z.d), {}
+  local K, V = view(t.K, z.b, hkv, z.n, z.d), view(t.V, z.b, hkv, z.n, z.d)
+  for b = 0, z.b - 1 do
+    for h = 0, z.h - 1 do
+      local head = h // (z.h // hkv)
+      attention_row(function(j)
+        local s = 0
+        for x = 0, z.d - 1 do s = s + Q(b, h, x) * K(b, head, j, x) end
+        return s * scale
+      end, z.n, function() return true end, function(j, x) return V(b, head, j, x) end, z.d, O)
+    end
+  end
+  return O
+end
+
+local function chunk_state(z, t)
+  local L, g = z.chunk or 256, z.g or 1
+  local c, states = (z.s + L - 1) // L, {}
+  local X, B = view(t.X, z.b, z.s, z.h, z.p), view(t.B, z.b, z.s, g, z.n)
+  local dt, dA = view(t.dt, z.b, z.h, c, L), view(t.dA, z.b, z.h, c, L)
+  for b = 0, z.b - 1 do for ch = 0, c - 1 do for h = 0, z.h - 1 do
+    local w = {}
+    for l = 0, L - 1 do
+      w[l] = exp(min(dA(b, h, ch, L - 1) - dA(b, h, ch, l), 0)) * dt(b, h, ch, l)
+    end
+    for p = 0, z.p - 1 do for n = 0, z.n - 1 do
+      local sum = 0
+      for l = 0, min(L, z.s - ch * L) - 1 do
+        sum = sum + X(b, ch * L + l, h, p) * B(b, ch * L + l, h // (z.h // g), n) * w[l]
+      end
+      states[#states + 1] = sum
+    end end
+  end end end
+  return states
+end
+
+local function chunk_scan(z, t)
+  local L, g = z.chunk or 256, z.g or 1
+  local c, out = (z.s + L - 1) // L, {}
+  local X, C = view(t.X, z.b, z.s, z.h, z.p), view(t.C, z.b, z.s, g, z.n)
+  local dt, dA = view(t.dt, z.b, z.h, c, L), view(t.dA, z.b, z.h, c, L)
+  local CB, S = view(t.CB, z.b, c, g, L, L), view(t.states, z.b, c, z.h, z.p, z.n)
+  local Z = z.z and view(t.Z, z.b, z.s, z.h, z.p)
+  for b = 0, z.b - 1 do for pos = 0, z.s - 1 do for h = 0, z.h - 1 do
+    local ch, l, group = pos // L, pos % L, h // (z.h // g)
+    local here, w = dA(b, h, ch, l), {}
+    for k = 0, l do
+      w[k] = CB(b, ch, group, l, k) * exp(min(here - dA(b, h, ch, k), 0)) * dt(b, h, ch, k)
+    end
+    for p = 0, z.p - 1 do
+      local sum = 0
+      for n = 0, z.n - 1 do sum = sum + C(b, pos, group, n) * S(b, ch, h, p, n) end
+      sum = sum * exp(here)
+      for k = 0, l do sum = sum + w[k] * X(b, ch * L + k, h, p) end
+      if z.D ~= false then sum = sum + t.D[h + 1] * X(b, pos, h, p) end
+      if Z then sum = sum * act.silu(Z(b, pos, h, p)) end
+      out[#out + 1] = sum
+    end
+  end end end
+  return out
+end
+
+local E2M1 <const> = {[0] = 0, 0.5, 1, 1.5, 2, 3, 4, 6}
+local decode = {
+  i4 = function(x) return x < 8 and x or x - 16 end,
+  i8 = function(x) return x < 128 and x or x - 256 end,
+  e2m1 = function(x) return (x < 8 and 1 or -1) * E2M1[x & 7] end,
+}
+
+local function dequant_gemm(z, t)
+  local wtype, group = z.wtype or "i4", z.group or 128
+  local bits = wtype == "i8" and 8 or 4
+  local each = 32 // bits
+  local A, W = view(t.A, z.m, z.k), view(t.W, z.n, z.k // each)
+  local scale, C = view(t.scale, z.n, (z.k + group - 1) // group), {}
+  for i = 0, z.m - 1 do
+    for j = 0, z.n - 1 do
+      local sum = 0
+      for k = 0, z.k - 1 do
+        local word = floor(W(j, k // each)) & 0xffffffff
+        local w = decode[wtype](word >> (k % each * bits) & ((1 << bits) - 1))
+        sum = sum + A(i, k) * w * scale(j, k // group)
+      end
+      C[#C + 1] = sum
+    end
+  end
+  return C
+end
+
+local function conv2d(z, t)
+  local stride, pad = z.stride or 1, z.pad or 0
+  local X, F, Y = view(t.X, z.n, z.h, z.w, z.c), view(t.F, z.k, z.r, z.s, z.c), {}
+  for n = 0, z.n - 1 do
+    for p = 0, (z.h + 2 * pad - z.r) // stride do
+      for q = 0, (z.w + 2 * pad - z.s) // stride do
+        for k = 0, z.k - 1 do
+          local sum = 0
+          for r = 0, z.r - 1 do
+            local y = p * stride + r - pad
+            for s = 0, z.s - 1 do
+              local x = q * stride + s - pad
+              if y >= 0 and y < z.h and x >= 0 and x < z.w then
+                for c = 0, z.c - 1 do sum = sum + X(n, y, x, c) * F(k, r, s, c) end
+              end
+            end
+          end
+          Y[#Y + 1] = sum
+        end
+      end
+    end
+  end
+  return Y
+end
+
+-- Cases: every program and option, at sizes that are small, even and divisible by no tile ------
+
+local formulas = {
+  matmul_sum = {matmul_sum, "S"}, gemm = {gemm, "C"},
+  flash_attention = {flash_attention, "O"}, flash_decoding = {flash_decoding, "O"},
+  chunk_state = {chunk_state, "states"}, chunk_scan = {chunk_scan, "out"},
+  dequant_gemm = {dequant_gemm, "C"}, conv2d = {conv2d, "Y"},
+}
+
+local function with(sizes, options)
+  local all = {}
+  for k, v in pairs(sizes) do all[k] = v end
+  for k, v in pairs(options) do all[k] = v end
+  return all
+end
+
+-- Every one of the options at every one of the sizes.
+local function each(name, sizes, options, tiles, prepare)
+  local formula, output = table.unpack(formulas[name])
+  for _, z in ipairs(sizes) do
+    for _, o in ipairs(options) do check(name, with(z, o), output, formula, tiles, prepare) end
+  end
+end
+
+each("matmul_sum", {
+  {m = 1, n = 1, k = 1}, {m = 32, n = 64, k = 32}, {m = 37, n = 53, k = 29},
+}, {{}}, {{m = 16, n = 32, k = 8}, {m = 64, n = 5, k = 64}})
+
+local gemm_sizes <const> = {
+  {m = 3, n = 2, k = 5}, {m = 32, n = 32, k = 64}, {m = 37, n = 53, k = 29},
+}
+each("gemm", gemm_sizes, {
+  {}, {a = "km"}, {b = "kn"}, {a = "km", b = "kn"}, {a = "mk", b = "nk", bias = true},
+  {activation = "relu"}, {activation = "gelu", bias = true}, {activation = "silu"},
+}, {{m = 16, n = 32, k = 16}, {m = 1, n = 64, k = 7}})
+each("gemm", gemm_sizes, {{dtype = "f16"}, {dtype = "f32", out = "f16"}, {dtype = "f64"}})
+
+local small <const> = {b = 1, h = 2, m = 3, d = 4}
+local even <const> = {b = 2, h = 2, m = 32, d = 16}
+local ragged <const> = {b = 1, h = 4, m = 37, n = 53, d = 19}
+local map <const> = {{m = 16, n = 32}, {m = 5, n = 8, d = 8}}
+each("flash_attention", {small, even, ragged}, {
+  {}, {causal = true}, {causal = false, hkv = 1}, {causal = true, hkv = 2, scale = 0.7},
+  {window = 9}, {causal = true, window = 1}, {causal = true, window = 11},
+  {softcap = 2.5}, {causal = true, window = 12, softcap = 1.5, hkv = 1},
+}, map)
+-- More queries than keys: the first ones see no key, in tiles of which some rows do see one.
+each("flash_attention", {
+  {b = 1, h = 1, m = 53, n = 37, d = 8}, {b = 1, h = 1, m = 48, n = 16, d = 8},
+}, {{causal = true}, {causal = true, window = 3}, {window = 30}}, map)
+each("flash_attention", {{b = 1, h = 2, m = 20, n = 24, d = 8}},
+  {{dtype = "f16"}, {dtype = "f32", causal = true}, {dtype = "f64"}})
+
+each("flash_decoding", {
+  {b = 1, h = 4, n = 8, d = 4}, {b = 2, h = 4, n = 64, d = 16}, {b = 2, h = 4, n = 53, d = 19},
+}, {
+  {}, {hkv = 1}, {hkv = 2, splits = 1}, {splits = 3, scale = 0.3}, {hkv = 1, splits = 7},
+}, {{key = 4, g = 1}, {key = 3, g = 3, d = 8}})
+-- Splits without a key: 5 keys in 4 parts of 2, and fewer keys than parts.
+each("flash_decoding", {{b = 1, h = 2, n = 5, d = 4}, {b = 1, h = 2, n = 1, d = 4}},
+  {{splits = 4}, {}}, {{key = 1}})
+
+-- dt > 0 and dA = cumsum(dt A) with A < 0, as a model has them; constant beyond the end.
+local function decaying(inputs, z)
+  local L = z.chunk or 256
+  local c = (z.s + L - 1) // L
+  local i = 0
+  for _ = 1, z.b do
+    for _ = 1, z.h do
+      local A = -uniform(1, 16)
+      for ch = 0, c - 1 do
+        local sum = 0
+        for l = 0, L - 1 do
+          i = i + 1
+          local dt = ch * L + l < z.s and exp(uniform(math.log(0.001), math.log(0.1))) or 0
+          sum = sum + dt * A
+          inputs.dt[i], inputs.dA[i] = dt, sum
+        end
+      end
+    end
+  end
+end
+local ssd_sizes <const> = {
+  {b = 1, s = 4, h = 1, p = 2, n = 3, chunk = 4},
+  {b = 2, s = 64, h = 2, p = 8, n = 16, chunk = 32},
+  {b = 1, s = 90, h = 4, p = 7, n = 11, chunk = 37},
+}
+local state_tiles <const> = {{p = 4, n = 8, l = 16}, {p = 3, n = 32, l = 5}}
+local scan_tiles <const> = {{l = 16, p = 4, k = 16}, {l = 5, p = 8, k = 8}, {l = 32, k = 3}}
+for _, prepare in ipairs {false, decaying} do
+  prepare = prepare or nil
+  each("chunk_state", ssd_sizes, {{}, {g = 1, decay = "f16", out = "bf16"}}, state_tiles, prepare)
+  each("chunk_scan", ssd_sizes, {{}, {D = false}, {z = true}, {z = true, D = false}}, scan_tiles,
+    prepare)
+  each("chunk_state", {ssd_sizes[3]}, {{g = 2}, {g = 4}}, state_tiles, prepare)
+  each("chunk_scan", {ssd_sizes[3]}, {{g = 2}, {g = 4, z = true}}, scan_tiles, prepare)
+end
+each("chunk_state", {{b = 1, s = 20, h = 2, p = 4, n = 4}}, {{}})       -- one chunk of 256
+each("chunk_scan", {{b = 1, s = 20, h = 2, p = 4, n = 4}}, {{}})
+
+each("dequant_gemm", {
+  {m = 2, n = 3, k = 8}, {m = 32, n = 32, k = 128}, {m = 37, n = 53, k = 88},
+}, {
+  {}, {wtype = "e2m1"}, {wtype = "i8"}, {wtype = "i4", group = 32}, {wtype = "e2m1", group = 8},
+  {group = 24}, {wtype = "i4", group = 64, dtype = "f16"},
+}, {{m = 16, n = 32, k = 16}, {m = 5, n = 8, k = 64}})
+
+each("conv2d", {
+  {n = 1, c = 1, h = 3, w = 3, k = 1, r = 3, s = 3},
+  {n = 2, c = 8, h = 8, w = 8, k = 8, r = 3, s = 3},
+  {n = 2, c = 5, h = 13, w = 11, k = 7, r = 3, s = 2},
+}, {{}, {pad = 1}, {stride = 2, pad = 1}, {stride = 3, pad = 2}},
+  {{r = 1, s = 1, c = 4, p = 4, q = 8, k = 4}, {r = 2, s = 1, c = 3, n = 1, p = 3, q = 5}})
+each("conv2d", {{n = 2, c = 9, h = 5, w = 6, k = 4, r = 1, s = 1}}, {{}, {stride = 2}},
+  {{r = 1, s = 1, c = 4}})
+
+-- Rounding as stored: near the exact answer, and not the same -------------------------------
+
+for name, sizes in pairs {
+  matmul_sum = {m = 32, n = 40, k = 64},
+  gemm = {m = 32, n = 40, k = 64, bias = true, activation = "gelu"},
+  flash_attention = {b = 1, h = 2, m = 40, d = 32, causal = true},
+  flash_decoding = {b = 1, h = 4, hkv = 2, n = 100, d = 32},
+  chunk_state = ssd_sizes[2], chunk_scan = ssd_sizes[2],
+  dequant_gemm = {m = 16, n = 40, k = 256},
+  conv2d = {n = 1, c = 16, h = 8, w = 8, k = 8, r = 3, s = 3},
+} do
+  local bound, output = mr.examples[name](sizes), formulas[name][2]
+  local inputs = bound:inputs{seed = 3}
+  local exact = elements(bound:reference(inputs)[output])
+  local rounded = elements(bound:reference(inputs, {round = true})[output])
+  local d = distance(rounded, exact)
+  ok(d > 0 and d < 1e-2, name .. " with the roundings of bf16", "distance " .. d)
+end
+
+-- Mistakes are told ----------------------------------------------------------------------------
+
+for _, case in ipairs {
+  {"flash_attention", {b = 1, h = 3, hkv = 2, m = 4, d = 4}, "hkv must divide h"},
+  {"flash_attention", {b = 1, h = 1, m = 4, d = 4, scale = 0}, "scale must be positive"},
+  {"flash_attention", {b = 1, h = 1, m = 4, d = 4, softcap = -1}, "softcap must be positive"},
+  {"flash_attention", {b = 1, h = 1, m = 4, d = 4, window = 0}, "window must be a whole number"},
+  {"flash_attention", {b = 1, h = 1, m = 4, d = 4, hkv = 0}, "size of axis 'hkv' must be"},
+  {"flash_decoding", {b = 1, h = 1, n = 4, d = 4, splits = 0}, "size of axis 'splits' must be"},
+  {"flash_decoding", {b = 1, h = 1, n = 4, d = 4, scale = -1}, "scale must be positive"},
+  {"flash_decoding", {b = 1, h = 3, hkv = 2, n = 4, d = 4}, "hkv must divide h"},
+  {"chunk_state", {b = 1, s = 4, h = 3, g = 2, p = 4, n = 4}, "g must divide h"},
+  {"chunk_scan", {b = 1, s = 4, h = 3, g = 2, p = 4, n = 4}, "g must divide h"},
+  {"chunk_state", {b = 1, s = 4, h = 1, p = 4, n = 4, chunk = 0}, "chunk must be at least 1"},
+  {"chunk_scan", {b = 1, s = 4, h = 1, p = 4, n = 4, chunk = 0}, "chunk must be at least 1"},
+  {"gemm", {m = 1, n = 1, k = 1, a = "nk"}, 'a must be "mk" or "km"'},
+  {"gemm", {m = 1, n = 1, k = 1, activation = "tanh"}, 'activation must be'},
+  {"gemm", {m = 1, n = 1, k = 1, dtype = "bf17"}, "unknown dtype 'bf17'; did you mean 'bf16'"},
+  {"dequant_gemm", {m = 1, n = 1, k = 8, group = 0}, "group must be at least 1"},
+  {"dequant_gemm", {m = 1, n = 1, k = 12}, "k must be a multiple of 8"},
+  {"dequant_gemm", {m = 1, n = 1, k = 8, wtype = "i3"}, "wtype must be"},
+  {"conv2d", {n = 1, c = 1, h = 2, w = 2, k = 1, r = 3, s = 3}, "larger than the image"},
+  {"conv2d", {n = 1, c = 1, h = 2, w = 2, k = 1, r = 1, s = 1, stride = 0}, "stride must be at"},
+  {"gemm", {m = 1, n = 1, k = 1, biass = true}, "biass"},
+} do
+  local good, message = pcall(mr.examples[case[1]], case[2])
+  ok(not good, case[1] .. " refuses " .. describe(case[2]))
+  like(message, "^[^:]*examples%.t%.lua:%d+: .*" .. case[3], "  and says where and why")
+end
+
+tap.done_testing()

@@ -1,0 +1,626 @@
+-- The tile language: each row of docs/tile-language.md, what a bound program tells, and every
+-- refusal with the line that it names.
+local mr = require "millrace"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local ok, is, like, near, refuses = tap.ok, tap.is, tap.like, tap.near, tap.refuses
+
+local function list(a)
+  local t = {}
+  for i = 1, #a do t[i] = ("%.6g"):format(tonumber(a[i]) or (a[i] and 1 or 0)) end
+  return table.concat(t, " ")
+end
+
+-- Values: Z[n] = f(X[n], Y[n]), in the dtype given; the result as text.
+local function compute(f, x, y, dtype, out)
+  local bound = mr.program("t", function(p)
+    local n = p:axes "n"
+    local X, Y = p:input("X", {n}), p:input("Y", {n})
+    local Z = p:output("Z", {n}, out or dtype or "f64")
+    local a, b = p:load(X), p:load(Y)
+    Z:store(p:task("f", function() return f(a, b, n) + 0 * b end))
+  end):bind{n = #x, dtype = dtype or "f64"}
+  local inputs = bound:inputs()
+  inputs.X:fill(x)
+  inputs.Y:fill(y or x)
+  return list(bound:reference(inputs).Z)
+end
+
+local function lua(f, x, y)
+  local t = {}
+  for i = 1, #x do t[i] = ("%.6g"):format(f(x[i], (y or x)[i]) + 0) end
+  return table.concat(t, " ")
+end
+
+local xs, ys = {-2, -0.5, 0.25, 1, 3}, {1, -4, 0.5, 2, 3}
+
+-- Operators -------------------------------------------------------------------------------
+
+for name, f in pairs {
+  ["a + b"] = function(a, b) return a + b end,
+  ["a - b"] = function(a, b) return a - b end,
+  ["a * b"] = function(a, b) return a * b end,
+  ["a / b"] = function(a, b) return a / b end,
+  ["-a"] = function(a) return -a end,
+  ["numbers"] = function(a) return 2 * a + 1 - a / 4 + 1 / a - (3 - a) end,
+} do
+  is(compute(f, xs, ys), lua(f, xs, ys), name)
+end
+
+local function bits(f) return compute(f, {12, -5, 7, 0, 1}, {10, 3, 2, 1, 4}, "i32") end
+is(bits(function(a, b) return a & b end), "8 3 2 0 0", "a & b")
+is(bits(function(a, b) return a | b end), "14 -5 7 1 5", "a | b")
+is(bits(function(a, b) return a ~ b end), "6 -8 5 1 5", "a ~ b")
+is(bits(function(a) return ~a end), "-13 4 -8 -1 -2", "~a")
+is(bits(function(a) return a << 2 end), "48 -20 28 0 4", "a << n")
+is(bits(function(a) return a >> 1 end), "6 -3 3 0 0", "a >> n is arithmetic")
+is(bits(function(a) return (a & 15) | 16 end), "28 27 23 16 17", "with numbers")
+
+local where, max, min = mr.where, mr.max, mr.min
+for name, want in pairs {
+  lt = "1 0 1 1 0", le = "1 0 1 1 1", gt = "0 1 0 0 0", ge = "0 1 0 0 1", eq = "0 0 0 0 1",
+  ne = "1 1 1 1 0",
+} do
+  is(compute(function(a, b) return where(a[name](a, b), 1, 0) end, xs, ys), want,
+    "a:" .. name .. "(b)")
+end
+is(compute(function(a) return where(a:gt(0) & a:lt(2), a, 0) end, xs), "0 0 0.25 1 0", "& on bool")
+is(compute(function(a) return where(~(a:lt(0) | a:gt(2)), a, 0) end, xs), "0 0 0.25 1 0",
+  "| and ~ on bool")
+is(compute(function(a, b) return where(a:lt(b), a, b) end, xs, ys), lua(math.min, xs, ys), "where")
+is(compute(function(a, b) return max(a, b) end, xs, ys), lua(math.max, xs, ys), "max")
+is(compute(function(a, b) return min(a, b) end, xs, ys), lua(math.min, xs, ys), "min")
+is(compute(function(a, b) return max(a, b, 1, -a) end, xs, ys),
+  lua(function(a, b) return math.max(a, b, 1, -a) end, xs, ys), "max of four")
+
+-- Functions of one value, as functions and as methods.
+local up = {0.25, 0.5, 1, 2, 9}
+local function tanh(x) return 1 - 2 / (math.exp(2 * x) + 1) end
+local function gelu(x)
+  return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ^ 3)))
+end
+for name, f in pairs {
+  exp2 = function(x) return 2 ^ x end,
+  exp = math.exp,
+  log2 = function(x) return math.log(x, 2) end,
+  log = function(x) return math.log(x) end,
+  sqrt = math.sqrt,
+  rsqrt = function(x) return 1 / math.sqrt(x) end,
+  tanh = tanh,
+  abs = math.abs,
+  floor = math.floor,
+  sigmoid = function(x) return 1 / (1 + math.exp(-x)) end,
+  silu = function(x) return x / (1 + math.exp(-x)) end,
+  gelu = gelu,
+} do
+  is(compute(mr[name], up), lua(f, up), "mr." .. name)
+  is(compute(function(a) return a[name](a) end, up), lua(f, up), "  and as a method")
+end
+is(compute(mr.floor, xs), "-2 -1 0 1 3", "floor of negative numbers")
+
+-- Casts: the reference keeps float values exact unless told to round.
+is(compute(function(a) return a:to "i32" end, {1.5, 2.5, -1, 0, 7}), "1 2 -1 0 7",
+  "to i32, towards zero")
+
+-- Axes, indices, reductions, scans --------------------------------------------------------
+
+-- Z = f(p, x, m, n) with x[m,n] = 1 2 3 / 4 5 6, over the axes `over`.
+local function matrix(f, over, tile)
+  local bound = mr.program("t", function(p)
+    local m, n = p:axes("m", "n")
+    local X = p:input("X", {m, n})
+    local Z = p:output("Z", over(m, n))
+    Z:store(f(p:load(X), m, n, p))
+  end):bind{m = 2, n = 3, dtype = "f64"}
+  local inputs = bound:inputs()
+  inputs.X:fill{1, 2, 3, 4, 5, 6}
+  return list(bound:reference(inputs, {tile = tile}).Z)
+end
+
+local function both(m, n) return {m, n} end
+local function rows(m) return {m} end
+local function transposed(m, n) return {n, m} end
+is(matrix(function(x) return x * 1 end, both), "1 2 3 4 5 6", "row-major")
+is(matrix(function(x) return x * 1 end, transposed), "1 4 2 5 3 6", "axes are matched by name")
+is(matrix(function(x, m, n) return x * 10 + n:index() end, both), "10 21 32 40 51 62",
+  "axis:index()")
+is(matrix(function(x, m, n) return x * 1 + 10 * m:index() + n:index() end, both, {m = 1, n = 2}),
+  "1 3 5 14 16 18", "  is the global index")
+is(matrix(function(x, _, n) return mr.rowsum(x, n) end, rows), "6 15", "rowsum")
+is(matrix(function(x, _, n) return mr.rowmax(x, n) end, rows), "3 6", "rowmax")
+is(matrix(function(x, _, n) return x:rowmin(n) end, rows), "1 4", "rowmin, as a method")
+is(matrix(function(x, _, n) return x - x:rowmax(n) end, both), "-2 -1 0 -2 -1 0", "broadcast back")
+is(matrix(function(x, _, n) return mr.cumsum(x, n) end, both), "1 3 6 4 9 15", "cumsum")
+is(matrix(function(x, m) return mr.cumsum(x, m) end, both), "1 2 3 5 7 9", "  along another axis")
+is(matrix(function(x, _, n) return mr.cummax(-x, n) end, both), "-1 -1 -1 -4 -4 -4", "cummax")
+is(matrix(function(x, _, n) return mr.cummin(x, n) end, both), "1 1 1 4 4 4", "cummin")
+
+-- Loads with index expressions: Y[y] = sum over r of X[y * stride + r - pad].
+local function window(expression)
+  local bound = mr.program("t", function(p)
+    local x, y, r = p:axes("x", "y", "r")
+    local X, Y = p:input("X", {x}), p:output("Y", {y})
+    Y:store(mr.rowsum(p:load(X, {expression(y, r)}), r))
+  end):bind{x = 6, y = 3, r = 2, dtype = "f64"}
+  local inputs = bound:inputs()
+  inputs.X:fill{1, 10, 100, 1000, 10000, 100000}
+  return list(bound:reference(inputs).Y)
+end
+is(window(function(y, r) return y + r end), "11 110 1100", "y + r")
+is(window(function(y, r) return 2 * y + r end), "11 1100 110000", "strides")
+is(window(function(y, r) return y * 2 + r - 1 end), "1 110 11000", "padding: outside is zero")
+is(window(function(y, r) return -y - r + 5 end), "110000 11000 1100", "backward")
+is(window(function(y, r) return y // 2 + 4 * r end), "10001 10001 100010", "y // 2")
+is(window(function(y, r) return y % 2 + r end), "11 110 11", "y % 2")
+
+-- A store with an index scatters; a temporary carries values to the next phase.
+local bound = mr.program("phases", function(p)
+  local n, half = p:axes("n", "half")
+  local X, T, Y = p:input("X", {n}), p:temp("T", {n}), p:output("Y", {half})
+  p:phase("first", function() T:store("twice", p:load("x", X) * 2) end)
+  p:phase("second", function()
+    Y:store(p:load("even", T, {half * 2}) + p:load("odd", T, {half * 2 + 1}))
+  end)
+end):bind{n = 6, half = 3, dtype = "f64"}
+local inputs = bound:inputs()
+inputs.X:fill{1, 2, 3, 4, 5, 6}
+is(list(bound:reference(inputs).Y), "6 14 22", "phases")
+is(bound.tensors[2].role, "temp", "  with a temporary")
+
+-- Words: eight 4-bit weights to a word.
+bound = mr.program("unpack", function(p)
+  local word, k = p:axes("word", "k")
+  local W, Y = p:input("W", {word}, "i32"), p:output("Y", {k}, "i32")
+  Y:store(p:load(W):unpack(word, k, "i4"):to "i32")
+end):bind{word = 1, k = 8}
+inputs = bound:inputs()
+inputs.W[1] = 0x76543210
+is(list(bound:reference(inputs).Y), "0 1 2 3 4 5 6 7", "unpack, the lowest bits first")
+
+-- Programs --------------------------------------------------------------------------------
+
+local gemm = mr.program("gemm", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n}, "f32")
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(k, function()
+    c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B)))
+  end)
+  C:store("store_c", c)
+end)
+
+bound = gemm:bind{m = 5, n = 6, k = 7}
+inputs = bound:inputs{seed = 3}
+local want = mr.array("f64", {5, 6}, function(i, j)
+  local s = 0
+  for k = 1, 7 do s = s + inputs.A:get(i, k) * inputs.B:get(j, k) end
+  return s
+end)
+local out = bound:reference(inputs)
+is(out.C.dtype, "f64", "the reference is in double precision")
+is(table.concat(out.C:shape(), "x"), "5x6", "  of the output's shape")
+ok(select(2, out.C:max_error(want)) < 1e-15, "a product")
+ok(select(2, bound:reference(inputs, {tile = {m = 2, n = 4, k = 3}}).C:max_error(want)) < 1e-15,
+  "  in ragged tiles")
+inputs.A = inputs.A:copy "f64"
+ok(select(2, bound:reference(inputs).C:max_error(want)) < 1e-15,
+  "  inputs of another dtype are converted")
+inputs.A:fill(1 + 2 ^ -20)
+inputs.B:fill(1)
+is(bound:reference(inputs).C[1], 7.0, "  to what the tensor can hold")
+
+local softmax = mr.program("softmax", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}), p:output("Y", {m, n})
+  local x = p:load(X)
+  Y:store(p:task("softmax", function()
+    local e = mr.exp(x - mr.rowmax(x, n))
+    return e / mr.rowsum(e, n)
+  end))
+end)
+bound = softmax{m = 3, n = 4, dtype = "f32"}
+inputs = bound:inputs()
+out = bound:reference(inputs).Y
+want = out:copy()
+for i = 1, 3 do
+  local s = 0
+  for j = 1, 4 do s = s + math.exp(inputs.X:get(i, j)) end
+  for j = 1, 4 do want:set(math.exp(inputs.X:get(i, j)) / s, i, j) end
+end
+ok(out:max_error(want) < 1e-15, "softmax")
+ok(bound:reference(inputs, {round = true}).Y:max_error(want) > 1e-10,
+  "  rounded where it is stored")
+
+-- Loops: bounds, several axes, nests; a carry begins anew in its region.
+local function visited(options)
+  local b = mr.program("t", function(p)
+    local i, j = p:axes("i", "j")
+    local X, Y = p:input("X", {i, j}), p:output("Y", {i})
+    local c = p:carry("c", {i}, 0)
+    p:loop(j, options(i, j, p), function() c:add(mr.rowsum(p:load(X), j)) end)
+    Y:store(c)
+  end):bind{i = 4, j = 4, dtype = "f64"}
+  local arrays = b:inputs()
+  arrays.X:fill(1)
+  return list(b:reference(arrays, {tile = {i = 1, j = 1}}).Y)
+end
+is(visited(function() return {} end), "4 4 4 4", "a whole loop")
+is(visited(function(i) return {upto = i} end), "1 2 3 4", "upto an axis")
+is(visited(function(i) return {from = i} end), "4 3 2 1", "from an axis")
+is(visited(function(i) return {from = i - 1, upto = i + 1} end), "2 3 3 2",
+  "from and upto expressions")
+is(visited(function() return {upto = 1} end), "2 2 2 2", "upto a number")
+is(visited(function(i, _, p)
+  return {upto = i.size == 4 and i, from = p.window and i}
+end), "1 2 3 4",
+  "a bound that is false or nil is none")
+
+bound = mr.program("nest", function(p)
+  local i, j, k = p:axes("i", "j", "k")
+  local X, Y = p:input("X", {i, j, k}), p:output("Y", {i})
+  local most = p:carry("most", {i}, -math.huge)
+  p:loop(j, function()
+    local s = p:carry("s", {i}, 0)
+    p:loop({k}, function() s:set(s + mr.rowsum(mr.rowsum(p:load(X), k), j)) end)
+    most:set(mr.max(most, s))
+  end)
+  Y:store(most)
+end):bind{i = 2, j = 2, k = 2, dtype = "f64"}
+inputs = bound:inputs()
+inputs.X:fill{1, 2, 3, 4, 8, 7, 6, 5}
+is(list(bound:reference(inputs, {tile = {i = 1, j = 1, k = 1}}).Y), "7 15",
+  "a carry of an inner region")
+
+bound = mr.program("two", function(p)
+  local i, j, k = p:axes("i", "j", "k")
+  local X, Y = p:input("X", {i, j, k}), p:output("Y", {i})
+  local c = p:carry("c", {i}, 0)
+  p:loop({j, k}, function() c:add(mr.rowsum(mr.rowsum(p:load(X), k), j)) end)
+  Y:store(c)
+end):bind{i = 2, j = 3, k = 2, dtype = "f64"}
+inputs = bound:inputs()
+inputs.X:fill(function(i, j, k) return 100 * i + 10 * j + k end)
+is(list(bound:reference(inputs, {tile = {i = 1, j = 1, k = 1}}).Y), "729 1329",
+  "a loop over two axes")
+
+-- What functions return comes through.
+local seen
+mr.program("returns", function(p)
+  local n = p:axes "n"
+  local Y = p:output("Y", {n})
+  seen = table.pack(p:phase("only", function()
+    Y:store(p:task("t", function() return n:index():to "f32", nil end) + 1)
+    return 1, nil
+  end))
+end):bind{n = 2}
+is(seen.n, 2, "results of p:phase, with nil at the end")
+
+-- What bind is given ----------------------------------------------------------------------
+
+mr.program("options", function(p)
+  local n = p:axes "n"
+  is(n.size, 4, "axis.size is a number")
+  is(math.type(n.size), "integer", "  without a fraction")
+  is(n.name, "n", "axis.name")
+  is(p.scale, 0.5, "p.NAME reads an option")
+  is(p.nothing, nil, "  nil if it was not given")
+  is(p.n, 4.0, "  or a size")
+  is(p:axis("c", n.size / 2).size, 2, "p:axis with a size that is computed")
+  local Y = p:output("Y", {n})
+  is(Y.name, "Y", "tensor.name")
+  is(Y.dtype, "f16", "tensor.dtype is p.dtype unless given")
+  is(tostring(Y), "tensor Y: f16 {n}", "a tensor as text")
+  is(tostring(n), "axis n: 4", "an axis as text")
+  is(tostring(2 * n // 2 - 1), "n - 1", "an index expression as text")
+  local v = p:task("v", function() return n:index() + 1 end)
+  is(tostring(v), "value i32 {n}", "a value as text")
+  is(tostring(p:carry("c", {n}, 0)), "carry c", "a carry as text")
+  Y:store(v)
+end):bind{n = 4.0, scale = 0.5, dtype = "f16"}
+
+bound = mr.program("bf16", function(p)
+  local n = p:axes "n"
+  p:output("Y", {n}):store(n:index())
+end):bind{n = 1}
+is(bound.tensors[1].dtype, "bf16", "and bf16 if that was not given either")
+
+-- A bound program -------------------------------------------------------------------------
+
+bound = gemm:bind{m = 64, n = 32, k = 16}
+is(bound.name, "gemm", "bound.name")
+is(bound.axes.m .. " " .. bound.axes.n .. " " .. bound.axes.k, "64 32 16", "bound.axes")
+local t = bound.tensors
+is(#t, 3, "bound.tensors")
+is(t[1].name .. t[1].role .. t[1].dtype .. table.concat(t[1].shape, "x"), "Ainputbf1664x16",
+  "  an input")
+is(t[3].name .. t[3].role .. t[3].dtype .. table.concat(t[3].axes, " "), "Coutputf32m n",
+  "  an output")
+like(tostring(bound), "^program gemm\n.*loop k\n.*task mma", "tostring is a listing")
+is(getmetatable(bound), false, "its metatable is out of reach")
+is(tostring(gemm), "program gemm", "a program as text")
+is(gemm.name, "gemm", "prog.name")
+
+local one, two = bound:inputs(), bound:inputs{seed = 2}
+ok(one.A:max_error(bound:inputs{seed = 1}.A) == 0,
+  "inputs are the same for the same seed, 1 if not given")
+ok(one.A:max_error(two.A) > 0.1, "and others for another")
+ok(one.A[1] ~= one.B[1], "each tensor has a stream of its own")
+local low, high, mean = 1, -1, 0
+for _, v in ipairs(one.A) do low, high, mean = math.min(low, v), math.max(high, v), mean + v end
+ok(low >= -1 and low < -0.97 and high <= 1 and high > 0.97 and math.abs(mean / #one.A) < 0.1,
+  "uniform in (-1, 1)", low, high, mean / #one.A)
+is(one.C, nil, "outputs are no inputs")
+bound = mr.program("ints", function(p)
+  local n = p:axes "n"
+  local Y = p:output("Y", {n}, "i32")
+  local s = 0
+  for _, d in ipairs {"i32", "i8", "i4"} do s = p:load(p:input(d, {n}, d)) + s end
+  Y:store(s:to "i32")
+end):bind{n = 4096}
+for name, bits in pairs {i32 = 32, i8 = 8, i4 = 4} do
+  local lo, hi = 0, 0
+  for _, v in ipairs(bound:inputs()[name]) do lo, hi = math.min(lo, v), math.max(hi, v) end
+  local most = 2 ^ (bits - 1)
+  ok(lo < -0.99 * most and hi > 0.99 * most - 1, name .. " inputs have the full range", lo, hi)
+end
+
+-- Refusals: bind --------------------------------------------------------------------------
+
+local function bad_bind(arguments, message)
+  refuses(([[
+local mr = require "millrace"
+local t = mr.program("t", function(p)
+  local m, n = p:axes("m", "n")
+  local c = p:axis("c", p.c or 1)
+  local causal, group = p.causal, p.group
+  local Y = p:output("Y", {m, n})
+  Y:store(m:index() + n:index())
+end)
+
+return t:bind%s
+]]):format(arguments), "user.lua:10: " .. message)
+end
+
+bad_bind("{m=1}", "bind: size of axis 'n' is missing")
+bad_bind("{m=1, n=0}", "bind: size of axis 'n' must be a whole number of at least 1, got 0")
+bad_bind("{m=1, n=1.5}", "bind: size of axis 'n' must be a whole number of at least 1, got 1.5")
+bad_bind("{m='4', n=1}", "bind: size of axis 'm' must be a whole number of at least 1, got '4'")
+bad_bind("{m=1, n=1, c=-1}", "bind: size of axis 'c' must be a whole number of at least 1, got -1")
+bad_bind("{m=1, n=1, casual=true}",
+  "bind: unknown size or option 'casual' of 't'; did you mean 'causal'?")
+bad_bind("{m=1, n=1, xyzzy=true}", "bind: unknown size or option 'xyzzy' of 't'")
+bad_bind("{m=1, n=1, dtype='bf17'}", "bind: unknown dtype 'bf17'; did you mean 'bf16'?")
+bad_bind("{m=1, n=1, dtype=16}", "bind: unknown dtype 16")
+bad_bind("{1, 2}", "bind: sizes and options are given by name, as in bind{m=4096, n=4096}")
+bad_bind("(4096)", "bind: table of sizes expected, got 4096")
+bad_bind("()", "bind: table of sizes expected, got nil")
+refuses('local mr = require "millrace"\nmr.examples.gemm{m=1, n=1}',
+  "user.lua:2: bind: size of axis 'k' is missing", "a shipped program names the caller's line")
+refuses('local mr = require "millrace"\nlocal t = mr.program("t", function() end)\nt.bind{m=1}',
+  "user.lua:3: bind: program expected, got table", "bind with a dot")
+
+refuses([[
+local mr = require "millrace"
+local t = mr.program("even", function(p)
+  local n = p:axes "n"
+  p:check(n.size % 2 == 0, "n must be even")
+end)
+t{n=3}]], "user.lua:6: even: n must be even", "p:check speaks of the caller's line")
+
+-- Refusals: the language ------------------------------------------------------------------
+
+local head = [[
+local mr = require "millrace"
+local other
+mr.program("other", function(p) other = {p = p, n = p:axes "n"}; other.v = other.n:index()
+  p:output("Y", {other.n}):store(other.v) end):bind{n=4}
+local t = mr.program("t", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n})
+  local a, b = p:load(A), p:load(B)
+]]
+
+-- The code stands on line 9 of a program.
+local function bad(code, message)
+  refuses(head .. code .. "\nend)\nt:bind{m=4, n=4, k=4}", "user.lua:9: " .. message, code)
+end
+
+bad('p:axes(1)', "axes: name of an axis expected, got 1")
+bad('p:axis("c")', "axis: size of axis 'c' is missing")
+bad('p:axis("c", 1.5)', "axis: size of axis 'c' must be a whole number of at least 1, got 1.5")
+bad('p:axis("m", 1)', "axis 'm' exists already, since line 6; choose another name")
+bad('p:axis("two words", 1)',
+  "'two words' cannot name an axis; use letters, digits and '_', at most 63, no digit first")
+bad('p:input(A, {m})', "input: name expected, got tensor")
+bad('p:input("X", m)', "input: list of axes expected, got axis")
+bad('p:input("X")', "input: list of axes expected, got nil")
+bad('p:input("X", {m, 4})', "input: axis expected, got 4")
+bad('p:input("X", {other.n})', "input: this axis belongs to another program")
+bad('p:input("X", {m}, "f33")', "input: unknown dtype 'f33'; did you mean 'f32'?")
+bad('p:batch("m")', "batch: axis expected, got 'm'")
+bad('p:batch(m)', "batch axis 'm' comes after task 'load_A'; declare batch axes first")
+
+bad('p:load(a)', "load: tensor expected, got value")
+bad('p.load(A)', "load: to be called as p:load(...)")
+bad('p:load(A, {m})', "load: 'A' has 2 dimensions, the index has 1")
+bad('p:load(A, {m, k, n})', "load: 'A' has 2 dimensions, the index has 3")
+bad('p:load(A, {nil, k})', "load: 'A' has 2 dimensions, the index lacks the one at 1")
+bad('p:load(A, m)', "load: index {expression, ...} expected, got axis")
+bad('p:load(A, {m, a})', "load: an index is made of axes and numbers, not of values")
+bad('p:load(A, {m, "k"})', "load: axis, index expression or whole number expected, got 'k'")
+bad('p:load(A, {m, k / 2})', "an index expression is divided by //, which rounds down")
+bad('p:load(A, {m, k * n})',
+  "an index expression is a sum of axes times numbers: '*' needs a number")
+bad('p:load(A, {m, k // n})',
+  "an index expression is a sum of axes times numbers: '//' needs a number")
+bad('p:load(A, {m, k + 0.5})', "+: 0.5 is not a whole number")
+bad('p:load(A, {m, k + a})',
+  "+: an axis is no value; axis:index() is the index along it, axis.size its size")
+bad('p:load(A, {m, k + other.n})', "+: axes of different programs")
+bad('p:load("load_A", A)', "task 'load_A' exists already, since line 8; choose another name")
+bad('C:store(a)',
+  "a value over {m, k} cannot be stored to 'C', which is indexed by {m, n}; reduce or broadcast it to the same axes")
+bad('C.store(a)', "store: tensor expected, got value")
+bad('C:store("x")', "store: value expected, got nil")
+
+bad('p:mma(a, A)', "mma: value expected, got tensor")
+bad('p:mma(a, other.v)', "mma: this value belongs to another program")
+bad('return a + n', "+: axis 'n' is no value; n:index() is the index along it, n.size its size")
+bad('return n + a',
+  "+: an axis is no value; axis:index() is the index along it, axis.size its size")
+bad('return a + A', "+: value expected, got tensor")
+bad('return a + "1"', "+: value expected, got '1'")
+bad('return a + nil', "+: value expected, got nil")
+bad('return a + (n + 1)', "+: value expected, got index expression")
+bad('return a < b', "'<' can only give true or false: use a:lt(b), of an axis a:index():lt(b)")
+bad('return a >= b', "'<=' can only give true or false: use a:le(b), of an axis a:index():le(b)")
+bad('return a == b', "'==' can only give true or false: use a:eq(b), of an axis a:index():eq(b)")
+bad('return n:index() <= 1',
+  "'<=' can only give true or false: use a:le(b), of an axis a:index():le(b)")
+bad('return m < n', "'<' can only give true or false: use a:lt(b), of an axis a:index():lt(b)")
+bad('return a:rowsm(k)', "value has no 'rowsm'; did you mean 'rowsum'?")
+bad('return n:idx()', "axis has no 'idx'")
+bad('return A.laod', "tensor has no 'laod'")
+bad('return mr.exp2(2)', "exp2: value expected, got 2")
+bad('return mr.exp(n)', "exp: value expected, got axis")
+bad('return a.exp2()', "exp2: value expected, got nil")
+bad('return mr.max(a)', "max: two arguments or more expected, got nil")
+bad('return mr.max(1, 2)', "max: value expected, got 1")
+bad('return mr.where(true, a, b)', "where: value expected, got true")
+bad('return mr.rowsum(a, "k")', "rowsum: axis expected, got 'k'")
+bad('return mr.rowsum(a)', "rowsum: axis expected, got nil")
+bad('return a:to "bf17"', "to: unknown dtype 'bf17'; did you mean 'bf16'?")
+bad('return a:to()', "to: unknown dtype nil")
+bad('return mr.unpack(a, k, n)', "unpack: unknown dtype nil")
+
+bad('p:carry("c", m, 0)', "carry: list of axes expected, got axis")
+bad('p:carry("c", {m})', "carry: initial number expected, got nil")
+bad('p:carry({m}, 0)', "carry: name expected, got table")
+bad('p:carry("c", {m}, 0):set()', "set: value expected, got nil")
+bad('p:carry("c", {m}, 0).add(a)', "add: carry expected, got value")
+bad('p:loop("k", function() end)', "loop: list of axes expected, got 'k'")
+bad('p:loop(k)', "loop: function expected, got nil")
+bad('p:loop(k, 1, function() end)', "loop: table of options expected, got 1")
+bad('p:loop(k, {})', "loop: function expected, got nil")
+bad('p:loop(k, {unto=m}, function() end)', "loop: unknown option 'unto'; did you mean 'upto'?")
+bad('p:loop(k, {upto=a}, function() end)',
+  "loop: an index is made of axes and numbers, not of values")
+bad('p:loop(k, {upto=k}, function() end)',
+  "'upto' of the loop over 'k' depends on 'k' itself; use axes from outside the loop")
+bad('p:task("t")', "task: function expected, got nil")
+bad('p:task(function() end)', "task: name expected, got function")
+bad('p:task("t", function() end)',
+  "task 't' computes nothing; put element-wise operations into it or remove it")
+bad('p:phase(function() end)', "phase: name expected, got function")
+bad('p.x = 1', "p.x cannot be set: p holds what bind was given")
+bad('return other.p:axis("x", 1)',
+  "the program is complete; p is of use only while its function runs")
+
+-- Mistakes that only the whole program shows name the line of what they are about, those of a
+-- missing statement the line of the bind.
+refuses(head .. "  C:store(m:index() + n:index())\nend)\nt:bind{m=4, n=4, k=4}",
+  "user.lua:8: nothing that is stored depends on 'load_A'; use its value or remove it")
+refuses([[
+local mr = require "millrace"
+local t = mr.program("t", function(p) p:axes "n" end)
+t{n=1}]],
+  "user.lua:3: program 't' has no output; declare one and store it")
+
+refuses('local mr = require "millrace"\nmr.program("t")',
+  "user.lua:2: program: function expected, got nil")
+refuses('local mr = require "millrace"\nmr.program(print)',
+  "user.lua:2: program: name expected, got function")
+refuses('local mr = require "millrace"\nmr.program("a b", print)',
+  "user.lua:2: program: 'a b' cannot name a program; use letters, digits and '_'")
+refuses('local mr = require "millrace"\nreturn mr.examples.gem',
+  "user.lua:2: examples: there is no example 'gem'; did you mean 'gemm'?")
+refuses('local mr = require "millrace"\nreturn mr.examples[1]',
+  "user.lua:2: examples: there is no example 1")
+
+-- Refusals: inputs and the reference ------------------------------------------------------
+
+local function bad_run(code, message)
+  refuses(([[
+local mr = require "millrace"
+local t = mr.program("t", function(p)
+  local m, k = p:axes("m", "k")
+  local A, Y = p:input("A", {m, k}), p:output("Y", {m})
+  local y = p:carry("y", {m}, 0)
+  p:loop(k, function() y:add(p:load(A):rowsum(k)) end)
+  Y:store(y)
+end):bind{m=4, k=8}
+local a = mr.array("f32", {4, 8})
+return %s
+]]):format(code), "user.lua:10: " .. message, code)
+end
+
+bad_run("t:inputs(1)", "inputs: table of options expected, got 1")
+bad_run("t:inputs{sed=1}", "inputs: unknown option 'sed'; did you mean 'seed'?")
+bad_run("t:inputs{seed='x'}", "inputs: seed must be a whole number, got 'x'")
+bad_run("t:inputs{1}", "inputs: options are given by name: inputs{seed=...}")
+bad_run("t.inputs{seed=1}", "inputs: program expected, got table")
+bad_run("t:reference()", "reference: table of inputs expected, got nil")
+bad_run("t:reference(a)", "reference: table of inputs expected, got millrace.array")
+bad_run("t:reference{}", "reference: input 'A' is missing")
+bad_run("t:reference{A=1}", "reference: input 'A' must be an array, got 1")
+bad_run("t:reference{A={1, 2}}", "reference: input 'A' must be an array, got table")
+bad_run("t:reference{A=mr.array('f32', {8, 4})}",
+  "reference: input 'A' has shape {8, 4}, the program wants {4, 8}")
+bad_run("t:reference{A=a, B=a}", "reference: unknown input 'B'; did you mean 'A'?")
+bad_run("t:reference{a}", "reference: inputs are given by name")
+bad_run("t:reference({A=a}, {til={}})", "reference: unknown option 'til'; did you mean 'tile'?")
+bad_run("t:reference({A=a}, {tile=1})", "reference: tile must be a table, got 1")
+bad_run("t:reference({A=a}, {tile={n=1}})", "reference: unknown axis 'n'; did you mean 'm'?")
+bad_run("t:reference({A=a}, {tile={m=0}})",
+  "reference: tile extent of axis 'm' must be a whole number of at least 1, got 0")
+bad_run("t:reference({A=a}, {tile={4, 4}})",
+  "reference: tile extents are given by axis name: {m=128, n=128}")
+bad_run("t:reference({A=a}, {round=1})", "reference: round must be true or false, got 1")
+
+-- Errors of the user's own functions come through unchanged.
+local thrown = {}
+for what, f in pairs {
+  ["the program"] = function() error(thrown) end,
+  ["a loop"] = function(p) p:loop(p:axis("c", 2), function() error(thrown) end) end,
+  ["a task"] = function(p) p:task("t", function() error(thrown) end) end,
+  ["a phase"] = function(p) p:phase("t", function() error(thrown) end) end,
+} do
+  local good, got = pcall(mr.program("t", f), {})
+  is(got, thrown, "an error in " .. what)
+end
+local function endless(p) return endless(p) + 1 end
+local good, message = pcall(mr.program("t", endless), {})
+ok(not good, "a program that recurses")
+like(message, "stack overflow", "  says so")
+good, message = pcall(mr.program("t", function(p)
+  local function nest(i)
+    p:loop(p:axis("a" .. i, 1), function() nest(i + 1) end)
+  end
+  nest(1)
+end), {})
+ok(not good, "loops nested without end")
+like(message, "^tests/lua/tile%.t%.lua:%d+: axis 'a65' is one too many; a program has at most 64$",
+  "  are refused")
+
+-- Lua can yield out of a program and come back.
+local co = coroutine.wrap(function()
+  return mr.program("t", function(p)
+    local n = p:axes "n"
+    local Y = p:output("Y", {n})
+    p:task("t", function()
+      coroutine.yield("in between")
+      Y:store(n:index())
+    end)
+  end):bind{n = 2}
+end)
+is(co(), "in between", "yield from inside a task")
+good, message = pcall(co)
+like(message, "store 'store_Y' stands inside task 't'", "  and the program goes on")
+
+-- Programs are collected.
+local live = setmetatable({}, {__mode = "k"})
+for _ = 1, 50 do live[gemm:bind{m = 64, n = 64, k = 64}] = true end
+collectgarbage()
+collectgarbage()
+is(next(live), nil, "bound programs are collected")
+
+tap.done_testing()
