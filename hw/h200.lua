@@ -6,17 +6,16 @@
 --   guide       CUDA C++ programming guide 12: compute capability 9.0, throughput of
 --               native arithmetic instructions
 --   gpu-benches measurements in github.com/te42kyfo/gpu-benches (1c36d50)
---   B200        latencies measured on a B200 by facebookexperimental/triton
---               (NVLatencyModel.cpp and its notes); the best there is for sm_90
+--   measured    on an H200 by tests/perf/calibrate.cu (driver 580.159, CUDA 13.0); the
+--               name of its output line in brackets
 --   estimate    ours, with the reasoning
--- What is marked * is to be replaced by a measurement (tests/perf/calibrate.cu).
 return {
   title = "NVIDIA H200 SXM",
   arch = "sm_90a",
   eus = 132,                        -- SMs; data sheet
-  clock_ghz = 1.50,                 -- * where the SMs settle under full tensor load at the 700 W
-                                    -- limit; cuBLAS bf16 8192^3 at 769 TFLOPS is 0.95 of the
-                                    -- peak there
+  clock_ghz = 1.563,                -- where the SMs settle when the tensor cores are busy with
+                                    -- random data at the 700 W limit; measured
+                                    -- [burn_normal_clock]; 1.98 at most
 
   limits = {
     warp = 32,                      -- guide
@@ -32,17 +31,19 @@ return {
   memory = {
     global = {
       bytes = 141e9,                -- data sheet
-      rate = 4.2e12,                -- B/s; * copy of 4 GiB reaches 4.22e12, the pins 4.8e12
-                                    -- (data sheet)
-      latency = 690,                -- * GH200 (HBM3, same SM), github.com/markdewing/AI_kernels
+      rate = 4.70e12,               -- B/s; measured [hbm_read]; the pins give 4.8e12 (data sheet)
+      latency = 961,                -- 778 more than L2; measured [tma_load_8kb_latency_hbm, _l2]
     },
     l2 = {
       bytes = 50 * 2^20,            -- white paper; full speed to 44 MB, half at 52 MB (gpu-
                                     -- benches)
-      rate = 6467,                  -- of the device; * 9.7e12 B/s (gpu-benches, H200) / 1.50
-                                    -- GHz: its clock is not the SMs'; DeepGEMM reckons with 6150
-      eu_rate = 64,                 -- white paper: 64 B a cycle from L2 to an SM
-      latency = 281,                -- * GH200, github.com/markdewing/AI_kernels; near half of L2
+      rate = 6313,                  -- of the device; 9.87e12 B/s measured with blocks shared as a
+                                    -- GEMM shares them [tma_l2_gemm_total] / 1.563 GHz: L2 has a
+                                    -- clock of its own
+      eu_rate = 110,                -- one SM alone: 24 KiB more take 220 cycles more; measured
+                                    -- [tma_load_32kb_latency_l2 and _8kb_]
+      latency = 183,                -- 8 KiB arrive after 376 cycles, of which 74 are transfer and
+                                    -- 120 the engine's; measured [tma_load_8kb_latency_l2]
     },
     shared = {
       bytes = 232448,               -- 227 KiB, most a block can have; guide
@@ -51,13 +52,13 @@ return {
   },
 
   sync = {
-    wait_cost = 30,                 -- * mbarrier wait; B200
-    flag_latency = 92,              -- * mbarrier, one way; B200
-    turn_latency = 30,              -- * named barrier; B200
-    handoff_latency = 61,           -- * registers, shared memory, registers; B200
-    handoff_rate = 64,              -- * 16.1 cycles a KiB; B200
-    launch_seconds = 2.5e-6,        -- 10000 kernels in a row, 64 KiB each (gpu-benches, H200)
-    tile_overhead = 200,            -- * estimate: some 40 dependent instructions of address
+    wait_cost = 61,                 -- mbarrier.try_wait that holds; measured [mbarrier_try_wait]
+    flag_latency = 88,              -- mbarrier, one way; measured [mbarrier_handoff_128]
+    turn_latency = 39,              -- named barrier; measured [named_barrier_handoff]
+    handoff_latency = 194,          -- registers, shared memory, registers of another lane:
+    handoff_rate = 197,             -- 8 KiB 235 cycles, 16 KiB 277; measured [handover_64x64, _64x128]
+    launch_seconds = 3.4e-6,        -- one after the other in a stream; measured [launch_stream]
+    tile_overhead = 200,            -- estimate: some 40 dependent instructions of address
                                     -- arithmetic
   },
 
@@ -65,29 +66,29 @@ return {
     {
       name = "tma", kind = "copy", async = true,
       ordered = false,              -- loads complete by mbarrier in any order; PTX ISA
-      issue = 30,                   -- * B200
-      latency = 179,                -- * a load takes 460 (B200), less L2's 281
+      issue = 16,                   -- expect_tx and one load; measured [tma_load_issue_1]
+      latency = 120,                -- estimate: the engine's part of a load's 303 cycles
       box_bytes = 32768,            -- 256 rows of the 128 bytes that swizzling allows; CUDA
                                     -- driver API
-      box_interval = 64,            -- * estimate: boxes of 4 KiB keep up with the 64 B a cycle
-                                    -- of L2
+      box_interval = 16,            -- between loads of one thread 11 to 27; measured
+                                    -- [tma_load_issue_4, _16]
     },
     {
       name = "tensor", kind = "matrix", async = true,
       ordered = true,               -- wgmma groups retire in order; PTX ISA
-      issue = 32,                   -- * estimate: fence, four wgmma, commit
-      latency = 32,                 -- * estimate: drain of the last wgmma and the return from
-                                    -- the wait
+      issue = 32,                   -- estimate: fence, four wgmma, commit
+      latency = 68,                 -- a group of 8 n256 completes 69 cycles after its 1024, one n128
+                                    -- 58 after its 64; measured [wgmma_bf16_ss_n*_wait_*]
       flops = {                     -- 989 TFLOPS (bf16, dense; data sheet) / 132 / 1.83 GHz =
                                     -- 4096
-        bf16 = 4096,                -- m64nNk16 in N/2 cycles
+        bf16 = 4096,                -- measured: N/2 cycles an m64nNk16 [wgmma_bf16_ss_n*]
         f16 = 4096,                 -- the same
         tf32 = 2048,                -- half: 495 TFLOPS; data sheet
-        e4m3 = 8192,                -- twice: 1979 TFLOPS; data sheet
+        e4m3 = 8192,                -- measured: 128 cycles an m64n256k32 [wgmma_e4m3_ss_n256_*]
         e5m2 = 8192,                -- the same
         i8 = 8192,                  -- 1979 TOPS; data sheet
       },
-      efficiency = 0.95,            -- * cuBLAS at 1.50 GHz, see clock_ghz
+      efficiency = 1.0,             -- the rates above are reached exactly; measured
       min_m = 64,                   -- wgmma is m64nNkK; PTX ISA
       min_n = 8,                    -- N from 8 to 256 by 8; PTX ISA
       min_k = 32,                   -- bytes: K is 16 of 16 bits, 32 of 8, 8 of tf32; PTX ISA
@@ -95,24 +96,23 @@ return {
     {
       name = "cuda", kind = "vector", async = false, ordered = true,
       issue = 0,                    -- its instructions are its issue
-      latency = 24,                 -- * estimate: MUFU and shuffle return after about as much
+      latency = 24,                 -- a shuffle; measured [shfl_latency]; ex2 17, ffma 4
       ops = {
-        fma = 128,                  -- guide
-        alu = 64,                   -- guide: integer, compare, minimum, maximum
-        sfu = 16,                   -- guide: ex2, lg2, rcp, rsqrt, tanh
-        cvt = 64,                   -- * estimate: to bf16 two at once on the ALU, half of it for
-                                    -- moves; F2I is 16
+        fma = 126,                  -- measured [ffma_8w]; guide: 128
+        alu = 64,                   -- maximum, compare, select, logic; measured [fmax_*, lop3_*]
+        sfu = 16,                   -- measured [ex2_*, rcp_*, tanh_*]
+        cvt = 127,                  -- two elements to bf16 at once, 64 a cycle; measured
+                                    -- [cvt_bf16x2_*]; F2I is 16 (guide)
         div = 8,                    -- rcp and some eight FMA: 1 / (1/16 + 8/128)
-        reduce = 64,                -- * a row in four threads, 32 elements each, then two
-                                    -- shuffles (32 a cycle): maximum 54, sum 97 a cycle; one of
-                                    -- each 69
-        scan = 12,                  -- * estimate: five shuffle steps across threads, two
+        reduce = 64,                -- estimate: a row in four threads, 32 elements each, then two
+                                    -- shuffles (32 a cycle, measured [shfl_*]): maximum 54, sum 97
+        scan = 12,                  -- estimate: five shuffle steps across threads, two
                                     -- additions along a thread
         move = 32,                  -- shared memory's 128 bytes a cycle in elements of 4
       },
       slots = 128,                  -- four schedulers issue one warp instruction each; guide
-      lane_share = 0.9,             -- * exp2 of 128x128 by one warpgroup takes 1140 cycles
-                                    -- (B200), not 1024
+      lane_share = 0.95,            -- 4 warps reach 0.97 of ffma and 0.99 of ex2 with eight
+                                    -- independent operations each; measured [ffma_4w, ex2_4w]
     },
   },
 }
