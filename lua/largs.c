@@ -9,6 +9,7 @@ bool is_whole(lua_State *L, int idx, int64_t *out)
 {
 	int exact = 0;
 
+	*out = 0;
 	if (lua_type(L, idx) == LUA_TNUMBER)
 		*out = lua_tointegerx(L, idx, &exact);
 	return exact;

@@ -133,7 +133,8 @@ static enum err_code index_arith(const char *op, const struct index_expr *a,
 		return index_scale(b, a->k, out, e);
 	if (b->n > 0)
 		return err_set(e, ERR_INPUT, NOWHERE,
-			"an index expression is a sum of axes times numbers: '%s' needs a number", op);
+			"an index expression is a sum of axes times numbers: '%s' needs a number",
+			op);
 	if (op[0] == '*')
 		return index_scale(a, b->k, out, e);
 	return op[0] == '%' ? index_mod(a, b->k, out, e) : index_div(a, b->k, out, e);

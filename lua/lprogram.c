@@ -201,13 +201,23 @@ static void reference_extents(lua_State *L, int opts, const struct program *p, s
 		throw_err(L, &e);
 }
 
+/* Before any time is spent on converting inputs. */
+static void check_reference_room(lua_State *L, const struct program *p)
+{
+	size_t bytes = 0;
+
+	for (int i = 0; i < p->tensors.n; i++)
+		bytes += dtype_bytes(DT_F64, (size_t)tensor_elements(p, i));
+	check_room(L, "reference", "every tensor in f64", bytes);
+}
+
 /* The elements of a tensor as doubles: those of the input, or room for the others.
  * An output is a new array in the table at `results`. */
 static double *tensor_data(lua_State *L, int inputs, int results, const struct program *p,
 	int tensor, struct arena *a)
 {
 	const struct tensor *t = &p->tensors.v[tensor];
-	int64_t dim[RANK_MAX], n = tensor_elements(p, tensor);
+	int64_t dim[RANK_MAX];
 	struct array *array;
 	double *data;
 
@@ -217,9 +227,8 @@ static double *tensor_data(lua_State *L, int inputs, int results, const struct p
 		lua_setfield(L, results, t->name);
 		return array->data;
 	}
-	check_room(L, "reference", t->name, dtype_bytes(DT_F64, (size_t)n));
 	enter(L);
-	data = ARENA_ARRAY(a, n, double);
+	data = ARENA_ARRAY(a, tensor_elements(p, tensor), double);
 	if (t->role == TENSOR_INPUT) {
 		array_read(L, push_input(L, inputs, "reference", t->name), t->type, data);
 		lua_pop(L, 1);
@@ -244,6 +253,7 @@ static int program_reference_l(lua_State *L)
 	check_inputs(L, 2, "reference", p);
 	options_check(L, 3, "reference", names, LEN(names));
 	option_bool(L, 3, "reference", "round", &round);
+	check_reference_room(L, p);
 	lua_newtable(L);			/* -- program inputs options results */
 	a = scratch_push(L);
 	reference_extents(L, 3, p, a, &extents);

@@ -128,13 +128,14 @@ void arena_reset(struct arena *a, struct arena_mark m)
 
 void vec_reserve(struct arena *a, void **v, int n, int *cap, size_t size)
 {
+	int more = *cap ? *cap * 2 : 8;
 	void *grown;
 
 	if (n < *cap)
 		return;
-	*cap = *cap ? *cap * 2 : 8;
-	grown = arena_array(a, (size_t)*cap, size);
+	grown = arena_array(a, (size_t)more, size);
 	if (n)
 		memcpy(grown, *v, (size_t)n * size);
 	*v = grown;
+	*cap = more;			/* only now: the allocation may not return */
 }

@@ -10,14 +10,15 @@ void buf_init(struct buf *b, struct arena *a)
 
 static void reserve(struct buf *b, size_t more)
 {
+	size_t cap = (b->len + more + 1) * 2;
 	char *grown;
 
 	if (b->len + more + 1 <= b->cap)
 		return;
-	b->cap = (b->len + more + 1) * 2;
-	grown = arena_alloc(b->arena, b->cap);
+	grown = arena_alloc(b->arena, cap);
 	memcpy(grown, b->text, b->len);
 	b->text = grown;
+	b->cap = cap;			/* only now: the allocation may not return */
 }
 
 void buf_putn(struct buf *b, const char *s, size_t n)
