@@ -206,15 +206,15 @@ static enum err_code read_split(struct history *h, const struct record *r, struc
 
 /* The graph that the first n records make. *out stays NULL if that is the base and
  * no copy of it is wanted. */
-static enum err_code replay_graph(struct history *h, int n, bool copy, struct graph **out,
-	struct err *e)
+static enum err_code replay_graph(struct history *h, const struct record *log, int n, bool copy,
+	struct graph **out, struct err *e)
 {
 	struct tiling t = h->base->tiling;
 	VEC(struct split) splits = { 0 };
 	bool changed = false;
 
 	for (int i = 0; i < n; i++) {
-		const struct record *r = &h->log.v[i];
+		const struct record *r = &log[i];
 
 		changed |= reshapes(r);
 		if (r->kind == EDIT_SPLIT)
@@ -236,18 +236,19 @@ static void drop_next(struct history *h)
 	h->next_graph = NULL;
 }
 
-/* Make the plan of the first n records the present one; on failure nothing changes. */
-static enum err_code replay(struct history *h, int n, struct err *e)
+/* Make the plan of the first n records of a log the present one; on failure nothing
+ * changes. */
+static enum err_code replay(struct history *h, const struct record *log, int n, struct err *e)
 {
 	struct arena_mark mark = arena_mark(&h->arena);
 	enum err_code code;
 
 	drop_next(h);
-	code = replay_graph(h, n, false, &h->next_graph, e);
+	code = replay_graph(h, log, n, false, &h->next_graph, e);
 	if (!code)
 		h->next_plan = plan_new(h->mem, h->next_graph ? h->next_graph : h->base, h->device);
 	for (int i = 0; !code && i < n; i++)
-		code = apply(h, h->next_plan, &h->log.v[i], e);
+		code = apply(h, h->next_plan, &log[i], e);
 	arena_reset(&h->arena, mark);
 	if (code) {
 		drop_next(h);
@@ -284,32 +285,29 @@ static struct record keep(struct history *h, struct record r)
  * the plan at hand; all else is replayed. The old log stays until the edit is good. */
 static enum err_code commit(struct history *h, struct record *r, int n, struct err *e)
 {
-	bool simple = n == 1 && !reshapes(r);
-	struct record *old = h->log.v;
-	int old_n = h->log.n, old_cap = h->log.cap;
-	enum err_code code = OK;
+	bool simple = n == 1 && !reshapes(r), copy = h->done < h->log.n;
+	int total = h->done + n, cap = h->log.cap;
+	struct record *log = h->log.v;
+	enum err_code code;
 
 	if (n == 0)
 		return OK;
-	if (h->done < h->log.n || h->done + n > h->log.cap) {
-		h->log.cap = (h->done + n) * 2;
-		h->log.v = ARENA_ARRAY(&h->arena, h->log.cap, struct record);
+	if (copy || total > cap) {
+		cap = total * 2;
+		log = ARENA_ARRAY(&h->arena, cap, struct record);
 		if (h->done)
-			memcpy(h->log.v, old, (size_t)h->done * sizeof(*old));
+			memcpy(log, h->log.v, (size_t)h->done * sizeof(*log));
 	}
-	h->log.n = h->done + n;
 	for (int i = 0; i < n; i++) {
-		h->log.v[h->done + i] = keep(h, r[i]);
-		h->log.v[h->done + i].step = h->step + 1;
+		log[h->done + i] = keep(h, r[i]);
+		log[h->done + i].step = h->step + 1;
 	}
-	code = simple ? apply(h, h->plan, &h->log.v[h->done], e) : replay(h, h->log.n, e);
-	if (code) {
-		h->log.v = old;
-		h->log.n = old_n;
-		h->log.cap = old_cap;
+	code = simple ? apply(h, h->plan, &log[h->done], e) : replay(h, log, total, e);
+	if (code)
 		return code;
-	}
-	h->done = h->log.n;
+	h->log.v = log;
+	h->log.cap = cap;
+	h->log.n = h->done = total;
 	h->step++;
 	return OK;
 }
@@ -428,7 +426,7 @@ bool history_undo(struct history *h)
 		return false;
 	while (n > 0 && h->log.v[n - 1].step == h->log.v[h->done - 1].step)
 		n--;
-	if (replay(h, n, &e))
+	if (replay(h, h->log.v, n, &e))
 		BUG("a log that was good cannot be replayed: %s", e.msg);
 	return true;
 }
@@ -442,7 +440,7 @@ bool history_redo(struct history *h)
 		return false;
 	while (n < h->log.n && h->log.v[n].step == h->log.v[h->done].step)
 		n++;
-	if (replay(h, n, &e))
+	if (replay(h, h->log.v, n, &e))
 		BUG("a log that was good cannot be replayed: %s", e.msg);
 	return true;
 }
@@ -459,7 +457,7 @@ int history_edits(const struct history *h)
 enum err_code history_snapshot(struct history *h, struct graph **g, struct plan **p, struct err *e)
 {
 	struct arena_mark mark = arena_mark(&h->arena);
-	enum err_code code = replay_graph(h, h->done, true, g, e);
+	enum err_code code = replay_graph(h, h->log.v, h->done, true, g, e);
 
 	arena_reset(&h->arena, mark);
 	if (code)

@@ -164,33 +164,81 @@ static int64_t walk_back(const struct walk *w, int c, int64_t s, int64_t d, int 
 	}
 }
 
+/* Instances of `from` in iterations [at, end) of region c. */
+static void span_of(const struct walk *w, int from, int c, int64_t at, int64_t end, int64_t *first,
+	int64_t *last)
+{
+	int loop = w->graph->tasks.v[from].loop;
+
+	*first = *last = 0;
+	if (at < 0 || at >= end)
+		return;
+	*first = walk_inner(w, c, at, loop);
+	*last = walk_inner(w, c, end, loop);
+}
+
 void walk_span(const struct walk *w, const struct plan *p, int from, int to, int c, int d,
 	int64_t s, int64_t *first, int64_t *last)
 {
-	int loop = p->graph->tasks.v[from].loop;
 	int64_t at = walk_outer(w, p->graph->tasks.v[to].loop, s, c);
 
 	at = walk_back(w, c, at, d, shared_turns(p, from, to));
-	*first = *last = 0;
-	if (at < 0)
-		return;
-	*first = walk_inner(w, c, at, loop);
-	*last = walk_inner(w, c, at + 1, loop);
+	span_of(w, from, c, at, at + 1, first, last);
+}
+
+static bool touches(const struct stask *t, int buffer)
+{
+	for (int i = 0; i < t->reads.n; i++)
+		if (t->reads.v[i] == buffer)
+			return true;
+	for (int i = 0; i < t->writes.n; i++)
+		if (t->writes.v[i] == buffer)
+			return true;
+	return false;
+}
+
+/* Did anybody touch that life of the buffer? Not if all who do stand in loops that
+ * did not run. */
+static bool is_used(const struct walk *w, int buffer, int64_t life)
+{
+	const struct graph *g = w->graph;
+	int loop = g->buffers.v[buffer].loop;
+
+	for (int t = 0; t < g->tasks.n; t++)
+		if (touches(&g->tasks.v[t], buffer) &&
+		    walk_inner(w, loop, life, g->tasks.v[t].loop) <
+		    walk_inner(w, loop, life + 1, g->tasks.v[t].loop))
+			return true;
+	return false;
+}
+
+/* The life that was in the slot before life `at`; negative if there was none. */
+static int64_t life_before(const struct walk *w, const struct plan *p, const struct edge *e,
+	int64_t at)
+{
+	int turns = shared_turns(p, e->from, e->to);
+
+	if (turns > 1 && plan_scope(p, e->buffer) != SCOPE_REGISTERS)
+		turns = 1;
+	do
+		at = walk_back(w, e->loop, at, edge_distance(p, e), turns);
+	while (at >= 0 && !is_used(w, e->buffer, at));
+	return at;
 }
 
 void walk_edge_span(const struct walk *w, const struct plan *p, const struct edge *e, int64_t s,
 	int64_t *first, int64_t *last)
 {
 	int life = p->graph->buffers.v[e->buffer].loop;
-	int64_t at = walk_outer(w, p->graph->tasks.v[e->to].loop, s, e->loop);
+	int64_t at = walk_outer(w, p->graph->tasks.v[e->to].loop, s, e->loop), begin;
 
-	if (!e->reuse && e->distance > 0 &&
-	    (at < e->distance || walk_outer(w, e->loop, at - e->distance, life) !=
-	     walk_outer(w, e->loop, at, life))) {
-		*first = *last = 0;
+	if (e->reuse) {
+		at = life_before(w, p, e, at);
+		span_of(w, e->from, e->loop, at, at + 1, first, last);
 		return;
 	}
-	walk_span(w, p, e->from, e->to, e->loop, edge_distance(p, e), s, first, last);
+	begin = e->distance ? walk_inner(w, life, walk_outer(w, e->loop, at, life), e->loop) : at;
+	span_of(w, e->from, e->loop, begin, at - e->distance + 1, first, last);
 }
 
 static void add_span(struct span *out, int *n, int64_t first, int64_t last)
