@@ -594,6 +594,7 @@ int luaopen_millrace_core(lua_State *L)
 	lua_open_plan(L);
 	lua_open_timeline(L);
 	lua_open_search(L);
+	lua_open_kernel(L);
 	lua_open_terminal(L);
 	return 1;
 }

@@ -1,5 +1,6 @@
 #include "lplan.h"
 
+#include "draw/text.h"
 #include "plan/check.h"
 
 struct history *check_plan(lua_State *L, int idx, const char *what)
@@ -322,30 +323,45 @@ static int plan_check_l(lua_State *L)
 	return 2;
 }
 
+/* The text at `key` of the table on top; popped, but the table still holds it. */
+static const char *text_at(lua_State *L, const char *key)
+{
+	const char *s;
+
+	lua_getfield(L, -1, key);
+	s = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+	lua_pop(L, 1);
+	return s;
+}
+
 /* A list of problems, as people read it. */
 static int problems_tostring_l(lua_State *L)
 {
-	luaL_Buffer b;
 	int n = (int)lua_rawlen(L, 1);
+	struct draw_options o;
+	struct arena *a;
+	struct buf b;
 
-	luaL_buffinit(L, &b);
+	lua_settop(L, 1);
+	check_drawing(L, 2, "tostring", &o);
+	a = scratch_push(L);
+	enter(L);
+	buf_init(&b, a);
 	for (int i = 1; i <= n; i++) {
+		const char *place;
+
 		lua_rawgeti(L, 1, i);
-		lua_getfield(L, -1, "place");
-		lua_getfield(L, -2, "code");
-		lua_getfield(L, -3, "message");
-		lua_getfield(L, -4, "hint");
-		lua_pushfstring(L, "%s%s%s: %s\n    try: %s%s", lua_isnil(L, -4) ? "" :
-			lua_tostring(L, -4), lua_isnil(L, -4) ? "" : ": ", lua_tostring(L, -3),
-			lua_tostring(L, -2), lua_tostring(L, -1), i < n ? "\n" : "");
-		lua_replace(L, -6);
-		lua_pop(L, 4);
-		luaL_addvalue(&b);
+		place = text_at(L, "place");
+		text_wrap(&b, arena_strf(a, "%s%s%s: %s", place, *place ? ": " : "",
+			text_at(L, "code"), text_at(L, "message")), 0, 4, o.width, o.flags);
+		buf_puts(&b, "\n    try: ");
+		text_wrap(&b, text_at(L, "hint"), 9, 9, o.width, o.flags);
+		buf_puts(&b, i < n ? "\n" : "");
+		lua_pop(L, 1);
 	}
 	if (n == 0)
-		luaL_addstring(&b, "no problems");
-	luaL_pushresult(&b);
-	return 1;
+		buf_puts(&b, "no problems");
+	return push_buf(L, &b);
 }
 
 void check_legal(lua_State *L, const struct plan *p, const char *what)

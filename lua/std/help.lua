@@ -23,13 +23,12 @@ end
 section "The shell" {
   {"start", [[
 A tile program says what to compute. Binding sizes makes it concrete, a tile shape
-makes it a graph of sTasks, a plan says which unit runs which sTask when, and a
-kernel is generated from the plan and from nothing else:
+makes it a graph of sTasks, a plan says which unit runs which sTask when, and the
+simulator plays the plan against a model of the device:
   bound = mr.examples.gemm{m=4096, n=4096, k=4096}
   found = mr.search(bound, mr.device "h200", {seconds=10})
-  found.plan:simulate():print()
-  kernel = found.plan:compile{target="host"}
-  kernel:check()]]},
+  found.plan
+  found.plan:simulate():print()]]},
   {"shell", [[
 A line that is an expression shows its value, and `_` holds the last one. A chunk that
 is not finished goes on after the prompt >>. TAB completes names, fields, methods and
@@ -44,7 +43,7 @@ section "Devices and programs" {
   {"mr.devices", "mr.devices()", "Names of the devices that hw/ describes."},
   {"mr.device", "mr.device([name or path])", [[
 A device as a scheduler sees it: units, memories, limits, read from hw/NAME.lua.
-Without a name, the attached device, else the H200 as a model.]]},
+Without a name, the H200.]]},
   {"device", [[
 What mr.device gives. Fields: name, title, arch, eus, clock_hz, seus. Shown as a table
 of all numbers the model uses.]]},
@@ -65,16 +64,18 @@ Propagate the tile shape through the program: the sTask-graph.]]},
   {"bound:reference", "bound:reference(inputs[, {tile=, round=}])", [[
 The answer in double precision, by a plain interpreter on the CPU. With round=true,
 values are rounded to their dtypes as a kernel would.]]},
-  {"mr.array", "mr.array(...)", "An array of numbers, as kernels take and give them."},
+  {"mr.array", "mr.array(dtype, {size, ...}[, fill])", [[
+An array of zeros, or filled by a number, a table of all elements, or a function of the
+position.]]},
   {"array", [[
 Elements packed by type, row-major. a[i] counts from 1. Field: dtype. Methods: get, set,
 shape, copy, fill, max_error.]]},
   {"array:get", "a:get(i, j, ...)", "One element, positions counted from 1."},
-  {"array:set", "a:set(i, j, ..., value)", "Set one element."},
+  {"array:set", "a:set(value, i, j, ...)", "Set one element."},
   {"array:shape", "a:shape()", "The sizes of all dimensions."},
-  {"array:copy", "a:copy()", "A new array with the same elements."},
-  {"array:fill", "a:fill(value)", "Set all elements."},
-  {"array:max_error", "a:max_error(b)", "Largest and relative difference of two arrays."},
+  {"array:copy", "a:copy([dtype])", "A new array with the same elements, converted if asked."},
+  {"array:fill", "a:fill(number, table or function)", "Set all elements."},
+  {"array:max_error", "a:max_error(b)", "Two numbers: the largest difference, and the relative one (norms)."},
 }
 
 section "The tile language" {
@@ -142,51 +143,62 @@ i32 words over the axis `from` as elements over the axis `to`, lowest bits first
 
 section "Graphs and plans" {
   {"graph", [[
-sTasks and what each waits for. Plain tables: graph.tasks, graph.edges, graph.buffers.
-Methods: dot, png, svg, pdf.]]},
+What Propagate makes of a program: sTasks, the buffers between them, and what each waits
+for. Plain tables: graph.tasks, graph.edges, graph.buffers, graph.tile. Numbers:
+graph.tiles, graph.flops, graph.bytes. graph.program is the program. Shown as a table.]]},
+  {"graph:table", "graph:table{width=, ascii=, color=}", "Axes, sTasks, buffers and dependences as text."},
+  {"graph:drawing", "graph:drawing{width=, ascii=, color=}", "The graph drawn in layers, as text."},
   {"graph:dot", "graph:dot()", "The graph as text for Graphviz."},
-  {"graph:png", "graph:png(path)", "Draw the graph; likewise graph:svg(path), graph:pdf(path)."},
-  {"mr.plan", "mr.plan(graph, device)", "An empty plan for a graph on a device."},
+  {"mr.plan", "mr.plan(graph[, device])", "An empty plan for a graph on a device."},
   {"plan", [[
-Who runs what, when, waiting for whom: an order of sTasks for every lane. A kernel is
-generated from a plan and from nothing else.]]},
-  {"plan:append", 'plan:append(task, {eu=0, seu="tensor", lane="c0", at=1})', [[
+Who runs what, when, waiting for whom: an order of sTasks for every lane. Fields: tasks,
+edges, tile (as they are after splits), rings, usage, graph, device. Shown as a table.]]},
+  {"plan:lane", "plan:lane(name, {warps=, registers=, turns=})", [[
+Declare a lane or change it. registers: of a thread; without it, what the lane needs.
+turns=n: n such lanes, which take the output tiles in turn.]]},
+  {"plan:append", 'plan:append(task, {seu="tensor", lane="c0", at=1})', [[
 Give an sTask to a unit and a lane, after what was appended before. at: how many
-iterations ahead it runs.]]},
-  {"plan:wait", "plan:wait(task, {task, ...})", "Let a task wait for others."},
-  {"plan:propagate", "plan:propagate{m=128, n=256, k=64}", "Set the tile shape."},
-  {"plan:buffers", "plan:buffers{ring=3}", "How many versions each buffer has."},
+iterations ahead it runs. Without options: the unit that such work goes to, lane "p0"
+for copies, else "c0".]]},
+  {"plan:remove", "plan:remove(task)", "Take an sTask out of the plan."},
+  {"plan:wait", 'plan:wait(task, {other, {other, distance=1, when="issued"}, ...})', [[
+Let a task wait for others. Without a distance, for the iterations that the graph's
+dependences between the two name. when: "complete" unless given, or "issued".]]},
+  {"plan:unwait", "plan:unwait(task, other)", "Take out the waits of one task for another."},
+  {"plan:fill_waits", "plan:fill_waits()", "Add the waits that are missing; how many."},
+  {"plan:buffers", "plan:buffers{k=3, v=3}", "How many versions each buffer has."},
+  {"plan:grid", 'plan:grid{raster="rows", group=8, eus=, longest_first=, cluster=}', [[
+How output tiles go over the EUs. raster: "rows" or "columns"; group: so many of them are
+walked together; longest_first: tiles with most iterations first.]]},
+  {"plan:split", "plan:split(axis, ways[, {task, ...}])", [[
+Divide tasks along an axis: mma becomes mma.0, mma.1, ... Without a list, every task
+but loads that has the axis. Before these are appended.]]},
+  {"plan:propagate", "plan:propagate{m=128, n=256, k=64}", "Change tile extents."},
   {"plan:undo", "plan:undo()", "Take the last edit back; plan:redo() makes it again."},
   {"plan:redo", "plan:redo()", "Make an undone edit again."},
   {"plan:check", "plan:check()", [[
-true, or false and a list of problems {code=, message=, task=, edge=, hint=}.]]},
+true or false, and a list of problems {code=, message=, hint=, task=, other=, edge=,
+place=}.]]},
+  {"plan:table", "plan:table{width=, ascii=, color=}", "Lanes, waits, rings and problems as text."},
   {"plan:script", "plan:script()", "Lua text that rebuilds exactly this plan."},
-  {"mr.load_plan", "mr.load_plan(path)", "A plan from the text that plan:script() gave."},
-  {"plan:simulate", "plan:simulate()", "Play the plan against the device's model: a timeline."},
-  {"plan:compile", 'plan:compile{target="cuda"|"hip"|"host"}', [[
-Generate and build the kernel. The host target runs on this machine's CPU.]]},
-  {"mr.search", "mr.search(bound, device, {seconds=, trials=, measure=})", [[
-Find the best plan, with a proven bound on how good a plan can be. Ctrl-C stops it and
-keeps the best one so far. Gives .plan .ii .bound .gap .proven .trials and why().]]},
+  {"mr.load_plan", "mr.load_plan(path[, bound])", [[
+A plan from the text that plan:script() gave; bound: another program or other sizes.]]},
+  {"plan:simulate", "plan:simulate{events=}", [[
+Play the plan against the device's model: a timeline. events: how many to keep.]]},
+  {"mr.search", "mr.search(bound[, device[, {seconds=60, trials=2000}]])", [[
+Find a good plan by simulating many. Ctrl-C stops it and keeps the best so far. Gives
+.plan .timeline .seconds .ii .bound .gap .bound_seconds .proven .trials .shapes .pruned
+.ended and why(); or nil and a message.]]},
 }
 
-section "Timelines and kernels" {
+section "Timelines" {
   {"timeline", [[
-What ran when, simulated or measured: .cycles .seconds .ii .bound .utilization .events.]]},
-  {"timeline:print", "timeline:print{width=}", "Draw it as text."},
-  {"timeline:show", "timeline:show()", "Browse it in the terminal; q leaves."},
-  {"timeline:png", "timeline:png(path)", [[
-Draw it; likewise timeline:svg(path), timeline:pdf(path).]]},
-  {"timeline:trace", "timeline:trace(path)", "Write it for Perfetto or chrome://tracing."},
-  {"mr.compare", "mr.compare(a, b)", "Two timelines side by side, predicted and measured."},
-  {"kernel", "Generated code: .source .target .registers .spills .smem."},
-  {"kernel:run", "kernel:run(inputs)", "Run it; gives the outputs by name."},
-  {"kernel:check", "kernel:check{seed=}", [[
-Compare with the reference: .relative .max_abs .ok.]]},
-  {"kernel:bench", "kernel:bench{seconds=}", "Time it: .ms (median) .tflops .gbps .min .max .runs."},
-  {"kernel:trace", "kernel:trace()", "The measured timeline."},
-  {"kernel:export", "kernel:export(dir)", [[
-Source, binary, C header and launcher, and a Python loader for torch tensors.]]},
+What ran when. Fields: cycles, seconds, tflops, ii, bound, res_mii, rec_mii, utilization,
+events, phases, measured. Shown as a drawing.]]},
+  {"timeline:print", 'timeline:print{width=, by="lane", phase=, tile=, from=, to=, ascii=, color=}', [[
+Draw it on the standard output. by: "lane" or "seu". It begins with a tile or a cycle.]]},
+  {"timeline:text", "timeline:text{...}", "What timeline:print writes, as a string."},
+  {"timeline:summary", "timeline:summary{width=, ascii=, color=}", "The numbers without the drawing."},
 }
 
 ---- finding a topic -----------------------------------------------------------

@@ -90,6 +90,7 @@ mr.examples = setmetatable({}, {
   __metatable = false,
   __name = "examples",
   __index = example,
+  __tostring = function() return "examples: " .. table.concat(example_names(), ", ") end,
   __pairs = function(examples)
     local names, i = example_names(), 0
     return function()

@@ -7,8 +7,7 @@
 
 enum {
 	CYCLE_SHOWN = 12,		/* sTasks of a deadlock that are told */
-	TILES_MOST = 8,
-	PAIRS_MOST = 12,		/* trip counts of which all pairs are tried */
+	LIVES_MANY = 12,		/* beyond, not all ways to distribute them are tried */
 };
 
 const char *problem_name(enum problem_code c)
@@ -35,60 +34,92 @@ struct findings {
 	bool any;
 };
 
-/* Trip counts to try: 0 to `window` behave as all larger ones do (check.h). */
+/* Where the counts of a loop hold (order.h, walk_init_ends). */
+enum { FIRST, BETWEEN, LAST, ENDS };
+
+/* How often loops may run: counts beyond what matters are cut down to it. */
 struct choices {
-	int64_t window;
-	int *least, *most;		/* by loop */
-	int n;				/* of the loop with most choices */
-	int ntiles;
+	int phase;
+	int64_t *least, *most;		/* by loop */
+	int turns;			/* of the lane with most */
+	int ntiles;			/* of a list in which every deadlock shows */
 };
+
+static bool in_region(const struct graph *g, int task, int phase, bool tiles)
+{
+	return g->tasks.v[task].phase == phase && (g->tasks.v[task].loop == NONE) == tiles;
+}
+
+/* Lanes' offsets summed up: how far a cycle of waiting can stretch, at most. */
+static int sum_of_spreads(const struct plan *p, int phase, bool tiles)
+{
+	int sum = 0;
+
+	for (int l = 0; l < p->lanes.n; l++) {
+		int least = 0, most = 0;
+
+		for (int i = 0; i < p->entries.n; i++) {
+			const struct entry *e = &p->entries.v[i];
+
+			if (e->lane != l || !in_region(p->graph, e->task, phase, tiles))
+				continue;
+			least = e->at < least ? e->at : least;
+			most = e->at > most ? e->at : most;
+		}
+		sum += most - least;
+	}
+	return sum;
+}
+
+static int greatest_versions(const struct plan *p, int phase, bool tiles)
+{
+	int most = 1;
+
+	for (int i = 0; i < p->graph->buffers.n; i++) {
+		const struct buffer *b = &p->graph->buffers.v[i];
+
+		if (b->phase == phase && (b->loop == NONE) == tiles && p->versions[i] > most)
+			most = p->versions[i];
+	}
+	return most;
+}
 
 static int greatest_distance(const struct plan *p)
 {
 	int most = 1;
 
-	for (int i = 0; i < p->graph->buffers.n; i++)
-		if (p->versions[i] > most)
-			most = p->versions[i];
 	for (int i = 0; i < p->waits.n; i++)
 		if (p->waits.v[i].distance > most)
 			most = p->waits.v[i].distance;
 	return most;
 }
 
-static void choose(const struct plan *p, int phase, struct arena *a, struct choices *c)
+static int greatest_turns(const struct plan *p)
 {
-	const struct graph *g = p->graph;
-	int nloops = g->program->loops.n, least = 0, most = 0, far = greatest_distance(p);
-	int turns = 1, tiles = 1;
+	int turns = 1;
 
-	for (int i = 0; i < p->entries.n; i++) {
-		const struct stask *s = &g->tasks.v[p->entries.v[i].task];
-		int at = p->entries.v[i].at;
-
-		least = at < least ? at : least;
-		most = at > most ? at : most;
-		if (s->loop == NONE && s->phase == phase && (at > 0 ? at : -at) > tiles)
-			tiles = at > 0 ? at : -at;
-	}
-	for (int i = 0; i < g->buffers.n; i++)
-		if (g->buffers.v[i].loop == NONE && g->buffers.v[i].phase == phase &&
-		    p->versions[i] > tiles)
-			tiles = p->versions[i];
 	for (int i = 0; i < p->lanes.n; i++)
 		if (p->lanes.v[i].turns > turns)
 			turns = p->lanes.v[i].turns;
-	c->window = most - least + far + 2;
-	c->ntiles = (int)min_i64(min_i64(TILES_MOST, turns * (tiles + 2)), g->grids[phase].total);
-	c->least = ARENA_ARRAY(a, nloops, int);
-	c->most = ARENA_ARRAY(a, nloops, int);
-	c->n = 1;
+	return turns;
+}
+
+static void choose(const struct plan *p, int phase, struct arena *a, struct choices *c)
+{
+	const struct graph *g = p->graph;
+	int nloops = g->program->loops.n;
+	int window = sum_of_spreads(p, phase, false) + 2 +
+		(int)max_i64(greatest_versions(p, phase, false), greatest_distance(p));
+	int tiles = 2 + (int)max_i64(greatest_versions(p, phase, true),
+		sum_of_spreads(p, phase, true));
+
+	*c = (struct choices){ .phase = phase, .turns = greatest_turns(p),
+		.least = ARENA_ARRAY(a, nloops, int64_t), .most = ARENA_ARRAY(a, nloops, int64_t) };
 	for (int l = 0; l < nloops; l++) {
-		c->least[l] = (int)min_i64(g->trips[l].least, c->window);
-		c->most[l] = (int)min_i64(g->trips[l].most, c->window);
-		if (c->most[l] - c->least[l] + 1 > c->n)
-			c->n = c->most[l] - c->least[l] + 1;
+		c->least[l] = min_i64(g->trips[l].least, window);
+		c->most[l] = min_i64(g->trips[l].most, window);
 	}
+	c->ntiles = (int)min_i64(c->turns * tiles, g->grids[phase].total);
 }
 
 static void note_cycle(struct findings *f, const struct relation *r)
@@ -142,8 +173,8 @@ static void check_edge(struct findings *f, const struct relation *r, int edge)
 	}
 }
 
-/* One list of tiles with given trip counts. */
-static void check_pattern(struct findings *f, int phase, int ntiles, const int64_t *trips,
+/* One list of tiles. u NULL: of no interest. */
+static void check_list(struct findings *f, int phase, int ntiles, const int64_t (*trips)[ENDS],
 	struct arena *a, struct usage *u)
 {
 	const struct graph *g = f->plan->graph;
@@ -151,7 +182,7 @@ static void check_pattern(struct findings *f, int phase, int ntiles, const int64
 	struct relation r;
 	struct walk w;
 
-	walk_init_counts(a, &w, g, phase, ntiles, trips);
+	walk_init_ends(a, &w, g, phase, ntiles, trips);
 	relation_build(a, f->plan, &w, &r);
 	if (r.ncycle) {
 		note_cycle(f, &r);
@@ -166,36 +197,178 @@ static void check_pattern(struct findings *f, int phase, int ntiles, const int64
 	arena_reset(a, mark);
 }
 
-/* Tiles take choice x and y in turn. */
-static void check_choice(struct findings *f, int phase, const struct choices *c, int x, int y,
-	struct arena *a, struct usage *u)
-{
-	int nloops = f->plan->graph->program->loops.n;
-	struct arena_mark mark = arena_mark(a);
-	int64_t *trips = ARENA_ARRAY(a, nloops * c->ntiles, int64_t);
+struct list {
+	int ntiles;
+	int64_t (*trips)[ENDS];		/* by loop */
+};
 
-	for (int l = 0; l < nloops; l++)
-		for (int t = 0; t < c->ntiles; t++)
-			trips[l * c->ntiles + t] = min_i64(c->most[l],
-				c->least[l] + (t % 2 ? y : x));
-	check_pattern(f, phase, c->ntiles, trips, a, u);
-	arena_reset(a, mark);
+/* The lists in which an instance of one sTask and the instance of another that depends
+ * on it are as far apart as they may be, and nothing is there that need not be. */
+struct trial {
+	struct findings *f;
+	const struct choices *c;
+	struct arena *a;
+	const struct edge *edge;
+	struct list list;		/* being put together */
+	VEC(struct list) tried;
+};
+
+static const struct loop *loop_at(const struct trial *t, int loop)
+{
+	return &t->f->plan->graph->program->loops.v[loop];
 }
 
+static bool was_tried(const struct trial *t, const struct list *l)
+{
+	size_t size = (size_t)t->f->plan->graph->program->loops.n * sizeof(*l->trips);
+
+	for (int i = 0; i < t->tried.n; i++)
+		if (t->tried.v[i].ntiles == l->ntiles &&
+		    (!size || !memcmp(t->tried.v[i].trips, l->trips, size)))
+			return true;
+	return false;
+}
+
+static void try_list(struct trial *t, int ntiles)
+{
+	size_t nloops = (size_t)t->f->plan->graph->program->loops.n;
+	struct list l = { .ntiles = ntiles };
+
+	t->list.ntiles = ntiles;
+	if (ntiles > t->f->plan->graph->grids[t->c->phase].total || was_tried(t, &t->list))
+		return;
+	l.trips = arena_array(t->a, nloops, sizeof(*l.trips));
+	for (size_t i = 0; i < nloops; i++)
+		memcpy(l.trips[i], t->list.trips[i], sizeof(*l.trips));
+	VEC_PUSH(t->a, &t->tried, l);
+	if (!t->f->ncycle)
+		check_list(t->f, t->c->phase, ntiles, (const int64_t (*)[ENDS])l.trips, t->a, NULL);
+}
+
+/* Let a loop run inside an iteration of `outer`, the first or the last one. */
+static void enter(struct trial *t, int loop, int outer, int end)
+{
+	for (; loop != outer; loop = loop_at(t, loop)->parent)
+		t->list.trips[loop][end] = max_i64(t->list.trips[loop][end], 1);
+}
+
+/* False if the loop cannot run that often. */
+static bool set_ends(struct trial *t, int loop, int first, int between, int last)
+{
+	const int64_t want[ENDS] = { first, between, last };
+
+	for (int i = 0; i < ENDS; i++) {
+		t->list.trips[loop][i] = max_i64(t->c->least[loop], want[i]);
+		if (t->list.trips[loop][i] > t->f->plan->graph->trips[loop].most)
+			return false;
+	}
+	return true;
+}
+
+/* Distribute `count` iterations of a region over those of the region around it, over
+ * all numbers of them and in all ways that are alike between the ends; and so on
+ * outward. What is owed within a life must stay in one iteration of the life's region. */
+static void distribute(struct trial *t, int region, int count)
+{
+	const struct edge *e = t->edge;
+	int parent, most = count;
+
+	if (region == NONE) {
+		try_list(t, count);
+		try_list(t, (count - 1) * t->c->turns + 1);
+		return;
+	}
+	parent = loop_at(t, region)->parent;
+	if (!e->reuse && parent == t->f->plan->graph->buffers.v[e->buffer].loop)
+		most = 1;
+	if (set_ends(t, region, count, 0, 0))
+		distribute(t, parent, 1);
+	for (int n = 2; n <= most; n++) {
+		if (count > LIVES_MANY && n > 3 && n < count)
+			continue;
+		for (int first = 1; first <= count - n + 1; first++) {
+			for (int between = 1; first + between * (n - 2) < count; between++) {
+				int last = count - first - between * (n - 2);
+
+				if (count > LIVES_MANY && first > 2 && last > 2)
+					continue;
+				if (set_ends(t, region, first, n > 2 ? between : 0, last))
+					distribute(t, parent, n);
+				if (n == 2)
+					break;
+			}
+		}
+	}
+}
+
+static bool may_run(const struct trial *t, int loop)
+{
+	for (; loop != NONE; loop = loop_at(t, loop)->parent)
+		if (t->f->plan->graph->trips[loop].most == 0)
+			return false;
+	return true;
+}
+
+/* May an iteration of the region pass without anything of a loop inside? */
+static bool has_gaps(const struct trial *t, int region)
+{
+	const struct graph *g = t->f->plan->graph;
+
+	for (int l = 0; l < g->program->loops.n; l++)
+		if (l != region && g->trips[l].least == 0 &&
+		    g->program->loops.v[l].phase == t->c->phase &&
+		    program_loop_within(g->program, l, region))
+			return true;
+	return false;
+}
+
+static void try_edge(struct trial *t, bool everywhere)
+{
+	const struct graph *g = t->f->plan->graph;
+	const struct edge *e = t->edge;
+	int from = g->tasks.v[e->from].loop, to = g->tasks.v[e->to].loop;
+	int lives = edge_distance(t->f->plan, e);
+
+	if (!may_run(t, from) || !may_run(t, to))
+		return;
+	for (int l = 0; l < g->program->loops.n; l++)
+		for (int i = 0; i < ENDS; i++)
+			t->list.trips[l][i] = t->c->least[l];
+	for (int i = 0; i < ENDS; i++) {
+		if (i == FIRST || everywhere)
+			enter(t, from, e->loop, i);
+		if (i == (lives ? LAST : FIRST) || everywhere)
+			enter(t, to, e->loop, i);
+	}
+	distribute(t, e->loop, lives + 1);
+	if (lives && has_gaps(t, e->loop))
+		distribute(t, e->loop, 2 * lives + 1);
+}
+
+/* A list with as many tiles and iterations as matter first: every deadlock shows in
+ * it, as there is more to wait for than in any other. */
 static void check_phase(struct findings *f, int phase, bool quick, struct arena *a,
 	struct usage *u)
 {
+	const struct graph *g = f->plan->graph;
+	struct arena_mark mark = arena_mark(a);
 	struct choices c;
+	struct trial t = { .f = f, .c = &c, .a = a };
 
 	choose(f->plan, phase, a, &c);
-	check_choice(f, phase, &c, c.n - 1, c.n - 1, a, u);
-	if (quick)
-		return;
-	for (int x = 0; x < c.n && !f->ncycle; x++)
-		for (int y = 0; y < c.n && !f->ncycle; y++)
-			if (c.n <= PAIRS_MOST || x == y || x == 0 || y == 0 || x == c.n - 1 ||
-			    y == c.n - 1)
-				check_choice(f, phase, &c, x, y, a, NULL);
+	t.list.trips = arena_array(a, (size_t)g->program->loops.n, sizeof(*t.list.trips));
+	for (int l = 0; l < g->program->loops.n; l++)
+		for (int i = 0; i < ENDS; i++)
+			t.list.trips[l][i] = c.most[l];
+	check_list(f, phase, c.ntiles, (const int64_t (*)[ENDS])t.list.trips, a, u);
+	for (int i = 0; i < g->edges.n && !quick; i++) {
+		t.edge = &g->edges.v[i];
+		if (g->tasks.v[t.edge->to].phase != phase)
+			continue;
+		try_edge(&t, false);
+		try_edge(&t, true);
+	}
+	arena_reset(a, mark);
 }
 
 static struct findings findings_new(const struct plan *p, struct arena *a)

@@ -111,6 +111,26 @@ void walk_init_counts(struct arena *a, struct walk *w, const struct graph *g, in
 	}
 }
 
+void walk_init_trips(struct arena *a, struct walk *w, const struct graph *g, int phase,
+	int ntiles, int steps, const int16_t *trips)
+{
+	int *loops = ARENA_ARRAY(a, g->program->loops.n, int);
+	int n = phase_loops(g, phase, loops);
+
+	walk_begin(a, w, g, phase, ntiles);
+	for (int i = 0; i < n; i++) {
+		int l = loops[i];
+		int64_t parents = walk_count(w, loop_at(g, l)->parent);
+
+		if (parents > steps)
+			BUG("%lld iterations around a loop", (long long)parents);
+		w->cum[l] = ARENA_ARRAY(a, parents + 1, int64_t);
+		for (int64_t s = 0; s < parents; s++)
+			w->cum[l][s + 1] = w->cum[l][s] + trips[(int64_t)l * steps + s];
+		number_iterations(a, w, l);
+	}
+}
+
 int64_t walk_count(const struct walk *w, int loop)
 {
 	return loop == NONE ? w->ntiles : w->count[loop];
@@ -278,16 +298,11 @@ int walk_wait_spans(const struct walk *w, const struct plan *p, const struct wai
 	return n;
 }
 
-/* One region of the lane's order: entries and nested loops, in the lane's order. */
-struct step {
-	bool is_loop;
-	int id;				/* entry or loop */
-};
-
+/* One region of the lane's order. */
 struct level {
 	int loop;
 	int nsteps;
-	struct step *steps;
+	struct order_step *steps;
 	int least, most;		/* offsets of the entries */
 };
 
@@ -330,17 +345,17 @@ static bool lane_enters(const struct plan *p, int lane, int loop)
 	return false;
 }
 
-/* The lane's entries of a region in order of appending, each nested loop before the
- * first entry that the program has after it. */
-static void build_level(struct arena *a, struct level *v, const struct plan *p, int lane, int phase,
-	int loop)
+/* Entries in order of appending, each nested loop before the first entry that the
+ * program has after it. */
+int order_steps(struct arena *a, const struct plan *p, int lane, int phase, int loop,
+	struct order_step **out, int *least, int *most)
 {
 	const struct graph *g = p->graph;
 	int nloops = g->program->loops.n;
 	bool *placed = ARENA_ARRAY(a, nloops, bool);
-	VEC(struct step) steps = { 0 };
+	VEC(struct order_step) steps = { 0 };
 
-	v->loop = loop;
+	*least = *most = 0;
 	for (int i = 0; i <= p->entries.n; i++) {
 		const struct stask *s = i < p->entries.n ?
 			&g->tasks.v[p->entries.v[i].task] : NULL;
@@ -355,18 +370,18 @@ static void build_level(struct arena *a, struct level *v, const struct plan *p, 
 			    (s && loop_position(g, l) > s->position))
 				continue;
 			placed[l] = true;
-			VEC_PUSH(a, &steps, ((struct step){ true, l }));
+			VEC_PUSH(a, &steps, ((struct order_step){ true, l }));
 		}
 		if (!s)
 			break;
-		VEC_PUSH(a, &steps, ((struct step){ false, i }));
-		if (p->entries.v[i].at < v->least)
-			v->least = p->entries.v[i].at;
-		if (p->entries.v[i].at > v->most)
-			v->most = p->entries.v[i].at;
+		VEC_PUSH(a, &steps, ((struct order_step){ false, i }));
+		if (p->entries.v[i].at < *least)
+			*least = p->entries.v[i].at;
+		if (p->entries.v[i].at > *most)
+			*most = p->entries.v[i].at;
 	}
-	v->nsteps = steps.n;
-	v->steps = steps.v;
+	*out = steps.v;
+	return steps.n;
 }
 
 static void push_frame(struct cursor *c, int loop, int64_t base, int64_t count)
@@ -390,8 +405,13 @@ struct cursor *cursor_new(struct arena *a, const struct plan *p, const struct wa
 	c->turns = turns;
 	c->levels = ARENA_ARRAY(a, g->program->loops.n + 1, struct level);
 	for (int l = NONE; l < g->program->loops.n; l++)
-		if (l == NONE || loop_at(g, l)->phase == w->phase)
-			build_level(a, &c->levels[l + 1], p, lane, w->phase, l);
+		if (l == NONE || loop_at(g, l)->phase == w->phase) {
+			struct level *v = &c->levels[l + 1];
+
+			v->loop = l;
+			v->nsteps = order_steps(a, p, lane, w->phase, l, &v->steps, &v->least,
+				&v->most);
+		}
 	if (w->ntiles > copy)
 		push_frame(c, NONE, 0, (w->ntiles - copy + turns - 1) / turns);
 	return c;
@@ -407,7 +427,7 @@ bool cursor_next(struct cursor *c, struct instance *out)
 {
 	while (c->depth) {
 		struct frame *f = &c->stack[c->depth - 1];
-		const struct step *s;
+		const struct order_step *s;
 		int64_t i, seq;
 
 		if (f->turn > f->count - 1 - f->level->least || !f->level->nsteps) {

@@ -32,6 +32,10 @@ void walk_init(struct arena *a, struct walk *w, const struct graph *g, int phase
  * loops, in every parent iteration of the tile). */
 void walk_init_counts(struct arena *a, struct walk *w, const struct graph *g, int phase,
 	int ntiles, const int64_t *trips);
+/* The same, with counts for each iteration of the region around: in iteration s of that
+ * region, loop l makes trips[l * steps + s] iterations, s < steps. */
+void walk_init_trips(struct arena *a, struct walk *w, const struct graph *g, int phase,
+	int ntiles, int steps, const int16_t *trips);
 
 /* Iterations of region `loop` (NONE: tiles) in all. */
 int64_t walk_count(const struct walk *w, int loop);
@@ -58,6 +62,15 @@ enum { SPANS_MAX = 16 };
  * instances of wt->on, none of them empty. Returns how many. */
 int walk_wait_spans(const struct walk *w, const struct plan *p, const struct wait *wt, int64_t s,
 	struct span *out);
+
+/* A lane's order in one region, as structure: entries and nested loops. */
+struct order_step {
+	bool is_loop;
+	int id;				/* entry or loop */
+};
+/* In `a`; *least and *most: of the entries' offsets and 0. Returns how many. */
+int order_steps(struct arena *a, const struct plan *p, int lane, int phase, int loop,
+	struct order_step **steps, int *least, int *most);
 
 struct instance {
 	int entry;			/* index into plan.entries */

@@ -1,0 +1,70 @@
+/* gpu_text.h - the body of a kernel as C text; what its files share.
+ *
+ * The body is plain C over the names that a prelude defines: flags, copies, matrix
+ * instructions, shuffles. cuda_prelude.c says what they are on sm_90a, host_prelude.c
+ * what they are on a CPU, so both targets run the same text.
+ */
+#ifndef EMIT_GPU_TEXT_H
+#define EMIT_GPU_TEXT_H
+
+#include "emit/emit.h"
+
+extern const char *const cuda_prelude[];	/* line by line, then NULL */
+
+struct text {
+	const struct kernel *k;
+	const struct plan *plan;
+	const struct graph *g;
+	const struct program *p;
+	struct arena *a;
+	struct buf *out;
+	struct buf functions;		/* matrix instructions in use */
+	struct source *src;
+	int indent;
+	const struct klane *lane;
+	int turn;			/* turn of the text at hand, modulo the region's unroll */
+	bool host;
+	bool made[2][2][2][257];	/* matrix functions: A in registers, transposed A, B, N */
+};
+
+/* A value as the lane's threads hold it. */
+enum frag { FRAG_FULL, FRAG_ROW, FRAG_COL, FRAG_SCALAR };
+
+struct view {
+	enum frag kind;
+	int64_t rows, cols;		/* of the part at hand */
+	int blocks;			/* row blocks: rows / (16 * warps) */
+	bool packed;			/* FULL of a 16-bit type: pairs of columns in a word */
+};
+
+void put(struct text *c, const char *fmt, ...) PRINTF(2, 3);
+const char *c_name(struct text *c, const char *prefix, const char *name);
+
+const char *float_text(struct text *c, double x);
+
+/* Shape of a node's or carry's value in the part that sTask s works on. */
+NODISCARD enum err_code node_view(struct text *c, const struct stask *s, int node,
+	struct view *v, struct err *e);
+NODISCARD enum err_code buffer_view(struct text *c, int buffer, struct view *v, struct err *e);
+/* Name of the registers of a buffer as sTask s sees them in this turn. */
+const char *buffer_name(struct text *c, const struct kentry *x, int buffer);
+/* C text of where an axis stands: its first index in this tile or iteration, and for
+ * the fragment element at hand (rb, j, h, e) its index within the tile. */
+const char *axis_lo(struct text *c, const struct stask *s, int axis);
+const char *axis_local(struct text *c, const struct stask *s, const struct shape2 *shape, int axis);
+/* C text of a ring element's address at the axes' local positions. */
+const char *ring_address(struct text *c, const struct stask *s, const struct ring *r,
+	const struct shape2 *shape, const char *slot);
+const char *index_text(struct text *c, const struct stask *s, const struct index_expr *x,
+	const struct shape2 *shape, bool local);
+
+NODISCARD enum err_code emit_compute(struct text *c, const struct kentry *x, struct err *e);
+NODISCARD enum err_code emit_mma(struct text *c, const struct kentry *x, struct err *e);
+NODISCARD enum err_code emit_load(struct text *c, const struct kentry *x, struct err *e);
+NODISCARD enum err_code emit_store(struct text *c, const struct kentry *x, struct err *e);
+
+/* The buffer that node `node` of another sTask is to this one; NONE. */
+int buffer_of_node(const struct text *c, const struct stask *s, int node);
+int buffer_of_carry(const struct text *c, const struct stask *s, int carry);
+
+#endif

@@ -1,0 +1,313 @@
+/* Element-wise sTasks: one loop a node over the fragment, all in registers. */
+#include "emit/gpu_text.h"
+
+#include <string.h>
+
+static bool is_half(enum dtype t)
+{
+	return t == DT_BF16 || t == DT_F16;
+}
+
+static const char *register_type(enum dtype t)
+{
+	if (dtype_is_float(t))
+		return "float";
+	return t == DT_BOOL ? "bool" : "int";
+}
+
+/* Index of the element at hand in an array of registers of this kind. */
+static const char *element(enum frag kind)
+{
+	switch (kind) {
+	case FRAG_FULL:
+		return "[rb][(j * 2 + h) * 2 + e]";
+	case FRAG_ROW:
+		return "[rb][h]";
+	case FRAG_COL:
+		return "[j * 2 + e]";
+	case FRAG_SCALAR:
+		break;
+	}
+	return "[0]";
+}
+
+static const char *dims(struct text *c, const struct view *v)
+{
+	switch (v->kind) {
+	case FRAG_FULL:
+		return arena_strf(c->a, "[%d][%lld]", v->blocks,
+			(long long)(v->packed ? v->cols / 4 : v->cols / 2));
+	case FRAG_ROW:
+		return arena_strf(c->a, "[%d][2]", v->blocks);
+	case FRAG_COL:
+		return arena_strf(c->a, "[%lld]", (long long)(v->cols / 4));
+	case FRAG_SCALAR:
+		break;
+	}
+	return "[1]";
+}
+
+static const char *loops(struct text *c, const struct view *v)
+{
+	switch (v->kind) {
+	case FRAG_FULL:
+		return arena_strf(c->a, "EACH(rb, %d) EACH(j, %lld) EACH(h, 2) EACH(e, 2) ",
+			v->blocks, (long long)(v->cols / 8));
+	case FRAG_ROW:
+		return arena_strf(c->a, "EACH(rb, %d) EACH(h, 2) ", v->blocks);
+	case FRAG_COL:
+		return arena_strf(c->a, "EACH(j, %lld) EACH(e, 2) ", (long long)(v->cols / 8));
+	case FRAG_SCALAR:
+		break;
+	}
+	return "";
+}
+
+static const char *unpacked(struct text *c, enum dtype t, const char *name)
+{
+	return arena_strf(c->a, "from_%s(half_of(%s[rb][j * 2 + h], e))", dtype_name(t), name);
+}
+
+static const char *literal(struct text *c, const struct node *n)
+{
+	if (n->type == DT_BOOL || !dtype_is_float(n->type))
+		return arena_strf(c->a, "%lld", (long long)n->k);
+	return float_text(c, n->k);
+}
+
+/* Read an element of a loaded tile from its ring. */
+static const char *from_ring(struct text *c, const struct kentry *x, const struct ring *r,
+	int node)
+{
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct buffer *b = &c->g->buffers.v[r->buffer];
+	const char *slot = arena_strf(c->a, "%s", c_name(c, "slot_", b->name));
+	const char *address = ring_address(c, s, r, &c->k->node_shape[node], slot);
+
+	if (is_half(b->type))
+		return arena_strf(c->a, "from_%s(shared_u16(%s))", dtype_name(b->type), address);
+	return arena_strf(c->a, "shared_%s(%s)", b->type == DT_I32 ? "i32" : "f32", address);
+}
+
+/* C text of an argument's element where `node` is being computed. */
+static enum err_code operand(struct text *c, const struct kentry *x, int node, int arg,
+	const char **out, struct err *e)
+{
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct node *a = &c->p->nodes.v[arg];
+	struct view v;
+	int buffer;
+
+	if (a->op == OP_CONST) {
+		*out = literal(c, a);
+		return OK;
+	}
+	if (a->op == OP_INDEX) {
+		*out = arena_strf(c->a, "(%s + %s)", axis_lo(c, s, a->ref),
+			axis_local(c, s, &c->k->node_shape[node], a->ref));
+		return OK;
+	}
+	TRY(node_view(c, s, arg, &v, e));
+	if (a->task == s->task) {
+		const char *name = arena_strf(c->a, "x%d", arg);
+
+		*out = v.packed ? unpacked(c, a->type, name) :
+			arena_strf(c->a, "%s%s", name, element(v.kind));
+		return OK;
+	}
+	buffer = buffer_of_node(c, s, arg);
+	if (c->k->ring_of[buffer] != NONE)
+		*out = from_ring(c, x, &c->k->rings.v[c->k->ring_of[buffer]], node);
+	else if (v.packed)
+		*out = unpacked(c, a->type, buffer_name(c, x, buffer));
+	else
+		*out = arena_strf(c->a, "%s%s", buffer_name(c, x, buffer), element(v.kind));
+	return OK;
+}
+
+static const char *formula(struct text *c, const struct node *n, const char *const *a)
+{
+	bool f = dtype_is_float(n->type);
+
+	switch (n->op) {
+	case OP_ADD: return arena_strf(c->a, "%s + %s", a[0], a[1]);
+	case OP_SUB: return arena_strf(c->a, "%s - %s", a[0], a[1]);
+	case OP_MUL: return arena_strf(c->a, "%s * %s", a[0], a[1]);
+	case OP_DIV: return arena_strf(c->a, "op_div(%s, %s)", a[0], a[1]);
+	case OP_NEG: return arena_strf(c->a, "-%s", a[0]);
+	case OP_ABS: return arena_strf(c->a, f ? "fabsf(%s)" : "abs(%s)", a[0]);
+	case OP_MIN: return arena_strf(c->a, f ? "fminf(%s, %s)" : "min_of(%s, %s)", a[0], a[1]);
+	case OP_MAX: return arena_strf(c->a, f ? "fmaxf(%s, %s)" : "max_of(%s, %s)", a[0], a[1]);
+	case OP_FLOOR: return arena_strf(c->a, "floorf(%s)", a[0]);
+	case OP_EXP2: return arena_strf(c->a, "op_exp2(%s)", a[0]);
+	case OP_LOG2: return arena_strf(c->a, "op_log2(%s)", a[0]);
+	case OP_RSQRT: return arena_strf(c->a, "op_rsqrt(%s)", a[0]);
+	case OP_SQRT: return arena_strf(c->a, "sqrtf(%s)", a[0]);
+	case OP_TANH: return arena_strf(c->a, "op_tanh(%s)", a[0]);
+	case OP_LT: return arena_strf(c->a, "%s < %s", a[0], a[1]);
+	case OP_LE: return arena_strf(c->a, "%s <= %s", a[0], a[1]);
+	case OP_EQ: return arena_strf(c->a, "%s == %s", a[0], a[1]);
+	case OP_NE: return arena_strf(c->a, "%s != %s", a[0], a[1]);
+	case OP_WHERE: return arena_strf(c->a, "%s ? %s : %s", a[0], a[1], a[2]);
+	case OP_AND: return arena_strf(c->a, "%s & %s", a[0], a[1]);
+	case OP_OR: return arena_strf(c->a, "%s | %s", a[0], a[1]);
+	case OP_XOR: return arena_strf(c->a, "%s ^ %s", a[0], a[1]);
+	case OP_NOT: return arena_strf(c->a, n->type == DT_BOOL ? "!%s" : "~%s", a[0]);
+	case OP_SHL: return arena_strf(c->a, "%s << (%s & 31)", a[0], a[1]);
+	case OP_SHR: return arena_strf(c->a, "%s >> (%s & 31)", a[0], a[1]);
+	case OP_CAST: return a[0];
+	default: return NULL;
+	}
+}
+
+static enum err_code unsupported(const struct node *n, struct err *e)
+{
+	return err_set(e, ERR_ILLEGAL, n->loc, "'%s' over these axes is not lowered for sm_90a yet",
+		op_name(n->op));
+}
+
+/* Sum, maximum or minimum along the columns: each thread over its own, then over the
+ * four threads that share a row. Columns beyond the end of the axis do not count. */
+static enum err_code emit_reduce(struct text *c, const struct kentry *x, int node, struct err *e)
+{
+	const struct node *n = &c->p->nodes.v[node];
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct shape2 *shape = &c->k->node_shape[n->arg[0]];
+	const struct axis *axis = &c->p->axes.v[n->ref];
+	const char *arg, *zero = n->op == OP_SUM ? "0.f" : n->op == OP_RMAX ?
+		"(-INFINITE)" : "INFINITE";
+	const char *join = n->op == OP_SUM ? "y = y + z" : n->op == OP_RMAX ? "y = fmaxf(y, z)" :
+		"y = fminf(y, z)";
+	struct view v;
+
+	TRY(node_view(c, s, n->arg[0], &v, e));
+	if (v.kind != FRAG_FULL || shape->ncol != 1 || shape->col[0] != n->ref ||
+	    !dtype_is_float(n->type))
+		return unsupported(n, e);
+	TRY(operand(c, x, n->arg[0], n->arg[0], &arg, e));
+	if (axis->size % c->g->extents.tile[n->ref])
+		arg = arena_strf(c->a, "(%s + %s < %lld ? %s : %s)", axis_lo(c, s, n->ref),
+			axis_local(c, s, shape, n->ref), (long long)axis->size, arg, zero);
+	put(c, "EACH(rb, %d) EACH(h, 2) {", v.blocks);
+	put(c, "\tfloat y = %s;", zero);
+	put(c, "\tEACH(j, %lld) EACH(e, 2) { float z = %s; %s; }", (long long)(v.cols / 8), arg, join);
+	put(c, "\tEACH(o, 2) { float z = shuffle_xor(y, 1 << o); %s; }", join);
+	put(c, "\tx%d[rb][h] = y;", node);
+	put(c, "}");
+	return OK;
+}
+
+static enum err_code emit_set(struct text *c, const struct kentry *x, const struct node *n,
+	struct err *e)
+{
+	const struct stask *s = &c->g->tasks.v[x->task];
+	int buffer = buffer_of_carry(c, s, n->ref);
+	const char *arg;
+	struct view v;
+
+	TRY(buffer_view(c, buffer, &v, e));
+	TRY(operand(c, x, n->arg[0], n->arg[0], &arg, e));
+	put(c, "%s%s%s = %s;", loops(c, &v), buffer_name(c, x, buffer), element(v.kind), arg);
+	return OK;
+}
+
+static enum err_code emit_packed_cast(struct text *c, const struct kentry *x, int node,
+	const struct view *v, struct err *e)
+{
+	const struct node *n = &c->p->nodes.v[node];
+	const char *arg;
+
+	TRY(operand(c, x, node, n->arg[0], &arg, e));
+	put(c, "EACH(rb, %d) EACH(j, %lld) EACH(h, 2) {", v->blocks, (long long)(v->cols / 8));
+	put(c, "\tfloat y[2]; EACH(e, 2) y[e] = %s;", arg);
+	put(c, "\tx%d[rb][j * 2 + h] = pack_%s(y[0], y[1]);", node, dtype_name(n->type));
+	put(c, "}");
+	return OK;
+}
+
+static enum err_code emit_node(struct text *c, const struct kentry *x, int node, struct err *e)
+{
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct node *n = &c->p->nodes.v[node];
+	const char *a[3] = { NULL }, *text;
+	struct view v;
+
+	if (n->op == OP_CONST || n->op == OP_INDEX)
+		return OK;
+	if (n->op == OP_SET)
+		return emit_set(c, x, n, e);
+	TRY(node_view(c, s, node, &v, e));
+	put(c, "%s x%d%s;", v.packed ? "u32" : register_type(n->type), node, dims(c, &v));
+	if (n->op == OP_SUM || n->op == OP_RMAX || n->op == OP_RMIN)
+		return emit_reduce(c, x, node, e);
+	if (n->op == OP_GET) {
+		int buffer = buffer_of_carry(c, s, n->ref);
+
+		put(c, "%sx%d%s = %s%s;", loops(c, &v), node, element(v.kind),
+			buffer_name(c, x, buffer), element(v.kind));
+		return OK;
+	}
+	if (v.packed && n->op == OP_CAST)
+		return emit_packed_cast(c, x, node, &v, e);
+	for (int i = 0; i < op_arity(n->op); i++)
+		TRY(operand(c, x, node, n->arg[i], &a[i], e));
+	text = formula(c, n, a);
+	if (!text || v.packed)
+		return unsupported(n, e);
+	if (n->op == OP_CAST && is_half(n->type))
+		text = arena_strf(c->a, "from_%s((u16)pack_%s(%s, 0.f))", dtype_name(n->type),
+			dtype_name(n->type), text);
+	else if (n->op == OP_CAST && dtype_is_float(n->type) &&
+		 !dtype_is_float(c->p->nodes.v[n->arg[0]].type))
+		text = arena_strf(c->a, "(float)(%s)", text);
+	put(c, "%sx%d%s = %s;", loops(c, &v), node, element(v.kind), text);
+	return OK;
+}
+
+/* Hand a result on: to the registers of its buffer, or to its ring. */
+static enum err_code emit_result(struct text *c, const struct kentry *x, int buffer,
+	struct err *e)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct ring *r;
+	const char *address;
+	struct view v;
+
+	TRY(buffer_view(c, buffer, &v, e));
+	if (c->k->ring_of[buffer] == NONE) {
+		if (v.packed)
+			put(c, "EACH(rb, %d) EACH(i, %lld) %s[rb][i] = x%d[rb][i];", v.blocks,
+				(long long)(v.cols / 4), buffer_name(c, x, buffer), b->node);
+		else
+			put(c, "%s%s%s = x%d%s;", loops(c, &v), buffer_name(c, x, buffer),
+				element(v.kind), b->node, element(v.kind));
+		return OK;
+	}
+	r = &c->k->rings.v[c->k->ring_of[buffer]];
+	address = ring_address(c, s, r, &c->k->node_shape[b->node], c_name(c, "slot_", b->name));
+	if (v.packed)
+		put(c, "EACH(rb, %d) EACH(j, %lld) EACH(h, 2) { const int e = 0; shared_put_u32(%s, x%d[rb][j * 2 + h]); }",
+			v.blocks, (long long)(v.cols / 8), address, b->node);
+	else if (v.kind == FRAG_ROW && !is_half(b->type))
+		put(c, "EACH(rb, %d) EACH(h, 2) { shared_put_f32(%s, x%d[rb][h]); }", v.blocks, address,
+			b->node);
+	else
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be handed through shared "
+			"memory yet", b->name);
+	put(c, "fence_async();");
+	return OK;
+}
+
+enum err_code emit_compute(struct text *c, const struct kentry *x, struct err *e)
+{
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct task *t = &c->p->tasks.v[s->task];
+
+	for (int i = 0; i < t->nodes.n; i++)
+		TRY(emit_node(c, x, t->nodes.v[i], e));
+	for (int i = 0; i < s->writes.n; i++)
+		if (c->g->buffers.v[s->writes.v[i]].node != NONE)
+			TRY(emit_result(c, x, s->writes.v[i], e));
+	return OK;
+}

@@ -1,0 +1,700 @@
+/* The structure of a kernel for sm_90a: one role a lane, each with its tile loop and in
+ * it the plan's regions, turn by turn. */
+#include "emit/gpu_text.h"
+
+#include <string.h>
+
+#include "plan/check.h"
+
+enum { GROUP_WARPS = 4, REGISTER_GROUPS = 512, PRODUCER_REGISTERS = 40, CONSUMER_MOST = 240 };
+
+static const struct stask *stask_of(const struct text *c, const struct kentry *x)
+{
+	return &c->g->tasks.v[x->task];
+}
+
+static bool on_matrix(const struct text *c, int task)
+{
+	const struct seu *u = &c->plan->device->seu[
+		c->plan->entries.v[plan_entry_of(c->plan, task)].seu];
+
+	return u->kind == SEU_MATRIX && u->async;
+}
+
+static bool in_lane(const struct text *c, int task)
+{
+	return c->plan->entries.v[plan_entry_of(c->plan, task)].lane == c->lane->lane;
+}
+
+/* The number of instances of a task that the lane's loops have passed: its tile, or
+ * the iterations of its loop before the present run. */
+static const char *passed(struct text *c, int loop)
+{
+	return loop == NONE ? "t" : arena_strf(c->a, "base_%d", loop);
+}
+
+/* waiting ------------------------------------------------------------------ */
+
+static void put_wait(struct text *c, int flag, const char *instance, const char *guard)
+{
+	const struct flag *f = &c->k->flags.v[flag];
+
+	put(c, "{ const int n = %s; if (%sn >= 0) flag_wait(shared + %lld + 8 * (n %% %d), n / %d & 1); }",
+		instance, guard, (long long)f->offset, f->depth, f->depth);
+}
+
+/* Of the awaited sTask, `d` iterations of region `loop` back. */
+static enum err_code wait_for(struct text *c, const struct kentry *x, const struct wait *w, int loop,
+	int d, bool life, struct err *e)
+{
+	int mine = stask_of(c, x)->loop, theirs = c->g->tasks.v[w->on].loop;
+	int flag = w->when == WAIT_ISSUED ? c->k->issue_flag_of[w->on] : c->k->flag_of[w->on];
+	const char *guard = "";
+
+	if (mine == loop && theirs == loop) {
+		if (life && d > 0 && loop != NONE)
+			guard = arena_strf(c->a, "i_%d >= %d && ", loop, d);
+		put_wait(c, flag, loop == NONE ? arena_strf(c->a, "t - %d", d) :
+			arena_strf(c->a, "seq_%d - %d", loop, d), guard);
+		return OK;
+	}
+	if (theirs == loop && d == 0) {		/* it comes before our loop begins */
+		for (int l = mine; l != loop; l = c->p->loops.v[l].parent)
+			guard = arena_strf(c->a, "%si_%d == 0 && ", guard, l);
+		put_wait(c, flag, passed(c, loop), guard);
+		return OK;
+	}
+	if (mine == loop && d <= 1 && c->p->loops.v[theirs].parent == loop) {
+		/* the last one of the run before: of this iteration, or of the one before */
+		put_wait(c, flag, arena_strf(c->a, "base_%d - 1", theirs), "");
+		return OK;
+	}
+	return err_set(e, ERR_ILLEGAL, w->loc, "'%s' waits for '%s' over loops in a way that is not "
+		"lowered yet", stask_of(c, x)->name, c->g->tasks.v[w->on].name);
+}
+
+static enum err_code put_flag_waits(struct text *c, const struct kentry *x, struct err *e)
+{
+	for (int i = 0; i < x->waits.n; i++) {
+		const struct wait *w = &c->plan->waits.v[x->waits.v[i]];
+		bool served = false;
+
+		for (int k = 0; k < c->g->edges.n && w->distance == DISTANCE_AUTO; k++) {
+			const struct edge *d = &c->g->edges.v[k];
+
+			if (d->from != w->on || d->to != w->task)
+				continue;
+			if (d->reuse && d->kind == EDGE_OUTPUT && served)
+				continue;	/* the edge beside it says as much */
+			served = true;
+			TRY(wait_for(c, x, w, d->loop, edge_distance(c->plan, d), !d->reuse, e));
+		}
+		if (!served)
+			TRY(wait_for(c, x, w, graph_common_loop(c->g, w->on, w->task),
+				w->distance == DISTANCE_AUTO ? 0 : w->distance, false, e));
+	}
+	return OK;
+}
+
+/* After a wait for groups: tell the others what is now known to be complete. */
+static void put_releases(struct text *c, const int *behind)
+{
+	for (int f = 0; f < c->k->flags.n; f++) {
+		const struct flag *fl = &c->k->flags.v[f];
+
+		if (fl->issued || !in_lane(c, fl->task) || !on_matrix(c, fl->task))
+			continue;
+		put(c, "for (; released_%d < issued_%d - %d; released_%d++)", f, f,
+			behind ? behind[f] : 0, f);
+		put(c, "\tif (thread %% 32 == 0) flag_arrive(shared + %lld + 8 * (released_%d %% %d));",
+			(long long)fl->offset, f, fl->depth);
+	}
+}
+
+static void put_pin(struct text *c, const struct kentry *x, int buffer, const struct view *v)
+{
+	put(c, "EACH(rb, %d) PIN_%c(%s[rb], %lld);", v->blocks, v->packed ? 'U' : 'F',
+		buffer_name(c, x, buffer), (long long)(v->packed ? v->cols / 4 : v->cols / 2));
+}
+
+/* Registers that a group under way may still touch are pinned after it is known to be
+ * complete, or the compiler would read them too early. */
+static void put_pins(struct text *c, const struct kentry *x)
+{
+	const struct stask *s = stask_of(c, x);
+
+	for (int pass = 0; pass < 2; pass++) {
+		int n = pass ? s->writes.n : s->reads.n;
+		const int *v = pass ? s->writes.v : s->reads.v;
+
+		for (int i = 0; i < n; i++) {
+			struct view view;
+			struct err e;
+
+			if (c->k->ring_of[v[i]] != NONE || buffer_view(c, v[i], &view, &e) ||
+			    view.kind != FRAG_FULL)
+				continue;
+			put_pin(c, x, v[i], &view);
+		}
+	}
+}
+
+static void put_group_wait(struct text *c, const struct kentry *x, const struct group_wait *w,
+	int class)
+{
+	int younger = w->younger[class] < 0 ? 0 : w->younger[class];
+
+	put(c, "GROUPS_WAIT(%d);", younger > 7 ? 7 : younger);
+	put_pins(c, x);
+	put_releases(c, w->younger[class] < 0 ? NULL : w->behind[class]);
+}
+
+/* entries ------------------------------------------------------------------ */
+
+static void put_slots(struct text *c, const struct kentry *x)
+{
+	const struct stask *s = stask_of(c, x);
+
+	for (int i = 0; i < c->k->rings.n; i++) {
+		const struct ring *r = &c->k->rings.v[i];
+		const struct buffer *b = &c->g->buffers.v[r->buffer];
+		bool used = false;
+
+		for (int k = 0; k < s->reads.n; k++)
+			used |= s->reads.v[k] == r->buffer;
+		for (int k = 0; k < s->writes.n; k++)
+			used |= s->writes.v[k] == r->buffer;
+		if (!used)
+			continue;
+		put(c, "const u32 %s = shared + %lld + %s %% %d * %lld;", c_name(c, "slot_", b->name),
+			(long long)r->offset, b->loop == NONE ? "t" : arena_strf(c->a, "seq_%d",
+			b->loop), r->versions, (long long)r->slot_bytes);
+	}
+}
+
+static void put_loop_axes(struct text *c, int loop)
+{
+	const struct loop *l = &c->p->loops.v[loop];
+	int64_t below = 1;
+
+	for (int i = l->naxes - 1; i >= 0; i--) {
+		int64_t tiles = extent_tiles(&c->g->extents, l->axis[i]);
+
+		put(c, "const int lo_%s = (first_%d + i_%d) / %lld %% %lld * %lld;",
+			c->p->axes.v[l->axis[i]].name, loop, loop, (long long)below, (long long)tiles,
+			(long long)c->g->extents.tile[l->axis[i]]);
+		below *= tiles;
+	}
+}
+
+static bool shares_on_lane(const struct text *c, const struct stask *s)
+{
+	for (int i = 0; i < s->writes.n; i++)
+		if (c->k->ring_of[s->writes.v[i]] != NONE)
+			return true;
+	return false;
+}
+
+static enum err_code put_body(struct text *c, const struct kentry *x, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+
+	switch (s->kind) {
+	case TASK_LOAD:
+		return emit_load(c, x, e);
+	case TASK_MMA:
+		return emit_mma(c, x, e);
+	case TASK_COMPUTE:
+		return emit_compute(c, x, e);
+	case TASK_STORE:
+		break;
+	}
+	return emit_store(c, x, e);
+}
+
+static void put_arrive(struct text *c, int flag, const char *seq)
+{
+	const struct flag *f = &c->k->flags.v[flag];
+
+	put(c, "WARP_SYNC();");
+	put(c, "if (thread %% 32 == 0) flag_arrive(shared + %lld + 8 * (%s %% %d));",
+		(long long)f->offset, seq, f->depth);
+}
+
+/* One sTask. `iteration`: C text of its iteration; guard: "" or a condition. */
+static enum err_code put_entry(struct text *c, const struct kentry *x, int class,
+	const char *iteration, const char *guard, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const char *seq = s->loop == NONE ? "t" : arena_strf(c->a, "seq_%d", s->loop);
+
+	put(c, "%s{\t/* %s, %s */", guard, s->name, s->loop == NONE ? "once a tile" :
+		arena_strf(c->a, "iteration %s", iteration));
+	c->indent++;
+	if (s->loop != NONE) {
+		put(c, "const int i_%d = %s, seq_%d = base_%d + i_%d;", s->loop, iteration, s->loop,
+			s->loop, s->loop);
+		put_loop_axes(c, s->loop);
+	}
+	if (s->kind == TASK_LOAD)
+		put(c, "const int seq = %s;", seq);
+	put_slots(c, x);
+	TRY(put_flag_waits(c, x, e));
+	if (x->waits_groups)
+		put_group_wait(c, x, &x->before, class);
+	if (s->kind == TASK_COMPUTE && shares_on_lane(c, s))
+		put(c, "lane_sync(%d, %d);", c->lane->lane + 1, c->lane->warps * 32);
+	TRY(put_body(c, x, e));
+	if (s->kind == TASK_COMPUTE && shares_on_lane(c, s))
+		put(c, "lane_sync(%d, %d);", c->lane->lane + 1, c->lane->warps * 32);
+	if (x->issue_flag != NONE)
+		put_arrive(c, x->issue_flag, seq);
+	if (x->flag != NONE && s->kind == TASK_MMA && on_matrix(c, x->task))
+		put(c, "issued_%d++;", x->flag);
+	else if (x->flag != NONE && s->kind != TASK_LOAD)
+		put_arrive(c, x->flag, seq);
+	if (x->drains)
+		put_group_wait(c, x, &x->after, class);
+	c->indent--;
+	put(c, "}");
+	return OK;
+}
+
+/* loops -------------------------------------------------------------------- */
+
+static enum err_code put_region(struct text *c, int loop, struct err *e);
+
+/* Least or greatest value of an index over the tile at hand. */
+static const char *bound_text(struct text *c, const struct stask *s, const struct index_expr *x,
+	bool greatest)
+{
+	struct buf b;
+
+	buf_init(&b, c->a);
+	buf_printf(&b, "%lld", (long long)x->k);
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+		const struct axis *a = &c->p->axes.v[t->axis];
+		const char *lo = axis_lo(c, s, t->axis);
+
+		if ((t->coef > 0) == greatest)
+			lo = arena_strf(c->a, "(min_of(%s + %lld, %lld) - 1)", lo,
+				(long long)c->g->extents.tile[t->axis], (long long)a->size);
+		buf_printf(&b, " + %lld * (%s / %lld)", (long long)t->coef, lo, (long long)t->div);
+	}
+	return b.text;
+}
+
+static void put_trips(struct text *c, int loop, const struct stask *any)
+{
+	const struct loop *l = &c->p->loops.v[loop];
+	int64_t tiles = 1, tile = c->g->extents.tile[l->axis[0]];
+	const char *first = "0", *end;
+
+	for (int i = 0; i < l->naxes; i++)
+		tiles *= extent_tiles(&c->g->extents, l->axis[i]);
+	end = arena_strf(c->a, "%lld", (long long)tiles);
+	if (l->has_from)
+		first = arena_strf(c->a, "max_of(0, (%s) / %lld)", bound_text(c, any, &l->from, false),
+			(long long)tile);
+	if (l->has_upto) {
+		const char *most = bound_text(c, any, &l->upto, true);
+
+		end = arena_strf(c->a, "min_of(%lld, (%s) < 0 ? 0 : (%s) / %lld + 1)", (long long)tiles,
+			most, most, (long long)tile);
+	}
+	put(c, "const int first_%d = %s, trips_%d = max_of(0, %s - first_%d);", loop, first, loop, end,
+		loop);
+}
+
+/* Entries and nested loops of one turn in the steady state. */
+static enum err_code put_steady_turn(struct text *c, int loop, int turn, const char *j,
+	struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+
+	c->turn = turn;
+	for (int i = 0; i < v->steps.n; i++) {
+		const struct kstep *s = &v->steps.v[i];
+
+		if (s->is_loop) {
+			put(c, "const int i_%d = %s, seq_%d = base_%d + i_%d;", loop, j, loop, loop, loop);
+			put_loop_axes(c, loop);
+			TRY(put_region(c, s->id, e));
+			c->turn = turn;
+			continue;
+		}
+		TRY(put_entry(c, &c->lane->entries.v[s->id], 0, c->lane->entries.v[s->id].at ?
+			arena_strf(c->a, "%s + %d", j, c->lane->entries.v[s->id].at) : j, "", e));
+	}
+	return OK;
+}
+
+/* Turns -most .. -1: iterations that are known numbers. */
+static enum err_code put_prologue(struct text *c, int loop, struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+
+	for (int j = -v->most; j < 0; j++) {
+		c->turn = j;
+		for (int i = 0; i < v->steps.n; i++) {
+			const struct kentry *x;
+			int it;
+
+			if (v->steps.v[i].is_loop)
+				continue;
+			x = &c->lane->entries.v[v->steps.v[i].id];
+			it = j + x->at;
+			if (it < 0)
+				continue;
+			TRY(put_entry(c, x, -j, arena_strf(c->a, "%d", it),
+				c->g->trips[loop].least > it ? "" : arena_strf(c->a,
+				"if (trips_%d > %d) ", loop, it), e));
+		}
+	}
+	return OK;
+}
+
+/* The turns after the steady state, where r is the number of those modulo the unrolling. */
+static enum err_code put_epilogue(struct text *c, int loop, int r, struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+
+	for (int n = 1; n <= v->most - v->least; n++) {
+		c->turn = r - 1 + n;
+		for (int i = 0; i < v->steps.n; i++) {
+			const struct kentry *x;
+			int back, need;
+
+			if (v->steps.v[i].is_loop)
+				continue;
+			x = &c->lane->entries.v[v->steps.v[i].id];
+			back = v->most + 1 - n - x->at;		/* iteration trips - back */
+			need = back;
+			if (back <= 0)
+				continue;
+			TRY(put_entry(c, x, v->most + n, arena_strf(c->a, "trips_%d - %d", loop, back),
+				c->g->trips[loop].least >= need ? "" : arena_strf(c->a,
+				"if (trips_%d >= %d) ", loop, need), e));
+		}
+	}
+	return OK;
+}
+
+static enum err_code put_loop(struct text *c, int loop, struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+	int u = v->unroll;
+
+	if (u > 1 && v->most > 1 && c->g->trips[loop].least < v->most)
+		return err_set(e, ERR_ILLEGAL, c->p->loops.v[loop].loc, "a loop of so few iterations "
+			"with such offsets and versions is not lowered yet");
+	TRY(put_prologue(c, loop, e));
+	put(c, "const int steady_%d = max_of(0, trips_%d - %d);", loop, loop, v->most);
+	put(c, "int j_%d = 0;", loop);
+	put(c, "LOOP (; j_%d + %d <= steady_%d; j_%d += %d) {", loop, u, loop, loop, u);
+	c->indent++;
+	for (int k = 0; k < u; k++)
+		TRY(put_steady_turn(c, loop, k, k ? arena_strf(c->a, "j_%d + %d", loop, k) :
+			arena_strf(c->a, "j_%d", loop), e));
+	c->indent--;
+	put(c, "}");
+	for (int r = 0; r < u; r++) {
+		if (u > 1) {
+			put(c, "%sif (steady_%d - j_%d == %d) {", r ? "else " : "", loop, loop, r);
+			c->indent++;
+		}
+		for (int k = 0; k < r; k++)
+			TRY(put_steady_turn(c, loop, k, arena_strf(c->a, "j_%d + %d", loop, k), e));
+		TRY(put_epilogue(c, loop, r, e));
+		if (u > 1) {
+			c->indent--;
+			put(c, "}");
+		}
+	}
+	return OK;
+}
+
+static const struct stask *task_in(const struct text *c, int loop)
+{
+	for (int i = 0; i < c->g->tasks.n; i++)
+		if (program_loop_within(c->p, c->g->tasks.v[i].loop, loop))
+			return &c->g->tasks.v[i];
+	BUG("loop %d is empty", loop);
+}
+
+static enum err_code put_region(struct text *c, int loop, struct err *e)
+{
+	put(c, "{");
+	c->indent++;
+	put_trips(c, loop, task_in(c, loop));
+	TRY(put_loop(c, loop, e));
+	put(c, "base_%d += trips_%d;", loop, loop);
+	c->indent--;
+	put(c, "}");
+	return OK;
+}
+
+/* lanes -------------------------------------------------------------------- */
+
+static void put_tile_axes(struct text *c)
+{
+	const struct grid *g = &c->g->grids[c->k->phase];
+	int64_t below = 1;
+
+	for (int i = g->n - 1; i >= 0; i--) {
+		put(c, "const int lo_%s = tile / %lld %% %lld * %lld;", c->p->axes.v[g->axis[i]].name,
+			(long long)below, (long long)g->tiles[i],
+			(long long)c->g->extents.tile[g->axis[i]]);
+		below *= g->tiles[i];
+	}
+}
+
+static enum err_code put_registers(struct text *c, struct err *e)
+{
+	for (int i = 0; i < c->g->buffers.n; i++) {
+		const struct buffer *b = &c->g->buffers.v[i];
+		struct view v;
+
+		if (b->phase != c->k->phase || c->k->ring_of[i] != NONE || !in_lane(c, b->first))
+			continue;
+		TRY(buffer_view(c, i, &v, e));
+		put(c, "%s %s[%d]%s;", v.packed ? "u32" : dtype_is_float(b->type) ? "float" : "int",
+			c_name(c, "r_", b->name), c->plan->versions[i],
+			v.kind == FRAG_FULL ? arena_strf(c->a, "[%d][%lld]", v.blocks,
+			(long long)(v.packed ? v.cols / 4 : v.cols / 2)) : v.kind == FRAG_ROW ?
+			arena_strf(c->a, "[%d][2]", v.blocks) : v.kind == FRAG_COL ?
+			arena_strf(c->a, "[%lld]", (long long)(v.cols / 4)) : "[1]");
+	}
+	return OK;
+}
+
+/* Carries begin each life with their initial value, unless a product with nothing to
+ * add to does that. */
+static enum err_code put_initial(struct text *c, int loop, struct err *e)
+{
+	for (int i = 0; i < c->g->buffers.n; i++) {
+		const struct buffer *b = &c->g->buffers.v[i];
+		double init;
+		struct view v;
+
+		if (b->carry == NONE || b->phase != c->k->phase || b->loop != loop ||
+		    c->k->ring_of[i] != NONE || !in_lane(c, b->first))
+			continue;
+		init = c->p->carries.v[b->carry].init;
+		if (c->g->tasks.v[b->first].kind == TASK_MMA && init == 0 &&
+		    c->g->trips[c->g->tasks.v[b->first].loop].least > 0)
+			continue;
+		TRY(buffer_view(c, i, &v, e));
+		put(c, "EACH(rb, %d) EACH(i, %lld) %s[0]%s = %s;", v.kind == FRAG_FULL ||
+			v.kind == FRAG_ROW ? v.blocks : 1, (long long)(v.kind == FRAG_FULL ?
+			v.cols / 2 : v.kind == FRAG_ROW ? 2 : v.kind == FRAG_COL ? v.cols / 4 : 1),
+			c_name(c, "r_", b->name), v.kind == FRAG_FULL || v.kind == FRAG_ROW ?
+			"[rb][i]" : "[i]", float_text(c, init));
+	}
+	return OK;
+}
+
+static enum err_code put_tile(struct text *c, struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[0];
+
+	put_tile_axes(c);
+	TRY(put_initial(c, NONE, e));
+	c->turn = 0;
+	for (int i = 0; i < v->steps.n; i++) {
+		if (v->steps.v[i].is_loop)
+			TRY(put_region(c, v->steps.v[i].id, e));
+		else
+			TRY(put_entry(c, &c->lane->entries.v[v->steps.v[i].id], 0, "t", "", e));
+		c->turn = 0;
+	}
+	return OK;
+}
+
+static bool multiplies(const struct text *c)
+{
+	for (int i = 0; i < c->lane->entries.n; i++)
+		if (on_matrix(c, c->lane->entries.v[i].task))
+			return true;
+	return false;
+}
+
+static enum err_code put_lane(struct text *c, const char *otherwise, int registers, struct err *e)
+{
+	const struct klane *l = c->lane;
+	int groups = (int)ceil_div(l->warps, GROUP_WARPS) * GROUP_WARPS;
+
+	put(c, "%sif (warp < %d) {\t/* lane %s */", otherwise, l->first_warp + groups,
+		c->plan->lanes.v[l->lane].name);
+	c->indent++;
+	if (registers)
+		put(c, "SET_REGISTERS(%s, %d);",
+			registers > 65536 / c->k->threads / 8 * 8 ? "inc" : "dec", registers);
+	if (groups != l->warps)
+		put(c, "if (warp >= %d) return;", l->first_warp + l->warps);
+	put(c, "const int thread = THREAD - %d;", l->first_warp * 32);
+	put(c, "const int leader = warp == %d && elect();", l->first_warp);
+	put(c, "const int row0 = thread / 32 * 16 + thread %% 32 / 4, col0 = 2 * (thread %% 4);");
+	put(c, "const int group = UNIFORM(thread / 128);");
+	for (int f = 0; f < c->k->flags.n; f++)
+		if (!c->k->flags.v[f].issued && in_lane(c, c->k->flags.v[f].task) &&
+		    on_matrix(c, c->k->flags.v[f].task))
+			put(c, "int issued_%d = 0, released_%d = 0;", f, f);
+	for (int i = 0; i < c->p->loops.n; i++)
+		if (c->p->loops.v[i].phase == c->k->phase)
+			put(c, "int base_%d = 0;", i);
+	TRY(put_registers(c, e));
+	put(c, "LOOP (int at = start[BLOCK], t = 0; at < start[BLOCK + 1]; at++, t++) {");
+	c->indent++;
+	put(c, "const int tile = order[at];");
+	TRY(put_tile(c, e));
+	if (multiplies(c)) {
+		put(c, "GROUPS_WAIT(0);");
+		put_releases(c, NULL);
+	}
+	c->indent--;
+	put(c, "}");
+	c->indent--;
+	put(c, "}");
+	return OK;
+}
+
+/* kernel ------------------------------------------------------------------- */
+
+/* setmaxnreg for each lane: what the plan says, or the producers little and the others
+ * an equal share of the rest; 0 where there is only one warpgroup. */
+static int lane_registers(const struct text *c, const struct klane *l)
+{
+	int producers = 0, consumers = 0, share;
+
+	for (int i = 0; i < c->k->lanes.n; i++) {
+		int groups = (int)ceil_div(c->k->lanes.v[i].warps, GROUP_WARPS);
+
+		if (c->k->lanes.v[i].warps < GROUP_WARPS)
+			producers += groups;
+		else
+			consumers += groups;
+	}
+	if (producers + consumers < 2)
+		return 0;
+	if (l->registers)
+		return l->registers;
+	if (l->warps < GROUP_WARPS)
+		return consumers ? (consumers * CONSUMER_MOST + producers * PRODUCER_REGISTERS >
+			REGISTER_GROUPS ? 24 : PRODUCER_REGISTERS) : 0;
+	share = (REGISTER_GROUPS - 24 * producers) / (consumers ? consumers : 1) / 8 * 8;
+	return share > CONSUMER_MOST ? CONSUMER_MOST : share;
+}
+
+static const char *c_type(enum dtype t)
+{
+	return dtype_bits(t) == 16 ? "u16" : t == DT_F32 ? "float" : "u32";
+}
+
+static void put_signature(struct text *c, struct buf *out)
+{
+	buf_printf(out, "KERNEL(%s, %d)\n(", c->src->entry, c->k->threads);
+	for (int i = 0; i < c->src->params.n; i++) {
+		const struct param *p = &c->src->params.v[i];
+		const struct tensor *t = p->tensor == NONE ? NULL : &c->p->tensors.v[p->tensor];
+
+		buf_puts(out, i ? ",\n\t" : "");
+		switch (p->kind) {
+		case PARAM_POINTER:
+			buf_printf(out, "%s%s *__restrict__ tensor_%s", t->role == TENSOR_INPUT ?
+				"const " : "", c_type(t->type), t->name);
+			break;
+		case PARAM_ORDER:
+			buf_puts(out, "const int *__restrict__ order");
+			break;
+		case PARAM_START:
+			buf_puts(out, "const int *__restrict__ start");
+			break;
+		case PARAM_MAP:
+			buf_printf(out, "MAP map%d", i);
+			break;
+		}
+	}
+	buf_puts(out, ")\n");
+}
+
+static void put_start(struct text *c)
+{
+	put(c, "const u32 shared = shared_base();");
+	put(c, "const int warp = UNIFORM(THREAD / 32);");
+	put(c, "if (THREAD == 0) {");
+	for (int f = 0; f < c->k->flags.n; f++)
+		put(c, "\tEACH(i, %d) flag_init(shared + %lld + 8 * i, %d);\t/* %s %s */",
+			c->k->flags.v[f].depth, (long long)c->k->flags.v[f].offset,
+			c->k->flags.v[f].arrivals, c->g->tasks.v[c->k->flags.v[f].task].name,
+			c->k->flags.v[f].issued ? "issued" : "complete");
+	put(c, "\tflags_ready();");
+	put(c, "}");
+	put(c, "BLOCK_SYNC();");
+}
+
+static enum err_code put_kernel(struct text *c, struct err *e)
+{
+	const char *otherwise = "";
+	int warp = 0;
+
+	put_start(c);
+	while (warp * 32 < c->k->threads) {
+		for (int i = 0; i < c->k->lanes.n; i++) {
+			const struct klane *l = &c->k->lanes.v[i];
+
+			if (l->first_warp != warp)
+				continue;
+			c->lane = l;
+			TRY(put_lane(c, otherwise, lane_registers(c, l), e));
+			otherwise = "else ";
+			warp += (int)ceil_div(l->warps, GROUP_WARPS) * GROUP_WARPS;
+			break;
+		}
+	}
+	return OK;
+}
+
+static enum err_code text_kernel(const struct kernel *k, bool host, const char *const *prelude,
+	struct arena *a, struct source *out, struct err *e)
+{
+	struct text c = { .k = k, .plan = k->plan, .g = k->plan->graph, .a = a, .src = out,
+		.p = k->plan->graph->program, .indent = 1, .host = host };
+	struct buf body;
+
+	*out = (struct source){ .threads = k->threads, .shared_bytes = k->shared_bytes + 1024 };
+	out->entry = arena_strf(a, "%s_%s", c.p->name, c.p->phases.v[k->phase].name);
+	buf_init(&body, a);
+	buf_init(&c.functions, a);
+	buf_init(&out->text, a);
+	c.out = &body;
+	for (int t = 0; t < c.p->tensors.n; t++)
+		VEC_PUSH(a, &out->params, ((struct param){ .kind = PARAM_POINTER, .tensor = t }));
+	VEC_PUSH(a, &out->params, ((struct param){ .kind = PARAM_ORDER, .tensor = NONE }));
+	VEC_PUSH(a, &out->params, ((struct param){ .kind = PARAM_START, .tensor = NONE }));
+	TRY(put_kernel(&c, e));
+	buf_printf(&out->text, "/* %s, phase %s, generated by Millrace from a plan for %s. */\n",
+		c.p->name, c.p->phases.v[k->phase].name, k->plan->device->name);
+	for (int i = 0; prelude[i]; i++)
+		buf_puts(&out->text, prelude[i]);
+	buf_puts(&out->text, c.functions.text);
+	put_signature(&c, &out->text);
+	buf_puts(&out->text, "{\n");
+	buf_putn(&out->text, body.text, body.len);
+	buf_puts(&out->text, "}\n");
+	return OK;
+}
+
+enum err_code emit_cuda_sm90(const struct kernel *k, struct arena *a, struct source *out,
+	struct err *e)
+{
+	return text_kernel(k, false, cuda_prelude, a, out, e);
+}
+
+enum err_code emit_host(const struct kernel *k, struct arena *a, struct source *out, struct err *e)
+{
+	static const char *const prelude[] = { "#include \"millrace_host.h\"\n\n", NULL };
+
+	return text_kernel(k, true, prelude, a, out, e);
+}

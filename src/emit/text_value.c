@@ -1,0 +1,229 @@
+/* Where values are, as C text. */
+#include "emit/gpu_text.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+void put(struct text *c, const char *fmt, ...)
+{
+	va_list ap;
+	char *s;
+
+	va_start(ap, fmt);
+	s = arena_vstrf(c->a, fmt, ap);
+	va_end(ap);
+	if (*s && *s != '#')
+		buf_repeat(c->out, "\t", c->indent);
+	buf_puts(c->out, s);
+	buf_putc(c->out, '\n');
+}
+
+const char *c_name(struct text *c, const char *prefix, const char *name)
+{
+	char *s = arena_strf(c->a, "%s%s", prefix, name);
+
+	for (char *p = s; *p; p++)
+		if (*p == '.')
+			*p = '_';
+	return s;
+}
+
+const char *float_text(struct text *c, double x)
+{
+	const char *s = arena_strf(c->a, "%.9g", x);
+
+	if (isinf(x))
+		return x < 0 ? "(-INFINITE)" : "INFINITE";
+	return arena_strf(c->a, strpbrk(s, ".e") ? "%sf" : "%s.f", s);
+}
+
+static enum err_code make_view(struct text *c, const struct stask *s, const struct shape2 *shape,
+	enum dtype type, struct view *v, struct err *e)
+{
+	int warps = c->lane->warps;
+
+	*v = (struct view){ .rows = shape->rows, .cols = shape->cols };
+	for (int i = 0; i < shape->nrow; i++)
+		if (shape->row[i] == s->split_axis)
+			v->rows /= s->parts;
+	for (int i = 0; i < shape->ncol; i++)
+		if (shape->col[i] == s->split_axis)
+			v->cols /= s->parts;
+	v->kind = v->rows > 1 ? (v->cols > 1 ? FRAG_FULL : FRAG_ROW) :
+		v->cols > 1 ? FRAG_COL : FRAG_SCALAR;
+	v->blocks = (int)(v->rows / (16 * warps));
+	v->packed = v->kind == FRAG_FULL && (type == DT_BF16 || type == DT_F16);
+	if ((v->rows > 1 && v->rows % (16 * warps)) || (v->cols > 1 && v->cols % 8))
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' has a value of %lld x %lld: a lane of "
+			"%d warps takes rows by %d and columns by 8", s->name, (long long)v->rows,
+			(long long)v->cols, warps, 16 * warps);
+	return OK;
+}
+
+enum err_code node_view(struct text *c, const struct stask *s, int node, struct view *v,
+	struct err *e)
+{
+	return make_view(c, s, &c->k->node_shape[node], c->p->nodes.v[node].type, v, e);
+}
+
+enum err_code buffer_view(struct text *c, int buffer, struct view *v, struct err *e)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	const struct stask *s = &c->g->tasks.v[b->first];
+
+	if (b->node != NONE)
+		return node_view(c, s, b->node, v, e);
+	return make_view(c, s, &c->k->carry_shape[b->carry], b->type, v, e);
+}
+
+static bool lists(const int *v, int n, int x)
+{
+	for (int i = 0; i < n; i++)
+		if (v[i] == x)
+			return true;
+	return false;
+}
+
+int buffer_of_node(const struct text *c, const struct stask *s, int node)
+{
+	for (int i = 0; i < c->g->buffers.n; i++)
+		if (c->g->buffers.v[i].node == node && (lists(s->reads.v, s->reads.n, i) ||
+		    lists(s->writes.v, s->writes.n, i)))
+			return i;
+	return NONE;
+}
+
+int buffer_of_carry(const struct text *c, const struct stask *s, int carry)
+{
+	for (int i = 0; i < c->g->buffers.n; i++)
+		if (c->g->buffers.v[i].carry == carry && (lists(s->reads.v, s->reads.n, i) ||
+		    lists(s->writes.v, s->writes.n, i)))
+			return i;
+	return NONE;
+}
+
+/* A value of the entry's own region is of iteration turn + at, so its version is known
+ * in each copy of the unrolled turn. */
+const char *buffer_name(struct text *c, const struct kentry *x, int buffer)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	int versions = c->plan->versions[buffer], version = 0;
+
+	if (b->loop == c->g->tasks.v[x->task].loop)
+		version = (int)floor_mod(c->turn + x->at, versions);
+	return arena_strf(c->a, "%s[%d]", c_name(c, "r_", b->name), version);
+}
+
+const char *axis_lo(struct text *c, const struct stask *s, int axis)
+{
+	const struct axis *a = &c->p->axes.v[axis];
+	enum axis_role role = program_axis_role(c->p, s->phase, axis);
+
+	if (role == AXIS_BATCH || role == AXIS_GRID || program_axis_bound(c->p, s->loop, axis))
+		return arena_strf(c->a, "lo_%s", a->name);
+	return "0";
+}
+
+static int64_t extent_in(const struct text *c, const struct stask *s, int axis)
+{
+	int64_t x = c->g->extents.tile[axis];
+
+	return axis == s->split_axis ? x / s->parts : x;
+}
+
+/* The axis's part of a flat row or column number. */
+static const char *part_of(struct text *c, const struct stask *s, const int *axes, int n, int axis,
+	const char *flat)
+{
+	int64_t below = 1;
+	int i = n - 1;
+
+	for (; axes[i] != axis; i--)
+		below *= extent_in(c, s, axes[i]);
+	if (n == 1)
+		return flat;
+	if (i == 0)
+		return arena_strf(c->a, "((%s) / %lld)", flat, (long long)below);
+	return arena_strf(c->a, "((%s) / %lld %% %lld)", flat, (long long)below,
+		(long long)extent_in(c, s, axis));
+}
+
+const char *axis_local(struct text *c, const struct stask *s, const struct shape2 *shape, int axis)
+{
+	const char *text = "0";
+
+	if (lists(shape->row, shape->nrow, axis))
+		text = part_of(c, s, shape->row, shape->nrow, axis, arena_strf(c->a,
+			"(rb * %d + row0 + 8 * h)", 16 * c->lane->warps));
+	else if (lists(shape->col, shape->ncol, axis))
+		text = part_of(c, s, shape->col, shape->ncol, axis, "(8 * j + col0 + e)");
+	if (axis == s->split_axis && s->part)
+		text = arena_strf(c->a, "(%s + %lld)", text,
+			(long long)(s->part * extent_in(c, s, axis)));
+	return text;
+}
+
+const char *index_text(struct text *c, const struct stask *s, const struct index_expr *x,
+	const struct shape2 *shape, bool local)
+{
+	struct buf b;
+
+	buf_init(&b, c->a);
+	buf_printf(&b, "(%lld", (long long)x->k);
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+		const char *lo = axis_lo(c, s, t->axis);
+
+		buf_puts(&b, " + ");
+		if (t->coef != 1)
+			buf_printf(&b, "%lld * ", (long long)t->coef);
+		buf_puts(&b, local ? arena_strf(c->a, "((%s + %s)", lo,
+			axis_local(c, s, shape, t->axis)) : arena_strf(c->a, "(%s", lo));
+		if (t->div != 1)
+			buf_printf(&b, " / %lld", (long long)t->div);
+		if (t->mod)
+			buf_printf(&b, " %% %lld", (long long)t->mod);
+		buf_putc(&b, ')');
+	}
+	buf_putc(&b, ')');
+	return b.text;
+}
+
+/* Flat number of the axes' local positions. */
+static const char *flatten(struct text *c, const struct stask *s, const int *axes, int n,
+	const struct shape2 *shape)
+{
+	struct buf b;
+
+	if (!n)
+		return "0";
+	buf_init(&b, c->a);
+	for (int i = 0; i < n; i++) {
+		if (i) {
+			char *inner = b.text;
+
+			buf_init(&b, c->a);
+			buf_printf(&b, "(%s) * %lld + ", inner,
+				(long long)c->g->extents.tile[axes[i]]);
+		}
+		buf_puts(&b, axis_local(c, s, shape, axes[i]));
+	}
+	return b.text;
+}
+
+const char *ring_address(struct text *c, const struct stask *s, const struct ring *r,
+	const struct shape2 *shape, const char *slot)
+{
+	int bytes = dtype_bits(c->g->buffers.v[r->buffer].type) / 8;
+	const char *row = flatten(c, s, r->shape.row, r->shape.nrow, shape);
+	const char *col = flatten(c, s, r->shape.col, r->shape.ncol, shape);
+
+	if (!r->swizzle)
+		return arena_strf(c->a, "(%s + ((%s) * %lld + (%s)) * %d)", slot, row,
+			(long long)r->panel_cols, col, bytes);
+	return arena_strf(c->a, "(%s + (%s) / %lld * %lld + ((((%s) * %d + (%s) %% %lld * %d)) ^ "
+		"(((%s) * %d / 128 & %d) << 4)))", slot, col, (long long)r->panel_cols,
+		(long long)r->panel_bytes, row, r->swizzle, col, (long long)r->panel_cols, bytes,
+		row, r->swizzle, r->swizzle / 16 - 1);
+}

@@ -1,0 +1,123 @@
+/* kernel.h - role programs: exactly what each lane of an EU does.
+ *
+ * lower turns a legal plan into one kernel a phase: for each lane the entries of each
+ * region with what must be waited for before and signalled after each, and where every
+ * value lies: fragments in the registers of a lane, rings in shared memory. Nothing is
+ * printed here, and emit decides nothing: a target is a file in src/emit.
+ *
+ * Fragments. A value in registers is a matrix of rows x columns spread over the lane's
+ * threads as the accumulator of a warpgroup's matrix instruction is: block rb of
+ * 16 * warps rows, warp w in it 16 rows, thread t rows t / 4 and t / 4 + 8, columns
+ * 8 j + 2 (t mod 4) and the next. A value without row axes (a column vector), without
+ * column axes (a row vector) or without any (a scalar) is held by every thread that
+ * needs it. Which axes are rows follows from the products: the first operand's own
+ * axes are rows of the result, the second's its columns; element-wise work keeps them.
+ *
+ * Rings. A value in shared memory has `versions` slots. One that a copy engine fills or
+ * a matrix instruction reads lies in panels: the contiguous axis in pieces of at most
+ * 128 bytes, each with all rows below each other, the 16-byte chunks of a row swizzled
+ * by the row's number; others lie row by row.
+ *
+ * Flags. Another lane's sTask, and a copy engine's, is seen through a ring of mbarriers:
+ * the instance with sequence number s completes phase s / depth of barrier s mod depth.
+ * depth is the least for which the relation of the plan's events proves that no phase
+ * is passed again before all who wait for it have.
+ *
+ * Groups. A wait on the lane's own asynchronous work is a count of younger groups that
+ * may still be under way; it is the least over all trip counts, for each turn of the
+ * prologue, the steady state and the epilogue of its own.
+ */
+#ifndef LOWER_KERNEL_H
+#define LOWER_KERNEL_H
+
+#include "plan/plan.h"
+
+enum { FRAG_AXES_MAX = RANK_MAX };
+
+/* How a value with the axes of some node is spread over fragment or ring. */
+struct shape2 {
+	int nrow, row[FRAG_AXES_MAX];	/* axes that number the rows, the last fastest */
+	int ncol, col[FRAG_AXES_MAX];
+	int64_t rows, cols;		/* nominal extents; 1 without axes */
+};
+
+/* A ring in shared memory. */
+struct ring {
+	int buffer;
+	int64_t offset, slot_bytes;	/* of the block's shared memory */
+	int versions;
+	struct shape2 shape;		/* columns: the contiguous axis */
+	int swizzle;			/* bytes of a swizzled row: 128, 64, 32; 0: plain rows */
+	int64_t panel_cols;		/* elements of a row of a panel */
+	int64_t panel_bytes;
+	bool engine;			/* filled by the copy engine, in boxes of one panel */
+};
+
+/* A ring of mbarriers by which others see instances of an sTask. */
+struct flag {
+	int task;
+	bool issued;			/* phases complete on issue, else on completion */
+	int depth;
+	int arrivals;			/* a phase */
+	int64_t bytes;			/* that the copy engine brings in a phase; 0: none */
+	int64_t offset;			/* in shared memory, 8 bytes each */
+};
+
+/* Turns of a region fall into classes: 0 the steady state, 1 .. most the turns -1,
+ * -2, ... of the prologue, most + 1 .. most - least + most the turns of the epilogue. */
+enum { TURN_CLASSES = 2 * OFFSET_MAX + 2 };
+
+/* A point where the lane waits for its own matrix groups: at most `younger` of them may
+ * still be under way then, and of the sTask of flag f the last behind[f]. */
+struct group_wait {
+	int younger[TURN_CLASSES];
+	int *behind[TURN_CLASSES];	/* by flag */
+};
+
+/* One sTask on a lane. */
+struct kentry {
+	int task, entry;
+	int at;
+	bool waits_groups, waits_stores;
+	struct group_wait before;	/* if waits_groups */
+	bool drains;			/* after issuing, wait until one group is under way */
+	struct group_wait after;	/* if drains */
+	VEC(int) waits;			/* of the plan, that are seen by flags */
+	int flag, issue_flag;		/* that this sTask completes; NONE */
+};
+
+struct kstep {
+	bool is_loop;
+	int id;				/* index into entries, or loop */
+};
+
+struct kregion {
+	int least, most;		/* offsets */
+	int unroll;			/* least common multiple of its register versions */
+	VEC(struct kstep) steps;
+};
+
+struct klane {
+	int lane;			/* of the plan */
+	int warps, first_warp;
+	int registers;
+	VEC(struct kentry) entries;
+	struct kregion *regions;	/* by loop + 1; 0: the tile loop */
+};
+
+struct kernel {
+	struct arena arena;
+	const struct plan *plan;	/* borrowed */
+	int phase;
+	VEC(struct klane) lanes;
+	int *ring_of;			/* by buffer: index into rings; NONE: registers */
+	VEC(struct ring) rings;
+	int *flag_of, *issue_flag_of;	/* by sTask; NONE */
+	VEC(struct flag) flags;
+	struct shape2 *node_shape;	/* by program node */
+	struct shape2 *carry_shape;	/* by carry */
+	int64_t shared_bytes;
+	int threads;
+};
+
+#endif

@@ -1,0 +1,581 @@
+#include "lower/lower.h"
+
+#include "plan/events.h"
+
+enum {
+	SLOT_ALIGN = 1024,		/* of a swizzled slot: the pattern repeats after it */
+	FLAG_BYTES = 8,
+	DEPTH_MAX = 16,
+	GROUP_WARPS = 4,
+};
+
+static const struct stask *stask_at(const struct kernel *k, int task)
+{
+	return &k->plan->graph->tasks.v[task];
+}
+
+static const struct seu *seu_of(const struct kernel *k, int task)
+{
+	return &k->plan->device->seu[k->plan->entries.v[plan_entry_of(k->plan, task)].seu];
+}
+
+static int lane_of(const struct kernel *k, int task)
+{
+	return k->plan->entries.v[plan_entry_of(k->plan, task)].lane;
+}
+
+static bool on_matrix(const struct kernel *k, int task)
+{
+	return seu_of(k, task)->kind == SEU_MATRIX && seu_of(k, task)->async;
+}
+
+static bool is_load(const struct kernel *k, int task)
+{
+	return stask_at(k, task)->kind == TASK_LOAD;
+}
+
+/* rings ------------------------------------------------------------------- */
+
+/* The one axis of more than one element that an index uses, plain; NONE if it uses
+ * none. False if it is more than that. */
+static bool plain_axis(const struct kernel *k, const struct index_expr *x, const struct node *n,
+	int node, int *axis)
+{
+	*axis = NONE;
+	for (int i = 0; i < x->n; i++) {
+		int64_t extent = 1;
+
+		for (int p = 0; p < n->naxes; p++)
+			if (n->axis[p] == x->term[i].axis)
+				extent = extent_of_node(&k->plan->graph->extents, node, p);
+		if (extent == 1)
+			continue;
+		if (*axis != NONE || x->term[i].coef != 1 || x->term[i].div != 1 || x->term[i].mod)
+			return false;
+		*axis = x->term[i].axis;
+	}
+	return true;
+}
+
+static int64_t axis_extent(const struct kernel *k, const struct buffer *b, int axis)
+{
+	(void)k;
+	for (int i = 0; i < b->naxes; i++)
+		if (b->axis[i] == axis)
+			return b->extent[i];
+	return 1;
+}
+
+/* Rows and columns of a loaded tile as its tensor lies in memory. True if the copy
+ * engine can bring it: plain indices, strides and rows of whole 16-byte pieces. */
+static bool load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct node *n = &p->nodes.v[b->node];
+	const struct tensor *t = &p->tensors.v[n->ref];
+	bool engine = t->rank <= 5;
+	int64_t stride = dtype_bits(t->type);
+
+	*s = (struct shape2){ .rows = 1, .cols = 1 };
+	for (int d = 0; d < t->rank; d++) {
+		int axis;
+
+		engine &= plain_axis(k, &n->index[d], n, b->node, &axis);
+		if (axis == NONE)
+			continue;
+		if (d == t->rank - 1) {
+			s->col[s->ncol++] = axis;
+			s->cols *= axis_extent(k, b, axis);
+		} else {
+			s->row[s->nrow++] = axis;
+			s->rows *= axis_extent(k, b, axis);
+		}
+	}
+	stride *= p->axes.v[t->dim[t->rank - 1]].size;
+	return engine && (t->rank == 1 || stride % 128 == 0) && s->rows <= 256 &&
+		s->cols * dtype_bits(t->type) % 128 == 0;
+}
+
+static void add_ring(struct kernel *k, int buffer)
+{
+	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
+	const struct program *p = k->plan->graph->program;
+	struct ring r = { .buffer = buffer, .versions = k->plan->versions[buffer] };
+	int bits = dtype_bits(b->type);
+
+	if (b->node != NONE && p->nodes.v[b->node].op == OP_LOAD)
+		r.engine = load_shape(k, b, &r.shape);
+	else
+		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
+	r.panel_cols = min_i64(r.shape.cols, 128 * 8 / bits);
+	r.swizzle = (int)(r.panel_cols * bits / 8);
+	if ((r.swizzle != 128 && r.swizzle != 64 && r.swizzle != 32) ||
+	    r.shape.cols % r.panel_cols)
+		r.swizzle = 0;
+	if (!r.swizzle)
+		r.panel_cols = r.shape.cols;
+	r.panel_bytes = r.shape.rows * r.panel_cols * bits / 8;
+	r.slot_bytes = ceil_div(r.panel_bytes * (r.shape.cols / r.panel_cols), SLOT_ALIGN) *
+		SLOT_ALIGN;
+	r.offset = k->shared_bytes;
+	k->shared_bytes += r.slot_bytes * r.versions;
+	k->ring_of[buffer] = k->rings.n;
+	VEC_PUSH(&k->arena, &k->rings, r);
+}
+
+enum err_code lower_rings(struct kernel *k, struct err *e)
+{
+	const struct graph *g = k->plan->graph;
+
+	k->ring_of = ARENA_ARRAY(&k->arena, g->buffers.n, int);
+	for (int i = 0; i < g->buffers.n; i++) {
+		k->ring_of[i] = NONE;
+		if (g->buffers.v[i].phase == k->phase && plan_scope(k->plan, i) == SCOPE_SHARED)
+			add_ring(k, i);
+	}
+	for (int i = 0; i < k->rings.n; i++) {
+		const struct buffer *b = &g->buffers.v[k->rings.v[i].buffer];
+
+		if ((b->matrix_a || b->matrix_b) && !k->rings.v[i].swizzle)
+			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be read by the matrix "
+				"unit: a row of its tile has %lld bytes, not 32, 64 or a multiple "
+				"of 128", b->name, (long long)(k->rings.v[i].shape.cols *
+				dtype_bits(b->type) / 8));
+	}
+	return OK;
+}
+
+/* flags ------------------------------------------------------------------- */
+
+static int add_flag(struct kernel *k, int task, bool issued)
+{
+	int *slot = issued ? &k->issue_flag_of[task] : &k->flag_of[task];
+	struct flag f = { .task = task, .issued = issued, .depth = 1 };
+
+	if (*slot != NONE)
+		return *slot;
+	if (is_load(k, task)) {
+		const struct stask *s = stask_at(k, task);
+		const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
+
+		f.arrivals = r->engine ? 1 : lane_warps(k->plan, lane_of(k, task));
+		f.bytes = r->engine ? r->panel_bytes * (r->shape.cols / r->panel_cols) : 0;
+		f.depth = r->versions;
+	} else {
+		f.arrivals = lane_warps(k->plan, lane_of(k, task));
+	}
+	*slot = k->flags.n;
+	VEC_PUSH(&k->arena, &k->flags, f);
+	return *slot;
+}
+
+/* Is this wait seen by a flag, or does the lane count its own groups? */
+static bool by_flag(const struct kernel *k, const struct wait *w)
+{
+	return lane_of(k, w->task) != lane_of(k, w->on) || is_load(k, w->on);
+}
+
+static enum err_code find_flags(struct kernel *k, struct err *e)
+{
+	const struct plan *p = k->plan;
+	int n = p->graph->tasks.n;
+
+	k->flag_of = ARENA_ARRAY(&k->arena, n, int);
+	k->issue_flag_of = ARENA_ARRAY(&k->arena, n, int);
+	for (int i = 0; i < n; i++)
+		k->flag_of[i] = k->issue_flag_of[i] = NONE;
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+
+		if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w))
+			continue;
+		if (stask_at(k, w->on)->kind == TASK_STORE)
+			return err_set(e, ERR_ILLEGAL, w->loc, "'%s' waits for '%s' of another "
+				"lane: only the lane that stores can see that it is done",
+				stask_at(k, w->task)->name, stask_at(k, w->on)->name);
+		add_flag(k, w->on, w->when == WAIT_ISSUED);
+	}
+	return OK;
+}
+
+/* events over a few tiles with trips of one length ------------------------- */
+
+static void build_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles,
+	struct walk *w, struct relation *r)
+{
+	const struct graph *g = k->plan->graph;
+	int nloops = g->program->loops.n;
+	int64_t *t = ARENA_ARRAY(a, nloops * ntiles, int64_t);
+
+	for (int l = 0; l < nloops; l++)
+		for (int i = 0; i < ntiles; i++)
+			t[l * ntiles + i] = max_i64(g->trips[l].least, min_i64(trips,
+				g->trips[l].most));
+	for (int l = 0; l < nloops; l++)
+		for (int i = 0; i < ntiles; i++)
+			t[l * ntiles + i] = min_i64(t[l * ntiles + i], trips);
+	walk_init_counts(a, w, g, k->phase, ntiles, t);
+	relation_build(a, k->plan, w, r);
+}
+
+/* Has everyone who waits for instance x of the flag's sTask gone on before instance
+ * x + depth? */
+static bool depth_holds(const struct kernel *k, const struct relation *r, const struct flag *f,
+	int depth)
+{
+	const struct plan *p = k->plan;
+	int64_t n = walk_count(r->walk, stask_at(k, f->task)->loop);
+
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+		int64_t count;
+
+		if (w->on != f->task || (w->when == WAIT_ISSUED) != f->issued || !by_flag(k, w))
+			continue;
+		count = walk_count(r->walk, stask_at(k, w->task)->loop);
+		for (int64_t s = 0; s < count; s++) {
+			struct span spans[SPANS_MAX];
+			int ns = walk_wait_spans(r->walk, p, w, s, spans);
+
+			for (int x = 0; x < ns; x++)
+				if (spans[x].last - 1 + depth < n &&
+				    !relation_before(r, relation_instance(r, w->task, s), AT_ISSUE,
+				    relation_instance(r, f->task, spans[x].last - 1 + depth),
+				    f->issued ? AT_ISSUE : AT_END))
+					return false;
+		}
+	}
+	return true;
+}
+
+static int64_t window(const struct kernel *k)
+{
+	int64_t n = 4;
+
+	for (int i = 0; i < k->plan->graph->buffers.n; i++)
+		n = max_i64(n, k->plan->versions[i] + 2);
+	return n + 2;
+}
+
+static enum err_code find_depths(struct kernel *k, struct err *e)
+{
+	struct arena_mark mark = arena_mark(&k->arena);
+	struct relation r;
+	struct walk w;
+	const char *late = NULL;
+
+	build_relation(k, &k->arena, window(k) * 2, 3, &w, &r);
+	for (int i = 0; i < k->flags.n; i++) {
+		struct flag *f = &k->flags.v[i];
+
+		while (f->depth <= DEPTH_MAX && !depth_holds(k, &r, f, f->depth))
+			f->depth++;
+		if (f->depth > DEPTH_MAX || (is_load(k, f->task) && f->bytes && f->depth !=
+		    k->rings.v[k->ring_of[stask_at(k, f->task)->writes.v[0]]].versions))
+			late = stask_at(k, f->task)->name;
+	}
+	arena_reset(&k->arena, mark);
+	for (int i = 0; i < k->flags.n; i++) {
+		k->flags.v[i].offset = k->shared_bytes;
+		k->shared_bytes += (int64_t)k->flags.v[i].depth * FLAG_BYTES;
+	}
+	return late ? err_set(e, ERR_ILLEGAL, NOWHERE, "'%s' may run so far ahead of those that wait "
+		"for it that they cannot tell its iterations apart", late) : OK;
+}
+
+/* lanes ------------------------------------------------------------------- */
+
+static int turn_class(const struct kregion *v, int64_t turn, int64_t trips)
+{
+	if (turn < 0)
+		return (int)-turn;
+	if (turn <= trips - 1 - v->most)
+		return 0;
+	return v->most + (int)(turn - (trips - 1 - v->most));
+}
+
+static void init_group_wait(struct kernel *k, struct group_wait *w)
+{
+	for (int c = 0; c < TURN_CLASSES; c++) {
+		w->younger[c] = -1;
+		w->behind[c] = ARENA_ARRAY(&k->arena, k->flags.n, int);
+	}
+}
+
+static enum err_code add_entry(struct kernel *k, struct klane *l, int entry, struct err *e)
+{
+	const struct plan *p = k->plan;
+	struct kentry *x = VEC_ADD(&k->arena, &l->entries);
+
+	*x = (struct kentry){ .task = p->entries.v[entry].task, .entry = entry,
+		.at = p->entries.v[entry].at };
+	x->flag = k->flag_of[x->task];
+	x->issue_flag = k->issue_flag_of[x->task];
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+
+		if (w->task != x->task)
+			continue;
+		if (by_flag(k, w))
+			VEC_PUSH(&k->arena, &x->waits, i);
+		else if (on_matrix(k, w->on) && w->when == WAIT_COMPLETE)
+			x->waits_groups = true;
+		else if (stask_at(k, w->on)->kind == TASK_STORE)
+			x->waits_stores = true;
+	}
+	if (stask_at(k, x->task)->loop == NONE && x->at)
+		return err_set(e, ERR_ILLEGAL, p->entries.v[entry].loc, "'%s': an offset in the "
+			"tile loop is not lowered yet", stask_at(k, x->task)->name);
+	return OK;
+}
+
+/* The cursor's steps once more, as structure. */
+static enum err_code build_regions(struct kernel *k, struct klane *l, struct err *e)
+{
+	const struct program *p = k->plan->graph->program;
+
+	l->regions = ARENA_ARRAY(&k->arena, p->loops.n + 1, struct kregion);
+	for (int loop = NONE; loop < p->loops.n; loop++) {
+		struct kregion *v = &l->regions[loop + 1];
+		struct order_step *steps;
+		int n;
+
+		if (loop != NONE && p->loops.v[loop].phase != k->phase)
+			continue;
+		n = order_steps(&k->arena, k->plan, l->lane, k->phase, loop, &steps, &v->least,
+			&v->most);
+		for (int i = 0; i < n; i++) {
+			struct kstep s = { steps[i].is_loop, steps[i].id };
+
+			if (!s.is_loop) {
+				TRY(add_entry(k, l, steps[i].id, e));
+				s.id = l->entries.n - 1;
+			}
+			VEC_PUSH(&k->arena, &v->steps, s);
+		}
+		v->unroll = 1;
+	}
+	return OK;
+}
+
+static int gcd(int a, int b)
+{
+	return b ? gcd(b, a % b) : a;
+}
+
+static void find_unroll(struct kernel *k, struct klane *l)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int i = 0; i < g->buffers.n; i++) {
+		const struct buffer *b = &g->buffers.v[i];
+		int v = k->plan->versions[i];
+		struct kregion *r = &l->regions[b->loop + 1];
+
+		if (b->phase == k->phase && k->ring_of[i] == NONE && lane_of(k, b->first) == l->lane)
+			r->unroll = r->unroll / gcd(r->unroll, v) * v;
+	}
+}
+
+/* A product whose completion others wait for needs a point in its own region where the
+ * lane learns of it. If no wait of the plan is one, the lane keeps one group under way
+ * and waits for the one before. */
+static void find_drains(const struct kernel *k, struct klane *l)
+{
+	for (int i = 0; i < l->entries.n; i++) {
+		struct kentry *x = &l->entries.v[i];
+		bool seen = false;
+
+		if (!on_matrix(k, x->task) || x->flag == NONE)
+			continue;
+		for (int j = 0; j < l->entries.n; j++)
+			seen |= (l->entries.v[j].waits_groups || l->entries.v[j].drains) &&
+				stask_at(k, l->entries.v[j].task)->loop ==
+				stask_at(k, x->task)->loop;
+		x->drains = !seen;
+	}
+}
+
+/* Under one length of trips: how many younger groups the lane may leave under way. */
+struct counting {
+	struct kernel *k;
+	struct klane *l;
+	const struct relation *r;
+	int lane_copy;
+	int *scratch;			/* by flag */
+};
+
+static struct kentry *entry_of_task(struct klane *l, int task)
+{
+	for (int i = 0; i < l->entries.n; i++)
+		if (l->entries.v[i].task == task)
+			return &l->entries.v[i];
+	BUG("sTask %d is on another lane", task);
+}
+
+/* Position in the lane of the last instance that x's waits on own groups ask for. */
+static int last_awaited(const struct counting *c, int inst)
+{
+	const struct plan *p = c->k->plan;
+	int last = NONE;
+
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+		struct span spans[SPANS_MAX];
+		int n;
+
+		if (w->task != c->r->inst[inst].task || by_flag(c->k, w) || !on_matrix(c->k, w->on))
+			continue;
+		n = walk_wait_spans(c->r->walk, p, w, c->r->inst[inst].seq, spans);
+		for (int s = 0; s < n; s++) {
+			int on = relation_instance(c->r, w->on, spans[s].last - 1);
+
+			if (on > last)
+				last = on;
+		}
+	}
+	return last;
+}
+
+/* Note at a point after which `younger` groups may be under way (counted back from
+ * instance `before`, exclusive) what that leaves open of each flag's sTask. */
+static void note_group_wait(const struct counting *c, struct group_wait *w, int class, int before,
+	int younger)
+{
+	int first = c->r->lane_first[c->lane_copy], groups = 0;
+	int *open = w->behind[class], *now = c->scratch;
+
+	if (w->younger[class] >= 0 && w->younger[class] <= younger)
+		younger = w->younger[class];
+	else
+		for (int f = 0; f < c->k->flags.n; f++)
+			open[f] = 0;
+	w->younger[class] = younger;
+	for (int f = 0; f < c->k->flags.n; f++)
+		now[f] = 0;
+	for (int i = before - 1; i >= first && groups < younger; i--) {
+		int task = c->r->inst[i].task;
+
+		if (!on_matrix(c->k, task))
+			continue;
+		groups++;
+		if (c->k->flag_of[task] != NONE)
+			now[c->k->flag_of[task]]++;
+	}
+	for (int f = 0; f < c->k->flags.n; f++)
+		open[f] = now[f] > open[f] ? now[f] : open[f];
+}
+
+static void count_instance(const struct counting *c, int inst)
+{
+	const struct node_instance *n = &c->r->inst[inst];
+	struct kentry *x = entry_of_task(c->l, n->task);
+	int loop = stask_at(c->k, n->task)->loop, class = 0;
+	int first = c->r->lane_first[c->lane_copy], younger = 0, awaited;
+
+	if (loop != NONE) {
+		int parent = c->k->plan->graph->program->loops.v[loop].parent;
+		int64_t outer = walk_outer(c->r->walk, loop, n->seq, parent);
+		int64_t base = walk_inner(c->r->walk, parent, outer, loop);
+		int64_t trips = walk_inner(c->r->walk, parent, outer + 1, loop) - base;
+
+		class = turn_class(&c->l->regions[loop + 1], n->seq - base - x->at, trips);
+	}
+	if (x->waits_groups) {
+		awaited = last_awaited(c, inst);
+		for (int i = inst - 1; i >= first && i > awaited; i--)
+			younger += on_matrix(c->k, c->r->inst[i].task);
+		note_group_wait(c, &x->before, class, inst, younger);
+	}
+	if (x->drains)
+		note_group_wait(c, &x->after, class, inst + 1, 1);
+}
+
+static void count_groups(struct kernel *k, struct klane *l, int lane_copy)
+{
+	for (int i = 0; i < l->entries.n; i++) {
+		init_group_wait(k, &l->entries.v[i].before);
+		init_group_wait(k, &l->entries.v[i].after);
+	}
+	for (int64_t trips = 0; trips <= window(k); trips++) {
+		struct arena_mark mark = arena_mark(&k->arena);
+		struct counting c = { .k = k, .l = l, .lane_copy = lane_copy,
+			.scratch = ARENA_ARRAY(&k->arena, k->flags.n, int) };
+		struct relation r;
+		struct walk w;
+
+		build_relation(k, &k->arena, trips, 2, &w, &r);
+		c.r = &r;
+		for (int i = r.lane_first[lane_copy]; !r.ncycle && i < r.lane_first[lane_copy + 1]; i++)
+			count_instance(&c, i);
+		arena_reset(&k->arena, mark);
+	}
+}
+
+enum err_code lower_lanes(struct kernel *k, struct err *e)
+{
+	const struct plan *p = k->plan;
+	int warp = 0;
+
+	TRY(find_flags(k, e));
+	TRY(find_depths(k, e));
+	for (int i = 0; i < p->lanes.n; i++) {
+		struct klane *l = VEC_ADD(&k->arena, &k->lanes);
+
+		*l = (struct klane){ .lane = i, .warps = lane_warps(p, i),
+			.registers = p->lanes.v[i].registers };
+		if (p->lanes.v[i].turns > 1)
+			return err_set(e, ERR_ILLEGAL, p->lanes.v[i].loc, "lane '%s': tiles in turn "
+				"are not lowered yet", p->lanes.v[i].name);
+		TRY(build_regions(k, l, e));
+		find_unroll(k, l);
+		find_drains(k, l);
+		count_groups(k, l, i);
+	}
+	/* lanes of whole warpgroups first: matrix instructions want aligned ones */
+	for (int pass = 0; pass < 2; pass++) {
+		for (int i = 0; i < k->lanes.n; i++) {
+			struct klane *l = &k->lanes.v[i];
+
+			if ((l->warps % GROUP_WARPS == 0) != (pass == 0))
+				continue;
+			l->first_warp = warp;
+			warp += (int)ceil_div(l->warps, GROUP_WARPS) * GROUP_WARPS;
+		}
+	}
+	k->threads = warp * p->device->warp;
+	return OK;
+}
+
+enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
+	struct err *e)
+{
+	struct arena a;
+	enum err_code code;
+
+	arena_init(&a, mem);
+	*out = ARENA_NEW(&a, struct kernel);
+	(*out)->arena = a;
+	(*out)->plan = p;
+	(*out)->phase = phase;
+	code = lower_shapes(*out, e);
+	if (!code)
+		code = lower_rings(*out, e);
+	if (!code)
+		code = lower_lanes(*out, e);
+	if (code) {
+		kernel_free(*out);
+		*out = NULL;
+	}
+	return code;
+}
+
+void kernel_free(struct kernel *k)
+{
+	struct arena a;
+
+	if (!k)
+		return;
+	a = k->arena;
+	arena_release(&a);
+}

@@ -1,0 +1,210 @@
+/* Which axes of each value number the rows of its fragment, and which the columns.
+ *
+ * needs: a finished program and its extents
+ * computes: k->node_shape, k->carry_shape
+ *
+ * Axes of values that element-wise work connects must lie on the same side. The sides
+ * are fixed by the products: rows and columns of the result, and of a first operand
+ * that comes from registers. What no product fixes takes its first axis as rows. */
+#include "lower/lower.h"
+
+enum side { SIDE_FREE, SIDE_ROW, SIDE_COL };
+
+struct sides {
+	const struct program *p;
+	const struct extents *x;
+	int *parent;			/* union-find over node and carry axis positions */
+	enum side *side;		/* of a root */
+};
+
+static int node_key(int node, int pos)
+{
+	return node * RANK_MAX + pos;
+}
+
+static int carry_key(const struct sides *s, int carry, int pos)
+{
+	return (s->p->nodes.n + carry) * RANK_MAX + pos;
+}
+
+static int find_root(const struct sides *s, int key)
+{
+	while (s->parent[key] != key)
+		key = s->parent[key] = s->parent[s->parent[key]];
+	return key;
+}
+
+static enum err_code fix(struct sides *s, int key, enum side side, const struct node *n,
+	struct err *e)
+{
+	int root = find_root(s, key);
+
+	if (s->side[root] != SIDE_FREE && s->side[root] != side)
+		return err_set(e, ERR_ILLEGAL, n->loc, "%s: one use has an axis of this value as "
+			"rows of a fragment, another as columns; a transposition through shared "
+			"memory is not lowered yet", op_name(n->op));
+	s->side[root] = side;
+	return OK;
+}
+
+static enum err_code join(struct sides *s, int a, int b, const struct node *n, struct err *e)
+{
+	int x = find_root(s, a), y = find_root(s, b);
+
+	if (x == y)
+		return OK;
+	if (s->side[y] != SIDE_FREE)
+		TRY(fix(s, x, s->side[y], n, e));
+	s->parent[y] = x;
+	return OK;
+}
+
+static int position(const int *axes, int n, int axis)
+{
+	for (int i = 0; i < n; i++)
+		if (axes[i] == axis)
+			return i;
+	return NONE;
+}
+
+static enum err_code join_alike(struct sides *s, int node, int arg, struct err *e)
+{
+	const struct node *n = &s->p->nodes.v[node], *a = &s->p->nodes.v[arg];
+
+	for (int i = 0; i < n->naxes; i++) {
+		int pos = position(a->axis, a->naxes, n->axis[i]);
+
+		if (pos != NONE)
+			TRY(join(s, node_key(node, i), node_key(arg, pos), n, e));
+	}
+	return OK;
+}
+
+static enum err_code join_carry(struct sides *s, int node, int carry, struct err *e)
+{
+	const struct node *n = &s->p->nodes.v[node];
+	const struct carry *c = &s->p->carries.v[carry];
+
+	for (int i = 0; i < n->naxes; i++) {
+		int pos = position(c->axis, c->naxes, n->axis[i]);
+
+		if (pos != NONE)
+			TRY(join(s, node_key(node, i), carry_key(s, carry, pos), n, e));
+	}
+	return OK;
+}
+
+static enum err_code fix_product(struct sides *s, int node, struct err *e)
+{
+	const struct node *n = &s->p->nodes.v[node];
+	const struct node *a = &s->p->nodes.v[n->arg[0]];
+	bool computed = s->p->tasks.v[a->task].kind != TASK_LOAD;
+
+	for (int i = 0; i < n->naxes; i++)
+		TRY(fix(s, node_key(node, i), position(a->axis, a->naxes, n->axis[i]) != NONE ?
+			SIDE_ROW : SIDE_COL, n, e));
+	for (int i = 0; computed && i < a->naxes; i++)
+		TRY(fix(s, node_key(n->arg[0], i), position(n->axis, n->naxes, a->axis[i]) != NONE ?
+			SIDE_ROW : SIDE_COL, n, e));
+	return n->ref == NONE ? OK : join_carry(s, node, n->ref, e);
+}
+
+static enum err_code connect_node(struct sides *s, int node, struct err *e)
+{
+	const struct node *n = &s->p->nodes.v[node];
+
+	if (n->op == OP_MMA)
+		return fix_product(s, node, e);
+	if (n->op == OP_GET)
+		return join_carry(s, node, n->ref, e);
+	if (n->op == OP_SET)
+		TRY(join_carry(s, n->arg[0], n->ref, e));
+	for (int i = 0; i < op_arity(n->op); i++)
+		TRY(join_alike(s, node, n->arg[i], e));
+	return OK;
+}
+
+/* Where nothing decided, the first axis with more than one element is rows. */
+static void settle(struct sides *s, int nodes)
+{
+	for (int i = 0; i < nodes; i++) {
+		const struct node *n = &s->p->nodes.v[i];
+		bool has_row = false;
+
+		for (int k = 0; k < n->naxes; k++)
+			has_row |= s->side[find_root(s, node_key(i, k))] == SIDE_ROW;
+		for (int k = 0; k < n->naxes; k++) {
+			int root = find_root(s, node_key(i, k));
+
+			if (s->side[root] != SIDE_FREE || extent_of_node(s->x, i, k) == 1)
+				continue;
+			s->side[root] = has_row ? SIDE_COL : SIDE_ROW;
+			has_row = true;
+		}
+	}
+}
+
+static void add_axis(struct shape2 *v, enum side side, int axis, int64_t extent)
+{
+	if (extent == 1)
+		return;
+	if (side == SIDE_ROW) {
+		v->row[v->nrow++] = axis;
+		v->rows *= extent;
+	} else {
+		v->col[v->ncol++] = axis;
+		v->cols *= extent;
+	}
+}
+
+/* Axes of one side go by their number in the program, so that all values agree. */
+static void sort_axes(int *v, int n)
+{
+	for (int i = 1; i < n; i++)
+		for (int k = i; k > 0 && v[k] < v[k - 1]; k--) {
+			int t = v[k];
+
+			v[k] = v[k - 1];
+			v[k - 1] = t;
+		}
+}
+
+enum err_code lower_shapes(struct kernel *k, struct err *e)
+{
+	const struct graph *g = k->plan->graph;
+	const struct program *p = g->program;
+	int keys = (p->nodes.n + p->carries.n) * RANK_MAX;
+	struct sides s = { .p = p, .x = &g->extents, .parent = ARENA_ARRAY(&k->arena, keys, int),
+		.side = ARENA_ARRAY(&k->arena, keys, enum side) };
+
+	for (int i = 0; i < keys; i++)
+		s.parent[i] = i;
+	for (int i = 0; i < p->nodes.n; i++)
+		if (p->nodes.v[i].task != NONE && p->tasks.v[p->nodes.v[i].task].nodes.n &&
+		    p->tasks.v[p->nodes.v[i].task].phase == k->phase)
+			TRY(connect_node(&s, i, e));
+	settle(&s, p->nodes.n);
+	k->node_shape = ARENA_ARRAY(&k->arena, p->nodes.n, struct shape2);
+	k->carry_shape = ARENA_ARRAY(&k->arena, p->carries.n, struct shape2);
+	for (int i = 0; i < p->nodes.n; i++) {
+		struct shape2 *v = &k->node_shape[i];
+
+		v->rows = v->cols = 1;
+		for (int x = 0; x < p->nodes.v[i].naxes; x++)
+			add_axis(v, s.side[find_root(&s, node_key(i, x))], p->nodes.v[i].axis[x],
+				extent_of_node(&g->extents, i, x));
+		sort_axes(v->row, v->nrow);
+		sort_axes(v->col, v->ncol);
+	}
+	for (int i = 0; i < p->carries.n; i++) {
+		struct shape2 *v = &k->carry_shape[i];
+
+		v->rows = v->cols = 1;
+		for (int x = 0; x < p->carries.v[i].naxes; x++)
+			add_axis(v, s.side[find_root(&s, carry_key(&s, i, x))],
+				p->carries.v[i].axis[x], extent_of_carry(&g->extents, i, x));
+		sort_axes(v->row, v->nrow);
+		sort_axes(v->col, v->ncol);
+	}
+	return OK;
+}
