@@ -77,7 +77,7 @@ static int lower_l(lua_State *L)
 	struct host *h = enter(L);
 	const struct plan *p = history_plan(check_plan(L, 1, "compile"));
 	static const char *const targets[] = { "cuda", "host" };
-	bool host = check_name(L, 2, "compile", "target", targets, LEN(targets)) == 1;
+	bool host = check_choice(L, 2, "compile", "target", targets, LEN(targets)) == 1;
 	struct source s;
 	struct arena *a;
 	struct err e;

@@ -24,6 +24,7 @@ struct text {
 	const struct klane *lane;
 	int turn;			/* turn of the text at hand, modulo the region's unroll */
 	bool host;
+	bool *fused;			/* by node: an element of the loop at hand */
 	bool made[2][2][2][257];	/* matrix functions: A in registers, transposed A, B, N */
 };
 

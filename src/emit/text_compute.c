@@ -111,6 +111,11 @@ static enum err_code operand(struct text *c, const struct kentry *x, int node, i
 	if (a->task == s->task) {
 		const char *name = arena_strf(c->a, "x%d", arg);
 
+		if (c->fused[arg]) {
+			*out = arena_strf(c->a, "e%d", arg);
+			return OK;
+		}
+
 		*out = v.packed ? unpacked(c, a->type, name) :
 			arena_strf(c->a, "%s%s", name, element(v.kind));
 		return OK;
@@ -225,43 +230,162 @@ static enum err_code emit_packed_cast(struct text *c, const struct kentry *x, in
 	return OK;
 }
 
-static enum err_code emit_node(struct text *c, const struct kentry *x, int node, struct err *e)
+/* Is the node an index along the one column axis plus a constant? */
+static bool is_column_index(const struct text *c, const struct shape2 *shape, int node, int64_t *k)
+{
+	const struct node *n = &c->p->nodes.v[node];
+
+	*k = 0;
+	if ((n->op == OP_ADD || n->op == OP_SUB) && c->p->nodes.v[n->arg[1]].op == OP_CONST) {
+		*k = (int64_t)c->p->nodes.v[n->arg[1]].k * (n->op == OP_ADD ? 1 : -1);
+		n = &c->p->nodes.v[n->arg[0]];
+	}
+	return n->op == OP_INDEX && shape->ncol == 1 && shape->col[0] == n->ref;
+}
+
+/* A comparison of the column's index with something of the row is one of a number that
+ * the compiler knows, 8 j + e, with the rest: otherwise it would keep the indices of
+ * all columns in registers. NULL if it is not such a comparison. */
+static const char *column_comparison(struct text *c, const struct kentry *x, int node)
+{
+	static const char *const signs[2][4] = { { "<", "<=", "==", "!=" }, { ">", ">=", "==", "!=" } };
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct node *n = &c->p->nodes.v[node];
+	const struct shape2 *shape = &c->k->node_shape[node];
+	int sign = n->op == OP_LT ? 0 : n->op == OP_LE ? 1 : n->op == OP_EQ ? 2 : 3;
+
+	if (n->op != OP_LT && n->op != OP_LE && n->op != OP_EQ && n->op != OP_NE)
+		return NULL;
+	for (int side = 0; side < 2; side++) {
+		int other = n->arg[1 - side], axis = shape->ncol ? shape->col[0] : NONE;
+		const char *text;
+		struct err e;
+		int64_t k;
+
+		if (!is_column_index(c, shape, n->arg[side], &k) ||
+		    dtype_is_float(c->p->nodes.v[other].type))
+			continue;
+		for (int i = 0; i < c->p->nodes.v[other].naxes; i++)
+			if (c->p->nodes.v[other].axis[i] == axis)
+				return NULL;
+		if (operand(c, x, node, other, &text, &e))
+			return NULL;
+		return arena_strf(c->a, "8 * j + e %s %s - (%s + col0 + %lld)", signs[side][sign],
+			text, axis_lo(c, s, axis), (long long)(k + (axis == s->split_axis ?
+			s->part * c->g->extents.tile[axis] / s->parts : 0)));
+	}
+	return NULL;
+}
+
+/* The value of an element-wise node's element at hand. */
+static enum err_code element_text(struct text *c, const struct kentry *x, int node,
+	const char **out, struct err *e)
 {
 	const struct stask *s = &c->g->tasks.v[x->task];
 	const struct node *n = &c->p->nodes.v[node];
-	const char *a[3] = { NULL }, *text;
+	const char *a[3] = { NULL };
 	struct view v;
 
-	if (n->op == OP_CONST || n->op == OP_INDEX)
+	TRY(node_view(c, s, node, &v, e));
+	if (n->op == OP_GET) {
+		*out = arena_strf(c->a, "%s%s", buffer_name(c, x, buffer_of_carry(c, s, n->ref)),
+			element(v.kind));
 		return OK;
+	}
+	*out = column_comparison(c, x, node);
+	if (*out)
+		return OK;
+	for (int i = 0; i < op_arity(n->op); i++)
+		TRY(operand(c, x, node, n->arg[i], &a[i], e));
+	*out = formula(c, n, a);
+	if (!*out)
+		return unsupported(n, e);
+	if (n->op == OP_CAST && is_half(n->type))
+		*out = arena_strf(c->a, "from_%s((u16)pack_%s(%s, 0.f))", dtype_name(n->type),
+			dtype_name(n->type), *out);
+	else if (n->op == OP_CAST && dtype_is_float(n->type) &&
+		 !dtype_is_float(c->p->nodes.v[n->arg[0]].type))
+		*out = arena_strf(c->a, "(float)(%s)", *out);
+	return OK;
+}
+
+static bool is_reduction(enum op op)
+{
+	return op == OP_SUM || op == OP_RMAX || op == OP_RMIN;
+}
+
+/* Can this node share one loop over the elements with those around it? */
+static bool can_fuse(struct text *c, const struct stask *s, int node, enum frag kind)
+{
+	const struct node *n = &c->p->nodes.v[node];
+	struct view v;
+	struct err e;
+
+	return n->op != OP_SET && !is_reduction(n->op) && !node_view(c, s, node, &v, &e) &&
+		v.kind == kind && !v.packed;
+}
+
+/* Is the node's value read after position `last` of its task, or by others? */
+static bool outlives(const struct text *c, const struct stask *s, int node, int last)
+{
+	const struct task *t = &c->p->tasks.v[s->task];
+
+	for (int i = last; i < t->nodes.n; i++) {
+		const struct node *n = &c->p->nodes.v[t->nodes.v[i]];
+
+		for (int k = 0; k < op_arity(n->op); k++)
+			if (n->arg[k] == node)
+				return true;
+	}
+	return buffer_of_node(c, s, node) != NONE;
+}
+
+/* Nodes [first, last) of the task in one loop, so that what only they use is never
+ * more than one element in registers. */
+static enum err_code emit_fused(struct text *c, const struct kentry *x, int first, int last,
+	struct err *e)
+{
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct task *t = &c->p->tasks.v[s->task];
+	struct view v;
+
+	TRY(node_view(c, s, t->nodes.v[first], &v, e));
+	for (int i = first; i < last; i++)
+		if (outlives(c, s, t->nodes.v[i], last))
+			put(c, "%s x%d%s;", register_type(c->p->nodes.v[t->nodes.v[i]].type),
+				t->nodes.v[i], dims(c, &v));
+	put(c, "%s{", loops(c, &v));
+	for (int i = first; i < last; i++) {
+		int node = t->nodes.v[i];
+		const char *value;
+
+		TRY(element_text(c, x, node, &value, e));
+		put(c, "\tconst %s e%d = %s;", register_type(c->p->nodes.v[node].type), node, value);
+		if (outlives(c, s, node, last))
+			put(c, "\tx%d%s = e%d;", node, element(v.kind), node);
+		c->fused[node] = true;
+	}
+	put(c, "}");
+	for (int i = first; i < last; i++)
+		c->fused[t->nodes.v[i]] = false;
+	return OK;
+}
+
+static enum err_code emit_single(struct text *c, const struct kentry *x, int node, struct err *e)
+{
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct node *n = &c->p->nodes.v[node];
+	struct view v;
+
 	if (n->op == OP_SET)
 		return emit_set(c, x, n, e);
 	TRY(node_view(c, s, node, &v, e));
 	put(c, "%s x%d%s;", v.packed ? "u32" : register_type(n->type), node, dims(c, &v));
-	if (n->op == OP_SUM || n->op == OP_RMAX || n->op == OP_RMIN)
+	if (is_reduction(n->op))
 		return emit_reduce(c, x, node, e);
-	if (n->op == OP_GET) {
-		int buffer = buffer_of_carry(c, s, n->ref);
-
-		put(c, "%sx%d%s = %s%s;", loops(c, &v), node, element(v.kind),
-			buffer_name(c, x, buffer), element(v.kind));
-		return OK;
-	}
 	if (v.packed && n->op == OP_CAST)
 		return emit_packed_cast(c, x, node, &v, e);
-	for (int i = 0; i < op_arity(n->op); i++)
-		TRY(operand(c, x, node, n->arg[i], &a[i], e));
-	text = formula(c, n, a);
-	if (!text || v.packed)
-		return unsupported(n, e);
-	if (n->op == OP_CAST && is_half(n->type))
-		text = arena_strf(c->a, "from_%s((u16)pack_%s(%s, 0.f))", dtype_name(n->type),
-			dtype_name(n->type), text);
-	else if (n->op == OP_CAST && dtype_is_float(n->type) &&
-		 !dtype_is_float(c->p->nodes.v[n->arg[0]].type))
-		text = arena_strf(c->a, "(float)(%s)", text);
-	put(c, "%sx%d%s = %s;", loops(c, &v), node, element(v.kind), text);
-	return OK;
+	return unsupported(n, e);
 }
 
 /* Hand a result on: to the registers of its buffer, or to its ring. */
@@ -304,8 +428,25 @@ enum err_code emit_compute(struct text *c, const struct kentry *x, struct err *e
 	const struct stask *s = &c->g->tasks.v[x->task];
 	const struct task *t = &c->p->tasks.v[s->task];
 
-	for (int i = 0; i < t->nodes.n; i++)
-		TRY(emit_node(c, x, t->nodes.v[i], e));
+	for (int i = 0; i < t->nodes.n;) {
+		int node = t->nodes.v[i], last = i;
+		struct view v;
+
+		if (c->p->nodes.v[node].op == OP_CONST || c->p->nodes.v[node].op == OP_INDEX) {
+			i++;
+			continue;
+		}
+		if (c->p->nodes.v[node].op != OP_SET)
+			TRY(node_view(c, s, node, &v, e));
+		while (last < t->nodes.n && c->p->nodes.v[node].op != OP_SET &&
+		       can_fuse(c, s, t->nodes.v[last], v.kind))
+			last++;
+		if (last > i)
+			TRY(emit_fused(c, x, i, last, e));
+		else
+			TRY(emit_single(c, x, node, e));
+		i = last > i ? last : i + 1;
+	}
 	for (int i = 0; i < s->writes.n; i++)
 		if (c->g->buffers.v[s->writes.v[i]].node != NONE)
 			TRY(emit_result(c, x, s->writes.v[i], e));

@@ -105,7 +105,7 @@ static void put_releases(struct text *c, const int *behind)
 		if (fl->issued || !in_lane(c, fl->task) || !on_matrix(c, fl->task))
 			continue;
 		put(c, "for (; released_%d < issued_%d - %d; released_%d++)", f, f,
-			behind ? behind[f] : 0, f);
+			behind ? behind[fl->task] : 0, f);
 		put(c, "\tif (thread %% 32 == 0) flag_arrive(shared + %lld + 8 * (released_%d %% %d));",
 			(long long)fl->offset, f, fl->depth);
 	}
@@ -117,25 +117,32 @@ static void put_pin(struct text *c, const struct kentry *x, int buffer, const st
 		buffer_name(c, x, buffer), (long long)(v->packed ? v->cols / 4 : v->cols / 2));
 }
 
-/* Registers that a group under way may still touch are pinned after it is known to be
- * complete, or the compiler would read them too early. */
-static void put_pins(struct text *c, const struct kentry *x)
+/* The compiler must not read a product's registers before the wait that completes it:
+ * those of every product of which nothing is under way any more are pinned here. */
+static void put_pins(struct text *c, const struct kentry *x, const int *behind)
 {
-	const struct stask *s = stask_of(c, x);
+	for (int i = 0; i < c->g->buffers.n; i++) {
+		const struct buffer *b = &c->g->buffers.v[i];
+		struct view view;
+		struct err e;
+		bool made = false, open = false;
 
-	for (int pass = 0; pass < 2; pass++) {
-		int n = pass ? s->writes.n : s->reads.n;
-		const int *v = pass ? s->writes.v : s->reads.v;
+		if (b->phase != c->k->phase || c->k->ring_of[i] != NONE || !in_lane(c, b->first))
+			continue;
+		for (int k = 0; k < c->lane->entries.n; k++) {
+			int task = c->lane->entries.v[k].task;
+			const struct stask *s = &c->g->tasks.v[task];
 
-		for (int i = 0; i < n; i++) {
-			struct view view;
-			struct err e;
-
-			if (c->k->ring_of[v[i]] != NONE || buffer_view(c, v[i], &view, &e) ||
-			    view.kind != FRAG_FULL)
-				continue;
-			put_pin(c, x, v[i], &view);
+			for (int w = 0; w < s->writes.n && on_matrix(c, task); w++) {
+				if (s->writes.v[w] != i)
+					continue;
+				made = true;
+				open |= behind && behind[task];
+			}
 		}
+		if (!made || open || buffer_view(c, i, &view, &e) || view.kind != FRAG_FULL)
+			continue;
+		put_pin(c, x, i, &view);
 	}
 }
 
@@ -143,10 +150,11 @@ static void put_group_wait(struct text *c, const struct kentry *x, const struct 
 	int class)
 {
 	int younger = w->younger[class] < 0 ? 0 : w->younger[class];
+	const int *behind = w->younger[class] < 0 ? NULL : w->behind[class];
 
 	put(c, "GROUPS_WAIT(%d);", younger > 7 ? 7 : younger);
-	put_pins(c, x);
-	put_releases(c, w->younger[class] < 0 ? NULL : w->behind[class]);
+	put_pins(c, x, behind);
+	put_releases(c, behind);
 }
 
 /* entries ------------------------------------------------------------------ */
@@ -663,6 +671,7 @@ static enum err_code text_kernel(const struct kernel *k, bool host, const char *
 		.p = k->plan->graph->program, .indent = 1, .host = host };
 	struct buf body;
 
+	c.fused = ARENA_ARRAY(a, c.p->nodes.n, bool);
 	*out = (struct source){ .threads = k->threads, .shared_bytes = k->shared_bytes + 1024 };
 	out->entry = arena_strf(a, "%s_%s", c.p->name, c.p->phases.v[k->phase].name);
 	buf_init(&body, a);

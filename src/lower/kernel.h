@@ -68,10 +68,10 @@ struct flag {
 enum { TURN_CLASSES = 2 * OFFSET_MAX + 2 };
 
 /* A point where the lane waits for its own matrix groups: at most `younger` of them may
- * still be under way then, and of the sTask of flag f the last behind[f]. */
+ * still be under way then, among them the last behind[t] of sTask t. */
 struct group_wait {
 	int younger[TURN_CLASSES];
-	int *behind[TURN_CLASSES];	/* by flag */
+	int *behind[TURN_CLASSES];	/* by sTask */
 };
 
 /* One sTask on a lane. */

@@ -1,5 +1,7 @@
 #include "lower/lower.h"
 
+#include <string.h>
+
 #include "plan/events.h"
 
 enum {
@@ -298,7 +300,7 @@ static void init_group_wait(struct kernel *k, struct group_wait *w)
 {
 	for (int c = 0; c < TURN_CLASSES; c++) {
 		w->younger[c] = -1;
-		w->behind[c] = ARENA_ARRAY(&k->arena, k->flags.n, int);
+		w->behind[c] = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int);
 	}
 }
 
@@ -402,7 +404,7 @@ struct counting {
 	struct klane *l;
 	const struct relation *r;
 	int lane_copy;
-	int *scratch;			/* by flag */
+	int *scratch;			/* by sTask */
 };
 
 static struct kentry *entry_of_task(struct klane *l, int task)
@@ -438,32 +440,28 @@ static int last_awaited(const struct counting *c, int inst)
 }
 
 /* Note at a point after which `younger` groups may be under way (counted back from
- * instance `before`, exclusive) what that leaves open of each flag's sTask. */
+ * instance `before`, exclusive) what that leaves open of each sTask. */
 static void note_group_wait(const struct counting *c, struct group_wait *w, int class, int before,
 	int younger)
 {
 	int first = c->r->lane_first[c->lane_copy], groups = 0;
+	int ntasks = c->k->plan->graph->tasks.n;
 	int *open = w->behind[class], *now = c->scratch;
 
 	if (w->younger[class] >= 0 && w->younger[class] <= younger)
 		younger = w->younger[class];
 	else
-		for (int f = 0; f < c->k->flags.n; f++)
-			open[f] = 0;
+		memset(open, 0, (size_t)ntasks * sizeof(*open));
 	w->younger[class] = younger;
-	for (int f = 0; f < c->k->flags.n; f++)
-		now[f] = 0;
+	memset(now, 0, (size_t)ntasks * sizeof(*now));
 	for (int i = before - 1; i >= first && groups < younger; i--) {
-		int task = c->r->inst[i].task;
-
-		if (!on_matrix(c->k, task))
+		if (!on_matrix(c->k, c->r->inst[i].task))
 			continue;
 		groups++;
-		if (c->k->flag_of[task] != NONE)
-			now[c->k->flag_of[task]]++;
+		now[c->r->inst[i].task]++;
 	}
-	for (int f = 0; f < c->k->flags.n; f++)
-		open[f] = now[f] > open[f] ? now[f] : open[f];
+	for (int t = 0; t < ntasks; t++)
+		open[t] = now[t] > open[t] ? now[t] : open[t];
 }
 
 static void count_instance(const struct counting *c, int inst)
@@ -500,7 +498,7 @@ static void count_groups(struct kernel *k, struct klane *l, int lane_copy)
 	for (int64_t trips = 0; trips <= window(k); trips++) {
 		struct arena_mark mark = arena_mark(&k->arena);
 		struct counting c = { .k = k, .l = l, .lane_copy = lane_copy,
-			.scratch = ARENA_ARRAY(&k->arena, k->flags.n, int) };
+			.scratch = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int) };
 		struct relation r;
 		struct walk w;
 
