@@ -1,0 +1,113 @@
+#include "draw/cells.h"
+
+#include <string.h>
+
+void cells_init(struct cells *c, struct arena *a, int w, int h)
+{
+	*c = (struct cells){ .arena = a, .w = w, .h = h };
+	c->at = ARENA_ARRAY(a, (size_t)w * (size_t)h, struct cell);
+}
+
+void cells_grow(struct cells *c, int h)
+{
+	struct cell *grown;
+
+	if (h <= c->h)
+		return;
+	grown = ARENA_ARRAY(c->arena, (size_t)c->w * (size_t)h, struct cell);
+	if (c->h)
+		memcpy(grown, c->at, (size_t)c->w * (size_t)c->h * sizeof(*grown));
+	c->at = grown;
+	c->h = h;
+}
+
+struct cell *cells_at(const struct cells *c, int x, int y)
+{
+	if (x < 0 || x >= c->w || y < 0 || y >= c->h)
+		return NULL;
+	return &c->at[(size_t)y * (size_t)c->w + (size_t)x];
+}
+
+void cells_put(struct cells *c, int x, int y, const char *utf8, struct style style)
+{
+	struct cell *cell = cells_at(c, x, y);
+
+	if (!cell)
+		return;
+	*cell = (struct cell){ .style = style };
+	memcpy(cell->utf8, utf8, (size_t)min_i64((int64_t)strlen(utf8), 4));
+}
+
+/* A character of width g->width at x; a wide one leaves its right half blank. */
+static void put_glyph(struct cells *c, int x, int y, const struct glyph *g, struct style style)
+{
+	cells_put(c, x, y, g->utf8, style);
+	if (g->width == 2)
+		cells_put(c, x + 1, y, "", style);
+}
+
+int cells_text(struct cells *c, int x, int y, int room, const char *s, struct style style)
+{
+	bool cut = text_width(s) > room;
+	int n = 0;
+
+	while (*s) {
+		struct glyph g;
+
+		s = glyph_next(s, &g);
+		if (n + g.width > room - cut)
+			break;
+		if (g.width)
+			put_glyph(c, x + n, y, &g, style);
+		n += g.width;
+	}
+	if (cut && room > 0)
+		cells_put(c, x + n++, y, "…", style);
+	return n;
+}
+
+void cells_fill(struct cells *c, int x, int y, int n, const char *utf8, struct style style)
+{
+	for (int i = 0; i < n; i++)
+		cells_put(c, x + i, y, utf8, style);
+}
+
+static bool is_blank(const struct cell *c)
+{
+	return (c->utf8[0] == '\0' || c->utf8[0] == ' ') && !c->style.bg &&
+		!(c->style.attr & STYLE_UNDERLINE);
+}
+
+static void print_row(const struct cells *c, int y, unsigned flags, struct buf *out)
+{
+	struct style now = PLAIN;
+	int end = c->w, x = 0;
+
+	while (end > 0 && is_blank(cells_at(c, end - 1, y)))
+		end--;
+	while (x < end) {
+		const struct cell *cell = cells_at(c, x, y);
+		struct glyph g = { .utf8 = " ", .width = 1 };
+
+		if (cell->utf8[0])
+			glyph_next(cell->utf8, &g);
+		/* colours do not show on a blank without background */
+		if (!is_blank(cell)) {
+			style_put(out, now, cell->style, flags);
+			now = cell->style;
+		} else if (now.bg || (now.attr & STYLE_UNDERLINE)) {
+			style_put(out, now, PLAIN, flags);
+			now = PLAIN;
+		}
+		text_put(out, g.utf8, flags);
+		x += g.width > 1 ? g.width : 1;
+	}
+	style_put(out, now, PLAIN, flags);
+	buf_putc(out, '\n');
+}
+
+void cells_print(const struct cells *c, unsigned flags, struct buf *out)
+{
+	for (int y = 0; y < c->h; y++)
+		print_row(c, y, flags, out);
+}

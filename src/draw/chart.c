@@ -1,0 +1,260 @@
+/* Which part of a timeline is shown, and how each sTask is told from the others. */
+#include "draw/chart.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	TASK_COLUMNS = 6,		/* of an sTask of the steady state, unless asked */
+	SAMPLES = 4096,
+	TIME_COLUMNS_MIN = 8,
+};
+
+/* Keeps cycles * columns far from overflow. */
+#define CYCLES_MAX ((int64_t)1 << 50)
+
+static bool is_cycle(int64_t t)
+{
+	return t >= -CYCLES_MAX && t <= CYCLES_MAX;
+}
+
+bool event_is_sound(const struct plan *p, const struct event *e)
+{
+	return e->task >= 0 && e->task < p->graph->tasks.n && e->lane < p->lanes.n &&
+		e->seu < p->device->nseus && e->start <= e->end && is_cycle(e->ready) &&
+		is_cycle(e->issue) && is_cycle(e->start) && is_cycle(e->end);
+}
+
+bool event_is_async(const struct chart *c, const struct event *e)
+{
+	return c->d->seu[e->seu].async;
+}
+
+int64_t event_seu_end(const struct chart *c, const struct event *e)
+{
+	const struct seu *s = &c->d->seu[e->seu];
+
+	if (!s->async || s->kind != SEU_MATRIX || c->t->measured)
+		return e->end;
+	return max_i64(e->start, e->end - (int64_t)s->latency);
+}
+
+int64_t chart_column(const struct chart *c, int64_t cycle)
+{
+	return floor_div((cycle - c->from) * c->cols, c->to - c->from);
+}
+
+static int compare_cycles(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Median length of what the busiest loop's sTasks do on units other than copy engines
+ * (whose latency would hide the rest); of all sTasks, if there are no such. */
+static int64_t typical_length(const struct chart *c, bool any)
+{
+	int64_t *length = ARENA_ARRAY(c->arena, SAMPLES, int64_t);
+	int n = 0;
+
+	for (int i = 0; i < c->line->events.n && n < SAMPLES; i++) {
+		const struct event *e = &c->line->events.v[i];
+
+		if (!event_is_sound(c->t->plan, e) || event_seu_end(c, e) == e->start)
+			continue;
+		if (!any && (c->g->tasks.v[e->task].loop != c->line->ii_loop ||
+			     c->d->seu[e->seu].kind == SEU_COPY))
+			continue;
+		length[n++] = event_seu_end(c, e) - e->start;
+	}
+	if (!n)
+		return any ? 1 : typical_length(c, true);
+	qsort(length, (size_t)n, sizeof(*length), compare_cycles);
+	return length[n / 2];
+}
+
+static int64_t last_end(const struct chart *c)
+{
+	int64_t end = 0;
+
+	for (int i = 0; i < c->line->events.n; i++)
+		if (event_is_sound(c->t->plan, &c->line->events.v[i]))
+			end = max_i64(end, c->line->events.v[i].end);
+	return end;
+}
+
+/* When every sTask of the busiest loop has been through once. */
+static int64_t prologue_end(const struct chart *c)
+{
+	bool *seen = ARENA_ARRAY(c->arena, c->g->tasks.n, bool);
+	int64_t end = 0;
+
+	for (int i = 0; i < c->line->events.n; i++) {
+		const struct event *e = &c->line->events.v[i];
+
+		if (!event_is_sound(c->t->plan, e) || seen[e->task] ||
+		    c->g->tasks.v[e->task].loop != c->line->ii_loop)
+			continue;
+		seen[e->task] = true;
+		end = max_i64(end, e->end);
+	}
+	return end;
+}
+
+/* Six columns an sTask; down to four, if only then two steady iterations show. */
+static int64_t choose_end(const struct chart *c)
+{
+	int64_t length = typical_length(c, false);
+	int64_t span = max_i64(1, length * c->cols / TASK_COLUMNS);
+	int64_t want = prologue_end(c) - c->from;
+
+	if (c->line->ii > 0 && c->line->ii < 1e15)
+		want += (int64_t)(2 * c->line->ii);
+	if (want > span)
+		span = min_i64(want, span * 3 / 2);
+	return min_i64(c->from + span, last_end(c));
+}
+
+static int64_t tile_begin(const struct chart *c, int tile)
+{
+	int64_t begin = INT64_MAX;
+
+	for (int i = 0; i < c->line->events.n; i++)
+		if (c->line->events.v[i].tile == tile &&
+		    event_is_sound(c->t->plan, &c->line->events.v[i]))
+			begin = min_i64(begin, c->line->events.v[i].ready);
+	return begin == INT64_MAX ? 0 : begin;
+}
+
+void chart_init(struct chart *c, const struct timeline *t, const struct timeline_view *v, int width,
+	unsigned flags, struct arena *a)
+{
+	static const struct timeline_view beginning;
+
+	if (!v)
+		v = &beginning;
+	*c = (struct chart){ .t = t, .g = t->plan->graph, .d = t->plan->device, .arena = a,
+		.flags = flags, .by = v->by };
+	c->line = &t->phases[v->phase >= 0 && v->phase < t->nphases ? v->phase : 0];
+	c->key = task_keys(a, c->g);
+	c->left = chart_label_width(c) + 2;
+	c->cols = (int)max_i64(width - c->left, TIME_COLUMNS_MIN);
+	c->from = max_i64(v->from, v->tile > 0 ? tile_begin(c, v->tile) : 0);
+	c->from = min_i64(max_i64(c->from, 0), CYCLES_MAX);
+	c->to = v->to > 0 ? min_i64(v->to, CYCLES_MAX + 1) : choose_end(c);
+	c->to = max_i64(c->to, c->from + 1);
+}
+
+static const char *brief_name(const char *name)
+{
+	const char *last = strrchr(name, '_');
+
+	return last && last[1] ? last + 1 : name;
+}
+
+static bool is_free(char c, const bool *taken)
+{
+	return ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) && !taken[(unsigned char)c];
+}
+
+/* The first free letter of the brief name, of the name, of the alphabet. */
+static char free_letter(const char *name, const bool *taken)
+{
+	const char *from[] = { brief_name(name), name,
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" };
+
+	for (int i = 0; i < LEN(from); i++)
+		for (const char *c = from[i]; *c; c++)
+			if (is_free(*c, taken))
+				return *c;
+	return '*';
+}
+
+/* The second part of a split sTask has the capital of the first. */
+static char letter_of(const struct graph *g, const struct task_key *key, int task,
+	const bool *taken)
+{
+	const struct stask *s = &g->tasks.v[task];
+
+	if (s->part == 1 && task > 0 && g->tasks.v[task - 1].task == s->task) {
+		char c = key[task - 1].letter[0];
+
+		if (c >= 'a' && c <= 'z' && is_free((char)(c - 'a' + 'A'), taken))
+			return (char)(c - 'a' + 'A');
+	}
+	return free_letter(s->name, taken);
+}
+
+/* A colour of the kind's own range. */
+static struct style bar_style(enum task_kind kind, int nth)
+{
+	static const uint8_t colour[][5] = {
+		[TASK_LOAD] = { 74, 117, 67, 110, 153 },
+		[TASK_MMA] = { 208, 214, 173, 216, 202 },
+		[TASK_COMPUTE] = { 114, 150, 71, 186, 108 },
+		[TASK_STORE] = { 146, 103, 140, 183, 104 },
+	};
+
+	return (struct style){ .fg = 16, .bg = colour[kind][nth % LEN(colour[kind])] };
+}
+
+/* Letters are unique in a phase; inner sTasks, those seen most, choose first. */
+static void choose_letters(const struct graph *g, int phase, struct task_key *key)
+{
+	bool taken[256] = { 0 };
+
+	for (int pass = 0; pass < 2; pass++) {
+		for (int i = 0; i < g->tasks.n; i++) {
+			const struct stask *s = &g->tasks.v[i];
+
+			if (s->phase != phase || (s->loop == NONE) != pass)
+				continue;
+			key[i].letter[0] = letter_of(g, key, i, taken);
+			taken[(unsigned char)key[i].letter[0]] = key[i].letter[0] != '*';
+		}
+	}
+}
+
+struct task_key *task_keys(struct arena *a, const struct graph *g)
+{
+	static const char *const fill[] = {
+		[TASK_LOAD] = "░", [TASK_MMA] = "▓", [TASK_COMPUTE] = "▒", [TASK_STORE] = "░",
+	};
+	struct task_key *key = ARENA_ARRAY(a, g->tasks.n, struct task_key);
+	int count[LEN(fill)] = { 0 };
+
+	for (int i = 0; i < g->program->phases.n; i++)
+		choose_letters(g, i, key);
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct stask *s = &g->tasks.v[i];
+
+		key[i].brief = brief_name(s->name);
+		key[i].fill = fill[s->kind];
+		key[i].bar = bar_style(s->kind, count[s->kind]++);
+		key[i].tick = (struct style){ .fg = key[i].bar.bg, .attr = STYLE_BOLD };
+	}
+	return key;
+}
+
+char cause_letter(int cause)
+{
+	return cause > CAUSE_NONE && cause <= CAUSE_MEMORY ? "wtum"[cause - CAUSE_WAIT] : '\0';
+}
+
+struct reason event_held_for(const struct plan *p, const struct event *e)
+{
+	struct reason r = { e->cause, e->cause_task };
+	int found = 0;
+
+	if (e->cause != CAUSE_SEU && e->cause != CAUSE_MEMORY)
+		return r;
+	r = (struct reason){ CAUSE_WAIT, NONE };
+	for (int i = 0; i < p->waits.n; i++) {
+		if (p->waits.v[i].task != e->task)
+			continue;
+		r.task = found++ ? NONE : p->waits.v[i].on;
+		r.cause = p->waits.v[i].when == WAIT_ISSUED ? CAUSE_TURN : CAUSE_WAIT;
+	}
+	return found > 1 ? (struct reason){ CAUSE_WAIT, NONE } : r;
+}

@@ -1,0 +1,134 @@
+/* The sTask-graph for Graphviz. */
+#include "draw/draw.h"
+#include "draw/label.h"
+#include "draw/units.h"
+
+struct look {
+	const char *shape, *style, *fill, *line;
+};
+
+static const struct look looks[] = {
+	[TASK_LOAD] = { "invhouse", "filled", "#dcebf7", "#3f7fb5" },
+	[TASK_MMA] = { "box", "filled,bold", "#fde3c8", "#d9791a" },
+	[TASK_COMPUTE] = { "box", "filled,rounded", "#dff0d8", "#4d944a" },
+	[TASK_STORE] = { "house", "filled", "#dcebf7", "#3f7fb5" },
+};
+
+/* A quoted string; names may hold anything, a newline breaks the line. */
+static void put_quoted(struct buf *out, const char *s)
+{
+	struct glyph g;
+
+	buf_putc(out, '"');
+	while (*s) {
+		if (*s == '\n') {
+			buf_puts(out, "\\n");
+			s++;
+			continue;
+		}
+		if (*s == '"' || *s == '\\')
+			buf_putc(out, '\\');
+		s = glyph_next(s, &g);
+		buf_puts(out, g.utf8);
+	}
+	buf_putc(out, '"');
+}
+
+static void put_indent(struct buf *out, int depth)
+{
+	buf_repeat(out, "\t", depth);
+}
+
+/* Name, shape, and what it costs: "4.19 Mflop", "16 KiB". */
+static void put_task(const struct graph *g, int task, int depth, struct buf *out)
+{
+	const struct stask *s = &g->tasks.v[task];
+	const struct look *k = &looks[s->kind];
+	struct unit_text cost = s->work.global_bytes > 0 ? unit_bytes(s->work.global_bytes) :
+		unit_si(s->work.flops, "flop");
+
+	put_indent(out, depth);
+	buf_printf(out, "t%d [label=", task);
+	put_quoted(out, arena_strf(out->arena, "%s\n%s\n%s", s->name,
+		label_shape(out->arena, g, task), cost.s));
+	buf_printf(out, ", shape=%s, style=\"%s\", fillcolor=\"%s\", color=\"%s\"];\n", k->shape,
+		k->style, k->fill, k->line);
+}
+
+static void put_body(const struct graph *g, const struct item *items, int n, int depth,
+	struct buf *out)
+{
+	for (int i = 0; i < n; i++) {
+		int id = items[i].id;
+
+		if (!items[i].is_loop) {
+			for (int t = 0; t < g->tasks.n; t++)
+				if (g->tasks.v[t].task == id)
+					put_task(g, t, depth, out);
+			continue;
+		}
+		put_indent(out, depth);
+		buf_printf(out, "subgraph cluster_loop%d {\n", id);
+		put_indent(out, depth + 1);
+		buf_puts(out, "label=");
+		put_quoted(out, label_loop_trips(out->arena, g, id));
+		buf_puts(out, "; style=rounded; color=\"#888888\"; fontcolor=\"#666666\";\n");
+		put_body(g, g->program->loops.v[id].body.v, g->program->loops.v[id].body.n,
+			depth + 1, out);
+		put_indent(out, depth);
+		buf_puts(out, "}\n");
+	}
+}
+
+static void put_phase(const struct graph *g, int phase, struct buf *out)
+{
+	const struct phase *p = &g->program->phases.v[phase];
+
+	buf_printf(out, "\tsubgraph cluster_phase%d {\n\t\tlabel=", phase);
+	put_quoted(out, arena_strf(out->arena, "%s: %s tile%s", p->name,
+		unit_count(g->grids[phase].total).s, g->grids[phase].total == 1 ? "" : "s"));
+	buf_puts(out, "; labeljust=l; color=\"#cccccc\";\n");
+	put_body(g, p->body.v, p->body.n, 2, out);
+	buf_puts(out, "\t}\n");
+}
+
+/* What lies within an iteration decides the ranks; all else only points back. That an
+ * sTask follows its own earlier runs goes without an arrow. */
+static void put_edge(const struct graph *g, int i, struct buf *out)
+{
+	static const char *const style[] = {
+		[EDGE_FLOW] = "solid", [EDGE_ANTI] = "dashed", [EDGE_OUTPUT] = "dotted",
+	};
+	const struct edge *e = &g->edges.v[i];
+	struct arena *a = out->arena;
+	const char *label = label_edge_buffers(a, g, i);
+
+	if (!label || (e->reuse && e->from == e->to))
+		return;
+	buf_printf(out, "\tt%d -> t%d [style=%s, label=", e->from, e->to, style[e->kind]);
+	if (!edge_is_inner(e))
+		label = arena_strf(a, "%s %s %s", label, label_distance(a, e),
+			label_loop(a, g->program, e->loop));
+	put_quoted(out, label);
+	if (!edge_is_inner(e))
+		buf_puts(out, ", constraint=false");
+	if (e->kind != EDGE_FLOW)
+		buf_puts(out, ", color=\"#aaaaaa\", fontcolor=\"#888888\"");
+	else if (e->distance)
+		buf_puts(out, ", color=\"#b03060\", fontcolor=\"#b03060\"");
+	buf_puts(out, "];\n");
+}
+
+void draw_graph_dot(const struct graph *g, struct buf *out)
+{
+	buf_puts(out, "digraph ");
+	put_quoted(out, g->program->name);
+	buf_puts(out, " {\n\trankdir=TB; fontname=\"sans-serif\"; compound=true;\n"
+		"\tnode [fontname=\"sans-serif\", fontsize=11];\n"
+		"\tedge [fontname=\"sans-serif\", fontsize=9];\n");
+	for (int i = 0; i < g->program->phases.n; i++)
+		put_phase(g, i, out);
+	for (int i = 0; i < g->edges.n; i++)
+		put_edge(g, i, out);
+	buf_puts(out, "}\n");
+}

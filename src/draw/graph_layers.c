@@ -1,0 +1,300 @@
+/* The sTask-graph as boxes and lines, from top to bottom. */
+#include "draw/draw.h"
+#include "draw/label.h"
+#include "draw/layers.h"
+#include "draw/pen.h"
+
+bool sketch_is_flow(const struct sketch *s, const struct edge *e)
+{
+	return e->kind == EDGE_FLOW && edge_is_inner(e) && s->layer[e->from] != NONE &&
+		s->layer[e->to] != NONE && s->layer[e->from] < s->layer[e->to];
+}
+
+/* Longest path over the flow among tasks[0..n), which are in program order; the layers
+ * begin at `base`. Returns the first layer after them. */
+static int layer_run(struct sketch *s, const int *tasks, int n, int base)
+{
+	const struct graph *g = s->g;
+	int next = base;
+
+	for (int i = 0; i < n; i++)
+		s->layer[tasks[i]] = base;
+	for (int i = 0; i < n; i++) {
+		int t = tasks[i];
+
+		for (int j = 0; j < g->edges.n; j++) {
+			const struct edge *e = &g->edges.v[j];
+
+			if (e->to == t && e->from < t && e->kind == EDGE_FLOW && edge_is_inner(e) &&
+			    s->layer[e->from] >= base && s->layer[e->from] >= s->layer[t])
+				s->layer[t] = s->layer[e->from] + 1;
+		}
+		next = (int)max_i64(next, s->layer[t] + 1);
+	}
+	return next;
+}
+
+/* Bring what has no source in the run down to just above its first reader, so that a
+ * load stands where it is needed. */
+static void pull_down(struct sketch *s, const int *tasks, int n, int base, int end)
+{
+	const struct graph *g = s->g;
+
+	for (int i = n - 1; i >= 0; i--) {
+		int t = tasks[i], least = end;
+		bool is_source = true;
+
+		for (int j = 0; j < g->edges.n; j++) {
+			const struct edge *e = &g->edges.v[j];
+
+			if (!sketch_is_flow(s, e))
+				continue;
+			is_source &= e->to != t || s->layer[e->from] < base;
+			if (e->from == t)
+				least = (int)min_i64(least, s->layer[e->to]);
+		}
+		if (is_source && least - 1 > s->layer[t])
+			s->layer[t] = least - 1;
+	}
+}
+
+/* Layers of a body: runs of sTasks and loops stand below one another. Returns the
+ * first layer after it. */
+static int layer_body(struct sketch *s, const struct item *items, int n, int base, int depth)
+{
+	const struct graph *g = s->g;
+	int *run = ARENA_ARRAY(s->arena, g->tasks.n, int), nrun = 0;
+
+	for (int i = 0; i <= n; i++) {
+		if (i < n && !items[i].is_loop) {
+			for (int t = 0; t < g->tasks.n; t++)
+				if (g->tasks.v[t].task == items[i].id)
+					run[nrun++] = t;
+			continue;
+		}
+		if (nrun) {
+			int end = layer_run(s, run, nrun, base);
+
+			pull_down(s, run, nrun, base, end);
+			base = end;
+			nrun = 0;
+		}
+		if (i < n) {
+			const struct loop *l = &g->program->loops.v[items[i].id];
+			int f = s->frames.n, end;
+
+			VEC_PUSH(s->arena, &s->frames,
+				((struct frame){ .loop = items[i].id, .first = base, .depth = depth }));
+			end = layer_body(s, l->body.v, l->body.n, base, depth + 1);
+			if (end == base) {
+				s->frames.n = f;
+				continue;
+			}
+			s->frames.v[f].last = end - 1;
+			s->depth = (int)max_i64(s->depth, depth + 1);
+			base = end;
+		}
+	}
+	return base;
+}
+
+static void sketch_init(struct sketch *s, struct arena *a, const struct graph *g, int phase)
+{
+	const struct phase *p = &g->program->phases.v[phase];
+
+	*s = (struct sketch){ .arena = a, .g = g, .phase = phase };
+	s->layer = ARENA_ARRAY(a, g->tasks.n, int);
+	s->node = ARENA_ARRAY(a, g->tasks.n, int);
+	for (int i = 0; i < g->tasks.n; i++)
+		s->layer[i] = NONE;
+	s->nlayers = layer_body(s, p->body.v, p->body.n, 0, 0);
+}
+
+/* With room in each box for its name, at most `most` columns, and for as many lines as
+ * meet it. */
+static int box_width(const struct sketch *s, int task, int most)
+{
+	int in = 0, self = 0, name = (int)min_i64(text_width(s->g->tasks.v[task].name), most);
+
+	for (int i = 0; i < s->g->edges.n; i++) {
+		const struct edge *e = &s->g->edges.v[i];
+
+		in += e->to == task && sketch_is_flow(s, e);
+		self |= e->to == task && e->from == task && e->kind == EDGE_FLOW && !e->reuse;
+	}
+	return (int)max_i64(name + 4 + 2 * self, in + 2);
+}
+
+/* Boxes with names of at most `most` columns; false if they have no room. */
+static bool sketch_layout(struct sketch *s, int width, int most)
+{
+	const struct graph *g = s->g;
+
+	layout_init(&s->layout, s->arena);
+	for (int i = 0; i < g->tasks.n; i++)
+		if (s->layer[i] != NONE)
+			s->node[i] = layout_add(&s->layout, i, s->layer[i], box_width(s, i, most));
+	for (int i = 0; i < g->edges.n; i++)
+		if (sketch_is_flow(s, &g->edges.v[i]))
+			layout_join(&s->layout, s->node[g->edges.v[i].from],
+				s->node[g->edges.v[i].to]);
+	return layout_place(&s->layout, width - 4 * s->depth);
+}
+
+static bool draw_sketch(struct sketch *s, struct pen *pen)
+{
+	static const int most[] = { 40, 16, 10, 6 };
+	struct cells c;
+
+	for (int i = 0; i < LEN(most); i++) {
+		if (!sketch_layout(s, pen->width, most[i]) || !sketch_route(s) ||
+		    !sketch_draw(s, pen->width, &c))
+			continue;
+		cells_print(&c, pen->flags, pen->out);
+		return true;
+	}
+	return false;
+}
+
+/* "mma_qk, +1 mma_pv": where the values that a task reads come from. */
+static const char *sources(struct arena *a, const struct graph *g, int task)
+{
+	struct buf b;
+
+	buf_init(&b, a);
+	for (int i = 0; i < g->edges.n; i++) {
+		const struct edge *e = &g->edges.v[i];
+		bool seen = false;
+
+		for (int j = 0; j < i; j++)
+			seen |= g->edges.v[j].from == e->from && g->edges.v[j].to == task &&
+				g->edges.v[j].kind == EDGE_FLOW &&
+				g->edges.v[j].distance == e->distance && !g->edges.v[j].reuse;
+		if (seen || e->to != task || e->kind != EDGE_FLOW || e->reuse)
+			continue;
+		buf_puts(&b, b.len ? ", " : "");
+		if (e->distance)
+			buf_printf(&b, "%s ", label_distance(a, e));
+		buf_puts(&b, g->tasks.v[e->from].name);
+	}
+	return b.text;
+}
+
+/* Where boxes do not fit: the bodies as they stand in the program. */
+static void list_body(const struct graph *g, const struct item *items, int n, int indent,
+	struct pen *pen)
+{
+	struct arena *a = pen->arena;
+
+	for (int i = 0; i < n; i++) {
+		int id = items[i].id;
+
+		if (items[i].is_loop) {
+			pen_printf(pen, "%*s%s\n", indent, "", label_loop_trips(a, g, id));
+			list_body(g, g->program->loops.v[id].body.v, g->program->loops.v[id].body.n,
+				indent + 2, pen);
+			continue;
+		}
+		for (int t = 0; t < g->tasks.n; t++) {
+			const char *from = sources(a, g, t);
+
+			if (g->tasks.v[t].task != id)
+				continue;
+			buf_repeat(pen->out, " ", indent);
+			pen_puts(pen, g->tasks.v[t].name, style_of_kind(g->tasks.v[t].kind));
+			pen_puts(pen, *from ? " ← " : "", PLAIN);
+			text_wrap(pen->out, from, indent + 3 + text_width(g->tasks.v[t].name),
+				indent + 4, pen->width, pen->flags);
+			pen_puts(pen, "\n", PLAIN);
+		}
+	}
+}
+
+/* What the drawing shows with marks only: values for later iterations. */
+static void list_carried(const struct graph *g, int phase, struct pen *pen)
+{
+	static const struct column col[] = {
+		{ "from", ALIGN_LEFT, 12, 0 }, { "to", ALIGN_LEFT, 12, 0 },
+		{ "distance", ALIGN_LEFT, 0, 0 }, { "loop", ALIGN_LEFT, 4, 2 },
+		{ "buffers", ALIGN_LEFT, 8, 1 },
+	};
+	struct table t;
+
+	table_init(&t, pen->arena, col, LEN(col));
+	for (int i = 0; i < g->edges.n; i++) {
+		const struct edge *e = &g->edges.v[i];
+		const char *buffers;
+		struct table_cell *row;
+
+		if (g->tasks.v[e->to].phase != phase || e->kind != EDGE_FLOW || edge_is_inner(e) ||
+		    e->reuse)
+			continue;
+		buffers = label_edge_buffers(pen->arena, g, i);
+		if (!buffers)
+			continue;
+		row = table_row(&t);
+		row[0].text = g->tasks.v[e->from].name;
+		row[1].text = g->tasks.v[e->to].name;
+		row[2].text = label_distance(pen->arena, e);
+		row[3].text = label_loop(pen->arena, g->program, e->loop);
+		row[4].text = buffers;
+	}
+	if (t.rows.n)
+		pen_section(pen, "carried to a later iteration");
+	pen_table(pen, &t);
+}
+
+/* Who fills a shared buffer and who must be done with it before it is filled again. */
+static void list_rings(const struct graph *g, int phase, struct pen *pen)
+{
+	static const struct column col[] = {
+		{ "buffer", ALIGN_LEFT, 12, 0 }, { "filled by", ALIGN_LEFT, 12, 0 },
+		{ "each", ALIGN_LEFT, 4, 1 }, { "freed by", ALIGN_LEFT, 12, 0 },
+	};
+	struct table t;
+
+	table_init(&t, pen->arena, col, LEN(col));
+	for (int i = 0; i < g->buffers.n; i++) {
+		const struct buffer *b = &g->buffers.v[i];
+		struct table_cell *row;
+		struct buf users;
+
+		if (b->phase != phase || b->scope != SCOPE_SHARED || b->first == NONE)
+			continue;
+		buf_init(&users, pen->arena);
+		for (int j = 0; j < g->edges.n; j++)
+			if (g->edges.v[j].reuse && g->edges.v[j].buffer == i &&
+			    g->edges.v[j].from != b->first)
+				buf_printf(&users, "%s%s", users.len ? ", " : "",
+					g->tasks.v[g->edges.v[j].from].name);
+		row = table_row(&t);
+		row[0].text = b->name;
+		row[1].text = g->tasks.v[b->first].name;
+		row[2].text = label_loop(pen->arena, g->program, b->loop);
+		row[3].text = users.text;
+	}
+	if (t.rows.n)
+		pen_section(pen, "rings in shared memory");
+	pen_table(pen, &t);
+}
+
+void draw_graph_layers(const struct graph *g, const struct draw_options *o, struct buf *out)
+{
+	struct pen pen = pen_new(o, out);
+
+	for (int i = 0; i < g->program->phases.n; i++) {
+		const struct phase *p = &g->program->phases.v[i];
+		struct sketch s;
+
+		if (g->program->phases.n > 1) {
+			pen_puts(&pen, i ? "\n" : "", PLAIN);
+			pen_puts(&pen, p->name, BOLD);
+			pen_puts(&pen, "\n", PLAIN);
+		}
+		sketch_init(&s, pen.arena, g, i);
+		if (!draw_sketch(&s, &pen))
+			list_body(g, p->body.v, p->body.n, 0, &pen);
+		list_carried(g, i, &pen);
+		list_rings(g, i, &pen);
+	}
+}

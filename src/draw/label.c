@@ -1,0 +1,144 @@
+#include "draw/label.h"
+
+#include <string.h>
+
+static void put_axes(const struct program *p, int n, const int *axis, struct buf *out)
+{
+	for (int i = 0; i < n; i++)
+		buf_printf(out, "%s%s", i ? "," : "", p->axes.v[axis[i]].name);
+}
+
+static bool same_axes(const struct loop *a, const struct loop *b)
+{
+	return a->naxes == b->naxes &&
+		!memcmp(a->axis, b->axis, (size_t)a->naxes * sizeof(a->axis[0]));
+}
+
+const char *label_loop(struct arena *a, const struct program *p, int loop)
+{
+	const struct loop *l;
+	struct buf b;
+	int nth = 1;
+
+	if (loop == NONE)
+		return "tile";
+	l = &p->loops.v[loop];
+	buf_init(&b, a);
+	put_axes(p, l->naxes, l->axis, &b);
+	for (int i = 0; i < loop; i++)
+		nth += p->loops.v[i].phase == l->phase && same_axes(&p->loops.v[i], l);
+	if (nth > 1)
+		buf_printf(&b, "#%d", nth);
+	return b.text;
+}
+
+const char *label_loop_trips(struct arena *a, const struct graph *g, int loop)
+{
+	const struct trips *t = &g->trips[loop];
+	struct buf b;
+
+	buf_init(&b, a);
+	buf_printf(&b, "loop %s, ", label_loop(a, g->program, loop));
+	if (t->least != t->most)
+		buf_printf(&b, "%lld to ", (long long)t->least);
+	buf_printf(&b, "%lld iteration%s", (long long)t->most, t->most == 1 ? "" : "s");
+	return b.text;
+}
+
+const char *label_extents(struct arena *a, const struct program *p, int naxes, const int *axis,
+	const int64_t *extent)
+{
+	struct buf b;
+
+	if (!naxes)
+		return "scalar";
+	buf_init(&b, a);
+	for (int i = 0; i < naxes; i++)
+		buf_printf(&b, "%s%s=%lld", i ? " " : "", p->axes.v[axis[i]].name,
+			(long long)extent[i]);
+	return b.text;
+}
+
+/* Axes that both operands of the task's product have. */
+static int summed_axes(const struct program *p, const struct task *t, int *out)
+{
+	const struct node *a, *b, *n = NULL;
+	int found = 0;
+
+	for (int i = 0; i < t->nodes.n; i++)
+		if (p->nodes.v[t->nodes.v[i]].op == OP_MMA)
+			n = &p->nodes.v[t->nodes.v[i]];
+	if (!n)
+		return 0;
+	a = &p->nodes.v[n->arg[0]];
+	b = &p->nodes.v[n->arg[1]];
+	for (int i = 0; i < a->naxes; i++)
+		for (int j = 0; j < b->naxes; j++)
+			if (a->axis[i] == b->axis[j])
+				out[found++] = a->axis[i];
+	return found;
+}
+
+const char *label_shape(struct arena *a, const struct graph *g, int task)
+{
+	const struct stask *s = &g->tasks.v[task];
+	const char *shape = label_extents(a, g->program, s->naxes, s->axis, s->extent);
+	int axis[RANK_MAX], n;
+	struct buf b;
+
+	if (s->kind != TASK_MMA)
+		return shape;
+	buf_init(&b, a);
+	n = summed_axes(g->program, &g->program->tasks.v[s->task], axis);
+	buf_printf(&b, "%s ·", shape);
+	put_axes(g->program, n, axis, &b);
+	buf_printf(&b, "%s%lld", n ? "=" : "", (long long)s->work.k);
+	return b.text;
+}
+
+const char *label_distance(struct arena *a, const struct edge *e)
+{
+	if (e->reuse)
+		return e->distance == 1 ? "+V" : arena_strf(a, "+%dV", e->distance);
+	return e->distance ? arena_strf(a, "%+d", e->distance) : "0";
+}
+
+static bool edges_alike(const struct edge *x, const struct edge *y)
+{
+	return x->from == y->from && x->to == y->to && x->kind == y->kind && x->loop == y->loop &&
+		x->distance == y->distance && x->reuse == y->reuse && x->chain == y->chain;
+}
+
+const char *label_edge_buffers(struct arena *a, const struct graph *g, int i)
+{
+	const struct edge *e = &g->edges.v[i];
+	const char *names = g->buffers.v[e->buffer].name;
+
+	for (int j = 0; j < i; j++)
+		if (edges_alike(&g->edges.v[j], e))
+			return NULL;
+	for (int j = i + 1; j < g->edges.n; j++)
+		if (edges_alike(&g->edges.v[j], e))
+			names = arena_strf(a, "%s, %s", names,
+				g->buffers.v[g->edges.v[j].buffer].name);
+	return names;
+}
+
+bool edge_is_inner(const struct edge *e)
+{
+	return !e->reuse && e->distance == 0;
+}
+
+const char *label_seu(enum task_kind k)
+{
+	return k == TASK_MMA ? "matrix" : k == TASK_COMPUTE ? "vector" : "copy";
+}
+
+struct style style_of_kind(enum task_kind k)
+{
+	static const uint8_t colour[] = {
+		[TASK_LOAD] = 74, [TASK_MMA] = 208, [TASK_COMPUTE] = 114, [TASK_STORE] = 68,
+	};
+
+	return (struct style){ .fg = colour[k] };
+}

@@ -1,0 +1,283 @@
+#include "draw/layout.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+	BOX_GAP = 3,
+	LINE_GAP = 2,			/* next to a passing node */
+	ORDER_SWEEPS = 12,
+	PLACE_SWEEPS = 12,
+	LINE_WEIGHT = 4,		/* a bent line is worse than a box off its centre */
+};
+
+void layout_init(struct layout *l, struct arena *a)
+{
+	*l = (struct layout){ .arena = a };
+}
+
+static int add_node(struct layout *l, struct layout_node n)
+{
+	VEC_PUSH(l->arena, &l->nodes, n);
+	if (n.layer >= l->nlayers)
+		l->nlayers = n.layer + 1;
+	return l->nodes.n - 1;
+}
+
+int layout_add(struct layout *l, int item, int layer, int width)
+{
+	return add_node(l, (struct layout_node){ .item = item, .layer = layer, .width = width });
+}
+
+static void link_nodes(struct layout *l, int from, int to)
+{
+	for (int i = 0; i < l->links.n; i++)
+		if (l->links.v[i].from == from && l->links.v[i].to == to)
+			return;
+	VEC_PUSH(l->arena, &l->links, ((struct layout_link){ from, to }));
+}
+
+static int passing_node(struct layout *l, int item, int layer)
+{
+	for (int i = 0; i < l->nodes.n; i++)
+		if (l->nodes.v[i].passing && l->nodes.v[i].item == item &&
+		    l->nodes.v[i].layer == layer)
+			return i;
+	return add_node(l, (struct layout_node){ .item = item, .passing = true, .layer = layer,
+		.width = 1 });
+}
+
+void layout_join(struct layout *l, int from, int to)
+{
+	int item = l->nodes.v[from].item, last = l->nodes.v[to].layer;
+
+	for (int k = l->nodes.v[from].layer + 1; k < last && l->nodes.n <= LAYOUT_NODES_MAX; k++) {
+		int next = passing_node(l, item, k);
+
+		link_nodes(l, from, next);
+		from = next;
+	}
+	if (l->nodes.v[from].layer == last - 1)
+		link_nodes(l, from, to);
+}
+
+static void number_layers(struct layout *l)
+{
+	l->order = ARENA_ARRAY(l->arena, l->nlayers, int *);
+	l->count = ARENA_ARRAY(l->arena, l->nlayers, int);
+	for (int k = 0; k < l->nlayers; k++)
+		l->order[k] = ARENA_ARRAY(l->arena, l->nodes.n, int);
+	for (int i = 0; i < l->nodes.n; i++) {
+		struct layout_node *n = &l->nodes.v[i];
+
+		n->pos = l->count[n->layer]++;
+		l->order[n->layer][n->pos] = i;
+	}
+}
+
+static int64_t crossings(const struct layout *l)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < l->links.n; i++) {
+		const struct layout_node *a = &l->nodes.v[l->links.v[i].from];
+		const struct layout_node *b = &l->nodes.v[l->links.v[i].to];
+
+		for (int j = 0; j < i; j++) {
+			const struct layout_node *c = &l->nodes.v[l->links.v[j].from];
+			const struct layout_node *d = &l->nodes.v[l->links.v[j].to];
+
+			sum += a->layer == c->layer &&
+				(int64_t)(a->pos - c->pos) * (b->pos - d->pos) < 0;
+		}
+	}
+	return sum;
+}
+
+/* Mean over a node's neighbours above or below of their place; `otherwise` if it has
+ * none. Place: position (centres false) or centre column. */
+static double mean_place(const struct layout *l, int node, bool above, bool centres,
+	double otherwise)
+{
+	double sum = 0;
+	int n = 0;
+
+	for (int i = 0; i < l->links.n; i++) {
+		int here = above ? l->links.v[i].to : l->links.v[i].from;
+		const struct layout_node *o = &l->nodes.v[above ? l->links.v[i].from :
+			l->links.v[i].to];
+
+		if (here != node)
+			continue;
+		sum += centres ? o->x + (o->width - 1) / 2.0 : o->pos;
+		n++;
+	}
+	return n ? sum / n : otherwise;
+}
+
+/* Stable, so that equal barycentres keep the program's order. */
+static void order_layer(struct layout *l, int layer, bool above)
+{
+	int *order = l->order[layer], n = l->count[layer];
+	struct arena_mark mark = arena_mark(l->arena);
+	double *key = ARENA_ARRAY(l->arena, n, double);
+
+	for (int i = 0; i < n; i++)
+		key[i] = mean_place(l, order[i], above, false, i);
+	for (int i = 1; i < n; i++) {
+		double k = key[i];
+		int node = order[i], j = i;
+
+		for (; j > 0 && key[j - 1] > k; j--) {
+			key[j] = key[j - 1];
+			order[j] = order[j - 1];
+		}
+		key[j] = k;
+		order[j] = node;
+	}
+	for (int i = 0; i < n; i++)
+		l->nodes.v[order[i]].pos = i;
+	arena_reset(l->arena, mark);
+}
+
+static void restore_order(struct layout *l, const int *pos)
+{
+	for (int i = 0; i < l->nodes.n; i++) {
+		l->nodes.v[i].pos = pos[i];
+		l->order[l->nodes.v[i].layer][pos[i]] = i;
+	}
+}
+
+static void order_layers(struct layout *l)
+{
+	int *best = ARENA_ARRAY(l->arena, l->nodes.n, int);
+	int64_t least = INT64_MAX;
+
+	for (int sweep = 0; sweep <= ORDER_SWEEPS; sweep++) {
+		int64_t now = crossings(l);
+
+		if (now < least) {
+			least = now;
+			for (int i = 0; i < l->nodes.n; i++)
+				best[i] = l->nodes.v[i].pos;
+		}
+		if (sweep % 2 == 0)
+			for (int k = 1; k < l->nlayers; k++)
+				order_layer(l, k, true);
+		else
+			for (int k = l->nlayers - 2; k >= 0; k--)
+				order_layer(l, k, false);
+	}
+	restore_order(l, best);
+}
+
+static int gap_between(const struct layout_node *a, const struct layout_node *b)
+{
+	return a->passing || b->passing ? LINE_GAP : BOX_GAP;
+}
+
+/* Room that the nodes of a layer before position i need. */
+static int room_before(const struct layout *l, int layer, int i)
+{
+	int sum = 0;
+
+	for (int j = 0; j < i; j++) {
+		const struct layout_node *a = &l->nodes.v[l->order[layer][j]];
+
+		sum += a->width;
+		if (j + 1 < l->count[layer])
+			sum += gap_between(a, &l->nodes.v[l->order[layer][j + 1]]);
+	}
+	return sum;
+}
+
+/* A run of nodes that stand as close as they may. */
+struct block {
+	double sum, weight;
+	int n;
+};
+
+/* Columns nearest to the wanted ones (least squares) that keep order and distance:
+ * pool adjacent violators (Ayer et al. 1955) on the columns less the room before. */
+static void place_layer(struct layout *l, int layer, const double *want, int width)
+{
+	int n = l->count[layer], nblocks = 0, at = 0;
+	struct arena_mark mark = arena_mark(l->arena);
+	struct block *b = ARENA_ARRAY(l->arena, n, struct block);
+	double slack = width - room_before(l, layer, n);
+
+	for (int i = 0; i < n; i++) {
+		double w = l->nodes.v[l->order[layer][i]].passing ? LINE_WEIGHT : 1;
+
+		b[nblocks++] = (struct block){ w * (want[i] - room_before(l, layer, i)), w, 1 };
+		while (nblocks > 1 && b[nblocks - 2].sum / b[nblocks - 2].weight >
+		       b[nblocks - 1].sum / b[nblocks - 1].weight) {
+			b[nblocks - 2].sum += b[nblocks - 1].sum;
+			b[nblocks - 2].weight += b[nblocks - 1].weight;
+			b[nblocks - 2].n += b[nblocks - 1].n;
+			nblocks--;
+		}
+	}
+	for (int i = 0; i < nblocks; i++) {
+		double y = b[i].sum / b[i].weight;
+
+		y = y < 0 ? 0 : y > slack ? slack : y;
+		for (int j = 0; j < b[i].n; j++, at++)
+			l->nodes.v[l->order[layer][at]].x = (int)floor(y + 0.5) +
+				room_before(l, layer, at);
+	}
+	arena_reset(l->arena, mark);
+}
+
+static void place_towards(struct layout *l, int layer, bool above, int width)
+{
+	struct arena_mark mark = arena_mark(l->arena);
+	double *want = ARENA_ARRAY(l->arena, l->count[layer], double);
+
+	for (int i = 0; i < l->count[layer]; i++) {
+		const struct layout_node *n = &l->nodes.v[l->order[layer][i]];
+		double half = (n->width - 1) / 2.0;
+
+		want[i] = mean_place(l, l->order[layer][i], above, true, n->x + half) - half;
+	}
+	place_layer(l, layer, want, width);
+	arena_reset(l->arena, mark);
+}
+
+static void shift_left(struct layout *l)
+{
+	int least = INT32_MAX;
+
+	for (int i = 0; i < l->nodes.n; i++)
+		least = (int)min_i64(least, l->nodes.v[i].x);
+	for (int i = 0; i < l->nodes.n; i++) {
+		l->nodes.v[i].x -= least;
+		l->width = (int)max_i64(l->width, l->nodes.v[i].x + l->nodes.v[i].width);
+	}
+}
+
+bool layout_place(struct layout *l, int width)
+{
+	if (!l->nodes.n || l->nodes.n > LAYOUT_NODES_MAX)
+		return false;
+	number_layers(l);
+	order_layers(l);
+	for (int k = 0; k < l->nlayers; k++) {
+		double *centre = ARENA_ARRAY(l->arena, l->count[k], double);
+		int room = room_before(l, k, l->count[k]);
+
+		if (room > width)
+			return false;
+		for (int i = 0; i < l->count[k]; i++)
+			centre[i] = (width - room) / 2.0 + room_before(l, k, i);
+		place_layer(l, k, centre, width);
+	}
+	for (int sweep = 0; sweep < PLACE_SWEEPS; sweep++) {
+		for (int k = 1; k < l->nlayers; k++)
+			place_towards(l, k, true, width);
+		for (int k = l->nlayers - 2; k >= 0; k--)
+			place_towards(l, k, false, width);
+	}
+	shift_left(l);
+	return true;
+}

@@ -1,0 +1,30 @@
+/* pen.h - writing lines by the caller's options; shared by the drawings here. */
+#ifndef DRAW_PEN_H
+#define DRAW_PEN_H
+
+#include "draw/draw.h"
+#include "draw/table.h"
+
+struct pen {
+	struct buf *out;		/* borrowed */
+	struct arena *arena;		/* of out, for texts that live as long */
+	int width;
+	unsigned flags;
+};
+
+/* o may be NULL; widths out of range are brought into it. */
+struct pen pen_new(const struct draw_options *o, struct buf *out);
+void pen_puts(struct pen *pen, const char *s, struct style style);
+void pen_printf(struct pen *pen, const char *fmt, ...) PRINTF(2, 3);
+/* A blank line and a title of its own line. */
+void pen_section(struct pen *pen, const char *title);
+/* `lead`, then s wrapped at the width, its further lines `indent` columns in. */
+void pen_wrap(struct pen *pen, const char *lead, int indent, const char *s);
+/* A drawing's first line: what it is of, in bold, and s, wrapped. */
+void pen_name(struct pen *pen, const char *name, const char *s);
+/* A share in [0, 1] as a bar of `cols` columns; in `a`. */
+struct table_cell pen_bar(struct arena *a, double share, int cols);
+/* Two columns in, under a section's title. */
+void pen_table(struct pen *pen, const struct table *t);
+
+#endif

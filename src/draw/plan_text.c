@@ -1,0 +1,306 @@
+/* A plan as the programs of its lanes. */
+#include "draw/draw.h"
+#include "draw/label.h"
+#include "draw/pen.h"
+#include "draw/units.h"
+
+enum { BAR = 20 };
+
+/* "plan for h200, on 132 of 132 EUs, tiles by rows in groups of 8" */
+static const char *grid_text(const struct plan *p, struct arena *a)
+{
+	const struct grid_plan *g = &p->grid;
+	struct buf b;
+	int most = 0;
+
+	for (int i = 0; i < p->graph->program->phases.n; i++)
+		most = (int)max_i64(most, plan_eus(p, i));
+	buf_init(&b, a);
+	buf_printf(&b, "plan for %s, on %d of %d EUs, tiles by %s", p->device->name, most,
+		p->device->eus, g->raster == RASTER_ROWS ? "rows" : "columns");
+	if (g->group > 1)
+		buf_printf(&b, " in groups of %d", g->group);
+	if (g->longest_first)
+		buf_puts(&b, ", longest first");
+	if (g->cluster > 1)
+		buf_printf(&b, ", clusters of %d", g->cluster);
+	return b.text;
+}
+
+static bool lane_enters(const struct plan *p, int lane, int phase, int loop)
+{
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
+
+		if (p->entries.v[i].lane == lane && s->phase == phase &&
+		    program_loop_within(p->graph->program, s->loop, loop))
+			return true;
+	}
+	return false;
+}
+
+static void add_name(struct buf *b, const char *name, int distance, enum wait_when when)
+{
+	buf_printf(b, "%s%s", b->len ? ", " : "", name);
+	if (distance)
+		buf_printf(b, " %+d", distance);
+	if (when == WAIT_ISSUED)
+		buf_puts(b, " issued");
+}
+
+/* One item a distance that the wait stands for, as the dependences give them. */
+static void add_wait(const struct plan *p, const struct wait *w, struct buf *b)
+{
+	const struct graph *g = p->graph;
+	const char *on = g->tasks.v[w->on].name;
+	bool served = false;
+
+	for (int d = 0; w->distance == DISTANCE_AUTO && d <= VERSIONS_MAX; d++) {
+		bool here = false;
+
+		for (int i = 0; i < g->edges.n; i++)
+			here |= g->edges.v[i].from == w->on && g->edges.v[i].to == w->task &&
+				edge_distance(p, &g->edges.v[i]) == d;
+		if (here)
+			add_name(b, on, d, w->when);
+		served |= here;
+	}
+	if (!served)
+		add_name(b, on, w->distance == DISTANCE_AUTO ? 0 : w->distance, w->when);
+}
+
+static const char *waits_of(const struct plan *p, int task, struct arena *a)
+{
+	struct buf b;
+
+	buf_init(&b, a);
+	for (int i = 0; i < p->waits.n; i++)
+		if (p->waits.v[i].task == task)
+			add_wait(p, &p->waits.v[i], &b);
+	return b.text;
+}
+
+static void add_entry(const struct plan *p, const struct entry *e, int indent, struct table *t)
+{
+	const struct stask *s = &p->graph->tasks.v[e->task];
+	struct table_cell *row = table_row(t);
+
+	row[0] = (struct table_cell){ arena_strf(t->arena, "%*s%s", indent, "", s->name),
+		style_of_kind(s->kind) };
+	row[1].text = e->at ? arena_strf(t->arena, "@%+d", e->at) : NULL;
+	row[2].text = p->device->seu[e->seu].name;
+	row[3].text = waits_of(p, e->task, t->arena);
+}
+
+/* Position in the program of a loop's first sTask. */
+static int loop_position(const struct graph *g, int loop)
+{
+	for (int i = 0; i < g->tasks.n; i++)
+		if (program_loop_within(g->program, g->tasks.v[i].loop, loop))
+			return g->tasks.v[i].position;
+	return INT32_MAX;
+}
+
+static void add_region(const struct plan *p, int lane, int phase, int loop, int indent,
+	struct table *t);
+
+/* The loops of a region that come before position `before` and did not yet. */
+static void add_loops(const struct plan *p, int lane, int phase, int loop, int indent, int before,
+	bool *done, struct table *t)
+{
+	const struct program *pr = p->graph->program;
+
+	for (int l = 0; l < pr->loops.n; l++) {
+		if (done[l] || pr->loops.v[l].phase != phase || pr->loops.v[l].parent != loop ||
+		    loop_position(p->graph, l) > before || !lane_enters(p, lane, phase, l))
+			continue;
+		done[l] = true;
+		table_row(t)[0] = (struct table_cell){ arena_strf(t->arena, "%*sloop %s", indent, "",
+			label_loop(t->arena, pr, l)), FAINT };
+		add_region(p, lane, phase, l, indent + 2, t);
+	}
+}
+
+/* As plan/order.h reads it: entries in order of appending, a nested loop before the
+ * first entry that the program has after it. */
+static void add_region(const struct plan *p, int lane, int phase, int loop, int indent,
+	struct table *t)
+{
+	bool *done = ARENA_ARRAY(t->arena, p->graph->program->loops.n, bool);
+
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct entry *e = &p->entries.v[i];
+		const struct stask *s = &p->graph->tasks.v[e->task];
+
+		if (e->lane != lane || s->phase != phase || s->loop != loop)
+			continue;
+		add_loops(p, lane, phase, loop, indent, s->position, done, t);
+		add_entry(p, e, indent, t);
+	}
+	add_loops(p, lane, phase, loop, indent, INT32_MAX, done, t);
+}
+
+static void put_lane_title(const struct plan *p, int lane, const struct usage *u, struct pen *pen)
+{
+	const struct lane *l = &p->lanes.v[lane];
+	int warps = lane_warps(p, lane);
+	struct buf b;
+
+	buf_init(&b, pen->arena);
+	buf_printf(&b, "%d warp%s", warps, warps == 1 ? "" : "s");
+	if (l->turns > 1)
+		buf_printf(&b, ", %d alike taking tiles in turn", l->turns);
+	if (u && l->registers)
+		buf_printf(&b, ", needs %d of its %d registers a thread",
+			u->lane_registers[lane], l->registers);
+	else if (u || l->registers)
+		buf_printf(&b, ", %d registers a thread",
+			u ? u->lane_registers[lane] : l->registers);
+	pen_puts(pen, "\n", PLAIN);
+	pen_name(pen, arena_strf(pen->arena, "lane %s:", l->name), b.text);
+}
+
+static void put_lane(const struct plan *p, int lane, const struct usage *u, struct pen *pen)
+{
+	static const struct column col[] = {
+		{ "sTask", ALIGN_LEFT, 16, 0 }, { "at", ALIGN_LEFT, 0, 0 },
+		{ "sEU", ALIGN_LEFT, 0, 1 }, { "waits for", ALIGN_LEFT, 12, 0 },
+	};
+	const struct program *pr = p->graph->program;
+	struct table t;
+
+	put_lane_title(p, lane, u, pen);
+	table_init(&t, pen->arena, col, LEN(col));
+	for (int i = 0; i < pr->phases.n; i++) {
+		if (!lane_enters(p, lane, i, NONE))
+			continue;
+		if (pr->phases.n > 1)
+			table_row(&t)[0] = (struct table_cell){ arena_strf(pen->arena, "phase %s",
+				pr->phases.v[i].name), FAINT };
+		add_region(p, lane, i, NONE, pr->phases.n > 1 ? 2 : 0, &t);
+	}
+	pen_table(pen, &t);
+}
+
+static void put_missing(const struct plan *p, struct pen *pen)
+{
+	struct buf b;
+
+	buf_init(&b, pen->arena);
+	for (int i = 0; i < p->graph->tasks.n; i++)
+		if (plan_entry_of(p, i) == NONE)
+			add_name(&b, p->graph->tasks.v[i].name, 0, WAIT_COMPLETE);
+	if (b.len)
+		pen_wrap(pen, "\nnot appended: ", 2, b.text);
+}
+
+static void put_rings(const struct plan *p, struct pen *pen)
+{
+	static const struct column col[] = {
+		{ "buffer", ALIGN_LEFT, 12, 0 }, { "versions", ALIGN_RIGHT, 0, 0 },
+		{ "each", ALIGN_RIGHT, 0, 2 }, { "all", ALIGN_RIGHT, 0, 0 },
+		{ "home", ALIGN_LEFT, 0, 1 }, { "life", ALIGN_LEFT, 4, 3 },
+	};
+	struct table t;
+
+	table_init(&t, pen->arena, col, LEN(col));
+	for (int i = 0; i < p->graph->buffers.n; i++) {
+		const struct buffer *b = &p->graph->buffers.v[i];
+		enum scope scope = plan_scope(p, i);
+		struct table_cell *row;
+
+		if (scope == SCOPE_REGISTERS && p->versions[i] == 1)
+			continue;
+		row = table_row(&t);
+		row[0].text = b->name;
+		row[1].text = arena_strf(t.arena, "%d", p->versions[i]);
+		row[2].text = arena_strf(t.arena, "%s", unit_bytes((double)b->bytes).s);
+		row[3].text = arena_strf(t.arena, "%s",
+			unit_bytes((double)b->bytes * p->versions[i]).s);
+		row[4].text = scope == SCOPE_SHARED ? "shared" : "registers";
+		row[5].text = label_loop(t.arena, p->graph->program, b->loop);
+	}
+	if (t.rows.n)
+		pen_section(pen, "rings");
+	pen_table(pen, &t);
+}
+
+static void add_usage(struct table *t, const char *what, struct unit_text used,
+	struct unit_text most, double share)
+{
+	struct table_cell *row = table_row(t);
+
+	row[0].text = what;
+	row[1].text = arena_strf(t->arena, "%s", used.s);
+	row[2].text = arena_strf(t->arena, "of %s", most.s);
+	row[3] = pen_bar(t->arena, share, BAR);
+	row[4].text = arena_strf(t->arena, "%s", unit_percent(share).s);
+}
+
+static void put_usage(const struct plan *p, const struct usage *u, struct pen *pen)
+{
+	static const struct column col[] = {
+		{ "of one EU", ALIGN_LEFT, 0, 0 }, { "", ALIGN_RIGHT, 0, 0 },
+		{ "", ALIGN_LEFT, 0, 0 }, { "", ALIGN_LEFT, 0, 1 }, { "", ALIGN_RIGHT, 0, 2 },
+	};
+	const struct vdevice *d = p->device;
+	struct table t;
+
+	table_init(&t, pen->arena, col, LEN(col));
+	add_usage(&t, "threads", unit_count(u->threads), unit_count(d->max_threads),
+		(double)u->threads / d->max_threads);
+	add_usage(&t, "registers", unit_count(u->registers), unit_count(d->registers),
+		(double)u->registers / d->registers);
+	add_usage(&t, "shared memory", unit_bytes((double)u->shared_bytes),
+		unit_bytes((double)d->shared_bytes),
+		(double)u->shared_bytes / (double)d->shared_bytes);
+	if (u->named_barriers)
+		add_usage(&t, "barriers", unit_count(u->named_barriers),
+			unit_count(d->named_barriers),
+			(double)u->named_barriers / d->named_barriers);
+	pen_puts(pen, "\n", PLAIN);
+	pen_table(pen, &t);
+	if (u->flags)
+		pen_printf(pen, "  and %d flag%s in shared memory\n", u->flags,
+			u->flags == 1 ? "" : "s");
+}
+
+static void put_problems(const struct problems *pr, struct pen *pen)
+{
+	const struct style red = { .fg = 203, .attr = STYLE_BOLD };
+
+	if (!pr->v.n) {
+		pen_puts(pen, "\nlegal: no problems\n", PLAIN);
+		return;
+	}
+	pen_puts(pen, "\n", PLAIN);
+	pen_puts(pen, arena_strf(pen->arena, "%d problem%s", pr->v.n, pr->v.n == 1 ? "" : "s"),
+		red);
+	pen_puts(pen, "\n", PLAIN);
+	for (int i = 0; i < pr->v.n; i++) {
+		const struct problem *x = &pr->v.v[i];
+		const char *at = x->loc.file && x->loc.line ? arena_strf(pen->arena, " (%s:%d)",
+			x->loc.file, x->loc.line) : "";
+
+		pen_wrap(pen, arena_strf(pen->arena, "%3d. ", i + 1), 5,
+			arena_strf(pen->arena, "%s: %s%s", problem_name(x->code), x->message, at));
+		if (x->hint && x->hint[0])
+			pen_wrap(pen, "     → ", 7, x->hint);
+	}
+}
+
+void draw_plan(const struct plan *p, const struct usage *usage, const struct problems *problems,
+	const struct draw_options *o, struct buf *out)
+{
+	struct pen pen = pen_new(o, out);
+
+	pen_name(&pen, p->graph->program->name, grid_text(p, pen.arena));
+	for (int i = 0; i < p->lanes.n; i++)
+		put_lane(p, i, usage, &pen);
+	put_missing(p, &pen);
+	put_rings(p, &pen);
+	if (usage)
+		put_usage(p, usage, &pen);
+	if (problems)
+		put_problems(problems, &pen);
+}

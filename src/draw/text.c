@@ -1,0 +1,213 @@
+#include "draw/text.h"
+
+#include <string.h>
+
+/* Length of the UTF-8 sequence at s and its code point; 0 if it is none (RFC 3629:
+ * no overlong forms, no surrogates). */
+static int decode(const unsigned char *s, uint32_t *cp)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	int n = s[0] < 0x80 ? 1 : s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : s[0] >= 0xc0 ? 2 : 0;
+
+	if (n == 0 || s[0] > 0xf4)
+		return 0;
+	*cp = n == 1 ? s[0] : s[0] & (0xffu >> (n + 1));
+	for (int i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		*cp = *cp << 6 | (s[i] & 0x3f);
+	}
+	if (*cp < least[n] || *cp > 0x10ffff || (*cp >= 0xd800 && *cp <= 0xdfff))
+		return 0;
+	return n;
+}
+
+/* The ranges that matter for names and messages, after Unicode's East Asian Width
+ * (UAX 11); wcwidth would depend on the locale. */
+static int columns_of(uint32_t cp)
+{
+	static const struct {
+		uint32_t first, last;
+		int width;
+	} ranges[] = {
+		{ 0x0300, 0x036f, 0 }, { 0x1100, 0x115f, 2 }, { 0x200b, 0x200f, 0 },
+		{ 0x202a, 0x202e, 0 }, { 0x2060, 0x206f, 0 }, { 0x2e80, 0xa4cf, 2 },
+		{ 0xac00, 0xd7a3, 2 }, { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
+		{ 0xfe30, 0xfe6f, 2 }, { 0xfeff, 0xfeff, 0 }, { 0xff00, 0xff60, 2 },
+		{ 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 }, { 0x1f680, 0x1f6ff, 2 },
+		{ 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 }, { 0xe0000, 0xe0fff, 0 },
+	};
+
+	for (int i = 0; i < LEN(ranges); i++)
+		if (cp >= ranges[i].first && cp <= ranges[i].last)
+			return ranges[i].width;
+	return 1;
+}
+
+const char *glyph_next(const char *s, struct glyph *g)
+{
+	uint32_t cp = 0;
+	int n = decode((const unsigned char *)s, &cp);
+
+	if (n == 0 || cp < 0x20 || (cp >= 0x7f && cp < 0xa0)) {
+		*g = (struct glyph){ "?", 1 };
+		return s + (n ? n : 1);
+	}
+	*g = (struct glyph){ .width = columns_of(cp) };
+	memcpy(g->utf8, s, (size_t)n);
+	return s + n;
+}
+
+char glyph_ascii(const char *utf8)
+{
+	/* Each row: what they become, and the characters that do. */
+	static const struct {
+		char ascii;
+		const char *from;
+	} map[] = {
+		{ '-', "─╌–—░" }, { '=', "═━▒" }, { '|', "│║┃▌▏▐┊" }, { '.', "╭╮·┄" },
+		{ '\'', "╰╯" }, { ':', "┆" }, { '#', "╔╗╚╝█▓" }, { '+', "┌┐└┘├┤┬┴┼╤╧" },
+		{ 'v', "▼" }, { '^', "▲" }, { '<', "◂←" }, { '>', "▸→⇢" }, { '@', "↺" },
+		{ '~', "…" }, { 'x', "×" }, { 'u', "µ" },
+	};
+
+	if (!(utf8[0] & 0x80))
+		return utf8[0];
+	for (int i = 0; i < LEN(map); i++)
+		if (strstr(map[i].from, utf8))
+			return map[i].ascii;
+	return '?';
+}
+
+int text_width(const char *s)
+{
+	struct glyph g;
+	int n = 0;
+
+	while (*s) {
+		s = glyph_next(s, &g);
+		n += g.width;
+	}
+	return n;
+}
+
+int text_word(const char *s, size_t *bytes)
+{
+	const char *at = s;
+	struct glyph g;
+	int n = 0;
+
+	while (*at && *at != ' ') {
+		at = glyph_next(at, &g);
+		n += g.width;
+	}
+	*bytes = (size_t)(at - s);
+	return n;
+}
+
+/* Wide characters become two in ASCII too, so that columns stay where they are. */
+static void put_glyph(struct buf *out, const struct glyph *g, unsigned flags)
+{
+	if (!(flags & DRAW_ASCII)) {
+		buf_puts(out, g->utf8);
+		return;
+	}
+	for (int i = 0; i < g->width; i++)
+		buf_putc(out, glyph_ascii(g->utf8));
+}
+
+/* From s as many whole characters as fit in `cols`; returns the columns used. */
+static int put_some(struct buf *out, const char *s, int cols, unsigned flags)
+{
+	struct glyph g;
+	int n = 0;
+
+	while (*s) {
+		s = glyph_next(s, &g);
+		if (n + g.width > cols)
+			break;
+		put_glyph(out, &g, flags);
+		n += g.width;
+	}
+	return n;
+}
+
+void text_put(struct buf *out, const char *s, unsigned flags)
+{
+	put_some(out, s, INT32_MAX, flags);
+}
+
+void text_fit(struct buf *out, const char *s, int cols, enum align align, unsigned flags)
+{
+	int w = text_width(s);
+
+	if (cols <= 0)
+		return;
+	if (w > cols) {
+		w = put_some(out, s, cols - 1, flags);
+		text_put(out, "…", flags);
+		buf_repeat(out, " ", cols - 1 - w);
+		return;
+	}
+	if (align == ALIGN_RIGHT)
+		buf_repeat(out, " ", cols - w);
+	text_put(out, s, flags);
+	if (align == ALIGN_LEFT)
+		buf_repeat(out, " ", cols - w);
+}
+
+void text_wrap(struct buf *out, const char *s, int at, int indent, int width, unsigned flags)
+{
+	bool first = true;
+	int x = at;
+
+	while (*s) {
+		size_t bytes;
+		int w;
+
+		if (*s == ' ') {
+			s++;
+			continue;
+		}
+		w = text_word(s, &bytes);
+		if (!first && x + 1 + w > width) {
+			buf_putc(out, '\n');
+			buf_repeat(out, " ", indent);
+			x = indent;
+			first = true;
+		}
+		if (!first) {
+			buf_putc(out, ' ');
+			x++;
+		}
+		put_some(out, s, w, flags);	/* s goes on, but w columns are this word */
+		x += w;
+		first = false;
+		s += bytes;
+	}
+}
+
+void style_put(struct buf *out, struct style from, struct style to, unsigned flags)
+{
+	if (!(flags & DRAW_COLOUR) || style_equal(from, to))
+		return;
+	buf_puts(out, "\033[0");
+	if (to.attr & STYLE_BOLD)
+		buf_puts(out, ";1");
+	if (to.attr & STYLE_DIM)
+		buf_puts(out, ";2");
+	if (to.attr & STYLE_UNDERLINE)
+		buf_puts(out, ";4");
+	if (to.fg)
+		buf_printf(out, ";38;5;%d", to.fg);
+	if (to.bg)
+		buf_printf(out, ";48;5;%d", to.bg);
+	buf_putc(out, 'm');
+}
+
+void text_styled(struct buf *out, const char *s, struct style style, unsigned flags)
+{
+	style_put(out, PLAIN, style, flags);
+	text_put(out, s, flags);
+	style_put(out, style, PLAIN, flags);
+}

@@ -1,0 +1,233 @@
+/* A timeline in a few lines: how long, how near to the bounds, who waited for whom. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "draw/chart.h"
+#include "draw/label.h"
+#include "draw/pen.h"
+#include "draw/units.h"
+#include "sim/bounds.h"
+
+enum { CAUSES_SHOWN = 3 };
+
+/* All the waiting of one sTask for one reason. */
+struct blame {
+	int task, cause, cause_task;
+	int64_t cycles;
+	int next;			/* of the same sTask; NONE */
+};
+
+struct blames {
+	VEC(struct blame) v;
+	int *first;			/* by sTask */
+};
+
+static void add_blame(struct blames *b, struct arena *a, int task, struct reason r,
+	int64_t cycles)
+{
+	if (cycles <= 0 || r.cause == CAUSE_NONE)
+		return;
+	for (int i = b->first[task]; i != NONE; i = b->v.v[i].next) {
+		if (b->v.v[i].cause != r.cause || b->v.v[i].cause_task != r.task)
+			continue;
+		b->v.v[i].cycles += cycles;
+		return;
+	}
+	VEC_PUSH(a, &b->v, ((struct blame){ .task = task, .cause = r.cause,
+		.cause_task = r.task, .cycles = cycles, .next = b->first[task] }));
+	b->first[task] = b->v.n - 1;
+}
+
+/* Most cycles first; ties in the order of the program, so that texts are stable. */
+static int compare_blames(const void *a, const void *b)
+{
+	const struct blame *x = a, *y = b;
+
+	if (x->cycles != y->cycles)
+		return x->cycles < y->cycles ? 1 : -1;
+	if (x->task != y->task)
+		return x->task - y->task;
+	return x->cause_task - y->cause_task;
+}
+
+/* A lane that only feeds a copy engine is there to wait. */
+static bool only_copies(const struct plan *p, int lane)
+{
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct seu *s = &p->device->seu[p->entries.v[i].seu];
+
+		if (p->entries.v[i].lane == lane && (s->kind != SEU_COPY || !s->async))
+			return false;
+	}
+	return true;
+}
+
+/* Cycles that the lane's events span, all copies of it taken together. */
+static int64_t lane_time(const struct plan *plan, const struct phase_line *p, int lane)
+{
+	int64_t first = INT64_MAX, last = 0;
+	int copies = 1;
+
+	for (int i = 0; i < p->events.n; i++) {
+		const struct event *e = &p->events.v[i];
+
+		if (e->lane != lane || !event_is_sound(plan, e))
+			continue;
+		first = min_i64(first, e->ready);
+		last = max_i64(last, e->end);
+		copies = (int)max_i64(copies, e->copy + 1);
+	}
+	return first < last ? (last - first) * copies : 0;
+}
+
+/* What a task waits for by the plan: "load_a or load_b". */
+static const char *awaited(struct arena *a, const struct plan *p, int task)
+{
+	struct buf b;
+
+	buf_init(&b, a);
+	for (int i = 0; i < p->waits.n; i++)
+		if (p->waits.v[i].task == task)
+			buf_printf(&b, "%s%s", b.len ? " or " : "",
+				p->graph->tasks.v[p->waits.v[i].on].name);
+	return b.len ? b.text : "another";
+}
+
+static const char *blame_text(struct arena *a, const struct plan *p, const struct blame *b)
+{
+	const struct graph *g = p->graph;
+	const char *task = g->tasks.v[b->task].name;
+	const char *other = b->cause_task >= 0 && b->cause_task < g->tasks.n ?
+		g->tasks.v[b->cause_task].name : awaited(a, p, b->task);
+
+	switch (b->cause) {
+	case CAUSE_WAIT: return arena_strf(a, "%s for %s", task, other);
+	case CAUSE_TURN: return arena_strf(a, "%s for its turn after %s", task, other);
+	case CAUSE_SEU: return arena_strf(a, "%s for its sEU", task);
+	case CAUSE_MEMORY: return arena_strf(a, "%s for memory", task);
+	default: return NULL;
+	}
+}
+
+static void collect_blames(struct arena *a, const struct timeline *t, const struct phase_line *p,
+	struct blames *b)
+{
+	const struct plan *plan = t->plan;
+	bool idle[LANES_MAX] = { 0 };
+
+	b->first = ARENA_ARRAY(a, plan->graph->tasks.n, int);
+	for (int i = 0; i < plan->graph->tasks.n; i++)
+		b->first[i] = NONE;
+	for (int l = 0; l < plan->lanes.n && l < LANES_MAX; l++)
+		idle[l] = only_copies(plan, l);
+	for (int i = 0; i < p->events.n; i++) {
+		const struct event *e = &p->events.v[i];
+		if (!event_is_sound(plan, e) || e->lane >= LANES_MAX || idle[e->lane])
+			continue;
+		add_blame(b, a, e->task, event_held_for(plan, e), e->issue - e->ready);
+		if (!plan->device->seu[e->seu].async)
+			add_blame(b, a, e->task, (struct reason){ e->cause, e->cause_task },
+				e->start - e->issue);
+	}
+}
+
+const char *timeline_waits(struct arena *a, const struct timeline *t, const struct phase_line *p)
+{
+	struct blames b = { 0 };
+	struct buf out;
+
+	collect_blames(a, t, p, &b);
+	if (b.v.n)
+		qsort(b.v.v, (size_t)b.v.n, sizeof(*b.v.v), compare_blames);
+	buf_init(&out, a);
+	for (int i = 0; i < b.v.n && i < CAUSES_SHOWN; i++) {
+		int entry = plan_entry_of(t->plan, b.v.v[i].task);
+		const char *text = blame_text(a, t->plan, &b.v.v[i]);
+		int64_t time;
+
+		if (entry == NONE || !text)
+			continue;
+		time = lane_time(t->plan, p, t->plan->entries.v[entry].lane);
+		buf_printf(&out, "%s%s %s of %s", out.len ? ", " : "waiting: ", text,
+			unit_percent((double)b.v.v[i].cycles / (double)max_i64(time, 1)).s,
+			t->plan->lanes.v[t->plan->entries.v[entry].lane].name);
+	}
+	return out.text;
+}
+
+const char *timeline_ii(struct arena *a, const struct timeline *t, const struct phase_line *p)
+{
+	double bound = fmax(p->res_mii, p->rec_mii), over = p->ii / bound - 1;
+	struct buf b;
+
+	buf_init(&b, a);
+	if (!(p->ii > 0))
+		return b.text;
+	buf_printf(&b, "%s%s: II %s", p->ii_loop == NONE ? "tile loop" : "loop ",
+		p->ii_loop == NONE ? "" : label_loop(a, t->plan->graph->program, p->ii_loop),
+		unit_count((int64_t)(p->ii + 0.5)).s);
+	if (!(bound > 0))
+		return b.text;
+	if (fabs(over) < 0.0005)
+		buf_puts(&b, ", at the bound; ");
+	else
+		buf_printf(&b, ", %s %s the bound; ", unit_percent(fabs(over)).s,
+			over > 0 ? "above" : "below");
+	buf_printf(&b, "ResMII %s (%s), ", unit_count((int64_t)(p->res_mii + 0.5)).s,
+		binding_name(t->plan, p->binding_seu));
+	buf_printf(&b, "RecMII %s", unit_count((int64_t)(p->rec_mii + 0.5)).s);
+	return b.text;
+}
+
+const char *timeline_total(struct arena *a, const struct timeline *t)
+{
+	struct buf b;
+
+	buf_init(&b, a);
+	buf_printf(&b, "%s cycles, %s", unit_count(t->cycles).s, unit_seconds(t->seconds).s);
+	if (t->seconds > 0 && t->flops > 0)
+		buf_printf(&b, ", %s", unit_si(t->flops / t->seconds, "FLOP/s").s);
+	for (int i = 0; i < t->nphases; i++)
+		buf_printf(&b, "%s%s tile%s on %d EU%s", i ? " + " : "; ",
+			unit_count(t->phases[i].tiles).s, t->phases[i].tiles == 1 ? "" : "s",
+			t->phases[i].eus, t->phases[i].eus == 1 ? "" : "s");
+	return b.text;
+}
+
+/* "busy: tensor 91 %, cuda 63 %" */
+static const char *busy_text(struct arena *a, const struct timeline *t, const struct phase_line *p)
+{
+	struct buf b;
+
+	buf_init(&b, a);
+	for (int s = 0; s < t->plan->device->nseus; s++)
+		if (p->seu[s].busy > 0)
+			buf_printf(&b, "%s%s %s", b.len ? ", " : "busy: ",
+				t->plan->device->seu[s].name, unit_percent(p->seu[s].share).s);
+	if (p->memory_share > 0)
+		buf_printf(&b, "%smemory %s", b.len ? ", " : "busy: ",
+			unit_percent(p->memory_share).s);
+	return b.text;
+}
+
+void draw_timeline_summary(const struct timeline *t, const struct draw_options *o, struct buf *out)
+{
+	struct pen pen = pen_new(o, out);
+
+	pen_name(&pen, t->plan->graph->program->name, arena_strf(pen.arena,
+		"on %s, %s: %s", t->plan->device->name, t->measured ? "measured" : "simulated",
+		timeline_total(pen.arena, t)));
+	for (int i = 0; i < t->nphases; i++) {
+		const struct phase_line *p = &t->phases[i];
+		const char *line[] = { timeline_ii(pen.arena, t, p), busy_text(pen.arena, t, p),
+			timeline_waits(pen.arena, t, p) };
+
+		if (t->nphases > 1)
+			pen_printf(&pen, "phase %s: %s cycles\n",
+				t->plan->graph->program->phases.v[p->phase].name,
+				unit_count(p->cycles).s);
+		for (int k = 0; k < LEN(line); k++)
+			if (line[k][0])
+				pen_wrap(&pen, "", 2, line[k]);
+	}
+}

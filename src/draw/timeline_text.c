@@ -1,0 +1,200 @@
+/* A timeline as text: the chart with its axes, and the numbers below. */
+#include <math.h>
+
+#include "draw/chart.h"
+#include "draw/pen.h"
+#include "draw/units.h"
+
+enum { BAR = 30, AXIS_GAP = 10 };
+
+/* The least of 1, 2, 5 times a power of ten that is at least v. */
+static double nice_step(double v)
+{
+	double p = pow(10, floor(log10(v)));
+	double m = v / p;
+
+	return p * (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10);
+}
+
+/* Labels and ticks at multiples of a step, `scale` of them a cycle; the ruler lies on
+ * row `ruler`, the labels on row `text`. */
+static void draw_axis(const struct chart *c, struct cells *out, int ruler, int text, double scale,
+	const char *unit, const char *tick)
+{
+	double span = (double)(c->to - c->from) * scale, begin = (double)c->from * scale;
+	double step = nice_step(span * AXIS_GAP / c->cols);
+	int places = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0, free = 0;
+
+	if (scale == 1 && step < 1)
+		step = 1;
+	cells_text(out, 0, text, c->left - 1, unit, FAINT);
+	cells_fill(out, c->left, ruler, c->cols, "─", FAINT);
+	for (double k = ceil(begin / step - 1e-9) + 0.0; k * step <= begin + span; k++) {
+		int x = (int)((k * step - begin) / span * c->cols + 1e-9);
+		const char *s = scale == 1 ? arena_strf(c->arena, "%s",
+			unit_count((int64_t)(k * step)).s) :
+			arena_strf(c->arena, "%.*f", places, k * step);
+
+		if (x >= c->cols)
+			break;
+		cells_put(out, c->left + x, ruler, tick, FAINT);
+		if (x < free || x + text_width(s) > c->cols)
+			continue;
+		cells_text(out, c->left + x, text, c->cols - x, s, FAINT);
+		free = x + text_width(s) + 1;
+	}
+}
+
+static void draw_seconds(const struct chart *c, struct cells *out, int y)
+{
+	double seconds = (double)(c->to - c->from) / c->d->clock_hz;
+	double scale = seconds < 1e-6 ? 1e9 : seconds < 1e-3 ? 1e6 : 1e3;
+
+	draw_axis(c, out, y, y + 1, scale / c->d->clock_hz,
+		scale == 1e9 ? "ns" : scale == 1e6 ? "µs" : "ms", "┴");
+}
+
+static void draw_chart(const struct chart *c, int width, struct cells *out)
+{
+	int y;
+
+	cells_init(out, c->arena, width, 2);
+	draw_axis(c, out, 1, 0, 1, "cycles", "┬");
+	y = chart_rows(c, out, 2);
+	cells_grow(out, y + 2);
+	if (c->d->clock_hz > 0)
+		draw_seconds(c, out, y);
+	out->h = c->d->clock_hz > 0 ? y + 2 : y;
+}
+
+void timeline_cells(const struct timeline *t, const struct timeline_view *v, int width,
+	unsigned flags, struct arena *a, struct cells *out)
+{
+	struct chart c;
+
+	if (!t->nphases) {
+		cells_init(out, a, width, 0);
+		return;
+	}
+	chart_init(&c, t, v, width, flags, a);
+	draw_chart(&c, width, out);
+}
+
+static void put_keys(const struct chart *c, struct pen *pen)
+{
+	bool colour = pen->flags & DRAW_COLOUR;
+	int x = 0;
+
+	for (int i = 0; i < c->g->tasks.n; i++) {
+		const struct task_key *k = &c->key[i];
+		int room = 2 + text_width(c->g->tasks.v[i].name);
+
+		if (c->g->tasks.v[i].phase != c->line->phase)
+			continue;
+		if (x && x + 2 + room > pen->width) {
+			pen_puts(pen, "\n", PLAIN);
+			x = 0;
+		}
+		pen_puts(pen, x ? "  " : "", PLAIN);
+		pen_puts(pen, k->letter, colour ? k->bar : PLAIN);
+		pen_printf(pen, " %s", c->g->tasks.v[i].name);
+		x += room + (x ? 2 : 0);
+	}
+	pen_puts(pen, "\n", PLAIN);
+}
+
+static void put_legend(const struct chart *c, struct pen *pen)
+{
+	struct buf b;
+
+	pen_puts(pen, "\n", PLAIN);
+	put_keys(c, pen);
+	buf_init(&b, pen->arena);
+	if (!(pen->flags & DRAW_COLOUR))
+		buf_puts(&b, "▓ matrix, ▒ vector, ░ copy; ");
+	buf_puts(&b, c->by == TIMELINE_LANES ? "▸ issued; dots: waiting, w for completion, "
+		"t for a turn, u for its sEU, m for memory" :
+		"dots: waiting, u for its sEU, m for memory");
+	pen_wrap(pen, "", 0, b.text);
+}
+
+static void add_use(struct table *t, const char *name, double busy, double share, int bar)
+{
+	struct table_cell *row = table_row(t);
+
+	row[0].text = name;
+	row[1] = pen_bar(t->arena, share, bar);
+	row[2].text = arena_strf(t->arena, "%s", unit_percent(share).s);
+	if (busy > 0 && busy < 9e18)
+		row[3].text = arena_strf(t->arena, "%s", unit_count((int64_t)busy).s);
+}
+
+static void put_use(const struct timeline *t, const struct phase_line *p, struct pen *pen)
+{
+	static const struct column col[] = {
+		{ "busy", ALIGN_LEFT, 8, 0 }, { "", ALIGN_LEFT, 0, 0 },
+		{ "", ALIGN_RIGHT, 0, 0 }, { "cycles", ALIGN_RIGHT, 0, 1 },
+	};
+	int bar = (int)min_i64(max_i64(pen->width - 32, 8), BAR);
+	struct table use;
+
+	table_init(&use, pen->arena, col, LEN(col));
+	for (int s = 0; s < t->plan->device->nseus; s++)
+		if (p->seu[s].busy > 0)
+			add_use(&use, t->plan->device->seu[s].name, p->seu[s].busy,
+				p->seu[s].share, bar);
+	if (p->memory_share > 0)
+		add_use(&use, "memory", 0, p->memory_share, bar);
+	table_print(&use, 0, pen->width, pen->flags, pen->out);
+}
+
+static void put_line(struct pen *pen, const char *s)
+{
+	if (s[0])
+		pen_wrap(pen, "", 2, s);
+}
+
+static const char *chart_title(const struct chart *c)
+{
+	const struct timeline *t = c->t;
+	struct buf b;
+
+	buf_init(&b, c->arena);
+	buf_printf(&b, "on %s, %s", c->d->name, t->measured ? "measured" : "simulated");
+	if (t->nphases > 1)
+		buf_printf(&b, ", phase %s", c->g->program->phases.v[c->line->phase].name);
+	if (!c->line->events.n) {
+		buf_puts(&b, ": no events were kept");
+		return b.text;
+	}
+	buf_printf(&b, ": cycles %s to %s", unit_count(c->from).s, unit_count(c->to).s);
+	buf_printf(&b, " of %s", unit_count(c->line->cycles).s);
+	return b.text;
+}
+
+void draw_timeline(const struct timeline *t, const struct timeline_view *v,
+	const struct draw_options *o, struct buf *out)
+{
+	struct pen pen = pen_new(o, out);
+	struct cells cells;
+	struct chart c;
+
+	if (!t->nphases) {
+		pen_name(&pen, t->plan->graph->program->name, "timeline without phases");
+		return;
+	}
+	chart_init(&c, t, v, pen.width, pen.flags, pen.arena);
+	pen_name(&pen, t->plan->graph->program->name, chart_title(&c));
+	if (c.line->events.n) {
+		pen_puts(&pen, "\n", PLAIN);
+		draw_chart(&c, pen.width, &cells);
+		cells_print(&cells, pen.flags, out);
+		put_legend(&c, &pen);
+	}
+	pen_puts(&pen, "\n", PLAIN);
+	put_use(t, c.line, &pen);
+	pen_puts(&pen, "\n", PLAIN);
+	pen_wrap(&pen, "", 2, timeline_total(pen.arena, t));
+	put_line(&pen, timeline_ii(pen.arena, t, c.line));
+	put_line(&pen, timeline_waits(pen.arena, t, c.line));
+}

@@ -1,0 +1,22 @@
+/* units.h - numbers as people read them.
+ *
+ * Three significant digits and a prefix: "16 KiB", "4.19 Mflop", "0.686 ms". Each
+ * function returns a short text by value: `unit_bytes(n).s` lives to the end of the
+ * full expression.
+ */
+#ifndef DRAW_UNITS_H
+#define DRAW_UNITS_H
+
+#include "base/base.h"
+
+struct unit_text {
+	char s[32];
+};
+
+struct unit_text unit_bytes(double bytes);		/* powers of 1024: "1.5 MiB" */
+struct unit_text unit_si(double v, const char *unit);	/* powers of 1000: "4.2 Mflop" */
+struct unit_text unit_seconds(double s);		/* "12.3 µs" */
+struct unit_text unit_count(int64_t n);			/* "1,234,567" */
+struct unit_text unit_percent(double share);		/* "87 %" of 0.87, "4.2 %" */
+
+#endif
