@@ -1,0 +1,223 @@
+#define _GNU_SOURCE			/* dladdr */
+#include "gpu/cuda_api.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct symbol {
+	const char *name;
+	size_t member;			/* offset of the function pointer */
+	bool needed;
+};
+
+#define DRIVER_SYMBOL(needed, name, suffix, parameters) \
+	{ #name #suffix, offsetof(struct cuda_driver, name), needed },
+#define NVRTC_SYMBOL(needed, name, suffix, parameters) \
+	{ #name #suffix, offsetof(struct cuda_nvrtc, name), needed },
+static const struct symbol driver_symbols[] = { CUDA_DRIVER_SYMBOLS(DRIVER_SYMBOL) };
+static const struct symbol nvrtc_symbols[] = { CUDA_NVRTC_SYMBOLS(NVRTC_SYMBOL) };
+
+_Static_assert(sizeof(void *) == sizeof(int (*)(void)), "dlsym's result is a function");
+
+/* A library and where it may be. Patterns are for glob; of several matches the last,
+ * which has the highest version, is tried first. $NAME at the start is a variable. */
+struct library {
+	const char *what;
+	const char *variable;		/* names the file, and nothing else is tried */
+	const char *const *names;	/* for the loader's own search */
+	const char *const *places;
+	const char *advice;
+};
+
+static const struct library driver_library = {
+	.what = "NVIDIA driver (libcuda.so.1)",
+	.variable = "MILLRACE_LIBCUDA",
+	.names = (const char *const[]){ "libcuda.so.1", NULL },
+	.places = (const char *const[]){
+		"/usr/local/nvidia/lib64/libcuda.so.1",
+		"/usr/local/nvidia/lib/libcuda.so.1",
+		"/usr/lib/wsl/lib/libcuda.so.1",
+		"/run/opengl-driver/lib/libcuda.so.1",
+		NULL },
+	.advice = "install the driver",
+};
+
+static const struct library nvrtc_library = {
+	.what = "CUDA run-time compiler (libnvrtc)",
+	.variable = "MILLRACE_LIBNVRTC",
+	.names = (const char *const[]){ "libnvrtc.so.13", "libnvrtc.so.12", NULL },
+	.places = (const char *const[]){
+		"$CUDA_HOME/lib64/libnvrtc.so.1[23]",
+		"$CUDA_PATH/lib64/libnvrtc.so.1[23]",
+		"/usr/local/cuda/lib64/libnvrtc.so.1[23]",
+		"/usr/local/cuda/targets/*/lib/libnvrtc.so.1[23]",
+		"/usr/local/cuda-*/lib64/libnvrtc.so.1[23]",
+		"/opt/cuda/lib64/libnvrtc.so.1[23]",
+		"$CONDA_PREFIX/lib/libnvrtc.so.1[23]",
+		"$VIRTUAL_ENV/lib/python3*/site-packages/nvidia/c*/lib/libnvrtc.so.1[23]",
+		"$HOME/.local/lib/python3*/site-packages/nvidia/c*/lib/libnvrtc.so.1[23]",
+		"/usr/local/lib/python3*/*-packages/nvidia/c*/lib/libnvrtc.so.1[23]",
+		"/usr/lib/python3*/*-packages/nvidia/c*/lib/libnvrtc.so.1[23]",
+		NULL },
+	.advice = "install the CUDA toolkit, or the Python package nvidia-cuda-nvrtc",
+};
+
+/* ---- opening ---- */
+
+/* Replace $NAME at the start of a pattern; false: the variable is not set. */
+static bool expand(const char *pattern, char *out, size_t size)
+{
+	const char *slash = strchr(pattern, '/');
+	char name[32];
+	const char *value;
+
+	if (pattern[0] != '$' || !slash) {
+		snprintf(out, size, "%s", pattern);
+		return true;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)(slash - pattern - 1), pattern + 1);
+	value = getenv(name);
+	if (!value || !*value)
+		return false;
+	return (size_t)snprintf(out, size, "%s%s", value, slash) < size;
+}
+
+/* What a file that is there but does not open says is worth telling; keep the first. */
+static void *open_file(const char *path, char *why, size_t size)
+{
+	void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	const char *text = lib ? NULL : dlerror();
+
+	if (text && !*why && !access(path, F_OK))
+		snprintf(why, size, "%s", text);
+	return lib;
+}
+
+static void *open_places(const struct library *l, char *why, size_t size)
+{
+	void *lib = NULL;
+
+	for (const char *const *p = l->places; *p && !lib; p++) {
+		char pattern[1024];
+		glob_t found;
+
+		if (!expand(*p, pattern, sizeof(pattern)) || glob(pattern, 0, NULL, &found))
+			continue;
+		for (size_t i = found.gl_pathc; i-- > 0 && !lib; )
+			lib = open_file(found.gl_pathv[i], why, size);
+		globfree(&found);
+	}
+	return lib;
+}
+
+static enum err_code open_library(const struct library *l, void **lib, struct err *e)
+{
+	const char *given = getenv(l->variable);
+	char why[300] = "";
+
+	if (given && *given) {
+		*lib = dlopen(given, RTLD_NOW | RTLD_LOCAL);
+		return *lib ? OK : err_set(e, ERR_IO, NOWHERE, "cannot open what %s names: %s",
+			l->variable, dlerror());
+	}
+	*lib = NULL;
+	for (const char *const *n = l->names; *n && !*lib; n++)
+		*lib = dlopen(*n, RTLD_NOW | RTLD_LOCAL);
+	if (!*lib)
+		*lib = open_places(l, why, sizeof(why));
+	if (*lib)
+		return OK;
+	if (*why)
+		return err_set(e, ERR_IO, NOWHERE, "cannot open the %s: %s", l->what, why);
+	return err_set(e, ERR_IO, NOWHERE,
+		"there is no %s on this machine: %s, or name the library's file in %s",
+		l->what, l->advice, l->variable);
+}
+
+static enum err_code find_symbols(const struct library *l, void *lib, const struct symbol *s,
+	int n, void *api, struct err *e)
+{
+	for (int i = 0; i < n; i++) {
+		void *p = dlsym(lib, s[i].name);
+
+		if (!p && s[i].needed)
+			return err_set(e, ERR_IO, NOWHERE,
+				"the %s has no function %s: it is too old, or not what it seems",
+				l->what, s[i].name);
+		/* ISO C has no cast from a pointer to data to one to a function. */
+		memcpy((char *)api + s[i].member, &p, sizeof(p));
+	}
+	return OK;
+}
+
+enum err_code cuda_driver_open(struct cuda_driver *d, struct err *e)
+{
+	*d = (struct cuda_driver){ 0 };
+	TRY(open_library(&driver_library, &d->lib, e));
+	return find_symbols(&driver_library, d->lib, driver_symbols, LEN(driver_symbols), d, e);
+}
+
+/* ---- NVRTC's headers ---- */
+
+static bool has_headers(const char *dir, char *out, size_t size)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/cuda_fp16.h", dir);
+	if (strlen(dir) >= size || access(path, R_OK))
+		return false;
+	snprintf(out, size, "%s", dir);
+	return true;
+}
+
+/* NVRTC brings its own built-ins, but not cuda_fp16.h and its like: they are beside
+ * the library in a toolkit, one folder on among Python packages. */
+static void find_include(struct cuda_nvrtc *n)
+{
+	static const char *const beside[] = { "../include", "../../../include",
+		"../../cuda_runtime/include" };
+	static const char *const usual[] = { "$CUDA_HOME/include", "$CUDA_PATH/include",
+		"/usr/local/cuda/include", "/opt/cuda/include", "/usr/include" };
+	char dir[sizeof(n->include)], path[512];
+	const char *slash;
+	Dl_info info;
+	void *symbol;
+
+	memcpy(&symbol, &n->nvrtcVersion, sizeof(symbol));
+	if (dladdr(symbol, &info) && info.dli_fname && (slash = strrchr(info.dli_fname, '/'))) {
+		for (int i = 0; i < LEN(beside); i++) {
+			snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - info.dli_fname),
+				info.dli_fname, beside[i]);
+			if (has_headers(path, n->include, sizeof(n->include)))
+				return;
+		}
+	}
+	for (int i = 0; i < LEN(usual); i++)
+		if (expand(usual[i], dir, sizeof(dir)) &&
+		    has_headers(dir, n->include, sizeof(n->include)))
+			return;
+}
+
+enum err_code cuda_nvrtc_open(struct cuda_nvrtc *n, struct err *e)
+{
+	*n = (struct cuda_nvrtc){ 0 };
+	TRY(open_library(&nvrtc_library, &n->lib, e));
+	TRY(find_symbols(&nvrtc_library, n->lib, nvrtc_symbols, LEN(nvrtc_symbols), n, e));
+	find_include(n);
+	return OK;
+}
+
+char *cuda_error_text(const struct cuda_driver *d, int result, struct arena *a)
+{
+	const char *name = NULL, *text = NULL;
+
+	if (d->cuGetErrorName(result, &name) || !name)
+		return arena_strf(a, "error %d", result);
+	if (d->cuGetErrorString(result, &text) || !text)
+		return arena_strf(a, "%s", name);
+	return arena_strf(a, "%s (%s)", name, text);
+}

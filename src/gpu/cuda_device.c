@@ -1,0 +1,251 @@
+#include "gpu/cuda_device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- failures ---- */
+
+/* What to make of an error, and what to tell the user to do. */
+static const struct advice {
+	int result;
+	enum gpu_failure failure;
+	const char *text;
+} advices[] = {
+	{ CUDA_OUT_OF_MEMORY, GPU_FAIL_MEMORY,
+		"take smaller sizes, or end what else uses the device" },
+	{ CUDA_STUB_LIBRARY, GPU_FAIL_MISSING,
+		"take the stubs folder of the CUDA toolkit out of LD_LIBRARY_PATH" },
+	{ CUDA_DEVICE_UNAVAILABLE, GPU_FAIL_MISSING,
+		"another process has the device for itself" },
+	{ CUDA_NO_DEVICE, GPU_FAIL_MISSING,
+		"is one attached, and does CUDA_VISIBLE_DEVICES let us see it?" },
+	{ CUDA_INVALID_DEVICE, GPU_FAIL_MISSING, "there are fewer devices" },
+	{ CUDA_SYSTEM_NOT_READY, GPU_FAIL_MISSING,
+		"the fabric manager or the driver's services are not running" },
+	{ CUDA_DRIVER_MISMATCH, GPU_FAIL_MISSING,
+		"the driver's library and its kernel module differ: reboot, or reinstall it" },
+	{ CUDA_COMPAT_NOT_SUPPORTED, GPU_FAIL_MISSING,
+		"this device does not take the forward compatibility library: install the driver" },
+	{ CUDA_INVALID_IMAGE, GPU_FAIL_BINARY,
+		"the binary is broken, or newer than the driver: update the driver, or name an "
+		"older libnvrtc in MILLRACE_LIBNVRTC" },
+	{ CUDA_NO_BINARY_FOR_GPU, GPU_FAIL_BINARY,
+		"compile for the architecture of this device" },
+	{ CUDA_INVALID_PTX, GPU_FAIL_BINARY, "compile for the architecture of this device" },
+	{ CUDA_UNSUPPORTED_PTX_VERSION, GPU_FAIL_BINARY,
+		"update the driver, or name an older libnvrtc in MILLRACE_LIBNVRTC" },
+	{ CUDA_NOT_FOUND, GPU_FAIL_BINARY,
+		"the binary has no such kernel: is it extern \"C\"?" },
+	{ CUDA_LAUNCH_OUT_OF_RESOURCES, GPU_FAIL_LAUNCH,
+		"registers a thread times threads, or shared memory, exceed what an SM has" },
+	{ CUDA_COOPERATIVE_TOO_LARGE, GPU_FAIL_LAUNCH,
+		"not all blocks fit on the device at once: launch fewer" },
+	{ CUDA_INVALID_CLUSTER_SIZE, GPU_FAIL_LAUNCH,
+		"no such cluster fits on this device with these resources" },
+	{ CUDA_ILLEGAL_ADDRESS, GPU_FAIL_FAULT,
+		"a kernel touched memory that is none of its buffers" },
+	{ CUDA_ILLEGAL_INSTRUCTION, GPU_FAIL_FAULT,
+		"a kernel executed a trap, or an instruction with operands that this does not take" },
+	{ CUDA_MISALIGNED_ADDRESS, GPU_FAIL_FAULT,
+		"an address is no multiple of the size of its access" },
+	{ CUDA_INVALID_ADDRESS_SPACE, GPU_FAIL_FAULT,
+		"a shared or local access went to another kind of memory" },
+	{ CUDA_INVALID_PC, GPU_FAIL_FAULT, "a jump went nowhere" },
+	{ CUDA_HARDWARE_STACK, GPU_FAIL_FAULT, "the call stack is corrupt" },
+	{ CUDA_ASSERT, GPU_FAIL_FAULT, "an assert() in the kernel failed" },
+	{ CUDA_LAUNCH_FAILED, GPU_FAIL_FAULT,
+		"often a bad address in shared memory, a barrier or a tensor map" },
+	{ CUDA_LAUNCH_TIMEOUT, GPU_FAIL_TIMEOUT,
+		"the driver's own watchdog stopped a kernel, as it does where a display is attached" },
+	{ CUDA_ECC_UNCORRECTABLE, GPU_FAIL_OTHER, "the device's memory is failing" },
+	{ CUDA_NOT_SUPPORTED, GPU_FAIL_LAUNCH, "this device or driver cannot do it" },
+	{ CUDA_INVALID_VALUE, GPU_FAIL_OTHER, "one of its arguments is out of range" },
+};
+
+static const struct advice *find_advice(int result)
+{
+	static const struct advice none = { 0, GPU_FAIL_OTHER,
+		"see the CUDA driver API's list of errors" };
+
+	for (int i = 0; i < LEN(advices); i++)
+		if (advices[i].result == result)
+			return &advices[i];
+	return &none;
+}
+
+static enum err_code code_of(enum gpu_failure failure)
+{
+	switch (failure) {
+	case GPU_FAIL_MEMORY: case GPU_FAIL_TIMEOUT:
+		return ERR_LIMIT;
+	case GPU_FAIL_JOB: case GPU_FAIL_LAUNCH: case GPU_FAIL_BINARY:
+		return ERR_INPUT;
+	case GPU_FAIL_NONE: case GPU_FAIL_MISSING: case GPU_FAIL_FAULT: case GPU_FAIL_OVERRUN:
+	case GPU_FAIL_WORKER: case GPU_FAIL_STOPPED: case GPU_FAIL_OTHER:
+		break;
+	}
+	return ERR_IO;
+}
+
+char *cuda_size_text(const struct cuda_device *d, double bytes)
+{
+	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+	int u = 0;
+
+	for (; bytes >= 1024 && u < LEN(units) - 1; u++)
+		bytes /= 1024;
+	return arena_strf(d->arena, u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
+}
+
+/* After a fault every call fails; so does this one. */
+static bool context_lost(const struct cuda_device *d)
+{
+	return d->opened && d->api.cuCtxSynchronize() != CUDA_OK;
+}
+
+/* How much there is, where that was the trouble. */
+static const char *memory_text(const struct cuda_device *d)
+{
+	size_t left, total;
+
+	if (!d->opened || d->api.cuMemGetInfo(&left, &total))
+		return "";
+	return arena_strf(d->arena, ": %s of %s are free", cuda_size_text(d, (double)left),
+		cuda_size_text(d, (double)total));
+}
+
+enum err_code cuda_check(struct cuda_device *d, int result, const char *call, const char *what)
+{
+	const struct advice *advice;
+
+	if (result == CUDA_OK)
+		return OK;
+	advice = find_advice(result);
+	d->verdict.failure = advice->failure;
+	d->verdict.lost = context_lost(d);
+	return err_set(&d->verdict.err, code_of(advice->failure), NOWHERE,
+		"%s%s%s failed with %s%s; %s", call, what ? " " : "", what ? what : "",
+		cuda_error_text(&d->api, result, d->arena),
+		result == CUDA_OUT_OF_MEMORY ? memory_text(d) : "", advice->text);
+}
+
+enum err_code cuda_fail(struct cuda_device *d, enum gpu_failure failure, enum err_code code,
+	const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	d->verdict.failure = failure;
+	err_set(&d->verdict.err, code, NOWHERE, "%s", arena_vstrf(d->arena, fmt, ap));
+	va_end(ap);
+	return code;
+}
+
+/* ---- the device ---- */
+
+/* From compute capability 9.0 on, the features that make a device worth it are those
+ * of its very architecture, which is what the 'a' asks for. */
+static void name_arch(struct gpu_info *info)
+{
+	snprintf(info->arch, sizeof(info->arch), "sm_%d%d%s", info->major, info->minor,
+		info->major >= 9 ? "a" : "");
+}
+
+static enum err_code read_attributes(struct cuda_device *d)
+{
+	struct gpu_info *info = &d->info;
+	int clock, memory_clock, l2, smem_sm, smem_block;
+	const struct {
+		int which;
+		int *to;
+	} wanted[] = {
+		{ CUDA_DEV_MAJOR, &info->major },
+		{ CUDA_DEV_MINOR, &info->minor },
+		{ CUDA_DEV_SM_COUNT, &info->sms },
+		{ CUDA_DEV_CLOCK_RATE, &clock },
+		{ CUDA_DEV_MEMORY_CLOCK_RATE, &memory_clock },
+		{ CUDA_DEV_BUS_WIDTH, &info->bus_width },
+		{ CUDA_DEV_L2_BYTES, &l2 },
+		{ CUDA_DEV_SMEM_OPTIN, &smem_block },
+		{ CUDA_DEV_SMEM_PER_SM, &smem_sm },
+		{ CUDA_DEV_REGISTERS_PER_SM, &info->registers_sm },
+	};
+
+	for (int i = 0; i < LEN(wanted); i++)
+		TRY(CU(d, cuDeviceGetAttribute, wanted[i].to, wanted[i].which, d->device));
+	info->clock = clock * 1e3;
+	info->memory_clock = memory_clock * 1e3;
+	info->l2 = l2;
+	info->smem_block = smem_block;
+	info->smem_sm = smem_sm;
+	return OK;
+}
+
+static enum err_code read_info(struct cuda_device *d)
+{
+	struct gpu_info *info = &d->info;
+	int version;
+	size_t total;
+
+	TRY(CU(d, cuDriverGetVersion, &version));
+	TRY(CU(d, cuDeviceGetName, info->name, sizeof(info->name), d->device));
+	TRY(CU(d, cuDeviceTotalMem, &total, d->device));
+	TRY(read_attributes(d));
+	info->memory_total = (int64_t)total;
+	info->driver_major = version / 1000;
+	info->driver_minor = version % 1000 / 10;
+	name_arch(info);
+	return OK;
+}
+
+static enum err_code choose_device(struct cuda_device *d, int ordinal)
+{
+	int count;
+
+	TRY(CU(d, cuInit, 0));
+	TRY(CU(d, cuDeviceGetCount, &count));
+	if (count < 1)
+		return cuda_fail(d, GPU_FAIL_MISSING, ERR_IO, "the driver finds no device: %s",
+			find_advice(CUDA_NO_DEVICE)->text);
+	if (ordinal < 0 || ordinal >= count)
+		return cuda_fail(d, GPU_FAIL_MISSING, ERR_IO,
+			"there is no device %d: the driver finds %d, counted from 0", ordinal, count);
+	return CU(d, cuDeviceGet, &d->device, ordinal);
+}
+
+static enum err_code open_driver(struct cuda_device *d)
+{
+	enum err_code code = d->api.lib ? OK : cuda_driver_open(&d->api, &d->verdict.err);
+
+	if (code) {
+		d->api.lib = NULL;
+		d->verdict.failure = GPU_FAIL_MISSING;
+	}
+	return code;
+}
+
+enum err_code cuda_device_open(struct cuda_device *d, int ordinal)
+{
+	struct CUctx_st *context;
+
+	if (d->opened)
+		return OK;
+	TRY(open_driver(d));
+	TRY(choose_device(d, ordinal));
+	TRY(read_info(d));
+	TRY(CU_FOR(d, "for a context", cuDevicePrimaryCtxRetain, &context, d->device));
+	TRY(CU(d, cuCtxSetCurrent, context));
+	TRY(CU(d, cuStreamCreate, &d->stream, CUDA_STREAM_NON_BLOCKING));
+	d->opened = true;
+	return OK;
+}
+
+enum err_code cuda_device_info(struct cuda_device *d, struct gpu_info *info)
+{
+	size_t left, total;
+
+	TRY(CU(d, cuMemGetInfo, &left, &total));
+	*info = d->info;
+	info->memory_free = (int64_t)left;
+	return OK;
+}

@@ -1,0 +1,354 @@
+#include "gpu/cuda_task.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Behind each buffer lie so many bytes of a pattern that reads as NaN in every float
+ * format. What a kernel reads there spoils its result, what it writes is noticed. */
+enum { END_BYTES = 512, END_PATTERN = 0xff };
+
+enum { PORTABLE_CLUSTER = 8, PARAMS_EXTRA = 16 };
+
+/* One parameter as a launch wants it. */
+union slot {
+	uint32_t low;
+	uint64_t bits;
+	struct cuda_tensor_map map;
+};
+
+cuda_ptr cuda_task_memory(const struct cuda_task *t, int buffer, int copy)
+{
+	bool rotate = t->job->buffers[buffer].rotate;
+
+	return t->memory[buffer * t->copies + (rotate ? copy : 0)];
+}
+
+static char *buffer_text(const struct cuda_task *t, int i)
+{
+	const char *name = t->job->buffers[i].name;
+
+	return name ? arena_strf(t->arena, "'%s'", name) : arena_strf(t->arena, "buffer %d", i);
+}
+
+/* ---- memory ---- */
+
+/* So many copies of what rotates that together they exceed twice the L2: what a run
+ * reads was then evicted since it was read last. Never more than fits. */
+static enum err_code count_copies(struct cuda_task *t)
+{
+	const struct gpu_job *job = t->job;
+	double rotate = 0, fixed = 0, fit;
+	size_t left, total;
+	int copies = job->bench.copies;
+
+	t->copies = 1;
+	for (int i = 0; i < job->nbuffers; i++)
+		*(job->buffers[i].rotate ? &rotate : &fixed) += (double)job->buffers[i].bytes;
+	if (job->mode != GPU_BENCH || !(rotate > 0))
+		return OK;
+	TRY(CU(t->d, cuMemGetInfo, &left, &total));
+	if (!copies)
+		copies = (int)(2.0 * (double)t->d->info.l2 / rotate) + 1;
+	fit = ((double)left * 0.8 - fixed) / rotate;
+	if (copies > fit)
+		copies = fit < 1 ? 1 : (int)fit;
+	t->copies = copies < GPU_COPIES_MAX ? copies : GPU_COPIES_MAX;
+	return OK;
+}
+
+static enum err_code fill(struct cuda_task *t, cuda_ptr p, size_t bytes, uint32_t word)
+{
+	struct CUstream_st *stream = t->d->stream;
+	size_t words = bytes / sizeof(word);
+
+	if (words)
+		TRY(CU(t->d, cuMemsetD32Async, p, word, words, stream));
+	for (size_t at = words * sizeof(word); at < bytes; at++, word >>= 8)
+		TRY(CU(t->d, cuMemsetD8Async, p + at, (unsigned char)word, 1, stream));
+	return OK;
+}
+
+static enum err_code allocate(struct cuda_task *t, int buffer, cuda_ptr *p)
+{
+	size_t bytes = t->job->buffers[buffer].bytes;
+	int result = t->d->api.cuMemAlloc(p, bytes + END_BYTES);
+
+	if (result) {
+		*p = 0;
+		return cuda_check(t->d, result, "cuMemAlloc", arena_strf(t->arena, "of %s for %s",
+			cuda_size_text(t->d, (double)bytes), buffer_text(t, buffer)));
+	}
+	return CU(t->d, cuMemsetD8Async, *p + bytes, END_PATTERN, END_BYTES, t->d->stream);
+}
+
+static enum err_code fill_buffer(struct cuda_task *t, int buffer, int copy)
+{
+	const struct gpu_buffer *b = &t->job->buffers[buffer];
+	cuda_ptr first = t->memory[buffer * t->copies], p = t->memory[buffer * t->copies + copy];
+
+	if (b->init == GPU_INIT_WORD)
+		return fill(t, p, b->bytes, b->word);
+	if (b->init != GPU_INIT_HOST)
+		return OK;
+	if (copy)			/* over the device's memory: faster than the bus */
+		return CU(t->d, cuMemcpyDtoDAsync, p, first, b->bytes, t->d->stream);
+	return CU(t->d, cuMemcpyHtoDAsync, p, b->from, b->bytes, t->d->stream);
+}
+
+static enum err_code make_memory(struct cuda_task *t)
+{
+	TRY(count_copies(t));
+	t->memory = ARENA_ARRAY(t->arena, t->job->nbuffers * t->copies, cuda_ptr);
+	for (int i = 0; i < t->job->nbuffers; i++) {
+		int copies = t->job->buffers[i].rotate ? t->copies : 1;
+
+		for (int c = 0; c < copies; c++) {
+			TRY(allocate(t, i, &t->memory[i * t->copies + c]));
+			TRY(fill_buffer(t, i, c));
+		}
+	}
+	return CU_FOR(t->d, "after filling the buffers", cuStreamSynchronize, t->d->stream);
+}
+
+/* ---- parameters ---- */
+
+static enum err_code make_map(struct cuda_task *t, const struct cuda_launch *l,
+	const struct gpu_tensor *g, cuda_ptr at, struct cuda_tensor_map *map)
+{
+	uint32_t steps[GPU_RANK_MAX];
+
+	if (!t->d->api.cuTensorMapEncodeTiled)
+		return cuda_fail(t->d, GPU_FAIL_MISSING, ERR_IO, "this driver (for CUDA %d.%d) "
+			"knows no tensor maps: update it to one for CUDA 12",
+			t->d->info.driver_major, t->d->info.driver_minor);
+	for (int i = 0; i < g->rank; i++)
+		steps[i] = g->step[i] ? g->step[i] : 1;
+	return CU_FOR(t->d, l->what, cuTensorMapEncodeTiled, map, (int)g->element,
+		(unsigned)g->rank, (void *)(uintptr_t)at, g->dims, g->strides + 1, g->box, steps,
+		0, (int)g->swizzle, (int)g->promotion, 0);
+}
+
+static enum err_code make_param(struct cuda_task *t, const struct cuda_launch *l,
+	const struct gpu_param *p, int copy, union slot *slot)
+{
+	cuda_ptr at = 0;
+
+	if (p->kind == GPU_PARAM_POINTER || p->kind == GPU_PARAM_TENSOR)
+		at = cuda_task_memory(t, p->buffer, copy) + p->offset;
+	if (p->kind == GPU_PARAM_TENSOR)
+		return make_map(t, l, p->tensor, at, &slot->map);
+	if (p->kind == GPU_PARAM_BITS32)
+		slot->low = (uint32_t)p->bits;
+	else
+		slot->bits = p->kind == GPU_PARAM_POINTER ? at : p->bits;
+	return OK;
+}
+
+static enum err_code make_params(struct cuda_task *t, struct cuda_launch *l,
+	const struct gpu_step *s)
+{
+	/* The arena aligns to 16, tensor maps want more. */
+	const size_t align = _Alignof(union slot);
+	size_t n = (size_t)s->nparams * (size_t)t->copies;
+	uintptr_t raw = (uintptr_t)arena_alloc(t->arena, n * sizeof(union slot) + align);
+	union slot *slots = (union slot *)((raw + align - 1) / align * align);
+
+	l->params = ARENA_ARRAY(t->arena, t->copies, void **);
+	for (int c = 0; c < t->copies; c++) {
+		l->params[c] = ARENA_ARRAY(t->arena, s->nparams + PARAMS_EXTRA, void *);
+		for (int i = 0; i < s->nparams; i++, slots++) {
+			l->params[c][i] = slots;
+			TRY(make_param(t, l, &s->params[i], c, slots));
+		}
+	}
+	return OK;
+}
+
+static size_t param_bytes(const struct gpu_param *p)
+{
+	return p->kind == GPU_PARAM_TENSOR ? sizeof(struct cuda_tensor_map) :
+		p->kind == GPU_PARAM_BITS32 ? sizeof(uint32_t) : sizeof(uint64_t);
+}
+
+/* The driver reads as many parameters as the kernel has, whatever it is given. */
+static enum err_code check_params(struct cuda_task *t, const struct cuda_launch *l,
+	const struct gpu_step *s)
+{
+	size_t offset, bytes;
+	int n = 0;
+
+	if (!t->d->api.cuFuncGetParamInfo)
+		return OK;
+	for (; !t->d->api.cuFuncGetParamInfo(l->function, (size_t)n, &offset, &bytes); n++)
+		if (n < s->nparams && bytes != param_bytes(&s->params[n]))
+			return cuda_fail(t->d, GPU_FAIL_JOB, ERR_INPUT, "parameter %d of '%s' has "
+				"%zu bytes, the job gives it %zu", n, s->entry, bytes,
+				param_bytes(&s->params[n]));
+	if (n != s->nparams)
+		return cuda_fail(t->d, GPU_FAIL_JOB, ERR_INPUT,
+			"'%s' takes %d parameters, the job gives it %d", s->entry, n, s->nparams);
+	return OK;
+}
+
+/* ---- launches ---- */
+
+static enum err_code set_smem(struct cuda_task *t, struct cuda_launch *l, const struct gpu_step *s)
+{
+	int fixed = 0;
+
+	TRY(CU_FOR(t->d, l->what, cuFuncGetAttribute, &fixed, CUDA_FUNC_STATIC_SMEM,
+		l->function));
+	if ((int64_t)s->smem + fixed > t->d->info.smem_block)
+		return cuda_fail(t->d, GPU_FAIL_LAUNCH, ERR_INPUT, "'%s' needs %lld bytes of shared "
+			"memory a block; this device has %lld: take smaller tiles or fewer versions",
+			s->entry, (long long)s->smem + fixed, (long long)t->d->info.smem_block);
+	return CU_FOR(t->d, l->what, cuFuncSetAttribute, l->function, CUDA_FUNC_MAX_DYNAMIC_SMEM,
+		(int)s->smem);
+}
+
+static unsigned at_least_1(unsigned x)
+{
+	return x ? x : 1;
+}
+
+static enum err_code set_cluster(struct cuda_task *t, struct cuda_launch *l,
+	const struct gpu_step *s)
+{
+	struct cuda_launch_attribute *at = &l->attributes[l->config.nattributes];
+	unsigned x = at_least_1(s->cluster[0]), y = at_least_1(s->cluster[1]);
+	unsigned z = at_least_1(s->cluster[2]);
+
+	if (x * y * z <= 1)
+		return OK;
+	at->id = CUDA_LAUNCH_CLUSTER;
+	at->value.cluster.x = x;
+	at->value.cluster.y = y;
+	at->value.cluster.z = z;
+	l->config.nattributes++;
+	return x * y * z <= PORTABLE_CLUSTER ? OK : CU_FOR(t->d, l->what, cuFuncSetAttribute,
+		l->function, CUDA_FUNC_NON_PORTABLE_CLUSTER, 1);
+}
+
+static enum err_code check_threads(struct cuda_task *t, const struct cuda_launch *l,
+	const struct gpu_step *s)
+{
+	const unsigned *b = l->config.block;
+	int most = 0;
+
+	TRY(CU_FOR(t->d, l->what, cuFuncGetAttribute, &most, CUDA_FUNC_MAX_THREADS, l->function));
+	if (b[0] * b[1] * b[2] > (unsigned)most)
+		return cuda_fail(t->d, GPU_FAIL_LAUNCH, ERR_INPUT, "'%s' was compiled for at most %d "
+			"threads a block, the job asks for %u: set its __launch_bounds__", s->entry,
+			most, b[0] * b[1] * b[2]);
+	return OK;
+}
+
+static enum err_code make_launch(struct cuda_task *t, struct cuda_launch *l,
+	const struct gpu_step *s)
+{
+	l->what = arena_strf(t->arena, "of '%s'", s->entry);
+	l->after = arena_strf(t->arena, "after '%s'", s->entry);
+	TRY(CU_FOR(t->d, l->what, cuModuleGetFunction, &l->function, t->module, s->entry));
+	for (int i = 0; i < 3; i++) {
+		l->config.grid[i] = at_least_1(s->grid[i]);
+		l->config.block[i] = at_least_1(s->block[i]);
+	}
+	l->config.smem = s->smem;
+	l->config.stream = t->d->stream;
+	l->config.attributes = l->attributes;
+	TRY(check_threads(t, l, s));
+	TRY(set_smem(t, l, s));
+	TRY(set_cluster(t, l, s));
+	if (s->cooperative) {
+		l->attributes[l->config.nattributes].id = CUDA_LAUNCH_COOPERATIVE;
+		l->attributes[l->config.nattributes++].value.cooperative = 1;
+	}
+	TRY(check_params(t, l, s));
+	return make_params(t, l, s);
+}
+
+static enum err_code make_launches(struct cuda_task *t)
+{
+	const struct gpu_job *job = t->job;
+
+	t->launches = ARENA_ARRAY(t->arena, job->nsteps, struct cuda_launch);
+	if (job->cubin_bytes)
+		TRY(CU(t->d, cuModuleLoadData, &t->module, job->cubin));
+	for (int i = 0; i < job->nsteps; i++)
+		if (job->steps[i].kind == GPU_STEP_KERNEL)
+			TRY(make_launch(t, &t->launches[i], &job->steps[i]));
+	return OK;
+}
+
+enum err_code cuda_task_init(struct cuda_task *t, struct cuda_device *d,
+	const struct gpu_job *job, struct arena *a)
+{
+	*t = (struct cuda_task){ .d = d, .job = job, .arena = a, .copies = 1 };
+	TRY(make_memory(t));
+	return make_launches(t);
+}
+
+void cuda_task_release(struct cuda_task *t)
+{
+	for (int i = 0; t->memory && i < t->job->nbuffers * t->copies; i++)
+		if (t->memory[i])
+			t->d->api.cuMemFree(t->memory[i]);
+	t->memory = NULL;
+	if (t->module)
+		t->d->api.cuModuleUnload(t->module);
+	t->module = NULL;
+}
+
+/* ---- running ---- */
+
+enum err_code cuda_task_step(struct cuda_task *t, int step, int copy)
+{
+	const struct gpu_step *s = &t->job->steps[step];
+	struct cuda_launch *l = &t->launches[step];
+
+	if (s->kind == GPU_STEP_FILL)
+		return fill(t, cuda_task_memory(t, s->buffer, copy),
+			t->job->buffers[s->buffer].bytes, s->word);
+	return CU_FOR(t->d, l->what, cuLaunchKernelEx, &l->config, l->function, l->params[copy],
+		NULL);
+}
+
+enum err_code cuda_task_run(struct cuda_task *t, int copy)
+{
+	for (int i = 0; i < t->job->nsteps; i++)
+		TRY(cuda_task_step(t, i, copy));
+	return OK;
+}
+
+enum err_code cuda_task_check_ends(struct cuda_task *t, const char *what)
+{
+	unsigned char end[END_BYTES];
+
+	for (int i = 0; i < t->job->nbuffers; i++) {
+		size_t bytes = t->job->buffers[i].bytes;
+		int at = 0;
+
+		TRY(CU(t->d, cuMemcpyDtoHAsync, end, cuda_task_memory(t, i, 0) + bytes,
+			sizeof(end), t->d->stream));
+		TRY(CU_FOR(t->d, what, cuStreamSynchronize, t->d->stream));
+		while (at < END_BYTES && end[at] == END_PATTERN)
+			at++;
+		if (at < END_BYTES)
+			return cuda_fail(t->d, GPU_FAIL_OVERRUN, ERR_IO,
+				"%s: %s was written to beyond its end, first at byte %d after its %zu",
+				what, buffer_text(t, i), at, bytes);
+	}
+	return OK;
+}
+
+enum err_code cuda_task_return(struct cuda_task *t, int copy)
+{
+	for (int i = 0; i < t->job->nbuffers; i++) {
+		const struct gpu_buffer *b = &t->job->buffers[i];
+
+		if (b->to)
+			TRY(CU(t->d, cuMemcpyDtoHAsync, b->to, cuda_task_memory(t, i, copy),
+				b->bytes, t->d->stream));
+	}
+	return CU_FOR(t->d, "after copying the results", cuStreamSynchronize, t->d->stream);
+}

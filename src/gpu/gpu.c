@@ -1,0 +1,381 @@
+#include "gpu/gpu.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpu/process.h"
+#include "gpu/proto.h"
+#include "gpu/share.h"
+
+/* Seconds that the worker may take for what is not a kernel. */
+#define HELLO_SECONDS 30.0
+#define START_SECONDS 60.0
+#define COMPILE_SECONDS 600.0
+#define COPY_SECONDS 60.0
+#define COPY_BYTES_A_SECOND 1e8		/* far below any bus */
+#define BENCH_SECONDS 1.0		/* a benchmark's batch beside the limit of a run */
+
+struct gpu {
+	struct mem *mem;
+	int device;
+	struct process worker;
+	bool busy;			/* asked, and the answer not seen */
+	struct share share;		/* of the present job */
+	struct arena scratch;		/* likewise */
+	enum gpu_failure failure;
+};
+
+void gpu_new(struct mem *m, int device, struct gpu **out)
+{
+	struct gpu *g;
+
+	*out = NULL;
+	g = mem_get(m, sizeof(*g));
+	*g = (struct gpu){ .mem = m, .device = device, .worker = PROCESS_NONE };
+	arena_init(&g->scratch, m);
+	*out = g;
+}
+
+/* What an earlier call left, if a failure handler cut it short. */
+static void clean(struct gpu *g)
+{
+	if (g->busy)
+		process_end(&g->worker);
+	g->busy = false;
+	share_release(&g->share);
+	arena_release(&g->scratch);
+}
+
+void gpu_close(struct gpu *g)
+{
+	clean(g);
+	process_end(&g->worker);
+}
+
+void gpu_free(struct gpu *g)
+{
+	if (!g)
+		return;
+	gpu_close(g);
+	mem_put(g->mem, g, sizeof(*g));
+}
+
+enum gpu_failure gpu_failure(const struct gpu *g)
+{
+	return g->failure;
+}
+
+static enum err_code fail(struct gpu *g, enum gpu_failure failure, enum err_code code)
+{
+	g->failure = failure;
+	return code;
+}
+
+/* A failure of ours that has no kind yet. */
+static enum err_code fail_by_code(struct gpu *g, enum err_code code)
+{
+	switch (code) {
+	case OK:
+		return fail(g, GPU_FAIL_NONE, code);
+	case ERR_INPUT: case ERR_ILLEGAL:
+		return fail(g, GPU_FAIL_JOB, code);
+	case ERR_LIMIT:
+		return fail(g, GPU_FAIL_MEMORY, code);
+	case ERR_INTERRUPTED:
+		return fail(g, GPU_FAIL_STOPPED, code);
+	case ERR_IO:
+		break;
+	}
+	return fail(g, GPU_FAIL_WORKER, code);
+}
+
+/* ---- asking the worker ---- */
+
+struct request {
+	enum message kind;
+	struct wire body;
+	int fd;				/* goes with it; -1: none */
+	double limit[NSTAGES];		/* seconds for each stage */
+	const char *running;		/* what hangs, if it does; for a message */
+	const struct stop *stop;
+	struct wire reply;		/* what came after the verdict */
+};
+
+static void request_init(struct request *q, struct gpu *g, enum message kind,
+	const struct stop *stop)
+{
+	*q = (struct request){ .kind = kind, .fd = -1, .stop = stop, .running = "" };
+	q->body.arena = &g->scratch;
+	q->limit[STAGE_STARTING] = START_SECONDS;
+	q->limit[STAGE_RUNNING] = COPY_SECONDS;
+	q->limit[STAGE_COMPILING] = COMPILE_SECONDS;
+	q->limit[STAGE_PREPARING] = COPY_SECONDS;
+	q->limit[STAGE_RETURNING] = COPY_SECONDS;
+}
+
+static enum err_code too_late(const struct request *q, enum stage stage, struct err *e)
+{
+	double limit = q->limit[stage];
+
+	switch (stage) {
+	case STAGE_STARTING:
+		return err_set(e, ERR_LIMIT, NOWHERE,
+			"the NVIDIA driver did not open the device within %g s", limit);
+	case STAGE_COMPILING:
+		return err_set(e, ERR_LIMIT, NOWHERE,
+			"the source was not compiled within %g s", limit);
+	case STAGE_RUNNING:
+		return err_set(e, ERR_LIMIT, NOWHERE, "%s did not finish within %g s and was "
+			"stopped: a wait that nobody ends, or too short a limit",
+			q->running, limit);
+	case STAGE_PREPARING: case STAGE_RETURNING: case NSTAGES:
+		break;
+	}
+	return err_set(e, ERR_LIMIT, NOWHERE, "copying %s the device took more than %g s",
+		stage == STAGE_PREPARING ? "to" : "from", limit);
+}
+
+/* The talk came to an end that is none. The worker is finished either way. */
+static enum err_code broken_off(struct gpu *g, const struct request *q, enum wire_status why,
+	enum stage stage, struct err *e)
+{
+	static const char *const doing[NSTAGES] = {
+		"opening the device", "compiling", "preparing", "running", "copying results",
+	};
+	char words[320];
+
+	if (why == WIRE_CLOSED) {
+		process_last_words(&g->worker, words, sizeof(words));
+		return fail(g, GPU_FAIL_WORKER, err_set(e, ERR_IO, NOWHERE,
+			"the worker process %s (while %s%s%s)", words, doing[stage],
+			stage == STAGE_RUNNING ? " " : "",
+			stage == STAGE_RUNNING ? q->running : ""));
+	}
+	process_end(&g->worker);
+	if (why == WIRE_STOPPED)
+		return fail(g, GPU_FAIL_STOPPED,
+			err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted"));
+	if (why == WIRE_LATE)
+		return fail(g, GPU_FAIL_TIMEOUT, too_late(q, stage, e));
+	return fail(g, GPU_FAIL_WORKER, err_set(e, ERR_IO, NOWHERE,
+		"the worker process sent what is no message (while %s)", doing[stage]));
+}
+
+static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct err *e)
+{
+	enum wire_status status;
+	struct frame f;
+
+	if (process_is_idle(&g->worker))
+		return OK;
+	process_end(&g->worker);
+	if (process_start(&g->worker, &g->scratch, e))
+		return fail(g, GPU_FAIL_WORKER, e->code);
+	g->busy = true;
+	status = wire_receive(g->worker.socket, &f, &g->scratch, wire_clock() + HELLO_SECONDS,
+		stop);
+	g->busy = false;
+	if (status == WIRE_OK && f.kind == MSG_HELLO)
+		return OK;
+	if (status == WIRE_LATE) {	/* does main() make something else of the argument? */
+		process_end(&g->worker);
+		return fail(g, GPU_FAIL_WORKER, err_set(e, ERR_IO, NOWHERE,
+			"the worker process did not answer within %g s", HELLO_SECONDS));
+	}
+	return broken_off(g, NULL, status ? status : WIRE_GARBLED, STAGE_STARTING, e);
+}
+
+/* Until the reply, whose verdict goes to *v. */
+static enum wire_status converse(struct gpu *g, struct request *q, enum stage *stage,
+	struct verdict *v)
+{
+	double deadline = wire_clock() + q->limit[*stage];
+	enum wire_status status = wire_send(g->worker.socket, (int)q->kind, &q->body, q->fd,
+		deadline, q->stop);
+	struct frame f;
+
+	while (!status) {
+		status = wire_receive(g->worker.socket, &f, &g->scratch, deadline, q->stop);
+		if (f.fd >= 0)
+			close(f.fd);	/* none is due */
+		if (status)
+			break;
+		if (f.kind == MSG_REPLY) {
+			get_verdict(&f.body, v);
+			q->reply = f.body;
+			return f.body.bad ? WIRE_GARBLED : WIRE_OK;
+		}
+		*stage = (enum stage)wire_get_below(&f.body, NSTAGES);
+		if (f.kind != MSG_STAGE || f.body.bad)
+			return WIRE_GARBLED;
+		deadline = wire_clock() + q->limit[*stage];
+	}
+	return status;
+}
+
+/* Ask and get a verdict: an error, or a reply. After the worker's own verdict there
+ * is a reply in either case. */
+static enum err_code ask(struct gpu *g, struct request *q, struct err *e)
+{
+	enum stage stage = STAGE_STARTING;
+	enum wire_status status;
+	struct verdict v;
+
+	TRY(start_worker(g, q->stop, e));
+	process_hush(&g->worker);
+	g->busy = true;
+	status = converse(g, q, &stage, &v);
+	g->busy = false;
+	if (status)
+		return broken_off(g, q, status, stage, e);
+	if (v.lost)
+		process_end(&g->worker);
+	g->failure = v.failure;
+	if (v.failure == GPU_FAIL_NONE)
+		return OK;
+	*e = v.err;
+	return e->code;
+}
+
+/* A reply that was cut short or is not what it should be. */
+static enum err_code check_reply(struct gpu *g, struct request *q, struct err *e)
+{
+	if (!q->reply.bad)
+		return OK;
+	return broken_off(g, q, WIRE_GARBLED, STAGE_RETURNING, e);
+}
+
+/* ---- probing and compiling ---- */
+
+enum err_code gpu_probe(struct gpu *g, const struct stop *stop, struct gpu_info *info,
+	struct err *e)
+{
+	struct request q;
+
+	clean(g);
+	*info = (struct gpu_info){ 0 };
+	request_init(&q, g, MSG_PROBE, stop);
+	wire_put_u32(&q.body, (uint32_t)g->device);
+	TRY(ask(g, &q, e));
+	get_info(&q.reply, info);
+	return check_reply(g, &q, e);
+}
+
+enum err_code gpu_compile(struct gpu *g, const struct compile_job *job, const struct stop *stop,
+	struct arena *a, struct compile_result *r, struct err *e)
+{
+	struct request q;
+	enum err_code code;
+
+	clean(g);
+	*r = (struct compile_result){ .log = "" };
+	if (!job->source || !job->arch)
+		return fail(g, GPU_FAIL_JOB, err_set(e, ERR_INPUT, NOWHERE,
+			"nothing to compile: the %s is missing",
+			job->source ? "architecture" : "source"));
+	request_init(&q, g, MSG_COMPILE, stop);
+	put_compile_job(&q.body, job);
+	code = ask(g, &q, e);
+	if (!q.reply.data)
+		return code;
+	get_compile_result(&q.reply, r, a);
+	TRY(check_reply(g, &q, e));
+	return code;
+}
+
+/* ---- running ---- */
+
+static enum err_code fill_share(struct gpu *g, const struct gpu_job *job,
+	const struct share_layout *l, const struct stop *stop, struct err *e)
+{
+	unsigned char *map = g->share.map;
+
+	if (job->cubin_bytes)
+		TRY(share_copy(map + l->cubin, job->cubin, job->cubin_bytes, stop, e));
+	for (int i = 0; i < job->nbuffers; i++) {
+		const struct gpu_buffer *b = &job->buffers[i];
+
+		if (b->init == GPU_INIT_HOST)
+			TRY(share_copy(map + l->from[i], b->from, b->bytes, stop, e));
+	}
+	return OK;
+}
+
+static void fetch_results(struct gpu *g, const struct gpu_job *job, const struct share_layout *l)
+{
+	for (int i = 0; i < job->nbuffers; i++)
+		if (job->buffers[i].to)
+			memcpy(job->buffers[i].to, g->share.map + l->to[i], job->buffers[i].bytes);
+}
+
+/* "'gemm'", or "one of 'zero', 'gemm'". */
+static const char *kernel_names(struct gpu *g, const struct gpu_job *job)
+{
+	const char *text = NULL;
+	int n = 0;
+
+	for (int i = 0; i < job->nsteps; i++) {
+		if (job->steps[i].kind != GPU_STEP_KERNEL || ++n > 4)
+			continue;
+		text = text ? arena_strf(&g->scratch, "%s, '%.80s'", text, job->steps[i].entry) :
+			arena_strf(&g->scratch, "'%.80s'", job->steps[i].entry);
+	}
+	if (!text)
+		return "a fill";
+	return n == 1 ? text : arena_strf(&g->scratch, "one of %s%s", text, n > 4 ? ", ..." : "");
+}
+
+static void set_limits(struct request *q, const struct gpu_job *job, double limit)
+{
+	double bytes = 0;
+
+	for (int i = 0; i < job->nbuffers; i++)
+		bytes += (double)job->buffers[i].bytes;
+	q->limit[STAGE_RUNNING] = limit + (job->mode == GPU_BENCH ? BENCH_SECONDS : 0);
+	q->limit[STAGE_PREPARING] += bytes / COPY_BYTES_A_SECOND;
+	q->limit[STAGE_RETURNING] += bytes / COPY_BYTES_A_SECOND;
+}
+
+/* The job as a request, its memory shared. */
+static enum err_code prepare(struct gpu *g, const struct gpu_job *job, double limit,
+	struct share_layout *l, struct request *q, struct err *e)
+{
+	TRY(gpu_job_check(job, e));
+	if (!(limit > 0))
+		return err_set(e, ERR_INPUT, NOWHERE, "the time limit is not above 0 s");
+	if (!share_layout(job, l, &g->scratch))
+		return err_set(e, ERR_LIMIT, NOWHERE, "the job's buffers have impossible sizes");
+	wire_put_u32(&q->body, (uint32_t)g->device);
+	put_job(&q->body, job, l);
+	q->running = kernel_names(g, job);
+	set_limits(q, job, limit);
+	TRY(share_init(&g->share, g->mem, l->bytes ? l->bytes : 1, q->stop, e));
+	q->fd = g->share.fd;
+	return fill_share(g, job, l, q->stop, e);
+}
+
+enum err_code gpu_run(struct gpu *g, const struct gpu_job *job, double limit,
+	const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e)
+{
+	struct share_layout l;
+	struct request q;
+	enum err_code code;
+
+	clean(g);
+	*r = (struct gpu_result){ 0 };
+	request_init(&q, g, MSG_RUN, stop);
+	code = prepare(g, job, limit, &l, &q, e);
+	if (code)
+		fail_by_code(g, code);
+	else
+		code = ask(g, &q, e);
+	if (!code) {
+		get_result(&q.reply, r, a);
+		code = check_reply(g, &q, e);
+	}
+	if (!code)
+		fetch_results(g, job, &l);
+	share_release(&g->share);
+	return code;
+}

@@ -1,0 +1,263 @@
+#include "gpu/job.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The limits of CUDA's programming guide that hold for every device we know; what
+ * depends on the device is for the driver to refuse. */
+enum {
+	BUFFERS_MAX = 4096,
+	STEPS_MAX = 4096,
+	THREADS_MAX = 1024,		/* a block */
+	BLOCK_Z_MAX = 64,
+	GRID_YZ_MAX = 65535,
+	CLUSTER_MAX = 16,		/* blocks; beyond 8 is not portable */
+	PARAM_BYTES_MAX = 32764,
+	TENSOR_MAP_BYTES = 128,
+	BOX_MAX = 256,			/* elements a dimension */
+	STEP_MAX = 8,
+	TENSOR_ALIGN = 16,		/* bytes: start, strides, inner side of the box */
+};
+
+#define GRID_X_MAX 0x7fffffffu
+#define DIM_MAX ((uint64_t)1 << 32)
+#define STRIDE_MAX ((uint64_t)1 << 40)
+
+uint64_t gpu_bits_float(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
+uint64_t gpu_bits_double(double x)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
+size_t gpu_element_bytes(enum gpu_element t)
+{
+	switch (t) {
+	case GPU_U8:
+		return 1;
+	case GPU_U16: case GPU_F16: case GPU_BF16:
+		return 2;
+	case GPU_U32: case GPU_I32: case GPU_F32: case GPU_TF32:
+		return 4;
+	case GPU_U64: case GPU_I64: case GPU_F64:
+		return 8;
+	}
+	return 0;
+}
+
+/* A place in the job, for messages. */
+struct where {
+	char text[160];
+};
+
+static struct where buffer_name(const struct gpu_job *job, int i)
+{
+	struct where w;
+
+	if (job->buffers[i].name)
+		snprintf(w.text, sizeof(w.text), "buffer '%s'", job->buffers[i].name);
+	else
+		snprintf(w.text, sizeof(w.text), "buffer %d", i);
+	return w;
+}
+
+#define WRONG(...) err_set(e, ERR_INPUT, NOWHERE, __VA_ARGS__)
+
+/* ---- buffers ---- */
+
+static enum err_code check_buffer(const struct gpu_job *job, int i, struct err *e)
+{
+	const struct gpu_buffer *b = &job->buffers[i];
+	struct where name = buffer_name(job, i);
+
+	if (!b->bytes)
+		return WRONG("%s is empty", name.text);
+	if (b->bytes > SIZE_MAX / 8)
+		return WRONG("%s has an impossible size", name.text);
+	if ((unsigned)b->init > GPU_INIT_WORD)
+		return WRONG("%s begins with no known contents", name.text);
+	if (b->init == GPU_INIT_HOST && !b->from)
+		return WRONG("%s has nothing to be filled from", name.text);
+	return OK;
+}
+
+/* ---- parameters ---- */
+
+/* One past the last byte that the tensor map reaches, as a double: exact enough for a
+ * comparison with what fits in memory, and it cannot wrap. */
+static double tensor_reach(const struct gpu_tensor *t, size_t offset)
+{
+	double end = (double)offset + (double)gpu_element_bytes(t->element) * (double)t->dims[0];
+
+	for (int d = 1; d < t->rank; d++)
+		end += (double)(t->dims[d] - 1) * (double)t->strides[d];
+	return end;
+}
+
+static enum err_code check_dim(const struct gpu_tensor *t, int d, const char *at, struct err *e)
+{
+	if (t->dims[d] < 1 || t->dims[d] > DIM_MAX)
+		return WRONG("%s: dimension %d has %llu elements, not 1 to 2^32", at, d,
+			(unsigned long long)t->dims[d]);
+	if (t->box[d] < 1 || t->box[d] > BOX_MAX)
+		return WRONG("%s: the box has %u elements in dimension %d, not 1 to %d", at,
+			t->box[d], d, BOX_MAX);
+	if (t->step[d] > STEP_MAX)
+		return WRONG("%s: step %u in dimension %d is more than %d", at, t->step[d], d,
+			STEP_MAX);
+	if (d > 0 && (t->strides[d] % TENSOR_ALIGN || t->strides[d] >= STRIDE_MAX))
+		return WRONG("%s: stride %llu of dimension %d is no multiple of %d bytes "
+			"below 2^40", at, (unsigned long long)t->strides[d], d, TENSOR_ALIGN);
+	return OK;
+}
+
+static enum err_code check_tensor(const struct gpu_tensor *t, size_t offset, size_t bytes,
+	const char *at, struct err *e)
+{
+	static const size_t span[] = { 0, 32, 64, 128 };
+	size_t inner;
+
+	if (!t || t->rank < 1 || t->rank > GPU_RANK_MAX)
+		return WRONG("%s is a tensor without 1 to %d dimensions", at, GPU_RANK_MAX);
+	if (!gpu_element_bytes(t->element) || (unsigned)t->swizzle >= (unsigned)LEN(span) ||
+	    (unsigned)t->promotion > GPU_PROMOTE_256)
+		return WRONG("%s has no such element type, swizzle or promotion", at);
+	for (int d = 0; d < t->rank; d++)
+		TRY(check_dim(t, d, at, e));
+	inner = t->box[0] * gpu_element_bytes(t->element);
+	if (inner % TENSOR_ALIGN)
+		return WRONG("%s: the box is %zu bytes wide, no multiple of %d", at, inner,
+			TENSOR_ALIGN);
+	if (t->swizzle && inner > span[t->swizzle])
+		return WRONG("%s: the box is %zu bytes wide, more than its swizzle's %zu", at,
+			inner, span[t->swizzle]);
+	if (offset % TENSOR_ALIGN)
+		return WRONG("%s starts at byte %zu, no multiple of %d", at, offset, TENSOR_ALIGN);
+	if (tensor_reach(t, offset) > (double)bytes)
+		return WRONG("%s reaches to byte %.0f of a buffer of %zu", at,
+			tensor_reach(t, offset), bytes);
+	return OK;
+}
+
+/* Adds what the parameter takes to *total, at its alignment. */
+static enum err_code check_param(const struct gpu_job *job, const struct gpu_step *s, int i,
+	size_t *total, struct err *e)
+{
+	const struct gpu_param *p = &s->params[i];
+	size_t size = p->kind == GPU_PARAM_TENSOR ? TENSOR_MAP_BYTES :
+		p->kind == GPU_PARAM_BITS32 ? 4 : 8;
+	size_t align = p->kind == GPU_PARAM_TENSOR ? 64 : size;
+	struct where at;
+
+	*total = (*total + align - 1) / align * align + size;
+	if ((unsigned)p->kind > GPU_PARAM_TENSOR)
+		return WRONG("parameter %d of '%s' is of no known kind", i, s->entry);
+	if (p->kind == GPU_PARAM_BITS32 || p->kind == GPU_PARAM_BITS64)
+		return OK;
+	if (p->buffer < 0 || p->buffer >= job->nbuffers)
+		return WRONG("parameter %d of '%s' names buffer %d of %d", i, s->entry, p->buffer,
+			job->nbuffers);
+	snprintf(at.text, sizeof(at.text), "parameter %d of '%s' (%.80s)", i, s->entry,
+		buffer_name(job, p->buffer).text);
+	if (p->offset >= job->buffers[p->buffer].bytes)
+		return WRONG("%s starts at byte %zu of %zu", at.text, p->offset,
+			job->buffers[p->buffer].bytes);
+	return p->kind == GPU_PARAM_TENSOR ? check_tensor(p->tensor, p->offset,
+		job->buffers[p->buffer].bytes, at.text, e) : OK;
+}
+
+/* ---- steps ---- */
+
+static unsigned at_least_1(unsigned x)
+{
+	return x ? x : 1;
+}
+
+static enum err_code check_shape(const struct gpu_step *s, struct err *e)
+{
+	double threads = 1, blocks = 1;
+
+	for (int d = 0; d < 3; d++) {
+		unsigned grid = at_least_1(s->grid[d]), cluster = at_least_1(s->cluster[d]);
+
+		threads *= at_least_1(s->block[d]);
+		blocks *= cluster;
+		if (grid > (d ? GRID_YZ_MAX : GRID_X_MAX))
+			return WRONG("'%s' has a grid of %u in dimension %d", s->entry, grid, d);
+		if (grid % cluster)
+			return WRONG("'%s': a grid of %u is not made of clusters of %u", s->entry,
+				grid, cluster);
+	}
+	if (threads > THREADS_MAX || s->block[2] > BLOCK_Z_MAX)
+		return WRONG("'%s' has %.0f threads in a block of %u x %u x %u; %d is the most",
+			s->entry, threads, at_least_1(s->block[0]), at_least_1(s->block[1]),
+			at_least_1(s->block[2]), THREADS_MAX);
+	if (blocks > CLUSTER_MAX)
+		return WRONG("'%s' has a cluster of %.0f blocks; %d is the most", s->entry, blocks,
+			CLUSTER_MAX);
+	return OK;
+}
+
+static enum err_code check_step(const struct gpu_job *job, int i, struct err *e)
+{
+	const struct gpu_step *s = &job->steps[i];
+	size_t total = 0;
+
+	if (s->kind == GPU_STEP_FILL)
+		return s->buffer >= 0 && s->buffer < job->nbuffers ? OK :
+			WRONG("step %d fills buffer %d of %d", i, s->buffer, job->nbuffers);
+	if (s->kind != GPU_STEP_KERNEL)
+		return WRONG("step %d is of no known kind", i);
+	if (!s->entry || !*s->entry)
+		return WRONG("step %d names no kernel", i);
+	if (!job->cubin || !job->cubin_bytes)
+		return WRONG("there is no binary with '%s'", s->entry);
+	TRY(check_shape(s, e));
+	if (s->nparams < 0 || s->nparams > PARAM_BYTES_MAX)
+		return WRONG("'%s' has an impossible number of parameters", s->entry);
+	for (int p = 0; p < s->nparams; p++)
+		TRY(check_param(job, s, p, &total, e));
+	if (total > PARAM_BYTES_MAX)
+		return WRONG("the parameters of '%s' take %zu bytes; %d is the most", s->entry,
+			total, PARAM_BYTES_MAX);
+	return OK;
+}
+
+static enum err_code check_bench(const struct gpu_bench *b, struct err *e)
+{
+	if (!(b->warmup >= 0 && b->warmup < HUGE_VAL && b->seconds >= 0 && b->seconds < HUGE_VAL))
+		return WRONG("the seconds of a benchmark are a number from 0");
+	if (b->runs_min < 0 || b->runs_max < 0 || b->runs_min > GPU_RUNS_MAX ||
+	    b->runs_max > GPU_RUNS_MAX || (b->runs_max && b->runs_max < b->runs_min))
+		return WRONG("a benchmark has 0 to %d runs, at least %d and at most %d make no sense",
+			GPU_RUNS_MAX, b->runs_min, b->runs_max);
+	if (b->copies < 0 || b->copies > GPU_COPIES_MAX)
+		return WRONG("a benchmark rotates over 1 to %d copies, not %d", GPU_COPIES_MAX,
+			b->copies);
+	return OK;
+}
+
+enum err_code gpu_job_check(const struct gpu_job *job, struct err *e)
+{
+	if (job->nbuffers < 0 || job->nbuffers > BUFFERS_MAX)
+		return WRONG("a job has 0 to %d buffers, not %d", BUFFERS_MAX, job->nbuffers);
+	if ((unsigned)job->mode > GPU_BENCH)
+		return WRONG("a job is to be run or benchmarked");
+	if (job->nsteps < 1 || job->nsteps > STEPS_MAX)
+		return WRONG("a job has 1 to %d steps, not %d", STEPS_MAX, job->nsteps);
+	for (int i = 0; i < job->nbuffers; i++)
+		TRY(check_buffer(job, i, e));
+	for (int i = 0; i < job->nsteps; i++)
+		TRY(check_step(job, i, e));
+	return job->mode == GPU_BENCH ? check_bench(&job->bench, e) : OK;
+}

@@ -1,0 +1,222 @@
+/* worker.c - the process that kernels run in, and may ruin.
+ *
+ * It serves one shell over descriptor 3 until that is gone, and knows nothing else of
+ * it. While a kernel hangs, the main thread hangs with it; so a second thread watches
+ * for the end of the shell and takes the process down.
+ */
+#define _GNU_SOURCE			/* POLLRDHUP */
+#include "gpu/worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gpu/cuda_run.h"
+
+struct worker {
+	int socket;
+	struct mem mem;
+	struct arena arena;		/* of the present request */
+	struct cuda_device device;
+};
+
+/* Without the shell there is nothing to do and nobody to tell. _exit: what atexit
+ * would run is the driver's, which may wait for a kernel. */
+NORETURN static void leave(void)
+{
+	_exit(0);
+}
+
+static void send_message(struct worker *w, enum message kind, const struct wire *body)
+{
+	if (wire_send(w->socket, (int)kind, body, -1, 0, NULL))
+		leave();
+}
+
+static void tell_stage(void *ud, enum stage stage)
+{
+	struct worker *w = ud;
+	struct wire body = { .arena = &w->arena };
+
+	wire_put_u32(&body, stage);
+	send_message(w, MSG_STAGE, &body);
+}
+
+/* ---- requests ---- */
+
+static void start_reply(struct worker *w, struct wire *reply, const struct verdict *v)
+{
+	*reply = (struct wire){ .arena = &w->arena };
+	put_verdict(reply, v);
+}
+
+/* What the device said, made complete: a failure has a code and the other way round. */
+static const struct verdict *device_verdict(struct worker *w, enum err_code code)
+{
+	struct verdict *v = &w->device.verdict;
+
+	if (!code)
+		v->failure = GPU_FAIL_NONE;
+	else if (v->failure == GPU_FAIL_NONE)
+		v->failure = GPU_FAIL_OTHER;
+	return v;
+}
+
+static enum err_code probe(struct worker *w, struct frame *f, struct gpu_info *info)
+{
+	tell_stage(w, STAGE_STARTING);
+	TRY(cuda_device_open(&w->device, (int)wire_get_u32(&f->body)));
+	return cuda_device_info(&w->device, info);
+}
+
+static void serve_probe(struct worker *w, struct frame *f)
+{
+	struct gpu_info info;
+	struct wire reply;
+	enum err_code code = probe(w, f, &info);
+
+	start_reply(w, &reply, device_verdict(w, code));
+	if (!code)
+		put_info(&reply, &info);
+	send_message(w, MSG_REPLY, &reply);
+}
+
+static void serve_compile(struct worker *w, struct frame *f)
+{
+	struct verdict v = { 0 };
+	struct compile_result r;
+	struct compile_job job;
+	struct wire reply;
+	enum err_code code;
+
+	get_compile_job(&f->body, &job, &w->arena);
+	if (f->body.bad)
+		leave();
+	tell_stage(w, STAGE_COMPILING);
+	code = compile_here(&job, &w->arena, &r, &v.err);
+	if (code)
+		v.failure = code != ERR_IO ? GPU_FAIL_JOB :
+			r.nvrtc_major ? GPU_FAIL_OTHER : GPU_FAIL_MISSING;
+	start_reply(w, &reply, &v);
+	put_compile_result(&reply, &r);
+	send_message(w, MSG_REPLY, &reply);
+}
+
+/* The mapping that came with the job; NULL: none, or not what it should be. */
+static unsigned char *map_share(int fd, size_t *bytes)
+{
+	struct stat st;
+	void *p;
+
+	*bytes = 0;
+	if (fd < 0 || fstat(fd, &st) || st.st_size <= 0)
+		return NULL;
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	*bytes = (size_t)st.st_size;
+	return p;
+}
+
+static enum err_code run(struct worker *w, struct frame *f, unsigned char *share, size_t bytes,
+	struct gpu_result *r)
+{
+	struct progress p = { tell_stage, w };
+	int ordinal = (int)wire_get_u32(&f->body);
+	struct gpu_job job;
+
+	get_job(&f->body, &job, share, bytes, &w->arena);
+	if (f->body.bad)
+		return cuda_fail(&w->device, GPU_FAIL_WORKER, ERR_IO,
+			"the worker process cannot read the job: is its memory short?");
+	w->device.verdict.failure = GPU_FAIL_JOB;
+	TRY(gpu_job_check(&job, &w->device.verdict.err));
+	tell_stage(w, STAGE_STARTING);
+	TRY(cuda_device_open(&w->device, ordinal));
+	return cuda_run_job(&w->device, &job, &p, r, &w->arena);
+}
+
+static void serve_run(struct worker *w, struct frame *f)
+{
+	struct gpu_result r = { 0 };
+	struct wire reply;
+	enum err_code code;
+	size_t bytes;
+	unsigned char *share = map_share(f->fd, &bytes);
+
+	code = run(w, f, share, bytes, &r);
+	if (share)
+		munmap(share, bytes);
+	start_reply(w, &reply, device_verdict(w, code));
+	if (!code)
+		put_result(&reply, &r);
+	send_message(w, MSG_REPLY, &reply);
+}
+
+static void serve(struct worker *w, struct frame *f)
+{
+	w->device.arena = &w->arena;
+	w->device.verdict = (struct verdict){ 0 };
+	switch (f->kind) {
+	case MSG_PROBE:
+		serve_probe(w, f);
+		break;
+	case MSG_COMPILE:
+		serve_compile(w, f);
+		break;
+	case MSG_RUN:
+		serve_run(w, f);
+		break;
+	default:
+		leave();
+	}
+	if (w->device.verdict.lost)
+		leave();
+}
+
+/* ---- the process ---- */
+
+static void *watch_shell(void *ud)
+{
+	struct pollfd p = { .fd = *(int *)ud, .events = POLLRDHUP };
+
+	while (poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+	kill(getpid(), SIGKILL);
+	return NULL;
+}
+
+bool gpu_worker_asked(int argc, char **argv)
+{
+	return argc >= 2 && !strcmp(argv[1], WORKER_ARGUMENT);
+}
+
+int gpu_worker_main(int argc, char **argv)
+{
+	struct worker w = { .socket = WORKER_SOCKET };
+	struct frame f;
+	pthread_t watcher;
+	struct stat st;
+
+	(void)argc;
+	(void)argv;
+	if (!getenv(WORKER_VARIABLE) || fstat(w.socket, &st) || !S_ISSOCK(st.st_mode))
+		return WORKER_USAGE;	/* a person typed the hidden argument */
+	arena_init(&w.arena, &w.mem);
+	if (pthread_create(&watcher, NULL, watch_shell, &w.socket))
+		return WORKER_USAGE;
+	send_message(&w, MSG_HELLO, NULL);
+	while (!wire_receive(w.socket, &f, &w.arena, 0, NULL)) {
+		serve(&w, &f);
+		if (f.fd >= 0)
+			close(f.fd);
+		arena_release(&w.arena);
+	}
+	leave();
+}

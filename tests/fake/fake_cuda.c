@@ -1,0 +1,498 @@
+/* fake_cuda.c - a CUDA driver without a device, for tests/unit/gpu.c.
+ *
+ * "Device memory" is the host's, kernels are chosen by name and run at their launch,
+ * and what goes wrong goes wrong where a real driver would say so: at the next
+ * synchronisation. Time goes on by a fixed step at each launch, so that times are the
+ * same on every machine.
+ *
+ * A binary is the text "FAKE"; "FAKE80" is one for another architecture. The variable
+ * FAKE_CUDA_INIT is what cuInit returns.
+ */
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpu/cuda_api.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+/* The prototypes of the table, so that they are as the program believes. */
+#define DECLARE(needed, name, suffix, parameters) PUBLIC int name##suffix parameters;
+CUDA_DRIVER_SYMBOLS(DECLARE)
+
+enum { MEMORY = 256 << 20, L2 = 4 << 20, SMEM = 232448, STEP_US = 50 };
+
+struct CUevent_st {
+	int64_t us;
+};
+
+struct CUfunc_st {
+	const char *name;
+	int (*run)(const struct cuda_launch_config *c, void **params);
+	int nparams;
+	size_t sizes[4];
+};
+
+struct CUmod_st {
+	int loaded;
+};
+
+/* The state of the one device. */
+static int64_t now_us;
+static size_t used;
+static int pending, lost;		/* errors: at the next synchronisation, for ever */
+static int hanging;
+
+/* ---- kernels ---- */
+
+#define PARAM(type, i) (*(type *)params[i])
+#define POINTER(type, i) ((type *)(uintptr_t)PARAM(cuda_ptr, i))
+
+static int saxpy(const struct cuda_launch_config *c, void **params)
+{
+	int n = PARAM(int, 0);
+	const float *x = POINTER(float, 2);
+	float *y = POINTER(float, 3);
+
+	(void)c;
+	for (int i = 0; i < n; i++)
+		y[i] += PARAM(float, 1) * x[i];
+	return 0;
+}
+
+/* Writes one element more than it should. */
+static int overrun(const struct cuda_launch_config *c, void **params)
+{
+	(void)c;
+	memset(POINTER(float, 0), 0, (size_t)PARAM(int, 1) * sizeof(float) + 1);
+	return 0;
+}
+
+static int hang(const struct cuda_launch_config *c, void **params)
+{
+	(void)c;
+	(void)params;
+	hanging = 1;
+	return 0;
+}
+
+static int fault(const struct cuda_launch_config *c, void **params)
+{
+	(void)c;
+	(void)params;
+	pending = CUDA_ILLEGAL_ADDRESS;
+	return 0;
+}
+
+static int refuse(const struct cuda_launch_config *c, void **params)
+{
+	(void)c;
+	(void)params;
+	return CUDA_LAUNCH_OUT_OF_RESOURCES;
+}
+
+static int crash(const struct cuda_launch_config *c, void **params)
+{
+	static const char words[] = "fake driver: an assertion failed\n";
+
+	(void)c;
+	(void)params;
+	if (write(STDERR_FILENO, words, sizeof(words) - 1) < 0)
+		_exit(9);
+	signal(SIGABRT, SIG_DFL);
+	abort();
+}
+
+static int quit(const struct cuda_launch_config *c, void **params)
+{
+	(void)c;
+	(void)params;
+	_exit(7);
+}
+
+/* Takes the protocol's place on the socket. */
+static int babble(const struct cuda_launch_config *c, void **params)
+{
+	static const char words[64] = "what is no message of ours";
+
+	(void)c;
+	(void)params;
+	if (write(3, words, sizeof(words)) < 0)
+		_exit(9);
+	return 0;
+}
+
+static int pid(const struct cuda_launch_config *c, void **params)
+{
+	(void)c;
+	*POINTER(int64_t, 0) = getpid();
+	return 0;
+}
+
+/* Which copy of its input a run got: counts in y[0], pointers from y[1] on. */
+static int where(const struct cuda_launch_config *c, void **params)
+{
+	uint64_t *y = POINTER(uint64_t, 1);
+
+	(void)c;
+	if (y[0] < 60)
+		y[1 + y[0]++] = PARAM(cuda_ptr, 0);
+	return 0;
+}
+
+/* The launch, as numbers. */
+static int shape(const struct cuda_launch_config *c, void **params)
+{
+	uint32_t *y = POINTER(uint32_t, 0);
+
+	for (int i = 0; i < 3; i++) {
+		y[i] = c->grid[i];
+		y[3 + i] = c->block[i];
+	}
+	y[6] = c->smem;
+	for (unsigned i = 0; i < c->nattributes; i++) {
+		const struct cuda_launch_attribute *a = &c->attributes[i];
+
+		if (a->id == CUDA_LAUNCH_CLUSTER)
+			memcpy(y + 7, &a->value.cluster, sizeof(a->value.cluster));
+		if (a->id == CUDA_LAUNCH_COOPERATIVE)
+			y[10] = (uint32_t)a->value.cooperative;
+	}
+	return 0;
+}
+
+/* The tensor map that it was given, as cuTensorMapEncodeTiled below wrote it. */
+static int map(const struct cuda_launch_config *c, void **params)
+{
+	(void)c;
+	if ((uintptr_t)params[0] % CUDA_TENSOR_MAP_ALIGN)
+		return CUDA_INVALID_VALUE;
+	memcpy(POINTER(char, 1), params[0], sizeof(struct cuda_tensor_map));
+	return 0;
+}
+
+static struct CUfunc_st kernels[] = {
+	{ "saxpy", saxpy, 4, { 4, 4, 8, 8 } },
+	{ "overrun", overrun, 2, { 8, 4 } },
+	{ "hang", hang, 0, { 0 } },
+	{ "fault", fault, 0, { 0 } },
+	{ "refuse", refuse, 0, { 0 } },
+	{ "crash", crash, 0, { 0 } },
+	{ "quit", quit, 0, { 0 } },
+	{ "babble", babble, 0, { 0 } },
+	{ "pid", pid, 1, { 8 } },
+	{ "where", where, 2, { 8, 8 } },
+	{ "shape", shape, 1, { 8 } },
+	{ "map", map, 2, { 128, 8 } },
+};
+
+/* ---- errors and synchronisation ---- */
+
+static int synchronize(void)
+{
+	while (hanging)
+		pause();
+	lost = lost ? lost : pending;
+	return lost;
+}
+
+int cuGetErrorName(int error, const char **name)
+{
+	*name = error == CUDA_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" :
+		error == CUDA_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" :
+		error == CUDA_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_OTHER";
+	return 0;
+}
+
+int cuGetErrorString(int error, const char **text)
+{
+	(void)error;
+	*text = "the fake driver says so";
+	return 0;
+}
+
+int cuCtxSynchronize(void)
+{
+	return synchronize();
+}
+
+int cuStreamSynchronize(struct CUstream_st *stream)
+{
+	(void)stream;
+	return synchronize();
+}
+
+/* ---- the device ---- */
+
+int cuInit(unsigned flags)
+{
+	const char *result = getenv("FAKE_CUDA_INIT");
+
+	(void)flags;
+	return result ? atoi(result) : 0;
+}
+
+int cuDriverGetVersion(int *version)
+{
+	*version = 13000;
+	return 0;
+}
+
+int cuDeviceGetCount(int *count)
+{
+	*count = 1;
+	return 0;
+}
+
+int cuDeviceGet(int *device, int ordinal)
+{
+	*device = ordinal;
+	return 0;
+}
+
+int cuDeviceGetName(char *name, int size, int device)
+{
+	(void)device;
+	strncpy(name, "Fake H200", (size_t)size);
+	return 0;
+}
+
+int cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+	(void)device;
+	*bytes = MEMORY;
+	return 0;
+}
+
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+	static const int values[][2] = {
+		{ CUDA_DEV_MAX_THREADS_PER_BLOCK, 1024 },
+		{ CUDA_DEV_CLOCK_RATE, 1980000 },
+		{ CUDA_DEV_SM_COUNT, 132 },
+		{ CUDA_DEV_MEMORY_CLOCK_RATE, 3201000 },
+		{ CUDA_DEV_BUS_WIDTH, 6144 },
+		{ CUDA_DEV_L2_BYTES, L2 },
+		{ CUDA_DEV_MAJOR, 9 },
+		{ CUDA_DEV_MINOR, 0 },
+		{ CUDA_DEV_SMEM_PER_SM, 233472 },
+		{ CUDA_DEV_REGISTERS_PER_SM, 65536 },
+		{ CUDA_DEV_SMEM_OPTIN, SMEM },
+	};
+
+	(void)device;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		if (values[i][0] == attribute) {
+			*value = values[i][1];
+			return 0;
+		}
+	}
+	return CUDA_INVALID_VALUE;
+}
+
+int cuDevicePrimaryCtxRetain(struct CUctx_st **context, int device)
+{
+	(void)device;
+	*context = NULL;
+	return 0;
+}
+
+int cuCtxSetCurrent(struct CUctx_st *context)
+{
+	(void)context;
+	return 0;
+}
+
+int cuStreamCreate(struct CUstream_st **stream, unsigned flags)
+{
+	*stream = NULL;
+	return flags != CUDA_STREAM_NON_BLOCKING;
+}
+
+/* ---- memory: each piece has its size before it ---- */
+
+enum { BEFORE = 256 };
+
+int cuMemGetInfo_v2(size_t *left, size_t *total)
+{
+	*left = MEMORY - used;
+	*total = MEMORY;
+	return lost;
+}
+
+int cuMemAlloc_v2(cuda_ptr *p, size_t bytes)
+{
+	char *block;
+
+	if (lost)
+		return lost;
+	if (bytes > MEMORY - used || !(block = aligned_alloc(BEFORE, (bytes / BEFORE + 2) * BEFORE)))
+		return CUDA_OUT_OF_MEMORY;
+	memcpy(block, &bytes, sizeof(bytes));
+	used += bytes;
+	*p = (uintptr_t)block + BEFORE;
+	return 0;
+}
+
+int cuMemFree_v2(cuda_ptr p)
+{
+	char *block = (char *)(uintptr_t)p - BEFORE;
+	size_t bytes;
+
+	memcpy(&bytes, block, sizeof(bytes));
+	used -= bytes;
+	free(block);
+	return lost;
+}
+
+int cuMemcpyHtoDAsync_v2(cuda_ptr to, const void *from, size_t bytes, struct CUstream_st *stream)
+{
+	(void)stream;
+	memcpy((void *)(uintptr_t)to, from, bytes);
+	return lost;
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, cuda_ptr from, size_t bytes, struct CUstream_st *stream)
+{
+	(void)stream;
+	memcpy(to, (const void *)(uintptr_t)from, bytes);
+	return lost;
+}
+
+int cuMemcpyDtoDAsync_v2(cuda_ptr to, cuda_ptr from, size_t bytes, struct CUstream_st *stream)
+{
+	(void)stream;
+	memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+	return lost;
+}
+
+int cuMemsetD8Async(cuda_ptr p, unsigned char value, size_t bytes, struct CUstream_st *stream)
+{
+	(void)stream;
+	memset((void *)(uintptr_t)p, value, bytes);
+	return lost;
+}
+
+int cuMemsetD32Async(cuda_ptr p, unsigned value, size_t words, struct CUstream_st *stream)
+{
+	unsigned *to = (unsigned *)(uintptr_t)p;
+
+	(void)stream;
+	now_us += STEP_US;
+	while (words-- > 0)
+		*to++ = value;
+	return lost;
+}
+
+/* ---- code ---- */
+
+int cuModuleLoadData(struct CUmod_st **module, const void *image)
+{
+	static struct CUmod_st one;
+
+	if (!memcmp(image, "FAKE80", 6))
+		return CUDA_NO_BINARY_FOR_GPU;
+	*module = &one;
+	return memcmp(image, "FAKE", 4) ? CUDA_INVALID_IMAGE : 0;
+}
+
+int cuModuleUnload(struct CUmod_st *module)
+{
+	(void)module;
+	return 0;
+}
+
+int cuModuleGetFunction(struct CUfunc_st **function, struct CUmod_st *module, const char *name)
+{
+	(void)module;
+	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
+		if (!strcmp(kernels[i].name, name)) {
+			*function = &kernels[i];
+			return 0;
+		}
+	}
+	return CUDA_NOT_FOUND;
+}
+
+int cuFuncGetAttribute(int *value, int attribute, struct CUfunc_st *function)
+{
+	(void)function;
+	*value = attribute == CUDA_FUNC_MAX_THREADS ? 512 :
+		attribute == CUDA_FUNC_STATIC_SMEM ? 1024 : 32;
+	return 0;
+}
+
+int cuFuncSetAttribute(struct CUfunc_st *function, int attribute, int value)
+{
+	(void)function;
+	return attribute == CUDA_FUNC_MAX_DYNAMIC_SMEM && value > SMEM - 1024 ?
+		CUDA_INVALID_VALUE : 0;
+}
+
+int cuFuncGetParamInfo(struct CUfunc_st *function, size_t index, size_t *offset, size_t *bytes)
+{
+	if (index >= (size_t)function->nparams)
+		return CUDA_INVALID_VALUE;
+	*offset = 0;
+	*bytes = function->sizes[index];
+	return 0;
+}
+
+int cuLaunchKernelEx(const struct cuda_launch_config *config, struct CUfunc_st *function,
+	void **params, void **extra)
+{
+	if (extra || lost)
+		return lost ? lost : CUDA_INVALID_VALUE;
+	now_us += STEP_US;
+	return function->run(config, params);
+}
+
+/* Not NVIDIA's format; what the kernel "map" gives back. */
+int cuTensorMapEncodeTiled(struct cuda_tensor_map *m, int element, unsigned rank, void *address,
+	const uint64_t *dims, const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
+	int interleave, int swizzle, int promotion, int fill)
+{
+	if (interleave || fill || rank < 1 || rank > 5)
+		return CUDA_INVALID_VALUE;
+	memset(m, 0, sizeof(*m));
+	m->opaque[0] = (uintptr_t)address;
+	m->opaque[1] = (uint64_t)element | (uint64_t)rank << 8 | (uint64_t)swizzle << 16 |
+		(uint64_t)promotion << 24;
+	for (unsigned i = 0; i < rank; i++) {
+		m->opaque[2 + i] = dims[i];
+		m->opaque[11 + i] = (uint64_t)box[i] << 32 | steps[i];
+		if (i > 0)
+			m->opaque[6 + i] = strides[i - 1];
+	}
+	return 0;
+}
+
+/* ---- events ---- */
+
+int cuEventCreate(struct CUevent_st **event, unsigned flags)
+{
+	(void)flags;
+	*event = calloc(1, sizeof(**event));
+	return *event ? 0 : CUDA_OUT_OF_MEMORY;
+}
+
+int cuEventDestroy_v2(struct CUevent_st *event)
+{
+	free(event);
+	return 0;
+}
+
+int cuEventRecord(struct CUevent_st *event, struct CUstream_st *stream)
+{
+	(void)stream;
+	event->us = now_us;
+	return lost;
+}
+
+int cuEventElapsedTime(float *ms, struct CUevent_st *from, struct CUevent_st *to)
+{
+	*ms = (float)(to->us - from->us) * 1e-3f;
+	return lost;
+}
