@@ -2,10 +2,250 @@
 
 #include "emit/emit.h"
 #include "lower/lower.h"
+#include "run/run.h"
 #include "sim/sim.h"
 
-/* The parts of a compilation, so that each is freed however it ends. */
+#define KERNEL_CLASS "millrace.kernel"
+#define GPU_CLASS "millrace.gpu"
 #define LOWERED_CLASS "millrace.lowered"
+
+/* the device --------------------------------------------------------------- */
+
+static int gpu_gc_l(lua_State *L)
+{
+	gpu_free(box_take(L, GPU_CLASS));
+	return 0;
+}
+
+/* The one device of this state, made when first asked for. */
+static struct gpu *gpu_of(lua_State *L)
+{
+	static const char key;
+	struct host *h = enter(L);
+	struct gpu *g;
+	void **box;
+
+	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) == LUA_TUSERDATA) {
+		g = *(void **)lua_touserdata(L, -1);
+		lua_pop(L, 1);
+		return g;
+	}
+	lua_pop(L, 1);
+	box = box_new(L, GPU_CLASS, 0);
+	gpu_new(&h->mem, 0, (struct gpu **)box);
+	g = *box;
+	lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
+	return g;
+}
+
+/* core.attached() -> {name=, arch=, sms=, memory=}, or nil and why there is none */
+static int attached_l(lua_State *L)
+{
+	struct gpu *g = gpu_of(L);
+	struct stop stop = stop_of(host_of(L));
+	struct gpu_info info;
+	struct err e;
+
+	if (gpu_probe(g, &stop, &info, &e)) {
+		lua_pushnil(L);
+		lua_pushstring(L, e.msg);
+		return 2;
+	}
+	lua_createtable(L, 0, 4);
+	lua_pushstring(L, info.name);
+	lua_setfield(L, -2, "name");
+	lua_pushstring(L, info.arch);
+	lua_setfield(L, -2, "arch");
+	lua_pushinteger(L, info.sms);
+	lua_setfield(L, -2, "sms");
+	lua_pushinteger(L, info.memory_free);
+	lua_setfield(L, -2, "memory");
+	return 1;
+}
+
+/* kernels ------------------------------------------------------------------ */
+
+static struct built *check_kernel(lua_State *L, int idx, const char *what)
+{
+	return box_get(L, idx, KERNEL_CLASS, what);
+}
+
+static int kernel_gc_l(lua_State *L)
+{
+	built_free(box_take(L, KERNEL_CLASS));
+	return 0;
+}
+
+/* core.build(plan, compile?) -> kernel: text, and binaries if asked for */
+static int build_l(lua_State *L)
+{
+	struct host *h = enter(L);
+	struct history *plan = check_plan(L, 1, "compile");
+	bool compile = lua_toboolean(L, 2);
+	struct stop stop = stop_of(h);
+	struct built *b;
+	struct err e;
+	void **box;
+
+	check_legal(L, history_plan(plan), "compile");
+	box = box_new(L, KERNEL_CLASS, 1);
+	keep(L, -1, 1, 1);
+	enter(L);
+	built_new(&h->mem, (struct built **)box);
+	b = *box;
+	if (history_snapshot(plan, &b->graph, &b->plan, &e) || built_emit(b, &e))
+		throw_err(L, &e);
+	if (compile && built_compile(b, gpu_of(L), &stop, &e))
+		throw_err(L, &e);
+	return 1;
+}
+
+static int kernel_source_l(lua_State *L)
+{
+	const struct built *b = check_kernel(L, 1, "source");
+	luaL_Buffer text;
+
+	luaL_buffinit(L, &text);
+	for (int i = 0; i < b->nphases; i++)
+		luaL_addlstring(&text, b->phases[i].source.text.text, b->phases[i].source.text.len);
+	luaL_pushresult(&text);
+	return 1;
+}
+
+static int kernel_smem_l(lua_State *L)
+{
+	const struct built *b = check_kernel(L, 1, "smem");
+	int64_t most = 0;
+
+	for (int i = 0; i < b->nphases; i++)
+		most = max_i64(most, b->phases[i].source.shared_bytes);
+	lua_pushinteger(L, most);
+	return 1;
+}
+
+/* What the compiler reported, the most of all phases. */
+static int kernel_use(lua_State *L, const char *what, int which)
+{
+	const struct built *b = check_kernel(L, 1, what);
+	int64_t most = 0;
+
+	for (int i = 0; i < b->nphases; i++) {
+		for (int k = 0; k < b->phases[i].binary.nuses; k++) {
+			const struct compile_use *u = &b->phases[i].binary.uses[k];
+
+			most = max_i64(most, which ? u->spill_stores + u->spill_loads : u->registers);
+		}
+	}
+	lua_pushinteger(L, most);
+	return 1;
+}
+
+static int kernel_registers_l(lua_State *L)
+{
+	return kernel_use(L, "registers", 0);
+}
+
+static int kernel_spills_l(lua_State *L)
+{
+	return kernel_use(L, "spills", 1);
+}
+
+/* Warnings of the compiler, wgmma groups that it serialized above all. */
+static int kernel_warnings_l(lua_State *L)
+{
+	const struct built *b = check_kernel(L, 1, "warnings");
+	lua_Integer n = 0;
+
+	lua_newtable(L);
+	for (int i = 0; i < b->nphases; i++) {
+		for (int k = 0; k < b->phases[i].binary.ndiags; k++) {
+			const struct compile_diag *d = &b->phases[i].binary.diags[k];
+
+			if (d->severity == COMPILE_NOTE && !d->serialized)
+				continue;
+			lua_pushstring(L, d->text);
+			lua_rawseti(L, -2, ++n);
+		}
+	}
+	return 1;
+}
+
+static int kernel_plan_l(lua_State *L)
+{
+	check_kernel(L, 1, "plan");
+	lua_getiuservalue(L, 1, 1);
+	return 1;
+}
+
+/* Pointers to the packed elements of all tensors: the inputs' arrays from the table at
+ * `inputs`, new ones for the outputs, which go into the table at `results`. */
+static void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int results,
+	struct arena *a)
+{
+	void **data = ARENA_ARRAY(a, p->tensors.n, void *);
+
+	for (int i = 0; i < p->tensors.n; i++) {
+		const struct tensor *t = &p->tensors.v[i];
+		int64_t dim[RANK_MAX];
+
+		if (t->role == TENSOR_TEMP)
+			continue;
+		if (t->role == TENSOR_INPUT) {
+			struct array *x = push_input(L, inputs, "run", t->name);
+
+			if (x->type != t->type)
+				throw_msg(L, "run: input '%s' holds %s, the kernel takes %s", t->name,
+					dtype_name(x->type), dtype_name(t->type));
+			data[i] = x->data;
+			lua_pop(L, 1);
+			continue;
+		}
+		tensor_dims(p, i, dim);
+		data[i] = array_new(L, "run", t->type, t->rank, dim)->data;
+		lua_setfield(L, results, t->name);
+	}
+	return data;
+}
+
+/* core.run(kernel, inputs, {limit=, seconds=}) -> outputs, list of milliseconds.
+ * seconds: benchmark for so long; otherwise one run. */
+static int run_l(lua_State *L)
+{
+	static const char *const names[] = { "limit", "seconds" };
+	struct host *h = enter(L);
+	struct built *b = check_kernel(L, 1, "run");
+	const struct program *p = b->graph->program;
+	struct gpu_bench bench = { .warmup = 0.1 };
+	struct stop stop = stop_of(h);
+	struct gpu_result r;
+	double limit = 10;
+	struct arena *a;
+	void **data;
+	struct err e;
+	bool timed;
+
+	lua_settop(L, 3);
+	check_inputs(L, 2, "run", p);
+	options_check(L, 3, "run", names, LEN(names));
+	option_real(L, 3, "run", "limit", &limit);
+	timed = option_real(L, 3, "run", "seconds", &bench.seconds);
+	lua_newtable(L);
+	a = scratch_push(L);
+	enter(L);
+	data = tensor_pointers(L, p, 2, 4, a);
+	enter(L);
+	if (built_run(b, gpu_of(L), data, limit, timed ? &bench : NULL, &stop, a, &r, &e))
+		throw_err(L, &e);
+	lua_pushvalue(L, 4);
+	lua_createtable(L, r.runs, 0);
+	for (int i = 0; i < r.runs; i++) {
+		lua_pushnumber(L, r.ms[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 2;
+}
+
+/* lowering alone ------------------------------------------------------------ */
 
 static int lowered_gc_l(lua_State *L)
 {
@@ -74,10 +314,10 @@ static void push_source(lua_State *L, const struct plan *p, int phase, const str
 /* core.lower(plan, target) -> list of {text=, entry=, params=, ...}, one a phase */
 static int lower_l(lua_State *L)
 {
-	struct host *h = enter(L);
-	const struct plan *p = history_plan(check_plan(L, 1, "compile"));
 	static const char *const targets[] = { "cuda", "host" };
 	bool host = check_choice(L, 2, "compile", "target", targets, LEN(targets)) == 1;
+	struct host *h = enter(L);
+	const struct plan *p = history_plan(check_plan(L, 1, "compile"));
 	struct source s;
 	struct arena *a;
 	struct err e;
@@ -102,9 +342,19 @@ static int lower_l(lua_State *L)
 
 void lua_open_kernel(lua_State *L)
 {
-	static const luaL_Reg meta[] = { { "__gc", lowered_gc_l }, { NULL, NULL } };
+	static const luaL_Reg lowered[] = { { "__gc", lowered_gc_l }, { NULL, NULL } };
+	static const luaL_Reg gpu[] = { { "__gc", gpu_gc_l }, { NULL, NULL } };
+	static const luaL_Reg meta[] = { { "__gc", kernel_gc_l }, { NULL, NULL } };
+	static const luaL_Reg fields[] = {
+		{ "source", kernel_source_l }, { "smem", kernel_smem_l },
+		{ "registers", kernel_registers_l }, { "spills", kernel_spills_l },
+		{ "warnings", kernel_warnings_l }, { "plan", kernel_plan_l }, { NULL, NULL } };
+	static const luaL_Reg functions[] = {
+		{ "lower", lower_l }, { "build", build_l }, { "run", run_l },
+		{ "attached", attached_l }, { NULL, NULL } };
 
-	class_new(L, &(struct class_def){ .name = LOWERED_CLASS, .meta = meta });
-	lua_pushcfunction(L, lower_l);
-	lua_setfield(L, -2, "lower");
+	class_new(L, &(struct class_def){ .name = LOWERED_CLASS, .meta = lowered });
+	class_new(L, &(struct class_def){ .name = GPU_CLASS, .meta = gpu });
+	class_new(L, &(struct class_def){ KERNEL_CLASS, NULL, fields, meta });
+	luaL_setfuncs(L, functions, 0);
 }

@@ -40,6 +40,7 @@ Text about a topic, a function or an object: help "plan", help(mr.search), help(
 
 section "Devices and programs" {
   {"mr.version", "The version of Millrace, a string."},
+  {"mr.home", "The folder that has hw/ and examples/, a string."},
   {"mr.devices", "mr.devices()", "Names of the devices that hw/ describes."},
   {"mr.device", "mr.device([name or path])", [[
 A device as a scheduler sees it: units, memories, limits, read from hw/NAME.lua.
@@ -181,8 +182,9 @@ true or false, and a list of problems {code=, message=, hint=, task=, other=, ed
 place=}.]]},
   {"plan:table", "plan:table{width=, ascii=, color=}", "Lanes, waits, rings and problems as text."},
   {"plan:script", "plan:script()", "Lua text that rebuilds exactly this plan."},
-  {"mr.load_plan", "mr.load_plan(path[, bound])", [[
-A plan from the text that plan:script() gave; bound: another program or other sizes.]]},
+  {"mr.load_plan", "mr.load_plan(path or name[, bound])", [[
+A plan from the text that plan:script() gave, or by name one of examples/, such as
+"attention_pingpong". bound: another program, or other sizes.]]},
   {"plan:simulate", "plan:simulate{events=}", [[
 Play the plan against the device's model: a timeline. events: how many to keep.]]},
   {"mr.search", "mr.search(bound[, device[, {seconds=60, trials=2000}]])", [[

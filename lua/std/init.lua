@@ -4,7 +4,7 @@ local core = require "millrace.core"
 local tile = require "millrace.tile"
 local raise, hint, show, entry = core.raise, core.hint, core.show, core.entry
 
-local mr = {version = "0.1.0", array = core.array, program = tile.program}
+local mr = {version = "0.1.0", home = core.home(), array = core.array, program = tile.program}
 for name, f in pairs(tile.functions) do mr[name] = f end
 
 local function path_of(folder, name)
@@ -102,7 +102,7 @@ mr.examples = setmetatable({}, {
 
 ---- plans and searches -----------------------------------------------------------------------
 
-for _, part in ipairs{"plan", "search"} do
+for _, part in ipairs{"plan", "search", "kernel"} do
   for name, f in pairs(require("millrace." .. part)(mr)) do mr[name] = f end
 end
 

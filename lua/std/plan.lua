@@ -64,8 +64,10 @@ return function(mr)
     }
   end
 
+  -- A path, or the name of a plan in examples/.
   plan.load_plan = entry(function(path, bound)
     if type(path) ~= "string" then raise("load_plan: path expected, got " .. show(path)) end
+    if not path:find "[/.]" then path = ("%s/examples/%s.lua"):format(core.home(), path) end
     local chunk, message = loadfile(path, "t", environment())
     if not chunk then raise("load_plan: " .. message) end
     local p = chunk(bound)

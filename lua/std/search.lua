@@ -53,7 +53,7 @@ local function why(plan, tl)
     ("the busiest is %s, at work %.0f%% of the time"):format(busiest, share * 100),
   }
   if tl.ii <= tl.bound * 1.001 then
-    lines[#lines + 1] = "no order of this tile shape with these lanes and versions is shorter in the model"
+    lines[#lines + 1] = "in the model, no order of this shape with these lanes and versions is shorter"
   else
     lines[#lines + 1] = ("%.1f%% above the bound: waiting that another order might hide")
       :format((tl.ii / tl.bound - 1) * 100)
@@ -68,7 +68,7 @@ local result = {__name = "millrace.search", __tostring = function(r)
   table.sort(axes)
   for i, axis in ipairs(axes) do axes[i] = ("%s=%d"):format(axis, tile[axis]) end
   return table.concat({
-    ("search of %s: %d plans of %d tile shapes, %d shapes cut off by their bound; %s"):format(
+    ("search of %s: %d plans, %d tile shapes, %d of them cut off; ended: %s"):format(
       r.plan.graph.program.name, r.trials, r.shapes, r.pruned, r.ended),
     ("best: tile %s: %.4g ms, %.0f TFLOP/s; II %.0f, bound %.0f"):format(
       table.concat(axes, " "), r.seconds * 1e3, r.timeline.tflops, r.ii, r.bound),

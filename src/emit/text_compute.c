@@ -130,39 +130,64 @@ static enum err_code operand(struct text *c, const struct kentry *x, int node, i
 	return OK;
 }
 
+/* The element-wise operations in C, on floats and on integers; $0 $1 $2 stand for the
+ * arguments. What is not here is emitted otherwise, or not yet. */
+static const struct {
+	enum op op;
+	const char *on_float, *on_int;
+} forms[] = {
+	{ OP_ADD, "$0 + $1", "$0 + $1" },
+	{ OP_SUB, "$0 - $1", "$0 - $1" },
+	{ OP_MUL, "$0 * $1", "$0 * $1" },
+	{ OP_DIV, "op_div($0, $1)", NULL },
+	{ OP_NEG, "-$0", "-$0" },
+	{ OP_ABS, "fabsf($0)", "abs($0)" },
+	{ OP_MIN, "fminf($0, $1)", "min_of($0, $1)" },
+	{ OP_MAX, "fmaxf($0, $1)", "max_of($0, $1)" },
+	{ OP_FLOOR, "floorf($0)", NULL },
+	{ OP_EXP2, "op_exp2($0)", NULL },
+	{ OP_LOG2, "op_log2($0)", NULL },
+	{ OP_RSQRT, "op_rsqrt($0)", NULL },
+	{ OP_SQRT, "sqrtf($0)", NULL },
+	{ OP_TANH, "op_tanh($0)", NULL },
+	{ OP_LT, NULL, "$0 < $1" },
+	{ OP_LE, NULL, "$0 <= $1" },
+	{ OP_EQ, NULL, "$0 == $1" },
+	{ OP_NE, NULL, "$0 != $1" },
+	{ OP_WHERE, "$0 ? $1 : $2", "$0 ? $1 : $2" },
+	{ OP_AND, NULL, "$0 & $1" },
+	{ OP_OR, NULL, "$0 | $1" },
+	{ OP_XOR, NULL, "$0 ^ $1" },
+	{ OP_SHL, NULL, "$0 << ($1 & 31)" },
+	{ OP_SHR, NULL, "$0 >> ($1 & 31)" },
+	{ OP_CAST, "$0", NULL },
+};
+
+static const char *expand(struct text *c, const char *form, const char *const *a)
+{
+	struct buf b;
+
+	buf_init(&b, c->a);
+	for (; *form; form++) {
+		if (*form == '$')
+			buf_puts(&b, a[*++form - '0']);
+		else
+			buf_putc(&b, *form);
+	}
+	return b.text;
+}
+
 static const char *formula(struct text *c, const struct node *n, const char *const *a)
 {
-	bool f = dtype_is_float(n->type);
+	if (n->op == OP_NOT)
+		return arena_strf(c->a, n->type == DT_BOOL ? "!%s" : "~%s", a[0]);
+	for (int i = 0; i < LEN(forms); i++) {
+		const char *form = dtype_is_float(n->type) ? forms[i].on_float : forms[i].on_int;
 
-	switch (n->op) {
-	case OP_ADD: return arena_strf(c->a, "%s + %s", a[0], a[1]);
-	case OP_SUB: return arena_strf(c->a, "%s - %s", a[0], a[1]);
-	case OP_MUL: return arena_strf(c->a, "%s * %s", a[0], a[1]);
-	case OP_DIV: return arena_strf(c->a, "op_div(%s, %s)", a[0], a[1]);
-	case OP_NEG: return arena_strf(c->a, "-%s", a[0]);
-	case OP_ABS: return arena_strf(c->a, f ? "fabsf(%s)" : "abs(%s)", a[0]);
-	case OP_MIN: return arena_strf(c->a, f ? "fminf(%s, %s)" : "min_of(%s, %s)", a[0], a[1]);
-	case OP_MAX: return arena_strf(c->a, f ? "fmaxf(%s, %s)" : "max_of(%s, %s)", a[0], a[1]);
-	case OP_FLOOR: return arena_strf(c->a, "floorf(%s)", a[0]);
-	case OP_EXP2: return arena_strf(c->a, "op_exp2(%s)", a[0]);
-	case OP_LOG2: return arena_strf(c->a, "op_log2(%s)", a[0]);
-	case OP_RSQRT: return arena_strf(c->a, "op_rsqrt(%s)", a[0]);
-	case OP_SQRT: return arena_strf(c->a, "sqrtf(%s)", a[0]);
-	case OP_TANH: return arena_strf(c->a, "op_tanh(%s)", a[0]);
-	case OP_LT: return arena_strf(c->a, "%s < %s", a[0], a[1]);
-	case OP_LE: return arena_strf(c->a, "%s <= %s", a[0], a[1]);
-	case OP_EQ: return arena_strf(c->a, "%s == %s", a[0], a[1]);
-	case OP_NE: return arena_strf(c->a, "%s != %s", a[0], a[1]);
-	case OP_WHERE: return arena_strf(c->a, "%s ? %s : %s", a[0], a[1], a[2]);
-	case OP_AND: return arena_strf(c->a, "%s & %s", a[0], a[1]);
-	case OP_OR: return arena_strf(c->a, "%s | %s", a[0], a[1]);
-	case OP_XOR: return arena_strf(c->a, "%s ^ %s", a[0], a[1]);
-	case OP_NOT: return arena_strf(c->a, n->type == DT_BOOL ? "!%s" : "~%s", a[0]);
-	case OP_SHL: return arena_strf(c->a, "%s << (%s & 31)", a[0], a[1]);
-	case OP_SHR: return arena_strf(c->a, "%s >> (%s & 31)", a[0], a[1]);
-	case OP_CAST: return a[0];
-	default: return NULL;
+		if (forms[i].op == n->op && form)
+			return expand(c, form, a);
 	}
+	return NULL;
 }
 
 static enum err_code unsupported(const struct node *n, struct err *e)

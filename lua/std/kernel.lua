@@ -1,0 +1,71 @@
+-- kernel.lua - plan:compile and what a kernel does.
+
+local core = require "millrace.core"
+local raise, show, entry = core.raise, core.show, core.entry
+
+local CHECK_FLOPS = 4e10                                -- what the CPU's reference does in half a minute
+
+-- Relative error that the output's element type allows, and what it was computed in.
+local tolerance = {bf16 = 1e-2, f16 = 2e-3, f32 = 5e-3, tf32 = 5e-3, f64 = 1e-12, e4m3 = 0.1, e5m2 = 0.2}
+
+local function median(list)
+  table.sort(list)
+  return list[(#list + 1) // 2]
+end
+
+local function bound_of(k) return k.plan.graph.program end
+
+local function options(o, what, ...)
+  if o ~= nil and type(o) ~= "table" then raise(what .. ": table of options expected, got " .. show(o)) end
+  for key in pairs(o or {}) do
+    local known = false
+    for _, name in ipairs{...} do known = known or key == name end
+    if not known then raise(("%s: unknown option %s%s"):format(what, show(key), core.hint(key, {...}))) end
+  end
+  return o or {}
+end
+
+local function check(k, given)
+  local o = options(given, "check", "seed", "limit")
+  local bound = bound_of(k)
+  if k.plan.graph.flops > CHECK_FLOPS then
+    raise(("check: %.3g flops are too many for the reference on the CPU; check the plan at smaller sizes")
+      :format(k.plan.graph.flops))
+  end
+  local inputs = bound:inputs{seed = o.seed or 1}
+  local got, want = core.run(k, inputs, {limit = o.limit}), bound:reference(inputs)
+  local err = {relative = 0, max_abs = 0, ok = true}
+  for _, t in ipairs(bound.tensors) do
+    if t.role == "output" then
+      local max_abs, relative = got[t.name]:max_error(want[t.name])
+      err.max_abs, err.relative = math.max(err.max_abs, max_abs), math.max(err.relative, relative)
+      if not (relative <= (tolerance[t.dtype] or 1e-2)) then err.ok = false end
+    end
+  end
+  return err
+end
+
+local function bench(k, given)
+  local o = options(given, "bench", "seconds", "limit")
+  local bound = bound_of(k)
+  local _, ms = core.run(k, bound:inputs{}, {seconds = o.seconds or 1, limit = o.limit})
+  local runs, middle = #ms, median(ms)
+  return {ms = middle, min = ms[1], max = ms[runs], runs = runs,
+    tflops = k.plan.graph.flops / middle / 1e9, gbps = k.plan.graph.bytes / middle / 1e6}
+end
+
+return function()
+  local class = "millrace.kernel"
+  core.method(class, "run", entry(function(k, inputs, o) return (core.run(k, inputs, o)) end))
+  core.method(class, "check", entry(check))
+  core.method(class, "bench", entry(bench))
+  core.method("millrace.plan", "compile", entry(function(plan, given)
+    local o = options(given, "compile", "target", "text")
+    local target = o.target or "cuda"
+    if target ~= "cuda" then
+      raise(("compile: there is no target %s yet (known: \"cuda\")"):format(show(target)))
+    end
+    return core.build(plan, not o.text)
+  end))
+  return {attached = entry(function() return core.attached() end)}
+end

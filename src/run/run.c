@@ -1,0 +1,163 @@
+#include "run/run.h"
+
+#include <string.h>
+
+#include "lower/lower.h"
+#include "sim/sim.h"
+
+enum { POISON = 0x7fc07fc0 };		/* NaN in f32, in both halves in bf16 */
+
+void built_new(struct mem *mem, struct built **out)
+{
+	struct arena a;
+
+	arena_init(&a, mem);
+	*out = ARENA_NEW(&a, struct built);
+	(*out)->arena = a;
+}
+
+void built_free(struct built *b)
+{
+	struct arena a;
+
+	if (!b)
+		return;
+	kernel_free(b->kernel);
+	plan_free(b->plan);
+	graph_free(b->graph);
+	a = b->arena;
+	arena_release(&a);
+}
+
+enum err_code built_emit(struct built *b, struct err *e)
+{
+	b->nphases = b->graph->program->phases.n;
+	b->phases = ARENA_ARRAY(&b->arena, b->nphases, struct built_phase);
+	for (int i = 0; i < b->nphases; i++) {
+		TRY(lower_plan(b->arena.mem, b->plan, i, &b->kernel, e));
+		TRY(emit_cuda_sm90(b->kernel, &b->arena, &b->phases[i].source, e));
+		kernel_free(b->kernel);
+		b->kernel = NULL;
+	}
+	return OK;
+}
+
+enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *stop, struct err *e)
+{
+	for (int i = 0; i < b->nphases; i++) {
+		struct built_phase *p = &b->phases[i];
+		struct compile_job job = { .name = arena_strf(&b->arena, "%s.cu", p->source.entry),
+			.source = p->source.text.text, .arch = b->plan->device->arch };
+
+		TRY(gpu_compile(g, &job, stop, &b->arena, &p->binary, e));
+	}
+	return OK;
+}
+
+static enum gpu_element element_of(enum dtype t)
+{
+	if (t == DT_BF16)
+		return GPU_BF16;
+	if (t == DT_F16)
+		return GPU_F16;
+	if (t == DT_F32)
+		return GPU_F32;
+	return t == DT_I32 ? GPU_I32 : GPU_U8;
+}
+
+static const struct gpu_tensor *tensor_map(struct arena *a, const struct program *p,
+	const struct param *x)
+{
+	struct gpu_tensor *t = ARENA_NEW(a, struct gpu_tensor);
+
+	t->element = element_of(p->tensors.v[x->tensor].type);
+	t->rank = x->rank;
+	for (int i = 0; i < x->rank; i++) {
+		t->dims[i] = (uint64_t)x->dim[i];
+		t->strides[i] = (uint64_t)x->stride[i];
+		t->box[i] = (uint32_t)x->box[i];
+	}
+	t->swizzle = x->swizzle == 128 ? GPU_SWIZZLE_128 : x->swizzle == 64 ? GPU_SWIZZLE_64 :
+		x->swizzle == 32 ? GPU_SWIZZLE_32 : GPU_SWIZZLE_NONE;
+	t->promotion = GPU_PROMOTE_256;
+	return t;
+}
+
+static int *narrow(struct arena *a, const int64_t *v, int64_t n)
+{
+	int *out = ARENA_ARRAY(a, n, int);
+
+	for (int64_t i = 0; i < n; i++)
+		out[i] = (int)v[i];
+	return out;
+}
+
+/* One phase: its tiles as two buffers after the tensors', and its launch. */
+static void add_step(struct built *b, int phase, struct arena *a, struct gpu_buffer *buffers,
+	struct gpu_step *step)
+{
+	const struct program *p = b->graph->program;
+	const struct source *s = &b->phases[phase].source;
+	int order = p->tensors.n + 2 * phase, start = order + 1;
+	struct gpu_param *params = ARENA_ARRAY(a, s->params.n, struct gpu_param);
+	struct dealing d;
+
+	sim_deal(a, b->plan, phase, &d);
+	buffers[order] = (struct gpu_buffer){ .name = "order of tiles", .init = GPU_INIT_HOST,
+		.bytes = (size_t)d.total * sizeof(int), .from = narrow(a, d.order, d.total) };
+	buffers[start] = (struct gpu_buffer){ .name = "first tiles", .init = GPU_INIT_HOST,
+		.bytes = (size_t)(d.eus + 1) * sizeof(int), .from = narrow(a, d.start, d.eus + 1) };
+	for (int i = 0; i < s->params.n; i++) {
+		const struct param *x = &s->params.v[i];
+
+		params[i].kind = x->kind == PARAM_MAP ? GPU_PARAM_TENSOR : GPU_PARAM_POINTER;
+		params[i].buffer = x->kind == PARAM_ORDER ? order : x->kind == PARAM_START ? start :
+			x->tensor;
+		if (x->kind == PARAM_MAP)
+			params[i].tensor = tensor_map(a, p, x);
+	}
+	*step = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .entry = s->entry,
+		.grid = { (unsigned)d.eus }, .block = { (unsigned)s->threads },
+		.smem = (unsigned)s->shared_bytes, .params = params, .nparams = s->params.n };
+}
+
+static void describe_tensors(const struct program *p, void *const *data, struct gpu_buffer *out)
+{
+	for (int i = 0; i < p->tensors.n; i++) {
+		const struct tensor *t = &p->tensors.v[i];
+
+		out[i] = (struct gpu_buffer){ .name = t->name, .rotate = true,
+			.bytes = dtype_bytes(t->type, (size_t)tensor_elements(p, i)) };
+		if (t->role == TENSOR_INPUT) {
+			out[i].init = GPU_INIT_HOST;
+			out[i].from = data[i];
+			continue;
+		}
+		out[i].init = GPU_INIT_WORD;
+		out[i].word = POISON;
+		out[i].to = data[i];
+	}
+}
+
+enum err_code built_run(struct built *b, struct gpu *g, void *const *data, double limit,
+	const struct gpu_bench *bench, const struct stop *stop, struct arena *a,
+	struct gpu_result *r, struct err *e)
+{
+	const struct program *p = b->graph->program;
+	int n = p->tensors.n + 2 * b->nphases;
+	struct gpu_buffer *buffers = ARENA_ARRAY(a, n, struct gpu_buffer);
+	struct gpu_step *step = ARENA_NEW(a, struct gpu_step);
+	struct gpu_job job = { .buffers = buffers, .nbuffers = n, .steps = step, .nsteps = 1,
+		.mode = bench ? GPU_BENCH : GPU_RUN };
+
+	if (b->nphases != 1)
+		return err_set(e, ERR_ILLEGAL, NOWHERE, "a program of several phases does not run "
+			"on the device yet");
+	describe_tensors(p, data, buffers);
+	add_step(b, 0, a, buffers, step);
+	job.cubin = b->phases[0].binary.cubin;
+	job.cubin_bytes = b->phases[0].binary.cubin_bytes;
+	if (bench)
+		job.bench = *bench;
+	return gpu_run(g, &job, limit, stop, a, r, e);
+}

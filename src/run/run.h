@@ -1,0 +1,44 @@
+/* run.h - a plan's kernels on the attached device.
+ *
+ * Joins what emit wrote with what gpu can run: one launch a phase, tensors in device
+ * memory, the order of tiles as the plan deals them.
+ */
+#ifndef RUN_RUN_H
+#define RUN_RUN_H
+
+#include "emit/emit.h"
+#include "gpu/gpu.h"
+
+struct built_phase {
+	struct source source;
+	struct compile_result binary;
+};
+
+/* A plan compiled for the device. All of it lies in `arena`; graph and plan are its
+ * own (history_snapshot), so later edits do not touch it. */
+struct built {
+	struct arena arena;
+	struct graph *graph;
+	struct plan *plan;
+	struct kernel *kernel;		/* under construction */
+	int nphases;
+	struct built_phase *phases;
+};
+
+/* *out is set first. b->graph and b->plan are filled by the caller before build. */
+void built_new(struct mem *mem, struct built **out);
+void built_free(struct built *b);
+
+/* Text only: sources of all phases. */
+NODISCARD enum err_code built_emit(struct built *b, struct err *e);
+/* ... and binaries, by NVRTC, in the worker of g. */
+NODISCARD enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *stop,
+	struct err *e);
+
+/* data[t]: packed elements of tensor t: inputs are read, outputs written; temporaries
+ * NULL. Outputs are poisoned before. bench NULL: one run. Times in `a`. */
+NODISCARD enum err_code built_run(struct built *b, struct gpu *g, void *const *data, double limit,
+	const struct gpu_bench *bench, const struct stop *stop, struct arena *a,
+	struct gpu_result *r, struct err *e);
+
+#endif
