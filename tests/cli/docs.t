@@ -1,0 +1,132 @@
+# Every example in README.md and docs/ is run.
+#
+#   ```lua       a chunk of its own; none may be excused from running
+#   ```console   a session: what follows the prompts is typed, and all that comes out
+#                must be the text, from the first "mr> " on (before it may stand how
+#                the shell was started); without any prompt it is not ours to run
+#                BLESS=1 writes what came out into the document instead
+#   <!-- continues -->   before a block: it goes on where the block of the same kind
+#                before it ended; a lua block also knows the other's locals
+. tests/lib.sh
+top=$PWD
+
+# $T/N.lua and $T/N.console, their lines where they stand in the document; and a list
+# of blocks: N kind place first-or-more.
+list=$(awk -v dir="$T" '
+	FNR == 1 { kind = "" }
+	kind != "" && /^[ \t]*```[ \t]*$/ { kind = ""; close(out); next }
+	kind != "" { print >out; next }
+	/^[ \t]*```(lua|console)[ \t]*$/ {
+		kind = $0; gsub(/[ \t`]/, "", kind)
+		out = dir "/" ++n "." kind
+		printf "" >out
+		if (kind == "lua") for (i = 0; i < FNR; i++) print "" >out
+		print n, kind, FILENAME ":" FNR, (continues ? "more" : "first")
+		continues = 0
+		next
+	}
+	/^[ \t]*```lua/ { print n, "excused", FILENAME ":" FNR, "first" }
+	/^[ \t]*```/ { kind = "other"; out = "/dev/null"; continues = 0; next }
+	NF { continues = /^[ \t]*<!-- continues -->[ \t]*$/ }
+' $(ls README.md docs/*.md docs/*/*.md 2>/dev/null))
+
+# Runs the blocks given as pairs of place and file, one after the other, writing the
+# place of each that ended well to the file named first.
+cat >"$T/run.lua" <<'E'
+local done = assert(io.open(arg[1], "w"))
+for i = 2, #arg, 2 do
+  local place, file = arg[i], assert(io.open(arg[i + 1]))
+  local chunk, message = load(file:read "a", "@" .. place:match "^(.*):", "t")
+  if not chunk then error(message, 0) end
+  -- When the chunk returns, make its locals globals, for the block that goes on.
+  debug.sethook(function()
+    if debug.getinfo(2, "f").func ~= chunk then return end
+    local k, name, value = 1, debug.getlocal(2, 1)
+    while name do
+      if name:find "^[%a_]" then rawset(_G, name, value) end
+      k = k + 1
+      name, value = debug.getlocal(2, k)
+    end
+  end, "r")
+  chunk()
+  debug.sethook()
+  done:write(place, "\n")
+  done:flush()
+end
+E
+
+lua_chain=()
+run_lua_chain() {
+	[ ${#lua_chain[@]} = 0 ] && return
+	mkdir -p "$T/work"
+	(cd "$T/work" &&
+		"$MILLRACE" "$T/run.lua" "$T/done" "${lua_chain[@]}" >"$T/out" 2>"$T/err")
+	for ((i = 0; i < ${#lua_chain[@]}; i += 2)); do
+		grep -qxF -- "${lua_chain[i]}" "$T/done"
+		t_result $? "${lua_chain[i]}" || t_diag err "$(<"$T/err")"
+	done
+	rm -rf "$T/work"
+	lua_chain=()
+}
+
+session= blessed=()
+run_session() { # N PLACE
+	local before=0
+	mkdir -p "$T/work"
+	(cd "$T/work" && sed -n 's/^\(mr> \|>> \|>>$\|mr>$\)//p' "$session" |
+		"$MILLRACE" -i >"$T/out" 2>&1)
+	rm -rf "$T/work"
+	if [ "${BLESS-}" ]; then
+		[ -e "$T/$1.before" ] && before=$(wc -l <"$T/$1.before")
+		tail -n +$((before + 1)) "$T/out" >"$T/$1.blessed"
+		blessed=("$1 $2" "${blessed[@]}")
+		cp "$T/out" "$session"
+	fi
+	cmp -s "$session" "$T/out"
+	t_result $? "$2" ||
+		diff -u --label "$2" --label got "$session" "$T/out" | sed 's/^/# /'
+}
+
+# From the last block of a document to the first, so that lines stay where they are.
+bless() {
+	local n place
+	for place in "${blessed[@]}"; do
+		n=${place%% *} place=${place#* }
+		awk -v fence="${place##*:}" -v new="$T/$n.blessed" '
+			FNR <= fence { print; next }
+			!done && !inside && /^mr> / {
+				inside = 1
+				while ((getline line <new) > 0) print line
+			}
+			/^[ \t]*```/ { inside = 0; done = 1 }
+			!inside { print }
+		' "${place%:*}" >"$T/document" && cat "$T/document" >"${place%:*}"
+	done
+}
+
+while read -r n kind place first; do
+	case $kind in
+	lua)
+		[ "$first" = first ] && run_lua_chain
+		lua_chain+=("$place" "$T/$n.lua")
+		;;
+	console)
+		grep -q '^mr> ' "$T/$n.console" || continue
+		sed -n '/^mr> /,$p' "$T/$n.console" >"$T/$n.session"
+		if [ "$first" = more ] && [ "$session" ]; then
+			cp "$session" "$T/$n.before"
+			cat "$T/$n.before" "$T/$n.session" >"$T/all"
+			mv "$T/all" "$T/$n.session"
+		fi
+		session=$T/$n.session
+		run_session "$n" "$place"
+		;;
+	excused)
+		t_is "$place: every lua block runs" excused ''
+		;;
+	esac
+done <<<"$list"
+run_lua_chain
+bless
+[ $t_count -gt 0 ] || t_skip_all 'no examples'
+t_done

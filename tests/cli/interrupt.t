@@ -1,0 +1,72 @@
+# Ctrl-C stops what runs, whatever it is, and the shell lives on.
+. tests/lib.sh
+
+# stops TITLE CODE: type CODE, interrupt it once it said "started", then see whether
+# the shell still calculates.
+stops() {
+	rm -f "$T/in" "$T/out"	# or grep below might see what was there before
+	mkfifo "$T/in"
+	"$MILLRACE" -i <"$T/in" >"$T/out" 2>&1 &
+	pid=$!
+	exec 9>"$T/in"
+	echo "io.write 'started\\n' $2" >&9
+	t_until 30 grep -q ^started "$T/out"
+	kill -INT $pid
+	t_until 30 grep -q 'interrupted$' "$T/out" && echo 'print(6 * 7)' >&9 &&
+		t_until 30 grep -q ^42 "$T/out"
+	t_result $? "$1" || { t_diag out "$(<"$T/out")"; kill -KILL $pid; }
+	exec 9>&-
+	wait $pid
+}
+
+stops 'a loop' 'while true do end'
+stops 'a loop around pcall' 'while true do pcall(error) end'
+stops 'a loop around pcall of a loop' 'while true do pcall(function() while true do end end) end'
+stops 'a coroutine' 'coroutine.wrap(function() while true do end end)()'
+stops 'a coroutine with a loop around pcall' \
+	'coroutine.wrap(function() while true do pcall(error) end end)()'
+stops 'a loop that makes coroutines' \
+	'while true do pcall(coroutine.wrap(function() while true do end end)) end'
+stops 'a loop in an error handler' \
+	'xpcall(error, function() while true do end end) while true do end'
+stops 'a value that shows itself for ever' \
+	'return setmetatable({}, {__tostring = function() while true do end end})'
+
+# A script ends with status 1.
+rm -f "$T/err"
+"$MILLRACE" -e 'io.stderr:write "started\n" while true do end' 2>"$T/err" &
+pid=$!
+t_until 30 grep -q started "$T/err"
+kill -INT $pid
+wait $pid
+t_is 'a script ends with status 1' $? 1
+t_err 'and says why' '^millrace: \(command line\):1: interrupted'
+
+# What Lua cannot stop ends with the second signal.
+rm -f "$T/err"
+"$MILLRACE" -e 'io.stderr:write "started\n" string.find(("a"):rep(1 << 20), (".-"):rep(9) .. "b")' \
+	2>"$T/err" &
+pid=$!
+t_until 30 grep -q started "$T/err"
+kill -INT $pid
+sleep 0.2
+kill -INT $pid
+wait $pid
+t_is 'a second Ctrl-C ends the program' $? 130
+
+# At the prompt of a pipe a signal drops the unfinished chunk.
+rm -f "$T/in" "$T/out"
+mkfifo "$T/in"
+"$MILLRACE" -i <"$T/in" >"$T/out" 2>&1 &
+pid=$!
+exec 9>"$T/in"
+echo 'print(' >&9
+t_until 30 grep -q 'print(' "$T/out"
+kill -INT $pid
+sleep 0.2
+echo '6 * 7' >&9
+t_ok 'a signal at the prompt drops the chunk' t_until 30 grep -q ^42 "$T/out"
+exec 9>&-
+wait $pid
+t_is 'and the end of the input ends the shell' $? 0
+t_done

@@ -1,0 +1,88 @@
+# The command line: options, scripts, exit status, where messages go.
+. tests/lib.sh
+lf=$'\n'
+
+t_cmd '-v' 0 "$MILLRACE" -v
+t_like '-v prints a version' "$(<"$T/out")" '^Millrace [0-9]+\.[0-9]+'
+t_cmd '-h' 0 "$MILLRACE" -h
+t_like '-h prints the usage' "$(<"$T/out")" '^usage: millrace'
+
+t_cmd 'an unknown option' 2 "$MILLRACE" -x
+t_err 'is named' "unknown option '-x'"
+t_err 'and answered by the usage' '^usage: millrace'
+t_is 'on stderr only' "$(<"$T/out")" ''
+t_cmd '-e without code' 2 "$MILLRACE" -e
+
+t_cmd '-e' 0 "$MILLRACE" -e 'print(6 * 7)'
+t_is '-e runs code' "$(<"$T/out")" 42
+t_cmd '-e twice, and joined' 0 "$MILLRACE" -e 'x = 1' '-eprint(x + 1)'
+t_is 'in one state' "$(<"$T/out")" 2
+t_cmd 'an error in -e' 1 "$MILLRACE" -e 'print "a"' -e 'error "boom"' -e 'print "b"'
+t_is 'ends what follows' "$(<"$T/out")" a
+t_err 'and says where' '^millrace: \(command line\):1: boom'
+t_cmd 'a syntax error in -e' 1 "$MILLRACE" -e 'x ='
+t_err 'says where' '^millrace: \(command line\):1: unexpected symbol near <eof>'
+
+cat >"$T/args.lua" <<'E'
+print(arg[0]:match "[^/]*$", #arg, ...)
+print(arg[1], arg[2], arg[-1] ~= nil)
+E
+t_cmd 'a script with arguments' 0 "$MILLRACE" "$T/args.lua" one -v
+t_out 'finds them in arg and ...' <<'E'
+args.lua	2	one	-v
+one	-v	true
+E
+t_cmd 'options before a script' 0 "$MILLRACE" -e 'print(1)' "$T/args.lua"
+t_out 'come first' <<'E'
+1
+args.lua	0
+nil	nil	true
+E
+printf '#!/usr/bin/env millrace\nprint "shebang"\n' >"$T/-dash.lua"
+t_cmd '-- ends the options' 0 env -C "$T" "$MILLRACE" -- -dash.lua
+t_is 'and #! is skipped' "$(<"$T/out")" shebang
+
+printf 'local function f(t)\n  return t.x.y\nend\nlocal r = f({})\nprint(r)\n' >"$T/bad.lua"
+t_cmd 'an error in a script' 1 "$MILLRACE" "$T/bad.lua"
+t_err 'names file and line' "^millrace: $T/bad\.lua:2: attempt to index a nil value"
+t_err 'shows the line' '^  2 \|   return t\.x\.y$'
+t_err 'and who called' "^  called from $T/bad\.lua:4$"
+t_is 'on stderr only' "$(<"$T/out")" ''
+printf 'x = = 1\n' >"$T/syntax.lua"
+t_cmd 'a syntax error in a script' 1 "$MILLRACE" "$T/syntax.lua"
+t_err 'names file and line' "^millrace: $T/syntax\.lua:1: unexpected symbol"
+t_cmd 'a script that is not there' 1 "$MILLRACE" "$T/none.lua"
+t_err 'is named' 'none\.lua'
+t_cmd 'an error object' 1 "$MILLRACE" -e \
+	'error(setmetatable({}, {__tostring = function() return "spoken" end}))'
+t_err 'is shown by its __tostring' '^millrace: spoken'
+t_cmd 'an error object that fails to speak' 1 "$MILLRACE" -e \
+	'error(setmetatable({}, {__tostring = function() error "no" end}))'
+t_cmd 'endless recursion' 1 "$MILLRACE" -e 'local function f() return 1 + f() end f()'
+t_err 'is an error' 'stack overflow'
+"$MILLRACE" -e 'local f <const> = string.dump(load "return 1") io.stdout:write(f)' >"$T/binary.lua"
+t_cmd 'compiled code' 1 "$MILLRACE" "$T/binary.lua"
+t_err 'is refused' 'attempt to load a binary chunk'
+
+t_cmd 'os.exit' 3 "$MILLRACE" -e 'os.exit(3)'
+t_cmd '-' 0 "$MILLRACE" - a b <<<'print("in", ...)'
+t_is 'runs standard input' "$(<"$T/out")" 'in	a	b'
+t_cmd 'no option, no terminal' 0 "$MILLRACE" <<<'print("piped", #arg)'
+t_is 'runs standard input too' "$(<"$T/out")" 'piped	0'
+t_cmd 'an error on standard input' 1 "$MILLRACE" - <<<"${lf}error 'late'"
+t_err 'names it and the line' '^millrace: stdin:2: late'
+t_err 'and shows it' "^  2 \| error 'late'"
+t_cmd 'output that cannot be written' 1 bash -c '"$MILLRACE" -e "print(1)" >/dev/full'
+
+t_cmd '-i after a script' 0 "$MILLRACE" -i -e 'x = 5' <<<'x'
+t_out 'opens the shell in its state' <<'E'
+mr> x
+5
+E
+t_cmd 'MILLRACE_HOME' 0 env MILLRACE_HOME="$T" "$MILLRACE" -e 'print(#mr.devices())'
+t_is 'says where hw is' "$(<"$T/out")" 0
+t_cmd 'without it' 0 env -u MILLRACE_HOME -C / "$MILLRACE" -e 'print(mr.device("h200").name)'
+t_is 'hw is found from anywhere' "$(<"$T/out")" h200
+t_cmd 'a huge string' 1 "$MILLRACE" -e 'local s = ("x"):rep(1 << 40)'
+t_err 'is a message' 'not enough memory|too large'
+t_done

@@ -1,0 +1,205 @@
+# The shell through a pipe, where it prints prompts and what it reads.
+. tests/lib.sh
+
+# session TITLE: the lines that begin with a prompt are typed, and all is compared.
+session() {
+	cat >"$T/want"
+	sed -n 's/^\(mr> \|>> \)//p' "$T/want" | "$MILLRACE" -i >"$T/out" 2>&1
+	cmp -s "$T/want" "$T/out"
+	t_result $? "$1" || diff -u "$T/want" "$T/out" | sed 's/^/# /'
+}
+
+session 'expressions and statements' <<'E'
+mr> 1 + 1
+2
+mr> x = 4
+mr> x, x / 8
+4	0.5
+mr> return x
+4
+mr> nil
+mr> x, nil
+4	nil
+mr> 
+mr> -- a comment
+mr> "text"
+"text"
+mr> "two\nlines"
+two
+lines
+mr> "tab\tbell\a"
+"tab\009bell\007"
+E
+
+session 'several lines' <<'E'
+mr> for i = 1, 2 do
+>>   print(i)
+>> end
+1
+2
+mr> math.max(
+>>   1,
+>> 
+>>   2)
+2
+mr> {
+>>   1 }
+{1}
+mr> s = [[
+>> long
+>> ]]
+mr> #s
+5
+E
+
+session 'the last value' <<'E'
+mr> 6 * 7
+42
+mr> _ + 1
+43
+mr> nil
+mr> _
+43
+mr> x = 1
+mr> _
+43
+mr> error "no value"
+[7]:1: no value
+  1 | error "no value"
+mr> _
+43
+E
+
+session 'errors name the chunk and show the line' <<'E'
+mr> x = = 1
+[1]:1: unexpected symbol near '='
+  1 | x = = 1
+mr> function f(t)
+>>   return t.x.y
+>> end
+mr> f {}
+[2]:2: attempt to index a nil value (field 'x')
+  2 |   return t.x.y
+mr> if true then
+>>   local r = f {}
+>> end
+[2]:2: attempt to index a nil value (field 'x')
+  2 |   return t.x.y
+  called from [4]:2
+mr> error {}
+(error object is a table value)
+  called from [5]:1
+mr> error(setmetatable({}, {__tostring = function() return "spoken" end}))
+spoken
+  called from [6]:1
+mr> error()
+(error object is a nil value)
+  called from [7]:1
+E
+
+session 'tables' <<'E'
+mr> {}
+{}
+mr> {1, "a", true, 0.5}
+{1, "a", true, 0.5}
+mr> {b = 1, a = {}, [-1] = 2, 5}
+{5, [-1] = 2, a = {}, b = 1}
+mr> {b = "long enough", a = {}, ["two words"] = {1}, [-1] = 2, [1.5] = 3, [true] = 4, 5}
+{
+  5,
+  [-1] = 2,
+  [1.5] = 3,
+  a = {},
+  b = "long enough",
+  ["two words"] = {...},
+  [true] = 4,
+}
+mr> {{name = "load_a", 1}, {name = "mma"}}
+{{name = "load_a", ...}, {name = "mma", ...}}
+mr> t = {}
+mr> for i = 1, 120 do t[i] = i * 1000 end
+mr> t
+{
+  1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10000, 11000, 12000,
+  13000, 14000, 15000, 16000, 17000, 18000, 19000, 20000, 21000, 22000, 23000,
+  24000, 25000, 26000, 27000, 28000, 29000, 30000, 31000, 32000, 33000, 34000,
+  35000, 36000, 37000, 38000, 39000, 40000, 41000, 42000, 43000, 44000, 45000,
+  46000, 47000, 48000, 49000, 50000, 51000, 52000, 53000, 54000, 55000, 56000,
+  57000, 58000, 59000, 60000, 61000, 62000, 63000, 64000, 65000, 66000, 67000,
+  68000, 69000, 70000, 71000, 72000, 73000, 74000, 75000, 76000, 77000, 78000,
+  79000, 80000, 81000, 82000, 83000, 84000, 85000, 86000, 87000, 88000, 89000,
+  90000, 91000, 92000, 93000, 94000, 95000, 96000, 97000, 98000, 99000, 100000,
+  ... 20 more,
+}
+mr> {("x"):rep(100)}
+{"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"...}
+mr> {print, function() end}
+{function <built in>, function <[10]:1>}
+mr> t = {} t.t = t
+mr> t
+{t = {...}}
+E
+
+session 'objects show what they say' <<'E'
+mr> setmetatable({}, {__tostring = function() return "one\ntwo\n" end})
+one
+two
+mr> {_}
+{<table>}
+mr> setmetatable({}, {__tostring = function() return "short" end}), 1
+short	1
+mr> setmetatable({}, {__tostring = function() error "cannot" end})
+cannot show this value: [4]:1: cannot
+  1 | setmetatable({}, {__tostring = function() error "cannot" end})
+mr> setmetatable({}, {__tostring = function() return {} end})
+cannot show this value: '__tostring' must return a string
+mr> setmetatable({1}, {__index = error, __pairs = error, __len = error})
+{1}
+mr> 1
+1
+E
+
+session 'leaving' <<'E'
+mr> pcall(quit)
+E
+session 'leaving from within a chunk' <<'E'
+mr> do quit() print "not reached" end
+E
+session 'leaving by a word' <<'E'
+mr> exit
+E
+
+session 'help' <<'E'
+mr> help "plan:undo"
+plan:undo()
+  Take the last edit back; plan:redo() makes it again.
+mr> help "plan:undoo"
+no help about 'plan:undoo'; did you mean 'plan:undo'?
+mr> help "sarch"
+no help about 'sarch'; did you mean 'search'?
+mr> help(nil)
+that is nil: nothing to tell about it
+mr> help(mr.devices)
+mr.devices()
+  Names of the devices that hw/ describes.
+mr> help {}
+a table of your own or of Lua's: no help about it
+E
+t_like 'help alone lists the topics' "$("$MILLRACE" -i <<<help)" 'mr\.search'
+t_like 'help of an object' "$("$MILLRACE" -i <<<'help(mr.device "h200")')" '^device$'
+t_like 'help of an example is its head comment' "$("$MILLRACE" -i <<<'help "gemm"')" '^sizes'
+missing=$("$MILLRACE" -i <<'E' | sed -n 's/^no help about//p'
+for name in pairs(mr) do help("mr." .. name) end
+E
+)
+t_is 'there is help about all of mr' "$missing" ''
+
+MILLRACE_MEMORY=64 "$MILLRACE" -i >"$T/out" 2>&1 <<'E'
+t = {} s = ("x"):rep(1 << 20)
+for i = 1, 1 << 40 do t[i] = s .. i end
+t = nil
+collectgarbage(), "alive"
+E
+t_like 'a chunk that takes all memory is an error' "$(<"$T/out")" '^(\[2\]:1: )?not enough memory'
+t_like 'that the shell survives' "$(tail -1 "$T/out")" '^0	"alive"$'
+t_done

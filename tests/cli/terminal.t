@@ -1,0 +1,138 @@
+# The shell in a real terminal: editing, Ctrl-C at the prompt, completion, history.
+# The screen is polled until it is as wanted; nothing here waits a fixed time.
+. tests/lib.sh
+command -v tmux >/dev/null || t_skip_all 'no tmux'
+
+terminals=0
+tmux() { # one server a terminal: the end of one may not touch the next
+	command tmux -L "mr$$.$terminals" -f /dev/null "$@" 2>/dev/null
+}
+trap '[ $BASHPID != $$ ] || { tmux kill-server; rm -rf "$T"; }' EXIT
+
+# start WIDTH HEIGHT: a fresh shell in a fresh terminal.
+start() {
+	tmux kill-server
+	terminals=$((terminals + 1))
+	env -i PATH="$PATH" LC_ALL=C.UTF-8 TERM=screen HOME="$T" MILLRACE_HOME="$MILLRACE_HOME" \
+		tmux -L "mr$$.$terminals" -f /dev/null new-session -d -x "$1" -y "$2" \
+		"exec env TERM=screen NO_COLOR=1 HOME=$T '$MILLRACE'"
+	tmux set -g status off
+	tmux resize-window -x "$1" -y "$2"
+	t_until 20 eval "screen | grep -q '^mr>'"
+}
+
+keys() { # names of keys
+	tmux send-keys "$@"
+}
+
+type() { # text, then Enter
+	tmux send-keys -l "$1"
+	keys Enter
+}
+
+screen() {
+	tmux capture-pane -p | sed 's/ *$//' | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}' | tail -n +2
+}
+
+shows() {
+	screen >"$T/out"
+	cmp -s "$T/want" "$T/out"
+}
+
+# becomes TITLE: the screen below the line of welcome.
+becomes() {
+	cat >"$T/want"
+	t_until 20 shows
+	t_result $? "$1" || diff -u "$T/want" "$T/out" | sed 's/^/# /'
+}
+
+start 80 24
+becomes 'the prompt appears' <<'E'
+mr>
+E
+t_like 'below one line of welcome' "$(tmux capture-pane -p | head -1)" '^Millrace [0-9.]+\. '
+
+type 'for i = 1, 2 do'
+becomes 'an unfinished chunk goes on' <<'E'
+mr> for i = 1, 2 do
+>>
+E
+keys -l '  print(j)'
+keys Left BSpace
+type i
+type end
+becomes 'with editing' <<'E'
+mr> for i = 1, 2 do
+>>   print(i)
+>> end
+1
+2
+mr>
+E
+
+start 80 24
+type 'x = 1 +'
+keys -l more
+t_until 20 eval "screen | grep -q '>> more'"
+keys C-c
+becomes 'Ctrl-C drops the line and the chunk' <<'E'
+mr> x = 1 +
+>> more^C
+mr>
+E
+type x
+type '"alive"'
+becomes 'and nothing of it was run' <<'E'
+mr> x = 1 +
+>> more^C
+mr> x
+mr> "alive"
+"alive"
+mr>
+E
+type 'print "started" while true do pcall(error) end'
+t_until 20 eval "screen | grep -q '^started'"
+keys C-c
+t_until 20 eval "screen | grep -q 'interrupted'"
+type '7 * 6'
+t_ok 'Ctrl-C stops what runs' t_until 20 eval "screen | grep -q '^42'"
+
+start 80 24
+keys -l string.up
+keys Tab
+type '("a")'
+becomes 'TAB completes a field' <<'E'
+mr> string.upper("a")
+"A"
+mr>
+E
+keys -l math.m
+keys Tab
+becomes 'and lists the choices' <<'E'
+mr> string.upper("a")
+"A"
+mr> math.m
+max         maxinteger  min         mininteger  modf
+mr> math.m
+E
+keys C-c Up Enter
+becomes 'the history has what was typed' <<'E'
+mr> string.upper("a")
+"A"
+mr> math.m
+max         maxinteger  min         mininteger  modf
+mr> math.m^C
+mr> string.upper("a")
+"A"
+mr>
+E
+keys C-d
+t_ok 'Ctrl-D leaves' t_until 20 eval '! tmux has-session'
+start 80 24
+keys Up Enter
+becomes 'the history is kept' <<'E'
+mr> string.upper("a")
+"A"
+mr>
+E
+t_done

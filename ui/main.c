@@ -1,0 +1,278 @@
+/* main.c - the command line, as the lua program does it. */
+#include <errno.h>
+#include <lauxlib.h>
+#include <limits.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gpu/gpu.h"
+#include "lua/lcore.h"
+#include "repl.h"
+#include "user.h"
+
+enum { EXIT_SCRIPT = 1, EXIT_USAGE = 2 };
+
+static const char usage[] =
+	"usage: millrace [options] [FILE.lua [arguments]]\n"
+	"  -e CODE  run CODE (may be given again)\n"
+	"  -i       open the shell after the script\n"
+	"  -v       print the version\n"
+	"  -h       print this text\n"
+	"  -        run what comes on standard input\n"
+	"  --       end of the options\n"
+	"Without a script, the shell opens.\n"
+	"MILLRACE_HOME is the folder of hw/ and examples/, MILLRACE_MEMORY the most memory\n"
+	"to use, in MiB.\n";
+
+struct options {
+	int argc;
+	char **argv;
+	int script;			/* position of FILE or "-" in argv; argc: none */
+	bool code, interactive, version, help;
+	const char *wrong;		/* option that is none */
+	int status;			/* of the exit */
+};
+
+static void read_options(struct options *o)
+{
+	int i;
+
+	for (i = 1; i < o->argc && o->argv[i][0] == '-' && o->argv[i][1]; i++) {
+		const char *s = o->argv[i];
+
+		if (!strcmp(s, "--")) {
+			i++;
+			break;
+		}
+		if (!strcmp(s, "-i"))
+			o->interactive = true;
+		else if (!strcmp(s, "-v") || !strcmp(s, "--version"))
+			o->version = true;
+		else if (!strcmp(s, "-h") || !strcmp(s, "--help"))
+			o->help = true;
+		else if (s[1] == 'e' && (s[2] || i + 1 < o->argc))
+			o->code = true, i += !s[2];
+		else
+			o->wrong = o->wrong ? o->wrong : s;
+	}
+	o->script = i;
+}
+
+/* ---- where hw/ and examples/ are ---- */
+
+static bool is_home(const char *dir)
+{
+	char path[PATH_MAX + 8];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/hw", dir);
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+/* $MILLRACE_HOME; or beside the program or above it (checkout, bundle); or in the
+ * share/millrace of one of these folders (installed). */
+static void find_home(char home[PATH_MAX])
+{
+	const char *given = getenv("MILLRACE_HOME");
+	char dir[PATH_MAX], *slash;
+	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+
+	if (given && *given) {
+		snprintf(home, PATH_MAX, "%s", given);
+		return;
+	}
+	dir[n > 0 ? n : 0] = '\0';
+	while ((slash = strrchr(dir, '/'))) {
+		*slash = '\0';
+		snprintf(home, PATH_MAX, "%s", dir);
+		if (is_home(home))
+			return;
+		if (strlen(dir) + sizeof("/share/millrace") <= PATH_MAX) {
+			snprintf(home, PATH_MAX, "%.*s/share/millrace", PATH_MAX - 16, dir);
+			if (is_home(home))
+				return;
+		}
+	}
+	snprintf(home, PATH_MAX, "/usr/local/share/millrace");
+}
+
+/* $MILLRACE_MEMORY; or three quarters of what this machine or this container has:
+ * more would only make it swap, or be killed. */
+static size_t memory_cap(void)
+{
+	const char *given = getenv("MILLRACE_MEMORY");
+	double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE), limit;
+	FILE *f;
+
+	if (given && strtod(given, NULL) >= 1)
+		return (size_t)(strtod(given, NULL) * (1 << 20));
+	f = fopen("/sys/fs/cgroup/memory.max", "r");
+	if (f) {
+		if (fscanf(f, "%lf", &limit) == 1 && limit < bytes)
+			bytes = limit;
+		fclose(f);
+	}
+	return (size_t)(bytes * 0.75);
+}
+
+/* ---- scripts ---- */
+
+/* The table `arg`: the script at 0, its arguments after, what came before below. */
+static void set_arg(lua_State *L, const struct options *o)
+{
+	int zero = o->script < o->argc ? o->script : 0;
+
+	lua_newtable(L);
+	for (int i = 0; i < o->argc; i++) {
+		lua_pushstring(L, o->argv[i]);
+		lua_rawseti(L, -2, i - zero);
+	}
+	lua_setglobal(L, "arg");
+}
+
+/* Call the chunk that was loaded with its arguments on top; false: it failed. */
+static bool finish(lua_State *L, int loaded, int nargs)
+{
+	if (loaded != LUA_OK)
+		lua_pop(L, nargs);
+	if (loaded == LUA_OK && user_call(L, nargs, 0) == LUA_OK)
+		return true;
+	user_report(L, "millrace: ");
+	return false;
+}
+
+static bool run_code(lua_State *L, const char *code)
+{
+	return finish(L, user_load(L, code, strlen(code), "(command line)"), 0);
+}
+
+/* Push all of standard input. */
+static void push_stdin(lua_State *L)
+{
+	luaL_Buffer b;
+	size_t n;
+
+	luaL_buffinit(L, &b);
+	do {
+		char *p = luaL_prepbuffer(&b);
+
+		n = fread(p, 1, LUAL_BUFFERSIZE, stdin);
+		luaL_addsize(&b, n);
+	} while (n);
+	luaL_pushresult(&b);
+}
+
+static bool run_stdin(lua_State *L, const struct options *o)
+{
+	int nargs = o->argc - o->script - 1, loaded;
+	const char *text;
+	size_t len;
+
+	push_stdin(L);
+	text = lua_tolstring(L, -1, &len);
+	loaded = user_load(L, text, len, "stdin");
+	lua_remove(L, -2);
+	for (int i = 1; i <= nargs; i++)
+		lua_pushstring(L, o->argv[o->script + i]);
+	return finish(L, loaded, nargs > 0 ? nargs : 0);
+}
+
+static bool run_file(lua_State *L, const struct options *o)
+{
+	const char *path = o->argv[o->script];
+	int nargs = o->argc - o->script - 1, loaded = luaL_loadfilex(L, path, "t");
+
+	for (int i = 1; i <= nargs; i++)
+		lua_pushstring(L, o->argv[o->script + i]);
+	return finish(L, loaded, nargs);
+}
+
+static bool run_options(lua_State *L, const struct options *o)
+{
+	for (int i = 1; i < o->script; i++) {
+		const char *s = o->argv[i];
+
+		if (s[0] == '-' && s[1] == 'e' && !run_code(L, s[2] ? s + 2 : o->argv[++i]))
+			return false;
+	}
+	return true;
+}
+
+static void print_version(lua_State *L)
+{
+	lua_getglobal(L, "mr");
+	lua_getfield(L, -1, "version");
+	printf("Millrace %s, %s\n", luaL_tolstring(L, -1, NULL), LUA_RELEASE);
+	lua_pop(L, 3);
+}
+
+/* All that may raise. Leaves the exit status in o->status. */
+static int main_l(lua_State *L)
+{
+	struct options *o = lua_touserdata(L, 1);
+	bool script = o->script < o->argc;
+
+	user_init(L);
+	set_arg(L, o);
+	host_set_mr(L);
+	o->status = EXIT_SCRIPT;
+	if (o->version)
+		print_version(L);
+	if (!run_options(L, o))
+		return 0;
+	if (script && !(strcmp(o->argv[o->script], "-") ? run_file(L, o) : run_stdin(L, o)))
+		return 0;
+	if (!script && !o->code && !o->version && !o->interactive && !isatty(STDIN_FILENO)) {
+		if (!run_stdin(L, o))
+			return 0;
+	} else if (o->interactive || (!script && !o->code && !o->version)) {
+		repl(L);
+	}
+	o->status = 0;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .argc = argc, .argv = argv };
+	struct host h = { .mem = { .cap = memory_cap() } };
+	char home[PATH_MAX];
+	lua_State *L;
+
+	if (gpu_worker_asked(argc, argv))
+		return gpu_worker_main(argc, argv);
+	setlocale(LC_ALL, "");
+	setlocale(LC_NUMERIC, "C");	/* Lua and JSON write numbers with a point */
+	read_options(&o);
+	if (o.wrong) {
+		fprintf(stderr, "millrace: unknown option '%s'\n%s", o.wrong, usage);
+		return EXIT_USAGE;
+	}
+	if (o.help) {
+		fputs(usage, stdout);
+		return 0;
+	}
+	find_home(home);
+	h.home = home;
+	L = host_open(&h);
+	if (!L) {
+		fputs("millrace: not enough memory\n", stderr);
+		return EXIT_SCRIPT;
+	}
+	lua_pushcfunction(L, main_l);
+	lua_pushlightuserdata(L, &o);
+	if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
+		user_report(L, "millrace: ");
+		o.status = EXIT_SCRIPT;
+	}
+	host_close(L);
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, "millrace: cannot write the output: %s\n", strerror(errno));
+		return EXIT_SCRIPT;
+	}
+	return o.status;
+}

@@ -1,0 +1,626 @@
+#include "repl.h"
+
+#include <errno.h>
+#include <histedit.h>
+#include <lauxlib.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/select.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "complete.h"
+#include "inspect.h"
+#include "lua/lcore.h"
+#include "user.h"
+
+enum {
+	CTRL_C = 3,
+	HISTORY_LINES = 1000,
+	HISTORY_BYTES = 1 << 16,	/* of the file that are read back */
+	WORDS_SHOWN = 200,
+	ROOM = 1 << 20,			/* bytes that a line may use when all are used up */
+};
+
+struct repl {
+	lua_State *L;
+	char *text;			/* the unfinished chunk, owned; NULL if none */
+	int count;			/* chunks read: the next one is [count + 1] */
+	bool leave;
+	bool colour;
+	bool cleared;			/* Ctrl-C dropped what was typed */
+	EditLine *el;			/* NULL: no terminal */
+	History *history;
+	char *line;			/* the line just read, owned */
+	size_t cap;			/* of line */
+	char history_path[PATH_MAX];	/* "" if there is none */
+};
+
+static const char *prompt(const struct repl *r)
+{
+	bool more = r->text != NULL;
+
+	if (r->colour && r->el)		/* \1: what takes no place */
+		return more ? "\1\033[36m\1>> \1\033[0m\1" : "\1\033[36m\1mr> \1\033[0m\1";
+	return more ? ">> " : "mr> ";
+}
+
+static int columns(void)
+{
+	struct winsize w;
+
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) && w.ws_col >= 20)
+		return w.ws_col;
+	return 80;
+}
+
+/* ---- the terminal ---- */
+
+static struct repl *repl_of(EditLine *el)
+{
+	void *r;
+
+	el_get(el, EL_CLIENTDATA, &r);
+	return r;
+}
+
+static char *on_prompt(EditLine *el)
+{
+	return (char *)(uintptr_t)prompt(repl_of(el));	/* libedit does not write to it */
+}
+
+static volatile sig_atomic_t resized, continued;
+
+static void on_signal(int sig)
+{
+	if (sig == SIGWINCH)
+		resized = 1;
+	else
+		continued = 1;
+}
+
+/* Return when there is input or a signal came. Between looking at the flags and
+ * waiting the signals are blocked, so that none can slip through. */
+static void wait_for_input(const struct host *h)
+{
+	sigset_t ours, before;
+	fd_set in;
+
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGINT);
+	sigaddset(&ours, SIGWINCH);
+	sigaddset(&ours, SIGCONT);
+	sigprocmask(SIG_BLOCK, &ours, &before);
+	FD_ZERO(&in);
+	FD_SET(STDIN_FILENO, &in);
+	if (!h->interrupted && !resized && !continued)
+		pselect(STDIN_FILENO + 1, &in, NULL, NULL, NULL, &before);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Read a character for libedit. Ctrl-C becomes a key; a new size or coming back from
+ * Ctrl-Z makes it draw again. */
+static int on_read(EditLine *el, wchar_t *out)
+{
+	struct host *h = host_of(repl_of(el)->L);
+	mbstate_t state = { 0 };
+	ssize_t n;
+	char c;
+
+	for (;;) {
+		wait_for_input(h);
+		if (h->interrupted) {
+			h->interrupted = 0;
+			*out = CTRL_C;
+			return 1;
+		}
+		if (resized || continued) {
+			if (continued) {
+				el_set(el, EL_PREP_TERM, 0);
+				el_set(el, EL_PREP_TERM, 1);
+			}
+			putchar('\r');		/* where el_resize takes the cursor to be */
+			el_resize(el);
+			el_set(el, EL_REFRESH);
+			resized = continued = 0;
+			continue;
+		}
+		n = read(STDIN_FILENO, &c, 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return (int)n;
+		switch (mbrtowc(out, &c, 1, &state)) {
+		case (size_t)-2:
+			continue;
+		case (size_t)-1:
+			state = (mbstate_t){ 0 };
+			*out = L'?';
+			return 1;
+		default:
+			return 1;
+		}
+	}
+}
+
+/* Drop the line and the unfinished chunk. */
+static unsigned char on_clear(EditLine *el, int ch)
+{
+	struct repl *r = repl_of(el);
+
+	(void)ch;
+	r->cleared = true;
+	fputs("^C\n", stdout);
+	return CC_EOF;
+}
+
+/* ---- completion ---- */
+
+/* (struct repl *) -> list of words, length of what is there of them */
+static int complete_l(lua_State *L)
+{
+	struct repl *r = lua_touserdata(L, 1);
+	const LineInfo *line = el_line(r->el);
+	const char *text;
+	size_t pos;
+
+	lua_pushfstring(L, "%s\n", r->text ? r->text : "");
+	lua_pushlstring(L, line->buffer, (size_t)(line->cursor - line->buffer));
+	lua_concat(L, 2);
+	text = lua_tolstring(L, -1, &pos);
+	pos -= complete(L, text, pos);
+	lua_pushinteger(L, (lua_Integer)pos);
+	return 2;
+}
+
+static const char *word_at(lua_State *L, int list, int i)
+{
+	const char *s;
+
+	lua_rawgeti(L, list, i);
+	s = lua_tostring(L, -1);
+	lua_pop(L, 1);			/* the list keeps it */
+	return s;
+}
+
+static void show_words(lua_State *L, int list, int n)
+{
+	int shown = n > WORDS_SHOWN ? WORDS_SHOWN : n, widest = 0, across, down;
+
+	for (int i = 1; i <= shown; i++) {
+		int len = (int)strlen(word_at(L, list, i));
+
+		widest = len > widest ? len : widest;
+	}
+	across = columns() / (widest + 2);
+	across = across < 1 ? 1 : across;
+	down = (shown + across - 1) / across;
+	for (int y = 0; y < down; y++) {
+		putchar('\n');
+		for (int i = y + 1; i <= shown; i += down)
+			printf("%-*s", i + down <= shown ? widest + 2 : 0, word_at(L, list, i));
+	}
+	if (shown < n)
+		printf("\n... %d more", n - shown);
+	putchar('\n');
+	fflush(stdout);
+}
+
+static unsigned char on_tab(EditLine *el, int ch)
+{
+	struct repl *r = repl_of(el);
+	lua_State *L = r->L;
+	const LineInfo *line = el_line(el);
+	int top = lua_gettop(L), n;
+	size_t typed, common;
+	unsigned char next = CC_ERROR;
+
+	(void)ch;
+	if (strspn(line->buffer, " \t") >= (size_t)(line->cursor - line->buffer))
+		return el_insertstr(el, "  ") ? CC_ERROR : CC_REFRESH;
+	lua_pushcfunction(L, complete_l);
+	lua_pushlightuserdata(L, r);
+	if (lua_pcall(L, 1, 2, 0) == LUA_OK && (n = (int)lua_rawlen(L, top + 1)) > 0) {
+		char *more;
+
+		typed = (size_t)lua_tointeger(L, top + 2);
+		common = strlen(word_at(L, top + 1, 1));
+		for (int i = 2; i <= n; i++) {
+			const char *a = word_at(L, top + 1, 1), *b = word_at(L, top + 1, i);
+			size_t same = 0;
+
+			while (same < common && a[same] == b[same])
+				same++;
+			common = same;
+		}
+		more = NULL;
+		if (common > typed)
+			more = strndup(word_at(L, top + 1, 1) + typed, common - typed);
+		if (more && !el_insertstr(el, more)) {
+			next = CC_REFRESH;
+		} else if (n > 1) {
+			show_words(L, top + 1, n);
+			next = CC_REDISPLAY;
+		}
+		free(more);
+	}
+	lua_settop(L, top);
+	return next;
+}
+
+/* ---- history ---- */
+
+/* $XDG_STATE_HOME/millrace/history, its folders made. A shell without history is
+ * still a shell, so nothing here is an error. */
+static void find_history(struct repl *r)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	char *path = r->history_path;
+	size_t size = sizeof(r->history_path);
+
+	if (state && *state == '/')
+		snprintf(path, size, "%s/millrace/history", state);
+	else if (home && *home == '/')
+		snprintf(path, size, "%s/.local/state/millrace/history", home);
+	for (char *p = path; *p && (p = strchr(p + 1, '/')); ) {
+		*p = '\0';
+		mkdir(path, 0700);
+		*p = '/';
+	}
+}
+
+static void load_history(struct repl *r)
+{
+	FILE *f = fopen(r->history_path, "r");
+	char *line = NULL;
+	size_t cap = 0;
+	ssize_t n;
+	HistEvent ev;
+
+	if (!f)
+		return;
+	if (!fseek(f, -HISTORY_BYTES, SEEK_END))
+		n = getline(&line, &cap, f);	/* the rest of a cut line */
+	else
+		rewind(f);
+	while ((n = getline(&line, &cap, f)) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		history(r->history, &ev, H_ENTER, line);
+	}
+	free(line);
+	fclose(f);
+}
+
+static void remember(struct repl *r, const char *line)
+{
+	HistEvent ev;
+	FILE *f;
+
+	if (!r->history || !line[strspn(line, " \t")])
+		return;
+	history(r->history, &ev, H_ENTER, line);
+	if (r->history_path[0] && (f = fopen(r->history_path, "a"))) {
+		fprintf(f, "%s\n", line);
+		fclose(f);
+	}
+}
+
+/* ---- reading ---- */
+
+static void open_terminal(struct repl *r)
+{
+	HistEvent ev;
+
+	r->el = el_init("millrace", stdin, stdout, stderr);
+	if (!r->el)
+		return;
+	r->history = history_init();
+	el_set(r->el, EL_CLIENTDATA, r);
+	el_set(r->el, EL_PROMPT_ESC, on_prompt, '\1');
+	el_set(r->el, EL_EDITOR, "emacs");
+	el_set(r->el, EL_GETCFN, on_read);
+	if (r->history) {
+		history(r->history, &ev, H_SETSIZE, HISTORY_LINES);
+		history(r->history, &ev, H_SETUNIQUE, 1);
+		el_set(r->el, EL_HIST, history, r->history);
+		find_history(r);
+		load_history(r);
+	}
+	el_set(r->el, EL_ADDFN, "mr-complete", "Complete the word", on_tab);
+	el_set(r->el, EL_ADDFN, "mr-clear", "Drop the line", on_clear);
+	el_set(r->el, EL_BIND, "^I", "mr-complete", NULL);
+	el_set(r->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
+	el_source(r->el, NULL);		/* the user's ~/.editrc */
+	el_set(r->el, EL_BIND, "^C", "mr-clear", NULL);
+}
+
+/* Read a line into r->line, without its newline; false: end of the input. With
+ * r->cleared, Ctrl-C came instead. */
+static bool read_terminal(struct repl *r)
+{
+	struct sigaction sa = { .sa_handler = on_signal }, winch, cont;
+	const char *s;
+	int len;
+
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGWINCH, &sa, &winch);
+	sigaction(SIGCONT, &sa, &cont);
+	el_resize(r->el);
+	s = el_gets(r->el, &len);
+	sigaction(SIGWINCH, &winch, NULL);
+	sigaction(SIGCONT, &cont, NULL);
+	if (r->cleared)
+		return true;
+	if (!s || len <= 0) {
+		putchar('\n');
+		return false;
+	}
+	free(r->line);
+	r->line = strndup(s, strcspn(s, "\n"));
+	if (r->line)
+		remember(r, r->line);
+	return r->line != NULL;
+}
+
+static bool read_plain(struct repl *r)
+{
+	struct host *h = host_of(r->L);
+	bool typed = isatty(STDIN_FILENO);
+
+	if (typed)
+		fputs(prompt(r), stdout);
+	fflush(stdout);
+	if (getline(&r->line, &r->cap, stdin) < 0) {
+		if (!h->interrupted)
+			return false;
+		clearerr(stdin);
+		h->interrupted = 0;
+		r->cleared = true;
+		putchar('\n');
+		return true;
+	}
+	r->line[strcspn(r->line, "\n")] = '\0';
+	if (!typed)
+		printf("%s%s\n", prompt(r), r->line);
+	return true;
+}
+
+static bool read_line(struct repl *r)
+{
+	r->cleared = false;
+	fflush(stdout);
+	return r->el ? read_terminal(r) : read_plain(r);
+}
+
+static void drop_text(struct repl *r)
+{
+	free(r->text);
+	r->text = NULL;
+}
+
+/* Add the line to the unfinished chunk; false: nothing but space so far. */
+static bool add_line(struct repl *r)
+{
+	size_t len = r->text ? strlen(r->text) + 1 : 0;
+	char *grown = realloc(r->text, len + strlen(r->line) + 1);
+
+	if (!grown)
+		return false;
+	if (len)
+		grown[len - 1] = '\n';
+	strcpy(grown + len, r->line);
+	r->text = grown;
+	if (grown[strspn(grown, " \t\n")])
+		return true;
+	drop_text(r);
+	return false;
+}
+
+/* ---- running ---- */
+
+/* Ends the chunk it is called in, and the shell then, even if something catches it. */
+static int quit_l(lua_State *L)
+{
+	struct repl *r = lua_touserdata(L, lua_upvalueindex(1));
+
+	r->leave = true;
+	lua_pushlightuserdata(L, r);
+	return lua_error(L);		/* which on_error lets pass */
+}
+
+static bool is_unfinished(lua_State *L, int status)
+{
+	size_t n;
+	const char *msg = lua_tolstring(L, -1, &n);
+
+	return status == LUA_ERRSYNTAX && n >= 5 && !strcmp(msg + n - 5, "<eof>");
+}
+
+/* Load the text, first as an expression: pushes a function (LUA_OK) or a message.
+ * *more: it would make sense if it went on. */
+static int load_text(struct repl *r, bool *more)
+{
+	lua_State *L = r->L;
+	size_t len = strlen(r->text);
+	const char *name;
+	int status;
+
+	name = lua_pushfstring(L, "=[%d]", r->count + 1);	/* -- name */
+	user_remember(L, r->text, len, name + 1);
+	lua_pushfstring(L, "return %s", r->text);		/* -- name text */
+	status = luaL_loadbufferx(L, lua_tostring(L, -1), len + 7, name, "t");
+	*more = is_unfinished(L, status);
+	if (status != LUA_OK) {
+		lua_pop(L, 1);
+		status = luaL_loadbufferx(L, r->text, len, name, "t");
+		*more = *more || is_unfinished(L, status);
+	}
+	lua_replace(L, -3);					/* -- chunk text */
+	lua_pop(L, 1);
+	return status;
+}
+
+/* Is the value at idx the global of that name, as we set it? */
+static bool is_global(lua_State *L, int idx, const char *name)
+{
+	bool same;
+
+	lua_pushglobaltable(L);
+	lua_pushstring(L, name);
+	lua_rawget(L, -2);
+	same = lua_isfunction(L, -1) && lua_rawequal(L, idx, -1);
+	lua_pop(L, 2);
+	return same;
+}
+
+/* Show the values from stack index `first` up, on one line if each is one. */
+static bool show_values(lua_State *L, int first)
+{
+	int n = lua_gettop(L) - first + 1;
+	bool lines = false;
+
+	for (int i = first; i < first + n; i++) {
+		lua_pushcfunction(L, inspect_l);
+		lua_pushvalue(L, i);
+		lua_pushinteger(L, columns());
+		if (user_call(L, 2, 1) != LUA_OK) {
+			user_report(L, "cannot show this value: ");
+			return false;
+		}
+		lua_replace(L, i);
+		lines = lines || strchr(lua_tostring(L, i), '\n');
+	}
+	for (int i = first; i < first + n; i++) {
+		size_t len;
+		const char *s = lua_tolstring(L, i, &len);
+
+		fwrite(s, 1, len, stdout);
+		fputs(i == first + n - 1 || lines ? "\n" : "\t", stdout);
+	}
+	return true;
+}
+
+/* What a chunk gave stands from stack index `first` up. */
+static void take_results(struct repl *r, int first)
+{
+	lua_State *L = r->L;
+	bool any = false, one = lua_gettop(L) == first;
+
+	for (int i = first; i <= lua_gettop(L); i++)
+		any = any || !lua_isnil(L, i);
+	if (!any || r->leave)
+		return;
+	if (one && lua_tocfunction(L, first) == quit_l) {
+		r->leave = true;
+		return;
+	}
+	if (one && is_global(L, first, "help")) {
+		if (user_call(L, 0, 0) != LUA_OK)
+			user_report(L, "");
+		return;
+	}
+	if (!lua_isnil(L, first)) {
+		lua_pushglobaltable(L);
+		lua_pushliteral(L, "_");
+		lua_pushvalue(L, first);
+		lua_rawset(L, -3);
+		lua_pop(L, 1);
+	}
+	show_values(L, first);
+}
+
+/* (struct repl *): run the text if it is complete, else leave it. */
+static int run_text_l(lua_State *L)
+{
+	struct repl *r = lua_touserdata(L, 1);
+	struct mem *m = &host_of(L)->mem;
+	bool more;
+	int status;
+
+	if (m->cap && m->used + ROOM > m->cap)
+		m->cap = m->used + ROOM;	/* for the line that frees something */
+	status = load_text(r, &more);
+	if (status != LUA_OK && more)
+		return 0;
+	drop_text(r);
+	r->count++;
+	if (status == LUA_OK)
+		status = user_call(L, 0, LUA_MULTRET);
+	if (status == LUA_OK)
+		take_results(r, 2);
+	else if (!r->leave)
+		user_report(L, "");
+	return 0;
+}
+
+static void run_text(struct repl *r)
+{
+	lua_State *L = r->L;
+
+	lua_pushcfunction(L, run_text_l);
+	lua_pushlightuserdata(L, r);
+	if (lua_pcall(L, 1, 0, 0) == LUA_OK)
+		return;
+	fprintf(stderr, "%s\n", lua_tostring(L, -1));	/* short of memory: allocate nothing */
+	lua_pop(L, 1);
+	lua_gc(L, LUA_GCCOLLECT);
+	drop_text(r);
+}
+
+static void set_globals(struct repl *r)
+{
+	lua_State *L = r->L;
+
+	lua_pushlightuserdata(L, r);
+	lua_pushcclosure(L, quit_l, 1);
+	lua_pushvalue(L, -1);
+	lua_setglobal(L, "quit");
+	lua_setglobal(L, "exit");
+	lua_getglobal(L, "require");
+	lua_pushliteral(L, "millrace.help");
+	if (user_call(L, 1, 1) == LUA_OK)
+		lua_setglobal(L, "help");
+	else
+		user_report(L, "");
+}
+
+static void welcome(lua_State *L)
+{
+	lua_getglobal(L, "mr");
+	if (lua_istable(L, -1))
+		lua_getfield(L, -1, "version");
+	printf("Millrace %s. help() lists the topics, TAB completes, Ctrl-D leaves.\n",
+	       lua_isstring(L, -1) ? lua_tostring(L, -1) : "");
+	lua_settop(L, 0);
+}
+
+void repl(lua_State *L)
+{
+	struct repl r = { .L = L };
+
+	lua_settop(L, 0);
+	set_globals(&r);
+	r.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
+		open_terminal(&r);
+		welcome(L);
+	}
+	while (!r.leave && read_line(&r)) {
+		if (r.cleared)
+			drop_text(&r);
+		else if (add_line(&r))
+			run_text(&r);
+	}
+	if (r.el)
+		el_end(r.el);
+	if (r.history)
+		history_end(r.history);
+	free(r.text);
+	free(r.line);
+}
