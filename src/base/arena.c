@@ -49,7 +49,7 @@ static void push_block(struct arena *a, size_t need)
 
 	if (size > BLOCK_MAX)
 		size = BLOCK_MAX;
-	if (size < need)
+	if (size < need || a->mem->fine)
 		size = need;
 	b = mem_get(a->mem, HEADER + size);
 	b->below = a->top;

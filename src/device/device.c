@@ -208,13 +208,14 @@ static void clear(void *base, const struct field *fields, int n)
 
 struct vdevice *device_new(struct mem *mem, const char *name)
 {
+	size_t len = strlen(name) + 1;
 	struct arena arena;
 	struct vdevice *d;
 
 	arena_init(&arena, mem);
-	d = ARENA_NEW(&arena, struct vdevice);
+	d = arena_alloc(&arena, sizeof(*d) + len);	/* one piece: there is no half of it */
 	d->arena = arena;
-	d->name = arena_strdup(&d->arena, name);
+	d->name = memcpy(d + 1, name, len);
 	clear(d, device_fields, LEN(device_fields));
 	return d;
 }

@@ -1,27 +1,37 @@
 /* Dependences, from what the sTasks read and write.
  *
  * For each buffer, one life of it is played: its region's body once, each loop
- * inside two times. Who last wrote and who has read since give the edges; where the
- * two ends stand in different iterations of a loop, that loop and distance 1. Two
- * rounds show every pair there is, as a third would meet the same last writer and
- * readers. Then the ends of a life give the reuse edges to the beginning of the one
- * that takes its slot. */
+ * inside two times, and not at all where it may have no iteration. Who may have
+ * written last and who may have read since then give the edges; where the two ends
+ * stand in different iterations of a loop, that loop and distance 1. Two rounds show
+ * every pair there is, as a third would meet the same last writers and readers. Then
+ * all who touched a life give the reuse edges to those who may begin the one that takes
+ * its slot. */
 #include "graph/build.h"
+
+#include <string.h>
 
 /* An sTask touching the buffer, and the round of each loop around it. */
 struct access {
 	int task;
 	int depth;			/* loops inside the buffer's region */
 	int loop[16], round[16];
+	bool unread;			/* of a writer: perhaps nobody has read since */
+};
+
+/* What may be the case at one point of the program. */
+struct moment {
+	bool fresh;			/* nobody has touched the buffer */
+	VEC(struct access) writers;	/* one of these was the last */
+	VEC(struct access) readers;	/* since then */
 };
 
 struct player {
 	struct graph *g;
 	int buffer;
 	struct access at;		/* loops being played */
-	VEC(struct access) readers;	/* since the last write */
-	struct access writer;
-	bool begun;
+	struct moment now;
+	VEC(int) firsts;		/* who may begin a life */
 };
 
 static void add_edge(struct graph *g, struct edge e)
@@ -82,37 +92,72 @@ static bool touches(const int *list, int n, int buffer)
 	return false;
 }
 
+static bool same_access(const struct access *a, const struct access *b)
+{
+	size_t size = (size_t)a->depth * sizeof(a->loop[0]);
+
+	return a->task == b->task && a->depth == b->depth && !memcmp(a->loop, b->loop, size) &&
+		!memcmp(a->round, b->round, size);
+}
+
+/* Let the other moment be possible, too. */
+static void merge(struct player *p, const struct moment *other)
+{
+	struct moment *now = &p->now;
+
+	now->fresh |= other->fresh;
+	for (int i = 0; i < other->writers.n; i++) {
+		int k = 0;
+
+		while (k < now->writers.n && !same_access(&now->writers.v[k], &other->writers.v[i]))
+			k++;
+		if (k == now->writers.n)
+			VEC_PUSH(&p->g->arena, &now->writers, other->writers.v[i]);
+		now->writers.v[k].unread |= other->writers.v[i].unread;
+	}
+	for (int i = 0; i < other->readers.n; i++) {
+		int k = 0;
+
+		while (k < now->readers.n && !same_access(&now->readers.v[k], &other->readers.v[i]))
+			k++;
+		if (k == now->readers.n)
+			VEC_PUSH(&p->g->arena, &now->readers, other->readers.v[i]);
+	}
+}
+
+/* Whoever comes first gives a carry its initial value, so it counts as a writer. */
 static void play_task(struct player *p, int task)
 {
+	struct arena *a = &p->g->arena;
 	const struct stask *s = &p->g->tasks.v[task];
 	bool reads = touches(s->reads.v, s->reads.n, p->buffer);
 	bool writes = touches(s->writes.v, s->writes.n, p->buffer);
+	struct moment *now = &p->now;
 	struct access here = p->at;
+	bool first = now->fresh;
 
 	if (!reads && !writes)
 		return;
 	here.task = task;
-	if (!p->begun) {
-		/* whoever comes first gives a carry its initial value */
-		p->begun = true;
-		p->writer = here;
-		p->g->buffers.v[p->buffer].first = task;
-		if (!reads)
-			return;
-		reads = false;
+	here.unread = true;
+	for (int i = 0; i < now->writers.n; i++) {
+		if (reads)
+			join(p, &now->writers.v[i], &here, EDGE_FLOW);
+		else if (now->writers.v[i].unread)
+			join(p, &now->writers.v[i], &here, EDGE_OUTPUT);
+		now->writers.v[i].unread = false;
 	}
-	if (reads)
-		join(p, &p->writer, &here, EDGE_FLOW);
-	if (writes) {
-		for (int i = 0; i < p->readers.n; i++)
-			join(p, &p->readers.v[i], &here, EDGE_ANTI);
-		if (!p->readers.n && !reads)
-			join(p, &p->writer, &here, EDGE_OUTPUT);
-		p->writer = here;
-		p->readers.n = 0;
-	}
-	if (reads && !writes)
-		VEC_PUSH(&p->g->arena, &p->readers, here);
+	for (int i = 0; i < now->readers.n && writes; i++)
+		join(p, &now->readers.v[i], &here, EDGE_ANTI);
+	if (first && !touches(p->firsts.v, p->firsts.n, task))
+		VEC_PUSH(a, &p->firsts, task);
+	now->fresh = false;
+	if (!writes && now->writers.n)
+		VEC_PUSH(a, &now->readers, here);
+	if (writes)
+		*now = (struct moment){ 0 };
+	if (writes || first)
+		VEC_PUSH(a, &now->writers, here);
 }
 
 static void play_body(struct player *p, const struct item *items, int n);
@@ -120,16 +165,20 @@ static void play_body(struct player *p, const struct item *items, int n);
 static void play_loop(struct player *p, int loop)
 {
 	const struct loop *l = &p->g->program->loops.v[loop];
+	struct player before = { .g = p->g };
 	int level = p->at.depth++;
 
 	if (level >= LEN(p->at.loop))
 		BUG("loops nested more than %d deep", LEN(p->at.loop));
+	if (p->g->trips[loop].least == 0)
+		merge(&before, &p->now);
 	p->at.loop[level] = loop;
 	for (int round = 0; round < 2; round++) {
 		p->at.round[level] = round;
 		play_body(p, l->body.v, l->body.n);
 	}
 	p->at.depth = level;
+	merge(p, &before.now);
 }
 
 static void play_body(struct player *p, const struct item *items, int n)
@@ -145,32 +194,36 @@ static void play_body(struct player *p, const struct item *items, int n)
 	}
 }
 
-/* The next life in the same slot begins with `first`, after the last writer and all
- * who touched this one. The writer is named too: a loop in between may not run. */
+/* The next life in the same slot begins after all who touched this one. They are all
+ * named, as a loop in between may not run. */
 static void reuse_edges(struct player *p)
 {
 	struct graph *g = p->g;
 	const struct buffer *b = &g->buffers.v[p->buffer];
 
-	for (int s = 0; s < g->tasks.n; s++) {
-		const struct stask *t = &g->tasks.v[s];
-		bool reads = touches(t->reads.v, t->reads.n, p->buffer);
-		bool writes = touches(t->writes.v, t->writes.n, p->buffer);
+	for (int i = 0; i < p->firsts.n; i++) {
+		int first = p->firsts.v[i];
 
-		if (reads || writes)
-			add_edge(g, (struct edge){ .from = s, .to = b->first, .loop = b->loop,
-				.kind = writes ? EDGE_OUTPUT : EDGE_ANTI, .distance = 1,
-				.reuse = true, .buffer = p->buffer,
-				.chain = accumulates(g, s, p->buffer) &&
-					accumulates(g, b->first, p->buffer) });
+		for (int s = 0; s < g->tasks.n; s++) {
+			const struct stask *t = &g->tasks.v[s];
+			bool reads = touches(t->reads.v, t->reads.n, p->buffer);
+			bool writes = touches(t->writes.v, t->writes.n, p->buffer);
+
+			if (reads || writes)
+				add_edge(g, (struct edge){ .from = s, .to = first, .loop = b->loop,
+					.kind = writes ? EDGE_OUTPUT : EDGE_ANTI, .distance = 1,
+					.reuse = true, .buffer = p->buffer,
+					.chain = accumulates(g, s, p->buffer) &&
+						accumulates(g, first, p->buffer) });
+		}
 	}
 }
 
 void build_edges(struct graph *g)
 {
 	for (int i = 0; i < g->buffers.n; i++) {
-		const struct buffer *b = &g->buffers.v[i];
-		struct player p = { .g = g, .buffer = i };
+		struct buffer *b = &g->buffers.v[i];
+		struct player p = { .g = g, .buffer = i, .now.fresh = true };
 
 		if (b->loop != NONE)
 			play_body(&p, g->program->loops.v[b->loop].body.v,
@@ -178,8 +231,9 @@ void build_edges(struct graph *g)
 		else
 			play_body(&p, g->program->phases.v[b->phase].body.v,
 				g->program->phases.v[b->phase].body.n);
-		if (!p.begun)
+		if (!p.firsts.n)
 			BUG("buffer '%s' is touched by nobody", b->name);
+		b->first = p.firsts.v[0];
 		reuse_edges(&p);
 	}
 }

@@ -7,7 +7,9 @@
 
 enum {
 	CYCLE_SHOWN = 12,		/* sTasks of a deadlock that are told */
-	LIVES_MANY = 12,		/* beyond, not all ways to distribute them are tried */
+	STEPS = 256,			/* of a region, in which a loop inside is told apart */
+	LIVES_MANY = 6,			/* beyond, not all ways to distribute them are tried */
+	EMPTY_MOST = 3,			/* tiles without any */
 };
 
 const char *problem_name(enum problem_code c)
@@ -34,13 +36,10 @@ struct findings {
 	bool any;
 };
 
-/* Where the counts of a loop hold (order.h, walk_init_ends). */
-enum { FIRST, BETWEEN, LAST, ENDS };
-
 /* How often loops may run: counts beyond what matters are cut down to it. */
 struct choices {
 	int phase;
-	int64_t *least, *most;		/* by loop */
+	int *least, *most;		/* by loop */
 	int turns;			/* of the lane with most */
 	int ntiles;			/* of a list in which every deadlock shows */
 };
@@ -114,10 +113,10 @@ static void choose(const struct plan *p, int phase, struct arena *a, struct choi
 		sum_of_spreads(p, phase, true));
 
 	*c = (struct choices){ .phase = phase, .turns = greatest_turns(p),
-		.least = ARENA_ARRAY(a, nloops, int64_t), .most = ARENA_ARRAY(a, nloops, int64_t) };
+		.least = ARENA_ARRAY(a, nloops, int), .most = ARENA_ARRAY(a, nloops, int) };
 	for (int l = 0; l < nloops; l++) {
-		c->least[l] = min_i64(g->trips[l].least, window);
-		c->most[l] = min_i64(g->trips[l].most, window);
+		c->least[l] = (int)min_i64(g->trips[l].least, window);
+		c->most[l] = (int)min_i64(g->trips[l].most, window);
 	}
 	c->ntiles = (int)min_i64(c->turns * tiles, g->grids[phase].total);
 }
@@ -174,7 +173,7 @@ static void check_edge(struct findings *f, const struct relation *r, int edge)
 }
 
 /* One list of tiles. u NULL: of no interest. */
-static void check_list(struct findings *f, int phase, int ntiles, const int64_t (*trips)[ENDS],
+static void check_list(struct findings *f, int phase, int ntiles, const int16_t *trips,
 	struct arena *a, struct usage *u)
 {
 	const struct graph *g = f->plan->graph;
@@ -182,7 +181,7 @@ static void check_list(struct findings *f, int phase, int ntiles, const int64_t 
 	struct relation r;
 	struct walk w;
 
-	walk_init_ends(a, &w, g, phase, ntiles, trips);
+	walk_init_trips(a, &w, g, phase, ntiles, STEPS, trips);
 	relation_build(a, f->plan, &w, &r);
 	if (r.ncycle) {
 		note_cycle(f, &r);
@@ -197,114 +196,162 @@ static void check_list(struct findings *f, int phase, int ntiles, const int64_t 
 	arena_reset(a, mark);
 }
 
-struct list {
-	int ntiles;
-	int64_t (*trips)[ENDS];		/* by loop */
-};
-
-/* The lists in which an instance of one sTask and the instance of another that depends
- * on it are as far apart as they may be, and nothing is there that need not be. */
+/* The lists in which an instance of one sTask and an instance of another that depends on
+ * it are as far apart as they may be, and nothing is there that need not be. */
 struct trial {
 	struct findings *f;
 	const struct choices *c;
 	struct arena *a;
 	const struct edge *edge;
-	struct list list;		/* being put together */
-	VEC(struct list) tried;
+	int from, to;			/* loops that must run for it, or edge->loop */
+	int stride;			/* of so many tiles, one is taken */
+	int16_t *trips;			/* list being put together: [loop * STEPS + step] */
+	VEC(uint64_t) tried;		/* fingerprints of lists */
 };
 
-static const struct loop *loop_at(const struct trial *t, int loop)
+static const struct graph *graph_of(const struct trial *t)
 {
-	return &t->f->plan->graph->program->loops.v[loop];
+	return t->f->plan->graph;
 }
 
-static bool was_tried(const struct trial *t, const struct list *l)
+static int parent_of(const struct trial *t, int loop)
 {
-	size_t size = (size_t)t->f->plan->graph->program->loops.n * sizeof(*l->trips);
+	return graph_of(t)->program->loops.v[loop].parent;
+}
 
+static int16_t *trips_of(const struct trial *t, int loop)
+{
+	return t->trips + (size_t)loop * STEPS;
+}
+
+static void set_trips(const struct trial *t, int loop, int from, int to, int trips)
+{
+	for (int s = from; s < to; s++)
+		trips_of(t, loop)[s] = (int16_t)trips;
+}
+
+/* Iterations of `loop` in the first n of those around it. */
+static int count_trips(const struct trial *t, int loop, int n)
+{
+	int sum = 0;
+
+	for (int s = 0; s < n; s++)
+		sum += trips_of(t, loop)[s < STEPS ? s : STEPS - 1];
+	return sum;
+}
+
+/* Iterations of `loop` in the first n of `outer`. */
+static int count_inside(const struct trial *t, int outer, int loop, int n)
+{
+	return loop == outer ? n : count_trips(t, loop,
+		count_inside(t, outer, parent_of(t, loop), n));
+}
+
+static bool is_new(struct trial *t, int ntiles)
+{
+	int n = graph_of(t)->program->loops.n * STEPS;
+	uint64_t h = (uint64_t)ntiles;
+
+	for (int i = 0; i < n; i++)
+		h = (h ^ (uint64_t)t->trips[i]) * 0x9e3779b97f4a7c15u ^ h >> 29;
 	for (int i = 0; i < t->tried.n; i++)
-		if (t->tried.v[i].ntiles == l->ntiles &&
-		    (!size || !memcmp(t->tried.v[i].trips, l->trips, size)))
-			return true;
-	return false;
+		if (t->tried.v[i] == h)
+			return false;
+	VEC_PUSH(t->a, &t->tried, h);
+	return true;
 }
 
 static void try_list(struct trial *t, int ntiles)
 {
-	size_t nloops = (size_t)t->f->plan->graph->program->loops.n;
-	struct list l = { .ntiles = ntiles };
+	if (ntiles <= graph_of(t)->grids[t->c->phase].total && !t->f->ncycle && is_new(t, ntiles))
+		check_list(t->f, t->c->phase, ntiles, t->trips, t->a, NULL);
+}
 
-	t->list.ntiles = ntiles;
-	if (ntiles > t->f->plan->graph->grids[t->c->phase].total || was_tried(t, &t->list))
+/* Let `loop` run in each of the iterations [first, end) of `outer`. */
+static void enter(struct trial *t, int loop, int outer, int first, int end)
+{
+	if (loop == outer)
 		return;
-	l.trips = arena_array(t->a, nloops, sizeof(*l.trips));
-	for (size_t i = 0; i < nloops; i++)
-		memcpy(l.trips[i], t->list.trips[i], sizeof(*l.trips));
-	VEC_PUSH(t->a, &t->tried, l);
-	if (!t->f->ncycle)
-		check_list(t->f, t->c->phase, ntiles, (const int64_t (*)[ENDS])l.trips, t->a, NULL);
+	enter(t, parent_of(t, loop), outer, first, end);
+	first = count_inside(t, outer, parent_of(t, loop), first);
+	end = count_inside(t, outer, parent_of(t, loop), end);
+	for (int s = first; s < end && s < STEPS - 1; s++)
+		if (!trips_of(t, loop)[s])
+			trips_of(t, loop)[s] = 1;
 }
 
-/* Let a loop run inside an iteration of `outer`, the first or the last one. */
-static void enter(struct trial *t, int loop, int outer, int end)
+/* The iterations of the region of the edge are there: let the sTasks be, in two that
+ * are as far apart as the edge says, and nowhere else or everywhere. */
+static void place_ends(struct trial *t, int ntiles)
 {
-	for (; loop != outer; loop = loop_at(t, loop)->parent)
-		t->list.trips[loop][end] = max_i64(t->list.trips[loop][end], 1);
-}
+	const struct graph *g = graph_of(t);
+	int c = t->edge->loop;
+	int lives = edge_distance(t->f->plan, t->edge) * (c == NONE ? t->stride : 1);
+	int n = count_inside(t, NONE, c, ntiles);
+	bool certain = t->from == c && t->to == c;
 
-/* False if the loop cannot run that often. */
-static bool set_ends(struct trial *t, int loop, int first, int between, int last)
-{
-	const int64_t want[ENDS] = { first, between, last };
+	for (int i = 0; i < n; i++) {
+		bool all = certain || i + lives >= n;
 
-	for (int i = 0; i < ENDS; i++) {
-		t->list.trips[loop][i] = max_i64(t->c->least[loop], want[i]);
-		if (t->list.trips[loop][i] > t->f->plan->graph->trips[loop].most)
-			return false;
+		for (int l = 0; l < g->program->loops.n; l++)
+			if (l != c && program_loop_within(g->program, l, c))
+				set_trips(t, l, 0, STEPS, t->c->least[l]);
+		enter(t, t->from, c, all ? 0 : i, all ? n : i + 1);
+		enter(t, t->to, c, all ? 0 : i + lives, all ? n : i + lives + 1);
+		try_list(t, ntiles);
+		if (all)
+			break;
 	}
-	return true;
 }
 
-/* Distribute `count` iterations of a region over those of the region around it, over
- * all numbers of them and in all ways that are alike between the ends; and so on
- * outward. What is owed within a life must stay in one iteration of the life's region. */
-static void distribute(struct trial *t, int region, int count)
+static void distribute(struct trial *t, int region, int count);
+
+/* `left` iterations of a loop remain, for iteration `step` and further ones of the
+ * region around it. */
+static void distribute_rest(struct trial *t, int loop, int left, int step, int empty)
 {
 	const struct edge *e = t->edge;
-	int parent, most = count;
+	int parent = parent_of(t, loop), least = t->c->least[loop];
+	bool together = !e->reuse && parent == graph_of(t)->buffers.v[e->buffer].loop;
+	bool many = left + step / t->stride > LIVES_MANY;
 
-	if (region == NONE) {
-		try_list(t, count);
-		try_list(t, (count - 1) * t->c->turns + 1);
+	if (!left)
+		distribute(t, parent, parent == NONE ? step - t->stride + 1 : step);
+	if (!left || step >= STEPS - 1)
 		return;
-	}
-	parent = loop_at(t, region)->parent;
-	if (!e->reuse && parent == t->f->plan->graph->buffers.v[e->buffer].loop)
-		most = 1;
-	if (set_ends(t, region, count, 0, 0))
-		distribute(t, parent, 1);
-	for (int n = 2; n <= most; n++) {
-		if (count > LIVES_MANY && n > 3 && n < count)
+	for (int n = together ? left : step && !least && empty ? 0 : 1; n <= left; n++) {
+		if ((many && n > 1 && n < left - 1) || n > graph_of(t)->trips[loop].most)
 			continue;
-		for (int first = 1; first <= count - n + 1; first++) {
-			for (int between = 1; first + between * (n - 2) < count; between++) {
-				int last = count - first - between * (n - 2);
-
-				if (count > LIVES_MANY && first > 2 && last > 2)
-					continue;
-				if (set_ends(t, region, first, n > 2 ? between : 0, last))
-					distribute(t, parent, n);
-				if (n == 2)
-					break;
-			}
-		}
+		set_trips(t, loop, step, step + 1, n > least ? n : least);
+		distribute_rest(t, loop, left - n, step + (parent == NONE ? t->stride : 1),
+			empty - !n);
 	}
+	set_trips(t, loop, step, step + 1, least);
+}
+
+/* Distribute iterations of a region over those of the region around it, in all ways;
+ * and so on outward. What is owed within a life stays in one iteration of the life's
+ * region. */
+static void distribute(struct trial *t, int region, int count)
+{
+	if (region != NONE)
+		distribute_rest(t, region, count, 0, t->c->turns > 1 ? EMPTY_MOST : 0);
+	else
+		place_ends(t, count);
+}
+
+/* The innermost loop around an sTask, inside region c, that need not run; or c. */
+static int uncertain_loop(const struct trial *t, int loop, int c)
+{
+	while (loop != c && t->c->least[loop])
+		loop = parent_of(t, loop);
+	return loop;
 }
 
 static bool may_run(const struct trial *t, int loop)
 {
-	for (; loop != NONE; loop = loop_at(t, loop)->parent)
-		if (t->f->plan->graph->trips[loop].most == 0)
+	for (; loop != NONE; loop = parent_of(t, loop))
+		if (!graph_of(t)->trips[loop].most)
 			return false;
 	return true;
 }
@@ -312,37 +359,31 @@ static bool may_run(const struct trial *t, int loop)
 /* May an iteration of the region pass without anything of a loop inside? */
 static bool has_gaps(const struct trial *t, int region)
 {
-	const struct graph *g = t->f->plan->graph;
+	const struct graph *g = graph_of(t);
 
 	for (int l = 0; l < g->program->loops.n; l++)
-		if (l != region && g->trips[l].least == 0 &&
-		    g->program->loops.v[l].phase == t->c->phase &&
+		if (l != region && !t->c->least[l] && g->program->loops.v[l].phase == t->c->phase &&
 		    program_loop_within(g->program, l, region))
 			return true;
 	return false;
 }
 
-static void try_edge(struct trial *t, bool everywhere)
+static void try_edge(struct trial *t)
 {
-	const struct graph *g = t->f->plan->graph;
+	const struct graph *g = graph_of(t);
 	const struct edge *e = t->edge;
-	int from = g->tasks.v[e->from].loop, to = g->tasks.v[e->to].loop;
 	int lives = edge_distance(t->f->plan, e);
 
-	if (!may_run(t, from) || !may_run(t, to))
+	if (!may_run(t, g->tasks.v[e->from].loop) || !may_run(t, g->tasks.v[e->to].loop))
 		return;
+	t->from = uncertain_loop(t, g->tasks.v[e->from].loop, e->loop);
+	t->to = uncertain_loop(t, g->tasks.v[e->to].loop, e->loop);
 	for (int l = 0; l < g->program->loops.n; l++)
-		for (int i = 0; i < ENDS; i++)
-			t->list.trips[l][i] = t->c->least[l];
-	for (int i = 0; i < ENDS; i++) {
-		if (i == FIRST || everywhere)
-			enter(t, from, e->loop, i);
-		if (i == (lives ? LAST : FIRST) || everywhere)
-			enter(t, to, e->loop, i);
-	}
-	distribute(t, e->loop, lives + 1);
-	if (lives && has_gaps(t, e->loop))
-		distribute(t, e->loop, 2 * lives + 1);
+		set_trips(t, l, 0, STEPS, t->c->least[l]);
+	t->stride = e->reuse ? edge_turns(t->f->plan, e) : 1;
+	for (int k = 1; k == 1 || (k == 2 && lives && has_gaps(t, e->loop)); k++)
+		distribute(t, e->loop, e->loop == NONE ? k * lives * t->stride + 1 :
+			k * lives + 1);
 }
 
 /* A list with as many tiles and iterations as matter first: every deadlock shows in
@@ -356,17 +397,14 @@ static void check_phase(struct findings *f, int phase, bool quick, struct arena 
 	struct trial t = { .f = f, .c = &c, .a = a };
 
 	choose(f->plan, phase, a, &c);
-	t.list.trips = arena_array(a, (size_t)g->program->loops.n, sizeof(*t.list.trips));
+	t.trips = ARENA_ARRAY(a, g->program->loops.n * STEPS, int16_t);
 	for (int l = 0; l < g->program->loops.n; l++)
-		for (int i = 0; i < ENDS; i++)
-			t.list.trips[l][i] = c.most[l];
-	check_list(f, phase, c.ntiles, (const int64_t (*)[ENDS])t.list.trips, a, u);
+		set_trips(&t, l, 0, STEPS, c.most[l]);
+	check_list(f, phase, c.ntiles, t.trips, a, u);
 	for (int i = 0; i < g->edges.n && !quick; i++) {
 		t.edge = &g->edges.v[i];
-		if (g->tasks.v[t.edge->to].phase != phase)
-			continue;
-		try_edge(&t, false);
-		try_edge(&t, true);
+		if (g->tasks.v[t.edge->to].phase == phase)
+			try_edge(&t);
 	}
 	arena_reset(a, mark);
 }

@@ -122,11 +122,10 @@ void walk_init_trips(struct arena *a, struct walk *w, const struct graph *g, int
 		int l = loops[i];
 		int64_t parents = walk_count(w, loop_at(g, l)->parent);
 
-		if (parents > steps)
-			BUG("%lld iterations around a loop", (long long)parents);
 		w->cum[l] = ARENA_ARRAY(a, parents + 1, int64_t);
 		for (int64_t s = 0; s < parents; s++)
-			w->cum[l][s + 1] = w->cum[l][s] + trips[(int64_t)l * steps + s];
+			w->cum[l][s + 1] = w->cum[l][s] + trips[(int64_t)l * steps +
+				min_i64(s, steps - 1)];
 		number_iterations(a, w, l);
 	}
 }
@@ -232,14 +231,19 @@ static bool is_used(const struct walk *w, int buffer, int64_t life)
 	return false;
 }
 
+int edge_turns(const struct plan *p, const struct edge *e)
+{
+	int turns = shared_turns(p, e->from, e->to);
+
+	return turns > 1 && plan_scope(p, e->buffer) == SCOPE_REGISTERS ? turns : 1;
+}
+
 /* The life that was in the slot before life `at`; negative if there was none. */
 static int64_t life_before(const struct walk *w, const struct plan *p, const struct edge *e,
 	int64_t at)
 {
-	int turns = shared_turns(p, e->from, e->to);
+	int turns = edge_turns(p, e);
 
-	if (turns > 1 && plan_scope(p, e->buffer) != SCOPE_REGISTERS)
-		turns = 1;
 	do
 		at = walk_back(w, e->loop, at, edge_distance(p, e), turns);
 	while (at >= 0 && !is_used(w, e->buffer, at));

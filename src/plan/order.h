@@ -33,7 +33,8 @@ void walk_init(struct arena *a, struct walk *w, const struct graph *g, int phase
 void walk_init_counts(struct arena *a, struct walk *w, const struct graph *g, int phase,
 	int ntiles, const int64_t *trips);
 /* The same, with counts for each iteration of the region around: in iteration s of that
- * region, loop l makes trips[l * steps + s] iterations, s < steps. */
+ * region, loop l makes trips[l * steps + s] iterations; the last count of a loop holds
+ * from there on. */
 void walk_init_trips(struct arena *a, struct walk *w, const struct graph *g, int phase,
 	int ntiles, int steps, const int16_t *trips);
 
@@ -52,6 +53,9 @@ void walk_span(const struct walk *w, const struct plan *p, int from, int to, int
 /* The same for an edge, by graph.h's rules (life and reuse). */
 void walk_edge_span(const struct walk *w, const struct plan *p, const struct edge *e, int64_t s,
 	int64_t *first, int64_t *last);
+/* Of how many tiles one counts for the lives that a reuse edge is about: a lane's turns
+ * if the buffer is in its registers, else 1. */
+int edge_turns(const struct plan *p, const struct edge *e);
 
 /* Instances [first, last) of a task's sequence. */
 struct span {

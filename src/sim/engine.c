@@ -36,6 +36,7 @@ struct engine {
 	int open;			/* kept events whose end is not known */
 	int64_t ended;			/* the last completion so far */
 	int64_t watched;		/* completions of run->watch */
+	int64_t worst;			/* the delay that the present event's cause stands for */
 };
 
 static const struct walk *walk_of(const struct engine *e)
@@ -242,6 +243,16 @@ static int64_t to_cycles(int64_t ticks)
 	return (ticks + TICKS / 2) / TICKS;
 }
 
+/* Of the delays of an event, the longest is its cause; of equal ones the last. */
+static void blame(struct engine *e, struct event *ev, int64_t delay, enum cause cause, int task)
+{
+	if (!ev || delay <= 0 || delay < e->worst)
+		return;
+	e->worst = delay;
+	ev->cause = (uint8_t)cause;
+	ev->cause_task = (int16_t)task;
+}
+
 /* Keep the event, but for what is not known yet. Returns NULL if there is no room. */
 static struct event *keep_event(struct engine *e, const struct lane_run *l, int64_t issue)
 {
@@ -257,10 +268,10 @@ static struct event *keep_event(struct engine *e, const struct lane_run *l, int6
 		.start = to_cycles(issue), .seq = (int32_t)l->seq, .tile = step->tile,
 		.task = (int16_t)step->task, .cause_task = NONE, .lane = (uint8_t)l->lane,
 		.copy = (uint8_t)l->copy, .seu = (uint8_t)step->seu, .cause = CAUSE_NONE };
-	if (l->seen > l->asked) {
-		ev->cause = l->last->when == WAIT_ISSUED ? CAUSE_TURN : CAUSE_WAIT;
-		ev->cause_task = (int16_t)l->last->on;
-	}
+	e->worst = 0;
+	if (l->last)
+		blame(e, ev, l->seen - l->asked, l->last->when == WAIT_ISSUED ? CAUSE_TURN :
+			CAUSE_WAIT, l->last->on);
 	return ev;
 }
 
@@ -272,10 +283,7 @@ static int64_t use_memory(struct engine *e, const struct step *step, int64_t now
 
 	if (!step->memory)
 		return now;
-	if (ev && start > now) {
-		ev->cause = CAUSE_MEMORY;
-		ev->cause_task = (int16_t)e->memory.task;
-	}
+	blame(e, ev, start - now, CAUSE_MEMORY, e->memory.task);
 	e->memory.free = start + step->memory;
 	e->memory.task = step->task;
 	return e->memory.free;
@@ -291,15 +299,15 @@ static void run_queued(struct engine *e, int who, int64_t issue)
 	int64_t seq = l->seq, start = max_i64(issue, max_i64(q->free, l->unit_free[step->seu]));
 	int64_t end;
 
-	if (ev && start > issue) {
-		ev->cause = CAUSE_SEU;
-		ev->cause_task = (int16_t)(q->free >= start ? q->task : step->task);
-	}
+	blame(e, ev, start - issue, CAUSE_SEU, q->free >= start ? q->task : step->task);
 	q->free = start + step->busy;
 	q->task = step->task;
 	l->unit_free[step->seu] = start + step->alone;
 	end = max_i64(start + step->alone, use_memory(e, step, start, ev)) + step->latency +
 		handoff_of(e, step, seq);
+	if (e->device->seu[step->seu].ordered)
+		end = max_i64(end, l->unit_end[step->seu]);
+	l->unit_end[step->seu] = end;
 	if (ev) {
 		ev->start = to_cycles(start);
 		ev->end = to_cycles(end);

@@ -11,7 +11,7 @@
 enum {
 	KEEP = 1 << 16,			/* events of a phase by default */
 	MAX_EVENTS = 200000000,		/* by default: some twenty seconds */
-	MAX_TILES = 1 << 26,		/* of a grid: what the dealing takes memory for */
+	MAX_TILES = 1 << 24,		/* of a grid: dealing takes 20 bytes for each */
 	MAX_ENDS = 1 << 16,		/* that the initiation interval is taken from */
 	/* Of many classes, those with most work are simulated, and some of the others. */
 	CLASSES_MOST = 16,

@@ -5,9 +5,12 @@
  * with an issue interval and a latency, served in order of issue; a vector sEU is
  * shared by the lanes that want it, each drawing at most its lane's share; copies
  * also queue for the EU's share of L2 and device memory. All costs are
- * device_cost's. EUs differ only in the tiles they get: the grid's tiles are dealt
- * in the plan's order, tile t to EU t mod n (or, longest first, to the EU that is
- * free first), and EUs whose tiles have the same trip counts are simulated once.
+ * device_cost's, with the share of a load's bytes that L2 does not have estimated from
+ * the order of tiles (traffic.h). EUs differ only in the tiles they get: the grid's
+ * tiles are dealt in the plan's order, tile t to EU t mod n (or, longest first, to the
+ * EU that has the fewest iterations so far), and EUs whose tiles have the same trip
+ * counts are simulated once. If there are many sorts of EUs, those with most
+ * iterations and a sample of the others are.
  */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H

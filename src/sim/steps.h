@@ -76,7 +76,8 @@ struct lane_run {
 	/* while it is held by a shared sEU */
 	int64_t event;			/* kept; -1 */
 	int64_t memory_end;
-	int64_t unit_free[SEU_MAX];	/* when its own work on a unit is through */
+	int64_t unit_free[SEU_MAX];	/* when its own work on a unit is through ... */
+	int64_t unit_end[SEU_MAX];	/* ... and complete */
 };
 
 struct steps {

@@ -9,13 +9,13 @@
 
 #include "plan/plan.h"
 
-/* Why an instance did not start earlier. */
+/* Why an instance did not start earlier: the longest of what held it up. */
 enum cause {
 	CAUSE_NONE,			/* it started as soon as its lane came to it */
 	CAUSE_WAIT,			/* for the completion of `cause_task` */
 	CAUSE_TURN,			/* for the issue of `cause_task` */
 	CAUSE_SEU,			/* its sEU was busy with `cause_task` */
-	CAUSE_MEMORY,			/* L2 or device memory was busy */
+	CAUSE_MEMORY,			/* its EU's share of L2 or device memory was, likewise */
 };
 
 struct event {
@@ -49,7 +49,7 @@ struct phase_line {
 	int binding_seu;		/* what res_mii comes from, see bounds.h's binding_name */
 	struct seu_use seu[SEU_MAX];
 	double memory_share;		/* of the EU's share of L2 and device memory bandwidth */
-	VEC(struct event) events;	/* of the first EU, first tiles; in order of issue */
+	VEC(struct event) events;	/* the first ones of that EU, in order of issue */
 };
 
 struct timeline {

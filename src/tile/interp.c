@@ -3,15 +3,8 @@
 #include <string.h>
 
 #include "tile/interp_row.h"
+#include "tile/interp_value.h"
 #include "tile/program_build.h"
-
-/* A value as it stands: elements of a box, row-major. */
-struct value {
-	double *v;
-	int n;
-	int axis[RANK_MAX];
-	int64_t lo[RANK_MAX], len[RANK_MAX];
-};
 
 struct run {
 	const struct program *p;
@@ -23,41 +16,6 @@ struct run {
 	struct value *node, *carry;
 	struct place at;		/* where the axes stand now */
 };
-
-enum { OPERANDS = 4 };			/* a result and three arguments */
-
-/* Goes over the rows (innermost axes) of several boxes at once, by offsets. */
-struct walk {
-	int n;				/* axes; the last is the row */
-	int64_t len[RANK_MAX], pos[RANK_MAX];
-	int64_t step[OPERANDS][RANK_MAX];
-	int64_t at[OPERANDS];
-};
-
-static int64_t value_elements(const struct value *v)
-{
-	int64_t n = 1;
-
-	for (int i = 0; i < v->n; i++)
-		n *= v->len[i];
-	return n;
-}
-
-static int find_axis(const struct value *v, int axis)
-{
-	for (int i = 0; i < v->n; i++) {
-		if (v->axis[i] == axis)
-			return i;
-	}
-	return NONE;
-}
-
-static void add_axis(struct value *v, int axis, int64_t lo, int64_t len)
-{
-	v->axis[v->n] = axis;
-	v->lo[v->n] = lo;
-	v->len[v->n++] = len;
-}
 
 static void value_alloc(struct run *r, struct value *v)
 {
@@ -73,116 +31,17 @@ static void value_place(const struct run *r, struct value *v, int n, const int *
 		int a = axis[i];
 
 		if (whole[i])
-			add_axis(v, a, 0, r->p->axes.v[a].size);
+			value_add_axis(v, a, 0, r->p->axes.v[a].size);
 		else
-			add_axis(v, a, r->at.lo[a], r->at.hi[a] - r->at.lo[a] + 1);
+			value_add_axis(v, a, r->at.lo[a], r->at.hi[a] - r->at.lo[a] + 1);
 	}
-}
-
-/* Operand 0 is the result, whose box is gone over. */
-static void walk_begin(struct walk *w, const struct value *out)
-{
-	int64_t step = 1;
-
-	memset(w, 0, sizeof(*w));
-	w->n = out->n;
-	for (int i = out->n - 1; i >= 0; i--) {
-		w->len[i] = out->len[i];
-		w->step[0][i] = step;
-		step *= out->len[i];
-	}
-}
-
-/* An argument is read where the result stands, and lacks axes it is spread over. */
-static void walk_operand(struct walk *w, int k, const struct value *out, const struct value *arg)
-{
-	int64_t step = 1;
-
-	for (int i = arg->n - 1; i >= 0; i--) {
-		int j = find_axis(out, arg->axis[i]);
-
-		if (j == NONE || out->lo[j] < arg->lo[i] ||
-		    out->lo[j] + out->len[j] > arg->lo[i] + arg->len[i])
-			BUG("an argument does not hold axis %d where it is needed", arg->axis[i]);
-		w->step[k][j] = step;
-		w->at[k] += (out->lo[j] - arg->lo[i]) * step;
-		step *= arg->len[i];
-	}
-}
-
-static bool can_merge(const struct walk *w, int i)
-{
-	for (int k = 0; k < OPERANDS; k++) {
-		if (w->step[k][i] != w->step[k][i + 1] * w->len[i + 1])
-			return false;
-	}
-	return true;
-}
-
-static void drop_axis(struct walk *w, int i)
-{
-	for (w->n--; i < w->n; i++) {
-		w->len[i] = w->len[i + 1];
-		for (int k = 0; k < OPERANDS; k++)
-			w->step[k][i] = w->step[k][i + 1];
-	}
-}
-
-/* Make rows as long as they can be. There is at least one axis then. */
-static void walk_fold(struct walk *w)
-{
-	for (int i = w->n - 1; i >= 0; i--) {
-		if (w->len[i] == 1) {
-			drop_axis(w, i);
-		} else if (i + 1 < w->n && can_merge(w, i)) {
-			w->len[i + 1] *= w->len[i];
-			drop_axis(w, i);
-		}
-	}
-	if (w->n == 0)
-		w->len[w->n++] = 1;
-}
-
-/* To the next row; false after the last. */
-static bool walk_next(struct walk *w)
-{
-	for (int i = w->n - 2; i >= 0; i--) {
-		bool more = ++w->pos[i] < w->len[i];
-		int64_t by = more ? 1 : 1 - w->len[i];
-
-		for (int k = 0; k < OPERANDS; k++)
-			w->at[k] += by * w->step[k][i];
-		if (more)
-			return true;
-		w->pos[i] = 0;
-	}
-	return false;
-}
-
-/* Fill the box of `to`, which may be smaller, from `from` or spread over it. */
-static void copy_value(const struct value *to, const struct value *from)
-{
-	struct walk w;
-
-	walk_begin(&w, to);
-	walk_operand(&w, 1, to, from);
-	walk_fold(&w);
-	do {
-		const double *src = from->v + w.at[1];
-		double *dst = to->v + w.at[0];
-		int64_t n = w.len[w.n - 1], step = w.step[1][w.n - 1];
-
-		/* Rows of the result are dense. */
-		for (int64_t i = 0; i < n; i++)
-			dst[i] = src[i * step];
-	} while (walk_next(&w));
 }
 
 /* The same elements in the order and the box of `want`, into scratch. */
 static void gather(struct run *r, struct value *want, int node)
 {
 	value_alloc(r, want);
-	copy_value(want, &r->node[node]);
+	value_copy(want, &r->node[node]);
 }
 
 /* Add the part of an axis that a reduction or contraction goes over: the tile at
@@ -190,21 +49,22 @@ static void gather(struct run *r, struct value *want, int node)
 static void add_contracted(const struct run *r, struct value *v, int loop, int axis)
 {
 	if (program_axis_bound(r->p, loop, axis))
-		add_axis(v, axis, r->at.lo[axis], r->at.hi[axis] - r->at.lo[axis] + 1);
+		value_add_axis(v, axis, r->at.lo[axis], r->at.hi[axis] - r->at.lo[axis] + 1);
 	else
-		add_axis(v, axis, 0, r->p->axes.v[axis].size);
+		value_add_axis(v, axis, 0, r->p->axes.v[axis].size);
 }
 
 /* Value of the terms of an index over one axis, or over all others. */
 static int64_t index_part(const struct index_expr *x, const int64_t *pos, int axis, bool others)
 {
+	struct index_expr one = { .n = 1 };
 	int64_t sum = 0;
 
 	for (int i = 0; i < x->n; i++) {
-		struct index_expr one = { .n = 1, .term = { x->term[i] } };
-
-		if ((x->term[i].axis == axis) != others)
-			sum += index_eval(&one, pos);
+		if ((x->term[i].axis == axis) == others)
+			continue;
+		one.term[0] = x->term[i];
+		sum += index_eval(&one, pos);
 	}
 	return sum;
 }
@@ -360,7 +220,7 @@ static void eval_cast(struct run *r, const struct node *n, struct value *out)
 {
 	bool rounded = r->flags & INTERP_ROUND;
 
-	copy_value(out, &r->node[n->arg[0]]);
+	value_copy(out, &r->node[n->arg[0]]);
 	for (int64_t i = 0; i < value_elements(out); i++)
 		out->v[i] = cast_value(n->type, out->v[i], rounded);
 }
@@ -378,16 +238,16 @@ static double unpack_field(enum dtype t, double word, int64_t i)
 static void eval_unpack(struct run *r, const struct node *n, struct value *out)
 {
 	const struct node *arg = &r->p->nodes.v[n->arg[0]];
-	int at = find_axis(out, n->ref), per = 32 / dtype_bits(n->type);
+	int at = value_find_axis(out, n->ref), per = 32 / dtype_bits(n->type);
 	int64_t lo = out->lo[at] / per, hi = (out->lo[at] + out->len[at] - 1) / per;
 	int64_t outer = 1, inner = 1;
 	struct value words = { 0 };
 
 	for (int i = 0; i < out->n; i++) {
 		if (i == at)
-			add_axis(&words, arg->axis[i], lo, hi - lo + 1);
+			value_add_axis(&words, arg->axis[i], lo, hi - lo + 1);
 		else
-			add_axis(&words, out->axis[i], out->lo[i], out->len[i]);
+			value_add_axis(&words, out->axis[i], out->lo[i], out->len[i]);
 		outer *= i < at ? out->len[i] : 1;
 		inner *= i > at ? out->len[i] : 1;
 	}
@@ -408,16 +268,16 @@ static void eval_unpack(struct run *r, const struct node *n, struct value *out)
  * row to work on. */
 static struct value gather_rows(struct run *r, const struct node *n, const struct value *out)
 {
-	int same = find_axis(out, n->ref);
+	int same = value_find_axis(out, n->ref);
 	struct value box = { 0 };
 
 	if (same == NONE)
 		add_contracted(r, &box, r->p->tasks.v[n->task].loop, n->ref);
 	else
-		add_axis(&box, n->ref, out->lo[same], out->len[same]);
+		value_add_axis(&box, n->ref, out->lo[same], out->len[same]);
 	for (int i = 0; i < out->n; i++) {
 		if (i != same)
-			add_axis(&box, out->axis[i], out->lo[i], out->len[i]);
+			value_add_axis(&box, out->axis[i], out->lo[i], out->len[i]);
 	}
 	gather(r, &box, n->arg[0]);
 	return box;
@@ -445,7 +305,7 @@ static void eval_scan(struct run *r, const struct node *n, struct value *out)
 
 		reduce_rows(n->op, n->type, row, to, to - row, to);
 	}
-	copy_value(out, &box);
+	value_copy(out, &box);
 }
 
 static void eval_mma(struct run *r, const struct node *n, struct value *out)
@@ -459,18 +319,18 @@ static void eval_mma(struct run *r, const struct node *n, struct value *out)
 	for (int i = 0; i < a->naxes; i++)
 		of_a += !axes_have(b->naxes, b->axis, a->axis[i]);
 	for (int i = 0; i < of_a; i++) {
-		add_axis(&x, out->axis[i], out->lo[i], out->len[i]);
+		value_add_axis(&x, out->axis[i], out->lo[i], out->len[i]);
 		rows *= out->len[i];
 	}
 	for (int i = 0; i < a->naxes; i++) {
 		if (!axes_have(b->naxes, b->axis, a->axis[i]))
 			continue;
 		add_contracted(r, &x, loop, a->axis[i]);
-		add_axis(&y, a->axis[i], x.lo[x.n - 1], x.len[x.n - 1]);
+		value_add_axis(&y, a->axis[i], x.lo[x.n - 1], x.len[x.n - 1]);
 		depth *= x.len[x.n - 1];
 	}
 	for (int i = of_a; i < out->n; i++) {
-		add_axis(&y, out->axis[i], out->lo[i], out->len[i]);
+		value_add_axis(&y, out->axis[i], out->lo[i], out->len[i]);
 		cols *= out->len[i];
 	}
 	gather(r, &x, n->arg[0]);
@@ -478,14 +338,14 @@ static void eval_mma(struct run *r, const struct node *n, struct value *out)
 	if (n->ref == NONE)
 		memset(out->v, 0, (size_t)(rows * cols) * sizeof(*out->v));
 	else
-		copy_value(out, &r->carry[n->ref]);
+		value_copy(out, &r->carry[n->ref]);
 	if (n->type == DT_I32)
 		multiply_i32(rows, cols, depth, x.v, y.v, out->v,
 			ARENA_ARRAY(r->arena, cols, uint32_t));
 	else
 		multiply_f64(rows, cols, depth, x.v, y.v, out->v);
 	if (n->ref != NONE)
-		copy_value(&r->carry[n->ref], out);
+		value_copy(&r->carry[n->ref], out);
 }
 
 static void eval_node(struct run *r, int id)
@@ -515,9 +375,9 @@ static void eval_node(struct run *r, int id)
 		break;
 	}
 	if (n->op == OP_GET)
-		copy_value(out, &r->carry[n->ref]);
+		value_copy(out, &r->carry[n->ref]);
 	else if (n->op == OP_SET)
-		copy_value(&r->carry[n->ref], &r->node[n->arg[0]]);
+		value_copy(&r->carry[n->ref], &r->node[n->arg[0]]);
 	else if (n->op == OP_INDEX)
 		eval_index(r, n, out);
 	else if (n->op == OP_CAST)
@@ -568,17 +428,18 @@ static enum err_code run_loop(struct run *r, int loop, struct err *e)
 	return OK;
 }
 
-/* One iteration of a loop, or one tile of a phase. Recursion is as deep as loops
- * nest, and each takes an axis. */
+/* One iteration of a loop, or one tile of a phase; before each of its tasks `stop` is
+ * asked. Recursion is as deep as loops nest, and each takes an axis. */
 static enum err_code run_body(struct run *r, int phase, int loop, struct err *e)
 {
 	struct items body = program_body(r->p, phase, loop);
 
-	if (stop_asked(r->stop))
-		return err_set(e, ERR_INTERRUPTED, NOWHERE, "the reference was stopped in phase "
-			"'%s'", r->p->phases.v[phase].name);
 	init_carries(r, phase, loop);
 	for (int i = 0; i < body.n; i++) {
+		if (stop_asked(r->stop))
+			return err_set(e, ERR_INTERRUPTED, NOWHERE,
+				"the reference was stopped in phase '%s'",
+				r->p->phases.v[phase].name);
 		if (body.v[i].is_loop)
 			TRY(run_loop(r, body.v[i].id, e));
 		else

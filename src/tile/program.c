@@ -11,15 +11,15 @@ enum { NAME_LEN_MAX = 63 };
 
 struct program *program_new(struct mem *mem, const char *name)
 {
+	size_t len = strlen(name) + 1;
 	struct arena arena;
 	struct program *p;
 
 	arena_init(&arena, mem);
-	p = ARENA_NEW(&arena, struct program);
+	p = arena_alloc(&arena, sizeof(*p) + len);	/* one piece: there is no half of it */
 	p->arena = arena;
 	p->cur_phase = p->cur_loop = p->cur_task = NONE;
-	p->name = "";
-	p->name = arena_strdup(&p->arena, name);
+	p->name = memcpy(p + 1, name, len);
 	return p;
 }
 
@@ -354,6 +354,7 @@ enum err_code program_loop_begin(struct program *p, int naxes, const int *axes,
 				 struct srcloc loc, struct err *e)
 {
 	struct loop l = { .naxes = naxes, .loc = loc, .has_from = from, .has_upto = upto };
+	int depth = 1;
 
 	TRY(check_in_phase(p, "a loop", loc, e));
 	if (p->task_is_open)
@@ -363,6 +364,11 @@ enum err_code program_loop_begin(struct program *p, int naxes, const int *axes,
 	TRY(check_loop_axes(p, naxes, axes, loc, e));
 	TRY(check_loop_bound(p, naxes, axes, from, "from", loc, e));
 	TRY(check_loop_bound(p, naxes, axes, upto, "upto", loc, e));
+	for (int i = p->cur_loop; i != NONE; i = p->loops.v[i].parent)
+		depth++;
+	if (depth > LOOP_DEPTH_MAX)
+		return err_set(e, ERR_LIMIT, loc, "loops nest at most %d deep; one loop may run over "
+			"several axes", LOOP_DEPTH_MAX);
 	build_enter_phase(p, loc);
 	l.parent = p->cur_loop;
 	l.phase = p->cur_phase;

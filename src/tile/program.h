@@ -26,6 +26,8 @@
  * an iteration is a carry. A value made before a loop may be used inside.
  *
  * Every call that can fail leaves the program as it was and names the user's line.
+ * Names are unique among their kind and read as identifiers: letters, digits and '_',
+ * no digit first, at most 63.
  */
 #ifndef TILE_PROGRAM_H
 #define TILE_PROGRAM_H
@@ -39,6 +41,7 @@ enum {
 	RANK_MAX = 8,			/* axes of a value, dimensions of a tensor */
 	AXES_MAX = 64,			/* axes of a program */
 	LOOP_AXES_MAX = 4,
+	LOOP_DEPTH_MAX = 16,		/* loops around an sTask; what reads programs counts on it */
 	NONE = -1,			/* no such id */
 };
 
@@ -195,11 +198,13 @@ NODISCARD enum err_code program_task_end(struct program *p, struct srcloc loc, s
 
 /* A load is a task of its own; its value has one axis for every non-batch axis
  * that the index expressions use, in order of first use. index: one expression a
- * dimension of the tensor. name NULL: "load_" and the tensor's name. */
+ * dimension of the tensor; NULL: each at its own axis. name NULL: "load_" and the
+ * tensor's name. */
 NODISCARD enum err_code program_load(struct program *p, const char *name, int tensor,
 	const struct index_expr *index, struct srcloc loc, int *out, struct err *e);
 /* index may be NULL: each dimension at its own axis. The value's axes must be
- * those that the expressions use. name NULL: "store_" and the tensor's name. */
+ * those that the expressions use, and no two elements may go to one place: all batch
+ * axes take part. name NULL: "store_" and the tensor's name. */
 NODISCARD enum err_code program_store(struct program *p, const char *name, int tensor,
 	const struct index_expr *index, int value, struct srcloc loc, struct err *e);
 /* Contracts every axis that both operands have, of which there must be at least
@@ -208,14 +213,16 @@ NODISCARD enum err_code program_store(struct program *p, const char *name, int t
 NODISCARD enum err_code program_mma(struct program *p, const char *name, int a, int b,
 	struct srcloc loc, int *out, struct err *e);
 
+/* Batch axes among `axes` are left out. */
 NODISCARD enum err_code program_carry(struct program *p, const char *name, int naxes,
 	const int *axes, double init, struct srcloc loc, int *out, struct err *e);
 NODISCARD enum err_code program_get(struct program *p, int carry, struct srcloc loc, int *out,
 	struct err *e);
 NODISCARD enum err_code program_set(struct program *p, int carry, int value, struct srcloc loc,
 	struct err *e);
-/* carry += value. If value is a product that nothing has used yet, made in the
- * same body, the product accumulates into the carry itself. */
+/* carry += value. If value is a product that nothing has used yet, the last task of
+ * the same body, the product accumulates into the carry itself, and the node's value is
+ * the carry's new one: it cannot be used from then on, the carry can. */
 NODISCARD enum err_code program_accumulate(struct program *p, int carry, int value,
 	struct srcloc loc, struct err *e);
 
@@ -241,8 +248,9 @@ NODISCARD enum err_code program_unpack(struct program *p, int value, int from, i
 	enum dtype type, struct srcloc loc, int *out, struct err *e);
 
 /* Checks what only the whole program can show (every output stored, every loop
- * closed, tasks not empty, no axis both batch and looped in a phase) and drops
- * element-wise nodes that nothing uses. Call once, last. */
+ * closed, every load and product used) and drops element-wise nodes that nothing uses:
+ * they are in no task then; tasks and loops left empty are in no body. Call once,
+ * last. */
 NODISCARD enum err_code program_finish(struct program *p, struct err *e);
 
 /* How an axis is used in a phase. */

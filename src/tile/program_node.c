@@ -31,6 +31,10 @@ enum err_code check_value(const struct program *p, int value, struct srcloc loc,
 		BUG("node %d has no value", value);
 	if (n->task == NONE)
 		return OK;
+	if (n->op == OP_MMA && n->ref != NONE)
+		return err_set(e, ERR_INPUT, loc, "%s was added to carry '%s' and has no value of "
+			"its own any more; read the carry, or use the product before it is added",
+			what.s, p->carries.v[n->ref].name);
 	t = &p->tasks.v[n->task];
 	if (t->phase != p->cur_phase)
 		return err_set(e, ERR_INPUT, loc, "%s was made in phase '%s' and ends with it; "
@@ -321,7 +325,7 @@ enum err_code program_op(struct program *p, enum op op, const int *args, struct 
 			 int *out, struct err *e)
 {
 	struct node n = blank_node(op, DT_F32, loc);
-	enum dtype types[3];
+	enum dtype types[3] = { DT_F32, DT_F32, DT_F32 };
 
 	if (op < OP_ADD || op > OP_SHR)
 		BUG("program_op does not make operation %d", (int)op);

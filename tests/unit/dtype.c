@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/prng.h"
-#include "tap.h"
+#include "tests/tap.h"
 
 /* Every type of 16 bits or fewer with a mantissa, and what its format fixes. */
 static const struct small {

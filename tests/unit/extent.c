@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "tap.h"
+#include "tests/tap.h"
 
 /* A program with its axes and tiles; calls that must not fail end the test. */
 struct bench {
@@ -298,7 +298,8 @@ static void test_words(void)
 	is_int(extents_grid(&b.x, 0).n, 1, "and are not of the grid");
 	memset(&at, 0, sizeof(at));
 	place_iteration(&b.x, 0, 3, &at);
-	ok(at.lo[k] == 48 && at.hi[k] == 59 && at.lo[kw] == 6 && at.hi[kw] == 7, "they stand there");
+	ok(at.lo[k] == 48 && at.hi[k] == 59 && at.lo[kw] == 6 && at.hi[kw] == 7, "they stand "
+	       "there");
 	b.tiling.extent[k] = 12;
 	is_int(infer(&b), ERR_INPUT, "a tile that ends inside a word");
 	is_str(b.e.msg, "the tile of axis 'k' is 12, but a word along 'kw' holds 8 of it; use a "
@@ -334,8 +335,8 @@ static void test_errors(void)
 	is_int(infer(&b), OK, "its size may be given");
 	b.tiling.extent[d] = 4;
 	is_int(infer(&b), ERR_INPUT, "but nothing less");
-	is_str(b.e.msg, "axis 'd' is whole in every tile because no loop runs over it and no store has "
-	       "it; leave it out of tile=", "with the reason");
+	is_str(b.e.msg, "axis 'd' is whole in every tile because no loop runs over it and no "
+	       "store has it; leave it out of tile=", "with the reason");
 	b.tiling.extent[d] = 0;
 	b.tiling.extent[a] = 2;
 	is_int(infer(&b), ERR_INPUT, "a batch axis has one value");
@@ -370,8 +371,8 @@ static void test_limits(void)
 	b.tiling.extent[n] = 0;
 	b.tiling.extent[m] = 2;
 	is_int(infer(&b), ERR_LIMIT, "a value too large");
-	is_str(b.e.msg, "a value in task 'ew1' has 2.2e+12 elements in every tile; use smaller tiles "
-	       "or a loop", "is named");
+	is_str(b.e.msg, "a value in task 'ew1' has 2.2e+12 elements in every tile; use smaller "
+	       "tiles or a loop", "is named");
 	b.tiling.extent[m] = 1;
 	is_int(infer(&b), OK, "one that just is not");
 	bench_release(&b);
@@ -403,7 +404,8 @@ static void test_limits(void)
 	store(&b, to, get(&b, x));
 	must(&b, program_finish(b.p, &b.e));
 	is_int(infer(&b), ERR_LIMIT, "too many trips");
-	is_str(b.e.msg, "the loop over 'm' has 1.21e+24 iterations; use larger tiles", "are counted");
+	is_str(b.e.msg, "the loop over 'm' has 1.21e+24 iterations; use larger tiles", "are "
+	       "counted");
 	bench_release(&b);
 }
 
@@ -429,8 +431,8 @@ static void test_late_words(void)
 	store(&b, ts, reduce(&b, OP_SUM, get(&b, c), kw));
 	must(&b, program_finish(b.p, &b.e));
 	is_int(infer(&b), ERR_INPUT, "a value in a loop that is needed whole");
-	is_str(b.e.msg, "task 'load_W' is inside a loop over 'kw' but is needed for all of it; move it "
-	       "out of the loop, or keep what is needed in a carry", "is refused");
+	is_str(b.e.msg, "task 'load_W' is inside a loop over 'kw' but is needed for all of it; "
+	       "move it out of the loop, or keep what is needed in a carry", "is refused");
 	bench_release(&b);
 }
 

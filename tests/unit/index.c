@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/prng.h"
-#include "tap.h"
+#include "tests/tap.h"
 
 enum { AXES = 4 };
 

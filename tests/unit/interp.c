@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/prng.h"
-#include "tap.h"
+#include "tests/tap.h"
 
 enum { TENSORS = 8, MANY = 4 };
 

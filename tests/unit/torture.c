@@ -1,11 +1,11 @@
 /* torture.c - want of memory, at every request of a session.
  *
- * For k = 1, 2, 3, ... the k-th request fails: once, after which Lua collects its
- * garbage and tries again, or twice in a row, so that the try fails too. Whatever it
- * hits, in Lua or in the core, must come out as an error of the script that tells of
- * memory, leave a state that still works, and leave no byte behind when the state is
- * closed. Under the sanitizers, which take five times as long, the first 500 requests
- * are tried and then every seventh.
+ * For k = 1, 2, 3, ... the k-th request fails, where every piece that an arena hands
+ * out is a request. If it is Lua's, which then collects its garbage and tries again,
+ * the round is played once more with the try failing too. Whatever it hits must come
+ * out as an error of the script that tells of memory, leave a state that still works,
+ * and leave no byte behind when the state is closed. Under the sanitizers the first
+ * 500 requests are tried and then every seventh.
  */
 #include <lualib.h>
 #include <stdlib.h>
@@ -47,17 +47,20 @@ static const char language[] =
 	"local good = pcall(gemm.bind, gemm, {m=4, n=3})\n"
 	"assert(not good)\n";
 
-/* A graph, a plan and its edits, each of which must leave the plan as it was if it
- * fails, its check, text and timeline, a search. */
-static const char planning[] =
-	"local mr = require 'millrace'\n"
-	"local gemm = mr.program('gemm', function(p)\n"
-	"  local m, n, k = p:axes('m', 'n', 'k')\n"
-	"  local A, B, C = p:input('A', {m, k}), p:input('B', {n, k}), p:output('C', {m, n})\n"
-	"  local c = p:carry('c', {m, n}, 0)\n"
-	"  p:loop(k, function() c:add(p:mma('mma', p:load('load_a', A), p:load('load_b', B))) end)\n"
-	"  C:store('store_c', p:task('out', function() return c:to 'bf16' end))\n"
+#define GEMM \
+	"local mr = require 'millrace'\n" \
+	"local gemm = mr.program('gemm', function(p)\n" \
+	"  local m, n, k = p:axes('m', 'n', 'k')\n" \
+	"  local A, B, C = p:input('A', {m, k}), p:input('B', {n, k}), p:output('C', {m, n})\n" \
+	"  local c = p:carry('c', {m, n}, 0)\n" \
+	"  p:loop(k, function() c:add(p:mma('mma', p:load('load_a', A), p:load('load_b', B))) end)\n" \
+	"  C:store('store_c', p:task('out', function() return c:to 'bf16' end))\n" \
 	"end)\n"
+
+/* A graph, a plan and its edits, each of which must leave the plan as it was if it
+ * fails, its check, text and timeline. */
+static const char planning[] =
+	GEMM
 	"local bound, device = gemm{m=256, n=256, k=256}, mr.device 'h200'\n"
 	"local graph = bound:graph{tile={m=128, n=128, k=64}}\n"
 	"assert(#graph.tasks == 5 and #graph.edges > 0 and #graph.buffers > 0)\n"
@@ -68,8 +71,8 @@ static const char planning[] =
 	"  local good, message = pcall(plan[f], plan, ...)\n"
 	"  if good then return end\n"
 	"  assert(plan:script() == before, 'a failed edit changed the plan')\n"
-	"  while plan:redo() do end\n"
-	"  assert(plan:script() == before, 'a failed edit can be redone')\n"
+	"  assert(not plan:redo(), 'a failed edit can be redone')\n"
+	"  assert(not plan:undo() or plan:redo() and plan:script() == before, 'the log is lost')\n"
 	"  error(message, 0)\n"
 	"end\n"
 	"edit('split', 'm', 2)\n"
@@ -78,7 +81,9 @@ static const char planning[] =
 	"edit('append', 'load_a')\n"
 	"edit('append', 'load_b')\n"
 	"for i = 0, 1 do\n"
-	"  for _, task in ipairs{'mma.', 'out.', 'store_c.'} do edit('append', task .. i, {lane='c' .. i}) end\n"
+	"  for _, task in ipairs{'mma.', 'out.', 'store_c.'} do\n"
+	"    edit('append', task .. i, {lane='c' .. i})\n"
+	"  end\n"
 	"end\n"
 	"edit('wait', 'mma.0', {'load_a', {'load_b', distance=0}})\n"
 	"edit('unwait', 'mma.0', 'load_b')\n"
@@ -86,18 +91,28 @@ static const char planning[] =
 	"edit('fill_waits')\n"
 	"edit('propagate', {k=32})\n"
 	"edit('remove', 'load_a')\n"
-	"assert(plan:undo() and plan:undo() and plan:redo() and plan:undo())\n"
+	"local removed = plan:script()\n"
+	"assert(plan:undo())\n"
+	"local good, message = pcall(plan.buffers, plan, {a=3, b=3})\n"
+	"if not good then\n"
+	"  assert(plan:redo() and plan:script() == removed, 'a failed edit took what was undone')\n"
+	"  error(message, 0)\n"
+	"end\n"
 	"local ok, problems = plan:check()\n"
 	"assert(ok and #tostring(problems) > 0 and plan.usage.threads > 0)\n"
-	"assert(#tostring(plan) > 0 and #plan:table() > 0 and #plan.tasks == 8 and plan.rings.a == 2)\n"
+	"assert(#tostring(plan) > 0 and #plan:table() > 0 and #plan.tasks == 8 and plan.rings.a == 3)\n"
 	"local tl = plan:simulate()\n"
 	"assert(tl.cycles > 0 and #tl.events > 0 and #tl.phases == 1 and tl.utilization.tensor)\n"
 	"assert(#tostring(tl) > 0 and #tl:summary() > 0)\n"
 	"edit('unwait', 'mma.0', 'load_a')\n"
 	"ok, problems = plan:check()\n"
-	"assert(not ok and #tostring(problems) > 0)\n"
-	"local r = mr.search(bound, device, {trials=5})\n"
-	"assert(r.trials == 5 and #r.why() > 0)\n";
+	"assert(not ok and #tostring(problems) > 0)\n";
+
+/* A search, whose candidates fail by want of memory in every part of the planning. */
+static const char searching[] =
+	GEMM
+	"local found = mr.search(gemm{m=256, n=64, k=64}, mr.device 'h200', {trials=5})\n"
+	"assert(found.trials == 5 and #found.why() > 0 and #found.plan:script() > 0)\n";
 
 /* What must still work after any failure, in the same state. */
 static const char after[] =
@@ -111,21 +126,24 @@ static const char after[] =
 	"local inputs = bound:inputs()\n"
 	"assert(bound:reference(inputs).Y:max_error(inputs.X) == 0)\n";
 
-/* Lua's requests go through here to fail twice: see host_alloc. */
-struct twice {
+/* Lua's requests go through here to be seen failing, and to fail twice: see
+ * host_alloc. */
+struct watch {
 	struct host *host;
 	lua_Alloc alloc;
-	bool armed;
+	bool again;			/* the try after a failure is to fail too */
+	bool failed;
 };
 
-static void *alloc_twice(void *ud, void *p, size_t old_size, size_t new_size)
+static void *alloc_watched(void *ud, void *p, size_t old_size, size_t new_size)
 {
-	struct twice *t = ud;
-	void *q = t->alloc(t->host, p, old_size, new_size);
+	struct watch *w = ud;
+	void *q = w->alloc(w->host, p, old_size, new_size);
 
-	if (!q && new_size > 0 && t->armed) {
-		t->armed = false;
-		t->host->mem.fail_at = t->host->mem.calls + 1;
+	if (!q && new_size > 0 && !w->failed) {
+		w->failed = true;
+		if (w->again)
+			w->host->mem.fail_at = w->host->mem.calls + 1;
 	}
 	return q;
 }
@@ -144,72 +162,125 @@ static const char *home(void)
 	return given ? given : ".";
 }
 
-struct tally {
-	int rounds, raised, broken, leaked;
-	bool passed;			/* the last round met no failure */
+struct session {
+	const char *name, *text;
+	bool bare;			/* begins before there is a state */
 };
 
-/* A session whose k-th request fails. The standard libraries are part of it. */
-static void play(uint64_t k, bool twice, struct tally *t)
+struct tally {
+	int rounds, raised, wrong, broken, leaked;
+};
+
+/* The error on top tells of memory, not of what its want has brought about. */
+static bool tells_of_memory(lua_State *L)
 {
-	struct host h = { .mem = { .fail_at = k }, .home = home() };
-	struct twice ud = { .host = &h, .armed = twice };
+	const char *message = lua_tostring(L, -1);
+
+	if (message && strstr(message, "memory"))
+		return true;
+	diag("%s", message ? message : "no message");
+	return false;
+}
+
+static void run_failing(lua_State *L, const struct session *s, struct tally *t)
+{
+	if (run(L, s->text) == LUA_OK)
+		return;
+	t->raised++;
+	t->wrong += !tells_of_memory(L);
+	lua_pop(L, 1);
+}
+
+enum outcome { ENDED, FAILED, LUA_FAILED };
+
+/* A session whose k-th request fails. ENDED: it made fewer. */
+static enum outcome play(const struct session *s, uint64_t k, bool again, struct tally *t)
+{
+	struct host h = { .mem = { .fail_at = s->bare ? k : 0, .fine = true }, .home = home() };
+	struct watch w = { .host = &h, .again = again };
 	lua_State *L = host_open(&h);
+	enum outcome end = FAILED;
 	void *host_ud;
 
 	t->rounds++;
 	if (L) {
-		ud.alloc = lua_getallocf(L, &host_ud);
-		lua_setallocf(L, alloc_twice, &ud);
-		if (run(L, session) != LUA_OK) {
-			t->raised++;
-			lua_pop(L, 1);
-		}
-		t->passed = h.mem.calls < k;
+		w.alloc = lua_getallocf(L, &host_ud);
+		lua_setallocf(L, alloc_watched, &w);
+		if (!s->bare && run(L, "require 'millrace'") == LUA_OK)
+			h.mem.fail_at = h.mem.calls + k;
+		run_failing(L, s, t);
+		if (h.mem.calls < h.mem.fail_at)
+			end = ENDED;
+		else if (w.failed)
+			end = LUA_FAILED;
 		h.mem.fail_at = 0;
-		ud.armed = false;
 		if (run(L, after) != LUA_OK) {
-			diag("request %llu: %s", (unsigned long long)k, lua_tostring(L, -1));
+			diag("%s", lua_tostring(L, -1));
 			t->broken++;
 		}
-		lua_setallocf(L, ud.alloc, host_ud);
+		lua_setallocf(L, w.alloc, host_ud);
 		host_close(L);
 	}
 	t->leaked += h.mem.used != 0;
+	return end;
 }
 
-static struct tally torture(bool twice)
+static uint64_t next_request(uint64_t k)
+{
+#ifdef __SANITIZE_ADDRESS__
+	return k < 500 ? k + 1 : k + 7;
+#else
+	return k + 1;
+#endif
+}
+
+static void torture(const struct session *s)
 {
 	struct tally t = { 0 };
+	enum outcome end = FAILED;
+	int bad = 0, lua = 0;
 
-	for (uint64_t k = 1; !t.passed && t.broken + t.leaked < 5; k++)
-		play(k, twice, &t);
-	return t;
+	for (uint64_t k = 1; end != ENDED && bad < 5; k = next_request(k)) {
+		int before = t.wrong + t.broken + t.leaked;
+
+		end = play(s, k, false, &t);
+		if (end == LUA_FAILED) {
+			lua++;
+			play(s, k, true, &t);
+		}
+		if (t.wrong + t.broken + t.leaked > before)
+			diag("  after request %llu", (unsigned long long)k);
+		bad += t.wrong + t.broken + t.leaked > before;
+	}
+	diag("%d rounds, %d of them a second try of Lua's, %d errors", t.rounds, lua, t.raised);
+	ok(end == ENDED, "the last round meets no failure");
+	ok(t.raised > t.rounds / 3, "many rounds end the script");
+	is_int(t.wrong, 0, "every error tells of memory");
+	is_int(t.broken, 0, "the state still works");
+	is_int(t.leaked, 0, "and leaves nothing behind");
 }
 
-int main(void)
+static void check(const struct session *s)
 {
 	struct host h = { .home = home() };
 	lua_State *L = host_open(&h);
-	struct tally t;
 
-	if (run(L, session) != LUA_OK)
+	diag("%s", s->name);
+	if (run(L, s->text) != LUA_OK)
 		diag("%s", lua_tostring(L, -1));
 	ok(lua_gettop(L) == 0, "the session runs with memory enough");
 	host_close(L);
 	is_int((long long)h.mem.used, 0, "and leaves none behind");
+	torture(s);
+}
 
-	t = torture(false);
-	diag("%d requests, %d errors", t.rounds, t.raised);
-	ok(t.passed && t.raised > 0 && t.raised < t.rounds,
-		"each request once: Lua's are tried again");
-	is_int(t.broken, 0, "the state still works");
-	is_int(t.leaked, 0, "and leaves nothing behind");
+int main(void)
+{
+	static const struct session sessions[] = {
+		{ "the language", language, true }, { "planning", planning, false },
+		{ "searching", searching, false } };
 
-	t = torture(true);
-	diag("%d requests, %d errors", t.rounds, t.raised);
-	ok(t.passed && t.raised > t.rounds / 2, "each request twice: most end the script");
-	is_int(t.broken, 0, "the state still works");
-	is_int(t.leaked, 0, "and leaves nothing behind");
+	for (int i = 0; i < LEN(sessions); i++)
+		check(&sessions[i]);
 	return tap_done();
 }

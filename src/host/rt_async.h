@@ -1,0 +1,575 @@
+/* rt_async.h - what goes on beside the threads: copies of boxes of tensors into shared
+ * memory, and matrix products of a warpgroup.
+ *
+ * A copy goes row by row of its box, some rows at a time, whenever the scheduler likes;
+ * from its issue on its destination holds NaN. The products of a warpgroup go in order;
+ * from the moment that a thread issues one until it is done the thread's accumulators
+ * hold a pattern that is a NaN, so that who reads them too early sees it in the result,
+ * and who writes them is found out. Operands are found from the bits of descriptors as
+ * the hardware does (PTX ISA, matrix descriptor format).
+ */
+#ifndef HOST_RT_ASYNC_H
+#define HOST_RT_ASYNC_H
+
+#include "host/rt_sync.h"
+
+enum {
+	HOST_ROWS = 64, HOST_DEPTH = 16, HOST_COLUMNS_MAX = 256,	/* of an instruction */
+	HOST_PIECE_ROWS = 48,		/* of a box, most at once */
+	HOST_QUEUE_MAX = 1024,		/* instructions of a warpgroup under way */
+	HOST_IN_FLIGHT = 0x7fc0dead,	/* a NaN */
+};
+
+enum host_half { HOST_bf16, HOST_f16 };
+
+/* ---- copies ------------------------------------------------------------------------ */
+
+struct host_copy {
+	bool busy;
+	const struct host_map *map;
+	uint32_t to;
+	struct host_flag *flag;
+	int at[HOST_DIMS_MAX];
+	int64_t row, rows;		/* next, and how many */
+	struct host_access who;
+	uint32_t *clock;
+};
+
+/* Accumulators of a warpgroup while products on them are under way. */
+struct host_sums {
+	int products, columns;		/* 0 products: free */
+	float *in[HOST_GROUP];
+	float v[HOST_ROWS][HOST_COLUMNS_MAX];
+};
+
+struct host_product {
+	int arrived;
+	bool commit;			/* not a product but the end of a group */
+	bool registers, add, ta, tb;	/* A in registers; ta, tb: rows contiguous, not depth */
+	uint64_t a, b;
+	int columns, group;
+	enum host_half type;
+	struct host_sums *sums;
+	struct host_access who;
+	const uint32_t *from[HOST_GROUP];	/* A's registers, and what they held */
+	uint32_t held[HOST_GROUP][4];
+	uint32_t *clock, *warp_clock[HOST_GROUP / HOST_WARP];
+};
+
+enum { HOST_SUMS_MAX = 32 };
+
+struct host_group {
+	int issued, done;		/* instructions; those between are in the queue */
+	int groups;			/* that are complete */
+	struct host_product *queue[HOST_QUEUE_MAX];
+	struct host_sums sums[HOST_SUMS_MAX];
+};
+
+static struct {
+	struct host_copy copy[HOST_COPIES_MAX];
+	uint32_t copy_time[HOST_COPIES_MAX];
+	int next_copy;
+	struct host_group *group[HOST_GROUPS_MAX];
+} host_async;
+
+static inline void host_copy_check(const struct host_copy *c)
+{
+	const struct host_map *m = c->map;
+
+	if (m->rank < 1 || m->rank > 5 || c->to % 128 || m->box[0] * m->element_bytes % 16)
+		host_fail("a copy of a box of rank %d, %lld bytes wide, to %d: shared memory must be "
+			"aligned to 128 bytes, the box be a multiple of 16 wide", m->rank,
+			(long long)(m->box[0] * m->element_bytes), (int)c->to - HOST_FIRST);
+	if (m->swizzle && m->box[0] * m->element_bytes > m->swizzle)
+		host_fail("a box of %lld bytes is wider than its swizzle of %d",
+			(long long)(m->box[0] * m->element_bytes), m->swizzle);
+	for (int d = 0; d < m->rank; d++)
+		if (m->box[d] < 1 || m->box[d] > 256)
+			host_fail("a box with %lld elements in dimension %d; the most is 256",
+				(long long)m->box[d], d);
+}
+
+static inline struct host_copy *host_copy_new(void)
+{
+	for (int i = 0; i < HOST_COPIES_MAX; i++) {
+		int at = (host_async.next_copy + i) % HOST_COPIES_MAX;
+
+		if (host_async.copy[at].busy)
+			continue;
+		host_async.next_copy = at + 1;
+		return &host_async.copy[at];
+	}
+	host_fail("more than %d copies are under way", HOST_COPIES_MAX);
+}
+
+static inline uint32_t host_swizzled(uint32_t address, int swizzle)
+{
+	uint32_t mask = swizzle == 128 ? 7 : swizzle == 64 ? 3 : swizzle == 32 ? 1 : 0;
+
+	return address ^ ((address >> 7 & mask) << 4);
+}
+
+static inline void host_copy_actor(struct host_copy *c, int slot)
+{
+	const struct host_thread *t = host.self;
+
+	c->who = (struct host_access){ t->task, t->iteration, ++host_async.copy_time[slot],
+		host_copy_entry(slot) };
+	if (!host_racing())
+		return;
+	if (!c->clock)
+		c->clock = host_clock_new();
+	host_clock_copy(c->clock, t->clock);
+	c->clock[c->who.thread] = c->who.time;
+	host.self->clock[t->thread]++;
+}
+
+static inline void host_copy_start(uint32_t to, const struct host_map *map, uint32_t flag,
+	int rank, const int *at)
+{
+	struct host_copy *c = host_copy_new();
+	uint32_t *clock = c->clock;
+
+	*c = (struct host_copy){ .busy = true, .map = map, .to = to, .clock = clock,
+		.flag = host_flag_at(flag), .rows = 1 };
+	if (rank != map->rank)
+		host_fail("a copy by %d coordinates from a tensor of rank %d", rank, map->rank);
+	host_copy_check(c);
+	memcpy(c->at, at, (size_t)rank * sizeof(*at));
+	for (int d = 1; d < rank; d++)
+		c->rows *= map->box[d];
+	host_copy_actor(c, (int)(c - host_async.copy));
+	if (to < HOST_FIRST || to + c->rows * map->box[0] * map->element_bytes > host_shared.end)
+		host_fail("a copy to %d reaches beyond shared memory", (int)to - HOST_FIRST);
+	memset(host_shared.bytes + to, 0xff,
+		(size_t)(c->rows * map->box[0] * map->element_bytes));
+	host_pause();
+}
+
+/* Where the box's row begins in the tensor; false if it lies outside. */
+static inline bool host_copy_row(const struct host_copy *c, int64_t row, int64_t *offset)
+{
+	*offset = 0;
+	for (int d = 1; d < c->map->rank; d++) {
+		int64_t i = c->at[d] + row % c->map->box[d];
+
+		row /= c->map->box[d];
+		if (i < 0 || i >= c->map->dim[d])
+			return false;
+		*offset += i * c->map->stride[d];
+	}
+	return true;
+}
+
+static inline void host_copy_one_row(const struct host_copy *c, int64_t row)
+{
+	const struct host_map *m = c->map;
+	struct host_actor actor = { .who = c->who, .clock = host_racing() ? c->clock : NULL,
+		.async = true };
+	int64_t offset, width = m->box[0] * m->element_bytes;
+	bool inside = host_copy_row(c, row, &offset);
+
+	for (int64_t i = 0; i < m->box[0]; i++) {
+		int64_t x = c->at[0] + i;
+		uint32_t to = c->to + (uint32_t)(row * width + i * m->element_bytes);
+		unsigned char *p = host_access(host_swizzled(to, m->swizzle),
+			(uint32_t)m->element_bytes, true, &actor);
+
+		if (inside && x >= 0 && x < m->dim[0])
+			memcpy(p, m->base + offset + x * m->stride[0], (size_t)m->element_bytes);
+		else
+			memset(p, 0, (size_t)m->element_bytes);
+	}
+}
+
+static inline void host_copy_step(struct host_copy *c)
+{
+	int64_t n = 1 + host_random(HOST_PIECE_ROWS), width = c->map->box[0] * c->map->element_bytes;
+	struct host_flag *flag = c->flag;
+
+	n = n < c->rows - c->row ? n : c->rows - c->row;
+	for (int64_t i = 0; i < n; i++)
+		host_copy_one_row(c, c->row + i);
+	c->row += n;
+	c->busy = c->row < c->rows;
+	host_flag_bytes(flag, n * width, c->clock);
+}
+
+/* ---- operands ----------------------------------------------------------------------- */
+
+static inline float host_float(uint32_t bits)
+{
+	float f;
+
+	memcpy(&f, &bits, sizeof(f));
+	return f;
+}
+
+static inline uint32_t host_bits(float f)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &f, sizeof(bits));
+	return bits;
+}
+
+static inline float host_from_f16(uint16_t h)
+{
+	uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023;
+
+	if (e == 31)
+		return host_float(sign | 0x7f800000 | m << 13);
+	if (e == 0)
+		return (sign ? -1.f : 1.f) * (float)m * 0x1p-24f;
+	return host_float(sign | (e + 112) << 23 | m << 13);
+}
+
+static inline float host_from_half(enum host_half type, uint16_t x)
+{
+	return type == HOST_bf16 ? host_float((uint32_t)x << 16) : host_from_f16(x);
+}
+
+struct host_matrix {
+	uint32_t start, leading, stride;	/* LBO, SBO */
+	int swizzle;				/* bytes */
+};
+
+static inline struct host_matrix host_descriptor(uint64_t d)
+{
+	static const int swizzle[] = { 0, 128, 64, 32 };
+	struct host_matrix m = { .start = (uint32_t)(d & 0x3fff) << 4,
+		.leading = (uint32_t)(d >> 16 & 0x3fff) << 4,
+		.stride = (uint32_t)(d >> 32 & 0x3fff) << 4, .swizzle = swizzle[d >> 62] };
+
+	if (d & 0x3ff1c000c000c000)
+		host_fail("a matrix descriptor 0x%llx has bits where none belong",
+			(unsigned long long)d);
+	if (m.swizzle && ((m.start / 128) & (uint32_t)(m.swizzle / 16 - 1)) != (d >> 49 & 7))
+		host_fail("a matrix descriptor 0x%llx begins in the middle of a swizzled group",
+			(unsigned long long)d);
+	return m;
+}
+
+/* Address of element (i, k), i along the operand's own axis, k along the depth. */
+static inline uint32_t host_element(const struct host_matrix *m, bool transposed, int i, int k)
+{
+	uint32_t at;
+	int span = m->swizzle / 2;	/* elements of a swizzled row */
+
+	if (!transposed && m->swizzle)
+		at = (uint32_t)(i % 8 * m->swizzle) + (uint32_t)(i / 8) * m->stride + (uint32_t)k * 2;
+	else if (!transposed)
+		at = (uint32_t)(i % 8 * 16) + (uint32_t)(i / 8) * m->stride +
+			(uint32_t)(k / 8) * m->leading + (uint32_t)(k % 8) * 2;
+	else if (m->swizzle)
+		at = (uint32_t)(k % 8 * m->swizzle) + (uint32_t)(k / 8) * m->stride +
+			(uint32_t)(i / span) * m->leading + (uint32_t)(i % span) * 2;
+	else
+		at = (uint32_t)(k % 8 * 16) + (uint32_t)(k / 8) * m->leading +
+			(uint32_t)(i / 8) * m->stride + (uint32_t)(i % 8) * 2;
+	return host_swizzled(m->start + at, m->swizzle);
+}
+
+static inline float host_fetch(const struct host_product *p, const struct host_matrix *m,
+	bool transposed, int i, int k, const struct host_actor *actor)
+{
+	uint16_t x;
+
+	memcpy(&x, host_access(host_element(m, transposed, i, k), 2, false, actor), 2);
+	return host_from_half(p->type, x);
+}
+
+static inline void host_fetch_a(const struct host_product *p, const struct host_actor *actor,
+	float a[HOST_ROWS][HOST_DEPTH])
+{
+	struct host_matrix m;
+
+	if (!p->registers) {
+		m = host_descriptor(p->a);
+		for (int i = 0; i < HOST_ROWS; i++)
+			for (int k = 0; k < HOST_DEPTH; k++)
+				a[i][k] = host_fetch(p, &m, p->ta, i, k, actor);
+		return;
+	}
+	for (int t = 0; t < HOST_GROUP; t++)
+		for (int r = 0; r < 4; r++)
+			for (int e = 0; e < 2; e++)
+				a[t / 32 * 16 + t % 32 / 4 + 8 * (r & 1)]
+					[2 * (t % 4) + e + 8 * (r >> 1)] = host_from_half(p->type,
+					(uint16_t)(p->held[t][r] >> 16 * e));
+}
+
+/* ---- accumulators -------------------------------------------------------------------- */
+
+/* Register i of thread t of a warpgroup is an element of the accumulator. */
+static inline float *host_sum(struct host_sums *s, int t, int i)
+{
+	return &s->v[t / 32 * 16 + t % 32 / 4 + 8 * (i >> 1 & 1)][i / 4 * 8 + 2 * (t % 4) + (i & 1)];
+}
+
+static inline struct host_sums *host_find_sums(struct host_group *g, int t, const float *d,
+	int columns)
+{
+	for (int i = 0; i < HOST_SUMS_MAX; i++)
+		if (g->sums[i].products && g->sums[i].in[t] == d && g->sums[i].columns == columns)
+			return &g->sums[i];
+	for (int i = 0; i < HOST_SUMS_MAX; i++)
+		if (!g->sums[i].products) {
+			memset(g->sums[i].in, 0, sizeof(g->sums[i].in));
+			g->sums[i].columns = columns;
+			return &g->sums[i];
+		}
+	host_fail("products on more than %d accumulators are under way", HOST_SUMS_MAX);
+}
+
+/* Thread t's registers go to the product's; who looks at them now sees NaN. */
+static inline void host_take_sums(struct host_sums *s, int t, float *d)
+{
+	if (s->in[t] == d)
+		return;
+	if (s->in[t])
+		host_fail("the threads of a warpgroup disagree about its accumulators");
+	s->in[t] = d;
+	for (int i = 0; i < s->columns / 2; i++) {
+		*host_sum(s, t, i) = d[i];
+		d[i] = host_float(HOST_IN_FLIGHT);
+	}
+}
+
+static inline void host_give_sums(const struct host_product *p, struct host_sums *s)
+{
+	for (int t = 0; t < HOST_GROUP; t++)
+		for (int i = 0; i < s->columns / 2; i++) {
+			if (host_bits(s->in[t][i]) != HOST_IN_FLIGHT)
+				host_fail("%s: thread %d of the warpgroup wrote to its accumulators "
+					"while the product was under way",
+					host_place(p->who.task, p->who.iteration).text, t);
+			s->in[t][i] = *host_sum(s, t, i);
+		}
+}
+
+/* ---- products ------------------------------------------------------------------------ */
+
+static inline void host_multiply(struct host_product *p)
+{
+	static float a[HOST_ROWS][HOST_DEPTH], b[HOST_DEPTH][HOST_COLUMNS_MAX];
+	struct host_actor actor = { .who = p->who, .clock = p->clock, .async = true };
+	struct host_matrix m = host_descriptor(p->b);
+
+	host_fetch_a(p, &actor, a);
+	for (int j = 0; j < p->columns; j++)
+		for (int k = 0; k < HOST_DEPTH; k++)
+			b[k][j] = host_fetch(p, &m, p->tb, j, k, &actor);
+	for (int i = 0; i < HOST_ROWS; i++) {
+		float *d = p->sums->v[i];
+
+		if (!p->add)
+			memset(d, 0, (size_t)p->columns * sizeof(*d));
+		for (int k = 0; k < HOST_DEPTH; k++)
+			for (int j = 0; j < p->columns; j++)
+				d[j] += a[i][k] * b[k][j];
+	}
+}
+
+static inline void host_product_end(struct host_product *p)
+{
+	for (int t = 0; t < HOST_GROUP && p->registers; t++)
+		if (memcmp(p->from[t], p->held[t], sizeof(p->held[t])) != 0)
+			host_fail("%s: thread %d of the warpgroup wrote to the registers of the first "
+				"operand while the product was under way",
+				host_place(p->who.task, p->who.iteration).text, t);
+	if (--p->sums->products == 0)
+		host_give_sums(p, p->sums);
+}
+
+static inline bool host_product_ready(const struct host_group *g)
+{
+	return g->done < g->issued && g->queue[g->done % HOST_QUEUE_MAX]->arrived == HOST_GROUP;
+}
+
+/* What all warps that issued it know happened before; each may begin on its own. */
+static inline void host_product_clock(struct host_product *p)
+{
+	if (!host_racing())
+		return;
+	p->clock = p->warp_clock[0];
+	for (int i = 1; i < HOST_GROUP / HOST_WARP; i++)
+		host_clock_meet(p->clock, p->warp_clock[i]);
+	p->clock[p->who.thread] = p->who.time;
+}
+
+static inline void host_product_step(struct host_group *g)
+{
+	struct host_product *p = g->queue[g->done % HOST_QUEUE_MAX];
+
+	if (p->commit) {
+		g->groups++;
+		host_wake(g, 0, host.threads);
+	} else {
+		host_product_clock(p);
+		host_multiply(p);
+		host_product_end(p);
+	}
+	g->done++;
+	for (int i = 0; i < HOST_GROUP / HOST_WARP; i++)
+		free(p->warp_clock[i]);
+	free(p);
+}
+
+/* This thread's next instruction to its warpgroup, which has it from here once all
+ * 128 have said the same. `sums`: it is a product on these registers. */
+static inline struct host_product *host_deposit(const struct host_product *what)
+{
+	int group = host.self->thread / HOST_GROUP;
+	struct host_group *g = host_async.group[group];
+	struct host_product *p;
+
+	if ((group + 1) * HOST_GROUP > host.threads)
+		host_fail("a product on a warpgroup of less than %d threads", HOST_GROUP);
+	if (host.self->deposits - g->done >= HOST_QUEUE_MAX)
+		host_fail("more than %d products are under way", HOST_QUEUE_MAX);
+	if (host.self->deposits == g->issued) {
+		p = host_alloc(1, sizeof(*p));
+		*p = *what;
+		p->group = host.self->commits;
+		p->who = (struct host_access){ host.self->task, host.self->iteration,
+			(uint32_t)p->group + 1, host_group_entry(group) };
+		g->queue[g->issued++ % HOST_QUEUE_MAX] = p;
+	}
+	p = g->queue[host.self->deposits++ % HOST_QUEUE_MAX];
+	if (p->commit != what->commit || p->a != what->a || p->b != what->b || p->add != what->add ||
+	    p->columns != what->columns || p->registers != what->registers ||
+	    p->ta != what->ta || p->tb != what->tb)
+		host_fail("the threads of a warpgroup disagree about its next matrix instruction, %s",
+			host_place(p->who.task, p->who.iteration).text);
+	p->arrived++;
+	return p;
+}
+
+static inline void host_deposit_clock(struct host_product *p)
+{
+	int warp = host.self->thread % HOST_GROUP / HOST_WARP;
+
+	if (!host_racing())
+		return;
+	if (!p->warp_clock[warp])
+		p->warp_clock[warp] = host_clock_new();
+	host_release(p->warp_clock[warp]);
+}
+
+static inline void host_mma(float *d, const struct host_product *what, const uint32_t *a)
+{
+	int t = host.self->thread % HOST_GROUP;
+	struct host_product *p;
+	struct host_group *g = host_async.group[host.self->thread / HOST_GROUP];
+
+	host_pause();
+	if (!host.self->fenced)
+		host_fail("a product without groups_fence since the last wait for groups");
+	if (what->columns % 8 || what->columns < 8 || what->columns > HOST_COLUMNS_MAX)
+		host_fail("a product of %d columns", what->columns);
+	p = host_deposit(what);
+	if (!p->sums) {
+		p->sums = host_find_sums(g, t, d, what->columns);
+		p->sums->products++;
+	}
+	host_take_sums(p->sums, t, d);
+	if (what->registers) {
+		p->from[t] = a;
+		memcpy(p->held[t], a, sizeof(p->held[t]));
+	}
+	host_deposit_clock(p);
+}
+
+static inline void host_mma_ss(float *d, uint64_t a, uint64_t b, int add, int columns, int ta,
+	int tb, enum host_half type)
+{
+	host_mma(d, &(struct host_product){ .a = a, .b = b, .add = add != 0, .ta = ta != 0,
+		.tb = tb != 0, .columns = columns, .type = type }, NULL);
+}
+
+static inline void host_mma_rs(float *d, const uint32_t *a, uint64_t b, int add, int columns,
+	int ta, int tb, enum host_half type)
+{
+	host_mma(d, &(struct host_product){ .b = b, .add = add != 0, .ta = ta != 0, .tb = tb != 0,
+		.columns = columns, .type = type, .registers = true }, a);
+}
+
+static inline void host_groups_commit(void)
+{
+	host_deposit(&(struct host_product){ .commit = true });
+	host.self->commits++;
+}
+
+static inline void host_groups_wait(int n)
+{
+	int group = host.self->thread / HOST_GROUP, need = host.self->commits - n;
+	struct host_group *g = host_async.group[group];
+
+	host_pause();
+	while (g->groups < need)
+		host_block(g, HOST_WAIT_GROUPS, (uint32_t)need, 0);
+	host.self->fenced = false;
+	if (host_racing() && need > 0 &&
+	    host.self->clock[host_group_entry(group)] < (uint32_t)need)
+		host.self->clock[host_group_entry(group)] = (uint32_t)need;
+}
+
+/* ---- the scheduler's part -------------------------------------------------------------- */
+
+/* Some piece of asynchronous work; false if there is none. */
+static inline bool host_async_step(void)
+{
+	int n = HOST_COPIES_MAX + host.threads / HOST_GROUP;
+	int first = (int)host_random((uint32_t)n);
+
+	for (int i = 0; i < n; i++) {
+		int at = (first + i) % n;
+
+		if (at < HOST_COPIES_MAX && host_async.copy[at].busy) {
+			host_copy_step(&host_async.copy[at]);
+			return true;
+		}
+		if (at >= HOST_COPIES_MAX && host_product_ready(host_async.group[at - HOST_COPIES_MAX])) {
+			host_product_step(host_async.group[at - HOST_COPIES_MAX]);
+			return true;
+		}
+	}
+	return false;
+}
+
+static inline void host_async_open(void)
+{
+	for (int i = 0; i < HOST_GROUPS_MAX; i++)
+		host_async.group[i] = host_alloc(1, sizeof(struct host_group));
+}
+
+static inline void host_async_start(void)
+{
+	for (int i = 0; i < HOST_GROUPS_MAX; i++) {
+		struct host_group *g = host_async.group[i];
+
+		g->issued = g->done = g->groups = 0;
+		memset(host_async.copy_time, 0, sizeof(host_async.copy_time));
+	}
+}
+
+/* After all threads have returned nothing may be under way. */
+static inline void host_async_end(void)
+{
+	for (int i = 0; i < HOST_COPIES_MAX; i++)
+		if (host_async.copy[i].busy)
+			host_fail("the kernel ends while the copy of %s is under way",
+				host_place(host_async.copy[i].who.task,
+				host_async.copy[i].who.iteration).text);
+	for (int i = 0; i < HOST_GROUPS_MAX; i++) {
+		const struct host_group *g = host_async.group[i];
+
+		if (g->done < g->issued)
+			host_fail("the kernel ends while the product of %s is under way",
+				host_place(g->queue[g->done % HOST_QUEUE_MAX]->who.task,
+				g->queue[g->done % HOST_QUEUE_MAX]->who.iteration).text);
+	}
+}
+
+#endif

@@ -1,0 +1,339 @@
+/* rt_machine.h - the threads of a block as coroutines, and who runs next.
+ *
+ * One OS thread plays all. A coroutine runs until it blocks; then the scheduler picks,
+ * as the seed decides, another that is ready or a piece of asynchronous work. Warps
+ * have priorities that change now and then, so that some run far ahead of others, and
+ * asynchronous work is now eager, now put off until nobody can go on without it.
+ */
+#ifndef HOST_RT_MACHINE_H
+#define HOST_RT_MACHINE_H
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "host/rt_abi.h"
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+enum {
+	HOST_WARP = 32, HOST_GROUP = 128, HOST_THREADS_MAX = 1024,
+	HOST_WARPS_MAX = HOST_THREADS_MAX / HOST_WARP,
+	HOST_GROUPS_MAX = HOST_THREADS_MAX / HOST_GROUP,
+	HOST_COPIES_MAX = 64,		/* under way at once */
+	HOST_STACK = 512 << 10, HOST_GUARD = 4096,
+	HOST_FIRST = 1024,		/* address of a block's dynamic shared memory */
+	HOST_CHANGE_EVERY = 256,	/* steps between changes of priorities, on average */
+	HOST_PAUSE_EVERY = 16,		/* points passed between pauses, on average */
+};
+
+enum host_state { HOST_READY, HOST_BLOCKED, HOST_DONE };
+
+/* What a blocked thread waits for; with the numbers a and b. */
+enum host_wait {
+	HOST_WAIT_FLAG,			/* address, phase */
+	HOST_WAIT_BARRIER,		/* id, threads */
+	HOST_WAIT_BLOCK,
+	HOST_WAIT_WARP,			/* kind of instruction */
+	HOST_WAIT_GROUPS,		/* groups */
+};
+
+struct host_thread {
+#if defined(__x86_64__)
+	void *sp;
+#else
+	ucontext_t context;
+#endif
+	int thread, ready_at;		/* place in host.ready */
+	enum host_state state;
+	const void *on;			/* woken through this */
+	enum host_wait wait;
+	uint32_t a, b;
+	const char *task;		/* where it is: set by AT */
+	int iteration;
+	uint32_t *clock;		/* what happened before, by thread; race mode */
+	uint32_t fences, fences_cap;	/* of the asynchronous proxy, so far */
+	uint32_t *fence_clock;
+	int deposits, commits, registers;
+	bool fenced;			/* since it last waited for groups */
+};
+
+struct host_machine {
+	const struct host_launch *launch;
+	void (*kernel)(void *const *args);
+	struct host_thread *self, thread[HOST_THREADS_MAX];
+#if defined(__x86_64__)
+	void *sp;
+#else
+	ucontext_t context;
+#endif
+	char *stacks;
+	int threads, block, ready[HOST_THREADS_MAX], nready, ndone;
+	uint32_t priority[HOST_WARPS_MAX], eager;	/* of 256: asynchronous work first */
+	int elected;			/* lane */
+	uint64_t random;
+};
+
+static struct host_machine host;
+
+#define HOST_SELF (host.self)
+
+/* ---- chance ---------------------------------------------------------------------- */
+
+static inline uint32_t host_random(uint32_t n)
+{
+	uint64_t z = host.random += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return (uint32_t)((((z ^ (z >> 31)) >> 32) * n) >> 32);
+}
+
+/* ---- reports --------------------------------------------------------------------- */
+
+struct host_place {
+	char text[160];
+};
+
+static inline struct host_place host_place(const char *task, int iteration)
+{
+	struct host_place p;
+
+	if (task)
+		snprintf(p.text, sizeof(p.text), "'%s' iteration %d", task, iteration);
+	else
+		snprintf(p.text, sizeof(p.text), "its start");
+	return p;
+}
+
+static inline void host_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static inline void host_say(const char *fmt, ...)
+{
+	size_t used = strlen(host.launch->report);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(host.launch->report + used, host.launch->report_size - used, fmt, ap);
+	va_end(ap);
+}
+
+__attribute__((noreturn)) static inline void host_stop(void)
+{
+	_exit(HOST_FAILED);
+}
+
+/* One sentence about the thread that runs, if one does. */
+#define host_fail(...) do { \
+	if (host.self) \
+		host_say("block %d, thread %d at %s: ", host.block, host.self->thread, \
+			host_place(host.self->task, host.self->iteration).text); \
+	else \
+		host_say("block %d: ", host.block); \
+	host_say(__VA_ARGS__); \
+	host_stop(); \
+} while (0)
+
+static inline void *host_alloc(size_t n, size_t size)
+{
+	void *p = calloc(n, size);
+
+	if (!p) {
+		host_say("out of memory");
+		host_stop();
+	}
+	return p;
+}
+
+/* ---- switching ------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+void host_switch(void **save, void *to) __attribute__((visibility("hidden")));
+__asm__(".text\n"
+	"host_switch:\n"
+	"	pushq %rbp\n	pushq %rbx\n	pushq %r12\n"
+	"	pushq %r13\n	pushq %r14\n	pushq %r15\n"
+	"	movq %rsp, (%rdi)\n"
+	"	movq %rsi, %rsp\n"
+	"	popq %r15\n	popq %r14\n	popq %r13\n"
+	"	popq %r12\n	popq %rbx\n	popq %rbp\n"
+	"	popq %rcx\n	jmpq *%rcx\n");
+#endif
+
+static inline void host_to_scheduler(void)
+{
+	struct host_thread *t = host.self;
+
+#if defined(__x86_64__)
+	host_switch(&t->sp, host.sp);
+#else
+	swapcontext(&t->context, &host.context);
+#endif
+	(void)t;
+}
+
+static void host_thread_main(void)
+{
+	host.kernel(host.launch->args);
+	host.self->state = HOST_DONE;
+	host.ndone++;
+	host_to_scheduler();
+	abort();
+}
+
+static inline void host_thread_start(struct host_thread *t)
+{
+	char *stack = host.stacks + (size_t)t->thread * (HOST_STACK + HOST_GUARD) + HOST_GUARD;
+#if defined(__x86_64__)
+	void **top = (void **)(stack + HOST_STACK - 64);
+
+	*--top = NULL;			/* the stack is 8 past a multiple of 16 on entry */
+	*--top = (void *)(uintptr_t)host_thread_main;
+	t->sp = top - 6;
+#else
+	getcontext(&t->context);
+	t->context.uc_stack.ss_sp = stack;
+	t->context.uc_stack.ss_size = HOST_STACK;
+	makecontext(&t->context, host_thread_main, 0);
+#endif
+}
+
+static inline void host_run_thread(struct host_thread *t)
+{
+	host.self = t;
+#if defined(__x86_64__)
+	host_switch(&host.sp, t->sp);
+#else
+	swapcontext(&host.context, &t->context);
+#endif
+	host.self = NULL;
+}
+
+/* ---- blocking and waking ----------------------------------------------------------- */
+
+static inline void host_make_ready(struct host_thread *t)
+{
+	t->state = HOST_READY;
+	t->ready_at = host.nready;
+	host.ready[host.nready++] = t->thread;
+}
+
+static inline void host_unready(struct host_thread *t)
+{
+	int last = host.ready[--host.nready];
+
+	host.ready[t->ready_at] = last;
+	host.thread[last].ready_at = t->ready_at;
+}
+
+/* Until somebody wakes those on `on`; then look again whether it is time. */
+static inline void host_block(const void *on, enum host_wait wait, uint32_t a, uint32_t b)
+{
+	struct host_thread *t = host.self;
+
+	t->on = on;
+	t->wait = wait;
+	t->a = a;
+	t->b = b;
+	t->state = HOST_BLOCKED;
+	host_to_scheduler();
+}
+
+static inline void host_wake(const void *on, int first, int n)
+{
+	for (int i = first; i < first + n && i < host.threads; i++)
+		if (host.thread[i].state == HOST_BLOCKED && host.thread[i].on == on)
+			host_make_ready(&host.thread[i]);
+}
+
+/* A point where others may run. */
+static inline void host_pause(void)
+{
+	if (!host_random(HOST_PAUSE_EVERY))
+		host_to_scheduler();
+}
+
+static inline void host_at(const char *task, int iteration)
+{
+	host.self->task = task;
+	host.self->iteration = iteration;
+	host_pause();
+}
+
+/* ---- scheduling -------------------------------------------------------------------- */
+
+static inline void host_change(void)
+{
+	static const uint32_t eager[] = { 0, 16, 128, 250 };
+
+	for (int i = 0; i < HOST_WARPS_MAX; i++)
+		host.priority[i] = host_random(1 << 16);
+	host.eager = eager[host_random(4)];
+}
+
+/* The one of highest priority among a few that are ready. */
+static inline struct host_thread *host_pick(void)
+{
+	struct host_thread *best = NULL;
+
+	for (int i = 0; i < 4; i++) {
+		struct host_thread *t = &host.thread[host.ready[host_random((uint32_t)host.nready)]];
+
+		if (!best || host.priority[t->thread / HOST_WARP] >
+		    host.priority[best->thread / HOST_WARP])
+			best = t;
+	}
+	return best;
+}
+
+static inline void host_step_thread(void)
+{
+	struct host_thread *t = host_pick();
+
+	host_run_thread(t);
+	if (t->state != HOST_READY)
+		host_unready(t);
+}
+
+/* ---- setting up -------------------------------------------------------------------- */
+
+static inline void host_fault(int sig)
+{
+	host_fail("the kernel's code faulted (%s): an address outside of every tensor, or a "
+		"stack of more than %d KiB", sig == SIGFPE ? "SIGFPE" : sig == SIGBUS ? "SIGBUS" :
+		"SIGSEGV", HOST_STACK >> 10);
+}
+
+static inline void host_catch_faults(void)
+{
+	static char stack[64 << 10];
+	stack_t alternate = { .ss_sp = stack, .ss_size = sizeof(stack) };
+	struct sigaction act = { .sa_handler = host_fault, .sa_flags = SA_ONSTACK };
+
+	sigaltstack(&alternate, NULL);
+	sigaction(SIGSEGV, &act, NULL);
+	sigaction(SIGBUS, &act, NULL);
+	sigaction(SIGFPE, &act, NULL);
+}
+
+static inline void host_make_stacks(void)
+{
+	size_t each = HOST_STACK + HOST_GUARD;
+
+	host.stacks = mmap(NULL, each * (size_t)host.threads, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (host.stacks == MAP_FAILED) {
+		host_say("no memory for the stacks of %d threads", host.threads);
+		host_stop();
+	}
+	for (int i = 0; i < host.threads; i++)
+		mprotect(host.stacks + each * (size_t)i, HOST_GUARD, PROT_NONE);
+}
+
+#endif

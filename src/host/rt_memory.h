@@ -1,0 +1,262 @@
+/* rt_memory.h - a block's shared memory, and who touched it when.
+ *
+ * Addresses are 32-bit offsets, as on the GPU; 1024 is where dynamic shared memory
+ * begins. Memory holds NaN until somebody writes. Two things are watched, per 2 bytes:
+ *
+ * Ordinary writes are seen by the asynchronous proxy (copies, matrix instructions) only
+ * after a fence by their writer.
+ *
+ * In race mode, clocks say what happened before what (Lamport; vector clocks as in
+ * FastTrack, Flanagan and Freund, PLDI 2009): each thread has one, and so has each
+ * warpgroup's queue of matrix instructions and each copy under way. An access is ordered
+ * after an earlier one if its clock has the earlier one's time.
+ */
+#ifndef HOST_RT_MEMORY_H
+#define HOST_RT_MEMORY_H
+
+#include "host/rt_machine.h"
+
+enum { HOST_UNIT = 2 };			/* bytes that are watched together */
+
+/* Who and when: `thread` is one of the block's, or stands for an asynchronous queue. */
+struct host_access {
+	const char *task;
+	int iteration;
+	uint32_t time;
+	int thread;			/* -1: nobody yet */
+};
+
+struct host_unit {
+	uint32_t writer, fences;	/* thread + 1 of an ordinary write, its fences before */
+	struct host_access write, *reads;
+	uint16_t nreads, cap;
+};
+
+/* Somebody who accesses shared memory. */
+struct host_actor {
+	struct host_access who;
+	const uint32_t *clock;		/* NULL unless in race mode */
+	bool async;
+};
+
+struct host_memory {
+	unsigned char *bytes;
+	struct host_unit *units;
+	uint32_t end;			/* one past the last address */
+	int nclock;			/* entries of a clock */
+};
+
+static struct host_memory host_shared;
+
+/* ---- clocks ----------------------------------------------------------------------- */
+
+static inline bool host_racing(void)
+{
+	return host.launch->race != 0;
+}
+
+/* Entries of a clock that stand for asynchronous work. */
+static inline int host_group_entry(int group)
+{
+	return host.threads + group;
+}
+
+static inline int host_copy_entry(int copy)
+{
+	return host.threads + HOST_GROUPS_MAX + copy;
+}
+
+static inline uint32_t *host_clock_new(void)
+{
+	return host_alloc((size_t)host_shared.nclock, sizeof(uint32_t));
+}
+
+static inline void host_clock_join(uint32_t *a, const uint32_t *b)
+{
+	for (int i = 0; i < host_shared.nclock; i++)
+		a[i] = a[i] > b[i] ? a[i] : b[i];
+}
+
+static inline void host_clock_meet(uint32_t *a, const uint32_t *b)
+{
+	for (int i = 0; i < host_shared.nclock; i++)
+		a[i] = a[i] < b[i] ? a[i] : b[i];
+}
+
+static inline void host_clock_copy(uint32_t *a, const uint32_t *b)
+{
+	memcpy(a, b, (size_t)host_shared.nclock * sizeof(*a));
+}
+
+/* What the thread did so far is told to whoever reads `to`. */
+static inline void host_release(uint32_t *to)
+{
+	if (!host_racing())
+		return;
+	host_clock_join(to, host.self->clock);
+	host.self->clock[host.self->thread]++;
+}
+
+static inline void host_acquire(const uint32_t *from)
+{
+	if (host_racing())
+		host_clock_join(host.self->clock, from);
+}
+
+/* ---- watching --------------------------------------------------------------------- */
+
+static inline bool host_before(const struct host_access *a, const uint32_t *clock)
+{
+	return a->thread < 0 || a->time <= clock[a->thread];
+}
+
+#define host_race(a, what_a, b, what_b, address) do { \
+	struct host_place p_ = host_place((a)->task, (a)->iteration); \
+	host_say("block %d: race in shared memory at %u: %s %s what %s %s, and nothing orders them", \
+		host.block, (unsigned)((address) - HOST_FIRST), p_.text, what_a, \
+		host_place((b)->task, (b)->iteration).text, what_b); \
+	host_stop(); \
+} while (0)
+
+static inline void host_watch_read(struct host_unit *u, const struct host_actor *a, uint32_t at)
+{
+	if (!host_before(&u->write, a->clock))
+		host_race(&a->who, "reads", &u->write, "writes", at);
+	for (int i = 0; i < u->nreads; i++)
+		if (host_before(&u->reads[i], a->clock)) {
+			u->reads[i] = a->who;
+			return;
+		}
+	if (u->nreads == u->cap) {
+		u->cap = (uint16_t)(u->cap ? 2 * u->cap : 2);
+		u->reads = realloc(u->reads, u->cap * sizeof(*u->reads));
+		if (!u->reads)
+			host_fail("out of memory");
+	}
+	u->reads[u->nreads++] = a->who;
+}
+
+static inline void host_watch_write(struct host_unit *u, const struct host_actor *a, uint32_t at)
+{
+	if (!host_before(&u->write, a->clock))
+		host_race(&a->who, "overwrites", &u->write, "writes", at);
+	for (int i = 0; i < u->nreads; i++)
+		if (!host_before(&u->reads[i], a->clock))
+			host_race(&a->who, "overwrites", &u->reads[i], "reads", at);
+	u->nreads = 0;
+	u->write = a->who;
+}
+
+static inline bool host_fenced(const struct host_unit *u, const struct host_actor *a)
+{
+	const struct host_thread *t = &host.thread[u->writer - 1];
+
+	return t->fences > u->fences &&
+		(!a->clock || t->fence_clock[u->fences] <= a->clock[u->writer - 1]);
+}
+
+static inline void host_unfenced(const struct host_unit *u, const struct host_actor *a, uint32_t at)
+{
+	struct host_place p = host_place(a->who.task, a->who.iteration);
+
+	host_say("block %d: %s reads or overwrites shared memory at %u asynchronously, which "
+		"thread %u wrote in %s without a fence (fence_async) in between", host.block,
+		p.text, (unsigned)(at - HOST_FIRST), u->writer - 1,
+		host_place(u->write.task, u->write.iteration).text);
+	host_stop();
+}
+
+/* The memory at an address, for somebody who reads or writes it. */
+static inline unsigned char *host_access(uint32_t at, uint32_t n, bool write,
+	const struct host_actor *a)
+{
+	if (at < HOST_FIRST || at + n > host_shared.end || at % n)
+		host_fail("address %d of %u bytes in shared memory is outside of its %u bytes or not "
+			"aligned", (int)at - HOST_FIRST, n, host_shared.end - HOST_FIRST);
+	for (uint32_t i = at / HOST_UNIT; i * HOST_UNIT < at + n; i++) {
+		struct host_unit *u = &host_shared.units[i];
+
+		if (a->async && u->writer && !host_fenced(u, a))
+			host_unfenced(u, a, at);
+		if (a->clock && write)
+			host_watch_write(u, a, at);
+		else if (a->clock)
+			host_watch_read(u, a, at);
+		if (!write)
+			continue;
+		u->writer = a->async ? 0 : (uint32_t)a->who.thread + 1;
+		u->fences = a->async ? 0 : host.self->fences;
+		u->write.task = a->who.task;
+		u->write.iteration = a->who.iteration;
+	}
+	return host_shared.bytes + at;
+}
+
+/* ---- ordinary accesses ------------------------------------------------------------- */
+
+static inline struct host_actor host_me(void)
+{
+	const struct host_thread *t = host.self;
+
+	return (struct host_actor){ .who = { t->task, t->iteration, t->clock ?
+		t->clock[t->thread] : 0, t->thread }, .clock = t->clock };
+}
+
+static inline void host_get(uint32_t at, void *to, uint32_t n)
+{
+	struct host_actor a = host_me();
+
+	memcpy(to, host_access(at, n, false, &a), n);
+}
+
+static inline void host_put(uint32_t at, const void *from, uint32_t n)
+{
+	struct host_actor a = host_me();
+
+	memcpy(host_access(at, n, true, &a), from, n);
+}
+
+static inline void host_fence(void)
+{
+	struct host_thread *t = host.self;
+
+	if (t->clock && t->fences == t->fences_cap) {
+		t->fences_cap = t->fences_cap ? 2 * t->fences_cap : 16;
+		t->fence_clock = realloc(t->fence_clock, t->fences_cap * sizeof(uint32_t));
+		if (!t->fence_clock)
+			host_fail("out of memory");
+	}
+	if (t->clock)
+		t->fence_clock[t->fences] = t->clock[t->thread];
+	t->fences++;
+}
+
+/* ---- a block's ----------------------------------------------------------------------- */
+
+static inline void host_memory_open(void)
+{
+	host_shared.end = (uint32_t)(host.launch->shared_bytes - 1024 + HOST_FIRST + 15) & ~15u;
+	host_shared.bytes = host_alloc(1, host_shared.end);
+	host_shared.units = host_alloc(host_shared.end / HOST_UNIT, sizeof(struct host_unit));
+	host_shared.nclock = host.threads + HOST_GROUPS_MAX + HOST_COPIES_MAX;
+	for (int i = 0; i < host.threads && host_racing(); i++)
+		host.thread[i].clock = host_clock_new();
+}
+
+static inline void host_memory_start(void)
+{
+	memset(host_shared.bytes, 0xff, host_shared.end);
+	for (uint32_t i = 0; i < host_shared.end / HOST_UNIT; i++) {
+		struct host_unit *u = &host_shared.units[i];
+
+		u->write = (struct host_access){ .thread = -1 };
+		u->writer = 0;
+		u->nreads = 0;
+	}
+	for (int i = 0; i < host.threads && host_racing(); i++) {
+		memset(host.thread[i].clock, 0, (size_t)host_shared.nclock * sizeof(uint32_t));
+		host.thread[i].clock[i] = 1;
+	}
+}
+
+#endif

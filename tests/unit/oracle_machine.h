@@ -1,0 +1,784 @@
+/* oracle_machine.h - what a plan does, found by trying everything.
+ *
+ * A small machine after the prose of plan.h, apart from src/plan: it knows nothing of
+ * events, relations, cursors or walks, and of the graph's edges only what a wait of
+ * open distance means. It writes down the instances of a list of tiles in the order
+ * in which the program has them, lets the lanes issue and the units complete them in
+ * every possible order, and looks at what each one finds in memory.
+ */
+#ifndef ORACLE_MACHINE_H
+#define ORACLE_MACHINE_H
+
+#include <stdlib.h>
+
+#include "plan/plan.h"
+
+enum {
+	LIST = 4,			/* tiles of a list */
+	LOOPS = 4,
+	TRIPS = 4,			/* iterations of a loop */
+	TURNS = 3,
+	INSTANCES = 128,
+	COPIES = 9,			/* of lanes */
+	TOUCHES = 12,			/* buffers of one sTask */
+	SLOTS = 256,
+	STATES_MOST = 200000,
+};
+
+/* How often each loop runs: in tile t of the list, in iteration i of the loop around. */
+struct scenario {
+	int ntiles;
+	int trips[LOOPS][LIST][TRIPS];
+};
+
+struct bits {
+	uint64_t w[INSTANCES / 64];
+};
+
+static inline void bit_set(struct bits *b, int i)
+{
+	b->w[i / 64] |= (uint64_t)1 << (i % 64);
+}
+
+static inline void bit_clear(struct bits *b, int i)
+{
+	b->w[i / 64] &= ~((uint64_t)1 << (i % 64));
+}
+
+static inline bool bit_get(const struct bits *b, int i)
+{
+	return b->w[i / 64] >> (i % 64) & 1;
+}
+
+/* Is every member of a in b? */
+static inline bool bits_within(const struct bits *a, const struct bits *b)
+{
+	return !((a->w[0] & ~b->w[0]) | (a->w[1] & ~b->w[1]));
+}
+
+/* A slot as one instance uses it. `expect`: whose value it must find there; NONE: it
+ * begins the life, and so it writes. */
+struct touch {
+	int slot, buffer, expect;
+	bool reads, writes;
+	bool adds;			/* a product's accumulator */
+};
+
+struct happening {
+	int task, entry, lane, copy;	/* copies of all lanes are numbered through */
+	int seu;
+	bool is_async, is_ordered;
+	/* The iteration of every region around it (by loop + 1; 0: the tile): counted over
+	 * all tiles, and over the tiles that its copy of the lane gets. */
+	int seq[LOOPS + 1], own[LOOPS + 1];
+	int ntouches;
+	struct touch touch[TOUCHES];
+	struct bits issued, done;	/* who must be, for it to be issued */
+	struct bits queue;		/* who must be done, for it to start */
+	struct bits rivals;		/* who must not be under way when it is issued */
+};
+
+struct machine {
+	const struct plan *p;
+	const struct graph *g;
+	const struct scenario *s;
+	int phase;
+	int n;
+	struct happening at[INSTANCES];	/* in the order of the program */
+	int ncopies, copy_first[LANES_MAX];
+	int norder[COPIES], order[COPIES][INSTANCES];
+	int nslots;
+};
+
+static const struct loop *oracle_loop(const struct machine *m, int loop)
+{
+	return &m->g->program->loops.v[loop];
+}
+
+static bool oracle_within(const struct machine *m, int loop, int outer)
+{
+	while (loop != NONE && loop != outer)
+		loop = oracle_loop(m, loop)->parent;
+	return loop == outer;
+}
+
+static int entry_of_task(const struct plan *p, int task)
+{
+	for (int i = 0; i < p->entries.n; i++)
+		if (p->entries.v[i].task == task)
+			return i;
+	return NONE;
+}
+
+static int turns_of(const struct machine *m, int lane)
+{
+	return m->p->lanes.v[lane].turns;
+}
+
+/* ---- the program, played in order -------------------------------------------------- */
+
+struct playing {
+	struct machine *m;
+	int tile;
+	int inside[LOOPS];		/* iteration in the present run of each loop */
+	/* Iterations of each region so far, less 1: all, and by turns those of each copy. */
+	int seq[LOOPS + 1], own[TURNS][TURNS][LOOPS + 1];
+	bool full;
+};
+
+static void play_one(struct playing *pl, int task)
+{
+	struct machine *m = pl->m;
+	const struct seu *u;
+	struct happening *x;
+	int turns;
+
+	if (m->n == INSTANCES) {
+		pl->full = true;
+		return;
+	}
+	x = &m->at[m->n++];
+	*x = (struct happening){ .task = task, .entry = entry_of_task(m->p, task) };
+	x->lane = m->p->entries.v[x->entry].lane;
+	x->seu = m->p->entries.v[x->entry].seu;
+	u = &m->p->device->seu[x->seu];
+	x->is_async = u->async;
+	x->is_ordered = u->async && u->ordered;
+	turns = turns_of(m, x->lane);
+	x->copy = m->copy_first[x->lane] + pl->tile % turns;
+	memcpy(x->seq, pl->seq, sizeof(x->seq));
+	memcpy(x->own, pl->own[turns - 1][pl->tile % turns], sizeof(x->own));
+}
+
+static void play_iteration(struct playing *pl, int region)
+{
+	pl->seq[region]++;
+	for (int t = 0; t < TURNS; t++)
+		pl->own[t][pl->tile % (t + 1)][region]++;
+}
+
+static void play_items(struct playing *pl, const struct item *v, int n)
+{
+	struct machine *m = pl->m;
+
+	for (int i = 0; i < n && !pl->full; i++) {
+		const struct loop *l;
+		int around;
+
+		for (int t = 0; !v[i].is_loop && t < m->g->tasks.n; t++)
+			if (m->g->tasks.v[t].task == v[i].id)
+				play_one(pl, t);
+		if (!v[i].is_loop)
+			continue;
+		l = oracle_loop(m, v[i].id);
+		around = l->parent == NONE ? 0 : pl->inside[l->parent];
+		for (int k = 0; k < m->s->trips[v[i].id][pl->tile][around]; k++) {
+			play_iteration(pl, v[i].id + 1);
+			pl->inside[v[i].id] = k;
+			play_items(pl, l->body.v, l->body.n);
+		}
+	}
+}
+
+/* False if there are too many instances. */
+static bool play_program(struct machine *m)
+{
+	const struct phase *ph = &m->g->program->phases.v[m->phase];
+	struct playing pl = { .m = m };
+
+	memset(pl.seq, -1, sizeof(pl.seq));
+	memset(pl.own, -1, sizeof(pl.own));
+	m->n = 0;
+	for (pl.tile = 0; pl.tile < m->s->ntiles; pl.tile++) {
+		play_iteration(&pl, 0);
+		play_items(&pl, ph->body.v, ph->body.n);
+	}
+	return !pl.full;
+}
+
+/* ---- the order of each lane -------------------------------------------------------- */
+
+struct lining {
+	struct machine *m;
+	int lane, copy;
+	int ntasks, nloops;		/* met so far in the text of the program */
+	int task_place[64], loop_place[LOOPS];
+};
+
+/* Where tasks and loops stand in the text of the program. */
+static void place_items(struct lining *l, const struct item *v, int n, int *count)
+{
+	for (int i = 0; i < n; i++) {
+		if (v[i].is_loop) {
+			const struct loop *inner = oracle_loop(l->m, v[i].id);
+
+			l->loop_place[v[i].id] = (*count)++;
+			place_items(l, inner->body.v, inner->body.n, count);
+		} else {
+			l->task_place[v[i].id] = (*count)++;
+		}
+	}
+}
+
+static bool lane_works_in(const struct lining *l, int loop)
+{
+	const struct plan *p = l->m->p;
+
+	for (int i = 0; i < p->entries.n; i++)
+		if (p->entries.v[i].lane == l->lane &&
+		    oracle_within(l->m, p->graph->tasks.v[p->entries.v[i].task].loop, loop))
+			return true;
+	return false;
+}
+
+/* What a lane does in one turn of a region: entry e as e, loop k as -1 - k. */
+static int region_steps(const struct lining *l, int loop, int *steps)
+{
+	const struct plan *p = l->m->p;
+	const struct program *prog = l->m->g->program;
+	bool placed[LOOPS] = { false };
+	int n = 0;
+
+	for (int i = 0; i <= p->entries.n; i++) {
+		const struct stask *t = i < p->entries.n ?
+			&p->graph->tasks.v[p->entries.v[i].task] : NULL;
+
+		if (t && (p->entries.v[i].lane != l->lane || t->loop != loop ||
+			  t->phase != l->m->phase))
+			continue;
+		for (int k = 0; k < prog->loops.n; k++) {
+			if (placed[k] || prog->loops.v[k].parent != loop ||
+			    prog->loops.v[k].phase != l->m->phase || !lane_works_in(l, k) ||
+			    (t && l->loop_place[k] > l->task_place[t->task]))
+				continue;
+			placed[k] = true;
+			steps[n++] = -1 - k;
+		}
+		if (t)
+			steps[n++] = i;
+	}
+	return n;
+}
+
+static void line_up(struct lining *l, int entry, int seq)
+{
+	struct machine *m = l->m;
+	int task = m->p->entries.v[entry].task, region = m->g->tasks.v[task].loop + 1;
+
+	for (int i = 0; i < m->n; i++) {
+		if (m->at[i].task != task || m->at[i].seq[region] != seq)
+			continue;
+		m->order[l->copy][m->norder[l->copy]++] = i;
+		return;
+	}
+	BUG("the oracle has no instance %d of sTask %d", seq, task);
+}
+
+/* First and number of the inner loop's iterations in iteration seq of `loop`. */
+static void inner_run(const struct machine *m, int loop, int seq, int inner, int *first,
+	int *count)
+{
+	*first = *count = 0;
+	for (int i = 0; i < m->n; i++) {
+		int s = m->at[i].seq[inner + 1];
+
+		if (m->at[i].seq[loop + 1] != seq ||
+		    !oracle_within(m, m->g->tasks.v[m->at[i].task].loop, inner))
+			continue;
+		if (!*count)
+			*first = s;
+		*count = s - *first + 1;
+	}
+}
+
+/* `count` iterations of a region, `first` and every `step`-th after it, in turns. */
+static void run_region(struct lining *l, int loop, int first, int step, int count)
+{
+	const struct plan *p = l->m->p;
+	int steps[64], n = region_steps(l, loop, steps), most = 0, least = 0;
+
+	for (int k = 0; k < n; k++) {
+		int at = steps[k] < 0 ? 0 : p->entries.v[steps[k]].at;
+
+		most = at > most ? at : most;
+		least = at < least ? at : least;
+	}
+	for (int turn = -most; turn < count - least; turn++) {
+		for (int k = 0; k < n; k++) {
+			int i = turn + (steps[k] < 0 ? 0 : p->entries.v[steps[k]].at);
+			int inner = -1 - steps[k], inner_first, inner_count;
+
+			if (i < 0 || i >= count)
+				continue;
+			if (steps[k] >= 0) {
+				line_up(l, steps[k], first + i * step);
+				continue;
+			}
+			inner_run(l->m, loop, first + i * step, inner, &inner_first, &inner_count);
+			run_region(l, inner, inner_first, 1, inner_count);
+		}
+	}
+}
+
+static void order_lanes(struct machine *m)
+{
+	const struct phase *ph = &m->g->program->phases.v[m->phase];
+	struct lining l = { .m = m };
+	int count = 0;
+
+	place_items(&l, ph->body.v, ph->body.n, &count);
+	for (l.lane = 0; l.lane < m->p->lanes.n; l.lane++) {
+		int turns = turns_of(m, l.lane);
+
+		for (int t = 0; t < turns; t++) {
+			l.copy = m->copy_first[l.lane] + t;
+			m->norder[l.copy] = 0;
+			if (m->s->ntiles > t)
+				run_region(&l, NONE, t, turns, (m->s->ntiles - t - 1) / turns + 1);
+		}
+	}
+}
+
+/* ---- waits ------------------------------------------------------------------------- */
+
+static int common_region(const struct machine *m, int a, int b)
+{
+	int loop = m->g->tasks.v[a].loop;
+
+	while (loop != NONE && !oracle_within(m, m->g->tasks.v[b].loop, loop))
+		loop = oracle_loop(m, loop)->parent;
+	return loop;
+}
+
+static bool task_touches(const struct machine *m, int task, int buffer, bool write)
+{
+	const struct stask *s = &m->g->tasks.v[task];
+
+	for (int i = 0; i < (write ? s->writes.n : s->reads.n); i++)
+		if ((write ? s->writes.v[i] : s->reads.v[i]) == buffer)
+			return true;
+	return false;
+}
+
+/* The lane in whose registers a buffer is held, so that each copy of the lane has it
+ * for itself; or NONE. */
+static int private_lane(const struct machine *m, int buffer)
+{
+	int lane = NONE;
+
+	if (m->g->buffers.v[buffer].scope == SCOPE_SHARED)
+		return NONE;
+	for (int t = 0; t < m->g->tasks.n; t++) {
+		int here;
+
+		if (!task_touches(m, t, buffer, false) && !task_touches(m, t, buffer, true))
+			continue;
+		here = m->p->entries.v[entry_of_task(m->p, t)].lane;
+		if (lane != NONE && lane != here)
+			return NONE;
+		lane = here;
+	}
+	return lane;
+}
+
+/* Was the life in which x stands in region `loop` the last to use the slot of y's? */
+static bool was_before(const struct machine *m, int buffer, const struct happening *from,
+	const struct happening *to)
+{
+	int region = m->g->buffers.v[buffer].loop + 1, versions = m->p->versions[buffer];
+	bool private = private_lane(m, buffer) != NONE;
+	int best = INT32_MIN, here = private ? to->own[region] : to->seq[region];
+
+	if (private && from->copy != to->copy)
+		return false;
+	for (int i = 0; i < m->n; i++) {
+		const struct happening *x = &m->at[i];
+		int life = private ? x->own[region] : x->seq[region];
+
+		if ((task_touches(m, x->task, buffer, false) ||
+		     task_touches(m, x->task, buffer, true)) && (!private || x->copy == to->copy) &&
+		    life < here && (here - life) % versions == 0 && life > best)
+			best = life;
+	}
+	return (private ? from->own[region] : from->seq[region]) == best;
+}
+
+/* Does an edge of the graph speak of these two instances of its sTasks? */
+static bool edge_means(const struct machine *m, const struct edge *e, const struct happening *from,
+	const struct happening *to)
+{
+	int region = e->loop + 1, life = m->g->buffers.v[e->buffer].loop + 1;
+
+	if (e->reuse)
+		return was_before(m, e->buffer, from, to);
+	if (from->seq[life] != to->seq[life])
+		return false;
+	return e->distance ? from->seq[region] <= to->seq[region] - e->distance :
+		from->seq[region] == to->seq[region];
+}
+
+/* Is instance x of the awaited sTask one that instance y of the other waits for? */
+static bool wait_means(const struct machine *m, const struct wait *w, int x, int y)
+{
+	const struct happening *from = &m->at[x], *to = &m->at[y];
+	int region = common_region(m, w->on, w->task) + 1;
+	int back = w->distance == DISTANCE_AUTO ? 0 : w->distance;
+	bool served = false;
+
+	for (int i = 0; i < m->g->edges.n && w->distance == DISTANCE_AUTO; i++) {
+		const struct edge *e = &m->g->edges.v[i];
+
+		if (e->from != w->on || e->to != w->task)
+			continue;
+		if (edge_means(m, e, from, to))
+			return true;
+		served = true;
+	}
+	if (served)
+		return false;
+	if (from->lane == to->lane)
+		return from->copy == to->copy && from->own[region] == to->own[region] - back;
+	return from->seq[region] == to->seq[region] - back;
+}
+
+/* What each instance waits for: the lane, the queue of its unit, the plan's waits. */
+static void take_order(struct machine *m, int copy)
+{
+	int last[SEU_MAX];
+
+	for (int u = 0; u < SEU_MAX; u++)
+		last[u] = NONE;
+	for (int k = 0; k < m->norder[copy]; k++) {
+		struct happening *x = &m->at[m->order[copy][k]];
+		int before = k ? m->order[copy][k - 1] : NONE;
+
+		if (before != NONE)
+			bit_set(m->at[before].is_async ? &x->issued : &x->done, before);
+		if (!x->is_ordered)
+			continue;
+		if (last[x->seu] != NONE)
+			bit_set(&x->queue, last[x->seu]);
+		last[x->seu] = m->order[copy][k];
+	}
+}
+
+static void take_waits(struct machine *m)
+{
+	for (int c = 0; c < m->ncopies; c++)
+		take_order(m, c);
+	for (int i = 0; i < m->p->waits.n; i++) {
+		const struct wait *w = &m->p->waits.v[i];
+
+		for (int y = 0; y < m->n; y++)
+			for (int x = 0; x < m->n && m->at[y].task == w->task; x++)
+				if (m->at[x].task == w->on && wait_means(m, w, x, y))
+					bit_set(w->when == WAIT_ISSUED ? &m->at[y].issued :
+						&m->at[y].done, x);
+	}
+}
+
+/* ---- memory ------------------------------------------------------------------------ */
+
+static void lay_out_buffer(struct machine *m, int buffer)
+{
+	const struct buffer *b = &m->g->buffers.v[buffer];
+	int versions = m->p->versions[buffer], lane = private_lane(m, buffer);
+	int copies = lane == NONE ? 1 : turns_of(m, lane), writer[INSTANCES];
+
+	for (int life = 0; life < INSTANCES; life++)
+		writer[life] = NONE;
+	for (int i = 0; i < m->n; i++) {
+		struct happening *x = &m->at[i];
+		struct touch t = { .buffer = buffer,
+			.reads = task_touches(m, x->task, buffer, false),
+			.writes = task_touches(m, x->task, buffer, true) };
+		int life = x->seq[b->loop + 1];
+
+		if (!t.reads && !t.writes)
+			continue;
+		t.slot = m->nslots + (lane == NONE ? life % versions :
+			(x->copy - m->copy_first[lane]) * versions + x->own[b->loop + 1] % versions);
+		t.adds = t.writes && b->carry != NONE && m->g->tasks.v[x->task].kind == TASK_MMA;
+		t.expect = writer[life];
+		t.reads &= t.expect != NONE;
+		t.writes |= t.expect == NONE;
+		if (t.writes)
+			writer[life] = i;
+		if (x->ntouches == TOUCHES)
+			BUG("more than %d buffers", TOUCHES);
+		x->touch[x->ntouches++] = t;
+	}
+	m->nslots += versions * copies;
+	if (m->nslots > SLOTS)
+		BUG("more than %d slots", SLOTS);
+}
+
+/* Who may not be under way at once. All have their slots from issue to completion, but
+ * products that add to one carry on the ordered unit of one lane may queue there. */
+static void find_rivals(struct machine *m, int i, const struct touch *a)
+{
+	struct happening *x = &m->at[i];
+
+	for (int k = 0; k < i; k++) {
+		struct happening *y = &m->at[k];
+		bool queue = x->copy == y->copy && x->seu == y->seu && x->is_ordered;
+
+		for (int j = 0; j < y->ntouches; j++) {
+			const struct touch *b = &y->touch[j];
+
+			if (a->slot != b->slot || !(a->writes || b->writes) ||
+			    (queue && a->adds && b->adds))
+				continue;
+			bit_set(&x->rivals, k);
+			bit_set(&y->rivals, i);
+		}
+	}
+}
+
+static void lay_out(struct machine *m)
+{
+	m->nslots = 0;
+	for (int b = 0; b < m->g->buffers.n; b++)
+		if (m->g->buffers.v[b].phase == m->phase)
+			lay_out_buffer(m, b);
+	for (int i = 0; i < m->n; i++)
+		for (int j = 0; j < m->at[i].ntouches; j++)
+			find_rivals(m, i, &m->at[i].touch[j]);
+}
+
+/* False if it is too large. p and s are borrowed. */
+static bool machine_build(struct machine *m, const struct plan *p, const struct scenario *s,
+	int phase)
+{
+	m->p = p;
+	m->g = p->graph;
+	m->s = s;
+	m->phase = phase;
+	m->ncopies = 0;
+	for (int l = 0; l < p->lanes.n; l++) {
+		m->copy_first[l] = m->ncopies;
+		m->ncopies += p->lanes.v[l].turns;
+	}
+	if (m->ncopies > COPIES || !play_program(m))
+		return false;
+	order_lanes(m);
+	take_waits(m);
+	lay_out(m);
+	return true;
+}
+
+/* ---- every execution --------------------------------------------------------------- */
+
+enum verdict { FINE, RACE, STALE, OVERTAKEN, DEADLOCK, TOO_LARGE };
+
+static const char *const verdict_names[] = { "fine", "a race", "a wrong value",
+	"a write overtaken", "a deadlock", "too large" };
+
+/* What is issued and what is done is all that there is to a state: as long as nothing
+ * went wrong, a slot holds what the last of its writers that are done left there. */
+struct state {
+	struct bits issued, done;
+};
+
+/* Open addressing; a state whose stamp is not the present one is not there. */
+struct states {
+	struct state *v;
+	uint32_t *stamp;
+	uint32_t now;
+	int cap, n;
+};
+
+struct exploration {
+	const struct machine *m;
+	struct states *seen;
+	struct state at;
+	int next[COPIES];		/* how far each lane copy has come */
+	int content[SLOTS];		/* who wrote each slot last; NONE */
+	int depth, trace[2 * INSTANCES];	/* 2i: issue of i; 2i + 1: its completion */
+	enum verdict verdict;
+	int slot;			/* where it went wrong */
+};
+
+static uint64_t state_hash(const struct state *s)
+{
+	uint64_t h = 0x9e3779b97f4a7c15u;
+
+	for (int i = 0; i < LEN(s->issued.w); i++) {
+		h = (h ^ s->issued.w[i]) * 0xbf58476d1ce4e5b9u;
+		h = (h ^ h >> 29 ^ s->done.w[i]) * 0x94d049bb133111ebu;
+	}
+	return h ^ h >> 32;
+}
+
+static void states_grow(struct states *t);
+
+/* False if it was there before. */
+static bool states_add(struct states *t, const struct state *s)
+{
+	size_t i;
+
+	if (t->n * 2 >= t->cap)
+		states_grow(t);
+	for (i = state_hash(s) & (uint64_t)(t->cap - 1); t->stamp[i] == t->now;
+	     i = (i + 1) & (size_t)(t->cap - 1))
+		if (!memcmp(&t->v[i], s, sizeof(*s)))
+			return false;
+	t->stamp[i] = t->now;
+	t->v[i] = *s;
+	t->n++;
+	return true;
+}
+
+static void states_grow(struct states *t)
+{
+	struct states bigger = { .cap = t->cap ? t->cap * 4 : 1 << 10, .now = 1 };
+
+	bigger.v = malloc((size_t)bigger.cap * sizeof(*bigger.v));
+	bigger.stamp = calloc((size_t)bigger.cap, sizeof(*bigger.stamp));
+	if (!bigger.v || !bigger.stamp)
+		BUG("no memory for %d states", bigger.cap);
+	for (int i = 0; i < t->cap; i++)
+		if (t->stamp[i] == t->now)
+			states_add(&bigger, &t->v[i]);
+	free(t->v);
+	free(t->stamp);
+	*t = bigger;
+}
+
+static bool goes_wrong(struct exploration *x, enum verdict v, int slot)
+{
+	x->verdict = v;
+	x->slot = slot;
+	return true;
+}
+
+/* Is what an instance may read at its issue there, and no rival under way? */
+static bool wrong_at_issue(struct exploration *x, int i)
+{
+	const struct happening *h = &x->m->at[i];
+
+	for (int k = 0; k < LEN(h->rivals.w); k++)
+		if (h->rivals.w[k] & x->at.issued.w[k] & ~x->at.done.w[k])
+			return goes_wrong(x, RACE, NONE);
+	for (int k = 0; k < h->ntouches; k++) {
+		const struct touch *t = &h->touch[k];
+
+		if (t->reads && !t->adds && x->content[t->slot] != t->expect)
+			return goes_wrong(x, STALE, t->slot);
+	}
+	return false;
+}
+
+/* An accumulator is read when the product starts, which from outside looks the same
+ * as when it is complete: nobody else may touch it in between. */
+static bool wrong_at_end(struct exploration *x, int i)
+{
+	const struct happening *h = &x->m->at[i];
+
+	for (int k = 0; k < h->ntouches; k++) {
+		const struct touch *t = &h->touch[k];
+
+		if (t->reads && t->adds && x->content[t->slot] != t->expect)
+			return goes_wrong(x, STALE, t->slot);
+		if (t->writes && x->content[t->slot] > i)
+			return goes_wrong(x, OVERTAKEN, t->slot);
+	}
+	return false;
+}
+
+static bool explore(struct exploration *x);
+
+static bool explore_issue(struct exploration *x, int copy)
+{
+	int i = x->m->order[copy][x->next[copy]];
+	const struct happening *h = &x->m->at[i];
+
+	if (!bits_within(&h->issued, &x->at.issued) || !bits_within(&h->done, &x->at.done))
+		return true;
+	x->trace[x->depth++] = 2 * i;
+	if (wrong_at_issue(x, i))
+		return false;
+	bit_set(&x->at.issued, i);
+	x->next[copy]++;
+	if (!explore(x))
+		return false;
+	x->next[copy]--;
+	bit_clear(&x->at.issued, i);
+	x->depth--;
+	return true;
+}
+
+static bool explore_end(struct exploration *x, int i)
+{
+	const struct happening *h = &x->m->at[i];
+	int before[TOUCHES];
+
+	if (!bits_within(&h->queue, &x->at.done))
+		return true;
+	x->trace[x->depth++] = 2 * i + 1;
+	if (wrong_at_end(x, i))
+		return false;
+	bit_set(&x->at.done, i);
+	for (int k = 0; k < h->ntouches; k++) {
+		before[k] = x->content[h->touch[k].slot];
+		if (h->touch[k].writes)
+			x->content[h->touch[k].slot] = i;
+	}
+	if (!explore(x))
+		return false;
+	for (int k = 0; k < h->ntouches; k++)
+		x->content[h->touch[k].slot] = before[k];
+	bit_clear(&x->at.done, i);
+	x->depth--;
+	return true;
+}
+
+/* All that may follow; false as soon as something is wrong. */
+static bool explore(struct exploration *x)
+{
+	const struct machine *m = x->m;
+	bool stuck = true;
+
+	if (!states_add(x->seen, &x->at))
+		return true;
+	if (x->seen->n > STATES_MOST)
+		return !goes_wrong(x, TOO_LARGE, NONE);
+	for (int c = 0; c < m->ncopies; c++) {
+		const struct happening *h;
+
+		if (x->next[c] == m->norder[c])
+			continue;
+		h = &m->at[m->order[c][x->next[c]]];
+		stuck &= !bits_within(&h->issued, &x->at.issued) ||
+			!bits_within(&h->done, &x->at.done);
+		if (!explore_issue(x, c))
+			return false;
+	}
+	for (int k = 0; k < LEN(x->at.done.w); k++) {
+		uint64_t going = x->at.issued.w[k] & ~x->at.done.w[k];
+
+		for (; going; going &= going - 1) {
+			stuck = false;
+			if (!explore_end(x, k * 64 + __builtin_ctzll(going)))
+				return false;
+		}
+	}
+	if (stuck && x->depth < 2 * m->n)
+		return !goes_wrong(x, DEADLOCK, NONE);
+	return true;
+}
+
+static enum verdict machine_explore(const struct machine *m, struct states *seen,
+	struct exploration *x)
+{
+	*x = (struct exploration){ .m = m, .seen = seen };
+	for (int i = 0; i < LEN(x->content); i++)
+		x->content[i] = NONE;
+	seen->n = 0;
+	if (++seen->now == 0)
+		BUG("too many explorations");
+	explore(x);
+	return x->verdict;
+}
+
+#endif
