@@ -71,6 +71,7 @@ CORE_SRC := $(sort $(wildcard src/*/*.c))
 LUA_SRC := $(sort $(wildcard lua/*.c))
 UI_SRC := $(sort $(wildcard ui/*.c))
 STD := $(sort $(wildcard lua/std/*.lua))
+RUNTIME := $(sort $(wildcard src/host/rt_*.h)) src/host/millrace_host.h
 UNIT_SRC := $(sort $(wildcard tests/unit/*.c))
 BENCH_SRC := $(sort $(wildcard tests/perf/bench_*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -100,13 +101,13 @@ $(B)/.cflags: FORCE
 	@[ '$(PKG_LIBS)' ] || { echo 'pkg-config finds no $(PKGS): try "make setup"'; exit 1; }
 	$(call keep,$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LIBS))
 $(B)/.files: FORCE
-	$(call keep,$(CORE_SRC) $(STD))
+	$(call keep,$(CORE_SRC) $(STD) $(RUNTIME))
 
 $(B)/%.o: %.c $(B)/.cflags
 	$(call say,CC)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
-$(B)/std.o: $(B)/std.c $(B)/.cflags
+$(B)/std.o $(B)/runtime.o: $(B)/%.o: $(B)/%.c $(B)/.cflags
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # The Lua side travels inside the program: std_chunks[] of lua/lcore.h.
@@ -123,7 +124,21 @@ $(B)/std.c: $(STD) $(B)/.files
 	done; \
 	echo '{ 0 } };'; } >$@
 
-$(B)/libcore.a: $(call objects,$(CORE_SRC)) $(B)/.files
+# So does what kernels for the CPU are compiled with: runtime_files[] of host/runtime.h.
+$(B)/runtime.c: $(RUNTIME) $(B)/.files
+	$(call say,GEN)
+	@{ echo '/* Generated from src/host. */'; echo '#include "host/runtime.h"'; \
+	for f in $(RUNTIME); do \
+		echo "static const unsigned char text_$$(basename $$f .h)[] = {"; \
+		od -An -v -tu1 $$f | sed 's/[0-9][0-9]*/&,/g'; echo '0 };'; \
+	done; \
+	echo 'const struct runtime_file runtime_files[] = {'; \
+	for f in $(RUNTIME); do n=$$(basename $$f .h); \
+		echo "{ \"$$n.h\", (const char *)text_$$n, sizeof(text_$$n) - 1 },"; \
+	done; \
+	echo '{ 0 } };'; } >$@
+
+$(B)/libcore.a: $(call objects,$(CORE_SRC)) $(B)/runtime.o $(B)/.files
 	$(call say,AR)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)

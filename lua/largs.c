@@ -156,7 +156,6 @@ bool option_text(lua_State *L, int idx, const char *what, const char *name, cons
 	if (!option_get(L, idx, name))
 		return false;
 	*out = check_text(L, -1, what, name);
-	lua_pop(L, 1);
 	return true;
 }
 

@@ -79,6 +79,8 @@ static int array_gc_l(lua_State *L)
 {
 	struct array *a = luaL_checkudata(L, 1, ARRAY_CLASS);
 
+	if (!by_collector(L))
+		return 0;
 	if (a->data)
 		mem_put(a->mem, a->data, a->bytes);
 	a->data = NULL;

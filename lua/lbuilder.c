@@ -481,8 +481,8 @@ static int builder_show_l(lua_State *L)
 /* b:finish() -> bound program */
 static int builder_finish_l(lua_State *L)
 {
-	struct builder *b = check_builder(L);
 	void **box = box_new(L, PROGRAM_CLASS, 0);
+	struct builder *b = check_builder(L);
 	struct err e;
 
 	b->busy = true;
@@ -496,6 +496,8 @@ static int builder_gc_l(lua_State *L)
 {
 	struct builder *b = luaL_checkudata(L, 1, BUILDER_CLASS);
 
+	if (!by_collector(L))
+		return 0;
 	program_free(b->p);
 	b->p = NULL;
 	return 0;

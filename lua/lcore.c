@@ -95,10 +95,25 @@ static void make_buffer_class(lua_State *L)
 	lua_pop(L, 1);
 }
 
+/* No script can crash the shell; these could, by putting one object in another's place. */
+static void close_debug_doors(lua_State *L)
+{
+	static const char *const doors[] = { "getregistry", "setlocal", "setmetatable",
+		"setupvalue", "setuservalue", "upvaluejoin" };
+
+	lua_getglobal(L, LUA_DBLIBNAME);
+	for (int i = 0; i < LEN(doors); i++) {
+		lua_pushnil(L);
+		lua_setfield(L, -2, doors[i]);
+	}
+	lua_pop(L, 1);
+}
+
 static int setup_l(lua_State *L)
 {
 	luaL_checkversion(L);
 	luaL_openlibs(L);
+	close_debug_doors(L);
 	make_buffer_class(L);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
 	lua_pushcfunction(L, luaopen_millrace_core);
@@ -342,11 +357,21 @@ void *box_get(lua_State *L, int idx, const char *class_name, const char *what)
 	return *box;
 }
 
+bool by_collector(lua_State *L)
+{
+	lua_Debug ar;
+
+	return lua_getstack(L, 0, &ar) && lua_getinfo(L, "n", &ar) && ar.name &&
+		strcmp(ar.name, "__gc") == 0 && strcmp(ar.namewhat, "metamethod") == 0;
+}
+
 void *box_take(lua_State *L, const char *class_name)
 {
 	void **box = luaL_checkudata(L, 1, class_name);
 	void *p = *box;
 
+	if (!by_collector(L))
+		return NULL;
 	*box = NULL;
 	return p;
 }
@@ -364,6 +389,24 @@ static int scratch_gc_l(lua_State *L)
 {
 	arena_release(luaL_checkudata(L, 1, SCRATCH_CLASS));
 	return 0;
+}
+
+#define HOLD_CLASS "millrace.hold"
+
+static int hold_end_l(lua_State *L)
+{
+	lua_gc(L, LUA_GCRESTART);
+	return 0;
+}
+
+void hold_finalizers(lua_State *L)
+{
+	if (lua_gc(L, LUA_GCISRUNNING) != 1)
+		return;			/* stopped by the user, or in a finalizer */
+	lua_newuserdatauv(L, 0, 0);
+	luaL_setmetatable(L, HOLD_CLASS);
+	lua_toclose(L, -1);
+	lua_gc(L, LUA_GCSTOP);
 }
 
 struct arena *scratch_push(lua_State *L)
@@ -471,7 +514,7 @@ enum { HINTS_MAX = 256 };
 static int hint_l(lua_State *L)
 {
 	const char *names[HINTS_MAX], *near;
-	const char *name = luaL_checkstring(L, 1);
+	const char *name = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
 	int n = 0;
 
 	luaL_checktype(L, 2, LUA_TTABLE);
@@ -526,10 +569,11 @@ static int dtypes_l(lua_State *L)
 
 static int dir_gc_l(lua_State *L)
 {
-	DIR *d = box_take(L, DIR_CLASS);
+	DIR **d = luaL_checkudata(L, 1, DIR_CLASS);
 
-	if (d)
-		closedir(d);
+	if (*d)
+		closedir(*d);
+	*d = NULL;
 	return 0;
 }
 
@@ -571,9 +615,11 @@ static void open_own_classes(lua_State *L)
 		{ "__gc", scratch_gc_l }, { "__close", scratch_gc_l }, { NULL, NULL } };
 	static const luaL_Reg dir[] = {
 		{ "__gc", dir_gc_l }, { "__close", dir_gc_l }, { NULL, NULL } };
+	static const luaL_Reg hold[] = { { "__close", hold_end_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = SCRATCH_CLASS, .meta = scratch });
 	class_new(L, &(struct class_def){ .name = DIR_CLASS, .meta = dir });
+	class_new(L, &(struct class_def){ .name = HOLD_CLASS, .meta = hold });
 }
 
 int luaopen_millrace_core(lua_State *L)
@@ -595,6 +641,7 @@ int luaopen_millrace_core(lua_State *L)
 	lua_open_timeline(L);
 	lua_open_search(L);
 	lua_open_kernel(L);
+	lua_open_host(L);
 	lua_open_terminal(L);
 	return 1;
 }

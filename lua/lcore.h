@@ -94,7 +94,7 @@ bool option_real(lua_State *L, int idx, const char *what, const char *name, doub
 bool option_bool(lua_State *L, int idx, const char *what, const char *name, bool *out);
 bool option_name(lua_State *L, int idx, const char *what, const char *name,
 	const char *const *names, int n, int *out);
-/* The string stays valid while it stays in the table. */
+/* Leaves the string on the stack, which keeps it alive. */
 bool option_text(lua_State *L, int idx, const char *what, const char *name, const char **out);
 /* Push the option's value, of Lua type `type`; pushes nothing if it is nil. */
 bool option_push(lua_State *L, int idx, const char *what, const char *name, int type);
@@ -120,8 +120,14 @@ int class_index(lua_State *L);
 void **box_new(lua_State *L, const char *class_name, int uservalues);
 /* The pointer; raises if idx is no such object or its pointer is gone. */
 void *box_get(lua_State *L, int idx, const char *class_name, const char *what);
-/* For __gc: take the pointer out of argument 1, leaving NULL. */
+/* Is the C function that runs a finalizer, called by the collector? What others borrow
+ * must not be freed for a script that has found its __gc. */
+bool by_collector(lua_State *L);
+/* For __gc: take the pointer out of argument 1, leaving NULL. NULL for a script. */
 void *box_take(lua_State *L, const char *class_name);
+/* Until the C function ends, however, no finalizer of the user's runs: it could edit the
+ * plan whose parts are being pushed. */
+void hold_finalizers(lua_State *L);
 /* Let the object at `owner` keep the value at `value` alive, in uservalue `slot`. */
 void keep(lua_State *L, int owner, int slot, int value);
 
@@ -171,7 +177,7 @@ void array_show_shape(char *buf, size_t size, int rank, const int64_t *dim);
 #define PROGRAM_CLASS "millrace.program"
 const struct program *check_program(lua_State *L, int idx, const char *what);
 /* The table of inputs at idx has an array of the right shape for every input tensor
- * and no other name. */
+ * and no other name. In its place a copy is put that no script can change. */
 void check_inputs(lua_State *L, int idx, const char *what, const struct program *p);
 /* Push the array of one tensor, which check_inputs has seen. */
 struct array *push_input(lua_State *L, int idx, const char *what, const char *name);

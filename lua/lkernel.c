@@ -87,6 +87,7 @@ static int build_l(lua_State *L)
 	struct err e;
 	void **box;
 
+	hold_finalizers(L);
 	check_legal(L, history_plan(plan), "compile");
 	box = box_new(L, KERNEL_CLASS, 1);
 	keep(L, -1, 1, 1);
@@ -323,6 +324,7 @@ static int lower_l(lua_State *L)
 	struct err e;
 	void **box;
 
+	hold_finalizers(L);
 	check_legal(L, p, "compile");
 	lua_createtable(L, p->graph->program->phases.n, 0);
 	for (int i = 0; i < p->graph->program->phases.n; i++) {

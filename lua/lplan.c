@@ -1,5 +1,7 @@
 #include "lplan.h"
 
+#include <string.h>
+
 #include "draw/text.h"
 #include "plan/check.h"
 
@@ -13,6 +15,15 @@ static struct history *plan_arg(lua_State *L, const char *what)
 {
 	enter(L);
 	return check_plan(L, 1, what);
+}
+
+/* The present plan, which no edit changes until the C function ends. */
+static const struct plan *plan_part(lua_State *L, const char *what)
+{
+	struct history *h = plan_arg(L, what);
+
+	hold_finalizers(L);
+	return history_plan(h);
 }
 
 static void raise_if(lua_State *L, enum err_code code, const struct err *e)
@@ -55,9 +66,9 @@ static int plan_append_l(lua_State *L)
 
 	options_check(L, 3, "append", names, LEN(names));
 	option_whole(L, 3, "append", "eu", 0, history_plan(h)->device->eus - 1, &eu);
+	option_whole(L, 3, "append", "at", -OFFSET_MAX, OFFSET_MAX, &at);
 	option_text(L, 3, "append", "seu", &seu);
 	option_text(L, 3, "append", "lane", &lane);
-	option_whole(L, 3, "append", "at", INT32_MIN, INT32_MAX, &at);
 	raise_if(L, history_append(h, task, seu, lane, (int)at, here_now(L, file), &e), &e);
 	return 0;
 }
@@ -93,9 +104,25 @@ static int plan_lane_l(lua_State *L)
 	return 0;
 }
 
-/* One element of the list at index 3: "task" or {"task", distance=, when=}. */
+/* The table at idx has numbers for keys, and of names only these; `wrong` says so. */
+static void check_keys(lua_State *L, int idx, const char *const *names, int n, const char *wrong)
+{
+	for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1)) {
+		const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
+		bool known = lua_isinteger(L, -2);
+
+		for (int i = 0; i < n && key; i++)
+			known |= strcmp(key, names[i]) == 0;
+		if (!known)
+			throw_msg(L, "wait: %s", wrong);
+	}
+}
+
+/* One element of the list at index 3: "task" or {"task", distance=, when=}. Leaves the
+ * name on the stack, which keeps it alive. */
 static struct wait_on check_wait(lua_State *L, int idx)
 {
+	static const char *const names[] = { "distance", "when" };
 	static const char *const whens[] = { "complete", "issued" };	/* ORDER wait_when */
 	struct wait_on w = { .distance = DISTANCE_AUTO };
 	int64_t distance = DISTANCE_AUTO;
@@ -109,8 +136,9 @@ static struct wait_on check_wait(lua_State *L, int idx)
 		throw_msg(L, "wait: each element names an sTask, or is a table as in "
 			"{\"mma_qk\", distance=1, when=\"issued\"}");
 	w.task = lua_tostring(L, -1);
-	lua_pop(L, 1);
-	option_whole(L, idx, "wait", "distance", 0, INT32_MAX, &distance);
+	check_keys(L, idx, names, LEN(names), "a table in the list has an sTask, distance= "
+		"and when=, and nothing else");
+	option_whole(L, idx, "wait", "distance", 0, VERSIONS_MAX, &distance);
 	option_name(L, idx, "wait", "when", whens, LEN(whens), &when);
 	w.distance = (int)distance;
 	w.when = (enum wait_when)when;
@@ -130,10 +158,14 @@ static int plan_wait_l(lua_State *L)
 	lua_settop(L, 3);
 	if (lua_type(L, 3) != LUA_TTABLE && lua_type(L, 3) != LUA_TSTRING)
 		throw_type(L, 3, "wait", "list of sTasks");
-	if (lua_type(L, 3) == LUA_TTABLE)
+	if (lua_type(L, 3) == LUA_TTABLE) {
+		check_keys(L, 3, NULL, 0, "distance= and when= stand in a table of their own, as in "
+			"{{\"mma_qk\", distance=1}}");
 		n = (int)lua_rawlen(L, 3);
+	}
 	on = lua_newuserdatauv(L, sizeof(*on) * (size_t)(n + 1), 0);
-	luaL_checkstack(L, n + 8, "too many sTasks to wait for");
+	if (!lua_checkstack(L, 2 * n + LUA_MINSTACK))
+		throw_msg(L, "wait: %d sTasks are too many", n);
 	for (int i = 0; i < n; i++) {
 		if (lua_type(L, 3) == LUA_TTABLE)
 			lua_rawgeti(L, 3, i + 1);
@@ -178,7 +210,7 @@ static int plan_buffers_l(lua_State *L)
 	struct versions_of *v;
 	char file[LUA_IDSIZE];
 	struct err e;
-	int n = 0;
+	int n = 0, room;
 
 	lua_settop(L, 2);
 	if (lua_type(L, 2) != LUA_TTABLE)
@@ -186,13 +218,13 @@ static int plan_buffers_l(lua_State *L)
 	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1))
 		n++;
 	v = lua_newuserdatauv(L, sizeof(*v) * (size_t)(n + 1), 0);
+	room = n;
 	n = 0;
-	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1)) {
+	for (lua_pushnil(L); lua_next(L, 2) && n < room; lua_pop(L, 1)) {
 		if (lua_type(L, -2) != LUA_TSTRING)
 			throw_msg(L, "buffers: versions are given by name, as in {k=3}");
 		v[n].buffer = lua_tostring(L, -2);
-		v[n].versions = (int)check_whole(L, -1, "buffers", v[n].buffer, INT32_MIN,
-			INT32_MAX);
+		v[n].versions = (int)check_whole(L, -1, "buffers", v[n].buffer, 1, VERSIONS_MAX);
 		n++;
 	}
 	raise_if(L, history_versions(h, v, n, here_now(L, file), &e), &e);
@@ -214,7 +246,7 @@ static int plan_grid_l(lua_State *L)
 	options_check(L, 2, "grid", names, LEN(names));
 	option_name(L, 2, "grid", "raster", rasters, LEN(rasters), &raster);
 	option_whole(L, 2, "grid", "group", 1, 65536, &group);
-	option_whole(L, 2, "grid", "eus", 1, INT32_MAX, &eus);
+	option_whole(L, 2, "grid", "eus", 1, history_plan(h)->device->eus, &eus);
 	option_bool(L, 2, "grid", "longest_first", &g.longest_first);
 	option_whole(L, 2, "grid", "cluster", 1, 64, &cluster);
 	g.raster = (enum raster)raster;
@@ -242,7 +274,8 @@ static int plan_split_l(lua_State *L)
 	else if (!lua_isnil(L, 4))
 		throw_type(L, 4, "split", "list of tasks");
 	tasks = lua_newuserdatauv(L, sizeof(*tasks) * (size_t)(n + 1), 0);
-	luaL_checkstack(L, n + 8, "too many tasks to split");
+	if (!lua_checkstack(L, n + LUA_MINSTACK))
+		throw_msg(L, "split: %d tasks are too many", n);
 	for (int i = 0; i < n; i++) {
 		lua_rawgeti(L, 4, i + 1);
 		tasks[i] = check_text(L, -1, "split", "task");
@@ -308,8 +341,7 @@ static void push_problem(lua_State *L, const struct plan *p, const struct proble
 /* plan:check() -> ok, list of problems */
 static int plan_check_l(lua_State *L)
 {
-	struct history *h = plan_arg(L, "check");
-	const struct plan *p = history_plan(h);
+	const struct plan *p = plan_part(L, "check");
 	struct arena *a = scratch_push(L);
 	struct problems problems;
 
@@ -337,11 +369,13 @@ static const char *text_at(lua_State *L, const char *key)
 /* A list of problems, as people read it. */
 static int problems_tostring_l(lua_State *L)
 {
-	int n = (int)lua_rawlen(L, 1);
 	struct draw_options o;
 	struct arena *a;
 	struct buf b;
+	int n;
 
+	luaL_checktype(L, 1, LUA_TTABLE);
+	n = (int)lua_rawlen(L, 1);
 	lua_settop(L, 1);
 	check_drawing(L, 2, "tostring", &o);
 	a = scratch_push(L);
@@ -350,7 +384,8 @@ static int problems_tostring_l(lua_State *L)
 	for (int i = 1; i <= n; i++) {
 		const char *place;
 
-		lua_rawgeti(L, 1, i);
+		if (lua_rawgeti(L, 1, i) != LUA_TTABLE)
+			throw_msg(L, "tostring: list of problems expected");
 		place = text_at(L, "place");
 		text_wrap(&b, arena_strf(a, "%s%s%s: %s", place, *place ? ": " : "",
 			text_at(L, "code"), text_at(L, "message")), 0, 4, o.width, o.flags);
@@ -428,13 +463,13 @@ static int plan_tostring_l(lua_State *L)
 
 static int plan_tasks_l(lua_State *L)
 {
-	push_tasks(L, history_plan(check_plan(L, 1, "tasks"))->graph);
+	push_tasks(L, plan_part(L, "tasks")->graph);
 	return 1;
 }
 
 static int plan_rings_l(lua_State *L)
 {
-	const struct plan *p = history_plan(check_plan(L, 1, "rings"));
+	const struct plan *p = plan_part(L, "rings");
 
 	lua_newtable(L);
 	for (int i = 0; i < p->graph->buffers.n; i++) {
@@ -446,13 +481,13 @@ static int plan_rings_l(lua_State *L)
 
 static int plan_edges_l(lua_State *L)
 {
-	push_edges(L, history_plan(check_plan(L, 1, "edges"))->graph);
+	push_edges(L, plan_part(L, "edges")->graph);
 	return 1;
 }
 
 static int plan_tile_l(lua_State *L)
 {
-	push_tile(L, history_plan(check_plan(L, 1, "tile"))->graph);
+	push_tile(L, plan_part(L, "tile")->graph);
 	return 1;
 }
 
@@ -473,8 +508,7 @@ static int plan_device_l(lua_State *L)
 /* {threads=, registers=, shared_bytes=, lanes={name=registers}} */
 static int plan_usage_l(lua_State *L)
 {
-	struct history *h = plan_arg(L, "usage");
-	const struct plan *p = history_plan(h);
+	const struct plan *p = plan_part(L, "usage");
 	struct problems problems;
 	struct usage u;
 
@@ -495,10 +529,10 @@ static int plan_usage_l(lua_State *L)
 	return 1;
 }
 
-/* core.is_plan(x) */
-static int is_plan_l(lua_State *L)
+/* core.is(x, class) */
+static int is_l(lua_State *L)
 {
-	lua_pushboolean(L, luaL_testudata(L, 1, PLAN_CLASS) != NULL);
+	lua_pushboolean(L, luaL_testudata(L, 1, luaL_checkstring(L, 2)) != NULL);
 	return 1;
 }
 
@@ -507,9 +541,9 @@ static int method_l(lua_State *L)
 {
 	luaL_checktype(L, 3, LUA_TFUNCTION);
 	lua_settop(L, 3);
-	if (luaL_getmetatable(L, luaL_checkstring(L, 1)) != LUA_TTABLE)
+	if (luaL_getmetatable(L, luaL_checkstring(L, 1)) != LUA_TTABLE ||
+	    lua_getfield(L, -1, "methods") != LUA_TTABLE)
 		return luaL_error(L, "no class '%s'", lua_tostring(L, 1));
-	lua_getfield(L, -1, "methods");
 	lua_pushvalue(L, 2);
 	lua_pushvalue(L, 3);
 	lua_rawset(L, -3);
@@ -538,6 +572,8 @@ void lua_open_plan(lua_State *L)
 	class_new(L, &(struct class_def){ PLAN_CLASS, methods, fields, meta });
 	luaL_newmetatable(L, PROBLEMS_CLASS);
 	luaL_setfuncs(L, list, 0);
+	lua_pushboolean(L, false);
+	lua_setfield(L, -2, "__metatable");
 	lua_pop(L, 1);
 	lua_pushcfunction(L, plan_new_l);
 	lua_setfield(L, -2, "plan");
@@ -545,6 +581,6 @@ void lua_open_plan(lua_State *L)
 	lua_setfield(L, -2, "method");
 	lua_pushcfunction(L, plan_statements_l);
 	lua_setfield(L, -2, "statements");
-	lua_pushcfunction(L, is_plan_l);
-	lua_setfield(L, -2, "is_plan");
+	lua_pushcfunction(L, is_l);
+	lua_setfield(L, -2, "is");
 }

@@ -42,6 +42,7 @@ void lua_open_plan(lua_State *L);
 void lua_open_timeline(lua_State *L);
 void lua_open_search(lua_State *L);
 void lua_open_kernel(lua_State *L);
+void lua_open_host(lua_State *L);
 /* plan:simulate() */
 int plan_simulate_l(lua_State *L);
 

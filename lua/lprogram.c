@@ -119,7 +119,8 @@ static int program_inputs_l(lua_State *L)
 	return 1;
 }
 
-static void check_input(lua_State *L, int idx, const char *what, const struct program *p,
+/* Push the array that the table at idx has for an input. */
+static void push_checked(lua_State *L, int idx, const char *what, const struct program *p,
 	int tensor)
 {
 	const struct tensor *t = &p->tensors.v[tensor];
@@ -139,7 +140,6 @@ static void check_input(lua_State *L, int idx, const char *what, const struct pr
 	if (strcmp(has, wants) != 0)
 		throw_msg(L, "%s: input '%s' has shape %s, the program wants %s", what, t->name,
 			has, wants);
-	lua_pop(L, 1);
 }
 
 /* The string at `key` is the name of an input. */
@@ -169,9 +169,14 @@ void check_inputs(lua_State *L, int idx, const char *what, const struct program 
 		check_input_name(L, lua_gettop(L), what, p, names);
 	}
 	lua_pop(L, 1);
-	for (int i = 0; i < p->tensors.n; i++)
-		if (p->tensors.v[i].role == TENSOR_INPUT)
-			check_input(L, idx, what, p, i);
+	lua_newtable(L);
+	for (int i = 0; i < p->tensors.n; i++) {
+		if (p->tensors.v[i].role != TENSOR_INPUT)
+			continue;
+		push_checked(L, idx, what, p, i);
+		lua_setfield(L, -2, p->tensors.v[i].name);
+	}
+	lua_replace(L, idx);
 }
 
 struct array *push_input(lua_State *L, int idx, const char *what, const char *name)

@@ -26,6 +26,8 @@ static int timeline_gc_l(lua_State *L)
 {
 	struct held *h = luaL_checkudata(L, 1, TIMELINE_CLASS);
 
+	if (!by_collector(L))
+		return 0;
 	timeline_free(h->timeline);
 	plan_free(h->plan);
 	graph_free(h->graph);
@@ -47,6 +49,7 @@ int plan_simulate_l(lua_State *L)
 	lua_settop(L, 2);
 	options_check(L, 2, "simulate", names, LEN(names));
 	option_whole(L, 2, "simulate", "events", 0, 1 << 30, &o.keep);
+	hold_finalizers(L);
 	check_legal(L, history_plan(plan), "simulate");
 	held = lua_newuserdatauv(L, sizeof(*held), 1);
 	memset(held, 0, sizeof(*held));

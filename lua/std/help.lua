@@ -45,6 +45,8 @@ section "Devices and programs" {
   {"mr.device", "mr.device([name or path])", [[
 A device as a scheduler sees it: units, memories, limits, read from hw/NAME.lua.
 Without a name, the H200.]]},
+  {"mr.attached", "mr.attached()", [[
+The GPU of this machine: {name=, arch=, sms=, memory=}; or nil and why there is none.]]},
   {"device", [[
 What mr.device gives. Fields: name, title, arch, eus, clock_hz, seus. Shown as a table
 of all numbers the model uses.]]},
@@ -187,13 +189,14 @@ A plan from the text that plan:script() gave, or by name one of examples/, such 
 "attention_pingpong". bound: another program, or other sizes.]]},
   {"plan:simulate", "plan:simulate{events=}", [[
 Play the plan against the device's model: a timeline. events: how many to keep.]]},
+  {"plan:compile", 'plan:compile{target="cuda"}', "Generate and build the kernel."},
   {"mr.search", "mr.search(bound[, device[, {seconds=60, trials=2000}]])", [[
 Find a good plan by simulating many. Ctrl-C stops it and keeps the best so far. Gives
 .plan .timeline .seconds .ii .bound .gap .bound_seconds .proven .trials .shapes .pruned
 .ended and why(); or nil and a message.]]},
 }
 
-section "Timelines" {
+section "Timelines and kernels" {
   {"timeline", [[
 What ran when. Fields: cycles, seconds, tflops, ii, bound, res_mii, rec_mii, utilization,
 events, phases, measured. Shown as a drawing.]]},
@@ -201,6 +204,12 @@ events, phases, measured. Shown as a drawing.]]},
 Draw it on the standard output. by: "lane" or "seu". It begins with a tile or a cycle.]]},
   {"timeline:text", "timeline:text{...}", "What timeline:print writes, as a string."},
   {"timeline:summary", "timeline:summary{width=, ascii=, color=}", "The numbers without the drawing."},
+  {"kernel", [[
+What plan:compile gives. Fields: source, target, registers, spills, smem, warnings, plan.]]},
+  {"kernel:run", "kernel:run(inputs)", "Run it; gives the outputs by name."},
+  {"kernel:check", "kernel:check{seed=}", "Compare with the reference: .relative .max_abs .ok."},
+  {"kernel:bench", "kernel:bench{seconds=}", [[
+Time it: .ms (median) .tflops .gbps .min .max .runs.]]},
 }
 
 ---- finding a topic -----------------------------------------------------------

@@ -27,6 +27,7 @@ end
 ---- devices -------------------------------------------------------------------
 
 local devices = {}                                      -- by name, once they are read
+local paths = setmetatable({}, {__mode = "k"})          -- of those read by path
 
 mr.devices = entry(function() return listed "hw" end)
 
@@ -35,7 +36,9 @@ mr.device = entry(function(name)
   name = name == nil and "h200" or name
   if type(name) ~= "string" then raise("device: name expected, got " .. show(name)) end
   if name:find("/", 1, true) or name:find("%.lua$") then
-    return core.device(name:match("([^/]*)%.lua$") or name, name, (name:gsub("^%./", "")))
+    local d = core.device(name:match("([^/]*)%.lua$") or name, name, (name:gsub("^%./", "")))
+    paths[d] = name
+    return d
   end
   if devices[name] then return devices[name] end
   local known = listed "hw"
@@ -90,7 +93,7 @@ mr.examples = setmetatable({}, {
   __metatable = false,
   __name = "examples",
   __index = example,
-  __tostring = function() return "examples: " .. table.concat(example_names(), ", ") end,
+  __tostring = function() return "examples\n  " .. table.concat(example_names(), "\n  ") end,
   __pairs = function(examples)
     local names, i = example_names(), 0
     return function()
@@ -103,7 +106,7 @@ mr.examples = setmetatable({}, {
 ---- plans and searches -----------------------------------------------------------------------
 
 for _, part in ipairs{"plan", "search", "kernel"} do
-  for name, f in pairs(require("millrace." .. part)(mr)) do mr[name] = f end
+  for name, f in pairs(require("millrace." .. part)(mr, paths)) do mr[name] = f end
 end
 
 return mr

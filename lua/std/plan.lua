@@ -11,27 +11,36 @@ local function sorted_keys(t)
   return keys
 end
 
--- A table with names for keys as Lua text: {k=64, m=128}. Numbers read back exactly.
+-- A table with strings for keys as Lua text: {k=64, ["in"]=128}. Numbers read back exactly.
 local function literal(t)
   local parts = {}
   for _, key in ipairs(sorted_keys(t)) do
-    parts[#parts + 1] = ("%s=%s"):format(key, ("%q"):format(t[key]))
+    local plain = key:find "^[%a_][%w_]*$" and load("local " .. key)    -- "in" is no name
+    parts[#parts + 1] = (plain and "%s=%q" or "[%q]=%q"):format(key, t[key])
   end
   return "{" .. table.concat(parts, ", ") .. "}"
+end
+
+local function has_literal(t)
+  for _, value in pairs(t) do
+    local kind = type(value)
+    if kind ~= "number" and kind ~= "string" and kind ~= "boolean" then return false end
+  end
+  return true
 end
 
 -- How a script gets at the program: a shipped one by name; of any other, the caller
 -- passes the bound program along.
 local function program_line(mr, bound)
   local prog, given = tile.origin(bound)
-  if prog and rawget(mr.examples, prog.name) == prog then
+  if prog and rawget(mr.examples, prog.name) == prog and has_literal(given) then
     return ("local bound = ... or mr.examples.%s%s"):format(prog.name, literal(given))
   end
   return ("local bound = assert(..., \"this plan is for program '%s': mr.load_plan(path, bound)\")")
     :format(bound.name)
 end
 
-return function(mr)
+return function(mr, paths)
   local plan = {}
 
   plan.plan = entry(function(graph, device) return core.plan(graph, device or mr.device()) end)
@@ -41,13 +50,19 @@ return function(mr)
     return table.concat({
       'local mr = require "millrace"',
       program_line(mr, p.graph.program),
-      ('local plan = mr.plan(bound:graph{tile=%s}, mr.device "%s")'):format(literal(p.tile),
-        p.device.name),
+      ("local plan = mr.plan(bound:graph{tile=%s}, mr.device %q)"):format(literal(p.tile),
+        paths[p.device] or p.device.name),
       statements .. "return plan\n"}, "\n")
   end))
 
   core.method("millrace.timeline", "print", entry(function(tl, options)
     local o, term = {}, core.terminal()
+    if not core.is(tl, "millrace.timeline") then
+      raise("print: timeline expected, got " .. show(tl))
+    end
+    if options ~= nil and type(options) ~= "table" then
+      raise("print: table of options expected, got " .. show(options))
+    end
     for key, value in pairs(options or {}) do o[key] = value end
     if o.color == nil then o.color = term.color end
     io.write(tl:text(o))
@@ -67,11 +82,14 @@ return function(mr)
   -- A path, or the name of a plan in examples/.
   plan.load_plan = entry(function(path, bound)
     if type(path) ~= "string" then raise("load_plan: path expected, got " .. show(path)) end
+    if bound ~= nil and not core.is(bound, "millrace.program") then
+      raise("load_plan: program with sizes expected, got " .. show(bound))
+    end
     if not path:find "[/.]" then path = ("%s/examples/%s.lua"):format(core.home(), path) end
     local chunk, message = loadfile(path, "t", environment())
     if not chunk then raise("load_plan: " .. message) end
     local p = chunk(bound)
-    if not core.is_plan(p) then
+    if not core.is(p, "millrace.plan") then
       raise(("load_plan: %s returns %s, not a plan"):format(path, show(p)))
     end
     return p

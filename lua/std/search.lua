@@ -84,7 +84,8 @@ return function(mr)
     device = device or mr.device()
     local s = core.search(bound, device)
     local progress = progress_line()
-    local ended = s:run(math.tointeger(number(o, "trials", 2000) // 1), number(o, "seconds", 60), progress)
+    local trials = math.tointeger(math.min(number(o, "trials", 2000), 2^53) // 1)
+    local ended = s:run(trials, number(o, "seconds", 60), progress)
     if progress then io.stderr:write("\r\27[K") end
     local statements, tile, counts = s:found()
     if not statements then

@@ -35,7 +35,7 @@ end
 
 -- For the mistakes that a value given to bind explains: its place.
 local function blame(p, option, value)
-  return value ~= nil and p[GIVEN][option] == value and p[PLACE] or nil
+  return value ~= nil and rawequal(p[GIVEN][option], value) and p[PLACE] or nil
 end
 
 ---- kinds ---------------------------------------------------------------------
@@ -251,7 +251,10 @@ local functions = {
 local function check_dtype(p, d, what)
   if type(d) == "string" and core.dtype(d) then return d end
   local near = type(d) == "string" and hint(d, core.dtypes()) or ""
-  local place = blame(p, "dtype", d)
+  local place = nil
+  for _, given in pairs(p[GIVEN]) do
+    if d ~= nil and rawequal(given, d) then place = p[PLACE] end
+  end
   raise(("%s: unknown dtype %s%s"):format(place and "bind" or what, show(d), near), place)
 end
 
@@ -387,6 +390,9 @@ end
 
 local function check_size(name, size, what, place)
   local n = core.whole(size)
+  if n and n > 1 << 40 then
+    raise(("%s: axis '%s' has size %d; sizes are 1 to 2^40"):format(what, name, n), place)
+  end
   if n and n >= 1 then return n end
   raise(("%s: size of axis '%s' %s"):format(what, name, size == nil and "is missing"
     or "must be a whole number of at least 1, got " .. show(size)), place)

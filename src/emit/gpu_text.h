@@ -23,6 +23,7 @@ struct text {
 	int indent;
 	const struct klane *lane;
 	int turn;			/* turn of the text at hand, modulo the region's unroll */
+	int last;			/* greatest iteration there is, counted likewise */
 	bool host;
 	bool *fused;			/* by node: an element of the loop at hand */
 	bool made[2][2][2][257];	/* matrix functions: A in registers, transposed A, B, N */
@@ -47,11 +48,12 @@ const char *float_text(struct text *c, double x);
 NODISCARD enum err_code node_view(struct text *c, const struct stask *s, int node,
 	struct view *v, struct err *e);
 NODISCARD enum err_code buffer_view(struct text *c, int buffer, struct view *v, struct err *e);
-/* Name of the registers of a buffer as sTask s sees them in this turn. */
+/* Name of the registers of a buffer as sTask s sees them in this turn; of a version. */
 const char *buffer_name(struct text *c, const struct kentry *x, int buffer);
+const char *version_name(struct text *c, int buffer, int version);
 /* C text of where an axis stands: its first index in this tile or iteration, and for
  * the fragment element at hand (rb, j, h, e) its index within the tile. */
-const char *axis_lo(struct text *c, const struct stask *s, int axis);
+const char *axis_lo(struct text *c, const struct stask *s, const struct shape2 *shape, int axis);
 const char *axis_local(struct text *c, const struct stask *s, const struct shape2 *shape, int axis);
 /* C text of a ring element's address at the axes' local positions. */
 const char *ring_address(struct text *c, const struct stask *s, const struct ring *r,

@@ -103,8 +103,8 @@ static enum err_code operand(struct text *c, const struct kentry *x, int node, i
 		return OK;
 	}
 	if (a->op == OP_INDEX) {
-		*out = arena_strf(c->a, "(%s + %s)", axis_lo(c, s, a->ref),
-			axis_local(c, s, &c->k->node_shape[node], a->ref));
+		*out = arena_strf(c->a, "(%s + %s)", axis_lo(c, s,
+			&c->k->node_shape[node], a->ref), axis_local(c, s, &c->k->node_shape[node], a->ref));
 		return OK;
 	}
 	TRY(node_view(c, s, arg, &v, e));
@@ -216,7 +216,7 @@ static enum err_code emit_reduce(struct text *c, const struct kentry *x, int nod
 		return unsupported(n, e);
 	TRY(operand(c, x, n->arg[0], n->arg[0], &arg, e));
 	if (axis->size % c->g->extents.tile[n->ref])
-		arg = arena_strf(c->a, "(%s + %s < %lld ? %s : %s)", axis_lo(c, s, n->ref),
+		arg = arena_strf(c->a, "(%s + %s < %lld ? %s : %s)", axis_lo(c, s, shape, n->ref),
 			axis_local(c, s, shape, n->ref), (long long)axis->size, arg, zero);
 	put(c, "EACH(rb, %d) EACH(h, 2) {", v.blocks);
 	put(c, "\tfloat y = %s;", zero);
@@ -296,7 +296,7 @@ static const char *column_comparison(struct text *c, const struct kentry *x, int
 		if (operand(c, x, node, other, &text, &e))
 			return NULL;
 		return arena_strf(c->a, "8 * j + e %s %s - (%s + col0 + %lld)", signs[side][sign],
-			text, axis_lo(c, s, axis), (long long)(k + (axis == s->split_axis ?
+			text, axis_lo(c, s, shape, axis), (long long)(k + (axis == s->split_axis ?
 			s->part * c->g->extents.tile[axis] / s->parts : 0)));
 	}
 	return NULL;

@@ -48,7 +48,7 @@ static void emit_boxes(struct text *c, const struct kentry *x, const struct ring
 	for (int p = 0; p < panels; p++) {
 		buf_init(&b, c->a);
 		for (int d = t->rank - 1; d >= 0; d--)
-			buf_printf(&b, ", %s%s", index_text(c, s, &n->index[d], NULL, false),
+			buf_printf(&b, ", %s%s", index_text(c, s, &n->index[d], &r->shape, false),
 				d == t->rank - 1 && p ? arena_strf(c->a, " + %lld",
 				(long long)(p * r->panel_cols)) : "");
 		put(c, "\ttma_load_%dd(%s + %lld, &map%d, full%s);", t->rank, c_name(c, "slot_",

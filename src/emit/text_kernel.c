@@ -39,7 +39,7 @@ static void put_wait(struct text *c, int flag, const char *instance, const char 
 {
 	const struct flag *f = &c->k->flags.v[flag];
 
-	put(c, "{ const int n = %s; if (%sn >= 0) flag_wait(shared + %lld + 8 * (n %% %d), n / %d & 1); }",
+	put(c, "{ const int n = %s; if (%sn >= 0) flag_wait(shared + %lld + 8 * (n %% %d), n / %d); }",
 		instance, guard, (long long)f->offset, f->depth, f->depth);
 }
 
@@ -111,38 +111,49 @@ static void put_releases(struct text *c, const int *behind)
 	}
 }
 
-static void put_pin(struct text *c, const struct kentry *x, int buffer, const struct view *v)
+static void put_pin(struct text *c, int buffer, int version, const struct view *v)
 {
 	put(c, "EACH(rb, %d) PIN_%c(%s[rb], %lld);", v->blocks, v->packed ? 'U' : 'F',
-		buffer_name(c, x, buffer), (long long)(v->packed ? v->cols / 4 : v->cols / 2));
+		version_name(c, buffer, version), (long long)(v->packed ? v->cols / 4 : v->cols / 2));
+}
+
+/* The latest iteration of product m that is issued when the lane stands at x (or just
+ * behind it, if x is m), in the count of c->turn. */
+static int latest_issued(const struct text *c, const struct kentry *x, const struct kentry *m)
+{
+	int it = c->turn + m->at - (m > x);	/* entries of a region lie in its order */
+
+	return it < c->last ? it : c->last;
+}
+
+/* Pin those versions of a product's result of which nothing is under way. */
+static void pin_finished(struct text *c, const struct kentry *x, const struct kentry *m, int buffer,
+	int open)
+{
+	int versions = c->plan->versions[buffer], latest = 0;
+	struct view view;
+	struct err e;
+
+	if (buffer_view(c, buffer, &view, &e) || view.kind != FRAG_FULL)
+		return;
+	if (stask_of(c, m)->loop == stask_of(c, x)->loop)
+		latest = latest_issued(c, x, m);
+	for (int k = open; k < versions; k++)
+		put_pin(c, buffer, (int)floor_mod(latest - k, versions), &view);
 }
 
 /* The compiler must not read a product's registers before the wait that completes it:
- * those of every product of which nothing is under way any more are pinned here. */
+ * those of every product that is complete are pinned here. behind NULL: all are. A carry
+ * has one version, which stays open while any product on it is. */
 static void put_pins(struct text *c, const struct kentry *x, const int *behind)
 {
-	for (int i = 0; i < c->g->buffers.n; i++) {
-		const struct buffer *b = &c->g->buffers.v[i];
-		struct view view;
-		struct err e;
-		bool made = false, open = false;
+	for (int k = 0; k < c->lane->entries.n; k++) {
+		const struct kentry *m = &c->lane->entries.v[k];
+		const struct stask *s = stask_of(c, m);
 
-		if (b->phase != c->k->phase || c->k->ring_of[i] != NONE || !in_lane(c, b->first))
-			continue;
-		for (int k = 0; k < c->lane->entries.n; k++) {
-			int task = c->lane->entries.v[k].task;
-			const struct stask *s = &c->g->tasks.v[task];
-
-			for (int w = 0; w < s->writes.n && on_matrix(c, task); w++) {
-				if (s->writes.v[w] != i)
-					continue;
-				made = true;
-				open |= behind && behind[task];
-			}
-		}
-		if (!made || open || buffer_view(c, i, &view, &e) || view.kind != FRAG_FULL)
-			continue;
-		put_pin(c, x, i, &view);
+		for (int w = 0; w < s->writes.n && on_matrix(c, m->task); w++)
+			if (c->k->ring_of[s->writes.v[w]] == NONE)
+				pin_finished(c, x, m, s->writes.v[w], behind ? behind[m->task] : 0);
 	}
 }
 
@@ -244,6 +255,7 @@ static enum err_code put_entry(struct text *c, const struct kentry *x, int class
 			s->loop, s->loop);
 		put_loop_axes(c, s->loop);
 	}
+	put(c, "AT(\"%s\", %s);", s->name, s->loop == NONE ? "t" : arena_strf(c->a, "i_%d", s->loop));
 	if (s->kind == TASK_LOAD)
 		put(c, "const int seq = %s;", seq);
 	put_slots(c, x);
@@ -283,7 +295,7 @@ static const char *bound_text(struct text *c, const struct stask *s, const struc
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
 		const struct axis *a = &c->p->axes.v[t->axis];
-		const char *lo = axis_lo(c, s, t->axis);
+		const char *lo = axis_lo(c, s, NULL, t->axis);
 
 		if ((t->coef > 0) == greatest)
 			lo = arena_strf(c->a, "(min_of(%s + %lld, %lld) - 1)", lo,
@@ -322,6 +334,7 @@ static enum err_code put_steady_turn(struct text *c, int loop, int turn, const c
 	const struct kregion *v = &c->lane->regions[loop + 1];
 
 	c->turn = turn;
+	c->last = INT32_MAX;
 	for (int i = 0; i < v->steps.n; i++) {
 		const struct kstep *s = &v->steps.v[i];
 
@@ -343,6 +356,7 @@ static enum err_code put_prologue(struct text *c, int loop, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
 
+	c->last = INT32_MAX;
 	for (int j = -v->most; j < 0; j++) {
 		c->turn = j;
 		for (int i = 0; i < v->steps.n; i++) {
@@ -370,6 +384,7 @@ static enum err_code put_epilogue(struct text *c, int loop, int r, struct err *e
 
 	for (int n = 1; n <= v->most - v->least; n++) {
 		c->turn = r - 1 + n;
+		c->last = c->turn + v->most - n;
 		for (int i = 0; i < v->steps.n; i++) {
 			const struct kentry *x;
 			int back, need;
@@ -633,7 +648,7 @@ static void put_start(struct text *c)
 	put(c, "const int warp = UNIFORM(THREAD / 32);");
 	put(c, "if (THREAD == 0) {");
 	for (int f = 0; f < c->k->flags.n; f++)
-		put(c, "\tEACH(i, %d) flag_init(shared + %lld + 8 * i, %d);\t/* %s %s */",
+		put(c, "\tEACH(i, %d) flag_init(shared + %lld + 8 * i, %d, \"%s %s\", i);",
 			c->k->flags.v[f].depth, (long long)c->k->flags.v[f].offset,
 			c->k->flags.v[f].arrivals, c->g->tasks.v[c->k->flags.v[f].task].name,
 			c->k->flags.v[f].issued ? "issued" : "complete");
@@ -664,6 +679,15 @@ static enum err_code put_kernel(struct text *c, struct err *e)
 	return OK;
 }
 
+/* On the host somebody calls the kernel with an array of its arguments. */
+static void put_host_entry(struct text *c, struct buf *out)
+{
+	buf_printf(out, "HOST_ENTRY(%s, %d) { %s(", c->src->entry, c->k->threads, c->src->entry);
+	for (int i = 0; i < c->src->params.n; i++)
+		buf_printf(out, "%sargs[%d]", i ? ", " : "", i);
+	buf_puts(out, "); }\n");
+}
+
 static enum err_code text_kernel(const struct kernel *k, bool host, const char *const *prelude,
 	struct arena *a, struct source *out, struct err *e)
 {
@@ -692,6 +716,8 @@ static enum err_code text_kernel(const struct kernel *k, bool host, const char *
 	buf_puts(&out->text, "{\n");
 	buf_putn(&out->text, body.text, body.len);
 	buf_puts(&out->text, "}\n");
+	if (host)
+		put_host_entry(&c, &out->text);
 	return OK;
 }
 

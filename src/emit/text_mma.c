@@ -63,6 +63,11 @@ static enum err_code find_operand(struct text *c, const struct kentry *x, int ar
 			"must be one axis", b->name);
 	for (int i = 0; i < mma->naxes; i++)
 		kept |= mma->axis[i] == shape->col[0];
+	for (int i = 0; i < c->p->nodes.v[arg].naxes; i++)
+		if (shape->whole >> c->p->nodes.v[arg].axis[i] & 1 && program_axis_bound(c->p, s->loop,
+		    c->p->nodes.v[arg].axis[i]))
+			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' holds a whole axis of which each "
+				"iteration multiplies a part; that is not lowered yet", b->name);
 	o->k_major = !kept;
 	(void)second;
 	return OK;

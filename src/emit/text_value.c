@@ -103,6 +103,11 @@ int buffer_of_carry(const struct text *c, const struct stask *s, int carry)
 	return NONE;
 }
 
+const char *version_name(struct text *c, int buffer, int version)
+{
+	return arena_strf(c->a, "%s[%d]", c_name(c, "r_", c->g->buffers.v[buffer].name), version);
+}
+
 /* A value of the entry's own region is of iteration turn + at, so its version is known
  * in each copy of the unrolled turn. */
 const char *buffer_name(struct text *c, const struct kentry *x, int buffer)
@@ -112,41 +117,49 @@ const char *buffer_name(struct text *c, const struct kentry *x, int buffer)
 
 	if (b->loop == c->g->tasks.v[x->task].loop)
 		version = (int)floor_mod(c->turn + x->at, versions);
-	return arena_strf(c->a, "%s[%d]", c_name(c, "r_", b->name), version);
+	return version_name(c, buffer, version);
 }
 
-const char *axis_lo(struct text *c, const struct stask *s, int axis)
+static bool is_whole(const struct shape2 *shape, int axis)
+{
+	return shape && (shape->whole >> axis & 1);
+}
+
+const char *axis_lo(struct text *c, const struct stask *s, const struct shape2 *shape, int axis)
 {
 	const struct axis *a = &c->p->axes.v[axis];
 	enum axis_role role = program_axis_role(c->p, s->phase, axis);
 
+	if (is_whole(shape, axis))
+		return "0";
 	if (role == AXIS_BATCH || role == AXIS_GRID || program_axis_bound(c->p, s->loop, axis))
 		return arena_strf(c->a, "lo_%s", a->name);
 	return "0";
 }
 
-static int64_t extent_in(const struct text *c, const struct stask *s, int axis)
+static int64_t extent_in(const struct text *c, const struct stask *s, const struct shape2 *shape,
+	int axis)
 {
-	int64_t x = c->g->extents.tile[axis];
+	int64_t x = is_whole(shape, axis) ? c->p->axes.v[axis].size : c->g->extents.tile[axis];
 
 	return axis == s->split_axis ? x / s->parts : x;
 }
 
 /* The axis's part of a flat row or column number. */
-static const char *part_of(struct text *c, const struct stask *s, const int *axes, int n, int axis,
-	const char *flat)
+static const char *part_of(struct text *c, const struct stask *s, const struct shape2 *shape,
+	const int *axes, int n, int axis, const char *flat)
 {
 	int64_t below = 1;
 	int i = n - 1;
 
 	for (; axes[i] != axis; i--)
-		below *= extent_in(c, s, axes[i]);
+		below *= extent_in(c, s, shape, axes[i]);
 	if (n == 1)
 		return flat;
 	if (i == 0)
 		return arena_strf(c->a, "((%s) / %lld)", flat, (long long)below);
 	return arena_strf(c->a, "((%s) / %lld %% %lld)", flat, (long long)below,
-		(long long)extent_in(c, s, axis));
+		(long long)extent_in(c, s, shape, axis));
 }
 
 const char *axis_local(struct text *c, const struct stask *s, const struct shape2 *shape, int axis)
@@ -154,13 +167,13 @@ const char *axis_local(struct text *c, const struct stask *s, const struct shape
 	const char *text = "0";
 
 	if (lists(shape->row, shape->nrow, axis))
-		text = part_of(c, s, shape->row, shape->nrow, axis, arena_strf(c->a,
+		text = part_of(c, s, shape, shape->row, shape->nrow, axis, arena_strf(c->a,
 			"(rb * %d + row0 + 8 * h)", 16 * c->lane->warps));
 	else if (lists(shape->col, shape->ncol, axis))
-		text = part_of(c, s, shape->col, shape->ncol, axis, "(8 * j + col0 + e)");
+		text = part_of(c, s, shape, shape->col, shape->ncol, axis, "(8 * j + col0 + e)");
 	if (axis == s->split_axis && s->part)
 		text = arena_strf(c->a, "(%s + %lld)", text,
-			(long long)(s->part * extent_in(c, s, axis)));
+			(long long)(s->part * extent_in(c, s, shape, axis)));
 	return text;
 }
 
@@ -173,7 +186,7 @@ const char *index_text(struct text *c, const struct stask *s, const struct index
 	buf_printf(&b, "(%lld", (long long)x->k);
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
-		const char *lo = axis_lo(c, s, t->axis);
+		const char *lo = axis_lo(c, s, shape, t->axis);
 
 		buf_puts(&b, " + ");
 		if (t->coef != 1)
@@ -191,8 +204,8 @@ const char *index_text(struct text *c, const struct stask *s, const struct index
 }
 
 /* Flat number of the axes' local positions. */
-static const char *flatten(struct text *c, const struct stask *s, const int *axes, int n,
-	const struct shape2 *shape)
+static const char *flatten(struct text *c, const struct stask *s, const struct shape2 *ring,
+	const int *axes, int n, const struct shape2 *shape)
 {
 	struct buf b;
 
@@ -205,8 +218,12 @@ static const char *flatten(struct text *c, const struct stask *s, const int *axe
 
 			buf_init(&b, c->a);
 			buf_printf(&b, "(%s) * %lld + ", inner,
-				(long long)c->g->extents.tile[axes[i]]);
+				(long long)(is_whole(ring, axes[i]) ?
+				c->p->axes.v[axes[i]].size : c->g->extents.tile[axes[i]]));
 		}
+		/* the tile at hand, of a ring that holds the whole axis */
+		if (is_whole(ring, axes[i]) && !is_whole(shape, axes[i]))
+			buf_printf(&b, "%s + ", axis_lo(c, s, shape, axes[i]));
 		buf_puts(&b, axis_local(c, s, shape, axes[i]));
 	}
 	return b.text;
@@ -216,8 +233,8 @@ const char *ring_address(struct text *c, const struct stask *s, const struct rin
 	const struct shape2 *shape, const char *slot)
 {
 	int bytes = dtype_bits(c->g->buffers.v[r->buffer].type) / 8;
-	const char *row = flatten(c, s, r->shape.row, r->shape.nrow, shape);
-	const char *col = flatten(c, s, r->shape.col, r->shape.ncol, shape);
+	const char *row = flatten(c, s, &r->shape, r->shape.row, r->shape.nrow, shape);
+	const char *col = flatten(c, s, &r->shape, r->shape.col, r->shape.ncol, shape);
 
 	if (!r->swizzle)
 		return arena_strf(c->a, "(%s + ((%s) * %lld + (%s)) * %d)", slot, row,

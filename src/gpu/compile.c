@@ -169,8 +169,9 @@ static enum err_code source_error(struct compiler *c, struct compile_result *r, 
 	if (!first)
 		return broken("nvrtcCompileProgram", result, e);
 	if (result == NVRTC_INVALID_OPTION)
-		return err_set(e, ERR_INPUT, NOWHERE, "NVRTC %d.%d takes no such option: %s (for %s)",
-			r->nvrtc_major, r->nvrtc_minor, first->text, c->job->arch);
+		return err_set(e, ERR_INPUT, NOWHERE,
+			"NVRTC %d.%d takes no such option: %s (for %s)", r->nvrtc_major,
+			r->nvrtc_minor, first->text, c->job->arch);
 	return err_set(e, ERR_INPUT,
 		(struct srcloc){ *first->file ? first->file : c->name, first->line },
 		errors > 1 ? "%s (and %d more)" : "%s", first->text, errors - 1);

@@ -45,7 +45,7 @@ static const struct advice {
 	{ CUDA_ILLEGAL_ADDRESS, GPU_FAIL_FAULT,
 		"a kernel touched memory that is none of its buffers" },
 	{ CUDA_ILLEGAL_INSTRUCTION, GPU_FAIL_FAULT,
-		"a kernel executed a trap, or an instruction with operands that this does not take" },
+		"a kernel executed a trap, or an instruction with operands that it cannot take" },
 	{ CUDA_MISALIGNED_ADDRESS, GPU_FAIL_FAULT,
 		"an address is no multiple of the size of its access" },
 	{ CUDA_INVALID_ADDRESS_SPACE, GPU_FAIL_FAULT,
@@ -56,7 +56,7 @@ static const struct advice {
 	{ CUDA_LAUNCH_FAILED, GPU_FAIL_FAULT,
 		"often a bad address in shared memory, a barrier or a tensor map" },
 	{ CUDA_LAUNCH_TIMEOUT, GPU_FAIL_TIMEOUT,
-		"the driver's own watchdog stopped a kernel, as it does where a display is attached" },
+		"the driver's own watchdog stopped a kernel: is a display attached?" },
 	{ CUDA_ECC_UNCORRECTABLE, GPU_FAIL_OTHER, "the device's memory is failing" },
 	{ CUDA_NOT_SUPPORTED, GPU_FAIL_LAUNCH, "this device or driver cannot do it" },
 	{ CUDA_INVALID_VALUE, GPU_FAIL_OTHER, "one of its arguments is out of range" },
@@ -209,7 +209,8 @@ static enum err_code choose_device(struct cuda_device *d, int ordinal)
 			find_advice(CUDA_NO_DEVICE)->text);
 	if (ordinal < 0 || ordinal >= count)
 		return cuda_fail(d, GPU_FAIL_MISSING, ERR_IO,
-			"there is no device %d: the driver finds %d, counted from 0", ordinal, count);
+			"there is no device %d: the driver finds %d, counted from 0", ordinal,
+			count);
 	return CU(d, cuDeviceGet, &d->device, ordinal);
 }
 

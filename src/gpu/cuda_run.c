@@ -3,9 +3,9 @@
  * How times are taken. Runs are put on the stream in batches, an event between each
  * two, so that a time is what lies between two events on the device and the host's
  * launches are hidden behind earlier work. Each batch begins with a run that does not
- * count, unless runs are so long that it makes no difference. A run that is over sooner than the host can launch the next would leave the
- * device waiting; then each batch begins with a fill that keeps it busy while the
- * batch is put on the stream.
+ * count, unless runs are so long that it makes no difference. A run that is over
+ * sooner than the host can launch the next would leave the device waiting; then each
+ * batch begins with a fill that keeps it busy while the batch is put on the stream.
  */
 #include "gpu/cuda_run.h"
 

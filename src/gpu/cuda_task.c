@@ -199,9 +199,10 @@ static enum err_code set_smem(struct cuda_task *t, struct cuda_launch *l, const 
 	TRY(CU_FOR(t->d, l->what, cuFuncGetAttribute, &fixed, CUDA_FUNC_STATIC_SMEM,
 		l->function));
 	if ((int64_t)s->smem + fixed > t->d->info.smem_block)
-		return cuda_fail(t->d, GPU_FAIL_LAUNCH, ERR_INPUT, "'%s' needs %lld bytes of shared "
-			"memory a block; this device has %lld: take smaller tiles or fewer versions",
-			s->entry, (long long)s->smem + fixed, (long long)t->d->info.smem_block);
+		return cuda_fail(t->d, GPU_FAIL_LAUNCH, ERR_INPUT,
+			"'%s' needs %lld bytes of shared memory a block; this device has %lld: "
+			"take smaller tiles or fewer versions", s->entry,
+			(long long)s->smem + fixed, (long long)t->d->info.smem_block);
 	return CU_FOR(t->d, l->what, cuFuncSetAttribute, l->function, CUDA_FUNC_MAX_DYNAMIC_SMEM,
 		(int)s->smem);
 }
@@ -237,9 +238,9 @@ static enum err_code check_threads(struct cuda_task *t, const struct cuda_launch
 
 	TRY(CU_FOR(t->d, l->what, cuFuncGetAttribute, &most, CUDA_FUNC_MAX_THREADS, l->function));
 	if (b[0] * b[1] * b[2] > (unsigned)most)
-		return cuda_fail(t->d, GPU_FAIL_LAUNCH, ERR_INPUT, "'%s' was compiled for at most %d "
-			"threads a block, the job asks for %u: set its __launch_bounds__", s->entry,
-			most, b[0] * b[1] * b[2]);
+		return cuda_fail(t->d, GPU_FAIL_LAUNCH, ERR_INPUT,
+			"'%s' was compiled for at most %d threads a block, the job asks for %u: "
+			"set its __launch_bounds__", s->entry, most, b[0] * b[1] * b[2]);
 	return OK;
 }
 
@@ -335,8 +336,8 @@ enum err_code cuda_task_check_ends(struct cuda_task *t, const char *what)
 			at++;
 		if (at < END_BYTES)
 			return cuda_fail(t->d, GPU_FAIL_OVERRUN, ERR_IO,
-				"%s: %s was written to beyond its end, first at byte %d after its %zu",
-				what, buffer_text(t, i), at, bytes);
+				"%s: %s was written to beyond its end, first at byte %d after "
+				"its %zu", what, buffer_text(t, i), at, bytes);
 	}
 	return OK;
 }

@@ -239,7 +239,7 @@ static enum err_code check_bench(const struct gpu_bench *b, struct err *e)
 		return WRONG("the seconds of a benchmark are a number from 0");
 	if (b->runs_min < 0 || b->runs_max < 0 || b->runs_min > GPU_RUNS_MAX ||
 	    b->runs_max > GPU_RUNS_MAX || (b->runs_max && b->runs_max < b->runs_min))
-		return WRONG("a benchmark has 0 to %d runs, at least %d and at most %d make no sense",
+		return WRONG("a benchmark has 0 to %d runs; at least %d, at most %d is no range",
 			GPU_RUNS_MAX, b->runs_min, b->runs_max);
 	if (b->copies < 0 || b->copies > GPU_COPIES_MAX)
 		return WRONG("a benchmark rotates over 1 to %d copies, not %d", GPU_COPIES_MAX,

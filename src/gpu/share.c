@@ -64,8 +64,8 @@ enum err_code share_init(struct share *s, struct mem *m, size_t bytes, const str
 
 	*s = (struct share){ .mem = m, .fd = -1 };
 	if (m->cap && (bytes > m->cap || m->used > m->cap - bytes))
-		return err_set(e, ERR_LIMIT, NOWHERE,
-			"the job's memory, %.1f MiB, exceeds what the shell may still take (%.1f MiB)",
+		return err_set(e, ERR_LIMIT, NOWHERE, "the job's memory, %.1f MiB, exceeds what "
+			"the shell may still take (%.1f MiB)",
 			(double)bytes / 0x1p20, (double)(m->cap - m->used) / 0x1p20);
 	s->bytes = bytes;
 	m->used += bytes;

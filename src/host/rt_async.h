@@ -366,8 +366,9 @@ static inline void host_multiply(struct host_product *p)
 		if (!p->add)
 			memset(d, 0, (size_t)p->columns * sizeof(*d));
 		for (int k = 0; k < HOST_DEPTH; k++)
-			for (int j = 0; j < p->columns; j++)
-				d[j] += a[i][k] * b[k][j];
+			for (int j = 0; j < p->columns; j += 8)
+				for (int e = 0; e < 8; e++)	/* one or two vectors */
+					d[j + e] += a[i][k] * b[k][j + e];
 	}
 }
 

@@ -39,6 +39,7 @@ struct shape2 {
 	int nrow, row[FRAG_AXES_MAX];	/* axes that number the rows, the last fastest */
 	int ncol, col[FRAG_AXES_MAX];
 	int64_t rows, cols;		/* nominal extents; 1 without axes */
+	uint64_t whole;			/* bit a: it has all of axis a, not the tile at hand */
 };
 
 /* A ring in shared memory. */

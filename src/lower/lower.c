@@ -7,6 +7,7 @@
 enum {
 	SLOT_ALIGN = 1024,		/* of a swizzled slot: the pattern repeats after it */
 	FLAG_BYTES = 8,
+	BOX_COLS = 256,			/* most elements of a row of a box */
 	DEPTH_MAX = 16,
 	GROUP_WARPS = 4,
 };
@@ -78,7 +79,7 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 	bool engine = t->rank <= 5;
 	int64_t stride = dtype_bits(t->type);
 
-	*s = (struct shape2){ .rows = 1, .cols = 1 };
+	*s = (struct shape2){ .rows = 1, .cols = 1, .whole = k->node_shape[b->node].whole };
 	for (int d = 0; d < t->rank; d++) {
 		int axis;
 
@@ -111,11 +112,13 @@ static void add_ring(struct kernel *k, int buffer)
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
 	r.panel_cols = min_i64(r.shape.cols, 128 * 8 / bits);
 	r.swizzle = (int)(r.panel_cols * bits / 8);
+	/* the pattern goes by address, so every panel must begin where it does */
 	if ((r.swizzle != 128 && r.swizzle != 64 && r.swizzle != 32) ||
-	    r.shape.cols % r.panel_cols)
+	    r.shape.cols % r.panel_cols || r.shape.rows * r.swizzle % SLOT_ALIGN)
 		r.swizzle = 0;
 	if (!r.swizzle)
 		r.panel_cols = r.shape.cols;
+	r.engine &= r.swizzle || r.shape.cols <= BOX_COLS;
 	r.panel_bytes = r.shape.rows * r.panel_cols * bits / 8;
 	r.slot_bytes = ceil_div(r.panel_bytes * (r.shape.cols / r.panel_cols), SLOT_ALIGN) *
 		SLOT_ALIGN;

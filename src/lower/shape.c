@@ -191,6 +191,9 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 
 		v->rows = v->cols = 1;
 		for (int x = 0; x < p->nodes.v[i].naxes; x++)
+			if (g->extents.whole[i * RANK_MAX + x])
+				v->whole |= (uint64_t)1 << p->nodes.v[i].axis[x];
+		for (int x = 0; x < p->nodes.v[i].naxes; x++)
 			add_axis(v, s.side[find_root(&s, node_key(i, x))], p->nodes.v[i].axis[x],
 				extent_of_node(&g->extents, i, x));
 		sort_axes(v->row, v->nrow);
@@ -200,6 +203,9 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 		struct shape2 *v = &k->carry_shape[i];
 
 		v->rows = v->cols = 1;
+		for (int x = 0; x < p->carries.v[i].naxes; x++)
+			if (g->extents.carry_whole[i * RANK_MAX + x])
+				v->whole |= (uint64_t)1 << p->carries.v[i].axis[x];
 		for (int x = 0; x < p->carries.v[i].naxes; x++)
 			add_axis(v, s.side[find_root(&s, carry_key(&s, i, x))],
 				p->carries.v[i].axis[x], extent_of_carry(&g->extents, i, x));

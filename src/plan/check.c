@@ -196,6 +196,12 @@ static void check_list(struct findings *f, int phase, int ntiles, const int16_t 
 	arena_reset(a, mark);
 }
 
+/* Tiles, and for each loop its iterations in each iteration of the region around it. */
+struct list {
+	int ntiles;
+	int16_t *trips;			/* [loop * STEPS + iteration] */
+};
+
 /* The lists in which an instance of one sTask and an instance of another that depends on
  * it are as far apart as they may be, and nothing is there that need not be. */
 struct trial {
@@ -205,8 +211,8 @@ struct trial {
 	const struct edge *edge;
 	int from, to;			/* loops that must run for it, or edge->loop */
 	int stride;			/* of so many tiles, one is taken */
-	int16_t *trips;			/* list being put together: [loop * STEPS + step] */
-	VEC(uint64_t) tried;		/* fingerprints of lists */
+	int16_t *trips;			/* of the list that is put together */
+	VEC(struct list) tried;
 };
 
 static const struct graph *graph_of(const struct trial *t)
@@ -249,15 +255,15 @@ static int count_inside(const struct trial *t, int outer, int loop, int n)
 
 static bool is_new(struct trial *t, int ntiles)
 {
-	int n = graph_of(t)->program->loops.n * STEPS;
-	uint64_t h = (uint64_t)ntiles;
+	size_t size = (size_t)graph_of(t)->program->loops.n * STEPS * sizeof(*t->trips);
+	struct list l = { .ntiles = ntiles };
 
-	for (int i = 0; i < n; i++)
-		h = (h ^ (uint64_t)t->trips[i]) * 0x9e3779b97f4a7c15u ^ h >> 29;
 	for (int i = 0; i < t->tried.n; i++)
-		if (t->tried.v[i] == h)
+		if (t->tried.v[i].ntiles == ntiles && !memcmp(t->tried.v[i].trips, t->trips, size))
 			return false;
-	VEC_PUSH(t->a, &t->tried, h);
+	l.trips = arena_alloc(t->a, size);
+	memcpy(l.trips, t->trips, size);
+	VEC_PUSH(t->a, &t->tried, l);
 	return true;
 }
 

@@ -201,6 +201,9 @@ static enum err_code read_split(struct history *h, const struct record *r, struc
 	}
 	if (!r->b)
 		out->ntasks = default_tasks(p, out->axis, tasks);
+	if (!out->ntasks)
+		return err_set(e, ERR_INPUT, r->loc, "nothing but loads of '%s' has axis '%s' in its "
+			"result: there is nothing to split", p->name, r->name);
 	return OK;
 }
 
@@ -236,23 +239,39 @@ static void drop_next(struct history *h)
 	h->next_graph = NULL;
 }
 
+/* Tell what stands in the way of a split or Propagate, r's failure, or that of the graph
+ * if r is NULL, at the line of the split. */
+static enum err_code blame(enum err_code code, const struct record *last, const struct record *r,
+	struct err *e)
+{
+	struct err cause = *e;
+
+	if (!reshapes(last))
+		return code;
+	if (r && r != last)
+		return err_set(e, code, last->loc, "after this, line %d would fail: %s", r->loc.line,
+			cause.msg);
+	return err_set(e, code, last->loc, "%s", cause.msg);
+}
+
 /* Make the plan of the first n records of a log the present one; on failure nothing
  * changes. */
 static enum err_code replay(struct history *h, const struct record *log, int n, struct err *e)
 {
 	struct arena_mark mark = arena_mark(&h->arena);
 	enum err_code code;
+	int i = -1;
 
 	drop_next(h);
 	code = replay_graph(h, log, n, false, &h->next_graph, e);
 	if (!code)
 		h->next_plan = plan_new(h->mem, h->next_graph ? h->next_graph : h->base, h->device);
-	for (int i = 0; !code && i < n; i++)
+	while (!code && ++i < n)
 		code = apply(h, h->next_plan, &log[i], e);
 	arena_reset(&h->arena, mark);
 	if (code) {
 		drop_next(h);
-		return code;
+		return blame(code, &log[n - 1], i < 0 ? NULL : &log[i], e);
 	}
 	plan_free(h->plan);
 	graph_free(h->graph);

@@ -24,6 +24,19 @@ static void print_lanes(const struct plan *p, struct buf *out)
 	}
 }
 
+/* May the name be written as {name=...}? */
+static bool is_key(const char *name)
+{
+	static const char *const words[] = { "and", "break", "do", "else", "elseif", "end", "false",
+		"for", "function", "goto", "if", "in", "local", "nil", "not", "or", "repeat",
+		"return", "then", "true", "until", "while" };
+
+	for (int i = 0; i < LEN(words); i++)
+		if (strcmp(name, words[i]) == 0)
+			return false;
+	return !strchr(name, '.');
+}
+
 static void print_buffers(const struct plan *p, struct buf *out)
 {
 	const char *comma = "";
@@ -32,7 +45,7 @@ static void print_buffers(const struct plan *p, struct buf *out)
 		if (p->versions[i] == 1)
 			continue;
 		buf_puts(out, *comma ? comma : "plan:buffers{");
-		buf_printf(out, strchr(p->graph->buffers.v[i].name, '.') ? "[\"%s\"]=%d" : "%s=%d",
+		buf_printf(out, is_key(p->graph->buffers.v[i].name) ? "%s=%d" : "[\"%s\"]=%d",
 			p->graph->buffers.v[i].name, p->versions[i]);
 		comma = ", ";
 	}

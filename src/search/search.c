@@ -262,6 +262,24 @@ static bool rows_fit(const struct graph *g)
 	return true;
 }
 
+/* A lane's warps each take 16 rows of a product, a quarter of an instruction's: more
+ * warps than there are rows for would idle, and rows that do not divide are wasted. */
+static bool rows_suit(const struct search *s, const struct graph *g, int warps)
+{
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct work *w = &g->tasks.v[i].work;
+		int unit = device_seu_for(s->device, w);
+		int64_t rows;
+
+		if (w->kind != WORK_MMA || unit == NONE || s->device->seu[unit].kind != SEU_MATRIX)
+			continue;
+		rows = s->device->seu[unit].min_m * warps / 4;
+		if (w->m % rows && !(warps == 4 && w->m < rows))
+			return false;
+	}
+	return true;
+}
+
 /* Begin the present shape with `ways` parts; false if it cannot be. */
 static bool begin_split(struct search *s, int ways)
 {
@@ -343,7 +361,7 @@ static bool advance(struct search *s)
 			continue;
 		}
 		s->ways = lane_choices[s->split_ways++].ways;
-		if (begin_split(s, s->ways))
+		if (begin_split(s, s->ways) && rows_suit(s, s->graph, s->warps))
 			return true;
 	}
 }
@@ -398,6 +416,7 @@ static enum err_code try_candidate(struct search *s, const struct stop *stop, st
 	struct arena_mark mark;
 	bool legal;
 
+	drop_candidate(s);		/* of a step that memory ended */
 	s->plan = plan_new(s->mem, s->graph, s->device);
 	set_register_versions(s, s->plan);
 	set_rings(s->plan);

@@ -463,7 +463,7 @@ static enum err_code play(struct engine *e, struct err *err)
 		int who = NONE, pool = NONE;
 		int64_t issue = first_lane(e, &who), leave = first_pool(e, &pool);
 
-		if (n % POLL == 0)
+		if (n % POLL == 0 && (who != NONE || pool != NONE))
 			TRY(look_up(e, min_i64(issue, leave), err));
 		if (pool != NONE && leave <= issue)
 			end_shared(e, pool_leave(&e->pool[pool]), leave);

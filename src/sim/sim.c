@@ -12,6 +12,7 @@ enum {
 	KEEP = 1 << 16,			/* events of a phase by default */
 	MAX_EVENTS = 200000000,		/* by default: some twenty seconds */
 	MAX_TILES = 1 << 24,		/* of a grid: dealing takes 20 bytes for each */
+	PERIOD_MAX = 60,		/* iterations after which a loop's pattern is looked for again */
 	MAX_ENDS = 1 << 16,		/* that the initiation interval is taken from */
 	/* Of many classes, those with most work are simulated, and some of the others. */
 	CLASSES_MOST = 16,
@@ -83,18 +84,41 @@ static int by_value(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-/* The median distance of ends, in cycles. With turns, n copies of the lane work on
- * different iterations at the same time, and n ends are one step of each. */
-static double median_distance(int64_t *ends, int64_t n, int turns)
+/* After how many iterations of the loop the slots of all its rings come round together:
+ * the steady state repeats itself after so many, and need not after fewer. */
+static int ring_period(const struct job *j, int loop)
+{
+	const struct graph *g = j->plan->graph;
+	int period = 1;
+
+	for (int i = 0; i < g->buffers.n; i++) {
+		int v = j->plan->versions[i], a = period, b = v;
+
+		if (g->buffers.v[i].phase != j->phase || g->buffers.v[i].loop != loop)
+			continue;
+		while (b) {
+			int rest = a % b;
+
+			a = b;
+			b = rest;
+		}
+		if (period / a * v <= PERIOD_MAX)
+			period = period / a * v;
+	}
+	return period;
+}
+
+/* The distance of ends that are `step` apart, in cycles for each of them: the median. */
+static double median_distance(int64_t *ends, int64_t n, int64_t step)
 {
 	qsort(ends, (size_t)n, sizeof(*ends), by_value);
-	if (n <= turns)
+	if (n <= step)
 		return NAN;
-	for (int64_t i = 0; i + turns < n; i++)
-		ends[i] = ends[i + turns] - ends[i];
-	n -= turns;
+	for (int64_t i = 0; i + step < n; i++)
+		ends[i] = ends[i + step] - ends[i];
+	n -= step;
 	qsort(ends, (size_t)n, sizeof(*ends), by_value);
-	return (double)(ends[(n - 1) / 2] + ends[n / 2]) / 2 / turns / TICKS;
+	return (double)(ends[(n - 1) / 2] + ends[n / 2]) / 2 / (double)step / TICKS;
 }
 
 /* The part of the ends that is noted: the middle half, or all of a few. */
@@ -115,6 +139,10 @@ static void measure_interval(const struct job *j, const struct eu_run *r, int64_
 	if (r->watch != NONE)
 		turns = j->plan->lanes.v[j->plan->entries.v[plan_entry_of(j->plan,
 			r->watch)].lane].turns;
+	/* copies of the lane work on different iterations at the same time: so many ends are
+	 * one step of each */
+	if (r->watch != NONE && r->noted > 2 * turns * ring_period(j, line->ii_loop))
+		turns *= ring_period(j, line->ii_loop);
 	line->ii = r->watch == NONE ? NAN : median_distance(r->ends, r->noted, turns);
 	if (isnan(line->ii))
 		line->ii = (double)r->ticks / TICKS / (double)max_i64(count, 1);

@@ -8,6 +8,7 @@
  * A binary is the text "FAKE"; "FAKE80" is one for another architecture. The variable
  * FAKE_CUDA_INIT is what cuInit returns.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -70,11 +71,16 @@ static int overrun(const struct cuda_launch_config *c, void **params)
 	return 0;
 }
 
+/* With the variable FAKE_CUDA_HANGS it makes this file. */
 static int hang(const struct cuda_launch_config *c, void **params)
 {
+	const char *file = getenv("FAKE_CUDA_HANGS");
+
 	(void)c;
 	(void)params;
 	hanging = 1;
+	if (file)
+		close(creat(file, 0666));
 	return 0;
 }
 
@@ -328,7 +334,10 @@ int cuMemAlloc_v2(cuda_ptr *p, size_t bytes)
 
 	if (lost)
 		return lost;
-	if (bytes > MEMORY - used || !(block = aligned_alloc(BEFORE, (bytes / BEFORE + 2) * BEFORE)))
+	if (bytes > MEMORY - used)
+		return CUDA_OUT_OF_MEMORY;
+	block = aligned_alloc(BEFORE, (bytes / BEFORE + 2) * BEFORE);
+	if (!block)
 		return CUDA_OUT_OF_MEMORY;
 	memcpy(block, &bytes, sizeof(bytes));
 	used += bytes;

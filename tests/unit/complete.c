@@ -151,8 +151,8 @@ static void test_files(lua_State *L)
 static void test_any_text(lua_State *L)
 {
 	static const char hard[] =
-		"local function f(a, b) --[==[ x ]=] ]==] return 'q\\'' .. \"\\\"\" [[ long ]] 0x1p-2 "
-		"1e5..'' a.b:c[1].d[\"e\"] ~= nil :: lbl :: <const> \\ \xff\xfe for in local";
+		"local function f(a, b) --[==[ x ]=] ]==] return 'q\\'' .. \"\\\"\" [[ long ]] "
+		"0x1p-2 1e5..'' a.b:c[1].d[\"e\"] ~= nil :: lbl :: <const> \\ \xff\xfe for in local";
 	unsigned seed = 1;
 	char text[64];
 

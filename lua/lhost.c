@@ -1,0 +1,117 @@
+/* Kernels on the CPU. */
+#include "lplan.h"
+
+#include "run/on_host.h"
+
+#define ON_HOST_CLASS "millrace.on_host"
+
+static int on_host_gc_l(lua_State *L)
+{
+	on_host_free(box_take(L, ON_HOST_CLASS));
+	return 0;
+}
+
+static int on_host_source_l(lua_State *L)
+{
+	const struct on_host *k = box_get(L, 1, ON_HOST_CLASS, "source");
+	luaL_Buffer text;
+
+	luaL_buffinit(L, &text);
+	for (int i = 0; i < k->nphases; i++)
+		luaL_addlstring(&text, k->sources[i].text.text, k->sources[i].text.len);
+	luaL_pushresult(&text);
+	return 1;
+}
+
+/* core.host_build(plan) -> the plan's kernels, compiled for the CPU */
+static int host_build_l(lua_State *L)
+{
+	struct host *h = enter(L);
+	const struct plan *p = history_plan(check_plan(L, 1, "compile"));
+	struct stop stop = stop_of(h);
+	struct err e;
+	void **box;
+
+	check_legal(L, p, "compile");
+	box = box_new(L, ON_HOST_CLASS, 1);
+	keep(L, -1, 1, 1);
+	enter(L);
+	on_host_new(&h->mem, p, (struct on_host **)box);
+	if (on_host_compile(*box, &stop, &e))
+		throw_err(L, &e);
+	return 1;
+}
+
+/* Packed elements of all tensors; new arrays for the outputs go to the table `results`. */
+static void **host_pointers(lua_State *L, const struct program *p, int inputs, int results,
+	struct arena *a)
+{
+	void **data = ARENA_ARRAY(a, p->tensors.n, void *);
+
+	for (int i = 0; i < p->tensors.n; i++) {
+		const struct tensor *t = &p->tensors.v[i];
+		int64_t dim[RANK_MAX];
+
+		if (t->role == TENSOR_TEMP)
+			continue;
+		if (t->role == TENSOR_INPUT) {
+			struct array *x = push_input(L, inputs, "run", t->name);
+
+			if (x->type != t->type)
+				throw_msg(L, "run: input '%s' holds %s, the kernel takes %s", t->name,
+					dtype_name(x->type), dtype_name(t->type));
+			data[i] = x->data;
+			lua_pop(L, 1);
+			continue;
+		}
+		tensor_dims(p, i, dim);
+		data[i] = array_new(L, "run", t->type, t->rank, dim)->data;
+		lua_setfield(L, results, t->name);
+	}
+	return data;
+}
+
+/* core.host_run(kernels, inputs, {seed=, race=, limit=}) -> outputs, nil or a report */
+static int host_run_l(lua_State *L)
+{
+	static const char *const names[] = { "seed", "race", "limit" };
+	struct host *h = enter(L);
+	struct on_host *k = box_get(L, 1, ON_HOST_CLASS, "run");
+	const struct program *p = k->plan->graph->program;
+	struct on_host_options o = { .limit = 60 };
+	struct stop stop = stop_of(h);
+	const char *report;
+	int64_t seed = 1;
+	struct arena *a;
+	void **data;
+	struct err e;
+
+	lua_settop(L, 3);
+	check_inputs(L, 2, "run", p);
+	options_check(L, 3, "run", names, LEN(names));
+	option_whole(L, 3, "run", "seed", INT64_MIN, INT64_MAX, &seed);
+	option_bool(L, 3, "run", "race", &o.race);
+	option_real(L, 3, "run", "limit", &o.limit);
+	o.seed = (uint64_t)seed;
+	lua_newtable(L);
+	a = scratch_push(L);
+	enter(L);
+	data = host_pointers(L, p, 2, 4, a);
+	enter(L);
+	if (on_host_run(k, data, &o, &stop, a, &report, &e))
+		throw_err(L, &e);
+	lua_pushvalue(L, 4);
+	lua_pushstring(L, report);
+	return 2;
+}
+
+void lua_open_host(lua_State *L)
+{
+	static const luaL_Reg meta[] = { { "__gc", on_host_gc_l }, { NULL, NULL } };
+	static const luaL_Reg fields[] = { { "source", on_host_source_l }, { NULL, NULL } };
+	static const luaL_Reg functions[] = {
+		{ "host_build", host_build_l }, { "host_run", host_run_l }, { NULL, NULL } };
+
+	class_new(L, &(struct class_def){ ON_HOST_CLASS, NULL, fields, meta });
+	luaL_setfuncs(L, functions, 0);
+}

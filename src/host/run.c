@@ -1,0 +1,156 @@
+/* A kernel's run in a child process, on memory that both see. */
+#include "host/object.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/child.h"
+
+enum { REPORT_BYTES = 1 << 16, ALIGN = 16 };
+
+/* What we share with the child: the report, then the buffers, each with its end at a
+ * page that nobody may touch. */
+struct shared {
+	unsigned char *base;
+	size_t bytes;
+	size_t *at;			/* of each buffer */
+};
+
+static size_t round_up(size_t x, size_t to)
+{
+	return (x + to - 1) / to * to;
+}
+
+static void share_layout(const struct host_job *job, size_t page, struct arena *a, struct shared *s)
+{
+	s->at = ARENA_ARRAY(a, job->nbuffers + 1, size_t);
+	s->bytes = REPORT_BYTES + page;
+	for (int i = 0; i < job->nbuffers; i++) {
+		size_t n = round_up(job->buffers[i].bytes, ALIGN);
+		size_t room = round_up(n ? n : 1, page);
+
+		s->at[i] = s->bytes + room - n;
+		s->bytes += room + page;
+	}
+}
+
+static enum err_code share(const struct host_job *job, size_t page, struct shared *s,
+	struct err *e)
+{
+	s->base = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (s->base == MAP_FAILED)
+		return err_set(e, ERR_LIMIT, NOWHERE, "host: no memory for %zu MiB of tensors",
+			s->bytes >> 20);
+	mprotect(s->base + REPORT_BYTES, page, PROT_NONE);
+	for (int i = 0; i < job->nbuffers; i++) {
+		const struct host_buffer *b = &job->buffers[i];
+
+		mprotect(s->base + s->at[i] + round_up(b->bytes, ALIGN), page, PROT_NONE);
+		if (b->from)
+			memcpy(s->base + s->at[i], b->from, b->bytes);
+		else
+			memset(s->base + s->at[i], 0xff, b->bytes);
+	}
+	return OK;
+}
+
+static void unshare(const struct host_job *job, struct shared *s)
+{
+	for (int i = 0; i < job->nbuffers; i++)
+		if (job->buffers[i].to)
+			memcpy(job->buffers[i].to, s->base + s->at[i], job->buffers[i].bytes);
+	munmap(s->base, s->bytes);
+}
+
+static void set_arguments(const struct host_job *job, const struct shared *s, void **args,
+	struct host_map *maps)
+{
+	for (int i = 0; i < job->nargs; i++) {
+		args[i] = s->base + s->at[job->args[i].buffer];
+		if (!job->args[i].is_map)
+			continue;
+		maps[i] = job->args[i].map;
+		maps[i].base = args[i];
+		args[i] = &maps[i];
+	}
+}
+
+/* In the child. */
+NORETURN static void play(const struct host_kernel *k, const struct host_launch *launch)
+{
+	struct rlimit none = { 0, 0 };
+	host_run_function *run;
+	char path[64];
+	void *object;
+
+	setrlimit(RLIMIT_CORE, &none);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", k->object);
+	object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (object)
+		*(void **)&run = dlsym(object, HOST_RUN_SYMBOL);
+	if (!object || !run) {
+		snprintf(launch->report, launch->report_size, "the kernel cannot be loaded: %s",
+			dlerror());
+		_exit(HOST_FAILED);
+	}
+	run(launch);
+	_exit(0);
+}
+
+/* Why the child ended as it did; NULL if all is well. */
+static const char *verdict(const struct host_job *job, enum child_end end, int status,
+	const char *report, struct arena *a)
+{
+	if (end == CHILD_LATE)
+		return arena_strf(a, "the kernel did not end within %g s", job->seconds);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return NULL;
+	if (*report)
+		return arena_strf(a, "%.*s", REPORT_BYTES - 1, report);
+	if (WIFSIGNALED(status))
+		return arena_strf(a, "the kernel died of signal %d", WTERMSIG(status));
+	return arena_strf(a, "the kernel ended with status %d", WEXITSTATUS(status));
+}
+
+enum err_code host_run(struct host_kernel *k, const struct host_job *job, const struct stop *stop,
+	struct arena *a, const char **report, struct err *e)
+{
+	struct host_launch launch = { .blocks = job->blocks, .threads = job->threads,
+		.shared_bytes = job->shared_bytes, .seed = job->seed, .race = job->race,
+		.report_size = REPORT_BYTES };
+	/* Nothing is allocated while we hold the mapping: a failure would jump away. */
+	char *said = arena_alloc(a, REPORT_BYTES);
+	void **args = ARENA_ARRAY(a, job->nargs + 1, void *);
+	struct host_map *maps = ARENA_ARRAY(a, job->nargs + 1, struct host_map);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	enum child_end end = CHILD_EXITED;
+	struct child child;
+	struct shared s;
+	int pid, status = 0;
+
+	*report = NULL;
+	share_layout(job, page, a, &s);
+	TRY(share(job, page, &s, e));
+	launch.report = (char *)s.base;
+	set_arguments(job, &s, args, maps);
+	launch.args = args;
+	pid = child_fork(&child);
+	if (pid == 0)
+		play(k, &launch);
+	if (pid > 0)
+		end = child_wait(&child, job->seconds, stop, &status);
+	memcpy(said, s.base, REPORT_BYTES - 1);
+	unshare(job, &s);
+	if (pid < 0)
+		return err_set(e, ERR_IO, NOWHERE, "host: cannot start a process");
+	if (end == CHILD_STOPPED)
+		return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
+	*report = verdict(job, end, status, said, a);
+	return OK;
+}

@@ -1,0 +1,126 @@
+#include "run/on_host.h"
+
+#include <string.h>
+
+#include "lower/lower.h"
+#include "sim/sim.h"
+
+void on_host_new(struct mem *mem, const struct plan *p, struct on_host **out)
+{
+	struct arena a;
+
+	arena_init(&a, mem);
+	*out = ARENA_NEW(&a, struct on_host);
+	(*out)->arena = a;
+	(*out)->plan = p;
+}
+
+void on_host_free(struct on_host *h)
+{
+	struct arena a;
+
+	if (!h)
+		return;
+	kernel_free(h->kernel);
+	for (int i = 0; i < h->nphases; i++)
+		host_free(h->kernels[i]);
+	a = h->arena;
+	arena_release(&a);
+}
+
+enum err_code on_host_compile(struct on_host *h, const struct stop *stop, struct err *e)
+{
+	int n = h->plan->graph->program->phases.n;
+
+	h->sources = ARENA_ARRAY(&h->arena, n, struct source);
+	h->kernels = ARENA_ARRAY(&h->arena, n, struct host_kernel *);
+	h->nphases = n;
+	for (int i = 0; i < n; i++) {
+		struct source *s = &h->sources[i];
+
+		TRY(lower_plan(h->arena.mem, h->plan, i, &h->kernel, e));
+		TRY(emit_host(h->kernel, &h->arena, s, e));
+		kernel_free(h->kernel);
+		h->kernel = NULL;
+		TRY(host_compile(h->arena.mem, s->text.text, s->text.len, stop, &h->kernels[i], e));
+	}
+	return OK;
+}
+
+static int *narrow(struct arena *a, const int64_t *v, int64_t n)
+{
+	int *out = ARENA_ARRAY(a, n, int);
+
+	for (int64_t i = 0; i < n; i++)
+		out[i] = (int)v[i];
+	return out;
+}
+
+static struct host_map map_of(const struct program *p, const struct param *x)
+{
+	struct host_map m = { .rank = x->rank, .swizzle = x->swizzle,
+		.element_bytes = dtype_bits(p->tensors.v[x->tensor].type) / 8 };
+
+	for (int i = 0; i < x->rank && i < HOST_DIMS_MAX; i++) {
+		m.dim[i] = x->dim[i];
+		m.box[i] = x->box[i];
+		m.stride[i] = x->stride[i];
+	}
+	return m;
+}
+
+/* One phase's launch; its tiles are two buffers after the tensors'. */
+static void describe(const struct on_host *h, int phase, const struct on_host_options *o,
+	struct host_buffer *buffers, struct arena *a, struct host_job *job)
+{
+	const struct program *p = h->plan->graph->program;
+	const struct source *s = &h->sources[phase];
+	struct host_arg *args = ARENA_ARRAY(a, s->params.n, struct host_arg);
+	int order = p->tensors.n, start = order + 1;
+	struct dealing d;
+
+	sim_deal(a, h->plan, phase, &d);
+	buffers[order] = (struct host_buffer){ .bytes = (size_t)d.total * sizeof(int),
+		.from = narrow(a, d.order, d.total) };
+	buffers[start] = (struct host_buffer){ .bytes = (size_t)(d.eus + 1) * sizeof(int),
+		.from = narrow(a, d.start, d.eus + 1) };
+	for (int i = 0; i < s->params.n; i++) {
+		const struct param *x = &s->params.v[i];
+
+		args[i].buffer = x->kind == PARAM_ORDER ? order : x->kind == PARAM_START ? start :
+			x->tensor;
+		args[i].is_map = x->kind == PARAM_MAP;
+		if (args[i].is_map)
+			args[i].map = map_of(p, x);
+	}
+	*job = (struct host_job){ .buffers = buffers, .nbuffers = p->tensors.n + 2, .args = args,
+		.nargs = s->params.n, .blocks = d.eus, .threads = s->threads,
+		.shared_bytes = s->shared_bytes, .seed = o->seed, .race = o->race,
+		.seconds = o->limit };
+}
+
+enum err_code on_host_run(struct on_host *h, void *const *data, const struct on_host_options *o,
+	const struct stop *stop, struct arena *a, const char **report, struct err *e)
+{
+	const struct program *p = h->plan->graph->program;
+	struct host_buffer *buffers = ARENA_ARRAY(a, p->tensors.n + 2, struct host_buffer);
+
+	for (int t = 0; t < p->tensors.n; t++) {
+		buffers[t].bytes = dtype_bytes(p->tensors.v[t].type, (size_t)tensor_elements(p, t));
+		if (p->tensors.v[t].role == TENSOR_INPUT)
+			buffers[t].from = data[t];
+		else
+			buffers[t].to = data[t] ? data[t] : arena_alloc(a, buffers[t].bytes);
+	}
+	*report = NULL;
+	for (int i = 0; i < h->nphases && !*report; i++) {
+		struct host_job job;
+
+		describe(h, i, o, buffers, a, &job);
+		TRY(host_run(h->kernels[i], &job, stop, a, report, e));
+		for (int t = 0; t < p->tensors.n; t++)	/* what one phase made, the next one reads */
+			if (buffers[t].to)
+				buffers[t].from = buffers[t].to;
+	}
+	return OK;
+}

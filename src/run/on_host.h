@@ -1,0 +1,35 @@
+/* on_host.h - a plan's kernels on the CPU, one launch a phase (host.h). */
+#ifndef RUN_ON_HOST_H
+#define RUN_ON_HOST_H
+
+#include "emit/emit.h"
+#include "host/host.h"
+
+/* A plan compiled for the host. All of it lies in `arena`; the plan is borrowed. */
+struct on_host {
+	struct arena arena;
+	const struct plan *plan;
+	struct kernel *kernel;		/* under construction */
+	int nphases;
+	struct source *sources;
+	struct host_kernel **kernels;
+};
+
+struct on_host_options {
+	uint64_t seed;			/* of the order of whatever the plan leaves open */
+	bool race;			/* look for accesses that nothing orders; slower */
+	double limit;			/* seconds a phase; 0: none */
+};
+
+/* *out is set first. */
+void on_host_new(struct mem *mem, const struct plan *p, struct on_host **out);
+void on_host_free(struct on_host *h);
+/* Texts, and shared objects by the system's C compiler. */
+NODISCARD enum err_code on_host_compile(struct on_host *h, const struct stop *stop, struct err *e);
+/* data[t]: packed elements of tensor t, temporaries NULL. *report, in `a`: NULL, or what
+ * the kernel did wrong. */
+NODISCARD enum err_code on_host_run(struct on_host *h, void *const *data,
+	const struct on_host_options *o, const struct stop *stop, struct arena *a,
+	const char **report, struct err *e);
+
+#endif
