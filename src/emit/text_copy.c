@@ -43,6 +43,9 @@ static void emit_boxes(struct text *c, const struct kentry *x, const struct ring
 	int map = add_map(c, x, r, n), panels = (int)(r->shape.cols / r->panel_cols);
 	struct buf b;
 
+	/* no thread may still look at a flag whose next phase this copy brings about */
+	if (x->waits.n)
+		put(c, "WARP_SYNC();");
 	put(c, "if (leader) {");
 	put(c, "\tflag_expect(full, %lld);", (long long)c->k->flags.v[x->flag].bytes);
 	for (int p = 0; p < panels; p++) {

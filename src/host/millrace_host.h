@@ -119,6 +119,7 @@ static inline void fence_async(void)
 
 static inline void groups_fence(void)
 {
+	host_meet(HOST_GROUPS_FENCE, 0, 0);
 	HOST_SELF->fenced = true;
 }
 
@@ -294,7 +295,8 @@ static inline void host_say_flag(const struct host_thread *t)
 
 static inline void host_say_wait(const struct host_thread *t)
 {
-	static const char *const together[] = { "shuffle_xor", "UNIFORM", "WARP_SYNC", "elect" };
+	static const char *const together[] = { "shuffle_xor", "UNIFORM", "WARP_SYNC", "elect",
+		"groups_fence", "GROUPS_WAIT" };		/* ORDER host_together */
 
 	switch (t->wait) {
 	case HOST_WAIT_FLAG:

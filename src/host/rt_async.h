@@ -507,7 +507,7 @@ static inline void host_groups_wait(int n)
 	int group = host.self->thread / HOST_GROUP, need = host.self->commits - n;
 	struct host_group *g = host_async.group[group];
 
-	host_pause();
+	host_meet(HOST_GROUPS_WAIT, 0, 0);
 	while (g->groups < need)
 		host_block(g, HOST_WAIT_GROUPS, (uint32_t)need, 0);
 	host.self->fenced = false;

@@ -28,7 +28,9 @@ struct host_barrier {
 	uint32_t *clock, *passed;
 };
 
-enum host_together { HOST_SHUFFLE, HOST_UNIFORM, HOST_WARP_SYNC, HOST_ELECT };
+enum host_together {
+	HOST_SHUFFLE, HOST_UNIFORM, HOST_WARP_SYNC, HOST_ELECT, HOST_GROUPS_FENCE, HOST_GROUPS_WAIT,
+};
 
 struct host_warp {
 	int arrived;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/events.h"
+#include "sim/sim.h"
 
 enum {
 	SLOT_ALIGN = 1024,		/* of a swizzled slot: the pattern repeats after it */
@@ -10,6 +11,7 @@ enum {
 	BOX_COLS = 256,			/* most elements of a row of a box */
 	DEPTH_MAX = 16,
 	GROUP_WARPS = 4,
+	TILES_MOST = 3,
 };
 
 static const struct stask *stask_at(const struct kernel *k, int task)
@@ -262,6 +264,18 @@ static int64_t window(const struct kernel *k)
 	return n + 2;
 }
 
+/* Tiles in a row that tell all there is to know, or as many as one EU gets. */
+static int tiles_in_window(struct kernel *k)
+{
+	struct dealing d;
+	int64_t most = 1;
+
+	sim_deal(&k->arena, k->plan, k->phase, &d);
+	for (int i = 0; i < d.eus; i++)
+		most = max_i64(most, d.start[i + 1] - d.start[i]);
+	return (int)min_i64(most, TILES_MOST);
+}
+
 static enum err_code find_depths(struct kernel *k, struct err *e)
 {
 	struct arena_mark mark = arena_mark(&k->arena);
@@ -269,7 +283,7 @@ static enum err_code find_depths(struct kernel *k, struct err *e)
 	struct walk w;
 	const char *late = NULL;
 
-	build_relation(k, &k->arena, window(k) * 2, 3, &w, &r);
+	build_relation(k, &k->arena, window(k) * 2, tiles_in_window(k), &w, &r);
 	for (int i = 0; i < k->flags.n; i++) {
 		struct flag *f = &k->flags.v[i];
 
@@ -407,6 +421,7 @@ struct counting {
 	struct klane *l;
 	const struct relation *r;
 	int lane_copy;
+	bool opens;			/* second pass: what each wait leaves open */
 	int *scratch;			/* by sTask */
 };
 
@@ -442,8 +457,9 @@ static int last_awaited(const struct counting *c, int inst)
 	return last;
 }
 
-/* Note at a point after which `younger` groups may be under way (counted back from
- * instance `before`, exclusive) what that leaves open of each sTask. */
+/* A point after which `younger` groups may be under way. Once the least of these is
+ * known, note what it leaves open of each sTask, counted back from instance `before`,
+ * exclusive. */
 static void note_group_wait(const struct counting *c, struct group_wait *w, int class, int before,
 	int younger)
 {
@@ -451,11 +467,12 @@ static void note_group_wait(const struct counting *c, struct group_wait *w, int 
 	int ntasks = c->k->plan->graph->tasks.n;
 	int *open = w->behind[class], *now = c->scratch;
 
-	if (w->younger[class] >= 0 && w->younger[class] <= younger)
-		younger = w->younger[class];
-	else
-		memset(open, 0, (size_t)ntasks * sizeof(*open));
-	w->younger[class] = younger;
+	if (!c->opens) {
+		if (w->younger[class] < 0 || younger < w->younger[class])
+			w->younger[class] = younger;
+		return;
+	}
+	younger = w->younger[class];
 	memset(now, 0, (size_t)ntasks * sizeof(*now));
 	for (int i = before - 1; i >= first && groups < younger; i--) {
 		if (!on_matrix(c->k, c->r->inst[i].task))
@@ -467,21 +484,93 @@ static void note_group_wait(const struct counting *c, struct group_wait *w, int 
 		open[t] = now[t] > open[t] ? now[t] : open[t];
 }
 
-static void count_instance(const struct counting *c, int inst)
+static int instance_class(const struct counting *c, int inst)
 {
 	const struct node_instance *n = &c->r->inst[inst];
-	struct kentry *x = entry_of_task(c->l, n->task);
-	int loop = stask_at(c->k, n->task)->loop, class = 0;
-	int first = c->r->lane_first[c->lane_copy], younger = 0, awaited;
+	int loop = stask_at(c->k, n->task)->loop, parent;
+	int64_t outer, base, trips;
 
-	if (loop != NONE) {
-		int parent = c->k->plan->graph->program->loops.v[loop].parent;
-		int64_t outer = walk_outer(c->r->walk, loop, n->seq, parent);
-		int64_t base = walk_inner(c->r->walk, parent, outer, loop);
-		int64_t trips = walk_inner(c->r->walk, parent, outer + 1, loop) - base;
+	if (loop == NONE)
+		return 0;
+	parent = c->k->plan->graph->program->loops.v[loop].parent;
+	outer = walk_outer(c->r->walk, loop, n->seq, parent);
+	base = walk_inner(c->r->walk, parent, outer, loop);
+	trips = walk_inner(c->r->walk, parent, outer + 1, loop) - base;
+	return turn_class(&c->l->regions[loop + 1], n->seq - base -
+		entry_of_task(c->l, n->task)->at, trips);
+}
 
-		class = turn_class(&c->l->regions[loop + 1], n->seq - base - x->at, trips);
+/* Does what instance j waits for by flags come after the end of product i? */
+static bool needs_end(const struct counting *c, int i, int j)
+{
+	const struct plan *p = c->k->plan;
+
+	for (int k = 0; k < p->waits.n; k++) {
+		const struct wait *w = &p->waits.v[k];
+		struct span spans[SPANS_MAX];
+		int n;
+
+		if (w->task != c->r->inst[j].task || !by_flag(c->k, w))
+			continue;
+		n = walk_wait_spans(c->r->walk, p, w, c->r->inst[j].seq, spans);
+		for (int s = 0; s < n; s++)
+			if (relation_before(c->r, i, AT_END, relation_instance(c->r, w->on,
+			    spans[s].last - 1), w->when == WAIT_ISSUED ? AT_ISSUE : AT_END))
+				return true;
 	}
+	return false;
+}
+
+static int products_between(const struct counting *c, int first, int end)
+{
+	int n = 0;
+
+	for (int i = first; i < end; i++)
+		n += on_matrix(c->k, c->r->inst[i].task);
+	return n;
+}
+
+/* Others go on only after the lane has told them of its product i, and it waits for them
+ * at instance j: in between it must learn that i is complete. */
+static void learn_before(const struct counting *c, int i, int j)
+{
+	for (int p = j - 1; p >= i; p--) {
+		struct kentry *x = entry_of_task(c->l, c->r->inst[p].task);
+
+		if (x->drains)
+			note_group_wait(c, &x->after, instance_class(c, p), p + 1,
+				products_between(c, i + 1, p + 1));
+		else if (x->waits_groups && p > i)
+			note_group_wait(c, &x->before, instance_class(c, p), p,
+				products_between(c, i + 1, p));
+		else
+			continue;
+		return;
+	}
+	entry_of_task(c->l, c->r->inst[i].task)->drains = true;
+	learn_before(c, i, j);
+}
+
+static void count_dependents(const struct counting *c, int i)
+{
+	int end = c->r->lane_first[c->lane_copy + 1];
+
+	if (!on_matrix(c->k, c->r->inst[i].task) || c->k->flag_of[c->r->inst[i].task] == NONE)
+		return;
+	for (int j = i + 1; j < end; j++) {
+		if (!needs_end(c, i, j))
+			continue;
+		learn_before(c, i, j);
+		return;			/* who comes later knows it too */
+	}
+}
+
+static void count_instance(const struct counting *c, int inst)
+{
+	struct kentry *x = entry_of_task(c->l, c->r->inst[inst].task);
+	int first = c->r->lane_first[c->lane_copy], younger = 0, awaited;
+	int class = instance_class(c, inst);
+
 	if (x->waits_groups) {
 		awaited = last_awaited(c, inst);
 		for (int i = inst - 1; i >= first && i > awaited; i--)
@@ -490,17 +579,15 @@ static void count_instance(const struct counting *c, int inst)
 	}
 	if (x->drains)
 		note_group_wait(c, &x->after, class, inst + 1, 1);
+	if (!c->opens)
+		count_dependents(c, inst);
 }
 
-static void count_groups(struct kernel *k, struct klane *l, int lane_copy)
+static void count_pass(struct kernel *k, struct klane *l, int lane_copy, bool opens)
 {
-	for (int i = 0; i < l->entries.n; i++) {
-		init_group_wait(k, &l->entries.v[i].before);
-		init_group_wait(k, &l->entries.v[i].after);
-	}
 	for (int64_t trips = 0; trips <= window(k); trips++) {
 		struct arena_mark mark = arena_mark(&k->arena);
-		struct counting c = { .k = k, .l = l, .lane_copy = lane_copy,
+		struct counting c = { .k = k, .l = l, .lane_copy = lane_copy, .opens = opens,
 			.scratch = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int) };
 		struct relation r;
 		struct walk w;
@@ -511,6 +598,16 @@ static void count_groups(struct kernel *k, struct klane *l, int lane_copy)
 			count_instance(&c, i);
 		arena_reset(&k->arena, mark);
 	}
+}
+
+static void count_groups(struct kernel *k, struct klane *l, int lane_copy)
+{
+	for (int i = 0; i < l->entries.n; i++) {
+		init_group_wait(k, &l->entries.v[i].before);
+		init_group_wait(k, &l->entries.v[i].after);
+	}
+	count_pass(k, l, lane_copy, false);
+	count_pass(k, l, lane_copy, true);
 }
 
 enum err_code lower_lanes(struct kernel *k, struct err *e)

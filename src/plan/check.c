@@ -421,6 +421,18 @@ static struct findings findings_new(const struct plan *p, struct arena *a)
 		.edge = ARENA_ARRAY(a, p->graph->edges.n, struct breach) };
 }
 
+/* Take an entry out and append it on a unit that can run it. */
+static const char *move_hint(const struct plan *p, struct arena *a, const struct entry *e)
+{
+	const struct stask *s = &p->graph->tasks.v[e->task];
+	int seu = device_seu_for(p->device, &s->work);
+
+	if (seu == NONE)
+		return "no sEU of this device can";
+	return arena_strf(a, "plan:remove(\"%s\"); plan:append(\"%s\", {seu=\"%s\", lane=\"%s\", "
+		"at=%d})", s->name, s->name, p->device->seu[seu].name, p->lanes.v[e->lane].name, e->at);
+}
+
 /* Every sTask once, on a unit that can run it. */
 static void check_entries(const struct plan *p, struct arena *a, struct problems *out)
 {
@@ -453,10 +465,7 @@ static void check_entries(const struct plan *p, struct arena *a, struct problems
 				.message = arena_strf(a, "'%s' (%s of %s) cannot run on sEU '%s'",
 					s->name, task_kind_name(s->kind), dtype_name(s->work.type),
 					p->device->seu[p->entries.v[last].seu].name),
-				.hint = device_seu_for(p->device, &s->work) == NONE ?
-					"no sEU of this device can" : arena_strf(a,
-					"plan:append(\"%s\", {seu=\"%s\"})", s->name,
-					p->device->seu[device_seu_for(p->device, &s->work)].name) });
+				.hint = move_hint(p, a, &p->entries.v[last]) });
 	}
 }
 

@@ -121,7 +121,7 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 			.hint = "give the lanes fewer warps, or use fewer lanes" });
 	if (u->named_barriers > d->named_barriers)
 		problem_add(a, out, (struct problem){ .code = PROBLEM_BARRIERS, .task = NONE,
-			.other = NONE, .edge = NONE,
+			.other = NONE, .edge = NONE, .loc = p->waits.v[p->waits.n - 1].loc,
 			.message = arena_strf(a, "the turns need %d named barriers, '%s' has %d",
 				u->named_barriers, d->name, d->named_barriers),
 			.hint = "wait for completion instead of issue, or use fewer lanes" });
@@ -244,7 +244,7 @@ void fit_register_file(const struct plan *p, struct arena *a, struct problems *o
 	}
 	if (u->registers > d->registers)
 		problem_add(a, out, (struct problem){ .code = PROBLEM_REGISTERS, .task = NONE,
-			.other = NONE, .edge = NONE,
+			.other = NONE, .edge = NONE, .loc = p->lanes.v[p->lanes.n - 1].loc,
 			.message = arena_strf(a, "the lanes need %lld registers, an EU of '%s' has "
 				"%d", (long long)u->registers, d->name, d->registers),
 			.hint = "use fewer lanes or warps, or lower registers= with plan:lane" });

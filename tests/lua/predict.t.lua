@@ -1,0 +1,223 @@
+-- What the model predicts for the plans in examples/ on an H200: the order and the height of
+-- the measured figures, legality with and without each of their waits, and that nothing in
+-- the model knows a program by name.
+local mr = require "millrace"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local ok, is, like = tap.ok, tap.is, tap.like
+
+local attention <const> = {"attention_serial", "attention_overlap", "attention_pingpong"}
+local names <const> = {"attention_serial", "attention_overlap", "attention_pingpong",
+  "gemm_cooperative"}
+
+local function text_of(name)
+  local file = assert(io.open(mr.home .. "/examples/" .. name .. ".lua"))
+  local text = file:read "a"
+  file:close()
+  return text
+end
+
+-- Speed ---------------------------------------------------------------------------------
+
+local plans, lines = {}, {}
+for _, name in ipairs(names) do
+  local plan = mr.load_plan(name)
+  local legal, problems = plan:check()
+  ok(legal, name .. " is legal", problems)
+  plans[name], lines[name] = plan, plan:simulate()
+  is(plan.device.name, "h200", "  and for the H200")
+end
+
+for i = 2, #attention do
+  local slow, fast = lines[attention[i - 1]], lines[attention[i]]
+  ok(fast.cycles < slow.cycles and fast.seconds < slow.seconds,
+    ("%s is faster than %s"):format(attention[i], attention[i - 1]),
+    slow.seconds, fast.seconds)
+end
+
+-- TFLOP/s of the kernels that are written by hand in the same way, measured on an H200.
+for _, figure in ipairs{{"attention_pingpong", 702}, {"gemm_cooperative", 768}} do
+  local name, measured = table.unpack(figure)
+  local off = lines[name].tflops / measured - 1
+  ok(math.abs(off) < 0.15, ("%s within 15%% of %d TFLOP/s"):format(name, measured),
+    ("%.1f%% off"):format(off * 100))
+end
+
+for _, name in ipairs(names) do
+  local tl, bound = lines[name], plans[name].graph.program
+  local flops = name:find "gemm" and 2 * 8192.0 ^ 3 or 4 * 2 * 16 * 8192.0 ^ 2 * 128
+  tap.near(tl.tflops, flops / tl.seconds / 1e12, 1e-6 * tl.tflops,
+    name .. ": tflops is the program's work over the time")
+  ok(tl.ii >= tl.bound and tl.bound == math.max(tl.res_mii, tl.rec_mii),
+    "  no interval is below its bound", tl.ii, tl.res_mii, tl.rec_mii)
+  local busy = true
+  for _, share in pairs(tl.utilization) do busy = busy and share >= 0 and share <= 1 end
+  ok(busy and tl.utilization.tensor > 0.5, "  units are at work at most all the time")
+  ok(tl.tflops * 1e12 <= 4096 * 132 * plans[name].device.clock_hz,
+    "  and not faster than the tensor cores")
+  is(bound.name, name:find "gemm" and "gemm" or "flash_attention", "  the program")
+  is(plans[name]:simulate().cycles, tl.cycles, "  the same again")
+end
+
+-- Waits ---------------------------------------------------------------------------------
+
+-- The waits of a plan as its script says them: {sTask, list}.
+local function waits_of(plan)
+  local found = {}
+  local recorder = setmetatable({wait = function(_, task, list)
+    found[#found + 1] = {task, list}
+  end}, {__index = function() return function() end end})
+  local env = {assert = assert, require = function()
+    return {plan = function() return recorder end, device = function() end}
+  end}
+  assert(load(plan:script(), "=script", "t", env)({graph = function() end}))
+  return found
+end
+
+local needed, spare = 0, 0
+for _, name in ipairs(names) do
+  local plan = plans[name]
+  local script = plan:script()
+  for _, statement in ipairs(waits_of(plan)) do
+    local task, list = statement[1], statement[2]
+    for _, on in ipairs(list) do
+      local awaited = type(on) == "table" and on[1] or on
+      local what = ("%s without %s after %s"):format(name, task, awaited)
+      plan:unwait(task, awaited)
+      local legal, problems = plan:check()
+      local good, message = pcall(plan.simulate, plan)
+      if legal then
+        spare = spare + 1
+        ok(#problems == 0 and good, what .. " is still legal", message)
+      else
+        needed = needed + 1
+        local named = false
+        for _, p in ipairs(problems) do
+          named = named or p.code == "missing_wait" and p.task == task and p.other == awaited
+        end
+        ok(#problems > 0 and named, what .. " is reported", problems)
+        like(not good and message, "predict%.t%.lua:%d+: simulate: the plan is not legal",
+          "  and not simulated")
+        plan:wait(task, {on})
+        ok(plan:check(), "  until the wait is back")
+        plan:undo()
+      end
+      plan:undo()
+      if plan:script() ~= script then is(plan:script(), script, "  undone") end
+    end
+  end
+  is(plan:simulate().cycles, lines[name].cycles, name .. " as before")
+end
+ok(needed > spare and spare > 0, "most waits are needed", needed, spare)
+
+-- Names ---------------------------------------------------------------------------------
+
+-- Every name that the programs and plans give to something, in other words whose order in
+-- the alphabet is another one, too.
+local others <const> = {
+  -- axes
+  b = "zz_batch", h = "y_head", m = "x_row", n = "w_col", d = "v_depth", k = "a_red",
+  hkv = "u_group",
+  -- tensors and carries
+  Q = "Zq", K = "Yk", V = "Xv", O = "Aout", A = "Right", B = "Left", C = "Bottom",
+  mx = "top", l = "sum", o = "output", c = "acc",
+  -- sTasks
+  load_q = "z_take", load_k = "y_bring", load_v = "x_fetch", mma_qk = "w_first",
+  mma_pv = "v_second", softmax = "u_shape", rescale = "t_grow", normalise = "s_end",
+  store_o = "r_put", load_a = "z_in", load_b = "y_in", mma = "x_dot", epilogue = "w_act",
+  store_c = "v_out",
+  -- programs
+  flash_attention = "f", gemm = "g",
+}
+-- A buffer's name is the sTask's, without "load_".
+local buffers <const> = {
+  k = "y_bring", v = "x_fetch", softmax_2 = "u_shape_2", a = "z_in", b = "y_in",
+}
+
+local function renamed_key(map)
+  return function(key) return (map[key] or key) .. "=" end
+end
+
+local function renamed_strings(text)
+  return (text:gsub('"([%a_][%w_]*)(%.?%d?)"', function(name, part)
+    local bare, number = name:match "^(.-)(_2)$"
+    return ('"%s%s%s"'):format(others[bare or name] or bare or name, number or "", part)
+  end))
+end
+
+local function renamed_program(name)
+  return assert(load(renamed_strings(text_of(name)), "=" .. name, "t"))()
+end
+
+local function renamed_lane(name)
+  return name == "p0" and "producer" or name:gsub("^c", "lane")
+end
+
+local function renamed_plan(name, bound)
+  local text = renamed_strings(text_of(name):gsub('"([pc]%d?)"', function(lane)
+    return '"' .. renamed_lane(lane) .. '"'
+  end))
+  text = text:gsub("tile=(%b{})", function(t)
+    return "tile=" .. t:gsub("([%a_]%w*)=", renamed_key(others))
+  end)
+  text = text:gsub("plan:buffers(%b{})", function(t)
+    return "plan:buffers" .. t:gsub("([%a_][%w_]*)=", renamed_key(buffers))
+  end)
+  return assert(load(text, "=" .. name, "t"))(bound)
+end
+
+local numbers <const> = {"seu", "cause", "iteration", "tile", "ready", "issue", "start", "end"}
+
+local function same(name, tl, other)
+  is(other.cycles, tl.cycles, name .. ": as many cycles under other names")
+  is(other.ii, tl.ii, "  II")
+  is(other.res_mii, tl.res_mii, "  ResMII")
+  is(other.rec_mii, tl.rec_mii, "  RecMII")
+  for _, unit in ipairs{"tma", "tensor", "cuda", "memory"} do
+    is(other.utilization[unit], tl.utilization[unit], "  " .. unit)
+  end
+  local far, mine, theirs = nil, tl.events, other.events
+  for i, e in ipairs(mine) do
+    local x = theirs[i]
+    for _, key in ipairs(numbers) do
+      if x[key] ~= e[key] then far = far or ("event %d: %s"):format(i, key) end
+    end
+    local task, part = e.task:match "^([^.]*)(.*)$"
+    if x.task ~= others[task] .. part or x.lane ~= renamed_lane(e.lane) then
+      far = far or ("event %d: %s on %s"):format(i, x.task, x.lane)
+    end
+  end
+  ok(#mine == #theirs and not far, "  every event", far)
+end
+
+local fa, gemm = renamed_program "flash_attention", renamed_program "gemm"
+local bounds = {
+  attention = fa{zz_batch = 2, y_head = 16, x_row = 8192, v_depth = 128},
+  gemm = gemm{x_row = 8192, w_col = 8192, a_red = 8192},
+}
+for _, name in ipairs(names) do
+  local plan = renamed_plan(name, bounds[name:match "^[^_]*"])
+  local shared = {}
+  for _, t in ipairs(plan.tasks) do
+    for _, own in ipairs(plans[name].tasks) do
+      if t.name == own.name then shared[#shared + 1] = t.name end
+    end
+  end
+  is(table.concat(shared, " "), "", name .. ": no sTask has kept its name")
+  ok(plan:check(), "  legal")
+  same(name, lines[name], plan:simulate())
+end
+
+-- The search neither.
+for _, pair in ipairs{
+  {mr.examples.gemm{m = 512, n = 768, k = 256}, gemm{x_row = 512, w_col = 768, a_red = 256}},
+  {mr.examples.flash_attention{b = 1, h = 2, m = 512, d = 64, causal = true},
+    fa{zz_batch = 1, y_head = 2, x_row = 512, v_depth = 64, causal = true}},
+} do
+  local r = mr.search(pair[1], mr.device "h200", {trials = 12, seconds = 600})
+  local x = mr.search(pair[2], mr.device "h200", {trials = 12, seconds = 600})
+  is(x.trials .. " " .. x.shapes, r.trials .. " " .. r.shapes,
+    pair[1].name .. ": the search tries as much")
+  is(x.timeline.cycles, r.timeline.cycles, "  and finds as good a plan under other names")
+end
+
+tap.done_testing()
