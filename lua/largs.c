@@ -45,10 +45,15 @@ double check_real(lua_State *L, int idx, const char *what, const char *name)
 const char *check_text(lua_State *L, int idx, const char *what, const char *name)
 {
 	char got[SHOW_MAX];
+	const char *s;
+	size_t len;
 
 	if (lua_type(L, idx) != LUA_TSTRING)
 		throw_msg(L, "%s: %s must be a string, got %s", what, name, show(L, idx, got));
-	return lua_tostring(L, idx);
+	s = lua_tolstring(L, idx, &len);
+	if (strlen(s) != len)
+		throw_msg(L, "%s: %s has no zero bytes, and '%.40s...' has", what, name, s);
+	return s;
 }
 
 int check_choice(lua_State *L, int idx, const char *what, const char *kind,

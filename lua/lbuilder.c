@@ -1,5 +1,7 @@
 #include "lcore.h"
 
+#include <string.h>
+
 /* The builder under lua/std/tile.lua, which knows what the user called and gives
  * ids; what is checked here is only that no id, however obtained, leads outside. */
 
@@ -74,6 +76,20 @@ static int check_axes(lua_State *L, int arg, const struct builder *b, int ids[RA
 		lua_pop(L, 1);
 	}
 	return (int)n;
+}
+
+/* A name, which the program checks; NULL if it is nil and may be. */
+static const char *check_name(lua_State *L, int arg, bool optional)
+{
+	size_t len;
+	const char *s;
+
+	if (optional && lua_isnoneornil(L, arg))
+		return NULL;
+	s = luaL_checklstring(L, arg, &len);
+	if (strlen(s) != len)
+		throw_msg(L, "a name has no zero bytes, and '%.40s...' has", s);
+	return s;
 }
 
 static int push_id(lua_State *L, int id)
@@ -178,7 +194,7 @@ static int builder_show_index_l(lua_State *L)
 static int builder_axis_l(lua_State *L)
 {
 	struct builder *b = check_builder(L);
-	const char *name = luaL_checkstring(L, 2);
+	const char *name = check_name(L, 2, false);
 	lua_Integer size = luaL_checkinteger(L, 3);
 	struct err e;
 	int id;
@@ -194,7 +210,7 @@ static int builder_tensor_l(lua_State *L)
 	static const char *const roles[] = { "input", "output", "temp", NULL };
 	struct builder *b = check_builder(L);
 	enum tensor_role role = (enum tensor_role)luaL_checkoption(L, 2, NULL, roles);
-	const char *name = luaL_checkstring(L, 3);
+	const char *name = check_name(L, 3, false);
 	enum dtype type = check_dtype(L, 4, roles[role]);
 	int dims[RANK_MAX], rank = check_axes(L, 5, b, dims), id;
 	struct err e;
@@ -216,7 +232,7 @@ static int builder_batch_l(lua_State *L)
 static int builder_phase_begin_l(lua_State *L)
 {
 	struct builder *b = check_builder(L);
-	const char *name = luaL_checkstring(L, 2);
+	const char *name = check_name(L, 2, false);
 	struct err e;
 
 	done(L, b, program_phase_begin(b->p, name, place(L, b), &e), &e);
@@ -262,7 +278,7 @@ static int builder_loop_end_l(lua_State *L)
 static int builder_task_begin_l(lua_State *L)
 {
 	struct builder *b = check_builder(L);
-	const char *name = luaL_checkstring(L, 2);
+	const char *name = check_name(L, 2, false);
 	struct err e;
 
 	done(L, b, program_task_begin(b->p, name, place(L, b), &e), &e);
@@ -296,7 +312,7 @@ static void check_indices(lua_State *L, int arg, const struct builder *b, int te
 static int builder_load_l(lua_State *L)
 {
 	struct builder *b = check_builder(L);
-	const char *name = luaL_optstring(L, 2, NULL);
+	const char *name = check_name(L, 2, true);
 	int tensor = check_id(L, 3, b->p->tensors.n), id;
 	struct index_expr index[RANK_MAX];
 	struct err e;
@@ -310,7 +326,7 @@ static int builder_load_l(lua_State *L)
 static int builder_store_l(lua_State *L)
 {
 	struct builder *b = check_builder(L);
-	const char *name = luaL_optstring(L, 2, NULL);
+	const char *name = check_name(L, 2, true);
 	int tensor = check_id(L, 3, b->p->tensors.n);
 	bool indexed = !lua_isnoneornil(L, 4);
 	int value = check_value(L, 5, b);
@@ -328,7 +344,7 @@ static int builder_store_l(lua_State *L)
 static int builder_mma_l(lua_State *L)
 {
 	struct builder *b = check_builder(L);
-	const char *name = luaL_optstring(L, 2, NULL);
+	const char *name = check_name(L, 2, true);
 	int x = check_value(L, 3, b), y = check_value(L, 4, b), id;
 	struct err e;
 
@@ -342,7 +358,7 @@ static int builder_mma_l(lua_State *L)
 static int builder_carry_l(lua_State *L)
 {
 	struct builder *b = check_builder(L);
-	const char *name = luaL_checkstring(L, 2);
+	const char *name = check_name(L, 2, false);
 	int axes[RANK_MAX], n = check_axes(L, 3, b, axes), id;
 	double init = luaL_checknumber(L, 4);
 	struct err e;

@@ -221,7 +221,7 @@ void throw_err(lua_State *L, const struct err *e)
 	char file[LUA_IDSIZE] = "";
 	struct srcloc loc;
 
-	if (e->file[0])
+	if (e->file[0] && e->code != ERR_LIMIT)
 		throw_at(L, e->file, e->line, e->msg);
 	loc = here_now(L, file);
 	throw_at(L, file, loc.line, e->msg);

@@ -61,7 +61,8 @@ struct srcloc here(lua_State *L, struct arena *a, const char **last);
 /* The same for one message: the file name goes to `file`. */
 struct srcloc here_now(lua_State *L, char file[LUA_IDSIZE]);
 
-/* Raise "FILE:LINE: message"; e's own place if it has one, else the user's line. */
+/* Raise "FILE:LINE: message"; e's own place if it has one, else the user's line, which is
+ * also what asked for more than a limit. */
 NORETURN void throw_err(lua_State *L, const struct err *e);
 NORETURN void throw_msg(lua_State *L, const char *fmt, ...) PRINTF(2, 3);
 /* "WHAT: EXPECTED expected, got ..." about the value at idx. */

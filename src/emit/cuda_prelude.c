@@ -1,5 +1,5 @@
 /* What a kernel's text stands on, on sm_90a. The body of a kernel is plain C over these
- * names; host_prelude.c gives the same names another meaning. Forms and operands of the
+ * names; src/host/millrace_host.h gives them another meaning. Forms and operands of the
  * instructions are those of the PTX ISA 8.x: mbarrier, cp.async.bulk.tensor, wgmma. */
 #include "emit/gpu_text.h"
 

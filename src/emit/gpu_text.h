@@ -1,8 +1,8 @@
 /* gpu_text.h - the body of a kernel as C text; what its files share.
  *
  * The body is plain C over the names that a prelude defines: flags, copies, matrix
- * instructions, shuffles. cuda_prelude.c says what they are on sm_90a, host_prelude.c
- * what they are on a CPU, so both targets run the same text.
+ * instructions, shuffles. cuda_prelude.c says what they are on sm_90a, millrace_host.h of
+ * src/host what they are on a CPU, so both targets run the same text.
  */
 #ifndef EMIT_GPU_TEXT_H
 #define EMIT_GPU_TEXT_H

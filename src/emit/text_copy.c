@@ -44,7 +44,9 @@ static void emit_boxes(struct text *c, const struct kentry *x, const struct ring
 	struct buf b;
 
 	/* no thread may still look at a flag whose next phase this copy brings about */
-	if (x->waits.n)
+	if (x->waits.n && c->lane->warps > 1)
+		put(c, "lane_sync(%d, %d);", c->lane->lane + 1, c->lane->warps * 32);
+	else if (x->waits.n)
 		put(c, "WARP_SYNC();");
 	put(c, "if (leader) {");
 	put(c, "\tflag_expect(full, %lld);", (long long)c->k->flags.v[x->flag].bytes);

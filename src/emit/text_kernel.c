@@ -543,6 +543,23 @@ static bool multiplies(const struct text *c)
 	return false;
 }
 
+/* A block may not end while something is copied to its memory, and nobody need have
+ * waited for what a loop without iterations would have read. */
+static void put_last_copies(struct text *c)
+{
+	for (int i = 0; i < c->k->flags.n; i++) {
+		const struct flag *f = &c->k->flags.v[i];
+		int loop = c->g->tasks.v[f->task].loop;
+
+		if (!f->bytes || !in_lane(c, f->task))
+			continue;
+		put(c, "{ const int end = %s; LOOP (int n = max_of(0, end - %d); n < end; n++) "
+			"flag_wait(shared + %lld + 8 * (n %% %d), n / %d); }", loop == NONE ?
+			"start[BLOCK + 1] - start[BLOCK]" : arena_strf(c->a, "base_%d", loop),
+			f->depth, (long long)f->offset, f->depth, f->depth);
+	}
+}
+
 static enum err_code put_lane(struct text *c, const char *otherwise, int registers, struct err *e)
 {
 	const struct klane *l = c->lane;
@@ -578,6 +595,7 @@ static enum err_code put_lane(struct text *c, const char *otherwise, int registe
 	}
 	c->indent--;
 	put(c, "}");
+	put_last_copies(c);
 	c->indent--;
 	put(c, "}");
 	return OK;

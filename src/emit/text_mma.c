@@ -145,6 +145,10 @@ enum err_code emit_mma(struct text *c, const struct kentry *x, struct err *e)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s, %lld x %lld on %d warps, "
 			"is not lowered for sm_90a yet", s->name, type, (long long)v.rows,
 			(long long)v.cols, c->lane->warps);
+	if (s->work.k * dtype_bits(s->work.type) / 8 % INSTRUCTION_K_BYTES)
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' contracts %lld elements at a time; the "
+			"matrix unit takes multiples of %d", s->name, (long long)s->work.k,
+			INSTRUCTION_K_BYTES * 8 / dtype_bits(s->work.type));
 	TRY(find_operand(c, x, mma->arg[1], true, &ob, e));
 	if (!registers)
 		TRY(find_operand(c, x, mma->arg[0], false, &oa, e));

@@ -19,11 +19,16 @@ struct access {
 	bool unread;			/* of a writer: perhaps nobody has read since */
 };
 
+struct accesses {
+	struct access *v;
+	int n, cap;
+};
+
 /* What may be the case at one point of the program. */
 struct moment {
 	bool fresh;			/* nobody has touched the buffer */
-	VEC(struct access) writers;	/* one of these was the last */
-	VEC(struct access) readers;	/* since then */
+	struct accesses writers;	/* one of these was the last */
+	struct accesses readers;	/* since then */
 };
 
 struct player {
@@ -100,28 +105,37 @@ static bool same_access(const struct access *a, const struct access *b)
 		!memcmp(a->round, b->round, size);
 }
 
-/* Let the other moment be possible, too. */
-static void merge(struct player *p, const struct moment *other)
+static void add_access(struct arena *a, struct accesses *list, const struct access *x)
 {
-	struct moment *now = &p->now;
+	int i = 0;
 
+	while (i < list->n && !same_access(&list->v[i], x))
+		i++;
+	if (i == list->n)
+		VEC_PUSH(a, list, *x);
+	list->v[i].unread |= x->unread;
+}
+
+static void add_moment(struct arena *a, struct moment *now, const struct moment *other)
+{
 	now->fresh |= other->fresh;
-	for (int i = 0; i < other->writers.n; i++) {
-		int k = 0;
+	for (int i = 0; i < other->writers.n; i++)
+		add_access(a, &now->writers, &other->writers.v[i]);
+	for (int i = 0; i < other->readers.n; i++)
+		add_access(a, &now->readers, &other->readers.v[i]);
+}
 
-		while (k < now->writers.n && !same_access(&now->writers.v[k], &other->writers.v[i]))
-			k++;
-		if (k == now->writers.n)
-			VEC_PUSH(&p->g->arena, &now->writers, other->writers.v[i]);
-		now->writers.v[k].unread |= other->writers.v[i].unread;
-	}
-	for (int i = 0; i < other->readers.n; i++) {
-		int k = 0;
+/* A loop is left: in which of its rounds somebody was makes no difference any more. */
+static void forget_rounds(struct arena *a, struct accesses *list, int depth)
+{
+	int n = list->n;
 
-		while (k < now->readers.n && !same_access(&now->readers.v[k], &other->readers.v[i]))
-			k++;
-		if (k == now->readers.n)
-			VEC_PUSH(&p->g->arena, &now->readers, other->readers.v[i]);
+	list->n = 0;
+	for (int i = 0; i < n; i++) {
+		struct access x = list->v[i];
+
+		x.depth = x.depth < depth ? x.depth : depth;
+		add_access(a, list, &x);
 	}
 }
 
@@ -155,7 +169,7 @@ static void play_task(struct player *p, int task)
 	if (!writes && now->writers.n)
 		VEC_PUSH(a, &now->readers, here);
 	if (writes)
-		*now = (struct moment){ 0 };
+		now->writers.n = now->readers.n = 0;
 	if (writes || first)
 		VEC_PUSH(a, &now->writers, here);
 }
@@ -165,20 +179,23 @@ static void play_body(struct player *p, const struct item *items, int n);
 static void play_loop(struct player *p, int loop)
 {
 	const struct loop *l = &p->g->program->loops.v[loop];
-	struct player before = { .g = p->g };
+	struct arena *a = &p->g->arena;
+	struct moment before = { 0 };
 	int level = p->at.depth++;
 
 	if (level >= LEN(p->at.loop))
 		BUG("loops nested more than %d deep", LEN(p->at.loop));
 	if (p->g->trips[loop].least == 0)
-		merge(&before, &p->now);
+		add_moment(a, &before, &p->now);
 	p->at.loop[level] = loop;
 	for (int round = 0; round < 2; round++) {
 		p->at.round[level] = round;
 		play_body(p, l->body.v, l->body.n);
 	}
 	p->at.depth = level;
-	merge(p, &before.now);
+	forget_rounds(a, &p->now.writers, level);
+	forget_rounds(a, &p->now.readers, level);
+	add_moment(a, &p->now, &before);
 }
 
 static void play_body(struct player *p, const struct item *items, int n)

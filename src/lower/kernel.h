@@ -25,7 +25,8 @@
  *
  * Groups. A wait on the lane's own asynchronous work is a count of younger groups that
  * may still be under way; it is the least over all trip counts, for each turn of the
- * prologue, the steady state and the epilogue of its own.
+ * prologue, the steady state and the epilogue of its own. The lane also learns of a
+ * product before it waits for somebody who cannot go on without it.
  */
 #ifndef LOWER_KERNEL_H
 #define LOWER_KERNEL_H

@@ -8,8 +8,9 @@
 enum {
 	CYCLE_SHOWN = 12,		/* sTasks of a deadlock that are told */
 	STEPS = 256,			/* of a region, in which a loop inside is told apart */
-	LIVES_MANY = 6,			/* beyond, not all ways to distribute them are tried */
-	EMPTY_MOST = 3,			/* tiles without any */
+	LIVES_SOME = 6,			/* up to so many are distributed in all ways ... */
+	LIVES_MANY = 16,		/* ... and up to so many in all that are even */
+	EMPTY_MOST = 3,			/* iterations without any */
 };
 
 const char *problem_name(enum problem_code c)
@@ -44,13 +45,13 @@ struct choices {
 	int ntiles;			/* of a list in which every deadlock shows */
 };
 
-static bool in_region(const struct graph *g, int task, int phase, bool tiles)
+static bool in_region(const struct graph *g, int task, int phase, int loop)
 {
-	return g->tasks.v[task].phase == phase && (g->tasks.v[task].loop == NONE) == tiles;
+	return g->tasks.v[task].phase == phase && g->tasks.v[task].loop == loop;
 }
 
 /* Lanes' offsets summed up: how far a cycle of waiting can stretch, at most. */
-static int sum_of_spreads(const struct plan *p, int phase, bool tiles)
+static int sum_of_spreads(const struct plan *p, int phase, int loop)
 {
 	int sum = 0;
 
@@ -60,7 +61,7 @@ static int sum_of_spreads(const struct plan *p, int phase, bool tiles)
 		for (int i = 0; i < p->entries.n; i++) {
 			const struct entry *e = &p->entries.v[i];
 
-			if (e->lane != l || !in_region(p->graph, e->task, phase, tiles))
+			if (e->lane != l || !in_region(p->graph, e->task, phase, loop))
 				continue;
 			least = e->at < least ? e->at : least;
 			most = e->at > most ? e->at : most;
@@ -70,27 +71,26 @@ static int sum_of_spreads(const struct plan *p, int phase, bool tiles)
 	return sum;
 }
 
-static int greatest_versions(const struct plan *p, int phase, bool tiles)
+/* The farthest that a ring or a wait reaches back in a region. */
+static int greatest_reach(const struct plan *p, int phase, int loop)
 {
+	const struct graph *g = p->graph;
 	int most = 1;
 
-	for (int i = 0; i < p->graph->buffers.n; i++) {
-		const struct buffer *b = &p->graph->buffers.v[i];
-
-		if (b->phase == phase && (b->loop == NONE) == tiles && p->versions[i] > most)
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].phase == phase && g->buffers.v[i].loop == loop &&
+		    p->versions[i] > most)
 			most = p->versions[i];
-	}
+	for (int i = 0; i < p->waits.n; i++)
+		if (p->waits.v[i].distance > most &&
+		    graph_common_loop(g, p->waits.v[i].task, p->waits.v[i].on) == loop)
+			most = p->waits.v[i].distance;
 	return most;
 }
 
-static int greatest_distance(const struct plan *p)
+static int as_many_as_matter(const struct plan *p, int phase, int loop)
 {
-	int most = 1;
-
-	for (int i = 0; i < p->waits.n; i++)
-		if (p->waits.v[i].distance > most)
-			most = p->waits.v[i].distance;
-	return most;
+	return sum_of_spreads(p, phase, loop) + greatest_reach(p, phase, loop) + 2;
 }
 
 static int greatest_turns(const struct plan *p)
@@ -107,18 +107,17 @@ static void choose(const struct plan *p, int phase, struct arena *a, struct choi
 {
 	const struct graph *g = p->graph;
 	int nloops = g->program->loops.n;
-	int window = sum_of_spreads(p, phase, false) + 2 +
-		(int)max_i64(greatest_versions(p, phase, false), greatest_distance(p));
-	int tiles = 2 + (int)max_i64(greatest_versions(p, phase, true),
-		sum_of_spreads(p, phase, true));
 
 	*c = (struct choices){ .phase = phase, .turns = greatest_turns(p),
 		.least = ARENA_ARRAY(a, nloops, int), .most = ARENA_ARRAY(a, nloops, int) };
 	for (int l = 0; l < nloops; l++) {
-		c->least[l] = (int)min_i64(g->trips[l].least, window);
-		c->most[l] = (int)min_i64(g->trips[l].most, window);
+		int many = as_many_as_matter(p, phase, l);
+
+		c->least[l] = (int)min_i64(g->trips[l].least, many);
+		c->most[l] = (int)min_i64(g->trips[l].most, many);
 	}
-	c->ntiles = (int)min_i64(c->turns * tiles, g->grids[phase].total);
+	c->ntiles = (int)min_i64(c->turns * as_many_as_matter(p, phase, NONE),
+		g->grids[phase].total);
 }
 
 static void note_cycle(struct findings *f, const struct relation *r)
@@ -310,40 +309,122 @@ static void place_ends(struct trial *t, int ntiles)
 	}
 }
 
-static void distribute(struct trial *t, int region, int count);
+/* A way to distribute iterations of a loop over those of the region around it. */
+struct parts {
+	int loop;
+	int left;			/* iterations that remain */
+	int n;				/* parts so far */
+	int last;			/* of them */
+	int empty;			/* parts of 0 that may come */
+};
 
-/* `left` iterations of a loop remain, for iteration `step` and further ones of the
- * region around it. */
-static void distribute_rest(struct trial *t, int loop, int left, int step, int empty)
+/* May n iterations be the next part? Even ways have all parts alike but for the first
+ * and the last one. */
+static bool may_take(const struct trial *t, const struct parts *x, int n)
 {
 	const struct edge *e = t->edge;
-	int parent = parent_of(t, loop), least = t->c->least[loop];
-	bool together = !e->reuse && parent == graph_of(t)->buffers.v[e->buffer].loop;
-	bool many = left + step / t->stride > LIVES_MANY;
+	int whole = x->left + x->n;	/* at least */
 
-	if (!left)
-		distribute(t, parent, parent == NONE ? step - t->stride + 1 : step);
-	if (!left || step >= STEPS - 1)
-		return;
-	for (int n = together ? left : step && !least && empty ? 0 : 1; n <= left; n++) {
-		if ((many && n > 1 && n < left - 1) || n > graph_of(t)->trips[loop].most)
-			continue;
-		set_trips(t, loop, step, step + 1, n > least ? n : least);
-		distribute_rest(t, loop, left - n, step + (parent == NONE ? t->stride : 1),
-			empty - !n);
-	}
-	set_trips(t, loop, step, step + 1, least);
+	if (n > graph_of(t)->trips[x->loop].most)
+		return false;
+	if (!e->reuse && parent_of(t, x->loop) == graph_of(t)->buffers.v[e->buffer].loop)
+		return n == x->left;
+	if (x->loop != e->loop && x->loop != parent_of(t, e->loop))
+		return n == 1 || (n == x->left && !x->n);
+	if (whole <= LIVES_SOME || n == 0 || n == x->left)
+		return true;
+	if (whole > LIVES_MANY && n > 3 && n != t->c->most[x->loop])
+		return false;
+	return x->n < 2 || n == x->last;
 }
 
-/* Distribute iterations of a region over those of the region around it, in all ways;
- * and so on outward. What is owed within a life stays in one iteration of the life's
- * region. */
+/* Let `by` iterations (or -by fewer) come before those inside `loop`, on the way to the
+ * region of the edge. */
+static void shift_inside(struct trial *t, int loop, int by)
+{
+	int inner = t->edge->loop;
+	int16_t *v;
+
+	if (loop == inner || !by)
+		return;
+	while (parent_of(t, inner) != loop)
+		inner = parent_of(t, inner);
+	v = trips_of(t, inner);
+	shift_inside(t, inner, by * t->c->least[inner]);
+	if (by > 0 && by < STEPS)
+		memmove(v + by, v, (size_t)(STEPS - by) * sizeof(*v));
+	if (by > 0)
+		set_trips(t, inner, 0, by < STEPS ? by : STEPS, t->c->least[inner]);
+	if (by < 0 && by > -STEPS)
+		memmove(v, v - by, (size_t)(STEPS + by) * sizeof(*v));
+	set_trips(t, inner, STEPS - 1, STEPS, t->c->least[inner]);
+}
+
+static void distribute(struct trial *t, int region, int count);
+
+/* Take n iterations as the next part. If there must be more, the first part is the end
+ * of them, or anywhere among them if it is the only one. */
+static void distribute_rest(struct trial *t, const struct parts *x);
+static void take(struct trial *t, const struct parts *x, int n)
+{
+	int least = t->c->least[x->loop], parent = parent_of(t, x->loop);
+	int at = parent == NONE ? x->n * t->stride : x->n, extra = n && n < least ? least - n : 0;
+	struct parts next = { .loop = x->loop, .left = x->left - n, .n = x->n + 1, .last = n,
+		.empty = x->empty - !n };
+
+	if (at >= STEPS - 1)
+		return;
+	set_trips(t, x->loop, at, at + 1, n > least ? n : least);
+	for (int by = next.left ? extra : 0; by <= extra; by++) {
+		shift_inside(t, x->loop, x->n ? 0 : by);
+		distribute_rest(t, &next);
+		shift_inside(t, x->loop, x->n ? 0 : -by);
+		if (x->n)
+			break;
+	}
+	set_trips(t, x->loop, at, at + 1, least);
+}
+
+static void distribute_rest(struct trial *t, const struct parts *x)
+{
+	int parent = parent_of(t, x->loop);
+
+	if (!x->left)
+		distribute(t, parent, parent == NONE ? (x->n - 1) * t->stride + 1 : x->n);
+	for (int n = x->n && !t->c->least[x->loop] && x->empty ? 0 : 1; n <= x->left; n++)
+		if (may_take(t, x, n))
+			take(t, x, n);
+}
+
+/* Distribute iterations of a region over those of the region around it, and so on
+ * outward. What is owed within a life stays in one iteration of the life's region.
+ * Iterations without any matter if they cannot be left out: another copy of a lane has
+ * the tile, or a loop must run so often. */
 static void distribute(struct trial *t, int region, int count)
 {
-	if (region != NONE)
-		distribute_rest(t, region, count, 0, t->c->turns > 1 ? EMPTY_MOST : 0);
-	else
+	struct parts x = { .loop = region, .left = count };
+
+	if (region == NONE) {
 		place_ends(t, count);
+		return;
+	}
+	if (t->c->turns > 1 || (parent_of(t, region) != NONE &&
+	    t->c->least[parent_of(t, region)] > 1))
+		x.empty = EMPTY_MOST;
+	distribute_rest(t, &x);
+}
+
+/* All loops run as little or as much as they can, in as many tiles as it takes. */
+static void try_plain(struct trial *t, const int *trips)
+{
+	int c = t->edge->loop, lives = edge_distance(t->f->plan, t->edge) * t->stride, n = 1;
+
+	for (int l = 0; l < graph_of(t)->program->loops.n; l++)
+		set_trips(t, l, 0, STEPS, trips[l]);
+	while (n < STEPS && count_inside(t, NONE, c, n) && count_inside(t, NONE, c, n) <= lives)
+		n++;
+	try_list(t, n);
+	try_list(t, n + 1);
 }
 
 /* The innermost loop around an sTask, inside region c, that need not run; or c. */
@@ -384,9 +465,9 @@ static void try_edge(struct trial *t)
 		return;
 	t->from = uncertain_loop(t, g->tasks.v[e->from].loop, e->loop);
 	t->to = uncertain_loop(t, g->tasks.v[e->to].loop, e->loop);
-	for (int l = 0; l < g->program->loops.n; l++)
-		set_trips(t, l, 0, STEPS, t->c->least[l]);
 	t->stride = e->reuse ? edge_turns(t->f->plan, e) : 1;
+	try_plain(t, t->c->most);
+	try_plain(t, t->c->least);
 	for (int k = 1; k == 1 || (k == 2 && lives && has_gaps(t, e->loop)); k++)
 		distribute(t, e->loop, e->loop == NONE ? k * lives * t->stride + 1 :
 			k * lives + 1);

@@ -1,5 +1,6 @@
 /* Small kernels written by hand on the host's runtime: what it does, and what it refuses,
  * under many seeds. */
+#include "base/buf.h"
 #include "host/host.h"
 
 #include <stdlib.h>
@@ -19,24 +20,17 @@ struct bench {
 	const char *report;
 };
 
-static void bench_init(struct bench *b, const char *const *text, int threads, int shared)
+static void bench_init(struct bench *b)
 {
-	size_t len = 0, n;
-	char *whole;
-
 	*b = (struct bench){ .k = NULL };
 	arena_init(&b->arena, &b->mem);
-	for (int i = 0; text[i]; i++)
-		len += strlen(text[i]);
-	whole = arena_alloc(&b->arena, len + 1);
-	n = 0;
-	for (int i = 0; text[i]; i++) {
-		memcpy(whole + n, text[i], strlen(text[i]));
-		n += strlen(text[i]);
-	}
+}
+
+static void bench_compile(struct bench *b, const struct buf *text, int threads, int shared)
+{
 	b->job = (struct host_job){ .buffers = b->buffers, .args = b->args, .blocks = 1,
 		.threads = threads, .shared_bytes = shared + 1024, .seconds = 20 };
-	if (host_compile(&b->mem, whole, len, NULL, &b->k, &b->e)) {
+	if (host_compile(&b->mem, text->text, text->len, NULL, &b->k, &b->e)) {
 		ok(false, "a kernel compiles");
 		diag("%s", b->e.msg);
 	}
@@ -102,7 +96,8 @@ static void refuses(struct bench *b, bool race, bool all, const char *words, con
  * columns. */
 static const char ring_text[] =
 	"#include \"millrace_host.h\"\n"
-	"KERNEL(ring, 160)(MAP map, float *out, const int *trips)\n"
+	"struct ring_options { int trips, expect, waits, arrives; };\n"
+	"KERNEL(ring, 160)(MAP map, float *out, const struct ring_options *o)\n"
 	"{\n"
 	"	const u32 shared = shared_base(), full = shared + 4096, empty = shared + 4096 + 16;\n"
 	"	if (THREAD == 0) {\n"
@@ -112,27 +107,27 @@ static const char ring_text[] =
 	"	}\n"
 	"	BLOCK_SYNC();\n"
 	"	if (THREAD >= 128) {\n"
-	"		LOOP (int i = 0; i < *trips; i++) {\n"
+	"		LOOP (int i = 0; i < o->trips; i++) {\n"
 	"			AT(\"load\", i);\n"
 	"			if (i >= 2) flag_wait(empty + 8 * (i % 2), i / 2 - 1);\n"
 	"			WARP_SYNC();\n"
 	"			if (THREAD == 128) {\n"
-	"				flag_expect(full + 8 * (i % 2), EXPECT);\n"
+	"				flag_expect(full + 8 * (i % 2), o->expect);\n"
 	"				tma_load_2d(shared + 2048 * (i % 2), &map, full + 8 * (i % 2), 0, 16 * i);\n"
 	"			}\n"
 	"		}\n"
 	"		return;\n"
 	"	}\n"
 	"	float sum = 0;\n"
-	"	LOOP (int i = 0; i < *trips; i++) {\n"
+	"	LOOP (int i = 0; i < o->trips; i++) {\n"
 	"		AT(\"use\", i);\n"
-	"		if (WAITS) flag_wait(full + 8 * (i % 2), i / 2);\n"
+	"		if (o->waits) flag_wait(full + 8 * (i % 2), i / 2);\n"
 	"		EACH(r, 16) {\n"
 	"			u32 a = shared + 2048 * (i % 2) + 128 * r + 4 * (THREAD % 32);\n"
 	"			sum += shared_f32(a ^ (r % 8) << 4);\n"
 	"		}\n"
 	"		WARP_SYNC();\n"
-	"		if (THREAD % 32 == 0) EACH(n, ARRIVES) flag_arrive(empty + 8 * (i % 2));\n"
+	"		if (THREAD % 32 == 0) EACH(n, o->arrives) flag_arrive(empty + 8 * (i % 2));\n"
 	"	}\n"
 	"	out[THREAD + 128 * BLOCK] = sum;\n"
 	"}\n"
@@ -141,17 +136,22 @@ static const char ring_text[] =
 enum { RING_TRIPS = 7, RING_ROWS = 16 * RING_TRIPS - 3 };
 
 static float ring_data[RING_ROWS][32], ring_out[2][128];
-static int ring_trips = RING_TRIPS;
+static struct { int trips, expect, waits, arrives; } ring_options;
 
-static void ring_bench(struct bench *b, const char *defines)
+static void ring_bench(struct bench *b)
 {
-	bench_init(b, (const char *[]){ defines, ring_text, NULL }, 160, 8192);
+	struct buf text;
+
+	bench_init(b);
+	buf_init(&text, &b->arena);
+	buf_puts(&text, ring_text);
+	bench_compile(b, &text, 160, 8192);
 	for (int i = 0; i < RING_ROWS; i++)
 		for (int j = 0; j < 32; j++)
 			ring_data[i][j] = (float)(i * j % 13 - 5);
 	add_map(b, ring_data, RING_ROWS, 32, 4, 16, 32);
 	add(b, sizeof(ring_out), NULL, ring_out);
-	add(b, sizeof(ring_trips), &ring_trips, NULL);
+	add(b, sizeof(ring_options), &ring_options, NULL);
 	b->job.blocks = 2;
 }
 
@@ -169,12 +169,21 @@ static int ring_mistakes(void)
 	return bad;
 }
 
+static void set_ring(int expect, int waits, int arrives)
+{
+	ring_options.trips = RING_TRIPS;
+	ring_options.expect = expect;
+	ring_options.waits = waits;
+	ring_options.arrives = arrives;
+}
+
 static void test_ring(void)
 {
 	struct bench b;
 	int bad = 0;
 
-	ring_bench(&b, "#define EXPECT 2048\n#define WAITS 1\n#define ARRIVES 1\n");
+	ring_bench(&b);
+	set_ring(2048, 1, 1);
 	for (uint64_t seed = 0; seed < 2 * SEEDS; seed++) {
 		const char *report = play(&b, seed, seed % 2);
 
@@ -183,167 +192,188 @@ static void test_ring(void)
 			diag("%s", report);
 	}
 	is_int(bad, 0, "a ring filled by copies, rows beyond the end are zeros");
-	bench_free(&b);
-}
-
-static void test_ring_mistakes(void)
-{
-	struct bench b;
-
-	ring_bench(&b, "#define EXPECT 2048\n#define WAITS 1\n#define ARRIVES 0\n");
+	set_ring(2048, 1, 0);
 	refuses(&b, false, true, "block 0: deadlock\n  threads 0 to 127 at 'use' iteration 2 wait for "
 		"phase 1 of flag 'full'[0] (now in phase 1: 1 of 1 arrivals to come, 0 bytes)\n"
 		"  threads 128 to 159 at 'load' iteration 2 wait for phase 0 of flag 'empty'[0]",
 		"a deadlock tells who waits for what");
-	bench_free(&b);
-	ring_bench(&b, "#define EXPECT 2064\n#define WAITS 1\n#define ARRIVES 1\n");
+	set_ring(2064, 1, 1);
 	refuses(&b, false, true, "0 of 1 arrivals to come, 16 bytes)", "bytes that never come");
-	bench_free(&b);
-	ring_bench(&b, "#define EXPECT 2032\n#define WAITS 1\n#define ARRIVES 1\n");
+	set_ring(2032, 1, 1);
 	refuses(&b, false, true, "16 bytes more have come than were expected", "bytes too many");
-	bench_free(&b);
-	ring_bench(&b, "#define EXPECT 2048\n#define WAITS 0\n#define ARRIVES 1\n");
+	set_ring(2048, 0, 1);
 	refuses(&b, true, true, "race in shared memory", "a read without a wait is a race");
 	refuses(&b, true, false, "'use' iteration", "which names the places");
-	bench_free(&b);
-	ring_bench(&b, "#define EXPECT 2048\n#define WAITS 1\n#define ARRIVES 2\n");
+	set_ring(2048, 1, 2);
 	refuses(&b, true, false, "race in shared memory", "a slot released too early is a race");
 	bench_free(&b);
 }
 
-/* A kernel of two warps with one flag of `arrivals`, and what its threads do. */
-static void small_bench(struct bench *b, const char *body)
-{
-	static unsigned out[64];
+/* A kernel of two warps with one flag of two arrivals; what its threads do is `which`. */
+static unsigned small_out[64];
+static int small_which;
 
-	bench_init(b, (const char *[]){
-		"#include \"millrace_host.h\"\n"
-		"KERNEL(small, 64)(u32 *out)\n"
+static void small_bench(struct bench *b, const char *const *cases, int n)
+{
+	struct buf text;
+
+	bench_init(b);
+	buf_init(&text, &b->arena);
+	buf_puts(&text, "#include \"millrace_host.h\"\n"
+		"KERNEL(small, 64)(u32 *out, const int *which)\n"
 		"{\n"
 		"	const u32 shared = shared_base(), flag = shared + 1024;\n"
 		"	const int t = THREAD;\n"
 		"	if (t == 0) { flag_init(flag, 2, \"flag\", 0); flags_ready(); }\n"
-		"	BLOCK_SYNC();\n", body,
+		"	BLOCK_SYNC();\n"
+		"	switch (*which) {\n");
+	for (int i = 0; i < n; i++)
+		buf_printf(&text, "	case %d: { %s } break;\n", i, cases[i]);
+	buf_puts(&text, "	}\n"
 		"	out[t] = t;\n"
 		"}\n"
-		"HOST_ENTRY(small, 64) { small(args[0]); }\n", NULL }, 64, 2048);
-	add(b, sizeof(out), NULL, out);
+		"HOST_ENTRY(small, 64) { small(args[0], args[1]); }\n");
+	bench_compile(b, &text, 64, 2048);
+	add(b, sizeof(small_out), NULL, small_out);
+	add(b, sizeof(small_which), &small_which, NULL);
 }
 
 static void test_refused(void)
 {
 	static const struct {
 		const char *body, *words;
-		bool race, all;
+		bool race, some;		/* not every seed shows it */
 	} cases[] = {
-		{ "if (t == 0) flag_expect(flag, 16), flag_arrive(flag), flag_arrive(flag);\n",
-			"flag 'flag'[0]: an arrival too many in phase 0, which takes 2", false, true },
-		{ "if (t == 0) EACH(i, 4) flag_arrive(flag); BLOCK_SYNC(); flag_wait(flag, 0);\n",
-			"a wait for phase 0, but phase 1 has passed as well", false, true },
-		{ "flag_wait(flag + 8, 0);\n", "there is no flag at 1032", false, true },
-		{ "if (t < 32) UNIFORM(t); else if (t < 48) shuffle_xor(1, 1); else elect();\n",
-			"the threads of warp 1 come together in different instructions", false, true },
-		{ "if (t < 16) WARP_SYNC();\n",
-			"wait for the other threads of the warp in WARP_SYNC", false, true },
-		{ "if (t >= 32) turn_wait(1, 64);\n",
-			"threads 32 to 63 at its start wait for barrier 1, where 32 of 64", false, true },
-		{ "if (t < 32) { turn_pass(1, 64); turn_pass(1, 64); }\n",
-			"barrier 1: the thread comes twice", false, true },
-		{ "turn_wait(1, t < 32 ? 32 : 64);\n", "barrier 1: ", false, false },
-		{ "shared_put_f32(shared + 4096, 1);\n", "outside of its 2048 bytes", false, true },
-		{ "shared_put_f32(shared + 4 * (t / 2), 1);\n", "race in shared memory at 0: its start "
-			"overwrites what its start writes", true, true },
-		{ "if (t < 32) shared_put_f32(shared + 4 * t, 1); shared_f32(shared + 4 * (t % 32));\n",
-			"race in shared memory", true, true },
-		{ "out[1 << 20] = 1;\n", "the kernel's code faulted (SIGSEGV)", false, true },
-		{ "SET_REGISTERS(inc, 100);\n", "setmaxnreg", false, true },
+		{ "if (t == 0) flag_expect(flag, 16), flag_arrive(flag), flag_arrive(flag);",
+			"flag 'flag'[0]: an arrival too many in phase 0, which takes 2", false, false },
+		{ "if (t == 0) EACH(i, 4) flag_arrive(flag); BLOCK_SYNC(); flag_wait(flag, 0);",
+			"a wait for phase 0, but phase 1 has passed as well", false, false },
+		{ "flag_wait(flag + 8, 0);", "there is no flag at 1032", false, false },
+		{ "if (t < 32) UNIFORM(t); else if (t < 48) shuffle_xor(1, 1); else elect();",
+			"the threads of warp 1 come together in different instructions", false, false },
+		{ "if (t < 16) WARP_SYNC();",
+			"wait for the other threads of the warp in WARP_SYNC", false, false },
+		{ "if (t >= 32) turn_wait(1, 64);",
+			"threads 32 to 63 at its start wait for barrier 1, where 32 of 64", false, false },
+		{ "if (t < 32) { turn_pass(1, 64); turn_pass(1, 64); }",
+			"barrier 1: the thread comes twice", false, false },
+		{ "turn_wait(1, t < 32 ? 32 : 64);", "threads said here", false, true },
+		{ "shared_put_f32(shared + 4096, 1);", "outside of its 2048 bytes", false, false },
+		{ "shared_put_f32(shared + 4 * (t / 2), 1);",
+			"its start overwrites what its start writes, and nothing orders", true, false },
+		{ "if (t < 32) shared_put_f32(shared + 4 * t, 1); shared_f32(shared + 4 * (t % 32));",
+			"race in shared memory", true, false },
+		{ "if (t == 0) { AT(\"one\", 3); shared_put_f32(shared, 1); }"
+			" if (t == 32) { AT(\"two\", 4); shared_f32(shared); }",
+			"'two' iteration 4 reads what 'one' iteration 3 writes", true, true },
+		{ "out[64] = 1;", "the kernel's code faulted (SIGSEGV)", false, false },
+		{ "SET_REGISTERS(inc, 100);", "setmaxnreg", false, false },
 	};
+	const char *bodies[LEN(cases)];
 	struct bench b;
 
-	for (int i = 0; i < LEN(cases); i++) {
-		small_bench(&b, cases[i].body);
-		refuses(&b, cases[i].race, cases[i].all, cases[i].words, cases[i].words);
-		bench_free(&b);
-	}
+	for (int i = 0; i < LEN(cases); i++)
+		bodies[i] = cases[i].body;
+	small_bench(&b, bodies, LEN(cases));
+	for (small_which = 0; small_which < LEN(cases); small_which++)
+		refuses(&b, cases[small_which].race, !cases[small_which].some,
+			cases[small_which].words, cases[small_which].words);
+	bench_free(&b);
 }
 
 static void test_allowed(void)
 {
 	static const char *const cases[] = {
-		"if (t < 32) { turn_wait(1, 64); turn_pass(2, 64); turn_wait(1, 64); } else {\n"
-		"	turn_pass(1, 64); turn_wait(2, 64); turn_pass(1, 64); }\n",
-		"shared_put_f32(shared + 4 * t, 1); WARP_SYNC(); shared_f32(shared + 4 * (t ^ 31));\n",
-		"shared_put_u16(shared + 2 * t, 1); lane_sync(3, 64); shared_u16(shared + 126 - 2 * t);\n"
-		"lane_sync(3, 64); shared_put_f32(shared + 4 * t, 1);\n",
-		"if (t < 32) { shared_put_f32(shared + 4 * t, 1); WARP_SYNC();\n"
-		"	if (t < 2) flag_arrive(flag); } else { flag_wait(flag, 0); shared_f32(shared); }\n",
-		"float x = shuffle_xor((float)t, 3); if (x != (t ^ 3)) out[-100000] = 1;\n"
-		"if (UNIFORM(t) != t / 32 * 32) out[-100000] = 1;\n",
-		"if (from_f16((u16)pack_f16(1.0009766f, 0)) != 1.0009765625f ||\n"
-		"	pack_f16(65519.f, 70000.f) != 0x7c007bff || pack_f16(5.96e-8f, 2.9e-8f) != 1 ||\n"
-		"	pack_bf16(1.00390625f, 1.01171875f) != 0x3f823f80) out[-100000] = 1;\n",
+		"if (t < 32) { turn_wait(1, 64); turn_pass(2, 64); turn_wait(1, 64); } else {"
+		" turn_pass(1, 64); turn_wait(2, 64); turn_pass(1, 64); }",
+		"shared_put_f32(shared + 4 * t, 1); WARP_SYNC(); shared_f32(shared + 4 * (t ^ 31));",
+		"shared_put_u16(shared + 2 * t, 1); lane_sync(3, 64); shared_u16(shared + 126 - 2 * t);"
+		" lane_sync(3, 64); shared_put_f32(shared + 4 * t, 1);",
+		"if (t < 32) { shared_put_f32(shared + 4 * t, 1); WARP_SYNC();"
+		" if (t < 2) flag_arrive(flag); } else { flag_wait(flag, 0); shared_f32(shared); }",
+		"float x = shuffle_xor((float)t, 3); if (x != (t ^ 3)) out[64] = 1;"
+		" if (UNIFORM(t) != t / 32 * 32) out[64] = 1;",
+		"if (from_f16((u16)pack_f16(1.0009766f, 0)) != 1.0009765625f ||"
+		" pack_f16(65519.f, 70000.f) != 0x7c007bff || pack_f16(5.96e-8f, 2.9e-8f) != 1 ||"
+		" pack_bf16(1.00390625f, 1.01171875f) != 0x3f823f80) out[64] = 1;",
 	};
+	static const char *const names[] = { "ping-pong by turns", "a warp's WARP_SYNC orders",
+		"lane_sync orders", "a flag orders", "shuffles", "conversions" };
 	struct bench b;
 
-	for (int i = 0; i < LEN(cases); i++) {
+	small_bench(&b, cases, LEN(cases));
+	for (small_which = 0; small_which < LEN(cases); small_which++) {
 		const char *report = NULL;
 
-		small_bench(&b, cases[i]);
 		for (uint64_t seed = 0; seed < SEEDS && !report; seed++)
 			report = play(&b, seed, true);
-		if (!ok(!report, cases[i]))
+		if (!ok(!report, names[small_which]))
 			diag("%s", report);
-		bench_free(&b);
 	}
+	bench_free(&b);
 }
 
 /* ---- products ------------------------------------------------------------------------- */
 
-/* D[64][64] = A B over a depth of DEPTH, twice: first new, then added to. A and B lie in
- * panels of a swizzled row each, as the emitter lays them out. */
+/* D[64][64] = A B over a depth, twice: first new, then added to. A and B lie in panels of
+ * a swizzled row each, as the emitter lays them out: rows of 2 * depth bytes if the depth
+ * is contiguous, of 128 if not. `after`: what goes wrong then. */
 static const char mma_text[] =
 	"#include \"millrace_host.h\"\n"
-	"KERNEL(mma, 128)(MAP map_a, MAP map_b, const u16 *a, float *out)\n"
+	"struct mma_options { int depth, ta, tb, rs, left, after; };\n"
+	"DEV u64 desc(u32 slot, int depth, int t, int s)\n"
+	"{\n"
+	"	const int sw = t ? 128 : 2 * depth;\n"
+	"	return (u64)(sw == 128 ? 1 : sw == 64 ? 2 : 3) << 62 | (u64)(sw / 2) << 32 | 1 << 16 |\n"
+	"		(slot + s * (t ? 2048 : 32)) >> 4;\n"
+	"}\n"
+	"KERNEL(mma, 128)(MAP map_a, MAP map_b, const u16 *a, float *out, const struct mma_options *o)\n"
 	"{\n"
 	"	const u32 shared = shared_base(), full = shared + 32768, slot_a = shared, slot_b = shared + 16384;\n"
-	"	const int t = THREAD;\n"
+	"	const int t = THREAD, depth = o->depth;\n"
 	"	if (t == 0) { flag_init(full, 1, \"full\", 0); flags_ready(); }\n"
 	"	BLOCK_SYNC();\n"
 	"	if (t == 0) {\n"
-	"		flag_expect(full, 2 * 64 * DEPTH * 2);\n"
+	"		flag_expect(full, 2 * 64 * depth * 2);\n"
 	"		tma_load_2d(slot_a, &map_a, full, 0, 0);\n"
 	"		tma_load_2d(slot_b, &map_b, full, 0, 0);\n"
 	"	}\n"
 	"	flag_wait(full, 0);\n"
 	"	float d[32];\n"
-	"	u32 r[DEPTH / 16][4];\n"
-	"	EACH(s, DEPTH / 16) EACH(i, 4) {\n"
+	"	u32 r[4][4];\n"
+	"	EACH(s, depth / 16) EACH(i, 4) {\n"
 	"		int row = t / 32 * 16 + t % 32 / 4 + 8 * (i % 2), k = 16 * s + 2 * (t % 4) + 8 * (i / 2);\n"
-	"		r[s][i] = a[row * DEPTH + k] | (u32)a[row * DEPTH + k + 1] << 16;\n"
+	"		r[s][i] = a[row * depth + k] | (u32)a[row * depth + k + 1] << 16;\n"
 	"	}\n"
 	"	EACH(n, 2) {\n"
 	"		groups_fence();\n"
-	"		EACH(s, DEPTH / 16) {\n"
-	"			u64 da = DESC(slot_a, TA, s), db = DESC(slot_b, TB, s);\n"
-	"			if (RS) host_mma_rs(d, r[s], db, n || s, 64, 0, TB, HOST_bf16);\n"
-	"			else host_mma_ss(d, da, db, n || s, 64, TA, TB, HOST_bf16);\n"
+	"		EACH(s, depth / 16) {\n"
+	"			u64 da = desc(slot_a, depth, o->ta, s), db = desc(slot_b, depth, o->tb, s);\n"
+	"			if (o->rs) host_mma_rs(d, r[s], db, n || s, 64, 0, o->tb, HOST_bf16);\n"
+	"			else host_mma_ss(d, da, db, n || s, 64, o->ta, o->tb, HOST_bf16);\n"
 	"		}\n"
 	"		groups_commit();\n"
 	"	}\n"
-	"	AFTER\n"
-	"	GROUPS_WAIT(LEFT);\n"
+	"	const u64 db = desc(slot_b, depth, 0, 0);\n"
+	"	switch (o->after) {\n"
+	"	case 1: d[3] = 1; break;\n"
+	"	case 2: r[1][2] = 1; break;\n"
+	"	case 3: if (t == 5) shared_put_f32(slot_b, 1); WARP_SYNC(); groups_fence();\n"
+	"		host_mma_rs(d, r[0], db, 1, 64, 0, 0, HOST_bf16); groups_commit(); break;\n"
+	"	case 4: host_mma_rs(d, r[0], db + (t == 9), 1, 64, 0, 0, HOST_bf16); break;\n"
+	"	case 5: host_mma_rs(d, r[0], 1ull << 60, 1, 64, 0, 0, HOST_bf16); groups_commit(); break;\n"
+	"	case 6: GROUPS_WAIT(0); if (t == 5) shared_put_f32(slot_b, 1); lane_sync(1, 128); fence_async();\n"
+	"		groups_fence(); host_mma_rs(d, r[0], db, 1, 64, 0, 0, HOST_bf16); groups_commit(); break;\n"
+	"	case 7: GROUPS_WAIT(0); host_mma_rs(d, r[0], db, 1, 64, 0, 0, HOST_bf16); break;\n"
+	"	}\n"
+	"	if (o->left) GROUPS_WAIT(1);\n"
+	"	else GROUPS_WAIT(0);\n"
 	"	EACH(i, 32) out[(t / 32 * 16 + t % 32 / 4 + 8 * (i / 2 % 2)) * 64 + i / 4 * 8 + 2 * (t % 4) + i % 2] = d[i];\n"
 	"	GROUPS_WAIT(0);\n"
 	"}\n"
-	"HOST_ENTRY(mma, 128) { mma(args[0], args[1], args[2], args[3]); }\n"
-	;
+	"HOST_ENTRY(mma, 128) { mma(args[0], args[1], args[2], args[3], args[4]); }\n";
 
-/* Rows of KSW bytes if the depth is contiguous, of 128 if not. */
-static const char desc_text[] =
-	"#define KSW (DEPTH * 2)\n"
-	"#define BITS(sw) ((unsigned long long)((sw) == 128 ? 1 : (sw) == 64 ? 2 : 3) << 62 | (unsigned long long)((sw) / 2) << 32)\n"
-	"#define DESC(slot, t, s) (BITS((t) ? 128 : KSW) | 1 << 16 | ((slot) + (s) * ((t) ? 2048 : 32)) >> 4)\n";
-
+static struct { int depth, ta, tb, rs, left, after; } mma_options;
 static float mma_a[64][64], mma_b[64][64], mma_out[64][64];
 static uint16_t mma_rows[64 * 64], mma_pa[64 * 64], mma_pb[64 * 64];
 
@@ -355,13 +385,21 @@ static uint16_t bf16(float x)
 	return (uint16_t)(bits >> 16);
 }
 
-static void mma_bench(struct bench *b, int depth, int ta, int tb, int rs, const char *after, int left)
+static void mma_bench(struct bench *b)
 {
-	char defines[512];
+	struct buf text;
 
-	snprintf(defines, sizeof(defines), "#define DEPTH %d\n#define TA %d\n#define TB %d\n"
-		"#define RS %d\n#define AFTER %s\n#define LEFT %d\n", depth, ta, tb, rs, after, left);
-	bench_init(b, (const char *[]){ defines, desc_text, mma_text, NULL }, 128, 40960);
+	bench_init(b);
+	buf_init(&text, &b->arena);
+	buf_puts(&text, mma_text);
+	bench_compile(b, &text, 128, 40960);
+}
+
+/* Operands for the options as they are. */
+static void mma_arguments(struct bench *b)
+{
+	int depth = mma_options.depth, ta = mma_options.ta, tb = mma_options.tb;
+
 	for (int i = 0; i < 64; i++) {
 		for (int k = 0; k < depth; k++) {
 			mma_a[i][k] = (float)((i * 7 + k * 3) % 17 - 8);
@@ -371,16 +409,12 @@ static void mma_bench(struct bench *b, int depth, int ta, int tb, int rs, const 
 			mma_pb[tb ? k * 64 + i : i * depth + k] = bf16(mma_b[i][k]);
 		}
 	}
-	if (ta)
-		add_map(b, mma_pa, depth, 64, 2, depth, 64);
-	else
-		add_map(b, mma_pa, 64, depth, 2, 64, depth);
-	if (tb)
-		add_map(b, mma_pb, depth, 64, 2, depth, 64);
-	else
-		add_map(b, mma_pb, 64, depth, 2, 64, depth);
+	b->job.nbuffers = b->job.nargs = 0;
+	add_map(b, mma_pa, ta ? depth : 64, ta ? 64 : depth, 2, ta ? depth : 64, ta ? 64 : depth);
+	add_map(b, mma_pb, tb ? depth : 64, tb ? 64 : depth, 2, tb ? depth : 64, tb ? 64 : depth);
 	add(b, sizeof(mma_rows), mma_rows, NULL);
 	add(b, sizeof(mma_out), NULL, mma_out);
+	add(b, sizeof(mma_options), &mma_options, NULL);
 }
 
 static int mma_mistakes(int depth)
@@ -399,58 +433,73 @@ static int mma_mistakes(int depth)
 	return bad;
 }
 
-static void test_products(void)
+static void test_products(struct bench *b)
 {
-	static const int depths[] = { 16, 32, 64 };
+	static const struct {
+		int ta, tb, rs;
+	} forms[] = { { 0, 0, 0 }, { 1, 0, 0 }, { 0, 1, 0 }, { 1, 1, 0 }, { 0, 0, 1 }, { 0, 1, 1 } };
 	char what[96];
-	struct bench b;
 
-	for (int n = 0; n < 18; n++) {
-		int depth = depths[n % 3], ta = n / 3 == 1 || n / 3 == 3, tb = n / 3 >= 2 && n / 3 <= 4;
-		int rs = n / 3 >= 4, bad = 0;
+	for (int n = 0; n < 3 * LEN(forms); n++) {
+		int bad = 0;
 
-		mma_bench(&b, depth, ta, tb, rs, "", 0);
+		mma_options.depth = 16 << n % 3;
+		mma_options.ta = forms[n / 3].ta;
+		mma_options.tb = forms[n / 3].tb;
+		mma_options.rs = forms[n / 3].rs;
+		mma_arguments(b);
 		for (uint64_t seed = 0; seed < 4; seed++) {
-			const char *report = play(&b, seed, seed % 2);
+			const char *report = play(b, seed, seed % 2);
 
-			bad += report || mma_mistakes(depth);
+			bad += report || mma_mistakes(mma_options.depth);
 			if (report)
 				diag("%s", report);
 		}
-		snprintf(what, sizeof(what), "64 x 64 x %d, A %s, B %s", depth, rs ? "in registers" :
-			ta ? "by columns" : "by rows", tb ? "by columns" : "by rows");
+		snprintf(what, sizeof(what), "64 x 64 x %d, A %s, B %s", mma_options.depth,
+			mma_options.rs ? "in registers" : mma_options.ta ? "by columns" : "by rows",
+			mma_options.tb ? "by columns" : "by rows");
 		is_int(bad, 0, what);
-		bench_free(&b);
 	}
 }
 
-static void test_products_misused(void)
+static void test_products_misused(struct bench *b)
 {
 	static const struct {
-		const char *after, *words;
+		const char *words;
+		bool race;
 	} cases[] = {
-		{ "d[3] = 1;", "wrote to its accumulators while the product was under way" },
-		{ "r[1][2] = 1;", "wrote to the registers of the first operand while" },
-		{ "if (t == 5) shared_put_f32(slot_b, 1); WARP_SYNC(); groups_fence(); "
-			"host_mma_rs(d, r[0], DESC(slot_b, 0, 0), 1, 64, 0, 0, HOST_bf16); groups_commit();",
-			"thread 5 wrote in its start without a fence" },
-		{ "groups_fence(); host_mma_rs(d, r[0], DESC(slot_b, 0, 0) + (t == 9), 1, 64, 0, 0, HOST_bf16);",
-			"disagree about its next matrix instruction" },
-		{ "groups_fence(); host_mma_rs(d, r[0], 1ull << 60, 1, 64, 0, 0, HOST_bf16); groups_commit();",
-			"has bits where none belong" },
+		{ "wrote to its accumulators while the product was under way", false },
+		{ "wrote to the registers of the first operand while", false },
+		{ "which thread 5 wrote in its start without a fence", false },
+		{ "disagree about its next matrix instruction", false },
+		{ "has bits where none belong", false },
+		{ "which thread 5 wrote in its start without a fence", true },
+		{ "a product without groups_fence since the last wait", false },
 	};
-	struct bench b;
 	int early = 0;
 
+	mma_options.depth = 32;
+	mma_options.ta = mma_options.tb = 0;
+	mma_options.rs = 1;
+	mma_arguments(b);
 	for (int i = 0; i < LEN(cases); i++) {
-		mma_bench(&b, 32, 0, 0, 1, cases[i].after, 0);
-		refuses(&b, false, false, cases[i].words, cases[i].words);
-		bench_free(&b);
+		mma_options.after = i + 1;
+		refuses(b, cases[i].race, false, cases[i].words, cases[i].words);
 	}
-	mma_bench(&b, 32, 0, 0, 0, "", 1);
+	mma_options.after = 0;
+	mma_options.left = 1;
 	for (uint64_t seed = 0; seed < SEEDS; seed++)
-		early += !play(&b, seed, false) && mma_mistakes(32);
+		early += !play(b, seed, false) && mma_mistakes(32);
 	ok(early > 0, "accumulators that are read too early are seen in the result");
+}
+
+static void test_all_products(void)
+{
+	struct bench b;
+
+	mma_bench(&b);
+	test_products(&b);
+	test_products_misused(&b);
 	bench_free(&b);
 }
 
@@ -463,7 +512,8 @@ static void test_process(void)
 	struct host_kernel *k = NULL;
 	struct err e;
 
-	small_bench(&b, "for (volatile int i = 0; ; i++);\n");
+	small_bench(&b, (const char *[]){ "for (volatile int i = 0; ; i++);" }, 1);
+	small_which = 0;
 	b.job.seconds = 0.3;
 	refuses(&b, false, true, "the kernel did not end within 0.3 s", "a kernel that hangs is stopped");
 	bench_free(&b);
@@ -482,11 +532,9 @@ static void test_process(void)
 int main(void)
 {
 	test_ring();
-	test_ring_mistakes();
 	test_allowed();
 	test_refused();
-	test_products();
-	test_products_misused();
+	test_all_products();
 	test_process();
 	return tap_done();
 }

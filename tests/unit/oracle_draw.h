@@ -1,9 +1,9 @@
 /* oracle_draw.h - random small programs and random plans for them.
  *
- * A program has at most STASKS_MOST sTasks around no loop, one, two in sequence or two
- * nested; values are tiles over {m}, {m, k}, {k, j} or {m, j}, small enough that
- * nothing but their order matters. How often a loop runs may depend on the tile, and
- * on the iteration of the loop around it; that is worked out here a second time.
+ * A program has at most STASKS_MOST sTasks, around no loop, one, two in sequence or two
+ * nested, in one phase or two; values are tiles over {m}, {m, k}, {k, j} or {m, j}, so
+ * small that nothing but their order matters. How often a loop runs may depend on the
+ * tile, and on the iteration of the loop around it; that is worked out a second time.
  */
 #ifndef ORACLE_DRAW_H
 #define ORACLE_DRAW_H
@@ -13,6 +13,7 @@
 #include "tests/unit/oracle_machine.h"
 
 enum { STASKS_MOST = 7, VALUES = 32 };
+
 
 /* What a value is over: ROW {m}, LEFT {m, k}, RIGHT {k, j}, FULL {m, j}; OUTER: {m}
  * and the axes of the loops around it, as a store inside a loop wants it. */
@@ -41,7 +42,8 @@ struct drawing {
 	struct prng *r;
 	struct program *p;
 	int m, k, j;			/* axes */
-	int ntiles, split;		/* along m; split 1: none */
+	int ntiles;			/* along m */
+	int size;			/* about how often a loop runs, at most */
 	int nloops, loop_axis[LOOPS], loop_parent[LOOPS], loop_size[LOOPS];
 	struct bound from[LOOPS], upto[LOOPS];
 	int loop;			/* the present one */
@@ -56,6 +58,12 @@ static const struct srcloc oracle_here = { "oracle.lua", 1 };
 static bool chance(struct prng *r, uint32_t percent)
 {
 	return prng_below(r, 100) < percent;
+}
+
+/* 0 to most. */
+static int pick(struct prng *r, int most)
+{
+	return (int)prng_below(r, (uint32_t)most + 1);
 }
 
 static void took(struct drawing *d, enum err_code code)
@@ -295,15 +303,15 @@ static void draw_task(struct drawing *d)
 	else if (x < 55)
 		draw_product(d);
 	else if (x < 90)
-		draw_compute(d, 1 + (int)prng_below(d->r, 2), false);
+		draw_compute(d, 1 + pick(d->r, 1), false);
 	else
 		draw_store(d);
 }
 
-static struct bound draw_bound(struct prng *r, int parent, int percent)
+static struct bound draw_bound(struct prng *r, int size, int parent, uint32_t percent)
 {
-	struct bound b = { .given = chance(r, (uint32_t)percent), .k = (int)prng_below(r, 5) - 1,
-		.coef = (int)prng_below(r, 5) - 2, .mod = 2 + (int)prng_below(r, 3) };
+	struct bound b = { .given = chance(r, percent), .k = pick(r, size) - 1,
+		.coef = pick(r, 4) - 2, .mod = 2 + pick(r, 2) };
 
 	b.by_loop = parent != NONE && chance(r, 40);
 	return b;
@@ -325,10 +333,9 @@ static void draw_loop_begin(struct drawing *d)
 	struct err e;
 
 	d->loop_parent[l] = parent;
-	d->loop_size[l] = parent == NONE ? 1 + (int)prng_below(d->r, 4) :
-		1 + (int)prng_below(d->r, 3);
-	d->from[l] = draw_bound(d->r, parent, 15);
-	d->upto[l] = draw_bound(d->r, parent, 50);
+	d->loop_size[l] = 1 + pick(d->r, d->size - 1 - (parent != NONE));
+	d->from[l] = draw_bound(d->r, d->size, parent, 15);
+	d->upto[l] = draw_bound(d->r, d->size, parent, 50);
 	took(d, program_axis(d->p, new_name(d, "n"), d->loop_size[l], oracle_here, &d->loop_axis[l],
 		&e));
 	if (d->failed)
@@ -354,9 +361,11 @@ static void draw_loop_end(struct drawing *d)
 	d->loop = d->loop_parent[d->loop];
 }
 
-/* A skeleton: t a task, u perhaps one, c perhaps a carry, ( and ) a loop. */
+/* A skeleton: t a task, u perhaps one, c perhaps a carry, ( and ) a loop. At the end all
+ * that is left goes into one store. */
 static void draw_skeleton(struct drawing *d, const char *s)
 {
+	d->nvalues = d->ncarries = 0;
 	for (; *s && !d->failed; s++) {
 		if (*s == 't' || (*s == 'u' && chance(d->r, 40)))
 			draw_task(d);
@@ -367,15 +376,28 @@ static void draw_skeleton(struct drawing *d, const char *s)
 		else if (*s == ')')
 			draw_loop_end(d);
 	}
-	if (d->failed)
-		return;
-	draw_compute(d, 0, true);
+	if (!d->failed)
+		draw_compute(d, 0, true);
 	if (!d->failed)
 		draw_store(d);
 }
 
+static void draw_two_phases(struct drawing *d)
+{
+	static const char *const skeletons[] = { "ctt", "c(tt)", "t(tt)" };
+	struct err e;
+
+	for (int i = 0; i < 2 && !d->failed; i++) {
+		took(d, program_phase_begin(d->p, i ? "second" : "first", oracle_here, &e));
+		draw_skeleton(d, skeletons[pick(d->r, LEN(skeletons) - 1)]);
+		if (!d->failed)
+			took(d, program_phase_end(d->p, oracle_here, &e));
+	}
+}
+
 /* NULL if this try made no program. */
-static struct program *draw_program(struct mem *mem, struct prng *r, struct drawing *d)
+static struct program *draw_program(struct mem *mem, struct prng *r, struct drawing *d, int ntiles,
+	int size)
 {
 	static const char *const skeletons[] = { "cttttuu", "ccu(ttuu)u", "ccu(ttttu)", "cu(ctttuu)u",
 		"ccu(ttu)u(ttu)", "cc(tu)(tu)u", "ccu(u(ttu)u)u", "c(tc(tt)u)", "cc((tttu))u",
@@ -383,11 +405,14 @@ static struct program *draw_program(struct mem *mem, struct prng *r, struct draw
 	struct err e;
 
 	*d = (struct drawing){ .r = r, .p = program_new(mem, "random"), .loop = NONE,
-		.ntiles = 1 + (int)prng_below(r, LIST) };
+		.ntiles = 1 + pick(r, ntiles - 1), .size = size };
 	took(d, program_axis(d->p, "m", 2 * d->ntiles, oracle_here, &d->m, &e));
 	took(d, program_axis(d->p, "k", 2, oracle_here, &d->k, &e));
 	took(d, program_axis(d->p, "j", 2, oracle_here, &d->j, &e));
-	draw_skeleton(d, skeletons[prng_below(r, LEN(skeletons))]);
+	if (chance(r, 8))
+		draw_two_phases(d);
+	else
+		draw_skeleton(d, skeletons[pick(r, LEN(skeletons) - 1)]);
 	if (!d->failed)
 		took(d, program_finish(d->p, &e));
 	if (!d->failed)
@@ -463,7 +488,7 @@ static void scenario_of_tiles(const struct drawing *d, int n, const int64_t *til
 				int around = parent == NONE ? i :
 					first_at(d, parent, tile, 0) + i;
 
-				out->trips[l][t][i] = trips_at(d, l, tile, around);
+				out->trips[l][t][i] = (int8_t)trips_at(d, l, tile, around);
 			}
 		}
 	}
@@ -497,12 +522,12 @@ static void must(enum err_code code, const struct err *e)
 		BUG("an edit of the plan was refused: %s", e->msg);
 }
 
-static void draw_entries(struct prng *r, struct plan *p)
+static void draw_entries(struct prng *r, struct plan *p, int versions)
 {
 	static const char *const lanes[] = { "a", "b", "c" };
-	int nlanes = 1 + (int)prng_below(r, 3), n = p->graph->tasks.n, order[STASKS_MOST];
+	int nlanes = 1 + pick(r, 2), n = p->graph->tasks.n, order[STASKS_MOST];
 	bool shifted = chance(r, 45), loads_apart = chance(r, 60);
-	int swaps = chance(r, 60) ? 0 : 1 + (int)prng_below(r, 3);
+	int swaps = chance(r, 60) ? 0 : 1 + pick(r, 2);
 	struct err e;
 
 	for (int l = 0; l < nlanes; l++)
@@ -510,7 +535,7 @@ static void draw_entries(struct prng *r, struct plan *p)
 	for (int i = 0; i < n; i++)
 		order[i] = i;
 	for (; swaps; swaps--) {
-		int i = (int)prng_below(r, (uint32_t)n), k = (int)prng_below(r, (uint32_t)n);
+		int i = pick(r, n - 1), k = pick(r, n - 1);
 		int t = order[i];
 
 		order[i] = order[k];
@@ -520,25 +545,26 @@ static void draw_entries(struct prng *r, struct plan *p)
 		static const int offsets[] = { -1, 1, 1, 1, 2 };
 		const struct stask *s = &p->graph->tasks.v[order[i]];
 		bool load = s->kind == TASK_LOAD && loads_apart;
-		int lane = load ? 0 : (int)prng_below(r, (uint32_t)nlanes);
-		int at = shifted && chance(r, 35) ? offsets[prng_below(r, LEN(offsets))] : 0;
+		int lane = load ? 0 : pick(r, nlanes - 1);
+		int at = shifted && chance(r, 35) ? offsets[pick(r, LEN(offsets) - 1)] : 0;
 
 		must(plan_append(p, order[i], chance(r, 10) ? "vector" : NULL, lanes[lane], at,
 			oracle_here, &e), &e);
 	}
 	for (int b = 0; b < p->graph->buffers.n; b++)
-		must(plan_versions(p, b, chance(r, 50) ? 1 : 1 + (int)prng_below(r, 4),
+		must(plan_versions(p, b, chance(r, 50) ? 1 : 1 + pick(r, versions - 1),
 			oracle_here, &e), &e);
 }
 
 static void draw_wait(struct prng *r, struct plan *p)
 {
-	uint32_t n = (uint32_t)p->graph->tasks.n;
+	int task = pick(r, p->graph->tasks.n - 1), on = pick(r, p->graph->tasks.n - 1);
+	int distance = chance(r, 20) ? DISTANCE_AUTO : pick(r, 3);
+	enum wait_when when = chance(r, 30) ? WAIT_ISSUED : WAIT_COMPLETE;
 	struct err e;
 
-	must(plan_wait(p, (int)prng_below(r, n), (int)prng_below(r, n),
-		chance(r, 20) ? DISTANCE_AUTO : (int)prng_below(r, 4),
-		chance(r, 30) ? WAIT_ISSUED : WAIT_COMPLETE, oracle_here, &e), &e);
+	if (p->graph->tasks.v[task].phase == p->graph->tasks.v[on].phase)
+		must(plan_wait(p, task, on, distance, when, oracle_here, &e), &e);
 }
 
 static void drop_wait(struct plan *p, int i)
@@ -550,19 +576,19 @@ static void drop_wait(struct plan *p, int i)
 
 static void draw_waits(struct prng *r, struct plan *p)
 {
-	int extra = chance(r, 70) ? 0 : 1 + (int)prng_below(r, 3);
+	int extra = chance(r, 70) ? 0 : 1 + pick(r, 2);
 
 	if (chance(r, 30))
 		for (; extra; extra--)
 			draw_wait(r, p);
 	if (chance(r, 92))
 		plan_fill_waits(p);
-	for (int n = chance(r, 60) ? 0 : 1 + (int)prng_below(r, 2); n && p->waits.n; n--)
-		drop_wait(p, (int)prng_below(r, (uint32_t)p->waits.n));
+	for (int n = chance(r, 60) ? 0 : 1 + pick(r, 1); n && p->waits.n; n--)
+		drop_wait(p, pick(r, p->waits.n - 1));
 	for (int n = chance(r, 80) ? 0 : 1; n && p->waits.n; n--) {
-		struct wait *w = &p->waits.v[prng_below(r, (uint32_t)p->waits.n)];
+		struct wait *w = &p->waits.v[pick(r, p->waits.n - 1)];
 
-		w->distance = (int)prng_below(r, 4);
+		w->distance = pick(r, 3);
 		w->when = chance(r, 20) ? WAIT_ISSUED : WAIT_COMPLETE;
 	}
 	for (; extra; extra--)

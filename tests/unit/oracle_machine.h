@@ -14,25 +14,28 @@
 #include "plan/plan.h"
 
 enum {
-	LIST = 4,			/* tiles of a list */
-	LOOPS = 4,
-	TRIPS = 4,			/* iterations of a loop */
+	LIST = 8,			/* tiles of a list */
+	LOOPS = 6,
+	TRIPS = 8,			/* iterations of a loop */
 	TURNS = 3,
-	INSTANCES = 128,
+	INSTANCES = 512,
+	WORDS = INSTANCES / 64,
 	COPIES = 9,			/* of lanes */
-	TOUCHES = 12,			/* buffers of one sTask */
-	SLOTS = 256,
+	TOUCHES = 16,			/* buffers of one sTask */
+	SLOTS = 512,
+	EXPLORED_MOST = 128,		/* instances of which every execution is tried */
 	STATES_MOST = 200000,
 };
 
 /* How often each loop runs: in tile t of the list, in iteration i of the loop around. */
 struct scenario {
 	int ntiles;
-	int trips[LOOPS][LIST][TRIPS];
+	int8_t trips[LOOPS][LIST][TRIPS];
 };
 
+/* A set of instances. */
 struct bits {
-	uint64_t w[INSTANCES / 64];
+	uint64_t w[WORDS];
 };
 
 static inline void bit_set(struct bits *b, int i)
@@ -50,10 +53,19 @@ static inline bool bit_get(const struct bits *b, int i)
 	return b->w[i / 64] >> (i % 64) & 1;
 }
 
-/* Is every member of a in b? */
-static inline bool bits_within(const struct bits *a, const struct bits *b)
+static inline bool bits_within(const struct bits *a, const struct bits *b, int words)
 {
-	return !((a->w[0] & ~b->w[0]) | (a->w[1] & ~b->w[1]));
+	uint64_t out = 0;
+
+	for (int k = 0; k < words; k++)
+		out |= a->w[k] & ~b->w[k];
+	return !out;
+}
+
+static inline void bits_add(struct bits *a, const struct bits *b, int words)
+{
+	for (int k = 0; k < words; k++)
+		a->w[k] |= b->w[k];
 }
 
 /* A slot as one instance uses it. `expect`: whose value it must find there; NONE: it
@@ -76,6 +88,7 @@ struct happening {
 	struct bits issued, done;	/* who must be, for it to be issued */
 	struct bits queue;		/* who must be done, for it to start */
 	struct bits rivals;		/* who must not be under way when it is issued */
+	struct bits queued;		/* who may: products that add to the same accumulator */
 };
 
 struct machine {
@@ -83,7 +96,7 @@ struct machine {
 	const struct graph *g;
 	const struct scenario *s;
 	int phase;
-	int n;
+	int n, words;			/* words of a set */
 	struct happening at[INSTANCES];	/* in the order of the program */
 	int ncopies, copy_first[LANES_MAX];
 	int norder[COPIES], order[COPIES][INSTANCES];
@@ -350,14 +363,18 @@ static int common_region(const struct machine *m, int a, int b)
 	return loop;
 }
 
-static bool task_touches(const struct machine *m, int task, int buffer, bool write)
+static bool list_has(const struct stask *s, int buffer, bool write)
 {
-	const struct stask *s = &m->g->tasks.v[task];
-
 	for (int i = 0; i < (write ? s->writes.n : s->reads.n); i++)
 		if ((write ? s->writes.v[i] : s->reads.v[i]) == buffer)
 			return true;
 	return false;
+}
+
+static bool task_touches(const struct machine *m, int task, int buffer)
+{
+	return list_has(&m->g->tasks.v[task], buffer, false) ||
+		list_has(&m->g->tasks.v[task], buffer, true);
 }
 
 /* The lane in whose registers a buffer is held, so that each copy of the lane has it
@@ -371,7 +388,7 @@ static int private_lane(const struct machine *m, int buffer)
 	for (int t = 0; t < m->g->tasks.n; t++) {
 		int here;
 
-		if (!task_touches(m, t, buffer, false) && !task_touches(m, t, buffer, true))
+		if (!task_touches(m, t, buffer))
 			continue;
 		here = m->p->entries.v[entry_of_task(m->p, t)].lane;
 		if (lane != NONE && lane != here)
@@ -395,9 +412,8 @@ static bool was_before(const struct machine *m, int buffer, const struct happeni
 		const struct happening *x = &m->at[i];
 		int life = private ? x->own[region] : x->seq[region];
 
-		if ((task_touches(m, x->task, buffer, false) ||
-		     task_touches(m, x->task, buffer, true)) && (!private || x->copy == to->copy) &&
-		    life < here && (here - life) % versions == 0 && life > best)
+		if (life > best && life < here && (here - life) % versions == 0 &&
+		    (!private || x->copy == to->copy) && task_touches(m, x->task, buffer))
 			best = life;
 	}
 	return (private ? from->own[region] : from->seq[region]) == best;
@@ -490,8 +506,8 @@ static void lay_out_buffer(struct machine *m, int buffer)
 	for (int i = 0; i < m->n; i++) {
 		struct happening *x = &m->at[i];
 		struct touch t = { .buffer = buffer,
-			.reads = task_touches(m, x->task, buffer, false),
-			.writes = task_touches(m, x->task, buffer, true) };
+			.reads = list_has(&m->g->tasks.v[x->task], buffer, false),
+			.writes = list_has(&m->g->tasks.v[x->task], buffer, true) };
 		int life = x->seq[b->loop + 1];
 
 		if (!t.reads && !t.writes)
@@ -526,11 +542,10 @@ static void find_rivals(struct machine *m, int i, const struct touch *a)
 		for (int j = 0; j < y->ntouches; j++) {
 			const struct touch *b = &y->touch[j];
 
-			if (a->slot != b->slot || !(a->writes || b->writes) ||
-			    (queue && a->adds && b->adds))
+			if (a->slot != b->slot || !(a->writes || b->writes))
 				continue;
-			bit_set(&x->rivals, k);
-			bit_set(&y->rivals, i);
+			bit_set(queue && a->adds && b->adds ? &x->queued : &x->rivals, k);
+			bit_set(queue && a->adds && b->adds ? &y->queued : &y->rivals, i);
 		}
 	}
 }
@@ -554,13 +569,14 @@ static bool machine_build(struct machine *m, const struct plan *p, const struct 
 	m->g = p->graph;
 	m->s = s;
 	m->phase = phase;
-	m->ncopies = 0;
+	m->ncopies = m->n = 0;
 	for (int l = 0; l < p->lanes.n; l++) {
 		m->copy_first[l] = m->ncopies;
 		m->ncopies += p->lanes.v[l].turns;
 	}
 	if (m->ncopies > COPIES || !play_program(m))
 		return false;
+	m->words = (m->n + 63) / 64;
 	order_lanes(m);
 	take_waits(m);
 	lay_out(m);
@@ -574,24 +590,20 @@ enum verdict { FINE, RACE, STALE, OVERTAKEN, DEADLOCK, TOO_LARGE };
 static const char *const verdict_names[] = { "fine", "a race", "a wrong value",
 	"a write overtaken", "a deadlock", "too large" };
 
-/* What is issued and what is done is all that there is to a state: as long as nothing
- * went wrong, a slot holds what the last of its writers that are done left there. */
-struct state {
-	struct bits issued, done;
-};
-
-/* Open addressing; a state whose stamp is not the present one is not there. */
+/* A state is who was issued and who is done, `words` of each; that is all there is to
+ * it: as long as nothing went wrong, a slot holds what the last of its writers that are
+ * done left there. Open addressing; an entry whose stamp is old is none. */
 struct states {
-	struct state *v;
+	uint64_t *v;
 	uint32_t *stamp;
 	uint32_t now;
-	int cap, n;
+	int words, cap, n;
 };
 
 struct exploration {
 	const struct machine *m;
 	struct states *seen;
-	struct state at;
+	struct bits issued, done;
 	int next[COPIES];		/* how far each lane copy has come */
 	int content[SLOTS];		/* who wrote each slot last; NONE */
 	int depth, trace[2 * INSTANCES];	/* 2i: issue of i; 2i + 1: its completion */
@@ -599,50 +611,72 @@ struct exploration {
 	int slot;			/* where it went wrong */
 };
 
-static uint64_t state_hash(const struct state *s)
+/* Zeroed; there is no going on without. */
+static void *fresh(size_t n, size_t size)
 {
-	uint64_t h = 0x9e3779b97f4a7c15u;
+	void *p = calloc(n, size);
 
-	for (int i = 0; i < LEN(s->issued.w); i++) {
-		h = (h ^ s->issued.w[i]) * 0xbf58476d1ce4e5b9u;
-		h = (h ^ h >> 29 ^ s->done.w[i]) * 0x94d049bb133111ebu;
+	if (!p)
+		BUG("no memory for %zu states", n);
+	return p;
+}
+
+/* Room for states of `words` words, none there. */
+static void states_reset(struct states *t, int words)
+{
+	if (t->words != words || !t->cap) {
+		free(t->v);
+		free(t->stamp);
+		*t = (struct states){ .words = words, .cap = 1 << 10 };
+		t->v = fresh((size_t)t->cap * (size_t)words, sizeof(*t->v));
+		t->stamp = fresh((size_t)t->cap, sizeof(*t->stamp));
 	}
-	return h ^ h >> 32;
+	t->n = 0;
+	if (++t->now == 0)
+		BUG("too many explorations");
 }
 
-static void states_grow(struct states *t);
-
-/* False if it was there before. */
-static bool states_add(struct states *t, const struct state *s)
+static void states_free(struct states *t)
 {
-	size_t i;
-
-	if (t->n * 2 >= t->cap)
-		states_grow(t);
-	for (i = state_hash(s) & (uint64_t)(t->cap - 1); t->stamp[i] == t->now;
-	     i = (i + 1) & (size_t)(t->cap - 1))
-		if (!memcmp(&t->v[i], s, sizeof(*s)))
-			return false;
-	t->stamp[i] = t->now;
-	t->v[i] = *s;
-	t->n++;
-	return true;
+	free(t->v);
+	free(t->stamp);
 }
+
+static bool states_add(struct states *t, const uint64_t *s);
 
 static void states_grow(struct states *t)
 {
-	struct states bigger = { .cap = t->cap ? t->cap * 4 : 1 << 10, .now = 1 };
+	struct states old = *t;
 
-	bigger.v = malloc((size_t)bigger.cap * sizeof(*bigger.v));
-	bigger.stamp = calloc((size_t)bigger.cap, sizeof(*bigger.stamp));
-	if (!bigger.v || !bigger.stamp)
-		BUG("no memory for %d states", bigger.cap);
-	for (int i = 0; i < t->cap; i++)
-		if (t->stamp[i] == t->now)
-			states_add(&bigger, &t->v[i]);
-	free(t->v);
-	free(t->stamp);
-	*t = bigger;
+	t->cap = old.cap * 4;
+	t->n = 0;
+	t->v = fresh((size_t)t->cap * (size_t)t->words, sizeof(*t->v));
+	t->stamp = fresh((size_t)t->cap, sizeof(*t->stamp));
+	for (int i = 0; i < old.cap; i++)
+		if (old.stamp[i] == old.now)
+			states_add(t, &old.v[(size_t)i * (size_t)t->words]);
+	states_free(&old);
+}
+
+/* False if it was there before. */
+static bool states_add(struct states *t, const uint64_t *s)
+{
+	size_t size = (size_t)t->words * sizeof(*s), i;
+	uint64_t h = 0x9e3779b97f4a7c15u;
+
+	if (t->n * 2 >= t->cap)
+		states_grow(t);
+	for (int k = 0; k < t->words; k++) {
+		h = (h ^ s[k]) * 0xbf58476d1ce4e5b9u;
+		h ^= h >> 29;
+	}
+	for (i = h; t->stamp[i &= (size_t)t->cap - 1] == t->now; i++)
+		if (!memcmp(&t->v[i * (size_t)t->words], s, size))
+			return false;
+	t->stamp[i] = t->now;
+	memcpy(&t->v[i * (size_t)t->words], s, size);
+	t->n++;
+	return true;
 }
 
 static bool goes_wrong(struct exploration *x, enum verdict v, int slot)
@@ -652,13 +686,21 @@ static bool goes_wrong(struct exploration *x, enum verdict v, int slot)
 	return true;
 }
 
-/* Is what an instance may read at its issue there, and no rival under way? */
+static bool can_issue(const struct exploration *x, int i)
+{
+	const struct happening *h = &x->m->at[i];
+
+	return bits_within(&h->issued, &x->issued, x->m->words) &&
+		bits_within(&h->done, &x->done, x->m->words);
+}
+
+/* Is a rival under way, or what the instance reads not there? */
 static bool wrong_at_issue(struct exploration *x, int i)
 {
 	const struct happening *h = &x->m->at[i];
 
-	for (int k = 0; k < LEN(h->rivals.w); k++)
-		if (h->rivals.w[k] & x->at.issued.w[k] & ~x->at.done.w[k])
+	for (int k = 0; k < x->m->words; k++)
+		if (h->rivals.w[k] & x->issued.w[k] & ~x->done.w[k])
 			return goes_wrong(x, RACE, NONE);
 	for (int k = 0; k < h->ntouches; k++) {
 		const struct touch *t = &h->touch[k];
@@ -691,19 +733,16 @@ static bool explore(struct exploration *x);
 static bool explore_issue(struct exploration *x, int copy)
 {
 	int i = x->m->order[copy][x->next[copy]];
-	const struct happening *h = &x->m->at[i];
 
-	if (!bits_within(&h->issued, &x->at.issued) || !bits_within(&h->done, &x->at.done))
-		return true;
 	x->trace[x->depth++] = 2 * i;
 	if (wrong_at_issue(x, i))
 		return false;
-	bit_set(&x->at.issued, i);
+	bit_set(&x->issued, i);
 	x->next[copy]++;
 	if (!explore(x))
 		return false;
 	x->next[copy]--;
-	bit_clear(&x->at.issued, i);
+	bit_clear(&x->issued, i);
 	x->depth--;
 	return true;
 }
@@ -713,12 +752,10 @@ static bool explore_end(struct exploration *x, int i)
 	const struct happening *h = &x->m->at[i];
 	int before[TOUCHES];
 
-	if (!bits_within(&h->queue, &x->at.done))
-		return true;
 	x->trace[x->depth++] = 2 * i + 1;
 	if (wrong_at_end(x, i))
 		return false;
-	bit_set(&x->at.done, i);
+	bit_set(&x->done, i);
 	for (int k = 0; k < h->ntouches; k++) {
 		before[k] = x->content[h->touch[k].slot];
 		if (h->touch[k].writes)
@@ -728,7 +765,7 @@ static bool explore_end(struct exploration *x, int i)
 		return false;
 	for (int k = 0; k < h->ntouches; k++)
 		x->content[h->touch[k].slot] = before[k];
-	bit_clear(&x->at.done, i);
+	bit_clear(&x->done, i);
 	x->depth--;
 	return true;
 }
@@ -737,48 +774,126 @@ static bool explore_end(struct exploration *x, int i)
 static bool explore(struct exploration *x)
 {
 	const struct machine *m = x->m;
+	uint64_t key[2 * WORDS];
 	bool stuck = true;
 
-	if (!states_add(x->seen, &x->at))
+	memcpy(key, x->issued.w, (size_t)m->words * sizeof(*key));
+	memcpy(key + m->words, x->done.w, (size_t)m->words * sizeof(*key));
+	if (!states_add(x->seen, key))
 		return true;
 	if (x->seen->n > STATES_MOST)
 		return !goes_wrong(x, TOO_LARGE, NONE);
 	for (int c = 0; c < m->ncopies; c++) {
-		const struct happening *h;
-
-		if (x->next[c] == m->norder[c])
+		if (x->next[c] == m->norder[c] || !can_issue(x, m->order[c][x->next[c]]))
 			continue;
-		h = &m->at[m->order[c][x->next[c]]];
-		stuck &= !bits_within(&h->issued, &x->at.issued) ||
-			!bits_within(&h->done, &x->at.done);
+		stuck = false;
 		if (!explore_issue(x, c))
 			return false;
 	}
-	for (int k = 0; k < LEN(x->at.done.w); k++) {
-		uint64_t going = x->at.issued.w[k] & ~x->at.done.w[k];
+	for (int k = 0; k < m->words; k++) {
+		uint64_t going = x->issued.w[k] & ~x->done.w[k];
 
 		for (; going; going &= going - 1) {
+			int i = k * 64 + __builtin_ctzll(going);
+
+			if (!bits_within(&m->at[i].queue, &x->done, m->words))
+				continue;
 			stuck = false;
-			if (!explore_end(x, k * 64 + __builtin_ctzll(going)))
+			if (!explore_end(x, i))
 				return false;
 		}
 	}
-	if (stuck && x->depth < 2 * m->n)
-		return !goes_wrong(x, DEADLOCK, NONE);
-	return true;
+	return !stuck || x->depth == 2 * m->n || !goes_wrong(x, DEADLOCK, NONE);
 }
 
 static enum verdict machine_explore(const struct machine *m, struct states *seen,
 	struct exploration *x)
 {
 	*x = (struct exploration){ .m = m, .seen = seen };
-	for (int i = 0; i < LEN(x->content); i++)
+	if (m->n == 0 || m->n > EXPLORED_MOST)
+		return m->n ? TOO_LARGE : FINE;
+	for (int i = 0; i < m->nslots; i++)
 		x->content[i] = NONE;
-	seen->n = 0;
-	if (++seen->now == 0)
-		BUG("too many explorations");
+	states_reset(seen, 2 * m->words);
 	explore(x);
 	return x->verdict;
+}
+
+/* ---- one execution is enough ------------------------------------------------------- */
+
+/* For long runs: play one execution, and note for each instance who must be issued and
+ * who done before it is issued, and before it is done. */
+struct past {
+	struct bits issued, done;
+};
+
+struct closure {
+	struct exploration x;
+	struct past issue[INSTANCES], end[INSTANCES];
+};
+
+static void add_past(const struct machine *m, struct closure *c, struct past *p,
+	const struct bits *issued, const struct bits *done)
+{
+	for (int k = 0; k < m->n; k++) {
+		if (issued && bit_get(issued, k)) {
+			bits_add(&p->issued, &c->issue[k].issued, m->words);
+			bits_add(&p->done, &c->issue[k].done, m->words);
+			bit_set(&p->issued, k);
+		}
+		if (bit_get(done, k)) {
+			bits_add(&p->issued, &c->end[k].issued, m->words);
+			bits_add(&p->done, &c->end[k].done, m->words);
+			bit_set(&p->done, k);
+		}
+	}
+}
+
+/* False if nothing more can be issued or done. */
+static bool go_on(const struct machine *m, struct closure *c)
+{
+	struct exploration *x = &c->x;
+
+	for (int l = 0; l < m->ncopies; l++) {
+		int i = x->next[l] < m->norder[l] ? m->order[l][x->next[l]] : NONE;
+
+		if (i == NONE || !can_issue(x, i))
+			continue;
+		add_past(m, c, &c->issue[i], &m->at[i].issued, &m->at[i].done);
+		bit_set(&x->issued, i);
+		x->next[l]++;
+		return true;
+	}
+	for (int i = 0; i < m->n; i++) {
+		if (bit_get(&x->done, i) || !bit_get(&x->issued, i) ||
+		    !bits_within(&m->at[i].queue, &x->done, m->words))
+			continue;
+		c->end[i] = c->issue[i];
+		bit_set(&c->end[i].issued, i);
+		add_past(m, c, &c->end[i], NULL, &m->at[i].queue);
+		bit_set(&x->done, i);
+		return true;
+	}
+	return false;
+}
+
+/* Everything goes right if whoever meets in a slot does so in the order of the program,
+ * with no other way to happen. */
+static enum verdict machine_conclude(const struct machine *m, struct closure *c)
+{
+	memset(c, 0, sizeof(*c));
+	c->x.m = m;
+	while (go_on(m, c))
+		;
+	for (int i = 0; i < m->n; i++)
+		if (!bit_get(&c->x.done, i))
+			return DEADLOCK;
+	for (int i = 0; i < m->n; i++)
+		for (int k = 0; k < i; k++)
+			if ((bit_get(&m->at[i].rivals, k) && !bit_get(&c->issue[i].done, k)) ||
+			    (bit_get(&m->at[i].queued, k) && !bit_get(&c->end[i].done, k)))
+				return RACE;
+	return FINE;
 }
 
 #endif

@@ -1,0 +1,87 @@
+-- Kernels on the CPU: what plans lower to computes what the program says, in whatever order
+-- the plan leaves open, and without accesses that nothing orders.
+local mr = require "millrace"
+local core = require "millrace.core"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+
+local home = core.home()
+
+-- Worst relative error over some seeds, and the first report if there is one.
+local function run(plan, seeds)
+  local kernel, bound = core.host_build(plan), plan.graph.program
+  local inputs = bound:inputs{seed = 5}
+  local want, worst = bound:reference(inputs), 0
+  for seed = 1, seeds do
+    local got, report = core.host_run(kernel, inputs, {seed = seed, race = seed % 2 == 0})
+    if report then return math.huge, ("seed %d: %s"):format(seed, report) end
+    for _, t in ipairs(bound.tensors) do
+      if t.role == "output" then
+        local _, relative = got[t.name]:max_error(want[t.name])
+        worst = relative <= worst and worst or relative          -- a NaN stays
+      end
+    end
+  end
+  return worst
+end
+
+local function computes(what, plan, seeds)
+  local good, worst, report = pcall(run, plan, seeds or 4)
+  tap.ok(good and worst <= 1e-2, what, "  relative error: " .. tostring(worst), report)
+end
+
+local function gemm(sizes, tile, ring, ways)
+  local plan = mr.plan(mr.examples.gemm(sizes):graph{tile = tile}, mr.device "h200")
+  if ways > 1 then plan:split("m", ways) end
+  plan:lane("p0", {warps = 1})
+  plan:buffers{a = ring, b = ring}
+  plan:append("load_a", {seu = "tma", lane = "p0"})
+  plan:append("load_b", {seu = "tma", lane = "p0"})
+  for i = 0, ways - 1 do
+    local lane, part = "c" .. i, ways > 1 and "." .. i or ""
+    plan:lane(lane, {warps = 4})
+    plan:append("mma" .. part, {seu = "tensor", lane = lane})
+    plan:append("epilogue" .. part, {seu = "cuda", lane = lane})
+    plan:append("store_c" .. part, {seu = "tma", lane = lane})
+  end
+  plan:fill_waits()
+  return plan
+end
+
+for ring = 1, 4 do
+  computes("gemm of ragged sizes, a ring of " .. ring,
+    gemm({m = 200, n = 264, k = 136}, {m = 128, n = 128, k = 64}, ring, 2))
+end
+for trips = 1, 5 do
+  computes("gemm, iterations: " .. trips,
+    gemm({m = 64, n = 136, k = 32 * trips}, {m = 64, n = 64, k = 32}, 3, 1))
+end
+computes("gemm, 16 deep", gemm({m = 64, n = 64, k = 128}, {m = 64, n = 64, k = 16}, 2, 1), 12)
+computes("gemm, many tiles an EU", gemm({m = 1024, n = 1152, k = 64}, {m = 64, n = 64, k = 32}, 2, 1), 2)
+
+for _, name in ipairs{"serial", "overlap", "pingpong"} do
+  for _, causal in ipairs{false, true} do
+    local bound = mr.examples.flash_attention{b = 1, h = 2, m = 256, n = 256, d = 128, causal = causal}
+    computes(("attention, %s%s"):format(name, causal and ", causal" or ""),
+      mr.load_plan(("%s/examples/attention_%s.lua"):format(home, name), bound))
+  end
+  -- the first queries see no key, so their tile has no iteration
+  local bound = mr.examples.flash_attention{b = 1, h = 1, m = 384, n = 200, d = 128, causal = true}
+  local plan = mr.load_plan(("%s/examples/attention_%s.lua"):format(home, name), bound)
+  plan:fill_waits()
+  computes(("attention, %s, a tile without iterations"):format(name), plan)
+end
+
+-- What the runtime reports comes back as text, and outputs as they are.
+local plan = gemm({m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 2, 1)
+local kernel = core.host_build(plan)
+tap.like(kernel.source, "HOST_ENTRY%(gemm_main, %d+%)", "the source is the kernel's")
+local inputs = plan.graph.program:inputs{}
+local a, b = core.host_run(kernel, inputs, {seed = 1}), core.host_run(kernel, inputs, {seed = 2})
+tap.is(a.C:max_error(b.C), 0, "the order of a run does not change the result")
+
+-- A second's work in the time of a blink.
+plan = gemm({m = 1024, n = 1024, k = 512}, {m = 64, n = 64, k = 32}, 2, 1)
+local _, report = core.host_run(core.host_build(plan), plan.graph.program:inputs{}, {limit = 0.01})
+tap.like(report, "^the kernel did not end within 0%.01 s$", "a time limit")
+
+tap.done_testing()
