@@ -27,17 +27,19 @@ static int on_host_source_l(lua_State *L)
 static int host_build_l(lua_State *L)
 {
 	struct host *h = enter(L);
-	const struct plan *p = history_plan(check_plan(L, 1, "compile"));
+	struct history *plan = check_plan(L, 1, "compile");
 	struct stop stop = stop_of(h);
+	struct on_host *k;
 	struct err e;
 	void **box;
 
-	check_legal(L, p, "compile");
+	check_legal(L, history_plan(plan), "compile");
 	box = box_new(L, ON_HOST_CLASS, 1);
 	keep(L, -1, 1, 1);
 	enter(L);
-	on_host_new(&h->mem, p, (struct on_host **)box);
-	if (on_host_compile(*box, &stop, &e))
+	on_host_new(&h->mem, (struct on_host **)box);
+	k = *box;
+	if (history_snapshot(plan, &k->graph, &k->plan, &e) || on_host_compile(k, &stop, &e))
 		throw_err(L, &e);
 	return 1;
 }
@@ -105,10 +107,24 @@ static int host_run_l(lua_State *L)
 	return 2;
 }
 
+static int on_host_target_l(lua_State *L)
+{
+	lua_pushliteral(L, "host");
+	return 1;
+}
+
+static int on_host_plan_l(lua_State *L)
+{
+	box_get(L, 1, ON_HOST_CLASS, "plan");
+	lua_getiuservalue(L, 1, 1);
+	return 1;
+}
+
 void lua_open_host(lua_State *L)
 {
 	static const luaL_Reg meta[] = { { "__gc", on_host_gc_l }, { NULL, NULL } };
-	static const luaL_Reg fields[] = { { "source", on_host_source_l }, { NULL, NULL } };
+	static const luaL_Reg fields[] = { { "source", on_host_source_l },
+		{ "target", on_host_target_l }, { "plan", on_host_plan_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
 		{ "host_build", host_build_l }, { "host_run", host_run_l }, { NULL, NULL } };
 

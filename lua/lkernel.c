@@ -113,6 +113,12 @@ static int kernel_source_l(lua_State *L)
 	return 1;
 }
 
+static int kernel_target_l(lua_State *L)
+{
+	lua_pushliteral(L, "cuda");
+	return 1;
+}
+
 static int kernel_smem_l(lua_State *L)
 {
 	const struct built *b = check_kernel(L, 1, "smem");
@@ -348,7 +354,8 @@ void lua_open_kernel(lua_State *L)
 	static const luaL_Reg gpu[] = { { "__gc", gpu_gc_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", kernel_gc_l }, { NULL, NULL } };
 	static const luaL_Reg fields[] = {
-		{ "source", kernel_source_l }, { "smem", kernel_smem_l },
+		{ "source", kernel_source_l }, { "target", kernel_target_l },
+		{ "smem", kernel_smem_l },
 		{ "registers", kernel_registers_l }, { "spills", kernel_spills_l },
 		{ "warnings", kernel_warnings_l }, { "plan", kernel_plan_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {

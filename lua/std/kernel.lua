@@ -25,15 +25,24 @@ local function options(o, what, ...)
   return o or {}
 end
 
+-- Outputs of one run, on the device or on the CPU. What the CPU's runtime finds wrong
+-- (a race, a deadlock, an unbalanced barrier) is an error.
+local function execute(k, inputs, o)
+  if k.target == "cuda" then return (core.run(k, inputs, {limit = o.limit})) end
+  local outputs, report = core.host_run(k, inputs, {seed = o.seed, limit = o.limit, race = o.race ~= false})
+  if report then raise("run: " .. report) end
+  return outputs
+end
+
 local function check(k, given)
-  local o = options(given, "check", "seed", "limit")
+  local o = options(given, "check", "seed", "limit", "race")
   local bound = bound_of(k)
   if k.plan.graph.flops > CHECK_FLOPS then
     raise(("check: %.3g flops are too many for the reference on the CPU; check the plan at smaller sizes")
       :format(k.plan.graph.flops))
   end
   local inputs = bound:inputs{seed = o.seed or 1}
-  local got, want = core.run(k, inputs, {limit = o.limit}), bound:reference(inputs)
+  local got, want = execute(k, inputs, o), bound:reference(inputs)
   local err = {relative = 0, max_abs = 0, ok = true}
   for _, t in ipairs(bound.tensors) do
     if t.role == "output" then
@@ -54,18 +63,25 @@ local function bench(k, given)
     tflops = k.plan.graph.flops / middle / 1e9, gbps = k.plan.graph.bytes / middle / 1e6}
 end
 
+local function run(k, inputs, given)
+  return execute(k, inputs, options(given, "run", "seed", "limit", "race"))
+end
+
+local function compile(plan, given)
+  local o = options(given, "compile", "target", "text")
+  if o.target == "host" then return core.host_build(plan) end
+  if o.target ~= nil and o.target ~= "cuda" then
+    raise(("compile: there is no target %s (known: \"cuda\", \"host\")"):format(show(o.target)))
+  end
+  return core.build(plan, not o.text)
+end
+
 return function()
-  local class = "millrace.kernel"
-  core.method(class, "run", entry(function(k, inputs, o) return (core.run(k, inputs, o)) end))
-  core.method(class, "check", entry(check))
-  core.method(class, "bench", entry(bench))
-  core.method("millrace.plan", "compile", entry(function(plan, given)
-    local o = options(given, "compile", "target", "text")
-    local target = o.target or "cuda"
-    if target ~= "cuda" then
-      raise(("compile: there is no target %s yet (known: \"cuda\")"):format(show(target)))
-    end
-    return core.build(plan, not o.text)
-  end))
+  for _, class in ipairs{"millrace.kernel", "millrace.on_host"} do
+    core.method(class, "run", entry(run))
+    core.method(class, "check", entry(check))
+  end
+  core.method("millrace.kernel", "bench", entry(bench))
+  core.method("millrace.plan", "compile", entry(compile))
   return {attached = entry(function() return core.attached() end)}
 end

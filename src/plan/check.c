@@ -329,6 +329,8 @@ static bool may_take(const struct trial *t, const struct parts *x, int n)
 		return false;
 	if (!e->reuse && parent_of(t, x->loop) == graph_of(t)->buffers.v[e->buffer].loop)
 		return n == x->left;
+	if (n && x->n && n < x->left && n < t->c->least[x->loop])
+		return false;
 	if (x->loop != e->loop && x->loop != parent_of(t, e->loop))
 		return n == 1 || (n == x->left && !x->n);
 	if (whole <= LIVES_SOME || n == 0 || n == x->left)
@@ -410,7 +412,7 @@ static void distribute(struct trial *t, int region, int count)
 	}
 	if (t->c->turns > 1 || (parent_of(t, region) != NONE &&
 	    t->c->least[parent_of(t, region)] > 1))
-		x.empty = EMPTY_MOST;
+		x.empty = count <= LIVES_SOME ? EMPTY_MOST : 1;
 	distribute_rest(t, &x);
 }
 

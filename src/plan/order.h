@@ -61,7 +61,8 @@ int edge_turns(const struct plan *p, const struct edge *e);
 struct span {
 	int64_t first, last;
 };
-enum { SPANS_MAX = 16 };
+/* Dependences between two sTasks differ in their region or their distance. */
+enum { SPANS_MAX = (LOOP_DEPTH_MAX + 1) * (VERSIONS_MAX + 1) };
 /* What wait `wt` of instance s of its sTask asks for: up to SPANS_MAX spans of
  * instances of wt->on, none of them empty. Returns how many. */
 int walk_wait_spans(const struct walk *w, const struct plan *p, const struct wait *wt, int64_t s,

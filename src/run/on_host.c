@@ -5,14 +5,13 @@
 #include "lower/lower.h"
 #include "sim/sim.h"
 
-void on_host_new(struct mem *mem, const struct plan *p, struct on_host **out)
+void on_host_new(struct mem *mem, struct on_host **out)
 {
 	struct arena a;
 
 	arena_init(&a, mem);
 	*out = ARENA_NEW(&a, struct on_host);
 	(*out)->arena = a;
-	(*out)->plan = p;
 }
 
 void on_host_free(struct on_host *h)
@@ -24,6 +23,8 @@ void on_host_free(struct on_host *h)
 	kernel_free(h->kernel);
 	for (int i = 0; i < h->nphases; i++)
 		host_free(h->kernels[i]);
+	plan_free(h->plan);
+	graph_free(h->graph);
 	a = h->arena;
 	arena_release(&a);
 }

@@ -5,10 +5,12 @@
 #include "emit/emit.h"
 #include "host/host.h"
 
-/* A plan compiled for the host. All of it lies in `arena`; the plan is borrowed. */
+/* A plan compiled for the host. graph and plan are its own (history_snapshot), filled
+ * by the caller before on_host_compile. */
 struct on_host {
 	struct arena arena;
-	const struct plan *plan;
+	struct graph *graph;
+	struct plan *plan;
 	struct kernel *kernel;		/* under construction */
 	int nphases;
 	struct source *sources;
@@ -22,7 +24,7 @@ struct on_host_options {
 };
 
 /* *out is set first. */
-void on_host_new(struct mem *mem, const struct plan *p, struct on_host **out);
+void on_host_new(struct mem *mem, struct on_host **out);
 void on_host_free(struct on_host *h);
 /* Texts, and shared objects by the system's C compiler. */
 NODISCARD enum err_code on_host_compile(struct on_host *h, const struct stop *stop, struct err *e);

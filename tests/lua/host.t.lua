@@ -84,4 +84,11 @@ plan = gemm({m = 1024, n = 1024, k = 512}, {m = 64, n = 64, k = 32}, 2, 1)
 local _, report = core.host_run(core.host_build(plan), plan.graph.program:inputs{}, {limit = 0.01})
 tap.like(report, "^the kernel did not end within 0%.01 s$", "a time limit")
 
+-- The same through the plan.
+local k = plan:compile{target = "host"}
+tap.is(k.target, "host", "plan:compile has the target")
+local err = k:check{seed = 4}
+tap.ok(err.ok and err.relative < 1e-2, "k:check agrees with the reference")
+tap.ok(not pcall(function() plan:compile{target = "abacus"} end), "an unknown target is refused")
+
 tap.done_testing()
