@@ -405,13 +405,14 @@ static void distribute_rest(struct trial *t, const struct parts *x)
 static void distribute(struct trial *t, int region, int count)
 {
 	struct parts x = { .loop = region, .left = count };
+	int parent;
 
 	if (region == NONE) {
 		place_ends(t, count);
 		return;
 	}
-	if (t->c->turns > 1 || (parent_of(t, region) != NONE &&
-	    t->c->least[parent_of(t, region)] > 1))
+	parent = parent_of(t, region);
+	if (parent == NONE ? t->c->turns > 1 : t->c->least[parent] > 1)
 		x.empty = count <= LIVES_SOME ? EMPTY_MOST : 1;
 	distribute_rest(t, &x);
 }
