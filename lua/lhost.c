@@ -33,6 +33,7 @@ static int host_build_l(lua_State *L)
 	struct err e;
 	void **box;
 
+	hold_finalizers(L);
 	check_legal(L, history_plan(plan), "compile");
 	box = box_new(L, ON_HOST_CLASS, 1);
 	keep(L, -1, 1, 1);

@@ -25,6 +25,12 @@ local function options(o, what, ...)
   return o or {}
 end
 
+local function check_kernel(k, what)
+  if not core.is(k, "millrace.kernel") and not core.is(k, "millrace.on_host") then
+    raise(("%s: kernel expected, got %s"):format(what, show(k)))
+  end
+end
+
 -- Outputs of one run, on the device or on the CPU. What the CPU's runtime finds wrong
 -- (a race, a deadlock, an unbalanced barrier) is an error.
 local function execute(k, inputs, o)
@@ -35,6 +41,7 @@ local function execute(k, inputs, o)
 end
 
 local function check(k, given)
+  check_kernel(k, "check")
   local o = options(given, "check", "seed", "limit", "race")
   local bound = bound_of(k)
   if k.plan.graph.flops > CHECK_FLOPS then
@@ -55,6 +62,7 @@ local function check(k, given)
 end
 
 local function bench(k, given)
+  check_kernel(k, "bench")
   local o = options(given, "bench", "seconds", "limit")
   local bound = bound_of(k)
   local _, ms = core.run(k, bound:inputs{}, {seconds = o.seconds or 1, limit = o.limit})
@@ -64,6 +72,7 @@ local function bench(k, given)
 end
 
 local function run(k, inputs, given)
+  check_kernel(k, "run")
   return execute(k, inputs, options(given, "run", "seed", "limit", "race"))
 end
 

@@ -287,11 +287,32 @@ static int64_t most_tiles(const struct job *j)
 	return most;
 }
 
-/* Room for the first events of any EU: before the scratch, because it stays. */
-static void make_room(struct job *j)
+/* Events of the EU that has most of them, counted. */
+static double count_most(struct job *j)
+{
+	struct arena_mark scratch = arena_mark(j->a);
+	struct dealing d;
+	double most = 0;
+
+	sim_deal(j->a, j->plan, j->phase, &d);
+	for (int u = 0; u < d.eus; u++) {
+		struct arena_mark mark = arena_mark(j->a);
+		struct walk w;
+
+		walk_init(j->a, &w, j->plan->graph, j->phase, (int)(d.start[u + 1] - d.start[u]),
+			d.order + d.start[u]);
+		most = fmax(most, (double)count_events(j, &w));
+		arena_reset(j->a, mark);
+	}
+	arena_reset(j->a, scratch);
+	return most;
+}
+
+/* The same where every tile has as many: without looking at each. */
+static double multiply_most(struct job *j)
 {
 	const struct graph *g = j->plan->graph;
-	double tiles = j->keep ? (double)most_tiles(j) : 0, most = 0;
+	double tiles = (double)most_tiles(j), most = 0;
 
 	for (int i = 0; i < j->plan->entries.n; i++) {
 		double times = tiles;
@@ -302,6 +323,23 @@ static void make_room(struct job *j)
 			times *= (double)g->trips[l].most;
 		most += times;
 	}
+	return most;
+}
+
+/* Room for the first events of any EU: before the scratch, because it stays. */
+static void make_room(struct job *j)
+{
+	const struct graph *g = j->plan->graph;
+	bool even = true;
+	double most;
+
+	if (!j->keep)
+		return;
+	for (int l = 0; l < g->program->loops.n; l++)
+		even &= g->trips[l].least == g->trips[l].most;
+	most = multiply_most(j);
+	if (!even && most > 0 && most < (double)j->max_events)
+		most = count_most(j);
 	j->line->events.cap = (int)fmin(most, (double)j->keep);
 	j->line->events.v = ARENA_ARRAY(j->a, j->line->events.cap, struct event);
 }

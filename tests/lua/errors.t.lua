@@ -134,6 +134,7 @@ local classes <const> = {
     get = {1, 1}, set = {1, 1, 1}, shape = {}, copy = {"f16"}, fill = {1}, max_error = {new_array},
   }},
   device = {device, {}},
+  kernel = {new_plan(graph):compile{text = true}, {}},
 }
 
 local function sorted(t)
@@ -162,7 +163,9 @@ for _, class in ipairs(sorted(classes)) do
   for _, name in ipairs(sorted(meta.fields)) do
     every(("%s.%s"):format(class, name), meta.fields[name], maker(object), class)
   end
-  every("tostring of a " .. class, meta.__tostring, maker(object), class)
+  if meta.__tostring then
+    every("tostring of a " .. class, meta.__tostring, maker(object), class)
+  end
   for name in ordered(arguments) do ok(meta.methods[name], class .. ":" .. name .. " is there") end
   still_works("all calls of " .. class)
 end

@@ -192,36 +192,69 @@ static void run_failing(lua_State *L, const struct session *s, struct tally *t)
 }
 
 enum outcome { ENDED, FAILED, LUA_FAILED };
+enum { ROUNDS = 16 };			/* in one state, unless the session is bare */
+
+/* A state and what was played in it. */
+struct stage {
+	struct host host;
+	struct watch watch;
+	lua_State *L;			/* NULL: closed, or there was no memory for it */
+	lua_Alloc alloc;
+	void *ud;
+	int rounds;
+};
+
+static void stage_open(struct stage *st, uint64_t fail_at)
+{
+	*st = (struct stage){ .host = { .home = home(), .mem = { .fail_at = fail_at,
+		.fine = true } } };
+	st->L = host_open(&st->host);
+	if (!st->L)
+		return;
+	st->alloc = lua_getallocf(st->L, &st->ud);
+	st->watch = (struct watch){ .host = &st->host, .alloc = st->alloc };
+	lua_setallocf(st->L, alloc_watched, &st->watch);
+}
+
+static void stage_close(struct stage *st, struct tally *t)
+{
+	if (st->L) {
+		lua_setallocf(st->L, st->alloc, st->ud);
+		host_close(st->L);
+	}
+	st->L = NULL;
+	t->leaked += st->host.mem.used != 0;
+}
 
 /* A session whose k-th request fails. ENDED: it made fewer. */
-static enum outcome play(const struct session *s, uint64_t k, bool again, struct tally *t)
+static enum outcome play(struct stage *st, const struct session *s, uint64_t k, bool again,
+	struct tally *t)
 {
-	struct host h = { .mem = { .fail_at = s->bare ? k : 0, .fine = true }, .home = home() };
-	struct watch w = { .host = &h, .again = again };
-	lua_State *L = host_open(&h);
+	struct mem *m = &st->host.mem;
 	enum outcome end = FAILED;
-	void *host_ud;
 
 	t->rounds++;
-	if (L) {
-		w.alloc = lua_getallocf(L, &host_ud);
-		lua_setallocf(L, alloc_watched, &w);
-		if (!s->bare && run(L, "require 'millrace'") == LUA_OK)
-			h.mem.fail_at = h.mem.calls + k;
-		run_failing(L, s, t);
-		if (h.mem.calls < h.mem.fail_at)
+	if (!st->L)
+		stage_open(st, s->bare ? k : 0);
+	if (st->L) {
+		st->watch.failed = false;
+		st->watch.again = again;
+		if (!s->bare && run(st->L, "require 'millrace'") == LUA_OK)
+			m->fail_at = m->calls + k;
+		run_failing(st->L, s, t);
+		if (m->calls < m->fail_at)
 			end = ENDED;
-		else if (w.failed)
+		else if (st->watch.failed)
 			end = LUA_FAILED;
-		h.mem.fail_at = 0;
-		if (run(L, after) != LUA_OK) {
-			diag("%s", lua_tostring(L, -1));
+		m->fail_at = 0;
+		if (run(st->L, after) != LUA_OK) {
+			diag("%s", lua_tostring(st->L, -1));
 			t->broken++;
 		}
-		lua_setallocf(L, w.alloc, host_ud);
-		host_close(L);
+		lua_settop(st->L, 0);
 	}
-	t->leaked += h.mem.used != 0;
+	if (s->bare || ++st->rounds == ROUNDS || end == ENDED)
+		stage_close(st, t);
 	return end;
 }
 
@@ -236,6 +269,7 @@ static uint64_t next_request(uint64_t k)
 
 static void torture(const struct session *s)
 {
+	struct stage st = { 0 };
 	struct tally t = { 0 };
 	enum outcome end = FAILED;
 	int bad = 0, lua = 0;
@@ -243,15 +277,17 @@ static void torture(const struct session *s)
 	for (uint64_t k = 1; end != ENDED && bad < 5; k = next_request(k)) {
 		int before = t.wrong + t.broken + t.leaked;
 
-		end = play(s, k, false, &t);
+		end = play(&st, s, k, false, &t);
 		if (end == LUA_FAILED) {
 			lua++;
-			play(s, k, true, &t);
+			play(&st, s, k, true, &t);
 		}
 		if (t.wrong + t.broken + t.leaked > before)
 			diag("  after request %llu", (unsigned long long)k);
 		bad += t.wrong + t.broken + t.leaked > before;
 	}
+	if (st.L)
+		stage_close(&st, &t);
 	diag("%d rounds, %d of them a second try of Lua's, %d errors", t.rounds, lua, t.raised);
 	ok(end == ENDED, "the last round meets no failure");
 	ok(t.raised > t.rounds / 3, "many rounds end the script");
