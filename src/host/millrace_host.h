@@ -3,7 +3,9 @@
  * The names are those of src/emit/cuda_prelude.c. Every thread of a block is a coroutine
  * (rt_machine.h); flags, copies and matrix instructions behave as on the GPU, in any
  * order and at any time that the GPU's rules allow, as a seed decides; what these rules
- * forbid is reported and ends the run. A text ends with
+ * forbid is reported and ends the run. The runtime that does it is part of the program
+ * (rt.c); a text gets at it through a table, so that only the text is compiled anew. It
+ * ends with
  *
  *	HOST_ENTRY(name, threads) { name(args[0], args[1], ...); }
  */
@@ -11,31 +13,36 @@
 #define MILLRACE_HOST_H
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
 
-#include "host/rt_async.h"
+#include "host/rt_abi.h"
+#include "host/rt_number.h"
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef unsigned short u16;
 typedef const struct host_map *TensorMap;
 
+static const struct host_runtime *host_rt;	/* set by the entry */
+
 #define DEV static inline
 #define KERNEL(name, threads) static void name
 #define MAP const TensorMap
 #define EACH(i, n) for (int i = 0; i < (n); i++)
 #define LOOP for
-#define THREAD (HOST_SELF->thread)
-#define BLOCK (host.block)
-#define BLOCK_SYNC() host_block_sync()
-#define WARP_SYNC() ((void)host_meet(HOST_WARP_SYNC, 0, 0))
-#define UNIFORM(x) host_uniform(x)
-#define SET_REGISTERS(how, n) host_set_registers(n)
+#define THREAD (host_rt->thread())
+#define BLOCK (host_rt->block())
+#define BLOCK_SYNC() host_rt->block_sync()
+#define WARP_SYNC() host_rt->warp_sync()
+#define UNIFORM(x) host_rt->uniform(x)
+#define SET_REGISTERS(how, n) host_rt->set_registers(n)
 /* Memory that others may change is read again after this. */
 #define PIN_F(x, n) __asm__ volatile("" : : "r"(x) : "memory")
 #define PIN_U(x, n) PIN_F(x, n)
-#define GROUPS_WAIT(n) host_groups_wait(n)
+#define GROUPS_WAIT(n) host_rt->groups_wait(n)
 #define INFINITE INFINITY
-#define AT(task, iteration) host_at(task, iteration)
+#define AT(task, iteration) host_rt->at(task, iteration)
 
 /* ---- flags, barriers, warps --------------------------------------------------------- */
 
@@ -47,9 +54,7 @@ static inline u32 shared_base(void)
 /* The name and the place in its ring are for reports. */
 static inline void flag_init(u32 a, u32 arrivals, const char *name, int index)
 {
-	host_flag_init(a, arrivals);
-	host_flag_at(a)->name = name;
-	host_flag_at(a)->index = index;
+	host_rt->flag_init(a, arrivals, name, index);
 }
 
 static inline void flags_ready(void)
@@ -58,104 +63,111 @@ static inline void flags_ready(void)
 
 static inline void flag_expect(u32 a, u32 bytes)
 {
-	host_flag_arrive(a, bytes);
+	host_rt->flag_arrive(a, bytes);
 }
 
 static inline void flag_arrive(u32 a)
 {
-	host_flag_arrive(a, 0);
+	host_rt->flag_arrive(a, 0);
 }
 
 static inline void flag_wait(u32 a, u32 phase)
 {
-	host_flag_wait(a, phase);
+	host_rt->flag_wait(a, phase);
 }
 
 static inline void turn_wait(int id, int threads)
 {
-	host_barrier_wait(id, threads);
+	host_rt->barrier_wait(id, threads);
 }
 
 static inline void turn_pass(int id, int threads)
 {
-	host_barrier_pass(id, threads);
+	host_rt->barrier_pass(id, threads);
 }
 
 static inline void lane_sync(int id, int threads)
 {
-	host_barrier_wait(id, threads);
+	host_rt->barrier_wait(id, threads);
 }
 
 static inline int elect(void)
 {
-	return host_elect();
+	return host_rt->elect();
 }
 
 static inline float shuffle_xor(float x, int mask)
 {
-	return host_shuffle_xor(x, mask);
-}
-
-/* A block's warpgroups have 64 Ki registers between them. */
-static inline void host_set_registers(int n)
-{
-	int all = 0;
-
-	if (n < 24 || n > 256 || n % 8)
-		host_fail("setmaxnreg takes multiples of 8 from 24 to 256, not %d", n);
-	host.self->registers = n;
-	for (int i = 0; i < host.threads; i += HOST_GROUP)
-		all += HOST_GROUP * host.thread[i].registers;
-	if (all > 65536)
-		host_fail("the block's warpgroups ask for %d registers; there are 65536", all);
+	return host_rt->shuffle_xor(x, mask);
 }
 
 /* ---- asynchronous work ---------------------------------------------------------------- */
 
 static inline void fence_async(void)
 {
-	host_fence();
+	host_rt->fence();
 }
 
 static inline void groups_fence(void)
 {
-	host_meet(HOST_GROUPS_FENCE, 0, 0);
-	HOST_SELF->fenced = true;
+	host_rt->groups_fence();
 }
 
 static inline void groups_commit(void)
 {
-	host_groups_commit();
+	host_rt->groups_commit();
+}
+
+static inline void host_mma_ss(float *d, u64 a, u64 b, int add, int columns, int ta, int tb,
+	enum host_half type)
+{
+	host_rt->product(d, NULL, a, b, add, columns, ta, tb, type);
+}
+
+static inline void host_mma_rs(float *d, const u32 *a, u64 b, int add, int columns, int ta, int tb,
+	enum host_half type)
+{
+	host_rt->product(d, a, 0, b, add, columns, ta, tb, type);
 }
 
 static inline void tma_load_1d(u32 dst, const TensorMap *map, u32 flag, int c0)
 {
-	host_copy_start(dst, *map, flag, 1, (int[]){ c0 });
+	host_rt->copy(dst, *map, flag, 1, (int[]){ c0 });
 }
 
 static inline void tma_load_2d(u32 dst, const TensorMap *map, u32 flag, int c0, int c1)
 {
-	host_copy_start(dst, *map, flag, 2, (int[]){ c0, c1 });
+	host_rt->copy(dst, *map, flag, 2, (int[]){ c0, c1 });
 }
 
 static inline void tma_load_3d(u32 dst, const TensorMap *map, u32 flag, int c0, int c1, int c2)
 {
-	host_copy_start(dst, *map, flag, 3, (int[]){ c0, c1, c2 });
+	host_rt->copy(dst, *map, flag, 3, (int[]){ c0, c1, c2 });
 }
 
 static inline void tma_load_4d(u32 dst, const TensorMap *map, u32 flag, int c0, int c1, int c2,
 	int c3)
 {
-	host_copy_start(dst, *map, flag, 4, (int[]){ c0, c1, c2, c3 });
+	host_rt->copy(dst, *map, flag, 4, (int[]){ c0, c1, c2, c3 });
 }
 
 static inline void tma_load_5d(u32 dst, const TensorMap *map, u32 flag, int c0, int c1, int c2,
 	int c3, int c4)
 {
-	host_copy_start(dst, *map, flag, 5, (int[]){ c0, c1, c2, c3, c4 });
+	host_rt->copy(dst, *map, flag, 5, (int[]){ c0, c1, c2, c3, c4 });
 }
 
 /* ---- shared memory --------------------------------------------------------------------- */
+
+static inline void host_get(u32 a, void *to, u32 n)
+{
+	host_rt->get(a, to, n);
+}
+
+static inline void host_put(u32 a, const void *from, u32 n)
+{
+	host_rt->put(a, from, n);
+}
 
 static inline u16 shared_u16(u32 a)
 {
@@ -233,31 +245,6 @@ static inline float op_rsqrt(float x)
 	return 1.f / sqrtf(x);
 }
 
-/* To nearest, ties to even. */
-static inline u32 host_to_bf16(float x)
-{
-	u32 bits = host_bits(x);
-
-	if (x != x)
-		return 0x7fff;
-	return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-}
-
-static inline u32 host_to_f16(float x)
-{
-	u32 sign = host_bits(x) >> 16 & 0x8000, e;
-	float y = fabsf(x);
-
-	if (x != x)
-		return 0x7fff;
-	if (y >= 65520.f)
-		return sign | 0x7c00;
-	if (y < 0x1p-14f)		/* a step of 2^-24: what nearbyint rounds to */
-		return sign | (u32)nearbyintf(y * 0x1p24f);
-	e = host_bits(y);
-	return sign | (((e + 0xfff + (e >> 13 & 1)) >> 13) - (112 << 10));
-}
-
 static inline u32 pack_bf16(float lo, float hi)
 {
 	return host_to_bf16(hi) << 16 | host_to_bf16(lo);
@@ -283,129 +270,12 @@ static inline u16 half_of(u32 x, int e)
 	return (u16)(e ? x >> 16 : x);
 }
 
-/* ---- deadlocks --------------------------------------------------------------------------- */
-
-static inline void host_say_flag(const struct host_thread *t)
-{
-	const struct host_flag *f = host_flag_at(t->a);
-
-	host_say("phase %u of %s (now in phase %u: %d of %d arrivals to come, %lld bytes)", t->b,
-		host_flag_place(f).text, f->phase, f->pending, f->arrivals, (long long)f->bytes);
-}
-
-static inline void host_say_wait(const struct host_thread *t)
-{
-	static const char *const together[] = { "shuffle_xor", "UNIFORM", "WARP_SYNC", "elect",
-		"groups_fence", "GROUPS_WAIT" };		/* ORDER host_together */
-
-	switch (t->wait) {
-	case HOST_WAIT_FLAG:
-		host_say_flag(t);
-		break;
-	case HOST_WAIT_BARRIER:
-		host_say("barrier %u, where %d of %u threads are", t->a,
-			host_sync.barrier[t->a].arrived, t->b);
-		break;
-	case HOST_WAIT_BLOCK:
-		host_say("the other threads of the block");
-		break;
-	case HOST_WAIT_WARP:
-		host_say("the other threads of the warp in %s", together[t->a]);
-		break;
-	case HOST_WAIT_GROUPS:
-		host_say("group %u of matrix products", t->a);
-		break;
-	}
-}
-
-static inline bool host_waits_alike(const struct host_thread *a, const struct host_thread *b)
-{
-	return a->state == b->state && a->on == b->on && a->a == b->a && a->b == b->b &&
-		a->task == b->task && a->iteration == b->iteration;
-}
-
-/* Everybody waits and nothing is under way. */
-static inline void host_deadlock(void)
-{
-	host_say("block %d: deadlock", host.block);
-	for (int i = 0, n; i < host.threads; i += n) {
-		const struct host_thread *t = &host.thread[i];
-
-		for (n = 1; i + n < host.threads && host_waits_alike(t, t + n); n++)
-			;
-		if (t->state == HOST_DONE)
-			continue;
-		host_say("\n  threads %d to %d at %s wait for ", i, i + n - 1,
-			host_place(t->task, t->iteration).text);
-		host_say_wait(t);
-	}
-	host_stop();
-}
-
-/* ---- running ----------------------------------------------------------------------------- */
-
-static inline void host_block_start(int block)
-{
-	host.block = block;
-	host.nready = host.ndone = 0;
-	host_memory_start();
-	host_sync_start();
-	host_async_start();
-	host_change();
-	for (int i = 0; i < host.threads; i++) {
-		struct host_thread *t = &host.thread[i];
-
-		t->thread = i;
-		t->task = NULL;
-		t->fences = 0;
-		t->deposits = t->commits = t->registers = 0;
-		t->fenced = false;
-		host_thread_start(t);
-		host_make_ready(t);
-	}
-}
-
-static inline void host_run_block(int block)
-{
-	host_block_start(block);
-	while (host.ndone < host.threads) {
-		if (!host_random(HOST_CHANGE_EVERY))
-			host_change();
-		if (host.nready && host_random(256) >= host.eager)
-			host_step_thread();
-		else if (!host_async_step()) {
-			if (!host.nready)
-				host_deadlock();
-			host_step_thread();
-		}
-	}
-	host_async_end();
-}
-
-static inline void host_play(const struct host_launch *launch, void (*kernel)(void *const *args),
-	int threads)
-{
-	host.launch = launch;
-	host.kernel = kernel;
-	host.threads = launch->threads;
-	host.random = launch->seed;
-	host_catch_faults();
-	if (threads != launch->threads || threads < 1 || threads > HOST_THREADS_MAX ||
-	    threads % HOST_WARP || launch->shared_bytes < 1024 || launch->shared_bytes > 228 << 10)
-		host_fail("a launch with %d threads and %lld bytes of shared memory", launch->threads,
-			(long long)launch->shared_bytes);
-	host.elected = (int)host_random(HOST_WARP);
-	host_make_stacks();
-	host_memory_open();
-	host_async_open();
-	for (int i = 0; i < launch->blocks; i++)
-		host_run_block(i);
-}
+/* ---- the entry --------------------------------------------------------------------------- */
 
 #define HOST_ENTRY(name, threads) \
 	static void host_call_##name(void *const *args); \
 	__attribute__((visibility("default"))) void millrace_host_run(const struct host_launch *l) \
-	{ host_play(l, host_call_##name, threads); } \
+	{ host_rt = l->runtime; host_rt->play(l, host_call_##name, threads); } \
 	static void host_call_##name(void *const *args)
 
 #endif

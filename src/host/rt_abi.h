@@ -1,8 +1,7 @@
 /* rt_abi.h - what the core and a kernel compiled for the host say to each other.
  *
- * The runtime headers rt_*.h and millrace_host.h travel inside the program as text and
- * are compiled with a kernel's text by the system's C compiler; this one is also
- * included by the core. No dependency.
+ * This header, rt_number.h and millrace_host.h travel inside the program as text: the
+ * system's C compiler sees them with a kernel's text. No dependency.
  */
 #ifndef HOST_RT_ABI_H
 #define HOST_RT_ABI_H
@@ -10,7 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HOST_DIMS_MAX = 8 };
+enum {
+	HOST_DIMS_MAX = 8,
+	HOST_FIRST = 1024,		/* address of a block's dynamic shared memory */
+};
 
 /* A tensor map: boxes of a tensor, dimensions innermost first. */
 struct host_map {
@@ -20,7 +22,40 @@ struct host_map {
 	int64_t stride[HOST_DIMS_MAX];		/* bytes */
 };
 
+struct host_launch;
+
+/* What a kernel can do; millrace_host.h gives it the names of the text. */
+struct host_runtime {
+	void (*play)(const struct host_launch *l, void (*kernel)(void *const *args), int threads);
+	int (*thread)(void);
+	int (*block)(void);
+	void (*at)(const char *task, int iteration);
+	void (*flag_init)(uint32_t flag, uint32_t arrivals, const char *name, int index);
+	void (*flag_arrive)(uint32_t flag, uint32_t bytes);
+	void (*flag_wait)(uint32_t flag, uint32_t phase);
+	void (*barrier_wait)(int id, int threads);
+	void (*barrier_pass)(int id, int threads);
+	void (*block_sync)(void);
+	void (*warp_sync)(void);
+	int (*uniform)(int x);
+	int (*elect)(void);
+	float (*shuffle_xor)(float x, int mask);
+	void (*set_registers)(int n);
+	void (*fence)(void);
+	void (*copy)(uint32_t to, const struct host_map *map, uint32_t flag, int rank,
+		const int *at);
+	void (*groups_fence)(void);
+	void (*groups_commit)(void);
+	void (*groups_wait)(int n);
+	/* regs NULL: the first operand is in shared memory at descriptor a */
+	void (*product)(float *d, const uint32_t *regs, uint64_t a, uint64_t b, int add,
+		int columns, int ta, int tb, int type);
+	void (*get)(uint32_t address, void *to, uint32_t n);
+	void (*put)(uint32_t address, const void *from, uint32_t n);
+};
+
 struct host_launch {
+	const struct host_runtime *runtime;
 	void *const *args;		/* pointers to tensors and to maps */
 	int blocks, threads;
 	int64_t shared_bytes;		/* with room to align it to 1024 */

@@ -11,6 +11,7 @@
 #ifndef HOST_RT_ASYNC_H
 #define HOST_RT_ASYNC_H
 
+#include "host/rt_number.h"
 #include "host/rt_sync.h"
 
 enum {
@@ -19,8 +20,6 @@ enum {
 	HOST_QUEUE_MAX = 1024,		/* instructions of a warpgroup under way */
 	HOST_IN_FLIGHT = 0x7fc0dead,	/* a NaN */
 };
-
-enum host_half { HOST_bf16, HOST_f16 };
 
 /* ---- copies ------------------------------------------------------------------------ */
 
@@ -196,38 +195,6 @@ static inline void host_copy_step(struct host_copy *c)
 }
 
 /* ---- operands ----------------------------------------------------------------------- */
-
-static inline float host_float(uint32_t bits)
-{
-	float f;
-
-	memcpy(&f, &bits, sizeof(f));
-	return f;
-}
-
-static inline uint32_t host_bits(float f)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &f, sizeof(bits));
-	return bits;
-}
-
-static inline float host_from_f16(uint16_t h)
-{
-	uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023;
-
-	if (e == 31)
-		return host_float(sign | 0x7f800000 | m << 13);
-	if (e == 0)
-		return (sign ? -1.f : 1.f) * (float)m * 0x1p-24f;
-	return host_float(sign | (e + 112) << 23 | m << 13);
-}
-
-static inline float host_from_half(enum host_half type, uint16_t x)
-{
-	return type == HOST_bf16 ? host_float((uint32_t)x << 16) : host_from_f16(x);
-}
 
 struct host_matrix {
 	uint32_t start, leading, stride;	/* LBO, SBO */
@@ -482,18 +449,18 @@ static inline void host_mma(float *d, const struct host_product *what, const uin
 	host_deposit_clock(p);
 }
 
-static inline void host_mma_ss(float *d, uint64_t a, uint64_t b, int add, int columns, int ta,
-	int tb, enum host_half type)
+static inline void host_product(float *d, const uint32_t *regs, uint64_t a, uint64_t b, int add,
+	int columns, int ta, int tb, int type)
 {
 	host_mma(d, &(struct host_product){ .a = a, .b = b, .add = add != 0, .ta = ta != 0,
-		.tb = tb != 0, .columns = columns, .type = type }, NULL);
+		.tb = tb != 0, .columns = columns, .type = (enum host_half)type,
+		.registers = regs != NULL }, regs);
 }
 
-static inline void host_mma_rs(float *d, const uint32_t *a, uint64_t b, int add, int columns,
-	int ta, int tb, enum host_half type)
+static inline void host_groups_fence(void)
 {
-	host_mma(d, &(struct host_product){ .b = b, .add = add != 0, .ta = ta != 0, .tb = tb != 0,
-		.columns = columns, .type = type, .registers = true }, a);
+	host_meet(HOST_GROUPS_FENCE, 0, 0);
+	host.self->fenced = true;
 }
 
 static inline void host_groups_commit(void)

@@ -29,7 +29,6 @@ enum {
 	HOST_GROUPS_MAX = HOST_THREADS_MAX / HOST_GROUP,
 	HOST_COPIES_MAX = 64,		/* under way at once */
 	HOST_STACK = 512 << 10, HOST_GUARD = 4096,
-	HOST_FIRST = 1024,		/* address of a block's dynamic shared memory */
 	HOST_CHANGE_EVERY = 256,	/* steps between changes of priorities, on average */
 	HOST_PAUSE_EVERY = 16,		/* points passed between pauses, on average */
 };
@@ -82,8 +81,6 @@ struct host_machine {
 };
 
 static struct host_machine host;
-
-#define HOST_SELF (host.self)
 
 /* ---- chance ---------------------------------------------------------------------- */
 

@@ -121,7 +121,7 @@ static const char *verdict(const struct host_job *job, enum child_end end, int s
 enum err_code host_run(struct host_kernel *k, const struct host_job *job, const struct stop *stop,
 	struct arena *a, const char **report, struct err *e)
 {
-	struct host_launch launch = { .blocks = job->blocks, .threads = job->threads,
+	struct host_launch launch = { .runtime = &host_runtime, .blocks = job->blocks, .threads = job->threads,
 		.shared_bytes = job->shared_bytes, .seed = job->seed, .race = job->race,
 		.report_size = REPORT_BYTES };
 	/* Nothing is allocated while we hold the mapping: a failure would jump away. */

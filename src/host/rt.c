@@ -1,0 +1,189 @@
+/* The runtime of kernels on the CPU: deadlock reports, playing all blocks, and the table
+ * through which a kernel's text gets at all this. It runs in a child process, a kernel at
+ * a time, so its state is the process's. */
+#include "host/rt_async.h"
+
+#include "host/object.h"
+
+/* ---- deadlocks --------------------------------------------------------------------------- */
+
+static inline void host_say_flag(const struct host_thread *t)
+{
+	const struct host_flag *f = host_flag_at(t->a);
+
+	host_say("phase %u of %s (now in phase %u: %d of %d arrivals to come, %lld bytes)", t->b,
+		host_flag_place(f).text, f->phase, f->pending, f->arrivals, (long long)f->bytes);
+}
+
+static inline void host_say_wait(const struct host_thread *t)
+{
+	static const char *const together[] = { "shuffle_xor", "UNIFORM", "WARP_SYNC", "elect",
+		"groups_fence", "GROUPS_WAIT" };		/* ORDER host_together */
+
+	switch (t->wait) {
+	case HOST_WAIT_FLAG:
+		host_say_flag(t);
+		break;
+	case HOST_WAIT_BARRIER:
+		host_say("barrier %u, where %d of %u threads are", t->a,
+			host_sync.barrier[t->a].arrived, t->b);
+		break;
+	case HOST_WAIT_BLOCK:
+		host_say("the other threads of the block");
+		break;
+	case HOST_WAIT_WARP:
+		host_say("the other threads of the warp in %s", together[t->a]);
+		break;
+	case HOST_WAIT_GROUPS:
+		host_say("group %u of matrix products", t->a);
+		break;
+	}
+}
+
+static inline bool host_waits_alike(const struct host_thread *a, const struct host_thread *b)
+{
+	return a->state == b->state && a->on == b->on && a->a == b->a && a->b == b->b &&
+		a->task == b->task && a->iteration == b->iteration;
+}
+
+/* Everybody waits and nothing is under way. */
+static inline void host_deadlock(void)
+{
+	host_say("block %d: deadlock", host.block);
+	for (int i = 0, n; i < host.threads; i += n) {
+		const struct host_thread *t = &host.thread[i];
+
+		for (n = 1; i + n < host.threads && host_waits_alike(t, t + n); n++)
+			;
+		if (t->state == HOST_DONE)
+			continue;
+		host_say("\n  threads %d to %d at %s wait for ", i, i + n - 1,
+			host_place(t->task, t->iteration).text);
+		host_say_wait(t);
+	}
+	host_stop();
+}
+
+/* ---- running ----------------------------------------------------------------------------- */
+
+static inline void host_block_start(int block)
+{
+	host.block = block;
+	host.nready = host.ndone = 0;
+	host_memory_start();
+	host_sync_start();
+	host_async_start();
+	host_change();
+	for (int i = 0; i < host.threads; i++) {
+		struct host_thread *t = &host.thread[i];
+
+		t->thread = i;
+		t->task = NULL;
+		t->fences = 0;
+		t->deposits = t->commits = t->registers = 0;
+		t->fenced = false;
+		host_thread_start(t);
+		host_make_ready(t);
+	}
+}
+
+static inline void host_run_block(int block)
+{
+	host_block_start(block);
+	while (host.ndone < host.threads) {
+		if (!host_random(HOST_CHANGE_EVERY))
+			host_change();
+		if (host.nready && host_random(256) >= host.eager)
+			host_step_thread();
+		else if (!host_async_step()) {
+			if (!host.nready)
+				host_deadlock();
+			host_step_thread();
+		}
+	}
+	host_async_end();
+}
+
+static inline void host_play(const struct host_launch *launch, void (*kernel)(void *const *args),
+	int threads)
+{
+	host.launch = launch;
+	host.kernel = kernel;
+	host.threads = launch->threads;
+	host.random = launch->seed;
+	host_catch_faults();
+	if (threads != launch->threads || threads < 1 || threads > HOST_THREADS_MAX ||
+	    threads % HOST_WARP || launch->shared_bytes < 1024 || launch->shared_bytes > 228 << 10)
+		host_fail("a launch with %d threads and %lld bytes of shared memory", launch->threads,
+			(long long)launch->shared_bytes);
+	host.elected = (int)host_random(HOST_WARP);
+	host_make_stacks();
+	host_memory_open();
+	host_async_open();
+	for (int i = 0; i < launch->blocks; i++)
+		host_run_block(i);
+}
+
+/* ---- the table --------------------------------------------------------------------------- */
+
+static int host_thread_number(void)
+{
+	return host.self->thread;
+}
+
+static int host_block_number(void)
+{
+	return host.block;
+}
+
+static void host_flag_new(uint32_t a, uint32_t arrivals, const char *name, int index)
+{
+	host_flag_init(a, arrivals);
+	host_flag_at(a)->name = name;
+	host_flag_at(a)->index = index;
+}
+
+static void host_warp_sync(void)
+{
+	host_meet(HOST_WARP_SYNC, 0, 0);
+}
+
+/* A block's warpgroups have 64 Ki registers between them. */
+static void host_set_registers(int n)
+{
+	int all = 0;
+
+	if (n < 24 || n > 256 || n % 8)
+		host_fail("setmaxnreg takes multiples of 8 from 24 to 256, not %d", n);
+	host.self->registers = n;
+	for (int i = 0; i < host.threads; i += HOST_GROUP)
+		all += HOST_GROUP * host.thread[i].registers;
+	if (all > 65536)
+		host_fail("the block's warpgroups ask for %d registers; there are 65536", all);
+}
+
+const struct host_runtime host_runtime = {
+	.play = host_play,
+	.thread = host_thread_number,
+	.block = host_block_number,
+	.at = host_at,
+	.flag_init = host_flag_new,
+	.flag_arrive = host_flag_arrive,
+	.flag_wait = host_flag_wait,
+	.barrier_wait = host_barrier_wait,
+	.barrier_pass = host_barrier_pass,
+	.block_sync = host_block_sync,
+	.warp_sync = host_warp_sync,
+	.uniform = host_uniform,
+	.elect = host_elect,
+	.shuffle_xor = host_shuffle_xor,
+	.set_registers = host_set_registers,
+	.fence = host_fence,
+	.copy = host_copy_start,
+	.groups_fence = host_groups_fence,
+	.groups_commit = host_groups_commit,
+	.groups_wait = host_groups_wait,
+	.product = host_product,
+	.get = host_get,
+	.put = host_put,
+};
