@@ -26,74 +26,40 @@ static bool in_lane(const struct text *c, int task)
 	return c->plan->entries.v[plan_entry_of(c->plan, task)].lane == c->lane->lane;
 }
 
-/* The number of instances of a task that the lane's loops have passed: its tile, or
- * the iterations of its loop before the present run. */
-static const char *passed(struct text *c, int loop)
-{
-	return loop == NONE ? "t" : arena_strf(c->a, "base_%d", loop);
-}
-
 /* waiting ------------------------------------------------------------------ */
 
-static void put_wait(struct text *c, int flag, const char *instance, const char *guard)
+/* The instance that a wait is for; a negative one is none. */
+static const char *awaited_text(struct text *c, const struct flag_wait *w)
 {
-	const struct flag *f = &c->k->flags.v[flag];
+	const char *seq = w->loop == NONE ? "t" : arena_strf(c->a, "seq_%d", w->loop);
 
-	put(c, "{ const int n = %s; if (%sn >= 0) flag_wait(shared + %lld + 8 * (n %% %d), n / %d); }",
-		instance, guard, (long long)f->offset, f->depth, f->depth);
+	switch (w->which) {
+	case AWAIT_BACK:
+	case AWAIT_WITHIN:
+		return arena_strf(c->a, "%s - %d", seq, w->back);
+	case AWAIT_AROUND:
+		return seq;
+	case AWAIT_RUN:
+		break;
+	}
+	return arena_strf(c->a, "base_%d - 1", w->loop);
 }
 
-/* Of the awaited sTask, `d` iterations of region `loop` back. */
-static enum err_code wait_for(struct text *c, const struct kentry *x, const struct wait *w, int loop,
-	int d, bool life, struct err *e)
-{
-	int mine = stask_of(c, x)->loop, theirs = c->g->tasks.v[w->on].loop;
-	int flag = w->when == WAIT_ISSUED ? c->k->issue_flag_of[w->on] : c->k->flag_of[w->on];
-	const char *guard = "";
-
-	if (mine == loop && theirs == loop) {
-		if (life && d > 0 && loop != NONE)
-			guard = arena_strf(c->a, "i_%d >= %d && ", loop, d);
-		put_wait(c, flag, loop == NONE ? arena_strf(c->a, "t - %d", d) :
-			arena_strf(c->a, "seq_%d - %d", loop, d), guard);
-		return OK;
-	}
-	if (theirs == loop && d == 0) {		/* it comes before our loop begins */
-		for (int l = mine; l != loop; l = c->p->loops.v[l].parent)
-			guard = arena_strf(c->a, "%si_%d == 0 && ", guard, l);
-		put_wait(c, flag, passed(c, loop), guard);
-		return OK;
-	}
-	if (mine == loop && d <= 1 && c->p->loops.v[theirs].parent == loop) {
-		/* the last one of the run before: of this iteration, or of the one before */
-		put_wait(c, flag, arena_strf(c->a, "base_%d - 1", theirs), "");
-		return OK;
-	}
-	return err_set(e, ERR_ILLEGAL, w->loc, "'%s' waits for '%s' over loops in a way that is not "
-		"lowered yet", stask_of(c, x)->name, c->g->tasks.v[w->on].name);
-}
-
-static enum err_code put_flag_waits(struct text *c, const struct kentry *x, struct err *e)
+static void put_flag_waits(struct text *c, const struct kentry *x)
 {
 	for (int i = 0; i < x->waits.n; i++) {
-		const struct wait *w = &c->plan->waits.v[x->waits.v[i]];
-		bool served = false;
+		const struct flag_wait *w = &x->waits.v[i];
+		const struct flag *f = &c->k->flags.v[w->flag];
+		const char *guard = "";
 
-		for (int k = 0; k < c->g->edges.n && w->distance == DISTANCE_AUTO; k++) {
-			const struct edge *d = &c->g->edges.v[k];
-
-			if (d->from != w->on || d->to != w->task)
-				continue;
-			if (d->reuse && d->kind == EDGE_OUTPUT && served)
-				continue;	/* the edge beside it says as much */
-			served = true;
-			TRY(wait_for(c, x, w, d->loop, edge_distance(c->plan, d), !d->reuse, e));
-		}
-		if (!served)
-			TRY(wait_for(c, x, w, graph_common_loop(c->g, w->on, w->task),
-				w->distance == DISTANCE_AUTO ? 0 : w->distance, false, e));
+		if (w->which == AWAIT_WITHIN)
+			guard = arena_strf(c->a, "i_%d >= %d && ", w->loop, w->back);
+		for (int l = stask_of(c, x)->loop; w->which == AWAIT_AROUND && l != w->loop;
+		     l = c->p->loops.v[l].parent)
+			guard = arena_strf(c->a, "%si_%d == 0 && ", guard, l);
+		put(c, "{ const int n = %s; if (%sn >= 0) flag_wait(shared + %lld + 8 * (n %% %d), n / %d); }",
+			awaited_text(c, w), guard, (long long)f->offset, f->depth, f->depth);
 	}
-	return OK;
 }
 
 /* After a wait for groups: tell the others what is now known to be complete. */
@@ -259,7 +225,7 @@ static enum err_code put_entry(struct text *c, const struct kentry *x, int class
 	if (s->kind == TASK_LOAD)
 		put(c, "const int seq = %s;", seq);
 	put_slots(c, x);
-	TRY(put_flag_waits(c, x, e));
+	put_flag_waits(c, x);
 	if (x->waits_groups)
 		put_group_wait(c, x, &x->before, class);
 	if (s->kind == TASK_COMPUTE && shares_on_lane(c, s))

@@ -76,6 +76,23 @@ struct group_wait {
 	int *behind[TURN_CLASSES];	/* by sTask */
 };
 
+/* Which instance of the awaited sTask a wait on a flag is for, counted in the awaited
+ * sTask's own sequence. Nobody waits for an instance before the first. */
+enum awaited {
+	AWAIT_BACK,			/* both in one region: `back` iterations before this one */
+	AWAIT_WITHIN,			/* the same, if that is in this run of the region */
+	AWAIT_AROUND,			/* it is in region `loop` around: of the iteration at hand,
+					 * asked for in the first iteration of all loops inside */
+	AWAIT_RUN,			/* it is in `loop` inside: the last of the runs passed */
+};
+
+struct flag_wait {
+	int wait;			/* of the plan */
+	int flag;
+	enum awaited which;
+	int loop, back;
+};
+
 /* One sTask on a lane. */
 struct kentry {
 	int task, entry;
@@ -84,7 +101,7 @@ struct kentry {
 	struct group_wait before;	/* if waits_groups */
 	bool drains;			/* after issuing, wait until one group is under way */
 	struct group_wait after;	/* if drains */
-	VEC(int) waits;			/* of the plan, that are seen by flags */
+	VEC(struct flag_wait) waits;	/* in this order */
 	int flag, issue_flag;		/* that this sTask completes; NONE */
 };
 

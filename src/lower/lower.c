@@ -336,7 +336,7 @@ static enum err_code add_entry(struct kernel *k, struct klane *l, int entry, str
 		if (w->task != x->task)
 			continue;
 		if (by_flag(k, w))
-			VEC_PUSH(&k->arena, &x->waits, i);
+			TRY(lower_flag_waits(k, x, i, e));
 		else if (on_matrix(k, w->on) && w->when == WAIT_COMPLETE)
 			x->waits_groups = true;
 		else if (stask_at(k, w->on)->kind == TASK_STORE)

@@ -14,5 +14,8 @@ void kernel_free(struct kernel *k);
 NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
 NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
 NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
+/* A wait of the plan that is seen by flags: what entry x waits for. The flags are there. */
+NODISCARD enum err_code lower_flag_waits(struct kernel *k, struct kentry *x, int wait,
+	struct err *e);
 
 #endif
