@@ -6,6 +6,7 @@
 #include <lualib.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* host ------------------------------------------------------------------- */
 
@@ -609,6 +610,16 @@ static int home_l(lua_State *L)
 	return 1;
 }
 
+/* core.clock() -> seconds of a clock that only goes forward */
+static int clock_l(lua_State *L)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	lua_pushnumber(L, (double)t.tv_sec + 1e-9 * (double)t.tv_nsec);
+	return 1;
+}
+
 static void open_own_classes(lua_State *L)
 {
 	static const luaL_Reg scratch[] = {
@@ -628,7 +639,8 @@ int luaopen_millrace_core(lua_State *L)
 		{ "entry", entry_l }, { "place", place_l }, { "raise", raise_l },
 		{ "show", show_l }, { "hint", hint_l }, { "whole", whole_l },
 		{ "dtype", dtype_l }, { "dtypes", dtypes_l },
-		{ "list", list_l }, { "home", home_l }, { NULL, NULL } };
+		{ "list", list_l }, { "home", home_l },
+		{ "clock", clock_l }, { NULL, NULL } };
 
 	luaL_newlib(L, functions);
 	open_own_classes(L);
