@@ -10,6 +10,8 @@ enum { NVRTC_INVALID_OPTION = 5 };
 
 enum { OPTIONS_MAX = 64 };
 
+#define VERBOSE "--ptxas-options=-v"
+
 struct compiler {
 	const struct compile_job *job;
 	const char *name;		/* of the source */
@@ -41,7 +43,7 @@ static enum err_code set_options(struct compiler *c, struct err *e)
 	add_option(c, "-std=c++17");
 	add_option(c, "-default-device");
 	add_option(c, "-lineinfo");
-	add_option(c, "--ptxas-options=-v");
+	add_option(c, VERBOSE);
 	if (job->fast_math)
 		add_option(c, "--use_fast_math");
 	if (*c->nvrtc.include)
@@ -151,6 +153,33 @@ static void explain_serialized(struct compiler *c, struct compile_result *r)
 	}
 }
 
+static bool has_error(const struct compile_result *r)
+{
+	for (int i = 0; i < r->ndiags; i++)
+		if (r->diags[i].severity == COMPILE_ERROR)
+			return true;
+	return false;
+}
+
+/* NVRTC 13.0 drops errors of ptxas that have no line ("too much shared data") where it
+ * shows what -v says. Compile once more without that, to read them. */
+static void ask_plainly(struct compiler *c, struct compile_result *r)
+{
+	const char *options[OPTIONS_MAX];
+	struct _nvrtcProgram *p;
+	struct err ignored;
+	int n = 0;
+
+	if (c->nvrtc.nvrtcCreateProgram(&p, c->job->source, c->name, 0, NULL, NULL))
+		return;
+	for (int i = 0; i < c->noptions; i++)
+		if (strcmp(c->options[i], VERBOSE) != 0)
+			options[n++] = c->options[i];
+	if (c->nvrtc.nvrtcCompileProgram(p, n, options) && !get_log(c, p, r, &ignored))
+		compile_parse_log(r, c->arena);
+	c->nvrtc.nvrtcDestroyProgram(&p);
+}
+
 /* The first error as the message, and how many there are. */
 static enum err_code source_error(struct compiler *c, struct compile_result *r, int result,
 	struct err *e)
@@ -158,6 +187,8 @@ static enum err_code source_error(struct compiler *c, struct compile_result *r, 
 	const struct compile_diag *first = NULL;
 	int errors = 0;
 
+	if (!has_error(r))
+		ask_plainly(c, r);
 	for (int i = 0; i < r->ndiags; i++) {
 		if (r->diags[i].severity != COMPILE_ERROR)
 			continue;

@@ -349,6 +349,11 @@ static void test_compile_errors(struct gpu *g, struct compile_job *job)
 	ok(gpu_compile(g, job, NULL, &arena, &r, &err) && err.line == 4 &&
 		!strcmp(err.file, "made.cu"), "an error in inline PTX has its line of the source");
 
+	job->source = "extern \"C\" __global__ void k(float *y)\n{\n"
+		"\t__shared__ volatile float s[80000];\n\ts[threadIdx.x * 200] = 1;\n\ty[0] = s[5];\n}\n";
+	ok(gpu_compile(g, job, NULL, &arena, &r, &err) && says("'k' uses too much shared data"),
+		"an error of ptxas without a line");
+
 	job->arch = "sm_9q";
 	is_int(gpu_compile(g, job, NULL, &arena, &r, &err), ERR_INPUT, "no such architecture");
 	ok(says("sm_9q"), "is named");
