@@ -1,0 +1,61 @@
+-- kernels.lua - generated kernels against the reference on the CPU; TAP. For kernels.t.
+--
+-- Three seeds each: an error that moves more than rounding does is a race.
+local mr = require "millrace"
+local tap = dofile "tests/lua/tap.lua"
+
+local function try(name, plan)
+  local ok, found = pcall(function()
+    local k, seen = plan:compile{target="cuda"}, {}
+    for seed = 1, 3 do
+      local error = k:check{seed=seed}
+      seen[seed] = ("%s %.2e"):format(error.ok and "right" or "wrong", error.relative)
+    end
+    return table.concat(seen, ", ")
+  end)
+  tap.ok(ok and not found:find "wrong", name, found)
+end
+
+local function file(name, bound) return mr.load_plan(name, bound) end
+
+-- products: whole tiles, ragged ones, both orders of both operands
+for _, s in ipairs{{512, 512, 512}, {1024, 768, 256}, {200, 264, 136}, {128, 256, 64},
+    {136, 304, 72}, {2048, 512, 1000}} do
+  try("gemm " .. table.concat(s, " x "),
+    file("gemm_cooperative", mr.examples.gemm{m=s[1], n=s[2], k=s[3]}))
+end
+for _, order in ipairs{{"km", "nk"}, {"mk", "kn"}, {"km", "kn"}} do
+  try(("gemm of %s and %s"):format(order[1], order[2]),
+    file("gemm_cooperative", mr.examples.gemm{m=512, n=512, k=320, a=order[1], b=order[2]}))
+end
+
+-- attention: every shipped plan, masks of all kinds
+for _, options in ipairs{{}, {causal=true}, {window=100, causal=true}, {softcap=20}, {hkv=1},
+    {d=64}, {d=64, causal=true}} do
+  for _, name in ipairs{"serial", "overlap", "pingpong"} do
+    for _, m in ipairs{512, 300} do
+      local sizes, title = {b=1, h=2, m=m, d=128}, {}
+      for key, value in pairs(options) do
+        sizes[key] = value
+        title[#title + 1] = key .. "=" .. tostring(value)
+      end
+      table.sort(title)
+      try(("attention_%s of %d %s"):format(name, m, table.concat(title, " ")),
+        file("attention_" .. name, mr.examples.flash_attention(sizes)))
+    end
+  end
+end
+
+-- what a search finds
+for _, case in ipairs{
+    {"gemm", {m=512, n=512, k=512}},
+    {"gemm", {m=200, n=264, k=136}},
+    {"gemm", {m=512, n=512, k=512, a="km", b="kn", bias=true, activation="gelu"}},
+    {"flash_attention", {b=1, h=2, m=512, d=128}},
+    {"flash_attention", {b=1, h=2, m=512, d=64, causal=true}},
+    {"flash_attention", {b=1, h=4, hkv=2, m=300, d=128, causal=true, window=128}}} do
+  local found = mr.search(mr.examples[case[1]](case[2]), mr.device "h200", {trials=60})
+  if found then try("a searched plan for " .. case[1], found.plan) end
+end
+
+tap.done_testing()

@@ -1,0 +1,3 @@
+# Generated kernels give what the reference gives.
+. tests/gpu/lib.sh
+"$MILLRACE" tests/gpu/kernels.lua
