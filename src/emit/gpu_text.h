@@ -23,6 +23,7 @@ struct text {
 	int indent;
 	const struct klane *lane;
 	int turn;			/* turn of the text at hand, modulo the region's unroll */
+	int *around;			/* by loop: the turn's iteration, of the loops around */
 	int last;			/* greatest iteration there is, counted likewise */
 	bool host;
 	bool *fused;			/* by node: an element of the loop at hand */

@@ -62,14 +62,33 @@ static void put_flag_waits(struct text *c, const struct kentry *x)
 	}
 }
 
-/* After a wait for groups: tell the others what is now known to be complete. */
+/* Do threads of the lane themselves look into shared memory? */
+static bool looks_into_shared(const struct text *c)
+{
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		const struct stask *s = stask_of(c, &c->lane->entries.v[i]);
+
+		for (int k = 0; k < s->reads.n && s->kind == TASK_COMPUTE; k++)
+			if (c->k->ring_of[s->reads.v[k]] != NONE)
+				return true;
+	}
+	return false;
+}
+
+/* After a wait for groups: tell the others what is now known to be complete. They may
+ * conclude that what stands before it in the lane's order is done, too. */
 static void put_releases(struct text *c, const int *behind)
 {
+	bool synced = false;
+
 	for (int f = 0; f < c->k->flags.n; f++) {
 		const struct flag *fl = &c->k->flags.v[f];
 
 		if (fl->issued || !in_lane(c, fl->task) || !on_matrix(c, fl->task))
 			continue;
+		if (!synced && looks_into_shared(c))
+			put(c, "WARP_SYNC();");
+		synced = true;
 		put(c, "for (; released_%d < issued_%d - %d; released_%d++)", f, f,
 			behind ? behind[fl->task] : 0, f);
 		put(c, "\tif (thread %% 32 == 0) flag_arrive(shared + %lld + 8 * (released_%d %% %d));",
@@ -197,6 +216,65 @@ static enum err_code put_body(struct text *c, const struct kentry *x, struct err
 	return emit_store(c, x, e);
 }
 
+/* Does a product with nothing to add to begin each life of the carry? */
+static bool begins_by_product(const struct text *c, const struct buffer *b)
+{
+	const struct stask *first = &c->g->tasks.v[b->first];
+
+	for (int l = first->loop; l != b->loop; l = c->p->loops.v[l].parent)
+		if (c->g->trips[l].least == 0)
+			return false;
+	return first->kind == TASK_MMA && c->p->carries.v[b->carry].init == 0;
+}
+
+static enum err_code put_initial(struct text *c, int buffer, int iteration, struct err *e)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	struct view v;
+
+	if (b->carry == NONE || b->phase != c->k->phase || c->k->ring_of[buffer] != NONE ||
+	    !in_lane(c, b->first) || begins_by_product(c, b))
+		return OK;
+	TRY(buffer_view(c, buffer, &v, e));
+	put(c, "EACH(rb, %d) EACH(i, %lld) %s%s = %s;", v.kind == FRAG_FULL ||
+		v.kind == FRAG_ROW ? v.blocks : 1, (long long)(v.kind == FRAG_FULL ?
+		v.cols / 2 : v.kind == FRAG_ROW ? 2 : v.kind == FRAG_COL ? v.cols / 4 : 1),
+		version_name(c, buffer, (int)floor_mod(iteration, c->plan->versions[buffer])),
+		v.kind == FRAG_FULL || v.kind == FRAG_ROW ? "[rb][i]" : "[i]",
+		float_text(c, c->p->carries.v[b->carry].init));
+	return OK;
+}
+
+/* Carries begin each life with their initial value. Those of the tile do so at once, those
+ * of a loop before the first to touch them, or before the loop inside where it stands. */
+static enum err_code put_initial_tile(struct text *c, struct err *e)
+{
+	for (int i = 0; i < c->g->buffers.n; i++)
+		if (c->g->buffers.v[i].loop == NONE)
+			TRY(put_initial(c, i, 0, e));
+	return OK;
+}
+
+static enum err_code put_initial_entry(struct text *c, const struct kentry *x, struct err *e)
+{
+	for (int i = 0; i < c->g->buffers.n; i++)
+		if (c->g->buffers.v[i].first == x->task && c->g->buffers.v[i].loop != NONE &&
+		    c->g->buffers.v[i].loop == stask_of(c, x)->loop)
+			TRY(put_initial(c, i, c->turn + x->at, e));
+	return OK;
+}
+
+static enum err_code put_initial_nested(struct text *c, int loop, int nested, struct err *e)
+{
+	for (int i = 0; i < c->g->buffers.n; i++) {
+		const struct buffer *b = &c->g->buffers.v[i];
+
+		if (b->loop == loop && program_loop_within(c->p, c->g->tasks.v[b->first].loop, nested))
+			TRY(put_initial(c, i, c->around[loop], e));
+	}
+	return OK;
+}
+
 static void put_arrive(struct text *c, int flag, const char *seq)
 {
 	const struct flag *f = &c->k->flags.v[flag];
@@ -206,14 +284,14 @@ static void put_arrive(struct text *c, int flag, const char *seq)
 		(long long)f->offset, seq, f->depth);
 }
 
-/* One sTask. `iteration`: C text of its iteration; guard: "" or a condition. */
+/* One sTask. `iteration`: C text of its iteration. */
 static enum err_code put_entry(struct text *c, const struct kentry *x, int class,
-	const char *iteration, const char *guard, struct err *e)
+	const char *iteration, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const char *seq = s->loop == NONE ? "t" : arena_strf(c->a, "seq_%d", s->loop);
 
-	put(c, "%s{\t/* %s, %s */", guard, s->name, s->loop == NONE ? "once a tile" :
+	put(c, "{\t/* %s, %s */", s->name, s->loop == NONE ? "once a tile" :
 		arena_strf(c->a, "iteration %s", iteration));
 	c->indent++;
 	if (s->loop != NONE) {
@@ -230,6 +308,7 @@ static enum err_code put_entry(struct text *c, const struct kentry *x, int class
 		put_group_wait(c, x, &x->before, class);
 	if (s->kind == TASK_COMPUTE && shares_on_lane(c, s))
 		put(c, "lane_sync(%d, %d);", c->lane->lane + 1, c->lane->warps * 32);
+	TRY(put_initial_entry(c, x, e));
 	TRY(put_body(c, x, e));
 	if (s->kind == TASK_COMPUTE && shares_on_lane(c, s))
 		put(c, "lane_sync(%d, %d);", c->lane->lane + 1, c->lane->warps * 32);
@@ -293,7 +372,35 @@ static void put_trips(struct text *c, int loop, const struct stask *any)
 		loop);
 }
 
-/* Entries and nested loops of one turn in the steady state. */
+/* A nested loop's iterations, in one iteration of the region around it. */
+static enum err_code put_nested(struct text *c, int loop, const struct kstep *s,
+	const char *iteration, struct err *e)
+{
+	int turn = c->turn, last = c->last;
+
+	put(c, "{");
+	c->indent++;
+	put(c, "const int i_%d = %s, seq_%d = base_%d + i_%d;", loop, iteration, loop, loop, loop);
+	put_loop_axes(c, loop);
+	c->around[loop] = turn + s->at;
+	TRY(put_initial_nested(c, loop, s->id, e));
+	TRY(put_region(c, s->id, e));
+	c->turn = turn;
+	c->last = last;
+	c->indent--;
+	put(c, "}");
+	return OK;
+}
+
+static enum err_code put_step(struct text *c, int loop, const struct kstep *s, int class,
+	const char *iteration, struct err *e)
+{
+	if (s->is_loop)
+		return put_nested(c, loop, s, iteration, e);
+	return put_entry(c, &c->lane->entries.v[s->id], class, iteration, e);
+}
+
+/* A turn of the steady state. */
 static enum err_code put_steady_turn(struct text *c, int loop, int turn, const char *j,
 	struct err *e)
 {
@@ -301,44 +408,25 @@ static enum err_code put_steady_turn(struct text *c, int loop, int turn, const c
 
 	c->turn = turn;
 	c->last = INT32_MAX;
-	for (int i = 0; i < v->steps.n; i++) {
-		const struct kstep *s = &v->steps.v[i];
-
-		if (s->is_loop) {
-			put(c, "const int i_%d = %s, seq_%d = base_%d + i_%d;", loop, j, loop, loop, loop);
-			put_loop_axes(c, loop);
-			TRY(put_region(c, s->id, e));
-			c->turn = turn;
-			continue;
-		}
-		TRY(put_entry(c, &c->lane->entries.v[s->id], 0, c->lane->entries.v[s->id].at ?
-			arena_strf(c->a, "%s + %d", j, c->lane->entries.v[s->id].at) : j, "", e));
-	}
+	for (int i = 0; i < v->steps.n; i++)
+		TRY(put_step(c, loop, &v->steps.v[i], 0, v->steps.v[i].at ?
+			arena_strf(c->a, "%s + %d", j, v->steps.v[i].at) : j, e));
 	return OK;
 }
 
-/* Turns -most .. -1: iterations that are known numbers. */
-static enum err_code put_prologue(struct text *c, int loop, struct err *e)
+/* A turn whose number is known; there are at least so many trips, or just so many. */
+static enum err_code put_known_turn(struct text *c, int loop, int j, int class, int trips,
+	struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
 
-	c->last = INT32_MAX;
-	for (int j = -v->most; j < 0; j++) {
-		c->turn = j;
-		for (int i = 0; i < v->steps.n; i++) {
-			const struct kentry *x;
-			int it;
+	c->turn = j;
+	c->last = trips - 1;
+	for (int i = 0; i < v->steps.n; i++) {
+		int it = j + v->steps.v[i].at;
 
-			if (v->steps.v[i].is_loop)
-				continue;
-			x = &c->lane->entries.v[v->steps.v[i].id];
-			it = j + x->at;
-			if (it < 0)
-				continue;
-			TRY(put_entry(c, x, -j, arena_strf(c->a, "%d", it),
-				c->g->trips[loop].least > it ? "" : arena_strf(c->a,
-				"if (trips_%d > %d) ", loop, it), e));
-		}
+		if (it >= 0 && it < trips)
+			TRY(put_step(c, loop, &v->steps.v[i], class, arena_strf(c->a, "%d", it), e));
 	}
 	return OK;
 }
@@ -348,38 +436,29 @@ static enum err_code put_epilogue(struct text *c, int loop, int r, struct err *e
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
 
-	for (int n = 1; n <= v->most - v->least; n++) {
+	for (int n = 1; n <= v->most; n++) {
 		c->turn = r - 1 + n;
 		c->last = c->turn + v->most - n;
 		for (int i = 0; i < v->steps.n; i++) {
-			const struct kentry *x;
-			int back, need;
+			int back = v->most + 1 - n - v->steps.v[i].at;	/* iteration trips - back */
 
-			if (v->steps.v[i].is_loop)
-				continue;
-			x = &c->lane->entries.v[v->steps.v[i].id];
-			back = v->most + 1 - n - x->at;		/* iteration trips - back */
-			need = back;
-			if (back <= 0)
-				continue;
-			TRY(put_entry(c, x, v->most + n, arena_strf(c->a, "trips_%d - %d", loop, back),
-				c->g->trips[loop].least >= need ? "" : arena_strf(c->a,
-				"if (trips_%d >= %d) ", loop, need), e));
+			if (back > 0)
+				TRY(put_step(c, loop, &v->steps.v[i], v->most + n,
+					arena_strf(c->a, "trips_%d - %d", loop, back), e));
 		}
 	}
 	return OK;
 }
 
-static enum err_code put_loop(struct text *c, int loop, struct err *e)
+/* All turns where there are at least as many trips as the greatest offset. */
+static enum err_code put_turns(struct text *c, int loop, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
 	int u = v->unroll;
 
-	if (u > 1 && v->most > 1 && c->g->trips[loop].least < v->most)
-		return err_set(e, ERR_ILLEGAL, c->p->loops.v[loop].loc, "a loop of so few iterations "
-			"with such offsets and versions is not lowered yet");
-	TRY(put_prologue(c, loop, e));
-	put(c, "const int steady_%d = max_of(0, trips_%d - %d);", loop, loop, v->most);
+	for (int j = -v->most; j < 0; j++)
+		TRY(put_known_turn(c, loop, j, -j, v->most, e));
+	put(c, "const int steady_%d = trips_%d - %d;", loop, loop, v->most);
 	put(c, "int j_%d = 0;", loop);
 	put(c, "LOOP (; j_%d + %d <= steady_%d; j_%d += %d) {", loop, u, loop, loop, u);
 	c->indent++;
@@ -400,6 +479,39 @@ static enum err_code put_loop(struct text *c, int loop, struct err *e)
 			c->indent--;
 			put(c, "}");
 		}
+	}
+	return OK;
+}
+
+/* All turns of fewer trips than the greatest offset. */
+static enum err_code put_few_turns(struct text *c, int loop, int trips, struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+
+	for (int j = -v->most; j < trips; j++)
+		TRY(put_known_turn(c, loop, j, j < 0 ? -j : v->most + j - (trips - 1 - v->most), trips,
+			e));
+	return OK;
+}
+
+static enum err_code put_loop(struct text *c, int loop, struct err *e)
+{
+	int most = c->lane->regions[loop + 1].most;
+	int64_t least = c->g->trips[loop].least;
+
+	if (least >= most)
+		return put_turns(c, loop, e);
+	put(c, "if (trips_%d >= %d) {", loop, most);
+	c->indent++;
+	TRY(put_turns(c, loop, e));
+	c->indent--;
+	put(c, "}");
+	for (int trips = least > 1 ? (int)least : 1; trips < most; trips++) {
+		put(c, "else if (trips_%d == %d) {", loop, trips);
+		c->indent++;
+		TRY(put_few_turns(c, loop, trips, e));
+		c->indent--;
+		put(c, "}");
 	}
 	return OK;
 }
@@ -458,44 +570,18 @@ static enum err_code put_registers(struct text *c, struct err *e)
 	return OK;
 }
 
-/* Carries begin each life with their initial value, unless a product with nothing to
- * add to does that. */
-static enum err_code put_initial(struct text *c, int loop, struct err *e)
-{
-	for (int i = 0; i < c->g->buffers.n; i++) {
-		const struct buffer *b = &c->g->buffers.v[i];
-		double init;
-		struct view v;
-
-		if (b->carry == NONE || b->phase != c->k->phase || b->loop != loop ||
-		    c->k->ring_of[i] != NONE || !in_lane(c, b->first))
-			continue;
-		init = c->p->carries.v[b->carry].init;
-		if (c->g->tasks.v[b->first].kind == TASK_MMA && init == 0 &&
-		    c->g->trips[c->g->tasks.v[b->first].loop].least > 0)
-			continue;
-		TRY(buffer_view(c, i, &v, e));
-		put(c, "EACH(rb, %d) EACH(i, %lld) %s[0]%s = %s;", v.kind == FRAG_FULL ||
-			v.kind == FRAG_ROW ? v.blocks : 1, (long long)(v.kind == FRAG_FULL ?
-			v.cols / 2 : v.kind == FRAG_ROW ? 2 : v.kind == FRAG_COL ? v.cols / 4 : 1),
-			c_name(c, "r_", b->name), v.kind == FRAG_FULL || v.kind == FRAG_ROW ?
-			"[rb][i]" : "[i]", float_text(c, init));
-	}
-	return OK;
-}
-
 static enum err_code put_tile(struct text *c, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[0];
 
 	put_tile_axes(c);
-	TRY(put_initial(c, NONE, e));
+	TRY(put_initial_tile(c, e));
 	c->turn = 0;
 	for (int i = 0; i < v->steps.n; i++) {
 		if (v->steps.v[i].is_loop)
 			TRY(put_region(c, v->steps.v[i].id, e));
 		else
-			TRY(put_entry(c, &c->lane->entries.v[v->steps.v[i].id], 0, "t", "", e));
+			TRY(put_entry(c, &c->lane->entries.v[v->steps.v[i].id], 0, "t", e));
 		c->turn = 0;
 	}
 	return OK;
@@ -680,6 +766,7 @@ static enum err_code text_kernel(const struct kernel *k, bool host, const char *
 	struct buf body;
 
 	c.fused = ARENA_ARRAY(a, c.p->nodes.n, bool);
+	c.around = ARENA_ARRAY(a, c.p->loops.n, int);
 	*out = (struct source){ .threads = k->threads, .shared_bytes = k->shared_bytes + 1024 };
 	out->entry = arena_strf(a, "%s_%s", c.p->name, c.p->phases.v[k->phase].name);
 	buf_init(&body, a);

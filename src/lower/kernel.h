@@ -65,9 +65,10 @@ struct flag {
 	int64_t offset;			/* in shared memory, 8 bytes each */
 };
 
-/* Turns of a region fall into classes: 0 the steady state, 1 .. most the turns -1,
- * -2, ... of the prologue, most + 1 .. most - least + most the turns of the epilogue. */
-enum { TURN_CLASSES = 2 * OFFSET_MAX + 2 };
+/* Offsets here are counted from the least one of the lane's region, which is 0. So turns
+ * of a region fall into classes: 0 the steady state, 1 .. most the turns -1, -2, ... of
+ * the prologue, most + 1 .. 2 most the turns of the epilogue. */
+enum { TURN_CLASSES = 4 * OFFSET_MAX + 2 };
 
 /* A point where the lane waits for its own matrix groups: at most `younger` of them may
  * still be under way then, among them the last behind[t] of sTask t. */
@@ -108,10 +109,11 @@ struct kentry {
 struct kstep {
 	bool is_loop;
 	int id;				/* index into entries, or loop */
+	int at;				/* offset */
 };
 
 struct kregion {
-	int least, most;		/* offsets */
+	int most;			/* offset */
 	int unroll;			/* least common multiple of its register versions */
 	VEC(struct kstep) steps;
 };

@@ -357,18 +357,20 @@ static enum err_code build_regions(struct kernel *k, struct klane *l, struct err
 	for (int loop = NONE; loop < p->loops.n; loop++) {
 		struct kregion *v = &l->regions[loop + 1];
 		struct order_step *steps;
-		int n;
+		int n, least;
 
 		if (loop != NONE && p->loops.v[loop].phase != k->phase)
 			continue;
-		n = order_steps(&k->arena, k->plan, l->lane, k->phase, loop, &steps, &v->least,
+		n = order_steps(&k->arena, k->plan, l->lane, k->phase, loop, &steps, &least,
 			&v->most);
+		v->most -= least;
 		for (int i = 0; i < n; i++) {
-			struct kstep s = { steps[i].is_loop, steps[i].id };
+			struct kstep s = { steps[i].is_loop, steps[i].id, -least };
 
 			if (!s.is_loop) {
 				TRY(add_entry(k, l, steps[i].id, e));
 				s.id = l->entries.n - 1;
+				s.at = l->entries.v[s.id].at -= least;
 			}
 			VEC_PUSH(&k->arena, &v->steps, s);
 		}
