@@ -72,6 +72,7 @@ LUA_SRC := $(sort $(wildcard lua/*.c))
 UI_SRC := $(sort $(wildcard ui/*.c))
 STD := $(sort $(wildcard lua/std/*.lua))
 RUNTIME := src/host/rt_abi.h src/host/rt_number.h src/host/millrace_host.h
+TEMPLATES := $(sort $(wildcard src/run/export/*.*))
 UNIT_SRC := $(sort $(wildcard tests/unit/*.c))
 BENCH_SRC := $(sort $(wildcard tests/perf/bench_*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -101,13 +102,13 @@ $(B)/.cflags: FORCE
 	@[ '$(PKG_LIBS)' ] || { echo 'pkg-config finds no $(PKGS): try "make setup"'; exit 1; }
 	$(call keep,$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LIBS))
 $(B)/.files: FORCE
-	$(call keep,$(CORE_SRC) $(STD) $(RUNTIME))
+	$(call keep,$(CORE_SRC) $(STD) $(RUNTIME) $(TEMPLATES))
 
 $(B)/%.o: %.c $(B)/.cflags
 	$(call say,CC)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
-$(B)/std.o $(B)/runtime.o: $(B)/%.o: $(B)/%.c $(B)/.cflags
+$(B)/std.o $(B)/runtime.o $(B)/templates.o: $(B)/%.o: $(B)/%.c $(B)/.cflags
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # The Lua side travels inside the program: std_chunks[] of lua/lcore.h.
@@ -141,7 +142,21 @@ $(B)/runtime.c: $(RUNTIME) $(B)/.files
 	done; \
 	echo '{ 0 } };'; } >$@
 
-$(B)/libcore.a: $(call objects,$(CORE_SRC)) $(B)/runtime.o $(B)/.files
+# And the fixed parts of what k:export writes: export_templates[] of run/export_kit.h.
+$(B)/templates.c: $(TEMPLATES) $(B)/.files
+	$(call say,GEN)
+	@{ echo '/* Generated from src/run/export. */'; echo '#include "run/export_kit.h"'; \
+	for f in $(TEMPLATES); do \
+		echo "static const unsigned char text_$$(basename $$f | tr . _)[] = {"; \
+		od -An -v -tu1 $$f | sed 's/[0-9][0-9]*/&,/g'; echo '0 };'; \
+	done; \
+	echo 'const struct export_template export_templates[] = {'; \
+	for f in $(TEMPLATES); do n=$$(basename $$f); t=text_$$(echo $$n | tr . _); \
+		echo "{ \"$$n\", (const char *)$$t, sizeof($$t) - 1 },"; \
+	done; \
+	echo '{ 0 } };'; } >$@
+
+$(B)/libcore.a: $(call objects,$(CORE_SRC)) $(B)/runtime.o $(B)/templates.o $(B)/.files
 	$(call say,AR)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)

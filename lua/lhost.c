@@ -3,8 +3,6 @@
 
 #include "run/on_host.h"
 
-#define ON_HOST_CLASS "millrace.on_host"
-
 static int on_host_gc_l(lua_State *L)
 {
 	on_host_free(box_take(L, ON_HOST_CLASS));

@@ -5,7 +5,6 @@
 #include "run/run.h"
 #include "sim/sim.h"
 
-#define KERNEL_CLASS "millrace.kernel"
 #define GPU_CLASS "millrace.gpu"
 #define LOWERED_CLASS "millrace.lowered"
 

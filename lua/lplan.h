@@ -12,6 +12,8 @@
 #define PLAN_CLASS "millrace.plan"
 #define PROBLEMS_CLASS "millrace.problems"
 #define TIMELINE_CLASS "millrace.timeline"
+#define KERNEL_CLASS "millrace.kernel"
+#define ON_HOST_CLASS "millrace.on_host"
 
 const struct graph *check_graph(lua_State *L, int idx, const char *what);
 struct history *check_plan(lua_State *L, int idx, const char *what);
@@ -43,6 +45,7 @@ void lua_open_timeline(lua_State *L);
 void lua_open_search(lua_State *L);
 void lua_open_kernel(lua_State *L);
 void lua_open_host(lua_State *L);
+void lua_open_export(lua_State *L);
 /* plan:simulate() */
 int plan_simulate_l(lua_State *L);
 

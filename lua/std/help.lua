@@ -210,6 +210,9 @@ What plan:compile gives. Fields: source, target, registers, spills, smem, warnin
   {"kernel:check", "kernel:check{seed=}", "Compare with the reference: .relative .max_abs .ok."},
   {"kernel:bench", "kernel:bench{seconds=}", [[
 Time it: .ms (median) .tflops .gbps .min .max .runs.]]},
+  {"kernel:export", "kernel:export(dir[, {name=}])", [[
+Write it as files that stand alone: source, binary, C launcher, Python module for torch.
+Gives their paths.]]},
 }
 
 ---- finding a topic -----------------------------------------------------------

@@ -76,6 +76,12 @@ local function run(k, inputs, given)
   return execute(k, inputs, options(given, "run", "seed", "limit", "race"))
 end
 
+local function export(k, dir, given)
+  if not core.is(k, "millrace.kernel") then raise("export: kernel expected, got " .. show(k)) end
+  local o = options(given, "export", "name")
+  return core.export(k, dir, o.name)
+end
+
 local function compile(plan, given)
   local o = options(given, "compile", "target", "text")
   if o.target == "host" then return core.host_build(plan) end
@@ -91,6 +97,7 @@ return function()
     core.method(class, "check", entry(check))
   end
   core.method("millrace.kernel", "bench", entry(bench))
+  core.method("millrace.kernel", "export", entry(export))
   core.method("millrace.plan", "compile", entry(compile))
   return {attached = entry(function() return core.attached() end)}
 end

@@ -65,7 +65,7 @@ static enum gpu_element element_of(enum dtype t)
 	return t == DT_I32 ? GPU_I32 : GPU_U8;
 }
 
-static const struct gpu_tensor *tensor_map(struct arena *a, const struct program *p,
+const struct gpu_tensor *built_map(struct arena *a, const struct program *p,
 	const struct param *x)
 {
 	struct gpu_tensor *t = ARENA_NEW(a, struct gpu_tensor);
@@ -114,7 +114,7 @@ static void add_step(struct built *b, int phase, struct arena *a, struct gpu_buf
 		params[i].buffer = x->kind == PARAM_ORDER ? order : x->kind == PARAM_START ? start :
 			x->tensor;
 		if (x->kind == PARAM_MAP)
-			params[i].tensor = tensor_map(a, p, x);
+			params[i].tensor = built_map(a, p, x);
 	}
 	*step = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .entry = s->entry,
 		.grid = { (unsigned)d.eus }, .block = { (unsigned)s->threads },

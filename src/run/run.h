@@ -41,4 +41,8 @@ NODISCARD enum err_code built_run(struct built *b, struct gpu *g, void *const *d
 	const struct gpu_bench *bench, const struct stop *stop, struct arena *a,
 	struct gpu_result *r, struct err *e);
 
+/* A PARAM_MAP as the driver takes it. In `a`. */
+const struct gpu_tensor *built_map(struct arena *a, const struct program *p,
+	const struct param *x);
+
 #endif

@@ -1,0 +1,41 @@
+/* k:export: kernels as files. */
+#include "lplan.h"
+
+#include <string.h>
+
+#include "run/export.h"
+
+/* core.export(kernel, dir, name or nil) -> list of the paths written */
+static int export_l(lua_State *L)
+{
+	const char *dir = check_text(L, 2, "export", "folder");
+	const char *name = lua_isnoneornil(L, 3) ? NULL : check_text(L, 3, "export", "name");
+	const struct built *k = box_get(L, 1, KERNEL_CLASS, "export");
+	struct export_set set;
+	char *path, *end;
+	struct arena *a;
+	struct err e;
+
+	if (!*dir)
+		throw_msg(L, "export: the folder has no name; \".\" is this one");
+	if (name && !*name)
+		throw_msg(L, "export: the name is empty");
+	a = scratch_push(L);
+	enter(L);
+	for (end = path = arena_strdup(a, dir), end += strlen(path); end > path + 1 && end[-1] == '/';)
+		*--end = '\0';
+	if (export_cuda(k, name, a, &set, &e) || export_write(&set, path, a, &e))
+		throw_err(L, &e);
+	lua_createtable(L, set.files.n, 0);
+	for (int i = 0; i < set.files.n; i++) {
+		lua_pushfstring(L, "%s/%s", path, set.files.v[i].name);
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 1;
+}
+
+void lua_open_export(lua_State *L)
+{
+	lua_pushcfunction(L, export_l);
+	lua_setfield(L, -2, "export");
+}

@@ -1,0 +1,31 @@
+/* export.h - a kernel for the GPU as files that stand alone.
+ *
+ * Its source, its binaries, a C launcher, a Python module for torch. The fixed parts are templates in src/run/export; what differs comes from
+ * the plan and the emitted sources alone.
+ */
+#ifndef RUN_EXPORT_H
+#define RUN_EXPORT_H
+
+#include "run/run.h"
+
+struct export_file {
+	const char *name;		/* relative to the folder; may have a '/' in it */
+	const char *text;
+	size_t len;
+};
+
+struct export_set {
+	VEC(struct export_file) files;
+};
+
+/* `name`: what files and functions are called; NULL: as the program. What is no identifier
+ * in C and Python becomes one. All in `a`; ERR_INPUT for a kernel without binaries. */
+NODISCARD enum err_code export_cuda(const struct built *b, const char *name, struct arena *a,
+	struct export_set *out, struct err *e);
+
+/* Write all into `dir`, making it and its parents if they are missing. A file that is
+ * there is replaced at once or not at all. ERR_IO names the path. */
+NODISCARD enum err_code export_write(const struct export_set *set, const char *dir,
+	struct arena *a, struct err *e);
+
+#endif

@@ -1,0 +1,47 @@
+/* @NAME@.h - @PROGRAM@ on the GPU, made by Millrace from a plan for @DEVICE@.
+ *
+ * Build it with any C11 compiler. It opens the driver (libcuda.so.1) when it is loaded,
+ * and wants nothing else of CUDA's, neither headers nor libraries:
+ *
+ *	cc -std=c11 -O2 -c @NAME@.c
+ *	cc -o app app.o @NAME@.o -ldl
+ *
+ * or, to be called from another language,
+ *
+ *	cc -std=c11 -O2 -fPIC -shared -o lib@NAME@.so @NAME@.c -ldl
+ *
+ * All functions that return an int return 0 if all is well. Otherwise it is CUDA's number
+ * of the error, or -1, and @NAME@_error() says what went wrong. They may be called from
+ * several threads, but for loading and unloading the same device at the same time.
+ */
+#ifndef MILLRACE_@NAME@_H
+#define MILLRACE_@NAME@_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;			/* CUDA's: a CUstream or cudaStream_t points to one */
+
+/* Load the binary onto this device, an @ARCH@. Makes the device's primary context, which
+ * is that of CUDA's runtime and of PyTorch, current in the calling thread. */
+int @NAME@_load(int device);
+
+/* Put the kernel on a stream (NULL: the default one) of the device that is current in
+ * this thread, and return without waiting for it. Arguments are addresses in the device's
+ * memory, multiples of 16; elements are packed, the last index is the fastest. The call
+ * may be captured into a CUDA graph.
+@TEMPNOTE@ */
+int @NAME@_launch(struct CUstream_st *stream,
+@C_ARGUMENTS@
+
+/* Once nothing of it runs any more. */
+void @NAME@_unload(int device);
+
+/* What the last failure in this thread was; "" before the first. */
+const char *@NAME@_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

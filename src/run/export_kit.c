@@ -1,0 +1,171 @@
+#include "run/export_kit.h"
+
+#include <string.h>
+
+/* identifiers -------------------------------------------------------------- */
+
+static bool listed(const char *name, const char *const *list, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (!strcmp(name, list[i]))
+			return true;
+	return false;
+}
+
+/* What a parameter of run() may not be called, nor a module be imported as. */
+const char *export_python_name(struct arena *a, const char *name)
+{
+	static const char *const words[] = { "False", "None", "True", "and", "as", "assert", "async",
+		"await", "break", "class", "continue", "def", "del", "elif", "else", "except",
+		"finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
+		"not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+		"_call", "out" };
+
+	return listed(name, words, LEN(words)) ? arena_strf(a, "%s_", name) : name;
+}
+
+static const char *identifier(struct arena *a, const char *name)
+{
+	/* modules that ours imports, itself or by torch: it must not be found instead */
+	static const char *const modules[] = { "collections", "ctypes", "os", "sys", "threading",
+		"torch", "math", "types", "typing", "numpy" };
+	char *s = arena_strdup(a, name);
+
+	for (char *c = s; *c; c++)
+		if (!(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z') && !(*c >= '0' && *c <= '9'))
+			*c = '_';
+	if (!*s || (*s >= '0' && *s <= '9'))
+		s = arena_strf(a, "k%s", s);
+	return listed(s, modules, LEN(modules)) ? arena_strf(a, "%s_", s) : export_python_name(a, s);
+}
+
+/* tensors ------------------------------------------------------------------ */
+
+static int add_role(struct export_kit *k, enum tensor_role role)
+{
+	int n = k->ntensors;
+
+	for (int i = 0; i < k->p->tensors.n; i++)
+		if (k->p->tensors.v[i].role == role)
+			k->tensors[k->ntensors++] = i;
+	return k->ntensors - n;
+}
+
+int export_number(const struct export_kit *k, int tensor)
+{
+	for (int i = 0; i < k->ntensors; i++)
+		if (k->tensors[i] == tensor)
+			return i;
+	BUG("there is no tensor %d", tensor);
+}
+
+int64_t export_bytes(const struct export_kit *k, int tensor)
+{
+	return (int64_t)dtype_bytes(k->p->tensors.v[tensor].type,
+		(size_t)tensor_elements(k->p, tensor));
+}
+
+const char *export_shape(const struct export_kit *k, int tensor)
+{
+	const struct tensor *t = &k->p->tensors.v[tensor];
+	struct buf b;
+
+	buf_init(&b, k->a);
+	buf_printf(&b, "%s %s", dtype_name(t->type), t->name);
+	for (int d = 0; d < t->rank; d++) {
+		const struct axis *x = &k->p->axes.v[t->dim[d]];
+
+		buf_printf(&b, "[%s=%lld]", x->name, (long long)x->size);
+	}
+	if (dtype_bits(t->type) < 8)
+		buf_puts(&b, ", two to a byte, even indices low");
+	return b.text;
+}
+
+/* files -------------------------------------------------------------------- */
+
+void export_begin(struct export_kit *k, const struct plan *plan, const char *name,
+	struct arena *a, struct export_set *out)
+{
+	const struct program *p = plan->graph->program;
+
+	*out = (struct export_set){ .files = { 0 } };
+	*k = (struct export_kit){ .a = a, .plan = plan, .p = p, .out = out };
+	k->name = identifier(a, name ? name : p->name);
+	k->tensors = ARENA_ARRAY(a, p->tensors.n, int);
+	k->ninputs = add_role(k, TENSOR_INPUT);
+	k->noutputs = add_role(k, TENSOR_OUTPUT);
+	add_role(k, TENSOR_TEMP);
+	export_word(k, "NAME", k->name);
+	export_word(k, "PROGRAM", p->name);
+	export_word(k, "DEVICE", plan->device->name);
+	export_word(k, "ARCH", plan->device->arch);
+}
+
+const char *export_stem(const struct export_kit *k, int phase)
+{
+	return k->p->phases.n == 1 ? k->name : arena_strf(k->a, "%s_%s", k->name,
+		k->p->phases.v[phase].name);
+}
+
+void export_word(struct export_kit *k, const char *word, const char *text)
+{
+	VEC_PUSH(k->a, &k->words, ((struct export_word){ word, text }));
+}
+
+void export_add(struct export_kit *k, const char *name, const char *text, size_t len)
+{
+	VEC_PUSH(k->a, &k->out->files, ((struct export_file){ name, text, len }));
+}
+
+/* The text of @WORD@ at s, and its length there; NULL: it is none. */
+static const char *word_at(const struct export_kit *k, const char *s, size_t *len)
+{
+	for (int i = 0; i < k->words.n; i++) {
+		size_t n = strlen(k->words.v[i].word);
+
+		if (!strncmp(s + 1, k->words.v[i].word, n) && s[n + 1] == '@') {
+			*len = n + 2;
+			return k->words.v[i].text;
+		}
+	}
+	return NULL;
+}
+
+void export_fill(struct export_kit *k, const char *name, const char *template)
+{
+	const struct export_template *t = export_templates;
+	const char *s, *at, *text;
+	struct buf b;
+	size_t len;
+
+	while (t->name && strcmp(t->name, template))
+		t++;
+	if (!t->name)
+		BUG("there is no template %s", template);
+	buf_init(&b, k->a);
+	for (s = t->text; (at = strchr(s, '@')); s = at + len) {
+		buf_putn(&b, s, (size_t)(at - s));
+		text = word_at(k, at, &len);
+		if (!text)
+			BUG("%s: what is %.20s?", template, at);
+		buf_puts(&b, text);
+	}
+	buf_puts(&b, s);
+	export_add(k, name, b.text, b.len);
+}
+
+void export_numbers(struct buf *out, const int64_t *v, int64_t n, const char *indent)
+{
+	size_t line = out->len;
+
+	for (int64_t i = 0; i < n; i++) {
+		if (out->len - line > 80) {
+			buf_printf(out, "\n%s", indent);
+			line = out->len;
+		}
+		buf_printf(out, "%lld%s", (long long)v[i], i + 1 == n ? "" : ",");
+		if (i + 1 < n && out->len - line <= 80)
+			buf_putc(out, ' ');
+	}
+}

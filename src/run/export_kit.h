@@ -1,0 +1,53 @@
+/* export_kit.h - what the exporters share; for use inside src/run. */
+#ifndef RUN_EXPORT_KIT_H
+#define RUN_EXPORT_KIT_H
+
+#include "base/buf.h"
+#include "run/export.h"
+
+/* src/run/export/NAME as text, made by the Makefile; the last one has no name. */
+struct export_template {
+	const char *name;		/* "launcher.c" */
+	const char *text;
+	size_t len;
+};
+extern const struct export_template export_templates[];
+
+struct export_word {
+	const char *word;		/* "NAME", for @NAME@ in a template */
+	const char *text;
+};
+
+/* What is being exported. */
+struct export_kit {
+	struct arena *a;
+	const struct plan *plan;
+	const struct program *p;
+	const char *name;		/* an identifier */
+	int *tensors;			/* ids: inputs, outputs, temporaries */
+	int ninputs, noutputs, ntensors;
+	VEC(struct export_word) words;
+	struct export_set *out;
+};
+
+/* With the words NAME, PROGRAM, DEVICE and ARCH. */
+void export_begin(struct export_kit *k, const struct plan *plan, const char *name,
+	struct arena *a, struct export_set *out);
+void export_word(struct export_kit *k, const char *word, const char *text);
+/* Add a file; or one that a template gives with the words so far. */
+void export_add(struct export_kit *k, const char *name, const char *text, size_t len);
+void export_fill(struct export_kit *k, const char *name, const char *template);
+
+/* "gemm", of one of several phases "gemm_split". */
+const char *export_stem(const struct export_kit *k, int phase);
+/* The place of a tensor's id among k->tensors. */
+int export_number(const struct export_kit *k, int tensor);
+int64_t export_bytes(const struct export_kit *k, int tensor);
+/* "bf16 A[m=4096][k=64]" */
+const char *export_shape(const struct export_kit *k, int tensor);
+/* `name`, or with an underscore behind if that is a word of Python or of our module. */
+const char *export_python_name(struct arena *a, const char *name);
+/* "1, 2, 3", in lines that begin with `indent` from the second on. */
+void export_numbers(struct buf *out, const int64_t *v, int64_t n, const char *indent);
+
+#endif

@@ -1,0 +1,406 @@
+/* recorder.c - a CUDA driver that writes down what it is asked to launch, and a compiler
+ * that compiles nothing, for tests/cli/export.t.
+ *
+ * As a driver it adds lines to the file $RECORDER_LOG. What it cannot know of a kernel,
+ * the kinds of its parameters, $RECORDER_PARAMS says: "gemm_main=ppm;..." with p for a
+ * pointer and m for a tensor map. $RECORDER_FAIL is "FUNCTION=CODE": that one fails.
+ * $RECORDER_ARCH: the device, "90" by default.
+ *
+ * A binary begins with its size in decimal.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/cuda_api.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+#define DECLARE(needed, name, suffix, parameters) PUBLIC int name##suffix parameters;
+CUDA_DRIVER_SYMBOLS(DECLARE)
+CUDA_NVRTC_SYMBOLS(DECLARE)
+
+/* What only exported kernels use, as in cuda.h. */
+PUBLIC int cuDevicePrimaryCtxRelease_v2(int device);
+PUBLIC int cuCtxGetDevice(int *device);
+PUBLIC int cuMemcpyHtoD_v2(cuda_ptr to, const void *from, size_t bytes);
+PUBLIC int cuMemAllocAsync(cuda_ptr *p, size_t bytes, struct CUstream_st *stream);
+PUBLIC int cuMemFreeAsync(cuda_ptr p, struct CUstream_st *stream);
+PUBLIC int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+	unsigned by, unsigned bz, unsigned shared, struct CUstream_st *stream, void **params,
+	void **extra);
+
+enum { FUNCTIONS_MOST = 16, MEMORIES_MOST = 64, MAPS_MOST = 64, MAP_TEXT = 512 };
+
+struct CUfunc_st {
+	char name[128];
+};
+
+static struct CUfunc_st functions[FUNCTIONS_MOST];
+static struct {
+	cuda_ptr at;
+	size_t bytes;
+	int temporary;
+} memories[MEMORIES_MOST];		/* at 0: free */
+static char maps[MAPS_MOST][MAP_TEXT];
+static int nfunctions, nmaps, context_of_mine, current, modules, contexts;
+
+static FILE *record(void)
+{
+	static FILE *file;
+	const char *path = getenv("RECORDER_LOG");
+
+	if (!file) {
+		file = path ? fopen(path, "a") : stderr;
+		if (!file)
+			abort();
+		setvbuf(file, NULL, _IOLBF, 0);
+	}
+	return file;
+}
+
+static int fails(const char *function)
+{
+	const char *fail = getenv("RECORDER_FAIL");
+	size_t n = strlen(function);
+
+	return fail && !strncmp(fail, function, n) && fail[n] == '=' ? atoi(fail + n + 1) : 0;
+}
+
+/* ---- the device ---- */
+
+int cuInit(unsigned flags)
+{
+	(void)flags;
+	return fails("cuInit");
+}
+
+int cuGetErrorName(int error, const char **name)
+{
+	static char text[32];
+
+	snprintf(text, sizeof(text), "CUDA_ERROR_%d", error);
+	*name = text;
+	return 0;
+}
+
+int cuGetErrorString(int error, const char **text)
+{
+	(void)error;
+	*text = "as it was told to";
+	return 0;
+}
+
+int cuDeviceGet(int *device, int ordinal)
+{
+	*device = ordinal;
+	return ordinal ? CUDA_INVALID_DEVICE : 0;
+}
+
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+	const char *arch = getenv("RECORDER_ARCH");
+	int version = arch ? atoi(arch) : 90;
+
+	(void)device;
+	*value = attribute == CUDA_DEV_MAJOR ? version / 10 : attribute == CUDA_DEV_MINOR ?
+		version % 10 : 0;
+	return 0;
+}
+
+int cuDevicePrimaryCtxRetain(struct CUctx_st **context, int device)
+{
+	(void)device;
+	contexts++;
+	*context = (struct CUctx_st *)(void *)&context_of_mine;
+	return 0;
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+	(void)device;
+	contexts--;
+	fprintf(record(), "released: %d contexts, %d modules", contexts, modules);
+	for (int i = 0; i < MEMORIES_MOST; i++)
+		if (memories[i].at)
+			fprintf(record(), ", %zu bytes", memories[i].bytes);
+	fprintf(record(), " left\n");
+	return 0;
+}
+
+int cuCtxSetCurrent(struct CUctx_st *context)
+{
+	current = (void *)context == (void *)&context_of_mine;
+	return current ? 0 : CUDA_INVALID_VALUE;
+}
+
+int cuCtxGetDevice(int *device)
+{
+	*device = 0;
+	return current ? 0 : 201;
+}
+
+/* ---- memory ---- */
+
+static int allocate(cuda_ptr *p, size_t bytes, int temporary)
+{
+	for (int i = 0; i < MEMORIES_MOST; i++) {
+		if (memories[i].at)
+			continue;
+		*p = (cuda_ptr)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+		memories[i].at = *p;
+		memories[i].bytes = bytes;
+		memories[i].temporary = temporary;
+		return *p ? 0 : CUDA_OUT_OF_MEMORY;
+	}
+	return CUDA_OUT_OF_MEMORY;
+}
+
+static int release(cuda_ptr p, int temporary)
+{
+	for (int i = 0; i < MEMORIES_MOST; i++) {
+		if (!p || memories[i].at != p || memories[i].temporary != temporary)
+			continue;
+		free((void *)(uintptr_t)p);
+		memories[i].at = 0;
+		return 0;
+	}
+	return CUDA_INVALID_VALUE;
+}
+
+int cuMemAlloc_v2(cuda_ptr *p, size_t bytes)
+{
+	int code = fails("cuMemAlloc");
+
+	return code ? code : !current ? 201 : allocate(p, bytes, 0);
+}
+
+int cuMemFree_v2(cuda_ptr p)
+{
+	return release(p, 0);
+}
+
+int cuMemAllocAsync(cuda_ptr *p, size_t bytes, struct CUstream_st *stream)
+{
+	(void)stream;
+	return allocate(p, bytes, 1);
+}
+
+int cuMemFreeAsync(cuda_ptr p, struct CUstream_st *stream)
+{
+	(void)stream;
+	return release(p, 1);
+}
+
+int cuMemcpyHtoD_v2(cuda_ptr to, const void *from, size_t bytes)
+{
+	memcpy((void *)(uintptr_t)to, from, bytes);
+	return 0;
+}
+
+/* ---- binaries ---- */
+
+int cuModuleLoadData(struct CUmod_st **module, const void *image)
+{
+	const unsigned char *bytes = image;
+	int size = atoi(image), code = fails("cuModuleLoadData");
+	unsigned sum = 0;
+
+	if (code)
+		return code;
+	for (int i = 0; i < size; i++)
+		sum = sum * 31 + bytes[i];
+	fprintf(record(), "load %d bytes, sum %u\n", size, sum);
+	modules++;
+	*module = (struct CUmod_st *)(void *)&modules;
+	return 0;
+}
+
+int cuModuleUnload(struct CUmod_st *module)
+{
+	(void)module;
+	modules--;
+	return 0;
+}
+
+int cuModuleGetFunction(struct CUfunc_st **function, struct CUmod_st *module, const char *name)
+{
+	(void)module;
+	if (nfunctions == FUNCTIONS_MOST)
+		return CUDA_OUT_OF_MEMORY;
+	*function = &functions[nfunctions++];
+	snprintf((*function)->name, sizeof((*function)->name), "%s", name);
+	return 0;
+}
+
+int cuFuncSetAttribute(struct CUfunc_st *function, int attribute, int value)
+{
+	fprintf(record(), "attribute %d of %s: %d\n", attribute, function->name, value);
+	return 0;
+}
+
+/* ---- launches ---- */
+
+static int put_numbers(char *out, size_t size, const char *what, const uint64_t *v,
+	const uint32_t *w, unsigned n)
+{
+	int len = snprintf(out, size, " %s", what);
+
+	for (unsigned i = 0; i < n; i++)
+		len += snprintf(out + len, size - (size_t)len, " %llu", v ?
+			(unsigned long long)v[i] : w[i]);
+	return len;
+}
+
+int cuTensorMapEncodeTiled(struct cuda_tensor_map *m, int element, unsigned rank, void *address,
+	const uint64_t *dims, const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
+	int interleave, int swizzle, int promotion, int fill)
+{
+	char *text = maps[nmaps % MAPS_MOST];
+	size_t at = 0;
+	int code = fails("cuTensorMapEncodeTiled");
+
+	if (code || interleave || fill || (uintptr_t)m % CUDA_TENSOR_MAP_ALIGN)
+		return code ? code : CUDA_INVALID_VALUE;
+	for (unsigned i = 0; i < rank; i++)
+		if (steps[i] != 1)
+			return CUDA_INVALID_VALUE;
+	at = (size_t)snprintf(text, MAP_TEXT, "map(element %d at 0x%llx", element,
+		(unsigned long long)(uintptr_t)address);
+	at += (size_t)put_numbers(text + at, MAP_TEXT - at, "dims", dims, NULL, rank);
+	at += (size_t)put_numbers(text + at, MAP_TEXT - at, "strides", strides, NULL, rank - 1);
+	at += (size_t)put_numbers(text + at, MAP_TEXT - at, "box", NULL, box, rank);
+	snprintf(text + at, MAP_TEXT - at, " swizzle %d promotion %d)", swizzle, promotion);
+	memset(m, 0xa5, sizeof(*m));
+	m->opaque[0] = (uint64_t)(nmaps++ % MAPS_MOST);
+	return 0;
+}
+
+static void put_pointer(FILE *out, cuda_ptr p)
+{
+	for (int i = 0; i < MEMORIES_MOST; i++) {
+		const int *ints = (const int *)(uintptr_t)p;
+
+		if (!p || memories[i].at != p)
+			continue;
+		if (memories[i].temporary) {
+			fprintf(out, " temporary(%zu)", memories[i].bytes);
+			return;
+		}
+		fprintf(out, " ints(");
+		for (size_t k = 0; k < memories[i].bytes / sizeof(int); k++)
+			fprintf(out, "%s%d", k ? " " : "", ints[k]);
+		fprintf(out, ")");
+		return;
+	}
+	fprintf(out, " 0x%llx", (unsigned long long)p);
+}
+
+int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+	unsigned by, unsigned bz, unsigned shared, struct CUstream_st *stream, void **params,
+	void **extra)
+{
+	const char *kinds = getenv("RECORDER_PARAMS");
+	FILE *out = record();
+	int code = fails("cuLaunchKernel");
+
+	if (code || !current || extra)
+		return code ? code : !current ? 201 : CUDA_INVALID_VALUE;
+	kinds = kinds ? strstr(kinds, f->name) : NULL;
+	if (!kinds)
+		return CUDA_NOT_FOUND;
+	fprintf(out, "launch %s grid %u %u %u block %u %u %u shared %u stream 0x%llx:", f->name, gx,
+		gy, gz, bx, by, bz, shared, (unsigned long long)(uintptr_t)stream);
+	for (kinds += strlen(f->name) + 1; *kinds == 'p' || *kinds == 'm'; kinds++, params++) {
+		if (*kinds == 'p')
+			put_pointer(out, *(cuda_ptr *)*params);
+		else
+			fprintf(out, " %s", maps[((struct cuda_tensor_map *)*params)->opaque[0]]);
+	}
+	fprintf(out, "\n");
+	return 0;
+}
+
+/* ---- the compiler ---- */
+
+struct _nvrtcProgram {
+	size_t bytes;			/* of the source */
+};
+
+int nvrtcVersion(int *major, int *minor)
+{
+	*major = 12;
+	*minor = 9;
+	return 0;
+}
+
+int nvrtcCreateProgram(struct _nvrtcProgram **program, const char *source, const char *name,
+	int nheaders, const char *const *headers, const char *const *include_names)
+{
+	(void)name;
+	(void)nheaders;
+	(void)headers;
+	(void)include_names;
+	*program = malloc(sizeof(**program));
+	if (!*program)
+		return 1;
+	(*program)->bytes = strlen(source);
+	return 0;
+}
+
+int nvrtcDestroyProgram(struct _nvrtcProgram **program)
+{
+	free(*program);
+	return 0;
+}
+
+int nvrtcCompileProgram(struct _nvrtcProgram *program, int noptions, const char *const *options)
+{
+	(void)program;
+	(void)noptions;
+	(void)options;
+	return 0;
+}
+
+int nvrtcGetProgramLogSize(struct _nvrtcProgram *program, size_t *bytes)
+{
+	(void)program;
+	*bytes = 1;
+	return 0;
+}
+
+int nvrtcGetProgramLog(struct _nvrtcProgram *program, char *log)
+{
+	(void)program;
+	*log = '\0';
+	return 0;
+}
+
+/* All byte values; different for different sources. */
+int nvrtcGetCUBINSize(struct _nvrtcProgram *program, size_t *bytes)
+{
+	*bytes = 1000 + program->bytes % 1000;
+	return 0;
+}
+
+int nvrtcGetCUBIN(struct _nvrtcProgram *program, char *cubin)
+{
+	size_t bytes;
+
+	nvrtcGetCUBINSize(program, &bytes);
+	for (size_t i = 0; i < bytes; i++)
+		cubin[i] = (char)(i * 7 + program->bytes);
+	snprintf(cubin, bytes, "%zu", bytes);
+	return 0;
+}
+
+int nvrtcGetPTXSize(struct _nvrtcProgram *program, size_t *bytes)
+{
+	return nvrtcGetProgramLogSize(program, bytes);
+}
+
+int nvrtcGetPTX(struct _nvrtcProgram *program, char *ptx)
+{
+	return nvrtcGetProgramLog(program, ptx);
+}
