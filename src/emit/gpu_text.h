@@ -35,7 +35,8 @@ enum frag { FRAG_FULL, FRAG_ROW, FRAG_COL, FRAG_SCALAR };
 
 struct view {
 	enum frag kind;
-	int64_t rows, cols;		/* of the part at hand */
+	int64_t height, width;		/* of the part at hand */
+	int64_t rows, cols;		/* ... filled up to whole blocks and eights */
 	int blocks;			/* row blocks: rows / (16 * warps) */
 	bool packed;			/* FULL of a 16-bit type: pairs of columns in a word */
 };
@@ -59,9 +60,39 @@ const char *axis_local(struct text *c, const struct stask *s, const struct shape
 /* C text of a ring element's address at the axes' local positions. */
 const char *ring_address(struct text *c, const struct stask *s, const struct ring *r,
 	const struct shape2 *shape, const char *slot);
+#define ALL_AXES (~(uint64_t)0)
+
+/* C text of a condition: the element at hand is one of the part, and within the ends of
+ * those of its axes that are in the set `ends`; "true" if there is nothing to ask. */
+const char *inside_text(struct text *c, const struct stask *s, const struct shape2 *shape,
+	const struct view *v, uint64_t ends);
 const char *index_text(struct text *c, const struct stask *s, const struct index_expr *x,
 	const struct shape2 *shape, bool local);
 
+/* Of a fragment: its dimensions in a declaration, loops over its elements (rb, j, h, e)
+ * and the element at hand. */
+const char *frag_dims(struct text *c, const struct view *v);
+const char *frag_loops(struct text *c, const struct view *v);
+const char *frag_element(enum frag kind);
+const char *register_type(enum dtype t);
+/* C text of element `arg` where element (rb, j, h, e) of `node` is at hand. */
+NODISCARD enum err_code operand_text(struct text *c, const struct kentry *x, int node, int arg,
+	const char **out, struct err *e);
+/* From stored bits and to them: what memory holds of an element. */
+const char *bits_type(enum dtype t);
+const char *shared_type(enum dtype t);
+const char *from_bits(struct text *c, enum dtype t, const char *bits);
+const char *to_bits(struct text *c, enum dtype t, const char *value);
+const char *shared_get(struct text *c, enum dtype t, const char *address);
+const char *shared_put(struct text *c, enum dtype t, const char *address, const char *value);
+NODISCARD enum err_code not_lowered(const struct node *n, struct err *e);
+
+NODISCARD enum err_code emit_reduce(struct text *c, const struct kentry *x, int node,
+	struct err *e);
+NODISCARD enum err_code emit_scan(struct text *c, const struct kentry *x, int node,
+	struct err *e);
+NODISCARD enum err_code emit_result(struct text *c, const struct kentry *x, int buffer,
+	struct err *e);
 NODISCARD enum err_code emit_compute(struct text *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code emit_mma(struct text *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code emit_load(struct text *c, const struct kentry *x, struct err *e);

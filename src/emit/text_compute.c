@@ -3,12 +3,7 @@
 
 #include <string.h>
 
-static bool is_half(enum dtype t)
-{
-	return t == DT_BF16 || t == DT_F16;
-}
-
-static const char *register_type(enum dtype t)
+const char *register_type(enum dtype t)
 {
 	if (dtype_is_float(t))
 		return "float";
@@ -16,7 +11,7 @@ static const char *register_type(enum dtype t)
 }
 
 /* Index of the element at hand in an array of registers of this kind. */
-static const char *element(enum frag kind)
+const char *frag_element(enum frag kind)
 {
 	switch (kind) {
 	case FRAG_FULL:
@@ -31,7 +26,7 @@ static const char *element(enum frag kind)
 	return "[0]";
 }
 
-static const char *dims(struct text *c, const struct view *v)
+const char *frag_dims(struct text *c, const struct view *v)
 {
 	switch (v->kind) {
 	case FRAG_FULL:
@@ -47,7 +42,7 @@ static const char *dims(struct text *c, const struct view *v)
 	return "[1]";
 }
 
-static const char *loops(struct text *c, const struct view *v)
+const char *frag_loops(struct text *c, const struct view *v)
 {
 	switch (v->kind) {
 	case FRAG_FULL:
@@ -75,27 +70,83 @@ static const char *literal(struct text *c, const struct node *n)
 	return float_text(c, n->k);
 }
 
-/* Read an element of a loaded tile from its ring. */
-static const char *from_ring(struct text *c, const struct kentry *x, const struct ring *r,
-	int node)
+/* Read an element of a tile in shared memory; of what is beyond its extents, zero. */
+static enum err_code from_ring(struct text *c, const struct kentry *x, const struct ring *r,
+	int node, const char **out, struct err *e)
 {
 	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct shape2 *shape = &c->k->node_shape[node];
 	const struct buffer *b = &c->g->buffers.v[r->buffer];
-	const char *slot = arena_strf(c->a, "%s", c_name(c, "slot_", b->name));
-	const char *address = ring_address(c, s, r, &c->k->node_shape[node], slot);
+	const char *inside;
+	struct view v;
 
-	if (is_half(b->type))
-		return arena_strf(c->a, "from_%s(shared_u16(%s))", dtype_name(b->type), address);
-	return arena_strf(c->a, "shared_%s(%s)", b->type == DT_I32 ? "i32" : "f32", address);
+	TRY(node_view(c, s, node, &v, e));
+	inside = inside_text(c, s, shape, &v, 0);
+	*out = from_bits(c, b->type, shared_get(c, b->type, ring_address(c, s, r, shape,
+		c_name(c, "slot_", b->name))));
+	if (strcmp(inside, "true"))
+		*out = arena_strf(c->a, "(%s ? %s : 0)", inside, *out);
+	return OK;
 }
 
-/* C text of an argument's element where `node` is being computed. */
-static enum err_code operand(struct text *c, const struct kentry *x, int node, int arg,
+static bool same_axes(const int *a, int na, const int *b, int nb)
+{
+	if (na != nb)
+		return false;
+	for (int i = 0; i < na; i++)
+		if (a[i] != b[i])
+			return false;
+	return true;
+}
+
+/* Registers hold an element where another fragment has the same one only if the sides
+ * that both have are made of the same axes, or one has none. */
+static bool lies_alike(const struct shape2 *to, const struct shape2 *from)
+{
+	for (int i = 0; i < from->nrow + from->ncol; i++) {
+		int axis = i < from->nrow ? from->row[i] : from->col[i - from->nrow];
+
+		if ((to->whole ^ from->whole) >> axis & 1)
+			return false;
+	}
+	return (!from->nrow || same_axes(to->row, to->nrow, from->row, from->nrow)) &&
+		(!from->ncol || same_axes(to->col, to->ncol, from->col, from->ncol));
+}
+
+static enum err_code check_alike(const struct node *n, const struct shape2 *to,
+	const struct shape2 *from, struct err *e)
+{
+	return lies_alike(to, from) ? OK : err_set(e, ERR_ILLEGAL, n->loc, "%s: an argument lies "
+		"otherwise over the lane's threads than the result; only a value in shared memory "
+		"can be read so: let another lane make it", op_name(n->op));
+}
+
+/* An argument in registers: of this sTask, or of an earlier one on the lane. */
+static enum err_code from_registers(struct text *c, const struct kentry *x, int node, int arg,
 	const char **out, struct err *e)
 {
 	const struct stask *s = &c->g->tasks.v[x->task];
 	const struct node *a = &c->p->nodes.v[arg];
+	const char *name = a->task == s->task ? arena_strf(c->a, "x%d", arg) :
+		buffer_name(c, x, buffer_of_node(c, s, arg));
 	struct view v;
+
+	TRY(node_view(c, s, arg, &v, e));
+	TRY(check_alike(&c->p->nodes.v[node], &c->k->node_shape[node], &c->k->node_shape[arg], e));
+	if (a->task == s->task && c->fused[arg])
+		*out = arena_strf(c->a, "e%d", arg);
+	else
+		*out = v.packed ? unpacked(c, a->type, name) :
+			arena_strf(c->a, "%s%s", name, frag_element(v.kind));
+	return OK;
+}
+
+enum err_code operand_text(struct text *c, const struct kentry *x, int node, int arg,
+	const char **out, struct err *e)
+{
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct shape2 *shape = &c->k->node_shape[node];
+	const struct node *a = &c->p->nodes.v[arg];
 	int buffer;
 
 	if (a->op == OP_CONST) {
@@ -103,30 +154,31 @@ static enum err_code operand(struct text *c, const struct kentry *x, int node, i
 		return OK;
 	}
 	if (a->op == OP_INDEX) {
-		*out = arena_strf(c->a, "(%s + %s)", axis_lo(c, s,
-			&c->k->node_shape[node], a->ref), axis_local(c, s, &c->k->node_shape[node], a->ref));
+		*out = arena_strf(c->a, "(%s + %s)", axis_lo(c, s, shape, a->ref),
+			axis_local(c, s, shape, a->ref));
 		return OK;
 	}
-	TRY(node_view(c, s, arg, &v, e));
-	if (a->task == s->task) {
-		const char *name = arena_strf(c->a, "x%d", arg);
+	buffer = a->task == s->task ? NONE : buffer_of_node(c, s, arg);
+	if (buffer != NONE && c->k->ring_of[buffer] != NONE)
+		return from_ring(c, x, &c->k->rings.v[c->k->ring_of[buffer]], node, out, e);
+	return from_registers(c, x, node, arg, out, e);
+}
 
-		if (c->fused[arg]) {
-			*out = arena_strf(c->a, "e%d", arg);
-			return OK;
-		}
+/* Field of the word that holds the element at hand (program_unpack). */
+static enum err_code unpack_text(struct text *c, const struct kentry *x, int node,
+	const char **out, struct err *e)
+{
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct node *n = &c->p->nodes.v[node];
+	int buffer = buffer_of_node(c, s, n->arg[0]), bits = dtype_bits(n->type);
+	const char *word;
 
-		*out = v.packed ? unpacked(c, a->type, name) :
-			arena_strf(c->a, "%s%s", name, element(v.kind));
-		return OK;
-	}
-	buffer = buffer_of_node(c, s, arg);
-	if (c->k->ring_of[buffer] != NONE)
-		*out = from_ring(c, x, &c->k->rings.v[c->k->ring_of[buffer]], node);
-	else if (v.packed)
-		*out = unpacked(c, a->type, buffer_name(c, x, buffer));
-	else
-		*out = arena_strf(c->a, "%s%s", buffer_name(c, x, buffer), element(v.kind));
+	if (buffer == NONE || c->k->ring_of[buffer] == NONE)
+		return err_set(e, ERR_ILLEGAL, n->loc, "unpack takes words out of shared memory; "
+			"these are in registers");
+	TRY(operand_text(c, x, node, n->arg[0], &word, e));
+	*out = arena_strf(c->a, "from_%s((u32)%s >> %s %% %d * %d)", dtype_name(n->type), word,
+		axis_local(c, s, &c->k->node_shape[node], n->ref), 32 / bits, bits);
 	return OK;
 }
 
@@ -136,12 +188,12 @@ static const struct {
 	enum op op;
 	const char *on_float, *on_int;
 } forms[] = {
-	{ OP_ADD, "$0 + $1", "$0 + $1" },
-	{ OP_SUB, "$0 - $1", "$0 - $1" },
-	{ OP_MUL, "$0 * $1", "$0 * $1" },
+	{ OP_ADD, "$0 + $1", "(int)((u32)$0 + (u32)$1)" },
+	{ OP_SUB, "$0 - $1", "(int)((u32)$0 - (u32)$1)" },
+	{ OP_MUL, "$0 * $1", "(int)((u32)$0 * (u32)$1)" },
 	{ OP_DIV, "op_div($0, $1)", NULL },
-	{ OP_NEG, "-$0", "-$0" },
-	{ OP_ABS, "fabsf($0)", "abs($0)" },
+	{ OP_NEG, "-$0", "(int)(0u - (u32)$0)" },
+	{ OP_ABS, "fabsf($0)", "($0 < 0 ? (int)(0u - (u32)$0) : $0)" },
 	{ OP_MIN, "fminf($0, $1)", "min_of($0, $1)" },
 	{ OP_MAX, "fmaxf($0, $1)", "max_of($0, $1)" },
 	{ OP_FLOOR, "floorf($0)", NULL },
@@ -158,9 +210,8 @@ static const struct {
 	{ OP_AND, NULL, "$0 & $1" },
 	{ OP_OR, NULL, "$0 | $1" },
 	{ OP_XOR, NULL, "$0 ^ $1" },
-	{ OP_SHL, NULL, "$0 << ($1 & 31)" },
+	{ OP_SHL, NULL, "(int)((u32)$0 << ($1 & 31))" },
 	{ OP_SHR, NULL, "$0 >> ($1 & 31)" },
-	{ OP_CAST, "$0", NULL },
 };
 
 static const char *expand(struct text *c, const char *form, const char *const *a)
@@ -190,41 +241,10 @@ static const char *formula(struct text *c, const struct node *n, const char *con
 	return NULL;
 }
 
-static enum err_code unsupported(const struct node *n, struct err *e)
+enum err_code not_lowered(const struct node *n, struct err *e)
 {
 	return err_set(e, ERR_ILLEGAL, n->loc, "'%s' over these axes is not lowered for sm_90a yet",
 		op_name(n->op));
-}
-
-/* Sum, maximum or minimum along the columns: each thread over its own, then over the
- * four threads that share a row. Columns beyond the end of the axis do not count. */
-static enum err_code emit_reduce(struct text *c, const struct kentry *x, int node, struct err *e)
-{
-	const struct node *n = &c->p->nodes.v[node];
-	const struct stask *s = &c->g->tasks.v[x->task];
-	const struct shape2 *shape = &c->k->node_shape[n->arg[0]];
-	const struct axis *axis = &c->p->axes.v[n->ref];
-	const char *arg, *zero = n->op == OP_SUM ? "0.f" : n->op == OP_RMAX ?
-		"(-INFINITE)" : "INFINITE";
-	const char *join = n->op == OP_SUM ? "y = y + z" : n->op == OP_RMAX ? "y = fmaxf(y, z)" :
-		"y = fminf(y, z)";
-	struct view v;
-
-	TRY(node_view(c, s, n->arg[0], &v, e));
-	if (v.kind != FRAG_FULL || shape->ncol != 1 || shape->col[0] != n->ref ||
-	    !dtype_is_float(n->type))
-		return unsupported(n, e);
-	TRY(operand(c, x, n->arg[0], n->arg[0], &arg, e));
-	if (axis->size % c->g->extents.tile[n->ref])
-		arg = arena_strf(c->a, "(%s + %s < %lld ? %s : %s)", axis_lo(c, s, shape, n->ref),
-			axis_local(c, s, shape, n->ref), (long long)axis->size, arg, zero);
-	put(c, "EACH(rb, %d) EACH(h, 2) {", v.blocks);
-	put(c, "\tfloat y = %s;", zero);
-	put(c, "\tEACH(j, %lld) EACH(e, 2) { float z = %s; %s; }", (long long)(v.cols / 8), arg, join);
-	put(c, "\tEACH(o, 2) { float z = shuffle_xor(y, 1 << o); %s; }", join);
-	put(c, "\tx%d[rb][h] = y;", node);
-	put(c, "}");
-	return OK;
 }
 
 static enum err_code emit_set(struct text *c, const struct kentry *x, const struct node *n,
@@ -236,8 +256,8 @@ static enum err_code emit_set(struct text *c, const struct kentry *x, const stru
 	struct view v;
 
 	TRY(buffer_view(c, buffer, &v, e));
-	TRY(operand(c, x, n->arg[0], n->arg[0], &arg, e));
-	put(c, "%s%s%s = %s;", loops(c, &v), buffer_name(c, x, buffer), element(v.kind), arg);
+	TRY(operand_text(c, x, n->arg[0], n->arg[0], &arg, e));
+	put(c, "%s%s%s = %s;", frag_loops(c, &v), buffer_name(c, x, buffer), frag_element(v.kind), arg);
 	return OK;
 }
 
@@ -247,7 +267,7 @@ static enum err_code emit_packed_cast(struct text *c, const struct kentry *x, in
 	const struct node *n = &c->p->nodes.v[node];
 	const char *arg;
 
-	TRY(operand(c, x, node, n->arg[0], &arg, e));
+	TRY(operand_text(c, x, node, n->arg[0], &arg, e));
 	put(c, "EACH(rb, %d) EACH(j, %lld) EACH(h, 2) {", v->blocks, (long long)(v->cols / 8));
 	put(c, "\tfloat y[2]; EACH(e, 2) y[e] = %s;", arg);
 	put(c, "\tx%d[rb][j * 2 + h] = pack_%s(y[0], y[1]);", node, dtype_name(n->type));
@@ -293,11 +313,33 @@ static const char *column_comparison(struct text *c, const struct kentry *x, int
 		for (int i = 0; i < c->p->nodes.v[other].naxes; i++)
 			if (c->p->nodes.v[other].axis[i] == axis)
 				return NULL;
-		if (operand(c, x, node, other, &text, &e))
+		if (operand_text(c, x, node, other, &text, &e))
 			return NULL;
 		return arena_strf(c->a, "8 * j + e %s %s - (%s + col0 + %lld)", signs[side][sign],
 			text, axis_lo(c, s, shape, axis), (long long)(k + (axis == s->split_axis ?
 			s->part * c->g->extents.tile[axis] / s->parts : 0)));
+	}
+	return NULL;
+}
+
+/* A register holds the value that an element of the type would have; NULL: not yet. */
+static const char *cast_text(struct text *c, enum dtype to, enum dtype from, const char *value)
+{
+	if (dtype_is_float(to) && !dtype_is_float(from))
+		value = arena_strf(c->a, "(float)(%s)", value);
+	switch (to) {
+	case DT_BOOL:
+		return arena_strf(c->a, "%s != 0", value);
+	case DT_F32:
+		return value;
+	case DT_BF16: case DT_F16: case DT_E4M3: case DT_E5M2:
+		return from_bits(c, to, to_bits(c, to, value));
+	case DT_I32: case DT_I8:
+		value = dtype_is_float(from) ? arena_strf(c->a, "to_i32(%s)", value) : value;
+		return to == DT_I32 ? value : arena_strf(c->a, "max_of(-128, min_of(127, %s))",
+			value);
+	case DT_F64: case DT_TF32: case DT_E2M1: case DT_I4: case DT_COUNT:
+		break;
 	}
 	return NULL;
 }
@@ -313,30 +355,31 @@ static enum err_code element_text(struct text *c, const struct kentry *x, int no
 
 	TRY(node_view(c, s, node, &v, e));
 	if (n->op == OP_GET) {
+		TRY(check_alike(n, &c->k->node_shape[node], &c->k->carry_shape[n->ref], e));
 		*out = arena_strf(c->a, "%s%s", buffer_name(c, x, buffer_of_carry(c, s, n->ref)),
-			element(v.kind));
+			frag_element(v.kind));
 		return OK;
 	}
+	if (n->op == OP_UNPACK)
+		return unpack_text(c, x, node, out, e);
 	*out = column_comparison(c, x, node);
 	if (*out)
 		return OK;
 	for (int i = 0; i < op_arity(n->op); i++)
-		TRY(operand(c, x, node, n->arg[i], &a[i], e));
-	*out = formula(c, n, a);
-	if (!*out)
-		return unsupported(n, e);
-	if (n->op == OP_CAST && is_half(n->type))
-		*out = arena_strf(c->a, "from_%s((u16)pack_%s(%s, 0.f))", dtype_name(n->type),
-			dtype_name(n->type), *out);
-	else if (n->op == OP_CAST && dtype_is_float(n->type) &&
-		 !dtype_is_float(c->p->nodes.v[n->arg[0]].type))
-		*out = arena_strf(c->a, "(float)(%s)", *out);
-	return OK;
+		TRY(operand_text(c, x, node, n->arg[i], &a[i], e));
+	*out = n->op == OP_CAST ? cast_text(c, n->type, c->p->nodes.v[n->arg[0]].type, a[0]) :
+		formula(c, n, a);
+	return *out ? OK : not_lowered(n, e);
+}
+
+static bool is_scan(enum op op)
+{
+	return op_class(op) == CLASS_SCAN;
 }
 
 static bool is_reduction(enum op op)
 {
-	return op == OP_SUM || op == OP_RMAX || op == OP_RMIN;
+	return op_class(op) == CLASS_REDUCE;
 }
 
 /* Can this node share one loop over the elements with those around it? */
@@ -346,7 +389,7 @@ static bool can_fuse(struct text *c, const struct stask *s, int node, enum frag 
 	struct view v;
 	struct err e;
 
-	return n->op != OP_SET && !is_reduction(n->op) && !node_view(c, s, node, &v, &e) &&
+	return n->op != OP_SET && !is_reduction(n->op) && !is_scan(n->op) && !node_view(c, s, node, &v, &e) &&
 		v.kind == kind && !v.packed;
 }
 
@@ -378,8 +421,8 @@ static enum err_code emit_fused(struct text *c, const struct kentry *x, int firs
 	for (int i = first; i < last; i++)
 		if (outlives(c, s, t->nodes.v[i], last))
 			put(c, "%s x%d%s;", register_type(c->p->nodes.v[t->nodes.v[i]].type),
-				t->nodes.v[i], dims(c, &v));
-	put(c, "%s{", loops(c, &v));
+				t->nodes.v[i], frag_dims(c, &v));
+	put(c, "%s{", frag_loops(c, &v));
 	for (int i = first; i < last; i++) {
 		int node = t->nodes.v[i];
 		const char *value;
@@ -387,7 +430,7 @@ static enum err_code emit_fused(struct text *c, const struct kentry *x, int firs
 		TRY(element_text(c, x, node, &value, e));
 		put(c, "\tconst %s e%d = %s;", register_type(c->p->nodes.v[node].type), node, value);
 		if (outlives(c, s, node, last))
-			put(c, "\tx%d%s = e%d;", node, element(v.kind), node);
+			put(c, "\tx%d%s = e%d;", node, frag_element(v.kind), node);
 		c->fused[node] = true;
 	}
 	put(c, "}");
@@ -405,47 +448,14 @@ static enum err_code emit_single(struct text *c, const struct kentry *x, int nod
 	if (n->op == OP_SET)
 		return emit_set(c, x, n, e);
 	TRY(node_view(c, s, node, &v, e));
-	put(c, "%s x%d%s;", v.packed ? "u32" : register_type(n->type), node, dims(c, &v));
+	put(c, "%s x%d%s;", v.packed ? "u32" : register_type(n->type), node, frag_dims(c, &v));
 	if (is_reduction(n->op))
 		return emit_reduce(c, x, node, e);
+	if (is_scan(n->op))
+		return emit_scan(c, x, node, e);
 	if (v.packed && n->op == OP_CAST)
 		return emit_packed_cast(c, x, node, &v, e);
-	return unsupported(n, e);
-}
-
-/* Hand a result on: to the registers of its buffer, or to its ring. */
-static enum err_code emit_result(struct text *c, const struct kentry *x, int buffer,
-	struct err *e)
-{
-	const struct buffer *b = &c->g->buffers.v[buffer];
-	const struct stask *s = &c->g->tasks.v[x->task];
-	const struct ring *r;
-	const char *address;
-	struct view v;
-
-	TRY(buffer_view(c, buffer, &v, e));
-	if (c->k->ring_of[buffer] == NONE) {
-		if (v.packed)
-			put(c, "EACH(rb, %d) EACH(i, %lld) %s[rb][i] = x%d[rb][i];", v.blocks,
-				(long long)(v.cols / 4), buffer_name(c, x, buffer), b->node);
-		else
-			put(c, "%s%s%s = x%d%s;", loops(c, &v), buffer_name(c, x, buffer),
-				element(v.kind), b->node, element(v.kind));
-		return OK;
-	}
-	r = &c->k->rings.v[c->k->ring_of[buffer]];
-	address = ring_address(c, s, r, &c->k->node_shape[b->node], c_name(c, "slot_", b->name));
-	if (v.packed)
-		put(c, "EACH(rb, %d) EACH(j, %lld) EACH(h, 2) { const int e = 0; shared_put_u32(%s, x%d[rb][j * 2 + h]); }",
-			v.blocks, (long long)(v.cols / 8), address, b->node);
-	else if (v.kind == FRAG_ROW && !is_half(b->type))
-		put(c, "EACH(rb, %d) EACH(h, 2) { shared_put_f32(%s, x%d[rb][h]); }", v.blocks, address,
-			b->node);
-	else
-		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be handed through shared "
-			"memory yet", b->name);
-	put(c, "fence_async();");
-	return OK;
+	return not_lowered(n, e);
 }
 
 enum err_code emit_compute(struct text *c, const struct kentry *x, struct err *e)

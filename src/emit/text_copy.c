@@ -1,4 +1,4 @@
-/* Loads and stores. */
+/* What passes through memory: loads, stores, and results that a lane hands on. */
 #include "emit/gpu_text.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static int add_map(struct text *c, const struct kentry *x, const struct ring *r,
 		for (int k = 0; k < ix->n; k++)
 			for (int q = 0; q < b->naxes; q++)
 				if (b->axis[q] == ix->term[k].axis && b->extent[q] > 1)
-					m.box[d] = b->extent[q];
+					m.box[d] = r->shape.nrow == 1 ? r->full_rows : b->extent[q];
 		if (d == 0)
 			m.box[d] = r->panel_cols;
 	}
@@ -40,7 +40,7 @@ static void emit_boxes(struct text *c, const struct kentry *x, const struct ring
 {
 	const struct stask *s = &c->g->tasks.v[x->task];
 	const struct tensor *t = &c->p->tensors.v[n->ref];
-	int map = add_map(c, x, r, n), panels = (int)(r->shape.cols / r->panel_cols);
+	int map = add_map(c, x, r, n);
 	struct buf b;
 
 	/* no thread may still look at a flag whose next phase this copy brings about */
@@ -50,7 +50,7 @@ static void emit_boxes(struct text *c, const struct kentry *x, const struct ring
 		put(c, "WARP_SYNC();");
 	put(c, "if (leader) {");
 	put(c, "\tflag_expect(full, %lld);", (long long)c->k->flags.v[x->flag].bytes);
-	for (int p = 0; p < panels; p++) {
+	for (int p = 0; p < r->boxes; p++) {
 		buf_init(&b, c->a);
 		for (int d = t->rank - 1; d >= 0; d--)
 			buf_printf(&b, ", %s%s", index_text(c, s, &n->index[d], &r->shape, false),
@@ -62,39 +62,62 @@ static void emit_boxes(struct text *c, const struct kentry *x, const struct ring
 	put(c, "}");
 }
 
+/* C text of a tensor's element at the indices of the element at hand, and of whether it is
+ * one; declares i0, i1 ... */
+static const char *put_indices(struct text *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, const char **inside)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+	const char *at = "0";
+
+	for (int d = 0; d < t->rank; d++) {
+		long long size = c->p->axes.v[t->dim[d]].size;
+
+		put(c, "\tconst long i%d = %s;", d, index_text(c, s, &n->index[d], shape, true));
+		at = d ? arena_strf(c->a, "(%s) * %lldl + i%d", at, size, d) : "i0";
+		*inside = arena_strf(c->a, "%s && i%d >= 0 && i%d < %lld", *inside, d, d, size);
+	}
+	return arena_strf(c->a, "tensor_%s[%s]", t->name, at);
+}
+
+/* One element of the ring after the other, over the lane's threads. Row and column of the
+ * ring stand for the fragment's. */
+static void put_each_of_ring(struct text *c, const struct ring *r)
+{
+	put(c, "for (int at = thread; at < %lld; at += %d) {",
+		(long long)(r->full_rows * r->full_cols), c->lane->warps * 32);
+	put(c, "\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = at / %lld, col0 = at %% %lld;",
+		(long long)r->full_cols, (long long)r->full_cols);
+}
+
+static const char *slot_of(struct text *c, const struct ring *r)
+{
+	return c_name(c, "slot_", c->g->buffers.v[r->buffer].name);
+}
+
+/* Is the element of the ring at hand one of the tile, and within the ends of its axes? */
+static const char *within_ring(struct text *c, const struct stask *s, const struct ring *r)
+{
+	struct view v = { .height = r->shape.rows, .width = r->shape.cols, .rows = r->full_rows,
+		.cols = r->full_cols };
+
+	return inside_text(c, s, &r->shape, &v, ALL_AXES);
+}
+
 /* Where the copy engine cannot go, the lane's threads copy element by element. */
 static void emit_elements(struct text *c, const struct kentry *x, const struct ring *r,
-	const struct node *n, int node)
+	const struct node *n)
 {
 	const struct stask *s = &c->g->tasks.v[x->task];
-	const struct tensor *t = &c->p->tensors.v[n->ref];
-	struct shape2 flat = r->shape;
-	int bits = dtype_bits(t->type);
-	struct buf off, ok;
+	enum dtype t = c->p->tensors.v[n->ref].type;
+	const char *inside, *element;
 
-	(void)node;
-	buf_init(&off, c->a);
-	buf_init(&ok, c->a);
-	buf_puts(&off, "0");
-	buf_puts(&ok, "true");
-	put(c, "for (int at = thread; at < %lld; at += %d) {", (long long)(flat.rows * flat.cols),
-		c->lane->warps * 32);
-	/* row and column of the ring stand for the fragment's */
-	put(c, "\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = at / %lld, col0 = at %% %lld;",
-		(long long)flat.cols, (long long)flat.cols);
-	for (int d = 0; d < t->rank; d++) {
-		int64_t size = c->p->axes.v[t->dim[d]].size;
-
-		put(c, "\tconst long i%d = %s;", d, index_text(c, s, &n->index[d], &flat, true));
-		char *o = arena_strf(c->a, "(%s) * %lldl + i%d", off.text, (long long)size, d);
-		buf_init(&off, c->a);
-		buf_puts(&off, o);
-		buf_printf(&ok, " && i%d >= 0 && i%d < %lld", d, d, (long long)size);
-	}
-	put(c, "\tconst %s value = %s ? ((const %s *)tensor_%s)[%s] : (%s)0;", bits == 16 ? "u16" : "u32", ok.text,
-		bits == 16 ? "u16" : "u32", t->name, off.text, bits == 16 ? "u16" : "u32");
-	put(c, "\tshared_put_u%d(%s, value);", bits, ring_address(c, s, r, &flat, c_name(c, "slot_",
-		c->g->buffers.v[r->buffer].name)));
+	put_each_of_ring(c, r);
+	inside = within_ring(c, s, r);
+	element = put_indices(c, s, n, &r->shape, &inside);
+	put(c, "\tconst %s value = %s ? %s : (%s)0;", bits_type(t), inside, element, bits_type(t));
+	put(c, "\t%s", arena_strf(c->a, "shared_put_%s(%s, value);", shared_type(t), ring_address(c, s, r,
+		&r->shape, slot_of(c, r))));
 	put(c, "}");
 	put(c, "fence_async();");
 	put(c, "WARP_SYNC();");
@@ -117,60 +140,194 @@ enum err_code emit_load(struct text *c, const struct kentry *x, struct err *e)
 	if (r->engine)
 		emit_boxes(c, x, r, n);
 	else
-		emit_elements(c, x, r, n, node);
+		emit_elements(c, x, r, n);
 	return OK;
 }
 
-/* Straight from the fragment to global memory, two columns at once where the tensor's
- * rows allow it. */
+/* One thread for each element: of vectors several hold the same. */
+static const char *one_of_copies(enum frag kind)
+{
+	switch (kind) {
+	case FRAG_FULL:
+		break;
+	case FRAG_ROW:
+		return "thread % 4 == 0 && ";
+	case FRAG_COL:
+		return "thread < 4 && ";
+	case FRAG_SCALAR:
+		return "thread == 0 && ";
+	}
+	return "";
+}
+
+/* Two columns at once of a type of 16 bits, where the tensor's rows allow it. */
+static void store_pairs(struct text *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, const struct view *v, const char *name)
+{
+	const char *inside = inside_text(c, s, shape, v, ALL_AXES), *element;
+
+	put(c, "EACH(rb, %d) EACH(h, 2) EACH(j, %lld) {", v->blocks, (long long)(v->cols / 8));
+	put(c, "\tconst int e = 0;");
+	element = put_indices(c, s, n, shape, &inside);
+	put(c, "\tif (%s) *(u32 *)&%s = %s[rb][j * 2 + h];", inside, element, name);
+	put(c, "}");
+}
+
+/* Do neighbouring columns of the fragment lie next to each other in the tensor, and
+ * begin at even places? */
+static bool in_pairs(const struct text *c, const struct node *n, const struct shape2 *shape,
+	const struct view *v)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+	const struct index_expr *last = &n->index[t->rank - 1];
+	int axis = shape->ncol ? shape->col[shape->ncol - 1] : NONE;
+
+	return v->packed && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
+		last->term[0].div == 1 && !last->term[0].mod && last->k % 2 == 0 &&
+		c->p->axes.v[axis].size % 2 == 0 && c->g->extents.tile[axis] % 2 == 0 &&
+		v->width % 2 == 0 && c->p->axes.v[t->dim[t->rank - 1]].size % 2 == 0;
+}
+
+/* Straight from the fragment to global memory. */
+static enum err_code store_fragment(struct text *c, const struct kentry *x, const struct node *n,
+	int buffer, struct err *e)
+{
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	const struct shape2 *shape = b->node == NONE ? &c->k->carry_shape[b->carry] :
+		&c->k->node_shape[b->node];
+	enum dtype t = c->p->tensors.v[n->ref].type;
+	const char *name = buffer_name(c, x, buffer), *value, *inside, *element;
+	struct view v;
+
+	TRY(buffer_view(c, buffer, &v, e));
+	if (in_pairs(c, n, shape, &v)) {
+		store_pairs(c, s, n, shape, &v, name);
+		return OK;
+	}
+	value = v.packed ? arena_strf(c->a, "half_of(%s[rb][j * 2 + h], e)", name) :
+		to_bits(c, t, arena_strf(c->a, "%s%s", name, frag_element(v.kind)));
+	put(c, "%s{", frag_loops(c, &v));
+	inside = arena_strf(c->a, "%s%s", one_of_copies(v.kind), inside_text(c, s, shape, &v, ALL_AXES));
+	element = put_indices(c, s, n, shape, &inside);
+	put(c, "\tif (%s) %s = %s;", inside, element, value);
+	put(c, "}");
+	return OK;
+}
+
+/* Out of shared memory, where another lane left the value. */
+static void store_ring(struct text *c, const struct kentry *x, const struct node *n, int buffer)
+{
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct ring *r = &c->k->rings.v[c->k->ring_of[buffer]];
+	enum dtype t = c->p->tensors.v[n->ref].type;
+	const char *inside, *element;
+
+	put_each_of_ring(c, r);
+	inside = within_ring(c, s, r);
+	element = put_indices(c, s, n, &r->shape, &inside);
+	put(c, "\tif (%s) %s = shared_%s(%s);", inside, element, shared_type(t), ring_address(c, s,
+		r, &r->shape, slot_of(c, r)));
+	put(c, "}");
+}
+
 enum err_code emit_store(struct text *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = &c->g->tasks.v[x->task];
 	const struct task *t = &c->p->tasks.v[s->task];
 	const struct node *n = &c->p->nodes.v[t->nodes.v[t->nodes.n - 1]];
-	const struct tensor *to = &c->p->tensors.v[n->ref];
-	const struct shape2 *shape = &c->k->node_shape[n->arg[0]];
 	int buffer = buffer_of_node(c, s, n->arg[0]);
-	struct buf off, ok;
-	struct view v;
-	const char *name;
 
-	if (buffer == NONE)
+	if (buffer == NONE || c->g->buffers.v[buffer].type != c->p->tensors.v[n->ref].type)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' must store a value that another sTask "
-			"made", s->name);
-	TRY(buffer_view(c, buffer, &v, e));
-	if (v.kind != FRAG_FULL || c->k->ring_of[buffer] != NONE ||
-	    (!v.packed && to->type != DT_F32))
-		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': this store is not lowered for sm_90a "
-			"yet", s->name);
-	name = buffer_name(c, x, buffer);
-	buf_init(&off, c->a);
-	buf_init(&ok, c->a);
-	buf_puts(&off, "0");
-	buf_puts(&ok, "true");
-	put(c, "EACH(rb, %d) EACH(h, 2) EACH(j, %lld) {", v.blocks, (long long)(v.cols / 8));
-	put(c, "\tconst int e = 0;");
-	for (int d = 0; d < to->rank; d++) {
-		int64_t size = c->p->axes.v[to->dim[d]].size;
-		char *o = arena_strf(c->a, "(%s) * %lldl + i%d", off.text, (long long)size, d);
+			"made, of the tensor's type", s->name);
+	if (c->k->ring_of[buffer] == NONE)
+		return store_fragment(c, x, n, buffer, e);
+	store_ring(c, x, n, buffer);
+	return OK;
+}
 
-		put(c, "\tconst long i%d = %s;", d, index_text(c, s, &n->index[d], shape, true));
-		buf_init(&off, c->a);
-		buf_puts(&off, o);
-		buf_printf(&ok, " && i%d >= 0 && i%d < %lld", d, d, (long long)size);
+static void keep_in_registers(struct text *c, const struct kentry *x, int buffer,
+	const struct view *v, const char *inside)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	const char *name = buffer_name(c, x, buffer);
+
+	if (!v->packed) {
+		put(c, "%s%s%s = x%d%s;", frag_loops(c, v), name, frag_element(v->kind), b->node,
+			frag_element(v->kind));
+		return;
 	}
-	put(c, "\tif (%s) {", ok.text);
-	if (!v.packed)
-		put(c, "\t\tEACH(f, 2) if (i%d + f < %lld) tensor_%s[%s + f] = %s[rb][(j * 2 + h) * 2 + f];",
-			to->rank - 1, (long long)c->p->axes.v[to->dim[to->rank - 1]].size, to->name,
-			off.text, name);
-	else if (c->p->axes.v[to->dim[to->rank - 1]].size % 2 == 0)
-		put(c, "\t\t*(u32 *)(tensor_%s + %s) = %s[rb][j * 2 + h];", to->name, off.text, name);
+	put(c, "EACH(rb, %d) EACH(i, %lld) %s[rb][i] = x%d[rb][i];", v->blocks,
+		(long long)(v->cols / 4), name, b->node);
+	if (strcmp(inside, "true"))
+		put(c, "%sif (!(%s)) %s[rb][j * 2 + h] &= e ? 0xffffu : 0xffff0000u;",
+			frag_loops(c, v), inside, name);
+}
+
+static void leave_in_ring(struct text *c, const struct kentry *x, int buffer,
+	const struct view *v, const char *inside)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct ring *r = &c->k->rings.v[c->k->ring_of[buffer]];
+	const struct shape2 *shape = &c->k->node_shape[b->node];
+	const char *address = ring_address(c, s, r, shape, slot_of(c, r));
+	struct view room = *v;
+	const char *fits, *value;
+
+	room.height = min_i64(v->rows, r->full_rows);
+	room.width = min_i64(v->cols, r->full_cols);
+	fits = arena_strf(c->a, "%s%s", one_of_copies(v->kind), inside_text(c, s, shape, &room,
+		0));
+	if (v->packed && !strcmp(inside, "true") && shape->ncol == r->shape.ncol && v->width % 2 == 0) {
+		put(c, "EACH(rb, %d) EACH(j, %lld) EACH(h, 2) { const int e = 0; if (%s) "
+			"shared_put_u32(%s, x%d[rb][j * 2 + h]); }", v->blocks,
+			(long long)(v->cols / 8), fits, address, b->node);
+	} else {
+		value = v->packed ? arena_strf(c->a, "half_of(x%d[rb][j * 2 + h], e)", b->node) :
+			to_bits(c, b->type, arena_strf(c->a, "x%d%s", b->node,
+			frag_element(v->kind)));
+		if (strcmp(inside, "true"))
+			value = arena_strf(c->a, "(%s ? %s : 0)", inside, value);
+		put(c, "%s{ if (%s) shared_put_%s(%s, %s); }", frag_loops(c, v), fits,
+			shared_type(b->type), address, value);
+	}
+	put(c, "fence_async();");
+}
+
+/* An operand must be zero beyond the end of the axis that the product contracts, as far as
+ * its instructions read, whatever was computed there. */
+static const char *within_contracted(struct text *c, const struct stask *s, int node,
+	const struct view *v)
+{
+	const struct shape2 *shape = &c->k->node_shape[node];
+	struct view deep = *v;
+	uint64_t rows = 0, cols = 0;
+
+	for (int i = 0; i < shape->nrow; i++)
+		rows |= c->k->deep & (uint64_t)1 << shape->row[i];
+	for (int i = 0; i < shape->ncol; i++)
+		cols |= c->k->deep & (uint64_t)1 << shape->col[i];
+	if (!rows)
+		deep.height = deep.rows;
+	if (!cols)
+		deep.width = deep.cols;
+	return inside_text(c, s, shape, &deep, rows | cols);
+}
+
+enum err_code emit_result(struct text *c, const struct kentry *x, int buffer, struct err *e)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	const char *inside = "true";
+	struct view v;
+
+	TRY(buffer_view(c, buffer, &v, e));
+	if (b->matrix_a || b->matrix_b)
+		inside = within_contracted(c, &c->g->tasks.v[x->task], b->node, &v);
+	if (c->k->ring_of[buffer] == NONE)
+		keep_in_registers(c, x, buffer, &v, inside);
 	else
-		put(c, "\t\tEACH(f, 2) if (i%d + f < %lld) tensor_%s[%s + f] = half_of(%s[rb][j * 2 + h], f);",
-			to->rank - 1, (long long)c->p->axes.v[to->dim[to->rank - 1]].size, to->name,
-			off.text, name);
-	put(c, "\t}");
-	put(c, "}");
+		leave_in_ring(c, x, buffer, &v, inside);
 	return OK;
 }

@@ -680,11 +680,6 @@ static int lane_registers(const struct text *c, const struct klane *l)
 	return share > CONSUMER_MOST ? CONSUMER_MOST : share;
 }
 
-static const char *c_type(enum dtype t)
-{
-	return dtype_bits(t) == 16 ? "u16" : t == DT_F32 ? "float" : "u32";
-}
-
 static void put_signature(struct text *c, struct buf *out)
 {
 	buf_printf(out, "KERNEL(%s, %d)\n(", c->src->entry, c->k->threads);
@@ -696,7 +691,7 @@ static void put_signature(struct text *c, struct buf *out)
 		switch (p->kind) {
 		case PARAM_POINTER:
 			buf_printf(out, "%s%s *__restrict__ tensor_%s", t->role == TENSOR_INPUT ?
-				"const " : "", c_type(t->type), t->name);
+				"const " : "", bits_type(t->type), t->name);
 			break;
 		case PARAM_ORDER:
 			buf_puts(out, "const int *__restrict__ order");

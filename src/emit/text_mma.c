@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { INSTRUCTION_ROWS = 64, INSTRUCTION_K_BYTES = 32 };
+enum { INSTRUCTION_COLS = 256, INSTRUCTION_K_BYTES = 32 };
 
 /* One function for each form in use: 64 x n x 16; ta, tb: the operand's rows, not its
  * contracted axis, are contiguous. On the host they all call one. */
@@ -38,15 +38,58 @@ static void make_function(struct text *c, bool registers, bool ta, bool tb, int 
 		"\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])" : "\"l\"(a)");
 }
 
-/* An operand in shared memory. k_major: the contracted axis is the contiguous one. */
+/* An operand in shared memory. */
 struct operand {
 	const struct ring *ring;
-	bool k_major;
+	bool k_major;			/* the contracted axis is the contiguous one */
 	const char *slot;
+	const char *k_first;		/* k step at which this iteration begins; "0" */
 };
 
-static enum err_code find_operand(struct text *c, const struct kentry *x, int arg, bool second,
+/* Do the axes of more than one element agree, in order? */
+static bool same_order(const struct text *c, const int *a, int na, const int *b, int nb)
+{
+	const int64_t *tile = c->g->extents.tile;
+	int i = 0, k = 0;
+
+	for (;;) {
+		while (i < na && tile[a[i]] == 1)
+			i++;
+		while (k < nb && tile[b[k]] == 1)
+			k++;
+		if (i == na || k == nb)
+			return i == na && k == nb;
+		if (a[i++] != b[k++])
+			return false;
+	}
+}
+
+/* The step, of the contracted axis, at which an iteration's part of a whole axis lies. */
+static enum err_code find_first_step(struct text *c, const struct stask *s, const struct buffer *b,
 	struct operand *o, struct err *e)
+{
+	int64_t step = INSTRUCTION_K_BYTES * 8 / dtype_bits(b->type);
+
+	o->k_first = "0";
+	for (int i = 0; i < b->naxes; i++) {
+		int axis = b->axis[i];
+
+		if (!(o->ring->shape.whole >> axis & 1) || !program_axis_bound(c->p, s->loop, axis))
+			continue;
+		if ((o->k_major ? o->ring->shape.col[0] : o->ring->shape.row[0]) != axis ||
+		    c->g->extents.tile[axis] % step)
+			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' holds a whole axis of which "
+				"each iteration multiplies a part; that is not lowered for these "
+				"axes", b->name);
+		o->k_first = arena_strf(c->a, "%s / %lld", axis_lo(c, s, NULL, axis),
+			(long long)step);
+	}
+	return OK;
+}
+
+/* own: axes of the result that are the operand's. */
+static enum err_code find_operand(struct text *c, const struct kentry *x, int arg, const int *own,
+	int nown, struct operand *o, struct err *e)
 {
 	const struct stask *s = &c->g->tasks.v[x->task];
 	const struct task *t = &c->p->tasks.v[s->task];
@@ -63,14 +106,12 @@ static enum err_code find_operand(struct text *c, const struct kentry *x, int ar
 			"must be one axis", b->name);
 	for (int i = 0; i < mma->naxes; i++)
 		kept |= mma->axis[i] == shape->col[0];
-	for (int i = 0; i < c->p->nodes.v[arg].naxes; i++)
-		if (shape->whole >> c->p->nodes.v[arg].axis[i] & 1 && program_axis_bound(c->p, s->loop,
-		    c->p->nodes.v[arg].axis[i]))
-			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' holds a whole axis of which each "
-				"iteration multiplies a part; that is not lowered yet", b->name);
 	o->k_major = !kept;
-	(void)second;
-	return OK;
+	if (kept ? !same_order(c, own, nown, shape->col, 1) || shape->nrow != 1 :
+	    !same_order(c, own, nown, shape->row, shape->nrow))
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' lies in memory with its axes in an order "
+			"that the matrix unit cannot read for '%s'", b->name, s->name);
+	return find_first_step(c, s, b, o, e);
 }
 
 /* The constant part of a descriptor (PTX ISA, matrix descriptor format): strides
@@ -89,11 +130,13 @@ static const char *operand_offset(struct text *c, const struct operand *o, const
 {
 	const struct ring *r = o->ring;
 	int per_panel = r->swizzle / INSTRUCTION_K_BYTES;
+	const char *ks = strcmp(o->k_first, "0") ? arena_strf(c->a, "(ks + %s)", o->k_first) : "ks";
 
 	if (o->k_major)
-		return arena_strf(c->a, "ks / %d * %lld + ks %% %d * %d + (%s) * %d", per_panel,
-			(long long)r->panel_bytes, per_panel, INSTRUCTION_K_BYTES, first, r->swizzle);
-	return arena_strf(c->a, "ks * %d + (%s) / %lld * %lld", 16 * r->swizzle, first,
+		return arena_strf(c->a, "%s / %d * %lld + %s %% %d * %d + (%s) * %d", ks, per_panel,
+			(long long)r->panel_bytes, ks, per_panel, INSTRUCTION_K_BYTES, first,
+			r->swizzle);
+	return arena_strf(c->a, "%s * %d + (%s) / %lld * %lld", ks, 16 * r->swizzle, first,
 		(long long)r->panel_cols, (long long)r->panel_bytes);
 }
 
@@ -117,63 +160,116 @@ static const char *add_text(struct text *c, const struct kentry *x, const struct
 	return b.text;
 }
 
-static bool splits(const struct text *c, const struct stask *s, int axis)
+/* First row or column of the operand's that this part of a split product takes. */
+static enum err_code part_first(const struct stask *s, const struct operand *o,
+	const struct buffer *b, int64_t extent, int64_t *first, struct err *e)
 {
-	(void)c;
-	return s->parts > 1 && s->split_axis == axis;
+	*first = 0;
+	for (int i = 0; i < b->naxes && b->parts == 1 && s->parts > 1; i++)
+		if (b->axis[i] == s->split_axis)
+			*first = extent * s->part;
+	if (*first % (o->k_major ? 8 : o->ring->panel_cols))
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' begins at %lld of '%s'; the matrix unit "
+			"takes parts by %lld", s->name, (long long)*first, b->name,
+			(long long)(o->k_major ? 8 : o->ring->panel_cols));
+	return OK;
+}
+
+/* Columns of one instruction: the fewest equal pieces that it takes. */
+static int piece_of(int cols)
+{
+	int pieces = (int)ceil_div(cols, INSTRUCTION_COLS);
+
+	while (cols % pieces || cols / pieces % 8)
+		pieces++;
+	return cols / pieces;
+}
+
+struct product {
+	const struct node *mma;
+	int result;			/* buffer */
+	struct view view;
+	bool registers;			/* the first operand is in registers, of buffer pa */
+	int pa;
+	struct operand a, b;
+	int64_t first_a, first_b;
+	int steps, cols;		/* of an instruction */
+};
+
+static enum err_code check_product(const struct text *c, const struct stask *s,
+	const struct view *v, struct err *e)
+{
+	if ((s->work.type != DT_BF16 && s->work.type != DT_F16) || v->kind != FRAG_FULL ||
+	    c->lane->warps % 4)
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s, %lld x %lld on %d "
+			"warps, is not lowered for sm_90a; a warpgroup of 4 warps multiplies bf16 "
+			"or f16", s->name, dtype_name(s->work.type), (long long)v->height,
+			(long long)v->width, c->lane->warps);
+	return OK;
+}
+
+static enum err_code find_product(struct text *c, const struct kentry *x, struct product *p,
+	struct err *e)
+{
+	const struct stask *s = &c->g->tasks.v[x->task];
+	const struct task *t = &c->p->tasks.v[s->task];
+	int node = t->nodes.v[t->nodes.n - 1], pb;
+	const struct shape2 *shape = &c->k->node_shape[node];
+
+	p->mma = &c->p->nodes.v[node];
+	p->result = p->mma->ref != NONE ? buffer_of_carry(c, s, p->mma->ref) :
+		buffer_of_node(c, s, node);
+	TRY(buffer_view(c, p->result, &p->view, e));
+	TRY(check_product(c, s, &p->view, e));
+	p->pa = buffer_of_node(c, s, p->mma->arg[0]);
+	pb = buffer_of_node(c, s, p->mma->arg[1]);
+	p->registers = c->k->ring_of[p->pa] == NONE;
+	p->steps = (int)ceil_div(s->work.k * dtype_bits(s->work.type) / 8, INSTRUCTION_K_BYTES);
+	p->cols = piece_of((int)p->view.cols);
+	TRY(find_operand(c, x, p->mma->arg[1], shape->col, shape->ncol, &p->b, e));
+	TRY(part_first(s, &p->b, &c->g->buffers.v[pb], p->view.width, &p->first_b, e));
+	if (!p->b.k_major && p->cols < p->view.cols && p->cols % p->b.ring->panel_cols)
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' has %lld columns, which make no equal "
+			"instructions", s->name, (long long)p->view.cols);
+	if (p->registers)
+		return OK;
+	TRY(find_operand(c, x, p->mma->arg[0], shape->row, shape->nrow, &p->a, e));
+	return part_first(s, &p->a, &c->g->buffers.v[p->pa], p->view.height, &p->first_a, e);
 }
 
 enum err_code emit_mma(struct text *c, const struct kentry *x, struct err *e)
 {
-	const struct stask *s = &c->g->tasks.v[x->task];
-	const struct task *t = &c->p->tasks.v[s->task];
-	int node = t->nodes.v[t->nodes.n - 1], result, pa, part_rows = 0;
-	const struct node *mma = &c->p->nodes.v[node];
-	const struct node *a = &c->p->nodes.v[mma->arg[0]];
-	bool registers = c->k->ring_of[buffer_of_node(c, s, mma->arg[0])] == NONE;
-	struct operand oa = { 0 }, ob;
-	int steps = (int)ceil_div(s->work.k * dtype_bits(s->work.type) / 8, INSTRUCTION_K_BYTES);
-	const char *acc, *type = dtype_name(s->work.type);
-	struct view v;
-	int n;
+	struct product p = { 0 };
+	const struct view *v = &p.view;
+	const char *acc, *pieces = "";
+	bool ta, tb;
 
-	result = mma->ref != NONE ? buffer_of_carry(c, s, mma->ref) : buffer_of_node(c, s, node);
-	TRY(buffer_view(c, result, &v, e));
-	n = (int)v.cols;
-	if ((s->work.type != DT_BF16 && s->work.type != DT_F16) || v.kind != FRAG_FULL || n > 256 ||
-	    c->lane->warps % 4)
-		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s, %lld x %lld on %d warps, "
-			"is not lowered for sm_90a yet", s->name, type, (long long)v.rows,
-			(long long)v.cols, c->lane->warps);
-	if (s->work.k * dtype_bits(s->work.type) / 8 % INSTRUCTION_K_BYTES)
-		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' contracts %lld elements at a time; the "
-			"matrix unit takes multiples of %d", s->name, (long long)s->work.k,
-			INSTRUCTION_K_BYTES * 8 / dtype_bits(s->work.type));
-	TRY(find_operand(c, x, mma->arg[1], true, &ob, e));
-	if (!registers)
-		TRY(find_operand(c, x, mma->arg[0], false, &oa, e));
-	for (int i = 0; i < a->naxes; i++)
-		if (splits(c, s, a->axis[i]))
-			part_rows = (int)(v.rows * s->part);
-	make_function(c, registers, !registers && !oa.k_major, !ob.k_major, n, type);
-	acc = buffer_name(c, x, result);
-	put(c, "EACH(rb, %d) PIN_F(%s[rb], %d);", v.blocks, acc, n / 2);
-	pa = registers ? buffer_of_node(c, s, mma->arg[0]) : NONE;
-	if (registers)
-		put(c, "EACH(rb, %d) PIN_U(%s[rb], %d);", v.blocks, buffer_name(c, x, pa), 4 * steps);
+	TRY(find_product(c, x, &p, e));
+	ta = !p.registers && !p.a.k_major;
+	tb = !p.b.k_major;
+	make_function(c, p.registers, ta, tb, p.cols, dtype_name(c->g->tasks.v[x->task].work.type));
+	acc = buffer_name(c, x, p.result);
+	put(c, "EACH(rb, %d) PIN_F(%s[rb], %lld);", v->blocks, acc, (long long)(v->cols / 2));
+	if (p.registers)
+		put(c, "EACH(rb, %d) PIN_U(%s[rb], %d);", v->blocks, buffer_name(c, x, p.pa),
+			4 * p.steps);
 	put(c, "groups_fence();");
-	put(c, "EACH(rb, %d) EACH(ks, %d) {", v.blocks, steps);
-	if (!registers)
-		put(c, "\tconst u64 da = 0x%llxull | ((%s + %s) >> 4 & 0x3fff);", descriptor_bits(&oa),
-			oa.slot, operand_offset(c, &oa, arena_strf(c->a, "%d + rb * %d + group * 64",
-			part_rows, 16 * c->lane->warps)));
-	put(c, "\tconst u64 db = 0x%llxull | ((%s + %s) >> 4 & 0x3fff);", descriptor_bits(&ob),
-		ob.slot, operand_offset(c, &ob, "0"));
-	put(c, "\tmma_%s_%d_%d_%d(%s[rb], %s, db, %s);", registers ? "rs" : "ss", n,
-		!registers && !oa.k_major, !ob.k_major, acc, registers ? arena_strf(c->a,
-		"&%s[rb][4 * ks]", buffer_name(c, x, pa)) : "da", add_text(c, x, mma, result));
+	if (p.cols < v->cols)
+		pieces = arena_strf(c->a, " EACH(cb, %lld)", (long long)(v->cols / p.cols));
+	put(c, "EACH(rb, %d)%s EACH(ks, %d) {", v->blocks, pieces, p.steps);
+	if (!p.registers)
+		put(c, "\tconst u64 da = 0x%llxull | ((%s + %s) >> 4 & 0x3fff);",
+			descriptor_bits(&p.a), p.a.slot, operand_offset(c, &p.a, arena_strf(c->a,
+			"%lld + rb * %d + group * 64", (long long)p.first_a, 16 * c->lane->warps)));
+	put(c, "\tconst u64 db = 0x%llxull | ((%s + %s) >> 4 & 0x3fff);", descriptor_bits(&p.b),
+		p.b.slot, operand_offset(c, &p.b, arena_strf(c->a, "%lld%s", (long long)p.first_b,
+		*pieces ? arena_strf(c->a, " + cb * %d", p.cols) : "")));
+	put(c, "\tmma_%s_%d_%d_%d(%s[rb]%s, %s, db, %s);", p.registers ? "rs" : "ss", p.cols, ta, tb,
+		acc, *pieces ? arena_strf(c->a, " + cb * %d", p.cols / 2) : "", p.registers ?
+		arena_strf(c->a, "&%s[rb][4 * ks]", buffer_name(c, x, p.pa)) : "da",
+		add_text(c, x, p.mma, p.result));
 	put(c, "}");
 	put(c, "groups_commit();");
-	put(c, "EACH(rb, %d) PIN_F(%s[rb], %d);", v.blocks, acc, n / 2);
+	put(c, "EACH(rb, %d) PIN_F(%s[rb], %lld);", v->blocks, acc, (long long)(v->cols / 2));
 	return OK;
 }

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+enum { FRAGMENT_MOST = 4096 };		/* elements a thread: beyond all use */
+
 void put(struct text *c, const char *fmt, ...)
 {
 	va_list ap;
@@ -41,23 +43,28 @@ const char *float_text(struct text *c, double x)
 static enum err_code make_view(struct text *c, const struct stask *s, const struct shape2 *shape,
 	enum dtype type, struct view *v, struct err *e)
 {
-	int warps = c->lane->warps;
+	int warps = c->lane->warps, eight = 8;
 
-	*v = (struct view){ .rows = shape->rows, .cols = shape->cols };
+	*v = (struct view){ .height = shape->rows, .width = shape->cols };
 	for (int i = 0; i < shape->nrow; i++)
 		if (shape->row[i] == s->split_axis)
-			v->rows /= s->parts;
-	for (int i = 0; i < shape->ncol; i++)
+			v->height /= s->parts;
+	for (int i = 0; i < shape->ncol; i++) {
 		if (shape->col[i] == s->split_axis)
-			v->cols /= s->parts;
-	v->kind = v->rows > 1 ? (v->cols > 1 ? FRAG_FULL : FRAG_ROW) :
-		v->cols > 1 ? FRAG_COL : FRAG_SCALAR;
-	v->blocks = (int)(v->rows / (16 * warps));
+			v->width /= s->parts;
+		if (c->k->deep >> shape->col[i] & 1)
+			eight = 16;
+	}
+	v->kind = shape->nrow ? (shape->ncol ? FRAG_FULL : FRAG_ROW) :
+		shape->ncol ? FRAG_COL : FRAG_SCALAR;
+	v->blocks = (int)ceil_div(v->height, 16 * warps);
+	v->rows = shape->nrow ? (int64_t)v->blocks * 16 * warps : 1;
+	v->cols = shape->ncol ? ceil_div(v->width, eight) * eight : 1;
 	v->packed = v->kind == FRAG_FULL && (type == DT_BF16 || type == DT_F16);
-	if ((v->rows > 1 && v->rows % (16 * warps)) || (v->cols > 1 && v->cols % 8))
-		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' has a value of %lld x %lld: a lane of "
-			"%d warps takes rows by %d and columns by 8", s->name, (long long)v->rows,
-			(long long)v->cols, warps, 16 * warps);
+	if (v->rows * v->cols / (32 * warps) > FRAGMENT_MOST)
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' has a value of %lld x %lld, too large "
+			"for the registers of %d warp%s", s->name, (long long)v->height,
+			(long long)v->width, warps, warps == 1 ? "" : "s");
 	return OK;
 }
 
@@ -134,9 +141,25 @@ const char *axis_lo(struct text *c, const struct stask *s, const struct shape2 *
 
 	if (is_whole(shape, axis))
 		return "0";
+	if (a->packs != NONE)		/* words stand where what they hold stands */
+		return arena_strf(c->a, "(%s / %d)", axis_lo(c, s, shape, a->packs), a->per);
 	if (role == AXIS_BATCH || role == AXIS_GRID || program_axis_bound(c->p, s->loop, axis))
 		return arena_strf(c->a, "lo_%s", a->name);
 	return "0";
+}
+
+/* Neighbours along the axis that are one element of a ring of this shape. */
+static int64_t share_in(const struct shape2 *shape, int axis)
+{
+	int64_t share = 1;
+
+	for (int i = 0; i < shape->nrow; i++)
+		if (shape->row[i] == axis)
+			share = shape->row_share[i];
+	for (int i = 0; i < shape->ncol; i++)
+		if (shape->col[i] == axis)
+			share = shape->col_share[i];
+	return max_i64(share, 1);
 }
 
 static int64_t extent_in(const struct text *c, const struct stask *s, const struct shape2 *shape,
@@ -144,7 +167,9 @@ static int64_t extent_in(const struct text *c, const struct stask *s, const stru
 {
 	int64_t x = is_whole(shape, axis) ? c->p->axes.v[axis].size : c->g->extents.tile[axis];
 
-	return axis == s->split_axis ? x / s->parts : x;
+	if (axis == s->split_axis)
+		x /= s->parts;
+	return ceil_div(x, share_in(shape, axis));
 }
 
 /* The axis's part of a flat row or column number. */
@@ -167,16 +192,50 @@ static const char *part_of(struct text *c, const struct stask *s, const struct s
 const char *axis_local(struct text *c, const struct stask *s, const struct shape2 *shape, int axis)
 {
 	const char *text = "0";
+	int packs = c->p->axes.v[axis].packs;
 
+	if (packs != NONE && !lists(shape->row, shape->nrow, axis) &&
+	    !lists(shape->col, shape->ncol, axis))
+		return arena_strf(c->a, "(%s / %d)", axis_local(c, s, shape, packs),
+			c->p->axes.v[axis].per);
 	if (lists(shape->row, shape->nrow, axis))
 		text = part_of(c, s, shape, shape->row, shape->nrow, axis, arena_strf(c->a,
 			"(rb * %d + row0 + 8 * h)", 16 * c->lane->warps));
 	else if (lists(shape->col, shape->ncol, axis))
 		text = part_of(c, s, shape, shape->col, shape->ncol, axis, "(8 * j + col0 + e)");
+	if (share_in(shape, axis) > 1)
+		text = arena_strf(c->a, "(%s * %lld)", text, (long long)share_in(shape, axis));
 	if (axis == s->split_axis && s->part)
 		text = arena_strf(c->a, "(%s + %lld)", text,
-			(long long)(s->part * extent_in(c, s, shape, axis)));
+			(long long)(s->part * extent_in(c, s, shape, axis) * share_in(shape, axis)));
 	return text;
+}
+
+static bool is_ragged(const struct text *c, const struct shape2 *shape, int axis)
+{
+	return !is_whole(shape, axis) && c->p->axes.v[axis].size % c->g->extents.tile[axis];
+}
+
+const char *inside_text(struct text *c, const struct stask *s, const struct shape2 *shape,
+	const struct view *v, uint64_t ends)
+{
+	const char *text = "true";
+
+	if (v->height < v->rows)
+		text = arena_strf(c->a, "%s && rb * %d + row0 + 8 * h < %lld", text,
+			16 * c->lane->warps, (long long)v->height);
+	if (v->width < v->cols)
+		text = arena_strf(c->a, "%s && 8 * j + col0 + e < %lld", text,
+			(long long)v->width);
+	for (int i = 0; i < shape->nrow + shape->ncol; i++) {
+		int axis = i < shape->nrow ? shape->row[i] : shape->col[i - shape->nrow];
+
+		if (ends >> axis & 1 && is_ragged(c, shape, axis))
+			text = arena_strf(c->a, "%s && %s + %s < %lld", text, axis_lo(c, s, shape,
+				axis), axis_local(c, s, shape, axis), (long long)
+				c->p->axes.v[axis].size);
+	}
+	return strcmp(text, "true") ? text + strlen("true && ") : text;
 }
 
 const char *index_text(struct text *c, const struct stask *s, const struct index_expr *x,
@@ -205,38 +264,50 @@ const char *index_text(struct text *c, const struct stask *s, const struct index
 	return b.text;
 }
 
-/* Flat number of the axes' local positions. */
-static const char *flatten(struct text *c, const struct stask *s, const struct shape2 *ring,
+/* Place along an axis in a ring of the element at hand. */
+static const char *place_in(struct text *c, const struct stask *s, const struct ring *r, int axis,
+	const struct shape2 *shape)
+{
+	const char *at = axis_local(c, s, shape, axis);
+
+	/* the tile at hand, of a ring that holds the whole axis */
+	if (is_whole(&r->shape, axis) && !is_whole(shape, axis))
+		at = arena_strf(c->a, "%s + %s", axis_lo(c, s, shape, axis), at);
+	if (c->g->buffers.v[r->buffer].parts > 1 && axis == s->split_axis && s->part)
+		at = arena_strf(c->a, "%s - %lld", at, (long long)(s->part *
+			extent_in(c, s, shape, axis)));
+	if (share_in(&r->shape, axis) > 1)
+		at = arena_strf(c->a, "(%s) / %lld", at, (long long)share_in(&r->shape, axis));
+	return at;
+}
+
+/* Flat number of the axes' places in a ring. */
+static const char *flatten(struct text *c, const struct stask *s, const struct ring *r,
 	const int *axes, int n, const struct shape2 *shape)
 {
-	struct buf b;
+	const struct buffer *b = &c->g->buffers.v[r->buffer];
+	const char *text = "0";
 
-	if (!n)
-		return "0";
-	buf_init(&b, c->a);
 	for (int i = 0; i < n; i++) {
-		if (i) {
-			char *inner = b.text;
+		int axis = axes[i];
+		int64_t extent = is_whole(&r->shape, axis) ? c->p->axes.v[axis].size :
+			c->g->extents.tile[axis];
+		const char *at = place_in(c, s, r, axis, shape);
 
-			buf_init(&b, c->a);
-			buf_printf(&b, "(%s) * %lld + ", inner,
-				(long long)(is_whole(ring, axes[i]) ?
-				c->p->axes.v[axes[i]].size : c->g->extents.tile[axes[i]]));
-		}
-		/* the tile at hand, of a ring that holds the whole axis */
-		if (is_whole(ring, axes[i]) && !is_whole(shape, axes[i]))
-			buf_printf(&b, "%s + ", axis_lo(c, s, shape, axes[i]));
-		buf_puts(&b, axis_local(c, s, shape, axes[i]));
+		if (b->parts > 1 && axis == s->split_axis)	/* it has no other part */
+			extent /= b->parts;
+		extent = ceil_div(extent, share_in(&r->shape, axis));
+		text = i ? arena_strf(c->a, "(%s) * %lld + %s", text, (long long)extent, at) : at;
 	}
-	return b.text;
+	return text;
 }
 
 const char *ring_address(struct text *c, const struct stask *s, const struct ring *r,
 	const struct shape2 *shape, const char *slot)
 {
 	int bytes = dtype_bits(c->g->buffers.v[r->buffer].type) / 8;
-	const char *row = flatten(c, s, &r->shape, r->shape.row, r->shape.nrow, shape);
-	const char *col = flatten(c, s, &r->shape, r->shape.col, r->shape.ncol, shape);
+	const char *row = flatten(c, s, r, r->shape.row, r->shape.nrow, shape);
+	const char *col = flatten(c, s, r, r->shape.col, r->shape.ncol, shape);
 
 	if (!r->swizzle)
 		return arena_strf(c->a, "(%s + ((%s) * %lld + (%s)) * %d)", slot, row,
@@ -245,4 +316,42 @@ const char *ring_address(struct text *c, const struct stask *s, const struct rin
 		"(((%s) * %d / 128 & %d) << 4)))", slot, col, (long long)r->panel_cols,
 		(long long)r->panel_bytes, row, r->swizzle, col, (long long)r->panel_cols, bytes,
 		row, r->swizzle, r->swizzle / 16 - 1);
+}
+
+/* What memory holds of an element, and a register. */
+
+const char *bits_type(enum dtype t)
+{
+	return dtype_bits(t) == 16 ? "u16" : dtype_bits(t) == 8 ? "u8" : t == DT_F32 ? "float" :
+		"u32";
+}
+
+const char *from_bits(struct text *c, enum dtype t, const char *bits)
+{
+	return t == DT_F32 ? bits : t == DT_I32 ? arena_strf(c->a, "(int)%s", bits) :
+		arena_strf(c->a, "from_%s(%s)", dtype_name(t), bits);
+}
+
+const char *to_bits(struct text *c, enum dtype t, const char *value)
+{
+	if (t == DT_BF16 || t == DT_F16)
+		return arena_strf(c->a, "(u16)pack_%s(%s, 0.f)", dtype_name(t), value);
+	return t == DT_F32 ? value : t == DT_I32 ? arena_strf(c->a, "(u32)%s", value) :
+		arena_strf(c->a, "to_%s(%s)", dtype_name(t), value);
+}
+
+const char *shared_type(enum dtype t)
+{
+	return t == DT_F32 ? "f32" : dtype_bits(t) == 16 ? "u16" : dtype_bits(t) == 8 ? "u8" : "u32";
+}
+
+const char *shared_get(struct text *c, enum dtype t, const char *address)
+{
+	return arena_strf(c->a, "shared_%s(%s)", shared_type(t), address);
+}
+
+const char *shared_put(struct text *c, enum dtype t, const char *address, const char *value)
+{
+	return arena_strf(c->a, "shared_put_%s(%s, %s);", shared_type(t), address,
+		to_bits(c, t, value));
 }

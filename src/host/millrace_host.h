@@ -22,6 +22,7 @@
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef unsigned short u16;
+typedef unsigned char u8;
 typedef const struct host_map *TensorMap;
 
 static const struct host_runtime *host_rt;	/* set by the entry */
@@ -96,9 +97,24 @@ static inline int elect(void)
 	return host_rt->elect();
 }
 
+static inline float shuffle_from(float x, int lane)
+{
+	return host_rt->shuffle(x, lane);
+}
+
 static inline float shuffle_xor(float x, int mask)
 {
-	return host_rt->shuffle_xor(x, mask);
+	return shuffle_from(x, THREAD ^ mask);
+}
+
+static inline int shuffle_from_i(int x, int lane)
+{
+	return (int)host_bits(shuffle_from(host_float((u32)x), lane));
+}
+
+static inline int shuffle_xor_i(int x, int mask)
+{
+	return shuffle_from_i(x, THREAD ^ mask);
 }
 
 /* ---- asynchronous work ---------------------------------------------------------------- */
@@ -185,15 +201,28 @@ static inline float shared_f32(u32 a)
 	return x;
 }
 
-static inline int shared_i32(u32 a)
+static inline u32 shared_u32(u32 a)
 {
-	int x;
+	u32 x;
+
+	host_get(a, &x, sizeof(x));
+	return x;
+}
+
+static inline u8 shared_u8(u32 a)
+{
+	u8 x;
 
 	host_get(a, &x, sizeof(x));
 	return x;
 }
 
 static inline void shared_put_u16(u32 a, u16 x)
+{
+	host_put(a, &x, sizeof(x));
+}
+
+static inline void shared_put_u8(u32 a, u8 x)
 {
 	host_put(a, &x, sizeof(x));
 }
@@ -263,6 +292,53 @@ static inline float from_bf16(u16 x)
 static inline float from_f16(u16 x)
 {
 	return host_from_half(HOST_f16, x);
+}
+
+static inline u8 to_e4m3(float x)
+{
+	return (u8)host_to_e4m3(x);
+}
+
+static inline u8 to_e5m2(float x)
+{
+	return (u8)host_to_e5m2(x);
+}
+
+static inline float from_e4m3(u32 x)
+{
+	return host_from_e4m3(x);
+}
+
+static inline float from_e5m2(u32 x)
+{
+	return host_from_f16((u16)(x << 8));
+}
+
+static inline float from_e2m1(u32 x)
+{
+	return (x & 8 ? -1.f : 1.f) * host_from_small(x & 7, 1, 1);
+}
+
+static inline int from_i4(u32 x)
+{
+	return (int)(x << 28) >> 28;
+}
+
+static inline int from_i8(u32 x)
+{
+	return (int)(x << 24) >> 24;
+}
+
+static inline u8 to_i8(int x)
+{
+	return (u8)x;
+}
+
+static inline int to_i32(float x)
+{
+	if (x != x)
+		return 0;
+	return x >= 0x1p31f ? 2147483647 : x <= -0x1p31f ? -2147483647 - 1 : (int)x;
 }
 
 static inline u16 half_of(u32 x, int e)

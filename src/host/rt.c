@@ -17,7 +17,7 @@ static inline void host_say_flag(const struct host_thread *t)
 
 static inline void host_say_wait(const struct host_thread *t)
 {
-	static const char *const together[] = { "shuffle_xor", "UNIFORM", "WARP_SYNC", "elect",
+	static const char *const together[] = { "shuffle", "UNIFORM", "WARP_SYNC", "elect",
 		"groups_fence", "GROUPS_WAIT" };		/* ORDER host_together */
 
 	switch (t->wait) {
@@ -176,7 +176,7 @@ const struct host_runtime host_runtime = {
 	.warp_sync = host_warp_sync,
 	.uniform = host_uniform,
 	.elect = host_elect,
-	.shuffle_xor = host_shuffle_xor,
+	.shuffle = host_shuffle_from,
 	.set_registers = host_set_registers,
 	.fence = host_fence,
 	.copy = host_copy_start,

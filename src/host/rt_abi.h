@@ -39,7 +39,7 @@ struct host_runtime {
 	void (*warp_sync)(void);
 	int (*uniform)(int x);
 	int (*elect)(void);
-	float (*shuffle_xor)(float x, int mask);
+	float (*shuffle)(float x, int lane);	/* what that thread of the warp has */
 	void (*set_registers)(int n);
 	void (*fence)(void);
 	void (*copy)(uint32_t to, const struct host_map *map, uint32_t flag, int rank,

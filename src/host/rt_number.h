@@ -1,4 +1,4 @@
-/* rt_number.h - elements of 16 bits; for kernels as well as for the runtime. */
+/* rt_number.h - elements of 16 and 8 bits; for kernels as well as for the runtime. */
 #ifndef HOST_RT_NUMBER_H
 #define HOST_RT_NUMBER_H
 
@@ -63,6 +63,50 @@ static inline uint32_t host_to_f16(float x)
 		return sign | (uint32_t)nearbyintf(y * 0x1p24f);
 	e = host_bits(y);
 	return sign | (((e + 0xfff + (e >> 13 & 1)) >> 13) - (112 << 10));
+}
+
+/* Magnitude of a float of `man` stored bits and that exponent bias, and back. */
+static inline uint32_t host_to_small(float y, int man, int bias)
+{
+	int e;
+
+	frexpf(y, &e);			/* y = [0.5, 1) 2^e */
+	e = e - 1 < 1 - bias ? 1 - bias : e - 1;
+	return (uint32_t)nearbyintf(ldexpf(y, man - e)) + ((uint32_t)(e + bias - 1) << man);
+}
+
+static inline float host_from_small(uint32_t x, int man, int bias)
+{
+	uint32_t e = x >> man, m = x & ((1u << man) - 1);
+
+	return e ? ldexpf((float)(m | 1u << man), (int)e - bias - man) :
+		ldexpf((float)m, 1 - bias - man);
+}
+
+/* It has no infinity: what is too large is its largest. */
+static inline uint32_t host_to_e4m3(float x)
+{
+	uint32_t sign = host_bits(x) >> 24 & 0x80;
+
+	if (x != x)
+		return 0x7f;
+	return sign | (fabsf(x) >= 448.f ? 0x7e : host_to_small(fabsf(x), 3, 7));
+}
+
+static inline uint32_t host_to_e5m2(float x)
+{
+	uint32_t sign = host_bits(x) >> 24 & 0x80;
+
+	if (x != x)
+		return 0x7f;
+	return sign | (fabsf(x) >= 61440.f ? 0x7c : host_to_small(fabsf(x), 2, 15));
+}
+
+static inline float host_from_e4m3(uint32_t x)
+{
+	float y = (x & 0x7f) == 0x7f ? NAN : host_from_small(x & 0x7f, 3, 7);
+
+	return x & 0x80 ? -y : y;
 }
 
 #endif

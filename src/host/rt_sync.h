@@ -260,12 +260,12 @@ static inline int host_meet(enum host_together what, float f, int i)
 	return half;
 }
 
-static inline float host_shuffle_xor(float x, int mask)
+static inline float host_shuffle_from(float x, int lane)
 {
 	int me = host.self->thread;
 	int half = host_meet(HOST_SHUFFLE, x, 0);
 
-	return host_sync.warp[me / HOST_WARP].value[half][(me % HOST_WARP) ^ (mask & 31)].f;
+	return host_sync.warp[me / HOST_WARP].value[half][lane & 31].f;
 }
 
 static inline int host_uniform(int x)

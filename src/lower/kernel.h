@@ -12,11 +12,15 @@
  * column axes (a row vector) or without any (a scalar) is held by every thread that
  * needs it. Which axes are rows follows from the products: the first operand's own
  * axes are rows of the result, the second's its columns; element-wise work keeps them.
+ * Rows are rounded up to whole blocks and columns to whole eights (sixteens along an
+ * axis that a product contracts, whose instructions go so deep): what lies beyond the
+ * value's extents is nobody's, is never stored, and a reduction passes over it.
  *
  * Rings. A value in shared memory has `versions` slots. One that a copy engine fills or
  * a matrix instruction reads lies in panels: the contiguous axis in pieces of at most
  * 128 bytes, each with all rows below each other, the 16-byte chunks of a row swizzled
- * by the row's number; others lie row by row.
+ * by the row's number; others lie row by row. A matrix instruction reads whole blocks of
+ * rows and columns, so an operand has room for them; nothing is brought there.
  *
  * Flags. Another lane's sTask, and a copy engine's, is seen through a ring of mbarriers:
  * the instance with sequence number s completes phase s / depth of barrier s mod depth.
@@ -41,6 +45,8 @@ struct shape2 {
 	int ncol, col[FRAG_AXES_MAX];
 	int64_t rows, cols;		/* nominal extents; 1 without axes */
 	uint64_t whole;			/* bit a: it has all of axis a, not the tile at hand */
+	/* of a ring: so many neighbours along the axis are one element, 0 is 1 */
+	int64_t row_share[FRAG_AXES_MAX], col_share[FRAG_AXES_MAX];
 };
 
 /* A ring in shared memory. */
@@ -49,9 +55,13 @@ struct ring {
 	int64_t offset, slot_bytes;	/* of the block's shared memory */
 	int versions;
 	struct shape2 shape;		/* columns: the contiguous axis */
+	int64_t full_rows, full_cols;	/* what is filled: zeros follow what is contracted */
+	int64_t rows, cols;		/* room: that, or what matrix instructions read */
 	int swizzle;			/* bytes of a swizzled row: 128, 64, 32; 0: plain rows */
 	int64_t panel_cols;		/* elements of a row of a panel */
 	int64_t panel_bytes;
+	int boxes;			/* panels that hold something, and bytes in one of them */
+	int64_t box_bytes;
 	bool engine;			/* filled by the copy engine, in boxes of one panel */
 };
 
@@ -122,6 +132,7 @@ struct klane {
 	int lane;			/* of the plan */
 	int warps, first_warp;
 	int registers;
+	int64_t scratch;		/* in shared memory: for reductions over its warps */
 	VEC(struct kentry) entries;
 	struct kregion *regions;	/* by loop + 1; 0: the tile loop */
 };
@@ -137,6 +148,7 @@ struct kernel {
 	VEC(struct flag) flags;
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */
+	uint64_t deep;			/* bit a: a product contracts axis a */
 	int64_t shared_bytes;
 	int threads;
 };

@@ -9,6 +9,8 @@ enum {
 	SLOT_ALIGN = 1024,		/* of a swizzled slot: the pattern repeats after it */
 	FLAG_BYTES = 8,
 	BOX_COLS = 256,			/* most elements of a row of a box */
+	BOX_ROWS = 256,
+	STEP_BYTES = 32,		/* of the contracted axis that a matrix instruction takes */
 	DEPTH_MAX = 16,
 	GROUP_WARPS = 4,
 	TILES_MOST = 3,
@@ -41,27 +43,6 @@ static bool is_load(const struct kernel *k, int task)
 
 /* rings ------------------------------------------------------------------- */
 
-/* The one axis of more than one element that an index uses, plain; NONE if it uses
- * none. False if it is more than that. */
-static bool plain_axis(const struct kernel *k, const struct index_expr *x, const struct node *n,
-	int node, int *axis)
-{
-	*axis = NONE;
-	for (int i = 0; i < x->n; i++) {
-		int64_t extent = 1;
-
-		for (int p = 0; p < n->naxes; p++)
-			if (n->axis[p] == x->term[i].axis)
-				extent = extent_of_node(&k->plan->graph->extents, node, p);
-		if (extent == 1)
-			continue;
-		if (*axis != NONE || x->term[i].coef != 1 || x->term[i].div != 1 || x->term[i].mod)
-			return false;
-		*axis = x->term[i].axis;
-	}
-	return true;
-}
-
 static int64_t axis_extent(const struct kernel *k, const struct buffer *b, int axis)
 {
 	(void)k;
@@ -69,6 +50,106 @@ static int64_t axis_extent(const struct kernel *k, const struct buffer *b, int a
 		if (b->axis[i] == axis)
 			return b->extent[i];
 	return 1;
+}
+
+static bool reads(const struct stask *s, int buffer)
+{
+	for (int i = 0; i < s->reads.n; i++)
+		if (s->reads.v[i] == buffer)
+			return true;
+	return false;
+}
+
+static const struct node *product_of(const struct kernel *k, const struct stask *s)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct task *t = &p->tasks.v[s->task];
+
+	return &p->nodes.v[t->nodes.v[t->nodes.n - 1]];
+}
+
+static bool has_axis(const struct node *n, int axis)
+{
+	for (int i = 0; i < n->naxes; i++)
+		if (n->axis[i] == axis)
+			return true;
+	return false;
+}
+
+/* Does a product contract this axis of the buffer? */
+static bool contracts(const struct kernel *k, int buffer, int axis)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int i = 0; i < g->tasks.n; i++)
+		if (g->tasks.v[i].kind == TASK_MMA && reads(&g->tasks.v[i], buffer) &&
+		    !has_axis(product_of(k, &g->tasks.v[i]), axis))
+			return true;
+	return false;
+}
+
+/* Beyond the end of an axis that a product contracts there must be zeros, as far as a step
+ * of its instructions goes. The copy engine brings them only beyond the end of the tensor. */
+static bool ends_with_tensor(const struct kernel *k, const struct buffer *b,
+	const struct node *n, int axis)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct tensor *t = &p->tensors.v[n->ref];
+	int64_t size = p->axes.v[axis].size, tile = k->plan->graph->extents.tile[axis];
+	int64_t depth = STEP_BYTES * 8 / dtype_bits(b->type);
+
+	if ((size % tile == 0 && tile % depth == 0) ||
+	    !contracts(k, (int)(b - k->plan->graph->buffers.v), axis))
+		return true;
+	if (tile % depth && tile < size)
+		return false;
+	for (int d = 0; d < t->rank; d++)
+		if (n->index[d].n == 1 && n->index[d].term[0].axis == axis && !n->index[d].k &&
+		    p->axes.v[t->dim[d]].size == size)
+			return true;
+	return false;
+}
+
+/* How many neighbours along an axis come from one element of the tensor: x // 32 does not
+ * change within 32. Tiles begin at multiples of their extent. */
+static int64_t share_of(const struct kernel *k, const struct index_term *t)
+{
+	int64_t tile = k->plan->graph->extents.tile[t->axis];
+
+	if (t->mod || (tile % t->div && t->div % tile))
+		return 1;
+	return min_i64(t->div, tile);
+}
+
+/* Add the axes of one dimension's index. Returns whether the copy engine can follow: one
+ * axis at most, as it is. */
+static bool add_dimension(const struct kernel *k, const struct buffer *b,
+	const struct index_expr *x, bool last, struct shape2 *s)
+{
+	int *n = last ? &s->ncol : &s->nrow, *axes = last ? s->col : s->row, before = *n;
+	int64_t *share = last ? s->col_share : s->row_share;
+	bool plain = true;
+
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+		int known = NONE;
+
+		if (axis_extent(k, b, t->axis) == 1)
+			continue;
+		plain &= t->coef == 1 && t->div == 1 && !t->mod;
+		for (int j = 0; j < s->nrow; j++)
+			if (s->row[j] == t->axis)
+				s->row_share[known = j] = 1;
+		for (int j = 0; j < s->ncol; j++)
+			if (s->col[j] == t->axis)
+				s->col_share[known = j] = 1;
+		plain &= known == NONE;
+		if (known != NONE)
+			continue;
+		axes[*n] = t->axis;
+		share[(*n)++] = share_of(k, t);
+	}
+	return plain && *n - before <= 1;
 }
 
 /* Rows and columns of a loaded tile as its tensor lies in memory. True if the copy
@@ -79,26 +160,111 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 	const struct node *n = &p->nodes.v[b->node];
 	const struct tensor *t = &p->tensors.v[n->ref];
 	bool engine = t->rank <= 5;
-	int64_t stride = dtype_bits(t->type);
+	int64_t stride = dtype_bits(t->type) * p->axes.v[t->dim[t->rank - 1]].size;
 
 	*s = (struct shape2){ .rows = 1, .cols = 1, .whole = k->node_shape[b->node].whole };
-	for (int d = 0; d < t->rank; d++) {
-		int axis;
+	for (int d = 0; d < t->rank; d++)
+		engine &= add_dimension(k, b, &n->index[d], d == t->rank - 1, s);
+	for (int i = 0; i < s->nrow; i++)
+		s->rows *= ceil_div(axis_extent(k, b, s->row[i]), s->row_share[i]);
+	for (int i = 0; i < s->ncol; i++)
+		s->cols *= ceil_div(axis_extent(k, b, s->col[i]), s->col_share[i]);
+	for (int i = 0; i < b->naxes; i++)
+		engine &= ends_with_tensor(k, b, n, b->axis[i]);
+	return engine && (t->rank == 1 || stride % 128 == 0) && s->rows <= BOX_ROWS &&
+		(s->cols * dtype_bits(t->type) % 128 == 0 || b->matrix_a || b->matrix_b);
+}
 
-		engine &= plain_axis(k, &n->index[d], n, b->node, &axis);
-		if (axis == NONE)
+static int64_t round_up(int64_t x, int64_t unit)
+{
+	return ceil_div(x, unit) * unit;
+}
+
+/* Room for the rows (first operand) or columns that product s reads of `extent`: whole
+ * blocks, from the last part on. */
+static int64_t room_for(const struct kernel *k, const struct stask *s, int64_t extent, bool split,
+	bool first)
+{
+	int64_t unit = first ? 16 * lane_warps(k->plan, lane_of(k, (int)(s -
+		k->plan->graph->tasks.v))) : 8;
+	int64_t part = split ? extent / s->parts : extent;
+
+	return extent - part + round_up(part, unit);
+}
+
+/* An operand's room: its own axes are read by whole blocks. */
+static void make_room(const struct kernel *k, struct ring *r)
+{
+	const struct graph *g = k->plan->graph;
+	const struct buffer *b = &g->buffers.v[r->buffer];
+	int64_t depth = STEP_BYTES * 8 / dtype_bits(b->type);
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct stask *s = &g->tasks.v[i];
+		const struct node *mma;
+		bool first, split = false, by_rows;
+		int64_t room;
+
+		if (s->kind != TASK_MMA || b->node == NONE || !reads(s, r->buffer))
 			continue;
-		if (d == t->rank - 1) {
-			s->col[s->ncol++] = axis;
-			s->cols *= axis_extent(k, b, axis);
-		} else {
-			s->row[s->nrow++] = axis;
-			s->rows *= axis_extent(k, b, axis);
-		}
+		mma = product_of(k, s);
+		first = mma->arg[0] == b->node;
+		by_rows = r->shape.ncol && !has_axis(mma, r->shape.col[0]);
+		for (int a = 0; a < b->naxes; a++)
+			split |= s->parts > 1 && b->parts == 1 && b->axis[a] == s->split_axis &&
+				has_axis(mma, b->axis[a]);
+		room = room_for(k, s, by_rows ? r->shape.rows : r->shape.cols, split, first);
+		*(by_rows ? &r->rows : &r->cols) = max_i64(by_rows ? r->rows : r->cols, room);
+		/* along the other side it is contracted, step by step */
+		if (by_rows)
+			r->full_cols = r->cols = round_up(r->shape.cols, depth);
+		else
+			r->full_rows = r->rows = round_up(r->shape.rows, depth);
 	}
-	stride *= p->axes.v[t->dim[t->rank - 1]].size;
-	return engine && (t->rank == 1 || stride % 128 == 0) && s->rows <= 256 &&
-		s->cols * dtype_bits(t->type) % 128 == 0;
+}
+
+/* The widest panel whose rows are swizzled and make up the columns; 0 if there is none. */
+static int64_t panel_of(const struct ring *r, int bits)
+{
+	for (int bytes = 128; bytes >= 32; bytes /= 2)
+		if (r->cols * bits / 8 % bytes == 0)
+			return (int64_t)bytes * 8 / bits;
+	return 0;
+}
+
+static void choose_panels(const struct kernel *k, struct ring *r, const struct buffer *b)
+{
+	int bits = dtype_bits(b->type);
+	bool operand = b->matrix_a || b->matrix_b;
+	int64_t wide = 128 * 8 / bits;
+
+	if (operand && r->shape.ncol && !contracts(k, r->buffer, r->shape.col[0]))
+		r->cols = r->cols * 2 > wide ? round_up(r->cols, wide) : wide / 2;
+	r->panel_cols = operand ? panel_of(r, bits) : min_i64(r->cols, wide);
+	r->swizzle = (int)(r->panel_cols * bits / 8);
+	if (operand && r->swizzle)	/* the pattern goes by address: each panel begins with it */
+		r->rows = round_up(r->rows, SLOT_ALIGN / r->swizzle);
+	if ((r->swizzle != 128 && r->swizzle != 64 && r->swizzle != 32) ||
+	    r->cols % r->panel_cols || r->rows * r->swizzle % SLOT_ALIGN)
+		r->swizzle = 0;
+	if (!r->swizzle)
+		r->panel_cols = r->cols;
+	r->panel_bytes = r->rows * r->panel_cols * bits / 8;
+	r->boxes = (int)ceil_div(r->full_cols, r->panel_cols);
+	r->box_bytes = r->full_rows * r->panel_cols * bits / 8;
+}
+
+/* A buffer of a split sTask holds its part alone. */
+static void take_part(const struct kernel *k, const struct buffer *b, struct shape2 *v)
+{
+	int axis = k->plan->graph->tasks.v[b->first].split_axis;
+
+	for (int i = 0; i < v->nrow; i++)
+		if (v->row[i] == axis)
+			v->rows /= b->parts;
+	for (int i = 0; i < v->ncol; i++)
+		if (v->col[i] == axis)
+			v->cols /= b->parts;
 }
 
 static void add_ring(struct kernel *k, int buffer)
@@ -106,24 +272,19 @@ static void add_ring(struct kernel *k, int buffer)
 	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
 	const struct program *p = k->plan->graph->program;
 	struct ring r = { .buffer = buffer, .versions = k->plan->versions[buffer] };
-	int bits = dtype_bits(b->type);
 
 	if (b->node != NONE && p->nodes.v[b->node].op == OP_LOAD)
 		r.engine = load_shape(k, b, &r.shape);
 	else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
-	r.panel_cols = min_i64(r.shape.cols, 128 * 8 / bits);
-	r.swizzle = (int)(r.panel_cols * bits / 8);
-	/* the pattern goes by address, so every panel must begin where it does */
-	if ((r.swizzle != 128 && r.swizzle != 64 && r.swizzle != 32) ||
-	    r.shape.cols % r.panel_cols || r.shape.rows * r.swizzle % SLOT_ALIGN)
-		r.swizzle = 0;
-	if (!r.swizzle)
-		r.panel_cols = r.shape.cols;
-	r.engine &= r.swizzle || r.shape.cols <= BOX_COLS;
-	r.panel_bytes = r.shape.rows * r.panel_cols * bits / 8;
-	r.slot_bytes = ceil_div(r.panel_bytes * (r.shape.cols / r.panel_cols), SLOT_ALIGN) *
-		SLOT_ALIGN;
+	if (b->parts > 1)
+		take_part(k, b, &r.shape);
+	r.rows = r.full_rows = r.shape.rows;
+	r.cols = r.full_cols = r.shape.cols;
+	make_room(k, &r);
+	choose_panels(k, &r, b);
+	r.engine &= r.full_rows <= BOX_ROWS && (r.swizzle || r.cols <= BOX_COLS);
+	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols), SLOT_ALIGN);
 	r.offset = k->shared_bytes;
 	k->shared_bytes += r.slot_bytes * r.versions;
 	k->ring_of[buffer] = k->rings.n;
@@ -145,10 +306,16 @@ enum err_code lower_rings(struct kernel *k, struct err *e)
 
 		if ((b->matrix_a || b->matrix_b) && !k->rings.v[i].swizzle)
 			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be read by the matrix "
-				"unit: a row of its tile has %lld bytes, not 32, 64 or a multiple "
-				"of 128", b->name, (long long)(k->rings.v[i].shape.cols *
+				"unit: a row of its tile has %lld bytes, which is no multiple of "
+				"32", b->name, (long long)(k->rings.v[i].shape.cols *
 				dtype_bits(b->type) / 8));
 	}
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].phase == k->phase && g->buffers.v[i].carry != NONE &&
+		    k->ring_of[i] != NONE)
+			return err_set(e, ERR_ILLEGAL, g->buffers.v[i].loc, "'%s' is used on several "
+				"lanes; a carry that passes between lanes is not lowered yet",
+				g->buffers.v[i].name);
 	return OK;
 }
 
@@ -166,7 +333,7 @@ static int add_flag(struct kernel *k, int task, bool issued)
 		const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
 
 		f.arrivals = r->engine ? 1 : lane_warps(k->plan, lane_of(k, task));
-		f.bytes = r->engine ? r->panel_bytes * (r->shape.cols / r->panel_cols) : 0;
+		f.bytes = r->engine ? r->boxes * r->box_bytes : 0;
 		f.depth = r->versions;
 	} else {
 		f.arrivals = lane_warps(k->plan, lane_of(k, task));
@@ -612,6 +779,29 @@ static void count_groups(struct kernel *k, struct klane *l, int lane_copy)
 	count_pass(k, l, lane_copy, true);
 }
 
+/* A reduction along rows leaves a number a warp and column. */
+static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
+{
+	const struct program *p = k->plan->graph->program;
+	int64_t most = 0;
+
+	for (int i = 0; i < l->entries.n; i++) {
+		const struct task *t = &p->tasks.v[stask_at(k, l->entries.v[i].task)->task];
+
+		for (int j = 0; j < t->nodes.n; j++) {
+			const struct node *n = &p->nodes.v[t->nodes.v[j]];
+			const struct shape2 *v;
+
+			if (op_class(n->op) != CLASS_REDUCE)
+				continue;
+			v = &k->node_shape[n->arg[0]];
+			if (v->nrow && v->row[0] == n->ref)
+				most = max_i64(most, 4 * l->warps * round_up(v->cols, 8));
+		}
+	}
+	return l->warps > 1 ? most : 0;
+}
+
 enum err_code lower_lanes(struct kernel *k, struct err *e)
 {
 	const struct plan *p = k->plan;
@@ -628,6 +818,8 @@ enum err_code lower_lanes(struct kernel *k, struct err *e)
 			return err_set(e, ERR_ILLEGAL, p->lanes.v[i].loc, "lane '%s': tiles in turn "
 				"are not lowered yet", p->lanes.v[i].name);
 		TRY(build_regions(k, l, e));
+		l->scratch = k->shared_bytes;
+		k->shared_bytes += scratch_bytes(k, l);
 		find_unroll(k, l);
 		find_drains(k, l);
 		count_groups(k, l, i);
@@ -647,6 +839,18 @@ enum err_code lower_lanes(struct kernel *k, struct err *e)
 	return OK;
 }
 
+/* What the plan's account of shared memory leaves out: room that fills blocks up. */
+static enum err_code check_room(const struct kernel *k, struct err *e)
+{
+	const struct vdevice *d = k->plan->device;
+	int64_t bytes = k->shared_bytes + SLOT_ALIGN;
+
+	return bytes <= d->shared_bytes ? OK : err_set(e, ERR_ILLEGAL, NOWHERE, "with operands "
+		"filled up to whole blocks the kernel needs %lld bytes of shared memory, '%s' has "
+		"%lld; lower a ring with plan:buffers, or take a smaller tile", (long long)bytes,
+		d->name, (long long)d->shared_bytes);
+}
+
 enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
 	struct err *e)
 {
@@ -663,6 +867,8 @@ enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struc
 		code = lower_rings(*out, e);
 	if (!code)
 		code = lower_lanes(*out, e);
+	if (!code)
+		code = check_room(*out, e);
 	if (code) {
 		kernel_free(*out);
 		*out = NULL;

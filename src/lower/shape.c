@@ -5,16 +5,19 @@
  *
  * Axes of values that element-wise work connects must lie on the same side. The sides
  * are fixed by the products: rows and columns of the result, and of a first operand
- * that comes from registers. What no product fixes takes its first axis as rows. */
+ * that comes from registers. What no product fixes is reduced along columns, and takes
+ * its first axis otherwise as rows. */
 #include "lower/lower.h"
 
 enum side { SIDE_FREE, SIDE_ROW, SIDE_COL };
 
 struct sides {
+	const struct plan *plan;
 	const struct program *p;
 	const struct extents *x;
 	int *parent;			/* union-find over node and carry axis positions */
 	enum side *side;		/* of a root */
+	uint64_t deep;			/* axes that a product contracts */
 };
 
 static int node_key(int node, int pos)
@@ -67,10 +70,24 @@ static int position(const int *axes, int n, int axis)
 	return NONE;
 }
 
+/* Does the value reach its users through shared memory? Then each of them reads the
+ * elements that it needs, and nothing ties its fragment to theirs. */
+static bool is_shared(const struct sides *s, int node)
+{
+	const struct graph *g = s->plan->graph;
+
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].node == node)
+			return plan_scope(s->plan, i) == SCOPE_SHARED;
+	return false;
+}
+
 static enum err_code join_alike(struct sides *s, int node, int arg, struct err *e)
 {
 	const struct node *n = &s->p->nodes.v[node], *a = &s->p->nodes.v[arg];
 
+	if (a->task != n->task && is_shared(s, arg))
+		return OK;
 	for (int i = 0; i < n->naxes; i++) {
 		int pos = position(a->axis, a->naxes, n->axis[i]);
 
@@ -98,12 +115,19 @@ static enum err_code fix_product(struct sides *s, int node, struct err *e)
 {
 	const struct node *n = &s->p->nodes.v[node];
 	const struct node *a = &s->p->nodes.v[n->arg[0]];
-	bool computed = s->p->tasks.v[a->task].kind != TASK_LOAD;
+	bool in_registers = !is_shared(s, n->arg[0]);
 
+	for (int i = 0; i < 2; i++)
+		for (int x = 0; x < s->p->nodes.v[n->arg[i]].naxes; x++) {
+			int axis = s->p->nodes.v[n->arg[i]].axis[x];
+
+			if (position(n->axis, n->naxes, axis) == NONE)
+				s->deep |= (uint64_t)1 << axis;
+		}
 	for (int i = 0; i < n->naxes; i++)
 		TRY(fix(s, node_key(node, i), position(a->axis, a->naxes, n->axis[i]) != NONE ?
 			SIDE_ROW : SIDE_COL, n, e));
-	for (int i = 0; computed && i < a->naxes; i++)
+	for (int i = 0; in_registers && i < a->naxes; i++)
 		TRY(fix(s, node_key(n->arg[0], i), position(n->axis, n->naxes, a->axis[i]) != NONE ?
 			SIDE_ROW : SIDE_COL, n, e));
 	return n->ref == NONE ? OK : join_carry(s, node, n->ref, e);
@@ -122,6 +146,22 @@ static enum err_code connect_node(struct sides *s, int node, struct err *e)
 	for (int i = 0; i < op_arity(n->op); i++)
 		TRY(join_alike(s, node, n->arg[i], e));
 	return OK;
+}
+
+/* A reduction or scan in which no product has a say goes along columns: the pieces of a
+ * row lie in four threads of one warp. */
+static void prefer_columns(struct sides *s, int node)
+{
+	const struct node *n = &s->p->nodes.v[node], *a;
+	int pos, root;
+
+	if (op_class(n->op) != CLASS_REDUCE && op_class(n->op) != CLASS_SCAN)
+		return;
+	a = &s->p->nodes.v[n->arg[0]];
+	pos = position(a->axis, a->naxes, n->ref);
+	root = find_root(s, node_key(n->arg[0], pos));
+	if (s->side[root] == SIDE_FREE)
+		s->side[root] = SIDE_COL;
 }
 
 /* Where nothing decided, the first axis with more than one element is rows. */
@@ -146,7 +186,7 @@ static void settle(struct sides *s, int nodes)
 
 static void add_axis(struct shape2 *v, enum side side, int axis, int64_t extent)
 {
-	if (extent == 1)
+	if (side == SIDE_FREE)		/* of one element, and no product asks for it */
 		return;
 	if (side == SIDE_ROW) {
 		v->row[v->nrow++] = axis;
@@ -169,21 +209,32 @@ static void sort_axes(int *v, int n)
 		}
 }
 
+static bool in_phase(const struct kernel *k, int node)
+{
+	const struct program *p = k->plan->graph->program;
+	int task = p->nodes.v[node].task;
+
+	return task != NONE && p->tasks.v[task].nodes.n && p->tasks.v[task].phase == k->phase;
+}
+
 enum err_code lower_shapes(struct kernel *k, struct err *e)
 {
 	const struct graph *g = k->plan->graph;
 	const struct program *p = g->program;
 	int keys = (p->nodes.n + p->carries.n) * RANK_MAX;
-	struct sides s = { .p = p, .x = &g->extents, .parent = ARENA_ARRAY(&k->arena, keys, int),
+	struct sides s = { .plan = k->plan, .p = p, .x = &g->extents, .parent = ARENA_ARRAY(&k->arena, keys, int),
 		.side = ARENA_ARRAY(&k->arena, keys, enum side) };
 
 	for (int i = 0; i < keys; i++)
 		s.parent[i] = i;
 	for (int i = 0; i < p->nodes.n; i++)
-		if (p->nodes.v[i].task != NONE && p->tasks.v[p->nodes.v[i].task].nodes.n &&
-		    p->tasks.v[p->nodes.v[i].task].phase == k->phase)
+		if (in_phase(k, i))
 			TRY(connect_node(&s, i, e));
+	for (int i = 0; i < p->nodes.n; i++)
+		if (in_phase(k, i))
+			prefer_columns(&s, i);
 	settle(&s, p->nodes.n);
+	k->deep = s.deep;
 	k->node_shape = ARENA_ARRAY(&k->arena, p->nodes.n, struct shape2);
 	k->carry_shape = ARENA_ARRAY(&k->arena, p->carries.n, struct shape2);
 	for (int i = 0; i < p->nodes.n; i++) {
