@@ -72,7 +72,7 @@ LUA_SRC := $(sort $(wildcard lua/*.c))
 UI_SRC := $(sort $(wildcard ui/*.c))
 STD := $(sort $(wildcard lua/std/*.lua))
 RUNTIME := src/host/rt_abi.h src/host/rt_number.h src/host/millrace_host.h
-TEMPLATES := $(sort $(wildcard src/run/export/*.*))
+TEMPLATES := $(sort $(wildcard src/run/export/*.* src/host/rt*.[ch])) src/host/millrace_host.h
 UNIT_SRC := $(sort $(wildcard tests/unit/*.c))
 BENCH_SRC := $(sort $(wildcard tests/perf/bench_*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -145,7 +145,7 @@ $(B)/runtime.c: $(RUNTIME) $(B)/.files
 # And the fixed parts of what k:export writes: export_templates[] of run/export_kit.h.
 $(B)/templates.c: $(TEMPLATES) $(B)/.files
 	$(call say,GEN)
-	@{ echo '/* Generated from src/run/export. */'; echo '#include "run/export_kit.h"'; \
+	@{ echo '/* Generated from src/run/export and src/host. */'; echo '#include "run/export_kit.h"'; \
 	for f in $(TEMPLATES); do \
 		echo "static const unsigned char text_$$(basename $$f | tr . _)[] = {"; \
 		od -An -v -tu1 $$f | sed 's/[0-9][0-9]*/&,/g'; echo '0 };'; \

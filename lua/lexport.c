@@ -10,7 +10,8 @@ static int export_l(lua_State *L)
 {
 	const char *dir = check_text(L, 2, "export", "folder");
 	const char *name = lua_isnoneornil(L, 3) ? NULL : check_text(L, 3, "export", "name");
-	const struct built *k = box_get(L, 1, KERNEL_CLASS, "export");
+	bool host = luaL_testudata(L, 1, ON_HOST_CLASS) != NULL;
+	const void *k = box_get(L, 1, host ? ON_HOST_CLASS : KERNEL_CLASS, "export");
 	struct export_set set;
 	char *path, *end;
 	struct arena *a;
@@ -24,7 +25,11 @@ static int export_l(lua_State *L)
 	enter(L);
 	for (end = path = arena_strdup(a, dir), end += strlen(path); end > path + 1 && end[-1] == '/';)
 		*--end = '\0';
-	if (export_cuda(k, name, a, &set, &e) || export_write(&set, path, a, &e))
+	if (host)
+		export_host(k, name, a, &set);
+	else if (export_cuda(k, name, a, &set, &e))
+		throw_err(L, &e);
+	if (export_write(&set, path, a, &e))
 		throw_err(L, &e);
 	lua_createtable(L, set.files.n, 0);
 	for (int i = 0; i < set.files.n; i++) {

@@ -212,7 +212,7 @@ What plan:compile gives. Fields: source, target, registers, spills, smem, warnin
 Time it: .ms (median) .tflops .gbps .min .max .runs.]]},
   {"kernel:export", "kernel:export(dir[, {name=}])", [[
 Write it as files that stand alone: source, binary, C launcher, Python module for torch.
-Gives their paths.]]},
+Of a kernel for the CPU: source, runtime, a driver and its makefile. Gives their paths.]]},
 }
 
 ---- finding a topic -----------------------------------------------------------

@@ -77,7 +77,7 @@ local function run(k, inputs, given)
 end
 
 local function export(k, dir, given)
-  if not core.is(k, "millrace.kernel") then raise("export: kernel expected, got " .. show(k)) end
+  check_kernel(k, "export")
   local o = options(given, "export", "name")
   return core.export(k, dir, o.name)
 end
@@ -95,9 +95,9 @@ return function()
   for _, class in ipairs{"millrace.kernel", "millrace.on_host"} do
     core.method(class, "run", entry(run))
     core.method(class, "check", entry(check))
+    core.method(class, "export", entry(export))
   end
   core.method("millrace.kernel", "bench", entry(bench))
-  core.method("millrace.kernel", "export", entry(export))
   core.method("millrace.plan", "compile", entry(compile))
   return {attached = entry(function() return core.attached() end)}
 end

@@ -9,6 +9,4 @@ struct host_kernel {
 	int object;			/* open file of the shared object, which has no name */
 };
 
-extern const struct host_runtime host_runtime;	/* that kernels are played by */
-
 #endif

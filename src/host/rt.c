@@ -3,8 +3,6 @@
  * a time, so its state is the process's. */
 #include "host/rt_async.h"
 
-#include "host/object.h"
-
 /* ---- deadlocks --------------------------------------------------------------------------- */
 
 static inline void host_say_flag(const struct host_thread *t)

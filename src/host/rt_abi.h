@@ -1,7 +1,8 @@
 /* rt_abi.h - what the core and a kernel compiled for the host say to each other.
  *
  * This header, rt_number.h and millrace_host.h travel inside the program as text: the
- * system's C compiler sees them with a kernel's text. No dependency.
+ * system's C compiler sees them with a kernel's text. So do the rest of the runtime, rt.c
+ * and rt_*.h, for exported kernels; hence none includes anything but each other.
  */
 #ifndef HOST_RT_ABI_H
 #define HOST_RT_ABI_H
@@ -53,6 +54,7 @@ struct host_runtime {
 	void (*get)(uint32_t address, void *to, uint32_t n);
 	void (*put)(uint32_t address, const void *from, uint32_t n);
 };
+extern const struct host_runtime host_runtime;	/* rt.c's */
 
 struct host_launch {
 	const struct host_runtime *runtime;
@@ -63,6 +65,7 @@ struct host_launch {
 	int race;			/* look for accesses that nothing orders */
 	char *report;			/* filled before the process ends with failure */
 	size_t report_size;
+	void (*stopped)(const char *report);	/* called at failure, before the process ends; or NULL */
 };
 
 /* Name of the function in the shared object; returns if all went well, and ends the

@@ -123,6 +123,8 @@ static inline void host_say(const char *fmt, ...)
 
 __attribute__((noreturn)) static inline void host_stop(void)
 {
+	if (host.launch->stopped)
+		host.launch->stopped(host.launch->report);
 	_exit(HOST_FAILED);
 }
 

@@ -1,11 +1,14 @@
-/* export.h - a kernel for the GPU as files that stand alone.
+/* export.h - a kernel as files that stand alone.
  *
- * Its source, its binaries, a C launcher, a Python module for torch. The fixed parts are templates in src/run/export; what differs comes from
+ * Of a kernel for the GPU: its source, its binaries, a C launcher, a Python module for
+ * torch. Of one for the CPU: its source, the runtime, a driver with a main() and a
+ * makefile. The fixed parts are templates in src/run/export; what differs comes from
  * the plan and the emitted sources alone.
  */
 #ifndef RUN_EXPORT_H
 #define RUN_EXPORT_H
 
+#include "run/on_host.h"
 #include "run/run.h"
 
 struct export_file {
@@ -22,6 +25,8 @@ struct export_set {
  * in C and Python becomes one. All in `a`; ERR_INPUT for a kernel without binaries. */
 NODISCARD enum err_code export_cuda(const struct built *b, const char *name, struct arena *a,
 	struct export_set *out, struct err *e);
+void export_host(const struct on_host *h, const char *name, struct arena *a,
+	struct export_set *out);
 
 /* Write all into `dir`, making it and its parents if they are missing. A file that is
  * there is replaced at once or not at all. ERR_IO names the path. */

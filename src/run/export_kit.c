@@ -118,9 +118,15 @@ void export_add(struct export_kit *k, const char *name, const char *text, size_t
 	VEC_PUSH(k->a, &k->out->files, ((struct export_file){ name, text, len }));
 }
 
-/* The text of @WORD@ at s, and its length there; NULL: it is none. */
+/* The text of what begins with '@' at s, and its length there. */
 static const char *word_at(const struct export_kit *k, const char *s, size_t *len)
 {
+	size_t letters = strspn(s + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+
+	if (!letters || s[letters + 1] != '@') {
+		*len = 1;
+		return "@";
+	}
 	for (int i = 0; i < k->words.n; i++) {
 		size_t n = strlen(k->words.v[i].word);
 
@@ -129,13 +135,13 @@ static const char *word_at(const struct export_kit *k, const char *s, size_t *le
 			return k->words.v[i].text;
 		}
 	}
-	return NULL;
+	BUG("no template has the word %.40s", s);
 }
 
 void export_fill(struct export_kit *k, const char *name, const char *template)
 {
 	const struct export_template *t = export_templates;
-	const char *s, *at, *text;
+	const char *s, *at;
 	struct buf b;
 	size_t len;
 
@@ -146,10 +152,7 @@ void export_fill(struct export_kit *k, const char *name, const char *template)
 	buf_init(&b, k->a);
 	for (s = t->text; (at = strchr(s, '@')); s = at + len) {
 		buf_putn(&b, s, (size_t)(at - s));
-		text = word_at(k, at, &len);
-		if (!text)
-			BUG("%s: what is %.20s?", template, at);
-		buf_puts(&b, text);
+		buf_puts(&b, word_at(k, at, &len));
 	}
 	buf_puts(&b, s);
 	export_add(k, name, b.text, b.len);

@@ -5,7 +5,8 @@
 #include "base/buf.h"
 #include "run/export.h"
 
-/* src/run/export/NAME as text, made by the Makefile; the last one has no name. */
+/* src/run/export/NAME as text, and the host's runtime, made by the Makefile; the last one
+ * has no name. */
 struct export_template {
 	const char *name;		/* "launcher.c" */
 	const char *text;

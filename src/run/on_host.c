@@ -57,7 +57,7 @@ static int *narrow(struct arena *a, const int64_t *v, int64_t n)
 	return out;
 }
 
-static struct host_map map_of(const struct program *p, const struct param *x)
+struct host_map on_host_map(const struct program *p, const struct param *x)
 {
 	struct host_map m = { .rank = x->rank, .swizzle = x->swizzle,
 		.element_bytes = dtype_bits(p->tensors.v[x->tensor].type) / 8 };
@@ -92,7 +92,7 @@ static void describe(const struct on_host *h, int phase, const struct on_host_op
 			x->tensor;
 		args[i].is_map = x->kind == PARAM_MAP;
 		if (args[i].is_map)
-			args[i].map = map_of(p, x);
+			args[i].map = on_host_map(p, x);
 	}
 	*job = (struct host_job){ .buffers = buffers, .nbuffers = p->tensors.n + 2, .args = args,
 		.nargs = s->params.n, .blocks = d.eus, .threads = s->threads,

@@ -34,4 +34,7 @@ NODISCARD enum err_code on_host_run(struct on_host *h, void *const *data,
 	const struct on_host_options *o, const struct stop *stop, struct arena *a,
 	const char **report, struct err *e);
 
+/* A PARAM_MAP as the runtime takes it, without its base. */
+struct host_map on_host_map(const struct program *p, const struct param *x);
+
 #endif

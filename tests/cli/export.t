@@ -326,6 +326,68 @@ import gemm
 A, B, C = (tensor(t, i + 1) for i, t in enumerate(gemm.INPUTS + gemm.OUTPUTS))
 refused(RuntimeError, 'gemm: cuLaunchKernel on cuda:0: CUDA_ERROR_719 (719)', gemm.run, A, B, out=C)\""
 
+# ---- a kernel for the CPU ----------------------------------------------------------------
+
+cat >"$T/host.lua" <<'E'
+-- host.lua PLAN DIR: export for the CPU; host.lua PLAN DIR OUTPUT: compare DIR/OUTPUT.bin with
+-- the reference. Inputs are in DIR/NAME.bin.
+local name, dir, output = ...
+local plan = dofile(arg[0]:match "^(.*/)" .. "plans.lua")[name]()
+local bound = plan.graph.program
+local inputs = bound:inputs{seed = 7}
+
+local function indices(shape, f)
+  for i = 1, shape[1] do for j = 1, shape[2] do f(i, j) end end
+end
+
+if output then
+  local want = bound:reference(inputs)[output]
+  local file <close> = io.open(("%s/%s.bin"):format(dir, output), "rb")
+  local half, worst, size = output == "C", 0, 0           -- C is bf16, D is f32
+  indices(want:shape(), function(i, j)
+    local x = half and (string.unpack("<f", "\0\0" .. file:read(2))) or (string.unpack("<f", file:read(4)))
+    worst, size = math.max(worst, math.abs(x - want:get(i, j))), math.max(size, math.abs(want:get(i, j)))
+  end)
+  assert(worst <= 1e-2 * size, worst .. " of " .. size)
+  return print "as the reference"
+end
+for _, path in ipairs(plan:compile{target = "host"}:export(dir)) do print(path) end
+for tensor, x in pairs(inputs) do
+  local file <close> = io.open(("%s/%s.bin"):format(dir, tensor), "wb")
+  indices(x:shape(), function(i, j) file:write(string.pack("<f", x:get(i, j)):sub(3)) end)
+end
+E
+on_cpu() { # PLAN NAME OUTPUT INPUT...: export, build, run, compare
+	local plan=$1 name=$2 output=$3 dir=$T/cpu/$1
+	t_cmd "$name for the CPU" 0 "$MILLRACE" "$T/host.lua" "$plan" "$dir"
+	t_like 'has a driver' "$(cat "$T/out")" "^$dir/${name}_host.c\$"
+	t_like 'and the runtime' "$(cat "$T/out")" "^$dir/millrace/host/rt.c\$"
+	t_cmd 'is built by its makefile' 0 make -C "$dir" -f "${name}_host.mk" CC="$cc" \
+		CFLAGS='-O1 -g -Wall -Wextra -Werror'
+	t_is 'without a warning' "$(cat "$T/err")" ''
+	t_cmd 'runs on files' 0 env -C "$dir" "./${name}_host" -r "$output=$output.bin" \
+		$(for input in "${@:4}"; do echo "$input=$input.bin"; done)
+	t_like 'shows the output' "$(cat "$T/out")" "^[a-z0-9]+ $output\\[.*; sum "
+	t_cmd 'and computes' 0 "$MILLRACE" "$T/host.lua" "$plan" "$dir" "$output"
+}
+on_cpu gemm gemm C A B
+on_cpu two two_products D A B class
+host=$T/cpu/gemm
+t_cmd 'without files' 0 "$host/gemm_host" -s 5
+t_ok 'the inputs are random' grep -Eq '^bf16 C\[m=200\]\[n=264\]: .*; sum -?[0-9.]+$' "$T/out"
+cp "$T/out" "$T/first"
+t_cmd 'again' 0 "$host/gemm_host" -s 5
+t_is 'and the same' "$(cat "$T/out")" "$(cat "$T/first")"
+t_cmd 'other words' 2 "$host/gemm_host" X=x
+t_err 'are answered by the usage' '^usage: gemm_host'
+echo short >"$T/short"
+t_cmd 'a file of another size' 1 "$host/gemm_host" A="$T/short"
+t_err 'is refused' 'short must have 54400 bytes: bf16 A\[m=200\]\[k=136\]'
+t_ok 'a kernel that signals nothing' sed -i 's/flag_arrive(shared/if (0) &/' "$host/gemm_kernel.c"
+t_ok 'can be built' make -C "$host" -f gemm_host.mk CC="$cc"
+t_cmd 'and ends' 3 "$host/gemm_host"
+t_err 'with a report' 'deadlock'
+
 # ---- what cannot be written -----------------------------------------------------------
 
 k='k = dofile "'$T'/plans.lua".gemm():compile{target="cuda"}'
