@@ -34,6 +34,20 @@ static int add_map(struct text *c, const struct kentry *x, const struct ring *r,
 	return c->src->params.n - 1;
 }
 
+/* May the slot hold what the lane itself has just read? */
+static bool reuses_own(const struct text *c, const struct kentry *x)
+{
+	return x->waits_groups || looks_into_shared(c);
+}
+
+static void put_lane_sync(struct text *c)
+{
+	if (c->lane->warps > 1)
+		put(c, "lane_sync(%d, %d);", c->lane->lane + 1, c->lane->warps * 32);
+	else
+		put(c, "WARP_SYNC();");
+}
+
 /* The pieces of each load: one box a panel, all on one flag. */
 static void emit_boxes(struct text *c, const struct kentry *x, const struct ring *r,
 	const struct node *n)
@@ -44,10 +58,8 @@ static void emit_boxes(struct text *c, const struct kentry *x, const struct ring
 	struct buf b;
 
 	/* no thread may still look at a flag whose next phase this copy brings about */
-	if (x->waits.n && c->lane->warps > 1)
-		put(c, "lane_sync(%d, %d);", c->lane->lane + 1, c->lane->warps * 32);
-	else if (x->waits.n)
-		put(c, "WARP_SYNC();");
+	if (x->waits.n || reuses_own(c, x))
+		put_lane_sync(c);
 	put(c, "if (leader) {");
 	put(c, "\tflag_expect(full, %lld);", (long long)c->k->flags.v[x->flag].bytes);
 	for (int p = 0; p < r->boxes; p++) {
@@ -112,6 +124,8 @@ static void emit_elements(struct text *c, const struct kentry *x, const struct r
 	enum dtype t = c->p->tensors.v[n->ref].type;
 	const char *inside, *element;
 
+	if (reuses_own(c, x))
+		put_lane_sync(c);
 	put_each_of_ring(c, r);
 	inside = within_ring(c, s, r);
 	element = put_indices(c, s, n, &r->shape, &inside);
