@@ -50,8 +50,6 @@ const char *float_text(struct text *c, double x);
 NODISCARD enum err_code node_view(struct text *c, const struct stask *s, int node,
 	struct view *v, struct err *e);
 NODISCARD enum err_code buffer_view(struct text *c, int buffer, struct view *v, struct err *e);
-/* Do threads of the present lane themselves read shared memory? */
-bool looks_into_shared(const struct text *c);
 /* Name of the registers of a buffer as sTask s sees them in this turn; of a version. */
 const char *buffer_name(struct text *c, const struct kentry *x, int buffer);
 const char *version_name(struct text *c, int buffer, int version);

@@ -34,10 +34,19 @@ static int add_map(struct text *c, const struct kentry *x, const struct ring *r,
 	return c->src->params.n - 1;
 }
 
-/* May the slot hold what the lane itself has just read? */
-static bool reuses_own(const struct text *c, const struct kentry *x)
+/* Does the lane itself read what it loads? Then its threads may not be done with it. */
+static bool reads_own(const struct text *c, const struct kentry *x)
 {
-	return x->waits_groups || looks_into_shared(c);
+	int buffer = c->g->tasks.v[x->task].writes.v[0];
+
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		const struct stask *s = &c->g->tasks.v[c->lane->entries.v[i].task];
+
+		for (int k = 0; k < s->reads.n; k++)
+			if (s->reads.v[k] == buffer)
+				return true;
+	}
+	return false;
 }
 
 static void put_lane_sync(struct text *c)
@@ -58,7 +67,7 @@ static void emit_boxes(struct text *c, const struct kentry *x, const struct ring
 	struct buf b;
 
 	/* no thread may still look at a flag whose next phase this copy brings about */
-	if (x->waits.n || reuses_own(c, x))
+	if (x->waits.n || reads_own(c, x))
 		put_lane_sync(c);
 	put(c, "if (leader) {");
 	put(c, "\tflag_expect(full, %lld);", (long long)c->k->flags.v[x->flag].bytes);
@@ -124,7 +133,7 @@ static void emit_elements(struct text *c, const struct kentry *x, const struct r
 	enum dtype t = c->p->tensors.v[n->ref].type;
 	const char *inside, *element;
 
-	if (reuses_own(c, x))
+	if (reads_own(c, x))
 		put_lane_sync(c);
 	put_each_of_ring(c, r);
 	inside = within_ring(c, s, r);

@@ -62,7 +62,8 @@ static void put_flag_waits(struct text *c, const struct kentry *x)
 	}
 }
 
-bool looks_into_shared(const struct text *c)
+/* Do threads of the lane themselves look into shared memory? */
+static bool looks_into_shared(const struct text *c)
 {
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		const struct stask *s = stask_of(c, &c->lane->entries.v[i]);

@@ -220,6 +220,9 @@ static enum err_code find_product(struct text *c, const struct kentry *x, struct
 	p->result = p->mma->ref != NONE ? buffer_of_carry(c, s, p->mma->ref) :
 		buffer_of_node(c, s, node);
 	TRY(buffer_view(c, p->result, &p->view, e));
+	if (c->k->ring_of[p->result] != NONE)
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product that another lane reads is not "
+			"lowered yet", s->name);
 	TRY(check_product(c, s, &p->view, e));
 	p->pa = buffer_of_node(c, s, p->mma->arg[0]);
 	pb = buffer_of_node(c, s, p->mma->arg[1]);
