@@ -16,8 +16,7 @@ static int gpu_gc_l(lua_State *L)
 	return 0;
 }
 
-/* The one device of this state, made when first asked for. */
-static struct gpu *gpu_of(lua_State *L)
+struct gpu *gpu_of(lua_State *L)
 {
 	static const char key;
 	struct host *h = enter(L);

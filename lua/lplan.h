@@ -39,6 +39,9 @@ void check_drawing(lua_State *L, int idx, const char *what, struct draw_options 
 /* Raise if the plan at hand is not legal, telling its first problem. */
 void check_legal(lua_State *L, const struct plan *p, const char *what);
 
+/* lkernel.c: the one device of this state, made when first asked for. */
+struct gpu *gpu_of(lua_State *L);
+
 void lua_open_graph(lua_State *L);
 void lua_open_plan(lua_State *L);
 void lua_open_timeline(lua_State *L);
@@ -46,6 +49,7 @@ void lua_open_search(lua_State *L);
 void lua_open_kernel(lua_State *L);
 void lua_open_host(lua_State *L);
 void lua_open_export(lua_State *L);
+void lua_open_reference(lua_State *L);
 /* plan:simulate() */
 int plan_simulate_l(lua_State *L);
 

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "tile/interp.h"
-
 const struct program *check_program(lua_State *L, int idx, const char *what)
 {
 	return box_get(L, idx, PROGRAM_CLASS, what);
@@ -185,98 +183,10 @@ struct array *push_input(lua_State *L, int idx, const char *what, const char *na
 	return check_array(L, -1, what);
 }
 
-/* reference --------------------------------------------------------------- */
-
-/* The tiling that the option asks for, or the reference's own. */
-static void reference_extents(lua_State *L, int opts, const struct program *p, struct arena *a,
-	struct extents *out)
-{
-	struct tiling tiling;
-	enum err_code code;
-	struct err e;
-
-	if (option_push(L, opts, "reference", "tile", LUA_TTABLE)) {
-		check_tiling(L, -1, "reference", p, &tiling);
-		lua_pop(L, 1);
-		code = extents_infer(a, p, &tiling, out, &e);
-	} else {
-		code = interp_extents(a, p, out, &e);
-	}
-	if (code)
-		throw_err(L, &e);
-}
-
-/* Before any time is spent on converting inputs. */
-static void check_reference_room(lua_State *L, const struct program *p)
-{
-	size_t bytes = 0;
-
-	for (int i = 0; i < p->tensors.n; i++)
-		bytes += dtype_bytes(DT_F64, (size_t)tensor_elements(p, i));
-	check_room(L, "reference", "every tensor in f64", bytes);
-}
-
-/* The elements of a tensor as doubles: those of the input, or room for the others.
- * An output is a new array in the table at `results`. */
-static double *tensor_data(lua_State *L, int inputs, int results, const struct program *p,
-	int tensor, struct arena *a)
-{
-	const struct tensor *t = &p->tensors.v[tensor];
-	int64_t dim[RANK_MAX];
-	struct array *array;
-	double *data;
-
-	if (t->role == TENSOR_OUTPUT) {
-		tensor_dims(p, tensor, dim);
-		array = array_new(L, "reference", DT_F64, t->rank, dim);
-		lua_setfield(L, results, t->name);
-		return array->data;
-	}
-	enter(L);
-	data = ARENA_ARRAY(a, tensor_elements(p, tensor), double);
-	if (t->role == TENSOR_INPUT) {
-		array_read(L, push_input(L, inputs, "reference", t->name), t->type, data);
-		lua_pop(L, 1);
-	}
-	return data;
-}
-
-/* bound:reference(inputs[, {tile=, round=}]) -> name -> array of f64 */
-static int program_reference_l(lua_State *L)
-{
-	static const char *const names[] = { "tile", "round" };
-	struct host *h = enter(L);
-	const struct program *p = check_program(L, 1, "reference");
-	struct stop stop = stop_of(h);
-	struct extents extents;
-	bool round = false;
-	struct arena *a;
-	double **data;
-	struct err e;
-
-	lua_settop(L, 3);
-	check_inputs(L, 2, "reference", p);
-	options_check(L, 3, "reference", names, LEN(names));
-	option_bool(L, 3, "reference", "round", &round);
-	check_reference_room(L, p);
-	lua_newtable(L);			/* -- program inputs options results */
-	a = scratch_push(L);
-	reference_extents(L, 3, p, a, &extents);
-	data = ARENA_ARRAY(a, p->tensors.n, double *);
-	for (int i = 0; i < p->tensors.n; i++)
-		data[i] = tensor_data(L, 2, 4, p, i, a);
-	enter(L);
-	if (interp_run(a, &extents, data, round ? INTERP_ROUND : 0, &stop, &e))
-		throw_err(L, &e);
-	lua_pushvalue(L, 4);
-	return 1;
-}
-
 void lua_open_program(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
-		{ "inputs", program_inputs_l }, { "reference", program_reference_l },
-		{ NULL, NULL } };
+		{ "inputs", program_inputs_l }, { NULL, NULL } };
 	static const luaL_Reg fields[] = {
 		{ "name", program_name_l }, { "axes", program_axes_l },
 		{ "tensors", program_tensors_l }, { NULL, NULL } };

@@ -64,9 +64,10 @@ A program with sizes. Fields: name, axes, tensors. Methods: graph, inputs, refer
   {"bound:graph", "bound:graph{tile={m=128, n=256, k=64}}", [[
 Propagate the tile shape through the program: the sTask-graph.]]},
   {"bound:inputs", "bound:inputs{seed=1}", "Random arrays for every input, by name."},
-  {"bound:reference", "bound:reference(inputs[, {tile=, round=}])", [[
-The answer in double precision, by a plain interpreter on the CPU. With round=true,
-values are rounded to their dtypes as a kernel would.]]},
+  {"bound:reference", "bound:reference(inputs[, {tile=, round=, on=, limit=}])", [[
+The answer in double precision, by a plain interpreter on the CPU. on="host" or "device":
+by a plain kernel made from the program alone, for larger sizes. With round=true, values
+are rounded to their dtypes as a kernel would.]]},
   {"mr.array", "mr.array(dtype, {size, ...}[, fill])", [[
 An array of zeros, or filled by a number, a table of all elements, or a function of the
 position.]]},
@@ -207,7 +208,8 @@ Draw it on the standard output. by: "lane" or "seu". It begins with a tile or a 
   {"kernel", [[
 What plan:compile gives. Fields: source, target, registers, spills, smem, warnings, plan.]]},
   {"kernel:run", "kernel:run(inputs)", "Run it; gives the outputs by name."},
-  {"kernel:check", "kernel:check{seed=}", "Compare with the reference: .relative .max_abs .ok."},
+  {"kernel:check", "kernel:check{seed=, reference=}", [[
+Compare with the reference: .relative .max_abs .ok, and which reference it was: .reference.]]},
   {"kernel:bench", "kernel:bench{seconds=}", [[
 Time it: .ms (median) .tflops .gbps .min .max .runs.]]},
   {"kernel:export", "kernel:export(dir[, {name=}])", [[

@@ -73,18 +73,21 @@ static void remove_all(const struct folder *f)
 	rmdir(f->path);
 }
 
-/* In the child: become the compiler. CC may be words, as "ccache gcc". A text is compiled
- * for one run or a few, most of whose time is spent in the runtime: to optimise it takes
- * longer than it saves. */
-static void exec_compiler(const struct folder *f)
+/* Most texts are compiled for one run or a few, whose time is spent in the runtime: to
+ * optimise them takes longer than it saves. */
+static const char *const efforts[] = { "-O0", "-O3" };	/* quick, fast */
+
+/* In the child: become the compiler. CC may be words, as "ccache gcc". */
+static void exec_compiler(const struct folder *f, bool fast)
 {
 	const char *cc = getenv("CC");
 	char *argv[WORDS_MAX + 1], words[2048];
 	int n = 0, log;
 
-	snprintf(words, sizeof(words), "%s -std=gnu11 -O0 -w -fPIC -shared -I. -Ihost "
+	snprintf(words, sizeof(words), "%s -std=gnu11 %s -w -fPIC -shared -I. -Ihost "
 		"-fvisibility=hidden -fno-strict-aliasing -fwrapv -ffp-contract=off "
-		"-o kernel.so kernel.c -lm", cc && *cc && strlen(cc) < 1024 ? cc : "cc");
+		"-o kernel.so kernel.c -lm", cc && *cc && strlen(cc) < 1024 ? cc : "cc",
+		efforts[fast]);
 	for (char *w = strtok(words, " \t"); w && n < WORDS_MAX; w = strtok(NULL, " \t"))
 		argv[n++] = w;
 	argv[n] = NULL;
@@ -118,7 +121,7 @@ static enum err_code compiler_failed(const struct folder *f, struct err *e)
 		"it did not say why");
 }
 
-static enum err_code compile_in(const struct folder *f, const char *text, size_t len,
+static enum err_code compile_in(const struct folder *f, const char *text, size_t len, bool fast,
 	const struct stop *stop, int *object, struct err *e)
 {
 	char path[PATH_MAX];
@@ -131,7 +134,7 @@ static enum err_code compile_in(const struct folder *f, const char *text, size_t
 	if (pid < 0)
 		return err_set(e, ERR_IO, NOWHERE, "host: cannot start a process");
 	if (pid == 0)
-		exec_compiler(f);
+		exec_compiler(f, fast);
 	end = child_wait(&child, COMPILE_SECONDS, stop, &status);
 	if (end == CHILD_STOPPED)
 		return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
@@ -145,8 +148,8 @@ static enum err_code compile_in(const struct folder *f, const char *text, size_t
 	return *object < 0 ? fail_io(e, "open", path) : OK;
 }
 
-enum err_code host_compile(struct mem *mem, const char *text, size_t len, const struct stop *stop,
-	struct host_kernel **out, struct err *e)
+static enum err_code compile(struct mem *mem, const char *text, size_t len, bool fast,
+	const struct stop *stop, struct host_kernel **out, struct err *e)
 {
 	const char *tmp = getenv("TMPDIR");
 	struct host_kernel *k;
@@ -160,9 +163,21 @@ enum err_code host_compile(struct mem *mem, const char *text, size_t len, const 
 		strlen(tmp) < 200 ? tmp : "/tmp");
 	if (!mkdtemp(f.path))
 		return fail_io(e, "make a folder", f.path);
-	code = compile_in(&f, text, len, stop, &k->object, e);
+	code = compile_in(&f, text, len, fast, stop, &k->object, e);
 	remove_all(&f);
 	return code;
+}
+
+enum err_code host_compile(struct mem *mem, const char *text, size_t len, const struct stop *stop,
+	struct host_kernel **out, struct err *e)
+{
+	return compile(mem, text, len, false, stop, out, e);
+}
+
+enum err_code host_compile_fast(struct mem *mem, const char *text, size_t len,
+	const struct stop *stop, struct host_kernel **out, struct err *e)
+{
+	return compile(mem, text, len, true, stop, out, e);
 }
 
 void host_free(struct host_kernel *k)

@@ -42,6 +42,10 @@ struct host_job {
  * first, so that a caller whose failure handler jumps out of here can free what there is. */
 NODISCARD enum err_code host_compile(struct mem *mem, const char *text, size_t len,
 	const struct stop *stop, struct host_kernel **out, struct err *e);
+/* The same for a text whose own work is most of its time: optimised. It
+ * may also be any C over "rt_abi.h" that defines HOST_RUN_SYMBOL itself. */
+NODISCARD enum err_code host_compile_fast(struct mem *mem, const char *text, size_t len,
+	const struct stop *stop, struct host_kernel **out, struct err *e);
 void host_free(struct host_kernel *k);
 
 /* Run all blocks. *report, in `a`, is NULL if all went well, else tells what the kernel

@@ -1,0 +1,239 @@
+/* The frame of a plain kernel: tiles, loops, carries; see plain_node.c for what is in it. */
+#include "emit/plain_text.h"
+
+static const char *axis_name(const struct plain_text *t, int axis)
+{
+	return t->p->axes.v[axis].name;
+}
+
+static const struct item *body_of(const struct plain_text *t, int phase, int loop, int *n)
+{
+	if (loop != NONE) {
+		*n = t->p->loops.v[loop].body.n;
+		return t->p->loops.v[loop].body.v;
+	}
+	*n = t->p->phases.v[phase].body.n;
+	return t->p->phases.v[phase].body.v;
+}
+
+/* Where an axis, and those of words of it, stand when it is at the tile that `tile` is
+ * the text of. */
+static void put_axis(struct plain_text *t, int axis, const char *tile)
+{
+	const struct program *p = t->p;
+	const char *name = axis_name(t, axis);
+
+	plain_line(t, "const i64 lo_%s = %s * %lld, hi_%s = min_of(lo_%s + %lld, %lldll) - 1;", name,
+		tile, (long long)t->x->tile[axis], name, name, (long long)t->x->tile[axis],
+		(long long)p->axes.v[axis].size);
+	plain_line(t, "const int len_%s = (int)(hi_%s - lo_%s + 1);", name, name, name);
+	for (int a = 0; a < p->axes.n; a++) {
+		const char *words = axis_name(t, a);
+
+		if (p->axes.v[a].packs != axis)
+			continue;
+		plain_line(t, "const i64 lo_%s = lo_%s / %d, hi_%s = hi_%s / %d;", words, name,
+			p->axes.v[a].per, words, name, p->axes.v[a].per);
+		plain_line(t, "const int len_%s = (int)(hi_%s - lo_%s + 1);", words, words, words);
+	}
+}
+
+static void put_carries(struct plain_text *t, int phase, int loop)
+{
+	for (int i = 0; i < t->p->carries.n; i++) {
+		const struct carry *c = &t->p->carries.v[i];
+
+		if (c->phase != phase || c->loop != loop)
+			continue;
+		plain_each_of_carry(t, i);
+		t->indent++;
+		plain_line(t, "%s = %s;", plain_carry_element(t, i), plain_number(t->a, c->init));
+		t->indent--;
+		plain_line(t, "SYNC();");
+	}
+}
+
+static void put_body(struct plain_text *t, int phase, int loop);
+
+/* Least or greatest value of a bound over the tiles at hand. */
+static const char *bound_text(struct plain_text *t, const struct index_expr *x, bool upper)
+{
+	const char *s = arena_strf(t->a, "%lldll", (long long)x->k);
+
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *term = &x->term[i];
+		const char *name = axis_name(t, term->axis);
+
+		s = arena_strf(t->a, "%s + %lldll * %s(lo_%s, hi_%s, %lld, %lld)", s,
+			(long long)term->coef, (term->coef > 0) == upper ? "most" : "least", name,
+			name, (long long)term->div, (long long)term->mod);
+	}
+	return s;
+}
+
+/* Tiles [first, last) of the loop, as place_trips has them. */
+static void put_trips(struct plain_text *t, int loop)
+{
+	const struct loop *l = &t->p->loops.v[loop];
+	long long n = 1, tile = (long long)t->x->tile[l->axis[0]];
+
+	for (int i = 0; i < l->naxes; i++)
+		n *= (long long)extent_tiles(t->x, l->axis[i]);
+	if (l->has_from)
+		plain_line(t, "const i64 first = max_of(0, min_of(%lldll, floor_div(%s, %lld)));", n,
+			bound_text(t, &l->from, false), tile);
+	else
+		plain_line(t, "const i64 first = 0;");
+	if (l->has_upto)
+		plain_line(t, "const i64 last = max_of(0, min_of(%lldll, floor_div(%s, %lld) + 1));",
+			n, bound_text(t, &l->upto, true), tile);
+	else
+		plain_line(t, "const i64 last = %lldll;", n);
+}
+
+static void put_loop(struct plain_text *t, int phase, int loop)
+{
+	const struct loop *l = &t->p->loops.v[loop];
+	int64_t below = 1;
+
+	plain_line(t, "{");
+	t->indent++;
+	put_trips(t, loop);
+	plain_gap(t);
+	plain_line(t, "for (i64 j%d = first; j%d < last; j%d++) {", loop, loop, loop);
+	t->indent++;
+	for (int i = l->naxes - 1; i >= 0; i--) {
+		int64_t n = extent_tiles(t->x, l->axis[i]);
+
+		put_axis(t, l->axis[i], arena_strf(t->a, "(j%d / %lld %% %lld)", loop,
+			(long long)below, (long long)n));
+		below *= n;
+	}
+	plain_gap(t);
+	put_body(t, phase, loop);
+	t->indent--;
+	plain_line(t, "}");
+	t->indent--;
+	plain_line(t, "}");
+}
+
+/* Recursion is as deep as loops nest. */
+static void put_body(struct plain_text *t, int phase, int loop)
+{
+	int n;
+	const struct item *body = body_of(t, phase, loop, &n);
+
+	put_carries(t, phase, loop);
+	for (int i = 0; i < n; i++) {
+		const struct task *task;
+
+		if (body[i].is_loop) {
+			put_loop(t, phase, body[i].id);
+			continue;
+		}
+		task = &t->p->tasks.v[body[i].id];
+		for (int j = 0; j < task->nodes.n; j++)
+			plain_node(t, task->nodes.v[j]);
+	}
+}
+
+/* The block's arrays. */
+static void put_arrays(struct plain_text *t, const struct plain_room *r)
+{
+	plain_line(t, "double *const own = scratch + BLOCK * %lldll;", (long long)r->total);
+	plain_line(t, "double *const a = own + %lld, *const b = own + %lld;", (long long)r->a,
+		(long long)r->b);
+	for (int i = 0; i < t->p->nodes.n; i++) {
+		if (r->node[i] != NONE)
+			plain_line(t, "double *const v%d = own + %lld;", i, (long long)r->node[i]);
+	}
+	for (int i = 0; i < t->p->carries.n; i++) {
+		if (r->carry[i] != NONE)
+			plain_line(t, "double *const c_%s = own + %lld;", t->p->carries.v[i].name,
+				(long long)r->carry[i]);
+	}
+}
+
+static const char *param_type(const struct tensor *x)
+{
+	return x->role == TENSOR_INPUT ? "const void *" : "double *";
+}
+
+static void put_kernel(struct plain_text *t, int phase, const struct plain_room *r,
+		       const struct plain_phase *out)
+{
+	const struct program *p = t->p;
+	struct grid g = extents_grid(t->x, phase);
+	int64_t below = 1;
+
+	buf_printf(t->out, "\nKERNEL %s(", out->entry);
+	for (int i = 0; i < p->tensors.n; i++)
+		buf_printf(t->out, "%st_%s, ", param_type(&p->tensors.v[i]), p->tensors.v[i].name);
+	buf_puts(t->out, "double *scratch)\n{\n");
+	t->indent = 1;
+	put_arrays(t, r);
+	for (int i = 0; i < p->axes.n; i++)
+		plain_line(t, "const i64 lo_%s = 0, hi_%s = %lldll;", axis_name(t, i), axis_name(t, i),
+			(long long)p->axes.v[i].size - 1);
+	plain_gap(t);
+	plain_line(t, "for (i64 tile = BLOCK; tile < %lldll; tile += BLOCKS) {", (long long)g.total);
+	t->indent++;
+	for (int i = g.n - 1; i >= 0; i--) {
+		put_axis(t, g.axis[i], arena_strf(t->a, "(tile / %lld %% %lld)", (long long)below,
+			(long long)g.tiles[i]));
+		below *= g.tiles[i];
+	}
+	plain_gap(t);
+	put_body(t, phase, NONE);
+	t->indent--;
+	plain_line(t, "}");
+	t->indent--;
+	plain_line(t, "}");
+}
+
+/* As C the phases are called one after the other. */
+static void put_entry(struct plain_text *t, const struct plain *out)
+{
+	const struct program *p = t->p;
+
+	buf_puts(t->out, "\n#ifndef __CUDACC__\n"
+		"__attribute__((visibility(\"default\")))\n"
+		"void millrace_host_run(const struct host_launch *launch)\n{\n"
+		"\tvoid *const *args = launch->args;\n\n");
+	t->indent = 1;
+	for (int i = 0; i < out->nphases; i++) {
+		const char *args = "";
+
+		for (int j = 0; j <= p->tensors.n; j++)
+			args = arena_strf(t->a, "%s%sargs[%d]", args, j ? ", " : "", j);
+		plain_line(t, "%s(%s);", out->phases[i].entry, args);
+	}
+	buf_puts(t->out, "}\n#endif\n");
+}
+
+enum err_code emit_plain(const struct extents *x, unsigned flags, struct arena *a,
+			 struct plain *out, struct err *e)
+{
+	const struct program *p = x->program;
+	struct plain_text t = { .p = p, .x = x, .a = a, .flags = flags };
+
+	*out = (struct plain){ .nphases = p->phases.n };
+	out->phases = ARENA_ARRAY(a, p->phases.n, struct plain_phase);
+	buf_init(&out->text, a);
+	t.out = &out->text;
+	buf_printf(t.out, "/* %s, straight from its program */\n#define THREADS %d\n", p->name,
+		PLAIN_THREADS);
+	for (const char *const *line = plain_prelude; *line; line++)
+		buf_puts(t.out, *line);
+	for (int i = 0; i < p->phases.n; i++) {
+		struct plain_room r;
+
+		TRY(plain_room(a, x, i, &r, e));
+		out->phases[i].entry = arena_strf(a, "plain_%s", p->phases.v[i].name);
+		out->phases[i].tiles = extents_grid(x, i).total;
+		out->scratch_bytes = max_i64(out->scratch_bytes, r.total * (int64_t)sizeof(double));
+		put_kernel(&t, i, &r, &out->phases[i]);
+	}
+	put_entry(&t, out);
+	return OK;
+}

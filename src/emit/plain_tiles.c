@@ -1,0 +1,226 @@
+/* How large the tiles of a plain kernel are, and where a block keeps their values. */
+#include "emit/plain_text.h"
+
+static const int64_t ELEMENTS_MAX = (int64_t)1 << 30;	/* of one value: counted in int */
+
+enum {
+	TILE_FIRST = 64,
+	TILE_LEAST = 8,			/* the most that a word holds divides it */
+	TILE_FEW = 16,			/* not less to have more of them */
+	TILES_WANTED = 256,
+	ROOM_WANTED = 1 << 18,		/* doubles a block */
+};
+
+/* Room for `extents` multiplied, up to the limit. */
+static int64_t times(int64_t n, int64_t by)
+{
+	return n > ELEMENTS_MAX / by ? ELEMENTS_MAX + 1 : n * by;
+}
+
+static int64_t round_up4(int64_t n)
+{
+	return (n + 3) / 4 * 4;
+}
+
+static bool has_axis(const struct node *n, int axis)
+{
+	for (int i = 0; i < n->naxes; i++) {
+		if (n->axis[i] == axis)
+			return true;
+	}
+	return false;
+}
+
+/* Most elements of an operand of a product, its own axes' part rounded up to fours. */
+static int64_t operand_elements(const struct extents *x, int product, int which)
+{
+	const struct node *n = &x->program->nodes.v[product];
+	const struct node *a = &x->program->nodes.v[n->arg[which]];
+	int64_t own = 1, shared = 1;
+
+	for (int i = 0; i < a->naxes; i++) {
+		if (!has_axis(n, a->axis[i]))
+			shared = times(shared, extent_of_node(x, n->arg[which], i));
+	}
+	for (int i = 0; i < n->naxes; i++) {
+		if (has_axis(a, n->axis[i]))
+			own = times(own, extent_of_node(x, product, i));
+	}
+	return times(round_up4(own), shared);
+}
+
+static int64_t carry_elements(const struct extents *x, int carry)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < x->program->carries.v[carry].naxes; i++)
+		n = times(n, extent_of_carry(x, carry, i));
+	return n;
+}
+
+static int64_t node_elements(const struct extents *x, int node)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < x->program->nodes.v[node].naxes; i++)
+		n = times(n, extent_of_node(x, node, i));
+	return n;
+}
+
+static int64_t place(struct plain_room *r, int64_t elements, int64_t *most)
+{
+	int64_t at = r->total;
+
+	r->total += round_up4(elements);
+	*most = max_i64(*most, elements);
+	return at;
+}
+
+enum err_code plain_room(struct arena *arena, const struct extents *x, int phase,
+			 struct plain_room *out, struct err *e)
+{
+	const struct program *p = x->program;
+	int64_t most = 0, a = 0, b = 0;
+	struct plain_room r = { .node = ARENA_ARRAY(arena, p->nodes.n, int64_t),
+		.carry = ARENA_ARRAY(arena, p->carries.n, int64_t) };
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+
+		r.node[i] = NONE;
+		if (n->task == NONE || p->tasks.v[n->task].phase != phase || n->op == OP_SET ||
+		    n->op == OP_STORE)
+			continue;
+		r.node[i] = place(&r, node_elements(x, i), &most);
+		if (n->op == OP_MMA) {
+			a = max_i64(a, operand_elements(x, i, 0));
+			b = max_i64(b, operand_elements(x, i, 1));
+		}
+	}
+	for (int i = 0; i < p->carries.n; i++) {
+		r.carry[i] = NONE;
+		if (p->carries.v[i].phase == phase)
+			r.carry[i] = place(&r, carry_elements(x, i), &most);
+	}
+	r.a = place(&r, a, &most);
+	r.b = place(&r, b, &most);
+	if (most > ELEMENTS_MAX)
+		return err_set(e, ERR_LIMIT, p->phases.v[phase].loc, "a value of phase '%s' has more "
+			"than 2^30 elements in a tile", p->phases.v[phase].name);
+	*out = r;
+	return OK;
+}
+
+/* Doubles that a block needs, in the phase that needs most; -1 if that is too much. */
+static int64_t room_wanted(struct arena *a, const struct program *p, const struct tiling *t,
+			   struct extents *x, struct err *e)
+{
+	int64_t most = 0;
+
+	if (extents_infer(a, p, t, x, e))
+		return -1;
+	for (int i = 0; i < p->phases.n; i++) {
+		struct plain_room r;
+
+		if (plain_room(a, x, i, &r, e))
+			return -1;
+		most = max_i64(most, r.total);
+	}
+	return most;
+}
+
+static void first_tiles(const struct program *p, struct tiling *t)
+{
+	bool batch[AXES_MAX] = { false };
+
+	*t = (struct tiling){ { 0 } };
+	for (int i = 0; i < p->phases.n; i++) {
+		for (int a = 0; a < p->axes.n; a++) {
+			enum axis_role role = program_axis_role(p, i, a);
+
+			batch[a] |= role == AXIS_BATCH;
+			if ((role == AXIS_GRID || role == AXIS_LOOP) && p->axes.v[a].packs == NONE)
+				t->extent[a] = p->axes.v[a].size > 2 * TILE_FIRST ? TILE_FIRST :
+					p->axes.v[a].size;
+		}
+	}
+	for (int a = 0; a < p->axes.n; a++) {
+		if (batch[a])
+			t->extent[a] = 0;
+	}
+}
+
+static int64_t halved(int64_t tile)
+{
+	return max_i64(1, (tile + 1) / 2 / TILE_LEAST * TILE_LEAST);
+}
+
+/* Halve the tile that lets the values shrink most; false if none does. */
+static bool shrink(struct arena *a, const struct program *p, struct tiling *t, int64_t *room)
+{
+	int64_t least = *room < 0 ? INT64_MAX : *room;
+	int best = NONE;
+
+	for (int i = 0; i < p->axes.n; i++) {
+		struct arena_mark mark = arena_mark(a);
+		struct tiling one = *t;
+		struct extents x;
+		struct err e;
+		int64_t n;
+
+		if (t->extent[i] <= TILE_LEAST)
+			continue;
+		one.extent[i] = halved(t->extent[i]);
+		n = room_wanted(a, p, &one, &x, &e);
+		arena_reset(a, mark);
+		n = n < 0 ? INT64_MAX : n;
+		if (n < least || (n == least && best != NONE && t->extent[i] > t->extent[best]) ||
+		    (*room < 0 && best == NONE)) {
+			least = n;
+			best = i;
+		}
+	}
+	if (best == NONE)
+		return false;
+	t->extent[best] = halved(t->extent[best]);
+	*room = least == INT64_MAX ? -1 : least;
+	return true;
+}
+
+/* Halve tiles of the grid until there are enough for all of a device. */
+static enum err_code spread(struct arena *a, const struct program *p, struct tiling *t, int phase,
+			    struct err *e)
+{
+	for (;;) {
+		struct extents x;
+		struct grid g;
+		int best = NONE;
+
+		TRY(extents_infer(a, p, t, &x, e));
+		g = extents_grid(&x, phase);
+		for (int i = 0; i < g.n; i++) {
+			if (t->extent[g.axis[i]] > TILE_FEW &&
+			    (best == NONE || t->extent[g.axis[i]] > t->extent[best]))
+				best = g.axis[i];
+		}
+		if (g.total >= TILES_WANTED || best == NONE)
+			return OK;
+		t->extent[best] = halved(t->extent[best]);
+	}
+}
+
+enum err_code plain_extents(struct arena *a, const struct program *p, struct extents *out,
+			    struct err *e)
+{
+	struct extents x;
+	struct tiling t;
+	int64_t room;
+
+	first_tiles(p, &t);
+	room = room_wanted(a, p, &t, &x, e);
+	while ((room < 0 || room > ROOM_WANTED) && shrink(a, p, &t, &room))
+		;
+	for (int i = 0; i < p->phases.n; i++)
+		TRY(spread(a, p, &t, i, e));
+	return extents_infer(a, p, &t, out, e);
+}

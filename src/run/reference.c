@@ -1,0 +1,140 @@
+#include "run/reference.h"
+
+enum { BLOCKS_AN_SM = 4 };
+
+static const int64_t SCRATCH_MOST = (int64_t)8 << 30;
+
+void reference_new(struct mem *mem, const struct program *p, struct reference **out)
+{
+	struct arena a;
+
+	arena_init(&a, mem);
+	*out = ARENA_NEW(&a, struct reference);
+	(*out)->arena = a;
+	(*out)->program = p;
+}
+
+void reference_free(struct reference *r)
+{
+	struct arena a;
+
+	if (!r)
+		return;
+	host_free(r->object);
+	a = r->arena;
+	arena_release(&a);
+}
+
+enum err_code reference_emit(struct reference *r, const struct tiling *t, unsigned flags,
+	struct err *e)
+{
+	struct extents x;
+
+	if (t)
+		TRY(extents_infer(&r->arena, r->program, t, &x, e));
+	else
+		TRY(plain_extents(&r->arena, r->program, &x, e));
+	return emit_plain(&x, flags, &r->arena, &r->plain, e);
+}
+
+static size_t tensor_bytes(const struct program *p, int tensor)
+{
+	const struct tensor *t = &p->tensors.v[tensor];
+
+	return dtype_bytes(t->role == TENSOR_INPUT ? t->type : DT_F64,
+		(size_t)tensor_elements(p, tensor));
+}
+
+/* on the device ------------------------------------------------------------- */
+
+static void device_buffers(const struct reference *r, void *const *data, size_t scratch,
+	struct gpu_buffer *out)
+{
+	const struct program *p = r->program;
+
+	for (int i = 0; i < p->tensors.n; i++) {
+		out[i] = (struct gpu_buffer){ .name = p->tensors.v[i].name,
+			.bytes = tensor_bytes(p, i), .init = GPU_INIT_WORD };
+		if (p->tensors.v[i].role == TENSOR_INPUT) {
+			out[i].init = GPU_INIT_HOST;
+			out[i].from = data[i];
+		} else {
+			out[i].to = data[i];
+		}
+	}
+	/* NaN, so that what is read before it is written shows */
+	out[p->tensors.n] = (struct gpu_buffer){ .name = "values", .bytes = scratch,
+		.init = GPU_INIT_WORD, .word = UINT32_MAX };
+}
+
+enum err_code reference_on_device(struct reference *r, struct gpu *g, void *const *data,
+	double limit, const struct stop *stop, struct err *e)
+{
+	static const char *const options[] = { "--fmad=false" };
+	int ntensors = r->program->tensors.n;
+	struct arena *a = &r->arena;
+	struct gpu_buffer *buffers = ARENA_ARRAY(a, ntensors + 1, struct gpu_buffer);
+	struct gpu_param *params = ARENA_ARRAY(a, ntensors + 1, struct gpu_param);
+	struct gpu_step *steps = ARENA_ARRAY(a, r->plain.nphases, struct gpu_step);
+	struct gpu_job job = { .buffers = buffers, .nbuffers = ntensors + 1, .steps = steps,
+		.nsteps = r->plain.nphases, .mode = GPU_RUN };
+	struct compile_job compile = { .name = "reference.cu", .source = r->plain.text.text,
+		.options = options, .noptions = LEN(options) };
+	struct compile_result binary;
+	struct gpu_result result;
+	struct gpu_info info;
+	int64_t blocks, most = 1;
+
+	TRY(gpu_probe(g, stop, &info, e));
+	compile.arch = info.arch;
+	TRY(gpu_compile(g, &compile, stop, a, &binary, e));
+	job.cubin = binary.cubin;
+	job.cubin_bytes = binary.cubin_bytes;
+	blocks = min_i64(info.memory_free / 4, SCRATCH_MOST) / max_i64(1, r->plain.scratch_bytes);
+	blocks = max_i64(1, min_i64(blocks, (int64_t)info.sms * BLOCKS_AN_SM));
+	for (int i = 0; i <= ntensors; i++)
+		params[i] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = i };
+	for (int i = 0; i < r->plain.nphases; i++) {
+		const struct plain_phase *phase = &r->plain.phases[i];
+		int64_t grid = min_i64(blocks, phase->tiles);
+
+		most = max_i64(most, grid);
+		steps[i] = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .entry = phase->entry,
+			.grid = { (unsigned)grid }, .block = { PLAIN_THREADS }, .params = params,
+			.nparams = ntensors + 1 };
+	}
+	device_buffers(r, data, (size_t)(most * r->plain.scratch_bytes), buffers);
+	return gpu_run(g, &job, limit, stop, a, &result, e);
+}
+
+/* on the CPU ---------------------------------------------------------------- */
+
+enum err_code reference_on_host(struct reference *r, void *const *data, double limit,
+	const struct stop *stop, struct err *e)
+{
+	const struct program *p = r->program;
+	int n = p->tensors.n + 1;
+	struct arena *a = &r->arena;
+	struct host_buffer *buffers = ARENA_ARRAY(a, n, struct host_buffer);
+	struct host_arg *args = ARENA_ARRAY(a, n, struct host_arg);
+	struct host_job job = { .buffers = buffers, .nbuffers = n, .args = args, .nargs = n,
+		.blocks = 1, .threads = 1, .seconds = limit };
+	const char *report;
+
+	for (int i = 0; i < n; i++)
+		args[i].buffer = i;
+	for (int i = 0; i < p->tensors.n; i++) {
+		enum tensor_role role = p->tensors.v[i].role;
+
+		buffers[i].bytes = tensor_bytes(p, i);
+		buffers[i].from = role == TENSOR_TEMP ? arena_alloc(a, buffers[i].bytes) : data[i];
+		buffers[i].to = role == TENSOR_OUTPUT ? data[i] : NULL;
+	}
+	buffers[p->tensors.n].bytes = (size_t)r->plain.scratch_bytes;
+	TRY(host_compile_fast(a->mem, r->plain.text.text, r->plain.text.len, stop, &r->object,
+		e));
+	TRY(host_run(r->object, &job, stop, a, &report, e));
+	if (report)
+		return err_set(e, ERR_IO, NOWHERE, "the reference failed: %.400s", report);
+	return OK;
+}
