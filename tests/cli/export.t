@@ -277,6 +277,13 @@ torch.NEW[200, 264] = 0x60000
 assert gemm.run(B=B, A=A) is torch.made[0]
 assert gemm.run(A, B).dtype is torch.bfloat16 and len(torch.made) == 2
 assert gemm.run(A, B, out=[C])is C
+import threading
+done = []
+for a in A, tensor(gemm.INPUTS[0], 7):
+    t = threading.Thread(target=lambda: done.append(gemm.run(a, B, out=C)))
+    t.start()
+    t.join()
+assert done == [C, C]
 "
 if [ "$python" ]; then
 	t_is 'the driver is told what was lowered' "$(launches "$T/log" | head -1)" "$(wanted "$gemm/want.py")"
@@ -284,6 +291,8 @@ if [ "$python" ]; then
 	t_is 'a new output goes to the kernel' "$(launches "$T/log" | sed -n 2p)" \
 		"$(wanted "$gemm/want.py" | sed 's/0x30000/0x60000/g')"
 	t_is 'and is not forgotten' "$(launches "$T/log" | sed -n 2p)" "$(launches "$T/log" | sed -n 3p)"
+	t_is 'also by threads without a context' "$(launches "$T/log" | tail -2)" \
+		"$(wanted "$gemm/want.py"; wanted "$gemm/want.py" | sed 's/0x10000/0x70000/g')"
 	t_is 'it loads the binary that the launcher embeds' "$(grep ^load "$T/log")" "$sum"
 fi
 t_python 'two phases run, also on another device' py "$T/log" "exec(open('$T/check.py').read())

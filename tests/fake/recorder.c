@@ -44,7 +44,8 @@ static struct {
 	int temporary;
 } memories[MEMORIES_MOST];		/* at 0: free */
 static char maps[MAPS_MOST][MAP_TEXT];
-static int nfunctions, nmaps, context_of_mine, current, modules, contexts;
+static int nfunctions, nmaps, context_of_mine, modules, contexts;
+static _Thread_local int current;
 
 static FILE *record(void)
 {
@@ -261,8 +262,8 @@ int cuTensorMapEncodeTiled(struct cuda_tensor_map *m, int element, unsigned rank
 	size_t at = 0;
 	int code = fails("cuTensorMapEncodeTiled");
 
-	if (code || interleave || fill || (uintptr_t)m % CUDA_TENSOR_MAP_ALIGN)
-		return code ? code : CUDA_INVALID_VALUE;
+	if (code || !current || interleave || fill || (uintptr_t)m % CUDA_TENSOR_MAP_ALIGN)
+		return code ? code : !current ? 201 : CUDA_INVALID_VALUE;
 	for (unsigned i = 0; i < rank; i++)
 		if (steps[i] != 1)
 			return CUDA_INVALID_VALUE;

@@ -71,15 +71,11 @@ if _raw_stream is None:
 
 
 def _call(inputs, out):
-    try:
-        index = inputs[0].get_device() if inputs else torch.cuda.current_device()
-        for x, (_, shape, dtype) in zip(inputs, INPUTS):
-            if (x.dtype is not dtype or x.shape != shape or x.get_device() != index or index < 0
-                    or not x.is_contiguous()):
-                _refuse(inputs, INPUTS)
-    except AttributeError:
+    index = inputs[0].get_device() if inputs and isinstance(inputs[0], torch.Tensor) else None
+    if not _fit(inputs, INPUTS, index):
         _refuse(inputs, INPUTS)
-        raise
+    if index is None:
+        index = torch.cuda.current_device()
     device = _devices.get(index)
     if device is None:
         if torch.cuda.is_current_stream_capturing():
@@ -88,7 +84,11 @@ def _call(inputs, out):
     if out is None:
         outputs = tuple([torch.empty(t.shape, dtype=t.dtype, device=device.device) for t in OUTPUTS])
     else:
-        outputs = _check_out(out, index)
+        outputs = (out,) if isinstance(out, torch.Tensor) else tuple(out)
+        if len(outputs) != len(OUTPUTS):
+            raise TypeError(f"{NAME}: out has {len(outputs)} tensors, expected {len(OUTPUTS)}")
+        if not _fit(outputs, OUTPUTS, index):
+            _refuse(outputs, OUTPUTS, index)
     tensors = inputs + outputs
     if _TEMPS:
         tensors += tuple([torch.empty(t.shape, dtype=t.dtype, device=device.device) for t in _TEMPS])
@@ -107,12 +107,12 @@ def _load(index):
     return _devices[index]
 
 
-def _check_out(out, index):
-    outputs = (out,) if hasattr(out, "data_ptr") else tuple(out)
-    if len(outputs) != len(OUTPUTS):
-        raise TypeError(f"{NAME}: out has {len(outputs)} tensors, expected {len(OUTPUTS)}")
-    _refuse(outputs, OUTPUTS, index)
-    return outputs
+def _fit(tensors, expected, index):
+    for x, (_, shape, dtype) in zip(tensors, expected):
+        if (not isinstance(x, torch.Tensor) or x.dtype is not dtype or x.shape != shape
+                or x.get_device() != index or index < 0 or not x.is_contiguous()):
+            return False
+    return True
 
 
 def _refuse(tensors, expected, index=None):
@@ -171,14 +171,14 @@ class _Device:
 
     def _do(self, function, *args):
         code = getattr(self.cuda, function)(*args)
+        if code == 201 and self.context:  # this thread has no context yet
+            self._do("cuCtxSetCurrent", self.context)
+            code = getattr(self.cuda, function)(*args)
         if code:
-            self._fail(function, code)
-
-    def _fail(self, function, code):
-        text = ctypes.c_char_p()
-        self.cuda.cuGetErrorName(ctypes.c_int(code), ctypes.byref(text))
-        raise RuntimeError(f"{NAME}: {function} on cuda:{self.index}: "
-                           f"{(text.value or b'error').decode()} ({code})")
+            text = ctypes.c_char_p()
+            self.cuda.cuGetErrorName(ctypes.c_int(code), ctypes.byref(text))
+            raise RuntimeError(f"{NAME}: {function} on cuda:{self.index}: "
+                               f"{(text.value or b'error').decode()} ({code})")
 
     def launch(self, addresses):
         """Addresses: of all tensors, by number. torch's current device is this one."""
@@ -188,13 +188,9 @@ class _Device:
         stream = ctypes.c_void_p(_raw_stream(self.index))
         launch = self.cuda.cuLaunchKernel
         for function, grid, threads, smem, args in ready:
-            code = launch(function, grid, _one, _one, threads, _one, _one, smem, stream, args, _none)
-            if code == 201:  # this thread has no context yet
-                self._do("cuCtxSetCurrent", self.context)
-                code = launch(function, grid, _one, _one, threads, _one, _one, smem, stream, args,
-                              _none)
-            if code:
-                self._fail("cuLaunchKernel", code)
+            if launch(function, grid, _one, _one, threads, _one, _one, smem, stream, args, _none):
+                self._do("cuLaunchKernel", function, grid, _one, _one, threads, _one, _one, smem,
+                         stream, args, _none)
 
     def _make_ready(self, addresses):
         for x, t in zip(addresses, INPUTS + OUTPUTS + _TEMPS):
