@@ -2,7 +2,7 @@
  *
  * The binaries at the end were made of @SOURCES@, as by
  *
- *	nvcc -arch=@ARCH@ -cubin @FIRSTSOURCE@
+ *	nvcc -arch=@ARCH@ -std=c++17 -lineinfo -cubin @FIRSTSOURCE@
  */
 #include "@NAME@.h"
 

@@ -195,11 +195,12 @@ class _Device:
     def _make_ready(self, addresses):
         for x, t in zip(addresses, INPUTS + OUTPUTS + _TEMPS):
             if x % 16:
-                raise ValueError(f"{NAME}: {t.name} must begin at a multiple of 16 bytes, as a clone does")
+                raise ValueError(f"{NAME}: {t.name} must begin at a multiple of 16 bytes, "
+                                 "as a clone does")
         if len(self.ready) >= _CACHED_MOST:
             self.ready.clear()
-        ready = self.ready[addresses] = [self._arguments(i, p, addresses) for i, p in enumerate(_PHASES)]
-        return ready
+        self.ready[addresses] = [self._arguments(i, p, addresses) for i, p in enumerate(_PHASES)]
+        return self.ready[addresses]
 
     def _arguments(self, phase, p, addresses):
         values = []
