@@ -30,6 +30,13 @@ struct text {
 	bool made[2][2][2][257];	/* matrix functions: A in registers, transposed A, B, N */
 };
 
+enum { LANES_MERGED = 8 };		/* at most */
+
+/* If the n texts of lanes say the same, append one for all to `out`, in which `who`, from
+ * 0 to n - 1, says which lane it is, and return true. What is appended otherwise is of no
+ * use. */
+bool merge_texts(struct arena *a, const char *const *text, int n, struct buf *out);
+
 /* A value as the lane's threads hold it. */
 enum frag { FRAG_FULL, FRAG_ROW, FRAG_COL, FRAG_SCALAR };
 

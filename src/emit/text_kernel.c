@@ -612,13 +612,11 @@ static void put_last_copies(struct text *c)
 	}
 }
 
-static enum err_code put_lane(struct text *c, const char *otherwise, int registers, struct err *e)
+static enum err_code put_lane(struct text *c, int registers, struct err *e)
 {
 	const struct klane *l = c->lane;
 	int groups = (int)ceil_div(l->warps, GROUP_WARPS) * GROUP_WARPS;
 
-	put(c, "%sif (warp < %d) {\t/* lane %s */", otherwise, l->first_warp + groups,
-		c->plan->lanes.v[l->lane].name);
 	c->indent++;
 	if (registers)
 		put(c, "SET_REGISTERS(%s, %d);",
@@ -649,7 +647,6 @@ static enum err_code put_lane(struct text *c, const char *otherwise, int registe
 	put(c, "}");
 	put_last_copies(c);
 	c->indent--;
-	put(c, "}");
 	return OK;
 }
 
@@ -722,24 +719,85 @@ static void put_start(struct text *c)
 	put(c, "BLOCK_SYNC();");
 }
 
+static int warps_of(const struct klane *l)
+{
+	return (int)ceil_div(l->warps, GROUP_WARPS) * GROUP_WARPS;
+}
+
+/* Lanes by their first warp. */
+static const struct klane *lane_at(const struct kernel *k, int warp)
+{
+	for (int i = 0; i < k->lanes.n; i++)
+		if (k->lanes.v[i].first_warp == warp)
+			return &k->lanes.v[i];
+	BUG("no lane begins at warp %d", warp);
+}
+
+static enum err_code lane_text(struct text *c, const struct klane *l, const char **out,
+	struct err *e)
+{
+	struct buf text, *whole = c->out;
+	enum err_code code;
+
+	buf_init(&text, c->a);
+	c->lane = l;
+	c->out = &text;
+	code = put_lane(c, lane_registers(c, l), e);
+	c->out = whole;
+	*out = text.text;
+	return code;
+}
+
+/* The lanes from `warp` on that can share one text; it goes into *merged. */
+static enum err_code merge_lanes(struct text *c, int warp, int *count, struct buf *merged,
+	struct err *e)
+{
+	const char *text[LANES_MERGED];
+	const struct klane *first = lane_at(c->k, warp), *l;
+
+	TRY(lane_text(c, first, &text[0], e));
+	buf_init(merged, c->a);
+	buf_puts(merged, text[0]);
+	for (*count = 1; *count < LANES_MERGED; ++*count) {
+		struct buf more;
+
+		warp += warps_of(first);
+		if (warp * 32 >= c->k->threads || first->warps % GROUP_WARPS)
+			break;
+		l = lane_at(c->k, warp);
+		TRY(lane_text(c, l, &text[*count], e));
+		buf_init(&more, c->a);
+		if (l->warps != first->warps || !merge_texts(c->a, text, *count + 1, &more))
+			break;
+		*merged = more;
+	}
+	return OK;
+}
+
 static enum err_code put_kernel(struct text *c, struct err *e)
 {
-	const char *otherwise = "";
-	int warp = 0;
+	int warp = 0, count;
 
 	put_start(c);
 	while (warp * 32 < c->k->threads) {
-		for (int i = 0; i < c->k->lanes.n; i++) {
-			const struct klane *l = &c->k->lanes.v[i];
+		const char *otherwise = warp ? "else " : "";
+		int first = warp;
+		struct buf names, text;
 
-			if (l->first_warp != warp)
-				continue;
-			c->lane = l;
-			TRY(put_lane(c, otherwise, lane_registers(c, l), e));
-			otherwise = "else ";
-			warp += (int)ceil_div(l->warps, GROUP_WARPS) * GROUP_WARPS;
-			break;
+		buf_init(&names, c->a);
+		TRY(merge_lanes(c, warp, &count, &text, e));
+		for (int i = 0; i < count; i++) {
+			const struct klane *l = lane_at(c->k, warp);
+
+			buf_printf(&names, "%s%s", i ? ", " : " ", c->plan->lanes.v[l->lane].name);
+			warp += warps_of(l);
 		}
+		put(c, "%sif (warp < %d) {\t/* lane%s%s */", otherwise, warp, count > 1 ? "s" : "",
+			names.text);
+		if (count > 1)
+			put(c, "\tconst int who = (warp - %d) / %d;", first, (warp - first) / count);
+		buf_putn(c->out, text.text, text.len);
+		put(c, "}");
 	}
 	return OK;
 }

@@ -205,7 +205,7 @@ const char *axis_local(struct text *c, const struct stask *s, const struct shape
 		text = part_of(c, s, shape, shape->col, shape->ncol, axis, "(8 * j + col0 + e)");
 	if (share_in(shape, axis) > 1)
 		text = arena_strf(c->a, "(%s * %lld)", text, (long long)share_in(shape, axis));
-	if (axis == s->split_axis && s->part)
+	if (axis == s->split_axis && s->parts > 1)
 		text = arena_strf(c->a, "(%s + %lld)", text,
 			(long long)(s->part * extent_in(c, s, shape, axis) * share_in(shape, axis)));
 	return text;
@@ -273,7 +273,7 @@ static const char *place_in(struct text *c, const struct stask *s, const struct 
 	/* the tile at hand, of a ring that holds the whole axis */
 	if (is_whole(&r->shape, axis) && !is_whole(shape, axis))
 		at = arena_strf(c->a, "%s + %s", axis_lo(c, s, shape, axis), at);
-	if (c->g->buffers.v[r->buffer].parts > 1 && axis == s->split_axis && s->part)
+	if (c->g->buffers.v[r->buffer].parts > 1 && axis == s->split_axis)
 		at = arena_strf(c->a, "%s - %lld", at, (long long)(s->part *
 			extent_in(c, s, shape, axis)));
 	if (share_in(&r->shape, axis) > 1)

@@ -232,15 +232,35 @@ static int64_t panel_of(const struct ring *r, int bits)
 	return 0;
 }
 
+/* Elements of a row of the tensor that a buffer is loaded from. */
+static int64_t tensor_row(const struct kernel *k, const struct buffer *b)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct tensor *t = &p->tensors.v[p->nodes.v[b->node].ref];
+
+	return p->axes.v[t->dim[t->rank - 1]].size;
+}
+
+/* Columns that are not contracted are read by whole panels. No box may be wider than the
+ * tensor: the copy engine faults. */
+static void fill_columns(const struct kernel *k, struct ring *r, const struct buffer *b)
+{
+	int bits = dtype_bits(b->type);
+	int64_t wide = 128 * 8 / bits, least = 32 * 8 / bits;
+
+	while (r->engine && wide > least && wide > tensor_row(k, b))
+		wide /= 2;
+	r->cols = r->cols > wide / 2 ? round_up(r->cols, wide) : max_i64(wide / 2, least);
+}
+
 static void choose_panels(const struct kernel *k, struct ring *r, const struct buffer *b)
 {
 	int bits = dtype_bits(b->type);
 	bool operand = b->matrix_a || b->matrix_b;
-	int64_t wide = 128 * 8 / bits;
 
 	if (operand && r->shape.ncol && !contracts(k, r->buffer, r->shape.col[0]))
-		r->cols = r->cols * 2 > wide ? round_up(r->cols, wide) : wide / 2;
-	r->panel_cols = operand ? panel_of(r, bits) : min_i64(r->cols, wide);
+		fill_columns(k, r, b);
+	r->panel_cols = operand ? panel_of(r, bits) : min_i64(r->cols, 128 * 8 / bits);
 	r->swizzle = (int)(r->panel_cols * bits / 8);
 	if (operand && r->swizzle)	/* the pattern goes by address: each panel begins with it */
 		r->rows = round_up(r->rows, SLOT_ALIGN / r->swizzle);
@@ -252,6 +272,8 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	r->panel_bytes = r->rows * r->panel_cols * bits / 8;
 	r->boxes = (int)ceil_div(r->full_cols, r->panel_cols);
 	r->box_bytes = r->full_rows * r->panel_cols * bits / 8;
+	r->engine = r->engine && r->full_rows <= BOX_ROWS && (r->swizzle || r->cols <= BOX_COLS) &&
+		r->panel_cols <= tensor_row(k, b);
 }
 
 /* A buffer of a split sTask holds its part alone. */
@@ -283,7 +305,6 @@ static void add_ring(struct kernel *k, int buffer)
 	r.cols = r.full_cols = r.shape.cols;
 	make_room(k, &r);
 	choose_panels(k, &r, b);
-	r.engine &= r.full_rows <= BOX_ROWS && (r.swizzle || r.cols <= BOX_COLS);
 	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols), SLOT_ALIGN);
 	r.offset = k->shared_bytes;
 	k->shared_bytes += r.slot_bytes * r.versions;
