@@ -194,11 +194,12 @@ static int plan_unwait_l(lua_State *L)
 static int plan_fill_waits_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "fill_waits");
+	struct stop stop = stop_of(host_of(L));
 	char file[LUA_IDSIZE];
 	struct err e;
 	int added;
 
-	raise_if(L, history_fill_waits(h, here_now(L, file), &added, &e), &e);
+	raise_if(L, history_fill_waits(h, &stop, here_now(L, file), &added, &e), &e);
 	lua_pushinteger(L, added);
 	return 1;
 }
@@ -338,6 +339,16 @@ static void push_problem(lua_State *L, const struct plan *p, const struct proble
 	}
 }
 
+/* Raises if there is no answer. */
+static void look(lua_State *L, const struct plan *p, struct arena *a, struct problems *out,
+	struct usage *usage)
+{
+	struct stop stop = stop_of(host_of(L));
+	struct err e;
+
+	raise_if(L, plan_check(p, a, &stop, out, usage, &e), &e);
+}
+
 /* plan:check() -> ok, list of problems */
 static int plan_check_l(lua_State *L)
 {
@@ -345,7 +356,8 @@ static int plan_check_l(lua_State *L)
 	struct arena *a = scratch_push(L);
 	struct problems problems;
 
-	lua_pushboolean(L, plan_check(p, a, &problems, NULL));
+	look(L, p, a, &problems, NULL);
+	lua_pushboolean(L, problems.v.n == 0);
 	lua_createtable(L, problems.v.n, 0);
 	luaL_setmetatable(L, PROBLEMS_CLASS);
 	for (int i = 0; i < problems.v.n; i++) {
@@ -405,7 +417,8 @@ void check_legal(lua_State *L, const struct plan *p, const char *what)
 	struct problems problems;
 
 	enter(L);
-	if (!plan_check(p, a, &problems, NULL)) {
+	look(L, p, a, &problems, NULL);
+	if (problems.v.n) {
 		const struct problem *first = &problems.v.v[0];
 
 		throw_msg(L, "%s: the plan is not legal (%d problem%s; plan:check() lists them): "
@@ -432,19 +445,26 @@ static int plan_statements_l(lua_State *L)
 static int plan_text(lua_State *L, const char *what)
 {
 	struct history *h = plan_arg(L, what);
+	struct stop stop = stop_of(host_of(L));
 	struct draw_options o;
 	struct problems problems;
 	struct usage usage;
 	struct arena *a;
 	struct buf text;
+	struct err e;
+	enum err_code code;
 
 	lua_settop(L, 2);
 	check_drawing(L, 2, what, &o);
 	a = scratch_push(L);
 	enter(L);
-	plan_check(history_plan(h), a, &problems, &usage);
 	buf_init(&text, a);
-	draw_plan(history_plan(h), &usage, &problems, &o, &text);
+	code = plan_check(history_plan(h), a, &stop, &problems, &usage, &e);
+	if (code == ERR_INTERRUPTED)
+		throw_err(L, &e);
+	draw_plan(history_plan(h), code ? NULL : &usage, code ? NULL : &problems, &o, &text);
+	if (code)
+		buf_printf(&text, "not checked: %s\n", e.msg);
 	return push_buf(L, &text);
 }
 
@@ -512,7 +532,7 @@ static int plan_usage_l(lua_State *L)
 	struct problems problems;
 	struct usage u;
 
-	plan_check(p, scratch_push(L), &problems, &u);
+	look(L, p, scratch_push(L), &problems, &u);
 	lua_createtable(L, 0, 5);
 	lua_pushinteger(L, u.threads);
 	lua_setfield(L, -2, "threads");

@@ -41,14 +41,18 @@ struct player {
 
 static void add_edge(struct graph *g, struct edge e)
 {
-	for (int i = 0; i < g->edges.n; i++) {
-		const struct edge *o = &g->edges.v[i];
+	int *end = &g->first_in[e.to];
 
-		if (o->from == e.from && o->to == e.to && o->kind == e.kind && o->loop == e.loop &&
+	for (; *end != NONE; end = &g->next_in.v[*end]) {
+		const struct edge *o = &g->edges.v[*end];
+
+		if (o->from == e.from && o->kind == e.kind && o->loop == e.loop &&
 		    o->distance == e.distance && o->reuse == e.reuse && o->buffer == e.buffer)
 			return;
 	}
+	*end = g->edges.n;
 	VEC_PUSH(&g->arena, &g->edges, e);
+	VEC_PUSH(&g->arena, &g->next_in, NONE);
 }
 
 static bool accumulates(const struct graph *g, int stask, int buffer)
@@ -238,6 +242,9 @@ static void reuse_edges(struct player *p)
 
 void build_edges(struct graph *g)
 {
+	g->first_in = ARENA_ARRAY(&g->arena, g->tasks.n, int);
+	for (int i = 0; i < g->tasks.n; i++)
+		g->first_in[i] = NONE;
 	for (int i = 0; i < g->buffers.n; i++) {
 		struct buffer *b = &g->buffers.v[i];
 		struct player p = { .g = g, .buffer = i, .now.fresh = true };

@@ -100,6 +100,8 @@ struct graph {
 	VEC(struct stask) tasks;	/* in program order */
 	VEC(struct buffer) buffers;
 	VEC(struct edge) edges;
+	int *first_in;			/* by sTask: the first edge that ends there; NONE */
+	VEC(int) next_in;		/* by edge: the next one that ends at the same sTask */
 	struct trips *trips;		/* by loop id */
 	struct grid *grids;		/* by phase */
 };

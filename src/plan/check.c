@@ -11,6 +11,8 @@ enum {
 	LIVES_SOME = 6,			/* up to so many are distributed in all ways ... */
 	LIVES_MANY = 16,		/* ... and up to so many in all that are even */
 	EMPTY_MOST = 3,			/* iterations without any */
+	COUNT_MOST = 1 << 30,		/* more are counted as so many */
+	INSTANCES_MOST = 1 << 20,	/* of one list, iterations of loops included */
 };
 
 const char *problem_name(enum problem_code c)
@@ -35,6 +37,9 @@ struct findings {
 	int ncycle;			/* sTasks of a deadlock */
 	int cycle[CYCLE_SHOWN];
 	bool any;
+	const struct stop *stop;
+	enum err_code code;		/* why there is no answer; *e says more */
+	struct err *e;
 };
 
 /* How often loops may run: counts beyond what matters are cut down to it. */
@@ -160,39 +165,24 @@ static void check_edge(struct findings *f, const struct relation *r, int edge)
 	const struct graph *g = r->plan->graph;
 	const struct edge *e = &g->edges.v[edge];
 	int64_t n = walk_count(r->walk, g->tasks.v[e->to].loop);
+	struct span before = { 0 };
+	int copy = NONE;
 
 	for (int64_t s = 0; s < n && !f->edge[edge].found; s++) {
 		int to = relation_instance(r, e->to, s);
-		int64_t first, last;
+		struct span now;
+		int64_t x;
 
-		walk_edge_span(r->walk, r->plan, e, s, &first, &last);
-		for (int64_t x = first; x < last && !f->edge[edge].found; x++)
+		walk_edge_span(r->walk, r->plan, e, s, &now.first, &now.last);
+		x = now.first;
+		/* what is kept for one instance is for the next of the same lane copy */
+		if (r->inst[to].lane_copy == copy && before.first <= x && x < before.last)
+			x = before.last;
+		for (; x < now.last && !f->edge[edge].found; x++)
 			check_pair(f, r, edge, relation_instance(r, e->from, x), to);
+		before = now;
+		copy = r->inst[to].lane_copy;
 	}
-}
-
-/* One list of tiles. u NULL: of no interest. */
-static void check_list(struct findings *f, int phase, int ntiles, const int16_t *trips,
-	struct arena *a, struct usage *u)
-{
-	const struct graph *g = f->plan->graph;
-	struct arena_mark mark = arena_mark(a);
-	struct relation r;
-	struct walk w;
-
-	walk_init_trips(a, &w, g, phase, ntiles, STEPS, trips);
-	relation_build(a, f->plan, &w, &r);
-	if (r.ncycle) {
-		note_cycle(f, &r);
-	} else {
-		for (int i = 0; i < g->edges.n; i++)
-			if (g->tasks.v[g->edges.v[i].to].phase == phase && !f->edge[i].found)
-				check_edge(f, &r, i);
-		/* without its waits, a plan holds values for ever */
-		if (u && !f->any)
-			fit_registers(&r, a, u);
-	}
-	arena_reset(a, mark);
 }
 
 /* Tiles, and for each loop its iterations in each iteration of the region around it. */
@@ -235,14 +225,15 @@ static void set_trips(const struct trial *t, int loop, int from, int to, int tri
 		trips_of(t, loop)[s] = (int16_t)trips;
 }
 
-/* Iterations of `loop` in the first n of those around it. */
+/* Iterations of `loop` in the first n of those around it; COUNT_MOST at most. */
 static int count_trips(const struct trial *t, int loop, int n)
 {
-	int sum = 0;
+	const int16_t *v = trips_of(t, loop);
+	int64_t sum = n > STEPS ? (int64_t)(n - STEPS) * v[STEPS - 1] : 0;
 
-	for (int s = 0; s < n; s++)
-		sum += trips_of(t, loop)[s < STEPS ? s : STEPS - 1];
-	return sum;
+	for (int s = 0; s < n && s < STEPS; s++)
+		sum += v[s];
+	return (int)min_i64(sum, COUNT_MOST);
 }
 
 /* Iterations of `loop` in the first n of `outer`. */
@@ -266,10 +257,69 @@ static bool is_new(struct trial *t, int ntiles)
 	return true;
 }
 
+/* Is the list one that can be checked? Ends the check if not, or if the user does. */
+static bool may_check(const struct trial *t, int ntiles)
+{
+	const struct graph *g = graph_of(t);
+	struct arena_mark mark = arena_mark(t->a);
+	int *count = ARENA_ARRAY(t->a, g->program->loops.n, int);
+	int64_t sum = 0;
+
+	for (int l = 0; l < g->program->loops.n; l++) {	/* a loop comes after that around it */
+		int parent = parent_of(t, l);
+
+		if (g->program->loops.v[l].phase == t->c->phase)
+			sum += count[l] = count_trips(t, l, parent == NONE ? ntiles : count[parent]);
+	}
+	for (int i = 0; i < g->tasks.n; i++)
+		if (g->tasks.v[i].phase == t->c->phase)
+			sum += g->tasks.v[i].loop == NONE ? ntiles : count[g->tasks.v[i].loop];
+	arena_reset(t->a, mark);
+	if (sum > INSTANCES_MOST)
+		t->f->code = err_set(t->f->e, ERR_LIMIT, NOWHERE, "checking the plan takes more "
+			"than %d instances of sTasks; put fewer loops in one another, or use "
+			"fewer versions, smaller offsets and distances", INSTANCES_MOST);
+	else if (stop_asked(t->f->stop))
+		t->f->code = err_set(t->f->e, ERR_INTERRUPTED, NOWHERE, "interrupted");
+	return !t->f->code;
+}
+
+/* The list that is put together. u NULL: of no interest. */
+static void check_list(const struct trial *t, int ntiles, struct usage *u)
+{
+	struct findings *f = t->f;
+	const struct graph *g = graph_of(t);
+	struct arena_mark mark = arena_mark(t->a);
+	struct relation r;
+	struct walk w;
+
+	if (!may_check(t, ntiles))
+		return;
+	walk_init_trips(t->a, &w, g, t->c->phase, ntiles, STEPS, t->trips);
+	relation_build(t->a, f->plan, &w, &r);
+	if (r.ncycle) {
+		note_cycle(f, &r);
+	} else {
+		for (int i = 0; i < g->edges.n; i++)
+			if (g->tasks.v[g->edges.v[i].to].phase == t->c->phase && !f->edge[i].found)
+				check_edge(f, &r, i);
+		/* without its waits, a plan holds values for ever */
+		if (u && !f->any)
+			fit_registers(&r, t->a, u);
+	}
+	arena_reset(t->a, mark);
+}
+
+/* Nothing more is to be found. */
+static bool is_over(const struct trial *t)
+{
+	return t->f->ncycle || t->f->code;
+}
+
 static void try_list(struct trial *t, int ntiles)
 {
-	if (ntiles <= graph_of(t)->grids[t->c->phase].total && !t->f->ncycle && is_new(t, ntiles))
-		check_list(t->f, t->c->phase, ntiles, t->trips, t->a, NULL);
+	if (ntiles <= graph_of(t)->grids[t->c->phase].total && !is_over(t) && is_new(t, ntiles))
+		check_list(t, ntiles, NULL);
 }
 
 /* Let `loop` run in each of the iterations [first, end) of `outer`. */
@@ -295,7 +345,7 @@ static void place_ends(struct trial *t, int ntiles)
 	int n = count_inside(t, NONE, c, ntiles);
 	bool certain = t->from == c && t->to == c;
 
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n && !is_over(t); i++) {
 		bool all = certain || i + lives >= n;
 
 		for (int l = 0; l < g->program->loops.n; l++)
@@ -391,6 +441,8 @@ static void distribute_rest(struct trial *t, const struct parts *x)
 {
 	int parent = parent_of(t, x->loop);
 
+	if (is_over(t))
+		return;
 	if (!x->left)
 		distribute(t, parent, parent == NONE ? (x->n - 1) * t->stride + 1 : x->n);
 	for (int n = x->n && !t->c->least[x->loop] && x->empty ? 0 : 1; n <= x->left; n++)
@@ -490,8 +542,8 @@ static void check_phase(struct findings *f, int phase, bool quick, struct arena 
 	t.trips = ARENA_ARRAY(a, g->program->loops.n * STEPS, int16_t);
 	for (int l = 0; l < g->program->loops.n; l++)
 		set_trips(&t, l, 0, STEPS, c.most[l]);
-	check_list(f, phase, c.ntiles, t.trips, a, u);
-	for (int i = 0; i < g->edges.n && !quick; i++) {
+	check_list(&t, c.ntiles, u);
+	for (int i = 0; i < g->edges.n && !quick && !is_over(&t); i++) {
 		t.edge = &g->edges.v[i];
 		if (g->tasks.v[t.edge->to].phase == phase)
 			try_edge(&t);
@@ -499,9 +551,10 @@ static void check_phase(struct findings *f, int phase, bool quick, struct arena 
 	arena_reset(a, mark);
 }
 
-static struct findings findings_new(const struct plan *p, struct arena *a)
+static struct findings findings_new(const struct plan *p, struct arena *a,
+	const struct stop *stop, struct err *e)
 {
-	return (struct findings){ .plan = p,
+	return (struct findings){ .plan = p, .stop = stop, .e = e,
 		.edge = ARENA_ARRAY(a, p->graph->edges.n, struct breach) };
 }
 
@@ -619,17 +672,20 @@ static void describe_deadlock(const struct findings *f, struct arena *a, struct 
 			"versions, or change the order" });
 }
 
-bool plan_check(const struct plan *p, struct arena *a, struct problems *out, struct usage *usage)
+enum err_code plan_check(const struct plan *p, struct arena *a, const struct stop *stop,
+	struct problems *out, struct usage *usage, struct err *e)
 {
 	const struct graph *g = p->graph;
-	struct findings f = findings_new(p, a);
+	struct findings f = findings_new(p, a, stop, e);
 	struct usage u = { 0 };
 
 	*out = (struct problems){ 0 };
 	check_entries(p, a, out);
 	if (!out->v.n) {
-		for (int phase = 0; phase < g->program->phases.n && !f.ncycle; phase++)
+		for (int phase = 0; phase < g->program->phases.n && !f.ncycle && !f.code; phase++)
 			check_phase(&f, phase, false, a, &u);
+		if (f.code)
+			return f.code;
 		if (f.ncycle)
 			describe_deadlock(&f, a, out);
 		for (int i = 0; i < g->edges.n && !f.ncycle; i++)
@@ -642,7 +698,7 @@ bool plan_check(const struct plan *p, struct arena *a, struct problems *out, str
 	}
 	if (usage)
 		*usage = u;
-	return out->v.n == 0;
+	return OK;
 }
 
 /* Breached edges, in the order in which waits are best added: what is read first,
@@ -665,12 +721,22 @@ static int first_breach(const struct findings *f)
 	return NONE;
 }
 
-static bool is_legal(const struct plan *p, bool quick, struct arena *a, struct findings *f)
+/* What waits are added for. */
+struct filling {
+	struct plan *plan;
+	const struct stop *stop;
+	struct err *e;
+};
+
+/* Breaches and deadlocks, if any, in *f. */
+static enum err_code look(const struct filling *x, bool quick, struct findings *f)
 {
-	*f = findings_new(p, a);
-	for (int phase = 0; phase < p->graph->program->phases.n; phase++)
+	struct arena *a = &x->plan->arena;
+
+	*f = findings_new(x->plan, a, x->stop, x->e);
+	for (int phase = 0; phase < x->plan->graph->program->phases.n && !f->code; phase++)
 		check_phase(f, phase, quick, a, NULL);
-	return !f->any;
+	return f->code;
 }
 
 static bool has_auto_wait(const struct plan *p, int task, int on)
@@ -683,19 +749,19 @@ static bool has_auto_wait(const struct plan *p, int task, int on)
 	return false;
 }
 
-/* Add waits until nothing is missing; returns how many. */
-static int add_waits(struct plan *p, bool quick)
+/* Add waits until nothing is missing; *added grows by how many. */
+static enum err_code add_waits(const struct filling *x, bool quick, int *added)
 {
-	int added = 0;
+	struct plan *p = x->plan;
 
 	for (;;) {
 		struct arena_mark mark = arena_mark(&p->arena);
 		struct wait w = { .distance = DISTANCE_AUTO, .when = WAIT_COMPLETE };
 		struct findings f;
-		int edge = NONE;
+		int edge;
 
-		if (!is_legal(p, quick, &p->arena, &f))
-			edge = first_breach(&f);
+		TRY(look(x, quick, &f));
+		edge = f.any ? first_breach(&f) : NONE;
 		if (edge != NONE) {
 			w.task = p->graph->edges.v[edge].to;
 			w.on = p->graph->edges.v[edge].from;
@@ -703,30 +769,29 @@ static int add_waits(struct plan *p, bool quick)
 		}
 		arena_reset(&p->arena, mark);
 		if (edge == NONE || has_auto_wait(p, w.task, w.on))
-			return added;
+			return OK;
 		VEC_PUSH(&p->arena, &p->waits, w);
-		added++;
+		++*added;
 	}
 }
 
 /* Drop those of the last n waits that the others make unnecessary. */
-static int drop_needless(struct plan *p, int n)
+static enum err_code drop_needless(const struct filling *x, int n, int *added)
 {
-	int dropped = 0;
+	struct plan *p = x->plan;
 
 	for (int i = p->waits.n - n; i < p->waits.n;) {
 		struct arena_mark mark = arena_mark(&p->arena);
 		struct wait w = p->waits.v[i];
 		struct findings f;
-		bool legal;
 
 		memmove(&p->waits.v[i], &p->waits.v[i + 1],
 			(size_t)(p->waits.n - i - 1) * sizeof(w));
 		p->waits.n--;
-		legal = is_legal(p, false, &p->arena, &f);
+		TRY(look(x, false, &f));
 		arena_reset(&p->arena, mark);
-		if (legal) {
-			dropped++;
+		if (!f.any) {
+			--*added;
 			continue;
 		}
 		memmove(&p->waits.v[i + 1], &p->waits.v[i],
@@ -734,25 +799,25 @@ static int drop_needless(struct plan *p, int n)
 		p->waits.v[i++] = w;
 		p->waits.n++;
 	}
-	return dropped;
+	return OK;
 }
 
-int plan_fill_waits(struct plan *p)
+enum err_code plan_fill_waits(struct plan *p, const struct stop *stop, int *added, struct err *e)
 {
+	const struct filling x = { p, stop, e };
 	struct arena_mark mark = arena_mark(&p->arena);
 	struct problems problems = { 0 };
 	struct findings f;
-	bool legal;
-	int added;
 
+	*added = 0;
 	check_entries(p, &p->arena, &problems);
 	arena_reset(&p->arena, mark);
 	if (problems.v.n)
-		return 0;
-	added = add_waits(p, true);
-	added += add_waits(p, false);
+		return OK;
+	TRY(add_waits(&x, true, added));
+	TRY(add_waits(&x, false, added));
 	mark = arena_mark(&p->arena);
-	legal = is_legal(p, false, &p->arena, &f);
+	TRY(look(&x, false, &f));
 	arena_reset(&p->arena, mark);
-	return legal ? added - drop_needless(p, added) : added;
+	return f.any ? OK : drop_needless(&x, *added, added);
 }

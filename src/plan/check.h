@@ -54,13 +54,18 @@ struct usage {
 	int flags;			/* mbarriers */
 };
 
-/* Problems in `a`, in order of the program. Returns true if there are none. */
-bool plan_check(const struct plan *p, struct arena *a, struct problems *out,
-	struct usage *usage);
+/* Problems in `a`, in order of the program; the plan is legal if there are none. Usage
+ * may be NULL. Fails with ERR_INTERRUPTED, or with ERR_LIMIT if loops in one another,
+ * versions, offsets and distances make more instances than can be looked at: then
+ * neither is of use. */
+NODISCARD enum err_code plan_check(const struct plan *p, struct arena *a, const struct stop *stop,
+	struct problems *out, struct usage *usage, struct err *e);
 
 /* Add the waits (with DISTANCE_AUTO) that the dependences need and the plan's order
- * does not give already, fewest first found. Returns how many were added; the plan
- * may still have other problems. */
-int plan_fill_waits(struct plan *p);
+ * does not give already, fewest first found; *added: how many. The plan may still
+ * have other problems. Fails like plan_check, and then the plan is good for nothing but
+ * to be freed. */
+NODISCARD enum err_code plan_fill_waits(struct plan *p, const struct stop *stop, int *added,
+	struct err *e);
 
 #endif

@@ -2,30 +2,6 @@
 
 #include <string.h>
 
-struct arcs {
-	int *head, *next, *from;	/* arcs into an event, as lists */
-	int n, cap;
-};
-
-static void add_arc(struct arena *a, struct arcs *g, int from, int to)
-{
-	if (g->n == g->cap) {
-		int cap = g->cap ? g->cap * 2 : 1024;
-		int *next = ARENA_ARRAY(a, cap, int), *src = ARENA_ARRAY(a, cap, int);
-
-		if (g->n) {
-			memcpy(next, g->next, (size_t)g->n * sizeof(int));
-			memcpy(src, g->from, (size_t)g->n * sizeof(int));
-		}
-		g->next = next;
-		g->from = src;
-		g->cap = cap;
-	}
-	g->from[g->n] = from;
-	g->next[g->n] = g->head[to];
-	g->head[to] = g->n++;
-}
-
 static void collect_instances(struct arena *a, struct relation *r)
 {
 	const struct plan *p = r->plan;
@@ -41,7 +17,8 @@ static void collect_instances(struct arena *a, struct relation *r)
 			for (int place = 0; cursor_next(c, &i); place++)
 				VEC_PUSH(a, &v, ((struct node_instance){
 					.task = p->entries.v[i.entry].task, .entry = i.entry,
-					.lane = lane, .copy = copy, .seq = i.seq,
+					.lane = lane, .copy = copy,
+					.lane_copy = first.n - 1, .seq = i.seq,
 					.place = place }));
 		}
 	}
@@ -75,84 +52,295 @@ static const struct seu *unit_of(const struct relation *r, int i)
 	return &r->plan->device->seu[r->plan->entries.v[r->inst[i].entry].seu];
 }
 
-static void instance_arcs(struct arena *a, const struct relation *r, struct arcs *g, int i)
+/* ---- clocks ----------------------------------------------------------------------- */
+
+/* The lane copies on their way through their orders, each as far as its waits allow. */
+struct progress {
+	struct arena *a;
+	struct relation *r;
+	int *at;			/* by lane copy: its next instance */
+	int *sleeper, *next;		/* lane copies that wait for an instance, as lists */
+	int *ready, nready;		/* lane copies that may go on */
+	int *wait_head, *wait_next;	/* by sTask: its waits, the last one first */
+	int *last;			/* [lane copy * SEU_MAX + unit]: on ordered units */
+	struct span *covered;		/* [wait * nlanes + lane copy]: what the instances of
+					 * the lane copy that are done have waited for */
+};
+
+static bool is_done(const struct progress *g, int i)
 {
-	const struct plan *p = r->plan;
-	int prev = r->inst[i].place ? i - 1 : NONE;
+	return i < g->at[g->r->inst[i].lane_copy];
+}
 
-	add_arc(a, g, i * 3 + AT_ISSUE, i * 3 + AT_START);
-	add_arc(a, g, i * 3 + AT_START, i * 3 + AT_END);
-	if (prev != NONE)
-		add_arc(a, g, prev * 3 + (unit_of(r, prev)->async ? AT_ISSUE : AT_END),
-			i * 3 + AT_ISSUE);
-	for (int k = 0; k < p->waits.n; k++) {
-		const struct wait *w = &p->waits.v[k];
+static const struct wait *wait_at(const struct relation *r, int k)
+{
+	return &r->plan->waits.v[k];
+}
+
+static int spans_of(const struct relation *r, int wait, int i, struct span *out)
+{
+	return walk_wait_spans(r->walk, r->plan, wait_at(r, wait), r->inst[i].seq, out);
+}
+
+static struct span *covered_by(const struct progress *g, int wait, int i)
+{
+	return &g->covered[(size_t)wait * (size_t)g->r->nlanes + (size_t)g->r->inst[i].lane_copy];
+}
+
+/* The spans of a wait of instance i, without what an earlier instance of its lane copy
+ * waited for: a carry's reader waits for all the iterations before. */
+static int new_spans(const struct progress *g, int wait, int i, struct span *out)
+{
+	const struct span *c = covered_by(g, wait, i);
+	int n = spans_of(g->r, wait, i, out);
+
+	for (int s = 0; s < n; s++)
+		if (c->first <= out[s].first && out[s].first < c->last)
+			out[s].first = min_i64(c->last, out[s].last);
+	return n;
+}
+
+/* An instance that i waits for and that is not done; NONE. In a span the last is done
+ * last, mostly. */
+static int missing(const struct progress *g, int i)
+{
+	const struct relation *r = g->r;
+
+	for (int k = g->wait_head[r->inst[i].task]; k != NONE; k = g->wait_next[k]) {
 		struct span spans[SPANS_MAX];
-		int n;
 
-		if (w->task != r->inst[i].task)
-			continue;
-		n = walk_wait_spans(r->walk, p, w, r->inst[i].seq, spans);
+		for (int s = new_spans(g, k, i, spans) - 1; s >= 0; s--) {
+			for (int64_t x = spans[s].last - 1; x >= spans[s].first; x--) {
+				int on = relation_instance(r, wait_at(r, k)->on, x);
+
+				if (on != NONE && !is_done(g, on))
+					return on;
+			}
+		}
+	}
+	return NONE;
+}
+
+static int *issue_of(const struct relation *r, int i)
+{
+	return r->issue + (size_t)i * (size_t)r->nchains;
+}
+
+static int *start_of(const struct relation *r, int i)
+{
+	return r->start + (size_t)i * (size_t)r->nchains;
+}
+
+static void raise_to(int *clock, const int *other, int n)
+{
+	for (int k = 0; k < n; k++)
+		if (other[k] > clock[k])
+			clock[k] = other[k];
+}
+
+static void raise_to_completion(const struct relation *r, int *clock, int on)
+{
+	const struct node_instance *x = &r->inst[on];
+
+	raise_to(clock, start_of(r, on), r->nchains);
+	if (x->chain != NONE && x->link > clock[x->chain])
+		clock[x->chain] = x->link;
+}
+
+/* Instance i waits for the completion of an unordered one. */
+static void note_knower(struct progress *g, int on, int i)
+{
+	struct relation *r = g->r;
+
+	for (int k = r->inst[on].known; k != NONE; k = r->knowers.v[k].next)
+		if (r->inst[r->knowers.v[k].instance].lane_copy == r->inst[i].lane_copy)
+			return;
+	VEC_PUSH(g->a, &r->knowers, ((struct knower){ i, r->inst[on].known }));
+	r->inst[on].known = r->knowers.n - 1;
+}
+
+static void raise_to_waits(struct progress *g, int i)
+{
+	struct relation *r = g->r;
+
+	for (int k = g->wait_head[r->inst[i].task]; k != NONE; k = g->wait_next[k]) {
+		const struct wait *w = wait_at(r, k);
+		struct span spans[SPANS_MAX], *c = covered_by(g, k, i);
+		int n = new_spans(g, k, i, spans);
+
 		for (int s = 0; s < n; s++) {
 			for (int64_t x = spans[s].first; x < spans[s].last; x++) {
 				int on = relation_instance(r, w->on, x);
 
-				if (on != NONE)
-					add_arc(a, g, on * 3 + (w->when == WAIT_ISSUED ? AT_ISSUE :
-						AT_END), i * 3 + AT_ISSUE);
+				if (on == NONE)
+					continue;
+				if (w->when == WAIT_ISSUED) {
+					raise_to(issue_of(r, i), issue_of(r, on), r->nchains);
+					continue;
+				}
+				raise_to_completion(r, issue_of(r, i), on);
+				if (r->inst[on].chain == NONE)
+					note_knower(g, on, i);
 			}
+			if (spans[s].first == c->last)
+				c->last = spans[s].last;
+			else if (spans[s].last - spans[s].first > c->last - c->first)
+				*c = spans[s];
 		}
 	}
 }
 
-/* On an ordered unit the work of one lane copy starts when the one before is done. */
-static void queue_arcs(struct arena *a, const struct relation *r, struct arcs *g, int lane)
+/* All that instance i needs is done. */
+static void pass(struct progress *g, int i)
 {
-	int last[SEU_MAX];
+	struct relation *r = g->r;
+	struct node_instance *x = &r->inst[i];
+	const struct seu *unit = unit_of(r, i);
+	int *last = &g->last[x->lane_copy * SEU_MAX + r->plan->entries.v[x->entry].seu];
 
-	for (int u = 0; u < SEU_MAX; u++)
-		last[u] = NONE;
-	for (int i = r->lane_first[lane]; i < r->lane_first[lane + 1]; i++) {
-		int u = r->plan->entries.v[r->inst[i].entry].seu;
+	if (x->place && unit_of(r, i - 1)->async)
+		raise_to(issue_of(r, i), issue_of(r, i - 1), r->nchains);
+	else if (x->place)
+		raise_to_completion(r, issue_of(r, i), i - 1);
+	raise_to_waits(g, i);
+	issue_of(r, i)[x->lane_copy] = 2 * x->place + 1;
+	raise_to(start_of(r, i), issue_of(r, i), r->nchains);
+	if (!unit->async || !unit->ordered)
+		return;
+	if (*last != NONE)
+		raise_to_completion(r, start_of(r, i), *last);
+	*last = i;
+}
 
-		if (!unit_of(r, i)->async || !unit_of(r, i)->ordered)
-			continue;
-		if (last[u] != NONE)
-			add_arc(a, g, last[u] * 3 + AT_END, i * 3 + AT_START);
-		last[u] = i;
+static void go_on(struct progress *g, int lane_copy)
+{
+	const struct relation *r = g->r;
+
+	while (g->at[lane_copy] < r->lane_first[lane_copy + 1]) {
+		int i = g->at[lane_copy], on = missing(g, i);
+
+		if (on != NONE) {
+			g->next[lane_copy] = g->sleeper[on];
+			g->sleeper[on] = lane_copy;
+			return;
+		}
+		pass(g, i);
+		g->at[lane_copy]++;
+		for (int l = g->sleeper[i]; l != NONE; l = g->next[l])
+			g->ready[g->nready++] = l;
 	}
 }
 
-/* Follow unfinished predecessors from an event that never got ready until one comes
- * again: the cycle, in order of waiting. */
-static void find_cycle(struct arena *a, struct relation *r, const struct arcs *g,
-	const bool *done)
+/* Where each completion stands, and how many chains there are. */
+static void number_chains(struct arena *a, struct relation *r)
 {
-	int *seen = ARENA_ARRAY(a, r->n * 3, int);
-	int e = 0, steps = 0, start;
+	int *chain = ARENA_ARRAY(a, r->nlanes * SEU_MAX, int);
+	int *length = ARENA_ARRAY(a, r->nlanes * SEU_MAX, int);
+
+	r->nchains = r->nlanes;
+	for (int i = 0; i < r->n; i++) {
+		struct node_instance *x = &r->inst[i];
+		int k = x->lane_copy * SEU_MAX + r->plan->entries.v[x->entry].seu;
+
+		x->known = x->chain = NONE;
+		if (!unit_of(r, i)->async) {
+			x->chain = x->lane_copy;
+			x->link = 2 * x->place + 2;
+		} else if (unit_of(r, i)->ordered) {
+			if (!length[k]++)
+				chain[k] = r->nchains++;
+			x->chain = chain[k];
+			x->link = length[k];
+		}
+	}
+}
+
+static int *filled(struct arena *a, int n, int value)
+{
+	int *v = ARENA_ARRAY(a, n, int);
+
+	for (int i = 0; i < n; i++)
+		v[i] = value;
+	return v;
+}
+
+static void progress_init(struct progress *g, struct arena *a, struct relation *r)
+{
+	const struct plan *p = r->plan;
+
+	*g = (struct progress){ .a = a, .r = r, .at = ARENA_ARRAY(a, r->nlanes, int),
+		.sleeper = filled(a, r->n, NONE), .next = filled(a, r->nlanes, NONE),
+		.ready = ARENA_ARRAY(a, r->nlanes, int),
+		.wait_head = filled(a, p->graph->tasks.n, NONE),
+		.wait_next = ARENA_ARRAY(a, p->waits.n, int),
+		.last = filled(a, r->nlanes * SEU_MAX, NONE),
+		.covered = arena_array(a, (size_t)p->waits.n * (size_t)r->nlanes,
+			sizeof(struct span)) };
+	for (int k = 0; k < p->waits.n; k++) {
+		g->wait_next[k] = g->wait_head[wait_at(r, k)->task];
+		g->wait_head[wait_at(r, k)->task] = k;
+	}
+	for (int l = r->nlanes - 1; l >= 0; l--) {
+		g->at[l] = r->lane_first[l];
+		g->ready[g->nready++] = l;
+	}
+}
+
+/* ---- deadlocks -------------------------------------------------------------------- */
+
+/* The last among the events that one that never got ready waits for, of those that never
+ * got ready either. Events are numbered 3 * instance + enum event_of. */
+static int cause(const struct progress *g, int event)
+{
+	const struct relation *r = g->r;
+	int i = event / 3, prev = NONE;
+
+	switch ((enum event_of)(event % 3)) {
+	case AT_END:
+		return event - 1;
+	case AT_START:
+		if (r->inst[i].chain >= r->nlanes)
+			for (prev = i - 1; prev >= r->lane_first[r->inst[i].lane_copy]; prev--)
+				if (r->inst[prev].chain == r->inst[i].chain)
+					return is_done(g, prev) ? event - 1 : prev * 3 + AT_END;
+		return event - 1;
+	case AT_ISSUE:
+		break;
+	}
+	for (int k = g->wait_head[r->inst[i].task]; k != NONE; k = g->wait_next[k]) {
+		struct span spans[SPANS_MAX];
+
+		for (int s = spans_of(r, k, i, spans) - 1; s >= 0; s--) {
+			for (int64_t x = spans[s].last - 1; x >= spans[s].first; x--) {
+				int on = relation_instance(r, wait_at(r, k)->on, x);
+
+				if (on != NONE && !is_done(g, on))
+					return on * 3 + (wait_at(r, k)->when == WAIT_ISSUED ?
+						AT_ISSUE : AT_END);
+			}
+		}
+	}
+	return (i - 1) * 3 + (unit_of(r, i - 1)->async ? AT_ISSUE : AT_END);
+}
+
+/* Follow causes from an event that never got ready until one comes again: the cycle, in
+ * order of waiting. */
+static void find_cycle(const struct progress *g)
+{
+	struct relation *r = g->r;
+	bool *seen = ARENA_ARRAY(g->a, r->n * 3, bool);
 	VEC(int) cycle = { 0 };
+	int e = 0, start;
 
-	while (done[e])
-		e++;
-	for (; !seen[e]; steps++) {
-		seen[e] = 1;
-		for (int k = g->head[e]; k != NONE; k = g->next[k]) {
-			if (!done[g->from[k]]) {
-				e = g->from[k];
-				break;
-			}
-		}
-	}
+	while (is_done(g, e / 3))
+		e += 3;
+	for (; !seen[e]; e = cause(g, e))
+		seen[e] = true;
 	start = e;
 	do {
 		if (!cycle.n || cycle.v[cycle.n - 1] != e / 3)
-			VEC_PUSH(a, &cycle, e / 3);
-		for (int k = g->head[e]; k != NONE; k = g->next[k]) {
-			if (!done[g->from[k]]) {
-				e = g->from[k];
-				break;
-			}
-		}
+			VEC_PUSH(g->a, &cycle, e / 3);
+		e = cause(g, e);
 	} while (e != start);
 	if (cycle.n > 1 && cycle.v[0] == cycle.v[cycle.n - 1])
 		cycle.n--;
@@ -160,68 +348,41 @@ static void find_cycle(struct arena *a, struct relation *r, const struct arcs *g
 	r->ncycle = cycle.n;
 }
 
-/* Events in an order that respects every arc; false if there is none. */
-static bool sort_events(struct arena *a, struct relation *r, const struct arcs *g, int *order)
-{
-	int n = r->n * 3, out = 0, *left = ARENA_ARRAY(a, n, int);
-	int *succ_head = ARENA_ARRAY(a, n, int), *succ_next = ARENA_ARRAY(a, g->n, int);
-	int *target = ARENA_ARRAY(a, g->n, int);
-	bool *done = ARENA_ARRAY(a, n, bool);
-
-	for (int e = 0; e < n; e++)
-		succ_head[e] = NONE;
-	for (int e = 0; e < n; e++) {
-		for (int k = g->head[e]; k != NONE; k = g->next[k]) {
-			left[e]++;
-			target[k] = e;
-			succ_next[k] = succ_head[g->from[k]];
-			succ_head[g->from[k]] = k;
-		}
-	}
-	for (int e = 0; e < n; e++)
-		if (!left[e])
-			order[out++] = e;
-	for (int i = 0; i < out; i++) {
-		done[order[i]] = true;
-		for (int k = succ_head[order[i]]; k != NONE; k = succ_next[k])
-			if (--left[target[k]] == 0)
-				order[out++] = target[k];
-	}
-	if (out < n)
-		find_cycle(a, r, g, done);
-	return out == n;
-}
-
 void relation_build(struct arena *a, const struct plan *p, const struct walk *w,
 	struct relation *out)
 {
-	struct arcs g = { 0 };
-	int *order;
+	struct progress g;
 
 	*out = (struct relation){ .plan = p, .walk = w };
 	collect_instances(a, out);
 	index_instances(a, out);
-	g.head = ARENA_ARRAY(a, out->n * 3, int);
-	for (int e = 0; e < out->n * 3; e++)
-		g.head[e] = NONE;
-	for (int i = 0; i < out->n; i++)
-		instance_arcs(a, out, &g, i);
-	for (int lane = 0; lane < out->nlanes; lane++)
-		queue_arcs(a, out, &g, lane);
-	order = ARENA_ARRAY(a, out->n * 3, int);
-	if (!sort_events(a, out, &g, order))
-		return;
-	out->words = ((size_t)out->n * 3 + 63) / 64;
-	out->before = arena_array(a, (size_t)out->n * 3, out->words * sizeof(uint64_t));
-	for (int i = 0; i < out->n * 3; i++) {
-		uint64_t *row = out->before + (size_t)order[i] * out->words;
+	number_chains(a, out);
+	out->issue = ARENA_ARRAY(a, (size_t)out->n * (size_t)out->nchains, int);
+	out->start = ARENA_ARRAY(a, (size_t)out->n * (size_t)out->nchains, int);
+	progress_init(&g, a, out);
+	while (g.nready)
+		go_on(&g, g.ready[--g.nready]);
+	for (int l = 0; l < out->nlanes && !out->ncycle; l++)
+		if (g.at[l] < out->lane_first[l + 1])
+			find_cycle(&g);
+}
 
-		for (int k = g.head[order[i]]; k != NONE; k = g.next[k]) {
-			const uint64_t *from = out->before + (size_t)g.from[k] * out->words;
+bool relation_before(const struct relation *r, int i, enum event_of x, int j, enum event_of y)
+{
+	const struct node_instance *from = &r->inst[i];
+	const int *clock = y == AT_ISSUE ? issue_of(r, j) : start_of(r, j);
 
-			for (size_t x = 0; x < out->words; x++)
-				row[x] |= from[x];
-			row[g.from[k] / 64] |= (uint64_t)1 << (g.from[k] % 64);
-		}
+	if (i == j)
+		return x < y;
+	if (x == AT_ISSUE)
+		return clock[from->lane_copy] >= 2 * from->place + 1;
+	if (from->chain != NONE)
+		return clock[from->chain] >= from->link;
+	for (int k = from->known; k != NONE; k = r->knowers.v[k].next) {
+		const struct node_instance *z = &r->inst[r->knowers.v[k].instance];
+
+		if (clock[z->lane_copy] >= 2 * z->place + 1)
+			return true;
 	}
+	return false;
 }

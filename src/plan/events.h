@@ -2,8 +2,16 @@
  *
  * Inside check.c's reach only. An instance has three events: issue, start and
  * completion; on a unit that does not keep the order of issue, start is issue. The
- * relation has an edge for every constraint that plan.h's rules put on them, and
- * `before` is its transitive closure.
+ * relation has an arc for every constraint that plan.h's rules put on them, and one
+ * event is before another if arcs lead there.
+ *
+ * That closure is kept as clocks (Fidge, Mattern 1988). Most events stand in chains,
+ * each event of which is before the next: the issues of a lane copy, with the
+ * completions on synchronous units among them; the completions of a lane copy on an
+ * ordered unit. So an event needs only one number for each chain: how far along it
+ * the events are that come before. What completes in no order on an asynchronous unit
+ * is in no chain; all that follows from it goes through those who wait for it, of
+ * which the first on each lane copy is noted.
  */
 #ifndef PLAN_EVENTS_H
 #define PLAN_EVENTS_H
@@ -14,8 +22,16 @@ enum event_of { AT_ISSUE, AT_START, AT_END };
 
 struct node_instance {
 	int task, entry, lane, copy;
+	int lane_copy;			/* copies of all lanes, counted through */
 	int64_t seq;
 	int place;			/* in the lane copy's order */
+	int chain, link;		/* where its completion stands; chain NONE: in none */
+	int known;			/* then: first of those who wait for it, or NONE */
+};
+
+/* The first instance of a lane copy that waits for an unordered one's completion. */
+struct knower {
+	int instance, next;
 };
 
 struct relation {
@@ -30,11 +46,13 @@ struct relation {
 					 * nlanes + 1 */
 	int ncycle;			/* > 0: instances on a cycle, in order of waiting */
 	int *cycle;
-	size_t words;			/* of a row of bits */
-	uint64_t *before;		/* 3n rows of 3n bits */
+	int nchains;			/* lane copies first */
+	int *issue, *start;		/* clocks, [instance * nchains + chain]: up to its issue,
+					 * up to its start */
+	VEC(struct knower) knowers;
 };
 
-/* All in `a`. If the relation has a cycle, ncycle > 0 and `before` is not there. */
+/* All in `a`. If the relation has a cycle, ncycle > 0 and there are no clocks. */
 void relation_build(struct arena *a, const struct plan *p, const struct walk *w,
 	struct relation *out);
 
@@ -44,12 +62,6 @@ static inline int relation_instance(const struct relation *r, int task, int64_t 
 }
 
 /* Does event x of instance i come before event y of instance j in every execution? */
-static inline bool relation_before(const struct relation *r, int i, enum event_of x, int j,
-	enum event_of y)
-{
-	size_t from = (size_t)i * 3 + x, to = (size_t)j * 3 + y;
-
-	return r->before[to * r->words + from / 64] >> (from % 64) & 1;
-}
+bool relation_before(const struct relation *r, int i, enum event_of x, int j, enum event_of y);
 
 #endif

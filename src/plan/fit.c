@@ -143,20 +143,26 @@ static int64_t thread_registers(const struct plan *p, int buffer, int lane)
 static int held_until(const struct relation *r, int lane_copy, int i)
 {
 	const struct plan *p = r->plan;
-	int end = r->lane_first[lane_copy + 1];
+	int held = i, known = r->lane_first[lane_copy + 1];
 
 	if (!p->device->seu[p->entries.v[r->inst[i].entry].seu].async ||
 	    p->graph->tasks.v[r->inst[i].task].kind == TASK_STORE)
 		return r->inst[i].place;
-	for (int k = i + 1; k < end; k++)
+	while (held + 1 < known) {	/* what is known once stays known */
+		int k = held + (known - held) / 2;
+
 		if (relation_before(r, i, AT_END, k, AT_ISSUE))
-			return r->inst[k].place - 1;
-	return r->inst[end - 1].place;
+			known = k;
+		else
+			held = k;
+	}
+	return r->inst[held].place;
 }
 
-/* Add one buffer's lives to the register count at each place of a lane copy. */
+/* Add one buffer's lives to the register count at the places of a lane copy: `step` is
+ * how much more (or less) it is at each than at the one before. */
 static void add_lives(const struct relation *r, int lane_copy, int buffer, struct arena *a,
-	int64_t *count)
+	int64_t *step)
 {
 	const struct graph *g = r->plan->graph;
 	int first = r->lane_first[lane_copy], end = r->lane_first[lane_copy + 1];
@@ -186,9 +192,12 @@ static void add_lives(const struct relation *r, int lane_copy, int buffer, struc
 		if (until > to[s])
 			to[s] = until;
 	}
-	for (int64_t s = 0; s < lives; s++)
-		for (int k = from[s]; k != NONE && k <= to[s]; k++)
-			count[k] += each;
+	for (int64_t s = 0; s < lives; s++) {
+		if (from[s] == NONE)
+			continue;
+		step[from[s]] += each;
+		step[to[s] + 1] -= each;
+	}
 }
 
 void fit_registers(const struct relation *r, struct arena *a, struct usage *u)
@@ -198,7 +207,7 @@ void fit_registers(const struct relation *r, struct arena *a, struct usage *u)
 
 	for (int l = 0; l < r->nlanes; l++) {
 		int first = r->lane_first[l], n = r->lane_first[l + 1] - first, lane;
-		int64_t *count = ARENA_ARRAY(a, n, int64_t), most = 0;
+		int64_t *step = ARENA_ARRAY(a, n + 1, int64_t), count = 0, most = 0;
 
 		if (!n)
 			continue;
@@ -209,10 +218,12 @@ void fit_registers(const struct relation *r, struct arena *a, struct usage *u)
 			int e = plan_entry_of(p, g->buffers.v[b].first);
 
 			if (here && e != NONE && p->entries.v[e].lane == lane)
-				add_lives(r, l, b, a, count);
+				add_lives(r, l, b, a, step);
 		}
-		for (int i = 0; i < n; i++)
-			most = max_i64(most, count[i]);
+		for (int i = 0; i < n; i++) {
+			count += step[i];
+			most = max_i64(most, count);
+		}
 		most += p->device->reserved_registers;
 		most = ceil_div(most, p->device->register_step) * p->device->register_step;
 		if (most > u->lane_registers[lane])

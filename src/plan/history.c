@@ -416,15 +416,21 @@ enum err_code history_propagate(struct history *h, const struct tiling *t, struc
 	return commit(h, &r, 1, e);
 }
 
-enum err_code history_fill_waits(struct history *h, struct srcloc loc, int *added, struct err *e)
+enum err_code history_fill_waits(struct history *h, const struct stop *stop, struct srcloc loc,
+	int *added, struct err *e)
 {
 	const struct graph *g = h->plan->graph;
 	struct record *r;
 	int had = h->plan->waits.n;
+	enum err_code code;
 
 	drop_next(h);
 	plan_copy(h->mem, h->plan, &h->next_plan);
-	*added = plan_fill_waits(h->next_plan);
+	code = plan_fill_waits(h->next_plan, stop, added, e);
+	if (code) {
+		drop_next(h);
+		return code;
+	}
 	r = ARENA_ARRAY(&h->arena, *added, struct record);
 	for (int i = 0; i < *added; i++) {
 		const struct wait *w = &h->next_plan->waits.v[had + i];

@@ -53,8 +53,8 @@ NODISCARD enum err_code history_split(struct history *h, const char *axis, int w
 NODISCARD enum err_code history_propagate(struct history *h, const struct tiling *t,
 	struct srcloc loc, struct err *e);
 /* Add the waits that are needed (plan_fill_waits) as one edit; *added may be 0. */
-NODISCARD enum err_code history_fill_waits(struct history *h, struct srcloc loc, int *added,
-	struct err *e);
+NODISCARD enum err_code history_fill_waits(struct history *h, const struct stop *stop,
+	struct srcloc loc, int *added, struct err *e);
 
 /* False if there is nothing to undo or redo. */
 bool history_undo(struct history *h);

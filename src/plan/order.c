@@ -285,10 +285,11 @@ int walk_wait_spans(const struct walk *w, const struct plan *p, const struct wai
 	bool served = false;
 	int n = 0;
 
-	for (int i = 0; i < g->edges.n && wt->distance == DISTANCE_AUTO; i++) {
+	for (int i = wt->distance == DISTANCE_AUTO ? g->first_in[wt->task] : NONE; i != NONE;
+	     i = g->next_in.v[i]) {
 		const struct edge *e = &g->edges.v[i];
 
-		if (e->from != wt->on || e->to != wt->task)
+		if (e->from != wt->on)
 			continue;
 		served = true;
 		walk_edge_span(w, p, e, s, &first, &last);

@@ -414,7 +414,8 @@ static enum err_code try_candidate(struct search *s, const struct stop *stop, st
 	struct sim_options o = { .keep = -1 };
 	struct problems problems;
 	struct arena_mark mark;
-	bool legal;
+	enum err_code code;
+	int added;
 
 	drop_candidate(s);		/* of a step that memory ended */
 	s->plan = plan_new(s->mem, s->graph, s->device);
@@ -422,11 +423,15 @@ static enum err_code try_candidate(struct search *s, const struct stop *stop, st
 	set_rings(s->plan);
 	if (list_schedule(s->plan, s->warps, e))
 		return OK;
-	plan_fill_waits(s->plan);
+	code = plan_fill_waits(s->plan, stop, &added, e);
+	if (code)
+		return code == ERR_INTERRUPTED ? code : OK;
 	mark = arena_mark(&s->plan->arena);
-	legal = plan_check(s->plan, &s->plan->arena, &problems, NULL);
+	code = plan_check(s->plan, &s->plan->arena, stop, &problems, NULL, e);
 	arena_reset(&s->plan->arena, mark);
-	if (!legal)
+	if (code == ERR_INTERRUPTED)
+		return code;
+	if (code || problems.v.n)
 		return OK;
 	if (sim_run(s->mem, s->plan, &o, stop, &s->line, e) == ERR_INTERRUPTED)
 		return ERR_INTERRUPTED;

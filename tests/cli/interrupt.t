@@ -1,15 +1,15 @@
 # Ctrl-C stops what runs, whatever it is, and the shell lives on.
 . tests/lib.sh
 
-# stops TITLE CODE: type CODE, interrupt it once it said "started", then see whether
-# the shell still calculates.
+# stops TITLE CODE [BEFORE...]: type BEFORE and CODE, interrupt that once it has begun,
+# then see whether the shell still calculates.
 stops() {
 	rm -f "$T/in" "$T/out"	# or grep below might see what was there before
 	mkfifo "$T/in"
 	"$MILLRACE" -i <"$T/in" >"$T/out" 2>&1 &
 	pid=$!
 	exec 9>"$T/in"
-	echo "io.write 'started\\n' $2" >&9
+	echo "${*:3} io.write 'started\\n' $2" >&9
 	t_until 30 grep -q ^started "$T/out"
 	kill -INT $pid
 	t_until 30 grep -q 'interrupted$' "$T/out" && echo 'print(6 * 7)' >&9 &&
@@ -31,6 +31,16 @@ stops 'a loop in an error handler' \
 	'xpcall(error, function() while true do end end) while true do end'
 stops 'a value that shows itself for ever' \
 	'return setmetatable({}, {__tostring = function() while true do end end})'
+
+# The core, too: waits for a plan of 1,000 sTasks on 12 lanes take a minute or more.
+stops 'plan:fill_waits' 'plan:fill_waits()' \
+	'chain = mr.program("chain", function(p) local m, n = p:axes("m", "n") ' \
+	'local X, Y = p:input("X", {m, n}), p:output("Y", {m, n}) ' \
+	'p:loop(n, function() local v = p:load(X) ' \
+	'for i = 1, 1000 do v = p:task("t" .. i, function() return v + i end) end ' \
+	'Y:store(v) end) end){m = 512, n = 512} ' \
+	'plan = mr.plan(chain:graph{tile = {m = 64, n = 64}}, mr.device "h200") ' \
+	'for i, t in ipairs(plan.tasks) do plan:append(t.name, {lane = "c" .. i % 12}) end'
 
 # A script ends with status 1.
 rm -f "$T/err"

@@ -389,10 +389,10 @@ end), {})
 like(message, ":%d+: task 't' begins inside task 't'", "tasks in tasks")
 
 -- A nest of loops with its sTask inside.
-local function nest(depth)
+local function nest(depth, size)
   return mr.program("nest", function(p)
     local m, axes, dims = p:axis("m", 64), {}, {}
-    for i = 1, depth do axes[i] = p:axis("a" .. i, 2) end
+    for i = 1, depth do axes[i] = p:axis("a" .. i, size or 2) end
     dims = table.move(axes, 1, 7, 2, {m})
     local X, Y, c = p:input("X", dims), p:output("Y", {m}), p:carry("c", {m}, 0)
     local function enter(i)
@@ -416,6 +416,23 @@ for _, depth in ipairs{1, 4, 8} do
   ok(b:reference(b:inputs()).Y, "  and computed")
 end
 is(#nest(16):graph{}.tasks, 4, "16 loops are the most")
+do
+  local deep = nest(16, 4)
+  local plan = mr.plan(deep:graph{}, device)
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  ok(plan:check() == false, "  checked where their axes are whole")
+  local tile = {}
+  for i = 1, 16 do tile["a" .. i] = 1 end
+  plan = mr.plan(deep:graph{tile = tile}, device)
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  for _, name in ipairs{"check", "fill_waits", "simulate"} do
+    good, message = pcall(plan[name], plan)
+    like(message, "^tests/lua/errors%.t%.lua:%d+: checking the plan takes more than 1048576 " ..
+      "instances of sTasks; put fewer loops in one another", "  4^16 iterations are too many to " ..
+      name)
+  end
+  like(tostring(plan), "not checked: checking the plan takes more than", "  but shown")
+end
 good, message = pcall(nest, 17)
 like(message, ":%d+: loops nest at most 16 deep; one loop may run over several axes",
   "  17 too many")

@@ -252,6 +252,7 @@ static struct plan *make_plan(struct mem *mem, const struct graph *g, const stru
 	struct plan *p = plan_new(mem, g, d);
 	struct problems problems = { 0 };
 	struct usage usage;
+	int added;
 
 	must(plan_lane(p, "p0", 1, 0, 1, NOWHERE, &err));
 	must(plan_lane(p, "c0", 4, 0, 1, NOWHERE, &err));
@@ -270,10 +271,10 @@ static struct plan *make_plan(struct mem *mem, const struct graph *g, const stru
 		if (b->loop != NONE && (early || b->scope == SCOPE_SHARED))
 			must(plan_versions(p, i, versions, NOWHERE, &err));
 	}
-	plan_fill_waits(p);
-	if (!plan_check(p, &p->arena, &problems, &usage))
-		for (int i = 0; i < problems.v.n; i++)
-			printf("# %s\n", problems.v.v[i].message);
+	must(plan_fill_waits(p, NULL, &added, &err));
+	must(plan_check(p, &p->arena, NULL, &problems, &usage, &err));
+	for (int i = 0; i < problems.v.n; i++)
+		printf("# %s\n", problems.v.v[i].message);
 	return p;
 }
 

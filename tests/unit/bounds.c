@@ -181,7 +181,8 @@ static void test_random_plans(void)
 		attention_program(&b, TRIPS, false, 1 + (int)prng_below(&r, 2));
 		b.g->grids[0].total = 1;	/* one tile is enough */
 		random_plan(&b, &r);
-		if (!plan_check(b.plan, &b.arena, &problems, &usage)) {
+		must(&b, plan_check(b.plan, &b.arena, NULL, &problems, &usage, &b.e));
+		if (problems.v.n) {
 			bench_release(&b);
 			continue;
 		}

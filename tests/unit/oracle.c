@@ -71,7 +71,7 @@ static struct opinion ask(const struct plan *p)
 	struct arena a;
 
 	arena_init(&a, &mem);
-	plan_check(p, &a, &problems, NULL);
+	look(p, &a, &problems);
 	for (int i = 0; i < problems.v.n; i++) {
 		const struct problem *pr = &problems.v.v[i];
 
@@ -297,7 +297,7 @@ static void print_plan(const struct plan *p, struct arena *a, struct buf *out)
 			p->device->seu[u].async ? " async" : " sync",
 			p->device->seu[u].ordered ? " ordered" : "");
 	plan_script(p, out);
-	plan_check(p, a, &problems, NULL);
+	look(p, a, &problems);
 	for (int i = 0; i < problems.v.n; i++)
 		buf_printf(out, "checker: %s: %s\n", problem_name(problems.v.v[i].code),
 			problems.v.v[i].message);
@@ -595,7 +595,7 @@ static void judge_filling(const struct subject *s)
 
 	plan_copy(&mem, s->p, &t.p);
 	t.p->waits.n = 0;
-	plan_fill_waits(t.p);
+	fill(t.p);
 	o = ask(t.p);
 	if (o.missing && ++tally.unfilled <= SHOWN_MOST)
 		print_subject(&t, NULL, 0, "plan_fill_waits leaves something missing");

@@ -55,6 +55,24 @@ struct drawing {
 
 static const struct srcloc oracle_here = { "oracle.lua", 1 };
 
+/* Drawn plans are small, and nobody stops the test. */
+static inline void look(const struct plan *p, struct arena *a, struct problems *out)
+{
+	struct err e;
+
+	if (plan_check(p, a, NULL, out, NULL, &e))
+		BUG("%s", e.msg);
+}
+
+static inline void fill(struct plan *p)
+{
+	struct err e;
+	int added;
+
+	if (plan_fill_waits(p, NULL, &added, &e))
+		BUG("%s", e.msg);
+}
+
 static bool chance(struct prng *r, uint32_t percent)
 {
 	return prng_below(r, 100) < percent;
@@ -582,7 +600,7 @@ static void draw_waits(struct prng *r, struct plan *p)
 		for (; extra; extra--)
 			draw_wait(r, p);
 	if (chance(r, 92))
-		plan_fill_waits(p);
+		fill(p);
 	for (int n = chance(r, 60) ? 0 : 1 + pick(r, 1); n && p->waits.n; n--)
 		drop_wait(p, pick(r, p->waits.n - 1));
 	for (int n = chance(r, 80) ? 0 : 1; n && p->waits.n; n--) {

@@ -793,7 +793,8 @@ static void test_random_plans(void)
 		causal = prng_below(&r, 2);
 		attention_program(&b, 3, causal, 1 + (int)prng_below(&r, 2));
 		random_plan(&b, &r);
-		if (!plan_check(b.plan, &b.arena, &problems, &usage)) {
+		must(&b, plan_check(b.plan, &b.arena, NULL, &problems, &usage, &b.e));
+		if (problems.v.n) {
 			stuck += has(&problems, PROBLEM_DEADLOCK) ==
 				!sim_run(&b.mem, b.plan, NULL, NULL, &b.t, &b.e);
 			bench_release(&b);

@@ -326,6 +326,7 @@ static inline void lane(struct bench *b, const char *name, int warps, int turns)
 static inline void random_plan(struct bench *b, struct prng *r)
 {
 	static const char *const lanes[] = { "a", "b", "c" };
+	int added;
 
 	for (int i = 0; i < 3; i++) {
 		int turns = prng_below(r, 4) ? 1 : 2;
@@ -348,7 +349,7 @@ static inline void random_plan(struct bench *b, struct prng *r)
 
 		must(b, plan_wait(b->plan, to, from, to > from ? 0 : 2, when, NOWHERE, &b->e));
 	}
-	plan_fill_waits(b->plan);
+	must(b, plan_fill_waits(b->plan, NULL, &added, &b->e));
 }
 
 #endif
