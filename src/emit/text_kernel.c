@@ -529,7 +529,8 @@ static enum err_code put_region(struct text *c, int loop, struct err *e)
 	put(c, "{");
 	c->indent++;
 	put_trips(c, loop, task_in(c, loop));
-	TRY(put_loop(c, loop, e));
+	if (c->lane->regions[loop + 1].steps.n)
+		TRY(put_loop(c, loop, e));
 	put(c, "base_%d += trips_%d;", loop, loop);
 	c->indent--;
 	put(c, "}");

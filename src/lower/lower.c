@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "lower/protocol.h"
 #include "plan/events.h"
 #include "sim/sim.h"
 
@@ -413,14 +414,46 @@ static void build_relation(struct kernel *k, struct arena *a, int64_t trips, int
 	relation_build(a, k->plan, w, r);
 }
 
-/* Has everyone who waits for instance x of the flag's sTask gone on before instance
- * x + depth? */
+static enum event_of flag_event(const struct flag *f)
+{
+	return f->issued ? AT_ISSUE : AT_END;
+}
+
+/* Under a depth, waiting instance j may look at the barrier of instance x: it knows that
+ * the phase before is over, and is done before the next one is. */
+static bool wait_holds(const struct relation *r, const struct flag *f, int depth, int j, int64_t x,
+	int64_t n)
+{
+	if (x + depth < n && !relation_before(r, j, AT_ISSUE, relation_instance(r, f->task, x +
+	    depth), flag_event(f)))
+		return false;
+	if (x < depth)
+		return true;
+	return r->inst[j].place && relation_before(r, relation_instance(r, f->task, x - depth),
+		flag_event(f), j - 1, AT_ISSUE);
+}
+
+/* Do all warps of the lane know that they all have arrived for instance x - depth when
+ * they arrive for x? Only from another lane. */
+static bool arrival_holds(const struct relation *r, const struct flag *f, int depth, int64_t x)
+{
+	int old = relation_instance(r, f->task, x - depth), now = relation_instance(r, f->task, x);
+
+	for (int j = 0; j < r->n; j++)
+		if (r->inst[j].lane != r->inst[now].lane && relation_before(r, old, flag_event(f),
+		    j, AT_ISSUE) && relation_before(r, j, AT_ISSUE, now, AT_ISSUE))
+			return true;
+	return false;
+}
+
+/* Can all who wait for instances of the flag's sTask tell the phases apart? */
 static bool depth_holds(const struct kernel *k, const struct relation *r, const struct flag *f,
-	int depth)
+	int depth, bool *awaited)
 {
 	const struct plan *p = k->plan;
 	int64_t n = walk_count(r->walk, stask_at(k, f->task)->loop);
 
+	memset(awaited, 0, (size_t)n * sizeof(*awaited));
 	for (int i = 0; i < p->waits.n; i++) {
 		const struct wait *w = &p->waits.v[i];
 		int64_t count;
@@ -432,14 +465,18 @@ static bool depth_holds(const struct kernel *k, const struct relation *r, const 
 			struct span spans[SPANS_MAX];
 			int ns = walk_wait_spans(r->walk, p, w, s, spans);
 
-			for (int x = 0; x < ns; x++)
-				if (spans[x].last - 1 + depth < n &&
-				    !relation_before(r, relation_instance(r, w->task, s), AT_ISSUE,
-				    relation_instance(r, f->task, spans[x].last - 1 + depth),
-				    f->issued ? AT_ISSUE : AT_END))
+			for (int x = 0; x < ns; x++) {
+				awaited[spans[x].last - 1] = true;
+				if (!wait_holds(r, f, depth, relation_instance(r, w->task, s),
+				    spans[x].last - 1, n))
 					return false;
+			}
 		}
 	}
+	for (int64_t x = depth; x < n && lane_warps(p, lane_of(k, f->task)) > 1; x++)
+		for (int64_t y = x < 2 * depth ? x - depth : x - 2 * depth; y < n; y += depth)
+			if (awaited[y] && !arrival_holds(r, f, depth, x))
+				return false;
 	return true;
 }
 
@@ -452,39 +489,62 @@ static int64_t window(const struct kernel *k)
 	return n + 2;
 }
 
-/* Tiles in a row that tell all there is to know, or as many as one EU gets. */
-static int tiles_in_window(struct kernel *k)
+/* Tiles in a row that tell all there is to know when loops make that many trips, or as
+ * many as one EU gets. */
+static int tiles_in_window(struct kernel *k, int64_t trips)
 {
+	const struct graph *g = k->plan->graph;
 	struct dealing d;
 	int64_t most = 1;
 
+	for (int l = 0; l < g->program->loops.n; l++)
+		if (g->program->loops.v[l].phase == k->phase)
+			trips = min_i64(trips, max_i64(1, g->trips[l].most));
 	sim_deal(&k->arena, k->plan, k->phase, &d);
 	for (int i = 0; i < d.eus; i++)
 		most = max_i64(most, d.start[i + 1] - d.start[i]);
-	return (int)min_i64(most, TILES_MOST);
+	return (int)min_i64(most, max_i64(TILES_MOST, ceil_div(2 * window(k), trips)));
 }
 
-static enum err_code find_depths(struct kernel *k, struct err *e)
+/* Deepen flags until phases can be told apart with so many trips. */
+static void deepen(struct kernel *k, int64_t trips)
 {
 	struct arena_mark mark = arena_mark(&k->arena);
 	struct relation r;
 	struct walk w;
-	const char *late = NULL;
+	bool *awaited;
 
-	build_relation(k, &k->arena, window(k) * 2, tiles_in_window(k), &w, &r);
+	build_relation(k, &k->arena, trips, tiles_in_window(k, trips), &w, &r);
+	awaited = ARENA_ARRAY(&k->arena, r.n, bool);
 	for (int i = 0; i < k->flags.n; i++) {
 		struct flag *f = &k->flags.v[i];
 
-		while (f->depth <= DEPTH_MAX && !depth_holds(k, &r, f, f->depth))
+		while (f->depth <= DEPTH_MAX && !depth_holds(k, &r, f, f->depth, awaited))
 			f->depth++;
+	}
+	arena_reset(&k->arena, mark);
+}
+
+static enum err_code find_depths(struct kernel *k, struct err *e)
+{
+	const struct graph *g = k->plan->graph;
+	const char *late = NULL;
+	int64_t few = 1;
+
+	for (int l = 0; l < g->program->loops.n; l++)
+		if (g->program->loops.v[l].phase == k->phase)
+			few = max_i64(few, g->trips[l].least);
+	deepen(k, 2 * window(k));
+	if (few < 2 * window(k))
+		deepen(k, few);
+	for (int i = 0; i < k->flags.n; i++) {
+		struct flag *f = &k->flags.v[i];
+
 		if (f->depth > DEPTH_MAX || (is_load(k, f->task) && f->bytes && f->depth !=
 		    k->rings.v[k->ring_of[stask_at(k, f->task)->writes.v[0]]].versions))
 			late = stask_at(k, f->task)->name;
-	}
-	arena_reset(&k->arena, mark);
-	for (int i = 0; i < k->flags.n; i++) {
-		k->flags.v[i].offset = k->shared_bytes;
-		k->shared_bytes += (int64_t)k->flags.v[i].depth * FLAG_BYTES;
+		f->offset = k->shared_bytes;
+		k->shared_bytes += (int64_t)f->depth * FLAG_BYTES;
 	}
 	return late ? err_set(e, ERR_ILLEGAL, NOWHERE, "'%s' may run so far ahead of those that wait "
 		"for it that they cannot tell its iterations apart", late) : OK;
@@ -562,6 +622,7 @@ static enum err_code build_regions(struct kernel *k, struct klane *l, struct err
 			}
 			VEC_PUSH(&k->arena, &v->steps, s);
 		}
+		lower_passed_loops(k, l, loop, -least);
 		v->unroll = 1;
 	}
 	return OK;
@@ -890,6 +951,8 @@ enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struc
 		code = lower_lanes(*out, e);
 	if (!code)
 		code = check_room(*out, e);
+	if (!code)
+		code = protocol_check(*out, NULL, e);
 	if (code) {
 		kernel_free(*out);
 		*out = NULL;

@@ -17,5 +17,8 @@ NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
 /* A wait of the plan that is seen by flags: what entry x waits for. The flags are there. */
 NODISCARD enum err_code lower_flag_waits(struct kernel *k, struct kentry *x, int wait,
 	struct err *e);
+/* Loops that lane l does not enter but must count to know what its waits in region `loop`
+ * are for: steps at offset `at`, without steps of their own. */
+void lower_passed_loops(struct kernel *k, struct klane *l, int loop, int at);
 
 #endif

@@ -52,3 +52,44 @@ enum err_code lower_flag_waits(struct kernel *k, struct kentry *x, int wait, str
 	return add_wait(k, x, wait, graph_common_loop(g, w->on, w->task),
 		w->distance == DISTANCE_AUTO ? 0 : w->distance, false, e);
 }
+
+static int first_position(const struct kernel *k, int loop)
+{
+	const struct graph *g = k->plan->graph;
+	int first = INT32_MAX;
+
+	for (int i = 0; i < g->tasks.n; i++)
+		if (program_loop_within(g->program, g->tasks.v[i].loop, loop) &&
+		    g->tasks.v[i].position < first)
+			first = g->tasks.v[i].position;
+	return first;
+}
+
+/* Before the first entry that the program has after it, like other loops (order.h). */
+static void insert_loop(struct kernel *k, struct klane *l, struct kregion *v, int loop, int at)
+{
+	int place = 0;
+
+	for (int i = 0; i < v->steps.n; i++)
+		if (v->steps.v[i].is_loop && v->steps.v[i].id == loop)
+			return;
+	while (place < v->steps.n && first_position(k, loop) >= (v->steps.v[place].is_loop ?
+	       first_position(k, v->steps.v[place].id) : k->plan->graph->tasks.v[l->entries.v[
+	       v->steps.v[place].id].task].position))
+		place++;
+	VEC_PUSH(&k->arena, &v->steps, (struct kstep){ 0 });
+	for (int i = v->steps.n - 1; i > place; i--)
+		v->steps.v[i] = v->steps.v[i - 1];
+	v->steps.v[place] = (struct kstep){ true, loop, at };
+}
+
+void lower_passed_loops(struct kernel *k, struct klane *l, int loop, int at)
+{
+	for (int i = 0; i < l->entries.n; i++) {
+		const struct kentry *x = &l->entries.v[i];
+
+		for (int w = 0; w < x->waits.n; w++)
+			if (x->waits.v[w].which == AWAIT_RUN && loop_of(k, x->task) == loop)
+				insert_loop(k, l, &l->regions[loop + 1], x->waits.v[w].loop, at);
+	}
+}

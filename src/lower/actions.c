@@ -1,0 +1,479 @@
+#include "lower/actions.h"
+
+static const struct stask *stask_at(const struct kernel *k, int task)
+{
+	return &k->plan->graph->tasks.v[task];
+}
+
+static const struct buffer *buffer_at(const struct kernel *k, int buffer)
+{
+	return &k->plan->graph->buffers.v[buffer];
+}
+
+static bool on_matrix(const struct kernel *k, int task)
+{
+	const struct seu *u = &k->plan->device->seu[k->plan->entries.v[plan_entry_of(k->plan,
+		task)].seu];
+
+	return u->kind == SEU_MATRIX && u->async;
+}
+
+static void find_lanes(struct arena *a, struct setting *s)
+{
+	int n = s->k->plan->graph->tasks.n;
+
+	s->lane = ARENA_ARRAY(a, n, int);
+	s->matrix = ARENA_ARRAY(a, n, bool);
+	for (int i = 0; i < n; i++)
+		s->lane[i] = NONE;
+	for (int i = 0; i < s->k->lanes.n; i++) {
+		for (int j = 0; j < s->k->lanes.v[i].entries.n; j++) {
+			int task = s->k->lanes.v[i].entries.v[j].task;
+
+			s->lane[task] = i;
+			s->matrix[task] = on_matrix(s->k, task);
+		}
+	}
+}
+
+static int versions_of(const struct kernel *k, int buffer)
+{
+	int ring = k->ring_of[buffer];
+
+	return ring != NONE ? k->rings.v[ring].versions : k->plan->versions[buffer];
+}
+
+static void add_places(struct setting *s, int buffer)
+{
+	s->first[buffer] = s->nplaces;
+	s->nplaces += versions_of(s->k, buffer);
+}
+
+void setting_init(struct arena *a, const struct kernel *k, struct setting *s)
+{
+	int n = k->plan->graph->buffers.n;
+
+	*s = (struct setting){ .k = k, .first = ARENA_ARRAY(a, n, int) };
+	find_lanes(a, s);
+	for (int i = 0; i < n; i++)
+		s->first[i] = NONE;
+	for (int i = 0; i < k->rings.n; i++)
+		add_places(s, k->rings.v[i].buffer);
+	s->shared = s->nplaces;
+	for (int i = 0; i < n; i++)
+		if (buffer_at(k, i)->phase == k->phase && k->ring_of[i] == NONE)
+			add_places(s, i);
+	s->buffer = ARENA_ARRAY(a, s->nplaces, int);
+	for (int i = 0; i < n; i++)
+		for (int v = 0; s->first[i] != NONE && v < versions_of(k, i); v++)
+			s->buffer[s->first[i] + v] = i;
+}
+
+/* who writes what is read --------------------------------------------------- */
+
+/* The program in its own order, one thing after the other. */
+struct sequence {
+	struct script *s;
+	int *writer;			/* by buffer: the instance that wrote last in this life */
+	int64_t *at;			/* by loop: sequence number */
+	int64_t tile;
+};
+
+static int64_t sequence_of(const struct sequence *q, int loop)
+{
+	return loop == NONE ? q->tile : q->at[loop];
+}
+
+static void sequence_task(struct sequence *q, int task)
+{
+	const struct stask *t = stask_at(q->s->set->k, task);
+	int64_t seq = sequence_of(q, t->loop);
+
+	for (int i = 0; i < t->reads.n; i++)
+		q->s->want[task][seq * t->reads.n + i] = q->writer[t->reads.v[i]];
+	for (int i = 0; i < t->writes.n; i++)
+		q->writer[t->writes.v[i]] = script_instance(q->s, task, seq);
+}
+
+static void new_lives(struct sequence *q, int loop)
+{
+	for (int i = 0; i < q->s->set->k->plan->graph->buffers.n; i++)
+		if (buffer_at(q->s->set->k, i)->loop == loop)
+			q->writer[i] = NONE;
+}
+
+static void sequence_body(struct sequence *q, int loop, const struct item *items, int n)
+{
+	const struct graph *g = q->s->set->k->plan->graph;
+
+	for (int i = 0; i < n; i++) {
+		int l = items[i].id;
+
+		if (!items[i].is_loop) {
+			for (int t = 0; t < g->tasks.n; t++)
+				if (g->tasks.v[t].task == l)
+					sequence_task(q, t);
+			continue;
+		}
+		const int64_t *cum = &q->s->walk->cum[l][sequence_of(q, loop)];
+
+		for (q->at[l] = cum[0]; q->at[l] < cum[1]; q->at[l]++) {
+			new_lives(q, l);
+			sequence_body(q, l, g->program->loops.v[l].body.v,
+				g->program->loops.v[l].body.n);
+		}
+	}
+}
+
+static void find_writers(struct arena *a, struct script *s)
+{
+	const struct graph *g = s->set->k->plan->graph;
+	const struct phase *p = &g->program->phases.v[s->set->k->phase];
+	struct sequence q = { .s = s, .writer = ARENA_ARRAY(a, g->buffers.n, int),
+		.at = ARENA_ARRAY(a, g->program->loops.n, int64_t) };
+
+	for (q.tile = 0; q.tile < s->walk->ntiles; q.tile++) {
+		new_lives(&q, NONE);
+		sequence_body(&q, NONE, p->body.v, p->body.n);
+	}
+}
+
+/* a lane --------------------------------------------------------------------- */
+
+struct actor {
+	struct arena *a;
+	struct script *s;
+	const struct kernel *k;
+	const struct klane *lane;
+	VEC(struct act) acts;
+	int64_t tile;
+	int64_t *base, *i, *seq;	/* by loop, as the text's variables */
+	int *issued, *released;		/* by flag */
+	int instance;			/* at work */
+};
+
+static void act(struct actor *x, enum act_kind kind, int at, int64_t n)
+{
+	VEC_PUSH(x->a, &x->acts, ((struct act){ .kind = kind, .instance = x->instance, .at = at,
+		.n = (int)n, .want = NONE }));
+}
+
+static int64_t passed(const struct actor *x, int loop)
+{
+	return loop == NONE ? x->tile : x->seq[loop];
+}
+
+static void wait_for(struct actor *x, const struct flag_wait *w, int mine)
+{
+	int64_t n = 0;
+
+	switch (w->which) {
+	case AWAIT_BACK:
+		n = passed(x, w->loop) - w->back;
+		break;
+	case AWAIT_WITHIN:
+		n = x->i[w->loop] >= w->back ? passed(x, w->loop) - w->back : -1;
+		break;
+	case AWAIT_AROUND:
+		n = passed(x, w->loop);
+		for (int l = mine; l != w->loop; l = x->k->plan->graph->program->loops.v[l].parent)
+			if (x->i[l])
+				n = -1;
+		break;
+	case AWAIT_RUN:
+		n = x->base[w->loop] - 1;
+		break;
+	}
+	if (n >= 0)
+		act(x, ACT_WAIT, w->flag, n);
+}
+
+static bool in_lane(const struct actor *x, int task)
+{
+	return x->s->set->lane[task] == x->lane - x->k->lanes.v;
+}
+
+/* Arrive for the products that are known to be complete. behind NULL: all are. */
+static void release(struct actor *x, const int *behind)
+{
+	for (int f = 0; f < x->k->flags.n; f++) {
+		const struct flag *fl = &x->k->flags.v[f];
+
+		if (fl->issued || !in_lane(x, fl->task) || !x->s->set->matrix[fl->task])
+			continue;
+		for (; x->released[f] < x->issued[f] - (behind ? behind[fl->task] : 0); x->released[f]++)
+			act(x, ACT_ARRIVE, f, x->released[f]);
+	}
+}
+
+static void group_wait(struct actor *x, const struct group_wait *w, int class)
+{
+	int younger = w->younger[class] < 0 ? 0 : w->younger[class];
+
+	act(x, ACT_GROUPS, NONE, younger > 7 ? 7 : younger);
+	release(x, w->younger[class] < 0 ? NULL : w->behind[class]);
+}
+
+/* Where the sTask at work finds a buffer. */
+static int place_of(const struct actor *x, int buffer)
+{
+	const struct buffer *b = buffer_at(x->k, buffer);
+	int first = x->s->set->first[buffer];
+
+	if (x->k->ring_of[buffer] != NONE)
+		return first + (int)(passed(x, b->loop) %
+			x->k->rings.v[x->k->ring_of[buffer]].versions);
+	if (b->loop == NONE)
+		return first;
+	return first + (int)(x->i[b->loop] % x->k->plan->versions[buffer]);
+}
+
+/* Does a product with nothing to add to begin each life of the carry? */
+static bool begins_by_product(const struct kernel *k, const struct buffer *b)
+{
+	const struct graph *g = k->plan->graph;
+	const struct stask *first = stask_at(k, b->first);
+
+	for (int l = first->loop; l != b->loop; l = g->program->loops.v[l].parent)
+		if (g->trips[l].least == 0)
+			return false;
+	return first->kind == TASK_MMA && g->program->carries.v[b->carry].init == 0;
+}
+
+static bool has_initial(const struct kernel *k, int buffer)
+{
+	const struct buffer *b = buffer_at(k, buffer);
+
+	return b->carry != NONE && b->phase == k->phase && k->ring_of[buffer] == NONE &&
+		!begins_by_product(k, b);
+}
+
+/* Give carries their initial value whose lives are iterations of `loop` and begin with
+ * `task`, or with any sTask inside loop `nested`; all of them if both are NONE. */
+static void begin_lives(struct actor *x, int loop, int task, int nested)
+{
+	const struct graph *g = x->k->plan->graph;
+	int instance = x->instance;
+
+	x->instance = NONE;
+	for (int i = 0; i < g->buffers.n; i++) {
+		const struct buffer *b = &g->buffers.v[i];
+
+		if (b->loop != loop || (task != NONE && b->first != task) || (nested != NONE &&
+		    !program_loop_within(g->program, stask_at(x->k, b->first)->loop, nested)))
+			continue;
+		if (has_initial(x->k, i) && in_lane(x, b->first))
+			act(x, ACT_WRITE, place_of(x, i), 0);
+	}
+	x->instance = instance;
+}
+
+static bool lists(const int *v, int n, int x)
+{
+	for (int i = 0; i < n; i++)
+		if (v[i] == x)
+			return true;
+	return false;
+}
+
+static void touch(struct actor *x, const struct stask *s, int task, int64_t seq)
+{
+	bool product = s->kind == TASK_MMA;
+
+	for (int i = 0; i < s->reads.n; i++) {
+		bool sum = product && lists(s->writes.v, s->writes.n, s->reads.v[i]);
+
+		act(x, sum ? ACT_GROUP_SUM : product ? ACT_GROUP_READ : ACT_READ,
+			place_of(x, s->reads.v[i]), 0);
+		x->acts.v[x->acts.n - 1].want = x->s->want[task][seq * s->reads.n + i];
+		x->acts.v[x->acts.n - 1].initial = has_initial(x->k, s->reads.v[i]);
+	}
+	for (int i = 0; i < s->writes.n; i++)
+		if (!product || !lists(s->reads.v, s->reads.n, s->writes.v[i]))
+			act(x, product ? ACT_GROUP_SUM : ACT_WRITE, place_of(x, s->writes.v[i]), 0);
+	if (product)
+		act(x, ACT_COMMIT, NONE, 0);
+}
+
+static void play_load(struct actor *x, const struct kentry *e, const struct stask *s, int64_t seq)
+{
+	int buffer = s->writes.v[0], place = place_of(x, buffer);
+
+	if (e->flag == NONE)
+		return;
+	if (!x->k->rings.v[x->k->ring_of[buffer]].engine) {
+		act(x, ACT_WRITE, place, 0);
+		act(x, ACT_FENCE, NONE, 0);
+		act(x, ACT_ARRIVE, e->flag, seq);
+		return;
+	}
+	if (e->waits.n && x->lane->warps > 1)
+		act(x, ACT_SYNC, NONE, 0);
+	act(x, ACT_COPY, e->flag, seq);
+	x->acts.v[x->acts.n - 1].to = place;
+}
+
+static void play_entry(struct actor *x, const struct kentry *e, int class, int64_t iteration)
+{
+	const struct stask *s = stask_at(x->k, e->task);
+	bool shares = false;
+	int64_t seq;
+
+	if (s->loop != NONE) {
+		x->i[s->loop] = iteration;
+		x->seq[s->loop] = x->base[s->loop] + iteration;
+	}
+	seq = passed(x, s->loop);
+	x->instance = script_instance(x->s, e->task, seq);
+	x->s->ran[x->instance]++;
+	for (int i = 0; i < e->waits.n; i++)
+		wait_for(x, &e->waits.v[i], s->loop);
+	if (e->waits_groups)
+		group_wait(x, &e->before, class);
+	for (int i = 0; i < s->writes.n && s->kind == TASK_COMPUTE; i++)
+		shares |= x->k->ring_of[s->writes.v[i]] != NONE;
+	if (shares)
+		act(x, ACT_SYNC, NONE, 0);
+	if (s->loop != NONE)
+		begin_lives(x, s->loop, e->task, NONE);
+	if (s->kind == TASK_LOAD)
+		play_load(x, e, s, seq);
+	else
+		touch(x, s, e->task, seq);
+	if (shares) {
+		act(x, ACT_FENCE, NONE, 0);
+		act(x, ACT_SYNC, NONE, 0);
+	}
+	if (e->issue_flag != NONE)
+		act(x, ACT_ARRIVE, e->issue_flag, seq);
+	if (e->flag != NONE && s->kind == TASK_MMA && x->s->set->matrix[e->task])
+		x->issued[e->flag]++;
+	else if (e->flag != NONE && s->kind != TASK_LOAD)
+		act(x, ACT_ARRIVE, e->flag, seq);
+	if (e->drains)
+		group_wait(x, &e->after, class);
+}
+
+static int turn_class(const struct kregion *v, int64_t turn, int64_t trips)
+{
+	if (turn < 0)
+		return (int)-turn;
+	if (turn <= trips - 1 - v->most)
+		return 0;
+	return v->most + (int)(turn - (trips - 1 - v->most));
+}
+
+static void play_region(struct actor *x, int loop)
+{
+	const struct kregion *v = &x->lane->regions[loop + 1];
+	int parent = x->k->plan->graph->program->loops.v[loop].parent;
+	const int64_t *cum = &x->s->walk->cum[loop][passed(x, parent)];
+	int64_t trips = cum[1] - cum[0];
+
+	for (int64_t turn = -v->most; turn < trips; turn++) {
+		for (int i = 0; i < v->steps.n; i++) {
+			const struct kstep *s = &v->steps.v[i];
+			const struct kentry *e = s->is_loop ? NULL : &x->lane->entries.v[s->id];
+			int64_t iteration = turn + s->at;
+
+			if (iteration < 0 || iteration >= trips)
+				continue;
+			x->i[loop] = iteration;
+			x->seq[loop] = x->base[loop] + iteration;
+			if (e) {
+				play_entry(x, e, turn_class(v, turn, trips), iteration);
+				continue;
+			}
+			begin_lives(x, loop, NONE, s->id);
+			play_region(x, s->id);
+		}
+	}
+	x->base[loop] += trips;
+}
+
+static void play_tile(struct actor *x)
+{
+	const struct kregion *v = &x->lane->regions[0];
+	bool multiplies = false;
+
+	begin_lives(x, NONE, NONE, NONE);
+	for (int i = 0; i < v->steps.n; i++) {
+		if (v->steps.v[i].is_loop)
+			play_region(x, v->steps.v[i].id);
+		else
+			play_entry(x, &x->lane->entries.v[v->steps.v[i].id], 0, x->tile);
+	}
+	x->instance = NONE;
+	for (int i = 0; i < x->lane->entries.n; i++)
+		multiplies |= x->s->set->matrix[x->lane->entries.v[i].task];
+	if (!multiplies)
+		return;
+	act(x, ACT_GROUPS, NONE, 0);
+	release(x, NULL);
+}
+
+/* A block may not end while something is copied to its memory. */
+static void wait_last_copies(struct actor *x)
+{
+	for (int i = 0; i < x->k->flags.n; i++) {
+		const struct flag *f = &x->k->flags.v[i];
+		int loop = stask_at(x->k, f->task)->loop;
+		int64_t end = loop == NONE ? x->s->walk->ntiles : x->base[loop];
+
+		if (!f->bytes || !in_lane(x, f->task))
+			continue;
+		for (int64_t n = max_i64(0, end - f->depth); n < end; n++)
+			act(x, ACT_WAIT, i, n);
+	}
+}
+
+static void play_lane(struct arena *a, struct script *s, int lane)
+{
+	const struct kernel *k = s->set->k;
+	int loops = k->plan->graph->program->loops.n;
+	struct actor x = { .a = a, .s = s, .k = k, .lane = &k->lanes.v[lane],
+		.base = ARENA_ARRAY(a, loops, int64_t), .i = ARENA_ARRAY(a, loops, int64_t),
+		.seq = ARENA_ARRAY(a, loops, int64_t), .issued = ARENA_ARRAY(a, k->flags.n, int),
+		.released = ARENA_ARRAY(a, k->flags.n, int) };
+
+	for (x.tile = 0; x.tile < s->walk->ntiles; x.tile++)
+		play_tile(&x);
+	wait_last_copies(&x);
+	s->acts[lane] = x.acts.v;
+	s->nacts[lane] = x.acts.n;
+}
+
+static void number_instances(struct arena *a, struct script *s)
+{
+	const struct kernel *k = s->set->k;
+	const struct graph *g = k->plan->graph;
+
+	for (int t = 0; t < g->tasks.n; t++) {
+		int64_t count = g->tasks.v[t].phase == k->phase ?
+			walk_count(s->walk, g->tasks.v[t].loop) : 0;
+
+		s->first[t] = s->ninstances;
+		s->ninstances += (int)count;
+		s->want[t] = ARENA_ARRAY(a, count * g->tasks.v[t].reads.n, int);
+	}
+	s->first[g->tasks.n] = s->ninstances;
+	s->task = ARENA_ARRAY(a, s->ninstances, int);
+	s->ran = ARENA_ARRAY(a, s->ninstances, int);
+	for (int t = 0; t < g->tasks.n; t++)
+		for (int i = s->first[t]; i < s->first[t + 1]; i++)
+			s->task[i] = t;
+}
+
+void script_init(struct arena *a, const struct setting *set, const struct walk *w,
+	struct script *s)
+{
+	int ntasks = set->k->plan->graph->tasks.n, nlanes = set->k->lanes.n;
+
+	*s = (struct script){ .set = set, .walk = w, .first = ARENA_ARRAY(a, ntasks + 1, int),
+		.want = ARENA_ARRAY(a, ntasks, int *), .acts = ARENA_ARRAY(a, nlanes, struct act *),
+		.nacts = ARENA_ARRAY(a, nlanes, int) };
+	number_instances(a, s);
+	find_writers(a, s);
+	for (int i = 0; i < nlanes; i++)
+		play_lane(a, s, i);
+}

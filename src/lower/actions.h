@@ -1,0 +1,70 @@
+/* actions.h - what the lanes of a kernel do, as lists; for use inside src/lower.
+ *
+ * For a list of tiles and trip counts, the actions of each lane in order, as the text of
+ * src/emit/text_kernel.c does them: this is that file once more, statement by statement,
+ * with numbers where it has C text. Who changes one changes the other.
+ *
+ * All warps of a lane do the same. Only copies are issued by the first warp alone.
+ */
+#ifndef LOWER_ACTIONS_H
+#define LOWER_ACTIONS_H
+
+#include "lower/kernel.h"
+#include "plan/order.h"
+
+enum act_kind {
+	ACT_WAIT,			/* for instance n of flag `at` */
+	ACT_ARRIVE,			/* at the barrier of instance n of flag `at` */
+	ACT_COPY,			/* arrive there and let the engine fill place `to` */
+	ACT_SYNC,			/* all warps of the lane meet */
+	ACT_FENCE,			/* what the warp wrote, the engines may now see */
+	ACT_READ, ACT_WRITE,		/* place `at`, with ordinary instructions */
+	ACT_GROUP_READ, ACT_GROUP_SUM,	/* place `at`, as part of the group that is next */
+	ACT_COMMIT,			/* the group is issued */
+	ACT_GROUPS,			/* until at most n groups are under way */
+};
+
+struct act {
+	enum act_kind kind;
+	int instance;			/* of the sTask at work; NONE: none */
+	int at, to, n;
+	int want;			/* READ and group's: the instance that must have written it;
+					 * NONE: nobody in this life of it ... */
+	bool initial;			/* ... so that it must be an initial value */
+};
+
+/* What is the same in every play. Places: each slot of each ring, then each version of
+ * each buffer in registers. */
+struct setting {
+	const struct kernel *k;
+	int *lane;			/* by sTask: index into k->lanes; NONE: of another phase */
+	bool *matrix;			/* by sTask: on an asynchronous matrix unit */
+	int *first;			/* by buffer: its first place */
+	int *buffer;			/* by place */
+	int shared, nplaces;		/* places below `shared` are slots */
+};
+void setting_init(struct arena *a, const struct kernel *k, struct setting *out);
+
+/* One play: how often the loops run, and what should come of it. */
+struct script {
+	const struct setting *set;
+	const struct walk *walk;
+	int ninstances;
+	int *first;			/* by sTask: its instance 0 */
+	int *task;			/* by instance */
+	int **want;			/* by sTask: [seq * reads + i], who writes its reads.v[i] */
+	struct act **acts;		/* by lane of the kernel */
+	int *nacts;
+	int *ran;			/* by instance: how often */
+};
+
+/* In `a`; the rest outlives it. */
+void script_init(struct arena *a, const struct setting *set, const struct walk *w,
+	struct script *out);
+
+static inline int script_instance(const struct script *s, int task, int64_t seq)
+{
+	return s->first[task] + (int)seq;
+}
+
+#endif

@@ -1,0 +1,15 @@
+/* play.h - one play of a kernel's lanes, and whether it goes well; inside src/lower.
+ *
+ * The actions of actions.h are done in some order that they allow. Which order makes no
+ * difference (protocol.h), as each event carries a clock: how many events of every warp,
+ * phases of every barrier and groups of every warp come before it in all executions.
+ */
+#ifndef LOWER_PLAY_H
+#define LOWER_PLAY_H
+
+#include "lower/actions.h"
+
+/* `a` is scratch. The error tells what goes wrong first, with sTasks and iterations. */
+NODISCARD enum err_code play_script(struct arena *a, const struct script *s, struct err *e);
+
+#endif
