@@ -446,6 +446,15 @@ static bool arrival_holds(const struct relation *r, const struct flag *f, int de
 	return false;
 }
 
+/* Does somebody wait on the barrier of instance x, for it or one of the two before? */
+static bool is_awaited(const bool *awaited, int64_t n, int depth, int64_t x)
+{
+	for (int64_t y = x < 2 * depth ? x % depth : x - 2 * depth; y < n; y += depth)
+		if (awaited[y])
+			return true;
+	return false;
+}
+
 /* Can all who wait for instances of the flag's sTask tell the phases apart? */
 static bool depth_holds(const struct kernel *k, const struct relation *r, const struct flag *f,
 	int depth, bool *awaited)
@@ -474,9 +483,8 @@ static bool depth_holds(const struct kernel *k, const struct relation *r, const 
 		}
 	}
 	for (int64_t x = depth; x < n && lane_warps(p, lane_of(k, f->task)) > 1; x++)
-		for (int64_t y = x < 2 * depth ? x - depth : x - 2 * depth; y < n; y += depth)
-			if (awaited[y] && !arrival_holds(r, f, depth, x))
-				return false;
+		if (is_awaited(awaited, n, depth, x) && !arrival_holds(r, f, depth, x))
+			return false;
 	return true;
 }
 
@@ -529,14 +537,17 @@ static enum err_code find_depths(struct kernel *k, struct err *e)
 {
 	const struct graph *g = k->plan->graph;
 	const char *late = NULL;
-	int64_t few = 1;
+	int64_t few = 1, most = 1;
 
 	for (int l = 0; l < g->program->loops.n; l++)
 		if (g->program->loops.v[l].phase == k->phase)
 			few = max_i64(few, g->trips[l].least);
-	deepen(k, 2 * window(k));
-	if (few < 2 * window(k))
-		deepen(k, few);
+	for (int l = 0; l < g->program->loops.n; l++)
+		if (g->program->loops.v[l].phase == k->phase)
+			most = max_i64(most, g->trips[l].most);
+	most = min_i64(most, 2 * window(k));
+	for (int64_t trips = min_i64(few, most); trips <= most; trips++)
+		deepen(k, trips);
 	for (int i = 0; i < k->flags.n; i++) {
 		struct flag *f = &k->flags.v[i];
 

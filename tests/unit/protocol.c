@@ -1,0 +1,381 @@
+/* The protocol check: kernels of real plans pass; kernels with one thing changed are
+ * refused, or are harmless: their text is the same, or the CPU target, which knows nothing
+ * of the check, runs them without a race and computes what the kernel as it was does. */
+#include <lauxlib.h>
+#include <lualib.h>
+#include <stdlib.h>
+
+#include "emit/emit.h"
+#include "lower/lower.h"
+#include "lower/protocol.h"
+#include "lua/lplan.h"
+#include "plan/check.h"
+#include "run/on_host.h"
+#include "tests/tap.h"
+
+enum { SEEDS = 3 };
+
+static const char *home(void)
+{
+	const char *s = getenv("MILLRACE_HOME");
+
+	return s ? s : ".";
+}
+
+/* A plan as a script makes it, and its kernel. */
+struct bench {
+	struct host h;
+	lua_State *L;
+	struct mem mem;
+	const struct plan *plan;
+	struct kernel *k;
+	struct arena arena;
+	struct source was;		/* text of the kernel as it is */
+	void **data;			/* of tensors */
+	void **good;			/* outputs of the kernel as it is */
+	struct err e;
+};
+
+static const char prelude[] =
+	"local mr = require 'millrace'\n"
+	"local home = require 'millrace.core'.home()\n"
+	"local function example(name, bound)\n"
+	"  return mr.load_plan(home .. '/examples/' .. name .. '.lua', bound)\n"
+	"end\n"
+	"local function gemm(sizes, tile, ring, ways)\n"
+	"  local plan = mr.plan(mr.examples.gemm(sizes):graph{tile = tile}, mr.device 'h200')\n"
+	"  if ways > 1 then plan:split('m', ways) end\n"
+	"  plan:lane('p0', {warps = 1})\n"
+	"  plan:buffers{a = ring, b = ring}\n"
+	"  plan:append('load_a', {seu = 'tma', lane = 'p0'})\n"
+	"  plan:append('load_b', {seu = 'tma', lane = 'p0'})\n"
+	"  for i = 0, ways - 1 do\n"
+	"    local lane, part = 'c' .. i, ways > 1 and '.' .. i or ''\n"
+	"    plan:lane(lane, {warps = 4})\n"
+	"    plan:append('mma' .. part, {seu = 'tensor', lane = lane})\n"
+	"    plan:append('epilogue' .. part, {seu = 'cuda', lane = lane})\n"
+	"    plan:append('store_c' .. part, {seu = 'tma', lane = lane})\n"
+	"  end\n"
+	"  plan:grid{eus = 1}\n"
+	"  plan:fill_waits()\n"
+	"  return plan\n"
+	"end\n"
+	"local function attention(o)\n"
+	"  local bound = mr.examples.flash_attention{b = 1, h = o.h or 1, m = o.m or 192, n = o.n or 256,\n"
+	"    d = 64, causal = o.causal}\n"
+	"  local plan = mr.plan(bound:graph{tile = {m = 64, n = 64}}, mr.device 'h200')\n"
+	"  plan:lane('p0', {warps = 1})\n"
+	"  if o.p1 then plan:lane('p1', {warps = 1}) end\n"
+	"  plan:lane('c0', {warps = 4})\n"
+	"  plan:buffers{k = o.k or 2, v = o.v or 2, softmax_2 = o.probs or 1, mma_qk = o.scores or 1}\n"
+	"  plan:append('load_q', {seu = 'tma', lane = o.p1 or 'p0'})\n"
+	"  plan:append('load_k', {seu = 'tma', lane = 'p0', at = o.load_k or 0})\n"
+	"  plan:append('load_v', {seu = 'tma', lane = 'p0', at = o.load_v or 0})\n"
+	"  for _, task in ipairs(o.order or {'mma_qk', 'softmax', 'rescale', 'mma_pv'}) do\n"
+	"    plan:append(task, {lane = 'c0', at = o[task] or 0})\n"
+	"  end\n"
+	"  plan:append('normalise', {lane = 'c0'})\n"
+	"  plan:append('store_o', {lane = 'c0'})\n"
+	"  plan:grid{eus = 1}\n"
+	"  plan:fill_waits()\n"
+	"  return plan\n"
+	"end\n"
+	"local early = {'mma_qk', 'mma_pv', 'softmax', 'rescale'}\n";
+
+static void must(const struct bench *b, enum err_code code)
+{
+	if (!code)
+		return;
+	printf("Bail out! %s\n", b->e.msg);
+	exit(1);
+}
+
+static void bench_open(struct bench *b, const char *script)
+{
+	struct problems problems = { 0 };
+	struct usage usage;
+
+	*b = (struct bench){ .h.home = home() };
+	b->L = host_open(&b->h);
+	arena_init(&b->arena, &b->mem);
+	lua_pushfstring(b->L, "%s%s", prelude, script);
+	if (luaL_dostring(b->L, lua_tostring(b->L, 1))) {
+		printf("Bail out! %s\n", lua_tostring(b->L, -1));
+		exit(1);
+	}
+	b->plan = history_plan(check_plan(b->L, -1, "test"));
+	if (!plan_check(b->plan, &b->arena, &problems, &usage)) {
+		printf("Bail out! %s\n", problems.v.v[0].message);
+		exit(1);
+	}
+	must(b, lower_plan(&b->mem, b->plan, 0, &b->k, &b->e));
+	must(b, emit_host(b->k, &b->arena, &b->was, &b->e));
+}
+
+static void bench_close(struct bench *b)
+{
+	kernel_free(b->k);
+	arena_release(&b->arena);
+	host_close(b->L);
+	is_int((long long)b->mem.used, 0, "all memory is given back");
+}
+
+/* The CPU ------------------------------------------------------------------- */
+
+/* Inputs of small whole numbers, so that sums do not depend on their order. */
+static void make_data(struct bench *b)
+{
+	const struct program *p = b->plan->graph->program;
+
+	b->data = ARENA_ARRAY(&b->arena, p->tensors.n, void *);
+	b->good = ARENA_ARRAY(&b->arena, p->tensors.n, void *);
+	for (int t = 0; t < p->tensors.n; t++) {
+		size_t n = (size_t)tensor_elements(p, t);
+		size_t bytes = dtype_bytes(p->tensors.v[t].type, n);
+		uint16_t *v = arena_alloc(&b->arena, bytes);
+
+		for (size_t i = 0; p->tensors.v[t].type == DT_BF16 && i < n; i++)
+			v[i] = (uint16_t)((i * 7 + i / 64) % 13 < 6 ? 0x3f80 : i % 3 ? 0xbf80 : 0x4000);
+		b->data[t] = v;
+		b->good[t] = arena_alloc(&b->arena, bytes);
+	}
+}
+
+/* What the kernel at hand does wrong on the CPU; NULL if nothing. */
+static const char *run(struct bench *b, const struct source *s, bool first)
+{
+	const struct program *p = b->plan->graph->program;
+	struct host_kernel *kernel = NULL;
+	struct on_host h = { .plan = (struct plan *)b->plan, .nphases = 1,
+		.sources = (struct source *)s, .kernels = &kernel };
+	const char *report = NULL;
+
+	must(b, host_compile(&b->mem, s->text.text, s->text.len, NULL, &kernel, &b->e));
+	for (int seed = 0; seed < SEEDS && !report; seed++) {
+		struct on_host_options o = { .seed = (uint64_t)seed, .race = seed != 1, .limit = 20 };
+
+		must(b, on_host_run(&h, b->data, &o, NULL, &b->arena, &report, &b->e));
+		for (int t = 0; t < p->tensors.n && !report; t++) {
+			size_t bytes = dtype_bytes(p->tensors.v[t].type, (size_t)tensor_elements(p, t));
+
+			if (p->tensors.v[t].role != TENSOR_OUTPUT)
+				continue;
+			if (first)
+				memcpy(b->good[t], b->data[t], bytes);
+			else if (memcmp(b->good[t], b->data[t], bytes) != 0)
+				report = "the result is another";
+		}
+	}
+	host_free(kernel);
+	return report;
+}
+
+/* Mutations -------------------------------------------------------------------- */
+
+struct tally {
+	const char *name;		/* of the bench */
+	int made, refused, same, harmless, missed;
+};
+
+static void try_mutant(struct bench *b, struct tally *t, const char *what)
+{
+	struct arena_mark mark = arena_mark(&b->arena);
+	struct source now;
+	const char *report;
+	struct err e;
+
+	t->made++;
+	if (protocol_check(b->k, NULL, &e)) {
+		t->refused++;
+		if (getenv("PROTOCOL_SAY")) {
+			must(b, emit_host(b->k, &b->arena, &now, &b->e));
+			report = !strcmp(now.text.text, b->was.text.text) ? "SAME" : run(b, &now, false);
+			diag("%s: %s: %s\n#   host: %s", t->name, what, e.msg, report ? report : "NOTHING");
+		}
+		return;
+	}
+	must(b, emit_host(b->k, &b->arena, &now, &b->e));
+	if (!strcmp(now.text.text, b->was.text.text)) {
+		t->same++;
+	} else {
+		report = run(b, &now, false);
+		t->harmless += !report;
+		t->missed += report != NULL;
+		diag("%s: %s: %s", t->name, what, report ? report : "harmless");
+	}
+	arena_reset(&b->arena, mark);
+}
+
+static const char *task_name(const struct bench *b, int task)
+{
+	return b->plan->graph->tasks.v[task].name;
+}
+
+static void mutate_waits(struct bench *b, struct tally *t, struct kentry *x)
+{
+	for (int i = 0; i < x->waits.n; i++) {
+		struct flag_wait w = x->waits.v[i];
+		const char *on = task_name(b, b->k->flags.v[w.flag].task);
+
+		x->waits.n--;
+		memmove(x->waits.v + i, x->waits.v + i + 1, (size_t)(x->waits.n - i) * sizeof(w));
+		try_mutant(b, t, arena_strf(&b->arena, "'%s' without its wait for '%s'",
+			task_name(b, x->task), on));
+		memmove(x->waits.v + i + 1, x->waits.v + i, (size_t)(x->waits.n - i) * sizeof(w));
+		x->waits.n++;
+		x->waits.v[i] = w;
+		x->waits.v[i].back++;
+		try_mutant(b, t, arena_strf(&b->arena, "'%s' waits for '%s' of an iteration more back",
+			task_name(b, x->task), on));
+		x->waits.v[i] = w;
+	}
+}
+
+static void mutate_groups(struct bench *b, struct tally *t, struct kentry *x, struct group_wait *w,
+	const char *which)
+{
+	for (int c = 0; c < TURN_CLASSES; c++) {
+		if (w->younger[c] < 0)
+			continue;
+		w->younger[c]++;
+		try_mutant(b, t, arena_strf(&b->arena, "one group more under way %s '%s', class %d",
+			which, task_name(b, x->task), c));
+		w->younger[c]--;
+		for (int m = 0; m < b->plan->graph->tasks.n; m++) {
+			if (!w->behind[c][m])
+				continue;
+			w->behind[c][m]--;
+			try_mutant(b, t, arena_strf(&b->arena, "'%s' is told of too early %s '%s', class "
+				"%d", task_name(b, m), which, task_name(b, x->task), c));
+			w->behind[c][m]++;
+		}
+	}
+}
+
+static void mutate_switch(struct bench *b, struct tally *t, struct kentry *x, bool *at,
+	const char *what)
+{
+	if (!*at)
+		return;
+	*at = false;
+	try_mutant(b, t, arena_strf(&b->arena, "'%s' does not %s", task_name(b, x->task), what));
+	*at = true;
+}
+
+static void mutate_entry(struct bench *b, struct tally *t, struct kentry *x)
+{
+	int flag = x->flag, issue = x->issue_flag;
+
+	mutate_waits(b, t, x);
+	if (x->waits_groups)
+		mutate_groups(b, t, x, &x->before, "before");
+	if (x->drains)
+		mutate_groups(b, t, x, &x->after, "after");
+	mutate_switch(b, t, x, &x->waits_groups, "wait for its groups");
+	mutate_switch(b, t, x, &x->waits_stores, "wait for its stores");
+	mutate_switch(b, t, x, &x->drains, "drain");
+	if (issue != NONE) {
+		x->issue_flag = NONE;
+		try_mutant(b, t, arena_strf(&b->arena, "'%s' does not tell of its issue",
+			task_name(b, x->task)));
+		x->issue_flag = issue;
+	}
+	if (flag != NONE && b->plan->graph->tasks.v[x->task].kind != TASK_LOAD) {
+		x->flag = NONE;
+		try_mutant(b, t, arena_strf(&b->arena, "'%s' does not tell of its end",
+			task_name(b, x->task)));
+		x->flag = flag;
+	}
+}
+
+static void mutate_order(struct bench *b, struct tally *t, struct klane *l)
+{
+	for (int v = 0; v <= b->plan->graph->program->loops.n; v++) {
+		for (int i = 0; i + 1 < l->regions[v].steps.n; i++) {
+			struct kstep *s = l->regions[v].steps.v, was = s[i];
+
+			s[i] = s[i + 1];
+			s[i + 1] = was;
+			try_mutant(b, t, arena_strf(&b->arena, "lane %d, region %d: step %d after step "
+				"%d", l->lane, v, i, i + 1));
+			s[i + 1] = s[i];
+			s[i] = was;
+		}
+	}
+}
+
+static void mutate_number(struct bench *b, struct tally *t, int *at, int by, int task,
+	const char *what)
+{
+	if (*at + by < 1)
+		return;
+	*at += by;
+	try_mutant(b, t, arena_strf(&b->arena, "%s of '%s' %+d", what, task_name(b, task), by));
+	*at -= by;
+}
+
+static void mutate_all(struct bench *b, struct tally *t)
+{
+	struct kernel *k = b->k;
+
+	for (int i = 0; i < k->lanes.n; i++) {
+		for (int j = 0; j < k->lanes.v[i].entries.n; j++)
+			mutate_entry(b, t, &k->lanes.v[i].entries.v[j]);
+		mutate_order(b, t, &k->lanes.v[i]);
+	}
+	for (int i = 0; i < k->flags.n; i++) {
+		struct flag *f = &k->flags.v[i];
+		int64_t bytes = f->bytes;
+
+		mutate_number(b, t, &f->depth, -1, f->task, "depth of the flag");
+		mutate_number(b, t, &f->arrivals, 1, f->task, "arrivals");
+		mutate_number(b, t, &f->arrivals, -1, f->task, "arrivals");
+		for (int by = -16; by <= 16 && bytes; by += 32) {
+			f->bytes = bytes + by;
+			try_mutant(b, t, arena_strf(&b->arena, "bytes of '%s' %+d",
+				task_name(b, f->task), by));
+		}
+		f->bytes = bytes;
+	}
+	for (int i = 0; i < k->rings.n; i++)
+		mutate_number(b, t, &k->rings.v[i].versions, -1,
+			b->plan->graph->buffers.v[k->rings.v[i].buffer].first, "versions of the ring");
+}
+
+static void check_plan_of(const char *name, const char *script)
+{
+	struct tally t = { .name = name };
+	struct protocol p;
+	struct bench b;
+
+	bench_open(&b, script);
+	if (!ok(!protocol_check(b.k, &p, &b.e), name))
+		diag("%s", b.e.msg);
+	diag("%d plays of %lld actions, period %d, %s", p.plays, (long long)p.actions, p.period,
+		p.complete ? "complete" : "a choice");
+	make_data(&b);
+	ok(!run(&b, &b.was, true), "it runs on the CPU");
+	mutate_all(&b, &t);
+	is_int(t.missed, 0, "no mistake that the CPU finds gets through");
+	diag("%d changed kernels: %d refused, %d with the same text, %d harmless on the CPU", t.made,
+		t.refused, t.same, t.harmless);
+	bench_close(&b);
+}
+
+int main(void)
+{
+	check_plan_of("gemm, two consumers", "return gemm({m=256, n=128, k=192}, {m=128, n=64, k=32}, 3, 2)");
+	check_plan_of("gemm, one iteration a tile", "return gemm({m=256, n=128, k=32}, {m=64, n=64, k=32}, 4, 1)");
+	check_plan_of("attention in series", "return attention{}");
+	check_plan_of("attention, queries from a lane of their own", "return attention{p1='p1'}");
+	check_plan_of("attention, loads ahead of each other", "return attention{load_k=2, load_v=1, k=4, v=3}");
+	check_plan_of("attention with overlap", "return attention{mma_qk=1, softmax=1, rescale=1, "
+		"order=early, probs=2}");
+	check_plan_of("attention with overlap, causal", "return attention{mma_qk=1, softmax=1, rescale=1, "
+		"order=early, probs=2, causal=true, k=3}");
+	check_plan_of("two products ahead", "return attention{mma_qk=2, softmax=1, rescale=1, order=early, "
+		"scores=2, probs=2, h=2}");
+	check_plan_of("ping-pong", "local plan = example('attention_pingpong', mr.examples.flash_attention{"
+		"b=1, h=1, m=384, n=512, d=128}) plan:grid{eus=1} return plan");
+	return tap_done();
+}
