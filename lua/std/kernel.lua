@@ -46,7 +46,7 @@ end
 local function reference_for(k)
   local flops = k.plan.graph.flops
   if flops / INTERPRETER <= SOON then return "interpreter" end
-  if core.attached() then return "device" end
+  if k.target == "cuda" or core.attached() then return "device" end
   if flops / HOST > LATE then
     raise(("check: the reference for %.3g flops takes this CPU about %.0f minutes; check the plan at smaller "
       .. "sizes, or say check{reference=\"host\"} and wait"):format(flops, flops / HOST / 60))

@@ -114,6 +114,16 @@ static const char searching[] =
 	"local found = mr.search(gemm{m=256, n=64, k=64}, mr.device 'h200', {trials=5})\n"
 	"assert(found.trials == 5 and #found.why() > 0 and #found.plan:script() > 0)\n";
 
+/* The text of a plain kernel, with its search for tiles. */
+static const char plainly[] =
+	"local mr, core = require 'millrace', require 'millrace.core'\n"
+	"local rows = mr.program('rows', function(p)\n"
+	"  local m, n = p:axes('m', 'n')\n"
+	"  local X, Y = p:input('X', {m, n}), p:output('Y', {m})\n"
+	"  Y:store(mr.rowmax(p:load(X), n))\n"
+	"end)\n"
+	"assert(#core.plain(rows{m=200, n=9}) > 0)\n";
+
 /* What must still work after any failure, in the same state. */
 static const char after[] =
 	"local mr = require 'millrace'\n"
@@ -314,7 +324,7 @@ int main(void)
 {
 	static const struct session sessions[] = {
 		{ "the language", language, true }, { "planning", planning, false },
-		{ "searching", searching, false } };
+		{ "searching", searching, false }, { "a plain kernel", plainly, false } };
 
 	for (int i = 0; i < LEN(sessions); i++)
 		check(&sessions[i]);
