@@ -249,7 +249,8 @@ static enum err_code make_launch(struct cuda_task *t, struct cuda_launch *l,
 {
 	l->what = arena_strf(t->arena, "of '%s'", s->entry);
 	l->after = arena_strf(t->arena, "after '%s'", s->entry);
-	TRY(CU_FOR(t->d, l->what, cuModuleGetFunction, &l->function, t->module, s->entry));
+	TRY(CU_FOR(t->d, l->what, cuModuleGetFunction, &l->function, t->modules[s->binary],
+		s->entry));
 	for (int i = 0; i < 3; i++) {
 		l->config.grid[i] = at_least_1(s->grid[i]);
 		l->config.block[i] = at_least_1(s->block[i]);
@@ -273,8 +274,9 @@ static enum err_code make_launches(struct cuda_task *t)
 	const struct gpu_job *job = t->job;
 
 	t->launches = ARENA_ARRAY(t->arena, job->nsteps, struct cuda_launch);
-	if (job->cubin_bytes)
-		TRY(CU(t->d, cuModuleLoadData, &t->module, job->cubin));
+	t->modules = ARENA_ARRAY(t->arena, job->nbinaries, struct CUmod_st *);
+	for (int i = 0; i < job->nbinaries; i++)
+		TRY(CU(t->d, cuModuleLoadData, &t->modules[i], job->binaries[i].image));
 	for (int i = 0; i < job->nsteps; i++)
 		if (job->steps[i].kind == GPU_STEP_KERNEL)
 			TRY(make_launch(t, &t->launches[i], &job->steps[i]));
@@ -295,9 +297,10 @@ void cuda_task_release(struct cuda_task *t)
 		if (t->memory[i])
 			t->d->api.cuMemFree(t->memory[i]);
 	t->memory = NULL;
-	if (t->module)
-		t->d->api.cuModuleUnload(t->module);
-	t->module = NULL;
+	for (int i = 0; t->modules && i < t->job->nbinaries; i++)
+		if (t->modules[i])
+			t->d->api.cuModuleUnload(t->modules[i]);
+	t->modules = NULL;
 }
 
 /* ---- running ---- */

@@ -1,4 +1,4 @@
-/* cuda_task.h - a job on the device: its memory, its binary, its launches.
+/* cuda_task.h - a job on the device: its memory, its binaries, its launches.
  *
  * Set up once, then run as often as wanted. Run number i uses copy i % copies of each
  * buffer that rotates; parameters are made for every copy beforehand, so that a run is
@@ -22,7 +22,7 @@ struct cuda_task {
 	struct cuda_device *d;		/* borrowed, like the job */
 	const struct gpu_job *job;
 	struct arena *arena;
-	struct CUmod_st *module;
+	struct CUmod_st **modules;	/* by binary; NULL: none */
 	struct cuda_launch *launches;	/* by step; those of fills are empty */
 	cuda_ptr *memory;		/* [buffer * copies + copy]; 0: none */
 	int copies;

@@ -291,8 +291,9 @@ static enum err_code fill_share(struct gpu *g, const struct gpu_job *job,
 {
 	unsigned char *map = g->share.map;
 
-	if (job->cubin_bytes)
-		TRY(share_copy(map + l->cubin, job->cubin, job->cubin_bytes, stop, e));
+	for (int i = 0; i < job->nbinaries; i++)
+		TRY(share_copy(map + l->binary[i], job->binaries[i].image, job->binaries[i].bytes,
+			stop, e));
 	for (int i = 0; i < job->nbuffers; i++) {
 		const struct gpu_buffer *b = &job->buffers[i];
 

@@ -7,6 +7,7 @@
 /* The limits of CUDA's programming guide that hold for every device we know; what
  * depends on the device is for the driver to refuse. */
 enum {
+	BINARIES_MAX = 256,
 	BUFFERS_MAX = 4096,
 	STEPS_MAX = 4096,
 	THREADS_MAX = 1024,		/* a block */
@@ -220,8 +221,8 @@ static enum err_code check_step(const struct gpu_job *job, int i, struct err *e)
 		return WRONG("step %d is of no known kind", i);
 	if (!s->entry || !*s->entry)
 		return WRONG("step %d names no kernel", i);
-	if (!job->cubin || !job->cubin_bytes)
-		return WRONG("there is no binary with '%s'", s->entry);
+	if (s->binary < 0 || s->binary >= job->nbinaries)
+		return WRONG("'%s' is of binary %d of %d", s->entry, s->binary, job->nbinaries);
 	TRY(check_shape(s, e));
 	if (s->nparams < 0 || s->nparams > PARAM_BYTES_MAX)
 		return WRONG("'%s' has an impossible number of parameters", s->entry);
@@ -249,12 +250,17 @@ static enum err_code check_bench(const struct gpu_bench *b, struct err *e)
 
 enum err_code gpu_job_check(const struct gpu_job *job, struct err *e)
 {
+	if (job->nbinaries < 0 || job->nbinaries > BINARIES_MAX)
+		return WRONG("a job has 0 to %d binaries, not %d", BINARIES_MAX, job->nbinaries);
 	if (job->nbuffers < 0 || job->nbuffers > BUFFERS_MAX)
 		return WRONG("a job has 0 to %d buffers, not %d", BUFFERS_MAX, job->nbuffers);
 	if ((unsigned)job->mode > GPU_BENCH)
 		return WRONG("a job is to be run or benchmarked");
 	if (job->nsteps < 1 || job->nsteps > STEPS_MAX)
 		return WRONG("a job has 1 to %d steps, not %d", STEPS_MAX, job->nsteps);
+	for (int i = 0; i < job->nbinaries; i++)
+		if (!job->binaries[i].image || !job->binaries[i].bytes)
+			return WRONG("binary %d is empty", i);
 	for (int i = 0; i < job->nbuffers; i++)
 		TRY(check_buffer(job, i, e));
 	for (int i = 0; i < job->nsteps; i++)

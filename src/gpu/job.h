@@ -1,8 +1,9 @@
 /* job.h - what a device is asked to do, as plain values.
  *
- * A job is one binary, some buffers, and steps that run in order on one stream: a
- * kernel launch, or a fill of a buffer. One pass over the steps is a run. Nothing here
- * is owned: arrays, names and host memory are borrowed until gpu_run returns.
+ * A job is some binaries, some buffers, and steps that run in order on one stream: the
+ * launch of a kernel of one of the binaries, or a fill of a buffer. One pass over the
+ * steps is a run. Nothing here is owned: arrays, names and host memory are borrowed
+ * until gpu_run returns.
  */
 #ifndef GPU_JOB_H
 #define GPU_JOB_H
@@ -81,12 +82,18 @@ uint64_t gpu_bits_double(double x);
 
 /* ---- steps ---- */
 
+struct gpu_binary {
+	const void *image;		/* a cubin */
+	size_t bytes;			/* > 0 */
+};
+
 enum gpu_step_kind { GPU_STEP_KERNEL, GPU_STEP_FILL };
 
 struct gpu_step {
 	enum gpu_step_kind kind;
 
 	/* KERNEL */
+	int binary;			/* that has the kernel: index into the job's */
 	const char *entry;		/* as the binary names it: extern "C" */
 	unsigned grid[3], block[3];	/* 0 stands for 1 */
 	unsigned cluster[3];		/* blocks; all 0 or 1: no cluster */
@@ -116,8 +123,8 @@ struct gpu_bench {
 };
 
 struct gpu_job {
-	const void *cubin;
-	size_t cubin_bytes;
+	const struct gpu_binary *binaries;
+	int nbinaries;
 	const struct gpu_buffer *buffers;
 	int nbuffers;
 	const struct gpu_step *steps;

@@ -199,10 +199,12 @@ static bool share_add(struct share_layout *l, size_t n, size_t *at)
 bool share_layout(const struct gpu_job *job, struct share_layout *l, struct arena *a)
 {
 	*l = (struct share_layout){ 0 };
+	l->binary = ARENA_ARRAY(a, job->nbinaries, size_t);
 	l->from = ARENA_ARRAY(a, job->nbuffers, size_t);
 	l->to = ARENA_ARRAY(a, job->nbuffers, size_t);
-	if (!share_add(l, job->cubin_bytes, &l->cubin))
-		return false;
+	for (int i = 0; i < job->nbinaries; i++)
+		if (!share_add(l, job->binaries[i].bytes, &l->binary[i]))
+			return false;
 	for (int i = 0; i < job->nbuffers; i++) {
 		const struct gpu_buffer *b = &job->buffers[i];
 
@@ -221,6 +223,18 @@ static unsigned char *get_place(struct wire *w, size_t n, unsigned char *share, 
 	if (at > bytes || n > bytes - at)
 		w->bad = true;
 	return w->bad ? NULL : share + at;
+}
+
+static void put_binary(struct wire *w, const struct gpu_binary *b, size_t at)
+{
+	wire_put_u64(w, b->bytes);
+	wire_put_u64(w, at);
+}
+
+static void get_binary(struct wire *w, struct gpu_binary *b, unsigned char *share, size_t bytes)
+{
+	b->bytes = wire_get_u64(w);
+	b->image = get_place(w, b->bytes, share, bytes);
 }
 
 static void put_buffer(struct wire *w, const struct gpu_buffer *b, size_t from, size_t to)
@@ -286,6 +300,7 @@ static void put_step(struct wire *w, const struct gpu_step *s)
 	wire_put_u32(w, s->word);
 	if (s->kind != GPU_STEP_KERNEL)
 		return;
+	wire_put_u32(w, (uint32_t)s->binary);
 	wire_put_str(w, s->entry);
 	wire_put(w, s->grid, sizeof(s->grid));
 	wire_put(w, s->block, sizeof(s->block));
@@ -312,6 +327,7 @@ static void get_step(struct wire *w, struct gpu_step *s, struct arena *a)
 	s->word = wire_get_u32(w);
 	if (s->kind != GPU_STEP_KERNEL)
 		return;
+	s->binary = (int)wire_get_u32(w);
 	s->entry = wire_get_text(w);
 	get_three(w, s->grid);
 	get_three(w, s->block);
@@ -327,14 +343,15 @@ static void get_step(struct wire *w, struct gpu_step *s, struct arena *a)
 
 void put_job(struct wire *w, const struct gpu_job *job, const struct share_layout *l)
 {
-	wire_put_u64(w, job->cubin_bytes);
-	wire_put_u64(w, l->cubin);
 	wire_put_u32(w, job->mode);
 	wire_put_double(w, job->bench.warmup);
 	wire_put_double(w, job->bench.seconds);
 	wire_put_u32(w, (uint32_t)job->bench.runs_min);
 	wire_put_u32(w, (uint32_t)job->bench.runs_max);
 	wire_put_u32(w, (uint32_t)job->bench.copies);
+	wire_put_u32(w, (uint32_t)job->nbinaries);
+	for (int i = 0; i < job->nbinaries; i++)
+		put_binary(w, &job->binaries[i], l->binary[i]);
 	wire_put_u32(w, (uint32_t)job->nbuffers);
 	for (int i = 0; i < job->nbuffers; i++)
 		put_buffer(w, &job->buffers[i], l->from[i], l->to[i]);
@@ -346,18 +363,21 @@ void put_job(struct wire *w, const struct gpu_job *job, const struct share_layou
 void get_job(struct wire *w, struct gpu_job *job, unsigned char *share, size_t bytes,
 	struct arena *a)
 {
+	struct gpu_binary *binaries;
 	struct gpu_buffer *buffers;
 	struct gpu_step *steps;
 
 	*job = (struct gpu_job){ 0 };
-	job->cubin_bytes = wire_get_u64(w);
-	job->cubin = get_place(w, job->cubin_bytes, share, bytes);
 	job->mode = (enum gpu_mode)wire_get_below(w, GPU_BENCH + 1);
 	job->bench.warmup = wire_get_double(w);
 	job->bench.seconds = wire_get_double(w);
 	job->bench.runs_min = (int)wire_get_u32(w);
 	job->bench.runs_max = (int)wire_get_u32(w);
 	job->bench.copies = (int)wire_get_u32(w);
+	job->nbinaries = wire_get_count(w, 2 * sizeof(uint64_t));
+	binaries = ARENA_ARRAY(a, job->nbinaries, struct gpu_binary);
+	for (int i = 0; i < job->nbinaries; i++)
+		get_binary(w, &binaries[i], share, bytes);
 	job->nbuffers = wire_get_count(w, 5 * sizeof(uint32_t) + sizeof(uint64_t));
 	buffers = ARENA_ARRAY(a, job->nbuffers, struct gpu_buffer);
 	for (int i = 0; i < job->nbuffers; i++)
@@ -366,6 +386,7 @@ void get_job(struct wire *w, struct gpu_job *job, unsigned char *share, size_t b
 	steps = ARENA_ARRAY(a, job->nsteps, struct gpu_step);
 	for (int i = 0; i < job->nsteps; i++)
 		get_step(w, &steps[i], a);
+	job->binaries = binaries;
 	job->buffers = buffers;
 	job->steps = steps;
 }

@@ -49,10 +49,11 @@ void get_result(struct wire *w, struct gpu_result *r, struct arena *a);
 
 /* ---- jobs ---- */
 
-/* Where a job's memory is in the shared mapping; in the order of the buffers. */
+/* Where a job's memory is in the shared mapping: starts, in the order of the job's. */
 struct share_layout {
-	size_t cubin, bytes;		/* start of the binary; of the whole */
-	size_t *from, *to;		/* starts; looked at only where the buffer has one */
+	size_t bytes;			/* of the whole */
+	size_t *binary;
+	size_t *from, *to;		/* of buffers; looked at only where one has it */
 };
 
 /* False: it would be beyond any address space. */

@@ -78,6 +78,7 @@ enum err_code reference_on_device(struct reference *r, struct gpu *g, void *cons
 	struct gpu_step *steps = ARENA_ARRAY(a, r->plain.nphases, struct gpu_step);
 	struct gpu_job job = { .buffers = buffers, .nbuffers = ntensors + 1, .steps = steps,
 		.nsteps = r->plain.nphases, .mode = GPU_RUN };
+	struct gpu_binary code;
 	struct compile_job compile = { .name = "reference.cu", .source = r->plain.text.text,
 		.options = options, .noptions = LEN(options) };
 	struct compile_result binary;
@@ -88,8 +89,9 @@ enum err_code reference_on_device(struct reference *r, struct gpu *g, void *cons
 	TRY(gpu_probe(g, stop, &info, e));
 	compile.arch = info.arch;
 	TRY(gpu_compile(g, &compile, stop, a, &binary, e));
-	job.cubin = binary.cubin;
-	job.cubin_bytes = binary.cubin_bytes;
+	code = (struct gpu_binary){ binary.cubin, binary.cubin_bytes };
+	job.binaries = &code;
+	job.nbinaries = 1;
 	blocks = min_i64(info.memory_free / 4, SCRATCH_MOST) / max_i64(1, r->plain.scratch_bytes);
 	blocks = max_i64(1, min_i64(blocks, (int64_t)info.sms * BLOCKS_AN_SM));
 	for (int i = 0; i <= ntensors; i++)

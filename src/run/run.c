@@ -116,11 +116,13 @@ static void add_step(struct built *b, int phase, struct arena *a, struct gpu_buf
 		if (x->kind == PARAM_MAP)
 			params[i].tensor = built_map(a, p, x);
 	}
-	*step = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .entry = s->entry,
+	*step = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .binary = phase, .entry = s->entry,
 		.grid = { (unsigned)d.eus }, .block = { (unsigned)s->threads },
 		.smem = (unsigned)s->shared_bytes, .params = params, .nparams = s->params.n };
 }
 
+/* What one phase leaves for another stays on the device, poisoned at first like an output,
+ * so that what is read before it is written shows. */
 static void describe_tensors(const struct program *p, void *const *data, struct gpu_buffer *out)
 {
 	for (int i = 0; i < p->tensors.n; i++) {
@@ -135,7 +137,7 @@ static void describe_tensors(const struct program *p, void *const *data, struct 
 		}
 		out[i].init = GPU_INIT_WORD;
 		out[i].word = POISON;
-		out[i].to = data[i];
+		out[i].to = t->role == TENSOR_OUTPUT ? data[i] : NULL;
 	}
 }
 
@@ -146,17 +148,19 @@ enum err_code built_run(struct built *b, struct gpu *g, void *const *data, doubl
 	const struct program *p = b->graph->program;
 	int n = p->tensors.n + 2 * b->nphases;
 	struct gpu_buffer *buffers = ARENA_ARRAY(a, n, struct gpu_buffer);
-	struct gpu_step *step = ARENA_NEW(a, struct gpu_step);
-	struct gpu_job job = { .buffers = buffers, .nbuffers = n, .steps = step, .nsteps = 1,
+	struct gpu_binary *binaries = ARENA_ARRAY(a, b->nphases, struct gpu_binary);
+	struct gpu_step *steps = ARENA_ARRAY(a, b->nphases, struct gpu_step);
+	struct gpu_job job = { .binaries = binaries, .nbinaries = b->nphases, .buffers = buffers,
+		.nbuffers = n, .steps = steps, .nsteps = b->nphases,
 		.mode = bench ? GPU_BENCH : GPU_RUN };
 
-	if (b->nphases != 1)
-		return err_set(e, ERR_ILLEGAL, NOWHERE, "a program of several phases does not run "
-			"on the device yet");
 	describe_tensors(p, data, buffers);
-	add_step(b, 0, a, buffers, step);
-	job.cubin = b->phases[0].binary.cubin;
-	job.cubin_bytes = b->phases[0].binary.cubin_bytes;
+	for (int i = 0; i < b->nphases; i++) {
+		const struct compile_result *x = &b->phases[i].binary;
+
+		binaries[i] = (struct gpu_binary){ x->cubin, x->cubin_bytes };
+		add_step(b, i, a, buffers, &steps[i]);
+	}
 	if (bench)
 		job.bench = *bench;
 	return gpu_run(g, &job, limit, stop, a, r, e);

@@ -5,8 +5,8 @@
  * synchronisation. Time goes on by a fixed step at each launch, so that times are the
  * same on every machine.
  *
- * A binary is the text "FAKE"; "FAKE80" is one for another architecture. The variable
- * FAKE_CUDA_INIT is what cuInit returns.
+ * A binary is the text "FAKE"; "FAKE80" is one for another architecture, "FAKE:pid" one
+ * that has the kernel pid alone. The variable FAKE_CUDA_INIT is what cuInit returns.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -23,7 +23,7 @@
 #define DECLARE(needed, name, suffix, parameters) PUBLIC int name##suffix parameters;
 CUDA_DRIVER_SYMBOLS(DECLARE)
 
-enum { MEMORY = 256 << 20, L2 = 4 << 20, SMEM = 232448, STEP_US = 50 };
+enum { MEMORY = 256 << 20, L2 = 4 << 20, CODE = 1 << 20, SMEM = 232448, STEP_US = 50 };
 
 struct CUevent_st {
 	int64_t us;
@@ -37,7 +37,7 @@ struct CUfunc_st {
 };
 
 struct CUmod_st {
-	int loaded;
+	char only[32];			/* the kernel that it has; "": all */
 };
 
 /* The state of the one device. */
@@ -399,23 +399,30 @@ int cuMemsetD32Async(cuda_ptr p, unsigned value, size_t words, struct CUstream_s
 
 int cuModuleLoadData(struct CUmod_st **module, const void *image)
 {
-	static struct CUmod_st one;
-
-	if (!memcmp(image, "FAKE80", 6))
+	if (!strncmp(image, "FAKE80", 6))
 		return CUDA_NO_BINARY_FOR_GPU;
-	*module = &one;
-	return memcmp(image, "FAKE", 4) ? CUDA_INVALID_IMAGE : 0;
+	if (strncmp(image, "FAKE", 4))
+		return CUDA_INVALID_IMAGE;
+	*module = calloc(1, sizeof(**module));
+	if (!*module)
+		return CUDA_OUT_OF_MEMORY;
+	if (!strncmp(image, "FAKE:", 5))
+		strncpy((*module)->only, (const char *)image + 5, sizeof((*module)->only) - 1);
+	used += CODE;
+	return 0;
 }
 
 int cuModuleUnload(struct CUmod_st *module)
 {
-	(void)module;
+	free(module);
+	used -= CODE;
 	return 0;
 }
 
 int cuModuleGetFunction(struct CUfunc_st **function, struct CUmod_st *module, const char *name)
 {
-	(void)module;
+	if (*module->only && strcmp(module->only, name))
+		return CUDA_NOT_FOUND;
 	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
 		if (!strcmp(kernels[i].name, name)) {
 			*function = &kernels[i];

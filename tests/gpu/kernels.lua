@@ -53,7 +53,10 @@ for _, case in ipairs{
     {"gemm", {m=512, n=512, k=512, a="km", b="kn", bias=true, activation="gelu"}},
     {"flash_attention", {b=1, h=2, m=512, d=128}},
     {"flash_attention", {b=1, h=2, m=512, d=64, causal=true}},
-    {"flash_attention", {b=1, h=4, hkv=2, m=300, d=128, causal=true, window=128}}} do
+    {"flash_attention", {b=1, h=4, hkv=2, m=300, d=128, causal=true, window=128}},
+    {"flash_decoding", {b=2, h=8, hkv=2, n=500, d=64}},
+    {"flash_decoding", {b=1, h=4, n=1000, d=128, splits=3}},
+    {"flash_decoding", {b=4, h=32, hkv=4, n=4096, d=128}}} do
   local found = mr.search(mr.examples[case[1]](case[2]), mr.device "h200", {trials=60})
   if found then try("a searched plan for " .. case[1], found.plan) end
 end

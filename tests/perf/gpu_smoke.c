@@ -100,8 +100,9 @@ static void verdict(bool good, const char *fmt, ...)
 static enum err_code run_step(const struct gpu_step *step, const struct gpu_buffer *buffers,
 	int nbuffers, double limit, const struct compile_result *c)
 {
-	struct gpu_job job = { .cubin = c->cubin, .cubin_bytes = c->cubin_bytes,
-		.buffers = buffers, .nbuffers = nbuffers, .steps = step, .nsteps = 1 };
+	struct gpu_binary binary = { c->cubin, c->cubin_bytes };
+	struct gpu_job job = { .binaries = &binary, .nbinaries = 1, .buffers = buffers,
+		.nbuffers = nbuffers, .steps = step, .nsteps = 1 };
 	struct gpu_result r;
 
 	return gpu_run(g, &job, limit, NULL, &arena, &r, &err);
@@ -160,8 +161,8 @@ static void test_bench(int n)
 	struct gpu_buffer b[2];
 	struct gpu_param p[4];
 	struct gpu_step s;
-	struct gpu_job job = { .cubin = code.cubin, .cubin_bytes = code.cubin_bytes, .buffers = b,
-		.nbuffers = 2, .steps = &s, .nsteps = 1, .mode = GPU_BENCH,
+	struct gpu_binary binary = { code.cubin, code.cubin_bytes };
+	struct gpu_job job = { .binaries = &binary, .nbinaries = 1, .buffers = b, .nbuffers = 2, .steps = &s, .nsteps = 1, .mode = GPU_BENCH,
 		.bench = { .warmup = 0.1, .seconds = 0.2 } };
 	struct gpu_result r;
 	double best = 1e9, sum = 0;

@@ -113,6 +113,10 @@ static char fake[PATH_MAX];		/* the driver that is none */
 #define PATIENT 60.0
 
 static const char FAKE_BINARY[] = "FAKE";
+static const struct gpu_binary BINARIES[] = {
+	{ FAKE_BINARY, sizeof(FAKE_BINARY) },
+	{ "FAKE:pid", 9 },		/* has this kernel alone */
+};
 
 static bool says(const char *text)
 {
@@ -172,8 +176,7 @@ static void simple_init(struct simple *s, const char *entry)
 	s->buffers[1] = (struct gpu_buffer){ .name = "y", .bytes = sizeof(s->y),
 		.init = GPU_INIT_HOST, .from = s->y, .to = s->y };
 	s->step.params = s->params;
-	s->job = (struct gpu_job){ .cubin = FAKE_BINARY, .cubin_bytes = sizeof(FAKE_BINARY),
-		.buffers = s->buffers, .nbuffers = 2, .steps = &s->step, .nsteps = 1 };
+	s->job = (struct gpu_job){ .binaries = BINARIES, .nbinaries = 1, .buffers = s->buffers, .nbuffers = 2, .steps = &s->step, .nsteps = 1 };
 }
 
 static void saxpy_init(struct simple *s)
@@ -452,6 +455,14 @@ static void test_job_check(void)
 	t.box[0] = 8;
 	t.strides[1] = 24;
 	ok(refused(&s.job, "stride 24"), "one with an odd stride");
+	saxpy_init(&s);
+	s.step.binary = 1;
+	ok(refused(&s.job, "'saxpy' is of binary 1 of 1"), "no such binary");
+	s.job.binaries = (struct gpu_binary[]){ { FAKE_BINARY, sizeof(FAKE_BINARY) },
+		{ FAKE_BINARY, 0 } };
+	s.job.nbinaries = 2;
+	ok(refused(&s.job, "binary 1 is empty"), "one without contents");
+	saxpy_init(&s);
 	s.job.nsteps = 0;
 	ok(refused(&s.job, "1 to"), "a job that does nothing");
 }
@@ -464,6 +475,8 @@ static void make_message(struct wire *w, struct simple *s, struct gpu_tensor *t)
 
 	saxpy_init(s);
 	s->params[2] = (struct gpu_param){ .kind = GPU_PARAM_TENSOR, .tensor = t };
+	s->job.nbinaries = 2;
+	s->step.binary = 1;
 	*w = (struct wire){ .arena = &arena };
 	if (!share_layout(&s->job, &l, &arena))
 		BUG("no layout");
@@ -481,8 +494,10 @@ static bool within(const void *p, size_t n, const unsigned char *share, size_t b
 /* All of a job's memory is in the mapping. */
 static bool in_place(const struct gpu_job *job, const unsigned char *share, size_t bytes)
 {
-	bool good = within(job->cubin, job->cubin_bytes, share, bytes);
+	bool good = true;
 
+	for (int i = 0; i < job->nbinaries; i++)
+		good = good && within(job->binaries[i].image, job->binaries[i].bytes, share, bytes);
 	for (int i = 0; i < job->nbuffers; i++)
 		good = good && within(job->buffers[i].from, job->buffers[i].bytes, share, bytes) &&
 			within(job->buffers[i].to, job->buffers[i].bytes, share, bytes);
@@ -515,7 +530,8 @@ static void test_messages(void)
 	copy = (struct wire){ .data = w.data, .len = w.len };
 	get_job(&copy, &job, share, sizeof(share), &arena);
 	ok(!copy.bad && copy.pos == w.len && job.nsteps == 1 && job.steps[0].nparams == 4 &&
-		!strcmp(job.buffers[1].name, "y"), "a whole one is understood");
+		job.steps[0].binary == 1 && job.nbinaries == 2 &&
+		job.binaries[1].bytes == BINARIES[1].bytes && !strcmp(job.buffers[1].name, "y"), "a whole one is understood");
 	for (int i = 0; i < 20000; i++) {
 		unsigned char *one = &w.data[prng_below(&rng, (uint32_t)w.len)], was = *one;
 		struct arena_mark mark = arena_mark(&arena);
@@ -561,6 +577,33 @@ static void test_run(void)
 	s.buffers[0].init = GPU_INIT_WORD;
 	s.buffers[0].word = (uint32_t)gpu_bits_float(0.5);
 	ok(!run(g, &s.job, PATIENT) && s.y[0] == 1001 && s.y[99] == 1001, "a buffer of one word");
+	gpu_free(g);
+}
+
+/* A step runs a kernel of its own binary; all binaries are gone after the job. */
+static void test_binaries(void)
+{
+	struct gpu *g = open_gpu();
+	struct gpu_step steps[2];
+	struct gpu_buffer buffers[3];
+	struct gpu_param who = { .kind = GPU_PARAM_POINTER, .buffer = 2 };
+	struct gpu_info info;
+	uint64_t y = 0;
+	struct simple s;
+
+	saxpy_init(&s);
+	memcpy(buffers, s.buffers, sizeof(s.buffers));
+	buffers[2] = (struct gpu_buffer){ .bytes = sizeof(y), .to = &y };
+	steps[0] = s.step;
+	steps[1] = (struct gpu_step){ .binary = 1, .entry = "pid", .params = &who, .nparams = 1 };
+	s.job = (struct gpu_job){ .binaries = BINARIES, .nbinaries = 2, .buffers = buffers,
+		.nbuffers = 3, .steps = steps, .nsteps = 2 };
+	ok(!run(g, &s.job, PATIENT) && saxpy_right(&s, 1) && y, "kernels of two binaries run");
+	steps[0].binary = 1;
+	ok(run(g, &s.job, PATIENT) && gpu_failure(g) == GPU_FAIL_BINARY && says("'saxpy'"),
+		"a kernel is looked for in its step's binary");
+	ok(!gpu_probe(g, NULL, &info, &err) && info.memory_free == info.memory_total,
+		"and no binary stays loaded");
 	gpu_free(g);
 }
 
@@ -684,8 +727,7 @@ static void test_refusals(void)
 	ok(still_works(g), "after it the next job works");
 
 	saxpy_init(&s);
-	s.job.cubin = "FAKE80";
-	s.job.cubin_bytes = 7;
+	s.job.binaries = &(struct gpu_binary){ "FAKE80", 7 };
 	ok(run(g, &s.job, PATIENT) && gpu_failure(g) == GPU_FAIL_BINARY && says("architecture"),
 		"a binary for another device");
 	saxpy_init(&s);
@@ -944,6 +986,7 @@ int main(int argc, char **argv)
 	test_job_check();
 	test_messages();
 	test_run();
+	test_binaries();
 	test_launch_numbers();
 	test_bench();
 	test_failures();
