@@ -7,11 +7,13 @@
 
 #include "emit/emit.h"
 #include "lower/lower.h"
+#include "lower/play.h"
 #include "lower/protocol.h"
 #include "lua/lplan.h"
 #include "plan/check.h"
 #include "run/on_host.h"
 #include "tests/tap.h"
+#include "tests/unit/oracle_states.h"
 
 enum { SEEDS = 3 };
 
@@ -182,10 +184,14 @@ static const char *run(struct bench *b, const struct source *s, bool first)
 
 struct tally {
 	const char *name;		/* of the bench */
+	void (*try)(struct bench *b, struct tally *t, const char *what);
 	int made, refused, same, harmless, missed;
+	int tiles, trips;		/* for the oracle */
+	int strict, unknown;		/* refused without need; too many states */
 };
 
-static void try_mutant(struct bench *b, struct tally *t, const char *what)
+/* By the CPU. */
+static void try_on_host(struct bench *b, struct tally *t, const char *what)
 {
 	struct arena_mark mark = arena_mark(&b->arena);
 	struct source now;
@@ -214,6 +220,44 @@ static void try_mutant(struct bench *b, struct tally *t, const char *what)
 	arena_reset(&b->arena, mark);
 }
 
+/* By all states of one play. */
+static void try_all_states(struct bench *b, struct tally *t, const char *what)
+{
+	struct arena_mark mark = arena_mark(&b->arena);
+	const struct graph *g = b->plan->graph;
+	int64_t *trips = ARENA_ARRAY(&b->arena, g->program->loops.n * t->tiles, int64_t);
+	enum err_code code;
+	struct setting set;
+	struct script s;
+	struct walk w;
+	bool strict;
+	enum verdict v;
+	const char *why;
+	struct err e;
+	int states;
+
+	t->made++;
+	for (int i = 0; i < g->program->loops.n * t->tiles; i++)
+		trips[i] = t->trips;
+	walk_init_counts(&b->arena, &w, g, 0, t->tiles, trips);
+	setting_init(&b->arena, b->k, &set);
+	script_init(&b->arena, &set, &w, &s);
+	code = play_script(&b->arena, &s, &e);
+	v = explore(&s, &why, &states);
+	t->refused += code && v == X_WRONG;
+	t->harmless += !code && v == X_GOOD;
+	strict = code && v == X_GOOD;
+	t->strict += strict;
+	if (!code)	/* what no play shows */
+		code = protocol_check(b->k, NULL, &e);
+	t->missed += !code && v == X_WRONG;
+	t->unknown += v == X_UNKNOWN;
+	if (strict || (!code && v == X_WRONG) || getenv("PROTOCOL_SAY"))
+		diag("%s: %s: %s; in %d states: %s", t->name, what, code ? e.msg : "good", states,
+			v == X_WRONG ? why : v == X_GOOD ? "good" : "too many");
+	arena_reset(&b->arena, mark);
+}
+
 static const char *task_name(const struct bench *b, int task)
 {
 	return b->plan->graph->tasks.v[task].name;
@@ -227,13 +271,13 @@ static void mutate_waits(struct bench *b, struct tally *t, struct kentry *x)
 
 		x->waits.n--;
 		memmove(x->waits.v + i, x->waits.v + i + 1, (size_t)(x->waits.n - i) * sizeof(w));
-		try_mutant(b, t, arena_strf(&b->arena, "'%s' without its wait for '%s'",
+		t->try(b, t, arena_strf(&b->arena, "'%s' without its wait for '%s'",
 			task_name(b, x->task), on));
 		memmove(x->waits.v + i + 1, x->waits.v + i, (size_t)(x->waits.n - i) * sizeof(w));
 		x->waits.n++;
 		x->waits.v[i] = w;
 		x->waits.v[i].back++;
-		try_mutant(b, t, arena_strf(&b->arena, "'%s' waits for '%s' of an iteration more back",
+		t->try(b, t, arena_strf(&b->arena, "'%s' waits for '%s' of an iteration more back",
 			task_name(b, x->task), on));
 		x->waits.v[i] = w;
 	}
@@ -246,14 +290,14 @@ static void mutate_groups(struct bench *b, struct tally *t, struct kentry *x, st
 		if (w->younger[c] < 0)
 			continue;
 		w->younger[c]++;
-		try_mutant(b, t, arena_strf(&b->arena, "one group more under way %s '%s', class %d",
+		t->try(b, t, arena_strf(&b->arena, "one group more under way %s '%s', class %d",
 			which, task_name(b, x->task), c));
 		w->younger[c]--;
 		for (int m = 0; m < b->plan->graph->tasks.n; m++) {
 			if (!w->behind[c][m])
 				continue;
 			w->behind[c][m]--;
-			try_mutant(b, t, arena_strf(&b->arena, "'%s' is told of too early %s '%s', class "
+			t->try(b, t, arena_strf(&b->arena, "'%s' is told of too early %s '%s', class "
 				"%d", task_name(b, m), which, task_name(b, x->task), c));
 			w->behind[c][m]++;
 		}
@@ -266,7 +310,7 @@ static void mutate_switch(struct bench *b, struct tally *t, struct kentry *x, bo
 	if (!*at)
 		return;
 	*at = false;
-	try_mutant(b, t, arena_strf(&b->arena, "'%s' does not %s", task_name(b, x->task), what));
+	t->try(b, t, arena_strf(&b->arena, "'%s' does not %s", task_name(b, x->task), what));
 	*at = true;
 }
 
@@ -284,13 +328,13 @@ static void mutate_entry(struct bench *b, struct tally *t, struct kentry *x)
 	mutate_switch(b, t, x, &x->drains, "drain");
 	if (issue != NONE) {
 		x->issue_flag = NONE;
-		try_mutant(b, t, arena_strf(&b->arena, "'%s' does not tell of its issue",
+		t->try(b, t, arena_strf(&b->arena, "'%s' does not tell of its issue",
 			task_name(b, x->task)));
 		x->issue_flag = issue;
 	}
 	if (flag != NONE && b->plan->graph->tasks.v[x->task].kind != TASK_LOAD) {
 		x->flag = NONE;
-		try_mutant(b, t, arena_strf(&b->arena, "'%s' does not tell of its end",
+		t->try(b, t, arena_strf(&b->arena, "'%s' does not tell of its end",
 			task_name(b, x->task)));
 		x->flag = flag;
 	}
@@ -304,7 +348,7 @@ static void mutate_order(struct bench *b, struct tally *t, struct klane *l)
 
 			s[i] = s[i + 1];
 			s[i + 1] = was;
-			try_mutant(b, t, arena_strf(&b->arena, "lane %d, region %d: step %d after step "
+			t->try(b, t, arena_strf(&b->arena, "lane %d, region %d: step %d after step "
 				"%d", l->lane, v, i, i + 1));
 			s[i + 1] = s[i];
 			s[i] = was;
@@ -318,7 +362,7 @@ static void mutate_number(struct bench *b, struct tally *t, int *at, int by, int
 	if (*at + by < 1)
 		return;
 	*at += by;
-	try_mutant(b, t, arena_strf(&b->arena, "%s of '%s' %+d", what, task_name(b, task), by));
+	t->try(b, t, arena_strf(&b->arena, "%s of '%s' %+d", what, task_name(b, task), by));
 	*at -= by;
 }
 
@@ -340,7 +384,7 @@ static void mutate_all(struct bench *b, struct tally *t)
 		mutate_number(b, t, &f->arrivals, -1, f->task, "arrivals");
 		for (int by = -16; by <= 16 && bytes; by += 32) {
 			f->bytes = bytes + by;
-			try_mutant(b, t, arena_strf(&b->arena, "bytes of '%s' %+d",
+			t->try(b, t, arena_strf(&b->arena, "bytes of '%s' %+d",
 				task_name(b, f->task), by));
 		}
 		f->bytes = bytes;
@@ -352,7 +396,7 @@ static void mutate_all(struct bench *b, struct tally *t)
 
 static void check_plan_of(const char *name, const char *script)
 {
-	struct tally t = { .name = name };
+	struct tally t = { .name = name, .try = try_on_host };
 	struct protocol p;
 	struct bench b;
 
@@ -370,8 +414,42 @@ static void check_plan_of(const char *name, const char *script)
 	bench_close(&b);
 }
 
+static void check_states_of(const char *name, const char *script, int tiles, int trips,
+	bool mutants)
+{
+	struct tally t = { .name = name, .try = try_all_states, .tiles = tiles, .trips = trips };
+	struct bench b;
+
+	bench_open(&b, script);
+	try_all_states(&b, &t, "as it is");
+	is_int(t.harmless, 1, name);
+	if (mutants)
+		mutate_all(&b, &t);
+	is_int(t.missed, 0, "no mistake that is in some state gets through");
+	diag("%d kernels: %d refused, %d harmless, %d refused without need, %d with too many states",
+		t.made, t.refused, t.harmless, t.strict, t.unknown);
+	bench_close(&b);
+}
+
 int main(void)
 {
+	check_states_of("all states of a gemm, five iterations",
+		"return gemm({m=128, n=128, k=160}, {m=64, n=64, k=32}, 2, 1)", 1, 5, true);
+	check_states_of("all states of a gemm, three tiles",
+		"return gemm({m=256, n=64, k=32}, {m=64, n=64, k=32}, 1, 1)", 3, 1, true);
+	check_states_of("all states of a gemm, two tiles of two iterations",
+		"return gemm({m=256, n=64, k=64}, {m=64, n=64, k=32}, 2, 1)", 2, 2, true);
+	check_states_of("all states of a gemm, two consumers",
+		"return gemm({m=128, n=64, k=64}, {m=128, n=64, k=32}, 1, 2)", 1, 2, true);
+	check_states_of("all states of attention", "return attention{m=128, n=128}", 2, 2, true);
+	check_states_of("all states of attention, queries from a lane of their own",
+		"return attention{m=192, n=128, p1='p1'}", 3, 2, true);
+	check_states_of("all states of attention with overlap", "return attention{m=128, n=128, mma_qk=1, "
+		"softmax=1, rescale=1, order=early, probs=2}", 2, 2, true);
+	check_states_of("all states of ping-pong", "return example('attention_pingpong', "
+		"mr.examples.flash_attention{b=1, h=1, m=128, n=256, d=64})", 1, 2, false);
+	if (getenv("PROTOCOL_STATES"))
+		return 0;
 	check_plan_of("gemm, two consumers", "return gemm({m=256, n=128, k=192}, {m=128, n=64, k=32}, 3, 2)");
 	check_plan_of("gemm, one iteration a tile", "return gemm({m=256, n=128, k=32}, {m=64, n=64, k=32}, 4, 1)");
 	check_plan_of("attention in series", "return attention{}");

@@ -1,0 +1,389 @@
+/* oracle_states.h - all that can happen in one play of a kernel's lanes.
+ *
+ * Every interleaving of the warps, of copies and of groups that end is tried, with
+ * barriers that know no more than the hardware's: arrivals that are due and a parity. No
+ * clocks, no order that is thought to be enough: only states. For tiny kernels.
+ */
+#ifndef TESTS_ORACLE_STATES_H
+#define TESTS_ORACLE_STATES_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lower/actions.h"
+
+enum { X_WARPS = 8, X_LANES = 4, X_BARRIERS = 24, X_PLACES = 24, X_COPIES = 32, X_STATES = 1 << 20 };
+
+enum verdict { X_GOOD, X_WRONG, X_UNKNOWN };
+
+struct x_state {
+	uint8_t at[X_WARPS];			/* next action */
+	uint8_t retired[X_LANES];		/* groups that are over */
+	uint8_t phase[X_BARRIERS], due[X_BARRIERS];
+	int16_t tag[X_PLACES];			/* instance that wrote it + 1 */
+	uint32_t flying;			/* copies under way */
+};
+
+struct x_warp {
+	int lane, number, reps;
+	const struct act *acts;
+	int nacts;
+	int *group;			/* by action: groups issued before it */
+	int *copy;			/* by action: which copy it is */
+};
+
+struct explorer {
+	const struct script *s;
+	const struct kernel *k;
+	struct x_warp warp[X_WARPS];
+	int nwarps, nbarriers, ncopies;
+	int first_barrier[16];
+	struct { int place, barrier, instance; } copy[X_COPIES];
+	struct x_state *seen;		/* a set by hash */
+	int *stack;			/* which of them are left to look at */
+	bool *used;
+	int nseen, nstack;
+	bool wrong, full;
+	const char *why;
+};
+
+static inline void x_wrong(struct explorer *x, const char *why)
+{
+	x->wrong = true;
+	x->why = why;
+}
+
+static inline int x_barrier(const struct explorer *x, const struct act *a)
+{
+	return x->first_barrier[a->at] + a->n % x->k->flags.v[a->at].depth;
+}
+
+static inline bool x_shared(const struct explorer *x, int place)
+{
+	return place < x->s->set->shared;
+}
+
+/* Does an action of a group of warp w that is under way touch the place? sums: such that
+ * add to it do not count. */
+static inline bool x_in_group(const struct explorer *x, const struct x_state *s, int w, int place,
+	bool writes, bool sums)
+{
+	const struct x_warp *v = &x->warp[w];
+
+	for (int i = 0; i < s->at[w]; i++) {
+		const struct act *a = &v->acts[i];
+
+		if ((a->kind != ACT_GROUP_READ && a->kind != ACT_GROUP_SUM) || a->at != place ||
+		    v->group[i] < s->retired[v->lane])
+			continue;
+		if (a->kind == ACT_GROUP_SUM ? !sums : writes)
+			return true;
+	}
+	return false;
+}
+
+static inline bool x_written(const struct explorer *x, const struct x_state *s, int place)
+{
+	for (int i = 0; i < x->ncopies; i++)
+		if (s->flying >> i & 1 && x->copy[i].place == place)
+			return true;
+	return false;
+}
+
+static inline void x_look(struct explorer *x, const struct x_state *s, const struct act *a)
+{
+	if (x_written(x, s, a->at))
+		x_wrong(x, "a slot is read while a copy fills it");
+	else if (a->want != NONE && s->tag[a->at] != a->want + 1)
+		x_wrong(x, "a slot is read that holds something else");
+}
+
+static inline void x_change(struct explorer *x, const struct x_state *s, int place)
+{
+	bool read = false;
+
+	for (int w = 0; w < x->nwarps; w++)
+		read |= x_in_group(x, s, w, place, true, false);
+	if (read || x_written(x, s, place))
+		x_wrong(x, "a slot is written while something is under way on it");
+}
+
+static inline void x_end_phase(const struct explorer *x, struct x_state *s, int b)
+{
+	int flag = 0;
+
+	for (int i = 0; i < x->ncopies; i++)
+		if (s->flying >> i & 1 && x->copy[i].barrier == b)
+			return;
+	while (flag + 1 < x->k->flags.n && x->first_barrier[flag + 1] <= b)
+		flag++;
+	s->phase[b]++;
+	s->due[b] = (uint8_t)x->k->flags.v[flag].arrivals;
+}
+
+static inline void x_arrive(struct explorer *x, struct x_state *s, int b, int n)
+{
+	for (; n > 0; n--) {
+		if (!s->due[b])
+			x_wrong(x, "an arrival too many");
+		else if (!--s->due[b])
+			x_end_phase(x, s, b);
+	}
+}
+
+/* What a warp does to registers of its own needs no choice: the sooner, the more is under
+ * way. */
+static inline void x_registers(struct explorer *x, struct x_state *s, int w)
+{
+	struct x_warp *v = &x->warp[w];
+
+	for (; s->at[w] < v->nacts; s->at[w]++) {
+		const struct act *a = &v->acts[s->at[w]];
+		bool sum = a->kind == ACT_GROUP_SUM;
+
+		if (a->kind == ACT_FENCE || a->kind == ACT_COMMIT || (a->kind == ACT_COPY && v->number))
+			continue;
+		if (a->kind < ACT_READ || a->kind == ACT_COMMIT || a->kind == ACT_GROUPS ||
+		    x_shared(x, a->at))
+			return;
+		if (x_in_group(x, s, w, a->at, a->kind == ACT_WRITE || sum, sum))
+			x_wrong(x, "a register is touched while a group is under way on it");
+	}
+}
+
+static inline bool x_ready(const struct explorer *x, const struct x_state *s, int w)
+{
+	const struct x_warp *v = &x->warp[w];
+	const struct act *a = &v->acts[s->at[w]];
+
+	if (s->at[w] == v->nacts)
+		return false;
+	if (a->kind == ACT_WAIT)
+		return (s->phase[x_barrier(x, a)] & 1) != (a->n / x->k->flags.v[a->at].depth & 1);
+	if (a->kind == ACT_GROUPS)
+		return s->retired[v->lane] >= v->group[s->at[w]] - a->n;
+	for (int r = 0; a->kind == ACT_SYNC && r < v->reps; r++)
+		if (s->at[w - v->number + r] < s->at[w])
+			return false;
+	return true;
+}
+
+static inline void x_step(struct explorer *x, struct x_state *s, int w)
+{
+	const struct x_warp *v = &x->warp[w];
+	const struct act *a = &v->acts[s->at[w]];
+	int copy;
+
+	switch (a->kind) {
+	case ACT_ARRIVE:
+		x_arrive(x, s, x_barrier(x, a), v->number ? x->k->lanes.v[v->lane].warps - 1 : 1);
+		break;
+	case ACT_COPY:
+		copy = v->copy[s->at[w]];
+		x_change(x, s, a->to);
+		s->flying |= 1u << copy;
+		x_arrive(x, s, x_barrier(x, a), 1);
+		break;
+	case ACT_READ:
+	case ACT_GROUP_READ:
+		x_look(x, s, a);
+		break;
+	case ACT_WRITE:
+	case ACT_GROUP_SUM:
+		x_change(x, s, a->at);
+		s->tag[a->at] = (int16_t)(a->instance + 1);
+		break;
+	case ACT_WAIT:
+	case ACT_SYNC:
+	case ACT_FENCE:
+	case ACT_COMMIT:
+	case ACT_GROUPS:
+		break;
+	}
+	s->at[w]++;
+	x_registers(x, s, w);
+}
+
+static inline void x_copied(const struct explorer *x, struct x_state *s, int copy)
+{
+	int b = x->copy[copy].barrier;
+
+	s->flying &= ~(1u << copy);
+	s->tag[x->copy[copy].place] = (int16_t)(x->copy[copy].instance + 1);
+	if (!s->due[b])
+		x_end_phase(x, s, b);
+}
+
+static inline bool x_can_retire(const struct explorer *x, const struct x_state *s, int lane)
+{
+	bool can = false;
+
+	for (int w = 0; w < x->nwarps; w++) {
+		const struct x_warp *v = &x->warp[w];
+
+		if (v->lane != lane)
+			continue;
+		if (v->group[s->at[w]] <= s->retired[lane])
+			return false;
+		can = true;
+	}
+	return can;
+}
+
+static inline void x_add(struct explorer *x, const struct x_state *s)
+{
+	uint64_t h = 14695981039346656037u;
+
+	for (size_t i = 0; i < sizeof(*s); i++)
+		h = (h ^ ((const uint8_t *)s)[i]) * 1099511628211u;
+	for (h %= X_STATES; x->used[h]; h = (h + 1) % X_STATES)
+		if (!memcmp(&x->seen[h], s, sizeof(*s)))
+			return;
+	if (x->nseen > X_STATES / 2) {
+		x->full = true;
+		return;
+	}
+	x->used[h] = true;
+	x->seen[h] = *s;
+	x->nseen++;
+	x->stack[x->nstack++] = (int)h;
+}
+
+static inline void x_expand(struct explorer *x, const struct x_state *s)
+{
+	bool moved = false, done = true;
+	struct x_state next;
+
+	for (int w = 0; w < x->nwarps && !x->wrong; w++) {
+		done &= s->at[w] == x->warp[w].nacts;
+		if (!x_ready(x, s, w))
+			continue;
+		next = *s;
+		x_step(x, &next, w);
+		x_add(x, &next);
+		moved = true;
+	}
+	for (int i = 0; i < x->ncopies; i++) {
+		if (!(s->flying >> i & 1))
+			continue;
+		next = *s;
+		x_copied(x, &next, i);
+		x_add(x, &next);
+		moved = true;
+	}
+	for (int l = 0; l < x->k->lanes.n; l++) {
+		if (!x_can_retire(x, s, l))
+			continue;
+		next = *s;
+		next.retired[l]++;
+		x_add(x, &next);
+		moved = true;
+	}
+	if (!moved && !done)
+		x_wrong(x, "nobody can go on");
+	if (done && s->flying)
+		x_wrong(x, "the end comes before a copy's");
+}
+
+/* Registers hold what they should whatever the others do. */
+static inline void x_values(struct explorer *x, const struct x_warp *v)
+{
+	int tag[256] = { 0 };
+
+	for (int i = 0; i < v->nacts; i++) {
+		const struct act *a = &v->acts[i];
+
+		if (a->kind < ACT_READ || a->kind == ACT_COMMIT || a->kind == ACT_GROUPS ||
+		    x_shared(x, a->at))
+			continue;
+		if ((a->kind != ACT_WRITE) && ((a->want != NONE && tag[a->at] != a->want + 1) ||
+		    (a->want == NONE && a->initial && tag[a->at])))
+			x_wrong(x, "a register holds something else");
+		if (a->kind == ACT_WRITE || a->kind == ACT_GROUP_SUM)
+			tag[a->at] = a->instance + 1;
+	}
+}
+
+static inline bool x_open(struct explorer *x)
+{
+	for (int l = 0; l < x->k->lanes.n; l++) {
+		int reps = x->k->lanes.v[l].warps > 1 ? 2 : 1, copies = x->ncopies;
+
+		for (int r = 0; r < reps; r++) {
+			struct x_warp *v = &x->warp[x->nwarps++];
+			int groups = 0;
+
+			*v = (struct x_warp){ .lane = l, .number = r, .reps = reps,
+				.acts = x->s->acts[l], .nacts = x->s->nacts[l] };
+			v->group = calloc((size_t)v->nacts + 1, sizeof(int));
+			v->copy = calloc((size_t)v->nacts + 1, sizeof(int));
+			x->ncopies = copies;
+			for (int i = 0; i < v->nacts; i++) {
+				v->group[i] = groups;
+				groups += v->acts[i].kind == ACT_COMMIT;
+				if (v->acts[i].kind != ACT_COPY)
+					continue;
+				if (x->ncopies == X_COPIES)
+					return false;
+				v->copy[i] = x->ncopies;
+				x->copy[x->ncopies].place = v->acts[i].to;
+				x->copy[x->ncopies].instance = v->acts[i].instance;
+				x->copy[x->ncopies++].barrier = x_barrier(x, &v->acts[i]);
+			}
+			v->group[v->nacts] = groups;
+			if (v->nacts > 255 || x->nwarps == X_WARPS)
+				return false;
+		}
+	}
+	return x->k->lanes.n <= X_LANES && x->nbarriers <= X_BARRIERS &&
+		x->s->set->shared <= X_PLACES && x->s->set->nplaces <= 256;
+}
+
+static inline void x_explore(struct explorer *x)
+{
+	struct x_state first = { .flying = 0 };
+
+	for (int f = 0; f < x->k->flags.n; f++)
+		for (int i = 0; i < x->k->flags.v[f].depth; i++)
+			first.due[x->first_barrier[f] + i] = (uint8_t)x->k->flags.v[f].arrivals;
+	x->seen = calloc(X_STATES, sizeof(*x->seen));
+	x->stack = calloc(X_STATES, sizeof(*x->stack));
+	x->used = calloc(X_STATES, sizeof(*x->used));
+	for (int w = 0; w < x->nwarps; w++) {
+		x_values(x, &x->warp[w]);
+		x_registers(x, &first, w);
+	}
+	x_add(x, &first);
+	while (x->nstack && !x->wrong && !x->full) {
+		struct x_state s = x->seen[x->stack[--x->nstack]];
+
+		x_expand(x, &s);
+	}
+	free(x->seen);
+	free(x->stack);
+	free(x->used);
+}
+
+/* *why: what can go wrong, if something can; *states: how many were seen. */
+static inline enum verdict explore(const struct script *s, const char **why, int *states)
+{
+	struct explorer x = { .s = s, .k = s->set->k };
+	bool fits;
+
+	for (int f = 0; f < x.k->flags.n && f < 16; f++) {
+		x.first_barrier[f] = x.nbarriers;
+		x.nbarriers += x.k->flags.v[f].depth;
+	}
+	fits = x.k->flags.n <= 16 && x_open(&x);
+	if (fits)
+		x_explore(&x);
+	for (int w = 0; w < x.nwarps; w++) {
+		free(x.warp[w].group);
+		free(x.warp[w].copy);
+	}
+	*why = x.why;
+	*states = x.nseen;
+	return !fits ? X_UNKNOWN : x.wrong ? X_WRONG : x.full ? X_UNKNOWN : X_GOOD;
+}
+
+#endif
