@@ -1,11 +1,6 @@
 /* The frame of a plain kernel: tiles, loops, carries; see plain_node.c for what is in it. */
 #include "emit/plain_text.h"
 
-static const char *axis_name(const struct plain_text *t, int axis)
-{
-	return t->p->axes.v[axis].name;
-}
-
 static const struct item *body_of(const struct plain_text *t, int phase, int loop, int *n)
 {
 	if (loop != NONE) {
@@ -21,14 +16,14 @@ static const struct item *body_of(const struct plain_text *t, int phase, int loo
 static void put_axis(struct plain_text *t, int axis, const char *tile)
 {
 	const struct program *p = t->p;
-	const char *name = axis_name(t, axis);
+	const char *name = plain_axis(t, axis);
 
 	plain_line(t, "const i64 lo_%s = %s * %lld, hi_%s = min_of(lo_%s + %lld, %lldll) - 1;", name,
 		tile, (long long)t->x->tile[axis], name, name, (long long)t->x->tile[axis],
 		(long long)p->axes.v[axis].size);
 	plain_line(t, "const int len_%s = (int)(hi_%s - lo_%s + 1);", name, name, name);
 	for (int a = 0; a < p->axes.n; a++) {
-		const char *words = axis_name(t, a);
+		const char *words = plain_axis(t, a);
 
 		if (p->axes.v[a].packs != axis)
 			continue;
@@ -62,7 +57,7 @@ static const char *bound_text(struct plain_text *t, const struct index_expr *x, 
 
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *term = &x->term[i];
-		const char *name = axis_name(t, term->axis);
+		const char *name = plain_axis(t, term->axis);
 
 		s = arena_strf(t->a, "%s + %lldll * %s(lo_%s, hi_%s, %lld, %lld)", s,
 			(long long)term->coef, (term->coef > 0) == upper ? "most" : "least", name,
@@ -173,7 +168,7 @@ static void put_kernel(struct plain_text *t, int phase, const struct plain_room 
 	t->indent = 1;
 	put_arrays(t, r);
 	for (int i = 0; i < p->axes.n; i++)
-		plain_line(t, "const i64 lo_%s = 0, hi_%s = %lldll;", axis_name(t, i), axis_name(t, i),
+		plain_line(t, "const i64 lo_%s = 0, hi_%s = %lldll;", plain_axis(t, i), plain_axis(t, i),
 			(long long)p->axes.v[i].size - 1);
 	plain_gap(t);
 	plain_line(t, "for (i64 tile = BLOCK; tile < %lldll; tile += BLOCKS) {", (long long)g.total);

@@ -1,188 +1,6 @@
 /* The text of one node: what interp.c does for it, element by element. */
 #include "emit/plain_text.h"
 
-#include <math.h>
-#include <string.h>
-
-/* text ---------------------------------------------------------------------- */
-
-void plain_line(struct plain_text *t, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	buf_repeat(t->out, "\t", t->indent);
-	buf_puts(t->out, arena_vstrf(t->a, fmt, ap));
-	buf_putc(t->out, '\n');
-	va_end(ap);
-}
-
-void plain_gap(struct plain_text *t)
-{
-	buf_putc(t->out, '\n');
-}
-
-const char *plain_number(struct arena *a, double x)
-{
-	const char *s = arena_strf(a, "%.17g", x);
-
-	if (isnan(x))
-		return "NOT_A_NUMBER";
-	if (isinf(x))
-		return x < 0 ? "(-INF)" : "INF";
-	s = strpbrk(s, ".e") ? s : arena_strf(a, "%s.0", s);
-	return signbit(x) ? arena_strf(a, "(%s)", s) : s;
-}
-
-static const char *axis_name(const struct plain_text *t, int axis)
-{
-	return t->p->axes.v[axis].name;
-}
-
-static bool has_axis(int n, const int *axes, int axis)
-{
-	for (int i = 0; i < n; i++) {
-		if (axes[i] == axis)
-			return true;
-	}
-	return false;
-}
-
-/* places -------------------------------------------------------------------- */
-
-/* Position along the whole axis, in a loop over it or outside (then it has one value). */
-static const char *position(struct plain_text *t, int axis, bool looped)
-{
-	const char *name = axis_name(t, axis);
-
-	if (!looped)
-		return arena_strf(t->a, "lo_%s", name);
-	return arena_strf(t->a, t->whole[axis] ? "i_%s" : "(lo_%s + i_%s)", name, name);
-}
-
-/* Position in an array whose axis begins at 0 or where the tile at hand does. */
-static const char *offset_in(struct plain_text *t, int axis, bool array_is_whole)
-{
-	const char *name = axis_name(t, axis);
-
-	if (array_is_whole && !t->whole[axis])
-		return arena_strf(t->a, "(lo_%s + i_%s)", name, name);
-	return arena_strf(t->a, "i_%s", name);
-}
-
-/* NAME[i_m * 64 + i_n] */
-static const char *element(struct plain_text *t, const char *name, int n, const int *axis,
-			   const uint8_t *whole)
-{
-	const char *at = "";
-	int64_t stride = 1;
-
-	for (int i = n - 1; i >= 0; i--) {
-		const char *term = offset_in(t, axis[i], whole[i]);
-
-		if (stride != 1)
-			term = arena_strf(t->a, "%s * %lld", term, (long long)stride);
-		at = *at ? arena_strf(t->a, "%s + %s", term, at) : term;
-		stride *= whole[i] ? t->p->axes.v[axis[i]].size : t->x->tile[axis[i]];
-	}
-	return arena_strf(t->a, "%s[%s]", name, *at ? at : "0");
-}
-
-/* What a node is at the loops' place. */
-static const char *value(struct plain_text *t, int node)
-{
-	const struct node *n = &t->p->nodes.v[node];
-
-	if (n->op == OP_CONST)
-		return plain_number(t->a, n->k);
-	return element(t, arena_strf(t->a, "v%d", node), n->naxes, n->axis,
-		t->x->whole + node * RANK_MAX);
-}
-
-const char *plain_carry_element(struct plain_text *t, int carry)
-{
-	const struct carry *c = &t->p->carries.v[carry];
-
-	return element(t, arena_strf(t->a, "c_%s", c->name), c->naxes, c->axis,
-		t->x->carry_whole + carry * RANK_MAX);
-}
-
-/* loops --------------------------------------------------------------------- */
-
-struct loops {
-	int n;
-	int axis[2 * RANK_MAX];
-	bool whole[2 * RANK_MAX];
-};
-
-static void add_loop(struct loops *l, int axis, bool whole)
-{
-	l->axis[l->n] = axis;
-	l->whole[l->n++] = whole;
-}
-
-static void add_loops(struct loops *l, int n, const int *axis, const uint8_t *whole)
-{
-	for (int i = 0; i < n; i++)
-		add_loop(l, axis[i], whole[i]);
-}
-
-static int64_t nominal(const struct plain_text *t, int axis, bool whole)
-{
-	return whole ? t->p->axes.v[axis].size : t->x->tile[axis];
-}
-
-static const char *length(struct plain_text *t, int axis, bool whole)
-{
-	if (whole)
-		return arena_strf(t->a, "%lld", (long long)t->p->axes.v[axis].size);
-	return arena_strf(t->a, "len_%s", axis_name(t, axis));
-}
-
-/* "EACH(...) AXIS(...)": the threads share what follows. */
-static void each(struct plain_text *t, const struct loops *l, const char *after)
-{
-	int64_t total = 1;
-	const char *text = "";
-
-	for (int i = l->n - 1; i >= 0; i--) {
-		int64_t size = nominal(t, l->axis[i], l->whole[i]);
-
-		text = arena_strf(t->a, " AXIS(i_%s, %s, %lld, %lld)%s", axis_name(t, l->axis[i]),
-			length(t, l->axis[i], l->whole[i]), (long long)size, (long long)total,
-			text);
-		total *= size;
-		t->whole[l->axis[i]] = l->whole[i];
-	}
-	plain_line(t, "EACH(%lld)%s%s", (long long)total, text, after);
-}
-
-static void each_of_node(struct plain_text *t, int node, const char *after)
-{
-	const struct node *n = &t->p->nodes.v[node];
-	struct loops l = { 0 };
-
-	add_loops(&l, n->naxes, n->axis, t->x->whole + node * RANK_MAX);
-	each(t, &l, after);
-}
-
-void plain_each_of_carry(struct plain_text *t, int carry)
-{
-	const struct carry *c = &t->p->carries.v[carry];
-	struct loops l = { 0 };
-
-	add_loops(&l, c->naxes, c->axis, t->x->carry_whole + carry * RANK_MAX);
-	each(t, &l, "");
-}
-
-/* A statement of its own under the line before. */
-static void statement(struct plain_text *t, const char *to, const char *from)
-{
-	t->indent++;
-	plain_line(t, "%s = %s;", to, from);
-	t->indent--;
-}
-
 /* Is what a contraction or reduction goes over all of the axis? */
 static bool contracted_whole(const struct plain_text *t, const struct node *n, int axis)
 {
@@ -197,7 +15,7 @@ static const char *index_text(struct plain_text *t, const struct node *n, const 
 
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *term = &x->term[i];
-		const char *at = position(t, term->axis, has_axis(n->naxes, n->axis, term->axis));
+		const char *at = plain_position(t, term->axis, plain_has_axis(n->naxes, n->axis, term->axis));
 
 		if (term->div > 1)
 			at = arena_strf(t->a, "%s / %lld", at, (long long)term->div);
@@ -238,10 +56,10 @@ static void put_load(struct plain_text *t, int node)
 	const struct tensor *x = &t->p->tensors.v[n->ref];
 	enum dtype held = x->role == TENSOR_INPUT ? x->type : DT_F64;
 
-	each_of_node(t, node, " {");
+	plain_each_of_node(t, node, " {");
 	t->indent++;
 	put_place(t, n);
-	plain_line(t, "%s = inside ? load_%s(t_%s, at) : 0;", value(t, node), dtype_name(held),
+	plain_line(t, "%s = inside ? load_%s(t_%s, at) : 0;", plain_value(t, node), dtype_name(held),
 		x->name);
 	t->indent--;
 	plain_line(t, "}");
@@ -259,12 +77,12 @@ static void put_store(struct plain_text *t, int node)
 {
 	const struct node *n = &t->p->nodes.v[node];
 
-	each_of_node(t, node, " {");
+	plain_each_of_node(t, node, " {");
 	t->indent++;
 	put_place(t, n);
 	plain_line(t, "if (inside)");
-	statement(t, arena_strf(t->a, "t_%s[at]", t->p->tensors.v[n->ref].name),
-		rounded(t, n->type, value(t, n->arg[0])));
+	plain_statement(t, arena_strf(t->a, "t_%s[at]", t->p->tensors.v[n->ref].name),
+		rounded(t, n->type, plain_value(t, n->arg[0])));
 	t->indent--;
 	plain_line(t, "}");
 }
@@ -282,13 +100,13 @@ static const char *apply(struct plain_text *t, const struct node *n)
 	const char *args = "";
 
 	for (int i = 0; i < op_arity(n->op); i++)
-		args = arena_strf(t->a, "%s%s%s", args, i ? ", " : "", value(t, n->arg[i]));
+		args = arena_strf(t->a, "%s%s%s", args, i ? ", " : "", plain_value(t, n->arg[i]));
 	return arena_strf(t->a, "%c_%s(%s)", domain(n->op, n->type), op_name(n->op), args);
 }
 
 static const char *cast(struct plain_text *t, const struct node *n)
 {
-	const char *x = value(t, n->arg[0]);
+	const char *x = plain_value(t, n->arg[0]);
 
 	if (n->type == DT_BOOL)
 		return arena_strf(t->a, "%s != 0", x);
@@ -300,44 +118,44 @@ static void put_elementwise(struct plain_text *t, int node)
 	const struct node *n = &t->p->nodes.v[node];
 	const char *from;
 
-	each_of_node(t, node, "");
+	plain_each_of_node(t, node, "");
 	if (n->op == OP_GET)
 		from = plain_carry_element(t, n->ref);
 	else if (n->op == OP_INDEX)
-		from = arena_strf(t->a, "(double)%s", position(t, n->ref, n->naxes > 0));
+		from = arena_strf(t->a, "(double)%s", plain_position(t, n->ref, n->naxes > 0));
 	else if (n->op == OP_CAST)
 		from = cast(t, n);
 	else
 		from = apply(t, n);
-	statement(t, value(t, node), from);
+	plain_statement(t, plain_value(t, node), from);
 }
 
 static void put_set(struct plain_text *t, const struct node *n)
 {
 	plain_each_of_carry(t, n->ref);
-	statement(t, plain_carry_element(t, n->ref), value(t, n->arg[0]));
+	plain_statement(t, plain_carry_element(t, n->ref), plain_value(t, n->arg[0]));
 }
 
 static void put_unpack(struct plain_text *t, int node)
 {
 	const struct node *n = &t->p->nodes.v[node];
-	const char *to = axis_name(t, n->ref), *from = "";
+	const char *to = plain_axis(t, n->ref), *from = "";
 	int per = 32 / dtype_bits(n->type), words = NONE;
 
 	for (int i = 0; i < n->naxes; i++) {
 		if (n->axis[i] == n->ref)
 			words = t->p->nodes.v[n->arg[0]].axis[i];
 	}
-	from = axis_name(t, words);
-	each_of_node(t, node, " {");
+	from = plain_axis(t, words);
+	plain_each_of_node(t, node, " {");
 	t->indent++;
 	t->whole[words] = t->whole[n->ref];
-	plain_line(t, "const i64 at = %s;", position(t, n->ref, true));
+	plain_line(t, "const i64 at = %s;", plain_position(t, n->ref, true));
 	plain_line(t, t->whole[words] ? "const int i_%s = (int)(at / %d);" :
 		"const int i_%s = (int)(at / %d - lo_%s);", from, per, from);
 	plain_gap(t);
-	plain_line(t, "%s = unpack_%s(%s, (int)(at %% %d));\t/* %s in %s */", value(t, node),
-		dtype_name(n->type), value(t, n->arg[0]), per, to, from);
+	plain_line(t, "%s = unpack_%s(%s, (int)(at %% %d));\t/* %s in %s */", plain_value(t, node),
+		dtype_name(n->type), plain_value(t, n->arg[0]), per, to, from);
 	t->indent--;
 	plain_line(t, "}");
 }
@@ -365,21 +183,21 @@ static const char *identity(const struct node *n)
 static void put_serial_loop(struct plain_text *t, int axis, bool whole)
 {
 	t->whole[axis] = whole;
-	plain_line(t, "for (int i_%s = 0; i_%s < %s; i_%s++)", axis_name(t, axis),
-		axis_name(t, axis), length(t, axis, whole), axis_name(t, axis));
+	plain_line(t, "for (int i_%s = 0; i_%s < %s; i_%s++)", plain_axis(t, axis),
+		plain_axis(t, axis), plain_length(t, axis, whole), plain_axis(t, axis));
 }
 
 static void put_reduce(struct plain_text *t, int node)
 {
 	const struct node *n = &t->p->nodes.v[node];
 
-	each_of_node(t, node, " {");
+	plain_each_of_node(t, node, " {");
 	t->indent++;
 	plain_line(t, "double s = %s;", identity(n));
 	plain_gap(t);
 	put_serial_loop(t, n->ref, contracted_whole(t, n, n->ref));
-	statement(t, "s", arena_strf(t->a, "%s(s, %s)", pair(n), value(t, n->arg[0])));
-	plain_line(t, "%s = s;", value(t, node));
+	plain_statement(t, "s", arena_strf(t->a, "%s(s, %s)", pair(n), plain_value(t, n->arg[0])));
+	plain_line(t, "%s = s;", plain_value(t, node));
 	t->indent--;
 	plain_line(t, "}");
 }
@@ -388,22 +206,22 @@ static void put_scan(struct plain_text *t, int node)
 {
 	const struct node *n = &t->p->nodes.v[node];
 	const uint8_t *whole = t->x->whole + node * RANK_MAX;
-	struct loops l = { 0 };
+	struct plain_loops l = { 0 };
 	bool along = false;
 
 	for (int i = 0; i < n->naxes; i++) {
 		if (n->axis[i] == n->ref)
 			along = whole[i];
 		else
-			add_loop(&l, n->axis[i], whole[i]);
+			plain_loop(&l, n->axis[i], whole[i]);
 	}
-	each(t, &l, " {");
+	plain_each(t, &l, " {");
 	t->indent++;
 	plain_line(t, "double s = 0;");
 	plain_gap(t);
 	put_serial_loop(t, n->ref, along);
-	statement(t, value(t, node), arena_strf(t->a, "s = i_%s ? %s(s, %s) : %s",
-		axis_name(t, n->ref), pair(n), value(t, n->arg[0]), value(t, n->arg[0])));
+	plain_statement(t, plain_value(t, node), arena_strf(t->a, "s = i_%s ? %s(s, %s) : %s",
+		plain_axis(t, n->ref), pair(n), plain_value(t, n->arg[0]), plain_value(t, n->arg[0])));
 	t->indent--;
 	plain_line(t, "}");
 }
@@ -424,7 +242,7 @@ static struct operand operand_of(const struct plain_text *t, int product, int wh
 	struct operand o = { .size = 1 };
 
 	for (int i = 0; i < n->naxes; i++) {
-		if (!has_axis(a->naxes, a->axis, n->axis[i]))
+		if (!plain_has_axis(a->naxes, a->axis, n->axis[i]))
 			continue;
 		o.own[o.nown] = n->axis[i];
 		o.own_whole[o.nown++] = t->x->whole[product * RANK_MAX + i];
@@ -439,7 +257,7 @@ static int shared_axes(const struct plain_text *t, const struct node *n, int axi
 	int count = 0;
 
 	for (int i = 0; i < a->naxes; i++) {
-		if (!has_axis(n->naxes, n->axis, a->axis[i]))
+		if (!plain_has_axis(n->naxes, n->axis, a->axis[i]))
 			axis[count++] = a->axis[i];
 	}
 	return count;
@@ -453,26 +271,26 @@ static void put_operand(struct plain_text *t, int product, int which)
 	struct operand o = operand_of(t, product, which);
 	int shared[RANK_MAX], nshared = shared_axes(t, n, shared);
 	const char *row = "0", *col = "0";
-	struct loops l = { 0 };
+	struct plain_loops l = { 0 };
 
 	for (int i = 0; i < nshared; i++) {
 		bool whole = contracted_whole(t, n, shared[i]);
 
-		add_loop(&l, shared[i], whole);
-		row = i == 0 ? arena_strf(t->a, "i_%s", axis_name(t, shared[i])) :
-			arena_strf(t->a, "(%s) * %s + i_%s", row, length(t, shared[i], whole),
-				axis_name(t, shared[i]));
+		plain_loop(&l, shared[i], whole);
+		row = i == 0 ? arena_strf(t->a, "i_%s", plain_axis(t, shared[i])) :
+			arena_strf(t->a, "(%s) * %s + i_%s", row, plain_length(t, shared[i], whole),
+				plain_axis(t, shared[i]));
 	}
 	for (int i = 0; i < o.nown; i++) {
-		add_loop(&l, o.own[i], o.own_whole[i]);
-		col = i == 0 ? arena_strf(t->a, "i_%s", axis_name(t, o.own[i])) :
+		plain_loop(&l, o.own[i], o.own_whole[i]);
+		col = i == 0 ? arena_strf(t->a, "i_%s", plain_axis(t, o.own[i])) :
 			arena_strf(t->a, "(%s) * %lld + i_%s", col,
-				(long long)nominal(t, o.own[i], o.own_whole[i]),
-				axis_name(t, o.own[i]));
+				(long long)plain_nominal(t, o.own[i], o.own_whole[i]),
+				plain_axis(t, o.own[i]));
 	}
-	each(t, &l, "");
-	statement(t, arena_strf(t->a, "%c[(%s) * %lld + %s]", which ? 'b' : 'a', row,
-		(long long)(o.size + 3) / 4 * 4, col), value(t, n->arg[which]));
+	plain_each(t, &l, "");
+	plain_statement(t, arena_strf(t->a, "%c[(%s) * %lld + %s]", which ? 'b' : 'a', row,
+		(long long)(o.size + 3) / 4 * 4, col), plain_value(t, n->arg[which]));
 }
 
 static void put_mma(struct plain_text *t, int node)
@@ -483,12 +301,12 @@ static void put_mma(struct plain_text *t, int node)
 
 	put_operand(t, node, 0);
 	put_operand(t, node, 1);
-	each_of_node(t, node, "");
-	statement(t, value(t, node), n->ref == NONE ? "0" : plain_carry_element(t, n->ref));
+	plain_each_of_node(t, node, "");
+	plain_statement(t, plain_value(t, node), n->ref == NONE ? "0" : plain_carry_element(t, n->ref));
 	plain_line(t, "SYNC();");
 	for (int i = 0; i < nshared; i++)
 		depth = arena_strf(t->a, "%s%s%s", depth, i ? " * " : "",
-			length(t, shared[i], contracted_whole(t, n, shared[i])));
+			plain_length(t, shared[i], contracted_whole(t, n, shared[i])));
 	plain_line(t, "%s(%lld, %lld, %s, a, b, v%d);", n->type == DT_I32 ? "product_i32" : "product",
 		(long long)operand_of(t, node, 0).size, (long long)operand_of(t, node, 1).size, depth,
 		node);
@@ -496,7 +314,7 @@ static void put_mma(struct plain_text *t, int node)
 		return;
 	plain_line(t, "SYNC();");
 	plain_each_of_carry(t, n->ref);
-	statement(t, plain_carry_element(t, n->ref), value(t, node));
+	plain_statement(t, plain_carry_element(t, n->ref), plain_value(t, node));
 }
 
 /* any ----------------------------------------------------------------------- */

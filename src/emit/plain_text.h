@@ -27,14 +27,35 @@ struct plain_text {
 	bool whole[AXES_MAX];
 };
 
-/* A line at the present indentation. */
+/* A line at the present indentation; an empty one; "TO = FROM;" under the line before. */
 void plain_line(struct plain_text *t, const char *fmt, ...) PRINTF(2, 3);
 void plain_gap(struct plain_text *t);
-void plain_node(struct plain_text *t, int node);
-/* "for each element" of a carry: the line that the statement follows. */
-void plain_each_of_carry(struct plain_text *t, int carry);
-/* The element of a carry at the loops' place. */
-const char *plain_carry_element(struct plain_text *t, int carry);
+void plain_statement(struct plain_text *t, const char *to, const char *from);
+
 const char *plain_number(struct arena *a, double x);
+const char *plain_axis(const struct plain_text *t, int axis);
+bool plain_has_axis(int n, const int *axes, int axis);
+/* Position along the whole axis, in a loop over it or outside (then it has one value). */
+const char *plain_position(struct plain_text *t, int axis, bool looped);
+/* What a node is, and the element of a carry, at the loops' place. */
+const char *plain_value(struct plain_text *t, int node);
+const char *plain_carry_element(struct plain_text *t, int carry);
+
+/* Loops over some axes, each whole or over the tile at hand. */
+struct plain_loops {
+	int n;
+	int axis[2 * RANK_MAX];
+	bool whole[2 * RANK_MAX];
+};
+void plain_loop(struct plain_loops *l, int axis, bool whole);
+int64_t plain_nominal(const struct plain_text *t, int axis, bool whole);
+const char *plain_length(struct plain_text *t, int axis, bool whole);
+/* "EACH(...) AXIS(...)": the threads share what follows. */
+void plain_each(struct plain_text *t, const struct plain_loops *l, const char *after);
+void plain_each_of_node(struct plain_text *t, int node, const char *after);
+void plain_each_of_carry(struct plain_text *t, int carry);
+
+/* All of a node. */
+void plain_node(struct plain_text *t, int node);
 
 #endif

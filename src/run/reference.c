@@ -67,45 +67,60 @@ static void device_buffers(const struct reference *r, void *const *data, size_t 
 		.init = GPU_INIT_WORD, .word = UINT32_MAX };
 }
 
-enum err_code reference_on_device(struct reference *r, struct gpu *g, void *const *data,
-	double limit, const struct stop *stop, struct err *e)
+static enum err_code compile(struct reference *r, struct gpu *g, const char *arch,
+	const struct stop *stop, struct gpu_binary *out, struct err *e)
 {
 	static const char *const options[] = { "--fmad=false" };
-	int ntensors = r->program->tensors.n;
-	struct arena *a = &r->arena;
-	struct gpu_buffer *buffers = ARENA_ARRAY(a, ntensors + 1, struct gpu_buffer);
-	struct gpu_param *params = ARENA_ARRAY(a, ntensors + 1, struct gpu_param);
-	struct gpu_step *steps = ARENA_ARRAY(a, r->plain.nphases, struct gpu_step);
-	struct gpu_job job = { .buffers = buffers, .nbuffers = ntensors + 1, .steps = steps,
-		.nsteps = r->plain.nphases, .mode = GPU_RUN };
-	struct gpu_binary code;
 	struct compile_job compile = { .name = "reference.cu", .source = r->plain.text.text,
-		.options = options, .noptions = LEN(options) };
+		.arch = arch, .options = options, .noptions = LEN(options) };
 	struct compile_result binary;
-	struct gpu_result result;
-	struct gpu_info info;
-	int64_t blocks, most = 1;
 
-	TRY(gpu_probe(g, stop, &info, e));
-	compile.arch = info.arch;
-	TRY(gpu_compile(g, &compile, stop, a, &binary, e));
-	code = (struct gpu_binary){ binary.cubin, binary.cubin_bytes };
-	job.binaries = &code;
-	job.nbinaries = 1;
-	blocks = min_i64(info.memory_free / 4, SCRATCH_MOST) / max_i64(1, r->plain.scratch_bytes);
-	blocks = max_i64(1, min_i64(blocks, (int64_t)info.sms * BLOCKS_AN_SM));
-	for (int i = 0; i <= ntensors; i++)
-		params[i] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = i };
+	TRY(gpu_compile(g, &compile, stop, &r->arena, &binary, e));
+	*out = (struct gpu_binary){ binary.cubin, binary.cubin_bytes };
+	return OK;
+}
+
+/* A launch for each phase, of at most so many blocks; the most of any. */
+static int64_t device_steps(const struct reference *r, int64_t blocks,
+	const struct gpu_param *params, struct gpu_step *out)
+{
+	int64_t most = 1;
+
 	for (int i = 0; i < r->plain.nphases; i++) {
 		const struct plain_phase *phase = &r->plain.phases[i];
 		int64_t grid = min_i64(blocks, phase->tiles);
 
 		most = max_i64(most, grid);
-		steps[i] = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .entry = phase->entry,
+		out[i] = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .entry = phase->entry,
 			.grid = { (unsigned)grid }, .block = { PLAIN_THREADS }, .params = params,
-			.nparams = ntensors + 1 };
+			.nparams = r->program->tensors.n + 1 };
 	}
-	device_buffers(r, data, (size_t)(most * r->plain.scratch_bytes), buffers);
+	return most;
+}
+
+enum err_code reference_on_device(struct reference *r, struct gpu *g, void *const *data,
+	double limit, const struct stop *stop, struct err *e)
+{
+	int n = r->program->tensors.n + 1;
+	struct arena *a = &r->arena;
+	struct gpu_buffer *buffers = ARENA_ARRAY(a, n, struct gpu_buffer);
+	struct gpu_param *params = ARENA_ARRAY(a, n, struct gpu_param);
+	struct gpu_step *steps = ARENA_ARRAY(a, r->plain.nphases, struct gpu_step);
+	struct gpu_binary binary;
+	struct gpu_job job = { .binaries = &binary, .nbinaries = 1, .buffers = buffers,
+		.nbuffers = n, .steps = steps, .nsteps = r->plain.nphases, .mode = GPU_RUN };
+	int64_t bytes = max_i64(1, r->plain.scratch_bytes), blocks;
+	struct gpu_result result;
+	struct gpu_info info;
+
+	TRY(gpu_probe(g, stop, &info, e));
+	TRY(compile(r, g, info.arch, stop, &binary, e));
+	for (int i = 0; i < n; i++)
+		params[i] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = i };
+	blocks = min_i64(info.memory_free / 4, SCRATCH_MOST) / bytes;
+	blocks = max_i64(1, min_i64(blocks, (int64_t)info.sms * BLOCKS_AN_SM));
+	blocks = device_steps(r, blocks, params, steps);
+	device_buffers(r, data, (size_t)(blocks * bytes), buffers);
 	return gpu_run(g, &job, limit, stop, a, &result, e);
 }
 

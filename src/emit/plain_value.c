@@ -1,0 +1,178 @@
+/* Elements of values as text, and the loops over them. */
+#include "emit/plain_text.h"
+
+#include <math.h>
+#include <string.h>
+
+/* text ---------------------------------------------------------------------- */
+
+void plain_line(struct plain_text *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	buf_repeat(t->out, "\t", t->indent);
+	buf_puts(t->out, arena_vstrf(t->a, fmt, ap));
+	buf_putc(t->out, '\n');
+	va_end(ap);
+}
+
+void plain_gap(struct plain_text *t)
+{
+	buf_putc(t->out, '\n');
+}
+
+const char *plain_number(struct arena *a, double x)
+{
+	const char *s = arena_strf(a, "%.17g", x);
+
+	if (isnan(x))
+		return "NOT_A_NUMBER";
+	if (isinf(x))
+		return x < 0 ? "(-INF)" : "INF";
+	s = strpbrk(s, ".e") ? s : arena_strf(a, "%s.0", s);
+	return signbit(x) ? arena_strf(a, "(%s)", s) : s;
+}
+
+const char *plain_axis(const struct plain_text *t, int axis)
+{
+	return t->p->axes.v[axis].name;
+}
+
+bool plain_has_axis(int n, const int *axes, int axis)
+{
+	for (int i = 0; i < n; i++) {
+		if (axes[i] == axis)
+			return true;
+	}
+	return false;
+}
+
+/* places -------------------------------------------------------------------- */
+
+/* Position along the whole axis, in a loop over it or outside (then it has one value). */
+const char *plain_position(struct plain_text *t, int axis, bool looped)
+{
+	const char *name = plain_axis(t, axis);
+
+	if (!looped)
+		return arena_strf(t->a, "lo_%s", name);
+	return arena_strf(t->a, t->whole[axis] ? "i_%s" : "(lo_%s + i_%s)", name, name);
+}
+
+/* Position in an array whose axis begins at 0 or where the tile at hand does. */
+static const char *offset_in(struct plain_text *t, int axis, bool array_is_whole)
+{
+	const char *name = plain_axis(t, axis);
+
+	if (array_is_whole && !t->whole[axis])
+		return arena_strf(t->a, "(lo_%s + i_%s)", name, name);
+	return arena_strf(t->a, "i_%s", name);
+}
+
+/* NAME[i_m * 64 + i_n] */
+static const char *element(struct plain_text *t, const char *name, int n, const int *axis,
+			   const uint8_t *whole)
+{
+	const char *at = "";
+	int64_t stride = 1;
+
+	for (int i = n - 1; i >= 0; i--) {
+		const char *term = offset_in(t, axis[i], whole[i]);
+
+		if (stride != 1)
+			term = arena_strf(t->a, "%s * %lld", term, (long long)stride);
+		at = *at ? arena_strf(t->a, "%s + %s", term, at) : term;
+		stride *= whole[i] ? t->p->axes.v[axis[i]].size : t->x->tile[axis[i]];
+	}
+	return arena_strf(t->a, "%s[%s]", name, *at ? at : "0");
+}
+
+/* What a node is at the loops' place. */
+const char *plain_value(struct plain_text *t, int node)
+{
+	const struct node *n = &t->p->nodes.v[node];
+
+	if (n->op == OP_CONST)
+		return plain_number(t->a, n->k);
+	return element(t, arena_strf(t->a, "v%d", node), n->naxes, n->axis,
+		t->x->whole + node * RANK_MAX);
+}
+
+const char *plain_carry_element(struct plain_text *t, int carry)
+{
+	const struct carry *c = &t->p->carries.v[carry];
+
+	return element(t, arena_strf(t->a, "c_%s", c->name), c->naxes, c->axis,
+		t->x->carry_whole + carry * RANK_MAX);
+}
+
+/* loops --------------------------------------------------------------------- */
+
+void plain_loop(struct plain_loops *l, int axis, bool whole)
+{
+	l->axis[l->n] = axis;
+	l->whole[l->n++] = whole;
+}
+
+static void loops_over(struct plain_loops *l, int n, const int *axis, const uint8_t *whole)
+{
+	for (int i = 0; i < n; i++)
+		plain_loop(l, axis[i], whole[i]);
+}
+
+int64_t plain_nominal(const struct plain_text *t, int axis, bool whole)
+{
+	return whole ? t->p->axes.v[axis].size : t->x->tile[axis];
+}
+
+const char *plain_length(struct plain_text *t, int axis, bool whole)
+{
+	if (whole)
+		return arena_strf(t->a, "%lld", (long long)t->p->axes.v[axis].size);
+	return arena_strf(t->a, "len_%s", plain_axis(t, axis));
+}
+
+/* "EACH(...) AXIS(...)": the threads share what follows. */
+void plain_each(struct plain_text *t, const struct plain_loops *l, const char *after)
+{
+	int64_t total = 1;
+	const char *text = "";
+
+	for (int i = l->n - 1; i >= 0; i--) {
+		int64_t size = plain_nominal(t, l->axis[i], l->whole[i]);
+
+		text = arena_strf(t->a, " AXIS(i_%s, %s, %lld, %lld)%s", plain_axis(t, l->axis[i]),
+			plain_length(t, l->axis[i], l->whole[i]), (long long)size, (long long)total,
+			text);
+		total *= size;
+		t->whole[l->axis[i]] = l->whole[i];
+	}
+	plain_line(t, "EACH(%lld)%s%s", (long long)total, text, after);
+}
+
+void plain_each_of_node(struct plain_text *t, int node, const char *after)
+{
+	const struct node *n = &t->p->nodes.v[node];
+	struct plain_loops l = { 0 };
+
+	loops_over(&l, n->naxes, n->axis, t->x->whole + node * RANK_MAX);
+	plain_each(t, &l, after);
+}
+
+void plain_each_of_carry(struct plain_text *t, int carry)
+{
+	const struct carry *c = &t->p->carries.v[carry];
+	struct plain_loops l = { 0 };
+
+	loops_over(&l, c->naxes, c->axis, t->x->carry_whole + carry * RANK_MAX);
+	plain_each(t, &l, "");
+}
+
+/* A statement of its own under the line before. */
+void plain_statement(struct plain_text *t, const char *to, const char *from)
+{
+	t->indent++;
+	plain_line(t, "%s = %s;", to, from);
+	t->indent--;
+}
