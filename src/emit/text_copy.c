@@ -52,7 +52,7 @@ static bool reads_own(const struct text *c, const struct kentry *x)
 static void put_lane_sync(struct text *c)
 {
 	if (c->lane->warps > 1)
-		put(c, "lane_sync(%d, %d);", c->lane->lane + 1, c->lane->warps * 32);
+		put(c, "lane_sync(%d, %d);", c->lane->barrier, c->lane->warps * 32);
 	else
 		put(c, "WARP_SYNC();");
 }

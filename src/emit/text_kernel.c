@@ -307,11 +307,11 @@ static enum err_code put_entry(struct text *c, const struct kentry *x, int class
 	if (x->waits_groups)
 		put_group_wait(c, x, &x->before, class);
 	if (s->kind == TASK_COMPUTE && shares_on_lane(c, s))
-		put(c, "lane_sync(%d, %d);", c->lane->lane + 1, c->lane->warps * 32);
+		put(c, "lane_sync(%d, %d);", c->lane->barrier, c->lane->warps * 32);
 	TRY(put_initial_entry(c, x, e));
 	TRY(put_body(c, x, e));
 	if (s->kind == TASK_COMPUTE && shares_on_lane(c, s))
-		put(c, "lane_sync(%d, %d);", c->lane->lane + 1, c->lane->warps * 32);
+		put(c, "lane_sync(%d, %d);", c->lane->barrier, c->lane->warps * 32);
 	if (x->issue_flag != NONE)
 		put_arrive(c, x->issue_flag, seq);
 	if (x->flag != NONE && s->kind == TASK_MMA && on_matrix(c, x->task))
@@ -571,11 +571,56 @@ static enum err_code put_registers(struct text *c, struct err *e)
 	return OK;
 }
 
+/* Tiles of a lane's other copies: only their iterations are counted. */
+static void put_passed(struct text *c, int loop)
+{
+	put(c, "{");
+	c->indent++;
+	put_trips(c, loop, task_in(c, loop));
+	for (int l = 0; l < c->p->loops.n; l++) {
+		if (c->p->loops.v[l].parent != loop)
+			continue;
+		put(c, "LOOP (int i_%d = 0; i_%d < trips_%d; i_%d++) {", loop, loop, loop, loop);
+		c->indent++;
+		put_loop_axes(c, loop);
+		put_passed(c, l);
+		c->indent--;
+		put(c, "}");
+	}
+	put(c, "base_%d += trips_%d;", loop, loop);
+	c->indent--;
+	put(c, "}");
+}
+
+static void put_turn(struct text *c)
+{
+	const struct kregion *v = &c->lane->regions[0];
+
+	if (c->lane->copies == 1)
+		return;
+	put(c, "if ((t - %d) %% %d) {\t/* another's turn */", c->lane->copy, c->lane->copies);
+	c->indent++;
+	for (int i = 0; i < v->steps.n; i++)
+		if (v->steps.v[i].is_loop)
+			put_passed(c, v->steps.v[i].id);
+	put(c, "continue;");
+	c->indent--;
+	put(c, "}");
+	for (int f = 0; f < c->k->flags.n; f++) {
+		int task = c->k->flags.v[f].task, loop = c->g->tasks.v[task].loop;
+
+		if (!c->k->flags.v[f].issued && in_lane(c, task) && on_matrix(c, task))
+			put(c, "issued_%d = released_%d = %s;", f, f, loop == NONE ? "t" :
+				arena_strf(c->a, "base_%d", loop));
+	}
+}
+
 static enum err_code put_tile(struct text *c, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[0];
 
 	put_tile_axes(c);
+	put_turn(c);
 	TRY(put_initial_tile(c, e));
 	c->turn = 0;
 	for (int i = 0; i < v->steps.n; i++) {

@@ -102,7 +102,7 @@ static enum err_code reduce_rows(struct text *c, const struct kentry *x, int nod
 	const struct node *n = &c->p->nodes.v[node];
 	const char *type = register_type(n->type), *arg;
 	bool full = v->kind == FRAG_FULL;
-	int warps = c->lane->warps, sync = c->lane->lane + 1;
+	int warps = c->lane->warps, sync = c->lane->barrier;
 	enum dtype t = dtype_is_float(n->type) ? DT_F32 : DT_I32;
 	const char *columns = full ? arena_strf(c->a, "EACH(j, %lld) EACH(e, 2) ",
 		(long long)(v->cols / 8)) : "";

@@ -130,6 +130,8 @@ struct kregion {
 
 struct klane {
 	int lane;			/* of the plan */
+	int copy, copies;		/* its turn: of `copies` tiles the copy-th, from 0 */
+	int barrier;			/* number of the named barrier where its threads meet */
 	int warps, first_warp;
 	int registers;
 	int64_t scratch;		/* in shared memory: for reductions over its warps */

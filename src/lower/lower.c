@@ -44,9 +44,8 @@ static bool is_load(const struct kernel *k, int task)
 
 /* rings ------------------------------------------------------------------- */
 
-static int64_t axis_extent(const struct kernel *k, const struct buffer *b, int axis)
+static int64_t axis_extent(const struct buffer *b, int axis)
 {
-	(void)k;
 	for (int i = 0; i < b->naxes; i++)
 		if (b->axis[i] == axis)
 			return b->extent[i];
@@ -96,7 +95,7 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b,
 {
 	const struct program *p = k->plan->graph->program;
 	const struct tensor *t = &p->tensors.v[n->ref];
-	int64_t size = p->axes.v[axis].size, tile = k->plan->graph->extents.tile[axis];
+	int64_t size = p->axes.v[axis].size, tile = axis_extent(b, axis);
 	int64_t depth = STEP_BYTES * 8 / dtype_bits(b->type);
 
 	if ((size % tile == 0 && tile % depth == 0) ||
@@ -135,7 +134,7 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 		const struct index_term *t = &x->term[i];
 		int known = NONE;
 
-		if (axis_extent(k, b, t->axis) == 1)
+		if (axis_extent(b, t->axis) == 1)
 			continue;
 		plain &= t->coef == 1 && t->div == 1 && !t->mod;
 		for (int j = 0; j < s->nrow; j++)
@@ -150,7 +149,29 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 		axes[*n] = t->axis;
 		share[(*n)++] = share_of(k, t);
 	}
+	/* an operand has columns, be it one */
+	for (int i = 0; i < x->n && last && !*n && (b->matrix_a || b->matrix_b); i++)
+		for (int j = 0; j < b->naxes && !*n; j++)
+			if (b->axis[j] == x->term[i].axis)
+				axes[(*n)++] = x->term[i].axis;
 	return plain && *n - before <= 1;
+}
+
+/* Does every box begin at a whole 16-byte piece of the tensor's rows? */
+static bool begins_aligned(const struct kernel *k, const struct buffer *b,
+	const struct index_expr *x)
+{
+	const struct graph *g = k->plan->graph;
+	int bits = dtype_bits(b->type);
+
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+		bool stands = axis_extent(b, t->axis) < g->program->axes.v[t->axis].size;
+
+		if (stands && t->coef * g->extents.tile[t->axis] * bits % 128)
+			return false;
+	}
+	return x->k * bits % 128 == 0;
 }
 
 /* Rows and columns of a loaded tile as its tensor lies in memory. True if the copy
@@ -167,11 +188,12 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 	for (int d = 0; d < t->rank; d++)
 		engine &= add_dimension(k, b, &n->index[d], d == t->rank - 1, s);
 	for (int i = 0; i < s->nrow; i++)
-		s->rows *= ceil_div(axis_extent(k, b, s->row[i]), s->row_share[i]);
+		s->rows *= ceil_div(axis_extent(b, s->row[i]), s->row_share[i]);
 	for (int i = 0; i < s->ncol; i++)
-		s->cols *= ceil_div(axis_extent(k, b, s->col[i]), s->col_share[i]);
+		s->cols *= ceil_div(axis_extent(b, s->col[i]), s->col_share[i]);
 	for (int i = 0; i < b->naxes; i++)
 		engine &= ends_with_tensor(k, b, n, b->axis[i]);
+	engine &= begins_aligned(k, b, &n->index[t->rank - 1]);
 	return engine && (t->rank == 1 || stride % 128 == 0) && s->rows <= BOX_ROWS &&
 		(s->cols * dtype_bits(t->type) % 128 == 0 || b->matrix_a || b->matrix_b);
 }
@@ -385,6 +407,12 @@ static enum err_code find_flags(struct kernel *k, struct err *e)
 
 		if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w))
 			continue;
+		if (lane_of(k, w->task) == lane_of(k, w->on) &&
+		    p->lanes.v[lane_of(k, w->task)].turns > 1)
+			return err_set(e, ERR_ILLEGAL, w->loc, "'%s' and '%s', which it waits for, "
+				"are on lane '%s', which takes tiles in turn: let another lane load",
+				stask_at(k, w->task)->name, stask_at(k, w->on)->name,
+				p->lanes.v[lane_of(k, w->task)].name);
 		if (stask_at(k, w->on)->kind == TASK_STORE)
 			return err_set(e, ERR_ILLEGAL, w->loc, "'%s' waits for '%s' of another "
 				"lane: only the lane that stores can see that it is done",
@@ -503,7 +531,7 @@ static int tiles_in_window(struct kernel *k, int64_t trips)
 {
 	const struct graph *g = k->plan->graph;
 	struct dealing d;
-	int64_t most = 1;
+	int64_t most = 1, least = TILES_MOST;
 
 	for (int l = 0; l < g->program->loops.n; l++)
 		if (g->program->loops.v[l].phase == k->phase)
@@ -511,7 +539,9 @@ static int tiles_in_window(struct kernel *k, int64_t trips)
 	sim_deal(&k->arena, k->plan, k->phase, &d);
 	for (int i = 0; i < d.eus; i++)
 		most = max_i64(most, d.start[i + 1] - d.start[i]);
-	return (int)min_i64(most, max_i64(TILES_MOST, ceil_div(2 * window(k), trips)));
+	for (int i = 0; i < k->plan->lanes.n; i++)
+		least = max_i64(least, TILES_MOST * k->plan->lanes.v[i].turns);
+	return (int)min_i64(most, max_i64(least, ceil_div(2 * window(k), trips)));
 }
 
 /* Deepen flags until phases can be told apart with so many trips. */
@@ -854,7 +884,7 @@ static void count_pass(struct kernel *k, struct klane *l, int lane_copy, bool op
 		struct relation r;
 		struct walk w;
 
-		build_relation(k, &k->arena, trips, 2, &w, &r);
+		build_relation(k, &k->arena, trips, 2 * l->copies, &w, &r);
 		c.r = &r;
 		for (int i = r.lane_first[lane_copy]; !r.ncycle && i < r.lane_first[lane_copy + 1]; i++)
 			count_instance(&c, i);
@@ -895,6 +925,27 @@ static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
 	return l->warps > 1 ? most : 0;
 }
 
+/* One copy of a lane that takes tiles in turn. */
+static enum err_code add_lane(struct kernel *k, int lane, int copy, struct err *e)
+{
+	const struct plan *p = k->plan;
+	struct klane *l = VEC_ADD(&k->arena, &k->lanes);
+
+	*l = (struct klane){ .lane = lane, .copy = copy, .copies = p->lanes.v[lane].turns,
+		.barrier = k->lanes.n, .warps = lane_warps(p, lane),
+		.registers = p->lanes.v[lane].registers };
+	if (l->barrier >= p->device->named_barriers)
+		return err_set(e, ERR_ILLEGAL, p->lanes.v[lane].loc, "the lanes are more than the %d "
+			"named barriers of '%s'", p->device->named_barriers - 1, p->device->name);
+	TRY(build_regions(k, l, e));
+	l->scratch = k->shared_bytes;
+	k->shared_bytes += scratch_bytes(k, l);
+	find_unroll(k, l);
+	find_drains(k, l);
+	count_groups(k, l, k->lanes.n - 1);
+	return OK;
+}
+
 enum err_code lower_lanes(struct kernel *k, struct err *e)
 {
 	const struct plan *p = k->plan;
@@ -902,21 +953,9 @@ enum err_code lower_lanes(struct kernel *k, struct err *e)
 
 	TRY(find_flags(k, e));
 	TRY(find_depths(k, e));
-	for (int i = 0; i < p->lanes.n; i++) {
-		struct klane *l = VEC_ADD(&k->arena, &k->lanes);
-
-		*l = (struct klane){ .lane = i, .warps = lane_warps(p, i),
-			.registers = p->lanes.v[i].registers };
-		if (p->lanes.v[i].turns > 1)
-			return err_set(e, ERR_ILLEGAL, p->lanes.v[i].loc, "lane '%s': tiles in turn "
-				"are not lowered yet", p->lanes.v[i].name);
-		TRY(build_regions(k, l, e));
-		l->scratch = k->shared_bytes;
-		k->shared_bytes += scratch_bytes(k, l);
-		find_unroll(k, l);
-		find_drains(k, l);
-		count_groups(k, l, i);
-	}
+	for (int i = 0; i < p->lanes.n; i++)
+		for (int copy = 0; copy < p->lanes.v[i].turns; copy++)
+			TRY(add_lane(k, i, copy, e));
 	/* lanes of whole warpgroups first: matrix instructions want aligned ones */
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 0; i < k->lanes.n; i++) {

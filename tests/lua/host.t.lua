@@ -71,6 +71,43 @@ for _, name in ipairs{"serial", "overlap", "pingpong"} do
   computes(("attention, %s, a tile without iterations"):format(name), plan)
 end
 
+-- Copies of a consumer take whole tiles in turn.
+local function in_turn(sizes, tile, ring, turns)
+  local plan = mr.plan(mr.examples.gemm(sizes):graph{tile = tile}, mr.device "h200")
+  plan:lane("p0", {warps = 1})
+  plan:lane("c", {warps = 4, turns = turns})
+  plan:buffers{a = ring, b = ring}
+  plan:append("load_a", {seu = "tma", lane = "p0"})
+  plan:append("load_b", {seu = "tma", lane = "p0"})
+  plan:append("mma", {seu = "tensor", lane = "c"})
+  plan:append("epilogue", {seu = "cuda", lane = "c"})
+  plan:append("store_c", {seu = "tma", lane = "c"})
+  plan:fill_waits()
+  return plan
+end
+
+for turns = 2, 3 do
+  for ring = 1, 3, 2 do
+    computes(("gemm, tiles in turn: %d copies, a ring of %d"):format(turns, ring),
+      in_turn({m = 640, n = 2304, k = 96}, {m = 64, n = 64, k = 32}, ring, turns), 2)
+  end
+end
+
+-- Every shipped program where nothing divides: values are filled up to what instructions take.
+local odd = {
+  {"matmul_sum", {m = 100, n = 200, k = 72}}, {"gemm", {m = 33, n = 201, k = 77}},
+  {"flash_attention", {b = 1, h = 2, m = 70, n = 130, d = 40, causal = true}},
+  {"flash_decoding", {b = 2, h = 8, hkv = 2, n = 500, d = 64}},
+  {"chunk_state", {b = 1, s = 100, h = 2, p = 40, n = 24, chunk = 64}},
+  {"chunk_scan", {b = 1, s = 100, h = 4, g = 2, p = 40, n = 48, chunk = 64, z = true}},
+  {"dequant_gemm", {m = 70, n = 72, k = 264, wtype = "e2m1", group = 32}},
+  {"conv2d", {n = 1, c = 20, h = 9, w = 11, k = 10, r = 3, s = 3, stride = 2, pad = 1}},
+}
+for _, case in ipairs(odd) do
+  local found = mr.search(mr.examples[case[1]](case[2]), mr.device "h200", {trials = 20})
+  computes(case[1] .. " of odd sizes, as searched", found.plan, 2)
+end
+
 -- What the runtime reports comes back as text, and outputs as they are.
 local plan = gemm({m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 2, 1)
 local kernel = core.host_build(plan)
