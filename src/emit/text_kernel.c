@@ -309,10 +309,12 @@ static enum err_code put_entry(struct text *c, const struct kentry *x, int class
 	if (s->kind == TASK_COMPUTE && shares_on_lane(c, s))
 		put(c, "lane_sync(%d, %d);", c->lane->barrier, c->lane->warps * 32);
 	TRY(put_initial_entry(c, x, e));
+	if (x->issue_flag != NONE && s->kind == TASK_COMPUTE)	/* which ends where it is issued */
+		put_arrive(c, x->issue_flag, seq);
 	TRY(put_body(c, x, e));
 	if (s->kind == TASK_COMPUTE && shares_on_lane(c, s))
 		put(c, "lane_sync(%d, %d);", c->lane->barrier, c->lane->warps * 32);
-	if (x->issue_flag != NONE)
+	if (x->issue_flag != NONE && s->kind != TASK_COMPUTE)
 		put_arrive(c, x->issue_flag, seq);
 	if (x->flag != NONE && s->kind == TASK_MMA && on_matrix(c, x->task))
 		put(c, "issued_%d++;", x->flag);
@@ -595,6 +597,7 @@ static void put_passed(struct text *c, int loop)
 static void put_turn(struct text *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
+	const struct flag *turn;
 
 	if (c->lane->copies == 1)
 		return;
@@ -613,6 +616,9 @@ static void put_turn(struct text *c)
 			put(c, "issued_%d = released_%d = %s;", f, f, loop == NONE ? "t" :
 				arena_strf(c->a, "base_%d", loop));
 	}
+	turn = &c->k->flags.v[c->lane->turn];
+	put(c, "if (t > 0) flag_wait(shared + %lld + 8 * ((t - 1) %% %d), (t - 1) / %d);",
+		(long long)turn->offset, turn->depth, turn->depth);
 }
 
 static enum err_code put_tile(struct text *c, struct err *e)

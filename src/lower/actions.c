@@ -30,7 +30,7 @@ static void find_lanes(struct arena *a, struct setting *s)
 		for (int j = 0; j < s->k->lanes.v[i].entries.n; j++) {
 			int task = s->k->lanes.v[i].entries.v[j].task;
 
-			s->lane[task] = i;
+			s->lane[task] = i - s->k->lanes.v[i].copy;
 			s->matrix[task] = on_matrix(s->k, task);
 		}
 	}
@@ -43,10 +43,18 @@ static int versions_of(const struct kernel *k, int buffer)
 	return ring != NONE ? k->rings.v[ring].versions : k->plan->versions[buffer];
 }
 
+/* Copies of a lane have registers of their own. */
+static int copies_of(const struct setting *s, int buffer)
+{
+	int lane = s->lane[buffer_at(s->k, buffer)->first];
+
+	return s->k->ring_of[buffer] != NONE ? 1 : s->k->lanes.v[lane].copies;
+}
+
 static void add_places(struct setting *s, int buffer)
 {
 	s->first[buffer] = s->nplaces;
-	s->nplaces += versions_of(s->k, buffer);
+	s->nplaces += versions_of(s->k, buffer) * copies_of(s, buffer);
 }
 
 void setting_init(struct arena *a, const struct kernel *k, struct setting *s)
@@ -65,7 +73,7 @@ void setting_init(struct arena *a, const struct kernel *k, struct setting *s)
 			add_places(s, i);
 	s->buffer = ARENA_ARRAY(a, s->nplaces, int);
 	for (int i = 0; i < n; i++)
-		for (int v = 0; s->first[i] != NONE && v < versions_of(k, i); v++)
+		for (int v = 0; s->first[i] != NONE && v < versions_of(k, i) * copies_of(s, i); v++)
 			s->buffer[s->first[i] + v] = i;
 }
 
@@ -190,7 +198,7 @@ static void wait_for(struct actor *x, const struct flag_wait *w, int mine)
 
 static bool in_lane(const struct actor *x, int task)
 {
-	return x->s->set->lane[task] == x->lane - x->k->lanes.v;
+	return x->s->set->lane[task] == x->lane - x->k->lanes.v - x->lane->copy;
 }
 
 /* Arrive for the products that are known to be complete. behind NULL: all are. */
@@ -223,6 +231,7 @@ static int place_of(const struct actor *x, int buffer)
 	if (x->k->ring_of[buffer] != NONE)
 		return first + (int)(passed(x, b->loop) %
 			x->k->rings.v[x->k->ring_of[buffer]].versions);
+	first += x->lane->copy * versions_of(x->k, buffer);
 	if (b->loop == NONE)
 		return first;
 	return first + (int)(x->i[b->loop] % x->k->plan->versions[buffer]);
@@ -336,6 +345,8 @@ static void play_entry(struct actor *x, const struct kentry *e, int class, int64
 		act(x, ACT_SYNC, NONE, 0);
 	if (s->loop != NONE)
 		begin_lives(x, s->loop, e->task, NONE);
+	if (e->issue_flag != NONE && s->kind == TASK_COMPUTE)
+		act(x, ACT_ARRIVE, e->issue_flag, seq);
 	if (s->kind == TASK_LOAD)
 		play_load(x, e, s, seq);
 	else
@@ -344,7 +355,7 @@ static void play_entry(struct actor *x, const struct kentry *e, int class, int64
 		act(x, ACT_FENCE, NONE, 0);
 		act(x, ACT_SYNC, NONE, 0);
 	}
-	if (e->issue_flag != NONE)
+	if (e->issue_flag != NONE && s->kind != TASK_COMPUTE)
 		act(x, ACT_ARRIVE, e->issue_flag, seq);
 	if (e->flag != NONE && s->kind == TASK_MMA && x->s->set->matrix[e->task])
 		x->issued[e->flag]++;
@@ -391,11 +402,35 @@ static void play_region(struct actor *x, int loop)
 	x->base[loop] += trips;
 }
 
+/* Of a tile that another copy takes only the iterations are counted. */
+static bool is_others(struct actor *x)
+{
+	const struct graph *g = x->k->plan->graph;
+
+	if (x->tile % x->lane->copies != x->lane->copy) {
+		for (int l = 0; l < g->program->loops.n; l++)
+			if (g->program->loops.v[l].phase == x->k->phase)
+				x->base[l] = walk_inner(x->s->walk, NONE, x->tile + 1, l);
+		return true;
+	}
+	for (int f = 0; f < x->k->flags.n; f++) {
+		int loop = stask_at(x->k, x->k->flags.v[f].task)->loop;
+
+		x->issued[f] = x->released[f] = (int)(loop == NONE ? x->tile : x->base[loop]);
+	}
+	x->instance = NONE;
+	if (x->lane->turn != NONE && x->tile)
+		act(x, ACT_WAIT, x->lane->turn, x->tile - 1);
+	return false;
+}
+
 static void play_tile(struct actor *x)
 {
 	const struct kregion *v = &x->lane->regions[0];
 	bool multiplies = false;
 
+	if (x->lane->copies > 1 && is_others(x))
+		return;
 	begin_lives(x, NONE, NONE, NONE);
 	for (int i = 0; i < v->steps.n; i++) {
 		if (v->steps.v[i].is_loop)
@@ -441,6 +476,15 @@ static void play_lane(struct arena *a, struct script *s, int lane)
 	wait_last_copies(&x);
 	s->acts[lane] = x.acts.v;
 	s->nacts[lane] = x.acts.n;
+}
+
+int script_lane(const struct script *s, int task, int64_t seq)
+{
+	const struct kernel *k = s->set->k;
+	int loop = stask_at(k, task)->loop, lane = s->set->lane[task];
+	int64_t tile = loop == NONE ? seq : walk_outer(s->walk, loop, seq, NONE);
+
+	return lane + (int)(tile % k->lanes.v[lane].copies);
 }
 
 static void number_instances(struct arena *a, struct script *s)

@@ -34,10 +34,11 @@ struct act {
 };
 
 /* What is the same in every play. Places: each slot of each ring, then each version of
- * each buffer in registers. */
+ * each buffer in registers, for each copy of its lane. */
 struct setting {
 	const struct kernel *k;
-	int *lane;			/* by sTask: index into k->lanes; NONE: of another phase */
+	int *lane;			/* by sTask: index into k->lanes, of the first copy; NONE: of
+					 * another phase */
 	bool *matrix;			/* by sTask: on an asynchronous matrix unit */
 	int *first;			/* by buffer: its first place */
 	int *buffer;			/* by place */
@@ -66,5 +67,8 @@ static inline int script_instance(const struct script *s, int task, int64_t seq)
 {
 	return s->first[task] + (int)seq;
 }
+
+/* Index into k->lanes of the copy that does it. */
+int script_lane(const struct script *s, int task, int64_t seq);
 
 #endif

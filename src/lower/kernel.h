@@ -131,6 +131,9 @@ struct kregion {
 struct klane {
 	int lane;			/* of the plan */
 	int copy, copies;		/* its turn: of `copies` tiles the copy-th, from 0 */
+	int turn;			/* flag whose instance t - 1 is awaited when tile t begins:
+					 * else a phase of a tile that another copy waits for could
+					 * be taken for one of this. NONE: there is one copy */
 	int barrier;			/* number of the named barrier where its threads meet */
 	int warps, first_warp;
 	int registers;
@@ -147,6 +150,7 @@ struct kernel {
 	int *ring_of;			/* by buffer: index into rings; NONE: registers */
 	VEC(struct ring) rings;
 	int *flag_of, *issue_flag_of;	/* by sTask; NONE */
+	int *turn_of;			/* by lane of the plan: flag; NONE */
 	VEC(struct flag) flags;
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */

@@ -393,6 +393,46 @@ static bool by_flag(const struct kernel *k, const struct wait *w)
 	return lane_of(k, w->task) != lane_of(k, w->on) || is_load(k, w->on);
 }
 
+/* The sTask that says that a copy of the lane has seen all flags of its tile: the first
+ * that is on its own behind those that wait for any. */
+static int turn_task(struct kernel *k, int lane)
+{
+	const struct plan *p = k->plan;
+	struct order_step *steps;
+	int least, most, after = NONE;
+	int n = order_steps(&k->arena, p, lane, k->phase, NONE, &steps, &least, &most);
+
+	for (int i = 0; i < n; i++) {
+		int task = steps[i].is_loop ? NONE : p->entries.v[steps[i].id].task;
+		bool waits = steps[i].is_loop;
+
+		for (int w = 0; w < p->waits.n; w++)
+			waits |= task == p->waits.v[w].task && by_flag(k, &p->waits.v[w]);
+		if (waits)
+			after = NONE;
+		else if (after == NONE)
+			after = task;
+	}
+	return after;
+}
+
+static enum err_code find_turn(struct kernel *k, int lane, struct err *e)
+{
+	const struct lane *l = &k->plan->lanes.v[lane];
+	int task;
+
+	k->turn_of[lane] = NONE;
+	if (l->turns == 1)
+		return OK;
+	task = turn_task(k, lane);
+	if (task == NONE)
+		return err_set(e, ERR_ILLEGAL, l->loc, "lane '%s' takes tiles in turn, but does "
+			"nothing in a tile after it has waited for other lanes: a copy cannot tell "
+			"when it is its turn", l->name);
+	k->turn_of[lane] = add_flag(k, task, true);
+	return OK;
+}
+
 static enum err_code find_flags(struct kernel *k, struct err *e)
 {
 	const struct plan *p = k->plan;
@@ -400,6 +440,7 @@ static enum err_code find_flags(struct kernel *k, struct err *e)
 
 	k->flag_of = ARENA_ARRAY(&k->arena, n, int);
 	k->issue_flag_of = ARENA_ARRAY(&k->arena, n, int);
+	k->turn_of = ARENA_ARRAY(&k->arena, p->lanes.n, int);
 	for (int i = 0; i < n; i++)
 		k->flag_of[i] = k->issue_flag_of[i] = NONE;
 	for (int i = 0; i < p->waits.n; i++) {
@@ -419,6 +460,8 @@ static enum err_code find_flags(struct kernel *k, struct err *e)
 				stask_at(k, w->task)->name, stask_at(k, w->on)->name);
 		add_flag(k, w->on, w->when == WAIT_ISSUED);
 	}
+	for (int l = 0; l < p->lanes.n; l++)
+		TRY(find_turn(k, l, e));
 	return OK;
 }
 
@@ -450,12 +493,12 @@ static enum event_of flag_event(const struct flag *f)
 /* Under a depth, waiting instance j may look at the barrier of instance x: it knows that
  * the phase before is over, and is done before the next one is. */
 static bool wait_holds(const struct relation *r, const struct flag *f, int depth, int j, int64_t x,
-	int64_t n)
+	int64_t n, const bool *seen)
 {
 	if (x + depth < n && !relation_before(r, j, AT_ISSUE, relation_instance(r, f->task, x +
 	    depth), flag_event(f)))
 		return false;
-	if (x < depth)
+	if (x < depth || seen[x - depth])
 		return true;
 	return r->inst[j].place && relation_before(r, relation_instance(r, f->task, x - depth),
 		flag_event(f), j - 1, AT_ISSUE);
@@ -485,7 +528,7 @@ static bool is_awaited(const bool *awaited, int64_t n, int depth, int64_t x)
 
 /* Can all who wait for instances of the flag's sTask tell the phases apart? */
 static bool depth_holds(const struct kernel *k, const struct relation *r, const struct flag *f,
-	int depth, bool *awaited)
+	int depth, bool *awaited, bool *seen)
 {
 	const struct plan *p = k->plan;
 	int64_t n = walk_count(r->walk, stask_at(k, f->task)->loop);
@@ -494,10 +537,13 @@ static bool depth_holds(const struct kernel *k, const struct relation *r, const 
 	for (int i = 0; i < p->waits.n; i++) {
 		const struct wait *w = &p->waits.v[i];
 		int64_t count;
+		bool in_turn;
 
 		if (w->on != f->task || (w->when == WAIT_ISSUED) != f->issued || !by_flag(k, w))
 			continue;
 		count = walk_count(r->walk, stask_at(k, w->task)->loop);
+		in_turn = p->lanes.v[lane_of(k, w->task)].turns > 1;
+		memset(seen, 0, (size_t)n * sizeof(*seen));
 		for (int64_t s = 0; s < count; s++) {
 			struct span spans[SPANS_MAX];
 			int ns = walk_wait_spans(r->walk, p, w, s, spans);
@@ -505,8 +551,10 @@ static bool depth_holds(const struct kernel *k, const struct relation *r, const 
 			for (int x = 0; x < ns; x++) {
 				awaited[spans[x].last - 1] = true;
 				if (!wait_holds(r, f, depth, relation_instance(r, w->task, s),
-				    spans[x].last - 1, n))
+				    spans[x].last - 1, n, seen))
 					return false;
+				/* copies of a lane begin their tiles in turn */
+				seen[spans[x].last - 1] = in_turn;
 			}
 		}
 	}
@@ -550,14 +598,15 @@ static void deepen(struct kernel *k, int64_t trips)
 	struct arena_mark mark = arena_mark(&k->arena);
 	struct relation r;
 	struct walk w;
-	bool *awaited;
+	bool *awaited, *seen;
 
 	build_relation(k, &k->arena, trips, tiles_in_window(k, trips), &w, &r);
 	awaited = ARENA_ARRAY(&k->arena, r.n, bool);
+	seen = ARENA_ARRAY(&k->arena, r.n, bool);
 	for (int i = 0; i < k->flags.n; i++) {
 		struct flag *f = &k->flags.v[i];
 
-		while (f->depth <= DEPTH_MAX && !depth_holds(k, &r, f, f->depth, awaited))
+		while (f->depth <= DEPTH_MAX && !depth_holds(k, &r, f, f->depth, awaited, seen))
 			f->depth++;
 	}
 	arena_reset(&k->arena, mark);
@@ -578,6 +627,10 @@ static enum err_code find_depths(struct kernel *k, struct err *e)
 	most = min_i64(most, 2 * window(k));
 	for (int64_t trips = min_i64(few, most); trips <= most; trips++)
 		deepen(k, trips);
+	for (int l = 0; l < k->plan->lanes.n; l++)
+		if (k->turn_of[l] != NONE)
+			k->flags.v[k->turn_of[l]].depth = (int)round_up(k->flags.v[k->turn_of[l]].depth,
+				k->plan->lanes.v[l].turns);
 	for (int i = 0; i < k->flags.n; i++) {
 		struct flag *f = &k->flags.v[i];
 
@@ -932,7 +985,7 @@ static enum err_code add_lane(struct kernel *k, int lane, int copy, struct err *
 	struct klane *l = VEC_ADD(&k->arena, &k->lanes);
 
 	*l = (struct klane){ .lane = lane, .copy = copy, .copies = p->lanes.v[lane].turns,
-		.barrier = k->lanes.n, .warps = lane_warps(p, lane),
+		.turn = k->turn_of[lane], .barrier = k->lanes.n, .warps = lane_warps(p, lane),
 		.registers = p->lanes.v[lane].registers };
 	if (l->barrier >= p->device->named_barriers)
 		return err_set(e, ERR_ILLEGAL, p->lanes.v[lane].loc, "the lanes are more than the %d "

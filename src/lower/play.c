@@ -285,7 +285,7 @@ static bool is_over(const struct play *p, const struct warp *w, int flag, int n)
 		return true;
 	if (!ph->complete || ph->copied)
 		return false;
-	while (first->lane != p->s->set->lane[p->k->flags.v[flag].task])
+	while (first->lane != script_lane(p->s, p->k->flags.v[flag].task, n))
 		first++;
 	for (int i = 0; i < warps_of(p, first); i++)
 		if (w->clock[events_of(p, warp_index(p, first + i))] < ph->event[i])
@@ -512,9 +512,9 @@ static enum err_code check_end(const struct play *p)
 	for (int f = 0; f < p->k->flags.n; f++) {
 		int task = p->k->flags.v[f].task, depth = p->k->flags.v[f].depth, warp = 0;
 
-		while (p->warp[warp].lane != p->s->set->lane[task])
-			warp++;
 		for (int n = 0; n < p->ninstances[f]; n++) {
+			while (p->warp[warp].lane != script_lane(p->s, task, n))
+				warp = (warp + 1) % p->nwarps;
 			if (!p->round[f][n].complete)
 				return err_set(p->e, ERR_ILLEGAL, line_of(p, script_instance(p->s, task,
 					n)), "nobody is told of %s", flag_name(p, f, n));
