@@ -22,10 +22,10 @@ static int layer_run(struct sketch *s, const int *tasks, int n, int base)
 	for (int i = 0; i < n; i++) {
 		int t = tasks[i];
 
-		for (int j = 0; j < g->edges.n; j++) {
+		for (int j = g->first_in[t]; j != NONE; j = g->next_in.v[j]) {
 			const struct edge *e = &g->edges.v[j];
 
-			if (e->to == t && e->from < t && e->kind == EDGE_FLOW && edge_is_inner(e) &&
+			if (e->from < t && e->kind == EDGE_FLOW && edge_is_inner(e) &&
 			    s->layer[e->from] >= base && s->layer[e->from] >= s->layer[t])
 				s->layer[t] = s->layer[e->from] + 1;
 		}
@@ -114,13 +114,14 @@ static void sketch_init(struct sketch *s, struct arena *a, const struct graph *g
  * meet it. */
 static int box_width(const struct sketch *s, int task, int most)
 {
-	int in = 0, self = 0, name = (int)min_i64(text_width(s->g->tasks.v[task].name), most);
+	const struct graph *g = s->g;
+	int in = 0, self = 0, name = (int)min_i64(text_width(g->tasks.v[task].name), most);
 
-	for (int i = 0; i < s->g->edges.n; i++) {
-		const struct edge *e = &s->g->edges.v[i];
+	for (int i = g->first_in[task]; i != NONE; i = g->next_in.v[i]) {
+		const struct edge *e = &g->edges.v[i];
 
-		in += e->to == task && sketch_is_flow(s, e);
-		self |= e->to == task && e->from == task && e->kind == EDGE_FLOW && !e->reuse;
+		in += sketch_is_flow(s, e);
+		self |= e->from == task && e->kind == EDGE_FLOW && !e->reuse;
 	}
 	return (int)max_i64(name + 4 + 2 * self, in + 2);
 }
@@ -141,11 +142,19 @@ static bool sketch_layout(struct sketch *s, int width, int most)
 	return layout_place(&s->layout, width - 4 * s->depth);
 }
 
-static bool draw_sketch(struct sketch *s, struct pen *pen)
+/* False if there is no room for it. */
+static bool draw_sketch(const struct graph *g, int phase, struct pen *pen)
 {
 	static const int most[] = { 40, 16, 10, 6 };
+	struct sketch sketch, *s = &sketch;
 	struct cells c;
+	int n = 0;
 
+	for (int t = 0; t < g->tasks.n; t++)
+		n += g->tasks.v[t].phase == phase;
+	if (n > LAYOUT_NODES_MAX)
+		return false;
+	sketch_init(s, pen->arena, g, phase);
 	for (int i = 0; i < LEN(most); i++) {
 		if (!sketch_layout(s, pen->width, most[i]) || !sketch_route(s) ||
 		    !sketch_draw(s, pen->width, &c))
@@ -162,15 +171,14 @@ static const char *sources(struct arena *a, const struct graph *g, int task)
 	struct buf b;
 
 	buf_init(&b, a);
-	for (int i = 0; i < g->edges.n; i++) {
+	for (int i = g->first_in[task]; i != NONE; i = g->next_in.v[i]) {
 		const struct edge *e = &g->edges.v[i];
 		bool seen = false;
 
-		for (int j = 0; j < i; j++)
-			seen |= g->edges.v[j].from == e->from && g->edges.v[j].to == task &&
-				g->edges.v[j].kind == EDGE_FLOW &&
+		for (int j = g->first_in[task]; j != i; j = g->next_in.v[j])
+			seen |= g->edges.v[j].from == e->from && g->edges.v[j].kind == EDGE_FLOW &&
 				g->edges.v[j].distance == e->distance && !g->edges.v[j].reuse;
-		if (seen || e->to != task || e->kind != EDGE_FLOW || e->reuse)
+		if (seen || e->kind != EDGE_FLOW || e->reuse)
 			continue;
 		buf_puts(&b, b.len ? ", " : "");
 		if (e->distance)
@@ -196,10 +204,11 @@ static void list_body(const struct graph *g, const struct item *items, int n, in
 			continue;
 		}
 		for (int t = 0; t < g->tasks.n; t++) {
-			const char *from = sources(a, g, t);
+			const char *from;
 
 			if (g->tasks.v[t].task != id)
 				continue;
+			from = sources(a, g, t);
 			buf_repeat(pen->out, " ", indent);
 			pen_puts(pen, g->tasks.v[t].name, style_of_kind(g->tasks.v[t].kind));
 			pen_puts(pen, *from ? " ← " : "", PLAIN);
@@ -284,15 +293,13 @@ void draw_graph_layers(const struct graph *g, const struct draw_options *o, stru
 
 	for (int i = 0; i < g->program->phases.n; i++) {
 		const struct phase *p = &g->program->phases.v[i];
-		struct sketch s;
 
 		if (g->program->phases.n > 1) {
 			pen_puts(&pen, i ? "\n" : "", PLAIN);
 			pen_puts(&pen, p->name, BOLD);
 			pen_puts(&pen, "\n", PLAIN);
 		}
-		sketch_init(&s, pen.arena, g, i);
-		if (!draw_sketch(&s, &pen))
+		if (!draw_sketch(g, i, &pen))
 			list_body(g, p->body.v, p->body.n, 0, &pen);
 		list_carried(g, i, &pen);
 		list_rings(g, i, &pen);

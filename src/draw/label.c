@@ -112,16 +112,17 @@ static bool edges_alike(const struct edge *x, const struct edge *y)
 const char *label_edge_buffers(struct arena *a, const struct graph *g, int i)
 {
 	const struct edge *e = &g->edges.v[i];
-	const char *names = g->buffers.v[e->buffer].name;
+	struct buf names;
 
-	for (int j = 0; j < i; j++)
+	for (int j = g->first_in[e->to]; j != i; j = g->next_in.v[j])
 		if (edges_alike(&g->edges.v[j], e))
 			return NULL;
-	for (int j = i + 1; j < g->edges.n; j++)
+	buf_init(&names, a);
+	buf_puts(&names, g->buffers.v[e->buffer].name);
+	for (int j = g->next_in.v[i]; j != NONE; j = g->next_in.v[j])
 		if (edges_alike(&g->edges.v[j], e))
-			names = arena_strf(a, "%s, %s", names,
-				g->buffers.v[g->edges.v[j].buffer].name);
-	return names;
+			buf_printf(&names, ", %s", g->buffers.v[g->edges.v[j].buffer].name);
+	return names.text;
 }
 
 bool edge_is_inner(const struct edge *e)

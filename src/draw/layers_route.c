@@ -64,14 +64,16 @@ static void collect_wires(const struct sketch *s, int layer, struct gap *gap)
 	for (int i = 0; i < l->count[layer]; i++) {
 		int node = l->order[layer][i];
 		struct wire w = { .node = node, .track = NONE };
+		int n = 0;
 
-		w.to = ARENA_ARRAY(s->arena, l->links.n, int);
-		w.to_x = ARENA_ARRAY(s->arena, l->links.n, int);
-		for (int j = 0; j < l->links.n; j++)
-			if (l->links.v[j].from == node)
-				w.to[w.nto++] = l->links.v[j].to;
-		if (!w.nto)
+		for (int j = l->nodes.v[node].first_down; j != NONE; j = l->links.v[j].next_down)
+			n++;
+		if (!n)
 			continue;
+		w.to = ARENA_ARRAY(s->arena, n, int);
+		w.to_x = ARENA_ARRAY(s->arena, n, int);
+		for (int j = l->nodes.v[node].first_down; j != NONE; j = l->links.v[j].next_down)
+			w.to[w.nto++] = l->links.v[j].to;
 		sort_targets(s, &w);
 		w.from_x = leave_column(s, &w);
 		gap->wires[gap->nwires++] = w;

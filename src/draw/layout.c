@@ -18,6 +18,7 @@ void layout_init(struct layout *l, struct arena *a)
 
 static int add_node(struct layout *l, struct layout_node n)
 {
+	n.below = n.first_down = n.first_up = NONE;
 	VEC_PUSH(l->arena, &l->nodes, n);
 	if (n.layer >= l->nlayers)
 		l->nlayers = n.layer + 1;
@@ -31,20 +32,14 @@ int layout_add(struct layout *l, int item, int layer, int width)
 
 static void link_nodes(struct layout *l, int from, int to)
 {
-	for (int i = 0; i < l->links.n; i++)
-		if (l->links.v[i].from == from && l->links.v[i].to == to)
-			return;
-	VEC_PUSH(l->arena, &l->links, ((struct layout_link){ from, to }));
-}
+	struct layout_node *a = &l->nodes.v[from], *b = &l->nodes.v[to];
 
-static int passing_node(struct layout *l, int item, int layer)
-{
-	for (int i = 0; i < l->nodes.n; i++)
-		if (l->nodes.v[i].passing && l->nodes.v[i].item == item &&
-		    l->nodes.v[i].layer == layer)
-			return i;
-	return add_node(l, (struct layout_node){ .item = item, .passing = true, .layer = layer,
-		.width = 1 });
+	for (int i = a->first_down; i != NONE; i = l->links.v[i].next_down)
+		if (l->links.v[i].to == to)
+			return;
+	VEC_PUSH(l->arena, &l->links,
+		((struct layout_link){ from, to, a->first_down, b->first_up }));
+	a->first_down = b->first_up = l->links.n - 1;
 }
 
 void layout_join(struct layout *l, int from, int to)
@@ -52,10 +47,14 @@ void layout_join(struct layout *l, int from, int to)
 	int item = l->nodes.v[from].item, last = l->nodes.v[to].layer;
 
 	for (int k = l->nodes.v[from].layer + 1; k < last && l->nodes.n <= LAYOUT_NODES_MAX; k++) {
-		int next = passing_node(l, item, k);
+		if (l->nodes.v[from].below == NONE) {
+			int next = add_node(l, (struct layout_node){ .item = item, .passing = true,
+				.layer = k, .width = 1 });
 
-		link_nodes(l, from, next);
-		from = next;
+			l->nodes.v[from].below = next;
+			link_nodes(l, from, next);
+		}
+		from = l->nodes.v[from].below;
 	}
 	if (l->nodes.v[from].layer == last - 1)
 		link_nodes(l, from, to);
@@ -75,22 +74,56 @@ static void number_layers(struct layout *l)
 	}
 }
 
-static int64_t crossings(const struct layout *l)
+/* Where the links out of one layer have ended so far, as a binary indexed tree (Fenwick
+ * 1994) over the places in the next. */
+struct ends {
+	int *sum;
+	int n, all;
+};
+
+static void add_end(struct ends *e, int pos)
 {
+	e->all++;
+	for (pos++; pos <= e->n; pos += pos & -pos)
+		e->sum[pos]++;
+}
+
+static int ends_right_of(const struct ends *e, int pos)
+{
+	int sum = e->all;
+
+	for (pos++; pos > 0; pos -= pos & -pos)
+		sum -= e->sum[pos];
+	return sum;
+}
+
+/* Crossings below a layer: from the left, each link crosses those of boxes before that end
+ * to the right of it. */
+static int64_t crossings_below(const struct layout *l, int layer)
+{
+	int below = l->count[layer + 1];
+	struct ends e = { ARENA_ARRAY(l->arena, below + 1, int), below, 0 };
 	int64_t sum = 0;
 
-	for (int i = 0; i < l->links.n; i++) {
-		const struct layout_node *a = &l->nodes.v[l->links.v[i].from];
-		const struct layout_node *b = &l->nodes.v[l->links.v[i].to];
+	for (int i = 0; i < l->count[layer]; i++) {
+		int first = l->nodes.v[l->order[layer][i]].first_down;
 
-		for (int j = 0; j < i; j++) {
-			const struct layout_node *c = &l->nodes.v[l->links.v[j].from];
-			const struct layout_node *d = &l->nodes.v[l->links.v[j].to];
-
-			sum += a->layer == c->layer &&
-				(int64_t)(a->pos - c->pos) * (b->pos - d->pos) < 0;
-		}
+		for (int k = first; k != NONE; k = l->links.v[k].next_down)
+			sum += ends_right_of(&e, l->nodes.v[l->links.v[k].to].pos);
+		for (int k = first; k != NONE; k = l->links.v[k].next_down)
+			add_end(&e, l->nodes.v[l->links.v[k].to].pos);
 	}
+	return sum;
+}
+
+static int64_t crossings(const struct layout *l)
+{
+	struct arena_mark mark = arena_mark(l->arena);
+	int64_t sum = 0;
+
+	for (int k = 0; k + 1 < l->nlayers; k++)
+		sum += crossings_below(l, k);
+	arena_reset(l->arena, mark);
 	return sum;
 }
 
@@ -99,16 +132,15 @@ static int64_t crossings(const struct layout *l)
 static double mean_place(const struct layout *l, int node, bool above, bool centres,
 	double otherwise)
 {
+	const struct layout_node *here = &l->nodes.v[node];
 	double sum = 0;
 	int n = 0;
 
-	for (int i = 0; i < l->links.n; i++) {
-		int here = above ? l->links.v[i].to : l->links.v[i].from;
+	for (int i = above ? here->first_up : here->first_down; i != NONE;
+	     i = above ? l->links.v[i].next_up : l->links.v[i].next_down) {
 		const struct layout_node *o = &l->nodes.v[above ? l->links.v[i].from :
 			l->links.v[i].to];
 
-		if (here != node)
-			continue;
 		sum += centres ? o->x + (o->width - 1) / 2.0 : o->pos;
 		n++;
 	}
@@ -256,11 +288,27 @@ static void shift_left(struct layout *l)
 	}
 }
 
+/* Could the layers have room in any order? */
+static bool may_fit(const struct layout *l, int width)
+{
+	for (int k = 0; k < l->nlayers; k++) {
+		int64_t least = (int64_t)(l->count[k] - 1) * LINE_GAP;
+
+		for (int i = 0; i < l->count[k]; i++)
+			least += l->nodes.v[l->order[k][i]].width;
+		if (least > width)
+			return false;
+	}
+	return true;
+}
+
 bool layout_place(struct layout *l, int width)
 {
 	if (!l->nodes.n || l->nodes.n > LAYOUT_NODES_MAX)
 		return false;
 	number_layers(l);
+	if (!may_fit(l, width))
+		return false;
 	order_layers(l);
 	for (int k = 0; k < l->nlayers; k++) {
 		double *centre = ARENA_ARRAY(l->arena, l->count[k], double);

@@ -10,12 +10,15 @@
 #define DRAW_LAYOUT_H
 
 #include "base/arena.h"
+#include "tile/program.h"
 
 struct layout_node {
 	int item;			/* the caller's; of a passing node, its source's */
 	bool passing;
 	int layer;
 	int width;
+	int below;			/* passing node that goes on from here; NONE */
+	int first_down, first_up;	/* links; NONE */
 	int pos;			/* in its layer, from the left */
 	int x;				/* leftmost column */
 };
@@ -23,6 +26,7 @@ struct layout_node {
 /* Between neighbouring layers, downward; node ids. */
 struct layout_link {
 	int from, to;
+	int next_down, next_up;		/* the next with the same `from`, with the same `to` */
 };
 
 struct layout {

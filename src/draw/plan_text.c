@@ -3,6 +3,7 @@
 #include "draw/label.h"
 #include "draw/pen.h"
 #include "draw/units.h"
+#include "plan/order.h"
 
 enum { BAR = 20 };
 
@@ -27,15 +28,12 @@ static const char *grid_text(const struct plan *p, struct arena *a)
 	return b.text;
 }
 
-static bool lane_enters(const struct plan *p, int lane, int phase, int loop)
+static bool lane_enters(const struct plan *p, int lane, int phase)
 {
-	for (int i = 0; i < p->entries.n; i++) {
-		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
-
-		if (p->entries.v[i].lane == lane && s->phase == phase &&
-		    program_loop_within(p->graph->program, s->loop, loop))
+	for (int i = 0; i < p->entries.n; i++)
+		if (p->entries.v[i].lane == lane &&
+		    p->graph->tasks.v[p->entries.v[i].task].phase == phase)
 			return true;
-	}
 	return false;
 }
 
@@ -53,17 +51,16 @@ static void add_wait(const struct plan *p, const struct wait *w, struct buf *b)
 {
 	const struct graph *g = p->graph;
 	const char *on = g->tasks.v[w->on].name;
-	bool served = false;
+	bool here[VERSIONS_MAX + 1] = { false }, served = false;
 
-	for (int d = 0; w->distance == DISTANCE_AUTO && d <= VERSIONS_MAX; d++) {
-		bool here = false;
-
-		for (int i = 0; i < g->edges.n; i++)
-			here |= g->edges.v[i].from == w->on && g->edges.v[i].to == w->task &&
-				edge_distance(p, &g->edges.v[i]) == d;
-		if (here)
+	for (int i = w->distance == DISTANCE_AUTO ? g->first_in[w->task] : NONE; i != NONE;
+	     i = g->next_in.v[i])
+		if (g->edges.v[i].from == w->on)
+			here[edge_distance(p, &g->edges.v[i])] = true;
+	for (int d = 0; d <= VERSIONS_MAX; d++) {
+		if (here[d])
 			add_name(b, on, d, w->when);
-		served |= here;
+		served |= here[d];
 	}
 	if (!served)
 		add_name(b, on, w->distance == DISTANCE_AUTO ? 0 : w->distance, w->when);
@@ -92,52 +89,22 @@ static void add_entry(const struct plan *p, const struct entry *e, int indent, s
 	row[3].text = waits_of(p, e->task, t->arena);
 }
 
-/* Position in the program of a loop's first sTask. */
-static int loop_position(const struct graph *g, int loop)
-{
-	for (int i = 0; i < g->tasks.n; i++)
-		if (program_loop_within(g->program, g->tasks.v[i].loop, loop))
-			return g->tasks.v[i].position;
-	return INT32_MAX;
-}
-
-static void add_region(const struct plan *p, int lane, int phase, int loop, int indent,
-	struct table *t);
-
-/* The loops of a region that come before position `before` and did not yet. */
-static void add_loops(const struct plan *p, int lane, int phase, int loop, int indent, int before,
-	bool *done, struct table *t)
-{
-	const struct program *pr = p->graph->program;
-
-	for (int l = 0; l < pr->loops.n; l++) {
-		if (done[l] || pr->loops.v[l].phase != phase || pr->loops.v[l].parent != loop ||
-		    loop_position(p->graph, l) > before || !lane_enters(p, lane, phase, l))
-			continue;
-		done[l] = true;
-		table_row(t)[0] = (struct table_cell){ arena_strf(t->arena, "%*sloop %s", indent, "",
-			label_loop(t->arena, pr, l)), FAINT };
-		add_region(p, lane, phase, l, indent + 2, t);
-	}
-}
-
-/* As plan/order.h reads it: entries in order of appending, a nested loop before the
- * first entry that the program has after it. */
+/* In the order in which the lane executes them. */
 static void add_region(const struct plan *p, int lane, int phase, int loop, int indent,
 	struct table *t)
 {
-	bool *done = ARENA_ARRAY(t->arena, p->graph->program->loops.n, bool);
+	struct order_step *steps;
+	int least, most, n = order_steps(t->arena, p, lane, phase, loop, &steps, &least, &most);
 
-	for (int i = 0; i < p->entries.n; i++) {
-		const struct entry *e = &p->entries.v[i];
-		const struct stask *s = &p->graph->tasks.v[e->task];
-
-		if (e->lane != lane || s->phase != phase || s->loop != loop)
+	for (int i = 0; i < n; i++) {
+		if (!steps[i].is_loop) {
+			add_entry(p, &p->entries.v[steps[i].id], indent, t);
 			continue;
-		add_loops(p, lane, phase, loop, indent, s->position, done, t);
-		add_entry(p, e, indent, t);
+		}
+		table_row(t)[0] = (struct table_cell){ arena_strf(t->arena, "%*sloop %s", indent, "",
+			label_loop(t->arena, p->graph->program, steps[i].id)), FAINT };
+		add_region(p, lane, phase, steps[i].id, indent + 2, t);
 	}
-	add_loops(p, lane, phase, loop, indent, INT32_MAX, done, t);
 }
 
 static void put_lane_title(const struct plan *p, int lane, const struct usage *u, struct pen *pen)
@@ -172,7 +139,7 @@ static void put_lane(const struct plan *p, int lane, const struct usage *u, stru
 	put_lane_title(p, lane, u, pen);
 	table_init(&t, pen->arena, col, LEN(col));
 	for (int i = 0; i < pr->phases.n; i++) {
-		if (!lane_enters(p, lane, i, NONE))
+		if (!lane_enters(p, lane, i))
 			continue;
 		if (pr->phases.n > 1)
 			table_row(&t)[0] = (struct table_cell){ arena_strf(pen->arena, "phase %s",

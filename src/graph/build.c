@@ -336,7 +336,7 @@ static enum err_code build(struct graph *g, const struct split *splits, int nspl
 	TRY(build_trips(g, e));
 	add_stasks(&b);
 	TRY(connect(&b, e));
-	build_edges(g);
+	build_edges(g, b.first_stask);
 	for (int i = 0; i < g->tasks.n; i++)
 		build_work(&b, &g->tasks.v[i]);
 	return OK;

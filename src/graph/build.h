@@ -30,8 +30,9 @@ int64_t part_elements(const struct builder *b, int task, int node);
 
 /* Fill work of one sTask; buffers must be known. */
 void build_work(const struct builder *b, struct stask *s);
-/* Derive g->edges from what the sTasks read and write. */
-void build_edges(struct graph *g);
+/* Derive g->edges from what the sTasks read and write; those of one program task stand
+ * together. */
+void build_edges(struct graph *g, const int *first_stask);
 /* Fill g->trips and g->grids. */
 NODISCARD enum err_code build_trips(struct graph *g, struct err *e);
 

@@ -33,6 +33,7 @@ struct moment {
 
 struct player {
 	struct graph *g;
+	const int *first_stask;		/* by task of the program: its first sTask, or NONE */
 	int buffer;
 	struct access at;		/* loops being played */
 	struct moment now;
@@ -41,18 +42,14 @@ struct player {
 
 static void add_edge(struct graph *g, struct edge e)
 {
-	int *end = &g->first_in[e.to];
-
-	for (; *end != NONE; end = &g->next_in.v[*end]) {
-		const struct edge *o = &g->edges.v[*end];
+	for (int i = g->first_in[e.to]; i != NONE; i = g->next_in.v[i]) {
+		const struct edge *o = &g->edges.v[i];
 
 		if (o->from == e.from && o->kind == e.kind && o->loop == e.loop &&
 		    o->distance == e.distance && o->reuse == e.reuse && o->buffer == e.buffer)
 			return;
 	}
-	*end = g->edges.n;
-	VEC_PUSH(&g->arena, &g->edges, e);
-	VEC_PUSH(&g->arena, &g->next_in, NONE);
+	graph_add_edge(g, e);
 }
 
 static bool accumulates(const struct graph *g, int stask, int buffer)
@@ -209,9 +206,9 @@ static void play_body(struct player *p, const struct item *items, int n)
 			play_loop(p, items[i].id);
 			continue;
 		}
-		for (int s = 0; s < p->g->tasks.n; s++)
-			if (p->g->tasks.v[s].task == items[i].id)
-				play_task(p, s);
+		for (int s = p->first_stask[items[i].id]; s != NONE && s < p->g->tasks.n &&
+		     p->g->tasks.v[s].task == items[i].id; s++)
+			play_task(p, s);
 	}
 }
 
@@ -240,14 +237,15 @@ static void reuse_edges(struct player *p)
 	}
 }
 
-void build_edges(struct graph *g)
+void build_edges(struct graph *g, const int *first_stask)
 {
 	g->first_in = ARENA_ARRAY(&g->arena, g->tasks.n, int);
 	for (int i = 0; i < g->tasks.n; i++)
 		g->first_in[i] = NONE;
 	for (int i = 0; i < g->buffers.n; i++) {
 		struct buffer *b = &g->buffers.v[i];
-		struct player p = { .g = g, .buffer = i, .now.fresh = true };
+		struct player p = { .g = g, .first_stask = first_stask, .buffer = i,
+			.now.fresh = true };
 
 		if (b->loop != NONE)
 			play_body(&p, g->program->loops.v[b->loop].body.v,

@@ -2,6 +2,17 @@
 
 #include <string.h>
 
+void graph_add_edge(struct graph *g, struct edge e)
+{
+	int *end = &g->first_in[e.to];
+
+	while (*end != NONE)
+		end = &g->next_in.v[*end];
+	*end = g->edges.n;
+	VEC_PUSH(&g->arena, &g->edges, e);
+	VEC_PUSH(&g->arena, &g->next_in, NONE);
+}
+
 int graph_find_task(const struct graph *g, const char *name)
 {
 	for (int i = 0; i < g->tasks.n; i++)

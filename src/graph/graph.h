@@ -112,6 +112,9 @@ NODISCARD enum err_code graph_build(struct mem *mem, const struct program *p,
 	struct err *e);
 void graph_free(struct graph *g);
 
+/* Append an edge, to first_in and next_in, too; first_in is NONE where there is none yet. */
+void graph_add_edge(struct graph *g, struct edge e);
+
 int graph_find_task(const struct graph *g, const char *name);		/* NONE */
 int graph_find_buffer(const struct graph *g, const char *name);	/* NONE */
 /* Innermost region that holds both sTasks. */

@@ -143,7 +143,7 @@ static void make_buffers(struct fixture *f)
 	f->graph.buffers.n = NBUFFERS;
 }
 
-static struct edge fixture_edges[] = {
+static const struct edge fixture_edges[] = {
 	{ T_LOAD_Q, T_MMA_QK, EDGE_FLOW, NONE, 0, false, false, B_Q },
 	{ T_MMA_QK, T_LOAD_Q, EDGE_ANTI, NONE, 1, true, false, B_Q },
 	{ T_LOAD_K, T_MMA_QK, EDGE_FLOW, 0, 0, false, false, B_K },
@@ -163,6 +163,19 @@ static struct edge fixture_edges[] = {
 	{ T_MMA_PV, T_LOAD_V, EDGE_ANTI, 0, 1, true, false, B_V },
 	{ T_NORMALISE, T_STORE_O, EDGE_FLOW, NONE, 0, false, false, B_OUT },
 };
+
+/* Instead of those that the graph has. */
+static void set_edges(struct fixture *f, const struct edge *edges, int n)
+{
+	struct graph *g = &f->graph;
+
+	g->edges.n = g->next_in.n = 0;
+	g->first_in = ARENA_ARRAY(&g->arena, g->tasks.n, int);
+	for (int i = 0; i < g->tasks.n; i++)
+		g->first_in[i] = NONE;
+	for (int i = 0; i < n; i++)
+		graph_add_edge(g, edges[i]);
+}
 
 static void make_device(struct fixture *f)
 {
@@ -252,8 +265,8 @@ static void fixture_init(struct fixture *f)
 	f->graph.extents.program = &f->program;
 	f->graph.extents.tile[AX_M] = f->graph.extents.tile[AX_D] = 128;
 	f->graph.extents.tile[AX_N] = 64;
-	f->graph.edges.v = fixture_edges;
-	f->graph.edges.n = LEN(fixture_edges);
+	arena_init(&f->graph.arena, &f->mem);
+	set_edges(f, fixture_edges, LEN(fixture_edges));
 	f->graph.trips = f->trips;
 	f->graph.grids = f->grids;
 	make_device(f);
@@ -263,6 +276,7 @@ static void fixture_init(struct fixture *f)
 
 static void fixture_release(struct fixture *f)
 {
+	arena_release(&f->graph.arena);
 	arena_release(&f->arena);
 }
 

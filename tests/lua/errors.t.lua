@@ -459,6 +459,22 @@ ok(plan:simulate().cycles > 0, "  is simulated")
 is(select(2, tostring(plan):gsub("\n    t%d", "")), 198, "  and shown")
 is(#select(2, mr.plan(plan.graph, device):check()), 200, "  as many problems")
 
+-- Each of 800 sTasks reads three others; drawn, it takes as long as its text does.
+local dense = mr.program("dense", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}), p:output("Y", {m, n})
+  p:loop(n, function()
+    local v = {p:load("load_x", X)}
+    for i = 1, 798 do
+      v[i + 1] = p:task("t" .. i, function() return v[i] + v[math.max(1, i - 3)] + v[i // 2 + 1] end)
+    end
+    Y:store("store_y", v[#v])
+  end)
+end){m = 512, n = 512}:graph{tile = {m = 64, n = 64}}
+for name, size in pairs{drawing = 20000, dot = 400000, table = 300000} do
+  ok(#dense[name](dense) > size, "a graph of 800 sTasks as " .. name, #dense[name](dense))
+end
+
 plan = mr.plan(graph, device)
 local texts = {}
 for i = 1, 500 do

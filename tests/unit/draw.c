@@ -357,8 +357,7 @@ static void random_graph(struct fixture *f, struct prng *r, struct edge *edges)
 	}
 	f->graph.tasks.v = tasks;
 	f->graph.tasks.n = n;
-	f->graph.edges.v = edges;
-	f->graph.edges.n = nedges;
+	set_edges(f, edges, nedges);
 	f->program.loops.v[0].body.v = inside;
 	f->program.loops.v[0].body.n = nin;
 	f->program.phases.v[0].body.v = top;
