@@ -89,7 +89,7 @@ static void put_releases(struct text *c, const int *behind)
 		if (!synced && looks_into_shared(c))
 			put(c, "WARP_SYNC();");
 		synced = true;
-		put(c, "for (; released_%d < issued_%d - %d; released_%d++)", f, f,
+		put(c, "LOOP (; released_%d < issued_%d - %d; released_%d++)", f, f,
 			behind ? behind[fl->task] : 0, f);
 		put(c, "\tif (thread %% 32 == 0) flag_arrive(shared + %lld + 8 * (released_%d %% %d));",
 			(long long)fl->offset, f, fl->depth);
@@ -452,37 +452,48 @@ static enum err_code put_epilogue(struct text *c, int loop, int r, struct err *e
 	return OK;
 }
 
+/* The steady state and what comes after. Unrolled, it can end before each of its turns:
+ * so a turn has one text for each version of a register that it uses, and no second one
+ * for the turns that are left over. Compiling takes as long as there is text. */
+static enum err_code put_steady(struct text *c, int loop, struct err *e)
+{
+	int u = c->lane->regions[loop + 1].unroll;
+
+	put(c, "LOOP (;; j_%d += %d) {", loop, u);
+	c->indent++;
+	for (int k = 0; k < u; k++) {
+		const char *j = k ? arena_strf(c->a, "j_%d + %d", loop, k) : arena_strf(c->a, "j_%d", loop);
+
+		put(c, "if (%s == steady_%d) {", j, loop);
+		c->indent++;
+		TRY(put_epilogue(c, loop, k, e));
+		put(c, "break;");
+		c->indent--;
+		put(c, "}");
+		TRY(put_steady_turn(c, loop, k, j, e));
+	}
+	c->indent--;
+	put(c, "}");
+	return OK;
+}
+
 /* All turns where there are at least as many trips as the greatest offset. */
 static enum err_code put_turns(struct text *c, int loop, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
-	int u = v->unroll;
 
 	for (int j = -v->most; j < 0; j++)
 		TRY(put_known_turn(c, loop, j, -j, v->most, e));
 	put(c, "const int steady_%d = trips_%d - %d;", loop, loop, v->most);
 	put(c, "int j_%d = 0;", loop);
-	put(c, "LOOP (; j_%d + %d <= steady_%d; j_%d += %d) {", loop, u, loop, loop, u);
+	if (v->unroll > 1)
+		return put_steady(c, loop, e);
+	put(c, "LOOP (; j_%d < steady_%d; j_%d++) {", loop, loop, loop);
 	c->indent++;
-	for (int k = 0; k < u; k++)
-		TRY(put_steady_turn(c, loop, k, k ? arena_strf(c->a, "j_%d + %d", loop, k) :
-			arena_strf(c->a, "j_%d", loop), e));
+	TRY(put_steady_turn(c, loop, 0, arena_strf(c->a, "j_%d", loop), e));
 	c->indent--;
 	put(c, "}");
-	for (int r = 0; r < u; r++) {
-		if (u > 1) {
-			put(c, "%sif (steady_%d - j_%d == %d) {", r ? "else " : "", loop, loop, r);
-			c->indent++;
-		}
-		for (int k = 0; k < r; k++)
-			TRY(put_steady_turn(c, loop, k, arena_strf(c->a, "j_%d + %d", loop, k), e));
-		TRY(put_epilogue(c, loop, r, e));
-		if (u > 1) {
-			c->indent--;
-			put(c, "}");
-		}
-	}
-	return OK;
+	return put_epilogue(c, loop, 0, e);
 }
 
 /* All turns of fewer trips than the greatest offset. */
