@@ -45,21 +45,52 @@ static const char *awaited_text(struct text *c, const struct flag_wait *w)
 	return arena_strf(c->a, "base_%d - 1", w->loop);
 }
 
+static void put_flag_wait(struct text *c, const struct flag_wait *w, const char *guard)
+{
+	const struct flag *f = &c->k->flags.v[w->flag];
+
+	put(c, "{ const int n = %s; if (%sn >= %s) { flag_wait(shared + %lld + 8 * (n %% %d), n / %d);%s } }",
+		awaited_text(c, w), guard, w->once ? arena_strf(c->a, "seen_%d", w->flag) : "0",
+		(long long)f->offset, f->depth, f->depth, w->once ? arena_strf(c->a,
+		" seen_%d = n + 1;", w->flag) : "");
+}
+
 static void put_flag_waits(struct text *c, const struct kentry *x)
 {
 	for (int i = 0; i < x->waits.n; i++) {
 		const struct flag_wait *w = &x->waits.v[i];
-		const struct flag *f = &c->k->flags.v[w->flag];
 		const char *guard = "";
 
 		if (w->which == AWAIT_WITHIN)
 			guard = arena_strf(c->a, "i_%d >= %d && ", w->loop, w->back);
-		for (int l = stask_of(c, x)->loop; w->which == AWAIT_AROUND && l != w->loop;
-		     l = c->p->loops.v[l].parent)
+		for (int l = stask_of(c, x)->loop; w->which == AWAIT_AROUND && !w->once &&
+		     l != w->loop; l = c->p->loops.v[l].parent)
 			guard = arena_strf(c->a, "%si_%d == 0 && ", guard, l);
-		put(c, "{ const int n = %s; if (%sn >= 0) flag_wait(shared + %lld + 8 * (n %% %d), n / %d); }",
-			awaited_text(c, w), guard, (long long)f->offset, f->depth, f->depth);
+		put_flag_wait(c, w, guard);
 	}
+}
+
+/* After a loop that may have made no iteration: what its entries would have waited for. */
+static void put_missed_waits(struct text *c, int loop, int nested)
+{
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		const struct kentry *x = &c->lane->entries.v[i];
+
+		for (int k = 0; k < x->waits.n; k++)
+			if (x->waits.v[k].once && x->waits.v[k].loop == loop &&
+			    program_loop_within(c->p, stask_of(c, x)->loop, nested))
+				put_flag_wait(c, &x->waits.v[k], "");
+	}
+}
+
+static bool waits_once(const struct text *c, int flag)
+{
+	for (int i = 0; i < c->lane->entries.n; i++)
+		for (int k = 0; k < c->lane->entries.v[i].waits.n; k++)
+			if (c->lane->entries.v[i].waits.v[k].once &&
+			    c->lane->entries.v[i].waits.v[k].flag == flag)
+				return true;
+	return false;
 }
 
 /* Do threads of the lane themselves look into shared memory? */
@@ -387,6 +418,7 @@ static enum err_code put_nested(struct text *c, int loop, const struct kstep *s,
 	c->around[loop] = turn + s->at;
 	TRY(put_initial_nested(c, loop, s->id, e));
 	TRY(put_region(c, s->id, e));
+	put_missed_waits(c, loop, s->id);
 	c->turn = turn;
 	c->last = last;
 	c->indent--;
@@ -641,10 +673,12 @@ static enum err_code put_tile(struct text *c, struct err *e)
 	TRY(put_initial_tile(c, e));
 	c->turn = 0;
 	for (int i = 0; i < v->steps.n; i++) {
-		if (v->steps.v[i].is_loop)
+		if (v->steps.v[i].is_loop) {
 			TRY(put_region(c, v->steps.v[i].id, e));
-		else
+			put_missed_waits(c, NONE, v->steps.v[i].id);
+		} else {
 			TRY(put_entry(c, &c->lane->entries.v[v->steps.v[i].id], 0, "t", e));
+		}
 		c->turn = 0;
 	}
 	return OK;
@@ -694,6 +728,9 @@ static enum err_code put_lane(struct text *c, int registers, struct err *e)
 		if (!c->k->flags.v[f].issued && in_lane(c, c->k->flags.v[f].task) &&
 		    on_matrix(c, c->k->flags.v[f].task))
 			put(c, "int issued_%d = 0, released_%d = 0;", f, f);
+	for (int f = 0; f < c->k->flags.n; f++)
+		if (waits_once(c, f))
+			put(c, "int seen_%d = 0;", f);
 	for (int i = 0; i < c->p->loops.n; i++)
 		if (c->p->loops.v[i].phase == c->k->phase)
 			put(c, "int base_%d = 0;", i);

@@ -156,7 +156,7 @@ struct actor {
 	VEC(struct act) acts;
 	int64_t tile;
 	int64_t *base, *i, *seq;	/* by loop, as the text's variables */
-	int *issued, *released;		/* by flag */
+	int *issued, *released, *seen;	/* by flag */
 	int instance;			/* at work */
 };
 
@@ -184,7 +184,9 @@ static void wait_for(struct actor *x, const struct flag_wait *w, int mine)
 		break;
 	case AWAIT_AROUND:
 		n = passed(x, w->loop);
-		for (int l = mine; l != w->loop; l = x->k->plan->graph->program->loops.v[l].parent)
+		if (w->once && x->seen[w->flag] > n)
+			n = -1;
+		for (int l = mine; l != w->loop && !w->once; l = x->k->plan->graph->program->loops.v[l].parent)
 			if (x->i[l])
 				n = -1;
 		break;
@@ -192,8 +194,25 @@ static void wait_for(struct actor *x, const struct flag_wait *w, int mine)
 		n = x->base[w->loop] - 1;
 		break;
 	}
-	if (n >= 0)
-		act(x, ACT_WAIT, w->flag, n);
+	if (n < 0)
+		return;
+	act(x, ACT_WAIT, w->flag, n);
+	x->seen[w->flag] = (int)n + 1;
+}
+
+/* After loop `nested` in an iteration of `loop`: what its entries would have waited for
+ * had it made one. */
+static void wait_for_missed(struct actor *x, int loop, int nested)
+{
+	for (int i = 0; i < x->lane->entries.n; i++) {
+		const struct kentry *e = &x->lane->entries.v[i];
+		int mine = stask_at(x->k, e->task)->loop;
+
+		for (int k = 0; k < e->waits.n; k++)
+			if (e->waits.v[k].once && e->waits.v[k].loop == loop &&
+			    program_loop_within(x->k->plan->graph->program, mine, nested))
+				wait_for(x, &e->waits.v[k], mine);
+	}
 }
 
 static bool in_lane(const struct actor *x, int task)
@@ -397,6 +416,8 @@ static void play_region(struct actor *x, int loop)
 			}
 			begin_lives(x, loop, NONE, s->id);
 			play_region(x, s->id);
+			x->instance = NONE;
+			wait_for_missed(x, loop, s->id);
 		}
 	}
 	x->base[loop] += trips;
@@ -433,10 +454,13 @@ static void play_tile(struct actor *x)
 		return;
 	begin_lives(x, NONE, NONE, NONE);
 	for (int i = 0; i < v->steps.n; i++) {
-		if (v->steps.v[i].is_loop)
+		if (v->steps.v[i].is_loop) {
 			play_region(x, v->steps.v[i].id);
-		else
+			x->instance = NONE;
+			wait_for_missed(x, NONE, v->steps.v[i].id);
+		} else {
 			play_entry(x, &x->lane->entries.v[v->steps.v[i].id], 0, x->tile);
+		}
 	}
 	x->instance = NONE;
 	for (int i = 0; i < x->lane->entries.n; i++)
@@ -469,7 +493,8 @@ static void play_lane(struct arena *a, struct script *s, int lane)
 	struct actor x = { .a = a, .s = s, .k = k, .lane = &k->lanes.v[lane],
 		.base = ARENA_ARRAY(a, loops, int64_t), .i = ARENA_ARRAY(a, loops, int64_t),
 		.seq = ARENA_ARRAY(a, loops, int64_t), .issued = ARENA_ARRAY(a, k->flags.n, int),
-		.released = ARENA_ARRAY(a, k->flags.n, int) };
+		.released = ARENA_ARRAY(a, k->flags.n, int),
+		.seen = ARENA_ARRAY(a, k->flags.n, int) };
 
 	for (x.tile = 0; x.tile < s->walk->ntiles; x.tile++)
 		play_tile(&x);

@@ -102,6 +102,8 @@ struct flag_wait {
 	int flag;
 	enum awaited which;
 	int loop, back;
+	bool once;			/* AROUND, where loops between may make no iteration: in
+					 * the first that there is, or else after them */
 };
 
 /* One sTask on a lane. */

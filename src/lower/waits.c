@@ -20,6 +20,8 @@ static enum err_code add_wait(struct kernel *k, struct kentry *x, int wait, int 
 		f.which = life && d > 0 && loop != NONE ? AWAIT_WITHIN : AWAIT_BACK;
 	} else if (theirs == loop && d == 0) {
 		f.which = AWAIT_AROUND;
+		for (int l = mine; l != loop; l = g->program->loops.v[l].parent)
+			f.once |= g->trips[l].least == 0;
 	} else if (mine == loop && d <= 1 && g->program->loops.v[theirs].parent == loop) {
 		f.which = AWAIT_RUN;
 		f.loop = theirs;
