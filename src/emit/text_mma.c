@@ -160,14 +160,35 @@ static const char *add_text(struct text *c, const struct kentry *x, const struct
 	return b.text;
 }
 
-/* First row or column of the operand's that this part of a split product takes. */
-static enum err_code part_first(const struct stask *s, const struct operand *o,
-	const struct buffer *b, int64_t extent, int64_t *first, struct err *e)
+/* The rows of a part lie together only if no other axis goes around its own. */
+static enum err_code check_part(const struct text *c, const struct stask *s,
+	const struct operand *o, const struct buffer *b, struct err *e)
 {
+	const struct shape2 *shape = &o->ring->shape;
+
+	for (int i = 0; o->k_major && i < shape->nrow && shape->row[i] != s->split_axis; i++)
+		if (c->g->extents.tile[shape->row[i]] > 1)
+			return err_set(e, ERR_ILLEGAL, s->loc, "'%s' takes a part of '%s', of which "
+				"'%s' has a piece for each '%s': its rows do not lie together; split "
+				"'%s', or take a tile of 1 of it", s->name,
+				c->p->axes.v[s->split_axis].name, b->name,
+				c->p->axes.v[shape->row[i]].name, c->p->axes.v[shape->row[i]].name);
+	return OK;
+}
+
+/* First row or column of the operand's that this part of a split product takes. */
+static enum err_code part_first(const struct text *c, const struct stask *s,
+	const struct operand *o, const struct buffer *b, int64_t extent, int64_t *first, struct err *e)
+{
+	bool part = false;
+
 	*first = 0;
 	for (int i = 0; i < b->naxes && b->parts == 1 && s->parts > 1; i++)
-		if (b->axis[i] == s->split_axis)
-			*first = extent * s->part;
+		part |= b->axis[i] == s->split_axis;
+	if (!part)
+		return OK;
+	*first = extent * s->part;
+	TRY(check_part(c, s, o, b, e));
 	if (*first % (o->k_major ? 8 : o->ring->panel_cols))
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' begins at %lld of '%s'; the matrix unit "
 			"takes parts by %lld", s->name, (long long)*first, b->name,
@@ -230,14 +251,14 @@ static enum err_code find_product(struct text *c, const struct kentry *x, struct
 	p->steps = (int)ceil_div(s->work.k * dtype_bits(s->work.type) / 8, INSTRUCTION_K_BYTES);
 	p->cols = piece_of((int)p->view.cols);
 	TRY(find_operand(c, x, p->mma->arg[1], shape->col, shape->ncol, &p->b, e));
-	TRY(part_first(s, &p->b, &c->g->buffers.v[pb], p->view.width, &p->first_b, e));
+	TRY(part_first(c, s, &p->b, &c->g->buffers.v[pb], p->view.width, &p->first_b, e));
 	if (!p->b.k_major && p->cols < p->view.cols && p->cols % p->b.ring->panel_cols)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' has %lld columns, which make no equal "
 			"instructions", s->name, (long long)p->view.cols);
 	if (p->registers)
 		return OK;
 	TRY(find_operand(c, x, p->mma->arg[0], shape->row, shape->nrow, &p->a, e));
-	return part_first(s, &p->a, &c->g->buffers.v[p->pa], p->view.height, &p->first_a, e);
+	return part_first(c, s, &p->a, &c->g->buffers.v[p->pa], p->view.height, &p->first_a, e);
 }
 
 enum err_code emit_mma(struct text *c, const struct kentry *x, struct err *e)

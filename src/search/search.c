@@ -172,11 +172,11 @@ static void shape_tiling(const struct search *s, int64_t shape, struct tiling *t
 	}
 }
 
-/* The rows of the products: the tiled output axis that only first operands have. */
+/* The rows of the products: the tiled output axis that only first operands have; of
+ * several the outermost, since the rows of a part must lie together. */
 static int row_axis(const struct search *s, const struct tiling *t)
 {
 	const struct program *p = s->program;
-	int best = NONE;
 
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
@@ -190,12 +190,11 @@ static int row_axis(const struct search *s, const struct tiling *t)
 			for (int x = 0; x < n->naxes; x++)
 				kept |= n->axis[x] == axis;
 			if (kept && t->extent[axis] > 1 &&
-			    program_axis_role(p, p->tasks.v[n->task].phase, axis) == AXIS_GRID &&
-			    (best == NONE || t->extent[axis] > t->extent[best]))
-				best = axis;
+			    program_axis_role(p, p->tasks.v[n->task].phase, axis) == AXIS_GRID)
+				return axis;
 		}
 	}
-	return best;
+	return NONE;
 }
 
 static int row_tasks(const struct search *s, int axis, int *out)

@@ -47,6 +47,31 @@ local function gemm(sizes, tile, ring, ways)
   return plan
 end
 
+-- Rows of several axes: a part of the outermost lies together.
+local function conv2d(axis)
+  local bound = mr.examples.conv2d{n = 4, c = 64, h = 8, w = 8, k = 64, r = 3, s = 3, pad = 1}
+  local plan = mr.plan(bound:graph{tile = {n = 2, p = 8, q = 8, c = 64, k = 64, r = 1, s = 1}},
+    mr.device "h200")
+  plan:split(axis, 2, {"mma", "convert", "store_y"})
+  plan:lane("p0", {warps = 1})
+  plan:buffers{x = 2, f = 2}
+  plan:append("load_x", {seu = "tma", lane = "p0"})
+  plan:append("load_f", {seu = "tma", lane = "p0"})
+  for i = 0, 1 do
+    local lane = "c" .. i
+    plan:lane(lane, {warps = 4})
+    plan:append("mma." .. i, {seu = "tensor", lane = lane})
+    plan:append("convert." .. i, {seu = "cuda", lane = lane})
+    plan:append("store_y." .. i, {seu = "tma", lane = lane})
+  end
+  plan:fill_waits()
+  return plan
+end
+computes("conv2d, split along its outermost row axis", conv2d "n", 2)
+local good, message = pcall(core.host_build, conv2d "p")
+tap.ok(not good and tostring(message):find "its rows do not lie together",
+  "conv2d, split along another, is refused", tostring(message))
+
 for ring = 1, 4 do
   computes("gemm of ragged sizes, a ring of " .. ring,
     gemm({m = 200, n = 264, k = 136}, {m = 128, n = 128, k = 64}, ring, 2))
