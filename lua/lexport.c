@@ -17,6 +17,9 @@ static int export_l(lua_State *L)
 	struct arena *a;
 	struct err e;
 
+	if (host ? ((const struct on_host *)k)->traced : ((const struct built *)k)->traced)
+		throw_msg(L, "export: a traced kernel needs room for its stamps: export the one that "
+			"was traced");
 	if (!*dir)
 		throw_msg(L, "export: the folder has no name; \".\" is this one");
 	if (name && !*name)

@@ -1,8 +1,8 @@
-#include "lplan.h"
+#include "lkernel.h"
 
 #include "emit/emit.h"
 #include "lower/lower.h"
-#include "run/run.h"
+#include "lower/stamps.h"
 #include "sim/sim.h"
 
 #define GPU_CLASS "millrace.gpu"
@@ -225,9 +225,7 @@ static int kernel_plan_l(lua_State *L)
 	return 1;
 }
 
-/* Pointers to the packed elements of all tensors: the inputs' arrays from the table at
- * `inputs`, new ones for the outputs, which go into the table at `results`. */
-static void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int results,
+void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int results,
 	struct arena *a)
 {
 	void **data = ARENA_ARRAY(a, p->tensors.n, void *);
@@ -319,7 +317,8 @@ static void push_list(lua_State *L, const char *key, const int64_t *v, int n)
 
 static void push_param(lua_State *L, const struct program *p, const struct param *x)
 {
-	static const char *const kinds[] = { "pointer", "map", "order", "start" };
+	static const char *const kinds[] = { "pointer", "map", "order", "start",
+		"trace" };			/* ORDER param_kind */
 
 	lua_createtable(L, 0, 8);
 	lua_pushstring(L, kinds[x->kind]);
@@ -359,11 +358,12 @@ static void push_source(lua_State *L, const struct plan *p, int phase, const str
 	push_list(L, "start", d.start, d.eus + 1);
 }
 
-/* core.lower(plan, target) -> list of {text=, entry=, params=, ...}, one a phase */
+/* core.lower(plan, target, traced) -> list of {text=, entry=, params=, ...}, one a phase */
 static int lower_l(lua_State *L)
 {
 	static const char *const targets[] = { "cuda", "host" };
 	bool host = check_choice(L, 2, "compile", "target", targets, LEN(targets)) == 1;
+	bool traced = lua_toboolean(L, 3);
 	struct host *h = enter(L);
 	const struct plan *p = history_plan(check_plan(L, 1, "compile"));
 	struct source s;
@@ -379,7 +379,7 @@ static int lower_l(lua_State *L)
 		a = scratch_push(L);
 		enter(L);
 		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e) ||
-		    (host ? emit_host : emit_cuda_sm90)(*box, a, &s, &e))
+		    (traced && lower_stamps(*box, &e)) || (host ? emit_host : emit_cuda_sm90)(*box, a, &s, &e))
 			throw_err(L, &e);
 		push_source(L, p, i, &s);
 		lua_rawseti(L, -4, i + 1);

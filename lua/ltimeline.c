@@ -1,10 +1,12 @@
 #include "lplan.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "sim/sim.h"
 
-/* A timeline with a copy of the plan it is of, so that later edits do not touch it. */
+/* A timeline with a copy of the plan it is of, so that later edits do not touch it; or
+ * with none, if uservalue 1 is the traced kernel whose plan it is. */
 struct held {
 	struct graph *graph;
 	struct plan *plan;
@@ -35,6 +37,17 @@ static int timeline_gc_l(lua_State *L)
 	return 0;
 }
 
+struct timeline **timeline_box(lua_State *L, int owner)
+{
+	int at = lua_absindex(L, owner);
+	struct held *held = lua_newuserdatauv(L, sizeof(*held), 1);
+
+	memset(held, 0, sizeof(*held));
+	luaL_setmetatable(L, TIMELINE_CLASS);
+	keep(L, -1, 1, at);
+	return &held->timeline;
+}
+
 /* plan:simulate([{events=}]) */
 int plan_simulate_l(lua_State *L)
 {
@@ -51,10 +64,8 @@ int plan_simulate_l(lua_State *L)
 	option_whole(L, 2, "simulate", "events", 0, 1 << 30, &o.keep);
 	hold_finalizers(L);
 	check_legal(L, history_plan(plan), "simulate");
-	held = lua_newuserdatauv(L, sizeof(*held), 1);
-	memset(held, 0, sizeof(*held));
-	luaL_setmetatable(L, TIMELINE_CLASS);
-	keep(L, -1, 1, 1);
+	timeline_box(L, 1);
+	held = lua_touserdata(L, -1);
 	enter(L);
 	if (history_snapshot(plan, &held->graph, &held->plan, &e) ||
 	    sim_run(&h->mem, held->plan, &o, &stop, &held->timeline, &e))
@@ -75,6 +86,16 @@ static const struct phase_line *main_phase(const struct timeline *t)
 	return best;
 }
 
+/* A number that comes from a clock, or from a model of one. */
+static int push_timed(lua_State *L, const struct timeline *t, double x)
+{
+	if (t->logical)
+		lua_pushnil(L);
+	else
+		lua_pushnumber(L, x);
+	return 1;
+}
+
 static int timeline_cycles_l(lua_State *L)
 {
 	lua_pushinteger(L, check_timeline(L, 1, "cycles")->cycles);
@@ -83,16 +104,16 @@ static int timeline_cycles_l(lua_State *L)
 
 static int timeline_seconds_l(lua_State *L)
 {
-	lua_pushnumber(L, check_timeline(L, 1, "seconds")->seconds);
-	return 1;
+	const struct timeline *t = check_timeline(L, 1, "seconds");
+
+	return push_timed(L, t, t->seconds);
 }
 
 static int timeline_tflops_l(lua_State *L)
 {
 	const struct timeline *t = check_timeline(L, 1, "tflops");
 
-	lua_pushnumber(L, t->flops / t->seconds / 1e12);
-	return 1;
+	return push_timed(L, t, t->flops / t->seconds / 1e12);
 }
 
 static int timeline_ii_l(lua_State *L)
@@ -103,22 +124,24 @@ static int timeline_ii_l(lua_State *L)
 
 static int timeline_res_mii_l(lua_State *L)
 {
-	lua_pushnumber(L, main_phase(check_timeline(L, 1, "res_mii"))->res_mii);
-	return 1;
+	const struct timeline *t = check_timeline(L, 1, "res_mii");
+
+	return push_timed(L, t, main_phase(t)->res_mii);
 }
 
 static int timeline_rec_mii_l(lua_State *L)
 {
-	lua_pushnumber(L, main_phase(check_timeline(L, 1, "rec_mii"))->rec_mii);
-	return 1;
+	const struct timeline *t = check_timeline(L, 1, "rec_mii");
+
+	return push_timed(L, t, main_phase(t)->rec_mii);
 }
 
 static int timeline_bound_l(lua_State *L)
 {
-	const struct phase_line *p = main_phase(check_timeline(L, 1, "bound"));
+	const struct timeline *t = check_timeline(L, 1, "bound");
+	const struct phase_line *p = main_phase(t);
 
-	lua_pushnumber(L, p->res_mii > p->rec_mii ? p->res_mii : p->rec_mii);
-	return 1;
+	return push_timed(L, t, p->res_mii > p->rec_mii ? p->res_mii : p->rec_mii);
 }
 
 static int timeline_measured_l(lua_State *L)
@@ -127,7 +150,65 @@ static int timeline_measured_l(lua_State *L)
 	return 1;
 }
 
-/* sEU -> share of the time; "memory" too */
+/* What times are counted in: "cycles", or "stamps" where there was no clock. */
+static int timeline_unit_l(lua_State *L)
+{
+	lua_pushstring(L, check_timeline(L, 1, "unit")->logical ? "stamps" : "cycles");
+	return 1;
+}
+
+static int timeline_overhead_l(lua_State *L)
+{
+	double overhead = check_timeline(L, 1, "overhead")->overhead;
+
+	if (isnan(overhead))
+		lua_pushnil(L);
+	else
+		lua_pushnumber(L, overhead);
+	return 1;
+}
+
+/* Measured; nil of a simulated timeline. */
+static int timeline_clock_hz_l(lua_State *L)
+{
+	double clock = check_timeline(L, 1, "clock_hz")->clock_hz;
+
+	if (clock > 0)
+		lua_pushnumber(L, clock);
+	else
+		lua_pushnil(L);
+	return 1;
+}
+
+/* The traced kernel; nil of a simulated timeline. */
+static int timeline_kernel_l(lua_State *L)
+{
+	if (check_timeline(L, 1, "kernel")->measured)
+		lua_getiuservalue(L, 1, 1);
+	else
+		lua_pushnil(L);
+	return 1;
+}
+
+/* "gemm{m=64, n=64, k=128}" */
+static int timeline_program_l(lua_State *L)
+{
+	const struct program *p = check_timeline(L, 1, "program")->plan->graph->program;
+	luaL_Buffer b;
+
+	luaL_buffinit(L, &b);
+	luaL_addstring(&b, p->name);
+	for (int i = 0; i < p->axes.n; i++) {
+		luaL_addstring(&b, i ? ", " : "{");
+		lua_pushfstring(L, "%s=%I", p->axes.v[i].name, (LUAI_UACINT)p->axes.v[i].size);
+		luaL_addvalue(&b);
+	}
+	luaL_addstring(&b, p->axes.n ? "}" : "");
+	luaL_pushresult(&b);
+	return 1;
+}
+
+/* sEU -> share of the time; if simulated, "memory" too */
 static int timeline_utilization_l(lua_State *L)
 {
 	const struct timeline *t = check_timeline(L, 1, "utilization");
@@ -138,6 +219,8 @@ static int timeline_utilization_l(lua_State *L)
 		lua_pushnumber(L, p->seu[i].share);
 		lua_setfield(L, -2, t->plan->device->seu[i].name);
 	}
+	if (t->measured)
+		return 1;
 	lua_pushnumber(L, p->memory_share);
 	lua_setfield(L, -2, "memory");
 	return 1;
@@ -154,7 +237,7 @@ static void push_event(lua_State *L, const struct timeline *t, const struct even
 	static const char *const causes[] = { NULL, "wait", "turn", "seu", "memory" };
 	const struct graph *g = t->plan->graph;
 
-	lua_createtable(L, 0, 11);
+	lua_createtable(L, 0, 13);
 	lua_pushstring(L, g->tasks.v[e->task].name);
 	lua_setfield(L, -2, "task");
 	lua_pushstring(L, t->plan->lanes.v[e->lane].name);
@@ -167,7 +250,12 @@ static void push_event(lua_State *L, const struct timeline *t, const struct even
 		lua_pushstring(L, g->tasks.v[e->cause_task].name);
 		lua_setfield(L, -2, "on");
 	}
+	if (e->late) {
+		lua_pushboolean(L, true);
+		lua_setfield(L, -2, "late");
+	}
 	set_cycle(L, "iteration", e->seq);
+	set_cycle(L, "copy", e->copy);
 	set_cycle(L, "tile", e->tile);
 	set_cycle(L, "ready", e->ready);
 	set_cycle(L, "issue", e->issue);
@@ -199,12 +287,13 @@ static int timeline_phases_l(lua_State *L)
 	for (int i = 0; i < t->nphases; i++) {
 		const struct phase_line *p = &t->phases[i];
 
-		lua_createtable(L, 0, 7);
+		lua_createtable(L, 0, 8);
 		lua_pushstring(L, t->plan->graph->program->phases.v[p->phase].name);
 		lua_setfield(L, -2, "name");
 		set_cycle(L, "cycles", p->cycles);
 		set_cycle(L, "tiles", p->tiles);
 		set_cycle(L, "eus", p->eus);
+		set_cycle(L, "eu", p->eu + 1);
 		lua_pushnumber(L, p->ii);
 		lua_setfield(L, -2, "ii");
 		lua_pushnumber(L, p->res_mii);
@@ -292,7 +381,9 @@ void lua_open_timeline(lua_State *L)
 		{ "bound", timeline_bound_l }, { "res_mii", timeline_res_mii_l },
 		{ "rec_mii", timeline_rec_mii_l }, { "measured", timeline_measured_l },
 		{ "utilization", timeline_utilization_l }, { "events", timeline_events_l },
-		{ "phases", timeline_phases_l }, { NULL, NULL } };
+		{ "phases", timeline_phases_l }, { "unit", timeline_unit_l },
+		{ "overhead", timeline_overhead_l }, { "clock_hz", timeline_clock_hz_l }, { "kernel", timeline_kernel_l },
+		{ "program", timeline_program_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = {
 		{ "__gc", timeline_gc_l }, { "__tostring", timeline_tostring_l },
 		{ NULL, NULL } };

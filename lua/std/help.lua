@@ -200,7 +200,8 @@ Find a good plan by simulating many. Ctrl-C stops it and keeps the best so far. 
 section "Timelines and kernels" {
   {"timeline", [[
 What ran when. Fields: cycles, seconds, tflops, ii, bound, res_mii, rec_mii, utilization,
-events, phases, measured. Shown as a drawing.]]},
+events, phases, measured, unit, program; of a trace also overhead, clock_hz, kernel. Shown as
+a drawing.]]},
   {"timeline:print", 'timeline:print{width=, by="lane", phase=, tile=, from=, to=, ascii=, color=}', [[
 Draw it on the standard output. by: "lane" or "seu". It begins with a tile or a cycle.]]},
   {"timeline:text", "timeline:text{...}", "What timeline:print writes, as a string."},
@@ -210,6 +211,12 @@ What plan:compile gives. Fields: source, target, registers, spills, smem, warnin
   {"kernel:run", "kernel:run(inputs)", "Run it; gives the outputs by name."},
   {"kernel:check", "kernel:check{seed=, reference=}", [[
 Compare with the reference: .relative .max_abs .ok, and which reference it was: .reference.]]},
+  {"kernel:trace", "kernel:trace{seed=, inputs=, eu=, seconds=}", [[
+Run it with time stamps: a timeline like that of plan:simulate, but measured. On the host,
+which has no clock, it tells the order. eu: whose events are wanted.]]},
+  {"mr.compare", "mr.compare(predicted, measured)", [[
+Two timelines of one program, sTask by sTask: how long, how often, waiting, and what adds
+most to the difference. .rows for scripts.]]},
   {"kernel:bench", "kernel:bench{seconds=}", [[
 Time it: .ms (median) .tflops .gbps .min .max .runs.]]},
   {"kernel:export", "kernel:export(dir[, {name=}])", [[

@@ -166,7 +166,7 @@ const char *timeline_ii(struct arena *a, const struct timeline *t, const struct 
 	buf_printf(&b, "%s%s: II %s", p->ii_loop == NONE ? "tile loop" : "loop ",
 		p->ii_loop == NONE ? "" : label_loop(a, t->plan->graph->program, p->ii_loop),
 		unit_count((int64_t)(p->ii + 0.5)).s);
-	if (!(bound > 0))
+	if (!(bound > 0) || t->logical)
 		return b.text;
 	if (fabs(over) < 0.0005)
 		buf_puts(&b, ", at the bound; ");
@@ -179,12 +179,38 @@ const char *timeline_ii(struct arena *a, const struct timeline *t, const struct 
 	return b.text;
 }
 
+const char *timeline_unit(const struct timeline *t)
+{
+	return t->logical ? "stamps" : "cycles";
+}
+
+const char *timeline_origin(struct arena *a, const struct timeline *t)
+{
+	const char *device = t->plan->device->name;
+	struct buf b;
+
+	if (!t->measured)
+		return arena_strf(a, "on %s, simulated", device);
+	if (t->logical)
+		return arena_strf(a, "for %s, traced on the host, without a clock", device);
+	buf_init(&b, a);
+	buf_printf(&b, "on %s, measured", device);
+	if (t->clock_hz > 0)
+		buf_printf(&b, " at %s", unit_si(t->clock_hz, "Hz").s);
+	if (!isnan(t->overhead))
+		buf_printf(&b, "; stamps cost %s%s", t->overhead < 0 ? "-" : "",
+			unit_percent(fabs(t->overhead)).s);
+	return b.text;
+}
+
 const char *timeline_total(struct arena *a, const struct timeline *t)
 {
 	struct buf b;
 
 	buf_init(&b, a);
-	buf_printf(&b, "%s cycles, %s", unit_count(t->cycles).s, unit_seconds(t->seconds).s);
+	buf_printf(&b, "%s %s", unit_count(t->cycles).s, timeline_unit(t));
+	if (!t->logical)
+		buf_printf(&b, ", %s", unit_seconds(t->seconds).s);
 	if (t->seconds > 0 && t->flops > 0)
 		buf_printf(&b, ", %s", unit_si(t->flops / t->seconds, "FLOP/s").s);
 	for (int i = 0; i < t->nphases; i++)
@@ -215,17 +241,16 @@ void draw_timeline_summary(const struct timeline *t, const struct draw_options *
 	struct pen pen = pen_new(o, out);
 
 	pen_name(&pen, t->plan->graph->program->name, arena_strf(pen.arena,
-		"on %s, %s: %s", t->plan->device->name, t->measured ? "measured" : "simulated",
-		timeline_total(pen.arena, t)));
+		"%s: %s", timeline_origin(pen.arena, t), timeline_total(pen.arena, t)));
 	for (int i = 0; i < t->nphases; i++) {
 		const struct phase_line *p = &t->phases[i];
 		const char *line[] = { timeline_ii(pen.arena, t, p), busy_text(pen.arena, t, p),
 			timeline_waits(pen.arena, t, p) };
 
 		if (t->nphases > 1)
-			pen_printf(&pen, "phase %s: %s cycles\n",
+			pen_printf(&pen, "phase %s: %s %s\n",
 				t->plan->graph->program->phases.v[p->phase].name,
-				unit_count(p->cycles).s);
+				unit_count(p->cycles).s, timeline_unit(t));
 		for (int k = 0; k < LEN(line); k++)
 			if (line[k][0])
 				pen_wrap(&pen, "", 2, line[k]);

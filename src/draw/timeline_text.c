@@ -56,15 +56,16 @@ static void draw_seconds(const struct chart *c, struct cells *out, int y)
 
 static void draw_chart(const struct chart *c, int width, struct cells *out)
 {
+	bool timed = c->d->clock_hz > 0 && !c->t->logical;
 	int y;
 
 	cells_init(out, c->arena, width, 2);
-	draw_axis(c, out, 1, 0, 1, "cycles", "┬");
+	draw_axis(c, out, 1, 0, 1, timeline_unit(c->t), "┬");
 	y = chart_rows(c, out, 2);
 	cells_grow(out, y + 2);
-	if (c->d->clock_hz > 0)
+	if (timed)
 		draw_seconds(c, out, y);
-	out->h = c->d->clock_hz > 0 ? y + 2 : y;
+	out->h = timed ? y + 2 : y;
 }
 
 void timeline_cells(const struct timeline *t, const struct timeline_view *v, int width,
@@ -131,9 +132,9 @@ static void add_use(struct table *t, const char *name, double busy, double share
 
 static void put_use(const struct timeline *t, const struct phase_line *p, struct pen *pen)
 {
-	static const struct column col[] = {
+	const struct column col[] = {
 		{ "busy", ALIGN_LEFT, 8, 0 }, { "", ALIGN_LEFT, 0, 0 },
-		{ "", ALIGN_RIGHT, 0, 0 }, { "cycles", ALIGN_RIGHT, 0, 1 },
+		{ "", ALIGN_RIGHT, 0, 0 }, { timeline_unit(t), ALIGN_RIGHT, 0, 1 },
 	};
 	int bar = (int)min_i64(max_i64(pen->width - 32, 8), BAR);
 	struct table use;
@@ -160,14 +161,15 @@ static const char *chart_title(const struct chart *c)
 	struct buf b;
 
 	buf_init(&b, c->arena);
-	buf_printf(&b, "on %s, %s", c->d->name, t->measured ? "measured" : "simulated");
+	buf_printf(&b, "%s", timeline_origin(c->arena, t));
 	if (t->nphases > 1)
 		buf_printf(&b, ", phase %s", c->g->program->phases.v[c->line->phase].name);
 	if (!c->line->events.n) {
 		buf_puts(&b, ": no events were kept");
 		return b.text;
 	}
-	buf_printf(&b, ": cycles %s to %s", unit_count(c->from).s, unit_count(c->to).s);
+	buf_printf(&b, ": %s %s to %s", timeline_unit(t), unit_count(c->from).s,
+		unit_count(c->to).s);
 	buf_printf(&b, " of %s", unit_count(c->line->cycles).s);
 	return b.text;
 }

@@ -14,11 +14,12 @@ enum param_kind {
 	PARAM_MAP,			/* a tensor map: boxes of a tensor for the copy engine */
 	PARAM_ORDER,			/* int[]: tiles in order of dealing (sim_deal) */
 	PARAM_START,			/* int[]: where each block's tiles begin */
+	PARAM_TRACE,			/* unsigned[]: stamps of all blocks (lower/stamps.h) */
 };
 
 struct param {
 	enum param_kind kind;
-	int tensor;			/* NONE for ORDER and START */
+	int tensor;			/* POINTER and MAP, else NONE */
 	int task;			/* MAP: sTask whose boxes it describes */
 	int rank;			/* MAP, dimensions innermost first */
 	int64_t dim[RANK_MAX], box[RANK_MAX];

@@ -10,6 +10,7 @@
 #include "emit/emit.h"
 
 extern const char *const cuda_prelude[];	/* line by line, then NULL */
+extern const char *const cuda_stamps[];		/* the same, of a traced kernel */
 
 struct text {
 	const struct kernel *k;
@@ -104,6 +105,14 @@ NODISCARD enum err_code emit_compute(struct text *c, const struct kentry *x, str
 NODISCARD enum err_code emit_mma(struct text *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code emit_load(struct text *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code emit_store(struct text *c, const struct kentry *x, struct err *e);
+
+/* Stamps of a traced kernel; nothing in another. */
+void put_stamp(struct text *c, const struct kentry *x, int n);	/* nth of x's record; NONE */
+void put_block_stamp(struct text *c);
+void put_lane_stamps(struct text *c);		/* where this lane's are */
+void put_tile_stamps(struct text *c);		/* where a tile begins, and where it ends */
+void put_tile_end_stamp(struct text *c);
+void put_end_stamp(struct text *c);
 
 /* The buffer that node `node` of another sTask is to this one; NONE. */
 int buffer_of_node(const struct text *c, const struct stask *s, int node);

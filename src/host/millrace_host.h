@@ -117,6 +117,38 @@ static inline int shuffle_xor_i(int x, int mask)
 	return shuffle_from_i(x, THREAD ^ mask);
 }
 
+/* Stamps of a traced kernel: there is no clock, so each is the number of stamps so far. */
+static u32 host_stamps;
+
+static inline void stamp(int here, u32 at)
+{
+	u32 now = here ? ++host_stamps : 0;
+
+	if (here)
+		host_rt->put(at, &now, sizeof(now));
+}
+
+static inline void stamps_out(u32 *to, u32 from, int n, int lane)
+{
+	WARP_SYNC();
+	for (int i = lane; i < n; i += 32)
+		host_rt->get(from + 4 * (u32)i, &to[i], sizeof(*to));
+	WARP_SYNC();
+}
+
+static inline void stamp_block(u32 *at)
+{
+	at[0] = (u32)BLOCK;
+	at[1] = host_stamps;
+	at[2] = at[3] = 0;
+}
+
+static inline void stamp_end(u32 *at)
+{
+	at[0] = ++host_stamps;
+	at[1] = at[2] = 0;
+}
+
 /* ---- asynchronous work ---------------------------------------------------------------- */
 
 static inline void fence_async(void)

@@ -104,6 +104,15 @@ struct flag_wait {
 	int loop, back;
 	bool once;			/* AROUND, where loops between may make no iteration: in
 					 * the first that there is, or else after them */
+	int stamp;			/* behind it, position in the record; NONE: behind the next */
+};
+
+/* The time stamps of an sTask in a traced kernel, see stamps.h. */
+struct record {
+	int64_t at;			/* in words from the tile's */
+	int words;			/* of one iteration */
+	int64_t keep;			/* iterations of a tile that leave some */
+	int groups, body, drain;	/* positions in it; NONE */
 };
 
 /* One sTask on a lane. */
@@ -116,6 +125,7 @@ struct kentry {
 	struct group_wait after;	/* if drains */
 	VEC(struct flag_wait) waits;	/* in this order */
 	int flag, issue_flag;		/* that this sTask completes; NONE */
+	struct record stamps;		/* in a traced kernel */
 };
 
 struct kstep {
@@ -142,6 +152,10 @@ struct klane {
 	int64_t scratch;		/* in shared memory: for reductions over its warps */
 	VEC(struct kentry) entries;
 	struct kregion *regions;	/* by loop + 1; 0: the tile loop */
+	/* of a traced kernel */
+	int64_t stamps;			/* of the tile at hand: bytes, of shared memory */
+	int64_t stamps_out;		/* of all its tiles: words, from the block's */
+	int64_t tile_words;
 };
 
 struct kernel {
@@ -159,6 +173,8 @@ struct kernel {
 	uint64_t deep;			/* bit a: a product contracts axis a */
 	int64_t shared_bytes;
 	int threads;
+	int64_t stamp_words;		/* of a block; 0: it is not traced */
+	int64_t stamp_tiles;		/* so many tiles of a block are kept */
 };
 
 #endif

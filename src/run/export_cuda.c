@@ -159,6 +159,8 @@ static void put_param(const struct export_kit *k, const struct param *x, struct 
 		buf_puts(&t->python, "            (\"start\",),\n");
 		buf_puts(&t->params, "\t{ .kind = START },\n");
 		break;
+	case PARAM_TRACE:
+		BUG("a traced kernel is not exported");
 	}
 }
 

@@ -44,6 +44,8 @@ static void put_param(const struct export_kit *k, const struct param *x, struct 
 	case PARAM_START:
 		buf_puts(out, "\t{ .kind = START },\n");
 		break;
+	case PARAM_TRACE:
+		BUG("a traced kernel is not exported");
 	}
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lower/lower.h"
+#include "lower/stamps.h"
 #include "sim/sim.h"
 
 void on_host_new(struct mem *mem, struct on_host **out)
@@ -21,12 +22,34 @@ void on_host_free(struct on_host *h)
 	if (!h)
 		return;
 	kernel_free(h->kernel);
-	for (int i = 0; i < h->nphases; i++)
+	for (int i = 0; i < h->nphases; i++) {
 		host_free(h->kernels[i]);
+		kernel_free(h->lowered[i]);
+	}
 	plan_free(h->plan);
-	graph_free(h->graph);
+	if (!h->traced)
+		graph_free(h->graph);
 	a = h->arena;
 	arena_release(&a);
+}
+
+void on_host_new_traced(struct mem *mem, const struct on_host *of, struct on_host **out)
+{
+	on_host_new(mem, out);
+	(*out)->traced = true;
+	(*out)->graph = of->graph;
+	plan_copy(mem, of->plan, &(*out)->plan);
+}
+
+/* Where a traced kernel's stamps go, and what it is needed for later. */
+static void make_stamps(struct on_host *h, int phase)
+{
+	struct dealing d;
+
+	h->lowered[phase] = h->kernel;
+	h->kernel = NULL;
+	sim_deal(&h->arena, h->plan, phase, &d);
+	h->stamps[phase] = ARENA_ARRAY(&h->arena, h->lowered[phase]->stamp_words * d.eus, uint32_t);
 }
 
 enum err_code on_host_compile(struct on_host *h, const struct stop *stop, struct err *e)
@@ -35,12 +58,18 @@ enum err_code on_host_compile(struct on_host *h, const struct stop *stop, struct
 
 	h->sources = ARENA_ARRAY(&h->arena, n, struct source);
 	h->kernels = ARENA_ARRAY(&h->arena, n, struct host_kernel *);
+	h->lowered = ARENA_ARRAY(&h->arena, n, struct kernel *);
+	h->stamps = ARENA_ARRAY(&h->arena, n, uint32_t *);
 	h->nphases = n;
 	for (int i = 0; i < n; i++) {
 		struct source *s = &h->sources[i];
 
 		TRY(lower_plan(h->arena.mem, h->plan, i, &h->kernel, e));
+		if (h->traced)
+			TRY(lower_stamps(h->kernel, e));
 		TRY(emit_host(h->kernel, &h->arena, s, e));
+		if (h->traced)
+			make_stamps(h, i);
 		kernel_free(h->kernel);
 		h->kernel = NULL;
 		TRY(host_compile(h->arena.mem, s->text.text, s->text.len, stop, &h->kernels[i], e));
@@ -70,6 +99,24 @@ struct host_map on_host_map(const struct program *p, const struct param *x)
 	return m;
 }
 
+enum { PHASE_BUFFERS = 3 };		/* after the tensors': order, start, stamps */
+
+static int buffer_of(const struct program *p, const struct param *x)
+{
+	switch (x->kind) {
+	case PARAM_ORDER:
+		return p->tensors.n;
+	case PARAM_START:
+		return p->tensors.n + 1;
+	case PARAM_TRACE:
+		return p->tensors.n + 2;
+	case PARAM_POINTER:
+	case PARAM_MAP:
+		break;
+	}
+	return x->tensor;
+}
+
 /* One phase's launch; its tiles are two buffers after the tensors'. */
 static void describe(const struct on_host *h, int phase, const struct on_host_options *o,
 	struct host_buffer *buffers, struct arena *a, struct host_job *job)
@@ -85,16 +132,22 @@ static void describe(const struct on_host *h, int phase, const struct on_host_op
 		.from = narrow(a, d.order, d.total) };
 	buffers[start] = (struct host_buffer){ .bytes = (size_t)(d.eus + 1) * sizeof(int),
 		.from = narrow(a, d.start, d.eus + 1) };
+	buffers[start + 1] = (struct host_buffer){ 0 };
+	if (h->traced) {
+		buffers[start + 1].bytes = (size_t)(h->lowered[phase]->stamp_words * d.eus) *
+			sizeof(uint32_t);
+		buffers[start + 1].from = buffers[start + 1].to = h->stamps[phase];
+		memset(h->stamps[phase], 0, buffers[start + 1].bytes);
+	}
 	for (int i = 0; i < s->params.n; i++) {
 		const struct param *x = &s->params.v[i];
 
-		args[i].buffer = x->kind == PARAM_ORDER ? order : x->kind == PARAM_START ? start :
-			x->tensor;
+		args[i].buffer = buffer_of(p, x);
 		args[i].is_map = x->kind == PARAM_MAP;
 		if (args[i].is_map)
 			args[i].map = on_host_map(p, x);
 	}
-	*job = (struct host_job){ .buffers = buffers, .nbuffers = p->tensors.n + 2, .args = args,
+	*job = (struct host_job){ .buffers = buffers, .nbuffers = p->tensors.n + PHASE_BUFFERS, .args = args,
 		.nargs = s->params.n, .blocks = d.eus, .threads = s->threads,
 		.shared_bytes = s->shared_bytes, .seed = o->seed, .race = o->race,
 		.seconds = o->limit };
@@ -104,7 +157,8 @@ enum err_code on_host_run(struct on_host *h, void *const *data, const struct on_
 	const struct stop *stop, struct arena *a, const char **report, struct err *e)
 {
 	const struct program *p = h->plan->graph->program;
-	struct host_buffer *buffers = ARENA_ARRAY(a, p->tensors.n + 2, struct host_buffer);
+	struct host_buffer *buffers = ARENA_ARRAY(a, p->tensors.n + PHASE_BUFFERS,
+		struct host_buffer);
 
 	for (int t = 0; t < p->tensors.n; t++) {
 		buffers[t].bytes = dtype_bytes(p->tensors.v[t].type, (size_t)tensor_elements(p, t));

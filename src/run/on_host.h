@@ -12,9 +12,14 @@ struct on_host {
 	struct graph *graph;
 	struct plan *plan;
 	struct kernel *kernel;		/* under construction */
+	bool traced;			/* its kernels leave stamps (lower/stamps.h), and its
+					 * graph is another's */
 	int nphases;
 	struct source *sources;
 	struct host_kernel **kernels;
+	/* by phase, of a traced one */
+	struct kernel **lowered;
+	uint32_t **stamps;		/* that the last run left */
 };
 
 struct on_host_options {
@@ -26,6 +31,8 @@ struct on_host_options {
 /* *out is set first. */
 void on_host_new(struct mem *mem, struct on_host **out);
 void on_host_free(struct on_host *h);
+/* The same plan, to be compiled with stamps; `of` outlives it. *out is set first. */
+void on_host_new_traced(struct mem *mem, const struct on_host *of, struct on_host **out);
 /* Texts, and shared objects by the system's C compiler. */
 NODISCARD enum err_code on_host_compile(struct on_host *h, const struct stop *stop, struct err *e);
 /* data[t]: packed elements of tensor t, temporaries NULL. *report, in `a`: NULL, or what

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lower/lower.h"
+#include "lower/stamps.h"
 #include "sim/sim.h"
 
 enum { POISON = 0x7fc07fc0 };		/* NaN in f32, in both halves in bf16 */
@@ -23,19 +24,48 @@ void built_free(struct built *b)
 	if (!b)
 		return;
 	kernel_free(b->kernel);
+	for (int i = 0; i < b->nphases; i++)
+		kernel_free(b->phases[i].kernel);
 	plan_free(b->plan);
-	graph_free(b->graph);
+	if (!b->traced)
+		graph_free(b->graph);
 	a = b->arena;
 	arena_release(&a);
 }
 
+void built_new_traced(struct mem *mem, const struct built *of, struct built **out)
+{
+	built_new(mem, out);
+	(*out)->traced = true;
+	(*out)->graph = of->graph;
+	plan_copy(mem, of->plan, &(*out)->plan);
+}
+
+/* Where a traced kernel's stamps go, and what it is needed for later. */
+static void make_stamps(struct built *b, int phase)
+{
+	struct built_phase *p = &b->phases[phase];
+	struct dealing d;
+
+	p->kernel = b->kernel;
+	b->kernel = NULL;
+	sim_deal(&b->arena, b->plan, phase, &d);
+	p->stamps = ARENA_ARRAY(&b->arena, p->kernel->stamp_words * d.eus, uint32_t);
+}
+
 enum err_code built_emit(struct built *b, struct err *e)
 {
-	b->nphases = b->graph->program->phases.n;
-	b->phases = ARENA_ARRAY(&b->arena, b->nphases, struct built_phase);
-	for (int i = 0; i < b->nphases; i++) {
+	int n = b->graph->program->phases.n;
+
+	b->phases = ARENA_ARRAY(&b->arena, n, struct built_phase);
+	b->nphases = n;
+	for (int i = 0; i < n; i++) {
 		TRY(lower_plan(b->arena.mem, b->plan, i, &b->kernel, e));
+		if (b->traced)
+			TRY(lower_stamps(b->kernel, e));
 		TRY(emit_cuda_sm90(b->kernel, &b->arena, &b->phases[i].source, e));
+		if (b->traced)
+			make_stamps(b, i);
 		kernel_free(b->kernel);
 		b->kernel = NULL;
 	}
@@ -92,13 +122,33 @@ static int *narrow(struct arena *a, const int64_t *v, int64_t n)
 	return out;
 }
 
+enum { PHASE_BUFFERS = 3 };		/* after the tensors': order, start, stamps */
+
+static int buffer_of(const struct built *b, int phase, const struct param *x)
+{
+	int first = b->graph->program->tensors.n + PHASE_BUFFERS * phase;
+
+	switch (x->kind) {
+	case PARAM_ORDER:
+		return first;
+	case PARAM_START:
+		return first + 1;
+	case PARAM_TRACE:
+		return first + 2;
+	case PARAM_POINTER:
+	case PARAM_MAP:
+		break;
+	}
+	return x->tensor;
+}
+
 /* One phase: its tiles as two buffers after the tensors', and its launch. */
 static void add_step(struct built *b, int phase, struct arena *a, struct gpu_buffer *buffers,
 	struct gpu_step *step)
 {
 	const struct program *p = b->graph->program;
 	const struct source *s = &b->phases[phase].source;
-	int order = p->tensors.n + 2 * phase, start = order + 1;
+	int order = p->tensors.n + PHASE_BUFFERS * phase, start = order + 1;
 	struct gpu_param *params = ARENA_ARRAY(a, s->params.n, struct gpu_param);
 	struct dealing d;
 
@@ -107,12 +157,17 @@ static void add_step(struct built *b, int phase, struct arena *a, struct gpu_buf
 		.bytes = (size_t)d.total * sizeof(int), .from = narrow(a, d.order, d.total) };
 	buffers[start] = (struct gpu_buffer){ .name = "first tiles", .init = GPU_INIT_HOST,
 		.bytes = (size_t)(d.eus + 1) * sizeof(int), .from = narrow(a, d.start, d.eus + 1) };
+	buffers[start + 1] = (struct gpu_buffer){ .name = "stamps", .init = GPU_INIT_WORD,
+		.bytes = sizeof(uint32_t), .to = NULL };
+	if (b->traced) {
+		buffers[start + 1].bytes *= (size_t)(b->phases[phase].kernel->stamp_words * d.eus);
+		buffers[start + 1].to = b->phases[phase].stamps;
+	}
 	for (int i = 0; i < s->params.n; i++) {
 		const struct param *x = &s->params.v[i];
 
 		params[i].kind = x->kind == PARAM_MAP ? GPU_PARAM_TENSOR : GPU_PARAM_POINTER;
-		params[i].buffer = x->kind == PARAM_ORDER ? order : x->kind == PARAM_START ? start :
-			x->tensor;
+		params[i].buffer = buffer_of(b, phase, x);
 		if (x->kind == PARAM_MAP)
 			params[i].tensor = built_map(a, p, x);
 	}
@@ -146,7 +201,7 @@ enum err_code built_run(struct built *b, struct gpu *g, void *const *data, doubl
 	struct gpu_result *r, struct err *e)
 {
 	const struct program *p = b->graph->program;
-	int n = p->tensors.n + 2 * b->nphases;
+	int n = p->tensors.n + PHASE_BUFFERS * b->nphases;
 	struct gpu_buffer *buffers = ARENA_ARRAY(a, n, struct gpu_buffer);
 	struct gpu_binary *binaries = ARENA_ARRAY(a, b->nphases, struct gpu_binary);
 	struct gpu_step *steps = ARENA_ARRAY(a, b->nphases, struct gpu_step);

@@ -12,6 +12,9 @@
 struct built_phase {
 	struct source source;
 	struct compile_result binary;
+	/* of a traced one */
+	struct kernel *kernel;
+	uint32_t *stamps;		/* that the last run left */
 };
 
 /* A plan compiled for the device. All of it lies in `arena`; graph and plan are its
@@ -21,6 +24,8 @@ struct built {
 	struct graph *graph;
 	struct plan *plan;
 	struct kernel *kernel;		/* under construction */
+	bool traced;			/* its kernels leave stamps (lower/stamps.h), and its
+					 * graph is another's */
 	int nphases;
 	struct built_phase *phases;
 };
@@ -28,6 +33,8 @@ struct built {
 /* *out is set first. b->graph and b->plan are filled by the caller before build. */
 void built_new(struct mem *mem, struct built **out);
 void built_free(struct built *b);
+/* The same plan, to be built with stamps; `of` outlives it. *out is set first. */
+void built_new_traced(struct mem *mem, const struct built *of, struct built **out);
 
 /* Text only: sources of all phases. */
 NODISCARD enum err_code built_emit(struct built *b, struct err *e);

@@ -7,12 +7,12 @@
 #include "sim/bounds.h"
 #include "sim/deal.h"
 #include "sim/engine.h"
+#include "sim/interval.h"
 
 enum {
 	KEEP = 1 << 16,			/* events of a phase by default */
 	MAX_EVENTS = 200000000,		/* by default: some twenty seconds */
 	MAX_TILES = 1 << 24,		/* of a grid: dealing takes 20 bytes for each */
-	PERIOD_MAX = 60,		/* iterations after which a loop's pattern is looked for again */
 	MAX_ENDS = 1 << 16,		/* that the initiation interval is taken from */
 	/* Of many classes, those with most work are simulated, and some of the others. */
 	CLASSES_MOST = 16,
@@ -41,86 +41,6 @@ static const struct stask *task_of(const struct job *j, int entry)
 
 /* ---- what one EU's run tells ------------------------------------------------------ */
 
-static bool is_innermost(const struct program *p, int loop)
-{
-	for (int i = 0; i < p->loops.n; i++)
-		if (p->loops.v[i].parent == loop)
-			return false;
-	return true;
-}
-
-/* The innermost loop that runs most often; NONE if the phase has none that runs. */
-static int busiest_loop(const struct job *j, const struct walk *w)
-{
-	const struct program *p = j->plan->graph->program;
-	int best = NONE;
-
-	for (int i = 0; i < p->loops.n; i++)
-		if (p->loops.v[i].phase == j->phase && is_innermost(p, i) &&
-		    walk_count(w, i) > (best == NONE ? 0 : walk_count(w, best)))
-			best = i;
-	return best;
-}
-
-/* The last entry of a region in program order; NONE. */
-static int last_entry(const struct job *j, int loop)
-{
-	int best = NONE;
-
-	for (int i = 0; i < j->plan->entries.n; i++) {
-		const struct stask *s = task_of(j, i);
-
-		if (s->phase == j->phase && s->loop == loop && (best == NONE ||
-		    j->plan->entries.v[i].task > j->plan->entries.v[best].task))
-			best = i;
-	}
-	return best;
-}
-
-static int by_value(const void *x, const void *y)
-{
-	int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-
-	return (a > b) - (a < b);
-}
-
-/* After how many iterations of the loop the slots of all its rings come round together:
- * the steady state repeats itself after so many, and need not after fewer. */
-static int ring_period(const struct job *j, int loop)
-{
-	const struct graph *g = j->plan->graph;
-	int period = 1;
-
-	for (int i = 0; i < g->buffers.n; i++) {
-		int v = j->plan->versions[i], a = period, b = v;
-
-		if (g->buffers.v[i].phase != j->phase || g->buffers.v[i].loop != loop)
-			continue;
-		while (b) {
-			int rest = a % b;
-
-			a = b;
-			b = rest;
-		}
-		if (period / a * v <= PERIOD_MAX)
-			period = period / a * v;
-	}
-	return period;
-}
-
-/* The distance of ends that are `step` apart, in cycles for each of them: the median. */
-static double median_distance(int64_t *ends, int64_t n, int64_t step)
-{
-	qsort(ends, (size_t)n, sizeof(*ends), by_value);
-	if (n <= step)
-		return NAN;
-	for (int64_t i = 0; i + step < n; i++)
-		ends[i] = ends[i + step] - ends[i];
-	n -= step;
-	qsort(ends, (size_t)n, sizeof(*ends), by_value);
-	return (double)(ends[(n - 1) / 2] + ends[n / 2]) / 2 / (double)step / TICKS;
-}
-
 /* The part of the ends that is noted: the middle half, or all of a few. */
 static void choose_ends(struct job *j, struct eu_run *r, int64_t count)
 {
@@ -134,16 +54,9 @@ static void choose_ends(struct job *j, struct eu_run *r, int64_t count)
 static void measure_interval(const struct job *j, const struct eu_run *r, int64_t count)
 {
 	struct phase_line *line = j->line;
-	int turns = 1;
 
-	if (r->watch != NONE)
-		turns = j->plan->lanes.v[j->plan->entries.v[plan_entry_of(j->plan,
-			r->watch)].lane].turns;
-	/* copies of the lane work on different iterations at the same time: so many ends are
-	 * one step of each */
-	if (r->watch != NONE && r->noted > 2 * turns * ring_period(j, line->ii_loop))
-		turns *= ring_period(j, line->ii_loop);
-	line->ii = r->watch == NONE ? NAN : median_distance(r->ends, r->noted, turns);
+	line->ii = r->watch == NONE ? NAN : interval_median(r->ends, r->noted,
+		interval_step(j->plan, r->watch, r->noted)) / TICKS;
 	if (isnan(line->ii))
 		line->ii = (double)r->ticks / TICKS / (double)max_i64(count, 1);
 }
@@ -209,7 +122,7 @@ static enum err_code play_class(struct job *j, const struct eu_class *c, bool ke
 	bool again = c == j->slowest;	/* only for its events */
 	struct walk w;
 	int64_t count;
-	int loop, last;
+	int loop;
 
 	init_walk(j, c, &w);
 	if (!again && count_events(j, &w) > j->max_events - j->t->nevents)
@@ -218,11 +131,9 @@ static enum err_code play_class(struct job *j, const struct eu_class *c, bool ke
 	r.events = j->line->events.v;
 	r.keep = keep ? j->line->events.cap : 0;
 	r.only_kept = again;
-	loop = busiest_loop(j, &w);
-	last = last_entry(j, loop);
+	loop = interval_loop(j->plan, j->phase, &w);
 	count = walk_count(&w, loop);
-	if (last != NONE)
-		r.watch = j->plan->entries.v[last].task;
+	r.watch = interval_task(j->plan, j->phase, loop);
 	choose_ends(j, &r, count);
 	TRY(eu_run_play(j->a, &r, e));
 	if (keep) {
@@ -362,6 +273,7 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	n = deal_classes(j->a, j->plan, j->phase, &j->dealing, &classes);
 	TRY(play_classes(j, classes, n, e));
 	line->phase = j->phase;
+	line->eu = j->slowest->eu;
 	line->eus = j->dealing.eus;
 	line->tiles = j->dealing.total;
 	line->cycles = ceil_div(j->ticks, TICKS);

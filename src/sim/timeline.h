@@ -28,6 +28,8 @@ struct event {
 	int16_t task;
 	int16_t cause_task;		/* NONE */
 	uint8_t lane, copy, seu, cause;
+	uint8_t late;			/* measured: it was seen by one who came later, so
+					 * `end` is the latest that it can have been */
 };
 _Static_assert(sizeof(struct event) <= 64, "events are held by the million");
 
@@ -40,6 +42,7 @@ struct seu_use {
 struct phase_line {
 	int phase;
 	int eus;			/* that worked */
+	int eu;				/* the one whose events these are */
 	int64_t tiles;			/* of the grid */
 	int64_t cycles;			/* from start to the end of the last EU */
 	double ii;			/* cycles an iteration of the innermost busiest loop, steady
@@ -48,14 +51,19 @@ struct phase_line {
 	double res_mii, rec_mii;	/* lower bounds on ii, see bounds.h */
 	int binding_seu;		/* what res_mii comes from, see bounds.h's binding_name */
 	struct seu_use seu[SEU_MAX];
-	double memory_share;		/* of the EU's share of L2 and device memory bandwidth */
+	double memory_share;		/* of the EU's share of L2 and device memory bandwidth;
+					 * not measured */
 	VEC(struct event) events;	/* the first ones of that EU, in order of issue */
 };
 
 struct timeline {
 	struct arena arena;
 	const struct plan *plan;	/* borrowed */
-	bool measured;
+	bool measured;			/* by stamps: see run/trace.h for what they mean */
+	bool logical;			/* and there was no clock: a cycle is one stamp */
+	double clock_hz;		/* measured: of the EU; 0: not known */
+	double overhead;		/* measured: by which share the stamps lengthen the
+					 * kernel; NAN: not known */
 	int nphases;
 	struct phase_line *phases;
 	int64_t cycles;			/* all phases */

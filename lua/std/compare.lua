@@ -1,0 +1,175 @@
+-- compare.lua - mr.compare: two timelines of one program, sTask by sTask.
+
+local core = require "millrace.core"
+local raise, show, entry = core.raise, core.show, core.entry
+
+local WIDTH = 100                                       -- columns of the table, at most
+
+-- What an event took of its lane: until the lane came to the next one.
+local function lane_times(events)
+  local last, times = {}, {}
+  for _, e in ipairs(events) do
+    local lane = e.lane .. "." .. e.copy
+    local before = last[lane]
+    if before then times[before] = e.ready - before.ready end
+    last[lane] = e
+  end
+  for _, e in pairs(last) do times[e] = math.max(e["end"] - e.ready, 0) end
+  return times
+end
+
+-- Sums by sTask, in the order in which they first appear.
+local function gather(tl)
+  local events, sums, order, lanes = tl.events, {}, {}, {}
+  local times, before = lane_times(events), {}
+  for _, e in ipairs(events) do
+    local s = sums[e.task]
+    if not s then
+      s = {task = e.task, lane = e.lane, n = 0, duration = 0, wait = 0, held = 0, late = 0, steps = 0, interval = 0}
+      sums[e.task], order[#order + 1] = s, s
+    end
+    s.n, s.duration = s.n + 1, s.duration + e["end"] - e.issue
+    s.wait, s.held = s.wait + e.issue - e.ready, s.held + times[e]
+    s.late = s.late + (e.late and 1 or 0)
+    lanes[e.lane] = (lanes[e.lane] or 0) + times[e]
+    -- the interval is that of the loop, so the first one of a tile has none, unless it is once a tile
+    local b = before[e.task]
+    if b and (b.tile == e.tile or b.iteration == b.tile) and e.iteration == b.iteration + 1 then
+      s.steps, s.interval = s.steps + 1, s.interval + e.issue - b.issue
+    end
+    before[e.task] = e
+  end
+  return sums, order, lanes
+end
+
+local function means(s, lanes)
+  if not s then return nil end
+  return {
+    count = s.n, duration = s.duration / s.n, wait = s.wait / s.n, lane_time = s.held / s.n,
+    interval = s.steps > 0 and s.interval / s.steps or nil,
+    share = lanes[s.lane] > 0 and s.held / lanes[s.lane] or 0,
+    late = s.late / s.n,
+  }
+end
+
+local function row(task, p, m, plane, mlane)
+  local a, b = means(p, plane), means(m, mlane)
+  local r = {task = task, lane = (m or p).lane, predicted = a, measured = b}
+  if a and b then
+    r.ratio = a.duration > 0 and b.duration / a.duration or nil
+    r.difference = (b.lane_time - a.lane_time) * b.count
+  else
+    r.difference = a and -p.held or m.held
+  end
+  return r
+end
+
+---- as text ---------------------------------------------------------------------
+
+local function count(x)
+  if not x then return "-" end
+  local whole = ("%.0f"):format(x):gsub("^%-0$", "0")
+  return (whole:reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^(%-?),", "%1"))
+end
+
+local function percent(x) return x and ("%.0f %%"):format(x * 100) or "-" end
+
+local function cells(r)
+  local p, m = r.predicted or {}, r.measured or {}
+  local late = m.late and m.late > 0.5 and "<" or ""
+  return {r.task, r.lane, count(p.duration), late .. count(m.duration), r.ratio and ("%.2f"):format(r.ratio) or "-",
+    count(p.interval), count(m.interval), count(p.wait), count(m.wait), percent(p.share), percent(m.share),
+    (r.difference > 0 and "+" or "") .. count(r.difference)}
+end
+
+-- Widths of the columns, and what is between them: less if there is too much of it.
+local function layout(lines)
+  local width, total, gap = {}, 0, "  "
+  for _, line in ipairs(lines) do
+    for i, text in ipairs(line) do width[i] = math.max(width[i] or 0, #text) end
+  end
+  for _, w in ipairs(width) do total = total + w end
+  if total + #gap * (#width - 1) > WIDTH then gap = " " end
+  total = total + #gap * (#width - 1)
+  if total > WIDTH then                                 -- long names are cut
+    width[1] = math.max(width[1] - (total - WIDTH), 8)
+  end
+  return width, gap
+end
+
+local function text_of(c)
+  local lines = {
+    {"", "", "duration", "", "", "interval", "", "wait", "", "of lane", "", ""},
+    {"sTask", "lane", "one", "other", "ratio", "one", "other", "one", "other", "one", "other", "adds"}}
+  for i, text in ipairs(lines[2]) do
+    lines[2][i] = text == "one" and c.names[1] or text == "other" and c.names[2] or text
+  end
+  for _, r in ipairs(c.rows) do lines[#lines + 1] = cells(r) end
+  local out, width, gap = {}, layout(lines)
+  for n, line in ipairs(lines) do
+    local parts = {}
+    for i, text in ipairs(line) do
+      local left = i <= 2 or n == 1
+      text = text:sub(1, i == 1 and width[1] or nil)
+      parts[i] = left and text .. (" "):rep(width[i] - #text) or (" "):rep(width[i] - #text) .. text
+    end
+    out[n] = table.concat(parts, gap):gsub("%s+$", "")
+  end
+  return out
+end
+
+local comparison = {__name = "millrace.comparison", __tostring = function(c)
+  local out = text_of(c)
+  local late = false
+  for _, r in ipairs(c.rows) do late = late or r.measured and r.measured.late > 0.5 end
+  table.insert(out, 1, c.title)
+  table.insert(out, 2, "")
+  if late then out[#out + 1] = "< it had ended when its lane looked: at most so long" end
+  return table.concat(out, "\n")
+end}
+
+---- the comparison ----------------------------------------------------------------
+
+local function check(tl, which)
+  if not core.is(tl, "millrace.timeline") then
+    raise(("compare: timeline expected as the %s, got %s"):format(which, show(tl)))
+  end
+end
+
+local function kind(tl) return tl.measured and "measured" or "predicted" end
+
+local function compare(one, other)
+  check(one, "first")
+  check(other, "second")
+  if one.program ~= other.program then
+    raise(("compare: the timelines are of different programs: %s and %s"):format(one.program, other.program))
+  end
+  if one.unit ~= other.unit then
+    raise(("compare: one timeline counts %s, the other %s, which have no length: compare the order of their events")
+      :format(one.unit == "stamps" and other.unit or one.unit, "stamps"))
+  end
+  local a, _, alanes = gather(one)
+  local b, order, blanes = gather(other)
+  local rows = {}
+  for _, s in ipairs(order) do rows[#rows + 1] = row(s.task, a[s.task], s, alanes, blanes) end
+  for _, s in ipairs(select(2, gather(one))) do
+    if not b[s.task] then rows[#rows + 1] = row(s.task, s, nil, alanes, blanes) end
+  end
+  for i, r in ipairs(rows) do r.place = i end
+  table.sort(rows, function(x, y)
+    local dx, dy = math.abs(x.difference), math.abs(y.difference)
+    if dx ~= dy then return dx > dy end
+    return x.place < y.place
+  end)
+  for _, r in ipairs(rows) do r.place = nil end
+  local names = {kind(one), kind(other)}
+  if names[1] == names[2] then names = {"first", "second"} end
+  return setmetatable({
+    rows = rows, names = names, ratio = other.cycles / one.cycles,
+    title = ("%s: %s %s %s, %s %s, %.2f times as many; II %s and %s"):format(one.program:match "^[^{]*", names[1],
+      count(one.cycles), one.unit, names[2], count(other.cycles), other.cycles / one.cycles, count(one.ii),
+      count(other.ii)),
+  }, comparison)
+end
+
+return function() return {compare = entry(compare)} end

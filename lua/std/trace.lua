@@ -1,0 +1,46 @@
+-- trace.lua - kernel:trace.
+
+local core = require "millrace.core"
+local raise, show, entry = core.raise, core.show, core.entry
+
+local known = {cuda = {"inputs", "seed", "limit", "seconds", "eu"}, host = {"inputs", "seed", "limit", "eu"}}
+
+local function options(k, o)
+  if o == nil then return {} end
+  if type(o) ~= "table" then raise("trace: table of options expected, got " .. show(o)) end
+  local copy = {}
+  for key, value in pairs(o) do
+    local found = false
+    for _, name in ipairs(known[k.target]) do found = found or key == name end
+    if not found then
+      raise(("trace: unknown option %s for target %q%s"):format(show(key), k.target,
+        core.hint(key, known[k.target])))
+    end
+    copy[key] = value
+  end
+  return copy
+end
+
+-- On the host the seed is also that of everything whose order the plan leaves open.
+local function trace(k, given)
+  if not core.is(k, "millrace.kernel") and not core.is(k, "millrace.on_host") then
+    raise("trace: kernel expected, got " .. show(k))
+  end
+  local o = options(k, given)
+  local inputs = o.inputs or k.plan.graph.program:inputs{seed = o.seed}
+  o.inputs = nil
+  if k.target == "cuda" then
+    o.seed = nil
+    return core.trace(k, inputs, o)
+  end
+  local tl, report = core.host_trace(k, inputs, o)
+  if report then raise("trace: " .. report) end
+  return tl
+end
+
+return function()
+  for _, class in ipairs{"millrace.kernel", "millrace.on_host"} do
+    core.method(class, "trace", entry(trace))
+  end
+  return {}
+end

@@ -1,0 +1,104 @@
+/* The stamps of a traced kernel, see lower/stamps.h: nothing else tells it from the one
+ * that is not. */
+#include "emit/gpu_text.h"
+
+#include "lower/stamps.h"
+
+static bool is_traced(const struct text *c)
+{
+	return c->k->stamp_words > 0;
+}
+
+void put_stamp(struct text *c, const struct kentry *x, int n)
+{
+	const struct record *r = &x->stamps;
+	int loop = c->g->tasks.v[x->task].loop;
+	const char *at = "", *guard = "";
+
+	if (!is_traced(c) || n == NONE)
+		return;
+	if (loop != NONE) {
+		const char *i = arena_strf(c->a, c->p->loops.v[loop].parent == NONE ? "i_%d" :
+			"(seq_%d - tile_base_%d)", loop, loop);
+
+		at = arena_strf(c->a, " + %d * %s", 4 * r->words, i);
+		if (r->keep < c->g->trips[loop].most || c->p->loops.v[loop].parent != NONE)
+			guard = arena_strf(c->a, " && %s < %lld", i, (long long)r->keep);
+	}
+	put(c, "stamp(leader%s, stamps + %lld%s);", guard, (long long)(4 * (r->at + n)), at);
+}
+
+void put_block_stamp(struct text *c)
+{
+	if (is_traced(c))
+		put(c, "if (THREAD == 0) stamp_block(trace + %lld * BLOCK);",
+			(long long)c->k->stamp_words);
+}
+
+void put_lane_stamps(struct text *c)
+{
+	if (is_traced(c))
+		put(c, "const u32 stamps = shared + %lld;", (long long)c->lane->stamps);
+}
+
+/* Iterations of a loop within a loop are counted from the tile's first. */
+void put_tile_stamps(struct text *c)
+{
+	for (int i = 0; is_traced(c) && i < c->p->loops.n; i++)
+		if (c->p->loops.v[i].phase == c->k->phase && c->p->loops.v[i].parent != NONE)
+			put(c, "const int tile_base_%d = base_%d;", i, i);
+}
+
+void put_tile_end_stamp(struct text *c)
+{
+	const struct klane *l = c->lane;
+
+	if (!is_traced(c))
+		return;
+	put(c, "stamp(leader, stamps + %d);", 4 * STAMP_TILE_END);
+	put(c, "if (warp == %d && t < %lld) stamps_out(trace + %lld * BLOCK + %lld + %lld * t, stamps, "
+		"%lld, thread);", l->first_warp, (long long)c->k->stamp_tiles,
+		(long long)c->k->stamp_words, (long long)(l->stamps_out + STAMP_LANE_HEAD),
+		(long long)l->tile_words, (long long)l->tile_words);
+}
+
+void put_end_stamp(struct text *c)
+{
+	if (is_traced(c))
+		put(c, "if (leader) stamp_end(trace + %lld * BLOCK + %lld);",
+			(long long)c->k->stamp_words, (long long)c->lane->stamps_out);
+}
+
+const char *const cuda_stamps[] = {
+	"/* Stamps: cycles of this SM; where lanes begin and end, also the time that all SMs have. */\n",
+	"DEV void stamp(int here, u32 at)\n",
+	"{\n",
+	"\tasm volatile(\"{\\n.reg .pred p;\\n.reg .u32 t;\\nsetp.ne.s32 p, %0, 0;\\n\"\n",
+	"\t\t\"mov.u32 t, %%clock;\\n@p st.shared.u32 [%1], t;\\n}\" :: \"r\"(here), \"r\"(at));\n",
+	"}\n",
+	"DEV void stamp_time(u32 *clock, u32 *time)\n",
+	"{\n",
+	"\tu32 t;\n",
+	"\tu64 now;\n",
+	"\tasm volatile(\"mov.u32 %0, %%clock;\" : \"=r\"(t));\n",
+	"\tasm volatile(\"mov.u64 %0, %%globaltimer;\" : \"=l\"(now));\n",
+	"\tclock[0] = t;\n",
+	"\ttime[0] = (u32)now;\n",
+	"\ttime[1] = (u32)(now >> 32);\n",
+	"}\n",
+	"DEV void stamp_block(u32 *at)\n",
+	"{\n",
+	"\tasm(\"mov.u32 %0, %%smid;\" : \"=r\"(at[0]));\n",
+	"\tstamp_time(at + 1, at + 2);\n",
+	"}\n",
+	"DEV void stamp_end(u32 *at) { stamp_time(at, at + 1); }\n",
+	"/* By one warp: a tile's to device memory. */\n",
+	"DEV void stamps_out(u32 *to, u32 from, int n, int lane)\n",
+	"{\n",
+	"\tWARP_SYNC();\n",
+	"\t_Pragma(\"unroll 4\") for (int i = lane; i < n; i += 32) to[i] = shared_u32(from + 4 * i);\n",
+	"\tWARP_SYNC();\n",
+	"}\n",
+	"\n",
+	NULL
+};

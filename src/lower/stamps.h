@@ -1,0 +1,41 @@
+/* stamps.h - where a traced kernel leaves its time stamps.
+ *
+ * A traced kernel is the kernel, statement for statement, with stamps in between. A stamp
+ * is the low half of the EU's clock, written by one thread of the lane to a word of its
+ * own in shared memory, which takes no register for long and waits for nothing. At the end
+ * of each tile the lane's first warp brings the tile's words to device memory.
+ *
+ * A block's words there are a head, then for each lane a head and the words of its tiles.
+ * Those of a tile are the stamp of its end, then for each of the lane's entries a record
+ * an iteration. A record holds, in order, a stamp
+ *
+ *	behind the waits that are seen by flags: behind the last of those in a row that are
+ *	for completion, or for issue;
+ *	behind the wait for the lane's own groups, if waits_groups;
+ *	behind the last statement: what is synchronous is done, what is not is issued;
+ *	behind the wait for the groups then under way, if drains.
+ *
+ * So a word's place says whose it is, and no lane keeps count of anything for the trace.
+ * Of each tile the first iterations are recorded, as many as there is room for, and of all
+ * tiles of a block the first ones.
+ */
+#ifndef LOWER_STAMPS_H
+#define LOWER_STAMPS_H
+
+#include "lower/kernel.h"
+
+/* The block's head: number of the SM, its clock when the lanes begin, and the time, in
+ * nanoseconds that all blocks share, its low half first. */
+enum { STAMP_SM, STAMP_START, STAMP_TIME, STAMP_HEAD = STAMP_TIME + 2 };
+/* A lane's head: clock and time of its end. */
+enum { STAMP_LANE_END, STAMP_LANE_TIME, STAMP_LANE_HEAD = STAMP_LANE_TIME + 2 };
+/* A tile's first word. */
+enum { STAMP_TILE_END, STAMP_TILE_HEAD };
+
+enum { STAMP_WORDS_MAX = 1 << 24 };	/* of all blocks: 64 MiB */
+
+/* Give every entry of a lowered kernel room for its stamps; from here on it is traced.
+ * ERR_LIMIT if the plan leaves too little shared memory. */
+NODISCARD enum err_code lower_stamps(struct kernel *k, struct err *e);
+
+#endif

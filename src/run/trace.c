@@ -1,0 +1,73 @@
+#include "run/trace.h"
+
+#include "run/trace_eu.h"
+#include "sim/measure.h"
+#include "sim/sim.h"
+
+/* The EU that ended last. */
+static int last_eu(const struct kernel *k, const uint32_t *words, int eus, bool logical)
+{
+	uint64_t latest = 0;
+	int best = 0;
+
+	for (int u = 0; u < eus; u++) {
+		const uint32_t *block = words + u * k->stamp_words;
+
+		for (int i = 0; i < k->lanes.n; i++) {
+			const uint32_t *lane = block + k->lanes.v[i].stamps_out;
+			uint64_t end = logical ? lane[STAMP_LANE_END] - block[STAMP_START] :
+				time_at(lane + STAMP_LANE_TIME);
+
+			if (end > latest) {
+				latest = end;
+				best = u;
+			}
+		}
+	}
+	return best;
+}
+
+static enum err_code read_phase(struct timeline *t, const struct trace_input *in, int phase,
+	const struct trace_options *o, struct arena *a, struct err *e)
+{
+	struct phase_line *line = &t->phases[phase];
+	struct eu_stamps eu = { .kernel = in->kernel, .logical = o->logical };
+	struct dealing d;
+	struct walk walk;
+	int missing;
+
+	sim_deal(a, t->plan, phase, &d);
+	if (o->eu != NONE && (o->eu < 0 || o->eu >= d.eus))
+		return err_set(e, ERR_INPUT, NOWHERE, "there is no EU %d: %d EU%s at work", o->eu + 1,
+			d.eus, d.eus == 1 ? " is" : "s are");
+	line->phase = phase;
+	line->eu = o->eu == NONE ? last_eu(in->kernel, in->words, d.eus, o->logical) : o->eu;
+	walk_init(a, &walk, t->plan->graph, phase, (int)(d.start[line->eu + 1] -
+		d.start[line->eu]), d.order + d.start[line->eu]);
+	eu.words = in->words + line->eu * in->kernel->stamp_words;
+	eu.walk = &walk;
+	missing = trace_eu(a, &t->arena, &eu, line, &t->clock_hz);
+	if (missing)
+		return err_set(e, ERR_IO, NOWHERE, "the traced kernel left %d stamps fewer than it "
+			"should on EU %d", missing, line->eu + 1);
+	t->nevents += line->events.n;
+	t->cycles += line->cycles;
+	measure_line(a, t->plan, &walk, line);
+	return OK;
+}
+
+enum err_code trace_read(struct mem *mem, const struct plan *p, const struct trace_input *in,
+	const struct trace_options *o, struct arena *scratch, struct timeline **out, struct err *e)
+{
+	struct timeline *t;
+
+	timeline_new(mem, p, out);
+	t = *out;
+	t->measured = true;
+	t->logical = o->logical;
+	t->seconds = o->seconds;
+	t->overhead = o->overhead;
+	for (int i = 0; i < t->nphases; i++)
+		TRY(read_phase(t, &in[i], i, o, scratch, e));
+	return OK;
+}

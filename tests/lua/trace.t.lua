@@ -1,0 +1,264 @@
+-- Traced kernels: what the stamps say about what ran when. Here on the CPU, where a stamp is
+-- a number in order; where a GPU is attached, there as well.
+local mr = require "millrace"
+local core = require "millrace.core"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local ok, is, like, refuses = tap.ok, tap.is, tap.like, tap.refuses
+
+local home = core.home()
+
+local function gemm(swap, sizes, device)
+  local bound = mr.examples.gemm(sizes or {m = 128, n = 128, k = 256})
+  local plan = mr.plan(bound:graph{tile = {m = 64, n = 64, k = 32}}, device or mr.device "h200")
+  plan:lane("p0", {warps = 1})
+  plan:lane("c0", {warps = 4})
+  plan:buffers{a = 3, b = 3}
+  plan:append(swap and "load_b" or "load_a", {seu = "tma", lane = "p0"})
+  plan:append(swap and "load_a" or "load_b", {seu = "tma", lane = "p0"})
+  plan:append("mma", {seu = "tensor", lane = "c0"})
+  plan:append("epilogue", {seu = "cuda", lane = "c0"})
+  plan:append("store_c", {seu = "tma", lane = "c0"})
+  plan:fill_waits()
+  return plan
+end
+
+local function attention(name, sizes)
+  sizes = sizes or {b = 1, h = 2, m = 256, n = 512, d = 64}
+  return mr.load_plan(("%s/examples/attention_%s.lua"):format(home, name), mr.examples.flash_attention(sizes))
+end
+
+-- Lane -> its sTasks in the order in which they were issued, as "load_a 0".
+local function orders(tl)
+  local lanes = {}
+  for _, e in ipairs(tl.events) do
+    lanes[e.lane] = lanes[e.lane] or {}
+    table.insert(lanes[e.lane], ("%s %d"):format(e.task, e.iteration))
+  end
+  for lane, list in pairs(lanes) do lanes[lane] = table.concat(list, ", ") end
+  return lanes
+end
+
+-- The simulator shows the EU that finishes last, a trace the one that did: take the same.
+local function same_order(simulated, traced, what)
+  local a, b = orders(simulated), orders(traced)
+  for lane, order in pairs(a) do is(b[lane], order, ("%s: lane %s ran what the plan says"):format(what, lane)) end
+  is(#traced.events, #simulated.events, "  and every instance is there")
+end
+
+-- Times lie in order within an event and along a lane, and waits end after what they are for.
+local function sound(tl, what)
+  local last, finished, good = {}, {}, true
+  for _, e in ipairs(tl.events) do
+    good = good and 0 <= e.ready and e.ready <= e.issue and e.issue <= e.start and e.start <= e["end"]
+      and e.ready >= (last[e.lane] or 0) and e.issue >= e.ready and e["end"] <= tl.cycles
+    last[e.lane] = e.issue
+    finished[e.task .. e.iteration] = e
+  end
+  ok(good and #tl.events > 0, what .. ": times in order")
+  good = true
+  for _, e in ipairs(tl.events) do
+    local load = e.task:find "^mma" and finished[(e.task:find "qk" and "load_k" or
+      e.task:find "pv" and "load_v" or "load_a") .. e.iteration]
+    if load then good = good and load["end"] <= e.issue end
+  end
+  ok(good, "  no product begins before its operand was seen")
+end
+
+---- on the host -------------------------------------------------------------------------------
+
+local plans = {gemm = gemm(), serial = attention "serial", overlap = attention "overlap",
+  pingpong = attention "pingpong"}
+for _, name in ipairs{"gemm", "serial", "overlap", "pingpong"} do
+  plans[name]:fill_waits()
+  local tl = plans[name]:compile{target = "host"}:trace{}
+  same_order(plans[name]:simulate(), tl, name)
+  sound(tl, name)
+end
+
+local causal = attention("overlap", {b = 1, h = 1, m = 384, n = 384, d = 64, causal = true})
+causal:fill_waits()
+local k = causal:compile{target = "host"}
+for eu = 1, causal:simulate().phases[1].eus do sound(k:trace{eu = eu}, "causal, EU " .. eu) end
+
+-- Several tiles an EU; the trace says of each event which.
+local many = gemm(false, {m = 2048, n = 576, k = 64})
+local tl = many:compile{target = "host"}:trace{}
+sound(tl, "tiles in sequence")
+is(tl.events[#tl.events].tile, math.ceil(32 * 9 / 132) - 1, "the EU that ended last has the most tiles")
+is(tl.phases[1].tiles, 32 * 9, "tiles of the grid")
+
+-- Copies of a lane that take tiles in turn, and loops in loops.
+local turns = mr.plan(mr.examples.gemm{m = 640, n = 2304, k = 96}:graph{tile = {m = 64, n = 64, k = 32}}, mr.device "h200")
+turns:lane("p", {warps = 1})
+turns:lane("c", {warps = 4, turns = 2})
+turns:buffers{a = 3, b = 3}
+for _, task in ipairs{"load_a", "load_b"} do turns:append(task, {seu = "tma", lane = "p"}) end
+turns:append("mma", {seu = "tensor", lane = "c"})
+turns:append("epilogue", {seu = "cuda", lane = "c"})
+turns:append("store_c", {seu = "tma", lane = "c"})
+turns:fill_waits()
+local simulated = turns:simulate()
+tl = turns:compile{target = "host"}:trace{eu = simulated.phases[1].eu}
+is(#tl.events, #simulated.events, "tiles in turn: every instance is there")
+local whose = true
+for _, e in ipairs(tl.events) do whose = whose and (e.lane == "p" or e.copy == e.tile % 2) end
+ok(whose, "  each on the copy whose tile it is")
+
+-- With little room beside the rings, the first iterations of each tile are recorded.
+local function in_room(sizes, bytes)
+  local file = assert(io.open(home .. "/hw/h200.lua"))
+  local text, n = file:read "a":gsub("bytes = 232448", ("bytes = %d"):format(bytes))
+  file:close()
+  local path = os.tmpname()
+  os.remove(path)
+  assert(n == 1)
+  assert(io.open(path .. ".lua", "w")):write(text):close()
+  local device = mr.device(path .. ".lua")
+  os.remove(path .. ".lua")
+  return gemm(false, sizes, device)
+end
+local few = in_room({m = 64, n = 64, k = 12800}, 32840):compile{target = "host"}:trace{}
+local counts = {}
+for _, e in ipairs(few.events) do counts[e.task] = (counts[e.task] or 0) + 1 end
+ok(counts.mma >= 100 and counts.mma < 400, "little room: some of the 400 products", counts.mma)
+is(counts.load_a, counts.mma, "  as many loads")
+is(counts.store_c, 1, "  and what comes after them")
+sound(few, "little room")
+
+---- the plan is the only source of truth --------------------------------------------------------
+
+local function before(list, a, b) return (assert(list:find(a, 1, true))) < assert(list:find(b, 1, true)) end
+
+-- Which load comes first in the text, the simulated and the traced timeline?
+local function first_loads(plan, target)
+  local kernel = plan:compile{target = target, text = target == "cuda" or nil}
+  local said = {before(kernel.source, "/* load_a,", "/* load_b,"), before(orders(plan:simulate()).p0, "load_a", "load_b")}
+  if target == "host" or mr.attached() then
+    said[3] = before(orders(plan:compile{target = target}:trace{}).p0, "load_a", "load_b")
+  end
+  return said
+end
+
+for _, target in ipairs{"host", "cuda"} do
+  for _, swap in ipairs{false, true} do
+    for i, a_first in ipairs(first_loads(gemm(swap), target)) do
+      is(a_first, not swap, ("%s, load_%s before load_%s in the %s"):format(target, swap and "b" or "a",
+        swap and "a" or "b", ({"text", "simulated timeline", "traced timeline"})[i]))
+    end
+  end
+end
+
+---- the traced text ---------------------------------------------------------------------------
+
+-- Statement for statement the same, but for the stamps.
+for name, plan in pairs(plans) do
+  for _, target in ipairs{"cuda", "host"} do
+    local plain, traced = core.lower(plan, target)[1], core.lower(plan, target, true)[1]
+    local text = {}
+    for line in traced.text:gmatch "[^\n]+" do
+      if not line:find "stamp" and not line:find "trace" then text[#text + 1] = line end
+    end
+    local missing, at = nil, 1
+    for line in plain.text:gmatch "[^\n]+" do      -- in order, with the stamps' own functions between
+      while text[at] and text[at] ~= line and text[at]:gsub(",$", ")") ~= line
+      and text[at]:gsub(", args%[%d+%]%);", ");") ~= line do at = at + 1 end
+      if not text[at] and not missing then missing = line end
+      at = at + 1
+    end
+    ok(not missing, ("%s for %s: the traced text holds all of the plain one"):format(name, target), missing)
+    is(#traced.params, #plain.params + 1, "  and takes one thing more")
+  end
+end
+
+---- what is said of it ---------------------------------------------------------------------------
+
+tl = plans.pingpong:compile{target = "host"}:trace{seed = 7}
+is(tl.measured, true, "a traced timeline says that it is measured")
+is(tl.unit, "stamps", "  and that it counts stamps")
+is(plans.pingpong:simulate().unit, "cycles", "a simulated one counts cycles")
+is(tl.seconds, nil, "  no seconds without a clock")
+is(tl.bound, nil, "  and no bound")
+is(tl.overhead, nil, "  and no overhead")
+like(tl.kernel.source:match "stamp%(leader[^\n]*", "stamps %+ %d", "its kernel is the one with stamps")
+ok(tl.kernel.plan, "  of this plan")
+like(tl:text(), "traced on the host, without a clock: stamps 0 to", "the drawing says so")
+like(tl:summary(), "without a clock: [%d,]+ stamps;", "so do the numbers")
+ok(tl.utilization.tensor > 0 and tl.utilization.tensor <= 1 and not tl.utilization.memory,
+  "utilization is how much of the time an sEU had work")
+
+local again = plans.pingpong:compile{target = "host"}:trace{seed = 7}
+is(again:text(), tl:text(), "the same seed, the same trace")
+
+-- A wait says what it was for.
+local causes = {}
+for _, e in ipairs(tl.events) do if e.cause then causes[e.cause .. " " .. e.task .. " " .. tostring(e.on)] = true end end
+ok(causes["wait mma_qk.0 load_q"] or causes["wait mma_qk.0 load_k"], "a product waited for a copy")
+ok(causes["wait softmax.0 mma_qk.0"], "a softmax waited for its product")
+
+-- Inputs can be given; what is wrong is said.
+local inputs = plans.gemm.graph.program:inputs{seed = 3}
+is(plans.gemm:compile{target = "host"}:trace{inputs = inputs}.program, "gemm{m=128, n=128, k=256}", "with inputs of one's own")
+G, U = plans.gemm:compile{target = "host"}, tl
+refuses("G:trace{seconds=1}", 'user.lua:1: trace: unknown option \'seconds\' for target "host"')
+refuses("G:trace{eu=99}", "user.lua:1: there is no EU 99: 4 EUs are at work")
+refuses("G:trace(7)", "user.lua:1: trace: table of options expected, got 7")
+refuses("U.kernel:export'/tmp'", "user.lua:1: export: a traced kernel needs room for its stamps: export the one that was traced")
+refuses("G.trace(7)", "user.lua:1: trace: kernel expected, got 7")
+
+---- two timelines -------------------------------------------------------------------------------
+
+local serial, overlap = plans.serial:simulate(), plans.overlap:simulate()
+local c = mr.compare(serial, overlap)
+is(#c.rows, 9, "a row for each sTask")
+local adds = {}
+for i, r in ipairs(c.rows) do
+  adds[i] = math.abs(r.difference)
+  ok(i == 1 or adds[i] <= adds[i - 1], ("row %d: %s does not add more than the one before"):format(i, r.task))
+  ok(r.predicted.count == r.measured.count and r.predicted.duration > 0, "  counts and durations")
+end
+for line in (tostring(c) .. "\n"):gmatch "(.-)\n" do ok(#line <= 100, "a line of at most 100 columns", line) end
+like(c, "^flash_attention: first [%d,]+ cycles, second [%d,]+, 0%.%d%d times as many", "it says how they differ")
+local same = mr.compare(serial, serial)
+for _, r in ipairs(same.rows) do ok(r.difference == 0 and r.ratio == 1, r.task .. " is as long as itself") end
+
+-- Means by hand.
+local sum, n = 0, 0
+for _, e in ipairs(serial.events) do
+  if e.task == "softmax" then sum, n = sum + e["end"] - e.issue, n + 1 end
+end
+for _, r in ipairs(c.rows) do
+  if r.task == "softmax" then tap.near(r.predicted.duration, sum / n, 1e-9, "the mean duration of softmax") end
+end
+
+-- Shares of a lane's time add up to it.
+local shares = {}
+for _, r in ipairs(c.rows) do shares[r.lane] = (shares[r.lane] or 0) + r.predicted.share end
+for lane, share in pairs(shares) do tap.near(share, 1, 1e-9, "shares of lane " .. lane) end
+
+S, T = serial, plans.gemm:simulate()
+refuses("mr.compare(S, T)", "user.lua:1: compare: the timelines are of different programs: "
+  .. "flash_attention{b=1, h=2, m=256, d=64, n=512, hkv=2} and gemm{m=128, n=128, k=256}")
+refuses("mr.compare(S, U)", "user.lua:1: compare: one timeline counts cycles, the other stamps, "
+  .. "which have no length: compare the order of their events")
+refuses("mr.compare(S, 3)", "user.lua:1: compare: timeline expected as the second, got 3")
+refuses("mr.compare()", "user.lua:1: compare: timeline expected as the first, got nil")
+
+---- on a device -----------------------------------------------------------------------------------
+
+if mr.attached() then
+  for _, name in ipairs{"gemm", "serial", "overlap", "pingpong"} do
+    local kernel = plans[name]:compile{}
+    local traced = kernel:trace{}
+    same_order(plans[name]:simulate(), traced, name .. " on the device")
+    sound(traced, name .. " on the device")
+    is(traced.unit, "cycles", "  in cycles")
+    ok(traced.seconds > 0 and traced.cycles > 0 and traced.overhead, "  with its cost")
+    is(traced.kernel.spills, kernel.spills, "  no register is spilled for it")
+    is(#traced.kernel.warnings, #kernel.warnings, "  and no product serialized")
+    for _, r in ipairs(mr.compare(plans[name]:simulate(), traced).rows) do
+      ok(r.predicted and r.measured and r.ratio > 0, "  compared: " .. r.task)
+    end
+  end
+end
+
+tap.done_testing()
