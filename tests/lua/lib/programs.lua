@@ -1,0 +1,131 @@
+-- programs.lua - small tile programs that are not shipped: what schedules get wrong.
+local mr = require "millrace"
+local exp2, max, rowsum, rowmax = mr.exp2, mr.max, mr.rowsum, mr.rowmax
+
+local P = {}
+
+-- C = A B^T, every row divided by the norm of A's: a reduction beside the product.
+P.normed = mr.program("normed", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n})
+  local c, squares = p:carry("c", {m, n}, 0), p:carry("squares", {m}, 0)
+  p:loop(k, function()
+    local a = p:load("load_a", A)
+    p:task("square", function()
+      local x = a:to "f32"
+      squares:add(rowsum(x * x, k))
+    end)
+    c:add(p:mma("mma", a, p:load("load_b", B)))
+  end)
+  C:store("store_c", p:task("scale", function()
+    return (c * mr.rsqrt(squares * (1 / k.size) + 1e-3)):to "bf16"
+  end))
+end)
+
+-- Softmax in two passes over the keys: the second loop reads what the first one made.
+P.two_pass = mr.program("two_pass", function(p)
+  local m, n, d = p:axes("m", "n", "d")
+  local Q, K, V = p:input("Q", {m, d}), p:input("K", {n, d}), p:input("V", {n, d})
+  local O = p:output("O", {m, d})
+  local q = p:load("load_q", Q)
+  local mx, l, o = p:carry("mx", {m}, -math.huge), p:carry("l", {m}, 0), p:carry("o", {m, d}, 0)
+  p:loop(n, function()
+    local s = p:mma("mma_first", q, p:load("load_k1", K))
+    p:task("highest", function() mx:set(max(mx, rowmax(s, n))) end)
+  end)
+  p:loop(n, function()
+    local s = p:mma("mma_second", q, p:load("load_k2", K))
+    local pr = p:task("weights", function()
+      local pr = exp2(s - mx)
+      l:set(l + rowsum(pr, n))
+      return pr:to "bf16"
+    end)
+    o:add(p:mma("mma_v", pr, p:load("load_v2", V)))
+  end)
+  O:store("store_o", p:task("divide", function() return (o / l):to "bf16" end))
+end)
+
+-- silu(A G) * (A H): two accumulators, one operand read by both products.
+P.gated = mr.program("gated", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, G, H = p:input("A", {m, k}), p:input("G", {k, n}), p:input("H", {k, n})
+  local C = p:output("C", {m, n}, "f32")
+  local g, h = p:carry("g", {m, n}, 0), p:carry("h", {m, n}, 0)
+  p:loop(k, function()
+    local a = p:load("load_a", A)
+    g:add(p:mma("mma_g", a, p:load("load_g", G)))
+    h:add(p:mma("mma_h", a, p:load("load_h", H)))
+  end)
+  C:store("store_c", p:task("gate", function() return mr.silu(g) * h end))
+end)
+
+-- relu(A B^T) V with the hidden axis in tiles: a loop inside a loop.
+P.mlp = mr.program("mlp", function(p)
+  local m, n, k, d = p:axes("m", "n", "k", "d")
+  local A, B, V = p:input("A", {m, k}), p:input("B", {n, k}), p:input("V", {n, d})
+  local O = p:output("O", {m, d})
+  local o = p:carry("o", {m, d}, 0)
+  p:loop(n, function()
+    local c = p:carry("c", {m, n}, 0)
+    p:loop(k, function()
+      c:add(p:mma("mma_in", p:load("load_a", A), p:load("load_b", B)))
+    end)
+    local h = p:task("relu", function() return max(c, 0):to "bf16" end)
+    o:add(p:mma("mma_out", h, p:load("load_v", V)))
+  end)
+  O:store("store_o", p:task("convert", function() return o:to "bf16" end))
+end)
+
+-- An accumulation that later iterations read back: the state after each step is the
+-- first operand of another product, and decays before the next step adds to it.
+P.recurrent = mr.program("recurrent", function(p)
+  local m, n, k, d = p:axes("m", "n", "k", "d")
+  local A, B, V = p:input("A", {m, k}), p:input("B", {n, k}), p:input("V", {n, d})
+  local O = p:output("O", {m, d})
+  local c, o = p:carry("c", {m, n}, 0), p:carry("o", {m, d}, 0)
+  local v = p:load("load_v", V)
+  p:loop(k, function()
+    p:task("decay", function() c:set(c * 0.5) end)
+    c:add(p:mma("mma_in", p:load("load_a", A), p:load("load_b", B)))
+    local now = p:task("read", function() return c:to "bf16" end)
+    o:add(p:mma("mma_out", now, v))
+  end)
+  O:store("store_o", p:task("convert", function() return o:to "bf16" end))
+end)
+
+-- A value that an iteration reads and then overwrites, and that is read after the loop:
+-- the greatest product so far, and how often it changed.
+P.highest = mr.program("highest", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n}, "f32")
+  local top, sum = p:carry("top", {m, n}, -math.huge), p:carry("sum", {m, n}, 0)
+  p:loop(k, function()
+    local c = p:mma("mma", p:load("load_a", A), p:load("load_b", B))
+    local old = p:task("before", function() return top + 0 end)
+    p:task("after", function()
+      top:set(max(old, c))
+      sum:add(c - max(old, 0))
+    end)
+  end)
+  C:store("store_c", p:task("join", function() return top + sum * 0.25 end))
+end)
+
+-- Running sums along the keys, which go on from tile to tile, weigh the values.
+P.scan = mr.program("scan", function(p)
+  local m, n, d = p:axes("m", "n", "d")
+  local X, V, O = p:input("X", {m, n}), p:input("V", {n, d}), p:output("O", {m, d})
+  local sum, o = p:carry("sum", {m}, 0), p:carry("o", {m, d}, 0)
+  p:loop(n, function()
+    local x = p:load("load_x", X)
+    local w = p:task("weigh", function()
+      local f = x:to "f32" * 0.125
+      local w = (mr.cumsum(f, n) + sum):to "bf16"
+      sum:add(rowsum(f, n))
+      return w
+    end)
+    o:add(p:mma("mma", w, p:load("load_v", V)))
+  end)
+  O:store("store_o", p:task("convert", function() return o:to "bf16" end))
+end)
+
+return P

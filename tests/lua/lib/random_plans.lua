@@ -1,0 +1,420 @@
+-- random_plans.lua - legal plans drawn at random, and what is done with them.
+--
+-- draw(seed) gives a plan that the checker accepts, of one of the programs below, with
+-- tiles, splits, lanes, orders, offsets, versions, waits and a grid of its own. The same
+-- seed gives the same plan on every machine. verify(plan) runs it.
+local mr = require "millrace"
+local core = require "millrace.core"
+
+local own = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "programs.lua")
+
+local M = {}
+local random = math.random
+
+local function choose(list) return list[random(#list)] end
+local function chance(p) return random() < p end
+
+-- Swap some neighbours, or all of the list at random.
+local function shuffle(list)
+  if chance(0.35) then return end
+  if chance(0.3) then
+    for i = #list, 2, -1 do
+      local j = random(i)
+      list[i], list[j] = list[j], list[i]
+    end
+    return
+  end
+  for _ = 1, random(3) do
+    local i = random(#list - 1)
+    list[i], list[i + 1] = list[i + 1], list[i]
+  end
+end
+
+-- What stands in the second of two loops over one axis.
+local second = {load_k2 = true, mma_second = true, weights = true, load_v2 = true, mma_v = true}
+
+---- programs: sizes, tile, and the axis along which lanes may split ------------
+
+local draws = {}
+
+-- The size of an axis with 1 to `most` tiles, of which the last may be shorter.
+local function size(tile, most, ...)
+  local n = random(most)
+  return tile * n - (n > 1 and choose{0, ...} or 0)
+end
+
+-- Rows for a tile of 64 times so many lanes.
+local function rows(ways)
+  local tile = 64 * ways * choose{1, 1, 1, 2}
+  return size(tile, 2, 0, 8, 24), tile
+end
+
+function draws.gemm(ways)
+  local m, tm = rows(ways)
+  local tn, tk = choose{32, 64, 64, 128}, choose{16, 32, 64}
+  local epilogue = choose{"none", "none", "relu", "gelu", "silu"}
+  local sizes = {m = m, n = size(tn, 2, 0, 8, 28), k = size(tk, 5, 0, 4, 8),
+    dtype = choose{"bf16", "bf16", "f16"}, out = chance(0.3) and "f32" or nil,
+    bias = chance(0.3) or nil, a = choose{"mk", "mk", "km"}, b = choose{"nk", "nk", "kn"},
+    activation = epilogue ~= "none" and epilogue or nil}
+  return mr.examples.gemm(sizes), {m = tm, n = tn, k = tk}
+end
+
+function draws.attention(ways)
+  local m, tm = rows(ways)
+  local tn = choose{32, 64, 64, 128}
+  local sizes = {b = 1, h = random(2), m = m, n = size(tn, 4, 0, 8, 24), d = choose{32, 64, 64},
+    causal = chance(0.5) or nil, window = chance(0.25) and random(20, 150) or nil,
+    softcap = chance(0.1) and 20 or nil, hkv = chance(0.2) and 1 or nil}
+  return mr.examples.flash_attention(sizes), {m = tm, n = tn}
+end
+
+-- Sizes and tile of what contracts k over rows m and columns n.
+local function product(ways)
+  local m, tm = rows(ways)
+  local tn, tk = choose{32, 64}, choose{16, 32, 64}
+  return {m = m, n = size(tn, 2, 0, 8), k = size(tk, 5, 0, 8)}, {m = tm, n = tn, k = tk}
+end
+
+function draws.normed(ways)
+  local sizes, tile = product(ways)
+  return own.normed(sizes), tile
+end
+
+function draws.gated(ways)
+  local sizes, tile = product(ways)
+  return own.gated(sizes), tile
+end
+
+function draws.highest(ways)
+  local sizes, tile = product(ways)
+  return own.highest(sizes), tile
+end
+
+function draws.two_pass(ways)
+  local m, tm = rows(ways)
+  local tn = choose{32, 64}
+  return own.two_pass{m = m, n = size(tn, 4, 0, 8), d = 64}, {m = tm, n = tn}
+end
+
+function draws.mlp(ways)
+  local sizes, tile = product(ways)
+  sizes.n, sizes.d = size(tile.n, 3, 0, 8), choose{32, 64}
+  return own.mlp(sizes), tile
+end
+
+function draws.recurrent(ways)
+  local sizes, tile = product(ways)
+  sizes.n, sizes.d, tile.n = 64, choose{32, 64}, nil
+  return own.recurrent(sizes), tile
+end
+
+-- Sums of the rows of A B^T: a loop in a loop, and a store of one element a row.
+function draws.sums(ways)
+  local sizes, tile = product(ways)
+  sizes.n = size(tile.n, 3, 0, 8)
+  return mr.examples.matmul_sum(sizes), tile
+end
+
+-- Weights of four bits, unpacked by the lane that multiplies.
+function draws.unpacked(ways)
+  local m, tm = rows(ways)
+  return mr.examples.dequant_gemm{m = m, n = choose{64, 72}, k = 64 * random(3), group = 64},
+    {m = tm, n = 64, k = 64}
+end
+
+function draws.scan(ways)
+  local m, tm = rows(ways)
+  return own.scan{m = m, n = size(64, 3, 0, 8), d = choose{32, 64}}, {m = tm, n = 64}
+end
+
+M.programs = {}
+for name in pairs(draws) do M.programs[#M.programs + 1] = name end
+table.sort(M.programs)
+
+---- the plan -------------------------------------------------------------------
+
+-- Offsets that fall along the program's order, or anything.
+local function offsets(tasks)
+  local at, how = {}, random(10)
+  local now = how <= 3 and 0 or random(0, 2)
+  for _, t in ipairs(tasks) do
+    if how > 8 then
+      at[t.name] = random(-1, 2)
+    else
+      at[t.name] = now
+      if how > 3 and chance(0.4) then now = now - 1 end
+    end
+  end
+  return at
+end
+
+local function part_of(task)
+  return tonumber(task.name:match "%.(%d+)$" or 0)
+end
+
+local function lanes(plan, wide)
+  local spec = {loads = {}, other = {}, warps = {}}
+  local producers = choose{0, 1, 1, 1, 1, 2}
+  for i = 0, producers - 1 do
+    spec.warps["p" .. i] = choose{1, 1, 1, 2, 4}
+    spec.loads[#spec.loads + 1] = "p" .. i
+  end
+  if producers == 0 then spec.loads[1] = "c0" end
+  spec.extra = chance(0.02) and "e0" or nil             -- element-wise work on a lane of its own
+  for _, t in ipairs(plan.tasks) do
+    if t.kind ~= "load" then spec.warps["c" .. part_of(t)] = 4 * wide end
+  end
+  return spec
+end
+
+local function lane_of(task, spec)
+  if task.kind == "load" then return choose(spec.loads) end
+  if spec.extra and task.kind == "compute" and chance(0.3) then
+    spec.warps[spec.extra] = 4
+    return spec.extra
+  end
+  return "c" .. part_of(task)
+end
+
+local function append_all(plan, spec)
+  local order, inner, free = {}, {}, {}
+  for _, t in ipairs(plan.tasks) do
+    order[#order + 1] = t
+    if t.loop then
+      local of = t.kind == "load" and free or inner
+      of[#of + 1] = t
+    end
+  end
+  local at = offsets(inner)
+  for name, x in pairs(chance(0.3) and offsets(free) or {}) do at[name] = x end
+  shuffle(order)
+  for _, t in ipairs(order) do
+    plan:append(t.name, {lane = lane_of(t, spec), at = at[t.name] or 0})
+  end
+  local names = {}
+  for name in pairs(spec.warps) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do plan:lane(name, {warps = spec.warps[name]}) end
+end
+
+local function rings(plan)
+  local names, versions = {}, {}
+  for name in pairs(plan.rings) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    if chance(0.5) then versions[name] = choose{1, 2, 2, 3, 4} end
+  end
+  for _, b in ipairs(plan.graph.buffers) do             -- a carry goes on in one place
+    if b.carry then
+      for name in pairs(versions) do
+        if name == b.name or name:match "^(.*)%.%d+$" == b.name then versions[name] = 1 end
+      end
+    end
+  end
+  plan:buffers(versions)
+end
+
+-- What the statements of a plan say, as lists of the calls' arguments.
+function M.calls(plan)
+  local calls = {}
+  local record = setmetatable({}, {__index = function(_, name)
+    return function(_, ...) calls[#calls + 1] = {name, ...} end
+  end})
+  assert(load("local plan = ...\n" .. core.statements(plan)))(record)
+  return calls
+end
+
+-- All waits of a plan: {task=, on=, distance=, when=}.
+function M.waits(plan)
+  local list = {}
+  for _, call in ipairs(M.calls(plan)) do
+    if call[1] == "wait" then
+      for _, w in ipairs(call[3]) do
+        list[#list + 1] = type(w) == "string" and {task = call[2], on = w} or
+          {task = call[2], on = w[1], distance = w.distance, when = w.when}
+      end
+    end
+  end
+  return list
+end
+
+local function legal(plan) return (plan:check()) end
+
+-- Do an edit, and take it back unless the plan stays legal.
+local function attempt(plan, edit)
+  if not pcall(edit) then return false end
+  if legal(plan) then return true end
+  plan:undo()
+  return false
+end
+
+-- By hand: a wait for each dependence that one can be written for, then the others out.
+local function wait_for_all(plan)
+  local done = {}
+  for _, e in ipairs(plan.edges) do
+    local key = e.to .. "<" .. e.from
+    if e.from ~= e.to and not done[key] and chance(0.8) then
+      done[key] = true
+      pcall(plan.wait, plan, e.to, {e.from})
+    end
+  end
+end
+
+-- Turns, explicit distances, waits that are not needed; between sTasks of one loop, or now
+-- and then of any.
+local function vary_waits(plan, info)
+  local tasks, loop_of = plan.tasks, {}
+  for _, t in ipairs(tasks) do
+    local again = second[t.name:match "^[^.]*"] and "#2" or ""
+    loop_of[t.name] = (t.loop or "tile") .. again
+  end
+  local function related(a, b) return loop_of[a] == loop_of[b] or chance(0.02) end
+  for _ = 1, random(0, 3) do
+    local a, b = choose(tasks), choose(tasks)
+    local w = {b.name, distance = random(0, 2), when = chance(0.6) and "issued" or "complete"}
+    if a ~= b and (b.kind ~= "store" or chance(0.05)) and related(a.name, b.name) and
+      attempt(plan, function() plan:wait(a.name, {w}) end) then
+      info[w.when] = (info[w.when] or 0) + 1
+    end
+  end
+  for _, w in ipairs(M.waits(plan)) do
+    if not w.distance and chance(0.15) and related(w.task, w.on) then
+      local before = plan:script()
+      plan:unwait(w.task, w.on)
+      plan:wait(w.task, {{w.on, distance = random(0, 2), when = w.when}})
+      if legal(plan) then
+        info.distance = (info.distance or 0) + 1
+      else
+        plan:undo()
+        plan:undo()
+        assert(plan:script() == before, "undo")
+      end
+    end
+  end
+end
+
+local function settle_waits(plan, info)
+  info.waits = chance(0.3) and "hand" or "filled"
+  if info.waits == "hand" then wait_for_all(plan) end
+  if not legal(plan) then
+    plan:fill_waits()
+    if info.waits == "hand" then info.waits = "both" end
+  end
+  for _ = 1, 6 do                                       -- rings that are too short for the offsets
+    local good, problems = plan:check()
+    if good then return true end
+    local p = problems[1]
+    if p.code ~= "versions" then return false, p.code end
+    local name = p.edge.buffer
+    local now = plan.rings[name] or plan.rings[name .. ".0"]
+    if not now or now >= 5 then return false, p.code end
+    plan:buffers{[plan.rings[name] and name or name .. ".0"] = now + 1}
+    plan:fill_waits()
+  end
+  return false, "versions"
+end
+
+local function grid(plan)
+  local g = {}
+  if chance(0.3) then g.raster = choose{"rows", "columns"} end
+  if chance(0.3) then g.group = random(3) end
+  if chance(0.6) then g.eus = random(3) end
+  if chance(0.2) then g.longest_first = true end
+  plan:grid(g)
+end
+
+-- One try: a legal plan, or nil and why not.
+local function try(name)
+  local ways = choose{1, 1, 1, 2, 2}
+  local wide = ways == 1 and chance(0.15) and 2 or 1    -- warpgroups of a lane
+  local bound, tile = draws[name](ways * wide)
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+  local info = {program = name, ways = ways, wide = wide}
+  if ways > 1 then plan:split("m", ways) end
+  append_all(plan, lanes(plan, wide))
+  rings(plan)
+  grid(plan)
+  local good, why = settle_waits(plan, info)
+  if not good then return nil, why end
+  vary_waits(plan, info)
+  return plan, info
+end
+
+-- A legal plan, what is special about it, and how many tries it took. `names`: of which
+-- programs; any, if nil.
+function M.draw(seed, names)
+  math.randomseed(seed)
+  local name = choose(names or M.programs)
+  for tries = 1, 200 do
+    local plan, info = try(name)
+    if plan then
+      info.tries = tries
+      return plan, info
+    end
+  end
+  error(("no legal plan of %s for seed %d"):format(name, seed), 0)
+end
+
+-- Structure of a plan, as counts by words such as "offset -1" and "lanes 3".
+function M.features(plan, info)
+  local f, in_loop, lanes, unroll = {}, {}, 0, {}
+  local function add(...) local key = table.concat({...}, " ") f[key] = (f[key] or 0) + 1 end
+  for _, t in ipairs(plan.tasks) do in_loop[t.name] = t.loop end
+  for _, call in ipairs(M.calls(plan)) do
+    local what, name, o = call[1], call[2], call[3]
+    if what == "append" and in_loop[name] then add("offset", o.at or 0) end
+    if what == "lane" then
+      lanes = lanes + 1
+      add("warps", o.warps or "default")
+    end
+  end
+  for _, b in ipairs(plan.graph.buffers) do
+    local versions = plan.rings[b.name]
+    if versions then add(b.scope == "shared" and "ring" or "registers", versions) end
+    if versions and b.scope ~= "shared" and not b.carry then unroll[versions] = true end
+  end
+  add("lanes", lanes)
+  add("parts", info.ways)
+  add("warpgroups a lane", info.wide)
+  add("waits", info.waits)
+  for _, kind in ipairs{"issued", "complete", "distance"} do
+    if info[kind] then add("waits", kind) end
+  end
+  for axis, tile in pairs(plan.tile) do
+    local size = plan.graph.program.axes[axis]
+    if axis ~= "m" then add("trips", (size + tile - 1) // tile) end
+    if size % tile ~= 0 then add("ragged", axis) end
+  end
+  local way = 1
+  for v in pairs(unroll) do way = way * v end
+  add("unrolled", way)
+  return f
+end
+
+---- running --------------------------------------------------------------------
+
+-- Compile and run under some seeds, every other one looking for races. "ok"; "refused"
+-- and why it is not lowered; or "failed" and what went wrong.
+function M.verify(plan, seeds, options)
+  local built, k = pcall(plan.compile, plan, {target = options and options.target or "host"})
+  if not built then return k:find "compiler failed" and "failed" or "refused", k end
+  local bound = plan.graph.program
+  local inputs = bound:inputs{seed = seeds[1]}
+  local want = bound:reference(inputs, {tile = plan.tile})
+  for i, seed in ipairs(seeds) do
+    local ran, got = pcall(k.run, k, inputs, {seed = seed, race = i % 2 == 1, limit = 30})
+    if not ran then return "failed", ("seed %d: %s"):format(seed, got) end
+    for _, t in ipairs(bound.tensors) do
+      if t.role == "output" then
+        local _, relative = got[t.name]:max_error(want[t.name])
+        if not (relative <= 1e-2) then
+          return "failed", ("seed %d: %s is wrong, relative error %g"):format(seed, t.name, relative)
+        end
+      end
+    end
+  end
+  return "ok"
+end
+
+return M
