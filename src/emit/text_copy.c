@@ -183,7 +183,34 @@ static const char *one_of_copies(enum frag kind)
 	return "";
 }
 
-/* Two columns at once of a type of 16 bits, where the tensor's rows allow it. */
+/* The pieces in which a fragment goes to memory: single elements; pairs, as a thread has
+ * them; or eights, once the threads of a quad have exchanged theirs. */
+enum piece { PIECE_ONE = 1, PIECE_PAIR = 2, PIECE_EIGHT = 8 };
+
+/* Do `n` neighbouring columns of the fragment lie next to each other in the tensor, begin
+ * at multiples of n, and end together? */
+static bool in_pieces(const struct text *c, const struct node *n, const struct shape2 *shape,
+	const struct view *v, int64_t piece)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+	const struct index_expr *last = &n->index[t->rank - 1];
+	int axis = shape->ncol ? shape->col[shape->ncol - 1] : NONE;
+
+	return v->packed && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
+		last->term[0].div == 1 && !last->term[0].mod && last->k % piece == 0 &&
+		c->p->axes.v[axis].size % piece == 0 && c->g->extents.tile[axis] % piece == 0 &&
+		v->width % piece == 0 && c->p->axes.v[t->dim[t->rank - 1]].size % piece == 0;
+}
+
+static enum piece piece_of_store(const struct text *c, const struct node *n,
+	const struct shape2 *shape, const struct view *v)
+{
+	if (v->cols % 32 == 0 && in_pieces(c, n, shape, v, PIECE_EIGHT))
+		return PIECE_EIGHT;
+	return in_pieces(c, n, shape, v, PIECE_PAIR) ? PIECE_PAIR : PIECE_ONE;
+}
+
+/* Two columns at once of a type of 16 bits. */
 static void store_pairs(struct text *c, const struct stask *s, const struct node *n,
 	const struct shape2 *shape, const struct view *v, const char *name)
 {
@@ -196,19 +223,20 @@ static void store_pairs(struct text *c, const struct stask *s, const struct node
 	put(c, "}");
 }
 
-/* Do neighbouring columns of the fragment lie next to each other in the tensor, and
- * begin at even places? */
-static bool in_pairs(const struct text *c, const struct node *n, const struct shape2 *shape,
-	const struct view *v)
+/* Of four eights of columns each thread of a quad takes one: 16 bytes at once, and the
+ * quad writes 64 next to each other. `j` is the thread's eight, and its first column. */
+static void store_eights(struct text *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, const struct view *v, const char *name)
 {
-	const struct tensor *t = &c->p->tensors.v[n->ref];
-	const struct index_expr *last = &n->index[t->rank - 1];
-	int axis = shape->ncol ? shape->col[shape->ncol - 1] : NONE;
+	const char *inside = inside_text(c, s, shape, v, ALL_AXES), *element;
 
-	return v->packed && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
-		last->term[0].div == 1 && !last->term[0].mod && last->k % 2 == 0 &&
-		c->p->axes.v[axis].size % 2 == 0 && c->g->extents.tile[axis] % 2 == 0 &&
-		v->width % 2 == 0 && c->p->axes.v[t->dim[t->rank - 1]].size % 2 == 0;
+	put(c, "EACH(rb, %d) EACH(h, 2) EACH(jj, %lld) {", v->blocks, (long long)(v->cols / 32));
+	put(c, "\tu32 y[4]; EACH(i, 4) y[i] = %s[rb][(4 * jj + i) * 2 + h];", name);
+	put(c, "\tquad_transpose(y, thread & 3);");
+	put(c, "\tconst int j = 4 * jj + (thread & 3), e = 0, col0 = 0;");
+	element = put_indices(c, s, n, shape, &inside);
+	put(c, "\tif (%s) store_16(&%s, y);", inside, element);
+	put(c, "}");
 }
 
 /* Straight from the fragment to global memory. */
@@ -224,9 +252,15 @@ static enum err_code store_fragment(struct text *c, const struct kentry *x, cons
 	struct view v;
 
 	TRY(buffer_view(c, buffer, &v, e));
-	if (in_pairs(c, n, shape, &v)) {
+	switch (piece_of_store(c, n, shape, &v)) {
+	case PIECE_EIGHT:
+		store_eights(c, s, n, shape, &v, name);
+		return OK;
+	case PIECE_PAIR:
 		store_pairs(c, s, n, shape, &v, name);
 		return OK;
+	case PIECE_ONE:
+		break;
 	}
 	value = v.packed ? arena_strf(c->a, "half_of(%s[rb][j * 2 + h], e)", name) :
 		to_bits(c, t, arena_strf(c->a, "%s%s", name, frag_element(v.kind)));

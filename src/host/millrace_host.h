@@ -149,6 +149,26 @@ static inline void stamp_end(u32 *at)
 	at[1] = at[2] = 0;
 }
 
+/* Word i of thread q of four becomes word q of thread i. */
+static inline void quad_transpose(u32 *y, int q)
+{
+	for (int p = 0; p < 2; p++) {
+		const u32 z = (u32)shuffle_xor_i((int)(q & 1 ? y[2 * p] : y[2 * p + 1]), 1);
+
+		y[q & 1 ? 2 * p : 2 * p + 1] = z;
+	}
+	for (int p = 0; p < 2; p++) {
+		const u32 z = (u32)shuffle_xor_i((int)(q & 2 ? y[p] : y[p + 2]), 2);
+
+		y[q & 2 ? p : p + 2] = z;
+	}
+}
+
+static inline void store_16(void *to, const u32 *y)
+{
+	memcpy(to, y, 16);
+}
+
 /* ---- asynchronous work ---------------------------------------------------------------- */
 
 static inline void fence_async(void)
