@@ -306,7 +306,7 @@ enum err_code export_cuda(const struct built *b, const char *name, struct arena 
 	}
 	export_word(&k, "FLOPS", whole(&k, (int64_t)graph_flops(b->graph)));
 	export_word(&k, "BYTES", whole(&k, (int64_t)graph_bytes(b->graph)));
-	export_word(&k, "PROMOTION", whole(&k, GPU_PROMOTE_256));
+	export_word(&k, "PROMOTION", whole(&k, MAP_PROMOTION));
 	export_word(&k, "PHASES", t.python.text);
 	python_words(&k);
 	c_words(&k, &t);

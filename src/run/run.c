@@ -109,7 +109,7 @@ const struct gpu_tensor *built_map(struct arena *a, const struct program *p,
 	}
 	t->swizzle = x->swizzle == 128 ? GPU_SWIZZLE_128 : x->swizzle == 64 ? GPU_SWIZZLE_64 :
 		x->swizzle == 32 ? GPU_SWIZZLE_32 : GPU_SWIZZLE_NONE;
-	t->promotion = GPU_PROMOTE_256;
+	t->promotion = (enum gpu_promotion)MAP_PROMOTION;
 	return t;
 }
 
