@@ -112,6 +112,31 @@ static enum err_code too_many(const struct job *j, struct err *e)
 		(long long)j->max_events);
 }
 
+/* No fewer events than so many has the EU that has most: told before anything is made
+ * that is as large as they are. */
+static double least_events(const struct job *j)
+{
+	const struct graph *g = j->plan->graph;
+	double total = (double)g->grids[j->phase].total, eus = plan_eus(j->plan, j->phase);
+	double sum = 0;
+
+	for (int i = 0; i < j->plan->entries.n; i++) {
+		int l = task_of(j, i)->loop;
+		double tiles = ceil(total / eus), all = total / eus;
+
+		if (task_of(j, i)->phase != j->phase)
+			continue;
+		for (; l != NONE; l = g->program->loops.v[l].parent) {
+			bool outer = g->program->loops.v[l].parent == NONE;
+
+			tiles *= (double)g->trips[l].least;
+			all *= outer ? g->trips[l].mean : (double)g->trips[l].least;
+		}
+		sum += fmax(tiles, all);
+	}
+	return sum;
+}
+
 /* Play one class; if it is the slowest so far, its numbers are the phase's. With
  * `keep`, its first events are kept. */
 static enum err_code play_class(struct job *j, const struct eu_class *c, bool keep,
@@ -266,6 +291,8 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	if (j->plan->graph->grids[j->phase].total > MAX_TILES)
 		return too_many(j, e);
 	TRY(check_units(j, e));
+	if (least_events(j) > (double)j->max_events)
+		return too_many(j, e);
 	make_room(j);
 	scratch = arena_mark(j->a);
 	sim_deal(j->a, j->plan, j->phase, &j->dealing);

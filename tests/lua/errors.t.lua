@@ -321,6 +321,14 @@ bad("mr.examples.gemm{m = 2^24, n = 2^24, k = 1}:graph{tile = {m = 2^24, n = 2^2
 bad("mr.load_plan('gemm_cooperative', mr.examples.gemm{m = 2^20, n = 2^20, k = 2^20}):simulate()",
   "phase 'main' takes more than 200000000 events to simulate; choose larger tiles or a smaller " ..
   "problem")
+for _, size in ipairs{"m = 256, n = 256, k = 2^40", "m = 256, n = 256, k = 2^34"} do
+  bad(("mr.load_plan('gemm_cooperative', mr.examples.gemm{%s}):simulate()"):format(size),
+    "phase 'main' takes more than 200000000 events to simulate; choose larger tiles or a " ..
+    "smaller problem")
+end
+bad("mr.load_plan('attention_pingpong', mr.examples.flash_attention{b = 1, h = 1, m = 2^30, " ..
+  "n = 2^30, d = 128, causal = true}):simulate()", "phase 'main' takes more than 200000000 " ..
+  "events to simulate; choose larger tiles or a smaller problem")
 bad("mr.examples.gemm{m = 4, n = 4, k = 4}:graph{tile = {q = 1}}",
   "graph: unknown axis 'q'; did you mean 'm'?")
 bad("mr.examples.gemm{m = 4, n = 4, k = 4}:graph{tile = {4, 4}}",
