@@ -96,25 +96,11 @@ static void make_buffer_class(lua_State *L)
 	lua_pop(L, 1);
 }
 
-/* No script can crash the shell; these could, by putting one object in another's place. */
-static void close_debug_doors(lua_State *L)
-{
-	static const char *const doors[] = { "getregistry", "setlocal", "setmetatable",
-		"setupvalue", "setuservalue", "upvaluejoin" };
-
-	lua_getglobal(L, LUA_DBLIBNAME);
-	for (int i = 0; i < LEN(doors); i++) {
-		lua_pushnil(L);
-		lua_setfield(L, -2, doors[i]);
-	}
-	lua_pop(L, 1);
-}
-
 static int setup_l(lua_State *L)
 {
 	luaL_checkversion(L);
 	luaL_openlibs(L);
-	close_debug_doors(L);
+	lua_guard(L);
 	make_buffer_class(L);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
 	lua_pushcfunction(L, luaopen_millrace_core);

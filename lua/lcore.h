@@ -151,6 +151,8 @@ void lua_open_array(lua_State *L);
 void lua_open_builder(lua_State *L);
 void lua_open_program(lua_State *L);
 void lua_open_device(lua_State *L);
+/* lguard.c: narrow Lua's own libraries, which must be open. */
+void lua_guard(lua_State *L);
 
 /* larray.c: elements packed by type, row-major. */
 #define ARRAY_CLASS "millrace.array"

@@ -718,6 +718,84 @@ for _, name in ipairs{"getregistry", "setlocal", "setmetatable", "setupvalue", "
   "upvaluejoin"} do
   is(debug[name], nil, "there is no debug." .. name)
 end
+-- Bytecode ------------------------------------------------------------------------------
+
+-- Lua runs what it is given without looking: wrong bytecode would end the shell.
+do
+  local bytecode <const> = string.dump(function() return 6 * 7 end)
+  local path = os.tmpname()
+  local file = assert(io.open(path, "wb"))
+  file:write(bytecode)
+  file:close()
+  local function pieces(text)
+    local at = 0
+    return function()
+      at = at + 1
+      return at <= #text and text:sub(at, at) or nil
+    end
+  end
+  local no <const> = "attempt to load a binary chunk %(mode is 't'%)"
+  for what, f in ordered{
+    ["load"] = function() return load(bytecode) end,
+    ["load with a mode"] = function() return load(bytecode, "x", "bt") end,
+    ["load with a function"] = function() return load(pieces(bytecode), "x", "tb", {}) end,
+    ["loadfile"] = function() return loadfile(path) end,
+    ["loadfile with a mode"] = function() return loadfile(path, "bt") end,
+  } do
+    local f, said = f()
+    is(f, nil, what .. " takes no bytecode")
+    like(said, no, "  and says so")
+  end
+  is(load(bytecode, "x", "b"), nil, "  nor where nothing else is allowed")
+  is(loadfile(path, "b"), nil, "  nor from a file")
+  good, message = pcall(dofile, path)
+  like(message, no, "nor does dofile")
+  package.path = path .. ";" .. package.path
+  good, message = pcall(require, "bytecode_of_nobody")
+  like(message, "^error loading module 'bytecode_of_nobody' from file '", "nor require")
+  like(message, no, "  which says so")
+  file = assert(io.open(path, "w"))
+  file:write "local name, from = ... return {name or 0, from or 0, x}"
+  file:close()
+  x = 5
+  is(table.concat(dofile(path), " "), "0 0 5", "text is run by dofile")
+  is(table.concat(loadfile(path, "bt", {x = 6})(), " "), "0 0 6", "  by loadfile, with a table")
+  is(table.concat(require "text_of_somebody", " "), "text_of_somebody " .. path .. " 5",
+    "  by require")
+  is(load(pieces "return x", "=piece", "t", {x = 8})(), 8, "  and in pieces by load")
+  is(load("return x", "=x", nil, nil) and pcall(load("return x", "=x", nil, nil)), false,
+    "  with nil for a table, too")
+  is(select(2, load("x y", "=text")), "text:1: syntax error near 'y'", "  or told what is wrong")
+  is(select(2, pcall(load)), "bad argument #1 to 'load' (function expected, got no value)",
+    "  as Lua does")
+  is(coroutine.wrap(function() return dofile(path)[3] end)(), 5, "  in a coroutine")
+  package.path, x = package.path:sub(#path + 2), nil
+  os.remove(path)
+end
+do
+  local inside = {}
+  local function look()
+    for level = 1, 20 do
+      if not debug.getinfo(level) then break end
+      for n = 1, 20 do
+        local name, value = debug.getlocal(level, n)
+        if not name then break end
+        inside[#inside + 1] = name == "(C temporary)" and tostring(value) or nil
+      end
+    end
+  end
+  setmetatable({}, {__gc = look})
+  mr.array("f32", {2}, function() collectgarbage() look() return 1 end)
+  is(inside[1], nil, "debug.getlocal shows nothing of C functions")
+  local function own(y) return debug.getlocal(1, 1) end
+  is(table.concat({own(7)}, " "), "y 7", "  but what functions of Lua have")
+  is(debug.getlocal(look, 1), nil, "  parameters of a function")
+  is(debug.getlocal(function(a, b) return a, b end, 2), "b", "  by name")
+  local co = coroutine.create(function(y) coroutine.yield(y) end)
+  coroutine.resume(co, 9)
+  is(debug.getlocal(co, 0, 1), nil, "  nothing of yield in a coroutine")
+  is(select(2, debug.getlocal(co, 1, 1)), 9, "  but of what yields")
+end
 local _, problems = mr.plan(graph, device):check()
 is(getmetatable(problems), false, "problems: the metatable is hidden")
 local tostring_problems = debug.getmetatable(problems).__tostring
