@@ -121,8 +121,10 @@ static void put_releases(struct text *c, const int *behind)
 		if (!synced && looks_into_shared(c))
 			put(c, "WARP_SYNC();");
 		synced = true;
+		if (fl->runs && behind && behind[fl->task])
+			continue;	/* the last run may be under way */
 		put(c, "LOOP (; released_%d < issued_%d - %d; released_%d++)", f, f,
-			behind ? behind[fl->task] : 0, f);
+			behind && !fl->runs ? behind[fl->task] : 0, f);
 		put(c, "\tif (thread %% 32 == 0) flag_arrive(shared + %lld + 8 * (released_%d %% %d));",
 			(long long)fl->offset, f, fl->depth);
 	}
@@ -364,6 +366,22 @@ static enum err_code put_entry(struct text *c, const struct kentry *x, int class
 	return OK;
 }
 
+/* A run of loop `nested` is over: tell those who wait for it, or note to do so once its
+ * products are known to be complete. */
+static void put_run(struct text *c, int loop, int nested)
+{
+	for (int f = 0; f < c->k->flags.n; f++) {
+		const struct flag *fl = &c->k->flags.v[f];
+
+		if (!fl->runs || c->g->tasks.v[fl->task].loop != nested || !in_lane(c, fl->task))
+			continue;
+		if (on_matrix(c, fl->task))
+			put(c, "issued_%d++;", f);
+		else
+			put_arrive(c, f, loop == NONE ? "t" : arena_strf(c->a, "seq_%d", loop));
+	}
+}
+
 /* loops -------------------------------------------------------------------- */
 
 static enum err_code put_region(struct text *c, int loop, struct err *e);
@@ -425,6 +443,7 @@ static enum err_code put_nested(struct text *c, int loop, const struct kstep *s,
 	TRY(put_initial_nested(c, loop, s->id, e));
 	TRY(put_region(c, s->id, e));
 	put_missed_waits(c, loop, s->id);
+	put_run(c, loop, s->id);
 	c->turn = turn;
 	c->last = last;
 	c->indent--;
@@ -580,8 +599,7 @@ static enum err_code put_region(struct text *c, int loop, struct err *e)
 	put(c, "{");
 	c->indent++;
 	put_trips(c, loop, task_in(c, loop));
-	if (c->lane->regions[loop + 1].steps.n)
-		TRY(put_loop(c, loop, e));
+	TRY(put_loop(c, loop, e));
 	put(c, "base_%d += trips_%d;", loop, loop);
 	c->indent--;
 	put(c, "}");
@@ -661,6 +679,8 @@ static void put_turn(struct text *c)
 	for (int f = 0; f < c->k->flags.n; f++) {
 		int task = c->k->flags.v[f].task, loop = c->g->tasks.v[task].loop;
 
+		if (c->k->flags.v[f].runs)
+			loop = c->p->loops.v[loop].parent;
 		if (!c->k->flags.v[f].issued && in_lane(c, task) && on_matrix(c, task))
 			put(c, "issued_%d = released_%d = %s;", f, f, loop == NONE ? "t" :
 				arena_strf(c->a, "base_%d", loop));
@@ -683,6 +703,7 @@ static enum err_code put_tile(struct text *c, struct err *e)
 		if (v->steps.v[i].is_loop) {
 			TRY(put_region(c, v->steps.v[i].id, e));
 			put_missed_waits(c, NONE, v->steps.v[i].id);
+			put_run(c, NONE, v->steps.v[i].id);
 		} else {
 			TRY(put_entry(c, &c->lane->entries.v[v->steps.v[i].id], 0, "t", e));
 		}
@@ -826,7 +847,8 @@ static void put_start(struct text *c)
 		put(c, "\tEACH(i, %d) flag_init(shared + %lld + 8 * i, %d, \"%s %s\", i);",
 			c->k->flags.v[f].depth, (long long)c->k->flags.v[f].offset,
 			c->k->flags.v[f].arrivals, c->g->tasks.v[c->k->flags.v[f].task].name,
-			c->k->flags.v[f].issued ? "issued" : "complete");
+			c->k->flags.v[f].issued ? "issued" : c->k->flags.v[f].runs ? "run" :
+			"complete");
 	put(c, "\tflags_ready();");
 	put(c, "}");
 	put_block_stamp(c);

@@ -10,6 +10,13 @@ static const struct buffer *buffer_at(const struct kernel *k, int buffer)
 	return &k->plan->graph->buffers.v[buffer];
 }
 
+int flag_loop(const struct kernel *k, int flag)
+{
+	int loop = stask_at(k, k->flags.v[flag].task)->loop;
+
+	return k->flags.v[flag].runs ? k->plan->graph->program->loops.v[loop].parent : loop;
+}
+
 static bool on_matrix(const struct kernel *k, int task)
 {
 	const struct seu *u = &k->plan->device->seu[k->plan->entries.v[plan_entry_of(k->plan,
@@ -228,6 +235,8 @@ static void release(struct actor *x, const int *behind)
 
 		if (fl->issued || !in_lane(x, fl->task) || !x->s->set->matrix[fl->task])
 			continue;
+		if (fl->runs && behind && behind[fl->task])
+			continue;
 		for (; x->released[f] < x->issued[f] - (behind ? behind[fl->task] : 0); x->released[f]++)
 			act(x, ACT_ARRIVE, f, x->released[f]);
 	}
@@ -384,6 +393,21 @@ static void play_entry(struct actor *x, const struct kentry *e, int class, int64
 		group_wait(x, &e->after, class);
 }
 
+/* A run of loop `nested` is over. */
+static void end_run(struct actor *x, int loop, int nested)
+{
+	for (int f = 0; f < x->k->flags.n; f++) {
+		const struct flag *fl = &x->k->flags.v[f];
+
+		if (!fl->runs || stask_at(x->k, fl->task)->loop != nested || !in_lane(x, fl->task))
+			continue;
+		if (x->s->set->matrix[fl->task])
+			x->issued[f]++;
+		else
+			act(x, ACT_ARRIVE, f, passed(x, loop));
+	}
+}
+
 static int turn_class(const struct kregion *v, int64_t turn, int64_t trips)
 {
 	if (turn < 0)
@@ -418,6 +442,7 @@ static void play_region(struct actor *x, int loop)
 			play_region(x, s->id);
 			x->instance = NONE;
 			wait_for_missed(x, loop, s->id);
+			end_run(x, loop, s->id);
 		}
 	}
 	x->base[loop] += trips;
@@ -435,7 +460,7 @@ static bool is_others(struct actor *x)
 		return true;
 	}
 	for (int f = 0; f < x->k->flags.n; f++) {
-		int loop = stask_at(x->k, x->k->flags.v[f].task)->loop;
+		int loop = flag_loop(x->k, f);
 
 		x->issued[f] = x->released[f] = (int)(loop == NONE ? x->tile : x->base[loop]);
 	}
@@ -458,6 +483,7 @@ static void play_tile(struct actor *x)
 			play_region(x, v->steps.v[i].id);
 			x->instance = NONE;
 			wait_for_missed(x, NONE, v->steps.v[i].id);
+			end_run(x, NONE, v->steps.v[i].id);
 		} else {
 			play_entry(x, &x->lane->entries.v[v->steps.v[i].id], 0, x->tile);
 		}
@@ -503,13 +529,12 @@ static void play_lane(struct arena *a, struct script *s, int lane)
 	s->nacts[lane] = x.acts.n;
 }
 
-int script_lane(const struct script *s, int task, int64_t seq)
+int script_lane(const struct script *s, int flag, int n)
 {
 	const struct kernel *k = s->set->k;
-	int loop = stask_at(k, task)->loop, lane = s->set->lane[task];
-	int64_t tile = loop == NONE ? seq : walk_outer(s->walk, loop, seq, NONE);
+	int loop = flag_loop(k, flag), lane = s->set->lane[k->flags.v[flag].task];
 
-	return lane + (int)(tile % k->lanes.v[lane].copies);
+	return lane + (int)(walk_outer(s->walk, loop, n, NONE) % k->lanes.v[lane].copies);
 }
 
 static void number_instances(struct arena *a, struct script *s)

@@ -68,7 +68,9 @@ static inline int script_instance(const struct script *s, int task, int64_t seq)
 	return s->first[task] + (int)seq;
 }
 
-/* Index into k->lanes of the copy that does it. */
-int script_lane(const struct script *s, int task, int64_t seq);
+/* The region of whose iterations a flag has a phase each. */
+int flag_loop(const struct kernel *k, int flag);
+/* Index into k->lanes of the copy that completes instance n of a flag. */
+int script_lane(const struct script *s, int flag, int n);
 
 #endif

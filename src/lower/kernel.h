@@ -25,7 +25,9 @@
  * Flags. Another lane's sTask, and a copy engine's, is seen through a ring of mbarriers:
  * the instance with sequence number s completes phase s / depth of barrier s mod depth.
  * depth is the least for which the relation of the plan's events proves that no phase
- * is passed again before all who wait for it have.
+ * is passed again before all who wait for it have, and that the one before is over for
+ * them. A flag of runs counts the runs of a loop instead, for those outside of the loop who
+ * cannot keep count of its iterations or may find that there are none.
  *
  * Groups. A wait on the lane's own asynchronous work is a count of younger groups that
  * may still be under way; it is the least over all trip counts, for each turn of the
@@ -69,6 +71,8 @@ struct ring {
 struct flag {
 	int task;
 	bool issued;			/* phases complete on issue, else on completion */
+	bool runs;			/* they are no instances but runs of the sTask's loop: an
+					 * iteration of the region around has one, perhaps empty */
 	int depth;
 	int arrivals;			/* a phase */
 	int64_t bytes;			/* that the copy engine brings in a phase; 0: none */
@@ -90,7 +94,8 @@ struct group_wait {
 /* Which instance of the awaited sTask a wait on a flag is for, counted in the awaited
  * sTask's own sequence. Nobody waits for an instance before the first. */
 enum awaited {
-	AWAIT_BACK,			/* both in one region: `back` iterations before this one */
+	AWAIT_BACK,			/* both in one region: `back` iterations before this one;
+					 * if the flag is of runs, the run in that iteration */
 	AWAIT_WITHIN,			/* the same, if that is in this run of the region */
 	AWAIT_AROUND,			/* it is in region `loop` around: of the iteration at hand,
 					 * asked for in the first iteration of all loops inside */
@@ -165,7 +170,7 @@ struct kernel {
 	VEC(struct klane) lanes;
 	int *ring_of;			/* by buffer: index into rings; NONE: registers */
 	VEC(struct ring) rings;
-	int *flag_of, *issue_flag_of;	/* by sTask; NONE */
+	int *flag_of, *issue_flag_of, *run_flag_of;	/* by sTask; NONE */
 	int *turn_of;			/* by lane of the plan: flag; NONE */
 	VEC(struct flag) flags;
 	struct shape2 *node_shape;	/* by program node */

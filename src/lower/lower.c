@@ -387,6 +387,21 @@ static int add_flag(struct kernel *k, int task, bool issued)
 	return *slot;
 }
 
+/* Who waits for a run does so in each iteration, and the run after the ones it may be
+ * behind waits for it. */
+static void add_run_flag(struct kernel *k, int task, int depth)
+{
+	struct flag f = { .task = task, .runs = true, .depth = depth > 1 ? depth : 1,
+		.arrivals = lane_warps(k->plan, lane_of(k, task)) };
+
+	if (k->run_flag_of[task] == NONE) {
+		k->run_flag_of[task] = k->flags.n;
+		VEC_PUSH(&k->arena, &k->flags, f);
+	}
+	if (k->flags.v[k->run_flag_of[task]].depth < depth)
+		k->flags.v[k->run_flag_of[task]].depth = depth;
+}
+
 /* Is this wait seen by a flag, or does the lane count its own groups? */
 static bool by_flag(const struct kernel *k, const struct wait *w)
 {
@@ -436,13 +451,14 @@ static enum err_code find_turn(struct kernel *k, int lane, struct err *e)
 static enum err_code find_flags(struct kernel *k, struct err *e)
 {
 	const struct plan *p = k->plan;
-	int n = p->graph->tasks.n;
+	int n = p->graph->tasks.n, depth;
 
 	k->flag_of = ARENA_ARRAY(&k->arena, n, int);
 	k->issue_flag_of = ARENA_ARRAY(&k->arena, n, int);
+	k->run_flag_of = ARENA_ARRAY(&k->arena, n, int);
 	k->turn_of = ARENA_ARRAY(&k->arena, p->lanes.n, int);
 	for (int i = 0; i < n; i++)
-		k->flag_of[i] = k->issue_flag_of[i] = NONE;
+		k->flag_of[i] = k->issue_flag_of[i] = k->run_flag_of[i] = NONE;
 	for (int i = 0; i < p->waits.n; i++) {
 		const struct wait *w = &p->waits.v[i];
 
@@ -458,7 +474,10 @@ static enum err_code find_flags(struct kernel *k, struct err *e)
 			return err_set(e, ERR_ILLEGAL, w->loc, "'%s' waits for '%s' of another "
 				"lane: only the lane that stores can see that it is done",
 				stask_at(k, w->task)->name, stask_at(k, w->on)->name);
-		add_flag(k, w->on, w->when == WAIT_ISSUED);
+		if (lower_waits_for_run(k, w, &depth))
+			add_run_flag(k, w->on, depth);
+		else
+			add_flag(k, w->on, w->when == WAIT_ISSUED);
 	}
 	for (int l = 0; l < p->lanes.n; l++)
 		TRY(find_turn(k, l, e));
@@ -538,8 +557,10 @@ static bool depth_holds(const struct kernel *k, const struct relation *r, const 
 		const struct wait *w = &p->waits.v[i];
 		int64_t count;
 		bool in_turn;
+		int behind;
 
-		if (w->on != f->task || (w->when == WAIT_ISSUED) != f->issued || !by_flag(k, w))
+		if (w->on != f->task || (w->when == WAIT_ISSUED) != f->issued || !by_flag(k, w) ||
+		    lower_waits_for_run(k, w, &behind))
 			continue;
 		count = walk_count(r->walk, stask_at(k, w->task)->loop);
 		in_turn = p->lanes.v[lane_of(k, w->task)].turns > 1;
@@ -606,7 +627,7 @@ static void deepen(struct kernel *k, int64_t trips)
 	for (int i = 0; i < k->flags.n; i++) {
 		struct flag *f = &k->flags.v[i];
 
-		while (f->depth <= DEPTH_MAX && !depth_holds(k, &r, f, f->depth, awaited, seen))
+		while (!f->runs && f->depth <= DEPTH_MAX && !depth_holds(k, &r, f, f->depth, awaited, seen))
 			f->depth++;
 	}
 	arena_reset(&k->arena, mark);
@@ -716,7 +737,6 @@ static enum err_code build_regions(struct kernel *k, struct klane *l, struct err
 			}
 			VEC_PUSH(&k->arena, &v->steps, s);
 		}
-		lower_passed_loops(k, l, loop, -least);
 		v->unroll = 1;
 	}
 	return OK;

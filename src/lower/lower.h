@@ -17,8 +17,8 @@ NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
 /* A wait of the plan that is seen by flags: what entry x waits for. The flags are there. */
 NODISCARD enum err_code lower_flag_waits(struct kernel *k, struct kentry *x, int wait,
 	struct err *e);
-/* Loops that lane l does not enter but must count to know what its waits in region `loop`
- * are for: steps at offset `at`, without steps of their own. */
-void lower_passed_loops(struct kernel *k, struct klane *l, int loop, int at);
+/* Is a wait for an sTask of a loop inside seen by a flag of that loop's runs? Then *depth
+ * is how many runs it may be behind. */
+bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *depth);
 
 #endif

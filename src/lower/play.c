@@ -119,7 +119,12 @@ static const char *name_of(const struct play *p, int instance)
 
 static const char *flag_name(const struct play *p, int flag, int n)
 {
-	return name_of(p, script_instance(p->s, p->k->flags.v[flag].task, n));
+	const struct flag *f = &p->k->flags.v[flag];
+
+	if (f->runs)
+		return arena_strf(p->a, "run %d of the loop of '%s'", n,
+			p->k->plan->graph->tasks.v[f->task].name);
+	return name_of(p, script_instance(p->s, f->task, n));
 }
 
 static struct srcloc line_of(const struct play *p, int instance)
@@ -127,6 +132,13 @@ static struct srcloc line_of(const struct play *p, int instance)
 	int entry = instance == NONE ? NONE : plan_entry_of(p->k->plan, p->s->task[instance]);
 
 	return entry == NONE ? NOWHERE : p->k->plan->entries.v[entry].loc;
+}
+
+static struct srcloc flag_line(const struct play *p, int flag)
+{
+	const struct plan *plan = p->k->plan;
+
+	return plan->entries.v[plan_entry_of(plan, p->k->flags.v[flag].task)].loc;
 }
 
 /* places --------------------------------------------------------------------- */
@@ -285,7 +297,7 @@ static bool is_over(const struct play *p, const struct warp *w, int flag, int n)
 		return true;
 	if (!ph->complete || ph->copied)
 		return false;
-	while (first->lane != script_lane(p->s, p->k->flags.v[flag].task, n))
+	while (first->lane != script_lane(p->s, flag, n))
 		first++;
 	for (int i = 0; i < warps_of(p, first); i++)
 		if (w->clock[events_of(p, warp_index(p, first + i))] < ph->event[i])
@@ -317,8 +329,7 @@ static enum err_code check_waiters(const struct play *p, int flag, int n, const 
 		const struct waiter *w = &p->waiters.v[i];
 
 		if (ph->clock[events_of(p, w->warp)] < w->event)
-			return err_set(p->e, ERR_ILLEGAL, line_of(p, script_instance(p->s,
-				p->k->flags.v[flag].task, n)), "%s may be over before lane '%s' has "
+			return err_set(p->e, ERR_ILLEGAL, flag_line(p, flag), "%s may be over before lane '%s' has "
 				"seen that %s is, on the same barrier of %d", flag_name(p, flag, n),
 				p->k->plan->lanes.v[p->k->lanes.v[p->warp[w->warp].lane].lane].name,
 				flag_name(p, flag, n - depth), depth);
@@ -510,18 +521,17 @@ static enum err_code check_end(const struct play *p)
 				"are under way", p->k->plan->lanes.v[p->k->lanes.v[w->lane].lane].name);
 	}
 	for (int f = 0; f < p->k->flags.n; f++) {
-		int task = p->k->flags.v[f].task, depth = p->k->flags.v[f].depth, warp = 0;
+		int depth = p->k->flags.v[f].depth, warp = 0;
 
 		for (int n = 0; n < p->ninstances[f]; n++) {
-			while (p->warp[warp].lane != script_lane(p->s, task, n))
+			while (p->warp[warp].lane != script_lane(p->s, f, n))
 				warp = (warp + 1) % p->nwarps;
 			if (!p->round[f][n].complete)
-				return err_set(p->e, ERR_ILLEGAL, line_of(p, script_instance(p->s, task,
-					n)), "nobody is told of %s", flag_name(p, f, n));
+				return err_set(p->e, ERR_ILLEGAL, flag_line(p, f), "nobody is told of %s",
+					flag_name(p, f, n));
 			if (p->k->flags.v[f].bytes && p->warp[warp].clock[barrier_of(p, f, n)] <
 			    n / depth + 1)
-				return err_set(p->e, ERR_ILLEGAL, line_of(p, script_instance(p->s, task,
-					n)), "the kernel may end while %s is under way", flag_name(p, f, n));
+				return err_set(p->e, ERR_ILLEGAL, flag_line(p, f), "the kernel may end while %s is under way", flag_name(p, f, n));
 		}
 	}
 	return OK;
@@ -553,9 +563,7 @@ static void init_flags(struct play *p)
 	p->ninstances = ARENA_ARRAY(p->a, n, int);
 	p->round = ARENA_ARRAY(p->a, n, struct round *);
 	for (int f = 0; f < n; f++) {
-		int task = p->k->flags.v[f].task;
-
-		p->ninstances[f] = p->s->first[task + 1] - p->s->first[task];
+		p->ninstances[f] = (int)walk_count(p->s->walk, flag_loop(p->k, f));
 		p->round[f] = ARENA_ARRAY(p->a, p->ninstances[f], struct round);
 		for (int i = 0; i < p->ninstances[f]; i++)
 			p->round[f][i].waiter = NONE;

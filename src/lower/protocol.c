@@ -157,6 +157,7 @@ static void find_period(struct check *c)
 		const struct klane *l = &c->k->lanes.v[i];
 		int most = 0;
 
+		add_period(c, l->copies);
 		for (int v = 0; v <= graph_of(c)->program->loops.n; v++) {
 			if (!l->regions[v].unroll)
 				continue;

@@ -6,6 +6,45 @@ static int loop_of(const struct kernel *k, int task)
 	return k->plan->graph->tasks.v[task].loop;
 }
 
+static bool enters(const struct kernel *k, int lane, int loop)
+{
+	const struct plan *p = k->plan;
+
+	for (int i = 0; i < p->entries.n; i++)
+		if (p->entries.v[i].lane == lane && program_loop_within(p->graph->program,
+		    loop_of(k, p->entries.v[i].task), loop))
+			return true;
+	return false;
+}
+
+/* Greatest distance of the dependences that a wait serves. */
+static int farthest(const struct kernel *k, const struct wait *w)
+{
+	const struct graph *g = k->plan->graph;
+	int most = 0;
+
+	for (int i = 0; i < g->edges.n && w->distance == DISTANCE_AUTO; i++)
+		if (g->edges.v[i].from == w->on && g->edges.v[i].to == w->task &&
+		    edge_distance(k->plan, &g->edges.v[i]) > most)
+			most = edge_distance(k->plan, &g->edges.v[i]);
+	return w->distance == DISTANCE_AUTO ? most : w->distance;
+}
+
+/* The last instance before tells as much as a flag of runs, and is known sooner, to a lane
+ * that keeps step with the loop because it has sTasks there itself. */
+bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *depth)
+{
+	const struct graph *g = k->plan->graph;
+	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on);
+	int lane = k->plan->entries.v[plan_entry_of(k->plan, w->task)].lane;
+
+	*depth = farthest(k, w);
+	if (theirs == NONE || g->program->loops.v[theirs].parent != mine ||
+	    w->when == WAIT_ISSUED || g->tasks.v[w->on].kind == TASK_LOAD)
+		return false;
+	return *depth > 1 || g->trips[theirs].least == 0 || !enters(k, lane, theirs);
+}
+
 /* `d` iterations of region `loop` back. life: only within a run of that region. */
 static enum err_code add_wait(struct kernel *k, struct kentry *x, int wait, int loop, int d,
 	bool life, struct err *e)
@@ -16,7 +55,12 @@ static enum err_code add_wait(struct kernel *k, struct kentry *x, int wait, int 
 	struct flag_wait f = { .wait = wait, .loop = loop, .back = d,
 		.flag = w->when == WAIT_ISSUED ? k->issue_flag_of[w->on] : k->flag_of[w->on] };
 
-	if (mine == loop && theirs == loop) {
+	int behind;
+
+	if (lower_waits_for_run(k, w, &behind)) {
+		f.flag = k->run_flag_of[w->on];
+		f.which = life && d > 0 && loop != NONE ? AWAIT_WITHIN : AWAIT_BACK;
+	} else if (mine == loop && theirs == loop) {
 		f.which = life && d > 0 && loop != NONE ? AWAIT_WITHIN : AWAIT_BACK;
 	} else if (theirs == loop && d == 0) {
 		f.which = AWAIT_AROUND;
@@ -53,45 +97,4 @@ enum err_code lower_flag_waits(struct kernel *k, struct kentry *x, int wait, str
 		return OK;
 	return add_wait(k, x, wait, graph_common_loop(g, w->on, w->task),
 		w->distance == DISTANCE_AUTO ? 0 : w->distance, false, e);
-}
-
-static int first_position(const struct kernel *k, int loop)
-{
-	const struct graph *g = k->plan->graph;
-	int first = INT32_MAX;
-
-	for (int i = 0; i < g->tasks.n; i++)
-		if (program_loop_within(g->program, g->tasks.v[i].loop, loop) &&
-		    g->tasks.v[i].position < first)
-			first = g->tasks.v[i].position;
-	return first;
-}
-
-/* Before the first entry that the program has after it, like other loops (order.h). */
-static void insert_loop(struct kernel *k, struct klane *l, struct kregion *v, int loop, int at)
-{
-	int place = 0;
-
-	for (int i = 0; i < v->steps.n; i++)
-		if (v->steps.v[i].is_loop && v->steps.v[i].id == loop)
-			return;
-	while (place < v->steps.n && first_position(k, loop) >= (v->steps.v[place].is_loop ?
-	       first_position(k, v->steps.v[place].id) : k->plan->graph->tasks.v[l->entries.v[
-	       v->steps.v[place].id].task].position))
-		place++;
-	VEC_PUSH(&k->arena, &v->steps, (struct kstep){ 0 });
-	for (int i = v->steps.n - 1; i > place; i--)
-		v->steps.v[i] = v->steps.v[i - 1];
-	v->steps.v[place] = (struct kstep){ true, loop, at };
-}
-
-void lower_passed_loops(struct kernel *k, struct klane *l, int loop, int at)
-{
-	for (int i = 0; i < l->entries.n; i++) {
-		const struct kentry *x = &l->entries.v[i];
-
-		for (int w = 0; w < x->waits.n; w++)
-			if (x->waits.v[w].which == AWAIT_RUN && loop_of(k, x->task) == loop)
-				insert_loop(k, l, &l->regions[loop + 1], x->waits.v[w].loop, at);
-	}
 }

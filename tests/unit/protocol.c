@@ -69,7 +69,7 @@ static const char prelude[] =
 	"  plan:lane('p0', {warps = 1})\n"
 	"  if o.p1 then plan:lane('p1', {warps = 1}) end\n"
 	"  plan:lane('c0', {warps = 4})\n"
-	"  plan:buffers{k = o.k or 2, v = o.v or 2, softmax_2 = o.probs or 1, mma_qk = o.scores or 1}\n"
+	"  plan:buffers{q = o.q or 1, k = o.k or 2, v = o.v or 2, softmax_2 = o.probs or 1, mma_qk = o.scores or 1}\n"
 	"  plan:append('load_q', {seu = 'tma', lane = o.p1 or 'p0'})\n"
 	"  plan:append('load_k', {seu = 'tma', lane = 'p0', at = o.load_k or 0})\n"
 	"  plan:append('load_v', {seu = 'tma', lane = 'p0', at = o.load_v or 0})\n"
@@ -78,6 +78,19 @@ static const char prelude[] =
 	"  end\n"
 	"  plan:append('normalise', {lane = 'c0'})\n"
 	"  plan:append('store_o', {lane = 'c0'})\n"
+	"  plan:grid{eus = 1}\n"
+	"  plan:fill_waits()\n"
+	"  return plan\n"
+	"end\n"
+	"local function turns()\n"
+	"  local bound = mr.examples.gemm{m = 320, n = 64, k = 96}\n"
+	"  local plan = mr.plan(bound:graph{tile = {m = 64, n = 64, k = 32}}, mr.device 'h200')\n"
+	"  plan:lane('p0', {warps = 1})\n"
+	"  plan:lane('c', {warps = 4, turns = 2})\n"
+	"  plan:buffers{a = 2, b = 2}\n"
+	"  plan:append('load_a', {lane = 'p0'})\n"
+	"  plan:append('load_b', {lane = 'p0'})\n"
+	"  for _, task in ipairs{'mma', 'epilogue', 'store_c'} do plan:append(task, {lane = 'c'}) end\n"
 	"  plan:grid{eus = 1}\n"
 	"  plan:fill_waits()\n"
 	"  return plan\n"
@@ -454,6 +467,11 @@ int main(void)
 	check_plan_of("gemm, one iteration a tile", "return gemm({m=256, n=128, k=32}, {m=64, n=64, k=32}, 4, 1)");
 	check_plan_of("attention in series", "return attention{}");
 	check_plan_of("attention, queries from a lane of their own", "return attention{p1='p1'}");
+	check_plan_of("attention, a long loop and queries from a lane of their own",
+		"return attention{p1='p1', m=128, n=64*20}");
+	check_plan_of("attention, queries of two tiles", "return attention{q=2}");
+	check_plan_of("attention, tiles without iterations", "return attention{causal=true, m=256, n=128}");
+	check_plan_of("gemm, tiles in turn", "return turns()");
 	check_plan_of("attention, loads ahead of each other", "return attention{load_k=2, load_v=1, k=4, v=3}");
 	check_plan_of("attention with overlap", "return attention{mma_qk=1, softmax=1, rescale=1, "
 		"order=early, probs=2}");
