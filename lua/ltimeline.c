@@ -237,7 +237,7 @@ static void push_event(lua_State *L, const struct timeline *t, const struct even
 	static const char *const causes[] = { NULL, "wait", "turn", "seu", "memory" };
 	const struct graph *g = t->plan->graph;
 
-	lua_createtable(L, 0, 13);
+	lua_createtable(L, 0, 14);
 	lua_pushstring(L, g->tasks.v[e->task].name);
 	lua_setfield(L, -2, "task");
 	lua_pushstring(L, t->plan->lanes.v[e->lane].name);
@@ -256,6 +256,7 @@ static void push_event(lua_State *L, const struct timeline *t, const struct even
 	}
 	set_cycle(L, "iteration", e->seq);
 	set_cycle(L, "copy", e->copy);
+	set_cycle(L, "phase", g->tasks.v[e->task].phase + 1);
 	set_cycle(L, "tile", e->tile);
 	set_cycle(L, "ready", e->ready);
 	set_cycle(L, "issue", e->issue);

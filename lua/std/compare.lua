@@ -9,7 +9,7 @@ local WIDTH = 100                                       -- columns of the table,
 local function lane_times(events)
   local last, times = {}, {}
   for _, e in ipairs(events) do
-    local lane = e.lane .. "." .. e.copy
+    local lane = ("%s.%d.%d"):format(e.lane, e.copy, e.phase)
     local before = last[lane]
     if before then times[before] = e.ready - before.ready end
     last[lane] = e
