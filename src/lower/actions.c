@@ -332,6 +332,17 @@ static void touch(struct actor *x, const struct stask *s, int task, int64_t seq)
 		act(x, ACT_COMMIT, NONE, 0);
 }
 
+static bool reads_own(const struct actor *x, int buffer)
+{
+	for (int i = 0; i < x->lane->entries.n; i++) {
+		const struct stask *s = stask_at(x->k, x->lane->entries.v[i].task);
+
+		if (lists(s->reads.v, s->reads.n, buffer))
+			return true;
+	}
+	return false;
+}
+
 static void play_load(struct actor *x, const struct kentry *e, const struct stask *s, int64_t seq)
 {
 	int buffer = s->writes.v[0], place = place_of(x, buffer);
@@ -339,12 +350,14 @@ static void play_load(struct actor *x, const struct kentry *e, const struct stas
 	if (e->flag == NONE)
 		return;
 	if (!x->k->rings.v[x->k->ring_of[buffer]].engine) {
+		if (x->lane->warps > 1 && reads_own(x, buffer))
+			act(x, ACT_SYNC, NONE, 0);
 		act(x, ACT_WRITE, place, 0);
 		act(x, ACT_FENCE, NONE, 0);
 		act(x, ACT_ARRIVE, e->flag, seq);
 		return;
 	}
-	if (e->waits.n && x->lane->warps > 1)
+	if (x->lane->warps > 1 && (e->waits.n || reads_own(x, buffer)))
 		act(x, ACT_SYNC, NONE, 0);
 	act(x, ACT_COPY, e->flag, seq);
 	x->acts.v[x->acts.n - 1].to = place;

@@ -579,7 +579,7 @@ static bool depth_holds(const struct kernel *k, const struct relation *r, const 
 			}
 		}
 	}
-	for (int64_t x = depth; x < n && lane_warps(p, lane_of(k, f->task)) > 1; x++)
+	for (int64_t x = depth; x < n && f->arrivals > 1; x++)
 		if (is_awaited(awaited, n, depth, x) && !arrival_holds(r, f, depth, x))
 			return false;
 	return true;
