@@ -4,12 +4,12 @@
 
 #include "plan/check.h"
 #include "search/list.h"
+#include "search/rings.h"
 #include "sim/bounds.h"
 
 enum {
 	CHOICES_MAX = 5,		/* extents tried for an axis */
 	FREE_MAX = 4,			/* register values whose versions are tried */
-	RING_MAX = 6,			/* versions of a ring in shared memory */
 	SMALL_AXIS = 16,		/* a looped axis up to this size is taken whole, or one by one */
 	ROWS_MAX = 512,
 	ACCUMULATORS_MAX = 65536,
@@ -382,31 +382,6 @@ static void set_register_versions(const struct search *s, struct plan *p)
 	}
 }
 
-/* Deepen the rings that loads fill, evenly, as far as shared memory goes. */
-static void set_rings(struct plan *p)
-{
-	const struct graph *g = p->graph;
-
-	for (int depth = 2; depth <= RING_MAX; depth++) {
-		for (int ph = 0; ph < g->program->phases.n; ph++) {
-			int64_t bytes = 0;
-
-			for (int i = 0; i < g->buffers.n; i++)
-				if (g->buffers.v[i].phase == ph &&
-				    plan_scope(p, i) == SCOPE_SHARED)
-					bytes += g->buffers.v[i].bytes * (g->buffers.v[i].loop ==
-						NONE ? p->versions[i] : depth);
-			/* leave room for staging stores and flags */
-			if (bytes > p->device->shared_bytes * 7 / 8)
-				return;
-		}
-		for (int i = 0; i < g->buffers.n; i++)
-			if (g->buffers.v[i].loop != NONE && plan_scope(p, i) == SCOPE_SHARED &&
-			    g->tasks.v[g->buffers.v[i].first].kind == TASK_LOAD)
-				p->versions[i] = depth;
-	}
-}
-
 /* Build, check and simulate the present candidate; s->line stays NULL if it fails. */
 static enum err_code try_candidate(struct search *s, const struct stop *stop, struct err *e)
 {
@@ -419,7 +394,7 @@ static enum err_code try_candidate(struct search *s, const struct stop *stop, st
 	drop_candidate(s);		/* of a step that memory ended */
 	s->plan = plan_new(s->mem, s->graph, s->device);
 	set_register_versions(s, s->plan);
-	set_rings(s->plan);
+	search_rings(s->plan);
 	if (list_schedule(s->plan, s->warps, e))
 		return OK;
 	code = plan_fill_waits(s->plan, stop, &added, e);
