@@ -23,7 +23,10 @@ return mr.program("flash_decoding", function(p)
   local split = p:axis("splits", p.splits or 8)
   p:check(h.size % hkv.size == 0, "hkv must divide h")
   local g = p:axis("g", h.size // hkv.size)             -- a query of a kv head
-  local per = (n.size + split.size - 1) // split.size   -- keys of a split
+  local least = math.ceil(n.size / split.size)          -- keys of a split, so many that tiles
+  local unit = 1                                        -- of a power of two do not cross its end
+  while unit < math.min(least, 128) do unit = 2 * unit end
+  local per = math.ceil(least / unit) * unit
   local key = p:axis("key", per)
   local dtype = p.dtype or "bf16"
   local wide = dtype == "f64" and "f64" or "f32"
