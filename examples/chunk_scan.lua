@@ -23,7 +23,7 @@ local LOG2E <const> = 1.4426950408889634
 
 return mr.program("chunk_scan", function(p)
   local b, s, h, hd, n = p:axes("b", "s", "h", "p", "n")
-  local chunk = p.chunk or 256
+  local chunk = p:option("chunk", "whole", 256)
   p:check(chunk >= 1, "chunk must be at least 1")
   local g, l = p:axis("g", p.g or 1), p:axis("l", chunk)
   local k = p:axis("k", chunk)                            -- l as the reduction sees it
@@ -35,8 +35,8 @@ return mr.program("chunk_scan", function(p)
   local X, C = p:input("X", {b, s, h, hd}), p:input("C", {b, s, g, n})
   local CB, States = p:input("CB", {b, c, g, l, k}), p:input("states", {b, c, h, hd, n})
   local Dt, DA = p:input("dt", {b, h, c, l}, decay), p:input("dA", {b, h, c, l}, decay)
-  local D = p.D ~= false and p:input("D", {h}, decay)
-  local Z = p.z and p:input("Z", {b, s, h, hd})
+  local D = p:option("D", "boolean", true) and p:input("D", {h}, decay)
+  local Z = p:option("z", "boolean") and p:input("Z", {b, s, h, hd})
   local Out = p:output("out", {b, s, h, hd})
   p:batch(b, c, h)
 

@@ -23,12 +23,13 @@ return mr.program("flash_attention", function(p)
   local b, h, m, d = p:axes("b", "h", "m", "d")
   local n, hkv = p:axis("n", p.n or m.size), p:axis("hkv", p.hkv or h.size)
   local dtype = p.dtype or "bf16"
-  local scale = p.scale or 1 / math.sqrt(d.size)
-  local softcap, window = p.softcap, p.window
+  local scale = p:option("scale", "number", 1 / math.sqrt(d.size))
+  local softcap, window = p:option("softcap", "number"), p:option("window", "whole")
+  local causal = p:option("causal", "boolean")
   p:check(h.size % hkv.size == 0, "hkv must divide h")
   p:check(scale > 0, "scale must be positive")
   p:check(not softcap or softcap > 0, "softcap must be positive")
-  p:check(not window or window >= 1 and window % 1 == 0, "window must be a whole number from 1")
+  p:check(not window or window >= 1, "window must be a whole number from 1")
 
   local Q, O = p:input("Q", {b, h, m, d}), p:output("O", {b, h, m, d})
   local K, V = p:input("K", {b, hkv, n, d}), p:input("V", {b, hkv, n, d})
@@ -37,9 +38,9 @@ return mr.program("flash_attention", function(p)
   local head = h // (h.size // hkv.size)
   local shift = n.size - m.size                         -- query i stands at key i + shift
   local first = window and m + (shift - window + 1)     -- least and greatest key of a query
-  local last = p.causal and m + shift
+  local last = causal and m + shift
   -- Can a row have seen no key yet where a tile was visited? Its maximum is -inf then.
-  local blind = window or p.causal and shift < 0
+  local blind = window or causal and shift < 0
   local to_log2 = (softcap or scale) * LOG2E
 
   local q = p:load("load_q", Q)

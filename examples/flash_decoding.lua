@@ -30,7 +30,7 @@ return mr.program("flash_decoding", function(p)
   local key = p:axis("key", per)
   local dtype = p.dtype or "bf16"
   local wide = dtype == "f64" and "f64" or "f32"
-  local to_log2 = (p.scale or 1 / math.sqrt(d.size)) * LOG2E
+  local to_log2 = p:option("scale", "number", 1 / math.sqrt(d.size)) * LOG2E
   p:check(to_log2 > 0, "scale must be positive")
 
   local Q, O = p:input("Q", {b, h, d}), p:output("O", {b, h, d})

@@ -22,7 +22,7 @@ return mr.program("gemm", function(p)
   local a, b = ({mk = {m, k}, km = {k, m}})[p.a or "mk"], ({nk = {n, k}, kn = {k, n}})[p.b or "nk"]
   local A = p:input("A", p:check(a, 'a must be "mk" or "km"'))
   local B = p:input("B", p:check(b, 'b must be "nk" or "kn"'))
-  local bias = p.bias and p:input("bias", {n})
+  local bias = p:option("bias", "boolean") and p:input("bias", {n})
   local act = p.activation and p:check(activations[p.activation],
     'activation must be "relu", "gelu" or "silu"')
   local C = p:output("C", {m, n}, out)

@@ -106,6 +106,9 @@ A tile-valued variable; c:set(v) assigns, c:add(v) accumulates.]]},
   {"p:task", "p:task(name, function() ... return v end)", [[
 Element-wise work that is one sTask; returns what the function returns.]]},
   {"p:phase", "p:phase(name, function() ... end)", "A grid of its own; phases run one after another."},
+  {"p:option", "p:option(name, kind[, default])", [[
+An option that bind was given: a "number", a "whole" number or a "boolean"; of another kind it
+is blamed on bind.]]},
   {"p:check", "p:check(condition, message)", "What the program asks of its sizes, blamed on bind."},
   {"tensor", "What p:input, p:output and p:temp give."},
   {"tensor:store", "tensor:store([name,] value[, index])", "Write a tile."},

@@ -34,8 +34,24 @@ local function sorted_keys(t)
 end
 
 -- For the mistakes that a value given to bind explains: its place.
+local function same(x, y) return rawequal(x, y) or x ~= x and y ~= y end       -- nan is nan
+
 local function blame(p, option, value)
-  return value ~= nil and rawequal(p[GIVEN][option], value) and p[PLACE] or nil
+  return value ~= nil and same(p[GIVEN][option], value) and p[PLACE] or nil
+end
+
+-- Lua ends what is nested deeper than 200 calls through C, and only says "C stack overflow".
+local DEEPEST <const> = 150
+local depth = 0
+local leave = setmetatable({}, {__close = function() depth = depth - 1 end})
+
+local function nest(what)
+  if depth == DEEPEST then
+    raise(("%s: programs, and the blocks inside, are nested more than %d deep; does one bind itself?")
+      :format(what, DEEPEST))
+  end
+  depth = depth + 1
+  return leave
 end
 
 ---- kinds ---------------------------------------------------------------------
@@ -253,7 +269,7 @@ local function check_dtype(p, d, what)
   local near = type(d) == "string" and hint(d, core.dtypes()) or ""
   local place = nil
   for _, given in pairs(p[GIVEN]) do
-    if d ~= nil and rawequal(given, d) then place = p[PLACE] end
+    if d ~= nil and same(given, d) then place = p[PLACE] end
   end
   raise(("%s: unknown dtype %s%s"):format(place and "bind" or what, show(d), near), place)
 end
@@ -447,6 +463,7 @@ end
 function p_methods.phase(p, name, f)
   local b = self_p(p, "phase")
   check_block("phase", name, f)
+  local _ <close> = nest "phase"
   b:phase_begin(name)
   return enclosed(b, "phase_end", f())
 end
@@ -454,6 +471,7 @@ end
 function p_methods.task(p, name, f)
   local b = self_p(p, "task")
   check_block("task", name, f)
+  local _ <close> = nest "task"
   b:task_begin(name)
   return enclosed(b, "task_end", f())
 end
@@ -471,6 +489,7 @@ function p_methods.loop(p, axes, options, f)
       raise(("loop: unknown option '%s'%s"):format(key, hint(key, loop_options)))
     end
   end
+  local _ <close> = nest "loop"
   b:loop_begin(ids, loop_bound(p, options, "from"), loop_bound(p, options, "upto"))
   return enclosed(b, "loop_end", f())
 end
@@ -495,6 +514,25 @@ function p_methods.carry(p, name, axes, init)
   local ids = axis_list(p, axes, "carry")
   expect(type(init) == "number", "carry", "initial number", init)
   return new(CARRY, {id = b:carry(name, ids, init), owner = p, name = name})
+end
+
+local option_kinds <const> = {
+  number = {"a number", function(v) return math.type(v) and v - v == 0 and v end},
+  whole = {"a whole number", function(v) return type(v) == "number" and core.whole(v) end},
+  boolean = {"true or false", function(v) return type(v) == "boolean" and v end},
+}
+
+-- An option that bind was given, or the default; a number may also be false, for none.
+function p_methods.option(p, name, kind, default)
+  self_p(p, "option")
+  expect(type(name) == "string", "option", "name", name)
+  local known = option_kinds[kind]
+  expect(known, "option", '"number", "whole" or "boolean"', kind)
+  local given = p[name]
+  if given == nil or given == false and kind ~= "boolean" then return default end
+  local v = known[2](given)
+  if v or given == false then return v end
+  raise(("%s: %s must be %s, got %s"):format(p[NAME], name, known[1], show(given)), p[PLACE])
 end
 
 -- What a program asks of its sizes and options; the place is that of the bind.
@@ -546,6 +584,7 @@ local function bind(prog, sizes)
   check_sizes(sizes, "bind")
   local given, read, place = {}, {}, core.place()
   for key, size in pairs(sizes) do given[key] = size end
+  local _ <close> = nest "bind"
   local builder = core.builder(prog.name)
   prog[BODY](new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [PLACE] = place,
     [NAME] = prog.name}))

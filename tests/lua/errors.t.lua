@@ -200,6 +200,7 @@ local inside = mr.program("inside", function(p)
     loop = {k, {upto = m}, function() return nothing end},
     task = {"task", function() return nothing end},
     phase = {"phase", function() return nothing end}, check = {true, "x"},
+    option = {"x", "whole", 1},
   }
   local methods = debug.getmetatable(p).methods
   for _, name in ipairs(sorted(methods)) do
@@ -338,6 +339,52 @@ is(mr.examples.gemm{m = 4, n = 4, k = 4}:graph{tile = {m = 1 << 62, n = 2 ^ 62}}
 ok(mr.load_plan("gemm_cooperative", mr.examples.gemm{m = 2 ^ 20, n = 2 ^ 20, k = 2 ^ 20}):check(),
   "checking a plan of 2^40 tiles and iterations is done at once")
 
+-- Options of the examples, of every wrong type: told at the line of the user's call.
+local examples <const> = {
+  chunk_scan = {{b = 1, s = 64, h = 2, p = 16, n = 16}, "g", "chunk", "D", "z", "dtype", "decay"},
+  chunk_state = {{b = 1, s = 64, h = 2, p = 16, n = 16}, "g", "chunk", "dtype", "decay", "out"},
+  conv2d = {{n = 1, c = 8, h = 8, w = 8, k = 8, r = 3, s = 3}, "stride", "pad", "dtype", "out"},
+  dequant_gemm = {{m = 16, n = 16, k = 32}, "wtype", "group", "dtype", "out"},
+  flash_attention = {{b = 1, h = 2, m = 16, d = 16}, "n", "hkv", "causal", "window", "softcap",
+    "scale", "dtype"},
+  flash_decoding = {{b = 1, h = 2, n = 16, d = 16}, "hkv", "splits", "scale", "dtype"},
+  gemm = {{m = 16, n = 16, k = 16}, "a", "b", "bias", "activation", "dtype", "out"},
+  matmul_sum = {{m = 16, n = 16, k = 16}, "dtype", "out"},
+}
+is(table.concat(sorted(examples), " "), (tostring(mr.examples):gsub("^examples\n  ", "")
+  :gsub("\n  ", " ")), "these are all examples")
+for name, case in ordered(examples) do
+  local failures, accepted = {}, {}
+  local keys = sorted(case[1])
+  table.move(case, 2, #case, #keys + 1, keys)
+  for _, key in ipairs(keys) do
+    for _, value in ipairs{{}, {1}, print, device, "no such thing", 0 / 0, math.huge, 1e300, -1, -1.5,
+      mr.examples, coroutine.create(print)} do
+      local sizes = {[key] = value}
+      for k, v in pairs(case[1]) do if k ~= key then sizes[k] = v end end
+      local good, message = pcall(mr.examples[name], sizes)
+      if good then
+        accepted[#accepted + 1] = ("%s = %s"):format(key, tostring(value))
+      elseif not message:find "^tests/lua/errors%.t%.lua:%d+: " then
+        failures[#failures + 1] = ("%s = %s: %s"):format(key, tostring(value), message)
+      end
+    end
+  end
+  ok(#failures == 0, "wrong sizes and options of " .. name, table.unpack(failures, 1, 5))
+  is(table.concat(accepted, ", "), name == "flash_attention" and "softcap = 1e+300, scale = 1e+300"
+    or name == "flash_decoding" and "scale = 1e+300" or "", "  none is accepted")
+end
+bad("mr.examples.flash_attention{b = 1, h = 1, m = 4, d = 4, scale = 'x'}",
+  "flash_attention: scale must be a number, got 'x'")
+bad("mr.examples.flash_attention{b = 1, h = 1, m = 4, d = 4, causal = 1}",
+  "flash_attention: causal must be true or false, got 1")
+bad("mr.examples.conv2d{n = 1, c = 1, h = 1, w = 1, k = 1, r = 1, s = 1, pad = 0.5}",
+  "conv2d: pad must be a whole number, got 0.5")
+bad("mr.program('t', function(p) p:option('x', 'text') end){}",
+  "option: \"number\", \"whole\" or \"boolean\" expected, got 'text'")
+ok(mr.examples.flash_attention{b = 1, h = 1, m = 4, d = 4, window = false, softcap = false},
+  "an option that is false is none")
+
 local function body(code)
   return ("mr.program('t', function(p) local a, b = p:axis('a', 4), p:axis('b', 2^20); %s end){}")
     :format(code)
@@ -369,7 +416,14 @@ still_works "all sizes"
 local itself
 itself = mr.program("itself", function() itself{} end)
 local good, message = pcall(itself, {})
-like(message, "stack overflow", "a program that binds itself")
+like(message, "^tests/lua/errors%.t%.lua:%d+: bind: programs, and the blocks inside, are nested " ..
+  "more than 150 deep; does one bind itself%?$", "a program that binds itself")
+itself = mr.program("itself", function(p)
+  p:phase("t", function() p:loop(p:axis("n", 2), function() itself{} end) end)
+end)
+good, message = pcall(itself, {})
+like(message, "^tests/lua/errors%.t%.lua:%d+: %w+: programs, and the blocks inside, are nested " ..
+  "more than 150 deep; does one bind itself%?$", "  inside a loop")
 itself = mr.program("itself", function(p)
   p:task("t", function() p:loop(p:axis("n", 2), function() itself:bind{} end) end)
 end)

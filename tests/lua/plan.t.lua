@@ -542,10 +542,16 @@ like(mr.plan(same_name:graph{}, device):script(), "local bound = assert%(%.%.%."
 local odd = mr.examples.flash_attention{b = 1, h = 1, m = 64, d = 16, scale = 0.1, causal = false,
   window = 2.0, dtype = "f16"}
 round_trip(mr.plan(odd:graph{tile = {m = 64, n = 64}}, device), "options of every type")
-local open = mr.examples.gemm{m = 64, n = 64, k = 64, bias = {}}
+local mine = mr.program("mine", function(p)
+  local n = p:axes "n"
+  p:output("Y", {n}):store(n:index() + (p.offsets and p.offsets[1] or 0))
+end)
+rawset(mr.examples, "mine", mine)
+local open = mine{n = 64, offsets = {5}}
 plan = mr.plan(open:graph{}, device)
 like(plan:script(), "assert%(%.%.%.", "an option that has no text: the program is wanted")
 round_trip(plan, "  and then it is the same", open)
+rawset(mr.examples, "mine", nil)
 
 -- The same plan for other sizes.
 plan = mr.load_plan("gemm_cooperative", mr.examples.gemm{m = 512, n = 512, k = 256})
