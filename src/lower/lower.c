@@ -152,8 +152,10 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 	/* an operand has columns, be it one */
 	for (int i = 0; i < x->n && last && !*n && (b->matrix_a || b->matrix_b); i++)
 		for (int j = 0; j < b->naxes && !*n; j++)
-			if (b->axis[j] == x->term[i].axis)
-				axes[(*n)++] = x->term[i].axis;
+			if (b->axis[j] == x->term[i].axis) {
+				axes[*n] = x->term[i].axis;
+				share[(*n)++] = 1;
+			}
 	return plain && *n - before <= 1;
 }
 
