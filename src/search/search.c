@@ -12,6 +12,7 @@ enum {
 	FREE_MAX = 4,			/* register values whose versions are tried */
 	SMALL_AXIS = 16,		/* a looped axis up to this size is taken whole, or one by one */
 	ROWS_MAX = 512,
+	PART_ROWS = 8,
 	ACCUMULATORS_MAX = 65536,
 };
 
@@ -262,7 +263,8 @@ static bool rows_fit(const struct graph *g)
 }
 
 /* A lane's warps each take 16 rows of a product, a quarter of an instruction's: more
- * warps than there are rows for would idle, and rows that do not divide are wasted. */
+ * warps than there are rows for would idle, and rows that do not divide are wasted. A part
+ * begins where the swizzle's pattern of rows does. */
 static bool rows_suit(const struct search *s, const struct graph *g, int warps)
 {
 	for (int i = 0; i < g->tasks.n; i++) {
@@ -273,7 +275,8 @@ static bool rows_suit(const struct search *s, const struct graph *g, int warps)
 		if (w->kind != WORK_MMA || unit == NONE || s->device->seu[unit].kind != SEU_MATRIX)
 			continue;
 		rows = s->device->seu[unit].min_m * warps / 4;
-		if (w->m % rows && !(warps == 4 && w->m < rows))
+		if ((w->m % rows && !(warps == 4 && w->m < rows)) ||
+		    (g->tasks.v[i].parts > 1 && w->m % PART_ROWS))
 			return false;
 	}
 	return true;
