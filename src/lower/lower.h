@@ -10,15 +10,4 @@ NODISCARD enum err_code lower_plan(struct mem *mem, const struct plan *p, int ph
 	struct kernel **out, struct err *e);
 void kernel_free(struct kernel *k);
 
-/* Passes of it, in order. */
-NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
-NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
-NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
-/* A wait of the plan that is seen by flags: what entry x waits for. The flags are there. */
-NODISCARD enum err_code lower_flag_waits(struct kernel *k, struct kentry *x, int wait,
-	struct err *e);
-/* Is a wait for an sTask of a loop inside seen by a flag of that loop's runs? Then *depth
- * is how many runs it may be behind. */
-bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *depth);
-
 #endif

@@ -1,8 +1,8 @@
 /* protocol.h - does a kernel keep its own rules? The last pass of lowering.
  *
- * lower.c derives flags, depths and counts from the relation of the plan's events. This
- * takes the finished kernel as it is, knows nothing of that relation, plays the actions
- * of its lanes (actions.h) and proves, or says what is wrong:
+ * The passes before it derive flags, depths and counts from the relation of the plan's
+ * events. This takes the finished kernel as it is, knows nothing of that relation, plays
+ * the actions of its lanes (actions.h) and proves, or says what is wrong:
  *
  *  - nobody waits for ever;
  *  - a barrier tells its phases apart by their parity alone: whoever waits for a phase or

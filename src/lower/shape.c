@@ -7,7 +7,7 @@
  * are fixed by the products: rows and columns of the result, and of a first operand
  * that comes from registers. What no product fixes is reduced along columns, and takes
  * its first axis otherwise as rows. */
-#include "lower/lower.h"
+#include "lower/passes.h"
 
 enum side { SIDE_FREE, SIDE_ROW, SIDE_COL };
 

@@ -1,5 +1,5 @@
 /* Waits that are seen by flags: which instance of the awaited sTask each is for. */
-#include "lower/lower.h"
+#include "lower/passes.h"
 
 static int loop_of(const struct kernel *k, int task)
 {

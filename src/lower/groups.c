@@ -1,0 +1,237 @@
+/* What a wait for the lane's own products may leave under way: counted over the plan's
+ * events with few trips, the least for each class of turns (kernel.h). */
+#include "lower/passes.h"
+
+#include <string.h>
+
+static int turn_class(const struct kregion *v, int64_t turn, int64_t trips)
+{
+	if (turn < 0)
+		return (int)-turn;
+	if (turn <= trips - 1 - v->most)
+		return 0;
+	return v->most + (int)(turn - (trips - 1 - v->most));
+}
+
+static void init_group_wait(struct kernel *k, struct group_wait *w)
+{
+	for (int c = 0; c < TURN_CLASSES; c++) {
+		w->younger[c] = -1;
+		w->behind[c] = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int);
+	}
+}
+
+/* A product whose completion others wait for needs a point in its own region where the
+ * lane learns of it. If no wait of the plan is one, the lane keeps one group under way
+ * and waits for the one before. */
+static void find_drains(const struct kernel *k, struct klane *l)
+{
+	for (int i = 0; i < l->entries.n; i++) {
+		struct kentry *x = &l->entries.v[i];
+		bool seen = false;
+
+		if (!on_matrix(k, x->task) || x->flag == NONE)
+			continue;
+		for (int j = 0; j < l->entries.n; j++)
+			seen |= (l->entries.v[j].waits_groups || l->entries.v[j].drains) &&
+				stask_at(k, l->entries.v[j].task)->loop ==
+				stask_at(k, x->task)->loop;
+		x->drains = !seen;
+	}
+}
+
+/* Under one length of trips: how many younger groups the lane may leave under way. */
+struct counting {
+	struct kernel *k;
+	struct klane *l;
+	const struct relation *r;
+	int lane_copy;
+	bool opens;			/* second pass: what each wait leaves open */
+	int *scratch;			/* by sTask */
+};
+
+static struct kentry *entry_of_task(struct klane *l, int task)
+{
+	for (int i = 0; i < l->entries.n; i++)
+		if (l->entries.v[i].task == task)
+			return &l->entries.v[i];
+	BUG("sTask %d is on another lane", task);
+}
+
+/* Position in the lane of the last instance that x's waits on own groups ask for. */
+static int last_awaited(const struct counting *c, int inst)
+{
+	const struct plan *p = c->k->plan;
+	int last = NONE;
+
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+		struct span spans[SPANS_MAX];
+		int n;
+
+		if (w->task != c->r->inst[inst].task || by_flag(c->k, w) || !on_matrix(c->k, w->on))
+			continue;
+		n = walk_wait_spans(c->r->walk, p, w, c->r->inst[inst].seq, spans);
+		for (int s = 0; s < n; s++) {
+			int on = relation_instance(c->r, w->on, spans[s].last - 1);
+
+			if (on > last)
+				last = on;
+		}
+	}
+	return last;
+}
+
+/* A point after which `younger` groups may be under way. Once the least of these is
+ * known, note what it leaves open of each sTask, counted back from instance `before`,
+ * exclusive. */
+static void note_group_wait(const struct counting *c, struct group_wait *w, int class, int before,
+	int younger)
+{
+	int first = c->r->lane_first[c->lane_copy], groups = 0;
+	int ntasks = c->k->plan->graph->tasks.n;
+	int *open = w->behind[class], *now = c->scratch;
+
+	if (!c->opens) {
+		if (w->younger[class] < 0 || younger < w->younger[class])
+			w->younger[class] = younger;
+		return;
+	}
+	younger = w->younger[class];
+	memset(now, 0, (size_t)ntasks * sizeof(*now));
+	for (int i = before - 1; i >= first && groups < younger; i--) {
+		if (!on_matrix(c->k, c->r->inst[i].task))
+			continue;
+		groups++;
+		now[c->r->inst[i].task]++;
+	}
+	for (int t = 0; t < ntasks; t++)
+		open[t] = now[t] > open[t] ? now[t] : open[t];
+}
+
+static int instance_class(const struct counting *c, int inst)
+{
+	const struct node_instance *n = &c->r->inst[inst];
+	int loop = stask_at(c->k, n->task)->loop, parent;
+	int64_t outer, base, trips;
+
+	if (loop == NONE)
+		return 0;
+	parent = c->k->plan->graph->program->loops.v[loop].parent;
+	outer = walk_outer(c->r->walk, loop, n->seq, parent);
+	base = walk_inner(c->r->walk, parent, outer, loop);
+	trips = walk_inner(c->r->walk, parent, outer + 1, loop) - base;
+	return turn_class(&c->l->regions[loop + 1], n->seq - base -
+		entry_of_task(c->l, n->task)->at, trips);
+}
+
+/* Does what instance j waits for by flags come after the end of product i? */
+static bool needs_end(const struct counting *c, int i, int j)
+{
+	const struct plan *p = c->k->plan;
+
+	for (int k = 0; k < p->waits.n; k++) {
+		const struct wait *w = &p->waits.v[k];
+		struct span spans[SPANS_MAX];
+		int n;
+
+		if (w->task != c->r->inst[j].task || !by_flag(c->k, w))
+			continue;
+		n = walk_wait_spans(c->r->walk, p, w, c->r->inst[j].seq, spans);
+		for (int s = 0; s < n; s++)
+			if (relation_before(c->r, i, AT_END, relation_instance(c->r, w->on,
+			    spans[s].last - 1), w->when == WAIT_ISSUED ? AT_ISSUE : AT_END))
+				return true;
+	}
+	return false;
+}
+
+static int products_between(const struct counting *c, int first, int end)
+{
+	int n = 0;
+
+	for (int i = first; i < end; i++)
+		n += on_matrix(c->k, c->r->inst[i].task);
+	return n;
+}
+
+/* Others go on only after the lane has told them of its product i, and it waits for them
+ * at instance j: in between it must learn that i is complete. */
+static void learn_before(const struct counting *c, int i, int j)
+{
+	for (int p = j - 1; p >= i; p--) {
+		struct kentry *x = entry_of_task(c->l, c->r->inst[p].task);
+
+		if (x->drains)
+			note_group_wait(c, &x->after, instance_class(c, p), p + 1,
+				products_between(c, i + 1, p + 1));
+		else if (x->waits_groups && p > i)
+			note_group_wait(c, &x->before, instance_class(c, p), p,
+				products_between(c, i + 1, p));
+		else
+			continue;
+		return;
+	}
+	entry_of_task(c->l, c->r->inst[i].task)->drains = true;
+	learn_before(c, i, j);
+}
+
+static void count_dependents(const struct counting *c, int i)
+{
+	int end = c->r->lane_first[c->lane_copy + 1];
+
+	if (!on_matrix(c->k, c->r->inst[i].task) || c->k->flag_of[c->r->inst[i].task] == NONE)
+		return;
+	for (int j = i + 1; j < end; j++) {
+		if (!needs_end(c, i, j))
+			continue;
+		learn_before(c, i, j);
+		return;			/* who comes later knows it too */
+	}
+}
+
+static void count_instance(const struct counting *c, int inst)
+{
+	struct kentry *x = entry_of_task(c->l, c->r->inst[inst].task);
+	int first = c->r->lane_first[c->lane_copy], younger = 0, awaited;
+	int class = instance_class(c, inst);
+
+	if (x->waits_groups) {
+		awaited = last_awaited(c, inst);
+		for (int i = inst - 1; i >= first && i > awaited; i--)
+			younger += on_matrix(c->k, c->r->inst[i].task);
+		note_group_wait(c, &x->before, class, inst, younger);
+	}
+	if (x->drains)
+		note_group_wait(c, &x->after, class, inst + 1, 1);
+	if (!c->opens)
+		count_dependents(c, inst);
+}
+
+static void count_pass(struct kernel *k, struct klane *l, int lane_copy, bool opens)
+{
+	for (int64_t trips = 0; trips <= lower_window(k); trips++) {
+		struct arena_mark mark = arena_mark(&k->arena);
+		struct counting c = { .k = k, .l = l, .lane_copy = lane_copy, .opens = opens,
+			.scratch = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int) };
+		struct relation r;
+		struct walk w;
+
+		lower_relation(k, &k->arena, trips, 2 * l->copies, &w, &r);
+		c.r = &r;
+		for (int i = r.lane_first[lane_copy]; !r.ncycle && i < r.lane_first[lane_copy + 1]; i++)
+			count_instance(&c, i);
+		arena_reset(&k->arena, mark);
+	}
+}
+
+void lower_groups(struct kernel *k, struct klane *l, int lane_copy)
+{
+	find_drains(k, l);
+	for (int i = 0; i < l->entries.n; i++) {
+		init_group_wait(k, &l->entries.v[i].before);
+		init_group_wait(k, &l->entries.v[i].after);
+	}
+	count_pass(k, l, lane_copy, false);
+	count_pass(k, l, lane_copy, true);
+}

@@ -1,0 +1,148 @@
+/* The lanes: their entries and regions, in order; registers, scratch, and which warps they
+ * are. */
+#include "lower/passes.h"
+
+enum { GROUP_WARPS = 4 };
+
+static enum err_code add_entry(struct kernel *k, struct klane *l, int entry, struct err *e)
+{
+	const struct plan *p = k->plan;
+	struct kentry *x = VEC_ADD(&k->arena, &l->entries);
+
+	*x = (struct kentry){ .task = p->entries.v[entry].task, .entry = entry,
+		.at = p->entries.v[entry].at };
+	x->flag = k->flag_of[x->task];
+	x->issue_flag = k->issue_flag_of[x->task];
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+
+		if (w->task != x->task)
+			continue;
+		if (by_flag(k, w))
+			TRY(lower_flag_waits(k, x, i, e));
+		else if (on_matrix(k, w->on) && w->when == WAIT_COMPLETE)
+			x->waits_groups = true;
+		else if (stask_at(k, w->on)->kind == TASK_STORE)
+			x->waits_stores = true;
+	}
+	if (stask_at(k, x->task)->loop == NONE && x->at)
+		return err_set(e, ERR_ILLEGAL, p->entries.v[entry].loc, "'%s': an offset in the "
+			"tile loop is not lowered yet", stask_at(k, x->task)->name);
+	return OK;
+}
+
+/* The cursor's steps once more, as structure. */
+static enum err_code build_regions(struct kernel *k, struct klane *l, struct err *e)
+{
+	const struct program *p = k->plan->graph->program;
+
+	l->regions = ARENA_ARRAY(&k->arena, p->loops.n + 1, struct kregion);
+	for (int loop = NONE; loop < p->loops.n; loop++) {
+		struct kregion *v = &l->regions[loop + 1];
+		struct order_step *steps;
+		int n, least;
+
+		if (loop != NONE && p->loops.v[loop].phase != k->phase)
+			continue;
+		n = order_steps(&k->arena, k->plan, l->lane, k->phase, loop, &steps, &least,
+			&v->most);
+		v->most -= least;
+		for (int i = 0; i < n; i++) {
+			struct kstep s = { steps[i].is_loop, steps[i].id, -least };
+
+			if (!s.is_loop) {
+				TRY(add_entry(k, l, steps[i].id, e));
+				s.id = l->entries.n - 1;
+				s.at = l->entries.v[s.id].at -= least;
+			}
+			VEC_PUSH(&k->arena, &v->steps, s);
+		}
+		v->unroll = 1;
+	}
+	return OK;
+}
+
+static int gcd(int a, int b)
+{
+	return b ? gcd(b, a % b) : a;
+}
+
+static void find_unroll(struct kernel *k, struct klane *l)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int i = 0; i < g->buffers.n; i++) {
+		const struct buffer *b = &g->buffers.v[i];
+		int v = k->plan->versions[i];
+		struct kregion *r = &l->regions[b->loop + 1];
+
+		if (b->phase == k->phase && k->ring_of[i] == NONE && lane_of(k, b->first) == l->lane)
+			r->unroll = r->unroll / gcd(r->unroll, v) * v;
+	}
+}
+
+/* A reduction along rows leaves a number a warp and column. */
+static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
+{
+	const struct program *p = k->plan->graph->program;
+	int64_t most = 0;
+
+	for (int i = 0; i < l->entries.n; i++) {
+		const struct task *t = &p->tasks.v[stask_at(k, l->entries.v[i].task)->task];
+
+		for (int j = 0; j < t->nodes.n; j++) {
+			const struct node *n = &p->nodes.v[t->nodes.v[j]];
+			const struct shape2 *v;
+
+			if (op_class(n->op) != CLASS_REDUCE)
+				continue;
+			v = &k->node_shape[n->arg[0]];
+			if (v->nrow && v->row[0] == n->ref)
+				most = max_i64(most, 4 * l->warps * round_up(v->cols, 8));
+		}
+	}
+	return l->warps > 1 ? most : 0;
+}
+
+/* One copy of a lane that takes tiles in turn. */
+static enum err_code add_lane(struct kernel *k, int lane, int copy, struct err *e)
+{
+	const struct plan *p = k->plan;
+	struct klane *l = VEC_ADD(&k->arena, &k->lanes);
+
+	*l = (struct klane){ .lane = lane, .copy = copy, .copies = p->lanes.v[lane].turns,
+		.turn = k->turn_of[lane], .barrier = k->lanes.n, .warps = lane_warps(p, lane),
+		.registers = p->lanes.v[lane].registers };
+	if (l->barrier >= p->device->named_barriers)
+		return err_set(e, ERR_ILLEGAL, p->lanes.v[lane].loc, "the lanes are more than the %d "
+			"named barriers of '%s'", p->device->named_barriers - 1, p->device->name);
+	TRY(build_regions(k, l, e));
+	l->scratch = k->shared_bytes;
+	k->shared_bytes += scratch_bytes(k, l);
+	find_unroll(k, l);
+	lower_groups(k, l, k->lanes.n - 1);
+	return OK;
+}
+
+enum err_code lower_lanes(struct kernel *k, struct err *e)
+{
+	const struct plan *p = k->plan;
+	int warp = 0;
+
+	for (int i = 0; i < p->lanes.n; i++)
+		for (int copy = 0; copy < p->lanes.v[i].turns; copy++)
+			TRY(add_lane(k, i, copy, e));
+	/* lanes of whole warpgroups first: matrix instructions want aligned ones */
+	for (int pass = 0; pass < 2; pass++) {
+		for (int i = 0; i < k->lanes.n; i++) {
+			struct klane *l = &k->lanes.v[i];
+
+			if ((l->warps % GROUP_WARPS == 0) != (pass == 0))
+				continue;
+			l->first_warp = warp;
+			warp += (int)ceil_div(l->warps, GROUP_WARPS) * GROUP_WARPS;
+		}
+	}
+	k->threads = warp * p->device->warp;
+	return OK;
+}

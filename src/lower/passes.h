@@ -1,0 +1,76 @@
+/* passes.h - the passes that make a kernel, and what they ask; for use inside src/lower.
+ *
+ * lower.c calls the passes in the order of this file. Each fills in fields of the kernel
+ * that those before it do not look at. */
+#ifndef LOWER_PASSES_H
+#define LOWER_PASSES_H
+
+#include "lower/kernel.h"
+#include "plan/events.h"
+
+enum { SLOT_ALIGN = 1024 };		/* of a swizzled slot: the pattern repeats after it */
+
+/* node_shape, carry_shape, deep. */
+NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
+/* rings, ring_of. */
+NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
+/* flags, without depth and place, and who has which. */
+NODISCARD enum err_code lower_flags(struct kernel *k, struct err *e);
+NODISCARD enum err_code lower_depths(struct kernel *k, struct err *e);
+/* lanes, threads; the two below are for it. */
+NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
+
+/* A wait of the plan that is seen by flags: what entry x waits for. The flags are there. */
+NODISCARD enum err_code lower_flag_waits(struct kernel *k, struct kentry *x, int wait,
+	struct err *e);
+/* Is a wait for an sTask of a loop inside seen by a flag of that loop's runs? Then *depth
+ * is how many runs it may be behind. */
+bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *depth);
+/* What lane l, the kernel's `lane_copy`-th, leaves under way where it waits for its own
+ * products; where its entries drain. */
+void lower_groups(struct kernel *k, struct klane *l, int lane_copy);
+
+/* Order and events of the plan over a few tiles of which each has that many trips, as far
+ * as a loop may have them. In `a`. */
+void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles,
+	struct walk *w, struct relation *r);
+/* More trips than that show nothing new about one iteration and another. */
+int64_t lower_window(const struct kernel *k);
+
+static inline const struct stask *stask_at(const struct kernel *k, int task)
+{
+	return &k->plan->graph->tasks.v[task];
+}
+
+static inline const struct seu *seu_of(const struct kernel *k, int task)
+{
+	return &k->plan->device->seu[k->plan->entries.v[plan_entry_of(k->plan, task)].seu];
+}
+
+static inline int lane_of(const struct kernel *k, int task)
+{
+	return k->plan->entries.v[plan_entry_of(k->plan, task)].lane;
+}
+
+static inline bool on_matrix(const struct kernel *k, int task)
+{
+	return seu_of(k, task)->kind == SEU_MATRIX && seu_of(k, task)->async;
+}
+
+static inline bool is_load(const struct kernel *k, int task)
+{
+	return stask_at(k, task)->kind == TASK_LOAD;
+}
+
+/* Is this wait seen by a flag, or does the lane count its own groups? */
+static inline bool by_flag(const struct kernel *k, const struct wait *w)
+{
+	return lane_of(k, w->task) != lane_of(k, w->on) || is_load(k, w->on);
+}
+
+static inline int64_t round_up(int64_t x, int64_t unit)
+{
+	return ceil_div(x, unit) * unit;
+}
+
+#endif

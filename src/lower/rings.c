@@ -1,0 +1,325 @@
+/* How values lie in shared memory: which of a tile's axes are rows, what room it takes,
+ * panels, and whether the copy engine can bring it. */
+#include "lower/passes.h"
+
+enum {
+	BOX_COLS = 256,			/* most elements of a row of a box */
+	BOX_ROWS = 256,
+	STEP_BYTES = 32,		/* of the contracted axis that a matrix instruction takes */
+};
+
+static int64_t axis_extent(const struct buffer *b, int axis)
+{
+	for (int i = 0; i < b->naxes; i++)
+		if (b->axis[i] == axis)
+			return b->extent[i];
+	return 1;
+}
+
+static bool reads(const struct stask *s, int buffer)
+{
+	for (int i = 0; i < s->reads.n; i++)
+		if (s->reads.v[i] == buffer)
+			return true;
+	return false;
+}
+
+static const struct node *product_of(const struct kernel *k, const struct stask *s)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct task *t = &p->tasks.v[s->task];
+
+	return &p->nodes.v[t->nodes.v[t->nodes.n - 1]];
+}
+
+static bool has_axis(const struct node *n, int axis)
+{
+	for (int i = 0; i < n->naxes; i++)
+		if (n->axis[i] == axis)
+			return true;
+	return false;
+}
+
+/* Does a product contract this axis of the buffer? */
+static bool contracts(const struct kernel *k, int buffer, int axis)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int i = 0; i < g->tasks.n; i++)
+		if (g->tasks.v[i].kind == TASK_MMA && reads(&g->tasks.v[i], buffer) &&
+		    !has_axis(product_of(k, &g->tasks.v[i]), axis))
+			return true;
+	return false;
+}
+
+/* Beyond the end of an axis that a product contracts there must be zeros, as far as a step
+ * of its instructions goes. The copy engine brings them only beyond the end of the tensor. */
+static bool ends_with_tensor(const struct kernel *k, const struct buffer *b,
+	const struct node *n, int axis)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct tensor *t = &p->tensors.v[n->ref];
+	int64_t size = p->axes.v[axis].size, tile = axis_extent(b, axis);
+	int64_t depth = STEP_BYTES * 8 / dtype_bits(b->type);
+
+	if ((size % tile == 0 && tile % depth == 0) ||
+	    !contracts(k, (int)(b - k->plan->graph->buffers.v), axis))
+		return true;
+	if (tile % depth && tile < size)
+		return false;
+	for (int d = 0; d < t->rank; d++)
+		if (n->index[d].n == 1 && n->index[d].term[0].axis == axis && !n->index[d].k &&
+		    p->axes.v[t->dim[d]].size == size)
+			return true;
+	return false;
+}
+
+/* How many neighbours along an axis come from one element of the tensor: x // 32 does not
+ * change within 32. Tiles begin at multiples of their extent. */
+static int64_t share_of(const struct kernel *k, const struct index_term *t)
+{
+	int64_t tile = k->plan->graph->extents.tile[t->axis];
+
+	if (t->mod || (tile % t->div && t->div % tile))
+		return 1;
+	return min_i64(t->div, tile);
+}
+
+/* Add the axes of one dimension's index. Returns whether the copy engine can follow: one
+ * axis at most, as it is. */
+static bool add_dimension(const struct kernel *k, const struct buffer *b,
+	const struct index_expr *x, bool last, struct shape2 *s)
+{
+	int *n = last ? &s->ncol : &s->nrow, *axes = last ? s->col : s->row, before = *n;
+	int64_t *share = last ? s->col_share : s->row_share;
+	bool plain = true;
+
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+		int known = NONE;
+
+		if (axis_extent(b, t->axis) == 1)
+			continue;
+		plain &= t->coef == 1 && t->div == 1 && !t->mod;
+		for (int j = 0; j < s->nrow; j++)
+			if (s->row[j] == t->axis)
+				s->row_share[known = j] = 1;
+		for (int j = 0; j < s->ncol; j++)
+			if (s->col[j] == t->axis)
+				s->col_share[known = j] = 1;
+		plain &= known == NONE;
+		if (known != NONE)
+			continue;
+		axes[*n] = t->axis;
+		share[(*n)++] = share_of(k, t);
+	}
+	/* an operand has columns, be it one */
+	for (int i = 0; i < x->n && last && !*n && (b->matrix_a || b->matrix_b); i++)
+		for (int j = 0; j < b->naxes && !*n; j++)
+			if (b->axis[j] == x->term[i].axis) {
+				axes[*n] = x->term[i].axis;
+				share[(*n)++] = 1;
+			}
+	return plain && *n - before <= 1;
+}
+
+/* Does every box begin at a whole 16-byte piece of the tensor's rows? */
+static bool begins_aligned(const struct kernel *k, const struct buffer *b,
+	const struct index_expr *x)
+{
+	const struct graph *g = k->plan->graph;
+	int bits = dtype_bits(b->type);
+
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+		bool stands = axis_extent(b, t->axis) < g->program->axes.v[t->axis].size;
+
+		if (stands && t->coef * g->extents.tile[t->axis] * bits % 128)
+			return false;
+	}
+	return x->k * bits % 128 == 0;
+}
+
+/* Rows and columns of a loaded tile as its tensor lies in memory. True if the copy
+ * engine can bring it: plain indices, strides and rows of whole 16-byte pieces. */
+static bool load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct node *n = &p->nodes.v[b->node];
+	const struct tensor *t = &p->tensors.v[n->ref];
+	bool engine = t->rank <= 5;
+	int64_t stride = dtype_bits(t->type) * p->axes.v[t->dim[t->rank - 1]].size;
+
+	*s = (struct shape2){ .rows = 1, .cols = 1, .whole = k->node_shape[b->node].whole };
+	for (int d = 0; d < t->rank; d++)
+		engine &= add_dimension(k, b, &n->index[d], d == t->rank - 1, s);
+	for (int i = 0; i < s->nrow; i++)
+		s->rows *= ceil_div(axis_extent(b, s->row[i]), s->row_share[i]);
+	for (int i = 0; i < s->ncol; i++)
+		s->cols *= ceil_div(axis_extent(b, s->col[i]), s->col_share[i]);
+	for (int i = 0; i < b->naxes; i++)
+		engine &= ends_with_tensor(k, b, n, b->axis[i]);
+	engine &= begins_aligned(k, b, &n->index[t->rank - 1]);
+	return engine && (t->rank == 1 || stride % 128 == 0) && s->rows <= BOX_ROWS &&
+		(s->cols * dtype_bits(t->type) % 128 == 0 || b->matrix_a || b->matrix_b);
+}
+
+/* Room for the rows (first operand) or columns that product s reads of `extent`: whole
+ * blocks, from the last part on. */
+static int64_t room_for(const struct kernel *k, const struct stask *s, int64_t extent, bool split,
+	bool first)
+{
+	int64_t unit = first ? 16 * lane_warps(k->plan, lane_of(k, (int)(s -
+		k->plan->graph->tasks.v))) : 8;
+	int64_t part = split ? extent / s->parts : extent;
+
+	return extent - part + round_up(part, unit);
+}
+
+/* An operand's room: its own axes are read by whole blocks. */
+static void make_room(const struct kernel *k, struct ring *r)
+{
+	const struct graph *g = k->plan->graph;
+	const struct buffer *b = &g->buffers.v[r->buffer];
+	int64_t depth = STEP_BYTES * 8 / dtype_bits(b->type);
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct stask *s = &g->tasks.v[i];
+		const struct node *mma;
+		bool first, split = false, by_rows;
+		int64_t room;
+
+		if (s->kind != TASK_MMA || b->node == NONE || !reads(s, r->buffer))
+			continue;
+		mma = product_of(k, s);
+		first = mma->arg[0] == b->node;
+		by_rows = r->shape.ncol && !has_axis(mma, r->shape.col[0]);
+		for (int a = 0; a < b->naxes; a++)
+			split |= s->parts > 1 && b->parts == 1 && b->axis[a] == s->split_axis &&
+				has_axis(mma, b->axis[a]);
+		room = room_for(k, s, by_rows ? r->shape.rows : r->shape.cols, split, first);
+		*(by_rows ? &r->rows : &r->cols) = max_i64(by_rows ? r->rows : r->cols, room);
+		/* along the other side it is contracted, step by step */
+		if (by_rows)
+			r->full_cols = r->cols = round_up(r->shape.cols, depth);
+		else
+			r->full_rows = r->rows = round_up(r->shape.rows, depth);
+	}
+}
+
+/* The widest panel whose rows are swizzled and make up the columns; 0 if there is none. */
+static int64_t panel_of(const struct ring *r, int bits)
+{
+	for (int bytes = 128; bytes >= 32; bytes /= 2)
+		if (r->cols * bits / 8 % bytes == 0)
+			return (int64_t)bytes * 8 / bits;
+	return 0;
+}
+
+/* Elements of a row of the tensor that a buffer is loaded from. */
+static int64_t tensor_row(const struct kernel *k, const struct buffer *b)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct tensor *t = &p->tensors.v[p->nodes.v[b->node].ref];
+
+	return p->axes.v[t->dim[t->rank - 1]].size;
+}
+
+/* Columns that are not contracted are read by whole panels. No box may be wider than the
+ * tensor: the copy engine faults. */
+static void fill_columns(const struct kernel *k, struct ring *r, const struct buffer *b)
+{
+	int bits = dtype_bits(b->type);
+	int64_t wide = 128 * 8 / bits, least = 32 * 8 / bits;
+
+	while (r->engine && wide > least && wide > tensor_row(k, b))
+		wide /= 2;
+	r->cols = r->cols > wide / 2 ? round_up(r->cols, wide) : max_i64(wide / 2, least);
+}
+
+static void choose_panels(const struct kernel *k, struct ring *r, const struct buffer *b)
+{
+	int bits = dtype_bits(b->type);
+	bool operand = b->matrix_a || b->matrix_b;
+
+	if (operand && r->shape.ncol && !contracts(k, r->buffer, r->shape.col[0]))
+		fill_columns(k, r, b);
+	r->panel_cols = operand ? panel_of(r, bits) : min_i64(r->cols, 128 * 8 / bits);
+	r->swizzle = (int)(r->panel_cols * bits / 8);
+	if (operand && r->swizzle)	/* the pattern goes by address: each panel begins with it */
+		r->rows = round_up(r->rows, SLOT_ALIGN / r->swizzle);
+	if ((r->swizzle != 128 && r->swizzle != 64 && r->swizzle != 32) ||
+	    r->cols % r->panel_cols || r->rows * r->swizzle % SLOT_ALIGN)
+		r->swizzle = 0;
+	if (!r->swizzle)
+		r->panel_cols = r->cols;
+	r->panel_bytes = r->rows * r->panel_cols * bits / 8;
+	r->boxes = (int)ceil_div(r->full_cols, r->panel_cols);
+	r->box_bytes = r->full_rows * r->panel_cols * bits / 8;
+	r->engine = r->engine && r->full_rows <= BOX_ROWS && (r->swizzle || r->cols <= BOX_COLS) &&
+		r->panel_cols <= tensor_row(k, b);
+}
+
+/* A buffer of a split sTask holds its part alone. */
+static void take_part(const struct kernel *k, const struct buffer *b, struct shape2 *v)
+{
+	int axis = k->plan->graph->tasks.v[b->first].split_axis;
+
+	for (int i = 0; i < v->nrow; i++)
+		if (v->row[i] == axis)
+			v->rows /= b->parts;
+	for (int i = 0; i < v->ncol; i++)
+		if (v->col[i] == axis)
+			v->cols /= b->parts;
+}
+
+static void add_ring(struct kernel *k, int buffer)
+{
+	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
+	const struct program *p = k->plan->graph->program;
+	struct ring r = { .buffer = buffer, .versions = k->plan->versions[buffer] };
+
+	if (b->node != NONE && p->nodes.v[b->node].op == OP_LOAD)
+		r.engine = load_shape(k, b, &r.shape);
+	else
+		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
+	if (b->parts > 1)
+		take_part(k, b, &r.shape);
+	r.rows = r.full_rows = r.shape.rows;
+	r.cols = r.full_cols = r.shape.cols;
+	make_room(k, &r);
+	choose_panels(k, &r, b);
+	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols), SLOT_ALIGN);
+	r.offset = k->shared_bytes;
+	k->shared_bytes += r.slot_bytes * r.versions;
+	k->ring_of[buffer] = k->rings.n;
+	VEC_PUSH(&k->arena, &k->rings, r);
+}
+
+enum err_code lower_rings(struct kernel *k, struct err *e)
+{
+	const struct graph *g = k->plan->graph;
+
+	k->ring_of = ARENA_ARRAY(&k->arena, g->buffers.n, int);
+	for (int i = 0; i < g->buffers.n; i++) {
+		k->ring_of[i] = NONE;
+		if (g->buffers.v[i].phase == k->phase && plan_scope(k->plan, i) == SCOPE_SHARED)
+			add_ring(k, i);
+	}
+	for (int i = 0; i < k->rings.n; i++) {
+		const struct buffer *b = &g->buffers.v[k->rings.v[i].buffer];
+
+		if ((b->matrix_a || b->matrix_b) && !k->rings.v[i].swizzle)
+			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be read by the matrix "
+				"unit: a row of its tile has %lld bytes, which is no multiple of "
+				"32", b->name, (long long)(k->rings.v[i].shape.cols *
+				dtype_bits(b->type) / 8));
+	}
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].phase == k->phase && g->buffers.v[i].carry != NONE &&
+		    k->ring_of[i] != NONE)
+			return err_set(e, ERR_ILLEGAL, g->buffers.v[i].loc, "'%s' is used on several "
+				"lanes; a carry that passes between lanes is not lowered yet",
+				g->buffers.v[i].name);
+	return OK;
+}
