@@ -110,6 +110,22 @@ P.highest = mr.program("highest", function(p)
   C:store("store_c", p:task("join", function() return top + sum * 0.25 end))
 end)
 
+-- A B^T where only what A has left of the 64th diagonal below the main one counts: the
+-- first rows make no iteration.
+P.triangle = mr.program("triangle", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n}, "f32")
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(k, {upto = m - 64}, function()
+    local a = p:load("load_a", A)
+    local left = p:task("mask", function()
+      return mr.where(k:index():le(m:index() - 64), a:to "f32", 0):to "bf16"
+    end)
+    c:add(p:mma("mma", left, p:load("load_b", B)))
+  end)
+  C:store("store_c", p:task("convert", function() return c + 0 end))
+end)
+
 -- Running sums along the keys, which go on from tile to tile, weigh the values.
 P.scan = mr.program("scan", function(p)
   local m, n, d = p:axes("m", "n", "d")

@@ -1,0 +1,92 @@
+-- What compilers that pipeline loops have got wrong, each in several schedules:
+-- a buffer that is read and then overwritten; a value read after the loop that filled it; an
+-- accumulation that a later iteration reads back; a pipelined loop of a single iteration.
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(dir .. "tap.lua")
+local random_plans, programs = dofile(dir .. "lib/random_plans.lua"), dofile(dir .. "lib/programs.lua")
+
+local SEEDS <const> = {1, 2, 3, 4, 5, 6}
+
+-- Loads on p0, the rest on c0 in the order of the list; {name, offset}. Others are at 0.
+local function schedule(bound, tile, rings, order)
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+  local done = {}
+  local function append(name, at)
+    local lane = name:find "^load" and "p0" or "c0"
+    plan:append(name, {lane = lane, at = at})
+    done[name] = true
+  end
+  plan:lane("p0", {warps = 1})
+  plan:buffers(rings)
+  plan:grid{eus = 1}
+  for _, entry in ipairs(order) do append(entry[1], entry[2]) end
+  for _, t in ipairs(plan.tasks) do
+    if not done[t.name] then append(t.name, 0) end
+  end
+  plan:fill_waits()
+  return plan
+end
+
+local function correct(what, plan)
+  local good, problems = plan:check()
+  if not tap.ok(good, what .. ": legal", tostring(problems)) then return end
+  local result, message = random_plans.verify(plan, SEEDS)
+  tap.ok(result == "ok", what, message, plan:script())
+end
+
+local sizes, tile = {m = 128, n = 64, k = 160}, {m = 64, n = 64, k = 32}
+
+-- `top` is read by one sTask and then overwritten by another; the product of the next
+-- iterations is issued before.
+for _, ring in ipairs{1, 3} do
+  for ahead = 0, 2 do
+    local what = ("a buffer read and then overwritten, products %d ahead, rings of %d"):format(ahead, ring)
+    correct(what, schedule(programs.highest(sizes), tile, {a = ring, b = ring, mma = ahead + 1},
+      {{"mma", ahead}, {"before", 0}, {"after", 0}}))
+  end
+end
+correct("a buffer overwritten where the next iteration has not read it yet", schedule(
+  programs.highest(sizes), tile, {a = 2, b = 2, before = 2}, {{"mma", 0}, {"after", 0}, {"before", 1}}))
+tap.ok(not schedule(programs.highest(sizes), tile, {a = 2, b = 2, before = 2},
+  {{"mma", 0}, {"before", 1}, {"after", 0}}):check(),
+  "a buffer read before the iteration that overwrites it is refused")
+
+-- The maxima of the first loop, and how its last iterations leave them.
+for ahead = 0, 2 do
+  for _, n in ipairs{64, 128, 320} do
+    correct(("a value read after the loop that filled it, products %d ahead, %d iterations"):format(ahead,
+      n // 64), schedule(programs.two_pass{m = 128, n = n, d = 64}, {m = 64, n = 64},
+      {k1 = 2, k2 = 2, v2 = 2, mma_first = ahead + 1, mma_second = ahead + 1},
+      {{"mma_first", ahead}, {"highest", 0}, {"mma_second", ahead}, {"weights", 0}, {"mma_v", 0}}))
+  end
+end
+correct("sums read after the loop that are stored by another sTask", schedule(
+  programs.normed(sizes), tile, {a = 4, b = 4}, {{"square", 2}, {"mma", 0}}))
+
+-- What one iteration has accumulated is an operand of the next product.
+for ahead = 0, 1 do
+  for _, ring in ipairs{1, 2, 4} do
+    correct(("an accumulation read back, reads %d ahead, rings of %d"):format(ahead, ring), schedule(
+      programs.recurrent{m = 128, n = 64, k = 160, d = 64}, {m = 64, k = 32},
+      {a = ring, b = ring, read = ahead + 1},
+      {{"decay", ahead}, {"mma_in", ahead}, {"read", ahead}, {"mma_out", 0}}))
+  end
+end
+correct("an accumulation scaled between two products into it", schedule(
+  mr.examples.flash_attention{b = 1, h = 1, m = 128, n = 320, d = 64}, {m = 64, n = 64},
+  {k = 2, v = 2, softmax = 2, softmax_2 = 2},
+  {{"mma_qk", 1}, {"softmax", 1}, {"rescale", 0}, {"mma_pv", 0}}))
+
+-- One iteration: all turns are prologue and epilogue.
+for _, versions in ipairs{1, 3} do
+  for offset = -1, 2 do
+    local first, rest = math.max(offset, 0), math.min(offset, 0)
+    correct(("a single iteration, offset %d, %d versions"):format(offset, versions), schedule(
+      programs.highest{m = 128, n = 64, k = 32}, tile,
+      {a = versions, b = versions, mma = math.max(versions, math.abs(offset) + 1)},
+      {{"mma", first}, {"before", rest}, {"after", rest}}))
+  end
+end
+
+tap.done_testing()

@@ -1,0 +1,69 @@
+-- Loops of few iterations: none, one, two, one less than a ring is deep, as many, one more;
+-- in a row on one EU and each on its own, with offsets before and behind.
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(dir .. "tap.lua")
+local random_plans, programs = dofile(dir .. "lib/random_plans.lua"), dofile(dir .. "lib/programs.lua")
+
+local SEEDS <const> = {1, 2, 3}
+
+-- Legal, with as many versions in registers as the offsets ask for.
+local function settle(plan)
+  plan:fill_waits()
+  for _ = 1, 8 do
+    local good, problems = plan:check()
+    if good then return end
+    local p = problems[1]
+    assert(p.code == "versions", tostring(problems))
+    plan:buffers{[p.edge.buffer] = plan.rings[p.edge.buffer] + 1}
+    plan:fill_waits()
+  end
+end
+
+-- Loads on a lane of their own, everything else on another, at these offsets.
+local function schedule(bound, tile, rings, at, grid)
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+  plan:buffers(rings)
+  for _, t in ipairs(plan.tasks) do
+    plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0", at = at[t.name] or 0})
+  end
+  plan:lane("p0", {warps = 1})
+  plan:grid(grid)
+  settle(plan)
+  return plan
+end
+
+local grids = {{"one EU", {eus = 1}}, {"longest first", {eus = 1, longest_first = true}}, {"many EUs", {}}}
+
+local function runs(what, bound, tile, rings, at, trips)
+  local most = math.max(2, trips)
+  for _, g in ipairs(grids) do
+    local plan = schedule(bound, tile, rings, at, g[2])
+    if g[1] == "one EU" then
+      tap.like(tostring(plan.graph), ("loop %%w+, 0 to %d iterations"):format(most),
+        ("%s: 0 to %d iterations"):format(what, most))
+    end
+    local result, message = random_plans.verify(plan, SEEDS)
+    tap.is(result, "ok", ("%s, %s"):format(what, g[1]))
+    if result ~= "ok" then print("# " .. (message .. "\n" .. plan:script()):gsub("\n", "\n# ")) end
+  end
+end
+
+-- Tile i of the rows makes i iterations, so all numbers up to the ring's depth and one more
+-- are there.
+for depth = 1, 4 do
+  local most = math.max(2, depth + 1)
+  local m = 64 * (most + 1)
+  for offset = -1, 2 do
+    local first, rest = math.max(offset, 0), math.min(offset, 0)
+    runs(("gemm, a ring of %d, offset %d"):format(depth, offset),
+      programs.triangle{m = m, n = 64, k = m}, {m = 64, k = 64}, {a = depth, b = depth},
+      {mask = first, mma = rest}, depth + 1)
+    runs(("attention, a ring of %d, offset %d"):format(depth, offset),
+      mr.examples.flash_attention{b = 1, h = 1, m = m, n = m - 64, d = 64, causal = true},
+      {m = 64, n = 64}, {k = depth, v = depth},
+      {mma_qk = first, rescale = rest, mma_pv = rest}, depth + 1)
+  end
+end
+
+tap.done_testing()
