@@ -6,6 +6,11 @@ static int loop_of(const struct kernel *k, int task)
 	return k->plan->graph->tasks.v[task].loop;
 }
 
+static int lane_of_task(const struct kernel *k, int task)
+{
+	return k->plan->entries.v[plan_entry_of(k->plan, task)].lane;
+}
+
 static bool enters(const struct kernel *k, int lane, int loop)
 {
 	const struct plan *p = k->plan;
@@ -30,19 +35,34 @@ static int farthest(const struct kernel *k, const struct wait *w)
 	return w->distance == DISTANCE_AUTO ? most : w->distance;
 }
 
+/* Does another lane wait for instances of an sTask as its loop goes on? */
+static bool is_awaited_inside(const struct kernel *k, int task)
+{
+	const struct plan *p = k->plan;
+
+	for (int i = 0; i < p->waits.n; i++)
+		if (p->waits.v[i].on == task && p->waits.v[i].when == WAIT_COMPLETE &&
+		    program_loop_within(p->graph->program, loop_of(k, p->waits.v[i].task),
+		    loop_of(k, task)) && lane_of_task(k, p->waits.v[i].task) != lane_of_task(k, task))
+			return true;
+	return false;
+}
+
 /* The last instance before tells as much as a flag of runs, and is known sooner, to a lane
- * that keeps step with the loop because it has sTasks there itself. */
+ * that keeps step with the loop because it has sTasks there itself; if there is a flag of
+ * instances at all. */
 bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *depth)
 {
 	const struct graph *g = k->plan->graph;
 	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on);
-	int lane = k->plan->entries.v[plan_entry_of(k->plan, w->task)].lane;
+	int lane = lane_of_task(k, w->task);
 
 	*depth = farthest(k, w);
 	if (theirs == NONE || g->program->loops.v[theirs].parent != mine ||
 	    w->when == WAIT_ISSUED || g->tasks.v[w->on].kind == TASK_LOAD)
 		return false;
-	return *depth > 1 || g->trips[theirs].least == 0 || !enters(k, lane, theirs);
+	return *depth > 1 || g->trips[theirs].least == 0 || !enters(k, lane, theirs) ||
+		!is_awaited_inside(k, w->on);
 }
 
 /* `d` iterations of region `loop` back. life: only within a run of that region. */
