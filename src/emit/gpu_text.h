@@ -31,7 +31,10 @@ struct text {
 	bool made[2][2][2][257];	/* matrix functions: A in registers, transposed A, B, N */
 };
 
-enum { LANES_MERGED = 8 };		/* at most */
+enum {
+	GROUP_WARPS = 4,		/* of a warpgroup */
+	LANES_MERGED = 8,		/* at most */
+};
 
 /* If the n texts of lanes say the same, append one for all to `out`, in which `who`, from
  * 0 to n - 1, says which lane it is, and return true. What is appended otherwise is of no
@@ -106,6 +109,27 @@ NODISCARD enum err_code emit_mma(struct text *c, const struct kentry *x, struct 
 NODISCARD enum err_code emit_load(struct text *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code emit_store(struct text *c, const struct kentry *x, struct err *e);
 
+/* The structure, from the outside in: text_kernel.c, _lane, _loop, _entry, _wait. */
+NODISCARD enum err_code put_lane(struct text *c, struct err *e);	/* c->lane */
+NODISCARD enum err_code put_region(struct text *c, int loop, struct err *e);
+/* The loop of a tile that is another copy's: only its iterations are counted. */
+void put_passed(struct text *c, int loop);
+/* `iteration`: C text of its number; class: of the turn, see lower/kernel.h. */
+NODISCARD enum err_code put_entry(struct text *c, const struct kentry *x, int class,
+	const char *iteration, struct err *e);
+void put_loop_axes(struct text *c, int loop);	/* where the axes of iteration i_LOOP stand */
+/* Initial values: carries of the tile; those of `loop` that first matter in `nested`. */
+NODISCARD enum err_code put_initial_tile(struct text *c, struct err *e);
+NODISCARD enum err_code put_initial_nested(struct text *c, int loop, int nested, struct err *e);
+void put_flag_waits(struct text *c, const struct kentry *x);
+void put_missed_waits(struct text *c, int loop, int nested);
+bool waits_once(const struct text *c, int flag);
+void put_group_wait(struct text *c, const struct kentry *x, const struct group_wait *w,
+	int class);
+void put_releases(struct text *c, const int *behind);
+void put_arrive(struct text *c, int flag, const char *seq);
+void put_run(struct text *c, int loop, int nested);
+
 /* Stamps of a traced kernel; nothing in another. */
 void put_stamp(struct text *c, const struct kentry *x, int n);	/* nth of x's record; NONE */
 void put_block_stamp(struct text *c);
@@ -117,5 +141,23 @@ void put_end_stamp(struct text *c);
 /* The buffer that node `node` of another sTask is to this one; NONE. */
 int buffer_of_node(const struct text *c, const struct stask *s, int node);
 int buffer_of_carry(const struct text *c, const struct stask *s, int carry);
+
+static inline const struct stask *stask_of(const struct text *c, const struct kentry *x)
+{
+	return &c->g->tasks.v[x->task];
+}
+
+static inline bool on_matrix(const struct text *c, int task)
+{
+	const struct seu *u = &c->plan->device->seu[
+		c->plan->entries.v[plan_entry_of(c->plan, task)].seu];
+
+	return u->kind == SEU_MATRIX && u->async;
+}
+
+static inline bool in_lane(const struct text *c, int task)
+{
+	return c->plan->entries.v[plan_entry_of(c->plan, task)].lane == c->lane->lane;
+}
 
 #endif

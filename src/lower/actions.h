@@ -1,8 +1,9 @@
 /* actions.h - what the lanes of a kernel do, as lists; for use inside src/lower.
  *
  * For a list of tiles and trip counts, the actions of each lane in order, as the text of
- * src/emit/text_kernel.c does them: this is that file once more, statement by statement,
- * with numbers where it has C text. Who changes one changes the other.
+ * src/emit/text_{lane,loop,entry,wait}.c does them: this is those files once more,
+ * statement by statement, with numbers where they have C text. Who changes one changes the
+ * other.
  *
  * All warps of a lane do the same. Only copies are issued by the first warp alone.
  */

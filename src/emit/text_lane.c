@@ -1,0 +1,182 @@
+/* A lane: its registers, its tile loop, and whose turn a tile is. */
+#include "emit/gpu_text.h"
+
+enum { REGISTER_GROUPS = 512, PRODUCER_REGISTERS = 40, CONSUMER_MOST = 240 };
+
+/* setmaxnreg for each lane: what the plan says, or the producers little and the others
+ * an equal share of the rest; 0 where there is only one warpgroup. */
+static int lane_registers(const struct text *c, const struct klane *l)
+{
+	int producers = 0, consumers = 0, share;
+
+	for (int i = 0; i < c->k->lanes.n; i++) {
+		int groups = (int)ceil_div(c->k->lanes.v[i].warps, GROUP_WARPS);
+
+		if (c->k->lanes.v[i].warps < GROUP_WARPS)
+			producers += groups;
+		else
+			consumers += groups;
+	}
+	if (producers + consumers < 2)
+		return 0;
+	if (l->registers)
+		return l->registers;
+	if (l->warps < GROUP_WARPS)
+		return consumers ? (consumers * CONSUMER_MOST + producers * PRODUCER_REGISTERS >
+			REGISTER_GROUPS ? 24 : PRODUCER_REGISTERS) : 0;
+	share = (REGISTER_GROUPS - 24 * producers) / (consumers ? consumers : 1) / 8 * 8;
+	return share > CONSUMER_MOST ? CONSUMER_MOST : share;
+}
+
+static void put_tile_axes(struct text *c)
+{
+	const struct grid *g = &c->g->grids[c->k->phase];
+	int64_t below = 1;
+
+	for (int i = g->n - 1; i >= 0; i--) {
+		put(c, "const int lo_%s = tile / %lld %% %lld * %lld;", c->p->axes.v[g->axis[i]].name,
+			(long long)below, (long long)g->tiles[i],
+			(long long)c->g->extents.tile[g->axis[i]]);
+		below *= g->tiles[i];
+	}
+}
+
+static enum err_code put_registers(struct text *c, struct err *e)
+{
+	for (int i = 0; i < c->g->buffers.n; i++) {
+		const struct buffer *b = &c->g->buffers.v[i];
+		struct view v;
+
+		if (b->phase != c->k->phase || c->k->ring_of[i] != NONE || !in_lane(c, b->first))
+			continue;
+		TRY(buffer_view(c, i, &v, e));
+		put(c, "%s %s[%d]%s;", v.packed ? "u32" : dtype_is_float(b->type) ? "float" : "int",
+			c_name(c, "r_", b->name), c->plan->versions[i],
+			v.kind == FRAG_FULL ? arena_strf(c->a, "[%d][%lld]", v.blocks,
+			(long long)(v.packed ? v.cols / 4 : v.cols / 2)) : v.kind == FRAG_ROW ?
+			arena_strf(c->a, "[%d][2]", v.blocks) : v.kind == FRAG_COL ?
+			arena_strf(c->a, "[%lld]", (long long)(v.cols / 4)) : "[1]");
+	}
+	return OK;
+}
+
+static void put_turn(struct text *c)
+{
+	const struct kregion *v = &c->lane->regions[0];
+	const struct flag *turn;
+
+	if (c->lane->copies == 1)
+		return;
+	put(c, "if ((t - %d) %% %d) {\t/* another's turn */", c->lane->copy, c->lane->copies);
+	c->indent++;
+	for (int i = 0; i < v->steps.n; i++)
+		if (v->steps.v[i].is_loop)
+			put_passed(c, v->steps.v[i].id);
+	put(c, "continue;");
+	c->indent--;
+	put(c, "}");
+	for (int f = 0; f < c->k->flags.n; f++) {
+		int task = c->k->flags.v[f].task, loop = c->g->tasks.v[task].loop;
+
+		if (c->k->flags.v[f].runs)
+			loop = c->p->loops.v[loop].parent;
+		if (!c->k->flags.v[f].issued && in_lane(c, task) && on_matrix(c, task))
+			put(c, "issued_%d = released_%d = %s;", f, f, loop == NONE ? "t" :
+				arena_strf(c->a, "base_%d", loop));
+	}
+	turn = &c->k->flags.v[c->lane->turn];
+	put(c, "if (t > 0) flag_wait(shared + %lld + 8 * ((t - 1) %% %d), (t - 1) / %d);",
+		(long long)turn->offset, turn->depth, turn->depth);
+}
+
+static enum err_code put_tile(struct text *c, struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[0];
+
+	put_tile_axes(c);
+	put_turn(c);
+	put_tile_stamps(c);
+	TRY(put_initial_tile(c, e));
+	c->turn = 0;
+	for (int i = 0; i < v->steps.n; i++) {
+		if (v->steps.v[i].is_loop) {
+			TRY(put_region(c, v->steps.v[i].id, e));
+			put_missed_waits(c, NONE, v->steps.v[i].id);
+			put_run(c, NONE, v->steps.v[i].id);
+		} else {
+			TRY(put_entry(c, &c->lane->entries.v[v->steps.v[i].id], 0, "t", e));
+		}
+		c->turn = 0;
+	}
+	return OK;
+}
+
+static bool multiplies(const struct text *c)
+{
+	for (int i = 0; i < c->lane->entries.n; i++)
+		if (on_matrix(c, c->lane->entries.v[i].task))
+			return true;
+	return false;
+}
+
+/* A block may not end while something is copied to its memory, and nobody need have
+ * waited for what a loop without iterations would have read. */
+static void put_last_copies(struct text *c)
+{
+	for (int i = 0; i < c->k->flags.n; i++) {
+		const struct flag *f = &c->k->flags.v[i];
+		int loop = c->g->tasks.v[f->task].loop;
+
+		if (!f->bytes || !in_lane(c, f->task))
+			continue;
+		put(c, "{ const int end = %s; LOOP (int n = max_of(0, end - %d); n < end; n++) "
+			"flag_wait(shared + %lld + 8 * (n %% %d), n / %d); }", loop == NONE ?
+			"start[BLOCK + 1] - start[BLOCK]" : arena_strf(c->a, "base_%d", loop),
+			f->depth, (long long)f->offset, f->depth, f->depth);
+	}
+}
+
+enum err_code put_lane(struct text *c, struct err *e)
+{
+	const struct klane *l = c->lane;
+	int groups = (int)ceil_div(l->warps, GROUP_WARPS) * GROUP_WARPS;
+	int registers = lane_registers(c, l);
+
+	c->indent++;
+	if (registers)
+		put(c, "SET_REGISTERS(%s, %d);",
+			registers > 65536 / c->k->threads / 8 * 8 ? "inc" : "dec", registers);
+	if (groups != l->warps)
+		put(c, "if (warp >= %d) return;", l->first_warp + l->warps);
+	put(c, "const int thread = THREAD - %d;", l->first_warp * 32);
+	put(c, "const int leader = warp == %d && elect();", l->first_warp);
+	put(c, "const int row0 = thread / 32 * 16 + thread %% 32 / 4, col0 = 2 * (thread %% 4);");
+	put(c, "const int group = UNIFORM(thread / 128);");
+	put_lane_stamps(c);
+	for (int f = 0; f < c->k->flags.n; f++)
+		if (!c->k->flags.v[f].issued && in_lane(c, c->k->flags.v[f].task) &&
+		    on_matrix(c, c->k->flags.v[f].task))
+			put(c, "int issued_%d = 0, released_%d = 0;", f, f);
+	for (int f = 0; f < c->k->flags.n; f++)
+		if (waits_once(c, f))
+			put(c, "int seen_%d = 0;", f);
+	for (int i = 0; i < c->p->loops.n; i++)
+		if (c->p->loops.v[i].phase == c->k->phase)
+			put(c, "int base_%d = 0;", i);
+	TRY(put_registers(c, e));
+	put(c, "LOOP (int at = start[BLOCK], t = 0; at < start[BLOCK + 1]; at++, t++) {");
+	c->indent++;
+	put(c, "const int tile = order[at];");
+	TRY(put_tile(c, e));
+	if (multiplies(c)) {
+		put(c, "GROUPS_WAIT(0);");
+		put_releases(c, NULL);
+	}
+	put_tile_end_stamp(c);
+	c->indent--;
+	put(c, "}");
+	put_last_copies(c);
+	put_end_stamp(c);
+	c->indent--;
+	return OK;
+}

@@ -1,0 +1,244 @@
+/* A loop on a lane: its trips and its turns, those of the prologue, the steady state and
+ * the epilogue. */
+#include "emit/gpu_text.h"
+
+/* Least or greatest value of an index over the tile at hand. */
+static const char *bound_text(struct text *c, const struct stask *s, const struct index_expr *x,
+	bool greatest)
+{
+	struct buf b;
+
+	buf_init(&b, c->a);
+	buf_printf(&b, "%lld", (long long)x->k);
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+		const struct axis *a = &c->p->axes.v[t->axis];
+		const char *lo = axis_lo(c, s, NULL, t->axis);
+
+		if ((t->coef > 0) == greatest)
+			lo = arena_strf(c->a, "(min_of(%s + %lld, %lld) - 1)", lo,
+				(long long)c->g->extents.tile[t->axis], (long long)a->size);
+		buf_printf(&b, " + %lld * (%s / %lld)", (long long)t->coef, lo, (long long)t->div);
+	}
+	return b.text;
+}
+
+static void put_trips(struct text *c, int loop, const struct stask *any)
+{
+	const struct loop *l = &c->p->loops.v[loop];
+	int64_t tiles = 1, tile = c->g->extents.tile[l->axis[0]];
+	const char *first = "0", *end;
+
+	for (int i = 0; i < l->naxes; i++)
+		tiles *= extent_tiles(&c->g->extents, l->axis[i]);
+	end = arena_strf(c->a, "%lld", (long long)tiles);
+	if (l->has_from)
+		first = arena_strf(c->a, "max_of(0, (%s) / %lld)", bound_text(c, any, &l->from, false),
+			(long long)tile);
+	if (l->has_upto) {
+		const char *most = bound_text(c, any, &l->upto, true);
+
+		end = arena_strf(c->a, "min_of(%lld, (%s) < 0 ? 0 : (%s) / %lld + 1)", (long long)tiles,
+			most, most, (long long)tile);
+	}
+	put(c, "const int first_%d = %s, trips_%d = max_of(0, %s - first_%d);", loop, first, loop, end,
+		loop);
+}
+
+/* A nested loop's iterations, in one iteration of the region around it. */
+static enum err_code put_nested(struct text *c, int loop, const struct kstep *s,
+	const char *iteration, struct err *e)
+{
+	int turn = c->turn, last = c->last;
+
+	put(c, "{");
+	c->indent++;
+	put(c, "const int i_%d = %s, seq_%d = base_%d + i_%d;", loop, iteration, loop, loop, loop);
+	put_loop_axes(c, loop);
+	c->around[loop] = turn + s->at;
+	TRY(put_initial_nested(c, loop, s->id, e));
+	TRY(put_region(c, s->id, e));
+	put_missed_waits(c, loop, s->id);
+	put_run(c, loop, s->id);
+	c->turn = turn;
+	c->last = last;
+	c->indent--;
+	put(c, "}");
+	return OK;
+}
+
+static enum err_code put_step(struct text *c, int loop, const struct kstep *s, int class,
+	const char *iteration, struct err *e)
+{
+	if (s->is_loop)
+		return put_nested(c, loop, s, iteration, e);
+	return put_entry(c, &c->lane->entries.v[s->id], class, iteration, e);
+}
+
+/* A turn of the steady state. */
+static enum err_code put_steady_turn(struct text *c, int loop, int turn, const char *j,
+	struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+
+	c->turn = turn;
+	c->last = INT32_MAX;
+	for (int i = 0; i < v->steps.n; i++)
+		TRY(put_step(c, loop, &v->steps.v[i], 0, v->steps.v[i].at ?
+			arena_strf(c->a, "%s + %d", j, v->steps.v[i].at) : j, e));
+	return OK;
+}
+
+/* A turn whose number is known; there are at least so many trips, or just so many. */
+static enum err_code put_known_turn(struct text *c, int loop, int j, int class, int trips,
+	struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+
+	c->turn = j;
+	c->last = trips - 1;
+	for (int i = 0; i < v->steps.n; i++) {
+		int it = j + v->steps.v[i].at;
+
+		if (it >= 0 && it < trips)
+			TRY(put_step(c, loop, &v->steps.v[i], class, arena_strf(c->a, "%d", it), e));
+	}
+	return OK;
+}
+
+/* The turns after the steady state, where r is the number of those modulo the unrolling. */
+static enum err_code put_epilogue(struct text *c, int loop, int r, struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+
+	for (int n = 1; n <= v->most; n++) {
+		c->turn = r - 1 + n;
+		c->last = c->turn + v->most - n;
+		for (int i = 0; i < v->steps.n; i++) {
+			int back = v->most + 1 - n - v->steps.v[i].at;	/* iteration trips - back */
+
+			if (back > 0)
+				TRY(put_step(c, loop, &v->steps.v[i], v->most + n,
+					arena_strf(c->a, "trips_%d - %d", loop, back), e));
+		}
+	}
+	return OK;
+}
+
+/* The steady state and what comes after. Unrolled, it can end before each of its turns:
+ * so a turn has one text for each version of a register that it uses, and no second one
+ * for the turns that are left over. Compiling takes as long as there is text. */
+static enum err_code put_steady(struct text *c, int loop, struct err *e)
+{
+	int u = c->lane->regions[loop + 1].unroll;
+
+	put(c, "LOOP (;; j_%d += %d) {", loop, u);
+	c->indent++;
+	for (int k = 0; k < u; k++) {
+		const char *j = k ? arena_strf(c->a, "j_%d + %d", loop, k) : arena_strf(c->a, "j_%d", loop);
+
+		put(c, "if (%s == steady_%d) {", j, loop);
+		c->indent++;
+		TRY(put_epilogue(c, loop, k, e));
+		put(c, "break;");
+		c->indent--;
+		put(c, "}");
+		TRY(put_steady_turn(c, loop, k, j, e));
+	}
+	c->indent--;
+	put(c, "}");
+	return OK;
+}
+
+/* All turns where there are at least as many trips as the greatest offset. */
+static enum err_code put_turns(struct text *c, int loop, struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+
+	for (int j = -v->most; j < 0; j++)
+		TRY(put_known_turn(c, loop, j, -j, v->most, e));
+	put(c, "const int steady_%d = trips_%d - %d;", loop, loop, v->most);
+	put(c, "int j_%d = 0;", loop);
+	if (v->unroll > 1)
+		return put_steady(c, loop, e);
+	put(c, "LOOP (; j_%d < steady_%d; j_%d++) {", loop, loop, loop);
+	c->indent++;
+	TRY(put_steady_turn(c, loop, 0, arena_strf(c->a, "j_%d", loop), e));
+	c->indent--;
+	put(c, "}");
+	return put_epilogue(c, loop, 0, e);
+}
+
+/* All turns of fewer trips than the greatest offset. */
+static enum err_code put_few_turns(struct text *c, int loop, int trips, struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+
+	for (int j = -v->most; j < trips; j++)
+		TRY(put_known_turn(c, loop, j, j < 0 ? -j : v->most + j - (trips - 1 - v->most), trips,
+			e));
+	return OK;
+}
+
+static enum err_code put_loop(struct text *c, int loop, struct err *e)
+{
+	int most = c->lane->regions[loop + 1].most;
+	int64_t least = c->g->trips[loop].least;
+
+	if (least >= most)
+		return put_turns(c, loop, e);
+	put(c, "if (trips_%d >= %d) {", loop, most);
+	c->indent++;
+	TRY(put_turns(c, loop, e));
+	c->indent--;
+	put(c, "}");
+	for (int trips = least > 1 ? (int)least : 1; trips < most; trips++) {
+		put(c, "else if (trips_%d == %d) {", loop, trips);
+		c->indent++;
+		TRY(put_few_turns(c, loop, trips, e));
+		c->indent--;
+		put(c, "}");
+	}
+	return OK;
+}
+
+static const struct stask *task_in(const struct text *c, int loop)
+{
+	for (int i = 0; i < c->g->tasks.n; i++)
+		if (program_loop_within(c->p, c->g->tasks.v[i].loop, loop))
+			return &c->g->tasks.v[i];
+	BUG("loop %d is empty", loop);
+}
+
+enum err_code put_region(struct text *c, int loop, struct err *e)
+{
+	put(c, "{");
+	c->indent++;
+	put_trips(c, loop, task_in(c, loop));
+	TRY(put_loop(c, loop, e));
+	put(c, "base_%d += trips_%d;", loop, loop);
+	c->indent--;
+	put(c, "}");
+	return OK;
+}
+
+/* Tiles of a lane's other copies: only their iterations are counted. */
+void put_passed(struct text *c, int loop)
+{
+	put(c, "{");
+	c->indent++;
+	put_trips(c, loop, task_in(c, loop));
+	for (int l = 0; l < c->p->loops.n; l++) {
+		if (c->p->loops.v[l].parent != loop)
+			continue;
+		put(c, "LOOP (int i_%d = 0; i_%d < trips_%d; i_%d++) {", loop, loop, loop, loop);
+		c->indent++;
+		put_loop_axes(c, loop);
+		put_passed(c, l);
+		c->indent--;
+		put(c, "}");
+	}
+	put(c, "base_%d += trips_%d;", loop, loop);
+	c->indent--;
+	put(c, "}");
+}
