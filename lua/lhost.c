@@ -1,7 +1,5 @@
 /* Kernels on the CPU. */
-#include "lplan.h"
-
-#include "run/on_host.h"
+#include "lkernel.h"
 
 static int on_host_gc_l(lua_State *L)
 {
@@ -43,35 +41,6 @@ static int host_build_l(lua_State *L)
 	return 1;
 }
 
-/* Packed elements of all tensors; new arrays for the outputs go to the table `results`. */
-static void **host_pointers(lua_State *L, const struct program *p, int inputs, int results,
-	struct arena *a)
-{
-	void **data = ARENA_ARRAY(a, p->tensors.n, void *);
-
-	for (int i = 0; i < p->tensors.n; i++) {
-		const struct tensor *t = &p->tensors.v[i];
-		int64_t dim[RANK_MAX];
-
-		if (t->role == TENSOR_TEMP)
-			continue;
-		if (t->role == TENSOR_INPUT) {
-			struct array *x = push_input(L, inputs, "run", t->name);
-
-			if (x->type != t->type)
-				throw_msg(L, "run: input '%s' holds %s, the kernel takes %s", t->name,
-					dtype_name(x->type), dtype_name(t->type));
-			data[i] = x->data;
-			lua_pop(L, 1);
-			continue;
-		}
-		tensor_dims(p, i, dim);
-		data[i] = array_new(L, "run", t->type, t->rank, dim)->data;
-		lua_setfield(L, results, t->name);
-	}
-	return data;
-}
-
 /* core.host_run(kernels, inputs, {seed=, race=, limit=}) -> outputs, nil or a report */
 static int host_run_l(lua_State *L)
 {
@@ -97,7 +66,7 @@ static int host_run_l(lua_State *L)
 	lua_newtable(L);
 	a = scratch_push(L);
 	enter(L);
-	data = host_pointers(L, p, 2, 4, a);
+	data = tensor_pointers(L, p, 2, 4, a);
 	enter(L);
 	if (on_host_run(k, data, &o, &stop, a, &report, &e))
 		throw_err(L, &e);
