@@ -221,6 +221,11 @@ static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int
 				"other sTasks use in %d part%s: split all that use it alike",
 				task_at(b, task)->name, c->name, b->carry_parts[carry],
 				b->carry_parts[carry] == 1 ? "" : "s");
+		if (b->parts[task] > 1 && b->carry_split[carry] != b->split_axis[task])
+			return err_set(e, ERR_INPUT, task_at(b, task)->loc, "'%s' uses '%s', which "
+				"other sTasks split along '%s': split all that use it alike",
+				task_at(b, task)->name, c->name,
+				b->p->axes.v[b->carry_split[carry]].name);
 		return OK;
 	}
 	for (int i = 0; i < c->naxes; i++) {
@@ -230,6 +235,7 @@ static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int
 	}
 	set_shape(&buf, c->naxes, c->axis, extent);
 	b->carry_parts[carry] = b->parts[task];
+	b->carry_split[carry] = b->split_axis[task];
 	*out = b->carry_buffer[carry] = add_buffer(b, buf, c->name, b->parts[task]);
 	return OK;
 }
@@ -327,7 +333,8 @@ static enum err_code build(struct graph *g, const struct split *splits, int nspl
 		.parts = ids(a, p->tasks.n, 1), .split_axis = ids(a, p->tasks.n, NONE),
 		.first_stask = ids(a, p->tasks.n, NONE), .task_order = ids(a, p->tasks.n, NONE),
 		.node_buffer = ids(a, p->nodes.n, NONE), .node_parts = ids(a, p->nodes.n, 0),
-		.carry_buffer = ids(a, p->carries.n, NONE), .carry_parts = ids(a, p->carries.n, 0) };
+		.carry_buffer = ids(a, p->carries.n, NONE), .carry_parts = ids(a, p->carries.n, 0),
+		.carry_split = ids(a, p->carries.n, NONE) };
 
 	TRY(extents_infer(a, p, &g->tiling, &g->extents, e));
 	for (int i = 0; i < p->phases.n; i++)
