@@ -9,7 +9,8 @@
 --
 -- sizes    b batch, h heads, n keys, d head dim
 -- options  hkv     heads of K and V; must divide h (h)
---          splits  parts of the keys (8); need not divide n
+--          splits  parts of the keys (so many that some 500 tiles are there to share, of
+--                  128 keys or more, and 4 at least); need not divide n
 --          scale   of the scores (1 / sqrt(d)); positive
 --          dtype   of Q, K, V and O ("bf16")
 local mr = require "millrace"
@@ -17,10 +18,16 @@ local max, exp2, where, rowmax, rowsum = mr.max, mr.exp2, mr.where, mr.rowmax, m
 
 local LOG2E <const> = 1.4426950408889634
 
+local function parts(tiles, keys)
+  local each = 128
+  while each < keys / 4 and 512 * each < keys * tiles do each = 2 * each end
+  return math.ceil(keys / each)
+end
+
 return mr.program("flash_decoding", function(p)
   local b, h, n, d = p:axes("b", "h", "n", "d")
   local hkv = p:axis("hkv", p.hkv or h.size)
-  local split = p:axis("splits", p.splits or 8)
+  local split = p:axis("splits", p.splits or parts(b.size * hkv.size, n.size))
   p:check(h.size % hkv.size == 0, "hkv must divide h")
   local g = p:axis("g", h.size // hkv.size)             -- a query of a kv head
   local least = math.ceil(n.size / split.size)          -- keys of a split, so many that tiles

@@ -46,6 +46,13 @@ for _, options in ipairs{{}, {causal=true}, {window=100, causal=true}, {softcap=
   end
 end
 
+-- two phases: whole tiles, a part that ends early, parts without keys
+for _, s in ipairs{{b=2, h=16, hkv=2, n=4096, d=128}, {b=1, h=8, n=1000, d=64, splits=3}, {b=1, h=4, n=200, d=128, splits=7}} do
+  local plan = file("decoding_split", mr.examples.flash_decoding(s))
+  plan:fill_waits()                     -- a part without keys has no iteration
+  try(("decoding_split of %d keys"):format(s.n), plan)
+end
+
 -- what a search finds
 for _, case in ipairs{
     {"gemm", {m=512, n=512, k=512}},
@@ -54,7 +61,7 @@ for _, case in ipairs{
     {"flash_attention", {b=1, h=2, m=512, d=128}},
     {"flash_attention", {b=1, h=2, m=512, d=64, causal=true}},
     {"flash_attention", {b=1, h=4, hkv=2, m=300, d=128, causal=true, window=128}},
-    {"flash_decoding", {b=2, h=8, hkv=2, n=500, d=64}},
+    {"flash_decoding", {b=2, h=8, hkv=2, n=500, d=64, splits=8}},
     {"flash_decoding", {b=1, h=4, n=1000, d=128, splits=3}},
     {"flash_decoding", {b=4, h=32, hkv=4, n=4096, d=128}}} do
   local found = mr.search(mr.examples[case[1]](case[2]), mr.device "h200", {trials=60})

@@ -96,6 +96,12 @@ for _, name in ipairs{"serial", "overlap", "pingpong"} do
   computes(("attention, %s, a tile without iterations"):format(name), plan)
 end
 
+for _, sizes in ipairs{{b = 1, h = 8, hkv = 2, n = 300, d = 64, splits = 2}, {b = 1, h = 2, n = 256, d = 128, splits = 5}} do
+  local plan = mr.load_plan(home .. "/examples/decoding_split.lua", mr.examples.flash_decoding(sizes))
+  plan:fill_waits()                     -- a part without keys has no iteration
+  computes(("decoding_split, %d keys in %d parts"):format(sizes.n, sizes.splits), plan)
+end
+
 -- Copies of a consumer take whole tiles in turn.
 local function in_turn(sizes, tile, ring, turns)
   local plan = mr.plan(mr.examples.gemm(sizes):graph{tile = tile}, mr.device "h200")
@@ -122,7 +128,7 @@ end
 local odd = {
   {"matmul_sum", {m = 100, n = 200, k = 72}}, {"gemm", {m = 33, n = 201, k = 77}},
   {"flash_attention", {b = 1, h = 2, m = 70, n = 130, d = 40, causal = true}},
-  {"flash_decoding", {b = 2, h = 8, hkv = 2, n = 500, d = 64}},
+  {"flash_decoding", {b = 2, h = 8, hkv = 2, n = 500, d = 64, splits = 8}},
   {"chunk_state", {b = 1, s = 100, h = 2, p = 40, n = 24, chunk = 64}},
   {"chunk_scan", {b = 1, s = 100, h = 4, g = 2, p = 40, n = 48, chunk = 64, z = true}},
   {"dequant_gemm", {m = 70, n = 72, k = 264, wtype = "e2m1", group = 32}},

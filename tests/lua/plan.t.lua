@@ -487,7 +487,7 @@ for _, case in ipairs{
   {"gemm", {m = 512, n = 768, k = 512, bias = true, activation = "gelu"}},
   {"matmul_sum", {m = 256, n = 256, k = 256}},
   {"flash_attention", {b = 1, h = 2, hkv = 1, m = 512, d = 64, causal = true, scale = 0.1}},
-  {"flash_decoding", {b = 2, h = 8, hkv = 2, n = 1024, d = 64}},
+  {"flash_decoding", {b = 2, h = 8, hkv = 2, n = 1024, d = 64, splits = 8}},
   {"chunk_state", {b = 1, s = 512, h = 2, p = 64, n = 64}},
   {"chunk_scan", {b = 1, s = 512, h = 2, p = 64, n = 64, z = true}},
   {"dequant_gemm", {m = 128, n = 256, k = 512, wtype = "e2m1"}},
@@ -692,7 +692,7 @@ bad("plan.append('mma')", "append: plan expected, got 'mma'")
 bad("plan.check(graph)", "check: plan expected, got millrace.graph")
 bad("plan.script()", "script: plan expected, got nil")
 
-local split = mr.examples.flash_decoding{b = 1, h = 2, n = 64, d = 16}
+local split = mr.examples.flash_decoding{b = 1, h = 2, n = 64, d = 16, splits = 8}
 good, message = pcall(function()
   mr.plan(split:graph{}, device):wait("load_mx", {"store_mx"})
 end)

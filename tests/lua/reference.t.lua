@@ -61,7 +61,7 @@ for _, case in ipairs{
   {"flash_attention", {b = 1, h = 4, hkv = 2, m = 37, n = 53, d = 19, causal = true},
     {b = 2, h = 2, m = 150, n = 140, d = 64, softcap = 2.5},
     {b = 1, h = 1, m = 200, d = 32, causal = true, window = 70}},
-  {"flash_decoding", {b = 1, h = 4, n = 53, d = 19, hkv = 2, splits = 7}, {b = 2, h = 8, n = 700, d = 64}},
+  {"flash_decoding", {b = 1, h = 4, n = 53, d = 19, hkv = 2, splits = 7}, {b = 2, h = 8, n = 700, d = 64, splits = 8}},
   {"chunk_state", {b = 1, s = 90, h = 4, p = 7, n = 11, chunk = 37, g = 2}, {b = 2, s = 300, h = 2, p = 64, n = 80}},
   {"chunk_scan", {b = 1, s = 90, h = 4, p = 7, n = 11, chunk = 37, g = 2, z = true},
     {b = 1, s = 300, h = 2, p = 64, n = 80}},

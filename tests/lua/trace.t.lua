@@ -222,7 +222,7 @@ local same = mr.compare(serial, serial)
 for _, r in ipairs(same.rows) do ok(r.difference == 0 and r.ratio == 1, r.task .. " is as long as itself") end
 
 -- Phases follow each other: no lane's time runs back at the seam.
-local split = mr.search(mr.examples.flash_decoding{b = 1, h = 8, hkv = 1, n = 512, d = 64}, mr.device "h200", {trials = 40}).plan
+local split = mr.search(mr.examples.flash_decoding{b = 1, h = 8, hkv = 1, n = 512, d = 64, splits = 8}, mr.device "h200", {trials = 40}).plan
 local parts = split:compile{target = "host"}
 for _, r in ipairs(mr.compare(parts:trace{}, parts:trace{seed = 4}).rows) do
   ok(r.predicted.lane_time >= 0 and r.measured.lane_time >= 0, "two phases: " .. r.task)
