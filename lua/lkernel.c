@@ -204,6 +204,17 @@ static int kernel_warnings_l(lua_State *L)
 	return 1;
 }
 
+/* Registers in memory, products that wait for each other: as plan:check() tells problems. */
+static int kernel_problems_l(lua_State *L)
+{
+	const struct built *b = check_kernel(L, 1, "problems");
+	struct problems problems;
+
+	built_problems(b, scratch_push(L), &problems);
+	push_problems(L, b->plan, &problems);
+	return 1;
+}
+
 /* core.compile_log(kernel) -> what the compiler said, phase by phase */
 static int compile_log_l(lua_State *L)
 {
@@ -398,7 +409,7 @@ void lua_open_kernel(lua_State *L)
 		{ "source", kernel_source_l }, { "target", kernel_target_l },
 		{ "smem", kernel_smem_l },
 		{ "registers", kernel_registers_l }, { "spills", kernel_spills_l },
-		{ "warnings", kernel_warnings_l }, { "plan", kernel_plan_l }, { NULL, NULL } };
+		{ "warnings", kernel_warnings_l }, { "problems", kernel_problems_l }, { "plan", kernel_plan_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
 		{ "lower", lower_l }, { "build", build_l }, { "run", run_l },
 		{ "compile_log", compile_log_l },

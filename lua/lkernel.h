@@ -4,7 +4,7 @@
 
 #include "lplan.h"
 #include "run/on_host.h"
-#include "run/run.h"
+#include "run/report.h"
 
 /* The one device of this state, made when first asked for. */
 struct gpu *gpu_of(lua_State *L);

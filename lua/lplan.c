@@ -339,6 +339,16 @@ static void push_problem(lua_State *L, const struct plan *p, const struct proble
 	}
 }
 
+void push_problems(lua_State *L, const struct plan *p, const struct problems *list)
+{
+	lua_createtable(L, list->v.n, 0);
+	luaL_setmetatable(L, PROBLEMS_CLASS);
+	for (int i = 0; i < list->v.n; i++) {
+		push_problem(L, p, &list->v.v[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+}
+
 /* Raises if there is no answer. */
 static void look(lua_State *L, const struct plan *p, struct arena *a, struct problems *out,
 	struct usage *usage)
@@ -358,12 +368,7 @@ static int plan_check_l(lua_State *L)
 
 	look(L, p, a, &problems, NULL);
 	lua_pushboolean(L, problems.v.n == 0);
-	lua_createtable(L, problems.v.n, 0);
-	luaL_setmetatable(L, PROBLEMS_CLASS);
-	for (int i = 0; i < problems.v.n; i++) {
-		push_problem(L, p, &problems.v.v[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
+	push_problems(L, p, &problems);
 	return 2;
 }
 

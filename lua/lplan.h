@@ -6,6 +6,7 @@
 
 #include "lcore.h"
 #include "draw/draw.h"
+#include "plan/check.h"
 #include "plan/history.h"
 
 #define GRAPH_CLASS "millrace.graph"
@@ -24,6 +25,7 @@ void push_buffers(lua_State *L, const struct graph *g);
 void push_edges(lua_State *L, const struct graph *g);
 void push_edge(lua_State *L, const struct graph *g, const struct edge *e);
 void push_tile(lua_State *L, const struct graph *g);	/* axis -> extent */
+void push_problems(lua_State *L, const struct plan *p, const struct problems *list);
 
 /* What the standard output is: 80 columns of ASCII unless it is a terminal. */
 struct terminal {

@@ -210,7 +210,8 @@ Draw it on the standard output. by: "lane" or "seu". It begins with a tile or a 
   {"timeline:text", "timeline:text{...}", "What timeline:print writes, as a string."},
   {"timeline:summary", "timeline:summary{width=, ascii=, color=}", "The numbers without the drawing."},
   {"kernel", [[
-What plan:compile gives. Fields: source, target, registers, spills, smem, warnings, plan.]]},
+What plan:compile gives. Fields: source, target, registers, spills, smem, problems, warnings,
+plan.]]},
   {"kernel:run", "kernel:run(inputs)", "Run it; gives the outputs by name."},
   {"kernel:check", "kernel:check{seed=, reference=}", [[
 Compare with the reference: .relative .max_abs .ok, and which reference it was: .reference.]]},

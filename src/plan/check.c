@@ -19,7 +19,7 @@ const char *problem_name(enum problem_code c)
 {
 	static const char *const names[] = { "missing_wait", "misplaced_wait", "deadlock",
 		"wrong_seu", "versions", "registers", "shared_memory", "barriers", "threads",
-		"missing_task", "duplicate_task", "offset" };
+		"missing_task", "duplicate_task", "offset", "spills", "serialized" };
 
 	return names[c];
 }

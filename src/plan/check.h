@@ -28,6 +28,9 @@ enum problem_code {
 	PROBLEM_MISSING_TASK,
 	PROBLEM_DUPLICATE_TASK,
 	PROBLEM_OFFSET,			/* an offset where none can be */
+	/* of kernels, not of plans (run/report.h) */
+	PROBLEM_SPILLS,			/* registers kept in memory */
+	PROBLEM_SERIALIZED,		/* products that wait for each other */
 };
 const char *problem_name(enum problem_code c);	/* "missing_wait", ... */
 

@@ -364,17 +364,25 @@ int nvrtcCompileProgram(struct _nvrtcProgram *program, int noptions, const char 
 	return 0;
 }
 
+/* What the compiler is to say, and the PTX on the way, come from the environment. */
+static const char *said(const char *name)
+{
+	const char *s = getenv(name);
+
+	return s ? s : "";
+}
+
 int nvrtcGetProgramLogSize(struct _nvrtcProgram *program, size_t *bytes)
 {
 	(void)program;
-	*bytes = 1;
+	*bytes = strlen(said("RECORDER_SAYS")) + 1;
 	return 0;
 }
 
 int nvrtcGetProgramLog(struct _nvrtcProgram *program, char *log)
 {
 	(void)program;
-	*log = '\0';
+	strcpy(log, said("RECORDER_SAYS"));
 	return 0;
 }
 
@@ -398,10 +406,14 @@ int nvrtcGetCUBIN(struct _nvrtcProgram *program, char *cubin)
 
 int nvrtcGetPTXSize(struct _nvrtcProgram *program, size_t *bytes)
 {
-	return nvrtcGetProgramLogSize(program, bytes);
+	(void)program;
+	*bytes = strlen(said("RECORDER_PTX")) + 1;
+	return 0;
 }
 
 int nvrtcGetPTX(struct _nvrtcProgram *program, char *ptx)
 {
-	return nvrtcGetProgramLog(program, ptx);
+	(void)program;
+	strcpy(ptx, said("RECORDER_PTX"));
+	return 0;
 }

@@ -1,0 +1,115 @@
+#include "run/report.h"
+
+#include <string.h>
+
+/* The line before *at, and the one that it ends at; false before the first. */
+static bool line_before(const char *text, const char **at, size_t *len)
+{
+	const char *end = *at, *start;
+
+	if (end == text)
+		return false;
+	start = end - 1;
+	while (start > text && start[-1] != '\n')
+		start--;
+	*at = start;
+	*len = (size_t)(end - start);
+	return true;
+}
+
+static const char *line_of(const char *text, int line)
+{
+	while (line-- > 0) {
+		text = strchr(text, '\n');
+		if (!text)
+			return NULL;
+		text++;
+	}
+	return text;
+}
+
+/* The sTask in whose block a line of the text is: blocks begin with its name. */
+static int task_at(const struct built *b, const struct source *s, int line, struct arena *a)
+{
+	const char *text = s->text.text, *at = line > 0 ? line_of(text, line) : NULL;
+	size_t len;
+
+	while (at && line_before(text, &at, &len)) {
+		const char *name = strstr(arena_strf(a, "%.*s", (int)len, at), "{\t/* ");
+		int task;
+
+		if (!name)
+			continue;
+		name += 5;
+		task = graph_find_task(b->graph, arena_strf(a, "%.*s", (int)strcspn(name, "|,\n"),
+			name));
+		if (task != NONE)
+			return task;
+	}
+	return NONE;
+}
+
+static void add(const struct built *b, struct arena *a, struct problems *out,
+	struct problem pr)
+{
+	int entry = pr.task == NONE ? NONE : plan_entry_of(b->plan, pr.task);
+
+	pr.other = pr.edge = NONE;
+	pr.loc = entry == NONE ? NOWHERE : b->plan->entries.v[entry].loc;
+	VEC_PUSH(a, &out->v, pr);
+}
+
+/* The compiler tells no line: then it is about all products of the kernel. */
+static int first_product(const struct built *b, int phase)
+{
+	for (int i = 0; i < b->graph->tasks.n; i++)
+		if (b->graph->tasks.v[i].phase == phase && b->graph->tasks.v[i].kind == TASK_MMA)
+			return i;
+	return NONE;
+}
+
+static void add_serialized(const struct built *b, int phase, const struct compile_diag *d,
+	struct arena *a, struct problems *out)
+{
+	int task = task_at(b, &b->phases[phase].source, d->line, a);
+	const char *at = "somewhere, perhaps at";
+
+	if (task == NONE)
+		task = first_product(b, phase);
+	else
+		at = "at";
+	for (int i = 0; i < out->v.n; i++)
+		if (out->v.v[i].code == PROBLEM_SERIALIZED && out->v.v[i].task == task)
+			return;
+	add(b, a, out, (struct problem){ .code = PROBLEM_SERIALIZED, .task = task,
+		.message = arena_strf(a, "the compiler makes matrix products wait for each other, %s "
+			"'%s': %s", at, task == NONE ? "" : b->graph->tasks.v[task].name, d->text),
+		.hint = "take fewer versions of register values, a smaller tile, or more warps" });
+}
+
+static void add_spills(const struct built *b, const struct compile_use *u, struct arena *a,
+	struct problems *out)
+{
+	int bytes = u->spill_stores + u->spill_loads;
+
+	if (bytes)
+		add(b, a, out, (struct problem){ .code = PROBLEM_SPILLS, .task = NONE,
+			.message = arena_strf(a, "'%s' keeps registers in memory: a thread stores "
+				"%d bytes and loads %d", u->entry, u->spill_stores, u->spill_loads),
+			.hint = "split the tile over more lanes, take a smaller tile, or give the "
+				"lanes more warps" });
+}
+
+void built_problems(const struct built *b, struct arena *a, struct problems *out)
+{
+	*out = (struct problems){ { 0 } };
+	for (int i = 0; i < b->nphases; i++) {
+		const struct compile_result *r = &b->phases[i].binary;
+
+		for (int k = 0; k < r->ndiags; k++)
+			if (r->diags[k].serialized)
+				add_serialized(b, i, &r->diags[k], a, out);
+		for (int k = 0; k < r->nuses; k++)
+			add_spills(b, &r->uses[k], a, out);
+	}
+}
