@@ -91,7 +91,7 @@ local function layout(lines)
   for _, w in ipairs(width) do total = total + w end
   if total + #gap * (#width - 1) > WIDTH then gap = " " end
   total = total + #gap * (#width - 1)
-  if total > WIDTH then                                 -- long names are cut
+  if total > WIDTH then                                 -- long names lose something before their last two letters: "softmax.1"
     width[1] = math.max(width[1] - (total - WIDTH), 8)
   end
   return width, gap
@@ -102,7 +102,7 @@ local function text_of(c)
     {"", "", "duration", "", "", "interval", "", "wait", "", "of lane", "", ""},
     {"sTask", "lane", "one", "other", "ratio", "one", "other", "one", "other", "one", "other", "adds"}}
   for i, text in ipairs(lines[2]) do
-    lines[2][i] = text == "one" and c.names[1] or text == "other" and c.names[2] or text
+    lines[2][i] = text == "one" and c.brief[1] or text == "other" and c.brief[2] or text
   end
   for _, r in ipairs(c.rows) do lines[#lines + 1] = cells(r) end
   local out, width, gap = {}, layout(lines)
@@ -110,7 +110,7 @@ local function text_of(c)
     local parts = {}
     for i, text in ipairs(line) do
       local left = i <= 2 or n == 1
-      text = text:sub(1, i == 1 and width[1] or nil)
+      if #text > width[i] then text = text:sub(1, width[i] - 2) .. text:sub(-2) end
       parts[i] = left and text .. (" "):rep(width[i] - #text) or (" "):rep(width[i] - #text) .. text
     end
     out[n] = table.concat(parts, gap):gsub("%s+$", "")
@@ -137,6 +137,7 @@ local function check(tl, which)
 end
 
 local function kind(tl) return tl.measured and "measured" or "predicted" end
+local brief = {measured = "meas.", predicted = "pred.", first = "first", second = "second"}
 
 local function compare(one, other)
   check(one, "first")
@@ -165,7 +166,7 @@ local function compare(one, other)
   local names = {kind(one), kind(other)}
   if names[1] == names[2] then names = {"first", "second"} end
   return setmetatable({
-    rows = rows, names = names, ratio = other.cycles / one.cycles,
+    rows = rows, brief = {brief[names[1]], brief[names[2]]}, ratio = other.cycles / one.cycles,
     title = ("%s: %s %s %s, %s %s, %.2f times as many; II %s and %s"):format(one.program:match "^[^{]*", names[1],
       count(one.cycles), one.unit, names[2], count(other.cycles), other.cycles / one.cycles, count(one.ii),
       count(other.ii)),

@@ -133,6 +133,7 @@ void put_run(struct text *c, int loop, int nested);
 /* Stamps of a traced kernel; nothing in another. */
 void put_stamp(struct text *c, const struct kentry *x, int n);	/* nth of x's record; NONE */
 void put_block_stamp(struct text *c);
+void put_watches(struct text *c);		/* by warps that this lane leaves over */
 void put_lane_stamps(struct text *c);		/* where this lane's are */
 void put_tile_stamps(struct text *c);		/* where a tile begins, and where it ends */
 void put_tile_end_stamp(struct text *c);

@@ -146,8 +146,10 @@ enum err_code put_lane(struct text *c, struct err *e)
 	if (registers)
 		put(c, "SET_REGISTERS(%s, %d);",
 			registers > 65536 / c->k->threads / 8 * 8 ? "inc" : "dec", registers);
-	if (groups != l->warps)
+	if (groups != l->warps) {
+		put_watches(c);
 		put(c, "if (warp >= %d) return;", l->first_warp + l->warps);
+	}
 	put(c, "const int thread = THREAD - %d;", l->first_warp * 32);
 	put(c, "const int leader = warp == %d && elect();", l->first_warp);
 	put(c, "const int row0 = thread / 32 * 16 + thread %% 32 / 4, col0 = 2 * (thread %% 4);");

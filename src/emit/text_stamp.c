@@ -30,9 +30,34 @@ void put_stamp(struct text *c, const struct kentry *x, int n)
 
 void put_block_stamp(struct text *c)
 {
+	for (int i = 0; i < c->k->watches.n; i++)
+		put(c, "if (THREAD == 0) shared_put_u32(shared + %lld, 0);\t/* stamp until then */",
+			(long long)c->k->watches.v[i].ended);
 	if (is_traced(c))
 		put(c, "if (THREAD == 0) stamp_block(trace + %lld * BLOCK);",
 			(long long)c->k->stamp_words);
+}
+
+static bool is_ours(const struct text *c, const struct watch *w)
+{
+	int task = c->k->flags.v[w->flag].task;
+
+	return c->plan->entries.v[plan_entry_of(c->plan, task)].lane == c->lane->lane;
+}
+
+void put_watches(struct text *c)
+{
+	for (int i = 0; i < c->k->watches.n; i++) {
+		const struct watch *w = &c->k->watches.v[i];
+		const struct flag *f = &c->k->flags.v[w->flag];
+
+		if (is_ours(c, w))
+			put(c, "if (warp == %d && elect()) stamp_watch(trace + %lld * BLOCK + %lld, %lld, "
+				"shared + %lld, %d, shared + %lld);\t/* %s */", w->warp,
+				(long long)c->k->stamp_words, (long long)w->at, (long long)w->keep,
+				(long long)f->offset, f->depth, (long long)w->ended,
+				c->g->tasks.v[f->task].name);
+	}
 }
 
 void put_lane_stamps(struct text *c)
@@ -64,6 +89,10 @@ void put_tile_end_stamp(struct text *c)
 
 void put_end_stamp(struct text *c)
 {
+	for (int i = 0; i < c->k->watches.n; i++)
+		if (is_ours(c, &c->k->watches.v[i]))
+			put(c, "if (leader) shared_put_u32(shared + %lld, 1);\t/* stamp no more */",
+				(long long)c->k->watches.v[i].ended);
 	if (is_traced(c))
 		put(c, "if (leader) stamp_end(trace + %lld * BLOCK + %lld);",
 			(long long)c->k->stamp_words, (long long)c->lane->stamps_out);
@@ -98,6 +127,27 @@ const char *const cuda_stamps[] = {
 	"\tWARP_SYNC();\n",
 	"\t_Pragma(\"unroll 4\") for (int i = lane; i < n; i += 32) to[i] = shared_u32(from + 4 * i);\n",
 	"\tWARP_SYNC();\n",
+	"}\n",
+	"/* By one thread: when each phase of a ring of flags completes. */\n",
+	"DEV int flag_passed(u32 a, u32 phase)\n",
+	"{\n",
+	"\tint yes;\n",
+	"\tasm volatile(\"{\\n.reg .pred p;\\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\\n\"\n",
+	"\t\t\"selp.s32 %0, 1, 0, p;\\n}\" : \"=r\"(yes) : \"r\"(a), \"r\"(phase & 1) : \"memory\");\n",
+	"\treturn yes;\n",
+	"}\n",
+	"DEV void stamp_watch(u32 *to, int most, u32 flag, int depth, u32 ended)\n",
+	"{\n",
+	"\tLOOP (int n = 0; n < most; n++) {\n",
+	"\t\tu32 t;\n",
+	"\t\tint end = 0;\n",
+	"\t\twhile (!flag_passed(flag + 8 * (n % depth), n / depth)) {\n",
+	"\t\t\tif (end) return;\n",
+	"\t\t\tend = (int)shared_u32(ended);\n",
+	"\t\t}\n",
+	"\t\tasm volatile(\"mov.u32 %0, %%clock;\" : \"=r\"(t));\n",
+	"\t\tto[n] = t;\n",
+	"\t}\n",
 	"}\n",
 	"\n",
 	NULL

@@ -136,6 +136,12 @@ static inline void stamps_out(u32 *to, u32 from, int n, int lane)
 	WARP_SYNC();
 }
 
+/* Nobody watches: a copy completes in no time. */
+static inline void stamp_watch(u32 *to, int most, u32 flag, int depth, u32 ended)
+{
+	(void)to, (void)most, (void)flag, (void)depth, (void)ended;
+}
+
 static inline void stamp_block(u32 *at)
 {
 	at[0] = (u32)BLOCK;

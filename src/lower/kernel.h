@@ -163,6 +163,13 @@ struct klane {
 	int64_t tile_words;
 };
 
+/* In a traced kernel, a warp that has nothing else to do stamps when copies complete. */
+struct watch {
+	int flag, warp;
+	int64_t ended;			/* in shared memory: a word that ends it */
+	int64_t at, keep;		/* its words, from the block's: one an instance */
+};
+
 struct kernel {
 	struct arena arena;
 	const struct plan *plan;	/* borrowed */
@@ -180,6 +187,7 @@ struct kernel {
 	int threads;
 	int64_t stamp_words;		/* of a block; 0: it is not traced */
 	int64_t stamp_tiles;		/* so many tiles of a block are kept */
+	VEC(struct watch) watches;
 };
 
 #endif

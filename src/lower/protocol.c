@@ -232,7 +232,7 @@ static enum err_code play(struct check *c, int ntiles, const int16_t *trips)
 /* Iterations in a row go through counts number u and v of each loop in turn: u v v u ... */
 static enum err_code play_pair(struct check *c, int u, int v, int16_t *trips)
 {
-	int loops = graph_of(c)->program->loops.n, least = INT32_MAX, tiles;
+	int loops = graph_of(c)->program->loops.n, least = INT16_MAX, tiles;
 
 	for (int l = 0; l < loops; l++) {
 		for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++) {

@@ -2,7 +2,12 @@
 
 #include "sim/sim.h"
 
-enum { WORD = 4, SHARED_ALIGN = 1024 };	/* what is lost to align the block's shared memory */
+enum {
+	WORD = 4,
+	SHARED_ALIGN = 1024,		/* lost to align the block's shared memory */
+	GROUP_WARPS = 4,
+	WATCH_MOST = 8192,		/* instances of a copy */
+};
 
 /* Most iterations of a region in one tile. */
 static int64_t most_iterations(const struct kernel *k, int loop)
@@ -79,15 +84,63 @@ static void place(struct kernel *k, int64_t tiles)
 	k->stamp_tiles = tiles;
 }
 
+/* The lane of an sTask, if it is on one alone; NULL. */
+static const struct klane *lane_of(const struct kernel *k, int task)
+{
+	int lane = k->plan->entries.v[plan_entry_of(k->plan, task)].lane;
+
+	for (int i = 0; i < k->lanes.n; i++)
+		if (k->lanes.v[i].lane == lane)
+			return k->lanes.v[i].copies == 1 ? &k->lanes.v[i] : NULL;
+	return NULL;
+}
+
+/* A warp of its own for the flag of each load, as far as they go. */
+static void add_watches(struct kernel *k)
+{
+	int used[LANES_MAX] = { 0 };
+
+	for (int f = 0; f < k->flags.n; f++) {
+		const struct flag *flag = &k->flags.v[f];
+		const struct klane *l = flag->bytes ? lane_of(k, flag->task) : NULL;
+		struct watch w = { .flag = f };
+
+		if (!l || flag->issued)
+			continue;
+		w.warp = l->warps + used[l->lane];
+		if (w.warp >= ceil_div(l->warps, GROUP_WARPS) * GROUP_WARPS)
+			continue;
+		w.warp += l->first_warp;
+		used[l->lane]++;
+		w.ended = k->shared_bytes;
+		k->shared_bytes += WORD;
+		VEC_PUSH(&k->arena, &k->watches, w);
+	}
+}
+
+static void place_watches(struct kernel *k, int64_t tiles)
+{
+	for (int i = 0; i < k->watches.n; i++) {
+		struct watch *w = &k->watches.v[i];
+		int loop = k->plan->graph->tasks.v[k->flags.v[w->flag].task].loop;
+
+		w->at = k->stamp_words;
+		w->keep = min_i64(tiles * most_iterations(k, loop), WATCH_MOST);
+		k->stamp_words += w->keep;
+	}
+}
+
 enum err_code lower_stamps(struct kernel *k, struct err *e)
 {
-	struct arena_mark mark = arena_mark(&k->arena);
 	int64_t tiles = 1, limit = INT32_MAX, words;
+	struct arena_mark mark;
 	struct dealing d;
 	int64_t room;
 
 	k->shared_bytes = ceil_div(k->shared_bytes, WORD) * WORD;
+	add_watches(k);
 	room = k->plan->device->shared_bytes - SHARED_ALIGN - k->shared_bytes;
+	mark = arena_mark(&k->arena);
 	sim_deal(&k->arena, k->plan, k->phase, &d);
 	for (int i = 0; i < d.eus; i++)
 		tiles = max_i64(tiles, d.start[i + 1] - d.start[i]);
@@ -104,5 +157,6 @@ enum err_code lower_stamps(struct kernel *k, struct err *e)
 			"least, and the plan leaves %lld: trace it with fewer versions of a buffer",
 			(long long)(words * WORD), (long long)max_i64(room, 0));
 	place(k, max_i64(1, min_i64(tiles, STAMP_WORDS_MAX / d.eus / words)));
+	place_watches(k, tiles);
 	return OK;
 }

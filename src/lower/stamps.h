@@ -15,6 +15,10 @@
  *	behind the last statement: what is synchronous is done, what is not is issued;
  *	behind the wait for the groups then under way, if drains.
  *
+ * When a copy completes, no lane is told that has not waited for it. But where a lane has
+ * fewer warps than a warpgroup, a warp that is left over watches the flag of its loads, and
+ * leaves a stamp an instance, straight in device memory.
+ *
  * So a word's place says whose it is, and no lane keeps count of anything for the trace.
  * Of each tile the first iterations are recorded, as many as there is room for, and of all
  * tiles of a block the first ones.

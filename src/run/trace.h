@@ -7,9 +7,10 @@
  *	ready	its lane was through with the sTask before
  *	issue	the last of its waits was over; start is the same, as nobody saw when an
  *		asynchronous sEU began
- *	end	synchronous: it was through. A copy: the first lane's wait for its flag was
- *		over. A product: the first wait for its lane's groups that covers it was
- *		over. `late` if that wait took no time: then it may have ended before.
+ *	end	synchronous: it was through. A copy: a warp that watches its flag saw it,
+ *		or the first lane's wait for it was over. A product: the first wait for its
+ *		lane's groups that covers it was over. `late` if that wait took no time:
+ *		then it may have ended before.
  *	cause	the longest of its waits, if it took longer than looking does
  *
  * Times are cycles of the clock of the block's SM from the moment at which the block had
@@ -35,8 +36,8 @@ struct trace_options {
 };
 
 /* in[phase] for every phase of the plan, which outlives the timeline. ERR_INPUT if there
- * is no such EU, ERR_IO if stamps are missing. *out is set
- * first, and its owner frees it whatever happens. */
+ * is no such EU, ERR_IO if stamps are missing. *out is set first, and its owner
+ * frees it whatever happens. */
 NODISCARD enum err_code trace_read(struct mem *mem, const struct plan *p,
 	const struct trace_input *in, const struct trace_options *o, struct arena *scratch,
 	struct timeline **out, struct err *e);

@@ -403,6 +403,26 @@ static int by_issue(const void *x, const void *y)
 	return (a->ready > b->ready) - (a->ready < b->ready);
 }
 
+/* When copies completed, as far as a warp watched. It may have come too late to tell two
+ * phases apart, which shows in a time after somebody else saw it. */
+static void read_watch(struct reader *r, const struct watch *w)
+{
+	const struct instances *of = &r->of[r->k->flags.v[w->flag].task];
+	uint32_t clock = r->words[STAMP_START];
+	int64_t now = 0;
+
+	for (int64_t i = 0; i < w->keep && i < of->n && r->words[w->at + i]; i++) {
+		struct event *ev = of->event[i] == NONE ? NULL : &r->line->events.v[of->event[i]];
+
+		now += (uint32_t)(r->words[w->at + i] - clock);
+		clock = r->words[w->at + i];
+		if (!ev || (ev->end != OPEN && ev->end < now))
+			continue;
+		ev->end = max_i64(now, ev->start);
+		ev->late = false;
+	}
+}
+
 /* What others saw of copies, and what nobody needed to see. */
 static void close_events(struct reader *r)
 {
@@ -412,6 +432,8 @@ static void close_events(struct reader *r)
 	for (int i = 0; i < r->seen.n; i++)
 		set_end(r, r->seen.v[i].task, r->seen.v[i].seq, r->seen.v[i].time,
 			r->seen.v[i].late);
+	for (int i = 0; i < r->k->watches.n; i++)
+		read_watch(r, &r->k->watches.v[i]);
 	for (int i = 0; i < line->events.n; i++) {
 		struct event *ev = &line->events.v[i];
 
