@@ -1,8 +1,9 @@
 /* gpu_text.h - the body of a kernel as C text; what its files share.
  *
- * The body is plain C over the names that a prelude defines: flags, copies, matrix
- * instructions, shuffles. cuda_prelude.c says what they are on sm_90a, millrace_host.h of
- * src/host what they are on a CPU, so both targets run the same text.
+ * The body is plain C over the names that a target's prelude defines: flags, copies,
+ * matrix instructions, shuffles; docs/internals/adding.md lists them. cuda_prelude.c says
+ * what they are on sm_90a, millrace_host.h of src/host what they are on a CPU, so both
+ * targets run the same text.
  */
 #ifndef EMIT_GPU_TEXT_H
 #define EMIT_GPU_TEXT_H
@@ -26,7 +27,7 @@ struct text {
 	int turn;			/* turn of the text at hand, modulo the region's unroll */
 	int *around;			/* by loop: the turn's iteration, of the loops around */
 	int last;			/* greatest iteration there is, counted likewise */
-	bool host;
+	const struct target *target;
 	bool *fused;			/* by node: an element of the loop at hand */
 	bool made[2][2][2][257];	/* matrix functions: A in registers, transposed A, B, N */
 };

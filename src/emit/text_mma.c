@@ -6,36 +6,18 @@
 
 enum { INSTRUCTION_COLS = 256, INSTRUCTION_K_BYTES = 32 };
 
-/* One function for each form in use: 64 x n x 16; ta, tb: the operand's rows, not its
- * contracted axis, are contiguous. On the host they all call one. */
-static void make_function(struct text *c, bool registers, bool ta, bool tb, int n, const char *type)
+/* One function for each form in use. */
+static void make_function(struct text *c, const struct product_form *f)
 {
 	struct buf *o = &c->functions;
-	int next = n / 2;
 
-	if (c->made[registers][ta][tb][n])
+	if (c->made[f->registers][f->a_rows][f->b_rows][f->cols])
 		return;
-	c->made[registers][ta][tb][n] = true;
-	buf_printf(o, "DEV void mma_%s_%d_%d_%d(float *d, %s, u64 b, int add)\n{\n", registers ? "rs" :
-		"ss", n, ta, tb, registers ? "const u32 *a" : "u64 a");
-	if (c->host) {
-		buf_printf(o, "\thost_mma_%s(d, a, b, add, %d, %d, %d, HOST_%s);\n}\n", registers ?
-			"rs" : "ss", n, ta, tb, type);
-		return;
-	}
-	buf_printf(o, "\tasm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n\"\n\t\t\"wgmma.mma_async.sync.aligned."
-		"m64n%dk16.f32.%s.%s {", next + (registers ? 5 : 2), n, type, type);
-	for (int i = 0; i < n / 2; i++)
-		buf_printf(o, "%s%%%d", i ? ", " : "", i);
-	if (registers)
-		buf_printf(o, "}, {%%%d, %%%d, %%%d, %%%d}, %%%d, p, 1, 1, %d;\\n}\"\n\t\t: ", next,
-			next + 1, next + 2, next + 3, next + 4, tb);
-	else
-		buf_printf(o, "}, %%%d, %%%d, p, 1, 1, %d, %d;\\n}\"\n\t\t: ", next, next + 1, ta, tb);
-	for (int i = 0; i < n / 2; i++)
-		buf_printf(o, "%s\"+f\"(d[%d])", i ? ", " : "", i);
-	buf_printf(o, "\n\t\t: %s, \"l\"(b), \"r\"(add));\n}\n", registers ?
-		"\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])" : "\"l\"(a)");
+	c->made[f->registers][f->a_rows][f->b_rows][f->cols] = true;
+	buf_printf(o, "DEV void mma_%s_%d_%d_%d(float *d, %s, u64 b, int add)\n{\n", f->registers ?
+		"rs" : "ss", f->cols, f->a_rows, f->b_rows, f->registers ? "const u32 *a" : "u64 a");
+	c->target->product(o, f);
+	buf_puts(o, "}\n");
 }
 
 /* An operand in shared memory. */
@@ -271,7 +253,8 @@ enum err_code emit_mma(struct text *c, const struct kentry *x, struct err *e)
 	TRY(find_product(c, x, &p, e));
 	ta = !p.registers && !p.a.k_major;
 	tb = !p.b.k_major;
-	make_function(c, p.registers, ta, tb, p.cols, dtype_name(c->g->tasks.v[x->task].work.type));
+	make_function(c, &(struct product_form){ p.registers, ta, tb, p.cols,
+		c->g->tasks.v[x->task].work.type });
 	acc = buffer_name(c, x, p.result);
 	put(c, "EACH(rb, %d) PIN_F(%s[rb], %lld);", v->blocks, acc, (long long)(v->cols / 2));
 	if (p.registers)

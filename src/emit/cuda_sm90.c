@@ -1,0 +1,33 @@
+/* sm_90a: what the instructions of a body are there. The rest is cuda_prelude.c's. */
+#include "emit/gpu_text.h"
+
+/* wgmma, 64 x cols x 32 bytes of the contracted axis; the operands are of 16 bits. */
+static void put_product(struct buf *o, const struct product_form *f)
+{
+	const char *type = dtype_name(f->type);
+	int sums = f->cols / 2;		/* of a thread; operands are numbered behind them */
+
+	buf_printf(o, "\tasm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n\"\n\t\t\"wgmma.mma_async.sync.aligned."
+		"m64n%dk16.f32.%s.%s {", sums + (f->registers ? 5 : 2), f->cols, type, type);
+	for (int i = 0; i < sums; i++)
+		buf_printf(o, "%s%%%d", i ? ", " : "", i);
+	if (f->registers)
+		buf_printf(o, "}, {%%%d, %%%d, %%%d, %%%d}, %%%d, p, 1, 1, %d;\\n}\"\n\t\t: ", sums,
+			sums + 1, sums + 2, sums + 3, sums + 4, f->b_rows);
+	else
+		buf_printf(o, "}, %%%d, %%%d, p, 1, 1, %d, %d;\\n}\"\n\t\t: ", sums, sums + 1,
+			f->a_rows, f->b_rows);
+	for (int i = 0; i < sums; i++)
+		buf_printf(o, "%s\"+f\"(d[%d])", i ? ", " : "", i);
+	buf_printf(o, "\n\t\t: %s, \"l\"(b), \"r\"(add));\n", f->registers ?
+		"\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])" : "\"l\"(a)");
+}
+
+enum err_code emit_cuda_sm90(const struct kernel *k, struct arena *a, struct source *out,
+	struct err *e)
+{
+	static const struct target sm90 = { .prelude = cuda_prelude, .stamps = cuda_stamps,
+		.product = put_product };
+
+	return emit_text(k, &sm90, a, out, e);
+}

@@ -1,0 +1,26 @@
+/* This machine's CPU: all names are those of src/host/millrace_host.h. */
+#include "emit/emit.h"
+
+static void put_product(struct buf *o, const struct product_form *f)
+{
+	buf_printf(o, "\thost_mma_%s(d, a, b, add, %d, %d, %d, HOST_%s);\n", f->registers ? "rs" :
+		"ss", f->cols, f->a_rows, f->b_rows, dtype_name(f->type));
+}
+
+/* Somebody calls the kernel with an array of its arguments. */
+static void put_entry_point(struct buf *o, const struct source *s)
+{
+	buf_printf(o, "HOST_ENTRY(%s, %d) { %s(", s->entry, s->threads, s->entry);
+	for (int i = 0; i < s->params.n; i++)
+		buf_printf(o, "%sargs[%d]", i ? ", " : "", i);
+	buf_puts(o, "); }\n");
+}
+
+enum err_code emit_host(const struct kernel *k, struct arena *a, struct source *out, struct err *e)
+{
+	static const char *const prelude[] = { "#include \"millrace_host.h\"\n\n", NULL };
+	static const struct target host = { .prelude = prelude, .product = put_product,
+		.behind = put_entry_point };
+
+	return emit_text(k, &host, a, out, e);
+}
