@@ -244,7 +244,7 @@ static enum err_code play_pair(struct check *c, int u, int v, int16_t *trips)
 		}
 	}
 	/* all rings of loops go around twice, and those of tiles */
-	least = least < 1 ? 1 : least;
+	least = least < 1 || least > 2 * c->period ? 1 : least;
 	tiles = (2 * c->period + least - 1) / least + 2;
 	tiles = tiles < c->margin + 2 ? c->margin + 2 : tiles;
 	return play(c, tiles < c->tiles ? tiles : c->tiles, trips);

@@ -157,8 +157,8 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 		s->rows *= ceil_div(axis_extent(b, s->row[i]), s->row_share[i]);
 	for (int i = 0; i < s->ncol; i++)
 		s->cols *= ceil_div(axis_extent(b, s->col[i]), s->col_share[i]);
-	for (int i = 0; i < b->naxes; i++)
-		engine &= ends_with_tensor(k, b, n, b->axis[i]);
+	for (int i = 0; i < s->nrow + s->ncol; i++)
+		engine &= ends_with_tensor(k, b, n, i < s->nrow ? s->row[i] : s->col[i - s->nrow]);
 	engine &= begins_aligned(k, b, &n->index[t->rank - 1]);
 	return engine && (t->rank == 1 || stride % 128 == 0) && s->rows <= BOX_ROWS &&
 		(s->cols * dtype_bits(t->type) % 128 == 0 || b->matrix_a || b->matrix_b);
