@@ -108,6 +108,8 @@ enum err_code lower_flags(struct kernel *k, struct err *e)
 			add_run_flag(k, w->on, depth);
 		else
 			add_flag(k, w->on, w->when == WAIT_ISSUED);
+		if (lower_keeps_step(k, w))
+			add_run_flag(k, w->task, k->flags.v[k->flag_of[w->on]].depth);
 	}
 	for (int l = 0; l < p->lanes.n; l++)
 		TRY(find_turn(k, l, e));

@@ -25,6 +25,7 @@ static enum err_code add_entry(struct kernel *k, struct klane *l, int entry, str
 		else if (stask_at(k, w->on)->kind == TASK_STORE)
 			x->waits_stores = true;
 	}
+	lower_run_waits(k, x);
 	if (stask_at(k, x->task)->loop == NONE && x->at)
 		return err_set(e, ERR_ILLEGAL, p->entries.v[entry].loc, "'%s': an offset in the "
 			"tile loop is not lowered yet", stask_at(k, x->task)->name);

@@ -26,6 +26,10 @@ NODISCARD enum err_code lower_flag_waits(struct kernel *k, struct kentry *x, int
 /* Is a wait for an sTask of a loop inside seen by a flag of that loop's runs? Then *depth
  * is how many runs it may be behind. */
 bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *depth);
+/* Must an awaited load wait in turn for the run of the loop that waits for it? */
+bool lower_keeps_step(const struct kernel *k, const struct wait *w);
+/* What an entry waits for beyond the plan because a loop may make no iteration. */
+void lower_run_waits(struct kernel *k, struct kentry *x);
 /* What lane l, the kernel's `lane_copy`-th, leaves under way where it waits for its own
  * products; where its entries drain. */
 void lower_groups(struct kernel *k, struct klane *l, int lane_copy);

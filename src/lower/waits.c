@@ -118,3 +118,48 @@ enum err_code lower_flag_waits(struct kernel *k, struct kentry *x, int wait, str
 	return add_wait(k, x, wait, graph_common_loop(g, w->on, w->task),
 		w->distance == DISTANCE_AUTO ? 0 : w->distance, false, e);
 }
+
+/* Does somebody inside a loop that may make no iteration wait for a load outside? Where it
+ * makes one, what the plan has of waits keeps the two in step, and where it makes none,
+ * nothing does: then the load must wait for the run, and the lane for the load. */
+bool lower_keeps_step(const struct kernel *k, const struct wait *w)
+{
+	const struct graph *g = k->plan->graph;
+	const struct plan *p = k->plan;
+	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on);
+
+	return mine != NONE && g->program->loops.v[mine].parent == theirs &&
+		g->trips[mine].least == 0 && w->when == WAIT_COMPLETE &&
+		g->tasks.v[w->on].kind == TASK_LOAD && g->tasks.v[w->task].kind != TASK_LOAD &&
+		p->entries.v[plan_entry_of(p, w->task)].lane !=
+		p->entries.v[plan_entry_of(p, w->on)].lane;
+}
+
+static void add_new(struct kernel *k, struct kentry *x, struct flag_wait f)
+{
+	if (f.flag == NONE)
+		return;
+	for (int i = 0; i < x->waits.n; i++)
+		if (x->waits.v[i].flag == f.flag)
+			return;
+	VEC_PUSH(&k->arena, &x->waits, f);
+}
+
+void lower_run_waits(struct kernel *k, struct kentry *x)
+{
+	const struct graph *g = k->plan->graph;
+	int depth;
+
+	for (int i = 0; i < k->plan->waits.n; i++) {
+		const struct wait *w = &k->plan->waits.v[i];
+		int loop = loop_of(k, w->on);
+
+		if (w->on == x->task && lower_keeps_step(k, w))
+			add_new(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_BACK, .loop = loop,
+				.flag = k->run_flag_of[w->task],
+				.back = k->flags.v[k->flag_of[w->on]].depth });
+		if (w->on == x->task && lower_waits_for_run(k, w, &depth) && g->trips[loop].least == 0)
+			add_new(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_AROUND, .once = true,
+				.flag = k->flag_of[w->task], .loop = loop_of(k, w->task) });
+	}
+}

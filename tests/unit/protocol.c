@@ -481,5 +481,8 @@ int main(void)
 		"scores=2, probs=2, h=2}");
 	check_plan_of("ping-pong", "local plan = example('attention_pingpong', mr.examples.flash_attention{"
 		"b=1, h=1, m=384, n=512, d=128}) plan:grid{eus=1} return plan");
+	check_plan_of("ping-pong, tiles without iterations", "local plan = example('attention_pingpong', "
+		"mr.examples.flash_attention{b=1, h=1, m=512, n=200, d=64, causal=true}) plan:grid{eus=1} "
+		"plan:fill_waits() return plan");
 	return tap_done();
 }
