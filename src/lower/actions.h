@@ -41,7 +41,7 @@ struct setting {
 	int *lane;			/* by sTask: index into k->lanes, of the first copy; NONE: of
 					 * another phase */
 	bool *matrix;			/* by sTask: on an asynchronous matrix unit */
-	int *first;			/* by buffer: its first place */
+	int *first, *versions;		/* by buffer: its first place, places of a copy */
 	int *buffer;			/* by place */
 	int shared, nplaces;		/* places below `shared` are slots */
 };
@@ -69,6 +69,8 @@ static inline int script_instance(const struct script *s, int task, int64_t seq)
 	return s->first[task] + (int)seq;
 }
 
+/* Fill in s->want. */
+void script_writers(struct arena *a, struct script *s);
 /* The region of whose iterations a flag has a phase each. */
 int flag_loop(const struct kernel *k, int flag);
 /* Index into k->lanes of the copy that completes instance n of a flag. */
