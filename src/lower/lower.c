@@ -16,7 +16,7 @@ static enum err_code check_room(const struct kernel *k, struct err *e)
 		d->name, (long long)d->shared_bytes);
 }
 
-enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
+enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
 	struct err *e)
 {
 	struct arena a;
@@ -36,6 +36,18 @@ enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struc
 		code = lower_depths(*out, e);
 	if (!code)
 		code = lower_lanes(*out, e);
+	if (code) {
+		kernel_free(*out);
+		*out = NULL;
+	}
+	return code;
+}
+
+enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
+	struct err *e)
+{
+	enum err_code code = lower_unchecked(mem, p, phase, out, e);
+
 	if (!code)
 		code = check_room(*out, e);
 	if (!code)
