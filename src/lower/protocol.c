@@ -101,11 +101,11 @@ static enum err_code check_memory(const struct check *c)
 		for (int j = 0; j <= i; j++) {
 			for (int x = 0; x < 2; x++) {
 				int at = x ? j : i;
-				const struct ring *r = &k->rings.v[at];
-				const struct flag *f = &k->flags.v[at - k->rings.n];
+				const struct ring *r = at < k->rings.n ? &k->rings.v[at] : NULL;
+				const struct flag *f = r ? NULL : &k->flags.v[at - k->rings.n];
 
-				from[x] = at < k->rings.n ? r->offset : f->offset;
-				to[x] = from[x] + (at < k->rings.n ? r->versions * r->slot_bytes :
+				from[x] = r ? r->offset : f->offset;
+				to[x] = from[x] + (r ? r->versions * r->slot_bytes :
 					f->depth * (int64_t)8);
 			}
 			if ((i != j && from[0] < to[1] && from[1] < to[0]) || to[0] > k->shared_bytes)

@@ -260,20 +260,29 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 		r->panel_cols <= tensor_row(k, b);
 }
 
-/* A buffer of a split sTask holds its part alone. */
-static void take_part(const struct kernel *k, const struct buffer *b, struct shape2 *v)
+/* A buffer of a split sTask holds its part alone. What a load brings may have fewer
+ * elements along the axis than its value, as one that goes by k // group. */
+static enum err_code take_part(const struct kernel *k, const struct buffer *b, struct shape2 *v,
+	struct err *e)
 {
 	int axis = k->plan->graph->tasks.v[b->first].split_axis;
 
-	for (int i = 0; i < v->nrow; i++)
-		if (v->row[i] == axis)
-			v->rows /= b->parts;
-	for (int i = 0; i < v->ncol; i++)
-		if (v->col[i] == axis)
-			v->cols /= b->parts;
+	for (int i = 0; i < v->nrow + v->ncol; i++) {
+		int64_t *n = i < v->nrow ? &v->rows : &v->cols;
+
+		if ((i < v->nrow ? v->row[i] : v->col[i - v->nrow]) != axis)
+			continue;
+		if (*n % b->parts)
+			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is split in %d parts along '%s', "
+				"where its load brings %lld elements; that is not lowered", b->name,
+				b->parts, k->plan->graph->program->axes.v[axis].name,
+				(long long)*n);
+		*n /= b->parts;
+	}
+	return OK;
 }
 
-static void add_ring(struct kernel *k, int buffer)
+static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 {
 	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
 	const struct program *p = k->plan->graph->program;
@@ -284,7 +293,7 @@ static void add_ring(struct kernel *k, int buffer)
 	else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
 	if (b->parts > 1)
-		take_part(k, b, &r.shape);
+		TRY(take_part(k, b, &r.shape, e));
 	r.rows = r.full_rows = r.shape.rows;
 	r.cols = r.full_cols = r.shape.cols;
 	make_room(k, &r);
@@ -294,6 +303,7 @@ static void add_ring(struct kernel *k, int buffer)
 	k->shared_bytes += r.slot_bytes * r.versions;
 	k->ring_of[buffer] = k->rings.n;
 	VEC_PUSH(&k->arena, &k->rings, r);
+	return OK;
 }
 
 enum err_code lower_rings(struct kernel *k, struct err *e)
@@ -304,7 +314,7 @@ enum err_code lower_rings(struct kernel *k, struct err *e)
 	for (int i = 0; i < g->buffers.n; i++) {
 		k->ring_of[i] = NONE;
 		if (g->buffers.v[i].phase == k->phase && plan_scope(k->plan, i) == SCOPE_SHARED)
-			add_ring(k, i);
+			TRY(add_ring(k, i, e));
 	}
 	for (int i = 0; i < k->rings.n; i++) {
 		const struct buffer *b = &g->buffers.v[k->rings.v[i].buffer];

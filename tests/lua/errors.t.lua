@@ -588,6 +588,19 @@ bad("local p = mr.plan(mr.examples.gemm{m = 4, n = 4, k = 4}:graph{}); " ..
   "wait: 2000000 sTasks are too many")
 still_works "large programs and plans"
 
+-- Kernels -------------------------------------------------------------------------------
+
+-- A load by k // group brings one scale for all of k: there is nothing to split.
+plan = mr.plan(mr.examples.dequant_gemm{m = 4, n = 128, k = 32}:graph{tile = {m = 4}}, device)
+plan:split("k", 2, {"load_scale"})
+for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+plan:fill_waits()
+ok(plan:check(), "a plan that splits a load along an axis that its tensor has not")
+good, message = pcall(plan.compile, plan, {text = true})
+like(message, ":%d+: 'scale%.0' is split in 2 parts along 'k', where its load brings 1 elements; that " ..
+  "is not lowered$", "  is not compiled")
+still_works "kernels"
+
 -- Names ---------------------------------------------------------------------------------
 
 -- Names go into generated code and into messages.
