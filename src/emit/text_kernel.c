@@ -46,6 +46,11 @@ static void put_start(struct text *c)
 	put(c, "}");
 	put_block_stamp(c);
 	put(c, "BLOCK_SYNC();");
+	/* All blocks are there at once, so none of the next phase can take the place of one. */
+	if (c->k->phase + 1 < c->p->phases.n)
+		put(c, "NEXT_PHASE_MAY_BEGIN();");
+	if (c->k->phase)
+		put(c, "LAST_PHASE_WAIT();");
 }
 
 static int warps_of(const struct klane *l)

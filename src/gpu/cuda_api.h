@@ -80,7 +80,11 @@ enum cuda_function_attribute {
 	CUDA_FUNC_NON_PORTABLE_CLUSTER = 14,
 };
 
-enum cuda_launch_attribute_id { CUDA_LAUNCH_COOPERATIVE = 2, CUDA_LAUNCH_CLUSTER = 4 };
+enum cuda_launch_attribute_id {
+	CUDA_LAUNCH_COOPERATIVE = 2,
+	CUDA_LAUNCH_CLUSTER = 4,
+	CUDA_LAUNCH_EARLY = 6,		/* "programmatic stream serialization" */
+};
 
 struct cuda_launch_attribute {
 	int id;				/* enum cuda_launch_attribute_id */
@@ -90,7 +94,7 @@ struct cuda_launch_attribute {
 		struct {
 			unsigned x, y, z;
 		} cluster;
-		int cooperative;
+		int cooperative, early;
 		uint64_t aligned;
 	} value;
 };

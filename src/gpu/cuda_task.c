@@ -265,6 +265,10 @@ static enum err_code make_launch(struct cuda_task *t, struct cuda_launch *l,
 		l->attributes[l->config.nattributes].id = CUDA_LAUNCH_COOPERATIVE;
 		l->attributes[l->config.nattributes++].value.cooperative = 1;
 	}
+	if (s->early) {
+		l->attributes[l->config.nattributes].id = CUDA_LAUNCH_EARLY;
+		l->attributes[l->config.nattributes++].value.early = 1;
+	}
 	TRY(check_params(t, l, s));
 	return make_params(t, l, s);
 }

@@ -12,7 +12,7 @@
 struct cuda_launch {
 	struct CUfunc_st *function;
 	struct cuda_launch_config config;
-	struct cuda_launch_attribute attributes[2];
+	struct cuda_launch_attribute attributes[3];
 	void ***params;			/* [copy][parameter] */
 	const char *what;		/* "of 'gemm'", for messages */
 	const char *after;		/* "after 'gemm'" */

@@ -99,6 +99,8 @@ struct gpu_step {
 	unsigned cluster[3];		/* blocks; all 0 or 1: no cluster */
 	unsigned smem;			/* dynamic shared memory, bytes */
 	bool cooperative;		/* every block resident at once, or a refusal */
+	bool early;			/* may begin before the kernel before it has ended: it
+					 * waits for that itself (griddepcontrol) */
 	const struct gpu_param *params;
 	int nparams;
 

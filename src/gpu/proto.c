@@ -307,6 +307,7 @@ static void put_step(struct wire *w, const struct gpu_step *s)
 	wire_put(w, s->cluster, sizeof(s->cluster));
 	wire_put_u32(w, s->smem);
 	wire_put_u32(w, s->cooperative);
+	wire_put_u32(w, s->early);
 	wire_put_u32(w, (uint32_t)s->nparams);
 	for (int i = 0; i < s->nparams; i++)
 		put_param(w, &s->params[i]);
@@ -334,6 +335,7 @@ static void get_step(struct wire *w, struct gpu_step *s, struct arena *a)
 	get_three(w, s->cluster);
 	s->smem = wire_get_u32(w);
 	s->cooperative = wire_get_below(w, 2);
+	s->early = wire_get_below(w, 2);
 	s->nparams = wire_get_count(w, 2 * sizeof(uint32_t) + 2 * sizeof(uint64_t));
 	params = ARENA_ARRAY(a, s->nparams, struct gpu_param);
 	for (int i = 0; i < s->nparams; i++)

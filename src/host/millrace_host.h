@@ -35,6 +35,8 @@ static const struct host_runtime *host_rt;	/* set by the entry */
 #define THREAD (host_rt->thread())
 #define BLOCK (host_rt->block())
 #define BLOCK_SYNC() host_rt->block_sync()
+#define NEXT_PHASE_MAY_BEGIN() ((void)0)
+#define LAST_PHASE_WAIT() ((void)0)	/* phases run one after the other */
 #define WARP_SYNC() host_rt->warp_sync()
 #define UNIFORM(x) host_rt->uniform(x)
 #define SET_REGISTERS(how, n) host_rt->set_registers(n)

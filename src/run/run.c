@@ -171,7 +171,8 @@ static void add_step(struct built *b, int phase, struct arena *a, struct gpu_buf
 		if (x->kind == PARAM_MAP)
 			params[i].tensor = built_map(a, p, x);
 	}
-	*step = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .binary = phase, .entry = s->entry,
+	*step = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .binary = phase, .early = phase > 0,
+		.entry = s->entry,
 		.grid = { (unsigned)d.eus }, .block = { (unsigned)s->threads },
 		.smem = (unsigned)s->shared_bytes, .params = params, .nparams = s->params.n };
 }

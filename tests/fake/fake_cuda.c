@@ -165,6 +165,8 @@ static int shape(const struct cuda_launch_config *c, void **params)
 			memcpy(y + 7, &a->value.cluster, sizeof(a->value.cluster));
 		if (a->id == CUDA_LAUNCH_COOPERATIVE)
 			y[10] = (uint32_t)a->value.cooperative;
+		if (a->id == CUDA_LAUNCH_EARLY)
+			y[11] = (uint32_t)a->value.early;
 	}
 	return 0;
 }

@@ -72,6 +72,7 @@ SAME(CUDA_FUNC_MAX_DYNAMIC_SMEM, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 SAME(CUDA_FUNC_NON_PORTABLE_CLUSTER, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
 SAME(CUDA_LAUNCH_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
 SAME(CUDA_LAUNCH_CLUSTER, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+SAME(CUDA_LAUNCH_EARLY, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 SAME(CUDA_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
 SAME(GPU_U8, CU_TENSOR_MAP_DATA_TYPE_UINT8);
 SAME(GPU_U16, CU_TENSOR_MAP_DATA_TYPE_UINT16);
@@ -613,7 +614,7 @@ static void test_launch_numbers(void)
 		.strides = { 0, 16, 64 }, .box = { 8, 2, 1 }, .step = { 0, 2 },
 		.swizzle = GPU_SWIZZLE_128, .promotion = GPU_PROMOTE_256 };
 	struct gpu *g = open_gpu();
-	uint32_t y[11] = { 0 };
+	uint32_t y[12] = { 0 };
 	uint64_t m[16] = { 0 };
 	struct simple s;
 
@@ -621,12 +622,12 @@ static void test_launch_numbers(void)
 	s.params[0] = (struct gpu_param){ .kind = GPU_PARAM_POINTER };
 	s.step.nparams = 1;
 	s.step = (struct gpu_step){ .entry = "shape", .grid = { 8, 6, 2 }, .block = { 64, 4 },
-		.cluster = { 2, 3 }, .smem = 200000, .cooperative = true, .params = s.params,
+		.cluster = { 2, 3 }, .smem = 200000, .cooperative = true, .early = true, .params = s.params,
 		.nparams = 1 };
 	s.buffers[0] = (struct gpu_buffer){ .bytes = sizeof(y), .to = y };
-	static const uint32_t want[] = { 8, 6, 2, 64, 4, 1, 200000, 2, 3, 1, 1 };
+	static const uint32_t want[] = { 8, 6, 2, 64, 4, 1, 200000, 2, 3, 1, 1, 1 };
 	ok(!run(g, &s.job, PATIENT) && !memcmp(y, want, sizeof(y)),
-		"grid, block, shared memory, cluster and cooperation arrive");
+		"grid, block, shared memory, cluster, cooperation and an early start arrive");
 
 	simple_init(&s, "map");
 	s.params[0] = (struct gpu_param){ .kind = GPU_PARAM_TENSOR, .tensor = &t, .offset = 16 };
