@@ -395,10 +395,12 @@ end
 ---- running --------------------------------------------------------------------
 
 -- Compile and run under some seeds, every other one looking for races. "ok"; "refused"
--- and why it is not lowered; or "failed" and what went wrong.
+-- and why it is not lowered; or "failed" and what went wrong. options: target, else "host".
 function M.verify(plan, seeds, options)
+  local lowered, why = pcall(plan.compile, plan, {target = "cuda", text = true})
+  if not lowered then return "refused", why end
   local built, k = pcall(plan.compile, plan, {target = options and options.target or "host"})
-  if not built then return k:find "compiler failed" and "failed" or "refused", k end
+  if not built then return "failed", k end
   local bound = plan.graph.program
   local inputs = bound:inputs{seed = seeds[1]}
   local want = bound:reference(inputs, {tile = plan.tile})

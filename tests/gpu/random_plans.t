@@ -1,0 +1,3 @@
+# Random legal plans give what the reference gives.
+. tests/gpu/lib.sh
+"$MILLRACE" tests/gpu/random_plans.lua
