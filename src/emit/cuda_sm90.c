@@ -1,22 +1,29 @@
 /* sm_90a: what the instructions of a body are there. The rest is cuda_prelude.c's. */
 #include "emit/gpu_text.h"
 
-/* wgmma, 64 x cols x 32 bytes of the contracted axis; the operands are of 16 bits. */
+/* wgmma, 64 x cols x 32 bytes of the contracted axis. Which axis is contiguous can only be
+ * told for operands of 16 bits. */
 static void put_product(struct buf *o, const struct product_form *f)
 {
 	const char *type = dtype_name(f->type);
 	int sums = f->cols / 2;		/* of a thread; operands are numbered behind them */
+	bool told = dtype_bits(f->type) == 16;
 
 	buf_printf(o, "\tasm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n\"\n\t\t\"wgmma.mma_async.sync.aligned."
-		"m64n%dk16.f32.%s.%s {", sums + (f->registers ? 5 : 2), f->cols, type, type);
+		"m64n%dk%d.f32.%s.%s {", sums + (f->registers ? 5 : 2), f->cols,
+		32 * 8 / dtype_bits(f->type), type, type);
 	for (int i = 0; i < sums; i++)
 		buf_printf(o, "%s%%%d", i ? ", " : "", i);
 	if (f->registers)
-		buf_printf(o, "}, {%%%d, %%%d, %%%d, %%%d}, %%%d, p, 1, 1, %d;\\n}\"\n\t\t: ", sums,
-			sums + 1, sums + 2, sums + 3, sums + 4, f->b_rows);
+		buf_printf(o, "}, {%%%d, %%%d, %%%d, %%%d}, %%%d, p, 1, 1", sums, sums + 1, sums + 2,
+			sums + 3, sums + 4);
 	else
-		buf_printf(o, "}, %%%d, %%%d, p, 1, 1, %d, %d;\\n}\"\n\t\t: ", sums, sums + 1,
-			f->a_rows, f->b_rows);
+		buf_printf(o, "}, %%%d, %%%d, p, 1, 1", sums, sums + 1);
+	if (told && !f->registers)
+		buf_printf(o, ", %d", f->a_rows);
+	if (told)
+		buf_printf(o, ", %d", f->b_rows);
+	buf_puts(o, ";\\n}\"\n\t\t: ");
 	for (int i = 0; i < sums; i++)
 		buf_printf(o, "%s\"+f\"(d[%d])", i ? ", " : "", i);
 	buf_printf(o, "\n\t\t: %s, \"l\"(b), \"r\"(add));\n", f->registers ?

@@ -29,7 +29,6 @@ struct text {
 	int last;			/* greatest iteration there is, counted likewise */
 	const struct target *target;
 	bool *fused;			/* by node: an element of the loop at hand */
-	bool made[2][2][2][257];	/* matrix functions: A in registers, transposed A, B, N */
 };
 
 enum {

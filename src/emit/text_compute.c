@@ -338,7 +338,9 @@ static const char *cast_text(struct text *c, enum dtype to, enum dtype from, con
 		value = dtype_is_float(from) ? arena_strf(c->a, "to_i32(%s)", value) : value;
 		return to == DT_I32 ? value : arena_strf(c->a, "max_of(-128, min_of(127, %s))",
 			value);
-	case DT_F64: case DT_TF32: case DT_E2M1: case DT_I4: case DT_COUNT:
+	case DT_TF32:
+		return arena_strf(c->a, "to_tf32(%s)", value);
+	case DT_F64: case DT_E2M1: case DT_I4: case DT_COUNT:
 		break;
 	}
 	return NULL;

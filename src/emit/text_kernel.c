@@ -152,6 +152,40 @@ static void list_params(struct text *c)
 	VEC_PUSH(c->a, &s->params, ((struct param){ .kind = PARAM_START, .tensor = NONE }));
 }
 
+/* Types that a register can hold; others only pass, as what is unpacked. */
+static bool is_known(const struct node *n, enum dtype t)
+{
+	switch (t) {
+	case DT_F32: case DT_TF32: case DT_F16: case DT_BF16: case DT_E4M3: case DT_E5M2:
+	case DT_I32: case DT_I8:
+		return true;
+	case DT_BOOL:
+		return n->op != OP_LOAD && n->op != OP_STORE;
+	case DT_I4: case DT_E2M1:
+		return n->op == OP_UNPACK;
+	case DT_F64: case DT_COUNT:
+		break;
+	}
+	return false;
+}
+
+static enum err_code check_types(const struct text *c, struct err *e)
+{
+	for (int i = 0; i < c->g->tasks.n; i++) {
+		const struct task *t = &c->p->tasks.v[c->g->tasks.v[i].task];
+
+		for (int k = 0; k < t->nodes.n && t->phase == c->k->phase; k++) {
+			const struct node *n = &c->p->nodes.v[t->nodes.v[k]];
+			enum dtype type = n->op == OP_STORE ? c->p->tensors.v[n->ref].type : n->type;
+
+			if (n->op != OP_SET && !is_known(n, type))
+				return err_set(e, ERR_ILLEGAL, n->loc, "'%s' works on %s, which is not "
+					"lowered", t->name, dtype_name(type));
+		}
+	}
+	return OK;
+}
+
 enum err_code emit_text(const struct kernel *k, const struct target *target, struct arena *a,
 	struct source *out, struct err *e)
 {
@@ -168,6 +202,7 @@ enum err_code emit_text(const struct kernel *k, const struct target *target, str
 	buf_init(&out->text, a);
 	c.out = &body;
 	list_params(&c);
+	TRY(check_types(&c, e));
 	TRY(put_kernel(&c, e));
 	if (k->stamp_words)
 		VEC_PUSH(a, &out->params, ((struct param){ .kind = PARAM_TRACE, .tensor = NONE }));

@@ -6,18 +6,20 @@
 
 enum { INSTRUCTION_COLS = 256, INSTRUCTION_K_BYTES = 32 };
 
-/* One function for each form in use. */
-static void make_function(struct text *c, const struct product_form *f)
+/* One function for each form in use. Returns its name. */
+static const char *make_function(struct text *c, const struct product_form *f)
 {
 	struct buf *o = &c->functions;
+	const char *name = arena_strf(c->a, "mma_%s_%s_%d_%d_%d", dtype_name(f->type),
+		f->registers ? "rs" : "ss", f->cols, f->a_rows, f->b_rows);
 
-	if (c->made[f->registers][f->a_rows][f->b_rows][f->cols])
-		return;
-	c->made[f->registers][f->a_rows][f->b_rows][f->cols] = true;
-	buf_printf(o, "DEV void mma_%s_%d_%d_%d(float *d, %s, u64 b, int add)\n{\n", f->registers ?
-		"rs" : "ss", f->cols, f->a_rows, f->b_rows, f->registers ? "const u32 *a" : "u64 a");
+	if (strstr(o->text, arena_strf(c->a, " %s(", name)))
+		return name;
+	buf_printf(o, "DEV void %s(float *d, %s, u64 b, int add)\n{\n", name, f->registers ?
+		"const u32 *a" : "u64 a");
 	c->target->product(o, f);
 	buf_puts(o, "}\n");
+	return name;
 }
 
 /* An operand in shared memory. */
@@ -202,13 +204,26 @@ struct product {
 static enum err_code check_product(const struct text *c, const struct stask *s,
 	const struct view *v, struct err *e)
 {
-	if ((s->work.type != DT_BF16 && s->work.type != DT_F16) || v->kind != FRAG_FULL ||
-	    c->lane->warps % 4)
+	enum dtype t = s->work.type;
+
+	if ((t != DT_BF16 && t != DT_F16 && t != DT_TF32 && t != DT_E4M3 && t != DT_E5M2) ||
+	    v->kind != FRAG_FULL || c->lane->warps % 4)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s, %lld x %lld on %d "
-			"warps, is not lowered for sm_90a; a warpgroup of 4 warps multiplies bf16 "
-			"or f16", s->name, dtype_name(s->work.type), (long long)v->height,
+			"warps, is not lowered for sm_90a; a warpgroup of 4 warps multiplies bf16, "
+			"f16, tf32, e4m3 or e5m2", s->name, dtype_name(t), (long long)v->height,
 			(long long)v->width, c->lane->warps);
 	return OK;
+}
+
+/* Only 16-bit operands may be in registers, or lie with their own axis contiguous. */
+static enum err_code check_operands(const struct stask *s, const struct product *p,
+	struct err *e)
+{
+	if (dtype_bits(s->work.type) == 16 || (!p->registers && p->a.k_major && p->b.k_major))
+		return OK;
+	return err_set(e, ERR_ILLEGAL, s->loc, "'%s': the matrix unit takes operands of %s out of "
+		"shared memory alone, and the axis that it contracts must be the contiguous one",
+		s->name, dtype_name(s->work.type));
 }
 
 static enum err_code find_product(struct text *c, const struct kentry *x, struct product *p,
@@ -238,8 +253,9 @@ static enum err_code find_product(struct text *c, const struct kentry *x, struct
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' has %lld columns, which make no equal "
 			"instructions", s->name, (long long)p->view.cols);
 	if (p->registers)
-		return OK;
+		return check_operands(s, p, e);
 	TRY(find_operand(c, x, p->mma->arg[0], shape->row, shape->nrow, &p->a, e));
+	TRY(check_operands(s, p, e));
 	return part_first(c, s, &p->a, &c->g->buffers.v[p->pa], p->view.height, &p->first_a, e);
 }
 
@@ -247,13 +263,13 @@ enum err_code emit_mma(struct text *c, const struct kentry *x, struct err *e)
 {
 	struct product p = { 0 };
 	const struct view *v = &p.view;
-	const char *acc, *pieces = "";
+	const char *acc, *pieces = "", *name;
 	bool ta, tb;
 
 	TRY(find_product(c, x, &p, e));
 	ta = !p.registers && !p.a.k_major;
 	tb = !p.b.k_major;
-	make_function(c, &(struct product_form){ p.registers, ta, tb, p.cols,
+	name = make_function(c, &(struct product_form){ p.registers, ta, tb, p.cols,
 		c->g->tasks.v[x->task].work.type });
 	acc = buffer_name(c, x, p.result);
 	put(c, "EACH(rb, %d) PIN_F(%s[rb], %lld);", v->blocks, acc, (long long)(v->cols / 2));
@@ -271,8 +287,7 @@ enum err_code emit_mma(struct text *c, const struct kentry *x, struct err *e)
 	put(c, "\tconst u64 db = 0x%llxull | ((%s + %s) >> 4 & 0x3fff);", descriptor_bits(&p.b),
 		p.b.slot, operand_offset(c, &p.b, arena_strf(c->a, "%lld%s", (long long)p.first_b,
 		*pieces ? arena_strf(c->a, " + cb * %d", p.cols) : "")));
-	put(c, "\tmma_%s_%d_%d_%d(%s[rb]%s, %s, db, %s);", p.registers ? "rs" : "ss", p.cols, ta, tb,
-		acc, *pieces ? arena_strf(c->a, " + cb * %d", p.cols / 2) : "", p.registers ?
+	put(c, "\t%s(%s[rb]%s, %s, db, %s);", name, acc, *pieces ? arena_strf(c->a, " + cb * %d", p.cols / 2) : "", p.registers ?
 		arena_strf(c->a, "&%s[rb][4 * ks]", buffer_name(c, x, p.pa)) : "da",
 		add_text(c, x, p.mma, p.result));
 	put(c, "}");

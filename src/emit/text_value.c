@@ -320,15 +320,20 @@ const char *ring_address(struct text *c, const struct stask *s, const struct rin
 
 /* What memory holds of an element, and a register. */
 
+static bool in_float(enum dtype t)
+{
+	return t == DT_F32 || t == DT_TF32;
+}
+
 const char *bits_type(enum dtype t)
 {
-	return dtype_bits(t) == 16 ? "u16" : dtype_bits(t) == 8 ? "u8" : t == DT_F32 ? "float" :
+	return dtype_bits(t) == 16 ? "u16" : dtype_bits(t) == 8 ? "u8" : in_float(t) ? "float" :
 		"u32";
 }
 
 const char *from_bits(struct text *c, enum dtype t, const char *bits)
 {
-	return t == DT_F32 ? bits : t == DT_I32 ? arena_strf(c->a, "(int)%s", bits) :
+	return in_float(t) ? bits : t == DT_I32 ? arena_strf(c->a, "(int)%s", bits) :
 		arena_strf(c->a, "from_%s(%s)", dtype_name(t), bits);
 }
 
@@ -336,13 +341,13 @@ const char *to_bits(struct text *c, enum dtype t, const char *value)
 {
 	if (t == DT_BF16 || t == DT_F16)
 		return arena_strf(c->a, "(u16)pack_%s(%s, 0.f)", dtype_name(t), value);
-	return t == DT_F32 ? value : t == DT_I32 ? arena_strf(c->a, "(u32)%s", value) :
+	return in_float(t) ? value : t == DT_I32 ? arena_strf(c->a, "(u32)%s", value) :
 		arena_strf(c->a, "to_%s(%s)", dtype_name(t), value);
 }
 
 const char *shared_type(enum dtype t)
 {
-	return t == DT_F32 ? "f32" : dtype_bits(t) == 16 ? "u16" : dtype_bits(t) == 8 ? "u8" : "u32";
+	return in_float(t) ? "f32" : dtype_bits(t) == 16 ? "u16" : dtype_bits(t) == 8 ? "u8" : "u32";
 }
 
 const char *shared_get(struct text *c, enum dtype t, const char *address)

@@ -195,13 +195,13 @@ static inline void groups_commit(void)
 }
 
 static inline void host_mma_ss(float *d, u64 a, u64 b, int add, int columns, int ta, int tb,
-	enum host_half type)
+	enum host_type type)
 {
 	host_rt->product(d, NULL, a, b, add, columns, ta, tb, type);
 }
 
 static inline void host_mma_rs(float *d, const u32 *a, u64 b, int add, int columns, int ta, int tb,
-	enum host_half type)
+	enum host_type type)
 {
 	host_rt->product(d, a, 0, b, add, columns, ta, tb, type);
 }
@@ -346,12 +346,12 @@ static inline u32 pack_f16(float lo, float hi)
 
 static inline float from_bf16(u16 x)
 {
-	return host_from_half(HOST_bf16, x);
+	return host_from_bf16(x);
 }
 
 static inline float from_f16(u16 x)
 {
-	return host_from_half(HOST_f16, x);
+	return host_from_f16(x);
 }
 
 static inline u8 to_e4m3(float x)
@@ -372,6 +372,11 @@ static inline float from_e4m3(u32 x)
 static inline float from_e5m2(u32 x)
 {
 	return host_from_f16((u16)(x << 8));
+}
+
+static inline float to_tf32(float x)
+{
+	return host_to_tf32(x);
 }
 
 static inline float from_e2m1(u32 x)

@@ -15,7 +15,8 @@
 #include "host/rt_sync.h"
 
 enum {
-	HOST_ROWS = 64, HOST_DEPTH = 16, HOST_COLUMNS_MAX = 256,	/* of an instruction */
+	HOST_ROWS = 64, HOST_DEPTH_BYTES = 32, HOST_COLUMNS_MAX = 256,	/* of an instruction */
+	HOST_DEPTH_MAX = HOST_DEPTH_BYTES,
 	HOST_PIECE_ROWS = 48,		/* of a box, most at once */
 	HOST_QUEUE_MAX = 1024,		/* instructions of a warpgroup under way */
 	HOST_IN_FLIGHT = 0x7fc0dead,	/* a NaN */
@@ -47,7 +48,7 @@ struct host_product {
 	bool registers, add, ta, tb;	/* A in registers; ta, tb: rows contiguous, not depth */
 	uint64_t a, b;
 	int columns, group;
-	enum host_half type;
+	enum host_type type;
 	struct host_sums *sums;
 	struct host_access who;
 	const uint32_t *from[HOST_GROUP];	/* A's registers, and what they held */
@@ -218,16 +219,19 @@ static inline struct host_matrix host_descriptor(uint64_t d)
 }
 
 /* Address of element (i, k), i along the operand's own axis, k along the depth. */
-static inline uint32_t host_element(const struct host_matrix *m, bool transposed, int i, int k)
+static inline uint32_t host_element(const struct host_matrix *m, bool transposed, int i, int k,
+	int bytes)
 {
 	uint32_t at;
-	int span = m->swizzle / 2;	/* elements of a swizzled row */
+	int span = m->swizzle / 2;	/* elements of a swizzled row; transposed have two bytes */
+	int piece = 16 / bytes;
 
 	if (!transposed && m->swizzle)
-		at = (uint32_t)(i % 8 * m->swizzle) + (uint32_t)(i / 8) * m->stride + (uint32_t)k * 2;
+		at = (uint32_t)(i % 8 * m->swizzle) + (uint32_t)(i / 8) * m->stride +
+			(uint32_t)(k * bytes);
 	else if (!transposed)
 		at = (uint32_t)(i % 8 * 16) + (uint32_t)(i / 8) * m->stride +
-			(uint32_t)(k / 8) * m->leading + (uint32_t)(k % 8) * 2;
+			(uint32_t)(k / piece) * m->leading + (uint32_t)(k % piece * bytes);
 	else if (m->swizzle)
 		at = (uint32_t)(k % 8 * m->swizzle) + (uint32_t)(k / 8) * m->stride +
 			(uint32_t)(i / span) * m->leading + (uint32_t)(i % span) * 2;
@@ -237,24 +241,31 @@ static inline uint32_t host_element(const struct host_matrix *m, bool transposed
 	return host_swizzled(m->start + at, m->swizzle);
 }
 
+/* Elements of the contracted axis that an instruction takes. */
+static inline int host_depth(const struct host_product *p)
+{
+	return HOST_DEPTH_BYTES / host_type_bytes(p->type);
+}
+
 static inline float host_fetch(const struct host_product *p, const struct host_matrix *m,
 	bool transposed, int i, int k, const struct host_actor *actor)
 {
-	uint16_t x;
+	uint32_t x = 0, bytes = (uint32_t)host_type_bytes(p->type);
 
-	memcpy(&x, host_access(host_element(m, transposed, i, k), 2, false, actor), 2);
-	return host_from_half(p->type, x);
+	memcpy(&x, host_access(host_element(m, transposed, i, k, (int)bytes), bytes, false, actor),
+		bytes);
+	return host_from_bits(p->type, x);
 }
 
 static inline void host_fetch_a(const struct host_product *p, const struct host_actor *actor,
-	float a[HOST_ROWS][HOST_DEPTH])
+	float a[HOST_ROWS][HOST_DEPTH_MAX])
 {
 	struct host_matrix m;
 
 	if (!p->registers) {
 		m = host_descriptor(p->a);
 		for (int i = 0; i < HOST_ROWS; i++)
-			for (int k = 0; k < HOST_DEPTH; k++)
+			for (int k = 0; k < host_depth(p); k++)
 				a[i][k] = host_fetch(p, &m, p->ta, i, k, actor);
 		return;
 	}
@@ -262,8 +273,8 @@ static inline void host_fetch_a(const struct host_product *p, const struct host_
 		for (int r = 0; r < 4; r++)
 			for (int e = 0; e < 2; e++)
 				a[t / 32 * 16 + t % 32 / 4 + 8 * (r & 1)]
-					[2 * (t % 4) + e + 8 * (r >> 1)] = host_from_half(p->type,
-					(uint16_t)(p->held[t][r] >> 16 * e));
+					[2 * (t % 4) + e + 8 * (r >> 1)] = host_from_bits(p->type,
+					p->held[t][r] >> 16 * e & 0xffff);
 }
 
 /* ---- accumulators -------------------------------------------------------------------- */
@@ -319,20 +330,20 @@ static inline void host_give_sums(const struct host_product *p, struct host_sums
 
 static inline void host_multiply(struct host_product *p)
 {
-	static float a[HOST_ROWS][HOST_DEPTH], b[HOST_DEPTH][HOST_COLUMNS_MAX];
+	static float a[HOST_ROWS][HOST_DEPTH_MAX], b[HOST_DEPTH_MAX][HOST_COLUMNS_MAX];
 	struct host_actor actor = { .who = p->who, .clock = p->clock, .async = true };
 	struct host_matrix m = host_descriptor(p->b);
 
 	host_fetch_a(p, &actor, a);
 	for (int j = 0; j < p->columns; j++)
-		for (int k = 0; k < HOST_DEPTH; k++)
+		for (int k = 0; k < host_depth(p); k++)
 			b[k][j] = host_fetch(p, &m, p->tb, j, k, &actor);
 	for (int i = 0; i < HOST_ROWS; i++) {
 		float *d = p->sums->v[i];
 
 		if (!p->add)
 			memset(d, 0, (size_t)p->columns * sizeof(*d));
-		for (int k = 0; k < HOST_DEPTH; k++)
+		for (int k = 0; k < host_depth(p); k++)
 			for (int j = 0; j < p->columns; j += 8)
 				for (int e = 0; e < 8; e++)	/* one or two vectors */
 					d[j + e] += a[i][k] * b[k][j + e];
@@ -436,6 +447,8 @@ static inline void host_mma(float *d, const struct host_product *what, const uin
 		host_fail("a product without groups_fence since the last wait for groups");
 	if (what->columns % 8 || what->columns < 8 || what->columns > HOST_COLUMNS_MAX)
 		host_fail("a product of %d columns", what->columns);
+	if (host_type_bytes(what->type) != 2 && (what->registers || what->ta || what->tb))
+		host_fail("a product of operands that are not of 16 bits, in registers or transposed");
 	p = host_deposit(what);
 	if (!p->sums) {
 		p->sums = host_find_sums(g, t, d, what->columns);
@@ -453,7 +466,7 @@ static inline void host_product(float *d, const uint32_t *regs, uint64_t a, uint
 	int columns, int ta, int tb, int type)
 {
 	host_mma(d, &(struct host_product){ .a = a, .b = b, .add = add != 0, .ta = ta != 0,
-		.tb = tb != 0, .columns = columns, .type = (enum host_half)type,
+		.tb = tb != 0, .columns = columns, .type = (enum host_type)type,
 		.registers = regs != NULL }, regs);
 }
 

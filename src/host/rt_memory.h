@@ -1,7 +1,7 @@
 /* rt_memory.h - a block's shared memory, and who touched it when.
  *
  * Addresses are 32-bit offsets, as on the GPU; 1024 is where dynamic shared memory
- * begins. Memory holds NaN until somebody writes. Two things are watched, per 2 bytes:
+ * begins. Memory holds NaN until somebody writes. Two things are watched, byte by byte:
  *
  * Ordinary writes are seen by the asynchronous proxy (copies, matrix instructions) only
  * after a fence by their writer.
@@ -16,7 +16,7 @@
 
 #include "host/rt_machine.h"
 
-enum { HOST_UNIT = 2 };			/* bytes that are watched together */
+enum { HOST_UNIT = 1 };			/* bytes that are watched together */
 
 /* Who and when: `thread` is one of the block's, or stands for an asynchronous queue. */
 struct host_access {

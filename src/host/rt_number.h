@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-enum host_half { HOST_bf16, HOST_f16 };
+/* What the matrix instructions multiply. */
+enum host_type { HOST_bf16, HOST_f16, HOST_e4m3, HOST_e5m2, HOST_tf32 };
 
 static inline float host_float(uint32_t bits)
 {
@@ -35,9 +36,9 @@ static inline float host_from_f16(uint16_t h)
 	return host_float(sign | (e + 112) << 23 | m << 13);
 }
 
-static inline float host_from_half(enum host_half type, uint16_t x)
+static inline float host_from_bf16(uint16_t x)
 {
-	return type == HOST_bf16 ? host_float((uint32_t)x << 16) : host_from_f16(x);
+	return host_float((uint32_t)x << 16);
 }
 
 /* To nearest, ties to even. */
@@ -107,6 +108,38 @@ static inline float host_from_e4m3(uint32_t x)
 	float y = (x & 0x7f) == 0x7f ? NAN : host_from_small(x & 0x7f, 3, 7);
 
 	return x & 0x80 ? -y : y;
+}
+
+/* To nearest, ties to even; a float has 13 more bits. */
+static inline float host_to_tf32(float x)
+{
+	uint32_t bits = host_bits(x);
+
+	return x != x || fabsf(x) == HUGE_VALF ? x : host_float((bits + 0xfff + (bits >> 13 & 1)) &
+		~(uint32_t)0x1fff);
+}
+
+static inline int host_type_bytes(enum host_type t)
+{
+	return t == HOST_tf32 ? 4 : t == HOST_bf16 || t == HOST_f16 ? 2 : 1;
+}
+
+/* The bits of an element, in the low ones. */
+static inline float host_from_bits(enum host_type t, uint32_t bits)
+{
+	switch (t) {
+	case HOST_bf16:
+		return host_from_bf16((uint16_t)bits);
+	case HOST_f16:
+		return host_from_f16((uint16_t)bits);
+	case HOST_e4m3:
+		return host_from_e4m3(bits);
+	case HOST_e5m2:
+		return host_from_f16((uint16_t)(bits << 8));
+	case HOST_tf32:			/* the instruction looks at no more than these bits */
+		break;
+	}
+	return host_float(bits & ~(uint32_t)0x1fff);
 }
 
 #endif

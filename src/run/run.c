@@ -90,7 +90,7 @@ static enum gpu_element element_of(enum dtype t)
 		return GPU_BF16;
 	if (t == DT_F16)
 		return GPU_F16;
-	if (t == DT_F32)
+	if (t == DT_F32 || t == DT_TF32)
 		return GPU_F32;
 	return t == DT_I32 ? GPU_I32 : GPU_U8;
 }

@@ -124,6 +124,28 @@ for turns = 2, 3 do
   end
 end
 
+-- What the matrix unit multiplies; sums are exact but for the order.
+for _, dtype in ipairs{"bf16", "f16", "tf32", "e4m3", "e5m2"} do
+  local bound = mr.examples.gemm{m = 100, n = 72, k = 200, dtype = dtype, out = "f32"}
+  local plan = mr.search(bound, mr.device "h200", {trials = 20}).plan
+  local good, worst = pcall(run, plan, 2)
+  tap.ok(good and worst <= 1e-6, "gemm of " .. dtype, tostring(worst))
+end
+local wide = mr.program("double", function(p)
+  local m, n = p:axes("m", "n")
+  local A, B = p:input("A", {m, n}, "f64"), p:output("B", {m, n}, "f64")
+  local a = p:load("load_a", A)
+  B:store("store_b", p:task("twice", function() return a * 2 end))
+end):bind{m = 64, n = 64}
+local plan = mr.plan(wide:graph{tile = {m = 64, n = 64}}, mr.device "h200")
+plan:lane("p0", {warps = 1})
+plan:append("load_a", {seu = "tma", lane = "p0"})
+plan:append("twice", {seu = "cuda", lane = "c0"})
+plan:append("store_b", {seu = "tma", lane = "c0"})
+plan:fill_waits()
+local _, problem = pcall(plan.compile, plan, {target = "host"})
+tap.like(problem, "'load_a' works on f64, which is not lowered", "a type that no register holds")
+
 -- Every shipped program where nothing divides: values are filled up to what instructions take.
 local odd = {
   {"matmul_sum", {m = 100, n = 200, k = 72}}, {"gemm", {m = 33, n = 201, k = 77}},
