@@ -1,0 +1,418 @@
+/* A target that nothing under src knows, made as docs/internals/adding.md says and of no
+ * more than emit.h offers: its names count. What it counts is what the plan says. */
+#include <lauxlib.h>
+#include <lualib.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "emit/emit.h"
+#include "lower/lower.h"
+#include "lower/stamps.h"
+#include "lua/lplan.h"
+#include "plan/history.h"
+#include "sim/sim.h"
+#include "tests/tap.h"
+
+/* the target ------------------------------------------------------------------ */
+
+static const char *const prelude[] = {
+	"#include <math.h>\n",
+	"#include <stdbool.h>\n",
+	"#include <stdio.h>\n",
+	"#include <string.h>\n",
+	"typedef unsigned char u8;\n",
+	"typedef unsigned short u16;\n",
+	"typedef unsigned int u32;\n",
+	"typedef unsigned long long u64;\n",
+	"static int me, mine;\n",
+	"static long long sums, copies, bytes, arrivals, flags, stamps_made;\n",
+	"static struct { const char *task; long long n; } seen[64];\n",
+	"static void saw(const char *task)\n",
+	"{\n",
+	"\tint i = 0;\n",
+	"\twhile (seen[i].task && strcmp(seen[i].task, task)) i++;\n",
+	"\tseen[i].task = task;\n",
+	"\tseen[i].n++;\n",
+	"}\n",
+	"#define DEV static\n",
+	"#define KERNEL(name, threads) static void name\n",
+	"#define MAP const void *const\n",
+	"#define EACH(i, n) for (int i = 0; i < (n); i++)\n",
+	"#define LOOP for\n",
+	"#define THREAD me\n",
+	"#define BLOCK mine\n",
+	"#define BLOCK_SYNC() ((void)0)\n",
+	"#define WARP_SYNC() ((void)0)\n",
+	"#define UNIFORM(x) (x)\n",
+	"#define SET_REGISTERS(how, n) ((void)0)\n",
+	"#define AT(task, iteration) saw(task)\n",
+	"#define INFINITE INFINITY\n",
+	"#define max_of(a, b) ((a) > (b) ? (a) : (b))\n",
+	"#define min_of(a, b) ((a) < (b) ? (a) : (b))\n",
+	"#define elect() (me % 32 == 0)\n",
+	"#define lane_sync(id, threads) ((void)0)\n",
+	"#define shared_base() 0\n",
+	"#define flag_init(a, n, name, index) (flags++)\n",
+	"#define flags_ready() ((void)0)\n",
+	"#define flag_arrive(a) (arrivals++)\n",
+	"#define flag_expect(a, n) (arrivals++, bytes += (n))\n",
+	"#define flag_wait(a, phase) ((void)0)\n",
+	"#define fence_async() ((void)0)\n",
+	"#define tma_load_1d(...) (copies++)\n",
+	"#define tma_load_2d(...) (copies++)\n",
+	"#define tma_load_3d(...) (copies++)\n",
+	"#define tma_load_4d(...) (copies++)\n",
+	"#define tma_load_5d(...) (copies++)\n",
+	"#define groups_fence() ((void)0)\n",
+	"#define groups_commit() ((void)0)\n",
+	"#define GROUPS_WAIT(n) ((void)0)\n",
+	"#define PIN_F(x, n) ((void)(x))\n",
+	"#define PIN_U(x, n) ((void)(x))\n",
+	"#define shared_u8(a) 0\n",
+	"#define shared_u16(a) 0\n",
+	"#define shared_u32(a) 0\n",
+	"#define shared_f32(a) 0.f\n",
+	"#define shared_put_u8(a, x) ((void)(x))\n",
+	"#define shared_put_u16(a, x) ((void)(x))\n",
+	"#define shared_put_u32(a, x) ((void)(x))\n",
+	"#define shared_put_f32(a, x) ((void)(x))\n",
+	"#define store_16(to, y) ((void)(y))\n",
+	"#define shuffle_xor(x, mask) (x)\n",
+	"#define shuffle_from(x, lane) (x)\n",
+	"#define shuffle_xor_i(x, mask) (x)\n",
+	"#define shuffle_from_i(x, lane) (x)\n",
+	"#define quad_transpose(y, q) ((void)(y))\n",
+	"#define op_div(x, y) ((x) / (y))\n",
+	"#define op_exp2(x) exp2f(x)\n",
+	"#define op_log2(x) log2f(x)\n",
+	"#define op_rsqrt(x) (1.f / sqrtf(x))\n",
+	"#define op_tanh(x) tanhf(x)\n",
+	"#define pack_bf16(lo, hi) ((u32)(lo) + (u32)(hi))\n",
+	"#define pack_f16(lo, hi) ((u32)(lo) + (u32)(hi))\n",
+	"#define half_of(x, e) (x)\n",
+	"#define from_bf16(x) ((float)(x))\n",
+	"#define from_f16(x) ((float)(x))\n",
+	"#define from_e4m3(x) ((float)(x))\n",
+	"#define from_e5m2(x) ((float)(x))\n",
+	"#define from_e2m1(x) ((float)(x))\n",
+	"#define from_i4(x) ((int)(x))\n",
+	"#define from_i8(x) ((int)(x))\n",
+	"#define to_e4m3(x) ((u8)(x))\n",
+	"#define to_e5m2(x) ((u8)(x))\n",
+	"#define to_i8(x) ((u8)(x))\n",
+	"#define to_i32(x) ((int)(x))\n",
+	NULL
+};
+
+static const char *const stamps[] = {
+	"#define stamp(here, at) (stamps_made += (here))\n",
+	"#define stamp_watch(out, n, flag, depth, from) ((void)0)\n",
+	"#define stamp_block(at) ((void)0)\n",
+	"#define stamp_end(at) ((void)0)\n",
+	"#define stamps_out(to, from, n, lane) ((void)0)\n",
+	NULL
+};
+
+static void put_product(struct buf *o, const struct product_form *f)
+{
+	buf_printf(o, "\tsums += 64 * %d * %d;\n", f->cols, 32 * 8 / dtype_bits(f->type));
+}
+
+static void put_call(struct buf *o, const struct source *s)
+{
+	buf_printf(o, "static void call(void *const *args)\n{\n\t%s(", s->entry);
+	for (int i = 0; i < s->params.n; i++)
+		buf_printf(o, "%sargs[%d]", i ? ", " : "", i);
+	buf_puts(o, ");\n}\n");
+}
+
+static enum err_code emit_counting(const struct kernel *k, struct arena *a, struct source *out,
+	struct err *e)
+{
+	static const struct target counting = { .prelude = prelude, .stamps = stamps,
+		.product = put_product, .behind = put_call };
+
+	return emit_text(k, &counting, a, out, e);
+}
+
+/* a program around it ----------------------------------------------------------- */
+
+static void put_list(struct buf *o, const char *name, const int64_t *v, int64_t n)
+{
+	buf_printf(o, "static const int %s[] = {", name);
+	for (int64_t i = 0; i < n; i++)
+		buf_printf(o, " %lld,", (long long)v[i]);
+	buf_puts(o, " };\n");
+}
+
+static const char *argument(struct arena *a, const struct param *p)
+{
+	switch (p->kind) {
+	case PARAM_POINTER:
+		return arena_strf(a, "tensor%d", p->tensor);
+	case PARAM_ORDER:
+		return "(void *)order";
+	case PARAM_START:
+		return "(void *)start";
+	case PARAM_MAP:
+	case PARAM_TRACE:
+		break;
+	}
+	return "0";
+}
+
+static void put_main(struct arena *a, struct source *s, const struct plan *plan,
+	const struct dealing *d)
+{
+	const struct program *p = plan->graph->program;
+	struct buf *o = &s->text;
+
+	put_list(o, "order", d->order, d->total);
+	put_list(o, "start", d->start, d->eus + 1);
+	for (int t = 0; t < p->tensors.n; t++)
+		buf_printf(o, "static char tensor%d[%zu];\n", t,
+			dtype_bytes(p->tensors.v[t].type, (size_t)tensor_elements(p, t)));
+	buf_puts(o, "int main(void)\n{\n\tvoid *args[] = {");
+	for (int i = 0; i < s->params.n; i++)
+		buf_printf(o, " %s,", argument(a, &s->params.v[i]));
+	buf_printf(o, " };\n\tfor (mine = 0; mine < %d; mine++)\n\t\tfor (me = 0; me < %d; me++) "
+		"call(args);\n", d->eus, s->threads);
+	buf_puts(o, "\tprintf(\"sums %lld\\ncopies %lld\\nbytes %lld\\narrivals %lld\\nflags %lld\\n"
+		"stamps %lld\\n\", sums, copies, bytes, arrivals, flags, stamps_made);\n"
+		"\tfor (int i = 0; seen[i].task; i++) printf(\"%s %lld\\n\", seen[i].task, seen[i].n);\n"
+		"\treturn 0;\n}\n");
+}
+
+static void stop(const char *why)
+{
+	printf("Bail out! %s\n", why);
+	exit(1);
+}
+
+/* What the compiled program prints. */
+static const char *run_text(struct arena *a, const char *text)
+{
+	char dir[] = "/tmp/millrace-target-XXXXXX", *out = arena_alloc(a, 4096);
+	const char *path;
+	size_t n;
+	FILE *f;
+	int status;
+
+	if (!mkdtemp(dir))
+		stop("no folder for the text");
+	path = arena_strf(a, "%s/count.c", dir);
+	f = fopen(path, "w");
+	if (!f || fputs(text, f) < 0 || fclose(f))
+		stop("cannot write the text");
+	f = popen(arena_strf(a, "cd %s && ${CC:-cc} -std=c11 -w -Werror=implicit-function-declaration "
+		"-o count count.c -lm && ./count; rm -rf %s", dir, dir), "r");
+	n = f ? fread(out, 1, 4095, f) : 0;
+	out[n] = 0;
+	status = f ? pclose(f) : 1;
+	return status ? "" : out;
+}
+
+static long long counted(struct arena *a, const char *out, const char *what)
+{
+	const char *line = strstr(arena_strf(a, "\n%s", out), arena_strf(a, "\n%s ", what));
+
+	return line ? atoll(line + strlen(what) + 2) : -1;
+}
+
+/* what the plan says --------------------------------------------------------------- */
+
+static int64_t instances(const struct plan *p, int task, int64_t tiles)
+{
+	const struct graph *g = p->graph;
+
+	for (int l = g->tasks.v[task].loop; l != NONE; l = g->program->loops.v[l].parent)
+		tiles *= g->trips[l].most;
+	return tiles;
+}
+
+static int lane_of(const struct plan *p, int task)
+{
+	return p->entries.v[plan_entry_of(p, task)].lane;
+}
+
+/* Does some lane see instances of the sTask by a flag? */
+static bool is_flagged(const struct plan *p, int task, enum wait_when when)
+{
+	for (int i = 0; i < p->waits.n; i++)
+		if (p->waits.v[i].on == task && p->waits.v[i].when == when &&
+		    (lane_of(p, p->waits.v[i].task) != lane_of(p, task) ||
+		    p->graph->tasks.v[task].kind == TASK_LOAD))
+			return true;
+	return false;
+}
+
+struct expected {
+	int64_t sums, bytes, arrivals;
+};
+
+/* All tiles whole, and each load by one copy engine. */
+static void expect(const struct plan *p, int64_t tiles, struct expected *x)
+{
+	*x = (struct expected){ 0 };
+	for (int i = 0; i < p->graph->tasks.n; i++) {
+		const struct stask *s = &p->graph->tasks.v[i];
+		int64_t n = instances(p, i, tiles);
+		int warps = lane_warps(p, lane_of(p, i));
+
+		if (s->kind == TASK_MMA)
+			x->sums += n * s->work.m * s->work.n * s->work.k;
+		if (s->kind == TASK_LOAD)
+			x->bytes += n * p->graph->buffers.v[s->writes.v[0]].bytes;
+		if (is_flagged(p, i, WAIT_COMPLETE))
+			x->arrivals += n * (s->kind == TASK_LOAD ? 1 : warps);
+		if (is_flagged(p, i, WAIT_ISSUED))
+			x->arrivals += n * warps;
+	}
+}
+
+/* Names of sTasks that were not done as often as the plan says, by each thread of their
+ * lane. */
+static const char *others(struct arena *a, const struct plan *p, int64_t tiles, const char *out)
+{
+	const char *names = "";
+
+	for (int i = 0; i < p->graph->tasks.n; i++)
+		if (counted(a, out, p->graph->tasks.v[i].name) != instances(p, i, tiles) * 32 *
+		    lane_warps(p, lane_of(p, i)))
+			names = arena_strf(a, "%s %s", names, p->graph->tasks.v[i].name);
+	return names;
+}
+
+static const struct plan *plan_of(lua_State *L, const char *script)
+{
+	if (luaL_dostring(L, lua_pushfstring(L, "local mr = require 'millrace' %s", script)))
+		stop(lua_tostring(L, -1));
+	return history_plan(check_plan(L, -1, "test"));
+}
+
+static void count(lua_State *L, const char *name, const char *script, bool traced)
+{
+	const struct plan *p = plan_of(L, script);
+	struct mem mem = { 0 };
+	struct kernel *k;
+	struct expected x;
+	struct dealing d;
+	struct source s;
+	struct arena a;
+	struct err e;
+	const char *out;
+
+	arena_init(&a, &mem);
+	if (lower_plan(&mem, p, 0, &k, &e) || (traced && lower_stamps(k, &e)) ||
+	    emit_counting(k, &a, &s, &e))
+		stop(e.msg);
+	sim_deal(&a, p, 0, &d);
+	put_main(&a, &s, p, &d);
+	out = run_text(&a, s.text.text);
+	expect(p, d.total, &x);
+	is_int(counted(&a, out, "sums"), x.sums * 128, arena_strf(&a, "%s: products", name));
+	is_int(counted(&a, out, "bytes"), x.bytes, arena_strf(&a, "%s: copied bytes", name));
+	is_int(counted(&a, out, "arrivals"), x.arrivals, arena_strf(&a, "%s: arrivals", name));
+	is_str(others(&a, p, d.total, out), "", arena_strf(&a, "%s: instances of all sTasks", name));
+	ok(counted(&a, out, "copies") > 0, arena_strf(&a, "%s: copies", name));
+	ok((counted(&a, out, "stamps") > 0) == traced, arena_strf(&a, "%s: stamps", name));
+	kernel_free(k);
+	arena_release(&a);
+}
+
+/* the page ------------------------------------------------------------------------- */
+
+static char *read_page(struct arena *a, const char *home)
+{
+	FILE *f = fopen(arena_strf(a, "%s/docs/internals/adding.md", home), "r");
+	char *text = arena_alloc(a, 65536);
+	size_t n = f ? fread(text, 1, 65535, f) : 0;
+
+	text[n] = 0;
+	if (f)
+		fclose(f);
+	return text;
+}
+
+static size_t word_length(const char *s)
+{
+	return strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+}
+
+/* Is `word` defined by one of the lines? */
+static bool defines(struct arena *a, const char *const *line, const char *word)
+{
+	for (; *line; line++)
+		if (!strncmp(*line, "#define ", 8) ? strlen(word) == word_length(*line + 8) &&
+		    !strncmp(*line + 8, word, strlen(word)) : !strncmp(*line, "typedef ", 8) &&
+		    (strstr(*line, arena_strf(a, " %s;", word)) ||
+		    strstr(*line, arena_strf(a, "*%s;", word))))
+			return true;
+	return false;
+}
+
+/* First cells of the rows of the page's table of names. */
+static const char *listed_names(struct arena *a, const char *page)
+{
+	const char *at = strstr(page, "## The names of a body"), *end, *names = " ";
+
+	end = at ? strstr(at + 3, "\n## ") : NULL;
+	for (; at && at < end; at = strchr(at, '\n') + 1) {
+		if (strncmp(at, "| `", 3) != 0)
+			continue;
+		for (const char *p = at + 1; *p != '|'; p++)
+			if (*p == '`' && word_length(p + 1) && (p[-1] == ' '))
+				names = arena_strf(a, "%s%.*s ", names, (int)word_length(p + 1), p + 1);
+	}
+	return names;
+}
+
+/* The page tells all names and no others. */
+static void compare_with_page(const char *home)
+{
+	struct mem mem = { 0 };
+	struct arena a;
+	const char *names, *untold = "", *unknown = "";
+
+	arena_init(&a, &mem);
+	names = listed_names(&a, read_page(&a, home));
+	for (const char *p = names + 1; *p; p += word_length(p) + 1) {
+		const char *name = arena_strf(&a, "%.*s", (int)word_length(p), p);
+
+		if (!defines(&a, prelude, name) && !defines(&a, stamps, name))
+			unknown = arena_strf(&a, "%s %s", unknown, name);
+	}
+	for (int i = 0; prelude[i]; i++)
+		if (!strncmp(prelude[i], "#define ", 8) && !strstr(names, arena_strf(&a, " %.*s ",
+		    (int)word_length(prelude[i] + 8), prelude[i] + 8)))
+			untold = arena_strf(&a, "%s %.*s", untold, (int)word_length(prelude[i] + 8),
+				prelude[i] + 8);
+	ok(strlen(names) > 400, "the page has a table of names");
+	is_str(unknown, "", "this target defines what the page lists");
+	is_str(untold, "", "and nothing else");
+	arena_release(&a);
+}
+
+int main(void)
+{
+	const char *home = getenv("MILLRACE_HOME");
+	struct host h = { .home = home ? home : "." };
+	lua_State *L = host_open(&h);
+
+	compare_with_page(h.home);
+	count(L, "gemm", "return mr.load_plan('gemm_cooperative', "
+		"mr.examples.gemm{m=512, n=512, k=256})", false);
+	count(L, "traced gemm", "return mr.load_plan('gemm_cooperative', "
+		"mr.examples.gemm{m=256, n=512, k=320})", true);
+	for (int i = 0; i < 3; i++) {
+		static const char *const names[] = { "serial", "overlap", "pingpong" };
+		char script[200];
+
+		snprintf(script, sizeof(script), "return mr.load_plan('attention_%s', "
+			"mr.examples.flash_attention{b=1, h=2, m=256, n=384, d=128})", names[i]);
+		count(L, names[i], script, false);
+	}
+	host_close(L);
+	return tap_done();
+}
