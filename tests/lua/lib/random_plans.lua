@@ -154,7 +154,7 @@ local function part_of(task)
 end
 
 local function lanes(plan, wide)
-  local spec = {loads = {}, other = {}, warps = {}}
+  local spec = {loads = {}, warps = {}, turns = {}}
   local producers = choose{0, 1, 1, 1, 1, 2}
   for i = 0, producers - 1 do
     spec.warps["p" .. i] = choose{1, 1, 1, 2, 4}
@@ -165,6 +165,8 @@ local function lanes(plan, wide)
   for _, t in ipairs(plan.tasks) do
     if t.kind ~= "load" then spec.warps["c" .. part_of(t)] = 4 * wide end
   end
+  -- whole tiles in turn, where the copies find room; with a producer, as loads are not shared
+  if producers > 0 and wide == 1 and not spec.warps.c1 and chance(0.2) then spec.turns.c0 = random(2, 3) end
   return spec
 end
 
@@ -195,7 +197,9 @@ local function append_all(plan, spec)
   local names = {}
   for name in pairs(spec.warps) do names[#names + 1] = name end
   table.sort(names)
-  for _, name in ipairs(names) do plan:lane(name, {warps = spec.warps[name]}) end
+  for _, name in ipairs(names) do
+    plan:lane(name, {warps = spec.warps[name], turns = spec.turns[name]})
+  end
 end
 
 local function rings(plan)
@@ -367,6 +371,7 @@ function M.features(plan, info)
     if what == "lane" then
       lanes = lanes + 1
       add("warps", o.warps or "default")
+      add("turns", o.turns or 1)
     end
   end
   for _, b in ipairs(plan.graph.buffers) do
