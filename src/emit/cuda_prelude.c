@@ -3,10 +3,15 @@
  * instructions are those of the PTX ISA 8.x: mbarrier, cp.async.bulk.tensor, wgmma. */
 #include "emit/gpu_text.h"
 
-#define TMA(rank, args, coords, operands) \
-	"DEV void tma_load_" #rank "d(u32 dst, const TensorMap *map, u32 flag, " args ")\n" \
-	"{ asm volatile(\"cp.async.bulk.tensor." #rank "d.shared::cluster.global.mbarrier::complete_tx::bytes\"\n" \
-	"\t\" [%0], [%1, {" coords "}], [%2];\" :: \"r\"(dst), \"l\"(map), \"r\"(flag), " operands " : \"memory\"); }\n"
+#define TMA_LOAD(rank, name, how, args, coords, hint, operands) \
+	"DEV void tma_load_" name #rank "d(u32 dst, const TensorMap *map, u32 flag, " args ")\n" \
+	"{ asm volatile(\"cp.async.bulk.tensor." #rank "d.shared::cluster.global.mbarrier::complete_tx::bytes" how "\"\n" \
+	"\t\" [%0], [%1, {" coords "}], [%2]" hint ";\" :: \"r\"(dst), \"l\"(map), \"r\"(flag), " operands " : \"memory\"); }\n"
+/* What nobody asks for again leaves L2 first. */
+#define TMA(rank, args, coords, last, operands) \
+	TMA_LOAD(rank, "", "", args, coords, "", operands), \
+	TMA_LOAD(rank, "once_", ".L2::cache_hint", args, coords, ", %" last, \
+		operands ", \"l\"(EVICT_FIRST)")
 
 const char *const cuda_prelude[] = {
 	"#pragma nv_diag_suppress 177\n",
@@ -67,12 +72,13 @@ const char *const cuda_prelude[] = {
 	"\treturn p;\n",
 	"}\n",
 	"DEV void fence_async(void) { asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\"); }\n",
-	TMA(1, "int c0", "%3", "\"r\"(c0)"),
-	TMA(2, "int c0, int c1", "%3, %4", "\"r\"(c0), \"r\"(c1)"),
-	TMA(3, "int c0, int c1, int c2", "%3, %4, %5", "\"r\"(c0), \"r\"(c1), \"r\"(c2)"),
-	TMA(4, "int c0, int c1, int c2, int c3", "%3, %4, %5, %6",
+	"#define EVICT_FIRST 0x12f0000000000000ull\n",
+	TMA(1, "int c0", "%3", "4", "\"r\"(c0)"),
+	TMA(2, "int c0, int c1", "%3, %4", "5", "\"r\"(c0), \"r\"(c1)"),
+	TMA(3, "int c0, int c1, int c2", "%3, %4, %5", "6", "\"r\"(c0), \"r\"(c1), \"r\"(c2)"),
+	TMA(4, "int c0, int c1, int c2, int c3", "%3, %4, %5, %6", "7",
 		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3)"),
-	TMA(5, "int c0, int c1, int c2, int c3, int c4", "%3, %4, %5, %6, %7",
+	TMA(5, "int c0, int c1, int c2, int c3, int c4", "%3, %4, %5, %6, %7", "8",
 		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3), \"r\"(c4)"),
 	"DEV void groups_fence(void) { asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\"); }\n",
 	"DEV void groups_commit(void) { asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\"); }\n",

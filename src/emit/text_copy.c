@@ -1,6 +1,7 @@
 /* What passes through memory: loads, stores, and results that a lane hands on. */
 #include "emit/gpu_text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static int add_map(struct text *c, const struct kentry *x, const struct ring *r,
@@ -57,12 +58,57 @@ static void put_lane_sync(struct text *c)
 		put(c, "WARP_SYNC();");
 }
 
+/* Do different positions of the axes have different values? Only sums in which each axis
+ * steps over all that the ones with smaller steps reach are looked at. */
+static bool is_one_to_one(const struct text *c, const struct index_expr *x)
+{
+	for (int i = 0; i < x->n; i++) {
+		int64_t reach = 0;
+
+		for (int k = 0; k < x->n; k++)
+			if (k != i && (llabs(x->term[k].coef) < llabs(x->term[i].coef) ||
+			    (llabs(x->term[k].coef) == llabs(x->term[i].coef) && k > i)))
+				reach += llabs(x->term[k].coef) *
+					(c->p->axes.v[x->term[k].axis].size - 1);
+		if (x->term[i].div != 1 || x->term[i].mod || llabs(x->term[i].coef) <= reach)
+			return false;
+	}
+	return true;
+}
+
+/* Is no byte of what a load brings asked for again, by any tile? */
+static bool is_read_once(const struct text *c, const struct stask *s, const struct node *n)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+	bool used[AXES_MAX] = { false };
+
+	for (int d = 0; d < t->rank; d++) {
+		if (!is_one_to_one(c, &n->index[d]))
+			return false;
+		for (int k = 0; k < n->index[d].n; k++)
+			used[n->index[d].term[k].axis] = true;
+	}
+	for (int i = 0; i < c->p->nodes.n; i++)
+		if (&c->p->nodes.v[i] != n && c->p->nodes.v[i].op == OP_LOAD &&
+		    c->p->nodes.v[i].ref == n->ref)
+			return false;
+	for (int a = 0; a < c->p->axes.n; a++) {
+		enum axis_role role = program_axis_role(c->p, s->phase, a);
+
+		if (!used[a] && c->g->extents.tile[a] < c->p->axes.v[a].size && (role == AXIS_BATCH ||
+		    role == AXIS_GRID || program_axis_bound(c->p, s->loop, a)))
+			return false;
+	}
+	return true;
+}
+
 /* The pieces of each load: one box a panel, all on one flag. */
 static void emit_boxes(struct text *c, const struct kentry *x, const struct ring *r,
 	const struct node *n)
 {
 	const struct stask *s = &c->g->tasks.v[x->task];
 	const struct tensor *t = &c->p->tensors.v[n->ref];
+	const char *once = is_read_once(c, s, n) ? "once_" : "";
 	int map = add_map(c, x, r, n);
 	struct buf b;
 
@@ -77,7 +123,7 @@ static void emit_boxes(struct text *c, const struct kentry *x, const struct ring
 			buf_printf(&b, ", %s%s", index_text(c, s, &n->index[d], &r->shape, false),
 				d == t->rank - 1 && p ? arena_strf(c->a, " + %lld",
 				(long long)(p * r->panel_cols)) : "");
-		put(c, "\ttma_load_%dd(%s + %lld, &map%d, full%s);", t->rank, c_name(c, "slot_",
+		put(c, "\ttma_load_%s%dd(%s + %lld, &map%d, full%s);", once, t->rank, c_name(c, "slot_",
 			c->g->buffers.v[r->buffer].name), (long long)(p * r->panel_bytes), map, b.text);
 	}
 	put(c, "}");

@@ -233,6 +233,13 @@ static inline void tma_load_5d(u32 dst, const TensorMap *map, u32 flag, int c0, 
 	host_rt->copy(dst, *map, flag, 5, (int[]){ c0, c1, c2, c3, c4 });
 }
 
+/* There is no L2 to leave. */
+#define tma_load_once_1d tma_load_1d
+#define tma_load_once_2d tma_load_2d
+#define tma_load_once_3d tma_load_3d
+#define tma_load_once_4d tma_load_4d
+#define tma_load_once_5d tma_load_5d
+
 /* ---- shared memory --------------------------------------------------------------------- */
 
 static inline void host_get(u32 a, void *to, u32 n)
