@@ -278,6 +278,9 @@ static int array_new_l(lua_State *L)
 	if (rank > RANK_MAX)
 		throw_msg(L, "array: a shape has at most %d dimensions, got %lld", RANK_MAX,
 			(long long)rank);
+	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1))
+		if (!lua_isinteger(L, -2))
+			throw_msg(L, "array: a shape is a list of sizes, as in {128, 64}");
 	for (int i = 0; i < rank; i++) {
 		lua_rawgeti(L, 2, i + 1);
 		snprintf(name, sizeof(name), "dimension %d", i + 1);

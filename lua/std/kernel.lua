@@ -24,12 +24,25 @@ local function options(o, what, ...)
     for _, name in ipairs{...} do known = known or key == name end
     if not known then raise(("%s: unknown option %s%s"):format(what, show(key), core.hint(key, {...}))) end
   end
+  for _, key in ipairs{"limit", "seconds"} do
+    local v = o and o[key]
+    if v ~= nil and not (math.type(v) and v > 0) then
+      raise(("%s: %s must be a number of seconds, got %s"):format(what, key, show(v)))
+    end
+  end
   return o or {}
 end
 
 local function check_kernel(k, what)
   if not core.is(k, "millrace.kernel") and not core.is(k, "millrace.on_host") then
     raise(("%s: kernel expected, got %s"):format(what, show(k)))
+  end
+end
+
+-- Before inputs are made for it. A kernel that was compiled has registers.
+local function check_compiled(k, what)
+  if k.target == "cuda" and k.registers == 0 then
+    raise(what .. ": this kernel is text alone; compile it without text=true")
   end
 end
 
@@ -61,6 +74,7 @@ local function check(k, given)
   if where ~= nil and where ~= "interpreter" and where ~= "host" and where ~= "device" then
     raise(("check: there is no reference %s (known: \"interpreter\", \"host\", \"device\")"):format(show(where)))
   end
+  check_compiled(k, "check")
   where = where or reference_for(k)
   local bound = bound_of(k)
   local inputs = bound:inputs{seed = o.seed or 1}
@@ -79,6 +93,7 @@ end
 local function bench(k, given)
   check_kernel(k, "bench")
   local o = options(given, "bench", "seconds", "limit")
+  check_compiled(k, "bench")
   local bound = bound_of(k)
   local _, ms = core.run(k, bound:inputs{}, {seconds = o.seconds or 1, limit = o.limit})
   local runs, middle = #ms, median(ms)
@@ -88,7 +103,9 @@ end
 
 local function run(k, inputs, given)
   check_kernel(k, "run")
-  return execute(k, inputs, options(given, "run", "seed", "limit", "race"))
+  local o = options(given, "run", "seed", "limit", "race")
+  check_compiled(k, "run")
+  return execute(k, inputs, o)
 end
 
 local function export(k, dir, given)

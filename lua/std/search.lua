@@ -19,7 +19,7 @@ local function number(o, key, default)
   local v = o[key]
   if v == nil then return default end
   if type(v) ~= "number" or v ~= v or v < 0 then
-    raise(("search: %s must be a number, not %s"):format(key, show(v)))
+    raise(("search: %s must be a number of at least 0, not %s"):format(key, show(v)))
   end
   return v
 end

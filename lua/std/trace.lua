@@ -27,6 +27,9 @@ local function trace(k, given)
     raise("trace: kernel expected, got " .. show(k))
   end
   local o = options(k, given)
+  if k.target == "cuda" and k.registers == 0 then
+    raise "trace: this kernel is text alone; compile it without text=true"
+  end
   local inputs = o.inputs or k.plan.graph.program:inputs{seed = o.seed}
   o.inputs = nil
   if k.target == "cuda" then

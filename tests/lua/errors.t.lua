@@ -599,6 +599,25 @@ ok(plan:check(), "a plan that splits a load along an axis that its tensor has no
 good, message = pcall(plan.compile, plan, {text = true})
 like(message, ":%d+: 'scale%.0' is split in 2 parts along 'k', where its load brings 1 elements; that " ..
   "is not lowered$", "  is not compiled")
+
+-- Text alone is neither run nor are inputs made for it, which here would be 2 TiB.
+bad("mr.load_plan('gemm_cooperative', mr.examples.gemm{m = 2^20, n = 2^20, k = 2^10})" ..
+  ":compile{text = true}:check()", "check: this kernel is text alone; compile it without text=true")
+local text_alone <const> = mr.load_plan("gemm_cooperative", mr.examples.gemm{m = 256, n = 256, k = 64})
+  :compile{text = true}
+for _, name in ipairs{"run", "check", "bench", "trace"} do
+  good, message = pcall(text_alone[name], text_alone)
+  like(message, "^tests/lua/errors%.t%.lua:%d+: " .. name .. ": this kernel is text alone",
+    name .. " of a kernel that is text alone")
+end
+for _, value in ipairs{-1, 0, 0 / 0, "x", {}} do
+  good, message = pcall(text_alone.run, text_alone, {}, {limit = value})
+  like(message, "^tests/lua/errors%.t%.lua:%d+: run: limit must be a number of seconds, got ",
+    "a limit of " .. tostring(value):sub(1, 5))
+end
+bad("mr.array('f32', {n = 4})", "array: a shape is a list of sizes, as in {128, 64}")
+bad("mr.search(mr.examples.gemm{m = 1, n = 1, k = 1}, mr.device(), {trials = -1})",
+  "search: trials must be a number of at least 0, not -1")
 still_works "kernels"
 
 -- Names ---------------------------------------------------------------------------------
