@@ -1,31 +1,33 @@
 /* A lane: its registers, its tile loop, and whose turn a tile is. */
 #include "emit/gpu_text.h"
 
-enum { REGISTER_GROUPS = 512, PRODUCER_REGISTERS = 40, CONSUMER_MOST = 240 };
+enum { WARP_THREADS = 32, LEAST_REGISTERS = 24, PRODUCER_REGISTERS = 40, CONSUMER_MOST = 240 };
 
-/* setmaxnreg for each lane: what the plan says, or the producers little and the others
- * an equal share of the rest; 0 where there is only one warpgroup. */
+/* setmaxnreg for each lane: what the plan says, or the producers little and the others an
+ * equal share of the rest; 0 where there is only one warpgroup. What there is to share is
+ * what the launch gave to all threads alike: whoever asks for more waits for ever. */
 static int lane_registers(const struct text *c, const struct klane *l)
 {
-	int producers = 0, consumers = 0, share;
+	int groups = c->k->threads / (GROUP_WARPS * WARP_THREADS), given = 0, small = 0, large = 0;
+	int pool = c->plan->device->registers / c->k->threads / 8 * 8 * groups, little;
 
 	for (int i = 0; i < c->k->lanes.n; i++) {
-		int groups = (int)ceil_div(c->k->lanes.v[i].warps, GROUP_WARPS);
+		const struct klane *x = &c->k->lanes.v[i];
+		int n = (int)ceil_div(x->warps, GROUP_WARPS);
 
-		if (c->k->lanes.v[i].warps < GROUP_WARPS)
-			producers += groups;
-		else
-			consumers += groups;
+		given += n * x->registers;
+		if (!x->registers)
+			*(x->warps < GROUP_WARPS ? &small : &large) += n;
 	}
-	if (producers + consumers < 2)
+	if (groups < 2)
 		return 0;
 	if (l->registers)
 		return l->registers;
+	little = given + small * PRODUCER_REGISTERS + large * CONSUMER_MOST > pool ?
+		LEAST_REGISTERS : PRODUCER_REGISTERS;
 	if (l->warps < GROUP_WARPS)
-		return consumers ? (consumers * CONSUMER_MOST + producers * PRODUCER_REGISTERS >
-			REGISTER_GROUPS ? 24 : PRODUCER_REGISTERS) : 0;
-	share = (REGISTER_GROUPS - 24 * producers) / (consumers ? consumers : 1) / 8 * 8;
-	return share > CONSUMER_MOST ? CONSUMER_MOST : share;
+		return little;
+	return (int)min_i64((pool - given - small * little) / large / 8 * 8, CONSUMER_MOST);
 }
 
 static void put_tile_axes(struct text *c)

@@ -156,8 +156,9 @@ static void host_set_registers(int n)
 	host.self->registers = n;
 	for (int i = 0; i < host.threads; i += HOST_GROUP)
 		all += HOST_GROUP * host.thread[i].registers;
-	if (all > 65536)
-		host_fail("the block's warpgroups ask for %d registers; there are 65536", all);
+	if (all > 65536 / host.threads / 8 * 8 * host.threads)
+		host_fail("the block's warpgroups ask for %d registers; their launch gave them %d", all,
+			65536 / host.threads / 8 * 8 * host.threads);
 }
 
 const struct host_runtime host_runtime = {

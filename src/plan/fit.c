@@ -235,6 +235,7 @@ void fit_register_file(const struct plan *p, struct arena *a, struct problems *o
 	struct usage *u)
 {
 	const struct vdevice *d = p->device;
+	int64_t threads = 0, most;
 
 	for (int i = 0; i < p->lanes.n; i++) {
 		const struct lane *l = &p->lanes.v[i];
@@ -252,11 +253,15 @@ void fit_register_file(const struct plan *p, struct arena *a, struct problems *o
 		if (l->registers)
 			u->lane_registers[i] = l->registers;
 		u->registers += (int64_t)u->lane_registers[i] * warps * d->warp * l->turns;
+		threads += (int64_t)warps * d->warp * l->turns;
 	}
-	if (u->registers > d->registers)
+	/* a launch gives all threads alike, in steps; among them it can be shared anew */
+	most = threads ? d->registers / threads / d->register_step * d->register_step * threads : 0;
+	if (u->registers > most)
 		problem_add(a, out, (struct problem){ .code = PROBLEM_REGISTERS, .task = NONE,
 			.other = NONE, .edge = NONE, .loc = p->lanes.v[p->lanes.n - 1].loc,
 			.message = arena_strf(a, "the lanes need %lld registers, an EU of '%s' has "
-				"%d", (long long)u->registers, d->name, d->registers),
+				"%lld for %lld threads", (long long)u->registers, d->name,
+				(long long)most, (long long)threads),
 			.hint = "use fewer lanes or warps, or lower registers= with plan:lane" });
 }

@@ -124,6 +124,11 @@ for turns = 2, 3 do
   end
 end
 
+-- More warpgroups than registers divide among: 640 threads get 96 each, and no more to share.
+plan = in_turn({m = 128, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 2, 3)
+plan:lane("idle", {warps = 4})
+computes("gemm, five warpgroups", plan, 2)
+
 -- What the matrix unit multiplies; sums are exact but for the order.
 for _, dtype in ipairs{"bf16", "f16", "tf32", "e4m3", "e5m2"} do
   local bound = mr.examples.gemm{m = 100, n = 72, k = 200, dtype = dtype, out = "f32"}

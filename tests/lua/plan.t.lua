@@ -330,7 +330,7 @@ problem(plan, "registers", here(-1),
 plan = new_gemm()
 plan:lane("c0", {warps = 16, registers = 255})
 problem(plan, "registers", here(-1),
-  ("the lanes need %d registers, an EU of 'h200' has 65536"):format(255 * 512 + 24 * 128), {},
+  ("the lanes need %d registers, an EU of 'h200' has %d for 640 threads"):format(255 * 512 + 24 * 128, 96 * 640), {},
   function(p) p:lane("c0", {warps = 8, registers = 200}) end)
 
 plan = new_gemm()
