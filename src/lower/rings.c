@@ -207,12 +207,15 @@ static void make_room(const struct kernel *k, struct ring *r)
 	}
 }
 
-/* The widest panel whose rows are swizzled and make up the columns; 0 if there is none. */
-static int64_t panel_of(const struct ring *r, int bits)
+/* The widest panel, of at most so many columns, whose rows are swizzled and make up the
+ * columns; 0 if there is none. */
+static int64_t panel_of(const struct ring *r, int bits, int64_t most)
 {
-	for (int bytes = 128; bytes >= 32; bytes /= 2)
-		if (r->cols * bits / 8 % bytes == 0)
-			return (int64_t)bytes * 8 / bits;
+	int64_t least = 32 * 8 / bits;
+
+	for (int64_t wide = 128 * 8 / bits; wide >= least; wide /= 2)
+		if (wide <= max_i64(most, least) && r->cols % wide == 0)
+			return wide;
 	return 0;
 }
 
@@ -225,14 +228,12 @@ static int64_t tensor_row(const struct kernel *k, const struct buffer *b)
 	return p->axes.v[t->dim[t->rank - 1]].size;
 }
 
-/* Columns that are not contracted are read by whole panels. No box may be wider than the
- * tensor: the copy engine faults. */
-static void fill_columns(const struct kernel *k, struct ring *r, const struct buffer *b)
+/* Columns that are not contracted are read by whole panels, of at most so many. */
+static void fill_columns(struct ring *r, int bits, int64_t most)
 {
-	int bits = dtype_bits(b->type);
 	int64_t wide = 128 * 8 / bits, least = 32 * 8 / bits;
 
-	while (r->engine && wide > least && wide > tensor_row(k, b))
+	while (wide > least && wide > most)
 		wide /= 2;
 	r->cols = r->cols > wide / 2 ? round_up(r->cols, wide) : max_i64(wide / 2, least);
 }
@@ -241,10 +242,12 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 {
 	int bits = dtype_bits(b->type);
 	bool operand = b->matrix_a || b->matrix_b;
+	/* no box may be wider than the tensor: the copy engine faults */
+	int64_t most = r->engine ? tensor_row(k, b) : INT64_MAX;
 
 	if (operand && r->shape.ncol && !contracts(k, r->buffer, r->shape.col[0]))
-		fill_columns(k, r, b);
-	r->panel_cols = operand ? panel_of(r, bits) : min_i64(r->cols, 128 * 8 / bits);
+		fill_columns(r, bits, most);
+	r->panel_cols = operand ? panel_of(r, bits, most) : min_i64(r->cols, 128 * 8 / bits);
 	r->swizzle = (int)(r->panel_cols * bits / 8);
 	if (operand && r->swizzle)	/* the pattern goes by address: each panel begins with it */
 		r->rows = round_up(r->rows, SLOT_ALIGN / r->swizzle);
