@@ -1,10 +1,12 @@
 -- All shipped programs run correctly on the CPU: at three sizes, one of them ragged, from two
--- different plans each and from the one that the search finds.
+-- different plans each and from the one that the search finds. With the argument "cuda", on
+-- the attached device (tests/gpu/shipped.t).
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
 
 local SEEDS <const> = {1, 2}
+local target = arg[1] or "host"
 
 -- Sizes of each program, the last one ragged, and the tile of hand-made plans.
 local programs = {
@@ -65,7 +67,7 @@ end
 local function correct(what, plan)
   local good, problems = plan:check()
   if not good then return tap.ok(false, what, tostring(problems)) end
-  local result, message = random_plans.verify(plan, SEEDS)
+  local result, message = random_plans.verify(plan, SEEDS, {target = target})
   tap.ok(result == "ok", what, message, plan:script())
 end
 
