@@ -148,9 +148,12 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 	const struct node *n = &p->nodes.v[b->node];
 	const struct tensor *t = &p->tensors.v[n->ref];
 	bool engine = t->rank <= 5;
-	int64_t stride = dtype_bits(t->type) * p->axes.v[t->dim[t->rank - 1]].size;
+	int64_t stride;
 
 	*s = (struct shape2){ .rows = 1, .cols = 1, .whole = k->node_shape[b->node].whole };
+	if (!t->rank)
+		return false;
+	stride = dtype_bits(t->type) * p->axes.v[t->dim[t->rank - 1]].size;
 	for (int d = 0; d < t->rank; d++)
 		engine &= add_dimension(k, b, &n->index[d], d == t->rank - 1, s);
 	for (int i = 0; i < s->nrow; i++)

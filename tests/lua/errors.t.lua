@@ -600,6 +600,18 @@ good, message = pcall(plan.compile, plan, {text = true})
 like(message, ":%d+: 'scale%.0' is split in 2 parts along 'k', where its load brings 1 elements; that " ..
   "is not lowered$", "  is not compiled")
 
+-- A tensor without dimensions has no last one.
+local scaled = mr.program("scaled", function(p)
+  local n = p:axes "n"
+  local X, S = p:input("X", {n}, "f32"), p:input("S", {}, "f32")
+  local Y = p:output("Y", {n}, "f32")
+  Y:store("store_y", p:load("load_x", X) * p:load("load_s", S))
+end){n = 256}
+plan = mr.plan(scaled:graph{tile = {n = 128}}, device)
+for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+plan:fill_waits()
+ok(plan:compile{target = "host"}:check().ok, "a tensor of one element is loaded")
+
 -- Text alone is neither run nor are inputs made for it, which here would be 2 TiB.
 bad("mr.load_plan('gemm_cooperative', mr.examples.gemm{m = 2^20, n = 2^20, k = 2^10})" ..
   ":compile{text = true}:check()", "check: this kernel is text alone; compile it without text=true")
