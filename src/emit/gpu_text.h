@@ -68,7 +68,9 @@ const char *version_name(struct text *c, int buffer, int version);
  * the fragment element at hand (rb, j, h, e) its index within the tile. */
 const char *axis_lo(struct text *c, const struct stask *s, const struct shape2 *shape, int axis);
 const char *axis_local(struct text *c, const struct stask *s, const struct shape2 *shape, int axis);
-/* C text of a ring element's address at the axes' local positions. */
+/* C text of a ring element's address: at a row and column of it; at the axes' positions. */
+const char *ring_place(struct text *c, const struct ring *r, const char *slot, const char *row,
+	const char *col);
 const char *ring_address(struct text *c, const struct stask *s, const struct ring *r,
 	const struct shape2 *shape, const char *slot);
 #define ALL_AXES (~(uint64_t)0)

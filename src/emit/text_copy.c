@@ -185,8 +185,8 @@ static void emit_elements(struct text *c, const struct kentry *x, const struct r
 	inside = within_ring(c, s, r);
 	element = put_indices(c, s, n, &r->shape, &inside);
 	put(c, "\tconst %s value = %s ? %s : (%s)0;", bits_type(t), inside, element, bits_type(t));
-	put(c, "\t%s", arena_strf(c->a, "shared_put_%s(%s, value);", shared_type(t), ring_address(c, s, r,
-		&r->shape, slot_of(c, r))));
+	put(c, "\tshared_put_%s(%s, value);", shared_type(t), ring_place(c, r, slot_of(c, r), "row0",
+		"col0"));
 	put(c, "}");
 	put(c, "fence_async();");
 	put(c, "WARP_SYNC();");
@@ -329,8 +329,8 @@ static void store_ring(struct text *c, const struct kentry *x, const struct node
 	put_each_of_ring(c, r);
 	inside = within_ring(c, s, r);
 	element = put_indices(c, s, n, &r->shape, &inside);
-	put(c, "\tif (%s) %s = shared_%s(%s);", inside, element, shared_type(t), ring_address(c, s,
-		r, &r->shape, slot_of(c, r)));
+	put(c, "\tif (%s) %s = shared_%s(%s);", inside, element, shared_type(t), ring_place(c, r,
+		slot_of(c, r), "row0", "col0"));
 	put(c, "}");
 }
 
@@ -423,14 +423,20 @@ enum err_code emit_result(struct text *c, const struct kentry *x, int buffer, st
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	const char *inside = "true";
+	const struct ring *r;
 	struct view v;
 
 	TRY(buffer_view(c, buffer, &v, e));
 	if (b->matrix_a || b->matrix_b)
 		inside = within_contracted(c, &c->g->tasks.v[x->task], b->node, &v);
-	if (c->k->ring_of[buffer] == NONE)
+	if (c->k->ring_of[buffer] == NONE) {
 		keep_in_registers(c, x, buffer, &v, inside);
-	else
-		leave_in_ring(c, x, buffer, &v, inside);
+		return OK;
+	}
+	r = &c->k->rings.v[c->k->ring_of[buffer]];
+	if ((b->matrix_a || b->matrix_b) && (v.rows < r->full_rows || v.cols < r->full_cols))
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is contracted along one element, which "
+			"is not lowered for a value that is computed", b->name);
+	leave_in_ring(c, x, buffer, &v, inside);
 	return OK;
 }

@@ -60,7 +60,8 @@ static enum err_code find_first_step(struct text *c, const struct stask *s, cons
 
 		if (!(o->ring->shape.whole >> axis & 1) || !program_axis_bound(c->p, s->loop, axis))
 			continue;
-		if ((o->k_major ? o->ring->shape.col[0] : o->ring->shape.row[0]) != axis ||
+		if ((!o->k_major && !o->ring->shape.nrow) ||
+		    (o->k_major ? o->ring->shape.col[0] : o->ring->shape.row[0]) != axis ||
 		    c->g->extents.tile[axis] % step)
 			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' holds a whole axis of which "
 				"each iteration multiplies a part; that is not lowered for these "
@@ -91,7 +92,7 @@ static enum err_code find_operand(struct text *c, const struct kentry *x, int ar
 	for (int i = 0; i < mma->naxes; i++)
 		kept |= mma->axis[i] == shape->col[0];
 	o->k_major = !kept;
-	if (kept ? !same_order(c, own, nown, shape->col, 1) || shape->nrow != 1 :
+	if (kept ? !same_order(c, own, nown, shape->col, 1) || shape->nrow > 1 :
 	    !same_order(c, own, nown, shape->row, shape->nrow))
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' lies in memory with its axes in an order "
 			"that the matrix unit cannot read for '%s'", b->name, s->name);

@@ -302,12 +302,10 @@ static const char *flatten(struct text *c, const struct stask *s, const struct r
 	return text;
 }
 
-const char *ring_address(struct text *c, const struct stask *s, const struct ring *r,
-	const struct shape2 *shape, const char *slot)
+const char *ring_place(struct text *c, const struct ring *r, const char *slot, const char *row,
+	const char *col)
 {
 	int bytes = dtype_bits(c->g->buffers.v[r->buffer].type) / 8;
-	const char *row = flatten(c, s, r, r->shape.row, r->shape.nrow, shape);
-	const char *col = flatten(c, s, r, r->shape.col, r->shape.ncol, shape);
 
 	if (!r->swizzle)
 		return arena_strf(c->a, "(%s + ((%s) * %lld + (%s)) * %d)", slot, row,
@@ -316,6 +314,13 @@ const char *ring_address(struct text *c, const struct stask *s, const struct rin
 		"(((%s) * %d / 128 & %d) << 4)))", slot, col, (long long)r->panel_cols,
 		(long long)r->panel_bytes, row, r->swizzle, col, (long long)r->panel_cols, bytes,
 		row, r->swizzle, r->swizzle / 16 - 1);
+}
+
+const char *ring_address(struct text *c, const struct stask *s, const struct ring *r,
+	const struct shape2 *shape, const char *slot)
+{
+	return ring_place(c, r, slot, flatten(c, s, r, r->shape.row, r->shape.nrow, shape),
+		flatten(c, s, r, r->shape.col, r->shape.ncol, shape));
 }
 
 /* What memory holds of an element, and a register. */

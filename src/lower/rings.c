@@ -168,12 +168,12 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 }
 
 /* Room for the rows (first operand) or columns that product s reads of `extent`: whole
- * blocks, from the last part on. */
+ * blocks, from the last part on. deep: another product contracts these columns. */
 static int64_t room_for(const struct kernel *k, const struct stask *s, int64_t extent, bool split,
-	bool first)
+	bool first, bool deep)
 {
 	int64_t unit = first ? 16 * lane_warps(k->plan, lane_of(k, (int)(s -
-		k->plan->graph->tasks.v))) : 8;
+		k->plan->graph->tasks.v))) : deep ? 16 : 8;
 	int64_t part = split ? extent / s->parts : extent;
 
 	return extent - part + round_up(part, unit);
@@ -189,7 +189,7 @@ static void make_room(const struct kernel *k, struct ring *r)
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct stask *s = &g->tasks.v[i];
 		const struct node *mma;
-		bool first, split = false, by_rows;
+		bool first, split = false, by_rows, deep = false;
 		int64_t room;
 
 		if (s->kind != TASK_MMA || b->node == NONE || !reads(s, r->buffer))
@@ -197,10 +197,13 @@ static void make_room(const struct kernel *k, struct ring *r)
 		mma = product_of(k, s);
 		first = mma->arg[0] == b->node;
 		by_rows = r->shape.ncol && !has_axis(mma, r->shape.col[0]);
-		for (int a = 0; a < b->naxes; a++)
-			split |= s->parts > 1 && b->parts == 1 && b->axis[a] == s->split_axis &&
-				has_axis(mma, b->axis[a]);
-		room = room_for(k, s, by_rows ? r->shape.rows : r->shape.cols, split, first);
+		for (int a = 0; a < b->naxes; a++) {
+			if (!has_axis(mma, b->axis[a]))
+				continue;
+			split |= s->parts > 1 && b->parts == 1 && b->axis[a] == s->split_axis;
+			deep |= k->deep >> b->axis[a] & 1;
+		}
+		room = room_for(k, s, by_rows ? r->shape.rows : r->shape.cols, split, first, deep);
 		*(by_rows ? &r->rows : &r->cols) = max_i64(by_rows ? r->rows : r->cols, room);
 		/* along the other side it is contracted, step by step */
 		if (by_rows)
@@ -262,8 +265,9 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	r->panel_bytes = r->rows * r->panel_cols * bits / 8;
 	r->boxes = (int)ceil_div(r->full_cols, r->panel_cols);
 	r->box_bytes = r->full_rows * r->panel_cols * bits / 8;
+	/* zeros that follow a contracted axis of one element are in no box */
 	r->engine = r->engine && r->full_rows <= BOX_ROWS && (r->swizzle || r->cols <= BOX_COLS) &&
-		r->panel_cols <= tensor_row(k, b);
+		r->panel_cols <= most && (r->shape.nrow == 1 || r->full_rows == r->shape.rows);
 }
 
 /* A buffer of a split sTask holds its part alone. What a load brings may have fewer

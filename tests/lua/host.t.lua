@@ -129,6 +129,24 @@ plan = in_turn({m = 128, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 2, 3)
 plan:lane("idle", {warps = 4})
 computes("gemm, five warpgroups", plan, 2)
 
+-- Tiles of one, and others that no instruction has.
+local function in_order(bound, tile)
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+  for _, task in ipairs(plan.tasks) do plan:append(task.name) end
+  plan:fill_waits()
+  return plan
+end
+for _, tile in ipairs{{m = 64, n = 1}, {m = 64, n = 8}, {m = 1, n = 64}, {m = 64, n = 1, d = 8}, {m = 64, n = 64, d = 1}} do
+  computes(("attention, tiles of %d x %d, %s columns"):format(tile.m, tile.n, tile.d or "all"),
+    in_order(mr.examples.flash_attention{b = 1, h = 1, m = 70, n = 20, d = 64}, tile), 2)
+end
+for _, order in ipairs{{"mk", "nk"}, {"km", "kn"}} do
+  for _, tile in ipairs{{m = 64, n = 64, k = 1}, {m = 64, n = 1, k = 64}, {m = 1, n = 1, k = 1}, {m = 64, n = 64, k = 3}} do
+    computes(("gemm of %s and %s, tiles of %d x %d x %d"):format(order[1], order[2], tile.m, tile.n, tile.k),
+      in_order(mr.examples.gemm{m = 70, n = 20, k = 40, a = order[1], b = order[2]}, tile), 2)
+  end
+end
+
 -- What the matrix unit multiplies; sums are exact but for the order.
 for _, dtype in ipairs{"bf16", "f16", "tf32", "e4m3", "e5m2"} do
   local bound = mr.examples.gemm{m = 100, n = 72, k = 200, dtype = dtype, out = "f32"}
