@@ -73,8 +73,9 @@ static int load_l(lua_State *L)
 static int loadfile_l(lua_State *L)
 {
 	const char *path = luaL_optstring(L, 1, NULL), *mode = text_mode(L, 2);
+	int env = lua_isnone(L, 3) ? 0 : 3;	/* before the chunk is there */
 
-	return loaded(L, luaL_loadfilex(L, path, mode), lua_isnone(L, 3) ? 0 : 3);
+	return loaded(L, luaL_loadfilex(L, path, mode), env);
 }
 
 static int dofile_results(lua_State *L, int status, lua_KContext ctx)
