@@ -32,6 +32,7 @@ struct host_job {
 	const struct host_arg *args;
 	int nbuffers, nargs;
 	int blocks, threads;
+	int cluster;			/* blocks that run together; 0: 1 */
 	int64_t shared_bytes;		/* as struct source has it */
 	uint64_t seed;			/* of the order of everything whose order is open */
 	bool race;			/* look for accesses that nothing orders; slower */

@@ -29,12 +29,14 @@ static const struct host_runtime *host_rt;	/* set by the entry */
 
 #define DEV static inline
 #define KERNEL(name, threads) static void name
+#define CLUSTER_KERNEL(name, threads, blocks) static void name
 #define MAP const TensorMap
 #define EACH(i, n) for (int i = 0; i < (n); i++)
 #define LOOP for
 #define THREAD (host_rt->thread())
 #define BLOCK (host_rt->block())
 #define BLOCK_SYNC() host_rt->block_sync()
+#define CLUSTER_SYNC() host_rt->cluster_sync()
 #define NEXT_PHASE_MAY_BEGIN() ((void)0)
 #define LAST_PHASE_WAIT() ((void)0)	/* phases run one after the other */
 #define WARP_SYNC() host_rt->warp_sync()
@@ -72,6 +74,12 @@ static inline void flag_expect(u32 a, u32 bytes)
 static inline void flag_arrive(u32 a)
 {
 	host_rt->flag_arrive(a, 0);
+}
+
+/* At the flag in the same place of a block of the cluster. */
+static inline void flag_arrive_at(u32 a, int block)
+{
+	host_rt->flag_arrive_at(a, block);
 }
 
 static inline void flag_wait(u32 a, u32 phase)
@@ -208,29 +216,58 @@ static inline void host_mma_rs(float *d, const u32 *a, u64 b, int add, int colum
 
 static inline void tma_load_1d(u32 dst, const TensorMap *map, u32 flag, int c0)
 {
-	host_rt->copy(dst, *map, flag, 1, (int[]){ c0 });
+	host_rt->copy(dst, *map, flag, 0, 1, (int[]){ c0 });
 }
 
 static inline void tma_load_2d(u32 dst, const TensorMap *map, u32 flag, int c0, int c1)
 {
-	host_rt->copy(dst, *map, flag, 2, (int[]){ c0, c1 });
+	host_rt->copy(dst, *map, flag, 0, 2, (int[]){ c0, c1 });
 }
 
 static inline void tma_load_3d(u32 dst, const TensorMap *map, u32 flag, int c0, int c1, int c2)
 {
-	host_rt->copy(dst, *map, flag, 3, (int[]){ c0, c1, c2 });
+	host_rt->copy(dst, *map, flag, 0, 3, (int[]){ c0, c1, c2 });
 }
 
 static inline void tma_load_4d(u32 dst, const TensorMap *map, u32 flag, int c0, int c1, int c2,
 	int c3)
 {
-	host_rt->copy(dst, *map, flag, 4, (int[]){ c0, c1, c2, c3 });
+	host_rt->copy(dst, *map, flag, 0, 4, (int[]){ c0, c1, c2, c3 });
 }
 
 static inline void tma_load_5d(u32 dst, const TensorMap *map, u32 flag, int c0, int c1, int c2,
 	int c3, int c4)
 {
-	host_rt->copy(dst, *map, flag, 5, (int[]){ c0, c1, c2, c3, c4 });
+	host_rt->copy(dst, *map, flag, 0, 5, (int[]){ c0, c1, c2, c3, c4 });
+}
+
+/* A box to the same place in each of these blocks (bits), on each one's flag. */
+static inline void tma_load_all_1d(u32 dst, const TensorMap *map, u32 flag, u32 blocks, int c0)
+{
+	host_rt->copy(dst, *map, flag, blocks, 1, (int[]){ c0 });
+}
+
+static inline void tma_load_all_2d(u32 dst, const TensorMap *map, u32 flag, u32 blocks, int c0, int c1)
+{
+	host_rt->copy(dst, *map, flag, blocks, 2, (int[]){ c0, c1 });
+}
+
+static inline void tma_load_all_3d(u32 dst, const TensorMap *map, u32 flag, u32 blocks, int c0,
+	int c1, int c2)
+{
+	host_rt->copy(dst, *map, flag, blocks, 3, (int[]){ c0, c1, c2 });
+}
+
+static inline void tma_load_all_4d(u32 dst, const TensorMap *map, u32 flag, u32 blocks, int c0,
+	int c1, int c2, int c3)
+{
+	host_rt->copy(dst, *map, flag, blocks, 4, (int[]){ c0, c1, c2, c3 });
+}
+
+static inline void tma_load_all_5d(u32 dst, const TensorMap *map, u32 flag, u32 blocks, int c0,
+	int c1, int c2, int c3, int c4)
+{
+	host_rt->copy(dst, *map, flag, blocks, 5, (int[]){ c0, c1, c2, c3, c4 });
 }
 
 /* There is no L2 to leave. */

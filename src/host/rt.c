@@ -24,10 +24,14 @@ static inline void host_say_wait(const struct host_thread *t)
 		break;
 	case HOST_WAIT_BARRIER:
 		host_say("barrier %u, where %d of %u threads are", t->a,
-			host_sync.barrier[t->a].arrived, t->b);
+			host_sync.barrier[t->thread / host.threads * HOST_BARRIERS + (int)t->a].arrived,
+			t->b);
 		break;
 	case HOST_WAIT_BLOCK:
 		host_say("the other threads of the block");
+		break;
+	case HOST_WAIT_CLUSTER:
+		host_say("the other threads of the cluster");
 		break;
 	case HOST_WAIT_WARP:
 		host_say("the other threads of the warp in %s", together[t->a]);
@@ -47,15 +51,24 @@ static inline bool host_waits_alike(const struct host_thread *a, const struct ho
 /* Everybody waits and nothing is under way. */
 static inline void host_deadlock(void)
 {
-	host_say("block %d: deadlock", host.block);
-	for (int i = 0, n; i < host.threads; i += n) {
+	if (host.cluster > 1)
+		host_say("blocks %d to %d, a cluster: deadlock", host.block, host.block +
+			host.cluster - 1);
+	else
+		host_say("block %d: deadlock", host.block);
+	for (int i = 0, n; i < host.all; i += n) {
 		const struct host_thread *t = &host.thread[i];
+		int first = i % host.threads;
 
-		for (n = 1; i + n < host.threads && host_waits_alike(t, t + n); n++)
+		for (n = 1; first + n < host.threads && host_waits_alike(t, t + n); n++)
 			;
 		if (t->state == HOST_DONE)
 			continue;
-		host_say("\n  threads %d to %d at %s wait for ", i, i + n - 1,
+		if (host.cluster > 1)
+			host_say("\n  block %d,", host_block_of(t));
+		else
+			host_say("\n ");
+		host_say(" threads %d to %d at %s wait for ", first, first + n - 1,
 			host_place(t->task, t->iteration).text);
 		host_say_wait(t);
 	}
@@ -64,6 +77,7 @@ static inline void host_deadlock(void)
 
 /* ---- running ----------------------------------------------------------------------------- */
 
+/* The blocks of a cluster, from this one on. */
 static inline void host_block_start(int block)
 {
 	host.block = block;
@@ -72,7 +86,9 @@ static inline void host_block_start(int block)
 	host_sync_start();
 	host_async_start();
 	host_change();
-	for (int i = 0; i < host.threads; i++) {
+	for (int i = 0; i < host.cluster; i++)
+		host.left[i] = host.threads;
+	for (int i = 0; i < host.all; i++) {
 		struct host_thread *t = &host.thread[i];
 
 		t->thread = i;
@@ -88,7 +104,8 @@ static inline void host_block_start(int block)
 static inline void host_run_block(int block)
 {
 	host_block_start(block);
-	while (host.ndone < host.threads) {
+	while (host.ndone < host.all) {
+		host_cluster_check();
 		if (!host_random(HOST_CHANGE_EVERY))
 			host_change();
 		if (host.nready && host_random(256) >= host.eager)
@@ -108,17 +125,22 @@ static inline void host_play(const struct host_launch *launch, void (*kernel)(vo
 	host.launch = launch;
 	host.kernel = kernel;
 	host.threads = launch->threads;
+	host.cluster = launch->cluster > 1 ? launch->cluster : 1;
+	host.all = host.threads * host.cluster;
 	host.random = launch->seed;
 	host_catch_faults();
 	if (threads != launch->threads || threads < 1 || threads > HOST_THREADS_MAX ||
 	    threads % HOST_WARP || launch->shared_bytes < 1024 || launch->shared_bytes > 228 << 10)
 		host_fail("a launch with %d threads and %lld bytes of shared memory", launch->threads,
 			(long long)launch->shared_bytes);
+	if (host.cluster > HOST_CLUSTER_MAX || launch->blocks % host.cluster ||
+	    (host.cluster > 1 && threads % HOST_GROUP))
+		host_fail("a launch of %d blocks in clusters of %d", launch->blocks, host.cluster);
 	host.elected = (int)host_random(HOST_WARP);
 	host_make_stacks();
 	host_memory_open();
 	host_async_open();
-	for (int i = 0; i < launch->blocks; i++)
+	for (int i = 0; i < launch->blocks; i += host.cluster)
 		host_run_block(i);
 }
 
@@ -126,19 +148,23 @@ static inline void host_play(const struct host_launch *launch, void (*kernel)(vo
 
 static int host_thread_number(void)
 {
-	return host.self->thread;
+	return host.self->thread % host.threads;
 }
 
 static int host_block_number(void)
 {
-	return host.block;
+	return host_block_of(host.self);
 }
 
 static void host_flag_new(uint32_t a, uint32_t arrivals, const char *name, int index)
 {
+	struct host_flag *f;
+
+	a = host_here(a);
 	host_flag_init(a, arrivals);
-	host_flag_at(a)->name = name;
-	host_flag_at(a)->index = index;
+	f = host_flag_at(a);
+	f->name = name;
+	f->index = index;
 }
 
 static void host_warp_sync(void)
@@ -149,13 +175,13 @@ static void host_warp_sync(void)
 /* A block's warpgroups have 64 Ki registers between them. */
 static void host_set_registers(int n)
 {
-	int all = 0;
+	int all = 0, first = host.self->thread / host.threads * host.threads;
 
 	if (n < 24 || n > 256 || n % 8)
 		host_fail("setmaxnreg takes multiples of 8 from 24 to 256, not %d", n);
 	host.self->registers = n;
 	for (int i = 0; i < host.threads; i += HOST_GROUP)
-		all += HOST_GROUP * host.thread[i].registers;
+		all += HOST_GROUP * host.thread[first + i].registers;
 	if (all > 65536 / host.threads / 8 * 8 * host.threads)
 		host_fail("the block's warpgroups ask for %d registers; their launch gave them %d", all,
 			65536 / host.threads / 8 * 8 * host.threads);
@@ -168,10 +194,12 @@ const struct host_runtime host_runtime = {
 	.at = host_at,
 	.flag_init = host_flag_new,
 	.flag_arrive = host_flag_arrive,
+	.flag_arrive_at = host_flag_arrive_at,
 	.flag_wait = host_flag_wait,
 	.barrier_wait = host_barrier_wait,
 	.barrier_pass = host_barrier_pass,
 	.block_sync = host_block_sync,
+	.cluster_sync = host_cluster_sync,
 	.warp_sync = host_warp_sync,
 	.uniform = host_uniform,
 	.elect = host_elect,

@@ -13,6 +13,7 @@
 enum {
 	HOST_DIMS_MAX = 8,
 	HOST_FIRST = 1024,		/* address of a block's dynamic shared memory */
+	HOST_CLUSTER_MAX = 8,		/* blocks */
 };
 
 /* A tensor map: boxes of a tensor, dimensions innermost first. */
@@ -33,18 +34,21 @@ struct host_runtime {
 	void (*at)(const char *task, int iteration);
 	void (*flag_init)(uint32_t flag, uint32_t arrivals, const char *name, int index);
 	void (*flag_arrive)(uint32_t flag, uint32_t bytes);
+	void (*flag_arrive_at)(uint32_t flag, int block);	/* of the cluster, from 0 */
 	void (*flag_wait)(uint32_t flag, uint32_t phase);
 	void (*barrier_wait)(int id, int threads);
 	void (*barrier_pass)(int id, int threads);
 	void (*block_sync)(void);
+	void (*cluster_sync)(void);
 	void (*warp_sync)(void);
 	int (*uniform)(int x);
 	int (*elect)(void);
 	float (*shuffle)(float x, int lane);	/* what that thread of the warp has */
 	void (*set_registers)(int n);
 	void (*fence)(void);
-	void (*copy)(uint32_t to, const struct host_map *map, uint32_t flag, int rank,
-		const int *at);
+	/* blocks: a bit for each of the cluster's that gets it; 0: this one alone */
+	void (*copy)(uint32_t to, const struct host_map *map, uint32_t flag, unsigned blocks,
+		int rank, const int *at);
 	void (*groups_fence)(void);
 	void (*groups_commit)(void);
 	void (*groups_wait)(int n);
@@ -60,6 +64,7 @@ struct host_launch {
 	const struct host_runtime *runtime;
 	void *const *args;		/* pointers to tensors and to maps */
 	int blocks, threads;
+	int cluster;			/* blocks that run together, a divisor of `blocks`; 0: 1 */
 	int64_t shared_bytes;		/* with room to align it to 1024 */
 	uint64_t seed;
 	int race;			/* look for accesses that nothing orders */

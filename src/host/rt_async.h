@@ -47,7 +47,7 @@ struct host_product {
 	bool commit;			/* not a product but the end of a group */
 	bool registers, add, ta, tb;	/* A in registers; ta, tb: rows contiguous, not depth */
 	uint64_t a, b;
-	int columns, group;
+	int columns, group, block;	/* of the cluster */
 	enum host_type type;
 	struct host_sums *sums;
 	struct host_access who;
@@ -66,10 +66,10 @@ struct host_group {
 };
 
 static struct {
-	struct host_copy copy[HOST_COPIES_MAX];
-	uint32_t copy_time[HOST_COPIES_MAX];
+	struct host_copy copy[HOST_COPIES_MAX * HOST_CLUSTER_MAX];
+	uint32_t copy_time[HOST_COPIES_MAX * HOST_CLUSTER_MAX];
 	int next_copy;
-	struct host_group *group[HOST_GROUPS_MAX];
+	struct host_group *group[HOST_GROUPS_MAX * HOST_CLUSTER_MAX];
 } host_async;
 
 static inline void host_copy_check(const struct host_copy *c)
@@ -79,7 +79,7 @@ static inline void host_copy_check(const struct host_copy *c)
 	if (m->rank < 1 || m->rank > 5 || c->to % 128 || m->box[0] * m->element_bytes % 16)
 		host_fail("a copy of a box of rank %d, %lld bytes wide, to %d: shared memory must be "
 			"aligned to 128 bytes, the box be a multiple of 16 wide", m->rank,
-			(long long)(m->box[0] * m->element_bytes), (int)c->to - HOST_FIRST);
+			(long long)(m->box[0] * m->element_bytes), host_offset(c->to));
 	if (m->swizzle && m->box[0] * m->element_bytes > m->swizzle)
 		host_fail("a box of %lld bytes is wider than its swizzle of %d",
 			(long long)(m->box[0] * m->element_bytes), m->swizzle);
@@ -89,17 +89,22 @@ static inline void host_copy_check(const struct host_copy *c)
 				(long long)m->box[d], d);
 }
 
+static inline int host_copies(void)
+{
+	return HOST_COPIES_MAX * host.cluster;
+}
+
 static inline struct host_copy *host_copy_new(void)
 {
-	for (int i = 0; i < HOST_COPIES_MAX; i++) {
-		int at = (host_async.next_copy + i) % HOST_COPIES_MAX;
+	for (int i = 0; i < host_copies(); i++) {
+		int at = (host_async.next_copy + i) % host_copies();
 
 		if (host_async.copy[at].busy)
 			continue;
 		host_async.next_copy = at + 1;
 		return &host_async.copy[at];
 	}
-	host_fail("more than %d copies are under way", HOST_COPIES_MAX);
+	host_fail("more than %d copies are under way", host_copies());
 }
 
 static inline uint32_t host_swizzled(uint32_t address, int swizzle)
@@ -121,11 +126,11 @@ static inline void host_copy_actor(struct host_copy *c, int slot)
 		c->clock = host_clock_new();
 	host_clock_copy(c->clock, t->clock);
 	c->clock[c->who.thread] = c->who.time;
-	host.self->clock[t->thread]++;
 }
 
-static inline void host_copy_start(uint32_t to, const struct host_map *map, uint32_t flag,
-	int rank, const int *at)
+/* Into memory of one block of the cluster, by addresses among all. */
+static inline void host_copy_one(uint32_t to, const struct host_map *map, uint32_t flag, int rank,
+	const int *at)
 {
 	struct host_copy *c = host_copy_new();
 	uint32_t *clock = c->clock;
@@ -139,10 +144,25 @@ static inline void host_copy_start(uint32_t to, const struct host_map *map, uint
 	for (int d = 1; d < rank; d++)
 		c->rows *= map->box[d];
 	host_copy_actor(c, (int)(c - host_async.copy));
-	if (to < HOST_FIRST || to + c->rows * map->box[0] * map->element_bytes > host_shared.end)
-		host_fail("a copy to %d reaches beyond shared memory", (int)to - HOST_FIRST);
+	if (host_offset(to) < 0 || to % host_shared.window + c->rows * map->box[0] *
+	    map->element_bytes > host_shared.end)
+		host_fail("a copy to %d reaches beyond shared memory", host_offset(to));
 	memset(host_shared.bytes + to, 0xff,
 		(size_t)(c->rows * map->box[0] * map->element_bytes));
+}
+
+static inline void host_copy_start(uint32_t to, const struct host_map *map, uint32_t flag,
+	unsigned blocks, int rank, const int *at)
+{
+	if (blocks >> host.cluster)
+		host_fail("a copy to blocks 0x%x of a cluster of %d", blocks, host.cluster);
+	for (int i = 0; i < host.cluster; i++)
+		if (blocks >> i & 1)
+			host_copy_one(host_address(i, to), map, host_address(i, flag), rank, at);
+	if (!blocks)
+		host_copy_one(host_here(to), map, host_here(flag), rank, at);
+	if (host_racing())
+		host.self->clock[host.self->thread]++;
 	host_pause();
 }
 
@@ -187,6 +207,9 @@ static inline void host_copy_step(struct host_copy *c)
 	int64_t n = 1 + host_random(HOST_PIECE_ROWS), width = c->map->box[0] * c->map->element_bytes;
 	struct host_flag *flag = c->flag;
 
+	if (!host.left[c->to / host_shared.window])
+		host_fail("block %d has ended while the copy of %s into its memory is under way",
+			host_owner(c->to), host_place(c->who.task, c->who.iteration).text);
 	n = n < c->rows - c->row ? n : c->rows - c->row;
 	for (int64_t i = 0; i < n; i++)
 		host_copy_one_row(c, c->row + i);
@@ -252,8 +275,8 @@ static inline float host_fetch(const struct host_product *p, const struct host_m
 {
 	uint32_t x = 0, bytes = (uint32_t)host_type_bytes(p->type);
 
-	memcpy(&x, host_access(host_element(m, transposed, i, k, (int)bytes), bytes, false, actor),
-		bytes);
+	memcpy(&x, host_access(host_address(p->block, host_element(m, transposed, i, k, (int)bytes)),
+		bytes, false, actor), bytes);
 	return host_from_bits(p->type, x);
 }
 
@@ -383,7 +406,7 @@ static inline void host_product_step(struct host_group *g)
 
 	if (p->commit) {
 		g->groups++;
-		host_wake(g, 0, host.threads);
+		host_wake(g, 0, host.all);
 	} else {
 		host_product_clock(p);
 		host_multiply(p);
@@ -403,7 +426,7 @@ static inline struct host_product *host_deposit(const struct host_product *what)
 	struct host_group *g = host_async.group[group];
 	struct host_product *p;
 
-	if ((group + 1) * HOST_GROUP > host.threads)
+	if ((group + 1) * HOST_GROUP > host.all)
 		host_fail("a product on a warpgroup of less than %d threads", HOST_GROUP);
 	if (host.self->deposits - g->done >= HOST_QUEUE_MAX)
 		host_fail("more than %d products are under way", HOST_QUEUE_MAX);
@@ -411,6 +434,7 @@ static inline struct host_product *host_deposit(const struct host_product *what)
 		p = host_alloc(1, sizeof(*p));
 		*p = *what;
 		p->group = host.self->commits;
+		p->block = host.self->thread / host.threads;
 		p->who = (struct host_access){ host.self->task, host.self->iteration,
 			(uint32_t)p->group + 1, host_group_entry(group) };
 		g->queue[g->issued++ % HOST_QUEUE_MAX] = p;
@@ -501,18 +525,18 @@ static inline void host_groups_wait(int n)
 /* Some piece of asynchronous work; false if there is none. */
 static inline bool host_async_step(void)
 {
-	int n = HOST_COPIES_MAX + host.threads / HOST_GROUP;
+	int copies = host_copies(), n = copies + host.all / HOST_GROUP;
 	int first = (int)host_random((uint32_t)n);
 
 	for (int i = 0; i < n; i++) {
 		int at = (first + i) % n;
 
-		if (at < HOST_COPIES_MAX && host_async.copy[at].busy) {
+		if (at < copies && host_async.copy[at].busy) {
 			host_copy_step(&host_async.copy[at]);
 			return true;
 		}
-		if (at >= HOST_COPIES_MAX && host_product_ready(host_async.group[at - HOST_COPIES_MAX])) {
-			host_product_step(host_async.group[at - HOST_COPIES_MAX]);
+		if (at >= copies && host_product_ready(host_async.group[at - copies])) {
+			host_product_step(host_async.group[at - copies]);
 			return true;
 		}
 	}
@@ -521,13 +545,13 @@ static inline bool host_async_step(void)
 
 static inline void host_async_open(void)
 {
-	for (int i = 0; i < HOST_GROUPS_MAX; i++)
+	for (int i = 0; i < HOST_GROUPS_MAX * host.cluster; i++)
 		host_async.group[i] = host_alloc(1, sizeof(struct host_group));
 }
 
 static inline void host_async_start(void)
 {
-	for (int i = 0; i < HOST_GROUPS_MAX; i++) {
+	for (int i = 0; i < HOST_GROUPS_MAX * host.cluster; i++) {
 		struct host_group *g = host_async.group[i];
 
 		g->issued = g->done = g->groups = 0;
@@ -538,12 +562,12 @@ static inline void host_async_start(void)
 /* After all threads have returned nothing may be under way. */
 static inline void host_async_end(void)
 {
-	for (int i = 0; i < HOST_COPIES_MAX; i++)
+	for (int i = 0; i < host_copies(); i++)
 		if (host_async.copy[i].busy)
 			host_fail("the kernel ends while the copy of %s is under way",
 				host_place(host_async.copy[i].who.task,
 				host_async.copy[i].who.iteration).text);
-	for (int i = 0; i < HOST_GROUPS_MAX; i++) {
+	for (int i = 0; i < HOST_GROUPS_MAX * host.cluster; i++) {
 		const struct host_group *g = host_async.group[i];
 
 		if (g->done < g->issued)

@@ -1,5 +1,8 @@
 /* rt_machine.h - the threads of a block as coroutines, and who runs next.
  *
+ * The blocks of a cluster run together; their threads are numbered through, and so are
+ * warps, warpgroups, and bytes of shared memory.
+ *
  * One OS thread plays all. A coroutine runs until it blocks; then the scheduler picks,
  * as the seed decides, another that is ready or a piece of asynchronous work. Warps
  * have priorities that change now and then, so that some run far ahead of others, and
@@ -27,7 +30,8 @@ enum {
 	HOST_WARP = 32, HOST_GROUP = 128, HOST_THREADS_MAX = 1024,
 	HOST_WARPS_MAX = HOST_THREADS_MAX / HOST_WARP,
 	HOST_GROUPS_MAX = HOST_THREADS_MAX / HOST_GROUP,
-	HOST_COPIES_MAX = 64,		/* under way at once */
+	HOST_ALL_MAX = HOST_THREADS_MAX * HOST_CLUSTER_MAX,
+	HOST_COPIES_MAX = 64,		/* under way at once, for each block of a cluster */
 	HOST_STACK = 512 << 10, HOST_GUARD = 4096,
 	HOST_CHANGE_EVERY = 256,	/* steps between changes of priorities, on average */
 	HOST_PAUSE_EVERY = 16,		/* points passed between pauses, on average */
@@ -40,6 +44,7 @@ enum host_wait {
 	HOST_WAIT_FLAG,			/* address, phase */
 	HOST_WAIT_BARRIER,		/* id, threads */
 	HOST_WAIT_BLOCK,
+	HOST_WAIT_CLUSTER,
 	HOST_WAIT_WARP,			/* kind of instruction */
 	HOST_WAIT_GROUPS,		/* groups */
 };
@@ -67,15 +72,20 @@ struct host_thread {
 struct host_machine {
 	const struct host_launch *launch;
 	void (*kernel)(void *const *args);
-	struct host_thread *self, thread[HOST_THREADS_MAX];
+	struct host_thread *self, thread[HOST_ALL_MAX];
 #if defined(__x86_64__)
 	void *sp;
 #else
 	ucontext_t context;
 #endif
 	char *stacks;
-	int threads, block, ready[HOST_THREADS_MAX], nready, ndone;
-	uint32_t priority[HOST_WARPS_MAX], eager;	/* of 256: asynchronous work first */
+	int threads, block;		/* of a block; the first that is at work */
+	int cluster, all;		/* blocks at work, threads of all of them */
+	int ready[HOST_ALL_MAX], nready, ndone;
+	int left[HOST_CLUSTER_MAX];	/* threads of each block that are not done */
+	int meeting;			/* threads at a meeting of the cluster */
+	uint32_t priority[HOST_WARPS_MAX * HOST_CLUSTER_MAX];
+	uint32_t eager;			/* of 256: asynchronous work first */
 	int elected;			/* lane */
 	uint64_t random;
 };
@@ -128,11 +138,17 @@ __attribute__((noreturn)) static inline void host_stop(void)
 	_exit(HOST_FAILED);
 }
 
+/* Its number in the grid. */
+static inline int host_block_of(const struct host_thread *t)
+{
+	return host.block + t->thread / host.threads;
+}
+
 /* One sentence about the thread that runs, if one does. */
 #define host_fail(...) do { \
 	if (host.self) \
-		host_say("block %d, thread %d at %s: ", host.block, host.self->thread, \
-			host_place(host.self->task, host.self->iteration).text); \
+		host_say("block %d, thread %d at %s: ", host_block_of(host.self), \
+			host.self->thread % host.threads, host_place(host.self->task, host.self->iteration).text); \
 	else \
 		host_say("block %d: ", host.block); \
 	host_say(__VA_ARGS__); \
@@ -182,6 +198,7 @@ static void host_thread_main(void)
 	host.kernel(host.launch->args);
 	host.self->state = HOST_DONE;
 	host.ndone++;
+	host.left[host.self->thread / host.threads]--;
 	host_to_scheduler();
 	abort();
 }
@@ -246,7 +263,7 @@ static inline void host_block(const void *on, enum host_wait wait, uint32_t a, u
 
 static inline void host_wake(const void *on, int first, int n)
 {
-	for (int i = first; i < first + n && i < host.threads; i++)
+	for (int i = first; i < first + n && i < host.all; i++)
 		if (host.thread[i].state == HOST_BLOCKED && host.thread[i].on == on)
 			host_make_ready(&host.thread[i]);
 }
@@ -271,7 +288,7 @@ static inline void host_change(void)
 {
 	static const uint32_t eager[] = { 0, 16, 128, 250 };
 
-	for (int i = 0; i < HOST_WARPS_MAX; i++)
+	for (int i = 0; i < HOST_WARPS_MAX * host.cluster; i++)
 		host.priority[i] = host_random(1 << 16);
 	host.eager = eager[host_random(4)];
 }
@@ -325,13 +342,13 @@ static inline void host_make_stacks(void)
 {
 	size_t each = HOST_STACK + HOST_GUARD;
 
-	host.stacks = mmap(NULL, each * (size_t)host.threads, PROT_READ | PROT_WRITE,
+	host.stacks = mmap(NULL, each * (size_t)host.all, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (host.stacks == MAP_FAILED) {
-		host_say("no memory for the stacks of %d threads", host.threads);
+		host_say("no memory for the stacks of %d threads", host.all);
 		host_stop();
 	}
-	for (int i = 0; i < host.threads; i++)
+	for (int i = 0; i < host.all; i++)
 		mprotect(host.stacks + each * (size_t)i, HOST_GUARD, PROT_NONE);
 }
 

@@ -1,7 +1,9 @@
 /* rt_memory.h - a block's shared memory, and who touched it when.
  *
  * Addresses are 32-bit offsets, as on the GPU; 1024 is where dynamic shared memory
- * begins. Memory holds NaN until somebody writes. Two things are watched, byte by byte:
+ * begins. The blocks of a cluster have theirs side by side, each its own window; the
+ * runtime adds where a block's begins to the addresses that its threads give. Memory
+ * holds NaN until somebody writes. Two things are watched, byte by byte:
  *
  * Ordinary writes are seen by the asynchronous proxy (copies, matrix instructions) only
  * after a fence by their writer.
@@ -42,7 +44,8 @@ struct host_actor {
 struct host_memory {
 	unsigned char *bytes;
 	struct host_unit *units;
-	uint32_t end;			/* one past the last address */
+	uint32_t end;			/* one past a block's last address */
+	uint32_t window;		/* from a block's memory to the next one's */
 	int nclock;			/* entries of a clock */
 };
 
@@ -58,12 +61,12 @@ static inline bool host_racing(void)
 /* Entries of a clock that stand for asynchronous work. */
 static inline int host_group_entry(int group)
 {
-	return host.threads + group;
+	return host.all + group;
 }
 
 static inline int host_copy_entry(int copy)
 {
-	return host.threads + HOST_GROUPS_MAX + copy;
+	return host.all + HOST_GROUPS_MAX * host.cluster + copy;
 }
 
 static inline uint32_t *host_clock_new(void)
@@ -103,6 +106,33 @@ static inline void host_acquire(const uint32_t *from)
 		host_clock_join(host.self->clock, from);
 }
 
+/* ---- addresses ---------------------------------------------------------------------- */
+
+/* What a thread of the cluster's block number `block` calls `at`. */
+static inline uint32_t host_address(int block, uint32_t at)
+{
+	if (at >= host_shared.window)
+		host_fail("address %d in shared memory is outside of its %u bytes",
+			(int)at - HOST_FIRST, host_shared.end - HOST_FIRST);
+	return (uint32_t)block * host_shared.window + at;
+}
+
+static inline uint32_t host_here(uint32_t at)
+{
+	return host_address(host.self->thread / host.threads, at);
+}
+
+/* Whose it is, and its distance from the dynamic memory's start. */
+static inline int host_owner(uint32_t at)
+{
+	return host.block + (int)(at / host_shared.window);
+}
+
+static inline int host_offset(uint32_t at)
+{
+	return (int)(at % host_shared.window) - HOST_FIRST;
+}
+
 /* ---- watching --------------------------------------------------------------------- */
 
 static inline bool host_before(const struct host_access *a, const uint32_t *clock)
@@ -113,7 +143,7 @@ static inline bool host_before(const struct host_access *a, const uint32_t *cloc
 #define host_race(a, what_a, b, what_b, address) do { \
 	struct host_place p_ = host_place((a)->task, (a)->iteration); \
 	host_say("block %d: race in shared memory at %u: %s %s what %s %s, and nothing orders them", \
-		host.block, (unsigned)((address) - HOST_FIRST), p_.text, what_a, \
+		host_owner(address), (unsigned)host_offset(address), p_.text, what_a, \
 		host_place((b)->task, (b)->iteration).text, what_b); \
 	host_stop(); \
 } while (0)
@@ -160,8 +190,8 @@ static inline void host_unfenced(const struct host_unit *u, const struct host_ac
 	struct host_place p = host_place(a->who.task, a->who.iteration);
 
 	host_say("block %d: %s reads or overwrites shared memory at %u asynchronously, which "
-		"thread %u wrote in %s without a fence (fence_async) in between", host.block,
-		p.text, (unsigned)(at - HOST_FIRST), u->writer - 1,
+		"thread %u wrote in %s without a fence (fence_async) in between", host_owner(at),
+		p.text, (unsigned)host_offset(at), (u->writer - 1) % (unsigned)host.threads,
 		host_place(u->write.task, u->write.iteration).text);
 	host_stop();
 }
@@ -170,9 +200,9 @@ static inline void host_unfenced(const struct host_unit *u, const struct host_ac
 static inline unsigned char *host_access(uint32_t at, uint32_t n, bool write,
 	const struct host_actor *a)
 {
-	if (at < HOST_FIRST || at + n > host_shared.end || at % n)
+	if (host_offset(at) < 0 || at % host_shared.window + n > host_shared.end || at % n)
 		host_fail("address %d of %u bytes in shared memory is outside of its %u bytes or not "
-			"aligned", (int)at - HOST_FIRST, n, host_shared.end - HOST_FIRST);
+			"aligned", host_offset(at), n, host_shared.end - HOST_FIRST);
 	for (uint32_t i = at / HOST_UNIT; i * HOST_UNIT < at + n; i++) {
 		struct host_unit *u = &host_shared.units[i];
 
@@ -206,14 +236,14 @@ static inline void host_get(uint32_t at, void *to, uint32_t n)
 {
 	struct host_actor a = host_me();
 
-	memcpy(to, host_access(at, n, false, &a), n);
+	memcpy(to, host_access(host_here(at), n, false, &a), n);
 }
 
 static inline void host_put(uint32_t at, const void *from, uint32_t n)
 {
 	struct host_actor a = host_me();
 
-	memcpy(host_access(at, n, true, &a), from, n);
+	memcpy(host_access(host_here(at), n, true, &a), from, n);
 }
 
 static inline void host_fence(void)
@@ -236,24 +266,28 @@ static inline void host_fence(void)
 static inline void host_memory_open(void)
 {
 	host_shared.end = (uint32_t)(host.launch->shared_bytes - 1024 + HOST_FIRST + 15) & ~15u;
-	host_shared.bytes = host_alloc(1, host_shared.end);
-	host_shared.units = host_alloc(host_shared.end / HOST_UNIT, sizeof(struct host_unit));
-	host_shared.nclock = host.threads + HOST_GROUPS_MAX + HOST_COPIES_MAX;
-	for (int i = 0; i < host.threads && host_racing(); i++)
+	host_shared.window = (host_shared.end + 1023) & ~1023u;	/* swizzling goes by address */
+	host_shared.bytes = host_alloc((size_t)host.cluster, host_shared.window);
+	host_shared.units = host_alloc((size_t)host.cluster * host_shared.window / HOST_UNIT,
+		sizeof(struct host_unit));
+	host_shared.nclock = host.all + (HOST_GROUPS_MAX + HOST_COPIES_MAX) * host.cluster;
+	for (int i = 0; i < host.all && host_racing(); i++)
 		host.thread[i].clock = host_clock_new();
 }
 
 static inline void host_memory_start(void)
 {
-	memset(host_shared.bytes, 0xff, host_shared.end);
-	for (uint32_t i = 0; i < host_shared.end / HOST_UNIT; i++) {
+	uint32_t bytes = (uint32_t)host.cluster * host_shared.window;
+
+	memset(host_shared.bytes, 0xff, bytes);
+	for (uint32_t i = 0; i < bytes / HOST_UNIT; i++) {
 		struct host_unit *u = &host_shared.units[i];
 
 		u->write = (struct host_access){ .thread = -1 };
 		u->writer = 0;
 		u->nreads = 0;
 	}
-	for (int i = 0; i < host.threads && host_racing(); i++) {
+	for (int i = 0; i < host.all && host_racing(); i++) {
 		memset(host.thread[i].clock, 0, (size_t)host_shared.nclock * sizeof(uint32_t));
 		host.thread[i].clock[i] = 1;
 	}

@@ -1,4 +1,4 @@
-/* rt_sync.h - flags, named barriers, and what a warp does together. */
+/* rt_sync.h - flags, named barriers, and what a warp or a cluster does together. */
 #ifndef HOST_RT_SYNC_H
 #define HOST_RT_SYNC_H
 
@@ -46,8 +46,9 @@ struct host_warp {
 static struct {
 	struct host_flag flag[HOST_FLAGS_MAX];
 	int nflags;
-	struct host_barrier barrier[HOST_BARRIERS];
-	struct host_warp warp[HOST_WARPS_MAX];
+	struct host_barrier barrier[HOST_BARRIERS * HOST_CLUSTER_MAX];
+	struct host_warp warp[HOST_WARPS_MAX * HOST_CLUSTER_MAX];
+	uint32_t generation, *clock, *passed;	/* of meetings of the cluster */
 } host_sync;
 
 /* ---- flags ------------------------------------------------------------------------- */
@@ -64,10 +65,13 @@ static inline struct host_place host_flag_place(const struct host_flag *f)
 {
 	struct host_place p;
 
-	if (f->name)
+	if (f->name && host.cluster > 1)
+		snprintf(p.text, sizeof(p.text), "flag '%s'[%d] of block %d", f->name, f->index,
+			host_owner(f->address));
+	else if (f->name)
 		snprintf(p.text, sizeof(p.text), "flag '%s'[%d]", f->name, f->index);
 	else
-		snprintf(p.text, sizeof(p.text), "flag at %u", f->address - HOST_FIRST);
+		snprintf(p.text, sizeof(p.text), "flag at %d", host_offset(f->address));
 	return p;
 }
 
@@ -76,7 +80,8 @@ static inline struct host_flag *host_flag_at(uint32_t address)
 	struct host_flag *f = host_find_flag(address);
 
 	if (!f)
-		host_fail("there is no flag at %d", (int)address - HOST_FIRST);
+		host_fail("there is no flag at %d%s", host_offset(address), host.cluster == 1 ? "" :
+			" in that block");
 	return f;
 }
 
@@ -84,11 +89,12 @@ static inline void host_flag_init(uint32_t address, uint32_t arrivals)
 {
 	struct host_flag *f = host_find_flag(address);
 
-	if (address % 8 || address < HOST_FIRST || address + 8 > host_shared.end)
+	if (address % 8 || host_offset(address) < 0 ||
+	    address % host_shared.window + 8 > host_shared.end)
 		host_fail("a flag at %d is outside of shared memory or not aligned to 8",
-			(int)address - HOST_FIRST);
+			host_offset(address));
 	if (f || !arrivals || arrivals > HOST_PENDING_MAX)
-		host_fail("the flag at %u is made %s", address - HOST_FIRST, f ? "twice" :
+		host_fail("the flag at %d is made %s", host_offset(address), f ? "twice" :
 			"for an impossible number of arrivals");
 	if (host_sync.nflags == HOST_FLAGS_MAX)
 		host_fail("more than %d flags", HOST_FLAGS_MAX);
@@ -113,14 +119,18 @@ static inline void host_flag_check(struct host_flag *f)
 	f->pending = f->arrivals;
 	if (host_racing())
 		host_clock_copy(f->passed, f->clock);
-	host_wake(f, 0, host.threads);
+	host_wake(f, (int)(f->address / host_shared.window) * host.threads, host.threads);
 }
 
-static inline void host_flag_arrive(uint32_t address, uint32_t bytes)
+/* By its address among all of the cluster. */
+static inline void host_flag_arrive_for(uint32_t address, uint32_t bytes)
 {
 	struct host_flag *f = host_flag_at(address);
 
 	host_pause();
+	if (!host.left[address / host_shared.window])
+		host_fail("%s: an arrival after all threads of that block have ended",
+			host_flag_place(f).text);
 	if (!f->pending)
 		host_fail("%s: an arrival too many in phase %u, which takes %d and waits only for "
 			"%lld bytes", host_flag_place(f).text, f->phase, f->arrivals,
@@ -133,6 +143,18 @@ static inline void host_flag_arrive(uint32_t address, uint32_t bytes)
 		host_release(f->clock);
 	f->pending--;
 	host_flag_check(f);
+}
+
+static inline void host_flag_arrive(uint32_t address, uint32_t bytes)
+{
+	host_flag_arrive_for(host_here(address), bytes);
+}
+
+static inline void host_flag_arrive_at(uint32_t address, int block)
+{
+	if (block < 0 || block >= host.cluster)
+		host_fail("the cluster has no block %d", block);
+	host_flag_arrive_for(host_address(block, address), 0);
 }
 
 /* Bytes of a copy have come. */
@@ -151,11 +173,11 @@ static inline void host_flag_bytes(struct host_flag *f, int64_t n, const uint32_
  * comes after another phase has passed too would wait for the wrong one. */
 static inline void host_flag_wait(uint32_t address, uint32_t phase)
 {
-	struct host_flag *f = host_flag_at(address);
+	struct host_flag *f = host_flag_at(host_here(address));
 
 	host_pause();
 	while (f->phase <= phase)
-		host_block(f, HOST_WAIT_FLAG, address, phase);
+		host_block(f, HOST_WAIT_FLAG, f->address, phase);
 	if (f->phase > phase + 1)
 		host_fail("%s: a wait for phase %u, but phase %u has passed as well; by its parity "
 			"this would wait for the wrong one", host_flag_place(f).text, phase,
@@ -167,7 +189,7 @@ static inline void host_flag_wait(uint32_t address, uint32_t phase)
 
 static inline void host_barrier_arrive(struct host_barrier *b, int id, int threads)
 {
-	int me = host.self->thread;
+	int me = host.self->thread % host.threads;
 
 	if (b->came[me] == b->generation + 1)
 		host_fail("barrier %d: the thread comes twice before the %d others have come once",
@@ -185,7 +207,12 @@ static inline void host_barrier_arrive(struct host_barrier *b, int id, int threa
 	b->generation++;
 	if (host_racing())
 		host_clock_copy(b->passed, b->clock);
-	host_wake(b, 0, host.threads);
+	host_wake(b, host.self->thread - me, host.threads);
+}
+
+static inline struct host_barrier *host_own_barrier(int id)
+{
+	return &host_sync.barrier[host.self->thread / host.threads * HOST_BARRIERS + id];
 }
 
 static inline struct host_barrier *host_barrier_at(int id, int threads)
@@ -194,7 +221,7 @@ static inline struct host_barrier *host_barrier_at(int id, int threads)
 	    threads > host.threads)
 		host_fail("there is no barrier %d of %d threads", id, threads);
 	host_pause();
-	return &host_sync.barrier[id];
+	return host_own_barrier(id);
 }
 
 static inline void host_barrier_pass(int id, int threads)
@@ -216,13 +243,38 @@ static inline void host_barrier_wait(int id, int threads)
 /* All threads of the block. */
 static inline void host_block_sync(void)
 {
-	struct host_barrier *b = &host_sync.barrier[0];
+	struct host_barrier *b = host_own_barrier(0);
 	uint32_t generation = b->generation;
 
 	host_barrier_arrive(b, 0, host.threads);
 	while (b->generation == generation)
 		host_block(b, HOST_WAIT_BLOCK, 0, 0);
 	host_acquire(b->passed);
+}
+
+/* All threads of the cluster that are not done. */
+static inline void host_cluster_sync(void)
+{
+	uint32_t generation = host_sync.generation;
+
+	if (host_racing())
+		host_release(host_sync.clock);
+	host.meeting++;
+	while (host_sync.generation == generation)
+		host_block(&host_sync.generation, HOST_WAIT_CLUSTER, 0, 0);
+	host_acquire(host_sync.passed);
+}
+
+/* By the scheduler: have they all come? */
+static inline void host_cluster_check(void)
+{
+	if (!host.meeting || host.meeting + host.ndone < host.all)
+		return;
+	host.meeting = 0;
+	host_sync.generation++;
+	if (host_racing())
+		host_clock_copy(host_sync.passed, host_sync.clock);
+	host_wake(&host_sync.generation, 0, host.all);
 }
 
 /* ---- warps -------------------------------------------------------------------------- */
@@ -285,6 +337,14 @@ static inline int host_elect(void)
 
 /* ---- a block's ------------------------------------------------------------------------ */
 
+static inline void host_new_clocks(uint32_t **clock, uint32_t **passed)
+{
+	free(*clock);
+	free(*passed);
+	*clock = host_clock_new();
+	*passed = host_clock_new();
+}
+
 static inline void host_sync_start(void)
 {
 	for (int i = 0; i < host_sync.nflags; i++) {
@@ -292,24 +352,19 @@ static inline void host_sync_start(void)
 		free(host_sync.flag[i].passed);
 	}
 	host_sync.nflags = 0;
-	for (int i = 0; i < HOST_BARRIERS + HOST_WARPS_MAX && host_racing(); i++) {
-		bool barrier = i < HOST_BARRIERS;
-		uint32_t **clock = barrier ? &host_sync.barrier[i].clock :
-			&host_sync.warp[i - HOST_BARRIERS].clock;
-		uint32_t **passed = barrier ? &host_sync.barrier[i].passed :
-			&host_sync.warp[i - HOST_BARRIERS].passed;
-
-		free(*clock);
-		free(*passed);
-		*clock = host_clock_new();
-		*passed = host_clock_new();
-	}
-	for (int i = 0; i < HOST_BARRIERS; i++) {
+	for (int i = 0; i < HOST_BARRIERS * host.cluster && host_racing(); i++)
+		host_new_clocks(&host_sync.barrier[i].clock, &host_sync.barrier[i].passed);
+	for (int i = 0; i < HOST_WARPS_MAX * host.cluster && host_racing(); i++)
+		host_new_clocks(&host_sync.warp[i].clock, &host_sync.warp[i].passed);
+	if (host_racing())
+		host_new_clocks(&host_sync.clock, &host_sync.passed);
+	host.meeting = 0;
+	for (int i = 0; i < HOST_BARRIERS * host.cluster; i++) {
 		host_sync.barrier[i].arrived = 0;
 		host_sync.barrier[i].generation = 0;
 		memset(host_sync.barrier[i].came, 0, sizeof(host_sync.barrier[i].came));
 	}
-	for (int i = 0; i < HOST_WARPS_MAX; i++)
+	for (int i = 0; i < HOST_WARPS_MAX * host.cluster; i++)
 		host_sync.warp[i].arrived = 0;
 }
 

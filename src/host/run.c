@@ -122,6 +122,7 @@ enum err_code host_run(struct host_kernel *k, const struct host_job *job, const 
 	struct arena *a, const char **report, struct err *e)
 {
 	struct host_launch launch = { .runtime = &host_runtime, .blocks = job->blocks, .threads = job->threads,
+		.cluster = job->cluster,
 		.shared_bytes = job->shared_bytes, .seed = job->seed, .race = job->race,
 		.report_size = REPORT_BYTES };
 	/* Nothing is allocated while we hold the mapping: a failure would jump away. */

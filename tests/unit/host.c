@@ -313,6 +313,106 @@ static void test_allowed(void)
 	bench_free(&b);
 }
 
+/* ---- clusters ----------------------------------------------------------------------- */
+
+/* Two blocks of four warps, and one flag in each that takes an arrival of each block; the
+ * first thread of block `rank` does what `which` says. */
+static float cluster_data[8][32], cluster_out[2][8][32];
+
+static void cluster_bench(struct bench *b, const char *const *cases, int n)
+{
+	struct buf text;
+
+	bench_init(b);
+	buf_init(&text, &b->arena);
+	buf_puts(&text, "#include \"millrace_host.h\"\n"
+		"CLUSTER_KERNEL(pair, 128, 2)(float *out, const int *which, MAP map)\n"
+		"{\n"
+		"	const u32 shared = shared_base(), flag = shared + 1024, full = flag + 8;\n"
+		"	const int t = THREAD, rank = BLOCK % 2;\n"
+		"	if (t == 0) { flag_init(flag, 2, \"told\", 0); flag_init(full, 1, \"full\", 0); }\n"
+		"	switch (*which) {\n");
+	for (int i = 0; i < n; i++)
+		buf_printf(&text, "	case %d: { %s } break;\n", i, cases[i]);
+	buf_puts(&text, "	}\n"
+		"}\n"
+		"HOST_ENTRY(pair, 128) { pair(args[0], args[1], args[2]); }\n");
+	bench_compile(b, &text, 128, 2048);
+	b->job.blocks = b->job.cluster = 2;
+	add(b, sizeof(cluster_out), NULL, cluster_out);
+	add(b, sizeof(small_which), &small_which, NULL);
+	add_map(b, cluster_data, 8, 32, 4, 4, 32);
+	b->args[2].map.swizzle = 0;
+}
+
+/* Each block copies four rows to both, waits for all eight and writes them out. */
+#define SHARE "CLUSTER_SYNC(); if (t == 0) { flag_expect(full, 1024);" \
+	" tma_load_all_2d(shared + rank * 512, &map, full, 3, 0, rank * 4); } flag_wait(full, 0);" \
+	" EACH(i, 2) out[rank * 256 + i * 128 + t] = shared_f32(shared + 4 * (i * 128 + t));"
+
+static void test_clusters(void)
+{
+	static const struct {
+		const char *body, *words;	/* NULL: it is right */
+		bool race, some;
+	} cases[] = {
+		{ SHARE, NULL, true, false },
+		{ SHARE " if (t < 2) flag_arrive_at(flag, t); flag_wait(flag, 0); CLUSTER_SYNC();"
+			" if (t == 0) tma_load_all_2d(shared + rank * 512, &map, full, 3, 0, 0),"
+			" flag_expect(full, 1024); flag_wait(full, 1); CLUSTER_SYNC();", NULL, false, false },
+		{ "CLUSTER_SYNC(); if (t >= 32) return; if (t == 0) shared_put_f32(shared, 1);"
+			" CLUSTER_SYNC(); shared_f32(shared);", NULL, true, false },
+		{ "if (t < 2) flag_arrive_at(flag, t); flag_wait(flag, 0); CLUSTER_SYNC();",
+			"there is no flag at 1024 in that block", false, true },
+		{ "CLUSTER_SYNC(); if (rank == 0 && t == 0) flag_arrive_at(flag, 1);",
+			"flag 'told'[0] of block 1: an arrival after all threads of that block have "
+			"ended", false, true },
+		{ "CLUSTER_SYNC(); if (rank == 0 && t == 0) tma_load_all_2d(shared, &map, full, 2, 0, 0);",
+			"block 1 has ended while the copy of its start into its memory is under way",
+			false, true },
+		{ SHARE " CLUSTER_SYNC(); if (t == 0) flag_expect(full, 1024),"
+			" tma_load_all_2d(shared + rank * 512, &map, full, 3, 0, 0); flag_wait(full, 1);"
+			" shared_f32(shared); if (t == 0) flag_expect(full, 512),"
+			" tma_load_all_2d(shared, &map, full, 1 << rank, 0, 0); flag_wait(full, 2);"
+			" CLUSTER_SYNC();", "race in shared memory at ", true, false },
+		{ "CLUSTER_SYNC(); if (t == 0) flag_arrive_at(flag, 0); if (rank) flag_wait(flag, 0);"
+			" CLUSTER_SYNC();", "block 1, threads 0 to 127 at its start wait for phase 0 of flag "
+			"'told'[0] of block 1 (now in phase 0: 2 of 2 arrivals", false, false },
+		{ "flag_arrive_at(flag, 2);", "the cluster has no block 2", false, false },
+		{ "tma_load_all_2d(shared, &map, full, 5, 0, 0);", "a copy to blocks 0x5 of a cluster "
+			"of 2", false, false },
+	};
+	const char *bodies[LEN(cases)];
+	struct bench b;
+
+	for (int i = 0; i < LEN(cases); i++)
+		bodies[i] = cases[i].body;
+	for (int i = 0; i < 256; i++)
+		cluster_data[i / 32][i % 32] = (float)i;
+	cluster_bench(&b, bodies, LEN(cases));
+	for (small_which = 0; small_which < LEN(cases); small_which++) {
+		const char *report = NULL;
+
+		if (cases[small_which].words) {
+			refuses(&b, cases[small_which].race, !cases[small_which].some,
+				cases[small_which].words, cases[small_which].words);
+			continue;
+		}
+		for (uint64_t seed = 0; seed < SEEDS && !report; seed++)
+			report = play(&b, seed, cases[small_which].race);
+		if (!ok(!report, small_which ? "a cluster that does no wrong" : "multicast"))
+			diag("%s", report);
+		if (small_which == 0)
+			ok(!memcmp(cluster_out[0], cluster_data, sizeof(cluster_data)) &&
+				!memcmp(cluster_out[1], cluster_data, sizeof(cluster_data)),
+				"both blocks have what each brought to both");
+	}
+	b.job.blocks = 3;
+	small_which = 2;
+	refuses(&b, false, true, "a launch of 3 blocks in clusters of 2", "blocks that make no clusters");
+	bench_free(&b);
+}
+
 /* ---- products ------------------------------------------------------------------------- */
 
 /* D[64][64] = A B over a depth, twice: first new, then added to. A and B lie in panels of
@@ -533,6 +633,7 @@ int main(void)
 {
 	test_ring();
 	test_allowed();
+	test_clusters();
 	test_refused();
 	test_all_products();
 	test_process();
