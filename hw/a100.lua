@@ -24,6 +24,7 @@ return {
                                     -- H200's 24
     named_barriers = 16,            -- of a block; PTX ISA
     max_cluster = 1,                -- no clusters before 9.0; guide
+    cluster_eus = 108,              -- as there are none
   },
 
   memory = {

@@ -18,6 +18,7 @@ return {
     reserved_registers = 24,        -- FlashAttention-3 fills 216 of its 240 with tiles
     named_barriers = 16,            -- of a block; PTX ISA
     max_cluster = 8,                -- blocks, portable size; guide
+    cluster_eus = 120,              -- as on an H200, which is the same die
   },
 
   memory = {

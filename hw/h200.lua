@@ -26,6 +26,8 @@ return {
     reserved_registers = 24,        -- FlashAttention-3 fills 216 of its 240 with tiles
     named_barriers = 16,            -- of a block, 0 is __syncthreads; PTX ISA
     max_cluster = 8,                -- blocks, portable size; guide
+    cluster_eus = 120,              -- 30 clusters of 4, 15 of 8, on one chip; on others other
+                                    -- SMs are left out; cudaOccupancyMaxActiveClusters
   },
 
   memory = {

@@ -20,6 +20,7 @@ return {
     reserved_registers = 24,        -- as h200.lua
     named_barriers = 16,            -- as h200.lua
     max_cluster = 1,                -- blocks run one after the other
+    cluster_eus = 2,                -- as there are none
   },
 
   memory = {

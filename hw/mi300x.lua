@@ -35,6 +35,7 @@ return {
     reserved_registers = 32,        -- * estimate: buffer and LDS addresses
     named_barriers = 0,             -- only s_barrier of the whole workgroup; CDNA 3
     max_cluster = 1,                -- no clusters
+    cluster_eus = 304,              -- as there are none
   },
 
   memory = {

@@ -176,7 +176,8 @@ dependences between the two name. when: "complete" unless given, or "issued".]]}
   {"plan:buffers", "plan:buffers{k=3, v=3}", "How many versions each buffer has."},
   {"plan:grid", 'plan:grid{raster="rows", group=8, eus=, longest_first=, cluster=}', [[
 How output tiles go over the EUs. raster: "rows" or "columns"; group: so many of them are
-walked together; longest_first: tiles with most iterations first.]]},
+walked together; longest_first: tiles with most iterations first; cluster: so many EUs
+take neighbouring tiles together and load what is the same for all of them once.]]},
   {"plan:split", "plan:split(axis, ways[, {task, ...}])", [[
 Divide tasks along an axis: mma becomes mma.0, mma.1, ... Without a list, every task
 but loads that has the axis. Before these are appended.]]},

@@ -60,13 +60,20 @@ static double round_up(double x, int64_t step)
 	return step > 1 ? ceil(x / (double)step) * (double)step : x;
 }
 
+/* EUs of a cluster each bring their part of what they share. */
+static double sharers(const struct work *w)
+{
+	return w->sharers > 1 ? w->sharers : 1;
+}
+
 /* The part of an EU's memory time that this work takes: it draws from L2 no faster
  * than one EU can, nor than its share when all draw; of that, what no other EU has
  * brought to L2 comes from device memory, whose rate is in seconds. The two are
- * pipelined, so the slower one counts. */
+ * pipelined, so the slower one counts. What EUs share leaves L2 once for all of them,
+ * but each must take in all of it. */
 static double memory_cycles(const struct vdevice *d, const struct work *w, int active)
 {
-	double l2 = fmin(d->l2_eu_rate, d->l2_rate / active);
+	double l2 = fmin(d->l2_eu_rate, sharers(w) * d->l2_rate / active);
 	double global = d->global_rate / d->clock_hz / active;
 	double bytes = positive(w->global_bytes);
 
@@ -183,11 +190,13 @@ static void vector_cost(const struct vdevice *d, const struct seu *s, const stru
 /* The engine starts a box every box_interval, whatever its size; the bytes are the
  * memory's time. One thread issues all boxes of a piece, so the lane goes on only
  * when it has issued the last. A store's tile comes from registers: the lane itself
- * writes it to shared memory first. (Without an engine the lane stays for all of it.) */
+ * writes it to shared memory first. (Without an engine the lane stays for all of it.)
+ * Of a shared load's boxes each EU brings some, or a part of each. */
 static void copy_cost(const struct vdevice *d, const struct seu *s, const struct work *w,
 	struct cost *c)
 {
-	double boxes = fmax(ceil(positive(w->global_bytes) / s->box_bytes), positive(w->boxes));
+	double bytes = positive(w->global_bytes) / sharers(w);
+	double boxes = fmax(ceil(bytes / s->box_bytes), ceil(positive(w->boxes) / sharers(w)));
 
 	c->busy = boxes * s->box_interval;
 	c->alone = c->busy;

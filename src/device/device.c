@@ -62,6 +62,8 @@ static const struct field device_fields[] = {
 		"a thread's, for addresses and the like"),
 	D("limits.named_barriers", INT, named_barriers, 0, 65536, "", "of a block"),
 	D("limits.max_cluster", INT, max_cluster, 1, 1024, "EUs", "in a cluster"),
+	D("limits.cluster_eus", INT, cluster_eus, 1, 1e6, "EUs",
+		"that clusters of more than two can fill at once"),
 
 	D("memory.global.bytes", BYTES, global_bytes, 1, 0x1p50, "B", "device memory"),
 	D("memory.global.rate", NUM, global_rate, 1, 1e18, "B/s", "of the whole device"),

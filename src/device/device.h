@@ -68,6 +68,7 @@ struct vdevice {
 	int64_t shared_bytes;		/* a block can use */
 	int named_barriers;
 	int max_cluster;
+	int cluster_eus;		/* that clusters of more than two can fill */
 	/* memory */
 	int64_t global_bytes;
 	double global_rate;		/* bytes a second, whole device */
@@ -98,6 +99,7 @@ struct work {
 	double flops;
 	double global_bytes;		/* to or from global memory */
 	double unique_share;		/* share of them that must come from device memory, not L2 */
+	double sharers;			/* LOAD: EUs that bring these bytes to each other; else 0 */
 	double shared_bytes;		/* read or written in shared memory */
 	double boxes;			/* contiguous pieces a copy engine is told */
 	double ops[CLASS_COUNT];	/* element operations by cost class */

@@ -3,9 +3,22 @@
 #include "draw/label.h"
 #include "draw/pen.h"
 #include "draw/units.h"
+#include "plan/cluster.h"
 #include "plan/order.h"
 
 enum { BAR = 20 };
+
+/* " along 'm'", of the first phase that has clusters. */
+static const char *cluster_text(const struct plan *p, struct arena *a)
+{
+	for (int i = 0; i < p->graph->program->phases.n; i++) {
+		struct cluster c = plan_cluster(p, i);
+
+		if (c.size > 1)
+			return arena_strf(a, " along '%s'", p->graph->program->axes.v[c.axis].name);
+	}
+	return "";
+}
 
 /* "plan for h200, on 132 of 132 EUs, tiles by rows in groups of 8" */
 static const char *grid_text(const struct plan *p, struct arena *a)
@@ -24,7 +37,7 @@ static const char *grid_text(const struct plan *p, struct arena *a)
 	if (g->longest_first)
 		buf_puts(&b, ", longest first");
 	if (g->cluster > 1)
-		buf_printf(&b, ", clusters of %d", g->cluster);
+		buf_printf(&b, ", clusters of %d%s", g->cluster, cluster_text(p, a));
 	return b.text;
 }
 

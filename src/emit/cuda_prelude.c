@@ -148,3 +148,32 @@ const char *const cuda_prelude[] = {
 	"\n",
 	NULL
 };
+
+#define TMA_ALL(rank, args, coords, operands) \
+	"DEV void tma_load_all_" #rank "d(u32 dst, const TensorMap *map, u32 flag, u16 blocks, " args ")\n" \
+	"{ asm volatile(\"cp.async.bulk.tensor." #rank "d.shared::cluster.global.mbarrier::complete_tx::bytes\"\n" \
+	"\t\".multicast::cluster [%0], [%1, {" coords "}], [%2], %3;\" :: \"r\"(dst), \"l\"(map), \"r\"(flag), \"h\"(blocks), " operands \
+	" : \"memory\"); }\n"
+
+const char *const cuda_cluster[] = {
+	"/* Clusters. What a block tells another is only that its reads of a slot are done: no scope\n",
+	" * wider than the block's own, which would flush caches. */\n",
+	"#define CLUSTER_KERNEL(name, threads, blocks) extern \"C\" __global__ void __launch_bounds__(threads, 1) \\\n",
+	"\t__cluster_dims__(blocks, 1, 1) name\n",
+	"#define CLUSTER_SYNC() asm volatile(\"barrier.cluster.arrive.relaxed;\\nbarrier.cluster.wait.acquire;\" ::: \"memory\")\n",
+	"DEV void flag_arrive_at(u32 a, u32 block)\n",
+	"{\n",
+	"\tasm volatile(\"{\\n.reg .b32 r;\\nmapa.shared::cluster.u32 r, %0, %1;\\n\"\n",
+	"\t\t\"mbarrier.arrive.shared::cluster.b64 _, [r];\\n}\" :: \"r\"(a), \"r\"(block) : \"memory\");\n",
+	"}\n",
+	"/* To the same place in each block, on each one's flag. */\n",
+	TMA_ALL(1, "int c0", "%4", "\"r\"(c0)"),
+	TMA_ALL(2, "int c0, int c1", "%4, %5", "\"r\"(c0), \"r\"(c1)"),
+	TMA_ALL(3, "int c0, int c1, int c2", "%4, %5, %6", "\"r\"(c0), \"r\"(c1), \"r\"(c2)"),
+	TMA_ALL(4, "int c0, int c1, int c2, int c3", "%4, %5, %6, %7",
+		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3)"),
+	TMA_ALL(5, "int c0, int c1, int c2, int c3, int c4", "%4, %5, %6, %7, %8",
+		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3), \"r\"(c4)"),
+	"\n",
+	NULL
+};

@@ -34,7 +34,7 @@ enum err_code emit_cuda_sm90(const struct kernel *k, struct arena *a, struct sou
 	struct err *e)
 {
 	static const struct target sm90 = { .prelude = cuda_prelude, .stamps = cuda_stamps,
-		.product = put_product };
+		.cluster = cuda_cluster, .product = put_product };
 
 	return emit_text(k, &sm90, a, out, e);
 }

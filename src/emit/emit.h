@@ -32,6 +32,7 @@ struct source {
 	const char *entry;		/* name of the kernel function */
 	VEC(struct param) params;
 	int threads;
+	int cluster;			/* blocks that must run together; 1 */
 	int64_t shared_bytes;		/* dynamic, with room to align it to 1024 */
 };
 
@@ -50,6 +51,7 @@ struct product_form {
 struct target {
 	const char *const *prelude;	/* in front of all, line by line, then NULL */
 	const char *const *stamps;	/* and of a traced kernel; NULL: the prelude has them */
+	const char *const *cluster;	/* likewise, where blocks form clusters */
 	/* The statements of a function (float *d, u64 a, u64 b, int add): d = a b, plus d if
 	 * `add`; where a is in registers, it is const u32 *a. */
 	void (*product)(struct buf *o, const struct product_form *f);

@@ -12,6 +12,7 @@
 
 extern const char *const cuda_prelude[];	/* line by line, then NULL */
 extern const char *const cuda_stamps[];		/* the same, of a traced kernel */
+extern const char *const cuda_cluster[];	/* ... of one whose blocks form clusters */
 
 struct text {
 	const struct kernel *k;
@@ -108,6 +109,12 @@ NODISCARD enum err_code emit_result(struct text *c, const struct kentry *x, int 
 	struct err *e);
 NODISCARD enum err_code emit_compute(struct text *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code emit_mma(struct text *c, const struct kentry *x, struct err *e);
+/* Boxes for ring r from the tensor that node n loads, by the lane at hand. */
+void emit_boxes(struct text *c, const struct kentry *x, const struct ring *r,
+	const struct node *n);
+/* Does the lane itself read what x loads? Then its threads may not be done with it. */
+bool reads_own(const struct text *c, const struct kentry *x);
+void put_lane_sync(struct text *c);
 NODISCARD enum err_code emit_load(struct text *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code emit_store(struct text *c, const struct kentry *x, struct err *e);
 

@@ -80,6 +80,17 @@ static bool looks_into_shared(const struct text *c)
 	return false;
 }
 
+/* One arrival of the warp at a flag, in each block whose it is: a thread for each. */
+static void put_flag_arrive(struct text *c, const struct flag *f, const char *indent, const char *n)
+{
+	if (f->all)
+		put(c, "%sif (thread %% 32 < %d) flag_arrive_at(shared + %lld + 8 * (%s %% %d), thread %% 32);",
+			indent, c->k->cluster, (long long)f->offset, n, f->depth);
+	else
+		put(c, "%sif (thread %% 32 == 0) flag_arrive(shared + %lld + 8 * (%s %% %d));", indent,
+			(long long)f->offset, n, f->depth);
+}
+
 /* After a wait for groups: tell the others what is now known to be complete. They may
  * conclude that what stands before it in the lane's order is done, too. */
 void put_releases(struct text *c, const int *behind)
@@ -98,8 +109,7 @@ void put_releases(struct text *c, const int *behind)
 			continue;	/* the last run may be under way */
 		put(c, "LOOP (; released_%d < issued_%d - %d; released_%d++)", f, f,
 			behind && !fl->runs ? behind[fl->task] : 0, f);
-		put(c, "\tif (thread %% 32 == 0) flag_arrive(shared + %lld + 8 * (released_%d %% %d));",
-			(long long)fl->offset, f, fl->depth);
+		put_flag_arrive(c, fl, "\t", arena_strf(c->a, "released_%d", f));
 	}
 }
 
@@ -162,11 +172,8 @@ void put_group_wait(struct text *c, const struct kentry *x, const struct group_w
 
 void put_arrive(struct text *c, int flag, const char *seq)
 {
-	const struct flag *f = &c->k->flags.v[flag];
-
 	put(c, "WARP_SYNC();");
-	put(c, "if (thread %% 32 == 0) flag_arrive(shared + %lld + 8 * (%s %% %d));",
-		(long long)f->offset, seq, f->depth);
+	put_flag_arrive(c, &c->k->flags.v[flag], "", seq);
 }
 
 /* A run of loop `nested` is over: tell those who wait for it, or note to do so once its

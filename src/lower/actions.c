@@ -393,6 +393,8 @@ static void play_lane(struct arena *a, struct script *s, int lane)
 	for (x.tile = 0; x.tile < s->walk->ntiles; x.tile++)
 		play_tile(&x);
 	wait_last_copies(&x);
+	if (k->cluster > 1)
+		act(&x, ACT_CLUSTER, NONE, 0);
 	s->acts[lane] = x.acts.v;
 	s->nacts[lane] = x.acts.n;
 }

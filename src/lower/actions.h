@@ -5,7 +5,8 @@
  * statement by statement, with numbers where they have C text. Who changes one changes the
  * other.
  *
- * All warps of a lane do the same. Only copies are issued by the first warp alone.
+ * All warps of a lane do the same. Only copies are issued by the first warp alone. All
+ * blocks of a cluster do the same.
  */
 #ifndef LOWER_ACTIONS_H
 #define LOWER_ACTIONS_H
@@ -15,9 +16,12 @@
 
 enum act_kind {
 	ACT_WAIT,			/* for instance n of flag `at` */
-	ACT_ARRIVE,			/* at the barrier of instance n of flag `at` */
-	ACT_COPY,			/* arrive there and let the engine fill place `to` */
+	ACT_ARRIVE,			/* at the barrier of instance n of flag `at`; if that is all
+					 * blocks', of each block */
+	ACT_COPY,			/* arrive there and let the engine fill place `to`; or a part of
+					 * it, in each block, if the cluster shares the load */
 	ACT_SYNC,			/* all warps of the lane meet */
+	ACT_CLUSTER,			/* all warps of the cluster meet */
 	ACT_FENCE,			/* what the warp wrote, the engines may now see */
 	ACT_READ, ACT_WRITE,		/* place `at`, with ordinary instructions */
 	ACT_GROUP_READ, ACT_GROUP_SUM,	/* place `at`, as part of the group that is next */

@@ -29,6 +29,14 @@
  * them. A flag of runs counts the runs of a loop instead, for those outside of the loop who
  * cannot keep count of its iterations or may find that there are none.
  *
+ * Clusters. The blocks of a cluster (plan/cluster.h) run the same text on neighbouring tiles,
+ * in which all loops make as many iterations. A load that they share is brought in parts:
+ * each block copies its own into the slots of all, on the flags of all, so a phase of such
+ * a flag ends in each block when the parts of all have come. Hence who releases a slot tells
+ * all blocks: a flag on which a lane that loads for all waits gets the arrivals of all blocks'
+ * lanes, and is there once in each. No block looks at another's memory before that has its
+ * flags, nor ends before all do.
+ *
  * Groups. A wait on the lane's own asynchronous work is a count of younger groups that
  * may still be under way; it is the least over all trip counts, for each turn of the
  * prologue, the steady state and the epilogue of its own. The lane also learns of a
@@ -51,6 +59,13 @@ struct shape2 {
 	int64_t row_share[FRAG_AXES_MAX], col_share[FRAG_AXES_MAX];
 };
 
+/* What a block brings of a load that the cluster shares. */
+enum cut {
+	CUT_NONE,			/* all of it: it is not shared */
+	CUT_PANELS,			/* panel p by block p mod the cluster's */
+	CUT_ROWS,			/* of each panel an equal part of the rows, by block */
+};
+
 /* A ring in shared memory. */
 struct ring {
 	int buffer;
@@ -65,6 +80,8 @@ struct ring {
 	int boxes;			/* panels that hold something, and bytes in one of them */
 	int64_t box_bytes;
 	bool engine;			/* filled by the copy engine, in boxes of one panel */
+	enum cut cut;
+	int64_t box_rows;		/* of one box: full_rows, or a block's part of them */
 };
 
 /* A ring of mbarriers by which others see instances of an sTask. */
@@ -75,6 +92,7 @@ struct flag {
 					 * iteration of the region around has one, perhaps empty */
 	int depth;
 	int arrivals;			/* a phase */
+	bool all;			/* those of all blocks of the cluster, each to all */
 	int64_t bytes;			/* that the copy engine brings in a phase; 0: none */
 	int64_t offset;			/* in shared memory, 8 bytes each */
 };
@@ -185,6 +203,7 @@ struct kernel {
 	uint64_t deep;			/* bit a: a product contracts axis a */
 	int64_t shared_bytes;
 	int threads;
+	int cluster;			/* blocks that share loads; 1 */
 	int64_t stamp_words;		/* of a block; 0: it is not traced */
 	int64_t stamp_tiles;		/* so many tiles of a block are kept */
 	VEC(struct watch) watches;

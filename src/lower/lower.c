@@ -27,11 +27,14 @@ enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase, 
 	(*out)->arena = a;
 	(*out)->plan = p;
 	(*out)->phase = phase;
+	(*out)->cluster = 1;
 	code = lower_shapes(*out, e);
 	if (!code)
 		code = lower_rings(*out, e);
 	if (!code)
 		code = lower_flags(*out, e);
+	if (!code)
+		lower_cluster(*out);
 	if (!code)
 		code = lower_depths(*out, e);
 	if (!code)

@@ -16,6 +16,8 @@ NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
 NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
 /* flags, without depth and place, and who has which. */
 NODISCARD enum err_code lower_flags(struct kernel *k, struct err *e);
+/* cluster; how rings are cut, and which flags are everybody's. */
+void lower_cluster(struct kernel *k);
 NODISCARD enum err_code lower_depths(struct kernel *k, struct err *e);
 /* lanes, threads; the two below are for it. */
 NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);

@@ -2,7 +2,11 @@
 
 #include <string.h>
 
-enum { WARPS = 2 };			/* of a lane: its first, which issues copies, and another */
+enum {
+	WARPS = 2,			/* of a lane: its first, which issues copies, and another */
+	BLOCKS_MOST = 16,		/* of a cluster */
+};
+_Static_assert(WARPS * BLOCKS_MOST <= 32, "a bit a warp");
 
 /* Something that happened to a place. It is over for those whose clock has at least
  * `until` of component `of`. */
@@ -24,21 +28,22 @@ struct waiter {
 	int warp, event, next;
 };
 
-/* A phase of a barrier: the one that instance n of a flag completes. */
+/* A phase of a barrier: the one that instance n of a flag completes in one block. */
 struct round {
-	int arrived;			/* a bit a warp */
-	int event[WARPS];		/* when they did */
-	bool copied, complete;
+	uint32_t arrived;		/* a bit a warp, by block */
+	int *event;			/* when they did, by bit */
+	int copies;			/* under way to it, by block of the cluster */
+	bool complete;
 	int waiter;			/* list */
 	int *clock;			/* joined as they come */
 };
 
 struct warp {
-	int lane, number;		/* 0: the lane's first */
+	int block, lane, number;	/* 0: the lane's first */
 	int at;				/* next action */
 	int event;			/* that is under way */
 	int groups;			/* issued */
-	bool meets;			/* stands at an ACT_SYNC */
+	bool meets;			/* stands at an ACT_SYNC or ACT_CLUSTER */
 	int *clock;
 	VEC(int) group;			/* accesses of the group that is next */
 	VEC(int) unfenced;		/* places */
@@ -48,14 +53,15 @@ struct play {
 	struct arena *a;
 	const struct script *s;
 	const struct kernel *k;
-	int nwarps, nclock;
+	int blocks, nwarps, nclock;
 	struct warp *warp;
+	/* Flags are numbered through over the blocks, those of the first as in the kernel. */
 	int *first_barrier;		/* by flag: component of the clock */
 	int *awaited;			/* by component, of barriers: phases up to the last that
 					 * somebody waits for */
 	int *ninstances;		/* by flag */
 	struct round **round;		/* by flag and instance */
-	struct cell *cell;		/* registers: one a warp of the lane */
+	struct cell *cell;		/* by block; registers: one a warp of the lane */
 	VEC(struct waiter) waiters;
 	struct err *e;
 };
@@ -68,6 +74,56 @@ static int warp_index(const struct play *p, const struct warp *w)
 static int warps_of(const struct play *p, const struct warp *w)
 {
 	return p->k->lanes.v[w->lane].warps > 1 ? WARPS : 1;
+}
+
+/* Of block `block`. */
+static int flag_in(const struct play *p, int block, int flag)
+{
+	return block * p->k->flags.n + flag;
+}
+
+static int kernel_flag(const struct play *p, int flag)
+{
+	return flag % p->k->flags.n;
+}
+
+static const struct flag *flag_at(const struct play *p, int flag)
+{
+	return &p->k->flags.v[kernel_flag(p, flag)];
+}
+
+static int depth_of(const struct play *p, int flag)
+{
+	return flag_at(p, flag)->depth;
+}
+
+/* The first warp of the lane that completes instance n of a flag, in its own block. */
+static const struct warp *completer(const struct play *p, int flag, int n)
+{
+	const struct warp *w = p->warp + flag / p->k->flags.n * (p->nwarps / p->blocks);
+
+	while (w->lane != script_lane(p->s, kernel_flag(p, flag), n))
+		w++;
+	return w;
+}
+
+/* Its bit among those who arrive. */
+static int bit_of(const struct warp *w)
+{
+	return w->block * WARPS + w->number;
+}
+
+/* The bits of those who must arrive for instance n. */
+static uint32_t arrivals_of(const struct play *p, int flag, int n)
+{
+	const struct warp *w = completer(p, flag, n);
+	uint32_t bits = flag_at(p, flag)->bytes ? 1 : (1u << warps_of(p, w)) - 1, all = 0;
+
+	if (!flag_at(p, flag)->all)
+		return bits << w->block * WARPS;
+	for (int i = 0; i < p->blocks; i++)
+		all |= bits << i * WARPS;
+	return all;
 }
 
 /* clocks: events of each warp, groups of each warp that are over, phases of barriers. */
@@ -85,7 +141,7 @@ static int groups_of(const struct play *p, int warp)
 
 static int barrier_of(const struct play *p, int flag, int n)
 {
-	return p->first_barrier[flag] + n % p->k->flags.v[flag].depth;
+	return p->first_barrier[flag] + n % depth_of(p, flag);
 }
 
 static void join(const struct play *p, int *into, const int *from)
@@ -119,7 +175,7 @@ static const char *name_of(const struct play *p, int instance)
 
 static const char *flag_name(const struct play *p, int flag, int n)
 {
-	const struct flag *f = &p->k->flags.v[flag];
+	const struct flag *f = flag_at(p, flag);
 
 	if (f->runs)
 		return arena_strf(p->a, "run %d of the loop of '%s'", n,
@@ -138,7 +194,7 @@ static struct srcloc flag_line(const struct play *p, int flag)
 {
 	const struct plan *plan = p->k->plan;
 
-	return plan->entries.v[plan_entry_of(plan, p->k->flags.v[flag].task)].loc;
+	return plan->entries.v[plan_entry_of(plan, flag_at(p, flag)->task)].loc;
 }
 
 /* places --------------------------------------------------------------------- */
@@ -176,11 +232,18 @@ static enum err_code check_order(const struct play *p, int place, const struct a
 	return OK;
 }
 
-static struct cell *place_at(const struct play *p, const struct warp *w, int place)
+/* In each block: slots, then registers of either warp. */
+static int cells_of_block(const struct play *p)
 {
-	int shared = p->s->set->shared;
+	return p->s->set->shared + (p->s->set->nplaces - p->s->set->shared) * WARPS;
+}
 
-	return &p->cell[place < shared ? place : shared + (place - shared) * WARPS + w->number];
+static struct cell *place_at(const struct play *p, int block, const struct warp *w, int place)
+{
+	int shared = p->s->set->shared, first = block * cells_of_block(p);
+
+	return &p->cell[first + (place < shared ? place : shared + (place - shared) * WARPS +
+		w->number)];
 }
 
 static enum err_code check_place(const struct play *p, const struct cell *at, int place,
@@ -208,10 +271,11 @@ static enum err_code check_value(const struct play *p, const struct cell *at, in
 		want == NONE ? "its initial value" : name_of(p, want));
 }
 
-/* An access that begins where the warp stands. Its index in place->now. */
-static enum err_code add_access(struct play *p, struct warp *w, int place, struct access x, int *out)
+/* An access that begins where the warp stands, to a place of this block. */
+static enum err_code add_access(struct play *p, int block, struct warp *w, int place,
+	struct access x)
 {
-	struct cell *at = place_at(p, w, place);
+	struct cell *at = place_at(p, block, w, place);
 
 	TRY(check_place(p, at, place, &x, w->clock));
 	if (x.writes && !(at->written && at->writer == x.instance)) {
@@ -227,7 +291,6 @@ static enum err_code add_access(struct play *p, struct warp *w, int place, struc
 		at->written = true;
 		at->writer = x.instance;
 	}
-	*out = at->now.n;
 	VEC_PUSH(p->a, &at->now, x);
 	return OK;
 }
@@ -236,15 +299,15 @@ static enum err_code add_access(struct play *p, struct warp *w, int place, struc
 static enum err_code do_access(struct play *p, struct warp *w, const struct act *a)
 {
 	bool group = a->kind == ACT_GROUP_READ || a->kind == ACT_GROUP_SUM;
-	int me = warp_index(p, w), i;
+	int me = warp_index(p, w);
 	struct access x = { .of = group ? groups_of(p, me) : events_of(p, me),
 		.until = group ? w->groups + 1 : w->event, .instance = a->instance,
 		.warp = group ? NONE : me, .writes = a->kind == ACT_WRITE || a->kind == ACT_GROUP_SUM,
 		.sums = a->kind == ACT_GROUP_SUM };
 
 	if (!x.writes || x.sums)
-		TRY(check_value(p, place_at(p, w, a->at), a->at, a));
-	TRY(add_access(p, w, a->at, x, &i));
+		TRY(check_value(p, place_at(p, w->block, w, a->at), a->at, a));
+	TRY(add_access(p, w->block, w, a->at, x));
 	if (x.writes && !group && a->at < p->s->set->shared)
 		VEC_PUSH(p->a, &w->unfenced, a->at);
 	return OK;
@@ -255,7 +318,7 @@ static void do_fence(struct play *p, struct warp *w)
 	int me = warp_index(p, w);
 
 	for (int i = 0; i < w->unfenced.n; i++) {
-		struct cell *at = &p->cell[w->unfenced.v[i]];
+		struct cell *at = place_at(p, w->block, w, w->unfenced.v[i]);
 
 		for (int k = 0; k < at->now.n; k++)
 			if (at->now.v[k].warp == me && at->now.v[k].writes && !at->now.v[k].fence)
@@ -273,7 +336,7 @@ static enum err_code check_number(const struct play *p, int flag, int n, int ins
 		return OK;
 	return err_set(p->e, ERR_ILLEGAL, line_of(p, instance), "%s %s an instance of '%s' that "
 		"never comes", name_of(p, instance), what,
-		p->k->plan->graph->tasks.v[p->k->flags.v[flag].task].name);
+		p->k->plan->graph->tasks.v[flag_at(p, flag)->task].name);
 }
 
 /* Where nobody waits any more, it makes no difference in which order the warps of a lane
@@ -283,7 +346,7 @@ static bool is_awaited(const struct play *p, int flag, int n)
 {
 	int last = p->awaited[barrier_of(p, flag, n)];
 
-	return last && n / p->k->flags.v[flag].depth < last + 2;
+	return last && n / depth_of(p, flag) < last + 2;
 }
 
 /* Is the phase of instance n over for the warp? It has seen it or a later one, or knows
@@ -291,16 +354,16 @@ static bool is_awaited(const struct play *p, int flag, int n)
 static bool is_over(const struct play *p, const struct warp *w, int flag, int n)
 {
 	const struct round *ph = &p->round[flag][n];
-	const struct warp *first = p->warp;
+	int lane;
 
-	if (w->clock[barrier_of(p, flag, n)] > n / p->k->flags.v[flag].depth)
+	if (w->clock[barrier_of(p, flag, n)] > n / depth_of(p, flag))
 		return true;
-	if (!ph->complete || ph->copied)
+	if (!ph->complete || ph->copies)
 		return false;
-	while (first->lane != script_lane(p->s, flag, n))
-		first++;
-	for (int i = 0; i < warps_of(p, first); i++)
-		if (w->clock[events_of(p, warp_index(p, first + i))] < ph->event[i])
+	lane = completer(p, flag, n)->lane;
+	for (int i = 0; i < p->nwarps; i++)
+		if (p->warp[i].lane == lane && ph->arrived >> bit_of(&p->warp[i]) & 1 &&
+		    w->clock[events_of(p, i)] < ph->event[bit_of(&p->warp[i])])
 			return false;
 	return true;
 }
@@ -310,7 +373,7 @@ static bool is_over(const struct play *p, const struct warp *w, int flag, int n)
 static enum err_code check_turn(const struct play *p, const struct warp *w, int flag, int n,
 	int instance, const char *what)
 {
-	int depth = p->k->flags.v[flag].depth;
+	int depth = depth_of(p, flag);
 
 	if (n < depth || is_over(p, w, flag, n - depth))
 		return OK;
@@ -322,7 +385,7 @@ static enum err_code check_turn(const struct play *p, const struct warp *w, int 
 /* No phase may be passed again while somebody may still look at it. */
 static enum err_code check_waiters(const struct play *p, int flag, int n, const struct round *ph)
 {
-	int depth = p->k->flags.v[flag].depth;
+	int depth = depth_of(p, flag);
 
 	for (int i = n < depth ? NONE : p->round[flag][n - depth].waiter; i != NONE;
 	     i = p->waiters.v[i].next) {
@@ -337,62 +400,103 @@ static enum err_code check_waiters(const struct play *p, int flag, int n, const 
 	return OK;
 }
 
-static enum err_code complete(struct play *p, int flag, int n)
+static struct round *round_at(const struct play *p, int flag, int n)
 {
 	struct round *ph = &p->round[flag][n];
 
+	if (!ph->clock) {
+		ph->clock = ARENA_ARRAY(p->a, p->nclock, int);
+		ph->event = ARENA_ARRAY(p->a, p->blocks * WARPS, int);
+	}
+	return ph;
+}
+
+/* The phase is over when all have arrived and all parts that are copied have come: of an
+ * own load one, of a shared load one from each block. */
+static enum err_code try_complete(struct play *p, int flag, int n, int copies)
+{
+	struct round *ph = &p->round[flag][n];
+
+	if (ph->arrived != arrivals_of(p, flag, n) || ph->copies < copies)
+		return OK;
 	ph->complete = true;
-	ph->clock[barrier_of(p, flag, n)] = n / p->k->flags.v[flag].depth + 1;
+	ph->clock[barrier_of(p, flag, n)] = n / depth_of(p, flag) + 1;
 	return check_waiters(p, flag, n, ph);
 }
 
-/* all: the bits of those who must come. */
-static enum err_code arrive(struct play *p, struct warp *w, int flag, int n, int instance, int all)
+static enum err_code arrive(struct play *p, struct warp *w, int flag, int n, int instance)
 {
 	struct round *ph;
 
 	TRY(check_number(p, flag, n, instance, "arrives for"));
 	if (is_awaited(p, flag, n))
 		TRY(check_turn(p, w, flag, n, instance, "arrives for"));
-	ph = &p->round[flag][n];
-	if (ph->arrived >> w->number & 1)
+	ph = round_at(p, flag, n);
+	if (ph->arrived >> bit_of(w) & 1)
 		return err_set(p->e, ERR_ILLEGAL, line_of(p, instance), "%s arrives twice for %s",
 			name_of(p, instance), flag_name(p, flag, n));
-	if (!ph->clock)
-		ph->clock = ARENA_ARRAY(p->a, p->nclock, int);
 	join(p, ph->clock, w->clock);
-	ph->arrived |= 1 << w->number;
-	ph->event[w->number] = w->event;
-	return ph->arrived == all ? complete(p, flag, n) : OK;
+	ph->arrived |= 1u << bit_of(w);
+	ph->event[bit_of(w)] = w->event;
+	return OK;
+}
+
+static enum err_code do_arrive(struct play *p, struct warp *w, const struct act *a)
+{
+	bool all = p->k->flags.v[a->at].all;
+
+	for (int i = all ? 0 : w->block; i < (all ? p->blocks : w->block + 1); i++) {
+		TRY(arrive(p, w, flag_in(p, i, a->at), a->n, a->instance));
+		TRY(try_complete(p, flag_in(p, i, a->at), a->n, 0));
+	}
+	return OK;
+}
+
+/* Into a slot of one block. */
+static enum err_code copy_to(struct play *p, int block, struct warp *w, const struct act *a)
+{
+	int flag = flag_in(p, block, a->at);
+	struct round *ph;
+
+	TRY(check_turn(p, w, flag, a->n, a->instance, "copies for"));
+	TRY(add_access(p, block, w, a->to, (struct access){ .of = barrier_of(p, flag, a->n),
+		.until = a->n / depth_of(p, flag) + 1, .instance = a->instance, .warp = NONE,
+		.writes = true }));
+	ph = round_at(p, flag, a->n);
+	join(p, ph->clock, w->clock);
+	ph->copies++;
+	return OK;
 }
 
 static enum err_code do_copy(struct play *p, struct warp *w, const struct act *a)
 {
-	int i;
+	const struct ring *r = &p->k->rings.v[p->k->ring_of[p->s->set->buffer[a->to]]];
+	bool all = r->cut != CUT_NONE;
+	int first = all ? 0 : w->block, end = all ? p->blocks : w->block + 1;
 
 	if (w->number)
 		return OK;
-	TRY(check_number(p, a->at, a->n, a->instance, "copies for"));
-	TRY(check_turn(p, w, a->at, a->n, a->instance, "copies for"));
-	TRY(add_access(p, w, a->to, (struct access){ .of = barrier_of(p, a->at, a->n),
-		.until = a->n / p->k->flags.v[a->at].depth + 1, .instance = a->instance, .warp = NONE,
-		.writes = true }, &i));
-	p->round[a->at][a->n].copied = true;
-	return arrive(p, w, a->at, a->n, a->instance, 1);
+	TRY(check_number(p, flag_in(p, w->block, a->at), a->n, a->instance, "copies for"));
+	for (int i = first; i < end; i++)
+		TRY(copy_to(p, i, w, a));
+	TRY(arrive(p, w, flag_in(p, w->block, a->at), a->n, a->instance));
+	for (int i = first; i < end; i++)
+		TRY(try_complete(p, flag_in(p, i, a->at), a->n, all ? p->blocks : 1));
+	return OK;
 }
 
 static enum err_code do_wait(struct play *p, struct warp *w, const struct act *a)
 {
-	int depth = p->k->flags.v[a->at].depth;
+	int flag = flag_in(p, w->block, a->at), depth = depth_of(p, flag);
 	struct round *ph;
 
-	TRY(check_number(p, a->at, a->n, a->instance, "waits for"));
-	ph = &p->round[a->at][a->n];
-	TRY(check_turn(p, w, a->at, a->n, a->instance, "waits for"));
-	if (a->n + depth < p->ninstances[a->at] && p->round[a->at][a->n + depth].complete)
+	TRY(check_number(p, flag, a->n, a->instance, "waits for"));
+	ph = &p->round[flag][a->n];
+	TRY(check_turn(p, w, flag, a->n, a->instance, "waits for"));
+	if (a->n + depth < p->ninstances[flag] && p->round[flag][a->n + depth].complete)
 		return err_set(p->e, ERR_ILLEGAL, line_of(p, a->instance), "%s waits for %s, but %s "
 			"may be over by then too, on the same barrier of %d", name_of(p, a->instance),
-			flag_name(p, a->at, a->n), flag_name(p, a->at, a->n + depth), depth);
+			flag_name(p, flag, a->n), flag_name(p, flag, a->n + depth), depth);
 	join(p, w->clock, ph->clock);
 	VEC_PUSH(p->a, &p->waiters, ((struct waiter){ warp_index(p, w), w->event, ph->waiter }));
 	ph->waiter = p->waiters.n - 1;
@@ -411,12 +515,9 @@ static int issued_by_all(const struct play *p, const struct warp *w)
 	return n;
 }
 
-/* All warps of the lane stand at the same point. */
-static bool meet(struct play *p, struct warp *w)
+/* All of n warps stand at the same point. */
+static bool meet(struct play *p, struct warp *w, struct warp *first, int n)
 {
-	struct warp *first = w - w->number;
-	int n = warps_of(p, w);
-
 	w->meets = true;
 	for (int i = 0; i < n; i++)
 		if (!first[i].meets)
@@ -435,28 +536,33 @@ static bool meet(struct play *p, struct warp *w)
 /* Can the warp do its next action now? */
 static bool is_ready(struct play *p, struct warp *w, const struct act *a)
 {
+	int flag = flag_in(p, w->block, a->at);
+
 	if (a->kind == ACT_WAIT)
-		return a->n >= p->ninstances[a->at] || p->round[a->at][a->n].complete;
+		return a->n >= p->ninstances[flag] || p->round[flag][a->n].complete;
 	if (a->kind == ACT_GROUPS)
 		return issued_by_all(p, w) >= w->groups - a->n;
 	if (a->kind == ACT_SYNC)
-		return !w->meets && meet(p, w);
+		return !w->meets && meet(p, w, w - w->number, warps_of(p, w));
+	if (a->kind == ACT_CLUSTER)
+		return !w->meets && meet(p, w, p->warp, p->nwarps);
 	return true;
 }
 
 static enum err_code do_act(struct play *p, struct warp *w, const struct act *a)
 {
-	int me = warp_index(p, w), lane_warps = warps_of(p, w);
+	int me = warp_index(p, w);
 
 	w->clock[events_of(p, me)] = ++w->event;
 	switch (a->kind) {
 	case ACT_WAIT:
 		return do_wait(p, w, a);
 	case ACT_ARRIVE:
-		return arrive(p, w, a->at, a->n, a->instance, (1 << lane_warps) - 1);
+		return do_arrive(p, w, a);
 	case ACT_COPY:
 		return do_copy(p, w, a);
 	case ACT_SYNC:
+	case ACT_CLUSTER:
 		break;
 	case ACT_FENCE:
 		do_fence(p, w);
@@ -504,10 +610,38 @@ static enum err_code deadlock(const struct play *p)
 			continue;
 		text = arena_strf(p->a, "%s%s%s waits for %s", text, n++ ? ", " : "",
 			name_of(p, a->instance), a->kind == ACT_WAIT ? flag_name(p, a->at, a->n) :
-			a->kind == ACT_GROUPS ? "its products" : "the other warps of its lane");
+			a->kind == ACT_GROUPS ? "its products" : a->kind == ACT_CLUSTER ?
+			"the cluster" : "the other warps of its lane");
 		instance = a->instance;
 	}
 	return err_set(p->e, ERR_ILLEGAL, line_of(p, instance), "nobody can go on: %s", text);
+}
+
+/* Does the block know of the arrival before its last warp ends? */
+static bool is_known(const struct play *p, int block, const struct warp *who, int event)
+{
+	for (int i = 0; i < p->nwarps; i++)
+		if (p->warp[i].block == block && p->warp[i].clock[events_of(p, warp_index(p, who))] >=
+		    event)
+			return true;
+	return false;
+}
+
+/* Nobody may arrive at a barrier of a block that has ended. */
+static enum err_code check_peers(const struct play *p, int flag, int n)
+{
+	const struct round *ph = &p->round[flag][n];
+	int block = flag / p->k->flags.n, lane = completer(p, flag, n)->lane;
+
+	for (int i = 0; i < p->nwarps && flag_at(p, flag)->all; i++) {
+		const struct warp *w = &p->warp[i];
+
+		if (w->lane == lane && w->block != block && !is_known(p, block, w,
+		    ph->event[bit_of(w)]))
+			return err_set(p->e, ERR_ILLEGAL, flag_line(p, flag), "a block of the cluster "
+				"may end before another tells it of %s", flag_name(p, flag, n));
+	}
+	return OK;
 }
 
 /* A block may not end while something is under way in it. */
@@ -520,18 +654,16 @@ static enum err_code check_end(const struct play *p)
 			return err_set(p->e, ERR_ILLEGAL, NOWHERE, "lane '%s' ends while its products "
 				"are under way", p->k->plan->lanes.v[p->k->lanes.v[w->lane].lane].name);
 	}
-	for (int f = 0; f < p->k->flags.n; f++) {
-		int depth = p->k->flags.v[f].depth, warp = 0;
-
+	for (int f = 0; f < p->k->flags.n * p->blocks; f++) {
 		for (int n = 0; n < p->ninstances[f]; n++) {
-			while (p->warp[warp].lane != script_lane(p->s, f, n))
-				warp = (warp + 1) % p->nwarps;
 			if (!p->round[f][n].complete)
 				return err_set(p->e, ERR_ILLEGAL, flag_line(p, f), "nobody is told of %s",
 					flag_name(p, f, n));
-			if (p->k->flags.v[f].bytes && p->warp[warp].clock[barrier_of(p, f, n)] <
-			    n / depth + 1)
-				return err_set(p->e, ERR_ILLEGAL, flag_line(p, f), "the kernel may end while %s is under way", flag_name(p, f, n));
+			if (flag_at(p, f)->bytes && completer(p, f, n)->clock[barrier_of(p, f, n)] <
+			    n / depth_of(p, f) + 1)
+				return err_set(p->e, ERR_ILLEGAL, flag_line(p, f), "the kernel may "
+					"end while %s is under way", flag_name(p, f, n));
+			TRY(check_peers(p, f, n));
 		}
 	}
 	return OK;
@@ -548,28 +680,38 @@ static enum err_code check_ran(const struct play *p)
 
 static void init_warps(struct play *p)
 {
-	p->warp = ARENA_ARRAY(p->a, p->k->lanes.n * WARPS, struct warp);
-	for (int i = 0; i < p->k->lanes.n; i++)
-		for (int n = 0; n < (p->k->lanes.v[i].warps > 1 ? WARPS : 1); n++)
-			p->warp[p->nwarps++] = (struct warp){ .lane = i, .number = n };
+	p->warp = ARENA_ARRAY(p->a, p->blocks * p->k->lanes.n * WARPS, struct warp);
+	for (int b = 0; b < p->blocks; b++)
+		for (int i = 0; i < p->k->lanes.n; i++)
+			for (int n = 0; n < (p->k->lanes.v[i].warps > 1 ? WARPS : 1); n++)
+				p->warp[p->nwarps++] = (struct warp){ .block = b, .lane = i,
+					.number = n };
 	p->nclock = 2 * p->nwarps;
 }
 
 static void init_flags(struct play *p)
 {
-	int n = p->k->flags.n;
+	int n = p->k->flags.n * p->blocks;
 
 	p->first_barrier = ARENA_ARRAY(p->a, n, int);
 	p->ninstances = ARENA_ARRAY(p->a, n, int);
 	p->round = ARENA_ARRAY(p->a, n, struct round *);
 	for (int f = 0; f < n; f++) {
-		p->ninstances[f] = (int)walk_count(p->s->walk, flag_loop(p->k, f));
+		p->ninstances[f] = (int)walk_count(p->s->walk, flag_loop(p->k, kernel_flag(p, f)));
 		p->round[f] = ARENA_ARRAY(p->a, p->ninstances[f], struct round);
 		for (int i = 0; i < p->ninstances[f]; i++)
 			p->round[f][i].waiter = NONE;
 		p->first_barrier[f] = p->nclock;
-		p->nclock += p->k->flags.v[f].depth;
+		p->nclock += depth_of(p, f);
 	}
+}
+
+static void note_awaited(struct play *p, int flag, int n)
+{
+	int *last = &p->awaited[barrier_of(p, flag, n)];
+
+	if (*last <= n / depth_of(p, flag))
+		*last = n / depth_of(p, flag) + 1;
 }
 
 static void find_awaited(struct play *p)
@@ -578,17 +720,16 @@ static void find_awaited(struct play *p)
 	for (int l = 0; l < p->k->lanes.n; l++) {
 		for (int i = 0; i < p->s->nacts[l]; i++) {
 			const struct act *a = &p->s->acts[l][i];
-			int *last = a->kind == ACT_WAIT ? &p->awaited[barrier_of(p, a->at, a->n)] : NULL;
 
-			if (last && *last <= a->n / p->k->flags.v[a->at].depth)
-				*last = a->n / p->k->flags.v[a->at].depth + 1;
+			for (int b = 0; b < p->blocks && a->kind == ACT_WAIT; b++)
+				note_awaited(p, flag_in(p, b, a->at), a->n);
 		}
 	}
 }
 
 enum err_code play_script(struct arena *a, const struct script *s, struct err *e)
 {
-	struct play p = { .a = a, .s = s, .k = s->set->k, .e = e };
+	struct play p = { .a = a, .s = s, .k = s->set->k, .blocks = s->set->k->cluster, .e = e };
 	bool moved = true;
 
 	init_warps(&p);
@@ -596,8 +737,7 @@ enum err_code play_script(struct arena *a, const struct script *s, struct err *e
 	find_awaited(&p);
 	for (int i = 0; i < p.nwarps; i++)
 		p.warp[i].clock = ARENA_ARRAY(a, p.nclock, int);
-	p.cell = ARENA_ARRAY(a, s->set->shared + (s->set->nplaces - s->set->shared) * WARPS,
-		struct cell);
+	p.cell = ARENA_ARRAY(a, p.blocks * cells_of_block(&p), struct cell);
 	TRY(check_ran(&p));
 	while (moved) {
 		moved = false;

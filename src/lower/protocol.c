@@ -4,6 +4,7 @@
 
 #include "base/prng.h"
 #include "lower/play.h"
+#include "plan/cluster.h"
 #include "sim/sim.h"
 
 enum {
@@ -42,7 +43,8 @@ static enum err_code fault(const struct check *c, int task, const char *what, in
 		what, s->name, (long long)is, (long long)should);
 }
 
-/* Bytes of one box, as the tensor map will have it. */
+/* Bytes of one box, as the tensor map will have it; of a box that is cut by rows, of all
+ * its parts. */
 static int64_t box_bytes(const struct check *c, const struct stask *s, const struct ring *r)
 {
 	const struct program *p = graph_of(c)->program;
@@ -58,17 +60,18 @@ static int64_t box_bytes(const struct check *c, const struct stask *s, const str
 		for (int i = 0; i < n->index[d].n; i++)
 			for (int k = 0; k < b->naxes; k++)
 				if (b->axis[k] == n->index[d].term[i].axis && b->extent[k] > 1)
-					box = r->shape.nrow == 1 ? r->full_rows : b->extent[k];
+					box = r->shape.nrow == 1 ? r->box_rows : b->extent[k];
 		bytes *= box;
 	}
-	return bytes;
+	return r->cut == CUT_ROWS ? bytes * c->k->cluster : bytes;
 }
 
 static enum err_code check_flag(const struct check *c, const struct flag *f)
 {
 	const struct stask *s = &graph_of(c)->tasks.v[f->task];
 	int lane = c->set.lane[f->task];
-	int64_t arrivals = lane == NONE ? 0 : c->k->lanes.v[lane].warps, bytes = 0;
+	int64_t arrivals = lane == NONE ? 0 : c->k->lanes.v[lane].warps * (f->all ? c->k->cluster : 1);
+	int64_t bytes = 0;
 
 	if (s->kind == TASK_LOAD && !f->issued) {
 		const struct ring *r = &c->k->rings.v[c->k->ring_of[s->writes.v[0]]];
@@ -117,8 +120,28 @@ static enum err_code check_memory(const struct check *c)
 	return OK;
 }
 
+/* Only what is the same in all blocks may go from one to all. */
+static enum err_code check_cut(const struct check *c, const struct ring *r)
+{
+	struct cluster all = plan_cluster(c->k->plan, c->k->phase);
+	int task = graph_of(c)->buffers.v[r->buffer].first;
+	int64_t parts = r->cut == CUT_ROWS ? c->k->cluster : 1;
+
+	if (r->cut == CUT_NONE && c->k->cluster == 1)
+		return OK;
+	if (r->cut != CUT_NONE && (all.size != c->k->cluster || !r->engine ||
+	    !cluster_shares(c->k->plan, &all, task)))
+		return fault(c, task, "the number of blocks that get the load", c->k->cluster, 1);
+	if (r->box_rows * parts != r->full_rows)
+		return fault(c, task, "the number of rows in all parts", r->box_rows * parts,
+			r->full_rows);
+	return OK;
+}
+
 static enum err_code check_still(const struct check *c)
 {
+	for (int i = 0; i < c->k->rings.n; i++)
+		TRY(check_cut(c, &c->k->rings.v[i]));
 	for (int i = 0; i < c->k->flags.n; i++)
 		TRY(check_flag(c, &c->k->flags.v[i]));
 	return check_memory(c);
@@ -222,7 +245,7 @@ static enum err_code play(struct check *c, int ntiles, const int16_t *trips)
 	walk_init_trips(c->a, &w, graph_of(c), c->k->phase, ntiles, STEPS_MAX, trips);
 	script_init(c->a, &c->set, &w, &s);
 	for (int i = 0; i < c->k->lanes.n; i++)
-		c->done.actions += s.nacts[i];
+		c->done.actions += s.nacts[i] * c->k->cluster;
 	c->done.plays++;
 	code = play_script(c->a, &s, c->e);
 	arena_reset(c->a, mark);

@@ -264,6 +264,7 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 		r->panel_cols = r->cols;
 	r->panel_bytes = r->rows * r->panel_cols * bits / 8;
 	r->boxes = (int)ceil_div(r->full_cols, r->panel_cols);
+	r->box_rows = r->full_rows;
 	r->box_bytes = r->full_rows * r->panel_cols * bits / 8;
 	/* zeros that follow a contracted axis of one element are in no box */
 	r->engine = r->engine && r->full_rows <= BOX_ROWS && (r->swizzle || r->cols <= BOX_COLS) &&

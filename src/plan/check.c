@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "plan/cluster.h"
 #include "plan/events.h"
 #include "plan/fit.h"
 
@@ -19,7 +20,7 @@ const char *problem_name(enum problem_code c)
 {
 	static const char *const names[] = { "missing_wait", "misplaced_wait", "deadlock",
 		"wrong_seu", "versions", "registers", "shared_memory", "barriers", "threads",
-		"missing_task", "duplicate_task", "offset", "spills", "serialized" };
+		"missing_task", "duplicate_task", "offset", "cluster", "spills", "serialized" };
 
 	return names[c];
 }
@@ -691,6 +692,7 @@ enum err_code plan_check(const struct plan *p, struct arena *a, const struct sto
 		for (int i = 0; i < g->edges.n && !f.ncycle; i++)
 			if (f.edge[i].found)
 				problem_add(a, out, describe(p, a, i, &f.edge[i]));
+		cluster_check(p, a, out);
 	}
 	if (p->lanes.n) {
 		fit_memory(p, a, out, &u);

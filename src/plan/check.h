@@ -28,6 +28,7 @@ enum problem_code {
 	PROBLEM_MISSING_TASK,
 	PROBLEM_DUPLICATE_TASK,
 	PROBLEM_OFFSET,			/* an offset where none can be */
+	PROBLEM_CLUSTER,		/* EUs that cannot go together */
 	/* of kernels, not of plans (run/report.h) */
 	PROBLEM_SPILLS,			/* registers kept in memory */
 	PROBLEM_SERIALIZED,		/* products that wait for each other */

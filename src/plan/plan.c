@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "plan/cluster.h"
+
 struct plan *plan_new(struct mem *mem, const struct graph *g, const struct vdevice *d)
 {
 	struct arena a;
@@ -286,7 +288,10 @@ enum scope plan_scope(const struct plan *p, int buffer)
 
 int plan_eus(const struct plan *p, int phase)
 {
-	int eus = p->grid.eus ? p->grid.eus : p->device->eus;
+	const struct vdevice *d = p->device;
+	struct cluster c = plan_cluster(p, phase);
+	int eus = p->grid.eus ? p->grid.eus : c.size > 2 ? (int)min_i64(d->eus,
+		d->cluster_eus) : d->eus;
 
-	return (int)min_i64(eus, p->graph->grids[phase].total);
+	return (int)min_i64(max_i64(eus / c.size, 1), c.groups) * c.size;
 }

@@ -34,7 +34,8 @@
  * Buffers. A buffer has `versions` slots; life s is in slot s mod versions.
  *
  * Tiles. With `turns` = n, a lane stands for n lanes alike ("c.0", "c.1", ...) of
- * which number t takes the tiles t, t + n, ... that the EU gets.
+ * which number t takes the tiles t, t + n, ... that the EU gets. Several EUs may take
+ * neighbouring tiles in lockstep: cluster.h.
  */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
@@ -70,11 +71,11 @@ struct wait {
 enum raster { RASTER_ROWS, RASTER_COLUMNS };
 
 struct grid_plan {
-	int eus;			/* used; 0: all */
+	int eus;			/* used; 0: all that can be */
 	enum raster raster;		/* which of the last two grid axes runs fastest */
 	int group;			/* tiles of the slower one walked together; 1: plain */
 	bool longest_first;		/* tiles with most iterations first */
-	int cluster;			/* EUs of a cluster; 1 */
+	int cluster;			/* EUs of a cluster; 1: there are none */
 };
 
 struct plan {
@@ -129,7 +130,8 @@ int edge_distance(const struct plan *p, const struct edge *e);
 /* Where a buffer lives under this plan: shared if its users are not all on the
  * producer's lane, or a product reads it as its second operand. */
 enum scope plan_scope(const struct plan *p, int buffer);
-/* EUs that get tiles in a phase: grid.eus or all, at most the number of tiles. */
+/* EUs that get tiles in a phase: grid.eus, or all that can be at work at once; at most
+ * the number of tiles; whole clusters (cluster.h). */
 int plan_eus(const struct plan *p, int phase);
 
 /* Statements that rebuild the plan on a fresh one, a line each, with the variable

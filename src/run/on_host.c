@@ -149,6 +149,7 @@ static void describe(const struct on_host *h, int phase, const struct on_host_op
 	}
 	*job = (struct host_job){ .buffers = buffers, .nbuffers = p->tensors.n + PHASE_BUFFERS, .args = args,
 		.nargs = s->params.n, .blocks = d.eus, .threads = s->threads,
+		.cluster = s->cluster,
 		.shared_bytes = s->shared_bytes, .seed = o->seed, .race = o->race,
 		.seconds = o->limit };
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "plan/cluster.h"
 #include "sim/keys.h"
 
 /* Tiles of a phase by how often their loops run. */
@@ -157,21 +158,27 @@ static int64_t tile_work(const struct kinds *k, int64_t tile)
 
 /* The grid's tiles in the plan's raster: `group` tiles of the slower of the last two
  * axes are walked for each step of the faster one, so that tiles that run at the same
- * time share rows and columns. */
-static void raster_order(const struct grid_plan *how, const struct grid *grid, int64_t *out)
+ * time share rows and columns. Of a cluster's tiles, the first stands for all; they are
+ * neighbours along the axis that is walked first. */
+static void raster_order(const struct grid_plan *how, const struct grid *grid,
+	const struct cluster *c, int64_t *out)
 {
 	int64_t rows = grid->n > 1 ? grid->tiles[grid->n - 2] : 1;
 	int64_t columns = grid->n > 0 ? grid->tiles[grid->n - 1] : 1;
 	bool down = how->raster == RASTER_COLUMNS;
 	int64_t slow = down ? columns : rows, fast = down ? rows : columns;
 	int64_t group = max_i64(1, min_i64(how->group, slow)), n = 0;
+	bool by_rows = grid->n > 1 && c->axis == grid->axis[grid->n - 2];
+	int64_t by_slow = by_rows != down ? c->size : 1, by_fast = by_rows != down ? 1 : c->size;
 
+	slow = ceil_div(slow, by_slow);
+	group = ceil_div(group, by_slow);
 	for (int64_t first = 0; first < grid->total; first += rows * columns)
 		for (int64_t block = 0; block < slow; block += group)
-			for (int64_t f = 0; f < fast; f++)
+			for (int64_t f = 0; f < fast; f += by_fast)
 				for (int64_t s = block; s < min_i64(block + group, slow); s++)
-					out[n++] = first + (down ? f * columns + s :
-						s * columns + f);
+					out[n++] = first + (down ? f * columns + s * by_slow :
+						s * by_slow * columns + f);
 }
 
 static int by_falling_work(const void *x, const void *y)
@@ -237,54 +244,58 @@ static void sift_down(struct load *heap, int n, int i)
 	}
 }
 
-/* The EU of each tile, when the next tile goes to whoever is free first. */
-static void deal_to_free(struct arena *a, const struct kinds *k, int eus, const int64_t *tiles,
-	int64_t n, int32_t *eu_of)
+/* The unit (an EU or a cluster) of each group of tiles, when the next group goes to
+ * whoever is free first. */
+static void deal_to_free(struct arena *a, const struct kinds *k, int units, const int64_t *groups,
+	int64_t n, int32_t *unit_of)
 {
-	struct load *heap = ARENA_ARRAY(a, eus, struct load);
+	struct load *heap = ARENA_ARRAY(a, units, struct load);
 
-	for (int u = 0; u < eus; u++)
+	for (int u = 0; u < units; u++)
 		heap[u].eu = u;		/* a heap as it stands */
 	for (int64_t t = 0; t < n; t++) {
-		eu_of[t] = heap[0].eu;
-		heap[0].work += tile_work(k, tiles[t]);
-		sift_down(heap, eus, 0);
+		unit_of[t] = heap[0].eu;
+		heap[0].work += tile_work(k, groups[t]);
+		sift_down(heap, units, 0);
 	}
 }
 
 void sim_deal(struct arena *a, const struct plan *p, int phase, struct dealing *out)
 {
 	const struct grid *grid = &p->graph->grids[phase];
-	int eus = plan_eus(p, phase);
-	int64_t *tiles, *next;
-	int32_t *eu_of;
+	struct cluster c = plan_cluster(p, phase);
+	int eus = plan_eus(p, phase), units = eus / c.size;
+	int64_t *groups, *next;
+	int32_t *unit_of;
 	struct arena_mark scratch;
 
-	*out = (struct dealing){ .eus = eus, .total = grid->total,
-		.order = ARENA_ARRAY(a, grid->total, int64_t),
+	*out = (struct dealing){ .eus = eus, .cluster = c.size, .total = c.groups * c.size,
+		.order = ARENA_ARRAY(a, c.groups * c.size, int64_t),
 		.start = ARENA_ARRAY(a, eus + 1, int64_t) };
 	scratch = arena_mark(a);
-	tiles = ARENA_ARRAY(a, grid->total, int64_t);
-	eu_of = ARENA_ARRAY(a, grid->total, int32_t);
+	groups = ARENA_ARRAY(a, c.groups, int64_t);
+	unit_of = ARENA_ARRAY(a, c.groups, int32_t);
 	next = ARENA_ARRAY(a, eus, int64_t);
-	raster_order(&p->grid, grid, tiles);
-	for (int64_t t = 0; t < grid->total; t++)
-		eu_of[t] = (int32_t)(t % eus);
+	raster_order(&p->grid, grid, &c, groups);
+	for (int64_t t = 0; t < c.groups; t++)
+		unit_of[t] = (int32_t)(t % units);
 	if (p->grid.longest_first) {
 		struct kinds k;
 
 		find_kinds(a, p->graph, phase, &k);
-		sort_longest_first(a, &k, tiles, grid->total);
-		deal_to_free(a, &k, eus, tiles, grid->total, eu_of);
+		sort_longest_first(a, &k, groups, c.groups);
+		deal_to_free(a, &k, units, groups, c.groups, unit_of);
 	}
-	for (int64_t t = 0; t < grid->total; t++)
-		out->start[eu_of[t] + 1]++;
+	for (int64_t t = 0; t < c.groups; t++)
+		for (int i = 0; i < c.size; i++)
+			out->start[unit_of[t] * c.size + i + 1]++;
 	for (int u = 0; u < eus; u++) {
 		next[u] = out->start[u];
 		out->start[u + 1] += out->start[u];
 	}
-	for (int64_t t = 0; t < grid->total; t++)
-		out->order[next[eu_of[t]]++] = tiles[t];
+	for (int64_t t = 0; t < c.groups; t++)
+		for (int i = 0; i < c.size; i++)
+			out->order[next[unit_of[t] * c.size + i]++] = cluster_tile(&c, groups[t], i);
 	arena_reset(a, scratch);
 }
 

@@ -10,7 +10,8 @@
  * tiles are dealt in the plan's order, tile t to EU t mod n (or, longest first, to the
  * EU that has the fewest iterations so far), and EUs whose tiles have the same trip
  * counts are simulated once. If there are many sorts of EUs, those with most
- * iterations and a sample of the others are.
+ * iterations and a sample of the others are. Where EUs form clusters (plan/cluster.h),
+ * groups of tiles are dealt to clusters in the same way, a tile of the group to each EU.
  */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
@@ -31,8 +32,8 @@ NODISCARD enum err_code sim_run(struct mem *mem, const struct plan *p,
 /* The order in which the grid's tiles are taken, and how many and which each EU
  * gets: tiles of EU u are order[start[u]] .. order[start[u + 1] - 1]. */
 struct dealing {
-	int eus;
-	int64_t total;
+	int eus, cluster;		/* EUs of one: consecutive, from a multiple on; 1 */
+	int64_t total;			/* tiles, those counted twice that fill up groups */
 	int64_t *order;
 	int64_t *start;			/* eus + 1 */
 };

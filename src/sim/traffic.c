@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "plan/cluster.h"
 #include "sim/keys.h"
 
 /* Half of L2 can be counted on. On NVIDIA's GPUs it is two halves, and a line that
@@ -232,6 +233,7 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 {
 	struct entry_cost *out = ARENA_ARRAY(a, p->entries.n, struct entry_cost);
 	const double *share = traffic_shares(a, p, phase, d);
+	struct cluster c = plan_cluster(p, phase);
 
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct entry *en = &p->entries.v[i];
@@ -240,6 +242,7 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 		if (p->graph->tasks.v[en->task].phase != phase)
 			continue;
 		work.unique_share = share[en->task];
+		work.sharers = cluster_shares(p, &c, en->task) ? c.size : 0;
 		out[i].cost = device_cost(p->device, en->seu, &work, lane_warps(p, en->lane),
 			d->eus);
 		handoff_cost(p, en, &out[i]);

@@ -27,12 +27,14 @@ struct fixture {
 
 #define LIST(a) { .v = (a), .n = LEN(a) }
 
+static struct index_expr anywhere[2];
+
 static struct node mma_nodes[] = {
-	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_M, AX_D } },
-	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_N, AX_D } },
+	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_M, AX_D }, .index = anywhere },
+	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_N, AX_D }, .index = anywhere },
 	{ .op = OP_MMA, .naxes = 2, .axis = { AX_M, AX_N }, .arg = { 0, 1 } },
 	{ .op = OP_CAST, .naxes = 2, .axis = { AX_M, AX_N } },
-	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_N, AX_D } },
+	{ .op = OP_LOAD, .naxes = 2, .axis = { AX_N, AX_D }, .index = anywhere },
 	{ .op = OP_MMA, .naxes = 2, .axis = { AX_M, AX_D }, .arg = { 3, 4 } },
 };
 
@@ -45,7 +47,7 @@ static void make_program(struct fixture *f)
 		{ .name = "Q", .role = TENSOR_INPUT, .type = DT_BF16, .rank = 2, .dim = { AX_M, AX_D } },
 		{ .name = "O", .role = TENSOR_OUTPUT, .type = DT_BF16, .rank = 2, .dim = { AX_M, AX_D } },
 	};
-	static int qk[] = { 2 }, pv[] = { 5 };
+	static int q[] = { 0 }, k[] = { 1 }, qk[] = { 2 }, v[] = { 4 }, pv[] = { 5 };
 	static struct item inside[] = { { false, T_LOAD_K }, { false, T_MMA_QK },
 		{ false, T_SOFTMAX }, { false, T_RESCALE }, { false, T_LOAD_V },
 		{ false, T_MMA_PV } };
@@ -56,6 +58,10 @@ static void make_program(struct fixture *f)
 	static struct phase phases[] = { { .name = "main", .body = LIST(top) } };
 	struct task *tasks = ARENA_ARRAY(&f->arena, NTASKS, struct task);
 
+	tasks[T_LOAD_Q].nodes.v = q;
+	tasks[T_LOAD_K].nodes.v = k;
+	tasks[T_LOAD_V].nodes.v = v;
+	tasks[T_LOAD_Q].nodes.n = tasks[T_LOAD_K].nodes.n = tasks[T_LOAD_V].nodes.n = 1;
 	tasks[T_MMA_QK].nodes.v = qk;
 	tasks[T_MMA_PV].nodes.v = pv;
 	tasks[T_MMA_QK].nodes.n = tasks[T_MMA_PV].nodes.n = 1;
@@ -182,7 +188,7 @@ static void make_device(struct fixture *f)
 	f->device = (struct vdevice){ .name = "toy", .title = "Toy GPU", .arch = "sm_0", .eus = 4,
 		.clock_hz = 1.5e9, .nseus = 3, .warp = 32, .max_threads = 1024,
 		.registers = 65536, .thread_registers = 255, .shared_bytes = 232448,
-		.named_barriers = 16, .max_cluster = 2, .global_bytes = 1ll << 34,
+		.named_barriers = 16, .max_cluster = 2, .cluster_eus = 132, .global_bytes = 1ll << 34,
 		.global_rate = 1.2e12, .global_latency = 700, .l2_bytes = 50 << 20,
 		.l2_rate = 256, .l2_latency = 280, .shared_rate = 128, .wait_cost = 30,
 		.flag_latency = 92, .turn_latency = 30, .handoff_latency = 61,

@@ -131,7 +131,7 @@ static void stage_init(struct stage *s, struct mem *mem)
 			.clock_hz = 1e9, .nseus = 3, .warp = 32, .max_threads = 1024,
 			.registers = 65536, .thread_registers = 255, .register_step = 8,
 			.reserved_registers = 24, .shared_bytes = 4096, .named_barriers = 4,
-			.max_cluster = 2 } };
+			.max_cluster = 2, .cluster_eus = 132 } };
 	for (int i = 0; i < 3; i++) {
 		s->device.seu[i] = (struct seu){ .name = names[i], .kind = (enum seu_kind)i,
 			.async = i < 2, .ordered = i == 1 };

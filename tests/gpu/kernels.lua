@@ -29,6 +29,24 @@ for _, order in ipairs{{"km", "nk"}, {"mk", "kn"}, {"km", "kn"}} do
     file("gemm_cooperative", mr.examples.gemm{m=512, n=512, k=320, a=order[1], b=order[2]}))
 end
 
+-- products whose blocks load together: along either axis, pairs and fours, panels and rows
+for _, order in ipairs{{"mk", "nk"}, {"km", "kn"}} do
+  for _, grid in ipairs{{raster="rows", group=8, cluster=2}, {raster="columns", group=8, cluster=2},
+      {raster="rows", group=16, cluster=4}} do
+    for _, s in ipairs{{2048, 2048, 512}, {1000, 1304, 328}} do
+      local plan = file("gemm_cooperative", mr.examples.gemm{m=s[1], n=s[2], k=s[3], a=order[1], b=order[2]})
+      plan:grid(grid)
+      try(("gemm %s of %s and %s, clusters of %d by %s"):format(table.concat(s, " x "), order[1], order[2],
+        grid.cluster, grid.raster), plan)
+    end
+  end
+end
+for _, name in ipairs{"overlap", "pingpong"} do
+  local plan = file("attention_" .. name, mr.examples.flash_attention{b=1, h=4, m=1000, d=128})
+  plan:grid{cluster=2}
+  try(("attention_%s, clusters of 2"):format(name), plan)
+end
+
 -- attention: every shipped plan, masks of all kinds
 for _, options in ipairs{{}, {causal=true}, {window=100, causal=true}, {softcap=20}, {hkv=1},
     {d=64}, {d=64, causal=true}} do

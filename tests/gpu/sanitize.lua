@@ -8,13 +8,14 @@ local mr, core = require "millrace", require "millrace.core"
 
 local LIMIT = 300                       -- seconds: under a tool a kernel takes its time
 
-local function gemm(plan, sizes) return {plan, mr.examples.gemm, sizes} end
+local function gemm(plan, sizes, grid) return {plan, mr.examples.gemm, sizes, grid} end
 local function attention(plan, sizes) return {plan, mr.examples.flash_attention, sizes} end
 
 local kernels = {
   gemm = gemm("gemm_cooperative", {m=256, n=512, k=640}),
   gemm_ragged = gemm("gemm_cooperative", {m=200, n=520, k=600}),
   gemm_transposed = gemm("gemm_cooperative", {m=256, n=512, k=640, a="km", b="kn"}),
+  gemm_cluster = gemm("gemm_cooperative", {m=512, n=512, k=640}, {cluster=2}),
   attention_serial = attention("attention_serial", {b=1, h=2, m=256, n=640, d=128}),
   attention_overlap = attention("attention_overlap", {b=1, h=2, m=256, n=640, d=128}),
   attention_pingpong = attention("attention_pingpong", {b=1, h=2, m=256, n=640, d=128}),
@@ -33,6 +34,7 @@ local lines = {
 local function plan_of(kernel)
   local plan = mr.load_plan(kernel[1], kernel[2](kernel[3]))
   plan:grid{eus=2}
+  plan:grid(kernel[4] or {})
   return plan
 end
 

@@ -169,6 +169,37 @@ plan:fill_waits()
 local _, problem = pcall(plan.compile, plan, {target = "host"})
 tap.like(problem, "'load_a' works on f64, which is not lowered", "a type that no register holds")
 
+-- Blocks that load together: along either axis, ring by ring, where tiles do not divide.
+local function clustered(sizes, tile, ring, ways, grid)
+  local plan = gemm(sizes, tile, ring, ways)
+  plan:grid(grid)
+  return plan
+end
+local function name_of(grid)
+  return ("a cluster of %d, %s in groups of %d"):format(grid.cluster, grid.raster or "rows", grid.group)
+end
+for ring = 1, 4 do
+  local grid = {cluster = ring % 2 == 0 and 4 or 2, eus = 4, group = ring > 2 and 1 or 8}
+  computes(("gemm of ragged sizes, a ring of %d, %s"):format(ring, name_of(grid)),
+    clustered({m = 600, n = 712, k = 136}, {m = 128, n = 128, k = 64}, ring, 2, grid), 2)
+end
+for trips = 1, 4 do
+  computes(("gemm in a cluster, iterations: %d"):format(trips), clustered({m = 256, n = 136, k = 32 * trips},
+    {m = 64, n = 64, k = 32}, 3, 1, {cluster = 2, eus = 2, group = 2}), 2)
+end
+for _, grid in ipairs{{cluster = 2, eus = 4, group = 8}, {cluster = 2, eus = 4, group = 8, raster = "columns"},
+    {cluster = 3, eus = 7, group = 8}} do
+  local plan = clustered({m = 392, n = 400, k = 200, a = "km", b = "kn"}, {m = 128, n = 128, k = 64}, 3, 2, grid)
+  computes("gemm of transposed operands, " .. name_of(grid), plan, 2)
+  tap.like(core.host_build(plan).source, "tma_load_all_2d", "  one of which all bring to all")
+end
+for _, name in ipairs{"overlap", "pingpong"} do
+  local bound = mr.examples.flash_attention{b = 1, h = 2, m = 600, n = 200, d = 64}
+  local plan = mr.load_plan(("%s/examples/attention_%s.lua"):format(home, name), bound)
+  plan:grid{cluster = 2, eus = 2}
+  computes(("attention, %s, keys and values for two blocks"):format(name), plan, 2)
+end
+
 -- Every shipped program where nothing divides: values are filled up to what instructions take.
 local odd = {
   {"matmul_sum", {m = 100, n = 200, k = 72}}, {"gemm", {m = 33, n = 201, k = 77}},

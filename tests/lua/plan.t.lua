@@ -365,10 +365,38 @@ plan:append("mma", {lane = "c1"})
 problem(plan, "duplicate_task", here(-1),
   "sTask 'mma' is appended 2 times", {task = "mma"}, "hint")
 
+-- Clusters: what their EUs load together, and which tiles cannot go together.
+plan = new_gemm()
+plan:grid{eus = 1, cluster = 2}
+problem(plan, "cluster", appended_at, "a cluster of 2 takes as many EUs, the plan uses 1", {}, "hint")
+local small = mr.plan(mr.examples.gemm{m = 128, n = 128, k = 64}:graph{tile = {m = 128, n = 128, k = 64}}, device)
+for _, task in ipairs(small.tasks) do small:append(task.name); appended_at = here() end
+small:fill_waits()
+small:grid{cluster = 2}
+problem(small, "cluster", appended_at, "there are no neighbouring tiles for clusters of 2", {},
+  function(p) p:grid{cluster = 1} end)
+local own = mr.plan(graph, device)
+for _, task in ipairs(own.tasks) do own:append(task.name, {lane = "c0"}); appended_at = here() end
+own:fill_waits()
+own:grid{cluster = 2}
+problem(own, "cluster", appended_at, "clusters of 2 along 'n' have nothing to share: no copy engine brings " ..
+  "neighbours the same tile on a lane of which nobody reads it", {}, function(p) p:grid{cluster = 1} end)
+plan = mr.load_plan("attention_serial", mr.examples.flash_attention{b = 1, h = 2, m = 1024, d = 128, causal = true})
+plan:grid{cluster = 2}
+problem(plan, "cluster", "examples/flash_attention.lua:48", "clusters of 2 take neighbours along 'm' together, but a loop over 'n' " ..
+  "does not run over the same tiles in all of them", {}, function(p) p:grid{cluster = 1} end)
+plan = mr.load_plan("attention_serial", mr.examples.flash_attention{b = 1, h = 2, m = 1024, d = 128})
+plan:grid{cluster = 2}
+ok(plan:check(), "attention whose loops all run alike may form clusters", select(2, plan:check()))
+like(tostring(plan:table()), "clusters of 2%s+along 'm'", "  which the table tells")
+plan = new_gemm()
+plan:grid{cluster = 2}
+ok(plan:simulate().cycles > 0, "clusters are simulated")
+
 local all = {}
 for code in pairs(codes) do all[#all + 1] = code end
 table.sort(all)
-is(table.concat(all, " "), "barriers deadlock duplicate_task misplaced_wait missing_task " ..
+is(table.concat(all, " "), "barriers cluster deadlock duplicate_task misplaced_wait missing_task " ..
   "missing_wait offset registers shared_memory threads versions wrong_seu", "every code is met")
 
 plan = new_gemm()

@@ -30,6 +30,7 @@ static const struct given sm[] = {
 	{ "limits.reserved_registers", 24, NULL },
 	{ "limits.named_barriers", 16, NULL },
 	{ "limits.max_cluster", 8, NULL },
+	{ "limits.cluster_eus", 96, NULL },
 	{ "memory.global.bytes", 1e11, NULL },
 	{ "memory.global.rate", 4e12, NULL },	/* 40 B/cycle for each of 100 SMs */
 	{ "memory.global.latency", 700, NULL },

@@ -198,6 +198,7 @@ static inline void x_step(struct explorer *x, struct x_state *s, int w)
 	case ACT_FENCE:
 	case ACT_COMMIT:
 	case ACT_GROUPS:
+	case ACT_CLUSTER:		/* of one block */
 		break;
 	}
 	s->at[w]++;

@@ -62,6 +62,12 @@ static const char prelude[] =
 	"  plan:fill_waits()\n"
 	"  return plan\n"
 	"end\n"
+	"local function cluster(o)\n"
+	"  local plan = gemm({m = o.m or 256, n = o.n or 192, k = o.k or 96, b = o.b}, {m = 64, n = 64, k = 32},\n"
+	"    o.ring or 2, 1)\n"
+	"  plan:grid{eus = o.size or 2, cluster = o.size or 2, group = o.group or 4}\n"
+	"  return plan\n"
+	"end\n"
 	"local function attention(o)\n"
 	"  local bound = mr.examples.flash_attention{b = 1, h = o.h or 1, m = o.m or 192, n = o.n or 256,\n"
 	"    d = 64, causal = o.causal}\n"
@@ -379,6 +385,42 @@ static void mutate_number(struct bench *b, struct tally *t, int *at, int by, int
 	*at -= by;
 }
 
+static void mutate_flag_of_all(struct bench *b, struct tally *t, struct flag *f)
+{
+	if (!f->all)
+		return;
+	f->all = false;
+	t->try(b, t, arena_strf(&b->arena, "'%s' is told to its own block alone",
+		task_name(b, f->task)));
+	f->arrivals /= b->k->cluster;
+	t->try(b, t, arena_strf(&b->arena, "'%s' is told by and to its own block alone",
+		task_name(b, f->task)));
+	f->arrivals *= b->k->cluster;
+	f->all = true;
+}
+
+static void mutate_cut(struct bench *b, struct tally *t, struct ring *r)
+{
+	struct ring was = *r;
+	const char *name = b->plan->graph->buffers.v[r->buffer].name;
+
+	if (b->k->cluster == 1 || !r->engine)
+		return;
+	r->cut = was.cut == CUT_NONE ? CUT_PANELS : CUT_NONE;
+	r->box_rows = r->full_rows;
+	t->try(b, t, arena_strf(&b->arena, "'%s' is %s", name, was.cut == CUT_NONE ? "shared" :
+		"each block's own"));
+	*r = was;
+	if (r->cut == CUT_ROWS) {
+		r->cut = CUT_PANELS;
+		t->try(b, t, arena_strf(&b->arena, "'%s' is cut otherwise than its boxes", name));
+	}
+	*r = was;
+	r->box_rows /= 2;
+	t->try(b, t, arena_strf(&b->arena, "'%s' has half a box", name));
+	*r = was;
+}
+
 static void mutate_all(struct bench *b, struct tally *t)
 {
 	struct kernel *k = b->k;
@@ -401,10 +443,13 @@ static void mutate_all(struct bench *b, struct tally *t)
 				task_name(b, f->task), by));
 		}
 		f->bytes = bytes;
+		mutate_flag_of_all(b, t, f);
 	}
-	for (int i = 0; i < k->rings.n; i++)
+	for (int i = 0; i < k->rings.n; i++) {
 		mutate_number(b, t, &k->rings.v[i].versions, -1,
 			b->plan->graph->buffers.v[k->rings.v[i].buffer].first, "versions of the ring");
+		mutate_cut(b, t, &k->rings.v[i]);
+	}
 }
 
 static void check_plan_of(const char *name, const char *script)
@@ -465,6 +510,9 @@ int main(void)
 		return 0;
 	check_plan_of("gemm, two consumers", "return gemm({m=256, n=128, k=192}, {m=128, n=64, k=32}, 3, 2)");
 	check_plan_of("gemm, one iteration a tile", "return gemm({m=256, n=128, k=32}, {m=64, n=64, k=32}, 4, 1)");
+	check_plan_of("gemm, a cluster that shares rows of B", "return cluster{}");
+	check_plan_of("gemm, a cluster that shares A, a ring of one", "return cluster{group = 1, ring = 1}");
+	check_plan_of("gemm, a cluster of four, panels of B", "return cluster{size = 4, b = 'kn', k = 64}");
 	check_plan_of("attention in series", "return attention{}");
 	check_plan_of("attention, queries from a lane of their own", "return attention{p1='p1'}");
 	check_plan_of("attention, a long loop and queries from a lane of their own",

@@ -390,6 +390,94 @@ static void test_raster(void)
 	bench_release(&b);
 }
 
+/* A 5 x 3 grid; Y needs X[m], which is the same along n, and Z[n]. */
+static void grid_program(struct bench *b)
+{
+	int m, n, x, z, out;
+
+	b->device.eus = 4;
+	m = axis(b, "m", 5, 1);
+	n = axis(b, "n", 3, 1);
+	x = tensor(b, TENSOR_INPUT, "X", 1, &m);
+	z = tensor(b, TENSOR_INPUT, "Z", 1, &n);
+	out = tensor(b, TENSOR_OUTPUT, "Y", 2, (int[]){ m, n });
+	store(b, out, add(b, load(b, x), load(b, z)));
+	make_graph(b, 1);
+}
+
+static void clusters(struct bench *b, enum raster raster, int group, int size, bool longest_first)
+{
+	struct grid_plan g = { .raster = raster, .group = group, .cluster = size,
+		.longest_first = longest_first };
+
+	must(b, plan_grid(b->plan, &g, NOWHERE, &b->e));
+}
+
+static void test_clusters(void)
+{
+	struct bench b;
+	struct dealing d;
+
+	bench_init(&b);
+	grid_program(&b);
+	clusters(&b, RASTER_ROWS, 2, 2, false);
+	sim_deal(&b.arena, b.plan, 0, &d);
+	is_int(d.cluster, 1, "nothing is loaded yet, so there are no clusters");
+	put(&b, "load_X", "p", 10, 0);
+	sim_deal(&b.arena, b.plan, 0, &d);
+	is_int(d.cluster, 1, "along m, X is no tile's neighbour's");
+	put(&b, "load_Z", "p", 10, 0);
+	sim_deal(&b.arena, b.plan, 0, &d);
+	is_int(d.cluster, 2, "Z is");
+	is_int(d.total, 18, "... and groups of the fifth row are filled up");
+	is_str(dealt(&b), " 0 2 7 12 14 | 3 5 10 12 14 | 1 6 8 13 | 4 9 11 13",
+		"groups of two rows, a row to each EU; the last alone, twice");
+	clusters(&b, RASTER_ROWS, 1, 2, false);
+	is_str(dealt(&b), " 0 3 6 9 12 | 1 4 7 10 13 | 2 5 8 11 14 | 2 5 8 11 14",
+		"along n by rows one at a time");
+	clusters(&b, RASTER_COLUMNS, 1, 4, false);
+	is_str(dealt(&b), " 0 12 1 13 2 14 | 3 12 4 13 5 14 | 6 12 7 13 8 14 | 9 12 10 13 11 14",
+		"four rows of a column");
+	clusters(&b, RASTER_ROWS, 2, 2, true);
+	is_str(dealt(&b), " 0 2 7 12 14 | 3 5 10 12 14 | 1 6 8 13 | 4 9 11 13",
+		"longest first where all are equal");
+	is_int(plan_eus(b.plan, 0), 4, "all EUs");
+	b.device.cluster_eus = 3;
+	is_int(plan_eus(b.plan, 0), 4, "pairs find room everywhere");
+	clusters(&b, RASTER_ROWS, 2, 3, false);
+	is_int(plan_eus(b.plan, 0), 3, "clusters of three where there is room");
+	bench_release(&b);
+}
+
+/* What a cluster shares leaves L2 once. */
+static void test_shared_loads(void)
+{
+	const struct entry_cost *own, *both;
+	struct bench b;
+	struct dealing d;
+
+	bench_init(&b);
+	grid_program(&b);
+	b.device.l2_rate = 64;		/* 16 bytes a cycle and EU */
+	b.device.l2_eu_rate = 24;
+	put(&b, "load_X", "p", 10, 0);
+	put(&b, "load_Z", "p", 10, 0);
+	b.g->tasks.v[task(&b, "load_X")].work.global_bytes = 960;
+	b.g->tasks.v[task(&b, "load_Z")].work.global_bytes = 960;
+	sim_deal(&b.arena, b.plan, 0, &d);
+	own = traffic_costs(&b.arena, b.plan, 0, &d);
+	is_near(own[0].cost.memory, 60, 1e-9, "an EU alone draws its share of L2");
+	clusters(&b, RASTER_ROWS, 2, 2, false);
+	sim_deal(&b.arena, b.plan, 0, &d);
+	both = traffic_costs(&b.arena, b.plan, 0, &d);
+	is_near(both[0].cost.memory, 60, 1e-9, "so it does of what is its own");
+	is_near(both[1].cost.memory, 40, 1e-9, "what two share comes as fast as one can take it");
+	b.device.l2_eu_rate = 64;
+	both = traffic_costs(&b.arena, b.plan, 0, &d);
+	is_near(both[1].cost.memory, 30, 1e-9, "... in half the time at most");
+	bench_release(&b);
+}
+
 /* ---- loops ------------------------------------------------------------------------ */
 
 /* For each j: load a row's factor, sum over k, then add to the total. */
@@ -829,6 +917,8 @@ int main(void)
 	test_waves();
 	test_longest_first();
 	test_raster();
+	test_clusters();
+	test_shared_loads();
 	test_nested();
 	test_offsets();
 	test_memory();

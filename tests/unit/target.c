@@ -37,6 +37,9 @@ static const char *const prelude[] = {
 	"}\n",
 	"#define DEV static\n",
 	"#define KERNEL(name, threads) static void name\n",
+	"#define CLUSTER_KERNEL(name, threads, blocks) static void name\n",
+	"#define CLUSTER_SYNC() ((void)0)\n",
+	"#define flag_arrive_at(a, block) (arrivals++)\n",
 	"#define MAP const void *const\n",
 	"#define EACH(i, n) for (int i = 0; i < (n); i++)\n",
 	"#define LOOP for\n",
@@ -63,6 +66,11 @@ static const char *const prelude[] = {
 	"#define fence_async() ((void)0)\n",
 	"#define tma_load_1d(...) (copies++)\n",
 	"#define tma_load_once_1d(...) (copies++)\n",
+	"#define tma_load_all_1d(...) (copies++)\n",
+	"#define tma_load_all_2d(...) (copies++)\n",
+	"#define tma_load_all_3d(...) (copies++)\n",
+	"#define tma_load_all_4d(...) (copies++)\n",
+	"#define tma_load_all_5d(...) (copies++)\n",
 	"#define tma_load_2d(...) (copies++)\n",
 	"#define tma_load_once_2d(...) (copies++)\n",
 	"#define tma_load_3d(...) (copies++)\n",
@@ -413,7 +421,8 @@ static const char *names_in(struct arena *a, const char *x, const char *y, bool 
 
 static const char *cuda_text(lua_State *L, struct arena *a)
 {
-	const struct plan *p = plan_of(L, "return mr.load_plan('gemm_cooperative')");
+	const struct plan *p = plan_of(L, "local plan = mr.load_plan('gemm_cooperative') "
+		"plan:grid{cluster=2} return plan");
 	struct mem mem = { 0 };
 	struct kernel *k;
 	struct source s;

@@ -56,7 +56,7 @@ struct param {
 @TABLES@
 static const struct phase {
 	host_run_function *run;
-	int blocks, threads;
+	int blocks, cluster, threads;	/* cluster: blocks that run together */
 	long shared;			/* bytes */
 	const struct param *params;
 	int nparams;
@@ -210,7 +210,7 @@ static void run_phase(const struct phase *p, uint64_t seed, int race)
 	static char report[1 << 16];
 	void *args[PARAMS_MOST];
 	struct host_launch launch = { .runtime = &host_runtime, .args = args, .blocks = p->blocks,
-		.threads = p->threads, .shared_bytes = p->shared, .seed = seed, .race = race,
+		.cluster = p->cluster, .threads = p->threads, .shared_bytes = p->shared, .seed = seed, .race = race,
 		.report = report, .report_size = sizeof(report), .stopped = stopped };
 
 	for (int i = 0; i < p->nparams; i++) {

@@ -1,0 +1,90 @@
+/* What the blocks of a cluster load together, and whom that makes them wait for. */
+#include "lower/passes.h"
+#include "plan/cluster.h"
+
+enum { COPY_ALIGN = 128, PATTERN_ROWS = 8 };	/* of a copy's destination; after which a
+						 * swizzle repeats */
+
+/* Can each block bring an equal part of the rows of a panel? */
+static bool rows_divide(const struct ring *r, int blocks)
+{
+	int64_t rows = r->full_rows / blocks;
+
+	return r->shape.nrow == 1 && r->full_rows % blocks == 0 && rows % PATTERN_ROWS == 0 &&
+		r->box_bytes / blocks % COPY_ALIGN == 0;
+}
+
+static void cut(struct ring *r, int blocks)
+{
+	r->cut = r->boxes % blocks && rows_divide(r, blocks) ? CUT_ROWS : CUT_PANELS;
+	if (r->cut == CUT_ROWS)
+		r->box_rows = r->full_rows / blocks;
+}
+
+static void cut_rings(struct kernel *k, const struct cluster *c)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		struct ring *r;
+
+		if (g->tasks.v[i].phase != k->phase || !cluster_shares(k->plan, c, i))
+			continue;
+		r = &k->rings.v[k->ring_of[g->tasks.v[i].writes.v[0]]];
+		if (!r->engine)
+			continue;
+		cut(r, c->size);
+		k->cluster = c->size;
+	}
+}
+
+static bool loads_for_all(const struct kernel *k, int lane)
+{
+	for (int i = 0; i < k->rings.n; i++) {
+		const struct ring *r = &k->rings.v[i];
+
+		if (r->cut != CUT_NONE && lane_of(k, k->plan->graph->buffers.v[r->buffer].first) == lane)
+			return true;
+	}
+	return false;
+}
+
+/* The flag by which a wait is seen. */
+static int flag_of_wait(const struct kernel *k, const struct wait *w)
+{
+	int depth;
+
+	if (lower_waits_for_run(k, w, &depth))
+		return k->run_flag_of[w->on];
+	return w->when == WAIT_ISSUED ? k->issue_flag_of[w->on] : k->flag_of[w->on];
+}
+
+/* What a lane waits for before it writes to others' memory must be so there, too. Who is
+ * done with a slot comes to know of it by some wait of that lane, be it of another entry. */
+static void share_flags(struct kernel *k)
+{
+	const struct plan *p = k->plan;
+
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+		struct flag *f;
+
+		if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w) || is_load(k, w->on) ||
+		    !loads_for_all(k, lane_of(k, w->task)))
+			continue;
+		f = &k->flags.v[flag_of_wait(k, w)];
+		if (!f->all)
+			f->arrivals *= k->cluster;
+		f->all = true;
+	}
+}
+
+void lower_cluster(struct kernel *k)
+{
+	struct cluster c = plan_cluster(k->plan, k->phase);
+
+	if (c.size == 1)
+		return;
+	cut_rings(k, &c);
+	share_flags(k);
+}

@@ -1,0 +1,218 @@
+#include "plan/cluster.h"
+
+#include "plan/fit.h"
+
+enum { GROUPS_MOST = 1 << 16 };		/* that are looked at one by one */
+
+static const struct stask *stask_at(const struct plan *p, int task)
+{
+	return &p->graph->tasks.v[task];
+}
+
+/* Is the expression the same on all tiles of a group? */
+static bool is_same(const struct plan *p, const struct cluster *c, const struct index_expr *x)
+{
+	const struct program *g = p->graph->program;
+
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+
+		if (g->axes.v[t->axis].packs == c->axis)
+			return false;
+		if (t->axis == c->axis && t->div % (c->size * p->graph->extents.tile[c->axis]))
+			return false;
+	}
+	return true;
+}
+
+/* Does anything on the lane read what the sTask loads? */
+static bool reads_own(const struct plan *p, int lane, int task)
+{
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct stask *s = stask_at(p, p->entries.v[i].task);
+
+		for (int k = 0; k < s->reads.n && p->entries.v[i].lane == lane; k++)
+			if (s->reads.v[k] == stask_at(p, task)->writes.v[0])
+				return true;
+	}
+	return false;
+}
+
+bool cluster_shares(const struct plan *p, const struct cluster *c, int task)
+{
+	const struct program *g = p->graph->program;
+	const struct stask *s = stask_at(p, task);
+	const struct task *t = &g->tasks.v[s->task];
+	int entry = plan_entry_of(p, task);
+	const struct node *load;
+	const struct seu *u;
+	int lane;
+
+	if (c->size == 1 || s->kind != TASK_LOAD || entry == NONE)
+		return false;
+	lane = p->entries.v[entry].lane;
+	u = &p->device->seu[p->entries.v[entry].seu];
+	if (u->kind != SEU_COPY || !u->async || p->lanes.v[lane].turns > 1 ||
+	    reads_own(p, lane, task))
+		return false;
+	load = &g->nodes.v[t->nodes.v[t->nodes.n - 1]];
+	for (int d = 0; d < g->tensors.v[load->ref].rank; d++)
+		if (!is_same(p, c, &load->index[d]))
+			return false;
+	return true;
+}
+
+/* The place in the grid of the axis along which the raster goes first; NONE: neither of
+ * the last two has several tiles. */
+static int first_axis(const struct plan *p, const struct grid *g)
+{
+	bool down = p->grid.raster == RASTER_COLUMNS;
+	int last = g->n - 1, before = g->n - 2;
+	int slow = down ? last : before, fast = down ? before : last;
+
+	int first = p->grid.group > 1 ? slow : fast, then = p->grid.group > 1 ? fast : slow;
+
+	if (first >= 0 && g->tiles[first] > 1)
+		return first;
+	return then >= 0 && g->tiles[then] > 1 ? then : NONE;
+}
+
+static struct cluster no_cluster(const struct plan *p, int phase)
+{
+	return (struct cluster){ .size = 1, .axis = NONE, .tiles = 1, .stride = 1,
+		.groups = p->graph->grids[phase].total };
+}
+
+/* The clusters of a phase if they have something to share. */
+static struct cluster possible_cluster(const struct plan *p, int phase)
+{
+	const struct grid *g = &p->graph->grids[phase];
+	struct cluster c = no_cluster(p, phase);
+	int at = p->grid.cluster > 1 ? first_axis(p, g) : NONE;
+
+	if (at == NONE)
+		return c;
+	c.size = p->grid.cluster;
+	c.axis = g->axis[at];
+	c.tiles = g->tiles[at];
+	for (int i = at + 1; i < g->n; i++)
+		c.stride *= g->tiles[i];
+	c.groups = g->total / c.tiles * ceil_div(c.tiles, c.size);
+	return c;
+}
+
+static bool shares_any(const struct plan *p, const struct cluster *c, int phase)
+{
+	for (int i = 0; i < p->graph->tasks.n; i++)
+		if (p->graph->tasks.v[i].phase == phase && cluster_shares(p, c, i))
+			return true;
+	return false;
+}
+
+struct cluster plan_cluster(const struct plan *p, int phase)
+{
+	struct cluster c = possible_cluster(p, phase);
+
+	return c.size == 1 || shares_any(p, &c, phase) ? c : no_cluster(p, phase);
+}
+
+/* ---- what they forbid --------------------------------------------------------------- */
+
+static void blame(const struct plan *p, struct arena *a, struct problems *out, int loop,
+	const char *message, const char *hint)
+{
+	problem_add(a, out, (struct problem){ .code = PROBLEM_CLUSTER, .task = NONE, .other = NONE,
+		.edge = NONE, .loc = loop == NONE ? p->entries.v[0].loc :
+		p->graph->program->loops.v[loop].loc, .message = message, .hint = hint });
+}
+
+static bool bounds_use(const struct plan *p, int loop, int axis)
+{
+	const struct loop *l = &p->graph->program->loops.v[loop];
+
+	return (l->has_from && index_uses(&l->from, axis)) ||
+		(l->has_upto && index_uses(&l->upto, axis));
+}
+
+/* Does the loop, directly in the phase, run over the same tiles in all of a group? */
+static bool group_agrees(const struct plan *p, const struct cluster *c, int phase, int loop,
+	int64_t first)
+{
+	int64_t from[2], end[2];
+
+	for (int i = 0; i < c->size; i++) {
+		struct place at;
+
+		place_tile(&p->graph->extents, &p->graph->grids[phase], cluster_tile(c, first, i),
+			&at);
+		place_trips(&p->graph->extents, loop, &at, &from[i > 0], &end[i > 0]);
+		if (i && (from[0] != from[1] || end[0] != end[1]))
+			return false;
+	}
+	return true;
+}
+
+static bool loop_agrees(const struct plan *p, const struct cluster *c, int phase, int loop)
+{
+	const struct grid *g = &p->graph->grids[phase];
+
+	if (!bounds_use(p, loop, c->axis))
+		return true;
+	if (p->graph->program->loops.v[loop].parent != NONE || c->groups > GROUPS_MOST)
+		return false;
+	for (int64_t t = 0; t < g->total; t++)
+		if (t / c->stride % c->tiles % c->size == 0 && !group_agrees(p, c, phase, loop, t))
+			return false;
+	return true;
+}
+
+/* Returns whether the phase has clusters. */
+static bool check_phase(const struct plan *p, int phase, struct arena *a, struct problems *out)
+{
+	const struct program *g = p->graph->program;
+	struct cluster c = plan_cluster(p, phase);
+
+	for (int l = 0; l < g->loops.n && c.size > 1; l++)
+		if (g->loops.v[l].phase == phase && !loop_agrees(p, &c, phase, l))
+			blame(p, a, out, l, arena_strf(a, "clusters of %d take neighbours along '%s' "
+				"together, but a loop over '%s' does not run over the same tiles "
+				"in all of them", c.size, g->axes.v[c.axis].name,
+				g->axes.v[g->loops.v[l].axis[0]].name),
+				"take no clusters, or another raster= or group=, which decide whose "
+				"neighbours go together");
+	return c.size > 1;
+}
+
+/* Why no phase has clusters, by the first. */
+static const char *why_none(const struct plan *p, struct arena *a)
+{
+	struct cluster c = possible_cluster(p, 0);
+
+	if (c.size == 1)
+		return arena_strf(a, "there are no neighbouring tiles for clusters of %d",
+			p->grid.cluster);
+	return arena_strf(a, "clusters of %d along '%s' have nothing to share: no copy engine brings "
+		"neighbours the same tile on a lane of which nobody reads it", c.size,
+		p->graph->program->axes.v[c.axis].name);
+}
+
+void cluster_check(const struct plan *p, struct arena *a, struct problems *out)
+{
+	int eus = p->grid.eus ? p->grid.eus : (int)min_i64(p->device->eus,
+		p->device->cluster_eus);
+	bool any = false;
+
+	if (p->grid.cluster == 1)
+		return;
+	if (eus < p->grid.cluster) {
+		blame(p, a, out, NONE, arena_strf(a, "a cluster of %d takes as many EUs, the plan "
+			"uses %d", p->grid.cluster, eus), arena_strf(a, "plan:grid{eus=%d}",
+			p->grid.cluster));
+		return;
+	}
+	for (int phase = 0; phase < p->graph->program->phases.n; phase++)
+		any |= check_phase(p, phase, a, out);
+	if (!any)
+		blame(p, a, out, NONE, why_none(p, a), "take no clusters, or another raster= or "
+			"group=, which decide whose neighbours go together");
+}
