@@ -41,9 +41,6 @@ void check_drawing(lua_State *L, int idx, const char *what, struct draw_options 
 /* Raise if the plan at hand is not legal, telling its first problem. */
 void check_legal(lua_State *L, const struct plan *p, const char *what);
 
-/* lkernel.c: the one device of this state, made when first asked for. */
-struct gpu *gpu_of(lua_State *L);
-
 void lua_open_graph(lua_State *L);
 void lua_open_plan(lua_State *L);
 void lua_open_timeline(lua_State *L);

@@ -1,5 +1,5 @@
 /* bound:reference: the answer on given inputs, by the interpreter or by the plain kernel. */
-#include "lplan.h"
+#include "lkernel.h"
 
 #include "run/reference.h"
 #include "tile/interp.h"

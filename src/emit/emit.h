@@ -23,7 +23,7 @@ struct param {
 	int task;			/* MAP: sTask whose boxes it describes */
 	int rank;			/* MAP, dimensions innermost first */
 	int64_t dim[RANK_MAX], box[RANK_MAX];
-	int64_t stride[RANK_MAX];	/* bytes, of dimension 1 and up at [0] and up */
+	int64_t stride[RANK_MAX];	/* bytes, from one element of the dimension to the next */
 	int swizzle;			/* bytes */
 };
 

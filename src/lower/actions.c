@@ -276,15 +276,6 @@ static void end_run(struct actor *x, int loop, int nested)
 	}
 }
 
-static int turn_class(const struct kregion *v, int64_t turn, int64_t trips)
-{
-	if (turn < 0)
-		return (int)-turn;
-	if (turn <= trips - 1 - v->most)
-		return 0;
-	return v->most + (int)(turn - (trips - 1 - v->most));
-}
-
 static void play_region(struct actor *x, int loop)
 {
 	const struct kregion *v = &x->lane->regions[loop + 1];

@@ -4,15 +4,6 @@
 
 #include <string.h>
 
-static int turn_class(const struct kregion *v, int64_t turn, int64_t trips)
-{
-	if (turn < 0)
-		return (int)-turn;
-	if (turn <= trips - 1 - v->most)
-		return 0;
-	return v->most + (int)(turn - (trips - 1 - v->most));
-}
-
 static void init_group_wait(struct kernel *k, struct group_wait *w)
 {
 	for (int c = 0; c < TURN_CLASSES; c++) {

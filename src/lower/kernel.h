@@ -209,4 +209,14 @@ struct kernel {
 	VEC(struct watch) watches;
 };
 
+/* The class of a turn where the loop makes so many trips. */
+static inline int turn_class(const struct kregion *v, int64_t turn, int64_t trips)
+{
+	if (turn < 0)
+		return (int)-turn;
+	if (turn <= trips - 1 - v->most)
+		return 0;
+	return v->most + (int)(turn - (trips - 1 - v->most));
+}
+
 #endif

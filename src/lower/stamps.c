@@ -1,10 +1,10 @@
 #include "lower/stamps.h"
 
+#include "lower/passes.h"
 #include "sim/sim.h"
 
 enum {
 	WORD = 4,
-	SHARED_ALIGN = 1024,		/* lost to align the block's shared memory */
 	GROUP_WARPS = 4,
 	WATCH_MOST = 8192,		/* instances of a copy */
 };
@@ -85,7 +85,7 @@ static void place(struct kernel *k, int64_t tiles)
 }
 
 /* The lane of an sTask, if it is on one alone; NULL. */
-static const struct klane *lane_of(const struct kernel *k, int task)
+static const struct klane *klane_of(const struct kernel *k, int task)
 {
 	int lane = k->plan->entries.v[plan_entry_of(k->plan, task)].lane;
 
@@ -102,7 +102,7 @@ static void add_watches(struct kernel *k)
 
 	for (int f = 0; f < k->flags.n; f++) {
 		const struct flag *flag = &k->flags.v[f];
-		const struct klane *l = flag->bytes ? lane_of(k, flag->task) : NULL;
+		const struct klane *l = flag->bytes ? klane_of(k, flag->task) : NULL;
 		struct watch w = { .flag = f };
 
 		if (!l || flag->issued)
@@ -139,7 +139,7 @@ enum err_code lower_stamps(struct kernel *k, struct err *e)
 
 	k->shared_bytes = ceil_div(k->shared_bytes, WORD) * WORD;
 	add_watches(k);
-	room = k->plan->device->shared_bytes - SHARED_ALIGN - k->shared_bytes;
+	room = k->plan->device->shared_bytes - SLOT_ALIGN - k->shared_bytes;
 	mark = arena_mark(&k->arena);
 	sim_deal(&k->arena, k->plan, k->phase, &d);
 	for (int i = 0; i < d.eus; i++)

@@ -3,12 +3,7 @@
 
 static int loop_of(const struct kernel *k, int task)
 {
-	return k->plan->graph->tasks.v[task].loop;
-}
-
-static int lane_of_task(const struct kernel *k, int task)
-{
-	return k->plan->entries.v[plan_entry_of(k->plan, task)].lane;
+	return stask_at(k, task)->loop;
 }
 
 static bool enters(const struct kernel *k, int lane, int loop)
@@ -43,7 +38,7 @@ static bool is_awaited_inside(const struct kernel *k, int task)
 	for (int i = 0; i < p->waits.n; i++)
 		if (p->waits.v[i].on == task && p->waits.v[i].when == WAIT_COMPLETE &&
 		    program_loop_within(p->graph->program, loop_of(k, p->waits.v[i].task),
-		    loop_of(k, task)) && lane_of_task(k, p->waits.v[i].task) != lane_of_task(k, task))
+		    loop_of(k, task)) && lane_of(k, p->waits.v[i].task) != lane_of(k, task))
 			return true;
 	return false;
 }
@@ -55,7 +50,7 @@ bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *dept
 {
 	const struct graph *g = k->plan->graph;
 	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on);
-	int lane = lane_of_task(k, w->task);
+	int lane = lane_of(k, w->task);
 
 	*depth = farthest(k, w);
 	if (theirs == NONE || g->program->loops.v[theirs].parent != mine ||
