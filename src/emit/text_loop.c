@@ -169,7 +169,7 @@ static enum err_code put_turns(struct text *c, int loop, struct err *e)
 	return put_epilogue(c, loop, 0, e);
 }
 
-/* All turns of fewer trips than the greatest offset. */
+/* All turns of so many trips, at most the greatest offset: there is no steady state. */
 static enum err_code put_few_turns(struct text *c, int loop, int trips, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
@@ -180,19 +180,27 @@ static enum err_code put_few_turns(struct text *c, int loop, int trips, struct e
 	return OK;
 }
 
+/* All turns of the most trips that there can be, or of any number from `most` on. */
+static enum err_code put_most_turns(struct text *c, int loop, int most, struct err *e)
+{
+	if (c->g->trips[loop].most > most)
+		return put_turns(c, loop, e);
+	return put_few_turns(c, loop, most, e);
+}
+
 static enum err_code put_loop(struct text *c, int loop, struct err *e)
 {
-	int most = c->lane->regions[loop + 1].most;
-	int64_t least = c->g->trips[loop].least;
+	const struct trips *x = &c->g->trips[loop];
+	int most = (int)min_i64(c->lane->regions[loop + 1].most, x->most);
 
-	if (least >= most)
-		return put_turns(c, loop, e);
+	if (x->least >= most)
+		return put_most_turns(c, loop, most, e);
 	put(c, "if (trips_%d >= %d) {", loop, most);
 	c->indent++;
-	TRY(put_turns(c, loop, e));
+	TRY(put_most_turns(c, loop, most, e));
 	c->indent--;
 	put(c, "}");
-	for (int trips = least > 1 ? (int)least : 1; trips < most; trips++) {
+	for (int trips = x->least > 1 ? (int)x->least : 1; trips < most; trips++) {
 		put(c, "else if (trips_%d == %d) {", loop, trips);
 		c->indent++;
 		TRY(put_few_turns(c, loop, trips, e));

@@ -71,6 +71,18 @@ for _, s in ipairs{{b=2, h=16, hkv=2, n=4096, d=128}, {b=1, h=8, n=1000, d=64, s
   try(("decoding_split of %d keys"):format(s.n), plan)
 end
 
+-- whole numbers between bounds, and asked whether they are at one: a compiler got it wrong
+local clamped = mr.program("clamped", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}, "i32"), p:output("Y", {m, n}, "i32")
+  local y = mr.max(mr.min(p:load(X), 5), 0)
+  Y:store(mr.where(y:gt(1), mr.where(y:eq(5), 70, y * 3), 900 - y))
+end){m=64, n=64}
+local plan = mr.plan(clamped:graph{tile={m=64, n=64}}, mr.device "h200")
+for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+plan:fill_waits()
+try("whole numbers between bounds", plan)
+
 -- what a search finds
 for _, case in ipairs{
     {"gemm", {m=512, n=512, k=512}},
