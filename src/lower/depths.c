@@ -182,8 +182,7 @@ enum err_code lower_depths(struct kernel *k, struct err *e)
 	for (int i = 0; i < k->flags.n; i++) {
 		struct flag *f = &k->flags.v[i];
 
-		if (f->depth > DEPTH_MAX || (is_load(k, f->task) && f->bytes && f->depth !=
-		    k->rings.v[k->ring_of[stask_at(k, f->task)->writes.v[0]]].versions))
+		if (f->depth > DEPTH_MAX)
 			late = stask_at(k, f->task)->name;
 		f->offset = k->shared_bytes;
 		k->shared_bytes += (int64_t)f->depth * FLAG_BYTES;

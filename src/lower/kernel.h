@@ -26,7 +26,7 @@
  * the instance with sequence number s completes phase s / depth of barrier s mod depth.
  * depth is the least for which the relation of the plan's events proves that no phase
  * is passed again before all who wait for it have, and that the one before is over for
- * them. A flag of runs counts the runs of a loop instead, for those outside of the loop who
+ * them; of a load not less than its ring has slots. A flag of runs counts the runs of a loop instead, for those outside of the loop who
  * cannot keep count of its iterations or may find that there are none.
  *
  * Clusters. The blocks of a cluster (plan/cluster.h) run the same text on neighbouring tiles,

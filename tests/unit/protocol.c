@@ -17,6 +17,12 @@
 
 enum { SEEDS = 3 };
 
+/* Waits for loads whose slots may hold others by then: their flags are deeper than the rings. */
+#define LOOKING_BACK(sizes) \
+	"local plan = gemm(" sizes ", {m=64, n=64, k=32}, 1, 1) " \
+	"plan:wait('mma', {{'load_b', distance = 2}}) plan:wait('load_a', {{'load_b', distance = 1}}) " \
+	"return plan"
+
 static const char *home(void)
 {
 	const char *s = getenv("MILLRACE_HOME");
@@ -499,6 +505,8 @@ int main(void)
 		"return gemm({m=256, n=64, k=64}, {m=64, n=64, k=32}, 2, 1)", 2, 2, true);
 	check_states_of("all states of a gemm, two consumers",
 		"return gemm({m=128, n=64, k=64}, {m=128, n=64, k=32}, 1, 2)", 1, 2, true);
+	check_states_of("all states of a gemm that looks back at its loads", LOOKING_BACK("{m=128, n=64, k=160}"),
+		1, 4, true);
 	check_states_of("all states of attention", "return attention{m=128, n=128}", 2, 2, true);
 	check_states_of("all states of attention, queries from a lane of their own",
 		"return attention{m=192, n=128, p1='p1'}", 3, 2, true);
@@ -510,6 +518,10 @@ int main(void)
 		return 0;
 	check_plan_of("gemm, two consumers", "return gemm({m=256, n=128, k=192}, {m=128, n=64, k=32}, 3, 2)");
 	check_plan_of("gemm, one iteration a tile", "return gemm({m=256, n=128, k=32}, {m=64, n=64, k=32}, 4, 1)");
+	check_plan_of("gemm, its lanes look back at loads of slots that are filled again",
+		LOOKING_BACK("{m=256, n=64, k=160}"));
+	check_plan_of("gemm, a cluster that looks back at its loads", "local plan = cluster{ring = 1} "
+		"plan:wait('mma', {{'load_b', distance = 1}, {'load_a', distance = 2}}) return plan");
 	check_plan_of("gemm, a cluster that shares rows of B", "return cluster{}");
 	check_plan_of("gemm, a cluster that shares A, a ring of one", "return cluster{group = 1, ring = 1}");
 	check_plan_of("gemm, a cluster of four, panels of B", "return cluster{size = 4, b = 'kn', k = 64}");
