@@ -75,52 +75,72 @@ static enum err_code put_step(struct text *c, int loop, const struct kstep *s, i
 	return put_entry(c, &c->lane->entries.v[s->id], class, iteration, e);
 }
 
+/* A turn, as far as it is known when it is printed: which entries have an iteration, and
+ * how that is called. */
+struct turn {
+	enum { TURN_STEADY, TURN_KNOWN, TURN_LATE } kind;
+	int number;			/* KNOWN: its own; LATE: iterations that follow its first */
+	const char *j;			/* STEADY: C text of its number */
+	int class;
+	int first, end;			/* entries at these offsets have one */
+};
+
+static const char *iteration_text(struct text *c, int loop, const struct turn *t, int at)
+{
+	switch (t->kind) {
+	case TURN_STEADY:
+		return at ? arena_strf(c->a, "%s + %d", t->j, at) : t->j;
+	case TURN_KNOWN:
+		return arena_strf(c->a, "%d", t->number + at);
+	case TURN_LATE:
+		break;
+	}
+	return arena_strf(c->a, "trips_%d - %d", loop, t->number - at);
+}
+
+static enum err_code put_turn(struct text *c, int loop, const struct turn *t, struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+
+	for (int i = 0; i < v->steps.n; i++) {
+		const struct kstep *s = &v->steps.v[i];
+
+		if (s->at >= t->first && s->at < t->end)
+			TRY(put_step(c, loop, s, t->class, iteration_text(c, loop, t, s->at), e));
+	}
+	return OK;
+}
+
 /* A turn of the steady state. */
 static enum err_code put_steady_turn(struct text *c, int loop, int turn, const char *j,
 	struct err *e)
 {
-	const struct kregion *v = &c->lane->regions[loop + 1];
-
 	c->turn = turn;
 	c->last = INT32_MAX;
-	for (int i = 0; i < v->steps.n; i++)
-		TRY(put_step(c, loop, &v->steps.v[i], 0, v->steps.v[i].at ?
-			arena_strf(c->a, "%s + %d", j, v->steps.v[i].at) : j, e));
-	return OK;
+	return put_turn(c, loop, &(struct turn){ .kind = TURN_STEADY, .j = j,
+		.end = c->lane->regions[loop + 1].most + 1 }, e);
 }
 
 /* A turn whose number is known; there are at least so many trips, or just so many. */
 static enum err_code put_known_turn(struct text *c, int loop, int j, int class, int trips,
 	struct err *e)
 {
-	const struct kregion *v = &c->lane->regions[loop + 1];
-
 	c->turn = j;
 	c->last = trips - 1;
-	for (int i = 0; i < v->steps.n; i++) {
-		int it = j + v->steps.v[i].at;
-
-		if (it >= 0 && it < trips)
-			TRY(put_step(c, loop, &v->steps.v[i], class, arena_strf(c->a, "%d", it), e));
-	}
-	return OK;
+	return put_turn(c, loop, &(struct turn){ .kind = TURN_KNOWN, .number = j, .class = class,
+		.first = -j, .end = trips - j }, e);
 }
 
 /* The turns after the steady state, where r is the number of those modulo the unrolling. */
 static enum err_code put_epilogue(struct text *c, int loop, int r, struct err *e)
 {
-	const struct kregion *v = &c->lane->regions[loop + 1];
+	int most = c->lane->regions[loop + 1].most;
 
-	for (int n = 1; n <= v->most; n++) {
+	for (int n = 1; n <= most; n++) {
 		c->turn = r - 1 + n;
-		c->last = c->turn + v->most - n;
-		for (int i = 0; i < v->steps.n; i++) {
-			int back = v->most + 1 - n - v->steps.v[i].at;	/* iteration trips - back */
-
-			if (back > 0)
-				TRY(put_step(c, loop, &v->steps.v[i], v->most + n,
-					arena_strf(c->a, "trips_%d - %d", loop, back), e));
-		}
+		c->last = c->turn + most - n;
+		TRY(put_turn(c, loop, &(struct turn){ .kind = TURN_LATE, .number = most + 1 - n,
+			.class = most + n, .end = most + 1 - n }, e));
 	}
 	return OK;
 }
