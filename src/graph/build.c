@@ -173,18 +173,24 @@ static void set_shape(struct buffer *buf, int naxes, const int *axis, const int6
 	buf->bytes = (int64_t)dtype_bytes(buf->type, (size_t)buf->elements);
 }
 
-/* A name for a value: the task's, without "load_", and numbered if it hands on
- * several values. */
-static const char *value_name(struct builder *b, int node)
+static const char *unique_name(struct builder *b, const char *base)
 {
-	const struct task *t = task_at(b, b->p->nodes.v[node].task);
-	const char *base = strncmp(t->name, "load_", 5) == 0 && t->name[5] ? t->name + 5 : t->name;
 	const char *name = base;
 
 	for (int i = 2; graph_find_buffer(b->g, name) != NONE ||
 	     graph_find_buffer(b->g, arena_strf(&b->g->arena, "%s.0", name)) != NONE; i++)
 		name = arena_strf(&b->g->arena, "%s_%d", base, i);
 	return name;
+}
+
+/* A name for a value: the task's, without "load_", and numbered if it hands on
+ * several values. */
+static const char *value_name(struct builder *b, int node)
+{
+	const struct task *t = task_at(b, b->p->nodes.v[node].task);
+
+	return unique_name(b, strncmp(t->name, "load_", 5) == 0 && t->name[5] ? t->name + 5 :
+		t->name);
 }
 
 static int buffer_of_value(struct builder *b, int node)
@@ -236,7 +242,8 @@ static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int
 	set_shape(&buf, c->naxes, c->axis, extent);
 	b->carry_parts[carry] = b->parts[task];
 	b->carry_split[carry] = b->split_axis[task];
-	*out = b->carry_buffer[carry] = add_buffer(b, buf, c->name, b->parts[task]);
+	*out = b->carry_buffer[carry] = add_buffer(b, buf, unique_name(b, c->name),
+		b->parts[task]);
 	return OK;
 }
 
