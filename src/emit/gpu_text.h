@@ -109,6 +109,21 @@ NODISCARD enum err_code emit_result(struct text *c, const struct kentry *x, int 
 	struct err *e);
 NODISCARD enum err_code emit_compute(struct text *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code emit_mma(struct text *c, const struct kentry *x, struct err *e);
+/* Carries in shared memory, and products whose results go there (text_carry.c): initial
+ * values where x is the first to touch a life; a carry's new value, by node `node` of x; the
+ * registers of a product, which are `acc`, from the ring and, once it is complete, to it. */
+void put_begins(struct text *c, const struct kentry *x);
+NODISCARD enum err_code put_set_shared(struct text *c, const struct kentry *x, int node,
+	struct err *e);
+const char *landing_name(struct text *c, int buffer);
+NODISCARD enum err_code put_take_off(struct text *c, const struct kentry *x, int node, int buffer,
+	struct err *e);
+NODISCARD enum err_code put_landing(struct text *c, const struct kentry *x, struct err *e);
+/* C text of the element at hand of `node`, out of a tile in shared memory. */
+NODISCARD enum err_code from_ring(struct text *c, const struct kentry *x, const struct ring *r,
+	int node, const char **out, struct err *e);
+/* One thread for each element: of vectors several hold the same. */
+const char *one_of_copies(enum frag kind);
 /* Boxes for ring r from the tensor that node n loads, by the lane at hand. */
 void emit_boxes(struct text *c, const struct kentry *x, const struct ring *r,
 	const struct node *n);
@@ -126,6 +141,7 @@ void put_passed(struct text *c, int loop);
 /* `iteration`: C text of its number; class: of the turn, see lower/kernel.h. */
 NODISCARD enum err_code put_entry(struct text *c, const struct kentry *x, int class,
 	const char *iteration, struct err *e);
+void put_loop_trips(struct text *c, int loop);	/* where it begins, and how many */
 void put_loop_axes(struct text *c, int loop);	/* where the axes of iteration i_LOOP stand */
 /* Initial values: carries of the tile; those of `loop` that first matter in `nested`. */
 NODISCARD enum err_code put_initial_tile(struct text *c, struct err *e);
@@ -157,12 +173,13 @@ static inline const struct stask *stask_of(const struct text *c, const struct ke
 	return &c->g->tasks.v[x->task];
 }
 
+/* Does the lane go on before the product is complete? */
 static inline bool on_matrix(const struct text *c, int task)
 {
 	const struct seu *u = &c->plan->device->seu[
 		c->plan->entries.v[plan_entry_of(c->plan, task)].seu];
 
-	return u->kind == SEU_MATRIX && u->async;
+	return u->kind == SEU_MATRIX && u->async && !kernel_lands(c->k, task);
 }
 
 static inline bool in_lane(const struct text *c, int task)

@@ -71,7 +71,7 @@ static const char *literal(struct text *c, const struct node *n)
 }
 
 /* Read an element of a tile in shared memory; of what is beyond its extents, zero. */
-static enum err_code from_ring(struct text *c, const struct kentry *x, const struct ring *r,
+enum err_code from_ring(struct text *c, const struct kentry *x, const struct ring *r,
 	int node, const char **out, struct err *e)
 {
 	const struct stask *s = &c->g->tasks.v[x->task];
@@ -247,14 +247,16 @@ enum err_code not_lowered(const struct node *n, struct err *e)
 		op_name(n->op));
 }
 
-static enum err_code emit_set(struct text *c, const struct kentry *x, const struct node *n,
-	struct err *e)
+static enum err_code emit_set(struct text *c, const struct kentry *x, int node, struct err *e)
 {
+	const struct node *n = &c->p->nodes.v[node];
 	const struct stask *s = &c->g->tasks.v[x->task];
 	int buffer = buffer_of_carry(c, s, n->ref);
 	const char *arg;
 	struct view v;
 
+	if (c->k->ring_of[buffer] != NONE)
+		return put_set_shared(c, x, node, e);
 	TRY(buffer_view(c, buffer, &v, e));
 	TRY(operand_text(c, x, n->arg[0], n->arg[0], &arg, e));
 	put(c, "%s%s%s = %s;", frag_loops(c, &v), buffer_name(c, x, buffer), frag_element(v.kind), arg);
@@ -346,6 +348,19 @@ static const char *cast_text(struct text *c, enum dtype to, enum dtype from, con
 	return NULL;
 }
 
+static enum err_code carry_text(struct text *c, const struct kentry *x, int node,
+	const struct view *v, const char **out, struct err *e)
+{
+	const struct node *n = &c->p->nodes.v[node];
+	int buffer = buffer_of_carry(c, &c->g->tasks.v[x->task], n->ref);
+
+	if (c->k->ring_of[buffer] != NONE)
+		return from_ring(c, x, &c->k->rings.v[c->k->ring_of[buffer]], node, out, e);
+	TRY(check_alike(n, &c->k->node_shape[node], &c->k->carry_shape[n->ref], e));
+	*out = arena_strf(c->a, "%s%s", buffer_name(c, x, buffer), frag_element(v->kind));
+	return OK;
+}
+
 /* The value of an element-wise node's element at hand. */
 static enum err_code element_text(struct text *c, const struct kentry *x, int node,
 	const char **out, struct err *e)
@@ -356,12 +371,8 @@ static enum err_code element_text(struct text *c, const struct kentry *x, int no
 	struct view v;
 
 	TRY(node_view(c, s, node, &v, e));
-	if (n->op == OP_GET) {
-		TRY(check_alike(n, &c->k->node_shape[node], &c->k->carry_shape[n->ref], e));
-		*out = arena_strf(c->a, "%s%s", buffer_name(c, x, buffer_of_carry(c, s, n->ref)),
-			frag_element(v.kind));
-		return OK;
-	}
+	if (n->op == OP_GET)
+		return carry_text(c, x, node, &v, out, e);
 	if (n->op == OP_UNPACK)
 		return unpack_text(c, x, node, out, e);
 	*out = column_comparison(c, x, node);
@@ -448,7 +459,7 @@ static enum err_code emit_single(struct text *c, const struct kentry *x, int nod
 	struct view v;
 
 	if (n->op == OP_SET)
-		return emit_set(c, x, n, e);
+		return emit_set(c, x, node, e);
 	TRY(node_view(c, s, node, &v, e));
 	put(c, "%s x%d%s;", v.packed ? "u32" : register_type(n->type), node, frag_dims(c, &v));
 	if (is_reduction(n->op))

@@ -109,8 +109,7 @@ enum err_code emit_load(struct text *c, const struct kentry *x, struct err *e)
 	return OK;
 }
 
-/* One thread for each element: of vectors several hold the same. */
-static const char *one_of_copies(enum frag kind)
+const char *one_of_copies(enum frag kind)
 {
 	switch (kind) {
 	case FRAG_FULL:

@@ -146,9 +146,10 @@ enum err_code put_entry(struct text *c, const struct kentry *x, int class,
 		put_group_wait(c, x, &x->before, class);
 		put_stamp(c, x, x->stamps.groups);
 	}
-	if (s->kind == TASK_COMPUTE && shares_on_lane(c, s))
+	if ((s->kind == TASK_COMPUTE && shares_on_lane(c, s)) || x->lands || x->begins.n)
 		put(c, "lane_sync(%d, %d);", c->lane->barrier, c->lane->warps * 32);
 	TRY(put_initial_entry(c, x, e));
+	put_begins(c, x);
 	if (x->issue_flag != NONE && s->kind == TASK_COMPUTE)	/* which ends where it is issued */
 		put_arrive(c, x->issue_flag, seq);
 	TRY(put_body(c, x, e));
@@ -156,6 +157,8 @@ enum err_code put_entry(struct text *c, const struct kentry *x, int class,
 		put(c, "lane_sync(%d, %d);", c->lane->barrier, c->lane->warps * 32);
 	if (x->issue_flag != NONE && s->kind != TASK_COMPUTE)
 		put_arrive(c, x->issue_flag, seq);
+	if (x->lands)
+		TRY(put_landing(c, x, e));
 	if (x->flag != NONE && s->kind == TASK_MMA && on_matrix(c, x->task))
 		put(c, "issued_%d++;", x->flag);
 	else if (x->flag != NONE && s->kind != TASK_LOAD)

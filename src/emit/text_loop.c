@@ -238,6 +238,11 @@ static const struct stask *task_in(const struct text *c, int loop)
 	BUG("loop %d is empty", loop);
 }
 
+void put_loop_trips(struct text *c, int loop)
+{
+	put_trips(c, loop, task_in(c, loop));
+}
+
 enum err_code put_region(struct text *c, int loop, struct err *e)
 {
 	put(c, "{");

@@ -136,7 +136,7 @@ static const char *add_text(struct text *c, const struct kentry *x, const struct
 	if (mma->ref == NONE)
 		return "ks > 0";
 	carry = &c->p->carries.v[mma->ref];
-	if (carry->init != 0 || c->g->buffers.v[buffer].first != x->task)
+	if (carry->init != 0 || x->lands || c->g->buffers.v[buffer].first != x->task)
 		return "1";
 	buf_init(&b, c->a);
 	buf_puts(&b, "ks > 0");
@@ -238,10 +238,7 @@ static enum err_code find_product(struct text *c, const struct kentry *x, struct
 	p->mma = &c->p->nodes.v[node];
 	p->result = p->mma->ref != NONE ? buffer_of_carry(c, s, p->mma->ref) :
 		buffer_of_node(c, s, node);
-	TRY(buffer_view(c, p->result, &p->view, e));
-	if (c->k->ring_of[p->result] != NONE)
-		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product that another lane reads is not "
-			"lowered yet", s->name);
+	TRY(x->lands ? node_view(c, s, node, &p->view, e) : buffer_view(c, p->result, &p->view, e));
 	TRY(check_product(c, s, &p->view, e));
 	p->pa = buffer_of_node(c, s, p->mma->arg[0]);
 	pb = buffer_of_node(c, s, p->mma->arg[1]);
@@ -272,7 +269,9 @@ enum err_code emit_mma(struct text *c, const struct kentry *x, struct err *e)
 	tb = !p.b.k_major;
 	name = make_function(c, &(struct product_form){ p.registers, ta, tb, p.cols,
 		c->g->tasks.v[x->task].work.type });
-	acc = buffer_name(c, x, p.result);
+	acc = x->lands ? landing_name(c, p.result) : buffer_name(c, x, p.result);
+	if (x->lands)
+		TRY(put_take_off(c, x, (int)(p.mma - c->p->nodes.v), p.result, e));
 	put(c, "EACH(rb, %d) PIN_F(%s[rb], %lld);", v->blocks, acc, (long long)(v->cols / 2));
 	if (p.registers)
 		put(c, "EACH(rb, %d) PIN_U(%s[rb], %d);", v->blocks, buffer_name(c, x, p.pa),

@@ -11,7 +11,7 @@ static const char *awaited_text(struct text *c, const struct flag_wait *w)
 	case AWAIT_WITHIN:
 		return arena_strf(c->a, "%s - %d", seq, w->back);
 	case AWAIT_AROUND:
-		return seq;
+		return w->back ? arena_strf(c->a, "%s - %d", seq, w->back) : seq;
 	case AWAIT_RUN:
 		break;
 	}

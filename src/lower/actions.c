@@ -45,7 +45,7 @@ static void wait_for(struct actor *x, const struct flag_wait *w, int mine)
 		n = x->i[w->loop] >= w->back ? passed(x, w->loop) - w->back : -1;
 		break;
 	case AWAIT_AROUND:
-		n = passed(x, w->loop);
+		n = passed(x, w->loop) - w->back;
 		if (w->once && x->seen[w->flag] > n)
 			n = -1;
 		for (int l = mine; l != w->loop && !w->once; l = x->k->plan->graph->program->loops.v[l].parent)
@@ -136,8 +136,8 @@ static bool has_initial(const struct kernel *k, int buffer)
 {
 	const struct buffer *b = buffer_at(k, buffer);
 
-	return b->carry != NONE && b->phase == k->phase && k->ring_of[buffer] == NONE &&
-		!begins_by_product(k, b);
+	return b->carry != NONE && b->phase == k->phase && (k->ring_of[buffer] != NONE ||
+		!begins_by_product(k, b));
 }
 
 /* Give carries their initial value whose lives are iterations of `loop` and begin with
@@ -154,10 +154,42 @@ static void begin_lives(struct actor *x, int loop, int task, int nested)
 		if (b->loop != loop || (task != NONE && b->first != task) || (nested != NONE &&
 		    !program_loop_within(g->program, stask_at(x->k, b->first)->loop, nested)))
 			continue;
-		if (has_initial(x->k, i) && in_lane(x, b->first))
+		if (has_initial(x->k, i) && x->k->ring_of[i] == NONE && in_lane(x, b->first))
 			act(x, ACT_WRITE, place_of(x, i), 0);
 	}
 	x->instance = instance;
+}
+
+/* Is the sTask at work, of region `mine`, the first to touch the carry's life? */
+static bool is_first(const struct actor *x, const struct begins *b, int mine)
+{
+	const struct program *p = x->k->plan->graph->program;
+	int loop = buffer_at(x->k, b->buffer)->loop;
+
+	for (int l = mine; l != loop; l = p->loops.v[l].parent)
+		if (x->i[l])
+			return false;
+	for (int i = 0; i < b->empty.n; i++) {
+		int l = b->empty.v[i], around = kernel_common_loop(p, mine, l);
+		int64_t n = passed(x, around);
+
+		if (walk_inner(x->s->walk, around, n, l) != walk_inner(x->s->walk, around, n + 1, l))
+			return false;
+	}
+	return true;
+}
+
+/* Lives of carries in shared memory that begin with the sTask at work. */
+static void begin_shared(struct actor *x, const struct kentry *e, int mine)
+{
+	for (int i = 0; i < e->begins.n; i++) {
+		if (!is_first(x, &e->begins.v[i], mine))
+			continue;
+		act(x, ACT_WRITE, place_of(x, e->begins.v[i].buffer), 0);
+		x->acts.v[x->acts.n - 1].initial = true;
+		act(x, ACT_FENCE, NONE, 0);
+		act(x, ACT_SYNC, NONE, 0);
+	}
 }
 
 static bool lists(const int *v, int n, int x)
@@ -166,6 +198,17 @@ static bool lists(const int *v, int n, int x)
 		if (v[i] == x)
 			return true;
 	return false;
+}
+
+/* Does the sTask read a carry in shared memory and then set it? */
+static bool updates_shared(const struct actor *x, const struct stask *s)
+{
+	bool found = false;
+
+	for (int i = 0; i < s->writes.n; i++)
+		found |= x->k->ring_of[s->writes.v[i]] != NONE &&
+			lists(s->reads.v, s->reads.n, s->writes.v[i]);
+	return found;
 }
 
 static void touch(struct actor *x, const struct stask *s, int task, int64_t seq)
@@ -180,11 +223,37 @@ static void touch(struct actor *x, const struct stask *s, int task, int64_t seq)
 		x->acts.v[x->acts.n - 1].want = x->s->want[task][seq * s->reads.n + i];
 		x->acts.v[x->acts.n - 1].initial = has_initial(x->k, s->reads.v[i]);
 	}
+	if (updates_shared(x, s))
+		act(x, ACT_SYNC, NONE, 0);
 	for (int i = 0; i < s->writes.n; i++)
 		if (!product || !lists(s->reads.v, s->reads.n, s->writes.v[i]))
 			act(x, product ? ACT_GROUP_SUM : ACT_WRITE, place_of(x, s->writes.v[i]), 0);
 	if (product)
 		act(x, ACT_COMMIT, NONE, 0);
+}
+
+/* A product whose result goes to shared memory: what it adds to is read from there, and the
+ * lane waits for it. */
+static void touch_landing(struct actor *x, const struct stask *s, int task, int64_t seq)
+{
+	for (int i = 0; i < s->reads.n; i++) {
+		act(x, lists(s->writes.v, s->writes.n, s->reads.v[i]) ? ACT_READ : ACT_GROUP_READ,
+			place_of(x, s->reads.v[i]), 0);
+		x->acts.v[x->acts.n - 1].want = x->s->want[task][seq * s->reads.n + i];
+		x->acts.v[x->acts.n - 1].initial = has_initial(x->k, s->reads.v[i]);
+	}
+	if (updates_shared(x, s))
+		act(x, ACT_SYNC, NONE, 0);
+	act(x, ACT_COMMIT, NONE, 0);
+}
+
+static void land(struct actor *x, const struct stask *s)
+{
+	act(x, ACT_GROUPS, NONE, 0);
+	for (int i = 0; i < s->writes.n; i++)
+		act(x, ACT_WRITE, place_of(x, s->writes.v[i]), 0);
+	act(x, ACT_FENCE, NONE, 0);
+	act(x, ACT_SYNC, NONE, 0);
 }
 
 static bool reads_own(const struct actor *x, int buffer)
@@ -237,14 +306,17 @@ static void play_entry(struct actor *x, const struct kentry *e, int class, int64
 		group_wait(x, &e->before, class);
 	for (int i = 0; i < s->writes.n && s->kind == TASK_COMPUTE; i++)
 		shares |= x->k->ring_of[s->writes.v[i]] != NONE;
-	if (shares)
+	if (shares || e->lands || e->begins.n)
 		act(x, ACT_SYNC, NONE, 0);
 	if (s->loop != NONE)
 		begin_lives(x, s->loop, e->task, NONE);
+	begin_shared(x, e, s->loop);
 	if (e->issue_flag != NONE && s->kind == TASK_COMPUTE)
 		act(x, ACT_ARRIVE, e->issue_flag, seq);
 	if (s->kind == TASK_LOAD)
 		play_load(x, e, s, seq);
+	else if (e->lands)
+		touch_landing(x, s, e->task, seq);
 	else
 		touch(x, s, e->task, seq);
 	if (shares) {
@@ -253,6 +325,8 @@ static void play_entry(struct actor *x, const struct kentry *e, int class, int64
 	}
 	if (e->issue_flag != NONE && s->kind != TASK_COMPUTE)
 		act(x, ACT_ARRIVE, e->issue_flag, seq);
+	if (e->lands)
+		land(x, s);
 	if (e->flag != NONE && s->kind == TASK_MMA && x->s->set->matrix[e->task])
 		x->issued[e->flag]++;
 	else if (e->flag != NONE && s->kind != TASK_LOAD)

@@ -35,7 +35,7 @@ struct act {
 	int at, to, n;
 	int want;			/* READ and group's: the instance that must have written it;
 					 * NONE: nobody in this life of it ... */
-	bool initial;			/* ... so that it must be an initial value */
+	bool initial;			/* ... so that it must be an initial value; WRITE: it is one */
 };
 
 /* What is the same in every play. Places: each slot of each ring, then each version of
@@ -44,7 +44,8 @@ struct setting {
 	const struct kernel *k;
 	int *lane;			/* by sTask: index into k->lanes, of the first copy; NONE: of
 					 * another phase */
-	bool *matrix;			/* by sTask: on an asynchronous matrix unit */
+	bool *matrix;			/* by sTask: on an asynchronous matrix unit, and not done when
+					 * the lane goes on */
 	int *first, *versions;		/* by buffer: its first place, places of a copy */
 	int *buffer;			/* by place */
 	int shared, nplaces;		/* places below `shared` are slots */

@@ -21,7 +21,7 @@ static void find_drains(const struct kernel *k, struct klane *l)
 		struct kentry *x = &l->entries.v[i];
 		bool seen = false;
 
-		if (!on_matrix(k, x->task) || x->flag == NONE)
+		if (!on_matrix(k, x->task) || x->flag == NONE || x->lands)
 			continue;
 		for (int j = 0; j < l->entries.n; j++)
 			seen |= (l->entries.v[j].waits_groups || l->entries.v[j].drains) &&
@@ -60,7 +60,8 @@ static int last_awaited(const struct counting *c, int inst)
 		struct span spans[SPANS_MAX];
 		int n;
 
-		if (w->task != c->r->inst[inst].task || by_flag(c->k, w) || !on_matrix(c->k, w->on))
+		if (w->task != c->r->inst[inst].task || by_flag(c->k, w) || !on_matrix(c->k, w->on) ||
+		    kernel_lands(c->k, w->on))
 			continue;
 		n = walk_wait_spans(c->r->walk, p, w, c->r->inst[inst].seq, spans);
 		for (int s = 0; s < n; s++) {
@@ -171,7 +172,8 @@ static void count_dependents(const struct counting *c, int i)
 {
 	int end = c->r->lane_first[c->lane_copy + 1];
 
-	if (!on_matrix(c->k, c->r->inst[i].task) || c->k->flag_of[c->r->inst[i].task] == NONE)
+	if (!on_matrix(c->k, c->r->inst[i].task) || c->k->flag_of[c->r->inst[i].task] == NONE ||
+	    kernel_lands(c->k, c->r->inst[i].task))
 		return;
 	for (int j = i + 1; j < end; j++) {
 		if (!needs_end(c, i, j))

@@ -115,8 +115,9 @@ enum awaited {
 	AWAIT_BACK,			/* both in one region: `back` iterations before this one;
 					 * if the flag is of runs, the run in that iteration */
 	AWAIT_WITHIN,			/* the same, if that is in this run of the region */
-	AWAIT_AROUND,			/* it is in region `loop` around: of the iteration at hand,
-					 * asked for in the first iteration of all loops inside */
+	AWAIT_AROUND,			/* it is in region `loop` around: `back` iterations before the
+					 * one at hand, asked for in the first iteration of all
+					 * loops inside */
 	AWAIT_RUN,			/* it is in `loop` inside: the last of the runs passed */
 };
 
@@ -138,10 +139,22 @@ struct record {
 	int groups, body, drain;	/* positions in it; NONE */
 };
 
+/* A carry in shared memory that the entry finds without a value when it is the first to touch
+ * a life of it: in the first iteration of all loops inside the carry's region, if none of
+ * those in `empty`, which stand before it there, made any. Then it writes the initial one. */
+struct begins {
+	int buffer;
+	VEC(int) empty;
+};
+
 /* One sTask on a lane. */
 struct kentry {
 	int task, entry;
 	int at;
+	VEC(struct begins) begins;
+	bool lands;			/* a product whose result goes to shared memory: the lane waits
+					 * for it at once and stores it, and so it is done when the
+					 * lane goes on */
 	bool waits_groups, waits_stores;
 	struct group_wait before;	/* if waits_groups */
 	bool drains;			/* after issuing, wait until one group is under way */
@@ -208,6 +221,25 @@ struct kernel {
 	int64_t stamp_tiles;		/* so many tiles of a block are kept */
 	VEC(struct watch) watches;
 };
+
+/* Does the result of a product go to shared memory? The rings are there. */
+static inline bool kernel_lands(const struct kernel *k, int task)
+{
+	const struct stask *s = &k->plan->graph->tasks.v[task];
+
+	for (int i = 0; i < s->writes.n && s->kind == TASK_MMA; i++)
+		if (k->ring_of[s->writes.v[i]] != NONE)
+			return true;
+	return false;
+}
+
+/* Innermost region that holds both loops. */
+static inline int kernel_common_loop(const struct program *p, int a, int b)
+{
+	while (!program_loop_within(p, b, a))
+		a = p->loops.v[a].parent;
+	return a;
+}
 
 /* The class of a turn where the loop makes so many trips. */
 static inline int turn_class(const struct kregion *v, int64_t turn, int64_t trips)

@@ -21,11 +21,13 @@ static enum err_code add_entry(struct kernel *k, struct klane *l, int entry, str
 		if (by_flag(k, w))
 			TRY(lower_flag_waits(k, x, i, e));
 		else if (on_matrix(k, w->on) && w->when == WAIT_COMPLETE)
-			x->waits_groups = true;
+			x->waits_groups |= !kernel_lands(k, w->on);
 		else if (stask_at(k, w->on)->kind == TASK_STORE)
 			x->waits_stores = true;
 	}
 	lower_run_waits(k, x);
+	lower_begins(k, x);
+	x->lands = kernel_lands(k, x->task);
 	if (stask_at(k, x->task)->loop == NONE && x->at)
 		return err_set(e, ERR_ILLEGAL, p->entries.v[entry].loc, "'%s': an offset in the "
 			"tile loop is not lowered yet", stask_at(k, x->task)->name);

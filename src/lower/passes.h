@@ -32,6 +32,8 @@ bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *dept
 bool lower_keeps_step(const struct kernel *k, const struct wait *w);
 /* What an entry waits for beyond the plan because a loop may make no iteration. */
 void lower_run_waits(struct kernel *k, struct kentry *x);
+/* The carries in shared memory whose lives entry x may begin. */
+void lower_begins(struct kernel *k, struct kentry *x);
 /* What lane l, the kernel's `lane_copy`-th, leaves under way where it waits for its own
  * products; where its entries drain. */
 void lower_groups(struct kernel *k, struct klane *l, int lane_copy);

@@ -76,9 +76,10 @@ enum err_code play_add_access(struct play *p, int block, struct warp *w, int pla
 	struct access x)
 {
 	struct cell *at = place_at(p, block, w, place);
+	int writer = x.initial ? NONE : x.instance;
 
 	TRY(check_place(p, at, place, &x, w->clock));
-	if (x.writes && !(at->written && at->writer == x.instance)) {
+	if (x.writes && !(at->written && at->writer == writer)) {
 		struct access *v = at->before.v;
 		int cap = at->before.cap;
 
@@ -89,7 +90,7 @@ enum err_code play_add_access(struct play *p, int block, struct warp *w, int pla
 		at->now.n = 0;
 		at->now.cap = cap;
 		at->written = true;
-		at->writer = x.instance;
+		at->writer = writer;
 	}
 	VEC_PUSH(p->a, &at->now, x);
 	return OK;
@@ -102,7 +103,7 @@ enum err_code play_access(struct play *p, struct warp *w, const struct act *a)
 	struct access x = { .of = group ? groups_of(p, me) : events_of(p, me),
 		.until = group ? w->groups + 1 : w->event, .instance = a->instance,
 		.warp = group ? NONE : me, .writes = a->kind == ACT_WRITE || a->kind == ACT_GROUP_SUM,
-		.sums = a->kind == ACT_GROUP_SUM };
+		.sums = a->kind == ACT_GROUP_SUM, .initial = a->kind == ACT_WRITE && a->initial };
 
 	if (!x.writes || x.sums)
 		TRY(check_value(p, place_at(p, w->block, w, a->at), a->at, a));

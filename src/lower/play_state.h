@@ -22,6 +22,7 @@ struct access {
 	int warp;			/* who did it with ordinary instructions; NONE: an engine */
 	int fence;			/* of that warp after it; 0: none yet */
 	bool writes, sums;
+	bool initial;			/* it writes a value that is no instance's */
 };
 
 struct cell {

@@ -336,11 +336,5 @@ enum err_code lower_rings(struct kernel *k, struct err *e)
 				"32", b->name, (long long)(k->rings.v[i].shape.cols *
 				dtype_bits(b->type) / 8));
 	}
-	for (int i = 0; i < g->buffers.n; i++)
-		if (g->buffers.v[i].phase == k->phase && g->buffers.v[i].carry != NONE &&
-		    k->ring_of[i] != NONE)
-			return err_set(e, ERR_ILLEGAL, g->buffers.v[i].loc, "'%s' is used on several "
-				"lanes; a carry that passes between lanes is not lowered yet",
-				g->buffers.v[i].name);
 	return OK;
 }

@@ -18,12 +18,13 @@ int flag_loop(const struct kernel *k, int flag)
 	return k->flags.v[flag].runs ? k->plan->graph->program->loops.v[loop].parent : loop;
 }
 
+/* Whose completion the lane learns of later? */
 static bool on_matrix(const struct kernel *k, int task)
 {
 	const struct seu *u = &k->plan->device->seu[k->plan->entries.v[plan_entry_of(k->plan,
 		task)].seu];
 
-	return u->kind == SEU_MATRIX && u->async;
+	return u->kind == SEU_MATRIX && u->async && !kernel_lands(k, task);
 }
 
 static void find_lanes(struct arena *a, struct setting *s)

@@ -82,6 +82,16 @@ static bool is_shared(const struct sides *s, int node)
 	return false;
 }
 
+static bool is_shared_carry(const struct sides *s, int carry)
+{
+	const struct graph *g = s->plan->graph;
+
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].carry == carry)
+			return plan_scope(s->plan, i) == SCOPE_SHARED;
+	return false;
+}
+
 static enum err_code join_alike(struct sides *s, int node, int arg, struct err *e)
 {
 	const struct node *n = &s->p->nodes.v[node], *a = &s->p->nodes.v[arg];
@@ -102,7 +112,7 @@ static enum err_code join_carry(struct sides *s, int node, int carry, struct err
 	const struct node *n = &s->p->nodes.v[node];
 	const struct carry *c = &s->p->carries.v[carry];
 
-	for (int i = 0; i < n->naxes; i++) {
+	for (int i = 0; i < n->naxes && !is_shared_carry(s, carry); i++) {
 		int pos = position(c->axis, c->naxes, n->axis[i]);
 
 		if (pos != NONE)
@@ -164,24 +174,35 @@ static void prefer_columns(struct sides *s, int node)
 		s->side[root] = SIDE_COL;
 }
 
-/* Where nothing decided, the first axis with more than one element is rows. */
-static void settle(struct sides *s, int nodes)
+/* Of a value, which are the nodes and then the carries: the first axis with more than one
+ * element of which nothing has decided is rows, unless there are rows. */
+static void settle_value(struct sides *s, int value, int naxes)
 {
-	for (int i = 0; i < nodes; i++) {
-		const struct node *n = &s->p->nodes.v[i];
-		bool has_row = false;
+	int carry = value - s->p->nodes.n;
+	bool has_row = false;
 
-		for (int k = 0; k < n->naxes; k++)
-			has_row |= s->side[find_root(s, node_key(i, k))] == SIDE_ROW;
-		for (int k = 0; k < n->naxes; k++) {
-			int root = find_root(s, node_key(i, k));
+	for (int k = 0; k < naxes; k++)
+		has_row |= s->side[find_root(s, node_key(value, k))] == SIDE_ROW;
+	for (int k = 0; k < naxes; k++) {
+		int root = find_root(s, node_key(value, k));
 
-			if (s->side[root] != SIDE_FREE || extent_of_node(s->x, i, k) == 1)
-				continue;
-			s->side[root] = has_row ? SIDE_COL : SIDE_ROW;
-			has_row = true;
-		}
+		if (s->side[root] != SIDE_FREE || (carry < 0 ? extent_of_node(s->x, value, k) :
+		    extent_of_carry(s->x, carry, k)) == 1)
+			continue;
+		s->side[root] = has_row ? SIDE_COL : SIDE_ROW;
+		has_row = true;
 	}
+}
+
+/* Those with most axes first: a vector is a row or a column of what it is used with. */
+static void settle(struct sides *s)
+{
+	int nodes = s->p->nodes.n, carries = s->p->carries.n;
+
+	for (int n = RANK_MAX; n > 0; n--)
+		for (int i = 0; i < nodes + carries; i++)
+			if ((i < nodes ? s->p->nodes.v[i].naxes : s->p->carries.v[i - nodes].naxes) == n)
+				settle_value(s, i, n);
 }
 
 static void add_axis(struct shape2 *v, enum side side, int axis, int64_t extent)
@@ -233,7 +254,7 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 	for (int i = 0; i < p->nodes.n; i++)
 		if (in_phase(k, i))
 			prefer_columns(&s, i);
-	settle(&s, p->nodes.n);
+	settle(&s);
 	k->deep = s.deep;
 	k->node_shape = ARENA_ARRAY(&k->arena, p->nodes.n, struct shape2);
 	k->carry_shape = ARENA_ARRAY(&k->arena, p->carries.n, struct shape2);

@@ -77,7 +77,7 @@ static enum err_code add_wait(struct kernel *k, struct kentry *x, int wait, int 
 		f.which = life && d > 0 && loop != NONE ? AWAIT_WITHIN : AWAIT_BACK;
 	} else if (mine == loop && theirs == loop) {
 		f.which = life && d > 0 && loop != NONE ? AWAIT_WITHIN : AWAIT_BACK;
-	} else if (theirs == loop && d == 0) {
+	} else if (theirs == loop && (!life || d == 0 || loop == NONE)) {
 		f.which = AWAIT_AROUND;
 		for (int l = mine; l != loop; l = g->program->loops.v[l].parent)
 			f.once |= g->trips[l].least == 0;

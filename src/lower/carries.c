@@ -1,0 +1,56 @@
+/* Who gives a carry in shared memory its initial value: the sTask that touches a life of it
+ * first, as the graph's dependences have it (graph/deps.c). They order it after all who
+ * touched what was in the slot, and before all who come later in this life. */
+#include "lower/passes.h"
+
+static bool lists(const int *v, int n, int x)
+{
+	for (int i = 0; i < n; i++)
+		if (v[i] == x)
+			return true;
+	return false;
+}
+
+static bool touches(const struct stask *s, int buffer)
+{
+	return lists(s->reads.v, s->reads.n, buffer) || lists(s->writes.v, s->writes.n, buffer);
+}
+
+/* Does sTask y, wherever it stands in an iteration of `around`, run at least once in it? */
+static bool runs_always(const struct graph *g, int y, int around)
+{
+	for (int l = g->tasks.v[y].loop; l != around; l = g->program->loops.v[l].parent)
+		if (g->trips[l].least == 0)
+			return false;
+	return true;
+}
+
+/* May the entry begin a life of the carry, and which loops must be empty then? */
+static bool may_begin(struct kernel *k, const struct kentry *x, struct begins *b)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int y = 0; y < g->tasks.n; y++) {
+		if (g->tasks.v[y].position >= stask_at(k, x->task)->position ||
+		    !touches(&g->tasks.v[y], b->buffer))
+			continue;
+		if (runs_always(g, y, graph_common_loop(g, y, x->task)))
+			return false;
+		if (!lists(b->empty.v, b->empty.n, g->tasks.v[y].loop))
+			VEC_PUSH(&k->arena, &b->empty, g->tasks.v[y].loop);
+	}
+	return true;
+}
+
+void lower_begins(struct kernel *k, struct kentry *x)
+{
+	const struct stask *s = stask_at(k, x->task);
+
+	for (int i = 0; i < s->reads.n; i++) {
+		struct begins b = { .buffer = s->reads.v[i] };
+
+		if (k->plan->graph->buffers.v[b.buffer].carry != NONE &&
+		    k->ring_of[b.buffer] != NONE && may_begin(k, x, &b))
+			VEC_PUSH(&k->arena, &x->begins, b);
+	}
+}

@@ -1,0 +1,102 @@
+-- Values that lanes pass to each other through shared memory: the accumulator of a product
+-- whose epilogue is another lane's, a carry that one lane updates and another reads in the
+-- next iteration, the statistics of a softmax on a second lane; rings of one and of three
+-- versions, loops of no, one, two and five iterations, whole tiles and ragged ones.
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(dir .. "tap.lua")
+local random_plans, programs = dofile(dir .. "lib/random_plans.lua"), dofile(dir .. "lib/programs.lua")
+
+local SEEDS <const> = {1, 2, 3, 4}
+
+-- Loads on p0, the sTasks of `on` where it says, all others on c0; `at` are offsets.
+local function schedule(bound, tile, on, rings, at)
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+  local lanes = {p0 = 1, c0 = 4}
+  for _, t in ipairs(plan.tasks) do
+    local lane = t.kind == "load" and "p0" or on[t.name] or "c0"
+    lanes[lane] = lanes[lane] or 4
+    plan:append(t.name, {lane = lane, at = at and at[t.name] or 0})
+  end
+  for name, warps in pairs(lanes) do plan:lane(name, {warps = warps}) end
+  plan:buffers(rings)
+  plan:grid{eus = 1}
+  plan:fill_waits()
+  return plan
+end
+
+local function correct(what, plan)
+  local good, problems = plan:check()
+  if not tap.ok(good, what .. ": legal", tostring(problems)) then return end
+  local result, message = random_plans.verify(plan, SEEDS)
+  tap.ok(result == "ok", what, message, plan:script())
+end
+
+-- Does the plan say that the buffer is in shared memory?
+local function is_shared(plan, buffer)
+  return tostring(plan):find("\n  " .. buffer .. " +%d+ .-shared") ~= nil
+end
+
+---- the accumulator on one lane, the epilogue on another -----------------------
+
+for _, tile in ipairs{{m = 64, n = 64, k = 32}, {m = 128, n = 32, k = 64}} do
+  for _, trips in ipairs{1, 2, 5} do
+    for _, ring in ipairs{1} do
+      local bound = mr.examples.gemm{m = 2 * tile.m + 24, n = 2 * tile.n - 8, k = tile.k * trips,
+        activation = "relu"}
+      local plan = schedule(bound, tile, {epilogue = "c1", store_c = "c1"}, {a = 2, b = 2, c = ring})
+      tap.ok(is_shared(plan, "c"), "the accumulator is in shared memory")
+      correct(("an epilogue on another lane, tile %d x %d, %d iterations, a ring of %d"):format(tile.m,
+        tile.n, trips, ring), plan)
+    end
+  end
+end
+for _, tile in ipairs{64, 128} do
+  for _, ring in ipairs{1} do
+    correct(("an epilogue on another lane, 0 to 4 iterations of %d rows, a ring of %d"):format(tile, ring),
+      schedule(programs.triangle{m = 5 * tile, n = 64, k = 5 * tile}, {m = tile, n = 64, k = tile},
+      {convert = "c1", store_c = "c1"}, {a = 2, b = 2, c = ring}))
+  end
+end
+correct("an operand from one lane, the product on a second, the epilogue on a third", schedule(
+  programs.triangle{m = 320, n = 64, k = 320}, {m = 64, n = 64, k = 64},
+  {mask = "c1", convert = "c2", store_c = "c2"}, {a = 2, b = 2, mask = 2}))
+correct("an accumulator of a loop inside a loop", schedule(programs.mlp{m = 136, n = 160, k = 96, d = 64},
+  {m = 64, n = 64, k = 32}, {relu = "c1"}, {a = 2, b = 2, v = 2, c = 2, relu = 2}))
+correct("two accumulators, one of them another lane's", schedule(programs.gated{m = 136, n = 72, k = 96},
+  {m = 64, n = 64, k = 32}, {mma_h = "c1"}, {}))
+
+---- carries that lanes update and read in turn ---------------------------------
+
+for _, trips in ipairs{1, 2, 5} do
+  local sizes, tile = {m = 136, n = 72, k = 32 * trips}, {m = 64, n = 64, k = 32}
+  correct(("a carry read on a lane before another overwrites it, %d iterations"):format(trips),
+    schedule(programs.highest(sizes), tile, {before = "c1"}, {a = 2, b = 2, before = 2}))
+  correct(("a product that another lane reads, %d iterations"):format(trips),
+    schedule(programs.highest(sizes), tile, {before = "c1", after = "c1", join = "c1", store_c = "c1"},
+    {a = 2, b = 2, mma = 3}))
+  correct(("sums that a second lane keeps, %d iterations"):format(trips),
+    schedule(programs.normed(sizes), tile, {square = "c1"}, {a = 2, b = 2}))
+  sizes = {m = 136, n = 64, k = 32 * trips, d = 64}
+  correct(("an accumulator scaled and read by one lane, summed up by another, %d iterations")
+    :format(trips), schedule(programs.recurrent(sizes), {m = 64, k = 32}, {decay = "c1", read = "c1"},
+    {a = 2, b = 2, read = 2}))
+end
+
+---- attention: statistics of the softmax on a second lane -----------------------
+
+for _, causal in ipairs{false, true} do
+  local bound = mr.examples.flash_attention{b = 1, h = 2, m = 200, n = 200, d = 64, causal = causal}
+  for _, ring in ipairs{1, 3} do
+    correct(("a softmax on a second lane, %s, a ring of %d"):format(causal and "causal" or "full", ring),
+      schedule(bound, {m = 64, n = 64}, {softmax = "c1"},
+      {k = 2, v = 2, mma_qk = ring, softmax = ring, softmax_2 = ring}))
+  end
+  correct(("a softmax and all that scales on a second lane, %s"):format(causal and "causal" or "full"),
+    schedule(bound, {m = 128, n = 32}, {softmax = "c1", rescale = "c1"}, {k = 2, v = 2}))
+  correct(("scores ahead of a softmax on a second lane, %s"):format(causal and "causal" or "full"),
+    schedule(bound, {m = 64, n = 64}, {softmax = "c1"},
+    {k = 2, v = 2, mma_qk = 2, softmax = 2, softmax_2 = 2}, {mma_qk = 1, softmax = 1}))
+end
+
+tap.done_testing()
