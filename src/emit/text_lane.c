@@ -81,7 +81,7 @@ static void put_turn(struct text *c)
 		int task = c->k->flags.v[f].task, loop = c->g->tasks.v[task].loop;
 
 		if (c->k->flags.v[f].runs)
-			loop = c->p->loops.v[loop].parent;
+			loop = c->p->loops.v[c->k->flags.v[f].loop].parent;
 		if (!c->k->flags.v[f].issued && in_lane(c, task) && on_matrix(c, task))
 			put(c, "issued_%d = released_%d = %s;", f, f, loop == NONE ? "t" :
 				arena_strf(c->a, "base_%d", loop));

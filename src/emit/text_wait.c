@@ -183,7 +183,7 @@ void put_run(struct text *c, int loop, int nested)
 	for (int f = 0; f < c->k->flags.n; f++) {
 		const struct flag *fl = &c->k->flags.v[f];
 
-		if (!fl->runs || c->g->tasks.v[fl->task].loop != nested || !in_lane(c, fl->task))
+		if (!fl->runs || fl->loop != nested || !in_lane(c, fl->task))
 			continue;
 		if (on_matrix(c, fl->task))
 			put(c, "issued_%d++;", f);

@@ -256,13 +256,17 @@ static void land(struct actor *x, const struct stask *s)
 	act(x, ACT_SYNC, NONE, 0);
 }
 
-static bool reads_own(const struct actor *x, int buffer)
+static bool reads_own(const struct actor *x, const struct kentry *load, int buffer)
 {
 	for (int i = 0; i < x->lane->entries.n; i++) {
-		const struct stask *s = stask_at(x->k, x->lane->entries.v[i].task);
+		const struct kentry *e = &x->lane->entries.v[i];
+		const struct stask *s = stask_at(x->k, e->task);
 
 		if (lists(s->reads.v, s->reads.n, buffer))
 			return true;
+		for (int k = 0; k < e->waits.n; k++)
+			if (e->waits.v[k].flag == load->flag)
+				return true;
 	}
 	return false;
 }
@@ -274,14 +278,14 @@ static void play_load(struct actor *x, const struct kentry *e, const struct stas
 	if (e->flag == NONE)
 		return;
 	if (!x->k->rings.v[x->k->ring_of[buffer]].engine) {
-		if (x->lane->warps > 1 && reads_own(x, buffer))
+		if (x->lane->warps > 1 && reads_own(x, e, buffer))
 			act(x, ACT_SYNC, NONE, 0);
 		act(x, ACT_WRITE, place, 0);
 		act(x, ACT_FENCE, NONE, 0);
 		act(x, ACT_ARRIVE, e->flag, seq);
 		return;
 	}
-	if (x->lane->warps > 1 && (e->waits.n || reads_own(x, buffer)))
+	if (x->lane->warps > 1 && (e->waits.n || reads_own(x, e, buffer)))
 		act(x, ACT_SYNC, NONE, 0);
 	act(x, ACT_COPY, e->flag, seq);
 	x->acts.v[x->acts.n - 1].to = place;
@@ -341,7 +345,7 @@ static void end_run(struct actor *x, int loop, int nested)
 	for (int f = 0; f < x->k->flags.n; f++) {
 		const struct flag *fl = &x->k->flags.v[f];
 
-		if (!fl->runs || stask_at(x->k, fl->task)->loop != nested || !in_lane(x, fl->task))
+		if (!fl->runs || fl->loop != nested || !in_lane(x, fl->task))
 			continue;
 		if (x->s->set->matrix[fl->task])
 			x->issued[f]++;

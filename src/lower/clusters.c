@@ -49,14 +49,13 @@ static bool loads_for_all(const struct kernel *k, int lane)
 	return false;
 }
 
-/* The flag by which a wait is seen. */
-static int flag_of_wait(const struct kernel *k, const struct wait *w)
+static void share_flag(struct kernel *k, int flag)
 {
-	int depth;
+	struct flag *f = &k->flags.v[flag];
 
-	if (lower_waits_for_run(k, w, &depth))
-		return k->run_flag_of[w->on];
-	return w->when == WAIT_ISSUED ? k->issue_flag_of[w->on] : k->flag_of[w->on];
+	if (!f->all)
+		f->arrivals *= k->cluster;
+	f->all = true;
 }
 
 /* What a lane waits for before it writes to others' memory must be so there, too. Who is
@@ -67,15 +66,13 @@ static void share_flags(struct kernel *k)
 
 	for (int i = 0; i < p->waits.n; i++) {
 		const struct wait *w = &p->waits.v[i];
-		struct flag *f;
+		struct wait_part part;
 
 		if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w) || is_load(k, w->on) ||
 		    !loads_for_all(k, lane_of(k, w->task)))
 			continue;
-		f = &k->flags.v[flag_of_wait(k, w)];
-		if (!f->all)
-			f->arrivals *= k->cluster;
-		f->all = true;
+		for (int n = 0; lower_next_part(k, w, &n, &part);)
+			share_flag(k, lower_part_flag(k, w, &part));
 	}
 }
 

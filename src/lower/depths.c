@@ -81,42 +81,104 @@ static bool is_awaited(const bool *awaited, int64_t n, int depth, int64_t x)
 	return false;
 }
 
-/* Can all who wait for instances of the flag's sTask tell the phases apart? */
-static bool depth_holds(const struct kernel *k, const struct relation *r, const struct flag *f,
-	int depth, bool *awaited, bool *seen)
+/* What a wait asks of a flag: some part of it, or NULL for none. */
+static bool asks(struct kernel *k, const struct wait *w, const struct flag *f,
+	struct wait_part *part)
 {
-	const struct plan *p = k->plan;
-	int64_t n = walk_count(r->walk, stask_at(k, f->task)->loop);
+	for (int i = 0; w->on == f->task && by_flag(k, w) && lower_next_part(k, w, &i, part);)
+		if (f->runs ? part->runs == f->loop : part->runs == NONE &&
+		    (w->when == WAIT_ISSUED) == f->issued)
+			return true;
+	return false;
+}
 
-	memset(awaited, 0, (size_t)n * sizeof(*awaited));
-	for (int i = 0; i < p->waits.n; i++) {
-		const struct wait *w = &p->waits.v[i];
-		int64_t count;
-		bool in_turn;
-		int behind;
+/* One flag, under one relation. */
+struct proof {
+	struct kernel *k;
+	const struct relation *r;
+	const struct flag *f;
+	int64_t n;			/* phases */
+	bool *awaited, *seen;		/* by phase; by one who waits */
+};
 
-		if (w->on != f->task || (w->when == WAIT_ISSUED) != f->issued || !by_flag(k, w) ||
-		    lower_waits_for_run(k, w, &behind))
-			continue;
-		count = walk_count(r->walk, stask_at(k, w->task)->loop);
-		in_turn = p->lanes.v[lane_of(k, w->task)].turns > 1;
-		memset(seen, 0, (size_t)n * sizeof(*seen));
-		for (int64_t s = 0; s < count; s++) {
-			struct span spans[SPANS_MAX];
-			int ns = walk_wait_spans(r->walk, p, w, s, spans);
+/* Can who waits tell the phases apart? */
+static bool wait_is_safe(const struct proof *p, const struct wait *w, int depth)
+{
+	const struct plan *plan = p->k->plan;
+	int64_t count = walk_count(p->r->walk, stask_at(p->k, w->task)->loop);
+	bool in_turn = plan->lanes.v[lane_of(p->k, w->task)].turns > 1;
 
-			for (int x = 0; x < ns; x++) {
-				awaited[spans[x].last - 1] = true;
-				if (!wait_holds(r, f, depth, relation_instance(r, w->task, s),
-				    spans[x].last - 1, n, seen))
-					return false;
-				/* copies of a lane begin their tiles in turn */
-				seen[spans[x].last - 1] = in_turn;
-			}
+	memset(p->seen, 0, (size_t)p->n * sizeof(*p->seen));
+	for (int64_t s = 0; s < count; s++) {
+		struct span spans[SPANS_MAX];
+		int ns = walk_wait_spans(p->r->walk, plan, w, s, spans);
+
+		for (int x = 0; x < ns; x++) {
+			p->awaited[spans[x].last - 1] = true;
+			if (!wait_holds(p->r, p->f, depth, relation_instance(p->r, w->task, s),
+			    spans[x].last - 1, p->n, p->seen))
+				return false;
+			/* copies of a lane begin their tiles in turn */
+			p->seen[spans[x].last - 1] = in_turn;
 		}
 	}
-	for (int64_t x = depth; x < n && f->arrivals > 1; x++)
-		if (is_awaited(awaited, n, depth, x) && !arrival_holds(r, f, depth, x))
+	return true;
+}
+
+/* The last instance that a run's lane issues in it; NONE: the run is empty there. */
+static int end_of_run(const struct proof *p, int64_t run)
+{
+	const struct program *g = p->k->plan->graph->program;
+	int outer = g->loops.v[p->f->loop].parent, last = NONE;
+
+	for (int i = 0; i < p->r->n; i++) {
+		int loop = stask_at(p->k, p->r->inst[i].task)->loop;
+
+		if (p->r->inst[i].lane == lane_of(p->k, p->f->task) && program_loop_within(g, loop,
+		    p->f->loop) && walk_outer(p->r->walk, loop, p->r->inst[i].seq, outer) == run)
+			last = i;
+	}
+	return last;
+}
+
+/* The same for runs. Who waits sees them one after the other; those without an iteration
+ * end when the missed waits behind them say so, of which the relation knows nothing. */
+static bool run_wait_is_safe(const struct proof *p, const struct wait *w,
+	const struct wait_part *part, int depth)
+{
+	int mine = stask_at(p->k, w->task)->loop;
+	int64_t count = walk_count(p->r->walk, mine);
+
+	for (int64_t s = 0; s < count; s++) {
+		int64_t run = walk_outer(p->r->walk, mine, s, part->loop) - part->back + depth;
+		int end = run - depth < 0 || run >= p->n ? NONE : end_of_run(p, run);
+
+		if (end != NONE && !relation_before(p->r, relation_instance(p->r, w->task, s),
+		    AT_ISSUE, end, AT_ISSUE))
+			return false;
+	}
+	return true;
+}
+
+/* Under this depth, can all who wait on the flag tell its phases apart, and those who
+ * arrive? Else *late is a wait that cannot. */
+static bool depth_holds(const struct proof *p, int depth, int *late)
+{
+	const struct plan *plan = p->k->plan;
+
+	memset(p->awaited, 0, (size_t)p->n * sizeof(*p->awaited));
+	for (int i = 0; i < plan->waits.n; i++) {
+		const struct wait *w = &plan->waits.v[i];
+		struct wait_part part;
+
+		if (!asks(p->k, w, p->f, &part))
+			continue;
+		*late = i;
+		if (!(p->f->runs ? run_wait_is_safe(p, w, &part, depth) : wait_is_safe(p, w, depth)))
+			return false;
+	}
+	for (int64_t x = depth; x < p->n && p->f->arrivals > 1 && !p->f->runs; x++)
+		if (is_awaited(p->awaited, p->n, depth, x) && !arrival_holds(p->r, p->f, depth, x))
 			return false;
 	return true;
 }
@@ -140,41 +202,64 @@ static int tiles_in_window(struct kernel *k, int64_t trips)
 	return (int)min_i64(most, max_i64(least, ceil_div(2 * lower_window(k), trips)));
 }
 
-/* Deepen flags until phases can be told apart with so many trips. */
-static void deepen(struct kernel *k, int64_t trips)
-{
-	struct arena_mark mark = arena_mark(&k->arena);
-	struct relation r;
-	struct walk w;
-	bool *awaited, *seen;
-
-	lower_relation(k, &k->arena, trips, tiles_in_window(k, trips), &w, &r);
-	awaited = ARENA_ARRAY(&k->arena, r.n, bool);
-	seen = ARENA_ARRAY(&k->arena, r.n, bool);
-	for (int i = 0; i < k->flags.n; i++) {
-		struct flag *f = &k->flags.v[i];
-
-		while (!f->runs && f->depth <= DEPTH_MAX && !depth_holds(k, &r, f, f->depth, awaited, seen))
-			f->depth++;
-	}
-	arena_reset(&k->arena, mark);
-}
-
-enum err_code lower_depths(struct kernel *k, struct err *e)
+bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r),
+	void *ctx)
 {
 	const struct graph *g = k->plan->graph;
-	const char *late = NULL;
 	int64_t few = 1, most = 1;
+	bool all = true;
 
-	for (int l = 0; l < g->program->loops.n; l++)
-		if (g->program->loops.v[l].phase == k->phase)
-			few = max_i64(few, g->trips[l].least);
-	for (int l = 0; l < g->program->loops.n; l++)
-		if (g->program->loops.v[l].phase == k->phase)
-			most = max_i64(most, g->trips[l].most);
+	for (int l = 0; l < g->program->loops.n; l++) {
+		if (g->program->loops.v[l].phase != k->phase)
+			continue;
+		few = max_i64(few, g->trips[l].least);
+		most = max_i64(most, g->trips[l].most);
+	}
 	most = min_i64(most, 2 * lower_window(k));
-	for (int64_t trips = min_i64(few, most); trips <= most; trips++)
-		deepen(k, trips);
+	for (int64_t trips = min_i64(few, most); trips <= most && all; trips++) {
+		struct arena_mark mark = arena_mark(&k->arena);
+		struct relation r;
+		struct walk w;
+
+		lower_relation(k, &k->arena, trips, tiles_in_window(k, trips), &w, &r);
+		all = holds(ctx, &r);
+		arena_reset(&k->arena, mark);
+	}
+	return all;
+}
+
+struct deepening {
+	struct kernel *k;
+	int late;			/* a wait that no depth serves; NONE */
+};
+
+/* Deepen flags until phases can be told apart in these tiles. */
+static bool deepen(void *ctx, const struct relation *r)
+{
+	struct deepening *d = ctx;
+	struct kernel *k = d->k;
+	int late = NONE;
+
+	for (int i = 0; i < k->flags.n; i++) {
+		struct flag *f = &k->flags.v[i];
+		int64_t n = walk_count(r->walk, f->runs ? k->plan->graph->program->loops.v[
+			f->loop].parent : stask_at(k, f->task)->loop);
+		struct proof p = { k, r, f, n, ARENA_ARRAY(&k->arena, n, bool),
+			ARENA_ARRAY(&k->arena, n, bool) };
+
+		while (f->depth <= DEPTH_MAX && !depth_holds(&p, f->depth, &late))
+			if (++f->depth > DEPTH_MAX)
+				d->late = late;
+	}
+	return true;
+}
+
+enum err_code lower_depths(struct kernel *k, int *late, struct err *e)
+{
+	struct deepening d = { k, NONE };
+	const char *ahead = NULL;
+
+	lower_all_windows(k, deepen, &d);
 	for (int l = 0; l < k->plan->lanes.n; l++)
 		if (k->turn_of[l] != NONE)
 			k->flags.v[k->turn_of[l]].depth = (int)round_up(k->flags.v[k->turn_of[l]].depth,
@@ -183,10 +268,11 @@ enum err_code lower_depths(struct kernel *k, struct err *e)
 		struct flag *f = &k->flags.v[i];
 
 		if (f->depth > DEPTH_MAX)
-			late = stask_at(k, f->task)->name;
+			ahead = stask_at(k, f->task)->name;
 		f->offset = k->shared_bytes;
 		k->shared_bytes += (int64_t)f->depth * FLAG_BYTES;
 	}
-	return late ? err_set(e, ERR_ILLEGAL, NOWHERE, "'%s' may run so far ahead of those that wait "
-		"for it that they cannot tell its iterations apart", late) : OK;
+	*late = d.late;
+	return ahead ? err_set(e, ERR_ILLEGAL, NOWHERE, "'%s' may run so far ahead of those that wait "
+		"for it that they cannot tell its iterations apart", ahead) : OK;
 }

@@ -25,26 +25,40 @@ static int add_flag(struct kernel *k, int task, bool issued)
 
 /* Who waits for a run does so in each iteration, and the run after the ones it may be
  * behind waits for it. */
-static void add_run_flag(struct kernel *k, int task, int depth)
+static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 {
-	struct flag f = { .task = task, .runs = true, .depth = depth > 1 ? depth : 1,
+	int flag = lower_run_flag(k, task, loop);
+	struct flag f = { .task = task, .runs = true, .loop = loop, .depth = 1,
 		.arrivals = lane_warps(k->plan, lane_of(k, task)) };
 
-	if (k->run_flag_of[task] == NONE) {
-		k->run_flag_of[task] = k->flags.n;
+	if (flag == NONE) {
+		flag = k->flags.n;
 		VEC_PUSH(&k->arena, &k->flags, f);
 	}
-	if (k->flags.v[k->run_flag_of[task]].depth < depth)
-		k->flags.v[k->run_flag_of[task]].depth = depth;
+	if (k->flags.v[flag].depth < depth)
+		k->flags.v[flag].depth = depth;
+	return flag;
 }
 
-/* The sTask that says that a copy of the lane has seen all flags of its tile: the first
- * that is on its own behind those that wait for any. */
-static int turn_task(struct kernel *k, int lane)
+static void add_wait_flags(struct kernel *k, const struct wait *w)
+{
+	struct wait_part part;
+
+	for (int i = 0; lower_next_part(k, w, &i, &part);)
+		if (part.runs != NONE)
+			add_run_flag(k, w->on, part.runs, part.back);
+		else
+			add_flag(k, w->on, w->when == WAIT_ISSUED);
+}
+
+/* By which a copy of the lane says that it has seen all flags of its tile: the issue of an
+ * sTask behind those that wait for any, or of the last of these. NONE: there is no such
+ * sTask behind the lane's last loop, which is *loop then. */
+static int turn_task(struct kernel *k, int lane, int *loop)
 {
 	const struct plan *p = k->plan;
 	struct order_step *steps;
-	int least, most, after = NONE;
+	int least, most, after = NONE, last = NONE;
 	int n = order_steps(&k->arena, p, lane, k->phase, NONE, &steps, &least, &most);
 
 	for (int i = 0; i < n; i++) {
@@ -53,42 +67,56 @@ static int turn_task(struct kernel *k, int lane)
 
 		for (int w = 0; w < p->waits.n; w++)
 			waits |= task == p->waits.v[w].task && by_flag(k, &p->waits.v[w]);
-		if (waits)
+		if (waits) {
 			after = NONE;
-		else if (after == NONE)
+			last = task;
+			*loop = steps[i].is_loop ? steps[i].id : NONE;
+		} else if (after == NONE) {
 			after = task;
+		}
 	}
-	return after;
+	return after == NONE ? last : after;
 }
 
-static enum err_code find_turn(struct kernel *k, int lane, struct err *e)
+static int task_within(const struct kernel *k, int lane, int loop)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int i = 0; i < k->plan->entries.n; i++) {
+		int task = k->plan->entries.v[i].task;
+
+		if (k->plan->entries.v[i].lane == lane && program_loop_within(g->program,
+		    g->tasks.v[task].loop, loop))
+			return task;
+	}
+	BUG("lane %d has nothing in loop %d", lane, loop);
+}
+
+static void find_turn(struct kernel *k, int lane)
 {
 	const struct lane *l = &k->plan->lanes.v[lane];
-	int task;
+	int task, loop = NONE;
 
 	k->turn_of[lane] = NONE;
 	if (l->turns == 1)
-		return OK;
-	task = turn_task(k, lane);
-	if (task == NONE)
-		return err_set(e, ERR_ILLEGAL, l->loc, "lane '%s' takes tiles in turn, but does "
-			"nothing in a tile after it has waited for other lanes: a copy cannot tell "
-			"when it is its turn", l->name);
-	k->turn_of[lane] = add_flag(k, task, true);
-	return OK;
+		return;
+	task = turn_task(k, lane, &loop);
+	if (task != NONE)
+		k->turn_of[lane] = add_flag(k, task, true);
+	else if (loop != NONE)
+		k->turn_of[lane] = add_run_flag(k, task_within(k, lane, loop), loop, 1);
 }
 
 enum err_code lower_flags(struct kernel *k, struct err *e)
 {
 	const struct plan *p = k->plan;
-	int n = p->graph->tasks.n, depth;
+	int n = p->graph->tasks.n;
 
 	k->flag_of = ARENA_ARRAY(&k->arena, n, int);
 	k->issue_flag_of = ARENA_ARRAY(&k->arena, n, int);
-	k->run_flag_of = ARENA_ARRAY(&k->arena, n, int);
 	k->turn_of = ARENA_ARRAY(&k->arena, p->lanes.n, int);
 	for (int i = 0; i < n; i++)
-		k->flag_of[i] = k->issue_flag_of[i] = k->run_flag_of[i] = NONE;
+		k->flag_of[i] = k->issue_flag_of[i] = NONE;
 	for (int i = 0; i < p->waits.n; i++) {
 		const struct wait *w = &p->waits.v[i];
 
@@ -100,18 +128,12 @@ enum err_code lower_flags(struct kernel *k, struct err *e)
 				"are on lane '%s', which takes tiles in turn: let another lane load",
 				stask_at(k, w->task)->name, stask_at(k, w->on)->name,
 				p->lanes.v[lane_of(k, w->task)].name);
-		if (stask_at(k, w->on)->kind == TASK_STORE)
-			return err_set(e, ERR_ILLEGAL, w->loc, "'%s' waits for '%s' of another "
-				"lane: only the lane that stores can see that it is done",
-				stask_at(k, w->task)->name, stask_at(k, w->on)->name);
-		if (lower_waits_for_run(k, w, &depth))
-			add_run_flag(k, w->on, depth);
-		else
-			add_flag(k, w->on, w->when == WAIT_ISSUED);
+		add_wait_flags(k, w);
 		if (lower_keeps_step(k, w))
-			add_run_flag(k, w->task, k->flags.v[k->flag_of[w->on]].depth);
+			add_run_flag(k, w->task, stask_at(k, w->task)->loop,
+				k->flags.v[k->flag_of[w->on]].depth);
 	}
 	for (int l = 0; l < p->lanes.n; l++)
-		TRY(find_turn(k, l, e));
+		find_turn(k, l);
 	return OK;
 }

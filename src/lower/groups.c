@@ -168,6 +168,14 @@ static void learn_before(const struct counting *c, int i, int j)
 	learn_before(c, i, j);
 }
 
+static bool must_learn(const struct kernel *k, int product, int before)
+{
+	for (int i = 0; i < k->learns.n; i++)
+		if (k->learns.v[i].product == product && k->learns.v[i].before == before)
+			return true;
+	return false;
+}
+
 static void count_dependents(const struct counting *c, int i)
 {
 	int end = c->r->lane_first[c->lane_copy + 1];
@@ -176,7 +184,8 @@ static void count_dependents(const struct counting *c, int i)
 	    kernel_lands(c->k, c->r->inst[i].task))
 		return;
 	for (int j = i + 1; j < end; j++) {
-		if (!needs_end(c, i, j))
+		if (!needs_end(c, i, j) && !must_learn(c->k, c->r->inst[i].task,
+		    c->r->inst[j].task))
 			continue;
 		learn_before(c, i, j);
 		return;			/* who comes later knows it too */

@@ -88,8 +88,9 @@ struct ring {
 struct flag {
 	int task;
 	bool issued;			/* phases complete on issue, else on completion */
-	bool runs;			/* they are no instances but runs of the sTask's loop: an
-					 * iteration of the region around has one, perhaps empty */
+	bool runs;			/* they are no instances but runs of `loop`: an iteration of
+					 * the region around has one, perhaps empty */
+	int loop;			/* the sTask's, or one around it */
 	int depth;
 	int arrivals;			/* a phase */
 	bool all;			/* those of all blocks of the cluster, each to all */
@@ -201,16 +202,25 @@ struct watch {
 	int64_t at, keep;		/* its words, from the block's: one an instance */
 };
 
+/* A lane learns that its product is complete, and tells the others, before it waits at the
+ * next instance of `before`, an sTask of its own: else lanes could wait for each other. */
+struct learn {
+	int product, before;
+};
+
 struct kernel {
 	struct arena arena;
-	const struct plan *plan;	/* borrowed */
+	const struct plan *plan;	/* as the kernel has it: own */
+	struct plan *own;		/* the plan, but for waits that no flag shows, and some that
+					 * hold back who would run too far ahead; borrows the rest */
 	int phase;
 	VEC(struct klane) lanes;
 	int *ring_of;			/* by buffer: index into rings; NONE: registers */
 	VEC(struct ring) rings;
-	int *flag_of, *issue_flag_of, *run_flag_of;	/* by sTask; NONE */
+	int *flag_of, *issue_flag_of;	/* by sTask; NONE */
 	int *turn_of;			/* by lane of the plan: flag; NONE */
 	VEC(struct flag) flags;
+	VEC(struct learn) learns;
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */
 	uint64_t deep;			/* bit a: a product contracts axis a */

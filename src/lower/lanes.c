@@ -19,7 +19,7 @@ static enum err_code add_entry(struct kernel *k, struct klane *l, int entry, str
 		if (w->task != x->task)
 			continue;
 		if (by_flag(k, w))
-			TRY(lower_flag_waits(k, x, i, e));
+			lower_flag_waits(k, x, i);
 		else if (on_matrix(k, w->on) && w->when == WAIT_COMPLETE)
 			x->waits_groups |= !kernel_lands(k, w->on);
 		else if (stask_at(k, w->on)->kind == TASK_STORE)

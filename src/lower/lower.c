@@ -16,12 +16,59 @@ static enum err_code check_room(const struct kernel *k, struct err *e)
 		d->name, (long long)d->shared_bytes);
 }
 
-enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
-	struct err *e)
+/* The flags by which lanes see each other, of such a depth that nobody takes a phase for
+ * another: the plan's waits may not be enough for that. */
+static enum err_code lower_waiting(struct kernel *k, struct err *e)
+{
+	int64_t bytes = k->shared_bytes;
+	enum err_code code;
+	int late;
+
+	lower_own_waits(k);
+	do {
+		k->shared_bytes = bytes;
+		k->flags.n = 0;
+		TRY(lower_settle_waits(k, e));
+		TRY(lower_flags(k, e));
+		lower_cluster(k);
+		code = lower_depths(k, &late, e);
+	} while (late != NONE && lower_hold_back(k, late));
+	return code;
+}
+
+static bool is_learnt(const struct kernel *k, struct learn x)
+{
+	for (int i = 0; i < k->learns.n; i++)
+		if (k->learns.v[i].product == x.product && k->learns.v[i].before == x.before)
+			return true;
+	return false;
+}
+
+/* The plan has a product complete by itself, but who waits for it hears of that only when
+ * its lane has looked. Where the lanes wait for each other because one looks too late, it
+ * learns of the product before it waits. */
+static enum err_code check_learning(struct kernel *k, struct err *e)
+{
+	struct protocol p;
+	enum err_code code;
+
+	while ((code = protocol_check(k, &p, e)) != OK && p.held.product != NONE &&
+	    !is_learnt(k, p.held)) {
+		VEC_PUSH(&k->arena, &k->learns, p.held);
+		for (int i = 0; i < k->lanes.n; i++)
+			lower_groups(k, &k->lanes.v[i], i);
+	}
+	return code;
+}
+
+/* *wrong: what the check of the kernel that came of it says. */
+static enum err_code lower(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
+	enum err_code *wrong, struct err *e)
 {
 	struct arena a;
 	enum err_code code;
 
+	*wrong = OK;
 	arena_init(&a, mem);
 	*out = ARENA_NEW(&a, struct kernel);
 	(*out)->arena = a;
@@ -32,13 +79,13 @@ enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase, 
 	if (!code)
 		code = lower_rings(*out, e);
 	if (!code)
-		code = lower_flags(*out, e);
-	if (!code)
-		lower_cluster(*out);
-	if (!code)
-		code = lower_depths(*out, e);
+		code = lower_waiting(*out, e);
 	if (!code)
 		code = lower_lanes(*out, e);
+	if (!code)
+		*wrong = check_room(*out, e);
+	if (!code && !*wrong)
+		*wrong = check_learning(*out, e);
 	if (code) {
 		kernel_free(*out);
 		*out = NULL;
@@ -46,20 +93,24 @@ enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase, 
 	return code;
 }
 
+enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
+	struct err *e)
+{
+	enum err_code wrong;
+
+	return lower(mem, p, phase, out, &wrong, e);
+}
+
 enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
 	struct err *e)
 {
-	enum err_code code = lower_unchecked(mem, p, phase, out, e);
+	enum err_code wrong, code = lower(mem, p, phase, out, &wrong, e);
 
-	if (!code)
-		code = check_room(*out, e);
-	if (!code)
-		code = protocol_check(*out, NULL, e);
-	if (code) {
+	if (wrong) {
 		kernel_free(*out);
 		*out = NULL;
 	}
-	return code;
+	return code ? code : wrong;
 }
 
 void kernel_free(struct kernel *k)

@@ -14,17 +14,37 @@ enum { SLOT_ALIGN = 1024 };		/* of a swizzled slot: the pattern repeats after it
 NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
 /* rings, ring_of. */
 NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
+/* A plan of the kernel's own, whose waits the two below change. */
+void lower_own_waits(struct kernel *k);
+/* Take out or replace waits that no flag can show. */
+NODISCARD enum err_code lower_settle_waits(struct kernel *k, struct err *e);
+/* Let the sTask that wait number `wait` is for wait in turn for the one that waits. Returns
+ * false if it would never go on then. */
+bool lower_hold_back(struct kernel *k, int wait);
 /* flags, without depth and place, and who has which. */
 NODISCARD enum err_code lower_flags(struct kernel *k, struct err *e);
 /* cluster; how rings are cut, and which flags are everybody's. */
 void lower_cluster(struct kernel *k);
-NODISCARD enum err_code lower_depths(struct kernel *k, struct err *e);
+/* Their depth and place. On failure *late is a wait, of the kernel's, that no depth serves, or
+ * NONE. */
+NODISCARD enum err_code lower_depths(struct kernel *k, int *late, struct err *e);
 /* lanes, threads; the two below are for it. */
 NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
 
+/* What a wait that is seen by flags asks of one of them: what belongs to the iteration of
+ * `loop` at hand, or to the one so many before it. */
+struct wait_part {
+	int loop, back;
+	bool life;			/* nothing if that is before this run of `loop` */
+	int runs;			/* the flag counts the runs of this loop; NONE: instances */
+};
+/* The parts of a wait, one after the other. *i: 0 before the first. */
+bool lower_next_part(struct kernel *k, const struct wait *w, int *i, struct wait_part *out);
+int lower_part_flag(const struct kernel *k, const struct wait *w, const struct wait_part *part);
+/* The flag of the loop's runs as an sTask within completes them; NONE. */
+int lower_run_flag(const struct kernel *k, int task, int loop);
 /* A wait of the plan that is seen by flags: what entry x waits for. The flags are there. */
-NODISCARD enum err_code lower_flag_waits(struct kernel *k, struct kentry *x, int wait,
-	struct err *e);
+void lower_flag_waits(struct kernel *k, struct kentry *x, int wait);
 /* Is a wait for an sTask of a loop inside seen by a flag of that loop's runs? Then *depth
  * is how many runs it may be behind. */
 bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *depth);
@@ -42,6 +62,10 @@ void lower_groups(struct kernel *k, struct klane *l, int lane_copy);
  * as a loop may have them. In `a`. */
 void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles,
 	struct walk *w, struct relation *r);
+/* Do all relations hold, over a few tiles, for each number of trips that may make a
+ * difference? */
+bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r),
+	void *ctx);
 /* More trips than that show nothing new about one iteration and another. */
 int64_t lower_window(const struct kernel *k);
 

@@ -144,6 +144,38 @@ static enum err_code go_on(struct play *p, struct warp *w, bool *moved)
 	return OK;
 }
 
+/* Is the product that the warp waits for issued, but its lane waits itself before it tells
+ * of it? */
+static bool is_held(const struct play *p, const struct warp *w, struct learn *held)
+{
+	const struct act *a = &p->s->acts[w->lane][w->at], *b;
+	const struct flag *f = &p->k->flags.v[a->at];
+	const struct warp *by;
+
+	if (a->kind != ACT_WAIT || f->issued || !p->s->set->matrix[f->task])
+		return false;
+	by = completer(p, flag_in(p, w->block, a->at), a->n);
+	b = &p->s->acts[by->lane][by->at];
+	if (by->at == p->s->nacts[by->lane] || b->kind != ACT_WAIT || b->instance == NONE)
+		return false;
+	for (int i = 0; i < by->at; i++) {
+		const struct act *x = &p->s->acts[by->lane][i];
+
+		if (x->kind != ACT_COMMIT || x->instance != script_instance(p->s, f->task, a->n))
+			continue;
+		*held = (struct learn){ f->task, p->s->task[b->instance] };
+		return true;
+	}
+	return false;
+}
+
+static void find_held(const struct play *p, struct learn *held)
+{
+	for (int i = 0; i < p->nwarps; i++)
+		if (p->warp[i].at < p->s->nacts[p->warp[i].lane] && is_held(p, &p->warp[i], held))
+			return;
+}
+
 static enum err_code deadlock(const struct play *p)
 {
 	const char *text = "";
@@ -274,11 +306,13 @@ static void find_awaited(struct play *p)
 	}
 }
 
-enum err_code play_script(struct arena *a, const struct script *s, struct err *e)
+enum err_code play_script(struct arena *a, const struct script *s, struct learn *held,
+	struct err *e)
 {
 	struct play p = { .a = a, .s = s, .k = s->set->k, .blocks = s->set->k->cluster, .e = e };
 	bool moved = true;
 
+	*held = (struct learn){ NONE, NONE };
 	init_warps(&p);
 	init_flags(&p);
 	find_awaited(&p);
@@ -291,8 +325,11 @@ enum err_code play_script(struct arena *a, const struct script *s, struct err *e
 		for (int i = 0; i < p.nwarps; i++)
 			TRY(go_on(&p, &p.warp[i], &moved));
 	}
-	for (int i = 0; i < p.nwarps; i++)
-		if (p.warp[i].at < s->nacts[p.warp[i].lane])
-			return deadlock(&p);
+	for (int i = 0; i < p.nwarps; i++) {
+		if (p.warp[i].at == s->nacts[p.warp[i].lane])
+			continue;
+		find_held(&p, held);
+		return deadlock(&p);
+	}
 	return check_end(&p);
 }

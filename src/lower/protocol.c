@@ -73,7 +73,7 @@ static enum err_code check_flag(const struct check *c, const struct flag *f)
 	int64_t arrivals = lane == NONE ? 0 : c->k->lanes.v[lane].warps * (f->all ? c->k->cluster : 1);
 	int64_t bytes = 0;
 
-	if (s->kind == TASK_LOAD && !f->issued) {
+	if (s->kind == TASK_LOAD && !f->issued && !f->runs) {
 		const struct ring *r = &c->k->rings.v[c->k->ring_of[s->writes.v[0]]];
 
 		if (r->engine) {
@@ -247,7 +247,7 @@ static enum err_code play(struct check *c, int ntiles, const int16_t *trips)
 	for (int i = 0; i < c->k->lanes.n; i++)
 		c->done.actions += s.nacts[i] * c->k->cluster;
 	c->done.plays++;
-	code = play_script(c->a, &s, c->e);
+	code = play_script(c->a, &s, &c->done.held, c->e);
 	arena_reset(c->a, mark);
 	return code;
 }
@@ -320,7 +320,7 @@ static enum err_code check_kernel(struct check *c)
 enum err_code protocol_check(struct kernel *k, struct protocol *out, struct err *e)
 {
 	struct arena_mark mark = arena_mark(&k->arena);
-	struct check c = { .a = &k->arena, .k = k, .done.complete = true, .e = e };
+	struct check c = { .a = &k->arena, .k = k, .done = { .held = { NONE, NONE }, .complete = true }, .e = e };
 	enum err_code code = check_kernel(&c);
 
 	arena_reset(&k->arena, mark);

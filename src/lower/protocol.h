@@ -41,6 +41,7 @@ struct protocol {
 	int64_t actions;
 	int period;
 	bool complete;			/* else it stopped at PROTOCOL_ACTIONS */
+	struct learn held;		/* of lanes that wait for each other, see play.h */
 };
 
 /* ERR_ILLEGAL with sTasks, iterations and the user's line. As the plan is legal, that is

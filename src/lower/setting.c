@@ -13,9 +13,9 @@ static const struct buffer *buffer_at(const struct kernel *k, int buffer)
 
 int flag_loop(const struct kernel *k, int flag)
 {
-	int loop = stask_at(k, k->flags.v[flag].task)->loop;
+	const struct flag *f = &k->flags.v[flag];
 
-	return k->flags.v[flag].runs ? k->plan->graph->program->loops.v[loop].parent : loop;
+	return f->runs ? k->plan->graph->program->loops.v[f->loop].parent : stask_at(k, f->task)->loop;
 }
 
 /* Whose completion the lane learns of later? */

@@ -60,58 +60,113 @@ bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *dept
 		!is_awaited_inside(k, w->on);
 }
 
-/* `d` iterations of region `loop` back. life: only within a run of that region. */
-static enum err_code add_wait(struct kernel *k, struct kentry *x, int wait, int loop, int d,
-	bool life, struct err *e)
+/* Does lane of the sTask come to its loop `inner` first, in an iteration of the region? */
+static bool loop_is_first(struct kernel *k, int task, int inner)
+{
+	struct arena_mark mark = arena_mark(&k->arena);
+	struct order_step *steps;
+	int least, most, i = 0, lane = lane_of(k, task);
+
+	order_steps(&k->arena, k->plan, lane, k->phase, loop_of(k, task), &steps, &least, &most);
+	while (steps[i].id != (steps[i].is_loop ? inner : plan_entry_of(k->plan, task)))
+		i++;
+	arena_reset(&k->arena, mark);
+	return steps[i].is_loop;
+}
+
+/* Of which loop inside `loop` are the runs counted where a wait looks `back` iterations of
+ * `loop` back; NONE: it sees the instances themselves. */
+static int runs_of(struct kernel *k, const struct wait *w, int loop, int back)
+{
+	const struct program *p = k->plan->graph->program;
+	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on), inner = theirs, depth;
+
+	if (theirs == loop)
+		return NONE;
+	while (p->loops.v[inner].parent != loop)
+		inner = p->loops.v[inner].parent;
+	if (mine == loop && inner == theirs && back <= 1 && !lower_waits_for_run(k, w, &depth) &&
+	    enters(k, lane_of(k, w->task), theirs) && loop_is_first(k, w->task, theirs) == !back)
+		return NONE;
+	return inner;
+}
+
+/* Is there an edge before the nth that says what this one does? */
+static bool is_served(const struct kernel *k, const struct wait *w, int n)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int i = 0; i < n; i++)
+		if (g->edges.v[i].from == w->on && g->edges.v[i].to == w->task)
+			return true;
+	return false;
+}
+
+bool lower_next_part(struct kernel *k, const struct wait *w, int *i, struct wait_part *out)
+{
+	const struct graph *g = k->plan->graph;
+	const struct edge *d = NULL;
+
+	for (; !d && *i < g->edges.n && w->distance == DISTANCE_AUTO; ++*i)
+		if (g->edges.v[*i].from == w->on && g->edges.v[*i].to == w->task &&
+		    !(g->edges.v[*i].reuse && g->edges.v[*i].kind == EDGE_OUTPUT &&
+		    is_served(k, w, *i)))
+			d = &g->edges.v[*i];
+	if (d)
+		*out = (struct wait_part){ d->loop, edge_distance(k->plan, d), !d->reuse, NONE };
+	else if (*i > g->edges.n || (w->distance == DISTANCE_AUTO && is_served(k, w, *i)))
+		return false;
+	else
+		*out = (struct wait_part){ graph_common_loop(g, w->on, w->task),
+			w->distance == DISTANCE_AUTO ? 0 : w->distance, false, NONE };
+	if (!d)
+		*i = g->edges.n + 1;
+	out->runs = runs_of(k, w, out->loop, out->back);
+	return true;
+}
+
+int lower_run_flag(const struct kernel *k, int task, int loop)
+{
+	for (int i = 0; i < k->flags.n; i++)
+		if (k->flags.v[i].runs && k->flags.v[i].task == task && k->flags.v[i].loop == loop)
+			return i;
+	return NONE;
+}
+
+int lower_part_flag(const struct kernel *k, const struct wait *w, const struct wait_part *part)
+{
+	if (part->runs != NONE)
+		return lower_run_flag(k, w->on, part->runs);
+	return w->when == WAIT_ISSUED ? k->issue_flag_of[w->on] : k->flag_of[w->on];
+}
+
+static void add_wait(struct kernel *k, struct kentry *x, int wait, const struct wait_part *part)
 {
 	const struct wait *w = &k->plan->waits.v[wait];
 	const struct graph *g = k->plan->graph;
 	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on);
-	struct flag_wait f = { .wait = wait, .loop = loop, .back = d,
-		.flag = w->when == WAIT_ISSUED ? k->issue_flag_of[w->on] : k->flag_of[w->on] };
+	struct flag_wait f = { .wait = wait, .loop = part->loop, .back = part->back,
+		.flag = lower_part_flag(k, w, part) };
 
-	int behind;
-
-	if (lower_waits_for_run(k, w, &behind)) {
-		f.flag = k->run_flag_of[w->on];
-		f.which = life && d > 0 && loop != NONE ? AWAIT_WITHIN : AWAIT_BACK;
-	} else if (mine == loop && theirs == loop) {
-		f.which = life && d > 0 && loop != NONE ? AWAIT_WITHIN : AWAIT_BACK;
-	} else if (theirs == loop && (!life || d == 0 || loop == NONE)) {
-		f.which = AWAIT_AROUND;
-		for (int l = mine; l != loop; l = g->program->loops.v[l].parent)
-			f.once |= g->trips[l].least == 0;
-	} else if (mine == loop && d <= 1 && g->program->loops.v[theirs].parent == loop) {
+	if (theirs != part->loop && part->runs == NONE) {
 		f.which = AWAIT_RUN;
 		f.loop = theirs;
+	} else if (mine == part->loop) {
+		f.which = part->life && part->back > 0 && mine != NONE ? AWAIT_WITHIN : AWAIT_BACK;
 	} else {
-		return err_set(e, ERR_ILLEGAL, w->loc, "'%s' waits for '%s' over loops in a way that "
-			"is not lowered yet", g->tasks.v[w->task].name, g->tasks.v[w->on].name);
+		f.which = AWAIT_AROUND;
+		for (int l = mine; l != part->loop; l = g->program->loops.v[l].parent)
+			f.once |= g->trips[l].least == 0;
 	}
 	VEC_PUSH(&k->arena, &x->waits, f);
-	return OK;
 }
 
-enum err_code lower_flag_waits(struct kernel *k, struct kentry *x, int wait, struct err *e)
+void lower_flag_waits(struct kernel *k, struct kentry *x, int wait)
 {
-	const struct wait *w = &k->plan->waits.v[wait];
-	const struct graph *g = k->plan->graph;
-	bool served = false;
+	struct wait_part part;
 
-	for (int i = 0; i < g->edges.n && w->distance == DISTANCE_AUTO; i++) {
-		const struct edge *d = &g->edges.v[i];
-
-		if (d->from != w->on || d->to != w->task)
-			continue;
-		if (d->reuse && d->kind == EDGE_OUTPUT && served)
-			continue;	/* the edge beside it says as much */
-		served = true;
-		TRY(add_wait(k, x, wait, d->loop, edge_distance(k->plan, d), !d->reuse, e));
-	}
-	if (served)
-		return OK;
-	return add_wait(k, x, wait, graph_common_loop(g, w->on, w->task),
-		w->distance == DISTANCE_AUTO ? 0 : w->distance, false, e);
+	for (int i = 0; lower_next_part(k, &k->plan->waits.v[wait], &i, &part);)
+		add_wait(k, x, wait, &part);
 }
 
 /* Does somebody inside a loop that may make no iteration wait for a load outside? Where it
@@ -149,11 +204,13 @@ void lower_run_waits(struct kernel *k, struct kentry *x)
 		const struct wait *w = &k->plan->waits.v[i];
 		int loop = loop_of(k, w->on);
 
-		if (w->on == x->task && lower_keeps_step(k, w))
+		if (w->on != x->task || !by_flag(k, w))
+			continue;
+		if (lower_keeps_step(k, w))
 			add_new(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_BACK, .loop = loop,
-				.flag = k->run_flag_of[w->task],
+				.flag = lower_run_flag(k, w->task, loop_of(k, w->task)),
 				.back = k->flags.v[k->flag_of[w->on]].depth });
-		if (w->on == x->task && lower_waits_for_run(k, w, &depth) && g->trips[loop].least == 0)
+		if (lower_waits_for_run(k, w, &depth) && g->trips[loop].least == 0)
 			add_new(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_AROUND, .once = true,
 				.flag = k->flag_of[w->task], .loop = loop_of(k, w->task) });
 	}

@@ -206,7 +206,7 @@ static int64_t awaited(const struct lane_reader *l, const struct kentry *x,
 			outer, mine) ? -1 : seq - f->back;
 	case AWAIT_AROUND:
 		outer = walk_outer(w, mine, seq, f->loop);
-		return seq == walk_inner(w, f->loop, outer, mine) ? outer : -1;
+		return seq == walk_inner(w, f->loop, outer, mine) ? outer - f->back : -1;
 	case AWAIT_RUN:
 		break;
 	}
