@@ -30,6 +30,12 @@ struct text {
 	int last;			/* greatest iteration there is, counted likewise */
 	const struct target *target;
 	bool *fused;			/* by node: an element of the loop at hand */
+	VEC(struct detoured) detours;	/* in the lane's scratch at hand */
+};
+
+struct detoured {
+	int node, arg, carry;		/* what takes which; see lower/detours.h */
+	int64_t at;
 };
 
 enum {
@@ -119,6 +125,16 @@ const char *landing_name(struct text *c, int buffer);
 NODISCARD enum err_code put_take_off(struct text *c, const struct kentry *x, int node, int buffer,
 	struct err *e);
 NODISCARD enum err_code put_landing(struct text *c, const struct kentry *x, struct err *e);
+/* Values in registers that nodes [first, last) of x's task take in another layout go to the
+ * lane's scratch (text_detour.c); C text of the element of one where it is taken. */
+NODISCARD enum err_code put_detours(struct text *c, const struct kentry *x, int first, int last,
+	struct err *e);
+bool has_detour(const struct text *c, int node, int arg, int carry);
+NODISCARD enum err_code detour_text(struct text *c, const struct kentry *x, int node, int arg,
+	int carry, const char **out, struct err *e);
+/* C text of the place, in rows and columns of `from`, of the element at hand of `to`. */
+const char *plain_place(struct text *c, const struct stask *s, const struct shape2 *from,
+	const struct shape2 *to);
 /* C text of the element at hand of `node`, out of a tile in shared memory. */
 NODISCARD enum err_code from_ring(struct text *c, const struct kentry *x, const struct ring *r,
 	int node, const char **out, struct err *e);

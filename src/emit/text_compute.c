@@ -1,5 +1,6 @@
 /* Element-wise sTasks: one loop a node over the fragment, all in registers. */
 #include "emit/gpu_text.h"
+#include "lower/detours.h"
 
 #include <string.h>
 
@@ -89,38 +90,6 @@ enum err_code from_ring(struct text *c, const struct kentry *x, const struct rin
 	return OK;
 }
 
-static bool same_axes(const int *a, int na, const int *b, int nb)
-{
-	if (na != nb)
-		return false;
-	for (int i = 0; i < na; i++)
-		if (a[i] != b[i])
-			return false;
-	return true;
-}
-
-/* Registers hold an element where another fragment has the same one only if the sides
- * that both have are made of the same axes, or one has none. */
-static bool lies_alike(const struct shape2 *to, const struct shape2 *from)
-{
-	for (int i = 0; i < from->nrow + from->ncol; i++) {
-		int axis = i < from->nrow ? from->row[i] : from->col[i - from->nrow];
-
-		if ((to->whole ^ from->whole) >> axis & 1)
-			return false;
-	}
-	return (!from->nrow || same_axes(to->row, to->nrow, from->row, from->nrow)) &&
-		(!from->ncol || same_axes(to->col, to->ncol, from->col, from->ncol));
-}
-
-static enum err_code check_alike(const struct node *n, const struct shape2 *to,
-	const struct shape2 *from, struct err *e)
-{
-	return lies_alike(to, from) ? OK : err_set(e, ERR_ILLEGAL, n->loc, "%s: an argument lies "
-		"otherwise over the lane's threads than the result; only a value in shared memory "
-		"can be read so: let another lane make it", op_name(n->op));
-}
-
 /* An argument in registers: of this sTask, or of an earlier one on the lane. */
 static enum err_code from_registers(struct text *c, const struct kentry *x, int node, int arg,
 	const char **out, struct err *e)
@@ -131,8 +100,10 @@ static enum err_code from_registers(struct text *c, const struct kentry *x, int 
 		buffer_name(c, x, buffer_of_node(c, s, arg));
 	struct view v;
 
-	TRY(node_view(c, s, arg, &v, e));
-	TRY(check_alike(&c->p->nodes.v[node], &c->k->node_shape[node], &c->k->node_shape[arg], e));
+	if (shape_alike(&c->k->node_shape[node], &c->k->node_shape[arg]))
+		TRY(node_view(c, s, arg, &v, e));
+	else
+		return detour_text(c, x, node, arg, NONE, out, e);
 	if (a->task == s->task && c->fused[arg])
 		*out = arena_strf(c->a, "e%d", arg);
 	else
@@ -258,7 +229,10 @@ static enum err_code emit_set(struct text *c, const struct kentry *x, int node, 
 	if (c->k->ring_of[buffer] != NONE)
 		return put_set_shared(c, x, node, e);
 	TRY(buffer_view(c, buffer, &v, e));
-	TRY(operand_text(c, x, n->arg[0], n->arg[0], &arg, e));
+	if (has_detour(c, node, n->arg[0], NONE))
+		TRY(detour_text(c, x, node, n->arg[0], NONE, &arg, e));
+	else
+		TRY(operand_text(c, x, n->arg[0], n->arg[0], &arg, e));
 	put(c, "%s%s%s = %s;", frag_loops(c, &v), buffer_name(c, x, buffer), frag_element(v.kind), arg);
 	return OK;
 }
@@ -356,7 +330,8 @@ static enum err_code carry_text(struct text *c, const struct kentry *x, int node
 
 	if (c->k->ring_of[buffer] != NONE)
 		return from_ring(c, x, &c->k->rings.v[c->k->ring_of[buffer]], node, out, e);
-	TRY(check_alike(n, &c->k->node_shape[node], &c->k->carry_shape[n->ref], e));
+	if (!shape_alike(&c->k->node_shape[node], &c->k->carry_shape[n->ref]))
+		return detour_text(c, x, node, NONE, n->ref, out, e);
 	*out = arena_strf(c->a, "%s%s", buffer_name(c, x, buffer), frag_element(v->kind));
 	return OK;
 }
@@ -396,14 +371,14 @@ static bool is_reduction(enum op op)
 }
 
 /* Can this node share one loop over the elements with those around it? */
-static bool can_fuse(struct text *c, const struct stask *s, int node, enum frag kind)
+static bool can_fuse(struct text *c, const struct stask *s, int node, const struct view *with)
 {
 	const struct node *n = &c->p->nodes.v[node];
 	struct view v;
 	struct err e;
 
 	return n->op != OP_SET && !is_reduction(n->op) && !is_scan(n->op) && !node_view(c, s, node, &v, &e) &&
-		v.kind == kind && !v.packed;
+		v.kind == with->kind && v.blocks == with->blocks && v.cols == with->cols && !v.packed;
 }
 
 /* Is the node's value read after position `last` of its task, or by others? */
@@ -452,6 +427,20 @@ static enum err_code emit_fused(struct text *c, const struct kentry *x, int firs
 	return OK;
 }
 
+/* Does the node take a value that lies otherwise, of a node from `first` on? That must be
+ * whole before. */
+static bool takes_around(struct text *c, const struct stask *s, const struct task *t, int first,
+	int at)
+{
+	struct detour d;
+
+	for (int x = 0; detour_next(c->k, s, t->nodes.v[at], &x, &d);)
+		for (int i = first; i < at; i++)
+			if (t->nodes.v[i] == d.arg)
+				return true;
+	return false;
+}
+
 static enum err_code emit_single(struct text *c, const struct kentry *x, int node, struct err *e)
 {
 	const struct stask *s = &c->g->tasks.v[x->task];
@@ -487,8 +476,9 @@ enum err_code emit_compute(struct text *c, const struct kentry *x, struct err *e
 		if (c->p->nodes.v[node].op != OP_SET)
 			TRY(node_view(c, s, node, &v, e));
 		while (last < t->nodes.n && c->p->nodes.v[node].op != OP_SET &&
-		       can_fuse(c, s, t->nodes.v[last], v.kind))
+		       can_fuse(c, s, t->nodes.v[last], &v) && !takes_around(c, s, t, i, last))
 			last++;
+		TRY(put_detours(c, x, i, last > i ? last : i + 1, e));
 		if (last > i)
 			TRY(emit_fused(c, x, i, last, e));
 		else

@@ -302,6 +302,27 @@ static const char *flatten(struct text *c, const struct stask *s, const struct r
 	return text;
 }
 
+/* The same where what lies in rows and columns is the part of s alone. */
+const char *plain_place(struct text *c, const struct stask *s, const struct shape2 *from,
+	const struct shape2 *to)
+{
+	const char *text = "0";
+
+	for (int i = 0; i < from->nrow + from->ncol; i++) {
+		int axis = i < from->nrow ? from->row[i] : from->col[i - from->nrow];
+		const char *at = axis_local(c, s, to, axis);
+
+		if (is_whole(from, axis) && !is_whole(to, axis))
+			at = arena_strf(c->a, "%s + %s", axis_lo(c, s, to, axis), at);
+		if (axis == s->split_axis && s->parts > 1)
+			at = arena_strf(c->a, "%s - %lld", at, (long long)(s->part *
+				extent_in(c, s, from, axis)));
+		text = i ? arena_strf(c->a, "(%s) * %lld + %s", text, (long long)extent_in(c, s,
+			from, axis), at) : at;
+	}
+	return text;
+}
+
 const char *ring_place(struct text *c, const struct ring *r, const char *slot, const char *row,
 	const char *col)
 {

@@ -1,5 +1,6 @@
 /* The lanes: their entries and regions, in order; registers, scratch, and which warps they
  * are. */
+#include "lower/detours.h"
 #include "lower/passes.h"
 
 enum { GROUP_WARPS = 4 };
@@ -84,15 +85,28 @@ static void find_unroll(struct kernel *k, struct klane *l)
 	}
 }
 
+static int64_t all_detours(const struct kernel *k, const struct stask *s)
+{
+	const struct task *t = &k->plan->graph->program->tasks.v[s->task];
+	struct detour d;
+	int64_t n = 0;
+
+	for (int i = 0; i < t->nodes.n; i++)
+		for (int x = 0; detour_next(k, s, t->nodes.v[i], &x, &d);)
+			n += detour_bytes(s, &d);
+	return n;
+}
+
 /* A reduction along rows leaves a number a warp and column. */
 static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
 {
 	const struct program *p = k->plan->graph->program;
-	int64_t most = 0;
+	int64_t most = 0, detours = 0;
 
 	for (int i = 0; i < l->entries.n; i++) {
 		const struct task *t = &p->tasks.v[stask_at(k, l->entries.v[i].task)->task];
 
+		detours = max_i64(detours, all_detours(k, stask_at(k, l->entries.v[i].task)));
 		for (int j = 0; j < t->nodes.n; j++) {
 			const struct node *n = &p->nodes.v[t->nodes.v[j]];
 			const struct shape2 *v;
@@ -104,7 +118,7 @@ static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
 				most = max_i64(most, 4 * l->warps * round_up(v->cols, 8));
 		}
 	}
-	return l->warps > 1 ? most : 0;
+	return max_i64(l->warps > 1 ? most : 0, detours);
 }
 
 /* One copy of a lane that takes tiles in turn. */

@@ -3,10 +3,11 @@
  * needs: a finished program and its extents
  * computes: k->node_shape, k->carry_shape
  *
- * Axes of values that element-wise work connects must lie on the same side. The sides
- * are fixed by the products: rows and columns of the result, and of a first operand
- * that comes from registers. What no product fixes is reduced along columns, and takes
- * its first axis otherwise as rows. */
+ * The sides are fixed by the products: rows and columns of the result, and of a first
+ * operand that comes from registers. What is reduced has the sides of the result, and
+ * element-wise work keeps those of its arguments, as far as they agree: an argument with
+ * an axis on the other side takes a detour (detours.h). What no product fixes is reduced
+ * along columns, and takes its first axis otherwise as rows. */
 #include "lower/passes.h"
 
 enum side { SIDE_FREE, SIDE_ROW, SIDE_COL };
@@ -44,8 +45,8 @@ static enum err_code fix(struct sides *s, int key, enum side side, const struct 
 
 	if (s->side[root] != SIDE_FREE && s->side[root] != side)
 		return err_set(e, ERR_ILLEGAL, n->loc, "%s: one use has an axis of this value as "
-			"rows of a fragment, another as columns; a transposition through shared "
-			"memory is not lowered yet", op_name(n->op));
+			"rows of a fragment, another as columns; let another lane make it, so that "
+			"it lies in shared memory", op_name(n->op));
 	s->side[root] = side;
 	return OK;
 }
@@ -60,6 +61,14 @@ static enum err_code join(struct sides *s, int a, int b, const struct node *n, s
 		TRY(fix(s, x, s->side[y], n, e));
 	s->parent[y] = x;
 	return OK;
+}
+
+/* Are two axes on no different sides, so far? */
+static bool agree(const struct sides *s, int a, int b)
+{
+	enum side x = s->side[find_root(s, a)], y = s->side[find_root(s, b)];
+
+	return x == SIDE_FREE || y == SIDE_FREE || x == y;
 }
 
 static int position(const int *axes, int n, int axis)
@@ -92,33 +101,46 @@ static bool is_shared_carry(const struct sides *s, int carry)
 	return false;
 }
 
+/* Put the axes of a node on the same sides as those that another value has at `axis`, whose
+ * keys are from `first` on; or, if some of them are on others, none. */
+static enum err_code join_all(struct sides *s, int node, const int *axis, int naxes, int first,
+	struct err *e)
+{
+	const struct node *n = &s->p->nodes.v[node];
+	bool may_lie_otherwise = op_class(n->op) != CLASS_REDUCE && op_class(n->op) != CLASS_SCAN &&
+		n->op != OP_MMA;
+
+	for (int i = 0; i < n->naxes && may_lie_otherwise; i++) {
+		int pos = position(axis, naxes, n->axis[i]);
+
+		if (pos != NONE && !agree(s, node_key(node, i), first + pos))
+			return OK;
+	}
+	for (int i = 0; i < n->naxes; i++) {
+		int pos = position(axis, naxes, n->axis[i]);
+
+		if (pos != NONE)
+			TRY(join(s, node_key(node, i), first + pos, n, e));
+	}
+	return OK;
+}
+
 static enum err_code join_alike(struct sides *s, int node, int arg, struct err *e)
 {
 	const struct node *n = &s->p->nodes.v[node], *a = &s->p->nodes.v[arg];
 
 	if (a->task != n->task && is_shared(s, arg))
 		return OK;
-	for (int i = 0; i < n->naxes; i++) {
-		int pos = position(a->axis, a->naxes, n->axis[i]);
-
-		if (pos != NONE)
-			TRY(join(s, node_key(node, i), node_key(arg, pos), n, e));
-	}
-	return OK;
+	return join_all(s, node, a->axis, a->naxes, node_key(arg, 0), e);
 }
 
 static enum err_code join_carry(struct sides *s, int node, int carry, struct err *e)
 {
-	const struct node *n = &s->p->nodes.v[node];
 	const struct carry *c = &s->p->carries.v[carry];
 
-	for (int i = 0; i < n->naxes && !is_shared_carry(s, carry); i++) {
-		int pos = position(c->axis, c->naxes, n->axis[i]);
-
-		if (pos != NONE)
-			TRY(join(s, node_key(node, i), carry_key(s, carry, pos), n, e));
-	}
-	return OK;
+	if (is_shared_carry(s, carry))
+		return OK;
+	return join_all(s, node, c->axis, c->naxes, carry_key(s, carry, 0), e);
 }
 
 static enum err_code fix_product(struct sides *s, int node, struct err *e)
@@ -158,8 +180,16 @@ static enum err_code connect_node(struct sides *s, int node, struct err *e)
 	return OK;
 }
 
+/* Those who cannot give way come first. */
+static int turn_of(enum op op)
+{
+	enum op_class c = op_class(op);
+
+	return c == CLASS_MMA ? 0 : c == CLASS_REDUCE || c == CLASS_SCAN ? 1 : 2;
+}
+
 /* A reduction or scan in which no product has a say goes along columns: the pieces of a
- * row lie in four threads of one warp. */
+ * row lie in four threads of one warp. Where what is left are columns, it goes along rows. */
 static void prefer_columns(struct sides *s, int node)
 {
 	const struct node *n = &s->p->nodes.v[node], *a;
@@ -170,8 +200,12 @@ static void prefer_columns(struct sides *s, int node)
 	a = &s->p->nodes.v[n->arg[0]];
 	pos = position(a->axis, a->naxes, n->ref);
 	root = find_root(s, node_key(n->arg[0], pos));
-	if (s->side[root] == SIDE_FREE)
-		s->side[root] = SIDE_COL;
+	if (s->side[root] != SIDE_FREE)
+		return;
+	s->side[root] = SIDE_COL;
+	for (int i = 0; i < a->naxes && op_class(n->op) == CLASS_REDUCE; i++)
+		if (i != pos && s->side[find_root(s, node_key(n->arg[0], i))] == SIDE_COL)
+			s->side[root] = SIDE_ROW;
 }
 
 /* Of a value, which are the nodes and then the carries: the first axis with more than one
@@ -248,9 +282,10 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 
 	for (int i = 0; i < keys; i++)
 		s.parent[i] = i;
-	for (int i = 0; i < p->nodes.n; i++)
-		if (in_phase(k, i))
-			TRY(connect_node(&s, i, e));
+	for (int turn = 0; turn < 3; turn++)
+		for (int i = 0; i < p->nodes.n; i++)
+			if (in_phase(k, i) && turn_of(p->nodes.v[i].op) == turn)
+				TRY(connect_node(&s, i, e));
 	for (int i = 0; i < p->nodes.n; i++)
 		if (in_phase(k, i))
 			prefer_columns(&s, i);

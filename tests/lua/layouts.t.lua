@@ -1,0 +1,121 @@
+-- Values that one use has with their axes as rows and columns, and another the other way round:
+-- their lane turns them in shared memory.
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(dir .. "tap.lua")
+local random_plans = dofile(dir .. "lib/random_plans.lua")
+local max, where, rowsum, rowmax, rsqrt = mr.max, mr.where, mr.rowsum, mr.rowmax, mr.rsqrt
+
+local SEEDS <const> = {1, 2, 3, 4}
+
+-- A product and its transposed twin, added up: rows m in one, rows n in the other.
+local twins = mr.program("twins", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n}, "f32")
+  local c, d = p:carry("c", {m, n}, 0), p:carry("d", {m, n}, 0)
+  p:loop(k, function()
+    local a, b = p:load("load_a", A), p:load("load_b", B)
+    c:add(p:mma("mma_ab", a, b))
+    local y = p:mma("mma_ba", b, a)
+    p:task("sum", function() d:set(d * 0.5 + max(y, 0)) end)
+  end)
+  C:store("store_c", p:task("join", function() return c + where((c + d):gt(0), d, d * 0.25) end))
+end)
+
+-- An accumulator that is set to what lies the other way round, and read back.
+local crossed = mr.program("crossed", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n})
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(k, function()
+    local a, b = p:load("load_a", A), p:load("load_b", B)
+    local y = p:mma("mma_ba", b, a)
+    p:task("keep", function() c:set(max(y, c) * 0.5) end)
+    p:task("clip", function() c:set(max(y, 0)) end)
+    c:add(p:mma("mma_ab", a, b))
+  end)
+  local h = p:task("narrow", function() return c:to "bf16" end)
+  C:store("store_c", p:task("widen", function() return (h:to "f32" + 1):to "bf16" end))
+end)
+
+-- What a product has as columns is what the next one has as rows of its first operand.
+local chained = mr.program("chained", function(p)
+  local m, n, k, d = p:axes("m", "n", "k", "d")
+  local A, B, V = p:input("A", {m, k}), p:input("B", {n, k}), p:input("V", {m, d})
+  local O, o = p:output("O", {n, d}, "f32"), p:carry("o", {n, d}, 0)
+  local b = p:load("load_b", B)
+  p:loop(m, function()
+    local s = p:mma("mma_s", p:load("load_a", A), b)
+    local h = p:task("relu", function() return max(s, 0):to "bf16" end)
+    o:add(p:mma("mma_o", h, p:load("load_v", V)))
+  end)
+  O:store("store_o", p:task("convert", function() return o + 0 end))
+end)
+
+-- Norms of the rows of both operands: one is a row of the result, the other a column.
+local normed = mr.program("normed_both", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n}, "f32")
+  local c, x, y = p:carry("c", {m, n}, 0), p:carry("x", {m}, 0), p:carry("y", {n}, 0)
+  p:loop(k, function()
+    local a, b = p:load("load_a", A), p:load("load_b", B)
+    p:task("norms", function()
+      local fa, fb = a:to "f32", b:to "f32"
+      x:add(rowsum(fa * fa, k))
+      y:add(rowsum(fb * fb, k))
+    end)
+    c:add(p:mma("mma", a, b))
+  end)
+  C:store("store_c", p:task("scale", function() return c * rsqrt(x + 1) * rsqrt(y + 1) end))
+end)
+
+-- The maxima of a product's columns are needed along its twin's rows.
+local shifted = mr.program("shifted", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n}, "f32")
+  local a, b = p:load("load_a", A), p:load("load_b", B)
+  local s, t = p:mma("mma_ab", a, b), p:mma("mma_ba", b, a)
+  local top = p:task("top", function() return rowmax(s, n) end)
+  C:store("store_c", p:task("shift", function() return t - top + (m:index() - n:index()):to "f32" * 0.125 end))
+end)
+
+-- Loads on p0, the rest on c0, or part i of what is split on ci.
+local function schedule(bound, tile, parts, axis)
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+  if parts then plan:split(axis, parts) end
+  for _, t in ipairs(plan.tasks) do
+    plan:append(t.name, {lane = t.kind == "load" and "p0" or "c" .. (t.name:match "%.(%d+)$" or 0)})
+  end
+  plan:lane("p0", {warps = 1})
+  plan:grid{eus = 1}
+  plan:fill_waits()
+  return plan
+end
+
+local function correct(what, plan)
+  local good, problems = plan:check()
+  if not tap.ok(good, what .. ": legal", tostring(problems)) then return end
+  local result, message = random_plans.verify(plan, SEEDS)
+  tap.ok(result == "ok", what, message, plan:script())
+end
+
+for _, case in ipairs{{"twins", twins}, {"crossed", crossed}, {"normed", normed}} do
+  local name, program = case[1], case[2]
+  for _, tile in ipairs{{m = 64, n = 64, k = 32}, {m = 128, n = 64, k = 64}, {m = 64, n = 128, k = 32}} do
+    for _, trips in ipairs{1, 3} do
+      correct(("%s, tile %d x %d, %d iterations"):format(name, tile.m, tile.n, trips), schedule(
+        program{m = tile.m + 24, n = 2 * tile.n - 8, k = trips * tile.k}, tile))
+    end
+  end
+end
+correct("twins, split over two lanes", schedule(twins{m = 200, n = 72, k = 96}, {m = 128, n = 64, k = 32}, 2, "m"))
+correct("twins, split along the other axis", schedule(twins{m = 136, n = 200, k = 96},
+  {m = 64, n = 128, k = 32}, 2, "n"))
+correct("chained", schedule(chained{m = 200, n = 136, k = 64, d = 64}, {m = 64, n = 64}))
+correct("chained, wide", schedule(chained{m = 104, n = 200, k = 40, d = 72}, {m = 32, n = 128}))
+correct("chained, split over two lanes", schedule(chained{m = 104, n = 200, k = 40, d = 64},
+  {m = 32, n = 128}, 2, "n"))
+correct("shifted", schedule(shifted{m = 100, n = 72, k = 32}, {m = 64, n = 72}))
+correct("shifted, wide", schedule(shifted{m = 200, n = 56, k = 32}, {m = 128, n = 56}))
+
+tap.done_testing()
