@@ -26,7 +26,7 @@ struct text {
 	int indent;
 	const struct klane *lane;
 	int turn;			/* turn of the text at hand, modulo the region's unroll */
-	int *around;			/* by loop: the turn's iteration, of the loops around */
+	int *around;			/* by loop, NONE too: the turn's iteration, of those around */
 	int last;			/* greatest iteration there is, counted likewise */
 	const struct target *target;
 	bool *fused;			/* by node: an element of the loop at hand */
@@ -151,15 +151,27 @@ NODISCARD enum err_code emit_store(struct text *c, const struct kentry *x, struc
 
 /* The structure, from the outside in: text_kernel.c, _lane, _loop, _entry, _wait. */
 NODISCARD enum err_code put_lane(struct text *c, struct err *e);	/* c->lane */
+/* All turns of a loop in the iteration at hand; NONE: of the tile loop, where it has offsets. */
 NODISCARD enum err_code put_region(struct text *c, int loop, struct err *e);
+/* Step s of the tile loop for the tile that is called `iteration` among the lane's. */
+NODISCARD enum err_code put_tile_step(struct text *c, const struct kstep *s, int class,
+	const char *iteration, struct err *e);
+/* A turn of the tile loop begins and ends, and has seen its flags; `n`: C text of how many
+ * came before it on the lane. */
+void put_tile_turn_begin(struct text *c, const char *n);
+void put_tile_turn_told(struct text *c, const char *n);
+void put_tile_turn_end(struct text *c, const char *n, bool last);
+/* Where the axes of the grid stand in `tile`; where a loop begins in the iteration at hand, and
+ * how often it runs. */
+void put_tile_axes(struct text *c);
+void put_trips(struct text *c, int loop);
 /* The loop of a tile that is another copy's: only its iterations are counted. */
 void put_passed(struct text *c, int loop);
 /* `iteration`: C text of its number; class: of the turn, see lower/kernel.h. */
 NODISCARD enum err_code put_entry(struct text *c, const struct kentry *x, int class,
 	const char *iteration, struct err *e);
-void put_loop_trips(struct text *c, int loop);	/* where it begins, and how many */
 void put_loop_axes(struct text *c, int loop);	/* where the axes of iteration i_LOOP stand */
-/* Initial values: carries of the tile; those of `loop` that first matter in `nested`. */
+/* Initial values: all carries of the tile; those of `loop` that first matter in `nested`. */
 NODISCARD enum err_code put_initial_tile(struct text *c, struct err *e);
 NODISCARD enum err_code put_initial_nested(struct text *c, int loop, int nested, struct err *e);
 void put_flag_waits(struct text *c, const struct kentry *x);
@@ -167,9 +179,10 @@ void put_missed_waits(struct text *c, int loop, int nested);
 bool waits_once(const struct text *c, int flag);
 void put_group_wait(struct text *c, const struct kentry *x, const struct group_wait *w,
 	int class);
+void put_read_pins(struct text *c, const struct kentry *x);
 void put_releases(struct text *c, const int *behind);
 void put_arrive(struct text *c, int flag, const char *seq);
-void put_run(struct text *c, int loop, int nested);
+void put_run(struct text *c, int loop, const struct kstep *nested);
 
 /* Stamps of a traced kernel; nothing in another. */
 void put_stamp(struct text *c, const struct kentry *x, int n);	/* nth of x's record; NONE */
@@ -177,7 +190,7 @@ void put_block_stamp(struct text *c);
 void put_watches(struct text *c);		/* by warps that this lane leaves over */
 void put_lane_stamps(struct text *c);		/* where this lane's are */
 void put_tile_stamps(struct text *c);		/* where a tile begins, and where it ends */
-void put_tile_end_stamp(struct text *c);
+void put_tile_end_stamp(struct text *c, const char *n);	/* of the n-th tile, or turn */
 void put_end_stamp(struct text *c);
 
 /* The buffer that node `node` of another sTask is to this one; NONE. */

@@ -25,7 +25,7 @@ static void put_passed_by(struct text *c, int l, int around)
 	for (int i = n - 1; i >= 0; i--) {
 		put(c, "{");
 		c->indent++;
-		put_loop_trips(c, path[i]);
+		put_trips(c, path[i]);
 		if (!i) {
 			put(c, "if (trips_%d > 0) fresh = 0;", l);
 			break;

@@ -92,8 +92,9 @@ static enum err_code put_initial(struct text *c, int buffer, int iteration, stru
 	return OK;
 }
 
-/* Carries begin each life with their initial value. Those of the tile do so at once, those
- * of a loop before the first to touch them, or before the loop inside where it stands. */
+/* Carries begin each life with their initial value. Those of the tile do so at once, if that
+ * is all the lane works on; those of a loop before the first to touch them, or before the
+ * loop inside where it stands. */
 enum err_code put_initial_tile(struct text *c, struct err *e)
 {
 	for (int i = 0; i < c->g->buffers.n; i++)
@@ -105,8 +106,8 @@ enum err_code put_initial_tile(struct text *c, struct err *e)
 static enum err_code put_initial_entry(struct text *c, const struct kentry *x, struct err *e)
 {
 	for (int i = 0; i < c->g->buffers.n; i++)
-		if (c->g->buffers.v[i].first == x->task && c->g->buffers.v[i].loop != NONE &&
-		    c->g->buffers.v[i].loop == stask_of(c, x)->loop)
+		if (c->g->buffers.v[i].first == x->task && c->g->buffers.v[i].loop == stask_of(c, x)->loop &&
+		    (c->g->buffers.v[i].loop != NONE || shifts_tiles(c->lane)))
 			TRY(put_initial(c, i, c->turn + x->at, e));
 	return OK;
 }
@@ -129,8 +130,9 @@ enum err_code put_entry(struct text *c, const struct kentry *x, int class,
 	const struct stask *s = stask_of(c, x);
 	const char *seq = s->loop == NONE ? "t" : arena_strf(c->a, "seq_%d", s->loop);
 
-	put(c, "{\t/* %s, %s */", s->name, s->loop == NONE ? "once a tile" :
-		arena_strf(c->a, "iteration %s", iteration));
+	put(c, "{\t/* %s, %s */", s->name, s->loop != NONE ? arena_strf(c->a, "iteration %s",
+		iteration) : shifts_tiles(c->lane) ? arena_strf(c->a, "tile %s", iteration) :
+		"once a tile");
 	c->indent++;
 	if (s->loop != NONE) {
 		put(c, "const int i_%d = %s, seq_%d = base_%d + i_%d;", s->loop, iteration, s->loop,
@@ -146,6 +148,7 @@ enum err_code put_entry(struct text *c, const struct kentry *x, int class,
 		put_group_wait(c, x, &x->before, class);
 		put_stamp(c, x, x->stamps.groups);
 	}
+	put_read_pins(c, x);
 	if ((s->kind == TASK_COMPUTE && shares_on_lane(c, s)) || x->lands || x->begins.n)
 		put(c, "lane_sync(%d, %d);", c->lane->barrier, c->lane->warps * 32);
 	TRY(put_initial_entry(c, x, e));

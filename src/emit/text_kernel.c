@@ -44,7 +44,7 @@ static void put_start(struct text *c)
 		put(c, "\tEACH(i, %d) flag_init(shared + %lld + 8 * i, %d, \"%s %s\", i);",
 			c->k->flags.v[f].depth, (long long)c->k->flags.v[f].offset,
 			c->k->flags.v[f].arrivals, c->g->tasks.v[c->k->flags.v[f].task].name,
-			c->k->flags.v[f].issued ? "issued" : c->k->flags.v[f].runs ? "run" :
+			c->k->flags.v[f].turns ? "turn" : c->k->flags.v[f].issued ? "issued" : c->k->flags.v[f].runs ? "run" :
 			"complete");
 	put(c, "\tflags_ready();");
 	put(c, "}");
@@ -202,7 +202,7 @@ enum err_code emit_text(const struct kernel *k, const struct target *target, str
 	struct buf body;
 
 	c.fused = ARENA_ARRAY(a, c.p->nodes.n, bool);
-	c.around = ARENA_ARRAY(a, c.p->loops.n, int);
+	c.around = ARENA_ARRAY(a, c.p->loops.n + 1, int) + 1;
 	*out = (struct source){ .threads = k->threads, .cluster = k->cluster, .shared_bytes = k->shared_bytes + 1024 };
 	out->entry = arena_strf(a, "%s_%s", c.p->name, c.p->phases.v[k->phase].name);
 	buf_init(&body, a);

@@ -30,7 +30,7 @@ static int lane_registers(const struct text *c, const struct klane *l)
 	return (int)min_i64((pool - given - small * little) / large / 8 * 8, CONSUMER_MOST);
 }
 
-static void put_tile_axes(struct text *c)
+void put_tile_axes(struct text *c)
 {
 	const struct grid *g = &c->g->grids[c->k->phase];
 	int64_t below = 1;
@@ -99,12 +99,12 @@ static enum err_code put_tile(struct text *c, struct err *e)
 	put_turn(c);
 	put_tile_stamps(c);
 	TRY(put_initial_tile(c, e));
-	c->turn = 0;
+	c->turn = c->around[NONE] = 0;
 	for (int i = 0; i < v->steps.n; i++) {
 		if (v->steps.v[i].is_loop) {
 			TRY(put_region(c, v->steps.v[i].id, e));
 			put_missed_waits(c, NONE, v->steps.v[i].id);
-			put_run(c, NONE, v->steps.v[i].id);
+			put_run(c, NONE, &v->steps.v[i]);
 		} else {
 			TRY(put_entry(c, &c->lane->entries.v[v->steps.v[i].id], 0, "t", e));
 		}
@@ -113,12 +113,158 @@ static enum err_code put_tile(struct text *c, struct err *e)
 	return OK;
 }
 
-static bool multiplies(const struct text *c)
+/* Wait for all products of the lane. */
+static void put_all_products(struct text *c)
 {
+	bool multiplies = false;
+
 	for (int i = 0; i < c->lane->entries.n; i++)
-		if (on_matrix(c, c->lane->entries.v[i].task))
-			return true;
-	return false;
+		multiplies |= on_matrix(c, c->lane->entries.v[i].task);
+	if (!multiplies)
+		return;
+	put(c, "GROUPS_WAIT(0);");
+	put_releases(c, NULL);
+}
+
+/* A tile after the other. */
+static enum err_code put_tiles(struct text *c, struct err *e)
+{
+	put(c, "LOOP (int at = start[BLOCK], t = 0; at < start[BLOCK + 1]; at++, t++) {");
+	c->indent++;
+	put(c, "const int tile = order[at];");
+	TRY(put_tile(c, e));
+	put_all_products(c);
+	put_tile_end_stamp(c, "t");
+	c->indent--;
+	put(c, "}");
+	return OK;
+}
+
+/* Of the lane's own tiles, or turns, number n among those of all its copies. */
+static const char *number_text(struct text *c, const char *n)
+{
+	if (c->lane->copies == 1)
+		return n;
+	return arena_strf(c->a, "(%s) * %d + %d", n, c->lane->copies, c->lane->copy);
+}
+
+/* A copy passes over the tiles of others up to one: their iterations are counted. */
+static void put_others_until(struct text *c, int loop, const char *end)
+{
+	put(c, "LOOP (; passed_%d < %s; passed_%d++) {", loop, end, loop);
+	c->indent++;
+	put(c, "const int tile = order[start[BLOCK] + passed_%d];", loop);
+	put_tile_axes(c);
+	put_passed(c, loop);
+	c->indent--;
+	put(c, "}");
+}
+
+/* ... and has told all of its products of the tiles before, as each turn ends with that. */
+static void put_others(struct text *c, const struct kstep *s)
+{
+	if (c->lane->copies == 1)
+		return;
+	if (s->is_loop) {
+		put_others_until(c, s->id, "t");
+		put(c, "passed_%d++;", s->id);
+	}
+	for (int f = 0; f < c->k->flags.n; f++) {
+		const struct flag *fl = &c->k->flags.v[f];
+		int loop = c->g->tasks.v[fl->task].loop;
+
+		if (!fl->issued && in_lane(c, fl->task) && on_matrix(c, fl->task) &&
+		    (s->is_loop ? program_loop_within(c->p, loop, s->id) :
+		     c->lane->entries.v[s->id].task == fl->task)) {
+			if (fl->runs)
+				loop = c->p->loops.v[fl->loop].parent;
+			put(c, "issued_%d = released_%d = %s;", f, f, loop == NONE ? "t" :
+				arena_strf(c->a, "base_%d", loop));
+		}
+	}
+}
+
+enum err_code put_tile_step(struct text *c, const struct kstep *s, int class,
+	const char *iteration, struct err *e)
+{
+	int turn = c->turn, last = c->last;
+
+	put(c, "{");
+	c->indent++;
+	put(c, "const int t = %s, tile = order[start[BLOCK] + t];", number_text(c, iteration));
+	put_tile_axes(c);
+	c->around[NONE] = turn + s->at;
+	put_others(c, s);
+	if (s->is_loop) {
+		put_tile_stamps(c);
+		TRY(put_initial_nested(c, NONE, s->id, e));
+		TRY(put_region(c, s->id, e));
+		put_missed_waits(c, NONE, s->id);
+		put_run(c, NONE, s);
+	} else {
+		TRY(put_entry(c, &c->lane->entries.v[s->id], class, iteration, e));
+	}
+	c->turn = turn;
+	c->last = last;
+	c->indent--;
+	put(c, "}");
+	return OK;
+}
+
+/* The turn before must have seen its flags: else a phase that it waits for could be taken for
+ * one of this turn's. Copies without a tile have none. */
+void put_tile_turn_begin(struct text *c, const char *n)
+{
+	const struct klane *l = c->lane;
+	const struct flag *f;
+
+	if (l->copies == 1)
+		return;
+	f = &c->k->flags.v[l->turn];
+	put(c, "{ int n = %s - 1; if (n %% %d >= tiles) n -= %d - tiles; if (n >= 0) flag_wait(shared + %lld + "
+		"8 * (n %% %d), n / %d); }", number_text(c, n), l->copies, l->copies, (long long)f->offset,
+		f->depth, f->depth);
+}
+
+void put_tile_turn_told(struct text *c, const char *n)
+{
+	if (c->lane->copies == 1)
+		return;
+	put(c, "{");
+	c->indent++;
+	put(c, "const int n = %s;", number_text(c, n));
+	put_arrive(c, c->lane->turn, "n");
+	c->indent--;
+	put(c, "}");
+}
+
+void put_tile_turn_end(struct text *c, const char *n, bool last)
+{
+	if (last || c->lane->copies > 1)
+		put_all_products(c);
+	put_tile_end_stamp(c, arena_strf(c->a, "(%s)", number_text(c, n)));
+}
+
+/* In turns, of which each is about several tiles. */
+static enum err_code put_tile_turns(struct text *c, struct err *e)
+{
+	const struct klane *l = c->lane;
+	const struct kregion *v = &l->regions[0];
+
+	put(c, "const int tiles = start[BLOCK + 1] - start[BLOCK];");
+	if (l->copies == 1)
+		put(c, "const int trips_tile = tiles;");
+	else
+		put(c, "const int trips_tile = (tiles + %d - %d) / %d;", l->copies - 1, l->copy,
+			l->copies);
+	for (int i = 0; i < v->steps.n && l->copies > 1; i++)
+		if (v->steps.v[i].is_loop)
+			put(c, "int passed_%d = 0;", v->steps.v[i].id);
+	TRY(put_region(c, NONE, e));
+	for (int i = 0; i < v->steps.n && l->copies > 1; i++)
+		if (v->steps.v[i].is_loop)
+			put_others_until(c, v->steps.v[i].id, "tiles");
+	return OK;
 }
 
 /* A block may not end while something is copied to its memory, and nobody need have
@@ -168,17 +314,7 @@ enum err_code put_lane(struct text *c, struct err *e)
 		if (c->p->loops.v[i].phase == c->k->phase)
 			put(c, "int base_%d = 0;", i);
 	TRY(put_registers(c, e));
-	put(c, "LOOP (int at = start[BLOCK], t = 0; at < start[BLOCK + 1]; at++, t++) {");
-	c->indent++;
-	put(c, "const int tile = order[at];");
-	TRY(put_tile(c, e));
-	if (multiplies(c)) {
-		put(c, "GROUPS_WAIT(0);");
-		put_releases(c, NULL);
-	}
-	put_tile_end_stamp(c);
-	c->indent--;
-	put(c, "}");
+	TRY(shifts_tiles(l) ? put_tile_turns(c, e) : put_tiles(c, e));
 	put_last_copies(c);
 	put_end_stamp(c);
 	c->indent--;

@@ -23,9 +23,18 @@ static const char *bound_text(struct text *c, const struct stask *s, const struc
 	return b.text;
 }
 
-static void put_trips(struct text *c, int loop, const struct stask *any)
+static const struct stask *task_in(const struct text *c, int loop)
+{
+	for (int i = 0; i < c->g->tasks.n; i++)
+		if (program_loop_within(c->p, c->g->tasks.v[i].loop, loop))
+			return &c->g->tasks.v[i];
+	BUG("loop %d is empty", loop);
+}
+
+void put_trips(struct text *c, int loop)
 {
 	const struct loop *l = &c->p->loops.v[loop];
+	const struct stask *any = task_in(c, loop);
 	int64_t tiles = 1, tile = c->g->extents.tile[l->axis[0]];
 	const char *first = "0", *end;
 
@@ -45,6 +54,13 @@ static void put_trips(struct text *c, int loop, const struct stask *any)
 		loop);
 }
 
+/* Name of a variable of a loop, or of the tile loop. */
+static const char *var(struct text *c, const char *name, int loop)
+{
+	return loop == NONE ? arena_strf(c->a, "%s_tile", name) :
+		arena_strf(c->a, "%s_%d", name, loop);
+}
+
 /* A nested loop's iterations, in one iteration of the region around it. */
 static enum err_code put_nested(struct text *c, int loop, const struct kstep *s,
 	const char *iteration, struct err *e)
@@ -59,7 +75,7 @@ static enum err_code put_nested(struct text *c, int loop, const struct kstep *s,
 	TRY(put_initial_nested(c, loop, s->id, e));
 	TRY(put_region(c, s->id, e));
 	put_missed_waits(c, loop, s->id);
-	put_run(c, loop, s->id);
+	put_run(c, loop, s);
 	c->turn = turn;
 	c->last = last;
 	c->indent--;
@@ -70,6 +86,8 @@ static enum err_code put_nested(struct text *c, int loop, const struct kstep *s,
 static enum err_code put_step(struct text *c, int loop, const struct kstep *s, int class,
 	const char *iteration, struct err *e)
 {
+	if (loop == NONE)
+		return put_tile_step(c, s, class, iteration, e);
 	if (s->is_loop)
 		return put_nested(c, loop, s, iteration, e);
 	return put_entry(c, &c->lane->entries.v[s->id], class, iteration, e);
@@ -95,19 +113,36 @@ static const char *iteration_text(struct text *c, int loop, const struct turn *t
 	case TURN_LATE:
 		break;
 	}
-	return arena_strf(c->a, "trips_%d - %d", loop, t->number - at);
+	return arena_strf(c->a, "%s - %d", var(c, "trips", loop), t->number - at);
+}
+
+/* How many turns were before. */
+static const char *turn_text(struct text *c, int loop, const struct turn *t)
+{
+	int most = c->lane->regions[loop + 1].most;
+
+	if (t->kind == TURN_LATE)
+		return arena_strf(c->a, "%s + %d", var(c, "trips", loop), most - t->number);
+	return iteration_text(c, loop, t, most);
 }
 
 static enum err_code put_turn(struct text *c, int loop, const struct turn *t, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
+	const char *n = turn_text(c, loop, t);
 
+	if (loop == NONE)
+		put_tile_turn_begin(c, n);
 	for (int i = 0; i < v->steps.n; i++) {
 		const struct kstep *s = &v->steps.v[i];
 
 		if (s->at >= t->first && s->at < t->end)
 			TRY(put_step(c, loop, s, t->class, iteration_text(c, loop, t, s->at), e));
+		if (loop == NONE && i == c->lane->told)
+			put_tile_turn_told(c, n);
 	}
+	if (loop == NONE)
+		put_tile_turn_end(c, n, t->end == 1);
 	return OK;
 }
 
@@ -152,12 +187,12 @@ static enum err_code put_steady(struct text *c, int loop, struct err *e)
 {
 	int u = c->lane->regions[loop + 1].unroll;
 
-	put(c, "LOOP (;; j_%d += %d) {", loop, u);
+	put(c, "LOOP (;; %s += %d) {", var(c, "j", loop), u);
 	c->indent++;
 	for (int k = 0; k < u; k++) {
-		const char *j = k ? arena_strf(c->a, "j_%d + %d", loop, k) : arena_strf(c->a, "j_%d", loop);
+		const char *j = k ? arena_strf(c->a, "%s + %d", var(c, "j", loop), k) : var(c, "j", loop);
 
-		put(c, "if (%s == steady_%d) {", j, loop);
+		put(c, "if (%s == %s) {", j, var(c, "steady", loop));
 		c->indent++;
 		TRY(put_epilogue(c, loop, k, e));
 		put(c, "break;");
@@ -174,16 +209,17 @@ static enum err_code put_steady(struct text *c, int loop, struct err *e)
 static enum err_code put_turns(struct text *c, int loop, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
+	const char *j = var(c, "j", loop), *steady = var(c, "steady", loop);
 
-	for (int j = -v->most; j < 0; j++)
-		TRY(put_known_turn(c, loop, j, -j, v->most, e));
-	put(c, "const int steady_%d = trips_%d - %d;", loop, loop, v->most);
-	put(c, "int j_%d = 0;", loop);
+	for (int n = -v->most; n < 0; n++)
+		TRY(put_known_turn(c, loop, n, -n, v->most, e));
+	put(c, "const int %s = %s - %d;", steady, var(c, "trips", loop), v->most);
+	put(c, "int %s = 0;", j);
 	if (v->unroll > 1)
 		return put_steady(c, loop, e);
-	put(c, "LOOP (; j_%d < steady_%d; j_%d++) {", loop, loop, loop);
+	put(c, "LOOP (; %s < %s; %s++) {", j, steady, j);
 	c->indent++;
-	TRY(put_steady_turn(c, loop, 0, arena_strf(c->a, "j_%d", loop), e));
+	TRY(put_steady_turn(c, loop, 0, j, e));
 	c->indent--;
 	put(c, "}");
 	return put_epilogue(c, loop, 0, e);
@@ -203,25 +239,27 @@ static enum err_code put_few_turns(struct text *c, int loop, int trips, struct e
 /* All turns of the most trips that there can be, or of any number from `most` on. */
 static enum err_code put_most_turns(struct text *c, int loop, int most, struct err *e)
 {
-	if (c->g->trips[loop].most > most)
+	if (loop == NONE || c->g->trips[loop].most > most)
 		return put_turns(c, loop, e);
 	return put_few_turns(c, loop, most, e);
 }
 
 static enum err_code put_loop(struct text *c, int loop, struct err *e)
 {
-	const struct trips *x = &c->g->trips[loop];
-	int most = (int)min_i64(c->lane->regions[loop + 1].most, x->most);
+	int64_t least = loop == NONE ? 0 : c->g->trips[loop].least;
+	int most = c->lane->regions[loop + 1].most;
 
-	if (x->least >= most)
+	if (loop != NONE)
+		most = (int)min_i64(most, c->g->trips[loop].most);
+	if (least >= most)
 		return put_most_turns(c, loop, most, e);
-	put(c, "if (trips_%d >= %d) {", loop, most);
+	put(c, "if (%s >= %d) {", var(c, "trips", loop), most);
 	c->indent++;
 	TRY(put_most_turns(c, loop, most, e));
 	c->indent--;
 	put(c, "}");
-	for (int trips = x->least > 1 ? (int)x->least : 1; trips < most; trips++) {
-		put(c, "else if (trips_%d == %d) {", loop, trips);
+	for (int trips = least > 1 ? (int)least : 1; trips < most; trips++) {
+		put(c, "else if (%s == %d) {", var(c, "trips", loop), trips);
 		c->indent++;
 		TRY(put_few_turns(c, loop, trips, e));
 		c->indent--;
@@ -230,24 +268,13 @@ static enum err_code put_loop(struct text *c, int loop, struct err *e)
 	return OK;
 }
 
-static const struct stask *task_in(const struct text *c, int loop)
-{
-	for (int i = 0; i < c->g->tasks.n; i++)
-		if (program_loop_within(c->p, c->g->tasks.v[i].loop, loop))
-			return &c->g->tasks.v[i];
-	BUG("loop %d is empty", loop);
-}
-
-void put_loop_trips(struct text *c, int loop)
-{
-	put_trips(c, loop, task_in(c, loop));
-}
-
 enum err_code put_region(struct text *c, int loop, struct err *e)
 {
+	if (loop == NONE)
+		return put_loop(c, loop, e);
 	put(c, "{");
 	c->indent++;
-	put_trips(c, loop, task_in(c, loop));
+	put_trips(c, loop);
 	TRY(put_loop(c, loop, e));
 	put(c, "base_%d += trips_%d;", loop, loop);
 	c->indent--;
@@ -260,7 +287,7 @@ void put_passed(struct text *c, int loop)
 {
 	put(c, "{");
 	c->indent++;
-	put_trips(c, loop, task_in(c, loop));
+	put_trips(c, loop);
 	for (int l = 0; l < c->p->loops.n; l++) {
 		if (c->p->loops.v[l].parent != loop)
 			continue;

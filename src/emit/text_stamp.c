@@ -74,17 +74,17 @@ void put_tile_stamps(struct text *c)
 			put(c, "const int tile_base_%d = base_%d;", i, i);
 }
 
-void put_tile_end_stamp(struct text *c)
+void put_tile_end_stamp(struct text *c, const char *n)
 {
 	const struct klane *l = c->lane;
 
 	if (!is_traced(c))
 		return;
 	put(c, "stamp(leader, stamps + %d);", 4 * STAMP_TILE_END);
-	put(c, "if (warp == %d && t < %lld) stamps_out(trace + %lld * BLOCK + %lld + %lld * t, stamps, "
-		"%lld, thread);", l->first_warp, (long long)c->k->stamp_tiles,
+	put(c, "if (warp == %d && %s < %lld) stamps_out(trace + %lld * BLOCK + %lld + %lld * %s, stamps, "
+		"%lld, thread);", l->first_warp, n, (long long)c->k->stamp_tiles,
 		(long long)c->k->stamp_words, (long long)(l->stamps_out + STAMP_LANE_HEAD),
-		(long long)l->tile_words, (long long)l->tile_words);
+		(long long)l->tile_words, n, (long long)l->tile_words);
 }
 
 void put_end_stamp(struct text *c)

@@ -124,7 +124,7 @@ const char *buffer_name(struct text *c, const struct kentry *x, int buffer)
 
 	if (b->loop == c->g->tasks.v[x->task].loop)
 		version = (int)floor_mod(c->turn + x->at, versions);
-	else if (b->loop != NONE)
+	else
 		version = (int)floor_mod(c->around[b->loop], versions);
 	return version_name(c, buffer, version);
 }

@@ -91,6 +91,12 @@ static void put_flag_arrive(struct text *c, const struct flag *f, const char *in
 			(long long)f->offset, n, f->depth);
 }
 
+static void put_release(struct text *c, int f, int behind)
+{
+	put(c, "LOOP (; released_%d < issued_%d - %d; released_%d++)", f, f, behind, f);
+	put_flag_arrive(c, &c->k->flags.v[f], "\t", arena_strf(c->a, "released_%d", f));
+}
+
 /* After a wait for groups: tell the others what is now known to be complete. They may
  * conclude that what stands before it in the lane's order is done, too. */
 void put_releases(struct text *c, const int *behind)
@@ -107,16 +113,14 @@ void put_releases(struct text *c, const int *behind)
 		synced = true;
 		if (fl->runs && behind && behind[fl->task])
 			continue;	/* the last run may be under way */
-		put(c, "LOOP (; released_%d < issued_%d - %d; released_%d++)", f, f,
-			behind && !fl->runs ? behind[fl->task] : 0, f);
-		put_flag_arrive(c, fl, "\t", arena_strf(c->a, "released_%d", f));
+		put_release(c, f, behind && !fl->runs ? behind[fl->task] : 0);
 	}
 }
 
-static void put_pin(struct text *c, int buffer, int version, const struct view *v)
+static void put_pin(struct text *c, const char *name, const struct view *v)
 {
-	put(c, "EACH(rb, %d) PIN_%c(%s[rb], %lld);", v->blocks, v->packed ? 'U' : 'F',
-		version_name(c, buffer, version), (long long)(v->packed ? v->cols / 4 : v->cols / 2));
+	put(c, "EACH(rb, %d) PIN_%c(%s[rb], %lld);", v->blocks, v->packed ? 'U' : 'F', name,
+		(long long)(v->packed ? v->cols / 4 : v->cols / 2));
 }
 
 /* The latest iteration of product m that is issued when the lane stands at x (or just
@@ -138,10 +142,43 @@ static void pin_finished(struct text *c, const struct kentry *x, const struct ke
 
 	if (buffer_view(c, buffer, &view, &e) || view.kind != FRAG_FULL)
 		return;
+	if (shifts_tiles(c->lane) && (c->g->buffers.v[buffer].loop == NONE ||
+	    (open && stask_of(c, m)->loop != stask_of(c, x)->loop)))
+		return;			/* where they are read, or not at all after their loop */
 	if (stask_of(c, m)->loop == stask_of(c, x)->loop)
 		latest = latest_issued(c, x, m);
 	for (int k = open; k < versions; k++)
-		put_pin(c, buffer, (int)floor_mod(latest - k, versions), &view);
+		put_pin(c, version_name(c, buffer, (int)floor_mod(latest - k, versions)), &view);
+}
+
+static bool is_product(const struct text *c, int buffer)
+{
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		const struct stask *s = stask_of(c, &c->lane->entries.v[i]);
+
+		for (int k = 0; k < s->writes.n && on_matrix(c, c->lane->entries.v[i].task); k++)
+			if (s->writes.v[k] == buffer)
+				return true;
+	}
+	return false;
+}
+
+/* Of several tiles in a turn nobody knows at a wait which versions are whose. So what products
+ * left for as long as a tile is pinned where it is read: by then they are complete. */
+void put_read_pins(struct text *c, const struct kentry *x)
+{
+	const struct stask *s = stask_of(c, x);
+	struct view view;
+	struct err e;
+
+	for (int i = 0; i < s->reads.n && s->kind != TASK_MMA && shifts_tiles(c->lane); i++) {
+		int buffer = s->reads.v[i];
+
+		if (c->g->buffers.v[buffer].loop == NONE && c->k->ring_of[buffer] == NONE &&
+		    is_product(c, buffer) && !buffer_view(c, buffer, &view, &e) &&
+		    view.kind == FRAG_FULL)
+			put_pin(c, buffer_name(c, x, buffer), &view);
+	}
 }
 
 /* The compiler must not read a product's registers before the wait that completes it:
@@ -176,18 +213,32 @@ void put_arrive(struct text *c, int flag, const char *seq)
 	put_flag_arrive(c, &c->k->flags.v[flag], "", seq);
 }
 
+static bool is_run_of(const struct text *c, const struct flag *f, int loop)
+{
+	return f->runs && f->loop == loop && in_lane(c, f->task);
+}
+
 /* A run of loop `nested` is over: tell those who wait for it, or note to do so once its
  * products are known to be complete. */
-void put_run(struct text *c, int loop, int nested)
+void put_run(struct text *c, int loop, const struct kstep *nested)
 {
 	for (int f = 0; f < c->k->flags.n; f++) {
 		const struct flag *fl = &c->k->flags.v[f];
 
-		if (!fl->runs || fl->loop != nested || !in_lane(c, fl->task))
+		if (!is_run_of(c, fl, nested->id))
 			continue;
 		if (on_matrix(c, fl->task))
 			put(c, "issued_%d++;", f);
 		else
 			put_arrive(c, f, loop == NONE ? "t" : arena_strf(c->a, "seq_%d", loop));
 	}
+	if (nested->younger == NONE)
+		return;
+	put(c, "GROUPS_WAIT(%d);", nested->younger > 7 ? 7 : nested->younger);
+	if (looks_into_shared(c))
+		put(c, "WARP_SYNC();");
+	for (int f = 0; f < c->k->flags.n; f++)
+		if (is_run_of(c, &c->k->flags.v[f], nested->id) &&
+		    on_matrix(c, c->k->flags.v[f].task))
+			put_release(c, f, 0);
 }

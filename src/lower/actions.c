@@ -16,7 +16,7 @@ struct actor {
 	const struct kernel *k;
 	const struct klane *lane;
 	VEC(struct act) acts;
-	int64_t tile;
+	int64_t tile, turn;		/* at hand: of all tiles; of the lane's */
 	int64_t *base, *i, *seq;	/* by loop, as the text's variables */
 	int *issued, *released, *seen;	/* by flag */
 	int instance;			/* at work */
@@ -116,7 +116,7 @@ static int place_of(const struct actor *x, int buffer)
 			x->k->rings.v[x->k->ring_of[buffer]].versions);
 	first += x->lane->copy * x->s->set->versions[buffer];
 	if (b->loop == NONE)
-		return first;
+		return first + (int)(x->turn % x->k->plan->versions[buffer]);
 	return first + (int)(x->i[b->loop] % x->k->plan->versions[buffer]);
 }
 
@@ -312,7 +312,7 @@ static void play_entry(struct actor *x, const struct kentry *e, int class, int64
 		shares |= x->k->ring_of[s->writes.v[i]] != NONE;
 	if (shares || e->lands || e->begins.n)
 		act(x, ACT_SYNC, NONE, 0);
-	if (s->loop != NONE)
+	if (s->loop != NONE || shifts_tiles(x->lane))
 		begin_lives(x, s->loop, e->task, NONE);
 	begin_shared(x, e, s->loop);
 	if (e->issue_flag != NONE && s->kind == TASK_COMPUTE)
@@ -340,8 +340,10 @@ static void play_entry(struct actor *x, const struct kentry *e, int class, int64
 }
 
 /* A run of loop `nested` is over. */
-static void end_run(struct actor *x, int loop, int nested)
+static void end_run(struct actor *x, int loop, const struct kstep *s)
 {
+	int nested = s->id;
+
 	for (int f = 0; f < x->k->flags.n; f++) {
 		const struct flag *fl = &x->k->flags.v[f];
 
@@ -351,6 +353,17 @@ static void end_run(struct actor *x, int loop, int nested)
 			x->issued[f]++;
 		else
 			act(x, ACT_ARRIVE, f, passed(x, loop));
+	}
+	if (s->younger == NONE)
+		return;
+	act(x, ACT_GROUPS, NONE, s->younger > 7 ? 7 : s->younger);
+	for (int f = 0; f < x->k->flags.n; f++) {
+		const struct flag *fl = &x->k->flags.v[f];
+
+		if (fl->runs && fl->loop == nested && in_lane(x, fl->task) &&
+		    x->s->set->matrix[fl->task])
+			for (; x->released[f] < x->issued[f]; x->released[f]++)
+				act(x, ACT_ARRIVE, f, x->released[f]);
 	}
 }
 
@@ -379,7 +392,7 @@ static void play_region(struct actor *x, int loop)
 			play_region(x, s->id);
 			x->instance = NONE;
 			wait_for_missed(x, loop, s->id);
-			end_run(x, loop, s->id);
+			end_run(x, loop, s);
 		}
 	}
 	x->base[loop] += trips;
@@ -407,24 +420,11 @@ static bool is_others(struct actor *x)
 	return false;
 }
 
-static void play_tile(struct actor *x)
+/* Wait for all products of the lane. */
+static void wait_for_products(struct actor *x)
 {
-	const struct kregion *v = &x->lane->regions[0];
 	bool multiplies = false;
 
-	if (x->lane->copies > 1 && is_others(x))
-		return;
-	begin_lives(x, NONE, NONE, NONE);
-	for (int i = 0; i < v->steps.n; i++) {
-		if (v->steps.v[i].is_loop) {
-			play_region(x, v->steps.v[i].id);
-			x->instance = NONE;
-			wait_for_missed(x, NONE, v->steps.v[i].id);
-			end_run(x, NONE, v->steps.v[i].id);
-		} else {
-			play_entry(x, &x->lane->entries.v[v->steps.v[i].id], 0, x->tile);
-		}
-	}
 	x->instance = NONE;
 	for (int i = 0; i < x->lane->entries.n; i++)
 		multiplies |= x->s->set->matrix[x->lane->entries.v[i].task];
@@ -432,6 +432,97 @@ static void play_tile(struct actor *x)
 		return;
 	act(x, ACT_GROUPS, NONE, 0);
 	release(x, NULL);
+}
+
+static void play_tile_step(struct actor *x, const struct kstep *s, int class)
+{
+	if (!s->is_loop) {
+		play_entry(x, &x->lane->entries.v[s->id], class, x->tile);
+		return;
+	}
+	play_region(x, s->id);
+	x->instance = NONE;
+	wait_for_missed(x, NONE, s->id);
+	end_run(x, NONE, s);
+}
+
+static void play_tile(struct actor *x)
+{
+	const struct kregion *v = &x->lane->regions[0];
+
+	if (x->lane->copies > 1 && is_others(x))
+		return;
+	begin_lives(x, NONE, NONE, NONE);
+	for (int i = 0; i < v->steps.n; i++)
+		play_tile_step(x, &v->steps.v[i], 0);
+	wait_for_products(x);
+}
+
+/* A copy begins turn n when the turn before has seen its flags. Copies without a tile have
+ * none. */
+static void begin_turn(struct actor *x, int64_t n)
+{
+	int64_t before = n - 1, absent = x->lane->copies - x->s->walk->ntiles;
+
+	x->instance = NONE;
+	if (absent > 0 && before % x->lane->copies >= x->s->walk->ntiles)
+		before -= absent;
+	if (x->lane->copies > 1 && before >= 0)
+		act(x, ACT_WAIT, x->lane->turn, before);
+}
+
+/* A copy passes over the tiles of the others, and has told all of its products. */
+static void pass_others(struct actor *x, const struct kstep *s)
+{
+	const struct program *p = x->k->plan->graph->program;
+
+	for (int l = 0; l < p->loops.n && s->is_loop; l++)
+		if (program_loop_within(p, l, s->id))
+			x->base[l] = walk_inner(x->s->walk, NONE, x->tile, l);
+	for (int f = 0; f < x->k->flags.n; f++) {
+		int task = x->k->flags.v[f].task, loop = flag_loop(x->k, f);
+
+		if (in_lane(x, task) && (s->is_loop ? program_loop_within(p,
+		    stask_at(x->k, task)->loop, s->id) : x->lane->entries.v[s->id].task == task))
+			x->issued[f] = x->released[f] = (int)(loop == NONE ? x->tile :
+				x->base[loop]);
+	}
+}
+
+static void play_step_of_turn(struct actor *x, const struct kstep *s, int class)
+{
+	x->tile = x->turn * x->lane->copies + x->lane->copy;
+	if (x->lane->copies > 1)
+		pass_others(x, s);
+	if (s->is_loop)
+		begin_lives(x, NONE, NONE, s->id);
+	play_tile_step(x, s, class);
+}
+
+/* The tile loop in turns, of which each is about several tiles. */
+static void play_tile_turns(struct actor *x)
+{
+	const struct kregion *v = &x->lane->regions[0];
+	int64_t trips = lane_tiles(x->lane, x->s->walk->ntiles);
+
+	for (int64_t turn = -v->most; turn < trips && trips; turn++) {
+		begin_turn(x, turn_number(x->lane, turn));
+		for (int i = 0; i < v->steps.n; i++) {
+			const struct kstep *s = &v->steps.v[i];
+
+			x->turn = turn + s->at;
+			if (x->turn >= 0 && x->turn < trips)
+				play_step_of_turn(x, s, turn_class(v, turn, trips));
+			x->instance = NONE;
+			if (x->lane->copies > 1 && i == x->lane->told)
+				act(x, ACT_ARRIVE, x->lane->turn, turn_number(x->lane, turn));
+		}
+		if (turn == trips - 1 || x->lane->copies > 1)
+			wait_for_products(x);
+	}
+	for (int l = 0; l < x->k->plan->graph->program->loops.n; l++)
+		if (x->lane->copies > 1 && x->k->plan->graph->program->loops.v[l].phase == x->k->phase)
+			x->base[l] = walk_count(x->s->walk, l);
 }
 
 /* A block may not end while something is copied to its memory. */
@@ -459,7 +550,9 @@ static void play_lane(struct arena *a, struct script *s, int lane)
 		.released = ARENA_ARRAY(a, k->flags.n, int),
 		.seen = ARENA_ARRAY(a, k->flags.n, int) };
 
-	for (x.tile = 0; x.tile < s->walk->ntiles; x.tile++)
+	if (shifts_tiles(x.lane))
+		play_tile_turns(&x);
+	for (x.tile = 0; x.tile < s->walk->ntiles && !shifts_tiles(x.lane); x.tile++)
 		play_tile(&x);
 	wait_last_copies(&x);
 	if (k->cluster > 1)
@@ -474,6 +567,24 @@ int script_lane(const struct script *s, int flag, int n)
 	int loop = flag_loop(k, flag), lane = s->set->lane[k->flags.v[flag].task];
 
 	return lane + (int)(walk_outer(s->walk, loop, n, NONE) % k->lanes.v[lane].copies);
+}
+
+int script_count(const struct script *s, int flag)
+{
+	const struct kernel *k = s->set->k;
+	const struct klane *l = &k->lanes.v[s->set->lane[k->flags.v[flag].task]];
+
+	if (k->flags.v[flag].turns)
+		return s->walk->ntiles + l->copies * l->regions[0].most;
+	return (int)walk_count(s->walk, flag_loop(k, flag));
+}
+
+bool script_has(const struct script *s, int flag, int n)
+{
+	const struct kernel *k = s->set->k;
+
+	return !k->flags.v[flag].turns || n % k->lanes.v[s->set->lane[k->flags.v[flag].task]].copies <
+		s->walk->ntiles;
 }
 
 static void number_instances(struct arena *a, struct script *s)

@@ -31,6 +31,50 @@ void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles
 	relation_build(a, k->plan, w, r);
 }
 
+int lower_tile_offsets(const struct kernel *k, int lane, int *least)
+{
+	const struct plan *p = k->plan;
+	int most = -OFFSET_MAX;
+
+	*least = OFFSET_MAX;
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct stask *s = stask_at(k, p->entries.v[i].task);
+		int at = s->loop == NONE ? p->entries.v[i].at : 0;
+
+		if (p->entries.v[i].lane != lane || s->phase != k->phase)
+			continue;
+		*least = at < *least ? at : *least;
+		most = at > most ? at : most;
+	}
+	return most < *least ? 0 : most - *least;
+}
+
+int lower_tile_spread(const struct kernel *k)
+{
+	const struct plan *p = k->plan;
+	int sum = 0;
+
+	for (int l = 0; l < p->lanes.n; l++) {
+		int least;
+
+		sum += lower_tile_offsets(k, l, &least) * p->lanes.v[l].turns;
+	}
+	return sum;
+}
+
+int lower_most_tiles(struct kernel *k)
+{
+	struct arena_mark mark = arena_mark(&k->arena);
+	struct dealing d;
+	int64_t most = 1;
+
+	sim_deal(&k->arena, k->plan, k->phase, &d);
+	for (int i = 0; i < d.eus; i++)
+		most = max_i64(most, d.start[i + 1] - d.start[i]);
+	arena_reset(&k->arena, mark);
+	return (int)most;
+}
+
 int64_t lower_window(const struct kernel *k)
 {
 	int64_t n = 4;
@@ -188,18 +232,15 @@ static bool depth_holds(const struct proof *p, int depth, int *late)
 static int tiles_in_window(struct kernel *k, int64_t trips)
 {
 	const struct graph *g = k->plan->graph;
-	struct dealing d;
-	int64_t most = 1, least = TILES_MOST;
+	int64_t least = TILES_MOST;
 
 	for (int l = 0; l < g->program->loops.n; l++)
 		if (g->program->loops.v[l].phase == k->phase)
 			trips = min_i64(trips, max_i64(1, g->trips[l].most));
-	sim_deal(&k->arena, k->plan, k->phase, &d);
-	for (int i = 0; i < d.eus; i++)
-		most = max_i64(most, d.start[i + 1] - d.start[i]);
 	for (int i = 0; i < k->plan->lanes.n; i++)
 		least = max_i64(least, TILES_MOST * k->plan->lanes.v[i].turns);
-	return (int)min_i64(most, max_i64(least, ceil_div(2 * lower_window(k), trips)));
+	least += 2 * lower_tile_spread(k);
+	return (int)min_i64(lower_most_tiles(k), max_i64(least, ceil_div(2 * lower_window(k), trips)));
 }
 
 bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r),
@@ -247,7 +288,7 @@ static bool deepen(void *ctx, const struct relation *r)
 		struct proof p = { k, r, f, n, ARENA_ARRAY(&k->arena, n, bool),
 			ARENA_ARRAY(&k->arena, n, bool) };
 
-		while (f->depth <= DEPTH_MAX && !depth_holds(&p, f->depth, &late))
+		while (!f->turns && f->depth <= DEPTH_MAX && !depth_holds(&p, f->depth, &late))
 			if (++f->depth > DEPTH_MAX)
 				d->late = late;
 	}

@@ -40,6 +40,18 @@ static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 	return flag;
 }
 
+/* Where a turn is about several tiles, no sTask has an instance in all of them. */
+static int add_turns_flag(struct kernel *k, int lane)
+{
+	struct flag f = { .issued = true, .turns = true, .depth = k->plan->lanes.v[lane].turns,
+		.arrivals = lane_warps(k->plan, lane) };
+
+	while (lane_of(k, f.task) != lane || stask_at(k, f.task)->phase != k->phase)
+		f.task++;
+	VEC_PUSH(&k->arena, &k->flags, f);
+	return k->flags.n - 1;
+}
+
 static void add_wait_flags(struct kernel *k, const struct wait *w)
 {
 	struct wait_part part;
@@ -95,11 +107,15 @@ static int task_within(const struct kernel *k, int lane, int loop)
 static void find_turn(struct kernel *k, int lane)
 {
 	const struct lane *l = &k->plan->lanes.v[lane];
-	int task, loop = NONE;
+	int task, loop = NONE, least;
 
 	k->turn_of[lane] = NONE;
 	if (l->turns == 1)
 		return;
+	if (lower_tile_offsets(k, lane, &least)) {
+		k->turn_of[lane] = add_turns_flag(k, lane);
+		return;
+	}
 	task = turn_task(k, lane, &loop);
 	if (task != NONE)
 		k->turn_of[lane] = add_flag(k, task, true);

@@ -105,10 +105,11 @@ static int instance_class(const struct counting *c, int inst)
 {
 	const struct node_instance *n = &c->r->inst[inst];
 	int loop = stask_at(c->k, n->task)->loop, parent;
-	int64_t outer, base, trips;
+	int64_t outer, base, trips, tiles = c->r->walk->ntiles;
 
 	if (loop == NONE)
-		return 0;
+		return turn_class(&c->l->regions[0], n->seq / c->l->copies -
+			entry_of_task(c->l, n->task)->at, lane_tiles(c->l, tiles));
 	parent = c->k->plan->graph->program->loops.v[loop].parent;
 	outer = walk_outer(c->r->walk, loop, n->seq, parent);
 	base = walk_inner(c->r->walk, parent, outer, loop);
@@ -192,6 +193,56 @@ static void count_dependents(const struct counting *c, int i)
 	}
 }
 
+static struct kstep *step_of_loop(struct klane *l, int loop)
+{
+	struct kregion *v = &l->regions[0];
+
+	for (int i = 0; i < v->steps.n; i++)
+		if (v->steps.v[i].is_loop && v->steps.v[i].id == loop)
+			return &v->steps.v[i];
+	BUG("loop %d is not in the tile loop", loop);
+}
+
+/* Others wait for the run of which instance i is the last of a product, and no end of a tile
+ * comes soon at which the lane learns that all is complete. */
+static void count_run(const struct counting *c, int i, int loop)
+{
+	int task = c->r->inst[i].task, own = stask_at(c->k, task)->loop, n = 0;
+	const struct walk *w = c->r->walk;
+	struct kstep *s;
+	int64_t tile;
+
+	tile = walk_outer(w, own, c->r->inst[i].seq, NONE);
+	if (c->r->inst[i].seq + 1 < walk_inner(w, NONE, tile + 1, own))
+		return;
+	for (int k = i + 1; k < c->r->lane_first[c->lane_copy + 1]; k++) {
+		const struct node_instance *x = &c->r->inst[k];
+		int mine = stask_at(c->k, x->task)->loop;
+
+		if (!program_loop_within(c->k->plan->graph->program, mine, loop) ||
+		    walk_outer(w, mine, x->seq, NONE) != tile)
+			break;
+		n += on_matrix(c->k, x->task);
+	}
+	s = step_of_loop(c->l, loop);
+	s->younger = s->younger == NONE || n < s->younger ? n : s->younger;
+}
+
+static void count_runs(const struct counting *c, int i)
+{
+	int task = c->r->inst[i].task;
+
+	if (!shifts_tiles(c->l) || !on_matrix(c->k, task) || kernel_lands(c->k, task))
+		return;
+	for (int f = 0; f < c->k->flags.n; f++) {
+		const struct flag *fl = &c->k->flags.v[f];
+
+		if (fl->runs && fl->task == task &&
+		    c->k->plan->graph->program->loops.v[fl->loop].parent == NONE)
+			count_run(c, i, fl->loop);
+	}
+}
+
 static void count_instance(const struct counting *c, int inst)
 {
 	struct kentry *x = entry_of_task(c->l, c->r->inst[inst].task);
@@ -206,11 +257,13 @@ static void count_instance(const struct counting *c, int inst)
 	}
 	if (x->drains)
 		note_group_wait(c, &x->after, class, inst + 1, 1);
-	if (!c->opens)
-		count_dependents(c, inst);
+	if (c->opens)
+		return;
+	count_dependents(c, inst);
+	count_runs(c, inst);
 }
 
-static void count_pass(struct kernel *k, struct klane *l, int lane_copy, bool opens)
+static void count_tiles(struct kernel *k, struct klane *l, int lane_copy, bool opens, int tiles)
 {
 	for (int64_t trips = 0; trips <= lower_window(k); trips++) {
 		struct arena_mark mark = arena_mark(&k->arena);
@@ -219,12 +272,27 @@ static void count_pass(struct kernel *k, struct klane *l, int lane_copy, bool op
 		struct relation r;
 		struct walk w;
 
-		lower_relation(k, &k->arena, trips, 2 * l->copies, &w, &r);
+		lower_relation(k, &k->arena, trips, tiles, &w, &r);
 		c.r = &r;
 		for (int i = r.lane_first[lane_copy]; !r.ncycle && i < r.lane_first[lane_copy + 1]; i++)
 			count_instance(&c, i);
 		arena_reset(&k->arena, mark);
 	}
+}
+
+static void count_pass(struct kernel *k, struct klane *l, int lane_copy, bool opens)
+{
+	int spread = lower_tile_spread(k), most = 2 * l->copies;
+
+	if (!spread) {			/* any number of tiles is legal */
+		count_tiles(k, l, lane_copy, opens, most);
+		return;
+	}
+	if (shifts_tiles(l))
+		most = l->copies * (int)lower_window(k) + spread;
+	most = (int)min_i64(most, lower_most_tiles(k));
+	for (int tiles = shifts_tiles(l) ? 1 : most; tiles <= most; tiles++)
+		count_tiles(k, l, lane_copy, opens, tiles);
 }
 
 void lower_groups(struct kernel *k, struct klane *l, int lane_copy)

@@ -91,6 +91,8 @@ struct flag {
 	bool runs;			/* they are no instances but runs of `loop`: an iteration of
 					 * the region around has one, perhaps empty */
 	int loop;			/* the sTask's, or one around it */
+	bool turns;			/* no instances but turns of the tile loop, which all copies of the
+					 * sTask's lane take in turn: it ends when one has seen its flags */
 	int depth;
 	int arrivals;			/* a phase */
 	bool all;			/* those of all blocks of the cluster, each to all */
@@ -169,11 +171,14 @@ struct kstep {
 	bool is_loop;
 	int id;				/* index into entries, or loop */
 	int at;				/* offset */
+	int younger;			/* of a loop in a lane that shifts tiles: products that may be
+					 * under way when others are told of its run; NONE: no wait */
 };
 
 struct kregion {
 	int most;			/* offset */
-	int unroll;			/* least common multiple of its register versions */
+	int unroll;			/* least common multiple of its register versions; of the tile
+					 * loop only if it has offsets: else there is one version */
 	VEC(struct kstep) steps;
 };
 
@@ -183,6 +188,7 @@ struct klane {
 	int turn;			/* flag whose instance t - 1 is awaited when tile t begins:
 					 * else a phase of a tile that another copy waits for could
 					 * be taken for one of this. NONE: there is one copy */
+	int told;			/* if that is of turns: the step behind which it is told */
 	int barrier;			/* number of the named barrier where its threads meet */
 	int warps, first_warp;
 	int registers;
@@ -194,6 +200,24 @@ struct klane {
 	int64_t stamps_out;		/* of all its tiles: words, from the block's */
 	int64_t tile_words;
 };
+
+/* Does the lane work on several tiles in a turn? Else a tile is over before the next begins. */
+static inline bool shifts_tiles(const struct klane *l)
+{
+	return l->regions[0].most > 0;
+}
+
+/* The number of a turn of the tile loop in that flag: its own ones begin at -most. */
+static inline int64_t turn_number(const struct klane *l, int64_t turn)
+{
+	return (turn + l->regions[0].most) * l->copies + l->copy;
+}
+
+/* How many of so many tiles it takes. */
+static inline int64_t lane_tiles(const struct klane *l, int64_t tiles)
+{
+	return (tiles + l->copies - 1 - l->copy) / l->copies;
+}
 
 /* In a traced kernel, a warp that has nothing else to do stamps when copies complete. */
 struct watch {

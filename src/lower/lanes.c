@@ -5,7 +5,7 @@
 
 enum { GROUP_WARPS = 4 };
 
-static enum err_code add_entry(struct kernel *k, struct klane *l, int entry, struct err *e)
+static void add_entry(struct kernel *k, struct klane *l, int entry)
 {
 	const struct plan *p = k->plan;
 	struct kentry *x = VEC_ADD(&k->arena, &l->entries);
@@ -29,14 +29,10 @@ static enum err_code add_entry(struct kernel *k, struct klane *l, int entry, str
 	lower_run_waits(k, x);
 	lower_begins(k, x);
 	x->lands = kernel_lands(k, x->task);
-	if (stask_at(k, x->task)->loop == NONE && x->at)
-		return err_set(e, ERR_ILLEGAL, p->entries.v[entry].loc, "'%s': an offset in the "
-			"tile loop is not lowered yet", stask_at(k, x->task)->name);
-	return OK;
 }
 
 /* The cursor's steps once more, as structure. */
-static enum err_code build_regions(struct kernel *k, struct klane *l, struct err *e)
+static void build_regions(struct kernel *k, struct klane *l)
 {
 	const struct program *p = k->plan->graph->program;
 
@@ -51,11 +47,13 @@ static enum err_code build_regions(struct kernel *k, struct klane *l, struct err
 		n = order_steps(&k->arena, k->plan, l->lane, k->phase, loop, &steps, &least,
 			&v->most);
 		v->most -= least;
+		if (loop == NONE)	/* of a lane without loops 0 need not be among them */
+			v->most = lower_tile_offsets(k, l->lane, &least);
 		for (int i = 0; i < n; i++) {
-			struct kstep s = { steps[i].is_loop, steps[i].id, -least };
+			struct kstep s = { steps[i].is_loop, steps[i].id, -least, NONE };
 
 			if (!s.is_loop) {
-				TRY(add_entry(k, l, steps[i].id, e));
+				add_entry(k, l, steps[i].id);
 				s.id = l->entries.n - 1;
 				s.at = l->entries.v[s.id].at -= least;
 			}
@@ -63,7 +61,6 @@ static enum err_code build_regions(struct kernel *k, struct klane *l, struct err
 		}
 		v->unroll = 1;
 	}
-	return OK;
 }
 
 static int gcd(int a, int b)
@@ -95,6 +92,22 @@ static int64_t all_detours(const struct kernel *k, const struct stask *s)
 		for (int x = 0; detour_next(k, s, t->nodes.v[i], &x, &d);)
 			n += detour_bytes(s, &d);
 	return n;
+}
+
+/* The last step of a turn of the tile loop in which the lane waits for flags. */
+static void find_told(const struct kernel *k, struct klane *l)
+{
+	const struct kregion *v = &l->regions[0];
+
+	for (int i = 0; i < v->steps.n; i++) {
+		const struct kstep *s = &v->steps.v[i];
+
+		for (int x = 0; x < l->entries.n; x++)
+			if (l->entries.v[x].waits.n && (s->is_loop ? program_loop_within(
+			    k->plan->graph->program, stask_at(k, l->entries.v[x].task)->loop, s->id) :
+			    s->id == x))
+				l->told = i;
+	}
 }
 
 /* A reduction along rows leaves a number a warp and column. */
@@ -133,10 +146,11 @@ static enum err_code add_lane(struct kernel *k, int lane, int copy, struct err *
 	if (l->barrier >= p->device->named_barriers)
 		return err_set(e, ERR_ILLEGAL, p->lanes.v[lane].loc, "the lanes are more than the %d "
 			"named barriers of '%s'", p->device->named_barriers - 1, p->device->name);
-	TRY(build_regions(k, l, e));
+	build_regions(k, l);
 	l->scratch = k->shared_bytes;
 	k->shared_bytes += scratch_bytes(k, l);
 	find_unroll(k, l);
+	find_told(k, l);
 	lower_groups(k, l, k->lanes.n - 1);
 	return OK;
 }

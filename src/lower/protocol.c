@@ -13,6 +13,7 @@ enum {
 	TILES_MAX = 24,
 	STEPS_MAX = 64,			/* iterations of a region around, with counts of their own */
 	RANDOM_PLAYS = 16,
+	FEW_COUNTS = 4,			/* trip counts with each small number of tiles */
 };
 
 struct check {
@@ -291,11 +292,37 @@ static bool enough(struct check *c)
 	return c->done.actions > PROTOCOL_ACTIONS;
 }
 
+/* Where turns of the tile loop are about several tiles, it makes a difference how many there
+ * are: to the lanes' prologues and epilogues. */
+static enum err_code play_few_tiles(struct check *c, int16_t *trips)
+{
+	int loops = graph_of(c)->program->loops.n, most = 0;
+
+	for (int i = 0; i < c->k->lanes.n; i++) {
+		const struct klane *l = &c->k->lanes.v[i];
+		int n = l->copies * (2 * l->regions[0].most + 2 * l->regions[0].unroll);
+
+		most = shifts_tiles(l) && n > most ? n : most;
+	}
+	most = most < c->tiles ? most : c->tiles;
+	for (int tiles = 1; tiles <= most; tiles++) {
+		for (int u = 0; u < c->most_counts && u < FEW_COUNTS && !enough(c); u++) {
+			for (int l = 0; l < loops; l++)
+				for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++)
+					trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][(u + s) %
+						c->ncounts[l]];
+			TRY(play(c, tiles, trips));
+		}
+	}
+	return OK;
+}
+
 static enum err_code play_all(struct check *c)
 {
 	int16_t *trips = ARENA_ARRAY(c->a, graph_of(c)->program->loops.n * STEPS_MAX, int16_t);
 	struct prng r = { 1 };
 
+	TRY(play_few_tiles(c, trips));
 	for (int u = 0; u < c->most_counts && !enough(c); u++)
 		TRY(play_pair(c, u, u, trips));
 	if (c->most_counts == 1 || c->tiles == 1)

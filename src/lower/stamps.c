@@ -132,7 +132,7 @@ static void place_watches(struct kernel *k, int64_t tiles)
 
 enum err_code lower_stamps(struct kernel *k, struct err *e)
 {
-	int64_t tiles = 1, limit = INT32_MAX, words;
+	int64_t tiles = lower_most_tiles(k), turns = 0, limit = INT32_MAX, words;
 	struct arena_mark mark;
 	struct dealing d;
 	int64_t room;
@@ -142,12 +142,12 @@ enum err_code lower_stamps(struct kernel *k, struct err *e)
 	room = k->plan->device->shared_bytes - SLOT_ALIGN - k->shared_bytes;
 	mark = arena_mark(&k->arena);
 	sim_deal(&k->arena, k->plan, k->phase, &d);
-	for (int i = 0; i < d.eus; i++)
-		tiles = max_i64(tiles, d.start[i + 1] - d.start[i]);
 	arena_reset(&k->arena, mark);
-	for (int i = 0; i < k->lanes.n; i++)
+	for (int i = 0; i < k->lanes.n; i++) {
 		for (int x = 0; x < k->lanes.v[i].entries.n; x++)
 			fill_record(k, &k->lanes.v[i].entries.v[x]);
+		turns = max_i64(turns, k->lanes.v[i].copies * k->lanes.v[i].regions[0].most);
+	}
 	for (int loop = 0; loop < k->plan->graph->program->loops.n; loop++)
 		limit = max_i64(loop ? limit : 1, most_iterations(k, loop));
 	for (words = lay_out(k, limit); words * WORD > room && limit > 1; words = lay_out(k, limit))
@@ -156,7 +156,7 @@ enum err_code lower_stamps(struct kernel *k, struct err *e)
 		return err_set(e, ERR_LIMIT, NOWHERE, "a trace takes %lld bytes of shared memory at "
 			"least, and the plan leaves %lld: trace it with fewer versions of a buffer",
 			(long long)(words * WORD), (long long)max_i64(room, 0));
-	place(k, max_i64(1, min_i64(tiles, STAMP_WORDS_MAX / d.eus / words)));
+	place(k, max_i64(1, min_i64(tiles + turns, STAMP_WORDS_MAX / d.eus / words)));
 	place_watches(k, tiles);
 	return OK;
 }

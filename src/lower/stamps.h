@@ -21,7 +21,8 @@
  *
  * So a word's place says whose it is, and no lane keeps count of anything for the trace.
  * Of each tile the first iterations are recorded, as many as there is room for, and of all
- * tiles of a block the first ones.
+ * tiles of a block the first ones. On a lane with offsets in the tile loop, what is said of a
+ * tile is so of a turn of that loop, in which each entry has an instance of its own tile.
  */
 #ifndef LOWER_STAMPS_H
 #define LOWER_STAMPS_H

@@ -60,18 +60,26 @@ bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *dept
 		!is_awaited_inside(k, w->on);
 }
 
-/* Does lane of the sTask come to its loop `inner` first, in an iteration of the region? */
-static bool loop_is_first(struct kernel *k, int task, int inner)
+/* When the waiting sTask is issued, `back` iterations of its region after the one that the wait
+ * is about, is the run of loop `inner` in that one the last that its lane has passed? */
+static bool is_last_passed(struct kernel *k, const struct wait *w, int inner, int back)
 {
 	struct arena_mark mark = arena_mark(&k->arena);
+	const struct plan *p = k->plan;
 	struct order_step *steps;
-	int least, most, i = 0, lane = lane_of(k, task);
+	int entry = plan_entry_of(p, w->task), lane = lane_of(k, w->task), at = p->entries.v[entry].at;
+	int least, most, i = 0;
+	bool before;
 
-	order_steps(&k->arena, k->plan, lane, k->phase, loop_of(k, task), &steps, &least, &most);
-	while (steps[i].id != (steps[i].is_loop ? inner : plan_entry_of(k->plan, task)))
+	order_steps(&k->arena, p, lane, k->phase, loop_of(k, w->task), &steps, &least, &most);
+	while (steps[i].id != (steps[i].is_loop ? inner : entry))
 		i++;
+	before = steps[i].is_loop;
 	arena_reset(&k->arena, mark);
-	return steps[i].is_loop;
+	/* copies that work on several tiles in a turn count the others' when they come to the loop */
+	if (p->lanes.v[lane].turns > 1 && least < most && loop_of(k, w->task) == NONE)
+		return before && !at && !back;
+	return at - back == (before ? 0 : -1);
 }
 
 /* Of which loop inside `loop` are the runs counted where a wait looks `back` iterations of
@@ -86,7 +94,7 @@ static int runs_of(struct kernel *k, const struct wait *w, int loop, int back)
 	while (p->loops.v[inner].parent != loop)
 		inner = p->loops.v[inner].parent;
 	if (mine == loop && inner == theirs && back <= 1 && !lower_waits_for_run(k, w, &depth) &&
-	    enters(k, lane_of(k, w->task), theirs) && loop_is_first(k, w->task, theirs) == !back)
+	    enters(k, lane_of(k, w->task), theirs) && is_last_passed(k, w, theirs, back))
 		return NONE;
 	return inner;
 }

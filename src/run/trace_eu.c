@@ -54,7 +54,8 @@ struct lane_reader {
 	int64_t now;			/* ... which is this long after the block's start */
 	bool lost;			/* instances in between left no record */
 	struct issued *products;	/* by sTask */
-	int64_t tile;
+	int64_t turn;			/* of the tile loop, from 0, counted over all copies; where
+					 * that has no offsets, the tile */
 };
 
 static const struct stask *stask_at(const struct reader *r, int task)
@@ -159,34 +160,17 @@ static void see_groups(struct lane_reader *l, const struct group_wait *w, int cl
 static int class_of(const struct lane_reader *l, const struct kentry *x, int64_t seq)
 {
 	const struct walk *w = l->r->walk;
-	int loop = stask_at(l->r, x->task)->loop, parent, most;
-	int64_t outer, first, trips, turn;
+	int loop = stask_at(l->r, x->task)->loop, parent;
+	int64_t outer, first, trips;
 
 	if (loop == NONE)
-		return 0;
+		return turn_class(&l->l->regions[0], seq / l->l->copies - x->at,
+			lane_tiles(l->l, w->ntiles));
 	parent = l->r->plan->graph->program->loops.v[loop].parent;
 	outer = walk_outer(w, loop, seq, parent);
 	first = walk_inner(w, parent, outer, loop);
 	trips = walk_inner(w, parent, outer + 1, loop) - first;
-	turn = seq - first - x->at;
-	most = l->l->regions[loop + 1].most;
-	if (turn < 0)
-		return (int)-turn;
-	return turn < trips - most ? 0 : most + 1 + (int)(turn - (trips - most));
-}
-
-/* Does the loop stand before the sTask in the lane's order of one turn? */
-static bool loop_before(const struct lane_reader *l, const struct kentry *x, int loop)
-{
-	const struct kregion *v = &l->l->regions[stask_at(l->r, x->task)->loop + 1];
-
-	for (int i = 0; i < v->steps.n; i++) {
-		if (v->steps.v[i].is_loop && v->steps.v[i].id == loop)
-			return true;
-		if (!v->steps.v[i].is_loop && &l->l->entries.v[v->steps.v[i].id] == x)
-			return false;
-	}
-	return false;
+	return turn_class(&l->l->regions[loop + 1], seq - first - x->at, trips);
 }
 
 /* The instance that a wait was for; negative: none. */
@@ -210,7 +194,7 @@ static int64_t awaited(const struct lane_reader *l, const struct kentry *x,
 	case AWAIT_RUN:
 		break;
 	}
-	return walk_inner(w, mine, seq + loop_before(l, x, f->loop), f->loop) - 1;
+	return walk_inner(w, mine, seq + 1 - f->back, f->loop) - 1;
 }
 
 /* Did a wait that took so long wait for nothing? flags: behind so many; 0: for groups. */
@@ -284,22 +268,23 @@ static void read_flag_waits(struct lane_reader *l, const struct kentry *x, struc
 }
 
 /* Where the record of an instance begins in its tile's words; negative: there is none. */
-static int64_t record_at(const struct lane_reader *l, const struct kentry *x, int64_t seq)
+static int64_t record_at(const struct lane_reader *l, const struct kentry *x, int64_t tile,
+	int64_t seq)
 {
-	int64_t i = seq - walk_inner(l->r->walk, NONE, l->tile, stask_at(l->r, x->task)->loop);
+	int64_t i = seq - walk_inner(l->r->walk, NONE, tile, stask_at(l->r, x->task)->loop);
 
 	return i < x->stamps.keep ? x->stamps.at + i * x->stamps.words : -1;
 }
 
-static void read_instance(struct lane_reader *l, const struct kentry *x, int64_t seq)
+static void read_instance(struct lane_reader *l, const struct kentry *x, int64_t tile, int64_t seq)
 {
 	struct reader *r = l->r;
 	struct instances *of = &r->of[x->task];
-	int64_t at = record_at(l, x, seq), worst = 0, before, end;
+	int64_t at = record_at(l, x, tile, seq), worst = 0, before, end;
 	int class = class_of(l, x, seq);
 	bool late;
 	struct event ev = { .ready = l->now, .seq = (int32_t)seq, .task = (int16_t)x->task,
-		.tile = (int32_t)l->tile, .cause_task = NONE, .lane = (uint8_t)l->l->lane,
+		.tile = (int32_t)tile, .cause_task = NONE, .lane = (uint8_t)l->l->lane,
 		.copy = (uint8_t)l->l->copy, .seu = (uint8_t)r->plan->entries.v[x->entry].seu,
 		.end = OPEN };
 
@@ -338,24 +323,46 @@ static void read_instance(struct lane_reader *l, const struct kentry *x, int64_t
 	}
 }
 
-/* Between tiles the lane waits for all of its products. False if the words of the tile
- * are not there. */
-static bool enter_tile(struct lane_reader *l, int64_t tile)
+/* The offset at which the lane's turn of the tile loop has the entry, or the loop around it. */
+static int offset_in_turn(const struct lane_reader *l, const struct kentry *x)
+{
+	const struct kregion *v = &l->l->regions[0];
+	int loop = stask_at(l->r, x->task)->loop;
+
+	for (int i = 0; i < v->steps.n; i++)
+		if (v->steps.v[i].is_loop && program_loop_within(l->r->plan->graph->program, loop,
+		    v->steps.v[i].id))
+			return v->steps.v[i].at;
+	return x->at;
+}
+
+/* The turn of the tile loop in which the lane does an instance of that tile. */
+static int64_t turn_of(const struct lane_reader *l, const struct kentry *x, int64_t tile)
 {
 	const struct klane *k = l->l;
 
-	for (; l->tile < tile; l->tile++) {
+	return tile + (int64_t)(k->regions[0].most - offset_in_turn(l, x)) * k->copies;
+}
+
+/* Between tiles the lane waits for all of its products, unless they overlap. False if the
+ * words of the turn are not there. */
+static bool enter_turn(struct lane_reader *l, int64_t turn)
+{
+	const struct klane *k = l->l;
+
+	for (; l->turn < turn; l->turn++) {
 		int64_t before = l->now;
 
-		if (l->tile >= 0 && l->tile % k->copies == k->copy) {
+		if (l->turn >= 0 && l->turn % k->copies == k->copy) {
 			bool late = only_looked(l->r, read_stamp(l, STAMP_TILE_END) - before, 0);
 
-			see_products(l, NULL, l->now, late);
+			if (!shifts_tiles(k) || k->copies > 1)
+				see_products(l, NULL, l->now, late);
 		}
-		if (l->tile + 1 >= l->r->k->stamp_tiles)
+		if (l->turn + 1 >= l->r->k->stamp_tiles)
 			return false;
 		l->words = l->r->words + k->stamps_out + STAMP_LANE_HEAD +
-			(l->tile + 1) * k->tile_words;
+			(l->turn + 1) * k->tile_words;
 	}
 	return true;
 }
@@ -370,7 +377,7 @@ static struct kentry *entry_at(const struct klane *l, int entry)
 
 static void read_lane(struct reader *r, const struct klane *l)
 {
-	struct lane_reader lane = { .r = r, .l = l, .clock = r->words[STAMP_START], .tile = NONE,
+	struct lane_reader lane = { .r = r, .l = l, .clock = r->words[STAMP_START], .turn = NONE,
 		.products = ARENA_ARRAY(r->a, r->plan->graph->tasks.n, struct issued) };
 	struct cursor *c = cursor_new(r->a, r->plan, r->walk, l->lane, l->copy);
 	struct instance i;
@@ -378,14 +385,15 @@ static void read_lane(struct reader *r, const struct klane *l)
 	while (cursor_next(c, &i)) {
 		const struct kentry *x = entry_at(l, i.entry);
 
-		if (!enter_tile(&lane, walk_outer(r->walk, stask_at(r, x->task)->loop, i.seq,
-		    NONE))) {
+		int64_t tile = walk_outer(r->walk, stask_at(r, x->task)->loop, i.seq, NONE);
+
+		if (!enter_turn(&lane, turn_of(&lane, x, tile))) {
 			r->cut = min_i64(r->cut, lane.now);
 			return;
 		}
-		read_instance(&lane, x, i.seq);
+		read_instance(&lane, x, tile, i.seq);
 	}
-	if (lane.tile >= 0)
+	if (lane.turn >= 0)
 		see_products(&lane, NULL, read_stamp(&lane, STAMP_TILE_END), false);
 }
 

@@ -126,6 +126,22 @@ P.triangle = mr.program("triangle", function(p)
   C:store("store_c", p:task("convert", function() return c + 0 end))
 end)
 
+-- X and half of Y, no loop at all.
+P.blend = mr.program("blend", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y, Z = p:input("X", {m, n}), p:input("Y", {n}), p:output("Z", {m, n})
+  local x, y = p:load("load_x", X), p:load("load_y", Y)
+  Z:store("store_z", p:task("blend", function() return (x:to "f32" + y:to "f32" * 0.5):to "bf16" end))
+end)
+
+-- A B^T of one block, scaled and rounded: a product once a tile, no loop.
+P.project = mr.program("project", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n})
+  local c = p:mma("mma", p:load("load_a", A), p:load("load_b", B))
+  C:store("store_c", p:task("scale", function() return (mr.silu(c) * 0.5):to "bf16" end))
+end)
+
 -- Running sums along the keys, which go on from tile to tile, weigh the values.
 P.scan = mr.program("scan", function(p)
   local m, n, d = p:axes("m", "n", "d")

@@ -46,7 +46,7 @@ end
 -- Rows for a tile of 64 times so many lanes.
 local function rows(ways)
   local tile = 64 * ways * choose{1, 1, 1, 2}
-  return size(tile, 2, 0, 8, 24), tile
+  return size(tile, tile == 64 and choose{2, 2, 5} or 2, 0, 8, 24), tile
 end
 
 function draws.gemm(ways)
@@ -128,6 +128,17 @@ function draws.scan(ways)
   return own.scan{m = m, n = size(64, 3, 0, 8), d = choose{32, 64}}, {m = tm, n = 64}
 end
 
+-- Without any loop.
+function draws.blend(ways)
+  local m, tm = rows(ways)
+  return own.blend{m = m, n = size(64, 3, 0, 8)}, {m = tm, n = 64}
+end
+
+function draws.project(ways)
+  local m, tm = rows(ways)
+  return own.project{m = m, n = size(64, 2, 0, 8), k = choose{16, 32, 64}}, {m = tm, n = 64}
+end
+
 M.programs = {}
 for name in pairs(draws) do M.programs[#M.programs + 1] = name end
 table.sort(M.programs)
@@ -180,16 +191,19 @@ local function lane_of(task, spec)
 end
 
 local function append_all(plan, spec)
-  local order, inner, free = {}, {}, {}
+  local order, inner, free, outer = {}, {}, {}, {}
   for _, t in ipairs(plan.tasks) do
     order[#order + 1] = t
-    if t.loop then
+    if not t.loop then
+      outer[#outer + 1] = t
+    else
       local of = t.kind == "load" and free or inner
       of[#of + 1] = t
     end
   end
   local at = offsets(inner)
   for name, x in pairs(chance(0.3) and offsets(free) or {}) do at[name] = x end
+  for name, x in pairs(chance(0.3) and offsets(outer) or {}) do at[name] = x end
   shuffle(order)
   for _, t in ipairs(order) do
     plan:append(t.name, {lane = lane_of(t, spec), at = at[t.name] or 0})
@@ -367,7 +381,7 @@ function M.features(plan, info)
   for _, t in ipairs(plan.tasks) do in_loop[t.name] = t.loop end
   for _, call in ipairs(M.calls(plan)) do
     local what, name, o = call[1], call[2], call[3]
-    if what == "append" and in_loop[name] then add("offset", o.at or 0) end
+    if what == "append" then add(in_loop[name] and "offset" or "tile-offset", o.at or 0) end
     if what == "lane" then
       lanes = lanes + 1
       add("warps", o.warps or "default")
