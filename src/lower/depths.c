@@ -239,6 +239,9 @@ static int tiles_in_window(struct kernel *k, int64_t trips)
 			trips = min_i64(trips, max_i64(1, g->trips[l].most));
 	for (int i = 0; i < k->plan->lanes.n; i++)
 		least = max_i64(least, TILES_MOST * k->plan->lanes.v[i].turns);
+	for (int i = 0; i < g->buffers.n; i++)	/* a ring of tiles goes around */
+		if (g->buffers.v[i].loop == NONE && k->plan->versions[i] > 1)
+			least = max_i64(least, 2 * (k->plan->versions[i] + 1));
 	least += 2 * lower_tile_spread(k);
 	return (int)min_i64(lower_most_tiles(k), max_i64(least, ceil_div(2 * lower_window(k), trips)));
 }

@@ -41,7 +41,7 @@ end
 
 for _, tile in ipairs{{m = 64, n = 64, k = 32}, {m = 128, n = 32, k = 64}} do
   for _, trips in ipairs{1, 2, 5} do
-    for _, ring in ipairs{1} do
+    for _, ring in ipairs{1, 3} do
       local bound = mr.examples.gemm{m = 2 * tile.m + 24, n = 2 * tile.n - 8, k = tile.k * trips,
         activation = "relu"}
       local plan = schedule(bound, tile, {epilogue = "c1", store_c = "c1"}, {a = 2, b = 2, c = ring})
@@ -52,7 +52,7 @@ for _, tile in ipairs{{m = 64, n = 64, k = 32}, {m = 128, n = 32, k = 64}} do
   end
 end
 for _, tile in ipairs{64, 128} do
-  for _, ring in ipairs{1} do
+  for _, ring in ipairs{1, 3} do
     correct(("an epilogue on another lane, 0 to 4 iterations of %d rows, a ring of %d"):format(tile, ring),
       schedule(programs.triangle{m = 5 * tile, n = 64, k = 5 * tile}, {m = tile, n = 64, k = tile},
       {convert = "c1", store_c = "c1"}, {a = 2, b = 2, c = ring}))
@@ -78,8 +78,8 @@ for _, trips in ipairs{1, 2, 5} do
   correct(("sums that a second lane keeps, %d iterations"):format(trips),
     schedule(programs.normed(sizes), tile, {square = "c1"}, {a = 2, b = 2}))
   sizes = {m = 136, n = 64, k = 32 * trips, d = 64}
-  correct(("an accumulator scaled and read by one lane, summed up by another, %d iterations")
-    :format(trips), schedule(programs.recurrent(sizes), {m = 64, k = 32}, {decay = "c1", read = "c1"},
+  correct(("an accumulator scaled by one lane, summed up by another, read by a third, %d iterations")
+    :format(trips), schedule(programs.recurrent(sizes), {m = 64, k = 32}, {decay = "c1", read = "c2"},
     {a = 2, b = 2, read = 2}))
 end
 
