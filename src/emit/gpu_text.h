@@ -160,7 +160,7 @@ NODISCARD enum err_code put_tile_step(struct text *c, const struct kstep *s, int
  * came before it on the lane. */
 void put_tile_turn_begin(struct text *c, const char *n);
 void put_tile_turn_told(struct text *c, const char *n);
-void put_tile_turn_end(struct text *c, const char *n, bool last);
+void put_tile_turn_end(struct text *c, bool last);
 /* Where the axes of the grid stand in `tile`; where a loop begins in the iteration at hand, and
  * how often it runs. */
 void put_tile_axes(struct text *c);
@@ -189,8 +189,9 @@ void put_stamp(struct text *c, const struct kentry *x, int n);	/* nth of x's rec
 void put_block_stamp(struct text *c);
 void put_watches(struct text *c);		/* by warps that this lane leaves over */
 void put_lane_stamps(struct text *c);		/* where this lane's are */
-void put_tile_stamps(struct text *c);		/* where a tile begins, and where it ends */
-void put_tile_end_stamp(struct text *c, const char *n);	/* of the n-th tile, or turn */
+void put_tile_stamps(struct text *c);		/* where a tile begins, or a turn with several */
+void put_tile_bases(struct text *c);		/* where the steps of one tile do */
+void put_tile_end_stamp(struct text *c);	/* where the tile ends, or that turn */
 void put_end_stamp(struct text *c);
 
 /* The buffer that node `node` of another sTask is to this one; NONE. */

@@ -98,6 +98,7 @@ static enum err_code put_tile(struct text *c, struct err *e)
 	put_tile_axes(c);
 	put_turn(c);
 	put_tile_stamps(c);
+	put_tile_bases(c);
 	TRY(put_initial_tile(c, e));
 	c->turn = c->around[NONE] = 0;
 	for (int i = 0; i < v->steps.n; i++) {
@@ -134,7 +135,7 @@ static enum err_code put_tiles(struct text *c, struct err *e)
 	put(c, "const int tile = order[at];");
 	TRY(put_tile(c, e));
 	put_all_products(c);
-	put_tile_end_stamp(c, "t");
+	put_tile_end_stamp(c);
 	c->indent--;
 	put(c, "}");
 	return OK;
@@ -196,7 +197,7 @@ enum err_code put_tile_step(struct text *c, const struct kstep *s, int class,
 	c->around[NONE] = turn + s->at;
 	put_others(c, s);
 	if (s->is_loop) {
-		put_tile_stamps(c);
+		put_tile_bases(c);
 		TRY(put_initial_nested(c, NONE, s->id, e));
 		TRY(put_region(c, s->id, e));
 		put_missed_waits(c, NONE, s->id);
@@ -216,14 +217,13 @@ enum err_code put_tile_step(struct text *c, const struct kstep *s, int class,
 void put_tile_turn_begin(struct text *c, const char *n)
 {
 	const struct klane *l = c->lane;
-	const struct flag *f;
+	const struct flag *f = l->copies > 1 ? &c->k->flags.v[l->turn] : NULL;
 
-	if (l->copies == 1)
-		return;
-	f = &c->k->flags.v[l->turn];
-	put(c, "{ int n = %s - 1; if (n %% %d >= tiles) n -= %d - tiles; if (n >= 0) flag_wait(shared + %lld + "
-		"8 * (n %% %d), n / %d); }", number_text(c, n), l->copies, l->copies, (long long)f->offset,
-		f->depth, f->depth);
+	if (f)
+		put(c, "{ int n = %s - 1; if (n %% %d >= tiles) n -= %d - tiles; if (n >= 0) flag_wait("
+			"shared + %lld + 8 * (n %% %d), n / %d); }", number_text(c, n), l->copies,
+			l->copies, (long long)f->offset, f->depth, f->depth);
+	put_tile_stamps(c);
 }
 
 void put_tile_turn_told(struct text *c, const char *n)
@@ -238,11 +238,11 @@ void put_tile_turn_told(struct text *c, const char *n)
 	put(c, "}");
 }
 
-void put_tile_turn_end(struct text *c, const char *n, bool last)
+void put_tile_turn_end(struct text *c, bool last)
 {
 	if (last || c->lane->copies > 1)
 		put_all_products(c);
-	put_tile_end_stamp(c, arena_strf(c->a, "(%s)", number_text(c, n)));
+	put_tile_end_stamp(c);
 }
 
 /* In turns, of which each is about several tiles. */

@@ -142,7 +142,7 @@ static enum err_code put_turn(struct text *c, int loop, const struct turn *t, st
 			put_tile_turn_told(c, n);
 	}
 	if (loop == NONE)
-		put_tile_turn_end(c, n, t->end == 1);
+		put_tile_turn_end(c, t->end == 1);
 	return OK;
 }
 

@@ -25,7 +25,8 @@ void put_stamp(struct text *c, const struct kentry *x, int n)
 		if (r->keep < c->g->trips[loop].most || c->p->loops.v[loop].parent != NONE)
 			guard = arena_strf(c->a, " && %s < %lld", i, (long long)r->keep);
 	}
-	put(c, "stamp(leader%s, stamps + %lld%s);", guard, (long long)(4 * (r->at + n)), at);
+	put(c, "stamp(warp == %d%s, stamps + %lld%s);", c->lane->first_warp, guard,
+		(long long)(4 * (r->at + n)), at);
 }
 
 void put_block_stamp(struct text *c)
@@ -60,50 +61,79 @@ void put_watches(struct text *c)
 	}
 }
 
-void put_lane_stamps(struct text *c)
-{
-	if (is_traced(c))
-		put(c, "const u32 stamps = shared + %lld;", (long long)c->lane->stamps);
-}
-
-/* Iterations of a loop within a loop are counted from the tile's first. */
-void put_tile_stamps(struct text *c)
-{
-	for (int i = 0; is_traced(c) && i < c->p->loops.n; i++)
-		if (c->p->loops.v[i].phase == c->k->phase && c->p->loops.v[i].parent != NONE)
-			put(c, "const int tile_base_%d = base_%d;", i, i);
-}
-
-void put_tile_end_stamp(struct text *c, const char *n)
+/* Brings tiles that are held to device memory, if `when`; `first`: number of the first. */
+static void put_stamps_out(struct text *c, const char *when, const char *first, const char *tiles)
 {
 	const struct klane *l = c->lane;
 
+	put(c, "if (warp == %d && %s) stamps_out(trace + %lld * BLOCK + %lld + %lld * (%s), stamps_held, "
+		"%lld * %s, thread);", l->first_warp, when, (long long)c->k->stamp_words,
+		(long long)(l->stamps_out + STAMP_LANE_HEAD), (long long)l->tile_words, first,
+		(long long)l->tile_words, tiles);
+}
+
+void put_lane_stamps(struct text *c)
+{
 	if (!is_traced(c))
 		return;
-	put(c, "stamp(leader, stamps + %d);", 4 * STAMP_TILE_END);
-	put(c, "if (warp == %d && %s < %lld) stamps_out(trace + %lld * BLOCK + %lld + %lld * %s, stamps, "
-		"%lld, thread);", l->first_warp, n, (long long)c->k->stamp_tiles,
-		(long long)c->k->stamp_words, (long long)(l->stamps_out + STAMP_LANE_HEAD),
-		(long long)l->tile_words, n, (long long)l->tile_words);
+	put(c, "const u32 stamps_held = shared + %lld;", (long long)c->lane->stamps);
+	put(c, "u32 stamps = stamps_held;");
+	put(c, "int tiles_stamped = 0;");
+}
+
+void put_tile_stamps(struct text *c)
+{
+	const struct klane *l = c->lane;
+	long long held = (long long)l->tiles_held;
+
+	if (!is_traced(c))
+		return;
+	put_stamps_out(c, arena_strf(c->a, "tiles_stamped > 0 && tiles_stamped %% %lld == 0 && "
+		"tiles_stamped <= %lld", held, (long long)l->tiles_out),
+		arena_strf(c->a, "tiles_stamped - %lld", held), arena_strf(c->a, "%lld", held));
+	put(c, "stamps = stamps_held + tiles_stamped++ %% %lld * %lld;", held,
+		(long long)(4 * l->tile_words));
+}
+
+/* Iterations of a loop within a loop are counted from the tile's first. */
+void put_tile_bases(struct text *c)
+{
+	for (int i = 0; is_traced(c) && i < c->p->loops.n; i++)
+		if (c->p->loops.v[i].phase == c->k->phase && c->p->loops.v[i].parent != NONE)
+			put(c, "const int tile_base_%d = base_%d;\t/* for stamps */", i, i);
+}
+
+void put_tile_end_stamp(struct text *c)
+{
+	if (is_traced(c))
+		put(c, "stamp(warp == %d, stamps + %d);", c->lane->first_warp, 4 * STAMP_TILE_END);
 }
 
 void put_end_stamp(struct text *c)
 {
+	const struct klane *l = c->lane;
+	long long held = (long long)l->tiles_held;
+
 	for (int i = 0; i < c->k->watches.n; i++)
 		if (is_ours(c, &c->k->watches.v[i]))
 			put(c, "if (leader) shared_put_u32(shared + %lld, 1);\t/* stamp no more */",
 				(long long)c->k->watches.v[i].ended);
-	if (is_traced(c))
-		put(c, "if (leader) stamp_end(trace + %lld * BLOCK + %lld);",
-			(long long)c->k->stamp_words, (long long)c->lane->stamps_out);
+	if (!is_traced(c))
+		return;
+	put(c, "if (leader) stamp_end(trace + %lld * BLOCK + %lld);", (long long)c->k->stamp_words,
+		(long long)l->stamps_out);
+	put(c, "const int stamps_left = (tiles_stamped + %lld) %% %lld + 1;", held - 1, held);
+	put_stamps_out(c, arena_strf(c->a, "tiles_stamped > 0 && tiles_stamped <= %lld",
+		(long long)l->tiles_out), "tiles_stamped - stamps_left", "stamps_left");
 }
 
 const char *const cuda_stamps[] = {
 	"/* Stamps: cycles of this SM; where lanes begin and end, also the time that all SMs have. */\n",
+	"/* By a warp. The branch becomes two predicates; by these alone an old t would live on. */\n",
 	"DEV void stamp(int here, u32 at)\n",
 	"{\n",
-	"\tasm volatile(\"{\\n.reg .pred p;\\n.reg .u32 t;\\nsetp.ne.s32 p, %0, 0;\\n\"\n",
-	"\t\t\"mov.u32 t, %%clock;\\n@p st.shared.u32 [%1], t;\\n}\" :: \"r\"(here), \"r\"(at));\n",
+	"\tasm volatile(\"{\\n.reg .pred p;\\n.reg .u32 t;\\nsetp.eq.s32 p, %0, 0;\\n@p bra.uni PAST;\\n\"\n",
+	"\t\t\"mov.u32 t, %%clock;\\nst.shared.u32 [%1], t;\\nPAST:\\n}\" :: \"r\"(here), \"r\"(at));\n",
 	"}\n",
 	"DEV void stamp_time(u32 *clock, u32 *time)\n",
 	"{\n",

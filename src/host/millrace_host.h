@@ -132,10 +132,12 @@ static u32 host_stamps;
 
 static inline void stamp(int here, u32 at)
 {
-	u32 now = here ? ++host_stamps : 0;
+	u32 now;
 
-	if (here)
-		host_rt->put(at, &now, sizeof(now));
+	if (!here || THREAD % 32)	/* one for the warp */
+		return;
+	now = ++host_stamps;
+	host_rt->put(at, &now, sizeof(now));
 }
 
 static inline void stamps_out(u32 *to, u32 from, int n, int lane)

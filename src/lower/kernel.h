@@ -196,9 +196,11 @@ struct klane {
 	VEC(struct kentry) entries;
 	struct kregion *regions;	/* by loop + 1; 0: the tile loop */
 	/* of a traced kernel */
-	int64_t stamps;			/* of the tile at hand: bytes, of shared memory */
+	int64_t stamps;			/* of the tiles held: bytes, of shared memory */
 	int64_t stamps_out;		/* of all its tiles: words, from the block's */
 	int64_t tile_words;
+	int64_t tiles_held;		/* of its own tiles so many at a time, before they go out */
+	int64_t tiles_out;		/* so many go out at most; a multiple */
 };
 
 /* Does the lane work on several tiles in a turn? Else a tile is over before the next begins. */

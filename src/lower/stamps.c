@@ -67,18 +67,21 @@ static int64_t lay_out(struct kernel *k, int64_t limit)
 	return all;
 }
 
-/* Places of the lanes' words, here and there. */
-static void place(struct kernel *k, int64_t tiles)
+/* Places of the lanes' words, here and there, with room here for so many tiles. */
+static void place(struct kernel *k, int64_t tiles, int64_t held)
 {
 	int64_t out = STAMP_HEAD;
 
 	for (int i = 0; i < k->lanes.n; i++) {
 		struct klane *l = &k->lanes.v[i];
+		int64_t own = ceil_div(tiles, l->copies);
 
+		l->tiles_held = min_i64(own, held);
+		l->tiles_out = ceil_div(own, l->tiles_held) * l->tiles_held;
 		l->stamps = k->shared_bytes;
-		k->shared_bytes += l->tile_words * WORD;
+		k->shared_bytes += l->tiles_held * l->tile_words * WORD;
 		l->stamps_out = out;
-		out += STAMP_LANE_HEAD + tiles * l->tile_words;
+		out += STAMP_LANE_HEAD + l->tiles_out * l->tile_words;
 	}
 	k->stamp_words = out;
 	k->stamp_tiles = tiles;
@@ -156,7 +159,8 @@ enum err_code lower_stamps(struct kernel *k, struct err *e)
 		return err_set(e, ERR_LIMIT, NOWHERE, "a trace takes %lld bytes of shared memory at "
 			"least, and the plan leaves %lld: trace it with fewer versions of a buffer",
 			(long long)(words * WORD), (long long)max_i64(room, 0));
-	place(k, max_i64(1, min_i64(tiles + turns, STAMP_WORDS_MAX / d.eus / words)));
+	place(k, max_i64(1, min_i64(tiles + turns, STAMP_WORDS_MAX / d.eus / words)),
+		room / (words * WORD));
 	place_watches(k, tiles);
 	return OK;
 }

@@ -1,9 +1,11 @@
 /* stamps.h - where a traced kernel leaves its time stamps.
  *
  * A traced kernel is the kernel, statement for statement, with stamps in between. A stamp
- * is the low half of the EU's clock, written by one thread of the lane to a word of its
- * own in shared memory, which takes no register for long and waits for nothing. At the end
- * of each tile the lane's first warp brings the tile's words to device memory.
+ * is the low half of the EU's clock, written by the lane's first warp to a word of its own
+ * in shared memory, which takes no register for long and waits for nothing. There is room
+ * for so many tiles of a lane (tiles_held). Before one more begins, and when the lane has
+ * ended, that warp brings their words to device memory: not between any two tiles, since a
+ * pause of one warpgroup there changes how those of a lane follow each other from then on.
  *
  * A block's words there are a head, then for each lane a head and the words of its tiles.
  * Those of a tile are the stamp of its end, then for each of the lane's entries a record

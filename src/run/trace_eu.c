@@ -362,7 +362,7 @@ static bool enter_turn(struct lane_reader *l, int64_t turn)
 		if (l->turn + 1 >= l->r->k->stamp_tiles)
 			return false;
 		l->words = l->r->words + k->stamps_out + STAMP_LANE_HEAD +
-			(l->turn + 1) * k->tile_words;
+			(l->turn + 1) / k->copies * k->tile_words;
 	}
 	return true;
 }

@@ -7,17 +7,17 @@ local ok, is, like, refuses = tap.ok, tap.is, tap.like, tap.refuses
 
 local home = core.home()
 
-local function gemm(swap, sizes, device)
+local function gemm(swap, sizes, device, turns, late)
   local bound = mr.examples.gemm(sizes or {m = 128, n = 128, k = 256})
   local plan = mr.plan(bound:graph{tile = {m = 64, n = 64, k = 32}}, device or mr.device "h200")
   plan:lane("p0", {warps = 1})
-  plan:lane("c0", {warps = 4})
-  plan:buffers{a = 3, b = 3}
+  plan:lane("c0", {warps = 4, turns = turns})
+  plan:buffers{a = 3, b = 3, epilogue = late and 2 or nil}
   plan:append(swap and "load_b" or "load_a", {seu = "tma", lane = "p0"})
   plan:append(swap and "load_a" or "load_b", {seu = "tma", lane = "p0"})
   plan:append("mma", {seu = "tensor", lane = "c0"})
   plan:append("epilogue", {seu = "cuda", lane = "c0"})
-  plan:append("store_c", {seu = "tma", lane = "c0"})
+  plan:append("store_c", {seu = "tma", lane = "c0", at = late and -1 or nil})
   plan:fill_waits()
   return plan
 end
@@ -31,8 +31,9 @@ end
 local function orders(tl)
   local lanes = {}
   for _, e in ipairs(tl.events) do
-    lanes[e.lane] = lanes[e.lane] or {}
-    table.insert(lanes[e.lane], ("%s %d"):format(e.task, e.iteration))
+    local lane = ("%s.%s"):format(e.lane, e.copy)
+    lanes[lane] = lanes[lane] or {}
+    table.insert(lanes[lane], ("%s %d"):format(e.task, e.iteration))
   end
   for lane, list in pairs(lanes) do lanes[lane] = table.concat(list, ", ") end
   return lanes
@@ -49,9 +50,10 @@ end
 local function sound(tl, what)
   local last, finished, good = {}, {}, true
   for _, e in ipairs(tl.events) do
+    local lane = ("%s.%s"):format(e.lane, e.copy)
     good = good and 0 <= e.ready and e.ready <= e.issue and e.issue <= e.start and e.start <= e["end"]
-      and e.ready >= (last[e.lane] or 0) and e.issue >= e.ready and e["end"] <= tl.cycles
-    last[e.lane] = e.issue
+      and e.ready >= (last[lane] or 0) and e.issue >= e.ready and e["end"] <= tl.cycles
+    last[lane] = e.issue
     finished[e.task .. e.iteration] = e
   end
   ok(good and #tl.events > 0, what .. ": times in order")
@@ -104,20 +106,44 @@ local whose = true
 for _, e in ipairs(tl.events) do whose = whose and (e.lane == "p" or e.copy == e.tile % 2) end
 ok(whose, "  each on the copy whose tile it is")
 
--- With little room beside the rings, the first iterations of each tile are recorded.
-local function in_room(sizes, bytes)
+-- An H200 with less shared memory, or fewer EUs.
+local function h200_with(changes)
   local file = assert(io.open(home .. "/hw/h200.lua"))
-  local text, n = file:read "a":gsub("bytes = 232448", ("bytes = %d"):format(bytes))
+  local text = file:read "a"
   file:close()
+  for old, new in pairs(changes) do
+    local n
+    text, n = text:gsub(old, new)
+    assert(n == 1)
+  end
   local path = os.tmpname()
   os.remove(path)
-  assert(n == 1)
   assert(io.open(path .. ".lua", "w")):write(text):close()
   local device = mr.device(path .. ".lua")
   os.remove(path .. ".lua")
-  return gemm(false, sizes, device)
+  return device
 end
-local few = in_room({m = 64, n = 64, k = 12800}, 32840):compile{target = "host"}:trace{}
+
+-- As many tiles as there is room for are held before they go out; the trace has all of them.
+for turns = 1, 2 do
+  for _, late in ipairs{false, true} do
+    local all
+    for _, bytes in ipairs{232448, 39500, 34000} do
+      local device = h200_with{["bytes = 232448"] = "bytes = " .. bytes, ["eus = 132"] = "eus = 1"}
+      local plan = gemm(false, {m = 64, n = 192, k = 6400}, device, turns, late)
+      local tl = plan:compile{target = "host"}:trace{}
+      local what = ("room for %s tiles, %d lanes in turn%s"):format(
+        tl.kernel.source:match "stamps_held %+ tiles_stamped%+%+ %% (%d+)", turns, late and ", stored late" or "")
+      all = all or tl
+      same_order(all, tl, what)
+      sound(tl, what)
+    end
+  end
+end
+
+-- With little room beside the rings, the first iterations of each tile are recorded.
+local few = gemm(false, {m = 64, n = 64, k = 12800}, h200_with{["bytes = 232448"] = "bytes = 32840"})
+  :compile{target = "host"}:trace{}
 local counts = {}
 for _, e in ipairs(few.events) do counts[e.task] = (counts[e.task] or 0) + 1 end
 ok(counts.mma >= 100 and counts.mma < 400, "little room: some of the 400 products", counts.mma)
@@ -132,9 +158,9 @@ local function before(list, a, b) return (assert(list:find(a, 1, true))) < asser
 -- Which load comes first in the text, the simulated and the traced timeline?
 local function first_loads(plan, target)
   local kernel = plan:compile{target = target, text = target == "cuda" or nil}
-  local said = {before(kernel.source, "/* load_a,", "/* load_b,"), before(orders(plan:simulate()).p0, "load_a", "load_b")}
+  local said = {before(kernel.source, "/* load_a,", "/* load_b,"), before(orders(plan:simulate())["p0.0"], "load_a", "load_b")}
   if target == "host" or mr.attached() then
-    said[3] = before(orders(plan:compile{target = target}:trace{}).p0, "load_a", "load_b")
+    said[3] = before(orders(plan:compile{target = target}:trace{})["p0.0"], "load_a", "load_b")
   end
   return said
 end
@@ -177,7 +203,7 @@ is(plans.pingpong:simulate().unit, "cycles", "a simulated one counts cycles")
 is(tl.seconds, nil, "  no seconds without a clock")
 is(tl.bound, nil, "  and no bound")
 is(tl.overhead, nil, "  and no overhead")
-like(tl.kernel.source:match "stamp%(leader[^\n]*", "stamps %+ %d", "its kernel is the one with stamps")
+like(tl.kernel.source:match "stamp%(warp == [^\n]*", "stamps %+ %d", "its kernel is the one with stamps")
 ok(tl.kernel.plan, "  of this plan")
 like(tl:text(), "traced on the host, without a clock: stamps 0 to", "the drawing says so")
 like(tl:summary(), "without a clock: [%d,]+ stamps;", "so do the numbers")
