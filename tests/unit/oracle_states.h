@@ -20,7 +20,8 @@ struct x_state {
 	uint8_t at[X_WARPS];			/* next action */
 	uint8_t retired[X_LANES];		/* groups that are over */
 	uint8_t phase[X_BARRIERS], due[X_BARRIERS];
-	int16_t tag[X_PLACES];			/* instance that wrote it + 1 */
+	int16_t tag[X_PLACES];			/* instance that wrote it + 1; 0: a carry's initial
+						 * value; -1: nothing */
 	uint32_t flying;			/* copies under way */
 };
 
@@ -94,7 +95,7 @@ static inline void x_look(struct explorer *x, const struct x_state *s, const str
 {
 	if (x_written(x, s, a->at))
 		x_wrong(x, "a slot is read while a copy fills it");
-	else if (a->want != NONE && s->tag[a->at] != a->want + 1)
+	else if ((a->want != NONE || a->initial) && s->tag[a->at] != a->want + 1)
 		x_wrong(x, "a slot is read that holds something else");
 }
 
@@ -191,7 +192,7 @@ static inline void x_step(struct explorer *x, struct x_state *s, int w)
 	case ACT_WRITE:
 	case ACT_GROUP_SUM:
 		x_change(x, s, a->at);
-		s->tag[a->at] = (int16_t)(a->instance + 1);
+		s->tag[a->at] = (int16_t)(a->kind == ACT_WRITE && a->initial ? 0 : a->instance + 1);
 		break;
 	case ACT_WAIT:
 	case ACT_SYNC:
@@ -347,6 +348,8 @@ static inline void x_explore(struct explorer *x)
 	for (int f = 0; f < x->k->flags.n; f++)
 		for (int i = 0; i < x->k->flags.v[f].depth; i++)
 			first.due[x->first_barrier[f] + i] = (uint8_t)x->k->flags.v[f].arrivals;
+	for (int i = 0; i < x->s->set->shared; i++)
+		first.tag[i] = -1;
 	x->seen = calloc(X_STATES, sizeof(*x->seen));
 	x->stack = calloc(X_STATES, sizeof(*x->stack));
 	x->used = calloc(X_STATES, sizeof(*x->used));

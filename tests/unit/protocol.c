@@ -107,6 +107,26 @@ static const char prelude[] =
 	"  plan:fill_waits()\n"
 	"  return plan\n"
 	"end\n"
+	"local function handed(bound, tile, rings, on)\n"
+	"  local plan = mr.plan(bound:graph{tile = tile}, mr.device 'h200')\n"
+	"  for _, t in ipairs(plan.tasks) do\n"
+	"    local lane = t.kind == 'load' and 'p0' or on[t.name] or 'c0'\n"
+	"    plan:lane(lane, {warps = t.kind == 'load' and 1 or 4})\n"
+	"    plan:append(t.name, {lane = lane})\n"
+	"  end\n"
+	"  plan:buffers(rings)\n"
+	"  plan:grid{eus = 1}\n"
+	"  plan:fill_waits()\n"
+	"  return plan\n"
+	"end\n"
+	"local function epilogue(sizes, rings)\n"
+	"  return handed(mr.examples.gemm(sizes), {m = 64, n = 64, k = 32}, rings, {epilogue = 'c1',\n"
+	"    store_c = 'c1'})\n"
+	"end\n"
+	"local function statistics(o, on)\n"
+	"  return handed(mr.examples.flash_attention{b = 1, h = 1, m = o.m, n = o.n, d = 64, causal = o.causal},\n"
+	"    {m = 64, n = 64}, {k = o.ring, v = o.ring}, on)\n"
+	"end\n"
 	"local early = {'mma_qk', 'mma_pv', 'softmax', 'rescale'}\n";
 
 static void must(const struct bench *b, enum err_code code)
@@ -340,9 +360,31 @@ static void mutate_switch(struct bench *b, struct tally *t, struct kentry *x, bo
 	*at = true;
 }
 
+static void mutate_begins(struct bench *b, struct tally *t, struct kentry *x)
+{
+	int n = x->begins.n;
+
+	if (!n)
+		return;
+	x->begins.n = 0;
+	t->try(b, t, arena_strf(&b->arena, "'%s' begins no carry", task_name(b, x->task)));
+	x->begins.n = n;
+	for (int i = 0; i < n; i++) {
+		struct begins *v = &x->begins.v[i];
+		int empty = v->empty.n;
+
+		v->empty.n = 0;
+		t->try(b, t, arena_strf(&b->arena, "'%s' begins '%s' whoever came before",
+			task_name(b, x->task), b->plan->graph->buffers.v[v->buffer].name));
+		v->empty.n = empty;
+	}
+}
+
 static void mutate_entry(struct bench *b, struct tally *t, struct kentry *x)
 {
 	int flag = x->flag, issue = x->issue_flag;
+
+	mutate_begins(b, t, x);
 
 	mutate_waits(b, t, x);
 	if (x->waits_groups)
@@ -515,6 +557,10 @@ int main(void)
 		"softmax=1, rescale=1, order=early, probs=2}", 2, 2, true);
 	check_states_of("all states of ping-pong", "return example('attention_pingpong', "
 		"mr.examples.flash_attention{b=1, h=1, m=128, n=256, d=64})", 1, 2, false);
+	check_states_of("all states of a gemm whose epilogue is another lane's",
+		"return epilogue({m=128, n=64, k=64}, {})", 2, 2, true);
+	check_states_of("all states of attention with its statistics on a second lane",
+		"return statistics({m=64, n=128, ring=1}, {softmax='c1', rescale='c1'})", 1, 2, true);
 	if (getenv("PROTOCOL_STATES"))
 		return 0;
 	check_plan_of("gemm, two consumers", "return gemm({m=256, n=128, k=192}, {m=128, n=64, k=32}, 3, 2)");
@@ -540,6 +586,13 @@ int main(void)
 		"order=early, probs=2, causal=true, k=3}");
 	check_plan_of("two products ahead", "return attention{mma_qk=2, softmax=1, rescale=1, order=early, "
 		"scores=2, probs=2, h=2}");
+	check_plan_of("gemm, its epilogue another lane's", "return epilogue({m=256, n=128, k=96}, {a=2, b=2})");
+	check_plan_of("gemm, its epilogue another lane's, a ring of accumulators",
+		"return epilogue({m=320, n=128, k=32}, {a=2, b=2, c=3})");
+	check_plan_of("attention, its softmax on a second lane",
+		"return statistics({m=192, n=192, ring=2}, {softmax='c1'})");
+	check_plan_of("attention, its statistics on a second lane, tiles without iterations",
+		"return statistics({m=256, n=128, ring=2, causal=true}, {softmax='c1', rescale='c1'})");
 	check_plan_of("ping-pong", "local plan = example('attention_pingpong', mr.examples.flash_attention{"
 		"b=1, h=1, m=384, n=512, d=128}) plan:grid{eus=1} return plan");
 	check_plan_of("ping-pong, tiles without iterations", "local plan = example('attention_pingpong', "
