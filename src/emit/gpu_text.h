@@ -143,7 +143,7 @@ const char *one_of_copies(enum frag kind);
 /* Boxes for ring r from the tensor that node n loads, by the lane at hand. */
 void emit_boxes(struct text *c, const struct kentry *x, const struct ring *r,
 	const struct node *n);
-/* Does the lane itself read what x loads, or wait for it? Then its threads may not be done with it. */
+/* Does the lane itself read what x loads? Then its threads may not be done with it. */
 bool reads_own(const struct text *c, const struct kentry *x);
 void put_lane_sync(struct text *c);
 NODISCARD enum err_code emit_load(struct text *c, const struct kentry *x, struct err *e);

@@ -154,7 +154,7 @@ void emit_boxes(struct text *c, const struct kentry *x, const struct ring *r,
 	const struct node *n)
 {
 	/* no thread may still look at a flag whose next phase this copy brings about */
-	if (x->waits.n || reads_own(c, x))
+	if (x->waits.n || x->meets || reads_own(c, x))
 		put_lane_sync(c);
 	put(c, "if (leader) {");
 	put(c, "\tflag_expect(full, %lld);", (long long)c->k->flags.v[x->flag].bytes);

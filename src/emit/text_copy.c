@@ -13,9 +13,6 @@ bool reads_own(const struct text *c, const struct kentry *x)
 		for (int k = 0; k < s->reads.n; k++)
 			if (s->reads.v[k] == buffer)
 				return true;
-		for (int k = 0; k < c->lane->entries.v[i].waits.n; k++)
-			if (c->lane->entries.v[i].waits.v[k].flag == x->flag)
-				return true;
 	}
 	return false;
 }

@@ -227,10 +227,16 @@ void put_run(struct text *c, int loop, const struct kstep *nested)
 
 		if (!is_run_of(c, fl, nested->id))
 			continue;
-		if (on_matrix(c, fl->task))
-			put(c, "issued_%d++;", f);
-		else
+		if (!on_matrix(c, fl->task)) {
 			put_arrive(c, f, loop == NONE ? "t" : arena_strf(c->a, "seq_%d", loop));
+			continue;
+		}
+		put(c, "issued_%d++;", f);
+		if (!fl->ends)
+			continue;
+		put(c, "GROUPS_WAIT(0);");
+		put_pins(c, &c->lane->entries.v[0], NULL);
+		put_releases(c, NULL);
 	}
 	if (nested->younger == NONE)
 		return;

@@ -256,17 +256,13 @@ static void land(struct actor *x, const struct stask *s)
 	act(x, ACT_SYNC, NONE, 0);
 }
 
-static bool reads_own(const struct actor *x, const struct kentry *load, int buffer)
+static bool reads_own(const struct actor *x, int buffer)
 {
 	for (int i = 0; i < x->lane->entries.n; i++) {
-		const struct kentry *e = &x->lane->entries.v[i];
-		const struct stask *s = stask_at(x->k, e->task);
+		const struct stask *s = stask_at(x->k, x->lane->entries.v[i].task);
 
 		if (lists(s->reads.v, s->reads.n, buffer))
 			return true;
-		for (int k = 0; k < e->waits.n; k++)
-			if (e->waits.v[k].flag == load->flag)
-				return true;
 	}
 	return false;
 }
@@ -278,14 +274,14 @@ static void play_load(struct actor *x, const struct kentry *e, const struct stas
 	if (e->flag == NONE)
 		return;
 	if (!x->k->rings.v[x->k->ring_of[buffer]].engine) {
-		if (x->lane->warps > 1 && reads_own(x, e, buffer))
+		if (x->lane->warps > 1 && reads_own(x, buffer))
 			act(x, ACT_SYNC, NONE, 0);
 		act(x, ACT_WRITE, place, 0);
 		act(x, ACT_FENCE, NONE, 0);
 		act(x, ACT_ARRIVE, e->flag, seq);
 		return;
 	}
-	if (x->lane->warps > 1 && (e->waits.n || reads_own(x, e, buffer)))
+	if (x->lane->warps > 1 && (e->waits.n || e->meets || reads_own(x, buffer)))
 		act(x, ACT_SYNC, NONE, 0);
 	act(x, ACT_COPY, e->flag, seq);
 	x->acts.v[x->acts.n - 1].to = place;
@@ -349,10 +345,15 @@ static void end_run(struct actor *x, int loop, const struct kstep *s)
 
 		if (!fl->runs || fl->loop != nested || !in_lane(x, fl->task))
 			continue;
-		if (x->s->set->matrix[fl->task])
-			x->issued[f]++;
-		else
+		if (!x->s->set->matrix[fl->task]) {
 			act(x, ACT_ARRIVE, f, passed(x, loop));
+			continue;
+		}
+		x->issued[f]++;
+		if (fl->ends) {
+			act(x, ACT_GROUPS, NONE, 0);
+			release(x, NULL);
+		}
 	}
 	if (s->younger == NONE)
 		return;

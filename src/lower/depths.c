@@ -9,7 +9,6 @@
 
 enum {
 	FLAG_BYTES = 8,
-	DEPTH_MAX = 16,
 	TILES_MOST = 3,
 };
 
@@ -125,8 +124,7 @@ static bool is_awaited(const bool *awaited, int64_t n, int depth, int64_t x)
 	return false;
 }
 
-/* What a wait asks of a flag: some part of it, or NULL for none. */
-static bool asks(struct kernel *k, const struct wait *w, const struct flag *f,
+bool lower_asks(struct kernel *k, const struct wait *w, const struct flag *f,
 	struct wait_part *part)
 {
 	for (int i = 0; w->on == f->task && by_flag(k, w) && lower_next_part(k, w, &i, part);)
@@ -215,7 +213,7 @@ static bool depth_holds(const struct proof *p, int depth, int *late)
 		const struct wait *w = &plan->waits.v[i];
 		struct wait_part part;
 
-		if (!asks(p->k, w, p->f, &part))
+		if (!lower_asks(p->k, w, p->f, &part))
 			continue;
 		*late = i;
 		if (!(p->f->runs ? run_wait_is_safe(p, w, &part, depth) : wait_is_safe(p, w, depth)))
@@ -298,11 +296,21 @@ static bool deepen(void *ctx, const struct relation *r)
 	return true;
 }
 
+bool lower_same_flag(const struct flag *a, const struct flag *b)
+{
+	return a->task == b->task && a->issued == b->issued && a->runs == b->runs &&
+		a->turns == b->turns && a->loop == b->loop;
+}
+
 enum err_code lower_depths(struct kernel *k, int *late, struct err *e)
 {
 	struct deepening d = { k, NONE };
 	const char *ahead = NULL;
 
+	for (int i = 0; i < k->flags.n; i++)
+		for (int j = 0; j < k->deeper.n; j++)
+			if (lower_same_flag(&k->flags.v[i], &k->deeper.v[j]))
+				k->flags.v[i].depth = k->deeper.v[j].depth;
 	lower_all_windows(k, deepen, &d);
 	for (int l = 0; l < k->plan->lanes.n; l++)
 		if (k->turn_of[l] != NONE)

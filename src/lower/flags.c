@@ -33,6 +33,8 @@ static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 
 	if (flag == NONE) {
 		flag = k->flags.n;
+		for (int i = 0; i < k->learns.n; i++)
+			f.ends |= k->learns.v[i].product == task && k->learns.v[i].before == NONE;
 		VEC_PUSH(&k->arena, &k->flags, f);
 	}
 	if (k->flags.v[flag].depth < depth)

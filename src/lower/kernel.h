@@ -93,6 +93,7 @@ struct flag {
 	int loop;			/* the sTask's, or one around it */
 	bool turns;			/* no instances but turns of the tile loop, which all copies of the
 					 * sTask's lane take in turn: it ends when one has seen its flags */
+	bool ends;			/* at the end of a run the lane waits for its products */
 	int depth;
 	int arrivals;			/* a phase */
 	bool all;			/* those of all blocks of the cluster, each to all */
@@ -158,6 +159,8 @@ struct kentry {
 	bool lands;			/* a product whose result goes to shared memory: the lane waits
 					 * for it at once and stores it, and so it is done when the
 					 * lane goes on */
+	bool meets;			/* a load before whose copies the warps of its lane meet, for
+					 * some may not have looked at its flag */
 	bool waits_groups, waits_stores;
 	struct group_wait before;	/* if waits_groups */
 	bool drains;			/* after issuing, wait until one group is under way */
@@ -229,9 +232,16 @@ struct watch {
 };
 
 /* A lane learns that its product is complete, and tells the others, before it waits at the
- * next instance of `before`, an sTask of its own: else lanes could wait for each other. */
+ * next instance of `before`, an sTask of its own: else lanes could wait for each other.
+ * before NONE: at the end of the runs of its loops. */
 struct learn {
 	int product, before;
+};
+
+/* An sTask in a region sees another one in a loop inside by that loop's runs, not by the
+ * last instance before. */
+struct run_only {
+	int task, on;
 };
 
 struct kernel {
@@ -246,7 +256,11 @@ struct kernel {
 	int *flag_of, *issue_flag_of;	/* by sTask; NONE */
 	int *turn_of;			/* by lane of the plan: flag; NONE */
 	VEC(struct flag) flags;
+	/* what the check of earlier attempts has taught: */
 	VEC(struct learn) learns;
+	VEC(struct run_only) runs_only;
+	VEC(struct flag) deeper;	/* flags that need that depth at least */
+	VEC(int) meets;			/* loads */
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */
 	uint64_t deep;			/* bit a: a product contracts axis a */

@@ -24,7 +24,6 @@ static enum err_code lower_waiting(struct kernel *k, struct err *e)
 	enum err_code code;
 	int late;
 
-	lower_own_waits(k);
 	do {
 		k->shared_bytes = bytes;
 		k->flags.n = 0;
@@ -36,32 +35,29 @@ static enum err_code lower_waiting(struct kernel *k, struct err *e)
 	return code;
 }
 
-static bool is_learnt(const struct kernel *k, struct learn x)
-{
-	for (int i = 0; i < k->learns.n; i++)
-		if (k->learns.v[i].product == x.product && k->learns.v[i].before == x.before)
-			return true;
-	return false;
-}
-
-/* The plan has a product complete by itself, but who waits for it hears of that only when
- * its lane has looked. Where the lanes wait for each other because one looks too late, it
- * learns of the product before it waits. */
-static enum err_code check_learning(struct kernel *k, struct err *e)
+/* *wrong: what the check of the kernel that came of it says. */
+static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct err *e)
 {
 	struct protocol p;
-	enum err_code code;
+	int64_t bytes;
 
-	while ((code = protocol_check(k, &p, e)) != OK && p.held.product != NONE &&
-	    !is_learnt(k, p.held)) {
-		VEC_PUSH(&k->arena, &k->learns, p.held);
-		for (int i = 0; i < k->lanes.n; i++)
-			lower_groups(k, &k->lanes.v[i], i);
-	}
-	return code;
+	TRY(lower_shapes(k, e));
+	TRY(lower_rings(k, e));
+	bytes = k->shared_bytes;
+	lower_own_waits(k);
+	do {
+		k->shared_bytes = bytes;
+		k->lanes.n = 0;
+		TRY(lower_waiting(k, e));
+		TRY(lower_lanes(k, e));
+		*wrong = check_room(k, e);
+		if (*wrong)
+			return OK;
+		*wrong = protocol_check(k, &p, e);
+	} while (*wrong && lower_mend(k, &p.remedy));
+	return OK;
 }
 
-/* *wrong: what the check of the kernel that came of it says. */
 static enum err_code lower(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
 	enum err_code *wrong, struct err *e)
 {
@@ -75,17 +71,7 @@ static enum err_code lower(struct mem *mem, const struct plan *p, int phase, str
 	(*out)->plan = p;
 	(*out)->phase = phase;
 	(*out)->cluster = 1;
-	code = lower_shapes(*out, e);
-	if (!code)
-		code = lower_rings(*out, e);
-	if (!code)
-		code = lower_waiting(*out, e);
-	if (!code)
-		code = lower_lanes(*out, e);
-	if (!code)
-		*wrong = check_room(*out, e);
-	if (!code && !*wrong)
-		*wrong = check_learning(*out, e);
+	code = lower_all(*out, wrong, e);
 	if (code) {
 		kernel_free(*out);
 		*out = NULL;
@@ -106,7 +92,7 @@ enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struc
 {
 	enum err_code wrong, code = lower(mem, p, phase, out, &wrong, e);
 
-	if (wrong) {
+	if (!code && wrong) {
 		kernel_free(*out);
 		*out = NULL;
 	}

@@ -6,8 +6,10 @@
 #define LOWER_PASSES_H
 
 #include "lower/kernel.h"
+#include "lower/play.h"
 #include "plan/events.h"
 
+enum { DEPTH_MAX = 16 };			/* of a flag */
 enum { SLOT_ALIGN = 1024 };		/* of a swizzled slot: the pattern repeats after it */
 
 /* node_shape, carry_shape, deep. */
@@ -41,6 +43,10 @@ struct wait_part {
 /* The parts of a wait, one after the other. *i: 0 before the first. */
 bool lower_next_part(struct kernel *k, const struct wait *w, int *i, struct wait_part *out);
 int lower_part_flag(const struct kernel *k, const struct wait *w, const struct wait_part *part);
+/* Does the wait ask something of the flag? Then *part is what. */
+bool lower_asks(struct kernel *k, const struct wait *w, const struct flag *f,
+	struct wait_part *part);
+bool lower_same_flag(const struct flag *a, const struct flag *b);
 /* The flag of the loop's runs as an sTask within completes them; NONE. */
 int lower_run_flag(const struct kernel *k, int task, int loop);
 /* A wait of the plan that is seen by flags: what entry x waits for. The flags are there. */
@@ -72,6 +78,8 @@ int lower_tile_offsets(const struct kernel *k, int lane, int *least);
 int lower_tile_spread(const struct kernel *k);
 /* Tiles that an EU gets at most. */
 int lower_most_tiles(struct kernel *k);
+/* Note what another attempt may do better; false if there is nothing. */
+bool lower_mend(struct kernel *k, const struct remedy *r);
 /* More trips than that show nothing new about one iteration and another. */
 int64_t lower_window(const struct kernel *k);
 

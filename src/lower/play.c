@@ -147,6 +147,24 @@ static enum err_code go_on(struct play *p, struct warp *w, bool *moved)
 	return OK;
 }
 
+/* Has the lane, up to action `end`, issued the product for whose instance or run n the flag
+ * is? There may be nothing to issue in a run. */
+static bool has_issued(const struct play *p, int lane, int end, int flag, int n)
+{
+	const struct flag *f = &p->k->flags.v[flag];
+	int loop = stask_of(p, p->s->first[f->task])->loop, last = n;
+	bool found = false;
+
+	if (f->runs) {
+		last = (int)walk_inner(p->s->walk, flag_loop(p->k, flag), n + 1, loop) - 1;
+		found = last < walk_inner(p->s->walk, flag_loop(p->k, flag), n, loop);
+	}
+	for (int i = 0; i < end; i++)
+		found |= p->s->acts[lane][i].kind == ACT_COMMIT &&
+			p->s->acts[lane][i].instance == script_instance(p->s, f->task, last);
+	return found;
+}
+
 /* Is the product that the warp waits for issued, but its lane waits itself before it tells
  * of it? */
 static bool is_held(const struct play *p, const struct warp *w, struct learn *held)
@@ -158,18 +176,14 @@ static bool is_held(const struct play *p, const struct warp *w, struct learn *he
 	if (a->kind != ACT_WAIT || f->issued || !p->s->set->matrix[f->task])
 		return false;
 	by = completer(p, flag_in(p, w->block, a->at), a->n);
-	b = &p->s->acts[by->lane][by->at];
-	if (by->at == p->s->nacts[by->lane] || b->kind != ACT_WAIT || b->instance == NONE)
+	if (by->at == p->s->nacts[by->lane])
 		return false;
-	for (int i = 0; i < by->at; i++) {
-		const struct act *x = &p->s->acts[by->lane][i];
-
-		if (x->kind != ACT_COMMIT || x->instance != script_instance(p->s, f->task, a->n))
-			continue;
-		*held = (struct learn){ f->task, p->s->task[b->instance] };
-		return true;
-	}
-	return false;
+	b = &p->s->acts[by->lane][by->at];
+	if (b->kind != ACT_WAIT || !has_issued(p, by->lane, by->at, a->at, a->n))
+		return false;
+	*held = (struct learn){ f->task, f->runs || b->instance == NONE ? NONE :
+		p->s->task[b->instance] };
+	return f->runs || held->before != NONE;
 }
 
 static void find_held(const struct play *p, struct learn *held)
@@ -177,6 +191,7 @@ static void find_held(const struct play *p, struct learn *held)
 	for (int i = 0; i < p->nwarps; i++)
 		if (p->warp[i].at < p->s->nacts[p->warp[i].lane] && is_held(p, &p->warp[i], held))
 			return;
+	*held = (struct learn){ NONE, NONE };
 }
 
 static enum err_code deadlock(const struct play *p)
@@ -311,13 +326,14 @@ static void find_awaited(struct play *p)
 	}
 }
 
-enum err_code play_script(struct arena *a, const struct script *s, struct learn *held,
+enum err_code play_script(struct arena *a, const struct script *s, struct remedy *remedy,
 	struct err *e)
 {
-	struct play p = { .a = a, .s = s, .k = s->set->k, .blocks = s->set->k->cluster, .e = e };
+	struct play p = { .a = a, .s = s, .k = s->set->k, .blocks = s->set->k->cluster,
+		.remedy = remedy, .e = e };
 	bool moved = true;
 
-	*held = (struct learn){ NONE, NONE };
+	*remedy = (struct remedy){ { NONE, NONE }, NONE };
 	init_warps(&p);
 	init_flags(&p);
 	find_awaited(&p);
@@ -333,7 +349,7 @@ enum err_code play_script(struct arena *a, const struct script *s, struct learn 
 	for (int i = 0; i < p.nwarps; i++) {
 		if (p.warp[i].at == s->nacts[p.warp[i].lane])
 			continue;
-		find_held(&p, held);
+		find_held(&p, &remedy->held);
 		return deadlock(&p);
 	}
 	return check_end(&p);

@@ -9,10 +9,15 @@
 
 #include "lower/actions.h"
 
-/* `a` is scratch. The error tells what goes wrong first, with sTasks and iterations. If
- * that is that lanes wait for each other, and one of them only because nobody has told it of
- * a product, *held says of which, and where its lane waits; else NONE. */
-NODISCARD enum err_code play_script(struct arena *a, const struct script *s, struct learn *held,
-	struct err *e);
+/* What may mend a kernel that does not go well. */
+struct remedy {
+	struct learn held;		/* lanes wait for each other, and one of them only because
+					 * nobody has told it of this product; NONE */
+	int flag;			/* whose phases may be mistaken for each other; NONE */
+};
+
+/* `a` is scratch. The error tells what goes wrong first, with sTasks and iterations. */
+NODISCARD enum err_code play_script(struct arena *a, const struct script *s,
+	struct remedy *remedy, struct err *e);
 
 #endif

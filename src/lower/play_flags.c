@@ -49,6 +49,7 @@ static enum err_code check_turn(const struct play *p, const struct warp *w, int 
 
 	if (n < depth || is_over(p, w, flag, n - depth))
 		return OK;
+	blame_flag(p, flag);
 	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s %s %s on a flag of %d phases, on "
 		"which %s may not be over", play_name(p, instance), what, play_flag_name(p, flag, n), depth,
 		play_flag_name(p, flag, n - depth));
@@ -63,11 +64,13 @@ static enum err_code check_waiters(const struct play *p, int flag, int n, const 
 	     i = p->waiters.v[i].next) {
 		const struct waiter *w = &p->waiters.v[i];
 
-		if (ph->clock[events_of(p, w->warp)] < w->event)
-			return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, flag), "%s may be over before lane '%s' has "
-				"seen that %s is, on the same barrier of %d", play_flag_name(p, flag, n),
-				p->k->plan->lanes.v[p->k->lanes.v[p->warp[w->warp].lane].lane].name,
-				play_flag_name(p, flag, n - depth), depth);
+		if (ph->clock[events_of(p, w->warp)] >= w->event)
+			continue;
+		blame_flag(p, flag);
+		return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, flag), "%s may be over before lane '%s' "
+			"has seen that %s is, on the same barrier of %d", play_flag_name(p, flag, n),
+			p->k->plan->lanes.v[p->k->lanes.v[p->warp[w->warp].lane].lane].name,
+			play_flag_name(p, flag, n - depth), depth);
 	}
 	return OK;
 }
@@ -165,10 +168,12 @@ enum err_code play_wait(struct play *p, struct warp *w, const struct act *a)
 	TRY(check_number(p, flag, a->n, a->instance, "waits for"));
 	ph = &p->round[flag][a->n];
 	TRY(check_turn(p, w, flag, a->n, a->instance, "waits for"));
-	if (a->n + depth < p->ninstances[flag] && p->round[flag][a->n + depth].complete)
+	if (a->n + depth < p->ninstances[flag] && p->round[flag][a->n + depth].complete) {
+		blame_flag(p, flag);
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, a->instance), "%s waits for %s, but %s "
 			"may be over by then too, on the same barrier of %d", play_name(p, a->instance),
 			play_flag_name(p, flag, a->n), play_flag_name(p, flag, a->n + depth), depth);
+	}
 	join(p, w->clock, ph->clock);
 	VEC_PUSH(p->a, &p->waiters, ((struct waiter){ warp_index(p, w), w->event, ph->waiter }));
 	ph->waiter = p->waiters.n - 1;

@@ -70,6 +70,7 @@ struct play {
 	struct round **round;		/* by flag and instance */
 	struct cell *cell;		/* by block; registers: one a warp of the lane */
 	VEC(struct waiter) waiters;
+	struct remedy *remedy;
 	struct err *e;
 };
 
@@ -155,6 +156,12 @@ static inline void join(const struct play *p, int *into, const int *from)
 {
 	for (int i = 0; i < p->nclock; i++)
 		into[i] = into[i] > from[i] ? into[i] : from[i];
+}
+
+/* Somebody may take a phase of the flag for another. */
+static inline void blame_flag(const struct play *p, int flag)
+{
+	p->remedy->flag = kernel_flag(p, flag);
 }
 
 /* For messages; in p->a. */

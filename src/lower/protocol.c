@@ -248,7 +248,7 @@ static enum err_code play(struct check *c, int ntiles, const int16_t *trips)
 	for (int i = 0; i < c->k->lanes.n; i++)
 		c->done.actions += s.nacts[i] * c->k->cluster;
 	c->done.plays++;
-	code = play_script(c->a, &s, &c->done.held, c->e);
+	code = play_script(c->a, &s, &c->done.remedy, c->e);
 	arena_reset(c->a, mark);
 	return code;
 }
@@ -347,7 +347,7 @@ static enum err_code check_kernel(struct check *c)
 enum err_code protocol_check(struct kernel *k, struct protocol *out, struct err *e)
 {
 	struct arena_mark mark = arena_mark(&k->arena);
-	struct check c = { .a = &k->arena, .k = k, .done = { .held = { NONE, NONE }, .complete = true }, .e = e };
+	struct check c = { .a = &k->arena, .k = k, .done = { .remedy = { { NONE, NONE }, NONE }, .complete = true }, .e = e };
 	enum err_code code = check_kernel(&c);
 
 	arena_reset(&k->arena, mark);

@@ -31,7 +31,7 @@
 #ifndef LOWER_PROTOCOL_H
 #define LOWER_PROTOCOL_H
 
-#include "lower/kernel.h"
+#include "lower/play.h"
 
 enum { PROTOCOL_ACTIONS = 200000 };
 
@@ -41,7 +41,7 @@ struct protocol {
 	int64_t actions;
 	int period;
 	bool complete;			/* else it stopped at PROTOCOL_ACTIONS */
-	struct learn held;		/* of lanes that wait for each other, see play.h */
+	struct remedy remedy;		/* on failure */
 };
 
 /* ERR_ILLEGAL with sTasks, iterations and the user's line. As the plan is legal, that is

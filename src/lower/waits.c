@@ -88,12 +88,15 @@ static int runs_of(struct kernel *k, const struct wait *w, int loop, int back)
 {
 	const struct program *p = k->plan->graph->program;
 	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on), inner = theirs, depth;
+	bool only = false;
 
 	if (theirs == loop)
 		return NONE;
 	while (p->loops.v[inner].parent != loop)
 		inner = p->loops.v[inner].parent;
-	if (mine == loop && inner == theirs && back <= 1 && !lower_waits_for_run(k, w, &depth) &&
+	for (int i = 0; i < k->runs_only.n; i++)
+		only |= k->runs_only.v[i].task == w->task && k->runs_only.v[i].on == w->on;
+	if (!only && mine == loop && inner == theirs && back <= 1 && !lower_waits_for_run(k, w, &depth) &&
 	    enters(k, lane_of(k, w->task), theirs) && is_last_passed(k, w, theirs, back))
 		return NONE;
 	return inner;
@@ -220,6 +223,7 @@ void lower_run_waits(struct kernel *k, struct kentry *x)
 				.back = k->flags.v[k->flag_of[w->on]].depth });
 		if (lower_waits_for_run(k, w, &depth) && g->trips[loop].least == 0)
 			add_new(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_AROUND, .once = true,
-				.flag = k->flag_of[w->task], .loop = loop_of(k, w->task) });
+				.flag = k->flag_of[w->task], .loop = loop_of(k, w->task),
+				.back = k->flags.v[lower_run_flag(k, w->on, loop)].depth - depth });
 	}
 }

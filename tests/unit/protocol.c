@@ -276,7 +276,7 @@ static void try_all_states(struct bench *b, struct tally *t, const char *what)
 	struct script s;
 	struct walk w;
 	bool strict;
-	struct learn held;
+	struct remedy remedy;
 	enum verdict v;
 	const char *why;
 	struct err e;
@@ -288,7 +288,7 @@ static void try_all_states(struct bench *b, struct tally *t, const char *what)
 	walk_init_counts(&b->arena, &w, g, 0, t->tiles, trips);
 	setting_init(&b->arena, b->k, &set);
 	script_init(&b->arena, &set, &w, &s);
-	code = play_script(&b->arena, &s, &held, &e);
+	code = play_script(&b->arena, &s, &remedy, &e);
 	v = explore(&s, &why, &states);
 	t->refused += code && v == X_WRONG;
 	t->harmless += !code && v == X_GOOD;
