@@ -1,6 +1,6 @@
 #include "plan/cluster.h"
 
-#include "plan/fit.h"
+#include "plan/problem.h"
 
 enum { GROUPS_MOST = 1 << 16 };		/* that are looked at one by one */
 

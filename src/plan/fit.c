@@ -2,16 +2,13 @@
 
 #include <string.h>
 
+#include "plan/problem.h"
+
 enum {
 	GROUP_WARPS = 4,		/* registers are given to whole warpgroups */
 	VECTOR_COPIES = 4,		/* a row vector is held by the 4 threads of a row */
 	FLAG_BYTES = 8,
 };
-
-void problem_add(struct arena *a, struct problems *out, struct problem pr)
-{
-	VEC_PUSH(a, &out->v, pr);
-}
 
 /* A store from registers goes through shared memory in panels, of which one at least
  * must fit: as many rows as the tile has, 128 bytes wide. */

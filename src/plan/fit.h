@@ -5,8 +5,6 @@
 #include "plan/check.h"
 #include "plan/events.h"
 
-void problem_add(struct arena *a, struct problems *out, struct problem pr);
-
 /* Shared memory, threads, barriers; adds what does not fit to `out`. */
 void fit_memory(const struct plan *p, struct arena *a, struct problems *out, struct usage *u);
 /* Registers of each lane, from the lives of its register values in one relation of

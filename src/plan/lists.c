@@ -1,0 +1,451 @@
+/* Which lists of tiles a plan is checked on: for deadlocks the one with the most of
+ * everything, for each dependence those with the least, in which its two ends are as far
+ * apart as they may be. docs/internals/check.md says why these are enough. */
+#include "plan/findings.h"
+
+#include <string.h>
+
+enum {
+	STEPS = 256,			/* of a region, in which a loop inside is told apart */
+	LIVES_SOME = 6,			/* up to so many are distributed in all ways ... */
+	LIVES_MANY = 16,		/* ... and up to so many in all that are even */
+	EMPTY_MOST = 3,			/* iterations without any */
+	COUNT_MOST = 1 << 30,		/* more are counted as so many */
+	INSTANCES_MOST = 1 << 20,	/* of one list, iterations of loops included */
+};
+
+/* How often loops may run: counts beyond what matters are cut down to it. */
+struct choices {
+	int phase;
+	int *least, *most;		/* by loop */
+	int turns;			/* of the lane with most */
+	int ntiles;			/* of a list in which every deadlock shows */
+};
+
+static bool in_region(const struct graph *g, int task, int phase, int loop)
+{
+	return g->tasks.v[task].phase == phase && g->tasks.v[task].loop == loop;
+}
+
+/* Lanes' offsets summed up: how far a cycle of waiting can stretch, at most. */
+static int sum_of_spreads(const struct plan *p, int phase, int loop)
+{
+	int sum = 0;
+
+	for (int l = 0; l < p->lanes.n; l++) {
+		int least = 0, most = 0;
+
+		for (int i = 0; i < p->entries.n; i++) {
+			const struct entry *e = &p->entries.v[i];
+
+			if (e->lane != l || !in_region(p->graph, e->task, phase, loop))
+				continue;
+			least = e->at < least ? e->at : least;
+			most = e->at > most ? e->at : most;
+		}
+		sum += most - least;
+	}
+	return sum;
+}
+
+/* The farthest that a ring or a wait reaches back in a region. */
+static int greatest_reach(const struct plan *p, int phase, int loop)
+{
+	const struct graph *g = p->graph;
+	int most = 1;
+
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].phase == phase && g->buffers.v[i].loop == loop &&
+		    p->versions[i] > most)
+			most = p->versions[i];
+	for (int i = 0; i < p->waits.n; i++)
+		if (p->waits.v[i].distance > most &&
+		    graph_common_loop(g, p->waits.v[i].task, p->waits.v[i].on) == loop)
+			most = p->waits.v[i].distance;
+	return most;
+}
+
+static int as_many_as_matter(const struct plan *p, int phase, int loop)
+{
+	return sum_of_spreads(p, phase, loop) + greatest_reach(p, phase, loop) + 2;
+}
+
+static int greatest_turns(const struct plan *p)
+{
+	int turns = 1;
+
+	for (int i = 0; i < p->lanes.n; i++)
+		if (p->lanes.v[i].turns > turns)
+			turns = p->lanes.v[i].turns;
+	return turns;
+}
+
+static void choose(const struct plan *p, int phase, struct arena *a, struct choices *c)
+{
+	const struct graph *g = p->graph;
+	int nloops = g->program->loops.n;
+
+	*c = (struct choices){ .phase = phase, .turns = greatest_turns(p),
+		.least = ARENA_ARRAY(a, nloops, int), .most = ARENA_ARRAY(a, nloops, int) };
+	for (int l = 0; l < nloops; l++) {
+		int many = as_many_as_matter(p, phase, l);
+
+		c->least[l] = (int)min_i64(g->trips[l].least, many);
+		c->most[l] = (int)min_i64(g->trips[l].most, many);
+	}
+	c->ntiles = (int)min_i64(c->turns * as_many_as_matter(p, phase, NONE),
+		g->grids[phase].total);
+}
+
+/* Tiles, and for each loop its iterations in each iteration of the region around it. */
+struct list {
+	int ntiles;
+	int16_t *trips;			/* [loop * STEPS + iteration] */
+};
+
+/* The lists in which an instance of one sTask and an instance of another that depends on
+ * it are as far apart as they may be, and nothing is there that need not be. */
+struct trial {
+	struct findings *f;
+	const struct choices *c;
+	struct arena *a;
+	const struct edge *edge;
+	int from, to;			/* loops that must run for it, or edge->loop */
+	int stride;			/* of so many tiles, one is taken */
+	int16_t *trips;			/* of the list that is put together */
+	VEC(struct list) tried;
+};
+
+static const struct graph *graph_of(const struct trial *t)
+{
+	return t->f->plan->graph;
+}
+
+static int parent_of(const struct trial *t, int loop)
+{
+	return graph_of(t)->program->loops.v[loop].parent;
+}
+
+static int16_t *trips_of(const struct trial *t, int loop)
+{
+	return t->trips + (size_t)loop * STEPS;
+}
+
+static void set_trips(const struct trial *t, int loop, int from, int to, int trips)
+{
+	for (int s = from; s < to; s++)
+		trips_of(t, loop)[s] = (int16_t)trips;
+}
+
+/* Iterations of `loop` in the first n of those around it; COUNT_MOST at most. */
+static int count_trips(const struct trial *t, int loop, int n)
+{
+	const int16_t *v = trips_of(t, loop);
+	int64_t sum = n > STEPS ? (int64_t)(n - STEPS) * v[STEPS - 1] : 0;
+
+	for (int s = 0; s < n && s < STEPS; s++)
+		sum += v[s];
+	return (int)min_i64(sum, COUNT_MOST);
+}
+
+/* Iterations of `loop` in the first n of `outer`. */
+static int count_inside(const struct trial *t, int outer, int loop, int n)
+{
+	return loop == outer ? n : count_trips(t, loop,
+		count_inside(t, outer, parent_of(t, loop), n));
+}
+
+static bool is_new(struct trial *t, int ntiles)
+{
+	size_t size = (size_t)graph_of(t)->program->loops.n * STEPS * sizeof(*t->trips);
+	struct list l = { .ntiles = ntiles };
+
+	for (int i = 0; i < t->tried.n; i++)
+		if (t->tried.v[i].ntiles == ntiles && !memcmp(t->tried.v[i].trips, t->trips, size))
+			return false;
+	l.trips = arena_alloc(t->a, size);
+	memcpy(l.trips, t->trips, size);
+	VEC_PUSH(t->a, &t->tried, l);
+	return true;
+}
+
+/* Is the list one that can be checked? Ends the check if not, or if the user does. */
+static bool may_check(const struct trial *t, int ntiles)
+{
+	const struct graph *g = graph_of(t);
+	struct arena_mark mark = arena_mark(t->a);
+	int *count = ARENA_ARRAY(t->a, g->program->loops.n, int);
+	int64_t sum = 0;
+
+	for (int l = 0; l < g->program->loops.n; l++) {	/* a loop comes after that around it */
+		int parent = parent_of(t, l);
+
+		if (g->program->loops.v[l].phase == t->c->phase)
+			sum += count[l] = count_trips(t, l, parent == NONE ? ntiles : count[parent]);
+	}
+	for (int i = 0; i < g->tasks.n; i++)
+		if (g->tasks.v[i].phase == t->c->phase)
+			sum += g->tasks.v[i].loop == NONE ? ntiles : count[g->tasks.v[i].loop];
+	arena_reset(t->a, mark);
+	if (sum > INSTANCES_MOST)
+		t->f->code = err_set(t->f->e, ERR_LIMIT, NOWHERE, "checking the plan takes more "
+			"than %d instances of sTasks; put fewer loops in one another, or use "
+			"fewer versions, smaller offsets and distances", INSTANCES_MOST);
+	else if (stop_asked(t->f->stop))
+		t->f->code = err_set(t->f->e, ERR_INTERRUPTED, NOWHERE, "interrupted");
+	return !t->f->code;
+}
+
+/* The list that is put together. u NULL: of no interest. */
+static void check_list(const struct trial *t, int ntiles, struct usage *u)
+{
+	struct arena_mark mark = arena_mark(t->a);
+	struct walk w;
+
+	if (!may_check(t, ntiles))
+		return;
+	walk_init_trips(t->a, &w, graph_of(t), t->c->phase, ntiles, STEPS, t->trips);
+	findings_add_list(t->f, &w, t->a, u);
+	arena_reset(t->a, mark);
+}
+
+/* Nothing more is to be found. */
+static bool is_over(const struct trial *t)
+{
+	return t->f->ncycle || t->f->code;
+}
+
+static void try_list(struct trial *t, int ntiles)
+{
+	if (ntiles <= graph_of(t)->grids[t->c->phase].total && !is_over(t) && is_new(t, ntiles))
+		check_list(t, ntiles, NULL);
+}
+
+/* Let `loop` run in each of the iterations [first, end) of `outer`. */
+static void enter(struct trial *t, int loop, int outer, int first, int end)
+{
+	if (loop == outer)
+		return;
+	enter(t, parent_of(t, loop), outer, first, end);
+	first = count_inside(t, outer, parent_of(t, loop), first);
+	end = count_inside(t, outer, parent_of(t, loop), end);
+	for (int s = first; s < end && s < STEPS - 1; s++)
+		if (!trips_of(t, loop)[s])
+			trips_of(t, loop)[s] = 1;
+}
+
+/* The iterations of the region of the edge are there: let the sTasks be, in two that
+ * are as far apart as the edge says, and nowhere else or everywhere. */
+static void place_ends(struct trial *t, int ntiles)
+{
+	const struct graph *g = graph_of(t);
+	int c = t->edge->loop;
+	int lives = edge_distance(t->f->plan, t->edge) * (c == NONE ? t->stride : 1);
+	int n = count_inside(t, NONE, c, ntiles);
+	bool certain = t->from == c && t->to == c;
+
+	for (int i = 0; i < n && !is_over(t); i++) {
+		bool all = certain || i + lives >= n;
+
+		for (int l = 0; l < g->program->loops.n; l++)
+			if (l != c && program_loop_within(g->program, l, c))
+				set_trips(t, l, 0, STEPS, t->c->least[l]);
+		enter(t, t->from, c, all ? 0 : i, all ? n : i + 1);
+		enter(t, t->to, c, all ? 0 : i + lives, all ? n : i + lives + 1);
+		try_list(t, ntiles);
+		if (all)
+			break;
+	}
+}
+
+/* A way to distribute iterations of a loop over those of the region around it. */
+struct parts {
+	int loop;
+	int left;			/* iterations that remain */
+	int n;				/* parts so far */
+	int last;			/* of them */
+	int empty;			/* parts of 0 that may come */
+};
+
+/* May n iterations be the next part? Even ways have all parts alike but for the first
+ * and the last one. */
+static bool may_take(const struct trial *t, const struct parts *x, int n)
+{
+	const struct edge *e = t->edge;
+	int whole = x->left + x->n;	/* at least */
+
+	if (n > graph_of(t)->trips[x->loop].most)
+		return false;
+	if (!e->reuse && parent_of(t, x->loop) == graph_of(t)->buffers.v[e->buffer].loop)
+		return n == x->left;
+	if (n && x->n && n < x->left && n < t->c->least[x->loop])
+		return false;
+	if (x->loop != e->loop && x->loop != parent_of(t, e->loop))
+		return n == 1 || (n == x->left && !x->n);
+	if (whole <= LIVES_SOME || n == 0 || n == x->left)
+		return true;
+	if (whole > LIVES_MANY && n > 3 && n != t->c->most[x->loop])
+		return false;
+	return x->n < 2 || n == x->last;
+}
+
+/* Let `by` iterations (or -by fewer) come before those inside `loop`, on the way to the
+ * region of the edge. */
+static void shift_inside(struct trial *t, int loop, int by)
+{
+	int inner = t->edge->loop;
+	int16_t *v;
+
+	if (loop == inner || !by)
+		return;
+	while (parent_of(t, inner) != loop)
+		inner = parent_of(t, inner);
+	v = trips_of(t, inner);
+	shift_inside(t, inner, by * t->c->least[inner]);
+	if (by > 0 && by < STEPS)
+		memmove(v + by, v, (size_t)(STEPS - by) * sizeof(*v));
+	if (by > 0)
+		set_trips(t, inner, 0, by < STEPS ? by : STEPS, t->c->least[inner]);
+	if (by < 0 && by > -STEPS)
+		memmove(v, v - by, (size_t)(STEPS + by) * sizeof(*v));
+	set_trips(t, inner, STEPS - 1, STEPS, t->c->least[inner]);
+}
+
+static void distribute(struct trial *t, int region, int count);
+
+/* Take n iterations as the next part. If there must be more, the first part is the end
+ * of them, or anywhere among them if it is the only one. */
+static void distribute_rest(struct trial *t, const struct parts *x);
+static void take(struct trial *t, const struct parts *x, int n)
+{
+	int least = t->c->least[x->loop], parent = parent_of(t, x->loop);
+	int at = parent == NONE ? x->n * t->stride : x->n, extra = n && n < least ? least - n : 0;
+	struct parts next = { .loop = x->loop, .left = x->left - n, .n = x->n + 1, .last = n,
+		.empty = x->empty - !n };
+
+	if (at >= STEPS - 1)
+		return;
+	set_trips(t, x->loop, at, at + 1, n > least ? n : least);
+	for (int by = next.left ? extra : 0; by <= extra; by++) {
+		shift_inside(t, x->loop, x->n ? 0 : by);
+		distribute_rest(t, &next);
+		shift_inside(t, x->loop, x->n ? 0 : -by);
+		if (x->n)
+			break;
+	}
+	set_trips(t, x->loop, at, at + 1, least);
+}
+
+static void distribute_rest(struct trial *t, const struct parts *x)
+{
+	int parent = parent_of(t, x->loop);
+
+	if (is_over(t))
+		return;
+	if (!x->left)
+		distribute(t, parent, parent == NONE ? (x->n - 1) * t->stride + 1 : x->n);
+	for (int n = x->n && !t->c->least[x->loop] && x->empty ? 0 : 1; n <= x->left; n++)
+		if (may_take(t, x, n))
+			take(t, x, n);
+}
+
+/* Distribute iterations of a region over those of the region around it, and so on
+ * outward. What is owed within a life stays in one iteration of the life's region.
+ * Iterations without any matter if they cannot be left out: another copy of a lane has
+ * the tile, or a loop must run so often. */
+static void distribute(struct trial *t, int region, int count)
+{
+	struct parts x = { .loop = region, .left = count };
+	int parent;
+
+	if (region == NONE) {
+		place_ends(t, count);
+		return;
+	}
+	parent = parent_of(t, region);
+	if (parent == NONE ? t->c->turns > 1 : t->c->least[parent] > 1)
+		x.empty = count <= LIVES_SOME ? EMPTY_MOST : 1;
+	distribute_rest(t, &x);
+}
+
+/* All loops run as little or as much as they can, in as many tiles as it takes. */
+static void try_plain(struct trial *t, const int *trips)
+{
+	int c = t->edge->loop, lives = edge_distance(t->f->plan, t->edge) * t->stride, n = 1;
+
+	for (int l = 0; l < graph_of(t)->program->loops.n; l++)
+		set_trips(t, l, 0, STEPS, trips[l]);
+	while (n < STEPS && count_inside(t, NONE, c, n) && count_inside(t, NONE, c, n) <= lives)
+		n++;
+	try_list(t, n);
+	try_list(t, n + 1);
+}
+
+/* The innermost loop around an sTask, inside region c, that need not run; or c. */
+static int uncertain_loop(const struct trial *t, int loop, int c)
+{
+	while (loop != c && t->c->least[loop])
+		loop = parent_of(t, loop);
+	return loop;
+}
+
+static bool may_run(const struct trial *t, int loop)
+{
+	for (; loop != NONE; loop = parent_of(t, loop))
+		if (!graph_of(t)->trips[loop].most)
+			return false;
+	return true;
+}
+
+/* May an iteration of the region pass without anything of a loop inside? */
+static bool has_gaps(const struct trial *t, int region)
+{
+	const struct graph *g = graph_of(t);
+
+	for (int l = 0; l < g->program->loops.n; l++)
+		if (l != region && !t->c->least[l] && g->program->loops.v[l].phase == t->c->phase &&
+		    program_loop_within(g->program, l, region))
+			return true;
+	return false;
+}
+
+static void try_edge(struct trial *t)
+{
+	const struct graph *g = graph_of(t);
+	const struct edge *e = t->edge;
+	int lives = edge_distance(t->f->plan, e);
+
+	if (!may_run(t, g->tasks.v[e->from].loop) || !may_run(t, g->tasks.v[e->to].loop))
+		return;
+	t->from = uncertain_loop(t, g->tasks.v[e->from].loop, e->loop);
+	t->to = uncertain_loop(t, g->tasks.v[e->to].loop, e->loop);
+	t->stride = e->reuse ? edge_turns(t->f->plan, e) : 1;
+	try_plain(t, t->c->most);
+	try_plain(t, t->c->least);
+	for (int k = 1; k == 1 || (k == 2 && lives && has_gaps(t, e->loop)); k++)
+		distribute(t, e->loop, e->loop == NONE ? k * lives * t->stride + 1 :
+			k * lives + 1);
+}
+
+/* A list with as many tiles and iterations as matter first: every deadlock shows in
+ * it, as there is more to wait for than in any other. */
+void findings_add_phase(struct findings *f, int phase, bool quick, struct arena *a,
+	struct usage *u)
+{
+	const struct graph *g = f->plan->graph;
+	struct arena_mark mark = arena_mark(a);
+	struct choices c;
+	struct trial t = { .f = f, .c = &c, .a = a };
+
+	choose(f->plan, phase, a, &c);
+	t.trips = ARENA_ARRAY(a, g->program->loops.n * STEPS, int16_t);
+	for (int l = 0; l < g->program->loops.n; l++)
+		set_trips(&t, l, 0, STEPS, c.most[l]);
+	check_list(&t, c.ntiles, u);
+	for (int i = 0; i < g->edges.n && !quick && !is_over(&t); i++) {
+		t.edge = &g->edges.v[i];
+		if (g->tasks.v[t.edge->to].phase == phase)
+			try_edge(&t);
+	}
+	arena_reset(a, mark);
+}

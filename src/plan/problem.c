@@ -1,0 +1,134 @@
+#include "plan/problem.h"
+
+const char *problem_name(enum problem_code c)
+{
+	static const char *const names[] = { "missing_wait", "misplaced_wait", "deadlock",
+		"wrong_seu", "versions", "registers", "shared_memory", "barriers", "threads",
+		"missing_task", "duplicate_task", "offset", "cluster", "spills", "serialized" };
+
+	return names[c];
+}
+
+void problem_add(struct arena *a, struct problems *out, struct problem pr)
+{
+	VEC_PUSH(a, &out->v, pr);
+}
+
+/* Take an entry out and append it on a unit that can run it. */
+static const char *move_hint(const struct plan *p, struct arena *a, const struct entry *e)
+{
+	const struct stask *s = &p->graph->tasks.v[e->task];
+	int seu = device_seu_for(p->device, &s->work);
+
+	if (seu == NONE)
+		return "no sEU of this device can";
+	return arena_strf(a, "plan:remove(\"%s\"); plan:append(\"%s\", {seu=\"%s\", lane=\"%s\", "
+		"at=%d})", s->name, s->name, p->device->seu[seu].name, p->lanes.v[e->lane].name, e->at);
+}
+
+void problem_add_entries(const struct plan *p, struct arena *a, struct problems *out)
+{
+	const struct graph *g = p->graph;
+
+	for (int t = 0; t < g->tasks.n; t++) {
+		const struct stask *s = &g->tasks.v[t];
+		int n = 0, last = NONE;
+
+		for (int i = 0; i < p->entries.n; i++) {
+			if (p->entries.v[i].task == t) {
+				n++;
+				last = i;
+			}
+		}
+		if (n == 0)
+			problem_add(a, out, (struct problem){ .code = PROBLEM_MISSING_TASK,
+				.task = t, .other = NONE, .edge = NONE, .loc = s->loc,
+				.message = arena_strf(a, "sTask '%s' is not in the plan", s->name),
+				.hint = arena_strf(a, "plan:append(\"%s\")", s->name) });
+		else if (n > 1)
+			problem_add(a, out, (struct problem){ .code = PROBLEM_DUPLICATE_TASK,
+				.task = t, .other = NONE, .edge = NONE, .loc = p->entries.v[last].loc,
+				.message = arena_strf(a, "sTask '%s' is appended %d times", s->name, n),
+				.hint = arena_strf(a, "plan:remove(\"%s\") and append it once; to run "
+					"it on several lanes, split it", s->name) });
+		else if (!device_can(p->device, p->entries.v[last].seu, &s->work))
+			problem_add(a, out, (struct problem){ .code = PROBLEM_WRONG_SEU,
+				.task = t, .other = NONE, .edge = NONE, .loc = p->entries.v[last].loc,
+				.message = arena_strf(a, "'%s' (%s of %s) cannot run on sEU '%s'",
+					s->name, task_kind_name(s->kind), dtype_name(s->work.type),
+					p->device->seu[p->entries.v[last].seu].name),
+				.hint = move_hint(p, a, &p->entries.v[last]) });
+	}
+}
+
+static const char *deed(const struct edge *e)
+{
+	switch (e->kind) {
+	case EDGE_FLOW:
+		return "reads";
+	case EDGE_ANTI:
+	case EDGE_OUTPUT:
+		break;
+	}
+	return "overwrites";
+}
+
+static struct problem describe(const struct plan *p, struct arena *a, int edge,
+	const struct breach *b)
+{
+	const struct graph *g = p->graph;
+	const struct edge *e = &g->edges.v[edge];
+	const char *from = g->tasks.v[e->from].name, *to = g->tasks.v[e->to].name;
+	const char *buffer = g->buffers.v[e->buffer].name;
+	int entry = plan_entry_of(p, e->to), versions = p->versions[e->buffer];
+	struct problem pr = { .code = b->code, .task = e->to, .other = e->from, .edge = edge,
+		.loc = p->entries.v[entry].loc };
+	const char *which = arena_strf(a, "iteration %lld of '%s' %s '%s' of iteration %lld of '%s'",
+		(long long)b->to, to, deed(e), buffer, (long long)b->from, from);
+
+	if (b->code == PROBLEM_VERSIONS) {
+		pr.message = arena_strf(a, "%s before that is complete: %d version%s of '%s' %s too "
+			"few for this order", which, versions, versions == 1 ? "" : "s", buffer,
+			versions == 1 ? "is" : "are");
+		pr.hint = arena_strf(a, "plan:buffers{[\"%s\"]=%d}, or change the order", buffer,
+			versions + 1);
+	} else if (b->code == PROBLEM_OFFSET) {
+		pr.message = arena_strf(a, "%s, but the order has it come first", which);
+		pr.hint = arena_strf(a, "append '%s' after '%s', or give it a smaller at=", to, from);
+	} else if (b->code == PROBLEM_MISPLACED_WAIT) {
+		pr.message = arena_strf(a, "%s, but its wait is for another iteration (%s "
+			"dependence, distance %d)", which, edge_kind_name(e->kind),
+			edge_distance(p, e));
+		pr.hint = arena_strf(a, "plan:wait(\"%s\", {\"%s\"}) without a distance", to, from);
+	} else {
+		pr.message = arena_strf(a, "%s, but does not wait until that is complete (%s "
+			"dependence, distance %d)", which, edge_kind_name(e->kind),
+			edge_distance(p, e));
+		pr.hint = arena_strf(a, "plan:wait(\"%s\", {\"%s\"})", to, from);
+	}
+	return pr;
+}
+
+void problem_add_deadlock(const struct findings *f, struct arena *a, struct problems *out)
+{
+	const struct plan *p = f->plan;
+	struct buf b;
+	int task = f->cycle[0];
+
+	buf_init(&b, a);
+	buf_puts(&b, "the lanes wait for each other for ever: ");
+	for (int i = 0; i < f->ncycle; i++)
+		buf_printf(&b, "'%s' after ", p->graph->tasks.v[f->cycle[i]].name);
+	buf_printf(&b, "'%s'", p->graph->tasks.v[task].name);
+	problem_add(a, out, (struct problem){ .code = PROBLEM_DEADLOCK, .task = task,
+		.other = f->ncycle > 1 ? f->cycle[1] : task, .edge = NONE, .message = b.text,
+		.loc = p->entries.v[plan_entry_of(p, task)].loc,
+		.hint = "take out one of these waits, raise its distance, give the ring more "
+			"versions, or change the order" });
+}
+
+void problem_add_breach(const struct findings *f, int edge, struct arena *a,
+	struct problems *out)
+{
+	problem_add(a, out, describe(f->plan, a, edge, &f->edge[edge]));
+}

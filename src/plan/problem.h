@@ -1,0 +1,22 @@
+/* problem.h - the problems of a plan in words: what is wrong, and what would repair it.
+ *
+ * Inside check.c's reach only. Messages are whole sentences with the names of the user's
+ * sTasks and buffers; hints are statements that can be typed, where there are such. All
+ * text is in `a`. What does not fit is told where it is counted: fit.c, cluster.c.
+ */
+#ifndef PLAN_PROBLEM_H
+#define PLAN_PROBLEM_H
+
+#include "plan/findings.h"
+
+void problem_add(struct arena *a, struct problems *out, struct problem pr);
+
+/* Every sTask must be there once, on a unit that can run it: then a plan has an order that
+ * can be looked at. */
+void problem_add_entries(const struct plan *p, struct arena *a, struct problems *out);
+/* The deadlock that was found; the dependence that is not kept. */
+void problem_add_deadlock(const struct findings *f, struct arena *a, struct problems *out);
+void problem_add_breach(const struct findings *f, int edge, struct arena *a,
+	struct problems *out);
+
+#endif
