@@ -156,10 +156,7 @@ NODISCARD enum err_code put_region(struct text *c, int loop, struct err *e);
 /* Step s of the tile loop for the tile that is called `iteration` among the lane's. */
 NODISCARD enum err_code put_tile_step(struct text *c, const struct kstep *s, int class,
 	const char *iteration, struct err *e);
-/* A turn of the tile loop begins and ends, and has seen its flags; `n`: C text of how many
- * came before it on the lane. */
-void put_tile_turn_begin(struct text *c, const char *n);
-void put_tile_turn_told(struct text *c, const char *n);
+/* A turn of the tile loop ends. */
 void put_tile_turn_end(struct text *c, bool last);
 /* Where the axes of the grid stand in `tile`; where a loop begins in the iteration at hand, and
  * how often it runs. */

@@ -44,7 +44,7 @@ static void put_start(struct text *c)
 		put(c, "\tEACH(i, %d) flag_init(shared + %lld + 8 * i, %d, \"%s %s\", i);",
 			c->k->flags.v[f].depth, (long long)c->k->flags.v[f].offset,
 			c->k->flags.v[f].arrivals, c->g->tasks.v[c->k->flags.v[f].task].name,
-			c->k->flags.v[f].turns ? "turn" : c->k->flags.v[f].issued ? "issued" : c->k->flags.v[f].runs ? "run" :
+			c->k->flags.v[f].issued ? "issued" : c->k->flags.v[f].runs ? "run" :
 			"complete");
 	put(c, "\tflags_ready();");
 	put(c, "}");

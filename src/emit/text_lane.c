@@ -62,10 +62,15 @@ static enum err_code put_registers(struct text *c, struct err *e)
 	return OK;
 }
 
+static void put_turn_wait(struct text *c, const struct flag *f)
+{
+	put(c, "if (t > 0) flag_wait(shared + %lld + 8 * ((t - 1) %% %d), (t - 1) / %d);",
+		(long long)f->offset, f->depth, f->depth);
+}
+
 static void put_turn(struct text *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
-	const struct flag *turn;
 
 	if (c->lane->copies == 1)
 		return;
@@ -86,9 +91,7 @@ static void put_turn(struct text *c)
 			put(c, "issued_%d = released_%d = %s;", f, f, loop == NONE ? "t" :
 				arena_strf(c->a, "base_%d", loop));
 	}
-	turn = &c->k->flags.v[c->lane->turn];
-	put(c, "if (t > 0) flag_wait(shared + %lld + 8 * ((t - 1) %% %d), (t - 1) / %d);",
-		(long long)turn->offset, turn->depth, turn->depth);
+	put_turn_wait(c, &c->k->flags.v[c->lane->turn]);
 }
 
 static enum err_code put_tile(struct text *c, struct err *e)
@@ -192,9 +195,12 @@ enum err_code put_tile_step(struct text *c, const struct kstep *s, int class,
 
 	put(c, "{");
 	c->indent++;
-	put(c, "const int t = %s, tile = order[start[BLOCK] + t];", number_text(c, iteration));
+	put(c, "int t = %s;", number_text(c, iteration));	/* no constant, not even 0: t - 1 is one */
+	put(c, "const int tile = order[start[BLOCK] + t];");
 	put_tile_axes(c);
 	c->around[NONE] = turn + s->at;
+	if (s->turn != NONE)
+		put_turn_wait(c, &c->k->flags.v[s->turn]);
 	put_others(c, s);
 	if (s->is_loop) {
 		put_tile_bases(c);
@@ -210,32 +216,6 @@ enum err_code put_tile_step(struct text *c, const struct kstep *s, int class,
 	c->indent--;
 	put(c, "}");
 	return OK;
-}
-
-/* The turn before must have seen its flags: else a phase that it waits for could be taken for
- * one of this turn's. Copies without a tile have none. */
-void put_tile_turn_begin(struct text *c, const char *n)
-{
-	const struct klane *l = c->lane;
-	const struct flag *f = l->copies > 1 ? &c->k->flags.v[l->turn] : NULL;
-
-	if (f)
-		put(c, "{ int n = %s - 1; if (n %% %d >= tiles) n -= %d - tiles; if (n >= 0) flag_wait("
-			"shared + %lld + 8 * (n %% %d), n / %d); }", number_text(c, n), l->copies,
-			l->copies, (long long)f->offset, f->depth, f->depth);
-	put_tile_stamps(c);
-}
-
-void put_tile_turn_told(struct text *c, const char *n)
-{
-	if (c->lane->copies == 1)
-		return;
-	put(c, "{");
-	c->indent++;
-	put(c, "const int n = %s;", number_text(c, n));
-	put_arrive(c, c->lane->turn, "n");
-	c->indent--;
-	put(c, "}");
 }
 
 void put_tile_turn_end(struct text *c, bool last)

@@ -116,30 +116,17 @@ static const char *iteration_text(struct text *c, int loop, const struct turn *t
 	return arena_strf(c->a, "%s - %d", var(c, "trips", loop), t->number - at);
 }
 
-/* How many turns were before. */
-static const char *turn_text(struct text *c, int loop, const struct turn *t)
-{
-	int most = c->lane->regions[loop + 1].most;
-
-	if (t->kind == TURN_LATE)
-		return arena_strf(c->a, "%s + %d", var(c, "trips", loop), most - t->number);
-	return iteration_text(c, loop, t, most);
-}
-
 static enum err_code put_turn(struct text *c, int loop, const struct turn *t, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
-	const char *n = turn_text(c, loop, t);
 
 	if (loop == NONE)
-		put_tile_turn_begin(c, n);
+		put_tile_stamps(c);
 	for (int i = 0; i < v->steps.n; i++) {
 		const struct kstep *s = &v->steps.v[i];
 
 		if (s->at >= t->first && s->at < t->end)
 			TRY(put_step(c, loop, s, t->class, iteration_text(c, loop, t, s->at), e));
-		if (loop == NONE && i == c->lane->told)
-			put_tile_turn_told(c, n);
 	}
 	if (loop == NONE)
 		put_tile_turn_end(c, t->end == 1);

@@ -227,7 +227,7 @@ void put_run(struct text *c, int loop, const struct kstep *nested)
 
 		if (!is_run_of(c, fl, nested->id))
 			continue;
-		if (!on_matrix(c, fl->task)) {
+		if (!on_matrix(c, fl->task) || fl->issued) {
 			put_arrive(c, f, loop == NONE ? "t" : arena_strf(c->a, "seq_%d", loop));
 			continue;
 		}
@@ -244,7 +244,7 @@ void put_run(struct text *c, int loop, const struct kstep *nested)
 	if (looks_into_shared(c))
 		put(c, "WARP_SYNC();");
 	for (int f = 0; f < c->k->flags.n; f++)
-		if (is_run_of(c, &c->k->flags.v[f], nested->id) &&
+		if (is_run_of(c, &c->k->flags.v[f], nested->id) && !c->k->flags.v[f].issued &&
 		    on_matrix(c, c->k->flags.v[f].task))
 			put_release(c, f, 0);
 }

@@ -345,7 +345,7 @@ static void end_run(struct actor *x, int loop, const struct kstep *s)
 
 		if (!fl->runs || fl->loop != nested || !in_lane(x, fl->task))
 			continue;
-		if (!x->s->set->matrix[fl->task]) {
+		if (!x->s->set->matrix[fl->task] || fl->issued) {
 			act(x, ACT_ARRIVE, f, passed(x, loop));
 			continue;
 		}
@@ -362,7 +362,7 @@ static void end_run(struct actor *x, int loop, const struct kstep *s)
 		const struct flag *fl = &x->k->flags.v[f];
 
 		if (fl->runs && fl->loop == nested && in_lane(x, fl->task) &&
-		    x->s->set->matrix[fl->task])
+		    x->s->set->matrix[fl->task] && !fl->issued)
 			for (; x->released[f] < x->issued[f]; x->released[f]++)
 				act(x, ACT_ARRIVE, f, x->released[f]);
 	}
@@ -459,19 +459,6 @@ static void play_tile(struct actor *x)
 	wait_for_products(x);
 }
 
-/* A copy begins turn n when the turn before has seen its flags. Copies without a tile have
- * none. */
-static void begin_turn(struct actor *x, int64_t n)
-{
-	int64_t before = n - 1, absent = x->lane->copies - x->s->walk->ntiles;
-
-	x->instance = NONE;
-	if (absent > 0 && before % x->lane->copies >= x->s->walk->ntiles)
-		before -= absent;
-	if (x->lane->copies > 1 && before >= 0)
-		act(x, ACT_WAIT, x->lane->turn, before);
-}
-
 /* A copy passes over the tiles of the others, and has told all of its products. */
 static void pass_others(struct actor *x, const struct kstep *s)
 {
@@ -493,6 +480,9 @@ static void pass_others(struct actor *x, const struct kstep *s)
 static void play_step_of_turn(struct actor *x, const struct kstep *s, int class)
 {
 	x->tile = x->turn * x->lane->copies + x->lane->copy;
+	x->instance = NONE;
+	if (s->turn != NONE && x->tile)
+		act(x, ACT_WAIT, s->turn, x->tile - 1);
 	if (x->lane->copies > 1)
 		pass_others(x, s);
 	if (s->is_loop)
@@ -506,17 +496,13 @@ static void play_tile_turns(struct actor *x)
 	const struct kregion *v = &x->lane->regions[0];
 	int64_t trips = lane_tiles(x->lane, x->s->walk->ntiles);
 
-	for (int64_t turn = -v->most; turn < trips && trips; turn++) {
-		begin_turn(x, turn_number(x->lane, turn));
+	for (int64_t turn = -v->most; turn < trips; turn++) {
 		for (int i = 0; i < v->steps.n; i++) {
 			const struct kstep *s = &v->steps.v[i];
 
 			x->turn = turn + s->at;
 			if (x->turn >= 0 && x->turn < trips)
 				play_step_of_turn(x, s, turn_class(v, turn, trips));
-			x->instance = NONE;
-			if (x->lane->copies > 1 && i == x->lane->told)
-				act(x, ACT_ARRIVE, x->lane->turn, turn_number(x->lane, turn));
 		}
 		if (turn == trips - 1 || x->lane->copies > 1)
 			wait_for_products(x);
@@ -568,24 +554,6 @@ int script_lane(const struct script *s, int flag, int n)
 	int loop = flag_loop(k, flag), lane = s->set->lane[k->flags.v[flag].task];
 
 	return lane + (int)(walk_outer(s->walk, loop, n, NONE) % k->lanes.v[lane].copies);
-}
-
-int script_count(const struct script *s, int flag)
-{
-	const struct kernel *k = s->set->k;
-	const struct klane *l = &k->lanes.v[s->set->lane[k->flags.v[flag].task]];
-
-	if (k->flags.v[flag].turns)
-		return s->walk->ntiles + l->copies * l->regions[0].most;
-	return (int)walk_count(s->walk, flag_loop(k, flag));
-}
-
-bool script_has(const struct script *s, int flag, int n)
-{
-	const struct kernel *k = s->set->k;
-
-	return !k->flags.v[flag].turns || n % k->lanes.v[s->set->lane[k->flags.v[flag].task]].copies <
-		s->walk->ntiles;
 }
 
 static void number_instances(struct arena *a, struct script *s)

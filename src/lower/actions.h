@@ -78,9 +78,6 @@ static inline int script_instance(const struct script *s, int task, int64_t seq)
 void script_writers(struct arena *a, struct script *s);
 /* The region of whose iterations a flag has a phase each. */
 int flag_loop(const struct kernel *k, int flag);
-/* Instances of a flag; some of those of turns, by copies without a tile, are not there. */
-int script_count(const struct script *s, int flag);
-bool script_has(const struct script *s, int flag, int n);
 /* Index into k->lanes of the copy that completes instance n of a flag. */
 int script_lane(const struct script *s, int flag, int n);
 

@@ -128,7 +128,7 @@ bool lower_asks(struct kernel *k, const struct wait *w, const struct flag *f,
 	struct wait_part *part)
 {
 	for (int i = 0; w->on == f->task && by_flag(k, w) && lower_next_part(k, w, &i, part);)
-		if (f->runs ? part->runs == f->loop : part->runs == NONE &&
+		if (f->runs ? part->runs == f->loop && !f->issued : part->runs == NONE &&
 		    (w->when == WAIT_ISSUED) == f->issued)
 			return true;
 	return false;
@@ -289,7 +289,7 @@ static bool deepen(void *ctx, const struct relation *r)
 		struct proof p = { k, r, f, n, ARENA_ARRAY(&k->arena, n, bool),
 			ARENA_ARRAY(&k->arena, n, bool) };
 
-		while (!f->turns && f->depth <= DEPTH_MAX && !depth_holds(&p, f->depth, &late))
+		while (f->depth <= DEPTH_MAX && !depth_holds(&p, f->depth, &late))
 			if (++f->depth > DEPTH_MAX)
 				d->late = late;
 	}
@@ -299,7 +299,16 @@ static bool deepen(void *ctx, const struct relation *r)
 bool lower_same_flag(const struct flag *a, const struct flag *b)
 {
 	return a->task == b->task && a->issued == b->issued && a->runs == b->runs &&
-		a->turns == b->turns && a->loop == b->loop;
+		a->loop == b->loop;
+}
+
+/* May copies of a lane see by it whose turn it is? */
+static bool is_turn(const struct kernel *k, int flag)
+{
+	int lane = lane_of(k, k->flags.v[flag].task), least;
+
+	return k->turn_of[lane] == flag || (k->flags.v[flag].issued && k->turn_of[lane] == NONE &&
+		lower_tile_offsets(k, lane, &least));
 }
 
 enum err_code lower_depths(struct kernel *k, int *late, struct err *e)
@@ -312,10 +321,10 @@ enum err_code lower_depths(struct kernel *k, int *late, struct err *e)
 			if (lower_same_flag(&k->flags.v[i], &k->deeper.v[j]))
 				k->flags.v[i].depth = k->deeper.v[j].depth;
 	lower_all_windows(k, deepen, &d);
-	for (int l = 0; l < k->plan->lanes.n; l++)
-		if (k->turn_of[l] != NONE)
-			k->flags.v[k->turn_of[l]].depth = (int)round_up(k->flags.v[k->turn_of[l]].depth,
-				k->plan->lanes.v[l].turns);
+	for (int i = 0; i < k->flags.n; i++)
+		if (is_turn(k, i))
+			k->flags.v[i].depth = (int)round_up(k->flags.v[i].depth,
+				k->plan->lanes.v[lane_of(k, k->flags.v[i].task)].turns);
 	for (int i = 0; i < k->flags.n; i++) {
 		struct flag *f = &k->flags.v[i];
 

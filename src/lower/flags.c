@@ -42,18 +42,6 @@ static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 	return flag;
 }
 
-/* Where a turn is about several tiles, no sTask has an instance in all of them. */
-static int add_turns_flag(struct kernel *k, int lane)
-{
-	struct flag f = { .issued = true, .turns = true, .depth = k->plan->lanes.v[lane].turns,
-		.arrivals = lane_warps(k->plan, lane) };
-
-	while (lane_of(k, f.task) != lane || stask_at(k, f.task)->phase != k->phase)
-		f.task++;
-	VEC_PUSH(&k->arena, &k->flags, f);
-	return k->flags.n - 1;
-}
-
 static void add_wait_flags(struct kernel *k, const struct wait *w)
 {
 	struct wait_part part;
@@ -106,6 +94,61 @@ static int task_within(const struct kernel *k, int lane, int loop)
 	BUG("lane %d has nothing in loop %d", lane, loop);
 }
 
+/* May the sTask wait for a flag, by a wait of the plan or one that keeps step with it? */
+static bool may_wait(const struct kernel *k, int task)
+{
+	for (int i = 0; i < k->plan->waits.n; i++) {
+		const struct wait *w = &k->plan->waits.v[i];
+
+		if ((w->task == task || w->on == task) && by_flag(k, w))
+			return true;
+	}
+	return false;
+}
+
+int lower_step_turn(const struct kernel *k, int lane, const struct order_step *s)
+{
+	int task = s->is_loop ? NONE : k->plan->entries.v[s->id].task;
+
+	for (int i = 0; i < k->flags.n && s->is_loop; i++)
+		if (k->flags.v[i].runs && k->flags.v[i].issued && k->flags.v[i].loop == s->id &&
+		    lane_of(k, k->flags.v[i].task) == lane)
+			return i;
+	return task != NONE && may_wait(k, task) ? k->issue_flag_of[task] : NONE;
+}
+
+/* Copies whose turns are about several tiles each: a copy has seen the flags of a tile in one
+ * step and not in another, so each step goes on by itself from tile to tile. */
+static void add_step_turns(struct kernel *k, int lane)
+{
+	const struct program *p = k->plan->graph->program;
+	struct order_step *steps;
+	int least, most, n, copies = k->plan->lanes.v[lane].turns;
+
+	n = order_steps(&k->arena, k->plan, lane, k->phase, NONE, &steps, &least, &most);
+	for (int i = 0; i < n; i++) {
+		struct flag f = { .issued = true, .runs = true, .loop = steps[i].id, .depth = 1,
+			.arrivals = lane_warps(k->plan, lane) };
+		bool waits = false;
+
+		for (int t = 0; t < k->plan->graph->tasks.n && steps[i].is_loop; t++)
+			waits |= plan_entry_of(k->plan, t) != NONE && lane_of(k, t) == lane &&
+				program_loop_within(p, stask_at(k, t)->loop, f.loop) && may_wait(k, t);
+		if (waits) {
+			f.task = task_within(k, lane, f.loop);
+			VEC_PUSH(&k->arena, &k->flags, f);
+		} else if (!steps[i].is_loop && may_wait(k, k->plan->entries.v[steps[i].id].task)) {
+			add_flag(k, k->plan->entries.v[steps[i].id].task, true);
+		}
+	}
+	for (int i = 0; i < n; i++) {
+		int flag = lower_step_turn(k, lane, &steps[i]);
+
+		if (flag != NONE)
+			k->flags.v[flag].depth = copies;
+	}
+}
+
 static void find_turn(struct kernel *k, int lane)
 {
 	const struct lane *l = &k->plan->lanes.v[lane];
@@ -115,7 +158,7 @@ static void find_turn(struct kernel *k, int lane)
 	if (l->turns == 1)
 		return;
 	if (lower_tile_offsets(k, lane, &least)) {
-		k->turn_of[lane] = add_turns_flag(k, lane);
+		add_step_turns(k, lane);
 		return;
 	}
 	task = turn_task(k, lane, &loop);

@@ -237,7 +237,7 @@ static void count_runs(const struct counting *c, int i)
 	for (int f = 0; f < c->k->flags.n; f++) {
 		const struct flag *fl = &c->k->flags.v[f];
 
-		if (fl->runs && fl->task == task &&
+		if (fl->runs && !fl->issued && fl->task == task &&
 		    c->k->plan->graph->program->loops.v[fl->loop].parent == NONE)
 			count_run(c, i, fl->loop);
 	}

@@ -91,8 +91,6 @@ struct flag {
 	bool runs;			/* they are no instances but runs of `loop`: an iteration of
 					 * the region around has one, perhaps empty */
 	int loop;			/* the sTask's, or one around it */
-	bool turns;			/* no instances but turns of the tile loop, which all copies of the
-					 * sTask's lane take in turn: it ends when one has seen its flags */
 	bool ends;			/* at the end of a run the lane waits for its products */
 	int depth;
 	int arrivals;			/* a phase */
@@ -176,6 +174,8 @@ struct kstep {
 	int at;				/* offset */
 	int younger;			/* of a loop in a lane that shifts tiles: products that may be
 					 * under way when others are told of its run; NONE: no wait */
+	int turn;			/* there, if it is taken by copies in turn: flag whose instance
+					 * t - 1 is awaited before the step for tile t; NONE */
 };
 
 struct kregion {
@@ -190,8 +190,8 @@ struct klane {
 	int copy, copies;		/* its turn: of `copies` tiles the copy-th, from 0 */
 	int turn;			/* flag whose instance t - 1 is awaited when tile t begins:
 					 * else a phase of a tile that another copy waits for could
-					 * be taken for one of this. NONE: there is one copy */
-	int told;			/* if that is of turns: the step behind which it is told */
+					 * be taken for one of this. NONE: there is one copy, or each
+					 * step has its own, as they are about several tiles */
 	int barrier;			/* number of the named barrier where its threads meet */
 	int warps, first_warp;
 	int registers;
@@ -210,12 +210,6 @@ struct klane {
 static inline bool shifts_tiles(const struct klane *l)
 {
 	return l->regions[0].most > 0;
-}
-
-/* The number of a turn of the tile loop in that flag: its own ones begin at -most. */
-static inline int64_t turn_number(const struct klane *l, int64_t turn)
-{
-	return (turn + l->regions[0].most) * l->copies + l->copy;
 }
 
 /* How many of so many tiles it takes. */

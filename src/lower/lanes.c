@@ -52,8 +52,10 @@ static void build_regions(struct kernel *k, struct klane *l)
 		if (loop == NONE)	/* of a lane without loops 0 need not be among them */
 			v->most = lower_tile_offsets(k, l->lane, &least);
 		for (int i = 0; i < n; i++) {
-			struct kstep s = { steps[i].is_loop, steps[i].id, -least, NONE };
+			struct kstep s = { steps[i].is_loop, steps[i].id, -least, NONE, NONE };
 
+			if (loop == NONE && k->turn_of[l->lane] == NONE && l->copies > 1)
+				s.turn = lower_step_turn(k, l->lane, &steps[i]);
 			if (!s.is_loop) {
 				add_entry(k, l, steps[i].id);
 				s.id = l->entries.n - 1;
@@ -96,22 +98,6 @@ static int64_t all_detours(const struct kernel *k, const struct stask *s)
 	return n;
 }
 
-/* The last step of a turn of the tile loop in which the lane waits for flags. */
-static void find_told(const struct kernel *k, struct klane *l)
-{
-	const struct kregion *v = &l->regions[0];
-
-	for (int i = 0; i < v->steps.n; i++) {
-		const struct kstep *s = &v->steps.v[i];
-
-		for (int x = 0; x < l->entries.n; x++)
-			if (l->entries.v[x].waits.n && (s->is_loop ? program_loop_within(
-			    k->plan->graph->program, stask_at(k, l->entries.v[x].task)->loop, s->id) :
-			    s->id == x))
-				l->told = i;
-	}
-}
-
 /* A reduction along rows leaves a number a warp and column. */
 static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
 {
@@ -152,7 +138,6 @@ static enum err_code add_lane(struct kernel *k, int lane, int copy, struct err *
 	l->scratch = k->shared_bytes;
 	k->shared_bytes += scratch_bytes(k, l);
 	find_unroll(k, l);
-	find_told(k, l);
 	lower_groups(k, l, k->lanes.n - 1);
 	return OK;
 }

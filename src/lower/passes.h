@@ -47,6 +47,8 @@ int lower_part_flag(const struct kernel *k, const struct wait *w, const struct w
 bool lower_asks(struct kernel *k, const struct wait *w, const struct flag *f,
 	struct wait_part *part);
 bool lower_same_flag(const struct flag *a, const struct flag *b);
+/* The flag by which copies of a lane with offsets in the tile loop do a step in turn; NONE. */
+int lower_step_turn(const struct kernel *k, int lane, const struct order_step *s);
 /* The flag of the loop's runs as an sTask within completes them; NONE. */
 int lower_run_flag(const struct kernel *k, int task, int loop);
 /* A wait of the plan that is seen by flags: what entry x waits for. The flags are there. */

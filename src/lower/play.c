@@ -30,9 +30,6 @@ const char *play_flag_name(const struct play *p, int flag, int n)
 {
 	const struct flag *f = flag_at(p, flag);
 
-	if (f->turns)
-		return arena_strf(p->a, "turn %d of lane '%s'", n, p->k->plan->lanes.v[
-			p->k->plan->entries.v[plan_entry_of(p->k->plan, f->task)].lane].name);
 	if (f->runs)
 		return arena_strf(p->a, "run %d of the loop of '%s'", n,
 			p->k->plan->graph->tasks.v[f->task].name);
@@ -253,8 +250,6 @@ static enum err_code check_end(const struct play *p)
 	}
 	for (int f = 0; f < p->k->flags.n * p->blocks; f++) {
 		for (int n = 0; n < p->ninstances[f]; n++) {
-			if (!script_has(p->s, kernel_flag(p, f), n))
-				continue;
 			if (!p->round[f][n].complete)
 				return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, f), "nobody is told of %s",
 					play_flag_name(p, f, n));
@@ -296,7 +291,7 @@ static void init_flags(struct play *p)
 	p->ninstances = ARENA_ARRAY(p->a, n, int);
 	p->round = ARENA_ARRAY(p->a, n, struct round *);
 	for (int f = 0; f < n; f++) {
-		p->ninstances[f] = script_count(p->s, kernel_flag(p, f));
+		p->ninstances[f] = (int)walk_count(p->s->walk, flag_loop(p->k, kernel_flag(p, f)));
 		p->round[f] = ARENA_ARRAY(p->a, p->ninstances[f], struct round);
 		for (int i = 0; i < p->ninstances[f]; i++)
 			p->round[f][i].waiter = NONE;

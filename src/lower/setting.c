@@ -15,8 +15,6 @@ int flag_loop(const struct kernel *k, int flag)
 {
 	const struct flag *f = &k->flags.v[flag];
 
-	if (f->turns)
-		return NONE;
 	return f->runs ? k->plan->graph->program->loops.v[f->loop].parent : stask_at(k, f->task)->loop;
 }
 

@@ -139,7 +139,8 @@ bool lower_next_part(struct kernel *k, const struct wait *w, int *i, struct wait
 int lower_run_flag(const struct kernel *k, int task, int loop)
 {
 	for (int i = 0; i < k->flags.n; i++)
-		if (k->flags.v[i].runs && k->flags.v[i].task == task && k->flags.v[i].loop == loop)
+		if (k->flags.v[i].runs && !k->flags.v[i].issued && k->flags.v[i].task == task &&
+		    k->flags.v[i].loop == loop)
 			return i;
 	return NONE;
 }
