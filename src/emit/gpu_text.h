@@ -140,6 +140,9 @@ NODISCARD enum err_code from_ring(struct text *c, const struct kentry *x, const 
 	int node, const char **out, struct err *e);
 /* One thread for each element: of vectors several hold the same. */
 const char *one_of_copies(enum frag kind);
+/* "if (...) " for the threads and elements that bring the part's elements to memory; "". */
+const char *if_brought(struct text *c, const struct stask *s, const struct shape2 *shape,
+	const struct view *v);
 /* Boxes for ring r from the tensor that node n loads, by the lane at hand. */
 void emit_boxes(struct text *c, const struct kentry *x, const struct ring *r,
 	const struct node *n);

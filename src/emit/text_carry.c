@@ -84,18 +84,24 @@ void put_begins(struct text *c, const struct kentry *x)
 		put_begin(c, x, &x->begins.v[i]);
 }
 
+const char *if_brought(struct text *c, const struct stask *s, const struct shape2 *shape,
+	const struct view *v)
+{
+	const char *inside = inside_text(c, s, shape, v, 0), *who = one_of_copies(v->kind);
+
+	return *who || strcmp(inside, "true") ? arena_strf(c->a, "if (%s%s) ", who, inside) : "";
+}
+
 /* Leave `value`, of the element at hand of a fragment that lies like `node`, in the ring. */
 static void put_elements(struct text *c, const struct kentry *x, int node, int buffer,
 	const struct view *v, const char *value)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct shape2 *shape = &c->k->node_shape[node];
-	const char *inside = inside_text(c, s, shape, v, 0);
-	const char *who = one_of_copies(v->kind);
+	const char *address = ring_address(c, s, ring_of(c, buffer), shape, slot_of(c, buffer));
 
-	put(c, "%s{ if (%s%s) %s }", frag_loops(c, v), who, inside, shared_put(c,
-		c->g->buffers.v[buffer].type, ring_address(c, s, ring_of(c, buffer), shape,
-		slot_of(c, buffer)), value));
+	put(c, "%s%s%s", frag_loops(c, v), if_brought(c, s, shape, v), shared_put(c,
+		c->g->buffers.v[buffer].type, address, value));
 }
 
 /* Is the carry touched by a node of the task in [from, to)? By a GET, or a SET too. */

@@ -58,9 +58,9 @@ static enum err_code put_detour(struct text *c, const struct kentry *x, const st
 	struct view v;
 
 	TRY(source_text(c, x, d, &v, &value, e));
-	put(c, "%s{ if (%s%s) shared_put_%s(%s, %s%s); }", frag_loops(c, &v), one_of_copies(v.kind),
-		inside_text(c, s, d->from, &v, 0), floats ? "f32" : "u32", address(c, s, at, d->from,
-		d->from), floats ? "" : "(u32)", value);
+	put(c, "%s%sshared_put_%s(%s, %s%s);", frag_loops(c, &v), if_brought(c, s, d->from, &v),
+		floats ? "f32" : "u32", address(c, s, at, d->from, d->from), floats ? "" : "(u32)",
+		value);
 	return OK;
 }
 

@@ -197,6 +197,27 @@ static void add_lives(const struct relation *r, int lane_copy, int buffer, struc
 	}
 }
 
+/* A product whose result lies in shared memory has it in registers while it is at work: the
+ * lane reads there what it adds to, and writes it back. */
+static void add_landings(const struct relation *r, int lane_copy, int64_t *step)
+{
+	const struct graph *g = r->plan->graph;
+	int end = r->lane_first[lane_copy + 1];
+
+	for (int i = r->lane_first[lane_copy]; i < end; i++) {
+		const struct stask *t = &g->tasks.v[r->inst[i].task];
+
+		for (int k = 0; k < t->writes.n && t->kind == TASK_MMA; k++) {
+			int64_t each = thread_registers(r->plan, t->writes.v[k], r->inst[i].lane);
+
+			if (plan_scope(r->plan, t->writes.v[k]) != SCOPE_SHARED)
+				continue;
+			step[r->inst[i].place] += each;
+			step[r->inst[i].place + 1] -= each;
+		}
+	}
+}
+
 void fit_registers(const struct relation *r, struct arena *a, struct usage *u)
 {
 	const struct plan *p = r->plan;
@@ -217,6 +238,7 @@ void fit_registers(const struct relation *r, struct arena *a, struct usage *u)
 			if (here && e != NONE && p->entries.v[e].lane == lane)
 				add_lives(r, l, b, a, step);
 		}
+		add_landings(r, l, step);
 		for (int i = 0; i < n; i++) {
 			count += step[i];
 			most = max_i64(most, count);
