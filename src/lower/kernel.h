@@ -159,7 +159,7 @@ struct kentry {
 					 * lane goes on */
 	bool meets;			/* a load before whose copies the warps of its lane meet, for
 					 * some may not have looked at its flag */
-	bool waits_groups, waits_stores;
+	bool waits_groups;
 	struct group_wait before;	/* if waits_groups */
 	bool drains;			/* after issuing, wait until one group is under way */
 	struct group_wait after;	/* if drains */

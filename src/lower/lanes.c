@@ -25,8 +25,6 @@ static void add_entry(struct kernel *k, struct klane *l, int entry)
 			lower_flag_waits(k, x, i);
 		else if (on_matrix(k, w->on) && w->when == WAIT_COMPLETE)
 			x->waits_groups |= !kernel_lands(k, w->on);
-		else if (stask_at(k, w->on)->kind == TASK_STORE)
-			x->waits_stores = true;
 	}
 	lower_run_waits(k, x);
 	lower_begins(k, x);

@@ -392,7 +392,6 @@ static void mutate_entry(struct bench *b, struct tally *t, struct kentry *x)
 	if (x->drains)
 		mutate_groups(b, t, x, &x->after, "after");
 	mutate_switch(b, t, x, &x->waits_groups, "wait for its groups");
-	mutate_switch(b, t, x, &x->waits_stores, "wait for its stores");
 	mutate_switch(b, t, x, &x->drains, "drain");
 	if (issue != NONE) {
 		x->issue_flag = NONE;
