@@ -61,20 +61,55 @@ static enum err_code time_both(struct built *plain, struct built *traced, struct
 /* Places on the stack below the results. */
 enum { OUTPUTS = 4, TIMELINE = 7 };	/* between them what holds finalizers, and the kernel */
 
+/* A trace under way, of a kernel of either kind. */
+struct tracing {
+	struct host *host;
+	void **box;			/* of the traced kernel */
+	struct timeline **out;
+	struct trace_input *in;		/* by phase */
+	void **data;			/* of the program's tensors */
+	struct arena *a;
+};
+
+/* Arguments: kernel, inputs, options. The options are read by then. */
+static struct tracing tracing_begin(lua_State *L, const char *class_name, const struct graph *g)
+{
+	struct tracing t;
+
+	lua_newtable(L);
+	hold_finalizers(L);
+	t.box = traced_new(L, class_name);
+	t.out = timeline_box(L, -1);
+	t.a = scratch_push(L);
+	enter(L);
+	t.data = tensor_pointers(L, g->program, 2, OUTPUTS, t.a);
+	t.host = enter(L);
+	t.in = ARENA_ARRAY(t.a, g->program->phases.n, struct trace_input);
+	return t;
+}
+
+static int tracing_end(lua_State *L, const struct tracing *t, const struct plan *p,
+	const struct trace_options *o)
+{
+	struct err e;
+
+	if (trace_read(&t->host->mem, p, t->in, o, t->a, t->out, &e))
+		throw_err(L, &e);
+	lua_pushvalue(L, TIMELINE);
+	return 1;
+}
+
 /* core.trace(kernel, inputs, {limit=, seconds=, eu=}) -> timeline */
 static int trace_l(lua_State *L)
 {
 	static const char *const names[] = { "limit", "seconds", "eu" };
 	struct host *h = enter(L);
-	struct built *b = box_get(L, 1, KERNEL_CLASS, "trace"), *t;
+	struct built *b = box_get(L, 1, KERNEL_CLASS, "trace"), *traced;
 	struct gpu_bench bench = { .warmup = 0.05, .seconds = 0.1 };
 	struct trace_options o = { .overhead = NAN };
 	struct stop stop = stop_of(h);
-	struct trace_input *in;
-	struct timeline **out;
 	double limit = 10;
-	struct arena *a;
-	void **data, **box;
+	struct tracing t;
 	struct err e;
 
 	lua_settop(L, 3);
@@ -83,26 +118,15 @@ static int trace_l(lua_State *L)
 	option_real(L, 3, "trace", "limit", &limit);
 	option_real(L, 3, "trace", "seconds", &bench.seconds);
 	read_eu(L, &o);
-	lua_newtable(L);
-	hold_finalizers(L);
-	box = traced_new(L, KERNEL_CLASS);
-	out = timeline_box(L, -1);
-	a = scratch_push(L);
-	enter(L);
-	data = tensor_pointers(L, b->graph->program, 2, OUTPUTS, a);
-	enter(L);
-	built_new_traced(&h->mem, b, (struct built **)box);
-	t = *box;
-	if (built_emit(t, &e) || built_compile(t, gpu_of(L), &stop, &e))
+	t = tracing_begin(L, KERNEL_CLASS, b->graph);
+	built_new_traced(&h->mem, b, (struct built **)t.box);
+	traced = *t.box;
+	if (built_emit(traced, &e) || built_compile(traced, gpu_of(L), &stop, &e) ||
+	    time_both(b, traced, gpu_of(L), t.data, limit, &bench, &stop, t.a, &o, &e))
 		throw_err(L, &e);
-	in = ARENA_ARRAY(a, t->nphases, struct trace_input);
-	for (int i = 0; i < t->nphases; i++)
-		in[i] = (struct trace_input){ t->phases[i].kernel, t->phases[i].stamps };
-	if (time_both(b, t, gpu_of(L), data, limit, &bench, &stop, a, &o, &e) ||
-	    trace_read(&h->mem, t->plan, in, &o, a, out, &e))
-		throw_err(L, &e);
-	lua_pushvalue(L, TIMELINE);
-	return 1;
+	for (int i = 0; i < traced->nphases; i++)
+		t.in[i] = (struct trace_input){ traced->phases[i].kernel, traced->phases[i].stamps };
+	return tracing_end(L, &t, traced->plan, &o);
 }
 
 /* core.host_trace(kernel, inputs, {seed=, limit=, eu=}) -> timeline, or nil and a report */
@@ -110,16 +134,13 @@ static int host_trace_l(lua_State *L)
 {
 	static const char *const names[] = { "seed", "limit", "eu" };
 	struct host *h = enter(L);
-	struct on_host *k = box_get(L, 1, ON_HOST_CLASS, "trace"), *t;
+	struct on_host *k = box_get(L, 1, ON_HOST_CLASS, "trace"), *traced;
 	struct trace_options o = { .logical = true, .overhead = NAN };
 	struct on_host_options run = { .limit = 60 };
 	struct stop stop = stop_of(h);
-	struct trace_input *in;
-	struct timeline **out;
 	const char *report;
+	struct tracing t;
 	int64_t seed = 1;
-	struct arena *a;
-	void **data, **box;
 	struct err e;
 
 	lua_settop(L, 3);
@@ -129,30 +150,20 @@ static int host_trace_l(lua_State *L)
 	option_real(L, 3, "trace", "limit", &run.limit);
 	run.seed = (uint64_t)seed;
 	read_eu(L, &o);
-	lua_newtable(L);
-	hold_finalizers(L);
-	box = traced_new(L, ON_HOST_CLASS);
-	out = timeline_box(L, -1);
-	a = scratch_push(L);
-	enter(L);
-	data = tensor_pointers(L, k->graph->program, 2, OUTPUTS, a);
-	enter(L);
-	on_host_new_traced(&h->mem, k, (struct on_host **)box);
-	t = *box;
-	if (on_host_compile(t, &stop, &e) || on_host_run(t, data, &run, &stop, a, &report, &e))
+	t = tracing_begin(L, ON_HOST_CLASS, k->graph);
+	on_host_new_traced(&h->mem, k, (struct on_host **)t.box);
+	traced = *t.box;
+	if (on_host_compile(traced, &stop, &e) ||
+	    on_host_run(traced, t.data, &run, &stop, t.a, &report, &e))
 		throw_err(L, &e);
 	if (report) {
 		lua_pushnil(L);
 		lua_pushstring(L, report);
 		return 2;
 	}
-	in = ARENA_ARRAY(a, t->nphases, struct trace_input);
-	for (int i = 0; i < t->nphases; i++)
-		in[i] = (struct trace_input){ t->lowered[i], t->stamps[i] };
-	if (trace_read(&h->mem, t->plan, in, &o, a, out, &e))
-		throw_err(L, &e);
-	lua_pushvalue(L, TIMELINE);
-	return 1;
+	for (int i = 0; i < traced->nphases; i++)
+		t.in[i] = (struct trace_input){ traced->lowered[i], traced->stamps[i] };
+	return tracing_end(L, &t, traced->plan, &o);
 }
 
 void lua_open_trace(lua_State *L)
