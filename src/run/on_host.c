@@ -52,7 +52,8 @@ static void make_stamps(struct on_host *h, int phase)
 	h->stamps[phase] = ARENA_ARRAY(&h->arena, h->lowered[phase]->stamp_words * d.eus, uint32_t);
 }
 
-enum err_code on_host_compile(struct on_host *h, const struct stop *stop, struct err *e)
+enum err_code on_host_compile_by(struct on_host *h, lower_fn *lower, void *ud,
+	const struct stop *stop, struct err *e)
 {
 	int n = h->plan->graph->program->phases.n;
 
@@ -64,7 +65,7 @@ enum err_code on_host_compile(struct on_host *h, const struct stop *stop, struct
 	for (int i = 0; i < n; i++) {
 		struct source *s = &h->sources[i];
 
-		TRY(lower_plan(h->arena.mem, h->plan, i, &h->kernel, e));
+		TRY(lower(h->arena.mem, h->plan, i, ud, &h->kernel, e));
 		if (h->traced)
 			TRY(lower_stamps(h->kernel, e));
 		TRY(emit_host(h->kernel, &h->arena, s, e));
@@ -75,6 +76,18 @@ enum err_code on_host_compile(struct on_host *h, const struct stop *stop, struct
 		TRY(host_compile(h->arena.mem, s->text.text, s->text.len, stop, &h->kernels[i], e));
 	}
 	return OK;
+}
+
+static enum err_code lower_as_is(struct mem *mem, const struct plan *p, int phase, void *ud,
+	struct kernel **out, struct err *e)
+{
+	(void)ud;
+	return lower_plan(mem, p, phase, out, e);
+}
+
+enum err_code on_host_compile(struct on_host *h, const struct stop *stop, struct err *e)
+{
+	return on_host_compile_by(h, lower_as_is, NULL, stop, e);
 }
 
 static int *narrow(struct arena *a, const int64_t *v, int64_t n)

@@ -35,6 +35,12 @@ void on_host_free(struct on_host *h);
 void on_host_new_traced(struct mem *mem, const struct on_host *of, struct on_host **out);
 /* Texts, and shared objects by the system's C compiler. */
 NODISCARD enum err_code on_host_compile(struct on_host *h, const struct stop *stop, struct err *e);
+/* The same of kernels that `lower` makes as lower_plan does, which is what it is otherwise;
+ * `ud` is its own. */
+typedef enum err_code lower_fn(struct mem *mem, const struct plan *p, int phase, void *ud,
+	struct kernel **out, struct err *e);
+NODISCARD enum err_code on_host_compile_by(struct on_host *h, lower_fn *lower, void *ud,
+	const struct stop *stop, struct err *e);
 /* data[t]: packed elements of tensor t, temporaries NULL. *report, in `a`: NULL, or what
  * the kernel did wrong. */
 NODISCARD enum err_code on_host_run(struct on_host *h, void *const *data,

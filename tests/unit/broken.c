@@ -33,30 +33,22 @@ static void drop_wait(struct kernel *k, const char *task, const char *on)
 	}
 }
 
-/* *wrong: what the protocol check has to say about the kernels, in h's arena; NULL: nothing. */
-static enum err_code compile(struct on_host *h, const char *task, const char *on,
-	const char **wrong, struct err *e)
+/* What is taken from the kernels, and found wrong with them. */
+struct breaking {
+	const char *task, *on;		/* its wait for that; NULL: none */
+	char wrong[sizeof(((struct err *)NULL)->msg)];	/* "": nothing */
+};
+
+static enum err_code lower_broken(struct mem *mem, const struct plan *p, int phase, void *ud,
+	struct kernel **out, struct err *e)
 {
-	int n = h->plan->graph->program->phases.n;
+	struct breaking *x = ud;
 
-	h->sources = ARENA_ARRAY(&h->arena, n, struct source);
-	h->kernels = ARENA_ARRAY(&h->arena, n, struct host_kernel *);
-	h->lowered = ARENA_ARRAY(&h->arena, n, struct kernel *);
-	h->stamps = ARENA_ARRAY(&h->arena, n, uint32_t *);
-	h->nphases = n;
-	for (int i = 0; i < n; i++) {
-		struct source *s = &h->sources[i];
-
-		TRY(lower_unchecked(h->arena.mem, h->plan, i, &h->kernel, e));
-		if (task)
-			drop_wait(h->kernel, task, on);
-		if (protocol_check(h->kernel, NULL, e))
-			*wrong = arena_strf(&h->arena, "%s", e->msg);
-		TRY(emit_host(h->kernel, &h->arena, s, e));
-		kernel_free(h->kernel);
-		h->kernel = NULL;
-		TRY(host_compile(h->arena.mem, s->text.text, s->text.len, NULL, &h->kernels[i], e));
-	}
+	TRY(lower_unchecked(mem, p, phase, out, e));
+	if (x->task)
+		drop_wait(*out, x->task, x->on);
+	if (protocol_check(*out, NULL, e))
+		snprintf(x->wrong, sizeof(x->wrong), "%s", e->msg);
 	return OK;
 }
 
@@ -67,8 +59,7 @@ static int force_l(lua_State *L)
 {
 	struct host *host = enter(L);
 	struct history *plan = check_plan(L, 1, "force");
-	const char *task = luaL_optstring(L, 2, NULL), *on = luaL_optstring(L, 3, NULL);
-	const char *wrong = NULL;
+	struct breaking x = { luaL_optstring(L, 2, NULL), luaL_optstring(L, 3, NULL), "" };
 	struct on_host *h;
 	struct err e;
 	void **box;
@@ -79,8 +70,9 @@ static int force_l(lua_State *L)
 	enter(L);
 	on_host_new(&host->mem, (struct on_host **)box);
 	h = *box;
-	if (!history_snapshot(plan, &h->graph, &h->plan, &e) && !compile(h, task, on, &wrong, &e)) {
-		lua_pushstring(L, wrong);
+	if (!history_snapshot(plan, &h->graph, &h->plan, &e) &&
+	    !on_host_compile_by(h, lower_broken, &x, NULL, &e)) {
+		lua_pushstring(L, *x.wrong ? x.wrong : NULL);
 		return 2;
 	}
 	lua_pushnil(L);
