@@ -54,9 +54,11 @@ static enum err_code guarded(struct text *c, const struct kentry *x, const struc
 	TRY(operand_text(c, x, n->arg[0], n->arg[0], out, e));
 	/* only the side that is reduced has an end that matters */
 	if (shape->ncol && shape->col[0] == n->ref) {
+		along.col_share[along.ncol] = 1;
 		along.col[along.ncol++] = n->ref;
 		part.height = part.rows;
 	} else {
+		along.row_share[along.nrow] = 1;
 		along.row[along.nrow++] = n->ref;
 		part.width = part.cols;
 	}

@@ -151,15 +151,13 @@ const char *axis_lo(struct text *c, const struct stask *s, const struct shape2 *
 /* Neighbours along the axis that are one element of a ring of this shape. */
 static int64_t share_in(const struct shape2 *shape, int axis)
 {
-	int64_t share = 1;
-
 	for (int i = 0; i < shape->nrow; i++)
 		if (shape->row[i] == axis)
-			share = shape->row_share[i];
+			return shape->row_share[i];
 	for (int i = 0; i < shape->ncol; i++)
 		if (shape->col[i] == axis)
-			share = shape->col_share[i];
-	return max_i64(share, 1);
+			return shape->col_share[i];
+	return 1;
 }
 
 static int64_t extent_in(const struct text *c, const struct stask *s, const struct shape2 *shape,

@@ -55,7 +55,7 @@ struct shape2 {
 	int ncol, col[FRAG_AXES_MAX];
 	int64_t rows, cols;		/* nominal extents; 1 without axes */
 	uint64_t whole;			/* bit a: it has all of axis a, not the tile at hand */
-	/* of a ring: so many neighbours along the axis are one element, 0 is 1 */
+	/* so many neighbours along the axis are one element: 1, and more in rings alone */
 	int64_t row_share[FRAG_AXES_MAX], col_share[FRAG_AXES_MAX];
 };
 

@@ -244,9 +244,11 @@ static void add_axis(struct shape2 *v, enum side side, int axis, int64_t extent)
 	if (side == SIDE_FREE)		/* of one element, and no product asks for it */
 		return;
 	if (side == SIDE_ROW) {
+		v->row_share[v->nrow] = 1;
 		v->row[v->nrow++] = axis;
 		v->rows *= extent;
 	} else {
+		v->col_share[v->ncol] = 1;
 		v->col[v->ncol++] = axis;
 		v->cols *= extent;
 	}
