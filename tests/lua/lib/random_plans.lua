@@ -203,7 +203,7 @@ local function append_all(plan, spec)
   end
   local at = offsets(inner)
   for name, x in pairs(chance(0.3) and offsets(free) or {}) do at[name] = x end
-  for name, x in pairs(chance(0.3) and offsets(outer) or {}) do at[name] = x end
+  for name, x in pairs(chance(0.5) and offsets(outer) or {}) do at[name] = x end
   shuffle(order)
   for _, t in ipairs(order) do
     plan:append(t.name, {lane = lane_of(t, spec), at = at[t.name] or 0})
