@@ -33,9 +33,9 @@ local function coverage(counts)
   for _, line in ipairs(lines) do tell(("%-18s %s"):format(line.what, table.concat(line, ", "))) end
 end
 
-local function replay(names, first, last)
+local function replay(names, first, last, spread)
   for seed = first, last do
-    local plan, info = random_plans.draw(seed, names)
+    local plan, info = random_plans.draw(seed, names, spread)
     print(("-- seed %d, %s, after %d tries"):format(seed, info.program, info.tries))
     print(plan:script())
     print("-- " .. table.concat({random_plans.verify(plan, seeds_of(seed))}, ": "))
@@ -55,13 +55,13 @@ local function kind_of(message)
   return (message:gsub("^%S+:%d+: ", ""):gsub("'[^']*'", "'...'"):gsub("%d+", "N"):gsub("\n.*", ""))
 end
 
-return function(title, names, count, reached)
-  if arg[1] then return replay(names, tonumber(arg[1]), tonumber(arg[2] or arg[1])) end
+return function(title, names, count, reached, spread)
+  if arg[1] then return replay(names, tonumber(arg[1]), tonumber(arg[2] or arg[1]), spread) end
   count = tonumber(os.getenv "MILLRACE_PLANS") or count
   local counts, by_program, kinds = {ok = 0, refused = 0, failed = 0}, {}, {}
   local seen, tries = {}, 0
   for seed = 1, count do
-    local plan, info = random_plans.draw(seed, names)
+    local plan, info = random_plans.draw(seed, names, spread)
     local result, message = outcome(seed, plan, info)
     counts[result] = counts[result] + 1
     by_program[info.program] = (by_program[info.program] or 0) + 1

@@ -164,7 +164,7 @@ local function part_of(task)
   return tonumber(task.name:match "%.(%d+)$" or 0)
 end
 
-local function lanes(plan, wide)
+local function lanes(plan, wide, spread)
   local spec = {loads = {}, warps = {}, turns = {}}
   local producers = choose{0, 1, 1, 1, 1, 2}
   for i = 0, producers - 1 do
@@ -173,6 +173,7 @@ local function lanes(plan, wide)
   end
   if producers == 0 then spec.loads[1] = "c0" end
   spec.extra = chance(0.02) and "e0" or nil             -- element-wise work on a lane of its own
+  if spread then spec.extra, spec.spread = "e0", true end -- ... and products, and stores
   for _, t in ipairs(plan.tasks) do
     if t.kind ~= "load" then spec.warps["c" .. part_of(t)] = 4 * wide end
   end
@@ -183,7 +184,7 @@ end
 
 local function lane_of(task, spec)
   if task.kind == "load" then return choose(spec.loads) end
-  if spec.extra and task.kind == "compute" and chance(0.3) then
+  if spec.extra and (spec.spread or task.kind == "compute") and chance(0.3) then
     spec.warps[spec.extra] = 4
     return spec.extra
   end
@@ -343,14 +344,14 @@ local function grid(plan)
 end
 
 -- One try: a legal plan, or nil and why not.
-local function try(name)
+local function try(name, spread)
   local ways = choose{1, 1, 1, 2, 2}
   local wide = ways == 1 and chance(0.15) and 2 or 1    -- warpgroups of a lane
   local bound, tile = draws[name](ways * wide)
   local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
   local info = {program = name, ways = ways, wide = wide}
   if ways > 1 then plan:split("m", ways) end
-  append_all(plan, lanes(plan, wide))
+  append_all(plan, lanes(plan, wide, spread))
   rings(plan)
   grid(plan)
   local good, why = settle_waits(plan, info)
@@ -360,12 +361,12 @@ local function try(name)
 end
 
 -- A legal plan, what is special about it, and how many tries it took. `names`: of which
--- programs; any, if nil.
-function M.draw(seed, names)
+-- programs; any, if nil. spread: what hangs together is on several lanes.
+function M.draw(seed, names, spread)
   math.randomseed(seed)
   local name = choose(names or M.programs)
   for tries = 1, 200 do
-    local plan, info = try(name)
+    local plan, info = try(name, spread)
     if plan then
       info.tries = tries
       return plan, info
