@@ -13,6 +13,11 @@
 	TMA_LOAD(rank, "once_", ".L2::cache_hint", args, coords, ", %" last, \
 		operands ", \"l\"(EVICT_FIRST)")
 
+#define TMA_STORE(rank, args, coords, operands) \
+	"DEV void tma_store_" #rank "d(const TensorMap *map, u32 from, " args ")\n" \
+	"{ asm volatile(\"cp.async.bulk.tensor." #rank "d.global.shared::cta.bulk_group\"\n" \
+	"\t\" [%0, {" coords "}], [%1];\" :: \"l\"(map), \"r\"(from), " operands " : \"memory\"); }\n"
+
 const char *const cuda_prelude[] = {
 	"#pragma nv_diag_suppress 177\n",
 	"typedef unsigned int u32;\n",
@@ -86,6 +91,15 @@ const char *const cuda_prelude[] = {
 		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3)"),
 	TMA(5, "int c0, int c1, int c2, int c3, int c4", "%3, %4, %5, %6, %7", "8",
 		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3), \"r\"(c4)"),
+	TMA_STORE(1, "int c0", "%2", "\"r\"(c0)"),
+	TMA_STORE(2, "int c0, int c1", "%2, %3", "\"r\"(c0), \"r\"(c1)"),
+	TMA_STORE(3, "int c0, int c1, int c2", "%2, %3, %4", "\"r\"(c0), \"r\"(c1), \"r\"(c2)"),
+	TMA_STORE(4, "int c0, int c1, int c2, int c3", "%2, %3, %4, %5",
+		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3)"),
+	TMA_STORE(5, "int c0, int c1, int c2, int c3, int c4", "%2, %3, %4, %5, %6",
+		"\"r\"(c0), \"r\"(c1), \"r\"(c2), \"r\"(c3), \"r\"(c4)"),
+	"DEV void stores_commit(void) { asm volatile(\"cp.async.bulk.commit_group;\" ::: \"memory\"); }\n",
+	"#define STORES_READ(n) asm volatile(\"cp.async.bulk.wait_group.read \" #n \";\" ::: \"memory\")\n",
 	"DEV void groups_fence(void) { asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\"); }\n",
 	"DEV void groups_commit(void) { asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\"); }\n",
 	"DEV float shuffle_xor(float x, int mask) { return __shfl_xor_sync(~0u, x, mask); }\n",

@@ -20,7 +20,7 @@ enum param_kind {
 struct param {
 	enum param_kind kind;
 	int tensor;			/* POINTER and MAP, else NONE */
-	int task;			/* MAP: sTask whose boxes it describes */
+	int task;			/* MAP: the first sTask that goes by it */
 	int rank;			/* MAP, dimensions innermost first */
 	int64_t dim[RANK_MAX], box[RANK_MAX];
 	int64_t stride[RANK_MAX];	/* bytes, from one element of the dimension to the next */

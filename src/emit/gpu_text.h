@@ -143,6 +143,10 @@ const char *one_of_copies(enum frag kind);
 /* "if (...) " for the threads and elements that bring the part's elements to memory; "". */
 const char *if_brought(struct text *c, const struct stask *s, const struct shape2 *shape,
 	const struct view *v);
+/* Number of the parameter that maps the tensor of a load or store, innermost dimension
+ * first, in boxes of this size. */
+int map_param(struct text *c, const struct stask *s, const struct node *n, const int64_t *box,
+	int swizzle);
 /* Boxes for ring r from the tensor that node n loads, by the lane at hand. */
 void emit_boxes(struct text *c, const struct kentry *x, const struct ring *r,
 	const struct node *n);
@@ -150,6 +154,15 @@ void emit_boxes(struct text *c, const struct kentry *x, const struct ring *r,
 bool reads_own(const struct text *c, const struct kentry *x);
 void put_lane_sync(struct text *c);
 NODISCARD enum err_code emit_load(struct text *c, const struct kentry *x, struct err *e);
+/* One element of a ring after the other, over the lane's threads: its row and column stand for
+ * the fragment's; name of its slot; is it one of the tile, within the ends of its axes? */
+void put_each_of_ring(struct text *c, const struct ring *r);
+const char *slot_of(struct text *c, int buffer);
+const char *within_ring(struct text *c, const struct stask *s, const struct ring *r);
+/* Declare the indices i0, i1 ... of the element at hand in the tensor of a load or store: C
+ * text of the element, and in *inside of the condition that it is there, after what is. */
+const char *put_indices(struct text *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, const char **inside);
 NODISCARD enum err_code emit_store(struct text *c, const struct kentry *x, struct err *e);
 
 /* The structure, from the outside in: text_kernel.c, _lane, _loop, _entry, _wait. */

@@ -4,35 +4,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int add_map(struct text *c, const struct kentry *x, const struct ring *r,
-	const struct node *n)
+int map_param(struct text *c, const struct stask *s, const struct node *n, const int64_t *box,
+	int swizzle)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
-	const struct buffer *b = &c->g->buffers.v[r->buffer];
-	struct param m = { .kind = PARAM_MAP, .tensor = n->ref, .task = x->task, .rank = t->rank,
-		.swizzle = r->swizzle };
+	struct param m = { .kind = PARAM_MAP, .tensor = n->ref, .rank = t->rank,
+		.task = (int)(s - c->g->tasks.v), .swizzle = swizzle };
 	int64_t bytes = dtype_bits(t->type) / 8;
 
-	for (int i = 0; i < c->src->params.n; i++)
-		if (c->src->params.v[i].kind == PARAM_MAP && c->src->params.v[i].task == x->task)
-			return i;
 	for (int d = 0; d < t->rank; d++) {
-		int dim = t->rank - 1 - d;		/* innermost first */
-		const struct index_expr *ix = &n->index[dim];
-
-		m.dim[d] = c->p->axes.v[t->dim[dim]].size;
+		m.dim[d] = c->p->axes.v[t->dim[t->rank - 1 - d]].size;
 		m.stride[d] = bytes;
 		bytes *= m.dim[d];
-		m.box[d] = 1;
-		for (int k = 0; k < ix->n; k++)
-			for (int q = 0; q < b->naxes; q++)
-				if (b->axis[q] == ix->term[k].axis && b->extent[q] > 1)
-					m.box[d] = r->shape.nrow == 1 ? r->box_rows : b->extent[q];
-		if (d == 0)
-			m.box[d] = r->panel_cols;
+		m.box[d] = box[d];
+	}
+	for (int i = 0; i < c->src->params.n; i++) {
+		const struct param *x = &c->src->params.v[i];
+
+		if (x->kind == PARAM_MAP && x->tensor == m.tensor && x->swizzle == swizzle &&
+		    !memcmp(x->box, m.box, sizeof(m.box)))
+			return i;
 	}
 	VEC_PUSH(c->a, &c->src->params, m);
 	return c->src->params.n - 1;
+}
+
+static int load_map(struct text *c, const struct stask *s, const struct ring *r, const struct node *n)
+{
+	const struct buffer *b = &c->g->buffers.v[r->buffer];
+	int rank = c->p->tensors.v[n->ref].rank;
+	int64_t box[RANK_MAX] = { 0 };
+
+	for (int d = 0; d < rank; d++) {
+		const struct index_expr *ix = &n->index[rank - 1 - d];
+
+		box[d] = 1;
+		for (int k = 0; k < ix->n; k++)
+			for (int q = 0; q < b->naxes; q++)
+				if (b->axis[q] == ix->term[k].axis && b->extent[q] > 1)
+					box[d] = r->shape.nrow == 1 ? r->box_rows : b->extent[q];
+	}
+	box[0] = r->panel_cols;
+	return map_param(c, s, n, box, r->swizzle);
 }
 
 /* Do different positions of the axes have different values? Only sums in which each axis
@@ -95,7 +108,7 @@ static void put_box(struct text *c, const struct kentry *x, const struct ring *r
 {
 	const struct stask *s = &c->g->tasks.v[x->task];
 	const struct tensor *t = &c->p->tensors.v[n->ref];
-	int map = add_map(c, x, r, n), rows = r->cut == CUT_ROWS ? row_dimension(c, r, n) : NONE;
+	int map = load_map(c, s, r, n), rows = r->cut == CUT_ROWS ? row_dimension(c, r, n) : NONE;
 	const char *slot = c_name(c, "slot_", c->g->buffers.v[r->buffer].name);
 	struct buf at, to;
 
@@ -135,7 +148,7 @@ static void put_own_boxes(struct text *c, const struct kentry *x, const struct r
 	const struct stask *s = &c->g->tasks.v[x->task];
 	const struct tensor *t = &c->p->tensors.v[n->ref];
 	const char *once = is_read_once(c, s, n) ? "once_" : "";
-	int map = add_map(c, x, r, n);
+	int map = load_map(c, s, r, n);
 	struct buf b;
 
 	for (int p = 0; p < r->boxes; p++) {

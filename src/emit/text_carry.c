@@ -9,11 +9,6 @@ static const struct ring *ring_of(const struct text *c, int buffer)
 	return &c->k->rings.v[c->k->ring_of[buffer]];
 }
 
-static const char *slot_of(struct text *c, int buffer)
-{
-	return c_name(c, "slot_", c->g->buffers.v[buffer].name);
-}
-
 /* Does loop l make an iteration in the one at hand of region `around`? Then it is not the
  * first time. */
 static void put_passed_by(struct text *c, int l, int around)

@@ -1,4 +1,5 @@
-/* What passes through memory: loads, stores, and results that a lane hands on. */
+/* What passes through memory: loads, and results that a lane hands on; text_store.c has the
+ * stores. */
 #include "emit/gpu_text.h"
 
 #include <string.h>
@@ -25,9 +26,7 @@ void put_lane_sync(struct text *c)
 		put(c, "WARP_SYNC();");
 }
 
-/* C text of a tensor's element at the indices of the element at hand, and of whether it is
- * one; declares i0, i1 ... */
-static const char *put_indices(struct text *c, const struct stask *s, const struct node *n,
+const char *put_indices(struct text *c, const struct stask *s, const struct node *n,
 	const struct shape2 *shape, const char **inside)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
@@ -43,9 +42,7 @@ static const char *put_indices(struct text *c, const struct stask *s, const stru
 	return arena_strf(c->a, "tensor_%s[%s]", t->name, at);
 }
 
-/* One element of the ring after the other, over the lane's threads. Row and column of the
- * ring stand for the fragment's. */
-static void put_each_of_ring(struct text *c, const struct ring *r)
+void put_each_of_ring(struct text *c, const struct ring *r)
 {
 	put(c, "for (int at = thread; at < %lld; at += %d) {",
 		(long long)(r->full_rows * r->full_cols), c->lane->warps * 32);
@@ -53,13 +50,12 @@ static void put_each_of_ring(struct text *c, const struct ring *r)
 		(long long)r->full_cols, (long long)r->full_cols);
 }
 
-static const char *slot_of(struct text *c, const struct ring *r)
+const char *slot_of(struct text *c, int buffer)
 {
-	return c_name(c, "slot_", c->g->buffers.v[r->buffer].name);
+	return c_name(c, "slot_", c->g->buffers.v[buffer].name);
 }
 
-/* Is the element of the ring at hand one of the tile, and within the ends of its axes? */
-static const char *within_ring(struct text *c, const struct stask *s, const struct ring *r)
+const char *within_ring(struct text *c, const struct stask *s, const struct ring *r)
 {
 	struct view v = { .height = r->shape.rows, .width = r->shape.cols, .rows = r->full_rows,
 		.cols = r->full_cols };
@@ -81,7 +77,7 @@ static void emit_elements(struct text *c, const struct kentry *x, const struct r
 	inside = within_ring(c, s, r);
 	element = put_indices(c, s, n, &r->shape, &inside);
 	put(c, "\tconst %s value = %s ? %s : (%s)0;", bits_type(t), inside, element, bits_type(t));
-	put(c, "\tshared_put_%s(%s, value);", shared_type(t), ring_place(c, r, slot_of(c, r), "row0",
+	put(c, "\tshared_put_%s(%s, value);", shared_type(t), ring_place(c, r, slot_of(c, r->buffer), "row0",
 		"col0"));
 	put(c, "}");
 	put(c, "fence_async();");
@@ -124,127 +120,6 @@ const char *one_of_copies(enum frag kind)
 	return "";
 }
 
-/* The pieces in which a fragment goes to memory: single elements; pairs, as a thread has
- * them; or eights, once the threads of a quad have exchanged theirs. */
-enum piece { PIECE_ONE = 1, PIECE_PAIR = 2, PIECE_EIGHT = 8 };
-
-/* Do `n` neighbouring columns of the fragment lie next to each other in the tensor, begin
- * at multiples of n, and end together? */
-static bool in_pieces(const struct text *c, const struct node *n, const struct shape2 *shape,
-	const struct view *v, int64_t piece)
-{
-	const struct tensor *t = &c->p->tensors.v[n->ref];
-	const struct index_expr *last = &n->index[t->rank - 1];
-	int axis = shape->ncol ? shape->col[shape->ncol - 1] : NONE;
-
-	return v->packed && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
-		last->term[0].div == 1 && !last->term[0].mod && last->k % piece == 0 &&
-		c->p->axes.v[axis].size % piece == 0 && c->g->extents.tile[axis] % piece == 0 &&
-		v->width % piece == 0 && c->p->axes.v[t->dim[t->rank - 1]].size % piece == 0;
-}
-
-static enum piece piece_of_store(const struct text *c, const struct node *n,
-	const struct shape2 *shape, const struct view *v)
-{
-	if (v->cols % 32 == 0 && in_pieces(c, n, shape, v, PIECE_EIGHT))
-		return PIECE_EIGHT;
-	return in_pieces(c, n, shape, v, PIECE_PAIR) ? PIECE_PAIR : PIECE_ONE;
-}
-
-/* Two columns at once of a type of 16 bits. */
-static void store_pairs(struct text *c, const struct stask *s, const struct node *n,
-	const struct shape2 *shape, const struct view *v, const char *name)
-{
-	const char *inside = inside_text(c, s, shape, v, ALL_AXES), *element;
-
-	put(c, "EACH(rb, %d) EACH(h, 2) EACH(j, %lld) {", v->blocks, (long long)(v->cols / 8));
-	put(c, "\tconst int e = 0;");
-	element = put_indices(c, s, n, shape, &inside);
-	put(c, "\tif (%s) *(u32 *)&%s = %s[rb][j * 2 + h];", inside, element, name);
-	put(c, "}");
-}
-
-/* Of four eights of columns each thread of a quad takes one: 16 bytes at once, and the
- * quad writes 64 next to each other. `j` is the thread's eight, and its first column. */
-static void store_eights(struct text *c, const struct stask *s, const struct node *n,
-	const struct shape2 *shape, const struct view *v, const char *name)
-{
-	const char *inside = inside_text(c, s, shape, v, ALL_AXES), *element;
-
-	put(c, "EACH(rb, %d) EACH(h, 2) EACH(jj, %lld) {", v->blocks, (long long)(v->cols / 32));
-	put(c, "\tu32 y[4]; EACH(i, 4) y[i] = %s[rb][(4 * jj + i) * 2 + h];", name);
-	put(c, "\tquad_transpose(y, thread & 3);");
-	put(c, "\tconst int j = 4 * jj + (thread & 3), e = 0, col0 = 0;");
-	element = put_indices(c, s, n, shape, &inside);
-	put(c, "\tif (%s) store_16(&%s, y);", inside, element);
-	put(c, "}");
-}
-
-/* Straight from the fragment to global memory. */
-static enum err_code store_fragment(struct text *c, const struct kentry *x, const struct node *n,
-	int buffer, struct err *e)
-{
-	const struct stask *s = &c->g->tasks.v[x->task];
-	const struct buffer *b = &c->g->buffers.v[buffer];
-	const struct shape2 *shape = b->node == NONE ? &c->k->carry_shape[b->carry] :
-		&c->k->node_shape[b->node];
-	enum dtype t = c->p->tensors.v[n->ref].type;
-	const char *name = buffer_name(c, x, buffer), *value, *inside, *element;
-	struct view v;
-
-	TRY(buffer_view(c, buffer, &v, e));
-	switch (piece_of_store(c, n, shape, &v)) {
-	case PIECE_EIGHT:
-		store_eights(c, s, n, shape, &v, name);
-		return OK;
-	case PIECE_PAIR:
-		store_pairs(c, s, n, shape, &v, name);
-		return OK;
-	case PIECE_ONE:
-		break;
-	}
-	value = v.packed ? arena_strf(c->a, "half_of(%s[rb][j * 2 + h], e)", name) :
-		to_bits(c, t, arena_strf(c->a, "%s%s", name, frag_element(v.kind)));
-	put(c, "%s{", frag_loops(c, &v));
-	inside = arena_strf(c->a, "%s%s", one_of_copies(v.kind), inside_text(c, s, shape, &v, ALL_AXES));
-	element = put_indices(c, s, n, shape, &inside);
-	put(c, "\tif (%s) %s = %s;", inside, element, value);
-	put(c, "}");
-	return OK;
-}
-
-/* Out of shared memory, where another lane left the value. */
-static void store_ring(struct text *c, const struct kentry *x, const struct node *n, int buffer)
-{
-	const struct stask *s = &c->g->tasks.v[x->task];
-	const struct ring *r = &c->k->rings.v[c->k->ring_of[buffer]];
-	enum dtype t = c->p->tensors.v[n->ref].type;
-	const char *inside, *element;
-
-	put_each_of_ring(c, r);
-	inside = within_ring(c, s, r);
-	element = put_indices(c, s, n, &r->shape, &inside);
-	put(c, "\tif (%s) %s = shared_%s(%s);", inside, element, shared_type(t), ring_place(c, r,
-		slot_of(c, r), "row0", "col0"));
-	put(c, "}");
-}
-
-enum err_code emit_store(struct text *c, const struct kentry *x, struct err *e)
-{
-	const struct stask *s = &c->g->tasks.v[x->task];
-	const struct task *t = &c->p->tasks.v[s->task];
-	const struct node *n = &c->p->nodes.v[t->nodes.v[t->nodes.n - 1]];
-	int buffer = buffer_of_node(c, s, n->arg[0]);
-
-	if (buffer == NONE || c->g->buffers.v[buffer].type != c->p->tensors.v[n->ref].type)
-		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' must store a value that another sTask "
-			"made, of the tensor's type", s->name);
-	if (c->k->ring_of[buffer] == NONE)
-		return store_fragment(c, x, n, buffer, e);
-	store_ring(c, x, n, buffer);
-	return OK;
-}
-
 static void keep_in_registers(struct text *c, const struct kentry *x, int buffer,
 	const struct view *v, const char *inside)
 {
@@ -270,7 +145,7 @@ static void leave_in_ring(struct text *c, const struct kentry *x, int buffer,
 	const struct stask *s = &c->g->tasks.v[x->task];
 	const struct ring *r = &c->k->rings.v[c->k->ring_of[buffer]];
 	const struct shape2 *shape = &c->k->node_shape[b->node];
-	const char *address = ring_address(c, s, r, shape, slot_of(c, r));
+	const char *address = ring_address(c, s, r, shape, slot_of(c, r->buffer));
 	struct view room = *v;
 	const char *fits, *value;
 

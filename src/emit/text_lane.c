@@ -264,6 +264,14 @@ static void put_last_copies(struct text *c)
 	}
 }
 
+static bool stores_by_engine(const struct text *c)
+{
+	for (int i = 0; i < c->lane->entries.n; i++)
+		if (c->lane->entries.v[i].outbox != NONE)
+			return true;
+	return false;
+}
+
 enum err_code put_lane(struct text *c, struct err *e)
 {
 	const struct klane *l = c->lane;
@@ -280,6 +288,8 @@ enum err_code put_lane(struct text *c, struct err *e)
 	}
 	put(c, "const int thread = THREAD - %d;", l->first_warp * 32);
 	put(c, "const int leader = warp == %d && elect();", l->first_warp);
+	if (stores_by_engine(c))
+		put(c, "const int elected = elect();\t/* of each warp: it issues its stores */");
 	put(c, "const int row0 = thread / 32 * 16 + thread %% 32 / 4, col0 = 2 * (thread %% 4);");
 	put(c, "const int group = UNIFORM(thread / 128);");
 	put_lane_stamps(c);
@@ -296,6 +306,8 @@ enum err_code put_lane(struct text *c, struct err *e)
 	TRY(put_registers(c, e));
 	TRY(shifts_tiles(l) ? put_tile_turns(c, e) : put_tiles(c, e));
 	put_last_copies(c);
+	if (stores_by_engine(c))	/* nor while something is copied out of it */
+		put(c, "if (elected) STORES_READ(0);");
 	put_end_stamp(c);
 	c->indent--;
 	return OK;

@@ -272,6 +272,39 @@ static inline void tma_load_all_5d(u32 dst, const TensorMap *map, u32 flag, u32 
 	host_rt->copy(dst, *map, flag, blocks, 5, (int[]){ c0, c1, c2, c3, c4 });
 }
 
+static inline void tma_store_1d(const TensorMap *map, u32 src, int c0)
+{
+	host_rt->store(*map, src, 1, (int[]){ c0 });
+}
+
+static inline void tma_store_2d(const TensorMap *map, u32 src, int c0, int c1)
+{
+	host_rt->store(*map, src, 2, (int[]){ c0, c1 });
+}
+
+static inline void tma_store_3d(const TensorMap *map, u32 src, int c0, int c1, int c2)
+{
+	host_rt->store(*map, src, 3, (int[]){ c0, c1, c2 });
+}
+
+static inline void tma_store_4d(const TensorMap *map, u32 src, int c0, int c1, int c2, int c3)
+{
+	host_rt->store(*map, src, 4, (int[]){ c0, c1, c2, c3 });
+}
+
+static inline void tma_store_5d(const TensorMap *map, u32 src, int c0, int c1, int c2, int c3,
+	int c4)
+{
+	host_rt->store(*map, src, 5, (int[]){ c0, c1, c2, c3, c4 });
+}
+
+static inline void stores_commit(void)
+{
+	host_rt->stores_commit();
+}
+
+#define STORES_READ(n) host_rt->stores_read(n)
+
 /* There is no L2 to leave. */
 #define tma_load_once_1d tma_load_1d
 #define tma_load_once_2d tma_load_2d

@@ -39,6 +39,9 @@ static inline void host_say_wait(const struct host_thread *t)
 	case HOST_WAIT_GROUPS:
 		host_say("group %u of matrix products", t->a);
 		break;
+	case HOST_WAIT_STORES:
+		host_say("its stores to have read shared memory");
+		break;
 	}
 }
 
@@ -94,7 +97,7 @@ static inline void host_block_start(int block)
 		t->thread = i;
 		t->task = NULL;
 		t->fences = 0;
-		t->deposits = t->commits = t->registers = 0;
+		t->deposits = t->commits = t->registers = t->stores = 0;
 		t->fenced = false;
 		host_thread_start(t);
 		host_make_ready(t);
@@ -207,6 +210,9 @@ const struct host_runtime host_runtime = {
 	.set_registers = host_set_registers,
 	.fence = host_fence,
 	.copy = host_copy_start,
+	.store = host_store_start,
+	.stores_commit = host_stores_commit,
+	.stores_read = host_stores_read,
 	.groups_fence = host_groups_fence,
 	.groups_commit = host_groups_commit,
 	.groups_wait = host_groups_wait,

@@ -49,6 +49,10 @@ struct host_runtime {
 	/* blocks: a bit for each of the cluster's that gets it; 0: this one alone */
 	void (*copy)(uint32_t to, const struct host_map *map, uint32_t flag, unsigned blocks,
 		int rank, const int *at);
+	/* the box in shared memory at `from` to the tensor, as one of the thread's next group */
+	void (*store)(const struct host_map *map, uint32_t from, int rank, const int *at);
+	void (*stores_commit)(void);
+	void (*stores_read)(int n);
 	void (*groups_fence)(void);
 	void (*groups_commit)(void);
 	void (*groups_wait)(int n);

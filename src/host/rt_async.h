@@ -1,8 +1,9 @@
 /* rt_async.h - what goes on beside the threads: copies of boxes of tensors into shared
- * memory, and matrix products of a warpgroup.
+ * memory and out of it, and matrix products of a warpgroup.
  *
  * A copy goes row by row of its box, some rows at a time, whenever the scheduler likes;
- * from its issue on its destination holds NaN. The products of a warpgroup go in order;
+ * from its issue on its destination holds NaN. One out of shared memory (a store) belongs to
+ * a group of the thread that issues it, which alone can wait until it has been read. The products of a warpgroup go in order;
  * from the moment that a thread issues one until it is done the thread's accumulators
  * hold a pattern that is a NaN, so that who reads them too early sees it in the result,
  * and who writes them is found out. Operands are found from the bits of descriptors as
@@ -25,14 +26,22 @@ enum {
 /* ---- copies ------------------------------------------------------------------------ */
 
 struct host_copy {
-	bool busy;
+	bool busy, out;			/* out of shared memory */
 	const struct host_map *map;
-	uint32_t to;
-	struct host_flag *flag;
+	uint32_t to;			/* in shared memory */
+	struct host_flag *flag;		/* of one into it */
 	int at[HOST_DIMS_MAX];
 	int64_t row, rows;		/* next, and how many */
 	struct host_access who;
 	uint32_t *clock;
+};
+
+/* A store that its thread has not waited for. */
+struct host_stored {
+	struct host_stored *next;
+	int thread, group;
+	struct host_access who;
+	bool read;
 };
 
 /* Accumulators of a warpgroup while products on them are under way. */
@@ -68,6 +77,7 @@ struct host_group {
 static struct {
 	struct host_copy copy[HOST_COPIES_MAX * HOST_CLUSTER_MAX];
 	uint32_t copy_time[HOST_COPIES_MAX * HOST_CLUSTER_MAX];
+	struct host_stored *of_copy[HOST_COPIES_MAX * HOST_CLUSTER_MAX], *stored;
 	int next_copy;
 	struct host_group *group[HOST_GROUPS_MAX * HOST_CLUSTER_MAX];
 } host_async;
@@ -128,17 +138,16 @@ static inline void host_copy_actor(struct host_copy *c, int slot)
 	c->clock[c->who.thread] = c->who.time;
 }
 
-/* Into memory of one block of the cluster, by addresses among all. */
-static inline void host_copy_one(uint32_t to, const struct host_map *map, uint32_t flag, int rank,
+/* A copy between the box at these coordinates and an address among those of all blocks. */
+static inline struct host_copy *host_copy_make(uint32_t to, const struct host_map *map, int rank,
 	const int *at)
 {
 	struct host_copy *c = host_copy_new();
 	uint32_t *clock = c->clock;
 
-	*c = (struct host_copy){ .busy = true, .map = map, .to = to, .clock = clock,
-		.flag = host_flag_at(flag), .rows = 1 };
+	*c = (struct host_copy){ .busy = true, .map = map, .to = to, .clock = clock, .rows = 1 };
 	if (rank != map->rank)
-		host_fail("a copy by %d coordinates from a tensor of rank %d", rank, map->rank);
+		host_fail("a copy by %d coordinates of a tensor of rank %d", rank, map->rank);
 	host_copy_check(c);
 	memcpy(c->at, at, (size_t)rank * sizeof(*at));
 	for (int d = 1; d < rank; d++)
@@ -146,7 +155,16 @@ static inline void host_copy_one(uint32_t to, const struct host_map *map, uint32
 	host_copy_actor(c, (int)(c - host_async.copy));
 	if (host_offset(to) < 0 || to % host_shared.window + c->rows * map->box[0] *
 	    map->element_bytes > host_shared.end)
-		host_fail("a copy to %d reaches beyond shared memory", host_offset(to));
+		host_fail("a copy at %d reaches beyond shared memory", host_offset(to));
+	return c;
+}
+
+static inline void host_copy_one(uint32_t to, const struct host_map *map, uint32_t flag, int rank,
+	const int *at)
+{
+	struct host_copy *c = host_copy_make(to, map, rank, at);
+
+	c->flag = host_flag_at(flag);
 	memset(host_shared.bytes + to, 0xff,
 		(size_t)(c->rows * map->box[0] * map->element_bytes));
 }
@@ -193,11 +211,14 @@ static inline void host_copy_one_row(const struct host_copy *c, int64_t row)
 		int64_t x = c->at[0] + i;
 		uint32_t to = c->to + (uint32_t)(row * width + i * m->element_bytes);
 		unsigned char *p = host_access(host_swizzled(to, m->swizzle),
-			(uint32_t)m->element_bytes, true, &actor);
+			(uint32_t)m->element_bytes, !c->out, &actor);
+		bool there = inside && x >= 0 && x < m->dim[0];
 
-		if (inside && x >= 0 && x < m->dim[0])
+		if (there && c->out)
+			memcpy(m->base + offset + x * m->stride[0], p, (size_t)m->element_bytes);
+		else if (there)
 			memcpy(p, m->base + offset + x * m->stride[0], (size_t)m->element_bytes);
-		else
+		else if (!c->out)
 			memset(p, 0, (size_t)m->element_bytes);
 	}
 }
@@ -208,14 +229,72 @@ static inline void host_copy_step(struct host_copy *c)
 	struct host_flag *flag = c->flag;
 
 	if (!host.left[c->to / host_shared.window])
-		host_fail("block %d has ended while the copy of %s into its memory is under way",
-			host_owner(c->to), host_place(c->who.task, c->who.iteration).text);
+		host_fail("block %d has ended while the copy of %s %s its memory is under way",
+			host_owner(c->to), host_place(c->who.task, c->who.iteration).text,
+			c->out ? "out of" : "into");
 	n = n < c->rows - c->row ? n : c->rows - c->row;
 	for (int64_t i = 0; i < n; i++)
 		host_copy_one_row(c, c->row + i);
 	c->row += n;
 	c->busy = c->row < c->rows;
-	host_flag_bytes(flag, n * width, c->clock);
+	if (!c->out) {
+		host_flag_bytes(flag, n * width, c->clock);
+	} else if (!c->busy) {
+		struct host_stored *s = host_async.of_copy[c - host_async.copy];
+
+		s->read = true;
+		host_wake(&host.thread[s->thread], s->thread, 1);
+	}
+}
+
+/* ---- stores ------------------------------------------------------------------------ */
+
+static inline void host_store_start(const struct host_map *map, uint32_t from, int rank,
+	const int *at)
+{
+	struct host_copy *c = host_copy_make(host_here(from), map, rank, at);
+	struct host_stored *s = host_alloc(1, sizeof(*s));
+
+	c->out = true;
+	*s = (struct host_stored){ .next = host_async.stored, .thread = host.self->thread,
+		.group = host.self->stores, .who = c->who };
+	host_async.stored = host_async.of_copy[c - host_async.copy] = s;
+	if (host_racing())
+		host.self->clock[host.self->thread]++;
+	host_pause();
+}
+
+static inline void host_stores_commit(void)
+{
+	host.self->stores++;
+}
+
+/* The first store of the thread's groups before `end` that is still to be read. */
+static inline const struct host_stored *host_store_unread(int end)
+{
+	for (const struct host_stored *s = host_async.stored; s; s = s->next)
+		if (s->thread == host.self->thread && s->group < end && !s->read)
+			return s;
+	return NULL;
+}
+
+static inline void host_stores_read(int n)
+{
+	struct host_thread *t = host.self;
+	int end = t->stores - n;
+
+	while (host_store_unread(end))
+		host_block(t, HOST_WAIT_STORES, 0, 0);
+	for (struct host_stored **p = &host_async.stored, *s; (s = *p) != NULL;) {
+		if (s->thread != t->thread || s->group >= end) {
+			p = &s->next;
+			continue;
+		}
+		if (host_racing() && t->clock[s->who.thread] < s->who.time)
+			t->clock[s->who.thread] = s->who.time;
+		*p = s->next;
+		free(s);
+	}
 }
 
 /* ---- operands ----------------------------------------------------------------------- */
@@ -567,6 +646,10 @@ static inline void host_async_end(void)
 			host_fail("the kernel ends while the copy of %s is under way",
 				host_place(host_async.copy[i].who.task,
 				host_async.copy[i].who.iteration).text);
+	if (host_async.stored)
+		host_fail("the kernel ends without a wait until the store of %s has been read",
+			host_place(host_async.stored->who.task,
+			host_async.stored->who.iteration).text);
 	for (int i = 0; i < HOST_GROUPS_MAX * host.cluster; i++) {
 		const struct host_group *g = host_async.group[i];
 

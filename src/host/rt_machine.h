@@ -31,7 +31,7 @@ enum {
 	HOST_WARPS_MAX = HOST_THREADS_MAX / HOST_WARP,
 	HOST_GROUPS_MAX = HOST_THREADS_MAX / HOST_GROUP,
 	HOST_ALL_MAX = HOST_THREADS_MAX * HOST_CLUSTER_MAX,
-	HOST_COPIES_MAX = 64,		/* under way at once, for each block of a cluster */
+	HOST_COPIES_MAX = 256,		/* under way at once, for each block of a cluster */
 	HOST_STACK = 512 << 10, HOST_GUARD = 4096,
 	HOST_CHANGE_EVERY = 256,	/* steps between changes of priorities, on average */
 	HOST_PAUSE_EVERY = 16,		/* points passed between pauses, on average */
@@ -47,6 +47,7 @@ enum host_wait {
 	HOST_WAIT_CLUSTER,
 	HOST_WAIT_WARP,			/* kind of instruction */
 	HOST_WAIT_GROUPS,		/* groups */
+	HOST_WAIT_STORES,
 };
 
 struct host_thread {
@@ -66,6 +67,7 @@ struct host_thread {
 	uint32_t fences, fences_cap;	/* of the asynchronous proxy, so far */
 	uint32_t *fence_clock;
 	int deposits, commits, registers;
+	int stores;			/* groups of stores that it has committed */
 	bool fenced;			/* since it last waited for groups */
 };
 

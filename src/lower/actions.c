@@ -287,6 +287,31 @@ static void play_load(struct actor *x, const struct kentry *e, const struct stas
 	x->acts.v[x->acts.n - 1].to = place;
 }
 
+/* Batch by batch through the room, or what is in a ring at once. */
+static void play_store(struct actor *x, const struct kentry *e, const struct stask *s, int64_t seq)
+{
+	const struct outbox *o = &x->k->outboxes.v[e->outbox];
+	int rounds = o->panels / o->batch;
+
+	if (o->ring != NONE) {
+		act(x, ACT_STORE, place_of(x, s->reads.v[0]), 0);
+		x->acts.v[x->acts.n - 1].want = x->s->want[e->task][seq * s->reads.n];
+		act(x, ACT_STORES, NONE, 0);
+		act(x, ACT_SYNC, NONE, 0);
+		return;
+	}
+	touch(x, s, e->task, seq);
+	for (int r = 0; r < rounds; r++) {
+		int place = x->s->set->room[e->outbox] + r % o->batches;
+
+		act(x, ACT_STORES, NONE, o->unread[r > 0]);
+		act(x, ACT_WRITE, place, 0);
+		act(x, ACT_FENCE, NONE, 0);
+		act(x, ACT_STORE, place, 0);
+		x->acts.v[x->acts.n - 1].want = x->instance;
+	}
+}
+
 static void play_entry(struct actor *x, const struct kentry *e, int class, int64_t iteration)
 {
 	const struct stask *s = stask_at(x->k, e->task);
@@ -317,6 +342,8 @@ static void play_entry(struct actor *x, const struct kentry *e, int class, int64
 		play_load(x, e, s, seq);
 	else if (e->lands)
 		touch_landing(x, s, e->task, seq);
+	else if (e->outbox != NONE)
+		play_store(x, e, s, seq);
 	else
 		touch(x, s, e->task, seq);
 	if (shares) {
@@ -536,12 +563,18 @@ static void play_lane(struct arena *a, struct script *s, int lane)
 		.seq = ARENA_ARRAY(a, loops, int64_t), .issued = ARENA_ARRAY(a, k->flags.n, int),
 		.released = ARENA_ARRAY(a, k->flags.n, int),
 		.seen = ARENA_ARRAY(a, k->flags.n, int) };
+	bool stores = false;
 
 	if (shifts_tiles(x.lane))
 		play_tile_turns(&x);
 	for (x.tile = 0; x.tile < s->walk->ntiles && !shifts_tiles(x.lane); x.tile++)
 		play_tile(&x);
 	wait_last_copies(&x);
+	x.instance = NONE;
+	for (int i = 0; i < x.lane->entries.n; i++)
+		stores |= x.lane->entries.v[i].outbox != NONE;
+	if (stores)
+		act(&x, ACT_STORES, NONE, 0);
 	if (k->cluster > 1)
 		act(&x, ACT_CLUSTER, NONE, 0);
 	s->acts[lane] = x.acts.v;

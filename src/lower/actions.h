@@ -5,7 +5,7 @@
  * statement by statement, with numbers where they have C text. Who changes one changes the
  * other.
  *
- * All warps of a lane do the same. Only copies are issued by the first warp alone. All
+ * All warps of a lane do the same. Only copies, and stores out of rings, are issued by the first warp alone. All
  * blocks of a cluster do the same.
  */
 #ifndef LOWER_ACTIONS_H
@@ -27,6 +27,8 @@ enum act_kind {
 	ACT_GROUP_READ, ACT_GROUP_SUM,	/* place `at`, as part of the group that is next */
 	ACT_COMMIT,			/* the group is issued */
 	ACT_GROUPS,			/* until at most n groups are under way */
+	ACT_STORE,			/* let the engine read place `at`, as the next of the stores */
+	ACT_STORES,			/* until at most n stores still read */
 };
 
 struct act {
@@ -38,8 +40,8 @@ struct act {
 	bool initial;			/* ... so that it must be an initial value; WRITE: it is one */
 };
 
-/* What is the same in every play. Places: each slot of each ring, then each version of
- * each buffer in registers, for each copy of its lane. */
+/* What is the same in every play. Places: each slot of each ring, each batch of the rooms of
+ * each outbox, then each version of each buffer in registers, for each copy of its lane. */
 struct setting {
 	const struct kernel *k;
 	int *lane;			/* by sTask: index into k->lanes, of the first copy; NONE: of
@@ -47,8 +49,10 @@ struct setting {
 	bool *matrix;			/* by sTask: on an asynchronous matrix unit, and not done when
 					 * the lane goes on */
 	int *first, *versions;		/* by buffer: its first place, places of a copy */
+	int *room;			/* by outbox: its first place, if it has room */
 	int *buffer;			/* by place */
-	int shared, nplaces;		/* places below `shared` are slots */
+	int shared, rooms, nplaces;	/* places below `shared` are slots; others are each warp's
+					 * own, those from `rooms` on in registers */
 };
 void setting_init(struct arena *a, const struct kernel *k, struct setting *out);
 

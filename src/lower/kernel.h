@@ -29,6 +29,10 @@
  * them; of a load not less than its ring has slots. A flag of runs counts the runs of a loop instead, for those outside of the loop who
  * cannot keep count of its iterations or may find that there are none.
  *
+ * Outboxes. A store on the copy engine is issued by one thread of a warp, in groups of its
+ * own, and reads shared memory until that thread has waited for the group. A value in
+ * registers is free as soon as it is written there.
+ *
  * Clusters. The blocks of a cluster (plan/cluster.h) run the same text on neighbouring tiles,
  * in which all loops make as many iterations. A load that they share is brought in parts:
  * each block copies its own into the slots of all, on the flags of all, so a phase of such
@@ -82,6 +86,26 @@ struct ring {
 	bool engine;			/* filled by the copy engine, in boxes of one panel */
 	enum cut cut;
 	int64_t box_rows;		/* of one box: full_rows, or a block's part of them */
+};
+
+/* A store by the copy engine, in boxes of one panel each. Out of a ring, whose slot it takes:
+ * then the lane's first warp issues it. Or out of registers: then each warp writes its own
+ * rows to room of its own, a batch of panels after the other, and issues them, so that no
+ * warp waits for another. Where the room has two batches, one is written while the engine
+ * reads the other. */
+struct outbox {
+	int task;
+	int ring;			/* index; NONE: through room at `offset` */
+	int64_t offset;			/* in shared memory: the first warp's, the others' follow */
+	int64_t rows;			/* of a box */
+	int swizzle;			/* bytes of a row of a panel: 128, 64, 32 */
+	int64_t panel_cols, panel_bytes;
+	int panels;			/* of a warp, or in the slot */
+	int across;			/* that lie side by side */
+	int batch;			/* panels at once, a divisor of them */
+	int batches;			/* in a warp's room: 1 or 2 */
+	int unread[2];			/* groups that may still be unread when a batch is written:
+					 * the first of a value, the others */
 };
 
 /* A ring of mbarriers by which others see instances of an sTask. */
@@ -165,6 +189,8 @@ struct kentry {
 	struct group_wait after;	/* if drains */
 	VEC(struct flag_wait) waits;	/* in this order */
 	int flag, issue_flag;		/* that this sTask completes; NONE */
+	int outbox;			/* by which it stores; NONE: the lane's threads do it, or it
+					 * is no store */
 	struct record stamps;		/* in a traced kernel */
 };
 
@@ -247,6 +273,7 @@ struct kernel {
 	VEC(struct klane) lanes;
 	int *ring_of;			/* by buffer: index into rings; NONE: registers */
 	VEC(struct ring) rings;
+	VEC(struct outbox) outboxes;
 	int *flag_of, *issue_flag_of;	/* by sTask; NONE */
 	int *turn_of;			/* by lane of the plan: flag; NONE */
 	VEC(struct flag) flags;

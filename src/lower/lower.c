@@ -50,6 +50,7 @@ static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct er
 		k->lanes.n = 0;
 		TRY(lower_waiting(k, e));
 		TRY(lower_lanes(k, e));
+		lower_stores(k);
 		*wrong = check_room(k, e);
 		if (*wrong)
 			return OK;

@@ -33,6 +33,9 @@ NODISCARD enum err_code lower_depths(struct kernel *k, int *late, struct err *e)
 /* lanes, threads; the two below are for it. */
 NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
 
+/* outboxes: what the copy engine stores. After all others, as it takes room that is left. */
+void lower_stores(struct kernel *k);
+
 /* What a wait that is seen by flags asks of one of them: what belongs to the iteration of
  * `loop` at hand, or to the one so many before it. */
 struct wait_part {

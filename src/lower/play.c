@@ -89,6 +89,8 @@ static bool is_ready(struct play *p, struct warp *w, const struct act *a)
 		return a->n >= p->ninstances[flag] || p->round[flag][a->n].complete;
 	if (a->kind == ACT_GROUPS)
 		return issued_by_all(p, w) >= w->groups - a->n;
+	if (a->kind == ACT_STORES)
+		return true;	/* what the engine reads it will have read */
 	if (a->kind == ACT_SYNC)
 		return !w->meets && meet(p, w, w - w->number, warps_of(p, w));
 	if (a->kind == ACT_CLUSTER)
@@ -119,6 +121,12 @@ static enum err_code do_act(struct play *p, struct warp *w, const struct act *a)
 	case ACT_GROUP_READ:
 	case ACT_GROUP_SUM:
 		return play_access(p, w, a);
+	case ACT_STORE:
+		return w->number && a->at < p->s->set->shared ? OK : play_store(p, w, a);
+	case ACT_STORES:
+		if (w->clock[stores_of(p, me)] < w->stores - a->n)
+			w->clock[stores_of(p, me)] = w->stores - a->n;
+		break;
 	case ACT_COMMIT:
 		w->groups++;
 		break;
@@ -247,6 +255,9 @@ static enum err_code check_end(const struct play *p)
 		if (w->clock[groups_of(p, i)] < w->groups)
 			return err_set(p->e, ERR_ILLEGAL, NOWHERE, "lane '%s' ends while its products "
 				"are under way", p->k->plan->lanes.v[p->k->lanes.v[w->lane].lane].name);
+		if (w->clock[stores_of(p, i)] < w->stores)
+			return err_set(p->e, ERR_ILLEGAL, NOWHERE, "lane '%s' ends while its stores "
+				"are under way", p->k->plan->lanes.v[p->k->lanes.v[w->lane].lane].name);
 	}
 	for (int f = 0; f < p->k->flags.n * p->blocks; f++) {
 		for (int n = 0; n < p->ninstances[f]; n++) {
@@ -280,7 +291,7 @@ static void init_warps(struct play *p)
 			for (int n = 0; n < (p->k->lanes.v[i].warps > 1 ? WARPS : 1); n++)
 				p->warp[p->nwarps++] = (struct warp){ .block = b, .lane = i,
 					.number = n };
-	p->nclock = 2 * p->nwarps;
+	p->nclock = 3 * p->nwarps;
 }
 
 static void init_flags(struct play *p)

@@ -20,13 +20,14 @@ static enum err_code check_order(const struct play *p, int place, const struct a
 {
 	const char *buffer = p->k->plan->graph->buffers.v[p->s->set->buffer[place]].name;
 
-	if ((!x->writes && !old->writes) || (x->instance == old->instance && x->instance != NONE))
+	if ((!x->writes && !old->writes) || (x->instance == old->instance && x->instance != NONE &&
+	    (x->warp == NONE) == (old->warp == NONE)))
 		return OK;
 	if (x->sums && old->sums)	/* the matrix unit adds in order */
 		return OK;
 	if (clock[old->of] < old->until)
 		return race(p, buffer, x, old);
-	if (place < p->s->set->shared && x->warp == NONE && old->warp != NONE && old->writes &&
+	if (place < p->s->set->rooms && x->warp == NONE && old->warp != NONE && old->writes &&
 	    (!old->fence || clock[events_of(p, old->warp)] < old->fence))
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' by an engine, "
 			"without a fence after %s wrote it", play_name(p, x->instance), verb(x), buffer,
@@ -108,9 +109,19 @@ enum err_code play_access(struct play *p, struct warp *w, const struct act *a)
 	if (!x.writes || x.sums)
 		TRY(check_value(p, place_at(p, w->block, w, a->at), a->at, a));
 	TRY(play_add_access(p, w->block, w, a->at, x));
-	if (x.writes && !group && a->at < p->s->set->shared)
+	if (x.writes && !group && a->at < p->s->set->rooms)
 		VEC_PUSH(p->a, &w->unfenced, a->at);
 	return OK;
+}
+
+enum err_code play_store(struct play *p, struct warp *w, const struct act *a)
+{
+	int me = warp_index(p, w);
+	struct access x = { .of = stores_of(p, me), .until = ++w->stores, .instance = a->instance,
+		.warp = NONE };
+
+	TRY(check_value(p, place_at(p, w->block, w, a->at), a->at, a));
+	return play_add_access(p, w->block, w, a->at, x);
 }
 
 void play_fence(struct play *p, struct warp *w)

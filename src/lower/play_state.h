@@ -49,7 +49,7 @@ struct warp {
 	int block, lane, number;	/* 0: the lane's first */
 	int at;				/* next action */
 	int event;			/* that is under way */
-	int groups;			/* issued */
+	int groups, stores;		/* issued */
 	bool meets;			/* stands at an ACT_SYNC or ACT_CLUSTER */
 	int *clock;
 	VEC(int) group;			/* accesses of the group that is next */
@@ -68,7 +68,7 @@ struct play {
 					 * somebody waits for */
 	int *ninstances;		/* by flag */
 	struct round **round;		/* by flag and instance */
-	struct cell *cell;		/* by block; registers: one a warp of the lane */
+	struct cell *cell;		/* by block; but for slots, one a warp of the lane */
 	VEC(struct waiter) waiters;
 	struct remedy *remedy;
 	struct err *e;
@@ -134,7 +134,8 @@ static inline uint32_t arrivals_of(const struct play *p, int flag, int n)
 	return all;
 }
 
-/* clocks: events of each warp, groups of each warp that are over, phases of barriers. */
+/* clocks: events of each warp, groups and stores of each warp that are over, phases of
+ * barriers. */
 
 static inline int events_of(const struct play *p, int warp)
 {
@@ -145,6 +146,11 @@ static inline int events_of(const struct play *p, int warp)
 static inline int groups_of(const struct play *p, int warp)
 {
 	return p->nwarps + warp;
+}
+
+static inline int stores_of(const struct play *p, int warp)
+{
+	return 2 * p->nwarps + warp;
 }
 
 static inline int barrier_of(const struct play *p, int flag, int n)
@@ -177,6 +183,7 @@ NODISCARD enum err_code play_add_access(struct play *p, int block, struct warp *
 	struct access x);
 /* READ, WRITE, GROUP_READ and GROUP_SUM. */
 NODISCARD enum err_code play_access(struct play *p, struct warp *w, const struct act *a);
+NODISCARD enum err_code play_store(struct play *p, struct warp *w, const struct act *a);
 void play_fence(struct play *p, struct warp *w);
 
 NODISCARD enum err_code play_arrive(struct play *p, struct warp *w, const struct act *a);

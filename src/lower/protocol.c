@@ -93,31 +93,61 @@ static enum err_code check_flag(const struct check *c, const struct flag *f)
 	return OK;
 }
 
-/* Rings and flags lie beside each other. */
+/* Warps of the lane that stores. */
+static int outbox_warps(const struct kernel *k, const struct outbox *o)
+{
+	return lane_warps(k->plan, k->plan->entries.v[plan_entry_of(k->plan, o->task)].lane);
+}
+
+/* The n-th thing in shared memory; false: there are fewer. */
+static bool thing_at(const struct kernel *k, int n, int64_t *from, int64_t *to)
+{
+	const struct outbox *o;
+
+	if (n < k->rings.n) {
+		*from = k->rings.v[n].offset;
+		*to = *from + k->rings.v[n].versions * k->rings.v[n].slot_bytes;
+		return true;
+	}
+	n -= k->rings.n;
+	if (n < k->flags.n) {
+		*from = k->flags.v[n].offset;
+		*to = *from + k->flags.v[n].depth * (int64_t)8;
+		return true;
+	}
+	n -= k->flags.n;
+	if (n >= k->outboxes.n)
+		return false;
+	o = &k->outboxes.v[n];
+	*from = o->offset;
+	*to = *from + outbox_warps(k, o) * o->batches * o->batch * o->panel_bytes;
+	return true;
+}
+
+/* They lie beside each other. */
 static enum err_code check_memory(const struct check *c)
 {
-	const struct kernel *k = c->k;
-	int n = k->rings.n + k->flags.n;
+	int64_t from[2], to[2];
 
-	for (int i = 0; i < n; i++) {
-		int64_t from[2], to[2];
-
+	for (int i = 0; thing_at(c->k, i, &from[0], &to[0]); i++) {
 		for (int j = 0; j <= i; j++) {
-			for (int x = 0; x < 2; x++) {
-				int at = x ? j : i;
-				const struct ring *r = at < k->rings.n ? &k->rings.v[at] : NULL;
-				const struct flag *f = r ? NULL : &k->flags.v[at - k->rings.n];
-
-				from[x] = r ? r->offset : f->offset;
-				to[x] = from[x] + (r ? r->versions * r->slot_bytes :
-					f->depth * (int64_t)8);
-			}
-			if ((i != j && from[0] < to[1] && from[1] < to[0]) || to[0] > k->shared_bytes)
+			thing_at(c->k, j, &from[1], &to[1]);
+			if ((i != j && from[0] < to[1] && from[1] < to[0]) || to[0] > c->k->shared_bytes)
 				return err_set(c->e, ERR_ILLEGAL, NOWHERE, "the kernel is wrong: bytes "
 					"%lld to %lld of shared memory are given away twice or not "
 					"there", (long long)from[0], (long long)to[0]);
 		}
 	}
+	return OK;
+}
+
+/* All panels go through the room in whole batches, of which the box has a panel's rows. */
+static enum err_code check_outbox(const struct check *c, const struct outbox *o)
+{
+	if (o->panels % o->batch)
+		return fault(c, o->task, "the number of panels at once", o->batch, o->panels);
+	if (o->rows * o->swizzle > o->panel_bytes)
+		return fault(c, o->task, "the size of a panel", o->panel_bytes, o->rows * o->swizzle);
 	return OK;
 }
 
@@ -145,6 +175,8 @@ static enum err_code check_still(const struct check *c)
 		TRY(check_cut(c, &c->k->rings.v[i]));
 	for (int i = 0; i < c->k->flags.n; i++)
 		TRY(check_flag(c, &c->k->flags.v[i]));
+	for (int i = 0; i < c->k->outboxes.n; i++)
+		TRY(check_outbox(c, &c->k->outboxes.v[i]));
 	return check_memory(c);
 }
 

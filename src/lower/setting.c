@@ -80,6 +80,12 @@ void setting_init(struct arena *a, const struct kernel *k, struct setting *s)
 	for (int i = 0; i < k->rings.n; i++)
 		add_places(s, k->rings.v[i].buffer);
 	s->shared = s->nplaces;
+	s->room = ARENA_ARRAY(a, k->outboxes.n, int);
+	for (int i = 0; i < k->outboxes.n; i++) {
+		s->room[i] = s->nplaces;
+		s->nplaces += k->outboxes.v[i].batches;
+	}
+	s->rooms = s->nplaces;
 	for (int i = 0; i < n; i++)
 		if (buffer_at(k, i)->phase == k->phase && k->ring_of[i] == NONE)
 			add_places(s, i);
@@ -87,6 +93,9 @@ void setting_init(struct arena *a, const struct kernel *k, struct setting *s)
 	for (int i = 0; i < n; i++)
 		for (int v = 0; s->first[i] != NONE && v < versions_of(k, i) * copies_of(s, i); v++)
 			s->buffer[s->first[i] + v] = i;
+	for (int i = 0; i < k->outboxes.n; i++)
+		for (int v = 0; v < k->outboxes.v[i].batches; v++)
+			s->buffer[s->room[i] + v] = stask_at(k, k->outboxes.v[i].task)->reads.v[0];
 }
 
 /* who writes what is read --------------------------------------------------- */

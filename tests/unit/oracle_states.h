@@ -12,7 +12,7 @@
 
 #include "lower/actions.h"
 
-enum { X_WARPS = 8, X_LANES = 4, X_BARRIERS = 24, X_PLACES = 24, X_COPIES = 32, X_STATES = 1 << 20 };
+enum { X_WARPS = 8, X_LANES = 4, X_BARRIERS = 24, X_PLACES = 32, X_COPIES = 32, X_STATES = 1 << 20 };
 
 enum verdict { X_GOOD, X_WRONG, X_UNKNOWN };
 
@@ -30,7 +30,8 @@ struct x_warp {
 	const struct act *acts;
 	int nacts;
 	int *group;			/* by action: groups issued before it */
-	int *copy;			/* by action: which copy it is */
+	int *copy;			/* by action: which copy or store it is */
+	int *stores;			/* by action: stores before it */
 };
 
 struct explorer {
@@ -39,7 +40,8 @@ struct explorer {
 	struct x_warp warp[X_WARPS];
 	int nwarps, nbarriers, ncopies;
 	int first_barrier[16];
-	struct { int place, barrier, instance; } copy[X_COPIES];
+	/* into a slot, or out of it (a store: then the n-th of its warp) */
+	struct { int place, barrier, instance, warp, n; bool out; } copy[X_COPIES];
 	struct x_state *seen;		/* a set by hash */
 	int *stack;			/* which of them are left to look at */
 	bool *used;
@@ -59,9 +61,40 @@ static inline int x_barrier(const struct explorer *x, const struct act *a)
 	return x->first_barrier[a->at] + a->n % x->k->flags.v[a->at].depth;
 }
 
+/* Is it an access with ordinary instructions, or a group's? */
+static inline bool x_touches(const struct act *a)
+{
+	return a->kind == ACT_READ || a->kind == ACT_WRITE || a->kind == ACT_GROUP_READ ||
+		a->kind == ACT_GROUP_SUM;
+}
+
 static inline bool x_shared(const struct explorer *x, int place)
 {
-	return place < x->s->set->shared;
+	return place < x->s->set->rooms;
+}
+
+/* Rooms are each warp's own: the second warp's come after all places. */
+static inline int x_place(const struct explorer *x, const struct x_warp *v, int place)
+{
+	const struct setting *set = x->s->set;
+
+	return !v->number || place < set->shared || place >= set->rooms ? place :
+		set->nplaces + place - set->shared;
+}
+
+/* Who wrote a slot or a room. */
+static inline int16_t *x_tag(const struct explorer *x, struct x_state *s, int place)
+{
+	const struct setting *set = x->s->set;
+
+	return &s->tag[place < set->rooms ? place : place - set->nplaces + set->rooms];
+}
+
+/* Does the warp do it, or only the first of its lane? */
+static inline bool x_idle(const struct explorer *x, const struct x_warp *v, const struct act *a)
+{
+	return v->number && (a->kind == ACT_COPY || (a->kind == ACT_STORE &&
+		a->at < x->s->set->shared));
 }
 
 /* Does an action of a group of warp w that is under way touch the place? sums: such that
@@ -86,16 +119,25 @@ static inline bool x_in_group(const struct explorer *x, const struct x_state *s,
 static inline bool x_written(const struct explorer *x, const struct x_state *s, int place)
 {
 	for (int i = 0; i < x->ncopies; i++)
-		if (s->flying >> i & 1 && x->copy[i].place == place)
+		if (s->flying >> i & 1 && x->copy[i].place == place && !x->copy[i].out)
 			return true;
 	return false;
 }
 
-static inline void x_look(struct explorer *x, const struct x_state *s, const struct act *a)
+static inline bool x_stored(const struct explorer *x, const struct x_state *s, int place)
 {
-	if (x_written(x, s, a->at))
+	for (int i = 0; i < x->ncopies; i++)
+		if (s->flying >> i & 1 && x->copy[i].place == place && x->copy[i].out)
+			return true;
+	return false;
+}
+
+static inline void x_look(struct explorer *x, struct x_state *s, const struct act *a,
+	int place)
+{
+	if (x_written(x, s, place))
 		x_wrong(x, "a slot is read while a copy fills it");
-	else if ((a->want != NONE || a->initial) && s->tag[a->at] != a->want + 1)
+	else if ((a->want != NONE || a->initial) && *x_tag(x, s, place) != a->want + 1)
 		x_wrong(x, "a slot is read that holds something else");
 }
 
@@ -105,7 +147,7 @@ static inline void x_change(struct explorer *x, const struct x_state *s, int pla
 
 	for (int w = 0; w < x->nwarps; w++)
 		read |= x_in_group(x, s, w, place, true, false);
-	if (read || x_written(x, s, place))
+	if (read || x_written(x, s, place) || x_stored(x, s, place))
 		x_wrong(x, "a slot is written while something is under way on it");
 }
 
@@ -114,7 +156,7 @@ static inline void x_end_phase(const struct explorer *x, struct x_state *s, int 
 	int flag = 0;
 
 	for (int i = 0; i < x->ncopies; i++)
-		if (s->flying >> i & 1 && x->copy[i].barrier == b)
+		if (s->flying >> i & 1 && x->copy[i].barrier == b && !x->copy[i].out)
 			return;
 	while (flag + 1 < x->k->flags.n && x->first_barrier[flag + 1] <= b)
 		flag++;
@@ -129,26 +171,6 @@ static inline void x_arrive(struct explorer *x, struct x_state *s, int b, int n)
 			x_wrong(x, "an arrival too many");
 		else if (!--s->due[b])
 			x_end_phase(x, s, b);
-	}
-}
-
-/* What a warp does to registers of its own needs no choice: the sooner, the more is under
- * way. */
-static inline void x_registers(struct explorer *x, struct x_state *s, int w)
-{
-	struct x_warp *v = &x->warp[w];
-
-	for (; s->at[w] < v->nacts; s->at[w]++) {
-		const struct act *a = &v->acts[s->at[w]];
-		bool sum = a->kind == ACT_GROUP_SUM;
-
-		if (a->kind == ACT_FENCE || a->kind == ACT_COMMIT || (a->kind == ACT_COPY && v->number))
-			continue;
-		if (a->kind < ACT_READ || a->kind == ACT_COMMIT || a->kind == ACT_GROUPS ||
-		    x_shared(x, a->at))
-			return;
-		if (x_in_group(x, s, w, a->at, a->kind == ACT_WRITE || sum, sum))
-			x_wrong(x, "a register is touched while a group is under way on it");
 	}
 }
 
@@ -169,7 +191,7 @@ static inline bool x_ready(const struct explorer *x, const struct x_state *s, in
 	return true;
 }
 
-static inline void x_step(struct explorer *x, struct x_state *s, int w)
+static inline void x_do(struct explorer *x, struct x_state *s, int w)
 {
 	const struct x_warp *v = &x->warp[w];
 	const struct act *a = &v->acts[s->at[w]];
@@ -187,12 +209,23 @@ static inline void x_step(struct explorer *x, struct x_state *s, int w)
 		break;
 	case ACT_READ:
 	case ACT_GROUP_READ:
-		x_look(x, s, a);
+		x_look(x, s, a, x_place(x, v, a->at));
 		break;
 	case ACT_WRITE:
 	case ACT_GROUP_SUM:
-		x_change(x, s, a->at);
-		s->tag[a->at] = (int16_t)(a->kind == ACT_WRITE && a->initial ? 0 : a->instance + 1);
+		x_change(x, s, x_place(x, v, a->at));
+		*x_tag(x, s, x_place(x, v, a->at)) = (int16_t)(a->kind == ACT_WRITE &&
+			a->initial ? 0 : a->instance + 1);
+		break;
+	case ACT_STORE:
+		x_look(x, s, a, x_place(x, v, a->at));
+		s->flying |= 1u << v->copy[s->at[w]];
+		break;
+	case ACT_STORES:	/* it lets nobody else go on, so the latest end is the worst */
+		for (int i = 0; i < x->ncopies; i++)
+			if (x->copy[i].out && x->copy[i].warp == w &&
+			    x->copy[i].n < v->stores[s->at[w]] - a->n)
+				s->flying &= ~(1u << i);
 		break;
 	case ACT_WAIT:
 	case ACT_SYNC:
@@ -202,6 +235,47 @@ static inline void x_step(struct explorer *x, struct x_state *s, int w)
 	case ACT_CLUSTER:		/* of one block */
 		break;
 	}
+}
+
+/* Does it concern the warp and the engine alone? */
+static inline bool x_private(const struct explorer *x, const struct x_state *s, int w,
+	const struct act *a)
+{
+	bool slot = false;
+
+	for (int i = 0; i < x->ncopies && a->kind == ACT_STORES; i++)
+		slot |= s->flying >> i & 1 && x->copy[i].out && x->copy[i].warp == w &&
+			x->copy[i].place < x->s->set->shared;
+	return (a->kind == ACT_STORES && !slot) || ((a->kind == ACT_WRITE || a->kind == ACT_STORE) &&
+		a->at >= x->s->set->shared && a->at < x->s->set->rooms);
+}
+
+/* What a warp does to registers and rooms of its own needs no choice: the sooner, the more is
+ * under way. */
+static inline void x_registers(struct explorer *x, struct x_state *s, int w)
+{
+	struct x_warp *v = &x->warp[w];
+
+	for (; s->at[w] < v->nacts; s->at[w]++) {
+		const struct act *a = &v->acts[s->at[w]];
+		bool sum = a->kind == ACT_GROUP_SUM;
+
+		if (a->kind == ACT_FENCE || a->kind == ACT_COMMIT || x_idle(x, v, a))
+			continue;
+		if (x_private(x, s, w, a)) {
+			x_do(x, s, w);
+			continue;
+		}
+		if (!x_touches(a) || x_shared(x, a->at))
+			return;
+		if (x_in_group(x, s, w, a->at, a->kind == ACT_WRITE || sum, sum))
+			x_wrong(x, "a register is touched while a group is under way on it");
+	}
+}
+
+static inline void x_step(struct explorer *x, struct x_state *s, int w)
+{
+	x_do(x, s, w);
 	s->at[w]++;
 	x_registers(x, s, w);
 }
@@ -266,7 +340,7 @@ static inline void x_expand(struct explorer *x, const struct x_state *s)
 		moved = true;
 	}
 	for (int i = 0; i < x->ncopies; i++) {
-		if (!(s->flying >> i & 1))
+		if (!(s->flying >> i & 1) || x->copy[i].out)
 			continue;
 		next = *s;
 		x_copied(x, &next, i);
@@ -295,8 +369,7 @@ static inline void x_values(struct explorer *x, const struct x_warp *v)
 	for (int i = 0; i < v->nacts; i++) {
 		const struct act *a = &v->acts[i];
 
-		if (a->kind < ACT_READ || a->kind == ACT_COMMIT || a->kind == ACT_GROUPS ||
-		    x_shared(x, a->at))
+		if (!x_touches(a) || x_shared(x, a->at))
 			continue;
 		if ((a->kind != ACT_WRITE) && ((a->want != NONE && tag[a->at] != a->want + 1) ||
 		    (a->want == NONE && a->initial && tag[a->at])))
@@ -306,31 +379,47 @@ static inline void x_values(struct explorer *x, const struct x_warp *v)
 	}
 }
 
+static inline void x_open_copy(struct explorer *x, const struct act *a, int warp, int *stores)
+{
+	int i = x->ncopies++;
+
+	x->copy[i].out = a->kind == ACT_STORE;
+	x->copy[i].instance = a->instance;
+	x->copy[i].warp = warp;
+	if (x->copy[i].out) {
+		x->copy[i].place = x_place(x, &x->warp[warp], a->at);
+		x->copy[i].n = (*stores)++;
+	} else {
+		x->copy[i].place = a->to;
+		x->copy[i].barrier = x_barrier(x, a);
+	}
+}
+
 static inline bool x_open(struct explorer *x)
 {
 	for (int l = 0; l < x->k->lanes.n; l++) {
-		int reps = x->k->lanes.v[l].warps > 1 ? 2 : 1, copies = x->ncopies;
+		int reps = x->k->lanes.v[l].warps > 1 ? 2 : 1;
 
 		for (int r = 0; r < reps; r++) {
 			struct x_warp *v = &x->warp[x->nwarps++];
-			int groups = 0;
+			int groups = 0, stores = 0;
 
 			*v = (struct x_warp){ .lane = l, .number = r, .reps = reps,
 				.acts = x->s->acts[l], .nacts = x->s->nacts[l] };
 			v->group = calloc((size_t)v->nacts + 1, sizeof(int));
 			v->copy = calloc((size_t)v->nacts + 1, sizeof(int));
-			x->ncopies = copies;
+			v->stores = calloc((size_t)v->nacts + 1, sizeof(int));
 			for (int i = 0; i < v->nacts; i++) {
 				v->group[i] = groups;
 				groups += v->acts[i].kind == ACT_COMMIT;
-				if (v->acts[i].kind != ACT_COPY)
+				v->stores[i] = stores;
+				if ((v->acts[i].kind != ACT_COPY && v->acts[i].kind != ACT_STORE) ||
+				    x_idle(x, v, &v->acts[i]))
 					continue;
 				if (x->ncopies == X_COPIES)
 					return false;
 				v->copy[i] = x->ncopies;
-				x->copy[x->ncopies].place = v->acts[i].to;
-				x->copy[x->ncopies].instance = v->acts[i].instance;
-				x->copy[x->ncopies++].barrier = x_barrier(x, &v->acts[i]);
+				x_open_copy(x, &v->acts[i], x->nwarps - 1, &stores);
 			}
 			v->group[v->nacts] = groups;
 			if (v->nacts > 255 || x->nwarps == X_WARPS)
@@ -338,7 +427,7 @@ static inline bool x_open(struct explorer *x)
 		}
 	}
 	return x->k->lanes.n <= X_LANES && x->nbarriers <= X_BARRIERS &&
-		x->s->set->shared <= X_PLACES && x->s->set->nplaces <= 256;
+		2 * x->s->set->rooms <= X_PLACES && x->s->set->nplaces <= 256;
 }
 
 static inline void x_explore(struct explorer *x)
@@ -384,6 +473,7 @@ static inline enum verdict explore(const struct script *s, const char **why, int
 	for (int w = 0; w < x.nwarps; w++) {
 		free(x.warp[w].group);
 		free(x.warp[w].copy);
+		free(x.warp[w].stores);
 	}
 	*why = x.why;
 	*states = x.nseen;

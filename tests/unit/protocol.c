@@ -493,6 +493,17 @@ static void mutate_all(struct bench *b, struct tally *t)
 		f->bytes = bytes;
 		mutate_flag_of_all(b, t, f);
 	}
+	for (int i = 0; i < k->outboxes.n; i++) {
+		struct outbox *o = &k->outboxes.v[i];
+
+		for (int n = 0; n < 2; n++) {
+			o->unread[n]++;
+			t->try(b, t, arena_strf(&b->arena, "'%s' waits for one store less, %s",
+				task_name(b, o->task), n ? "later" : "at first"));
+			o->unread[n]--;
+		}
+		mutate_number(b, t, &o->batches, -1, o->task, "batches");
+	}
 	for (int i = 0; i < k->rings.n; i++) {
 		mutate_number(b, t, &k->rings.v[i].versions, -1,
 			b->plan->graph->buffers.v[k->rings.v[i].buffer].first, "versions of the ring");
@@ -568,6 +579,10 @@ int main(void)
 		LOOKING_BACK("{m=256, n=64, k=160}"));
 	check_plan_of("gemm, a cluster that looks back at its loads", "local plan = cluster{ring = 1} "
 		"plan:wait('mma', {{'load_b', distance = 1}, {'load_a', distance = 2}}) return plan");
+	check_plan_of("gemm, stores in two batches in turn",
+		"return gemm({m=128, n=256, k=64}, {m=64, n=256, k=64}, 5, 1)");
+	check_plan_of("gemm, stores in narrow panels",
+		"return gemm({m=256, n=256, k=32}, {m=128, n=256, k=16}, 16, 2)");
 	check_plan_of("gemm, a cluster that shares rows of B", "return cluster{}");
 	check_plan_of("gemm, a cluster that shares A, a ring of one", "return cluster{group = 1, ring = 1}");
 	check_plan_of("gemm, a cluster of four, panels of B", "return cluster{size = 4, b = 'kn', k = 64}");

@@ -1,0 +1,209 @@
+/* Stores by the copy engine: which there are, and through what room of shared memory those
+ * go whose value is in registers.
+ *
+ * The engine takes boxes, as for loads: one axis of rows, the contiguous one in panels. It
+ * leaves out what lies beyond the end of the tensor, so a tile may end there, but not where
+ * an axis ends earlier than the dimension that it runs along. What does not fit, or has no
+ * room left, the lane's threads store themselves. */
+#include "lower/passes.h"
+
+enum {
+	BOX_ROWS = 256,
+	WARP_ROWS = 16,			/* of a fragment's block, a warp's */
+	PANELS_MOST = 64,
+	PIECE_BITS = 128,		/* rows of the tensor begin at multiples of it */
+	/* Left for the stamps of a traced kernel, which has the same stores. */
+	STAMPS_LEAST = 1024,
+};
+
+static const struct node *store_node(const struct kernel *k, const struct stask *s)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct task *t = &p->tasks.v[s->task];
+
+	return &p->nodes.v[t->nodes.v[t->nodes.n - 1]];
+}
+
+static int stored_buffer(const struct kernel *k, const struct stask *s)
+{
+	for (int i = 0; i < s->reads.n; i++)
+		if (k->plan->graph->buffers.v[s->reads.v[i]].node == store_node(k, s)->arg[0])
+			return s->reads.v[i];
+	return NONE;
+}
+
+/* Does one dimension's index do: the axis as it is, of which there is more than one element
+ * in a tile, and others that stand? Returns NONE if there is no such axis, -2 if not. */
+enum { UNFIT = -2 };
+
+static int moving_axis(const struct kernel *k, const struct tensor *t, int d,
+	const struct index_expr *x)
+{
+	const struct program *p = k->plan->graph->program;
+	const int64_t *tile = k->plan->graph->extents.tile;
+	int axis = NONE;
+
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *m = &x->term[i];
+		int64_t size = p->axes.v[m->axis].size;
+		bool ends = x->n == 1 && !x->k && size == p->axes.v[t->dim[d]].size;
+
+		if (tile[m->axis] == 1)
+			continue;
+		if (axis != NONE || m->coef != 1 || m->div != 1 || m->mod ||
+		    (size % tile[m->axis] && !ends))
+			return UNFIT;
+		axis = m->axis;
+	}
+	return axis;
+}
+
+/* Are the value's rows and columns each one dimension's of the tensor, and its columns the
+ * contiguous one's? */
+static bool goes_in_boxes(const struct kernel *k, const struct node *n, const struct shape2 *v)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct tensor *t = &p->tensors.v[n->ref];
+	int rows = 0;
+
+	if (v->nrow != 1 || v->ncol != 1 || t->rank > 5 || (t->rank > 1 &&
+	    p->axes.v[t->dim[t->rank - 1]].size * dtype_bits(t->type) % PIECE_BITS))
+		return false;
+	for (int d = 0; d < t->rank; d++) {
+		int axis = moving_axis(k, t, d, &n->index[d]);
+
+		if (axis == UNFIT || (d == t->rank - 1) != (axis == v->col[0]))
+			return false;
+		if (axis != NONE && d < t->rank - 1 && axis != v->row[0])
+			return false;
+		rows += axis == v->row[0];
+	}
+	return rows == 1;
+}
+
+static bool on_copy_engine(const struct kernel *k, int task)
+{
+	return seu_of(k, task)->kind == SEU_COPY && seu_of(k, task)->async;
+}
+
+static const struct shape2 *value_shape(const struct kernel *k, int buffer)
+{
+	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
+
+	return b->node == NONE ? &k->carry_shape[b->carry] : &k->node_shape[b->node];
+}
+
+/* A value's extents in the part that the sTask stores. */
+static void part_extents(const struct stask *s, const struct shape2 *v, int64_t *rows,
+	int64_t *cols)
+{
+	*rows = v->rows / (v->row[0] == s->split_axis ? s->parts : 1);
+	*cols = v->cols / (v->col[0] == s->split_axis ? s->parts : 1);
+}
+
+/* A store out of a ring, whose slot lies in panels as the engine takes them. */
+static bool from_ring(const struct kernel *k, const struct stask *s, int buffer, struct outbox *o)
+{
+	const struct ring *r = &k->rings.v[k->ring_of[buffer]];
+	const struct shape2 *v = value_shape(k, buffer);
+	int64_t rows, cols;
+
+	if (r->shape.nrow != 1 || r->shape.ncol != 1 || !r->swizzle ||
+	    k->plan->graph->buffers.v[buffer].parts != s->parts)
+		return false;
+	part_extents(s, v, &rows, &cols);
+	*o = (struct outbox){ .ring = k->ring_of[buffer], .rows = rows, .swizzle = r->swizzle,
+		.panel_cols = r->panel_cols, .panel_bytes = r->panel_bytes,
+		.panels = (int)(cols / r->panel_cols), .across = (int)(cols / r->panel_cols), .batch = (int)(cols / r->panel_cols) };
+	return r->shape.row[0] == v->row[0] && r->shape.col[0] == v->col[0] &&
+		r->shape.rows == rows && r->shape.cols == cols && cols % r->panel_cols == 0 &&
+		rows <= BOX_ROWS;
+}
+
+/* How a value in registers goes through `room` bytes: in panels as wide as can be, of which
+ * all find place at once or else two batches. */
+static bool through_room(const struct stask *s, const struct shape2 *v, enum dtype type, int warps,
+	int64_t room, struct outbox *o)
+{
+	int64_t rows, cols;
+
+	part_extents(s, v, &rows, &cols);
+	if ((dtype_bits(type) != 16 && dtype_bits(type) != 32) || rows % WARP_ROWS)
+		return false;
+	for (int wide = 128; wide >= 32; wide /= 2) {
+		int64_t panel = wide * 8 / dtype_bits(type), bytes = WARP_ROWS * wide * warps;
+		int64_t n = cols / panel * ceil_div(rows, WARP_ROWS * warps), batch = n;
+		bool two;
+
+		if (cols % panel || n > PANELS_MOST)
+			continue;
+		while (batch > 1 && (n % batch || (batch < n ? 2 : 1) * batch * bytes > room))
+			batch--;
+		two = batch < n;
+		if ((two ? 2 : 1) * batch * bytes > room)
+			continue;
+		*o = (struct outbox){ .ring = NONE, .rows = WARP_ROWS, .swizzle = wide,
+			.panel_cols = panel, .panel_bytes = WARP_ROWS * wide, .panels = (int)n,
+			.across = (int)(cols / panel), .batch = (int)batch, .batches = two ? 2 : 1,
+			.unread = { two && n / batch % 2 == 0, two } };
+		return true;
+	}
+	return false;
+}
+
+/* The store of an entry, if the engine can do it given so much room. */
+static bool find_outbox(const struct kernel *k, const struct klane *l, const struct kentry *x,
+	int64_t room, struct outbox *o)
+{
+	const struct stask *s = stask_at(k, x->task);
+	const struct node *n;
+	int buffer;
+	bool fits;
+
+	if (s->kind != TASK_STORE || !on_copy_engine(k, x->task))
+		return false;
+	n = store_node(k, s);
+	buffer = stored_buffer(k, s);
+	if (buffer == NONE || k->plan->graph->buffers.v[buffer].type !=
+	    k->plan->graph->program->tensors.v[n->ref].type ||
+	    !goes_in_boxes(k, n, value_shape(k, buffer)))
+		return false;
+	if (k->ring_of[buffer] != NONE)
+		fits = from_ring(k, s, buffer, o);
+	else
+		fits = through_room(s, value_shape(k, buffer), k->plan->graph->buffers.v[buffer].type,
+			l->warps, room, o);
+	o->task = x->task;
+	return fits;
+}
+
+void lower_stores(struct kernel *k)
+{
+	int64_t room = 0, end = k->plan->device->shared_bytes - SLOT_ALIGN - STAMPS_LEAST;
+	struct outbox o;
+	int n = 0;
+
+	k->outboxes.n = 0;
+	for (int i = 0; i < k->lanes.n; i++)
+		for (int j = 0; j < k->lanes.v[i].entries.n; j++)
+			n += find_outbox(k, &k->lanes.v[i], &k->lanes.v[i].entries.v[j], INT64_MAX,
+				&o) && o.ring == NONE;
+	if (n)
+		room = (end - round_up(k->shared_bytes, SLOT_ALIGN)) / n / SLOT_ALIGN * SLOT_ALIGN;
+	for (int i = 0; i < k->lanes.n; i++) {
+		for (int j = 0; j < k->lanes.v[i].entries.n; j++) {
+			struct kentry *x = &k->lanes.v[i].entries.v[j];
+
+			x->outbox = NONE;
+			if (!find_outbox(k, &k->lanes.v[i], x, room, &o))
+				continue;
+			if (o.ring == NONE) {
+				o.offset = round_up(k->shared_bytes, SLOT_ALIGN);
+				k->shared_bytes = o.offset + k->lanes.v[i].warps * o.batches *
+					o.batch * o.panel_bytes;
+			}
+			x->outbox = k->outboxes.n;
+			VEC_PUSH(&k->arena, &k->outboxes, o);
+		}
+	}
+}

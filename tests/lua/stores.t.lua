@@ -1,0 +1,91 @@
+-- Stores by the copy engine and by threads: of all element types and shapes of tiles, out of
+-- registers and out of a ring that a lane of its own empties, with room for all panels at
+-- once and for few. On the CPU with several seeds, and accesses watched.
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
+
+-- A product, its result of a type; twice, also beside it in rows that are wider.
+local function product(dtype, twice)
+  return mr.program("product", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B = p:input("A", {m, k}), p:input("B", {n, k})
+    local C = p:output("C", {m, twice and p:axes "wide" or n}, dtype)
+    local c = p:carry("c", {m, n}, 0)
+    p:loop(k, function() c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B))) end)
+    local rounded = p:task("epilogue", function() return (c * 1):to(dtype) end)
+    C:store("store_c", rounded, {m, n})
+    if twice then C:store("store_again", rounded, {m, n + n.size}) end
+  end)
+end
+
+-- load on p0, multiply on the lanes c0 ..., store there or on s0.
+local function schedule(bound, tile, o)
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+  local ways = o.ways or 1
+  if ways > 1 then plan:split("m", ways) end
+  plan:lane("p0", {warps = 1})
+  for i = 0, ways - 1 do plan:lane("c" .. i, {warps = o.warps or 4, turns = o.turns}) end
+  if o.lane then plan:lane(o.lane, {warps = o.store_warps or 1}) end
+  plan:buffers{a = o.ring or 2, b = o.ring or 2}
+  plan:append("load_a", {seu = "tma", lane = "p0"})
+  plan:append("load_b", {seu = "tma", lane = "p0"})
+  for i = 0, ways - 1 do
+    local part = ways > 1 and "." .. i or ""
+    plan:append("mma" .. part, {seu = "tensor", lane = "c" .. i})
+    plan:append("epilogue" .. part, {seu = "cuda", lane = "c" .. i})
+    for _, task in ipairs(plan.tasks) do
+      if task.kind == "store" and (ways == 1 or task.name:sub(-2) == part) then
+        plan:append(task.name, {seu = o.seu or "tma", lane = o.lane or "c" .. i})
+      end
+    end
+    if o.lane then plan:buffers{["epilogue" .. part] = o.versions or 1} end
+  end
+  plan:grid{eus = o.eus or 2}
+  plan:fill_waits()
+  return plan
+end
+
+-- by: what the text must have, "engine" or "threads"
+local function try(what, by, bound, tile, o)
+  local plan = schedule(bound, tile, o or {})
+  local good, problems = plan:check()
+  if not good then return tap.ok(false, what, tostring(problems)) end
+  local text = plan:compile{target = "host"}.source
+  tap.is(text:find "tma_store_" and "engine" or "threads", by, what .. ": by the " .. by)
+  local result, message = random_plans.verify(plan, {1, 2, 3})
+  tap.ok(result == "ok", what, message, plan:script())
+end
+
+local whole, ragged = {m = 192, n = 256, k = 64}, {m = 200, n = 136, k = 40}
+for _, dtype in ipairs{"bf16", "f16", "f32"} do
+  for name, sizes in pairs{["whole tiles"] = whole, ["ragged ones"] = ragged} do
+    try(("%s, %s"):format(dtype, name), "engine", product(dtype)(sizes), {m = 64, n = 128, k = 32})
+  end
+end
+try("two stores, one in the middle of rows", "engine", product("bf16", true){m = 128, n = 128, k = 32, wide = 256},
+  {m = 64, n = 64, k = 32})
+try("two stores that end within rows", "threads", product("bf16", true){m = 128, n = 100, k = 32, wide = 200},
+  {m = 64, n = 64, k = 32})
+try("two lanes", "engine", product "bf16"{m = 256, n = 128, k = 64}, {m = 128, n = 128, k = 32}, {ways = 2})
+try("two blocks of rows a lane", "engine", product "bf16"{m = 256, n = 64, k = 64}, {m = 128, n = 64, k = 32})
+try("lanes in turn", "engine", product "bf16"{m = 512, n = 64, k = 64}, {m = 64, n = 64, k = 32}, {turns = 2})
+try("the last warps have no rows", "engine", product "bf16"{m = 64, n = 64, k = 32}, {m = 32, n = 64, k = 32})
+try("rows that are no whole warps'", "threads", product "bf16"{m = 80, n = 64, k = 32}, {m = 40, n = 64, k = 32})
+try("two panels in turn", "engine", product "bf16"{m = 128, n = 256, k = 64}, {m = 64, n = 256, k = 64}, {ring = 5})
+try("eight panels in turn", "engine", product "f32"{m = 128, n = 128, k = 64}, {m = 64, n = 128, k = 64}, {ring = 9})
+try("narrow panels", "engine", product "bf16"{m = 64, n = 96, k = 32}, {m = 64, n = 48, k = 32})
+try("narrower ones", "engine", product "bf16"{m = 64, n = 32, k = 32}, {m = 64, n = 16, k = 32})
+try("a tensor whose rows are not aligned", "threads", product "bf16"{m = 64, n = 100, k = 32}, {m = 64, n = 64, k = 32})
+try("threads, as the plan says", "threads", product "bf16"(whole), {m = 64, n = 128, k = 32}, {seu = "cuda"})
+for versions = 1, 3 do
+  try(("a lane of its own, ring of %d"):format(versions), "engine", product "bf16"{m = 256, n = 256, k = 64},
+    {m = 64, n = 128, k = 32}, {lane = "s0", versions = versions, eus = 1})
+end
+try("a lane of its own, ragged", "engine", product "bf16"(ragged), {m = 64, n = 64, k = 32}, {lane = "s0", versions = 2})
+try("a lane of its own, f32", "engine", product "f32"(whole), {m = 64, n = 64, k = 32}, {lane = "s0"})
+try("four warps store", "engine", product "bf16"(whole), {m = 64, n = 64, k = 32}, {lane = "s0", store_warps = 4})
+try("one lane stores for two", "engine", product "bf16"{m = 256, n = 128, k = 64}, {m = 128, n = 128, k = 32},
+  {ways = 2, lane = "s0", versions = 2})
+try("the lane that loads stores", "engine", product "bf16"(whole), {m = 64, n = 64, k = 32}, {lane = "p0"})
+tap.done_testing()
