@@ -68,9 +68,11 @@ static const struct seu *seu_at(const struct reader *r, int task)
 	return &r->plan->device->seu[r->plan->entries.v[plan_entry_of(r->plan, task)].seu];
 }
 
+/* Of which the lane learns later that it is complete? */
 static bool is_product(const struct reader *r, int task)
 {
-	return seu_at(r, task)->kind == SEU_MATRIX && seu_at(r, task)->async;
+	return seu_at(r, task)->kind == SEU_MATRIX && seu_at(r, task)->async &&
+		!kernel_lands(r->k, task);
 }
 
 static bool is_copy(const struct reader *r, int task)

@@ -77,6 +77,24 @@ for _, name in ipairs{"gemm", "serial", "overlap", "pingpong"} do
   sound(tl, name)
 end
 
+-- A product whose result another lane reads is over when its lane has stored it.
+local handed = mr.plan(mr.examples.gemm{m = 128, n = 64, k = 96}:graph{tile = {m = 64, n = 64, k = 32}},
+  mr.device "h200")
+for _, t in ipairs(handed.tasks) do
+  handed:append(t.name, {lane = t.kind == "load" and "p0" or t.kind == "mma" and "c1" or "c0"})
+end
+handed:grid{eus = 1}
+handed:fill_waits()
+local tl = handed:compile{target = "host"}:trace{}
+same_order(handed:simulate(), tl, "handed over")
+local done = true
+for _, e in ipairs(tl.events) do
+  for _, later in ipairs(tl.events) do
+    done = done and not (e.lane == "c1" and later.lane == "c1" and later.issue > e.issue and later.issue < e["end"])
+  end
+end
+ok(done, "  its lane does nothing else before")
+
 local causal = attention("overlap", {b = 1, h = 1, m = 384, n = 384, d = 64, causal = true})
 causal:fill_waits()
 local k = causal:compile{target = "host"}
