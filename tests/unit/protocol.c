@@ -119,6 +119,24 @@ static const char prelude[] =
 	"  plan:fill_waits()\n"
 	"  return plan\n"
 	"end\n"
+	"local function shifted(bound, tile, rings, at, on, turns)\n"
+	"  local plan = mr.plan(bound:graph{tile = tile}, mr.device 'h200')\n"
+	"  for _, t in ipairs(plan.tasks) do\n"
+	"    plan:append(t.name, {lane = on or (t.kind == 'load' and 'p0' or 'c0'), at = at[t.name] or 0})\n"
+	"  end\n"
+	"  if not on then plan:lane('p0', {warps = 1}) end\n"
+	"  plan:lane('c0', {warps = 4, turns = turns})\n"
+	"  plan:buffers(rings)\n"
+	"  plan:grid{eus = 1}\n"
+	"  plan:fill_waits()\n"
+	"  return plan\n"
+	"end\n"
+	"local project = mr.program('project', function(p)\n"
+	"  local m, n, k = p:axes('m', 'n', 'k')\n"
+	"  local A, B, C = p:input('A', {m, k}), p:input('B', {n, k}), p:output('C', {m, n})\n"
+	"  local c = p:mma('mma', p:load('load_a', A), p:load('load_b', B))\n"
+	"  C:store('store_c', p:task('scale', function() return (c * 0.5):to 'bf16' end))\n"
+	"end)\n"
 	"local function epilogue(sizes, rings)\n"
 	"  return handed(mr.examples.gemm(sizes), {m = 64, n = 64, k = 32}, rings, {epilogue = 'c1',\n"
 	"    store_c = 'c1'})\n"
@@ -407,9 +425,27 @@ static void mutate_entry(struct bench *b, struct tally *t, struct kentry *x)
 	}
 }
 
+static void mutate_step(struct bench *b, struct tally *t, struct kstep *s)
+{
+	int turn = s->turn;
+
+	if (s->younger != NONE) {
+		s->younger++;
+		t->try(b, t, arena_strf(&b->arena, "one group more under way behind loop %d", s->id));
+		s->younger--;
+	}
+	if (turn == NONE)
+		return;
+	s->turn = NONE;
+	t->try(b, t, arena_strf(&b->arena, "step %d does not wait for its turn", s->id));
+	s->turn = turn;
+}
+
 static void mutate_order(struct bench *b, struct tally *t, struct klane *l)
 {
 	for (int v = 0; v <= b->plan->graph->program->loops.n; v++) {
+		for (int i = 0; i < l->regions[v].steps.n; i++)
+			mutate_step(b, t, &l->regions[v].steps.v[i]);
 		for (int i = 0; i + 1 < l->regions[v].steps.n; i++) {
 			struct kstep *s = l->regions[v].steps.v, was = s[i];
 
@@ -571,6 +607,11 @@ int main(void)
 		"return epilogue({m=128, n=64, k=64}, {})", 2, 2, true);
 	check_states_of("all states of attention with its statistics on a second lane",
 		"return statistics({m=64, n=128, ring=1}, {softmax='c1', rescale='c1'})", 1, 2, true);
+	check_states_of("all states of a product that is a tile ahead", "return shifted(project{m=192, n=64, k=32}, "
+		"{m=64, n=64}, {a=2, b=2, mma=2}, {mma=1})", 3, 1, true);
+	check_states_of("all states of a gemm whose epilogue is a tile behind", "return shifted("
+		"mr.examples.gemm{m=128, n=64, k=64}, {m=64, n=64, k=32}, {a=2, b=1, c=2}, "
+		"{epilogue=-1, store_c=-1})", 2, 2, true);
 	if (getenv("PROTOCOL_STATES"))
 		return 0;
 	check_plan_of("gemm, two consumers", "return gemm({m=256, n=128, k=192}, {m=128, n=64, k=32}, 3, 2)");
@@ -600,6 +641,18 @@ int main(void)
 		"order=early, probs=2, causal=true, k=3}");
 	check_plan_of("two products ahead", "return attention{mma_qk=2, softmax=1, rescale=1, order=early, "
 		"scores=2, probs=2, h=2}");
+	check_plan_of("a product that is a tile ahead, a store behind", "return shifted(project{m=448, n=64, k=32}, "
+		"{m=64, n=64}, {a=2, b=2, mma=2, scale=2}, {mma=1, store_c=-1})");
+	check_plan_of("a product that is a tile ahead, on two copies", "return shifted(project{m=320, n=64, k=32}, "
+		"{m=64, n=64}, {a=3, b=3, mma=2}, {mma=1}, nil, 2)");
+	check_plan_of("loads two tiles ahead, a product one, on one lane", "return shifted("
+		"project{m=448, n=64, k=32}, {m=64, n=64}, {a=3, b=2, mma=2}, {load_a=2, load_b=1, mma=1}, 'c0')");
+	check_plan_of("gemm, its epilogue a tile behind, on two copies", "return shifted("
+		"mr.examples.gemm{m=320, n=64, k=96}, {m=64, n=64, k=32}, {a=2, b=2, c=2}, "
+		"{epilogue=-1, store_c=-1}, nil, 2)");
+	check_plan_of("attention, queries a tile ahead, the end a tile behind", "return shifted("
+		"mr.examples.flash_attention{b=1, h=1, m=256, n=192, d=64}, {m=64, n=64}, {q=3, k=2, v=2, "
+		"o=2, l=2, normalise=2}, {load_q=1, normalise=-1, store_o=-2})");
 	check_plan_of("gemm, its epilogue another lane's", "return epilogue({m=256, n=128, k=96}, {a=2, b=2})");
 	check_plan_of("gemm, its epilogue another lane's, a ring of accumulators",
 		"return epilogue({m=320, n=128, k=32}, {a=2, b=2, c=3})");

@@ -160,6 +160,24 @@ local function offsets(tasks)
   return at
 end
 
+-- Of the tile loop: what stands before the program's loops ahead of them, what follows behind,
+-- or anything.
+local function tile_offsets(tasks)
+  if chance(0.3) then return offsets(tasks) end
+  local at, inside, now = {}, false, 0
+  for _, t in ipairs(tasks) do
+    if t.loop then
+      inside, now = true, 0
+    elseif not inside then
+      at[t.name] = choose{0, 1, 1, 2}
+    else
+      if chance(0.5) then now = now - 1 end
+      at[t.name] = now
+    end
+  end
+  return inside and at or offsets(tasks)
+end
+
 local function part_of(task)
   return tonumber(task.name:match "%.(%d+)$" or 0)
 end
@@ -192,19 +210,20 @@ local function lane_of(task, spec)
 end
 
 local function append_all(plan, spec)
-  local order, inner, free, outer = {}, {}, {}, {}
+  local order, inner, free = {}, {}, {}
   for _, t in ipairs(plan.tasks) do
     order[#order + 1] = t
-    if not t.loop then
-      outer[#outer + 1] = t
-    else
+    if t.loop then
       local of = t.kind == "load" and free or inner
       of[#of + 1] = t
     end
   end
   local at = offsets(inner)
   for name, x in pairs(chance(0.3) and offsets(free) or {}) do at[name] = x end
-  for name, x in pairs(chance(0.5) and offsets(outer) or {}) do at[name] = x end
+  if chance(0.3) then
+    local tiles = tile_offsets(plan.tasks)
+    for _, t in ipairs(plan.tasks) do at[t.name] = t.loop and at[t.name] or tiles[t.name] end
+  end
   shuffle(order)
   for _, t in ipairs(order) do
     plan:append(t.name, {lane = lane_of(t, spec), at = at[t.name] or 0})
@@ -215,14 +234,18 @@ local function append_all(plan, spec)
   for _, name in ipairs(names) do
     plan:lane(name, {warps = spec.warps[name], turns = spec.turns[name]})
   end
+  return at
 end
 
-local function rings(plan)
+-- at: offsets, so that what is loaded tiles ahead mostly has room.
+local function rings(plan, at)
   local names, versions = {}, {}
   for name in pairs(plan.rings) do names[#names + 1] = name end
   table.sort(names)
   for _, name in ipairs(names) do
+    local ahead = at["load_" .. name] or 0
     if chance(0.5) then versions[name] = choose{1, 2, 2, 3, 4} end
+    if ahead > 0 and chance(0.6) then versions[name] = math.max(versions[name] or 1, 1 + ahead) end
   end
   for _, b in ipairs(plan.graph.buffers) do             -- a carry goes on in one place
     if b.carry then
@@ -351,8 +374,7 @@ local function try(name, spread)
   local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
   local info = {program = name, ways = ways, wide = wide}
   if ways > 1 then plan:split("m", ways) end
-  append_all(plan, lanes(plan, wide, spread))
-  rings(plan)
+  rings(plan, append_all(plan, lanes(plan, wide, spread)))
   grid(plan)
   local good, why = settle_waits(plan, info)
   if not good then return nil, why end
