@@ -195,7 +195,8 @@ void put_group_wait(struct text *c, const struct kentry *x, const struct group_w
 void put_read_pins(struct text *c, const struct kentry *x);
 void put_releases(struct text *c, const int *behind);
 void put_arrive(struct text *c, int flag, const char *seq);
-void put_run(struct text *c, int loop, const struct kstep *nested);
+void put_early_runs(struct text *c, const struct kentry *x);
+void put_run(struct text *c, const struct kstep *nested);
 
 /* Stamps of a traced kernel; nothing in another. */
 void put_stamp(struct text *c, const struct kentry *x, int n);	/* nth of x's record; NONE */

@@ -166,6 +166,7 @@ enum err_code put_entry(struct text *c, const struct kentry *x, int class,
 		put(c, "issued_%d++;", x->flag);
 	else if (x->flag != NONE && s->kind != TASK_LOAD)
 		put_arrive(c, x->flag, seq);
+	put_early_runs(c, x);
 	put_stamp(c, x, x->stamps.body);
 	if (x->drains) {
 		put_group_wait(c, x, &x->after, class);

@@ -108,7 +108,7 @@ static enum err_code put_tile(struct text *c, struct err *e)
 		if (v->steps.v[i].is_loop) {
 			TRY(put_region(c, v->steps.v[i].id, e));
 			put_missed_waits(c, NONE, v->steps.v[i].id);
-			put_run(c, NONE, &v->steps.v[i]);
+			put_run(c, &v->steps.v[i]);
 		} else {
 			TRY(put_entry(c, &c->lane->entries.v[v->steps.v[i].id], 0, "t", e));
 		}
@@ -207,7 +207,7 @@ enum err_code put_tile_step(struct text *c, const struct kstep *s, int class,
 		TRY(put_initial_nested(c, NONE, s->id, e));
 		TRY(put_region(c, s->id, e));
 		put_missed_waits(c, NONE, s->id);
-		put_run(c, NONE, s);
+		put_run(c, s);
 	} else {
 		TRY(put_entry(c, &c->lane->entries.v[s->id], class, iteration, e));
 	}
@@ -300,6 +300,9 @@ enum err_code put_lane(struct text *c, struct err *e)
 	for (int f = 0; f < c->k->flags.n; f++)
 		if (waits_once(c, f))
 			put(c, "int seen_%d = 0;", f);
+	for (int f = 0; f < c->k->flags.n; f++)
+		if (c->k->flags.v[f].early && in_lane(c, c->k->flags.v[f].task))
+			put(c, "int told_%d = 0;", f);
 	for (int i = 0; i < c->p->loops.n; i++)
 		if (c->p->loops.v[i].phase == c->k->phase)
 			put(c, "int base_%d = 0;", i);

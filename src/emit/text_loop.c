@@ -75,7 +75,7 @@ static enum err_code put_nested(struct text *c, int loop, const struct kstep *s,
 	TRY(put_initial_nested(c, loop, s->id, e));
 	TRY(put_region(c, s->id, e));
 	put_missed_waits(c, loop, s->id);
-	put_run(c, loop, s);
+	put_run(c, s);
 	c->turn = turn;
 	c->last = last;
 	c->indent--;

@@ -44,19 +44,6 @@ void put_flag_waits(struct text *c, const struct kentry *x)
 	}
 }
 
-/* After a loop that may have made no iteration: what its entries would have waited for. */
-void put_missed_waits(struct text *c, int loop, int nested)
-{
-	for (int i = 0; i < c->lane->entries.n; i++) {
-		const struct kentry *x = &c->lane->entries.v[i];
-
-		for (int k = 0; k < x->waits.n; k++)
-			if (x->waits.v[k].once && x->waits.v[k].loop == loop &&
-			    program_loop_within(c->p, stask_of(c, x)->loop, nested))
-				put_flag_wait(c, &x->waits.v[k], "");
-	}
-}
-
 bool waits_once(const struct text *c, int flag)
 {
 	for (int i = 0; i < c->lane->entries.n; i++)
@@ -218,26 +205,86 @@ static bool is_run_of(const struct text *c, const struct flag *f, int loop)
 	return f->runs && f->loop == loop && in_lane(c, f->task);
 }
 
-/* A run of loop `nested` is over: tell those who wait for it, or note to do so once its
- * products are known to be complete. */
-void put_run(struct text *c, int loop, const struct kstep *nested)
+/* A run is over: tell those who wait for it, or note to do so once its products are known
+ * to be complete. */
+static void put_told(struct text *c, int f)
+{
+	const struct flag *fl = &c->k->flags.v[f];
+	int loop = c->p->loops.v[fl->loop].parent;
+	const char *seq = loop == NONE ? "t" : arena_strf(c->a, "seq_%d", loop);
+
+	if (fl->early)
+		put(c, "told_%d = %s + 1;", f, seq);
+	if (!on_matrix(c, fl->task) || fl->issued) {
+		put_arrive(c, f, seq);
+		return;
+	}
+	put(c, "issued_%d++;", f);
+	if (!fl->ends)
+		return;
+	put(c, "GROUPS_WAIT(0);");
+	put_pins(c, &c->lane->entries.v[0], NULL);
+	put_releases(c, NULL);
+}
+
+static void put_told_if(struct text *c, int f, const char *when)
+{
+	put(c, "if (%s) {", when);
+	c->indent++;
+	put_told(c, f);
+	c->indent--;
+	put(c, "}");
+}
+
+/* Behind sTask x, which may be the last instance of a run. */
+void put_early_runs(struct text *c, const struct kentry *x)
 {
 	for (int f = 0; f < c->k->flags.n; f++) {
 		const struct flag *fl = &c->k->flags.v[f];
+		const char *last = "";
 
-		if (!is_run_of(c, fl, nested->id))
+		if (!fl->early || fl->task != x->task)
 			continue;
-		if (!on_matrix(c, fl->task) || fl->issued) {
-			put_arrive(c, f, loop == NONE ? "t" : arena_strf(c->a, "seq_%d", loop));
-			continue;
-		}
-		put(c, "issued_%d++;", f);
-		if (!fl->ends)
-			continue;
-		put(c, "GROUPS_WAIT(0);");
-		put_pins(c, &c->lane->entries.v[0], NULL);
-		put_releases(c, NULL);
+		for (int l = stask_of(c, x)->loop; l != c->p->loops.v[fl->loop].parent;
+		     l = c->p->loops.v[l].parent)
+			last = arena_strf(c->a, "%s%si_%d == trips_%d - 1", last, *last ? " && " : "",
+				l, l);
+		put_told_if(c, f, last);
 	}
+}
+
+static void put_untold(struct text *c, int f)
+{
+	int loop = c->p->loops.v[c->k->flags.v[f].loop].parent;
+
+	put_told_if(c, f, arena_strf(c->a, "told_%d <= %s", f, loop == NONE ? "t" :
+		arena_strf(c->a, "seq_%d", loop)));
+}
+
+/* After a loop that may have made no iteration: what its entries would have waited for, and
+ * told. */
+void put_missed_waits(struct text *c, int loop, int nested)
+{
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		const struct kentry *x = &c->lane->entries.v[i];
+
+		for (int k = 0; k < x->waits.n; k++)
+			if (x->waits.v[k].once && x->waits.v[k].loop == loop &&
+			    program_loop_within(c->p, stask_of(c, x)->loop, nested))
+				put_flag_wait(c, &x->waits.v[k], "");
+		for (int f = 0; f < c->k->flags.n; f++)
+			if (c->k->flags.v[f].early && c->k->flags.v[f].task == x->task &&
+			    c->k->flags.v[f].loop == nested)
+				put_untold(c, f);
+	}
+}
+
+/* A run of loop `nested` is over. */
+void put_run(struct text *c, const struct kstep *nested)
+{
+	for (int f = 0; f < c->k->flags.n; f++)
+		if (is_run_of(c, &c->k->flags.v[f], nested->id) && !c->k->flags.v[f].early)
+			put_told(c, f);
 	if (nested->younger == NONE)
 		return;
 	put(c, "GROUPS_WAIT(%d);", nested->younger > 7 ? 7 : nested->younger);

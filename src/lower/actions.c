@@ -18,7 +18,7 @@ struct actor {
 	VEC(struct act) acts;
 	int64_t tile, turn;		/* at hand: of all tiles; of the lane's */
 	int64_t *base, *i, *seq;	/* by loop, as the text's variables */
-	int *issued, *released, *seen;	/* by flag */
+	int *issued, *released, *seen, *told;	/* by flag */
 	int instance;			/* at work */
 };
 
@@ -62,21 +62,6 @@ static void wait_for(struct actor *x, const struct flag_wait *w, int mine)
 	x->seen[w->flag] = (int)n + 1;
 }
 
-/* After loop `nested` in an iteration of `loop`: what its entries would have waited for
- * had it made one. */
-static void wait_for_missed(struct actor *x, int loop, int nested)
-{
-	for (int i = 0; i < x->lane->entries.n; i++) {
-		const struct kentry *e = &x->lane->entries.v[i];
-		int mine = stask_at(x->k, e->task)->loop;
-
-		for (int k = 0; k < e->waits.n; k++)
-			if (e->waits.v[k].once && e->waits.v[k].loop == loop &&
-			    program_loop_within(x->k->plan->graph->program, mine, nested))
-				wait_for(x, &e->waits.v[k], mine);
-	}
-}
-
 static bool in_lane(const struct actor *x, int task)
 {
 	return x->s->set->lane[task] == x->lane - x->k->lanes.v - x->lane->copy;
@@ -94,6 +79,44 @@ static void release(struct actor *x, const int *behind)
 			continue;
 		for (; x->released[f] < x->issued[f] - (behind ? behind[fl->task] : 0); x->released[f]++)
 			act(x, ACT_ARRIVE, f, x->released[f]);
+	}
+}
+
+/* Run n of its loop is over for the flag's sTask. */
+static void tell_run(struct actor *x, int f, int64_t n)
+{
+	const struct flag *fl = &x->k->flags.v[f];
+
+	if (fl->early && x->told[f] > n)
+		return;
+	x->told[f] = (int)n + 1;
+	if (!x->s->set->matrix[fl->task] || fl->issued) {
+		act(x, ACT_ARRIVE, f, n);
+		return;
+	}
+	x->issued[f]++;
+	if (fl->ends) {
+		act(x, ACT_GROUPS, NONE, 0);
+		release(x, NULL);
+	}
+}
+
+/* After loop `nested` in an iteration of `loop`: what its entries would have waited for
+ * had it made one. */
+static void wait_for_missed(struct actor *x, int loop, int nested)
+{
+	for (int i = 0; i < x->lane->entries.n; i++) {
+		const struct kentry *e = &x->lane->entries.v[i];
+		int mine = stask_at(x->k, e->task)->loop;
+
+		for (int k = 0; k < e->waits.n; k++)
+			if (e->waits.v[k].once && e->waits.v[k].loop == loop &&
+			    program_loop_within(x->k->plan->graph->program, mine, nested))
+				wait_for(x, &e->waits.v[k], mine);
+		for (int f = 0; f < x->k->flags.n; f++)
+			if (x->k->flags.v[f].early && x->k->flags.v[f].task == e->task &&
+			    x->k->flags.v[f].loop == nested)
+				tell_run(x, f, passed(x, loop));
 	}
 }
 
@@ -312,6 +335,27 @@ static void play_store(struct actor *x, const struct kentry *e, const struct sta
 	}
 }
 
+/* The sTask at work may be the last instance of a run. */
+static void tell_early(struct actor *x, int task)
+{
+	const struct program *p = x->k->plan->graph->program;
+
+	for (int f = 0; f < x->k->flags.n; f++) {
+		const struct flag *fl = &x->k->flags.v[f];
+		bool last = fl->early && fl->task == task;
+
+		for (int l = stask_at(x->k, task)->loop; last; l = p->loops.v[l].parent) {
+			int64_t at = passed(x, p->loops.v[l].parent);
+
+			last = x->i[l] == x->s->walk->cum[l][at + 1] - x->s->walk->cum[l][at] - 1;
+			if (l == fl->loop)
+				break;
+		}
+		if (last)
+			tell_run(x, f, passed(x, p->loops.v[fl->loop].parent));
+	}
+}
+
 static void play_entry(struct actor *x, const struct kentry *e, int class, int64_t iteration)
 {
 	const struct stask *s = stask_at(x->k, e->task);
@@ -358,6 +402,7 @@ static void play_entry(struct actor *x, const struct kentry *e, int class, int64
 		x->issued[e->flag]++;
 	else if (e->flag != NONE && s->kind != TASK_LOAD)
 		act(x, ACT_ARRIVE, e->flag, seq);
+	tell_early(x, e->task);
 	if (e->drains)
 		group_wait(x, &e->after, class);
 }
@@ -370,17 +415,8 @@ static void end_run(struct actor *x, int loop, const struct kstep *s)
 	for (int f = 0; f < x->k->flags.n; f++) {
 		const struct flag *fl = &x->k->flags.v[f];
 
-		if (!fl->runs || fl->loop != nested || !in_lane(x, fl->task))
-			continue;
-		if (!x->s->set->matrix[fl->task] || fl->issued) {
-			act(x, ACT_ARRIVE, f, passed(x, loop));
-			continue;
-		}
-		x->issued[f]++;
-		if (fl->ends) {
-			act(x, ACT_GROUPS, NONE, 0);
-			release(x, NULL);
-		}
+		if (fl->runs && !fl->early && fl->loop == nested && in_lane(x, fl->task))
+			tell_run(x, f, passed(x, loop));
 	}
 	if (s->younger == NONE)
 		return;
@@ -562,7 +598,7 @@ static void play_lane(struct arena *a, struct script *s, int lane)
 		.base = ARENA_ARRAY(a, loops, int64_t), .i = ARENA_ARRAY(a, loops, int64_t),
 		.seq = ARENA_ARRAY(a, loops, int64_t), .issued = ARENA_ARRAY(a, k->flags.n, int),
 		.released = ARENA_ARRAY(a, k->flags.n, int),
-		.seen = ARENA_ARRAY(a, k->flags.n, int) };
+		.seen = ARENA_ARRAY(a, k->flags.n, int), .told = ARENA_ARRAY(a, k->flags.n, int) };
 	bool stores = false;
 
 	if (shifts_tiles(x.lane))

@@ -35,6 +35,8 @@ static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 		flag = k->flags.n;
 		for (int i = 0; i < k->learns.n; i++)
 			f.ends |= k->learns.v[i].product == task && k->learns.v[i].before == NONE;
+		for (int i = 0; i < k->early.n; i++)
+			f.early |= lower_same_flag(&k->early.v[i], &f);
 		VEC_PUSH(&k->arena, &k->flags, f);
 	}
 	if (k->flags.v[flag].depth < depth)
@@ -45,10 +47,13 @@ static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 static void add_wait_flags(struct kernel *k, const struct wait *w)
 {
 	struct wait_part part;
+	bool now = false;		/* who looks back at a run looks at the one at hand, too */
 
 	for (int i = 0; lower_next_part(k, w, &i, &part);)
+		now |= part.runs != NONE && !part.back;
+	for (int i = 0; lower_next_part(k, w, &i, &part);)
 		if (part.runs != NONE)
-			add_run_flag(k, w->on, part.runs, part.back);
+			add_run_flag(k, w->on, part.runs, part.back + (now && part.back));
 		else
 			add_flag(k, w->on, w->when == WAIT_ISSUED);
 }

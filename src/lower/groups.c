@@ -181,8 +181,8 @@ static void count_dependents(const struct counting *c, int i)
 {
 	int end = c->r->lane_first[c->lane_copy + 1];
 
-	if (!on_matrix(c->k, c->r->inst[i].task) || c->k->flag_of[c->r->inst[i].task] == NONE ||
-	    kernel_lands(c->k, c->r->inst[i].task))
+	if (!on_matrix(c->k, c->r->inst[i].task) || (c->k->flag_of[c->r->inst[i].task] == NONE &&
+	    !c->k->learns.n) || kernel_lands(c->k, c->r->inst[i].task))
 		return;
 	for (int j = i + 1; j < end; j++) {
 		if (!needs_end(c, i, j) && !must_learn(c->k, c->r->inst[i].task,

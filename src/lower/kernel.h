@@ -116,6 +116,7 @@ struct flag {
 					 * the region around has one, perhaps empty */
 	int loop;			/* the sTask's, or one around it */
 	bool ends;			/* at the end of a run the lane waits for its products */
+	bool early;			/* a run is over with the last instance in it, not with the loop */
 	int depth;
 	int arrivals;			/* a phase */
 	bool all;			/* those of all blocks of the cluster, each to all */
@@ -281,6 +282,7 @@ struct kernel {
 	VEC(struct learn) learns;
 	VEC(struct run_only) runs_only;
 	VEC(struct flag) deeper;	/* flags that need that depth at least */
+	VEC(struct flag) early;		/* flags that others must hear of early */
 	VEC(int) meets;			/* loads */
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */

@@ -47,7 +47,7 @@ static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct er
 	lower_own_waits(k);
 	do {
 		k->shared_bytes = bytes;
-		k->lanes.n = 0;
+		k->lanes.n = k->outboxes.n = 0;
 		TRY(lower_waiting(k, e));
 		TRY(lower_lanes(k, e));
 		lower_stores(k);

@@ -44,6 +44,15 @@ static bool meet(struct kernel *k, const struct flag *f)
 	return true;
 }
 
+static bool tell_early(struct kernel *k, const struct flag *f)
+{
+	for (int i = 0; i < k->early.n; i++)
+		if (lower_same_flag(&k->early.v[i], f))
+			return false;
+	VEC_PUSH(&k->arena, &k->early, *f);
+	return true;
+}
+
 static bool deepen(struct kernel *k, const struct flag *f)
 {
 	struct flag deeper = *f;
@@ -76,5 +85,7 @@ bool lower_mend(struct kernel *k, const struct remedy *r)
 
 	if (r->held.product != NONE)
 		return learn(k, r->held);
+	if (r->late != NONE)
+		return tell_early(k, &k->flags.v[r->late]);
 	return f && (meet(k, f) || count_runs(k, f) || deepen(k, f) || hold_back(k, f));
 }

@@ -152,51 +152,65 @@ static enum err_code go_on(struct play *p, struct warp *w, bool *moved)
 	return OK;
 }
 
-/* Has the lane, up to action `end`, issued the product for whose instance or run n the flag
- * is? There may be nothing to issue in a run. */
-static bool has_issued(const struct play *p, int lane, int end, int flag, int n)
+/* The last instance of the flag's sTask in its nth phase; NONE: it is a run without any. */
+static int last_of(const struct play *p, int flag, int n)
 {
 	const struct flag *f = &p->k->flags.v[flag];
-	int loop = stask_of(p, p->s->first[f->task])->loop, last = n;
-	bool found = false;
+	int loop = p->k->plan->graph->tasks.v[f->task].loop, around = flag_loop(p->k, flag);
 
-	if (f->runs) {
-		last = (int)walk_inner(p->s->walk, flag_loop(p->k, flag), n + 1, loop) - 1;
-		found = last < walk_inner(p->s->walk, flag_loop(p->k, flag), n, loop);
-	}
-	for (int i = 0; i < end; i++)
-		found |= p->s->acts[lane][i].kind == ACT_COMMIT &&
-			p->s->acts[lane][i].instance == script_instance(p->s, f->task, last);
-	return found;
+	if (!f->runs)
+		return script_instance(p->s, f->task, n);
+	if (walk_inner(p->s->walk, around, n, loop) == walk_inner(p->s->walk, around, n + 1, loop))
+		return NONE;
+	return script_instance(p->s, f->task, walk_inner(p->s->walk, around, n + 1, loop) - 1);
 }
 
-/* Is the product that the warp waits for issued, but its lane waits itself before it tells
- * of it? */
-static bool is_held(const struct play *p, const struct warp *w, struct learn *held)
+/* Has the lane, up to action `end`, done something of the instance? */
+static bool has_come(const struct play *p, int lane, int end, int instance, bool committed)
+{
+	for (int i = 0; i < end; i++)
+		if (p->s->acts[lane][i].instance == instance && (!committed ||
+		    p->s->acts[lane][i].kind == ACT_COMMIT))
+			return true;
+	return false;
+}
+
+/* What the warp waits for is done, or a product that is issued, but its lane waits itself
+ * before it tells of it. */
+static bool is_held(const struct play *p, const struct warp *w, struct remedy *r)
 {
 	const struct act *a = &p->s->acts[w->lane][w->at], *b;
 	const struct flag *f = &p->k->flags.v[a->at];
+	const struct program *g = p->k->plan->graph->program;
 	const struct warp *by;
+	int last;
+	bool inside;
 
-	if (a->kind != ACT_WAIT || f->issued || !p->s->set->matrix[f->task])
+	if (a->kind != ACT_WAIT || f->issued || (!f->runs && !p->s->set->matrix[f->task]))
 		return false;
 	by = completer(p, flag_in(p, w->block, a->at), a->n);
-	if (by->at == p->s->nacts[by->lane])
-		return false;
 	b = &p->s->acts[by->lane][by->at];
-	if (b->kind != ACT_WAIT || !has_issued(p, by->lane, by->at, a->at, a->n))
+	last = last_of(p, a->at, a->n);
+	if (by->at == p->s->nacts[by->lane] || b->kind != ACT_WAIT || (last != NONE &&
+	    (b->instance == last || !has_come(p, by->lane, by->at, last, p->s->set->matrix[f->task]))))
 		return false;
-	*held = (struct learn){ f->task, f->runs || b->instance == NONE ? NONE :
-		p->s->task[b->instance] };
-	return f->runs || held->before != NONE;
+	inside = f->runs && b->instance != NONE && program_loop_within(g, stask_of(p,
+		b->instance)->loop, f->loop);
+	if (f->runs && !f->early && (inside || last == NONE))
+		r->late = a->at;
+	else if (p->s->set->matrix[f->task] && f->runs && !inside)
+		r->held = (struct learn){ f->task, NONE };
+	else if (p->s->set->matrix[f->task] && b->instance != NONE)
+		r->held = (struct learn){ f->task, p->s->task[b->instance] };
+	return r->late != NONE || r->held.product != NONE;
 }
 
-static void find_held(const struct play *p, struct learn *held)
+static void find_held(const struct play *p)
 {
 	for (int i = 0; i < p->nwarps; i++)
-		if (p->warp[i].at < p->s->nacts[p->warp[i].lane] && is_held(p, &p->warp[i], held))
+		if (p->warp[i].at < p->s->nacts[p->warp[i].lane] && is_held(p, &p->warp[i],
+		    p->remedy))
 			return;
-	*held = (struct learn){ NONE, NONE };
 }
 
 static enum err_code deadlock(const struct play *p)
@@ -339,7 +353,7 @@ enum err_code play_script(struct arena *a, const struct script *s, struct remedy
 		.remedy = remedy, .e = e };
 	bool moved = true;
 
-	*remedy = (struct remedy){ { NONE, NONE }, NONE };
+	*remedy = (struct remedy){ { NONE, NONE }, NONE, NONE };
 	init_warps(&p);
 	init_flags(&p);
 	find_awaited(&p);
@@ -355,7 +369,7 @@ enum err_code play_script(struct arena *a, const struct script *s, struct remedy
 	for (int i = 0; i < p.nwarps; i++) {
 		if (p.warp[i].at == s->nacts[p.warp[i].lane])
 			continue;
-		find_held(&p, &remedy->held);
+		find_held(&p);
 		return deadlock(&p);
 	}
 	return check_end(&p);

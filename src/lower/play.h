@@ -14,6 +14,8 @@ struct remedy {
 	struct learn held;		/* lanes wait for each other, and one of them only because
 					 * nobody has told it of this product; NONE */
 	int flag;			/* whose phases may be mistaken for each other; NONE */
+	int late;			/* a flag whose run has had its last instance, where nobody
+					 * can go on because the loop has not ended; NONE */
 };
 
 /* `a` is scratch. The error tells what goes wrong first, with sTasks and iterations. */

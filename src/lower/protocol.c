@@ -379,7 +379,7 @@ static enum err_code check_kernel(struct check *c)
 enum err_code protocol_check(struct kernel *k, struct protocol *out, struct err *e)
 {
 	struct arena_mark mark = arena_mark(&k->arena);
-	struct check c = { .a = &k->arena, .k = k, .done = { .remedy = { { NONE, NONE }, NONE }, .complete = true }, .e = e };
+	struct check c = { .a = &k->arena, .k = k, .done = { .remedy = { { NONE, NONE }, NONE, NONE }, .complete = true }, .e = e };
 	enum err_code code = check_kernel(&c);
 
 	arena_reset(&k->arena, mark);

@@ -152,6 +152,12 @@ int lower_part_flag(const struct kernel *k, const struct wait *w, const struct w
 	return w->when == WAIT_ISSUED ? k->issue_flag_of[w->on] : k->flag_of[w->on];
 }
 
+/* Now and then: a loop that never makes an iteration waits for nothing. */
+static bool may_be_empty(const struct graph *g, int loop)
+{
+	return g->trips[loop].least == 0 && g->trips[loop].most > 0;
+}
+
 static void add_wait(struct kernel *k, struct kentry *x, int wait, const struct wait_part *part)
 {
 	const struct wait *w = &k->plan->waits.v[wait];
@@ -168,7 +174,7 @@ static void add_wait(struct kernel *k, struct kentry *x, int wait, const struct 
 	} else {
 		f.which = AWAIT_AROUND;
 		for (int l = mine; l != part->loop; l = g->program->loops.v[l].parent)
-			f.once |= g->trips[l].least == 0;
+			f.once |= may_be_empty(g, l);
 	}
 	VEC_PUSH(&k->arena, &x->waits, f);
 }
@@ -207,6 +213,18 @@ static void add_new(struct kernel *k, struct kentry *x, struct flag_wait f)
 	VEC_PUSH(&k->arena, &x->waits, f);
 }
 
+/* How far back the wait looks at runs. */
+static int runs_back(struct kernel *k, const struct wait *w)
+{
+	struct wait_part part;
+	int most = 0;
+
+	for (int i = 0; lower_next_part(k, w, &i, &part);)
+		if (part.runs != NONE && part.back > most)
+			most = part.back;
+	return most;
+}
+
 void lower_run_waits(struct kernel *k, struct kentry *x)
 {
 	const struct graph *g = k->plan->graph;
@@ -222,9 +240,11 @@ void lower_run_waits(struct kernel *k, struct kentry *x)
 			add_new(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_BACK, .loop = loop,
 				.flag = lower_run_flag(k, w->task, loop_of(k, w->task)),
 				.back = k->flags.v[k->flag_of[w->on]].depth });
-		if (lower_waits_for_run(k, w, &depth) && g->trips[loop].least == 0)
+		if (lower_waits_for_run(k, w, &depth) && may_be_empty(g, loop) &&
+		    lower_run_flag(k, w->on, loop) != NONE)
 			add_new(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_AROUND, .once = true,
 				.flag = k->flag_of[w->task], .loop = loop_of(k, w->task),
-				.back = k->flags.v[lower_run_flag(k, w->on, loop)].depth - depth });
+				.back = k->flags.v[lower_run_flag(k, w->on, loop)].depth -
+					runs_back(k, w) });
 	}
 }

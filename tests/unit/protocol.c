@@ -145,6 +145,42 @@ static const char prelude[] =
 	"  return handed(mr.examples.flash_attention{b = 1, h = 1, m = o.m, n = o.n, d = 64, causal = o.causal},\n"
 	"    {m = 64, n = 64}, {k = o.ring, v = o.ring}, on)\n"
 	"end\n"
+	"local function apart(o)\n"	/* two products of one tile, on lanes that share nothing */
+	"  local bound = mr.program('apart', function(p)\n"
+	"    local m, n, k = p:axes('m', 'n', 'k')\n"
+	"    local A, B, C = p:input('A', {m, k}), p:input('B', {n, k}), p:output('C', {m, n}, 'f32')\n"
+	"    local E, F, D = p:input('E', {m, k}), p:input('F', {n, k}), p:output('D', {m, n}, 'f32')\n"
+	"    local c, d = p:carry('c', {m, n}, 0), p:carry('d', {m, n}, 0)\n"
+	"    p:loop(k, {upto = o.part and m - 64 or nil}, function()\n"
+	"      c:add(p:mma('mma_c', p:load('load_a', A), p:load('load_b', B)))\n"
+	"      d:add(p:mma('mma_d', p:load('load_e', E), p:load('load_f', F)))\n"
+	"    end)\n"
+	"    C:store('store_c', p:task('out_c', function() return c + 0 end))\n"
+	"    D:store('store_d', p:task('out_d', function() return d + 0 end))\n"
+	"  end){m = 192, n = 64, k = 128}\n"
+	"  local plan = mr.plan(bound:graph{tile = {m = 64, n = 64, k = 32}}, mr.device 'h200')\n"
+	"  for _, task in ipairs{'load_a', 'load_b'} do plan:append(task, {lane = 'p0'}) end\n"
+	"  for _, task in ipairs{'load_e', 'load_f'} do plan:append(task, {lane = 'p1'}) end\n"
+	"  for _, task in ipairs{'mma_c', 'out_c', 'store_c'} do plan:append(task, {lane = 'c0'}) end\n"
+	"  for _, task in ipairs{'mma_d', 'out_d', 'store_d'} do plan:append(task, {lane = 'c1'}) end\n"
+	"  plan:lane('p0', {warps = o.warps or 1})\n"
+	"  plan:grid{eus = 1}\n"
+	"  plan:fill_waits()\n"
+	"  for _, w in ipairs(o) do plan:wait(w[1], {{w[2], distance = w[3], when = w[4]}}) end\n"
+	"  return plan\n"
+	"end\n"
+	"local function split()\n"
+	"  local bound = mr.examples.flash_attention{b = 1, h = 1, m = 128, n = 128, d = 64}\n"
+	"  local plan = mr.plan(bound:graph{tile = {m = 128, n = 64}}, mr.device 'h200')\n"
+	"  plan:split('m', 2)\n"
+	"  plan:lane('p0', {warps = 1})\n"
+	"  for _, t in ipairs(plan.tasks) do\n"
+	"    plan:append(t.name, {lane = t.kind == 'load' and 'p0' or 'c' .. t.name:match '%d$'})\n"
+	"  end\n"
+	"  plan:fill_waits()\n"
+	"  plan:wait('softmax.1', {{'mma_pv.0', distance = 0}})\n"
+	"  return plan\n"
+	"end\n"
 	"local early = {'mma_qk', 'mma_pv', 'softmax', 'rescale'}\n";
 
 static void must(const struct bench *b, enum err_code code)
@@ -627,6 +663,17 @@ int main(void)
 	check_plan_of("gemm, a cluster that shares rows of B", "return cluster{}");
 	check_plan_of("gemm, a cluster that shares A, a ring of one", "return cluster{group = 1, ring = 1}");
 	check_plan_of("gemm, a cluster of four, panels of B", "return cluster{size = 4, b = 'kn', k = 64}");
+	check_plan_of("a lane that runs ahead of another without end is held back",
+		"return apart{{'mma_d', 'mma_c', 0}}");
+	check_plan_of("a load that a lane runs behind without end is held back",
+		"return apart{warps = 2, {'mma_d', 'load_a', 1}, {'load_b', 'load_a', 1}}");
+	check_plan_of("waits over loops", "return apart{{'out_d', 'mma_c', 2}, {'mma_c', 'out_d', 1, 'issued'}, "
+		"{'load_e', 'out_c', 2}}");
+	check_plan_of("waits over loops that may be empty", "return apart{part = true, {'out_d', 'mma_c', 0}, "
+		"{'load_b', 'out_d', 2}, {'store_c', 'store_d', 1}}");
+	check_plan_of("a product that its lane looks at in time", "return split()");
+	check_plan_of("gemm, tiles in turn, of which a copy waits to the end", "local plan = turns() "
+		"plan:wait('store_c', {{'load_a', distance = 0, when = 'issued'}}) return plan");
 	check_plan_of("attention in series", "return attention{}");
 	check_plan_of("attention, queries from a lane of their own", "return attention{p1='p1'}");
 	check_plan_of("attention, a long loop and queries from a lane of their own",
