@@ -82,7 +82,8 @@ enum err_code from_ring(struct text *c, const struct kentry *x, const struct rin
 	struct view v;
 
 	TRY(node_view(c, s, node, &v, e));
-	inside = inside_text(c, s, shape, &v, 0);
+	/* a tile that reaches beyond the end of an axis of which the ring has all */
+	inside = inside_text(c, s, shape, &v, r->shape.whole & ~shape->whole);
 	*out = from_bits(c, b->type, shared_get(c, b->type, ring_address(c, s, r, shape,
 		c_name(c, "slot_", b->name))));
 	if (strcmp(inside, "true"))

@@ -98,6 +98,7 @@ enum err_code detour_text(struct text *c, const struct kentry *x, int node, int 
 	bool sets = n->op == OP_SET && c->k->ring_of[buffer_of_carry(c, s, n->ref)] == NONE;
 	const struct shape2 *to = sets ? &c->k->carry_shape[n->ref] : &c->k->node_shape[node];
 	enum dtype type = type_of(c, arg, carry);
+	const struct shape2 *from;
 	const char *inside, *place;
 	struct view v;
 
@@ -109,9 +110,9 @@ enum err_code detour_text(struct text *c, const struct kentry *x, int node, int 
 		TRY(buffer_view(c, buffer_of_carry(c, s, n->ref), &v, e));
 	else
 		TRY(node_view(c, s, node, &v, e));
-	place = address(c, s, at->at, arg != NONE ? &c->k->node_shape[arg] :
-		&c->k->carry_shape[carry], to);
-	inside = inside_text(c, s, to, &v, 0);
+	from = arg != NONE ? &c->k->node_shape[arg] : &c->k->carry_shape[carry];
+	place = address(c, s, at->at, from, to);
+	inside = inside_text(c, s, to, &v, from->whole & ~to->whole);
 	*out = arena_strf(c->a, dtype_is_float(type) ? "shared_f32(%s)" : type == DT_BOOL ?
 		"(shared_u32(%s) != 0)" : "(int)shared_u32(%s)", place);
 	if (strcmp(inside, "true"))

@@ -79,6 +79,20 @@ local shifted = mr.program("shifted", function(p)
   C:store("store_c", p:task("shift", function() return t - top + (m:index() - n:index()):to "f32" * 0.125 end))
 end)
 
+-- A value of a whole axis, of which each iteration takes a tile.
+local weighed = mr.program("weighed", function(p)
+  local m, n, d = p:axes("m", "n", "d")
+  local Q, K, S = p:input("Q", {m, d}), p:input("K", {n, d}), p:input("S", {n}, "f32")
+  local O, o = p:output("O", {m}, "f32"), p:carry("o", {m}, 0)
+  local q, s = p:load("load_q", Q), p:load("load_s", S)
+  local weights = p:task("weights", function() return mr.exp2(s) end)
+  p:loop(n, function()
+    local qk = p:mma("mma", q, p:load("load_k", K))
+    p:task("sum", function() o:add(rowsum(qk * weights, n)) end)
+  end)
+  O:store("store_o", p:task("convert", function() return o + 0 end))
+end)
+
 -- Loads on p0, the rest on c0, or part i of what is split on ci.
 local function schedule(bound, tile, parts, axis)
   local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
@@ -117,5 +131,8 @@ correct("chained, split over two lanes", schedule(chained{m = 104, n = 200, k = 
   {m = 32, n = 128}, 2, "n"))
 correct("shifted", schedule(shifted{m = 100, n = 72, k = 32}, {m = 64, n = 72}))
 correct("shifted, wide", schedule(shifted{m = 200, n = 56, k = 32}, {m = 128, n = 56}))
+for _, n in ipairs{64, 128, 150} do
+  correct(("weights of %d keys"):format(n), schedule(weighed{m = 72, n = n, d = 64}, {m = 64, n = 64}))
+end
 
 tap.done_testing()
