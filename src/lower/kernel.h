@@ -26,8 +26,11 @@
  * the instance with sequence number s completes phase s / depth of barrier s mod depth.
  * depth is the least for which the relation of the plan's events proves that no phase
  * is passed again before all who wait for it have, and that the one before is over for
- * them; of a load not less than its ring has slots. A flag of runs counts the runs of a loop instead, for those outside of the loop who
- * cannot keep count of its iterations or may find that there are none.
+ * them; of a load not less than its ring has slots. Where there is none, the kernel has
+ * waits of its own that hold back who runs ahead; where the check of the kernel finds that
+ * it takes more, because loops may make no iteration, it is the least power of two times
+ * that depth. A flag of runs counts the runs of a loop instead, for those outside of the
+ * loop who cannot keep count of its iterations or may find that there are none.
  *
  * Outboxes. A store on the copy engine is issued by one thread of a warp, in groups of its
  * own, and reads shared memory until that thread has waited for the group. A value in
