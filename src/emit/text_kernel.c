@@ -203,7 +203,8 @@ enum err_code emit_text(const struct kernel *k, const struct target *target, str
 
 	c.fused = ARENA_ARRAY(a, c.p->nodes.n, bool);
 	c.around = ARENA_ARRAY(a, c.p->loops.n + 1, int) + 1;
-	*out = (struct source){ .threads = k->threads, .cluster = k->cluster, .shared_bytes = k->shared_bytes + 1024 };
+	*out = (struct source){ .threads = k->threads, .cluster = k->cluster,
+		.shared_bytes = k->shared_bytes + 1024 };
 	out->entry = arena_strf(a, "%s_%s", c.p->name, c.p->phases.v[k->phase].name);
 	buf_init(&body, a);
 	buf_init(&c.functions, a);

@@ -113,8 +113,8 @@ static bool from_ring(const struct kernel *k, const struct stask *s, int buffer,
 		return false;
 	part_extents(s, v, &rows, &cols);
 	*o = (struct outbox){ .ring = k->ring_of[buffer], .rows = rows, .swizzle = r->swizzle,
-		.panel_cols = r->panel_cols, .panel_bytes = r->panel_bytes,
-		.panels = (int)(cols / r->panel_cols), .across = (int)(cols / r->panel_cols), .batch = (int)(cols / r->panel_cols) };
+		.panel_cols = r->panel_cols, .panel_bytes = r->panel_bytes };
+	o->panels = o->across = o->batch = (int)(cols / r->panel_cols);
 	return r->shape.row[0] == v->row[0] && r->shape.col[0] == v->col[0] &&
 		r->shape.rows == rows && r->shape.cols == cols && cols % r->panel_cols == 0 &&
 		rows <= BOX_ROWS;

@@ -4,6 +4,7 @@ local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap = dofile(dir .. "tap.lua")
 local random_plans = dofile(dir .. "lib/random_plans.lua")
+random_plans.target = arg[1] or "host"
 local max, where, rowsum, rowmax, rsqrt = mr.max, mr.where, mr.rowsum, mr.rowmax, mr.rsqrt
 
 local SEEDS <const> = {1, 2, 3, 4}

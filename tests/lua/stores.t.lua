@@ -4,6 +4,7 @@
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
+random_plans.target = arg[1] or "host"
 
 -- A product, its result of a type; twice, also beside it in rows that are wider.
 local function product(dtype, twice)

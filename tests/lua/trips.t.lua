@@ -4,6 +4,7 @@ local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap = dofile(dir .. "tap.lua")
 local random_plans, programs = dofile(dir .. "lib/random_plans.lua"), dofile(dir .. "lib/programs.lua")
+random_plans.target = arg[1] or "host"
 
 local SEEDS <const> = {1, 2, 3}
 

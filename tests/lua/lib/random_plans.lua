@@ -8,7 +8,7 @@ local core = require "millrace.core"
 
 local own = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "programs.lua")
 
-local M = {}
+local M = {target = "host"}		-- what verify compiles for
 local random = math.random
 
 local function choose(list) return list[random(#list)] end
@@ -441,7 +441,7 @@ end
 function M.verify(plan, seeds, options)
   local lowered, why = pcall(plan.compile, plan, {target = "cuda", text = true})
   if not lowered then return "refused", why end
-  local built, k = pcall(plan.compile, plan, {target = options and options.target or "host"})
+  local built, k = pcall(plan.compile, plan, {target = options and options.target or M.target})
   if not built then return "failed", k end
   local bound = plan.graph.program
   local inputs = bound:inputs{seed = seeds[1]}
