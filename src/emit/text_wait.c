@@ -119,6 +119,21 @@ static int latest_issued(const struct text *c, const struct kentry *x, const str
 	return it < c->last ? it : c->last;
 }
 
+/* Is the result of product m one of several versions, of which nobody knows at a wait whose is
+ * under way: as each life has products in many iterations of its loop, or as a turn is about
+ * several tiles? */
+static bool pinned_where_read(const struct text *c, const struct kentry *m, int buffer)
+{
+	const struct stask *s = stask_of(c, m);
+	int loop = c->g->buffers.v[buffer].loop;
+	bool writes = false;
+
+	for (int i = 0; i < s->writes.n && on_matrix(c, m->task); i++)
+		writes |= s->writes.v[i] == buffer && c->k->ring_of[buffer] == NONE;
+	return writes && ((shifts_tiles(c->lane) && loop == NONE) ||
+		(c->plan->versions[buffer] > 1 && loop != s->loop));
+}
+
 /* Pin those versions of a product's result of which nothing is under way. */
 static void pin_finished(struct text *c, const struct kentry *x, const struct kentry *m, int buffer,
 	int open)
@@ -129,41 +144,31 @@ static void pin_finished(struct text *c, const struct kentry *x, const struct ke
 
 	if (buffer_view(c, buffer, &view, &e) || view.kind != FRAG_FULL)
 		return;
-	if (shifts_tiles(c->lane) && (c->g->buffers.v[buffer].loop == NONE ||
-	    (open && stask_of(c, m)->loop != stask_of(c, x)->loop)))
-		return;			/* where they are read, or not at all after their loop */
+	if (pinned_where_read(c, m, buffer) && (open || c->g->buffers.v[buffer].loop == NONE))
+		return;
+	if (shifts_tiles(c->lane) && open && stask_of(c, m)->loop != stask_of(c, x)->loop)
+		return;			/* behind its loop nobody reads it */
 	if (stask_of(c, m)->loop == stask_of(c, x)->loop)
 		latest = latest_issued(c, x, m);
 	for (int k = open; k < versions; k++)
 		put_pin(c, version_name(c, buffer, (int)floor_mod(latest - k, versions)), &view);
 }
 
-static bool is_product(const struct text *c, int buffer)
-{
-	for (int i = 0; i < c->lane->entries.n; i++) {
-		const struct stask *s = stask_of(c, &c->lane->entries.v[i]);
-
-		for (int k = 0; k < s->writes.n && on_matrix(c, c->lane->entries.v[i].task); k++)
-			if (s->writes.v[k] == buffer)
-				return true;
-	}
-	return false;
-}
-
-/* Of several tiles in a turn nobody knows at a wait which versions are whose. So what products
- * left for as long as a tile is pinned where it is read: by then they are complete. */
+/* Where x reads what products left for longer than their own loop's iteration, it is pinned:
+ * by then they are complete. */
 void put_read_pins(struct text *c, const struct kentry *x)
 {
 	const struct stask *s = stask_of(c, x);
 	struct view view;
 	struct err e;
 
-	for (int i = 0; i < s->reads.n && s->kind != TASK_MMA && shifts_tiles(c->lane); i++) {
+	for (int i = 0; i < s->reads.n && s->kind != TASK_MMA; i++) {
 		int buffer = s->reads.v[i];
+		bool pinned = false;
 
-		if (c->g->buffers.v[buffer].loop == NONE && c->k->ring_of[buffer] == NONE &&
-		    is_product(c, buffer) && !buffer_view(c, buffer, &view, &e) &&
-		    view.kind == FRAG_FULL)
+		for (int k = 0; k < c->lane->entries.n; k++)
+			pinned |= pinned_where_read(c, &c->lane->entries.v[k], buffer);
+		if (pinned && !buffer_view(c, buffer, &view, &e) && view.kind == FRAG_FULL)
 			put_pin(c, buffer_name(c, x, buffer), &view);
 	}
 }
