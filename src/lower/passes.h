@@ -113,10 +113,12 @@ static inline bool is_load(const struct kernel *k, int task)
 	return stask_at(k, task)->kind == TASK_LOAD;
 }
 
-/* Is this wait seen by a flag, or does the lane count its own groups? */
+/* Is this wait seen by a flag, or does the lane count its own groups? What it has issued
+ * itself it knows. */
 static inline bool by_flag(const struct kernel *k, const struct wait *w)
 {
-	return lane_of(k, w->task) != lane_of(k, w->on) || is_load(k, w->on);
+	return lane_of(k, w->task) != lane_of(k, w->on) ||
+		(is_load(k, w->on) && w->when != WAIT_ISSUED);
 }
 
 static inline int64_t round_up(int64_t x, int64_t unit)
