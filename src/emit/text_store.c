@@ -57,14 +57,18 @@ static void store_eights(struct text *c, const struct stask *s, const struct nod
 	put(c, "}");
 }
 
+static const struct shape2 *value_shape(const struct text *c, const struct buffer *b)
+{
+	return b->node == NONE ? &c->k->carry_shape[b->carry] : &c->k->node_shape[b->node];
+}
+
 /* Straight from the fragment to global memory. */
 static enum err_code store_fragment(struct text *c, const struct kentry *x, const struct node *n,
 	int buffer, struct err *e)
 {
 	const struct stask *s = &c->g->tasks.v[x->task];
 	const struct buffer *b = &c->g->buffers.v[buffer];
-	const struct shape2 *shape = b->node == NONE ? &c->k->carry_shape[b->carry] :
-		&c->k->node_shape[b->node];
+	const struct shape2 *shape = value_shape(c, b);
 	enum dtype t = c->p->tensors.v[n->ref].type;
 	const char *name = buffer_name(c, x, buffer), *value, *inside, *element;
 	struct view v;
@@ -108,6 +112,37 @@ static void store_ring(struct text *c, const struct kentry *x, const struct node
 
 /* ---- by the copy engine ---------------------------------------------------------------- */
 
+/* Of panel number `panel`: how many are left of it, and the block of rows that it is in. */
+static const char *column_of(struct text *c, const struct outbox *o, const char *panel)
+{
+	return o->across == o->panels ? panel : arena_strf(c->a, "%s %% %d", panel, o->across);
+}
+
+static const char *block_of(struct text *c, const struct outbox *o, const char *panel)
+{
+	return o->across == o->panels ? "0" : arena_strf(c->a, "%s / %d", panel, o->across);
+}
+
+/* A loop over the panels of a batch, and which one p is of all of batch number n. */
+static const char *each_panel(struct text *c, const struct outbox *o)
+{
+	return o->batch > 1 ? arena_strf(c->a, "EACH(p, %d) ", o->batch) : "";
+}
+
+static const char *panel_text(struct text *c, const struct outbox *o)
+{
+	if (o->panels == o->batch)
+		return o->batch > 1 ? "p" : "0";
+	return o->batch > 1 ? arena_strf(c->a, "(n * %d + p)", o->batch) : "n";
+}
+
+/* Where a panel of the batch at hand lies that begins at `from`. */
+static const char *place_of(struct text *c, const struct outbox *o, const char *from)
+{
+	return o->batch > 1 ? arena_strf(c->a, "%s + p * %lld", from, (long long)o->panel_bytes) :
+		from;
+}
+
 /* Where panel number `panel` begins in the tensor, innermost dimension first: what follows
  * the address of a copy. */
 static const char *corner_text(struct text *c, const struct stask *s, const struct node *n,
@@ -126,12 +161,12 @@ static const char *corner_text(struct text *c, const struct stask *s, const stru
 				buf_printf(&b, " + %lld", (long long)(s->part * (c->g->extents.tile[
 					s->split_axis] / s->parts)));
 		if (d == rank - 1 && o->across > 1)
-			buf_printf(&b, " + %s %% %d * %lld", panel, o->across,
+			buf_printf(&b, " + %s * %lld", column_of(c, o, panel),
 				(long long)o->panel_cols);
 		for (int i = 0; i < x->n && o->ring == NONE; i++)
 			if (x->term[i].axis == v->row[0])
-				buf_printf(&b, " + (%s / %d * %d + thread / 32) * %lld", panel,
-					o->across, c->lane->warps, (long long)o->rows);
+				buf_printf(&b, " + (%s * %d + thread / 32) * %lld", block_of(c, o,
+					panel), c->lane->warps, (long long)o->rows);
 	}
 	return b.text;
 }
@@ -156,12 +191,11 @@ static int store_map(struct text *c, const struct stask *s, const struct node *n
 
 /* The panels of a batch, from `from` on, by the thread that will ask about them. */
 static void put_batch(struct text *c, const struct stask *s, const struct node *n,
-	const struct shape2 *v, const struct outbox *o, const char *from, const char *panel,
-	const char *inside)
+	const struct shape2 *v, const struct outbox *o, const char *from, const char *inside)
 {
-	put(c, "\tEACH(p, %d) %stma_store_%dd(&map%d, %s + p * %lld%s);", o->batch, inside,
-		c->p->tensors.v[n->ref].rank, store_map(c, s, n, v, o), from,
-		(long long)o->panel_bytes, corner_text(c, s, n, v, o, panel));
+	put(c, "\t%s%stma_store_%dd(&map%d, %s%s);", each_panel(c, o), inside,
+		c->p->tensors.v[n->ref].rank, store_map(c, s, n, v, o), place_of(c, o, from),
+		corner_text(c, s, n, v, o, panel_text(c, o)));
 	put(c, "\tstores_commit();");
 }
 
@@ -170,7 +204,7 @@ static void store_slot(struct text *c, const struct stask *s, const struct node 
 	const struct shape2 *v, const struct outbox *o)
 {
 	put(c, "if (leader) {");
-	put_batch(c, s, n, v, o, slot_of(c, c->k->rings.v[o->ring].buffer), "p", "");
+	put_batch(c, s, n, v, o, slot_of(c, c->k->rings.v[o->ring].buffer), "");
 	put(c, "\tSTORES_READ(0);");
 	put(c, "}");
 	if (c->lane->warps > 1)
@@ -178,18 +212,18 @@ static void store_slot(struct text *c, const struct stask *s, const struct node 
 }
 
 /* A batch of panels of the warp's rows, swizzled as the engine expects it. */
-static void put_panels(struct text *c, const struct outbox *o, const char *panel, int buffer,
-	const char *name)
+static void put_panels(struct text *c, const struct outbox *o, int buffer, const char *name)
 {
 	enum dtype t = c->g->buffers.v[buffer].type;
 	int bytes = dtype_bits(t) / 8;
 
-	put(c, "EACH(p, %d) EACH(h, 2) EACH(j, %lld) {", o->batch, (long long)(o->panel_cols / 8));
-	put(c, "\tconst int rb = %s / %d, i = %s %% %d * %lld + j, row = thread %% 32 / 4 + 8 * h;",
-		panel, o->across, panel, o->across, (long long)(o->panel_cols / 8));
+	put(c, "%sEACH(h, 2) EACH(j, %lld) {", each_panel(c, o), (long long)(o->panel_cols / 8));
+	put(c, "\tconst int rb = %s, i = %s * %lld + j, row = thread %% 32 / 4 + 8 * h;",
+		block_of(c, o, panel_text(c, o)), column_of(c, o, panel_text(c, o)),
+		(long long)(o->panel_cols / 8));
 	put(c, "\tconst u32 x = (row * %d / 128 & %d) << 4;", o->swizzle, o->swizzle / 16 - 1);
-	put(c, "\tconst u32 at = to + p * %lld + row * %d + %s;", (long long)o->panel_bytes,
-		o->swizzle, bytes == 2 ? "((16 * j ^ x) + col0 * 2)" : "((32 * j + col0 * 4) ^ x)");
+	put(c, "\tconst u32 at = %s + row * %d + %s;", place_of(c, o, "to"), o->swizzle,
+		bytes == 2 ? "((16 * j ^ x) + col0 * 2)" : "((32 * j + col0 * 4) ^ x)");
 	if (bytes == 2)
 		put(c, "\tshared_put_u32(at, %s[rb][i * 2 + h]);", name);
 	else
@@ -199,13 +233,12 @@ static void put_panels(struct text *c, const struct outbox *o, const char *panel
 }
 
 /* Of a fragment of which the last block is not full: has this warp rows in the block? */
-static const char *has_rows(struct text *c, const struct view *v, const struct outbox *o,
-	const char *panel)
+static const char *has_rows(struct text *c, const struct view *v, const struct outbox *o)
 {
 	if (v->height == v->rows)
 		return "";
-	return arena_strf(c->a, "if ((%s / %d * %d + thread / 32) * %lld < %lld) ", panel, o->across,
-		c->lane->warps, (long long)o->rows, (long long)v->height);
+	return arena_strf(c->a, "if ((%s * %d + thread / 32) * %lld < %lld) ", block_of(c, o,
+		panel_text(c, o)), c->lane->warps, (long long)o->rows, (long long)v->height);
 }
 
 /* Through the room: batch number n is written when the one that was there has been read. */
@@ -214,7 +247,6 @@ static void store_panels(struct text *c, const struct kentry *x, const struct no
 {
 	int rounds = o->panels / o->batch;
 	int64_t bytes = o->batch * o->panel_bytes;
-	const char *panel = rounds > 1 ? arena_strf(c->a, "(n * %d + p)", o->batch) : "p";
 
 	put(c, "%s{", rounds > 1 ? arena_strf(c->a, "EACH(n, %d) ", rounds) : "");
 	c->indent++;
@@ -227,11 +259,11 @@ static void store_panels(struct text *c, const struct kentry *x, const struct no
 	put(c, "const u32 to = shared + %lld + thread / 32 * %lld%s;", (long long)o->offset,
 		(long long)(o->batches * bytes), o->batches > 1 ? arena_strf(c->a,
 		" + n %% 2 * %lld", (long long)bytes) : "");
-	put_panels(c, o, panel, buffer, buffer_name(c, x, buffer));
+	put_panels(c, o, buffer, buffer_name(c, x, buffer));
 	put(c, "fence_async();");
 	put(c, "WARP_SYNC();");
 	put(c, "if (elected) {");
-	put_batch(c, stask_of(c, x), n, shape, o, "to", panel, has_rows(c, v, o, panel));
+	put_batch(c, stask_of(c, x), n, shape, o, "to", has_rows(c, v, o));
 	put(c, "}");
 	c->indent--;
 	put(c, "}");
@@ -242,8 +274,7 @@ static enum err_code store_by_engine(struct text *c, const struct kentry *x, con
 {
 	const struct outbox *o = &c->k->outboxes.v[x->outbox];
 	const struct buffer *b = &c->g->buffers.v[buffer];
-	const struct shape2 *shape = b->node == NONE ? &c->k->carry_shape[b->carry] :
-		&c->k->node_shape[b->node];
+	const struct shape2 *shape = value_shape(c, b);
 	struct view v;
 
 	TRY(buffer_view(c, buffer, &v, e));

@@ -26,12 +26,7 @@ local function schedule(bound, tile, on, rings, at)
   return plan
 end
 
-local function correct(what, plan)
-  local good, problems = plan:check()
-  if not tap.ok(good, what .. ": legal", tostring(problems)) then return end
-  local result, message = random_plans.verify(plan, SEEDS)
-  tap.ok(result == "ok", what, message, plan:script())
-end
+local function correct(what, plan) random_plans.correct(tap, what, plan, SEEDS) end
 
 -- Does the plan say that the buffer is in shared memory?
 local function is_shared(plan, buffer)

@@ -107,12 +107,7 @@ local function schedule(bound, tile, parts, axis)
   return plan
 end
 
-local function correct(what, plan)
-  local good, problems = plan:check()
-  if not tap.ok(good, what .. ": legal", tostring(problems)) then return end
-  local result, message = random_plans.verify(plan, SEEDS)
-  tap.ok(result == "ok", what, message, plan:script())
-end
+local function correct(what, plan) random_plans.correct(tap, what, plan, SEEDS) end
 
 for _, case in ipairs{{"twins", twins}, {"crossed", crossed}, {"normed", normed}} do
   local name, program = case[1], case[2]

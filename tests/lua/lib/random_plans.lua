@@ -461,4 +461,12 @@ function M.verify(plan, seeds, options)
   return "ok"
 end
 
+-- As checks of a test: the plan is legal, and all its outputs are right.
+function M.correct(tap, what, plan, seeds)
+  local good, problems = plan:check()
+  if not tap.ok(good, what .. ": legal", tostring(problems)) then return end
+  local result, message = M.verify(plan, seeds)
+  tap.ok(result == "ok", what, message, plan:script())
+end
+
 return M
