@@ -1,12 +1,12 @@
 /* actions.h - what the lanes of a kernel do, as lists; for use inside src/lower.
  *
  * For a list of tiles and trip counts, the actions of each lane in order, as the text of
- * src/emit/text_{lane,loop,entry,wait}.c does them: this is those files once more,
- * statement by statement, with numbers where they have C text. Who changes one changes the
- * other.
+ * src/emit/text_{lane,loop,entry,wait}.c does them: actions.c and act_entry.c are those files
+ * once more, statement by statement, with numbers where they have C text. Who changes one
+ * changes the other.
  *
- * All warps of a lane do the same. Only copies, and stores out of rings, are issued by the first warp alone. All
- * blocks of a cluster do the same.
+ * All warps of a lane do the same. Only copies, and stores out of rings, are issued by the
+ * first warp alone. All blocks of a cluster do the same.
  */
 #ifndef LOWER_ACTIONS_H
 #define LOWER_ACTIONS_H
