@@ -67,7 +67,7 @@ CFLAGS := -std=c11 -ffp-contract=off $(WARN) $(FLAGS_$(MODE)) $(EXTRA_CFLAGS)
 LDFLAGS := $(FLAGS_$(MODE)) $(EXTRA_LDFLAGS)
 LIBS := $(PKG_LIBS) -lpthread -ldl -lm
 
-CORE_SRC := $(sort $(wildcard src/*/*.c))
+CORE_SRC := $(sort $(wildcard src/*/*.c src/lower/*/*.c))
 LUA_SRC := $(sort $(wildcard lua/*.c))
 UI_SRC := $(sort $(wildcard ui/*.c))
 STD := $(sort $(wildcard lua/std/*.lua))
@@ -76,7 +76,7 @@ TEMPLATES := $(sort $(wildcard src/run/export/*.* src/host/rt*.[ch])) src/host/m
 UNIT_SRC := $(sort $(wildcard tests/unit/*.c))
 BENCH_SRC := $(sort $(wildcard tests/perf/bench_*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
-HEADERS := $(sort $(wildcard src/*/*.h lua/*.h ui/*.h))
+HEADERS := $(sort $(wildcard src/*/*.h src/lower/*/*.h lua/*.h ui/*.h))
 TESTS ?= $(sort $(wildcard tests/lua/*.t.lua tests/*/*.t))
 
 objects = $(patsubst %.c,$(B)/%.o,$(1))
@@ -243,9 +243,12 @@ BEGIN {
 	low["graph"] = "base tile device"
 	low["plan"] = low["graph"] " graph"
 	low["sim"] = low["plan"] " plan"
-	low["search"] = low["lower"] = low["draw"] = low["store"] = low["sim"] " sim"
-	low["emit"] = low["lower"] " lower"
-	low["gpu"] = low["host"] = low["emit"] " emit"
+	low["role"] = "base tile"
+	low["verify"] = low["sim"] " sim role"
+	low["lower"] = low["verify"] " verify"
+	low["search"] = low["draw"] = low["store"] = low["sim"] " sim"
+	low["emit"] = low["role"] " role"
+	low["gpu"] = low["host"] = low["lower"] " lower emit"
 	low["run"] = low["gpu"] " gpu host"
 	low["lua"] = low["run"] " run search draw store"
 	low["ui"] = low["lua"] " lua"
@@ -259,7 +262,7 @@ BEGIN {
 }
 function bad(why) { print FILENAME ":" FNR ": " why; failed = 1 }
 FNR == 1 {
-	n = split(FILENAME, part, "/"); me = part[n - 1]
+	split(FILENAME, part, "/"); me = part[1] == "src" ? part[2] : part[1]
 	if (!(me in low)) bad("folder " me " has no place in the layers")
 }
 /^[ \t]*#[ \t]*include/ { split($$0, q, /[<">]/) }

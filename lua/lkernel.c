@@ -390,13 +390,39 @@ static int lower_l(lua_State *L)
 		a = scratch_push(L);
 		enter(L);
 		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e) ||
-		    (traced && lower_stamps(*box, &e)) || (host ? emit_host : emit_cuda_sm90)(*box, a, &s, &e))
+		    (traced && lower_stamps(*box, &e)))
 			throw_err(L, &e);
+		(host ? emit_host : emit_cuda_sm90)(((struct kernel *)*box)->role, a, &s);
 		push_source(L, p, i, &s);
 		lua_rawseti(L, -4, i + 1);
 		lua_closeslot(L, -1);
 		lua_pop(L, 2);
 	}
+	return 1;
+}
+
+/* core.role_text(plan) -> the dump of its role programs, phase by phase */
+static int role_text_l(lua_State *L)
+{
+	struct host *h = enter(L);
+	const struct plan *p = history_plan(check_plan(L, 1, "kernel"));
+	struct buf out;
+	struct err e;
+	void **box;
+
+	hold_finalizers(L);
+	check_legal(L, p, "kernel");
+	buf_init(&out, scratch_push(L));
+	for (int i = 0; i < p->graph->program->phases.n; i++) {
+		box = box_new(L, LOWERED_CLASS, 0);
+		enter(L);
+		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e))
+			throw_err(L, &e);
+		role_print(((struct kernel *)*box)->role, &out);
+		lua_closeslot(L, -1);
+		lua_pop(L, 1);
+	}
+	lua_pushlstring(L, out.text, out.len);
 	return 1;
 }
 
@@ -411,7 +437,8 @@ void lua_open_kernel(lua_State *L)
 		{ "registers", kernel_registers_l }, { "spills", kernel_spills_l },
 		{ "warnings", kernel_warnings_l }, { "problems", kernel_problems_l }, { "plan", kernel_plan_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
-		{ "lower", lower_l }, { "build", build_l }, { "run", run_l },
+		{ "lower", lower_l }, { "role_text", role_text_l },
+		{ "build", build_l }, { "run", run_l },
 		{ "compile_log", compile_log_l },
 		{ "attached", attached_l }, { NULL, NULL } };
 

@@ -195,6 +195,9 @@ A plan from the text that plan:script() gave, or by name one of examples/, such 
   {"plan:simulate", "plan:simulate{events=}", [[
 Play the plan against the device's model: a timeline. events: how many to keep.]]},
   {"plan:compile", 'plan:compile{target="cuda"}', "Generate and build the kernel."},
+  {"plan:kernel", 'plan:kernel{target="cuda"}', [[
+The role program: what each lane does, operation by operation, and why each wait is there.
+tostring() is the dump, .text too.]]},
   {"mr.search", "mr.search(bound[, device[, {seconds=60, trials=2000}]])", [[
 Find a good plan by simulating many. Ctrl-C stops it and keeps the best so far. Gives
 .plan .timeline .seconds .ii .bound .gap .bound_seconds .proven .trials .shapes .pruned

@@ -114,6 +114,17 @@ local function export(k, dir, given)
   return core.export(k, dir, o.name)
 end
 
+-- The role program of a plan: tostring() is the dump, lane by lane.
+local role_program = {__name = "millrace.role_program", __tostring = function(k) return k.text end}
+
+local function role(plan, given)
+  local o = options(given, "kernel", "target")
+  if o.target ~= nil and o.target ~= "cuda" and o.target ~= "host" then
+    raise(("kernel: there is no target %s (known: \"cuda\", \"host\")"):format(show(o.target)))
+  end
+  return setmetatable({target = o.target or "cuda", text = core.role_text(plan)}, role_program)
+end
+
 local function compile(plan, given)
   local o = options(given, "compile", "target", "text")
   if o.target == "host" then return core.host_build(plan) end
@@ -131,5 +142,6 @@ return function()
   end
   core.method("millrace.kernel", "bench", entry(bench))
   core.method("millrace.plan", "compile", entry(compile))
+  core.method("millrace.plan", "kernel", entry(role))
   return {attached = entry(function() return core.attached() end)}
 end

@@ -1,7 +1,7 @@
 /* What a kernel's text stands on, on sm_90a. The body of a kernel is plain C over these
  * names; src/host/millrace_host.h gives them another meaning. Forms and operands of the
  * instructions are those of the PTX ISA 8.x: mbarrier, cp.async.bulk.tensor, wgmma. */
-#include "emit/gpu_text.h"
+#include "emit/print.h"
 
 #define TMA_LOAD(rank, name, how, args, coords, hint, operands) \
 	"DEV void tma_load_" name #rank "d(u32 dst, const TensorMap *map, u32 flag, " args ")\n" \

@@ -1,5 +1,5 @@
 /* sm_90a: what the instructions of a body are there. The rest is cuda_prelude.c's. */
-#include "emit/gpu_text.h"
+#include "emit/print.h"
 
 /* wgmma, 64 x cols x 32 bytes of the contracted axis. Which axis is contiguous can only be
  * told for operands of 16 bits. */
@@ -30,11 +30,10 @@ static void put_product(struct buf *o, const struct product_form *f)
 		"\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])" : "\"l\"(a)");
 }
 
-enum err_code emit_cuda_sm90(const struct kernel *k, struct arena *a, struct source *out,
-	struct err *e)
+void emit_cuda_sm90(const struct role_program *r, struct arena *a, struct source *out)
 {
 	static const struct target sm90 = { .prelude = cuda_prelude, .stamps = cuda_stamps,
 		.cluster = cuda_cluster, .product = put_product };
 
-	return emit_text(k, &sm90, a, out, e);
+	emit_text(r, &sm90, a, out);
 }

@@ -1,12 +1,11 @@
 /* emit.h - kernels as text. A target is one file that defines one function.
  *
- * emit decides nothing: every wait, slot, layout and count comes from the kernel. Each
- * statement names its sTask and iteration. What a target cannot express is an error
- * with the user's line. */
+ * emit decides nothing: a role program (role/role.h) says all there is to say, and this
+ * writes it down. Each task names its sTask and iteration. */
 #ifndef EMIT_EMIT_H
 #define EMIT_EMIT_H
 
-#include "lower/kernel.h"
+#include "role/role.h"
 
 /* One parameter of the kernel, in order. */
 enum param_kind {
@@ -36,16 +35,6 @@ struct source {
 	int64_t shared_bytes;		/* dynamic, with room to align it to 1024 */
 };
 
-/* A matrix product of one instruction's size, on the threads of a warpgroup: d is 64 x
- * cols, as fragments are (lower/kernel.h), and 32 bytes of the contracted axis deep. Its
- * operands are descriptors of swizzled shared memory as the PTX ISA has them for wgmma. */
-struct product_form {
-	bool registers;			/* a: four words of each thread instead */
-	bool a_rows, b_rows;		/* the contracted axis goes along rows, not columns */
-	int cols;			/* 8 to 256 */
-	enum dtype type;		/* of both operands */
-};
-
 /* What a target gives to the text that all share: a body in C over some names, which
  * docs/internals/adding.md lists, and what these names mean. */
 struct target {
@@ -60,16 +49,14 @@ struct target {
 };
 
 /* What emit_cuda_sm90 and emit_host are made of. In `a`. */
-NODISCARD enum err_code emit_text(const struct kernel *k, const struct target *target,
-	struct arena *a, struct source *out, struct err *e);
+void emit_text(const struct role_program *r, const struct target *target, struct arena *a,
+	struct source *out);
 
 /* CUDA C++ for sm_90a, that NVRTC and nvcc compile without headers of ours. In `a`. */
-NODISCARD enum err_code emit_cuda_sm90(const struct kernel *k, struct arena *a,
-	struct source *out, struct err *e);
+void emit_cuda_sm90(const struct role_program *r, struct arena *a, struct source *out);
 
 /* The same body as C11 over "millrace_host.h" (src/host/millrace_host.h), which gives
  * each thread of a block its own thread of control. In `a`. */
-NODISCARD enum err_code emit_host(const struct kernel *k, struct arena *a, struct source *out,
-	struct err *e);
+void emit_host(const struct role_program *r, struct arena *a, struct source *out);
 
 #endif

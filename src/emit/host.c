@@ -16,11 +16,11 @@ static void put_entry_point(struct buf *o, const struct source *s)
 	buf_puts(o, "); }\n");
 }
 
-enum err_code emit_host(const struct kernel *k, struct arena *a, struct source *out, struct err *e)
+void emit_host(const struct role_program *r, struct arena *a, struct source *out)
 {
 	static const char *const prelude[] = { "#include \"millrace_host.h\"\n\n", NULL };
 	static const struct target host = { .prelude = prelude, .product = put_product,
 		.behind = put_entry_point };
 
-	return emit_text(k, &host, a, out, e);
+	emit_text(r, &host, a, out);
 }

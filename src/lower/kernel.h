@@ -46,13 +46,14 @@
  *
  * Groups. A wait on the lane's own asynchronous work is a count of younger groups that
  * may still be under way; it is the least over all trip counts, for each turn of the
- * prologue, the steady state and the epilogue of its own. The lane also learns of a
+ * prologue, the steady state and the epilogue of its own. The lane also completes_before of a
  * product before it waits for somebody who cannot go on without it.
  */
 #ifndef LOWER_KERNEL_H
 #define LOWER_KERNEL_H
 
 #include "plan/plan.h"
+#include "role/role.h"
 
 enum { FRAG_AXES_MAX = RANK_MAX };
 
@@ -182,10 +183,10 @@ struct kentry {
 	int task, entry;
 	int at;
 	VEC(struct begins) begins;
-	bool lands;			/* a product whose result goes to shared memory: the lane waits
+	bool result_shared;			/* a product whose result goes to shared memory: the lane waits
 					 * for it at once and stores it, and so it is done when the
 					 * lane goes on */
-	bool meets;			/* a load before whose copies the warps of its lane meet, for
+	bool sync_first;			/* a load before whose copies the warps of its lane meet, for
 					 * some may not have looked at its flag */
 	bool waits_groups;
 	struct group_wait before;	/* if waits_groups */
@@ -255,10 +256,10 @@ struct watch {
 	int64_t at, keep;		/* its words, from the block's: one an instance */
 };
 
-/* A lane learns that its product is complete, and tells the others, before it waits at the
+/* A lane completes_before that its product is complete, and tells the others, before it waits at the
  * next instance of `before`, an sTask of its own: else lanes could wait for each other.
  * before NONE: at the end of the runs of its loops. */
-struct learn {
+struct complete_before {
 	int product, before;
 };
 
@@ -282,11 +283,11 @@ struct kernel {
 	int *turn_of;			/* by lane of the plan: flag; NONE */
 	VEC(struct flag) flags;
 	/* what the check of earlier attempts has taught: */
-	VEC(struct learn) learns;
+	VEC(struct complete_before) completes_before;
 	VEC(struct run_only) runs_only;
 	VEC(struct flag) deeper;	/* flags that need that depth at least */
 	VEC(struct flag) early;		/* flags that others must hear of early */
-	VEC(int) meets;			/* loads */
+	VEC(int) sync_first;			/* loads */
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */
 	uint64_t deep;			/* bit a: a product contracts axis a */
@@ -296,10 +297,11 @@ struct kernel {
 	int64_t stamp_words;		/* of a block; 0: it is not traced */
 	int64_t stamp_tiles;		/* so many tiles of a block are kept */
 	VEC(struct watch) watches;
+	struct role_program *role;	/* what all of it comes to: the last pass */
 };
 
 /* Does the result of a product go to shared memory? The rings are there. */
-static inline bool kernel_lands(const struct kernel *k, int task)
+static inline bool kernel_result_shared(const struct kernel *k, int task)
 {
 	const struct stask *s = &k->plan->graph->tasks.v[task];
 

@@ -1,6 +1,6 @@
 /* The lanes: their entries and regions, in order; registers, scratch, and which warps they
  * are. */
-#include "lower/detours.h"
+#include "lower/layout/detours.h"
 #include "lower/passes.h"
 
 enum { GROUP_WARPS = 4 };
@@ -13,8 +13,8 @@ static void add_entry(struct kernel *k, struct klane *l, int entry)
 	*x = (struct kentry){ .task = p->entries.v[entry].task, .entry = entry,
 		.at = p->entries.v[entry].at };
 	x->flag = k->flag_of[x->task];
-	for (int i = 0; i < k->meets.n; i++)
-		x->meets |= k->meets.v[i] == x->task;
+	for (int i = 0; i < k->sync_first.n; i++)
+		x->sync_first |= k->sync_first.v[i] == x->task;
 	x->issue_flag = k->issue_flag_of[x->task];
 	for (int i = 0; i < p->waits.n; i++) {
 		const struct wait *w = &p->waits.v[i];
@@ -24,11 +24,11 @@ static void add_entry(struct kernel *k, struct klane *l, int entry)
 		if (by_flag(k, w))
 			lower_flag_waits(k, x, i);
 		else if (on_matrix(k, w->on) && w->when == WAIT_COMPLETE)
-			x->waits_groups |= !kernel_lands(k, w->on);
+			x->waits_groups |= !kernel_result_shared(k, w->on);
 	}
 	lower_run_waits(k, x);
 	lower_begins(k, x);
-	x->lands = kernel_lands(k, x->task);
+	x->result_shared = kernel_result_shared(k, x->task);
 }
 
 /* The cursor's steps once more, as structure. */

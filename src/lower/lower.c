@@ -2,7 +2,6 @@
 #include "lower/lower.h"
 
 #include "lower/passes.h"
-#include "lower/protocol.h"
 
 /* What the plan's account of shared memory leaves out: room that fills blocks up. */
 static enum err_code check_room(const struct kernel *k, struct err *e)
@@ -27,7 +26,7 @@ static enum err_code lower_waiting(struct kernel *k, struct err *e)
 	do {
 		k->shared_bytes = bytes;
 		k->flags.n = 0;
-		TRY(lower_settle_waits(k, e));
+		TRY(lower_showable_waits(k, e));
 		TRY(lower_flags(k, e));
 		lower_cluster(k);
 		code = lower_depths(k, &late, e);
@@ -38,7 +37,7 @@ static enum err_code lower_waiting(struct kernel *k, struct err *e)
 /* *wrong: what the check of the kernel that came of it says. */
 static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct err *e)
 {
-	struct protocol p;
+	struct verified v;
 	int64_t bytes;
 
 	TRY(lower_shapes(k, e));
@@ -54,8 +53,9 @@ static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct er
 		*wrong = check_room(k, e);
 		if (*wrong)
 			return OK;
-		*wrong = protocol_check(k, &p, e);
-	} while (*wrong && lower_mend(k, &p.remedy));
+		TRY(lower_body(k, e));
+		*wrong = verify(k->role, k->plan, k->phase, &k->arena, &v, e);
+	} while (*wrong && lower_retry(k, &v.remedy));
 	return OK;
 }
 

@@ -6,8 +6,8 @@
 #define LOWER_PASSES_H
 
 #include "lower/kernel.h"
-#include "lower/play.h"
 #include "plan/events.h"
+#include "verify/verify.h"
 
 enum { DEPTH_MAX = 16 };			/* of a flag */
 enum { SLOT_ALIGN = 1024 };		/* of a swizzled slot: the pattern repeats after it */
@@ -19,7 +19,7 @@ NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
 /* A plan of the kernel's own, whose waits the two below change. */
 void lower_own_waits(struct kernel *k);
 /* Take out or replace waits that no flag can show. */
-NODISCARD enum err_code lower_settle_waits(struct kernel *k, struct err *e);
+NODISCARD enum err_code lower_showable_waits(struct kernel *k, struct err *e);
 /* Let the sTask that wait number `wait` is for wait in turn for the one that waits. Returns
  * false if it would never go on then. */
 bool lower_hold_back(struct kernel *k, int wait);
@@ -35,6 +35,9 @@ NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
 
 /* outboxes: what the copy engine stores. After all others, as it takes room that is left. */
 void lower_stores(struct kernel *k);
+
+/* role: all of it as one tree of operations. */
+NODISCARD enum err_code lower_body(struct kernel *k, struct err *e);
 
 /* What a wait that is seen by flags asks of one of them: what belongs to the iteration of
  * `loop` at hand, or to the one so many before it. */
@@ -84,7 +87,7 @@ int lower_tile_spread(const struct kernel *k);
 /* Tiles that an EU gets at most. */
 int lower_most_tiles(struct kernel *k);
 /* Note what another attempt may do better; false if there is nothing. */
-bool lower_mend(struct kernel *k, const struct remedy *r);
+bool lower_retry(struct kernel *k, const struct remedy *r);
 /* More trips than that show nothing new about one iteration and another. */
 int64_t lower_window(const struct kernel *k);
 

@@ -162,5 +162,5 @@ enum err_code lower_stamps(struct kernel *k, struct err *e)
 	place(k, max_i64(1, min_i64(tiles + turns, STAMP_WORDS_MAX / d.eus / words)),
 		room / (words * WORD));
 	place_watches(k, tiles);
-	return OK;
+	return lower_body(k, e);
 }

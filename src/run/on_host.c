@@ -68,7 +68,7 @@ enum err_code on_host_compile_by(struct on_host *h, lower_fn *lower, void *ud,
 		TRY(lower(h->arena.mem, h->plan, i, ud, &h->kernel, e));
 		if (h->traced)
 			TRY(lower_stamps(h->kernel, e));
-		TRY(emit_host(h->kernel, &h->arena, s, e));
+		emit_host(h->kernel->role, &h->arena, s);
 		if (h->traced)
 			make_stamps(h, i);
 		kernel_free(h->kernel);

@@ -3,6 +3,7 @@
 #define RUN_ON_HOST_H
 
 #include "emit/emit.h"
+#include "plan/plan.h"
 #include "host/host.h"
 
 /* A plan compiled for the host. graph and plan are its own (history_snapshot), filled

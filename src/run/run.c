@@ -63,7 +63,7 @@ enum err_code built_emit(struct built *b, struct err *e)
 		TRY(lower_plan(b->arena.mem, b->plan, i, &b->kernel, e));
 		if (b->traced)
 			TRY(lower_stamps(b->kernel, e));
-		TRY(emit_cuda_sm90(b->kernel, &b->arena, &b->phases[i].source, e));
+		emit_cuda_sm90(b->kernel->role, &b->arena, &b->phases[i].source);
 		if (b->traced)
 			make_stamps(b, i);
 		kernel_free(b->kernel);

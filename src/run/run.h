@@ -7,6 +7,7 @@
 #define RUN_RUN_H
 
 #include "emit/emit.h"
+#include "plan/plan.h"
 #include "gpu/gpu.h"
 
 struct built_phase {

@@ -72,7 +72,7 @@ static const struct seu *seu_at(const struct reader *r, int task)
 static bool is_product(const struct reader *r, int task)
 {
 	return seu_at(r, task)->kind == SEU_MATRIX && seu_at(r, task)->async &&
-		!kernel_lands(r->k, task);
+		!kernel_result_shared(r->k, task);
 }
 
 static bool is_copy(const struct reader *r, int task)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lower/lower.h"
-#include "lower/protocol.h"
+#include "lower/passes.h"
 #include "lua/lplan.h"
 #include "run/on_host.h"
 
@@ -45,9 +45,11 @@ static enum err_code lower_broken(struct mem *mem, const struct plan *p, int pha
 	struct breaking *x = ud;
 
 	TRY(lower_unchecked(mem, p, phase, out, e));
-	if (x->task)
+	if (x->task) {
 		drop_wait(*out, x->task, x->on);
-	if (protocol_check(*out, NULL, e))
+		TRY(lower_body(*out, e));
+	}
+	if (verify((*out)->role, (*out)->plan, phase, &(*out)->arena, NULL, e))
 		snprintf(x->wrong, sizeof(x->wrong), "%s", e->msg);
 	return OK;
 }

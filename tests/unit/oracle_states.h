@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lower/actions.h"
+#include "verify/acts.h"
 
 enum { X_WARPS = 8, X_LANES = 4, X_BARRIERS = 24, X_PLACES = 32, X_COPIES = 32, X_STATES = 1 << 20 };
 
@@ -36,7 +36,7 @@ struct x_warp {
 
 struct explorer {
 	const struct script *s;
-	const struct kernel *k;
+	const struct role_program *r;
 	struct x_warp warp[X_WARPS];
 	int nwarps, nbarriers, ncopies;
 	int first_barrier[16];
@@ -58,7 +58,7 @@ static inline void x_wrong(struct explorer *x, const char *why)
 
 static inline int x_barrier(const struct explorer *x, const struct act *a)
 {
-	return x->first_barrier[a->at] + a->n % x->k->flags.v[a->at].depth;
+	return x->first_barrier[a->at] + a->n % x->r->flags.v[a->at].depth;
 }
 
 /* Is it an access with ordinary instructions, or a group's? */
@@ -158,10 +158,10 @@ static inline void x_end_phase(const struct explorer *x, struct x_state *s, int 
 	for (int i = 0; i < x->ncopies; i++)
 		if (s->flying >> i & 1 && x->copy[i].barrier == b && !x->copy[i].out)
 			return;
-	while (flag + 1 < x->k->flags.n && x->first_barrier[flag + 1] <= b)
+	while (flag + 1 < x->r->flags.n && x->first_barrier[flag + 1] <= b)
 		flag++;
 	s->phase[b]++;
-	s->due[b] = (uint8_t)x->k->flags.v[flag].arrivals;
+	s->due[b] = (uint8_t)x->r->flags.v[flag].arrivals;
 }
 
 static inline void x_arrive(struct explorer *x, struct x_state *s, int b, int n)
@@ -182,7 +182,7 @@ static inline bool x_ready(const struct explorer *x, const struct x_state *s, in
 	if (s->at[w] == v->nacts)
 		return false;
 	if (a->kind == ACT_WAIT)
-		return (s->phase[x_barrier(x, a)] & 1) != (a->n / x->k->flags.v[a->at].depth & 1);
+		return (s->phase[x_barrier(x, a)] & 1) != (a->n / x->r->flags.v[a->at].depth & 1);
 	if (a->kind == ACT_GROUPS)
 		return s->retired[v->lane] >= v->group[s->at[w]] - a->n;
 	for (int r = 0; a->kind == ACT_SYNC && r < v->reps; r++)
@@ -199,7 +199,7 @@ static inline void x_do(struct explorer *x, struct x_state *s, int w)
 
 	switch (a->kind) {
 	case ACT_ARRIVE:
-		x_arrive(x, s, x_barrier(x, a), v->number ? x->k->lanes.v[v->lane].warps - 1 : 1);
+		x_arrive(x, s, x_barrier(x, a), v->number ? x->r->roles.v[v->lane].warps - 1 : 1);
 		break;
 	case ACT_COPY:
 		copy = v->copy[s->at[w]];
@@ -231,6 +231,7 @@ static inline void x_do(struct explorer *x, struct x_state *s, int w)
 	case ACT_SYNC:
 	case ACT_FENCE:
 	case ACT_COMMIT:
+	case ACT_STORE_COMMIT:
 	case ACT_GROUPS:
 	case ACT_CLUSTER:		/* of one block */
 		break;
@@ -260,7 +261,7 @@ static inline void x_registers(struct explorer *x, struct x_state *s, int w)
 		const struct act *a = &v->acts[s->at[w]];
 		bool sum = a->kind == ACT_GROUP_SUM;
 
-		if (a->kind == ACT_FENCE || a->kind == ACT_COMMIT || x_idle(x, v, a))
+		if (a->kind == ACT_FENCE || a->kind == ACT_COMMIT || a->kind == ACT_STORE_COMMIT || x_idle(x, v, a))
 			continue;
 		if (x_private(x, s, w, a)) {
 			x_do(x, s, w);
@@ -347,7 +348,7 @@ static inline void x_expand(struct explorer *x, const struct x_state *s)
 		x_add(x, &next);
 		moved = true;
 	}
-	for (int l = 0; l < x->k->lanes.n; l++) {
+	for (int l = 0; l < x->r->roles.n; l++) {
 		if (!x_can_retire(x, s, l))
 			continue;
 		next = *s;
@@ -397,8 +398,8 @@ static inline void x_open_copy(struct explorer *x, const struct act *a, int warp
 
 static inline bool x_open(struct explorer *x)
 {
-	for (int l = 0; l < x->k->lanes.n; l++) {
-		int reps = x->k->lanes.v[l].warps > 1 ? 2 : 1;
+	for (int l = 0; l < x->r->roles.n; l++) {
+		int reps = x->r->roles.v[l].warps > 1 ? 2 : 1;
 
 		for (int r = 0; r < reps; r++) {
 			struct x_warp *v = &x->warp[x->nwarps++];
@@ -426,7 +427,7 @@ static inline bool x_open(struct explorer *x)
 				return false;
 		}
 	}
-	return x->k->lanes.n <= X_LANES && x->nbarriers <= X_BARRIERS &&
+	return x->r->roles.n <= X_LANES && x->nbarriers <= X_BARRIERS &&
 		2 * x->s->set->rooms <= X_PLACES && x->s->set->nplaces <= 256;
 }
 
@@ -434,9 +435,9 @@ static inline void x_explore(struct explorer *x)
 {
 	struct x_state first = { .flying = 0 };
 
-	for (int f = 0; f < x->k->flags.n; f++)
-		for (int i = 0; i < x->k->flags.v[f].depth; i++)
-			first.due[x->first_barrier[f] + i] = (uint8_t)x->k->flags.v[f].arrivals;
+	for (int f = 0; f < x->r->flags.n; f++)
+		for (int i = 0; i < x->r->flags.v[f].depth; i++)
+			first.due[x->first_barrier[f] + i] = (uint8_t)x->r->flags.v[f].arrivals;
 	for (int i = 0; i < x->s->set->shared; i++)
 		first.tag[i] = -1;
 	x->seen = calloc(X_STATES, sizeof(*x->seen));
@@ -460,14 +461,14 @@ static inline void x_explore(struct explorer *x)
 /* *why: what can go wrong, if something can; *states: how many were seen. */
 static inline enum verdict explore(const struct script *s, const char **why, int *states)
 {
-	struct explorer x = { .s = s, .k = s->set->k };
+	struct explorer x = { .s = s, .r = s->set->r };
 	bool fits;
 
-	for (int f = 0; f < x.k->flags.n && f < 16; f++) {
+	for (int f = 0; f < x.r->flags.n && f < 16; f++) {
 		x.first_barrier[f] = x.nbarriers;
-		x.nbarriers += x.k->flags.v[f].depth;
+		x.nbarriers += x.r->flags.v[f].depth;
 	}
-	fits = x.k->flags.n <= 16 && x_open(&x);
+	fits = x.r->flags.n <= 16 && x_open(&x);
 	if (fits)
 		x_explore(&x);
 	for (int w = 0; w < x.nwarps; w++) {

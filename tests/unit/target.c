@@ -150,13 +150,12 @@ static void put_call(struct buf *o, const struct source *s)
 	buf_puts(o, ");\n}\n");
 }
 
-static enum err_code emit_counting(const struct kernel *k, struct arena *a, struct source *out,
-	struct err *e)
+static void emit_counting(const struct role_program *r, struct arena *a, struct source *out)
 {
 	static const struct target counting = { .prelude = prelude, .stamps = stamps,
 		.product = put_product, .behind = put_call };
 
-	return emit_text(k, &counting, a, out, e);
+	emit_text(r, &counting, a, out);
 }
 
 /* a program around it ----------------------------------------------------------- */
@@ -327,9 +326,9 @@ static void count(lua_State *L, const char *name, const char *script, bool trace
 	const char *out;
 
 	arena_init(&a, &mem);
-	if (lower_plan(&mem, p, 0, &k, &e) || (traced && lower_stamps(k, &e)) ||
-	    emit_counting(k, &a, &s, &e))
+	if (lower_plan(&mem, p, 0, &k, &e) || (traced && lower_stamps(k, &e)))
 		stop(e.msg);
+	emit_counting(k->role, &a, &s);
 	sim_deal(&a, p, 0, &d);
 	put_main(&a, &s, p, &d);
 	out = run_text(&a, s.text.text);
@@ -435,8 +434,9 @@ static const char *cuda_text(lua_State *L, struct arena *a)
 	struct source s;
 	struct err e;
 
-	if (lower_plan(&mem, p, 0, &k, &e) || lower_stamps(k, &e) || emit_cuda_sm90(k, a, &s, &e))
+	if (lower_plan(&mem, p, 0, &k, &e) || lower_stamps(k, &e))
 		stop(e.msg);
+	emit_cuda_sm90(k->role, a, &s);
 	kernel_free(k);
 	return s.text.text;
 }

@@ -1,0 +1,80 @@
+/* print.h - the body of a kernel as C text; what its files share.
+ *
+ * The body is plain C over the names that a target's prelude defines: flags, copies,
+ * matrix instructions, shuffles; docs/internals/adding.md lists them. cuda_prelude.c says
+ * what they are on sm_90a, millrace_host.h of src/host what they are on a CPU, so both
+ * targets run the same text. Each operation of the tree has one function that writes it.
+ */
+#ifndef EMIT_PRINT_H
+#define EMIT_PRINT_H
+
+#include "emit/emit.h"
+
+extern const char *const cuda_prelude[];	/* line by line, then NULL */
+extern const char *const cuda_stamps[];		/* the same, of a traced kernel */
+extern const char *const cuda_cluster[];	/* ... of one whose blocks form clusters */
+
+struct print {
+	const struct role_program *r;
+	const struct role *role;
+	struct arena *a;
+	struct buf *out;
+	int indent;
+};
+
+enum {
+	WARP_THREADS = 32,
+	GROUP_WARPS = 4,		/* of a warpgroup */
+	LANES_MERGED = 8,		/* at most */
+};
+
+/* If the n texts of lanes say the same, append one for all to `out`, in which `who`, from
+ * 0 to n - 1, says which lane it is, and return true. What is appended otherwise is of no
+ * use. */
+bool merge_texts(struct arena *a, const char *const *text, int n, struct buf *out);
+
+/* A line. */
+void put(struct print *c, const char *fmt, ...) PRINTF(2, 3);
+/* "%s" of numbers and conditions. */
+const char *num(struct print *c, const struct num *x);
+/* Is there a condition at all? NULL and 1 are none. */
+static inline bool asks(const struct num *when)
+{
+	return when && !num_is(when, 1);
+}
+
+/* ---- values (print_value.c) ------------------------------------------------------------ */
+
+const char *register_type(enum dtype t);
+/* What an array of registers holds, and its dimensions in a declaration. */
+const char *frag_type(const struct frag *f);
+const char *frag_dims(struct print *c, const struct frag *f);
+/* Name with its version. */
+const char *frag_name(struct print *c, struct frag_at at);
+/* Loops over a fragment's elements (rb, j, h, e), and the element at hand. */
+const char *frag_loops(struct print *c, const struct frag *f);
+const char *frag_element(enum frag_kind kind);
+const char *value(struct print *c, const struct val *v);
+/* C text that joins two values as a reduction or scan does. */
+const char *joined(struct print *c, enum op op, enum dtype t, const char *x, const char *y);
+/* From stored bits and to them: what memory holds of an element. */
+const char *bits_type(enum dtype t);
+const char *shared_type(enum dtype t);
+const char *to_bits(struct print *c, enum dtype t, const char *x);
+const char *shared_get(struct print *c, enum dtype t, const char *address);
+const char *shared_put(struct print *c, enum dtype t, const char *address, const char *x);
+
+/* ---- operations ------------------------------------------------------------------------ */
+
+void print_body(struct print *c, const struct role_body *b);	/* print_region.c */
+/* Those of print_sync.c, print_move.c, print_math.c and print_stamp.c. */
+void print_sync(struct print *c, const struct role_op *o);
+void print_move(struct print *c, const struct role_op *o);
+void print_math(struct print *c, const struct role_op *o);
+void print_stamp(struct print *c, const struct role_op *o);
+void print_block_stamp(struct print *c);
+/* The number of a map among the parameters. */
+int map_param(const struct print *c, int map);
+const char *product_name(struct arena *a, const struct product_form *f);
+
+#endif

@@ -1,0 +1,244 @@
+/* What moves between global memory, shared memory and registers. */
+#include "emit/print.h"
+
+int map_param(const struct print *c, int map)
+{
+	return c->r->tensors.n + 2 + map;	/* behind the order of tiles and where it starts */
+}
+
+/* boxes ------------------------------------------------------------------------ */
+
+static const char *corner(struct print *c, const struct role_box *b, int rank)
+{
+	struct buf text;
+
+	buf_init(&text, c->a);
+	for (int d = 0; d < rank; d++)
+		buf_printf(&text, ", %s", num(c, b->corner[d]));
+	return text.text;
+}
+
+static const char *guard(struct print *c, const struct num *when)
+{
+	return asks(when) ? arena_strf(c->a, "if (%s) ", num(c, when)) : "";
+}
+
+static void load_boxes(struct print *c, const struct role_op *o)
+{
+	const struct role_flag *f = &c->r->flags.v[o->u.boxes.flag];
+	const struct role_map *m = &c->r->maps.v[o->u.boxes.map];
+	int map = map_param(c, o->u.boxes.map);
+
+	put(c, "const u32 full = shared + %lld + 8 * (%s %% %d);", (long long)f->offset, num(c,
+		o->u.boxes.n), f->depth);
+	put(c, "if (leader) {");
+	put(c, "\tflag_expect(full, %lld);", (long long)o->u.boxes.bytes);
+	for (int i = 0; i < o->u.boxes.boxes.n; i++) {
+		const struct role_box *b = &o->u.boxes.boxes.v[i];
+
+		if (o->u.boxes.all)
+			put(c, "\t%stma_load_all_%dd(%s, &map%d, full, %d%s);", guard(c, b->when), m->rank,
+				num(c, b->to), map, (1 << c->r->cluster) - 1, corner(c, b, m->rank));
+		else
+			put(c, "\ttma_load_%s%dd(%s, &map%d, full%s);", o->u.boxes.once ? "once_" : "",
+				m->rank, num(c, b->to), map, corner(c, b, m->rank));
+	}
+	put(c, "}");
+}
+
+/* A loop over the panels of a batch. */
+static const char *each_panel(struct print *c, int panels)
+{
+	return panels > 1 ? arena_strf(c->a, "EACH(p, %d) ", panels) : "";
+}
+
+static void store_boxes(struct print *c, const struct role_op *o)
+{
+	const struct role_box *b = &o->u.boxes.boxes.v[0];
+	int rank = c->r->maps.v[o->u.boxes.map].rank;
+
+	put(c, "if (%s) {", o->u.boxes.elected ? "elected" : "leader");
+	put(c, "\t%s%stma_store_%dd(&map%d, %s%s);", each_panel(c, o->u.boxes.panels), guard(c,
+		b->when), rank, map_param(c, o->u.boxes.map), num(c, b->to), corner(c, b, rank));
+	put(c, "}");
+}
+
+/* by threads ------------------------------------------------------------------- */
+
+/* Declare the indices i0, i1 ... of the element at hand in the tensor; C text of it. */
+static const char *put_indices(struct print *c, const struct role_op *o)
+{
+	const char *at = "0";
+
+	for (int d = 0; d < o->u.move.rank; d++) {
+		put(c, "\tconst long i%d = %s;", d, num(c, o->u.move.index[d].at));
+		at = d ? arena_strf(c->a, "(%s) * %lldl + i%d", at, (long long)o->u.move.index[d].size,
+			d) : "i0";
+	}
+	return arena_strf(c->a, "tensor_%s[%s]", c->r->tensors.v[o->u.move.tensor].name, at);
+}
+
+/* One element of a ring after the other, over the lane's threads: its row and column stand for
+ * the fragment's. */
+static void put_each_of_ring(struct print *c, const struct role_op *o)
+{
+	put(c, "for (int at = thread; at < %lld; at += %d) {", (long long)o->u.move.elements,
+		c->role->warps * WARP_THREADS);
+	put(c, "\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = at / %lld, col0 = at %% %lld;",
+		(long long)o->u.move.cols, (long long)o->u.move.cols);
+}
+
+static void load_threads(struct print *c, const struct role_op *o)
+{
+	const char *type = bits_type(o->u.move.type), *element;
+
+	put_each_of_ring(c, o);
+	element = put_indices(c, o);
+	put(c, "\tconst %s value = %s ? %s : (%s)0;", type, num(c, o->u.move.inside), element, type);
+	put(c, "\tshared_put_%s(%s, value);", shared_type(o->u.move.type), num(c, o->u.move.address));
+	put(c, "}");
+}
+
+static void store_ring(struct print *c, const struct role_op *o)
+{
+	const char *element;
+
+	put_each_of_ring(c, o);
+	element = put_indices(c, o);
+	put(c, "\tif (%s) %s = %s;", num(c, o->u.move.inside), element, shared_get(c, o->u.move.type,
+		num(c, o->u.move.address)));
+	put(c, "}");
+}
+
+/* Two columns at once of a type of 16 bits. */
+static void store_pairs(struct print *c, const struct role_op *o)
+{
+	const struct frag *f = o->u.move.from.frag;
+	const char *element;
+
+	put(c, "EACH(rb, %d) EACH(h, 2) EACH(j, %lld) {", f->blocks, (long long)(f->cols / 8));
+	put(c, "\tconst int e = 0;");
+	element = put_indices(c, o);
+	put(c, "\tif (%s) *(u32 *)&%s = %s[rb][j * 2 + h];", num(c, o->u.move.inside), element,
+		frag_name(c, o->u.move.from));
+	put(c, "}");
+}
+
+/* Of four eights of columns each thread of a quad takes one: 16 bytes at once, and the
+ * quad writes 64 next to each other. `j` is the thread's eight, and its first column. */
+static void store_eights(struct print *c, const struct role_op *o)
+{
+	const struct frag *f = o->u.move.from.frag;
+	const char *element;
+
+	put(c, "EACH(rb, %d) EACH(h, 2) EACH(jj, %lld) {", f->blocks, (long long)(f->cols / 32));
+	put(c, "\tu32 y[4]; EACH(i, 4) y[i] = %s[rb][(4 * jj + i) * 2 + h];",
+		frag_name(c, o->u.move.from));
+	put(c, "\tquad_transpose(y, thread & 3);");
+	put(c, "\tconst int j = 4 * jj + (thread & 3), e = 0, col0 = 0;");
+	element = put_indices(c, o);
+	put(c, "\tif (%s) store_16(&%s, y);", num(c, o->u.move.inside), element);
+	put(c, "}");
+}
+
+static void store_elements(struct print *c, const struct role_op *o)
+{
+	const struct frag *f = o->u.move.from.frag;
+	const char *name = frag_name(c, o->u.move.from), *element;
+	const char *x = f->packed ? arena_strf(c->a, "half_of(%s[rb][j * 2 + h], e)", name) :
+		to_bits(c, o->u.move.type, arena_strf(c->a, "%s%s", name, frag_element(f->kind)));
+
+	put(c, "%s{", frag_loops(c, f));
+	element = put_indices(c, o);
+	put(c, "\tif (%s) %s = %s;", num(c, o->u.move.inside), element, x);
+	put(c, "}");
+}
+
+static void store_threads(struct print *c, const struct role_op *o)
+{
+	switch (o->u.move.piece) {
+	case PIECE_EIGHT: store_eights(c, o); break;
+	case PIECE_PAIR: store_pairs(c, o); break;
+	case PIECE_ONE: store_elements(c, o); break;
+	}
+}
+
+/* registers to shared memory --------------------------------------------------- */
+
+/* The element that goes there, as memory holds it. */
+static const char *put_text(struct print *c, const struct role_op *o)
+{
+	const struct frag *f = o->u.put.from.frag;
+	const char *name = f ? frag_name(c, o->u.put.from) : NULL, *x;
+
+	if (!f)
+		return to_bits(c, o->u.put.type, value(c, o->u.put.value));
+	x = f->packed ? arena_strf(c->a, "half_of(%s[rb][j * 2 + h], e)", name) :
+		to_bits(c, o->u.put.type, arena_strf(c->a, "%s%s", name, frag_element(f->kind)));
+	return asks(o->u.put.inside) ? arena_strf(c->a, "(%s ? %s : 0)", num(c, o->u.put.inside), x) :
+		x;
+}
+
+static void put_elements(struct print *c, const struct role_op *o)
+{
+	const struct frag *f = o->u.put.over;
+	const char *to = num(c, o->u.put.address), *when = guard(c, o->u.put.when);
+
+	if (o->u.put.pairs)
+		put(c, "EACH(rb, %d) EACH(j, %lld) EACH(h, 2) { const int e = 0; %sshared_put_u32(%s, "
+			"%s[rb][j * 2 + h]); }", f->blocks, (long long)(f->cols / 8), when, to,
+			frag_name(c, o->u.put.from));
+	else
+		put(c, "%s%sshared_put_%s(%s, %s);", frag_loops(c, f), when, shared_type(o->u.put.type),
+			to, put_text(c, o));
+}
+
+static void put_panels(struct print *c, const struct role_op *o)
+{
+	const char *name = frag_name(c, o->u.panels.from), *to = num(c, o->u.panels.to);
+	bool halves = dtype_bits(o->u.panels.type) == 16;
+	long long eights = (long long)(o->u.panels.panel_cols / 8);
+
+	if (o->u.panels.batch > 1)
+		to = arena_strf(c->a, "%s + p * %lld", to, (long long)o->u.panels.panel_bytes);
+	put(c, "%sEACH(h, 2) EACH(j, %lld) {", each_panel(c, o->u.panels.batch), eights);
+	put(c, "\tconst int rb = %s, i = (%s) * %lld + j, row = thread %% 32 / 4 + 8 * h;",
+		num(c, o->u.panels.block), num(c, o->u.panels.column), eights);
+	put(c, "\tconst u32 x = (row * %d / 128 & %d) << 4;", o->u.panels.swizzle,
+		o->u.panels.swizzle / 16 - 1);
+	put(c, "\tconst u32 at = %s + row * %d + %s;", to, o->u.panels.swizzle, halves ?
+		"((16 * j ^ x) + col0 * 2)" : "((32 * j + col0 * 4) ^ x)");
+	if (halves)
+		put(c, "\tshared_put_u32(at, %s[rb][i * 2 + h]);", name);
+	else
+		put(c, "\tEACH(e, 2) %s", shared_put(c, o->u.panels.type, "at + 4 * e",
+			arena_strf(c->a, "%s[rb][(i * 2 + h) * 2 + e]", name)));
+	put(c, "}");
+}
+
+static void fill(struct print *c, const struct role_op *o)
+{
+	put(c, "for (int at = thread; at < %lld; at += %d) %s", (long long)o->u.fill.elements,
+		c->role->warps * WARP_THREADS, shared_put(c, o->u.fill.type, num(c, o->u.fill.address),
+		value(c, o->u.fill.value)));
+}
+
+void print_move(struct print *c, const struct role_op *o)
+{
+	if (o->what == DO_LOAD_BOXES)
+		load_boxes(c, o);
+	else if (o->what == DO_LOAD_THREADS)
+		load_threads(c, o);
+	else if (o->what == DO_STORE_BOXES)
+		store_boxes(c, o);
+	else if (o->what == DO_STORE_THREADS)
+		store_threads(c, o);
+	else if (o->what == DO_STORE_RING)
+		store_ring(c, o);
+	else if (o->what == DO_PUT)
+		put_elements(c, o);
+	else if (o->what == DO_PUT_PANELS)
+		put_panels(c, o);
+	else
+		fill(c, o);
+}

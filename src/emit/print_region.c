@@ -1,0 +1,211 @@
+/* Regions, counters and slots. */
+#include "emit/print.h"
+
+static const char *var(struct print *c, enum var v, int of)
+{
+	return var_text(c->a, v, of, &c->r->names);
+}
+
+static const char *var_type(enum var v)
+{
+	return v == VAR_SLOT || v == VAR_TO ? "u32" : "int";
+}
+
+static void put_region(struct print *c, const struct role_body *b)
+{
+	c->indent++;
+	print_body(c, b);
+	c->indent--;
+}
+
+/* { ... }, with a note behind the brace. */
+static void put_block(struct print *c, const char *note, const struct role_body *b)
+{
+	put(c, note ? "{\t/* %s */" : "{", note);
+	put_region(c, b);
+	put(c, "}");
+}
+
+static void put_task(struct print *c, const struct role_op *o)
+{
+	const char *name = c->r->tasks[o->task], *where = "once a tile";
+
+	if (o->u.region.iteration)
+		where = arena_strf(c->a, "%s %s", o->u.region.of != NONE ? "iteration" : "tile",
+			num(c, o->u.region.iteration));
+	put_block(c, arena_strf(c->a, "%s, %s", name, where), &o->u.region.body);
+}
+
+static void put_tiles(struct print *c, const struct role_op *o)
+{
+	put(c, "LOOP (int at = start[BLOCK], t = 0; at < start[BLOCK + 1]; at++, t++) {");
+	c->indent++;
+	put(c, "const int tile = order[at];");
+	print_body(c, &o->u.region.body);
+	c->indent--;
+	put(c, "}");
+}
+
+static void put_loop(struct print *c, const struct role_op *o)
+{
+	const char *i = var(c, o->u.region.var, o->u.region.of);
+	const char *first = o->u.region.from ? arena_strf(c->a, "int %s = %s", i, num(c,
+		o->u.region.from)) : "";
+	const char *step = o->u.region.step == 1 ? arena_strf(c->a, "%s++", i) :
+		arena_strf(c->a, "%s += %d", i, o->u.region.step);
+
+	if (o->u.region.end)
+		put(c, "LOOP (%s; %s < %s; %s) {", first, i, num(c, o->u.region.end), step);
+	else
+		put(c, "LOOP (%s;; %s) {", first, step);
+	put_region(c, &o->u.region.body);
+	put(c, "}");
+}
+
+static void put_each(struct print *c, const struct role_op *o)
+{
+	put(c, "EACH(%s, %d) {", var(c, o->u.region.var, o->u.region.of), o->u.region.step);
+	put_region(c, &o->u.region.body);
+	put(c, "}");
+}
+
+static void put_if(struct print *c, const struct role_op *o)
+{
+	const char *start = "";
+
+	for (;;) {
+		const struct role_body *other = &o->u.region.other;
+
+		put(c, "%sif (%s) {%s", start, num(c, o->u.region.when), o->u.region.note ?
+			arena_strf(c->a, "\t/* %s */", o->u.region.note) : "");
+		put_region(c, &o->u.region.body);
+		put(c, "}");
+		if (!other->v.n)
+			return;
+		if (other->v.n > 1 || other->v.v[0]->what != DO_IF) {
+			put(c, "else {");
+			put_region(c, other);
+			put(c, "}");
+			return;
+		}
+		o = other->v.v[0];
+		start = "else ";
+	}
+}
+
+static void put_let(struct print *c, const struct role_op *o)
+{
+	struct buf b;
+
+	buf_init(&b, c->a);
+	for (int i = 0; i < o->u.let.v.n; i++) {
+		const struct role_let *l = &o->u.let.v.v[i];
+
+		buf_printf(&b, "%s%s = %s", i ? ", " : "", var(c, l->var, l->of), num(c, l->to));
+	}
+	put(c, "%s%s %s;", o->u.let.changes ? "" : "const ", var_type(o->u.let.v.v[0].var), b.text);
+}
+
+static void put_change(struct print *c, const struct role_op *o)
+{
+	const struct role_let *l = &o->u.let.v.v[0];
+	const char *name = var(c, l->var, l->of);
+
+	if (o->what == DO_SET)
+		put(c, "%s = %s;", name, num(c, l->to));
+	else if (num_is(l->to, 1))
+		put(c, "%s++;", name);
+	else
+		put(c, "%s += %s;", name, num(c, l->to));
+}
+
+static void put_lane(struct print *c, const struct role_op *o)
+{
+	put(c, "const int thread = THREAD - %d;", o->u.lane.warp * WARP_THREADS);
+	put(c, "const int leader = warp == %d && elect();", o->u.lane.warp);
+	if (o->u.lane.stores)
+		put(c, "const int elected = elect();\t/* of each warp: it issues its stores */");
+	put(c, "const int row0 = thread / 32 * 16 + thread %% 32 / 4, col0 = 2 * (thread %% 4);");
+	put(c, "const int group = UNIFORM(thread / 128);");
+}
+
+static void put_slot(struct print *c, const struct role_op *o)
+{
+	const struct role_ring *r = &c->r->rings.v[o->u.slot.ring];
+
+	put(c, "const u32 %s = shared + %lld + %s %% %d * %lld;", var(c, VAR_SLOT, o->u.slot.ring),
+		(long long)r->offset, num(c, o->u.slot.life), r->versions, (long long)r->slot_bytes);
+}
+
+static void put_fragment(struct print *c, const struct role_op *o)
+{
+	const struct frag *f = o->u.frag.at.frag;
+
+	put(c, "%s %s%s%s;", frag_type(f), f->name, f->versions ? arena_strf(c->a, "[%d]",
+		f->versions) : "", frag_dims(c, f));
+}
+
+static void put_at(struct print *c, const struct role_op *o)
+{
+	put(c, "AT(\"%s\", %s);", c->r->tasks[o->task], var(c, o->u.let.v.v[0].var,
+		o->u.let.v.v[0].of));
+}
+
+static void put_pin(struct print *c, const struct role_op *o)
+{
+	const struct frag *f = o->u.frag.at.frag;
+
+	put(c, "EACH(rb, %d) PIN_%c(%s[rb], %d);", f->blocks, f->packed ? 'U' : 'F',
+		frag_name(c, o->u.frag.at), o->u.frag.words);
+}
+
+static void print_op(struct print *c, const struct role_op *o)
+{
+	switch (o->what) {
+	case DO_BLOCK: put_block(c, o->u.region.note, &o->u.region.body); break;
+	case DO_TASK: put_task(c, o); break;
+	case DO_TILES: put_tiles(c, o); break;
+	case DO_LOOP: put_loop(c, o); break;
+	case DO_EACH: put_each(c, o); break;
+	case DO_IF: put_if(c, o); break;
+	case DO_BREAK: put(c, "break;"); break;
+	case DO_CONTINUE: put(c, "continue;"); break;
+	case DO_AT: put_at(c, o); break;
+	case DO_LANE: put_lane(c, o); break;
+	case DO_REGISTERS:
+		put(c, "SET_REGISTERS(%s, %d);", o->u.registers.more ? "inc" : "dec", o->u.registers.n);
+		break;
+	case DO_LEAVE: put(c, "if (warp >= %d) return;", o->u.lane.warp); break;
+	case DO_COUNT_TILES: put(c, "const int tiles = start[BLOCK + 1] - start[BLOCK];"); break;
+	case DO_LET: put_let(c, o); break;
+	case DO_SET: case DO_ADVANCE: put_change(c, o); break;
+	case DO_FRAGMENT: put_fragment(c, o); break;
+	case DO_PIN: put_pin(c, o); break;
+	case DO_SLOT: put_slot(c, o); break;
+	case DO_WAIT: case DO_WAIT_LAST: case DO_ARRIVE: case DO_RELEASE: case DO_WARP_SYNC:
+	case DO_LANE_SYNC: case DO_FENCE: case DO_GROUPS_FENCE: case DO_GROUPS_COMMIT:
+	case DO_GROUPS_WAIT: case DO_STORES_COMMIT: case DO_STORES_WAIT:
+		print_sync(c, o);
+		break;
+	case DO_LOAD_BOXES: case DO_LOAD_THREADS: case DO_STORE_BOXES: case DO_STORE_THREADS:
+	case DO_STORE_RING: case DO_PUT: case DO_PUT_PANELS: case DO_FILL:
+		print_move(c, o);
+		break;
+	case DO_PRODUCT: case DO_SUM_PRODUCT: case DO_INIT: case DO_MAP: case DO_PACK: case DO_KEEP:
+	case DO_REDUCE: case DO_SCAN:
+		print_math(c, o);
+		break;
+	case DO_STAMP: case DO_STAMPS_BEGIN: case DO_STAMPS_TILE: case DO_STAMPS_END: case DO_WATCH:
+	case DO_WATCH_ENDS:
+		print_stamp(c, o);
+		break;
+	case DO_COUNT:
+		BUG("no operation");
+	}
+}
+
+void print_body(struct print *c, const struct role_body *b)
+{
+	for (int i = 0; i < b->v.n; i++)
+		print_op(c, b->v.v[i]);
+}

@@ -1,0 +1,310 @@
+/* Values as C text. */
+#include "emit/print.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+void put(struct print *c, const char *fmt, ...)
+{
+	va_list ap;
+	char *s;
+
+	va_start(ap, fmt);
+	s = arena_vstrf(c->a, fmt, ap);
+	va_end(ap);
+	buf_repeat(c->out, "\t", c->indent);
+	buf_puts(c->out, s);
+	buf_putc(c->out, '\n');
+}
+
+const char *num(struct print *c, const struct num *x)
+{
+	return num_text(c->a, x, &c->r->names);
+}
+
+/* fragments -------------------------------------------------------------------- */
+
+const char *register_type(enum dtype t)
+{
+	if (dtype_is_float(t))
+		return "float";
+	return t == DT_BOOL ? "bool" : "int";
+}
+
+const char *frag_type(const struct frag *f)
+{
+	if (f->packed)
+		return "u32";
+	return f->versions ? dtype_is_float(f->type) ? "float" : "int" : register_type(f->type);
+}
+
+const char *frag_dims(struct print *c, const struct frag *f)
+{
+	switch (f->kind) {
+	case FRAG_FULL:
+		return arena_strf(c->a, "[%d][%lld]", f->blocks,
+			(long long)(f->packed ? f->cols / 4 : f->cols / 2));
+	case FRAG_ROW:
+		return arena_strf(c->a, "[%d][2]", f->blocks);
+	case FRAG_COL:
+		return arena_strf(c->a, "[%lld]", (long long)(f->cols / 4));
+	case FRAG_SCALAR:
+		break;
+	}
+	return "[1]";
+}
+
+const char *frag_name(struct print *c, struct frag_at at)
+{
+	if (!at.frag->versions)
+		return at.frag->name;
+	return arena_strf(c->a, "%s[%d]", at.frag->name, at.version);
+}
+
+/* Index of the element at hand in an array of registers of this kind. */
+const char *frag_element(enum frag_kind kind)
+{
+	switch (kind) {
+	case FRAG_FULL:
+		return "[rb][(j * 2 + h) * 2 + e]";
+	case FRAG_ROW:
+		return "[rb][h]";
+	case FRAG_COL:
+		return "[j * 2 + e]";
+	case FRAG_SCALAR:
+		break;
+	}
+	return "[0]";
+}
+
+const char *frag_loops(struct print *c, const struct frag *f)
+{
+	switch (f->kind) {
+	case FRAG_FULL:
+		return arena_strf(c->a, "EACH(rb, %d) EACH(j, %lld) EACH(h, 2) EACH(e, 2) ",
+			f->blocks, (long long)(f->cols / 8));
+	case FRAG_ROW:
+		return arena_strf(c->a, "EACH(rb, %d) EACH(h, 2) ", f->blocks);
+	case FRAG_COL:
+		return arena_strf(c->a, "EACH(j, %lld) EACH(e, 2) ", (long long)(f->cols / 8));
+	case FRAG_SCALAR:
+		break;
+	}
+	return "";
+}
+
+/* what memory holds of an element, and a register ------------------------------ */
+
+static bool in_float(enum dtype t)
+{
+	return t == DT_F32 || t == DT_TF32;
+}
+
+const char *bits_type(enum dtype t)
+{
+	return dtype_bits(t) == 16 ? "u16" : dtype_bits(t) == 8 ? "u8" : in_float(t) ? "float" :
+		"u32";
+}
+
+static const char *from_bits(struct print *c, enum dtype t, const char *bits)
+{
+	return in_float(t) ? bits : t == DT_I32 ? arena_strf(c->a, "(int)%s", bits) :
+		arena_strf(c->a, "from_%s(%s)", dtype_name(t), bits);
+}
+
+const char *to_bits(struct print *c, enum dtype t, const char *x)
+{
+	if (t == DT_BF16 || t == DT_F16)
+		return arena_strf(c->a, "(u16)pack_%s(%s, 0.f)", dtype_name(t), x);
+	return in_float(t) ? x : t == DT_I32 ? arena_strf(c->a, "(u32)%s", x) :
+		arena_strf(c->a, "to_%s(%s)", dtype_name(t), x);
+}
+
+const char *shared_type(enum dtype t)
+{
+	return in_float(t) ? "f32" : dtype_bits(t) == 16 ? "u16" : dtype_bits(t) == 8 ? "u8" : "u32";
+}
+
+const char *shared_get(struct print *c, enum dtype t, const char *address)
+{
+	return arena_strf(c->a, "shared_%s(%s)", shared_type(t), address);
+}
+
+const char *shared_put(struct print *c, enum dtype t, const char *address, const char *x)
+{
+	return arena_strf(c->a, "shared_put_%s(%s, %s);", shared_type(t), address, to_bits(c, t, x));
+}
+
+/* values ----------------------------------------------------------------------- */
+
+static const char *constant(struct print *c, const struct val *v)
+{
+	const char *s;
+
+	if (v->type == DT_BOOL || !dtype_is_float(v->type))
+		return v->k == INT32_MIN ? "(-2147483647 - 1)" : arena_strf(c->a, "%lld",
+			(long long)v->k);
+	if (isinf(v->k))
+		return v->k < 0 ? "(-INFINITE)" : "INFINITE";
+	s = arena_strf(c->a, "%.9g", v->k);
+	return arena_strf(c->a, strpbrk(s, ".e") ? "%sf" : "%s.f", s);
+}
+
+static const char *element(struct print *c, const struct val *v)
+{
+	const struct frag *f = v->frag.frag;
+	const char *name = frag_name(c, v->frag);
+
+	if (f->packed)
+		return arena_strf(c->a, "from_%s(half_of(%s[rb][j * 2 + h], e))", dtype_name(f->type),
+			name);
+	return arena_strf(c->a, "%s%s", name, frag_element(f->kind));
+}
+
+static const char *in_shared(struct print *c, const struct val *v)
+{
+	const char *bits = shared_get(c, v->from, num(c, v->num));
+
+	if (v->type == DT_BOOL)
+		return arena_strf(c->a, "(%s != 0)", bits);
+	return from_bits(c, v->from, bits);
+}
+
+/* The element-wise operations in C, on floats and on integers; $0 $1 $2 stand for the
+ * arguments. */
+static const struct {
+	enum op op;
+	const char *on_float, *on_int;
+} forms[] = {
+	{ OP_ADD, "$0 + $1", "(int)((u32)$0 + (u32)$1)" },
+	{ OP_SUB, "$0 - $1", "(int)((u32)$0 - (u32)$1)" },
+	{ OP_MUL, "$0 * $1", "(int)((u32)$0 * (u32)$1)" },
+	{ OP_DIV, "op_div($0, $1)", NULL },
+	{ OP_NEG, "-$0", "(int)(0u - (u32)$0)" },
+	{ OP_ABS, "fabsf($0)", "($0 < 0 ? (int)(0u - (u32)$0) : $0)" },
+	{ OP_MIN, "fminf($0, $1)", "min_of($0, $1)" },
+	{ OP_MAX, "fmaxf($0, $1)", "max_of($0, $1)" },
+	{ OP_FLOOR, "floorf($0)", NULL },
+	{ OP_EXP2, "op_exp2($0)", NULL },
+	{ OP_LOG2, "op_log2($0)", NULL },
+	{ OP_RSQRT, "op_rsqrt($0)", NULL },
+	{ OP_SQRT, "sqrtf($0)", NULL },
+	{ OP_TANH, "op_tanh($0)", NULL },
+	{ OP_LT, NULL, "$0 < $1" },
+	{ OP_LE, NULL, "$0 <= $1" },
+	{ OP_EQ, NULL, "$0 == $1" },
+	{ OP_NE, NULL, "$0 != $1" },
+	{ OP_WHERE, "$0 ? $1 : $2", "$0 ? $1 : $2" },
+	{ OP_AND, NULL, "$0 & $1" },
+	{ OP_OR, NULL, "$0 | $1" },
+	{ OP_XOR, NULL, "$0 ^ $1" },
+	{ OP_SHL, NULL, "(int)((u32)$0 << ($1 & 31))" },
+	{ OP_SHR, NULL, "$0 >> ($1 & 31)" },
+};
+
+static const char *expand(struct print *c, const char *form, const char *const *a)
+{
+	struct buf b;
+
+	buf_init(&b, c->a);
+	for (; *form; form++) {
+		if (*form == '$')
+			buf_puts(&b, a[*++form - '0']);
+		else
+			buf_putc(&b, *form);
+	}
+	return b.text;
+}
+
+static const char *operation(struct print *c, const struct val *v)
+{
+	bool floats = dtype_is_float(v->type);
+	const char *a[3] = { NULL };
+
+	for (int i = 0; i < LEN(a) && v->arg[i]; i++)
+		a[i] = value(c, v->arg[i]);
+	if (v->op == OP_NOT)
+		return arena_strf(c->a, v->type == DT_BOOL ? "!%s" : "~%s", a[0]);
+	for (int i = 0; i < LEN(forms); i++) {
+		const char *form = floats ? forms[i].on_float : forms[i].on_int;
+
+		if (forms[i].op == v->op && form)
+			return expand(c, form, a);
+	}
+	BUG("'%s' on %s has no form", op_name(v->op), dtype_name(v->type));
+}
+
+/* A register holds the value that an element of the type would have. */
+static const char *cast(struct print *c, const struct val *v)
+{
+	const char *x = value(c, v->arg[0]);
+
+	if (dtype_is_float(v->type) && !dtype_is_float(v->from))
+		x = arena_strf(c->a, "(float)(%s)", x);
+	switch (v->type) {
+	case DT_BOOL:
+		return arena_strf(c->a, "%s != 0", x);
+	case DT_F32:
+		return x;
+	case DT_BF16: case DT_F16: case DT_E4M3: case DT_E5M2:
+		return from_bits(c, v->type, to_bits(c, v->type, x));
+	case DT_I32: case DT_I8:
+		x = dtype_is_float(v->from) ? arena_strf(c->a, "to_i32(%s)", x) : x;
+		return v->type == DT_I32 ? x : arena_strf(c->a, "max_of(-128, min_of(127, %s))", x);
+	case DT_TF32:
+		return arena_strf(c->a, "to_tf32(%s)", x);
+	case DT_F64: case DT_E2M1: case DT_I4: case DT_COUNT:
+		break;
+	}
+	BUG("no cast to %s", dtype_name(v->type));
+}
+
+static const char *column(struct print *c, const struct val *v)
+{
+	const char *sign = v->compare == NUM_LT ? "<" : v->compare == NUM_LE ? "<=" :
+		v->compare == NUM_GT ? ">" : v->compare == NUM_GE ? ">=" :
+		v->compare == NUM_EQ ? "==" : "!=";
+
+	return arena_strf(c->a, "%s %s %s - (%s)", num(c, v->num), sign, value(c, v->arg[0]),
+		num(c, v->less));
+}
+
+const char *value(struct print *c, const struct val *v)
+{
+	switch (v->kind) {
+	case VAL_CONST:
+		return constant(c, v);
+	case VAL_NUM:
+		return arena_strf(c->a, "(%s)", num(c, v->num));
+	case VAL_FRAG:
+		return element(c, v);
+	case VAL_NODE:
+		return arena_strf(c->a, "e%d", v->node);
+	case VAL_SHARED:
+		return in_shared(c, v);
+	case VAL_OP:
+		return operation(c, v);
+	case VAL_CAST:
+		return cast(c, v);
+	case VAL_FIELD:
+		return arena_strf(c->a, "from_%s((u32)%s >> (%s) %% %d * %d)", dtype_name(v->type),
+			value(c, v->arg[0]), num(c, v->num), v->per, 32 / v->per);
+	case VAL_GUARD:
+		return arena_strf(c->a, "(%s ? %s : %s)", num(c, v->num), value(c, v->arg[0]),
+			value(c, v->arg[1]));
+	case VAL_COLUMN:
+		break;
+	}
+	return column(c, v);
+}
+
+const char *joined(struct print *c, enum op op, enum dtype t, const char *x, const char *y)
+{
+	bool floats = dtype_is_float(t), most = op == OP_RMAX || op == OP_CUMMAX;
+
+	if (op == OP_SUM || op == OP_CUMSUM)
+		return arena_strf(c->a, floats ? "%s + %s" : "(int)((u32)%s + (u32)%s)", x, y);
+	return arena_strf(c->a, "%s(%s, %s)", floats ? most ? "fmaxf" : "fminf" : most ? "max_of" :
+		"min_of", x, y);
+}

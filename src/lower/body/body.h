@@ -1,0 +1,269 @@
+/* body.h - how a kernel's decisions become the tree of its operations; inside src/lower.
+ *
+ * needs: a kernel after all passes of passes.h
+ * computes: its role program (role/role.h)
+ *
+ * The tree is made from the outside in: body.c, body_lane.c, body_loop.c, body_task.c,
+ * body_wait.c. What is inside a task is body_mma.c's, body_compute.c's (with body_value.c,
+ * body_reduce.c, body_carry.c, body_detour.c), body_copy.c's (with body_boxes.c) and
+ * body_store.c's; where things are is body_place.c's. Each operation is made where what it
+ * needs is known: registers by version, instances by the turn at hand.
+ */
+#ifndef LOWER_BODY_H
+#define LOWER_BODY_H
+
+#include "lower/layout/detours.h"
+#include "lower/passes.h"
+#include "role/role.h"
+
+/* A value in the lane's scratch, see detours.h. */
+struct detoured {
+	int node, arg, carry;		/* what takes which */
+	int64_t at;
+};
+
+struct body {
+	const struct kernel *k;
+	const struct plan *plan;
+	const struct graph *g;
+	const struct program *p;
+	struct arena *a;
+	struct role_program *r;
+	struct role *role;
+	const struct klane *lane;
+	struct role_body *into;		/* where operations go */
+	int task, wait;			/* that the next ones are for; NONE */
+	VEC(struct touch) touches;	/* of the operation in the making */
+	int turn;			/* turn of the tree at hand, modulo the region's unroll */
+	int *around;			/* by loop, NONE too: the turn's iteration, of those around */
+	int last;			/* greatest iteration there is, counted likewise */
+	struct frag **of_buffer;	/* by buffer, on this lane; NULL: not yet */
+	struct frag **of_node;		/* by node: of the sTask at work alone */
+	bool *fused;			/* by node: an element of the loop at hand */
+	VEC(struct detoured) detours;	/* in the lane's scratch at hand */
+};
+
+/* ---- making operations (body_op.c) ----------------------------------------------------- */
+
+/* Append an operation, with the touches that have come up. It may be filled in until the
+ * next. */
+struct role_op *body_op(struct body *c, enum role_do what);
+/* What follows goes into its body (or another's), until what was before is put back. */
+struct role_body *body_enter(struct body *c, struct role_body *inner);
+static inline void body_leave(struct body *c, struct role_body *outer)
+{
+	c->into = outer;
+}
+void body_touch(struct body *c, enum touch_how how, enum touch_what what, int of, int version);
+
+struct role_op *body_block(struct body *c, const char *note);
+struct role_op *body_if(struct body *c, const struct num *when, const char *note);
+struct role_op *body_let(struct body *c, enum var v, int of, const struct num *to);
+void body_let_more(struct body *c, struct role_op *let, enum var v, int of, const struct num *to);
+void body_set(struct body *c, enum var v, int of, const struct num *to);
+void body_advance(struct body *c, enum var v, int of, const struct num *by);
+/* why: for who asks why it is there. */
+void body_warp_sync(struct body *c, const char *why);
+void body_lane_sync(struct body *c, const char *why);
+void body_fence(struct body *c, const char *why);
+void body_groups_wait(struct body *c, int n, const char *why);
+void body_pin(struct body *c, const struct frag *f, int version, int words);
+
+/* Numbers, short. */
+static inline const struct num *N(struct body *c, int64_t k)
+{
+	return num_const(c->a, k);
+}
+static inline const struct num *V(struct body *c, enum var v, int of)
+{
+	return num_var(c->a, v, of);
+}
+#define ADD(x, y) num_make(c->a, NUM_ADD, x, y)
+#define SUB(x, y) num_make(c->a, NUM_SUB, x, y)
+#define MUL(x, y) num_make(c->a, NUM_MUL, x, y)
+#define DIV(x, y) num_make(c->a, NUM_DIV, x, y)
+#define MOD(x, y) num_make(c->a, NUM_MOD, x, y)
+#define NUM2(op, x, y) num_make(c->a, NUM_##op, x, y)
+
+/* ---- where things are (body_place.c) --------------------------------------------------- */
+
+#define ALL_AXES (~(uint64_t)0)
+
+/* How a node's or carry's value in the part that sTask s works on is spread over the lane. */
+NODISCARD enum err_code body_node_frag(struct body *c, const struct stask *s, int node,
+	struct frag *f, struct err *e);
+NODISCARD enum err_code body_buffer_frag(struct body *c, int buffer, struct frag *f, struct err *e);
+/* The registers of a buffer; those of a node of the sTask at work. */
+NODISCARD enum err_code body_buffer(struct body *c, int buffer, const struct frag **f,
+	struct err *e);
+NODISCARD enum err_code body_node(struct body *c, const struct stask *s, int node,
+	const struct frag **f, struct err *e);
+/* The version of a buffer in registers that entry x has at hand in this turn. */
+int body_version(const struct body *c, const struct kentry *x, int buffer);
+/* Where an axis stands: its first index in this tile or iteration; and for the fragment
+ * element at hand its index within the tile. */
+const struct num *body_lo(struct body *c, const struct stask *s, const struct shape2 *shape,
+	int axis);
+const struct num *body_local(struct body *c, const struct stask *s, const struct shape2 *shape,
+	int axis);
+/* The element at hand is one of the part, and within the ends of those of its axes that are in
+ * the set `ends`; 1 if there is nothing to ask. */
+const struct num *body_inside(struct body *c, const struct stask *s, const struct shape2 *shape,
+	const struct frag *f, uint64_t ends);
+const struct num *body_index(struct body *c, const struct stask *s, const struct index_expr *x,
+	const struct shape2 *shape, bool local);
+/* Address of a ring's element: at a row and column of it; at the axes' positions. */
+const struct num *body_slot(struct body *c, const struct ring *r);
+const struct num *body_ring_place(struct body *c, const struct ring *r, const struct num *row,
+	const struct num *col);
+const struct num *body_ring_address(struct body *c, const struct stask *s, const struct ring *r,
+	const struct shape2 *shape);
+/* The place, in rows and columns of `from`, of the element at hand of `to`. */
+const struct num *body_plain_place(struct body *c, const struct stask *s,
+	const struct shape2 *from, const struct shape2 *to);
+/* One thread for each element: of vectors several hold the same. 1: all. */
+const struct num *body_one_of_copies(struct body *c, enum frag_kind kind);
+/* Which threads and elements bring the part's elements to memory. */
+const struct num *body_brought(struct body *c, const struct stask *s, const struct shape2 *shape,
+	const struct frag *f);
+/* Elements of a ring gone through over the lane's threads: is the one at hand, at (ROW0, COL0),
+ * one of the tile, within the ends of its axes? */
+const struct num *body_within_ring(struct body *c, const struct stask *s, const struct ring *r);
+/* Where the element at hand is in the tensor of a load or store, by dimension; *inside: and it
+ * is there, after what is asked already. */
+void body_indices(struct body *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, struct role_index *out, const struct num **inside);
+/* The buffer that node `node` of another sTask is to this one; NONE. */
+int body_buffer_of_node(const struct body *c, const struct stask *s, int node);
+int body_buffer_of_carry(const struct body *c, const struct stask *s, int carry);
+const struct shape2 *body_value_shape(const struct body *c, const struct buffer *b);
+
+static inline const struct stask *stask_of(const struct body *c, const struct kentry *x)
+{
+	return &c->g->tasks.v[x->task];
+}
+static inline bool has_ring(const struct body *c, int buffer)
+{
+	return c->k->ring_of[buffer] != NONE;
+}
+static inline const struct ring *ring_of(const struct body *c, int buffer)
+{
+	return &c->k->rings.v[c->k->ring_of[buffer]];
+}
+static inline bool in_lane(const struct body *c, int task)
+{
+	return c->plan->entries.v[plan_entry_of(c->plan, task)].lane == c->lane->lane;
+}
+/* Does the lane go on before the product is complete? */
+static inline bool under_way(const struct body *c, int task)
+{
+	return on_matrix(c->k, task) && !kernel_result_shared(c->k, task);
+}
+
+/* ---- elements (body_value.c) ----------------------------------------------------------- */
+
+const struct val *val_const(struct body *c, enum dtype t, double k);
+const struct val *val_num(struct body *c, const struct num *n);
+const struct val *val_frag(struct body *c, struct frag_at at);
+const struct val *val_shared(struct body *c, enum dtype type, enum dtype from,
+	const struct num *address);
+const struct val *val_guard(struct body *c, const struct num *when, const struct val *x,
+	const struct val *otherwise);
+/* The element at hand of `node`, out of a tile in shared memory. */
+NODISCARD enum err_code body_from_ring(struct body *c, const struct kentry *x,
+	const struct ring *r, int node, const struct val **out, struct err *e);
+/* Element `arg` where element (rb, j, h, e) of `node` is at hand. */
+NODISCARD enum err_code body_operand(struct body *c, const struct kentry *x, int node, int arg,
+	const struct val **out, struct err *e);
+/* The value of an element-wise node's element at hand. */
+NODISCARD enum err_code body_element(struct body *c, const struct kentry *x, int node,
+	const struct val **out, struct err *e);
+NODISCARD enum err_code body_not_lowered(const struct node *n, struct err *e);
+
+/* ---- sTasks ---------------------------------------------------------------------------- */
+
+NODISCARD enum err_code body_compute(struct body *c, const struct kentry *x, struct err *e);
+NODISCARD enum err_code body_reduce(struct body *c, const struct kentry *x, int node,
+	struct err *e);
+NODISCARD enum err_code body_scan(struct body *c, const struct kentry *x, int node, struct err *e);
+NODISCARD enum err_code body_result(struct body *c, const struct kentry *x, int buffer,
+	struct err *e);
+NODISCARD enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e);
+/* Carries in shared memory, and products whose results go there: initial values where x is the
+ * first to touch a life; a carry's new value, by node `node` of x; the registers of a product
+ * from the ring and, once it is complete, to it. */
+void body_begins(struct body *c, const struct kentry *x);
+NODISCARD enum err_code body_set_shared(struct body *c, const struct kentry *x, int node,
+	struct err *e);
+NODISCARD enum err_code body_take_off(struct body *c, const struct kentry *x, int node, int buffer,
+	const struct frag *acc, struct err *e);
+NODISCARD enum err_code body_landing(struct body *c, const struct kentry *x, struct err *e);
+/* The registers of a product whose result goes to a ring. */
+NODISCARD enum err_code body_landing_frag(struct body *c, const struct kentry *x,
+	const struct frag **f, struct err *e);
+/* Values in registers that nodes [first, last) of x's task take in another layout go to the
+ * lane's scratch; the element of one where it is taken. */
+NODISCARD enum err_code body_detours(struct body *c, const struct kentry *x, int first, int last,
+	struct err *e);
+bool body_has_detour(const struct body *c, int node, int arg, int carry);
+NODISCARD enum err_code body_detour(struct body *c, const struct kentry *x, int node, int arg,
+	int carry, const struct val **out, struct err *e);
+/* Number of the map of a load's or store's tensor, in boxes of this size. */
+int body_map(struct body *c, const struct stask *s, const struct node *n, const int64_t *box,
+	int swizzle);
+void body_boxes(struct body *c, const struct kentry *x, const struct ring *r,
+	const struct node *n);
+/* Does the lane itself read what x loads? Then its threads may not be done with it. */
+bool body_reads_own(const struct body *c, const struct kentry *x);
+NODISCARD enum err_code body_load(struct body *c, const struct kentry *x, struct err *e);
+NODISCARD enum err_code body_store(struct body *c, const struct kentry *x, struct err *e);
+
+/* ---- structure, from the outside in ---------------------------------------------------- */
+
+NODISCARD enum err_code body_lane(struct body *c, struct err *e);	/* c->lane, c->role */
+/* All turns of a loop in the iteration at hand; NONE: of the tile loop, where it has offsets. */
+NODISCARD enum err_code body_region(struct body *c, int loop, struct err *e);
+/* Step s of the tile loop for the tile that is called `iteration` among the lane's. */
+NODISCARD enum err_code body_tile_step(struct body *c, const struct kstep *s, int class,
+	const struct num *iteration, struct err *e);
+void body_tile_turn_end(struct body *c, bool last);
+/* Where a loop begins in the iteration at hand, and how often it runs. */
+void body_trips(struct body *c, int loop);
+/* The loop of a tile that is another copy's: only its iterations are counted. */
+void body_passed(struct body *c, int loop);
+/* `iteration`: its number; class: of the turn, see kernel.h. */
+NODISCARD enum err_code body_task(struct body *c, const struct kentry *x, int class,
+	const struct num *iteration, struct err *e);
+void body_loop_axes(struct body *c, int loop);	/* where the axes of iteration i_LOOP stand */
+/* Initial values: all carries of the tile; those of `loop` that first matter in `nested`. */
+NODISCARD enum err_code body_initial_tile(struct body *c, struct err *e);
+NODISCARD enum err_code body_initial_nested(struct body *c, int loop, int nested, struct err *e);
+void body_flag_waits(struct body *c, const struct kentry *x);
+/* After a loop that may have made no iteration: what its entries would have waited for, told. */
+NODISCARD enum err_code body_missed(struct body *c, int loop, int nested, struct err *e);
+bool body_waits_once(const struct body *c, int flag);
+NODISCARD enum err_code body_group_wait(struct body *c, const struct kentry *x,
+	const struct group_wait *w, int class, const char *why, struct err *e);
+/* The products that x waits for before it begins, in words. */
+const char *body_awaited_products(struct body *c, const struct kentry *x);
+NODISCARD enum err_code body_read_pins(struct body *c, const struct kentry *x, struct err *e);
+void body_releases(struct body *c, const int *behind);
+void body_arrive(struct body *c, int flag, const struct num *seq, const char *why);
+NODISCARD enum err_code body_early_runs(struct body *c, const struct kentry *x, struct err *e);
+NODISCARD enum err_code body_run(struct body *c, const struct kstep *nested, struct err *e);
+/* Number of the iteration, or tile, of region `loop` at hand, of all runs. */
+static inline const struct num *body_seq(struct body *c, int loop)
+{
+	return loop == NONE ? V(c, VAR_T, NONE) : V(c, VAR_SEQ, loop);
+}
+
+/* Stamps of a traced kernel (body_stamp.c); nothing in another. */
+void body_stamp(struct body *c, const struct kentry *x, int n);	/* nth of x's record; NONE */
+void body_watches(struct body *c);		/* by warps that this lane leaves over */
+void body_lane_stamps(struct body *c);		/* where this lane's are */
+void body_tile_stamps(struct body *c);		/* where a tile begins, or a turn with several */
+void body_tile_bases(struct body *c);		/* where the steps of one tile do */
+void body_tile_end_stamp(struct body *c);	/* where the tile ends, or that turn */
+void body_end_stamp(struct body *c);
+
+#endif

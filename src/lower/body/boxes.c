@@ -1,0 +1,167 @@
+/* Loads by the copy engine: boxes of a tensor, of which one makes a panel of a slot. */
+#include "lower/body/body.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int body_map(struct body *c, const struct stask *s, const struct node *n, const int64_t *box,
+	int swizzle)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+	struct role_map m = { .tensor = n->ref, .rank = t->rank, .task = (int)(s - c->g->tasks.v),
+		.swizzle = swizzle };
+	int64_t bytes = dtype_bits(t->type) / 8;
+
+	for (int d = 0; d < t->rank; d++) {
+		m.dim[d] = c->p->axes.v[t->dim[t->rank - 1 - d]].size;
+		m.stride[d] = bytes;
+		bytes *= m.dim[d];
+		m.box[d] = box[d];
+	}
+	for (int i = 0; i < c->r->maps.n; i++) {
+		const struct role_map *x = &c->r->maps.v[i];
+
+		if (x->tensor == m.tensor && x->swizzle == swizzle && !memcmp(x->box, m.box,
+		    sizeof(m.box)))
+			return i;
+	}
+	VEC_PUSH(c->a, &c->r->maps, m);
+	return c->r->maps.n - 1;
+}
+
+static int load_map(struct body *c, const struct stask *s, const struct ring *r,
+	const struct node *n)
+{
+	const struct buffer *b = &c->g->buffers.v[r->buffer];
+	int rank = c->p->tensors.v[n->ref].rank;
+	int64_t box[RANK_MAX] = { 0 };
+
+	for (int d = 0; d < rank; d++) {
+		const struct index_expr *ix = &n->index[rank - 1 - d];
+
+		box[d] = 1;
+		for (int k = 0; k < ix->n; k++)
+			for (int q = 0; q < b->naxes; q++)
+				if (b->axis[q] == ix->term[k].axis && b->extent[q] > 1)
+					box[d] = r->shape.nrow == 1 ? r->box_rows : b->extent[q];
+	}
+	box[0] = r->panel_cols;
+	return body_map(c, s, n, box, r->swizzle);
+}
+
+/* Do different positions of the axes have different values? Only sums in which each axis
+ * steps over all that the ones with smaller steps reach are looked at. */
+static bool is_one_to_one(const struct body *c, const struct index_expr *x)
+{
+	for (int i = 0; i < x->n; i++) {
+		int64_t reach = 0;
+
+		for (int k = 0; k < x->n; k++)
+			if (k != i && (llabs(x->term[k].coef) < llabs(x->term[i].coef) ||
+			    (llabs(x->term[k].coef) == llabs(x->term[i].coef) && k > i)))
+				reach += llabs(x->term[k].coef) *
+					(c->p->axes.v[x->term[k].axis].size - 1);
+		if (x->term[i].div != 1 || x->term[i].mod || llabs(x->term[i].coef) <= reach)
+			return false;
+	}
+	return true;
+}
+
+/* Is no byte of what a load brings asked for again, by any tile? */
+static bool is_read_once(const struct body *c, const struct stask *s, const struct node *n)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+	bool used[AXES_MAX] = { false };
+
+	for (int d = 0; d < t->rank; d++) {
+		if (!is_one_to_one(c, &n->index[d]))
+			return false;
+		for (int k = 0; k < n->index[d].n; k++)
+			used[n->index[d].term[k].axis] = true;
+	}
+	for (int i = 0; i < c->p->nodes.n; i++)
+		if (&c->p->nodes.v[i] != n && c->p->nodes.v[i].op == OP_LOAD &&
+		    c->p->nodes.v[i].ref == n->ref)
+			return false;
+	for (int a = 0; a < c->p->axes.n; a++) {
+		enum axis_role role = program_axis_role(c->p, s->phase, a);
+
+		if (!used[a] && c->g->extents.tile[a] < c->p->axes.v[a].size && (role == AXIS_BATCH ||
+		    role == AXIS_GRID || program_axis_bound(c->p, s->loop, a)))
+			return false;
+	}
+	return true;
+}
+
+/* The tensor's dimension in which the rows of a ring lie that has one axis of them. */
+static int row_dimension(const struct body *c, const struct ring *r, const struct node *n)
+{
+	for (int d = 0; d < c->p->tensors.v[n->ref].rank; d++)
+		for (int i = 0; i < n->index[d].n; i++)
+			if (r->shape.nrow == 1 && n->index[d].term[i].axis == r->shape.row[0])
+				return d;
+	return NONE;
+}
+
+/* One box: panel number `panel`, or the block's part of its rows. */
+static void add_box(struct body *c, const struct stask *s, const struct ring *r,
+	const struct node *n, const struct num *when, const struct num *panel, struct role_op *o)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+	int rows = r->cut == CUT_ROWS ? row_dimension(c, r, n) : NONE;
+	const struct num *rank = V(c, VAR_RANK, NONE);
+	struct role_box *b = VEC_ADD(c->a, &o->u.boxes.boxes);
+
+	*b = (struct role_box){ .when = when };
+	for (int d = t->rank - 1; d >= 0; d--) {
+		const struct num *at = body_index(c, s, &n->index[d], &r->shape, false);
+
+		if (d == t->rank - 1 && !num_is(panel, 0))
+			at = ADD(at, MUL(panel, N(c, r->panel_cols)));
+		if (d == rows)
+			at = ADD(at, MUL(rank, N(c, r->box_rows)));
+		b->corner[t->rank - 1 - d] = at;
+	}
+	b->to = ADD(body_slot(c, r), MUL(panel, N(c, r->panel_bytes)));
+	if (rows != NONE)
+		b->to = ADD(b->to, MUL(rank, N(c, r->box_bytes / c->k->cluster)));
+}
+
+/* This block's part of what all blocks of the cluster get. */
+static void add_shared_boxes(struct body *c, const struct stask *s, const struct ring *r,
+	const struct node *n, struct role_op *o)
+{
+	const struct num *rank = V(c, VAR_RANK, NONE);
+	int blocks = c->k->cluster;
+
+	for (int p = 0; p < r->boxes && r->cut == CUT_ROWS; p++)
+		add_box(c, s, r, n, NULL, N(c, p), o);
+	for (int p = 0; p < r->boxes && r->cut == CUT_PANELS; p += blocks)
+		add_box(c, s, r, n, p + blocks > r->boxes ? NUM2(LT, rank, N(c, r->boxes - p)) : NULL,
+			ADD(N(c, p), rank), o);
+}
+
+/* The pieces of each load, all on one flag. */
+void body_boxes(struct body *c, const struct kentry *x, const struct ring *r,
+	const struct node *n)
+{
+	const struct stask *s = stask_of(c, x);
+	struct role_op *o;
+
+	/* no thread may still look at a flag whose next phase this copy brings about */
+	if (x->waits.n || x->sync_first || body_reads_own(c, x))
+		body_lane_sync(c, "all warps have looked at the flag, or are done with the slot");
+	body_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);
+	o = body_op(c, DO_LOAD_BOXES);
+	o->u.boxes.flag = x->flag;
+	o->u.boxes.n = body_seq(c, s->loop);
+	o->u.boxes.bytes = c->k->flags.v[x->flag].bytes;
+	o->u.boxes.map = load_map(c, s, r, n);
+	o->u.boxes.ring = c->k->ring_of[r->buffer];
+	o->u.boxes.all = r->cut != CUT_NONE;
+	o->u.boxes.once = !o->u.boxes.all && is_read_once(c, s, n);
+	if (o->u.boxes.all)
+		add_shared_boxes(c, s, r, n, o);
+	for (int p = 0; p < r->boxes && !o->u.boxes.all; p++)
+		add_box(c, s, r, n, NULL, N(c, p), o);
+}

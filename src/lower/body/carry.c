@@ -1,0 +1,212 @@
+/* Carries in shared memory, and products whose results go there: where lanes pass them to
+ * each other. */
+#include "lower/body/body.h"
+
+enum { PATH_MOST = LOOP_DEPTH_MAX };
+
+/* Does loop l make an iteration in the one at hand of region `around`? Then it is not the
+ * first time. */
+static void passed_by(struct body *c, int l, int around)
+{
+	int path[PATH_MOST], n = 0;
+	struct role_body *outer = c->into;
+
+	for (int i = l; i != around && n < LEN(path); i = c->p->loops.v[i].parent)
+		path[n++] = i;
+	for (int i = n - 1; i >= 0; i--) {
+		struct role_op *loop;
+
+		body_enter(c, &body_block(c, NULL)->u.region.body);
+		body_trips(c, path[i]);
+		if (!i) {
+			body_enter(c, &body_if(c, NUM2(GT, V(c, VAR_TRIPS, l), N(c, 0)), NULL)->u.region.body);
+			body_set(c, VAR_FRESH, NONE, N(c, 0));
+			break;
+		}
+		loop = body_op(c, DO_LOOP);
+		loop->u.region.var = VAR_I;
+		loop->u.region.of = path[i];
+		loop->u.region.from = N(c, 0);
+		loop->u.region.end = V(c, VAR_TRIPS, path[i]);
+		loop->u.region.step = 1;
+		body_enter(c, &loop->u.region.body);
+		body_loop_axes(c, path[i]);
+	}
+	body_leave(c, outer);
+}
+
+static const struct val *initial_value(struct body *c, const struct buffer *b)
+{
+	return val_const(c, dtype_is_float(b->type) ? DT_F32 : DT_I32, c->p->carries.v[b->carry].init);
+}
+
+/* The element of a ring that is number EACH in a walk over all of them. */
+static const struct num *each_place(struct body *c, const struct ring *r)
+{
+	const struct num *at = V(c, VAR_EACH, NONE), *cols = N(c, r->full_cols);
+
+	return body_ring_place(c, r, DIV(at, cols), MOD(at, cols));
+}
+
+/* The first sTask to touch a life of the carry gives it its initial value. */
+static void begin(struct body *c, const struct kentry *x, const struct begins *b)
+{
+	const struct buffer *buf = &c->g->buffers.v[b->buffer];
+	const struct ring *r = ring_of(c, b->buffer);
+	int mine = stask_of(c, x)->loop;
+	const struct num *first = N(c, 1);
+	struct role_body *outer;
+	struct role_op *o;
+
+	outer = body_enter(c, &body_block(c, arena_strf(c->a, "%s begins", buf->name))->u.region.body);
+	for (int l = mine; l != buf->loop; l = c->p->loops.v[l].parent)
+		first = NUM2(BOTH, first, NUM2(EQ, V(c, VAR_I, l), N(c, 0)));
+	body_let(c, VAR_FRESH, NONE, first)->u.let.changes = true;
+	for (int i = 0; i < b->empty.n; i++)
+		passed_by(c, b->empty.v[i], kernel_common_loop(c->p, mine, b->empty.v[i]));
+	body_enter(c, &body_if(c, V(c, VAR_FRESH, NONE), NULL)->u.region.body);
+	body_touch(c, TOUCH_WRITE, TOUCH_SLOT, b->buffer, 0);
+	o = body_op(c, DO_FILL);
+	o->touches.v[0].initial = true;
+	o->u.fill.ring = c->k->ring_of[b->buffer];
+	o->u.fill.elements = r->full_rows * r->full_cols;
+	o->u.fill.address = each_place(c, r);
+	o->u.fill.value = initial_value(c, buf);
+	o->u.fill.type = buf->type;
+	body_fence(c, "engines may read the carry");
+	body_lane_sync(c, "all of the initial value is there");
+	body_leave(c, outer);
+}
+
+void body_begins(struct body *c, const struct kentry *x)
+{
+	for (int i = 0; i < x->begins.n; i++)
+		begin(c, x, &x->begins.v[i]);
+}
+
+/* Leave `value`, of the element at hand of a fragment that lies like `node`, in the ring. */
+static void put_elements(struct body *c, const struct kentry *x, int node, int buffer,
+	const struct frag *over, const struct val *value)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct shape2 *shape = &c->k->node_shape[node];
+	struct role_op *o;
+
+	body_touch(c, TOUCH_WRITE, TOUCH_SLOT, buffer, 0);
+	o = body_op(c, DO_PUT);
+	o->u.put.over = over;
+	o->u.put.when = body_brought(c, s, shape, over);
+	o->u.put.address = body_ring_address(c, s, ring_of(c, buffer), shape);
+	o->u.put.value = value;
+	o->u.put.type = c->g->buffers.v[buffer].type;
+}
+
+/* Is the carry touched by a node of the task in [from, to)? By a GET, or a SET too. */
+static bool touched(const struct body *c, const struct task *t, int carry, int from, int to,
+	bool sets)
+{
+	for (int i = from; i < to; i++) {
+		const struct node *n = &c->p->nodes.v[t->nodes.v[i]];
+
+		if ((n->op == OP_GET || (sets && n->op == OP_SET)) && n->ref == carry)
+			return true;
+	}
+	return false;
+}
+
+static int place_in_task(const struct task *t, int node)
+{
+	int i = 0;
+
+	while (t->nodes.v[i] != node)
+		i++;
+	return i;
+}
+
+/* Threads need not have read what they write, so they meet in between. */
+enum err_code body_set_shared(struct body *c, const struct kentry *x, int node, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct task *t = &c->p->tasks.v[s->task];
+	const struct node *n = &c->p->nodes.v[node];
+	struct frag *over = ARENA_NEW(c->a, struct frag);
+	int at = place_in_task(t, node);
+	const struct val *value;
+
+	TRY(body_node_frag(c, s, node, over, e));
+	if (touched(c, t, n->ref, 0, at, true))
+		body_lane_sync(c, "all have read what is set");
+	TRY(body_operand(c, x, node, n->arg[0], &value, e));
+	put_elements(c, x, node, body_buffer_of_carry(c, s, n->ref), over, value);
+	body_fence(c, "engines may read the carry");
+	if (touched(c, t, n->ref, at + 1, t->nodes.n, false))
+		body_lane_sync(c, "all of the new value is there");
+	return OK;
+}
+
+static int product_node(const struct body *c, const struct stask *s)
+{
+	const struct task *t = &c->p->tasks.v[s->task];
+
+	return t->nodes.v[t->nodes.n - 1];
+}
+
+static int product_buffer(const struct body *c, const struct stask *s)
+{
+	const struct node *n = &c->p->nodes.v[product_node(c, s)];
+
+	return n->ref != NONE ? body_buffer_of_carry(c, s, n->ref) :
+		body_buffer_of_node(c, s, product_node(c, s));
+}
+
+enum err_code body_landing_frag(struct body *c, const struct kentry *x, const struct frag **f,
+	struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	struct frag *acc = ARENA_NEW(c->a, struct frag);
+	char *name;
+
+	TRY(body_node_frag(c, s, product_node(c, s), acc, e));
+	name = arena_strf(c->a, "acc_%s", c->g->buffers.v[product_buffer(c, s)].name);
+	for (char *p = name; *p; p++)
+		if (*p == '.')
+			*p = '_';
+	acc->name = name;
+	*f = acc;
+	return OK;
+}
+
+/* The registers of a product whose result goes to a ring, and what it adds to. */
+enum err_code body_take_off(struct body *c, const struct kentry *x, int node, int buffer,
+	const struct frag *acc, struct err *e)
+{
+	const struct val *value;
+	struct role_op *o = body_op(c, DO_FRAGMENT);
+
+	o->u.frag.at.frag = acc;
+	if (c->p->nodes.v[node].ref == NONE)
+		return OK;
+	TRY(body_from_ring(c, x, ring_of(c, buffer), node, &value, e));
+	o = body_op(c, DO_MAP);
+	o->u.map.over = acc;
+	o->u.map.to.frag = acc;
+	VEC_PUSH(c->a, &o->u.map.steps, ((struct role_step){ .node = node, .value = value }));
+	body_lane_sync(c, "all have read what the product adds to");
+	return OK;
+}
+
+/* Once the product is complete, its result goes where others find it. */
+enum err_code body_landing(struct body *c, const struct kentry *x, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct frag *acc;
+
+	TRY(body_landing_frag(c, x, &acc, e));
+	body_groups_wait(c, 0, "its result goes to shared memory");
+	body_pin(c, acc, 0, (int)(acc->cols / 2));
+	put_elements(c, x, product_node(c, s), product_buffer(c, s), acc,
+		val_frag(c, (struct frag_at){ acc, 0 }));
+	body_fence(c, "engines may read the result");
+	body_lane_sync(c, "all of the result is there");
+	return OK;
+}

@@ -1,0 +1,277 @@
+/* Element-wise sTasks: one loop over the fragment for nodes that can share one, all in
+ * registers; and where the results stay. */
+#include "lower/body/body.h"
+
+static bool is_scan(enum op op)
+{
+	return op_class(op) == CLASS_SCAN;
+}
+
+static bool is_reduction(enum op op)
+{
+	return op_class(op) == CLASS_REDUCE;
+}
+
+/* A local fragment, as it is declared. */
+static void declare(struct body *c, const struct frag *f)
+{
+	struct role_op *o = body_op(c, DO_FRAGMENT);
+
+	o->u.frag.at.frag = f;
+}
+
+static enum err_code set_carry(struct body *c, const struct kentry *x, int node, struct err *e)
+{
+	const struct node *n = &c->p->nodes.v[node];
+	const struct stask *s = stask_of(c, x);
+	int buffer = body_buffer_of_carry(c, s, n->ref);
+	const struct val *value;
+	struct frag_at to;
+	struct role_op *o;
+
+	if (has_ring(c, buffer))
+		return body_set_shared(c, x, node, e);
+	TRY(body_buffer(c, buffer, &to.frag, e));
+	to.version = body_version(c, x, buffer);
+	if (body_has_detour(c, node, n->arg[0], NONE))
+		TRY(body_detour(c, x, node, n->arg[0], NONE, &value, e));
+	else
+		TRY(body_operand(c, x, n->arg[0], n->arg[0], &value, e));
+	body_touch(c, TOUCH_WRITE, TOUCH_FRAG, buffer, to.version);
+	o = body_op(c, DO_MAP);
+	o->u.map.over = to.frag;
+	o->u.map.to = to;
+	VEC_PUSH(c->a, &o->u.map.steps, ((struct role_step){ .node = node, .value = value }));
+	return OK;
+}
+
+static enum err_code pack(struct body *c, const struct kentry *x, int node, const struct frag *f,
+	struct err *e)
+{
+	const struct node *n = &c->p->nodes.v[node];
+	const struct val *value;
+	struct role_op *o;
+
+	TRY(body_operand(c, x, node, n->arg[0], &value, e));
+	o = body_op(c, DO_PACK);
+	o->u.pack.to.frag = f;
+	o->u.pack.value = value;
+	o->u.pack.type = n->type;
+	return OK;
+}
+
+/* Can this node share one loop over the elements with those around it? */
+static bool can_fuse(struct body *c, const struct stask *s, int node, const struct frag *with)
+{
+	const struct node *n = &c->p->nodes.v[node];
+	struct frag f;
+	struct err e;
+
+	return n->op != OP_SET && !is_reduction(n->op) && !is_scan(n->op) &&
+		!body_node_frag(c, s, node, &f, &e) && f.kind == with->kind &&
+		f.blocks == with->blocks && f.cols == with->cols && !f.packed;
+}
+
+/* Is the node's value read after position `last` of its task, or by others? */
+static bool outlives(const struct body *c, const struct stask *s, int node, int last)
+{
+	const struct task *t = &c->p->tasks.v[s->task];
+
+	for (int i = last; i < t->nodes.n; i++) {
+		const struct node *n = &c->p->nodes.v[t->nodes.v[i]];
+
+		for (int k = 0; k < op_arity(n->op); k++)
+			if (n->arg[k] == node)
+				return true;
+	}
+	return body_buffer_of_node(c, s, node) != NONE;
+}
+
+/* Nodes [first, last) of the task in one loop, so that what only they use is never
+ * more than one element in registers. */
+static enum err_code fuse(struct body *c, const struct kentry *x, int first, int last,
+	struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct task *t = &c->p->tasks.v[s->task];
+	VEC(struct role_step) steps = { 0 };
+	const struct frag *over;
+	struct role_op *o;
+
+	TRY(body_node(c, s, t->nodes.v[first], &over, e));
+	for (int i = first; i < last; i++) {
+		struct role_step step = { .node = t->nodes.v[i] };
+
+		if (outlives(c, s, step.node, last)) {
+			TRY(body_node(c, s, step.node, &step.to, e));
+			declare(c, step.to);
+		}
+		VEC_PUSH(c->a, &steps, step);
+	}
+	for (int i = 0; i < steps.n; i++) {
+		TRY(body_element(c, x, steps.v[i].node, &steps.v[i].value, e));
+		c->fused[steps.v[i].node] = true;
+	}
+	o = body_op(c, DO_MAP);
+	o->u.map.over = over;
+	for (int i = 0; i < steps.n; i++) {
+		VEC_PUSH(c->a, &o->u.map.steps, steps.v[i]);
+		c->fused[steps.v[i].node] = false;
+	}
+	return OK;
+}
+
+/* Does the node take a value that lies otherwise, of a node from `first` on? That must be
+ * whole before. */
+static bool takes_around(struct body *c, const struct stask *s, const struct task *t, int first,
+	int at)
+{
+	struct detour d;
+
+	for (int x = 0; detour_next(c->k, s, t->nodes.v[at], &x, &d);)
+		for (int i = first; i < at; i++)
+			if (t->nodes.v[i] == d.arg)
+				return true;
+	return false;
+}
+
+static enum err_code single(struct body *c, const struct kentry *x, int node, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct node *n = &c->p->nodes.v[node];
+	const struct frag *f;
+
+	if (n->op == OP_SET)
+		return set_carry(c, x, node, e);
+	TRY(body_node(c, s, node, &f, e));
+	declare(c, f);
+	if (is_reduction(n->op))
+		return body_reduce(c, x, node, e);
+	if (is_scan(n->op))
+		return body_scan(c, x, node, e);
+	if (f->packed && n->op == OP_CAST)
+		return pack(c, x, node, f, e);
+	return body_not_lowered(n, e);
+}
+
+enum err_code body_compute(struct body *c, const struct kentry *x, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct task *t = &c->p->tasks.v[s->task];
+
+	for (int i = 0; i < t->nodes.n; i++)
+		c->of_node[t->nodes.v[i]] = NULL;
+	for (int i = 0; i < t->nodes.n;) {
+		int node = t->nodes.v[i], last = i;
+		struct frag f;
+
+		if (c->p->nodes.v[node].op == OP_CONST || c->p->nodes.v[node].op == OP_INDEX) {
+			i++;
+			continue;
+		}
+		if (c->p->nodes.v[node].op != OP_SET)
+			TRY(body_node_frag(c, s, node, &f, e));
+		while (last < t->nodes.n && c->p->nodes.v[node].op != OP_SET &&
+		       can_fuse(c, s, t->nodes.v[last], &f) && !takes_around(c, s, t, i, last))
+			last++;
+		TRY(body_detours(c, x, i, last > i ? last : i + 1, e));
+		if (last > i)
+			TRY(fuse(c, x, i, last, e));
+		else
+			TRY(single(c, x, node, e));
+		i = last > i ? last : i + 1;
+	}
+	for (int i = 0; i < s->writes.n; i++)
+		if (c->g->buffers.v[s->writes.v[i]].node != NONE)
+			TRY(body_result(c, x, s->writes.v[i], e));
+	return OK;
+}
+
+/* results ---------------------------------------------------------------------- */
+
+static enum err_code keep_in_registers(struct body *c, const struct kentry *x, int buffer,
+	const struct num *inside, struct err *e)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	struct frag_at to = { .version = body_version(c, x, buffer) };
+	const struct frag *from;
+	struct role_op *o;
+
+	TRY(body_buffer(c, buffer, &to.frag, e));
+	TRY(body_node(c, stask_of(c, x), b->node, &from, e));
+	body_touch(c, TOUCH_WRITE, TOUCH_FRAG, buffer, to.version);
+	o = body_op(c, DO_KEEP);
+	o->u.pack.to = to;
+	o->u.pack.from = from;
+	o->u.pack.inside = to.frag->packed ? inside : N(c, 1);
+	return OK;
+}
+
+static enum err_code leave_in_ring(struct body *c, const struct kentry *x, int buffer,
+	const struct num *inside, struct err *e)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	const struct stask *s = stask_of(c, x);
+	const struct ring *r = ring_of(c, buffer);
+	const struct shape2 *shape = &c->k->node_shape[b->node];
+	const struct frag *from;
+	struct role_op *o;
+	struct frag room;
+
+	TRY(body_node(c, s, b->node, &from, e));
+	room = *from;
+	room.height = min_i64(from->rows, r->full_rows);
+	room.width = min_i64(from->cols, r->full_cols);
+	body_touch(c, TOUCH_WRITE, TOUCH_SLOT, buffer, 0);
+	o = body_op(c, DO_PUT);
+	o->u.put.over = from;
+	o->u.put.from.frag = from;
+	o->u.put.type = b->type;
+	o->u.put.address = body_ring_address(c, s, r, shape);
+	o->u.put.when = NUM2(BOTH, body_one_of_copies(c, from->kind), body_inside(c, s, shape,
+		&room, 0));
+	o->u.put.pairs = from->packed && num_is(inside, 1) && shape->ncol == r->shape.ncol &&
+		from->width % 2 == 0;
+	o->u.put.inside = inside;
+	body_fence(c, "engines may read it");
+	return OK;
+}
+
+/* An operand must be zero beyond the end of the axis that the product contracts, as far as
+ * its instructions read, whatever was computed there. */
+static const struct num *within_contracted(struct body *c, const struct stask *s, int node,
+	const struct frag *f)
+{
+	const struct shape2 *shape = &c->k->node_shape[node];
+	struct frag deep = *f;
+	uint64_t rows = 0, cols = 0;
+
+	for (int i = 0; i < shape->nrow; i++)
+		rows |= c->k->deep & (uint64_t)1 << shape->row[i];
+	for (int i = 0; i < shape->ncol; i++)
+		cols |= c->k->deep & (uint64_t)1 << shape->col[i];
+	if (!rows)
+		deep.height = deep.rows;
+	if (!cols)
+		deep.width = deep.cols;
+	return body_inside(c, s, shape, &deep, rows | cols);
+}
+
+enum err_code body_result(struct body *c, const struct kentry *x, int buffer, struct err *e)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	const struct num *inside = N(c, 1);
+	const struct ring *r;
+	struct frag f;
+
+	TRY(body_buffer_frag(c, buffer, &f, e));
+	if (b->matrix_a || b->matrix_b)
+		inside = within_contracted(c, stask_of(c, x), b->node, &f);
+	if (!has_ring(c, buffer))
+		return keep_in_registers(c, x, buffer, inside, e);
+	r = ring_of(c, buffer);
+	if ((b->matrix_a || b->matrix_b) && (f.rows < r->full_rows || f.cols < r->full_cols))
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is contracted along one element, which "
+			"is not lowered for a value that is computed", b->name);
+	return leave_in_ring(c, x, buffer, inside, e);
+}

@@ -1,0 +1,332 @@
+/* A lane: its registers, its tile loop, and whose turn a tile is. */
+#include "lower/body/body.h"
+
+enum { WARP_THREADS = 32, GROUP_WARPS = 4, LEAST_REGISTERS = 24, PRODUCER_REGISTERS = 40, CONSUMER_MOST = 240 };
+
+/* setmaxnreg for each lane: what the plan says, or the producers little and the others an
+ * equal share of the rest; 0 where there is only one warpgroup. What there is to share is
+ * what the launch gave to all threads alike: whoever asks for more waits for ever. */
+static int lane_registers(const struct body *c, const struct klane *l)
+{
+	int groups = c->k->threads / (GROUP_WARPS * WARP_THREADS), given = 0, small = 0, large = 0;
+	int pool = c->plan->device->registers / c->k->threads / 8 * 8 * groups, little;
+
+	for (int i = 0; i < c->k->lanes.n; i++) {
+		const struct klane *x = &c->k->lanes.v[i];
+		int n = (int)ceil_div(x->warps, GROUP_WARPS);
+
+		given += n * x->registers;
+		if (!x->registers)
+			*(x->warps < GROUP_WARPS ? &small : &large) += n;
+	}
+	if (groups < 2)
+		return 0;
+	if (l->registers)
+		return l->registers;
+	little = given + small * PRODUCER_REGISTERS + large * CONSUMER_MOST > pool ?
+		LEAST_REGISTERS : PRODUCER_REGISTERS;
+	if (l->warps < GROUP_WARPS)
+		return little;
+	return (int)min_i64((pool - given - small * little) / large / 8 * 8, CONSUMER_MOST);
+}
+
+static void tile_axes(struct body *c)
+{
+	const struct grid *g = &c->g->grids[c->k->phase];
+	int64_t below = 1;
+
+	for (int i = g->n - 1; i >= 0; i--) {
+		body_let(c, VAR_LO, g->axis[i], MUL(MOD(DIV(V(c, VAR_TILE, NONE), N(c, below)), N(c,
+			g->tiles[i])), N(c, c->g->extents.tile[g->axis[i]])));
+		below *= g->tiles[i];
+	}
+}
+
+static enum err_code registers(struct body *c, struct err *e)
+{
+	for (int i = 0; i < c->g->buffers.n; i++) {
+		const struct buffer *b = &c->g->buffers.v[i];
+		const struct frag *f;
+
+		if (b->phase != c->k->phase || has_ring(c, i) || !in_lane(c, b->first))
+			continue;
+		TRY(body_buffer(c, i, &f, e));
+		body_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
+	}
+	return OK;
+}
+
+/* A copy begins with a tile when the one before has seen all flags of the tile before. */
+static void turn_wait(struct body *c, int flag)
+{
+	struct role_op *o = body_op(c, DO_WAIT);
+
+	o->u.flag.flag = flag;
+	o->u.flag.n = SUB(V(c, VAR_T, NONE), N(c, 1));
+	o->why = "the copy before has seen all flags of its tile";
+}
+
+/* Number of instances of the flag's products where a tile's begin. */
+static void restart_flag(struct body *c, int f)
+{
+	const struct flag *fl = &c->k->flags.v[f];
+	int loop = fl->runs ? c->p->loops.v[fl->loop].parent : c->g->tasks.v[fl->task].loop;
+	const struct num *first = loop == NONE ? V(c, VAR_T, NONE) : V(c, VAR_BASE, loop);
+
+	body_set(c, VAR_ISSUED, f, first);
+	body_set(c, VAR_RELEASED, f, first);
+}
+
+/* Products of a flag that the lane issues before it knows them to be complete. */
+static bool counts(const struct body *c, int f)
+{
+	const struct flag *fl = &c->k->flags.v[f];
+
+	return !fl->issued && in_lane(c, fl->task) && under_way(c, fl->task);
+}
+
+static void take_turn(struct body *c)
+{
+	const struct kregion *v = &c->lane->regions[0];
+	struct role_body *outer;
+
+	if (c->lane->copies == 1)
+		return;
+	outer = body_enter(c, &body_if(c, NUM2(NE, MOD(SUB(V(c, VAR_T, NONE), N(c, c->lane->copy)), N(c,
+		c->lane->copies)), N(c, 0)), "another's turn")->u.region.body);
+	for (int i = 0; i < v->steps.n; i++)
+		if (v->steps.v[i].is_loop)
+			body_passed(c, v->steps.v[i].id);
+	body_op(c, DO_CONTINUE);
+	body_leave(c, outer);
+	for (int f = 0; f < c->k->flags.n; f++)
+		if (counts(c, f))
+			restart_flag(c, f);
+	turn_wait(c, c->lane->turn);
+}
+
+static enum err_code tile(struct body *c, struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[0];
+
+	tile_axes(c);
+	take_turn(c);
+	body_tile_stamps(c);
+	body_tile_bases(c);
+	TRY(body_initial_tile(c, e));
+	c->turn = c->around[NONE] = 0;
+	for (int i = 0; i < v->steps.n; i++) {
+		const struct kstep *s = &v->steps.v[i];
+
+		if (s->is_loop) {
+			TRY(body_region(c, s->id, e));
+			TRY(body_missed(c, NONE, s->id, e));
+			TRY(body_run(c, s, e));
+		} else {
+			TRY(body_task(c, &c->lane->entries.v[s->id], 0, NULL, e));
+		}
+		c->turn = 0;
+	}
+	return OK;
+}
+
+/* Wait for all products of the lane. */
+static void all_products(struct body *c)
+{
+	bool multiplies = false;
+
+	for (int i = 0; i < c->lane->entries.n; i++)
+		multiplies |= under_way(c, c->lane->entries.v[i].task);
+	if (!multiplies)
+		return;
+	body_groups_wait(c, 0, "the tile ends");
+	body_releases(c, NULL);
+}
+
+/* A tile after the other. */
+static enum err_code tiles(struct body *c, struct err *e)
+{
+	struct role_body *outer = body_enter(c, &body_op(c, DO_TILES)->u.region.body);
+
+	TRY(tile(c, e));
+	all_products(c);
+	body_tile_end_stamp(c);
+	body_leave(c, outer);
+	return OK;
+}
+
+/* A copy passes over the tiles of others up to one: their iterations are counted. */
+static void others_until(struct body *c, int loop, const struct num *end)
+{
+	struct role_op *o = body_op(c, DO_LOOP);
+	struct role_body *outer = body_enter(c, &o->u.region.body);
+
+	o->u.region.var = VAR_PASSED;
+	o->u.region.of = loop;
+	o->u.region.end = end;
+	o->u.region.step = 1;
+	body_let(c, VAR_TILE, NONE, NUM2(TILE_AT, V(c, VAR_PASSED, loop), N(c, 0)));
+	tile_axes(c);
+	body_passed(c, loop);
+	body_leave(c, outer);
+}
+
+/* ... and has told all of its products of the tiles before, as each turn ends with that. */
+static void pass_others(struct body *c, const struct kstep *s)
+{
+	if (c->lane->copies == 1)
+		return;
+	if (s->is_loop) {
+		others_until(c, s->id, V(c, VAR_T, NONE));
+		body_advance(c, VAR_PASSED, s->id, N(c, 1));
+	}
+	for (int f = 0; f < c->k->flags.n; f++) {
+		int task = c->k->flags.v[f].task;
+
+		if (counts(c, f) && (s->is_loop ? program_loop_within(c->p, c->g->tasks.v[task].loop,
+		    s->id) : c->lane->entries.v[s->id].task == task))
+			restart_flag(c, f);
+	}
+}
+
+/* Of the lane's own tiles, or turns, number n among those of all its copies. */
+static const struct num *number_of(struct body *c, const struct num *n)
+{
+	if (c->lane->copies == 1)
+		return n;
+	return num_plus(c->a, MUL(n, N(c, c->lane->copies)), c->lane->copy);
+}
+
+enum err_code body_tile_step(struct body *c, const struct kstep *s, int class,
+	const struct num *iteration, struct err *e)
+{
+	int turn = c->turn, last = c->last;
+	struct role_body *outer = body_enter(c, &body_block(c, NULL)->u.region.body);
+
+	/* no constant, not even 0: t - 1 is one */
+	body_let(c, VAR_T, NONE, number_of(c, iteration))->u.let.changes = true;
+	body_let(c, VAR_TILE, NONE, NUM2(TILE_AT, V(c, VAR_T, NONE), N(c, 0)));
+	tile_axes(c);
+	c->around[NONE] = turn + s->at;
+	if (s->turn != NONE)
+		turn_wait(c, s->turn);
+	pass_others(c, s);
+	if (s->is_loop) {
+		body_tile_bases(c);
+		TRY(body_initial_nested(c, NONE, s->id, e));
+		TRY(body_region(c, s->id, e));
+		TRY(body_missed(c, NONE, s->id, e));
+		TRY(body_run(c, s, e));
+	} else {
+		TRY(body_task(c, &c->lane->entries.v[s->id], class, iteration, e));
+	}
+	c->turn = turn;
+	c->last = last;
+	body_leave(c, outer);
+	return OK;
+}
+
+void body_tile_turn_end(struct body *c, bool last)
+{
+	if (last || c->lane->copies > 1)
+		all_products(c);
+	body_tile_end_stamp(c);
+}
+
+/* In turns, of which each is about several tiles. */
+static enum err_code tile_turns(struct body *c, struct err *e)
+{
+	const struct klane *l = c->lane;
+	const struct kregion *v = &l->regions[0];
+	const struct num *tiles = V(c, VAR_TILES, NONE);
+
+	body_op(c, DO_COUNT_TILES);
+	body_let(c, VAR_TRIPS, NONE, DIV(ADD(tiles, N(c, l->copies - 1 - l->copy)), N(c, l->copies)));
+	for (int i = 0; i < v->steps.n && l->copies > 1; i++)
+		if (v->steps.v[i].is_loop)
+			body_let(c, VAR_PASSED, v->steps.v[i].id, N(c, 0))->u.let.changes = true;
+	TRY(body_region(c, NONE, e));
+	for (int i = 0; i < v->steps.n && l->copies > 1; i++)
+		if (v->steps.v[i].is_loop)
+			others_until(c, v->steps.v[i].id, tiles);
+	return OK;
+}
+
+/* A block may not end while something is copied to its memory, and nobody need have
+ * waited for what a loop without iterations would have read. */
+static void last_copies(struct body *c)
+{
+	for (int i = 0; i < c->k->flags.n; i++) {
+		const struct flag *f = &c->k->flags.v[i];
+		int loop = c->g->tasks.v[f->task].loop;
+		struct role_op *o;
+
+		if (!f->bytes || !in_lane(c, f->task))
+			continue;
+		o = body_op(c, DO_WAIT_LAST);
+		o->u.flag.flag = i;
+		o->why = "no block ends while something is copied to it";
+		o->u.flag.n = loop == NONE ? V(c, VAR_ALL_TILES, NONE) : V(c, VAR_BASE, loop);
+	}
+}
+
+static bool stores_by_engine(const struct body *c)
+{
+	for (int i = 0; i < c->lane->entries.n; i++)
+		if (c->lane->entries.v[i].outbox != NONE)
+			return true;
+	return false;
+}
+
+static void counter(struct body *c, enum var v, int of)
+{
+	body_let(c, v, of, N(c, 0))->u.let.changes = true;
+}
+
+static void counters(struct body *c)
+{
+	for (int f = 0; f < c->k->flags.n; f++) {
+		if (!counts(c, f))
+			continue;
+		counter(c, VAR_ISSUED, f);
+		counter(c, VAR_RELEASED, f);
+	}
+	for (int f = 0; f < c->k->flags.n; f++)
+		if (body_waits_once(c, f))
+			counter(c, VAR_SEEN, f);
+	for (int f = 0; f < c->k->flags.n; f++)
+		if (c->k->flags.v[f].early && in_lane(c, c->k->flags.v[f].task))
+			counter(c, VAR_TOLD, f);
+	for (int i = 0; i < c->p->loops.n; i++)
+		if (c->p->loops.v[i].phase == c->k->phase)
+			counter(c, VAR_BASE, i);
+}
+
+enum err_code body_lane(struct body *c, struct err *e)
+{
+	const struct klane *l = c->lane;
+	int registers_given = lane_registers(c, l);
+	struct role_op *o;
+
+	if (registers_given) {
+		o = body_op(c, DO_REGISTERS);
+		o->u.registers.n = registers_given;
+		o->u.registers.more = registers_given > c->plan->device->registers / c->k->threads / 8 * 8;
+	}
+	if (l->warps % GROUP_WARPS) {
+		body_watches(c);
+		body_op(c, DO_LEAVE)->u.lane.warp = l->first_warp + l->warps;
+	}
+	o = body_op(c, DO_LANE);
+	o->u.lane.warp = l->first_warp;
+	o->u.lane.stores = stores_by_engine(c);
+	body_lane_stamps(c);
+	counters(c);
+	TRY(registers(c, e));
+	TRY(shifts_tiles(l) ? tile_turns(c, e) : tiles(c, e));
+	last_copies(c);
+	if (stores_by_engine(c))	/* nor while something is copied out of it */
+		body_op(c, DO_STORES_WAIT)->u.stores.elected = true;
+	body_end_stamp(c);
+	return OK;
+}

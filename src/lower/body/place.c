@@ -1,0 +1,404 @@
+/* Where things are: axes, elements of fragments, of rings, of tensors. */
+#include "lower/body/body.h"
+
+enum { FRAGMENT_MOST = 4096 };		/* elements a thread: beyond all use */
+
+static enum err_code make_frag(struct body *c, const struct stask *s, const struct shape2 *shape,
+	enum dtype type, struct frag *f, struct err *e)
+{
+	int warps = c->lane->warps, eight = 8;
+
+	*f = (struct frag){ .height = shape->rows, .width = shape->cols, .type = type, .buffer = NONE };
+	for (int i = 0; i < shape->nrow; i++)
+		if (shape->row[i] == s->split_axis)
+			f->height /= s->parts;
+	for (int i = 0; i < shape->ncol; i++) {
+		if (shape->col[i] == s->split_axis)
+			f->width /= s->parts;
+		if (c->k->deep >> shape->col[i] & 1)
+			eight = 16;
+	}
+	f->kind = shape->nrow ? (shape->ncol ? FRAG_FULL : FRAG_ROW) :
+		shape->ncol ? FRAG_COL : FRAG_SCALAR;
+	f->blocks = (int)ceil_div(f->height, 16 * warps);
+	f->rows = shape->nrow ? (int64_t)f->blocks * 16 * warps : 1;
+	f->cols = shape->ncol ? ceil_div(f->width, eight) * eight : 1;
+	f->packed = f->kind == FRAG_FULL && (type == DT_BF16 || type == DT_F16);
+	if (f->rows * f->cols / (32 * warps) > FRAGMENT_MOST)
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' has a value of %lld x %lld, too large "
+			"for the registers of %d warp%s", s->name, (long long)f->height,
+			(long long)f->width, warps, warps == 1 ? "" : "s");
+	return OK;
+}
+
+enum err_code body_node_frag(struct body *c, const struct stask *s, int node, struct frag *f,
+	struct err *e)
+{
+	return make_frag(c, s, &c->k->node_shape[node], c->p->nodes.v[node].type, f, e);
+}
+
+enum err_code body_buffer_frag(struct body *c, int buffer, struct frag *f, struct err *e)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	const struct stask *s = &c->g->tasks.v[b->first];
+
+	if (b->node != NONE)
+		return body_node_frag(c, s, b->node, f, e);
+	return make_frag(c, s, &c->k->carry_shape[b->carry], b->type, f, e);
+}
+
+static const char *c_name(struct body *c, const char *prefix, const char *name)
+{
+	char *s = arena_strf(c->a, "%s%s", prefix, name);
+
+	for (char *p = s; *p; p++)
+		if (*p == '.')
+			*p = '_';
+	return s;
+}
+
+enum err_code body_buffer(struct body *c, int buffer, const struct frag **f, struct err *e)
+{
+	struct frag *new;
+
+	if (!c->of_buffer[buffer]) {
+		new = ARENA_NEW(c->a, struct frag);
+		TRY(body_buffer_frag(c, buffer, new, e));
+		new->name = c_name(c, "r_", c->g->buffers.v[buffer].name);
+		new->type = c->g->buffers.v[buffer].type;
+		new->versions = c->plan->versions[buffer];
+		new->buffer = buffer;
+		c->of_buffer[buffer] = new;
+	}
+	*f = c->of_buffer[buffer];
+	return OK;
+}
+
+enum err_code body_node(struct body *c, const struct stask *s, int node, const struct frag **f,
+	struct err *e)
+{
+	struct frag *new;
+
+	if (!c->of_node[node]) {
+		new = ARENA_NEW(c->a, struct frag);
+		TRY(body_node_frag(c, s, node, new, e));
+		new->name = arena_strf(c->a, "x%d", node);
+		c->of_node[node] = new;
+	}
+	*f = c->of_node[node];
+	return OK;
+}
+
+/* A value of the entry's own region is of iteration turn + at, so its version is known
+ * in each copy of the unrolled turn. */
+int body_version(const struct body *c, const struct kentry *x, int buffer)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	int versions = c->plan->versions[buffer];
+
+	if (b->loop == c->g->tasks.v[x->task].loop)
+		return (int)floor_mod(c->turn + x->at, versions);
+	return (int)floor_mod(c->around[b->loop], versions);
+}
+
+/* axes ------------------------------------------------------------------------- */
+
+static bool lists(const int *v, int n, int x)
+{
+	for (int i = 0; i < n; i++)
+		if (v[i] == x)
+			return true;
+	return false;
+}
+
+int body_buffer_of_node(const struct body *c, const struct stask *s, int node)
+{
+	for (int i = 0; i < c->g->buffers.n; i++)
+		if (c->g->buffers.v[i].node == node && (lists(s->reads.v, s->reads.n, i) ||
+		    lists(s->writes.v, s->writes.n, i)))
+			return i;
+	return NONE;
+}
+
+int body_buffer_of_carry(const struct body *c, const struct stask *s, int carry)
+{
+	for (int i = 0; i < c->g->buffers.n; i++)
+		if (c->g->buffers.v[i].carry == carry && (lists(s->reads.v, s->reads.n, i) ||
+		    lists(s->writes.v, s->writes.n, i)))
+			return i;
+	return NONE;
+}
+
+const struct shape2 *body_value_shape(const struct body *c, const struct buffer *b)
+{
+	return b->node == NONE ? &c->k->carry_shape[b->carry] : &c->k->node_shape[b->node];
+}
+
+static bool is_whole(const struct shape2 *shape, int axis)
+{
+	return shape && (shape->whole >> axis & 1);
+}
+
+const struct num *body_lo(struct body *c, const struct stask *s, const struct shape2 *shape,
+	int axis)
+{
+	const struct axis *a = &c->p->axes.v[axis];
+	enum axis_role role = program_axis_role(c->p, s->phase, axis);
+
+	if (is_whole(shape, axis))
+		return N(c, 0);
+	if (a->packs != NONE)		/* words stand where what they hold stands */
+		return DIV(body_lo(c, s, shape, a->packs), N(c, a->per));
+	if (role == AXIS_BATCH || role == AXIS_GRID || program_axis_bound(c->p, s->loop, axis))
+		return V(c, VAR_LO, axis);
+	return N(c, 0);
+}
+
+/* Neighbours along the axis that are one element of a ring of this shape. */
+static int64_t share_in(const struct shape2 *shape, int axis)
+{
+	for (int i = 0; i < shape->nrow; i++)
+		if (shape->row[i] == axis)
+			return shape->row_share[i];
+	for (int i = 0; i < shape->ncol; i++)
+		if (shape->col[i] == axis)
+			return shape->col_share[i];
+	return 1;
+}
+
+static int64_t extent_in(const struct body *c, const struct stask *s, const struct shape2 *shape,
+	int axis)
+{
+	int64_t x = is_whole(shape, axis) ? c->p->axes.v[axis].size : c->g->extents.tile[axis];
+
+	if (axis == s->split_axis)
+		x /= s->parts;
+	return ceil_div(x, share_in(shape, axis));
+}
+
+/* The axis's part of a flat row or column number. */
+static const struct num *part_of(struct body *c, const struct stask *s, const struct shape2 *shape,
+	const int *axes, int n, int axis, const struct num *flat)
+{
+	int64_t below = 1;
+	int i = n - 1;
+
+	for (; axes[i] != axis; i--)
+		below *= extent_in(c, s, shape, axes[i]);
+	if (n == 1)
+		return flat;
+	if (i == 0)
+		return DIV(flat, N(c, below));
+	return MOD(DIV(flat, N(c, below)), N(c, extent_in(c, s, shape, axis)));
+}
+
+static const struct num *row_at_hand(struct body *c)
+{
+	return ADD(ADD(MUL(V(c, VAR_RB, NONE), N(c, 16 * c->lane->warps)), V(c, VAR_ROW0, NONE)),
+		MUL(N(c, 8), V(c, VAR_H, NONE)));
+}
+
+static const struct num *col_at_hand(struct body *c)
+{
+	return ADD(ADD(MUL(N(c, 8), V(c, VAR_EIGHT, NONE)), V(c, VAR_COL0, NONE)),
+		V(c, VAR_E, NONE));
+}
+
+const struct num *body_local(struct body *c, const struct stask *s, const struct shape2 *shape,
+	int axis)
+{
+	const struct num *at = N(c, 0);
+	int packs = c->p->axes.v[axis].packs;
+
+	if (packs != NONE && !lists(shape->row, shape->nrow, axis) &&
+	    !lists(shape->col, shape->ncol, axis))
+		return DIV(body_local(c, s, shape, packs), N(c, c->p->axes.v[axis].per));
+	if (lists(shape->row, shape->nrow, axis))
+		at = part_of(c, s, shape, shape->row, shape->nrow, axis, row_at_hand(c));
+	else if (lists(shape->col, shape->ncol, axis))
+		at = part_of(c, s, shape, shape->col, shape->ncol, axis, col_at_hand(c));
+	if (share_in(shape, axis) > 1)
+		at = MUL(at, N(c, share_in(shape, axis)));
+	if (axis == s->split_axis && s->parts > 1)
+		at = ADD(at, N(c, s->part * extent_in(c, s, shape, axis) * share_in(shape, axis)));
+	return at;
+}
+
+static bool is_ragged(const struct body *c, const struct shape2 *shape, int axis)
+{
+	return !is_whole(shape, axis) && c->p->axes.v[axis].size % c->g->extents.tile[axis];
+}
+
+const struct num *body_inside(struct body *c, const struct stask *s, const struct shape2 *shape,
+	const struct frag *f, uint64_t ends)
+{
+	const struct num *all = N(c, 1);
+
+	if (f->height < f->rows)
+		all = NUM2(BOTH, all, NUM2(LT, row_at_hand(c), N(c, f->height)));
+	if (f->width < f->cols)
+		all = NUM2(BOTH, all, NUM2(LT, col_at_hand(c), N(c, f->width)));
+	for (int i = 0; i < shape->nrow + shape->ncol; i++) {
+		int axis = i < shape->nrow ? shape->row[i] : shape->col[i - shape->nrow];
+
+		if (ends >> axis & 1 && is_ragged(c, shape, axis))
+			all = NUM2(BOTH, all, NUM2(LT, ADD(body_lo(c, s, shape, axis), body_local(c, s,
+				shape, axis)), N(c, c->p->axes.v[axis].size)));
+	}
+	return all;
+}
+
+const struct num *body_index(struct body *c, const struct stask *s, const struct index_expr *x,
+	const struct shape2 *shape, bool local)
+{
+	const struct num *sum = x->k || !x->n ? N(c, x->k) : NULL;
+
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+		const struct num *at = body_lo(c, s, shape, t->axis);
+
+		if (local)
+			at = ADD(at, body_local(c, s, shape, t->axis));
+		if (t->div != 1)
+			at = DIV(at, N(c, t->div));
+		if (t->mod)
+			at = MOD(at, N(c, t->mod));
+		if (t->coef != 1)
+			at = MUL(N(c, t->coef), at);
+		sum = sum ? ADD(sum, at) : at;
+	}
+	return sum;
+}
+
+/* rings ------------------------------------------------------------------------ */
+
+/* Place along an axis in a ring of the element at hand. */
+static const struct num *place_in(struct body *c, const struct stask *s, const struct ring *r,
+	int axis, const struct shape2 *shape)
+{
+	const struct num *at = body_local(c, s, shape, axis);
+
+	/* the tile at hand, of a ring that holds the whole axis */
+	if (is_whole(&r->shape, axis) && !is_whole(shape, axis))
+		at = ADD(body_lo(c, s, shape, axis), at);
+	if (c->g->buffers.v[r->buffer].parts > 1 && axis == s->split_axis)
+		at = SUB(at, N(c, s->part * extent_in(c, s, shape, axis)));
+	if (share_in(&r->shape, axis) > 1)
+		at = DIV(at, N(c, share_in(&r->shape, axis)));
+	return at;
+}
+
+/* Flat number of the axes' places in a ring. */
+static const struct num *flatten(struct body *c, const struct stask *s, const struct ring *r,
+	const int *axes, int n, const struct shape2 *shape)
+{
+	const struct buffer *b = &c->g->buffers.v[r->buffer];
+	const struct num *flat = N(c, 0);
+
+	for (int i = 0; i < n; i++) {
+		int axis = axes[i];
+		int64_t extent = is_whole(&r->shape, axis) ? c->p->axes.v[axis].size :
+			c->g->extents.tile[axis];
+		const struct num *at = place_in(c, s, r, axis, shape);
+
+		if (b->parts > 1 && axis == s->split_axis)	/* it has no other part */
+			extent /= b->parts;
+		extent = ceil_div(extent, share_in(&r->shape, axis));
+		flat = i ? ADD(MUL(flat, N(c, extent)), at) : at;
+	}
+	return flat;
+}
+
+/* The same where what lies in rows and columns is the part of s alone. */
+const struct num *body_plain_place(struct body *c, const struct stask *s,
+	const struct shape2 *from, const struct shape2 *to)
+{
+	const struct num *flat = N(c, 0);
+
+	for (int i = 0; i < from->nrow + from->ncol; i++) {
+		int axis = i < from->nrow ? from->row[i] : from->col[i - from->nrow];
+		const struct num *at = body_local(c, s, to, axis);
+
+		if (is_whole(from, axis) && !is_whole(to, axis))
+			at = ADD(body_lo(c, s, to, axis), at);
+		if (axis == s->split_axis && s->parts > 1)
+			at = SUB(at, N(c, s->part * extent_in(c, s, from, axis)));
+		flat = i ? ADD(MUL(flat, N(c, extent_in(c, s, from, axis))), at) : at;
+	}
+	return flat;
+}
+
+const struct num *body_slot(struct body *c, const struct ring *r)
+{
+	return V(c, VAR_SLOT, (int)(r - c->k->rings.v));
+}
+
+const struct num *body_ring_place(struct body *c, const struct ring *r, const struct num *row,
+	const struct num *col)
+{
+	int bytes = dtype_bits(c->g->buffers.v[r->buffer].type) / 8;
+	const struct num *slot = body_slot(c, r), *panel, *in_row, *pattern;
+
+	if (!r->swizzle)
+		return ADD(slot, MUL(ADD(MUL(row, N(c, r->panel_cols)), col), N(c, bytes)));
+	panel = MUL(DIV(col, N(c, r->panel_cols)), N(c, r->panel_bytes));
+	in_row = ADD(MUL(row, N(c, r->swizzle)), MUL(MOD(col, N(c, r->panel_cols)), N(c, bytes)));
+	pattern = NUM2(SHL, NUM2(AND, DIV(MUL(row, N(c, r->swizzle)), N(c, 128)),
+		N(c, r->swizzle / 16 - 1)), N(c, 4));
+	return ADD(ADD(slot, panel), NUM2(XOR, in_row, pattern));
+}
+
+const struct num *body_ring_address(struct body *c, const struct stask *s, const struct ring *r,
+	const struct shape2 *shape)
+{
+	return body_ring_place(c, r, flatten(c, s, r, r->shape.row, r->shape.nrow, shape),
+		flatten(c, s, r, r->shape.col, r->shape.ncol, shape));
+}
+
+/* who ------------------------------------------------------------------------- */
+
+const struct num *body_one_of_copies(struct body *c, enum frag_kind kind)
+{
+	const struct num *thread = V(c, VAR_THREAD, NONE);
+
+	switch (kind) {
+	case FRAG_FULL:
+		break;
+	case FRAG_ROW:
+		return NUM2(EQ, MOD(thread, N(c, 4)), N(c, 0));
+	case FRAG_COL:
+		return NUM2(LT, thread, N(c, 4));
+	case FRAG_SCALAR:
+		return NUM2(EQ, thread, N(c, 0));
+	}
+	return N(c, 1);
+}
+
+const struct num *body_brought(struct body *c, const struct stask *s, const struct shape2 *shape,
+	const struct frag *f)
+{
+	return NUM2(BOTH, body_one_of_copies(c, f->kind), body_inside(c, s, shape, f, 0));
+}
+
+const struct num *body_within_ring(struct body *c, const struct stask *s, const struct ring *r)
+{
+	struct frag f = { .height = r->shape.rows, .width = r->shape.cols, .rows = r->full_rows,
+		.cols = r->full_cols };
+
+	return body_inside(c, s, &r->shape, &f, ALL_AXES);
+}
+
+void body_indices(struct body *c, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, struct role_index *out, const struct num **inside)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+
+	for (int d = 0; d < t->rank; d++) {
+		const struct num *i = V(c, VAR_INDEX, d);
+
+		out[d].at = body_index(c, s, &n->index[d], shape, true);
+		out[d].size = c->p->axes.v[t->dim[d]].size;
+		*inside = NUM2(BOTH, *inside, NUM2(BOTH, NUM2(GE, i, N(c, 0)), NUM2(LT, i,
+			N(c, out[d].size))));
+	}
+}

@@ -1,0 +1,309 @@
+/* Matrix products: wgmma with the second operand, and often the first, read from
+ * swizzled shared memory through matrix descriptors. */
+#include "lower/body/body.h"
+
+enum { INSTRUCTION_COLS = 256, INSTRUCTION_K_BYTES = 32 };
+
+/* An operand in shared memory. */
+struct operand {
+	const struct ring *ring;
+	bool k_major;			/* the contracted axis is the contiguous one */
+	const struct num *k_first;	/* k step at which this iteration begins; NULL: 0 */
+};
+
+/* Do the axes of more than one element agree, in order? */
+static bool same_order(const struct body *c, const int *a, int na, const int *b, int nb)
+{
+	const int64_t *tile = c->g->extents.tile;
+	int i = 0, k = 0;
+
+	for (;;) {
+		while (i < na && tile[a[i]] == 1)
+			i++;
+		while (k < nb && tile[b[k]] == 1)
+			k++;
+		if (i == na || k == nb)
+			return i == na && k == nb;
+		if (a[i++] != b[k++])
+			return false;
+	}
+}
+
+/* The step, of the contracted axis, at which an iteration's part of a whole axis lies. */
+static enum err_code find_first_step(struct body *c, const struct stask *s, const struct buffer *b,
+	struct operand *o, struct err *e)
+{
+	int64_t step = INSTRUCTION_K_BYTES * 8 / dtype_bits(b->type);
+
+	for (int i = 0; i < b->naxes; i++) {
+		int axis = b->axis[i];
+
+		if (!(o->ring->shape.whole >> axis & 1) || !program_axis_bound(c->p, s->loop, axis))
+			continue;
+		if ((!o->k_major && !o->ring->shape.nrow) ||
+		    (o->k_major ? o->ring->shape.col[0] : o->ring->shape.row[0]) != axis ||
+		    c->g->extents.tile[axis] % step)
+			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' holds a whole axis of which "
+				"each iteration multiplies a part; that is not lowered for these "
+				"axes", b->name);
+		o->k_first = DIV(body_lo(c, s, NULL, axis), N(c, step));
+	}
+	return OK;
+}
+
+/* own: axes of the result that are the operand's. */
+static enum err_code find_operand(struct body *c, const struct kentry *x, int arg, const int *own,
+	int nown, struct operand *o, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct task *t = &c->p->tasks.v[s->task];
+	const struct node *mma = &c->p->nodes.v[t->nodes.v[t->nodes.n - 1]];
+	const struct buffer *b = &c->g->buffers.v[body_buffer_of_node(c, s, arg)];
+	const struct shape2 *shape;
+	bool kept = false;
+
+	o->ring = ring_of(c, body_buffer_of_node(c, s, arg));
+	shape = &o->ring->shape;
+	if (shape->ncol != 1)
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s': the contiguous axis of an operand "
+			"must be one axis", b->name);
+	for (int i = 0; i < mma->naxes; i++)
+		kept |= mma->axis[i] == shape->col[0];
+	o->k_major = !kept;
+	if (kept ? !same_order(c, own, nown, shape->col, 1) || shape->nrow > 1 :
+	    !same_order(c, own, nown, shape->row, shape->nrow))
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' lies in memory with its axes in an order "
+			"that the matrix unit cannot read for '%s'", b->name, s->name);
+	return find_first_step(c, s, b, o, e);
+}
+
+/* The constant part of a descriptor (PTX ISA, matrix descriptor format): strides
+ * between groups of 8 rows, between panels, and the swizzle. */
+static uint64_t descriptor_bits(const struct operand *o)
+{
+	uint64_t swizzle = o->ring->swizzle == 128 ? 1 : o->ring->swizzle == 64 ? 2 : 3;
+	uint64_t sbo = (uint64_t)o->ring->swizzle * 8 / 16;
+	uint64_t lbo = o->k_major ? 1 : (uint64_t)o->ring->panel_bytes / 16;
+
+	return swizzle << 62 | sbo << 32 | lbo << 16;
+}
+
+/* Address of k step KS and the row or column block at `first`. */
+static const struct num *operand_address(struct body *c, const struct operand *o,
+	const struct num *first)
+{
+	const struct ring *r = o->ring;
+	const struct num *per_panel = N(c, r->swizzle / INSTRUCTION_K_BYTES), *at;
+	const struct num *ks = V(c, VAR_KS, NONE);
+
+	if (o->k_first)
+		ks = ADD(ks, o->k_first);
+	if (o->k_major)
+		at = ADD(ADD(MUL(DIV(ks, per_panel), N(c, r->panel_bytes)), MUL(MOD(ks, per_panel),
+			N(c, INSTRUCTION_K_BYTES))), MUL(first, N(c, r->swizzle)));
+	else
+		at = ADD(MUL(ks, N(c, 16 * r->swizzle)), MUL(DIV(first, N(c, r->panel_cols)),
+			N(c, r->panel_bytes)));
+	return ADD(body_slot(c, r), at);
+}
+
+/* 0 in the first product of a life that begins with this sTask and with zero. */
+static const struct num *adds(struct body *c, const struct kentry *x, const struct node *mma,
+	int buffer)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct num *later = NUM2(GT, V(c, VAR_KS, NONE), N(c, 0));
+	const struct carry *carry;
+
+	if (mma->ref == NONE)
+		return later;
+	carry = &c->p->carries.v[mma->ref];
+	if (carry->init != 0 || x->result_shared || c->g->buffers.v[buffer].first != x->task)
+		return N(c, 1);
+	for (int l = s->loop; l != carry->loop && l != NONE; l = c->p->loops.v[l].parent)
+		later = NUM2(EITHER, later, NUM2(GT, V(c, VAR_I, l), N(c, 0)));
+	return later;
+}
+
+/* The rows of a part lie together only if no other axis goes around its own. */
+static enum err_code check_part(const struct body *c, const struct stask *s,
+	const struct operand *o, const struct buffer *b, struct err *e)
+{
+	const struct shape2 *shape = &o->ring->shape;
+
+	for (int i = 0; o->k_major && i < shape->nrow && shape->row[i] != s->split_axis; i++)
+		if (c->g->extents.tile[shape->row[i]] > 1)
+			return err_set(e, ERR_ILLEGAL, s->loc, "'%s' takes a part of '%s', of which "
+				"'%s' has a piece for each '%s': its rows do not lie together; split "
+				"'%s', or take a tile of 1 of it", s->name,
+				c->p->axes.v[s->split_axis].name, b->name,
+				c->p->axes.v[shape->row[i]].name, c->p->axes.v[shape->row[i]].name);
+	return OK;
+}
+
+/* First row or column of the operand's that this part of a split product takes. */
+static enum err_code part_first(const struct body *c, const struct stask *s,
+	const struct operand *o, const struct buffer *b, int64_t extent, int64_t *first, struct err *e)
+{
+	bool part = false;
+
+	*first = 0;
+	for (int i = 0; i < b->naxes && b->parts == 1 && s->parts > 1; i++)
+		part |= b->axis[i] == s->split_axis;
+	if (!part)
+		return OK;
+	*first = extent * s->part;
+	TRY(check_part(c, s, o, b, e));
+	if (*first % (o->k_major ? 8 : o->ring->panel_cols))
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' begins at %lld of '%s'; the matrix unit "
+			"takes parts by %lld", s->name, (long long)*first, b->name,
+			(long long)(o->k_major ? 8 : o->ring->panel_cols));
+	return OK;
+}
+
+/* Columns of one instruction: the fewest equal pieces that it takes. */
+static int piece_of(int cols)
+{
+	int pieces = (int)ceil_div(cols, INSTRUCTION_COLS);
+
+	while (cols % pieces || cols / pieces % 8)
+		pieces++;
+	return cols / pieces;
+}
+
+struct product {
+	const struct node *mma;
+	int result;			/* buffer */
+	const struct frag *sum;
+	bool registers;			/* the first operand is in registers, of buffer pa */
+	int pa, pb;
+	struct operand a, b;
+	int64_t first_a, first_b;
+	int steps, cols;		/* of an instruction */
+};
+
+static enum err_code check_product(const struct body *c, const struct stask *s,
+	const struct frag *f, struct err *e)
+{
+	enum dtype t = s->work.type;
+
+	if ((t != DT_BF16 && t != DT_F16 && t != DT_TF32 && t != DT_E4M3 && t != DT_E5M2) ||
+	    f->kind != FRAG_FULL || c->lane->warps % 4)
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s, %lld x %lld on %d "
+			"warps, is not lowered for sm_90a; a warpgroup of 4 warps multiplies bf16, "
+			"f16, tf32, e4m3 or e5m2", s->name, dtype_name(t), (long long)f->height,
+			(long long)f->width, c->lane->warps);
+	return OK;
+}
+
+/* Only 16-bit operands may be in registers, or lie with their own axis contiguous. */
+static enum err_code check_operands(const struct stask *s, const struct product *p,
+	struct err *e)
+{
+	if (dtype_bits(s->work.type) == 16 || (!p->registers && p->a.k_major && p->b.k_major))
+		return OK;
+	return err_set(e, ERR_ILLEGAL, s->loc, "'%s': the matrix unit takes operands of %s out of "
+		"shared memory alone, and the axis that it contracts must be the contiguous one",
+		s->name, dtype_name(s->work.type));
+}
+
+static enum err_code find_product(struct body *c, const struct kentry *x, struct product *p,
+	struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct task *t = &c->p->tasks.v[s->task];
+	int node = t->nodes.v[t->nodes.n - 1];
+	const struct shape2 *shape = &c->k->node_shape[node];
+
+	p->mma = &c->p->nodes.v[node];
+	p->result = p->mma->ref != NONE ? body_buffer_of_carry(c, s, p->mma->ref) :
+		body_buffer_of_node(c, s, node);
+	TRY(x->result_shared ? body_landing_frag(c, x, &p->sum, e) : body_buffer(c, p->result, &p->sum, e));
+	TRY(check_product(c, s, p->sum, e));
+	p->pa = body_buffer_of_node(c, s, p->mma->arg[0]);
+	p->pb = body_buffer_of_node(c, s, p->mma->arg[1]);
+	p->registers = !has_ring(c, p->pa);
+	p->steps = (int)ceil_div(s->work.k * dtype_bits(s->work.type) / 8, INSTRUCTION_K_BYTES);
+	p->cols = piece_of((int)p->sum->cols);
+	TRY(find_operand(c, x, p->mma->arg[1], shape->col, shape->ncol, &p->b, e));
+	TRY(part_first(c, s, &p->b, &c->g->buffers.v[p->pb], p->sum->width, &p->first_b, e));
+	if (!p->b.k_major && p->cols < p->sum->cols && p->cols % p->b.ring->panel_cols)
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' has %lld columns, which make no equal "
+			"instructions", s->name, (long long)p->sum->cols);
+	if (p->registers)
+		return check_operands(s, p, e);
+	TRY(find_operand(c, x, p->mma->arg[0], shape->row, shape->nrow, &p->a, e));
+	TRY(check_operands(s, p, e));
+	return part_first(c, s, &p->a, &c->g->buffers.v[p->pa], p->sum->height, &p->first_a, e);
+}
+
+static void note_form(struct body *c, const struct product_form *f)
+{
+	for (int i = 0; i < c->r->products.n; i++) {
+		const struct product_form *x = &c->r->products.v[i];
+
+		if (x->registers == f->registers && x->a_rows == f->a_rows && x->b_rows == f->b_rows &&
+		    x->cols == f->cols && x->type == f->type)
+			return;
+	}
+	VEC_PUSH(c->a, &c->r->products, *f);
+}
+
+static void touch_operand(struct body *c, int buffer, int version)
+{
+	body_touch(c, TOUCH_READ, has_ring(c, buffer) ? TOUCH_SLOT : TOUCH_FRAG, buffer, version);
+}
+
+/* What it reads and writes, as part of the lane's next group. */
+static void touch_product(struct body *c, const struct kentry *x, const struct product *p,
+	int version_a, int version)
+{
+	touch_operand(c, p->pa, version_a);
+	touch_operand(c, p->pb, 0);
+	if (x->result_shared)			/* into registers of its own */
+		return;
+	body_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, version);
+	c->touches.v[c->touches.n - 1].sums = true;
+}
+
+enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	struct product p = { 0 };
+	struct frag_at sum, a = { 0 };
+	struct role_op *o;
+
+	TRY(find_product(c, x, &p, e));
+	sum = (struct frag_at){ p.sum, x->result_shared ? 0 : body_version(c, x, p.result) };
+	if (p.registers) {
+		TRY(body_buffer(c, p.pa, &a.frag, e));
+		a.version = body_version(c, x, p.pa);
+	}
+	if (x->result_shared)
+		TRY(body_take_off(c, x, (int)(p.mma - c->p->nodes.v), p.result, p.sum, e));
+	body_pin(c, sum.frag, sum.version, (int)(sum.frag->cols / 2));
+	if (p.registers)
+		body_pin(c, a.frag, a.version, 4 * p.steps);
+	body_op(c, DO_GROUPS_FENCE);
+	touch_product(c, x, &p, a.version, sum.version);
+	o = body_op(c, DO_PRODUCT);
+	o->u.product.form = (struct product_form){ p.registers, !p.registers && !p.a.k_major,
+		!p.b.k_major, p.cols, s->work.type };
+	note_form(c, &o->u.product.form);
+	o->u.product.sum = sum;
+	o->u.product.a = a;
+	o->u.product.steps = p.steps;
+	o->u.product.pieces = (int)(p.sum->cols / p.cols);
+	if (!p.registers) {
+		o->u.product.a_bits = descriptor_bits(&p.a);
+		o->u.product.a_at = operand_address(c, &p.a, ADD(ADD(N(c, p.first_a), MUL(V(c, VAR_RB,
+			NONE), N(c, 16 * c->lane->warps))), MUL(V(c, VAR_GROUP, NONE), N(c, 64))));
+	}
+	o->u.product.b_bits = descriptor_bits(&p.b);
+	o->u.product.b_at = operand_address(c, &p.b, o->u.product.pieces > 1 ? ADD(N(c, p.first_b),
+		MUL(V(c, VAR_CB, NONE), N(c, p.cols))) : N(c, p.first_b));
+	o->u.product.adds = adds(c, x, p.mma, p.result);
+	body_op(c, DO_GROUPS_COMMIT);
+	body_pin(c, sum.frag, sum.version, (int)(sum.frag->cols / 2));
+	return OK;
+}

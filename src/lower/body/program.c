@@ -1,0 +1,152 @@
+/* A kernel's tree: what all lanes share, then one role a lane. */
+#include "lower/body/body.h"
+
+static void list_tensors(struct body *c)
+{
+	for (int t = 0; t < c->p->tensors.n; t++) {
+		const struct tensor *x = &c->p->tensors.v[t];
+
+		VEC_PUSH(c->a, &c->r->tensors, ((struct role_tensor){ x->name, x->type,
+			x->role == TENSOR_INPUT }));
+	}
+}
+
+static void list_names(struct body *c)
+{
+	const char **axes = ARENA_ARRAY(c->a, c->p->axes.n, const char *);
+	const char **rings = ARENA_ARRAY(c->a, c->k->rings.n, const char *);
+	const char **tasks = ARENA_ARRAY(c->a, c->g->tasks.n, const char *);
+
+	for (int i = 0; i < c->p->axes.n; i++)
+		axes[i] = c->p->axes.v[i].name;
+	for (int i = 0; i < c->g->tasks.n; i++)
+		tasks[i] = c->g->tasks.v[i].name;
+	for (int i = 0; i < c->k->rings.n; i++) {
+		const struct ring *r = &c->k->rings.v[i];
+		char *name = arena_strdup(c->a, c->g->buffers.v[r->buffer].name);
+
+		for (char *p = name; *p; p++)
+			if (*p == '.')
+				*p = '_';
+		rings[i] = name;
+		VEC_PUSH(c->a, &c->r->rings, ((struct role_ring){ name, r->buffer, r->offset,
+			r->slot_bytes, r->versions, r->cut != CUT_NONE }));
+	}
+	c->r->names = (struct num_names){ axes, rings };
+	c->r->tasks = tasks;
+}
+
+static void list_flags(struct body *c)
+{
+	for (int i = 0; i < c->k->flags.n; i++) {
+		const struct flag *f = &c->k->flags.v[i];
+		const struct stask *s = &c->g->tasks.v[f->task];
+
+		VEC_PUSH(c->a, &c->r->flags, ((struct role_flag){ .name = arena_strf(c->a, "%s %s",
+			s->name, f->issued ? "issued" : f->runs ? "run" : "complete"), .task = f->task,
+			.issued = f->issued, .runs = f->runs, .run_of = f->loop, .early = f->early,
+			.depth = f->depth,
+			.loop = f->runs ? c->p->loops.v[f->loop].parent : s->loop,
+			.arrivals = f->arrivals, .all = f->all, .bytes = f->bytes,
+			.offset = f->offset }));
+	}
+}
+
+/* Types that a register can hold; others only pass, as what is unpacked. */
+static bool is_known(const struct node *n, enum dtype t)
+{
+	switch (t) {
+	case DT_F32: case DT_TF32: case DT_F16: case DT_BF16: case DT_E4M3: case DT_E5M2:
+	case DT_I32: case DT_I8:
+		return true;
+	case DT_BOOL:
+		return n->op != OP_LOAD && n->op != OP_STORE;
+	case DT_I4: case DT_E2M1:
+		return n->op == OP_UNPACK;
+	case DT_F64: case DT_COUNT:
+		break;
+	}
+	return false;
+}
+
+static enum err_code check_types(const struct body *c, struct err *e)
+{
+	for (int i = 0; i < c->g->tasks.n; i++) {
+		const struct task *t = &c->p->tasks.v[c->g->tasks.v[i].task];
+
+		for (int k = 0; k < t->nodes.n && t->phase == c->k->phase; k++) {
+			const struct node *n = &c->p->nodes.v[t->nodes.v[k]];
+			enum dtype type = n->op == OP_STORE ? c->p->tensors.v[n->ref].type : n->type;
+
+			if (n->op != OP_SET && !is_known(n, type))
+				return err_set(e, ERR_ILLEGAL, n->loc, "'%s' works on %s, which is not "
+					"lowered", t->name, dtype_name(type));
+		}
+	}
+	return OK;
+}
+
+static void list_rooms(struct body *c)
+{
+	for (int i = 0; i < c->k->outboxes.n; i++) {
+		const struct outbox *o = &c->k->outboxes.v[i];
+		int lane = c->plan->entries.v[plan_entry_of(c->plan, o->task)].lane;
+
+		VEC_PUSH(c->a, &c->r->rooms, ((struct role_room){ o->task, o->offset, o->ring == NONE ?
+			o->batch * o->panel_bytes : 0, lane_warps(c->plan, lane), o->batches }));
+	}
+}
+
+static void list_regions(struct body *c, const struct klane *l)
+{
+	for (int i = 0; i <= c->p->loops.n; i++)
+		if (l->regions[i].unroll)
+			VEC_PUSH(c->a, &c->role->regions, ((struct role_region){ l->regions[i].most,
+				l->regions[i].unroll }));
+}
+
+static enum err_code add_role(struct body *c, const struct klane *l, struct err *e)
+{
+	c->lane = l;
+	c->role = VEC_ADD(c->a, &c->r->roles);
+	*c->role = (struct role){ .name = c->plan->lanes.v[l->lane].name, .lane = l->lane,
+		.copy = l->copy, .copies = l->copies, .warps = l->warps, .first_warp = l->first_warp,
+		.barrier = l->barrier, .stamps = l->stamps, .stamps_out = l->stamps_out,
+		.tile_words = l->tile_words, .tiles_held = l->tiles_held, .tiles_out = l->tiles_out };
+	list_regions(c, l);
+	c->into = &c->role->body;
+	c->of_buffer = ARENA_ARRAY(c->a, c->g->buffers.n, struct frag *);
+	c->of_node = ARENA_ARRAY(c->a, c->p->nodes.n, struct frag *);
+	c->task = c->wait = NONE;
+	return body_lane(c, e);
+}
+
+enum err_code lower_body(struct kernel *k, struct err *e)
+{
+	struct body c = { .k = k, .plan = k->plan, .g = k->plan->graph, .p = k->plan->graph->program,
+		.a = &k->arena };
+
+	c.fused = ARENA_ARRAY(c.a, c.p->nodes.n, bool);
+	c.around = ARENA_ARRAY(c.a, c.p->loops.n + 1, int) + 1;
+	c.r = ARENA_NEW(c.a, struct role_program);
+	c.r->program = c.p->name;
+	c.r->phase = c.p->phases.v[k->phase].name;
+	c.r->device = k->plan->device->name;
+	c.r->threads = k->threads;
+	c.r->cluster = k->cluster;
+	c.r->shared_bytes = k->shared_bytes;
+	c.r->first = k->phase == 0;
+	c.r->last = k->phase + 1 == c.p->phases.n;
+	c.r->stamp_words = k->stamp_words;
+	TRY(check_types(&c, e));
+	list_tensors(&c);
+	list_names(&c);
+	list_flags(&c);
+	list_rooms(&c);
+	for (int i = 0; i < k->watches.n; i++)
+		VEC_PUSH(c.a, &c.r->watched, k->watches.v[i].ended);
+	for (int i = 0; i < k->lanes.n; i++)
+		TRY(add_role(&c, &k->lanes.v[i], e));
+	k->role = c.r;
+	return OK;
+}

@@ -1,0 +1,289 @@
+/* Elements: what a node's value is, in terms of those at hand. */
+#include "lower/body/body.h"
+
+static struct val *make(struct body *c, enum val_kind kind, enum dtype type)
+{
+	struct val *v = ARENA_NEW(c->a, struct val);
+
+	v->kind = kind;
+	v->type = type;
+	return v;
+}
+
+const struct val *val_const(struct body *c, enum dtype t, double k)
+{
+	struct val *v = make(c, VAL_CONST, t);
+
+	v->k = k;
+	return v;
+}
+
+const struct val *val_num(struct body *c, const struct num *n)
+{
+	struct val *v = make(c, VAL_NUM, DT_I32);
+
+	v->num = n;
+	return v;
+}
+
+const struct val *val_frag(struct body *c, struct frag_at at)
+{
+	struct val *v = make(c, VAL_FRAG, at.frag->type);
+
+	v->frag = at;
+	return v;
+}
+
+const struct val *val_shared(struct body *c, enum dtype type, enum dtype from,
+	const struct num *address)
+{
+	struct val *v = make(c, VAL_SHARED, type);
+
+	v->from = from;
+	v->num = address;
+	return v;
+}
+
+const struct val *val_guard(struct body *c, const struct num *when, const struct val *x,
+	const struct val *otherwise)
+{
+	struct val *v;
+
+	if (num_is(when, 1))
+		return x;
+	v = make(c, VAL_GUARD, x->type);
+	v->num = when;
+	v->arg[0] = x;
+	v->arg[1] = otherwise;
+	return v;
+}
+
+/* Read an element of a tile in shared memory; of what is beyond its extents, zero. */
+enum err_code body_from_ring(struct body *c, const struct kentry *x, const struct ring *r,
+	int node, const struct val **out, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct shape2 *shape = &c->k->node_shape[node];
+	enum dtype t = c->g->buffers.v[r->buffer].type;
+	struct frag f;
+
+	TRY(body_node_frag(c, s, node, &f, e));
+	body_touch(c, TOUCH_READ, TOUCH_SLOT, r->buffer, 0);
+	/* a tile that reaches beyond the end of an axis of which the ring has all */
+	*out = val_guard(c, body_inside(c, s, shape, &f, r->shape.whole & ~shape->whole),
+		val_shared(c, t, t, body_ring_address(c, s, r, shape)), val_const(c, DT_I32, 0));
+	return OK;
+}
+
+/* An argument in registers: of this sTask, or of an earlier one on the lane. */
+static enum err_code from_registers(struct body *c, const struct kentry *x, int node, int arg,
+	const struct val **out, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct node *a = &c->p->nodes.v[arg];
+	struct frag_at at = { 0 };
+	struct val *v;
+
+	if (!shape_alike(&c->k->node_shape[node], &c->k->node_shape[arg]))
+		return body_detour(c, x, node, arg, NONE, out, e);
+	if (a->task == s->task && c->fused[arg]) {
+		v = make(c, VAL_NODE, a->type);
+		v->node = arg;
+		*out = v;
+		return OK;
+	}
+	if (a->task == s->task) {
+		TRY(body_node(c, s, arg, &at.frag, e));
+	} else {
+		int buffer = body_buffer_of_node(c, s, arg);
+
+		TRY(body_buffer(c, buffer, &at.frag, e));
+		at.version = body_version(c, x, buffer);
+		body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, at.version);
+	}
+	*out = val_frag(c, at);
+	return OK;
+}
+
+enum err_code body_operand(struct body *c, const struct kentry *x, int node, int arg,
+	const struct val **out, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct shape2 *shape = &c->k->node_shape[node];
+	const struct node *a = &c->p->nodes.v[arg];
+	int buffer;
+
+	if (a->op == OP_CONST) {
+		*out = val_const(c, a->type, a->k);
+		return OK;
+	}
+	if (a->op == OP_INDEX) {
+		*out = val_num(c, ADD(body_lo(c, s, shape, a->ref), body_local(c, s, shape, a->ref)));
+		return OK;
+	}
+	buffer = a->task == s->task ? NONE : body_buffer_of_node(c, s, arg);
+	if (buffer != NONE && has_ring(c, buffer))
+		return body_from_ring(c, x, ring_of(c, buffer), node, out, e);
+	return from_registers(c, x, node, arg, out, e);
+}
+
+/* Field of the word that holds the element at hand (program_unpack). */
+static enum err_code unpacked(struct body *c, const struct kentry *x, int node,
+	const struct val **out, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct node *n = &c->p->nodes.v[node];
+	int buffer = body_buffer_of_node(c, s, n->arg[0]);
+	struct val *v = make(c, VAL_FIELD, n->type);
+
+	if (buffer == NONE || !has_ring(c, buffer))
+		return err_set(e, ERR_ILLEGAL, n->loc, "unpack takes words out of shared memory; "
+			"these are in registers");
+	TRY(body_operand(c, x, node, n->arg[0], &v->arg[0], e));
+	v->per = 32 / dtype_bits(n->type);
+	v->num = body_local(c, s, &c->k->node_shape[node], n->ref);
+	*out = v;
+	return OK;
+}
+
+/* Is the node an index along the one column axis plus a constant? */
+static bool is_column_index(const struct body *c, const struct shape2 *shape, int node, int64_t *k)
+{
+	const struct node *n = &c->p->nodes.v[node];
+
+	*k = 0;
+	if ((n->op == OP_ADD || n->op == OP_SUB) && c->p->nodes.v[n->arg[1]].op == OP_CONST) {
+		*k = (int64_t)c->p->nodes.v[n->arg[1]].k * (n->op == OP_ADD ? 1 : -1);
+		n = &c->p->nodes.v[n->arg[0]];
+	}
+	return n->op == OP_INDEX && shape->ncol == 1 && shape->col[0] == n->ref;
+}
+
+static bool has_axis(const struct node *n, int axis)
+{
+	for (int i = 0; i < n->naxes; i++)
+		if (n->axis[i] == axis)
+			return true;
+	return false;
+}
+
+/* A comparison of the column's index with something of the row is one of a number that
+ * the compiler knows, 8 j + e, with the rest: otherwise it would keep the indices of
+ * all columns in registers. *out NULL if it is not such a comparison. */
+static enum err_code column_comparison(struct body *c, const struct kentry *x, int node,
+	const struct val **out, struct err *e)
+{
+	static const enum num_op signs[2][4] = { { NUM_LT, NUM_LE, NUM_EQ, NUM_NE },
+		{ NUM_GT, NUM_GE, NUM_EQ, NUM_NE } };
+	const struct stask *s = stask_of(c, x);
+	const struct node *n = &c->p->nodes.v[node];
+	const struct shape2 *shape = &c->k->node_shape[node];
+	int sign = n->op == OP_LT ? 0 : n->op == OP_LE ? 1 : n->op == OP_EQ ? 2 : 3;
+
+	*out = NULL;
+	if (n->op != OP_LT && n->op != OP_LE && n->op != OP_EQ && n->op != OP_NE)
+		return OK;
+	for (int side = 0; side < 2; side++) {
+		int other = n->arg[1 - side], axis = shape->ncol ? shape->col[0] : NONE;
+		struct val *v;
+		int64_t k;
+
+		if (!is_column_index(c, shape, n->arg[side], &k) ||
+		    dtype_is_float(c->p->nodes.v[other].type))
+			continue;
+		if (has_axis(&c->p->nodes.v[other], axis))
+			return OK;
+		if (axis == s->split_axis)
+			k += s->part * c->g->extents.tile[axis] / s->parts;
+		v = make(c, VAL_COLUMN, DT_BOOL);
+		v->compare = signs[side][sign];
+		v->num = ADD(MUL(N(c, 8), V(c, VAR_EIGHT, NONE)), V(c, VAR_E, NONE));
+		v->less = ADD(ADD(body_lo(c, s, shape, axis), V(c, VAR_COL0, NONE)), N(c, k));
+		TRY(body_operand(c, x, node, other, &v->arg[0], e));
+		*out = v;
+		return OK;
+	}
+	return OK;
+}
+
+static enum err_code carry_value(struct body *c, const struct kentry *x, int node,
+	const struct val **out, struct err *e)
+{
+	const struct node *n = &c->p->nodes.v[node];
+	int buffer = body_buffer_of_carry(c, stask_of(c, x), n->ref);
+	struct frag_at at;
+
+	if (has_ring(c, buffer))
+		return body_from_ring(c, x, ring_of(c, buffer), node, out, e);
+	if (!shape_alike(&c->k->node_shape[node], &c->k->carry_shape[n->ref]))
+		return body_detour(c, x, node, NONE, n->ref, out, e);
+	TRY(body_buffer(c, buffer, &at.frag, e));
+	at.version = body_version(c, x, buffer);
+	body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, at.version);
+	*out = val_frag(c, at);
+	return OK;
+}
+
+enum err_code body_not_lowered(const struct node *n, struct err *e)
+{
+	return err_set(e, ERR_ILLEGAL, n->loc, "'%s' over these axes is not lowered for sm_90a yet",
+		op_name(n->op));
+}
+
+static bool is_among(enum op op, const enum op *list, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (list[i] == op)
+			return true;
+	return false;
+}
+
+/* Can the element-wise operation be computed in this type? */
+static bool has_form(const struct node *n)
+{
+	static const enum op any[] = { OP_ADD, OP_SUB, OP_MUL, OP_NEG, OP_ABS, OP_MIN, OP_MAX, OP_WHERE };
+	static const enum op real[] = { OP_DIV, OP_FLOOR, OP_EXP2, OP_LOG2, OP_RSQRT, OP_SQRT, OP_TANH };
+	static const enum op whole[] = { OP_LT, OP_LE, OP_EQ, OP_NE, OP_AND, OP_OR, OP_XOR, OP_SHL, OP_SHR,
+		OP_NOT };
+
+	return is_among(n->op, any, LEN(any)) || (dtype_is_float(n->type) ?
+		is_among(n->op, real, LEN(real)) : is_among(n->op, whole, LEN(whole)));
+}
+
+/* Of what can be cast, all but what only memory holds. */
+static bool can_cast(enum dtype to)
+{
+	switch (to) {
+	case DT_BOOL: case DT_F32: case DT_BF16: case DT_F16: case DT_E4M3: case DT_E5M2: case DT_I32:
+	case DT_I8: case DT_TF32:
+		return true;
+	case DT_F64: case DT_E2M1: case DT_I4: case DT_COUNT:
+		break;
+	}
+	return false;
+}
+
+enum err_code body_element(struct body *c, const struct kentry *x, int node,
+	const struct val **out, struct err *e)
+{
+	const struct node *n = &c->p->nodes.v[node];
+	struct val *v;
+
+	if (n->op == OP_GET)
+		return carry_value(c, x, node, out, e);
+	if (n->op == OP_UNPACK)
+		return unpacked(c, x, node, out, e);
+	TRY(column_comparison(c, x, node, out, e));
+	if (*out)
+		return OK;
+	v = make(c, n->op == OP_CAST ? VAL_CAST : VAL_OP, n->type);
+	v->op = n->op;
+	if (n->op == OP_CAST)
+		v->from = c->p->nodes.v[n->arg[0]].type;
+	for (int i = 0; i < op_arity(n->op); i++)
+		TRY(body_operand(c, x, node, n->arg[i], &v->arg[i], e));
+	if (n->op == OP_CAST ? !can_cast(n->type) : !has_form(n))
+		return body_not_lowered(n, e);
+	*out = v;
+	return OK;
+}

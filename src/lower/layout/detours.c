@@ -1,0 +1,94 @@
+#include "lower/layout/detours.h"
+
+static bool same_axes(const int *a, int na, const int *b, int nb)
+{
+	if (na != nb)
+		return false;
+	for (int i = 0; i < na; i++)
+		if (a[i] != b[i])
+			return false;
+	return true;
+}
+
+bool shape_alike(const struct shape2 *to, const struct shape2 *from)
+{
+	for (int i = 0; i < from->nrow + from->ncol; i++) {
+		int axis = i < from->nrow ? from->row[i] : from->col[i - from->nrow];
+
+		if ((to->whole ^ from->whole) >> axis & 1)
+			return false;
+	}
+	return (!from->nrow || same_axes(to->row, to->nrow, from->row, from->nrow)) &&
+		(!from->ncol || same_axes(to->col, to->ncol, from->col, from->ncol));
+}
+
+static bool lists(const int *v, int n, int x)
+{
+	for (int i = 0; i < n; i++)
+		if (v[i] == x)
+			return true;
+	return false;
+}
+
+/* Does the sTask find the node's value, or the carry, in shared memory? */
+static bool in_ring(const struct kernel *k, const struct stask *s, int node, int carry)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int i = 0; i < g->buffers.n; i++)
+		if (node == g->buffers.v[i].node && carry == g->buffers.v[i].carry &&
+		    (lists(s->reads.v, s->reads.n, i) || lists(s->writes.v, s->writes.n, i)))
+			return k->ring_of[i] != NONE;
+	return false;
+}
+
+static bool is_elementwise(enum op op)
+{
+	enum op_class c = op_class(op);
+
+	return c != CLASS_REDUCE && c != CLASS_SCAN && c != CLASS_MOVE && c != CLASS_MMA &&
+		op != OP_CONST && op != OP_INDEX && op != OP_UNPACK;
+}
+
+static bool goes_around(const struct kernel *k, const struct stask *s, int node, int arg,
+	struct detour *out)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct node *n = &p->nodes.v[node], *a = &p->nodes.v[arg];
+	bool sets = n->op == OP_SET && !in_ring(k, s, NONE, n->ref);
+
+	*out = (struct detour){ .arg = arg, .carry = NONE, .from = &k->node_shape[arg],
+		.to = sets ? &k->carry_shape[n->ref] : &k->node_shape[node] };
+	if (a->op == OP_CONST || a->op == OP_INDEX || (a->task != n->task && in_ring(k, s, arg, NONE)))
+		return false;
+	return !shape_alike(out->to, out->from);
+}
+
+bool detour_next(const struct kernel *k, const struct stask *s, int node, int *i,
+	struct detour *out)
+{
+	const struct node *n = &k->plan->graph->program->nodes.v[node];
+
+	if (!is_elementwise(n->op))
+		return false;
+	if (n->op == OP_GET) {
+		*out = (struct detour){ .arg = NONE, .carry = n->ref,
+			.from = &k->carry_shape[n->ref], .to = &k->node_shape[node] };
+		return !(*i)++ && !in_ring(k, s, NONE, n->ref) && !shape_alike(out->to, out->from);
+	}
+	while (*i < op_arity(n->op))
+		if (goes_around(k, s, node, n->arg[(*i)++], out))
+			return true;
+	return false;
+}
+
+int64_t detour_bytes(const struct stask *s, const struct detour *d)
+{
+	int64_t n = d->from->rows * d->from->cols;
+
+	for (int i = 0; i < d->from->nrow + d->from->ncol; i++)
+		if ((i < d->from->nrow ? d->from->row[i] : d->from->col[i - d->from->nrow]) ==
+		    s->split_axis)
+			n /= s->parts;
+	return 4 * n;
+}

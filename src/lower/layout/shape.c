@@ -1,0 +1,325 @@
+/* Which axes of each value number the rows of its fragment, and which the columns.
+ *
+ * needs: a finished program and its extents
+ * computes: k->node_shape, k->carry_shape
+ *
+ * The sides are fixed by the products: rows and columns of the result, and of a first
+ * operand that comes from registers. What is reduced has the sides of the result, and
+ * element-wise work keeps those of its arguments, as far as they agree: an argument with
+ * an axis on the other side takes a detour (detours.h). What no product fixes is reduced
+ * along columns, and takes its first axis otherwise as rows. */
+#include "lower/passes.h"
+
+enum side { SIDE_FREE, SIDE_ROW, SIDE_COL };
+
+struct sides {
+	const struct plan *plan;
+	const struct program *p;
+	const struct extents *x;
+	int *parent;			/* union-find over node and carry axis positions */
+	enum side *side;		/* of a root */
+	uint64_t deep;			/* axes that a product contracts */
+};
+
+static int node_key(int node, int pos)
+{
+	return node * RANK_MAX + pos;
+}
+
+static int carry_key(const struct sides *s, int carry, int pos)
+{
+	return (s->p->nodes.n + carry) * RANK_MAX + pos;
+}
+
+static int find_root(const struct sides *s, int key)
+{
+	while (s->parent[key] != key)
+		key = s->parent[key] = s->parent[s->parent[key]];
+	return key;
+}
+
+static enum err_code fix(struct sides *s, int key, enum side side, const struct node *n,
+	struct err *e)
+{
+	int root = find_root(s, key);
+
+	if (s->side[root] != SIDE_FREE && s->side[root] != side)
+		return err_set(e, ERR_ILLEGAL, n->loc, "%s: one use has an axis of this value as "
+			"rows of a fragment, another as columns; let another lane make it, so that "
+			"it lies in shared memory", op_name(n->op));
+	s->side[root] = side;
+	return OK;
+}
+
+static enum err_code join(struct sides *s, int a, int b, const struct node *n, struct err *e)
+{
+	int x = find_root(s, a), y = find_root(s, b);
+
+	if (x == y)
+		return OK;
+	if (s->side[y] != SIDE_FREE)
+		TRY(fix(s, x, s->side[y], n, e));
+	s->parent[y] = x;
+	return OK;
+}
+
+/* Are two axes on no different sides, so far? */
+static bool agree(const struct sides *s, int a, int b)
+{
+	enum side x = s->side[find_root(s, a)], y = s->side[find_root(s, b)];
+
+	return x == SIDE_FREE || y == SIDE_FREE || x == y;
+}
+
+static int position(const int *axes, int n, int axis)
+{
+	for (int i = 0; i < n; i++)
+		if (axes[i] == axis)
+			return i;
+	return NONE;
+}
+
+/* Does the value reach its users through shared memory? Then each of them reads the
+ * elements that it needs, and nothing ties its fragment to theirs. */
+static bool is_shared(const struct sides *s, int node)
+{
+	const struct graph *g = s->plan->graph;
+
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].node == node)
+			return plan_scope(s->plan, i) == SCOPE_SHARED;
+	return false;
+}
+
+static bool is_shared_carry(const struct sides *s, int carry)
+{
+	const struct graph *g = s->plan->graph;
+
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].carry == carry)
+			return plan_scope(s->plan, i) == SCOPE_SHARED;
+	return false;
+}
+
+/* Put the axes of a node on the same sides as those that another value has at `axis`, whose
+ * keys are from `first` on; or, if some of them are on others, none. */
+static enum err_code join_all(struct sides *s, int node, const int *axis, int naxes, int first,
+	struct err *e)
+{
+	const struct node *n = &s->p->nodes.v[node];
+	bool may_lie_otherwise = op_class(n->op) != CLASS_REDUCE && op_class(n->op) != CLASS_SCAN &&
+		n->op != OP_MMA;
+
+	for (int i = 0; i < n->naxes && may_lie_otherwise; i++) {
+		int pos = position(axis, naxes, n->axis[i]);
+
+		if (pos != NONE && !agree(s, node_key(node, i), first + pos))
+			return OK;
+	}
+	for (int i = 0; i < n->naxes; i++) {
+		int pos = position(axis, naxes, n->axis[i]);
+
+		if (pos != NONE)
+			TRY(join(s, node_key(node, i), first + pos, n, e));
+	}
+	return OK;
+}
+
+static enum err_code join_alike(struct sides *s, int node, int arg, struct err *e)
+{
+	const struct node *n = &s->p->nodes.v[node], *a = &s->p->nodes.v[arg];
+
+	if (a->task != n->task && is_shared(s, arg))
+		return OK;
+	return join_all(s, node, a->axis, a->naxes, node_key(arg, 0), e);
+}
+
+static enum err_code join_carry(struct sides *s, int node, int carry, struct err *e)
+{
+	const struct carry *c = &s->p->carries.v[carry];
+
+	if (is_shared_carry(s, carry))
+		return OK;
+	return join_all(s, node, c->axis, c->naxes, carry_key(s, carry, 0), e);
+}
+
+static enum err_code fix_product(struct sides *s, int node, struct err *e)
+{
+	const struct node *n = &s->p->nodes.v[node];
+	const struct node *a = &s->p->nodes.v[n->arg[0]];
+	bool in_registers = !is_shared(s, n->arg[0]);
+
+	for (int i = 0; i < 2; i++)
+		for (int x = 0; x < s->p->nodes.v[n->arg[i]].naxes; x++) {
+			int axis = s->p->nodes.v[n->arg[i]].axis[x];
+
+			if (position(n->axis, n->naxes, axis) == NONE)
+				s->deep |= (uint64_t)1 << axis;
+		}
+	for (int i = 0; i < n->naxes; i++)
+		TRY(fix(s, node_key(node, i), position(a->axis, a->naxes, n->axis[i]) != NONE ?
+			SIDE_ROW : SIDE_COL, n, e));
+	for (int i = 0; in_registers && i < a->naxes; i++)
+		TRY(fix(s, node_key(n->arg[0], i), position(n->axis, n->naxes, a->axis[i]) != NONE ?
+			SIDE_ROW : SIDE_COL, n, e));
+	return n->ref == NONE ? OK : join_carry(s, node, n->ref, e);
+}
+
+static enum err_code connect_node(struct sides *s, int node, struct err *e)
+{
+	const struct node *n = &s->p->nodes.v[node];
+
+	if (n->op == OP_MMA)
+		return fix_product(s, node, e);
+	if (n->op == OP_GET)
+		return join_carry(s, node, n->ref, e);
+	if (n->op == OP_SET)
+		TRY(join_carry(s, n->arg[0], n->ref, e));
+	for (int i = 0; i < op_arity(n->op); i++)
+		TRY(join_alike(s, node, n->arg[i], e));
+	return OK;
+}
+
+/* Those who cannot give way come first. */
+static int turn_of(enum op op)
+{
+	enum op_class c = op_class(op);
+
+	return c == CLASS_MMA ? 0 : c == CLASS_REDUCE || c == CLASS_SCAN ? 1 : 2;
+}
+
+/* A reduction or scan in which no product has a say goes along columns: the pieces of a
+ * row lie in four threads of one warp. Where what is left are columns, it goes along rows. */
+static void prefer_columns(struct sides *s, int node)
+{
+	const struct node *n = &s->p->nodes.v[node], *a;
+	int pos, root;
+
+	if (op_class(n->op) != CLASS_REDUCE && op_class(n->op) != CLASS_SCAN)
+		return;
+	a = &s->p->nodes.v[n->arg[0]];
+	pos = position(a->axis, a->naxes, n->ref);
+	root = find_root(s, node_key(n->arg[0], pos));
+	if (s->side[root] != SIDE_FREE)
+		return;
+	s->side[root] = SIDE_COL;
+	for (int i = 0; i < a->naxes && op_class(n->op) == CLASS_REDUCE; i++)
+		if (i != pos && s->side[find_root(s, node_key(n->arg[0], i))] == SIDE_COL)
+			s->side[root] = SIDE_ROW;
+}
+
+/* Of a value, which are the nodes and then the carries: the first axis with more than one
+ * element of which nothing has decided is rows, unless there are rows. */
+static void choose_sides_of(struct sides *s, int value, int naxes)
+{
+	int carry = value - s->p->nodes.n;
+	bool has_row = false;
+
+	for (int k = 0; k < naxes; k++)
+		has_row |= s->side[find_root(s, node_key(value, k))] == SIDE_ROW;
+	for (int k = 0; k < naxes; k++) {
+		int root = find_root(s, node_key(value, k));
+
+		if (s->side[root] != SIDE_FREE || (carry < 0 ? extent_of_node(s->x, value, k) :
+		    extent_of_carry(s->x, carry, k)) == 1)
+			continue;
+		s->side[root] = has_row ? SIDE_COL : SIDE_ROW;
+		has_row = true;
+	}
+}
+
+/* Those with most axes first: a vector is a row or a column of what it is used with. */
+static void choose_sides(struct sides *s)
+{
+	int nodes = s->p->nodes.n, carries = s->p->carries.n;
+
+	for (int n = RANK_MAX; n > 0; n--)
+		for (int i = 0; i < nodes + carries; i++)
+			if ((i < nodes ? s->p->nodes.v[i].naxes : s->p->carries.v[i - nodes].naxes) == n)
+				choose_sides_of(s, i, n);
+}
+
+static void add_axis(struct shape2 *v, enum side side, int axis, int64_t extent)
+{
+	if (side == SIDE_FREE)		/* of one element, and no product asks for it */
+		return;
+	if (side == SIDE_ROW) {
+		v->row_share[v->nrow] = 1;
+		v->row[v->nrow++] = axis;
+		v->rows *= extent;
+	} else {
+		v->col_share[v->ncol] = 1;
+		v->col[v->ncol++] = axis;
+		v->cols *= extent;
+	}
+}
+
+/* Axes of one side go by their number in the program, so that all values agree. */
+static void sort_axes(int *v, int n)
+{
+	for (int i = 1; i < n; i++)
+		for (int k = i; k > 0 && v[k] < v[k - 1]; k--) {
+			int t = v[k];
+
+			v[k] = v[k - 1];
+			v[k - 1] = t;
+		}
+}
+
+static bool in_phase(const struct kernel *k, int node)
+{
+	const struct program *p = k->plan->graph->program;
+	int task = p->nodes.v[node].task;
+
+	return task != NONE && p->tasks.v[task].nodes.n && p->tasks.v[task].phase == k->phase;
+}
+
+enum err_code lower_shapes(struct kernel *k, struct err *e)
+{
+	const struct graph *g = k->plan->graph;
+	const struct program *p = g->program;
+	int keys = (p->nodes.n + p->carries.n) * RANK_MAX;
+	struct sides s = { .plan = k->plan, .p = p, .x = &g->extents, .parent = ARENA_ARRAY(&k->arena, keys, int),
+		.side = ARENA_ARRAY(&k->arena, keys, enum side) };
+
+	for (int i = 0; i < keys; i++)
+		s.parent[i] = i;
+	for (int turn = 0; turn < 3; turn++)
+		for (int i = 0; i < p->nodes.n; i++)
+			if (in_phase(k, i) && turn_of(p->nodes.v[i].op) == turn)
+				TRY(connect_node(&s, i, e));
+	for (int i = 0; i < p->nodes.n; i++)
+		if (in_phase(k, i))
+			prefer_columns(&s, i);
+	choose_sides(&s);
+	k->deep = s.deep;
+	k->node_shape = ARENA_ARRAY(&k->arena, p->nodes.n, struct shape2);
+	k->carry_shape = ARENA_ARRAY(&k->arena, p->carries.n, struct shape2);
+	for (int i = 0; i < p->nodes.n; i++) {
+		struct shape2 *v = &k->node_shape[i];
+
+		v->rows = v->cols = 1;
+		for (int x = 0; x < p->nodes.v[i].naxes; x++)
+			if (g->extents.whole[i * RANK_MAX + x])
+				v->whole |= (uint64_t)1 << p->nodes.v[i].axis[x];
+		for (int x = 0; x < p->nodes.v[i].naxes; x++)
+			add_axis(v, s.side[find_root(&s, node_key(i, x))], p->nodes.v[i].axis[x],
+				extent_of_node(&g->extents, i, x));
+		sort_axes(v->row, v->nrow);
+		sort_axes(v->col, v->ncol);
+	}
+	for (int i = 0; i < p->carries.n; i++) {
+		struct shape2 *v = &k->carry_shape[i];
+
+		v->rows = v->cols = 1;
+		for (int x = 0; x < p->carries.v[i].naxes; x++)
+			if (g->extents.carry_whole[i * RANK_MAX + x])
+				v->whole |= (uint64_t)1 << p->carries.v[i].axis[x];
+		for (int x = 0; x < p->carries.v[i].naxes; x++)
+			add_axis(v, s.side[find_root(&s, carry_key(&s, i, x))],
+				p->carries.v[i].axis[x], extent_of_carry(&g->extents, i, x));
+		sort_axes(v->row, v->nrow);
+		sort_axes(v->col, v->ncol);
+	}
+	return OK;
+}

@@ -1,0 +1,205 @@
+/* Which sTasks others see by a flag, and whose instance says whose turn it is. */
+#include "lower/passes.h"
+
+static int add_flag(struct kernel *k, int task, bool issued)
+{
+	int *slot = issued ? &k->issue_flag_of[task] : &k->flag_of[task];
+	struct flag f = { .task = task, .issued = issued, .depth = 1 };
+
+	if (*slot != NONE)
+		return *slot;
+	if (is_load(k, task) && !issued) {
+		const struct stask *s = stask_at(k, task);
+		const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
+
+		f.arrivals = r->engine ? 1 : lane_warps(k->plan, lane_of(k, task));
+		f.bytes = r->engine ? r->boxes * r->box_bytes : 0;
+		f.depth = r->versions;
+	} else {
+		f.arrivals = lane_warps(k->plan, lane_of(k, task));
+	}
+	*slot = k->flags.n;
+	VEC_PUSH(&k->arena, &k->flags, f);
+	return *slot;
+}
+
+/* Who waits for a run does so in each iteration, and the run after the ones it may be
+ * behind waits for it. */
+static int add_run_flag(struct kernel *k, int task, int loop, int depth)
+{
+	int flag = lower_run_flag(k, task, loop);
+	struct flag f = { .task = task, .runs = true, .loop = loop, .depth = 1,
+		.arrivals = lane_warps(k->plan, lane_of(k, task)) };
+
+	if (flag == NONE) {
+		flag = k->flags.n;
+		for (int i = 0; i < k->completes_before.n; i++)
+			f.ends |= k->completes_before.v[i].product == task && k->completes_before.v[i].before == NONE;
+		for (int i = 0; i < k->early.n; i++)
+			f.early |= lower_same_flag(&k->early.v[i], &f);
+		VEC_PUSH(&k->arena, &k->flags, f);
+	}
+	if (k->flags.v[flag].depth < depth)
+		k->flags.v[flag].depth = depth;
+	return flag;
+}
+
+static void add_wait_flags(struct kernel *k, const struct wait *w)
+{
+	struct wait_part part;
+	bool now = false;		/* who looks back at a run looks at the one at hand, too */
+
+	for (int i = 0; lower_next_part(k, w, &i, &part);)
+		now |= part.runs != NONE && !part.back;
+	for (int i = 0; lower_next_part(k, w, &i, &part);)
+		if (part.runs != NONE)
+			add_run_flag(k, w->on, part.runs, part.back + (now && part.back));
+		else
+			add_flag(k, w->on, w->when == WAIT_ISSUED);
+}
+
+/* By which a copy of the lane says that it has seen all flags of its tile: the issue of an
+ * sTask behind those that wait for any, or of the last of these. NONE: there is no such
+ * sTask behind the lane's last loop, which is *loop then. */
+static int turn_task(struct kernel *k, int lane, int *loop)
+{
+	const struct plan *p = k->plan;
+	struct order_step *steps;
+	int least, most, after = NONE, last = NONE;
+	int n = order_steps(&k->arena, p, lane, k->phase, NONE, &steps, &least, &most);
+
+	for (int i = 0; i < n; i++) {
+		int task = steps[i].is_loop ? NONE : p->entries.v[steps[i].id].task;
+		bool waits = steps[i].is_loop;
+
+		for (int w = 0; w < p->waits.n; w++)
+			waits |= task == p->waits.v[w].task && by_flag(k, &p->waits.v[w]);
+		if (waits) {
+			after = NONE;
+			last = task;
+			*loop = steps[i].is_loop ? steps[i].id : NONE;
+		} else if (after == NONE) {
+			after = task;
+		}
+	}
+	return after == NONE ? last : after;
+}
+
+static int task_within(const struct kernel *k, int lane, int loop)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int i = 0; i < k->plan->entries.n; i++) {
+		int task = k->plan->entries.v[i].task;
+
+		if (k->plan->entries.v[i].lane == lane && program_loop_within(g->program,
+		    g->tasks.v[task].loop, loop))
+			return task;
+	}
+	BUG("lane %d has nothing in loop %d", lane, loop);
+}
+
+/* May the sTask wait for a flag, by a wait of the plan or one that keeps step with it? */
+static bool may_wait(const struct kernel *k, int task)
+{
+	for (int i = 0; i < k->plan->waits.n; i++) {
+		const struct wait *w = &k->plan->waits.v[i];
+
+		if ((w->task == task || w->on == task) && by_flag(k, w))
+			return true;
+	}
+	return false;
+}
+
+int lower_step_turn(const struct kernel *k, int lane, const struct order_step *s)
+{
+	int task = s->is_loop ? NONE : k->plan->entries.v[s->id].task;
+
+	for (int i = 0; i < k->flags.n && s->is_loop; i++)
+		if (k->flags.v[i].runs && k->flags.v[i].issued && k->flags.v[i].loop == s->id &&
+		    lane_of(k, k->flags.v[i].task) == lane)
+			return i;
+	return task != NONE && may_wait(k, task) ? k->issue_flag_of[task] : NONE;
+}
+
+/* Copies whose turns are about several tiles each: a copy has seen the flags of a tile in one
+ * step and not in another, so each step goes on by itself from tile to tile. */
+static void add_step_turns(struct kernel *k, int lane)
+{
+	const struct program *p = k->plan->graph->program;
+	struct order_step *steps;
+	int least, most, n, copies = k->plan->lanes.v[lane].turns;
+
+	n = order_steps(&k->arena, k->plan, lane, k->phase, NONE, &steps, &least, &most);
+	for (int i = 0; i < n; i++) {
+		struct flag f = { .issued = true, .runs = true, .loop = steps[i].id, .depth = 1,
+			.arrivals = lane_warps(k->plan, lane) };
+		bool waits = false;
+
+		for (int t = 0; t < k->plan->graph->tasks.n && steps[i].is_loop; t++)
+			waits |= plan_entry_of(k->plan, t) != NONE && lane_of(k, t) == lane &&
+				program_loop_within(p, stask_at(k, t)->loop, f.loop) && may_wait(k, t);
+		if (waits) {
+			f.task = task_within(k, lane, f.loop);
+			VEC_PUSH(&k->arena, &k->flags, f);
+		} else if (!steps[i].is_loop && may_wait(k, k->plan->entries.v[steps[i].id].task)) {
+			add_flag(k, k->plan->entries.v[steps[i].id].task, true);
+		}
+	}
+	for (int i = 0; i < n; i++) {
+		int flag = lower_step_turn(k, lane, &steps[i]);
+
+		if (flag != NONE)
+			k->flags.v[flag].depth = copies;
+	}
+}
+
+static void find_turn(struct kernel *k, int lane)
+{
+	const struct lane *l = &k->plan->lanes.v[lane];
+	int task, loop = NONE, least;
+
+	k->turn_of[lane] = NONE;
+	if (l->turns == 1)
+		return;
+	if (lower_tile_offsets(k, lane, &least)) {
+		add_step_turns(k, lane);
+		return;
+	}
+	task = turn_task(k, lane, &loop);
+	if (task != NONE)
+		k->turn_of[lane] = add_flag(k, task, true);
+	else if (loop != NONE)
+		k->turn_of[lane] = add_run_flag(k, task_within(k, lane, loop), loop, 1);
+}
+
+enum err_code lower_flags(struct kernel *k, struct err *e)
+{
+	const struct plan *p = k->plan;
+	int n = p->graph->tasks.n;
+
+	k->flag_of = ARENA_ARRAY(&k->arena, n, int);
+	k->issue_flag_of = ARENA_ARRAY(&k->arena, n, int);
+	k->turn_of = ARENA_ARRAY(&k->arena, p->lanes.n, int);
+	for (int i = 0; i < n; i++)
+		k->flag_of[i] = k->issue_flag_of[i] = NONE;
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+
+		if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w))
+			continue;
+		if (lane_of(k, w->task) == lane_of(k, w->on) &&
+		    p->lanes.v[lane_of(k, w->task)].turns > 1)
+			return err_set(e, ERR_ILLEGAL, w->loc, "'%s' and '%s', which it waits for, "
+				"are on lane '%s', which takes tiles in turn: let another lane load",
+				stask_at(k, w->task)->name, stask_at(k, w->on)->name,
+				p->lanes.v[lane_of(k, w->task)].name);
+		add_wait_flags(k, w);
+		if (lower_keeps_step(k, w))
+			add_run_flag(k, w->task, stask_at(k, w->task)->loop,
+				k->flags.v[k->flag_of[w->on]].depth);
+	}
+	for (int l = 0; l < p->lanes.n; l++)
+		find_turn(k, l);
+	return OK;
+}

@@ -1,0 +1,307 @@
+/* What a wait for the lane's own products may leave under way: counted over the plan's
+ * events with few trips, the least for each class of turns (kernel.h). */
+#include "lower/passes.h"
+
+#include <string.h>
+
+static void init_group_wait(struct kernel *k, struct group_wait *w)
+{
+	for (int c = 0; c < TURN_CLASSES; c++) {
+		w->younger[c] = -1;
+		w->behind[c] = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int);
+	}
+}
+
+/* A product whose completion others wait for needs a point in its own region where the
+ * lane completes_before of it. If no wait of the plan is one, the lane keeps one group under way
+ * and waits for the one before. */
+static void find_drains(const struct kernel *k, struct klane *l)
+{
+	for (int i = 0; i < l->entries.n; i++) {
+		struct kentry *x = &l->entries.v[i];
+		bool seen = false;
+
+		if (!on_matrix(k, x->task) || x->flag == NONE || x->result_shared)
+			continue;
+		for (int j = 0; j < l->entries.n; j++)
+			seen |= (l->entries.v[j].waits_groups || l->entries.v[j].drains) &&
+				stask_at(k, l->entries.v[j].task)->loop ==
+				stask_at(k, x->task)->loop;
+		x->drains = !seen;
+	}
+}
+
+/* Under one length of trips: how many younger groups the lane may leave under way. */
+struct counting {
+	struct kernel *k;
+	struct klane *l;
+	const struct relation *r;
+	int lane_copy;
+	bool opens;			/* second pass: what each wait leaves open */
+	int *scratch;			/* by sTask */
+};
+
+static struct kentry *entry_of_task(struct klane *l, int task)
+{
+	for (int i = 0; i < l->entries.n; i++)
+		if (l->entries.v[i].task == task)
+			return &l->entries.v[i];
+	BUG("sTask %d is on another lane", task);
+}
+
+/* Position in the lane of the last instance that x's waits on own groups ask for. */
+static int last_awaited(const struct counting *c, int inst)
+{
+	const struct plan *p = c->k->plan;
+	int last = NONE;
+
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+		struct span spans[SPANS_MAX];
+		int n;
+
+		if (w->task != c->r->inst[inst].task || by_flag(c->k, w) || !on_matrix(c->k, w->on) ||
+		    kernel_result_shared(c->k, w->on))
+			continue;
+		n = walk_wait_spans(c->r->walk, p, w, c->r->inst[inst].seq, spans);
+		for (int s = 0; s < n; s++) {
+			int on = relation_instance(c->r, w->on, spans[s].last - 1);
+
+			if (on > last)
+				last = on;
+		}
+	}
+	return last;
+}
+
+/* A point after which `younger` groups may be under way. Once the least of these is
+ * known, note what it leaves open of each sTask, counted back from instance `before`,
+ * exclusive. */
+static void note_group_wait(const struct counting *c, struct group_wait *w, int class, int before,
+	int younger)
+{
+	int first = c->r->lane_first[c->lane_copy], groups = 0;
+	int ntasks = c->k->plan->graph->tasks.n;
+	int *open = w->behind[class], *now = c->scratch;
+
+	if (!c->opens) {
+		if (w->younger[class] < 0 || younger < w->younger[class])
+			w->younger[class] = younger;
+		return;
+	}
+	younger = w->younger[class];
+	memset(now, 0, (size_t)ntasks * sizeof(*now));
+	for (int i = before - 1; i >= first && groups < younger; i--) {
+		if (!on_matrix(c->k, c->r->inst[i].task))
+			continue;
+		groups++;
+		now[c->r->inst[i].task]++;
+	}
+	for (int t = 0; t < ntasks; t++)
+		open[t] = now[t] > open[t] ? now[t] : open[t];
+}
+
+static int instance_class(const struct counting *c, int inst)
+{
+	const struct node_instance *n = &c->r->inst[inst];
+	int loop = stask_at(c->k, n->task)->loop, parent;
+	int64_t outer, base, trips, tiles = c->r->walk->ntiles;
+
+	if (loop == NONE)
+		return turn_class(&c->l->regions[0], n->seq / c->l->copies -
+			entry_of_task(c->l, n->task)->at, lane_tiles(c->l, tiles));
+	parent = c->k->plan->graph->program->loops.v[loop].parent;
+	outer = walk_outer(c->r->walk, loop, n->seq, parent);
+	base = walk_inner(c->r->walk, parent, outer, loop);
+	trips = walk_inner(c->r->walk, parent, outer + 1, loop) - base;
+	return turn_class(&c->l->regions[loop + 1], n->seq - base -
+		entry_of_task(c->l, n->task)->at, trips);
+}
+
+/* Does what instance j waits for by flags come after the end of product i? */
+static bool needs_end(const struct counting *c, int i, int j)
+{
+	const struct plan *p = c->k->plan;
+
+	for (int k = 0; k < p->waits.n; k++) {
+		const struct wait *w = &p->waits.v[k];
+		struct span spans[SPANS_MAX];
+		int n;
+
+		if (w->task != c->r->inst[j].task || !by_flag(c->k, w))
+			continue;
+		n = walk_wait_spans(c->r->walk, p, w, c->r->inst[j].seq, spans);
+		for (int s = 0; s < n; s++)
+			if (relation_before(c->r, i, AT_END, relation_instance(c->r, w->on,
+			    spans[s].last - 1), w->when == WAIT_ISSUED ? AT_ISSUE : AT_END))
+				return true;
+	}
+	return false;
+}
+
+static int products_between(const struct counting *c, int first, int end)
+{
+	int n = 0;
+
+	for (int i = first; i < end; i++)
+		n += on_matrix(c->k, c->r->inst[i].task);
+	return n;
+}
+
+/* Others go on only after the lane has told them of its product i, and it waits for them
+ * at instance j: in between it must know that i is complete. */
+static void complete_before(const struct counting *c, int i, int j)
+{
+	for (int p = j - 1; p >= i; p--) {
+		struct kentry *x = entry_of_task(c->l, c->r->inst[p].task);
+
+		if (x->drains)
+			note_group_wait(c, &x->after, instance_class(c, p), p + 1,
+				products_between(c, i + 1, p + 1));
+		else if (x->waits_groups && p > i)
+			note_group_wait(c, &x->before, instance_class(c, p), p,
+				products_between(c, i + 1, p));
+		else
+			continue;
+		return;
+	}
+	entry_of_task(c->l, c->r->inst[i].task)->drains = true;
+	complete_before(c, i, j);
+}
+
+static bool must_complete(const struct kernel *k, int product, int before)
+{
+	for (int i = 0; i < k->completes_before.n; i++)
+		if (k->completes_before.v[i].product == product && k->completes_before.v[i].before == before)
+			return true;
+	return false;
+}
+
+static void count_dependents(const struct counting *c, int i)
+{
+	int end = c->r->lane_first[c->lane_copy + 1];
+
+	if (!on_matrix(c->k, c->r->inst[i].task) || (c->k->flag_of[c->r->inst[i].task] == NONE &&
+	    !c->k->completes_before.n) || kernel_result_shared(c->k, c->r->inst[i].task))
+		return;
+	for (int j = i + 1; j < end; j++) {
+		if (!needs_end(c, i, j) && !must_complete(c->k, c->r->inst[i].task,
+		    c->r->inst[j].task))
+			continue;
+		complete_before(c, i, j);
+		return;			/* who comes later knows it too */
+	}
+}
+
+static struct kstep *step_of_loop(struct klane *l, int loop)
+{
+	struct kregion *v = &l->regions[0];
+
+	for (int i = 0; i < v->steps.n; i++)
+		if (v->steps.v[i].is_loop && v->steps.v[i].id == loop)
+			return &v->steps.v[i];
+	BUG("loop %d is not in the tile loop", loop);
+}
+
+/* Others wait for the run of which instance i is the last of a product, and no end of a tile
+ * comes soon at which the lane completes_before that all is complete. */
+static void count_run(const struct counting *c, int i, int loop)
+{
+	int task = c->r->inst[i].task, own = stask_at(c->k, task)->loop, n = 0;
+	const struct walk *w = c->r->walk;
+	struct kstep *s;
+	int64_t tile;
+
+	tile = walk_outer(w, own, c->r->inst[i].seq, NONE);
+	if (c->r->inst[i].seq + 1 < walk_inner(w, NONE, tile + 1, own))
+		return;
+	for (int k = i + 1; k < c->r->lane_first[c->lane_copy + 1]; k++) {
+		const struct node_instance *x = &c->r->inst[k];
+		int mine = stask_at(c->k, x->task)->loop;
+
+		if (!program_loop_within(c->k->plan->graph->program, mine, loop) ||
+		    walk_outer(w, mine, x->seq, NONE) != tile)
+			break;
+		n += on_matrix(c->k, x->task);
+	}
+	s = step_of_loop(c->l, loop);
+	s->younger = s->younger == NONE || n < s->younger ? n : s->younger;
+}
+
+static void count_runs(const struct counting *c, int i)
+{
+	int task = c->r->inst[i].task;
+
+	if (!shifts_tiles(c->l) || !on_matrix(c->k, task) || kernel_result_shared(c->k, task))
+		return;
+	for (int f = 0; f < c->k->flags.n; f++) {
+		const struct flag *fl = &c->k->flags.v[f];
+
+		if (fl->runs && !fl->issued && fl->task == task &&
+		    c->k->plan->graph->program->loops.v[fl->loop].parent == NONE)
+			count_run(c, i, fl->loop);
+	}
+}
+
+static void count_instance(const struct counting *c, int inst)
+{
+	struct kentry *x = entry_of_task(c->l, c->r->inst[inst].task);
+	int first = c->r->lane_first[c->lane_copy], younger = 0, awaited;
+	int class = instance_class(c, inst);
+
+	if (x->waits_groups) {
+		awaited = last_awaited(c, inst);
+		for (int i = inst - 1; i >= first && i > awaited; i--)
+			younger += on_matrix(c->k, c->r->inst[i].task);
+		note_group_wait(c, &x->before, class, inst, younger);
+	}
+	if (x->drains)
+		note_group_wait(c, &x->after, class, inst + 1, 1);
+	if (c->opens)
+		return;
+	count_dependents(c, inst);
+	count_runs(c, inst);
+}
+
+static void count_tiles(struct kernel *k, struct klane *l, int lane_copy, bool opens, int tiles)
+{
+	for (int64_t trips = 0; trips <= lower_window(k); trips++) {
+		struct arena_mark mark = arena_mark(&k->arena);
+		struct counting c = { .k = k, .l = l, .lane_copy = lane_copy, .opens = opens,
+			.scratch = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int) };
+		struct relation r;
+		struct walk w;
+
+		lower_relation(k, &k->arena, trips, tiles, &w, &r);
+		c.r = &r;
+		for (int i = r.lane_first[lane_copy]; !r.ncycle && i < r.lane_first[lane_copy + 1]; i++)
+			count_instance(&c, i);
+		arena_reset(&k->arena, mark);
+	}
+}
+
+static void count_pass(struct kernel *k, struct klane *l, int lane_copy, bool opens)
+{
+	int spread = lower_tile_spread(k), most = 2 * l->copies;
+
+	if (!spread) {			/* any number of tiles is legal */
+		count_tiles(k, l, lane_copy, opens, most);
+		return;
+	}
+	if (shifts_tiles(l))
+		most = l->copies * (int)lower_window(k) + spread;
+	most = (int)min_i64(most, lower_most_tiles(k));
+	for (int tiles = shifts_tiles(l) ? 1 : most; tiles <= most; tiles++)
+		count_tiles(k, l, lane_copy, opens, tiles);
+}
+
+void lower_groups(struct kernel *k, struct klane *l, int lane_copy)
+{
+	find_drains(k, l);
+	for (int i = 0; i < l->entries.n; i++) {
+		init_group_wait(k, &l->entries.v[i].before);
+		init_group_wait(k, &l->entries.v[i].after);
+	}
+	count_pass(k, l, lane_copy, false);
+	count_pass(k, l, lane_copy, true);
+}

@@ -1,0 +1,159 @@
+/* The waits as the kernel has them: those of the plan, but for a few that no flag can show,
+ * and some that hold back who would run too far ahead of a waiting lane. What must come
+ * before what stays as in the plan, or is more. */
+#include "lower/passes.h"
+
+enum {
+	AHEAD_MOST = 16,		/* instances that who waits may be behind */
+	ADDED_MOST = 256,
+};
+
+void lower_own_waits(struct kernel *k)
+{
+	struct plan *own = ARENA_NEW(&k->arena, struct plan);
+
+	*own = *k->plan;
+	own->waits.v = NULL;
+	own->waits.n = own->waits.cap = 0;
+	for (int i = 0; i < k->plan->waits.n; i++)
+		VEC_PUSH(&k->arena, &own->waits, k->plan->waits.v[i]);
+	k->plan = k->own = own;
+}
+
+static void take_wait(struct kernel *k, int i)
+{
+	struct plan *p = k->own;
+
+	p->waits.n--;
+	for (; i < p->waits.n; i++)
+		p->waits.v[i] = p->waits.v[i + 1];
+}
+
+static void put_wait(struct kernel *k, int i, struct wait w)
+{
+	struct plan *p = k->own;
+
+	VEC_PUSH(&k->arena, &p->waits, w);
+	for (int j = p->waits.n - 1; j > i; j--)
+		p->waits.v[j] = p->waits.v[j - 1];
+	p->waits.v[i] = w;
+}
+
+/* what no flag shows ---------------------------------------------------------- */
+
+/* Does what the wait is for come before it by other ways? */
+static bool is_implied(void *ctx, const struct relation *r)
+{
+	const struct wait *w = ctx;
+	int64_t n = walk_count(r->walk, r->plan->graph->tasks.v[w->task].loop);
+
+	for (int64_t s = 0; s < n && !r->ncycle; s++) {
+		struct span spans[SPANS_MAX];
+		int ns = walk_wait_spans(r->walk, r->plan, w, s, spans);
+
+		for (int i = 0; i < ns; i++)
+			for (int64_t x = spans[i].first; x < spans[i].last; x++)
+				if (!relation_before(r, relation_instance(r, w->on, x), w->when ==
+				    WAIT_ISSUED ? AT_ISSUE : AT_END, relation_instance(r, w->task, s),
+				    AT_ISSUE))
+					return false;
+	}
+	return !r->ncycle;
+}
+
+static bool has_no_cycle(void *ctx, const struct relation *r)
+{
+	(void)ctx;
+	return !r->ncycle;
+}
+
+/* Who loads cannot tell others when the last copy of a run of its loop is there: nobody but
+ * the engine knows. */
+static bool is_hidden(struct kernel *k, const struct wait *w)
+{
+	struct wait_part part;
+	bool hidden = false;
+
+	if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w) || !is_load(k, w->on) ||
+	    w->when == WAIT_ISSUED)
+		return false;
+	for (int i = 0; lower_next_part(k, w, &i, &part);)
+		hidden |= part.runs != NONE;
+	return hidden;
+}
+
+static bool reads(const struct stask *s, int buffer)
+{
+	for (int i = 0; i < s->reads.n; i++)
+		if (s->reads.v[i] == buffer)
+			return true;
+	return false;
+}
+
+/* Wait for somebody who reads what is loaded instead, and so has waited for it. */
+static bool wait_for_reader(struct kernel *k, int i, struct wait w)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int t = 0; t < g->tasks.n; t++) {
+		struct wait to = w;
+
+		if (!reads(&g->tasks.v[t], g->tasks.v[w.on].writes.v[0]) || t == w.task ||
+		    g->tasks.v[t].loop != g->tasks.v[w.on].loop || w.distance == DISTANCE_AUTO)
+			continue;
+		to.on = t;
+		put_wait(k, i, to);
+		if (lower_all_windows(k, has_no_cycle, NULL))
+			return true;
+		take_wait(k, i);
+	}
+	return false;
+}
+
+enum err_code lower_showable_waits(struct kernel *k, struct err *e)
+{
+	for (int i = k->plan->waits.n - 1; i >= 0; i--) {
+		struct wait w = k->plan->waits.v[i];
+
+		if (!is_hidden(k, &w))
+			continue;
+		take_wait(k, i);
+		if (!lower_all_windows(k, is_implied, &w) && !wait_for_reader(k, i, w))
+			return err_set(e, ERR_ILLEGAL, w.loc, "'%s' waits until all copies of '%s' have "
+				"come in a loop of another lane, although nobody has read them by then: "
+				"wait for a sTask that reads them", stask_at(k, w.task)->name,
+				stask_at(k, w.on)->name);
+	}
+	return OK;
+}
+
+/* who runs ahead ---------------------------------------------------------------- */
+
+static bool has_wait(const struct plan *p, const struct wait *w)
+{
+	for (int i = 0; i < p->waits.n; i++)
+		if (p->waits.v[i].task == w->task && p->waits.v[i].on == w->on &&
+		    p->waits.v[i].distance == w->distance && p->waits.v[i].when == w->when)
+			return true;
+	return false;
+}
+
+bool lower_hold_back(struct kernel *k, int wait)
+{
+	struct wait w = k->plan->waits.v[wait];
+	bool same = stask_at(k, w.task)->loop == stask_at(k, w.on)->loop;
+	int back = w.distance == DISTANCE_AUTO ? 0 : w.distance;
+
+	for (int ahead = AHEAD_MOST / 2; ahead <= AHEAD_MOST; ahead++) {
+		struct wait hold = { .task = w.on, .on = w.task, .distance = ahead - back,
+			.when = same || is_load(k, w.task) ? WAIT_ISSUED : WAIT_COMPLETE, .loc = w.loc };
+
+		if (hold.distance < 1 || has_wait(k->plan, &hold) || k->plan->waits.n > ADDED_MOST)
+			continue;
+		put_wait(k, k->plan->waits.n, hold);
+		if (lower_all_windows(k, has_no_cycle, NULL))
+			return true;
+		take_wait(k, k->plan->waits.n - 1);
+	}
+	return false;
+}

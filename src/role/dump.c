@@ -1,0 +1,367 @@
+/* A role program for people: lane by lane, an operation a line. */
+#include "role/role.h"
+
+struct dump {
+	const struct role_program *r;
+	struct buf *out;
+	struct arena *a;
+	int depth;
+	bool open;			/* there is something in the line at hand */
+};
+
+enum { WHY_COLUMN = 64 };		/* where reasons begin */
+
+static const char *num(const struct dump *d, const struct num *x)
+{
+	return num_text(d->a, x, &d->r->names);
+}
+
+static const char *frag(const struct dump *d, struct frag_at at)
+{
+	return at.frag->versions ? arena_strf(d->a, "%s[%d]", at.frag->name, at.version) :
+		at.frag->name;
+}
+
+static const char *extents(const struct dump *d, const struct frag *f)
+{
+	const char *type = dtype_name(f->type);
+
+	switch (f->kind) {
+	case FRAG_FULL:
+		return arena_strf(d->a, "%lld x %lld %s", (long long)f->height, (long long)f->width,
+			type);
+	case FRAG_ROW:
+		return arena_strf(d->a, "%lld rows %s", (long long)f->height, type);
+	case FRAG_COL:
+		return arena_strf(d->a, "%lld columns %s", (long long)f->width, type);
+	case FRAG_SCALAR:
+		break;
+	}
+	return type;
+}
+
+/* values ----------------------------------------------------------------------- */
+
+static const char *value(const struct dump *d, const struct val *v);
+
+static const char *call(const struct dump *d, const struct val *v)
+{
+	struct buf b;
+
+	buf_init(&b, d->a);
+	buf_puts(&b, v->kind == VAL_CAST ? dtype_name(v->type) : op_name(v->op));
+	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++)
+		buf_printf(&b, "%s%s", i ? ", " : "(", value(d, v->arg[i]));
+	buf_putc(&b, ')');
+	return b.text;
+}
+
+static const char *value(const struct dump *d, const struct val *v)
+{
+	switch (v->kind) {
+	case VAL_CONST:
+		return arena_strf(d->a, "%.9g", v->k);
+	case VAL_NUM:
+		return num(d, v->num);
+	case VAL_FRAG:
+		return frag(d, v->frag);
+	case VAL_NODE:
+		return arena_strf(d->a, "x%d", v->node);
+	case VAL_SHARED:
+		return arena_strf(d->a, "shared %s [%s]", dtype_name(v->from), num(d, v->num));
+	case VAL_OP:
+	case VAL_CAST:
+		return call(d, v);
+	case VAL_FIELD:
+		return arena_strf(d->a, "field of %s", value(d, v->arg[0]));
+	case VAL_GUARD:
+		return arena_strf(d->a, "(%s ? %s : %s)", num(d, v->num), value(d, v->arg[0]),
+			value(d, v->arg[1]));
+	case VAL_COLUMN:
+		break;
+	}
+	return arena_strf(d->a, "column against %s", value(d, v->arg[0]));
+}
+
+/* operations ------------------------------------------------------------------- */
+
+static const char *flag_name(const struct dump *d, int flag)
+{
+	return d->r->flags.v[flag].name;
+}
+
+static const char *lets(const struct dump *d, const struct role_op *o)
+{
+	struct buf b;
+
+	buf_init(&b, d->a);
+	for (int i = 0; i < o->u.let.v.n; i++) {
+		const struct role_let *l = &o->u.let.v.v[i];
+
+		if (!l->to)
+			continue;
+		buf_printf(&b, "%s%s %s %s", i ? ", " : "", var_text(d->a, l->var, l->of,
+			&d->r->names), o->what == DO_ADVANCE ? "+=" : "=", num(d, l->to));
+	}
+	return b.text ? b.text : "";
+}
+
+static const char *steps(const struct dump *d, const struct role_op *o)
+{
+	struct buf b;
+
+	buf_init(&b, d->a);
+	buf_puts(&b, extents(d, o->u.map.over));
+	if (o->u.map.to.frag)
+		buf_printf(&b, ": %s = %s", frag(d, o->u.map.to), value(d, o->u.map.steps.v[0].value));
+	for (int i = 0; i < o->u.map.steps.n && !o->u.map.to.frag; i++) {
+		const struct role_step *s = &o->u.map.steps.v[i];
+
+		buf_printf(&b, "%s x%d = %s", i ? ";" : ":", s->node, value(d, s->value));
+	}
+	return b.text;
+}
+
+static const char *product(const struct dump *d, const struct role_op *o)
+{
+	const struct product_form *f = &o->u.product.form;
+
+	return arena_strf(d->a, "%s += %s x b, %s, %d columns, %d steps, in %d", frag(d,
+		o->u.product.sum), f->registers ? frag(d, o->u.product.a) : "a", dtype_name(f->type),
+		f->cols, o->u.product.steps, o->u.product.sum.frag->blocks * o->u.product.pieces);
+}
+
+static const char *boxes(const struct dump *d, const struct role_op *o)
+{
+	const struct role_map *m = &d->r->maps.v[o->u.boxes.map];
+	struct buf b;
+
+	buf_init(&b, d->a);
+	buf_puts(&b, d->r->tensors.v[m->tensor].name);
+	for (int i = m->rank - 1; i >= 0; i--)
+		buf_printf(&b, "%s%lld", i == m->rank - 1 ? " in boxes of " : " x ",
+			(long long)m->box[i]);
+	buf_printf(&b, ", %d", o->what == DO_LOAD_BOXES ? o->u.boxes.boxes.n : o->u.boxes.panels);
+	if (o->what == DO_LOAD_BOXES)
+		buf_printf(&b, ", %lld bytes on '%s' %s", (long long)o->u.boxes.bytes,
+			flag_name(d, o->u.boxes.flag), num(d, o->u.boxes.n));
+	if (o->u.boxes.all)
+		buf_puts(&b, ", to all blocks");
+	if (o->u.boxes.once)
+		buf_puts(&b, ", evicted first");
+	return b.text;
+}
+
+static const char *move(const struct dump *d, const struct role_op *o)
+{
+	const char *name = d->r->tensors.v[o->u.move.tensor].name;
+
+	if (o->what != DO_STORE_THREADS)
+		return arena_strf(d->a, "%s, %lld elements one by one", name,
+			(long long)o->u.move.elements);
+	return arena_strf(d->a, "%s from %s, %d neighbour%s at once", name, frag(d, o->u.move.from),
+		o->u.move.piece, o->u.move.piece == 1 ? "" : "s");
+}
+
+static const char *reduction(const struct dump *d, const struct role_op *o)
+{
+	return arena_strf(d->a, "%s = %s along %s of %s, %s", o->u.reduce.to->name,
+		op_name(o->u.reduce.op), o->u.reduce.along_rows ? "rows" : "columns",
+		value(d, o->u.reduce.value), extents(d, o->u.reduce.over));
+}
+
+static const char *flag_text(const struct dump *d, const struct role_op *o)
+{
+	const char *when = o->u.flag.when ? arena_strf(d->a, " if %s", num(d, o->u.flag.when)) : "";
+
+	return arena_strf(d->a, "'%s' %s%s%s", flag_name(d, o->u.flag.flag), num(d, o->u.flag.n), when,
+		o->u.flag.once ? " unless it was seen" : "");
+}
+
+static const char *loop(const struct dump *d, const struct role_op *o)
+{
+	const char *name = var_text(d->a, o->u.region.var, o->u.region.of, &d->r->names);
+
+	if (o->what == DO_EACH)
+		return arena_strf(d->a, "%s of %d", name, o->u.region.step);
+	return arena_strf(d->a, "%s%s%s by %d", name, o->u.region.end ? " < " : "",
+		o->u.region.end ? num(d, o->u.region.end) : "", o->u.region.step);
+}
+
+static const char *region(const struct dump *d, const struct role_op *o)
+{
+	const char *note = o->u.region.note ? o->u.region.note : "";
+
+	if (o->what == DO_TASK)
+		return arena_strf(d->a, "'%s', %s", d->r->tasks[o->task], o->u.region.iteration ?
+			arena_strf(d->a, "%s %s", o->u.region.of != NONE ? "iteration" : "tile", num(d,
+			o->u.region.iteration)) : "once a tile");
+	if (o->what == DO_IF)
+		return arena_strf(d->a, "%s%s%s", num(d, o->u.region.when), *note ? ": " : "", note);
+	return o->what == DO_LOOP || o->what == DO_EACH ? loop(d, o) : note;
+}
+
+static const char *stores_wait(const struct dump *d, const struct role_op *o)
+{
+	if (o->u.stores.first == o->u.stores.other)
+		return arena_strf(d->a, "until %d unread", o->u.stores.first);
+	return arena_strf(d->a, "until %d unread, then %d", o->u.stores.first, o->u.stores.other);
+}
+
+/* What stands behind the name of an operation. */
+static const char *operands(const struct dump *d, const struct role_op *o)
+{
+	switch (o->what) {
+	case DO_BLOCK: case DO_TASK: case DO_TILES: case DO_LOOP: case DO_EACH: case DO_IF:
+		return region(d, o);
+	case DO_LET: case DO_SET: case DO_ADVANCE:
+		return lets(d, o);
+	case DO_REGISTERS:
+		return arena_strf(d->a, "%d", o->u.registers.n);
+	case DO_LEAVE:
+		return arena_strf(d->a, "warps from %d on", o->u.lane.warp);
+	case DO_FRAGMENT:
+		return arena_strf(d->a, "%s, %s%s", o->u.frag.at.frag->name, extents(d,
+			o->u.frag.at.frag), o->u.frag.at.frag->versions > 1 ? arena_strf(d->a,
+			", %d versions", o->u.frag.at.frag->versions) : "");
+	case DO_PIN:
+		return frag(d, o->u.frag.at);
+	case DO_INIT:
+		return arena_strf(d->a, "%s = %s", frag(d, o->u.frag.at), value(d, o->u.frag.value));
+	case DO_SLOT:
+		return arena_strf(d->a, "%s of %s, %d in the ring", d->r->rings.v[o->u.slot.ring].name,
+			num(d, o->u.slot.life), d->r->rings.v[o->u.slot.ring].versions);
+	case DO_WAIT: case DO_WAIT_LAST: case DO_ARRIVE: case DO_RELEASE:
+		return flag_text(d, o);
+	case DO_GROUPS_WAIT:
+		return arena_strf(d->a, "until %d under way", o->u.count);
+	case DO_STORES_WAIT:
+		return stores_wait(d, o);
+	case DO_LOAD_BOXES: case DO_STORE_BOXES:
+		return boxes(d, o);
+	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING:
+		return move(d, o);
+	case DO_PUT:
+		return arena_strf(d->a, "%s at %s%s", o->u.put.from.frag ? frag(d, o->u.put.from) :
+			value(d, o->u.put.value), num(d, o->u.put.address), o->u.put.pairs ?
+			", in pairs" : "");
+	case DO_PUT_PANELS:
+		return arena_strf(d->a, "%s at %s", frag(d, o->u.panels.from), num(d, o->u.panels.to));
+	case DO_FILL:
+		return arena_strf(d->a, "%s with %s", d->r->rings.v[o->u.fill.ring].name, value(d,
+			o->u.fill.value));
+	case DO_PRODUCT:
+		return product(d, o);
+	case DO_MAP:
+		return steps(d, o);
+	case DO_PACK:
+		return arena_strf(d->a, "%s = %s(%s)", frag(d, o->u.pack.to), dtype_name(o->u.pack.type),
+			value(d, o->u.pack.value));
+	case DO_KEEP:
+		return arena_strf(d->a, "%s = %s", frag(d, o->u.pack.to), o->u.pack.from->name);
+	case DO_REDUCE: case DO_SCAN:
+		return reduction(d, o);
+	case DO_BREAK: case DO_CONTINUE: case DO_AT: case DO_LANE: case DO_COUNT_TILES:
+	case DO_WARP_SYNC: case DO_LANE_SYNC: case DO_FENCE: case DO_GROUPS_FENCE:
+	case DO_GROUPS_COMMIT: case DO_STORES_COMMIT: case DO_SUM_PRODUCT: case DO_STAMP:
+	case DO_STAMPS_BEGIN: case DO_STAMPS_TILE: case DO_STAMPS_END: case DO_WATCH:
+	case DO_WATCH_ENDS: case DO_COUNT:
+		break;
+	}
+	return "";
+}
+
+/* Bookkeeping that says nothing to a reader: counters follow from the iteration. */
+static bool is_shown(const struct role_op *o)
+{
+	if (o->what == DO_LET)
+		return o->u.let.v.v[0].var != VAR_I && o->u.let.v.v[0].var != VAR_LO;
+	return o->what != DO_AT && o->what != DO_LANE && o->what != DO_COUNT_TILES &&
+		o->what != DO_GROUPS_FENCE;
+}
+
+static void print_body(struct dump *d, const struct role_body *b);
+
+static void print_line(struct dump *d, const struct role_op *o)
+{
+	size_t start = d->out->len, width;
+	const char *what = operands(d, o);
+
+	buf_repeat(d->out, "  ", d->depth);
+	buf_printf(d->out, "%s%s%s", role_do_info[o->what].name, *what ? " " : "", what);
+	width = d->out->len - start;
+	if (o->why)
+		buf_printf(d->out, "%*s; %s", width < WHY_COLUMN ? (int)(WHY_COLUMN - width) : 1, "",
+			o->why);
+	buf_putc(d->out, '\n');
+}
+
+static void print_op(struct dump *d, const struct role_op *o)
+{
+	if (!is_shown(o))
+		return;
+	print_line(d, o);
+	if (!role_is_region(o->what))
+		return;
+	d->depth++;
+	print_body(d, &o->u.region.body);
+	d->depth--;
+	if (o->what != DO_IF || !o->u.region.other.v.n)
+		return;
+	buf_repeat(d->out, "  ", d->depth);
+	buf_puts(d->out, "else\n");
+	d->depth++;
+	print_body(d, &o->u.region.other);
+	d->depth--;
+}
+
+static void print_body(struct dump *d, const struct role_body *b)
+{
+	for (int i = 0; i < b->v.n; i++)
+		print_op(d, b->v.v[i]);
+}
+
+static void print_shared(const struct role_program *r, struct buf *out)
+{
+	for (int i = 0; i < r->rings.n; i++) {
+		const struct role_ring *x = &r->rings.v[i];
+
+		buf_printf(out, "  ring %s: %d of %lld bytes at %lld\n", x->name, x->versions,
+			(long long)x->slot_bytes, (long long)x->offset);
+	}
+	for (int i = 0; i < r->rooms.n; i++)
+		if (r->rooms.v[i].bytes)
+			buf_printf(out, "  room of '%s': %d of %lld bytes a warp at %lld\n",
+				r->tasks[r->rooms.v[i].task], r->rooms.v[i].batches,
+				(long long)r->rooms.v[i].bytes, (long long)r->rooms.v[i].offset);
+	for (int i = 0; i < r->flags.n; i++) {
+		const struct role_flag *f = &r->flags.v[i];
+
+		buf_printf(out, "  flag '%s': %d deep, %d arrival%s", f->name, f->depth, f->arrivals,
+			f->arrivals == 1 ? "" : "s");
+		if (f->bytes)
+			buf_printf(out, ", %lld bytes", (long long)f->bytes);
+		buf_printf(out, "%s at %lld\n", f->all ? ", of all blocks" : "", (long long)f->offset);
+	}
+}
+
+void role_print(const struct role_program *r, struct buf *out)
+{
+	struct dump d = { .r = r, .out = out, .a = out->arena, .depth = 1 };
+
+	buf_printf(out, "kernel %s, phase %s, for %s: %d threads, %lld bytes of shared memory", r->program,
+		r->phase, r->device, r->threads, (long long)r->shared_bytes);
+	if (r->cluster > 1)
+		buf_printf(out, ", clusters of %d", r->cluster);
+	buf_putc(out, '\n');
+	print_shared(r, out);
+	for (int i = 0; i < r->roles.n; i++) {
+		const struct role *l = &r->roles.v[i];
+
+		buf_printf(out, "lane %s", l->name);
+		if (l->copies > 1)
+			buf_printf(out, ", copy %d of %d", l->copy, l->copies);
+		buf_printf(out, ": warps %d to %d\n", l->first_warp, l->first_warp + l->warps - 1);
+		print_body(&d, &l->body);
+	}
+}

@@ -1,0 +1,272 @@
+#include "role/num.h"
+
+#include "base/buf.h"
+
+enum { TILE_LOOP = -1 };
+
+static int64_t apply(enum num_op op, int64_t x, int64_t y)
+{
+	switch (op) {
+	case NUM_ADD: return x + y;
+	case NUM_SUB: return x - y;
+	case NUM_MUL: return x * y;
+	case NUM_DIV: return x / y;
+	case NUM_MOD: return x % y;
+	case NUM_SHL: return (int64_t)((uint64_t)x << y);
+	case NUM_AND: return x & y;
+	case NUM_XOR: return x ^ y;
+	case NUM_LT: return x < y;
+	case NUM_LE: return x <= y;
+	case NUM_GT: return x > y;
+	case NUM_GE: return x >= y;
+	case NUM_EQ: return x == y;
+	case NUM_NE: return x != y;
+	case NUM_BOTH: return x && y;
+	case NUM_EITHER: return x || y;
+	case NUM_MIN: return x < y ? x : y;
+	case NUM_MAX: return x > y ? x : y;
+	case NUM_CONST: case NUM_VAR: case NUM_SELECT: case NUM_TILE_AT:
+		break;
+	}
+	BUG("%d takes no two numbers", op);
+}
+
+const struct num *num_const(struct arena *a, int64_t k)
+{
+	struct num *x = ARENA_NEW(a, struct num);
+
+	x->op = NUM_CONST;
+	x->k = k;
+	return x;
+}
+
+const struct num *num_var(struct arena *a, enum var v, int of)
+{
+	struct num *x = ARENA_NEW(a, struct num);
+
+	x->op = NUM_VAR;
+	x->var = v;
+	x->of = of;
+	return x;
+}
+
+bool num_is(const struct num *x, int64_t k)
+{
+	return x->op == NUM_CONST && x->k == k;
+}
+
+/* What need not be computed; NULL if there is nothing to leave out. A term of 0 stays: it
+ * may be another number in the role of another lane, with which this one shares its text. */
+static const struct num *simpler(enum num_op op, const struct num *x, const struct num *y)
+{
+	if (op == NUM_MUL && (num_is(x, 1) || num_is(y, 0)))
+		return y;
+	if (op == NUM_MUL && (num_is(y, 1) || num_is(x, 0)))
+		return x;
+	if (op == NUM_DIV && num_is(y, 1))
+		return x;
+	if (op == NUM_BOTH && num_is(x, 1))
+		return y;
+	if (op == NUM_BOTH && num_is(y, 1))
+		return x;
+	return NULL;
+}
+
+const struct num *num_make(struct arena *a, enum num_op op, const struct num *x,
+	const struct num *y)
+{
+	const struct num *same = simpler(op, x, y);
+	struct num *n;
+
+	if (same)
+		return same;
+	if (num_is_const(x) && num_is_const(y) && op != NUM_TILE_AT)
+		return num_const(a, apply(op, x->k, y->k));
+	if (op == NUM_MOD && num_is(y, 1))
+		return num_const(a, 0);
+	n = ARENA_NEW(a, struct num);
+	n->op = op;
+	n->a = x;
+	n->b = y;
+	return n;
+}
+
+const struct num *num_plus(struct arena *a, const struct num *x, int64_t k)
+{
+	struct num *n = ARENA_NEW(a, struct num);
+
+	n->op = NUM_ADD;
+	n->a = x;
+	n->b = num_const(a, k);
+	return n;
+}
+
+const struct num *num_select(struct arena *a, const struct num *when, const struct num *x,
+	const struct num *y)
+{
+	struct num *n;
+
+	if (num_is_const(when))
+		return when->k ? x : y;
+	n = ARENA_NEW(a, struct num);
+	n->op = NUM_SELECT;
+	n->a = when;
+	n->b = x;
+	n->c = y;
+	return n;
+}
+
+int64_t num_value(const struct num *x, const struct num_env *env)
+{
+	switch (x->op) {
+	case NUM_CONST:
+		return x->k;
+	case NUM_VAR:
+		return env->var(env, x->var, x->of);
+	case NUM_SELECT:
+		return num_value(num_value(x->a, env) ? x->b : x->c, env);
+	case NUM_TILE_AT:
+		return num_value(x->a, env);
+	case NUM_BOTH:
+		return num_value(x->a, env) && num_value(x->b, env);
+	case NUM_ADD: case NUM_SUB: case NUM_MUL: case NUM_DIV: case NUM_MOD: case NUM_SHL:
+	case NUM_AND: case NUM_XOR: case NUM_LT: case NUM_LE: case NUM_GT: case NUM_GE: case NUM_EQ:
+	case NUM_NE: case NUM_EITHER: case NUM_MIN: case NUM_MAX:
+		break;
+	}
+	return apply(x->op, num_value(x->a, env), num_value(x->b, env));
+}
+
+/* as text ---------------------------------------------------------------------- */
+
+static const struct {
+	const char *text;
+	int binds;			/* more: tighter */
+} forms[] = {
+	[NUM_ADD] = { " + ", 9 }, [NUM_SUB] = { " - ", 9 }, [NUM_MUL] = { " * ", 10 },
+	[NUM_DIV] = { " / ", 10 }, [NUM_MOD] = { " % ", 10 }, [NUM_SHL] = { " << ", 8 },
+	[NUM_LT] = { " < ", 7 }, [NUM_LE] = { " <= ", 7 }, [NUM_GT] = { " > ", 7 },
+	[NUM_GE] = { " >= ", 7 }, [NUM_EQ] = { " == ", 6 }, [NUM_NE] = { " != ", 6 },
+	[NUM_AND] = { " & ", 5 }, [NUM_XOR] = { " ^ ", 4 }, [NUM_BOTH] = { " && ", 3 },
+	[NUM_EITHER] = { " || ", 2 },
+};
+
+static void print(struct buf *out, const struct num *x, const struct num_names *names, int least);
+
+static void print_var(struct buf *out, enum var v, int of, const struct num_names *names)
+{
+	static const char *const text[] = {
+#define X(id, name) name,
+		VARS(X)
+#undef X
+	};
+	const char *at = text[v];
+
+	for (; *at; at++) {
+		if (*at != '%') {
+			buf_putc(out, *at);
+			continue;
+		}
+		at++;
+		if (*at == 's')
+			buf_puts(out, v == VAR_LO ? names->axes[of] : names->rings[of]);
+		else if (of == TILE_LOOP)
+			buf_puts(out, "tile");
+		else
+			buf_printf(out, "%d", of);
+	}
+}
+
+static void print_call(struct buf *out, const char *name, const struct num *x,
+	const struct num_names *names)
+{
+	buf_printf(out, "%s(", name);
+	print(out, x->a, names, 0);
+	buf_puts(out, ", ");
+	print(out, x->b, names, 0);
+	buf_putc(out, ')');
+}
+
+static void print_select(struct buf *out, const struct num *x, const struct num_names *names,
+	int least)
+{
+	if (least > 1)
+		buf_putc(out, '(');
+	print(out, x->a, names, 2);
+	buf_puts(out, " ? ");
+	print(out, x->b, names, 2);
+	buf_puts(out, " : ");
+	print(out, x->c, names, 2);
+	if (least > 1)
+		buf_putc(out, ')');
+}
+
+static void print_pair(struct buf *out, const struct num *x, const struct num_names *names,
+	int least)
+{
+	int binds = forms[x->op].binds;
+	bool bitwise = x->op == NUM_SHL || x->op == NUM_AND || x->op == NUM_XOR;
+	/* compilers warn of arithmetic beside these */
+	int inner = bitwise ? 11 : binds;
+
+	if (binds < least)
+		buf_putc(out, '(');
+	print(out, x->a, names, inner);
+	buf_puts(out, forms[x->op].text);
+	print(out, x->b, names, bitwise ? 11 : binds + 1);
+	if (binds < least)
+		buf_putc(out, ')');
+}
+
+/* In parentheses if it binds less than that. */
+static void print(struct buf *out, const struct num *x, const struct num_names *names, int least)
+{
+	switch (x->op) {
+	case NUM_CONST:
+		buf_printf(out, x->k < 0 && least > 9 ? "(%lld)" : "%lld", (long long)x->k);
+		return;
+	case NUM_VAR:
+		print_var(out, x->var, x->of, names);
+		return;
+	case NUM_MIN:
+	case NUM_MAX:
+		print_call(out, x->op == NUM_MIN ? "min_of" : "max_of", x, names);
+		return;
+	case NUM_TILE_AT:
+		buf_puts(out, x->b ? "order[start[BLOCK] + " : "order[");
+		print(out, x->a, names, 9);
+		buf_putc(out, ']');
+		return;
+	case NUM_SELECT:
+		print_select(out, x, names, least);
+		return;
+	case NUM_ADD: case NUM_SUB: case NUM_MUL: case NUM_DIV: case NUM_MOD: case NUM_SHL:
+	case NUM_AND: case NUM_XOR: case NUM_LT: case NUM_LE: case NUM_GT: case NUM_GE: case NUM_EQ:
+	case NUM_NE: case NUM_BOTH: case NUM_EITHER:
+		break;
+	}
+	print_pair(out, x, names, least);
+}
+
+void num_print(struct buf *out, const struct num *x, const struct num_names *names)
+{
+	print(out, x, names, 0);
+}
+
+const char *num_text(struct arena *a, const struct num *x, const struct num_names *names)
+{
+	struct buf b;
+
+	buf_init(&b, a);
+	print(&b, x, names, 0);
+	return b.text;
+}
+
+const char *var_text(struct arena *a, enum var v, int of, const struct num_names *names)
+{
+	struct buf b;
+
+	buf_init(&b, a);
+	print_var(&b, v, of, names);
+	return b.text;
+}

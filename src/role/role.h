@@ -1,0 +1,402 @@
+/* role.h - role programs: exactly what each lane of an EU does, as one tree of operations.
+ *
+ * A kernel is one tree. What it does not say does not happen; and what it says is proven
+ * (verify), priced (sim) and printed (emit) from the same operations. Regions hold bodies:
+ * the tile loop, loops, the straight pieces that order and offsets make of them. Bounds,
+ * instances and slots are expressions of counters (num.h), of which each has one place where
+ * it is let and few where it is changed.
+ *
+ * Every operation names the sTask at work, and what it touches: slots of rings, versions of
+ * fragments, room of stores. One that synchronises says which wait of the plan it serves.
+ *
+ * Flags, groups, outboxes, clusters: lower/kernel.h has how they are made to fit the plan;
+ * what each operation does is in the table below.
+ */
+#ifndef ROLE_ROLE_H
+#define ROLE_ROLE_H
+
+#include "base/buf.h"
+#include "role/value.h"
+
+/* columns: ID, name in a dump, unit that does it, who waits for its completion and how */
+#define ROLE_OPS(X) \
+	/* regions */ \
+	X(BLOCK,	"block",	"lane",		"") \
+	X(TASK,		"task",		"lane",		"") \
+	X(TILES,	"tiles",	"lane",		"") \
+	X(LOOP,		"loop",		"lane",		"") \
+	X(EACH,		"each",		"lane",		"") \
+	X(IF,		"if",		"lane",		"") \
+	X(BREAK,	"break",	"lane",		"") \
+	X(CONTINUE,	"continue",	"lane",		"") \
+	/* bookkeeping */ \
+	X(AT,		"at",		"lane",		"") \
+	X(LANE,		"lane",		"lane",		"") \
+	X(REGISTERS,	"registers",	"lane",		"") \
+	X(LEAVE,	"leave",	"lane",		"") \
+	X(COUNT_TILES,	"count_tiles",	"lane",		"") \
+	X(LET,		"let",		"lane",		"") \
+	X(SET,		"set",		"lane",		"") \
+	X(ADVANCE,	"advance",	"lane",		"") \
+	X(FRAGMENT,	"fragment",	"lane",		"") \
+	X(PIN,		"pin",		"lane",		"") \
+	X(SLOT,		"slot",		"lane",		"") \
+	/* synchronisation */ \
+	X(WAIT,		"wait",		"lane",		"until the phase is over") \
+	X(WAIT_LAST,	"wait_last",	"lane",		"until the last phases are over") \
+	X(ARRIVE,	"arrive",	"lane",		"who waits on the flag") \
+	X(RELEASE,	"release",	"lane",		"who waits on the flag") \
+	X(WARP_SYNC,	"warp_sync",	"lane",		"until the warp's threads are here") \
+	X(LANE_SYNC,	"lane_sync",	"lane",		"until the lane's warps are here") \
+	X(FENCE,	"fence",	"lane",		"engines see what was written") \
+	X(GROUPS_FENCE,	"groups_fence",	"lane",		"") \
+	X(GROUPS_COMMIT, "commit",	"lane",		"") \
+	X(GROUPS_WAIT,	"groups_wait",	"lane",		"until at most n groups are under way") \
+	X(STORES_COMMIT, "stores_commit", "lane",	"") \
+	X(STORES_WAIT,	"stores_wait",	"lane",		"until at most n stores are unread") \
+	/* movement */ \
+	X(LOAD_BOXES,	"load_boxes",	"copy",		"flag, when the bytes are there") \
+	X(LOAD_THREADS,	"load_threads",	"lane",		"done") \
+	X(STORE_BOXES,	"store_boxes",	"copy",		"stores_wait, when it has been read") \
+	X(STORE_THREADS, "store_threads", "lane",	"done") \
+	X(STORE_RING,	"store_ring",	"lane",		"done") \
+	X(PUT,		"put",		"lane",		"done") \
+	X(PUT_PANELS,	"put_panels",	"lane",		"done") \
+	X(FILL,		"fill",		"lane",		"done") \
+	/* arithmetic */ \
+	X(PRODUCT,	"product",	"matrix",	"groups_wait, with its group") \
+	X(SUM_PRODUCT,	"sum_product",	"lane",		"done") \
+	X(INIT,		"init",		"lane",		"done") \
+	X(MAP,		"map",		"lane",		"done") \
+	X(PACK,		"pack",		"lane",		"done") \
+	X(KEEP,		"keep",		"lane",		"done") \
+	X(REDUCE,	"reduce",	"lane",		"done") \
+	X(SCAN,		"scan",		"lane",		"done") \
+	/* of a traced kernel */ \
+	X(STAMP,	"stamp",	"lane",		"") \
+	X(STAMPS_BEGIN,	"stamps_begin",	"lane",		"") \
+	X(STAMPS_TILE,	"stamps_tile",	"lane",		"") \
+	X(STAMPS_END,	"stamps_end",	"lane",		"") \
+	X(WATCH,	"watch",	"lane",		"") \
+	X(WATCH_ENDS,	"watch_ends",	"lane",		"")
+
+enum role_do {
+#define X(id, name, unit, completes) DO_##id,
+	ROLE_OPS(X)
+#undef X
+	DO_COUNT
+};
+
+struct role_do_info {
+	const char *name, *unit, *completes;
+};
+extern const struct role_do_info role_do_info[DO_COUNT];
+
+/* Does it hold others? */
+static inline bool role_is_region(enum role_do what)
+{
+	return what == DO_BLOCK || what == DO_TASK || what == DO_TILES || what == DO_LOOP ||
+		what == DO_EACH || what == DO_IF;
+}
+
+struct role_op;
+struct role_body {
+	VEC(struct role_op *) v;
+};
+
+/* What an operation touches. */
+enum touch_how { TOUCH_READ, TOUCH_WRITE };
+enum touch_what { TOUCH_SLOT, TOUCH_FRAG, TOUCH_ROOM };
+
+struct touch {
+	enum touch_how how;
+	enum touch_what what;
+	int of;				/* SLOT, FRAG: buffer of the graph; ROOM: outbox */
+	int version;			/* FRAG; SLOT: the one at hand (DO_SLOT); ROOM: batch */
+	bool initial;			/* WRITE: no instance's value; READ: may be such a one */
+	bool sums;			/* by a product that adds to what is there */
+};
+
+/* Counters that are let or set. */
+struct role_let {
+	enum var var;
+	int of;
+	const struct num *to;
+};
+
+/* A matrix product of one instruction's size, on the threads of a warpgroup: d is 64 x
+ * cols, as fragments are (value.h), and 32 bytes of the contracted axis deep. Its
+ * operands are descriptors of swizzled shared memory as the PTX ISA has them for wgmma. */
+struct product_form {
+	bool registers;			/* a: four words of each thread instead */
+	bool a_rows, b_rows;		/* the contracted axis goes along rows, not columns */
+	int cols;			/* 8 to 256 */
+	enum dtype type;		/* of both operands */
+};
+
+/* One dimension of a tensor where an element, or a box's corner, is. */
+struct role_index {
+	const struct num *at;
+	int64_t size;			/* of the dimension */
+};
+
+/* A box for the copy engine. */
+struct role_box {
+	const struct num *when;		/* NULL: always */
+	const struct num *to;		/* in shared memory: where it goes, or comes from */
+	const struct num *corner[RANK_MAX];	/* innermost dimension first */
+};
+
+/* Elements that go to or come from global memory by threads: how many neighbours at once. */
+enum piece { PIECE_ONE = 1, PIECE_PAIR = 2, PIECE_EIGHT = 8 };
+
+/* One step of an element-wise loop. */
+struct role_step {
+	int node;
+	const struct val *value;
+	const struct frag *to;		/* NULL: only what follows in the loop uses it */
+};
+
+struct role_op {
+	enum role_do what;
+	int task;			/* at work; NONE */
+	int wait;			/* of the kernel's plan, that it serves; NONE */
+	const char *why;		/* why it is there, for a dump; NULL */
+	VEC(struct touch) touches;
+	union {
+		struct {		/* BLOCK, TASK, TILES, LOOP, EACH, IF */
+			struct role_body body;
+			struct role_body other;		/* IF: otherwise */
+			const char *note;		/* BLOCK, IF: for who reads; NULL */
+			const struct num *when;		/* IF */
+			/* LOOP: for (var = from; var < end; var += step); from NULL: it is let
+			 * before; end NULL: until a BREAK */
+			enum var var;
+			int of;
+			const struct num *from, *end;
+			int step;			/* EACH, unrolled: how often, var from 0 */
+			/* TASK */
+			const struct num *iteration;	/* of its loop, or tile; NULL: tile at hand */
+			const struct num *seq;		/* instance */
+		} region;
+		struct {		/* LET, SET, ADVANCE (+= to) */
+			VEC(struct role_let) v;
+			bool changes;			/* LET: not constant */
+			const char *note;
+		} let;
+		struct {		/* REGISTERS */
+			int n;
+			bool more;			/* than the launch gave */
+		} registers;
+		struct {		/* LANE, LEAVE */
+			int warp;			/* the first */
+			bool stores;			/* a thread of each warp issues stores */
+		} lane;
+		struct {		/* FRAGMENT, PIN, INIT */
+			struct frag_at at;
+			int words;			/* PIN: of a block; FRAGMENT: NONE all */
+			const struct val *value;	/* INIT */
+		} frag;
+		struct {		/* SLOT */
+			int ring;
+			const struct num *life;		/* whose slot it is */
+		} slot;
+		struct {		/* WAIT, WAIT_LAST, ARRIVE, RELEASE */
+			int flag;
+			const struct num *n;		/* instance; negative: none. WAIT_LAST: the end
+							 * of all; RELEASE: those to be told of */
+			const struct num *when;		/* WAIT: else not; NULL */
+			bool once;			/* WAIT: only beyond those that were seen */
+		} flag;
+		int count;		/* GROUPS_WAIT, STORES_WAIT */
+		struct {		/* STORES_WAIT, STORES_COMMIT */
+			bool elected;			/* by a thread of each warp, else one of the lane */
+			int first, other;		/* left unread: in ROUND 0, in others */
+		} stores;
+		struct {		/* LOAD_BOXES, STORE_BOXES */
+			int map;			/* of the program's */
+			int flag;			/* LOAD */
+			const struct num *n;		/* LOAD: instance of the flag */
+			int64_t bytes;			/* LOAD: that the flag expects here */
+			int ring;			/* of the slot; NONE: out of room */
+			int outbox;			/* STORE */
+			bool all;			/* LOAD: to all blocks of the cluster */
+			bool once;			/* LOAD: nobody reads these bytes again */
+			int panels;			/* STORE: as many boxes, PANEL from 0 */
+			bool elected;			/* STORE: by a thread of each warp, else one of
+							 * the lane */
+			VEC(struct role_box) boxes;
+		} boxes;
+		struct {		/* LOAD_THREADS, STORE_THREADS, STORE_RING */
+			int tensor, rank;
+			struct role_index index[RANK_MAX];
+			const struct num *inside;
+			enum dtype type;
+			struct frag_at from;		/* STORE_THREADS */
+			enum piece piece;		/* STORE_THREADS */
+			int64_t elements, cols;		/* of the ring, gone through one by one */
+			const struct num *address;	/* of the ring's element */
+			int64_t bytes;			/* of a tile, in global memory */
+		} move;
+		struct {		/* PUT: elements of a fragment to shared memory */
+			const struct frag *over;
+			const struct num *when, *address;
+			const struct val *value;
+			enum dtype type;		/* what memory holds */
+			bool pairs;			/* words of two columns */
+			struct frag_at from;		/* where `value` is just its element */
+			const struct num *inside;	/* zero where not; NULL */
+		} put;
+		struct {		/* PUT_PANELS: a batch of a warp's rows, swizzled */
+			struct frag_at from;
+			int batch;
+			const struct num *to;		/* where the batch begins */
+			int64_t panel_bytes, panel_cols;
+			int swizzle;
+			const struct num *block, *column;	/* of a panel */
+			enum dtype type;
+		} panels;
+		struct {		/* FILL: a ring's slot with one value */
+			int ring;
+			int64_t elements;
+			const struct num *address;
+			const struct val *value;
+			enum dtype type;
+		} fill;
+		struct {		/* PRODUCT */
+			struct product_form form;
+			struct frag_at sum, a;		/* a: where form.registers */
+			int steps, pieces;		/* along the contracted axis; of the columns */
+			const struct num *a_at, *b_at;	/* addresses of the operands at (rb, ks, cb) */
+			uint64_t a_bits, b_bits;	/* of their descriptors */
+			const struct num *adds;		/* to what is there? */
+		} product;
+		struct {		/* SUM_PRODUCT: by threads, element by element */
+			struct frag_at sum;
+			int64_t depth;
+			const struct val *a, *b;
+			const struct num *adds;
+		} sum_product;
+		struct {		/* MAP */
+			const struct frag *over;
+			VEC(struct role_step) steps;
+			struct frag_at to;		/* the last one's; NULL: none but in steps */
+		} map;
+		struct {		/* PACK, KEEP */
+			struct frag_at to;
+			const struct frag *from;	/* KEEP */
+			const struct val *value;	/* PACK */
+			const struct num *inside;	/* KEEP: zero where not; NULL */
+			enum dtype type;
+		} pack;
+		struct {		/* REDUCE, SCAN */
+			const struct frag *over, *to;
+			enum op op;
+			const struct val *value;
+			const struct val *zero;	/* joined with anything leaves it as it is */
+			bool along_rows;
+			int64_t scratch;
+		} reduce;
+		struct {		/* STAMP */
+			int at;				/* bytes from the tile's */
+			int step;			/* ... and an iteration's */
+			const struct num *iteration, *when;
+		} stamp;
+		struct {		/* WATCH, WATCH_ENDS */
+			int flag, warp;
+			int64_t ended, at, keep;
+		} watch;
+	} u;
+};
+
+/* ---- what lanes share ------------------------------------------------------------------ */
+
+struct role_ring {
+	const char *name;		/* of its buffer */
+	int buffer;
+	int64_t offset, slot_bytes;	/* of the block's shared memory */
+	int versions;
+	bool shared;			/* its load, by all blocks of the cluster */
+};
+
+/* A ring of mbarriers, see lower/kernel.h. */
+struct role_flag {
+	const char *name;		/* "mma.0 complete" */
+	int task;
+	bool issued, runs;
+	int loop;			/* of whose iterations it has a phase each; NONE: tiles */
+	int run_of;			/* if `runs`: they are those of this loop, inside that one */
+	bool early;			/* a run is over with the last instance in it, not with the loop */
+	int depth, arrivals;
+	bool all;			/* those of all blocks of the cluster, each to all */
+	int64_t bytes;			/* that the copy engine brings in a phase; 0: none */
+	int64_t offset;			/* in shared memory, 8 bytes each */
+};
+
+/* Room in shared memory through which registers are stored, see lower/kernel.h. */
+struct role_room {
+	int task;
+	int64_t offset, bytes;		/* the first warp's; of one batch. 0: there is none */
+	int warps, batches;		/* that lie one after the other */
+};
+
+/* Boxes of a tensor, as the copy engine is told of them. */
+struct role_map {
+	int tensor, task;		/* the first sTask that goes by it */
+	int rank;			/* dimensions innermost first */
+	int64_t dim[RANK_MAX], box[RANK_MAX];
+	int64_t stride[RANK_MAX];	/* bytes, from one element of the dimension to the next */
+	int swizzle;			/* bytes */
+};
+
+struct role_tensor {
+	const char *name;
+	enum dtype type;
+	bool input;
+};
+
+/* What repeats: turns of a region. */
+struct role_region {
+	int most;			/* turns of the prologue */
+	int unroll;			/* turns after which registers are where they were */
+};
+
+struct role {
+	const char *name;		/* of the lane */
+	int lane;			/* of the plan */
+	int copy, copies;		/* of `copies` tiles it takes the copy-th */
+	int warps, first_warp;
+	int barrier;			/* named barrier where its threads meet */
+	struct role_body body;
+	VEC(struct role_region) regions;	/* the tile loop, then all loops that it has */
+	/* of a traced kernel */
+	int64_t stamps;			/* of the tiles held: bytes, of shared memory */
+	int64_t stamps_out;		/* of all its tiles: words, from the block's */
+	int64_t tile_words;
+	int64_t tiles_held, tiles_out;
+};
+
+struct role_program {
+	const char *program, *phase, *device;
+	int threads;
+	int cluster;			/* blocks that share loads; 1 */
+	int64_t shared_bytes;
+	bool first, last;		/* of the program's phases */
+	struct num_names names;
+	const char *const *tasks;	/* names of sTasks */
+	VEC(struct role_tensor) tensors;
+	VEC(struct role_ring) rings;
+	VEC(struct role_flag) flags;
+	VEC(struct role_room) rooms;
+	VEC(struct role_map) maps;
+	VEC(struct role) roles;
+	VEC(struct product_form) products;	/* in use */
+	int64_t stamp_words;		/* of a block; 0: it is not traced */
+	VEC(int64_t) watched;		/* words in shared memory that end a watch */
+};
+
+/* A readable dump, lane by lane: each operation with its sTask, what it touches, and why a
+ * wait is there. */
+void role_print(const struct role_program *r, struct buf *out);
+
+#endif

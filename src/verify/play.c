@@ -1,0 +1,379 @@
+/* A play: which warp goes on, and whether all came to a good end. */
+#include "verify/play_state.h"
+
+#include <string.h>
+
+/* messages ------------------------------------------------------------------- */
+
+static const struct stask *stask_of(const struct play *p, int instance)
+{
+	return &p->s->set->plan->graph->tasks.v[p->s->task[instance]];
+}
+
+const char *play_name(const struct play *p, int instance)
+{
+	const struct stask *s;
+	int64_t seq, tile;
+
+	if (instance == NONE)
+		return "the end of a tile";
+	s = stask_of(p, instance);
+	seq = instance - p->s->first[p->s->task[instance]];
+	tile = walk_outer(p->s->walk, s->loop, seq, NONE);
+	if (s->loop == NONE)
+		return arena_strf(p->a, "'%s' of tile %lld", s->name, (long long)tile);
+	return arena_strf(p->a, "'%s' in iteration %lld of tile %lld", s->name, (long long)(seq -
+		walk_inner(p->s->walk, NONE, tile, s->loop)), (long long)tile);
+}
+
+const char *play_flag_name(const struct play *p, int flag, int n)
+{
+	const struct role_flag *f = flag_at(p, flag);
+
+	if (f->runs)
+		return arena_strf(p->a, "run %d of the loop of '%s'", n,
+			p->s->set->plan->graph->tasks.v[f->task].name);
+	return play_name(p, script_instance(p->s, f->task, n));
+}
+
+struct srcloc play_line(const struct play *p, int instance)
+{
+	int entry = instance == NONE ? NONE : plan_entry_of(p->s->set->plan, p->s->task[instance]);
+
+	return entry == NONE ? NOWHERE : p->s->set->plan->entries.v[entry].loc;
+}
+
+struct srcloc play_flag_line(const struct play *p, int flag)
+{
+	const struct plan *plan = p->s->set->plan;
+
+	return plan->entries.v[plan_entry_of(plan, flag_at(p, flag)->task)].loc;
+}
+
+/* the play ------------------------------------------------------------------- */
+
+static int issued_by_all(const struct play *p, const struct warp *w)
+{
+	const struct warp *first = w - w->number;
+	int n = first->groups;
+
+	for (int i = 1; i < warps_of(p, w); i++)
+		n = first[i].groups < n ? first[i].groups : n;
+	return n;
+}
+
+/* All of n warps stand at the same point. */
+static bool meet(struct play *p, struct warp *w, struct warp *first, int n)
+{
+	w->meets = true;
+	for (int i = 0; i < n; i++)
+		if (!first[i].meets)
+			return false;
+	for (int i = 1; i < n; i++)
+		join(p, first->clock, first[i].clock);
+	for (int i = 1; i < n; i++)
+		memcpy(first[i].clock, first->clock, (size_t)p->nclock * sizeof(int));
+	for (int i = 0; i < n; i++) {
+		first[i].meets = false;
+		first[i].at += &first[i] != w;	/* the others have done theirs, too */
+	}
+	return true;
+}
+
+/* Can the warp do its next action now? */
+static bool is_ready(struct play *p, struct warp *w, const struct act *a)
+{
+	int flag = flag_in(p, w->block, a->at);
+
+	if (a->kind == ACT_WAIT)
+		return a->n >= p->ninstances[flag] || p->round[flag][a->n].complete;
+	if (a->kind == ACT_GROUPS)
+		return issued_by_all(p, w) >= w->groups - a->n;
+	if (a->kind == ACT_STORES)
+		return true;	/* what the engine reads it will have read */
+	if (a->kind == ACT_SYNC)
+		return !w->meets && meet(p, w, w - w->number, warps_of(p, w));
+	if (a->kind == ACT_CLUSTER)
+		return !w->meets && meet(p, w, p->warp, p->nwarps);
+	return true;
+}
+
+static enum err_code do_act(struct play *p, struct warp *w, const struct act *a)
+{
+	int me = warp_index(p, w);
+
+	w->clock[events_of(p, me)] = ++w->event;
+	switch (a->kind) {
+	case ACT_WAIT:
+		return play_wait(p, w, a);
+	case ACT_ARRIVE:
+		return play_arrive(p, w, a);
+	case ACT_COPY:
+		return play_copy(p, w, a);
+	case ACT_SYNC:
+	case ACT_CLUSTER:
+		break;
+	case ACT_FENCE:
+		play_fence(p, w);
+		break;
+	case ACT_READ:
+	case ACT_WRITE:
+	case ACT_GROUP_READ:
+	case ACT_GROUP_SUM:
+		return play_access(p, w, a);
+	case ACT_STORE:
+		return w->number && a->at < p->s->set->shared ? OK : play_store(p, w, a);
+	case ACT_STORE_COMMIT:
+		w->stores += !w->number || !a->leader;
+		break;
+	case ACT_STORES:
+		if (w->clock[stores_of(p, me)] < w->stores - a->n)
+			w->clock[stores_of(p, me)] = w->stores - a->n;
+		break;
+	case ACT_COMMIT:
+		w->groups++;
+		break;
+	case ACT_GROUPS:
+		if (w->clock[groups_of(p, me)] < w->groups - a->n)
+			w->clock[groups_of(p, me)] = w->groups - a->n;
+		break;
+	}
+	return OK;
+}
+
+static enum err_code go_on(struct play *p, struct warp *w, bool *moved)
+{
+	while (w->at < p->s->nacts[w->lane]) {
+		const struct act *a = &p->s->acts[w->lane][w->at];
+
+		if (!is_ready(p, w, a))
+			return OK;
+		w->at++;
+		*moved = true;
+		TRY(do_act(p, w, a));
+	}
+	return OK;
+}
+
+/* The last instance of the flag's sTask in its nth phase; NONE: it is a run without any. */
+static int last_of(const struct play *p, int flag, int n)
+{
+	const struct role_flag *f = &p->r->flags.v[flag];
+	int loop = p->s->set->plan->graph->tasks.v[f->task].loop, around = p->r->flags.v[kernel_flag(p, flag)].loop;
+
+	if (!f->runs)
+		return script_instance(p->s, f->task, n);
+	if (walk_inner(p->s->walk, around, n, loop) == walk_inner(p->s->walk, around, n + 1, loop))
+		return NONE;
+	return script_instance(p->s, f->task, walk_inner(p->s->walk, around, n + 1, loop) - 1);
+}
+
+/* Has the lane, up to action `end`, done something of the instance? */
+static bool has_come(const struct play *p, int lane, int end, int instance, bool committed)
+{
+	for (int i = 0; i < end; i++)
+		if (p->s->acts[lane][i].instance == instance && (!committed ||
+		    p->s->acts[lane][i].kind == ACT_COMMIT))
+			return true;
+	return false;
+}
+
+/* What the warp waits for is done, or a product that is issued, but its lane waits itself
+ * before it tells of it. */
+static bool is_held(const struct play *p, const struct warp *w, struct remedy *r)
+{
+	const struct act *a = &p->s->acts[w->lane][w->at], *b;
+	const struct role_flag *f = &p->r->flags.v[a->at];
+	const struct program *g = p->s->set->plan->graph->program;
+	const struct warp *by;
+	int last;
+	bool inside;
+
+	if (a->kind != ACT_WAIT || f->issued || (!f->runs && !p->s->set->matrix[f->task]))
+		return false;
+	by = completer(p, flag_in(p, w->block, a->at), a->n);
+	b = &p->s->acts[by->lane][by->at];
+	last = last_of(p, a->at, a->n);
+	if (by->at == p->s->nacts[by->lane] || b->kind != ACT_WAIT || (last != NONE &&
+	    (b->instance == last || !has_come(p, by->lane, by->at, last, p->s->set->matrix[f->task]))))
+		return false;
+	inside = f->runs && b->instance != NONE && program_loop_within(g, stask_of(p,
+		b->instance)->loop, f->run_of);
+	if (f->runs && !f->early && (inside || last == NONE))
+		r->late = a->at;
+	else if (p->s->set->matrix[f->task] && f->runs && !inside)
+		r->held = (struct held){ f->task, NONE };
+	else if (p->s->set->matrix[f->task] && b->instance != NONE)
+		r->held = (struct held){ f->task, p->s->task[b->instance] };
+	return r->late != NONE || r->held.product != NONE;
+}
+
+static void find_held(const struct play *p)
+{
+	for (int i = 0; i < p->nwarps; i++)
+		if (p->warp[i].at < p->s->nacts[p->warp[i].lane] && is_held(p, &p->warp[i],
+		    p->remedy))
+			return;
+}
+
+static enum err_code deadlock(const struct play *p)
+{
+	const char *text = "";
+	int instance = NONE, n = 0;
+
+	for (int i = 0; i < p->nwarps && n < 4; i++) {
+		const struct warp *w = &p->warp[i];
+		const struct act *a = &p->s->acts[w->lane][w->at];
+
+		if (w->number || w->at == p->s->nacts[w->lane])
+			continue;
+		text = arena_strf(p->a, "%s%s%s waits for %s", text, n++ ? ", " : "",
+			play_name(p, a->instance), a->kind == ACT_WAIT ? play_flag_name(p, a->at, a->n) :
+			a->kind == ACT_GROUPS ? "its products" : a->kind == ACT_CLUSTER ?
+			"the cluster" : "the other warps of its lane");
+		instance = a->instance;
+	}
+	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "nobody can go on: %s", text);
+}
+
+/* Does the block know of the arrival before its last warp ends? */
+static bool is_known(const struct play *p, int block, const struct warp *who, int event)
+{
+	for (int i = 0; i < p->nwarps; i++)
+		if (p->warp[i].block == block && p->warp[i].clock[events_of(p, warp_index(p, who))] >=
+		    event)
+			return true;
+	return false;
+}
+
+/* Nobody may arrive at a barrier of a block that has ended. */
+static enum err_code check_peers(const struct play *p, int flag, int n)
+{
+	const struct round *ph = &p->round[flag][n];
+	int block = flag / p->r->flags.n, lane = completer(p, flag, n)->lane;
+
+	for (int i = 0; i < p->nwarps && flag_at(p, flag)->all; i++) {
+		const struct warp *w = &p->warp[i];
+
+		if (w->lane == lane && w->block != block && !is_known(p, block, w,
+		    ph->event[bit_of(w)]))
+			return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, flag), "a block of the cluster "
+				"may end before another tells it of %s", play_flag_name(p, flag, n));
+	}
+	return OK;
+}
+
+/* A block may not end while something is under way in it. */
+static enum err_code check_end(const struct play *p)
+{
+	for (int i = 0; i < p->nwarps; i++) {
+		const struct warp *w = &p->warp[i];
+
+		if (w->clock[groups_of(p, i)] < w->groups)
+			return err_set(p->e, ERR_ILLEGAL, NOWHERE, "lane '%s' ends while its products "
+				"are under way", p->s->set->plan->lanes.v[p->r->roles.v[w->lane].lane].name);
+		if (w->clock[stores_of(p, i)] < w->stores)
+			return err_set(p->e, ERR_ILLEGAL, NOWHERE, "lane '%s' ends while its stores "
+				"are under way", p->s->set->plan->lanes.v[p->r->roles.v[w->lane].lane].name);
+	}
+	for (int f = 0; f < p->r->flags.n * p->blocks; f++) {
+		for (int n = 0; n < p->ninstances[f]; n++) {
+			if (!p->round[f][n].complete)
+				return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, f), "nobody is told of %s",
+					play_flag_name(p, f, n));
+			if (flag_at(p, f)->bytes && completer(p, f, n)->clock[barrier_of(p, f, n)] <
+			    n / depth_of(p, f) + 1)
+				return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, f), "the kernel may "
+					"end while %s is under way", play_flag_name(p, f, n));
+			TRY(check_peers(p, f, n));
+		}
+	}
+	return OK;
+}
+
+static enum err_code check_ran(const struct play *p)
+{
+	for (int i = 0; i < p->s->ninstances; i++)
+		if (p->s->ran[i] != 1)
+			return err_set(p->e, ERR_ILLEGAL, play_line(p, i), "%s is done %d times",
+				play_name(p, i), p->s->ran[i]);
+	return OK;
+}
+
+static void init_warps(struct play *p)
+{
+	p->warp = ARENA_ARRAY(p->a, p->blocks * p->r->roles.n * WARPS, struct warp);
+	for (int b = 0; b < p->blocks; b++)
+		for (int i = 0; i < p->r->roles.n; i++)
+			for (int n = 0; n < (p->r->roles.v[i].warps > 1 ? WARPS : 1); n++)
+				p->warp[p->nwarps++] = (struct warp){ .block = b, .lane = i,
+					.number = n };
+	p->nclock = 3 * p->nwarps;
+}
+
+static void init_flags(struct play *p)
+{
+	int n = p->r->flags.n * p->blocks;
+
+	p->first_barrier = ARENA_ARRAY(p->a, n, int);
+	p->ninstances = ARENA_ARRAY(p->a, n, int);
+	p->round = ARENA_ARRAY(p->a, n, struct round *);
+	for (int f = 0; f < n; f++) {
+		p->ninstances[f] = (int)walk_count(p->s->walk, flag_at(p, f)->loop);
+		p->round[f] = ARENA_ARRAY(p->a, p->ninstances[f], struct round);
+		for (int i = 0; i < p->ninstances[f]; i++)
+			p->round[f][i].waiter = NONE;
+		p->first_barrier[f] = p->nclock;
+		p->nclock += depth_of(p, f);
+	}
+}
+
+static void note_awaited(struct play *p, int flag, int n)
+{
+	int *last = &p->awaited[barrier_of(p, flag, n)];
+
+	if (*last <= n / depth_of(p, flag))
+		*last = n / depth_of(p, flag) + 1;
+}
+
+static void find_awaited(struct play *p)
+{
+	p->awaited = ARENA_ARRAY(p->a, p->nclock, int);
+	for (int l = 0; l < p->r->roles.n; l++) {
+		for (int i = 0; i < p->s->nacts[l]; i++) {
+			const struct act *a = &p->s->acts[l][i];
+
+			for (int b = 0; b < p->blocks && a->kind == ACT_WAIT; b++)
+				note_awaited(p, flag_in(p, b, a->at), a->n);
+		}
+	}
+}
+
+enum err_code play_script(struct arena *a, const struct script *s, struct remedy *remedy,
+	struct err *e)
+{
+	struct play p = { .a = a, .s = s, .r = s->set->r, .blocks = s->set->r->cluster,
+		.remedy = remedy, .e = e };
+	bool moved = true;
+
+	*remedy = (struct remedy){ { NONE, NONE }, NONE, NONE };
+	init_warps(&p);
+	init_flags(&p);
+	find_awaited(&p);
+	for (int i = 0; i < p.nwarps; i++)
+		p.warp[i].clock = ARENA_ARRAY(a, p.nclock, int);
+	p.cell = ARENA_ARRAY(a, p.blocks * play_cells(&p), struct cell);
+	TRY(check_ran(&p));
+	while (moved) {
+		moved = false;
+		for (int i = 0; i < p.nwarps; i++)
+			TRY(go_on(&p, &p.warp[i], &moved));
+	}
+	for (int i = 0; i < p.nwarps; i++) {
+		if (p.warp[i].at == s->nacts[p.warp[i].lane])
+			continue;
+		find_held(&p);
+		return deadlock(&p);
+	}
+	return check_end(&p);
+}

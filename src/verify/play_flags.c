@@ -1,0 +1,180 @@
+/* Phases of flags: who may arrive, copy and wait, and when they are over. */
+#include "verify/play_state.h"
+
+static enum err_code check_number(const struct play *p, int flag, int n, int instance,
+	const char *what)
+{
+	if (n < p->ninstances[flag])
+		return OK;
+	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s %s an instance of '%s' that "
+		"never comes", play_name(p, instance), what,
+		p->s->set->plan->graph->tasks.v[flag_at(p, flag)->task].name);
+}
+
+/* Where nobody waits any more, it makes no difference in which order the warps of a lane
+ * bring their arrivals. The phase after the last that somebody waits for may not end too
+ * early, so it may not take the next one's. */
+static bool is_awaited(const struct play *p, int flag, int n)
+{
+	int last = p->awaited[barrier_of(p, flag, n)];
+
+	return last && n / depth_of(p, flag) < last + 2;
+}
+
+/* Is the phase of instance n over for the warp? It has seen it or a later one, or knows
+ * that all have arrived. */
+static bool is_over(const struct play *p, const struct warp *w, int flag, int n)
+{
+	const struct round *ph = &p->round[flag][n];
+	int lane;
+
+	if (w->clock[barrier_of(p, flag, n)] > n / depth_of(p, flag))
+		return true;
+	if (!ph->complete || ph->copies)
+		return false;
+	lane = completer(p, flag, n)->lane;
+	for (int i = 0; i < p->nwarps; i++)
+		if (p->warp[i].lane == lane && ph->arrived >> bit_of(&p->warp[i]) & 1 &&
+		    w->clock[events_of(p, i)] < ph->event[bit_of(&p->warp[i])])
+			return false;
+	return true;
+}
+
+/* The phase before on the same barrier must be over for whoever comes, or it would take
+ * that for this one. */
+static enum err_code check_turn(const struct play *p, const struct warp *w, int flag, int n,
+	int instance, const char *what)
+{
+	int depth = depth_of(p, flag);
+
+	if (n < depth || is_over(p, w, flag, n - depth))
+		return OK;
+	blame_flag(p, flag);
+	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s %s %s on a flag of %d phases, on "
+		"which %s may not be over", play_name(p, instance), what, play_flag_name(p, flag, n), depth,
+		play_flag_name(p, flag, n - depth));
+}
+
+/* No phase may be passed again while somebody may still look at it. */
+static enum err_code check_waiters(const struct play *p, int flag, int n, const struct round *ph)
+{
+	int depth = depth_of(p, flag);
+
+	for (int i = n < depth ? NONE : p->round[flag][n - depth].waiter; i != NONE;
+	     i = p->waiters.v[i].next) {
+		const struct waiter *w = &p->waiters.v[i];
+
+		if (ph->clock[events_of(p, w->warp)] >= w->event)
+			continue;
+		blame_flag(p, flag);
+		return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, flag), "%s may be over before lane '%s' "
+			"has seen that %s is, on the same barrier of %d", play_flag_name(p, flag, n),
+			p->s->set->plan->lanes.v[p->r->roles.v[p->warp[w->warp].lane].lane].name,
+			play_flag_name(p, flag, n - depth), depth);
+	}
+	return OK;
+}
+
+static struct round *round_at(const struct play *p, int flag, int n)
+{
+	struct round *ph = &p->round[flag][n];
+
+	if (!ph->clock) {
+		ph->clock = ARENA_ARRAY(p->a, p->nclock, int);
+		ph->event = ARENA_ARRAY(p->a, p->blocks * WARPS, int);
+	}
+	return ph;
+}
+
+/* The phase is over when all have arrived and all parts that are copied have come: of an
+ * own load one, of a shared load one from each block. */
+static enum err_code try_complete(struct play *p, int flag, int n, int copies)
+{
+	struct round *ph = &p->round[flag][n];
+
+	if (ph->arrived != arrivals_of(p, flag, n) || ph->copies < copies)
+		return OK;
+	ph->complete = true;
+	ph->clock[barrier_of(p, flag, n)] = n / depth_of(p, flag) + 1;
+	return check_waiters(p, flag, n, ph);
+}
+
+static enum err_code arrive(struct play *p, struct warp *w, int flag, int n, int instance)
+{
+	struct round *ph;
+
+	TRY(check_number(p, flag, n, instance, "arrives for"));
+	if (is_awaited(p, flag, n))
+		TRY(check_turn(p, w, flag, n, instance, "arrives for"));
+	ph = round_at(p, flag, n);
+	if (ph->arrived >> bit_of(w) & 1)
+		return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s arrives twice for %s",
+			play_name(p, instance), play_flag_name(p, flag, n));
+	join(p, ph->clock, w->clock);
+	ph->arrived |= 1u << bit_of(w);
+	ph->event[bit_of(w)] = w->event;
+	return OK;
+}
+
+enum err_code play_arrive(struct play *p, struct warp *w, const struct act *a)
+{
+	bool all = p->r->flags.v[a->at].all;
+
+	for (int i = all ? 0 : w->block; i < (all ? p->blocks : w->block + 1); i++) {
+		TRY(arrive(p, w, flag_in(p, i, a->at), a->n, a->instance));
+		TRY(try_complete(p, flag_in(p, i, a->at), a->n, 0));
+	}
+	return OK;
+}
+
+/* Into a slot of one block. */
+static enum err_code copy_to(struct play *p, int block, struct warp *w, const struct act *a)
+{
+	int flag = flag_in(p, block, a->at);
+	struct round *ph;
+
+	TRY(check_turn(p, w, flag, a->n, a->instance, "copies for"));
+	TRY(play_add_access(p, block, w, a->to, (struct access){ .of = barrier_of(p, flag, a->n),
+		.until = a->n / depth_of(p, flag) + 1, .instance = a->instance, .warp = NONE,
+		.writes = true }));
+	ph = round_at(p, flag, a->n);
+	join(p, ph->clock, w->clock);
+	ph->copies++;
+	return OK;
+}
+
+enum err_code play_copy(struct play *p, struct warp *w, const struct act *a)
+{
+	bool all = a->all;
+	int first = all ? 0 : w->block, end = all ? p->blocks : w->block + 1;
+
+	if (w->number)
+		return OK;
+	TRY(check_number(p, flag_in(p, w->block, a->at), a->n, a->instance, "copies for"));
+	for (int i = first; i < end; i++)
+		TRY(copy_to(p, i, w, a));
+	TRY(arrive(p, w, flag_in(p, w->block, a->at), a->n, a->instance));
+	for (int i = first; i < end; i++)
+		TRY(try_complete(p, flag_in(p, i, a->at), a->n, all ? p->blocks : 1));
+	return OK;
+}
+
+enum err_code play_wait(struct play *p, struct warp *w, const struct act *a)
+{
+	int flag = flag_in(p, w->block, a->at), depth = depth_of(p, flag);
+	struct round *ph;
+
+	TRY(check_number(p, flag, a->n, a->instance, "waits for"));
+	ph = &p->round[flag][a->n];
+	TRY(check_turn(p, w, flag, a->n, a->instance, "waits for"));
+	if (a->n + depth < p->ninstances[flag] && p->round[flag][a->n + depth].complete) {
+		blame_flag(p, flag);
+		return err_set(p->e, ERR_ILLEGAL, play_line(p, a->instance), "%s waits for %s, but %s "
+			"may be over by then too, on the same barrier of %d", play_name(p, a->instance),
+			play_flag_name(p, flag, a->n), play_flag_name(p, flag, a->n + depth), depth);
+	}
+	join(p, w->clock, ph->clock);
+	VEC_PUSH(p->a, &p->waiters, ((struct waiter){ warp_index(p, w), w->event, ph->waiter }));
+	ph->waiter = p->waiters.n - 1;
+	return OK;
+}

@@ -1,0 +1,139 @@
+/* Slots and registers: who may touch them, and what is there. */
+#include "verify/play_state.h"
+
+static const char *verb(const struct access *x)
+{
+	return x->writes ? "writes" : "reads";
+}
+
+static enum err_code race(const struct play *p, const char *buffer, const struct access *x,
+	const struct access *old)
+{
+	return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' while %s may still be "
+		"about to %s it", play_name(p, x->instance), verb(x), buffer, play_name(p, old->instance),
+		old->writes ? "write" : "read");
+}
+
+/* Is the earlier access over for the one at hand, whose start has this clock? */
+static enum err_code check_order(const struct play *p, int place, const struct access *x,
+	const struct access *old, const int *clock)
+{
+	const char *buffer = p->s->set->plan->graph->buffers.v[p->s->set->buffer[place]].name;
+
+	if ((!x->writes && !old->writes) || (x->instance == old->instance && x->instance != NONE &&
+	    (x->warp == NONE) == (old->warp == NONE)))
+		return OK;
+	if (x->sums && old->sums)	/* the matrix unit adds in order */
+		return OK;
+	if (clock[old->of] < old->until)
+		return race(p, buffer, x, old);
+	if (place < p->s->set->rooms && x->warp == NONE && old->warp != NONE && old->writes &&
+	    (!old->fence || clock[events_of(p, old->warp)] < old->fence))
+		return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' by an engine, "
+			"without a fence after %s wrote it", play_name(p, x->instance), verb(x), buffer,
+			play_name(p, old->instance));
+	return OK;
+}
+
+int play_cells(const struct play *p)
+{
+	return p->s->set->shared + (p->s->set->nplaces - p->s->set->shared) * WARPS;
+}
+
+static struct cell *place_at(const struct play *p, int block, const struct warp *w, int place)
+{
+	int shared = p->s->set->shared, first = block * play_cells(p);
+
+	return &p->cell[first + (place < shared ? place : shared + (place - shared) * WARPS +
+		w->number)];
+}
+
+static enum err_code check_place(const struct play *p, const struct cell *at, int place,
+	const struct access *x, const int *clock)
+{
+	for (int i = 0; i < at->now.n; i++)
+		TRY(check_order(p, place, x, &at->now.v[i], clock));
+	for (int i = 0; i < at->before.n && x->writes; i++)
+		TRY(check_order(p, place, x, &at->before.v[i], clock));
+	return OK;
+}
+
+/* What is read must be what the program says. */
+static enum err_code check_value(const struct play *p, const struct cell *at, int place,
+	const struct act *a)
+{
+	int instance = a->instance, want = a->want;
+
+	if ((want == NONE && !a->initial) || (at->written && at->writer == want))
+		return OK;
+	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s reads '%s' as %s left it, "
+		"not %s", play_name(p, instance),
+		p->s->set->plan->graph->buffers.v[p->s->set->buffer[place]].name,
+		at->written && at->writer != NONE ? play_name(p, at->writer) : "nobody",
+		want == NONE ? "its initial value" : play_name(p, want));
+}
+
+enum err_code play_add_access(struct play *p, int block, struct warp *w, int place,
+	struct access x)
+{
+	struct cell *at = place_at(p, block, w, place);
+	int writer = x.initial ? NONE : x.instance;
+
+	TRY(check_place(p, at, place, &x, w->clock));
+	if (x.writes && !(at->written && at->writer == writer)) {
+		struct access *v = at->before.v;
+		int cap = at->before.cap;
+
+		at->before.v = at->now.v;
+		at->before.n = at->now.n;
+		at->before.cap = at->now.cap;
+		at->now.v = v;
+		at->now.n = 0;
+		at->now.cap = cap;
+		at->written = true;
+		at->writer = writer;
+	}
+	VEC_PUSH(p->a, &at->now, x);
+	return OK;
+}
+
+enum err_code play_access(struct play *p, struct warp *w, const struct act *a)
+{
+	bool group = a->kind == ACT_GROUP_READ || a->kind == ACT_GROUP_SUM;
+	int me = warp_index(p, w);
+	struct access x = { .of = group ? groups_of(p, me) : events_of(p, me),
+		.until = group ? w->groups + 1 : w->event, .instance = a->instance,
+		.warp = group ? NONE : me, .writes = a->kind == ACT_WRITE || a->kind == ACT_GROUP_SUM,
+		.sums = a->kind == ACT_GROUP_SUM, .initial = a->kind == ACT_WRITE && a->initial };
+
+	if (!x.writes || x.sums)
+		TRY(check_value(p, place_at(p, w->block, w, a->at), a->at, a));
+	TRY(play_add_access(p, w->block, w, a->at, x));
+	if (x.writes && !group && a->at < p->s->set->rooms)
+		VEC_PUSH(p->a, &w->unfenced, a->at);
+	return OK;
+}
+
+enum err_code play_store(struct play *p, struct warp *w, const struct act *a)
+{
+	int me = warp_index(p, w);
+	struct access x = { .of = stores_of(p, me), .until = w->stores + 1, .instance = a->instance,
+		.warp = NONE };
+
+	TRY(check_value(p, place_at(p, w->block, w, a->at), a->at, a));
+	return play_add_access(p, w->block, w, a->at, x);
+}
+
+void play_fence(struct play *p, struct warp *w)
+{
+	int me = warp_index(p, w);
+
+	for (int i = 0; i < w->unfenced.n; i++) {
+		struct cell *at = place_at(p, w->block, w, w->unfenced.v[i]);
+
+		for (int k = 0; k < at->now.n; k++)
+			if (at->now.v[k].warp == me && at->now.v[k].writes && !at->now.v[k].fence)
+				at->now.v[k].fence = w->event;
+	}
+	w->unfenced.n = 0;
+}

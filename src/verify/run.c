@@ -1,0 +1,471 @@
+/* What each lane does, operation by operation: the tree, gone through with numbers. */
+#include "verify/acts.h"
+
+/* What a variable was before it was let in a region. */
+struct scoped {
+	int64_t *var, was;
+};
+
+/* A lane at work. VAR_TILE is the number of the tile among the EU's. */
+struct run {
+	struct num_env env;		/* first: var() gets at the rest */
+	struct arena *a;
+	struct script *s;
+	const struct role *role;
+	VEC(struct act) acts;
+	int64_t *vars[VAR_COUNT];	/* by what they are of, NONE too; NULL: one */
+	int64_t one[VAR_COUNT];
+	VEC(struct scoped) scoped;	/* lets that end with the regions at hand */
+	int instance, task;		/* at work; NONE */
+	enum { ON, BREAKS, CONTINUES } goes;
+	bool scattered;			/* threads of a warp may not have done what it has */
+	struct err *e;
+};
+
+static int64_t *var_at(struct run *x, enum var v, int of)
+{
+	return x->vars[v] ? &x->vars[v][of] : &x->one[v];
+}
+
+static int64_t var_value(const struct num_env *env, enum var v, int of)
+{
+	return *var_at((struct run *)(void *)env, v, of);
+}
+
+static int64_t value(struct run *x, const struct num *n)
+{
+	return num_value(n, &x->env);
+}
+
+static struct act *act(struct run *x, enum act_kind kind, int at, int64_t n)
+{
+	VEC_PUSH(x->a, &x->acts, ((struct act){ .kind = kind, .instance = x->instance, .at = at,
+		.n = (int)n, .want = NONE }));
+	return &x->acts.v[x->acts.n - 1];
+}
+
+static const struct graph *graph_of(const struct run *x)
+{
+	return x->s->set->plan->graph;
+}
+
+/* counters --------------------------------------------------------------------- */
+
+/* How often the loop runs is the play's to say. */
+static int64_t trips(struct run *x, int loop)
+{
+	int parent = graph_of(x)->program->loops.v[loop].parent;
+	int64_t at = parent == NONE ? *var_at(x, VAR_TILE, NONE) : *var_at(x, VAR_BASE, parent) + *var_at(x, VAR_I, parent);
+	const int64_t *cum = &x->s->walk->cum[loop][at];
+
+	return cum[1] - cum[0];
+}
+
+static int64_t let_value(struct run *x, const struct role_let *l)
+{
+	if (l->var == VAR_LO || l->var == VAR_FIRST || l->var == VAR_TO)
+		return 0;		/* where things are makes no difference here */
+	if (l->var == VAR_TRIPS && l->of != NONE)
+		return trips(x, l->of);
+	return value(x, l->to);
+}
+
+static void let(struct run *x, const struct role_op *o)
+{
+	for (int i = 0; i < o->u.let.v.n; i++) {
+		const struct role_let *l = &o->u.let.v.v[i];
+		int64_t *v = var_at(x, l->var, l->of), to = let_value(x, l);
+
+		if (o->what == DO_LET)
+			VEC_PUSH(x->a, &x->scoped, ((struct scoped){ v, *v }));
+		*v = o->what == DO_ADVANCE ? *v + to : to;
+	}
+}
+
+/* places ----------------------------------------------------------------------- */
+
+static int place_of(struct run *x, const struct touch *t)
+{
+	const struct setting *set = x->s->set;
+	int64_t round = *var_at(x, VAR_ROUND, NONE);
+
+	switch (t->what) {
+	case TOUCH_SLOT:
+		return set->first[t->of] + (int)*var_at(x, VAR_SLOT, set->ring_of[t->of]);
+	case TOUCH_FRAG:
+		return set->first[t->of] + x->role->copy * set->versions[t->of] + t->version;
+	case TOUCH_ROOM:
+		break;
+	}
+	return set->room[t->of] + (int)(round % t->version);
+}
+
+/* Does a product with nothing to add to begin each life of the carry? */
+static bool begins_by_product(const struct graph *g, const struct buffer *b)
+{
+	const struct stask *first = &g->tasks.v[b->first];
+
+	for (int l = first->loop; l != b->loop; l = g->program->loops.v[l].parent)
+		if (g->trips[l].least == 0)
+			return false;
+	return first->kind == TASK_MMA && g->program->carries.v[b->carry].init == 0;
+}
+
+static bool has_initial(const struct run *x, int buffer)
+{
+	const struct buffer *b = &graph_of(x)->buffers.v[buffer];
+
+	return b->carry != NONE && (x->s->set->ring_of[buffer] != NONE ||
+		!begins_by_product(graph_of(x), b));
+}
+
+/* Which instance must have left what the sTask at work finds there. */
+static void expect(struct run *x, struct act *a, int buffer)
+{
+	const struct stask *s = &graph_of(x)->tasks.v[x->task];
+	int64_t seq = x->instance - x->s->first[x->task];
+
+	for (int i = 0; i < s->reads.n; i++) {
+		if (s->reads.v[i] != buffer)
+			continue;
+		a->want = x->s->want[x->task][seq * s->reads.n + i];
+		a->initial = has_initial(x, buffer);
+	}
+}
+
+static bool in_shared(const struct touch *t)
+{
+	return t->what != TOUCH_FRAG;
+}
+
+static void touch(struct run *x, const struct role_op *o, const struct touch *t)
+{
+	bool product = o->what == DO_PRODUCT, writes = t->how == TOUCH_WRITE;
+	struct act *a = act(x, product ? (writes ? ACT_GROUP_SUM : ACT_GROUP_READ) :
+		writes ? ACT_WRITE : ACT_READ, place_of(x, t), 0);
+
+	x->scattered |= in_shared(t) && !product;
+	if (!writes || t->sums)
+		expect(x, a, t->of);
+	else
+		a->initial = t->initial;
+}
+
+static void touches(struct run *x, const struct role_op *o)
+{
+	for (int i = 0; i < o->touches.n; i++)
+		touch(x, o, &o->touches.v[i]);
+}
+
+/* synchronisation -------------------------------------------------------------- */
+
+/* One thread speaks for its warp. */
+static enum err_code check_together(struct run *x, const struct role_op *o)
+{
+	if (!x->scattered)
+		return OK;
+	return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s': a thread goes on to %s for its warp, "
+		"of which others may not have touched shared memory yet ('%s')", x->role->name,
+		role_do_info[o->what].name, o->task == NONE ? "the end of a loop" :
+		graph_of(x)->tasks.v[o->task].name);
+}
+
+static void wait(struct run *x, const struct role_op *o)
+{
+	int f = o->u.flag.flag;
+	int64_t n = value(x, o->u.flag.n), *seen = var_at(x, VAR_SEEN, f);
+
+	if (n < 0 || (o->u.flag.when && !value(x, o->u.flag.when)) || (o->u.flag.once && *seen > n))
+		return;
+	act(x, ACT_WAIT, f, n);
+	if (o->u.flag.once)
+		*seen = n + 1;
+}
+
+static void wait_last(struct run *x, const struct role_op *o)
+{
+	int64_t end = value(x, o->u.flag.n);
+	int depth = x->s->set->r->flags.v[o->u.flag.flag].depth;
+
+	for (int64_t n = max_i64(0, end - depth); n < end; n++)
+		act(x, ACT_WAIT, o->u.flag.flag, n);
+}
+
+static void release(struct run *x, const struct role_op *o)
+{
+	int64_t end = value(x, o->u.flag.n), *n = var_at(x, VAR_RELEASED, o->u.flag.flag);
+
+	for (; *n < end; ++*n)
+		act(x, ACT_ARRIVE, o->u.flag.flag, *n);
+}
+
+static enum err_code tell(struct run *x, const struct role_op *o)
+{
+	TRY(check_together(x, o));
+	if (o->what == DO_RELEASE)
+		release(x, o);
+	else
+		act(x, ACT_ARRIVE, o->u.flag.flag, value(x, o->u.flag.n));
+	return OK;
+}
+
+static enum err_code synchronise(struct run *x, const struct role_op *o)
+{
+	bool later = *var_at(x, VAR_ROUND, NONE) > 0;
+
+	x->scattered &= o->what != DO_LANE_SYNC && o->what != DO_WARP_SYNC;
+	if (o->what == DO_WAIT)
+		wait(x, o);
+	else if (o->what == DO_WAIT_LAST)
+		wait_last(x, o);
+	else if (o->what == DO_ARRIVE || o->what == DO_RELEASE)
+		return tell(x, o);
+	else if (o->what == DO_LANE_SYNC)
+		act(x, ACT_SYNC, NONE, 0);
+	else if (o->what == DO_FENCE)
+		act(x, ACT_FENCE, NONE, 0);
+	else if (o->what == DO_GROUPS_COMMIT)
+		act(x, ACT_COMMIT, NONE, 0);
+	else if (o->what == DO_GROUPS_WAIT)
+		act(x, ACT_GROUPS, NONE, o->u.count);
+	else if (o->what == DO_STORES_COMMIT)
+		act(x, ACT_STORE_COMMIT, NONE, 0)->leader = !o->u.stores.elected;
+	else if (o->what == DO_STORES_WAIT)
+		act(x, ACT_STORES, NONE, later ? o->u.stores.other : o->u.stores.first);
+	return OK;
+}
+
+/* engines ---------------------------------------------------------------------- */
+
+static enum err_code load(struct run *x, const struct role_op *o)
+{
+	struct act *a;
+
+	TRY(check_together(x, o));
+	a = act(x, ACT_COPY, o->u.boxes.flag, value(x, o->u.boxes.n));
+	a->to = place_of(x, &o->touches.v[0]);
+	a->all = o->u.boxes.all;
+	return OK;
+}
+
+static enum err_code store(struct run *x, const struct role_op *o)
+{
+	const struct touch *t = &o->touches.v[0];
+	struct act *a;
+
+	TRY(check_together(x, o));
+	a = act(x, ACT_STORE, place_of(x, t), 0);
+	if (t->what == TOUCH_SLOT)
+		expect(x, a, t->of);
+	else
+		a->want = x->instance;
+	return OK;
+}
+
+/* regions ---------------------------------------------------------------------- */
+
+static enum err_code run_body(struct run *x, const struct role_body *b);
+
+static enum err_code run_task(struct run *x, const struct role_op *o)
+{
+	x->task = o->task;
+	/* the instance is that of the iteration at hand, once that is let */
+	x->instance = NONE;
+	TRY(run_body(x, &o->u.region.body));
+	x->task = x->instance = NONE;
+	return OK;
+}
+
+/* From here on the sTask is at work. */
+static enum err_code begin_task(struct run *x, const struct role_op *o)
+{
+	int loop = graph_of(x)->tasks.v[x->task].loop;
+	int64_t seq = loop == NONE ? *var_at(x, VAR_T, NONE) : *var_at(x, VAR_SEQ, loop);
+
+	(void)o;
+	if (seq < 0 || seq >= walk_count(x->s->walk, loop))
+		return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' does an instance of '%s' that "
+			"is not there", x->role->name, graph_of(x)->tasks.v[x->task].name);
+	x->instance = script_instance(x->s, x->task, seq);
+	x->s->ran[x->instance]++;
+	return OK;
+}
+
+static enum err_code run_tiles(struct run *x, const struct role_op *o)
+{
+	for (int64_t t = 0; t < x->s->walk->ntiles; t++) {
+		*var_at(x, VAR_T, NONE) = *var_at(x, VAR_AT, NONE) = *var_at(x, VAR_TILE, NONE) = t;
+		TRY(run_body(x, &o->u.region.body));
+		x->goes = ON;
+	}
+	return OK;
+}
+
+static enum err_code run_loop(struct run *x, const struct role_op *o)
+{
+	int64_t *i = var_at(x, o->u.region.var, o->u.region.of);
+
+	if (o->u.region.from)
+		*i = value(x, o->u.region.from);
+	for (; !o->u.region.end || *i < value(x, o->u.region.end); *i += o->u.region.step) {
+		TRY(run_body(x, &o->u.region.body));
+		if (x->goes == BREAKS)
+			break;
+		x->goes = ON;
+	}
+	x->goes = ON;
+	return OK;
+}
+
+static enum err_code run_each(struct run *x, const struct role_op *o)
+{
+	int64_t *i = var_at(x, o->u.region.var, o->u.region.of);
+
+	for (*i = 0; *i < o->u.region.step; ++*i)
+		TRY(run_body(x, &o->u.region.body));
+	*i = 0;
+	return OK;
+}
+
+static enum err_code run_op(struct run *x, const struct role_op *o)
+{
+	switch (o->what) {
+	case DO_BLOCK:
+		return run_body(x, &o->u.region.body);
+	case DO_TASK:
+		return run_task(x, o);
+	case DO_TILES:
+		return run_tiles(x, o);
+	case DO_LOOP:
+		return run_loop(x, o);
+	case DO_EACH:
+		return run_each(x, o);
+	case DO_IF:
+		return run_body(x, value(x, o->u.region.when) ? &o->u.region.body :
+			&o->u.region.other);
+	case DO_BREAK:
+		x->goes = BREAKS;
+		break;
+	case DO_CONTINUE:
+		x->goes = CONTINUES;
+		break;
+	case DO_AT:
+		return begin_task(x, o);
+	case DO_COUNT_TILES:
+		*var_at(x, VAR_TILES, NONE) = x->s->walk->ntiles;
+		break;
+	case DO_LET: case DO_SET: case DO_ADVANCE:
+		let(x, o);
+		break;
+	case DO_SLOT:
+		*var_at(x, VAR_SLOT, o->u.slot.ring) = value(x, o->u.slot.life) %
+			x->s->set->r->rings.v[o->u.slot.ring].versions;
+		break;
+	case DO_WAIT: case DO_WAIT_LAST: case DO_ARRIVE: case DO_RELEASE: case DO_WARP_SYNC:
+	case DO_LANE_SYNC: case DO_FENCE: case DO_GROUPS_COMMIT: case DO_GROUPS_WAIT:
+	case DO_STORES_COMMIT: case DO_STORES_WAIT:
+		return synchronise(x, o);
+	case DO_LOAD_BOXES:
+		return load(x, o);
+	case DO_STORE_BOXES:
+		return store(x, o);
+	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING: case DO_PUT:
+	case DO_PUT_PANELS: case DO_FILL: case DO_PRODUCT: case DO_SUM_PRODUCT: case DO_INIT:
+	case DO_MAP: case DO_PACK: case DO_KEEP: case DO_REDUCE: case DO_SCAN:
+		touches(x, o);
+		break;
+	case DO_LANE: case DO_REGISTERS: case DO_LEAVE: case DO_FRAGMENT: case DO_PIN:
+	case DO_GROUPS_FENCE: case DO_STAMP: case DO_STAMPS_BEGIN: case DO_STAMPS_TILE:
+	case DO_STAMPS_END: case DO_WATCH: case DO_WATCH_ENDS: case DO_COUNT:
+		break;
+	}
+	return OK;
+}
+
+static enum err_code run_body(struct run *x, const struct role_body *b)
+{
+	int outside = x->scoped.n;
+
+	for (int i = 0; i < b->v.n && x->goes == ON; i++)
+		TRY(run_op(x, b->v.v[i]));
+	for (; x->scoped.n > outside; x->scoped.n--)
+		*x->scoped.v[x->scoped.n - 1].var = x->scoped.v[x->scoped.n - 1].was;
+	return OK;
+}
+
+/* lanes ------------------------------------------------------------------------ */
+
+static void init_vars(struct run *x)
+{
+	static const enum var by_loop[] = { VAR_FIRST, VAR_TRIPS, VAR_BASE, VAR_I, VAR_SEQ, VAR_J,
+		VAR_STEADY, VAR_PASSED, VAR_TILE_BASE };
+	static const enum var by_flag[] = { VAR_ISSUED, VAR_RELEASED, VAR_SEEN, VAR_TOLD };
+	const struct role_program *r = x->s->set->r;
+
+	x->env.var = var_value;
+	for (int i = 0; i < LEN(by_loop); i++)
+		x->vars[by_loop[i]] = ARENA_ARRAY(x->a, graph_of(x)->program->loops.n + 1, int64_t) + 1;
+	for (int i = 0; i < LEN(by_flag); i++)
+		x->vars[by_flag[i]] = ARENA_ARRAY(x->a, r->flags.n, int64_t);
+	x->vars[VAR_LO] = ARENA_ARRAY(x->a, graph_of(x)->program->axes.n, int64_t);
+	x->vars[VAR_SLOT] = ARENA_ARRAY(x->a, r->rings.n, int64_t);
+	x->one[VAR_ALL_TILES] = x->s->walk->ntiles;
+}
+
+static enum err_code run_lane(struct arena *a, struct script *s, int lane, struct err *e)
+{
+	struct run x = { .a = a, .s = s, .role = &s->set->r->roles.v[lane], .instance = NONE,
+		.task = NONE, .e = e };
+
+	init_vars(&x);
+	TRY(run_body(&x, &x.role->body));
+	if (s->set->r->cluster > 1)
+		act(&x, ACT_CLUSTER, NONE, 0);
+	s->acts[lane] = x.acts.v;
+	s->nacts[lane] = x.acts.n;
+	return OK;
+}
+
+int script_lane(const struct script *s, int flag, int n)
+{
+	const struct role_program *r = s->set->r;
+	int lane = s->set->lane[r->flags.v[flag].task];
+
+	return lane + (int)(walk_outer(s->walk, r->flags.v[flag].loop, n, NONE) %
+		r->roles.v[lane].copies);
+}
+
+static void number_instances(struct arena *a, struct script *s)
+{
+	const struct graph *g = s->set->plan->graph;
+
+	for (int t = 0; t < g->tasks.n; t++) {
+		int64_t count = g->tasks.v[t].phase == s->set->phase ?
+			walk_count(s->walk, g->tasks.v[t].loop) : 0;
+
+		s->first[t] = s->ninstances;
+		s->ninstances += (int)count;
+		s->want[t] = ARENA_ARRAY(a, count * g->tasks.v[t].reads.n, int);
+	}
+	s->first[g->tasks.n] = s->ninstances;
+	s->task = ARENA_ARRAY(a, s->ninstances, int);
+	s->ran = ARENA_ARRAY(a, s->ninstances, int);
+	for (int t = 0; t < g->tasks.n; t++)
+		for (int i = s->first[t]; i < s->first[t + 1]; i++)
+			s->task[i] = t;
+}
+
+enum err_code script_init(struct arena *a, const struct setting *set, const struct walk *w,
+	struct script *s, struct err *e)
+{
+	int ntasks = set->plan->graph->tasks.n, nroles = set->r->roles.n;
+
+	*s = (struct script){ .set = set, .walk = w, .first = ARENA_ARRAY(a, ntasks + 1, int),
+		.want = ARENA_ARRAY(a, ntasks, int *), .acts = ARENA_ARRAY(a, nroles, struct act *),
+		.nacts = ARENA_ARRAY(a, nroles, int) };
+	number_instances(a, s);
+	script_writers(a, s);
+	for (int i = 0; i < nroles; i++)
+		TRY(run_lane(a, s, i, e));
+	return OK;
+}

@@ -1,0 +1,410 @@
+#include "verify/verify.h"
+
+#include <string.h>
+
+#include "base/prng.h"
+#include "plan/cluster.h"
+#include "sim/sim.h"
+#include "verify/play.h"
+
+enum {
+	PERIOD_MAX = 60,
+	COUNTS_MAX = 64,		/* trip counts of a loop that are played */
+	TILES_MAX = 24,
+	STEPS_MAX = 64,			/* iterations of a region around, with counts of their own */
+	RANDOM_PLAYS = 16,
+	FEW_COUNTS = 4,			/* trip counts with each small number of tiles */
+};
+
+struct check {
+	struct arena *a;
+	const struct role_program *r;
+	const struct plan *plan;
+	int phase;
+	struct setting set;
+	int period, margin;
+	int tiles;			/* most that an EU gets */
+	int *ncounts, **counts;		/* by loop: trip counts to play */
+	int most_counts;
+	struct verified done;
+	struct err *e;
+};
+
+static const struct graph *graph_of(const struct check *c)
+{
+	return c->plan->graph;
+}
+
+/* what needs no play ---------------------------------------------------------- */
+
+static enum err_code fault(const struct check *c, int task, const char *what, int64_t is,
+	int64_t should)
+{
+	const struct stask *s = &graph_of(c)->tasks.v[task];
+
+	return err_set(c->e, ERR_ILLEGAL, s->loc, "the kernel is wrong: %s of '%s' is %lld, not %lld",
+		what, s->name, (long long)is, (long long)should);
+}
+
+static int64_t box_bytes(const struct check *c, const struct role_map *m)
+{
+	int64_t bytes = dtype_bits(c->r->tensors.v[m->tensor].type) / 8;
+
+	for (int d = 0; d < m->rank; d++)
+		bytes *= m->box[d];
+	return bytes;
+}
+
+/* Numbers that go by the block's rank alone. */
+struct rank_env {
+	struct num_env env;
+	int64_t rank;
+};
+
+static int64_t rank_var(const struct num_env *env, enum var v, int of)
+{
+	const struct rank_env *x = (const struct rank_env *)env;
+
+	(void)of;
+	return v == VAR_RANK ? x->rank : 0;
+}
+
+/* What all blocks bring of a load: how many bytes, and do they stay in the slot? */
+static enum err_code check_boxes(const struct check *c, const struct role_op *o, int64_t *bytes)
+{
+	const struct role_ring *r = &c->r->rings.v[o->u.boxes.ring];
+	int64_t each = box_bytes(c, &c->r->maps.v[o->u.boxes.map]);
+	struct rank_env env = { .env.var = rank_var };
+
+	*bytes = 0;
+	for (; env.rank < (o->u.boxes.all ? c->r->cluster : 1); env.rank++) {
+		for (int i = 0; i < o->u.boxes.boxes.n; i++) {
+			const struct role_box *b = &o->u.boxes.boxes.v[i];
+			int64_t at = num_value(b->to, &env.env);
+
+			if (b->when && !num_value(b->when, &env.env))
+				continue;
+			*bytes += each;
+			if (at < 0 || at + each > r->slot_bytes)
+				return fault(c, o->task, "the end of a box in the slot", at + each,
+					r->slot_bytes);
+		}
+	}
+	return OK;
+}
+
+/* Only what is the same in all blocks may go from one to all. */
+static enum err_code check_load(const struct check *c, const struct role_op *o)
+{
+	struct cluster all = plan_cluster(c->plan, c->phase);
+	const struct role_flag *f = &c->r->flags.v[o->u.boxes.flag];
+	int64_t bytes;
+
+	if (o->u.boxes.all != c->r->rings.v[o->u.boxes.ring].shared || (o->u.boxes.all &&
+	    (all.size != c->r->cluster || !cluster_shares(c->plan, &all, o->task))))
+		return fault(c, o->task, "the number of blocks that get the load", c->r->cluster, 1);
+	TRY(check_boxes(c, o, &bytes));
+	if (f->bytes != bytes || o->u.boxes.bytes != bytes)
+		return fault(c, o->task, "the number of bytes", f->bytes, bytes);
+	return OK;
+}
+
+/* All panels go through the room in whole batches, of which a box has a warp's rows. */
+static enum err_code check_panels(const struct check *c, const struct role_op *o)
+{
+	int64_t bytes = box_bytes(c, &c->r->maps.v[o->u.boxes.map]);
+	int64_t room = o->u.boxes.ring != NONE ? c->r->rings.v[o->u.boxes.ring].slot_bytes :
+		c->r->rooms.v[o->u.boxes.outbox].bytes;
+
+	if (o->u.boxes.panels * bytes > room)
+		return fault(c, o->task, "the size of the panels", o->u.boxes.panels * bytes, room);
+	return OK;
+}
+
+static enum err_code check_ops(const struct check *c, const struct role_body *b)
+{
+	for (int i = 0; i < b->v.n; i++) {
+		const struct role_op *o = b->v.v[i];
+
+		if (o->what == DO_LOAD_BOXES)
+			TRY(check_load(c, o));
+		else if (o->what == DO_STORE_BOXES)
+			TRY(check_panels(c, o));
+		else if (role_is_region(o->what))
+			TRY(check_ops(c, &o->u.region.body));
+		if (o->what == DO_IF)
+			TRY(check_ops(c, &o->u.region.other));
+	}
+	return OK;
+}
+
+/* By the copy engine one arrives, or each block's part with its own; else all warps. */
+static enum err_code check_flag(const struct check *c, const struct role_flag *f)
+{
+	int lane = c->set.lane[f->task];
+	int64_t warps = lane == NONE ? 0 : c->r->roles.v[lane].warps * (f->all ? c->r->cluster : 1);
+	int64_t arrivals = f->bytes ? 1 : warps;
+
+	if (f->depth < 1)
+		return fault(c, f->task, "the depth of the flag", f->depth, 1);
+	if (f->arrivals != arrivals)
+		return fault(c, f->task, "the number of arrivals", f->arrivals, arrivals);
+	return OK;
+}
+
+/* The n-th thing in shared memory; false: there are fewer. */
+static bool thing_at(const struct role_program *r, int n, int64_t *from, int64_t *to)
+{
+	if (n < r->rings.n) {
+		*from = r->rings.v[n].offset;
+		*to = *from + r->rings.v[n].versions * r->rings.v[n].slot_bytes;
+		return true;
+	}
+	n -= r->rings.n;
+	if (n < r->flags.n) {
+		*from = r->flags.v[n].offset;
+		*to = *from + r->flags.v[n].depth * (int64_t)8;
+		return true;
+	}
+	n -= r->flags.n;
+	if (n >= r->rooms.n)
+		return false;
+	*from = r->rooms.v[n].offset;
+	*to = *from + r->rooms.v[n].warps * r->rooms.v[n].batches * r->rooms.v[n].bytes;
+	return true;
+}
+
+/* They lie beside each other. */
+static enum err_code check_memory(const struct check *c)
+{
+	int64_t from[2], to[2];
+
+	for (int i = 0; thing_at(c->r, i, &from[0], &to[0]); i++) {
+		for (int j = 0; j <= i; j++) {
+			thing_at(c->r, j, &from[1], &to[1]);
+			if ((i != j && from[0] < to[1] && from[1] < to[0]) || to[0] > c->r->shared_bytes)
+				return err_set(c->e, ERR_ILLEGAL, NOWHERE, "the kernel is wrong: bytes "
+					"%lld to %lld of shared memory are given away twice or not "
+					"there", (long long)from[0], (long long)to[0]);
+		}
+	}
+	return OK;
+}
+
+static enum err_code check_still(const struct check *c)
+{
+	for (int i = 0; i < c->r->flags.n; i++)
+		TRY(check_flag(c, &c->r->flags.v[i]));
+	for (int i = 0; i < c->r->roles.n; i++)
+		TRY(check_ops(c, &c->r->roles.v[i].body));
+	return check_memory(c);
+}
+
+/* what to play ---------------------------------------------------------------- */
+
+static int gcd(int a, int b)
+{
+	return b ? gcd(b, a % b) : a;
+}
+
+static void add_period(struct check *c, int n)
+{
+	int lcm = c->period / gcd(c->period, n) * n;
+
+	if (lcm <= PERIOD_MAX)
+		c->period = lcm;
+	else
+		c->done.complete = false;
+	c->margin = c->margin > n ? c->margin : n;
+}
+
+/* After `period` iterations all rings, flags and unrolled registers are where they were;
+ * `margin` of them are between any two instances that have to do with each other. */
+static void find_period(struct check *c)
+{
+	int spread = 0;
+
+	c->period = c->margin = 1;
+	for (int i = 0; i < c->r->flags.n; i++)
+		add_period(c, c->r->flags.v[i].depth);
+	for (int i = 0; i < c->r->rings.n; i++)
+		add_period(c, c->r->rings.v[i].versions);
+	for (int i = 0; i < c->r->roles.n; i++) {
+		const struct role *l = &c->r->roles.v[i];
+		int most = 0;
+
+		add_period(c, l->copies);
+		for (int v = 0; v < l->regions.n; v++) {
+			add_period(c, l->regions.v[v].unroll);
+			most = l->regions.v[v].most > most ? l->regions.v[v].most : most;
+		}
+		spread += most;
+	}
+	c->margin += spread;
+}
+
+/* All counts up to the margin and two periods; those beyond are like the last of these
+ * that differs by whole periods. */
+static void find_counts(struct check *c, int loop)
+{
+	int64_t least = graph_of(c)->trips[loop].least, most = graph_of(c)->trips[loop].most;
+	int64_t bound = c->margin + 2 * c->period;
+	int n = 0, *v = ARENA_ARRAY(c->a, COUNTS_MAX, int);
+
+	for (int64_t t = least; t <= most && t < least + COUNTS_MAX * (int64_t)c->period; t++) {
+		int like = (int)(t <= bound ? t : bound - floor_mod(bound - t, c->period));
+		bool is_new = true;
+
+		for (int i = 0; i < n; i++)
+			is_new &= v[i] != like;
+		if (is_new && n < COUNTS_MAX)
+			v[n++] = like;
+	}
+	c->counts[loop] = v;
+	c->ncounts[loop] = n;
+	if (n > c->most_counts)
+		c->most_counts = n;
+}
+
+static void find_plays(struct check *c)
+{
+	int loops = graph_of(c)->program->loops.n;
+	struct dealing d;
+
+	find_period(c);
+	c->counts = ARENA_ARRAY(c->a, loops, int *);
+	c->ncounts = ARENA_ARRAY(c->a, loops, int);
+	c->most_counts = 1;
+	for (int l = 0; l < loops; l++)
+		if (graph_of(c)->program->loops.v[l].phase == c->phase)
+			find_counts(c, l);
+	sim_deal(c->a, c->plan, c->phase, &d);
+	c->tiles = 1;
+	for (int i = 0; i < d.eus; i++)
+		if (d.start[i + 1] - d.start[i] > c->tiles)
+			c->tiles = (int)min_i64(d.start[i + 1] - d.start[i], TILES_MAX);
+}
+
+/* One play: counts by loop and iteration of the region around, from the choice of each. */
+static enum err_code play(struct check *c, int ntiles, const int16_t *trips)
+{
+	struct arena_mark mark = arena_mark(c->a);
+	struct script s;
+	struct walk w;
+	enum err_code code;
+
+	walk_init_trips(c->a, &w, graph_of(c), c->phase, ntiles, STEPS_MAX, trips);
+	TRY(script_init(c->a, &c->set, &w, &s, c->e));
+	for (int i = 0; i < c->r->roles.n; i++)
+		c->done.actions += s.nacts[i] * c->r->cluster;
+	c->done.plays++;
+	code = play_script(c->a, &s, &c->done.remedy, c->e);
+	arena_reset(c->a, mark);
+	return code;
+}
+
+/* Iterations in a row go through counts number u and v of each loop in turn: u v v u ... */
+static enum err_code play_pair(struct check *c, int u, int v, int16_t *trips)
+{
+	int loops = graph_of(c)->program->loops.n, least = INT16_MAX, tiles;
+
+	for (int l = 0; l < loops; l++) {
+		for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++) {
+			int which = (s + 1) / 2 % 2 ? v : u;
+
+			trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][which % c->ncounts[l]];
+			if (trips[l * STEPS_MAX + s] < least)
+				least = trips[l * STEPS_MAX + s];
+		}
+	}
+	/* all rings of loops go around twice, and those of tiles */
+	least = least < 1 || least > 2 * c->period ? 1 : least;
+	tiles = (2 * c->period + least - 1) / least + 2;
+	tiles = tiles < c->margin + 2 ? c->margin + 2 : tiles;
+	return play(c, tiles < c->tiles ? tiles : c->tiles, trips);
+}
+
+static enum err_code play_random(struct check *c, struct prng *r, int16_t *trips)
+{
+	int loops = graph_of(c)->program->loops.n;
+
+	for (int l = 0; l < loops; l++)
+		for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++)
+			trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][prng_below(r,
+				(uint32_t)c->ncounts[l])];
+	return play(c, c->tiles, trips);
+}
+
+static bool enough(struct check *c)
+{
+	if (c->done.actions > VERIFY_ACTIONS)
+		c->done.complete = false;
+	return c->done.actions > VERIFY_ACTIONS;
+}
+
+/* Where turns of the tile loop are about several tiles, it makes a difference how many there
+ * are: to the lanes' prologues and epilogues. */
+static enum err_code play_few_tiles(struct check *c, int16_t *trips)
+{
+	int loops = graph_of(c)->program->loops.n, most = 0;
+
+	for (int i = 0; i < c->r->roles.n; i++) {
+		const struct role *l = &c->r->roles.v[i];
+		int n = l->copies * 2 * (l->regions.v[0].most + l->regions.v[0].unroll);
+
+		most = l->regions.v[0].most > 0 && n > most ? n : most;
+	}
+	most = most < c->tiles ? most : c->tiles;
+	for (int tiles = 1; tiles <= most; tiles++) {
+		for (int u = 0; u < c->most_counts && u < FEW_COUNTS && !enough(c); u++) {
+			for (int l = 0; l < loops; l++)
+				for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++)
+					trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][(u + s) %
+						c->ncounts[l]];
+			TRY(play(c, tiles, trips));
+		}
+	}
+	return OK;
+}
+
+static enum err_code play_all(struct check *c)
+{
+	int16_t *trips = ARENA_ARRAY(c->a, graph_of(c)->program->loops.n * STEPS_MAX, int16_t);
+	struct prng r = { 1 };
+
+	TRY(play_few_tiles(c, trips));
+	for (int u = 0; u < c->most_counts && !enough(c); u++)
+		TRY(play_pair(c, u, u, trips));
+	if (c->most_counts == 1 || c->tiles == 1)
+		return OK;
+	for (int u = 0; u < c->most_counts; u++)
+		for (int v = 0; v < c->most_counts && !enough(c); v++)
+			if (u != v)
+				TRY(play_pair(c, u, v, trips));
+	for (int i = 0; i < RANDOM_PLAYS && !enough(c); i++)
+		TRY(play_random(c, &r, trips));
+	return OK;
+}
+
+static enum err_code check_program(struct check *c)
+{
+	setting_init(c->a, c->r, c->plan, c->phase, &c->set);
+	TRY(check_still(c));
+	find_plays(c);
+	return play_all(c);
+}
+
+enum err_code verify(const struct role_program *r, const struct plan *p, int phase,
+	struct arena *a, struct verified *out, struct err *e)
+{
+	struct arena_mark mark = arena_mark(a);
+	struct check c = { .a = a, .r = r, .plan = p, .phase = phase, .done = { .remedy = {
+		{ NONE, NONE }, NONE, NONE }, .complete = true }, .e = e };
+	enum err_code code = check_program(&c);
+
+	arena_reset(a, mark);
+	c.done.period = c.period;
+	if (out)
+		*out = c.done;
+	return code;
+}

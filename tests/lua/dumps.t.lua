@@ -1,0 +1,87 @@
+-- The dumps of role programs of ten plans are those of tests/lua/dumps/. Where lowering changes
+-- on purpose, `MILLRACE_GOLD=1 build/millrace tests/lua/dumps.t.lua` writes them anew.
+local dir = (arg[0]:match "^(.*/)" or "./")
+local tap = dofile(dir .. "tap.lua")
+local mr = require "millrace"
+local write = os.getenv "MILLRACE_GOLD"
+
+local function all(plan, options)
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, options and options[t.name]) end
+  plan:fill_waits()
+  return plan
+end
+
+local function gemm(sizes, tile, lanes, rings, grid)
+  local plan = mr.plan(mr.examples.gemm(sizes):graph{tile = tile}, mr.device "h200")
+  for name, o in pairs(lanes or {}) do plan:lane(name, o) end
+  plan:buffers(rings or {})
+  if grid then plan:grid(grid) end
+  return plan
+end
+
+local attention = {b = 1, h = 1, m = 256, n = 512, d = 64}
+
+local plans = {
+  gemm_one_lane = function()
+    return all(gemm({m = 64, n = 64, k = 96}, {m = 64, n = 64, k = 32}), {load_a = {lane = "c0"}, load_b = {lane = "c0"}})
+  end,
+  gemm_cooperative = function()
+    return mr.load_plan("gemm_cooperative", mr.examples.gemm{m = 256, n = 512, k = 256})
+  end,
+  gemm_cluster = function()
+    local plan = mr.load_plan("gemm_cooperative", mr.examples.gemm{m = 4096, n = 4096, k = 256})
+    plan:grid{raster = "rows", group = 8, cluster = 2}
+    return plan
+  end,
+  gemm_turns = function()
+    local plan = gemm({m = 640, n = 2304, k = 96}, {m = 64, n = 64, k = 32}, {c = {warps = 4, turns = 2}}, {a = 3, b = 3})
+    return all(plan, {mma = {lane = "c"}, epilogue = {lane = "c"}, store_c = {lane = "c"}})
+  end,
+  gemm_handed_over = function()
+    return all(gemm({m = 128, n = 64, k = 64}, {m = 64, n = 64, k = 32}, {c1 = {warps = 4}}),
+      {epilogue = {lane = "c1"}, store_c = {lane = "c1"}})
+  end,
+  gemm_ragged = function()
+    return all(gemm({m = 100, n = 72, k = 100, bias = true, activation = "gelu"}, {m = 64, n = 64, k = 64}))
+  end,
+  attention_serial = function() return mr.load_plan("attention_serial", mr.examples.flash_attention(attention)) end,
+  attention_overlap = function() return mr.load_plan("attention_overlap", mr.examples.flash_attention(attention)) end,
+  attention_pingpong_causal = function()
+    return mr.load_plan("attention_pingpong", mr.examples.flash_attention{b = 1, h = 1, m = 256, n = 512, d = 64, causal = true})
+  end,
+  decoding_split = function() return mr.load_plan "decoding_split" end,
+  dequant = function()
+    local plan = mr.plan(mr.examples.dequant_gemm{m = 64, n = 64, k = 128, group = 64}:graph{tile = {m = 64, n = 64, k = 64}},
+      mr.device "h200")
+    return all(plan)
+  end,
+}
+
+local names = {}
+for name in pairs(plans) do names[#names + 1] = name end
+table.sort(names)
+for _, name in ipairs(names) do
+  local path = dir .. "dumps/" .. name .. ".txt"
+  local got = tostring(plans[name]():kernel{})
+  if write then
+    local f = assert(io.open(path, "w"))
+    f:write(got)
+    f:close()
+  end
+  local f = io.open(path)
+  local want = f and f:read "a" or ""
+  if f then f:close() end
+  if not tap.ok(got == want, name .. ": the dump is as it was") then
+    local n = 0
+    local w = want:gmatch "[^\n]*\n"
+    for line in got:gmatch "[^\n]*\n" do
+      local was = w()
+      n = n + 1
+      if line ~= was then
+        print(("# line %d\n# was: %s# is:  %s"):format(n, was or "\n", line))
+        break
+      end
+    end
+  end
+end
+tap.done_testing()

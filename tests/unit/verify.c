@@ -1,0 +1,727 @@
+/* The protocol check: kernels of real plans pass; kernels with one thing changed are
+ * refused, or are harmless: their text is the same, or the CPU target, which knows nothing
+ * of the check, runs them without a race and computes what the kernel as it was does. */
+#include <lauxlib.h>
+#include <lualib.h>
+#include <stdlib.h>
+
+#include "emit/emit.h"
+#include "lower/lower.h"
+#include "lower/passes.h"
+#include "lua/lplan.h"
+#include "plan/check.h"
+#include "run/on_host.h"
+#include "tests/tap.h"
+#include "tests/unit/oracle_states.h"
+
+enum { SEEDS = 3 };
+
+/* Waits for loads whose slots may hold others by then: their flags are deeper than the rings. */
+#define LOOKING_BACK(sizes) \
+	"local plan = gemm(" sizes ", {m=64, n=64, k=32}, 1, 1) " \
+	"plan:wait('mma', {{'load_b', distance = 2}}) plan:wait('load_a', {{'load_b', distance = 1}}) " \
+	"return plan"
+
+static const char *home(void)
+{
+	const char *s = getenv("MILLRACE_HOME");
+
+	return s ? s : ".";
+}
+
+/* A plan as a script makes it, and its kernel. */
+struct bench {
+	struct host h;
+	lua_State *L;
+	struct mem mem;
+	const struct plan *plan;
+	struct kernel *k;
+	struct arena arena;
+	struct source was;		/* text of the kernel as it is */
+	void **data;			/* of tensors */
+	void **good;			/* outputs of the kernel as it is */
+	struct err e;
+};
+
+static const char prelude[] =
+	"local mr = require 'millrace'\n"
+	"local home = require 'millrace.core'.home()\n"
+	"local function example(name, bound)\n"
+	"  return mr.load_plan(home .. '/examples/' .. name .. '.lua', bound)\n"
+	"end\n"
+	"local function gemm(sizes, tile, ring, ways)\n"
+	"  local plan = mr.plan(mr.examples.gemm(sizes):graph{tile = tile}, mr.device 'h200')\n"
+	"  if ways > 1 then plan:split('m', ways) end\n"
+	"  plan:lane('p0', {warps = 1})\n"
+	"  plan:buffers{a = ring, b = ring}\n"
+	"  plan:append('load_a', {seu = 'tma', lane = 'p0'})\n"
+	"  plan:append('load_b', {seu = 'tma', lane = 'p0'})\n"
+	"  for i = 0, ways - 1 do\n"
+	"    local lane, part = 'c' .. i, ways > 1 and '.' .. i or ''\n"
+	"    plan:lane(lane, {warps = 4})\n"
+	"    plan:append('mma' .. part, {seu = 'tensor', lane = lane})\n"
+	"    plan:append('epilogue' .. part, {seu = 'cuda', lane = lane})\n"
+	"    plan:append('store_c' .. part, {seu = 'tma', lane = lane})\n"
+	"  end\n"
+	"  plan:grid{eus = 1}\n"
+	"  plan:fill_waits()\n"
+	"  return plan\n"
+	"end\n"
+	"local function cluster(o)\n"
+	"  local plan = gemm({m = o.m or 256, n = o.n or 192, k = o.k or 96, b = o.b}, {m = 64, n = 64, k = 32},\n"
+	"    o.ring or 2, 1)\n"
+	"  plan:grid{eus = o.size or 2, cluster = o.size or 2, group = o.group or 4}\n"
+	"  return plan\n"
+	"end\n"
+	"local function attention(o)\n"
+	"  local bound = mr.examples.flash_attention{b = 1, h = o.h or 1, m = o.m or 192, n = o.n or 256,\n"
+	"    d = 64, causal = o.causal}\n"
+	"  local plan = mr.plan(bound:graph{tile = {m = 64, n = 64}}, mr.device 'h200')\n"
+	"  plan:lane('p0', {warps = 1})\n"
+	"  if o.p1 then plan:lane('p1', {warps = 1}) end\n"
+	"  plan:lane('c0', {warps = 4})\n"
+	"  plan:buffers{q = o.q or 1, k = o.k or 2, v = o.v or 2, softmax_2 = o.probs or 1, mma_qk = o.scores or 1}\n"
+	"  plan:append('load_q', {seu = 'tma', lane = o.p1 or 'p0'})\n"
+	"  plan:append('load_k', {seu = 'tma', lane = 'p0', at = o.load_k or 0})\n"
+	"  plan:append('load_v', {seu = 'tma', lane = 'p0', at = o.load_v or 0})\n"
+	"  for _, task in ipairs(o.order or {'mma_qk', 'softmax', 'rescale', 'mma_pv'}) do\n"
+	"    plan:append(task, {lane = 'c0', at = o[task] or 0})\n"
+	"  end\n"
+	"  plan:append('normalise', {lane = 'c0'})\n"
+	"  plan:append('store_o', {lane = 'c0'})\n"
+	"  plan:grid{eus = 1}\n"
+	"  plan:fill_waits()\n"
+	"  return plan\n"
+	"end\n"
+	"local function turns()\n"
+	"  local bound = mr.examples.gemm{m = 320, n = 64, k = 96}\n"
+	"  local plan = mr.plan(bound:graph{tile = {m = 64, n = 64, k = 32}}, mr.device 'h200')\n"
+	"  plan:lane('p0', {warps = 1})\n"
+	"  plan:lane('c', {warps = 4, turns = 2})\n"
+	"  plan:buffers{a = 2, b = 2}\n"
+	"  plan:append('load_a', {lane = 'p0'})\n"
+	"  plan:append('load_b', {lane = 'p0'})\n"
+	"  for _, task in ipairs{'mma', 'epilogue', 'store_c'} do plan:append(task, {lane = 'c'}) end\n"
+	"  plan:grid{eus = 1}\n"
+	"  plan:fill_waits()\n"
+	"  return plan\n"
+	"end\n"
+	"local function handed(bound, tile, rings, on)\n"
+	"  local plan = mr.plan(bound:graph{tile = tile}, mr.device 'h200')\n"
+	"  for _, t in ipairs(plan.tasks) do\n"
+	"    local lane = t.kind == 'load' and 'p0' or on[t.name] or 'c0'\n"
+	"    plan:lane(lane, {warps = t.kind == 'load' and 1 or 4})\n"
+	"    plan:append(t.name, {lane = lane})\n"
+	"  end\n"
+	"  plan:buffers(rings)\n"
+	"  plan:grid{eus = 1}\n"
+	"  plan:fill_waits()\n"
+	"  return plan\n"
+	"end\n"
+	"local function shifted(bound, tile, rings, at, on, turns)\n"
+	"  local plan = mr.plan(bound:graph{tile = tile}, mr.device 'h200')\n"
+	"  for _, t in ipairs(plan.tasks) do\n"
+	"    plan:append(t.name, {lane = on or (t.kind == 'load' and 'p0' or 'c0'), at = at[t.name] or 0})\n"
+	"  end\n"
+	"  if not on then plan:lane('p0', {warps = 1}) end\n"
+	"  plan:lane('c0', {warps = 4, turns = turns})\n"
+	"  plan:buffers(rings)\n"
+	"  plan:grid{eus = 1}\n"
+	"  plan:fill_waits()\n"
+	"  return plan\n"
+	"end\n"
+	"local project = mr.program('project', function(p)\n"
+	"  local m, n, k = p:axes('m', 'n', 'k')\n"
+	"  local A, B, C = p:input('A', {m, k}), p:input('B', {n, k}), p:output('C', {m, n})\n"
+	"  local c = p:mma('mma', p:load('load_a', A), p:load('load_b', B))\n"
+	"  C:store('store_c', p:task('scale', function() return (c * 0.5):to 'bf16' end))\n"
+	"end)\n"
+	"local function epilogue(sizes, rings)\n"
+	"  return handed(mr.examples.gemm(sizes), {m = 64, n = 64, k = 32}, rings, {epilogue = 'c1',\n"
+	"    store_c = 'c1'})\n"
+	"end\n"
+	"local function statistics(o, on)\n"
+	"  return handed(mr.examples.flash_attention{b = 1, h = 1, m = o.m, n = o.n, d = 64, causal = o.causal},\n"
+	"    {m = 64, n = 64}, {k = o.ring, v = o.ring}, on)\n"
+	"end\n"
+	"local function apart(o)\n"	/* two products of one tile, on lanes that share nothing */
+	"  local bound = mr.program('apart', function(p)\n"
+	"    local m, n, k = p:axes('m', 'n', 'k')\n"
+	"    local A, B, C = p:input('A', {m, k}), p:input('B', {n, k}), p:output('C', {m, n}, 'f32')\n"
+	"    local E, F, D = p:input('E', {m, k}), p:input('F', {n, k}), p:output('D', {m, n}, 'f32')\n"
+	"    local c, d = p:carry('c', {m, n}, 0), p:carry('d', {m, n}, 0)\n"
+	"    p:loop(k, {upto = o.part and m - 64 or nil}, function()\n"
+	"      c:add(p:mma('mma_c', p:load('load_a', A), p:load('load_b', B)))\n"
+	"      d:add(p:mma('mma_d', p:load('load_e', E), p:load('load_f', F)))\n"
+	"    end)\n"
+	"    C:store('store_c', p:task('out_c', function() return c + 0 end))\n"
+	"    D:store('store_d', p:task('out_d', function() return d + 0 end))\n"
+	"  end){m = 192, n = 64, k = 128}\n"
+	"  local plan = mr.plan(bound:graph{tile = {m = 64, n = 64, k = 32}}, mr.device 'h200')\n"
+	"  for _, task in ipairs{'load_a', 'load_b'} do plan:append(task, {lane = 'p0'}) end\n"
+	"  for _, task in ipairs{'load_e', 'load_f'} do plan:append(task, {lane = 'p1'}) end\n"
+	"  for _, task in ipairs{'mma_c', 'out_c', 'store_c'} do plan:append(task, {lane = 'c0'}) end\n"
+	"  for _, task in ipairs{'mma_d', 'out_d', 'store_d'} do plan:append(task, {lane = 'c1'}) end\n"
+	"  plan:lane('p0', {warps = o.warps or 1})\n"
+	"  plan:grid{eus = 1}\n"
+	"  plan:fill_waits()\n"
+	"  for _, w in ipairs(o) do plan:wait(w[1], {{w[2], distance = w[3], when = w[4]}}) end\n"
+	"  return plan\n"
+	"end\n"
+	"local function split()\n"
+	"  local bound = mr.examples.flash_attention{b = 1, h = 1, m = 128, n = 128, d = 64}\n"
+	"  local plan = mr.plan(bound:graph{tile = {m = 128, n = 64}}, mr.device 'h200')\n"
+	"  plan:split('m', 2)\n"
+	"  plan:lane('p0', {warps = 1})\n"
+	"  for _, t in ipairs(plan.tasks) do\n"
+	"    plan:append(t.name, {lane = t.kind == 'load' and 'p0' or 'c' .. t.name:match '%d$'})\n"
+	"  end\n"
+	"  plan:fill_waits()\n"
+	"  plan:wait('softmax.1', {{'mma_pv.0', distance = 0}})\n"
+	"  return plan\n"
+	"end\n"
+	"local early = {'mma_qk', 'mma_pv', 'softmax', 'rescale'}\n";
+
+static void must(const struct bench *b, enum err_code code)
+{
+	if (!code)
+		return;
+	printf("Bail out! %s\n", b->e.msg);
+	exit(1);
+}
+
+static void bench_open(struct bench *b, const char *script)
+{
+	struct problems problems = { 0 };
+
+	*b = (struct bench){ .h.home = home() };
+	b->L = host_open(&b->h);
+	arena_init(&b->arena, &b->mem);
+	lua_pushfstring(b->L, "%s%s", prelude, script);
+	if (luaL_dostring(b->L, lua_tostring(b->L, 1))) {
+		printf("Bail out! %s\n", lua_tostring(b->L, -1));
+		exit(1);
+	}
+	b->plan = history_plan(check_plan(b->L, -1, "test"));
+	must(b, plan_check(b->plan, &b->arena, NULL, &problems, NULL, &b->e));
+	if (problems.v.n) {
+		printf("Bail out! %s\n", problems.v.v[0].message);
+		exit(1);
+	}
+	must(b, lower_plan(&b->mem, b->plan, 0, &b->k, &b->e));
+	emit_host(b->k->role, &b->arena, &b->was);
+}
+
+static void bench_close(struct bench *b)
+{
+	kernel_free(b->k);
+	arena_release(&b->arena);
+	host_close(b->L);
+	is_int((long long)b->mem.used, 0, "all memory is given back");
+}
+
+/* The CPU ------------------------------------------------------------------- */
+
+/* A small number of bf16 whose size grows along the tensor, so that maxima move. */
+static uint16_t number(size_t i, size_t n)
+{
+	static const uint16_t scale[] = { 0x3e00, 0x3e80, 0x3f00, 0x3f40 };	/* 1/8 ... 3/4 */
+	uint16_t x = scale[i * 4 / n];
+
+	return (uint16_t)((i * 7 + i / 64) % 13 < 6 ? x : i % 3 ? x | 0x8000 : 0x3d80);
+}
+
+static void make_data(struct bench *b)
+{
+	const struct program *p = b->plan->graph->program;
+
+	b->data = ARENA_ARRAY(&b->arena, p->tensors.n, void *);
+	b->good = ARENA_ARRAY(&b->arena, p->tensors.n, void *);
+	for (int t = 0; t < p->tensors.n; t++) {
+		size_t n = (size_t)tensor_elements(p, t);
+		size_t bytes = dtype_bytes(p->tensors.v[t].type, n);
+		uint16_t *v = arena_alloc(&b->arena, bytes);
+
+		for (size_t i = 0; p->tensors.v[t].type == DT_BF16 && i < n; i++)
+			v[i] = number(i, n);
+		b->data[t] = v;
+		b->good[t] = arena_alloc(&b->arena, bytes);
+	}
+}
+
+/* What the kernel at hand does wrong on the CPU; NULL if nothing. */
+static const char *run(struct bench *b, const struct source *s, bool first)
+{
+	const struct program *p = b->plan->graph->program;
+	struct host_kernel *kernel = NULL;
+	struct on_host h = { .plan = (struct plan *)b->plan, .nphases = 1,
+		.sources = (struct source *)s, .kernels = &kernel };
+	const char *report = NULL;
+
+	must(b, host_compile(&b->mem, s->text.text, s->text.len, NULL, &kernel, &b->e));
+	for (int seed = 0; seed < SEEDS && !report; seed++) {
+		struct on_host_options o = { .seed = (uint64_t)seed, .race = seed != 1, .limit = 20 };
+
+		must(b, on_host_run(&h, b->data, &o, NULL, &b->arena, &report, &b->e));
+		for (int t = 0; t < p->tensors.n && !report; t++) {
+			size_t bytes = dtype_bytes(p->tensors.v[t].type, (size_t)tensor_elements(p, t));
+
+			if (p->tensors.v[t].role != TENSOR_OUTPUT)
+				continue;
+			if (first)
+				memcpy(b->good[t], b->data[t], bytes);
+			else if (memcmp(b->good[t], b->data[t], bytes) != 0)
+				report = "the result is another";
+		}
+	}
+	host_free(kernel);
+	return report;
+}
+
+/* Mutations -------------------------------------------------------------------- */
+
+struct tally {
+	const char *name;		/* of the bench */
+	void (*try)(struct bench *b, struct tally *t, const char *what);
+	int made, refused, same, harmless, missed;
+	int tiles, trips;		/* for the oracle */
+	int strict, unknown;		/* refused without need; too many states */
+};
+
+static enum err_code check_kernel(struct bench *b, struct verified *v, struct err *e)
+{
+	return verify(b->k->role, b->k->plan, 0, &b->arena, v, e);
+}
+
+/* By the CPU. */
+static void try_on_host(struct bench *b, struct tally *t, const char *what)
+{
+	struct arena_mark mark = arena_mark(&b->arena);
+	struct source now;
+	const char *report;
+	struct err e;
+
+	t->made++;
+	must(b, lower_body(b->k, &b->e));
+	if (check_kernel(b, NULL, &e)) {
+		t->refused++;
+		if (getenv("PROTOCOL_SAY")) {
+			emit_host(b->k->role, &b->arena, &now);
+			report = !strcmp(now.text.text, b->was.text.text) ? "SAME" : run(b, &now, false);
+			diag("%s: %s: %s\n#   host: %s", t->name, what, e.msg, report ? report : "NOTHING");
+		}
+		return;
+	}
+	emit_host(b->k->role, &b->arena, &now);
+	if (!strcmp(now.text.text, b->was.text.text)) {
+		t->same++;
+	} else {
+		report = run(b, &now, false);
+		t->harmless += !report;
+		t->missed += report != NULL;
+		diag("%s: %s: %s", t->name, what, report ? report : "harmless");
+	}
+	arena_reset(&b->arena, mark);
+}
+
+/* By all states of one play. */
+static void try_all_states(struct bench *b, struct tally *t, const char *what)
+{
+	struct arena_mark mark = arena_mark(&b->arena);
+	const struct graph *g = b->plan->graph;
+	int64_t *trips = ARENA_ARRAY(&b->arena, g->program->loops.n * t->tiles, int64_t);
+	enum err_code code;
+	struct setting set;
+	struct script s;
+	struct walk w;
+	bool strict;
+	struct remedy remedy;
+	enum verdict v;
+	const char *why;
+	struct err e;
+	int states;
+
+	t->made++;
+	for (int i = 0; i < g->program->loops.n * t->tiles; i++)
+		trips[i] = t->trips;
+	walk_init_counts(&b->arena, &w, g, 0, t->tiles, trips);
+	must(b, lower_body(b->k, &b->e));
+	setting_init(&b->arena, b->k->role, b->k->plan, 0, &set);
+	code = script_init(&b->arena, &set, &w, &s, &e);
+	if (code) {			/* no play comes of it */
+		t->refused++;
+		arena_reset(&b->arena, mark);
+		return;
+	}
+	code = play_script(&b->arena, &s, &remedy, &e);
+	v = explore(&s, &why, &states);
+	t->refused += code && v == X_WRONG;
+	t->harmless += !code && v == X_GOOD;
+	strict = code && v == X_GOOD;
+	t->strict += strict;
+	if (!code)	/* what no play shows */
+		code = check_kernel(b, NULL, &e);
+	t->missed += !code && v == X_WRONG;
+	t->unknown += v == X_UNKNOWN;
+	if (strict || (!code && v == X_WRONG) || getenv("PROTOCOL_SAY"))
+		diag("%s: %s: %s; in %d states: %s", t->name, what, code ? e.msg : "good", states,
+			v == X_WRONG ? why : v == X_GOOD ? "good" : "too many");
+	arena_reset(&b->arena, mark);
+}
+
+static const char *task_name(const struct bench *b, int task)
+{
+	return b->plan->graph->tasks.v[task].name;
+}
+
+static void mutate_waits(struct bench *b, struct tally *t, struct kentry *x)
+{
+	for (int i = 0; i < x->waits.n; i++) {
+		struct flag_wait w = x->waits.v[i];
+		const char *on = task_name(b, b->k->flags.v[w.flag].task);
+
+		x->waits.n--;
+		memmove(x->waits.v + i, x->waits.v + i + 1, (size_t)(x->waits.n - i) * sizeof(w));
+		t->try(b, t, arena_strf(&b->arena, "'%s' without its wait for '%s'",
+			task_name(b, x->task), on));
+		memmove(x->waits.v + i + 1, x->waits.v + i, (size_t)(x->waits.n - i) * sizeof(w));
+		x->waits.n++;
+		x->waits.v[i] = w;
+		x->waits.v[i].back++;
+		t->try(b, t, arena_strf(&b->arena, "'%s' waits for '%s' of an iteration more back",
+			task_name(b, x->task), on));
+		x->waits.v[i] = w;
+	}
+}
+
+static void mutate_groups(struct bench *b, struct tally *t, struct kentry *x, struct group_wait *w,
+	const char *which)
+{
+	for (int c = 0; c < TURN_CLASSES; c++) {
+		if (w->younger[c] < 0)
+			continue;
+		w->younger[c]++;
+		t->try(b, t, arena_strf(&b->arena, "one group more under way %s '%s', class %d",
+			which, task_name(b, x->task), c));
+		w->younger[c]--;
+		for (int m = 0; m < b->plan->graph->tasks.n; m++) {
+			if (!w->behind[c][m])
+				continue;
+			w->behind[c][m]--;
+			t->try(b, t, arena_strf(&b->arena, "'%s' is told of too early %s '%s', class "
+				"%d", task_name(b, m), which, task_name(b, x->task), c));
+			w->behind[c][m]++;
+		}
+	}
+}
+
+static void mutate_switch(struct bench *b, struct tally *t, struct kentry *x, bool *at,
+	const char *what)
+{
+	if (!*at)
+		return;
+	*at = false;
+	t->try(b, t, arena_strf(&b->arena, "'%s' does not %s", task_name(b, x->task), what));
+	*at = true;
+}
+
+static void mutate_begins(struct bench *b, struct tally *t, struct kentry *x)
+{
+	int n = x->begins.n;
+
+	if (!n)
+		return;
+	x->begins.n = 0;
+	t->try(b, t, arena_strf(&b->arena, "'%s' begins no carry", task_name(b, x->task)));
+	x->begins.n = n;
+	for (int i = 0; i < n; i++) {
+		struct begins *v = &x->begins.v[i];
+		int empty = v->empty.n;
+
+		v->empty.n = 0;
+		t->try(b, t, arena_strf(&b->arena, "'%s' begins '%s' whoever came before",
+			task_name(b, x->task), b->plan->graph->buffers.v[v->buffer].name));
+		v->empty.n = empty;
+	}
+}
+
+static void mutate_entry(struct bench *b, struct tally *t, struct kentry *x)
+{
+	int flag = x->flag, issue = x->issue_flag;
+
+	mutate_begins(b, t, x);
+
+	mutate_waits(b, t, x);
+	if (x->waits_groups)
+		mutate_groups(b, t, x, &x->before, "before");
+	if (x->drains)
+		mutate_groups(b, t, x, &x->after, "after");
+	mutate_switch(b, t, x, &x->waits_groups, "wait for its groups");
+	mutate_switch(b, t, x, &x->drains, "drain");
+	if (issue != NONE) {
+		x->issue_flag = NONE;
+		t->try(b, t, arena_strf(&b->arena, "'%s' does not tell of its issue",
+			task_name(b, x->task)));
+		x->issue_flag = issue;
+	}
+	if (flag != NONE && b->plan->graph->tasks.v[x->task].kind != TASK_LOAD) {
+		x->flag = NONE;
+		t->try(b, t, arena_strf(&b->arena, "'%s' does not tell of its end",
+			task_name(b, x->task)));
+		x->flag = flag;
+	}
+}
+
+static void mutate_step(struct bench *b, struct tally *t, struct kstep *s)
+{
+	int turn = s->turn;
+
+	if (s->younger != NONE) {
+		s->younger++;
+		t->try(b, t, arena_strf(&b->arena, "one group more under way behind loop %d", s->id));
+		s->younger--;
+	}
+	if (turn == NONE)
+		return;
+	s->turn = NONE;
+	t->try(b, t, arena_strf(&b->arena, "step %d does not wait for its turn", s->id));
+	s->turn = turn;
+}
+
+static void mutate_order(struct bench *b, struct tally *t, struct klane *l)
+{
+	for (int v = 0; v <= b->plan->graph->program->loops.n; v++) {
+		for (int i = 0; i < l->regions[v].steps.n; i++)
+			mutate_step(b, t, &l->regions[v].steps.v[i]);
+		for (int i = 0; i + 1 < l->regions[v].steps.n; i++) {
+			struct kstep *s = l->regions[v].steps.v, was = s[i];
+
+			s[i] = s[i + 1];
+			s[i + 1] = was;
+			t->try(b, t, arena_strf(&b->arena, "lane %d, region %d: step %d after step "
+				"%d", l->lane, v, i, i + 1));
+			s[i + 1] = s[i];
+			s[i] = was;
+		}
+	}
+}
+
+static void mutate_number(struct bench *b, struct tally *t, int *at, int by, int task,
+	const char *what)
+{
+	if (*at + by < 1)
+		return;
+	*at += by;
+	t->try(b, t, arena_strf(&b->arena, "%s of '%s' %+d", what, task_name(b, task), by));
+	*at -= by;
+}
+
+static void mutate_flag_of_all(struct bench *b, struct tally *t, struct flag *f)
+{
+	if (!f->all)
+		return;
+	f->all = false;
+	t->try(b, t, arena_strf(&b->arena, "'%s' is told to its own block alone",
+		task_name(b, f->task)));
+	f->arrivals /= b->k->cluster;
+	t->try(b, t, arena_strf(&b->arena, "'%s' is told by and to its own block alone",
+		task_name(b, f->task)));
+	f->arrivals *= b->k->cluster;
+	f->all = true;
+}
+
+static void mutate_cut(struct bench *b, struct tally *t, struct ring *r)
+{
+	struct ring was = *r;
+	const char *name = b->plan->graph->buffers.v[r->buffer].name;
+
+	if (b->k->cluster == 1 || !r->engine)
+		return;
+	r->cut = was.cut == CUT_NONE ? CUT_PANELS : CUT_NONE;
+	r->box_rows = r->full_rows;
+	t->try(b, t, arena_strf(&b->arena, "'%s' is %s", name, was.cut == CUT_NONE ? "shared" :
+		"each block's own"));
+	*r = was;
+	if (r->cut == CUT_ROWS) {
+		r->cut = CUT_PANELS;
+		t->try(b, t, arena_strf(&b->arena, "'%s' is cut otherwise than its boxes", name));
+	}
+	*r = was;
+	r->box_rows /= 2;
+	t->try(b, t, arena_strf(&b->arena, "'%s' has half a box", name));
+	*r = was;
+}
+
+static void mutate_all(struct bench *b, struct tally *t)
+{
+	struct kernel *k = b->k;
+
+	for (int i = 0; i < k->lanes.n; i++) {
+		for (int j = 0; j < k->lanes.v[i].entries.n; j++)
+			mutate_entry(b, t, &k->lanes.v[i].entries.v[j]);
+		mutate_order(b, t, &k->lanes.v[i]);
+	}
+	for (int i = 0; i < k->flags.n; i++) {
+		struct flag *f = &k->flags.v[i];
+		int64_t bytes = f->bytes;
+
+		mutate_number(b, t, &f->depth, -1, f->task, "depth of the flag");
+		mutate_number(b, t, &f->arrivals, 1, f->task, "arrivals");
+		mutate_number(b, t, &f->arrivals, -1, f->task, "arrivals");
+		for (int by = -16; by <= 16 && bytes; by += 32) {
+			f->bytes = bytes + by;
+			t->try(b, t, arena_strf(&b->arena, "bytes of '%s' %+d",
+				task_name(b, f->task), by));
+		}
+		f->bytes = bytes;
+		mutate_flag_of_all(b, t, f);
+	}
+	for (int i = 0; i < k->outboxes.n; i++) {
+		struct outbox *o = &k->outboxes.v[i];
+
+		for (int n = 0; n < 2; n++) {
+			o->unread[n]++;
+			t->try(b, t, arena_strf(&b->arena, "'%s' waits for one store less, %s",
+				task_name(b, o->task), n ? "later" : "at first"));
+			o->unread[n]--;
+		}
+		mutate_number(b, t, &o->batches, -1, o->task, "batches");
+	}
+	for (int i = 0; i < k->rings.n; i++) {
+		mutate_number(b, t, &k->rings.v[i].versions, -1,
+			b->plan->graph->buffers.v[k->rings.v[i].buffer].first, "versions of the ring");
+		mutate_cut(b, t, &k->rings.v[i]);
+	}
+}
+
+static void check_plan_of(const char *name, const char *script)
+{
+	struct tally t = { .name = name, .try = try_on_host };
+	struct verified p;
+	struct bench b;
+
+	bench_open(&b, script);
+	if (!ok(!check_kernel(&b, &p, &b.e), name))
+		diag("%s", b.e.msg);
+	diag("%d plays of %lld actions, period %d, %s", p.plays, (long long)p.actions, p.period,
+		p.complete ? "complete" : "a choice");
+	make_data(&b);
+	ok(!run(&b, &b.was, true), "it runs on the CPU");
+	mutate_all(&b, &t);
+	is_int(t.missed, 0, "no mistake that the CPU finds gets through");
+	diag("%d changed kernels: %d refused, %d with the same text, %d harmless on the CPU", t.made,
+		t.refused, t.same, t.harmless);
+	bench_close(&b);
+}
+
+static void check_states_of(const char *name, const char *script, int tiles, int trips,
+	bool mutants)
+{
+	struct tally t = { .name = name, .try = try_all_states, .tiles = tiles, .trips = trips };
+	struct bench b;
+
+	bench_open(&b, script);
+	try_all_states(&b, &t, "as it is");
+	is_int(t.harmless, 1, name);
+	if (mutants)
+		mutate_all(&b, &t);
+	is_int(t.missed, 0, "no mistake that is in some state gets through");
+	diag("%d kernels: %d refused, %d harmless, %d refused without need, %d with too many states",
+		t.made, t.refused, t.harmless, t.strict, t.unknown);
+	bench_close(&b);
+}
+
+int main(void)
+{
+	check_states_of("all states of a gemm, five iterations",
+		"return gemm({m=128, n=128, k=160}, {m=64, n=64, k=32}, 2, 1)", 1, 5, true);
+	check_states_of("all states of a gemm, three tiles",
+		"return gemm({m=256, n=64, k=32}, {m=64, n=64, k=32}, 1, 1)", 3, 1, true);
+	check_states_of("all states of a gemm, two tiles of two iterations",
+		"return gemm({m=256, n=64, k=64}, {m=64, n=64, k=32}, 2, 1)", 2, 2, true);
+	check_states_of("all states of a gemm, two consumers",
+		"return gemm({m=128, n=64, k=64}, {m=128, n=64, k=32}, 1, 2)", 1, 2, true);
+	check_states_of("all states of a gemm that looks back at its loads", LOOKING_BACK("{m=128, n=64, k=160}"),
+		1, 4, true);
+	check_states_of("all states of attention", "return attention{m=128, n=128}", 2, 2, true);
+	check_states_of("all states of attention, queries from a lane of their own",
+		"return attention{m=192, n=128, p1='p1'}", 3, 2, true);
+	check_states_of("all states of attention with overlap", "return attention{m=128, n=128, mma_qk=1, "
+		"softmax=1, rescale=1, order=early, probs=2}", 2, 2, true);
+	check_states_of("all states of ping-pong", "return example('attention_pingpong', "
+		"mr.examples.flash_attention{b=1, h=1, m=128, n=256, d=64})", 1, 2, false);
+	check_states_of("all states of a gemm whose epilogue is another lane's",
+		"return epilogue({m=128, n=64, k=64}, {})", 2, 2, true);
+	check_states_of("all states of attention with its statistics on a second lane",
+		"return statistics({m=64, n=128, ring=1}, {softmax='c1', rescale='c1'})", 1, 2, true);
+	check_states_of("all states of a product that is a tile ahead", "return shifted(project{m=192, n=64, k=32}, "
+		"{m=64, n=64}, {a=2, b=2, mma=2}, {mma=1})", 3, 1, true);
+	check_states_of("all states of a gemm whose epilogue is a tile behind", "return shifted("
+		"mr.examples.gemm{m=128, n=64, k=64}, {m=64, n=64, k=32}, {a=2, b=1, c=2}, "
+		"{epilogue=-1, store_c=-1})", 2, 2, true);
+	if (getenv("PROTOCOL_STATES"))
+		return 0;
+	check_plan_of("gemm, two consumers", "return gemm({m=256, n=128, k=192}, {m=128, n=64, k=32}, 3, 2)");
+	check_plan_of("gemm, one iteration a tile", "return gemm({m=256, n=128, k=32}, {m=64, n=64, k=32}, 4, 1)");
+	check_plan_of("gemm, its lanes look back at loads of slots that are filled again",
+		LOOKING_BACK("{m=256, n=64, k=160}"));
+	check_plan_of("gemm, a cluster that looks back at its loads", "local plan = cluster{ring = 1} "
+		"plan:wait('mma', {{'load_b', distance = 1}, {'load_a', distance = 2}}) return plan");
+	check_plan_of("gemm, stores in two batches in turn",
+		"return gemm({m=128, n=256, k=64}, {m=64, n=256, k=64}, 5, 1)");
+	check_plan_of("gemm, stores in narrow panels",
+		"return gemm({m=256, n=256, k=32}, {m=128, n=256, k=16}, 16, 2)");
+	check_plan_of("gemm, a cluster that shares rows of B", "return cluster{}");
+	check_plan_of("gemm, a cluster that shares A, a ring of one", "return cluster{group = 1, ring = 1}");
+	check_plan_of("gemm, a cluster of four, panels of B", "return cluster{size = 4, b = 'kn', k = 64}");
+	check_plan_of("a lane that runs ahead of another without end is held back",
+		"return apart{{'mma_d', 'mma_c', 0}}");
+	check_plan_of("a load that a lane runs behind without end is held back",
+		"return apart{warps = 2, {'mma_d', 'load_a', 1}, {'load_b', 'load_a', 1}}");
+	check_plan_of("waits over loops", "return apart{{'out_d', 'mma_c', 2}, {'mma_c', 'out_d', 1, 'issued'}, "
+		"{'load_e', 'out_c', 2}}");
+	check_plan_of("waits over loops that may be empty", "return apart{part = true, {'out_d', 'mma_c', 0}, "
+		"{'load_b', 'out_d', 2}, {'store_c', 'store_d', 1}}");
+	check_plan_of("a product that its lane looks at in time", "return split()");
+	check_plan_of("gemm, tiles in turn, of which a copy waits to the end", "local plan = turns() "
+		"plan:wait('store_c', {{'load_a', distance = 0, when = 'issued'}}) return plan");
+	check_plan_of("attention in series", "return attention{}");
+	check_plan_of("attention, queries from a lane of their own", "return attention{p1='p1'}");
+	check_plan_of("attention, a long loop and queries from a lane of their own",
+		"return attention{p1='p1', m=128, n=64*20}");
+	check_plan_of("attention, queries of two tiles", "return attention{q=2}");
+	check_plan_of("attention, tiles without iterations", "return attention{causal=true, m=256, n=128}");
+	check_plan_of("gemm, tiles in turn", "return turns()");
+	check_plan_of("attention, loads ahead of each other", "return attention{load_k=2, load_v=1, k=4, v=3}");
+	check_plan_of("attention with overlap", "return attention{mma_qk=1, softmax=1, rescale=1, "
+		"order=early, probs=2}");
+	check_plan_of("attention with overlap, causal", "return attention{mma_qk=1, softmax=1, rescale=1, "
+		"order=early, probs=2, causal=true, k=3}");
+	check_plan_of("two products ahead", "return attention{mma_qk=2, softmax=1, rescale=1, order=early, "
+		"scores=2, probs=2, h=2}");
+	check_plan_of("a product that is a tile ahead, a store behind", "return shifted(project{m=448, n=64, k=32}, "
+		"{m=64, n=64}, {a=2, b=2, mma=2, scale=2}, {mma=1, store_c=-1})");
+	check_plan_of("a product that is a tile ahead, on two copies", "return shifted(project{m=320, n=64, k=32}, "
+		"{m=64, n=64}, {a=3, b=3, mma=2}, {mma=1}, nil, 2)");
+	check_plan_of("loads two tiles ahead, a product one, on one lane", "return shifted("
+		"project{m=448, n=64, k=32}, {m=64, n=64}, {a=3, b=2, mma=2}, {load_a=2, load_b=1, mma=1}, 'c0')");
+	check_plan_of("gemm, its epilogue a tile behind, on two copies", "return shifted("
+		"mr.examples.gemm{m=320, n=64, k=96}, {m=64, n=64, k=32}, {a=2, b=2, c=2}, "
+		"{epilogue=-1, store_c=-1}, nil, 2)");
+	check_plan_of("attention, queries a tile ahead, the end a tile behind", "return shifted("
+		"mr.examples.flash_attention{b=1, h=1, m=256, n=192, d=64}, {m=64, n=64}, {q=3, k=2, v=2, "
+		"o=2, l=2, normalise=2}, {load_q=1, normalise=-1, store_o=-2})");
+	check_plan_of("gemm, its epilogue another lane's", "return epilogue({m=256, n=128, k=96}, {a=2, b=2})");
+	check_plan_of("gemm, its epilogue another lane's, a ring of accumulators",
+		"return epilogue({m=320, n=128, k=32}, {a=2, b=2, c=3})");
+	check_plan_of("attention, its softmax on a second lane",
+		"return statistics({m=192, n=192, ring=2}, {softmax='c1'})");
+	check_plan_of("attention, its statistics on a second lane, tiles without iterations",
+		"return statistics({m=256, n=128, ring=2, causal=true}, {softmax='c1', rescale='c1'})");
+	check_plan_of("ping-pong", "local plan = example('attention_pingpong', mr.examples.flash_attention{"
+		"b=1, h=1, m=384, n=512, d=128}) plan:grid{eus=1} return plan");
+	check_plan_of("ping-pong, tiles without iterations", "local plan = example('attention_pingpong', "
+		"mr.examples.flash_attention{b=1, h=1, m=512, n=200, d=64, causal=true}) plan:grid{eus=1} "
+		"plan:fill_waits() return plan");
+	return tap_done();
+}
