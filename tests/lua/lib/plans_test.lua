@@ -56,19 +56,9 @@ local function outcome(seed, plan, info)
   return result, message
 end
 
--- What messages have in common that say the same of other sTasks, lines and numbers.
-local function kind_of(message)
-  local wrong = message:match "is wrong, relative error (%S+)"
-  if wrong then return wrong:find "nan" and "wrong on the CPU, not a number" or "wrong on the CPU" end
-  local compiler = message:match "host: the C compiler failed.-error: ([^\n]*)"
-  if compiler then message = "the C compiler: " .. compiler:gsub("‘[^’]*’", "'...'") end
-  return (message:gsub("^seed %d+: ", ""):gsub("^%S+:%d+: ", ""):gsub("'[^']*'", "'...'"):gsub("%f[%w]%d+", "N")
-    :gsub(" in iteration N of tile N", ""):gsub(" of tile N", ""):gsub("\n.*", ""))
-end
-
 -- Why draws came to nothing, in as few words.
 local function refusal_of(why)
-  return why:find "^[%l_]+$" and why or kind_of(why)
+  return why:find "^[%l_]+$" and why or random_plans.kind_of(why)
 end
 
 -- Plans that all have to be right; what fails, by kinds.
@@ -83,7 +73,7 @@ local function demanding(title, names, count, reached)
     if result == "ok" then
       right = right + 1
     else
-      local key = (result == "refused" and "not lowered: " or "") .. kind_of(message)
+      local key = (result == "refused" and "not lowered: " or "") .. random_plans.kind_of(message)
       local kind = kinds[key] or {key = key, count = 0}
       if not kinds[key] then order[#order + 1] = kind end
       kinds[key], kind.count = kind, kind.count + 1
@@ -124,7 +114,7 @@ return function(title, names, count, reached, spread, wild)
     by_program[info.program] = (by_program[info.program] or 0) + 1
     tries = tries + info.tries
     if result == "ok" then add(seen, random_plans.features(plan, info)) end
-    if result == "refused" then add(kinds, {[kind_of(message)] = 1}) end
+    if result == "refused" then add(kinds, {[random_plans.kind_of(message)] = 1}) end
   end
   tap.is(counts.failed, 0, ("%s: %d plans run correctly"):format(title, counts.ok))
   tap.ok(counts.refused <= REFUSED_MOST * count + 5, ("%s: %d plans are not lowered"):format(title,

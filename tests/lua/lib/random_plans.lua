@@ -234,7 +234,14 @@ function wild_draws.unary()
   tile[along] = nil
   local functions = {choose(unary)}
   if chance(0.3) then functions[2] = choose(unary) end
-  return rare.unary(functions, axes, along, choose{"alone", "against"})(sizes), tile
+  local of_product = axes == "mn" and chance(0.4)
+  sizes.d = of_product and choose{16, 24, 32} or nil
+  local use, other = choose{"alone", "against", "carried"}, nil
+  if #axes > 1 and use ~= "carried" and chance(0.2) then
+    other = axes:sub(at % #axes + 1, at % #axes + 1)
+    tile[other] = nil
+  end
+  return rare.unary(functions, axes, along, use, other, of_product)(sizes), tile
 end
 
 M.wild_programs = {}
@@ -674,6 +681,16 @@ function M.verify(plan, seeds, options)
     end
   end
   return "ok"
+end
+
+-- What messages have in common that say the same of other sTasks, lines and numbers.
+function M.kind_of(message)
+  local wrong = message:match "is wrong, relative error (%S+)"
+  if wrong then return wrong:find "nan" and "wrong on the CPU, not a number" or "wrong on the CPU" end
+  local compiler = message:match "host: the C compiler failed.-error: ([^\n]*)"
+  if compiler then message = "the C compiler: " .. compiler:gsub("‘[^’]*’", "'...'") end
+  return (message:gsub("^seed %d+: ", ""):gsub("^%S+:%d+: ", ""):gsub("'[^']*'", "'...'"):gsub("%f[%w_]%d+", "N")
+    :gsub(" in iteration N of tile N", ""):gsub(" of tile N", ""):gsub("\n.*", ""))
 end
 
 -- As checks of a test: the plan is legal, and all its outputs are right.

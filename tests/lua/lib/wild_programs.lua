@@ -119,28 +119,39 @@ end)
 -- What a reduction or scan gives, beside the value it was made of or alone.
 --   axes     the value's, "m" to "mnk"
 --   along    one of them
---   use      "alone", "against" the value, "carried" on by another sTask, or "twice": then
---            summed up along another axis, which `other` names
-function P.unary(functions, axes, along, use, other)
+--   use      "alone", "against" the value, or "carried" on by another sTask that sets it against
+--            the value
+--   other    another axis, along which the greatest of what there is then is taken
+--   product  the value is that of a product over d, with axes "mn"
+function P.unary(functions, axes, along, use, other, product)
   return mr.program("unary", function(p)
     local by_name, list = {}, {}
     for name in axes:gmatch "." do
       by_name[name] = p:axes(name)
       list[#list + 1] = by_name[name]
     end
-    local x = p:load("load_x", p:input("X", list))
+    local x
+    if product then
+      local d = p:axes "d"
+      local a, b = p:load("load_a", p:input("A", {by_name.m, d})), p:load("load_b", p:input("B", {by_name.n, d}))
+      x = p:mma("mma", a, b)
+    else
+      x = p:load("load_x", p:input("X", list))
+    end
+    local function value() return (product or p.dtype == "f32") and x or x:to "f32" end
     for i, f in ipairs(functions) do
       local left = {}
       for _, axis in ipairs(list) do
-        local gone = f:find "^row" and use ~= "against" and axis.name == along
+        local gone = f:find "^row" and use == "alone" and axis.name == along
         if not gone and axis.name ~= other then left[#left + 1] = axis end
       end
       local y = p:task("t" .. i, function()
-        local v = x:to "f32"
+        local v = value()
         local y = mr[f](v, by_name[along])
         if use == "against" then y = v - y end
         return other and rowmax(y, by_name[other]) or y
       end)
+      if use == "carried" then y = p:task("u" .. i, function() return value() * 0.5 - y end) end
       p:output("Y" .. i, left, "f32"):store("store_" .. i, y)
     end
   end)
