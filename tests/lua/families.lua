@@ -17,11 +17,11 @@ local SEEDS <const> = {1, 2}                            -- accesses are watched 
 
 local function one_line(message) return (tostring(message):gsub("\n%s*", " | ")) end
 
--- What kinds of refusals and faults there were: how often, and the first case.
+-- What kinds of refusals and faults there were in a family: how often, and the first case.
 local kinds = {refused = {}, FAULT = {}}
 
 local function note(what, name, message, stage)
-  local key = (stage or "") .. random_plans.kind_of(message)
+  local key = name:match "^%a+" .. ": " .. (stage or "") .. random_plans.kind_of(message)
   local kind = kinds[what][key]
   if not kind then
     kind = {key = key, first = name, count = 0}
@@ -47,7 +47,8 @@ local function case(name, make)
   local result, message, script, stage = judge(make)
   if result ~= "right" then note(result, name, message, stage) end
   if as_table then
-    print(("%-70s %s"):format(name, result) .. (message and ": " .. (stage or "") .. one_line(message):sub(1, 200) or ""))
+    local why = message and ": " .. (stage or "") .. one_line(message):sub(1, 200) or ""
+    print(("%-70s %s%s"):format(name, result, why))
     io.stdout:flush()
   else
     tap.ok(result ~= "FAULT", name, message, script)
@@ -58,7 +59,7 @@ local function summary()
   for _, what in ipairs{"refused", "FAULT"} do
     table.sort(kinds[what], function(a, b) return a.count > b.count or a.count == b.count and a.first < b.first end)
     for _, kind in ipairs(kinds[what]) do
-      print(("# %4d %s: %s; first %s"):format(kind.count, what, kind.key, kind.first))
+      print(("# %4d %s, %s; first: %s"):format(kind.count, what, kind.key, kind.first))
     end
   end
 end
@@ -74,7 +75,8 @@ local function schedule(bound, tile, options, before)
   return plan
 end
 
--- All ways to have each of the axes in tiles or whole, as a tile and a word.
+-- All ways to have each of the axes in tiles or whole, as a tile and a word; of three axes the
+-- first, all or none.
 local function tilings(axes, extents)
   local list = {{tile = {}, text = "whole"}}
   for axis in axes:gmatch "." do
@@ -84,6 +86,7 @@ local function tilings(axes, extents)
       list[#list + 1] = {tile = tile, text = (list[i].text == "whole" and "tiles of " or list[i].text) .. axis}
     end
   end
+  if #axes == 3 then list = {list[1], list[2], list[8]} end
   return list
 end
 
@@ -120,8 +123,8 @@ for _, shape in ipairs(shapes) do
   for along in shape.axes:gmatch "." do
     for _, tiling in ipairs(tilings(shape.axes, shape.extents)) do
       for _, list in ipairs{reductions, scans} do
-        local what = ("%s of %s along %s, %s"):format(list == scans and "scans" or "reductions", sizes_text(shape), along,
-          tiling.text)
+        local what = ("%s of %s along %s, %s"):format(list == scans and "scans" or "reductions",
+          sizes_text(shape), along, tiling.text)
         for _, use in ipairs(shape.uses) do
           if use == "against" or list == scans or not tiling.tile[along] then
             case(what .. ", " .. use, function()
@@ -331,19 +334,21 @@ local function split_case(name, program, tile, sizes, axis, ways, part, apart, i
   case(("split: %s along %s, %d parts of %d, %s"):format(name, axis, ways, part,
     apart and "a lane each" or "one lane"), function()
     local whole = ways * part
-    local t, s = with(tile, {[axis] = is_tiled and whole or nil}), with(sizes, {[axis] = is_tiled and whole + 8 or whole})
-    return schedule(program(s), t, apart and lane_of_part or nil, function(plan) plan:split(axis, ways) end)
+    local extents = with(tile, {[axis] = is_tiled and whole or nil})
+    local bound = program(with(sizes, {[axis] = is_tiled and whole + 8 or whole}))
+    return schedule(bound, extents, apart and lane_of_part or nil, function(plan) plan:split(axis, ways) end)
   end)
 end
 
+local highest_and_sums = {"rowmax", "cumsum"}
 local split_programs = {
   {"gemm", mr.examples.gemm, {m = 64, n = 32, k = 32}, {m = 64, n = 32, k = 64}, {"m", "n"}},
   {"qkv", rare.qkv, {m = 64, n = 32}, {m = 64, n = 64, d = 64}, {"m", "n", "d"}},
   {"dq", rare.dq, {m = 64, n = 32}, {m = 64, n = 64, d = 64}, {"m", "n", "d"}},
-  {"twice", rare.twice, {m = 64, n = 32}, {m = 64, n = 64, d = 64}, {"m", "n", "d"}},
+  {"twice", rare.twice, {m = 64, n = 32}, {m = 64, n = 64, d = 64}, {"m", "n", "d"}, few = true},
   {"norms", rare.norms, {m = 64, n = 32, k = 32}, {m = 64, n = 32, k = 64}, {"m", "n"}, few = true},
-  {"rows", rare.unary({"rowmax", "cumsum"}, "mn", "n", "against"), {m = 32}, {m = 32, n = 40}, {"m", "n"}, few = true},
-  {"columns", rare.unary({"rowmax", "cumsum"}, "mn", "m", "against"), {n = 32}, {m = 40, n = 32}, {"m", "n"}, few = true},
+  {"rows", rare.unary(highest_and_sums, "mn", "n", "against"), {m = 32}, {m = 32, n = 40}, {"m", "n"}, few = true},
+  {"columns", rare.unary(highest_and_sums, "mn", "m", "against"), {n = 32}, {m = 40, n = 32}, {"m", "n"}, few = true},
 }
 for _, of in ipairs(split_programs) do
   for _, axis in ipairs(of[5]) do
@@ -351,6 +356,29 @@ for _, of in ipairs(split_programs) do
       {{2, 8}, {2, 16}, {2, 24}, {2, 32}, {2, 64}, {3, 8}, {3, 32}, {4, 4}}) do
       for _, apart in ipairs{false, true} do
         split_case(of[1], of[2], of[3], of[4], axis, shape[1], shape[2], apart, of[3][axis] ~= nil)
+      end
+    end
+  end
+end
+
+-- One sTask in parts, and all around it whole; the parts on lanes of their own, or on one.
+local single = {
+  {"qkv", rare.qkv, {m = 64, n = 32}, {m = 72, n = 64, d = 64}},
+  {"norms", rare.norms, {m = 64, n = 32, k = 32}, {m = 72, n = 40, k = 64}},
+  {"outer", rare.outer, {m = 48, n = 32}, {m = 72, n = 40, k = 16}},
+  {"stats", rare.stats, {m = 48, n = 32}, {m = 72, n = 40}},
+  {"fold", rare.fold, {m = 32, n = 64}, {m = 72, n = 72, k = 32}},
+}
+for _, of in ipairs(single) do
+  local name, program, tile, sizes = table.unpack(of)
+  for _, t in ipairs(program(sizes):graph{tile = tile}.tasks) do
+    for _, axis in ipairs(t.kind == "load" and {} or {"m", "n", "d"}) do
+      for _, apart in ipairs(t.shape[axis] and {false, true} or {}) do
+        local where = apart and "a lane each" or "one lane"
+        case(("split: %s of %s alone along %s, %s"):format(t.name, name, axis, where), function()
+          return schedule(program(sizes), tile, apart and lane_of_part or nil,
+            function(plan) plan:split(axis, 2, {t.name}) end)
+        end)
       end
     end
   end
@@ -391,12 +419,12 @@ for _, x in ipairs(of_lanes) do
 end
 for warps = 1, 12 do
   case(("lanes: %d warps for all of a program without products"):format(warps), function()
-    return schedule(rare.unary({"rowmax", "cumsum"}, "mn", "n", "against"){m = 70, n = 52, dtype = "f32"}, {m = 32},
+    return schedule(rare.unary(highest_and_sums, "mn", "n", "against"){m = 70, n = 52, dtype = "f32"}, {m = 32},
       function() return {lane = "c0"} end, function(plan) plan:lane("c0", {warps = warps}) end)
   end)
 end
 
-for _, registers in ipairs{24, 25, 32, 63, 100, 128, 200, 232, 236, 240, 250, 255} do
+for _, registers in ipairs{24, 25, 63, 100, 128, 232, 236, 250, 255} do
   case(("lanes: %d registers for a product"):format(registers), function()
     return gemm{lanes = {c0 = {warps = 4, registers = registers}}}
   end)
@@ -412,8 +440,10 @@ end)
 for _, name in ipairs{"a_idle", "z_idle"} do
   for _, warps in ipairs{1, 4, 5} do
     for turns = 1, 3 do
-      case(("lanes: idle %s, %d warps, %d turns"):format(name == "a_idle" and "before the others" or "behind the others",
-        warps, turns), function() return gemm{lanes = {[name] = {warps = warps, turns = turns}, c0 = {warps = 4}}} end)
+      local where = name == "a_idle" and "before the others" or "behind the others"
+      case(("lanes: idle %s, %d warps, %d turns"):format(where, warps, turns), function()
+        return gemm{lanes = {[name] = {warps = warps, turns = turns}, c0 = {warps = 4}}}
+      end)
     end
   end
   case(("lanes: idle %s, with registers"):format(name), function()
@@ -424,7 +454,9 @@ for _, name in ipairs{"a_idle", "z_idle"} do
   end)
 end
 for turns = 1, 3 do
-  case(("lanes: loads in %d turns"):format(turns), function() return gemm{lanes = {p0 = {warps = 1, turns = turns}}} end)
+  case(("lanes: loads in %d turns"):format(turns), function()
+    return gemm{lanes = {p0 = {warps = 1, turns = turns}}}
+  end)
   case(("lanes: a product in %d turns"):format(turns), function()
     return gemm{lanes = {c0 = {warps = 4, turns = turns}}}
   end)
@@ -470,8 +502,8 @@ for _, l in ipairs(layouts) do
   for _, dtype in ipairs{"bf16", "f16", "f32"} do
     for _, k in ipairs(l[1]:sub(1, 1) == l[2]:sub(1, 1) and {64} or {64, 20, 7}) do
       case(("units: product of %s on CUDA cores, %s, k = %d"):format(dtype, layout_text(l), k), function()
-        return gemm{sizes = {a = l[1], b = l[2], k = k, dtype = dtype}, tile = {m = 64, n = 32, k = k == 64 and 32 or nil},
-          seu = {mma = "cuda"}}
+        return gemm{sizes = {a = l[1], b = l[2], k = k, dtype = dtype}, seu = {mma = "cuda"},
+          tile = {m = 64, n = 32, k = k == 64 and 32 or nil}}
       end)
     end
     case(("units: all of %s by threads, %s"):format(dtype, layout_text(l)), function()
@@ -482,7 +514,8 @@ for _, l in ipairs(layouts) do
   for _, dtype in ipairs{"bf16", "f16"} do
     for _, k in ipairs(dtype == "f16" and {20} or {100, 60, 20, 7, 1}) do
       case(("units: product of %s on tensor cores, %s, k = %d"):format(dtype, layout_text(l), k), function()
-        return gemm{sizes = {a = l[1], b = l[2], k = k, dtype = dtype}, tile = {m = 64, n = 32, k = k > 32 and 32 or nil}}
+        return gemm{sizes = {a = l[1], b = l[2], k = k, dtype = dtype},
+          tile = {m = 64, n = 32, k = k > 32 and 32 or nil}}
       end)
     end
   end
