@@ -470,9 +470,46 @@ end)
 case("lanes: so many if each had only the warps it says", function()
   return gemm{lanes = {c0 = {warps = 4}, c1 = {warps = 12, turns = 2}, p0 = {warps = 1}, p1 = {warps = 1}}}
 end)
+for _, n in ipairs{6, 7, 14, 15} do
+  case(("lanes: %d idle ones of one warp"):format(n), function()
+    local lanes = {c0 = {warps = 4}}
+    for i = 1, n do lanes[("idle%d"):format(i)] = {warps = 1} end
+    return gemm{lanes = lanes}
+  end)
+end
+case("lanes: one idle, in eight turns", function()
+  return gemm{lanes = {c0 = {warps = 4}, idle = {warps = 1, turns = 8}}}
+end)
+for _, registers in ipairs{128, 168, 232} do
+  case(("lanes: %d registers for each of twelve warps"):format(registers), function()
+    return gemm{lanes = {c0 = {warps = 8, registers = registers}, p0 = {warps = 4, registers = registers}}}
+  end)
+end
 case("lanes: five of one warp", function()
   return gemm{lanes = {a = {warps = 1}, b = {warps = 1}, c0 = {warps = 4}, d = {warps = 1}, p0 = {warps = 1}}}
 end)
+
+---- room in shared memory ------------------------------------------------------
+
+for _, versions in ipairs{13, 14, 27, 64} do
+  case(("room: %d versions of 64 x 64"):format(versions), function()
+    return gemm{sizes = {m = 64, n = 64, k = 64}, tile = {m = 64, n = 64, k = 64}, rings = {a = versions}}
+  end)
+  case(("room: %d versions each of 8 x 64"):format(versions), function()
+    return gemm{sizes = {m = 16, n = 16, k = 64}, tile = {m = 8, n = 8, k = 64},
+      rings = {a = versions, b = versions}}
+  end)
+end
+for _, versions in ipairs{1, 4, 8} do
+  case(("room: %d versions of a wide tile that is stored"):format(versions), function()
+    return gemm{sizes = {m = 64, n = 256, k = 64, out = "f32"}, tile = {m = 64, n = 256, k = 16},
+      rings = {a = versions, b = versions}, on = {store_c = "s"}, lanes = {s = {warps = 1}}}
+  end)
+  case(("room: %d versions of the rows that a lane of one warp reduces"):format(versions), function()
+    return schedule(rare.unary({"rowmax"}, "mn", "n", "against"){m = 72, n = 200, dtype = "f32"}, {m = 24},
+      nil, function(plan) plan:buffers{x = versions} end)
+  end)
+end
 
 ---- units ----------------------------------------------------------------------
 
@@ -549,6 +586,88 @@ for _, name in ipairs{"qkv", "twice", "dq"} do
         if t.kind ~= "mma" or not first then return nil end
         first = false
         return {seu = "cuda"}
+      end)
+    end)
+  end
+end
+
+---- operands -------------------------------------------------------------------
+
+-- The whole first operand is there before the loop, each iteration multiplies a part of it.
+local ahead = mr.program("ahead", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B = p:input("A", p.turned and {k, m} or {m, k}), p:input("B", {n, k})
+  local C, c = p:output("C", {m, n}, "f32"), p:carry("c", {m, n}, 0)
+  local a = p:load("load_a", A)
+  if p.computed then a = p:task("round", function() return (a:to "f32" * 0.5):to "bf16" end) end
+  p:loop(k, function() c:add(p:mma("mma", a, p:load("load_b", B))) end)
+  C:store("store_c", p:task("finish", function() return c + 0 end))
+end)
+for _, step in ipairs{1, 4, 8, 16, 24, 64} do
+  for _, o in ipairs{{"of m by k", {}}, {"of k by m", {turned = true}}, {"that is computed", {computed = true}}} do
+    case(("operands: %d columns in turn of one %s"):format(step, o[1]), function()
+      return schedule(ahead(with({m = 72, n = 40, k = 64}, o[2])), {m = 64, n = 32, k = step})
+    end)
+  end
+end
+
+-- An operand, first or second, that element-wise work makes.
+local made = mr.program("made", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B = p:input("A", p.turned and {k, m} or {m, k}), p:input("B", p.turned and {k, n} or {n, k})
+  local C, c = p:output("C", {m, n}, "f32"), p:carry("c", {m, n}, 0)
+  local dtype = p.dtype or "bf16"
+  p:loop(k, function()
+    local a, b = p:load("load_a", A), p:load("load_b", B)
+    if p.which ~= "b" then a = p:task("make_a", function() return (a:to "f32" * 2):to(dtype) end) end
+    if p.which ~= "a" then b = p:task("make_b", function() return (b:to "f32" * 2):to(dtype) end) end
+    c:add(p:mma("mma", a, b))
+  end)
+  C:store("store_c", p:task("finish", function() return c + 0 end))
+end)
+for _, which in ipairs{"a", "b", "both"} do
+  for _, turned in ipairs{false, true} do
+    for _, k in ipairs{1, 8, 16, 20, 64} do
+      case(("operands: %s made by a lane, %s, steps of %d"):format(which, turned and "k first" or "k last", k),
+        function()
+          return schedule(made{m = 72, n = 40, k = 64, which = which, turned = turned or nil},
+            {m = 64, n = 32, k = k})
+        end)
+    end
+  end
+end
+
+for _, dtype in ipairs{"f64", "f32", "tf32", "f16", "e4m3", "e5m2", "i32", "i8"} do
+  for _, l in ipairs{layouts[1], layouts[2], layouts[3]} do
+    case(("operands: of %s, %s"):format(dtype, layout_text(l)), function()
+      return gemm{sizes = {a = l[1], b = l[2], dtype = dtype, out = "f32", activation = nil}}
+    end)
+  end
+  case(("operands: of %s, first in registers"):format(dtype), function()
+    return schedule(made{m = 72, n = 40, k = 64, which = "a", dtype = dtype}, {m = 64, n = 32, k = 32})
+  end)
+  case(("operands: of %s, second made"):format(dtype), function()
+    return schedule(made{m = 72, n = 40, k = 64, which = "b", dtype = dtype}, {m = 64, n = 32, k = 32})
+  end)
+  case(("operands: a tile of %s, element-wise"):format(dtype), function()
+    return schedule(rare.unary({"rowmax"}, "mn", "n", "against"){m = 40, n = 24, dtype = dtype}, {m = 32})
+  end)
+end
+for _, n in ipairs{256, 264, 344, 512} do
+  case(("operands: %d columns in a tile"):format(n), function()
+    return gemm{sizes = {m = 64, n = n, k = 32}, tile = {m = 64, n = n, k = 16}, lanes = {c0 = {warps = 8}}}
+  end)
+end
+
+local moved = mr.program("moved", function(p)
+  local m, n = p:axes("m", "n")
+  p:output("Y", p.turned and {n, m} or {m, n}):store("store_y", p:load("load_x", p:input("X", {m, n})))
+end)
+for _, turned in ipairs{false, true} do
+  for _, seu in ipairs{"tma", "cuda"} do
+    case(("operands: what is loaded is stored by %s%s"):format(seu, turned and ", turned" or ""), function()
+      return schedule(moved{m = 72, n = 40, turned = turned or nil}, {m = 64, n = 32}, function(t)
+        return t.kind == "store" and {seu = seu} or nil
       end)
     end)
   end

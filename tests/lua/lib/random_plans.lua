@@ -542,6 +542,7 @@ local function try_wild(name)
     wild_lanes(plan, spec)
     rings(plan, append_all(plan, spec))
     grid(plan)
+    if chance(0.06) then plan:grid{cluster = choose{2, 2, 4}, eus = choose{4, 8}} end
   end)
   if not good then return nil, why end
   good, why = settle_waits(plan, info)
