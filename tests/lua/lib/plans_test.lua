@@ -3,6 +3,10 @@
 -- A test calls it with a title, programs, how many plans, and what must have been reached.
 -- With arguments, FIRST [LAST], the test runs just these seeds and tells all about them.
 -- MILLRACE_PLANS in the environment is another number of plans.
+--
+-- Of wild plans none may fail that the checker accepts: each is lowered, for the GPU as for the
+-- CPU, and right there. What fails is told by kinds, with how often, and the seed, the program
+-- and the script of the shortest plan.
 local dir = debug.getinfo(1, "S").source:match "^@(.*/)"
 local tap, random_plans = dofile(dir .. "../tap.lua"), dofile(dir .. "random_plans.lua")
 
@@ -33,10 +37,11 @@ local function coverage(counts)
   for _, line in ipairs(lines) do tell(("%-18s %s"):format(line.what, table.concat(line, ", "))) end
 end
 
-local function replay(names, first, last, spread)
+local function replay(names, first, last, spread, wild)
   for seed = first, last do
-    local plan, info = random_plans.draw(seed, names, spread)
+    local plan, info = random_plans.draw(seed, names, spread, wild)
     print(("-- seed %d, %s, after %d tries"):format(seed, info.program, info.tries))
+    print("-- " .. tostring(plan.graph.program):gsub("\n", "\n-- "))
     print(plan:script())
     print("-- " .. table.concat({random_plans.verify(plan, seeds_of(seed))}, ": "))
   end
@@ -51,13 +56,55 @@ local function outcome(seed, plan, info)
   return result, message
 end
 
-local function kind_of(message)
-  return (message:gsub("^%S+:%d+: ", ""):gsub("'[^']*'", "'...'"):gsub("%d+", "N"):gsub("\n.*", ""))
+-- Why draws came to nothing, in as few words.
+local function refusal_of(why)
+  return why:find "^[%l_]+$" and why or random_plans.kind_of(why)
 end
 
-return function(title, names, count, reached, spread)
-  if arg[1] then return replay(names, tonumber(arg[1]), tonumber(arg[2] or arg[1]), spread) end
+-- Plans that all have to be right; what fails, by kinds.
+local function demanding(title, names, count, reached)
+  local kinds, order, seen, by_program, refusals, right = {}, {}, {}, {}, {}, 0
+  for seed = 1, count do
+    local plan, info = random_plans.draw(seed, names, nil, true)
+    for _, why in ipairs(info.refusals) do add(refusals, {[refusal_of(why)] = 1}) end
+    local result, message = random_plans.verify(plan, seeds_of(seed))
+    by_program[info.program] = (by_program[info.program] or 0) + 1
+    add(seen, random_plans.features(plan, info))
+    if result == "ok" then
+      right = right + 1
+    else
+      local key = (result == "refused" and "not lowered: " or "") .. random_plans.kind_of(message)
+      local kind = kinds[key] or {key = key, count = 0}
+      if not kinds[key] then order[#order + 1] = kind end
+      kinds[key], kind.count = kind, kind.count + 1
+      local script = tostring(plan.graph.program) .. "\n" .. plan:script()
+      if not kind.script or #script < #kind.script then
+        kind.seed, kind.program, kind.message, kind.script = seed, info.program, message, script
+      end
+    end
+  end
+  table.sort(order, function(a, b) return a.count > b.count or a.count == b.count and a.seed < b.seed end)
+  for _, kind in ipairs(order) do
+    tap.ok(false, ("%d of %d plans: %s; seed %d, %s"):format(kind.count, count, kind.key, kind.seed, kind.program),
+      kind.message, kind.script)
+  end
+  tap.is(right, count, ("%s: all plans that are legal run correctly"):format(title))
+  coverage(seen)
+  for why, n in pairs(refusals) do tell(("%d draws were no plan: %s"):format(n, why)) end
+  for _, name in ipairs(names) do
+    tap.ok(by_program[name] or count < 50, ("%s: there are plans of %s"):format(title, name))
+  end
+  for _, what in ipairs(reached) do
+    tap.ok(seen[what] or count < 500, ("%s: %s is among them"):format(title, what))
+  end
+  tap.done_testing()
+end
+
+return function(title, names, count, reached, spread, wild)
+  if wild then names = names or random_plans.wild_programs end
+  if arg[1] then return replay(names, tonumber(arg[1]), tonumber(arg[2] or arg[1]), spread, wild) end
   count = tonumber(os.getenv "MILLRACE_PLANS") or count
+  if wild then return demanding(title, names, count, reached) end
   local counts, by_program, kinds = {ok = 0, refused = 0, failed = 0}, {}, {}
   local seen, tries = {}, 0
   for seed = 1, count do
@@ -67,7 +114,7 @@ return function(title, names, count, reached, spread)
     by_program[info.program] = (by_program[info.program] or 0) + 1
     tries = tries + info.tries
     if result == "ok" then add(seen, random_plans.features(plan, info)) end
-    if result == "refused" then add(kinds, {[kind_of(message)] = 1}) end
+    if result == "refused" then add(kinds, {[random_plans.kind_of(message)] = 1}) end
   end
   tap.is(counts.failed, 0, ("%s: %d plans run correctly"):format(title, counts.ok))
   tap.ok(counts.refused <= REFUSED_MOST * count + 5, ("%s: %d plans are not lowered"):format(title,

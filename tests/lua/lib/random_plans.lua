@@ -2,11 +2,14 @@
 --
 -- draw(seed) gives a plan that the checker accepts, of one of the programs below, with
 -- tiles, splits, lanes, orders, offsets, versions, waits and a grid of its own. The same
--- seed gives the same plan on every machine. verify(plan) runs it.
+-- seed gives the same plan on every machine. verify(plan) runs it. A wild plan is of one of the
+-- wild programs, and also has units, warps, registers, idle lanes, splits along any axis, and
+-- tiles that are narrow or odd.
 local mr = require "millrace"
 local core = require "millrace.core"
 
-local own = dofile(debug.getinfo(1, "S").source:match "^@(.*/)" .. "programs.lua")
+local dir = debug.getinfo(1, "S").source:match "^@(.*/)"
+local own, rare = dofile(dir .. "programs.lua"), dofile(dir .. "wild_programs.lua")
 
 local M = {target = "host"}		-- what verify compiles for
 local random = math.random
@@ -143,6 +146,108 @@ M.programs = {}
 for name in pairs(draws) do M.programs[#M.programs + 1] = name end
 table.sort(M.programs)
 
+---- wild programs: sizes and tile ----------------------------------------------
+
+local wild_draws = {}
+
+-- The extent of a tile, mostly narrow and often odd.
+local function extent() return choose{8, 16, 16, 24, 32, 32, 48, 64, 64, 96, 128} end
+
+-- Few rows and columns, as products on CUDA cores take their time; whole axes now and then.
+local function sizes_of(tile, most)
+  local sizes = {}
+  local names = {}
+  for name in pairs(tile) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    sizes[name] = math.max(1, size(tile[name], tile[name] > 64 and 1 or most, 0, 4, 7, 8))
+    if chance(0.1) then tile[name] = nil end
+  end
+  return sizes
+end
+
+local function operands(sizes)
+  sizes.dtype = choose{"bf16", "bf16", "f16", "f32"}
+  return sizes
+end
+
+function wild_draws.gemm()
+  local tile = {m = extent(), n = extent(), k = extent()}
+  local sizes = operands(sizes_of(tile, 2))
+  sizes.a, sizes.b = choose{"mk", "mk", "km"}, choose{"nk", "nk", "kn"}
+  sizes.out, sizes.bias = chance(0.4) and "f32" or nil, chance(0.3) or nil
+  sizes.activation = choose{nil, "relu", "silu"}
+  return mr.examples.gemm(sizes), tile
+end
+
+function wild_draws.attention()
+  local tile = {m = extent(), n = extent()}
+  local sizes = operands(sizes_of(tile, 3))
+  sizes.b, sizes.h, sizes.d = 1, random(2), choose{16, 24, 32, 64}
+  sizes.causal = chance(0.4) or nil
+  return mr.examples.flash_attention(sizes), tile
+end
+
+-- Two products in a row; the last axis whole or in tiles.
+for _, name in ipairs{"twice", "qkv", "dq"} do
+  wild_draws[name] = function()
+    local tile = {m = extent(), n = extent(), d = choose{16, 24, 32, 64}}
+    local sizes = operands(sizes_of(tile, 2))
+    if chance(0.7) then tile.d = nil end
+    return rare[name](sizes), tile
+  end
+end
+
+-- One product, and something along its rows or columns.
+for _, name in ipairs{"norms", "columns", "fold"} do
+  wild_draws[name] = function()
+    local tile = {m = extent(), n = extent(), k = choose{16, 32, 40, 64}}
+    local sizes = operands(sizes_of(tile, 2))
+    if name == "columns" then tile.m = nil end
+    if name == "fold" then tile.k = nil end
+    return rare[name](sizes), tile
+  end
+end
+
+function wild_draws.outer()
+  local tile = {m = extent(), n = extent()}
+  local sizes = operands(sizes_of(tile, 2))
+  sizes.k = choose{8, 16, 20, 64}
+  return rare.outer(sizes), tile
+end
+
+function wild_draws.stats()
+  local tile = {m = extent(), n = extent()}
+  local sizes = operands(sizes_of(tile, 3))
+  return rare.stats(sizes), tile
+end
+
+local unary = {"rowsum", "rowmax", "rowmin", "cumsum", "cummax", "cummin"}
+
+-- What is not reduced or scanned is in tiles, or whole.
+function wild_draws.unary()
+  local axes = choose{"m", "mn", "mn", "mn", "mnk"}
+  local at = random(#axes)
+  local along, tile = axes:sub(at, at), {}
+  for name in axes:gmatch "." do tile[name] = #axes == 3 and choose{4, 8, 16} or extent() end
+  local sizes = operands(sizes_of(tile, 3))
+  tile[along] = nil
+  local functions = {choose(unary)}
+  if chance(0.3) then functions[2] = choose(unary) end
+  local of_product = axes == "mn" and chance(0.4)
+  sizes.d = of_product and choose{16, 24, 32} or nil
+  local use, other = choose{"alone", "against", "carried"}, nil
+  if #axes > 1 and use ~= "carried" and chance(0.2) then
+    other = axes:sub(at % #axes + 1, at % #axes + 1)
+    tile[other] = nil
+  end
+  return rare.unary(functions, axes, along, use, other, of_product)(sizes), tile
+end
+
+M.wild_programs = {}
+for name in pairs(wild_draws) do M.wild_programs[#M.wild_programs + 1] = name end
+table.sort(M.wild_programs)
+
 ---- the plan -------------------------------------------------------------------
 
 -- Offsets that fall along the program's order, or anything.
@@ -200,13 +305,46 @@ local function lanes(plan, wide, spread)
   return spec
 end
 
+-- Units, warps and registers that nobody would choose, and lanes on which nothing is.
+local function wild_lanes(plan, spec)
+  spec.seu, spec.registers, spec.idle = {}, {}, {}
+  spec.extra = chance(0.15) and "e0" or nil
+  spec.spread = spec.extra and chance(0.5)
+  spec.together = chance(0.25)                          -- parts of a split on one lane
+  local loads, products, stores = chance(0.35) and 0.7 or 0, chance(0.3) and 0.8 or 0, chance(0.2) and 0.7 or 0
+  if loads > 0 and chance(0.4) then spec.loads = {"c0"} end
+  for _, t in ipairs(plan.tasks) do
+    local share = t.kind == "load" and loads or t.kind == "mma" and products or t.kind == "store" and stores or 0
+    if chance(share) then spec.seu[t.name] = "cuda" end
+  end
+  local names = {}
+  for name in pairs(spec.warps) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    if name:find "^p" then spec.warps[name] = choose{1, 1, 2, 4, 8} end
+    if name:find "^c" then spec.warps[name] = chance(0.35) and random(12) or choose{4, 4, 4, 8} end
+    if chance(0.15) then spec.registers[name] = random(24, 255) end
+    if chance(0.06) then spec.turns[name] = random(2, 3) end
+  end
+  if chance(0.12) then
+    spec.idle = {first = chance(0.5), warps = random(5), turns = chance(0.5) and random(3) or nil,
+      registers = chance(0.2) and random(24, 255) or nil}
+  end
+end
+
 local function lane_of(task, spec)
   if task.kind == "load" then return choose(spec.loads) end
   if spec.extra and (spec.spread or task.kind == "compute") and chance(0.3) then
     spec.warps[spec.extra] = 4
     return spec.extra
   end
-  return "c" .. part_of(task)
+  return spec.together and "c0" or "c" .. part_of(task)
+end
+
+local function declare_idle(plan, spec, first)
+  if spec.idle and spec.idle.warps and spec.idle.first == first then
+    plan:lane("idle", {warps = spec.idle.warps, turns = spec.idle.turns, registers = spec.idle.registers})
+  end
 end
 
 local function append_all(plan, spec)
@@ -225,15 +363,18 @@ local function append_all(plan, spec)
     for _, t in ipairs(plan.tasks) do at[t.name] = t.loop and at[t.name] or tiles[t.name] end
   end
   shuffle(order)
+  declare_idle(plan, spec, true)
   for _, t in ipairs(order) do
-    plan:append(t.name, {lane = lane_of(t, spec), at = at[t.name] or 0})
+    plan:append(t.name, {lane = lane_of(t, spec), at = at[t.name] or 0, seu = spec.seu and spec.seu[t.name]})
   end
   local names = {}
   for name in pairs(spec.warps) do names[#names + 1] = name end
   table.sort(names)
   for _, name in ipairs(names) do
-    plan:lane(name, {warps = spec.warps[name], turns = spec.turns[name]})
+    plan:lane(name, {warps = spec.warps[name], turns = spec.turns[name],
+      registers = spec.registers and spec.registers[name]})
   end
+  declare_idle(plan, spec, false)
   return at
 end
 
@@ -366,6 +507,50 @@ local function grid(plan)
   plan:grid(g)
 end
 
+-- Parts along any axis, where the tile and the program let it; perhaps only of some tasks.
+local function wild_split(plan, info)
+  local axes = {}
+  for _, t in ipairs(plan.tasks) do
+    for axis in pairs(t.shape) do axes[axis] = true end
+  end
+  local names = {}
+  for axis in pairs(axes) do names[#names + 1] = axis end
+  table.sort(names)
+  local axis, ways, some = choose(names), choose{2, 2, 3, 4}, nil
+  if chance(0.2) then
+    some = {}
+    for _, t in ipairs(plan.tasks) do
+      if t.kind ~= "load" and t.shape[axis] and chance(0.6) then some[#some + 1] = t.name end
+    end
+  end
+  if some and #some == 0 then return end
+  if pcall(plan.split, plan, axis, ways, some) then
+    local whole = plan.tile[axis] or plan.graph.program.axes[axis]
+    info.ways, info.split, info.part = ways, axis, whole // ways
+  end
+end
+
+-- One try of a wild plan; what an edit refuses is no plan.
+local function try_wild(name)
+  local bound, tile = wild_draws[name]()
+  local info = {program = name, ways = 1, wide = 1, wild = true, dtype = bound.tensors[1].dtype}
+  local plan
+  local good, why = pcall(function()
+    plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+    if chance(0.4) then wild_split(plan, info) end
+    local spec = lanes(plan, 1)
+    wild_lanes(plan, spec)
+    rings(plan, append_all(plan, spec))
+    grid(plan)
+    if chance(0.06) then plan:grid{cluster = choose{2, 2, 4}, eus = choose{4, 8}} end
+  end)
+  if not good then return nil, why end
+  good, why = settle_waits(plan, info)
+  if not good then return nil, why end
+  vary_waits(plan, info)
+  return plan, info
+end
+
 -- One try: a legal plan, or nil and why not.
 local function try(name, spread)
   local ways = choose{1, 1, 1, 2, 2}
@@ -383,18 +568,55 @@ local function try(name, spread)
 end
 
 -- A legal plan, what is special about it, and how many tries it took. `names`: of which
--- programs; any, if nil. spread: what hangs together is on several lanes.
-function M.draw(seed, names, spread)
+-- programs; any, if nil. spread: what hangs together is on several lanes. wild: a wild plan;
+-- info.refusals says why the other tries were none.
+function M.draw(seed, names, spread, wild)
   math.randomseed(seed)
-  local name = choose(names or M.programs)
+  local name = choose(names or wild and M.wild_programs or M.programs)
+  local refusals = {}
   for tries = 1, 200 do
-    local plan, info = try(name, spread)
+    local plan, info
+    if wild then plan, info = try_wild(name) else plan, info = try(name, spread) end
     if plan then
-      info.tries = tries
+      info.tries, info.refusals = tries, refusals
       return plan, info
     end
+    refusals[#refusals + 1] = info
   end
   error(("no legal plan of %s for seed %d"):format(name, seed), 0)
+end
+
+-- What only wild plans vary.
+local function wild_features(plan, info, add)
+  local kinds, appended = {}, {}
+  for _, t in ipairs(plan.tasks) do kinds[t.name] = t end
+  local calls = M.calls(plan)
+  for _, call in ipairs(calls) do
+    if call[1] == "append" then
+      local t, o = kinds[call[2]], call[3]
+      local unit = o.seu or "default"
+      if t.kind == "mma" then unit = unit .. "-" .. t.dtype end
+      add(t.kind .. " on", unit)
+      appended[o.lane] = (appended[o.lane] or "") .. (t.kind == "load" and "l" or t.kind == "mma" and "m" or "e")
+    end
+  end
+  for _, call in ipairs(calls) do
+    local what, name, o = call[1], call[2], call[3]
+    if what == "lane" then
+      local has = appended[name]
+      add("registers of a lane", o.registers and (o.registers % 8 == 0 and "by-8" or "odd") or "needed")
+      if not has then add("idle", (o.turns or 1) > 1 and "turns" or "plain") end
+      if has and has:find "^l+$" then add("warps of loads", o.warps or "default") end
+      if has and has:find "^e+$" then add("warps of element-wise work", o.warps or "default") end
+    end
+  end
+  if info.split then
+    add("split", info.split)
+    add("part", info.part)
+  end
+  for axis, extent in pairs(plan.tile) do
+    if axis ~= "k" and extent % 64 ~= 0 then add("tile", extent) end
+  end
 end
 
 -- Structure of a plan, as counts by words such as "offset -1" and "lanes 3".
@@ -431,6 +653,7 @@ function M.features(plan, info)
   local way = 1
   for v in pairs(unroll) do way = way * v end
   add("unrolled", way)
+  if info.wild then wild_features(plan, info, add) end
   return f
 end
 
@@ -459,6 +682,16 @@ function M.verify(plan, seeds, options)
     end
   end
   return "ok"
+end
+
+-- What messages have in common that say the same of other sTasks, lines and numbers.
+function M.kind_of(message)
+  local wrong = message:match "is wrong, relative error (%S+)"
+  if wrong then return wrong:find "nan" and "wrong on the CPU, not a number" or "wrong on the CPU" end
+  local compiler = message:match "host: the C compiler failed.-error: ([^\n]*)"
+  if compiler then message = "the C compiler: " .. compiler:gsub("‘[^’]*’", "'...'") end
+  return (message:gsub("^seed %d+: ", ""):gsub("^%S+:%d+: ", ""):gsub("'[^']*'", "'...'"):gsub("%f[%w_]%d+", "N")
+    :gsub(" in iteration N of tile N", ""):gsub(" of tile N", ""):gsub("\n.*", ""))
 end
 
 -- As checks of a test: the plan is legal, and all its outputs are right.
