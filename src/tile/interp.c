@@ -548,7 +548,7 @@ enum err_code interp_sample(struct arena *a, const struct extents *x, double *co
 enum err_code interp_extents(struct arena *a, const struct program *p, struct extents *out,
 			     struct err *e)
 {
-	enum { TILE = 64 };		/* a multiple of what a word can hold */
+	enum { TILE = 128 };		/* a multiple of what a word can hold */
 	struct tiling t = { { 0 } };
 
 	for (int i = 0; i < p->phases.n; i++) {

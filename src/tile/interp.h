@@ -33,7 +33,7 @@ NODISCARD enum err_code interp_sample(struct arena *a, const struct extents *x,
 	double *const *data, const struct interp_sample *sample, struct err *e);
 
 /* The extents that the reference uses when the caller has none: tiles of at most
- * 64 along grid and loop axes. */
+ * 128 along grid and loop axes. */
 NODISCARD enum err_code interp_extents(struct arena *a, const struct program *p,
 	struct extents *out, struct err *e);
 
