@@ -201,20 +201,24 @@ static enum err_code blame_bound(const struct program *p, int loop, struct err *
 		"where(), by %s:index()", axis, what, axis);
 }
 
-static enum err_code blame_carry(const struct program *p, int carry, int axis, struct err *e)
+static enum err_code blame_carry(const struct sample *s, int carry, int axis, const struct pair *pair,
+				 struct err *e)
 {
+	const struct program *p = &s->p;
 	const struct node *n = &p->nodes.v[find_update(p, carry, axis)];
-	const char *name = p->axes.v[axis].name;
+	const char *name = p->axes.v[axis].name, *leaves = "another value in it for every tile";
 	int l = p->tasks.v[n->task].loop;
 	struct phrase loop;
 
 	while (program_axis_bound(p, p->loops.v[l].parent, axis))
 		l = p->loops.v[l].parent;
 	loop = loop_phrase(p, l);
+	if (carry_has_nan(s, carry, &pair->one) != carry_has_nan(s, carry, &pair->other))
+		leaves = "a NaN in it for some tiles";
 	return err_set(e, ERR_INPUT, n->loc, "the result depends on the tile of '%s': carry '%s' is "
-		"updated once a tile, and %s leaves another value in it for every tile; write "
-		"an update that gives the same whether '%s' is taken in one tile or in several",
-		name, p->carries.v[carry].name, loop.s, name);
+		"updated once a tile, and %s leaves %s; write an update that gives the same "
+		"whether '%s' is taken in one tile or in several", name, p->carries.v[carry].name,
+		loop.s, leaves, name);
 }
 
 static enum err_code blame_store(struct arena *a, const struct program *p, int store, int axis,
@@ -240,7 +244,7 @@ static enum err_code blame_axis(struct arena *a, const struct sample *s, int axi
 	int carry = find_carry(a, s, pair, axis), store = find_store(s, pair, axis);
 
 	if (carry != NONE)
-		return blame_carry(&s->p, carry, axis, e);
+		return blame_carry(s, carry, axis, pair, e);
 	if (store != NONE)
 		return blame_store(a, &s->p, store, axis, e);
 	for (int i = 0; i < s->p.loops.n; i++) {

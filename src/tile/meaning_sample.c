@@ -14,8 +14,10 @@ enum {
 	OTHER = 2,
 };
 
-/* Instances of sTasks in one tile of the grid, loops by single elements. */
+/* Instances of sTasks in one tile of the grid, loops by single elements; and elements of
+ * all values, over all of the grid and all iterations. */
 static const double INSTANCES_MAX = 2000;
+static const double ELEMENTS_MAX = 100e3;
 
 /* The error of a number that was rounded to 16 bits, and of one that became a whole one
  * of 8 bits. */
@@ -118,6 +120,46 @@ static void limit_instances(struct sample *s)
 	}
 }
 
+static double count_elements(const struct sample *s)
+{
+	const struct program *p = &s->p;
+	double total = 0;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+		double elements = n->task != NONE;
+
+		for (int a = 0; a < p->axes.n; a++) {
+			if (axes_have(n->naxes, n->axis, a) ||
+			    (n->task != NONE && program_axis_bound(p, p->tasks.v[n->task].loop, a)))
+				elements *= (double)p->axes.v[a].size;
+		}
+		total += elements;
+	}
+	return total;
+}
+
+/* Shorten any axes, the longest first, to two tiles at worst, where values have many. */
+static void limit_elements(struct sample *s)
+{
+	while (count_elements(s) > ELEMENTS_MAX) {
+		int longest = NONE;
+		int64_t tiles = 2;
+
+		for (int a = 0; a < s->p.axes.n; a++) {
+			int64_t n = ceil_div(s->p.axes.v[a].size, s->per[a]);
+
+			if (s->p.axes.v[a].packs == NONE && n > 2 && n >= tiles) {
+				tiles = n;
+				longest = a;
+			}
+		}
+		if (longest == NONE)
+			return;
+		s->p.axes.v[longest].size = (tiles - 1) * s->per[longest];
+	}
+}
+
 /* Does any number become a whole one, so that a small difference may become a step? */
 static bool has_rounding(const struct program *p)
 {
@@ -160,6 +202,7 @@ void sample_cut(struct arena *a, const struct program *p, struct sample *out)
 			out->p.axes.v[i].size = sample_size(out, &use[i], i);
 	}
 	limit_instances(out);
+	limit_elements(out);
 	for (int i = 0; i < p->axes.n; i++) {
 		struct axis *x = &out->p.axes.v[i];
 
@@ -418,6 +461,15 @@ bool same_carry(const struct sample *s, int carry, const struct outcome *x,
 		const struct outcome *y)
 {
 	return same_numbers(s, carry_elements(&s->p, carry), x->carry[carry], y->carry[carry]);
+}
+
+bool carry_has_nan(const struct sample *s, int carry, const struct outcome *x)
+{
+	for (int64_t i = 0; i < carry_elements(&s->p, carry); i++) {
+		if (isnan(x->carry[carry][i]))
+			return true;
+	}
+	return false;
 }
 
 bool same_outputs(const struct sample *s, const struct outcome *x, const struct outcome *y)

@@ -49,6 +49,7 @@ bool same_tensor(const struct sample *s, int tensor, const struct outcome *x,
 	const struct outcome *y);
 bool same_carry(const struct sample *s, int carry, const struct outcome *x,
 	const struct outcome *y);
+bool carry_has_nan(const struct sample *s, int carry, const struct outcome *x);
 /* Of every output. */
 bool same_outputs(const struct sample *s, const struct outcome *x, const struct outcome *y);
 

@@ -227,6 +227,23 @@ depends("one that takes the maximum of its tile alone", {m = 300, n = 1000, d = 
   O:store(o / l)
 end, "carry 'mx'")
 
+-- The softmax of a row of which whole tiles may be masked, which leave -inf - -inf.
+depends("a softmax of what may be masked tile by tile", {m = 64, n = 512}, "n", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}), p:output("Y", {m}, "f32")
+  local mx, l = p:carry("mx", {m}, -math.huge), p:carry("l", {m}, 0)
+  p:loop(n, function()
+    local x = p:load(X)
+    p:task("softmax", function()
+      local s = where(n:index():ge(m:index()), x, -math.huge)
+      local new = max(mx, rowmax(s, n))
+      l:set(l * exp2(mx - new) + rowsum(exp2(s - new), n)) -- here
+      mx:set(new)
+    end)
+  end)
+  Y:store(l)
+end, "leaves a NaN in it for some tiles")
+
 -- Bounds ----------------------------------------------------------------------------------------
 
 local function bounded(least, most, mask)
