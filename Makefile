@@ -239,7 +239,7 @@ define LAYERS
 BEGIN {
 	low["base"] = ""
 	low["tile"] = "base"
-	low["device"] = "base tile"
+	low["reference"] = low["device"] = "base tile"
 	low["graph"] = "base tile device"
 	low["plan"] = low["graph"] " graph"
 	low["sim"] = low["plan"] " plan"
@@ -249,7 +249,7 @@ BEGIN {
 	low["search"] = low["draw"] = low["store"] = low["sim"] " sim"
 	low["emit"] = low["role"] " role"
 	low["gpu"] = low["host"] = low["lower"] " lower emit"
-	low["run"] = low["gpu"] " gpu host"
+	low["run"] = low["gpu"] " gpu host reference"
 	low["lua"] = low["run"] " run search draw store"
 	low["ui"] = low["lua"] " lua"
 	home["n?curses\\.h"] = "^ui/term_curses\\.c"

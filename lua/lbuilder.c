@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "tile/meaning.h"
+
 /* The builder under lua/std/tile.lua, which knows what the user called and gives
  * ids; what is checked here is only that no id, however obtained, leads outside. */
 
@@ -499,10 +501,14 @@ static int builder_finish_l(lua_State *L)
 {
 	void **box = box_new(L, PROGRAM_CLASS, 0);
 	struct builder *b = check_builder(L);
+	enum err_code code;
 	struct err e;
 
 	b->busy = true;
-	done(L, b, program_finish(b->p, &e), &e);
+	code = program_finish(b->p, &e);
+	if (!code)
+		code = meaning_check(&b->p->arena, b->p, &e);
+	done(L, b, code, &e);
 	*box = b->p;
 	b->p = NULL;
 	return 1;

@@ -34,7 +34,7 @@ enum err_code reference_emit(struct reference *r, const struct tiling *t, unsign
 		TRY(extents_infer(&r->arena, r->program, t, &x, e));
 	else
 		TRY(plain_extents(&r->arena, r->program, &x, e));
-	return emit_plain(&x, flags, &r->arena, &r->plain, e);
+	return plain_print(&x, flags, &r->arena, &r->plain, e);
 }
 
 static size_t tensor_bytes(const struct program *p, int tensor)

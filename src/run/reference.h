@@ -1,12 +1,12 @@
 /* reference.h - the answer that kernels are compared with, at sizes beyond the interpreter.
  *
- * Runs the plain kernel of a program (emit/plain.h) on the attached device, or on this
+ * Runs the plain kernel of a program (reference/plain.h) on the attached device, or on this
  * machine's CPU.
  */
 #ifndef RUN_REFERENCE_H
 #define RUN_REFERENCE_H
 
-#include "emit/plain.h"
+#include "reference/plain.h"
 #include "gpu/gpu.h"
 #include "host/host.h"
 

@@ -10,6 +10,7 @@ struct run {
 	const struct program *p;
 	const struct extents *x;
 	double *const *data;
+	const struct interp_sample *sample;	/* NULL: the program itself */
 	unsigned flags;
 	const struct stop *stop;
 	struct arena *arena;
@@ -109,6 +110,7 @@ static void access_begin(struct access_walk *w, struct run *r, const struct node
 static void access_offsets(struct access_walk *w)
 {
 	const struct tensor *t = &w->r->p->tensors.v[w->n->ref];
+	const struct interp_sample *sample = w->n->op == OP_LOAD ? w->r->sample : NULL;
 	int64_t stride = 1;
 
 	memset(w->offset, 0, (size_t)w->row_len * sizeof(*w->offset));
@@ -116,13 +118,14 @@ static void access_offsets(struct access_walk *w)
 		const struct index_expr *x = &w->n->index[d];
 		int64_t base = x->k + index_part(x, w->pos, w->row_axis, true);
 		int64_t size = w->r->p->axes.v[t->dim[d]].size;
+		int64_t within = sample ? sample->size[t->dim[d]] : size;
 		const int64_t *part = w->part + d * w->row_len;
 
 		for (int64_t i = 0; i < w->row_len; i++) {
 			int64_t at = base + part[i];
-			bool inside = w->offset[i] >= 0 && at >= 0 && at < size;
+			bool inside = w->offset[i] >= 0 && at >= 0 && at < within;
 
-			w->offset[i] = inside ? w->offset[i] + at * stride : -1;
+			w->offset[i] = inside ? w->offset[i] + at % size * stride : -1;
 		}
 		stride *= size;
 	}
@@ -191,7 +194,7 @@ static void eval_index(const struct run *r, const struct node *n, struct value *
 	int64_t lo = out->n ? out->lo[0] : r->at.lo[n->ref];
 
 	for (int64_t i = 0; i < value_elements(out); i++)
-		out->v[i] = (double)(lo + i);
+		out->v[i] = (double)(lo + i) + n->k;
 }
 
 static void eval_elementwise(struct run *r, const struct node *n, struct value *out)
@@ -411,6 +414,21 @@ static void init_carries(struct run *r, int phase, int loop)
 	}
 }
 
+/* Show what the carries of a region hold at the end of its iteration. */
+static void probe_carries(struct run *r, int phase, int loop)
+{
+	for (int i = 0; i < r->p->carries.n && r->sample; i++) {
+		const struct carry *c = &r->p->carries.v[i];
+		struct value all = { .v = r->sample->carry[i] };
+
+		if (c->phase != phase || c->loop != loop)
+			continue;
+		for (int j = 0; j < c->naxes; j++)
+			value_add_axis(&all, c->axis[j], 0, r->p->axes.v[c->axis[j]].size);
+		value_put(&all, &r->carry[i]);
+	}
+}
+
 static enum err_code run_body(struct run *r, int phase, int loop, struct err *e);
 
 static enum err_code run_loop(struct run *r, int loop, struct err *e)
@@ -445,6 +463,7 @@ static enum err_code run_body(struct run *r, int phase, int loop, struct err *e)
 		else
 			eval_task(r, &r->p->tasks.v[body.v[i].id]);
 	}
+	probe_carries(r, phase, loop);
 	return OK;
 }
 
@@ -489,32 +508,47 @@ static enum err_code run_phase(struct run *r, int phase, struct err *e)
 	return code;
 }
 
-enum err_code interp_run(struct arena *a, const struct extents *x, double *const *data,
-			 unsigned flags, const struct stop *stop, struct err *e)
+static enum err_code run_program(struct run *r, struct err *e)
 {
-	const struct program *p = x->program;
-	struct arena_mark mark = arena_mark(a);
-	struct run r = { .p = p, .x = x, .data = data, .flags = flags, .stop = stop, .arena = a };
+	const struct program *p = r->p;
+	struct arena_mark mark = arena_mark(r->arena);
 	enum err_code code = OK;
 
-	r.node = ARENA_ARRAY(a, p->nodes.n, struct value);
-	r.carry = ARENA_ARRAY(a, p->carries.n, struct value);
+	r->node = ARENA_ARRAY(r->arena, p->nodes.n, struct value);
+	r->carry = ARENA_ARRAY(r->arena, p->carries.n, struct value);
 	for (int i = 0; i < p->nodes.n; i++) {
 		if (p->nodes.v[i].op != OP_CONST)
 			continue;
-		r.node[i].v = alloc_box(&r, 1);
-		r.node[i].v[0] = p->nodes.v[i].k;
+		r->node[i].v = alloc_box(r, 1);
+		r->node[i].v[0] = p->nodes.v[i].k;
 	}
 	for (int i = 0; i < p->phases.n && !code; i++)
-		code = run_phase(&r, i, e);
-	arena_reset(a, mark);
+		code = run_phase(r, i, e);
+	arena_reset(r->arena, mark);
 	return code;
+}
+
+enum err_code interp_run(struct arena *a, const struct extents *x, double *const *data,
+			 unsigned flags, const struct stop *stop, struct err *e)
+{
+	struct run r = { .p = x->program, .x = x, .data = data, .flags = flags, .stop = stop,
+		.arena = a };
+
+	return run_program(&r, e);
+}
+
+enum err_code interp_sample(struct arena *a, const struct extents *x, double *const *data,
+			    const struct interp_sample *sample, struct err *e)
+{
+	struct run r = { .p = x->program, .x = x, .data = data, .sample = sample, .arena = a };
+
+	return run_program(&r, e);
 }
 
 enum err_code interp_extents(struct arena *a, const struct program *p, struct extents *out,
 			     struct err *e)
 {
-	enum { TILE = 64 };		/* a multiple of what a word can hold */
+	enum { TILE = 128 };		/* a multiple of what a word can hold */
 	struct tiling t = { { 0 } };
 
 	for (int i = 0; i < p->phases.n; i++) {

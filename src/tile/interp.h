@@ -20,8 +20,20 @@ enum interp_flags {
 NODISCARD enum err_code interp_run(struct arena *a, const struct extents *x, double *const *data,
 	unsigned flags, const struct stop *stop, struct err *e);
 
+/* Of a program whose axes were cut short, see meaning_sample.h. */
+struct interp_sample {
+	/* Of each axis in the program itself. A load gives zero outside what its tensor has
+	 * there, and within wraps around what the tensor has here. */
+	const int64_t *size;
+	/* carry[c], row-major over the carry's axes, takes what carry c holds whenever the
+	 * region of its declaration ends an iteration, where its tile stands. */
+	double *const *carry;
+};
+NODISCARD enum err_code interp_sample(struct arena *a, const struct extents *x,
+	double *const *data, const struct interp_sample *sample, struct err *e);
+
 /* The extents that the reference uses when the caller has none: tiles of at most
- * 64 along grid and loop axes. */
+ * 128 along grid and loop axes. */
 NODISCARD enum err_code interp_extents(struct arena *a, const struct program *p,
 	struct extents *out, struct err *e);
 

@@ -120,3 +120,20 @@ void value_copy(const struct value *to, const struct value *from)
 			dst[i] = src[i * step];
 	} while (walk_next(&w));
 }
+
+void value_put(const struct value *to, const struct value *from)
+{
+	struct walk w;
+
+	walk_begin(&w, from);
+	walk_operand(&w, 1, from, to);
+	walk_fold(&w);
+	do {
+		const double *src = from->v + w.at[0];
+		double *dst = to->v + w.at[1];
+		int64_t n = w.len[w.n - 1], step = w.step[1][w.n - 1];
+
+		for (int64_t i = 0; i < n; i++)
+			dst[i * step] = src[i];
+	} while (walk_next(&w));
+}

@@ -23,6 +23,8 @@ int value_find_axis(const struct value *v, int axis);
 void value_add_axis(struct value *v, int axis, int64_t lo, int64_t len);
 /* Fill the box of `to` from `from`, whose box holds it on the axes that it has. */
 void value_copy(const struct value *to, const struct value *from);
+/* The box of `from` in `to`, whose box holds it. */
+void value_put(const struct value *to, const struct value *from);
 
 enum { OPERANDS = 4 };			/* a result and three arguments */
 

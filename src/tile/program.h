@@ -89,7 +89,9 @@ struct node {
 	int axis[RANK_MAX];		/* axes of the value, batch axes left out */
 	int arg[3];			/* nodes; NONE beyond the op's arity */
 	int ref;			/* axis, tensor or carry, by op; NONE */
-	double k;			/* CONST, exact whatever its type (i32 or f32) */
+	/* CONST, exact whatever its type (i32 or f32); INDEX: where the axis begins, 0 but
+	 * in samples */
+	double k;
 	const struct index_expr *index;	/* LOAD, STORE: one a dimension */
 	int task;			/* where it is computed; NONE: CONST, or dropped */
 	struct srcloc loc;

@@ -460,8 +460,8 @@ local function nest(depth, size)
     local function enter(i)
       if axes[i] then return p:loop(axes[i], function() enter(i + 1) end) end
       local v = p:load("load_x", X)
-      for d = 1, math.min(depth, 7) do v = v:rowsum(axes[d]) end
-      c:add(v)
+      for d = 1, math.min(depth, 7) do v = v:rowmax(axes[d]) end
+      c:set(mr.max(c, v))
     end
     enter(1)
     Y:store(c)

@@ -74,8 +74,8 @@ for _, trips in ipairs{1, 2, 5} do
   correct(("sums that a second lane keeps, %d iterations"):format(trips),
     schedule(programs.normed(sizes), tile, {square = "c1"}, {a = 2, b = 2}))
   sizes = {m = 136, n = 64, k = 32 * trips, d = 64}
-  correct(("an accumulator scaled by one lane, summed up by another, read by a third, %d iterations")
-    :format(trips), schedule(programs.recurrent(sizes), {m = 64, k = 32}, {decay = "c1", read = "c2"},
+  correct(("an accumulator set by one lane, summed up by another, read by a third, %d iterations")
+    :format(trips), schedule(programs.recurrent(sizes), {m = 64, k = 32}, {rows = "c1", read = "c2"},
     {a = 2, b = 2, read = 2}))
 end
 

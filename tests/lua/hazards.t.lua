@@ -66,7 +66,7 @@ for ahead = 0, 1 do
     correct(("an accumulation read back, reads %d ahead, rings of %d"):format(ahead, ring), schedule(
       programs.recurrent{m = 128, n = 64, k = 160, d = 64}, {m = 64, k = 32},
       {a = ring, b = ring, read = ahead + 1},
-      {{"decay", ahead}, {"mma_in", ahead}, {"read", ahead}, {"mma_out", 0}}))
+      {{"rows", ahead}, {"mma_in", ahead}, {"read", ahead}, {"mma_out", 0}}))
   end
 end
 correct("an accumulation scaled between two products into it", schedule(

@@ -176,7 +176,17 @@ end):bind{a = 7, b = 5, c = 11, d = 13, e = 6}
 agree("many axes", bound, bound:inputs{})
 agree("many axes in tiles", bound, bound:inputs{}, {tile = {a = 3, b = 2, c = 4, d = 5, e = 5}})
 
--- Which tiles a loop visits: each adds a power of two to what is seen of it.
+-- A value with the operators of an index expression, for masks that say what bounds say.
+local Position = {}
+local function position(v) return setmetatable({v = v}, Position) end
+local function plain(x) return getmetatable(x) == Position and x.v or x end
+function Position.__add(a, b) return position(plain(a) + plain(b)) end
+function Position.__sub(a, b) return position(plain(a) - plain(b)) end
+function Position.__mul(a, b) return position(plain(a) * plain(b)) end
+function Position.__idiv(a, b) return position(mr.floor((a.v + 0.5) / b)) end
+function Position.__mod(a, b) return a - a // b * b end
+
+-- Which tiles a loop visits: each adds powers of two to what is seen of it.
 for i, bounds in ipairs{
   function(j) return nil, j end, function(j) return j, nil end, function(j) return j - 3, j + 2 end,
   function(j) return j // 4 % 3, j // 2 % 5 + 1 end, function(j) return 7 - j // 3, 20 - j % 16 end,
@@ -188,7 +198,11 @@ for i, bounds in ipairs{
     local from, upto = bounds(m)
     local y = p:carry("y", {m}, 0)
     p:loop(n, {from = from, upto = upto}, function()
-      y:set(y + mr.rowsum(mr.exp2(n:index():to "f64"), n))
+      local least, most = bounds(position(m:index():to "f64"))
+      local inside = n:index():ge(0)
+      if least then inside = inside & n:index():ge(plain(least)) end
+      if most then inside = inside & n:index():le(plain(most)) end
+      y:set(y + mr.rowsum(mr.where(inside, mr.exp2(n:index():to "f64"), 0), n))
     end)
     Y:store(y + p:load(X))
   end):bind{m = 30, n = 24}

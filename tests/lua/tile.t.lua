@@ -231,12 +231,16 @@ ok(bound:reference(inputs, {round = true}).Y:max_error(want) > 1e-10,
   "  rounded where it is stored")
 
 -- Loops: bounds, several axes, nests; a carry begins anew in its region.
-local function visited(options)
+local function visited(options, least, most)
   local b = mr.program("t", function(p)
     local i, j = p:axes("i", "j")
     local X, Y = p:input("X", {i, j}), p:output("Y", {i})
     local c = p:carry("c", {i}, 0)
-    p:loop(j, options(i, j, p), function() c:add(mr.rowsum(p:load(X), j)) end)
+    p:loop(j, options(i, j, p), function()
+      local inside = j:index():ge(least and least(i:index()) or 0)
+      if most then inside = inside & j:index():le(most(i:index())) end
+      c:add(mr.rowsum(mr.where(inside, p:load(X), 0), j))
+    end)
     Y:store(c)
   end):bind{i = 4, j = 4, dtype = "f64"}
   local arrays = b:inputs()
@@ -244,14 +248,16 @@ local function visited(options)
   return list(b:reference(arrays, {tile = {i = 1, j = 1}}).Y)
 end
 is(visited(function() return {} end), "4 4 4 4", "a whole loop")
-is(visited(function(i) return {upto = i} end), "1 2 3 4", "upto an axis")
-is(visited(function(i) return {from = i} end), "4 3 2 1", "from an axis")
-is(visited(function(i) return {from = i - 1, upto = i + 1} end), "2 3 3 2",
+local function same(i) return i end
+is(visited(function(i) return {upto = i} end, nil, same), "1 2 3 4", "upto an axis")
+is(visited(function(i) return {from = i} end, same), "4 3 2 1", "from an axis")
+is(visited(function(i) return {from = i - 1, upto = i + 1} end, function(i) return i - 1 end,
+  function(i) return i + 1 end), "2 3 3 2",
   "from and upto expressions")
-is(visited(function() return {upto = 1} end), "2 2 2 2", "upto a number")
+is(visited(function() return {upto = 1} end, nil, function() return 1 end), "2 2 2 2", "upto a number")
 is(visited(function(i, _, p)
   return {upto = i.size == 4 and i, from = p.window and i}
-end), "1 2 3 4",
+end, nil, same), "1 2 3 4",
   "a bound that is false or nil is none")
 
 bound = mr.program("nest", function(p)
@@ -259,9 +265,9 @@ bound = mr.program("nest", function(p)
   local X, Y = p:input("X", {i, j, k}), p:output("Y", {i})
   local most = p:carry("most", {i}, -math.huge)
   p:loop(j, function()
-    local s = p:carry("s", {i}, 0)
-    p:loop({k}, function() s:set(s + mr.rowsum(mr.rowsum(p:load(X), k), j)) end)
-    most:set(mr.max(most, s))
+    local s = p:carry("s", {i, j}, 0)
+    p:loop({k}, function() s:set(s + mr.rowsum(p:load(X), k)) end)
+    most:set(mr.max(most, mr.rowmax(s, j)))
   end)
   Y:store(most)
 end):bind{i = 2, j = 2, k = 2, dtype = "f64"}

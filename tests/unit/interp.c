@@ -845,7 +845,7 @@ static void test_stop(void)
 	store(&b, to, load(&b, tx, NULL));
 	must(&b, program_finish(b.p, &b.e));
 	must(&b, interp_extents(&b.arena, b.p, &x, &b.e));
-	is_int(x.tile[n], 64, "the reference's own tiles");
+	is_int(x.tile[n], 128, "the reference's own tiles");
 	used = b.mem.used;
 	is_int(interp_run(&b.arena, &x, b.data, 0, &stop, &b.e), ERR_INTERRUPTED, "stop is heard");
 	is_str(b.e.msg, "the reference was stopped in phase 'main'", "with a message");

@@ -76,8 +76,8 @@ P.mlp = mr.program("mlp", function(p)
   O:store("store_o", p:task("convert", function() return o:to "bf16" end))
 end)
 
--- An accumulation that later iterations read back: the state after each step is the
--- first operand of another product, and decays before the next step adds to it.
+-- An accumulation that later iterations read back: `rows` sets it to more before a product
+-- adds to it, and by how much its square has grown is the first operand of another product.
 P.recurrent = mr.program("recurrent", function(p)
   local m, n, k, d = p:axes("m", "n", "k", "d")
   local A, B, V = p:input("A", {m, k}), p:input("B", {n, k}), p:input("V", {n, d})
@@ -85,26 +85,31 @@ P.recurrent = mr.program("recurrent", function(p)
   local c, o = p:carry("c", {m, n}, 0), p:carry("o", {m, d}, 0)
   local v = p:load("load_v", V)
   p:loop(k, function()
-    p:task("decay", function() c:set(c * 0.5) end)
-    c:add(p:mma("mma_in", p:load("load_a", A), p:load("load_b", B)))
-    local now = p:task("read", function() return c:to "bf16" end)
-    o:add(p:mma("mma_out", now, v))
+    local a = p:load("load_a", A)
+    local old = p:task("rows", function()
+      local old = c + 0
+      c:set(c + rowsum(a:to "f32", k))
+      return old
+    end)
+    c:add(p:mma("mma_in", a, p:load("load_b", B)))
+    local grown = p:task("read", function() return (c * c - old * old):to "bf16" end)
+    o:add(p:mma("mma_out", grown, v))
   end)
   O:store("store_o", p:task("convert", function() return o:to "bf16" end))
 end)
 
--- A value that an iteration reads and then overwrites, and that is read after the loop:
--- the greatest product so far, and how often it changed.
+-- A value that an iteration reads and then overwrites, and that is read after the loop: the
+-- product so far, and its square, which is summed up by how much it grows.
 P.highest = mr.program("highest", function(p)
   local m, n, k = p:axes("m", "n", "k")
   local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n}, "f32")
-  local top, sum = p:carry("top", {m, n}, -math.huge), p:carry("sum", {m, n}, 0)
+  local top, sum = p:carry("top", {m, n}, 0), p:carry("sum", {m, n}, 0)
   p:loop(k, function()
     local c = p:mma("mma", p:load("load_a", A), p:load("load_b", B))
     local old = p:task("before", function() return top + 0 end)
     p:task("after", function()
-      top:set(max(old, c))
-      sum:add(c - max(old, 0))
+      top:set(old + c)
+      sum:add((old * 2 + c) * c)
     end)
   end)
   C:store("store_c", p:task("join", function() return top + sum * 0.25 end))

@@ -1,8 +1,8 @@
 /* plain_text.h - what the files of plain.h share. */
-#ifndef EMIT_PLAIN_TEXT_H
-#define EMIT_PLAIN_TEXT_H
+#ifndef REFERENCE_PLAIN_TEXT_H
+#define REFERENCE_PLAIN_TEXT_H
 
-#include "emit/plain.h"
+#include "reference/plain.h"
 
 extern const char *const plain_prelude[];	/* line by line, then NULL */
 

@@ -1,5 +1,5 @@
 /* The frame of a plain kernel: tiles, loops, carries; see plain_node.c for what is in it. */
-#include "emit/plain_text.h"
+#include "reference/plain_text.h"
 
 static const struct item *body_of(const struct plain_text *t, int phase, int loop, int *n)
 {
@@ -206,7 +206,7 @@ static void put_entry(struct plain_text *t, const struct plain *out)
 	buf_puts(t->out, "}\n#endif\n");
 }
 
-enum err_code emit_plain(const struct extents *x, unsigned flags, struct arena *a,
+enum err_code plain_print(const struct extents *x, unsigned flags, struct arena *a,
 			 struct plain *out, struct err *e)
 {
 	const struct program *p = x->program;

@@ -9,8 +9,8 @@
  * threads share the elements of each value, which lies in memory of the block's own. As
  * C, over what src/host compiles with a kernel, there is one block of one thread.
  */
-#ifndef EMIT_PLAIN_H
-#define EMIT_PLAIN_H
+#ifndef REFERENCE_PLAIN_H
+#define REFERENCE_PLAIN_H
 
 #include "base/buf.h"
 #include "tile/extent.h"
@@ -38,7 +38,7 @@ struct plain {
 };
 
 /* All in `a`. ERR_LIMIT: a value of a tile is too large to be held. */
-NODISCARD enum err_code emit_plain(const struct extents *x, unsigned flags, struct arena *a,
+NODISCARD enum err_code plain_print(const struct extents *x, unsigned flags, struct arena *a,
 	struct plain *out, struct err *e);
 
 /* Tiles that suit it: values of moderate size, and tiles enough to go round. */

@@ -1,5 +1,5 @@
 /* Elements of values as text, and the loops over them. */
-#include "emit/plain_text.h"
+#include "reference/plain_text.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The text of one node: what interp.c does for it, element by element. */
-#include "emit/plain_text.h"
+#include "reference/plain_text.h"
 
 /* Is what a contraction or reduction goes over all of the axis? */
 static bool contracted_whole(const struct plain_text *t, const struct node *n, int axis)

@@ -1,6 +1,6 @@
 /* What the text of plain.h stands on: as CUDA C++, and as C. The arithmetic is that of
  * tile/interp_row.c, the types' that of tile/dtype.c, statement by statement. */
-#include "emit/plain_text.h"
+#include "reference/plain_text.h"
 
 const char *const plain_prelude[] = {
 	"typedef long long i64;\n",

@@ -1,5 +1,5 @@
 /* How large the tiles of a plain kernel are, and where a block keeps their values. */
-#include "emit/plain_text.h"
+#include "reference/plain_text.h"
 
 static const int64_t ELEMENTS_MAX = (int64_t)1 << 30;	/* of one value: counted in int */
 

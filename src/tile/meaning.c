@@ -1,0 +1,35 @@
+#include "tile/meaning.h"
+
+#include "tile/meaning_blame.h"
+
+static enum err_code check_sample(struct arena *a, const struct sample *s, struct err *e)
+{
+	return sample_differs(a, s) ? meaning_blame(a, s, e) : OK;
+}
+
+/* A sample begins where the axes do. If that is not where a loop's bounds cut, one more
+ * sample is taken there. */
+static enum err_code check_samples(struct arena *a, const struct program *p, struct err *e)
+{
+	struct sample s;
+
+	sample_cut(a, p, &s);
+	if (!s.nvary)
+		return OK;
+	TRY(check_sample(a, &s, e));
+	for (int i = 0; i < 2 * p->loops.n; i++) {
+		sample_cut(a, p, &s);
+		if (sample_shift(a, &s, i / 2, i % 2))
+			TRY(check_sample(a, &s, e));
+	}
+	return OK;
+}
+
+enum err_code meaning_check(struct arena *a, const struct program *p, struct err *e)
+{
+	struct arena_mark mark = arena_mark(a);
+	enum err_code code = check_samples(a, p, e);
+
+	arena_reset(a, mark);
+	return code;
+}

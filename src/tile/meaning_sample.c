@@ -1,0 +1,482 @@
+#include "tile/meaning_sample.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/prng.h"
+#include "tile/interp.h"
+#include "tile/program_build.h"
+
+/* How long the axes of a sample are. */
+enum {
+	LOOPED = 6,			/* a tile of 4 and a ragged one */
+	PLACED = 4,			/* its indices take part in the values, or in bounds */
+	OTHER = 2,
+};
+
+/* Instances of sTasks in one tile of the grid, loops by single elements; and elements of
+ * all values, over all of the grid and all iterations. */
+static const double INSTANCES_MAX = 2000;
+static const double ELEMENTS_MAX = 100e3;
+
+/* The error of a number that was rounded to 16 bits, and of one that became a whole one
+ * of 8 bits. */
+static const double FLOAT_ERROR = 0x1p-11;
+static const double WHOLE_ERROR = 0x1p-6;
+/* Of the greatest element: float64's own error in what cancels. */
+static const double NOISE = 1e-9;
+
+/* How the axes of a program are used, over all of its phases. */
+struct use {
+	bool batch, placed;
+};
+
+static void use_index(struct use *use, const struct index_expr *x)
+{
+	for (int i = 0; i < x->n; i++)
+		use[x->term[i].axis].placed = true;
+}
+
+static void find_uses(const struct program *p, struct sample *s, struct use *use)
+{
+	for (int i = 0; i < p->phases.n; i++) {
+		enum axis_role role[AXES_MAX];
+
+		axis_roles(p, i, role);
+		for (int a = 0; a < p->axes.n; a++) {
+			use[a].batch |= role[a] == AXIS_BATCH;
+			s->grid[a] |= role[a] == AXIS_GRID && p->axes.v[a].packs == NONE;
+			s->looped[a] |= role[a] == AXIS_LOOP && p->axes.v[a].packs == NONE;
+		}
+	}
+	for (int i = 0; i < p->nodes.n; i++) {
+		if (p->nodes.v[i].op == OP_INDEX && p->nodes.v[i].task != NONE)
+			use[p->nodes.v[i].ref].placed = true;
+	}
+	for (int i = 0; i < p->loops.n; i++) {
+		use_index(use, &p->loops.v[i].from);
+		use_index(use, &p->loops.v[i].upto);
+	}
+	for (int a = 0; a < p->axes.n; a++) {
+		const struct axis *x = &p->axes.v[a];
+
+		s->per[a] = max_i64(s->per[a], 1);
+		if (x->packs != NONE)
+			s->per[x->packs] = max_i64(s->per[x->packs], x->per);
+	}
+}
+
+static int64_t sample_size(const struct sample *s, const struct use *use, int axis)
+{
+	int64_t n = use->batch ? 1 : OTHER;
+
+	if (use->placed)
+		n = use->batch ? OTHER : PLACED;
+	if (s->looped[axis])
+		n = LOOPED;
+	if (s->per[axis] > 1)
+		n = min_i64(n, 3) * s->per[axis];
+	return min_i64(n, s->size[axis]);
+}
+
+static double count_instances(const struct sample *s)
+{
+	const struct program *p = &s->p;
+	double total = 0;
+
+	for (int i = 0; i < p->tasks.n; i++) {
+		double n = 1;
+
+		for (int l = p->tasks.v[i].loop; l != NONE; l = p->loops.v[l].parent) {
+			for (int j = 0; j < p->loops.v[l].naxes; j++) {
+				int a = p->loops.v[l].axis[j];
+
+				n *= (double)ceil_div(p->axes.v[a].size, s->per[a]);
+			}
+		}
+		total += n;
+	}
+	return total;
+}
+
+/* Shorten looped axes, the longest first, to one tile at worst, where loops nest deep. */
+static void limit_instances(struct sample *s)
+{
+	while (count_instances(s) > INSTANCES_MAX) {
+		int longest = NONE;
+		int64_t tiles = 1;
+
+		for (int a = 0; a < s->p.axes.n; a++) {
+			int64_t n = ceil_div(s->p.axes.v[a].size, s->per[a]);
+
+			if (s->looped[a] && n > 1 && n >= tiles) {
+				tiles = n;
+				longest = a;
+			}
+		}
+		if (longest == NONE)
+			return;
+		s->p.axes.v[longest].size = (tiles - 1) * s->per[longest];
+	}
+}
+
+static double count_elements(const struct sample *s)
+{
+	const struct program *p = &s->p;
+	double total = 0;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+		double elements = n->task != NONE;
+
+		for (int a = 0; a < p->axes.n; a++) {
+			if (axes_have(n->naxes, n->axis, a) ||
+			    (n->task != NONE && program_axis_bound(p, p->tasks.v[n->task].loop, a)))
+				elements *= (double)p->axes.v[a].size;
+		}
+		total += elements;
+	}
+	return total;
+}
+
+/* Shorten any axes, the longest first, to two tiles at worst, where values have many. */
+static void limit_elements(struct sample *s)
+{
+	while (count_elements(s) > ELEMENTS_MAX) {
+		int longest = NONE;
+		int64_t tiles = 2;
+
+		for (int a = 0; a < s->p.axes.n; a++) {
+			int64_t n = ceil_div(s->p.axes.v[a].size, s->per[a]);
+
+			if (s->p.axes.v[a].packs == NONE && n > 2 && n >= tiles) {
+				tiles = n;
+				longest = a;
+			}
+		}
+		if (longest == NONE)
+			return;
+		s->p.axes.v[longest].size = (tiles - 1) * s->per[longest];
+	}
+}
+
+/* Does any number become a whole one, so that a small difference may become a step? */
+static bool has_rounding(const struct program *p)
+{
+	for (int i = 0; i < p->nodes.n; i++) {
+		const struct node *n = &p->nodes.v[i];
+		bool whole = n->op == OP_CAST && n->type != DT_BOOL && !dtype_is_float(n->type) &&
+			dtype_is_float(p->nodes.v[n->arg[0]].type);
+
+		if (n->task != NONE && (whole || n->op == OP_FLOOR))
+			return true;
+	}
+	return false;
+}
+
+/* The arrays of which a sample changes something. */
+static void copy_arrays(struct arena *a, const struct program *p, struct program *out)
+{
+	*out = *p;
+	out->axes.v = ARENA_ARRAY(a, p->axes.n, struct axis);
+	memcpy(out->axes.v, p->axes.v, (size_t)p->axes.n * sizeof(*p->axes.v));
+	out->nodes.v = ARENA_ARRAY(a, p->nodes.n, struct node);
+	memcpy(out->nodes.v, p->nodes.v, (size_t)p->nodes.n * sizeof(*p->nodes.v));
+	if (p->loops.n) {
+		out->loops.v = ARENA_ARRAY(a, p->loops.n, struct loop);
+		memcpy(out->loops.v, p->loops.v, (size_t)p->loops.n * sizeof(*p->loops.v));
+	}
+}
+
+void sample_cut(struct arena *a, const struct program *p, struct sample *out)
+{
+	struct use use[AXES_MAX] = { { 0 } };
+
+	memset(out, 0, sizeof(*out));
+	copy_arrays(a, p, &out->p);
+	find_uses(p, out, use);
+	out->rounds = has_rounding(p);
+	for (int i = 0; i < p->axes.n; i++) {
+		out->size[i] = p->axes.v[i].size;
+		if (p->axes.v[i].packs == NONE)
+			out->p.axes.v[i].size = sample_size(out, &use[i], i);
+	}
+	limit_instances(out);
+	limit_elements(out);
+	for (int i = 0; i < p->axes.n; i++) {
+		struct axis *x = &out->p.axes.v[i];
+
+		if (x->packs != NONE)
+			x->size = min_i64(x->size,
+				ceil_div(out->p.axes.v[x->packs].size, x->per));
+		out->grid[i] &= !use[i].batch;
+		out->varies[i] = out->looped[i] && !use[i].batch && x->size > out->per[i];
+		out->nvary += out->varies[i];
+	}
+}
+
+/* shifts ------------------------------------------------------------------------ */
+
+/* Let the expression be what it was where `axis` begins at `by` more; false if it divides
+ * the axis in a way that no constant makes up for. */
+static bool shift_index(struct index_expr *x, int axis, int64_t by)
+{
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+
+		if (t->axis != axis)
+			continue;
+		if (t->div != 1 || t->mod)
+			return false;
+		x->k += t->coef * by;
+	}
+	return true;
+}
+
+static bool shift_load(struct arena *a, const struct program *p, struct node *n, int axis,
+		       int64_t by)
+{
+	int rank = p->tensors.v[n->ref].rank;
+	struct index_expr *index = ARENA_ARRAY(a, rank, struct index_expr);
+	bool done = true;
+
+	for (int d = 0; d < rank; d++) {
+		index[d] = n->index[d];
+		done &= shift_index(&index[d], axis, by);
+	}
+	n->index = index;
+	return done;
+}
+
+/* Words follow what they hold, and are not moved. Stores go where they did: all that
+ * matters is that they do so under every tiling. */
+static bool shift_axis(struct arena *a, struct sample *s, int axis, int64_t by)
+{
+	struct program *p = &s->p;
+	bool done = s->per[axis] == 1;
+
+	for (int i = 0; i < p->nodes.n; i++) {
+		struct node *n = &p->nodes.v[i];
+
+		if (n->op == OP_INDEX && n->ref == axis)
+			n->k += (double)by;
+		if (n->op == OP_LOAD)
+			done &= shift_load(a, p, n, axis, by);
+	}
+	for (int i = 0; i < p->loops.n; i++) {
+		struct loop *l = &p->loops.v[i];
+
+		done &= shift_index(&l->from, axis, by);
+		done &= shift_index(&l->upto, axis, by);
+		if (l->axis[0] == axis) {
+			l->from.k -= by;
+			l->upto.k -= by;
+		}
+	}
+	return done;
+}
+
+/* The axis of a bound to move, or the loop's own, and how far, so that the bound's least
+ * value comes to stand in the middle of the loop's part of the axis. */
+static bool find_shift(const struct sample *s, int loop, const struct index_expr *x, int *axis,
+		       int64_t *by)
+{
+	int over = s->p.loops.v[loop].axis[0];
+	int64_t lo[AXES_MAX] = { 0 }, hi[AXES_MAX] = { 0 }, size = s->p.axes.v[over].size;
+	struct index_range r;
+
+	for (int a = 0; a < s->p.axes.n; a++)
+		hi[a] = s->p.axes.v[a].size - 1;
+	r = index_bounds(x, lo, hi);
+	if (r.hi > 0 && r.lo < size - 1)
+		return false;
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+
+		*axis = t->axis;
+		*by = (size / 2 - r.lo) / t->coef;
+		if (t->div == 1 && !t->mod && *by > 0 &&
+		    *by <= s->size[t->axis] - s->p.axes.v[t->axis].size)
+			return true;
+	}
+	*axis = over;
+	*by = r.lo - size / 2;
+	return *by > 0 && *by <= s->size[over] - size;
+}
+
+bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto)
+{
+	const struct loop *l = &s->p.loops.v[loop];
+	int64_t by;
+	int axis;
+
+	if (!l->body.n || !(upto ? l->has_upto : l->has_from))
+		return false;
+	return find_shift(s, loop, upto ? &l->upto : &l->from, &axis, &by) &&
+		shift_axis(a, s, axis, by);
+}
+
+void sample_unbound(struct sample *s, int loop)
+{
+	s->p.loops.v[loop].has_from = s->p.loops.v[loop].has_upto = false;
+}
+
+/* evaluation -------------------------------------------------------------------- */
+
+static bool is_bounded(const struct program *p)
+{
+	for (int i = 0; i < p->loops.n; i++) {
+		if (p->loops.v[i].has_from || p->loops.v[i].has_upto)
+			return true;
+	}
+	return false;
+}
+
+/* The grid is tiled where that can make a difference: bounds are taken over its tile. */
+static void choose_tiles(const struct sample *s, int axis, enum sample_tiles tiles,
+			 struct tiling *out)
+{
+	bool grid = tiles != TILES_ONE && is_bounded(&s->p);
+
+	*out = (struct tiling){ { 0 } };
+	for (int a = 0; a < s->p.axes.n; a++) {
+		int64_t per = s->per[a], size = s->p.axes.v[a].size;
+
+		if (tiles == TILES_ONE)
+			continue;
+		if (s->varies[a] && (axis == NONE || axis == a))
+			out->extent[a] = tiles == TILES_MANY ? per :
+				max_i64(1, (2 * size + 2) / 3 / per) * per;
+		else if (grid && s->grid[a] && !s->looped[a])
+			out->extent[a] = ceil_div(2, per) * per;
+	}
+}
+
+static double random_input(struct prng *r, enum dtype t, int inputs)
+{
+	double unit = prng_unit(r);
+
+	if (dtype_is_float(t))
+		return inputs == 0 ? 2 * unit - 1 : 0.25 + unit;
+	if (t == DT_BOOL)
+		return unit < 0.5;
+	return floor(unit * 16) - (inputs == 0 ? 8 : 0);
+}
+
+/* Words hold fields of any bits. */
+static bool holds_words(const struct program *p, const struct tensor *t)
+{
+	for (int i = 0; i < t->rank; i++) {
+		if (p->axes.v[t->dim[i]].packs != NONE)
+			return true;
+	}
+	return false;
+}
+
+static void fill_input(const struct program *p, int tensor, int inputs, double *v)
+{
+	const struct tensor *t = &p->tensors.v[tensor];
+	struct prng r = { (uint64_t)tensor * 2 + (uint64_t)inputs };
+	bool words = holds_words(p, t);
+
+	for (int64_t i = 0; i < tensor_elements(p, tensor); i++) {
+		if (words)
+			v[i] = dtype_round(t->type, (int32_t)(uint32_t)prng_next(&r));
+		else
+			v[i] = random_input(&r, t->type, inputs);
+	}
+}
+
+static int64_t carry_elements(const struct program *p, int carry)
+{
+	const struct carry *c = &p->carries.v[carry];
+	int64_t n = 1;
+
+	for (int i = 0; i < c->naxes; i++)
+		n *= p->axes.v[c->axis[i]].size;
+	return n;
+}
+
+bool sample_run(struct arena *a, const struct sample *s, int axis, enum sample_tiles tiles,
+		int inputs, struct outcome *out)
+{
+	const struct program *p = &s->p;
+	struct interp_sample sample = { .size = s->size };
+	struct extents x;
+	struct tiling t;
+	struct err e;
+
+	choose_tiles(s, axis, tiles, &t);
+	if (extents_infer(a, p, &t, &x, &e))
+		return false;
+	out->tensor = ARENA_ARRAY(a, p->tensors.n, double *);
+	out->carry = ARENA_ARRAY(a, p->carries.n, double *);
+	for (int i = 0; i < p->tensors.n; i++) {
+		out->tensor[i] = ARENA_ARRAY(a, tensor_elements(p, i), double);
+		if (p->tensors.v[i].role == TENSOR_INPUT)
+			fill_input(p, i, inputs, out->tensor[i]);
+	}
+	for (int i = 0; i < p->carries.n; i++)
+		out->carry[i] = ARENA_ARRAY(a, carry_elements(p, i), double);
+	sample.carry = out->carry;
+	return !interp_sample(a, &x, out->tensor, &sample, &e);
+}
+
+/* comparison -------------------------------------------------------------------- */
+
+static double greatest(int64_t n, const double *x)
+{
+	double most = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		most = isfinite(x[i]) ? fmax(most, fabs(x[i])) : most;
+	return most;
+}
+
+/* Where numbers become whole ones, a step is one of the greatest element's. */
+static bool same_numbers(const struct sample *s, int64_t n, const double *x, const double *y)
+{
+	double scale = fmax(greatest(n, x), greatest(n, y));
+	double step = (s->rounds ? WHOLE_ERROR : NOISE) * scale;
+
+	for (int64_t i = 0; i < n; i++) {
+		double off = fabs(x[i] - y[i]);
+
+		if (x[i] == y[i] || (isnan(x[i]) && isnan(y[i])))
+			continue;
+		if (!(off <= step + FLOAT_ERROR * fmax(fabs(x[i]), fabs(y[i]))) || isinf(off))
+			return false;
+	}
+	return true;
+}
+
+bool same_tensor(const struct sample *s, int tensor, const struct outcome *x,
+		 const struct outcome *y)
+{
+	return same_numbers(s, tensor_elements(&s->p, tensor), x->tensor[tensor],
+		y->tensor[tensor]);
+}
+
+bool same_carry(const struct sample *s, int carry, const struct outcome *x,
+		const struct outcome *y)
+{
+	return same_numbers(s, carry_elements(&s->p, carry), x->carry[carry], y->carry[carry]);
+}
+
+bool carry_has_nan(const struct sample *s, int carry, const struct outcome *x)
+{
+	for (int64_t i = 0; i < carry_elements(&s->p, carry); i++) {
+		if (isnan(x->carry[carry][i]))
+			return true;
+	}
+	return false;
+}
+
+bool same_outputs(const struct sample *s, const struct outcome *x, const struct outcome *y)
+{
+	for (int i = 0; i < s->p.tensors.n; i++) {
+		if (s->p.tensors.v[i].role == TENSOR_OUTPUT && !same_tensor(s, i, x, y))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,56 @@
+/* meaning_sample.h - a small copy of a program, evaluated under several tilings.
+ *
+ * For meaning.c and meaning_blame.c alone. A sample has the program's nodes, loops and
+ * phases over axes that were cut short, so that an evaluation takes some thousand
+ * operations, whatever the sizes. What an element of a tensor is depends on its position
+ * alone, and a load outside the program's own tensor gives zero, as ever; so a program
+ * that means the same under all tilings does so in its sample.
+ *
+ * Everything lives in the arena given; nothing fails but for memory.
+ */
+#ifndef TILE_MEANING_SAMPLE_H
+#define TILE_MEANING_SAMPLE_H
+
+#include "tile/program.h"
+
+struct sample {
+	struct program p;		/* shares with the program all that is not cut */
+	int64_t size[AXES_MAX];		/* of the program itself */
+	bool looped[AXES_MAX];		/* some loop runs over it */
+	bool varies[AXES_MAX];		/* and may do so in one tile or in several */
+	int nvary;			/* axes that do */
+	bool grid[AXES_MAX];		/* of the outputs, and tiled */
+	int64_t per[AXES_MAX];		/* tiles are multiples of this many; else 1 */
+	bool rounds;			/* numbers become whole ones on the way */
+};
+
+void sample_cut(struct arena *a, const struct program *p, struct sample *out);
+/* Let the axes begin where the bound of a loop cuts through the sample; false if it does
+ * from 0 on, or if there is no such place. */
+bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto);
+/* Take away the bounds of a loop. */
+void sample_unbound(struct sample *s, int loop);
+
+/* How the axes that vary are tiled: as one tile, as some, or by single elements (words). */
+enum sample_tiles { TILES_ONE, TILES_FEW, TILES_MANY };
+
+/* What an evaluation leaves, row-major. */
+struct outcome {
+	double **tensor, **carry;
+};
+
+enum { INPUT_KINDS = 2 };		/* of both signs, or all positive */
+
+/* Tiles as said along one axis, along all if that is NONE, and one tile along the others.
+ * False: the program cannot be tiled so. */
+bool sample_run(struct arena *a, const struct sample *s, int axis, enum sample_tiles tiles,
+	int inputs, struct outcome *out);
+bool same_tensor(const struct sample *s, int tensor, const struct outcome *x,
+	const struct outcome *y);
+bool same_carry(const struct sample *s, int carry, const struct outcome *x,
+	const struct outcome *y);
+bool carry_has_nan(const struct sample *s, int carry, const struct outcome *x);
+/* Of every output. */
+bool same_outputs(const struct sample *s, const struct outcome *x, const struct outcome *y);
+
+#endif

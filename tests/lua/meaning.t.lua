@@ -1,0 +1,403 @@
+-- A program whose result depends on the tile that a loop takes is refused where it is bound; one
+-- that means something is not, whatever it looks like.
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(dir .. "tap.lua")
+local max, min, exp2, where = mr.max, mr.min, mr.exp2, mr.where
+local rowsum, rowmax, rowmin, cumsum, cummax = mr.rowsum, mr.rowmax, mr.rowmin, mr.cumsum, mr.cummax
+
+local function bind(sizes, body)
+  local program = mr.program("p", body)
+  return pcall(program.bind, program, sizes)
+end
+
+local function means(what, sizes, body)
+  local good, message = bind(sizes, body)
+  tap.ok(good, what .. " has a meaning", message)
+end
+
+-- The line of a function that ends with "-- here".
+local lines = {}
+for line in io.lines(arg[0]) do lines[#lines + 1] = line end
+local function marked(f)
+  local info = debug.getinfo(f, "S")
+  for i = info.linedefined, info.lastlinedefined do
+    if lines[i]:find "%-%- here$" then return i end
+  end
+end
+
+local function depends(what, sizes, axis, body, words)
+  local good, message = bind(sizes, body)
+  local place = ("meaning.t.lua:%d: the result depends on the tile of '%s'"):format(marked(body), axis)
+  if not tap.ok(not good, what .. " has none") then return end
+  tap.ok(message:find(place, 1, true), "  at its line", message)
+  tap.ok(not words or message:find(words, 1, true), "  and what to do", message)
+end
+
+-- A loop over the columns of X that updates `s`, one a row.
+local function rows(init, step)
+  return function(p)
+    local m, n = p:axes("m", "n")
+    local X, Y = p:input("X", {m, n}), p:output("Y", {m}, "f32")
+    local s = p:carry("s", {m}, init)
+    p:loop(n, function()
+      local x = p:load("load_x", X)
+      p:task("step", function() step(s, x, n, p, m) end)
+    end)
+    Y:store(s)
+  end
+end
+
+local function rows_mean(what, init, step) means(what, {m = 64, n = 1000}, rows(init, step)) end
+
+-- As rows(), with the line of `step` in the message.
+local function rows_depend(what, init, step)
+  local good, message = bind({m = 64, n = 1000}, rows(init, step))
+  if not tap.ok(not good, what .. " has none") then return end
+  tap.ok(message:find(("meaning.t.lua:%d: the result depends on the tile of 'n': carry 's' is updated"):format(
+    marked(step)), 1, true), "  at its line", message)
+end
+
+-- One carry -------------------------------------------------------------------------------------
+
+rows_mean("a sum", 0, function(s, x, n) s:add(rowsum(x, n)) end)
+rows_mean("a sum from 3", 3, function(s, x, n) s:set(s + rowsum(x * x, n)) end)
+rows_mean("a maximum", -math.huge, function(s, x, n) s:set(max(rowmax(x, n), s)) end)
+rows_mean("a least magnitude", 1e30, function(s, x, n) s:set(min(s, rowmin(x:abs(), n))) end)
+rows_mean("a product, by logarithms", 1, function(s, x, n) s:set(s * exp2(rowsum(mr.log2(x:abs() + 0.5), n))) end)
+rows_mean("a sum weighted by position", 0, function(s, x, n) s:add(rowsum(x * (n:index() * 0.25 + 1), n)) end)
+rows_mean("a sum of alternating signs", 0, function(s, x, n)
+  s:add(rowsum(where((n:index() & 1):eq(0), x, -x), n))
+end)
+rows_mean("how many are positive", 0, function(s, x, n) s:add(rowsum(where(x:gt(0), 1, 0), n)) end)
+rows_mean("the last index of a positive one", -1, function(s, x, n)
+  s:set(max(s, rowmax(where(x:gt(0), n:index(), -1), n)))
+end)
+rows_mean("a decay by position", 0, function(s, x, n)
+  local last = rowmax(n:index(), n)
+  local count = last - rowmin(n:index(), n) + 1
+  s:set(s * exp2(-count) + rowsum(x * exp2(n:index() - last), n))
+end)
+rows_mean("the last value, found by its position", 0, function(s, x, n)
+  s:set(rowsum(where(n:index():eq(rowmax(n:index(), n)), x, 0), n))
+end)
+rows_mean("a mean so far", 0, function(s, x, n)
+  local first, count = rowmin(n:index(), n), rowsum(where(n:index():ge(0), 1, 0), n)
+  s:set((s * first + rowsum(x, n)) / (first + count))
+end)
+rows_mean("a log-sum-exp", -1e30, function(s, x, n)
+  local top = max(s, rowmax(x, n))
+  s:set(top + mr.log2(exp2(s - top) + rowsum(exp2(x - top), n)))
+end)
+rows_mean("whole numbers", 0, function(s, x, n) s:add(rowsum((x * 100):to "i32", n)) end)
+
+rows_depend("a decay once a tile", 0, function(s, x, n) s:set(s * 0.5 + rowsum(x, n)) end) -- here
+rows_depend("a slow decay", 0, function(s, x, n) s:set(s * 0.995 + rowsum(x, n)) end) -- here
+rows_depend("the last tile's sum", 0, function(s, x, n)
+  s:set(rowsum(x, n)) -- here
+end)
+rows_depend("the last tile's maximum", 0, function(s, x, n) s:set(rowmax(x, n)) end) -- here
+rows_depend("a product of sums", 1, function(s, x, n) s:set(s * rowsum(x, n)) end) -- here
+rows_depend("a sum of maxima", 0, function(s, x, n) s:add(rowmax(x, n)) end) -- here
+rows_depend("a maximum of sums", -math.huge, function(s, x, n) s:set(max(s, rowsum(x, n))) end) -- here
+rows_depend("how many tiles there are", 0, function(s, x, n) s:set(s + 1 + 0 * rowsum(x, n)) end) -- here
+rows_depend("a sum that is rounded down after each tile", 0, function(s, x, n)
+  s:set(mr.floor(s + rowsum(x, n))) -- here
+end)
+rows_depend("a sum that is kept above 0", 0, function(s, x, n) s:set(max(s + rowsum(x, n), 0)) end) -- here
+rows_depend("a sum of the first of each tile", 0, function(s, x, n)
+  s:add(rowsum(where(n:index():eq(rowmin(n:index(), n)), x, 0), n)) -- here
+end)
+
+-- One iteration, whatever the tile; and tiles of one, as the axis is batch elsewhere.
+means("a decay over an axis of size 1", {m = 64, n = 1}, rows(0, function(s, x, n) s:set(s * 0.5 + rowsum(x, n)) end))
+means("a recurrence over parts of one each", {m = 8, s = 5, k = 100}, function(p)
+  local m, s, k = p:axes("m", "s", "k")
+  local X, Part, Y = p:input("X", {m, s, k}), p:temp("Part", {m, s}, "f32"), p:output("Y", {m}, "f32")
+  p:phase("part", function()
+    p:batch(s)
+    local c = p:carry("c", {m}, 0)
+    p:loop(k, function() c:add(rowsum(p:load(X), k)) end)
+    Part:store(c)
+  end)
+  p:phase("join", function()
+    local c = p:carry("join", {m}, 0)
+    p:loop(s, function() c:set(c * 0.5 + rowsum(p:load(Part), s)) end)
+    Y:store(c)
+  end)
+end)
+
+-- Several carries -------------------------------------------------------------------------------
+
+means("the index of the greatest", {m = 64, n = 512}, function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}), p:output("Y", {m}, "i32")
+  local best, at = p:carry("best", {m}, -math.huge), p:carry("at", {m}, -1)
+  p:loop(n, function()
+    local x = p:load(X)
+    p:task("best", function()
+      local top = rowmax(x, n)
+      at:set(where(top:gt(best), rowmin(where(x:eq(top), n:index(), 1 << 30), n), at))
+      best:set(max(best, top))
+    end)
+  end)
+  Y:store(at:to "i32")
+end)
+depends("the index of the last tile's greatest", {m = 64, n = 512}, "n", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y, at = p:input("X", {m, n}), p:output("Y", {m}, "i32"), p:carry("at", {m}, -1)
+  p:loop(n, function()
+    local x = p:load(X)
+    at:set(rowmin(where(x:eq(rowmax(x, n)), n:index(), 1 << 30), n)) -- here
+  end)
+  Y:store(at)
+end)
+
+-- Attention with an online softmax; `wrong` plants a mistake.
+local function attention(p, wrong)
+  local m, n, d = p:axes("m", "n", "d")
+  local Q, K, V, O = p:input("Q", {m, d}), p:input("K", {n, d}), p:input("V", {n, d}), p:output("O", {m, d})
+  local q = p:load("load_q", Q)
+  local mx, l, o = p:carry("mx", {m}, -math.huge), p:carry("l", {m}, 0), p:carry("o", {m, d}, 0)
+  local upto = p:option("causal", "boolean") and m
+  return m, n, q, K, V, O, mx, l, o, {upto = upto}
+end
+means("an online softmax", {m = 300, n = 1000, d = 64}, function(p)
+  local m, n, q, K, V, O, mx, l, o = attention(p)
+  p:loop(n, function()
+    local s = p:mma(q, p:load(K))
+    local pr, alpha = p:task("softmax", function()
+      local new = max(mx, rowmax(s, n))
+      local pr, alpha = exp2(s - new), exp2(mx - new)
+      l:set(l * alpha + rowsum(pr, n))
+      mx:set(new)
+      return pr:to "bf16", alpha
+    end)
+    p:task("rescale", function() o:set(o * alpha) end)
+    o:add(p:mma(pr, p:load(V)))
+  end)
+  O:store(o / l)
+end)
+depends("an online softmax that does not rescale its sum", {m = 300, n = 1000, d = 64}, "n", function(p)
+  local m, n, q, K, V, O, mx, l, o = attention(p)
+  p:loop(n, function()
+    local s = p:mma(q, p:load(K))
+    local pr, alpha = p:task("softmax", function()
+      local new = max(mx, rowmax(s, n))
+      local pr, alpha = exp2(s - new), exp2(mx - new)
+      l:set(l + rowsum(pr, n)) -- here
+      mx:set(new)
+      return pr:to "bf16", alpha
+    end)
+    p:task("rescale", function() o:set(o * alpha) end)
+    o:add(p:mma(pr, p:load(V)))
+  end)
+  O:store(o / l)
+end, "carry 'l'")
+depends("one that does not rescale its output", {m = 300, n = 1000, d = 64, causal = true}, "n", function(p)
+  local m, n, q, K, V, O, mx, l, o, bounds = attention(p)
+  p:loop(n, bounds, function()
+    local s = p:mma(q, p:load(K))
+    local pr = p:task("softmax", function()
+      local s = where(n:index():le(m:index()), s, -math.huge)
+      local new = max(mx, rowmax(s, n))
+      local pr = exp2(s - new)
+      l:set(l * exp2(mx - new) + rowsum(pr, n))
+      mx:set(new)
+      return pr:to "bf16"
+    end)
+    o:add(p:mma(pr, p:load(V))) -- here
+  end)
+  O:store(o / l)
+end, "carry 'o'")
+depends("one that takes the maximum of its tile alone", {m = 300, n = 1000, d = 64}, "n", function(p)
+  local m, n, q, K, V, O, mx, l, o = attention(p)
+  p:loop(n, function()
+    local s = p:mma(q, p:load(K))
+    local pr, alpha = p:task("softmax", function()
+      local new = rowmax(s, n)
+      local pr, alpha = exp2(s - new), exp2(mx - max(mx, new))
+      l:set(l * alpha + rowsum(pr, n))
+      mx:set(new) -- here
+      return pr:to "bf16", alpha
+    end)
+    p:task("rescale", function() o:set(o * alpha) end)
+    o:add(p:mma(pr, p:load(V)))
+  end)
+  O:store(o / l)
+end, "carry 'mx'")
+
+-- The softmax of a row of which whole tiles may be masked, which leave -inf - -inf.
+depends("a softmax of what may be masked tile by tile", {m = 64, n = 512}, "n", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}), p:output("Y", {m}, "f32")
+  local mx, l = p:carry("mx", {m}, -math.huge), p:carry("l", {m}, 0)
+  p:loop(n, function()
+    local x = p:load(X)
+    p:task("softmax", function()
+      local s = where(n:index():ge(m:index()), x, -math.huge)
+      local new = max(mx, rowmax(s, n))
+      l:set(l * exp2(mx - new) + rowsum(exp2(s - new), n)) -- here
+      mx:set(new)
+    end)
+  end)
+  Y:store(l)
+end, "leaves a NaN in it for some tiles")
+
+-- Bounds ----------------------------------------------------------------------------------------
+
+local function bounded(least, most, mask)
+  return function(p)
+    local m, n = p:axes("m", "n")
+    local X, Y, c = p:input("X", {m, n}), p:output("Y", {m}, "f32"), p:carry("c", {m}, 0)
+    local i, j = m:index(), n:index()
+    p:loop(n, {from = least and m - least, upto = most and m + most}, function()
+      local inside = j:ge(mask and least and i - least or 0)
+      if mask and most then inside = inside & j:le(i + most) end
+      c:add(rowsum(where(inside, p:load(X), 0), n))
+    end)
+    Y:store(c)
+  end
+end
+for _, b in ipairs{{nil, 0}, {0, nil}, {2, 2}, {nil, 500}, {700, nil}, {700, -300}} do
+  local what = ("of bounds %s and %s"):format(b[1] or "none", b[2] or "none")
+  means("a sum " .. what .. ", masked,", {m = 2000, n = 2000}, bounded(b[1], b[2], true))
+  local good, message = bind({m = 2000, n = 2000}, bounded(b[1], b[2]))
+  tap.ok(not good and message:find("depends on the tile of 'n': this loop visits whole tiles", 1, true),
+    "a sum " .. what .. " has none", message)
+end
+depends("a triangle without its mask", {m = 512, n = 64, k = 512}, "k", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n})
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(k, {upto = m - 64}, function() -- here
+    c:add(p:mma(p:load(A), p:load(B)))
+  end)
+  C:store(c)
+end, "where(), by k:index()")
+-- What is beyond the end of a tensor is zero, and needs no mask.
+means("parts of which the last is shorter", {m = 16, n = 1000}, function(p)
+  local m, n = p:axes("m", "n")
+  local s, k = p:axis("s", 3), p:axis("k", 384)
+  local X, Y = p:input("X", {m, n}), p:output("Y", {m, s}, "f32")
+  p:batch(s)
+  local c = p:carry("c", {m}, 0)
+  p:loop(k, {upto = n.size - 1 - s * 384}, function() c:add(rowsum(p:load(X, {m, s * 384 + k}), k)) end)
+  Y:store(c)
+end)
+
+-- Several axes, and loops in loops --------------------------------------------------------------
+
+local function boxes(step)
+  return function(p)
+    local m, r, s = p:axes("m", "r", "s")
+    local X, Y, c = p:input("X", {m, r, s}), p:output("Y", {m}, "f32"), p:carry("c", {m}, 0)
+    p:loop({r, s}, function() step(c, p:load(X), r, s) end)
+    Y:store(c)
+  end
+end
+means("a sum over two axes", {m = 8, r = 9, s = 10}, boxes(function(c, x, r, s) c:add(rowsum(rowsum(x, s), r)) end))
+depends("greatest parts of row sums, alone where only one axis is in tiles,", {m = 8, r = 2, s = 2}, "s",
+function(p)
+  local m, r, s = p:axes("m", "r", "s")
+  local X, Y, most = p:input("X", {m, r, s}), p:output("Y", {m}, "f32"), p:carry("most", {m}, -math.huge)
+  p:loop(r, function()
+    local c = p:carry("c", {m}, 0)
+    p:loop(s, function()
+      c:add(rowmax(rowsum(p:load(X), s), r)) -- here
+    end)
+    most:set(max(most, c))
+  end)
+  Y:store(most)
+end)
+means("greatest row sums, a loop in a loop,", {m = 8, r = 100, s = 100}, function(p)
+  local m, r, s = p:axes("m", "r", "s")
+  local X, Y, most = p:input("X", {m, r, s}), p:output("Y", {m}, "f32"), p:carry("most", {m}, -math.huge)
+  p:loop(r, function()
+    local c = p:carry("c", {m, r}, 0)
+    p:loop(s, function() c:add(rowsum(p:load(X), s)) end)
+    most:set(max(most, rowmax(c, r)))
+  end)
+  Y:store(most)
+end)
+depends("one that begins anew for each tile of rows", {m = 8, r = 100, s = 100}, "r", function(p)
+  local m, r, s = p:axes("m", "r", "s")
+  local X, Y, most = p:input("X", {m, r, s}), p:output("Y", {m}, "f32"), p:carry("most", {m}, -math.huge)
+  p:loop(r, function()
+    local c = p:carry("c", {m}, 0)
+    p:loop(s, function() c:add(rowsum(rowsum(p:load(X), s), r)) end)
+    most:set(max(most, c)) -- here
+  end)
+  Y:store(most)
+end)
+depends("the second of two loops", {m = 8, n = 100, k = 100}, "k", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local X, Z, Y = p:input("X", {m, n}), p:input("Z", {m, k}), p:output("Y", {m}, "f32")
+  local mean, c = p:carry("mean", {m}, 0), p:carry("c", {m}, 0)
+  p:loop(n, function() mean:add(rowsum(p:load(X), n) / n.size) end)
+  p:loop(k, function()
+    c:set(rowsum(p:load(Z) - mean, k) - c) -- here
+  end)
+  Y:store(c)
+end)
+depends("a state that halves before a product adds to it", {m = 64, n = 64, k = 512}, "k", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n})
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(k, function()
+    p:task("decay", function() c:set(c * 0.5) end) -- here
+    c:add(p:mma(p:load(A), p:load(B)))
+  end)
+  C:store(c)
+end)
+means("packed weights", {m = 16, n = 16, k = 1024}, function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local word, group = p:axis("word", k.size // 8), p:axis("group", k.size // 32)
+  local A, W, S = p:input("A", {m, k}), p:input("W", {n, word}, "i32"), p:input("S", {n, group})
+  local C, c = p:output("C", {m, n}), p:carry("c", {m, n}, 0)
+  p:loop(k, function()
+    local w = mr.unpack(p:load(W), word, k, "i4") * p:load(S, {n, k // 32})
+    c:add(p:mma(p:load(A), w:to "bf16"))
+  end)
+  C:store(c)
+end)
+
+-- Scans and stores ------------------------------------------------------------------------------
+
+local function scanned(value, carry)
+  return function(p)
+    local m, n = p:axes("m", "n")
+    local X, Y, c = p:input("X", {m, n}), p:output("Y", {m, n}, "f32"), p:carry("c", {m}, 0)
+    p:loop(n, function()
+      local x = p:load(X)
+      Y:store(value(x, n, c))
+      c:set(carry(x, n, c))
+    end)
+  end
+end
+means("a running sum", {m = 8, n = 500}, scanned(function(x, n, c) return cumsum(x, n) + c end,
+  function(x, n, c) return c + rowsum(x, n) end))
+means("a running maximum above 0", {m = 8, n = 500}, scanned(function(x, n, c) return max(cummax(x, n), c) end,
+  function(x, n, c) return max(c, rowmax(x, n)) end))
+depends("a running sum of each tile", {m = 8, n = 500}, "n", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}), p:output("Y", {m, n}, "f32")
+  p:loop(n, function()
+    Y:store(cumsum(p:load(X), n)) -- here
+  end)
+end, "this cumsum goes along one tile")
+depends("what is taken from each tile's mean", {m = 8, n = 500}, "n", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}), p:output("Y", {m, n}, "f32")
+  p:loop(n, function()
+    local x = p:load(X)
+    Y:store(x - rowsum(x, n)) -- here
+  end)
+end, "this sum goes along one tile")
+means("a running sum along an axis of the grid", {m = 8, n = 500}, function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}), p:output("Y", {m, n}, "f32")
+  Y:store(cumsum(p:load(X), n))
+end)
+
+tap.done_testing()
