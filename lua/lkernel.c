@@ -6,7 +6,6 @@
 #include "sim/sim.h"
 
 #define GPU_CLASS "millrace.gpu"
-#define LOWERED_CLASS "millrace.lowered"
 
 /* the device --------------------------------------------------------------- */
 

@@ -349,14 +349,37 @@ void push_problems(lua_State *L, const struct plan *p, const struct problems *li
 	}
 }
 
-/* Raises if there is no answer. */
-static void look(lua_State *L, const struct plan *p, struct arena *a, struct problems *out,
+/* Is there a kernel for the plan, too? Raises if there is no answer. Returns whether there is
+ * none for any plan of the device. */
+static bool look(lua_State *L, const struct plan *p, struct arena *a, struct problems *out,
 	struct usage *usage)
 {
-	struct stop stop = stop_of(host_of(L));
+	struct host *h = host_of(L);
+	struct stop stop = stop_of(h);
+	bool model_only;
 	struct err e;
 
-	raise_if(L, plan_check(p, a, &stop, out, usage, &e), &e);
+	void **held = box_new(L, LOWERED_CLASS, 0);
+
+	enter(L);
+	raise_if(L, lower_check(&h->mem, p, a, &stop, (struct kernel **)held, out, usage, &model_only,
+		&e), &e);
+	lua_pop(L, 1);
+	return model_only;
+}
+
+/* The list of problems on top gets a note: no kernel is made for the device. */
+static void push_note(lua_State *L, const struct plan *p)
+{
+	lua_createtable(L, 1, 0);
+	lua_createtable(L, 0, 2);
+	lua_pushliteral(L, "model_only");
+	lua_setfield(L, -2, "code");
+	lua_pushfstring(L, "kernels are printed for sm_90a and the host that plays it; plans for '%s' are "
+		"checked, simulated and searched", p->device->name);
+	lua_setfield(L, -2, "message");
+	lua_rawseti(L, -2, 1);
+	lua_setfield(L, -2, "notes");
 }
 
 /* plan:check() -> ok, list of problems */
@@ -365,10 +388,13 @@ static int plan_check_l(lua_State *L)
 	const struct plan *p = plan_part(L, "check");
 	struct arena *a = scratch_push(L);
 	struct problems problems;
+	bool model_only;
 
-	look(L, p, a, &problems, NULL);
+	model_only = look(L, p, a, &problems, NULL);
 	lua_pushboolean(L, problems.v.n == 0);
 	push_problems(L, p, &problems);
+	if (model_only)
+		push_note(L, p);
 	return 2;
 }
 
@@ -418,11 +444,13 @@ static int problems_tostring_l(lua_State *L)
 
 void check_legal(lua_State *L, const struct plan *p, const char *what)
 {
+	struct stop stop = stop_of(host_of(L));
 	struct arena *a = scratch_push(L);
 	struct problems problems;
+	struct err e;
 
 	enter(L);
-	look(L, p, a, &problems, NULL);
+	raise_if(L, plan_check(p, a, &stop, &problems, NULL, &e), &e);
 	if (problems.v.n) {
 		const struct problem *first = &problems.v.v[0];
 
@@ -454,6 +482,8 @@ static int plan_text(lua_State *L, const char *what)
 	struct draw_options o;
 	struct problems problems;
 	struct usage usage;
+	struct kernel **held;
+	bool model_only;
 	struct arena *a;
 	struct buf text;
 	struct err e;
@@ -461,10 +491,12 @@ static int plan_text(lua_State *L, const char *what)
 
 	lua_settop(L, 2);
 	check_drawing(L, 2, what, &o);
+	held = (struct kernel **)box_new(L, LOWERED_CLASS, 0);
 	a = scratch_push(L);
 	enter(L);
 	buf_init(&text, a);
-	code = plan_check(history_plan(h), a, &stop, &problems, &usage, &e);
+	code = lower_check(&host_of(L)->mem, history_plan(h), a, &stop, held, &problems, &usage,
+		&model_only, &e);
 	if (code == ERR_INTERRUPTED)
 		throw_err(L, &e);
 	draw_plan(history_plan(h), code ? NULL : &usage, code ? NULL : &problems, &o, &text);

@@ -6,6 +6,7 @@
 
 #include "lcore.h"
 #include "draw/draw.h"
+#include "lower/lower.h"
 #include "plan/check.h"
 #include "plan/history.h"
 
@@ -14,6 +15,7 @@
 #define PROBLEMS_CLASS "millrace.problems"
 #define TIMELINE_CLASS "millrace.timeline"
 #define KERNEL_CLASS "millrace.kernel"
+#define LOWERED_CLASS "millrace.lowered"
 #define ON_HOST_CLASS "millrace.on_host"
 
 const struct graph *check_graph(lua_State *L, int idx, const char *what);

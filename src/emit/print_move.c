@@ -105,7 +105,8 @@ static void store_ring(struct print *c, const struct role_op *o)
 
 	put_each_of_ring(c, o);
 	element = put_indices(c, o);
-	put(c, "\tif (%s) %s = %s;", num(c, o->u.move.inside), element, shared_get(c, o->u.move.type,
+	put(c, "\tif (%s) %s = %s;", num(c, o->u.move.inside), element, o->u.move.value ?
+		to_bits(c, o->u.move.type, value(c, o->u.move.value)) : shared_get(c, o->u.move.type,
 		num(c, o->u.move.address)));
 	put(c, "}");
 }
@@ -148,6 +149,8 @@ static void store_elements(struct print *c, const struct role_op *o)
 	const char *x = f->packed ? arena_strf(c->a, "half_of(%s[rb][j * 2 + h], e)", name) :
 		to_bits(c, o->u.move.type, arena_strf(c->a, "%s%s", name, frag_element(f->kind)));
 
+	if (o->u.move.value)
+		x = to_bits(c, o->u.move.type, value(c, o->u.move.value));
 	put(c, "%s{", frag_loops(c, f));
 	element = put_indices(c, o);
 	put(c, "\tif (%s) %s = %s;", num(c, o->u.move.inside), element, x);

@@ -52,7 +52,7 @@
 #ifndef LOWER_KERNEL_H
 #define LOWER_KERNEL_H
 
-#include "plan/plan.h"
+#include "plan/check.h"
 #include "role/role.h"
 
 enum { FRAG_AXES_MAX = RANK_MAX };
@@ -269,8 +269,15 @@ struct run_only {
 	int task, on;
 };
 
+/* Why no kernel comes of a plan. */
+struct refusal {
+	enum problem_code code;
+	int task;			/* NONE */
+};
+
 struct kernel {
 	struct arena arena;
+	struct refusal refusal;		/* what it would be if the pass at work failed */
 	const struct plan *plan;	/* as the kernel has it: own */
 	struct plan *own;		/* the plan, but for waits that no flag shows, and some that
 					 * hold back who would run too far ahead; borrows the rest */

@@ -120,8 +120,18 @@ static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
 	return max_i64(l->warps > 1 ? most : 0, detours);
 }
 
-/* One copy of a lane that takes tiles in turn. */
-static enum err_code add_lane(struct kernel *k, int lane, int copy, struct err *e)
+/* A lane without anything to do in the phase is no part of the kernel. */
+bool lower_has_work(const struct kernel *k, int lane)
+{
+	for (int i = 0; i < k->plan->entries.n; i++)
+		if (k->plan->entries.v[i].lane == lane &&
+		    stask_at(k, k->plan->entries.v[i].task)->phase == k->phase)
+			return true;
+	return false;
+}
+
+/* One copy of a lane that takes tiles in turn; lane_copy: among those of all the plan's lanes. */
+static enum err_code add_lane(struct kernel *k, int lane, int copy, int lane_copy, struct err *e)
 {
 	const struct plan *p = k->plan;
 	struct klane *l = VEC_ADD(&k->arena, &k->lanes);
@@ -136,18 +146,20 @@ static enum err_code add_lane(struct kernel *k, int lane, int copy, struct err *
 	l->scratch = k->shared_bytes;
 	k->shared_bytes += scratch_bytes(k, l);
 	find_unroll(k, l);
-	lower_groups(k, l, k->lanes.n - 1);
+	lower_groups(k, l, lane_copy);
 	return OK;
 }
 
 enum err_code lower_lanes(struct kernel *k, struct err *e)
 {
 	const struct plan *p = k->plan;
-	int warp = 0;
+	int warp = 0, copies = 0;
 
-	for (int i = 0; i < p->lanes.n; i++)
-		for (int copy = 0; copy < p->lanes.v[i].turns; copy++)
-			TRY(add_lane(k, i, copy, e));
+	for (int i = 0; i < p->lanes.n; i++) {
+		for (int copy = 0; copy < p->lanes.v[i].turns && lower_has_work(k, i); copy++)
+			TRY(add_lane(k, i, copy, copies + copy, e));
+		copies += p->lanes.v[i].turns;
+	}
 	/* lanes of whole warpgroups first: matrix instructions want aligned ones */
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 0; i < k->lanes.n; i++) {

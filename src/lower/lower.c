@@ -3,16 +3,22 @@
 
 #include "lower/passes.h"
 
-/* What the plan's account of shared memory leaves out: room that fills blocks up. */
-static enum err_code check_room(const struct kernel *k, struct err *e)
+/* The one account of room in an EU, on what was lowered. */
+static enum err_code check_room(struct kernel *k, struct err *e)
 {
 	const struct vdevice *d = k->plan->device;
 	int64_t bytes = k->shared_bytes + SLOT_ALIGN;
 
-	return bytes <= d->shared_bytes ? OK : err_set(e, ERR_ILLEGAL, NOWHERE, "with operands "
-		"filled up to whole blocks the kernel needs %lld bytes of shared memory, '%s' has "
-		"%lld; lower a ring with plan:buffers, or take a smaller tile", (long long)bytes,
-		d->name, (long long)d->shared_bytes);
+	k->refusal = (struct refusal){ PROBLEM_SHARED_MEMORY, NONE };
+	if (bytes > d->shared_bytes)
+		return err_set(e, ERR_ILLEGAL, NOWHERE, "the kernel needs %lld bytes of shared memory, "
+			"'%s' has %lld", (long long)bytes, d->name, (long long)d->shared_bytes);
+	k->refusal.code = PROBLEM_THREADS;
+	if (k->threads > d->max_threads)
+		return err_set(e, ERR_ILLEGAL, NOWHERE, "the lanes, each filled up to whole groups of "
+			"four warps, have %d threads; an EU of '%s' takes %d", k->threads, d->name,
+			d->max_threads);
+	return OK;
 }
 
 /* The flags by which lanes see each other, of such a depth that nobody takes a phase for
@@ -40,6 +46,7 @@ static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct er
 	struct verified v;
 	int64_t bytes;
 
+	k->refusal = (struct refusal){ PROBLEM_LAYOUT, NONE };
 	TRY(lower_shapes(k, e));
 	TRY(lower_rings(k, e));
 	bytes = k->shared_bytes;
@@ -47,20 +54,24 @@ static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct er
 	do {
 		k->shared_bytes = bytes;
 		k->lanes.n = k->outboxes.n = 0;
+		k->refusal.code = PROBLEM_WAITS;
 		TRY(lower_waiting(k, e));
+		k->refusal.code = PROBLEM_BARRIERS;
 		TRY(lower_lanes(k, e));
 		lower_stores(k);
 		*wrong = check_room(k, e);
 		if (*wrong)
 			return OK;
+		k->refusal.code = PROBLEM_LAYOUT;
 		TRY(lower_body(k, e));
+		k->refusal.code = PROBLEM_KERNEL;
 		*wrong = verify(k->role, k->plan, k->phase, &k->arena, &v, e);
 	} while (*wrong && lower_retry(k, &v.remedy));
 	return OK;
 }
 
 static enum err_code lower(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
-	enum err_code *wrong, struct err *e)
+	enum err_code *wrong, struct refusal *why, struct err *e)
 {
 	struct arena a;
 	enum err_code code;
@@ -73,6 +84,7 @@ static enum err_code lower(struct mem *mem, const struct plan *p, int phase, str
 	(*out)->phase = phase;
 	(*out)->cluster = 1;
 	code = lower_all(*out, wrong, e);
+	*why = (*out)->refusal;
 	if (code) {
 		kernel_free(*out);
 		*out = NULL;
@@ -84,20 +96,35 @@ enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase, 
 	struct err *e)
 {
 	enum err_code wrong;
+	struct refusal why;
 
-	return lower(mem, p, phase, out, &wrong, e);
+	return lower(mem, p, phase, out, &wrong, &why, e);
 }
 
-enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
-	struct err *e)
+enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,
+	struct kernel **out, struct refusal *why, struct err *e)
 {
-	enum err_code wrong, code = lower(mem, p, phase, out, &wrong, e);
+	enum err_code wrong, code;
 
+	*out = NULL;
+	*why = (struct refusal){ PROBLEM_KERNEL, NONE };
+	if (!lower_has_target(p->device))
+		return err_set(e, ERR_INPUT, NOWHERE, "plans for '%s' are model_only: they are checked, "
+			"simulated and searched, but no kernels are printed for it", p->device->name);
+	code = lower(mem, p, phase, out, &wrong, why, e);
 	if (!code && wrong) {
 		kernel_free(*out);
 		*out = NULL;
 	}
 	return code ? code : wrong;
+}
+
+enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
+	struct err *e)
+{
+	struct refusal why;
+
+	return lower_or_refuse(mem, p, phase, out, &why, e);
 }
 
 void kernel_free(struct kernel *k)

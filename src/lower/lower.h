@@ -13,4 +13,15 @@ NODISCARD enum err_code lower_unchecked(struct mem *mem, const struct plan *p, i
 	struct kernel **out, struct err *e);
 void kernel_free(struct kernel *k);
 
+/* Is the plan legal (plan_check), and does a kernel come of each phase? Whatever keeps one
+ * from that is a problem, and what the plan asks of an EU is counted off the kernels. What
+ * passes is lowered without an error. Devices that there is no printer for are checked by
+ * plan_check alone: *model_only. Problems in `a`; *held is the kernel in the making, to be
+ * freed by who is left by a jump; NULL when this returns. Usage may be NULL. */
+NODISCARD enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a,
+	const struct stop *stop, struct kernel **held, struct problems *out, struct usage *usage,
+	bool *model_only, struct err *e);
+/* Can kernels be made for the device at all? */
+bool lower_has_target(const struct vdevice *d);
+
 #endif

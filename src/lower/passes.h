@@ -12,6 +12,10 @@
 enum { DEPTH_MAX = 16 };			/* of a flag */
 enum { SLOT_ALIGN = 1024 };		/* of a swizzled slot: the pattern repeats after it */
 
+/* lower_plan, and on failure *why. */
+NODISCARD enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,
+	struct kernel **out, struct refusal *why, struct err *e);
+
 /* node_shape, carry_shape, deep. */
 NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
 /* rings, ring_of. */
@@ -30,6 +34,8 @@ void lower_cluster(struct kernel *k);
 /* Their depth and place. On failure *late is a wait, of the kernel's, that no depth serves, or
  * NONE. */
 NODISCARD enum err_code lower_depths(struct kernel *k, int *late, struct err *e);
+/* Has the lane something to do in the phase? Otherwise it is no part of the kernel. */
+bool lower_has_work(const struct kernel *k, int lane);
 /* lanes, threads; the two below are for it. */
 NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
 

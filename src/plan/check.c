@@ -5,7 +5,7 @@
 #include "plan/fit.h"
 #include "plan/problem.h"
 
-enum err_code plan_check(const struct plan *p, struct arena *a, const struct stop *stop,
+enum err_code plan_check_order(const struct plan *p, struct arena *a, const struct stop *stop,
 	struct problems *out, struct usage *usage, struct err *e)
 {
 	const struct graph *g = p->graph;
@@ -26,6 +26,17 @@ enum err_code plan_check(const struct plan *p, struct arena *a, const struct sto
 				problem_add_breach(&f, i, a, out);
 		cluster_check(p, a, out);
 	}
+	if (usage)
+		*usage = u;
+	return OK;
+}
+
+enum err_code plan_check(const struct plan *p, struct arena *a, const struct stop *stop,
+	struct problems *out, struct usage *usage, struct err *e)
+{
+	struct usage u;
+
+	TRY(plan_check_order(p, a, stop, out, &u, e));
 	if (p->lanes.n) {
 		fit_memory(p, a, out, &u);
 		fit_register_file(p, a, out, &u);

@@ -29,6 +29,11 @@ enum problem_code {
 	PROBLEM_DUPLICATE_TASK,
 	PROBLEM_OFFSET,			/* an offset where none can be */
 	PROBLEM_CLUSTER,		/* EUs that cannot go together */
+	/* what no kernel can be made of (lower/lower.h) */
+	PROBLEM_LAYOUT,			/* a value whose axes cannot lie as they are needed */
+	PROBLEM_PRODUCT,		/* a product that its unit cannot do */
+	PROBLEM_WAITS,			/* a wait that no flag can show */
+	PROBLEM_KERNEL,			/* the kernel would break its own rules: a mistake of ours */
 	/* of kernels, not of plans (run/report.h) */
 	PROBLEM_SPILLS,			/* registers kept in memory */
 	PROBLEM_SERIALIZED,		/* products that wait for each other */
@@ -64,6 +69,11 @@ struct usage {
  * neither is of use. */
 NODISCARD enum err_code plan_check(const struct plan *p, struct arena *a, const struct stop *stop,
 	struct problems *out, struct usage *usage, struct err *e);
+
+/* The same without asking what the plan needs of an EU: who lowers it knows that. Of usage
+ * only lane_registers are filled in, and not rounded up. */
+NODISCARD enum err_code plan_check_order(const struct plan *p, struct arena *a,
+	const struct stop *stop, struct problems *out, struct usage *usage, struct err *e);
 
 /* Add the waits (with DISTANCE_AUTO) that the dependences need and the plan's order
  * does not give already, fewest first found; *added: how many. The plan may still

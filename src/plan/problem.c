@@ -4,7 +4,8 @@ const char *problem_name(enum problem_code c)
 {
 	static const char *const names[] = { "missing_wait", "misplaced_wait", "deadlock",
 		"wrong_seu", "versions", "registers", "shared_memory", "barriers", "threads",
-		"missing_task", "duplicate_task", "offset", "cluster", "spills", "serialized" };
+		"missing_task", "duplicate_task", "offset", "cluster", "layout", "product", "waits",
+		"kernel", "spills", "serialized" };
 
 	return names[c];
 }

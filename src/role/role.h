@@ -233,6 +233,7 @@ struct role_op {
 			const struct num *inside;
 			enum dtype type;
 			struct frag_at from;		/* STORE_THREADS */
+			const struct val *value;	/* where it is converted; NULL: as it lies */
 			enum piece piece;		/* STORE_THREADS */
 			int64_t elements, cols;		/* of the ring, gone through one by one */
 			const struct num *address;	/* of the ring's element */

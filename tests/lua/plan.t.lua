@@ -224,9 +224,9 @@ is(legal, true, "check: a legal plan")
 is(#problems, 0, "  has no problems")
 is(tostring(problems), "no problems", "  as text")
 local usage = plan.usage
-is(usage.threads, 5 * 32, "usage: a producer warp and a warpgroup")
-is(usage.shared_bytes, 3 * 2 * 128 * 64 * 2 + 128 * 128 + 4 * 3 * 8,
-  "  rings, a panel for the store, a flag for each version of what crosses lanes")
+is(usage.threads, 2 * 128, "usage: a producer warp, whose warpgroup is filled up, and a warpgroup")
+is(usage.shared_bytes, 3 * 2 * 128 * 64 * 2 + 1024 + 128 * 128 * 2 + 1024,
+  "  rings, flags, room for the store, and what it takes to begin at a multiple of 1024")
 ok(usage.lanes.c0 >= 128 + 24 and usage.lanes.c0 <= 255, "  registers of a thread", usage.lanes.c0)
 is(usage.lanes.p0, 24, "  of a producer's")
 is(usage.registers, (usage.lanes.c0 + usage.lanes.p0) * 128, "  and of the EU, by warpgroups")

@@ -167,6 +167,7 @@ const struct val *val_num(struct body *c, const struct num *n);
 const struct val *val_frag(struct body *c, struct frag_at at);
 const struct val *val_shared(struct body *c, enum dtype type, enum dtype from,
 	const struct num *address);
+const struct val *val_cast(struct body *c, enum dtype to, enum dtype from, const struct val *x);
 const struct val *val_guard(struct body *c, const struct num *when, const struct val *x,
 	const struct val *otherwise);
 /* The element at hand of `node`, out of a tile in shared memory. */

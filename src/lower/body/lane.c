@@ -1,7 +1,14 @@
 /* A lane: its registers, its tile loop, and whose turn a tile is. */
 #include "lower/body/body.h"
 
-enum { WARP_THREADS = 32, GROUP_WARPS = 4, LEAST_REGISTERS = 24, PRODUCER_REGISTERS = 40, CONSUMER_MOST = 240 };
+enum { WARP_THREADS = 32, GROUP_WARPS = 4, LEAST_REGISTERS = 24, PRODUCER_REGISTERS = 40, CONSUMER_MOST = 240,
+	REGISTER_STEP = 8 };
+
+/* Registers are given in steps: the most of which the plan's number is an upper bound. */
+static int granted(int registers)
+{
+	return registers ? (int)max_i64(registers / REGISTER_STEP * REGISTER_STEP, LEAST_REGISTERS) : 0;
+}
 
 /* setmaxnreg for each lane: what the plan says, or the producers little and the others an
  * equal share of the rest; 0 where there is only one warpgroup. What there is to share is
@@ -15,14 +22,14 @@ static int lane_registers(const struct body *c, const struct klane *l)
 		const struct klane *x = &c->k->lanes.v[i];
 		int n = (int)ceil_div(x->warps, GROUP_WARPS);
 
-		given += n * x->registers;
+		given += n * granted(x->registers);
 		if (!x->registers)
 			*(x->warps < GROUP_WARPS ? &small : &large) += n;
 	}
 	if (groups < 2)
 		return 0;
 	if (l->registers)
-		return l->registers;
+		return granted(l->registers);
 	little = given + small * PRODUCER_REGISTERS + large * CONSUMER_MOST > pool ?
 		LEAST_REGISTERS : PRODUCER_REGISTERS;
 	if (l->warps < GROUP_WARPS)

@@ -145,8 +145,16 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 	list_rooms(&c);
 	for (int i = 0; i < k->watches.n; i++)
 		VEC_PUSH(c.a, &c.r->watched, k->watches.v[i].ended);
-	for (int i = 0; i < k->lanes.n; i++)
-		TRY(add_role(&c, &k->lanes.v[i], e));
+	for (int i = 0; i < k->lanes.n; i++) {
+		enum err_code code = add_role(&c, &k->lanes.v[i], e);
+
+		if (code && c.task != NONE) {
+			k->refusal.task = c.task;
+			if (c.g->tasks.v[c.task].kind == TASK_MMA)
+				k->refusal.code = PROBLEM_PRODUCT;
+		}
+		TRY(code);
+	}
 	k->role = c.r;
 	return OK;
 }

@@ -39,6 +39,15 @@ static struct role_op *move(struct body *c, enum role_do what, const struct stas
 	return o;
 }
 
+/* What the tensor's type makes of a value; NULL: it has that type. */
+static const struct val *converted(struct body *c, const struct node *n, int buffer,
+	const struct val *x)
+{
+	enum dtype to = c->p->tensors.v[n->ref].type, from = c->g->buffers.v[buffer].type;
+
+	return to == from ? NULL : val_cast(c, to, from, x);
+}
+
 /* Straight from the fragment to global memory. */
 static void store_fragment(struct body *c, const struct kentry *x, const struct node *n,
 	int buffer, struct frag_at from)
@@ -46,7 +55,8 @@ static void store_fragment(struct body *c, const struct kentry *x, const struct 
 	const struct stask *s = stask_of(c, x);
 	const struct shape2 *shape = body_value_shape(c, &c->g->buffers.v[buffer]);
 	const struct frag *f = from.frag;
-	enum piece piece = piece_of_store(c, n, shape, f);
+	const struct val *value = converted(c, n, buffer, val_frag(c, from));
+	enum piece piece = value ? PIECE_ONE : piece_of_store(c, n, shape, f);
 	const struct num *inside = body_inside(c, s, shape, f, ALL_AXES);
 	struct role_op *o;
 
@@ -56,6 +66,7 @@ static void store_fragment(struct body *c, const struct kentry *x, const struct 
 	o = move(c, DO_STORE_THREADS, s, n, shape, inside);
 	o->u.move.from = from;
 	o->u.move.piece = piece;
+	o->u.move.value = value;
 }
 
 /* Out of shared memory, where another lane left the value. */
@@ -63,13 +74,16 @@ static void store_ring(struct body *c, const struct kentry *x, const struct node
 {
 	const struct stask *s = stask_of(c, x);
 	const struct ring *r = ring_of(c, buffer);
+	const struct num *address = body_ring_place(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
+	enum dtype t = c->g->buffers.v[buffer].type;
 	struct role_op *o;
 
 	body_touch(c, TOUCH_READ, TOUCH_SLOT, buffer, 0);
 	o = move(c, DO_STORE_RING, s, n, &r->shape, body_within_ring(c, s, r));
 	o->u.move.elements = r->full_rows * r->full_cols;
 	o->u.move.cols = r->full_cols;
-	o->u.move.address = body_ring_place(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
+	o->u.move.address = address;
+	o->u.move.value = converted(c, n, buffer, val_shared(c, t, t, address));
 }
 
 /* ---- by the copy engine ---------------------------------------------------------------- */
@@ -239,9 +253,9 @@ enum err_code body_store(struct body *c, const struct kentry *x, struct err *e)
 	const struct shape2 *shape;
 	struct frag_at from;
 
-	if (buffer == NONE || c->g->buffers.v[buffer].type != c->p->tensors.v[n->ref].type)
+	if (buffer == NONE)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' must store a value that another sTask "
-			"made, of the tensor's type", s->name);
+			"made", s->name);
 	shape = body_value_shape(c, &c->g->buffers.v[buffer]);
 	if (o && o->ring != NONE) {
 		store_slot(c, s, n, shape, o);

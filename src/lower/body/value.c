@@ -44,6 +44,16 @@ const struct val *val_shared(struct body *c, enum dtype type, enum dtype from,
 	return v;
 }
 
+const struct val *val_cast(struct body *c, enum dtype to, enum dtype from, const struct val *x)
+{
+	struct val *v = make(c, VAL_CAST, to);
+
+	v->op = OP_CAST;
+	v->from = from;
+	v->arg[0] = x;
+	return v;
+}
+
 const struct val *val_guard(struct body *c, const struct num *when, const struct val *x,
 	const struct val *otherwise)
 {

@@ -200,6 +200,7 @@ enum err_code lower_flags(struct kernel *k, struct err *e)
 				k->flags.v[k->flag_of[w->on]].depth);
 	}
 	for (int l = 0; l < p->lanes.n; l++)
-		find_turn(k, l);
+		if (lower_has_work(k, l))
+			find_turn(k, l);
 	return OK;
 }

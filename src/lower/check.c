@@ -1,0 +1,82 @@
+/* Whether kernels come of a plan, and what they need: plan:check's answer. */
+#include "lower/lower.h"
+
+#include <string.h>
+
+#include "lower/passes.h"
+#include "plan/problem.h"
+
+bool lower_has_target(const struct vdevice *d)
+{
+	return !strcmp(d->arch, "sm_90a");
+}
+
+static const char *hint_of(enum problem_code code)
+{
+	if (code == PROBLEM_PRODUCT)
+		return "take another tile, split, or number of warps of the lane; or let CUDA cores do it";
+	if (code == PROBLEM_WAITS)
+		return "wait for an sTask that reads what is loaded, or give the ring fewer versions";
+	if (code == PROBLEM_BARRIERS || code == PROBLEM_THREADS)
+		return "use fewer lanes, or give them fewer warps";
+	if (code == PROBLEM_SHARED_MEMORY)
+		return "lower a ring with plan:buffers, or take a smaller tile";
+	if (code == PROBLEM_REGISTERS)
+		return "split the tile over more lanes, take a smaller tile, or give the lane more warps";
+	if (code == PROBLEM_KERNEL)
+		return "this is a fault of Millrace; please report it with plan:script()";
+	return "let another lane make the value, so that it lies in shared memory, or take another "
+		"tile";
+}
+
+static void add_refusal(const struct refusal *why, const struct err *e, struct arena *a,
+	struct problems *out)
+{
+	struct srcloc loc = NOWHERE;
+
+	if (e->line)
+		loc = (struct srcloc){ arena_strdup(a, e->file), e->line };
+	problem_add(a, out, (struct problem){ .code = why->code, .task = why->task, .other = NONE,
+		.edge = NONE, .loc = loc, .message = arena_strdup(a, e->msg),
+		.hint = hint_of(why->code) });
+}
+
+/* What a kernel takes of an EU, added to what those of other phases do. */
+static void count(const struct kernel *k, struct usage *u)
+{
+	int flags = 0;
+
+	for (int i = 0; i < k->flags.n; i++)
+		flags += k->flags.v[i].depth;
+	u->threads = k->threads > u->threads ? k->threads : u->threads;
+	u->shared_bytes = max_i64(u->shared_bytes, k->shared_bytes + SLOT_ALIGN);
+	u->flags = flags > u->flags ? flags : u->flags;
+	u->named_barriers = k->lanes.n > u->named_barriers ? k->lanes.n : u->named_barriers;
+}
+
+enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a,
+	const struct stop *stop, struct kernel **held, struct problems *out, struct usage *usage,
+	bool *model_only, struct err *e)
+{
+	struct usage u;
+
+	*held = NULL;
+	*model_only = !lower_has_target(p->device);
+	TRY(plan_check(p, a, stop, out, &u, e));
+	for (int phase = 0; phase < p->graph->program->phases.n && !*model_only && !out->v.n; phase++) {
+		struct refusal why;
+		enum err_code code = lower_or_refuse(mem, p, phase, held, &why, e);
+
+		if (code && code != ERR_ILLEGAL)
+			return code;
+		if (code)
+			add_refusal(&why, e, a, out);
+		else
+			count(*held, &u);
+		kernel_free(*held);
+		*held = NULL;
+	}
+	if (usage)
+		*usage = u;
+	return OK;
+}
