@@ -34,6 +34,9 @@ struct body {
 	struct role_body *into;		/* where operations go */
 	int task, wait;			/* that the next ones are for; NONE */
 	VEC(struct touch) touches;	/* of the operation in the making */
+	int region;			/* loop in whose turns they stand; NONE: the tile loop */
+	bool done;			/* the sTask at hand has been issued */
+	bool *counted;			/* by flag: its lane must keep count of issued products */
 	int turn;			/* turn of the tree at hand, modulo the region's unroll */
 	int *around;			/* by loop, NONE too: the turn's iteration, of those around */
 	int last;			/* greatest iteration there is, counted likewise */
@@ -248,7 +251,7 @@ NODISCARD enum err_code body_group_wait(struct body *c, const struct kentry *x,
 /* The products that x waits for before it begins, in words. */
 const char *body_awaited_products(struct body *c, const struct kentry *x);
 NODISCARD enum err_code body_read_pins(struct body *c, const struct kentry *x, struct err *e);
-void body_releases(struct body *c, const int *behind);
+void body_releases(struct body *c, const struct kentry *x, const int *behind);
 void body_arrive(struct body *c, int flag, const struct num *seq, const char *why);
 NODISCARD enum err_code body_early_runs(struct body *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code body_run(struct body *c, const struct kstep *nested, struct err *e);

@@ -147,7 +147,7 @@ static void all_products(struct body *c)
 	if (!multiplies)
 		return;
 	body_groups_wait(c, 0, "the tile ends");
-	body_releases(c, NULL);
+	body_releases(c, NULL, NULL);
 }
 
 /* A tile after the other. */

@@ -248,12 +248,15 @@ static enum err_code all_turns(struct body *c, int loop, struct err *e)
 enum err_code body_region(struct body *c, int loop, struct err *e)
 {
 	struct role_body *outer;
+	int around = c->region;
 
 	if (loop == NONE)
 		return all_turns(c, loop, e);
 	outer = body_enter(c, &body_block(c, NULL)->u.region.body);
 	body_trips(c, loop);
+	c->region = loop;
 	TRY(all_turns(c, loop, e));
+	c->region = around;
 	body_advance(c, VAR_BASE, loop, V(c, VAR_TRIPS, loop));
 	body_leave(c, outer);
 	return OK;

@@ -105,6 +105,31 @@ static void list_regions(struct body *c, const struct klane *l)
 				l->regions[i].unroll }));
 }
 
+/* Counters of issued products that nobody asks. */
+static bool is_needless(const struct body *c, const struct role_op *o)
+{
+	return (o->what == DO_LET || o->what == DO_SET || o->what == DO_ADVANCE) &&
+		o->u.let.v.v[0].var == VAR_ISSUED && !c->counted[o->u.let.v.v[0].of];
+}
+
+static void drop_counters(const struct body *c, struct role_body *b)
+{
+	int n = 0;
+
+	for (int i = 0; i < b->v.n; i++) {
+		struct role_op *o = b->v.v[i];
+
+		if (is_needless(c, o))
+			continue;
+		b->v.v[n++] = o;
+		if (role_is_region(o->what))
+			drop_counters(c, &o->u.region.body);
+		if (o->what == DO_IF)
+			drop_counters(c, &o->u.region.other);
+	}
+	b->v.n = n;
+}
+
 static enum err_code add_role(struct body *c, const struct klane *l, struct err *e)
 {
 	c->lane = l;
@@ -117,8 +142,11 @@ static enum err_code add_role(struct body *c, const struct klane *l, struct err 
 	c->into = &c->role->body;
 	c->of_buffer = ARENA_ARRAY(c->a, c->g->buffers.n, struct frag *);
 	c->of_node = ARENA_ARRAY(c->a, c->p->nodes.n, struct frag *);
-	c->task = c->wait = NONE;
-	return body_lane(c, e);
+	c->task = c->wait = c->region = NONE;
+	c->counted = ARENA_ARRAY(c->a, c->k->flags.n, bool);
+	TRY(body_lane(c, e));
+	drop_counters(c, &c->role->body);
+	return OK;
 }
 
 enum err_code lower_body(struct kernel *k, struct err *e)

@@ -159,6 +159,7 @@ enum err_code body_task(struct body *c, const struct kentry *x, int class,
 	struct role_body *outer;
 
 	c->task = x->task;
+	c->done = false;
 	task = body_op(c, DO_TASK);
 	task->u.region.iteration = s->loop != NONE || shifts_tiles(c->lane) ? iteration : NULL;
 	task->u.region.of = s->loop;
@@ -180,6 +181,7 @@ enum err_code body_task(struct body *c, const struct kentry *x, int class,
 	}
 	TRY(body_read_pins(c, x, e));
 	TRY(inner(c, x, e));
+	c->done = true;
 	body_stamp(c, x, x->stamps.body);
 	if (x->drains) {
 		TRY(body_group_wait(c, x, &x->after, class, "others are told of the one before", e));

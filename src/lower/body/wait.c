@@ -88,15 +88,6 @@ static bool looks_into_shared(const struct body *c)
 	return false;
 }
 
-/* One arrival of the warp at a flag, in each block whose it is, for each instance up to n. */
-static void release(struct body *c, int flag, int behind)
-{
-	struct role_op *o = body_op(c, DO_RELEASE);
-
-	o->u.flag.flag = flag;
-	o->u.flag.n = SUB(V(c, VAR_ISSUED, flag), N(c, behind));
-}
-
 const char *body_awaited_products(struct body *c, const struct kentry *x)
 {
 	const char *why = NULL;
@@ -112,9 +103,61 @@ const char *body_awaited_products(struct body *c, const struct kentry *x)
 	return why ? why : "others are told of products";
 }
 
+/* The latest iteration of product m that is issued when the lane stands at x (or just
+ * behind it, if x is m), in the count of c->turn. */
+static int latest_issued(const struct body *c, const struct kentry *x, const struct kentry *m)
+{
+	int it = c->turn + m->at - (m > x);	/* entries of a region lie in its order */
+
+	return it < c->last ? it : c->last;
+}
+
+static const struct kentry *entry_of(const struct body *c, int task)
+{
+	for (int i = 0; i < c->lane->entries.n; i++)
+		if (c->lane->entries.v[i].task == task)
+			return &c->lane->entries.v[i];
+	BUG("sTask %d is on another lane", task);
+}
+
+static const struct num *moved(struct body *c, const struct num *x, int by)
+{
+	if (!by)
+		return x;
+	return by < 0 ? SUB(x, N(c, -by)) : ADD(x, N(c, by));
+}
+
+/* How many instances of a flag's product the lane has issued when it stands at x, but for so
+ * many; x NULL: between sTasks. Where the iteration at hand tells, no counter is kept: it would take a
+ * register all through the loop. */
+static const struct num *issued(struct body *c, int flag, const struct kentry *x, int but)
+{
+	const struct flag *f = &c->k->flags.v[flag];
+	int loop = c->g->tasks.v[f->task].loop;
+	bool counted = f->runs || loop == NONE || shifts_tiles(c->lane) || (!x && c->task != NONE);
+
+	if (!counted && x && loop == c->region)
+		return moved(c, V(c, VAR_SEQ, loop), (x->task == f->task && !c->done ? 0 : latest_issued(
+			c, x, entry_of(c, f->task)) - (c->turn + x->at) + 1) - but);
+	if (!counted && loop != c->region && program_loop_within(c->p, loop, c->region))
+		return moved(c, V(c, VAR_BASE, loop), -but);	/* it is over, or has not begun */
+	c->counted[flag] = true;
+	return SUB(V(c, VAR_ISSUED, flag), N(c, but));
+}
+
+/* One arrival of the warp at a flag, in each block whose it is, for each instance up to n. */
+static void release(struct body *c, int flag, const struct kentry *x, int behind)
+{
+	struct role_op *o = body_op(c, DO_RELEASE);
+
+	o->u.flag.flag = flag;
+	o->u.flag.n = issued(c, flag, x, behind);
+}
+
 /* After a wait for groups: tell the others what is now known to be complete. They may
- * conclude that what stands before it in the lane's order is done, too. */
-void body_releases(struct body *c, const int *behind)
+ * conclude that what stands before it in the lane's order is done, too. x: where the lane
+ * stands; NULL: between sTasks. */
+void body_releases(struct body *c, const struct kentry *x, const int *behind)
 {
 	bool synced = false;
 
@@ -128,7 +171,7 @@ void body_releases(struct body *c, const int *behind)
 		synced = true;
 		if (fl->runs && behind && behind[fl->task])
 			continue;	/* the last run may be under way */
-		release(c, f, behind && !fl->runs ? behind[fl->task] : 0);
+		release(c, f, x, behind && !fl->runs ? behind[fl->task] : 0);
 	}
 }
 
@@ -148,15 +191,6 @@ void body_arrive(struct body *c, int flag, const struct num *seq, const char *wh
 static void pin(struct body *c, const struct frag *f, int version)
 {
 	body_pin(c, f, version, (int)(f->packed ? f->cols / 4 : f->cols / 2));
-}
-
-/* The latest iteration of product m that is issued when the lane stands at x (or just
- * behind it, if x is m), in the count of c->turn. */
-static int latest_issued(const struct body *c, const struct kentry *x, const struct kentry *m)
-{
-	int it = c->turn + m->at - (m > x);	/* entries of a region lie in its order */
-
-	return it < c->last ? it : c->last;
 }
 
 /* Is the result of product m one of several versions, of which nobody knows at a wait whose is
@@ -243,7 +277,7 @@ enum err_code body_group_wait(struct body *c, const struct kentry *x,
 
 	body_groups_wait(c, younger > GROUPS_MOST ? GROUPS_MOST : younger, why);
 	TRY(pins(c, x, behind, e));
-	body_releases(c, behind);
+	body_releases(c, x, behind);
 	return OK;
 }
 
@@ -272,7 +306,7 @@ static enum err_code tell(struct body *c, int f, struct err *e)
 		return OK;
 	body_groups_wait(c, 0, "others wait for the end of the run");
 	TRY(pins(c, &c->lane->entries.v[0], NULL, e));
-	body_releases(c, NULL);
+	body_releases(c, NULL, NULL);
 	return OK;
 }
 
@@ -336,6 +370,6 @@ enum err_code body_run(struct body *c, const struct kstep *nested, struct err *e
 	for (int f = 0; f < c->k->flags.n; f++)
 		if (is_run_of(c, &c->k->flags.v[f], nested->id) && !c->k->flags.v[f].issued &&
 		    under_way(c, c->k->flags.v[f].task))
-			release(c, f, 0);
+			release(c, f, NULL, 0);
 	return OK;
 }
