@@ -30,14 +30,14 @@ static void put_wait_last(struct print *c, const struct role_op *o)
 }
 
 /* One arrival of the warp at a flag, in each block whose it is: a thread for each. */
-static void put_arrive(struct print *c, const struct role_flag *f, const char *indent,
+static void put_arrive(struct print *c, const struct role_flag *f, const char *before,
 	const char *n)
 {
 	if (f->all)
-		put(c, "%sif (thread %% 32 < %d) flag_arrive_at(%s, thread %% 32);", indent,
+		put(c, "%sthread %% 32 < %d) flag_arrive_at(%s, thread %% 32);", before,
 			c->r->cluster, barrier(c, f, n));
 	else
-		put(c, "%sif (thread %% 32 == 0) flag_arrive(%s);", indent, barrier(c, f, n));
+		put(c, "%sthread %% 32 == 0) flag_arrive(%s);", before, barrier(c, f, n));
 }
 
 static void put_release(struct print *c, const struct role_op *o)
@@ -45,7 +45,7 @@ static void put_release(struct print *c, const struct role_op *o)
 	const char *n = var_text(c->a, VAR_RELEASED, o->u.flag.flag, &c->r->names);
 
 	put(c, "LOOP (; %s < %s; %s++)", n, num(c, o->u.flag.n), n);
-	put_arrive(c, &c->r->flags.v[o->u.flag.flag], "\t", n);
+	put_arrive(c, &c->r->flags.v[o->u.flag.flag], "\tif (", n);
 }
 
 static void put_lane_sync(struct print *c)
@@ -76,7 +76,9 @@ void print_sync(struct print *c, const struct role_op *o)
 	else if (o->what == DO_WAIT_LAST)
 		put_wait_last(c, o);
 	else if (o->what == DO_ARRIVE)
-		put_arrive(c, &c->r->flags.v[o->u.flag.flag], "", num(c, o->u.flag.n));
+		put_arrive(c, &c->r->flags.v[o->u.flag.flag], asks(o->u.flag.when) ? arena_strf(c->a,
+			"if (%s && ", num(c, o->u.flag.when)) : "if (", arena_strf(c->a, "(%s)", num(c,
+			o->u.flag.n)));
 	else if (o->what == DO_RELEASE)
 		put_release(c, o);
 	else if (o->what == DO_WARP_SYNC)

@@ -1,5 +1,5 @@
 /* A role program for people: lane by lane, an operation a line. */
-#include "role/role.h"
+#include "role/live.h"
 
 struct dump {
 	const struct role_program *r;
@@ -357,11 +357,17 @@ void role_print(const struct role_program *r, struct buf *out)
 	print_shared(r, out);
 	for (int i = 0; i < r->roles.n; i++) {
 		const struct role *l = &r->roles.v[i];
+		int words, task;
 
 		buf_printf(out, "lane %s", l->name);
 		if (l->copies > 1)
 			buf_printf(out, ", copy %d of %d", l->copy, l->copies);
-		buf_printf(out, ": warps %d to %d\n", l->first_warp, l->first_warp + l->warps - 1);
+		words = role_live_words(l, d.a, &task);
+		buf_printf(out, ": warps %d to %d", l->first_warp, l->first_warp + l->warps - 1);
+		if (words)
+			buf_printf(out, ", values in %d registers at most%s%s%s", words, task == NONE ? "" :
+				", in '", task == NONE ? "" : r->tasks[task], task == NONE ? "" : "'");
+		buf_putc(out, '\n');
 		print_body(&d, &l->body);
 	}
 }

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "lower/lower.h"
 #include "plan/check.h"
 #include "search/list.h"
 #include "search/rings.h"
@@ -39,6 +40,7 @@ struct search {
 	struct graph *graph, *best_graph;
 	struct plan *plan, *best_plan;
 	struct timeline *line, *best_line;
+	struct kernel *kernel;		/* of the candidate, in the making */
 	int best_ways, best_split;
 	double bound;			/* of the present shape, seconds */
 	struct search_result result;
@@ -139,6 +141,8 @@ static void drop_candidate(struct search *s)
 	s->line = NULL;
 	plan_free(s->plan);
 	s->plan = NULL;
+	kernel_free(s->kernel);
+	s->kernel = NULL;
 }
 
 static void drop_best(struct search *s)
@@ -417,6 +421,21 @@ static enum err_code try_candidate(struct search *s, const struct stop *stop, st
 	return OK;
 }
 
+/* Does a kernel come of it? Asked only of those that would be the best: it takes as long as
+ * some simulations. */
+static bool can_be_lowered(struct search *s)
+{
+	struct err e;
+
+	for (int phase = 0; phase < s->program->phases.n && lower_has_target(s->device); phase++) {
+		if (lower_plan(s->mem, s->plan, phase, &s->kernel, &e))
+			return false;
+		kernel_free(s->kernel);
+		s->kernel = NULL;
+	}
+	return true;
+}
+
 enum err_code search_step(struct search *s, const struct stop *stop, bool *more, struct err *e)
 {
 	*more = advance(s);
@@ -425,7 +444,8 @@ enum err_code search_step(struct search *s, const struct stop *stop, bool *more,
 	if (stop_asked(stop))
 		return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
 	TRY(try_candidate(s, stop, e));
-	if (s->line && (!s->best_line || s->line->seconds < s->best_line->seconds)) {
+	if (s->line && (!s->best_line || s->line->seconds < s->best_line->seconds) &&
+	    can_be_lowered(s)) {
 		drop_best(s);
 		s->best_graph = s->graph;	/* advance builds it again if need be */
 		s->best_ways = s->ways;

@@ -204,7 +204,7 @@ static enum err_code tell(struct run *x, const struct role_op *o)
 	TRY(check_together(x, o));
 	if (o->what == DO_RELEASE)
 		release(x, o);
-	else
+	else if (!o->u.flag.when || value(x, o->u.flag.when))
 		act(x, ACT_ARRIVE, o->u.flag.flag, value(x, o->u.flag.n));
 	return OK;
 }

@@ -36,6 +36,11 @@ struct body {
 	VEC(struct touch) touches;	/* of the operation in the making */
 	int region;			/* loop in whose turns they stand; NONE: the tile loop */
 	bool done;			/* the sTask at hand has been issued */
+	enum { TURN_KNOWN, TURN_STEADY, TURN_LATE } kind;	/* of the turn at hand, see loop.c */
+	int *told, *left;		/* by flag: what others were told of, see release.c */
+	bool *by_count;			/* by flag: only a counter knows that */
+	bool again;			/* the lane must be made once more */
+	bool *released;			/* by flag: ... and of those told of */
 	bool *counted;			/* by flag: its lane must keep count of issued products */
 	int turn;			/* turn of the tree at hand, modulo the region's unroll */
 	int *around;			/* by loop, NONE too: the turn's iteration, of those around */
@@ -251,6 +256,18 @@ NODISCARD enum err_code body_group_wait(struct body *c, const struct kentry *x,
 /* The products that x waits for before it begins, in words. */
 const char *body_awaited_products(struct body *c, const struct kentry *x);
 NODISCARD enum err_code body_read_pins(struct body *c, const struct kentry *x, struct err *e);
+/* The latest iteration of product m that is issued when the lane stands at x (or just
+ * behind it, if x is m), in the count of c->turn. */
+int body_latest_issued(const struct body *c, const struct kentry *x, const struct kentry *m);
+const struct kentry *body_entry_of(const struct body *c, int task);
+/* Who waits for a flag's products is told of them later than they are issued (release.c): now,
+ * when the lane stands at x, of all but the last `behind`; along the turns of a loop. */
+bool body_tells_later(const struct body *c, int flag);
+void body_release(struct body *c, int flag, const struct kentry *x, int behind);
+void body_told_begin(struct body *c, int loop);
+void body_told_end(struct body *c, int loop, int trips, bool exact);
+int *body_told_copy(struct body *c);
+bool body_told_steady(struct body *c, int loop, int u, const int *first, int *begin);
 void body_releases(struct body *c, const struct kentry *x, const int *behind);
 void body_arrive(struct body *c, int flag, const struct num *seq, const char *why);
 NODISCARD enum err_code body_early_runs(struct body *c, const struct kentry *x, struct err *e);

@@ -87,9 +87,7 @@ static void restart_flag(struct body *c, int f)
 /* Products of a flag that the lane issues before it knows them to be complete. */
 static bool counts(const struct body *c, int f)
 {
-	const struct flag *fl = &c->k->flags.v[f];
-
-	return !fl->issued && in_lane(c, fl->task) && under_way(c, fl->task);
+	return body_tells_later(c, f);
 }
 
 static void take_turn(struct body *c)

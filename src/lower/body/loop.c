@@ -121,6 +121,7 @@ static enum err_code take_turn(struct body *c, int loop, const struct turn *t, s
 /* A turn of the steady state, the `turn`-th of those unrolled. */
 static enum err_code steady_turn(struct body *c, int loop, int turn, struct err *e)
 {
+	c->kind = TURN_STEADY;
 	c->turn = turn;
 	c->last = INT32_MAX;
 	return take_turn(c, loop, &(struct turn){ .from = V(c, VAR_J, loop), .add = turn,
@@ -131,6 +132,7 @@ static enum err_code steady_turn(struct body *c, int loop, int turn, struct err 
 static enum err_code known_turn(struct body *c, int loop, int j, int class, int trips,
 	struct err *e)
 {
+	c->kind = TURN_KNOWN;
 	c->turn = j;
 	c->last = trips - 1;
 	return take_turn(c, loop, &(struct turn){ .from = N(c, j), .class = class, .least = -j,
@@ -143,11 +145,13 @@ static enum err_code epilogue(struct body *c, int loop, int r, struct err *e)
 	int most = c->lane->regions[loop + 1].most;
 
 	for (int n = 1; n <= most; n++) {
+		c->kind = TURN_LATE;
 		c->turn = r - 1 + n;
 		c->last = c->turn + most - n;
 		TRY(take_turn(c, loop, &(struct turn){ .from = V(c, VAR_TRIPS, loop),
 			.add = n - most - 1, .class = most + n, .end = most + 1 - n }, e));
 	}
+	body_told_end(c, loop, r + most, false);
 	return OK;
 }
 
@@ -162,44 +166,59 @@ static struct role_op *loop_of_turns(struct body *c, int loop, const struct num 
 	return o;
 }
 
-/* The steady state and what comes after. Unrolled, it can end before each of its turns:
- * so a turn has one text for each version of a register that it uses, and no second one
- * for the turns that are left over. Compiling takes as long as there is text. */
+/* The end of the loop before the k-th of the turns that are unrolled. */
+static enum err_code early_end(struct body *c, int loop, int k, struct err *e)
+{
+	const struct num *j = k ? ADD(V(c, VAR_J, loop), N(c, k)) : V(c, VAR_J, loop);
+	struct role_body *in = body_enter(c, &body_if(c, NUM2(EQ, j, V(c, VAR_STEADY, loop)),
+		NULL)->u.region.body);
+	int *told = c->told;
+
+	c->told = body_told_copy(c);
+	TRY(epilogue(c, loop, k, e));
+	c->told = told;
+	body_op(c, DO_BREAK);
+	body_leave(c, in);
+	return OK;
+}
+
+/* The steady state and, if it is unrolled, what comes after: it can end before each of its
+ * turns. So a turn has one text for each version of a register that it uses, and no second one
+ * for the turns that are left over. Compiling takes as long as there is text. Made again until
+ * it begins with what it ends with (release.c). */
 static enum err_code steady(struct body *c, int loop, struct err *e)
 {
-	int u = c->lane->regions[loop + 1].unroll;
-	struct role_body *outer = body_enter(c, &loop_of_turns(c, loop, NULL, u)->u.region.body);
+	int u = c->lane->regions[loop + 1].unroll, *first = body_told_copy(c);
+	int *begin = body_told_copy(c);
+	struct role_op *o = loop_of_turns(c, loop, u > 1 ? NULL : V(c, VAR_STEADY, loop), u);
+	struct role_body *outer = body_enter(c, &o->u.region.body);
 
-	for (int k = 0; k < u; k++) {
-		const struct num *j = k ? ADD(V(c, VAR_J, loop), N(c, k)) : V(c, VAR_J, loop);
-		struct role_body *in = body_enter(c, &body_if(c, NUM2(EQ, j, V(c, VAR_STEADY, loop)),
-			NULL)->u.region.body);
-
-		TRY(epilogue(c, loop, k, e));
-		body_op(c, DO_BREAK);
-		body_leave(c, in);
-		TRY(steady_turn(c, loop, k, e));
-	}
+	do {
+		o->u.region.body.v.n = 0;
+		for (int f = 0; f < c->k->flags.n; f++)
+			c->told[f] = begin[f];
+		for (int k = 0; k < u; k++) {
+			if (u > 1)
+				TRY(early_end(c, loop, k, e));
+			TRY(steady_turn(c, loop, k, e));
+		}
+	} while (!body_told_steady(c, loop, u, first, begin) && !c->again);
+	for (int f = 0; f < c->k->flags.n; f++)
+		c->told[f] = begin[f];
 	body_leave(c, outer);
-	return OK;
+	return u > 1 ? OK : epilogue(c, loop, 0, e);
 }
 
 /* All turns where there are at least as many trips as the greatest offset. */
 static enum err_code turns(struct body *c, int loop, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
-	struct role_body *outer = c->into;
 
 	for (int n = -v->most; n < 0; n++)
 		TRY(known_turn(c, loop, n, -n, v->most, e));
 	body_let(c, VAR_STEADY, loop, SUB(V(c, VAR_TRIPS, loop), N(c, v->most)));
 	body_let(c, VAR_J, loop, N(c, 0))->u.let.changes = true;
-	if (v->unroll > 1)
-		return steady(c, loop, e);
-	body_enter(c, &loop_of_turns(c, loop, V(c, VAR_STEADY, loop), 1)->u.region.body);
-	TRY(steady_turn(c, loop, 0, e));
-	body_leave(c, outer);
-	return epilogue(c, loop, 0, e);
+	return steady(c, loop, e);
 }
 
 /* All turns of so many trips, at most the greatest offset: there is no steady state. */
@@ -209,6 +228,7 @@ static enum err_code few_turns(struct body *c, int loop, int trips, struct err *
 
 	for (int j = -v->most; j < trips; j++)
 		TRY(known_turn(c, loop, j, j < 0 ? -j : v->most + j - (trips - 1 - v->most), trips, e));
+	body_told_end(c, loop, trips, true);
 	return OK;
 }
 
@@ -224,7 +244,7 @@ static enum err_code all_turns(struct body *c, int loop, struct err *e)
 {
 	int64_t least = loop == NONE ? 0 : c->g->trips[loop].least;
 	const struct num *trips = V(c, VAR_TRIPS, loop);
-	int most = c->lane->regions[loop + 1].most;
+	int most = c->lane->regions[loop + 1].most, *told = c->told, *first = body_told_copy(c);
 	struct role_body *outer = c->into;
 	struct role_op *o;
 
@@ -239,8 +259,11 @@ static enum err_code all_turns(struct body *c, int loop, struct err *e)
 		body_enter(c, &o->u.region.other);
 		o = body_if(c, NUM2(EQ, trips, N(c, n)), NULL);
 		body_enter(c, &o->u.region.body);
+		c->told = first;
+		first = body_told_copy(c);
 		TRY(few_turns(c, loop, n, e));
 	}
+	c->told = told;
 	body_leave(c, outer);
 	return OK;
 }
@@ -254,6 +277,7 @@ enum err_code body_region(struct body *c, int loop, struct err *e)
 		return all_turns(c, loop, e);
 	outer = body_enter(c, &body_block(c, NULL)->u.region.body);
 	body_trips(c, loop);
+	body_told_begin(c, loop);
 	c->region = loop;
 	TRY(all_turns(c, loop, e));
 	c->region = around;

@@ -105,11 +105,15 @@ static void list_regions(struct body *c, const struct klane *l)
 				l->regions[i].unroll }));
 }
 
-/* Counters of issued products that nobody asks. */
+/* Counters of products that nobody asks. */
 static bool is_needless(const struct body *c, const struct role_op *o)
 {
-	return (o->what == DO_LET || o->what == DO_SET || o->what == DO_ADVANCE) &&
-		o->u.let.v.v[0].var == VAR_ISSUED && !c->counted[o->u.let.v.v[0].of];
+	const struct role_let *l = &o->u.let.v.v[0];
+
+	if (o->what != DO_LET && o->what != DO_SET && o->what != DO_ADVANCE)
+		return false;
+	return (l->var == VAR_ISSUED && !c->counted[l->of]) ||
+		(l->var == VAR_RELEASED && !c->released[l->of]);
 }
 
 static void drop_counters(const struct body *c, struct role_body *b)
@@ -130,6 +134,19 @@ static void drop_counters(const struct body *c, struct role_body *b)
 	b->v.n = n;
 }
 
+static enum err_code make_lane(struct body *c, struct err *e)
+{
+	c->role->body = (struct role_body){ 0 };
+	c->into = &c->role->body;
+	c->task = c->wait = c->region = NONE;
+	c->again = false;
+	c->told = ARENA_ARRAY(c->a, c->k->flags.n, int);
+	c->left = ARENA_ARRAY(c->a, c->k->flags.n, int);
+	c->counted = ARENA_ARRAY(c->a, c->k->flags.n, bool);
+	c->released = ARENA_ARRAY(c->a, c->k->flags.n, bool);
+	return body_lane(c, e);
+}
+
 static enum err_code add_role(struct body *c, const struct klane *l, struct err *e)
 {
 	c->lane = l;
@@ -139,12 +156,12 @@ static enum err_code add_role(struct body *c, const struct klane *l, struct err 
 		.barrier = l->barrier, .stamps = l->stamps, .stamps_out = l->stamps_out,
 		.tile_words = l->tile_words, .tiles_held = l->tiles_held, .tiles_out = l->tiles_out };
 	list_regions(c, l);
-	c->into = &c->role->body;
 	c->of_buffer = ARENA_ARRAY(c->a, c->g->buffers.n, struct frag *);
 	c->of_node = ARENA_ARRAY(c->a, c->p->nodes.n, struct frag *);
-	c->task = c->wait = c->region = NONE;
-	c->counted = ARENA_ARRAY(c->a, c->k->flags.n, bool);
-	TRY(body_lane(c, e));
+	c->by_count = ARENA_ARRAY(c->a, c->k->flags.n, bool);
+	do {
+		TRY(make_lane(c, e));
+	} while (c->again);
 	drop_counters(c, &c->role->body);
 	return OK;
 }

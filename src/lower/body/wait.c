@@ -103,55 +103,19 @@ const char *body_awaited_products(struct body *c, const struct kentry *x)
 	return why ? why : "others are told of products";
 }
 
-/* The latest iteration of product m that is issued when the lane stands at x (or just
- * behind it, if x is m), in the count of c->turn. */
-static int latest_issued(const struct body *c, const struct kentry *x, const struct kentry *m)
+int body_latest_issued(const struct body *c, const struct kentry *x, const struct kentry *m)
 {
 	int it = c->turn + m->at - (m > x);	/* entries of a region lie in its order */
 
 	return it < c->last ? it : c->last;
 }
 
-static const struct kentry *entry_of(const struct body *c, int task)
+const struct kentry *body_entry_of(const struct body *c, int task)
 {
 	for (int i = 0; i < c->lane->entries.n; i++)
 		if (c->lane->entries.v[i].task == task)
 			return &c->lane->entries.v[i];
 	BUG("sTask %d is on another lane", task);
-}
-
-static const struct num *moved(struct body *c, const struct num *x, int by)
-{
-	if (!by)
-		return x;
-	return by < 0 ? SUB(x, N(c, -by)) : ADD(x, N(c, by));
-}
-
-/* How many instances of a flag's product the lane has issued when it stands at x, but for so
- * many; x NULL: between sTasks. Where the iteration at hand tells, no counter is kept: it would take a
- * register all through the loop. */
-static const struct num *issued(struct body *c, int flag, const struct kentry *x, int but)
-{
-	const struct flag *f = &c->k->flags.v[flag];
-	int loop = c->g->tasks.v[f->task].loop;
-	bool counted = f->runs || loop == NONE || shifts_tiles(c->lane) || (!x && c->task != NONE);
-
-	if (!counted && x && loop == c->region)
-		return moved(c, V(c, VAR_SEQ, loop), (x->task == f->task && !c->done ? 0 : latest_issued(
-			c, x, entry_of(c, f->task)) - (c->turn + x->at) + 1) - but);
-	if (!counted && loop != c->region && program_loop_within(c->p, loop, c->region))
-		return moved(c, V(c, VAR_BASE, loop), -but);	/* it is over, or has not begun */
-	c->counted[flag] = true;
-	return SUB(V(c, VAR_ISSUED, flag), N(c, but));
-}
-
-/* One arrival of the warp at a flag, in each block whose it is, for each instance up to n. */
-static void release(struct body *c, int flag, const struct kentry *x, int behind)
-{
-	struct role_op *o = body_op(c, DO_RELEASE);
-
-	o->u.flag.flag = flag;
-	o->u.flag.n = issued(c, flag, x, behind);
 }
 
 /* After a wait for groups: tell the others what is now known to be complete. They may
@@ -164,14 +128,14 @@ void body_releases(struct body *c, const struct kentry *x, const int *behind)
 	for (int f = 0; f < c->k->flags.n; f++) {
 		const struct flag *fl = &c->k->flags.v[f];
 
-		if (fl->issued || !in_lane(c, fl->task) || !under_way(c, fl->task))
+		if (!body_tells_later(c, f))
 			continue;
 		if (!synced && looks_into_shared(c))
 			body_warp_sync(c, "all of its threads have read");
 		synced = true;
 		if (fl->runs && behind && behind[fl->task])
 			continue;	/* the last run may be under way */
-		release(c, f, x, behind && !fl->runs ? behind[fl->task] : 0);
+		body_release(c, f, x, behind && !fl->runs ? behind[fl->task] : 0);
 	}
 }
 
@@ -223,7 +187,7 @@ static enum err_code pin_finished(struct body *c, const struct kentry *x, const 
 	if (shifts_tiles(c->lane) && open && stask_of(c, m)->loop != stask_of(c, x)->loop)
 		return OK;		/* behind its loop nobody reads it */
 	if (stask_of(c, m)->loop == stask_of(c, x)->loop)
-		latest = latest_issued(c, x, m);
+		latest = body_latest_issued(c, x, m);
 	for (int k = open; k < versions; k++)
 		pin(c, f, (int)floor_mod(latest - k, versions));
 	return OK;
@@ -370,6 +334,6 @@ enum err_code body_run(struct body *c, const struct kstep *nested, struct err *e
 	for (int f = 0; f < c->k->flags.n; f++)
 		if (is_run_of(c, &c->k->flags.v[f], nested->id) && !c->k->flags.v[f].issued &&
 		    under_way(c, c->k->flags.v[f].task))
-			release(c, f, NULL, 0);
+			body_release(c, f, NULL, 0);
 	return OK;
 }

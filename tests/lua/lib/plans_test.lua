@@ -10,8 +10,6 @@
 local dir = debug.getinfo(1, "S").source:match "^@(.*/)"
 local tap, random_plans = dofile(dir .. "../tap.lua"), dofile(dir .. "random_plans.lua")
 
-local REFUSED_MOST <const> = 0.1                        -- share of plans that are not lowered
-
 local function seeds_of(seed) return {3 * seed, 3 * seed + 1, 3 * seed + 2} end
 
 local function tell(text) print("# " .. tostring(text):gsub("\n", "\n# ")) end
@@ -117,8 +115,7 @@ return function(title, names, count, reached, spread, wild)
     if result == "refused" then add(kinds, {[random_plans.kind_of(message)] = 1}) end
   end
   tap.is(counts.failed, 0, ("%s: %d plans run correctly"):format(title, counts.ok))
-  tap.ok(counts.refused <= REFUSED_MOST * count + 5, ("%s: %d plans are not lowered"):format(title,
-    counts.refused))
+  tap.is(counts.refused, 0, title .. ": all that are accepted are lowered")
   for kind, n in pairs(kinds) do tell(("%d times: %s"):format(n, kind)) end
   tell(("%d of %d drawn were legal, of %d programs"):format(count, tries, #names))
   coverage(seen)
