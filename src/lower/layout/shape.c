@@ -107,10 +107,8 @@ static enum err_code join_all(struct sides *s, int node, const int *axis, int na
 	struct err *e)
 {
 	const struct node *n = &s->p->nodes.v[node];
-	bool may_lie_otherwise = op_class(n->op) != CLASS_REDUCE && op_class(n->op) != CLASS_SCAN &&
-		n->op != OP_MMA;
 
-	for (int i = 0; i < n->naxes && may_lie_otherwise; i++) {
+	for (int i = 0; i < n->naxes && n->op != OP_MMA; i++) {
 		int pos = position(axis, naxes, n->axis[i]);
 
 		if (pos != NONE && !agree(s, node_key(node, i), first + pos))
