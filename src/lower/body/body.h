@@ -5,8 +5,8 @@
  *
  * The tree is made from the outside in: body.c, body_lane.c, body_loop.c, body_task.c,
  * body_wait.c. What is inside a task is body_mma.c's, body_compute.c's (with body_value.c,
- * body_reduce.c, body_carry.c, body_detour.c), body_copy.c's (with body_boxes.c) and
- * body_store.c's; where things are is body_place.c's. Each operation is made where what it
+ * body_reduce.c, body_lines.c, body_carry.c, body_detour.c), body_copy.c's (with body_boxes.c)
+ * and body_store.c's; where things are is body_place.c's. Each operation is made where what it
  * needs is known: registers by version, instances by the turn at hand.
  */
 #ifndef LOWER_BODY_H

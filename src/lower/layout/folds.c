@@ -18,10 +18,24 @@ static int without(const int *v, int n, int axis, int *out)
 	return left;
 }
 
-/* Is the result spread as what is left of the shape without the axis? NONE: as the shape. */
-static bool lies_as(const struct shape2 *to, const struct shape2 *over, int axis)
+/* Axes of which one tile is all. */
+static uint64_t in_one_tile(const struct kernel *k)
 {
-	struct shape2 left = { .whole = over->whole };
+	const struct graph *g = k->plan->graph;
+	uint64_t all = 0;
+
+	for (int i = 0; i < g->program->axes.n; i++)
+		if (g->extents.tile[i] >= g->program->axes.v[i].size)
+			all |= bit(i);
+	return all;
+}
+
+/* Is the result spread as what is left of the shape without the axis? NONE: as the shape. */
+static bool lies_as(const struct kernel *k, const struct shape2 *to, const struct shape2 *over,
+	int axis)
+{
+	uint64_t either = in_one_tile(k);
+	struct shape2 left = { .whole = (over->whole & ~either) | (to->whole & either) };
 
 	left.nrow = without(over->row, over->nrow, axis, left.row);
 	left.ncol = without(over->col, over->ncol, axis, left.col);
@@ -29,16 +43,15 @@ static bool lies_as(const struct shape2 *to, const struct shape2 *over, int axis
 }
 
 /* Is the axis all that the side has, and as much of it as is gone along? */
-static bool is_side(const struct fold *f, const struct shape2 *over, const int *v, int n, int axis)
+static bool fits(const struct kernel *k, struct fold *f, const struct shape2 *over, int axis)
 {
-	return n == 1 && v[0] == axis && !!(over->whole & bit(axis)) == f->whole;
-}
+	bool whole = over->whole & bit(axis);
 
-static bool fits(struct fold *f, const struct shape2 *over, int axis)
-{
-	if (is_side(f, over, over->col, over->ncol, axis))
+	if (whole != f->whole && !(in_one_tile(k) & bit(axis)))
+		return false;
+	if (over->ncol == 1 && over->col[0] == axis)
 		f->way = FOLD_COLUMNS;
-	else if (is_side(f, over, over->row, over->nrow, axis))
+	else if (over->nrow == 1 && over->row[0] == axis)
 		f->way = FOLD_ROWS;
 	else
 		return false;
@@ -71,21 +84,21 @@ static bool reduces_in_registers(const struct kernel *k, const struct node *n,
 	const struct shape2 *from = &k->node_shape[n->arg[0]];
 	struct shape2 over;
 
-	if (lies_as(to, from, n->ref) && fits(f, from, n->ref))
+	if (lies_as(k, to, from, n->ref) && fits(k, f, from, n->ref))
 		return true;
 	if (!f->shared || !beside(to, n->ref, f->whole ? g->program->axes.v[n->ref].size :
 	    g->extents.tile[n->ref], &over))
 		return false;
 	over.whole = f->whole ? to->whole | bit(n->ref) : to->whole & ~bit(n->ref);
-	return fits(f, &over, n->ref);
+	return fits(k, f, &over, n->ref);
 }
 
 /* There is no scan along rows in registers. */
 static bool scans_in_registers(const struct kernel *k, const struct node *n,
 	const struct shape2 *to, struct fold *f)
 {
-	return (f->shared || lies_as(to, &k->node_shape[n->arg[0]], NONE)) && fits(f, to, n->ref) &&
-		f->way == FOLD_COLUMNS;
+	return (f->shared || lies_as(k, to, &k->node_shape[n->arg[0]], NONE)) &&
+		fits(k, f, to, n->ref) && f->way == FOLD_COLUMNS;
 }
 
 void fold_of(const struct kernel *k, const struct stask *s, int node, struct fold *out)
