@@ -210,6 +210,29 @@ static void scan(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
+/* Line by line in shared memory, each by one thread. */
+static void lines(struct print *c, const struct role_op *o)
+{
+	enum dtype t = o->u.lines.type;
+	const char *type = register_type(t), *result = shared_put(c, o->u.lines.kept, num(c,
+		o->u.lines.to), "y");
+	bool running = o->u.lines.running;
+
+	put(c, "LOOP (int at = thread; at < %lld; at += %d) %s{", (long long)o->u.lines.n,
+		c->role->warps * WARP_THREADS, asks(o->u.lines.when) ? arena_strf(c->a, "if (%s) ",
+		num(c, o->u.lines.when)) : "");
+	put(c, "\t%s y = %s;", type, value(c, o->u.lines.zero));
+	put(c, "\tLOOP (int along = 0; along < %s; along++) {", num(c, o->u.lines.length));
+	put(c, "\t\tconst %s z = %s;", type, value(c, o->u.lines.value));
+	put(c, "\t\ty = %s;", joined(c, o->u.lines.op, t, "y", "z"));
+	if (running)
+		put(c, "\t\t%s", result);
+	put(c, "\t}");
+	if (!running)
+		put(c, "\t%s", result);
+	put(c, "}");
+}
+
 void print_math(struct print *c, const struct role_op *o)
 {
 	if (o->what == DO_PRODUCT)
@@ -224,6 +247,8 @@ void print_math(struct print *c, const struct role_op *o)
 		keep(c, o);
 	else if (o->what == DO_SCAN)
 		scan(c, o);
+	else if (o->what == DO_LINES)
+		lines(c, o);
 	else if (o->u.reduce.along_rows)
 		reduce_rows(c, o);
 	else

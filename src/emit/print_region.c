@@ -192,7 +192,7 @@ static void print_op(struct print *c, const struct role_op *o)
 		print_move(c, o);
 		break;
 	case DO_PRODUCT: case DO_SUM_PRODUCT: case DO_INIT: case DO_MAP: case DO_PACK: case DO_KEEP:
-	case DO_REDUCE: case DO_SCAN:
+	case DO_REDUCE: case DO_SCAN: case DO_LINES:
 		print_math(c, o);
 		break;
 	case DO_STAMP: case DO_STAMPS_BEGIN: case DO_STAMPS_TILE: case DO_STAMPS_END: case DO_WATCH:

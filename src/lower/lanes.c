@@ -1,6 +1,6 @@
 /* The lanes: their entries and regions, in order; registers, scratch, and which warps they
  * are. */
-#include "lower/layout/detours.h"
+#include "lower/layout/folds.h"
 #include "lower/passes.h"
 
 enum { GROUP_WARPS = 4 };
@@ -96,28 +96,25 @@ static int64_t all_detours(const struct kernel *k, const struct stask *s)
 	return n;
 }
 
-/* A reduction along rows leaves a number a warp and column. */
+/* What the detours of an sTask take, or a reduction or scan, whichever is most. */
 static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
 {
 	const struct program *p = k->plan->graph->program;
-	int64_t most = 0, detours = 0;
+	int64_t most = 0;
 
 	for (int i = 0; i < l->entries.n; i++) {
-		const struct task *t = &p->tasks.v[stask_at(k, l->entries.v[i].task)->task];
+		const struct stask *s = stask_at(k, l->entries.v[i].task);
+		const struct task *t = &p->tasks.v[s->task];
 
-		detours = max_i64(detours, all_detours(k, stask_at(k, l->entries.v[i].task)));
+		most = max_i64(most, all_detours(k, s));
 		for (int j = 0; j < t->nodes.n; j++) {
-			const struct node *n = &p->nodes.v[t->nodes.v[j]];
-			const struct shape2 *v;
+			enum op_class c = op_class(p->nodes.v[t->nodes.v[j]].op);
 
-			if (op_class(n->op) != CLASS_REDUCE)
-				continue;
-			v = &k->node_shape[n->arg[0]];
-			if (v->nrow && v->row[0] == n->ref)
-				most = max_i64(most, 4 * l->warps * round_up(v->cols, 8));
+			if (c == CLASS_REDUCE || c == CLASS_SCAN)
+				most = max_i64(most, fold_bytes(k, s, t->nodes.v[j], l->warps));
 		}
 	}
-	return max_i64(l->warps > 1 ? most : 0, detours);
+	return most;
 }
 
 /* A lane without anything to do in the phase is no part of the kernel. */

@@ -170,6 +170,13 @@ static const char *reduction(const struct dump *d, const struct role_op *o)
 		value(d, o->u.reduce.value), extents(d, o->u.reduce.over));
 }
 
+static const char *lines(const struct dump *d, const struct role_op *o)
+{
+	return arena_strf(d->a, "%s of %s, %lld of %s, to %s", op_name(o->u.lines.op), value(d,
+		o->u.lines.value), (long long)o->u.lines.n, num(d, o->u.lines.length), num(d,
+		o->u.lines.to));
+}
+
 static const char *flag_text(const struct dump *d, const struct role_op *o)
 {
 	const char *when = o->u.flag.when ? arena_strf(d->a, " if %s", num(d, o->u.flag.when)) : "";
@@ -261,6 +268,8 @@ static const char *operands(const struct dump *d, const struct role_op *o)
 		return arena_strf(d->a, "%s = %s", frag(d, o->u.pack.to), o->u.pack.from->name);
 	case DO_REDUCE: case DO_SCAN:
 		return reduction(d, o);
+	case DO_LINES:
+		return lines(d, o);
 	case DO_BREAK: case DO_CONTINUE: case DO_AT: case DO_LANE: case DO_COUNT_TILES:
 	case DO_WARP_SYNC: case DO_LANE_SYNC: case DO_FENCE: case DO_GROUPS_FENCE:
 	case DO_GROUPS_COMMIT: case DO_STORES_COMMIT: case DO_SUM_PRODUCT: case DO_STAMP:

@@ -48,6 +48,7 @@
 	X(KS, "ks")			/* step along the axis that a product contracts */ \
 	X(CB, "cb")			/* piece of its columns */ \
 	X(EACH, "at")			/* element of a ring, one after the other over the threads */ \
+	X(ALONG, "along")		/* along an axis, in a line of DO_LINES; EACH: which line */ \
 	X(ROUND, "n")			/* of a store in batches; panel of the batch */ \
 	X(PANEL, "p") \
 	X(INDEX, "i%d")			/* in a dimension of the tensor */ \

@@ -72,6 +72,7 @@
 	X(KEEP,		"keep",		"lane",		"done") \
 	X(REDUCE,	"reduce",	"lane",		"done") \
 	X(SCAN,		"scan",		"lane",		"done") \
+	X(LINES,	"lines",	"lane",		"done") \
 	/* of a traced kernel */ \
 	X(STAMP,	"stamp",	"lane",		"") \
 	X(STAMPS_BEGIN,	"stamps_begin",	"lane",		"") \
@@ -298,6 +299,16 @@ struct role_op {
 			bool along_rows;
 			int64_t scratch;
 		} reduce;
+		struct {		/* LINES: a reduction or scan in shared memory, line EACH
+					 * of `n` by one thread, ALONG from 0 to `length` */
+			int64_t n;
+			const struct num *when, *length;
+			enum op op;
+			enum dtype type, kept;		/* of the result; what memory holds of it */
+			const struct val *value, *zero;
+			bool running;			/* each element's is left, not the last one's */
+			const struct num *to;		/* address */
+		} lines;
 		struct {		/* STAMP */
 			int at;				/* bytes from the tile's */
 			int step;			/* ... and an iteration's */

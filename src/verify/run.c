@@ -372,6 +372,7 @@ static enum err_code run_op(struct run *x, const struct role_op *o)
 	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING: case DO_PUT:
 	case DO_PUT_PANELS: case DO_FILL: case DO_PRODUCT: case DO_SUM_PRODUCT: case DO_INIT:
 	case DO_MAP: case DO_PACK: case DO_KEEP: case DO_REDUCE: case DO_SCAN:
+	case DO_LINES:
 		touches(x, o);
 		break;
 	case DO_LANE: case DO_REGISTERS: case DO_LEAVE: case DO_FRAGMENT: case DO_PIN:

@@ -1,4 +1,4 @@
--- The dumps of role programs of ten plans are those of tests/lua/dumps/. Where lowering changes
+-- The dumps of role programs of some plans are those of tests/lua/dumps/. Where lowering changes
 -- on purpose, `MILLRACE_GOLD=1 build/millrace tests/lua/dumps.t.lua` writes them anew.
 local dir = (arg[0]:match "^(.*/)" or "./")
 local tap = dofile(dir .. "tap.lua")
@@ -50,6 +50,16 @@ local plans = {
     return mr.load_plan("attention_pingpong", mr.examples.flash_attention{b = 1, h = 1, m = 256, n = 512, d = 64, causal = true})
   end,
   decoding_split = function() return mr.load_plan "decoding_split" end,
+  -- Running sums down the columns of a product: line by line in the lane's scratch.
+  scan_of_product = function()
+    local sums = mr.program("sums", function(p)
+      local m, n, k = p:axes("m", "n", "k")
+      local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n}, "f32")
+      local c = p:mma("mma", p:load("load_a", A), p:load("load_b", B))
+      C:store("store_c", p:task("sum", function() return mr.cumsum(c, m) end))
+    end)
+    return all(mr.plan(sums{m = 80, n = 40, k = 32}:graph{tile = {n = 16}}, mr.device "h200"))
+  end,
   dequant = function()
     local plan = mr.plan(mr.examples.dequant_gemm{m = 64, n = 64, k = 128, group = 64}:graph{tile = {m = 64, n = 64, k = 64}},
       mr.device "h200")

@@ -5,14 +5,14 @@
  *
  * The tree is made from the outside in: body.c, body_lane.c, body_loop.c, body_task.c,
  * body_wait.c. What is inside a task is body_mma.c's, body_compute.c's (with body_value.c,
- * body_reduce.c, body_carry.c, body_detour.c), body_copy.c's (with body_boxes.c) and
- * body_store.c's; where things are is body_place.c's. Each operation is made where what it
+ * body_reduce.c, body_lines.c, body_carry.c, body_detour.c), body_copy.c's (with body_boxes.c)
+ * and body_store.c's; where things are is body_place.c's. Each operation is made where what it
  * needs is known: registers by version, instances by the turn at hand.
  */
 #ifndef LOWER_BODY_H
 #define LOWER_BODY_H
 
-#include "lower/layout/detours.h"
+#include "lower/layout/folds.h"
 #include "lower/passes.h"
 #include "role/role.h"
 
@@ -49,6 +49,8 @@ struct body {
 	struct frag **of_node;		/* by node: of the sTask at work alone */
 	bool *fused;			/* by node: an element of the loop at hand */
 	VEC(struct detoured) detours;	/* in the lane's scratch at hand */
+	const struct num *at_hand[AXES_MAX];	/* where axes stand in the part, if not where the
+						 * fragment's element at hand is; NULL */
 };
 
 /* ---- making operations (body_op.c) ----------------------------------------------------- */
@@ -97,7 +99,9 @@ static inline const struct num *V(struct body *c, enum var v, int of)
 
 #define ALL_AXES (~(uint64_t)0)
 
-/* How a node's or carry's value in the part that sTask s works on is spread over the lane. */
+/* How a value of a shape, a node's or carry's in the part that sTask s works on is spread over the lane. */
+NODISCARD enum err_code body_shape_frag(struct body *c, const struct stask *s,
+	const struct shape2 *shape, enum dtype type, struct frag *f, struct err *e);
 NODISCARD enum err_code body_node_frag(struct body *c, const struct stask *s, int node,
 	struct frag *f, struct err *e);
 NODISCARD enum err_code body_buffer_frag(struct body *c, int buffer, struct frag *f, struct err *e);
@@ -126,6 +130,11 @@ const struct num *body_ring_place(struct body *c, const struct ring *r, const st
 	const struct num *col);
 const struct num *body_ring_address(struct body *c, const struct stask *s, const struct ring *r,
 	const struct shape2 *shape);
+/* Elements that the part has along an axis of the shape. */
+int64_t body_extent(const struct body *c, const struct stask *s, const struct shape2 *shape,
+	int axis);
+/* Does the last tile of an axis of the shape reach beyond its end? */
+bool body_is_ragged(const struct body *c, const struct shape2 *shape, int axis);
 /* The place, in rows and columns of `from`, of the element at hand of `to`. */
 const struct num *body_plain_place(struct body *c, const struct stask *s,
 	const struct shape2 *from, const struct shape2 *to);
@@ -178,7 +187,12 @@ const struct val *val_shared(struct body *c, enum dtype type, enum dtype from,
 const struct val *val_cast(struct body *c, enum dtype to, enum dtype from, const struct val *x);
 const struct val *val_guard(struct body *c, const struct num *when, const struct val *x,
 	const struct val *otherwise);
-/* The element at hand of `node`, out of a tile in shared memory. */
+/* Where a value of this shape is at hand, its element out of a tile in shared memory, if it is
+ * there; or zero; of `node`. */
+const struct val *body_in_ring(struct body *c, const struct kentry *x, const struct ring *r,
+	const struct shape2 *shape);
+NODISCARD enum err_code body_from_ring_as(struct body *c, const struct kentry *x,
+	const struct ring *r, const struct shape2 *shape, const struct val **out, struct err *e);
 NODISCARD enum err_code body_from_ring(struct body *c, const struct kentry *x,
 	const struct ring *r, int node, const struct val **out, struct err *e);
 /* Element `arg` where element (rb, j, h, e) of `node` is at hand. */
@@ -192,9 +206,11 @@ NODISCARD enum err_code body_not_lowered(const struct node *n, struct err *e);
 /* ---- sTasks ---------------------------------------------------------------------------- */
 
 NODISCARD enum err_code body_compute(struct body *c, const struct kentry *x, struct err *e);
-NODISCARD enum err_code body_reduce(struct body *c, const struct kentry *x, int node,
-	struct err *e);
-NODISCARD enum err_code body_scan(struct body *c, const struct kentry *x, int node, struct err *e);
+/* A reduction or scan. */
+NODISCARD enum err_code body_fold(struct body *c, const struct kentry *x, int node, struct err *e);
+/* One that goes by way of the lane's scratch. */
+NODISCARD enum err_code body_lines(struct body *c, const struct kentry *x, int node,
+	const struct fold *f, const struct val *zero, struct err *e);
 NODISCARD enum err_code body_result(struct body *c, const struct kentry *x, int buffer,
 	struct err *e);
 NODISCARD enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e);
@@ -214,6 +230,11 @@ NODISCARD enum err_code body_landing_frag(struct body *c, const struct kentry *x
  * lane's scratch; the element of one where it is taken. */
 NODISCARD enum err_code body_detours(struct body *c, const struct kentry *x, int first, int last,
 	struct err *e);
+/* What the scratch holds of an element; its address, `at` bytes from where the scratch begins,
+ * of a value that lies there as `from`, where one of shape `to` is at hand. */
+enum dtype body_kept_as(enum dtype t);
+const struct num *body_scratch(struct body *c, const struct stask *s, int64_t at,
+	const struct shape2 *from, const struct shape2 *to);
 bool body_has_detour(const struct body *c, int node, int arg, int carry);
 NODISCARD enum err_code body_detour(struct body *c, const struct kentry *x, int node, int arg,
 	int carry, const struct val **out, struct err *e);

@@ -2,14 +2,10 @@
  * registers; and where the results stay. */
 #include "lower/body/body.h"
 
-static bool is_scan(enum op op)
+/* A reduction or scan? */
+static bool is_fold(enum op op)
 {
-	return op_class(op) == CLASS_SCAN;
-}
-
-static bool is_reduction(enum op op)
-{
-	return op_class(op) == CLASS_REDUCE;
+	return op_class(op) == CLASS_REDUCE || op_class(op) == CLASS_SCAN;
 }
 
 /* A local fragment, as it is declared. */
@@ -67,7 +63,7 @@ static bool can_fuse(struct body *c, const struct stask *s, int node, const stru
 	struct frag f;
 	struct err e;
 
-	return n->op != OP_SET && !is_reduction(n->op) && !is_scan(n->op) &&
+	return n->op != OP_SET && !is_fold(n->op) &&
 		!body_node_frag(c, s, node, &f, &e) && f.kind == with->kind &&
 		f.blocks == with->blocks && f.cols == with->cols && !f.packed;
 }
@@ -145,10 +141,8 @@ static enum err_code single(struct body *c, const struct kentry *x, int node, st
 		return set_carry(c, x, node, e);
 	TRY(body_node(c, s, node, &f, e));
 	declare(c, f);
-	if (is_reduction(n->op))
-		return body_reduce(c, x, node, e);
-	if (is_scan(n->op))
-		return body_scan(c, x, node, e);
+	if (is_fold(n->op))
+		return body_fold(c, x, node, e);
 	if (f->packed && n->op == OP_CAST)
 		return pack(c, x, node, f, e);
 	return body_not_lowered(n, e);

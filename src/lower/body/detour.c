@@ -21,13 +21,12 @@ static enum dtype type_of(const struct body *c, int arg, int carry)
 	return arg != NONE ? c->p->nodes.v[arg].type : c->p->carries.v[carry].type;
 }
 
-/* What the scratch holds of an element. */
-static enum dtype kept_as(enum dtype t)
+enum dtype body_kept_as(enum dtype t)
 {
 	return dtype_is_float(t) ? DT_F32 : DT_I32;
 }
 
-static const struct num *address(struct body *c, const struct stask *s, int64_t at,
+const struct num *body_scratch(struct body *c, const struct stask *s, int64_t at,
 	const struct shape2 *from, const struct shape2 *to)
 {
 	return ADD(ADD(V(c, VAR_SHARED, NONE), N(c, c->lane->scratch + at)), MUL(N(c, 4),
@@ -69,9 +68,9 @@ static enum err_code put_detour(struct body *c, const struct kentry *x, const st
 	o = body_op(c, DO_PUT);
 	o->u.put.over = over;
 	o->u.put.when = body_brought(c, s, d->from, over);
-	o->u.put.address = address(c, s, at, d->from, d->from);
+	o->u.put.address = body_scratch(c, s, at, d->from, d->from);
 	o->u.put.value = value;
-	o->u.put.type = kept_as(type_of(c, d->arg, d->carry));
+	o->u.put.type = body_kept_as(type_of(c, d->arg, d->carry));
 	return OK;
 }
 
@@ -122,6 +121,6 @@ enum err_code body_detour(struct body *c, const struct kentry *x, int node, int 
 		TRY(body_node_frag(c, s, node, &f, e));
 	from = arg != NONE ? &c->k->node_shape[arg] : &c->k->carry_shape[carry];
 	*out = val_guard(c, body_inside(c, s, to, &f, from->whole & ~to->whole), val_shared(c, type,
-		kept_as(type), address(c, s, at->at, from, to)), val_const(c, DT_I32, 0));
+		body_kept_as(type), body_scratch(c, s, at->at, from, to)), val_const(c, DT_I32, 0));
 	return OK;
 }

@@ -3,7 +3,7 @@
 
 enum { FRAGMENT_MOST = 4096 };		/* elements a thread: beyond all use */
 
-static enum err_code make_frag(struct body *c, const struct stask *s, const struct shape2 *shape,
+enum err_code body_shape_frag(struct body *c, const struct stask *s, const struct shape2 *shape,
 	enum dtype type, struct frag *f, struct err *e)
 {
 	int warps = c->lane->warps, eight = 8;
@@ -34,7 +34,7 @@ static enum err_code make_frag(struct body *c, const struct stask *s, const stru
 enum err_code body_node_frag(struct body *c, const struct stask *s, int node, struct frag *f,
 	struct err *e)
 {
-	return make_frag(c, s, &c->k->node_shape[node], c->p->nodes.v[node].type, f, e);
+	return body_shape_frag(c, s, &c->k->node_shape[node], c->p->nodes.v[node].type, f, e);
 }
 
 enum err_code body_buffer_frag(struct body *c, int buffer, struct frag *f, struct err *e)
@@ -44,7 +44,7 @@ enum err_code body_buffer_frag(struct body *c, int buffer, struct frag *f, struc
 
 	if (b->node != NONE)
 		return body_node_frag(c, s, b->node, f, e);
-	return make_frag(c, s, &c->k->carry_shape[b->carry], b->type, f, e);
+	return body_shape_frag(c, s, &c->k->carry_shape[b->carry], b->type, f, e);
 }
 
 static const char *c_name(struct body *c, const char *prefix, const char *name)
@@ -166,7 +166,7 @@ static int64_t share_in(const struct shape2 *shape, int axis)
 	return 1;
 }
 
-static int64_t extent_in(const struct body *c, const struct stask *s, const struct shape2 *shape,
+int64_t body_extent(const struct body *c, const struct stask *s, const struct shape2 *shape,
 	int axis)
 {
 	int64_t x = is_whole(shape, axis) ? c->p->axes.v[axis].size : c->g->extents.tile[axis];
@@ -184,12 +184,12 @@ static const struct num *part_of(struct body *c, const struct stask *s, const st
 	int i = n - 1;
 
 	for (; axes[i] != axis; i--)
-		below *= extent_in(c, s, shape, axes[i]);
+		below *= body_extent(c, s, shape, axes[i]);
 	if (n == 1)
 		return flat;
 	if (i == 0)
 		return DIV(flat, N(c, below));
-	return MOD(DIV(flat, N(c, below)), N(c, extent_in(c, s, shape, axis)));
+	return MOD(DIV(flat, N(c, below)), N(c, body_extent(c, s, shape, axis)));
 }
 
 static const struct num *row_at_hand(struct body *c)
@@ -210,21 +210,23 @@ const struct num *body_local(struct body *c, const struct stask *s, const struct
 	const struct num *at = N(c, 0);
 	int packs = c->p->axes.v[axis].packs;
 
-	if (packs != NONE && !lists(shape->row, shape->nrow, axis) &&
+	if (!c->at_hand[axis] && packs != NONE && !lists(shape->row, shape->nrow, axis) &&
 	    !lists(shape->col, shape->ncol, axis))
 		return DIV(body_local(c, s, shape, packs), N(c, c->p->axes.v[axis].per));
-	if (lists(shape->row, shape->nrow, axis))
+	if (c->at_hand[axis])
+		at = c->at_hand[axis];
+	else if (lists(shape->row, shape->nrow, axis))
 		at = part_of(c, s, shape, shape->row, shape->nrow, axis, row_at_hand(c));
 	else if (lists(shape->col, shape->ncol, axis))
 		at = part_of(c, s, shape, shape->col, shape->ncol, axis, col_at_hand(c));
 	if (share_in(shape, axis) > 1)
 		at = MUL(at, N(c, share_in(shape, axis)));
 	if (axis == s->split_axis && s->parts > 1)
-		at = ADD(at, N(c, s->part * extent_in(c, s, shape, axis) * share_in(shape, axis)));
+		at = ADD(at, N(c, s->part * body_extent(c, s, shape, axis) * share_in(shape, axis)));
 	return at;
 }
 
-static bool is_ragged(const struct body *c, const struct shape2 *shape, int axis)
+bool body_is_ragged(const struct body *c, const struct shape2 *shape, int axis)
 {
 	return !is_whole(shape, axis) && c->p->axes.v[axis].size % c->g->extents.tile[axis];
 }
@@ -241,7 +243,7 @@ const struct num *body_inside(struct body *c, const struct stask *s, const struc
 	for (int i = 0; i < shape->nrow + shape->ncol; i++) {
 		int axis = i < shape->nrow ? shape->row[i] : shape->col[i - shape->nrow];
 
-		if (ends >> axis & 1 && is_ragged(c, shape, axis))
+		if (ends >> axis & 1 && body_is_ragged(c, shape, axis))
 			all = NUM2(BOTH, all, NUM2(LT, ADD(body_lo(c, s, shape, axis), body_local(c, s,
 				shape, axis)), N(c, c->p->axes.v[axis].size)));
 	}
@@ -282,7 +284,7 @@ static const struct num *place_in(struct body *c, const struct stask *s, const s
 	if (is_whole(&r->shape, axis) && !is_whole(shape, axis))
 		at = ADD(body_lo(c, s, shape, axis), at);
 	if (c->g->buffers.v[r->buffer].parts > 1 && axis == s->split_axis)
-		at = SUB(at, N(c, s->part * extent_in(c, s, shape, axis)));
+		at = SUB(at, N(c, s->part * body_extent(c, s, shape, axis)));
 	if (share_in(&r->shape, axis) > 1)
 		at = DIV(at, N(c, share_in(&r->shape, axis)));
 	return at;
@@ -322,8 +324,8 @@ const struct num *body_plain_place(struct body *c, const struct stask *s,
 		if (is_whole(from, axis) && !is_whole(to, axis))
 			at = ADD(body_lo(c, s, to, axis), at);
 		if (axis == s->split_axis && s->parts > 1)
-			at = SUB(at, N(c, s->part * extent_in(c, s, from, axis)));
-		flat = i ? ADD(MUL(flat, N(c, extent_in(c, s, from, axis))), at) : at;
+			at = SUB(at, N(c, s->part * body_extent(c, s, from, axis)));
+		flat = i ? ADD(MUL(flat, N(c, body_extent(c, s, from, axis))), at) : at;
 	}
 	return flat;
 }

@@ -1,4 +1,4 @@
-/* Reductions and scans along an axis of a fragment. What is beyond the end of the axis takes
+/* Reductions and scans along an axis (layout/folds.h). What is beyond the end of the axis takes
  * no part. */
 #include "lower/body/body.h"
 
@@ -16,17 +16,26 @@ static const struct val *identity_of(struct body *c, enum op op, enum dtype t)
 	return val_const(c, DT_F32, most ? HUGE_VAL : -HUGE_VAL);
 }
 
-/* The argument's element, or the identity where it is beyond the end. */
-static enum err_code guarded(struct body *c, const struct kentry *x, const struct node *n,
-	const struct frag *f, const struct val **out, struct err *e)
+/* The argument where element (rb, j, h, e) of its fragment is at hand. */
+static enum err_code argument(struct body *c, const struct kentry *x, const struct node *n,
+	const struct fold *f, const struct val **out, struct err *e)
 {
-	const struct shape2 *shape = &c->k->node_shape[n->arg[0]];
-	struct shape2 along = { .rows = 1, .cols = 1, .whole = shape->whole };
-	struct frag part = *f;
+	int buffer = body_buffer_of_node(c, stask_of(c, x), n->arg[0]);
 
-	TRY(body_operand(c, x, n->arg[0], n->arg[0], out, e));
-	/* only the side that is reduced has an end that matters */
-	if (shape->ncol && shape->col[0] == n->ref) {
+	if (f->shared)
+		return body_from_ring_as(c, x, ring_of(c, buffer), &f->over, out, e);
+	return body_operand(c, x, n->arg[0], n->arg[0], out, e);
+}
+
+/* The identity instead of what is beyond the end of the axis that is reduced; of the other
+ * side no end matters. */
+static const struct val *guarded(struct body *c, const struct kentry *x, const struct node *n,
+	const struct fold *f, const struct frag *over, const struct val *value)
+{
+	struct shape2 along = { .rows = 1, .cols = 1, .whole = f->over.whole };
+	struct frag part = *over;
+
+	if (f->way == FOLD_COLUMNS) {
 		along.col_share[along.ncol] = 1;
 		along.col[along.ncol++] = n->ref;
 		part.height = part.rows;
@@ -35,65 +44,44 @@ static enum err_code guarded(struct body *c, const struct kentry *x, const struc
 		along.row[along.nrow++] = n->ref;
 		part.width = part.cols;
 	}
-	*out = val_guard(c, body_inside(c, stask_of(c, x), &along, &part, ALL_AXES), *out,
+	return val_guard(c, body_inside(c, stask_of(c, x), &along, &part, ALL_AXES), value,
 		identity_of(c, n->op, n->type));
-	return OK;
 }
 
-static enum err_code along(struct body *c, const struct kentry *x, int node, enum role_do what,
-	bool rows, const struct frag *over, const struct val *value, struct err *e)
+/* What a lane has in registers, joined there. */
+static enum err_code in_registers(struct body *c, const struct kentry *x, int node,
+	const struct fold *f, struct err *e)
 {
+	const struct stask *s = stask_of(c, x);
 	const struct node *n = &c->p->nodes.v[node];
+	struct frag *over = ARENA_NEW(c->a, struct frag);
+	bool scans = op_class(n->op) == CLASS_SCAN;
+	const struct val *value;
 	const struct frag *to;
 	struct role_op *o;
 
-	TRY(body_node(c, stask_of(c, x), node, &to, e));
-	o = body_op(c, what);
+	TRY(body_shape_frag(c, s, &f->over, c->p->nodes.v[n->arg[0]].type, over, e));
+	TRY(argument(c, x, n, f, &value, e));
+	TRY(body_node(c, s, node, &to, e));
+	o = body_op(c, scans ? DO_SCAN : DO_REDUCE);
 	o->u.reduce.over = over;
 	o->u.reduce.to = to;
 	o->u.reduce.op = n->op;
-	o->u.reduce.value = value;
+	/* in a running value what is beyond the end comes last */
+	o->u.reduce.value = scans ? value : guarded(c, x, n, f, over, value);
 	o->u.reduce.zero = identity_of(c, n->op, n->type);
-	o->u.reduce.along_rows = rows;
+	o->u.reduce.along_rows = f->way == FOLD_ROWS;
 	o->u.reduce.scratch = c->lane->scratch;
 	return OK;
 }
 
-/* The argument's fragment, which need be none of this sTask's. */
-static enum err_code argument(struct body *c, const struct kentry *x, int arg,
-	const struct frag **f, struct err *e)
-{
-	struct frag *new = ARENA_NEW(c->a, struct frag);
-
-	*f = new;
-	return body_node_frag(c, stask_of(c, x), arg, new, e);
-}
-
-enum err_code body_reduce(struct body *c, const struct kentry *x, int node, struct err *e)
+enum err_code body_fold(struct body *c, const struct kentry *x, int node, struct err *e)
 {
 	const struct node *n = &c->p->nodes.v[node];
-	const struct shape2 *shape = &c->k->node_shape[n->arg[0]];
-	const struct val *value;
-	const struct frag *f;
-	bool rows = !(shape->ncol == 1 && shape->col[0] == n->ref);
+	struct fold f;
 
-	TRY(argument(c, x, n->arg[0], &f, e));
-	if (rows && (shape->nrow != 1 || shape->row[0] != n->ref))
-		return body_not_lowered(n, e);
-	TRY(guarded(c, x, n, f, &value, e));
-	return along(c, x, node, DO_REDUCE, rows, f, value, e);
-}
-
-enum err_code body_scan(struct body *c, const struct kentry *x, int node, struct err *e)
-{
-	const struct node *n = &c->p->nodes.v[node];
-	const struct shape2 *shape = &c->k->node_shape[n->arg[0]];
-	const struct val *value;
-	const struct frag *f;
-
-	TRY(argument(c, x, n->arg[0], &f, e));
-	if (shape->ncol != 1 || shape->col[0] != n->ref)
-		return body_not_lowered(n, e);
-	TRY(body_operand(c, x, n->arg[0], n->arg[0], &value, e));
-	return along(c, x, node, DO_SCAN, false, f, value, e);
+	fold_of(c->k, stask_of(c, x), node, &f);
+	if (f.way == FOLD_LINES)
+		return body_lines(c, x, node, &f, identity_of(c, n->op, n->type), e);
+	return in_registers(c, x, node, &f, e);
 }

@@ -68,21 +68,33 @@ const struct val *val_guard(struct body *c, const struct num *when, const struct
 	return v;
 }
 
+const struct val *body_in_ring(struct body *c, const struct kentry *x, const struct ring *r,
+	const struct shape2 *shape)
+{
+	enum dtype t = c->g->buffers.v[r->buffer].type;
+
+	body_touch(c, TOUCH_READ, TOUCH_SLOT, r->buffer, 0);
+	return val_shared(c, t, t, body_ring_address(c, stask_of(c, x), r, shape));
+}
+
 /* Read an element of a tile in shared memory; of what is beyond its extents, zero. */
+enum err_code body_from_ring_as(struct body *c, const struct kentry *x, const struct ring *r,
+	const struct shape2 *shape, const struct val **out, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	struct frag f;
+
+	TRY(body_shape_frag(c, s, shape, c->g->buffers.v[r->buffer].type, &f, e));
+	/* a tile that reaches beyond the end of an axis of which the ring has all */
+	*out = val_guard(c, body_inside(c, s, shape, &f, r->shape.whole & ~shape->whole),
+		body_in_ring(c, x, r, shape), val_const(c, DT_I32, 0));
+	return OK;
+}
+
 enum err_code body_from_ring(struct body *c, const struct kentry *x, const struct ring *r,
 	int node, const struct val **out, struct err *e)
 {
-	const struct stask *s = stask_of(c, x);
-	const struct shape2 *shape = &c->k->node_shape[node];
-	enum dtype t = c->g->buffers.v[r->buffer].type;
-	struct frag f;
-
-	TRY(body_node_frag(c, s, node, &f, e));
-	body_touch(c, TOUCH_READ, TOUCH_SLOT, r->buffer, 0);
-	/* a tile that reaches beyond the end of an axis of which the ring has all */
-	*out = val_guard(c, body_inside(c, s, shape, &f, r->shape.whole & ~shape->whole),
-		val_shared(c, t, t, body_ring_address(c, s, r, shape)), val_const(c, DT_I32, 0));
-	return OK;
+	return body_from_ring_as(c, x, r, &c->k->node_shape[node], out, e);
 }
 
 /* An argument in registers: of this sTask, or of an earlier one on the lane. */

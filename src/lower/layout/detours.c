@@ -30,8 +30,7 @@ static bool lists(const int *v, int n, int x)
 	return false;
 }
 
-/* Does the sTask find the node's value, or the carry, in shared memory? */
-static bool in_ring(const struct kernel *k, const struct stask *s, int node, int carry)
+bool detour_in_ring(const struct kernel *k, const struct stask *s, int node, int carry)
 {
 	const struct graph *g = k->plan->graph;
 
@@ -55,11 +54,11 @@ static bool goes_around(const struct kernel *k, const struct stask *s, int node,
 {
 	const struct program *p = k->plan->graph->program;
 	const struct node *n = &p->nodes.v[node], *a = &p->nodes.v[arg];
-	bool sets = n->op == OP_SET && !in_ring(k, s, NONE, n->ref);
+	bool sets = n->op == OP_SET && !detour_in_ring(k, s, NONE, n->ref);
 
 	*out = (struct detour){ .arg = arg, .carry = NONE, .from = &k->node_shape[arg],
 		.to = sets ? &k->carry_shape[n->ref] : &k->node_shape[node] };
-	if (a->op == OP_CONST || a->op == OP_INDEX || (a->task != n->task && in_ring(k, s, arg, NONE)))
+	if (a->op == OP_CONST || a->op == OP_INDEX || (a->task != n->task && detour_in_ring(k, s, arg, NONE)))
 		return false;
 	return !shape_alike(out->to, out->from);
 }
@@ -74,7 +73,7 @@ bool detour_next(const struct kernel *k, const struct stask *s, int node, int *i
 	if (n->op == OP_GET) {
 		*out = (struct detour){ .arg = NONE, .carry = n->ref,
 			.from = &k->carry_shape[n->ref], .to = &k->node_shape[node] };
-		return !(*i)++ && !in_ring(k, s, NONE, n->ref) && !shape_alike(out->to, out->from);
+		return !(*i)++ && !detour_in_ring(k, s, NONE, n->ref) && !shape_alike(out->to, out->from);
 	}
 	while (*i < op_arity(n->op))
 		if (goes_around(k, s, node, n->arg[(*i)++], out))

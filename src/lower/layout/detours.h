@@ -20,6 +20,8 @@ bool shape_alike(const struct shape2 *to, const struct shape2 *from);
  * False: there are no more. */
 bool detour_next(const struct kernel *k, const struct stask *s, int node, int *i,
 	struct detour *out);
+/* Does the sTask find the node's value, or the carry, in shared memory? The other is NONE. */
+bool detour_in_ring(const struct kernel *k, const struct stask *s, int node, int carry);
 /* Of the scratch, for the part of the value that s has. */
 int64_t detour_bytes(const struct stask *s, const struct detour *d);
 

@@ -107,10 +107,8 @@ static enum err_code join_all(struct sides *s, int node, const int *axis, int na
 	struct err *e)
 {
 	const struct node *n = &s->p->nodes.v[node];
-	bool may_lie_otherwise = op_class(n->op) != CLASS_REDUCE && op_class(n->op) != CLASS_SCAN &&
-		n->op != OP_MMA;
 
-	for (int i = 0; i < n->naxes && may_lie_otherwise; i++) {
+	for (int i = 0; i < n->naxes && n->op != OP_MMA; i++) {
 		int pos = position(axis, naxes, n->axis[i]);
 
 		if (pos != NONE && !agree(s, node_key(node, i), first + pos))
@@ -188,6 +186,16 @@ static int turn_of(enum op op)
 	return c == CLASS_MMA ? 0 : c == CLASS_REDUCE || c == CLASS_SCAN ? 1 : 2;
 }
 
+/* A scan of what lies in shared memory, which nothing ties to its result. */
+static void scan_along_columns(struct sides *s, int node)
+{
+	const struct node *n = &s->p->nodes.v[node];
+	int root = find_root(s, node_key(node, position(n->axis, n->naxes, n->ref)));
+
+	if (s->side[root] == SIDE_FREE)
+		s->side[root] = SIDE_COL;
+}
+
 /* A reduction or scan in which no product has a say goes along columns: the pieces of a
  * row lie in four threads of one warp. Where what is left are columns, it goes along rows. */
 static void prefer_columns(struct sides *s, int node)
@@ -200,6 +208,8 @@ static void prefer_columns(struct sides *s, int node)
 	a = &s->p->nodes.v[n->arg[0]];
 	pos = position(a->axis, a->naxes, n->ref);
 	root = find_root(s, node_key(n->arg[0], pos));
+	if (op_class(n->op) == CLASS_SCAN)
+		scan_along_columns(s, node);
 	if (s->side[root] != SIDE_FREE)
 		return;
 	s->side[root] = SIDE_COL;

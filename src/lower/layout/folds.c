@@ -1,0 +1,149 @@
+#include "lower/layout/folds.h"
+
+#include "lower/passes.h"
+
+static uint64_t bit(int axis)
+{
+	return (uint64_t)1 << axis;
+}
+
+/* The axes of one side but the one that is gone. */
+static int without(const int *v, int n, int axis, int *out)
+{
+	int left = 0;
+
+	for (int i = 0; i < n; i++)
+		if (v[i] != axis)
+			out[left++] = v[i];
+	return left;
+}
+
+/* Axes of which one tile is all. */
+static uint64_t in_one_tile(const struct kernel *k)
+{
+	const struct graph *g = k->plan->graph;
+	uint64_t all = 0;
+
+	for (int i = 0; i < g->program->axes.n; i++)
+		if (g->extents.tile[i] >= g->program->axes.v[i].size)
+			all |= bit(i);
+	return all;
+}
+
+/* Is the result spread as what is left of the shape without the axis? NONE: as the shape. */
+static bool lies_as(const struct kernel *k, const struct shape2 *to, const struct shape2 *over,
+	int axis)
+{
+	uint64_t either = in_one_tile(k);
+	struct shape2 left = { .whole = (over->whole & ~either) | (to->whole & either) };
+
+	left.nrow = without(over->row, over->nrow, axis, left.row);
+	left.ncol = without(over->col, over->ncol, axis, left.col);
+	return left.nrow == to->nrow && left.ncol == to->ncol && shape_alike(to, &left);
+}
+
+/* Is the axis all that the side has, and as much of it as is gone along? */
+static bool fits(const struct kernel *k, struct fold *f, const struct shape2 *over, int axis)
+{
+	bool whole = over->whole & bit(axis);
+
+	if (whole != f->whole && !(in_one_tile(k) & bit(axis)))
+		return false;
+	if (over->ncol == 1 && over->col[0] == axis)
+		f->way = FOLD_COLUMNS;
+	else if (over->nrow == 1 && over->row[0] == axis)
+		f->way = FOLD_ROWS;
+	else
+		return false;
+	f->over = *over;
+	return true;
+}
+
+/* What lies in shared memory can be taken as the result wants it, if that leaves a side. */
+static bool beside(const struct shape2 *to, int axis, int64_t extent, struct shape2 *over)
+{
+	*over = *to;
+	if (!to->ncol) {
+		over->ncol = 1;
+		over->col[0] = axis;
+		over->col_share[0] = 1;
+		over->cols = extent;
+	} else if (!to->nrow) {
+		over->nrow = 1;
+		over->row[0] = axis;
+		over->row_share[0] = 1;
+		over->rows = extent;
+	}
+	return !to->ncol || !to->nrow;
+}
+
+static bool reduces_in_registers(const struct kernel *k, const struct node *n,
+	const struct shape2 *to, struct fold *f)
+{
+	const struct graph *g = k->plan->graph;
+	const struct shape2 *from = &k->node_shape[n->arg[0]];
+	struct shape2 over;
+
+	if (lies_as(k, to, from, n->ref) && fits(k, f, from, n->ref))
+		return true;
+	if (!f->shared || !beside(to, n->ref, f->whole ? g->program->axes.v[n->ref].size :
+	    g->extents.tile[n->ref], &over))
+		return false;
+	over.whole = f->whole ? to->whole | bit(n->ref) : to->whole & ~bit(n->ref);
+	return fits(k, f, &over, n->ref);
+}
+
+/* There is no scan along rows in registers. */
+static bool scans_in_registers(const struct kernel *k, const struct node *n,
+	const struct shape2 *to, struct fold *f)
+{
+	return (f->shared || lies_as(k, to, &k->node_shape[n->arg[0]], NONE)) &&
+		fits(k, f, to, n->ref) && f->way == FOLD_COLUMNS;
+}
+
+void fold_of(const struct kernel *k, const struct stask *s, int node, struct fold *out)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct node *n = &p->nodes.v[node];
+	const struct shape2 *to = &k->node_shape[node];
+
+	*out = (struct fold){ .shared = p->nodes.v[n->arg[0]].task != n->task &&
+			detour_in_ring(k, s, n->arg[0], NONE),
+		.whole = !program_axis_bound(p, s->loop, n->ref) };
+	if (op_class(n->op) == CLASS_SCAN ? scans_in_registers(k, n, to, out) :
+	    reduces_in_registers(k, n, to, out))
+		return;
+	out->way = FOLD_LINES;
+	out->over = *to;
+	out->over.whole = out->whole ? to->whole | bit(n->ref) : to->whole & ~bit(n->ref);
+}
+
+const struct shape2 *fold_room(const struct kernel *k, int node, const struct fold *f)
+{
+	return &k->node_shape[f->shared ? node : k->plan->graph->program->nodes.v[node].arg[0]];
+}
+
+/* A reduction along rows leaves a number a warp and column, which are filled up as those of a
+ * fragment. */
+static int64_t rows_bytes(const struct kernel *k, const struct shape2 *over, int warps)
+{
+	int eight = 8;
+
+	for (int i = 0; i < over->ncol; i++)
+		if (k->deep & bit(over->col[i]))
+			eight = 16;
+	return warps > 1 ? 4 * warps * round_up(over->cols, eight) : 0;
+}
+
+int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, int warps)
+{
+	struct detour lines = { .arg = NONE, .carry = NONE };
+	struct fold f;
+
+	fold_of(k, s, node, &f);
+	if (f.way == FOLD_LINES) {
+		lines.from = fold_room(k, node, &f);
+		return detour_bytes(s, &lines);
+	}
+	return f.way == FOLD_ROWS ? rows_bytes(k, &f.over, warps) : 0;
+}

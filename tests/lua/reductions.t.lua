@@ -1,0 +1,217 @@
+-- Reductions and scans along every axis of values with one to four axes, in registers and in shared
+-- memory, whole and in tiles: all copies of each result are right, and no access is without order.
+local mr = require "millrace"
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(dir .. "tap.lua")
+local random_plans, rare = dofile(dir .. "lib/random_plans.lua"), dofile(dir .. "lib/wild_programs.lua")
+random_plans.target = arg[1] or "host"
+local rowsum, rowmax, cumsum, cummax = mr.rowsum, mr.rowmax, mr.cumsum, mr.cummax
+
+local SEEDS <const> = {1, 2}                            -- accesses are watched with the first
+
+local function right(what, bound, tile, options, before)
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+  if before then before(plan) end
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, options and options(t) or nil) end
+  plan:grid{eus = 1}                                    -- one EU has all tiles, one after the other
+  plan:fill_waits()
+  random_plans.correct(tap, what, plan, SEEDS)
+end
+
+local function compute_on(lane) return function(t) return {lane = t.kind == "load" and "p0" or lane} end end
+
+---- one reduction or scan: "FUNCTION of AXES along AXIS", of what, its use, its tiles -----------------------------
+
+local sizes = {f32 = {m = 70, n = 52, dtype = "f32"}, cast = {m = 70, n = 52}, product = {m = 80, n = 40, d = 32},
+  m = {m = 70, dtype = "f32"}, mnk = {m = 20, n = 12, k = 18, dtype = "f32"}}
+local tiles = {[""] = {}, m = {m = 64}, n = {n = 16}, mn = {m = 64, n = 16}, m8 = {m = 8}, mnk = {m = 8, n = 8, k = 8}}
+
+for line in ([[
+  cumsum m m m alone .
+  cummin m m m against m
+  rowsum mn m f32 against .
+  rowmax mn m f32 against n
+  cumsum mn m f32 alone .
+  cummax mn m f32 carried mn
+  cummin mn m cast against m
+  cumsum mn m product against .
+  cummax mn m product alone mn
+  rowmin mn m product against n
+  cumsum mn n product against mn
+  rowsum mnk m mnk alone .
+  rowmax mnk n mnk against mnk
+  rowmin mnk k mnk alone m8
+  cumsum mnk m mnk against mnk
+  cummax mnk n mnk alone m8
+  cummin mnk k mnk against .
+]]):gmatch "[^\n]+" do
+  local f, axes, along, of, use, tile = line:match "(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)"
+  local program = rare.unary({f}, axes, along, use, nil, of == "product")
+  right(("%s of %s along %s, %s, %s, tiles of %s"):format(f, axes, along, of, use, tile), program(sizes[of]),
+    tiles[tile:gsub("%.", "")])
+end
+
+-- The greatest along another axis of what a scan gives, of which the tile has a part, or all.
+for _, of in ipairs{"f32", "product"} do
+  for _, along in ipairs{"m", "n"} do
+    local other = along == "m" and "n" or "m"
+    for _, tile in ipairs{"", along} do
+      right(("cumsum of %s along %s, then the greatest along %s, tiles of %s"):format(of, along, other, tile),
+        rare.unary({"cumsum"}, "mn", along, "alone", other, of == "product")(sizes[of]), tiles[tile])
+    end
+  end
+end
+
+for _, s in ipairs{{1, 20}, {20, 1}, {1, 1}, {1, 6, 20}, {6, 20, 1}} do
+  for _, f in ipairs{"rowsum", "cumsum"} do
+    right(("%s along m of %s"):format(f, table.concat(s, " x ")),
+      rare.unary({f}, s[3] and "mnk" or "mn", "m", "against"){m = s[1], n = s[2], k = s[3], dtype = "f32"}, {})
+  end
+end
+
+---- lanes, parts, types -------------------------------------------------------------------------------------------
+
+for _, warps in ipairs{1, 2, 8} do
+  for _, along in ipairs{"m", "k"} do
+    right(("%d warps, along %s"):format(warps, along), rare.unary({"rowsum", "cummax"}, "mnk", along, "against")
+      {m = 20, n = 12, k = 10, dtype = "f32"}, {}, compute_on "c0", function(plan) plan:lane("c0", {warps = warps}) end)
+  end
+end
+right("lanes that take tiles in turn", rare.unary({"cumsum", "rowmax"}, "mnk", "n", "against")
+  {m = 50, n = 12, k = 10, dtype = "f32"}, {m = 8}, compute_on "c0", function(plan)
+    plan:lane("p0", {warps = 1})
+    plan:lane("c0", {warps = 4, turns = 2})
+  end)
+for _, f in ipairs{"rowmax", "cumsum"} do
+  right("parts of " .. f .. " along m on two lanes", rare.unary({f}, "mn", "m", "against", nil, true)
+    {m = 128, n = 64, d = 32}, {n = 64}, function(t)
+      return t.kind ~= "load" and {lane = t.name:match "%.1$" and "c1" or "c0"} or nil
+    end, function(plan)
+      plan:split("n", 2)
+      plan:lane("c0", {warps = 4})
+      plan:lane("c1", {warps = 4})
+    end)
+end
+
+for _, dtype in ipairs{"bf16", "i32", "i8"} do
+  for _, along in ipairs{"m", "n", "k"} do
+    local program = mr.program("typed", function(p)
+      local m, n, k = p:axes("m", "n", "k")
+      local x, out = p:load("load_x", p:input("X", {m, n, k}, dtype)), dtype == "i32" and "i32" or "f32"
+      local by = {m = m, n = n, k = k}
+      local y = p:task("scan", function() return cumsum(x, by[along]) end)
+      p:output("Y", {m, n, k}, out):store("store_y", y)
+    end)
+    right(("cumsum of %s along %s"):format(dtype, along), program{m = 16, n = 16, k = 16}, {})
+  end
+end
+
+-- Pairs of a 16-bit type in registers.
+for _, along in ipairs{"m", "n"} do
+  local narrow = mr.program("narrow", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local by, left = along == "m" and m or n, along == "m" and n or m
+    local c = p:mma("mma", p:load("load_a", p:input("A", {m, k})), p:load("load_b", p:input("B", {n, k})))
+    local h = p:task("narrow", function() return c:to "bf16" end)
+    p:output("Y", {m, n}, "f32"):store("store_y", p:task("scan", function() return cumsum(h, by) end))
+    p:output("Z", {left}, "f32"):store("store_z", p:task("reduce", function() return rowmax(h, by) end))
+  end)
+  right("of pairs in registers, along " .. along, narrow{m = 80, n = 40, k = 32}, {})
+end
+
+---- one after the other -------------------------------------------------------------------------------------------
+
+for _, lanes in ipairs{"one lane", "two lanes"} do
+  for _, order in ipairs{"mn", "nk", "km", "nn"} do
+    local chain = mr.program("chain", function(p)
+      local m, n, k = p:axes("m", "n", "k")
+      local by = {m = m, n = n, k = k}
+      local first, second = by[order:sub(1, 1)], by[order:sub(2, 2)]
+      local x = p:load("load_x", p:input("X", {m, n, k}, "f32"))
+      local s = p:task("first", function() return cumsum(x, first) end)
+      local u = p:task("second", function() return cummax(s * 0.5, second) - s end)
+      local v = p:task("third", function() return u - rowmax(s, second) end)
+      p:output("Y", {m, n, k}, "f32"):store("store_y", v)
+    end)
+    right(("a chain along %s and %s, %s"):format(order:sub(1, 1), order:sub(2, 2), lanes),
+      chain{m = 12, n = 10, k = 9}, {m = 8}, function(t)
+        return t.kind ~= "load" and {lane = lanes == "two lanes" and t.name == "second" and "c1" or "c0"} or nil
+      end)
+  end
+end
+
+right("of four axes", mr.program("four", function(p)
+  local a, b, c, d = p:axes("a", "b", "c", "d")
+  local x = p:load("load_x", p:input("X", {a, b, c, d}, "f32"))
+  p:output("Y", {a, c, d}, "f32"):store("store_y", p:task("both", function() return rowsum(cumsum(x, c), b) end))
+end){a = 3, b = 5, c = 7, d = 8}, {})
+
+right("the greatest of rows times that of columns", rare.outer{m = 100, n = 40, k = 20, dtype = "f32"},
+  {m = 64, n = 24})
+right("softmax down the columns of a product, and its sums", rare.columns{m = 80, n = 48, k = 64}, {n = 24, k = 32})
+
+---- loops and carries ---------------------------------------------------------------------------------------------
+
+-- A loop over tiles of what is there as a whole: each iteration has the tile at which it stands.
+for _, made in ipairs{false, true} do
+  for _, f in ipairs{rowsum, cumsum} do
+    local tiled = mr.program("tiled", function(p)
+      local m, n = p:axes("m", "n")
+      local x, sum = p:load("load_x", p:input("X", {m, n}, "f32")), p:carry("sum", {m}, 0)
+      local Y = f == cumsum and p:output("Y", {m, n}, "f32")
+      if made then x = p:task("double", function() return x * 2 end) end
+      p:loop(n, function()
+        local y = p:task("step", function()
+          local y = f(x, n)
+          sum:set(sum + (f == rowsum and y or 1))
+          return y + 0
+        end)
+        if Y then Y:store("store_y", y) end
+      end)
+      p:output("S", {m}, "f32"):store("store_s", p:task("finish", function() return sum + 0 end))
+    end)
+    local what = f == cumsum and "cumsum" or "rowsum"
+    right(("%s of tiles of a whole value%s"):format(what, made and " in registers" or ""),
+      tiled{m = 70, n = 50}, {m = 32, n = 16})
+  end
+end
+
+for _, along in ipairs{"m", "n"} do
+  for _, lane in ipairs{"c0", "c1"} do
+    local carried = mr.program("carried", function(p)
+      local m, n, k = p:axes("m", "n", "k")
+      local by, left = along == "m" and m or n, along == "m" and n or m
+      local A, B = p:input("A", {m, k}), p:input("B", {n, k})
+      local c, d = p:carry("c", {m, n}, 0), p:carry("d", {left}, 0)
+      p:loop(k, function()
+        c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B)))
+        p:task("fold", function() d:set(d * 0.5 + rowmax(c, by)) end)
+      end)
+      p:output("Y", {left}, "f32"):store("store_y", p:task("fold_y", function() return d + 0 end))
+      p:output("Z", {m, n}, "f32"):store("store_z", p:task("fold_z", function() return cumsum(c, by) * 2 end))
+    end)
+    right(("of a carry along %s, on %s"):format(along, lane == "c0" and "its lane" or "another"),
+      carried{m = 80, n = 40, k = 64}, {k = 32}, function(t)
+        return t.kind ~= "load" and {lane = t.name:find "^fold" and lane or "c0"} or nil
+      end)
+  end
+end
+
+-- What a product takes first is made of a scan and a reduction.
+for _, along in ipairs{"m", "n"} do
+  local weights = mr.program("weights", function(p)
+    local m, n, d = p:axes("m", "n", "d")
+    local K, V, by = p:input("K", {n, d}), p:input("V", {n, d}), along == "m" and m or n
+    local q, o = p:load("load_q", p:input("Q", {m, d})), p:carry("o", {m, d}, 0)
+    p:loop(n, function()
+      local s = p:mma("mma_s", q, p:load("load_k", K))
+      local w = p:task("weigh", function() return (cumsum(s - rowmax(s, by), by) * 0.1):to "bf16" end)
+      o:add(p:mma("mma_o", w, p:load("load_v", V)))
+    end)
+    p:output("O", {m, d}, "f32"):store("store_o", p:task("finish", function() return o + 0 end))
+  end)
+  right("weights of a product, along " .. along, weights{m = 100, n = 80, d = 32},
+    {m = along == "n" and 64 or nil, n = 32})
+end
+
+tap.done_testing()
