@@ -111,9 +111,12 @@ static inline bool on_matrix(const struct kernel *k, int task)
 	return seu_of(k, task)->kind == SEU_MATRIX && seu_of(k, task)->async;
 }
 
-static inline bool is_load(const struct kernel *k, int task)
+/* A load that the plan's checker takes to go on behind the lane's back: all of its lane,
+ * too, see by a flag that it is complete, whoever copies in the end. One on a synchronous unit
+ * is done when the lane goes on, as element-wise work is. */
+static inline bool is_copy(const struct kernel *k, int task)
 {
-	return stask_at(k, task)->kind == TASK_LOAD;
+	return stask_at(k, task)->kind == TASK_LOAD && seu_of(k, task)->async;
 }
 
 /* Is this wait seen by a flag, or does the lane count its own groups? What it has issued
@@ -121,7 +124,7 @@ static inline bool is_load(const struct kernel *k, int task)
 static inline bool by_flag(const struct kernel *k, const struct wait *w)
 {
 	return lane_of(k, w->task) != lane_of(k, w->on) ||
-		(is_load(k, w->on) && w->when != WAIT_ISSUED);
+		(is_copy(k, w->on) && w->when != WAIT_ISSUED);
 }
 
 static inline int64_t round_up(int64_t x, int64_t unit)

@@ -1,4 +1,4 @@
-/* Loads: by the copy engine (body_boxes.c), or element by element. */
+/* Loads: by the copy engine (boxes.c), or by the lane's threads. */
 #include "lower/body/body.h"
 
 bool body_reads_own(const struct body *c, const struct kentry *x)
@@ -15,7 +15,8 @@ bool body_reads_own(const struct body *c, const struct kentry *x)
 	return false;
 }
 
-/* Where the copy engine cannot go, the lane's threads copy element by element. */
+/* Where the copy engine cannot go, or the plan has another unit, the lane's threads copy. If
+ * that unit is synchronous the lane itself waits for nothing: its warps meet. */
 static void load_elements(struct body *c, const struct kentry *x, const struct ring *r,
 	const struct node *n)
 {
@@ -35,7 +36,10 @@ static void load_elements(struct body *c, const struct kentry *x, const struct r
 	body_indices(c, s, n, &r->shape, o->u.move.index, &o->u.move.inside);
 	o->u.move.address = body_ring_place(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
 	body_fence(c, "engines may read it");
-	body_arrive(c, x->flag, body_seq(c, s->loop), "its part of the load is there");
+	if (!is_copy(c->k, x->task) && body_reads_own(c, x))
+		body_lane_sync(c, "all of the load is there");
+	if (x->flag != NONE)
+		body_arrive(c, x->flag, body_seq(c, s->loop), "its part of the load is there");
 }
 
 enum err_code body_load(struct body *c, const struct kentry *x, struct err *e)
@@ -45,7 +49,7 @@ enum err_code body_load(struct body *c, const struct kentry *x, struct err *e)
 	const struct node *n = &c->p->nodes.v[t->nodes.v[t->nodes.n - 1]];
 	const struct ring *r = ring_of(c, s->writes.v[0]);
 
-	if (x->flag == NONE)
+	if (x->flag == NONE && is_copy(c->k, x->task))
 		return err_set(e, ERR_ILLEGAL, s->loc, "nobody waits for '%s'", s->name);
 	if (r->engine)
 		body_boxes(c, x, r, n);

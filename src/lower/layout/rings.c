@@ -300,7 +300,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	struct ring r = { .buffer = buffer, .versions = k->plan->versions[buffer] };
 
 	if (b->node != NONE && p->nodes.v[b->node].op == OP_LOAD)
-		r.engine = load_shape(k, b, &r.shape);
+		r.engine = load_shape(k, b, &r.shape) && is_copy(k, b->first);
 	else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
 	if (b->parts > 1)

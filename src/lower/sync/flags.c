@@ -8,7 +8,7 @@ static int add_flag(struct kernel *k, int task, bool issued)
 
 	if (*slot != NONE)
 		return *slot;
-	if (is_load(k, task) && !issued) {
+	if (is_copy(k, task) && !issued) {
 		const struct stask *s = stask_at(k, task);
 		const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
 
