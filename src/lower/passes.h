@@ -16,6 +16,9 @@ enum { SLOT_ALIGN = 1024 };		/* of a swizzled slot: the pattern repeats after it
 NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
 /* rings, ring_of. */
 NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
+/* Does the matrix unit read the buffer as an operand? The rings' layout follows from that;
+ * a product by threads reads any. */
+bool lower_is_operand(const struct kernel *k, int buffer);
 /* A plan of the kernel's own, whose waits the two below change. */
 void lower_own_waits(struct kernel *k);
 /* Take out or replace waits that no flag can show. */
@@ -106,6 +109,8 @@ static inline int lane_of(const struct kernel *k, int task)
 	return k->plan->entries.v[plan_entry_of(k->plan, task)].lane;
 }
 
+/* A product whose end the lane learns of by counting groups. Others are done when the lane
+ * goes on: by threads, on CUDA cores. */
 static inline bool on_matrix(const struct kernel *k, int task)
 {
 	return seu_of(k, task)->kind == SEU_MATRIX && seu_of(k, task)->async;

@@ -271,11 +271,12 @@ struct role_op {
 			uint64_t a_bits, b_bits;	/* of their descriptors */
 			const struct num *adds;		/* to what is there? */
 		} product;
-		struct {		/* SUM_PRODUCT: by threads, element by element */
+		struct {		/* SUM_PRODUCT: by threads, to what is there */
 			struct frag_at sum;
-			int64_t depth;
-			const struct val *a, *b;
-			const struct num *adds;
+			int64_t depth;			/* steps KS along what is contracted */
+			const struct num *inside;	/* of them only those; NULL: all */
+			const struct val *a, *b;	/* elements of the step: of the sum's row at
+							 * hand, of its column */
 		} sum_product;
 		struct {		/* MAP */
 			const struct frag *over;

@@ -4,7 +4,7 @@
  * computes: its role program (role/role.h)
  *
  * The tree is made from the outside in: body.c, body_lane.c, body_loop.c, body_task.c,
- * body_wait.c. What is inside a task is body_mma.c's, body_compute.c's (with body_value.c,
+ * body_wait.c. What is inside a task is product.c's, sums.c's, body_compute.c's (with body_value.c,
  * body_reduce.c, body_carry.c, body_detour.c), body_copy.c's (with body_boxes.c) and
  * body_store.c's; where things are is body_place.c's. Each operation is made where what it
  * needs is known: registers by version, instances by the turn at hand.
@@ -41,6 +41,8 @@ struct body {
 	struct frag **of_node;		/* by node: of the sTask at work alone */
 	bool *fused;			/* by node: an element of the loop at hand */
 	VEC(struct detoured) detours;	/* in the lane's scratch at hand */
+	const struct shape2 *along;	/* what a product by threads contracts, as rows, of which
+					 * element KS is at hand; NULL */
 };
 
 /* ---- making operations (body_op.c) ----------------------------------------------------- */
@@ -189,6 +191,7 @@ NODISCARD enum err_code body_scan(struct body *c, const struct kentry *x, int no
 NODISCARD enum err_code body_result(struct body *c, const struct kentry *x, int buffer,
 	struct err *e);
 NODISCARD enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e);
+NODISCARD enum err_code body_sums(struct body *c, const struct kentry *x, struct err *e);
 /* Carries in shared memory, and products whose results go there: initial values where x is the
  * first to touch a life; a carry's new value, by node `node` of x; the registers of a product
  * from the ring and, once it is complete, to it. */

@@ -15,6 +15,17 @@ bool body_reads_own(const struct body *c, const struct kentry *x)
 	return false;
 }
 
+/* Must the lane's warps meet behind a load that they have done themselves? They, or who waits
+ * for a copy that one of them issues next, take all of it to be there. */
+static bool meets(const struct body *c, const struct kentry *x)
+{
+	bool copies = false;
+
+	for (int i = 0; i < c->lane->entries.n; i++)
+		copies |= is_copy(c->k, c->lane->entries.v[i].task);
+	return !is_copy(c->k, x->task) && (copies || x->flag == NONE || body_reads_own(c, x));
+}
+
 /* Where the copy engine cannot go, or the plan has another unit, the lane's threads copy. If
  * that unit is synchronous the lane itself waits for nothing: its warps meet. */
 static void load_elements(struct body *c, const struct kentry *x, const struct ring *r,
@@ -36,7 +47,7 @@ static void load_elements(struct body *c, const struct kentry *x, const struct r
 	body_indices(c, s, n, &r->shape, o->u.move.index, &o->u.move.inside);
 	o->u.move.address = body_ring_place(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
 	body_fence(c, "engines may read it");
-	if (!is_copy(c->k, x->task) && body_reads_own(c, x))
+	if (meets(c, x))
 		body_lane_sync(c, "all of the load is there");
 	if (x->flag != NONE)
 		body_arrive(c, x->flag, body_seq(c, s->loop), "its part of the load is there");
