@@ -234,7 +234,10 @@ struct role_op {
 			enum dtype type;
 			struct frag_at from;		/* STORE_THREADS */
 			enum piece piece;		/* STORE_THREADS */
-			int64_t elements, cols;		/* of the ring, gone through one by one */
+			int64_t elements, cols;		/* of the ring, gone through one by one, or
+							 * `run` neighbours in a row at once */
+			int run;			/* LOAD_THREADS: 4, 8 or 16 bytes of them, or a
+							 * single one of any size */
 			const struct num *address;	/* of the ring's element */
 			int64_t bytes;			/* of a tile, in global memory */
 		} move;
