@@ -94,10 +94,10 @@ static void put_place(struct print *c, const struct role_op *o, const char *inde
 }
 
 /* One element of a ring after the other, or run of them, over the lane's threads. */
-static void put_each_of_ring(struct print *c, const struct role_op *o, int run)
+static void put_each_of_ring(struct print *c, const struct role_op *o, const char *loop, int run)
 {
-	put(c, "for (int at = thread; at < %lld; at += %lld) {", (long long)o->u.move.elements / run,
-		(long long)threads_of(c));
+	put(c, "%s (int at = thread; at < %lld; at += %lld) {", loop,
+		(long long)o->u.move.elements / run, (long long)threads_of(c));
 	put_place(c, o, "", run);
 }
 
@@ -106,7 +106,7 @@ static void load_runs(struct print *c, const struct role_op *o, int bytes)
 {
 	const char *element;
 
-	put_each_of_ring(c, o, o->u.move.run);
+	put_each_of_ring(c, o, "LOOP", o->u.move.run);
 	element = put_indices(c, o);
 	put(c, "\tcopy_%d(%s, &%s, %s);", bytes, num(c, o->u.move.address), element, num(c,
 		o->u.move.inside));
@@ -154,7 +154,7 @@ static void store_ring(struct print *c, const struct role_op *o)
 {
 	const char *element;
 
-	put_each_of_ring(c, o, 1);
+	put_each_of_ring(c, o, "for", 1);
 	element = put_indices(c, o);
 	put(c, "\tif (%s) %s = %s;", num(c, o->u.move.inside), element, shared_get(c, o->u.move.type,
 		num(c, o->u.move.address)));
