@@ -63,6 +63,10 @@ kernel("loads that the plan has on the copy engine, which cannot", gemm{sizes = 
 right("loads by threads, of lanes in turn", gemm{sizes = {m = 200}, load = on("p0", "cuda"), lanes = {{"c0", {warps = 4, turns = 2}}},
   rings = {a = 2, b = 2}})
 right("loads by threads in turn", gemm{sizes = {m = 200}, load = on("p0", "cuda"), lanes = {{"p0", {warps = 2, turns = 2}}}})
+for turns = 2, 3 do
+  right(("all of it by a lane of %d copies, which share the rings"):format(turns), gemm{sizes = {m = 200, k = 32}, load = on("c0", "cuda"),
+    mma = turns == 3 and cuda or nil, lanes = {{"c0", {warps = 4, turns = turns}}}})
+end
 right("loads by threads in a cluster", gemm{sizes = {m = 256, n = 64, k = 64}, load_a = on("p0", "cuda"), lanes = {{"p0", {warps = 2}}}, rings = {a = 2, b = 2},
   grid = {raster = "rows", group = 8, cluster = 2, eus = 4}})
 
