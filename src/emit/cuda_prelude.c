@@ -18,6 +18,11 @@
 	"{ asm volatile(\"cp.async.bulk.tensor." #rank "d.global.shared::cta.bulk_group\"\n" \
 	"\t\" [%0, {" coords "}], [%1];\" :: \"l\"(map), \"r\"(from), " operands " : \"memory\"); }\n"
 
+#define COPY(bytes, cache) \
+	"DEV void copy_" #bytes "(u32 to, const void *from, int inside)\n" \
+	"{ asm volatile(\"cp.async." cache ".shared.global [%0], [%1], " #bytes ", %2;\"\n" \
+	"\t:: \"r\"(to), \"l\"(from), \"r\"(inside ? " #bytes " : 0) : \"memory\"); }\n"
+
 const char *const cuda_prelude[] = {
 	"#pragma nv_diag_suppress 177\n",
 	"typedef unsigned int u32;\n",
@@ -157,6 +162,11 @@ const char *const cuda_prelude[] = {
 	"\t\tif (q & 2) y[p] = z; else y[p + 2] = z;\n",
 	"\t}\n",
 	"}\n",
+	"/* To shared memory; zeros unless `inside`. */\n",
+	COPY(4, "ca"),
+	COPY(8, "ca"),
+	COPY(16, "cg"),
+	"DEV void copies_wait(void) { asm volatile(\"cp.async.wait_all;\" ::: \"memory\"); }\n",
 	"DEV void store_16(void *to, const u32 *y)\n",
 	"{ *(uint4 *)to = make_uint4(y[0], y[1], y[2], y[3]); }\n",
 	"DEV u32 shared_u32(u32 a) { u32 x; asm volatile(\"ld.shared.u32 %0, [%1];\" : \"=r\"(x) : \"r\"(a)); return x; }\n",

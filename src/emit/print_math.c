@@ -36,6 +36,33 @@ static void product(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
+/* A thread's elements of the result, step by step: of a step the operands' elements of its
+ * rows are in registers, those of its columns come one after the other. */
+static void sum_product(struct print *c, const struct role_op *o)
+{
+	const struct frag *f = o->u.sum_product.sum.frag;
+	const char *type = register_type(f->type), *sum = frag_name(c, o->u.sum_product.sum);
+	bool rows = f->kind == FRAG_FULL || f->kind == FRAG_ROW;
+	bool cols = f->kind == FRAG_FULL || f->kind == FRAG_COL;
+	const char *each_row = rows ? arena_strf(c->a, "EACH(rb, %d) EACH(h, 2) ", f->blocks) : "";
+	const char *x = rows ? "x[rb][h]" : "x[0][0]", *at = frag_element(f->kind);
+
+	put(c, "LOOP (int ks = 0; ks < %lld; ks++) {", (long long)o->u.sum_product.depth);
+	if (asks(o->u.sum_product.inside))
+		put(c, "\tif (!(%s)) continue;", num(c, o->u.sum_product.inside));
+	put(c, "\t%s x[%d][2];", type, rows ? f->blocks : 1);
+	put(c, "\t%s%s = %s;", each_row, x, value(c, o->u.sum_product.a));
+	put(c, "\t%s{", cols ? arena_strf(c->a, "EACH(j, %lld) EACH(e, 2) ", (long long)(f->cols / 8)) :
+		"");
+	put(c, "\t\tconst %s y = %s;", type, value(c, o->u.sum_product.b));
+	if (dtype_is_float(f->type))
+		put(c, "\t\t%s%s%s += %s * y;", each_row, sum, at, x);
+	else
+		put(c, "\t\t%s%s%s = (int)((u32)%s%s + (u32)%s * (u32)y);", each_row, sum, at, sum, at, x);
+	put(c, "\t}");
+	put(c, "}");
+}
+
 /* element-wise ----------------------------------------------------------------- */
 
 static void init(struct print *c, const struct role_op *o)
@@ -237,6 +264,8 @@ void print_math(struct print *c, const struct role_op *o)
 {
 	if (o->what == DO_PRODUCT)
 		product(c, o);
+	else if (o->what == DO_SUM_PRODUCT)
+		sum_product(c, o);
 	else if (o->what == DO_INIT)
 		init(c, o);
 	else if (o->what == DO_MAP)

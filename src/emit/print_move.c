@@ -1,6 +1,8 @@
 /* What moves between global memory, shared memory and registers. */
 #include "emit/print.h"
 
+enum { LOADS = 8 };			/* under way at once */
+
 int map_param(const struct print *c, int map)
 {
 	return c->r->tensors.n + 2 + map;	/* behind the order of tiles and where it starts */
@@ -78,32 +80,81 @@ static const char *put_indices(struct print *c, const struct role_op *o)
 	return arena_strf(c->a, "tensor_%s[%s]", c->r->tensors.v[o->u.move.tensor].name, at);
 }
 
-/* One element of a ring after the other, over the lane's threads: its row and column stand for
- * the fragment's. */
-static void put_each_of_ring(struct print *c, const struct role_op *o)
+static int64_t threads_of(const struct print *c)
 {
-	put(c, "for (int at = thread; at < %lld; at += %d) {", (long long)o->u.move.elements,
-		c->role->warps * WARP_THREADS);
-	put(c, "\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = at / %lld, col0 = at %% %lld;",
-		(long long)o->u.move.cols, (long long)o->u.move.cols);
+	return c->role->warps * WARP_THREADS;
+}
+
+/* Row and column of element `at`, or of a run of them, stand for the fragment's. */
+static void put_place(struct print *c, const struct role_op *o, const char *indent, int run)
+{
+	put(c, "%s\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = at / %lld, col0 = at %% %lld%s;",
+		indent, (long long)o->u.move.cols / run, (long long)o->u.move.cols / run, run > 1 ?
+		arena_strf(c->a, " * %d", run) : "");
+}
+
+/* One element of a ring after the other, or run of them, over the lane's threads. */
+static void put_each_of_ring(struct print *c, const struct role_op *o, const char *loop, int run)
+{
+	put(c, "%s (int at = thread; at < %lld; at += %lld) {", loop,
+		(long long)o->u.move.elements / run, (long long)threads_of(c));
+	put_place(c, o, "", run);
+}
+
+/* Nobody waits for the pieces until all are on their way. */
+static void load_runs(struct print *c, const struct role_op *o, int bytes)
+{
+	const char *element;
+
+	put_each_of_ring(c, o, "LOOP", o->u.move.run);
+	element = put_indices(c, o);
+	put(c, "\tcopy_%d(%s, &%s, %s);", bytes, num(c, o->u.move.address), element, num(c,
+		o->u.move.inside));
+	put(c, "}");
+	put(c, "copies_wait();");
+}
+
+/* Elements too small for that: several on their way to registers, then to their places. */
+static void load_elements(struct print *c, const struct role_op *o)
+{
+	const char *type = bits_type(o->u.move.type), *element;
+	long long threads = threads_of(c), n = o->u.move.elements;
+
+	put(c, "LOOP (int first = thread; first < %lld; first += %lld) {", n, LOADS * threads);
+	put(c, "\t%s value[%d];", type, LOADS);
+	put(c, "\tEACH(u, %d) {", LOADS);
+	put(c, "\t\tconst int at = first + u * %lld;", threads);
+	put_place(c, o, "\t", 1);
+	c->indent++;
+	element = put_indices(c, o);
+	c->indent--;
+	put(c, "\t\tvalue[u] = at < %lld && %s ? %s : (%s)0;", n, num(c, o->u.move.inside), element,
+		type);
+	put(c, "\t}");
+	put(c, "\tEACH(u, %d) {", LOADS);
+	put(c, "\t\tconst int at = first + u * %lld;", threads);
+	put_place(c, o, "\t", 1);
+	put(c, "\t\tif (at < %lld) shared_put_%s(%s, value[u]);", n, shared_type(o->u.move.type), num(c,
+		o->u.move.address));
+	put(c, "\t}");
+	put(c, "}");
 }
 
 static void load_threads(struct print *c, const struct role_op *o)
 {
-	const char *type = bits_type(o->u.move.type), *element;
+	int bytes = o->u.move.run * dtype_bits(o->u.move.type) / 8;
 
-	put_each_of_ring(c, o);
-	element = put_indices(c, o);
-	put(c, "\tconst %s value = %s ? %s : (%s)0;", type, num(c, o->u.move.inside), element, type);
-	put(c, "\tshared_put_%s(%s, value);", shared_type(o->u.move.type), num(c, o->u.move.address));
-	put(c, "}");
+	if (bytes >= 4)
+		load_runs(c, o, bytes);
+	else
+		load_elements(c, o);
 }
 
 static void store_ring(struct print *c, const struct role_op *o)
 {
 	const char *element;
 
-	put_each_of_ring(c, o);
+	put_each_of_ring(c, o, "for", 1);
 	element = put_indices(c, o);
 	put(c, "\tif (%s) %s = %s;", num(c, o->u.move.inside), element, o->u.move.value ?
 		to_bits(c, o->u.move.type, value(c, o->u.move.value)) : shared_get(c, o->u.move.type,

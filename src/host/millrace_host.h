@@ -376,6 +376,23 @@ static inline void shared_put_f32(u32 a, float x)
 	host_put(a, &x, sizeof(x));
 }
 
+/* To shared memory; zeros unless `inside`. On a GPU only copies_wait ends it: no text does
+ * anything in between. */
+static inline void host_copy(u32 to, const void *from, u32 n, bool inside)
+{
+	static const u32 zeros[4];
+
+	host_put(to, inside ? from : zeros, n);
+}
+
+#define copy_4(to, from, inside) host_copy(to, from, 4, inside)
+#define copy_8(to, from, inside) host_copy(to, from, 8, inside)
+#define copy_16(to, from, inside) host_copy(to, from, 16, inside)
+
+static inline void copies_wait(void)
+{
+}
+
 /* ---- arithmetic -------------------------------------------------------------------------- */
 
 static inline int max_of(int a, int b)

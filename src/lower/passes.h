@@ -20,6 +20,9 @@ NODISCARD enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, i
 NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
 /* rings, ring_of. */
 NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
+/* Does the matrix unit read the buffer as an operand? The rings' layout follows from that;
+ * a product by threads reads any. */
+bool lower_is_operand(const struct kernel *k, int buffer);
 /* A plan of the kernel's own, whose waits the two below change. */
 void lower_own_waits(struct kernel *k);
 /* Take out or replace waits that no flag can show. */
@@ -112,14 +115,19 @@ static inline int lane_of(const struct kernel *k, int task)
 	return k->plan->entries.v[plan_entry_of(k->plan, task)].lane;
 }
 
+/* A product whose end the lane learns of by counting groups. Others are done when the lane
+ * goes on: by threads, on CUDA cores. */
 static inline bool on_matrix(const struct kernel *k, int task)
 {
 	return seu_of(k, task)->kind == SEU_MATRIX && seu_of(k, task)->async;
 }
 
-static inline bool is_load(const struct kernel *k, int task)
+/* A load that the plan's checker takes to go on behind the lane's back: all of its lane,
+ * too, see by a flag that it is complete, whoever copies in the end. One on a synchronous unit
+ * is done when the lane goes on, as element-wise work is. */
+static inline bool is_copy(const struct kernel *k, int task)
 {
-	return stask_at(k, task)->kind == TASK_LOAD;
+	return stask_at(k, task)->kind == TASK_LOAD && seu_of(k, task)->async;
 }
 
 /* Is this wait seen by a flag, or does the lane count its own groups? What it has issued
@@ -127,7 +135,7 @@ static inline bool is_load(const struct kernel *k, int task)
 static inline bool by_flag(const struct kernel *k, const struct wait *w)
 {
 	return lane_of(k, w->task) != lane_of(k, w->on) ||
-		(is_load(k, w->on) && w->when != WAIT_ISSUED);
+		(is_copy(k, w->on) && w->when != WAIT_ISSUED);
 }
 
 static inline int64_t round_up(int64_t x, int64_t unit)

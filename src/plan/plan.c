@@ -262,6 +262,21 @@ int wait_distance(const struct plan *p, const struct wait *w)
 	return best == NONE ? 0 : best;
 }
 
+/* Does the entry, a product by threads, read the buffer as an operand? A thread has its own
+ * rows of the result, and in registers of none the whole of an operand's. */
+static bool is_operand_of_threads(const struct plan *p, const struct entry *e, int buffer)
+{
+	const struct stask *s = &p->graph->tasks.v[e->task];
+
+	if (s->kind != TASK_MMA || p->device->seu[e->seu].kind == SEU_MATRIX ||
+	    p->graph->buffers.v[buffer].node == NONE)
+		return false;
+	for (int i = 0; i < s->reads.n; i++)
+		if (s->reads.v[i] == buffer)
+			return true;
+	return false;
+}
+
 enum scope plan_scope(const struct plan *p, int buffer)
 {
 	const struct graph *g = p->graph;
@@ -282,6 +297,8 @@ enum scope plan_scope(const struct plan *p, int buffer)
 		if (lane != NONE && lane != p->entries.v[i].lane)
 			return SCOPE_SHARED;
 		lane = p->entries.v[i].lane;
+		if (is_operand_of_threads(p, &p->entries.v[i], buffer))
+			return SCOPE_SHARED;
 	}
 	return SCOPE_REGISTERS;
 }

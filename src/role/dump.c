@@ -152,10 +152,19 @@ static const char *boxes(const struct dump *d, const struct role_op *o)
 	return b.text;
 }
 
+static const char *sum_product(const struct dump *d, const struct role_op *o)
+{
+	return arena_strf(d->a, "%s += %s x %s, %lld deep", frag(d, o->u.sum_product.sum), value(d,
+		o->u.sum_product.a), value(d, o->u.sum_product.b), (long long)o->u.sum_product.depth);
+}
+
 static const char *move(const struct dump *d, const struct role_op *o)
 {
 	const char *name = d->r->tensors.v[o->u.move.tensor].name;
 
+	if (o->what == DO_LOAD_THREADS && o->u.move.run > 1)
+		return arena_strf(d->a, "%s, %lld elements, %d at once", name,
+			(long long)o->u.move.elements, o->u.move.run);
 	if (o->what != DO_STORE_THREADS)
 		return arena_strf(d->a, "%s, %lld elements one by one", name,
 			(long long)o->u.move.elements);
@@ -259,6 +268,8 @@ static const char *operands(const struct dump *d, const struct role_op *o)
 			o->u.fill.value));
 	case DO_PRODUCT:
 		return product(d, o);
+	case DO_SUM_PRODUCT:
+		return sum_product(d, o);
 	case DO_MAP:
 		return steps(d, o);
 	case DO_PACK:
@@ -272,7 +283,7 @@ static const char *operands(const struct dump *d, const struct role_op *o)
 		return lines(d, o);
 	case DO_BREAK: case DO_CONTINUE: case DO_AT: case DO_LANE: case DO_COUNT_TILES:
 	case DO_WARP_SYNC: case DO_LANE_SYNC: case DO_FENCE: case DO_GROUPS_FENCE:
-	case DO_GROUPS_COMMIT: case DO_STORES_COMMIT: case DO_SUM_PRODUCT: case DO_STAMP:
+	case DO_GROUPS_COMMIT: case DO_STORES_COMMIT: case DO_STAMP:
 	case DO_STAMPS_BEGIN: case DO_STAMPS_TILE: case DO_STAMPS_END: case DO_WATCH:
 	case DO_WATCH_ENDS: case DO_COUNT:
 		break;

@@ -45,7 +45,7 @@
 	X(EIGHT, "j") \
 	X(H, "h") \
 	X(E, "e") \
-	X(KS, "ks")			/* step along the axis that a product contracts */ \
+	X(KS, "ks")			/* step, or element, along what a product contracts */ \
 	X(CB, "cb")			/* piece of its columns */ \
 	X(EACH, "at")			/* element of a ring, one after the other over the threads */ \
 	X(ALONG, "along")		/* along an axis, in a line of DO_LINES; EACH: which line */ \

@@ -236,7 +236,10 @@ struct role_op {
 			struct frag_at from;		/* STORE_THREADS */
 			const struct val *value;	/* where it is converted; NULL: as it lies */
 			enum piece piece;		/* STORE_THREADS */
-			int64_t elements, cols;		/* of the ring, gone through one by one */
+			int64_t elements, cols;		/* of the ring, gone through one by one, or
+							 * `run` neighbours in a row at once */
+			int run;			/* LOAD_THREADS: 4, 8 or 16 bytes of them, or a
+							 * single one of any size */
 			const struct num *address;	/* of the ring's element */
 			int64_t bytes;			/* of a tile, in global memory */
 		} move;
@@ -273,11 +276,12 @@ struct role_op {
 			uint64_t a_bits, b_bits;	/* of their descriptors */
 			const struct num *adds;		/* to what is there? */
 		} product;
-		struct {		/* SUM_PRODUCT: by threads, element by element */
+		struct {		/* SUM_PRODUCT: by threads, to what is there */
 			struct frag_at sum;
-			int64_t depth;
-			const struct val *a, *b;
-			const struct num *adds;
+			int64_t depth;			/* steps KS along what is contracted */
+			const struct num *inside;	/* of them only those; NULL: all */
+			const struct val *a, *b;	/* elements of the step: of the sum's row at
+							 * hand, of its column */
 		} sum_product;
 		struct {		/* MAP */
 			const struct frag *over;

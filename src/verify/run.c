@@ -100,15 +100,16 @@ static int place_of(struct run *x, const struct touch *t)
 	return set->room[t->of] + (int)(round % t->version);
 }
 
-/* Does a product with nothing to add to begin each life of the carry? */
-static bool begins_by_product(const struct graph *g, const struct buffer *b)
+/* Does a product with nothing to add to begin each life of the carry? The matrix unit can do
+ * without what is there. */
+static bool begins_by_product(const struct run *x, const struct buffer *b)
 {
-	const struct stask *first = &g->tasks.v[b->first];
+	const struct graph *g = graph_of(x);
 
-	for (int l = first->loop; l != b->loop; l = g->program->loops.v[l].parent)
+	for (int l = g->tasks.v[b->first].loop; l != b->loop; l = g->program->loops.v[l].parent)
 		if (g->trips[l].least == 0)
 			return false;
-	return first->kind == TASK_MMA && g->program->carries.v[b->carry].init == 0;
+	return x->s->set->matrix[b->first] && g->program->carries.v[b->carry].init == 0;
 }
 
 static bool has_initial(const struct run *x, int buffer)
@@ -116,7 +117,7 @@ static bool has_initial(const struct run *x, int buffer)
 	const struct buffer *b = &graph_of(x)->buffers.v[buffer];
 
 	return b->carry != NONE && (x->s->set->ring_of[buffer] != NONE ||
-		!begins_by_product(graph_of(x), b));
+		!begins_by_product(x, b));
 }
 
 /* Which instance must have left what the sTask at work finds there. */

@@ -3,10 +3,10 @@
  * needs: a kernel after all passes of passes.h
  * computes: its role program (role/role.h)
  *
- * The tree is made from the outside in: body.c, body_lane.c, body_loop.c, body_task.c,
- * body_wait.c. What is inside a task is body_mma.c's, body_compute.c's (with body_value.c,
- * body_reduce.c, body_lines.c, body_carry.c, body_detour.c), body_copy.c's (with body_boxes.c)
- * and body_store.c's; where things are is body_place.c's. Each operation is made where what it
+ * The tree is made from the outside in: program.c, lane.c, loop.c, task.c, wait.c and release.c.
+ * What is inside a task is product.c's, sums.c's, compute.c's (with value.c, reduce.c, lines.c,
+ * carry.c, detour.c), load.c's (with boxes.c) and store.c's; where things are is place.c's;
+ * op.c has what all of them are made with. Each operation is made where what it
  * needs is known: registers by version, instances by the turn at hand.
  */
 #ifndef LOWER_BODY_H
@@ -51,6 +51,8 @@ struct body {
 	VEC(struct detoured) detours;	/* in the lane's scratch at hand */
 	const struct num *at_hand[AXES_MAX];	/* where axes stand in the part, if not where the
 						 * fragment's element at hand is; NULL */
+	const struct shape2 *along;	/* what a product by threads contracts, as rows, of which
+					 * element KS is at hand; NULL */
 };
 
 /* ---- making operations (body_op.c) ----------------------------------------------------- */
@@ -214,6 +216,7 @@ NODISCARD enum err_code body_lines(struct body *c, const struct kentry *x, int n
 NODISCARD enum err_code body_result(struct body *c, const struct kentry *x, int buffer,
 	struct err *e);
 NODISCARD enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e);
+NODISCARD enum err_code body_sums(struct body *c, const struct kentry *x, struct err *e);
 /* Carries in shared memory, and products whose results go there: initial values where x is the
  * first to touch a life; a carry's new value, by node `node` of x; the registers of a product
  * from the ring and, once it is complete, to it. */

@@ -259,12 +259,12 @@ enum err_code body_result(struct body *c, const struct kentry *x, int buffer, st
 	struct frag f;
 
 	TRY(body_buffer_frag(c, buffer, &f, e));
-	if (b->matrix_a || b->matrix_b)
+	if (lower_is_operand(c->k, buffer))
 		inside = within_contracted(c, stask_of(c, x), b->node, &f);
 	if (!has_ring(c, buffer))
 		return keep_in_registers(c, x, buffer, inside, e);
 	r = ring_of(c, buffer);
-	if ((b->matrix_a || b->matrix_b) && (f.rows < r->full_rows || f.cols < r->full_cols))
+	if (lower_is_operand(c->k, buffer) && (f.rows < r->full_rows || f.cols < r->full_cols))
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is contracted along one element, which "
 			"is not lowered for a value that is computed", b->name);
 	return leave_in_ring(c, x, buffer, inside, e);

@@ -1,5 +1,7 @@
-/* Loads: by the copy engine (body_boxes.c), or element by element. */
+/* Loads: by the copy engine (boxes.c), or by the lane's threads. */
 #include "lower/body/body.h"
+
+enum { CHUNK_BYTES = 16 };
 
 bool body_reads_own(const struct body *c, const struct kentry *x)
 {
@@ -15,7 +17,52 @@ bool body_reads_own(const struct body *c, const struct kentry *x)
 	return false;
 }
 
-/* Where the copy engine cannot go, the lane's threads copy element by element. */
+/* Must the lane's warps meet behind a load that they have done themselves? They, or who waits
+ * for a copy that one of them issues next, take all of it to be there. */
+static bool meets(const struct body *c, const struct kentry *x)
+{
+	bool copies = false;
+
+	for (int i = 0; i < c->lane->entries.n; i++)
+		copies |= is_copy(c->k, c->lane->entries.v[i].task);
+	return !is_copy(c->k, x->task) && (copies || x->flag == NONE || body_reads_own(c, x));
+}
+
+/* Do neighbouring columns of the ring come from neighbours in the tensor, so that `run` of them
+ * begin at a multiple of that in both, and are all there or none? */
+static bool in_runs(const struct body *c, const struct ring *r, const struct node *n, int64_t run)
+{
+	const struct tensor *t = &c->p->tensors.v[n->ref];
+	const struct index_expr *last = t->rank ? &n->index[t->rank - 1] : NULL;
+	int axis = r->shape.ncol == 1 ? r->shape.col[0] : NONE;
+	const struct axis *a = axis == NONE ? NULL : &c->p->axes.v[axis];
+	int64_t sizes[] = { r->shape.cols, r->full_cols, r->panel_cols, a ? a->size : 1,
+		last ? c->p->axes.v[t->dim[t->rank - 1]].size : 1, last ? last->k : 1,
+		a && !(r->shape.whole >> axis & 1) ? c->g->extents.tile[axis] : 0 };
+
+	if (!last || !a || a->packs != NONE || r->shape.col_share[0] != 1 || last->n != 1 ||
+	    last->term[0].axis != axis || last->term[0].coef != 1 || last->term[0].div != 1 ||
+	    last->term[0].mod)
+		return false;
+	for (int i = 0; i < LEN(sizes); i++)
+		if (sizes[i] % run)
+			return false;
+	return true;
+}
+
+/* Most elements at once, of at most 16 bytes, as the chunks of a row that are exchanged have. */
+static int run_of(const struct body *c, const struct ring *r, const struct node *n)
+{
+	int bytes = dtype_bits(c->p->tensors.v[n->ref].type) / 8;
+
+	for (int run = CHUNK_BYTES / bytes; run > 1 && run * bytes >= 4; run /= 2)
+		if (in_runs(c, r, n, run))
+			return run;
+	return 1;
+}
+
+/* Where the copy engine cannot go, or the plan has another unit, the lane's threads copy. If
+ * that unit is synchronous the lane itself waits for nothing: its warps meet. */
 static void load_elements(struct body *c, const struct kentry *x, const struct ring *r,
 	const struct node *n)
 {
@@ -31,11 +78,15 @@ static void load_elements(struct body *c, const struct kentry *x, const struct r
 	o->u.move.type = c->p->tensors.v[n->ref].type;
 	o->u.move.elements = r->full_rows * r->full_cols;
 	o->u.move.cols = r->full_cols;
+	o->u.move.run = run_of(c, r, n);
 	o->u.move.inside = body_within_ring(c, s, r);
 	body_indices(c, s, n, &r->shape, o->u.move.index, &o->u.move.inside);
 	o->u.move.address = body_ring_place(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
 	body_fence(c, "engines may read it");
-	body_arrive(c, x->flag, body_seq(c, s->loop), "its part of the load is there");
+	if (meets(c, x))
+		body_lane_sync(c, "all of the load is there");
+	if (x->flag != NONE)
+		body_arrive(c, x->flag, body_seq(c, s->loop), "its part of the load is there");
 }
 
 enum err_code body_load(struct body *c, const struct kentry *x, struct err *e)
@@ -45,7 +96,7 @@ enum err_code body_load(struct body *c, const struct kentry *x, struct err *e)
 	const struct node *n = &c->p->nodes.v[t->nodes.v[t->nodes.n - 1]];
 	const struct ring *r = ring_of(c, s->writes.v[0]);
 
-	if (x->flag == NONE)
+	if (x->flag == NONE && is_copy(c->k, x->task))
 		return err_set(e, ERR_ILLEGAL, s->loc, "nobody waits for '%s'", s->name);
 	if (r->engine)
 		body_boxes(c, x, r, n);

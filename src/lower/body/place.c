@@ -219,6 +219,8 @@ const struct num *body_local(struct body *c, const struct stask *s, const struct
 		at = part_of(c, s, shape, shape->row, shape->nrow, axis, row_at_hand(c));
 	else if (lists(shape->col, shape->ncol, axis))
 		at = part_of(c, s, shape, shape->col, shape->ncol, axis, col_at_hand(c));
+	else if (c->along && lists(c->along->row, c->along->nrow, axis))
+		at = part_of(c, s, c->along, c->along->row, c->along->nrow, axis, V(c, VAR_KS, NONE));
 	if (share_in(shape, axis) > 1)
 		at = MUL(at, N(c, share_in(shape, axis)));
 	if (axis == s->split_axis && s->parts > 1)

@@ -54,7 +54,7 @@ static enum err_code work(struct body *c, const struct kentry *x, struct err *e)
 	case TASK_LOAD:
 		return body_load(c, x, e);
 	case TASK_MMA:
-		return body_mma(c, x, e);
+		return on_matrix(c->k, x->task) ? body_mma(c, x, e) : body_sums(c, x, e);
 	case TASK_COMPUTE:
 		return body_compute(c, x, e);
 	case TASK_STORE:
@@ -63,7 +63,8 @@ static enum err_code work(struct body *c, const struct kentry *x, struct err *e)
 	return body_store(c, x, e);
 }
 
-/* Does a product with nothing to add to begin each life of the carry? */
+/* Does a product with nothing to add to begin each life of the carry? The matrix unit can do
+ * without what is there. */
 static bool begins_by_product(const struct body *c, const struct buffer *b)
 {
 	const struct stask *first = &c->g->tasks.v[b->first];
@@ -71,7 +72,8 @@ static bool begins_by_product(const struct body *c, const struct buffer *b)
 	for (int l = first->loop; l != b->loop; l = c->p->loops.v[l].parent)
 		if (c->g->trips[l].least == 0)
 			return false;
-	return first->kind == TASK_MMA && c->p->carries.v[b->carry].init == 0;
+	return first->kind == TASK_MMA && on_matrix(c->k, b->first) &&
+		c->p->carries.v[b->carry].init == 0;
 }
 
 static enum err_code initial(struct body *c, int buffer, int iteration, struct err *e)
@@ -124,6 +126,12 @@ enum err_code body_initial_nested(struct body *c, int loop, int nested, struct e
 	return OK;
 }
 
+/* Does the lane go on only when all is done? Then whose turn is next need not wait for that. */
+static bool ends_as_issued(const struct body *c, const struct kentry *x)
+{
+	return stask_of(c, x)->kind != TASK_STORE && !seu_of(c->k, x->task)->async;
+}
+
 /* What stands between its waits and the end. */
 static enum err_code inner(struct body *c, const struct kentry *x, struct err *e)
 {
@@ -135,12 +143,12 @@ static enum err_code inner(struct body *c, const struct kentry *x, struct err *e
 		body_lane_sync(c, "its warps read and write what others of them have");
 	TRY(initial_of_task(c, x, e));
 	body_begins(c, x);
-	if (x->issue_flag != NONE && s->kind == TASK_COMPUTE)	/* which ends where it is issued */
+	if (x->issue_flag != NONE && ends_as_issued(c, x))
 		body_arrive(c, x->issue_flag, seq, "whose turn is next may begin");
 	TRY(work(c, x, e));
 	if (shares)
 		body_lane_sync(c, "all of the result is there");
-	if (x->issue_flag != NONE && s->kind != TASK_COMPUTE)
+	if (x->issue_flag != NONE && !ends_as_issued(c, x))
 		body_arrive(c, x->issue_flag, seq, "whose turn is next may begin");
 	if (x->result_shared)
 		TRY(body_landing(c, x, e));

@@ -81,7 +81,10 @@ static bool looks_into_shared(const struct body *c)
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		const struct stask *s = stask_of(c, &c->lane->entries.v[i]);
 
-		for (int k = 0; k < s->reads.n && s->kind == TASK_COMPUTE; k++)
+		bool threads = s->kind == TASK_COMPUTE || (s->kind == TASK_MMA && !on_matrix(c->k,
+			c->lane->entries.v[i].task));
+
+		for (int k = 0; k < s->reads.n && threads; k++)
 			if (has_ring(c, s->reads.v[k]))
 				return true;
 	}
@@ -200,7 +203,7 @@ enum err_code body_read_pins(struct body *c, const struct kentry *x, struct err 
 	const struct stask *s = stask_of(c, x);
 	const struct frag *f;
 
-	for (int i = 0; i < s->reads.n && s->kind != TASK_MMA; i++) {
+	for (int i = 0; i < s->reads.n && !on_matrix(c->k, x->task); i++) {
 		int buffer = s->reads.v[i];
 		bool pinned = false;
 

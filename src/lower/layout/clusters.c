@@ -68,7 +68,7 @@ static void share_flags(struct kernel *k)
 		const struct wait *w = &p->waits.v[i];
 		struct wait_part part;
 
-		if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w) || is_load(k, w->on) ||
+		if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w) || is_copy(k, w->on) ||
 		    !loads_for_all(k, lane_of(k, w->task)))
 			continue;
 		for (int n = 0; lower_next_part(k, w, &n, &part);)

@@ -40,14 +40,28 @@ static bool has_axis(const struct node *n, int axis)
 	return false;
 }
 
-/* Does a product contract this axis of the buffer? */
+/* A product on the matrix unit that reads the buffer as an operand? */
+static bool multiplies(const struct kernel *k, int task, int buffer)
+{
+	const struct stask *s = stask_at(k, task);
+
+	return s->kind == TASK_MMA && s->phase == k->phase && on_matrix(k, task) &&
+		k->plan->graph->buffers.v[buffer].node != NONE && reads(s, buffer);
+}
+
+bool lower_is_operand(const struct kernel *k, int buffer)
+{
+	for (int i = 0; i < k->plan->graph->tasks.n; i++)
+		if (multiplies(k, i, buffer))
+			return true;
+	return false;
+}
+
+/* Does such a product contract this axis of the buffer? */
 static bool contracts(const struct kernel *k, int buffer, int axis)
 {
-	const struct graph *g = k->plan->graph;
-
-	for (int i = 0; i < g->tasks.n; i++)
-		if (g->tasks.v[i].kind == TASK_MMA && reads(&g->tasks.v[i], buffer) &&
-		    !has_axis(product_of(k, &g->tasks.v[i]), axis))
+	for (int i = 0; i < k->plan->graph->tasks.n; i++)
+		if (multiplies(k, i, buffer) && !has_axis(product_of(k, stask_at(k, i)), axis))
 			return true;
 	return false;
 }
@@ -92,7 +106,7 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 {
 	int *n = last ? &s->ncol : &s->nrow, *axes = last ? s->col : s->row, before = *n;
 	int64_t *share = last ? s->col_share : s->row_share;
-	bool plain = true;
+	bool plain = true, operand = lower_is_operand(k, (int)(b - k->plan->graph->buffers.v));
 
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
@@ -114,7 +128,7 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 		share[(*n)++] = share_of(k, t);
 	}
 	/* an operand has columns, be it one */
-	for (int i = 0; i < x->n && last && !*n && (b->matrix_a || b->matrix_b); i++)
+	for (int i = 0; i < x->n && last && !*n && operand; i++)
 		for (int j = 0; j < b->naxes && !*n; j++)
 			if (b->axis[j] == x->term[i].axis) {
 				axes[*n] = x->term[i].axis;
@@ -164,7 +178,8 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 		engine &= ends_with_tensor(k, b, n, i < s->nrow ? s->row[i] : s->col[i - s->nrow]);
 	engine &= begins_aligned(k, b, &n->index[t->rank - 1]);
 	return engine && (t->rank == 1 || stride % 128 == 0) && s->rows <= BOX_ROWS &&
-		(s->cols * dtype_bits(t->type) % 128 == 0 || b->matrix_a || b->matrix_b);
+		(s->cols * dtype_bits(t->type) % 128 == 0 ||
+		 lower_is_operand(k, (int)(b - k->plan->graph->buffers.v)));
 }
 
 /* Room for the rows (first operand) or columns that product s reads of `extent`: whole
@@ -192,7 +207,7 @@ static void make_room(const struct kernel *k, struct ring *r)
 		bool first, split = false, by_rows, deep = false;
 		int64_t room;
 
-		if (s->kind != TASK_MMA || b->node == NONE || !reads(s, r->buffer))
+		if (!multiplies(k, i, r->buffer))
 			continue;
 		mma = product_of(k, s);
 		first = mma->arg[0] == b->node;
@@ -247,7 +262,7 @@ static void fill_columns(struct ring *r, int bits, int64_t most)
 static void choose_panels(const struct kernel *k, struct ring *r, const struct buffer *b)
 {
 	int bits = dtype_bits(b->type);
-	bool operand = b->matrix_a || b->matrix_b;
+	bool operand = lower_is_operand(k, r->buffer);
 	/* no box may be wider than the tensor: the copy engine faults */
 	int64_t most = r->engine ? tensor_row(k, b) : INT64_MAX;
 
@@ -300,7 +315,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	struct ring r = { .buffer = buffer, .versions = k->plan->versions[buffer] };
 
 	if (b->node != NONE && p->nodes.v[b->node].op == OP_LOAD)
-		r.engine = load_shape(k, b, &r.shape);
+		r.engine = load_shape(k, b, &r.shape) && is_copy(k, b->first);
 	else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
 	if (b->parts > 1)
@@ -330,7 +345,7 @@ enum err_code lower_rings(struct kernel *k, struct err *e)
 	for (int i = 0; i < k->rings.n; i++) {
 		const struct buffer *b = &g->buffers.v[k->rings.v[i].buffer];
 
-		if ((b->matrix_a || b->matrix_b) && !k->rings.v[i].swizzle)
+		if (lower_is_operand(k, k->rings.v[i].buffer) && !k->rings.v[i].swizzle)
 			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be read by the matrix "
 				"unit: a row of its tile has %lld bytes, which is no multiple of "
 				"32", b->name, (long long)(k->rings.v[i].shape.cols *

@@ -8,7 +8,7 @@ static int add_flag(struct kernel *k, int task, bool issued)
 
 	if (*slot != NONE)
 		return *slot;
-	if (is_load(k, task) && !issued) {
+	if (is_copy(k, task) && !issued) {
 		const struct stask *s = stask_at(k, task);
 		const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
 
@@ -58,9 +58,37 @@ static void add_wait_flags(struct kernel *k, const struct wait *w)
 			add_flag(k, w->on, w->when == WAIT_ISSUED);
 }
 
-/* By which a copy of the lane says that it has seen all flags of its tile: the issue of an
- * sTask behind those that wait for any, or of the last of these. NONE: there is no such
- * sTask behind the lane's last loop, which is *loop then. */
+static bool touches(const struct stask *s, int buffer)
+{
+	for (int i = 0; i < s->reads.n; i++)
+		if (s->reads.v[i] == buffer)
+			return true;
+	for (int i = 0; i < s->writes.n; i++)
+		if (s->writes.v[i] == buffer)
+			return true;
+	return false;
+}
+
+/* Does it touch a ring that its lane alone does? The lane's copies have it in turn, and no other
+ * lane's flag is between them. */
+static bool touches_own_ring(const struct kernel *k, int task)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int b = 0; b < g->buffers.n; b++) {
+		bool own = k->ring_of[b] != NONE && touches(stask_at(k, task), b);
+
+		for (int t = 0; t < g->tasks.n && own; t++)
+			own = !touches(&g->tasks.v[t], b) || lane_of(k, t) == lane_of(k, task);
+		if (own)
+			return true;
+	}
+	return false;
+}
+
+/* By which a copy of the lane says that it has seen all flags of its tile, and is done with what
+ * the copies share: the issue of an sTask behind those that wait for any, or of the last of
+ * these. NONE: there is no such sTask behind the lane's last loop, which is *loop then. */
 static int turn_task(struct kernel *k, int lane, int *loop)
 {
 	const struct plan *p = k->plan;
@@ -70,7 +98,7 @@ static int turn_task(struct kernel *k, int lane, int *loop)
 
 	for (int i = 0; i < n; i++) {
 		int task = steps[i].is_loop ? NONE : p->entries.v[steps[i].id].task;
-		bool waits = steps[i].is_loop;
+		bool waits = steps[i].is_loop || touches_own_ring(k, task);
 
 		for (int w = 0; w < p->waits.n; w++)
 			waits |= task == p->waits.v[w].task && by_flag(k, &p->waits.v[w]);

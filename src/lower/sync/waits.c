@@ -54,7 +54,7 @@ bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *dept
 
 	*depth = farthest(k, w);
 	if (theirs == NONE || g->program->loops.v[theirs].parent != mine ||
-	    w->when == WAIT_ISSUED || g->tasks.v[w->on].kind == TASK_LOAD)
+	    w->when == WAIT_ISSUED || is_copy(k, w->on))
 		return false;
 	return *depth > 1 || g->trips[theirs].least == 0 || !enters(k, lane, theirs) ||
 		!is_awaited_inside(k, w->on);

@@ -1,0 +1,149 @@
+/* Matrix products by the lane's threads, where the plan has one on CUDA cores: each adds up its
+ * own elements of the result. Both operands come out of shared memory (plan_scope), as they lie
+ * there; so the product is done when the lane goes on. */
+#include "lower/body/body.h"
+
+struct sums {
+	const struct node *mma;
+	int node, result;		/* of the program; buffer */
+	struct frag_at sum;
+	struct shape2 along;		/* what is contracted, as rows */
+	struct shape2 at;		/* the result's, with what of `along` is whole */
+};
+
+static bool can_multiply(enum dtype t)
+{
+	switch (t) {
+	case DT_F32: case DT_TF32: case DT_F16: case DT_BF16: case DT_E4M3: case DT_E5M2: case DT_I32:
+	case DT_I8:
+		return true;
+	case DT_F64: case DT_E2M1: case DT_I4: case DT_BOOL: case DT_COUNT:
+		break;
+	}
+	return false;
+}
+
+static bool has_axis(const struct node *n, int axis)
+{
+	for (int i = 0; i < n->naxes; i++)
+		if (n->axis[i] == axis)
+			return true;
+	return false;
+}
+
+/* An axis that no loop around runs over is contracted from end to end. */
+static void find_along(const struct body *c, const struct stask *s, struct sums *p)
+{
+	const struct node *a = &c->p->nodes.v[p->mma->arg[0]];
+
+	p->at = c->k->node_shape[p->node];
+	p->along = (struct shape2){ .rows = 1, .cols = 1 };
+	for (int i = 0; i < a->naxes; i++) {
+		bool bound = program_axis_bound(c->p, s->loop, a->axis[i]);
+
+		if (has_axis(p->mma, a->axis[i]))
+			continue;
+		p->along.row_share[p->along.nrow] = 1;
+		p->along.row[p->along.nrow++] = a->axis[i];
+		p->along.rows *= bound ? c->g->extents.tile[a->axis[i]] : c->p->axes.v[a->axis[i]].size;
+		if (!bound)
+			p->along.whole |= (uint64_t)1 << a->axis[i];
+	}
+	p->at.whole |= p->along.whole;
+}
+
+/* Of the steps those that are within the ends of what is contracted. */
+static const struct num *steps_inside(struct body *c, const struct stask *s, const struct sums *p)
+{
+	const struct num *all = N(c, 1);
+
+	for (int i = 0; i < p->along.nrow; i++) {
+		int axis = p->along.row[i];
+		int64_t size = c->p->axes.v[axis].size;
+
+		if (!(p->along.whole >> axis & 1) && size % c->g->extents.tile[axis])
+			all = NUM2(BOTH, all, NUM2(LT, ADD(body_lo(c, s, &p->at, axis), body_local(c, s,
+				&p->at, axis)), N(c, size)));
+	}
+	return all;
+}
+
+/* An operand's element in step KS of the sum's row at hand, or of its column. */
+static enum err_code operand(struct body *c, const struct stask *s, const struct sums *p, int arg,
+	const struct val **out, struct err *e)
+{
+	const struct frag *f = p->sum.frag;
+	struct frag side = { .height = arg ? 1 : f->height, .rows = arg ? 1 : f->rows,
+		.width = arg ? f->width : 1, .cols = arg ? f->cols : 1 };
+	int buffer = body_buffer_of_node(c, s, p->mma->arg[arg]);
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	const struct ring *r;
+
+	if (!can_multiply(b->type))
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s is not lowered: threads "
+			"multiply f32, tf32, f16, bf16, e4m3, e5m2, i32 and i8", s->name,
+			dtype_name(b->type));
+	if (b->parts > 1 && s->split_axis != c->g->tasks.v[b->first].split_axis)
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' takes '%s' in one piece, which is made in "
+			"%d parts: split both alike, or neither", s->name, b->name, b->parts);
+	r = ring_of(c, buffer);
+	body_touch(c, TOUCH_READ, TOUCH_SLOT, buffer, 0);
+	*out = val_guard(c, body_inside(c, s, &p->at, &side, r->shape.whole & ~p->at.whole),
+		val_shared(c, b->type, b->type, body_ring_address(c, s, r, &p->at)),
+		val_const(c, DT_I32, 0));
+	return OK;
+}
+
+/* The registers of the result, with what is added to. */
+static enum err_code begin(struct body *c, const struct kentry *x, struct sums *p, struct err *e)
+{
+	struct role_op *o;
+
+	p->result = p->mma->ref != NONE ? body_buffer_of_carry(c, stask_of(c, x), p->mma->ref) :
+		body_buffer_of_node(c, stask_of(c, x), p->node);
+	if (x->result_shared) {
+		TRY(body_landing_frag(c, x, &p->sum.frag, e));
+		TRY(body_take_off(c, x, p->node, p->result, p->sum.frag, e));
+	} else {
+		TRY(body_buffer(c, p->result, &p->sum.frag, e));
+		p->sum.version = body_version(c, x, p->result);
+	}
+	if (p->mma->ref != NONE)
+		return OK;
+	if (!x->result_shared)
+		body_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, p->sum.version);
+	o = body_op(c, DO_INIT);
+	o->u.frag.at = p->sum;
+	o->u.frag.value = val_const(c, dtype_is_float(p->sum.frag->type) ? DT_F32 : DT_I32, 0);
+	return OK;
+}
+
+enum err_code body_sums(struct body *c, const struct kentry *x, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct task *t = &c->p->tasks.v[s->task];
+	struct sums p = { .node = t->nodes.v[t->nodes.n - 1] };
+	const struct num *inside;
+	const struct val *of[2];
+	struct role_op *o;
+
+	p.mma = &c->p->nodes.v[p.node];
+	find_along(c, s, &p);
+	TRY(begin(c, x, &p, e));
+	c->along = &p.along;
+	inside = steps_inside(c, s, &p);
+	for (int arg = 0; arg < 2; arg++)
+		TRY(operand(c, s, &p, arg, &of[arg], e));
+	c->along = NULL;
+	if (!x->result_shared) {
+		body_touch(c, TOUCH_READ, TOUCH_FRAG, p.result, p.sum.version);
+		body_touch(c, TOUCH_WRITE, TOUCH_FRAG, p.result, p.sum.version);
+	}
+	o = body_op(c, DO_SUM_PRODUCT);
+	o->u.sum_product.sum = p.sum;
+	o->u.sum_product.depth = p.along.rows;
+	o->u.sum_product.inside = inside;
+	o->u.sum_product.a = of[0];
+	o->u.sum_product.b = of[1];
+	return OK;
+}
