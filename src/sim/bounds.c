@@ -252,7 +252,7 @@ void plan_bounds(struct arena *a, const struct plan *p, int phase, int loop,
 	struct arena_mark scratch = arena_mark(a);
 	struct dealing d;
 
-	sim_deal(a, p, phase, &d);
+	plan_deal(a, p, phase, &d);
 	bounds_of_costs(a, p, traffic_costs(a, p, phase, &d), phase, loop, out);
 	arena_reset(a, scratch);
 }

@@ -59,7 +59,7 @@ void measure_line(struct arena *a, const struct plan *p, const struct walk *w,
 	struct bounds b;
 	int task;
 
-	sim_deal(a, p, line->phase, &d);
+	plan_deal(a, p, line->phase, &d);
 	line->eus = d.eus;
 	line->tiles = d.total;
 	line->ii_loop = interval_loop(p, line->phase, w);

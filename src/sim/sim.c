@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "plan/deal.h"
 #include "sim/bounds.h"
-#include "sim/deal.h"
 #include "sim/engine.h"
 #include "sim/interval.h"
 
@@ -216,7 +216,7 @@ static int64_t most_tiles(const struct job *j)
 	struct dealing d;
 	int64_t most = 0;
 
-	sim_deal(j->a, j->plan, j->phase, &d);
+	plan_deal(j->a, j->plan, j->phase, &d);
 	for (int u = 0; u < d.eus; u++)
 		most = max_i64(most, d.start[u + 1] - d.start[u]);
 	arena_reset(j->a, scratch);
@@ -230,7 +230,7 @@ static double count_most(struct job *j)
 	struct dealing d;
 	double most = 0;
 
-	sim_deal(j->a, j->plan, j->phase, &d);
+	plan_deal(j->a, j->plan, j->phase, &d);
 	for (int u = 0; u < d.eus; u++) {
 		struct arena_mark mark = arena_mark(j->a);
 		struct walk w;
@@ -295,7 +295,7 @@ static enum err_code play_phase(struct job *j, struct err *e)
 		return too_many(j, e);
 	make_room(j);
 	scratch = arena_mark(j->a);
-	sim_deal(j->a, j->plan, j->phase, &j->dealing);
+	plan_deal(j->a, j->plan, j->phase, &j->dealing);
 	j->costs = traffic_costs(j->a, j->plan, j->phase, &j->dealing);
 	n = deal_classes(j->a, j->plan, j->phase, &j->dealing, &classes);
 	TRY(play_classes(j, classes, n, e));

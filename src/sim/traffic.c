@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "plan/cluster.h"
-#include "sim/keys.h"
+#include "plan/keys.h"
 
 /* Half of L2 can be counted on. On NVIDIA's GPUs it is two halves, and a line that
  * SMs on both sides read stands in both (NVIDIA A100 white paper, "L2 cache"; H100

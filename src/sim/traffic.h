@@ -7,7 +7,7 @@
 #ifndef SIM_TRAFFIC_H
 #define SIM_TRAFFIC_H
 
-#include "sim/sim.h"
+#include "plan/deal.h"
 
 /* By sTask: the share of a load's bytes that must come from device memory, as an
  * estimate. 1 for everything else. In `a`. */

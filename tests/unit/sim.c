@@ -315,7 +315,7 @@ static const char *dealt(struct bench *b)
 	struct dealing d;
 	struct buf out;
 
-	sim_deal(&b->arena, b->plan, 0, &d);
+	plan_deal(&b->arena, b->plan, 0, &d);
 	buf_init(&out, &b->arena);
 	for (int u = 0; u < d.eus; u++) {
 		buf_puts(&out, u ? " |" : "");
@@ -421,13 +421,13 @@ static void test_clusters(void)
 	bench_init(&b);
 	grid_program(&b);
 	clusters(&b, RASTER_ROWS, 2, 2, false);
-	sim_deal(&b.arena, b.plan, 0, &d);
+	plan_deal(&b.arena, b.plan, 0, &d);
 	is_int(d.cluster, 1, "nothing is loaded yet, so there are no clusters");
 	put(&b, "load_X", "p", 10, 0);
-	sim_deal(&b.arena, b.plan, 0, &d);
+	plan_deal(&b.arena, b.plan, 0, &d);
 	is_int(d.cluster, 1, "along m, X is no tile's neighbour's");
 	put(&b, "load_Z", "p", 10, 0);
-	sim_deal(&b.arena, b.plan, 0, &d);
+	plan_deal(&b.arena, b.plan, 0, &d);
 	is_int(d.cluster, 2, "Z is");
 	is_int(d.total, 18, "... and groups of the fifth row are filled up");
 	is_str(dealt(&b), " 0 2 7 12 14 | 3 5 10 12 14 | 1 6 8 13 | 4 9 11 13",
@@ -464,11 +464,11 @@ static void test_shared_loads(void)
 	put(&b, "load_Z", "p", 10, 0);
 	b.g->tasks.v[task(&b, "load_X")].work.global_bytes = 960;
 	b.g->tasks.v[task(&b, "load_Z")].work.global_bytes = 960;
-	sim_deal(&b.arena, b.plan, 0, &d);
+	plan_deal(&b.arena, b.plan, 0, &d);
 	own = traffic_costs(&b.arena, b.plan, 0, &d);
 	is_near(own[0].cost.memory, 60, 1e-9, "an EU alone draws its share of L2");
 	clusters(&b, RASTER_ROWS, 2, 2, false);
-	sim_deal(&b.arena, b.plan, 0, &d);
+	plan_deal(&b.arena, b.plan, 0, &d);
 	both = traffic_costs(&b.arena, b.plan, 0, &d);
 	is_near(both[0].cost.memory, 60, 1e-9, "so it does of what is its own");
 	is_near(both[1].cost.memory, 40, 1e-9, "what two share comes as fast as one can take it");
@@ -660,7 +660,7 @@ static void test_traffic(void)
 	end_task(&b);
 	store(&b, out, v);
 	make_graph(&b, 1);
-	sim_deal(&b.arena, b.plan, 0, &d);
+	plan_deal(&b.arena, b.plan, 0, &d);
 	share = traffic_shares(&b.arena, b.plan, 0, &d);
 	is_near(share[task(&b, "load_A")], 0.25, 1e-9, "all in L2: each row of A once for 4 tiles");
 	is_near(share[task(&b, "load_B")], 0.25, 1e-9, "... and each of B");
@@ -670,7 +670,7 @@ static void test_traffic(void)
 	is_near(share[task(&b, "load_A")], 0.25, 1e-9, "a byte too small: a wave has one row");
 	is_near(share[task(&b, "load_B")], 1, 1e-9, "... and four columns");
 	grid(&b, 0, RASTER_ROWS, 2, false);
-	sim_deal(&b.arena, b.plan, 0, &d);
+	plan_deal(&b.arena, b.plan, 0, &d);
 	share = traffic_shares(&b.arena, b.plan, 0, &d);
 	is_near(share[task(&b, "load_A")], 0.5, 1e-9, "two rows together: two rows");
 	is_near(share[task(&b, "load_B")], 0.5, 1e-9, "... and two columns");
@@ -696,7 +696,7 @@ static void test_phases(void)
 	store(&b, y, load(&b, t));
 	must(&b, program_phase_end(b.p, NOWHERE, &b.e));
 	make_graph(&b, 1);
-	sim_deal(&b.arena, b.plan, 1, &d);
+	plan_deal(&b.arena, b.plan, 1, &d);
 	is_near(traffic_shares(&b.arena, b.plan, 0, &d)[task(&b, "load_X")], 1, 0,
 		"an input comes from device memory");
 	is_near(traffic_shares(&b.arena, b.plan, 1, &d)[task(&b, "load_T")], 0, 0,
@@ -771,7 +771,7 @@ static void index_events(struct bench *b, struct played *x)
 	struct dealing d;
 	int total = 0;
 
-	sim_deal(&b->arena, b->plan, 0, &d);
+	plan_deal(&b->arena, b->plan, 0, &d);
 	walk_init(&b->arena, &x->walk, b->g, 0, (int)d.total, d.order);
 	x->first = ARENA_ARRAY(&b->arena, b->g->tasks.n, int);
 	for (int i = 0; i < b->g->tasks.n; i++) {
