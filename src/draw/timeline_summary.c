@@ -105,6 +105,7 @@ static const char *blame_text(struct arena *a, const struct plan *p, const struc
 	case CAUSE_TURN: return arena_strf(a, "%s for its turn after %s", task, other);
 	case CAUSE_SEU: return arena_strf(a, "%s for its sEU", task);
 	case CAUSE_MEMORY: return arena_strf(a, "%s for memory", task);
+	case CAUSE_DRAIN: return arena_strf(a, "%s for %s to drain", task, other);
 	default: return NULL;
 	}
 }

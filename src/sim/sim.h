@@ -6,18 +6,21 @@
  * shared by the lanes that want it, each drawing at most its lane's share; copies
  * also queue for the EU's share of L2 and device memory. All costs are
  * device_cost's, with the share of a load's bytes that L2 does not have estimated from
- * the order of tiles (traffic.h). EUs differ only in the tiles they get (plan/deal.h), and
+ * the order of tiles (traffic.h); and with the plan's kernels at hand, what those do beside
+ * (price.h). EUs differ only in the tiles they get (plan/deal.h), and
  * those whose tiles have the same trip counts are simulated once. If there are many sorts
  * of EUs, those with most iterations and a sample of the others are.
  */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
 
+#include "sim/price.h"
 #include "sim/timeline.h"
 
 struct sim_options {
 	int64_t keep;			/* most events kept a phase; 0: none, < 0: a default */
 	int64_t max_events;		/* give up beyond this many; 0: a default */
+	const struct price *price;	/* of its kernels; NULL: the plan's entries are all there is */
 };
 
 /* The plan must be legal (plan_check); one that deadlocks gives ERR_ILLEGAL naming

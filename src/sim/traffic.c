@@ -228,8 +228,16 @@ static void handoff_cost(const struct plan *p, const struct entry *en, struct en
 	}
 }
 
+/* A kernel says itself what its lanes write to shared memory and get from there. */
+static bool says_traffic(const struct plan *p, const struct entry *en)
+{
+	const struct seu *s = &p->device->seu[en->seu];
+
+	return s->kind != SEU_MATRIX || !s->async;
+}
+
 struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
-	const struct dealing *d)
+	const struct dealing *d, const struct price *price)
 {
 	struct entry_cost *out = ARENA_ARRAY(a, p->entries.n, struct entry_cost);
 	const double *share = traffic_shares(a, p, phase, d);
@@ -243,9 +251,15 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 			continue;
 		work.unique_share = share[en->task];
 		work.sharers = cluster_shares(p, &c, en->task) ? c.size : 0;
+		if (price_knows(price, phase) && says_traffic(p, en))
+			work.shared_bytes = 0;
 		out[i].cost = device_cost(p->device, en->seu, &work, lane_warps(p, en->lane),
 			d->eus);
-		handoff_cost(p, en, &out[i]);
+		out[i].drain = out[i].drain_after = out[i].handoff_loop = NONE;
+		if (price_knows(price, phase))
+			price_entry(price, p, i, share[en->task], &out[i]);
+		else
+			handoff_cost(p, en, &out[i]);
 	}
 	return out;
 }
