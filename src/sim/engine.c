@@ -178,7 +178,7 @@ static void come_to_next(struct engine *e, int who)
 	l->seq = i.seq;
 	enter_tile(e, l, l->step);
 	drain(l, l->step->drain);
-	l->asked = l->ready;
+	l->asked = l->ready + l->step->asking;
 	l->seen = l->held.end;
 	l->last = l->paid = NULL;
 	l->source = 0;

@@ -47,6 +47,7 @@ static int fewer(int a, int b)
 
 static void add_task(struct task_price *to, const struct task_price *t)
 {
+	to->asking += t->asking;
 	add(&to->before, t->before);
 	add(&to->after, t->after);
 	to->by_threads |= t->by_threads;
@@ -83,6 +84,7 @@ static void finish_tasks(struct reader *r)
 		if (!r->texts[i].n)
 			continue;
 		t->known = true;
+		t->asking *= share;
 		t->before = times(t->before, share);
 		t->after = times(t->after, share);
 		t->boxes *= share;
@@ -115,7 +117,10 @@ static void read_inside(struct reader *r, const struct role_op *o, struct spent 
 	struct task_price *t = r->text;
 	double issued, boxes = price_boxes(&r->payer, o, &issued);
 
-	add(r->multiplied ? &t->after : &t->before, times(s, r->often));
+	if (o->what == DO_GROUPS_WAIT && !r->multiplied)
+		t->asking += s.lane * r->often;
+	else
+		add(r->multiplied ? &t->after : &t->before, times(s, r->often));
 	t->boxes += boxes * r->often;
 	t->issued += issued * r->often;
 	t->pieces += boxes > 0 ? r->often : 0;
@@ -322,7 +327,6 @@ static double lane_cycles(const struct vdevice *d, const struct spent *s, double
 static void price_threads(const struct seu *s, const struct task_price *t, double lane,
 	struct entry_cost *c)
 {
-	c->cost.memory *= t->spread;
 	c->cost.busy = s->kind == SEU_VECTOR ? t->before.unit : 0;
 	c->cost.alone = s->async ? 0 : lane;
 	c->cost.issue = s->async ? lane : 0;
@@ -349,6 +353,7 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 		return;
 	before = lane_cycles(p->device, &t->before, share);
 	after = lane_cycles(p->device, &t->after, share);
+	c->asking = t->asking;
 	c->drain = t->drain;
 	c->drain_after = t->drain_after;
 	if (t->by_threads) {

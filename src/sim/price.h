@@ -27,13 +27,15 @@ struct task_price {
 	bool by_threads;		/* a load or store that no engine does */
 	bool lands;			/* a product for which the lane stays, and whose result it then
 					 * brings to shared memory: complete when that is done */
+	double asking;			/* cycles to ask for its own products, waiting or not */
 	struct spent before, after;	/* its unit is at work; all of what has no product: before */
 	/* groups of the lane's products that may be under way when it begins, and when the lane
 	 * goes on; NONE: that is not asked */
 	int drain, drain_after;
 	double boxes, issued;		/* on the copy engine, and of them by one thread */
 	double pieces;			/* operations that issue such */
-	double spread;			/* bytes of memory's sectors over bytes that are asked for */
+	double spread;			/* if by_threads: bytes that leave L2 in whole sectors, over
+					 * those that are asked for */
 };
 
 /* What a lane does outside of sTasks. */
@@ -77,6 +79,7 @@ struct entry_cost {
 	 * be under way then, NONE if that is not asked. */
 	double before, after;
 	bool lands;
+	double asking;			/* cycles to ask for `drain`, waiting or not */
 	int drain, drain_after;
 };
 

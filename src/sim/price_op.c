@@ -11,6 +11,7 @@ enum {
 	DIMENSION = 3,			/* of an index in 64 bits: multiply, add, carry */
 	LONG_DIVIDE = 20,		/* by a number that the compiler does not know */
 	SHORT_DIVIDE = 4,		/* by one that it does: multiply, shift, and back for the rest */
+	STORE = 3,			/* of a piece of a row: guard, address, access */
 	TRANSPOSE = 6,			/* of a quad's four words, a word: select and shuffle, twice */
 };
 
@@ -139,13 +140,15 @@ static struct spent by_elements(const struct payer *x, const struct role_op *o, 
 	return s;
 }
 
-/* Out of a fragment, unrolled: pieces do not wait for each other. */
+/* Out of a fragment, unrolled: pieces do not wait for each other, and those of a row differ in
+ * one number. */
 static struct spent store_threads(const struct payer *x, const struct role_op *o)
 {
 	double pieces = elements(x, o->u.move.from.frag) / (double)o->u.move.piece;
-	double n = 1 + index_instructions(o) + (o->u.move.piece == PIECE_EIGHT ? 4 * TRANSPOSE : 0);
+	double rows = 2.0 * o->u.move.from.frag->blocks * threads(x);
+	double n = STORE + (o->u.move.piece == PIECE_EIGHT ? 4 * TRANSPOSE : 0);
 
-	return instructions(x, pieces * n);
+	return instructions(x, pieces * n + rows * index_instructions(o));
 }
 
 static struct spent put(const struct payer *x, const struct role_op *o)

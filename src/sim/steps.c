@@ -131,6 +131,7 @@ static void fill_step(struct steps *s, int entry, struct step *step)
 		.latency = cycles_to_ticks(c->cost.latency),
 		.handoff = cycles_to_ticks(c->handoff), .handoff_loop = c->handoff_loop,
 		.handoff_last = -1, .tile = -1, .before = cycles_to_ticks(c->before),
+		.asking = cycles_to_ticks(c->asking),
 		.after = cycles_to_ticks(c->after), .lands = c->lands,
 		.is_group = seu->kind == SEU_MATRIX && seu->async,
 		.drain = c->drain, .drain_after = c->drain_after };

@@ -49,7 +49,7 @@ struct step {
 	int entry, task, loop, seu;
 	bool is_async, is_shared, is_watched;
 	int64_t issue, busy, alone, memory, latency;	/* ticks */
-	int64_t before, after;		/* see struct entry_cost */
+	int64_t asking, before, after;	/* see struct entry_cost */
 	bool is_group, lands;		/* a product that the lane may drain */
 	int drain, drain_after;
 	int64_t handoff;

@@ -228,12 +228,19 @@ static void handoff_cost(const struct plan *p, const struct entry *en, struct en
 	}
 }
 
-/* A kernel says itself what its lanes write to shared memory and get from there. */
-static bool says_traffic(const struct plan *p, const struct entry *en)
+/* A kernel says itself what its lanes write to shared memory and get from there; and threads
+ * have L2 bring whole sectors, of which neighbours then find the rest there. */
+static void read_kernel(const struct plan *p, const struct entry *en, const struct task_price *t,
+	struct work *w)
 {
 	const struct seu *s = &p->device->seu[en->seu];
 
-	return s->kind != SEU_MATRIX || !s->async;
+	if (s->kind != SEU_MATRIX || !s->async)
+		w->shared_bytes = 0;
+	if (!t->by_threads)
+		return;
+	w->global_bytes *= fmax(t->spread, 1);
+	w->unique_share /= fmax(t->spread, 1);
 }
 
 struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
@@ -251,8 +258,8 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 			continue;
 		work.unique_share = share[en->task];
 		work.sharers = cluster_shares(p, &c, en->task) ? c.size : 0;
-		if (price_knows(price, phase) && says_traffic(p, en))
-			work.shared_bytes = 0;
+		if (price_knows(price, phase))
+			read_kernel(p, en, &price->tasks[en->task], &work);
 		out[i].cost = device_cost(p->device, en->seu, &work, lane_warps(p, en->lane),
 			d->eus);
 		out[i].drain = out[i].drain_after = out[i].handoff_loop = NONE;
