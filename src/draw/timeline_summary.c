@@ -156,6 +156,12 @@ const char *timeline_waits(struct arena *a, const struct timeline *t, const stru
 	return out.text;
 }
 
+const char *timeline_unpriced(struct arena *a, const struct timeline *t)
+{
+	return t->unpriced ? arena_strf(a, "by the plan alone, no kernel is made of it: %s",
+		t->unpriced) : "";
+}
+
 const char *timeline_ii(struct arena *a, const struct timeline *t, const struct phase_line *p)
 {
 	double bound = fmax(p->res_mii, p->rec_mii), over = p->ii / bound - 1;
@@ -256,4 +262,6 @@ void draw_timeline_summary(const struct timeline *t, const struct draw_options *
 			if (line[k][0])
 				pen_wrap(&pen, "", 2, line[k]);
 	}
+	if (t->unpriced)
+		pen_wrap(&pen, "", 2, timeline_unpriced(pen.arena, t));
 }
