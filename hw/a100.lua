@@ -48,6 +48,9 @@ return {
 
   sync = {
     wait_cost = 10,                 -- * estimate: cp.async.wait_group with nothing to wait for
+    tell_cost = 12,                 -- * estimate, as the H200
+    warp_cost = 8,                  -- * estimate, as the H200
+    fence_cost = 0,                 -- its engine is the threads themselves
     flag_latency = 92,              -- * mbarrier in shared memory; B200
     turn_latency = 30,              -- * named barrier; B200
     handoff_latency = 61,           -- * registers, shared memory, registers; B200
@@ -100,6 +103,7 @@ return {
       },
       slots = 128,                  -- four schedulers issue one warp instruction each; guide
       lane_share = 0.9,             -- * as the H200
+      chain = 4,                    -- * ffma, as the H200
     },
   },
 }

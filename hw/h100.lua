@@ -41,6 +41,9 @@ return {
 
   sync = {
     wait_cost = 30,                 -- * mbarrier wait; B200
+    tell_cost = 12,                 -- * estimate, as the H200
+    warp_cost = 8,                  -- * estimate, as the H200
+    fence_cost = 24,                -- * estimate, as the H200
     flag_latency = 92,              -- * mbarrier, one way; B200
     turn_latency = 30,              -- * named barrier; B200
     handoff_latency = 61,           -- * registers, shared memory, registers; B200
@@ -95,6 +98,7 @@ return {
       slots = 128,                  -- four schedulers issue one warp instruction each; guide
       lane_share = 0.9,             -- * exp2 of 128x128 by one warpgroup takes 1140 cycles
                                     -- (B200), not 1024
+      chain = 4,                    -- * ffma, as the H200
     },
   },
 }

@@ -55,6 +55,9 @@ return {
 
   sync = {
     wait_cost = 61,                 -- mbarrier.try_wait that holds; measured [mbarrier_try_wait]
+    tell_cost = 12,                 -- estimate: an address, a branch, mbarrier.arrive
+    warp_cost = 8,                  -- estimate: a __syncwarp that all have come to
+    fence_cost = 24,                -- estimate: fence.proxy.async, about a write to shared memory
     flag_latency = 88,              -- mbarrier, one way; measured [mbarrier_handoff_128]
     turn_latency = 39,              -- named barrier; measured [named_barrier_handoff]
     handoff_latency = 194,          -- registers, shared memory, registers of another lane:
@@ -115,6 +118,7 @@ return {
       slots = 128,                  -- four schedulers issue one warp instruction each; guide
       lane_share = 0.95,            -- 4 warps reach 0.97 of ffma and 0.99 of ex2 with eight
                                     -- independent operations each; measured [ffma_4w, ex2_4w]
+      chain = 4,                    -- ffma; measured, see latency above
     },
   },
 }

@@ -43,6 +43,9 @@ return {
 
   sync = {
     wait_cost = 10,                 -- a test of a variable and a branch
+    tell_cost = 10,                 -- a write and a branch
+    warp_cost = 0,                  -- a lane is one thread
+    fence_cost = 0,                 -- one memory for all
     flag_latency = 100,             -- a switch to another lane's state
     turn_latency = 100,             -- the same
     handoff_latency = 100,          -- the same
@@ -94,6 +97,7 @@ return {
       },
       slots = 16,                   -- two 8-wide instructions a cycle
       lane_share = 1,               -- a core runs one lane at a time
+      chain = 4,                    -- an FMA of Zen 4
     },
   },
 }

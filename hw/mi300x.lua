@@ -60,6 +60,9 @@ return {
   sync = {
     wait_cost = 4,                  -- * estimate: s_waitcnt that passes, one issue turn of a
                                     -- SIMD
+    tell_cost = 12,                 -- * estimate, as the H200
+    warp_cost = 0,                  -- a wave is always together
+    fence_cost = 0,                 -- there is no engine beside the threads
     flag_latency = 128,             -- * estimate: LDS write, s_barrier, LDS read; LDS takes
                                     -- about 64
     turn_latency = 40,              -- * estimate: s_barrier of eight waves
@@ -116,6 +119,8 @@ return {
       },
       slots = 64,                   -- one wave instruction a SIMD every four cycles; CDNA 3
       lane_share = 0.9,             -- * estimate, as the H200: one wave in each SIMD
+      chain = 8,                    -- * estimate: a wave issues each fourth cycle, and
+                                    -- its result is there for the one after the next
     },
   },
 }

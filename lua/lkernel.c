@@ -3,7 +3,7 @@
 #include "emit/emit.h"
 #include "lower/lower.h"
 #include "lower/stamps.h"
-#include "sim/sim.h"
+#include "plan/deal.h"
 
 #define GPU_CLASS "millrace.gpu"
 
@@ -362,7 +362,7 @@ static void push_source(lua_State *L, const struct plan *p, int phase, const str
 		lua_rawseti(L, -2, i + 1);
 	}
 	lua_setfield(L, -2, "params");
-	sim_deal(s->text.arena, p, phase, &d);
+	plan_deal(s->text.arena, p, phase, &d);
 	push_whole(L, "blocks", d.eus);
 	push_list(L, "order", d.order, (int)d.total);
 	push_list(L, "start", d.start, d.eus + 1);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/sim.h"
+#include "sim/priced.h"
 
 /* A timeline with a copy of the plan it is of, so that later edits do not touch it; or
  * with none, if uservalue 1 is the traced kernel whose plan it is. */
@@ -11,6 +11,7 @@ struct held {
 	struct graph *graph;
 	struct plan *plan;
 	struct timeline *timeline;
+	struct kernels *kernels;	/* while the plan is simulated */
 };
 
 static struct timeline *check_timeline(lua_State *L, int idx, const char *what)
@@ -31,6 +32,7 @@ static int timeline_gc_l(lua_State *L)
 	if (!by_collector(L))
 		return 0;
 	timeline_free(h->timeline);
+	kernels_free(h->kernels);
 	plan_free(h->plan);
 	graph_free(h->graph);
 	memset(h, 0, sizeof(*h));
@@ -68,7 +70,7 @@ int plan_simulate_l(lua_State *L)
 	held = lua_touserdata(L, -1);
 	enter(L);
 	if (history_snapshot(plan, &held->graph, &held->plan, &e) ||
-	    sim_run(&h->mem, held->plan, &o, &stop, &held->timeline, &e))
+	    priced_run(&h->mem, held->plan, &o, &stop, &held->kernels, &held->timeline, &e))
 		throw_err(L, &e);
 	return 1;
 }
@@ -142,6 +144,13 @@ static int timeline_bound_l(lua_State *L)
 	const struct phase_line *p = main_phase(t);
 
 	return push_timed(L, t, p->res_mii > p->rec_mii ? p->res_mii : p->rec_mii);
+}
+
+/* Why a simulation knows only the plan's entries; nil if it knows the kernels. */
+static int timeline_unpriced_l(lua_State *L)
+{
+	lua_pushstring(L, check_timeline(L, 1, "unpriced")->unpriced);
+	return 1;
 }
 
 static int timeline_measured_l(lua_State *L)
@@ -234,7 +243,8 @@ static void set_cycle(lua_State *L, const char *key, int64_t v)
 
 static void push_event(lua_State *L, const struct timeline *t, const struct event *e)
 {
-	static const char *const causes[] = { NULL, "wait", "turn", "seu", "memory" };
+	static const char *const causes[] = { NULL, "wait", "turn", "seu", "memory",
+		"drain" };		/* ORDER cause */
 	const struct graph *g = t->plan->graph;
 
 	lua_createtable(L, 0, 14);
@@ -383,7 +393,7 @@ void lua_open_timeline(lua_State *L)
 		{ "rec_mii", timeline_rec_mii_l }, { "measured", timeline_measured_l },
 		{ "utilization", timeline_utilization_l }, { "events", timeline_events_l },
 		{ "phases", timeline_phases_l }, { "unit", timeline_unit_l },
-		{ "overhead", timeline_overhead_l }, { "clock_hz", timeline_clock_hz_l }, { "kernel", timeline_kernel_l },
+		{ "overhead", timeline_overhead_l }, { "unpriced", timeline_unpriced_l }, { "clock_hz", timeline_clock_hz_l }, { "kernel", timeline_kernel_l },
 		{ "program", timeline_program_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = {
 		{ "__gc", timeline_gc_l }, { "__tostring", timeline_tostring_l },

@@ -76,6 +76,10 @@ static const struct field device_fields[] = {
 	D("memory.shared.rate", NUM, shared_rate, 1e-3, 1e9, "B/cycle", "of an EU"),
 
 	D("sync.wait_cost", NUM, wait_cost, 0, 1e9, "cycles", "a wait already satisfied"),
+	D("sync.tell_cost", NUM, tell_cost, 0, 1e9, "cycles", "an arrival at a flag"),
+	D("sync.warp_cost", NUM, warp_cost, 0, 1e9, "cycles", "a meeting of a warp's threads"),
+	D("sync.fence_cost", NUM, fence_cost, 0, 1e9, "cycles",
+		"until an engine may read what threads wrote"),
 	D("sync.flag_latency", NUM, flag_latency, 0, 1e9, "cycles", "completion to another lane"),
 	D("sync.turn_latency", NUM, turn_latency, 0, 1e9, "cycles", "a turn to another lane"),
 	D("sync.handoff_latency", NUM, handoff_latency, 0, 1e9, "cycles",
@@ -105,6 +109,7 @@ static const struct field seu_fields[] = {
 	S(VECTOR, "ops", NUM, CLASSES, ops, 1e-6, 1e9, "/cycle", "operations on elements"),
 	S(VECTOR, "slots", NUM, ONE, slots, 1e-6, 1e9, "/cycle", "... over all classes"),
 	S(VECTOR, "lane_share", NUM, ONE, lane_share, 1e-3, 1, "", "drawn by a lane of 4 warps"),
+	S(VECTOR, "chain", NUM, ONE, chain, 0, 1e9, "cycles", "to the next dependent instruction"),
 
 	S(COPY, "box_bytes", NUM, ONE, box_bytes, 1, 1e12, "B", "most one instruction moves"),
 	S(COPY, "box_interval", NUM, ONE, box_interval, 0, 1e9, "cycles", "between instructions"),

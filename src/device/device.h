@@ -44,6 +44,7 @@ struct seu {
 	double ops[CLASS_COUNT];
 	double slots;			/* element operations per cycle over all classes (issue) */
 	double lane_share;		/* share of the rates that one lane of 4 warps can draw */
+	double chain;			/* cycles from an instruction to the next that needs it */
 	/* COPY: most bytes one instruction moves, cycles between instructions. */
 	double box_bytes;
 	double box_interval;
@@ -80,6 +81,9 @@ struct vdevice {
 	double shared_rate;		/* bytes a cycle of one EU */
 	/* synchronisation, cycles */
 	double wait_cost;		/* a wait that is already satisfied */
+	double tell_cost;		/* an arrival at a flag, of the lane that arrives */
+	double warp_cost;		/* a meeting of a warp's threads */
+	double fence_cost;		/* until an engine may read what threads wrote */
 	double flag_latency;		/* from completion to another lane seeing it (mbarrier) */
 	double turn_latency;		/* hand-over of a turn between lanes (named barrier) */
 	double handoff_latency;		/* register tile through shared memory to another lane: base */

@@ -239,7 +239,7 @@ struct task_key *task_keys(struct arena *a, const struct graph *g)
 
 char cause_letter(int cause)
 {
-	return cause > CAUSE_NONE && cause <= CAUSE_MEMORY ? "wtum"[cause - CAUSE_WAIT] : '\0';
+	return cause > CAUSE_NONE && cause < CAUSES ? "wtumd"[cause - CAUSE_WAIT] : '\0';
 }
 
 struct reason event_held_for(const struct plan *p, const struct event *e)

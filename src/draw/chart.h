@@ -68,5 +68,7 @@ const char *timeline_total(struct arena *a, const struct timeline *t);
 const char *timeline_ii(struct arena *a, const struct timeline *t, const struct phase_line *p);
 /* The largest causes of waiting, as a share of their lane's time. */
 const char *timeline_waits(struct arena *a, const struct timeline *t, const struct phase_line *p);
+/* That a simulation knows no kernel, and why. */
+const char *timeline_unpriced(struct arena *a, const struct timeline *t);
 
 #endif

@@ -105,6 +105,7 @@ static const char *blame_text(struct arena *a, const struct plan *p, const struc
 	case CAUSE_TURN: return arena_strf(a, "%s for its turn after %s", task, other);
 	case CAUSE_SEU: return arena_strf(a, "%s for its sEU", task);
 	case CAUSE_MEMORY: return arena_strf(a, "%s for memory", task);
+	case CAUSE_DRAIN: return arena_strf(a, "%s for %s to drain", task, other);
 	default: return NULL;
 	}
 }
@@ -153,6 +154,12 @@ const char *timeline_waits(struct arena *a, const struct timeline *t, const stru
 			t->plan->lanes.v[t->plan->entries.v[entry].lane].name);
 	}
 	return out.text;
+}
+
+const char *timeline_unpriced(struct arena *a, const struct timeline *t)
+{
+	return t->unpriced ? arena_strf(a, "by the plan alone, no kernel is made of it: %s",
+		t->unpriced) : "";
 }
 
 const char *timeline_ii(struct arena *a, const struct timeline *t, const struct phase_line *p)
@@ -255,4 +262,6 @@ void draw_timeline_summary(const struct timeline *t, const struct draw_options *
 			if (line[k][0])
 				pen_wrap(&pen, "", 2, line[k]);
 	}
+	if (t->unpriced)
+		pen_wrap(&pen, "", 2, timeline_unpriced(pen.arena, t));
 }

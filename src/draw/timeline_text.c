@@ -104,6 +104,14 @@ static void put_keys(const struct chart *c, struct pen *pen)
 	pen_puts(pen, "\n", PLAIN);
 }
 
+static bool has_drains(const struct chart *c)
+{
+	for (int i = 0; i < c->line->events.n; i++)
+		if (c->line->events.v[i].cause == CAUSE_DRAIN)
+			return true;
+	return false;
+}
+
 static void put_legend(const struct chart *c, struct pen *pen)
 {
 	struct buf b;
@@ -116,6 +124,8 @@ static void put_legend(const struct chart *c, struct pen *pen)
 	buf_puts(&b, c->by == TIMELINE_LANES ? "▸ issued; dots: waiting, w for completion, "
 		"t for a turn, u for its sEU, m for memory" :
 		"dots: waiting, u for its sEU, m for memory");
+	if (c->by == TIMELINE_LANES && has_drains(c))
+		buf_puts(&b, ", d to drain the lane's products");
 	pen_wrap(pen, "", 0, b.text);
 }
 
@@ -199,4 +209,5 @@ void draw_timeline(const struct timeline *t, const struct timeline_view *v,
 	pen_wrap(&pen, "", 2, timeline_total(pen.arena, t));
 	put_line(&pen, timeline_ii(pen.arena, t, c.line));
 	put_line(&pen, timeline_waits(pen.arena, t, c.line));
+	put_line(&pen, timeline_unpriced(pen.arena, t));
 }

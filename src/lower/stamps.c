@@ -1,7 +1,7 @@
 #include "lower/stamps.h"
 
 #include "lower/passes.h"
-#include "sim/sim.h"
+#include "plan/deal.h"
 
 enum {
 	WORD = 4,
@@ -144,7 +144,7 @@ enum err_code lower_stamps(struct kernel *k, struct err *e)
 	add_watches(k);
 	room = k->plan->device->shared_bytes - SLOT_ALIGN - k->shared_bytes;
 	mark = arena_mark(&k->arena);
-	sim_deal(&k->arena, k->plan, k->phase, &d);
+	plan_deal(&k->arena, k->plan, k->phase, &d);
 	arena_reset(&k->arena, mark);
 	for (int i = 0; i < k->lanes.n; i++) {
 		for (int x = 0; x < k->lanes.v[i].entries.n; x++)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "sim/sim.h"
+#include "plan/deal.h"
 
 struct table {
 	struct buf params, phases, data, objects, rules;
@@ -63,7 +63,7 @@ static void put_phase(struct export_kit *k, const struct source *s, int i, struc
 	const char *name = k->p->phases.v[i].name, *stem = export_stem(k, i);
 	struct dealing d;
 
-	sim_deal(k->a, k->plan, i, &d);
+	plan_deal(k->a, k->plan, i, &d);
 	t->params_most = (int)max_i64(t->params_most, s->params.n);
 	buf_printf(&t->params, "host_run_function run_%s;\n", s->entry);
 	buf_printf(&t->params, "static const struct param params_%s[%d] = {\n", name, s->params.n);

@@ -4,7 +4,7 @@
 
 #include "lower/lower.h"
 #include "lower/stamps.h"
-#include "sim/sim.h"
+#include "plan/deal.h"
 
 void on_host_new(struct mem *mem, struct on_host **out)
 {
@@ -48,7 +48,7 @@ static void make_stamps(struct on_host *h, int phase)
 
 	h->lowered[phase] = h->kernel;
 	h->kernel = NULL;
-	sim_deal(&h->arena, h->plan, phase, &d);
+	plan_deal(&h->arena, h->plan, phase, &d);
 	h->stamps[phase] = ARENA_ARRAY(&h->arena, h->lowered[phase]->stamp_words * d.eus, uint32_t);
 }
 
@@ -140,7 +140,7 @@ static void describe(const struct on_host *h, int phase, const struct on_host_op
 	int order = p->tensors.n, start = order + 1;
 	struct dealing d;
 
-	sim_deal(a, h->plan, phase, &d);
+	plan_deal(a, h->plan, phase, &d);
 	buffers[order] = (struct host_buffer){ .bytes = (size_t)d.total * sizeof(int),
 		.from = narrow(a, d.order, d.total) };
 	buffers[start] = (struct host_buffer){ .bytes = (size_t)(d.eus + 1) * sizeof(int),

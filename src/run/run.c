@@ -4,7 +4,7 @@
 
 #include "lower/lower.h"
 #include "lower/stamps.h"
-#include "sim/sim.h"
+#include "plan/deal.h"
 
 enum { POISON = 0x7fc07fc0 };		/* NaN in f32, in both halves in bf16 */
 
@@ -49,7 +49,7 @@ static void make_stamps(struct built *b, int phase)
 
 	p->kernel = b->kernel;
 	b->kernel = NULL;
-	sim_deal(&b->arena, b->plan, phase, &d);
+	plan_deal(&b->arena, b->plan, phase, &d);
 	p->stamps = ARENA_ARRAY(&b->arena, p->kernel->stamp_words * d.eus, uint32_t);
 }
 
@@ -152,7 +152,7 @@ static void add_step(struct built *b, int phase, struct arena *a, struct gpu_buf
 	struct gpu_param *params = ARENA_ARRAY(a, s->params.n, struct gpu_param);
 	struct dealing d;
 
-	sim_deal(a, b->plan, phase, &d);
+	plan_deal(a, b->plan, phase, &d);
 	buffers[order] = (struct gpu_buffer){ .name = "order of tiles", .init = GPU_INIT_HOST,
 		.bytes = (size_t)d.total * sizeof(int), .from = narrow(a, d.order, d.total) };
 	buffers[start] = (struct gpu_buffer){ .name = "first tiles", .init = GPU_INIT_HOST,

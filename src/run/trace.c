@@ -1,8 +1,8 @@
 #include "run/trace.h"
 
 #include "run/trace_eu.h"
+#include "plan/deal.h"
 #include "sim/measure.h"
-#include "sim/sim.h"
 
 /* The EU that ended last. */
 static int last_eu(const struct kernel *k, const uint32_t *words, int eus, bool logical)
@@ -36,7 +36,7 @@ static enum err_code read_phase(struct timeline *t, const struct trace_input *in
 	struct walk walk;
 	int missing;
 
-	sim_deal(a, t->plan, phase, &d);
+	plan_deal(a, t->plan, phase, &d);
 	if (o->eu != NONE && (o->eu < 0 || o->eu >= d.eus))
 		return err_set(e, ERR_INPUT, NOWHERE, "there is no EU %d: %d EU%s at work", o->eu + 1,
 			d.eus, d.eus == 1 ? " is" : "s are");

@@ -2,11 +2,11 @@
 
 #include <math.h>
 
-#include "lower/lower.h"
 #include "plan/check.h"
 #include "search/list.h"
 #include "search/rings.h"
 #include "sim/bounds.h"
+#include "sim/priced.h"
 
 enum {
 	CHOICES_MAX = 5,		/* extents tried for an axis */
@@ -15,6 +15,7 @@ enum {
 	ROWS_MAX = 512,
 	PART_ROWS = 8,
 	ACCUMULATORS_MAX = 65536,
+	LOWER_TRIES = 8,		/* plans in a row, before that is given up for a device */
 };
 
 /* Extents to try for one tiled axis. */
@@ -40,7 +41,8 @@ struct search {
 	struct graph *graph, *best_graph;
 	struct plan *plan, *best_plan;
 	struct timeline *line, *best_line;
-	struct kernel *kernel;		/* of the candidate, in the making */
+	struct kernels *kernels;	/* of the present candidate, while it is simulated */
+	int lowered, tries;		/* plans that could be, and all that were to be, lowered */
 	int best_ways, best_split;
 	double bound;			/* of the present shape, seconds */
 	struct search_result result;
@@ -139,10 +141,10 @@ static void drop_candidate(struct search *s)
 {
 	timeline_free(s->line);
 	s->line = NULL;
+	kernels_free(s->kernels);
+	s->kernels = NULL;
 	plan_free(s->plan);
 	s->plan = NULL;
-	kernel_free(s->kernel);
-	s->kernel = NULL;
 }
 
 static void drop_best(struct search *s)
@@ -389,10 +391,42 @@ static void set_register_versions(const struct search *s, struct plan *p)
 	}
 }
 
+/* A plan that makes a kernel is better than one that does not, and a faster one is better. */
+static bool is_better(const struct timeline *line, const struct timeline *best)
+{
+	if (!best || line->priced != best->priced)
+		return !best || line->priced;
+	return line->seconds < best->seconds;
+}
+
+/* Is the candidate worth a look at its kernel? That takes longer than to simulate it, and
+ * makes few plans faster than its entries alone would be. */
+static bool may_be_best(const struct search *s)
+{
+	return !s->best_line || !s->best_line->priced || s->line->seconds < s->best_line->seconds;
+}
+
+/* Simulate it: by its entries, and if that puts it before the best, with its kernel. */
+static enum err_code play(struct search *s, const struct stop *stop, struct err *e)
+{
+	struct sim_options few = { .keep = 0 }, all = { .keep = -1 };
+	enum err_code code = sim_run(s->mem, s->plan, &few, stop, &s->line, e);
+
+	if (code || !may_be_best(s))
+		return code;
+	timeline_free(s->line);
+	s->line = NULL;
+	if (!s->lowered && s->tries == LOWER_TRIES)
+		return sim_run(s->mem, s->plan, &all, stop, &s->line, e);
+	code = priced_run(s->mem, s->plan, &all, stop, &s->kernels, &s->line, e);
+	s->tries++;
+	s->lowered += !code && s->line->priced;
+	return code;
+}
+
 /* Build, check and simulate the present candidate; s->line stays NULL if it fails. */
 static enum err_code try_candidate(struct search *s, const struct stop *stop, struct err *e)
 {
-	struct sim_options o = { .keep = -1 };
 	struct problems problems;
 	struct arena_mark mark;
 	enum err_code code;
@@ -414,26 +448,11 @@ static enum err_code try_candidate(struct search *s, const struct stop *stop, st
 		return code;
 	if (code || problems.v.n)
 		return OK;
-	if (sim_run(s->mem, s->plan, &o, stop, &s->line, e) == ERR_INTERRUPTED)
+	if (play(s, stop, e) == ERR_INTERRUPTED)
 		return ERR_INTERRUPTED;
 	if (s->line)
 		s->result.trials++;
 	return OK;
-}
-
-/* Does a kernel come of it? Asked only of those that would be the best: it takes as long as
- * some simulations. */
-static bool can_be_lowered(struct search *s)
-{
-	struct err e;
-
-	for (int phase = 0; phase < s->program->phases.n && lower_has_target(s->device); phase++) {
-		if (lower_plan(s->mem, s->plan, phase, &s->kernel, &e))
-			return false;
-		kernel_free(s->kernel);
-		s->kernel = NULL;
-	}
-	return true;
 }
 
 enum err_code search_step(struct search *s, const struct stop *stop, bool *more, struct err *e)
@@ -444,8 +463,7 @@ enum err_code search_step(struct search *s, const struct stop *stop, bool *more,
 	if (stop_asked(stop))
 		return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
 	TRY(try_candidate(s, stop, e));
-	if (s->line && (!s->best_line || s->line->seconds < s->best_line->seconds) &&
-	    can_be_lowered(s)) {
+	if (s->line && may_be_best(s) && is_better(s->line, s->best_line)) {
 		drop_best(s);
 		s->best_graph = s->graph;	/* advance builds it again if need be */
 		s->best_ways = s->ways;

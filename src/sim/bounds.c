@@ -57,8 +57,10 @@ static double lane_cycles(const struct side *s, int entry)
 {
 	const struct entry_cost *c = &s->costs[entry];
 
+	if (c->lands)
+		return c->before + traffic_latency(c) + c->after;
 	if (s->p->device->seu[entry_at(s, entry)->seu].async)
-		return c->cost.issue;
+		return c->before + c->cost.issue + c->after;
 	return traffic_latency(c) + (c->handoff_loop == task_of(s, entry)->loop ? c->handoff : 0);
 }
 
@@ -122,7 +124,7 @@ static double arc_length(const struct side *s, const struct edge *e)
 	if (x->seu == y->seu && (e->chain || (u->async && u->ordered && x->lane == y->lane)))
 		return more + (x->lane == y->lane ? fmax(c->cost.alone, c->cost.busy) :
 			c->cost.busy);
-	more += traffic_latency(c);
+	more += traffic_latency(c) + (c->lands ? c->after : 0);
 	if (c->handoff_loop == task_of(s, from)->loop)
 		more += c->handoff;
 	if (x->lane != y->lane)
@@ -252,8 +254,8 @@ void plan_bounds(struct arena *a, const struct plan *p, int phase, int loop,
 	struct arena_mark scratch = arena_mark(a);
 	struct dealing d;
 
-	sim_deal(a, p, phase, &d);
-	bounds_of_costs(a, p, traffic_costs(a, p, phase, &d), phase, loop, out);
+	plan_deal(a, p, phase, &d);
+	bounds_of_costs(a, p, traffic_costs(a, p, phase, &d, NULL), phase, loop, out);
 	arena_reset(a, scratch);
 }
 

@@ -32,7 +32,6 @@ struct engine {
 	struct queue memory;
 	struct pool pool[SEU_MAX];
 	int npools, pools[SEU_MAX];	/* the shared units */
-	int64_t tile_overhead;
 	int open;			/* kept events whose end is not known */
 	int64_t ended;			/* the last completion so far */
 	int64_t watched;		/* completions of run->watch */
@@ -114,7 +113,7 @@ static void try_waits(struct engine *e, int who)
 			e->next[who] = NEVER;
 			return;
 		}
-		if (at + s->delay > l->seen) {
+		if (at + s->delay > l->seen || (at + s->delay == l->seen && !l->last)) {
 			l->seen = at + s->delay;
 			l->last = s->wait;
 		}
@@ -133,6 +132,18 @@ static void leave_tracks(struct lane_run *l)
 	}
 }
 
+/* The lane waits until at most n of its products are under way; NONE: it does not. */
+static void drain(struct lane_run *l, int n)
+{
+	const struct group *g;
+
+	if (n == NONE || n >= GROUPS_KEPT || l->ngroups <= n)
+		return;
+	g = &l->groups[(l->ngroups - 1 - n) % GROUPS_KEPT];
+	if (g->end > l->held.end)
+		l->held = *g;
+}
+
 static void enter_tile(const struct engine *e, struct lane_run *l, struct step *step)
 {
 	const struct walk *w = walk_of(e);
@@ -143,8 +154,10 @@ static void enter_tile(const struct engine *e, struct lane_run *l, struct step *
 	}
 	if (step->tile <= l->tile)
 		return;
-	if (l->tile >= 0)
-		l->ready += e->tile_overhead;
+	if (l->tile >= 0) {
+		l->ready += l->tile_cost;
+		drain(l, l->tile_drain);
+	}
 	l->tile = step->tile;
 }
 
@@ -156,6 +169,7 @@ static void come_to_next(struct engine *e, int who)
 
 	if (!cursor_next(l->cursor, &i)) {
 		l->step = NULL;
+		l->ready += l->end_cost;
 		e->next[who] = NEVER;
 		leave_tracks(l);
 		return;
@@ -163,8 +177,9 @@ static void come_to_next(struct engine *e, int who)
 	l->step = l->step_of[i.entry];
 	l->seq = i.seq;
 	enter_tile(e, l, l->step);
-	l->asked = l->ready;
-	l->seen = 0;
+	drain(l, l->step->drain);
+	l->asked = l->ready + l->step->asking;
+	l->seen = l->held.end;
 	l->last = l->paid = NULL;
 	l->source = 0;
 	try_waits(e, who);
@@ -272,6 +287,8 @@ static struct event *keep_event(struct engine *e, const struct lane_run *l, int6
 	if (l->last)
 		blame(e, ev, l->seen - l->asked, l->last->when == WAIT_ISSUED ? CAUSE_TURN :
 			CAUSE_WAIT, l->last->on);
+	else if (l->held.task != NONE)
+		blame(e, ev, l->seen - l->asked, CAUSE_DRAIN, l->held.task);
 	return ev;
 }
 
@@ -289,6 +306,19 @@ static int64_t use_memory(struct engine *e, const struct step *step, int64_t now
 	return e->memory.free;
 }
 
+/* When the lane goes on after it has given work to a queue, at `given`. */
+static void go_on(struct lane_run *l, const struct step *step, int64_t given, int64_t end)
+{
+	l->ready = end;
+	if (!step->is_async || step->lands)
+		return;
+	l->ready = given + step->issue + step->after;
+	if (!step->is_group)
+		return;
+	l->groups[l->ngroups++ % GROUPS_KEPT] = (struct group){ step->task, end };
+	drain(l, step->drain_after);
+}
+
 /* A queue takes the work; its end is known at once. */
 static void run_queued(struct engine *e, int who, int64_t issue)
 {
@@ -296,10 +326,10 @@ static void run_queued(struct engine *e, int who, int64_t issue)
 	struct step *step = l->step;
 	struct queue *q = &e->unit[step->seu];
 	struct event *ev = keep_event(e, l, issue);
-	int64_t seq = l->seq, start = max_i64(issue, max_i64(q->free, l->unit_free[step->seu]));
-	int64_t end;
+	int64_t seq = l->seq, given = issue + step->before;
+	int64_t start = max_i64(given, max_i64(q->free, l->unit_free[step->seu])), end;
 
-	blame(e, ev, start - issue, CAUSE_SEU, q->free >= start ? q->task : step->task);
+	blame(e, ev, start - given, CAUSE_SEU, q->free >= start ? q->task : step->task);
 	q->free = start + step->busy;
 	q->task = step->task;
 	l->unit_free[step->seu] = start + step->alone;
@@ -308,12 +338,14 @@ static void run_queued(struct engine *e, int who, int64_t issue)
 	if (e->device->seu[step->seu].ordered)
 		end = max_i64(end, l->unit_end[step->seu]);
 	l->unit_end[step->seu] = end;
+	if (step->lands)
+		end += step->after;
 	if (ev) {
 		ev->start = to_cycles(start);
 		ev->end = to_cycles(end);
 	}
-	l->ready = step->is_async ? issue + step->issue : end;
-	tell(e, step, seq, WAIT_ISSUED, issue + step->issue);
+	go_on(l, step, given, end);
+	tell(e, step, seq, WAIT_ISSUED, given + step->issue);
 	complete(e, step, seq, end);
 	come_to_next(e, who);
 }
@@ -366,7 +398,6 @@ static void engine_init(struct engine *e, struct arena *a, struct eu_run *r)
 	e->run = r;
 	e->device = p->device;
 	e->memory.task = NONE;
-	e->tile_overhead = cycles_to_ticks(p->device->tile_overhead);
 	for (int i = 0; i < p->device->nseus; i++) {
 		const struct seu *seu = &p->device->seu[i];
 

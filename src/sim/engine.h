@@ -18,6 +18,7 @@ struct eu_run {
 	const struct plan *plan;
 	const struct walk *walk;
 	const struct entry_cost *costs;	/* by entry */
+	const struct phase_price *price; /* of the kernel whose plan it is; NULL: there is none */
 	struct event *events;		/* room for the first `keep` */
 	int64_t keep;
 	bool only_kept;			/* stop when those are complete */

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "plan/deal.h"
 #include "sim/bounds.h"
-#include "sim/deal.h"
 #include "sim/engine.h"
 #include "sim/interval.h"
 
@@ -22,7 +22,8 @@ enum {
 struct job {
 	struct arena *a;		/* scratch */
 	struct timeline *t;
-	const struct plan *plan;
+	const struct plan *plan;	/* with the kernel's own waits, if there is one */
+	const struct price *price;
 	int phase;
 	int64_t keep, max_events;
 	const struct stop *stop;
@@ -143,7 +144,8 @@ static enum err_code play_class(struct job *j, const struct eu_class *c, bool ke
 	struct err *e)
 {
 	struct arena_mark scratch = arena_mark(j->a);
-	struct eu_run r = { .plan = j->plan, .costs = j->costs, .stop = j->stop, .watch = NONE };
+	struct eu_run r = { .plan = j->plan, .costs = j->costs, .stop = j->stop, .watch = NONE,
+		.price = price_knows(j->price, j->phase) ? &j->price->phases[j->phase] : NULL };
 	bool again = c == j->slowest;	/* only for its events */
 	struct walk w;
 	int64_t count;
@@ -216,7 +218,7 @@ static int64_t most_tiles(const struct job *j)
 	struct dealing d;
 	int64_t most = 0;
 
-	sim_deal(j->a, j->plan, j->phase, &d);
+	plan_deal(j->a, j->plan, j->phase, &d);
 	for (int u = 0; u < d.eus; u++)
 		most = max_i64(most, d.start[u + 1] - d.start[u]);
 	arena_reset(j->a, scratch);
@@ -230,7 +232,7 @@ static double count_most(struct job *j)
 	struct dealing d;
 	double most = 0;
 
-	sim_deal(j->a, j->plan, j->phase, &d);
+	plan_deal(j->a, j->plan, j->phase, &d);
 	for (int u = 0; u < d.eus; u++) {
 		struct arena_mark mark = arena_mark(j->a);
 		struct walk w;
@@ -295,8 +297,8 @@ static enum err_code play_phase(struct job *j, struct err *e)
 		return too_many(j, e);
 	make_room(j);
 	scratch = arena_mark(j->a);
-	sim_deal(j->a, j->plan, j->phase, &j->dealing);
-	j->costs = traffic_costs(j->a, j->plan, j->phase, &j->dealing);
+	plan_deal(j->a, j->plan, j->phase, &j->dealing);
+	j->costs = traffic_costs(j->a, j->plan, j->phase, &j->dealing, j->price);
 	n = deal_classes(j->a, j->plan, j->phase, &j->dealing, &classes);
 	TRY(play_classes(j, classes, n, e));
 	line->phase = j->phase;
@@ -321,8 +323,11 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o,
 		struct job j = { .a = &t->arena, .t = t, .plan = p, .phase = i, .stop = stop,
 			.keep = !o || o->keep < 0 ? KEEP : min_i64(o->keep, INT32_MAX),
 			.max_events = o && o->max_events > 0 ? o->max_events : MAX_EVENTS,
-			.line = &t->phases[i] };
+			.line = &t->phases[i], .price = o ? o->price : NULL };
 
+		if (price_knows(j.price, i))
+			j.plan = j.price->phases[i].plan;
+		t->priced = price_knows(j.price, i) && (!i || t->priced);
 		TRY(play_phase(&j, e));
 		t->cycles += t->phases[i].cycles;
 	}

@@ -33,10 +33,12 @@ static struct track *track_of(struct steps *s, int on, int region, enum wait_whe
 
 /* Fill in what a lane pays and waits for news from another lane. On its own lane, a
  * synchronous sTask is complete when the lane goes on: nothing to ask. */
-static void price_source(const struct plan *p, const struct wait *w, struct source *s)
+static void price_source(const struct eu_run *r, const struct wait *w, struct source *s)
 {
+	const struct plan *p = r->plan;
 	int me = plan_entry_of(p, w->task), on = plan_entry_of(p, w->on);
 	const struct vdevice *d = p->device;
+	double asking = r->price ? r->price->wait[w - p->waits.v] : d->wait_cost;
 
 	if (on == NONE)
 		return;
@@ -45,7 +47,7 @@ static void price_source(const struct plan *p, const struct wait *w, struct sour
 			d->flag_latency);
 	else if (!d->seu[p->entries.v[on].seu].async || w->when == WAIT_ISSUED)
 		return;
-	s->price = cycles_to_ticks(d->wait_cost);
+	s->price = cycles_to_ticks(asking);
 }
 
 /* Do the two sTasks share a lane with turns, whose copies count their own tiles? */
@@ -80,7 +82,7 @@ static void add_source(struct steps *s, struct source_list *list, const struct w
 		    o->life == x.life)
 			return;
 	}
-	price_source(p, w, &x);
+	price_source(s->run, w, &x);
 	VEC_PUSH(s->a, &list->v, x);
 }
 
@@ -128,7 +130,11 @@ static void fill_step(struct steps *s, int entry, struct step *step)
 		.busy = cycles_to_ticks(c->cost.busy), .memory = cycles_to_ticks(c->cost.memory),
 		.latency = cycles_to_ticks(c->cost.latency),
 		.handoff = cycles_to_ticks(c->handoff), .handoff_loop = c->handoff_loop,
-		.handoff_last = -1, .tile = -1 };
+		.handoff_last = -1, .tile = -1, .before = cycles_to_ticks(c->before),
+		.asking = cycles_to_ticks(c->asking),
+		.after = cycles_to_ticks(c->after), .lands = c->lands,
+		.is_group = seu->kind == SEU_MATRIX && seu->async,
+		.drain = c->drain, .drain_after = c->drain_after };
 	step->alone = max_i64(cycles_to_ticks(c->cost.alone), step->busy);
 	find_sources(s, en->task, step);
 }
@@ -158,9 +164,13 @@ static void join_tracks(struct steps *s, struct step *step)
 static void build_lane(struct steps *s, struct lane_run *l, int lane, int copy)
 {
 	const struct plan *p = s->run->plan;
+	const struct lane_price *price = s->run->price ? &s->run->price->lanes[lane] : NULL;
 	int n = 0;
 
 	*l = (struct lane_run){ .lane = lane, .copy = copy, .tile = -1, .event = -1,
+		.tile_cost = cycles_to_ticks(p->device->tile_overhead + (price ? price->tile : 0)),
+		.end_cost = cycles_to_ticks(price ? price->end : 0),
+		.tile_drain = price ? price->drain : NONE, .held.task = NONE,
 		.cursor = cursor_new(s->a, p, s->run->walk, lane, copy),
 		.step_of = ARENA_ARRAY(s->a, p->entries.n, struct step *) };
 	for (int i = 0; i < p->entries.n; i++)

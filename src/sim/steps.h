@@ -12,7 +12,10 @@
 #include "sim/pool.h"
 #include "sim/track.h"
 
-enum { RUNS_MAX = POOL_MAX };		/* lane copies of an EU: bits of track.blocked */
+enum {
+	RUNS_MAX = POOL_MAX,		/* lane copies of an EU: bits of track.blocked */
+	GROUPS_KEPT = 8,		/* products of a lane that a wait for groups can tell apart */
+};
 #define NEVER INT64_MAX
 
 /* One span that a wait asks for: the awaited sTask's instances in one iteration of a
@@ -46,6 +49,9 @@ struct step {
 	int entry, task, loop, seu;
 	bool is_async, is_shared, is_watched;
 	int64_t issue, busy, alone, memory, latency;	/* ticks */
+	int64_t asking, before, after;	/* see struct entry_cost */
+	bool is_group, lands;		/* a product that the lane may drain */
+	int drain, drain_after;
 	int64_t handoff;
 	int handoff_loop;
 	int64_t handoff_last;		/* next instance that is handed over */
@@ -56,9 +62,20 @@ struct step {
 	struct post *posts;
 };
 
+/* A product of a lane's own. */
+struct group {
+	int task;
+	int64_t end;			/* when it is complete */
+};
+
 /* One copy of a lane. */
 struct lane_run {
 	int lane, copy;
+	int64_t tile_cost, end_cost;	/* ticks between tiles, and behind the last */
+	int tile_drain;			/* groups that may be under way when a tile begins; NONE */
+	struct group groups[GROUPS_KEPT];	/* ring of the last */
+	int64_t ngroups;
+	struct group held;		/* that it must have seen the end of before it goes on */
 	struct cursor *cursor;
 	struct step **step_of;		/* by entry; NULL: another lane's */
 	int nsteps;
@@ -71,7 +88,7 @@ struct lane_run {
 	int64_t seen;			/* when the last awaited instance was seen */
 	int source;			/* the first not yet satisfied */
 	const struct wait *paid;	/* the last wait whose price was paid */
-	const struct wait *last;	/* whose instance was seen last */
+	const struct wait *last;	/* whose instance was seen last; NULL: held's, or none */
 	int32_t tile;			/* the last it came to; -1 at first */
 	/* while it is held by a shared sEU */
 	int64_t event;			/* kept; -1 */

@@ -16,6 +16,9 @@ enum cause {
 	CAUSE_TURN,			/* for the issue of `cause_task` */
 	CAUSE_SEU,			/* its sEU was busy with `cause_task` */
 	CAUSE_MEMORY,			/* its EU's share of L2 or device memory was, likewise */
+	CAUSE_DRAIN,			/* its lane waited for `cause_task`, a product of its own, as
+					 * the kernel has it and the plan does not */
+	CAUSES
 };
 
 struct event {
@@ -59,6 +62,8 @@ struct phase_line {
 struct timeline {
 	struct arena arena;
 	const struct plan *plan;	/* borrowed */
+	bool priced;			/* simulated with what its kernels cost beside the work */
+	const char *unpriced;		/* why not, if that was asked for; else NULL */
 	bool measured;			/* by stamps: see run/trace.h for what they mean */
 	bool logical;			/* and there was no clock: a cycle is one stamp */
 	double clock_hz;		/* measured: of the EU; 0: not known */

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "plan/cluster.h"
-#include "sim/keys.h"
+#include "plan/keys.h"
 
 /* Half of L2 can be counted on. On NVIDIA's GPUs it is two halves, and a line that
  * SMs on both sides read stands in both (NVIDIA A100 white paper, "L2 cache"; H100
@@ -228,8 +228,23 @@ static void handoff_cost(const struct plan *p, const struct entry *en, struct en
 	}
 }
 
+/* A kernel says itself what its lanes write to shared memory and get from there; and threads
+ * have L2 bring whole sectors, of which neighbours then find the rest there. */
+static void read_kernel(const struct plan *p, const struct entry *en, const struct task_price *t,
+	struct work *w)
+{
+	const struct seu *s = &p->device->seu[en->seu];
+
+	if (s->kind != SEU_MATRIX || !s->async)
+		w->shared_bytes = 0;
+	if (!t->by_threads)
+		return;
+	w->global_bytes *= fmax(t->spread, 1);
+	w->unique_share /= fmax(t->spread, 1);
+}
+
 struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
-	const struct dealing *d)
+	const struct dealing *d, const struct price *price)
 {
 	struct entry_cost *out = ARENA_ARRAY(a, p->entries.n, struct entry_cost);
 	const double *share = traffic_shares(a, p, phase, d);
@@ -243,9 +258,15 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 			continue;
 		work.unique_share = share[en->task];
 		work.sharers = cluster_shares(p, &c, en->task) ? c.size : 0;
+		if (price_knows(price, phase))
+			read_kernel(p, en, &price->tasks[en->task], &work);
 		out[i].cost = device_cost(p->device, en->seu, &work, lane_warps(p, en->lane),
 			d->eus);
-		handoff_cost(p, en, &out[i]);
+		out[i].drain = out[i].drain_after = out[i].handoff_loop = NONE;
+		if (price_knows(price, phase))
+			price_entry(price, p, i, share[en->task], &out[i]);
+		else
+			handoff_cost(p, en, &out[i]);
 	}
 	return out;
 }

@@ -7,26 +7,18 @@
 #ifndef SIM_TRAFFIC_H
 #define SIM_TRAFFIC_H
 
-#include "sim/sim.h"
+#include "plan/deal.h"
+#include "sim/price.h"
 
 /* By sTask: the share of a load's bytes that must come from device memory, as an
  * estimate. 1 for everything else. In `a`. */
 double *traffic_shares(struct arena *a, const struct plan *p, int phase,
 	const struct dealing *d);
 
-struct entry_cost {
-	struct cost cost;
-	/* A value that crosses lanes in registers is brought over through shared memory,
-	 * which puts off the producer's end: of every instance if handoff_loop is the
-	 * sTask's own region, else of the last in each iteration of that region. */
-	double handoff;			/* cycles; 0: none */
-	int handoff_loop;
-};
-
 /* By entry; those of other phases are left zero. Every entry's sEU must be able to
- * run its sTask. In `a`. */
+ * run its sTask. price: of the plan's kernels; NULL. In `a`. */
 struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
-	const struct dealing *d);
+	const struct dealing *d, const struct price *price);
 
 /* Cycles between start and completion when nothing else wants the units. */
 double traffic_latency(const struct entry_cost *c);

@@ -4,7 +4,7 @@
 
 #include "base/prng.h"
 #include "plan/cluster.h"
-#include "sim/sim.h"
+#include "plan/deal.h"
 #include "verify/play.h"
 
 enum {
@@ -278,7 +278,7 @@ static void find_plays(struct check *c)
 	for (int l = 0; l < loops; l++)
 		if (graph_of(c)->program->loops.v[l].phase == c->phase)
 			find_counts(c, l);
-	sim_deal(c->a, c->plan, c->phase, &d);
+	plan_deal(c->a, c->plan, c->phase, &d);
 	c->tiles = 1;
 	for (int i = 0; i < d.eus; i++)
 		if (d.start[i + 1] - d.start[i] > c->tiles)

@@ -40,6 +40,8 @@ static const struct given h200[] = {
 	{ "memory.l2.eu_rate", 64, NULL }, { "memory.l2.latency", 281, NULL },
 	{ "memory.shared.bytes", 232448, NULL }, { "memory.shared.rate", 128, NULL },
 	{ "sync.wait_cost", 30, NULL }, { "sync.flag_latency", 92, NULL },
+	{ "sync.tell_cost", 12, NULL }, { "sync.warp_cost", 8, NULL },
+	{ "sync.fence_cost", 24, NULL },
 	{ "sync.turn_latency", 30, NULL }, { "sync.handoff_latency", 61, NULL },
 	{ "sync.handoff_rate", 64, NULL }, { "sync.launch_seconds", 2.5e-6, NULL },
 	{ "sync.tile_overhead", 200, NULL }, { "seu.tma.kind", 0, "copy" },
@@ -57,7 +59,7 @@ static const struct given h200[] = {
 	{ "seu.cuda.ops.cvt", 64, NULL }, { "seu.cuda.ops.div", 8, NULL },
 	{ "seu.cuda.ops.reduce", 64, NULL }, { "seu.cuda.ops.scan", 12, NULL },
 	{ "seu.cuda.ops.move", 32, NULL }, { "seu.cuda.slots", 128, NULL },
-	{ "seu.cuda.lane_share", 0.9, NULL },
+	{ "seu.cuda.lane_share", 0.9, NULL }, { "seu.cuda.chain", 4, NULL },
 };
 
 static struct vdevice *make_device(struct mem *mem)

@@ -41,6 +41,9 @@ static const struct given sm[] = {
 	{ "memory.shared.bytes", 232448, NULL },
 	{ "memory.shared.rate", 128, NULL },
 	{ "sync.wait_cost", 30, NULL },
+	{ "sync.tell_cost", 12, NULL },
+	{ "sync.warp_cost", 8, NULL },
+	{ "sync.fence_cost", 24, NULL },
 	{ "sync.flag_latency", 92, NULL },
 	{ "sync.turn_latency", 30, NULL },
 	{ "sync.handoff_latency", 61, NULL },
@@ -77,6 +80,7 @@ static const struct given sm[] = {
 	{ "seu.cuda.ops.move", 32, NULL },
 	{ "seu.cuda.slots", 128, NULL },
 	{ "seu.cuda.lane_share", 0.5, NULL },
+	{ "seu.cuda.chain", 4, NULL },
 };
 
 enum { TMA, TENSOR, CUDA };

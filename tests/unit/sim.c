@@ -19,7 +19,8 @@ static void run(struct bench *b)
 
 static const char *trace(struct bench *b)
 {
-	static const char *const causes[] = { "", " wait", " turn", " seu", " memory" };
+	static const char *const causes[] = { "", " wait", " turn", " seu", " memory",
+		" drain" };
 	const struct phase_line *l = &b->t->phases[0];
 	struct buf out;
 
@@ -261,6 +262,84 @@ static void test_lane_turns(void)
 	bench_release(&b);
 }
 
+/* ---- kernels ------------------------------------------------------------------------- */
+
+/* Between tiles the lane drains all and takes 7 more; behind the last, 100. */
+static void begin_price(struct bench *b, struct price *x)
+{
+	price_init(&b->arena, b->plan, x);
+	x->phases[0].plan = b->plan;
+	x->phases[0].wait = ARENA_ARRAY(&b->arena, b->plan->waits.n, double);
+	x->phases[0].lanes[0] = (struct lane_price){ .tile = 7, .end = 100 };
+}
+
+static void run_price(struct bench *b, const struct price *x)
+{
+	struct sim_options o = { .keep = -1, .price = x };
+
+	timeline_free(b->t);
+	b->t = NULL;
+	must(b, sim_run(&b->mem, b->plan, &o, NULL, &b->t, &b->e));
+}
+
+static void run_loop(struct bench *b, bool lands)
+{
+	struct price x;
+
+	begin_price(b, &x);
+	x.tasks[task(b, "mma.0")] = (struct task_price){ .known = true, .lands = lands, .drain = NONE,
+		.drain_after = NONE, .before.lane = 3, .after.lane = 6 };
+	x.tasks[task(b, "soft.0")] = (struct task_price){ .known = true, .drain = lands ? NONE : 0,
+		.drain_after = NONE, .before.lane = 5 };
+	run_price(b, &x);
+}
+
+/* What a lane does beside its sTasks' work. */
+static void test_kernels(void)
+{
+	struct price x;
+	struct bench b;
+
+	bench_init(&b);
+	ping_pong_program(&b, 2);
+	put(&b, "mma.0", "c", 40, 0);
+	put(&b, "soft.0", "c", 30, 0);
+	run_loop(&b, false);
+	/* The product is given to its unit after 3, and issued 4 later; after another 6 the lane
+	 * goes on, but softmax drains it. 100 behind the end. */
+	is_str(trace(&b),
+		"c mma.0 0: 0 0 3 63\n"
+		"c soft.0 0: 13 63 63 98 drain mma.0\n"
+		"c mma.0 1: 98 98 101 161\n"
+		"c soft.0 1: 111 161 161 196 drain mma.0\n", "a lane drains its products");
+	is_int(b.t->cycles, 296, "... and has its end");
+	ok(b.t->priced, "... and the timeline knows");
+	run_loop(&b, true);
+	/* the lane stays, and is done 6 after the unit is */
+	is_str(trace(&b),
+		"c mma.0 0: 0 0 3 69\n"
+		"c soft.0 0: 69 69 69 104\n"
+		"c mma.0 1: 104 104 107 173\n"
+		"c soft.0 1: 173 173 173 208\n", "a product that lands in shared memory");
+	bench_release(&b);
+
+	/* two tiles of two products each */
+	bench_init(&b);
+	b.device.eus = 1;
+	b.device.tile_overhead = 5;
+	attention_program(&b, 2, false, 2);
+	put(&b, "mma_qk.0", "c", 40, 0);
+	begin_price(&b, &x);
+	run_price(&b, &x);
+	is_str(trace(&b),
+		"c mma_qk.0 0: 0 0 0 60\n"
+		"c mma_qk.0 1: 4 4 40 100 seu mma_qk.0\n"
+		"c mma_qk.0 2: 20 100 100 160 drain mma_qk.0\n"
+		"c mma_qk.0 3: 104 104 140 200 seu mma_qk.0\n", "a tile ends when its products do");
+	is_int(b.t->cycles, 208, "... and the lane behind the last");
+	bench_release(&b);
+}
+
 /* ---- tiles over EUs --------------------------------------------------------------- */
 
 static void test_waves(void)
@@ -315,7 +394,7 @@ static const char *dealt(struct bench *b)
 	struct dealing d;
 	struct buf out;
 
-	sim_deal(&b->arena, b->plan, 0, &d);
+	plan_deal(&b->arena, b->plan, 0, &d);
 	buf_init(&out, &b->arena);
 	for (int u = 0; u < d.eus; u++) {
 		buf_puts(&out, u ? " |" : "");
@@ -421,13 +500,13 @@ static void test_clusters(void)
 	bench_init(&b);
 	grid_program(&b);
 	clusters(&b, RASTER_ROWS, 2, 2, false);
-	sim_deal(&b.arena, b.plan, 0, &d);
+	plan_deal(&b.arena, b.plan, 0, &d);
 	is_int(d.cluster, 1, "nothing is loaded yet, so there are no clusters");
 	put(&b, "load_X", "p", 10, 0);
-	sim_deal(&b.arena, b.plan, 0, &d);
+	plan_deal(&b.arena, b.plan, 0, &d);
 	is_int(d.cluster, 1, "along m, X is no tile's neighbour's");
 	put(&b, "load_Z", "p", 10, 0);
-	sim_deal(&b.arena, b.plan, 0, &d);
+	plan_deal(&b.arena, b.plan, 0, &d);
 	is_int(d.cluster, 2, "Z is");
 	is_int(d.total, 18, "... and groups of the fifth row are filled up");
 	is_str(dealt(&b), " 0 2 7 12 14 | 3 5 10 12 14 | 1 6 8 13 | 4 9 11 13",
@@ -464,16 +543,16 @@ static void test_shared_loads(void)
 	put(&b, "load_Z", "p", 10, 0);
 	b.g->tasks.v[task(&b, "load_X")].work.global_bytes = 960;
 	b.g->tasks.v[task(&b, "load_Z")].work.global_bytes = 960;
-	sim_deal(&b.arena, b.plan, 0, &d);
-	own = traffic_costs(&b.arena, b.plan, 0, &d);
+	plan_deal(&b.arena, b.plan, 0, &d);
+	own = traffic_costs(&b.arena, b.plan, 0, &d, NULL);
 	is_near(own[0].cost.memory, 60, 1e-9, "an EU alone draws its share of L2");
 	clusters(&b, RASTER_ROWS, 2, 2, false);
-	sim_deal(&b.arena, b.plan, 0, &d);
-	both = traffic_costs(&b.arena, b.plan, 0, &d);
+	plan_deal(&b.arena, b.plan, 0, &d);
+	both = traffic_costs(&b.arena, b.plan, 0, &d, NULL);
 	is_near(both[0].cost.memory, 60, 1e-9, "so it does of what is its own");
 	is_near(both[1].cost.memory, 40, 1e-9, "what two share comes as fast as one can take it");
 	b.device.l2_eu_rate = 64;
-	both = traffic_costs(&b.arena, b.plan, 0, &d);
+	both = traffic_costs(&b.arena, b.plan, 0, &d, NULL);
 	is_near(both[1].cost.memory, 30, 1e-9, "... in half the time at most");
 	bench_release(&b);
 }
@@ -660,7 +739,7 @@ static void test_traffic(void)
 	end_task(&b);
 	store(&b, out, v);
 	make_graph(&b, 1);
-	sim_deal(&b.arena, b.plan, 0, &d);
+	plan_deal(&b.arena, b.plan, 0, &d);
 	share = traffic_shares(&b.arena, b.plan, 0, &d);
 	is_near(share[task(&b, "load_A")], 0.25, 1e-9, "all in L2: each row of A once for 4 tiles");
 	is_near(share[task(&b, "load_B")], 0.25, 1e-9, "... and each of B");
@@ -670,7 +749,7 @@ static void test_traffic(void)
 	is_near(share[task(&b, "load_A")], 0.25, 1e-9, "a byte too small: a wave has one row");
 	is_near(share[task(&b, "load_B")], 1, 1e-9, "... and four columns");
 	grid(&b, 0, RASTER_ROWS, 2, false);
-	sim_deal(&b.arena, b.plan, 0, &d);
+	plan_deal(&b.arena, b.plan, 0, &d);
 	share = traffic_shares(&b.arena, b.plan, 0, &d);
 	is_near(share[task(&b, "load_A")], 0.5, 1e-9, "two rows together: two rows");
 	is_near(share[task(&b, "load_B")], 0.5, 1e-9, "... and two columns");
@@ -696,7 +775,7 @@ static void test_phases(void)
 	store(&b, y, load(&b, t));
 	must(&b, program_phase_end(b.p, NOWHERE, &b.e));
 	make_graph(&b, 1);
-	sim_deal(&b.arena, b.plan, 1, &d);
+	plan_deal(&b.arena, b.plan, 1, &d);
 	is_near(traffic_shares(&b.arena, b.plan, 0, &d)[task(&b, "load_X")], 1, 0,
 		"an input comes from device memory");
 	is_near(traffic_shares(&b.arena, b.plan, 1, &d)[task(&b, "load_T")], 0, 0,
@@ -771,7 +850,7 @@ static void index_events(struct bench *b, struct played *x)
 	struct dealing d;
 	int total = 0;
 
-	sim_deal(&b->arena, b->plan, 0, &d);
+	plan_deal(&b->arena, b->plan, 0, &d);
 	walk_init(&b->arena, &x->walk, b->g, 0, (int)d.total, d.order);
 	x->first = ARENA_ARRAY(&b->arena, b->g->tasks.n, int);
 	for (int i = 0; i < b->g->tasks.n; i++) {
@@ -914,6 +993,7 @@ int main(void)
 	test_late_comer();
 	test_ping_pong();
 	test_lane_turns();
+	test_kernels();
 	test_waves();
 	test_longest_first();
 	test_raster();

@@ -10,8 +10,8 @@
 #include "lower/lower.h"
 #include "lower/stamps.h"
 #include "lua/lplan.h"
+#include "plan/deal.h"
 #include "plan/history.h"
-#include "sim/sim.h"
 #include "tests/tap.h"
 
 /* the target ------------------------------------------------------------------ */
@@ -329,7 +329,7 @@ static void count(lua_State *L, const char *name, const char *script, bool trace
 	if (lower_plan(&mem, p, 0, &k, &e) || (traced && lower_stamps(k, &e)))
 		stop(e.msg);
 	emit_counting(k->role, &a, &s);
-	sim_deal(&a, p, 0, &d);
+	plan_deal(&a, p, 0, &d);
 	put_main(&a, &s, p, &d);
 	out = run_text(&a, s.text.text);
 	expect(p, d.total, &x);

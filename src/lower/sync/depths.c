@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "sim/sim.h"
+#include "plan/deal.h"
 
 enum {
 	FLAG_BYTES = 8,
@@ -67,7 +67,7 @@ int lower_most_tiles(struct kernel *k)
 	struct dealing d;
 	int64_t most = 1;
 
-	sim_deal(&k->arena, k->plan, k->phase, &d);
+	plan_deal(&k->arena, k->plan, k->phase, &d);
 	for (int i = 0; i < d.eus; i++)
 		most = max_i64(most, d.start[i + 1] - d.start[i]);
 	arena_reset(&k->arena, mark);

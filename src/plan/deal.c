@@ -1,10 +1,10 @@
-/* Tiles to EUs: in what order, and to whom. */
-#include "sim/deal.h"
+/* Tiles to EUs: in what order, and to whom; EUs that do the same. */
+#include "plan/deal.h"
 
 #include <stdlib.h>
 
 #include "plan/cluster.h"
-#include "sim/keys.h"
+#include "plan/keys.h"
 
 /* Tiles of a phase by how often their loops run. */
 struct kinds {
@@ -260,7 +260,7 @@ static void deal_to_free(struct arena *a, const struct kinds *k, int units, cons
 	}
 }
 
-void sim_deal(struct arena *a, const struct plan *p, int phase, struct dealing *out)
+void plan_deal(struct arena *a, const struct plan *p, int phase, struct dealing *out)
 {
 	const struct grid *grid = &p->graph->grids[phase];
 	struct cluster c = plan_cluster(p, phase);

@@ -4,8 +4,8 @@
  * are ever compared, the chance of a mistake is below 2^-40. Open addressing; the
  * table has room for what it was made for and does not grow.
  */
-#ifndef SIM_KEYS_H
-#define SIM_KEYS_H
+#ifndef PLAN_KEYS_H
+#define PLAN_KEYS_H
 
 #include "base/arena.h"
 

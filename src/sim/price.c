@@ -1,0 +1,371 @@
+/* A kernel's tree, gone through once: what each sTask and each lane pays, and what that makes
+ * of the costs of a plan's entries. */
+#include "sim/price.h"
+
+#include <math.h>
+
+/* Texts of an sTask differ: in the turns before and behind a loop it stands elsewhere. Those
+ * deepest in loops are the steady state, and of them the mean counts. */
+struct texts {
+	int depth, n;
+};
+
+struct reader {
+	struct price *x;
+	struct phase_price *phase;
+	const struct graph *graph;
+	struct lane_price *lane;
+	struct payer payer;
+	struct texts *texts;		/* by sTask */
+	int depth;			/* loops around */
+	bool per_tile;			/* inside the tile loop */
+	double often;			/* ... times a tile; of what is inside an sTask: a time */
+	struct task_price *text;	/* of the sTask at hand; NULL: outside of any */
+	int task;
+	bool multiplied;		/* and its product is behind */
+	int wait, waits;		/* operations for one wait of it, one after the other */
+};
+
+static struct spent times(struct spent s, double n)
+{
+	return (struct spent){ s.lane * n, s.unit * n, s.rounds * n };
+}
+
+static void add(struct spent *to, struct spent s)
+{
+	to->lane += s.lane;
+	to->unit += s.unit;
+	to->rounds += s.rounds;
+}
+
+static int fewer(int a, int b)
+{
+	return a == NONE || (b != NONE && b < a) ? b : a;
+}
+
+/* sTasks ----------------------------------------------------------------------- */
+
+static void add_task(struct task_price *to, const struct task_price *t)
+{
+	to->asking += t->asking;
+	add(&to->before, t->before);
+	add(&to->after, t->after);
+	to->by_threads |= t->by_threads;
+	to->lands |= t->lands;
+	to->drain = fewer(to->drain, t->drain);
+	to->drain_after = fewer(to->drain_after, t->drain_after);
+	to->boxes += t->boxes;
+	to->issued += t->issued;
+	to->pieces += t->pieces;
+	to->spread = fmax(to->spread, t->spread);
+}
+
+static void end_text(struct reader *r)
+{
+	struct texts *seen = &r->texts[r->task];
+	struct task_price *sum = &r->x->tasks[r->task];
+
+	if (seen->n && r->depth < seen->depth)
+		return;
+	if (!seen->n || r->depth > seen->depth) {
+		*seen = (struct texts){ .depth = r->depth };
+		*sum = (struct task_price){ .drain = NONE, .drain_after = NONE };
+	}
+	add_task(sum, r->text);
+	seen->n++;
+}
+
+static void finish_tasks(struct reader *r)
+{
+	for (int i = 0; i < r->graph->tasks.n; i++) {
+		struct task_price *t = &r->x->tasks[i];
+		double share = 1.0 / max_i64(r->texts[i].n, 1);
+
+		if (!r->texts[i].n)
+			continue;
+		t->known = true;
+		t->asking *= share;
+		t->before = times(t->before, share);
+		t->after = times(t->after, share);
+		t->boxes *= share;
+		t->issued *= share;
+		t->pieces *= share;
+	}
+}
+
+/* A wait of the plan costs when it asks for something new: the simulator knows when. */
+static void read_wait(struct reader *r, const struct role_op *o)
+{
+	double *cost = &r->phase->wait[o->wait];
+
+	r->waits = o->wait == r->wait ? r->waits + 1 : 1;
+	r->wait = o->wait;
+	*cost = fmax(*cost, r->waits * r->payer.device->wait_cost);
+}
+
+static void read_drain(struct reader *r, const struct role_op *o)
+{
+	int *drain = r->text ? (r->multiplied ? &r->text->drain_after : &r->text->drain) :
+		&r->lane->drain;
+
+	if (r->often == 1 && (r->text || r->per_tile))
+		*drain = fewer(*drain, o->u.count);
+}
+
+static void read_inside(struct reader *r, const struct role_op *o, struct spent s)
+{
+	struct task_price *t = r->text;
+	double issued, boxes = price_boxes(&r->payer, o, &issued);
+
+	if (o->what == DO_GROUPS_WAIT && !r->multiplied)
+		t->asking += s.lane * r->often;
+	else
+		add(r->multiplied ? &t->after : &t->before, times(s, r->often));
+	t->boxes += boxes * r->often;
+	t->issued += issued * r->often;
+	t->pieces += boxes > 0 ? r->often : 0;
+	t->spread = fmax(t->spread, price_spread(&r->payer, o));
+	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_STORE_THREADS ||
+		o->what == DO_STORE_RING;
+	t->lands |= r->multiplied && o->what == DO_PUT;
+	r->multiplied |= o->what == DO_PRODUCT;
+}
+
+static void read_outside(struct reader *r, const struct role_op *o, struct spent s)
+{
+	if (o->what == DO_WAIT)
+		s.lane = r->payer.device->wait_cost;
+	if (r->per_tile)
+		r->lane->tile += s.lane * r->often;
+	else
+		r->lane->end += s.lane * r->often;
+}
+
+/* regions ---------------------------------------------------------------------- */
+
+static void read_body(struct reader *r, const struct role_body *b);
+
+static void read_task(struct reader *r, const struct role_op *o)
+{
+	struct task_price text = { .drain = NONE, .drain_after = NONE };
+	double often = r->often;
+
+	r->text = &text;
+	r->task = o->task;
+	r->often = 1;
+	r->multiplied = false;
+	r->wait = NONE;
+	read_body(r, &o->u.region.body);
+	end_text(r);
+	r->text = NULL;
+	r->often = often;
+}
+
+static double trips(const struct reader *r, int loop)
+{
+	return loop == NONE ? 1 : fmax(r->graph->trips[loop].mean, 1);
+}
+
+/* A loop of the tile's. One over tiles is about a tile in each of its turns. */
+static void read_loop(struct reader *r, const struct role_op *o)
+{
+	struct reader outer = *r;
+
+	r->depth++;
+	if (!r->text) {
+		r->often *= trips(r, o->u.region.of) / o->u.region.step;
+		r->per_tile |= o->u.region.of == NONE && o->u.region.var == VAR_J;
+	}
+	read_body(r, &o->u.region.body);
+	r->depth = outer.depth;
+	r->often = outer.often;
+	r->per_tile = outer.per_tile;
+}
+
+static void read_tiles(struct reader *r, const struct role_op *o)
+{
+	r->depth++;
+	r->per_tile = true;
+	read_body(r, &o->u.region.body);
+	r->per_tile = false;
+	r->depth--;
+}
+
+static bool ends_with(const struct role_body *b, enum role_do what)
+{
+	return b->v.n && b->v.v[b->v.n - 1]->what == what;
+}
+
+/* Inside an sTask, a condition asks whether a run begins or ends. Around them, it is the end
+ * of a loop's turns, or how few there are. */
+static void read_if(struct reader *r, const struct role_op *o)
+{
+	struct reader outer = *r;
+
+	if (ends_with(&o->u.region.body, DO_CONTINUE))
+		return;
+	if (r->text) {
+		r->often /= trips(r, r->graph->tasks.v[r->task].loop);
+	} else if (ends_with(&o->u.region.body, DO_BREAK)) {
+		r->depth--;
+		r->per_tile = r->depth > 0;
+		r->often = r->per_tile ? 0 : 1;
+	}
+	read_body(r, &o->u.region.body);
+	r->depth = outer.depth - 1;
+	r->often = r->text ? r->often : 0;
+	read_body(r, &o->u.region.other);
+	r->depth = outer.depth;
+	r->often = outer.often;
+	r->per_tile = outer.per_tile;
+}
+
+static void read_each(struct reader *r, const struct role_op *o)
+{
+	for (int i = 0; i < o->u.region.step; i++) {
+		r->payer.round = i;
+		read_body(r, &o->u.region.body);
+	}
+	r->payer.round = 0;
+}
+
+static void read_op(struct reader *r, const struct role_op *o)
+{
+	struct spent s;
+
+	if (o->what == DO_WAIT && o->wait != NONE && r->text)
+		read_wait(r, o);
+	if (o->what == DO_GROUPS_WAIT)
+		read_drain(r, o);
+	s = price_op(&r->payer, o);
+	if (r->text)
+		read_inside(r, o, s);
+	else
+		read_outside(r, o, s);
+}
+
+static void read_region(struct reader *r, const struct role_op *o)
+{
+	if (o->what == DO_TASK)
+		read_task(r, o);
+	else if (o->what == DO_TILES)
+		read_tiles(r, o);
+	else if (o->what == DO_LOOP)
+		read_loop(r, o);
+	else if (o->what == DO_IF)
+		read_if(r, o);
+	else if (o->what == DO_EACH)
+		read_each(r, o);
+	else
+		read_body(r, &o->u.region.body);
+}
+
+static void read_body(struct reader *r, const struct role_body *b)
+{
+	for (int i = 0; i < b->v.n; i++) {
+		if (role_is_region(b->v.v[i]->what))
+			read_region(r, b->v.v[i]);
+		else
+			read_op(r, b->v.v[i]);
+	}
+}
+
+/* ------------------------------------------------------------------------------ */
+
+void price_init(struct arena *a, const struct plan *p, struct price *out)
+{
+	*out = (struct price){ .a = a,
+		.phases = ARENA_ARRAY(a, p->graph->program->phases.n, struct phase_price),
+		.tasks = ARENA_ARRAY(a, p->graph->tasks.n, struct task_price) };
+}
+
+static const struct seu *vector_of(const struct vdevice *d)
+{
+	for (int i = 0; i < d->nseus; i++)
+		if (d->seu[i].kind == SEU_VECTOR)
+			return &d->seu[i];
+	return NULL;
+}
+
+/* Copies of a lane have the same texts: what is said of the last of them holds for all. */
+void price_add(struct price *x, const struct plan *own, int phase, const struct role_program *p)
+{
+	struct phase_price *ph = &x->phases[phase];
+	struct reader r = { .x = x, .phase = ph, .graph = own->graph,
+		.texts = ARENA_ARRAY(x->a, own->graph->tasks.n, struct texts) };
+
+	r.payer = (struct payer){ .device = own->device, .vector = vector_of(own->device),
+		.program = p };
+	if (!r.payer.vector)
+		return;			/* nobody to do what no engine does */
+	ph->plan = own;
+	ph->wait = ARENA_ARRAY(x->a, own->waits.n, double);
+	for (int i = 0; i < p->roles.n; i++) {
+		const struct role *role = &p->roles.v[i];
+
+		r.payer.warps = role->warps;
+		r.lane = &ph->lanes[role->lane];
+		*r.lane = (struct lane_price){ .drain = NONE };
+		r.depth = 0;
+		r.often = 1;
+		r.per_tile = false;
+		read_body(&r, &role->body);
+	}
+	finish_tasks(&r);
+}
+
+/* ---- one entry ------------------------------------------------------------------------- */
+
+/* Reads of global memory by threads wait for it, a share of them for device memory. What is
+ * waited for is there when the lane goes on. */
+static double lane_cycles(const struct vdevice *d, const struct spent *s, double share)
+{
+	return s->lane + s->rounds * (share * d->global_latency + (1 - share) * d->l2_latency);
+}
+
+/* The lane itself copies: no engine is asked, and when the lane goes on it is done. */
+static void price_threads(const struct seu *s, const struct task_price *t, double lane,
+	struct entry_cost *c)
+{
+	c->cost.busy = s->kind == SEU_VECTOR ? t->before.unit : 0;
+	c->cost.alone = s->async ? 0 : lane;
+	c->cost.issue = s->async ? lane : 0;
+	c->cost.latency = s->async ? fmax(lane - c->cost.memory, 0) : 0;
+}
+
+static void price_copy(const struct seu *s, const struct task_price *t, double lane,
+	struct entry_cost *c)
+{
+	c->cost.busy = t->boxes * s->box_interval;
+	c->cost.alone = c->cost.busy + (s->async ? 0 : lane);
+	c->cost.issue = t->pieces * s->issue + fmax(t->issued - t->pieces, 0) * s->box_interval +
+		lane;
+}
+
+void price_entry(const struct price *x, const struct plan *p, int entry, double share,
+	struct entry_cost *c)
+{
+	const struct seu *s = &p->device->seu[p->entries.v[entry].seu];
+	const struct task_price *t = &x->tasks[p->entries.v[entry].task];
+	double before, after;
+
+	if (!t->known)
+		return;
+	before = lane_cycles(p->device, &t->before, share);
+	after = lane_cycles(p->device, &t->after, share);
+	c->asking = t->asking;
+	c->drain = t->drain;
+	c->drain_after = t->drain_after;
+	if (t->by_threads) {
+		price_threads(s, t, before + after, c);
+	} else if (s->kind == SEU_COPY) {
+		price_copy(s, t, before + after, c);
+	} else if (s->kind == SEU_MATRIX && s->async) {
+		c->before = before;
+		c->after = after;
+		c->lands = t->lands;
+	} else {
+		c->cost.busy += s->kind == SEU_VECTOR ? t->before.unit + t->after.unit : 0;
+		c->cost.alone += before + after;
+	}
+}

@@ -1,0 +1,63 @@
+/* Kernels are made for their price, and let go when the plan has been played. */
+#include "sim/priced.h"
+
+#include "lower/lower.h"
+
+struct kernels {
+	struct arena arena;
+	int nphases;
+	struct kernel **of;		/* by phase */
+	struct price price;
+};
+
+static void make(struct mem *mem, const struct plan *p, struct kernels **out)
+{
+	struct kernels *k;
+	struct arena a;
+
+	arena_init(&a, mem);
+	k = *out = ARENA_NEW(&a, struct kernels);
+	k->arena = a;
+	k->of = ARENA_ARRAY(&k->arena, p->graph->program->phases.n, struct kernel *);
+	k->nphases = p->graph->program->phases.n;
+	price_init(&k->arena, p, &k->price);
+}
+
+void kernels_free(struct kernels *k)
+{
+	struct arena a;
+
+	if (!k)
+		return;
+	for (int i = 0; i < k->nphases; i++)
+		kernel_free(k->of[i]);
+	a = k->arena;			/* the kernels lie in their own arena */
+	arena_release(&a);
+}
+
+static enum err_code lower_phases(struct mem *mem, const struct plan *p, struct kernels *k,
+	struct err *e)
+{
+	for (int i = 0; i < k->nphases; i++) {
+		TRY(lower_plan(mem, p, i, &k->of[i], e));
+		price_add(&k->price, k->of[i]->plan, i, k->of[i]->role);
+	}
+	return OK;
+}
+
+enum err_code priced_run(struct mem *mem, const struct plan *p, const struct sim_options *o,
+	const struct stop *stop, struct kernels **k, struct timeline **out, struct err *e)
+{
+	struct sim_options with = o ? *o : (struct sim_options){ .keep = -1 };
+	enum err_code code;
+	struct err why;
+
+	make(mem, p, k);
+	with.price = lower_phases(mem, p, *k, &why) ? NULL : &(*k)->price;
+	code = sim_run(mem, p, &with, stop, out, e);
+	if (!code && !with.price)
+		(*out)->unpriced = arena_strf(&(*out)->arena, "%s", why.msg);
+	kernels_free(*k);
+	*k = NULL;
+	return code;
+}

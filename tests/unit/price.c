@@ -1,0 +1,319 @@
+/* What a kernel's operations cost: none that has a cost may be left out without the price
+ * saying so, and plans that make lanes do more are predicted to take longer. */
+#include <lauxlib.h>
+#include <lualib.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lower/lower.h"
+#include "lua/lplan.h"
+#include "plan/check.h"
+#include "sim/priced.h"
+#include "tests/tap.h"
+
+static const char *home(void)
+{
+	const char *s = getenv("MILLRACE_HOME");
+
+	return s ? s : ".";
+}
+
+/* Two kinds of plan: an example's, and one that gives each sTask the lane that `on` says.
+ * `flipped` has n products whose results lie across that which they are added to. */
+static const char prelude[] =
+	"local mr = require 'millrace'\n"
+	"local function example(name, bound) return mr.load_plan(mr.home .. '/examples/' .. name .. '.lua', bound) end\n"
+	"local function lanes(bound, tile, rings, on)\n"
+	"  local plan = mr.plan(bound:graph{tile = tile}, mr.device 'h200')\n"
+	"  for _, t in ipairs(plan.tasks) do\n"
+	"    local lane = t.kind == 'load' and 'p0' or on[t.name] or 'c0'\n"
+	"    plan:lane(lane, {warps = t.kind == 'load' and 1 or 4})\n"
+	"    plan:append(t.name, {lane = lane})\n"
+	"  end\n"
+	"  plan:buffers(rings)\n"
+	"  plan:fill_waits()\n"
+	"  return plan\n"
+	"end\n"
+	"local function gemm(k, on)\n"
+	"  return lanes(mr.examples.gemm{m = 1024, n = 1024, k = k}, {m = 64, n = 64, k = 64}, {a = 3, b = 3}, on or {})\n"
+	"end\n"
+	"local function statistics(on)\n"
+	"  return lanes(mr.examples.flash_attention{b = 1, h = 4, m = 256, n = 512, d = 64}, {m = 64, n = 64},\n"
+	"    {k = 2, v = 2}, on)\n"
+	"end\n"
+	"local function flipped(n)\n"
+	"  local bound = mr.program('flipped', function(p)\n"
+	"    local m, n_, k = p:axes('m', 'n', 'k')\n"
+	"    local A, B, C = p:input('A', {m, k}), p:input('B', {n_, k}), p:output('C', {m, n_}, 'f32')\n"
+	"    local a, b = p:load('load_a', A), p:load('load_b', B)\n"
+	"    local c = p:mma('mma', a, b)\n"
+	"    local d = n > 0 and p:mma('across', b, a) or 0\n"
+	"    local e = n > 1 and p:mma('again', b, a) or 0\n"
+	"    C:store('store_c', p:task('add', function() return c + d + e end))\n"
+	"  end){m = 256, n = 256, k = 64}\n"
+	"  return lanes(bound, {m = 64, n = 64}, {}, {})\n"
+	"end\n";
+
+struct bench {
+	struct host h;
+	lua_State *L;
+	struct mem mem;
+	struct arena arena;
+	const struct plan *plan;
+	struct err e;
+};
+
+static void must(const struct bench *b, enum err_code code)
+{
+	if (!code)
+		return;
+	printf("Bail out! %s\n", b->e.msg);
+	exit(1);
+}
+
+static void bench_open(struct bench *b, const char *script)
+{
+	struct problems problems = { 0 };
+
+	*b = (struct bench){ .h.home = home() };
+	b->L = host_open(&b->h);
+	arena_init(&b->arena, &b->mem);
+	lua_pushfstring(b->L, "%sreturn %s", prelude, script);
+	if (luaL_dostring(b->L, lua_tostring(b->L, 1))) {
+		printf("Bail out! %s\n", lua_tostring(b->L, -1));
+		exit(1);
+	}
+	b->plan = history_plan(check_plan(b->L, -1, "test"));
+	must(b, plan_check(b->plan, &b->arena, NULL, &problems, NULL, &b->e));
+	if (problems.v.n) {
+		printf("Bail out! %s: %s\n", script, problems.v.v[0].message);
+		exit(1);
+	}
+}
+
+static void bench_close(struct bench *b)
+{
+	arena_release(&b->arena);
+	host_close(b->L);
+	is_int((long long)b->mem.used, 0, "... all memory is given back");
+}
+
+/* one operation less -------------------------------------------------------------- */
+
+/* Which operations have a cost whatever they are about. */
+static bool is_dear(enum role_do what)
+{
+	static const enum role_do dear[] = { DO_WAIT, DO_WAIT_LAST, DO_ARRIVE, DO_RELEASE, DO_WARP_SYNC,
+		DO_LANE_SYNC, DO_FENCE, DO_GROUPS_WAIT, DO_STORES_WAIT, DO_LOAD_BOXES, DO_LOAD_THREADS,
+		DO_STORE_BOXES, DO_STORE_THREADS, DO_STORE_RING, DO_PUT, DO_PUT_PANELS, DO_FILL };
+
+	for (int i = 0; i < LEN(dear); i++)
+		if (dear[i] == what)
+			return true;
+	return false;
+}
+
+/* Take all of one sort out of the tree: those of an sTask, or of a lane outside of any. The
+ * bodies as they were are kept. */
+struct pruned {
+	struct arena *a;
+	enum role_do what;
+	int task;			/* NONE: outside */
+	bool inside;
+	int n;
+	VEC(struct role_body *) at;
+	VEC(struct role_body) was;
+};
+
+static void prune(struct pruned *p, struct role_body *b)
+{
+	struct role_body left = { 0 };
+
+	for (int i = 0; i < b->v.n; i++) {
+		struct role_op *o = b->v.v[i];
+		bool inside = p->inside;
+
+		p->inside |= o->what == DO_TASK;
+		if (role_is_region(o->what)) {
+			prune(p, &o->u.region.body);
+			prune(p, &o->u.region.other);
+		}
+		p->inside = inside;
+		if (o->what == p->what && (p->task == NONE ? !inside : o->task == p->task))
+			p->n++;
+		else
+			VEC_PUSH(p->a, &left.v, o);
+	}
+	if (left.v.n == b->v.n)
+		return;
+	VEC_PUSH(p->a, &p->at, b);
+	VEC_PUSH(p->a, &p->was, *b);
+	*b = left;
+}
+
+static void put_back(struct pruned *p)
+{
+	for (int i = 0; i < p->at.n; i++)
+		*p->at.v[i] = p->was.v[i];
+}
+
+static bool same_tasks(const struct graph *g, const struct price *x, const struct price *y)
+{
+	return !memcmp(x->tasks, y->tasks, (size_t)g->tasks.n * sizeof(*x->tasks));
+}
+
+static bool same_phase(const struct phase_price *x, const struct phase_price *y)
+{
+	return !memcmp(x->wait, y->wait, (size_t)x->plan->waits.n * sizeof(*x->wait)) &&
+		!memcmp(x->lanes, y->lanes, sizeof(x->lanes));
+}
+
+static void price_of(struct bench *b, const struct kernel *k, struct price *out)
+{
+	price_init(&b->arena, k->plan, out);
+	price_add(out, k->plan, k->phase, k->role);
+}
+
+/* Does the price tell that the lane, or the sTask, does none of these any more? */
+static void drop(struct bench *b, struct kernel *k, struct role *r, enum role_do what, int task,
+	int *dropped, int *missed)
+{
+	struct pruned p = { .a = &b->arena, .what = what, .task = task };
+	struct price was, is;
+
+	price_of(b, k, &was);
+	prune(&p, &r->body);
+	price_of(b, k, &is);
+	put_back(&p);
+	if (!p.n)
+		return;
+	++*dropped;
+	if (!same_tasks(k->plan->graph, &was, &is) ||
+	    !same_phase(&was.phases[k->phase], &is.phases[k->phase]))
+		return;
+	++*missed;
+	printf("# %s of lane '%s'%s%s costs nothing\n", role_do_info[what].name, r->name,
+		task == NONE ? "" : ", ", task == NONE ? "" : k->plan->graph->tasks.v[task].name);
+}
+
+static void test_drops(const char *script)
+{
+	struct bench b;
+	struct kernel *k;
+	int dropped = 0, missed = 0;
+
+	bench_open(&b, script);
+	for (int i = 0; i < b.plan->graph->program->phases.n; i++) {
+		must(&b, lower_plan(&b.mem, b.plan, i, &k, &b.e));
+		for (int r = 0; r < k->role->roles.n; r++)
+			for (int what = 0; what < DO_COUNT; what++)
+				for (int t = NONE; t < b.plan->graph->tasks.n && is_dear((enum role_do)what); t++)
+					drop(&b, k, &k->role->roles.v[r], (enum role_do)what, t,
+						&dropped, &missed);
+		kernel_free(k);
+	}
+	ok(dropped > 10, script);
+	is_int(missed, 0, "... each sort of operation has its price");
+	bench_close(&b);
+}
+
+/* dearer plans ---------------------------------------------------------------------- */
+
+static struct timeline *play(struct bench *b)
+{
+	struct sim_options o = { .keep = -1 };
+	struct kernels *kernels;
+	struct timeline *t;
+
+	must(b, priced_run(&b->mem, b->plan, &o, NULL, &kernels, &t, &b->e));
+	return t;
+}
+
+static double cycles_of(const char *script)
+{
+	struct bench b;
+	struct timeline *t;
+	double cycles;
+
+	bench_open(&b, script);
+	t = play(&b);
+	ok(t->priced && !t->unpriced, script);
+	cycles = (double)t->cycles;
+	printf("# %.0f cycles\n", cycles);
+	timeline_free(t);
+	bench_close(&b);
+	return cycles;
+}
+
+static void test_dearer(void)
+{
+	double one = cycles_of("gemm(512)"), odd = cycles_of("gemm(500)"), two;
+
+	two = cycles_of("gemm(512, {epilogue = 'c1', store_c = 'c1'})");
+	ok(two > 1.2 * one, "an accumulator that is handed over each iteration is dear");
+	ok(cycles_of("gemm(508)") > 20 * one, "loads by threads are much dearer than by the engine");
+	ok(odd > 20 * one, "... whatever the tile");
+	one = cycles_of("statistics{}");
+	two = cycles_of("statistics{normalise = 'c1', store_o = 'c1'}");
+	ok(two > one, "an end on another lane costs more than on the same");
+}
+
+/* Cycles of the lane beside the sTask's own work. */
+static double lane_of(const char *script, const char *name)
+{
+	struct bench b;
+	struct kernel *k;
+	struct price x;
+	double lane;
+
+	bench_open(&b, script);
+	must(&b, lower_plan(&b.mem, b.plan, 0, &k, &b.e));
+	price_of(&b, k, &x);
+	lane = x.tasks[graph_find_task(b.plan->graph, name)].before.lane;
+	printf("# %s of %s: %.0f cycles\n", name, script, lane);
+	kernel_free(k);
+	bench_close(&b);
+	return lane;
+}
+
+static void test_detours(void)
+{
+	double none = lane_of("flipped(0)", "add"), one = lane_of("flipped(1)", "add");
+	double two = lane_of("flipped(2)", "add");
+
+	ok(one > none + 100, "a value that lies otherwise takes a detour");
+	ok(two > one + 100, "two take two");
+}
+
+/* with and without ---------------------------------------------------------------------- */
+
+static void test_longer(void)
+{
+	struct sim_options o = { .keep = -1 };
+	struct bench b;
+	struct timeline *with, *without;
+
+	bench_open(&b, "statistics{}");
+	with = play(&b);
+	must(&b, sim_run(&b.mem, b.plan, &o, NULL, &without, &b.e));
+	ok(!without->priced && with->priced, "a timeline knows whether it knows the kernel");
+	ok(with->cycles > without->cycles, "... with which it takes longer");
+	timeline_free(with);
+	timeline_free(without);
+	bench_close(&b);
+}
+
+int main(void)
+{
+	test_drops("example 'attention_overlap'");
+	test_drops("example 'attention_pingpong'");
+	test_drops("example 'gemm_cooperative'");
+	test_drops("example 'decoding_split'");
+	test_drops("example('gemm_cooperative', mr.examples.gemm{m = 512, n = 512, k = 196})");
+	test_drops("gemm(128, {epilogue = 'c1', store_c = 'c1'})");
+	test_drops("statistics{normalise = 'c1', store_o = 'c1'}");
+	test_dearer();
+	test_detours();
+	test_longer();
+	return tap_done();
+}
