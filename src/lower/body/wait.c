@@ -235,6 +235,11 @@ static enum err_code pins(struct body *c, const struct kentry *x, const int *beh
 	return OK;
 }
 
+enum err_code body_pin_all(struct body *c, const struct kentry *x, struct err *e)
+{
+	return pins(c, x, NULL, e);
+}
+
 enum err_code body_group_wait(struct body *c, const struct kentry *x,
 	const struct group_wait *w, int class, const char *why, struct err *e)
 {
