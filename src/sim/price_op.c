@@ -12,6 +12,7 @@ enum {
 	LONG_DIVIDE = 20,		/* by a number that the compiler does not know */
 	SHORT_DIVIDE = 4,		/* by one that it does: multiply, shift, and back for the rest */
 	STORE = 3,			/* of a piece of a row: guard, address, access */
+	LINE_LENGTH = 64,		/* of a line whose end is known when it runs alone */
 	TRANSPOSE = 6,			/* of a quad's four words, a word: select and shuffle, twice */
 };
 
@@ -256,6 +257,18 @@ static struct spent stores_wait(const struct payer *x, const struct role_op *o)
 	return cycles(fmax(x->device->wait_cost, latency / (o->u.stores.other + 1)));
 }
 
+/* Line by line in shared memory, one by one thread: each element is waited for. */
+static struct spent lines(const struct payer *x, const struct role_op *o)
+{
+	double length = num_is_const(o->u.lines.length) ? (double)o->u.lines.length->k : LINE_LENGTH;
+	double rounds = ceil((double)o->u.lines.n / threads(x));
+	struct spent s = accesses(x, (double)o->u.lines.n * length * (o->u.lines.running ? 2 : 1),
+		BANK_BYTES);
+
+	s.lane = fmax(s.lane, rounds * length * (ROUND * x->vector->chain + x->vector->latency));
+	return s;
+}
+
 struct spent price_op(const struct payer *x, const struct role_op *o)
 {
 	const struct vdevice *d = x->device;
@@ -297,6 +310,8 @@ struct spent price_op(const struct payer *x, const struct role_op *o)
 		return sum_product(x, o);
 	case DO_REDUCE: case DO_SCAN:
 		return reduce(x, o);
+	case DO_LINES:
+		return lines(x, o);
 	/* the unit's work: boxes are counted, products are the sTask's own */
 	case DO_LOAD_BOXES: case DO_STORE_BOXES: case DO_PRODUCT:
 	/* part of what issuing a product or a copy costs */

@@ -116,21 +116,30 @@ static enum err_code do_act(struct play *p, struct warp *w, const struct act *a)
 	case ACT_FENCE:
 		play_fence(p, w);
 		break;
-	case ACT_READ:
-	case ACT_WRITE:
 	case ACT_GROUP_READ:
 	case ACT_GROUP_SUM:
+		w->multiplies = true;
+		return play_access(p, w, a);
+	case ACT_READ:
+	case ACT_WRITE:
 		return play_access(p, w, a);
 	case ACT_STORE:
-		return w->number && a->at < p->s->set->shared ? OK : play_store(p, w, a);
+		if (w->number && a->at < p->s->set->shared)
+			break;
+		w->stores_on = true;
+		return play_store(p, w, a);
 	case ACT_STORE_COMMIT:
-		w->stores += !w->number || !a->leader;
+		if (w->number && a->leader)
+			break;
+		w->stores_on = false;
+		w->stores++;
 		break;
 	case ACT_STORES:
 		if (w->clock[stores_of(p, me)] < w->stores - a->n)
 			w->clock[stores_of(p, me)] = w->stores - a->n;
 		break;
 	case ACT_COMMIT:
+		w->multiplies = false;
 		w->groups++;
 		break;
 	case ACT_GROUPS:
@@ -263,16 +272,28 @@ static enum err_code check_peers(const struct play *p, int flag, int n)
 	return OK;
 }
 
+/* Is a copy over before the block ends, as one of its warps knows? */
+static bool is_over_for_block(const struct play *p, int flag, int n)
+{
+	int block = flag / p->r->flags.n;
+
+	for (int i = 0; i < p->nwarps; i++)
+		if (p->warp[i].block == block && p->warp[i].clock[barrier_of(p, flag, n)] >
+		    n / depth_of(p, flag))
+			return true;
+	return false;
+}
+
 /* A block may not end while something is under way in it. */
 static enum err_code check_end(const struct play *p)
 {
 	for (int i = 0; i < p->nwarps; i++) {
 		const struct warp *w = &p->warp[i];
 
-		if (w->clock[groups_of(p, i)] < w->groups)
+		if (w->multiplies || w->clock[groups_of(p, i)] < w->groups)
 			return err_set(p->e, ERR_ILLEGAL, NOWHERE, "lane '%s' ends while its products "
 				"are under way", p->s->set->plan->lanes.v[p->r->roles.v[w->lane].lane].name);
-		if (w->clock[stores_of(p, i)] < w->stores)
+		if (w->stores_on || w->clock[stores_of(p, i)] < w->stores)
 			return err_set(p->e, ERR_ILLEGAL, NOWHERE, "lane '%s' ends while its stores "
 				"are under way", p->s->set->plan->lanes.v[p->r->roles.v[w->lane].lane].name);
 	}
@@ -281,8 +302,7 @@ static enum err_code check_end(const struct play *p)
 			if (!p->round[f][n].complete)
 				return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, f), "nobody is told of %s",
 					play_flag_name(p, f, n));
-			if (flag_at(p, f)->bytes && completer(p, f, n)->clock[barrier_of(p, f, n)] <
-			    n / depth_of(p, f) + 1)
+			if (flag_at(p, f)->bytes && !is_over_for_block(p, f, n))
 				return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, f), "the kernel may "
 					"end while %s is under way", play_flag_name(p, f, n));
 			TRY(check_peers(p, f, n));

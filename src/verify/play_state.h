@@ -50,9 +50,9 @@ struct warp {
 	int at;				/* next action */
 	int event;			/* that is under way */
 	int groups, stores;		/* issued */
+	bool multiplies, stores_on;	/* something that no group has been issued with */
 	bool meets;			/* stands at an ACT_SYNC or ACT_CLUSTER */
 	int *clock;
-	VEC(int) group;			/* accesses of the group that is next */
 	VEC(int) unfenced;		/* places */
 };
 

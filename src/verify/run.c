@@ -6,6 +6,14 @@ struct scoped {
 	int64_t *var, was;
 };
 
+/* Registers in which a product leaves its result. */
+struct sum {
+	int group;			/* the last one's */
+	bool loose;			/* the compiler may read them before it is complete */
+};
+
+enum { TURNS_MOST = 1 << 14 };		/* of a loop: more are no play's */
+
 /* A lane at work. VAR_TILE is the number of the tile among the EU's. */
 struct run {
 	struct num_env env;		/* first: var() gets at the rest */
@@ -18,7 +26,14 @@ struct run {
 	VEC(struct scoped) scoped;	/* lets that end with the regions at hand */
 	int instance, task;		/* at work; NONE */
 	enum { ON, BREAKS, CONTINUES } goes;
-	bool scattered;			/* threads of a warp may not have done what it has */
+	/* Threads of a warp may not have done what it has: touched shared memory, looked at a
+	 * flag. Since they met: */
+	bool scattered, looking;
+	bool unfenced;			/* they have written to shared memory, with no fence since */
+	int unread;			/* stores that may be unread, as one of them knows; NONE: it
+					 * has not asked */
+	int issued, complete;		/* groups of products */
+	struct sum *sums;		/* by place, from the first one in registers on */
 	struct err *e;
 };
 
@@ -84,6 +99,13 @@ static void let(struct run *x, const struct role_op *o)
 
 /* places ----------------------------------------------------------------------- */
 
+static int place_of_frag(const struct run *x, int buffer, int version)
+{
+	const struct setting *set = x->s->set;
+
+	return set->first[buffer] + x->role->copy * set->versions[buffer] + version;
+}
+
 static int place_of(struct run *x, const struct touch *t)
 {
 	const struct setting *set = x->s->set;
@@ -93,7 +115,7 @@ static int place_of(struct run *x, const struct touch *t)
 	case TOUCH_SLOT:
 		return set->first[t->of] + (int)*var_at(x, VAR_SLOT, set->ring_of[t->of]);
 	case TOUCH_FRAG:
-		return set->first[t->of] + x->role->copy * set->versions[t->of] + t->version;
+		return place_of_frag(x, t->of, t->version);
 	case TOUCH_ROOM:
 		break;
 	}
@@ -139,35 +161,69 @@ static bool in_shared(const struct touch *t)
 	return t->what != TOUCH_FRAG;
 }
 
-static void touch(struct run *x, const struct role_op *o, const struct touch *t)
+/* What a product leaves in registers is pinned there behind the wait for it, or the compiler
+ * may read them before. */
+static enum err_code check_pinned(struct run *x, const struct role_op *o, const struct touch *t,
+	bool product)
+{
+	struct sum *s = &x->sums[place_of_frag(x, t->of, t->version) - x->s->set->rooms];
+
+	if (t->how == TOUCH_READ && s->loose && !product)
+		return err_set(x->e, ERR_ILLEGAL, graph_of(x)->tasks.v[o->task].loc, "'%s' reads '%s', "
+			"which is not pinned behind the wait for its product",
+			graph_of(x)->tasks.v[o->task].name, graph_of(x)->buffers.v[t->of].name);
+	if (t->how == TOUCH_WRITE) {
+		s->loose = product;
+		s->group = x->issued + 1;
+	}
+	return OK;
+}
+
+static enum err_code touch(struct run *x, const struct role_op *o, const struct touch *t)
 {
 	bool product = o->what == DO_PRODUCT, writes = t->how == TOUCH_WRITE;
 	struct act *a = act(x, product ? (writes ? ACT_GROUP_SUM : ACT_GROUP_READ) :
 		writes ? ACT_WRITE : ACT_READ, place_of(x, t), 0);
 
 	x->scattered |= in_shared(t) && !product;
+	x->unfenced |= in_shared(t) && !product && writes;
 	if (!writes || t->sums)
 		expect(x, a, t->of);
 	else
 		a->initial = t->initial;
+	return t->what == TOUCH_FRAG ? check_pinned(x, o, t, product) : OK;
 }
 
-static void touches(struct run *x, const struct role_op *o)
+static enum err_code touches(struct run *x, const struct role_op *o)
 {
 	for (int i = 0; i < o->touches.n; i++)
-		touch(x, o, &o->touches.v[i]);
+		TRY(touch(x, o, &o->touches.v[i]));
+	return OK;
+}
+
+static void pin(struct run *x, const struct role_op *o)
+{
+	const struct frag_at *at = &o->u.frag.at;
+	struct sum *s;
+
+	if (at->frag->buffer == NONE)
+		return;
+	s = &x->sums[place_of_frag(x, at->frag->buffer, at->version) - x->s->set->rooms];
+	s->loose &= s->group > x->complete;
 }
 
 /* synchronisation -------------------------------------------------------------- */
 
-/* One thread speaks for its warp. */
+/* One thread speaks for its warp. What it lets others do may end the phase that the rest of
+ * the warp looks for, unless all it does is to read. */
 static enum err_code check_together(struct run *x, const struct role_op *o)
 {
-	if (!x->scattered)
+	if (!x->scattered && (!x->looking || o->what == DO_STORE_BOXES))
 		return OK;
 	return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s': a thread goes on to %s for its warp, "
-		"of which others may not have touched shared memory yet ('%s')", x->role->name,
-		role_do_info[o->what].name, o->task == NONE ? "the end of a loop" :
+		"of which others may not have %s yet ('%s')", x->role->name,
+		role_do_info[o->what].name, x->scattered ? "touched shared memory" :
+		"looked at a flag", o->task == NONE ? "the end of a loop" :
 		graph_of(x)->tasks.v[o->task].name);
 }
 
@@ -179,6 +235,7 @@ static void wait(struct run *x, const struct role_op *o)
 	if (n < 0 || (o->u.flag.when && !value(x, o->u.flag.when)) || (o->u.flag.once && *seen > n))
 		return;
 	act(x, ACT_WAIT, f, n);
+	x->looking = true;
 	if (o->u.flag.once)
 		*seen = n + 1;
 }
@@ -210,29 +267,71 @@ static enum err_code tell(struct run *x, const struct role_op *o)
 	return OK;
 }
 
+/* What one thread knows of the stores that it issued, its warp knows when they meet. */
+static void know_stores(struct run *x)
+{
+	if (x->unread != NONE)
+		act(x, ACT_STORES, NONE, x->unread);
+	x->unread = NONE;
+}
+
+static void meet(struct run *x, const struct role_op *o)
+{
+	know_stores(x);
+	x->scattered = x->looking = false;
+	if (o->what == DO_LANE_SYNC)
+		act(x, ACT_SYNC, NONE, 0);
+}
+
+/* A fence is each thread's own, so they meet behind it. */
+static void fence(struct run *x)
+{
+	x->scattered |= x->unfenced;
+	x->unfenced = false;
+	act(x, ACT_FENCE, NONE, 0);
+}
+
+static void groups(struct run *x, const struct role_op *o)
+{
+	if (o->what == DO_GROUPS_COMMIT) {
+		x->issued++;
+		act(x, ACT_COMMIT, NONE, 0);
+		return;
+	}
+	if (x->complete < x->issued - o->u.count)
+		x->complete = x->issued - o->u.count;
+	x->looking = false;		/* the warp's threads do it together */
+	act(x, ACT_GROUPS, NONE, o->u.count);
+}
+
+static void stores(struct run *x, const struct role_op *o)
+{
+	int n = *var_at(x, VAR_ROUND, NONE) > 0 ? o->u.stores.other : o->u.stores.first;
+
+	if (o->what == DO_STORES_WAIT) {
+		x->unread = x->unread == NONE || n < x->unread ? n : x->unread;
+		return;
+	}
+	x->unread += x->unread != NONE;
+	act(x, ACT_STORE_COMMIT, NONE, 0)->leader = !o->u.stores.elected;
+}
+
 static enum err_code synchronise(struct run *x, const struct role_op *o)
 {
-	bool later = *var_at(x, VAR_ROUND, NONE) > 0;
-
-	x->scattered &= o->what != DO_LANE_SYNC && o->what != DO_WARP_SYNC;
 	if (o->what == DO_WAIT)
 		wait(x, o);
 	else if (o->what == DO_WAIT_LAST)
 		wait_last(x, o);
 	else if (o->what == DO_ARRIVE || o->what == DO_RELEASE)
 		return tell(x, o);
-	else if (o->what == DO_LANE_SYNC)
-		act(x, ACT_SYNC, NONE, 0);
+	else if (o->what == DO_LANE_SYNC || o->what == DO_WARP_SYNC)
+		meet(x, o);
 	else if (o->what == DO_FENCE)
-		act(x, ACT_FENCE, NONE, 0);
-	else if (o->what == DO_GROUPS_COMMIT)
-		act(x, ACT_COMMIT, NONE, 0);
-	else if (o->what == DO_GROUPS_WAIT)
-		act(x, ACT_GROUPS, NONE, o->u.count);
-	else if (o->what == DO_STORES_COMMIT)
-		act(x, ACT_STORE_COMMIT, NONE, 0)->leader = !o->u.stores.elected;
-	else if (o->what == DO_STORES_WAIT)
-		act(x, ACT_STORES, NONE, later ? o->u.stores.other : o->u.stores.first);
+		fence(x);
+	else if (o->what == DO_GROUPS_COMMIT || o->what == DO_GROUPS_WAIT)
+		groups(x, o);
+	else
+		stores(x, o);
 	return OK;
 }
 
@@ -305,10 +404,14 @@ static enum err_code run_tiles(struct run *x, const struct role_op *o)
 static enum err_code run_loop(struct run *x, const struct role_op *o)
 {
 	int64_t *i = var_at(x, o->u.region.var, o->u.region.of);
+	int turns = 0;
 
 	if (o->u.region.from)
 		*i = value(x, o->u.region.from);
 	for (; !o->u.region.end || *i < value(x, o->u.region.end); *i += o->u.region.step) {
+		if (turns++ == TURNS_MOST)
+			return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' has a loop without end",
+				x->role->name);
 		TRY(run_body(x, &o->u.region.body));
 		if (x->goes == BREAKS)
 			break;
@@ -374,9 +477,11 @@ static enum err_code run_op(struct run *x, const struct role_op *o)
 	case DO_PUT_PANELS: case DO_FILL: case DO_PRODUCT: case DO_SUM_PRODUCT: case DO_INIT:
 	case DO_MAP: case DO_PACK: case DO_KEEP: case DO_REDUCE: case DO_SCAN:
 	case DO_LINES:
-		touches(x, o);
+		return touches(x, o);
+	case DO_PIN:
+		pin(x, o);
 		break;
-	case DO_LANE: case DO_REGISTERS: case DO_LEAVE: case DO_FRAGMENT: case DO_PIN:
+	case DO_LANE: case DO_REGISTERS: case DO_LEAVE: case DO_FRAGMENT:
 	case DO_GROUPS_FENCE: case DO_STAMP: case DO_STAMPS_BEGIN: case DO_STAMPS_TILE:
 	case DO_STAMPS_END: case DO_WATCH: case DO_WATCH_ENDS: case DO_COUNT:
 		break;
@@ -417,10 +522,12 @@ static void init_vars(struct run *x)
 static enum err_code run_lane(struct arena *a, struct script *s, int lane, struct err *e)
 {
 	struct run x = { .a = a, .s = s, .role = &s->set->r->roles.v[lane], .instance = NONE,
-		.task = NONE, .e = e };
+		.task = NONE, .unread = NONE, .e = e };
 
 	init_vars(&x);
+	x.sums = ARENA_ARRAY(a, s->set->nplaces - s->set->rooms, struct sum);
 	TRY(run_body(&x, &x.role->body));
+	know_stores(&x);
 	if (s->set->r->cluster > 1)
 		act(&x, ACT_CLUSTER, NONE, 0);
 	s->acts[lane] = x.acts.v;

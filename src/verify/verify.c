@@ -5,6 +5,7 @@
 #include "base/prng.h"
 #include "plan/cluster.h"
 #include "plan/deal.h"
+#include "verify/names.h"
 #include "verify/play.h"
 
 enum {
@@ -197,6 +198,7 @@ static enum err_code check_still(const struct check *c)
 		TRY(check_flag(c, &c->r->flags.v[i]));
 	for (int i = 0; i < c->r->roles.n; i++)
 		TRY(check_ops(c, &c->r->roles.v[i].body));
+	TRY(names_check(c->a, &c->set, c->e));
 	return check_memory(c);
 }
 

@@ -162,9 +162,9 @@ for _, made in ipairs{false, true} do
       if made then x = p:task("double", function() return x * 2 end) end
       p:loop(n, function()
         local y = p:task("step", function()
-          local y = f(x, n)
-          sum:set(sum + (f == rowsum and y or 1))
-          return y + 0
+          local y = f == cumsum and cumsum(x, m) or x + 0
+          sum:set(sum + rowsum(y, n))
+          return y
         end)
         if Y then Y:store("store_y", y) end
       end)
@@ -172,26 +172,29 @@ for _, made in ipairs{false, true} do
     end)
     local what = f == cumsum and "cumsum" or "rowsum"
     right(("%s of tiles of a whole value%s"):format(what, made and " in registers" or ""),
-      tiled{m = 70, n = 50}, {m = 32, n = 16})
+      tiled{m = 70, n = 50}, {m = f == rowsum and 32 or nil, n = 16})
   end
 end
 
 for _, along in ipairs{"m", "n"} do
   for _, lane in ipairs{"c0", "c1"} do
     local carried = mr.program("carried", function(p)
-      local m, n, k = p:axes("m", "n", "k")
+      local m, n, k, l = p:axes("m", "n", "k", "l")
       local by, left = along == "m" and m or n, along == "m" and n or m
-      local A, B = p:input("A", {m, k}), p:input("B", {n, k})
+      local A, B, X = p:input("A", {m, k}), p:input("B", {n, k}), p:input("X", {left, l}, "f32")
       local c, d = p:carry("c", {m, n}, 0), p:carry("d", {left}, 0)
       p:loop(k, function()
         c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B)))
-        p:task("fold", function() d:set(d * 0.5 + rowmax(c, by)) end)
+      end)
+      p:loop(l, function()
+        local x = p:load("load_x", X)
+        p:task("fold", function() d:set(d + rowmax(c, by) * rowsum(x, l)) end)
       end)
       p:output("Y", {left}, "f32"):store("store_y", p:task("fold_y", function() return d + 0 end))
       p:output("Z", {m, n}, "f32"):store("store_z", p:task("fold_z", function() return cumsum(c, by) * 2 end))
     end)
     right(("of a carry along %s, on %s"):format(along, lane == "c0" and "its lane" or "another"),
-      carried{m = 80, n = 40, k = 64}, {k = 32}, function(t)
+      carried{m = 80, n = 40, k = 64, l = 24}, {k = 32, l = 16}, function(t)
         return t.kind ~= "load" and {lane = t.name:find "^fold" and lane or "c0"} or nil
       end)
   end
@@ -203,15 +206,16 @@ for _, along in ipairs{"m", "n"} do
     local m, n, d = p:axes("m", "n", "d")
     local K, V, by = p:input("K", {n, d}), p:input("V", {n, d}), along == "m" and m or n
     local q, o = p:load("load_q", p:input("Q", {m, d})), p:carry("o", {m, d}, 0)
-    p:loop(n, function()
+    local function multiply()
       local s = p:mma("mma_s", q, p:load("load_k", K))
       local w = p:task("weigh", function() return (cumsum(s - rowmax(s, by), by) * 0.1):to "bf16" end)
       o:add(p:mma("mma_o", w, p:load("load_v", V)))
-    end)
+    end
+    if along == "m" then p:loop(n, multiply) else multiply() end
     p:output("O", {m, d}, "f32"):store("store_o", p:task("finish", function() return o + 0 end))
   end)
   right("weights of a product, along " .. along, weights{m = 100, n = 80, d = 32},
-    {m = along == "n" and 64 or nil, n = 32})
+    {m = along == "n" and 64 or nil, n = along == "m" and 32 or nil})
 end
 
 tap.done_testing()

@@ -1,47 +1,17 @@
 /* The protocol check: kernels of real plans pass; kernels with one thing changed are
  * refused, or are harmless: their text is the same, or the CPU target, which knows nothing
  * of the check, runs them without a race and computes what the kernel as it was does. */
-#include <lauxlib.h>
-#include <lualib.h>
 #include <stdlib.h>
 
-#include "emit/emit.h"
-#include "lower/lower.h"
 #include "lower/passes.h"
-#include "lua/lplan.h"
-#include "plan/check.h"
-#include "run/on_host.h"
-#include "tests/tap.h"
+#include "tests/unit/bench.h"
 #include "tests/unit/oracle_states.h"
-
-enum { SEEDS = 3 };
 
 /* Waits for loads whose slots may hold others by then: their flags are deeper than the rings. */
 #define LOOKING_BACK(sizes) \
 	"local plan = gemm(" sizes ", {m=64, n=64, k=32}, 1, 1) " \
 	"plan:wait('mma', {{'load_b', distance = 2}}) plan:wait('load_a', {{'load_b', distance = 1}}) " \
 	"return plan"
-
-static const char *home(void)
-{
-	const char *s = getenv("MILLRACE_HOME");
-
-	return s ? s : ".";
-}
-
-/* A plan as a script makes it, and its kernel. */
-struct bench {
-	struct host h;
-	lua_State *L;
-	struct mem mem;
-	const struct plan *plan;
-	struct kernel *k;
-	struct arena arena;
-	struct source was;		/* text of the kernel as it is */
-	void **data;			/* of tensors */
-	void **good;			/* outputs of the kernel as it is */
-	struct err e;
-};
 
 static const char prelude[] =
 	"local mr = require 'millrace'\n"
@@ -188,102 +158,6 @@ static const char prelude[] =
 	"end\n"
 	"local early = {'mma_qk', 'mma_pv', 'softmax', 'rescale'}\n";
 
-static void must(const struct bench *b, enum err_code code)
-{
-	if (!code)
-		return;
-	printf("Bail out! %s\n", b->e.msg);
-	exit(1);
-}
-
-static void bench_open(struct bench *b, const char *script)
-{
-	struct problems problems = { 0 };
-
-	*b = (struct bench){ .h.home = home() };
-	b->L = host_open(&b->h);
-	arena_init(&b->arena, &b->mem);
-	lua_pushfstring(b->L, "%s%s", prelude, script);
-	if (luaL_dostring(b->L, lua_tostring(b->L, 1))) {
-		printf("Bail out! %s\n", lua_tostring(b->L, -1));
-		exit(1);
-	}
-	b->plan = history_plan(check_plan(b->L, -1, "test"));
-	must(b, plan_check(b->plan, &b->arena, NULL, &problems, NULL, &b->e));
-	if (problems.v.n) {
-		printf("Bail out! %s\n", problems.v.v[0].message);
-		exit(1);
-	}
-	must(b, lower_plan(&b->mem, b->plan, 0, &b->k, &b->e));
-	emit_host(b->k->role, &b->arena, &b->was);
-}
-
-static void bench_close(struct bench *b)
-{
-	kernel_free(b->k);
-	arena_release(&b->arena);
-	host_close(b->L);
-	is_int((long long)b->mem.used, 0, "all memory is given back");
-}
-
-/* The CPU ------------------------------------------------------------------- */
-
-/* A small number of bf16 whose size grows along the tensor, so that maxima move. */
-static uint16_t number(size_t i, size_t n)
-{
-	static const uint16_t scale[] = { 0x3e00, 0x3e80, 0x3f00, 0x3f40 };	/* 1/8 ... 3/4 */
-	uint16_t x = scale[i * 4 / n];
-
-	return (uint16_t)((i * 7 + i / 64) % 13 < 6 ? x : i % 3 ? x | 0x8000 : 0x3d80);
-}
-
-static void make_data(struct bench *b)
-{
-	const struct program *p = b->plan->graph->program;
-
-	b->data = ARENA_ARRAY(&b->arena, p->tensors.n, void *);
-	b->good = ARENA_ARRAY(&b->arena, p->tensors.n, void *);
-	for (int t = 0; t < p->tensors.n; t++) {
-		size_t n = (size_t)tensor_elements(p, t);
-		size_t bytes = dtype_bytes(p->tensors.v[t].type, n);
-		uint16_t *v = arena_alloc(&b->arena, bytes);
-
-		for (size_t i = 0; p->tensors.v[t].type == DT_BF16 && i < n; i++)
-			v[i] = number(i, n);
-		b->data[t] = v;
-		b->good[t] = arena_alloc(&b->arena, bytes);
-	}
-}
-
-/* What the kernel at hand does wrong on the CPU; NULL if nothing. */
-static const char *run(struct bench *b, const struct source *s, bool first)
-{
-	const struct program *p = b->plan->graph->program;
-	struct host_kernel *kernel = NULL;
-	struct on_host h = { .plan = (struct plan *)b->plan, .nphases = 1,
-		.sources = (struct source *)s, .kernels = &kernel };
-	const char *report = NULL;
-
-	must(b, host_compile(&b->mem, s->text.text, s->text.len, NULL, &kernel, &b->e));
-	for (int seed = 0; seed < SEEDS && !report; seed++) {
-		struct on_host_options o = { .seed = (uint64_t)seed, .race = seed != 1, .limit = 20 };
-
-		must(b, on_host_run(&h, b->data, &o, NULL, &b->arena, &report, &b->e));
-		for (int t = 0; t < p->tensors.n && !report; t++) {
-			size_t bytes = dtype_bytes(p->tensors.v[t].type, (size_t)tensor_elements(p, t));
-
-			if (p->tensors.v[t].role != TENSOR_OUTPUT)
-				continue;
-			if (first)
-				memcpy(b->good[t], b->data[t], bytes);
-			else if (memcmp(b->good[t], b->data[t], bytes) != 0)
-				report = "the result is another";
-		}
-	}
-	host_free(kernel);
-	return report;
-}
-
 /* Mutations -------------------------------------------------------------------- */
 
 struct tally {
@@ -313,7 +187,7 @@ static void try_on_host(struct bench *b, struct tally *t, const char *what)
 		t->refused++;
 		if (getenv("PROTOCOL_SAY")) {
 			emit_host(b->k->role, &b->arena, &now);
-			report = !strcmp(now.text.text, b->was.text.text) ? "SAME" : run(b, &now, false);
+			report = !strcmp(now.text.text, b->was.text.text) ? "SAME" : bench_run(b, &now, false);
 			diag("%s: %s: %s\n#   host: %s", t->name, what, e.msg, report ? report : "NOTHING");
 		}
 		return;
@@ -322,7 +196,7 @@ static void try_on_host(struct bench *b, struct tally *t, const char *what)
 	if (!strcmp(now.text.text, b->was.text.text)) {
 		t->same++;
 	} else {
-		report = run(b, &now, false);
+		report = bench_run(b, &now, false);
 		t->harmless += !report;
 		t->missed += report != NULL;
 		diag("%s: %s: %s", t->name, what, report ? report : "harmless");
@@ -606,13 +480,13 @@ static void check_plan_of(const char *name, const char *script)
 	struct verified p;
 	struct bench b;
 
-	bench_open(&b, script);
+	bench_open(&b, prelude, script, 0);
 	if (!ok(!check_kernel(&b, &p, &b.e), name))
 		diag("%s", b.e.msg);
 	diag("%d plays of %lld actions, period %d, %s", p.plays, (long long)p.actions, p.period,
 		p.complete ? "complete" : "a choice");
-	make_data(&b);
-	ok(!run(&b, &b.was, true), "it runs on the CPU");
+	bench_data(&b);
+	ok(!bench_run(&b, &b.was, true), "it runs on the CPU");
 	mutate_all(&b, &t);
 	is_int(t.missed, 0, "no mistake that the CPU finds gets through");
 	diag("%d changed kernels: %d refused, %d with the same text, %d harmless on the CPU", t.made,
@@ -626,7 +500,7 @@ static void check_states_of(const char *name, const char *script, int tiles, int
 	struct tally t = { .name = name, .try = try_all_states, .tiles = tiles, .trips = trips };
 	struct bench b;
 
-	bench_open(&b, script);
+	bench_open(&b, prelude, script, 0);
 	try_all_states(&b, &t, "as it is");
 	is_int(t.harmless, 1, name);
 	if (mutants)

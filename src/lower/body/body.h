@@ -277,6 +277,8 @@ NODISCARD enum err_code body_missed(struct body *c, int loop, int nested, struct
 bool body_waits_once(const struct body *c, int flag);
 NODISCARD enum err_code body_group_wait(struct body *c, const struct kentry *x,
 	const struct group_wait *w, int class, const char *why, struct err *e);
+/* Behind a wait for all products, of which x may be one. */
+NODISCARD enum err_code body_pin_all(struct body *c, const struct kentry *x, struct err *e);
 /* The products that x waits for before it begins, in words. */
 const char *body_awaited_products(struct body *c, const struct kentry *x);
 NODISCARD enum err_code body_read_pins(struct body *c, const struct kentry *x, struct err *e);

@@ -141,6 +141,16 @@ static void add_shared_boxes(struct body *c, const struct stask *s, const struct
 			ADD(N(c, p), rank), o);
 }
 
+/* Do the lane's other sTasks wait for flags? Some threads may still look at one. */
+static bool others_wait(const struct body *c)
+{
+	for (int i = 0; i < c->lane->entries.n; i++)
+		if (c->lane->entries.v[i].waits.n &&
+		    stask_of(c, &c->lane->entries.v[i])->kind != TASK_LOAD)
+			return true;
+	return false;
+}
+
 /* The pieces of each load, all on one flag. */
 void body_boxes(struct body *c, const struct kentry *x, const struct ring *r,
 	const struct node *n)
@@ -151,6 +161,8 @@ void body_boxes(struct body *c, const struct kentry *x, const struct ring *r,
 	/* no thread may still look at a flag whose next phase this copy brings about */
 	if (x->waits.n || x->sync_first || body_reads_own(c, x))
 		body_lane_sync(c, "all warps have looked at the flag, or are done with the slot");
+	else if (others_wait(c))
+		body_warp_sync(c, "all threads have looked at flags before");
 	body_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);
 	o = body_op(c, DO_LOAD_BOXES);
 	o->u.boxes.flag = x->flag;

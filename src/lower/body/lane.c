@@ -107,7 +107,8 @@ static void take_turn(struct body *c)
 	for (int f = 0; f < c->k->flags.n; f++)
 		if (counts(c, f))
 			restart_flag(c, f);
-	turn_wait(c, c->lane->turn);
+	if (c->lane->turn != NONE)
+		turn_wait(c, c->lane->turn);
 }
 
 static enum err_code tile(struct body *c, struct err *e)

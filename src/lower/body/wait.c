@@ -236,6 +236,11 @@ static enum err_code pins(struct body *c, const struct kentry *x, const int *beh
 	return OK;
 }
 
+enum err_code body_pin_all(struct body *c, const struct kentry *x, struct err *e)
+{
+	return pins(c, x, NULL, e);
+}
+
 enum err_code body_group_wait(struct body *c, const struct kentry *x,
 	const struct group_wait *w, int class, const char *why, struct err *e)
 {
@@ -303,23 +308,48 @@ enum err_code body_early_runs(struct body *c, const struct kentry *x, struct err
 	return OK;
 }
 
+/* Does one thread of the lane issue copies to shared memory? */
+static bool loads(const struct body *c)
+{
+	for (int i = 0; i < c->lane->entries.n; i++)
+		if (stask_of(c, &c->lane->entries.v[i])->kind == TASK_LOAD)
+			return true;
+	return false;
+}
+
+/* What entry x, inside the loop `nested`, waits for once in region `loop`. */
+static bool missed_waits(struct body *c, const struct kentry *x, int loop, int nested)
+{
+	bool waits = false;
+
+	for (int k = 0; k < x->waits.n; k++) {
+		if (!x->waits.v[k].once || x->waits.v[k].loop != loop ||
+		    !program_loop_within(c->p, stask_of(c, x)->loop, nested))
+			continue;
+		flag_wait(c, &x->waits.v[k], NULL);
+		waits = true;
+	}
+	return waits;
+}
+
 /* After a loop that may have made no iteration: what its entries would have waited for, and
- * told. */
+ * told. The next may be a load that waits for nothing. */
 enum err_code body_missed(struct body *c, int loop, int nested, struct err *e)
 {
+	bool waits = false;
+
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		const struct kentry *x = &c->lane->entries.v[i];
 
-		for (int k = 0; k < x->waits.n; k++)
-			if (x->waits.v[k].once && x->waits.v[k].loop == loop &&
-			    program_loop_within(c->p, stask_of(c, x)->loop, nested))
-				flag_wait(c, &x->waits.v[k], NULL);
+		waits |= missed_waits(c, x, loop, nested);
 		for (int f = 0; f < c->k->flags.n; f++)
 			if (c->k->flags.v[f].early && c->k->flags.v[f].task == x->task &&
 			    c->k->flags.v[f].loop == nested)
 				TRY(tell_if(c, f, NUM2(LE, V(c, VAR_TOLD, f), body_seq(c,
 					c->p->loops.v[nested].parent)), e));
 	}
+	if (waits && loads(c))
+		body_warp_sync(c, "all threads have looked at the flags");
 	return OK;
 }
 

@@ -1,0 +1,211 @@
+/* Fragments, and the lane's scratch in shared memory. */
+#include "verify/names_state.h"
+
+#include <string.h>
+
+static struct seen_frag *find(struct names *c, const struct frag *f)
+{
+	for (int i = c->frags.n - 1; i >= 0; i--)
+		if (c->frags.v[i].frag == f)
+			return &c->frags.v[i];
+	for (int i = c->frags.n - 1; i >= 0; i--)	/* described anew */
+		if (!strcmp(c->frags.v[i].frag->name, f->name))
+			return &c->frags.v[i];
+	names_fail(c, "needs the fragment '%s', which is not there", f->name);
+	return NULL;
+}
+
+void names_declare_frag(struct names *c, const struct frag *f)
+{
+	for (int i = 0; i < c->frags.n; i++)
+		if (c->frags.v[i].body == c->body && !strcmp(c->frags.v[i].frag->name, f->name))
+			names_fail(c, "'%s' is there already", f->name);
+	VEC_PUSH(c->a, &c->frags, ((struct seen_frag){ .frag = f, .body = c->body }));
+}
+
+static bool is_own(const struct seen_frag *x)
+{
+	return x->frag->buffer == NONE;
+}
+
+static void check_sum(struct names *c, const struct seen_frag *x)
+{
+	if (x->sum == SUM_UNDER_WAY)
+		names_fail(c, "touches '%s' while a product is under way on it", x->frag->name);
+	else if (x->sum == SUM_UNPINNED)
+		names_fail(c, "touches '%s', which is not pinned since its product is complete",
+			x->frag->name);
+}
+
+void names_read(struct names *c, struct frag_at at)
+{
+	struct seen_frag *x = find(c, at.frag);
+
+	if (!x)
+		return;
+	if (is_own(x) && !x->written)
+		names_fail(c, "reads '%s', which nothing has written", at.frag->name);
+	check_sum(c, x);
+	x->read = c->now;
+	x->version = at.version;
+}
+
+static void note_write(const struct names *c, struct seen_frag *x)
+{
+	x->changed = c->now;
+	x->written = x->written ? x->written : c->now;
+}
+
+void names_write(struct names *c, struct frag_at at)
+{
+	struct seen_frag *x = find(c, at.frag);
+
+	if (!x)
+		return;
+	if (x->read == c->now && x->version == at.version)
+		names_fail(c, "reads '%s' and writes it", at.frag->name);
+	check_sum(c, x);
+	note_write(c, x);
+}
+
+void names_forget(struct names *c, int since)
+{
+	for (int i = 0; i < c->frags.n; i++)
+		if (c->frags.v[i].written > since)
+			c->frags.v[i].written = 0;
+}
+
+/* products --------------------------------------------------------------------- */
+
+void names_pin(struct names *c, struct frag_at at)
+{
+	struct seen_frag *x = find(c, at.frag);
+
+	if (!x)
+		return;
+	x->pinned = c->now;
+	x->pinned_version = at.version;
+	if (x->sum == SUM_UNPINNED)
+		x->sum = SUM_THERE;
+}
+
+void names_groups_wait(struct names *c, int n)
+{
+	for (int i = 0; i < c->frags.n && !n; i++)
+		if (c->frags.v[i].sum == SUM_UNDER_WAY)
+			c->frags.v[i].sum = SUM_UNPINNED;
+}
+
+/* The compiler may move nothing that it does with the registers behind the fence. */
+static void check_fenced(struct names *c, const struct seen_frag *x, int version)
+{
+	if (x->pinned <= x->changed || x->pinned <= c->task_began || x->pinned_version != version)
+		names_fail(c, "takes '%s', which is not pinned before", x->frag->name);
+	else if (c->fenced <= x->pinned)
+		names_fail(c, "has no groups_fence behind the pin of '%s'", x->frag->name);
+}
+
+static int64_t zero_var(const struct num_env *env, enum var v, int of)
+{
+	(void)env, (void)v, (void)of;
+	return 0;
+}
+
+/* With all counters 0: of an address what it begins with. */
+static int64_t at_zero(const struct num *x)
+{
+	struct num_env env = { zero_var };
+
+	return num_value(x, &env);
+}
+
+static void sum_product(struct names *c, const struct role_op *o)
+{
+	struct seen_frag *x;
+
+	names_num(c, o->u.sum_product.inside);
+	names_val(c, o->u.sum_product.a);
+	names_val(c, o->u.sum_product.b);
+	x = find(c, o->u.sum_product.sum.frag);
+	if (x && is_own(x) && !x->written)
+		names_fail(c, "adds to '%s', which nothing has written", x->frag->name);
+	if (x)
+		note_write(c, x);
+}
+
+void names_product(struct names *c, const struct role_op *o)
+{
+	struct seen_frag *x;
+
+	if (c->product)
+		names_fail(c, "is the second of its sTask");
+	c->product = c->now;
+	if (o->what == DO_SUM_PRODUCT) {
+		sum_product(c, o);
+		return;
+	}
+	names_num(c, o->u.product.a_at);
+	names_num(c, o->u.product.b_at);
+	names_num(c, o->u.product.adds);
+	if (o->u.product.a.frag) {
+		names_read(c, o->u.product.a);
+		x = find(c, o->u.product.a.frag);
+		if (x)
+			check_fenced(c, x, o->u.product.a.version);
+	}
+	x = find(c, o->u.product.sum.frag);
+	if (!x)
+		return;
+	if (is_own(x) && at_zero(o->u.product.adds) && !x->written)
+		names_fail(c, "adds to '%s', which nothing has written", x->frag->name);
+	check_fenced(c, x, o->u.product.sum.version);
+	note_write(c, x);
+	if (is_own(x))
+		x->sum = SUM_UNDER_WAY;
+}
+
+/* scratch ---------------------------------------------------------------------- */
+
+static struct scratched *scratched_at(struct names *c, int64_t at)
+{
+	for (int i = 0; i < c->scratch.n; i++)
+		if (c->scratch.v[i].at == at)
+			return &c->scratch.v[i];
+	return NULL;
+}
+
+void names_scratch_read(struct names *c, const struct num *address)
+{
+	const struct scratched *x = scratched_at(c, at_zero(address));
+
+	if (!x || !x->there)
+		names_fail(c, "reads a value in the scratch that may not be there");
+	c->scratch_read = true;
+}
+
+/* What all have met behind is of no use any more where something else is written. */
+void names_scratch_write(struct names *c, const struct num *address)
+{
+	int64_t at = at_zero(address);
+
+	if (c->scratch_read)
+		names_fail(c, "writes to the scratch while others may read it");
+	if (c->scratch.n && c->scratch.v[0].there)
+		c->scratch.n = 0;
+	if (!scratched_at(c, at))
+		VEC_PUSH(c->a, &c->scratch, ((struct scratched){ at, false }));
+}
+
+/* The lane's warps meet, use the scratch as they like, and look at it last. */
+void names_scratch_all(struct names *c)
+{
+	c->scratch.n = 0;
+	c->scratch_read = true;
+}
+
+void names_met(struct names *c)
+{
+	c->scratch_read = false;
+	for (int i = 0; i < c->scratch.n; i++)
+		c->scratch.v[i].there = true;
+}

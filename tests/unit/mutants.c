@@ -1,0 +1,288 @@
+/* Kernels with one operation changed: left out, done twice, exchanged with the next. The
+ * check refuses them, or they are harmless: the CPU target, which knows nothing of the
+ * check, finds no race in them and the result is the same. Of those that it refuses a
+ * sample runs on the CPU too, to see how many are refused without need. */
+#include "lower/passes.h"
+#include "tests/unit/bench.h"
+
+/* To compile and run a kernel takes a hundred times as long as to check it. So of those that
+ * are changed alike, the same operation and the same next one, a few run: numbers 0, 1, MORE,
+ * MORE * MORE, and so on; of those that are refused, which have a reason of their own, fewer.
+ *
+ * In the environment: MILLRACE_PLANS, less than MANY where all is slow, and then fewer are
+ * tried; MUTANTS, so that all run that are accepted; MUTANTS_OF, so that only plans are taken
+ * whose name has that in it; MUTANTS_SAY, to see each that runs. */
+enum { MANY = 500, MORE = 6, MORE_REFUSED = 24 };
+
+static const char prelude[] =
+	"local mr = require 'millrace'\n"
+	"local home = require 'millrace.core'.home()\n"
+	"local function example(name, bound)\n"
+	"  local plan = mr.load_plan(home .. '/examples/' .. name .. '.lua', bound)\n"
+	"  plan:grid{eus = 1}\n"
+	"  return plan\n"
+	"end\n"
+	"local attention = mr.examples.flash_attention\n"
+	"local function simple(bound, tile, rings)\n"
+	"  local plan = mr.plan(bound:graph{tile = tile}, mr.device 'h200')\n"
+	"  for _, t in ipairs(plan.tasks) do plan:append(t.name) end\n"
+	"  plan:buffers(rings or {})\n"
+	"  plan:grid{eus = 1}\n"
+	"  plan:fill_waits()\n"
+	"  return plan\n"
+	"end\n";
+
+enum change { DROP, DOUBLE, EXCHANGE, CHANGES };
+static const char *const change_names[] = { "without", "twice", "after the next" };
+
+struct tally {
+	const char *name;
+	int made, refused, same, harmless, alike, missed, rule;
+	int tried, strict;		/* of those refused: on the CPU, and nothing found */
+};
+
+static struct tally all;
+static bool saying;			/* of each that runs what comes of it */
+
+/* Those changed alike so far: accepted, refused. */
+static int alike[2][CHANGES][DO_COUNT][DO_COUNT + 1];
+
+/* Is it the turn of this one? */
+static bool is_chosen(int n, int more)
+{
+	while (n > 1 && n % more == 0)
+		n /= more;
+	return n <= 1;
+}
+
+/* Has it no meaning on the CPU? */
+static bool is_rule(enum role_do what)
+{
+	return what == DO_PIN || what == DO_GROUPS_FENCE || what == DO_AT || what == DO_REGISTERS;
+}
+
+static const char *describe(struct bench *b, const struct role *l, const struct role_op *o,
+	const struct role_op *next, enum change how)
+{
+	const char *task = o->task == NONE ? "" : arena_strf(&b->arena, " of '%s'",
+		b->plan->graph->tasks.v[o->task].name);
+
+	if (how == EXCHANGE)
+		return arena_strf(&b->arena, "%s: %s%s after %s", l->name, role_do_info[o->what].name,
+			task, role_do_info[next->what].name);
+	return arena_strf(&b->arena, "%s: %s%s %s", l->name, role_do_info[o->what].name, task,
+		change_names[how]);
+}
+
+/* A kernel with a change. */
+struct mutant {
+	const char *what;
+	enum change how;
+	enum role_do at, next;		/* DO_COUNT: there is none, or it makes no difference */
+	bool rule;			/* what the CPU knows nothing of */
+};
+
+static int *count_of(const struct mutant *m, bool refused)
+{
+	return &alike[refused][m->how][m->at][m->how == EXCHANGE ? m->next : DO_COUNT];
+}
+
+/* On the CPU, although it is refused. */
+static void try_refused(struct bench *b, struct tally *t, const struct mutant *m, const char *why)
+{
+	struct source now;
+	const char *report;
+
+	t->refused++;
+	if (m->rule || !is_chosen((*count_of(m, true))++, MORE_REFUSED))
+		return;
+	emit_host(b->k->role, &b->arena, &now);
+	report = strcmp(now.text.text, b->was.text.text) ? bench_run(b, &now, false) : NULL;
+	t->tried++;
+	t->strict += !report;
+	if (!report || saying)
+		diag("%s: %s: refused, %s; on the CPU %s", t->name, m->what, why, report ? report :
+			"nothing");
+}
+
+static void try_accepted(struct bench *b, struct tally *t, const struct mutant *m)
+{
+	const char *report = NULL;
+	struct source now;
+
+	emit_host(b->k->role, &b->arena, &now);
+	if (!strcmp(now.text.text, b->was.text.text)) {
+		t->same++;
+		report = m->how == DROP ? "it does not print" : NULL;
+	} else if (m->rule) {
+		t->rule++;
+		if (saying)
+			diag("%s: %s: accepted", t->name, m->what);
+	} else if (!getenv("MUTANTS") && !is_chosen((*count_of(m, false))++, MORE)) {
+		t->alike++;
+	} else {
+		report = bench_run(b, &now, false);
+		t->harmless += !report;
+		if (saying && !report)
+			diag("%s: %s: harmless", t->name, m->what);
+	}
+	t->missed += report != NULL;
+	if (report)
+		diag("%s: %s: MISSED, %s", t->name, m->what, report);
+}
+
+static void try(struct bench *b, struct tally *t, const struct mutant *m)
+{
+	struct arena_mark mark = arena_mark(&b->arena);
+	struct err e;
+
+	t->made++;
+	if (verify(b->k->role, b->k->plan, b->phase, &b->arena, NULL, &e))
+		try_refused(b, t, m, e.msg);
+	else
+		try_accepted(b, t, m);
+	arena_reset(&b->arena, mark);
+}
+
+/* The body's operations with number i changed. */
+static int changed(const struct role_body *was, int i, enum change how, struct role_op **to)
+{
+	int n = 0;
+
+	for (int k = 0; k < was->v.n; k++) {
+		struct role_op *o = was->v.v[k];
+
+		if (k == i && how == DROP)
+			continue;
+		if (how == EXCHANGE && (k == i || k == i + 1))
+			o = was->v.v[2 * i + 1 - k];
+		to[n++] = o;
+		if (k == i && how == DOUBLE)
+			to[n++] = o;
+	}
+	return n;
+}
+
+static void mutate(struct bench *b, struct tally *t, const struct role *l, struct role_body *body,
+	int i, enum change how)
+{
+	struct arena_mark mark = arena_mark(&b->arena);
+	struct role_body was = *body;
+	const struct role_op *o = was.v.v[i], *next = i + 1 < was.v.n ? was.v.v[i + 1] : NULL;
+	struct mutant m = { .how = how, .at = o->what, .next = next ? next->what : DO_COUNT };
+
+	if (how == EXCHANGE && !next)
+		return;
+	m.what = describe(b, l, o, next, how);
+	m.rule = is_rule(o->what) || (how == EXCHANGE && is_rule(next->what));
+	body->v.v = ARENA_ARRAY(&b->arena, was.v.n + 1, struct role_op *);
+	body->v.n = changed(&was, i, how, body->v.v);
+	try(b, t, &m);
+	*body = was;
+	arena_reset(&b->arena, mark);
+}
+
+static int stride(void)
+{
+	const char *plans = getenv("MILLRACE_PLANS");
+	int n = plans ? atoi(plans) : MANY;
+
+	return n >= MANY || n < 1 ? 1 : MANY / n;
+}
+
+static void mutate_body(struct bench *b, struct tally *t, const struct role *l,
+	struct role_body *body, int *count)
+{
+	for (int i = 0; i < body->v.n; i++) {
+		struct role_op *o = body->v.v[i];
+
+		for (int how = 0; how < CHANGES; how++)
+			if (++*count % stride() == 0)
+				mutate(b, t, l, body, i, how);
+		if (!role_is_region(o->what))
+			continue;
+		mutate_body(b, t, l, &o->u.region.body, count);
+		mutate_body(b, t, l, &o->u.region.other, count);
+	}
+}
+
+static void say(const struct tally *t)
+{
+	diag("%s: %d changed: %d refused, %d with the same text, %d harmless, %d like those, %d "
+		"accepted by rule alone, %d missed; of %d refused that ran %d without need", t->name,
+		t->made, t->refused, t->same, t->harmless, t->alike, t->rule, t->missed, t->tried,
+		t->strict);
+}
+
+static void check_phase_of(const char *name, const char *script, int phase)
+{
+	struct tally t = { .name = name };
+	struct bench b;
+	int count = 0;
+
+	if (getenv("MUTANTS_OF") && !strstr(name, getenv("MUTANTS_OF")))
+		return;
+	bench_open(&b, prelude, script, phase);
+	bench_data(&b);
+	b.seeds = 2;
+	if (!ok(!bench_run(&b, &b.was, true), name))
+		diag("it does not run on the CPU");
+	for (int i = 0; i < b.k->role->roles.n; i++)
+		mutate_body(&b, &t, &b.k->role->roles.v[i], &b.k->role->roles.v[i].body, &count);
+	is_int(t.missed, 0, "no mistake that the CPU finds gets through");
+	say(&t);
+	all.made += t.made;
+	all.refused += t.refused;
+	all.same += t.same;
+	all.harmless += t.harmless;
+	all.alike += t.alike;
+	all.rule += t.rule;
+	all.missed += t.missed;
+	all.tried += t.tried;
+	all.strict += t.strict;
+	bench_close(&b);
+}
+
+static void check_plan_of(const char *name, const char *script)
+{
+	check_phase_of(name, script, 0);
+}
+
+int main(void)
+{
+	all.name = "all";
+	saying = getenv("MUTANTS_SAY") != NULL;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	check_plan_of("gemm", "return simple(mr.examples.gemm{m=128, n=64, k=64}, {m=64, n=64, k=32}, "
+		"{a=2, b=2})");
+	check_plan_of("gemm_cooperative", "return example('gemm_cooperative', "
+		"mr.examples.gemm{m=128, n=256, k=128})");
+	check_plan_of("attention_serial", "return example('attention_serial', "
+		"attention{b=1, h=1, m=128, n=256, d=64})");
+	check_plan_of("attention_serial, causal", "return example('attention_serial', "
+		"attention{b=1, h=1, m=256, n=256, d=64, causal=true})");
+	check_plan_of("attention_overlap", "return example('attention_overlap', "
+		"attention{b=1, h=1, m=128, n=256, d=64})");
+	check_plan_of("attention_overlap, causal", "return example('attention_overlap', "
+		"attention{b=1, h=1, m=256, n=256, d=64, causal=true})");
+	check_plan_of("attention_pingpong", "return example('attention_pingpong', "
+		"attention{b=1, h=1, m=128, n=256, d=64})");
+	check_plan_of("attention_pingpong, causal", "return example('attention_pingpong', "
+		"attention{b=1, h=1, m=256, n=256, d=64, causal=true})");
+	check_plan_of("decoding_split", "return example('decoding_split', mr.examples.flash_decoding{"
+		"b=1, h=8, hkv=1, n=512, d=64, splits=2})");
+	check_phase_of("decoding_split, second phase", "return example('decoding_split', "
+		"mr.examples.flash_decoding{b=1, h=8, hkv=1, n=512, d=64, splits=2})", 1);
+	check_plan_of("chunk_state", "return simple(mr.examples.chunk_state{b=1, s=128, h=1, p=64, "
+		"n=64, chunk=64}, {})");
+	check_plan_of("chunk_scan", "return simple(mr.examples.chunk_scan{b=1, s=128, h=1, p=64, "
+		"n=64, chunk=64}, {})");
+	check_plan_of("dequant_gemm", "return simple(mr.examples.dequant_gemm{m=64, n=64, k=128, "
+		"group=64}, {m=64, n=64, k=64})");
+	check_plan_of("conv2d", "return simple(mr.examples.conv2d{n=1, c=64, h=8, w=8, k=64, r=1, "
+		"s=3, pad=1}, {c=64, k=64, r=1, s=1})");
+	check_plan_of("matmul_sum", "return simple(mr.examples.matmul_sum{m=64, n=128, k=64}, "
+		"{m=64, n=64, k=32})");
+	say(&all);
+	return tap_done();
+}
