@@ -2,6 +2,7 @@
  * saying so, and plans that make lanes do more are predicted to take longer. */
 #include <lauxlib.h>
 #include <lualib.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,6 +218,38 @@ static void test_drops(const char *script)
 	bench_close(&b);
 }
 
+/* numbers of a device ---------------------------------------------------------------- */
+
+static void test_numbers(void)
+{
+	static const size_t number[] = { offsetof(struct vdevice, wait_cost),
+		offsetof(struct vdevice, tell_cost), offsetof(struct vdevice, warp_cost),
+		offsetof(struct vdevice, fence_cost), offsetof(struct vdevice, turn_latency),
+		offsetof(struct vdevice, shared_rate), offsetof(struct vdevice, seu[2].chain),
+		offsetof(struct vdevice, seu[2].slots), offsetof(struct vdevice, seu[2].latency) };
+	struct price was, is;
+	struct kernel *k;
+	struct bench b;
+	int missed = 0;
+
+	bench_open(&b, "gemm(100, {epilogue = 'c1', store_c = 'c1'})");
+	must(&b, lower_plan(&b.mem, b.plan, 0, &k, &b.e));
+	price_of(&b, k, &was);
+	for (int i = 0; i < LEN(number); i++) {
+		struct vdevice d = *b.plan->device;
+		struct plan own = *k->plan;
+
+		own.device = &d;
+		*(double *)(void *)((char *)&d + number[i]) *= 2;
+		price_init(&b.arena, &own, &is);
+		price_add(&is, &own, 0, k->role);
+		missed += same_tasks(own.graph, &was, &is) && same_phase(&was.phases[0], &is.phases[0]);
+	}
+	is_int(missed, 0, "each number of a device that is about kernels changes their price");
+	kernel_free(k);
+	bench_close(&b);
+}
+
 /* dearer plans ---------------------------------------------------------------------- */
 
 static struct timeline *play(struct bench *b)
@@ -312,6 +345,7 @@ int main(void)
 	test_drops("example('gemm_cooperative', mr.examples.gemm{m = 512, n = 512, k = 196})");
 	test_drops("gemm(128, {epilogue = 'c1', store_c = 'c1'})");
 	test_drops("statistics{normalise = 'c1', store_o = 'c1'}");
+	test_numbers();
 	test_dearer();
 	test_detours();
 	test_longer();
