@@ -81,7 +81,10 @@ static bool looks_into_shared(const struct body *c)
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		const struct stask *s = stask_of(c, &c->lane->entries.v[i]);
 
-		for (int k = 0; k < s->reads.n && s->kind == TASK_COMPUTE; k++)
+		bool by_threads = s->kind == TASK_COMPUTE ||
+			(s->kind == TASK_STORE && c->lane->entries.v[i].outbox == NONE);
+
+		for (int k = 0; k < s->reads.n && by_threads; k++)
 			if (has_ring(c, s->reads.v[k]))
 				return true;
 	}
