@@ -85,20 +85,32 @@ static bool is_shared(const struct sides *s, int node)
 {
 	const struct graph *g = s->plan->graph;
 
-	for (int i = 0; i < g->buffers.n; i++)
-		if (g->buffers.v[i].node == node)
-			return plan_scope(s->plan, i) == SCOPE_SHARED;
-	return false;
+	bool shared = false;
+
+	for (int i = 0; i < g->buffers.n; i++) {
+		if (g->buffers.v[i].node != node)
+			continue;
+		shared = plan_scope(s->plan, i) == SCOPE_SHARED;
+		if (!shared)		/* one of its parts is not */
+			break;
+	}
+	return shared;
 }
 
 static bool is_shared_carry(const struct sides *s, int carry)
 {
 	const struct graph *g = s->plan->graph;
 
-	for (int i = 0; i < g->buffers.n; i++)
-		if (g->buffers.v[i].carry == carry)
-			return plan_scope(s->plan, i) == SCOPE_SHARED;
-	return false;
+	bool shared = false;
+
+	for (int i = 0; i < g->buffers.n; i++) {
+		if (g->buffers.v[i].carry != carry)
+			continue;
+		shared = plan_scope(s->plan, i) == SCOPE_SHARED;
+		if (!shared)
+			break;
+	}
+	return shared;
 }
 
 /* Put the axes of a node on the same sides as those that another value has at `axis`, whose
@@ -129,7 +141,9 @@ static enum err_code join_alike(struct sides *s, int node, int arg, struct err *
 {
 	const struct node *n = &s->p->nodes.v[node], *a = &s->p->nodes.v[arg];
 
-	if (a->task != n->task && is_shared(s, arg))
+	/* a reduction goes through its argument as that lies */
+	if (a->task != n->task && is_shared(s, arg) && op_class(n->op) != CLASS_REDUCE &&
+	    op_class(n->op) != CLASS_SCAN)
 		return OK;
 	return join_all(s, node, a->axis, a->naxes, node_key(arg, 0), e);
 }
