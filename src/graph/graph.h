@@ -55,6 +55,7 @@ struct buffer {
 	const char *name;		/* the producing task's or carry's, made unique */
 	int node, carry;		/* what it holds: a node's value or a carry; the other NONE */
 	int part, parts;
+	bool together;			/* somebody reads several parts: they make up one tile */
 	enum scope scope;
 	bool matrix_b;			/* read as the second operand of a product */
 	bool matrix_a;			/* ... as the first */

@@ -29,11 +29,8 @@ static void load_elements(struct body *c, const struct kentry *x, const struct r
 	o->u.move.tensor = n->ref;
 	o->u.move.rank = c->p->tensors.v[n->ref].rank;
 	o->u.move.type = c->p->tensors.v[n->ref].type;
-	o->u.move.elements = r->full_rows * r->full_cols;
-	o->u.move.cols = r->full_cols;
-	o->u.move.inside = body_within_ring(c, s, r);
+	o->u.move.inside = body_walk(c, s, r, o);
 	body_indices(c, s, n, &r->shape, o->u.move.index, &o->u.move.inside);
-	o->u.move.address = body_ring_place(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
 	body_fence(c, "engines may read it");
 	body_arrive(c, x->flag, body_seq(c, s->loop), "its part of the load is there");
 }

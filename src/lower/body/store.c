@@ -26,17 +26,14 @@ static enum piece piece_of_store(const struct body *c, const struct node *n,
 	return in_pieces(c, n, shape, f, PIECE_PAIR) ? PIECE_PAIR : PIECE_ONE;
 }
 
-static struct role_op *move(struct body *c, enum role_do what, const struct stask *s,
-	const struct node *n, const struct shape2 *shape, const struct num *inside)
+static void move(struct body *c, struct role_op *o, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, const struct num *inside)
 {
-	struct role_op *o = body_op(c, what);
-
 	o->u.move.tensor = n->ref;
 	o->u.move.rank = c->p->tensors.v[n->ref].rank;
 	o->u.move.type = c->p->tensors.v[n->ref].type;
 	o->u.move.inside = inside;
 	body_indices(c, s, n, shape, o->u.move.index, &o->u.move.inside);
-	return o;
 }
 
 /* Straight from the fragment to global memory. */
@@ -53,7 +50,8 @@ static void store_fragment(struct body *c, const struct kentry *x, const struct 
 	if (piece == PIECE_ONE)
 		inside = NUM2(BOTH, body_one_of_copies(c, f->kind), inside);
 	body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, from.version);
-	o = move(c, DO_STORE_THREADS, s, n, shape, inside);
+	o = body_op(c, DO_STORE_THREADS);
+	move(c, o, s, n, shape, inside);
 	o->u.move.from = from;
 	o->u.move.piece = piece;
 }
@@ -65,11 +63,9 @@ static void store_ring(struct body *c, const struct kentry *x, const struct node
 	const struct ring *r = ring_of(c, buffer);
 	struct role_op *o;
 
-	body_touch(c, TOUCH_READ, TOUCH_SLOT, buffer, 0);
-	o = move(c, DO_STORE_RING, s, n, &r->shape, body_within_ring(c, s, r));
-	o->u.move.elements = r->full_rows * r->full_cols;
-	o->u.move.cols = r->full_cols;
-	o->u.move.address = body_ring_place(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
+	body_touch_ring(c, s, buffer);
+	o = body_op(c, DO_STORE_RING);
+	move(c, o, s, n, &r->shape, body_walk(c, s, r, o));
 }
 
 /* ---- by the copy engine ---------------------------------------------------------------- */
@@ -167,7 +163,7 @@ static void store_slot(struct body *c, const struct stask *s, const struct node 
 {
 	const struct ring *r = &c->k->rings.v[o->ring];
 
-	body_touch(c, TOUCH_READ, TOUCH_SLOT, r->buffer, 0);
+	body_touch_ring(c, s, r->buffer);
 	store_batch(c, s, n, v, o, body_slot(c, r), NULL);
 	body_op(c, DO_STORES_WAIT);
 	if (c->lane->warps > 1)

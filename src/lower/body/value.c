@@ -68,7 +68,7 @@ enum err_code body_from_ring(struct body *c, const struct kentry *x, const struc
 	struct frag f;
 
 	TRY(body_node_frag(c, s, node, &f, e));
-	body_touch(c, TOUCH_READ, TOUCH_SLOT, r->buffer, 0);
+	body_touch_ring(c, s, r->buffer);
 	/* a tile that reaches beyond the end of an axis of which the ring has all */
 	*out = val_guard(c, body_inside(c, s, shape, &f, r->shape.whole & ~shape->whole),
 		val_shared(c, t, t, body_ring_address(c, s, r, shape)), val_const(c, DT_I32, 0));
