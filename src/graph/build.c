@@ -173,12 +173,37 @@ static void set_shape(struct buffer *buf, int naxes, const int *axis, const int6
 	buf->bytes = (int64_t)dtype_bytes(buf->type, (size_t)buf->elements);
 }
 
-static const char *unique_name(struct builder *b, const char *base)
+/* The same to a target, where a name has no dots? */
+static bool same_name(const char *x, const char *y)
+{
+	for (; *x && *y; x++, y++)
+		if (*x != *y && (*x != '.' || *y != '_') && (*x != '_' || *y != '.'))
+			return false;
+	return *x == *y;
+}
+
+static bool is_taken(struct builder *b, const char *name, int parts)
+{
+	const struct graph *g = b->g;
+
+	if (graph_find_buffer(g, name) != NONE ||
+	    graph_find_buffer(g, arena_strf(&b->g->arena, "%s.0", name)) != NONE)
+		return true;
+	for (int part = 0; part < parts; part++) {
+		const char *whole = parts > 1 ? arena_strf(&b->g->arena, "%s.%d", name, part) : name;
+
+		for (int i = 0; i < g->buffers.n; i++)
+			if (same_name(g->buffers.v[i].name, whole))
+				return true;
+	}
+	return false;
+}
+
+static const char *unique_name(struct builder *b, const char *base, int parts)
 {
 	const char *name = base;
 
-	for (int i = 2; graph_find_buffer(b->g, name) != NONE ||
-	     graph_find_buffer(b->g, arena_strf(&b->g->arena, "%s.0", name)) != NONE; i++)
+	for (int i = 2; is_taken(b, name, parts); i++)
 		name = arena_strf(&b->g->arena, "%s_%d", base, i);
 	return name;
 }
@@ -190,7 +215,7 @@ static const char *value_name(struct builder *b, int node)
 	const struct task *t = task_at(b, b->p->nodes.v[node].task);
 
 	return unique_name(b, strncmp(t->name, "load_", 5) == 0 && t->name[5] ? t->name + 5 :
-		t->name);
+		t->name, b->parts[b->p->nodes.v[node].task]);
 }
 
 static int buffer_of_value(struct builder *b, int node)
@@ -242,8 +267,8 @@ static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int
 	set_shape(&buf, c->naxes, c->axis, extent);
 	b->carry_parts[carry] = b->parts[task];
 	b->carry_split[carry] = b->split_axis[task];
-	*out = b->carry_buffer[carry] = add_buffer(b, buf, unique_name(b, c->name),
-		b->parts[task]);
+	*out = b->carry_buffer[carry] = add_buffer(b, buf, unique_name(b, c->name,
+		b->parts[task]), b->parts[task]);
 	return OK;
 }
 
