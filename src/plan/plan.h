@@ -128,7 +128,7 @@ int wait_distance(const struct plan *p, const struct wait *w);
 /* Iterations between the two ends of an edge under the plan's versions. */
 int edge_distance(const struct plan *p, const struct edge *e);
 /* Where a buffer lives under this plan: shared if its users are not all on the
- * producer's lane, or a product reads it as its second operand. */
+ * producer's lane, or if it is in any plan of the graph (read_value in build.c). */
 enum scope plan_scope(const struct plan *p, int buffer);
 /* EUs that get tiles in a phase: grid.eus, or all that can be at work at once; at most
  * the number of tiles; whole clusters (cluster.h). */
