@@ -29,8 +29,8 @@ static void product(struct print *c, const struct role_op *o)
 	if (!f->registers)
 		put_descriptor(c, "da", o->u.product.a_bits, o->u.product.a_at);
 	put_descriptor(c, "db", o->u.product.b_bits, o->u.product.b_at);
-	put(c, "\t%s(%s[rb]%s, %s, db, %s);", product_name(c->a, f), frag_name(c, o->u.product.sum),
-		pieces ? arena_strf(c->a, " + cb * %d", f->cols / 2) : "", f->registers ?
+	put(c, "\t%s(%s[rb]%s%s, %s, db, %s);", product_name(c->a, f), frag_name(c, o->u.product.sum),
+		o->u.product.first ? arena_strf(c->a, " + %d", o->u.product.first / 2) : "", pieces ? arena_strf(c->a, " + cb * %d", f->cols / 2) : "", f->registers ?
 		arena_strf(c->a, "&%s[rb][4 * ks]", frag_name(c, o->u.product.a)) : "da", num(c,
 		o->u.product.adds));
 	put(c, "}");

@@ -173,12 +173,37 @@ static void set_shape(struct buffer *buf, int naxes, const int *axis, const int6
 	buf->bytes = (int64_t)dtype_bytes(buf->type, (size_t)buf->elements);
 }
 
-static const char *unique_name(struct builder *b, const char *base)
+/* The same to a target, where a name has no dots? */
+static bool same_name(const char *x, const char *y)
+{
+	for (; *x && *y; x++, y++)
+		if (*x != *y && (*x != '.' || *y != '_') && (*x != '_' || *y != '.'))
+			return false;
+	return *x == *y;
+}
+
+static bool is_taken(struct builder *b, const char *name, int parts)
+{
+	const struct graph *g = b->g;
+
+	if (graph_find_buffer(g, name) != NONE ||
+	    graph_find_buffer(g, arena_strf(&b->g->arena, "%s.0", name)) != NONE)
+		return true;
+	for (int part = 0; part < parts; part++) {
+		const char *whole = parts > 1 ? arena_strf(&b->g->arena, "%s.%d", name, part) : name;
+
+		for (int i = 0; i < g->buffers.n; i++)
+			if (same_name(g->buffers.v[i].name, whole))
+				return true;
+	}
+	return false;
+}
+
+static const char *unique_name(struct builder *b, const char *base, int parts)
 {
 	const char *name = base;
 
-	for (int i = 2; graph_find_buffer(b->g, name) != NONE ||
-	     graph_find_buffer(b->g, arena_strf(&b->g->arena, "%s.0", name)) != NONE; i++)
+	for (int i = 2; is_taken(b, name, parts); i++)
 		name = arena_strf(&b->g->arena, "%s_%d", base, i);
 	return name;
 }
@@ -190,7 +215,7 @@ static const char *value_name(struct builder *b, int node)
 	const struct task *t = task_at(b, b->p->nodes.v[node].task);
 
 	return unique_name(b, strncmp(t->name, "load_", 5) == 0 && t->name[5] ? t->name + 5 :
-		t->name);
+		t->name, b->parts[b->p->nodes.v[node].task]);
 }
 
 static int buffer_of_value(struct builder *b, int node)
@@ -242,8 +267,8 @@ static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int
 	set_shape(&buf, c->naxes, c->axis, extent);
 	b->carry_parts[carry] = b->parts[task];
 	b->carry_split[carry] = b->split_axis[task];
-	*out = b->carry_buffer[carry] = add_buffer(b, buf, unique_name(b, c->name),
-		b->parts[task]);
+	*out = b->carry_buffer[carry] = add_buffer(b, buf, unique_name(b, c->name,
+		b->parts[task]), b->parts[task]);
 	return OK;
 }
 
@@ -258,24 +283,77 @@ static void add_unique(struct builder *b, struct stask *s, bool write, int buffe
 		VEC_PUSH(&b->g->arena, &s->reads, buffer);
 }
 
-/* sTask `s` reads `node`, made by another task: its own part where both are split
- * alike, else every part. `operand`: 0 or 1 in a product, NONE elsewhere. */
-static void read_value(struct builder *b, int stask, int node, int operand)
+static bool split_alike(const struct builder *b, int task, int other)
+{
+	return b->parts[task] == b->parts[other] && b->split_axis[task] == b->split_axis[other];
+}
+
+static void find_apart(struct builder *b)
+{
+	b->apart = ARENA_ARRAY(&b->g->arena, b->p->nodes.n, bool);
+	for (int i = 0; i < b->p->nodes.n; i++) {
+		const struct node *n = &b->p->nodes.v[i];
+
+		for (int k = 0; k < op_arity(n->op) && n->task != NONE; k++) {
+			const struct node *arg = &b->p->nodes.v[n->arg[k]];
+
+			if (!node_is_free(arg) && arg->task != NONE && !split_alike(b, arg->task,
+			    n->task))
+				b->apart[n->arg[k]] = true;
+		}
+	}
+}
+
+static bool is_cut(const struct builder *b, int parts, int axis, int node)
+{
+	return parts > 1 && axis_position(&b->p->nodes.v[node], axis) != NONE;
+}
+
+/* Does the product take a tile of an axis of which its operand `arg` has all? */
+static bool takes_tile(const struct builder *b, const struct node *product, int arg)
+{
+	const struct node *a = &b->p->nodes.v[arg];
+	const struct extents *x = &b->g->extents;
+	int mma = (int)(product - b->p->nodes.v);
+
+	for (int i = 0; i < a->naxes; i++) {
+		int pos = axis_position(product, a->axis[i]);
+		bool whole = pos == NONE ? !program_axis_bound(b->p, task_at(b,
+			product->task)->loop, a->axis[i]) : x->whole[mma * RANK_MAX + pos];
+
+		if (x->whole[arg * RANK_MAX + i] && !whole &&
+		    x->tile[a->axis[i]] < b->p->axes.v[a->axis[i]].size)
+			return true;
+	}
+	return false;
+}
+
+/* sTask `s` reads `node`, made by another task: its own part where both are split alike,
+ * else every part, of which each has a piece, or one if all are the same. Who has not made
+ * the piece that he takes finds it in shared memory, as registers are other threads' there.
+ * `product`, NULL elsewhere, has it as operand number `operand`. */
+static void read_value(struct builder *b, int stask, int node, const struct node *product,
+	int operand)
 {
 	const struct node *n = &b->p->nodes.v[node];
 	int first = buffer_of_value(b, node);
 	struct stask *s = &b->g->tasks.v[stask];
-	bool alike = b->parts[n->task] == s->parts && b->split_axis[n->task] == s->split_axis;
+	bool in_pieces = is_cut(b, b->parts[n->task], b->split_axis[n->task], node);
+	/* instructions of a product read beyond its own part, if the parts lie together */
+	bool alike = split_alike(b, n->task, s->task) && !(product && in_pieces && b->apart[node]);
+	bool moves = (!alike && (in_pieces || is_cut(b, s->parts, s->split_axis, node))) ||
+		(product && (operand == 1 || takes_tile(b, product, node)));
 
 	for (int part = 0; part < b->node_parts[node]; part++) {
 		struct buffer *buf = &b->g->buffers.v[first + part];
 
-		if (alike && part != s->part)
+		if (alike ? part != s->part : part && !in_pieces)
 			continue;
 		add_unique(b, s, false, first + part);
-		buf->matrix_a |= operand == 0;
-		buf->matrix_b |= operand == 1;
-		if (buf->matrix_b)
+		buf->together |= !alike && in_pieces;
+		buf->matrix_a |= product && operand == 0;
+		buf->matrix_b |= product && operand == 1;
+		if (moves)
 			buf->scope = SCOPE_SHARED;
 	}
 }
@@ -289,7 +367,7 @@ static enum err_code connect_node(struct builder *b, int stask, int node, struct
 		const struct node *arg = &b->p->nodes.v[n->arg[i]];
 
 		if (!node_is_free(arg) && arg->task != n->task)
-			read_value(b, stask, n->arg[i], n->op == OP_MMA ? i : NONE);
+			read_value(b, stask, n->arg[i], n->op == OP_MMA ? n : NULL, i);
 	}
 	if (n->op == OP_GET || n->op == OP_SET || (n->op == OP_MMA && n->ref != NONE)) {
 		TRY(buffer_of_carry(b, n->ref, n->task, &buffer, e));
@@ -306,6 +384,7 @@ static enum err_code connect(struct builder *b, struct err *e)
 {
 	struct graph *g = b->g;
 
+	find_apart(b);
 	for (int s = 0; s < g->tasks.n; s++) {
 		const struct task *t = task_at(b, g->tasks.v[s].task);
 

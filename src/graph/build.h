@@ -12,6 +12,7 @@ struct builder {
 	int *first_stask;		/* by program task: id of part 0; NONE if the task is empty */
 	int *node_buffer;		/* by node: buffer of part 0; NONE */
 	int *node_parts;		/* by node: buffers of it */
+	bool *apart;			/* by node: somebody reads it who is not split as its task is */
 	int *carry_buffer, *carry_parts, *carry_split;	/* by carry; the axis of its split */
 	int *task_order;		/* program tasks in program order */
 	int ntasks;

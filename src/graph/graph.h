@@ -31,8 +31,9 @@
 
 enum edge_kind { EDGE_FLOW, EDGE_ANTI, EDGE_OUTPUT };
 
-/* Where a value lives if producer and users are on one lane. A plan moves a
- * register value to shared memory when it crosses lanes. */
+/* Where a value lives if producer and users are on one lane: shared if it is loaded, a
+ * second operand, or taken in other parts than it was made in. A plan moves a register
+ * value to shared memory when it crosses lanes. */
 enum scope { SCOPE_REGISTERS, SCOPE_SHARED };
 
 struct stask {
@@ -55,6 +56,7 @@ struct buffer {
 	const char *name;		/* the producing task's or carry's, made unique */
 	int node, carry;		/* what it holds: a node's value or a carry; the other NONE */
 	int part, parts;
+	bool together;			/* somebody reads several parts: they make up one tile */
 	enum scope scope;
 	bool matrix_b;			/* read as the second operand of a product */
 	bool matrix_a;			/* ... as the first */

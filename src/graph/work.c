@@ -97,6 +97,21 @@ static const struct buffer *operand_buffer(const struct builder *b, int node)
 	return b->node_buffer[node] == NONE ? NULL : &b->g->buffers.v[b->node_buffer[node]];
 }
 
+/* Elements that are multiplied for one of the result: of an axis of which the operand may have
+ * more than the tile at hand, those of the tile. */
+static int64_t contracted(const struct builder *b, const struct stask *s, const struct node *node)
+{
+	const struct node *x = &b->p->nodes.v[node->arg[0]];
+	int64_t k = 1;
+
+	for (int i = 0; i < x->naxes; i++)
+		if (!has_axis(node, x->axis[i]))
+			k *= program_axis_bound(b->p, s->loop, x->axis[i]) ?
+				b->g->extents.tile[x->axis[i]] :
+				part_extent(b, s->task, node->arg[0], i);
+	return k;
+}
+
 /* A product m x n x k. The rows are done in instructions of 64, each of which reads
  * the second operand from shared memory anew, and the first too unless it comes
  * from registers. */
@@ -108,18 +123,11 @@ static void mma_work(const struct builder *b, struct stask *s, const struct node
 
 	s->work.kind = WORK_MMA;
 	s->work.type = dtype_bits(x->type) >= dtype_bits(y->type) ? x->type : y->type;
-	s->work.m = s->work.n = s->work.k = 1;
-	for (int i = 0; i < x->naxes; i++) {
-		int64_t len = part_extent(b, s->task, node->arg[0], i);
-
-		if (has_axis(y, x->axis[i]))
-			s->work.k *= len;
-		else
-			s->work.m *= len;
-	}
-	for (int i = 0; i < y->naxes; i++)
-		if (!has_axis(x, y->axis[i]))
-			s->work.n *= part_extent(b, s->task, node->arg[1], i);
+	s->work.m = s->work.n = 1;
+	s->work.k = contracted(b, s, node);
+	for (int i = 0; i < node->naxes; i++)
+		*(has_axis(x, node->axis[i]) ? &s->work.m : &s->work.n) *= part_extent(b, s->task,
+			(int)(node - b->p->nodes.v), i);
 	s->work.flops = 2.0 * (double)s->work.m * (double)s->work.n * (double)s->work.k;
 	s->work.a_in_registers = bx && bx->scope == SCOPE_REGISTERS;
 	size = dtype_bits(s->work.type) / 8.0;

@@ -80,6 +80,9 @@ struct ring {
 	int64_t offset, slot_bytes;	/* of the block's shared memory */
 	int versions;
 	struct shape2 shape;		/* columns: the contiguous axis */
+	bool alone;			/* it holds one part of a value; else all of it, and the rings
+					 * of its parts are one */
+	int64_t first_row, first_col;	/* of what the buffer's load brings, where that is a part */
 	int64_t full_rows, full_cols;	/* what is filled: zeros follow what is contracted */
 	int64_t rows, cols;		/* room: that, or what matrix instructions read */
 	int swizzle;			/* bytes of a swizzled row: 128, 64, 32; 0: plain rows */

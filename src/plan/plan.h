@@ -128,8 +128,8 @@ int wait_distance(const struct plan *p, const struct wait *w);
 /* Iterations between the two ends of an edge under the plan's versions. */
 int edge_distance(const struct plan *p, const struct edge *e);
 /* Where a buffer lives under this plan: shared if its users are not all on the
- * producer's lane, or a product reads it as its second operand, or as its first on a unit
- * whose threads each need rows of others. */
+ * producer's lane, if it is in any plan of the graph (read_value in build.c), or if a
+ * product reads it as its first operand on a unit whose threads each need rows of others. */
 enum scope plan_scope(const struct plan *p, int buffer);
 /* EUs that get tiles in a phase: grid.eus, or all that can be at work at once; at most
  * the number of tiles; whole clusters (cluster.h). */

@@ -126,8 +126,9 @@ static const char *product(const struct dump *d, const struct role_op *o)
 {
 	const struct product_form *f = &o->u.product.form;
 
-	return arena_strf(d->a, "%s += %s x b, %s, %d columns, %d steps, in %d", frag(d,
-		o->u.product.sum), f->registers ? frag(d, o->u.product.a) : "a", dtype_name(f->type),
+	return arena_strf(d->a, "%s%s += %s x b, %s, %d columns, %d steps, in %d", frag(d,
+		o->u.product.sum), o->u.product.first ? arena_strf(d->a, " from column %d",
+		o->u.product.first) : "", f->registers ? frag(d, o->u.product.a) : "a", dtype_name(f->type),
 		f->cols, o->u.product.steps, o->u.product.sum.frag->blocks * o->u.product.pieces);
 }
 

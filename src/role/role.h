@@ -272,6 +272,7 @@ struct role_op {
 			struct product_form form;
 			struct frag_at sum, a;		/* a: where form.registers */
 			int steps, pieces;		/* along the contracted axis; of the columns */
+			int first;			/* column of the sum, with which they begin */
 			const struct num *a_at, *b_at;	/* addresses of the operands at (rb, ks, cb) */
 			uint64_t a_bits, b_bits;	/* of their descriptors */
 			const struct num *adds;		/* to what is there? */

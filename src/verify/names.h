@@ -7,8 +7,9 @@
  *    constant and changed;
  *  - a fragment of one sTask that is read before it is written; an operation that reads what
  *    it writes, as that would make a difference if it were done again;
- *  - a product without a fence behind the pins of its registers, or twice in an sTask; its
- *    result in a fragment of the sTask read before it is there and pinned;
+ *  - a product without a fence behind the pins of its registers; columns of an sTask's result
+ *    that two of its products have, or none; a result in a fragment of the sTask that is
+ *    read before it is there and pinned;
  *  - a value in the lane's scratch read before it is there, or written while that may be read;
  *  - an sTask that does not write or store what it should;
  *  - a lane that does not begin with its registers and with who leaves.

@@ -96,10 +96,13 @@ void names_groups_wait(struct names *c, int n)
 			c->frags.v[i].sum = SUM_UNPINNED;
 }
 
-/* The compiler may move nothing that it does with the registers behind the fence. */
-static void check_fenced(struct names *c, const struct seen_frag *x, int version)
+/* The compiler may move nothing that it does with the registers behind the fence; what the
+ * sTask's product `before` changes is not the compiler's. */
+static void check_fenced(struct names *c, const struct seen_frag *x, int version, int before)
 {
-	if (x->pinned <= x->changed || x->pinned <= c->task_began || x->pinned_version != version)
+	bool changed = x->pinned <= x->changed && (!before || x->changed != before);
+
+	if (changed || x->pinned <= c->task_began || x->pinned_version != version)
 		names_fail(c, "takes '%s', which is not pinned before", x->frag->name);
 	else if (c->fenced <= x->pinned)
 		names_fail(c, "has no groups_fence behind the pin of '%s'", x->frag->name);
@@ -119,6 +122,20 @@ static int64_t at_zero(const struct num *x)
 	return num_value(x, &env);
 }
 
+/* Products of an sTask have its columns one behind the other. */
+static void check_columns(struct names *c, const struct role_op *o)
+{
+	if (c->product && (o->what == DO_SUM_PRODUCT || o->u.product.first != c->multiplied))
+		names_fail(c, "multiplies for columns that a product of its sTask has, too");
+	else if (o->what == DO_PRODUCT && o->u.product.first != c->multiplied)
+		names_fail(c, "begins behind columns that no product of its sTask has");
+	if (o->what == DO_PRODUCT) {
+		c->sum = o->u.product.sum.frag;
+		c->multiplied += (int64_t)o->u.product.form.cols * o->u.product.pieces;
+	}
+	c->product = c->now;
+}
+
 static void sum_product(struct names *c, const struct role_op *o)
 {
 	struct seen_frag *x;
@@ -136,10 +153,9 @@ static void sum_product(struct names *c, const struct role_op *o)
 void names_product(struct names *c, const struct role_op *o)
 {
 	struct seen_frag *x;
+	int before = c->product;
 
-	if (c->product)
-		names_fail(c, "is the second of its sTask");
-	c->product = c->now;
+	check_columns(c, o);
 	if (o->what == DO_SUM_PRODUCT) {
 		sum_product(c, o);
 		return;
@@ -151,14 +167,14 @@ void names_product(struct names *c, const struct role_op *o)
 		names_read(c, o->u.product.a);
 		x = find(c, o->u.product.a.frag);
 		if (x)
-			check_fenced(c, x, o->u.product.a.version);
+			check_fenced(c, x, o->u.product.a.version, 0);
 	}
 	x = find(c, o->u.product.sum.frag);
 	if (!x)
 		return;
 	if (is_own(x) && at_zero(o->u.product.adds) && !x->written)
 		names_fail(c, "adds to '%s', which nothing has written", x->frag->name);
-	check_fenced(c, x, o->u.product.sum.version);
+	check_fenced(c, x, o->u.product.sum.version, before);
 	note_write(c, x);
 	if (is_own(x))
 		x->sum = SUM_UNDER_WAY;

@@ -59,6 +59,8 @@ struct names {
 	VEC(struct seen_frag) frags;
 	/* of the sTask at hand */
 	int task_began, product, fenced;
+	const struct frag *sum;		/* of its products; the columns that they have so far */
+	int64_t multiplied;
 	int depth;			/* bodies around that need not be done */
 	bool stores;
 	VEC(int) wrote;			/* buffers */

@@ -14,6 +14,8 @@ void names_begin_task(struct names *c)
 {
 	c->task_began = c->now;
 	c->product = c->fenced = 0;
+	c->sum = NULL;
+	c->multiplied = 0;
 	c->stores = false;
 	c->scratch.n = 0;
 	c->scratch_read = true;		/* by the one before, perhaps */
@@ -52,6 +54,8 @@ void names_end_task(struct names *c, const struct role_op *task)
 	c->op = task;
 	if (s->kind == TASK_STORE && !c->stores)
 		names_fail(c, "does not store");
+	if (c->sum && c->multiplied < c->sum->cols)
+		names_fail(c, "leaves out columns of '%s'", c->sum->name);
 	for (int i = 0; i < s->writes.n; i++)
 		if (!has_written(c, s->writes.v[i]))
 			names_fail(c, "does not write '%s'",

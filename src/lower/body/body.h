@@ -145,9 +145,16 @@ const struct num *body_one_of_copies(struct body *c, enum frag_kind kind);
 /* Which threads and elements bring the part's elements to memory. */
 const struct num *body_brought(struct body *c, const struct stask *s, const struct shape2 *shape,
 	const struct frag *f);
-/* Elements of a ring gone through over the lane's threads: is the one at hand, at (ROW0, COL0),
- * one of the tile, within the ends of its axes? */
-const struct num *body_within_ring(struct body *c, const struct stask *s, const struct ring *r);
+/* Elements of a ring, or of the part of s in it, gone through over the lane's threads: how many
+ * there are and where the one at hand is, (ROW0, COL0) of them, for `move`. Returns whether it
+ * is one of the tile, within the ends of its axes. */
+const struct num *body_walk(struct body *c, const struct stask *s, const struct ring *r,
+	struct role_op *o);
+/* Of a ring, the part of s, if it holds all parts: its extents, and in rows and cols what is
+ * filled: beyond the value's end with the last part. */
+struct frag body_ring_part(const struct stask *s, const struct ring *r);
+/* s reads what lies in the buffer's ring: of all parts of the value that it takes. */
+void body_touch_ring(struct body *c, const struct stask *s, int buffer);
 /* Where the element at hand is in the tensor of a load or store, by dimension; *inside: and it
  * is there, after what is asked already. */
 void body_indices(struct body *c, const struct stask *s, const struct node *n,

@@ -110,12 +110,21 @@ static void add_box(struct body *c, const struct stask *s, const struct ring *r,
 	const struct tensor *t = &c->p->tensors.v[n->ref];
 	int rows = r->cut == CUT_ROWS ? row_dimension(c, r, n) : NONE;
 	const struct num *rank = V(c, VAR_RANK, NONE);
+	const struct buffer *buf = &c->g->buffers.v[r->buffer];
+	int64_t first = r->first_row * r->swizzle + r->first_col / r->panel_cols * r->panel_bytes;
+	int64_t part = 0;
 	struct role_box *b = VEC_ADD(c->a, &o->u.boxes.boxes);
 
 	*b = (struct role_box){ .when = when };
+	for (int i = 0; i < buf->naxes; i++)
+		if (buf->axis[i] == s->split_axis)
+			part = buf->extent[i];
 	for (int d = t->rank - 1; d >= 0; d--) {
 		const struct num *at = body_index(c, s, &n->index[d], &r->shape, false);
 
+		for (int i = 0; i < n->index[d].n && s->parts > 1; i++)
+			if (n->index[d].term[i].axis == s->split_axis)
+				at = ADD(at, N(c, s->part * part));
 		if (d == t->rank - 1 && !num_is(panel, 0))
 			at = ADD(at, MUL(panel, N(c, r->panel_cols)));
 		if (d == rows)
@@ -123,6 +132,8 @@ static void add_box(struct body *c, const struct stask *s, const struct ring *r,
 		b->corner[t->rank - 1 - d] = at;
 	}
 	b->to = ADD(body_slot(c, r), MUL(panel, N(c, r->panel_bytes)));
+	if (first)
+		b->to = ADD(b->to, N(c, first));
 	if (rows != NONE)
 		b->to = ADD(b->to, MUL(rank, N(c, r->box_bytes / c->k->cluster)));
 }

@@ -210,12 +210,13 @@ static enum err_code leave_in_ring(struct body *c, const struct kentry *x, int b
 	const struct shape2 *shape = &c->k->node_shape[b->node];
 	const struct frag *from;
 	struct role_op *o;
-	struct frag room;
+	struct frag room, part;
 
 	TRY(body_node(c, s, b->node, &from, e));
+	part = body_ring_part(s, r);
 	room = *from;
-	room.height = min_i64(from->rows, r->full_rows);
-	room.width = min_i64(from->cols, r->full_cols);
+	room.height = min_i64(from->rows, part.rows);
+	room.width = min_i64(from->cols, part.cols);
 	body_touch(c, TOUCH_WRITE, TOUCH_SLOT, buffer, 0);
 	o = body_op(c, DO_PUT);
 	o->u.put.over = from;
@@ -256,7 +257,7 @@ enum err_code body_result(struct body *c, const struct kentry *x, int buffer, st
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	const struct num *inside = N(c, 1);
 	const struct ring *r;
-	struct frag f;
+	struct frag f, part;
 
 	TRY(body_buffer_frag(c, buffer, &f, e));
 	if (lower_is_operand(c->k, buffer))
@@ -264,8 +265,11 @@ enum err_code body_result(struct body *c, const struct kentry *x, int buffer, st
 	if (!has_ring(c, buffer))
 		return keep_in_registers(c, x, buffer, inside, e);
 	r = ring_of(c, buffer);
-	if (lower_is_operand(c->k, buffer) && (f.rows < r->full_rows || f.cols < r->full_cols))
-		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is contracted along one element, which "
-			"is not lowered for a value that is computed", b->name);
+	part = body_ring_part(stask_of(c, x), r);
+	if (lower_is_operand(c->k, buffer) && (f.rows < part.rows || f.cols < part.cols))
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is contracted along %s, which is not "
+			"lowered for a value that is computed", b->name, b->parts > 1 ? "parts that "
+			"end within a step of the matrix unit" : r->shape.ncol ? "tiles that end "
+			"beyond it" : "one element");
 	return leave_in_ring(c, x, buffer, inside, e);
 }

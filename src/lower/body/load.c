@@ -30,13 +30,14 @@ static bool meets(const struct body *c, const struct kentry *x)
 
 /* Do neighbouring columns of the ring come from neighbours in the tensor, so that `run` of them
  * begin at a multiple of that in both, and are all there or none? */
-static bool in_runs(const struct body *c, const struct ring *r, const struct node *n, int64_t run)
+static bool in_runs(const struct body *c, const struct stask *s, const struct ring *r,
+	const struct node *n, int64_t run)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
 	const struct index_expr *last = t->rank ? &n->index[t->rank - 1] : NULL;
 	int axis = r->shape.ncol == 1 ? r->shape.col[0] : NONE;
 	const struct axis *a = axis == NONE ? NULL : &c->p->axes.v[axis];
-	int64_t sizes[] = { r->shape.cols, r->full_cols, r->panel_cols, a ? a->size : 1,
+	int64_t sizes[] = { r->shape.cols, body_ring_part(s, r).cols, r->panel_cols, a ? a->size : 1,
 		last ? c->p->axes.v[t->dim[t->rank - 1]].size : 1, last ? last->k : 1,
 		a && !(r->shape.whole >> axis & 1) ? c->g->extents.tile[axis] : 0 };
 
@@ -51,12 +52,13 @@ static bool in_runs(const struct body *c, const struct ring *r, const struct nod
 }
 
 /* Most elements at once, of at most 16 bytes, as the chunks of a row that are exchanged have. */
-static int run_of(const struct body *c, const struct ring *r, const struct node *n)
+static int run_of(const struct body *c, const struct stask *s, const struct ring *r,
+	const struct node *n)
 {
 	int bytes = dtype_bits(c->p->tensors.v[n->ref].type) / 8;
 
 	for (int run = CHUNK_BYTES / bytes; run > 1 && run * bytes >= 4; run /= 2)
-		if (in_runs(c, r, n, run))
+		if (in_runs(c, s, r, n, run))
 			return run;
 	return 1;
 }
@@ -76,12 +78,9 @@ static void load_elements(struct body *c, const struct kentry *x, const struct r
 	o->u.move.tensor = n->ref;
 	o->u.move.rank = c->p->tensors.v[n->ref].rank;
 	o->u.move.type = c->p->tensors.v[n->ref].type;
-	o->u.move.elements = r->full_rows * r->full_cols;
-	o->u.move.cols = r->full_cols;
-	o->u.move.run = run_of(c, r, n);
-	o->u.move.inside = body_within_ring(c, s, r);
+	o->u.move.run = run_of(c, s, r, n);
+	o->u.move.inside = body_walk(c, s, r, o);
 	body_indices(c, s, n, &r->shape, o->u.move.index, &o->u.move.inside);
-	o->u.move.address = body_ring_place(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
 	body_fence(c, "engines may read it");
 	if (meets(c, x))
 		body_lane_sync(c, "all of the load is there");

@@ -285,7 +285,7 @@ static const struct num *place_in(struct body *c, const struct stask *s, const s
 	/* the tile at hand, of a ring that holds the whole axis */
 	if (is_whole(&r->shape, axis) && !is_whole(shape, axis))
 		at = ADD(body_lo(c, s, shape, axis), at);
-	if (c->g->buffers.v[r->buffer].parts > 1 && axis == s->split_axis)
+	if (r->alone && axis == s->split_axis)
 		at = SUB(at, N(c, s->part * body_extent(c, s, shape, axis)));
 	if (share_in(&r->shape, axis) > 1)
 		at = DIV(at, N(c, share_in(&r->shape, axis)));
@@ -296,7 +296,6 @@ static const struct num *place_in(struct body *c, const struct stask *s, const s
 static const struct num *flatten(struct body *c, const struct stask *s, const struct ring *r,
 	const int *axes, int n, const struct shape2 *shape)
 {
-	const struct buffer *b = &c->g->buffers.v[r->buffer];
 	const struct num *flat = N(c, 0);
 
 	for (int i = 0; i < n; i++) {
@@ -305,8 +304,8 @@ static const struct num *flatten(struct body *c, const struct stask *s, const st
 			c->g->extents.tile[axis];
 		const struct num *at = place_in(c, s, r, axis, shape);
 
-		if (b->parts > 1 && axis == s->split_axis)	/* it has no other part */
-			extent /= b->parts;
+		if (r->alone && axis == s->split_axis)	/* it has no other part */
+			extent /= s->parts;
 		extent = ceil_div(extent, share_in(&r->shape, axis));
 		flat = i ? ADD(MUL(flat, N(c, extent)), at) : at;
 	}
@@ -384,12 +383,50 @@ const struct num *body_brought(struct body *c, const struct stask *s, const stru
 	return NUM2(BOTH, body_one_of_copies(c, f->kind), body_inside(c, s, shape, f, 0));
 }
 
-const struct num *body_within_ring(struct body *c, const struct stask *s, const struct ring *r)
+struct frag body_ring_part(const struct stask *s, const struct ring *r)
 {
 	struct frag f = { .height = r->shape.rows, .width = r->shape.cols, .rows = r->full_rows,
 		.cols = r->full_cols };
+	const struct shape2 *v = &r->shape;
+	bool last = s->part == s->parts - 1;
 
+	for (int i = 0; i < v->nrow + v->ncol && !r->alone; i++) {
+		bool row = i < v->nrow;
+		int64_t *part = row ? &f.height : &f.width, *full = row ? &f.rows : &f.cols;
+		int64_t beyond = last ? *full - *part : 0;
+
+		if (s->parts == 1 || (row ? v->row[i] : v->col[i - v->nrow]) != s->split_axis)
+			continue;
+		*part /= s->parts;
+		*full = *part + beyond;
+	}
+	return f;
+}
+
+const struct num *body_walk(struct body *c, const struct stask *s, const struct ring *r,
+	struct role_op *o)
+{
+	struct frag f = body_ring_part(s, r);
+
+	o->u.move.elements = f.rows * f.cols;
+	o->u.move.cols = f.cols;
+	if (f.rows == r->full_rows && f.cols == r->full_cols)
+		o->u.move.address = body_ring_place(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
+	else
+		o->u.move.address = body_ring_address(c, s, r, &r->shape);
 	return body_inside(c, s, &r->shape, &f, ALL_AXES);
+}
+
+void body_touch_ring(struct body *c, const struct stask *s, int buffer)
+{
+	body_touch(c, TOUCH_READ, TOUCH_SLOT, buffer, 0);
+	for (int i = 0; i < s->reads.n; i++) {
+		int other = s->reads.v[i];
+
+		if (other != buffer && has_ring(c, other) && ring_of(c, other)->offset ==
+		    ring_of(c, buffer)->offset)
+			body_touch(c, TOUCH_READ, TOUCH_SLOT, other, 0);
+	}
 }
 
 void body_indices(struct body *c, const struct stask *s, const struct node *n,

@@ -43,9 +43,11 @@ static enum err_code find_first_step(struct body *c, const struct stask *s, cons
 		if ((!o->k_major && !o->ring->shape.nrow) ||
 		    (o->k_major ? o->ring->shape.col[0] : o->ring->shape.row[0]) != axis ||
 		    c->g->extents.tile[axis] % step)
-			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' holds a whole axis of which "
-				"each iteration multiplies a part; that is not lowered for these "
-				"axes", b->name);
+			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' holds all of '%s', of which "
+				"each iteration multiplies %lld; the matrix unit finds them where "
+				"they are a multiple of %lld and lie together", b->name,
+				c->p->axes.v[axis].name, (long long)c->g->extents.tile[axis],
+				(long long)step);
 		o->k_first = DIV(body_lo(c, s, NULL, axis), N(c, step));
 	}
 	return OK;
@@ -125,50 +127,68 @@ static const struct num *adds(struct body *c, const struct kentry *x, const stru
 	return later;
 }
 
-/* The rows of a part lie together only if no other axis goes around its own. */
-static enum err_code check_part(const struct body *c, const struct stask *s,
-	const struct operand *o, const struct buffer *b, struct err *e)
+/* The rows of a piece lie together only if no other axis goes around its own. */
+static enum err_code check_piece(const struct body *c, const struct stask *s,
+	const struct operand *o, const struct buffer *b, int axis, struct err *e)
 {
 	const struct shape2 *shape = &o->ring->shape;
 
-	for (int i = 0; o->k_major && i < shape->nrow && shape->row[i] != s->split_axis; i++)
+	for (int i = 0; o->k_major && i < shape->nrow && shape->row[i] != axis; i++)
 		if (c->g->extents.tile[shape->row[i]] > 1)
 			return err_set(e, ERR_ILLEGAL, s->loc, "'%s' takes a part of '%s', of which "
 				"'%s' has a piece for each '%s': its rows do not lie together; split "
-				"'%s', or take a tile of 1 of it", s->name,
-				c->p->axes.v[s->split_axis].name, b->name,
-				c->p->axes.v[shape->row[i]].name, c->p->axes.v[shape->row[i]].name);
+				"'%s', or take a tile of 1 of it", s->name, c->p->axes.v[axis].name,
+				b->name, c->p->axes.v[shape->row[i]].name,
+				c->p->axes.v[shape->row[i]].name);
 	return OK;
 }
 
-/* First row or column of the operand's that this part of a split product takes. */
-static enum err_code part_first(const struct body *c, const struct stask *s,
-	const struct operand *o, const struct buffer *b, int64_t extent, int64_t *first, struct err *e)
+/* Where the matrix unit can begin to read rows or columns: the swizzle repeats there. */
+static enum err_code check_begin(const struct body *c, const struct stask *s,
+	const struct operand *o, const struct buffer *b, int axis, int64_t at, struct err *e)
 {
-	bool part = false;
+	int64_t grain = o->k_major ? 8 : o->ring->panel_cols;
 
-	*first = 0;
-	for (int i = 0; i < b->naxes && b->parts == 1 && s->parts > 1; i++)
-		part |= b->axis[i] == s->split_axis;
-	if (!part)
+	if (at % grain == 0)
 		return OK;
-	*first = extent * s->part;
-	TRY(check_part(c, s, o, b, e));
-	if (*first % (o->k_major ? 8 : o->ring->panel_cols))
-		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' begins at %lld of '%s'; the matrix unit "
-			"takes parts by %lld", s->name, (long long)*first, b->name,
-			(long long)(o->k_major ? 8 : o->ring->panel_cols));
-	return OK;
+	return err_set(e, ERR_ILLEGAL, s->loc, "'%s' begins at %lld of '%s' along '%s'; the matrix "
+		"unit takes multiples of %lld there: take other parts or tiles, or split '%s' too, if "
+		"nobody reads all of it", s->name, (long long)at, b->name, c->p->axes.v[axis].name,
+		(long long)grain, c->g->tasks.v[b->first].name);
 }
 
-/* Columns of one instruction: the fewest equal pieces that it takes. */
-static int piece_of(int cols)
+/* First row or column of the operand's that the product takes, of `extent` at a time: where
+ * the operand has more of an axis than the part that a split product makes, and more than
+ * the tile at hand. */
+static enum err_code find_begin(struct body *c, const struct stask *s, const struct operand *o,
+	const struct buffer *b, const struct shape2 *result, int64_t extent,
+	const struct num **begin, struct err *e)
 {
-	int pieces = (int)ceil_div(cols, INSTRUCTION_COLS);
+	const struct ring *r = o->ring;
 
-	while (cols % pieces || cols / pieces % 8)
-		pieces++;
-	return cols / pieces;
+	*begin = N(c, 0);
+	for (int i = 0; i < b->naxes; i++) {
+		int axis = b->axis[i];
+		int64_t tile = c->g->extents.tile[axis], inner = tile;
+		bool own = false;
+
+		for (int k = 0; k < result->nrow + result->ncol; k++)
+			own |= (k < result->nrow ? result->row[k] : result->col[k - result->nrow]) ==
+				axis;
+		if (own && s->parts > 1 && axis == s->split_axis && !r->alone) {
+			TRY(check_piece(c, s, o, b, axis, e));
+			TRY(check_begin(c, s, o, b, axis, extent * s->part, e));
+			*begin = ADD(*begin, N(c, extent * s->part));
+			inner /= s->parts;
+		}
+		if (own && (r->shape.whole & ~result->whole) >> axis & 1 &&
+		    tile < c->p->axes.v[axis].size) {
+			TRY(check_piece(c, s, o, b, axis, e));
+			TRY(check_begin(c, s, o, b, axis, extent / inner * tile, e));
+			*begin = ADD(*begin, MUL(body_lo(c, s, result, axis), N(c, extent / inner)));
+		}
+	}
+	return OK;
 }
 
 struct product {
@@ -178,9 +198,29 @@ struct product {
 	bool registers;			/* the first operand is in registers, of buffer pa */
 	int pa, pb;
 	struct operand a, b;
-	int64_t first_a, first_b;
+	const struct num *first_a, *first_b;
 	int steps, cols;		/* of an instruction */
+	int pieces, rest;		/* so many instructions of that, and one of less */
+	const struct num *adds;
 };
+
+/* The columns in as few equal instructions as there can be, where that is not many more than
+ * it takes; else in the widest ones, and a rest. */
+static void find_pieces(struct product *p)
+{
+	int cols = (int)p->sum->cols, least = (int)ceil_div(cols, INSTRUCTION_COLS);
+	int unit = least > 1 && !p->b.k_major ? (int)p->b.ring->panel_cols : 8;
+
+	p->rest = 0;
+	for (p->pieces = least; p->pieces <= 2 * least; p->pieces++) {
+		p->cols = cols / p->pieces;
+		if (cols % p->pieces == 0 && p->cols % unit == 0)
+			return;
+	}
+	p->cols = INSTRUCTION_COLS;
+	p->pieces = cols / INSTRUCTION_COLS;
+	p->rest = cols % INSTRUCTION_COLS;
+}
 
 static enum err_code check_product(const struct body *c, const struct stask *s,
 	const struct frag *f, struct err *e)
@@ -224,17 +264,14 @@ static enum err_code find_product(struct body *c, const struct kentry *x, struct
 	p->pb = body_buffer_of_node(c, s, p->mma->arg[1]);
 	p->registers = !has_ring(c, p->pa);
 	p->steps = (int)ceil_div(s->work.k * dtype_bits(s->work.type) / 8, INSTRUCTION_K_BYTES);
-	p->cols = piece_of((int)p->sum->cols);
 	TRY(find_operand(c, x, p->mma->arg[1], shape->col, shape->ncol, &p->b, e));
-	TRY(part_first(c, s, &p->b, &c->g->buffers.v[p->pb], p->sum->width, &p->first_b, e));
-	if (!p->b.k_major && p->cols < p->sum->cols && p->cols % p->b.ring->panel_cols)
-		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' has %lld columns, which make no equal "
-			"instructions", s->name, (long long)p->sum->cols);
+	TRY(find_begin(c, s, &p->b, &c->g->buffers.v[p->pb], shape, p->sum->width, &p->first_b, e));
+	find_pieces(p);
 	if (p->registers)
 		return check_operands(s, p, e);
 	TRY(find_operand(c, x, p->mma->arg[0], shape->row, shape->nrow, &p->a, e));
 	TRY(check_operands(s, p, e));
-	return part_first(c, s, &p->a, &c->g->buffers.v[p->pa], p->sum->height, &p->first_a, e);
+	return find_begin(c, s, &p->a, &c->g->buffers.v[p->pa], shape, p->sum->height, &p->first_a, e);
 }
 
 static void note_form(struct body *c, const struct product_form *f)
@@ -249,21 +286,50 @@ static void note_form(struct body *c, const struct product_form *f)
 	VEC_PUSH(c->a, &c->r->products, *f);
 }
 
-static void touch_operand(struct body *c, int buffer, int version)
+static void touch_operand(struct body *c, const struct kentry *x, int buffer, int version)
 {
-	body_touch(c, TOUCH_READ, has_ring(c, buffer) ? TOUCH_SLOT : TOUCH_FRAG, buffer, version);
+	if (has_ring(c, buffer))
+		body_touch_ring(c, stask_of(c, x), buffer);
+	else
+		body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, version);
 }
 
 /* What it reads and writes, as part of the lane's next group. */
 static void touch_product(struct body *c, const struct kentry *x, const struct product *p,
 	int version_a, int version)
 {
-	touch_operand(c, p->pa, version_a);
-	touch_operand(c, p->pb, 0);
+	touch_operand(c, x, p->pa, version_a);
+	touch_operand(c, x, p->pb, 0);
 	if (x->result_shared)			/* into registers of its own */
 		return;
 	body_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, version);
 	c->touches.v[c->touches.n - 1].sums = true;
+}
+
+/* `pieces` instructions of `cols` columns, from column `first` of the result on. */
+static void add_product(struct body *c, const struct stask *s, const struct product *p,
+	struct frag_at sum, struct frag_at a, int first, int cols, int pieces)
+{
+	struct role_op *o = body_op(c, DO_PRODUCT);
+	const struct num *b_first = first ? ADD(p->first_b, N(c, first)) : p->first_b;
+
+	o->u.product.form = (struct product_form){ p->registers, !p->registers && !p->a.k_major,
+		!p->b.k_major, cols, s->work.type };
+	note_form(c, &o->u.product.form);
+	o->u.product.sum = sum;
+	o->u.product.first = first;
+	o->u.product.a = a;
+	o->u.product.steps = p->steps;
+	o->u.product.pieces = pieces;
+	if (!p->registers) {
+		o->u.product.a_bits = descriptor_bits(&p->a);
+		o->u.product.a_at = operand_address(c, &p->a, ADD(ADD(p->first_a, MUL(V(c, VAR_RB,
+			NONE), N(c, 16 * c->lane->warps))), MUL(V(c, VAR_GROUP, NONE), N(c, 64))));
+	}
+	o->u.product.b_bits = descriptor_bits(&p->b);
+	o->u.product.b_at = operand_address(c, &p->b, pieces > 1 ? ADD(b_first, MUL(V(c, VAR_CB,
+		NONE), N(c, cols))) : b_first);
+	o->u.product.adds = p->adds;
 }
 
 enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e)
@@ -271,7 +337,6 @@ enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e)
 	const struct stask *s = stask_of(c, x);
 	struct product p = { 0 };
 	struct frag_at sum, a = { 0 };
-	struct role_op *o;
 
 	TRY(find_product(c, x, &p, e));
 	sum = (struct frag_at){ p.sum, x->result_shared ? 0 : body_version(c, x, p.result) };
@@ -286,23 +351,10 @@ enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e)
 		body_pin(c, a.frag, a.version, 4 * p.steps);
 	body_op(c, DO_GROUPS_FENCE);
 	touch_product(c, x, &p, a.version, sum.version);
-	o = body_op(c, DO_PRODUCT);
-	o->u.product.form = (struct product_form){ p.registers, !p.registers && !p.a.k_major,
-		!p.b.k_major, p.cols, s->work.type };
-	note_form(c, &o->u.product.form);
-	o->u.product.sum = sum;
-	o->u.product.a = a;
-	o->u.product.steps = p.steps;
-	o->u.product.pieces = (int)(p.sum->cols / p.cols);
-	if (!p.registers) {
-		o->u.product.a_bits = descriptor_bits(&p.a);
-		o->u.product.a_at = operand_address(c, &p.a, ADD(ADD(N(c, p.first_a), MUL(V(c, VAR_RB,
-			NONE), N(c, 16 * c->lane->warps))), MUL(V(c, VAR_GROUP, NONE), N(c, 64))));
-	}
-	o->u.product.b_bits = descriptor_bits(&p.b);
-	o->u.product.b_at = operand_address(c, &p.b, o->u.product.pieces > 1 ? ADD(N(c, p.first_b),
-		MUL(V(c, VAR_CB, NONE), N(c, p.cols))) : N(c, p.first_b));
-	o->u.product.adds = adds(c, x, p.mma, p.result);
+	p.adds = adds(c, x, p.mma, p.result);
+	add_product(c, s, &p, sum, a, 0, p.cols, p.pieces);
+	if (p.rest)			/* it touches what the others do, in the same group */
+		add_product(c, s, &p, sum, a, p.cols * p.pieces, p.rest, 1);
 	body_op(c, DO_GROUPS_COMMIT);
 	body_pin(c, sum.frag, sum.version, (int)(sum.frag->cols / 2));
 	return OK;

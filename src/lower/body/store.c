@@ -26,17 +26,14 @@ static enum piece piece_of_store(const struct body *c, const struct node *n,
 	return in_pieces(c, n, shape, f, PIECE_PAIR) ? PIECE_PAIR : PIECE_ONE;
 }
 
-static struct role_op *move(struct body *c, enum role_do what, const struct stask *s,
-	const struct node *n, const struct shape2 *shape, const struct num *inside)
+static void move(struct body *c, struct role_op *o, const struct stask *s, const struct node *n,
+	const struct shape2 *shape, const struct num *inside)
 {
-	struct role_op *o = body_op(c, what);
-
 	o->u.move.tensor = n->ref;
 	o->u.move.rank = c->p->tensors.v[n->ref].rank;
 	o->u.move.type = c->p->tensors.v[n->ref].type;
 	o->u.move.inside = inside;
 	body_indices(c, s, n, shape, o->u.move.index, &o->u.move.inside);
-	return o;
 }
 
 /* What the tensor's type makes of a value; NULL: it has that type. */
@@ -63,7 +60,8 @@ static void store_fragment(struct body *c, const struct kentry *x, const struct 
 	if (piece == PIECE_ONE)
 		inside = NUM2(BOTH, body_one_of_copies(c, f->kind), inside);
 	body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, from.version);
-	o = move(c, DO_STORE_THREADS, s, n, shape, inside);
+	o = body_op(c, DO_STORE_THREADS);
+	move(c, o, s, n, shape, inside);
 	o->u.move.from = from;
 	o->u.move.piece = piece;
 	o->u.move.value = value;
@@ -74,16 +72,13 @@ static void store_ring(struct body *c, const struct kentry *x, const struct node
 {
 	const struct stask *s = stask_of(c, x);
 	const struct ring *r = ring_of(c, buffer);
-	const struct num *address = body_ring_place(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
 	enum dtype t = c->g->buffers.v[buffer].type;
 	struct role_op *o;
 
-	body_touch(c, TOUCH_READ, TOUCH_SLOT, buffer, 0);
-	o = move(c, DO_STORE_RING, s, n, &r->shape, body_within_ring(c, s, r));
-	o->u.move.elements = r->full_rows * r->full_cols;
-	o->u.move.cols = r->full_cols;
-	o->u.move.address = address;
-	o->u.move.value = converted(c, n, buffer, val_shared(c, t, t, address));
+	body_touch_ring(c, s, buffer);
+	o = body_op(c, DO_STORE_RING);
+	move(c, o, s, n, &r->shape, body_walk(c, s, r, o));
+	o->u.move.value = converted(c, n, buffer, val_shared(c, t, t, o->u.move.address));
 }
 
 /* ---- by the copy engine ---------------------------------------------------------------- */
@@ -181,7 +176,7 @@ static void store_slot(struct body *c, const struct stask *s, const struct node 
 {
 	const struct ring *r = &c->k->rings.v[o->ring];
 
-	body_touch(c, TOUCH_READ, TOUCH_SLOT, r->buffer, 0);
+	body_touch_ring(c, s, r->buffer);
 	store_batch(c, s, n, v, o, body_slot(c, r), NULL);
 	body_op(c, DO_STORES_WAIT);
 	if (c->lane->warps > 1)

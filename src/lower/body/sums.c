@@ -83,11 +83,11 @@ static enum err_code operand(struct body *c, const struct stask *s, const struct
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s is not lowered: threads "
 			"multiply f32, tf32, f16, bf16, e4m3, e5m2, i32 and i8", s->name,
 			dtype_name(b->type));
-	if (b->parts > 1 && s->split_axis != c->g->tasks.v[b->first].split_axis)
+	r = ring_of(c, buffer);
+	if (r->alone && s->split_axis != c->g->tasks.v[b->first].split_axis)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' takes '%s' in one piece, which is made in "
 			"%d parts: split both alike, or neither", s->name, b->name, b->parts);
-	r = ring_of(c, buffer);
-	body_touch(c, TOUCH_READ, TOUCH_SLOT, buffer, 0);
+	body_touch_ring(c, s, buffer);
 	*out = val_guard(c, body_inside(c, s, &p->at, &side, r->shape.whole & ~p->at.whole),
 		val_shared(c, b->type, b->type, body_ring_address(c, s, r, &p->at)),
 		val_const(c, DT_I32, 0));

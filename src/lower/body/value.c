@@ -73,7 +73,7 @@ const struct val *body_in_ring(struct body *c, const struct kentry *x, const str
 {
 	enum dtype t = c->g->buffers.v[r->buffer].type;
 
-	body_touch(c, TOUCH_READ, TOUCH_SLOT, r->buffer, 0);
+	body_touch_ring(c, stask_of(c, x), r->buffer);
 	return val_shared(c, t, t, body_ring_address(c, stask_of(c, x), r, shape));
 }
 

@@ -81,10 +81,11 @@ static bool looks_into_shared(const struct body *c)
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		const struct stask *s = stask_of(c, &c->lane->entries.v[i]);
 
-		bool threads = s->kind == TASK_COMPUTE || (s->kind == TASK_MMA && !on_matrix(c->k,
-			c->lane->entries.v[i].task));
+		bool by_threads = s->kind == TASK_COMPUTE ||
+			(s->kind == TASK_MMA && !on_matrix(c->k, c->lane->entries.v[i].task)) ||
+			(s->kind == TASK_STORE && c->lane->entries.v[i].outbox == NONE);
 
-		for (int k = 0; k < s->reads.n && threads; k++)
+		for (int k = 0; k < s->reads.n && by_threads; k++)
 			if (has_ring(c, s->reads.v[k]))
 				return true;
 	}

@@ -16,7 +16,9 @@ static bool rows_divide(const struct ring *r, int blocks)
 
 static void cut(struct ring *r, int blocks)
 {
-	r->cut = r->boxes % blocks && rows_divide(r, blocks) ? CUT_ROWS : CUT_PANELS;
+	/* of a part of the slot there may be panels that no block brings */
+	r->cut = r->boxes % blocks && r->box_rows == r->full_rows && rows_divide(r, blocks) ?
+		CUT_ROWS : CUT_PANELS;
 	if (r->cut == CUT_ROWS)
 		r->box_rows = r->full_rows / blocks;
 }

@@ -8,18 +8,38 @@ enum {
 	STEP_BYTES = 32,		/* of the contracted axis that a matrix instruction takes */
 };
 
-static int64_t axis_extent(const struct buffer *b, int axis)
+static int split_axis(const struct kernel *k, const struct buffer *b)
+{
+	return b->parts > 1 ? k->plan->graph->tasks.v[b->first].split_axis : NONE;
+}
+
+/* In the buffer's ring, which may be that of all its parts. */
+static int64_t axis_extent(const struct kernel *k, const struct buffer *b, int axis)
 {
 	for (int i = 0; i < b->naxes; i++)
 		if (b->axis[i] == axis)
-			return b->extent[i];
+			return b->extent[i] * (b->together && axis == split_axis(k, b) ?
+				b->parts : 1);
 	return 1;
 }
 
-static bool reads(const struct stask *s, int buffer)
+static int64_t part_extent(const struct kernel *k, const struct buffer *b, int axis)
+{
+	int64_t extent = axis_extent(k, b, axis);
+
+	return b->together && axis == split_axis(k, b) ? extent / b->parts : extent;
+}
+
+static bool in_one_ring(const struct buffer *a, const struct buffer *b)
+{
+	return a == b || (a->together && a->node != NONE && a->node == b->node);
+}
+
+/* Does the sTask read what lies in the buffer's ring? */
+static bool reads(const struct graph *g, const struct stask *s, int buffer)
 {
 	for (int i = 0; i < s->reads.n; i++)
-		if (s->reads.v[i] == buffer)
+		if (in_one_ring(&g->buffers.v[s->reads.v[i]], &g->buffers.v[buffer]))
 			return true;
 	return false;
 }
@@ -46,7 +66,8 @@ static bool multiplies(const struct kernel *k, int task, int buffer)
 	const struct stask *s = stask_at(k, task);
 
 	return s->kind == TASK_MMA && s->phase == k->phase && on_matrix(k, task) &&
-		k->plan->graph->buffers.v[buffer].node != NONE && reads(s, buffer);
+		k->plan->graph->buffers.v[buffer].node != NONE &&
+		reads(k->plan->graph, s, buffer);
 }
 
 bool lower_is_operand(const struct kernel *k, int buffer)
@@ -73,7 +94,7 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b,
 {
 	const struct program *p = k->plan->graph->program;
 	const struct tensor *t = &p->tensors.v[n->ref];
-	int64_t size = p->axes.v[axis].size, tile = axis_extent(b, axis);
+	int64_t size = p->axes.v[axis].size, tile = axis_extent(k, b, axis);
 	int64_t depth = STEP_BYTES * 8 / dtype_bits(b->type);
 
 	if ((size % tile == 0 && tile % depth == 0) ||
@@ -90,10 +111,13 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b,
 
 /* How many neighbours along an axis come from one element of the tensor: x // 32 does not
  * change within 32. Tiles begin at multiples of their extent. */
-static int64_t share_of(const struct kernel *k, const struct index_term *t)
+static int64_t share_of(const struct kernel *k, const struct buffer *b,
+	const struct index_term *t)
 {
 	int64_t tile = k->plan->graph->extents.tile[t->axis];
 
+	if (t->axis == split_axis(k, b))
+		tile = part_extent(k, b, t->axis);
 	if (t->mod || (tile % t->div && t->div % tile))
 		return 1;
 	return min_i64(t->div, tile);
@@ -112,7 +136,7 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 		const struct index_term *t = &x->term[i];
 		int known = NONE;
 
-		if (axis_extent(b, t->axis) == 1)
+		if (axis_extent(k, b, t->axis) == 1)
 			continue;
 		plain &= t->coef == 1 && t->div == 1 && !t->mod;
 		for (int j = 0; j < s->nrow; j++)
@@ -125,7 +149,7 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 		if (known != NONE)
 			continue;
 		axes[*n] = t->axis;
-		share[(*n)++] = share_of(k, t);
+		share[(*n)++] = share_of(k, b, t);
 	}
 	/* an operand has columns, be it one */
 	for (int i = 0; i < x->n && last && !*n && operand; i++)
@@ -146,9 +170,12 @@ static bool begins_aligned(const struct kernel *k, const struct buffer *b,
 
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
-		bool stands = axis_extent(b, t->axis) < g->program->axes.v[t->axis].size;
+		bool stands = axis_extent(k, b, t->axis) < g->program->axes.v[t->axis].size;
+		bool in_parts = t->axis == split_axis(k, b);
 
 		if (stands && t->coef * g->extents.tile[t->axis] * bits % 128)
+			return false;
+		if (in_parts && t->coef * part_extent(k, b, t->axis) * bits % 128)
 			return false;
 	}
 	return x->k * bits % 128 == 0;
@@ -171,9 +198,9 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 	for (int d = 0; d < t->rank; d++)
 		engine &= add_dimension(k, b, &n->index[d], d == t->rank - 1, s);
 	for (int i = 0; i < s->nrow; i++)
-		s->rows *= ceil_div(axis_extent(b, s->row[i]), s->row_share[i]);
+		s->rows *= ceil_div(axis_extent(k, b, s->row[i]), s->row_share[i]);
 	for (int i = 0; i < s->ncol; i++)
-		s->cols *= ceil_div(axis_extent(b, s->col[i]), s->col_share[i]);
+		s->cols *= ceil_div(axis_extent(k, b, s->col[i]), s->col_share[i]);
 	for (int i = 0; i < s->nrow + s->ncol; i++)
 		engine &= ends_with_tensor(k, b, n, i < s->nrow ? s->row[i] : s->col[i - s->nrow]);
 	engine &= begins_aligned(k, b, &n->index[t->rank - 1]);
@@ -182,60 +209,143 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 		 lower_is_operand(k, (int)(b - k->plan->graph->buffers.v)));
 }
 
-/* Room for the rows (first operand) or columns that product s reads of `extent`: whole
- * blocks, from the last part on. deep: another product contracts these columns. */
-static int64_t room_for(const struct kernel *k, const struct stask *s, int64_t extent, bool split,
-	bool first, bool deep)
-{
-	int64_t unit = first ? 16 * lane_warps(k->plan, lane_of(k, (int)(s -
-		k->plan->graph->tasks.v))) : deep ? 16 : 8;
-	int64_t part = split ? extent / s->parts : extent;
+/* How a product goes through one side of an operand: by pieces of so many rows or columns,
+ * one behind the other, as its part, the tile at hand or the loop's iteration says. */
+struct pieces {
+	int64_t extent, count;
+};
 
-	return extent - part + round_up(part, unit);
-}
-
-/* An operand's room: its own axes are read by whole blocks. */
-static void make_room(const struct kernel *k, struct ring *r)
+/* own: the side that the result has, else the one that is contracted. */
+static struct pieces pieces_of(const struct kernel *k, const struct stask *s,
+	const struct buffer *b, bool own, int64_t side)
 {
 	const struct graph *g = k->plan->graph;
-	const struct buffer *b = &g->buffers.v[r->buffer];
-	int64_t depth = STEP_BYTES * 8 / dtype_bits(b->type);
+	const struct node *mma = product_of(k, s);
+	struct pieces x = { 1, 1 };
 
-	for (int i = 0; i < g->tasks.n; i++) {
-		const struct stask *s = &g->tasks.v[i];
-		const struct node *mma;
-		bool first, split = false, by_rows, deep = false;
-		int64_t room;
+	for (int i = 0; i < b->naxes; i++) {
+		int axis = b->axis[i];
+		int64_t take = part_extent(k, b, axis);
 
-		if (!multiplies(k, i, r->buffer))
+		if (has_axis(mma, axis) != own)
 			continue;
-		mma = product_of(k, s);
-		first = mma->arg[0] == b->node;
-		by_rows = r->shape.ncol && !has_axis(mma, r->shape.col[0]);
-		for (int a = 0; a < b->naxes; a++) {
-			if (!has_axis(mma, b->axis[a]))
-				continue;
-			split |= s->parts > 1 && b->parts == 1 && b->axis[a] == s->split_axis;
-			deep |= k->deep >> b->axis[a] & 1;
-		}
-		room = room_for(k, s, by_rows ? r->shape.rows : r->shape.cols, split, first, deep);
-		*(by_rows ? &r->rows : &r->cols) = max_i64(by_rows ? r->rows : r->cols, room);
-		/* along the other side it is contracted, step by step */
-		if (by_rows)
-			r->full_cols = r->cols = round_up(r->shape.cols, depth);
-		else
-			r->full_rows = r->rows = round_up(r->shape.rows, depth);
+		if (!own && program_axis_bound(g->program, s->loop, axis))
+			take = g->extents.tile[axis];
+		for (int j = 0; j < mma->naxes && own; j++)
+			if (mma->axis[j] == axis)
+				take = extent_of_node(&g->extents, (int)(mma - g->program->nodes.v), j) /
+					(axis == s->split_axis ? s->parts : 1);
+		x.count *= ceil_div(axis_extent(k, b, axis), take);
+		x.extent *= take;
+	}
+	/* elements that neighbours share are fewer */
+	return x.count == 1 ? (struct pieces){ side, 1 } : x;
+}
+
+/* Is the operand's contiguous axis the one that the product contracts? */
+static bool is_k_major(const struct kernel *k, const struct ring *r, const struct stask *s)
+{
+	return r->shape.ncol && !has_axis(product_of(k, s), r->shape.col[0]);
+}
+
+/* Room for pieces that are read by whole units, from the last one on. */
+static int64_t room_for(struct pieces x, int64_t unit)
+{
+	return (x.count - 1) * x.extent + round_up(x.extent, unit);
+}
+
+/* Rows (first operand) or columns of which a product reads whole blocks. */
+static int64_t unit_of(const struct kernel *k, const struct stask *s, const struct buffer *b)
+{
+	const struct node *mma = product_of(k, s);
+	bool deep = false;		/* another product contracts them */
+
+	if (mma->arg[0] == b->node)
+		return 16 * lane_warps(k->plan, lane_of(k, (int)(s - k->plan->graph->tasks.v)));
+	for (int a = 0; a < b->naxes; a++)
+		deep |= has_axis(mma, b->axis[a]) && (k->deep >> b->axis[a] & 1);
+	return deep ? 16 : 8;
+}
+
+/* The products that read the ring of a value, one after the other; NULL: there are no more. */
+static const struct stask *next_product(const struct kernel *k, const struct buffer *b, int *i)
+{
+	const struct graph *g = k->plan->graph;
+
+	while (*i < g->tasks.n) {
+		int task = (*i)++;
+
+		if (multiplies(k, task, (int)(b - g->buffers.v)))
+			return &g->tasks.v[task];
+	}
+	return NULL;
+}
+
+/* An operand's room: its own axes are read by whole blocks, what is contracted step by step,
+ * and there must be zeros. */
+static void make_room(const struct kernel *k, struct ring *r, const struct buffer *b)
+{
+	int64_t depth = STEP_BYTES * 8 / dtype_bits(b->type);
+	const struct stask *s;
+
+	for (int i = 0; (s = next_product(k, b, &i));) {
+		bool by_rows = is_k_major(k, r, s);
+		int64_t rows = r->shape.rows, cols = r->shape.cols;
+		int64_t own = room_for(pieces_of(k, s, b, true, by_rows ? rows : cols), unit_of(k,
+			s, b));
+		int64_t deep = room_for(pieces_of(k, s, b, false, by_rows ? cols : rows), depth);
+		int64_t *full = by_rows ? &r->full_cols : &r->full_rows;
+
+		*full = max_i64(*full, deep);
+		r->rows = max_i64(r->rows, by_rows ? own : deep);
+		r->cols = max_i64(r->cols, by_rows ? deep : own);
 	}
 }
 
-/* The widest panel, of at most so many columns, whose rows are swizzled and make up the
- * columns; 0 if there is none. */
-static int64_t panel_of(const struct ring *r, int bits, int64_t most)
+static int64_t gcd(int64_t a, int64_t b)
 {
-	int64_t least = 32 * 8 / bits;
+	return b ? gcd(b, a % b) : a;
+}
 
-	for (int64_t wide = 128 * 8 / bits; wide >= least; wide /= 2)
-		if (wide <= max_i64(most, least) && r->cols % wide == 0)
+/* Columns that a product does not contract it can take from the beginning of a panel on: a
+ * multiple of these it is where pieces begin. 0: all at 0. *by: one of those products. */
+static int64_t find_grain(const struct kernel *k, const struct ring *r, const struct buffer *b,
+	const struct stask **by)
+{
+	const struct stask *s;
+	int64_t grain = 0;
+
+	for (int i = 0; (s = next_product(k, b, &i));) {
+		struct pieces x = pieces_of(k, s, b, true, r->shape.cols);
+
+		if (is_k_major(k, r, s) || x.count == 1)
+			continue;
+		grain = gcd(grain, x.extent);
+		*by = s;
+	}
+	return grain;
+}
+
+/* How wide panels may be: the tensor's rows, and what all pieces begin at a multiple of. */
+struct limits {
+	int64_t most, grain;
+};
+
+static int64_t least_panel(int bits)
+{
+	return 32 * 8 / bits;
+}
+
+static bool may_be_wide(int64_t wide, int bits, struct limits x)
+{
+	return wide <= max_i64(x.most, least_panel(bits)) && x.grain % wide == 0;
+}
+
+/* The widest panel whose rows are swizzled and make up the columns; 0 if there is none. */
+static int64_t panel_of(const struct ring *r, int bits, struct limits x)
+{
+	for (int64_t wide = 128 * 8 / bits; wide >= least_panel(bits); wide /= 2)
+		if (may_be_wide(wide, bits, x) && r->cols % wide == 0)
 			return wide;
 	return 0;
 }
@@ -249,12 +359,12 @@ static int64_t tensor_row(const struct kernel *k, const struct buffer *b)
 	return p->axes.v[t->dim[t->rank - 1]].size;
 }
 
-/* Columns that are not contracted are read by whole panels, of at most so many. */
-static void fill_columns(struct ring *r, int bits, int64_t most)
+/* Columns that are not contracted are read by whole panels. */
+static void fill_columns(struct ring *r, int bits, struct limits x)
 {
-	int64_t wide = 128 * 8 / bits, least = 32 * 8 / bits;
+	int64_t wide = 128 * 8 / bits, least = least_panel(bits);
 
-	while (wide > least && wide > most)
+	while (wide > least && !may_be_wide(wide, bits, x))
 		wide /= 2;
 	r->cols = r->cols > wide / 2 ? round_up(r->cols, wide) : max_i64(wide / 2, least);
 }
@@ -263,12 +373,14 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 {
 	int bits = dtype_bits(b->type);
 	bool operand = lower_is_operand(k, r->buffer);
+	const struct stask *by;
 	/* no box may be wider than the tensor: the copy engine faults */
 	int64_t most = r->engine ? tensor_row(k, b) : INT64_MAX;
+	struct limits limits = { most, operand ? find_grain(k, r, b, &by) : 0 };
 
 	if (operand && r->shape.ncol && !contracts(k, r->buffer, r->shape.col[0]))
-		fill_columns(r, bits, most);
-	r->panel_cols = operand ? panel_of(r, bits, most) : min_i64(r->cols, 128 * 8 / bits);
+		fill_columns(r, bits, limits);
+	r->panel_cols = operand ? panel_of(r, bits, limits) : min_i64(r->cols, 128 * 8 / bits);
 	r->swizzle = (int)(r->panel_cols * bits / 8);
 	if (operand && r->swizzle)	/* the pattern goes by address: each panel begins with it */
 		r->rows = round_up(r->rows, SLOT_ALIGN / r->swizzle);
@@ -286,25 +398,80 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 		r->panel_cols <= most && (r->shape.nrow == 1 || r->full_rows == r->shape.rows);
 }
 
-/* A buffer of a split sTask holds its part alone. What a load brings may have fewer
- * elements along the axis than its value, as one that goes by k // group. */
-static enum err_code take_part(const struct kernel *k, const struct buffer *b, struct shape2 *v,
+static bool has_split_axis(const struct kernel *k, const struct buffer *b)
+{
+	for (int i = 0; i < b->naxes; i++)
+		if (b->axis[i] == split_axis(k, b))
+			return true;
+	return false;
+}
+
+/* A ring of one part that is not loaded: the shape is that of the whole value. */
+static void take_part(const struct kernel *k, const struct buffer *b, struct shape2 *v)
+{
+	int axis = split_axis(k, b);
+
+	for (int i = 0; i < v->nrow + v->ncol; i++)
+		if ((i < v->nrow ? v->row[i] : v->col[i - v->nrow]) == axis)
+			*(i < v->nrow ? &v->rows : &v->cols) /= b->parts;
+}
+
+/* What a split load brings to the slot of all parts: rows or columns that lie together. The
+ * copy engine may begin where the swizzle does. */
+static enum err_code place_part(const struct kernel *k, struct ring *r, const struct buffer *b,
 	struct err *e)
 {
-	int axis = k->plan->graph->tasks.v[b->first].split_axis;
+	const struct shape2 *v = &r->shape;
+	bool by_rows = v->nrow && v->row[0] == split_axis(k, b);
+	int64_t part = (by_rows ? v->rows : v->cols) / b->parts;
+	int64_t bytes = r->panel_cols * dtype_bits(b->type) / 8;
 
-	for (int i = 0; i < v->nrow + v->ncol; i++) {
-		int64_t *n = i < v->nrow ? &v->rows : &v->cols;
+	if ((!by_rows && (!v->ncol || v->col[0] != split_axis(k, b))) ||
+	    (by_rows ? v->rows : v->cols) % b->parts || (by_rows ? v->row_share : v->col_share)[0] != 1)
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is loaded in parts that do not lie "
+			"together, and read as a whole; leave its load whole", b->name);
+	*(by_rows ? &r->first_row : &r->first_col) = b->part * part;
+	if (by_rows) {
+		r->engine &= part % 8 == 0 && part * bytes % 128 == 0 && r->full_rows == v->rows;
+		r->box_rows = part;
+		r->box_bytes = part * bytes;
+	} else {
+		int64_t end = b->part == b->parts - 1 ? r->full_cols : r->first_col + part;
 
-		if ((i < v->nrow ? v->row[i] : v->col[i - v->nrow]) != axis)
-			continue;
-		if (*n % b->parts)
-			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is split in %d parts along '%s', "
-				"where its load brings %lld elements; that is not lowered", b->name,
-				b->parts, k->plan->graph->program->axes.v[axis].name,
-				(long long)*n);
-		*n /= b->parts;
+		r->engine &= part % r->panel_cols == 0;
+		r->boxes = (int)ceil_div(end - r->first_col, r->panel_cols);
 	}
+	return OK;
+}
+
+/* All parts together have one ring, with as many slots as the most that any is to have. */
+static int slots_of(const struct kernel *k, int buffer)
+{
+	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
+	int most = k->plan->versions[buffer], first = buffer - b->part;
+
+	for (int i = first; b->together && i < first + b->parts; i++)
+		most = k->plan->versions[i] > most ? k->plan->versions[i] : most;
+	return most;
+}
+
+static void push_ring(struct kernel *k, const struct ring *r)
+{
+	k->ring_of[r->buffer] = k->rings.n;
+	VEC_PUSH(&k->arena, &k->rings, *r);
+}
+
+/* Part 0 has made the ring. */
+static enum err_code add_same_ring(struct kernel *k, int buffer, bool engine, struct err *e)
+{
+	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
+	struct ring r = k->rings.v[k->ring_of[buffer - b->part]];
+
+	r.buffer = buffer;
+	r.engine = engine;
+	if (k->plan->graph->tasks.v[b->first].kind == TASK_LOAD)
+		TRY(place_part(k, &r, b, e));
+	push_ring(k, &r);
 	return OK;
 }
 
@@ -312,23 +479,87 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 {
 	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
 	const struct program *p = k->plan->graph->program;
-	struct ring r = { .buffer = buffer, .versions = k->plan->versions[buffer] };
+	struct ring r = { .buffer = buffer, .versions = slots_of(k, buffer) };
+	bool loaded = b->node != NONE && p->nodes.v[b->node].op == OP_LOAD;
 
-	if (b->node != NONE && p->nodes.v[b->node].op == OP_LOAD)
+	if (b->together && b->part)
+		return add_same_ring(k, buffer, k->rings.v[k->ring_of[buffer - b->part]].engine, e);
+	if (loaded)
 		r.engine = load_shape(k, b, &r.shape) && is_copy(k, b->first);
 	else
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
-	if (b->parts > 1)
-		TRY(take_part(k, b, &r.shape, e));
+	r.alone = b->parts > 1 && !b->together && has_split_axis(k, b);
+	if (r.alone && !loaded)
+		take_part(k, b, &r.shape);
 	r.rows = r.full_rows = r.shape.rows;
 	r.cols = r.full_cols = r.shape.cols;
-	make_room(k, &r);
+	make_room(k, &r, b);
 	choose_panels(k, &r, b);
 	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols), SLOT_ALIGN);
 	r.offset = k->shared_bytes;
 	k->shared_bytes += r.slot_bytes * r.versions;
-	k->ring_of[buffer] = k->rings.n;
-	VEC_PUSH(&k->arena, &k->rings, r);
+	if (loaded && b->together)
+		TRY(place_part(k, &r, b, e));
+	push_ring(k, &r);
+	return OK;
+}
+
+/* A whole axis of which each iteration multiplies a tile is multiplied by whole steps. */
+static enum err_code check_steps(const struct kernel *k, const struct buffer *b, struct err *e)
+{
+	int64_t depth = STEP_BYTES * 8 / dtype_bits(b->type);
+	const struct program *p = k->plan->graph->program;
+	const struct stask *s;
+
+	for (int i = 0; (s = next_product(k, b, &i));) {
+		struct pieces x = pieces_of(k, s, b, false, depth);
+
+		for (int a = 0; a < b->naxes && x.extent % depth; a++)
+			if (!has_axis(product_of(k, s), b->axis[a]) && program_axis_bound(p, s->loop,
+			    b->axis[a]))
+				return err_set(e, ERR_ILLEGAL, s->loc, "'%s' multiplies %lld of '%s' in "
+					"an iteration, and '%s' holds all of them: the matrix unit takes "
+					"multiples of %lld; take such a tile of '%s', or load '%s' inside the "
+					"loop", s->name, (long long)x.extent, p->axes.v[b->axis[a]].name, b->name,
+					(long long)depth, p->axes.v[b->axis[a]].name, b->name);
+	}
+	return OK;
+}
+
+/* Would the buffer be in parts as those who read it are, if its own sTask were split? */
+static bool could_be_split(const struct kernel *k, const struct buffer *b, const struct stask *by)
+{
+	const struct graph *g = k->plan->graph;
+	bool could = by->parts > 1;
+
+	for (int i = 0; i < g->tasks.n; i++)
+		if (reads(g, &g->tasks.v[i], (int)(b - g->buffers.v)))
+			could &= g->tasks.v[i].parts == by->parts &&
+				g->tasks.v[i].split_axis == by->split_axis;
+	return could;
+}
+
+/* Can its instructions read it, from wherever pieces begin? */
+static enum err_code check_operand(struct kernel *k, const struct ring *r, struct err *e)
+{
+	const struct graph *g = k->plan->graph;
+	const struct buffer *b = &g->buffers.v[r->buffer];
+	int64_t least = least_panel(dtype_bits(b->type)), grain;
+	const struct stask *by = NULL;
+
+	TRY(check_steps(k, b, e));
+	grain = find_grain(k, r, b, &by);
+	if (grain % least)
+		return err_set(e, ERR_ILLEGAL, by->loc, "'%s' takes '%s' by pieces of %lld along '%s', "
+			"which lies contiguous in memory: the matrix unit takes multiples of %lld; take "
+			"other %s%s", by->name, b->name, (long long)grain,
+			g->program->axes.v[r->shape.col[0]].name, (long long)least, by->parts > 1 ?
+			"parts" : "tiles", could_be_split(k, b, by) ? arena_strf(&k->arena,
+			", or split '%s' too", g->tasks.v[b->first].name) : "");
+	if (!r->swizzle)
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be read by the matrix unit: a row "
+			"of its tile has %lld bytes, which is no multiple of 32", b->name,
+			(long long)(r->shape.cols * dtype_bits(b->type) / 8));
 	return OK;
 }
 
@@ -342,14 +573,8 @@ enum err_code lower_rings(struct kernel *k, struct err *e)
 		if (g->buffers.v[i].phase == k->phase && plan_scope(k->plan, i) == SCOPE_SHARED)
 			TRY(add_ring(k, i, e));
 	}
-	for (int i = 0; i < k->rings.n; i++) {
-		const struct buffer *b = &g->buffers.v[k->rings.v[i].buffer];
-
-		if (lower_is_operand(k, k->rings.v[i].buffer) && !k->rings.v[i].swizzle)
-			return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be read by the matrix "
-				"unit: a row of its tile has %lld bytes, which is no multiple of "
-				"32", b->name, (long long)(k->rings.v[i].shape.cols *
-				dtype_bits(b->type) / 8));
-	}
+	for (int i = 0; i < k->rings.n; i++)
+		if (lower_is_operand(k, k->rings.v[i].buffer))
+			TRY(check_operand(k, &k->rings.v[i], e));
 	return OK;
 }

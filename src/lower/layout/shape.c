@@ -85,20 +85,32 @@ static bool is_shared(const struct sides *s, int node)
 {
 	const struct graph *g = s->plan->graph;
 
-	for (int i = 0; i < g->buffers.n; i++)
-		if (g->buffers.v[i].node == node)
-			return plan_scope(s->plan, i) == SCOPE_SHARED;
-	return false;
+	bool shared = false;
+
+	for (int i = 0; i < g->buffers.n; i++) {
+		if (g->buffers.v[i].node != node)
+			continue;
+		shared = plan_scope(s->plan, i) == SCOPE_SHARED;
+		if (!shared)		/* one of its parts is not */
+			break;
+	}
+	return shared;
 }
 
 static bool is_shared_carry(const struct sides *s, int carry)
 {
 	const struct graph *g = s->plan->graph;
 
-	for (int i = 0; i < g->buffers.n; i++)
-		if (g->buffers.v[i].carry == carry)
-			return plan_scope(s->plan, i) == SCOPE_SHARED;
-	return false;
+	bool shared = false;
+
+	for (int i = 0; i < g->buffers.n; i++) {
+		if (g->buffers.v[i].carry != carry)
+			continue;
+		shared = plan_scope(s->plan, i) == SCOPE_SHARED;
+		if (!shared)
+			break;
+	}
+	return shared;
 }
 
 /* Put the axes of a node on the same sides as those that another value has at `axis`, whose

@@ -108,8 +108,7 @@ static bool from_ring(const struct kernel *k, const struct stask *s, int buffer,
 	const struct shape2 *v = value_shape(k, buffer);
 	int64_t rows, cols;
 
-	if (r->shape.nrow != 1 || r->shape.ncol != 1 || !r->swizzle ||
-	    k->plan->graph->buffers.v[buffer].parts != s->parts)
+	if (r->shape.nrow != 1 || r->shape.ncol != 1 || !r->swizzle)
 		return false;
 	part_extents(s, v, &rows, &cols);
 	*o = (struct outbox){ .ring = k->ring_of[buffer], .rows = rows, .swizzle = r->swizzle,
