@@ -66,35 +66,42 @@ static const struct graph *graph_of(const struct run *x)
 
 /* counters --------------------------------------------------------------------- */
 
-/* How often the loop runs is the play's to say. */
-static int64_t trips(struct run *x, int loop)
+/* How often the loop runs is the play's to say, in each iteration around it that there is. */
+static enum err_code trips(struct run *x, int loop, int64_t *out)
 {
 	int parent = graph_of(x)->program->loops.v[loop].parent;
-	int64_t at = parent == NONE ? *var_at(x, VAR_TILE, NONE) : *var_at(x, VAR_BASE, parent) + *var_at(x, VAR_I, parent);
-	const int64_t *cum = &x->s->walk->cum[loop][at];
+	int64_t at = parent == NONE ? *var_at(x, VAR_TILE, NONE) : *var_at(x,
+		VAR_BASE, parent) + *var_at(x, VAR_I, parent);
+	const int64_t *cum = x->s->walk->cum[loop];
 
-	return cum[1] - cum[0];
+	if (at < 0 || at >= walk_count(x->s->walk, parent))
+		return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' begins a loop that is not "
+			"there", x->role->name);
+	*out = cum[at + 1] - cum[at];
+	return OK;
 }
 
-static int64_t let_value(struct run *x, const struct role_let *l)
+static enum err_code let_value(struct run *x, const struct role_let *l, int64_t *out)
 {
-	if (l->var == VAR_LO || l->var == VAR_FIRST || l->var == VAR_TO)
-		return 0;		/* where things are makes no difference here */
 	if (l->var == VAR_TRIPS && l->of != NONE)
-		return trips(x, l->of);
-	return value(x, l->to);
+		return trips(x, l->of, out);
+	/* where things are makes no difference here */
+	*out = l->var == VAR_LO || l->var == VAR_FIRST || l->var == VAR_TO ? 0 : value(x, l->to);
+	return OK;
 }
 
-static void let(struct run *x, const struct role_op *o)
+static enum err_code let(struct run *x, const struct role_op *o)
 {
 	for (int i = 0; i < o->u.let.v.n; i++) {
 		const struct role_let *l = &o->u.let.v.v[i];
-		int64_t *v = var_at(x, l->var, l->of), to = let_value(x, l);
+		int64_t *v = var_at(x, l->var, l->of), to = 0;
 
+		TRY(let_value(x, l, &to));
 		if (o->what == DO_LET)
 			VEC_PUSH(x->a, &x->scoped, ((struct scoped){ v, *v }));
 		*v = o->what == DO_ADVANCE ? *v + to : to;
 	}
+	return OK;
 }
 
 /* places ----------------------------------------------------------------------- */
@@ -459,8 +466,7 @@ static enum err_code run_op(struct run *x, const struct role_op *o)
 		*var_at(x, VAR_TILES, NONE) = x->s->walk->ntiles;
 		break;
 	case DO_LET: case DO_SET: case DO_ADVANCE:
-		let(x, o);
-		break;
+		return let(x, o);
 	case DO_SLOT:
 		*var_at(x, VAR_SLOT, o->u.slot.ring) = value(x, o->u.slot.life) %
 			x->s->set->r->rings.v[o->u.slot.ring].versions;

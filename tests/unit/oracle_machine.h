@@ -386,10 +386,16 @@ static int private_lane(const struct machine *m, int buffer)
 	if (m->g->buffers.v[buffer].scope == SCOPE_SHARED)
 		return NONE;
 	for (int t = 0; t < m->g->tasks.n; t++) {
+		const struct stask *s = &m->g->tasks.v[t];
 		int here;
 
 		if (!task_touches(m, t, buffer))
 			continue;
+		/* threads that multiply each need all of an operand */
+		if (s->kind == TASK_MMA && list_has(s, buffer, false) &&
+		    m->g->buffers.v[buffer].node != NONE &&
+		    m->p->device->seu[m->p->entries.v[entry_of_task(m->p, t)].seu].kind != SEU_MATRIX)
+			return NONE;
 		here = m->p->entries.v[entry_of_task(m->p, t)].lane;
 		if (lane != NONE && lane != here)
 			return NONE;
