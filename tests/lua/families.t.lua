@@ -2,8 +2,8 @@
 -- axis, every part that an axis can play in a product, every split, every number of warps. Each
 -- case is refused by the program, the graph, an edit or check(), or it is lowered and right.
 --
---   millrace families.lua [PATTERN]         as a test, of the cases whose names match
---   millrace families.lua table [PATTERN]   a line each: right, refused or FAULT; then these by kinds
+--   millrace families.t.lua [PATTERN]         as a test, of the cases whose names match
+--   millrace families.t.lua table [PATTERN]   a line each: right, refused or FAULT; then these by kinds
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
@@ -617,10 +617,12 @@ local made = mr.program("made", function(p)
   local A, B = p:input("A", p.turned and {k, m} or {m, k}), p:input("B", p.turned and {k, n} or {n, k})
   local C, c = p:output("C", {m, n}, "f32"), p:carry("c", {m, n}, 0)
   local dtype = p.dtype or "bf16"
+  -- inputs of i32 are all that it can hold, of which f32 has not all digits
+  local function twice(x) return ((dtype == "i32" and x or x:to "f32") * 2):to(dtype) end
   p:loop(k, function()
     local a, b = p:load("load_a", A), p:load("load_b", B)
-    if p.which ~= "b" then a = p:task("make_a", function() return (a:to "f32" * 2):to(dtype) end) end
-    if p.which ~= "a" then b = p:task("make_b", function() return (b:to "f32" * 2):to(dtype) end) end
+    if p.which ~= "b" then a = p:task("make_a", function() return twice(a) end) end
+    if p.which ~= "a" then b = p:task("make_b", function() return twice(b) end) end
     c:add(p:mma("mma", a, b))
   end)
   C:store("store_c", p:task("finish", function() return c + 0 end))
