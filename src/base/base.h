@@ -53,4 +53,13 @@ static inline int64_t floor_mod(int64_t a, int64_t b)
 NORETURN void bug_at(const char *file, int line, const char *fmt, ...) PRINTF(3, 4);
 #define BUG(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
 
+/* Is x among the n numbers? */
+static inline bool ints_hold(const int *v, int n, int x)
+{
+	for (int i = 0; i < n; i++)
+		if (v[i] == x)
+			return true;
+	return false;
+}
+
 #endif

@@ -119,6 +119,16 @@ void graph_add_edge(struct graph *g, struct edge e);
 
 int graph_find_task(const struct graph *g, const char *name);		/* NONE */
 int graph_find_buffer(const struct graph *g, const char *name);	/* NONE */
+static inline bool stask_reads(const struct stask *s, int buffer)
+{
+	return ints_hold(s->reads.v, s->reads.n, buffer);
+}
+
+static inline bool stask_touches(const struct stask *s, int buffer)
+{
+	return stask_reads(s, buffer) || ints_hold(s->writes.v, s->writes.n, buffer);
+}
+
 /* Innermost region that holds both sTasks. */
 int graph_common_loop(const struct graph *g, int a, int b);
 /* Total flops and compulsory bytes (each tensor once) of the whole program. */

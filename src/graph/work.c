@@ -84,14 +84,6 @@ static void store_work(const struct builder *b, struct stask *s, const struct no
 	s->work.shared_bytes = s->work.global_bytes;
 }
 
-static bool has_axis(const struct node *n, int axis)
-{
-	for (int i = 0; i < n->naxes; i++)
-		if (n->axis[i] == axis)
-			return true;
-	return false;
-}
-
 static const struct buffer *operand_buffer(const struct builder *b, int node)
 {
 	return b->node_buffer[node] == NONE ? NULL : &b->g->buffers.v[b->node_buffer[node]];
@@ -105,7 +97,7 @@ static int64_t contracted(const struct builder *b, const struct stask *s, const 
 	int64_t k = 1;
 
 	for (int i = 0; i < x->naxes; i++)
-		if (!has_axis(node, x->axis[i]))
+		if (!node_has_axis(node, x->axis[i]))
 			k *= program_axis_bound(b->p, s->loop, x->axis[i]) ?
 				b->g->extents.tile[x->axis[i]] :
 				part_extent(b, s->task, node->arg[0], i);
@@ -126,7 +118,7 @@ static void mma_work(const struct builder *b, struct stask *s, const struct node
 	s->work.m = s->work.n = 1;
 	s->work.k = contracted(b, s, node);
 	for (int i = 0; i < node->naxes; i++)
-		*(has_axis(x, node->axis[i]) ? &s->work.m : &s->work.n) *= part_extent(b, s->task,
+		*(node_has_axis(x, node->axis[i]) ? &s->work.m : &s->work.n) *= part_extent(b, s->task,
 			(int)(node - b->p->nodes.v), i);
 	s->work.flops = 2.0 * (double)s->work.m * (double)s->work.n * (double)s->work.k;
 	s->work.a_in_registers = bx && bx->scope == SCOPE_REGISTERS;

@@ -268,13 +268,8 @@ static bool is_operand_of_threads(const struct plan *p, const struct entry *e, i
 {
 	const struct stask *s = &p->graph->tasks.v[e->task];
 
-	if (s->kind != TASK_MMA || p->device->seu[e->seu].kind == SEU_MATRIX ||
-	    p->graph->buffers.v[buffer].node == NONE)
-		return false;
-	for (int i = 0; i < s->reads.n; i++)
-		if (s->reads.v[i] == buffer)
-			return true;
-	return false;
+	return s->kind == TASK_MMA && p->device->seu[e->seu].kind != SEU_MATRIX &&
+		p->graph->buffers.v[buffer].node != NONE && stask_reads(s, buffer);
 }
 
 enum scope plan_scope(const struct plan *p, int buffer)
@@ -286,13 +281,8 @@ enum scope plan_scope(const struct plan *p, int buffer)
 		return SCOPE_SHARED;
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct stask *s = &g->tasks.v[p->entries.v[i].task];
-		bool touches = false;
 
-		for (int j = 0; j < s->reads.n; j++)
-			touches |= s->reads.v[j] == buffer;
-		for (int j = 0; j < s->writes.n; j++)
-			touches |= s->writes.v[j] == buffer;
-		if (!touches)
+		if (!stask_touches(s, buffer))
 			continue;
 		if (lane != NONE && lane != p->entries.v[i].lane)
 			return SCOPE_SHARED;

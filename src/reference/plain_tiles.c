@@ -22,15 +22,6 @@ static int64_t round_up4(int64_t n)
 	return (n + 3) / 4 * 4;
 }
 
-static bool has_axis(const struct node *n, int axis)
-{
-	for (int i = 0; i < n->naxes; i++) {
-		if (n->axis[i] == axis)
-			return true;
-	}
-	return false;
-}
-
 /* Most elements of an operand of a product, its own axes' part rounded up to fours. */
 static int64_t operand_elements(const struct extents *x, int product, int which)
 {
@@ -39,11 +30,11 @@ static int64_t operand_elements(const struct extents *x, int product, int which)
 	int64_t own = 1, shared = 1;
 
 	for (int i = 0; i < a->naxes; i++) {
-		if (!has_axis(n, a->axis[i]))
+		if (!node_has_axis(n, a->axis[i]))
 			shared = times(shared, extent_of_node(x, n->arg[which], i));
 	}
 	for (int i = 0; i < n->naxes; i++) {
-		if (has_axis(a, n->axis[i]))
+		if (node_has_axis(a, n->axis[i]))
 			own = times(own, extent_of_node(x, product, i));
 	}
 	return times(round_up4(own), shared);

@@ -271,6 +271,11 @@ int program_find_tensor(const struct program *p, const char *name);	/* NONE */
 bool program_loop_within(const struct program *p, int loop, int outer);
 /* Does a loop that surrounds region `loop` (itself included) run over the axis? */
 bool program_axis_bound(const struct program *p, int loop, int axis);
+static inline bool node_has_axis(const struct node *n, int axis)
+{
+	return ints_hold(n->axis, n->naxes, axis);
+}
+
 /* Elements of a tensor. */
 int64_t tensor_elements(const struct program *p, int tensor);
 /* Readable listing, one node a line. */

@@ -7,13 +7,9 @@ bool body_reads_own(const struct body *c, const struct kentry *x)
 {
 	int buffer = stask_of(c, x)->writes.v[0];
 
-	for (int i = 0; i < c->lane->entries.n; i++) {
-		const struct stask *s = &c->g->tasks.v[c->lane->entries.v[i].task];
-
-		for (int k = 0; k < s->reads.n; k++)
-			if (s->reads.v[k] == buffer)
-				return true;
-	}
+	for (int i = 0; i < c->lane->entries.n; i++)
+		if (stask_reads(stask_of(c, &c->lane->entries.v[i]), buffer))
+			return true;
 	return false;
 }
 

@@ -103,19 +103,10 @@ int body_version(const struct body *c, const struct kentry *x, int buffer)
 
 /* axes ------------------------------------------------------------------------- */
 
-static bool lists(const int *v, int n, int x)
-{
-	for (int i = 0; i < n; i++)
-		if (v[i] == x)
-			return true;
-	return false;
-}
-
 int body_buffer_of_node(const struct body *c, const struct stask *s, int node)
 {
 	for (int i = 0; i < c->g->buffers.n; i++)
-		if (c->g->buffers.v[i].node == node && (lists(s->reads.v, s->reads.n, i) ||
-		    lists(s->writes.v, s->writes.n, i)))
+		if (c->g->buffers.v[i].node == node && stask_touches(s, i))
 			return i;
 	return NONE;
 }
@@ -123,8 +114,7 @@ int body_buffer_of_node(const struct body *c, const struct stask *s, int node)
 int body_buffer_of_carry(const struct body *c, const struct stask *s, int carry)
 {
 	for (int i = 0; i < c->g->buffers.n; i++)
-		if (c->g->buffers.v[i].carry == carry && (lists(s->reads.v, s->reads.n, i) ||
-		    lists(s->writes.v, s->writes.n, i)))
+		if (c->g->buffers.v[i].carry == carry && stask_touches(s, i))
 			return i;
 	return NONE;
 }
@@ -210,16 +200,16 @@ const struct num *body_local(struct body *c, const struct stask *s, const struct
 	const struct num *at = N(c, 0);
 	int packs = c->p->axes.v[axis].packs;
 
-	if (!c->at_hand[axis] && packs != NONE && !lists(shape->row, shape->nrow, axis) &&
-	    !lists(shape->col, shape->ncol, axis))
+	if (!c->at_hand[axis] && packs != NONE && !ints_hold(shape->row, shape->nrow, axis) &&
+	    !ints_hold(shape->col, shape->ncol, axis))
 		return DIV(body_local(c, s, shape, packs), N(c, c->p->axes.v[axis].per));
 	if (c->at_hand[axis])
 		at = c->at_hand[axis];
-	else if (lists(shape->row, shape->nrow, axis))
+	else if (ints_hold(shape->row, shape->nrow, axis))
 		at = part_of(c, s, shape, shape->row, shape->nrow, axis, row_at_hand(c));
-	else if (lists(shape->col, shape->ncol, axis))
+	else if (ints_hold(shape->col, shape->ncol, axis))
 		at = part_of(c, s, shape, shape->col, shape->ncol, axis, col_at_hand(c));
-	else if (c->along && lists(c->along->row, c->along->nrow, axis))
+	else if (c->along && ints_hold(c->along->row, c->along->nrow, axis))
 		at = part_of(c, s, c->along, c->along->row, c->along->nrow, axis, V(c, VAR_KS, NONE));
 	if (share_in(shape, axis) > 1)
 		at = MUL(at, N(c, share_in(shape, axis)));

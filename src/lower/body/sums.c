@@ -23,14 +23,6 @@ static bool can_multiply(enum dtype t)
 	return false;
 }
 
-static bool has_axis(const struct node *n, int axis)
-{
-	for (int i = 0; i < n->naxes; i++)
-		if (n->axis[i] == axis)
-			return true;
-	return false;
-}
-
 /* An axis that no loop around runs over is contracted from end to end. */
 static void find_along(const struct body *c, const struct stask *s, struct sums *p)
 {
@@ -41,7 +33,7 @@ static void find_along(const struct body *c, const struct stask *s, struct sums 
 	for (int i = 0; i < a->naxes; i++) {
 		bool bound = program_axis_bound(c->p, s->loop, a->axis[i]);
 
-		if (has_axis(p->mma, a->axis[i]))
+		if (node_has_axis(p->mma, a->axis[i]))
 			continue;
 		p->along.row_share[p->along.nrow] = 1;
 		p->along.row[p->along.nrow++] = a->axis[i];

@@ -181,14 +181,6 @@ static bool is_column_index(const struct body *c, const struct shape2 *shape, in
 	return n->op == OP_INDEX && shape->ncol == 1 && shape->col[0] == n->ref;
 }
 
-static bool has_axis(const struct node *n, int axis)
-{
-	for (int i = 0; i < n->naxes; i++)
-		if (n->axis[i] == axis)
-			return true;
-	return false;
-}
-
 /* A comparison of the column's index with something of the row is one of a number that
  * the compiler knows, 8 j + e, with the rest: otherwise it would keep the indices of
  * all columns in registers. *out NULL if it is not such a comparison. */
@@ -213,7 +205,7 @@ static enum err_code column_comparison(struct body *c, const struct kentry *x, i
 		if (!is_column_index(c, shape, n->arg[side], &k) ||
 		    dtype_is_float(c->p->nodes.v[other].type))
 			continue;
-		if (has_axis(&c->p->nodes.v[other], axis))
+		if (node_has_axis(&c->p->nodes.v[other], axis))
 			return OK;
 		if (axis == s->split_axis)
 			k += s->part * c->g->extents.tile[axis] / s->parts;

@@ -22,21 +22,13 @@ bool shape_alike(const struct shape2 *to, const struct shape2 *from)
 		(!from->ncol || same_axes(to->col, to->ncol, from->col, from->ncol));
 }
 
-static bool lists(const int *v, int n, int x)
-{
-	for (int i = 0; i < n; i++)
-		if (v[i] == x)
-			return true;
-	return false;
-}
-
 bool detour_in_ring(const struct kernel *k, const struct stask *s, int node, int carry)
 {
 	const struct graph *g = k->plan->graph;
 
 	for (int i = 0; i < g->buffers.n; i++)
 		if (node == g->buffers.v[i].node && carry == g->buffers.v[i].carry &&
-		    (lists(s->reads.v, s->reads.n, i) || lists(s->writes.v, s->writes.n, i)))
+		    stask_touches(s, i))
 			return k->ring_of[i] != NONE;
 	return false;
 }

@@ -52,14 +52,6 @@ static const struct node *product_of(const struct kernel *k, const struct stask 
 	return &p->nodes.v[t->nodes.v[t->nodes.n - 1]];
 }
 
-static bool has_axis(const struct node *n, int axis)
-{
-	for (int i = 0; i < n->naxes; i++)
-		if (n->axis[i] == axis)
-			return true;
-	return false;
-}
-
 /* A product on the matrix unit that reads the buffer as an operand? */
 static bool multiplies(const struct kernel *k, int task, int buffer)
 {
@@ -82,7 +74,7 @@ bool lower_is_operand(const struct kernel *k, int buffer)
 static bool contracts(const struct kernel *k, int buffer, int axis)
 {
 	for (int i = 0; i < k->plan->graph->tasks.n; i++)
-		if (multiplies(k, i, buffer) && !has_axis(product_of(k, stask_at(k, i)), axis))
+		if (multiplies(k, i, buffer) && !node_has_axis(product_of(k, stask_at(k, i)), axis))
 			return true;
 	return false;
 }
@@ -227,7 +219,7 @@ static struct pieces pieces_of(const struct kernel *k, const struct stask *s,
 		int axis = b->axis[i];
 		int64_t take = part_extent(k, b, axis);
 
-		if (has_axis(mma, axis) != own)
+		if (node_has_axis(mma, axis) != own)
 			continue;
 		if (!own && program_axis_bound(g->program, s->loop, axis))
 			take = g->extents.tile[axis];
@@ -245,7 +237,7 @@ static struct pieces pieces_of(const struct kernel *k, const struct stask *s,
 /* Is the operand's contiguous axis the one that the product contracts? */
 static bool is_k_major(const struct kernel *k, const struct ring *r, const struct stask *s)
 {
-	return r->shape.ncol && !has_axis(product_of(k, s), r->shape.col[0]);
+	return r->shape.ncol && !node_has_axis(product_of(k, s), r->shape.col[0]);
 }
 
 /* Room for pieces that are read by whole units, from the last one on. */
@@ -263,7 +255,7 @@ static int64_t unit_of(const struct kernel *k, const struct stask *s, const stru
 	if (mma->arg[0] == b->node)
 		return 16 * lane_warps(k->plan, lane_of(k, (int)(s - k->plan->graph->tasks.v)));
 	for (int a = 0; a < b->naxes; a++)
-		deep |= has_axis(mma, b->axis[a]) && (k->deep >> b->axis[a] & 1);
+		deep |= node_has_axis(mma, b->axis[a]) && (k->deep >> b->axis[a] & 1);
 	return deep ? 16 : 8;
 }
 
@@ -515,7 +507,7 @@ static enum err_code check_steps(const struct kernel *k, const struct buffer *b,
 		struct pieces x = pieces_of(k, s, b, false, depth);
 
 		for (int a = 0; a < b->naxes && x.extent % depth; a++)
-			if (!has_axis(product_of(k, s), b->axis[a]) && program_axis_bound(p, s->loop,
+			if (!node_has_axis(product_of(k, s), b->axis[a]) && program_axis_bound(p, s->loop,
 			    b->axis[a]))
 				return err_set(e, ERR_ILLEGAL, s->loc, "'%s' multiplies %lld of '%s' in "
 					"an iteration, and '%s' holds all of them: the matrix unit takes "

@@ -3,17 +3,9 @@
  * touched what was in the slot, and before all who come later in this life. */
 #include "lower/passes.h"
 
-static bool lists(const int *v, int n, int x)
-{
-	for (int i = 0; i < n; i++)
-		if (v[i] == x)
-			return true;
-	return false;
-}
-
 static bool touches(const struct stask *s, int buffer)
 {
-	return lists(s->reads.v, s->reads.n, buffer) || lists(s->writes.v, s->writes.n, buffer);
+	return stask_touches(s, buffer);
 }
 
 /* Does sTask y, wherever it stands in an iteration of `around`, run at least once in it? */
@@ -36,7 +28,7 @@ static bool may_begin(struct kernel *k, const struct kentry *x, struct begins *b
 			continue;
 		if (runs_always(g, y, graph_common_loop(g, y, x->task)))
 			return false;
-		if (!lists(b->empty.v, b->empty.n, g->tasks.v[y].loop))
+		if (!ints_hold(b->empty.v, b->empty.n, g->tasks.v[y].loop))
 			VEC_PUSH(&k->arena, &b->empty, g->tasks.v[y].loop);
 	}
 	return true;

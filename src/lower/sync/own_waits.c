@@ -82,14 +82,6 @@ static bool is_hidden(struct kernel *k, const struct wait *w)
 	return hidden;
 }
 
-static bool reads(const struct stask *s, int buffer)
-{
-	for (int i = 0; i < s->reads.n; i++)
-		if (s->reads.v[i] == buffer)
-			return true;
-	return false;
-}
-
 /* Wait for somebody who reads what is loaded instead, and so has waited for it. */
 static bool wait_for_reader(struct kernel *k, int i, struct wait w)
 {
@@ -98,7 +90,7 @@ static bool wait_for_reader(struct kernel *k, int i, struct wait w)
 	for (int t = 0; t < g->tasks.n; t++) {
 		struct wait to = w;
 
-		if (!reads(&g->tasks.v[t], g->tasks.v[w.on].writes.v[0]) || t == w.task ||
+		if (!stask_reads(&g->tasks.v[t], g->tasks.v[w.on].writes.v[0]) || t == w.task ||
 		    g->tasks.v[t].loop != g->tasks.v[w.on].loop || w.distance == DISTANCE_AUTO)
 			continue;
 		to.on = t;
