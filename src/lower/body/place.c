@@ -326,19 +326,91 @@ const struct num *body_slot(struct body *c, const struct ring *r)
 	return V(c, VAR_SLOT, (int)(r - c->k->rings.v));
 }
 
+/* Sums apart: what is known to be a multiple of 8, and the rest. NULL: nothing. */
+struct eights {
+	const struct num *high, *low;
+};
+
+static const struct num *sum_of(struct body *c, const struct num *x, const struct num *y)
+{
+	return x && y ? ADD(x, y) : x ? x : y;
+}
+
+static bool is_eights(const struct num *x)
+{
+	if (x->op == NUM_MUL)
+		return is_eights(x->a) || is_eights(x->b);
+	return num_is_const(x) && x->k % 8 == 0;
+}
+
+static struct eights find_eights(struct body *c, const struct num *x)
+{
+	struct eights a, b;
+
+	if (x->op != NUM_ADD)
+		return is_eights(x) ? (struct eights){ x, NULL } : (struct eights){ NULL, x };
+	a = find_eights(c, x->a);
+	b = find_eights(c, x->b);
+	return (struct eights){ sum_of(c, a.high, b.high), sum_of(c, a.low, b.low) };
+}
+
+/* The column of an element of a fragment: eights, and its place among them. */
+static bool is_of_fragment(const struct num *col)
+{
+	if (col->op == NUM_ADD)
+		return is_of_fragment(col->a) || is_of_fragment(col->b);
+	return col->op == NUM_MUL && col->b->op == NUM_VAR && col->b->var == VAR_EIGHT;
+}
+
+static bool is_place_of_eight(const struct num *x)
+{
+	return x && x->op == NUM_ADD && x->a->op == NUM_VAR && x->a->var == VAR_COL0 &&
+		x->b->op == NUM_VAR && x->b->var == VAR_E;
+}
+
+/* The chunks of 16 bytes in a row are exchanged by the number of the row among eight. */
+static const struct num *exchange(struct body *c, const struct ring *r, const struct num *row)
+{
+	return NUM2(SHL, NUM2(AND, DIV(MUL(row, N(c, r->swizzle)), N(c, 128)),
+		N(c, r->swizzle / 16 - 1)), N(c, 4));
+}
+
+/* The address of an element of a fragment, as a sum of what its thread says, what the eight
+ * says, and what is known: so that a compiler has a thread's part once, an eight's for all rows
+ * of them, and the rest in the instruction. */
+static const struct num *place_of_eight(struct body *c, const struct ring *r, int bytes,
+	const struct eights *row, const struct eights *col)
+{
+	const struct num *x = exchange(c, r, row->low), *at = MUL(row->low, N(c, r->swizzle));
+	const struct num *chunk = MUL(MOD(col->high, N(c, r->panel_cols)), N(c, bytes));
+	const struct num *known = MUL(DIV(col->high, N(c, r->panel_cols)), N(c, r->panel_bytes));
+	const struct num *col0 = MUL(col->low->a, N(c, bytes)), *e = MUL(col->low->b, N(c, bytes));
+
+	if (8 * bytes > 16) {			/* an eight has two chunks */
+		col0 = NUM2(XOR, col0, NUM2(AND, x, N(c, 16)));
+		x = NUM2(AND, x, N(c, 96));
+	}
+	if (row->high)
+		known = ADD(known, MUL(row->high, N(c, r->swizzle)));
+	return ADD(ADD(ADD(ADD(body_slot(c, r), ADD(at, col0)), NUM2(XOR, chunk, x)), known), e);
+}
+
 const struct num *body_ring_place(struct body *c, const struct ring *r, const struct num *row,
 	const struct num *col)
 {
 	int bytes = dtype_bits(c->g->buffers.v[r->buffer].type) / 8;
-	const struct num *slot = body_slot(c, r), *panel, *in_row, *pattern;
+	const struct num *slot = body_slot(c, r), *panel, *in_row;
+	struct eights rows, cols;
 
 	if (!r->swizzle)
 		return ADD(slot, MUL(ADD(MUL(row, N(c, r->panel_cols)), col), N(c, bytes)));
+	rows = find_eights(c, row);
+	cols = find_eights(c, col);
+	if (!c->walks && rows.low && is_of_fragment(col) && is_place_of_eight(cols.low))
+		return place_of_eight(c, r, bytes, &rows, &cols);
 	panel = MUL(DIV(col, N(c, r->panel_cols)), N(c, r->panel_bytes));
 	in_row = ADD(MUL(row, N(c, r->swizzle)), MUL(MOD(col, N(c, r->panel_cols)), N(c, bytes)));
-	pattern = NUM2(SHL, NUM2(AND, DIV(MUL(row, N(c, r->swizzle)), N(c, 128)),
-		N(c, r->swizzle / 16 - 1)), N(c, 4));
-	return ADD(ADD(slot, panel), NUM2(XOR, in_row, pattern));
+	return ADD(ADD(slot, panel), NUM2(XOR, in_row, exchange(c, r, row)));
 }
 
 const struct num *body_ring_address(struct body *c, const struct stask *s, const struct ring *r,
@@ -400,10 +472,12 @@ const struct num *body_walk(struct body *c, const struct stask *s, const struct 
 
 	o->u.move.elements = f.rows * f.cols;
 	o->u.move.cols = f.cols;
+	c->walks = true;
 	if (f.rows == r->full_rows && f.cols == r->full_cols)
 		o->u.move.address = body_ring_place(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
 	else
 		o->u.move.address = body_ring_address(c, s, r, &r->shape);
+	c->walks = false;
 	return body_inside(c, s, &r->shape, &f, ALL_AXES);
 }
 
