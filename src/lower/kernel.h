@@ -189,8 +189,6 @@ struct kentry {
 	bool result_shared;			/* a product whose result goes to shared memory: the lane waits
 					 * for it at once and stores it, and so it is done when the
 					 * lane goes on */
-	bool sync_first;			/* a load before whose copies the warps of its lane meet, for
-					 * some may not have looked at its flag */
 	bool waits_groups;
 	struct group_wait before;	/* if waits_groups */
 	bool drains;			/* after issuing, wait until one group is under way */
@@ -297,7 +295,6 @@ struct kernel {
 	VEC(struct run_only) runs_only;
 	VEC(struct flag) deeper;	/* flags that need that depth at least */
 	VEC(struct flag) early;		/* flags that others must hear of early */
-	VEC(int) sync_first;			/* loads */
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */
 	uint64_t deep;			/* bit a: a product contracts axis a */

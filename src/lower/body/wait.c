@@ -350,7 +350,7 @@ enum err_code body_missed(struct body *c, int loop, int nested, struct err *e)
 					c->p->loops.v[nested].parent)), e));
 	}
 	if (waits && loads(c))
-		body_warp_sync(c, "all threads have looked at the flags");
+		body_lane_sync(c, "all threads have looked at the flags");
 	return OK;
 }
 
