@@ -24,7 +24,7 @@ static int add_flag(struct kernel *k, int task, bool issued)
 }
 
 /* Who waits for a run does so in each iteration, and the run after the ones it may be
- * behind waits for it. */
+ * behind waits for it (lower_run_waits). */
 static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 {
 	int flag = lower_run_flag(k, task, loop);
@@ -52,8 +52,9 @@ static void add_wait_flags(struct kernel *k, const struct wait *w)
 	for (int i = 0; lower_next_part(k, w, &i, &part);)
 		now |= part.runs != NONE && !part.back;
 	for (int i = 0; lower_next_part(k, w, &i, &part);)
-		if (part.runs != NONE)
-			add_run_flag(k, w->on, part.runs, part.back + (now && part.back));
+		if (part.runs != NONE)	/* no run ends only after what may wait for its end */
+			add_run_flag(k, w->on, part.runs, part.back + (part.back && (now ||
+				k->plan->graph->trips[part.runs].least == 0)));
 		else
 			add_flag(k, w->on, w->when == WAIT_ISSUED);
 }
