@@ -149,6 +149,7 @@ enum awaited {
 	AWAIT_BACK,			/* both in one region: `back` iterations before this one;
 					 * if the flag is of runs, the run in that iteration */
 	AWAIT_WITHIN,			/* the same, if that is in this run of the region */
+	AWAIT_BEFORE,			/* the same, if that is before this run of the region */
 	AWAIT_AROUND,			/* it is in region `loop` around: `back` iterations before the
 					 * one at hand, asked for in the first iteration of all
 					 * loops inside */

@@ -21,7 +21,7 @@ static void add_entry(struct kernel *k, struct klane *l, int entry)
 			continue;
 		if (by_flag(k, w))
 			lower_flag_waits(k, x, i);
-		else if (on_matrix(k, w->on) && w->when == WAIT_COMPLETE)
+		if (lower_awaits_own(k, w) && on_matrix(k, w->on) && w->when == WAIT_COMPLETE)
 			x->waits_groups |= !kernel_result_shared(k, w->on);
 	}
 	lower_run_waits(k, x);

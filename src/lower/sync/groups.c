@@ -60,14 +60,14 @@ static int last_awaited(const struct counting *c, int inst)
 		struct span spans[SPANS_MAX];
 		int n;
 
-		if (w->task != c->r->inst[inst].task || by_flag(c->k, w) || !on_matrix(c->k, w->on) ||
-		    kernel_result_shared(c->k, w->on))
+		if (w->task != c->r->inst[inst].task || !lower_awaits_own(c->k, w) ||
+		    !on_matrix(c->k, w->on) || kernel_result_shared(c->k, w->on))
 			continue;
 		n = walk_wait_spans(c->r->walk, p, w, c->r->inst[inst].seq, spans);
 		for (int s = 0; s < n; s++) {
 			int on = relation_instance(c->r, w->on, spans[s].last - 1);
 
-			if (on > last)
+			if (on > last && c->r->inst[on].lane_copy == c->lane_copy)
 				last = on;
 		}
 	}
@@ -131,10 +131,13 @@ static bool needs_end(const struct counting *c, int i, int j)
 		if (w->task != c->r->inst[j].task || !by_flag(c->k, w))
 			continue;
 		n = walk_wait_spans(c->r->walk, p, w, c->r->inst[j].seq, spans);
-		for (int s = 0; s < n; s++)
-			if (relation_before(c->r, i, AT_END, relation_instance(c->r, w->on,
-			    spans[s].last - 1), w->when == WAIT_ISSUED ? AT_ISSUE : AT_END))
+		for (int s = 0; s < n; s++) {
+			int on = relation_instance(c->r, w->on, spans[s].last - 1);
+
+			if (lower_by_flag_of(c->k, w, c->r, j, on) && relation_before(c->r, i, AT_END,
+			    on, w->when == WAIT_ISSUED ? AT_ISSUE : AT_END))
 				return true;
+		}
 	}
 	return false;
 }
