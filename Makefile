@@ -239,10 +239,10 @@ define LAYERS
 BEGIN {
 	low["base"] = ""
 	low["tile"] = "base"
-	low["reference"] = low["device"] = "base tile"
-	low["graph"] = "base tile device"
+	low["reference"] = low["device"] = low["target"] = "base tile"
+	low["graph"] = "base tile device target"
 	low["plan"] = low["graph"] " graph"
-	low["role"] = "base tile"
+	low["role"] = "base tile target"
 	low["verify"] = low["plan"] " plan role"
 	low["lower"] = low["verify"] " verify"
 	low["sim"] = low["lower"] " lower"

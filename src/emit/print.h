@@ -22,11 +22,17 @@ struct print {
 	int indent;
 };
 
-enum {
-	WARP_THREADS = 32,
-	GROUP_WARPS = 4,		/* of a warpgroup */
-	LANES_MERGED = 8,		/* at most */
-};
+enum { LANES_MERGED = 8 };		/* at most */
+
+static inline int warp_threads(const struct print *c)
+{
+	return c->r->target->warp;
+}
+
+static inline int lane_threads(const struct print *c)
+{
+	return c->role->warps * warp_threads(c);
+}
 
 /* If the n texts of lanes say the same, append one for all to `out`, in which `who`, from
  * 0 to n - 1, says which lane it is, and return true. What is appended otherwise is of no

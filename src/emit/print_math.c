@@ -171,10 +171,10 @@ static void join_warps(struct print *c, const struct role_op *o, const char *col
 	enum dtype t = o->u.reduce.to->type, kept = dtype_is_float(t) ? DT_F32 : DT_I32;
 	const char *name = o->u.reduce.to->name, *type = register_type(t);
 
-	put(c, "lane_sync(%d, %d);", c->role->barrier, c->role->warps * WARP_THREADS);
+	put(c, "lane_sync(%d, %d);", c->role->barrier, lane_threads(c));
 	put(c, "if (thread %% 32 < %d) %s%s", full ? 4 : 1, columns, shared_put(c, kept, scratch(c, o,
 		"(thread / 32)"), arena_strf(c->a, "%s%s", name, place)));
-	put(c, "lane_sync(%d, %d);", c->role->barrier, c->role->warps * WARP_THREADS);
+	put(c, "lane_sync(%d, %d);", c->role->barrier, lane_threads(c));
 	put(c, "%s{", columns);
 	put(c, "\t%s y = %s;", type, value(c, o->u.reduce.zero));
 	put(c, "\tEACH(w, %d) { const %s z = %s; y = %s; }", c->role->warps, type, shared_get(c, kept,
@@ -246,7 +246,7 @@ static void lines(struct print *c, const struct role_op *o)
 	bool running = o->u.lines.running;
 
 	put(c, "LOOP (int at = thread; at < %lld; at += %d) %s{", (long long)o->u.lines.n,
-		c->role->warps * WARP_THREADS, asks(o->u.lines.when) ? arena_strf(c->a, "if (%s) ",
+		lane_threads(c), asks(o->u.lines.when) ? arena_strf(c->a, "if (%s) ",
 		num(c, o->u.lines.when)) : "");
 	put(c, "\t%s y = %s;", type, value(c, o->u.lines.zero));
 	put(c, "\tLOOP (int along = 0; along < %s; along++) {", num(c, o->u.lines.length));

@@ -82,7 +82,7 @@ static const char *put_indices(struct print *c, const struct role_op *o)
 
 static int64_t threads_of(const struct print *c)
 {
-	return c->role->warps * WARP_THREADS;
+	return lane_threads(c);
 }
 
 /* Row and column of element `at`, or of a run of them, stand for the fragment's. */
@@ -273,7 +273,7 @@ static void put_panels(struct print *c, const struct role_op *o)
 static void fill(struct print *c, const struct role_op *o)
 {
 	put(c, "for (int at = thread; at < %lld; at += %d) %s", (long long)o->u.fill.elements,
-		c->role->warps * WARP_THREADS, shared_put(c, o->u.fill.type, num(c, o->u.fill.address),
+		lane_threads(c), shared_put(c, o->u.fill.type, num(c, o->u.fill.address),
 		value(c, o->u.fill.value)));
 }
 

@@ -121,7 +121,7 @@ static void put_change(struct print *c, const struct role_op *o)
 
 static void put_lane(struct print *c, const struct role_op *o)
 {
-	put(c, "const int thread = THREAD - %d;", o->u.lane.warp * WARP_THREADS);
+	put(c, "const int thread = THREAD - %d;", o->u.lane.warp * warp_threads(c));
 	put(c, "const int leader = warp == %d && elect();", o->u.lane.warp);
 	if (o->u.lane.stores)
 		put(c, "const int elected = elect();\t/* of each warp: it issues its stores */");

@@ -50,7 +50,7 @@ static void put_release(struct print *c, const struct role_op *o)
 
 static void put_lane_sync(struct print *c)
 {
-	put(c, "lane_sync(%d, %d);", c->role->barrier, c->role->warps * WARP_THREADS);
+	put(c, "lane_sync(%d, %d);", c->role->barrier, lane_threads(c));
 }
 
 static const char *issuer(bool elected)

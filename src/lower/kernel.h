@@ -3,7 +3,8 @@
  * lower turns a legal plan into one kernel a phase: for each lane the entries of each
  * region with what must be waited for before and signalled after each, and where every
  * value lies: fragments in the registers of a lane, rings in shared memory. Nothing is
- * printed here, and emit decides nothing: a target is a file in src/emit.
+ * printed here, and emit decides nothing. What is so on some machine is read from its target
+ * (target/target.h).
  *
  * Fragments. A value in registers is a matrix of rows x columns spread over the lane's
  * threads as the accumulator of a warpgroup's matrix instruction is: block rb of
@@ -54,6 +55,7 @@
 
 #include "plan/check.h"
 #include "role/role.h"
+#include "target/target.h"
 
 enum { FRAG_AXES_MAX = RANK_MAX };
 
@@ -282,6 +284,7 @@ struct kernel {
 	struct arena arena;
 	struct refusal refusal;		/* what it would be if the pass at work failed */
 	const struct plan *plan;	/* as the kernel has it: own */
+	const struct target *target;
 	struct plan *own;		/* the plan, but for waits that no flag shows, and some that
 					 * hold back who would run too far ahead; borrows the rest */
 	int phase;

@@ -10,7 +10,6 @@
 #include "verify/verify.h"
 
 enum { DEPTH_MAX = 16 };			/* of a flag */
-enum { SLOT_ALIGN = 1024 };		/* of a swizzled slot: the pattern repeats after it */
 
 /* lower_plan, and on failure *why. */
 NODISCARD enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,
@@ -103,6 +102,13 @@ int64_t lower_window(const struct kernel *k);
 static inline const struct stask *stask_at(const struct kernel *k, int task)
 {
 	return &k->plan->graph->tasks.v[task];
+}
+
+/* The matrix instruction of a unit for operands of a type; NULL. */
+static inline const struct matrix_instruction *instruction_for(const struct kernel *k,
+	const struct seu *unit, enum dtype type)
+{
+	return unit->kind == SEU_MATRIX ? target_matrix(k->target, unit->async, type) : NULL;
 }
 
 static inline const struct seu *seu_of(const struct kernel *k, int task)

@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "role/value.h"
+#include "target/target.h"
 
 /* columns: ID, name in a dump, unit that does it, who waits for its completion and how */
 #define ROLE_OPS(X) \
@@ -395,6 +396,7 @@ struct role {
 
 struct role_program {
 	const char *program, *phase, *device;
+	const struct target *target;
 	int threads;
 	int cluster;			/* blocks that share loads; 1 */
 	int64_t shared_bytes;

@@ -6,7 +6,8 @@ enum { FRAGMENT_MOST = 4096 };		/* elements a thread: beyond all use */
 enum err_code body_shape_frag(struct body *c, const struct stask *s, const struct shape2 *shape,
 	enum dtype type, struct frag *f, struct err *e)
 {
-	int warps = c->lane->warps, eight = 8;
+	const struct frag_layout *l = &c->k->target->frag;
+	int warps = c->lane->warps, cols = l->cols, high = l->rows * warps;
 
 	*f = (struct frag){ .height = shape->rows, .width = shape->cols, .type = type, .buffer = NONE };
 	for (int i = 0; i < shape->nrow; i++)
@@ -16,15 +17,15 @@ enum err_code body_shape_frag(struct body *c, const struct stask *s, const struc
 		if (shape->col[i] == s->split_axis)
 			f->width /= s->parts;
 		if (c->k->deep >> shape->col[i] & 1)
-			eight = 16;
+			cols = l->deep;
 	}
 	f->kind = shape->nrow ? (shape->ncol ? FRAG_FULL : FRAG_ROW) :
 		shape->ncol ? FRAG_COL : FRAG_SCALAR;
-	f->blocks = (int)ceil_div(f->height, 16 * warps);
-	f->rows = shape->nrow ? (int64_t)f->blocks * 16 * warps : 1;
-	f->cols = shape->ncol ? ceil_div(f->width, eight) * eight : 1;
+	f->blocks = (int)ceil_div(f->height, high);
+	f->rows = shape->nrow ? (int64_t)f->blocks * high : 1;
+	f->cols = shape->ncol ? ceil_div(f->width, cols) * cols : 1;
 	f->packed = f->kind == FRAG_FULL && (type == DT_BF16 || type == DT_F16);
-	if (f->rows * f->cols / (32 * warps) > FRAGMENT_MOST)
+	if (f->rows * f->cols / (c->k->target->warp * warps) > FRAGMENT_MOST)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' has a value of %lld x %lld, too large "
 			"for the registers of %d warp%s", s->name, (long long)f->height,
 			(long long)f->width, warps, warps == 1 ? "" : "s");
@@ -184,14 +185,16 @@ static const struct num *part_of(struct body *c, const struct stask *s, const st
 
 static const struct num *row_at_hand(struct body *c)
 {
-	return ADD(ADD(MUL(V(c, VAR_RB, NONE), N(c, 16 * c->lane->warps)), V(c, VAR_ROW0, NONE)),
-		MUL(N(c, 8), V(c, VAR_H, NONE)));
+	const struct frag_layout *l = &c->k->target->frag;
+
+	return ADD(ADD(MUL(V(c, VAR_RB, NONE), N(c, l->rows * c->lane->warps)), V(c, VAR_ROW0, NONE)),
+		MUL(N(c, l->half), V(c, VAR_H, NONE)));
 }
 
 static const struct num *col_at_hand(struct body *c)
 {
-	return ADD(ADD(MUL(N(c, 8), V(c, VAR_EIGHT, NONE)), V(c, VAR_COL0, NONE)),
-		V(c, VAR_E, NONE));
+	return ADD(ADD(MUL(N(c, c->k->target->frag.cols), V(c, VAR_EIGHT, NONE)), V(c, VAR_COL0,
+		NONE)), V(c, VAR_E, NONE));
 }
 
 const struct num *body_local(struct body *c, const struct stask *s, const struct shape2 *shape,
@@ -326,18 +329,29 @@ const struct num *body_slot(struct body *c, const struct ring *r)
 	return V(c, VAR_SLOT, (int)(r - c->k->rings.v));
 }
 
+/* Of a power of two. */
+static int log_of(int x)
+{
+	int n = 0;
+
+	while (x >> n > 1)
+		n++;
+	return n;
+}
+
 const struct num *body_ring_place(struct body *c, const struct ring *r, const struct num *row,
 	const struct num *col)
 {
 	int bytes = dtype_bits(c->g->buffers.v[r->buffer].type) / 8;
+	const struct shared_layout *l = &c->k->target->shared;
 	const struct num *slot = body_slot(c, r), *panel, *in_row, *pattern;
 
 	if (!r->swizzle)
 		return ADD(slot, MUL(ADD(MUL(row, N(c, r->panel_cols)), col), N(c, bytes)));
 	panel = MUL(DIV(col, N(c, r->panel_cols)), N(c, r->panel_bytes));
 	in_row = ADD(MUL(row, N(c, r->swizzle)), MUL(MOD(col, N(c, r->panel_cols)), N(c, bytes)));
-	pattern = NUM2(SHL, NUM2(AND, DIV(MUL(row, N(c, r->swizzle)), N(c, 128)),
-		N(c, r->swizzle / 16 - 1)), N(c, 4));
+	pattern = NUM2(SHL, NUM2(AND, DIV(MUL(row, N(c, r->swizzle)), N(c, l->line)),
+		N(c, r->swizzle / l->chunk - 1)), N(c, log_of(l->chunk)));
 	return ADD(ADD(slot, panel), NUM2(XOR, in_row, pattern));
 }
 

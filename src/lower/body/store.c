@@ -107,7 +107,7 @@ static const struct num *block_of(struct body *c, const struct outbox *o)
 static const struct num *warp_row(struct body *c, const struct outbox *o)
 {
 	return MUL(ADD(MUL(block_of(c, o), N(c, c->lane->warps)), DIV(V(c, VAR_THREAD, NONE),
-		N(c, 32))), N(c, o->rows));
+		N(c, c->k->target->warp))), N(c, o->rows));
 }
 
 /* Where the panel begins in the tensor, innermost dimension first. */
@@ -215,7 +215,7 @@ static void store_panels(struct body *c, const struct kentry *x, const struct no
 	int rounds = o->panels / o->batch;
 	int64_t bytes = o->batch * o->panel_bytes;
 	const struct num *to = ADD(ADD(V(c, VAR_SHARED, NONE), N(c, o->offset)), MUL(DIV(V(c, VAR_THREAD,
-		NONE), N(c, 32)), N(c, o->batches * bytes)));
+		NONE), N(c, c->k->target->warp)), N(c, o->batches * bytes)));
 	struct role_op *each = body_op(c, rounds > 1 ? DO_EACH : DO_BLOCK), *wait;
 	struct role_body *outer = body_enter(c, &each->u.region.body);
 
