@@ -239,7 +239,8 @@ define LAYERS
 BEGIN {
 	low["base"] = ""
 	low["tile"] = "base"
-	low["reference"] = low["device"] = low["target"] = "base tile"
+	low["reference"] = low["device"] = "base tile"
+	low["target"] = "base tile device"
 	low["graph"] = "base tile device target"
 	low["plan"] = low["graph"] " graph"
 	low["role"] = "base tile target"

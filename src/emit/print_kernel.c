@@ -37,12 +37,12 @@ static void put_signature(const struct role_program *r, const struct source *s, 
 static void put_start(struct print *c)
 {
 	put(c, "const u32 shared = shared_base();");
-	put(c, "const int warp = UNIFORM(THREAD / 32);");
+	put(c, "const int warp = UNIFORM(THREAD / %d);", warp_threads(c));
 	put(c, "if (THREAD == 0) {");
 	for (int f = 0; f < c->r->flags.n; f++)
-		put(c, "\tEACH(i, %d) flag_init(shared + %lld + 8 * i, %d, \"%s\", i);",
+		put(c, "\tEACH(i, %d) flag_init(shared + %lld + %d * i, %d, \"%s\", i);",
 			c->r->flags.v[f].depth, (long long)c->r->flags.v[f].offset,
-			c->r->flags.v[f].arrivals, c->r->flags.v[f].name);
+			c->r->target->shared.flag, c->r->flags.v[f].arrivals, c->r->flags.v[f].name);
 	put(c, "\tflags_ready();");
 	put(c, "}");
 	print_block_stamp(c);

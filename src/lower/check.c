@@ -6,7 +6,7 @@
 
 bool lower_has_target(const struct vdevice *d)
 {
-	const struct target *t = target_find(d->arch);
+	const struct target *t = target_find(d);
 
 	return t && t->lowers;
 }

@@ -7,14 +7,10 @@
  * (target/target.h).
  *
  * Fragments. A value in registers is a matrix of rows x columns spread over the lane's
- * threads as the accumulator of a warpgroup's matrix instruction is: block rb of
- * 16 * warps rows, warp w in it 16 rows, thread t rows t / 4 and t / 4 + 8, columns
- * 8 j + 2 (t mod 4) and the next. A value without row axes (a column vector), without
- * column axes (a row vector) or without any (a scalar) is held by every thread that
- * needs it. Which axes are rows follows from the products: the first operand's own
+ * threads as the sums of a matrix instruction are (role/value.h). Which axes are rows follows from the products: the first operand's own
  * axes are rows of the result, the second's its columns; element-wise work keeps them.
- * Rows are rounded up to whole blocks and columns to whole eights (sixteens along an
- * axis that a product contracts, whose instructions go so deep): what lies beyond the
+ * Rows are rounded up to whole blocks and columns to whole groups (on sm_90a eights, or sixteens
+ * along an axis that a product contracts, whose instructions go so deep): what lies beyond the
  * value's extents is nobody's, is never stored, and a reduction passes over it.
  *
  * Rings. A value in shared memory has `versions` slots. One that a copy engine fills or

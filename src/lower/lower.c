@@ -81,7 +81,7 @@ static enum err_code lower(struct mem *mem, const struct plan *p, int phase, str
 	*out = ARENA_NEW(&a, struct kernel);
 	(*out)->arena = a;
 	(*out)->plan = p;
-	(*out)->target = target_of(p->device->arch);
+	(*out)->target = target_of(p->device);
 	(*out)->phase = phase;
 	(*out)->cluster = 1;
 	code = lower_all(*out, wrong, e);

@@ -122,10 +122,11 @@ static inline int lane_of(const struct kernel *k, int task)
 }
 
 /* A product whose end the lane learns of by counting groups. Others are done when the lane
- * goes on: by threads, on CUDA cores. */
+ * goes on: on a synchronous unit, or by threads. */
 static inline bool on_matrix(const struct kernel *k, int task)
 {
-	return seu_of(k, task)->kind == SEU_MATRIX && seu_of(k, task)->async;
+	return seu_of(k, task)->kind == SEU_MATRIX &&
+		target_seen(k->target, seu_of(k, task), true) == SEEN_COUNTED;
 }
 
 /* A load that the plan's checker takes to go on behind the lane's back: all of its lane,
@@ -133,15 +134,17 @@ static inline bool on_matrix(const struct kernel *k, int task)
  * is done when the lane goes on, as element-wise work is. */
 static inline bool is_copy(const struct kernel *k, int task)
 {
-	return stask_at(k, task)->kind == TASK_LOAD && seu_of(k, task)->async;
+	return stask_at(k, task)->kind == TASK_LOAD &&
+		target_seen(k->target, seu_of(k, task), true) == SEEN_FLAGGED;
 }
 
 /* Is this wait seen by a flag, or does the lane count its own groups? What it has issued
  * itself it knows. */
 static inline bool by_flag(const struct kernel *k, const struct wait *w)
 {
-	return lane_of(k, w->task) != lane_of(k, w->on) ||
-		(is_copy(k, w->on) && w->when != WAIT_ISSUED);
+	if (lane_of(k, w->task) != lane_of(k, w->on))
+		return target_seen(k->target, seu_of(k, w->on), false) == SEEN_FLAGGED;
+	return is_copy(k, w->on) && w->when != WAIT_ISSUED;
 }
 
 static inline int64_t round_up(int64_t x, int64_t unit)

@@ -7,7 +7,7 @@
 
 static const struct target *target(const struct plan *p)
 {
-	return target_of(p->device->arch);
+	return target_of(p->device);
 }
 
 /* A store from registers goes through shared memory in panels, of which one at least

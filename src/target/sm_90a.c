@@ -9,6 +9,17 @@ static const struct matrix_instruction matrix[] = {
 		.loose = TYPES_16, .a = FROM_REGISTERS | FROM_SHARED, .b = FROM_SHARED },
 };
 
+static const struct completion completes[] = {
+	/* mbarriers, on which bytes count */
+	{ SEU_COPY, true, SEEN_FLAGGED, SEEN_FLAGGED },
+	{ SEU_COPY, false, SEEN_DONE, SEEN_FLAGGED },
+	/* groups retire in order */
+	{ SEU_MATRIX, true, SEEN_COUNTED, SEEN_FLAGGED },
+	{ SEU_MATRIX, false, SEEN_DONE, SEEN_FLAGGED },
+	{ SEU_VECTOR, true, SEEN_FLAGGED, SEEN_FLAGGED },
+	{ SEU_VECTOR, false, SEEN_DONE, SEEN_FLAGGED },
+};
+
 const struct target target_sm_90a = {
 	.name = "sm_90a", .lowers = true, .warp = 32, .group = 4,
 	/* setmaxnreg */
@@ -17,6 +28,7 @@ const struct target target_sm_90a = {
 	 * 2 (t mod 4) and the next; sixteen columns are a step of a 16-bit operand */
 	.frag = { .rows = 16, .cols = 8, .row = { 4, 8, 1 }, .col = { 1, 4, 2 }, .halves = 2,
 		.half = 8, .pair = 2, .deep = 16 },
+	.completes = completes, .ncompletes = LEN(completes),
 	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
 		.box_rows = 256, .box_cols = 256, .box_rank = 5, .copy_align = 128, .flag = 8 },
 	.matrix = matrix, .nmatrix = LEN(matrix),

@@ -4,10 +4,10 @@
 
 static const struct target *const targets[] = { &target_sm_90a };
 
-const struct target *target_find(const char *arch)
+const struct target *target_find(const struct vdevice *d)
 {
 	for (int i = 0; i < LEN(targets); i++)
-		if (!strcmp(targets[i]->name, arch))
+		if (!strcmp(targets[i]->name, d->arch))
 			return targets[i];
 	return NULL;
 }
@@ -17,11 +17,19 @@ const struct target *target_usual(void)
 	return &target_sm_90a;
 }
 
-const struct target *target_of(const char *arch)
+const struct target *target_of(const struct vdevice *d)
 {
-	const struct target *t = target_find(arch);
+	const struct target *t = target_find(d);
 
 	return t ? t : target_usual();
+}
+
+enum seen_by target_seen(const struct target *t, const struct seu *unit, bool own)
+{
+	for (int i = 0; i < t->ncompletes; i++)
+		if (t->completes[i].unit == unit->kind && t->completes[i].async == unit->async)
+			return own ? t->completes[i].own : t->completes[i].others;
+	return own ? SEEN_DONE : SEEN_FLAGGED;
 }
 
 const struct matrix_instruction *target_matrix(const struct target *t, bool async,

@@ -8,7 +8,7 @@
 #ifndef TARGET_TARGET_H
 #define TARGET_TARGET_H
 
-#include "tile/dtype.h"
+#include "device/device.h"
 
 /* A number of thread t of a warp: t / div % mod * step. */
 struct spread {
@@ -25,6 +25,18 @@ struct frag_layout {
 	int halves, half;
 	int pair;
 	int deep;			/* columns are whole such where a product contracts them */
+};
+
+/* How who waits for an sTask finds that it is complete: it is when its lane goes on; by a count of
+ * the younger ones of its lane that may be under way; by a flag in shared memory, on which its lane
+ * or its unit arrives; at a barrier of all threads. */
+enum seen_by { SEEN_DONE, SEEN_COUNTED, SEEN_FLAGGED, SEEN_BARRIER };
+
+/* By its own lane, by others, of what runs on a unit of this kind. */
+struct completion {
+	enum seu_kind unit;
+	bool async;
+	enum seen_by own, others;
 };
 
 /* Where an operand may be. */
@@ -80,19 +92,23 @@ struct target {
 	int warp;			/* threads */
 	int group;			/* warps that have registers, and matrix instructions, together */
 	struct granting registers;
-	struct frag_layout frag;
+	struct frag_layout frag;	/* of values: sums of its products among them */
+	const struct completion *completes;	/* a row for each kind of unit, async and not */
+	int ncompletes;
 	struct shared_layout shared;
 	const struct matrix_instruction *matrix;
 	int nmatrix;
 };
 
 /* The target that a device's `arch` names; NULL: there is no record. */
-const struct target *target_find(const char *arch);
+const struct target *target_find(const struct vdevice *d);
 /* The same, or the usual one where there is none: by which those count for whom no kernel is made,
  * and who know no device, as a graph's work is counted. */
-const struct target *target_of(const char *arch);
+const struct target *target_of(const struct vdevice *d);
 const struct target *target_usual(void);
 
+/* How the work of a unit is seen to be complete, by its own lane or by others. */
+enum seen_by target_seen(const struct target *t, const struct seu *unit, bool own);
 /* Its instruction for operands of a type; NULL. async: for a unit behind whose back a lane goes on. */
 const struct matrix_instruction *target_matrix(const struct target *t, bool async,
 	enum dtype type);
@@ -105,6 +121,23 @@ static inline int matrix_depth(const struct matrix_instruction *x, enum dtype ty
 static inline int target_warps(const struct target *t, int warps)
 {
 	return (warps + t->group - 1) / t->group * t->group;
+}
+
+/* Threads that have the digit t / div % mod of a spread alike are so far apart; the most of them
+ * that differ in nothing else are the top ones of their warp. */
+static inline bool spread_is_top(const struct spread *s, const struct target *t)
+{
+	return s->div * s->mod == t->warp;
+}
+
+/* n of 2^n. */
+static inline int power_of(int x)
+{
+	int n = 0;
+
+	while (x >> n > 1)
+		n++;
+	return n;
 }
 
 /* The records. */

@@ -9,7 +9,8 @@ enum err_code body_shape_frag(struct body *c, const struct stask *s, const struc
 	const struct frag_layout *l = &c->k->target->frag;
 	int warps = c->lane->warps, cols = l->cols, high = l->rows * warps;
 
-	*f = (struct frag){ .height = shape->rows, .width = shape->cols, .type = type, .buffer = NONE };
+	*f = (struct frag){ .height = shape->rows, .width = shape->cols, .type = type, .buffer = NONE,
+		.layout = l };
 	for (int i = 0; i < shape->nrow; i++)
 		if (shape->row[i] == s->split_axis)
 			f->height /= s->parts;
@@ -329,16 +330,6 @@ const struct num *body_slot(struct body *c, const struct ring *r)
 	return V(c, VAR_SLOT, (int)(r - c->k->rings.v));
 }
 
-/* Of a power of two. */
-static int log_of(int x)
-{
-	int n = 0;
-
-	while (x >> n > 1)
-		n++;
-	return n;
-}
-
 const struct num *body_ring_place(struct body *c, const struct ring *r, const struct num *row,
 	const struct num *col)
 {
@@ -351,7 +342,7 @@ const struct num *body_ring_place(struct body *c, const struct ring *r, const st
 	panel = MUL(DIV(col, N(c, r->panel_cols)), N(c, r->panel_bytes));
 	in_row = ADD(MUL(row, N(c, r->swizzle)), MUL(MOD(col, N(c, r->panel_cols)), N(c, bytes)));
 	pattern = NUM2(SHL, NUM2(AND, DIV(MUL(row, N(c, r->swizzle)), N(c, l->line)),
-		N(c, r->swizzle / l->chunk - 1)), N(c, log_of(l->chunk)));
+		N(c, r->swizzle / l->chunk - 1)), N(c, power_of(l->chunk)));
 	return ADD(ADD(slot, panel), NUM2(XOR, in_row, pattern));
 }
 
@@ -364,17 +355,27 @@ const struct num *body_ring_address(struct body *c, const struct stask *s, const
 
 /* who ------------------------------------------------------------------------- */
 
+/* Has the thread the first digit of a spread? */
+static const struct num *is_first(struct body *c, const struct num *thread, const struct spread *s)
+{
+	return NUM2(EQ, MOD(s->div > 1 ? DIV(thread, N(c, s->div)) : thread, N(c, s->mod)), N(c, 0));
+}
+
 const struct num *body_one_of_copies(struct body *c, enum frag_kind kind)
 {
+	const struct frag_layout *l = &c->k->target->frag;
 	const struct num *thread = V(c, VAR_THREAD, NONE);
 
 	switch (kind) {
 	case FRAG_FULL:
 		break;
 	case FRAG_ROW:
-		return NUM2(EQ, MOD(thread, N(c, 4)), N(c, 0));
+		return is_first(c, thread, &l->col);
 	case FRAG_COL:
-		return NUM2(LT, thread, N(c, 4));
+		if (spread_is_top(&l->row, c->k->target))
+			return NUM2(LT, thread, N(c, l->row.div));
+		return NUM2(BOTH, NUM2(LT, thread, N(c, c->k->target->warp)), is_first(c, thread,
+			&l->row));
 	case FRAG_SCALAR:
 		return NUM2(EQ, thread, N(c, 0));
 	}

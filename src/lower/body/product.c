@@ -342,8 +342,9 @@ static void add_product(struct body *c, const struct stask *s, const struct prod
 	struct role_op *o = body_op(c, DO_PRODUCT);
 	const struct num *b_first = first ? ADD(p->first_b, N(c, first)) : p->first_b;
 
-	o->u.product.form = (struct product_form){ p->registers, !p->registers && !p->a.k_major,
-		!p->b.k_major, cols, s->work.type };
+	o->u.product.form = (struct product_form){ .by = p->by, .registers = p->registers,
+		.a_rows = !p->registers && !p->a.k_major, .b_rows = !p->b.k_major, .cols = cols,
+		.depth = matrix_depth(p->by, s->work.type), .type = s->work.type };
 	note_form(c, &o->u.product.form);
 	o->u.product.sum = sum;
 	o->u.product.first = first;
@@ -376,9 +377,9 @@ enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e)
 	}
 	if (x->result_shared)
 		TRY(body_take_off(c, x, (int)(p.mma - c->p->nodes.v), p.result, p.sum, e));
-	body_pin(c, sum.frag, sum.version, (int)(sum.frag->cols / 2));
+	body_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));
 	if (p.registers)
-		body_pin(c, a.frag, a.version, 4 * p.steps);
+		body_pin(c, a.frag, a.version, p.steps * frag_step_words(a.frag, matrix_depth(p.by, s->work.type)));
 	body_op(c, DO_GROUPS_FENCE);
 	touch_product(c, x, &p, a.version, sum.version);
 	p.adds = adds(c, x, p.mma, p.result);
@@ -386,6 +387,6 @@ enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e)
 	if (p.rest)			/* it touches what the others do, in the same group */
 		add_product(c, s, &p, sum, a, p.cols * p.pieces, p.rest, 1);
 	body_op(c, DO_GROUPS_COMMIT);
-	body_pin(c, sum.frag, sum.version, (int)(sum.frag->cols / 2));
+	body_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));
 	return OK;
 }
