@@ -22,11 +22,11 @@ int frag_words(const struct frag *f)
 {
 	switch (f->kind) {
 	case FRAG_FULL:
-		return (int)(f->blocks * (f->packed ? f->cols / 4 : f->cols / 2));
+		return f->blocks * frag_block_words(f);
 	case FRAG_ROW:
-		return f->blocks * 2;
+		return f->blocks * f->layout->halves;
 	case FRAG_COL:
-		return (int)(f->cols / 4);
+		return frag_groups(f) * f->layout->pair;
 	case FRAG_SCALAR:
 		break;
 	}

@@ -6,9 +6,11 @@ enum { FRAGMENT_MOST = 4096 };		/* elements a thread: beyond all use */
 enum err_code body_shape_frag(struct body *c, const struct stask *s, const struct shape2 *shape,
 	enum dtype type, struct frag *f, struct err *e)
 {
-	int warps = c->lane->warps, eight = 8;
+	const struct frag_layout *l = &c->k->target->frag;
+	int warps = c->lane->warps, cols = l->cols, high = l->rows * warps;
 
-	*f = (struct frag){ .height = shape->rows, .width = shape->cols, .type = type, .buffer = NONE };
+	*f = (struct frag){ .height = shape->rows, .width = shape->cols, .type = type, .buffer = NONE,
+		.layout = l };
 	for (int i = 0; i < shape->nrow; i++)
 		if (shape->row[i] == s->split_axis)
 			f->height /= s->parts;
@@ -16,15 +18,15 @@ enum err_code body_shape_frag(struct body *c, const struct stask *s, const struc
 		if (shape->col[i] == s->split_axis)
 			f->width /= s->parts;
 		if (c->k->deep >> shape->col[i] & 1)
-			eight = 16;
+			cols = l->deep;
 	}
 	f->kind = shape->nrow ? (shape->ncol ? FRAG_FULL : FRAG_ROW) :
 		shape->ncol ? FRAG_COL : FRAG_SCALAR;
-	f->blocks = (int)ceil_div(f->height, 16 * warps);
-	f->rows = shape->nrow ? (int64_t)f->blocks * 16 * warps : 1;
-	f->cols = shape->ncol ? ceil_div(f->width, eight) * eight : 1;
+	f->blocks = (int)ceil_div(f->height, high);
+	f->rows = shape->nrow ? (int64_t)f->blocks * high : 1;
+	f->cols = shape->ncol ? ceil_div(f->width, cols) * cols : 1;
 	f->packed = f->kind == FRAG_FULL && (type == DT_BF16 || type == DT_F16);
-	if (f->rows * f->cols / (32 * warps) > FRAGMENT_MOST)
+	if (f->rows * f->cols / (c->k->target->warp * warps) > FRAGMENT_MOST)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' has a value of %lld x %lld, too large "
 			"for the registers of %d warp%s", s->name, (long long)f->height,
 			(long long)f->width, warps, warps == 1 ? "" : "s");
@@ -184,14 +186,16 @@ static const struct num *part_of(struct body *c, const struct stask *s, const st
 
 static const struct num *row_at_hand(struct body *c)
 {
-	return ADD(ADD(MUL(V(c, VAR_RB, NONE), N(c, 16 * c->lane->warps)), V(c, VAR_ROW0, NONE)),
-		MUL(N(c, 8), V(c, VAR_H, NONE)));
+	const struct frag_layout *l = &c->k->target->frag;
+
+	return ADD(ADD(MUL(V(c, VAR_RB, NONE), N(c, l->rows * c->lane->warps)), V(c, VAR_ROW0, NONE)),
+		MUL(N(c, l->half), V(c, VAR_H, NONE)));
 }
 
 static const struct num *col_at_hand(struct body *c)
 {
-	return ADD(ADD(MUL(N(c, 8), V(c, VAR_EIGHT, NONE)), V(c, VAR_COL0, NONE)),
-		V(c, VAR_E, NONE));
+	return ADD(ADD(MUL(N(c, c->k->target->frag.cols), V(c, VAR_EIGHT, NONE)), V(c, VAR_COL0,
+		NONE)), V(c, VAR_E, NONE));
 }
 
 const struct num *body_local(struct body *c, const struct stask *s, const struct shape2 *shape,
@@ -399,8 +403,13 @@ const struct num *body_ring_place(struct body *c, const struct ring *r, const st
 	const struct num *col)
 {
 	int bytes = dtype_bits(c->g->buffers.v[r->buffer].type) / 8;
+<<<<<<< HEAD
 	const struct num *slot = body_slot(c, r), *panel, *in_row;
 	struct eights rows, cols;
+=======
+	const struct shared_layout *l = &c->k->target->shared;
+	const struct num *slot = body_slot(c, r), *panel, *in_row, *pattern;
+>>>>>>> target
 
 	if (!r->swizzle)
 		return ADD(slot, MUL(ADD(MUL(row, N(c, r->panel_cols)), col), N(c, bytes)));
@@ -410,7 +419,13 @@ const struct num *body_ring_place(struct body *c, const struct ring *r, const st
 		return place_of_eight(c, r, bytes, &rows, &cols);
 	panel = MUL(DIV(col, N(c, r->panel_cols)), N(c, r->panel_bytes));
 	in_row = ADD(MUL(row, N(c, r->swizzle)), MUL(MOD(col, N(c, r->panel_cols)), N(c, bytes)));
+<<<<<<< HEAD
 	return ADD(ADD(slot, panel), NUM2(XOR, in_row, exchange(c, r, row)));
+=======
+	pattern = NUM2(SHL, NUM2(AND, DIV(MUL(row, N(c, r->swizzle)), N(c, l->line)),
+		N(c, r->swizzle / l->chunk - 1)), N(c, power_of(l->chunk)));
+	return ADD(ADD(slot, panel), NUM2(XOR, in_row, pattern));
+>>>>>>> target
 }
 
 const struct num *body_ring_address(struct body *c, const struct stask *s, const struct ring *r,
@@ -422,17 +437,27 @@ const struct num *body_ring_address(struct body *c, const struct stask *s, const
 
 /* who ------------------------------------------------------------------------- */
 
+/* Has the thread the first digit of a spread? */
+static const struct num *is_first(struct body *c, const struct num *thread, const struct spread *s)
+{
+	return NUM2(EQ, MOD(s->div > 1 ? DIV(thread, N(c, s->div)) : thread, N(c, s->mod)), N(c, 0));
+}
+
 const struct num *body_one_of_copies(struct body *c, enum frag_kind kind)
 {
+	const struct frag_layout *l = &c->k->target->frag;
 	const struct num *thread = V(c, VAR_THREAD, NONE);
 
 	switch (kind) {
 	case FRAG_FULL:
 		break;
 	case FRAG_ROW:
-		return NUM2(EQ, MOD(thread, N(c, 4)), N(c, 0));
+		return is_first(c, thread, &l->col);
 	case FRAG_COL:
-		return NUM2(LT, thread, N(c, 4));
+		if (spread_is_top(&l->row, c->k->target))
+			return NUM2(LT, thread, N(c, l->row.div));
+		return NUM2(BOTH, NUM2(LT, thread, N(c, c->k->target->warp)), is_first(c, thread,
+			&l->row));
 	case FRAG_SCALAR:
 		return NUM2(EQ, thread, N(c, 0));
 	}
