@@ -330,9 +330,9 @@ const struct num *body_slot(struct body *c, const struct ring *r)
 	return V(c, VAR_SLOT, (int)(r - c->k->rings.v));
 }
 
-/* Sums apart: what is known to be a multiple of 8, and the rest. NULL: nothing. */
-struct eights {
-	const struct num *high, *low;
+/* A sum apart: what is known to be a multiple of so many, and the rest. NULL: nothing. */
+struct apart {
+	const struct num *multiple, *rest;
 };
 
 static const struct num *sum_of(struct body *c, const struct num *x, const struct num *y)
@@ -340,25 +340,25 @@ static const struct num *sum_of(struct body *c, const struct num *x, const struc
 	return x && y ? ADD(x, y) : x ? x : y;
 }
 
-static bool is_eights(const struct num *x)
+static bool is_multiple(const struct num *x, int unit)
 {
 	if (x->op == NUM_MUL)
-		return is_eights(x->a) || is_eights(x->b);
-	return num_is_const(x) && x->k % 8 == 0;
+		return is_multiple(x->a, unit) || is_multiple(x->b, unit);
+	return num_is_const(x) && x->k % unit == 0;
 }
 
-static struct eights find_eights(struct body *c, const struct num *x)
+static struct apart take_apart(struct body *c, const struct num *x, int unit)
 {
-	struct eights a, b;
+	struct apart a, b;
 
 	if (x->op != NUM_ADD)
-		return is_eights(x) ? (struct eights){ x, NULL } : (struct eights){ NULL, x };
-	a = find_eights(c, x->a);
-	b = find_eights(c, x->b);
-	return (struct eights){ sum_of(c, a.high, b.high), sum_of(c, a.low, b.low) };
+		return is_multiple(x, unit) ? (struct apart){ x, NULL } : (struct apart){ NULL, x };
+	a = take_apart(c, x->a, unit);
+	b = take_apart(c, x->b, unit);
+	return (struct apart){ sum_of(c, a.multiple, b.multiple), sum_of(c, a.rest, b.rest) };
 }
 
-/* The column of an element of a fragment: eights, and its place among them. */
+/* The column of an element of a fragment: which group of columns, and its place in that. */
 static bool is_of_fragment(const struct num *col)
 {
 	if (col->op == NUM_ADD)
@@ -366,36 +366,40 @@ static bool is_of_fragment(const struct num *col)
 	return col->op == NUM_MUL && col->b->op == NUM_VAR && col->b->var == VAR_EIGHT;
 }
 
-static bool is_place_of_eight(const struct num *x)
+static bool is_place_in_group(const struct num *x)
 {
 	return x && x->op == NUM_ADD && x->a->op == NUM_VAR && x->a->var == VAR_COL0 &&
 		x->b->op == NUM_VAR && x->b->var == VAR_E;
 }
 
-/* The chunks of 16 bytes in a row are exchanged by the number of the row among eight. */
+/* Chunks are exchanged by the number of the line that a row lies in. */
 static const struct num *exchange(struct body *c, const struct ring *r, const struct num *row)
 {
-	return NUM2(SHL, NUM2(AND, DIV(MUL(row, N(c, r->swizzle)), N(c, 128)),
-		N(c, r->swizzle / 16 - 1)), N(c, 4));
+	const struct shared_layout *l = &c->k->target->shared;
+
+	return NUM2(SHL, NUM2(AND, DIV(MUL(row, N(c, r->swizzle)), N(c, l->line)),
+		N(c, r->swizzle / l->chunk - 1)), N(c, power_of(l->chunk)));
 }
 
-/* The address of an element of a fragment, as a sum of what its thread says, what the eight
- * says, and what is known: so that a compiler has a thread's part once, an eight's for all rows
- * of them, and the rest in the instruction. */
-static const struct num *place_of_eight(struct body *c, const struct ring *r, int bytes,
-	const struct eights *row, const struct eights *col)
+/* The address of an element of a fragment, as a sum of what its thread says, what its group of
+ * columns says, and what is known: so that a compiler has a thread's part once, a group's for
+ * all of its rows, and the rest in the instruction. */
+static const struct num *place_in_group(struct body *c, const struct ring *r, int bytes,
+	const struct apart *row, const struct apart *col)
 {
-	const struct num *x = exchange(c, r, row->low), *at = MUL(row->low, N(c, r->swizzle));
-	const struct num *chunk = MUL(MOD(col->high, N(c, r->panel_cols)), N(c, bytes));
-	const struct num *known = MUL(DIV(col->high, N(c, r->panel_cols)), N(c, r->panel_bytes));
-	const struct num *col0 = MUL(col->low->a, N(c, bytes)), *e = MUL(col->low->b, N(c, bytes));
+	const struct shared_layout *l = &c->k->target->shared;
+	int group = c->k->target->frag.cols * bytes;
+	const struct num *x = exchange(c, r, row->rest), *at = MUL(row->rest, N(c, r->swizzle));
+	const struct num *chunk = MUL(MOD(col->multiple, N(c, r->panel_cols)), N(c, bytes));
+	const struct num *known = MUL(DIV(col->multiple, N(c, r->panel_cols)), N(c, r->panel_bytes));
+	const struct num *col0 = MUL(col->rest->a, N(c, bytes)), *e = MUL(col->rest->b, N(c, bytes));
 
-	if (8 * bytes > 16) {			/* an eight has two chunks */
-		col0 = NUM2(XOR, col0, NUM2(AND, x, N(c, 16)));
-		x = NUM2(AND, x, N(c, 96));
+	if (group > l->chunk) {			/* it has several chunks */
+		col0 = NUM2(XOR, col0, NUM2(AND, x, N(c, group - 1)));
+		x = NUM2(AND, x, N(c, l->line - group));
 	}
-	if (row->high)
-		known = ADD(known, MUL(row->high, N(c, r->swizzle)));
+	if (row->multiple)
+		known = ADD(known, MUL(row->multiple, N(c, r->swizzle)));
 	return ADD(ADD(ADD(ADD(body_slot(c, r), ADD(at, col0)), NUM2(XOR, chunk, x)), known), e);
 }
 
@@ -403,29 +407,18 @@ const struct num *body_ring_place(struct body *c, const struct ring *r, const st
 	const struct num *col)
 {
 	int bytes = dtype_bits(c->g->buffers.v[r->buffer].type) / 8;
-<<<<<<< HEAD
 	const struct num *slot = body_slot(c, r), *panel, *in_row;
-	struct eights rows, cols;
-=======
-	const struct shared_layout *l = &c->k->target->shared;
-	const struct num *slot = body_slot(c, r), *panel, *in_row, *pattern;
->>>>>>> target
+	struct apart rows, cols;
 
 	if (!r->swizzle)
 		return ADD(slot, MUL(ADD(MUL(row, N(c, r->panel_cols)), col), N(c, bytes)));
-	rows = find_eights(c, row);
-	cols = find_eights(c, col);
-	if (!c->walks && rows.low && is_of_fragment(col) && is_place_of_eight(cols.low))
-		return place_of_eight(c, r, bytes, &rows, &cols);
+	rows = take_apart(c, row, shared_pattern_rows(&c->k->target->shared));
+	cols = take_apart(c, col, c->k->target->frag.cols);
+	if (!c->walks && rows.rest && is_of_fragment(col) && is_place_in_group(cols.rest))
+		return place_in_group(c, r, bytes, &rows, &cols);
 	panel = MUL(DIV(col, N(c, r->panel_cols)), N(c, r->panel_bytes));
 	in_row = ADD(MUL(row, N(c, r->swizzle)), MUL(MOD(col, N(c, r->panel_cols)), N(c, bytes)));
-<<<<<<< HEAD
 	return ADD(ADD(slot, panel), NUM2(XOR, in_row, exchange(c, r, row)));
-=======
-	pattern = NUM2(SHL, NUM2(AND, DIV(MUL(row, N(c, r->swizzle)), N(c, l->line)),
-		N(c, r->swizzle / l->chunk - 1)), N(c, power_of(l->chunk)));
-	return ADD(ADD(slot, panel), NUM2(XOR, in_row, pattern));
->>>>>>> target
 }
 
 const struct num *body_ring_address(struct body *c, const struct stask *s, const struct ring *r,
