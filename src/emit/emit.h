@@ -1,7 +1,8 @@
-/* emit.h - kernels as text. A target is one file that defines one function.
+/* emit.h - kernels as text. A printer is one file that defines one function.
  *
- * emit decides nothing: a role program (role/role.h) says all there is to say, and this
- * writes it down. Each task names its sTask and iteration. */
+ * emit decides nothing: a role program (role/role.h) says all there is to say, made for the target
+ * (target/target.h) that it names, and this writes it down. Each task names its sTask and
+ * iteration. */
 #ifndef EMIT_EMIT_H
 #define EMIT_EMIT_H
 
@@ -32,12 +33,12 @@ struct source {
 	VEC(struct param) params;
 	int threads;
 	int cluster;			/* blocks that must run together; 1 */
-	int64_t shared_bytes;		/* dynamic, with room to align it to 1024 */
+	int64_t shared_bytes;		/* dynamic, with room to align it */
 };
 
-/* What a target gives to the text that all share: a body in C over some names, which
+/* What a printer gives to the text that all share: a body in C over some names, which
  * docs/internals/adding.md lists, and what these names mean. */
-struct target {
+struct printer {
 	const char *const *prelude;	/* in front of all, line by line, then NULL */
 	const char *const *stamps;	/* and of a traced kernel; NULL: the prelude has them */
 	const char *const *cluster;	/* likewise, where blocks form clusters */
@@ -49,7 +50,7 @@ struct target {
 };
 
 /* What emit_cuda_sm90 and emit_host are made of. In `a`. */
-void emit_text(const struct role_program *r, const struct target *target, struct arena *a,
+void emit_text(const struct role_program *r, const struct printer *printer, struct arena *a,
 	struct source *out);
 
 /* CUDA C++ for sm_90a, that NVRTC and nvcc compile without headers of ours. In `a`. */

@@ -22,11 +22,23 @@ struct print {
 	int indent;
 };
 
-enum {
-	WARP_THREADS = 32,
-	GROUP_WARPS = 4,		/* of a warpgroup */
-	LANES_MERGED = 8,		/* at most */
-};
+enum { LANES_MERGED = 8 };		/* at most */
+
+static inline int warp_threads(const struct print *c)
+{
+	return c->r->target->warp;
+}
+
+/* As values lie. */
+static inline const struct frag_layout *layout(const struct print *c)
+{
+	return &c->r->target->frag;
+}
+
+static inline int lane_threads(const struct print *c)
+{
+	return c->role->warps * warp_threads(c);
+}
 
 /* If the n texts of lanes say the same, append one for all to `out`, in which `who`, from
  * 0 to n - 1, says which lane it is, and return true. What is appended otherwise is of no
@@ -49,11 +61,26 @@ const char *register_type(enum dtype t);
 /* What an array of registers holds, and its dimensions in a declaration. */
 const char *frag_type(const struct frag *f);
 const char *frag_dims(struct print *c, const struct frag *f);
+/* A row or column of a thread, and its digit in that: C text of the number of a thread. */
+const char *spread_digit(struct print *c, const struct spread *s);
+const char *spread_text(struct print *c, const struct spread *s);
+/* Does it have the first digit? */
+const char *spread_is_first(struct print *c, const struct spread *s);
+/* Turns o in which each of a spread's threads is joined with one twice as far away, and all are in
+ * the end: a loop over them; how far that is. */
+const char *each_turn(struct print *c, const struct spread *s);
+const char *spread_mask(struct print *c, const struct spread *s);
 /* Name with its version. */
 const char *frag_name(struct print *c, struct frag_at at);
-/* Loops over a fragment's elements (rb, j, h, e), and the element at hand. */
+/* Loops over a fragment's elements (rb, j, h, e): over parts of it, with a space behind; all. The
+ * element at hand; the word of it. */
+const char *each_block(struct print *c, const struct frag *f);
+const char *each_half(struct print *c, const struct frag *f);
+const char *each_group(struct print *c, const struct frag *f);
+const char *each_of_pair(struct print *c, const struct frag *f);
 const char *frag_loops(struct print *c, const struct frag *f);
-const char *frag_element(enum frag_kind kind);
+const char *frag_element(struct print *c, const struct frag *f);
+const char *frag_word(struct print *c, const struct frag *f, const char *group);
 const char *value(struct print *c, const struct val *v);
 /* C text that joins two values as a reduction or scan does. */
 const char *joined(struct print *c, enum op op, enum dtype t, const char *x, const char *y);

@@ -1,7 +1,7 @@
 /* Products, element-wise loops, reductions and scans.
  *
- * A row of a fragment lies in the four threads of a quad, each with two neighbouring columns
- * of every eight; a column lies in the eight quads of every warp of the lane. */
+ * A row of a fragment lies in some threads of a warp (a quad's four, on sm_90a), each with a pair of
+ * every group of columns; a column in others, of every warp of the lane. */
 #include "emit/print.h"
 
 /* products --------------------------------------------------------------------- */
@@ -24,15 +24,17 @@ static void product(struct print *c, const struct role_op *o)
 	const struct frag *sum = o->u.product.sum.frag;
 	bool pieces = o->u.product.pieces > 1;
 
-	put(c, "EACH(rb, %d)%s EACH(ks, %d) {", sum->blocks, pieces ? arena_strf(c->a,
-		" EACH(cb, %d)", o->u.product.pieces) : "", o->u.product.steps);
+	put(c, "%s%sEACH(ks, %d) {", each_block(c, sum), pieces ? arena_strf(c->a, "EACH(cb, %d) ",
+		o->u.product.pieces) : "", o->u.product.steps);
 	if (!f->registers)
 		put_descriptor(c, "da", o->u.product.a_bits, o->u.product.a_at);
 	put_descriptor(c, "db", o->u.product.b_bits, o->u.product.b_at);
 	put(c, "\t%s(%s[rb]%s%s, %s, db, %s);", product_name(c->a, f), frag_name(c, o->u.product.sum),
-		o->u.product.first ? arena_strf(c->a, " + %d", o->u.product.first / 2) : "", pieces ? arena_strf(c->a, " + cb * %d", f->cols / 2) : "", f->registers ?
-		arena_strf(c->a, "&%s[rb][4 * ks]", frag_name(c, o->u.product.a)) : "da", num(c,
-		o->u.product.adds));
+		o->u.product.first ? arena_strf(c->a, " + %d", frag_step_words(sum,
+		o->u.product.first)) : "", pieces ? arena_strf(c->a, " + cb * %d", frag_step_words(sum,
+		f->cols)) : "", f->registers ?
+		arena_strf(c->a, "&%s[rb][%d * ks]", frag_name(c, o->u.product.a),
+		frag_step_words(o->u.product.a.frag, f->depth)) : "da", num(c, o->u.product.adds));
 	put(c, "}");
 }
 
@@ -44,16 +46,15 @@ static void sum_product(struct print *c, const struct role_op *o)
 	const char *type = register_type(f->type), *sum = frag_name(c, o->u.sum_product.sum);
 	bool rows = f->kind == FRAG_FULL || f->kind == FRAG_ROW;
 	bool cols = f->kind == FRAG_FULL || f->kind == FRAG_COL;
-	const char *each_row = rows ? arena_strf(c->a, "EACH(rb, %d) EACH(h, 2) ", f->blocks) : "";
-	const char *x = rows ? "x[rb][h]" : "x[0][0]", *at = frag_element(f->kind);
+	const char *each_row = rows ? arena_strf(c->a, "%s%s", each_block(c, f), each_half(c, f)) : "";
+	const char *x = rows ? "x[rb][h]" : "x[0][0]", *at = frag_element(c, f);
 
 	put(c, "LOOP (int ks = 0; ks < %lld; ks++) {", (long long)o->u.sum_product.depth);
 	if (asks(o->u.sum_product.inside))
 		put(c, "\tif (!(%s)) continue;", num(c, o->u.sum_product.inside));
-	put(c, "\t%s x[%d][2];", type, rows ? f->blocks : 1);
+	put(c, "\t%s x[%d][%d];", type, rows ? f->blocks : 1, f->layout->halves);
 	put(c, "\t%s%s = %s;", each_row, x, value(c, o->u.sum_product.a));
-	put(c, "\t%s{", cols ? arena_strf(c->a, "EACH(j, %lld) EACH(e, 2) ", (long long)(f->cols / 8)) :
-		"");
+	put(c, "\t%s%s{", cols ? each_group(c, f) : "", cols ? each_of_pair(c, f) : "");
 	put(c, "\t\tconst %s y = %s;", type, value(c, o->u.sum_product.b));
 	if (dtype_is_float(f->type))
 		put(c, "\t\t%s%s%s += %s * y;", each_row, sum, at, x);
@@ -69,10 +70,10 @@ static void init(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.frag.at.frag;
 	bool rows = f->kind == FRAG_FULL || f->kind == FRAG_ROW;
-	int64_t n = f->kind == FRAG_FULL ? f->cols / 2 : f->kind == FRAG_ROW ? 2 :
-		f->kind == FRAG_COL ? f->cols / 4 : 1;
+	int n = f->kind == FRAG_FULL ? frag_block_words(f) : f->kind == FRAG_ROW ? f->layout->halves :
+		f->kind == FRAG_COL ? frag_groups(f) * f->layout->pair : 1;
 
-	put(c, "EACH(rb, %d) EACH(i, %lld) %s%s = %s;", rows ? f->blocks : 1, (long long)n,
+	put(c, "EACH(rb, %d) EACH(i, %d) %s%s = %s;", rows ? f->blocks : 1, n,
 		frag_name(c, o->u.frag.at), rows ? "[rb][i]" : "[i]", value(c, o->u.frag.value));
 }
 
@@ -84,7 +85,7 @@ static void map(struct print *c, const struct role_op *o)
 
 	if (o->u.map.to.frag) {
 		put(c, "%s%s%s = %s;", frag_loops(c, f), frag_name(c, o->u.map.to),
-			frag_element(f->kind), value(c, o->u.map.steps.v[0].value));
+			frag_element(c, f), value(c, o->u.map.steps.v[0].value));
 		return;
 	}
 	put(c, "%s{", frag_loops(c, f));
@@ -94,7 +95,7 @@ static void map(struct print *c, const struct role_op *o)
 		put(c, "\tconst %s e%d = %s;", register_type(s->value->type), s->node, value(c,
 			s->value));
 		if (s->to)
-			put(c, "\t%s%s = e%d;", s->to->name, frag_element(s->to->kind), s->node);
+			put(c, "\t%s%s = e%d;", s->to->name, frag_element(c, s->to), s->node);
 	}
 	put(c, "}");
 }
@@ -103,9 +104,9 @@ static void pack(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.pack.to.frag;
 
-	put(c, "EACH(rb, %d) EACH(j, %lld) EACH(h, 2) {", f->blocks, (long long)(f->cols / 8));
+	put(c, "%s%s%s{", each_block(c, f), each_group(c, f), each_half(c, f));
 	put(c, "\tfloat y[2]; EACH(e, 2) y[e] = %s;", value(c, o->u.pack.value));
-	put(c, "\t%s[rb][j * 2 + h] = pack_%s(y[0], y[1]);", frag_name(c, o->u.pack.to),
+	put(c, "\t%s%s = pack_%s(y[0], y[1]);", frag_name(c, o->u.pack.to), frag_word(c, f, "j"),
 		dtype_name(o->u.pack.type));
 	put(c, "}");
 }
@@ -116,15 +117,14 @@ static void keep(struct print *c, const struct role_op *o)
 	const char *to = frag_name(c, o->u.pack.to), *from = o->u.pack.from->name;
 
 	if (!f->packed) {
-		put(c, "%s%s%s = %s%s;", frag_loops(c, f), to, frag_element(f->kind), from,
-			frag_element(f->kind));
+		put(c, "%s%s%s = %s%s;", frag_loops(c, f), to, frag_element(c, f), from,
+			frag_element(c, f));
 		return;
 	}
-	put(c, "EACH(rb, %d) EACH(i, %lld) %s[rb][i] = %s[rb][i];", f->blocks,
-		(long long)(f->cols / 4), to, from);
+	put(c, "%sEACH(i, %d) %s[rb][i] = %s[rb][i];", each_block(c, f), frag_block_words(f), to, from);
 	if (asks(o->u.pack.inside))
-		put(c, "%sif (!(%s)) %s[rb][j * 2 + h] &= e ? 0xffffu : 0xffff0000u;",
-			frag_loops(c, f), num(c, o->u.pack.inside), to);
+		put(c, "%sif (!(%s)) %s%s &= e ? 0xffffu : 0xffff0000u;",
+			frag_loops(c, f), num(c, o->u.pack.inside), to, frag_word(c, f, "j"));
 }
 
 /* reductions and scans --------------------------------------------------------- */
@@ -135,20 +135,26 @@ static const char *shuffled(struct print *c, enum dtype t, const char *how, cons
 	return arena_strf(c->a, "shuffle_%s%s(%s, %s)", how, dtype_is_float(t) ? "" : "_i", x, lane);
 }
 
-/* Along columns: each thread over its own, then over the quad. */
+/* Of a full fragment, each row of a thread. */
+static const char *full_rows(struct print *c, const struct frag *f)
+{
+	return f->kind == FRAG_FULL ? arena_strf(c->a, "%s%s", each_block(c, f), each_half(c, f)) : "";
+}
+
+/* Along columns: each thread over its own, then over those that have the row. */
 static void reduce_columns(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
+	const struct spread *across = &f->layout->col;
 	enum dtype t = o->u.reduce.to->type;
 	const char *type = register_type(t), *both = joined(c, o->u.reduce.op, t, "y", "z");
 
-	put(c, "%s{", f->kind == FRAG_FULL ? arena_strf(c->a, "EACH(rb, %d) EACH(h, 2) ",
-		f->blocks) : "");
+	put(c, "%s{", full_rows(c, f));
 	put(c, "\t%s y = %s;", type, value(c, o->u.reduce.zero));
-	put(c, "\tEACH(j, %lld) EACH(e, 2) { const %s z = %s; y = %s; }", (long long)(f->cols / 8),
-		type, value(c, o->u.reduce.value), both);
-	put(c, "\tEACH(o, 2) { const %s z = %s; y = %s; }", type, shuffled(c, t, "xor", "y",
-		"1 << o"), both);
+	put(c, "\t%s%s{ const %s z = %s; y = %s; }", each_group(c, f), each_of_pair(c, f), type,
+		value(c, o->u.reduce.value), both);
+	put(c, "\t%s{ const %s z = %s; y = %s; }", each_turn(c, across), type, shuffled(c, t, "xor",
+		"y", spread_mask(c, across)), both);
 	put(c, "\t%s%s = y;", o->u.reduce.to->name, f->kind == FRAG_FULL ? "[rb][h]" : "[0]");
 	put(c, "}");
 }
@@ -160,7 +166,7 @@ static const char *scratch(struct print *c, const struct role_op *o, const char 
 
 	return arena_strf(c->a, "shared + %lld + 4 * (%s * %lld + %s)",
 		(long long)o->u.reduce.scratch, warp, (long long)f->cols, f->kind == FRAG_FULL ?
-		"8 * j + col0 + e" : "0");
+		arena_strf(c->a, "%d * j + col0 + e", f->layout->cols) : "0");
 }
 
 /* What each warp has found of its rows, joined by all of them through shared memory. */
@@ -171,10 +177,12 @@ static void join_warps(struct print *c, const struct role_op *o, const char *col
 	enum dtype t = o->u.reduce.to->type, kept = dtype_is_float(t) ? DT_F32 : DT_I32;
 	const char *name = o->u.reduce.to->name, *type = register_type(t);
 
-	put(c, "lane_sync(%d, %d);", c->role->barrier, c->role->warps * WARP_THREADS);
-	put(c, "if (thread %% 32 < %d) %s%s", full ? 4 : 1, columns, shared_put(c, kept, scratch(c, o,
-		"(thread / 32)"), arena_strf(c->a, "%s%s", name, place)));
-	put(c, "lane_sync(%d, %d);", c->role->barrier, c->role->warps * WARP_THREADS);
+	put(c, "lane_sync(%d, %d);", c->role->barrier, lane_threads(c));
+	put(c, "if (%s) %s%s", full ? spread_is_first(c, &o->u.reduce.over->layout->row) :
+		arena_strf(c->a, "thread %% %d < 1", warp_threads(c)), columns, shared_put(c, kept,
+		scratch(c, o, arena_strf(c->a, "(thread / %d)", warp_threads(c))), arena_strf(c->a,
+		"%s%s", name, place)));
+	put(c, "lane_sync(%d, %d);", c->role->barrier, lane_threads(c));
 	put(c, "%s{", columns);
 	put(c, "\t%s y = %s;", type, value(c, o->u.reduce.zero));
 	put(c, "\tEACH(w, %d) { const %s z = %s; y = %s; }", c->role->warps, type, shared_get(c, kept,
@@ -183,23 +191,24 @@ static void join_warps(struct print *c, const struct role_op *o, const char *col
 	put(c, "}");
 }
 
-/* Along rows: each thread over its own, over the quads of its warp, and over the lane's
- * warps through its scratch in shared memory. */
+/* Along rows: each thread over its own, over those of its warp that have the column, and over
+ * the lane's warps through its scratch in shared memory. */
 static void reduce_rows(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
 	enum dtype t = o->u.reduce.to->type;
 	bool full = f->kind == FRAG_FULL;
+	const struct spread *across = &f->layout->row;
 	const char *type = register_type(t), *both = joined(c, o->u.reduce.op, t, "y", "z");
-	const char *columns = full ? arena_strf(c->a, "EACH(j, %lld) EACH(e, 2) ",
-		(long long)(f->cols / 8)) : "", *place = full ? "[j * 2 + e]" : "[0]";
+	const char *columns = full ? arena_strf(c->a, "%s%s", each_group(c, f), each_of_pair(c, f)) : "";
+	const char *place = full ? arena_strf(c->a, "[j * %d + e]", f->layout->pair) : "[0]";
 
 	put(c, "%s{", columns);
 	put(c, "\t%s y = %s;", type, value(c, o->u.reduce.zero));
-	put(c, "\tEACH(rb, %d) EACH(h, 2) { const %s z = %s; y = %s; }", f->blocks, type, value(c,
+	put(c, "\t%s%s{ const %s z = %s; y = %s; }", each_block(c, f), each_half(c, f), type, value(c,
 		o->u.reduce.value), both);
-	put(c, "\tEACH(o, 3) { const %s z = %s; y = %s; }", type, shuffled(c, t, "xor", "y",
-		"4 << o"), both);
+	put(c, "\t%s{ const %s z = %s; y = %s; }", each_turn(c, across), type, shuffled(c, t, "xor",
+		"y", spread_mask(c, across)), both);
 	put(c, "\t%s%s = y;", o->u.reduce.to->name, place);
 	put(c, "}");
 	if (c->role->warps > 1)
@@ -214,24 +223,29 @@ static void scan(struct print *c, const struct role_op *o)
 	enum dtype t = o->u.reduce.to->type;
 	enum op op = o->u.reduce.op;
 	const char *type = register_type(t), *zero = value(c, o->u.reduce.zero);
+	const struct spread *s = &f->layout->col;
+	int mask = warp_threads(c) - 1, pair = f->layout->pair;
 
-	put(c, "%s{", f->kind == FRAG_FULL ? arena_strf(c->a, "EACH(rb, %d) EACH(h, 2) ", f->blocks) :
-		"");
+	put(c, "%s{", full_rows(c, f));
 	put(c, "\t%s before = %s;", type, zero);
-	put(c, "\tEACH(j, %lld) {", (long long)(f->cols / 8));
-	put(c, "\t\t%s y[2], up, quad;", type);
-	put(c, "\t\tEACH(e, 2) y[e] = %s;", value(c, o->u.reduce.value));
-	put(c, "\t\ty[1] = %s;", joined(c, op, t, "y[0]", "y[1]"));
-	put(c, "\t\tquad = y[1];");
-	put(c, "\t\tEACH(o, 2) { up = %s; if (thread %% 4 >= 1 << o) quad = %s; }",
-		shuffled(c, t, "from", "quad", "(thread - (1 << o)) & 31"),
-		joined(c, op, t, "up", "quad"));
-	put(c, "\t\tup = %s;", shuffled(c, t, "from", "quad", "(thread - 1) & 31"));
-	put(c, "\t\tif (thread %% 4 == 0) up = %s;", zero);
+	put(c, "\t%s{", each_group(c, f));
+	put(c, "\t\t%s y[%d], up, quad;", type, pair);
+	put(c, "\t\t%sy[e] = %s;", each_of_pair(c, f), value(c, o->u.reduce.value));
+	for (int e = 1; e < pair; e++)
+		put(c, "\t\ty[%d] = %s;", e, joined(c, op, t, arena_strf(c->a, "y[%d]", e - 1),
+			arena_strf(c->a, "y[%d]", e)));
+	put(c, "\t\tquad = y[%d];", pair - 1);
+	put(c, "\t\t%s{ up = %s; if (%s >= 1 << o) quad = %s; }", each_turn(c, s), shuffled(c, t, "from",
+		"quad", arena_strf(c->a, "(thread - (%s)) & %d", spread_mask(c, s), mask)),
+		spread_digit(c, s), joined(c, op, t, "up", "quad"));
+	put(c, "\t\tup = %s;", shuffled(c, t, "from", "quad", arena_strf(c->a, "(thread - %d) & %d",
+		s->div, mask)));
+	put(c, "\t\tif (%s) up = %s;", spread_is_first(c, s), zero);
 	put(c, "\t\tup = %s;", joined(c, op, t, "before", "up"));
-	put(c, "\t\tEACH(e, 2) %s%s = %s;", o->u.reduce.to->name, frag_element(f->kind),
+	put(c, "\t\t%s%s%s = %s;", each_of_pair(c, f), o->u.reduce.to->name, frag_element(c, f),
 		joined(c, op, t, "up", "y[e]"));
-	put(c, "\t\tquad = %s;", shuffled(c, t, "from", "quad", "thread & 31 | 3"));
+	put(c, "\t\tquad = %s;", shuffled(c, t, "from", "quad", arena_strf(c->a, "thread & %d | %d",
+		mask, (s->mod - 1) * s->div)));
 	put(c, "\t\tbefore = %s;", joined(c, op, t, "before", "quad"));
 	put(c, "\t}");
 	put(c, "}");
@@ -246,7 +260,7 @@ static void lines(struct print *c, const struct role_op *o)
 	bool running = o->u.lines.running;
 
 	put(c, "LOOP (int at = thread; at < %lld; at += %d) %s{", (long long)o->u.lines.n,
-		c->role->warps * WARP_THREADS, asks(o->u.lines.when) ? arena_strf(c->a, "if (%s) ",
+		lane_threads(c), asks(o->u.lines.when) ? arena_strf(c->a, "if (%s) ",
 		num(c, o->u.lines.when)) : "");
 	put(c, "\t%s y = %s;", type, value(c, o->u.lines.zero));
 	put(c, "\tLOOP (int along = 0; along < %s; along++) {", num(c, o->u.lines.length));

@@ -31,8 +31,8 @@ static void load_boxes(struct print *c, const struct role_op *o)
 	const struct role_map *m = &c->r->maps.v[o->u.boxes.map];
 	int map = map_param(c, o->u.boxes.map);
 
-	put(c, "const u32 full = shared + %lld + 8 * (%s %% %d);", (long long)f->offset, num(c,
-		o->u.boxes.n), f->depth);
+	put(c, "const u32 full = shared + %lld + %d * (%s %% %d);", (long long)f->offset,
+		c->r->target->shared.flag, num(c, o->u.boxes.n), f->depth);
 	put(c, "if (leader) {");
 	put(c, "\tflag_expect(full, %lld);", (long long)o->u.boxes.bytes);
 	for (int i = 0; i < o->u.boxes.boxes.n; i++) {
@@ -82,7 +82,7 @@ static const char *put_indices(struct print *c, const struct role_op *o)
 
 static int64_t threads_of(const struct print *c)
 {
-	return c->role->warps * WARP_THREADS;
+	return lane_threads(c);
 }
 
 /* Row and column of element `at`, or of a run of them, stand for the fragment's. */
@@ -168,11 +168,11 @@ static void store_pairs(struct print *c, const struct role_op *o)
 	const struct frag *f = o->u.move.from.frag;
 	const char *element;
 
-	put(c, "EACH(rb, %d) EACH(h, 2) EACH(j, %lld) {", f->blocks, (long long)(f->cols / 8));
+	put(c, "%s%s%s{", each_block(c, f), each_half(c, f), each_group(c, f));
 	put(c, "\tconst int e = 0;");
 	element = put_indices(c, o);
-	put(c, "\tif (%s) *(u32 *)&%s = %s[rb][j * 2 + h];", num(c, o->u.move.inside), element,
-		frag_name(c, o->u.move.from));
+	put(c, "\tif (%s) *(u32 *)&%s = %s%s;", num(c, o->u.move.inside), element,
+		frag_name(c, o->u.move.from), frag_word(c, f, "j"));
 	put(c, "}");
 }
 
@@ -183,9 +183,9 @@ static void store_eights(struct print *c, const struct role_op *o)
 	const struct frag *f = o->u.move.from.frag;
 	const char *element;
 
-	put(c, "EACH(rb, %d) EACH(h, 2) EACH(jj, %lld) {", f->blocks, (long long)(f->cols / 32));
-	put(c, "\tu32 y[4]; EACH(i, 4) y[i] = %s[rb][(4 * jj + i) * 2 + h];",
-		frag_name(c, o->u.move.from));
+	put(c, "%s%sEACH(jj, %d) {", each_block(c, f), each_half(c, f), frag_groups(f) / 4);
+	put(c, "\tu32 y[4]; EACH(i, 4) y[i] = %s%s;", frag_name(c, o->u.move.from),
+		frag_word(c, f, "(4 * jj + i)"));
 	put(c, "\tquad_transpose(y, thread & 3);");
 	put(c, "\tconst int j = 4 * jj + (thread & 3), e = 0, col0 = 0;");
 	element = put_indices(c, o);
@@ -197,8 +197,8 @@ static void store_elements(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.move.from.frag;
 	const char *name = frag_name(c, o->u.move.from), *element;
-	const char *x = f->packed ? arena_strf(c->a, "half_of(%s[rb][j * 2 + h], e)", name) :
-		to_bits(c, o->u.move.type, arena_strf(c->a, "%s%s", name, frag_element(f->kind)));
+	const char *x = f->packed ? arena_strf(c->a, "half_of(%s%s, e)", name, frag_word(c, f, "j")) :
+		to_bits(c, o->u.move.type, arena_strf(c->a, "%s%s", name, frag_element(c, f)));
 
 	if (o->u.move.value)
 		x = to_bits(c, o->u.move.type, value(c, o->u.move.value));
@@ -227,8 +227,8 @@ static const char *put_text(struct print *c, const struct role_op *o)
 
 	if (!f)
 		return to_bits(c, o->u.put.type, value(c, o->u.put.value));
-	x = f->packed ? arena_strf(c->a, "half_of(%s[rb][j * 2 + h], e)", name) :
-		to_bits(c, o->u.put.type, arena_strf(c->a, "%s%s", name, frag_element(f->kind)));
+	x = f->packed ? arena_strf(c->a, "half_of(%s%s, e)", name, frag_word(c, f, "j")) :
+		to_bits(c, o->u.put.type, arena_strf(c->a, "%s%s", name, frag_element(c, f)));
 	return asks(o->u.put.inside) ? arena_strf(c->a, "(%s ? %s : 0)", num(c, o->u.put.inside), x) :
 		x;
 }
@@ -239,9 +239,9 @@ static void put_elements(struct print *c, const struct role_op *o)
 	const char *to = num(c, o->u.put.address), *when = guard(c, o->u.put.when);
 
 	if (o->u.put.pairs)
-		put(c, "EACH(rb, %d) EACH(j, %lld) EACH(h, 2) { const int e = 0; %sshared_put_u32(%s, "
-			"%s[rb][j * 2 + h]); }", f->blocks, (long long)(f->cols / 8), when, to,
-			frag_name(c, o->u.put.from));
+		put(c, "%s%s%s{ const int e = 0; %sshared_put_u32(%s, %s%s); }", each_block(c, f),
+			each_group(c, f), each_half(c, f), when, to, frag_name(c, o->u.put.from),
+			frag_word(c, f, "j"));
 	else
 		put(c, "%s%sshared_put_%s(%s, %s);", frag_loops(c, f), when, shared_type(o->u.put.type),
 			to, put_text(c, o));
@@ -250,30 +250,34 @@ static void put_elements(struct print *c, const struct role_op *o)
 static void put_panels(struct print *c, const struct role_op *o)
 {
 	const char *name = frag_name(c, o->u.panels.from), *to = num(c, o->u.panels.to);
-	bool halves = dtype_bits(o->u.panels.type) == 16;
-	long long eights = (long long)(o->u.panels.panel_cols / 8);
+	const struct frag *f = o->u.panels.from.frag;
+	const struct shared_layout *l = &c->r->target->shared;
+	int bytes = dtype_bits(o->u.panels.type) / 8, group = f->layout->cols * bytes;
+	int groups = (int)(o->u.panels.panel_cols / f->layout->cols);
 
 	if (o->u.panels.batch > 1)
 		to = arena_strf(c->a, "%s + p * %lld", to, (long long)o->u.panels.panel_bytes);
-	put(c, "%sEACH(h, 2) EACH(j, %lld) {", each_panel(c, o->u.panels.batch), eights);
-	put(c, "\tconst int rb = %s, i = (%s) * %lld + j, row = thread %% 32 / 4 + 8 * h;",
-		num(c, o->u.panels.block), num(c, o->u.panels.column), eights);
-	put(c, "\tconst u32 x = (row * %d / 128 & %d) << 4;", o->u.panels.swizzle,
-		o->u.panels.swizzle / 16 - 1);
-	put(c, "\tconst u32 at = %s + row * %d + %s;", to, o->u.panels.swizzle, halves ?
-		"((16 * j ^ x) + col0 * 2)" : "((32 * j + col0 * 4) ^ x)");
-	if (halves)
-		put(c, "\tshared_put_u32(at, %s[rb][i * 2 + h]);", name);
+	put(c, "%s%sEACH(j, %d) {", each_panel(c, o->u.panels.batch), each_half(c, f), groups);
+	put(c, "\tconst int rb = %s, i = (%s) * %d + j, row = %s + %d * h;", num(c, o->u.panels.block),
+		num(c, o->u.panels.column), groups, spread_text(c, &f->layout->row), f->layout->half);
+	put(c, "\tconst u32 x = (row * %d / %d & %d) << %d;", o->u.panels.swizzle, l->line,
+		o->u.panels.swizzle / l->chunk - 1, power_of(l->chunk));
+	put(c, group > l->chunk ? "\tconst u32 at = %s + row * %d + ((%d * j + col0 * %d) ^ x);" :
+		"\tconst u32 at = %s + row * %d + ((%d * j ^ x) + col0 * %d);", to,
+		o->u.panels.swizzle, group, bytes);
+	if (f->packed)
+		put(c, "\tshared_put_u32(at, %s%s);", name, frag_word(c, f, "i"));
 	else
-		put(c, "\tEACH(e, 2) %s", shared_put(c, o->u.panels.type, "at + 4 * e",
-			arena_strf(c->a, "%s[rb][(i * 2 + h) * 2 + e]", name)));
+		put(c, "\t%s%s", each_of_pair(c, f), shared_put(c, o->u.panels.type, "at + 4 * e",
+			arena_strf(c->a, "%s[rb][(i * %d + h) * %d + e]", name, f->layout->halves,
+			f->layout->pair)));
 	put(c, "}");
 }
 
 static void fill(struct print *c, const struct role_op *o)
 {
 	put(c, "for (int at = thread; at < %lld; at += %d) %s", (long long)o->u.fill.elements,
-		c->role->warps * WARP_THREADS, shared_put(c, o->u.fill.type, num(c, o->u.fill.address),
+		lane_threads(c), shared_put(c, o->u.fill.type, num(c, o->u.fill.address),
 		value(c, o->u.fill.value)));
 }
 

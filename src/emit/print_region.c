@@ -121,12 +121,13 @@ static void put_change(struct print *c, const struct role_op *o)
 
 static void put_lane(struct print *c, const struct role_op *o)
 {
-	put(c, "const int thread = THREAD - %d;", o->u.lane.warp * WARP_THREADS);
+	put(c, "const int thread = THREAD - %d;", o->u.lane.warp * warp_threads(c));
 	put(c, "const int leader = warp == %d && elect();", o->u.lane.warp);
 	if (o->u.lane.stores)
 		put(c, "const int elected = elect();\t/* of each warp: it issues its stores */");
-	put(c, "const int row0 = thread / 32 * 16 + thread %% 32 / 4, col0 = 2 * (thread %% 4);");
-	put(c, "const int group = UNIFORM(thread / 128);");
+	put(c, "const int row0 = thread / %d * %d + %s, col0 = %s;", warp_threads(c), layout(c)->rows,
+		spread_text(c, &layout(c)->row), spread_text(c, &layout(c)->col));
+	put(c, "const int group = UNIFORM(thread / %d);", warp_threads(c) * c->r->target->group);
 }
 
 static void put_slot(struct print *c, const struct role_op *o)

@@ -4,7 +4,8 @@
 /* The barrier of instance n of a flag. */
 static const char *barrier(struct print *c, const struct role_flag *f, const char *n)
 {
-	return arena_strf(c->a, "shared + %lld + 8 * (%s %% %d)", (long long)f->offset, n, f->depth);
+	return arena_strf(c->a, "shared + %lld + %d * (%s %% %d)", (long long)f->offset,
+		c->r->target->shared.flag, n, f->depth);
 }
 
 static void put_wait(struct print *c, const struct role_op *o)
@@ -34,10 +35,11 @@ static void put_arrive(struct print *c, const struct role_flag *f, const char *b
 	const char *n)
 {
 	if (f->all)
-		put(c, "%sthread %% 32 < %d) flag_arrive_at(%s, thread %% 32);", before,
-			c->r->cluster, barrier(c, f, n));
+		put(c, "%sthread %% %d < %d) flag_arrive_at(%s, thread %% %d);", before,
+			warp_threads(c), c->r->cluster, barrier(c, f, n), warp_threads(c));
 	else
-		put(c, "%sthread %% 32 == 0) flag_arrive(%s);", before, barrier(c, f, n));
+		put(c, "%sthread %% %d == 0) flag_arrive(%s);", before, warp_threads(c),
+			barrier(c, f, n));
 }
 
 static void put_release(struct print *c, const struct role_op *o)
@@ -50,7 +52,7 @@ static void put_release(struct print *c, const struct role_op *o)
 
 static void put_lane_sync(struct print *c)
 {
-	put(c, "lane_sync(%d, %d);", c->role->barrier, c->role->warps * WARP_THREADS);
+	put(c, "lane_sync(%d, %d);", c->role->barrier, lane_threads(c));
 }
 
 static const char *issuer(bool elected)

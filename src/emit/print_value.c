@@ -43,12 +43,11 @@ const char *frag_dims(struct print *c, const struct frag *f)
 {
 	switch (f->kind) {
 	case FRAG_FULL:
-		return arena_strf(c->a, "[%d][%lld]", f->blocks,
-			(long long)(f->packed ? f->cols / 4 : f->cols / 2));
+		return arena_strf(c->a, "[%d][%d]", f->blocks, frag_block_words(f));
 	case FRAG_ROW:
-		return arena_strf(c->a, "[%d][2]", f->blocks);
+		return arena_strf(c->a, "[%d][%d]", f->blocks, f->layout->halves);
 	case FRAG_COL:
-		return arena_strf(c->a, "[%lld]", (long long)(f->cols / 4));
+		return arena_strf(c->a, "[%d]", frag_groups(f) * f->layout->pair);
 	case FRAG_SCALAR:
 		break;
 	}
@@ -62,36 +61,94 @@ const char *frag_name(struct print *c, struct frag_at at)
 	return arena_strf(c->a, "%s[%d]", at.frag->name, at.version);
 }
 
-/* Index of the element at hand in an array of registers of this kind. */
-const char *frag_element(enum frag_kind kind)
+/* Index of the element at hand in its array of registers. */
+const char *frag_element(struct print *c, const struct frag *f)
 {
-	switch (kind) {
+	const struct frag_layout *l = f->layout;
+
+	switch (f->kind) {
 	case FRAG_FULL:
-		return "[rb][(j * 2 + h) * 2 + e]";
+		return arena_strf(c->a, "[rb][(j * %d + h) * %d + e]", l->halves, l->pair);
 	case FRAG_ROW:
 		return "[rb][h]";
 	case FRAG_COL:
-		return "[j * 2 + e]";
+		return arena_strf(c->a, "[j * %d + e]", l->pair);
 	case FRAG_SCALAR:
 		break;
 	}
 	return "[0]";
 }
 
+/* Index of the word of a pair. */
+const char *frag_word(struct print *c, const struct frag *f, const char *group)
+{
+	return arena_strf(c->a, "[rb][%s * %d + h]", group, f->layout->halves);
+}
+
+const char *each_block(struct print *c, const struct frag *f)
+{
+	return arena_strf(c->a, "EACH(rb, %d) ", f->blocks);
+}
+
+const char *each_half(struct print *c, const struct frag *f)
+{
+	return arena_strf(c->a, "EACH(h, %d) ", f->layout->halves);
+}
+
+const char *each_group(struct print *c, const struct frag *f)
+{
+	return arena_strf(c->a, "EACH(j, %d) ", frag_groups(f));
+}
+
+const char *each_of_pair(struct print *c, const struct frag *f)
+{
+	return arena_strf(c->a, "EACH(e, %d) ", f->layout->pair);
+}
+
 const char *frag_loops(struct print *c, const struct frag *f)
 {
-	switch (f->kind) {
-	case FRAG_FULL:
-		return arena_strf(c->a, "EACH(rb, %d) EACH(j, %lld) EACH(h, 2) EACH(e, 2) ",
-			f->blocks, (long long)(f->cols / 8));
-	case FRAG_ROW:
-		return arena_strf(c->a, "EACH(rb, %d) EACH(h, 2) ", f->blocks);
-	case FRAG_COL:
-		return arena_strf(c->a, "EACH(j, %lld) EACH(e, 2) ", (long long)(f->cols / 8));
-	case FRAG_SCALAR:
-		break;
-	}
-	return "";
+	bool rows = f->kind == FRAG_FULL || f->kind == FRAG_ROW;
+	bool cols = f->kind == FRAG_FULL || f->kind == FRAG_COL;
+
+	return arena_strf(c->a, "%s%s%s%s", rows ? each_block(c, f) : "", cols ? each_group(c, f) :
+		"", rows ? each_half(c, f) : "", cols ? each_of_pair(c, f) : "");
+}
+
+/* threads ---------------------------------------------------------------------- */
+
+const char *spread_digit(struct print *c, const struct spread *s)
+{
+	int warp = warp_threads(c);
+
+	if (spread_is_top(s, c->r->target))
+		return s->div > 1 ? arena_strf(c->a, "thread %% %d / %d", warp, s->div) :
+			arena_strf(c->a, "thread %% %d", warp);
+	return s->div > 1 ? arena_strf(c->a, "thread / %d %% %d", s->div, s->mod) :
+		arena_strf(c->a, "thread %% %d", s->mod);
+}
+
+const char *spread_text(struct print *c, const struct spread *s)
+{
+	const char *digit = spread_digit(c, s);
+
+	return s->step > 1 ? arena_strf(c->a, "%d * (%s)", s->step, digit) : digit;
+}
+
+const char *spread_is_first(struct print *c, const struct spread *s)
+{
+	if (spread_is_top(s, c->r->target))
+		return arena_strf(c->a, "thread %% %d < %d", warp_threads(c), s->div);
+	return arena_strf(c->a, "%s == 0", spread_digit(c, s));
+}
+
+const char *each_turn(struct print *c, const struct spread *s)
+{
+	return arena_strf(c->a, "EACH(o, %d) ", power_of(s->mod));
+}
+
+const char *spread_mask(struct print *c, const struct spread *s)
+{
+	return arena_strf(c->a, "%d << o", s->div);
 }
 
 /* what memory holds of an element, and a register ------------------------------ */
@@ -157,9 +214,9 @@ static const char *element(struct print *c, const struct val *v)
 	const char *name = frag_name(c, v->frag);
 
 	if (f->packed)
-		return arena_strf(c->a, "from_%s(half_of(%s[rb][j * 2 + h], e))", dtype_name(f->type),
-			name);
-	return arena_strf(c->a, "%s%s", name, frag_element(f->kind));
+		return arena_strf(c->a, "from_%s(half_of(%s%s, e))", dtype_name(f->type),
+			name, frag_word(c, f, "j"));
+	return arena_strf(c->a, "%s%s", name, frag_element(c, f));
 }
 
 static const char *in_shared(struct print *c, const struct val *v)

@@ -4,10 +4,7 @@
 
 #include <string.h>
 
-enum {
-	BOX_ROW_BYTES = 128,		/* widest row of a swizzled box of a copy engine */
-	BOX_ROWS = 256,			/* most rows of one */
-};
+#include "target/target.h"
 
 /* The places of all axes in one nominal tile: as far as anything reaches. */
 static void nominal_place(const struct builder *b, const struct stask *s, const struct node *n,
@@ -28,6 +25,7 @@ static void nominal_place(const struct builder *b, const struct stask *s, const 
 static void count_region(const struct builder *b, struct stask *s, const struct node *n, int node)
 {
 	const struct tensor *t = &b->p->tensors.v[n->ref];
+	const struct shared_layout *box = &target_usual()->shared;
 	struct place at;
 	int64_t elements = 1, rows = 1, inner = 1;
 
@@ -44,8 +42,8 @@ static void count_region(const struct builder *b, struct stask *s, const struct 
 	}
 	s->work.type = t->type;
 	s->work.global_bytes = (double)elements * dtype_bits(t->type) / 8;
-	s->work.boxes = (double)(ceil_div(inner * dtype_bits(t->type), 8 * BOX_ROW_BYTES) *
-		ceil_div(rows, BOX_ROWS));
+	s->work.boxes = (double)(ceil_div(inner * dtype_bits(t->type), 8 * box->widest) *
+		ceil_div(rows, box->box_rows));
 }
 
 static double loop_runs(const struct graph *g, int loop)
@@ -104,13 +102,13 @@ static int64_t contracted(const struct builder *b, const struct stask *s, const 
 	return k;
 }
 
-/* A product m x n x k. The rows are done in instructions of 64, each of which reads
- * the second operand from shared memory anew, and the first too unless it comes
- * from registers. */
+/* A product m x n x k. The rows are done by instructions, each of which reads the second
+ * operand from shared memory anew, and the first too unless it comes from registers. */
 static void mma_work(const struct builder *b, struct stask *s, const struct node *node)
 {
 	const struct node *x = &b->p->nodes.v[node->arg[0]], *y = &b->p->nodes.v[node->arg[1]];
 	const struct buffer *bx = operand_buffer(b, node->arg[0]);
+	int rows = target_usual()->matrix[0].rows;
 	double size;
 
 	s->work.kind = WORK_MMA;
@@ -123,7 +121,7 @@ static void mma_work(const struct builder *b, struct stask *s, const struct node
 	s->work.flops = 2.0 * (double)s->work.m * (double)s->work.n * (double)s->work.k;
 	s->work.a_in_registers = bx && bx->scope == SCOPE_REGISTERS;
 	size = dtype_bits(s->work.type) / 8.0;
-	s->work.shared_bytes = (double)(ceil_div(s->work.m, 64) * s->work.n * s->work.k) * size;
+	s->work.shared_bytes = (double)(ceil_div(s->work.m, rows) * s->work.n * s->work.k) * size;
 	if (!s->work.a_in_registers)
 		s->work.shared_bytes += (double)(s->work.m * s->work.k) * size;
 }

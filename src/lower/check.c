@@ -1,14 +1,14 @@
 /* Whether kernels come of a plan, and what they need: plan:check's answer. */
 #include "lower/lower.h"
 
-#include <string.h>
-
 #include "lower/passes.h"
 #include "plan/problem.h"
 
 bool lower_has_target(const struct vdevice *d)
 {
-	return !strcmp(d->arch, "sm_90a");
+	const struct target *t = target_find(d);
+
+	return t && t->lowers;
 }
 
 static const char *hint_of(enum problem_code code)
@@ -49,7 +49,7 @@ static void count(const struct kernel *k, struct usage *u)
 	for (int i = 0; i < k->flags.n; i++)
 		flags += k->flags.v[i].depth;
 	u->threads = k->threads > u->threads ? k->threads : u->threads;
-	u->shared_bytes = max_i64(u->shared_bytes, k->shared_bytes + SLOT_ALIGN);
+	u->shared_bytes = max_i64(u->shared_bytes, k->shared_bytes + k->target->shared.align);
 	u->flags = flags > u->flags ? flags : u->flags;
 	u->named_barriers = k->lanes.n > u->named_barriers ? k->lanes.n : u->named_barriers;
 }

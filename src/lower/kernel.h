@@ -3,17 +3,14 @@
  * lower turns a legal plan into one kernel a phase: for each lane the entries of each
  * region with what must be waited for before and signalled after each, and where every
  * value lies: fragments in the registers of a lane, rings in shared memory. Nothing is
- * printed here, and emit decides nothing: a target is a file in src/emit.
+ * printed here, and emit decides nothing. What is so on some machine is read from its target
+ * (target/target.h).
  *
  * Fragments. A value in registers is a matrix of rows x columns spread over the lane's
- * threads as the accumulator of a warpgroup's matrix instruction is: block rb of
- * 16 * warps rows, warp w in it 16 rows, thread t rows t / 4 and t / 4 + 8, columns
- * 8 j + 2 (t mod 4) and the next. A value without row axes (a column vector), without
- * column axes (a row vector) or without any (a scalar) is held by every thread that
- * needs it. Which axes are rows follows from the products: the first operand's own
+ * threads as the sums of a matrix instruction are (role/value.h). Which axes are rows follows from the products: the first operand's own
  * axes are rows of the result, the second's its columns; element-wise work keeps them.
- * Rows are rounded up to whole blocks and columns to whole eights (sixteens along an
- * axis that a product contracts, whose instructions go so deep): what lies beyond the
+ * Rows are rounded up to whole blocks and columns to whole groups (on sm_90a eights, or sixteens
+ * along an axis that a product contracts, whose instructions go so deep): what lies beyond the
  * value's extents is nobody's, is never stored, and a reduction passes over it.
  *
  * Rings. A value in shared memory has `versions` slots. One that a copy engine fills or
@@ -54,6 +51,7 @@
 
 #include "plan/check.h"
 #include "role/role.h"
+#include "target/target.h"
 
 enum { FRAG_AXES_MAX = RANK_MAX };
 
@@ -281,6 +279,7 @@ struct kernel {
 	struct arena arena;
 	struct refusal refusal;		/* what it would be if the pass at work failed */
 	const struct plan *plan;	/* as the kernel has it: own */
+	const struct target *target;
 	struct plan *own;		/* the plan, but for waits that no flag shows, and some that
 					 * hold back who would run too far ahead; borrows the rest */
 	int phase;

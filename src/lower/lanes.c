@@ -3,8 +3,6 @@
 #include "lower/layout/folds.h"
 #include "lower/passes.h"
 
-enum { GROUP_WARPS = 4 };
-
 static void add_entry(struct kernel *k, struct klane *l, int entry)
 {
 	const struct plan *p = k->plan;
@@ -155,17 +153,17 @@ enum err_code lower_lanes(struct kernel *k, struct err *e)
 			TRY(add_lane(k, i, copy, copies + copy, e));
 		copies += p->lanes.v[i].turns;
 	}
-	/* lanes of whole warpgroups first: matrix instructions want aligned ones */
+	/* lanes of whole groups first: matrix instructions want aligned ones */
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 0; i < k->lanes.n; i++) {
 			struct klane *l = &k->lanes.v[i];
 
-			if ((l->warps % GROUP_WARPS == 0) != (pass == 0))
+			if ((l->warps % k->target->group == 0) != (pass == 0))
 				continue;
 			l->first_warp = warp;
-			warp += (int)ceil_div(l->warps, GROUP_WARPS) * GROUP_WARPS;
+			warp += target_warps(k->target, l->warps);
 		}
 	}
-	k->threads = warp * p->device->warp;
+	k->threads = warp * k->target->warp;
 	return OK;
 }

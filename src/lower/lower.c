@@ -7,7 +7,7 @@
 static enum err_code check_room(struct kernel *k, struct err *e)
 {
 	const struct vdevice *d = k->plan->device;
-	int64_t bytes = k->shared_bytes + SLOT_ALIGN;
+	int64_t bytes = k->shared_bytes + k->target->shared.align;
 
 	k->refusal = (struct refusal){ PROBLEM_SHARED_MEMORY, NONE };
 	if (bytes > d->shared_bytes)
@@ -16,8 +16,8 @@ static enum err_code check_room(struct kernel *k, struct err *e)
 	k->refusal.code = PROBLEM_THREADS;
 	if (k->threads > d->max_threads)
 		return err_set(e, ERR_ILLEGAL, NOWHERE, "the lanes, each filled up to whole groups of "
-			"four warps, have %d threads; an EU of '%s' takes %d", k->threads, d->name,
-			d->max_threads);
+			"%d warps, have %d threads; an EU of '%s' takes %d", k->target->group, k->threads,
+			d->name, d->max_threads);
 	return OK;
 }
 
@@ -81,6 +81,7 @@ static enum err_code lower(struct mem *mem, const struct plan *p, int phase, str
 	*out = ARENA_NEW(&a, struct kernel);
 	(*out)->arena = a;
 	(*out)->plan = p;
+	(*out)->target = target_of(p->device);
 	(*out)->phase = phase;
 	(*out)->cluster = 1;
 	code = lower_all(*out, wrong, e);

@@ -10,7 +10,6 @@
 #include "verify/verify.h"
 
 enum { DEPTH_MAX = 16 };			/* of a flag */
-enum { SLOT_ALIGN = 1024 };		/* of a swizzled slot: the pattern repeats after it */
 
 /* lower_plan, and on failure *why. */
 NODISCARD enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,
@@ -114,6 +113,13 @@ static inline const struct stask *stask_at(const struct kernel *k, int task)
 	return &k->plan->graph->tasks.v[task];
 }
 
+/* The matrix instruction of a unit for operands of a type; NULL. */
+static inline const struct matrix_instruction *instruction_for(const struct kernel *k,
+	const struct seu *unit, enum dtype type)
+{
+	return unit->kind == SEU_MATRIX ? target_matrix(k->target, unit->async, type) : NULL;
+}
+
 static inline const struct seu *seu_of(const struct kernel *k, int task)
 {
 	return &k->plan->device->seu[k->plan->entries.v[plan_entry_of(k->plan, task)].seu];
@@ -125,10 +131,11 @@ static inline int lane_of(const struct kernel *k, int task)
 }
 
 /* A product whose end the lane learns of by counting groups. Others are done when the lane
- * goes on: by threads, on CUDA cores. */
+ * goes on: on a synchronous unit, or by threads. */
 static inline bool on_matrix(const struct kernel *k, int task)
 {
-	return seu_of(k, task)->kind == SEU_MATRIX && seu_of(k, task)->async;
+	return seu_of(k, task)->kind == SEU_MATRIX &&
+		target_seen(k->target, seu_of(k, task), true) == SEEN_COUNTED;
 }
 
 /* A load that the plan's checker takes to go on behind the lane's back: all of its lane,
@@ -136,7 +143,8 @@ static inline bool on_matrix(const struct kernel *k, int task)
  * is done when the lane goes on, as element-wise work is. */
 static inline bool is_copy(const struct kernel *k, int task)
 {
-	return stask_at(k, task)->kind == TASK_LOAD && seu_of(k, task)->async;
+	return stask_at(k, task)->kind == TASK_LOAD &&
+		target_seen(k->target, seu_of(k, task), true) == SEEN_FLAGGED;
 }
 
 static inline bool on_one_lane(const struct kernel *k, const struct wait *w)
@@ -155,7 +163,9 @@ static inline bool for_own_copy(const struct kernel *k, const struct wait *w)
  * knows nothing. A wait can be about both. */
 static inline bool by_flag(const struct kernel *k, const struct wait *w)
 {
-	return !on_one_lane(k, w) || for_own_copy(k, w) || lower_awaits_copies(k, w);
+	if (!on_one_lane(k, w))
+		return target_seen(k->target, seu_of(k, w->on), false) == SEEN_FLAGGED;
+	return for_own_copy(k, w) || lower_awaits_copies(k, w);
 }
 
 static inline int64_t round_up(int64_t x, int64_t unit)

@@ -5,7 +5,6 @@
 
 enum {
 	WORD = 4,
-	GROUP_WARPS = 4,
 	WATCH_MOST = 8192,		/* instances of a copy */
 };
 
@@ -111,7 +110,7 @@ static void add_watches(struct kernel *k)
 		if (!l || flag->issued)
 			continue;
 		w.warp = l->warps + used[l->lane];
-		if (w.warp >= ceil_div(l->warps, GROUP_WARPS) * GROUP_WARPS)
+		if (w.warp >= target_warps(k->target, l->warps))
 			continue;
 		w.warp += l->first_warp;
 		used[l->lane]++;
@@ -142,7 +141,7 @@ enum err_code lower_stamps(struct kernel *k, struct err *e)
 
 	k->shared_bytes = ceil_div(k->shared_bytes, WORD) * WORD;
 	add_watches(k);
-	room = k->plan->device->shared_bytes - SLOT_ALIGN - k->shared_bytes;
+	room = k->plan->device->shared_bytes - k->target->shared.align - k->shared_bytes;
 	mark = arena_mark(&k->arena);
 	plan_deal(&k->arena, k->plan, k->phase, &d);
 	arena_reset(&k->arena, mark);

@@ -3,15 +3,15 @@
 #include <string.h>
 
 #include "plan/problem.h"
+#include "target/target.h"
 
-enum {
-	GROUP_WARPS = 4,		/* registers are given to whole warpgroups */
-	VECTOR_COPIES = 4,		/* a row vector is held by the 4 threads of a row */
-	FLAG_BYTES = 8,
-};
+static const struct target *target(const struct plan *p)
+{
+	return target_of(p->device);
+}
 
 /* A store from registers goes through shared memory in panels, of which one at least
- * must fit: as many rows as the tile has, 128 bytes wide. */
+ * must fit: as many rows as the tile has, and as wide as can be. */
 static int64_t staging_bytes(const struct plan *p, const struct stask *s)
 {
 	int64_t rows = 1, row_bytes = 1;
@@ -24,17 +24,17 @@ static int64_t staging_bytes(const struct plan *p, const struct stask *s)
 	for (int i = 0; i < s->naxes - 1; i++)
 		rows *= s->extent[i];
 	row_bytes = s->extent[s->naxes - 1] * dtype_bits(s->work.type) / 8;
-	return rows * min_i64(row_bytes, 128);
+	return rows * min_i64(row_bytes, target(p)->shared.widest);
 }
 
 static int64_t phase_shared(const struct plan *p, int phase)
 {
 	const struct graph *g = p->graph;
-	int64_t bytes = 0;
+	int64_t bytes = 0, align = target(p)->shared.copy_align;
 
 	for (int i = 0; i < g->buffers.n; i++)
 		if (g->buffers.v[i].phase == phase && plan_scope(p, i) == SCOPE_SHARED)
-			bytes += ceil_div(g->buffers.v[i].bytes, 128) * 128 * p->versions[i];
+			bytes += ceil_div(g->buffers.v[i].bytes, align) * align * p->versions[i];
 	for (int i = 0; i < g->tasks.n; i++)
 		if (g->tasks.v[i].phase == phase)
 			bytes += staging_bytes(p, &g->tasks.v[i]);
@@ -103,7 +103,7 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 		int64_t bytes = phase_shared(p, phase);
 
 		count_barriers(p, phase, u);
-		bytes += (int64_t)u->flags * FLAG_BYTES;
+		bytes += (int64_t)u->flags * target(p)->shared.flag;
 		if (bytes > d->shared_bytes)
 			blame_shared(p, phase, bytes, a, out);
 		u->shared_bytes = max_i64(u->shared_bytes, bytes);
@@ -131,7 +131,7 @@ static int64_t thread_registers(const struct plan *p, int buffer, int lane)
 	int64_t bytes = b->bytes;
 
 	if (b->naxes <= 1)
-		bytes = b->naxes ? bytes * VECTOR_COPIES : threads * 4;
+		bytes = b->naxes ? bytes * target(p)->frag.col.mod : threads * 4;
 	return ceil_div(bytes, threads * 4);
 }
 
@@ -260,7 +260,7 @@ void fit_register_file(const struct plan *p, struct arena *a, struct problems *o
 		const struct lane *l = &p->lanes.v[i];
 		int need = u->lane_registers[i], limit = l->registers ? l->registers :
 			d->thread_registers;
-		int warps = (int)ceil_div(lane_warps(p, i), GROUP_WARPS) * GROUP_WARPS;
+		int warps = target_warps(target(p), lane_warps(p, i));
 
 		if (need > limit)
 			problem_add(a, out, (struct problem){ .code = PROBLEM_REGISTERS,

@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "role/value.h"
+#include "target/target.h"
 
 /* columns: ID, name in a dump, unit that does it, who waits for its completion and how */
 #define ROLE_OPS(X) \
@@ -125,13 +126,15 @@ struct role_let {
 	const struct num *to;
 };
 
-/* A matrix product of one instruction's size, on the threads of a warpgroup: d is 64 x
- * cols, as fragments are (value.h), and 32 bytes of the contracted axis deep. Its
- * operands are descriptors of swizzled shared memory as the PTX ISA has them for wgmma. */
+/* A matrix product of one instruction's size, by the threads of its warps: d is as high as the
+ * instruction is, `cols` wide, as fragments are (value.h), and `depth` elements of the contracted
+ * axis deep. Its operands are descriptors of swizzled shared memory as the PTX ISA has them for
+ * wgmma. */
 struct product_form {
-	bool registers;			/* a: four words of each thread instead */
+	const struct matrix_instruction *by;
+	bool registers;			/* a: words of each thread instead */
 	bool a_rows, b_rows;		/* the contracted axis goes along rows, not columns */
-	int cols;			/* 8 to 256 */
+	int cols, depth;
 	enum dtype type;		/* of both operands */
 };
 
@@ -395,6 +398,7 @@ struct role {
 
 struct role_program {
 	const char *program, *phase, *device;
+	const struct target *target;
 	int threads;
 	int cluster;			/* blocks that share loads; 1 */
 	int64_t shared_bytes;

@@ -1,16 +1,16 @@
 /* value.h - elements of values, and what is computed of them.
  *
  * Fragments. A value in registers is a matrix of rows x columns spread over the lane's
- * threads as the accumulator of a warpgroup's matrix instruction is: block rb of
- * 16 * warps rows, warp w in it 16 rows, thread t rows t / 4 and t / 4 + 8, columns
- * 8 j + 2 (t mod 4) and the next. A value without row axes (a column vector), without
- * column axes (a row vector) or without any (a scalar) is held by every thread that
- * needs it.
+ * threads as its layout says (target/target.h): block rb of rows for each warp, of which a thread
+ * has rows h, group j of columns, of which it has elements e. A value without row axes (a column
+ * vector), without column axes (a row vector) or without any (a scalar) is held by every thread
+ * that needs it.
  */
 #ifndef ROLE_VALUE_H
 #define ROLE_VALUE_H
 
 #include "role/num.h"
+#include "target/target.h"
 #include "tile/program.h"
 
 enum frag_kind { FRAG_FULL, FRAG_ROW, FRAG_COL, FRAG_SCALAR };
@@ -19,13 +19,38 @@ struct frag {
 	const char *name;
 	enum frag_kind kind;
 	int64_t height, width;		/* of the part at hand */
-	int64_t rows, cols;		/* ... filled up to whole blocks and eights */
-	int blocks;			/* row blocks: rows / (16 * warps) */
+	int64_t rows, cols;		/* ... filled up to whole blocks and groups */
+	const struct frag_layout *layout;
+	int blocks;			/* of rows, of all warps */
 	bool packed;			/* FULL of a 16-bit type: pairs of columns in a word */
 	enum dtype type;
 	int versions;			/* 0: one, of a single sTask */
 	int buffer;			/* of the graph; NONE: a single sTask's own */
 };
+
+/* Groups of columns. */
+static inline int frag_groups(const struct frag *f)
+{
+	return (int)(f->cols / f->layout->cols);
+}
+
+/* Words of a thread in so many groups of columns of one half of a block's rows. */
+static inline int frag_half_words(const struct frag *f, int groups)
+{
+	return groups * f->layout->pair / (f->packed ? 2 : 1);
+}
+
+/* ... and in a block of rows. */
+static inline int frag_block_words(const struct frag *f)
+{
+	return frag_half_words(f, frag_groups(f)) * f->layout->halves;
+}
+
+/* Words of a step of so many columns, of a block of rows. */
+static inline int frag_step_words(const struct frag *f, int depth)
+{
+	return frag_half_words(f, depth / f->layout->cols) * f->layout->halves;
+}
 
 /* A version of a fragment, or one without versions. */
 struct frag_at {

@@ -16,11 +16,11 @@ enum {
 	TRANSPOSE = 6,			/* of a quad's four words, a word: select and shuffle, twice */
 };
 
-enum { WARP_THREADS = 32, QUARTERS = 4, BANK_BYTES = 4, SECTOR_BYTES = 32, GROUP_ROWS = 16 };
+enum { QUARTERS = 4, BANK_BYTES = 4, SECTOR_BYTES = 32 };
 
 static double threads(const struct payer *x)
 {
-	return x->warps * WARP_THREADS;
+	return x->warps * x->program->target->warp;
 }
 
 /* expressions ------------------------------------------------------------------ */
@@ -70,8 +70,8 @@ static double elements(const struct payer *x, const struct frag *f)
 {
 	switch (f->kind) {
 	case FRAG_FULL: return (double)(f->rows * f->cols);
-	case FRAG_ROW: return 2.0 * f->blocks * threads(x);
-	case FRAG_COL: return (double)f->cols / 4 * threads(x);
+	case FRAG_ROW: return (double)f->layout->halves * f->blocks * threads(x);
+	case FRAG_COL: return (double)(frag_groups(f) * f->layout->pair) * threads(x);
 	case FRAG_SCALAR: break;
 	}
 	return threads(x);
@@ -163,7 +163,7 @@ static struct spent put(const struct payer *x, const struct role_op *o)
 /* Each warp puts its rows of so many panels, two columns of 16 bits at a time. */
 static struct spent put_panels(const struct payer *x, const struct role_op *o)
 {
-	double n = (double)o->u.panels.batch * x->warps * GROUP_ROWS * (double)o->u.panels.panel_cols;
+	double n = (double)o->u.panels.batch * x->warps * x->program->target->frag.rows * (double)o->u.panels.panel_cols;
 
 	return accesses(x, dtype_bits(o->u.panels.type) == 16 ? n / 2 : n, BANK_BYTES);
 }
@@ -193,14 +193,13 @@ double price_spread(const struct payer *x, const struct role_op *o)
 	bool is_ring = o->what == DO_LOAD_THREADS || o->what == DO_STORE_RING;
 	double bytes = dtype_bits(o->u.move.type) / 8.0, run;
 
-	(void)x;
 	if (!is_ring && o->what != DO_STORE_THREADS)
 		return 0;
 	if (!o->u.move.rank || !num_uses(o->u.move.index[o->u.move.rank - 1].at, is_ring ?
 	    VAR_COL0 : VAR_EIGHT))
 		return SECTOR_BYTES / bytes;
 	if (is_ring)
-		run = fmin((double)o->u.move.cols, WARP_THREADS) * bytes;
+		run = fmin((double)o->u.move.cols, x->program->target->warp) * bytes;
 	else if (o->u.move.piece == PIECE_EIGHT)
 		return 1;
 	else

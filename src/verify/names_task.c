@@ -1,8 +1,6 @@
 /* What an sTask must do, and how a lane must begin. */
 #include "verify/names_state.h"
 
-enum { GROUP_WARPS = 4, WARP_THREADS = 32 };
-
 static const struct stask *stask_of(const struct names *c, const struct role_op *task)
 {
 	return &c->set->plan->graph->tasks.v[task->task];
@@ -74,7 +72,8 @@ static bool may_precede(enum role_do what)
 void names_lane_head(struct names *c)
 {
 	const struct role_body *b = &c->role->body;
-	bool asks = c->r->threads > GROUP_WARPS * WARP_THREADS, leaves = c->role->warps % GROUP_WARPS;
+	const struct target *t = c->r->target;
+	bool asks = c->r->threads > t->group * t->warp, leaves = c->role->warps % t->group;
 	int asked = 0, left = 0, n = 0;
 
 	for (; n < b->v.n && (may_precede(b->v.v[n]->what) || b->v.v[n]->what == DO_LEAVE); n++) {

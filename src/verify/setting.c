@@ -28,7 +28,8 @@ static bool on_matrix(const struct setting *s, int task)
 	const struct seu *u = &s->plan->device->seu[s->plan->entries.v[plan_entry_of(s->plan,
 		task)].seu];
 
-	return u->kind == SEU_MATRIX && u->async && !lands(s, task);
+	return u->kind == SEU_MATRIX && target_seen(s->r->target, u, true) == SEEN_COUNTED &&
+		!lands(s, task);
 }
 
 static int role_of(const struct role_program *r, int lane)

@@ -156,7 +156,7 @@ static void put_call(struct buf *o, const struct source *s)
 
 static void emit_counting(const struct role_program *r, struct arena *a, struct source *out)
 {
-	static const struct target counting = { .prelude = prelude, .stamps = stamps,
+	static const struct printer counting = { .prelude = prelude, .stamps = stamps,
 		.product = put_product, .behind = put_call };
 
 	emit_text(r, &counting, a, out);

@@ -54,6 +54,7 @@ struct body {
 	VEC(struct detoured) detours;	/* in the lane's scratch at hand */
 	const struct num *at_hand[AXES_MAX];	/* where axes stand in the part, if not where the
 						 * fragment's element at hand is; NULL */
+	bool walks;			/* row and column at hand are any element's, not a fragment's */
 	const struct shape2 *along;	/* what a product by threads contracts, as rows, of which
 					 * element KS is at hand; NULL */
 };

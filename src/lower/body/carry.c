@@ -204,7 +204,7 @@ enum err_code body_landing(struct body *c, const struct kentry *x, struct err *e
 	TRY(body_landing_frag(c, x, &acc, e));
 	if (on_matrix(c->k, x->task)) {
 		body_groups_wait(c, 0, "its result goes to shared memory");
-		body_pin(c, acc, 0, (int)(acc->cols / 2));
+		body_pin(c, acc, 0, frag_block_words(acc));
 		TRY(body_pin_all(c, x, e));
 	}
 	put_elements(c, x, product_node(c, s), product_buffer(c, s), acc,

@@ -1,13 +1,18 @@
 /* A lane: its registers, its tile loop, and whose turn a tile is. */
 #include "lower/body/body.h"
 
-enum { WARP_THREADS = 32, GROUP_WARPS = 4, LEAST_REGISTERS = 24, PRODUCER_REGISTERS = 40, CONSUMER_MOST = 240,
-	REGISTER_STEP = 8 };
-
 /* Registers are given in steps: the most of which the plan's number is an upper bound. */
-static int granted(int registers)
+static int granted(const struct granting *g, int registers)
 {
-	return registers ? (int)max_i64(registers / REGISTER_STEP * REGISTER_STEP, LEAST_REGISTERS) : 0;
+	return registers ? (int)max_i64(registers / g->step * g->step, g->least) : 0;
+}
+
+/* What the launch gives to a thread. */
+static int launched(const struct body *c)
+{
+	int step = c->k->target->registers.step;
+
+	return c->plan->device->registers / c->k->threads / step * step;
 }
 
 /* setmaxnreg for each lane: what the plan says, or the producers little and the others an
@@ -15,26 +20,28 @@ static int granted(int registers)
  * what the launch gave to all threads alike: whoever asks for more waits for ever. */
 static int lane_registers(const struct body *c, const struct klane *l)
 {
-	int groups = c->k->threads / (GROUP_WARPS * WARP_THREADS), given = 0, small = 0, large = 0;
-	int pool = c->plan->device->registers / c->k->threads / 8 * 8 * groups, little;
+	const struct target *t = c->k->target;
+	const struct granting *r = &t->registers;
+	int groups = c->k->threads / (t->group * t->warp), given = 0, small = 0, large = 0;
+	int pool = launched(c) * groups, little;
 
 	for (int i = 0; i < c->k->lanes.n; i++) {
 		const struct klane *x = &c->k->lanes.v[i];
-		int n = (int)ceil_div(x->warps, GROUP_WARPS);
+		int n = (int)ceil_div(x->warps, t->group);
 
-		given += n * granted(x->registers);
+		given += n * granted(r, x->registers);
 		if (!x->registers)
-			*(x->warps < GROUP_WARPS ? &small : &large) += n;
+			*(x->warps < t->group ? &small : &large) += n;
 	}
 	if (groups < 2)
 		return 0;
 	if (l->registers)
-		return granted(l->registers);
-	little = given + small * PRODUCER_REGISTERS + large * CONSUMER_MOST > pool ?
-		LEAST_REGISTERS : PRODUCER_REGISTERS;
-	if (l->warps < GROUP_WARPS)
+		return granted(r, l->registers);
+	little = given + small * r->producer + large * r->most > pool ? r->least : r->producer;
+	if (l->warps < t->group)
 		return little;
-	return (int)min_i64((pool - given - small * little) / large / 8 * 8, CONSUMER_MOST);
+	return (int)min_i64((pool - given - small * little) / large / r->step * r->step,
+		r->most);
 }
 
 static void tile_axes(struct body *c)
@@ -317,9 +324,9 @@ enum err_code body_lane(struct body *c, struct err *e)
 	if (registers_given) {
 		o = body_op(c, DO_REGISTERS);
 		o->u.registers.n = registers_given;
-		o->u.registers.more = registers_given > c->plan->device->registers / c->k->threads / 8 * 8;
+		o->u.registers.more = registers_given > launched(c);
 	}
-	if (l->warps % GROUP_WARPS) {
+	if (l->warps % c->k->target->group) {
 		body_watches(c);
 		body_op(c, DO_LEAVE)->u.lane.warp = l->first_warp + l->warps;
 	}

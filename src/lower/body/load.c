@@ -1,8 +1,6 @@
 /* Loads: by the copy engine (boxes.c), or by the lane's threads. */
 #include "lower/body/body.h"
 
-enum { CHUNK_BYTES = 16 };
-
 bool body_reads_own(const struct body *c, const struct kentry *x)
 {
 	int buffer = stask_of(c, x)->writes.v[0];
@@ -47,13 +45,13 @@ static bool in_runs(const struct body *c, const struct stask *s, const struct ri
 	return true;
 }
 
-/* Most elements at once, of at most 16 bytes, as the chunks of a row that are exchanged have. */
+/* Most elements at once, of at most a chunk, as these are exchanged in a row. */
 static int run_of(const struct body *c, const struct stask *s, const struct ring *r,
 	const struct node *n)
 {
 	int bytes = dtype_bits(c->p->tensors.v[n->ref].type) / 8;
 
-	for (int run = CHUNK_BYTES / bytes; run > 1 && run * bytes >= 4; run /= 2)
+	for (int run = c->k->target->shared.chunk / bytes; run > 1 && run * bytes >= 4; run /= 2)
 		if (in_runs(c, s, r, n, run))
 			return run;
 	return 1;

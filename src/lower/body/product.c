@@ -2,10 +2,9 @@
  * swizzled shared memory through matrix descriptors. */
 #include "lower/body/body.h"
 
-enum { INSTRUCTION_COLS = 256, INSTRUCTION_K_BYTES = 32 };
-
 /* An operand in shared memory. */
 struct operand {
+	const struct matrix_instruction *by;	/* that reads it */
 	const struct ring *ring;
 	bool k_major;			/* the contracted axis is the contiguous one */
 	const struct num *k_first;	/* k step at which this iteration begins; NULL: 0 */
@@ -33,7 +32,7 @@ static bool same_order(const struct body *c, const int *a, int na, const int *b,
 static enum err_code find_first_step(struct body *c, const struct stask *s, const struct buffer *b,
 	struct operand *o, struct err *e)
 {
-	int64_t step = INSTRUCTION_K_BYTES * 8 / dtype_bits(b->type);
+	int64_t step = matrix_depth(o->by, b->type);
 
 	for (int i = 0; i < b->naxes; i++) {
 		int axis = b->axis[i];
@@ -84,10 +83,16 @@ static enum err_code find_operand(struct body *c, const struct kentry *x, int ar
 static uint64_t descriptor_bits(const struct operand *o)
 {
 	uint64_t swizzle = o->ring->swizzle == 128 ? 1 : o->ring->swizzle == 64 ? 2 : 3;
-	uint64_t sbo = (uint64_t)o->ring->swizzle * 8 / 16;
+	uint64_t sbo = (uint64_t)o->ring->swizzle * 8 / 16;	/* in units of 16 bytes */
 	uint64_t lbo = o->k_major ? 1 : (uint64_t)o->ring->panel_bytes / 16;
 
 	return swizzle << 62 | sbo << 32 | lbo << 16;
+}
+
+/* Elements of the contracted axis, or rows of them, in a step. */
+static int depth_in(const struct body *c, const struct operand *o)
+{
+	return matrix_depth(o->by, c->g->buffers.v[o->ring->buffer].type);
 }
 
 /* Address of k step KS and the row or column block at `first`. */
@@ -95,16 +100,16 @@ static const struct num *operand_address(struct body *c, const struct operand *o
 	const struct num *first)
 {
 	const struct ring *r = o->ring;
-	const struct num *per_panel = N(c, r->swizzle / INSTRUCTION_K_BYTES), *at;
+	const struct num *per_panel = N(c, r->swizzle / o->by->k_bytes), *at;
 	const struct num *ks = V(c, VAR_KS, NONE);
 
 	if (o->k_first)
 		ks = ADD(ks, o->k_first);
 	if (o->k_major)
 		at = ADD(ADD(MUL(DIV(ks, per_panel), N(c, r->panel_bytes)), MUL(MOD(ks, per_panel),
-			N(c, INSTRUCTION_K_BYTES))), MUL(first, N(c, r->swizzle)));
+			N(c, o->by->k_bytes))), MUL(first, N(c, r->swizzle)));
 	else
-		at = ADD(MUL(ks, N(c, 16 * r->swizzle)), MUL(DIV(first, N(c, r->panel_cols)),
+		at = ADD(MUL(ks, N(c, depth_in(c, o) * r->swizzle)), MUL(DIV(first, N(c, r->panel_cols)),
 			N(c, r->panel_bytes)));
 	return ADD(body_slot(c, r), at);
 }
@@ -147,7 +152,7 @@ static enum err_code check_piece(const struct body *c, const struct stask *s,
 static enum err_code check_begin(const struct body *c, const struct stask *s,
 	const struct operand *o, const struct buffer *b, int axis, int64_t at, struct err *e)
 {
-	int64_t grain = o->k_major ? 8 : o->ring->panel_cols;
+	int64_t grain = o->k_major ? shared_pattern_rows(&c->k->target->shared) : o->ring->panel_cols;
 
 	if (at % grain == 0)
 		return OK;
@@ -192,6 +197,7 @@ static enum err_code find_begin(struct body *c, const struct stask *s, const str
 }
 
 struct product {
+	const struct matrix_instruction *by;
 	const struct node *mma;
 	int result;			/* buffer */
 	const struct frag *sum;
@@ -208,8 +214,8 @@ struct product {
  * it takes; else in the widest ones, and a rest. */
 static void find_pieces(struct product *p)
 {
-	int cols = (int)p->sum->cols, least = (int)ceil_div(cols, INSTRUCTION_COLS);
-	int unit = least > 1 && !p->b.k_major ? (int)p->b.ring->panel_cols : 8;
+	int cols = (int)p->sum->cols, most = p->by->cols_most, least = (int)ceil_div(cols, most);
+	int unit = least > 1 && !p->b.k_major ? (int)p->b.ring->panel_cols : p->by->cols_step;
 
 	p->rest = 0;
 	for (p->pieces = least; p->pieces <= 2 * least; p->pieces++) {
@@ -217,30 +223,53 @@ static void find_pieces(struct product *p)
 		if (cols % p->pieces == 0 && p->cols % unit == 0)
 			return;
 	}
-	p->cols = INSTRUCTION_COLS;
-	p->pieces = cols / INSTRUCTION_COLS;
-	p->rest = cols % INSTRUCTION_COLS;
+	p->cols = most;
+	p->pieces = cols / most;
+	p->rest = cols % most;
 }
 
-static enum err_code check_product(const struct body *c, const struct stask *s,
-	const struct frag *f, struct err *e)
+/* The types that a target multiplies, in words. */
+static const char *types_of(struct body *c)
 {
-	enum dtype t = s->work.type;
+	const char *names = "", *last = NULL;
 
-	if ((t != DT_BF16 && t != DT_F16 && t != DT_TF32 && t != DT_E4M3 && t != DT_E5M2) ||
-	    f->kind != FRAG_FULL || c->lane->warps % 4)
+	for (int t = 0; t < DT_COUNT; t++) {
+		bool any = false;
+
+		for (int i = 0; i < c->k->target->nmatrix; i++)
+			any |= c->k->target->matrix[i].types >> t & 1;
+		if (!any)
+			continue;
+		if (last)
+			names = arena_strf(c->a, "%s%s%s", names, *names ? ", " : "", last);
+		last = dtype_name((enum dtype)t);
+	}
+	return arena_strf(c->a, "%s%s%s", names, *names ? " or " : "", last ? last : "nothing");
+}
+
+/* The instruction that makes the result. */
+static enum err_code find_instruction(struct body *c, const struct stask *s, struct product *p,
+	struct err *e)
+{
+	const struct target *t = c->k->target;
+	const struct frag *f = p->sum;
+
+	p->by = instruction_for(c->k, seu_of(c->k, (int)(s - c->g->tasks.v)), s->work.type);
+	if (!p->by || f->kind != FRAG_FULL || c->lane->warps % p->by->warps)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s, %lld x %lld on %d "
-			"warps, is not lowered for sm_90a; a warpgroup of 4 warps multiplies bf16, "
-			"f16, tf32, e4m3 or e5m2", s->name, dtype_name(t), (long long)f->height,
-			(long long)f->width, c->lane->warps);
+			"warp%s, is not lowered for %s; %d warps together multiply %s", s->name,
+			dtype_name(s->work.type), (long long)f->height, (long long)f->width,
+			c->lane->warps, c->lane->warps == 1 ? "" : "s", t->name, t->matrix[0].warps,
+			types_of(c));
+	p->a.by = p->b.by = p->by;
 	return OK;
 }
 
-/* Only 16-bit operands may be in registers, or lie with their own axis contiguous. */
+/* Only operands of some types may be in registers, or lie with their own axis contiguous. */
 static enum err_code check_operands(const struct stask *s, const struct product *p,
 	struct err *e)
 {
-	if (dtype_bits(s->work.type) == 16 || (!p->registers && p->a.k_major && p->b.k_major))
+	if (p->by->loose >> s->work.type & 1 || (!p->registers && p->a.k_major && p->b.k_major))
 		return OK;
 	return err_set(e, ERR_ILLEGAL, s->loc, "'%s': the matrix unit takes operands of %s out of "
 		"shared memory alone, and the axis that it contracts must be the contiguous one",
@@ -259,11 +288,11 @@ static enum err_code find_product(struct body *c, const struct kentry *x, struct
 	p->result = p->mma->ref != NONE ? body_buffer_of_carry(c, s, p->mma->ref) :
 		body_buffer_of_node(c, s, node);
 	TRY(x->result_shared ? body_landing_frag(c, x, &p->sum, e) : body_buffer(c, p->result, &p->sum, e));
-	TRY(check_product(c, s, p->sum, e));
+	TRY(find_instruction(c, s, p, e));
 	p->pa = body_buffer_of_node(c, s, p->mma->arg[0]);
 	p->pb = body_buffer_of_node(c, s, p->mma->arg[1]);
 	p->registers = !has_ring(c, p->pa);
-	p->steps = (int)ceil_div(s->work.k * dtype_bits(s->work.type) / 8, INSTRUCTION_K_BYTES);
+	p->steps = (int)ceil_div(s->work.k, matrix_depth(p->by, s->work.type));
 	TRY(find_operand(c, x, p->mma->arg[1], shape->col, shape->ncol, &p->b, e));
 	TRY(find_begin(c, s, &p->b, &c->g->buffers.v[p->pb], shape, p->sum->width, &p->first_b, e));
 	find_pieces(p);
@@ -313,8 +342,9 @@ static void add_product(struct body *c, const struct stask *s, const struct prod
 	struct role_op *o = body_op(c, DO_PRODUCT);
 	const struct num *b_first = first ? ADD(p->first_b, N(c, first)) : p->first_b;
 
-	o->u.product.form = (struct product_form){ p->registers, !p->registers && !p->a.k_major,
-		!p->b.k_major, cols, s->work.type };
+	o->u.product.form = (struct product_form){ .by = p->by, .registers = p->registers,
+		.a_rows = !p->registers && !p->a.k_major, .b_rows = !p->b.k_major, .cols = cols,
+		.depth = matrix_depth(p->by, s->work.type), .type = s->work.type };
 	note_form(c, &o->u.product.form);
 	o->u.product.sum = sum;
 	o->u.product.first = first;
@@ -324,7 +354,8 @@ static void add_product(struct body *c, const struct stask *s, const struct prod
 	if (!p->registers) {
 		o->u.product.a_bits = descriptor_bits(&p->a);
 		o->u.product.a_at = operand_address(c, &p->a, ADD(ADD(p->first_a, MUL(V(c, VAR_RB,
-			NONE), N(c, 16 * c->lane->warps))), MUL(V(c, VAR_GROUP, NONE), N(c, 64))));
+			NONE), N(c, c->k->target->frag.rows * c->lane->warps))), MUL(V(c, VAR_GROUP, NONE),
+			N(c, p->by->rows))));
 	}
 	o->u.product.b_bits = descriptor_bits(&p->b);
 	o->u.product.b_at = operand_address(c, &p->b, pieces > 1 ? ADD(b_first, MUL(V(c, VAR_CB,
@@ -346,9 +377,9 @@ enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e)
 	}
 	if (x->result_shared)
 		TRY(body_take_off(c, x, (int)(p.mma - c->p->nodes.v), p.result, p.sum, e));
-	body_pin(c, sum.frag, sum.version, (int)(sum.frag->cols / 2));
+	body_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));
 	if (p.registers)
-		body_pin(c, a.frag, a.version, 4 * p.steps);
+		body_pin(c, a.frag, a.version, p.steps * frag_step_words(a.frag, matrix_depth(p.by, s->work.type)));
 	body_op(c, DO_GROUPS_FENCE);
 	touch_product(c, x, &p, a.version, sum.version);
 	p.adds = adds(c, x, p.mma, p.result);
@@ -356,6 +387,6 @@ enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e)
 	if (p.rest)			/* it touches what the others do, in the same group */
 		add_product(c, s, &p, sum, a, p.cols * p.pieces, p.rest, 1);
 	body_op(c, DO_GROUPS_COMMIT);
-	body_pin(c, sum.frag, sum.version, (int)(sum.frag->cols / 2));
+	body_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));
 	return OK;
 }

@@ -177,6 +177,7 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 	c.r->program = c.p->name;
 	c.r->phase = c.p->phases.v[k->phase].name;
 	c.r->device = k->plan->device->name;
+	c.r->target = k->target;
 	c.r->threads = k->threads;
 	c.r->cluster = k->cluster;
 	c.r->shared_bytes = k->shared_bytes;

@@ -21,7 +21,10 @@ static bool in_pieces(const struct body *c, const struct node *n, const struct s
 static enum piece piece_of_store(const struct body *c, const struct node *n,
 	const struct shape2 *shape, const struct frag *f)
 {
-	if (f->cols % 32 == 0 && in_pieces(c, n, shape, f, PIECE_EIGHT))
+	const struct frag_layout *l = f->layout;
+	bool quads = l->col.div == 1 && l->col.mod == 4 && l->pair == PIECE_PAIR;
+
+	if (quads && f->cols % (4 * l->cols) == 0 && in_pieces(c, n, shape, f, PIECE_EIGHT))
 		return PIECE_EIGHT;
 	return in_pieces(c, n, shape, f, PIECE_PAIR) ? PIECE_PAIR : PIECE_ONE;
 }
@@ -107,7 +110,7 @@ static const struct num *block_of(struct body *c, const struct outbox *o)
 static const struct num *warp_row(struct body *c, const struct outbox *o)
 {
 	return MUL(ADD(MUL(block_of(c, o), N(c, c->lane->warps)), DIV(V(c, VAR_THREAD, NONE),
-		N(c, 32))), N(c, o->rows));
+		N(c, c->k->target->warp))), N(c, o->rows));
 }
 
 /* Where the panel begins in the tensor, innermost dimension first. */
@@ -215,7 +218,7 @@ static void store_panels(struct body *c, const struct kentry *x, const struct no
 	int rounds = o->panels / o->batch;
 	int64_t bytes = o->batch * o->panel_bytes;
 	const struct num *to = ADD(ADD(V(c, VAR_SHARED, NONE), N(c, o->offset)), MUL(DIV(V(c, VAR_THREAD,
-		NONE), N(c, 32)), N(c, o->batches * bytes)));
+		NONE), N(c, c->k->target->warp)), N(c, o->batches * bytes)));
 	struct role_op *each = body_op(c, rounds > 1 ? DO_EACH : DO_BLOCK), *wait;
 	struct role_body *outer = body_enter(c, &each->u.region.body);
 

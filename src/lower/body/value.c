@@ -211,7 +211,7 @@ static enum err_code column_comparison(struct body *c, const struct kentry *x, i
 			k += s->part * c->g->extents.tile[axis] / s->parts;
 		v = make(c, VAL_COLUMN, DT_BOOL);
 		v->compare = signs[side][sign];
-		v->num = ADD(MUL(N(c, 8), V(c, VAR_EIGHT, NONE)), V(c, VAR_E, NONE));
+		v->num = ADD(MUL(N(c, c->k->target->frag.cols), V(c, VAR_EIGHT, NONE)), V(c, VAR_E, NONE));
 		v->less = ADD(ADD(body_lo(c, s, shape, axis), V(c, VAR_COL0, NONE)), N(c, k));
 		TRY(body_operand(c, x, node, other, &v->arg[0], e));
 		*out = v;
@@ -240,7 +240,7 @@ static enum err_code carry_value(struct body *c, const struct kentry *x, int nod
 
 enum err_code body_not_lowered(const struct node *n, struct err *e)
 {
-	return err_set(e, ERR_ILLEGAL, n->loc, "'%s' over these axes is not lowered for sm_90a yet",
+	return err_set(e, ERR_ILLEGAL, n->loc, "'%s' over these axes is not lowered yet",
 		op_name(n->op));
 }
 

@@ -160,7 +160,7 @@ void body_arrive(struct body *c, int flag, const struct num *seq, const char *wh
 
 static void pin(struct body *c, const struct frag *f, int version)
 {
-	body_pin(c, f, version, (int)(f->packed ? f->cols / 4 : f->cols / 2));
+	body_pin(c, f, version, frag_block_words(f));
 }
 
 /* Is the result of product m one of several versions, of which nobody knows at a wait whose is

@@ -2,22 +2,19 @@
 #include "lower/passes.h"
 #include "plan/cluster.h"
 
-enum { COPY_ALIGN = 128, PATTERN_ROWS = 8 };	/* of a copy's destination; after which a
-						 * swizzle repeats */
-
 /* Can each block bring an equal part of the rows of a panel? */
-static bool rows_divide(const struct ring *r, int blocks)
+static bool rows_divide(const struct ring *r, int blocks, const struct shared_layout *l)
 {
 	int64_t rows = r->full_rows / blocks;
 
-	return r->shape.nrow == 1 && r->full_rows % blocks == 0 && rows % PATTERN_ROWS == 0 &&
-		r->box_bytes / blocks % COPY_ALIGN == 0;
+	return r->shape.nrow == 1 && r->full_rows % blocks == 0 &&
+		rows % shared_pattern_rows(l) == 0 && r->box_bytes / blocks % l->copy_align == 0;
 }
 
-static void cut(struct ring *r, int blocks)
+static void cut(struct ring *r, int blocks, const struct shared_layout *l)
 {
 	/* of a part of the slot there may be panels that no block brings */
-	r->cut = r->boxes % blocks && r->box_rows == r->full_rows && rows_divide(r, blocks) ?
+	r->cut = r->boxes % blocks && r->box_rows == r->full_rows && rows_divide(r, blocks, l) ?
 		CUT_ROWS : CUT_PANELS;
 	if (r->cut == CUT_ROWS)
 		r->box_rows = r->full_rows / blocks;
@@ -35,7 +32,7 @@ static void cut_rings(struct kernel *k, const struct cluster *c)
 		r = &k->rings.v[k->ring_of[g->tasks.v[i].writes.v[0]]];
 		if (!r->engine)
 			continue;
-		cut(r, c->size);
+		cut(r, c->size, &k->target->shared);
 		k->cluster = c->size;
 	}
 }

@@ -127,12 +127,13 @@ const struct shape2 *fold_room(const struct kernel *k, int node, const struct fo
  * fragment. */
 static int64_t rows_bytes(const struct kernel *k, const struct shape2 *over, int warps)
 {
-	int eight = 8;
+	const struct frag_layout *l = &k->target->frag;
+	int cols = l->cols;
 
 	for (int i = 0; i < over->ncol; i++)
 		if (k->deep & bit(over->col[i]))
-			eight = 16;
-	return warps > 1 ? 4 * warps * round_up(over->cols, eight) : 0;
+			cols = l->deep;
+	return warps > 1 ? 4 * warps * round_up(over->cols, cols) : 0;
 }
 
 int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, int warps)

@@ -2,12 +2,6 @@
  * panels, and whether the copy engine can bring it. */
 #include "lower/passes.h"
 
-enum {
-	BOX_COLS = 256,			/* most elements of a row of a box */
-	BOX_ROWS = 256,
-	STEP_BYTES = 32,		/* of the contracted axis that a matrix instruction takes */
-};
-
 static int split_axis(const struct kernel *k, const struct buffer *b)
 {
 	return b->parts > 1 ? k->plan->graph->tasks.v[b->first].split_axis : NONE;
@@ -28,6 +22,18 @@ static int64_t part_extent(const struct kernel *k, const struct buffer *b, int a
 	int64_t extent = axis_extent(k, b, axis);
 
 	return b->together && axis == split_axis(k, b) ? extent / b->parts : extent;
+}
+
+/* Elements of the contracted axis that a matrix instruction takes. */
+static int64_t step_of(const struct kernel *k, const struct buffer *b)
+{
+	return matrix_depth(&k->target->matrix[0], b->type);
+}
+
+/* Bits of a tensor's rows that the copy engine takes whole ones of. */
+static int chunk_bits(const struct kernel *k)
+{
+	return 8 * k->target->shared.chunk;
 }
 
 static bool in_one_ring(const struct buffer *a, const struct buffer *b)
@@ -87,7 +93,7 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b,
 	const struct program *p = k->plan->graph->program;
 	const struct tensor *t = &p->tensors.v[n->ref];
 	int64_t size = p->axes.v[axis].size, tile = axis_extent(k, b, axis);
-	int64_t depth = STEP_BYTES * 8 / dtype_bits(b->type);
+	int64_t depth = step_of(k, b);
 
 	if ((size % tile == 0 && tile % depth == 0) ||
 	    !contracts(k, (int)(b - k->plan->graph->buffers.v), axis))
@@ -153,7 +159,7 @@ static bool add_dimension(const struct kernel *k, const struct buffer *b,
 	return plain && *n - before <= 1;
 }
 
-/* Does every box begin at a whole 16-byte piece of the tensor's rows? */
+/* Does every box begin at a whole chunk of the tensor's rows? */
 static bool begins_aligned(const struct kernel *k, const struct buffer *b,
 	const struct index_expr *x)
 {
@@ -165,22 +171,22 @@ static bool begins_aligned(const struct kernel *k, const struct buffer *b,
 		bool stands = axis_extent(k, b, t->axis) < g->program->axes.v[t->axis].size;
 		bool in_parts = t->axis == split_axis(k, b);
 
-		if (stands && t->coef * g->extents.tile[t->axis] * bits % 128)
+		if (stands && t->coef * g->extents.tile[t->axis] * bits % chunk_bits(k))
 			return false;
-		if (in_parts && t->coef * part_extent(k, b, t->axis) * bits % 128)
+		if (in_parts && t->coef * part_extent(k, b, t->axis) * bits % chunk_bits(k))
 			return false;
 	}
-	return x->k * bits % 128 == 0;
+	return x->k * bits % chunk_bits(k) == 0;
 }
 
 /* Rows and columns of a loaded tile as its tensor lies in memory. True if the copy
- * engine can bring it: plain indices, strides and rows of whole 16-byte pieces. */
+ * engine can bring it: plain indices, strides and rows of whole chunks. */
 static bool load_shape(const struct kernel *k, const struct buffer *b, struct shape2 *s)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct node *n = &p->nodes.v[b->node];
 	const struct tensor *t = &p->tensors.v[n->ref];
-	bool engine = t->rank <= 5;
+	bool engine = t->rank <= k->target->shared.box_rank;
 	int64_t stride;
 
 	*s = (struct shape2){ .rows = 1, .cols = 1, .whole = k->node_shape[b->node].whole };
@@ -196,8 +202,9 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 	for (int i = 0; i < s->nrow + s->ncol; i++)
 		engine &= ends_with_tensor(k, b, n, i < s->nrow ? s->row[i] : s->col[i - s->nrow]);
 	engine &= begins_aligned(k, b, &n->index[t->rank - 1]);
-	return engine && (t->rank == 1 || stride % 128 == 0) && s->rows <= BOX_ROWS &&
-		(s->cols * dtype_bits(t->type) % 128 == 0 ||
+	return engine && (t->rank == 1 || stride % chunk_bits(k) == 0) &&
+		s->rows <= k->target->shared.box_rows &&
+		(s->cols * dtype_bits(t->type) % chunk_bits(k) == 0 ||
 		 lower_is_operand(k, (int)(b - k->plan->graph->buffers.v)));
 }
 
@@ -253,10 +260,11 @@ static int64_t unit_of(const struct kernel *k, const struct stask *s, const stru
 	bool deep = false;		/* another product contracts them */
 
 	if (mma->arg[0] == b->node)
-		return 16 * lane_warps(k->plan, lane_of(k, (int)(s - k->plan->graph->tasks.v)));
+		return k->target->frag.rows * lane_warps(k->plan, lane_of(k, (int)(s -
+			k->plan->graph->tasks.v)));
 	for (int a = 0; a < b->naxes; a++)
 		deep |= node_has_axis(mma, b->axis[a]) && (k->deep >> b->axis[a] & 1);
-	return deep ? 16 : 8;
+	return deep ? k->target->frag.deep : k->target->frag.cols;
 }
 
 /* The products that read the ring of a value, one after the other; NULL: there are no more. */
@@ -277,7 +285,7 @@ static const struct stask *next_product(const struct kernel *k, const struct buf
  * and there must be zeros. */
 static void make_room(const struct kernel *k, struct ring *r, const struct buffer *b)
 {
-	int64_t depth = STEP_BYTES * 8 / dtype_bits(b->type);
+	int64_t depth = step_of(k, b);
 	const struct stask *s;
 
 	for (int i = 0; (s = next_product(k, b, &i));) {
@@ -321,23 +329,19 @@ static int64_t find_grain(const struct kernel *k, const struct ring *r, const st
 /* How wide panels may be: the tensor's rows, and what all pieces begin at a multiple of. */
 struct limits {
 	int64_t most, grain;
+	int64_t widest, least;		/* panels of the target */
 };
 
-static int64_t least_panel(int bits)
+static bool may_be_wide(int64_t wide, struct limits x)
 {
-	return 32 * 8 / bits;
-}
-
-static bool may_be_wide(int64_t wide, int bits, struct limits x)
-{
-	return wide <= max_i64(x.most, least_panel(bits)) && x.grain % wide == 0;
+	return wide <= max_i64(x.most, x.least) && x.grain % wide == 0;
 }
 
 /* The widest panel whose rows are swizzled and make up the columns; 0 if there is none. */
-static int64_t panel_of(const struct ring *r, int bits, struct limits x)
+static int64_t panel_of(const struct ring *r, struct limits x)
 {
-	for (int64_t wide = 128 * 8 / bits; wide >= least_panel(bits); wide /= 2)
-		if (may_be_wide(wide, bits, x) && r->cols % wide == 0)
+	for (int64_t wide = x.widest; wide >= x.least; wide /= 2)
+		if (may_be_wide(wide, x) && r->cols % wide == 0)
 			return wide;
 	return 0;
 }
@@ -352,32 +356,34 @@ static int64_t tensor_row(const struct kernel *k, const struct buffer *b)
 }
 
 /* Columns that are not contracted are read by whole panels. */
-static void fill_columns(struct ring *r, int bits, struct limits x)
+static void fill_columns(struct ring *r, struct limits x)
 {
-	int64_t wide = 128 * 8 / bits, least = least_panel(bits);
+	int64_t wide = x.widest;
 
-	while (wide > least && !may_be_wide(wide, bits, x))
+	while (wide > x.least && !may_be_wide(wide, x))
 		wide /= 2;
-	r->cols = r->cols > wide / 2 ? round_up(r->cols, wide) : max_i64(wide / 2, least);
+	r->cols = r->cols > wide / 2 ? round_up(r->cols, wide) : max_i64(wide / 2, x.least);
 }
 
 static void choose_panels(const struct kernel *k, struct ring *r, const struct buffer *b)
 {
+	const struct shared_layout *l = &k->target->shared;
 	int bits = dtype_bits(b->type);
 	bool operand = lower_is_operand(k, r->buffer);
 	const struct stask *by;
 	/* no box may be wider than the tensor: the copy engine faults */
 	int64_t most = r->engine ? tensor_row(k, b) : INT64_MAX;
-	struct limits limits = { most, operand ? find_grain(k, r, b, &by) : 0 };
+	struct limits limits = { most, operand ? find_grain(k, r, b, &by) : 0,
+		l->widest * 8 / bits, l->narrowest * 8 / bits };
 
 	if (operand && r->shape.ncol && !contracts(k, r->buffer, r->shape.col[0]))
-		fill_columns(r, bits, limits);
-	r->panel_cols = operand ? panel_of(r, bits, limits) : min_i64(r->cols, 128 * 8 / bits);
+		fill_columns(r, limits);
+	r->panel_cols = operand ? panel_of(r, limits) : min_i64(r->cols, limits.widest);
 	r->swizzle = (int)(r->panel_cols * bits / 8);
 	if (operand && r->swizzle)	/* the pattern goes by address: each panel begins with it */
-		r->rows = round_up(r->rows, SLOT_ALIGN / r->swizzle);
-	if ((r->swizzle != 128 && r->swizzle != 64 && r->swizzle != 32) ||
-	    r->cols % r->panel_cols || r->rows * r->swizzle % SLOT_ALIGN)
+		r->rows = round_up(r->rows, l->align / r->swizzle);
+	if (!shared_has_swizzle(l, r->swizzle) || r->cols % r->panel_cols ||
+	    r->rows * r->swizzle % l->align)
 		r->swizzle = 0;
 	if (!r->swizzle)
 		r->panel_cols = r->cols;
@@ -386,8 +392,8 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	r->box_rows = r->full_rows;
 	r->box_bytes = r->full_rows * r->panel_cols * bits / 8;
 	/* zeros that follow a contracted axis of one element are in no box */
-	r->engine = r->engine && r->full_rows <= BOX_ROWS && (r->swizzle || r->cols <= BOX_COLS) &&
-		r->panel_cols <= most && (r->shape.nrow == 1 || r->full_rows == r->shape.rows);
+	r->engine = r->engine && r->full_rows <= l->box_rows &&
+		(r->swizzle || r->cols <= l->box_cols) && r->panel_cols <= most && (r->shape.nrow == 1 || r->full_rows == r->shape.rows);
 }
 
 static bool has_split_axis(const struct kernel *k, const struct buffer *b)
@@ -424,7 +430,8 @@ static enum err_code place_part(const struct kernel *k, struct ring *r, const st
 			"together, and read as a whole; leave its load whole", b->name);
 	*(by_rows ? &r->first_row : &r->first_col) = b->part * part;
 	if (by_rows) {
-		r->engine &= part % 8 == 0 && part * bytes % 128 == 0 && r->full_rows == v->rows;
+		r->engine &= part % shared_pattern_rows(&k->target->shared) == 0 &&
+			part * bytes % k->target->shared.copy_align == 0 && r->full_rows == v->rows;
 		r->box_rows = part;
 		r->box_bytes = part * bytes;
 	} else {
@@ -487,7 +494,8 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	r.cols = r.full_cols = r.shape.cols;
 	make_room(k, &r, b);
 	choose_panels(k, &r, b);
-	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols), SLOT_ALIGN);
+	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols),
+		k->target->shared.align);
 	r.offset = k->shared_bytes;
 	k->shared_bytes += r.slot_bytes * r.versions;
 	if (loaded && b->together)
@@ -499,7 +507,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 /* A whole axis of which each iteration multiplies a tile is multiplied by whole steps. */
 static enum err_code check_steps(const struct kernel *k, const struct buffer *b, struct err *e)
 {
-	int64_t depth = STEP_BYTES * 8 / dtype_bits(b->type);
+	int64_t depth = step_of(k, b);
 	const struct program *p = k->plan->graph->program;
 	const struct stask *s;
 
@@ -536,7 +544,8 @@ static enum err_code check_operand(struct kernel *k, const struct ring *r, struc
 {
 	const struct graph *g = k->plan->graph;
 	const struct buffer *b = &g->buffers.v[r->buffer];
-	int64_t least = least_panel(dtype_bits(b->type)), grain;
+	int narrowest = k->target->shared.narrowest;
+	int64_t least = narrowest * 8 / dtype_bits(b->type), grain;
 	const struct stask *by = NULL;
 
 	TRY(check_steps(k, b, e));
@@ -550,8 +559,8 @@ static enum err_code check_operand(struct kernel *k, const struct ring *r, struc
 			", or split '%s' too", g->tasks.v[b->first].name) : "");
 	if (!r->swizzle)
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot be read by the matrix unit: a row "
-			"of its tile has %lld bytes, which is no multiple of 32", b->name,
-			(long long)(r->shape.cols * dtype_bits(b->type) / 8));
+			"of its tile has %lld bytes, which is no multiple of %d", b->name,
+			(long long)(r->shape.cols * dtype_bits(b->type) / 8), narrowest);
 	return OK;
 }
 

@@ -8,10 +8,7 @@
 #include "lower/passes.h"
 
 enum {
-	BOX_ROWS = 256,
-	WARP_ROWS = 16,			/* of a fragment's block, a warp's */
 	PANELS_MOST = 64,
-	PIECE_BITS = 128,		/* rows of the tensor begin at multiples of it */
 	/* Left for the stamps of a traced kernel, which has the same stores. */
 	STAMPS_LEAST = 1024,
 };
@@ -66,8 +63,8 @@ static bool goes_in_boxes(const struct kernel *k, const struct node *n, const st
 	const struct tensor *t = &p->tensors.v[n->ref];
 	int rows = 0;
 
-	if (v->nrow != 1 || v->ncol != 1 || t->rank > 5 || (t->rank > 1 &&
-	    p->axes.v[t->dim[t->rank - 1]].size * dtype_bits(t->type) % PIECE_BITS))
+	if (v->nrow != 1 || v->ncol != 1 || t->rank > k->target->shared.box_rank || (t->rank > 1 &&
+	    p->axes.v[t->dim[t->rank - 1]].size * dtype_bits(t->type) % (8 * k->target->shared.chunk)))
 		return false;
 	for (int d = 0; d < t->rank; d++) {
 		int axis = moving_axis(k, t, d, &n->index[d]);
@@ -116,22 +113,22 @@ static bool from_ring(const struct kernel *k, const struct stask *s, int buffer,
 	o->panels = o->across = o->batch = (int)(cols / r->panel_cols);
 	return r->shape.row[0] == v->row[0] && r->shape.col[0] == v->col[0] &&
 		r->shape.rows == rows && r->shape.cols == cols && cols % r->panel_cols == 0 &&
-		rows <= BOX_ROWS;
+		rows <= k->target->shared.box_rows;
 }
 
 /* How a value in registers goes through `room` bytes: in panels as wide as can be, of which
  * all find place at once or else two batches. */
-static bool through_room(const struct stask *s, const struct shape2 *v, enum dtype type, int warps,
-	int64_t room, struct outbox *o)
+static bool through_room(const struct target *t, const struct stask *s, const struct shape2 *v,
+	enum dtype type, int warps, int64_t room, struct outbox *o)
 {
-	int64_t rows, cols;
+	int64_t rows, cols, own = t->frag.rows;	/* of a block, a warp's */
 
 	part_extents(s, v, &rows, &cols);
-	if ((dtype_bits(type) != 16 && dtype_bits(type) != 32) || rows % WARP_ROWS)
+	if ((dtype_bits(type) != 16 && dtype_bits(type) != 32) || rows % own)
 		return false;
-	for (int wide = 128; wide >= 32; wide /= 2) {
-		int64_t panel = wide * 8 / dtype_bits(type), bytes = WARP_ROWS * wide * warps;
-		int64_t n = cols / panel * ceil_div(rows, WARP_ROWS * warps), batch = n;
+	for (int wide = t->shared.widest; wide >= t->shared.narrowest; wide /= 2) {
+		int64_t panel = wide * 8 / dtype_bits(type), bytes = own * wide * warps;
+		int64_t n = cols / panel * ceil_div(rows, own * warps), batch = n;
 		bool two;
 
 		if (cols % panel || n > PANELS_MOST)
@@ -141,8 +138,8 @@ static bool through_room(const struct stask *s, const struct shape2 *v, enum dty
 		two = batch < n;
 		if ((two ? 2 : 1) * batch * bytes > room)
 			continue;
-		*o = (struct outbox){ .ring = NONE, .rows = WARP_ROWS, .swizzle = wide,
-			.panel_cols = panel, .panel_bytes = WARP_ROWS * wide, .panels = (int)n,
+		*o = (struct outbox){ .ring = NONE, .rows = own, .swizzle = wide,
+			.panel_cols = panel, .panel_bytes = own * wide, .panels = (int)n,
 			.across = (int)(cols / panel), .batch = (int)batch, .batches = two ? 2 : 1,
 			.unread = { two && n / batch % 2 == 0, two } };
 		return true;
@@ -170,15 +167,16 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 	if (k->ring_of[buffer] != NONE)
 		fits = from_ring(k, s, buffer, o);
 	else
-		fits = through_room(s, value_shape(k, buffer), k->plan->graph->buffers.v[buffer].type,
-			l->warps, room, o);
+		fits = through_room(k->target, s, value_shape(k, buffer),
+			k->plan->graph->buffers.v[buffer].type, l->warps, room, o);
 	o->task = x->task;
 	return fits;
 }
 
 void lower_stores(struct kernel *k)
 {
-	int64_t room = 0, end = k->plan->device->shared_bytes - SLOT_ALIGN - STAMPS_LEAST;
+	int align = k->target->shared.align;
+	int64_t room = 0, end = k->plan->device->shared_bytes - align - STAMPS_LEAST;
 	struct outbox o;
 	int n = 0;
 
@@ -188,7 +186,7 @@ void lower_stores(struct kernel *k)
 			n += find_outbox(k, &k->lanes.v[i], &k->lanes.v[i].entries.v[j], INT64_MAX,
 				&o) && o.ring == NONE;
 	if (n)
-		room = (end - round_up(k->shared_bytes, SLOT_ALIGN)) / n / SLOT_ALIGN * SLOT_ALIGN;
+		room = (end - round_up(k->shared_bytes, align)) / n / align * align;
 	for (int i = 0; i < k->lanes.n; i++) {
 		for (int j = 0; j < k->lanes.v[i].entries.n; j++) {
 			struct kentry *x = &k->lanes.v[i].entries.v[j];
@@ -197,7 +195,7 @@ void lower_stores(struct kernel *k)
 			if (!find_outbox(k, &k->lanes.v[i], x, room, &o))
 				continue;
 			if (o.ring == NONE) {
-				o.offset = round_up(k->shared_bytes, SLOT_ALIGN);
+				o.offset = round_up(k->shared_bytes, align);
 				k->shared_bytes = o.offset + k->lanes.v[i].warps * o.batches *
 					o.batch * o.panel_bytes;
 			}

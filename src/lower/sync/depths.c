@@ -7,10 +7,7 @@
 
 #include "plan/deal.h"
 
-enum {
-	FLAG_BYTES = 8,
-	TILES_MOST = 3,
-};
+enum { TILES_MOST = 3 };
 
 void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles,
 	struct walk *w, struct relation *r)
@@ -334,7 +331,7 @@ enum err_code lower_depths(struct kernel *k, int *late, struct err *e)
 		if (f->depth > DEPTH_MAX)
 			ahead = stask_at(k, f->task)->name;
 		f->offset = k->shared_bytes;
-		k->shared_bytes += (int64_t)f->depth * FLAG_BYTES;
+		k->shared_bytes += (int64_t)f->depth * k->target->shared.flag;
 	}
 	*late = d.late;
 	return ahead ? err_set(e, ERR_ILLEGAL, NOWHERE, "'%s' may run so far ahead of those that wait "

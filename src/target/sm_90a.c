@@ -1,0 +1,35 @@
+/* Hopper: matrix products of a warpgroup out of swizzled shared memory (wgmma, PTX ISA 8.x). */
+#include "target/target.h"
+
+#define TYPES_16 (1u << DT_BF16 | 1u << DT_F16)
+
+static const struct matrix_instruction matrix[] = {
+	{ .name = "wgmma", .async = true, .warps = 4, .rows = 64, .cols_most = 256, .cols_step = 8,
+		.k_bytes = 32, .types = TYPES_16 | 1u << DT_TF32 | 1u << DT_E4M3 | 1u << DT_E5M2,
+		.loose = TYPES_16, .a = FROM_REGISTERS | FROM_SHARED, .b = FROM_SHARED },
+};
+
+static const struct completion completes[] = {
+	/* mbarriers, on which bytes count */
+	{ SEU_COPY, true, SEEN_FLAGGED, SEEN_FLAGGED },
+	{ SEU_COPY, false, SEEN_DONE, SEEN_FLAGGED },
+	/* groups retire in order */
+	{ SEU_MATRIX, true, SEEN_COUNTED, SEEN_FLAGGED },
+	{ SEU_MATRIX, false, SEEN_DONE, SEEN_FLAGGED },
+	{ SEU_VECTOR, true, SEEN_FLAGGED, SEEN_FLAGGED },
+	{ SEU_VECTOR, false, SEEN_DONE, SEEN_FLAGGED },
+};
+
+const struct target target_sm_90a = {
+	.name = "sm_90a", .lowers = true, .warp = 32, .group = 4,
+	/* setmaxnreg */
+	.registers = { .least = 24, .most = 240, .step = 8, .producer = 40 },
+	/* the accumulator: thread t has rows t / 4 and t / 4 + 8, and of each eight columns
+	 * 2 (t mod 4) and the next; sixteen columns are a step of a 16-bit operand */
+	.frag = { .rows = 16, .cols = 8, .row = { 4, 8, 1 }, .col = { 1, 4, 2 }, .halves = 2,
+		.half = 8, .pair = 2, .deep = 16 },
+	.completes = completes, .ncompletes = LEN(completes),
+	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
+		.box_rows = 256, .box_cols = 256, .box_rank = 5, .copy_align = 128, .flag = 8 },
+	.matrix = matrix, .nmatrix = LEN(matrix),
+};

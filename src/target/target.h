@@ -1,0 +1,146 @@
+/* target.h - what a machine is to those who make kernels for it, as data.
+ *
+ * A device (device.h) is what a machine costs, a target is what it can be told: how the threads
+ * of a warp share a value, what its matrix instructions take, how shared memory must lie for
+ * them, who sees in which way that something is done. A printer (emit.h) writes for it; it decides
+ * nothing. Each target is a file of this folder with one record, which a device names by `arch`.
+ */
+#ifndef TARGET_TARGET_H
+#define TARGET_TARGET_H
+
+#include "device/device.h"
+
+/* A number of thread t of a warp: t / div % mod * step. */
+struct spread {
+	int div, mod, step;
+};
+
+/* How a matrix in registers is spread over the threads of a lane. Its rows are in blocks, in which
+ * each warp of the lane has `rows`, one warp's below the other's; its columns in groups of `cols`.
+ * Of those a thread has `halves` rows, from `row` on and `half` rows apart, and in each `pair`
+ * neighbouring columns from `col` on. */
+struct frag_layout {
+	int rows, cols;
+	struct spread row, col;
+	int halves, half;
+	int pair;
+	int deep;			/* columns are whole such where a product contracts them */
+};
+
+/* How who waits for an sTask finds that it is complete: it is when its lane goes on; by a count of
+ * the younger ones of its lane that may be under way; by a flag in shared memory, on which its lane
+ * or its unit arrives; at a barrier of all threads. */
+enum seen_by { SEEN_DONE, SEEN_COUNTED, SEEN_FLAGGED, SEEN_BARRIER };
+
+/* By its own lane, by others, of what runs on a unit of this kind. */
+struct completion {
+	enum seu_kind unit;
+	bool async;
+	enum seen_by own, others;
+};
+
+/* Where an operand may be. */
+enum { FROM_REGISTERS = 1, FROM_SHARED = 2 };
+
+/* A matrix instruction: `warps` warps make rows x cols of the result, spread as fragments are, of
+ * k_bytes bytes of what is contracted. */
+struct matrix_instruction {
+	const char *name;
+	bool async;			/* the lane goes on behind it, and counts groups of them */
+	int warps;
+	int rows;
+	int cols_most, cols_step;	/* as many as that, and a multiple of this */
+	int k_bytes;
+	uint32_t types;			/* of both operands: bit t of enum dtype */
+	uint32_t loose;			/* ... which may be in registers, and in shared memory lie with
+					 * any axis contiguous; others with the contracted one */
+	int a, b;			/* where the operands may be */
+};
+
+/* How shared memory must lie for engines. */
+struct shared_layout {
+	int chunk;			/* bytes that stay together: a row's are exchanged by its number */
+	int line;			/* bytes: chunks move within these, by the number of their line */
+	int widest, narrowest;		/* bytes of a panel's row: powers of two between */
+	int align;			/* of a slot: all patterns repeat after so many bytes */
+	int box_rows, box_cols;		/* most of a box for the copy engine, and dimensions */
+	int box_rank;
+	int copy_align;			/* bytes: where a box may begin that is part of a panel */
+	int flag;			/* bytes of a barrier in shared memory */
+};
+
+/* Is it the width of a panel's row? Chunks are exchanged then. */
+static inline bool shared_has_swizzle(const struct shared_layout *l, int64_t bytes)
+{
+	return bytes >= l->narrowest && bytes <= l->widest && !(bytes & (bytes - 1));
+}
+/* Rows after which a swizzle repeats. */
+static inline int shared_pattern_rows(const struct shared_layout *l)
+{
+	return l->align / l->line;
+}
+
+/* Registers that a group of warps is given when it begins. */
+struct granting {
+	int least, most, step;
+	int producer;			/* for lanes of less than a group, if there are enough */
+};
+
+struct target {
+	const char *name;		/* as a device's `arch` has it */
+	bool lowers;			/* kernels are made for it: there is a printer */
+	int warp;			/* threads */
+	int group;			/* warps that have registers, and matrix instructions, together */
+	struct granting registers;
+	struct frag_layout frag;	/* of values: sums of its products among them */
+	const struct completion *completes;	/* a row for each kind of unit, async and not */
+	int ncompletes;
+	struct shared_layout shared;
+	const struct matrix_instruction *matrix;
+	int nmatrix;
+};
+
+/* The target that a device's `arch` names; NULL: there is no record. */
+const struct target *target_find(const struct vdevice *d);
+/* The same, or the usual one where there is none: by which those count for whom no kernel is made,
+ * and who know no device, as a graph's work is counted. */
+const struct target *target_of(const struct vdevice *d);
+const struct target *target_usual(void);
+
+/* How the work of a unit is seen to be complete, by its own lane or by others. */
+enum seen_by target_seen(const struct target *t, const struct seu *unit, bool own);
+/* Its instruction for operands of a type; NULL. async: for a unit behind whose back a lane goes on. */
+const struct matrix_instruction *target_matrix(const struct target *t, bool async,
+	enum dtype type);
+/* Elements of a type that an instruction takes of what is contracted. */
+static inline int matrix_depth(const struct matrix_instruction *x, enum dtype type)
+{
+	return x->k_bytes * 8 / dtype_bits(type);
+}
+/* Warps that a lane takes up: whole groups. */
+static inline int target_warps(const struct target *t, int warps)
+{
+	return (warps + t->group - 1) / t->group * t->group;
+}
+
+/* Threads that have the digit t / div % mod of a spread alike are so far apart; the most of them
+ * that differ in nothing else are the top ones of their warp. */
+static inline bool spread_is_top(const struct spread *s, const struct target *t)
+{
+	return s->div * s->mod == t->warp;
+}
+
+/* n of 2^n. */
+static inline int power_of(int x)
+{
+	int n = 0;
+
+	while (x >> n > 1)
+		n++;
+	return n;
+}
+
+/* The records. */
+extern const struct target target_sm_90a;
+
+#endif
