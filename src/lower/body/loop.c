@@ -270,6 +270,7 @@ static enum err_code all_turns(struct body *c, int loop, struct err *e)
 
 enum err_code body_region(struct body *c, int loop, struct err *e)
 {
+	enum turn_kind kind = c->kind;
 	struct role_body *outer;
 	int around = c->region;
 
@@ -281,6 +282,7 @@ enum err_code body_region(struct body *c, int loop, struct err *e)
 	c->region = loop;
 	TRY(all_turns(c, loop, e));
 	c->region = around;
+	c->kind = kind;
 	body_advance(c, VAR_BASE, loop, V(c, VAR_TRIPS, loop));
 	body_leave(c, outer);
 	return OK;
