@@ -123,6 +123,8 @@ static void pass_product(struct live *x, const struct role_op *o)
 		set(x, o->u.product.sum, true);
 	if (o->u.product.form.registers)
 		set(x, o->u.product.a, true);
+	if (o->u.product.form.b_registers)
+		set(x, o->u.product.b, true);
 }
 
 static void pass_move(struct live *x, const struct role_op *o)
@@ -154,6 +156,8 @@ static void pass(struct live *x, const struct role_op *o)
 	} else if (o->what == DO_REDUCE || o->what == DO_SCAN) {
 		set(x, (struct frag_at){ o->u.reduce.to, 0 }, false);
 		use_value(x, o->u.reduce.value);
+	} else if (o->what == DO_FETCH) {
+		set(x, (struct frag_at){ o->u.fetch.to, 0 }, false);
 	} else if (o->what == DO_PRODUCT) {
 		pass_product(x, o);
 	} else {

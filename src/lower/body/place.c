@@ -184,18 +184,26 @@ static const struct num *part_of(struct body *c, const struct stask *s, const st
 	return MOD(DIV(flat, N(c, below)), N(c, body_extent(c, s, shape, axis)));
 }
 
+static const struct frag_layout *layout_at_hand(const struct body *c)
+{
+	return c->layout ? c->layout : &c->k->target->frag;
+}
+
 static const struct num *row_at_hand(struct body *c)
 {
-	const struct frag_layout *l = &c->k->target->frag;
+	const struct frag_layout *l = layout_at_hand(c);
+	int high = l->rows * (l->every_warp ? 1 : c->lane->warps);
+	const struct num *row = ADD(MUL(V(c, VAR_RB, NONE), N(c, high)), V(c, VAR_ROW0, NONE));
 
-	return ADD(ADD(MUL(V(c, VAR_RB, NONE), N(c, l->rows * c->lane->warps)), V(c, VAR_ROW0, NONE)),
-		MUL(N(c, l->half), V(c, VAR_H, NONE)));
+	return l->halves > 1 ? ADD(row, MUL(N(c, l->half), V(c, VAR_H, NONE))) : row;
 }
 
 static const struct num *col_at_hand(struct body *c)
 {
-	return ADD(ADD(MUL(N(c, c->k->target->frag.cols), V(c, VAR_EIGHT, NONE)), V(c, VAR_COL0,
-		NONE)), V(c, VAR_E, NONE));
+	const struct num *col = ADD(ADD(MUL(N(c, layout_at_hand(c)->cols), V(c, VAR_EIGHT, NONE)), V(c,
+		VAR_COL0, NONE)), V(c, VAR_E, NONE));
+
+	return c->step ? ADD(MUL(N(c, c->step), V(c, VAR_KS, NONE)), col) : col;
 }
 
 const struct num *body_local(struct body *c, const struct stask *s, const struct shape2 *shape,
