@@ -134,6 +134,19 @@ static void set_arg(lua_State *L, const struct options *o)
 	lua_setglobal(L, "arg");
 }
 
+/* Push the script's arguments; how many. */
+static int push_arguments(lua_State *L, const struct options *o)
+{
+	int n = o->argc - o->script - 1;
+
+	if (n <= 0)
+		return 0;
+	luaL_checkstack(L, n + LUA_MINSTACK, "too many arguments");
+	for (int i = 1; i <= n; i++)
+		lua_pushstring(L, o->argv[o->script + i]);
+	return n;
+}
+
 /* Call the chunk that was loaded with its arguments on top; false: it failed. */
 static bool finish(lua_State *L, int loaded, int nargs)
 {
@@ -168,27 +181,23 @@ static void push_stdin(lua_State *L)
 
 static bool run_stdin(lua_State *L, const struct options *o)
 {
-	int nargs = o->argc - o->script - 1, loaded;
 	const char *text;
+	int loaded;
 	size_t len;
 
 	push_stdin(L);
 	text = lua_tolstring(L, -1, &len);
 	loaded = user_load(L, text, len, "stdin");
 	lua_remove(L, -2);
-	for (int i = 1; i <= nargs; i++)
-		lua_pushstring(L, o->argv[o->script + i]);
-	return finish(L, loaded, nargs > 0 ? nargs : 0);
+	return finish(L, loaded, push_arguments(L, o));
 }
 
 static bool run_file(lua_State *L, const struct options *o)
 {
 	const char *path = o->argv[o->script];
-	int nargs = o->argc - o->script - 1, loaded = luaL_loadfilex(L, path, "t");
+	int loaded = luaL_loadfilex(L, path, "t");
 
-	for (int i = 1; i <= nargs; i++)
-		lua_pushstring(L, o->argv[o->script + i]);
-	return finish(L, loaded, nargs);
+	return finish(L, loaded, push_arguments(L, o));
 }
 
 static bool run_options(lua_State *L, const struct options *o)

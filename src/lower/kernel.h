@@ -148,6 +148,7 @@ enum awaited {
 	AWAIT_BACK,			/* both in one region: `back` iterations before this one;
 					 * if the flag is of runs, the run in that iteration */
 	AWAIT_WITHIN,			/* the same, if that is in this run of the region */
+	AWAIT_BEFORE,			/* the same, if that is before this run of the region */
 	AWAIT_AROUND,			/* it is in region `loop` around: `back` iterations before the
 					 * one at hand, asked for in the first iteration of all
 					 * loops inside */
@@ -188,8 +189,6 @@ struct kentry {
 	bool result_shared;			/* a product whose result goes to shared memory: the lane waits
 					 * for it at once and stores it, and so it is done when the
 					 * lane goes on */
-	bool sync_first;			/* a load before whose copies the warps of its lane meet, for
-					 * some may not have looked at its flag */
 	bool waits_groups;
 	struct group_wait before;	/* if waits_groups */
 	bool drains;			/* after issuing, wait until one group is under way */
@@ -297,7 +296,6 @@ struct kernel {
 	VEC(struct run_only) runs_only;
 	VEC(struct flag) deeper;	/* flags that need that depth at least */
 	VEC(struct flag) early;		/* flags that others must hear of early */
-	VEC(int) sync_first;			/* loads */
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */
 	uint64_t deep;			/* bit a: a product contracts axis a */

@@ -11,8 +11,6 @@ static void add_entry(struct kernel *k, struct klane *l, int entry)
 	*x = (struct kentry){ .task = p->entries.v[entry].task, .entry = entry,
 		.at = p->entries.v[entry].at };
 	x->flag = k->flag_of[x->task];
-	for (int i = 0; i < k->sync_first.n; i++)
-		x->sync_first |= k->sync_first.v[i] == x->task;
 	x->issue_flag = k->issue_flag_of[x->task];
 	for (int i = 0; i < p->waits.n; i++) {
 		const struct wait *w = &p->waits.v[i];
@@ -21,7 +19,7 @@ static void add_entry(struct kernel *k, struct klane *l, int entry)
 			continue;
 		if (by_flag(k, w))
 			lower_flag_waits(k, x, i);
-		else if (on_matrix(k, w->on) && w->when == WAIT_COMPLETE)
+		if (lower_awaits_own(k, w) && on_matrix(k, w->on) && w->when == WAIT_COMPLETE)
 			x->waits_groups |= !kernel_result_shared(k, w->on);
 	}
 	lower_run_waits(k, x);

@@ -54,8 +54,14 @@ NODISCARD enum err_code lower_body(struct kernel *k, struct err *e);
 struct wait_part {
 	int loop, back;
 	bool life;			/* nothing if that is before this run of `loop` */
+	bool copies;			/* nothing if it is in this run: only what other copies of the
+					 * lane did is asked for */
 	int runs;			/* the flag counts the runs of this loop; NONE: instances */
 };
+/* Of a wait for an sTask of the same lane: does it ask for what another copy of the lane did,
+ * as they take tiles in turn and share a ring; for what the copy at hand did? */
+bool lower_awaits_copies(const struct kernel *k, const struct wait *w);
+bool lower_awaits_own(const struct kernel *k, const struct wait *w);
 /* The parts of a wait, one after the other. *i: 0 before the first. */
 bool lower_next_part(struct kernel *k, const struct wait *w, int *i, struct wait_part *out);
 int lower_part_flag(const struct kernel *k, const struct wait *w, const struct wait_part *part);
@@ -67,6 +73,9 @@ bool lower_same_flag(const struct flag *a, const struct flag *b);
 int lower_step_turn(const struct kernel *k, int lane, const struct order_step *s);
 /* The flag of the loop's runs as an sTask within completes them; NONE. */
 int lower_run_flag(const struct kernel *k, int task, int loop);
+/* Does instance i of the waiting sTask see by a flag that instance `on` of the other is done? */
+bool lower_by_flag_of(const struct kernel *k, const struct wait *w, const struct relation *r, int i,
+	int on);
 /* A wait of the plan that is seen by flags: what entry x waits for. The flags are there. */
 void lower_flag_waits(struct kernel *k, struct kentry *x, int wait);
 /* Is a wait for an sTask of a loop inside seen by a flag of that loop's runs? Then *depth
@@ -140,13 +149,25 @@ static inline bool is_copy(const struct kernel *k, int task)
 		target_seen(k->target, seu_of(k, task), true) == SEEN_FLAGGED;
 }
 
-/* Is this wait seen by a flag, or does the lane count its own groups? What it has issued
- * itself it knows. */
+static inline bool on_one_lane(const struct kernel *k, const struct wait *w)
+{
+	return lane_of(k, w->task) == lane_of(k, w->on);
+}
+
+/* A load of the lane itself, of which only the engine knows when it is complete. */
+static inline bool for_own_copy(const struct kernel *k, const struct wait *w)
+{
+	return on_one_lane(k, w) && is_copy(k, w->on) && w->when != WAIT_ISSUED;
+}
+
+/* Is this wait seen by a flag? What a lane has issued itself it knows, and of its products when
+ * it counts its groups; but of what another copy of a lane that takes tiles in turn has done it
+ * knows nothing. A wait can be about both. */
 static inline bool by_flag(const struct kernel *k, const struct wait *w)
 {
-	if (lane_of(k, w->task) != lane_of(k, w->on))
+	if (!on_one_lane(k, w))
 		return target_seen(k->target, seu_of(k, w->on), false) == SEEN_FLAGGED;
-	return is_copy(k, w->on) && w->when != WAIT_ISSUED;
+	return for_own_copy(k, w) || lower_awaits_copies(k, w);
 }
 
 static inline int64_t round_up(int64_t x, int64_t unit)

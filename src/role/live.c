@@ -2,18 +2,51 @@
  *
  * Backward over the tree, as for any program: a fragment's version is live from where it is
  * written to where it is read last. A loop is gone through until nothing changes. Element-wise
- * work takes the place of what it is made of, so the two count once. */
+ * work takes the place of what it is made of, so the two count once. Two things are not where
+ * the text has them:
+ *
+ * - a matrix product reads an operand in registers until the lane has waited for its group;
+ * - a value that is made of others element by element, and is used so and once, is made where
+ *   it is used, as compilers do: a tile that is converted while it is stored takes no more
+ *   room than before.
+ */
 #include "role/live.h"
 
 #include <string.h>
 
+#include "role/uses.h"
+
+/* A version of a fragment. */
+struct version {
+	struct frag_at at;
+	int words;
+	int makers, uses;		/* operations, and the last one met */
+	const struct role_op *maker, *user;
+	int made_at, made_in;		/* its number in the order of the text; its loop's */
+	bool whole;			/* somebody needs more of it than the element at hand */
+};
+
+/* What a wait for groups sets free. */
+struct retired {
+	const struct role_op *wait;
+	int version;
+};
+
+/* Operands in registers of products under way. */
+struct group {
+	VEC(int) operands;		/* versions */
+};
+
 struct live {
 	struct arena *a;
-	VEC(const struct frag *) frags;
-	int *first;			/* by fragment: number of its version 0 */
-	int n;				/* versions of all */
-	int *words;			/* by version */
-	bool *now;			/* live behind the operation at hand, going backward */
+	VEC(struct version) versions;
+	VEC(struct retired) retired;
+	/* of the operation at hand, going forward */
+	const struct role_op *at;
+	int order, loop, loops;
+	VEC(struct group) groups;	/* under way; the last one is in the making */
+	/* ... backward */
+	bool *now;			/* live behind it */
 	const bool *at_break, *at_continue;	/* behind the loop; where its next turn begins */
 	int most, task;
 };
@@ -33,147 +66,268 @@ int frag_words(const struct frag *f)
 	return 1;
 }
 
-/* which fragments there are ------------------------------------------------------ */
-
-static int find(const struct live *x, const struct frag *f)
+static int find(struct live *x, struct frag_at at)
 {
-	for (int i = x->frags.n - 1; i >= 0; i--)
-		if (x->frags.v[i] == f || (f->buffer != NONE && x->frags.v[i]->buffer == f->buffer) ||
-		    (f->buffer == NONE && !strcmp(x->frags.v[i]->name, f->name)))
+	for (int i = x->versions.n - 1; i >= 0; i--)
+		if (x->versions.v[i].at.frag == at.frag && x->versions.v[i].at.version == at.version)
 			return i;
-	return NONE;
+	*VEC_ADD(x->a, &x->versions) = (struct version){ .at = at, .words = frag_words(at.frag) };
+	return x->versions.n - 1;
 }
 
-static void collect(struct live *x, const struct role_body *b)
+/* Until the next one is met. */
+static struct version *version_at(struct live *x, struct frag_at at)
 {
-	for (int i = 0; i < b->v.n; i++) {
-		const struct role_op *o = b->v.v[i];
+	int i = find(x, at);
 
-		if (o->what == DO_FRAGMENT && find(x, o->u.frag.at.frag) == NONE)
-			VEC_PUSH(x->a, &x->frags, o->u.frag.at.frag);
-		if (role_is_region(o->what))
-			collect(x, &o->u.region.body);
-		if (o->what == DO_IF)
-			collect(x, &o->u.region.other);
+	return &x->versions.v[i];
+}
+
+/* the text in order: what is made where it is used -------------------------------- */
+
+static bool reads_shared(const struct val *v)
+{
+	bool reads = v && v->kind == VAL_SHARED;
+
+	for (int i = 0; v && i < LEN(v->arg); i++)
+		reads |= reads_shared(v->arg[i]);
+	return reads;
+}
+
+/* Does it make one value, one element after the other, of registers alone? */
+static bool is_elementwise(const struct role_op *o)
+{
+	int makes = 0;
+
+	if (o->what == DO_PACK)
+		return !reads_shared(o->u.pack.value);
+	if (o->what != DO_MAP)
+		return o->what == DO_KEEP;
+	for (int i = 0; i < o->u.map.steps.n; i++) {
+		if (reads_shared(o->u.map.steps.v[i].value))
+			return false;
+		makes += o->u.map.steps.v[i].to && o->u.map.steps.v[i].to != o->u.map.to.frag;
 	}
+	return makes + !!o->u.map.to.frag == 1;
 }
 
-static void number(struct live *x)
+static void note_made(void *ctx, struct frag_at at)
 {
-	x->first = ARENA_ARRAY(x->a, x->frags.n, int);
-	for (int i = 0; i < x->frags.n; i++) {
-		x->first[i] = x->n;
-		x->n += x->frags.v[i]->versions ? x->frags.v[i]->versions : 1;
-	}
-	x->words = ARENA_ARRAY(x->a, x->n, int);
-	for (int i = 0; i < x->frags.n; i++)
-		for (int v = x->first[i]; v < (i + 1 < x->frags.n ? x->first[i + 1] : x->n); v++)
-			x->words[v] = frag_words(x->frags.v[i]);
+	struct live *x = ctx;
+	struct version *v = version_at(x, at);
+
+	v->makers += v->maker != x->at;
+	v->maker = x->at;
+	v->made_at = x->order;
+	v->made_in = x->loop;
 }
 
-/* uses and definitions ----------------------------------------------------------- */
+struct since {
+	struct live *x;
+	int order;
+	bool same;
+};
 
-static void set(struct live *x, struct frag_at at, bool live)
+static void skip_made(void *ctx, struct frag_at at)
 {
-	int i = at.frag ? find(x, at.frag) : NONE;
-
-	if (i != NONE)
-		x->now[x->first[i] + at.version] = live;
+	(void)ctx, (void)at;
 }
 
-static void use_value(struct live *x, const struct val *v)
+static void compare_made(void *ctx, struct frag_at at, bool whole)
 {
-	if (!v)
+	struct since *s = ctx;
+
+	(void)whole;
+	s->same &= version_at(s->x, at)->made_at <= s->order;
+}
+
+/* Is all that the version was made of as it was then? */
+static bool stands(struct live *x, const struct version *v)
+{
+	struct since s = { x, v->made_at, true };
+
+	role_uses(v->maker, &(struct uses){ skip_made, compare_made, &s });
+	return s.same;
+}
+
+static void note_used(void *ctx, struct frag_at at, bool whole)
+{
+	struct live *x = ctx;
+	int i = find(x, at);
+	struct version v = x->versions.v[i];
+
+	v.uses += v.user != x->at;
+	v.user = x->at;
+	v.whole |= whole || !v.maker || v.made_in != x->loop || !is_elementwise(v.maker) ||
+		!stands(x, &v);
+	x->versions.v[i] = v;
+}
+
+/* Is it made where it is used? */
+static bool is_passing(const struct version *v)
+{
+	return !v->whole && v->makers == 1 && v->uses == 1;
+}
+
+/* ... and which operands products still read -------------------------------------- */
+
+static void note_operand(struct live *x, const struct role_op *o)
+{
+	if (!x->groups.n)
+		*VEC_ADD(x->a, &x->groups) = (struct group){ { 0 } };
+	if (o->u.product.form.registers)
+		VEC_PUSH(x->a, &x->groups.v[x->groups.n - 1].operands, find(x, o->u.product.a));
+}
+
+static void note_wait(struct live *x, const struct role_op *o)
+{
+	int open = x->groups.n ? 1 : 0, done = x->groups.n - open - o->u.count;
+
+	for (int g = 0; g < done; g++)
+		for (int i = 0; i < x->groups.v[g].operands.n; i++)
+			VEC_PUSH(x->a, &x->retired, ((struct retired){ o,
+				x->groups.v[g].operands.v[i] }));
+	if (done <= 0)
 		return;
-	if (v->kind == VAL_FRAG)
-		set(x, v->frag, true);
-	for (int i = 0; i < LEN(v->arg); i++)
-		use_value(x, v->arg[i]);
+	x->groups.n -= done;
+	memmove(x->groups.v, x->groups.v + done, (size_t)x->groups.n * sizeof(*x->groups.v));
+}
+
+static bool leaves(const struct role_body *b)
+{
+	enum role_do last = b->v.n ? b->v.v[b->v.n - 1]->what : DO_COUNT;
+
+	return last == DO_BREAK || last == DO_CONTINUE;
+}
+
+static void read_body(struct live *x, const struct role_body *b);
+
+/* What is under way behind it is what the branch that goes on leaves there. */
+static void read_if(struct live *x, const struct role_op *o)
+{
+	int n = x->groups.n;
+	struct group *before = ARENA_ARRAY(x->a, n + 1, struct group);
+
+	for (int i = 0; i < n; i++)
+		before[i] = x->groups.v[i];
+	read_body(x, &o->u.region.body);
+	if (leaves(&o->u.region.body)) {
+		x->groups.n = 0;
+		for (int i = 0; i < n; i++)
+			VEC_PUSH(x->a, &x->groups, before[i]);
+	}
+	read_body(x, &o->u.region.other);
+}
+
+/* Twice: what a turn leaves under way, the next one finds. */
+static void read_loop(struct live *x, const struct role_op *o)
+{
+	int outer = x->loop;
+
+	x->loop = ++x->loops;
+	read_body(x, &o->u.region.body);
+	x->loop = ++x->loops;
+	read_body(x, &o->u.region.body);
+	x->loop = outer;
+}
+
+static void read_op(struct live *x, const struct role_op *o)
+{
+	x->at = o;
+	x->order++;
+	if (o->what == DO_IF)
+		read_if(x, o);
+	else if (o->what == DO_TILES || o->what == DO_LOOP)
+		read_loop(x, o);
+	else if (role_is_region(o->what))
+		read_body(x, &o->u.region.body);
+	else if (o->what == DO_GROUPS_WAIT)
+		note_wait(x, o);
+	else if (o->what == DO_GROUPS_COMMIT)
+		*VEC_ADD(x->a, &x->groups) = (struct group){ { 0 } };
+	else
+		role_uses(o, &(struct uses){ note_made, note_used, x });
+	if (o->what == DO_PRODUCT && o->u.product.form.by->async)
+		note_operand(x, o);
+}
+
+static void read_body(struct live *x, const struct role_body *b)
+{
+	for (int i = 0; i < b->v.n; i++)
+		read_op(x, b->v.v[i]);
+}
+
+/* backward: what is live ---------------------------------------------------------- */
+
+static void set_made(void *ctx, struct frag_at at)
+{
+	struct live *x = ctx;
+
+	x->now[find(x, at)] = false;
+}
+
+static void set_used(void *ctx, struct frag_at at, bool whole)
+{
+	struct live *x = ctx;
+	const struct version *v = version_at(x, at);
+
+	(void)whole;
+	if (is_passing(v))
+		role_uses(v->maker, &(struct uses){ skip_made, set_used, x });
+	else
+		x->now[find(x, at)] = true;
 }
 
 static void count(struct live *x, const struct role_op *o)
 {
 	int words = 0;
 
-	for (int i = 0; i < x->n; i++)
-		words += x->now[i] ? x->words[i] : 0;
+	for (int i = 0; i < x->versions.n; i++)
+		words += x->now[i] ? x->versions.v[i].words : 0;
 	if (words > x->most) {
 		x->most = words;
 		x->task = o->task;
 	}
 }
 
-static void pass_map(struct live *x, const struct role_op *o)
+struct makes {
+	struct live *x;
+	bool passing;
+};
+
+static void find_passing(void *ctx, struct frag_at at)
 {
-	set(x, o->u.map.to, false);
-	for (int i = o->u.map.steps.n - 1; i >= 0; i--)
-		set(x, (struct frag_at){ o->u.map.steps.v[i].to, 0 }, false);
-	for (int i = 0; i < o->u.map.steps.n; i++)
-		use_value(x, o->u.map.steps.v[i].value);
-	/* what a step has left for others is no use before it */
-	for (int i = 0; i < o->u.map.steps.n; i++)
-		set(x, (struct frag_at){ o->u.map.steps.v[i].to, 0 }, false);
+	struct makes *m = ctx;
+
+	m->passing |= is_passing(version_at(m->x, at));
 }
 
-static void pass_product(struct live *x, const struct role_op *o)
+static void skip_used(void *ctx, struct frag_at at, bool whole)
 {
-	if (o->u.product.adds->op == NUM_GT)	/* it begins with nothing */
-		set(x, o->u.product.sum, false);
-	else
-		set(x, o->u.product.sum, true);
-	if (o->u.product.form.registers)
-		set(x, o->u.product.a, true);
-	if (o->u.product.form.b_registers)
-		set(x, o->u.product.b, true);
+	(void)ctx, (void)at, (void)whole;
 }
 
-static void pass_move(struct live *x, const struct role_op *o)
+static void pass_work(struct live *x, const struct role_op *o)
 {
-	if (o->what == DO_PUT) {
-		set(x, o->u.put.from, true);
-		use_value(x, o->u.put.value);
-	} else if (o->what == DO_PUT_PANELS) {
-		set(x, o->u.panels.from, true);
-	} else if (o->what == DO_STORE_THREADS) {
-		set(x, o->u.move.from, true);
-	}
-}
+	struct makes m = { x, false };
 
-static void pass(struct live *x, const struct role_op *o)
-{
-	if (o->what == DO_INIT) {
-		set(x, o->u.frag.at, false);
-	} else if (o->what == DO_PIN) {
-		set(x, o->u.frag.at, true);
-	} else if (o->what == DO_MAP) {
-		pass_map(x, o);
-	} else if (o->what == DO_PACK) {
-		set(x, o->u.pack.to, false);
-		use_value(x, o->u.pack.value);
-	} else if (o->what == DO_KEEP) {
-		set(x, o->u.pack.to, false);
-		set(x, (struct frag_at){ o->u.pack.from, 0 }, true);
-	} else if (o->what == DO_REDUCE || o->what == DO_SCAN) {
-		set(x, (struct frag_at){ o->u.reduce.to, 0 }, false);
-		use_value(x, o->u.reduce.value);
-	} else if (o->what == DO_FETCH) {
-		set(x, (struct frag_at){ o->u.fetch.to, 0 }, false);
-	} else if (o->what == DO_PRODUCT) {
-		pass_product(x, o);
-	} else {
-		pass_move(x, o);
-	}
+	role_uses(o, &(struct uses){ find_passing, skip_used, &m });
+	if (m.passing)			/* its uses are those of who uses it */
+		return;
+	role_uses(o, &(struct uses){ set_made, set_used, x });
+	for (int i = 0; i < x->retired.n; i++)
+		if (x->retired.v[i].wait == o)
+			x->now[x->retired.v[i].version] = true;
+	count(x, o);
 }
-
-/* regions ------------------------------------------------------------------------ */
 
 static void pass_body(struct live *x, const struct role_body *b);
 
 static bool *copy(struct live *x, const bool *v)
 {
-	bool *out = ARENA_ARRAY(x->a, x->n, bool);
+	bool *out = ARENA_ARRAY(x->a, x->versions.n + 1, bool);
 
-	memcpy(out, v, (size_t)x->n * sizeof(*v));
+	memcpy(out, v, (size_t)x->versions.n * sizeof(*v));
 	return out;
 }
 
@@ -181,7 +335,7 @@ static bool join(struct live *x, bool *into, const bool *from)
 {
 	bool more = false;
 
-	for (int i = 0; i < x->n; i++) {
+	for (int i = 0; i < x->versions.n; i++) {
 		more |= from[i] && !into[i];
 		into[i] |= from[i];
 	}
@@ -194,7 +348,7 @@ static void pass_if(struct live *x, const struct role_op *o)
 
 	pass_body(x, &o->u.region.other);
 	other = copy(x, x->now);
-	memcpy(x->now, behind, (size_t)x->n * sizeof(*behind));
+	memcpy(x->now, behind, (size_t)x->versions.n * sizeof(*behind));
 	pass_body(x, &o->u.region.body);
 	join(x, x->now, other);
 }
@@ -207,30 +361,28 @@ static void pass_loop(struct live *x, const struct role_op *o)
 	x->at_break = behind;
 	while (more) {
 		x->at_continue = head;
-		memcpy(x->now, head, (size_t)x->n * sizeof(bool));
+		memcpy(x->now, head, (size_t)x->versions.n * sizeof(bool));
 		pass_body(x, &o->u.region.body);
 		more = join(x, head, x->now);
 	}
-	memcpy(x->now, head, (size_t)x->n * sizeof(bool));
+	memcpy(x->now, head, (size_t)x->versions.n * sizeof(bool));
 	x->at_break = was_break;
 	x->at_continue = was_continue;
 }
 
 static void pass_op(struct live *x, const struct role_op *o)
 {
-	if (o->what == DO_IF) {
+	if (o->what == DO_IF)
 		pass_if(x, o);
-	} else if (o->what == DO_TILES || o->what == DO_LOOP) {
+	else if (o->what == DO_TILES || o->what == DO_LOOP)
 		pass_loop(x, o);
-	} else if (role_is_region(o->what)) {
+	else if (role_is_region(o->what))
 		pass_body(x, &o->u.region.body);
-	} else if (o->what == DO_BREAK || o->what == DO_CONTINUE) {
+	else if (o->what == DO_BREAK || o->what == DO_CONTINUE)
 		memcpy(x->now, o->what == DO_BREAK ? x->at_break : x->at_continue,
-			(size_t)x->n * sizeof(*x->now));
-	} else {
-		pass(x, o);
-		count(x, o);
-	}
+			(size_t)x->versions.n * sizeof(*x->now));
+	else
+		pass_work(x, o);
 }
 
 static void pass_body(struct live *x, const struct role_body *b)
@@ -243,9 +395,8 @@ int role_live_words(const struct role *l, struct arena *a, int *task)
 {
 	struct live x = { .a = a, .task = NONE };
 
-	collect(&x, &l->body);
-	number(&x);
-	x.now = ARENA_ARRAY(a, x.n, bool);
+	read_body(&x, &l->body);
+	x.now = ARENA_ARRAY(a, x.versions.n + 1, bool);
 	pass_body(&x, &l->body);
 	*task = x.task;
 	return x.most;

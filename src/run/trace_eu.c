@@ -181,15 +181,17 @@ static int64_t awaited(const struct lane_reader *l, const struct kentry *x,
 {
 	const struct walk *w = l->r->walk;
 	int mine = stask_at(l->r, x->task)->loop;
-	int64_t outer;
+	int parent = mine == NONE ? NONE : l->r->plan->graph->program->loops.v[mine].parent;
+	int64_t outer, first;
 
 	switch (f->which) {
 	case AWAIT_BACK:
 		return seq - f->back;
 	case AWAIT_WITHIN:
-		outer = walk_outer(w, mine, seq, l->r->plan->graph->program->loops.v[mine].parent);
-		return seq - f->back < walk_inner(w, l->r->plan->graph->program->loops.v[mine].parent,
-			outer, mine) ? -1 : seq - f->back;
+	case AWAIT_BEFORE:
+		outer = walk_outer(w, mine, seq, parent);
+		first = walk_inner(w, parent, outer, mine);
+		return (seq - f->back < first) == (f->which == AWAIT_BEFORE) ? seq - f->back : -1;
 	case AWAIT_AROUND:
 		outer = walk_outer(w, mine, seq, f->loop);
 		return seq == walk_inner(w, f->loop, outer, mine) ? outer - f->back : -1;

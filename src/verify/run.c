@@ -26,9 +26,9 @@ struct run {
 	VEC(struct scoped) scoped;	/* lets that end with the regions at hand */
 	int instance, task;		/* at work; NONE */
 	enum { ON, BREAKS, CONTINUES } goes;
-	/* Threads of a warp may not have done what it has: touched shared memory, looked at a
-	 * flag. Since they met: */
-	bool scattered, looking;
+	/* Threads of a warp may not have done what it has: touched shared memory, written to it,
+	 * looked at a flag. Since they met: */
+	bool scattered, writing, looking;
 	bool unfenced;			/* they have written to shared memory, with no fence since */
 	int unread;			/* stores that may be unread, as one of them knows; NONE: it
 					 * has not asked */
@@ -194,6 +194,7 @@ static enum err_code touch(struct run *x, const struct role_op *o, const struct 
 		writes ? ACT_WRITE : ACT_READ, place_of(x, t), 0);
 
 	x->scattered |= in_shared(t) && !product;
+	x->writing |= in_shared(t) && !product && writes;
 	x->unfenced |= in_shared(t) && !product && writes;
 	if (!writes || t->sums)
 		expect(x, a, t->of);
@@ -223,10 +224,11 @@ static void pin(struct run *x, const struct role_op *o)
 /* synchronisation -------------------------------------------------------------- */
 
 /* One thread speaks for its warp. What it lets others do may end the phase that the rest of
- * the warp looks for, unless all it does is to read. */
+ * the warp looks for, or change what that still reads; but a store lets nobody do anything, and
+ * only reads what the warp must have written. */
 static enum err_code check_together(struct run *x, const struct role_op *o)
 {
-	if (!x->scattered && (!x->looking || o->what == DO_STORE_BOXES))
+	if (o->what == DO_STORE_BOXES ? !x->writing : !x->scattered && !x->looking)
 		return OK;
 	return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s': a thread goes on to %s for its warp, "
 		"of which others may not have %s yet ('%s')", x->role->name,
@@ -286,7 +288,7 @@ static void know_stores(struct run *x)
 static void meet(struct run *x, const struct role_op *o)
 {
 	know_stores(x);
-	x->scattered = x->looking = false;
+	x->scattered = x->writing = x->looking = false;
 	if (o->what == DO_LANE_SYNC)
 		act(x, ACT_SYNC, NONE, 0);
 }
@@ -295,6 +297,7 @@ static void meet(struct run *x, const struct role_op *o)
 static void fence(struct run *x)
 {
 	x->scattered |= x->unfenced;
+	x->writing |= x->unfenced;
 	x->unfenced = false;
 	act(x, ACT_FENCE, NONE, 0);
 }

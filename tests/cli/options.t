@@ -32,6 +32,12 @@ t_out 'finds them in arg and ...' <<'E'
 args.lua	2	one	-v
 one	-v	true
 E
+echo 'print(select("#", ...), #arg)' >"$T/count.lua"
+t_cmd 'a script with very many arguments' 0 "$MILLRACE" "$T/count.lua" $(seq 3000)
+t_out 'gets them all' <<'E'
+3000	3000
+E
+
 t_cmd 'options before a script' 0 "$MILLRACE" -e 'print(1)' "$T/args.lua"
 t_out 'come first' <<'E'
 1

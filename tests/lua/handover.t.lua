@@ -10,12 +10,12 @@ random_plans.target = arg[1] or "host"
 
 local SEEDS <const> = {1, 2, 3, 4}
 
--- Loads on p0, the sTasks of `on` where it says, all others on c0; `at` are offsets.
+-- The sTasks of `on` where it says, other loads on p0, all others on c0; `at` are offsets.
 local function schedule(bound, tile, on, rings, at)
   local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
   local lanes = {p0 = 1, c0 = 4}
   for _, t in ipairs(plan.tasks) do
-    local lane = t.kind == "load" and "p0" or on[t.name] or "c0"
+    local lane = on[t.name] or t.kind == "load" and "p0" or "c0"
     lanes[lane] = lanes[lane] or 4
     plan:append(t.name, {lane = lane, at = at and at[t.name] or 0})
   end
@@ -93,6 +93,56 @@ for _, causal in ipairs{false, true} do
   correct(("scores ahead of a softmax on a second lane, %s"):format(causal and "causal" or "full"),
     schedule(bound, {m = 64, n = 64}, {softmax = "c1"},
     {k = 2, v = 2, mma_qk = 2, softmax = 2, softmax_2 = 2}, {mma_qk = 1, softmax = 1}))
+end
+
+---- who loads has other work -----------------------------------------------------
+
+-- That it is done is seen by the next copy, although one thread of one warp issues that.
+local two_pass = {load_q = "c0", load_k1 = "c0", load_k2 = "c0", load_v2 = "c0", mma_first = "c1",
+  mma_v = "c1", divide = "c1", store_o = "c1"}
+for ahead = 0, 1 do
+  correct(("a value overwritten once the next copy is there, products %d ahead"):format(ahead), schedule(
+    programs.two_pass{m = 64, n = 128, d = 64}, {m = 64, n = 32}, two_pass, {mma_second = 2},
+    {mma_first = ahead, weights = -1, mma_v = -1}))
+end
+for _, ring in ipairs{1, 2} do
+  correct(("statistics read before the next tile's copies, rings of %d"):format(ring), schedule(
+    mr.examples.flash_attention{b = 1, h = 2, m = 120, n = 120, d = 32, causal = true}, {m = 64, n = 64},
+    {load_q = "c0", load_k = "c0", load_v = "c0", mma_qk = "c1", softmax = "c1", mma_pv = "c1"},
+    {q = ring, k = 4, v = 3, softmax = 4, softmax_2 = 2}))
+end
+
+-- Runs of a loop that makes none in some tiles, of sTasks that one lane awaits by two ways.
+for _, m in ipairs{248, 504} do
+  local bound = mr.examples.flash_attention{b = 1, h = 1, m = m, n = 128, d = 64, causal = true}
+  correct(("sums of a loop without iterations on a lane that loads, %d rows"):format(m), schedule(bound,
+    {m = 128, n = 64}, {load_q = "c1", load_k = "c1", load_v = "c1", normalise = "c1", store_o = "c1"},
+    {k = 3, softmax = 2, softmax_2 = 3, normalise = 3}))
+end
+
+---- copies of a lane -------------------------------------------------------------
+
+-- A lane of several copies that take tiles in turn: rings that they share, with other lanes or alone.
+local function in_turn(turns, plan)
+  plan:lane("c0", {warps = 4, turns = turns})
+  plan:fill_waits()
+  return plan
+end
+for turns = 2, 3 do
+  for behind = -1, 0 do
+    correct(("a carry between %d copies and a lane, stores at %d"):format(turns, behind), in_turn(turns, schedule(
+      programs.highest{m = 256, n = 64, k = 160}, {m = 64, n = 32, k = 64}, {after = "c1"},
+      {join = 1 - behind}, {store_c = behind})))
+  end
+  for ahead = 0, 1 do
+    correct(("weights unpacked by %d copies, %d tiles behind"):format(turns, ahead), in_turn(turns, schedule(
+      mr.examples.dequant_gemm{m = 232, n = 72, k = 128, group = 64}, {m = 64, n = 64, k = 64}, {},
+      {scale = 2, a = 3, c = 1 + ahead, convert = 1 + ahead},
+      {dequant = 0, convert = -ahead, store_c = -ahead})))
+    correct(("%d copies that load for themselves, stores at %d"):format(turns, -ahead), in_turn(turns, schedule(
+      mr.examples.gemm{m = 200, n = 128, k = 96}, {m = 64, n = 64, k = 32}, {load_a = "c0", load_b = "c0"},
+      {a = 2, b = 3, c = 1 + ahead}, {epilogue = -ahead, store_c = -ahead})))
+  end
 end
 
 tap.done_testing()

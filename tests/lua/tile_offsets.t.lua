@@ -216,4 +216,16 @@ for _, case in ipairs{
   tap.ok(good, "  with times in order")
 end
 
+---- registers whose versions a product still reads when the next tile's loop begins ------
+
+for _, n in ipairs{64, 136, 192} do
+  local plan = mr.plan(programs.scan{m = 312, n = n, d = 32}:graph{tile = {m = 64, n = 64}}, mr.device "h200")
+  plan:lane("c0", {warps = 4})
+  for _, t in ipairs(plan.tasks) do plan:append(t.name, {lane = "c0", at = t.loop and 0 or -1}) end
+  plan:buffers{weigh = 2, o = 2}
+  plan:grid{eus = 1}
+  plan:fill_waits()
+  correct(("two versions of an operand in registers, %d columns"):format(n), plan)
+end
+
 tap.done_testing()

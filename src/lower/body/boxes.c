@@ -152,14 +152,19 @@ static void add_shared_boxes(struct body *c, const struct stask *s, const struct
 			ADD(N(c, p), rank), o);
 }
 
-/* Do the lane's other sTasks wait for flags? Some threads may still look at one. */
-static bool others_wait(const struct body *c)
+/* Who waits for the copy takes from it that all is done which stands before it on the lane, and
+ * no flag is looked at any more: of all warps, although one thread of one of them issues it.
+ * Before the next copy a lane that only loads has done nothing but wait for the last ones. */
+static bool follows_work(const struct body *c, const struct kentry *x)
 {
+	const struct kregion *v = &c->lane->regions[0];
+	bool turns = c->lane->turn != NONE, works = false;
+
+	for (int i = 0; i < v->steps.n; i++)
+		turns |= v->steps.v[i].turn != NONE;
 	for (int i = 0; i < c->lane->entries.n; i++)
-		if (c->lane->entries.v[i].waits.n &&
-		    stask_of(c, &c->lane->entries.v[i])->kind != TASK_LOAD)
-			return true;
-	return false;
+		works |= stask_of(c, &c->lane->entries.v[i])->kind != TASK_LOAD;
+	return x->waits.n || turns || works;
 }
 
 /* The pieces of each load, all on one flag. */
@@ -169,11 +174,8 @@ void body_boxes(struct body *c, const struct kentry *x, const struct ring *r,
 	const struct stask *s = stask_of(c, x);
 	struct role_op *o;
 
-	/* no thread may still look at a flag whose next phase this copy brings about */
-	if (x->waits.n || x->sync_first || body_reads_own(c, x))
+	if (follows_work(c, x))
 		body_lane_sync(c, "all warps have looked at the flag, or are done with the slot");
-	else if (others_wait(c))
-		body_warp_sync(c, "all threads have looked at flags before");
 	body_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);
 	o = body_op(c, DO_LOAD_BOXES);
 	o->u.boxes.flag = x->flag;

@@ -338,20 +338,95 @@ const struct num *body_slot(struct body *c, const struct ring *r)
 	return V(c, VAR_SLOT, (int)(r - c->k->rings.v));
 }
 
+/* A sum apart: what is known to be a multiple of so many, and the rest. NULL: nothing. */
+struct apart {
+	const struct num *multiple, *rest;
+};
+
+static const struct num *sum_of(struct body *c, const struct num *x, const struct num *y)
+{
+	return x && y ? ADD(x, y) : x ? x : y;
+}
+
+static bool is_multiple(const struct num *x, int unit)
+{
+	if (x->op == NUM_MUL)
+		return is_multiple(x->a, unit) || is_multiple(x->b, unit);
+	return num_is_const(x) && x->k % unit == 0;
+}
+
+static struct apart take_apart(struct body *c, const struct num *x, int unit)
+{
+	struct apart a, b;
+
+	if (x->op != NUM_ADD)
+		return is_multiple(x, unit) ? (struct apart){ x, NULL } : (struct apart){ NULL, x };
+	a = take_apart(c, x->a, unit);
+	b = take_apart(c, x->b, unit);
+	return (struct apart){ sum_of(c, a.multiple, b.multiple), sum_of(c, a.rest, b.rest) };
+}
+
+/* The column of an element of a fragment: which group of columns, and its place in that. */
+static bool is_of_fragment(const struct num *col)
+{
+	if (col->op == NUM_ADD)
+		return is_of_fragment(col->a) || is_of_fragment(col->b);
+	return col->op == NUM_MUL && col->b->op == NUM_VAR && col->b->var == VAR_EIGHT;
+}
+
+static bool is_place_in_group(const struct num *x)
+{
+	return x && x->op == NUM_ADD && x->a->op == NUM_VAR && x->a->var == VAR_COL0 &&
+		x->b->op == NUM_VAR && x->b->var == VAR_E;
+}
+
+/* Chunks are exchanged by the number of the line that a row lies in. */
+static const struct num *exchange(struct body *c, const struct ring *r, const struct num *row)
+{
+	const struct shared_layout *l = &c->k->target->shared;
+
+	return NUM2(SHL, NUM2(AND, DIV(MUL(row, N(c, r->swizzle)), N(c, l->line)),
+		N(c, r->swizzle / l->chunk - 1)), N(c, power_of(l->chunk)));
+}
+
+/* The address of an element of a fragment, as a sum of what its thread says, what its group of
+ * columns says, and what is known: so that a compiler has a thread's part once, a group's for
+ * all of its rows, and the rest in the instruction. */
+static const struct num *place_in_group(struct body *c, const struct ring *r, int bytes,
+	const struct apart *row, const struct apart *col)
+{
+	const struct shared_layout *l = &c->k->target->shared;
+	int group = layout_at_hand(c)->cols * bytes;
+	const struct num *x = exchange(c, r, row->rest), *at = MUL(row->rest, N(c, r->swizzle));
+	const struct num *chunk = MUL(MOD(col->multiple, N(c, r->panel_cols)), N(c, bytes));
+	const struct num *known = MUL(DIV(col->multiple, N(c, r->panel_cols)), N(c, r->panel_bytes));
+	const struct num *col0 = MUL(col->rest->a, N(c, bytes)), *e = MUL(col->rest->b, N(c, bytes));
+
+	if (group > l->chunk) {			/* it has several chunks */
+		col0 = NUM2(XOR, col0, NUM2(AND, x, N(c, group - 1)));
+		x = NUM2(AND, x, N(c, l->line - group));
+	}
+	if (row->multiple)
+		known = ADD(known, MUL(row->multiple, N(c, r->swizzle)));
+	return ADD(ADD(ADD(ADD(body_slot(c, r), ADD(at, col0)), NUM2(XOR, chunk, x)), known), e);
+}
+
 const struct num *body_ring_place(struct body *c, const struct ring *r, const struct num *row,
 	const struct num *col)
 {
 	int bytes = dtype_bits(c->g->buffers.v[r->buffer].type) / 8;
-	const struct shared_layout *l = &c->k->target->shared;
-	const struct num *slot = body_slot(c, r), *panel, *in_row, *pattern;
+	const struct num *slot = body_slot(c, r), *panel, *in_row;
+	struct apart rows, cols;
 
 	if (!r->swizzle)
 		return ADD(slot, MUL(ADD(MUL(row, N(c, r->panel_cols)), col), N(c, bytes)));
+	rows = take_apart(c, row, shared_pattern_rows(&c->k->target->shared));
+	cols = take_apart(c, col, layout_at_hand(c)->cols);
+	if (!c->walks && rows.rest && is_of_fragment(col) && is_place_in_group(cols.rest))
+		return place_in_group(c, r, bytes, &rows, &cols);
 	panel = MUL(DIV(col, N(c, r->panel_cols)), N(c, r->panel_bytes));
 	in_row = ADD(MUL(row, N(c, r->swizzle)), MUL(MOD(col, N(c, r->panel_cols)), N(c, bytes)));
-	pattern = NUM2(SHL, NUM2(AND, DIV(MUL(row, N(c, r->swizzle)), N(c, l->line)),
-		N(c, r->swizzle / l->chunk - 1)), N(c, power_of(l->chunk)));
-	return ADD(ADD(slot, panel), NUM2(XOR, in_row, pattern));
+	return ADD(ADD(slot, panel), NUM2(XOR, in_row, exchange(c, r, row)));
 }
 
 const struct num *body_ring_address(struct body *c, const struct stask *s, const struct ring *r,
@@ -423,10 +498,12 @@ const struct num *body_walk(struct body *c, const struct stask *s, const struct 
 
 	o->u.move.elements = f.rows * f.cols;
 	o->u.move.cols = f.cols;
+	c->walks = true;
 	if (f.rows == r->full_rows && f.cols == r->full_cols)
 		o->u.move.address = body_ring_place(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
 	else
 		o->u.move.address = body_ring_address(c, s, r, &r->shape);
+	c->walks = false;
 	return body_inside(c, s, &r->shape, &f, ALL_AXES);
 }
 

@@ -54,6 +54,8 @@ void body_flag_waits(struct body *c, const struct kentry *x)
 
 		if (w->which == AWAIT_WITHIN)
 			when = NUM2(GE, V(c, VAR_I, w->loop), N(c, w->back));
+		if (w->which == AWAIT_BEFORE)
+			when = NUM2(LT, V(c, VAR_I, w->loop), N(c, w->back));
 		for (int l = stask_of(c, x)->loop; w->which == AWAIT_AROUND && !w->once &&
 		     l != w->loop; l = c->p->loops.v[l].parent) {
 			const struct num *first = NUM2(EQ, V(c, VAR_I, l), N(c, 0));
@@ -99,7 +101,7 @@ const char *body_awaited_products(struct body *c, const struct kentry *x)
 	for (int i = 0; i < c->plan->waits.n; i++) {
 		const struct wait *w = &c->plan->waits.v[i];
 
-		if (w->task != x->task || by_flag(c->k, w) || !under_way(c, w->on))
+		if (w->task != x->task || !lower_awaits_own(c->k, w) || !under_way(c, w->on))
 			continue;
 		why = arena_strf(c->a, "%s%s'%s' is complete: %s", why ? why : "", why ? "; " : "",
 			c->g->tasks.v[w->on].name, reason(c, w));
@@ -350,7 +352,7 @@ enum err_code body_missed(struct body *c, int loop, int nested, struct err *e)
 					c->p->loops.v[nested].parent)), e));
 	}
 	if (waits && loads(c))
-		body_warp_sync(c, "all threads have looked at the flags");
+		body_lane_sync(c, "all threads have looked at the flags");
 	return OK;
 }
 

@@ -106,7 +106,7 @@ static bool arrival_holds(const struct relation *r, const struct flag *f, int de
 	int old = relation_instance(r, f->task, x - depth), now = relation_instance(r, f->task, x);
 
 	for (int j = 0; j < r->n; j++)
-		if (r->inst[j].lane != r->inst[now].lane && relation_before(r, old, flag_event(f),
+		if (r->inst[j].lane_copy != r->inst[old].lane_copy && relation_before(r, old, flag_event(f),
 		    j, AT_ISSUE) && relation_before(r, j, AT_ISSUE, now, AT_ISSUE))
 			return true;
 	return false;
@@ -153,6 +153,9 @@ static bool wait_is_safe(const struct proof *p, const struct wait *w, int depth)
 		int ns = walk_wait_spans(p->r->walk, plan, w, s, spans);
 
 		for (int x = 0; x < ns; x++) {
+			if (!lower_by_flag_of(p->k, w, p->r, relation_instance(p->r, w->task, s),
+			    relation_instance(p->r, w->on, spans[x].last - 1)))
+				continue;
 			p->awaited[spans[x].last - 1] = true;
 			if (!wait_holds(p->r, p->f, depth, relation_instance(p->r, w->task, s),
 			    spans[x].last - 1, p->n, p->seen))

@@ -24,7 +24,7 @@ static int add_flag(struct kernel *k, int task, bool issued)
 }
 
 /* Who waits for a run does so in each iteration, and the run after the ones it may be
- * behind waits for it. */
+ * behind waits for it (lower_run_waits). */
 static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 {
 	int flag = lower_run_flag(k, task, loop);
@@ -52,43 +52,16 @@ static void add_wait_flags(struct kernel *k, const struct wait *w)
 	for (int i = 0; lower_next_part(k, w, &i, &part);)
 		now |= part.runs != NONE && !part.back;
 	for (int i = 0; lower_next_part(k, w, &i, &part);)
-		if (part.runs != NONE)
-			add_run_flag(k, w->on, part.runs, part.back + (now && part.back));
+		if (part.runs != NONE)	/* no run ends only after what may wait for its end */
+			add_run_flag(k, w->on, part.runs, part.back + (part.back && (now ||
+				k->plan->graph->trips[part.runs].least == 0)));
 		else
 			add_flag(k, w->on, w->when == WAIT_ISSUED);
 }
 
-static bool touches(const struct stask *s, int buffer)
-{
-	for (int i = 0; i < s->reads.n; i++)
-		if (s->reads.v[i] == buffer)
-			return true;
-	for (int i = 0; i < s->writes.n; i++)
-		if (s->writes.v[i] == buffer)
-			return true;
-	return false;
-}
-
-/* Does it touch a ring that its lane alone does? The lane's copies have it in turn, and no other
- * lane's flag is between them. */
-static bool touches_own_ring(const struct kernel *k, int task)
-{
-	const struct graph *g = k->plan->graph;
-
-	for (int b = 0; b < g->buffers.n; b++) {
-		bool own = k->ring_of[b] != NONE && touches(stask_at(k, task), b);
-
-		for (int t = 0; t < g->tasks.n && own; t++)
-			own = !touches(&g->tasks.v[t], b) || lane_of(k, t) == lane_of(k, task);
-		if (own)
-			return true;
-	}
-	return false;
-}
-
-/* By which a copy of the lane says that it has seen all flags of its tile, and is done with what
- * the copies share: the issue of an sTask behind those that wait for any, or of the last of
- * these. NONE: there is no such sTask behind the lane's last loop, which is *loop then. */
+/* By which a copy of the lane says that it has seen all flags of its tile: the issue of an sTask
+ * behind those that wait for any, or of the last of these. NONE: there is no such sTask behind
+ * the lane's last loop, which is *loop then. */
 static int turn_task(struct kernel *k, int lane, int *loop)
 {
 	const struct plan *p = k->plan;
@@ -98,7 +71,7 @@ static int turn_task(struct kernel *k, int lane, int *loop)
 
 	for (int i = 0; i < n; i++) {
 		int task = steps[i].is_loop ? NONE : p->entries.v[steps[i].id].task;
-		bool waits = steps[i].is_loop || touches_own_ring(k, task);
+		bool waits = steps[i].is_loop;
 
 		for (int w = 0; w < p->waits.n; w++)
 			waits |= task == p->waits.v[w].task && by_flag(k, &p->waits.v[w]);
@@ -216,12 +189,12 @@ enum err_code lower_flags(struct kernel *k, struct err *e)
 
 		if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w))
 			continue;
-		if (lane_of(k, w->task) == lane_of(k, w->on) &&
-		    p->lanes.v[lane_of(k, w->task)].turns > 1)
-			return err_set(e, ERR_ILLEGAL, w->loc, "'%s' and '%s', which it waits for, "
-				"are on lane '%s', which takes tiles in turn: let another lane load",
-				stask_at(k, w->task)->name, stask_at(k, w->on)->name,
-				p->lanes.v[lane_of(k, w->task)].name);
+		if (for_own_copy(k, w) && w->distance > 0 && p->lanes.v[lane_of(k, w->on)].turns > 1 &&
+		    graph_common_loop(p->graph, w->on, w->task) != NONE)
+			return err_set(e, ERR_ILLEGAL, w->loc, "'%s' and '%s', which it waits for at a "
+				"distance in a loop, are on lane '%s', which takes tiles in turn: leave "
+				"the distance open, or let another lane load", stask_at(k, w->task)->name,
+				stask_at(k, w->on)->name, p->lanes.v[lane_of(k, w->task)].name);
 		add_wait_flags(k, w);
 		if (lower_keeps_step(k, w))
 			add_run_flag(k, w->task, stask_at(k, w->task)->loop,

@@ -2,6 +2,7 @@
  * events with few trips, the least for each class of turns (kernel.h). */
 #include "lower/passes.h"
 
+#include <limits.h>
 #include <string.h>
 
 static void init_group_wait(struct kernel *k, struct group_wait *w)
@@ -60,14 +61,14 @@ static int last_awaited(const struct counting *c, int inst)
 		struct span spans[SPANS_MAX];
 		int n;
 
-		if (w->task != c->r->inst[inst].task || by_flag(c->k, w) || !on_matrix(c->k, w->on) ||
-		    kernel_result_shared(c->k, w->on))
+		if (w->task != c->r->inst[inst].task || !lower_awaits_own(c->k, w) ||
+		    !on_matrix(c->k, w->on) || kernel_result_shared(c->k, w->on))
 			continue;
 		n = walk_wait_spans(c->r->walk, p, w, c->r->inst[inst].seq, spans);
 		for (int s = 0; s < n; s++) {
 			int on = relation_instance(c->r, w->on, spans[s].last - 1);
 
-			if (on > last)
+			if (on > last && c->r->inst[on].lane_copy == c->lane_copy)
 				last = on;
 		}
 	}
@@ -131,10 +132,13 @@ static bool needs_end(const struct counting *c, int i, int j)
 		if (w->task != c->r->inst[j].task || !by_flag(c->k, w))
 			continue;
 		n = walk_wait_spans(c->r->walk, p, w, c->r->inst[j].seq, spans);
-		for (int s = 0; s < n; s++)
-			if (relation_before(c->r, i, AT_END, relation_instance(c->r, w->on,
-			    spans[s].last - 1), w->when == WAIT_ISSUED ? AT_ISSUE : AT_END))
+		for (int s = 0; s < n; s++) {
+			int on = relation_instance(c->r, w->on, spans[s].last - 1);
+
+			if (lower_by_flag_of(c->k, w, c->r, j, on) && relation_before(c->r, i, AT_END,
+			    on, w->when == WAIT_ISSUED ? AT_ISSUE : AT_END))
 				return true;
+		}
 	}
 	return false;
 }
@@ -193,39 +197,51 @@ static void count_dependents(const struct counting *c, int i)
 	}
 }
 
-static struct kstep *step_of_loop(struct klane *l, int loop)
+static int parent_of(const struct counting *c, int loop)
 {
-	struct kregion *v = &l->regions[0];
+	return c->k->plan->graph->program->loops.v[loop].parent;
+}
+
+static struct kstep *step_of_loop(const struct counting *c, int loop)
+{
+	struct kregion *v = &c->l->regions[parent_of(c, loop) + 1];
 
 	for (int i = 0; i < v->steps.n; i++)
 		if (v->steps.v[i].is_loop && v->steps.v[i].id == loop)
 			return &v->steps.v[i];
-	BUG("loop %d is not in the tile loop", loop);
+	BUG("loop %d is not a step of the lane", loop);
 }
 
-/* Others wait for the run of which instance i is the last of a product, and no end of a tile
- * comes soon at which the lane completes_before that all is complete. */
-static void count_run(const struct counting *c, int i, int loop)
+/* When its run of the loop ends, the lane learns that product i is complete. */
+static void complete_with_run(const struct counting *c, int i, int loop)
 {
-	int task = c->r->inst[i].task, own = stask_at(c->k, task)->loop, n = 0;
 	const struct walk *w = c->r->walk;
-	struct kstep *s;
-	int64_t tile;
+	int parent = parent_of(c, loop), n = 0;
+	int64_t run = walk_outer(w, stask_at(c->k, c->r->inst[i].task)->loop, c->r->inst[i].seq, parent);
+	struct kstep *s = step_of_loop(c, loop);
 
-	tile = walk_outer(w, own, c->r->inst[i].seq, NONE);
-	if (c->r->inst[i].seq + 1 < walk_inner(w, NONE, tile + 1, own))
-		return;
 	for (int k = i + 1; k < c->r->lane_first[c->lane_copy + 1]; k++) {
 		const struct node_instance *x = &c->r->inst[k];
 		int mine = stask_at(c->k, x->task)->loop;
 
 		if (!program_loop_within(c->k->plan->graph->program, mine, loop) ||
-		    walk_outer(w, mine, x->seq, NONE) != tile)
+		    walk_outer(w, mine, x->seq, parent) != run)
 			break;
 		n += on_matrix(c->k, x->task);
 	}
-	s = step_of_loop(c->l, loop);
 	s->younger = s->younger == NONE || n < s->younger ? n : s->younger;
+}
+
+/* Others wait for the run of which instance i is the last of a product, and no end of a tile
+ * comes soon at which the lane learns that all is complete. */
+static void count_run(const struct counting *c, int i, int loop)
+{
+	int own = stask_at(c->k, c->r->inst[i].task)->loop;
+	const struct walk *w = c->r->walk;
+	int64_t tile = walk_outer(w, own, c->r->inst[i].seq, NONE);
+
+	if (c->r->inst[i].seq + 1 == walk_inner(w, NONE, tile + 1, own))
+		complete_with_run(c, i, loop);
 }
 
 static void count_runs(const struct counting *c, int i)
@@ -243,6 +259,53 @@ static void count_runs(const struct counting *c, int i)
 	}
 }
 
+/* The last product of the run before the one at hand that reads what lay in the registers which
+ * instance j writes; NONE: there is none. Versions are counted from the beginning of a run. */
+static int last_reader(const struct counting *c, int j, int buffer)
+{
+	const struct graph *g = c->k->plan->graph;
+	const struct walk *w = c->r->walk;
+	int loop = g->buffers.v[buffer].loop, parent = parent_of(c, loop), last = NONE;
+	int versions = c->k->plan->versions[buffer];
+	int64_t life = walk_outer(w, stask_at(c->k, c->r->inst[j].task)->loop, c->r->inst[j].seq, loop);
+	int64_t at = life - walk_inner(w, parent, walk_outer(w, loop, life, parent), loop);
+
+	for (int i = c->r->lane_first[c->lane_copy]; i < j; i++) {
+		const struct stask *s = stask_at(c->k, c->r->inst[i].task);
+		int64_t old, first;
+
+		if (!on_matrix(c->k, c->r->inst[i].task) || !stask_reads(s, buffer))
+			continue;
+		old = walk_outer(w, s->loop, c->r->inst[i].seq, loop);
+		first = walk_inner(w, parent, walk_outer(w, loop, old, parent), loop);
+		if (first + at != life && (old - first - at) % versions == 0)
+			last = i;
+	}
+	return last;
+}
+
+/* Registers of a loop have their versions by the iteration in its run, which is not what the plan
+ * counts by: the next run may come upon those that a product of this one still reads. */
+static void count_versions(const struct counting *c, int j)
+{
+	const struct graph *g = c->k->plan->graph;
+	const struct stask *s = stask_at(c->k, c->r->inst[j].task);
+	const struct kentry *e = entry_of_task(c->l, c->r->inst[j].task);
+	int younger = e->waits_groups ? e->before.younger[instance_class(c, j)] : INT_MAX;
+
+	for (int x = 0; x < s->writes.n; x++) {
+		int b = s->writes.v[x], loop = g->buffers.v[b].loop, i;
+
+		if (loop == NONE || c->k->ring_of[b] != NONE || c->k->plan->versions[b] == 1 ||
+		    (parent_of(c, loop) == NONE && !shifts_tiles(c->l)))
+			continue;
+		i = last_reader(c, j, b);
+		if (i != NONE && younger > products_between(c, i + 1, j) &&
+		    !relation_before(c->r, i, AT_END, j, AT_ISSUE))
+			complete_with_run(c, i, loop);
+	}
+}
+
 static void count_instance(const struct counting *c, int inst)
 {
 	struct kentry *x = entry_of_task(c->l, c->r->inst[inst].task);
@@ -257,8 +320,10 @@ static void count_instance(const struct counting *c, int inst)
 	}
 	if (x->drains)
 		note_group_wait(c, &x->after, class, inst + 1, 1);
-	if (c->opens)
+	if (c->opens) {
+		count_versions(c, inst);
 		return;
+	}
 	count_dependents(c, inst);
 	count_runs(c, inst);
 }

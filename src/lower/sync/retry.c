@@ -28,22 +28,6 @@ static bool count_runs(struct kernel *k, const struct flag *f)
 	return false;
 }
 
-/* Who waits for a load may be on its own lane, some of whose warps come later. */
-static bool sync_before_copy(struct kernel *k, const struct flag *f)
-{
-	bool own = false;
-
-	for (int i = 0; i < k->plan->waits.n; i++)
-		own |= k->plan->waits.v[i].on == f->task &&
-			lane_of(k, k->plan->waits.v[i].task) == lane_of(k, f->task);
-	for (int i = 0; i < k->sync_first.n; i++)
-		own &= k->sync_first.v[i] != f->task;
-	if (!f->bytes || !own || lane_warps(k->plan, lane_of(k, f->task)) == 1)
-		return false;
-	VEC_PUSH(&k->arena, &k->sync_first, f->task);
-	return true;
-}
-
 static bool tell_early(struct kernel *k, const struct flag *f)
 {
 	for (int i = 0; i < k->early.n; i++)
@@ -87,5 +71,5 @@ bool lower_retry(struct kernel *k, const struct remedy *r)
 		return complete_first(k, r->held);
 	if (r->late != NONE)
 		return tell_early(k, &k->flags.v[r->late]);
-	return f && (sync_before_copy(k, f) || count_runs(k, f) || deepen(k, f) || hold_back(k, f));
+	return f && (count_runs(k, f) || deepen(k, f) || hold_back(k, f));
 }

@@ -102,6 +102,44 @@ static int runs_of(struct kernel *k, const struct wait *w, int loop, int back)
 	return inner;
 }
 
+static int turns_of(const struct kernel *k, const struct wait *w)
+{
+	return k->plan->lanes.v[lane_of(k, w->task)].turns;
+}
+
+/* Is the dependence, of two sTasks of a lane that takes tiles in turn, about lives of a ring that
+ * its copies share, and about one of another copy? Lives of a loop are so where a run begins. */
+static bool crosses_copies(const struct kernel *k, const struct wait *w, const struct edge *e)
+{
+	return e->from == w->on && e->to == w->task && e->reuse && edge_turns(k->plan, e) == 1 &&
+		(e->loop != NONE || edge_distance(k->plan, e) % turns_of(k, w));
+}
+
+bool lower_awaits_copies(const struct kernel *k, const struct wait *w)
+{
+	const struct graph *g = k->plan->graph;
+	bool any = false;
+
+	if (!on_one_lane(k, w) || turns_of(k, w) == 1 || w->distance != DISTANCE_AUTO)
+		return false;
+	for (int i = 0; i < g->edges.n; i++)
+		any |= crosses_copies(k, w, &g->edges.v[i]);
+	return any;
+}
+
+bool lower_awaits_own(const struct kernel *k, const struct wait *w)
+{
+	const struct graph *g = k->plan->graph;
+
+	if (!lower_awaits_copies(k, w))
+		return on_one_lane(k, w);
+	for (int i = 0; i < g->edges.n; i++)
+		if (g->edges.v[i].from == w->on && g->edges.v[i].to == w->task &&
+		    (g->edges.v[i].loop != NONE || !crosses_copies(k, w, &g->edges.v[i])))
+			return true;
+	return false;
+}
+
 /* Is there an edge before the nth that says what this one does? */
 static bool is_served(const struct kernel *k, const struct wait *w, int n)
 {
@@ -113,27 +151,56 @@ static bool is_served(const struct kernel *k, const struct wait *w, int n)
 	return false;
 }
 
+/* Does the nth edge have a part of the wait that is seen by flags? A wait for the same sTask in an
+ * earlier iteration tells no more than one for a later one, but of another copy of a lane. */
+static bool has_part(const struct kernel *k, const struct wait *w, int n)
+{
+	const struct edge *e = &k->plan->graph->edges.v[n];
+
+	if (e->from != w->on || e->to != w->task)
+		return false;
+	if (on_one_lane(k, w) && !for_own_copy(k, w))
+		return crosses_copies(k, w, e);
+	return !e->reuse || e->kind != EDGE_OUTPUT || !is_served(k, w, n) ||
+		(on_one_lane(k, w) && turns_of(k, w) > 1);
+}
+
+/* What a wait asks for that serves no dependence. Of one lane only the own copy's tiles count. */
+static struct wait_part plain_part(const struct kernel *k, const struct wait *w)
+{
+	struct wait_part part = { .loop = graph_common_loop(k->plan->graph, w->on, w->task),
+		.back = w->distance == DISTANCE_AUTO ? 0 : w->distance };
+
+	if (on_one_lane(k, w) && part.loop == NONE)
+		part.back *= turns_of(k, w);
+	return part;
+}
+
 bool lower_next_part(struct kernel *k, const struct wait *w, int *i, struct wait_part *out)
 {
 	const struct graph *g = k->plan->graph;
 	const struct edge *d = NULL;
 
 	for (; !d && *i < g->edges.n && w->distance == DISTANCE_AUTO; ++*i)
-		if (g->edges.v[*i].from == w->on && g->edges.v[*i].to == w->task &&
-		    !(g->edges.v[*i].reuse && g->edges.v[*i].kind == EDGE_OUTPUT &&
-		    is_served(k, w, *i)))
+		if (has_part(k, w, *i))
 			d = &g->edges.v[*i];
 	if (d)
-		*out = (struct wait_part){ d->loop, edge_distance(k->plan, d), !d->reuse, NONE };
+		*out = (struct wait_part){ .loop = d->loop, .back = edge_distance(k->plan, d),
+			.life = !d->reuse, .copies = on_one_lane(k, w) && !for_own_copy(k, w) };
 	else if (*i > g->edges.n || (w->distance == DISTANCE_AUTO && is_served(k, w, *i)))
 		return false;
 	else
-		*out = (struct wait_part){ graph_common_loop(g, w->on, w->task),
-			w->distance == DISTANCE_AUTO ? 0 : w->distance, false, NONE };
+		*out = plain_part(k, w);
 	if (!d)
 		*i = g->edges.n + 1;
 	out->runs = runs_of(k, w, out->loop, out->back);
 	return true;
+}
+
+bool lower_by_flag_of(const struct kernel *k, const struct wait *w, const struct relation *r, int i,
+	int on)
+{
+	return for_own_copy(k, w) || r->inst[i].lane_copy != r->inst[on].lane_copy;
 }
 
 int lower_run_flag(const struct kernel *k, int task, int loop)
@@ -170,7 +237,8 @@ static void add_wait(struct kernel *k, struct kentry *x, int wait, const struct 
 		f.which = AWAIT_RUN;
 		f.loop = theirs;
 	} else if (mine == part->loop) {
-		f.which = part->life && part->back > 0 && mine != NONE ? AWAIT_WITHIN : AWAIT_BACK;
+		f.which = mine == NONE || part->back == 0 ? AWAIT_BACK : part->life ? AWAIT_WITHIN :
+			part->copies ? AWAIT_BEFORE : AWAIT_BACK;
 	} else {
 		f.which = AWAIT_AROUND;
 		for (int l = mine; l != part->loop; l = g->program->loops.v[l].parent)
