@@ -217,6 +217,11 @@ static inline void host_mma_rs(float *d, const u32 *a, u64 b, int add, int colum
 	host_rt->product(d, a, 0, b, add, columns, ta, tb, type);
 }
 
+static inline void host_mma_warp(float *d, const u32 *a, const u32 *b, int add, enum host_type type)
+{
+	host_rt->warp_product(d, a, b, add, type);
+}
+
 static inline void tma_load_1d(u32 dst, const TensorMap *map, u32 flag, int c0)
 {
 	host_rt->copy(dst, *map, flag, 0, 1, (int[]){ c0 });

@@ -22,6 +22,8 @@ NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
 /* Does the matrix unit read the buffer as an operand? The rings' layout follows from that;
  * a product by threads reads any. */
 bool lower_is_operand(const struct kernel *k, int buffer);
+/* Does it multiply the buffer at all? What is beyond the end of a contracted axis must be zero. */
+bool lower_is_multiplied(const struct kernel *k, int buffer);
 /* A plan of the kernel's own, whose waits the two below change. */
 void lower_own_waits(struct kernel *k);
 /* Take out or replace waits that no flag can show. */

@@ -126,6 +126,10 @@ static const char *product(const struct dump *d, const struct role_op *o)
 {
 	const struct product_form *f = &o->u.product.form;
 
+	if (f->b_registers)
+		return arena_strf(d->a, "%s += %s x %s, %s, %s, %d at once", frag(d, o->u.product.sum),
+			frag(d, o->u.product.a), frag(d, o->u.product.b), dtype_name(f->type), f->by->name,
+			o->u.product.sum.frag->blocks * o->u.product.pieces);
 	return arena_strf(d->a, "%s%s += %s x b, %s, %d columns, %d steps, in %d", frag(d,
 		o->u.product.sum), o->u.product.first ? arena_strf(d->a, " from column %d",
 		o->u.product.first) : "", f->registers ? frag(d, o->u.product.a) : "a", dtype_name(f->type),
@@ -264,6 +268,10 @@ static const char *operands(const struct dump *d, const struct role_op *o)
 			", in pairs" : "");
 	case DO_PUT_PANELS:
 		return arena_strf(d->a, "%s at %s", frag(d, o->u.panels.from), num(d, o->u.panels.to));
+	case DO_FETCH:
+		return arena_strf(d->a, "%s by %s from %s%s", o->u.fetch.to->name, o->u.fetch.words ?
+			"words" : "elements", num(d, o->u.fetch.address), num_is(o->u.fetch.inside, 1) ?
+			"" : arena_strf(d->a, " if %s", num(d, o->u.fetch.inside)));
 	case DO_FILL:
 		return arena_strf(d->a, "%s with %s", d->r->rings.v[o->u.fill.ring].name, value(d,
 			o->u.fill.value));

@@ -378,6 +378,11 @@ static void read_op(struct names *c, const struct role_op *o)
 		names_num(c, o->u.fill.address);
 		names_val(c, o->u.fill.value);
 		break;
+	case DO_FETCH:
+		names_num(c, o->u.fetch.inside);
+		names_num(c, o->u.fetch.address);
+		names_write(c, (struct frag_at){ o->u.fetch.to, 0 });
+		break;
 	case DO_PRODUCT: case DO_SUM_PRODUCT: names_product(c, o); break;
 	case DO_INIT:
 		names_val(c, o->u.frag.value);
