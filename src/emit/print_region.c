@@ -101,7 +101,8 @@ static void put_let(struct print *c, const struct role_op *o)
 	for (int i = 0; i < o->u.let.v.n; i++) {
 		const struct role_let *l = &o->u.let.v.v[i];
 
-		buf_printf(&b, "%s%s = %s", i ? ", " : "", var(c, l->var, l->of), num(c, l->to));
+		buf_printf(&b, "%s%s = %s%s%s", i ? ", " : "", var(c, l->var, l->of),
+			o->u.let.hidden ? "anew(" : "", num(c, l->to), o->u.let.hidden ? ")" : "");
 	}
 	put(c, "%s%s %s;", o->u.let.changes ? "" : "const ", var_type(o->u.let.v.v[0].var), b.text);
 }
@@ -119,13 +120,19 @@ static void put_change(struct print *c, const struct role_op *o)
 		put(c, "%s += %s;", name, num(c, l->to));
 }
 
+/* Which one of the lane's it is, and its place in fragments. */
+static void put_thread(struct print *c, const char *number)
+{
+	put(c, "const int thread = %s - %d;", number, c->role->first_warp * warp_threads(c));
+	put_places(c, layout(c));
+}
+
 static void put_lane(struct print *c, const struct role_op *o)
 {
-	put(c, "int thread = THREAD - %d;", o->u.lane.warp * warp_threads(c));
+	put_thread(c, "THREAD");
 	put(c, "const int leader = warp == %d && elect();", o->u.lane.warp);
 	if (o->u.lane.stores)
 		put(c, "const int elected = elect();\t/* of each warp: it issues its stores */");
-	put_places(c, layout(c));
 	put(c, "const int group = UNIFORM(thread / %d);", warp_threads(c) * c->r->target->group);
 }
 
@@ -171,7 +178,7 @@ static void print_op(struct print *c, const struct role_op *o)
 	case DO_BREAK: put(c, "break;"); break;
 	case DO_CONTINUE: put(c, "continue;"); break;
 	case DO_AT: put_at(c, o); break;
-	case DO_ANEW: put(c, "ANEW(thread); ANEW(row0); ANEW(col0);"); break;
+	case DO_ANEW: put_thread(c, "anew(THREAD)"); break;
 	case DO_LANE: put_lane(c, o); break;
 	case DO_REGISTERS:
 		put(c, "SET_REGISTERS(%s, %d);", o->u.registers.more ? "inc" : "dec", o->u.registers.n);

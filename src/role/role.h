@@ -188,6 +188,7 @@ struct role_op {
 		struct {		/* LET, SET, ADVANCE (+= to) */
 			VEC(struct role_let) v;
 			bool changes;			/* LET: not constant */
+			bool hidden;			/* LET: compilers shall not know what it is */
 			const char *note;
 		} let;
 		struct {		/* REGISTERS */

@@ -216,7 +216,8 @@ static enum err_code turns(struct body *c, int loop, struct err *e)
 
 	for (int n = -v->most; n < 0; n++)
 		TRY(known_turn(c, loop, n, -n, v->most, e));
-	body_let(c, VAR_STEADY, loop, SUB(V(c, VAR_TRIPS, loop), N(c, v->most)));
+	/* nvcc would write out all turns of some loops, asked or not, if it knew how many there are */
+	body_let(c, VAR_STEADY, loop, SUB(V(c, VAR_TRIPS, loop), N(c, v->most)))->u.let.hidden = true;
 	body_let(c, VAR_J, loop, N(c, 0))->u.let.changes = true;
 	return steady(c, loop, e);
 }
