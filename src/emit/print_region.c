@@ -121,7 +121,7 @@ static void put_change(struct print *c, const struct role_op *o)
 
 static void put_lane(struct print *c, const struct role_op *o)
 {
-	put(c, "const int thread = THREAD - %d;", o->u.lane.warp * warp_threads(c));
+	put(c, "int thread = THREAD - %d;", o->u.lane.warp * warp_threads(c));
 	put(c, "const int leader = warp == %d && elect();", o->u.lane.warp);
 	if (o->u.lane.stores)
 		put(c, "const int elected = elect();\t/* of each warp: it issues its stores */");
@@ -171,6 +171,7 @@ static void print_op(struct print *c, const struct role_op *o)
 	case DO_BREAK: put(c, "break;"); break;
 	case DO_CONTINUE: put(c, "continue;"); break;
 	case DO_AT: put_at(c, o); break;
+	case DO_ANEW: put(c, "ANEW(thread); ANEW(row0); ANEW(col0);"); break;
 	case DO_LANE: put_lane(c, o); break;
 	case DO_REGISTERS:
 		put(c, "SET_REGISTERS(%s, %d);", o->u.registers.more ? "inc" : "dec", o->u.registers.n);

@@ -139,7 +139,7 @@ void put_places(struct print *c, const struct frag_layout *l)
 	const char *warps = l->every_warp ? "" : arena_strf(c->a, "thread / %d * %d + ",
 		warp_threads(c), l->rows);
 
-	put(c, "const int row0 = %s%s, col0 = %s;", warps, spread_text(c, &l->row), spread_text(c,
+	put(c, "int row0 = %s%s, col0 = %s;", warps, spread_text(c, &l->row), spread_text(c,
 		&l->col));
 }
 

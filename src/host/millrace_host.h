@@ -48,6 +48,7 @@ static const struct host_runtime *host_rt;	/* set by the entry */
 #define GROUPS_WAIT(n) host_rt->groups_wait(n)
 #define INFINITE INFINITY
 #define AT(task, iteration) host_rt->at(task, iteration)
+#define ANEW(x) ((void)(x))
 
 /* ---- flags, barriers, warps --------------------------------------------------------- */
 

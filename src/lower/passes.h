@@ -90,6 +90,9 @@ void lower_begins(struct kernel *k, struct kentry *x);
 /* What lane l, the kernel's `lane_copy`-th, leaves under way where it waits for its own
  * products; where its entries drain. */
 void lower_groups(struct kernel *k, struct klane *l, int lane_copy);
+/* More waits for groups, of which it is known how many products they may leave: what the machine's
+ * compiler asks. */
+void lower_stages(struct kernel *k, struct klane *l);
 
 /* Order and events of the plan over a few tiles of which each has that many trips, as far
  * as a loop may have them. In `a`. */

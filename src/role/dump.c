@@ -290,7 +290,7 @@ static const char *operands(const struct dump *d, const struct role_op *o)
 		return reduction(d, o);
 	case DO_LINES:
 		return lines(d, o);
-	case DO_BREAK: case DO_CONTINUE: case DO_AT: case DO_LANE: case DO_COUNT_TILES:
+	case DO_BREAK: case DO_CONTINUE: case DO_AT: case DO_ANEW: case DO_LANE: case DO_COUNT_TILES:
 	case DO_WARP_SYNC: case DO_LANE_SYNC: case DO_FENCE: case DO_GROUPS_FENCE:
 	case DO_GROUPS_COMMIT: case DO_STORES_COMMIT: case DO_STAMP:
 	case DO_STAMPS_BEGIN: case DO_STAMPS_TILE: case DO_STAMPS_END: case DO_WATCH:
@@ -305,7 +305,7 @@ static bool is_shown(const struct role_op *o)
 {
 	if (o->what == DO_LET)
 		return o->u.let.v.v[0].var != VAR_I && o->u.let.v.v[0].var != VAR_LO;
-	return o->what != DO_AT && o->what != DO_LANE && o->what != DO_COUNT_TILES &&
+	return o->what != DO_AT && o->what != DO_ANEW && o->what != DO_LANE && o->what != DO_COUNT_TILES &&
 		o->what != DO_GROUPS_FENCE;
 }
 

@@ -41,6 +41,7 @@
 	X(ADVANCE,	"advance",	"lane",		"") \
 	X(FRAGMENT,	"fragment",	"lane",		"") \
 	X(PIN,		"pin",		"lane",		"") \
+	X(ANEW,		"anew",		"lane",		"")	/* thread, row0, col0 */ \
 	X(SLOT,		"slot",		"lane",		"") \
 	/* synchronisation */ \
 	X(WAIT,		"wait",		"lane",		"until the phase is over") \

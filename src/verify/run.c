@@ -492,7 +492,7 @@ static enum err_code run_op(struct run *x, const struct role_op *o)
 	case DO_PIN:
 		pin(x, o);
 		break;
-	case DO_LANE: case DO_REGISTERS: case DO_LEAVE: case DO_FRAGMENT:
+	case DO_ANEW: case DO_LANE: case DO_REGISTERS: case DO_LEAVE: case DO_FRAGMENT:
 	case DO_GROUPS_FENCE: case DO_STAMP: case DO_STAMPS_BEGIN: case DO_STAMPS_TILE:
 	case DO_STAMPS_END: case DO_WATCH: case DO_WATCH_ENDS: case DO_COUNT:
 		break;

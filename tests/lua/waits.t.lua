@@ -149,6 +149,19 @@ local function draw(seed)
   return plan
 end
 
+-- A loop inside whose turns are all known, in one where others are told of products by each turn.
+local function known_inside()
+  local plan = mr.plan(nested{m = 128, n = 96, k = 32, d = 64}:graph{tile = {m = 64, n = 32, k = 32}}, mr.device "h200")
+  for _, t in ipairs(plan.tasks) do
+    plan:append(t.name, {lane = (t.kind == "load" and "p" or "c") .. (first[t.name] and 0 or 1),
+      at = t.name == "mma_c" and -1 or 0})
+  end
+  for i = 0, 1 do plan:lane("p" .. i, {warps = 1}) end
+  plan:buffers{a = 2, b = 2}
+  plan:fill_waits()
+  return plan
+end
+
 if arg[1] then
   for seed = tonumber(arg[1]), tonumber(arg[2] or arg[1]) do
     local plan = draw(seed)
@@ -156,6 +169,8 @@ if arg[1] then
   end
   return
 end
+
+random_plans.correct(tap, "a loop of one turn inside another loop", known_inside(), {1, 2, 3})
 
 local plans, refused = 0, 0
 for seed = 1, LOWERED do

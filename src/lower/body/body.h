@@ -17,6 +17,9 @@
 #include "lower/passes.h"
 #include "role/role.h"
 
+/* A turn of a region (loop.c): its number is known, or as many before the end, or neither. */
+enum turn_kind { TURN_KNOWN, TURN_STEADY, TURN_LATE };
+
 /* A value in the lane's scratch, see detours.h. */
 struct detoured {
 	int node, arg, carry;		/* what takes which */
@@ -37,7 +40,7 @@ struct body {
 	VEC(struct touch) touches;	/* of the operation in the making */
 	int region;			/* loop in whose turns they stand; NONE: the tile loop */
 	bool done;			/* the sTask at hand has been issued */
-	enum { TURN_KNOWN, TURN_STEADY, TURN_LATE } kind;	/* of the turn at hand, see loop.c */
+	enum turn_kind kind;		/* of the turn at hand */
 	int *told, *left;		/* by flag: what others were told of, see release.c */
 	bool *by_count;			/* by flag: only a counter knows that */
 	bool again;			/* the lane must be made once more */

@@ -368,5 +368,6 @@ void lower_groups(struct kernel *k, struct klane *l, int lane_copy)
 		init_group_wait(k, &l->entries.v[i].after);
 	}
 	count_pass(k, l, lane_copy, false);
+	lower_stages(k, l);
 	count_pass(k, l, lane_copy, true);
 }
