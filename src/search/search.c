@@ -7,13 +7,13 @@
 #include "search/rings.h"
 #include "sim/bounds.h"
 #include "sim/priced.h"
+#include "target/target.h"
 
 enum {
 	CHOICES_MAX = 5,		/* extents tried for an axis */
 	FREE_MAX = 4,			/* register values whose versions are tried */
 	SMALL_AXIS = 16,		/* a looped axis up to this size is taken whole, or one by one */
 	ROWS_MAX = 512,
-	PART_ROWS = 8,
 	ACCUMULATORS_MAX = 65536,
 	LOWER_TRIES = 8,		/* plans in a row, before that is given up for a device */
 };
@@ -268,21 +268,22 @@ static bool rows_fit(const struct graph *g)
 	return true;
 }
 
-/* A lane's warps each take 16 rows of a product, a quarter of an instruction's: more
- * warps than there are rows for would idle, and rows that do not divide are wasted. A part
- * begins where the swizzle's pattern of rows does. */
+/* A lane's warps each take a block of rows of a product: more warps than there are rows for
+ * would idle, and rows that do not divide are wasted. A part begins where the swizzle's
+ * pattern of rows does. */
 static bool rows_suit(const struct search *s, const struct graph *g, int warps)
 {
+	const struct target *t = target_of(s->device);
+	int64_t rows = (int64_t)t->frag.rows * warps;
+
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct work *w = &g->tasks.v[i].work;
 		int unit = device_seu_for(s->device, w);
-		int64_t rows;
 
 		if (w->kind != WORK_MMA || unit == NONE || s->device->seu[unit].kind != SEU_MATRIX)
 			continue;
-		rows = s->device->seu[unit].min_m * warps / 4;
 		if ((w->m % rows && !(warps == 4 && w->m < rows)) ||
-		    (g->tasks.v[i].parts > 1 && w->m % PART_ROWS))
+		    (g->tasks.v[i].parts > 1 && w->m % shared_pattern_rows(&t->shared)))
 			return false;
 	}
 	return true;

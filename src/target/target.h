@@ -77,6 +77,7 @@ static inline bool shared_has_swizzle(const struct shared_layout *l, int64_t byt
 {
 	return bytes >= l->narrowest && bytes <= l->widest && !(bytes & (bytes - 1));
 }
+
 /* Rows after which a swizzle repeats. */
 static inline int shared_pattern_rows(const struct shared_layout *l)
 {
@@ -120,14 +121,14 @@ static inline int matrix_depth(const struct matrix_instruction *x, enum dtype ty
 {
 	return x->k_bytes * 8 / dtype_bits(type);
 }
+
 /* Warps that a lane takes up: whole groups. */
 static inline int target_warps(const struct target *t, int warps)
 {
 	return (warps + t->group - 1) / t->group * t->group;
 }
 
-/* Threads that have the digit t / div % mod of a spread alike are so far apart; the most of them
- * that differ in nothing else are the top ones of their warp. */
+/* Does t / div alone tell it, in a warp? */
 static inline bool spread_is_top(const struct spread *s, const struct target *t)
 {
 	return s->div * s->mod == t->warp;

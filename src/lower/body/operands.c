@@ -17,6 +17,7 @@ static struct shape2 shape_of(const struct fetched *x, int arg)
 	const struct sync_product *p = x->p;
 	struct shape2 v = { .nrow = arg ? p->at.ncol : p->at.nrow, .ncol = p->along.nrow,
 		.rows = arg ? p->at.cols : p->at.rows, .cols = p->along.rows, .whole = p->at.whole };
+
 	for (int i = 0; i < v.nrow; i++) {
 		v.row[i] = arg ? p->at.col[i] : p->at.row[i];
 		v.row_share[i] = 1;

@@ -269,7 +269,9 @@ enum err_code body_find_instruction(struct body *c, const struct stask *s, const
 static enum err_code check_operands(const struct stask *s, const struct product *p,
 	struct err *e)
 {
-	if (p->by->loose >> s->work.type & 1 || (!p->registers && p->a.k_major && p->b.k_major))
+	bool loose = p->by->loose >> s->work.type & 1;
+
+	if (p->registers ? loose && p->by->a & FROM_REGISTERS : loose || (p->a.k_major && p->b.k_major))
 		return OK;
 	return err_set(e, ERR_ILLEGAL, s->loc, "'%s': the matrix unit takes operands of %s out of "
 		"shared memory alone, and the axis that it contracts must be the contiguous one",

@@ -68,11 +68,15 @@ static bool takes(const struct kernel *k, int task, int buffer)
 		reads(k->plan->graph, s, buffer);
 }
 
-/* ... and reads it from where it lies in shared memory? Synchronous ones have theirs brought to
- * registers. */
+/* ... and reads it from where it lies in shared memory? Others have theirs brought to registers. */
 static bool multiplies(const struct kernel *k, int task, int buffer)
 {
-	return takes(k, task, buffer) && on_matrix(k, task);
+	const struct matrix_instruction *by;
+
+	if (!takes(k, task, buffer))
+		return false;
+	by = instruction_for(k, seu_of(k, task), stask_at(k, task)->work.type);
+	return by && by->b & FROM_SHARED;
 }
 
 bool lower_is_multiplied(const struct kernel *k, int buffer)
