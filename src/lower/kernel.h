@@ -267,6 +267,7 @@ struct kernel {
 	int64_t shared_bytes;
 	int threads;
 	int cluster;			/* blocks that share loads; 1 */
+	int most_tiles;			/* that an EU gets */
 	struct traced traced;
 	struct role_program *role;	/* what all of it comes to: the last pass */
 	struct lessons *lessons;	/* of earlier attempts, for the passes (lessons.h) */

@@ -3,6 +3,7 @@
 
 #include "lower/lessons.h"
 #include "lower/passes.h"
+#include "plan/deal.h"
 
 /* The one account of room in an EU, on what was lowered. */
 static enum err_code check_room(struct kernel *k, struct err *e)
@@ -20,6 +21,19 @@ static enum err_code check_room(struct kernel *k, struct err *e)
 			"%d warps, have %d threads; an EU of '%s' takes %d", k->target->group, k->threads,
 			d->name, d->max_threads);
 	return OK;
+}
+
+static int most_tiles(struct kernel *k)
+{
+	struct arena_mark mark = arena_mark(&k->arena);
+	struct dealing d;
+	int64_t most = 1;
+
+	plan_deal(&k->arena, k->plan, k->phase, &d);
+	for (int i = 0; i < d.eus; i++)
+		most = max_i64(most, d.start[i + 1] - d.start[i]);
+	arena_reset(&k->arena, mark);
+	return (int)most;
 }
 
 /* The flags by which lanes see each other, of such a depth that nobody takes a phase for another.
@@ -75,6 +89,7 @@ static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct er
 	int64_t bytes;
 	int n = 0;
 
+	k->most_tiles = most_tiles(k);
 	k->lessons = ARENA_NEW(&k->arena, struct lessons);
 	k->refusal = (struct refusal){ PROBLEM_LAYOUT, NONE };
 	TRY(lower_shapes(k, e));

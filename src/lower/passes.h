@@ -125,8 +125,6 @@ bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct r
 int lower_tile_offsets(const struct kernel *k, int lane, int *least);
 /* Offsets of the lanes in the tile loop summed up: that far apart may lanes be beyond waits. */
 int lower_tile_spread(const struct kernel *k);
-/* Tiles that an EU gets at most. */
-int lower_most_tiles(struct kernel *k);
 /* More trips than that show nothing new about one iteration and another. */
 int64_t lower_window(const struct kernel *k);
 

@@ -134,7 +134,7 @@ static void place_watches(struct kernel *k, int64_t tiles)
 
 enum err_code lower_stamps(struct kernel *k, struct err *e)
 {
-	int64_t tiles = lower_most_tiles(k), turns = 0, limit = INT32_MAX, words;
+	int64_t tiles = k->most_tiles, turns = 0, limit = INT32_MAX, words;
 	struct arena_mark mark;
 	struct dealing d;
 	int64_t room;

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include "plan/deal.h"
-
 enum { TILES_MOST = 3 };
 
 void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles,
@@ -57,19 +55,6 @@ int lower_tile_spread(const struct kernel *k)
 		sum += lower_tile_offsets(k, l, &least) * p->lanes.v[l].turns;
 	}
 	return sum;
-}
-
-int lower_most_tiles(struct kernel *k)
-{
-	struct arena_mark mark = arena_mark(&k->arena);
-	struct dealing d;
-	int64_t most = 1;
-
-	plan_deal(&k->arena, k->plan, k->phase, &d);
-	for (int i = 0; i < d.eus; i++)
-		most = max_i64(most, d.start[i + 1] - d.start[i]);
-	arena_reset(&k->arena, mark);
-	return (int)most;
 }
 
 int64_t lower_window(const struct kernel *k)
@@ -242,7 +227,7 @@ static int tiles_in_window(struct kernel *k, int64_t trips)
 		if (g->buffers.v[i].loop == NONE && k->plan->versions[i] > 1)
 			least = max_i64(least, 2 * (k->plan->versions[i] + 1));
 	least += 2 * lower_tile_spread(k);
-	return (int)min_i64(lower_most_tiles(k), max_i64(least, ceil_div(2 * lower_window(k), trips)));
+	return (int)min_i64(k->most_tiles, max_i64(least, ceil_div(2 * lower_window(k), trips)));
 }
 
 bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r),

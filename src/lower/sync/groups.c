@@ -348,7 +348,7 @@ static void count_pass(struct kernel *k, struct klane *l, int lane_copy, bool op
 	}
 	if (shifts_tiles(l))
 		most = l->copies * (int)lower_window(k) + spread;
-	most = (int)min_i64(most, lower_most_tiles(k));
+	most = (int)min_i64(most, k->most_tiles);
 	for (int tiles = shifts_tiles(l) ? 1 : most; tiles <= most; tiles++)
 		count_tiles(k, l, lane_copy, opens, tiles);
 }
