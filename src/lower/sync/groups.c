@@ -355,11 +355,16 @@ static void count_pass(struct kernel *k, struct klane *l, int lane_copy, bool op
 
 void lower_groups(struct kernel *k, struct klane *l, int lane_copy)
 {
+	bool multiplies = false;
+
 	find_drains(k, l);
 	for (int i = 0; i < l->entries.n; i++) {
 		init_group_wait(k, &l->entries.v[i].before);
 		init_group_wait(k, &l->entries.v[i].after);
+		multiplies |= on_matrix(k, l->entries.v[i].task);
 	}
+	if (!multiplies)
+		return;
 	count_pass(k, l, lane_copy, false);
 	count_pass(k, l, lane_copy, true);
 }
