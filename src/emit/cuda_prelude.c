@@ -50,6 +50,8 @@ const char *const cuda_prelude[] = {
 	"#define GROUPS_WAIT(n) asm volatile(\"wgmma.wait_group.sync.aligned \" #n \";\" ::: \"memory\")\n",
 	"/* Where the text is; for the host. */\n",
 	"#define AT(task, iteration)\n",
+	"/* As if it were computed here: nothing made of it before is kept. */\n",
+	"#define ANEW(x) asm volatile(\"\" : \"+r\"(x))\n",
 	"#define INFINITE __int_as_float(0x7f800000)\n",
 	"\n",
 	"/* By way of unsigned numbers: ptxas 13.0 fuses max(0, min(a, b)), and answers whether the\n",

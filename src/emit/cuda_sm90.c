@@ -3,7 +3,7 @@
 
 /* wgmma, 64 x cols x 32 bytes of the contracted axis. Which axis is contiguous can only be
  * told for operands of 16 bits. */
-static void put_product(struct buf *o, const struct product_form *f)
+static void put_wgmma(struct buf *o, const struct product_form *f)
 {
 	const char *type = dtype_name(f->type);
 	int sums = f->cols / 2;		/* of a thread; operands are numbered behind them */
@@ -28,6 +28,27 @@ static void put_product(struct buf *o, const struct product_form *f)
 		buf_printf(o, "%s\"+f\"(d[%d])", i ? ", " : "", i);
 	buf_printf(o, "\n\t\t: %s, \"l\"(b), \"r\"(add));\n", f->registers ?
 		"\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])" : "\"l\"(a)");
+}
+
+/* mma.sync, 16 x 8 x 32 bytes: no registers but the operands' and four sums. */
+static void put_mma_sync(struct buf *o, const struct product_form *f)
+{
+	const char *type = dtype_name(f->type);
+
+	buf_puts(o, "\tif (!add) EACH(i, 4) d[i] = 0.f;\n");
+	buf_printf(o, "\tasm volatile(\"mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 "
+		"{%%0, %%1, %%2, %%3}, {%%4, %%5, %%6, %%7}, {%%8, %%9}, {%%0, %%1, %%2, %%3};\"\n"
+		"\t\t: \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3])\n"
+		"\t\t: \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1]));\n",
+		f->depth, type, type);
+}
+
+static void put_product(struct buf *o, const struct product_form *f)
+{
+	if (f->by->async)
+		put_wgmma(o, f);
+	else
+		put_mma_sync(o, f);
 }
 
 void emit_cuda_sm90(const struct role_program *r, struct arena *a, struct source *out)

@@ -43,7 +43,7 @@ struct printer {
 	const char *const *stamps;	/* and of a traced kernel; NULL: the prelude has them */
 	const char *const *cluster;	/* likewise, where blocks form clusters */
 	/* The statements of a function (float *d, u64 a, u64 b, int add): d = a b, plus d if
-	 * `add`; where a is in registers, it is const u32 *a. */
+	 * `add`; where an operand is in registers, it is const u32 *. */
 	void (*product)(struct buf *o, const struct product_form *f);
 	/* What follows the kernel, whose text and parameters are there; NULL: nothing. */
 	void (*behind)(struct buf *o, const struct source *s);

@@ -3,7 +3,10 @@
 
 static void put_product(struct buf *o, const struct product_form *f)
 {
-	buf_printf(o, "\thost_mma_%s(d, a, b, add, %d, %d, %d, HOST_%s);\n", f->registers ? "rs" :
+	if (!f->by->async)
+		buf_printf(o, "\thost_mma_warp(d, a, b, add, HOST_%s);\n", dtype_name(f->type));
+	else
+		buf_printf(o, "\thost_mma_%s(d, a, b, add, %d, %d, %d, HOST_%s);\n", f->registers ? "rs" :
 		"ss", f->cols, f->a_rows, f->b_rows, dtype_name(f->type));
 }
 

@@ -70,6 +70,8 @@ const char *spread_is_first(struct print *c, const struct spread *s);
  * the end: a loop over them; how far that is. */
 const char *each_turn(struct print *c, const struct spread *s);
 const char *spread_mask(struct print *c, const struct spread *s);
+/* Let row0 and col0 be where a thread begins in a fragment that lies so. */
+void put_places(struct print *c, const struct frag_layout *l);
 /* Name with its version. */
 const char *frag_name(struct print *c, struct frag_at at);
 /* Loops over a fragment's elements (rb, j, h, e): over parts of it, with a space behind; all. The

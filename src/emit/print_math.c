@@ -8,8 +8,8 @@
 
 const char *product_name(struct arena *a, const struct product_form *f)
 {
-	return arena_strf(a, "mma_%s_%s_%d_%d_%d", dtype_name(f->type), f->registers ? "rs" : "ss",
-		f->cols, f->a_rows, f->b_rows);
+	return arena_strf(a, "mma_%s_%s_%d_%d_%d", dtype_name(f->type), f->b_registers ? "rr" :
+		f->registers ? "rs" : "ss", f->cols, f->a_rows, f->b_rows);
 }
 
 static void put_descriptor(struct print *c, const char *name, uint64_t bits, const struct num *at)
@@ -18,12 +18,29 @@ static void put_descriptor(struct print *c, const char *name, uint64_t bits, con
 		num(c, at));
 }
 
+/* Both operands in registers, one step of them; of the first there may be all steps. */
+static void product_of_registers(struct print *c, const struct role_op *o)
+{
+	const struct product_form *f = &o->u.product.form;
+	const struct frag *sum = o->u.product.sum.frag, *a = o->u.product.a.frag;
+
+	put(c, "%sEACH(cb, %d) %s(%s[rb] + cb * %d, %s[rb]%s, %s[cb], %s);", each_block(c, sum),
+		o->u.product.pieces, product_name(c->a, f), frag_name(c, o->u.product.sum),
+		frag_step_words(sum, f->cols), frag_name(c, o->u.product.a), a->cols > f->depth ?
+		arena_strf(c->a, " + ks * %d", frag_step_words(a, f->depth)) : "", frag_name(c,
+		o->u.product.b), num(c, o->u.product.adds));
+}
+
 static void product(struct print *c, const struct role_op *o)
 {
 	const struct product_form *f = &o->u.product.form;
 	const struct frag *sum = o->u.product.sum.frag;
 	bool pieces = o->u.product.pieces > 1;
 
+	if (f->b_registers) {
+		product_of_registers(c, o);
+		return;
+	}
 	put(c, "%s%sEACH(ks, %d) {", each_block(c, sum), pieces ? arena_strf(c->a, "EACH(cb, %d) ",
 		o->u.product.pieces) : "", o->u.product.steps);
 	if (!f->registers)

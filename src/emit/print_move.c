@@ -281,6 +281,37 @@ static void fill(struct print *c, const struct role_op *o)
 		value(c, o->u.fill.value)));
 }
 
+/* What lies in shared memory, to registers as an instruction wants them: word by word, of which the
+ * first element is in the low bits. */
+static void fetch(struct print *c, const struct role_op *o)
+{
+	const struct frag *f = o->u.fetch.to;
+	const char *from = num(c, o->u.fetch.address), *word = arena_strf(c->a, "%s%s", f->name,
+		frag_word(c, f, "j"));
+	bool moved = f->layout != layout(c);	/* places are those of its layout */
+	int bits = dtype_bits(f->type);
+
+	if (moved) {
+		put(c, "{");
+		c->indent++;
+		put_places(c, f->layout);
+	}
+	put(c, "%s%s%s{", each_block(c, f), each_group(c, f), each_half(c, f));
+	put(c, o->u.fetch.words ? "\tconst int e = 0;" : "\t%s = 0;", word);
+	if (o->u.fetch.words)
+		put(c, "\t%s = %sshared_u32(%s)%s;", word, asks(o->u.fetch.inside) ? arena_strf(c->a,
+			"%s ? ", num(c, o->u.fetch.inside)) : "", from, asks(o->u.fetch.inside) ? " : 0" :
+			"");
+	else
+		put(c, "\t%s%s%s |= (u32)shared_u%d(%s) << %d * e;", each_of_pair(c, f), guard(c,
+			o->u.fetch.inside), word, bits, from, bits);
+	put(c, "}");
+	if (moved) {
+		c->indent--;
+		put(c, "}");
+	}
+}
+
 void print_move(struct print *c, const struct role_op *o)
 {
 	if (o->what == DO_LOAD_BOXES)
@@ -297,6 +328,8 @@ void print_move(struct print *c, const struct role_op *o)
 		put_elements(c, o);
 	else if (o->what == DO_PUT_PANELS)
 		put_panels(c, o);
+	else if (o->what == DO_FETCH)
+		fetch(c, o);
 	else
 		fill(c, o);
 }

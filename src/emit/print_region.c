@@ -121,12 +121,11 @@ static void put_change(struct print *c, const struct role_op *o)
 
 static void put_lane(struct print *c, const struct role_op *o)
 {
-	put(c, "const int thread = THREAD - %d;", o->u.lane.warp * warp_threads(c));
+	put(c, "int thread = THREAD - %d;", o->u.lane.warp * warp_threads(c));
 	put(c, "const int leader = warp == %d && elect();", o->u.lane.warp);
 	if (o->u.lane.stores)
 		put(c, "const int elected = elect();\t/* of each warp: it issues its stores */");
-	put(c, "const int row0 = thread / %d * %d + %s, col0 = %s;", warp_threads(c), layout(c)->rows,
-		spread_text(c, &layout(c)->row), spread_text(c, &layout(c)->col));
+	put_places(c, layout(c));
 	put(c, "const int group = UNIFORM(thread / %d);", warp_threads(c) * c->r->target->group);
 }
 
@@ -172,6 +171,7 @@ static void print_op(struct print *c, const struct role_op *o)
 	case DO_BREAK: put(c, "break;"); break;
 	case DO_CONTINUE: put(c, "continue;"); break;
 	case DO_AT: put_at(c, o); break;
+	case DO_ANEW: put(c, "ANEW(thread); ANEW(row0); ANEW(col0);"); break;
 	case DO_LANE: put_lane(c, o); break;
 	case DO_REGISTERS:
 		put(c, "SET_REGISTERS(%s, %d);", o->u.registers.more ? "inc" : "dec", o->u.registers.n);
@@ -190,6 +190,7 @@ static void print_op(struct print *c, const struct role_op *o)
 		break;
 	case DO_LOAD_BOXES: case DO_LOAD_THREADS: case DO_STORE_BOXES: case DO_STORE_THREADS:
 	case DO_STORE_RING: case DO_PUT: case DO_PUT_PANELS: case DO_FILL:
+	case DO_FETCH:
 		print_move(c, o);
 		break;
 	case DO_PRODUCT: case DO_SUM_PRODUCT: case DO_INIT: case DO_MAP: case DO_PACK: case DO_KEEP:

@@ -134,6 +134,15 @@ const char *spread_text(struct print *c, const struct spread *s)
 	return s->step > 1 ? arena_strf(c->a, "%d * (%s)", s->step, digit) : digit;
 }
 
+void put_places(struct print *c, const struct frag_layout *l)
+{
+	const char *warps = l->every_warp ? "" : arena_strf(c->a, "thread / %d * %d + ",
+		warp_threads(c), l->rows);
+
+	put(c, "int row0 = %s%s, col0 = %s;", warps, spread_text(c, &l->row), spread_text(c,
+		&l->col));
+}
+
 const char *spread_is_first(struct print *c, const struct spread *s)
 {
 	if (spread_is_top(s, c->r->target))

@@ -48,6 +48,7 @@ static const struct host_runtime *host_rt;	/* set by the entry */
 #define GROUPS_WAIT(n) host_rt->groups_wait(n)
 #define INFINITE INFINITY
 #define AT(task, iteration) host_rt->at(task, iteration)
+#define ANEW(x) ((void)(x))
 
 /* ---- flags, barriers, warps --------------------------------------------------------- */
 
@@ -214,6 +215,11 @@ static inline void host_mma_rs(float *d, const u32 *a, u64 b, int add, int colum
 	enum host_type type)
 {
 	host_rt->product(d, a, 0, b, add, columns, ta, tb, type);
+}
+
+static inline void host_mma_warp(float *d, const u32 *a, const u32 *b, int add, enum host_type type)
+{
+	host_rt->warp_product(d, a, b, add, type);
 }
 
 static inline void tma_load_1d(u32 dst, const TensorMap *map, u32 flag, int c0)

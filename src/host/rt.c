@@ -136,8 +136,7 @@ static inline void host_play(const struct host_launch *launch, void (*kernel)(vo
 	    threads % HOST_WARP || launch->shared_bytes < 1024 || launch->shared_bytes > 228 << 10)
 		host_fail("a launch with %d threads and %lld bytes of shared memory", launch->threads,
 			(long long)launch->shared_bytes);
-	if (host.cluster > HOST_CLUSTER_MAX || launch->blocks % host.cluster ||
-	    (host.cluster > 1 && threads % HOST_GROUP))
+	if (host.cluster > HOST_CLUSTER_MAX || launch->blocks % host.cluster)
 		host_fail("a launch of %d blocks in clusters of %d", launch->blocks, host.cluster);
 	host.elected = (int)host_random(HOST_WARP);
 	host_make_stacks();
@@ -217,6 +216,7 @@ const struct host_runtime host_runtime = {
 	.groups_commit = host_groups_commit,
 	.groups_wait = host_groups_wait,
 	.product = host_product,
+	.warp_product = host_warp_product,
 	.get = host_get,
 	.put = host_put,
 };

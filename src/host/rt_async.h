@@ -505,7 +505,7 @@ static inline struct host_product *host_deposit(const struct host_product *what)
 	struct host_group *g = host_async.group[group];
 	struct host_product *p;
 
-	if ((group + 1) * HOST_GROUP > host.all)
+	if ((group + 1) * HOST_GROUP > host.all || (host.cluster > 1 && host.threads % HOST_GROUP))
 		host_fail("a product on a warpgroup of less than %d threads", HOST_GROUP);
 	if (host.self->deposits - g->done >= HOST_QUEUE_MAX)
 		host_fail("more than %d products are under way", HOST_QUEUE_MAX);
@@ -571,6 +571,37 @@ static inline void host_product(float *d, const uint32_t *regs, uint64_t a, uint
 	host_mma(d, &(struct host_product){ .a = a, .b = b, .add = add != 0, .ta = ta != 0,
 		.tb = tb != 0, .columns = columns, .type = (enum host_type)type,
 		.registers = regs != NULL }, regs);
+}
+
+/* mma.sync.m16n8k16: of the first operand, thread t has rows t / 4 and t / 4 + 8, of the second one
+ * column t / 4, and along what is contracted 2 (t mod 4) and the next, and the same of the second
+ * eight; of the sums its rows in columns 2 (t mod 4) and the next. */
+static inline void host_warp_product(float *d, const uint32_t *a, const uint32_t *b, int add,
+	int type)
+{
+	int me = host.self->thread, t = me % HOST_WARP;
+	struct host_warp *w = &host_sync.warp[me / HOST_WARP];
+	int half = w->generation & 1;
+
+	if (host_type_bytes((enum host_type)type) != 2)
+		host_fail("a product of a warp on operands that are not of 16 bits");
+	memcpy(w->words[half][t].a, a, sizeof(w->words[half][t].a));
+	memcpy(w->words[half][t].b, b, sizeof(w->words[half][t].b));
+	half = host_meet(HOST_PRODUCT, 0, 0);
+	for (int i = 0; i < 4; i++) {
+		int row = t / 4 * 4, col = (2 * (t % 4) + i % 2) * 4;	/* their first threads */
+		float sum = add ? d[i] : 0;
+
+		for (int k = 0; k < 16; k++) {
+			int from = k % 8 / 2, shift = k % 2 * 16;
+			uint32_t x = w->words[half][row + from].a[k / 8 * 2 + i / 2] >> shift;
+			uint32_t y = w->words[half][col + from].b[k / 8] >> shift;
+
+			sum += host_from_bits((enum host_type)type, x & 0xffff) *
+				host_from_bits((enum host_type)type, y & 0xffff);
+		}
+		d[i] = sum;
+	}
 }
 
 static inline void host_groups_fence(void)

@@ -30,6 +30,7 @@ struct host_barrier {
 
 enum host_together {
 	HOST_SHUFFLE, HOST_UNIFORM, HOST_WARP_SYNC, HOST_ELECT, HOST_GROUPS_FENCE, HOST_GROUPS_WAIT,
+	HOST_PRODUCT,
 };
 
 struct host_warp {
@@ -40,6 +41,9 @@ struct host_warp {
 		float f;
 		int i;
 	} value[2][HOST_WARP];
+	struct {
+		uint32_t a[4], b[2];	/* operands of a product */
+	} words[2][HOST_WARP];
 	uint32_t *clock, *passed;
 };
 

@@ -7,8 +7,9 @@
  * (target/target.h).
  *
  * Fragments. A value in registers is a matrix of rows x columns spread over the lane's
- * threads as the sums of a matrix instruction are (role/value.h). Which axes are rows follows from the products: the first operand's own
- * axes are rows of the result, the second's its columns; element-wise work keeps them.
+ * threads as the sums of a matrix instruction are (role/value.h). Which axes are rows
+ * follows from the products: the first operand's own axes are rows of the result, the
+ * second's its columns; element-wise work keeps them.
  * Rows are rounded up to whole blocks and columns to whole groups (on sm_90a eights, or sixteens
  * along an axis that a product contracts, whose instructions go so deep): what lies beyond the
  * value's extents is nobody's, is never stored, and a reduction passes over it.

@@ -30,6 +30,8 @@ NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
 /* Does the matrix unit read the buffer as an operand? The rings' layout follows from that;
  * a product by threads reads any. */
 bool lower_is_operand(const struct kernel *k, int buffer);
+/* Does it multiply the buffer at all? What is beyond the end of a contracted axis must be zero. */
+bool lower_is_multiplied(const struct kernel *k, int buffer);
 
 /* computes: own, a plan of the kernel's own, whose waits the two below change
  * promises: what must come before what stays as in the plan, or is more */
@@ -112,6 +114,9 @@ void lower_begins(struct kernel *k, struct kentry *x);
 /* What lane l, the kernel's `lane_copy`-th, leaves under way where it waits for its own
  * products; where its entries drain. */
 void lower_groups(struct kernel *k, struct klane *l, int lane_copy);
+/* More waits for groups, of which it is known how many products they may leave: what the machine's
+ * compiler asks. */
+void lower_stages(struct kernel *k, struct klane *l);
 
 /* Order and events of the plan over a few tiles of which each has that many trips, as far
  * as a loop may have them. In `a`. */

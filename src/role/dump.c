@@ -126,6 +126,10 @@ static const char *product(const struct dump *d, const struct role_op *o)
 {
 	const struct product_form *f = &o->u.product.form;
 
+	if (f->b_registers)
+		return arena_strf(d->a, "%s += %s x %s, %s, %s, %d at once", frag(d, o->u.product.sum),
+			frag(d, o->u.product.a), frag(d, o->u.product.b), dtype_name(f->type), f->by->name,
+			o->u.product.sum.frag->blocks * o->u.product.pieces);
 	return arena_strf(d->a, "%s%s += %s x b, %s, %d columns, %d steps, in %d", frag(d,
 		o->u.product.sum), o->u.product.first ? arena_strf(d->a, " from column %d",
 		o->u.product.first) : "", f->registers ? frag(d, o->u.product.a) : "a", dtype_name(f->type),
@@ -264,6 +268,10 @@ static const char *operands(const struct dump *d, const struct role_op *o)
 			", in pairs" : "");
 	case DO_PUT_PANELS:
 		return arena_strf(d->a, "%s at %s", frag(d, o->u.panels.from), num(d, o->u.panels.to));
+	case DO_FETCH:
+		return arena_strf(d->a, "%s by %s from %s%s", o->u.fetch.to->name, o->u.fetch.words ?
+			"words" : "elements", num(d, o->u.fetch.address), num_is(o->u.fetch.inside, 1) ?
+			"" : arena_strf(d->a, " if %s", num(d, o->u.fetch.inside)));
 	case DO_FILL:
 		return arena_strf(d->a, "%s with %s", d->r->rings.v[o->u.fill.ring].name, value(d,
 			o->u.fill.value));
@@ -282,7 +290,7 @@ static const char *operands(const struct dump *d, const struct role_op *o)
 		return reduction(d, o);
 	case DO_LINES:
 		return lines(d, o);
-	case DO_BREAK: case DO_CONTINUE: case DO_AT: case DO_LANE: case DO_COUNT_TILES:
+	case DO_BREAK: case DO_CONTINUE: case DO_AT: case DO_ANEW: case DO_LANE: case DO_COUNT_TILES:
 	case DO_WARP_SYNC: case DO_LANE_SYNC: case DO_FENCE: case DO_GROUPS_FENCE:
 	case DO_GROUPS_COMMIT: case DO_STORES_COMMIT: case DO_STAMP:
 	case DO_STAMPS_BEGIN: case DO_STAMPS_TILE: case DO_STAMPS_END: case DO_WATCH:
@@ -297,7 +305,7 @@ static bool is_shown(const struct role_op *o)
 {
 	if (o->what == DO_LET)
 		return o->u.let.v.v[0].var != VAR_I && o->u.let.v.v[0].var != VAR_LO;
-	return o->what != DO_AT && o->what != DO_LANE && o->what != DO_COUNT_TILES &&
+	return o->what != DO_AT && o->what != DO_ANEW && o->what != DO_LANE && o->what != DO_COUNT_TILES &&
 		o->what != DO_GROUPS_FENCE;
 }
 

@@ -247,7 +247,7 @@ static void read_op(struct live *x, const struct role_op *o)
 		*VEC_ADD(x->a, &x->groups) = (struct group){ { 0 } };
 	else
 		role_uses(o, &(struct uses){ note_made, note_used, x });
-	if (o->what == DO_PRODUCT)
+	if (o->what == DO_PRODUCT && o->u.product.form.by->async)
 		note_operand(x, o);
 }
 

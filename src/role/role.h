@@ -41,6 +41,7 @@
 	X(ADVANCE,	"advance",	"lane",		"") \
 	X(FRAGMENT,	"fragment",	"lane",		"") \
 	X(PIN,		"pin",		"lane",		"") \
+	X(ANEW,		"anew",		"lane",		"")	/* thread, row0, col0 */ \
 	X(SLOT,		"slot",		"lane",		"") \
 	/* synchronisation */ \
 	X(WAIT,		"wait",		"lane",		"until the phase is over") \
@@ -64,6 +65,7 @@
 	X(PUT,		"put",		"lane",		"done") \
 	X(PUT_PANELS,	"put_panels",	"lane",		"done") \
 	X(FILL,		"fill",		"lane",		"done") \
+	X(FETCH,	"fetch",	"lane",		"done") \
 	/* arithmetic */ \
 	X(PRODUCT,	"product",	"matrix",	"groups_wait, with its group") \
 	X(SUM_PRODUCT,	"sum_product",	"lane",		"done") \
@@ -128,11 +130,11 @@ struct role_let {
 
 /* A matrix product of one instruction's size, by the threads of its warps: d is as high as the
  * instruction is, `cols` wide, as fragments are (value.h), and `depth` elements of the contracted
- * axis deep. Its operands are descriptors of swizzled shared memory as the PTX ISA has them for
- * wgmma. */
+ * axis deep. An operand is in registers, as the instruction says, or a descriptor of swizzled shared
+ * memory as the PTX ISA has them for wgmma. */
 struct product_form {
 	const struct matrix_instruction *by;
-	bool registers;			/* a: words of each thread instead */
+	bool registers, b_registers;	/* a, b: words of each thread */
 	bool a_rows, b_rows;		/* the contracted axis goes along rows, not columns */
 	int cols, depth;
 	enum dtype type;		/* of both operands */
@@ -271,9 +273,15 @@ struct role_op {
 			const struct val *value;
 			enum dtype type;
 		} fill;
+		struct {		/* FETCH: a fragment out of shared memory, as its elements lie there */
+			const struct frag *to;
+			const struct num *address;	/* of the element at hand */
+			const struct num *inside;	/* zero where not */
+			bool words;			/* all of a word's at once, by the first one's */
+		} fetch;
 		struct {		/* PRODUCT */
 			struct product_form form;
-			struct frag_at sum, a;		/* a: where form.registers */
+			struct frag_at sum, a, b;	/* a, b: where they are in registers */
 			int steps, pieces;		/* along the contracted axis; of the columns */
 			int first;			/* column of the sum, with which they begin */
 			const struct num *a_at, *b_at;	/* addresses of the operands at (rb, ks, cb) */

@@ -43,6 +43,8 @@ static void product_uses(const struct role_op *o, const struct uses *u)
 		use(u, o->u.product.sum, true);
 	if (o->u.product.form.registers)
 		use(u, o->u.product.a, true);
+	if (o->u.product.form.b_registers)
+		use(u, o->u.product.b, true);
 }
 
 static void sum_product_uses(const struct role_op *o, const struct uses *u)
@@ -68,6 +70,8 @@ void role_uses(const struct role_op *o, const struct uses *u)
 	} else if (o->what == DO_REDUCE || o->what == DO_SCAN) {
 		make(u, only(o->u.reduce.to));
 		use_value(u, o->u.reduce.value, true);
+	} else if (o->what == DO_FETCH) {
+		make(u, only(o->u.fetch.to));
 	} else if (o->what == DO_PRODUCT) {
 		product_uses(o, u);
 	} else if (o->what == DO_SUM_PRODUCT) {

@@ -69,7 +69,7 @@ static double shared_leaves(const struct val *v)
 static double elements(const struct payer *x, const struct frag *f)
 {
 	switch (f->kind) {
-	case FRAG_FULL: return (double)(f->rows * f->cols);
+	case FRAG_FULL: return (double)(f->rows * f->cols) * (f->layout->every_warp ? x->warps : 1);
 	case FRAG_ROW: return (double)f->layout->halves * f->blocks * threads(x);
 	case FRAG_COL: return (double)(frag_groups(f) * f->layout->pair) * threads(x);
 	case FRAG_SCALAR: break;
@@ -163,7 +163,8 @@ static struct spent put(const struct payer *x, const struct role_op *o)
 /* Each warp puts its rows of so many panels, two columns of 16 bits at a time. */
 static struct spent put_panels(const struct payer *x, const struct role_op *o)
 {
-	double n = (double)o->u.panels.batch * x->warps * x->program->target->frag.rows * (double)o->u.panels.panel_cols;
+	double rows = (double)x->warps * x->program->target->frag.rows;
+	double n = o->u.panels.batch * rows * (double)o->u.panels.panel_cols;
 
 	return accesses(x, dtype_bits(o->u.panels.type) == 16 ? n / 2 : n, BANK_BYTES);
 }
@@ -174,6 +175,17 @@ static struct spent fill(const struct payer *x, const struct role_op *o)
 
 	return sum(accesses(x, n, dtype_bits(o->u.fill.type) / 8.0), instructions(x, n *
 		num_instructions(o->u.fill.address)));
+}
+
+/* The first word is waited for. */
+static struct spent fetch(const struct payer *x, const struct role_op *o)
+{
+	const struct frag *f = o->u.fetch.to;
+	double bytes = o->u.fetch.words ? BANK_BYTES : dtype_bits(f->type) / 8.0;
+	struct spent s = accesses(x, elements(x, f) * dtype_bits(f->type) / 8 / bytes, bytes);
+
+	s.lane += x->vector->latency;
+	return s;
 }
 
 double price_boxes(const struct payer *x, const struct role_op *o, double *issued)
@@ -301,6 +313,8 @@ struct spent price_op(const struct payer *x, const struct role_op *o)
 		return put_panels(x, o);
 	case DO_FILL:
 		return fill(x, o);
+	case DO_FETCH:
+		return fetch(x, o);
 	case DO_MAP:
 		return map(x, o);
 	case DO_PACK:
@@ -316,7 +330,7 @@ struct spent price_op(const struct payer *x, const struct role_op *o)
 	/* part of what issuing a product or a copy costs */
 	case DO_GROUPS_FENCE: case DO_GROUPS_COMMIT: case DO_STORES_COMMIT:
 	/* moves and constants that the compiler puts where they are used */
-	case DO_INIT: case DO_KEEP: case DO_PIN: case DO_FRAGMENT:
+	case DO_INIT: case DO_KEEP: case DO_PIN: case DO_ANEW: case DO_FRAGMENT:
 	/* bookkeeping, in tile_overhead */
 	case DO_BLOCK: case DO_TASK: case DO_TILES: case DO_LOOP: case DO_EACH: case DO_IF:
 	case DO_BREAK: case DO_CONTINUE: case DO_AT: case DO_LANE: case DO_REGISTERS: case DO_LEAVE:

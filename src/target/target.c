@@ -2,12 +2,13 @@
 
 #include <string.h>
 
-static const struct target *const targets[] = { &target_sm_90a };
+static const struct target *const targets[] = { &target_sm_90a, &target_mma_sync, &target_sm_80,
+	&target_gfx942 };
 
 const struct target *target_find(const struct vdevice *d)
 {
 	for (int i = 0; i < LEN(targets); i++)
-		if (!strcmp(targets[i]->name, d->arch))
+		if (d->arch && !strcmp(targets[i]->name, d->arch))
 			return targets[i];
 	return NULL;
 }

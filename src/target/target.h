@@ -25,6 +25,7 @@ struct frag_layout {
 	int halves, half;
 	int pair;
 	int deep;			/* columns are whole such where a product contracts them */
+	bool every_warp;		/* each warp has all rows, not blocks of its own */
 };
 
 /* How who waits for an sTask finds that it is complete: it is when its lane goes on; by a count of
@@ -43,7 +44,8 @@ struct completion {
 enum { FROM_REGISTERS = 1, FROM_SHARED = 2 };
 
 /* A matrix instruction: `warps` warps make rows x cols of the result, spread as fragments are, of
- * k_bytes bytes of what is contracted. */
+ * k_bytes bytes of what is contracted. Operands in registers are fragments whose rows are their own
+ * axis, and whose columns are contracted. */
 struct matrix_instruction {
 	const char *name;
 	bool async;			/* the lane goes on behind it, and counts groups of them */
@@ -55,6 +57,7 @@ struct matrix_instruction {
 	uint32_t loose;			/* ... which may be in registers, and in shared memory lie with
 					 * any axis contiguous; others with the contracted one */
 	int a, b;			/* where the operands may be */
+	const struct frag_layout *a_layout, *b_layout;	/* in registers; NULL: as values lie */
 };
 
 /* How shared memory must lie for engines. */
@@ -63,8 +66,8 @@ struct shared_layout {
 	int line;			/* bytes: chunks move within these, by the number of their line */
 	int widest, narrowest;		/* bytes of a panel's row: powers of two between */
 	int align;			/* of a slot: all patterns repeat after so many bytes */
-	int box_rows, box_cols;		/* most of a box for the copy engine, and dimensions */
-	int box_rank;
+	/* most of a box for the copy engine, and dimensions; 0: there is no such engine */
+	int box_rows, box_cols, box_rank;
 	int copy_align;			/* bytes: where a box may begin that is part of a panel */
 	int flag;			/* bytes of a barrier in shared memory */
 };
@@ -90,8 +93,8 @@ struct target {
 	const char *name;		/* as a device's `arch` has it */
 	bool lowers;			/* kernels are made for it: there is a printer */
 	int warp;			/* threads */
-	int group;			/* warps that have registers, and matrix instructions, together */
-	struct granting registers;
+	int group;			/* warps of which a lane takes up whole groups */
+	struct granting registers;	/* of such a group; step 0: it keeps what the launch gave */
 	struct frag_layout frag;	/* of values: sums of its products among them */
 	const struct completion *completes;	/* a row for each kind of unit, async and not */
 	int ncompletes;
@@ -141,6 +144,6 @@ static inline int power_of(int x)
 }
 
 /* The records. */
-extern const struct target target_sm_90a;
+extern const struct target target_sm_90a, target_mma_sync, target_sm_80, target_gfx942;
 
 #endif

@@ -336,6 +336,13 @@ static void read_lane(struct names *c)
 		declare(c, v[i], NONE, false);
 }
 
+static void read_anew(struct names *c)
+{
+	use(c, VAR_THREAD, NONE);
+	use(c, VAR_ROW0, NONE);
+	use(c, VAR_COL0, NONE);
+}
+
 static void read_op(struct names *c, const struct role_op *o)
 {
 	switch (o->what) {
@@ -348,6 +355,7 @@ static void read_op(struct names *c, const struct role_op *o)
 		read_perhaps(c, &o->u.region.other);
 		break;
 	case DO_AT: use(c, o->u.let.v.v[0].var, o->u.let.v.v[0].of); break;
+	case DO_ANEW: read_anew(c); break;
 	case DO_LANE: read_lane(c); break;
 	case DO_COUNT_TILES: declare(c, VAR_TILES, NONE, false); break;
 	case DO_LET: case DO_SET: case DO_ADVANCE: let(c, o); break;
@@ -369,6 +377,11 @@ static void read_op(struct names *c, const struct role_op *o)
 	case DO_FILL:
 		names_num(c, o->u.fill.address);
 		names_val(c, o->u.fill.value);
+		break;
+	case DO_FETCH:
+		names_num(c, o->u.fetch.inside);
+		names_num(c, o->u.fetch.address);
+		names_write(c, (struct frag_at){ o->u.fetch.to, 0 });
 		break;
 	case DO_PRODUCT: case DO_SUM_PRODUCT: names_product(c, o); break;
 	case DO_INIT:

@@ -154,6 +154,7 @@ void names_product(struct names *c, const struct role_op *o)
 {
 	struct seen_frag *x;
 	int before = c->product;
+	bool async = o->what == DO_PRODUCT && o->u.product.form.by->async;
 
 	check_columns(c, o);
 	if (o->what == DO_SUM_PRODUCT) {
@@ -163,10 +164,12 @@ void names_product(struct names *c, const struct role_op *o)
 	names_num(c, o->u.product.a_at);
 	names_num(c, o->u.product.b_at);
 	names_num(c, o->u.product.adds);
+	if (o->u.product.b.frag)
+		names_read(c, o->u.product.b);
 	if (o->u.product.a.frag) {
 		names_read(c, o->u.product.a);
 		x = find(c, o->u.product.a.frag);
-		if (x)
+		if (x && async)
 			check_fenced(c, x, o->u.product.a.version, 0);
 	}
 	x = find(c, o->u.product.sum.frag);
@@ -174,9 +177,10 @@ void names_product(struct names *c, const struct role_op *o)
 		return;
 	if (is_own(x) && at_zero(o->u.product.adds) && !x->written)
 		names_fail(c, "adds to '%s', which nothing has written", x->frag->name);
-	check_fenced(c, x, o->u.product.sum.version, before);
+	if (async)
+		check_fenced(c, x, o->u.product.sum.version, before);
 	note_write(c, x);
-	if (is_own(x))
+	if (is_own(x) && async)
 		x->sum = SUM_UNDER_WAY;
 }
 

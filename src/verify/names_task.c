@@ -26,23 +26,36 @@ static bool is_store(enum role_do what)
 	return what == DO_STORE_BOXES || what == DO_STORE_THREADS || what == DO_STORE_RING;
 }
 
-void names_note_work(struct names *c, const struct role_op *o)
-{
-	if (c->depth)
-		return;
-	c->stores |= is_store(o->what);
-	for (int i = 0; i < o->touches.n; i++)
-		if (o->touches.v[i].how == TOUCH_WRITE && !o->touches.v[i].initial &&
-		    o->touches.v[i].what != TOUCH_ROOM)
-			VEC_PUSH(c->a, &c->wrote, o->touches.v[i].of);
-}
-
 static bool has_written(const struct names *c, int buffer)
 {
 	for (int i = 0; i < c->wrote.n; i++)
 		if (c->wrote.v[i] == buffer)
 			return true;
 	return false;
+}
+
+/* What the graph does not let it read, it must have written itself. */
+static void check_read(struct names *c, const struct role_op *o, int buffer)
+{
+	const struct graph *g = c->set->plan->graph;
+
+	if (o->task != NONE && !stask_reads(&g->tasks.v[o->task], buffer) && !has_written(c, buffer))
+		names_fail(c, "reads '%s', which nothing has written", g->buffers.v[buffer].name);
+}
+
+void names_note_work(struct names *c, const struct role_op *o)
+{
+	if (c->depth)
+		return;
+	c->stores |= is_store(o->what);
+	for (int i = 0; i < o->touches.n; i++) {
+		const struct touch *t = &o->touches.v[i];
+
+		if (t->how == TOUCH_READ && t->what == TOUCH_FRAG)
+			check_read(c, o, t->of);
+		if (t->how == TOUCH_WRITE && !t->initial && t->what != TOUCH_ROOM)
+			VEC_PUSH(c->a, &c->wrote, t->of);
+	}
 }
 
 void names_end_task(struct names *c, const struct role_op *task)
@@ -52,6 +65,8 @@ void names_end_task(struct names *c, const struct role_op *task)
 	c->op = task;
 	if (s->kind == TASK_STORE && !c->stores)
 		names_fail(c, "does not store");
+	if (s->kind == TASK_MMA && !c->product)
+		names_fail(c, "does not multiply");
 	if (c->sum && c->multiplied < c->sum->cols)
 		names_fail(c, "leaves out columns of '%s'", c->sum->name);
 	for (int i = 0; i < s->writes.n; i++)
@@ -73,7 +88,8 @@ void names_lane_head(struct names *c)
 {
 	const struct role_body *b = &c->role->body;
 	const struct target *t = c->r->target;
-	bool asks = c->r->threads > t->group * t->warp, leaves = c->role->warps % t->group;
+	bool asks = t->registers.step && c->r->threads > t->group * t->warp;
+	bool leaves = c->role->warps % t->group;
 	int asked = 0, left = 0, n = 0;
 
 	for (; n < b->v.n && (may_precede(b->v.v[n]->what) || b->v.v[n]->what == DO_LEAVE); n++) {

@@ -188,7 +188,8 @@ static enum err_code check_pinned(struct run *x, const struct role_op *o, const 
 
 static enum err_code touch(struct run *x, const struct role_op *o, const struct touch *t)
 {
-	bool product = o->what == DO_PRODUCT, writes = t->how == TOUCH_WRITE;
+	bool product = o->what == DO_PRODUCT && o->u.product.form.by->async;
+	bool writes = t->how == TOUCH_WRITE;
 	struct act *a = act(x, product ? (writes ? ACT_GROUP_SUM : ACT_GROUP_READ) :
 		writes ? ACT_WRITE : ACT_READ, place_of(x, t), 0);
 
@@ -435,6 +436,7 @@ static enum err_code run_each(struct run *x, const struct role_op *o)
 {
 	int64_t *i = var_at(x, o->u.region.var, o->u.region.of);
 
+	TRY(touches(x, o));		/* what all of it does as one */
 	for (*i = 0; *i < o->u.region.step; ++*i)
 		TRY(run_body(x, &o->u.region.body));
 	*i = 0;
@@ -483,14 +485,14 @@ static enum err_code run_op(struct run *x, const struct role_op *o)
 	case DO_STORE_BOXES:
 		return store(x, o);
 	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING: case DO_PUT:
-	case DO_PUT_PANELS: case DO_FILL: case DO_PRODUCT: case DO_SUM_PRODUCT: case DO_INIT:
+	case DO_PUT_PANELS: case DO_FILL: case DO_FETCH: case DO_PRODUCT: case DO_SUM_PRODUCT: case DO_INIT:
 	case DO_MAP: case DO_PACK: case DO_KEEP: case DO_REDUCE: case DO_SCAN:
 	case DO_LINES:
 		return touches(x, o);
 	case DO_PIN:
 		pin(x, o);
 		break;
-	case DO_LANE: case DO_REGISTERS: case DO_LEAVE: case DO_FRAGMENT:
+	case DO_ANEW: case DO_LANE: case DO_REGISTERS: case DO_LEAVE: case DO_FRAGMENT:
 	case DO_GROUPS_FENCE: case DO_STAMP: case DO_STAMPS_BEGIN: case DO_STAMPS_TILE:
 	case DO_STAMPS_END: case DO_WATCH: case DO_WATCH_ENDS: case DO_COUNT:
 		break;

@@ -31,6 +31,16 @@ static const char prelude[] =
 	"  plan:grid{eus = 1}\n"
 	"  plan:fill_waits()\n"
 	"  return plan\n"
+	"end\n"
+	"local function of_warps(bound, tile, rings)\n"
+	"  local device = dofile(home .. '/tests/lua/lib/mma_sync.lua')\n"
+	"  local plan = mr.plan(bound:graph{tile = tile}, device)\n"
+	"  plan:lane('c0', {warps = 2})\n"
+	"  for _, t in ipairs(plan.tasks) do plan:append(t.name) end\n"
+	"  plan:buffers(rings)\n"
+	"  plan:grid{eus = 1}\n"
+	"  plan:fill_waits()\n"
+	"  return plan\n"
 	"end\n";
 
 enum change { DROP, DOUBLE, EXCHANGE, CHANGES };
@@ -59,7 +69,7 @@ static bool is_chosen(int n, int more)
 /* Has it no meaning on the CPU? */
 static bool is_rule(enum role_do what)
 {
-	return what == DO_PIN || what == DO_GROUPS_FENCE || what == DO_AT || what == DO_REGISTERS;
+	return what == DO_PIN || what == DO_ANEW || what == DO_GROUPS_FENCE || what == DO_AT || what == DO_REGISTERS;
 }
 
 static const char *describe(struct bench *b, const struct role *l, const struct role_op *o,
@@ -284,6 +294,10 @@ int main(void)
 		"s=3, pad=1}, {c=64, k=64, r=1, s=1})");
 	check_plan_of("matmul_sum", "return simple(mr.examples.matmul_sum{m=64, n=128, k=64}, "
 		"{m=64, n=64, k=32})");
+	check_plan_of("gemm of warps", "return of_warps(mr.examples.gemm{m=64, n=48, k=64}, "
+		"{m=32, n=48, k=32}, {a=2, b=2})");
+	check_plan_of("attention of warps", "return of_warps(attention{b=1, h=1, m=64, n=96, d=32}, "
+		"{m=32, n=32}, {k=2, v=2})");
 	say(&all);
 	return tap_done();
 }

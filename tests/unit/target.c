@@ -52,6 +52,7 @@ static const char *const prelude[] = {
 	"#define UNIFORM(x) (x)\n",
 	"#define SET_REGISTERS(how, n) ((void)0)\n",
 	"#define AT(task, iteration) saw(task)\n",
+	"#define ANEW(x) ((void)(x))\n",
 	"#define INFINITE INFINITY\n",
 	"#define max_of(a, b) ((a) > (b) ? (a) : (b))\n",
 	"#define min_of(a, b) ((a) < (b) ? (a) : (b))\n",
@@ -143,7 +144,7 @@ static const char *const stamps[] = {
 
 static void put_product(struct buf *o, const struct product_form *f)
 {
-	buf_printf(o, "\tsums += 64 * %d * %d;\n", f->cols, 32 * 8 / dtype_bits(f->type));
+	buf_printf(o, "\tsums += %d * %d * %d;\n", f->by->rows, f->cols, f->depth);
 }
 
 static void put_call(struct buf *o, const struct source *s)
@@ -317,6 +318,12 @@ static const struct plan *plan_of(lua_State *L, const char *script)
 	return history_plan(check_plan(L, -1, "test"));
 }
 
+/* All threads of an instruction count it. */
+static int product_threads(const struct kernel *k)
+{
+	return k->role->products.v[0].by->warps * k->target->warp;
+}
+
 static void count(lua_State *L, const char *name, const char *script, bool traced)
 {
 	const struct plan *p = plan_of(L, script);
@@ -337,7 +344,8 @@ static void count(lua_State *L, const char *name, const char *script, bool trace
 	put_main(&a, &s, p, &d);
 	out = run_text(&a, s.text.text);
 	expect(p, d.total, &x);
-	is_int(counted(&a, out, "sums"), x.sums * 128, arena_strf(&a, "%s: products", name));
+	is_int(counted(&a, out, "sums"), x.sums * product_threads(k), arena_strf(&a, "%s: products",
+		name));
 	is_int(counted(&a, out, "bytes"), x.bytes, arena_strf(&a, "%s: copied bytes", name));
 	is_int(counted(&a, out, "arrivals"), x.arrivals, arena_strf(&a, "%s: arrivals", name));
 	is_str(others(&a, p, d.total, out), "", arena_strf(&a, "%s: instances of all sTasks", name));
@@ -469,6 +477,12 @@ static void compare_with_page(lua_State *L, const char *home)
 	arena_release(&a);
 }
 
+/* On the target whose products are single warps', of fragments of their own. */
+#define OF_WARPS "local home = require('millrace.core').home() " \
+	"local device = dofile(home .. '/tests/lua/lib/mma_sync.lua') local plan = mr.plan(mr.examples."
+#define REST ", device) plan:lane('c0', {warps=2}) " \
+	"for _, t in ipairs(plan.tasks) do plan:append(t.name) end plan:fill_waits() return plan"
+
 int main(void)
 {
 	const char *home = getenv("MILLRACE_HOME");
@@ -488,6 +502,10 @@ int main(void)
 			"mr.examples.flash_attention{b=1, h=2, m=256, n=384, d=128})", names[i]);
 		count(L, names[i], script, false);
 	}
+	count(L, "products of warps", OF_WARPS "gemm{m=128, n=128, k=96}:graph{tile={m=64, n=32, k=48}}"
+		REST, false);
+	count(L, "attention of warps", OF_WARPS "flash_attention{b=1, h=1, m=64, n=96, d=64}"
+		":graph{tile={m=32, n=48}}" REST, true);
 	host_close(L);
 	return tap_done();
 }

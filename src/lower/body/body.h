@@ -4,8 +4,9 @@
  * computes: its role program (role/role.h)
  *
  * The tree is made from the outside in: program.c, lane.c, loop.c, task.c, wait.c and release.c.
- * What is inside a task is product.c's, sums.c's, compute.c's (with value.c, reduce.c, lines.c,
- * carry.c, detour.c), load.c's (with boxes.c) and store.c's; where things are is place.c's;
+ * What is inside a task is product.c's, sums.c's (with operands.c), compute.c's (with value.c,
+ * reduce.c, lines.c, carry.c, detour.c), load.c's (with boxes.c) and store.c's; where things are
+ * is place.c's;
  * op.c has what all of them are made with. Each operation is made where what it
  * needs is known: registers by version, instances by the turn at hand.
  */
@@ -54,6 +55,8 @@ struct body {
 	VEC(struct detoured) detours;	/* in the lane's scratch at hand */
 	const struct num *at_hand[AXES_MAX];	/* where axes stand in the part, if not where the
 						 * fragment's element at hand is; NULL */
+	const struct frag_layout *layout;	/* of the fragment at hand; NULL: as values lie */
+	int step;			/* its columns are those of step KS, of so many; 0: all */
 	bool walks;			/* row and column at hand are any element's, not a fragment's */
 	const struct shape2 *along;	/* what a product by threads contracts, as rows, of which
 					 * element KS is at hand; NULL */
@@ -189,6 +192,29 @@ static inline bool under_way(const struct body *c, int task)
 {
 	return on_matrix(c->k, task) && !kernel_result_shared(c->k, task);
 }
+
+/* ---- products (product.c, sums.c, operands.c) ------------------------------------------ */
+
+/* A product that is done when the lane goes on. */
+struct sync_product {
+	const struct node *mma;
+	int node, result;		/* of the program; buffer */
+	struct frag_at sum;
+	struct shape2 along;		/* what is contracted, as rows */
+	struct shape2 at;		/* the result's, with what of `along` is whole */
+};
+
+/* The matrix instruction for an sTask whose result is spread so. */
+NODISCARD enum err_code body_find_instruction(struct body *c, const struct stask *s,
+	const struct frag *sum, const struct matrix_instruction **out, struct err *e);
+/* It is one that the kernel has. */
+void body_note_form(struct body *c, const struct product_form *f);
+/* Does the operand in a ring lie in one piece, as the product takes it? */
+NODISCARD enum err_code body_one_piece(const struct body *c, const struct stask *s,
+	const struct ring *r, struct err *e);
+/* The product in steps, on a synchronous matrix unit; the sum is there. */
+NODISCARD enum err_code body_step_products(struct body *c, const struct kentry *x,
+	const struct sync_product *p, struct err *e);
 
 /* ---- elements (body_value.c) ----------------------------------------------------------- */
 

@@ -260,7 +260,7 @@ enum err_code body_result(struct body *c, const struct kentry *x, int buffer, st
 	struct frag f, part;
 
 	TRY(body_buffer_frag(c, buffer, &f, e));
-	if (lower_is_operand(c->k, buffer))
+	if (lower_is_multiplied(c->k, buffer))
 		inside = within_contracted(c, stask_of(c, x), b->node, &f);
 	if (!has_ring(c, buffer))
 		return keep_in_registers(c, x, buffer, inside, e);

@@ -23,7 +23,11 @@ static int lane_registers(const struct body *c, const struct klane *l)
 	const struct target *t = c->k->target;
 	const struct granting *r = &t->registers;
 	int groups = c->k->threads / (t->group * t->warp), given = 0, small = 0, large = 0;
-	int pool = launched(c) * groups, little;
+	int pool, little;
+
+	if (groups < 2 || !r->step)
+		return 0;
+	pool = launched(c) * groups;
 
 	for (int i = 0; i < c->k->lanes.n; i++) {
 		const struct klane *x = &c->k->lanes.v[i];
@@ -33,8 +37,6 @@ static int lane_registers(const struct body *c, const struct klane *l)
 		if (!x->registers)
 			*(x->warps < t->group ? &small : &large) += n;
 	}
-	if (groups < 2)
-		return 0;
 	if (l->registers)
 		return granted(r, l->registers);
 	little = given + small * r->producer + large * r->most > pool ? r->least : r->producer;

@@ -240,6 +240,21 @@ static enum err_code most_turns(struct body *c, int loop, int most, struct err *
 	return few_turns(c, loop, most, e);
 }
 
+/* Where texts for other numbers of trips meet, compilers do not know what is under way. */
+static enum err_code meet(struct body *c, int loop, struct err *e)
+{
+	const struct kentry *multiplies = NULL;
+
+	for (int i = 0; i < c->lane->entries.n && loop != NONE; i++)
+		if (under_way(c, c->lane->entries.v[i].task) && program_loop_within(c->p,
+		    c->g->tasks.v[c->lane->entries.v[i].task].loop, loop))
+			multiplies = &c->lane->entries.v[i];
+	if (!multiplies)
+		return OK;
+	body_groups_wait(c, 0, "the compiler sees branches meet");
+	return body_pin_all(c, multiplies, e);
+}
+
 static enum err_code all_turns(struct body *c, int loop, struct err *e)
 {
 	int64_t least = loop == NONE ? 0 : c->g->trips[loop].least;
@@ -255,6 +270,7 @@ static enum err_code all_turns(struct body *c, int loop, struct err *e)
 	o = body_if(c, NUM2(GE, trips, N(c, most)), NULL);
 	body_enter(c, &o->u.region.body);
 	TRY(most_turns(c, loop, most, e));
+	TRY(meet(c, loop, e));
 	for (int n = least > 1 ? (int)least : 1; n < most; n++) {
 		body_enter(c, &o->u.region.other);
 		o = body_if(c, NUM2(EQ, trips, N(c, n)), NULL);
@@ -262,6 +278,7 @@ static enum err_code all_turns(struct body *c, int loop, struct err *e)
 		c->told = first;
 		first = body_told_copy(c);
 		TRY(few_turns(c, loop, n, e));
+		TRY(meet(c, loop, e));
 	}
 	c->told = told;
 	body_leave(c, outer);

@@ -184,18 +184,26 @@ static const struct num *part_of(struct body *c, const struct stask *s, const st
 	return MOD(DIV(flat, N(c, below)), N(c, body_extent(c, s, shape, axis)));
 }
 
+static const struct frag_layout *layout_at_hand(const struct body *c)
+{
+	return c->layout ? c->layout : &c->k->target->frag;
+}
+
 static const struct num *row_at_hand(struct body *c)
 {
-	const struct frag_layout *l = &c->k->target->frag;
+	const struct frag_layout *l = layout_at_hand(c);
+	int high = l->rows * (l->every_warp ? 1 : c->lane->warps);
+	const struct num *row = ADD(MUL(V(c, VAR_RB, NONE), N(c, high)), V(c, VAR_ROW0, NONE));
 
-	return ADD(ADD(MUL(V(c, VAR_RB, NONE), N(c, l->rows * c->lane->warps)), V(c, VAR_ROW0, NONE)),
-		MUL(N(c, l->half), V(c, VAR_H, NONE)));
+	return l->halves > 1 ? ADD(row, MUL(N(c, l->half), V(c, VAR_H, NONE))) : row;
 }
 
 static const struct num *col_at_hand(struct body *c)
 {
-	return ADD(ADD(MUL(N(c, c->k->target->frag.cols), V(c, VAR_EIGHT, NONE)), V(c, VAR_COL0,
-		NONE)), V(c, VAR_E, NONE));
+	const struct num *col = ADD(ADD(MUL(N(c, layout_at_hand(c)->cols), V(c, VAR_EIGHT, NONE)), V(c,
+		VAR_COL0, NONE)), V(c, VAR_E, NONE));
+
+	return c->step ? ADD(MUL(N(c, c->step), V(c, VAR_KS, NONE)), col) : col;
 }
 
 const struct num *body_local(struct body *c, const struct stask *s, const struct shape2 *shape,
@@ -388,7 +396,7 @@ static const struct num *place_in_group(struct body *c, const struct ring *r, in
 	const struct apart *row, const struct apart *col)
 {
 	const struct shared_layout *l = &c->k->target->shared;
-	int group = c->k->target->frag.cols * bytes;
+	int group = layout_at_hand(c)->cols * bytes;
 	const struct num *x = exchange(c, r, row->rest), *at = MUL(row->rest, N(c, r->swizzle));
 	const struct num *chunk = MUL(MOD(col->multiple, N(c, r->panel_cols)), N(c, bytes));
 	const struct num *known = MUL(DIV(col->multiple, N(c, r->panel_cols)), N(c, r->panel_bytes));
@@ -413,7 +421,7 @@ const struct num *body_ring_place(struct body *c, const struct ring *r, const st
 	if (!r->swizzle)
 		return ADD(slot, MUL(ADD(MUL(row, N(c, r->panel_cols)), col), N(c, bytes)));
 	rows = take_apart(c, row, shared_pattern_rows(&c->k->target->shared));
-	cols = take_apart(c, col, c->k->target->frag.cols);
+	cols = take_apart(c, col, layout_at_hand(c)->cols);
 	if (!c->walks && rows.rest && is_of_fragment(col) && is_place_in_group(cols.rest))
 		return place_in_group(c, r, bytes, &rows, &cols);
 	panel = MUL(DIV(col, N(c, r->panel_cols)), N(c, r->panel_bytes));

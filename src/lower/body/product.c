@@ -1,4 +1,4 @@
-/* Matrix products: wgmma with the second operand, and often the first, read from
+/* Asynchronous matrix products: wgmma with the second operand, and often the first, read from
  * swizzled shared memory through matrix descriptors. */
 #include "lower/body/body.h"
 
@@ -247,21 +247,21 @@ static const char *types_of(struct body *c)
 	return arena_strf(c->a, "%s%s%s", names, *names ? " or " : "", last ? last : "nothing");
 }
 
-/* The instruction that makes the result. */
-static enum err_code find_instruction(struct body *c, const struct stask *s, struct product *p,
-	struct err *e)
+enum err_code body_find_instruction(struct body *c, const struct stask *s, const struct frag *f,
+	const struct matrix_instruction **out, struct err *e)
 {
 	const struct target *t = c->k->target;
-	const struct frag *f = p->sum;
+	const struct matrix_instruction *by = instruction_for(c->k, seu_of(c->k, (int)(s -
+		c->g->tasks.v)), s->work.type);
 
-	p->by = instruction_for(c->k, seu_of(c->k, (int)(s - c->g->tasks.v)), s->work.type);
-	if (!p->by || f->kind != FRAG_FULL || c->lane->warps % p->by->warps)
+	*out = by;
+	if (!by || f->kind != FRAG_FULL || c->lane->warps % by->warps)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s, %lld x %lld on %d "
-			"warp%s, is not lowered for %s; %d warps together multiply %s", s->name,
+			"warp%s, is not lowered for %s, which multiplies %s, by %s", s->name,
 			dtype_name(s->work.type), (long long)f->height, (long long)f->width,
-			c->lane->warps, c->lane->warps == 1 ? "" : "s", t->name, t->matrix[0].warps,
-			types_of(c));
-	p->a.by = p->b.by = p->by;
+			c->lane->warps, c->lane->warps == 1 ? "" : "s", t->name, types_of(c),
+			t->matrix[0].warps > 1 ? arena_strf(c->a, "groups of %d warps",
+			t->matrix[0].warps) : "single warps");
 	return OK;
 }
 
@@ -288,7 +288,8 @@ static enum err_code find_product(struct body *c, const struct kentry *x, struct
 	p->result = p->mma->ref != NONE ? body_buffer_of_carry(c, s, p->mma->ref) :
 		body_buffer_of_node(c, s, node);
 	TRY(x->result_shared ? body_landing_frag(c, x, &p->sum, e) : body_buffer(c, p->result, &p->sum, e));
-	TRY(find_instruction(c, s, p, e));
+	TRY(body_find_instruction(c, s, p->sum, &p->by, e));
+	p->a.by = p->b.by = p->by;
 	p->pa = body_buffer_of_node(c, s, p->mma->arg[0]);
 	p->pb = body_buffer_of_node(c, s, p->mma->arg[1]);
 	p->registers = !has_ring(c, p->pa);
@@ -303,13 +304,14 @@ static enum err_code find_product(struct body *c, const struct kentry *x, struct
 	return find_begin(c, s, &p->a, &c->g->buffers.v[p->pa], shape, p->sum->height, &p->first_a, e);
 }
 
-static void note_form(struct body *c, const struct product_form *f)
+void body_note_form(struct body *c, const struct product_form *f)
 {
 	for (int i = 0; i < c->r->products.n; i++) {
 		const struct product_form *x = &c->r->products.v[i];
 
-		if (x->registers == f->registers && x->a_rows == f->a_rows && x->b_rows == f->b_rows &&
-		    x->cols == f->cols && x->type == f->type)
+		if (x->registers == f->registers && x->b_registers == f->b_registers &&
+		    x->a_rows == f->a_rows && x->b_rows == f->b_rows && x->cols == f->cols &&
+		    x->type == f->type)
 			return;
 	}
 	VEC_PUSH(c->a, &c->r->products, *f);
@@ -345,7 +347,7 @@ static void add_product(struct body *c, const struct stask *s, const struct prod
 	o->u.product.form = (struct product_form){ .by = p->by, .registers = p->registers,
 		.a_rows = !p->registers && !p->a.k_major, .b_rows = !p->b.k_major, .cols = cols,
 		.depth = matrix_depth(p->by, s->work.type), .type = s->work.type };
-	note_form(c, &o->u.product.form);
+	body_note_form(c, &o->u.product.form);
 	o->u.product.sum = sum;
 	o->u.product.first = first;
 	o->u.product.a = a;
@@ -379,7 +381,8 @@ enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e)
 		TRY(body_take_off(c, x, (int)(p.mma - c->p->nodes.v), p.result, p.sum, e));
 	body_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));
 	if (p.registers)
-		body_pin(c, a.frag, a.version, p.steps * frag_step_words(a.frag, matrix_depth(p.by, s->work.type)));
+		body_pin(c, a.frag, a.version, p.steps * frag_step_words(a.frag, matrix_depth(p.by,
+			s->work.type)));
 	body_op(c, DO_GROUPS_FENCE);
 	touch_product(c, x, &p, a.version, sum.version);
 	p.adds = adds(c, x, p.mma, p.result);

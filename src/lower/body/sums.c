@@ -1,15 +1,7 @@
-/* Matrix products by the lane's threads, where the plan has one on CUDA cores: each adds up its
- * own elements of the result. Both operands come out of shared memory (plan_scope), as they lie
- * there; so the product is done when the lane goes on. */
+/* Matrix products that are done when the lane goes on. On a synchronous matrix unit they go in steps
+ * (operands.c). On CUDA cores the lane's threads do them: each adds up its own elements of the
+ * result, and both operands come out of shared memory (plan_scope), as they lie there. */
 #include "lower/body/body.h"
-
-struct sums {
-	const struct node *mma;
-	int node, result;		/* of the program; buffer */
-	struct frag_at sum;
-	struct shape2 along;		/* what is contracted, as rows */
-	struct shape2 at;		/* the result's, with what of `along` is whole */
-};
 
 static bool can_multiply(enum dtype t)
 {
@@ -23,29 +15,35 @@ static bool can_multiply(enum dtype t)
 	return false;
 }
 
-/* An axis that no loop around runs over is contracted from end to end. */
-static void find_along(const struct body *c, const struct stask *s, struct sums *p)
+/* An axis that no loop around runs over is contracted from end to end. The order is that of the
+ * first operand. */
+static void find_along(const struct body *c, const struct stask *s, struct sync_product *p)
 {
+	int first = body_buffer_of_node(c, s, p->mma->arg[0]);
 	const struct node *a = &c->p->nodes.v[p->mma->arg[0]];
+	const struct shape2 *v = &c->k->node_shape[p->mma->arg[0]];
+	const int *axes = has_ring(c, first) ? a->axis : v->col;
+	int n = has_ring(c, first) ? a->naxes : v->ncol;
 
 	p->at = c->k->node_shape[p->node];
 	p->along = (struct shape2){ .rows = 1, .cols = 1 };
-	for (int i = 0; i < a->naxes; i++) {
-		bool bound = program_axis_bound(c->p, s->loop, a->axis[i]);
+	for (int i = 0; i < n; i++) {
+		bool bound = program_axis_bound(c->p, s->loop, axes[i]);
 
-		if (node_has_axis(p->mma, a->axis[i]))
+		if (node_has_axis(p->mma, axes[i]))
 			continue;
 		p->along.row_share[p->along.nrow] = 1;
-		p->along.row[p->along.nrow++] = a->axis[i];
-		p->along.rows *= bound ? c->g->extents.tile[a->axis[i]] : c->p->axes.v[a->axis[i]].size;
+		p->along.row[p->along.nrow++] = axes[i];
+		p->along.rows *= bound ? c->g->extents.tile[axes[i]] : c->p->axes.v[axes[i]].size;
 		if (!bound)
-			p->along.whole |= (uint64_t)1 << a->axis[i];
+			p->along.whole |= (uint64_t)1 << axes[i];
 	}
 	p->at.whole |= p->along.whole;
 }
 
 /* Of the steps those that are within the ends of what is contracted. */
-static const struct num *steps_inside(struct body *c, const struct stask *s, const struct sums *p)
+static const struct num *steps_inside(struct body *c, const struct stask *s,
+	const struct sync_product *p)
 {
 	const struct num *all = N(c, 1);
 
@@ -60,9 +58,20 @@ static const struct num *steps_inside(struct body *c, const struct stask *s, con
 	return all;
 }
 
+enum err_code body_one_piece(const struct body *c, const struct stask *s, const struct ring *r,
+	struct err *e)
+{
+	const struct buffer *b = &c->g->buffers.v[r->buffer];
+
+	if (r->alone && s->split_axis != c->g->tasks.v[b->first].split_axis)
+		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' takes '%s' in one piece, which is made in "
+			"%d parts: split both alike, or neither", s->name, b->name, b->parts);
+	return OK;
+}
+
 /* An operand's element in step KS of the sum's row at hand, or of its column. */
-static enum err_code operand(struct body *c, const struct stask *s, const struct sums *p, int arg,
-	const struct val **out, struct err *e)
+static enum err_code operand(struct body *c, const struct stask *s,
+	const struct sync_product *p, int arg, const struct val **out, struct err *e)
 {
 	const struct frag *f = p->sum.frag;
 	struct frag side = { .height = arg ? 1 : f->height, .rows = arg ? 1 : f->rows,
@@ -76,9 +85,7 @@ static enum err_code operand(struct body *c, const struct stask *s, const struct
 			"multiply f32, tf32, f16, bf16, e4m3, e5m2, i32 and i8", s->name,
 			dtype_name(b->type));
 	r = ring_of(c, buffer);
-	if (r->alone && s->split_axis != c->g->tasks.v[b->first].split_axis)
-		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' takes '%s' in one piece, which is made in "
-			"%d parts: split both alike, or neither", s->name, b->name, b->parts);
+	TRY(body_one_piece(c, s, r, e));
 	body_touch_ring(c, s, buffer);
 	*out = val_guard(c, body_inside(c, s, &p->at, &side, r->shape.whole & ~p->at.whole),
 		val_shared(c, b->type, b->type, body_ring_address(c, s, r, &p->at)),
@@ -87,7 +94,8 @@ static enum err_code operand(struct body *c, const struct stask *s, const struct
 }
 
 /* The registers of the result, with what is added to. */
-static enum err_code begin(struct body *c, const struct kentry *x, struct sums *p, struct err *e)
+static enum err_code begin(struct body *c, const struct kentry *x, struct sync_product *p,
+	struct err *e)
 {
 	struct role_op *o;
 
@@ -114,7 +122,7 @@ enum err_code body_sums(struct body *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct task *t = &c->p->tasks.v[s->task];
-	struct sums p = { .node = t->nodes.v[t->nodes.n - 1] };
+	struct sync_product p = { .node = t->nodes.v[t->nodes.n - 1] };
 	const struct num *inside;
 	const struct val *of[2];
 	struct role_op *o;
@@ -122,6 +130,8 @@ enum err_code body_sums(struct body *c, const struct kentry *x, struct err *e)
 	p.mma = &c->p->nodes.v[p.node];
 	find_along(c, s, &p);
 	TRY(begin(c, x, &p, e));
+	if (seu_of(c->k, x->task)->kind == SEU_MATRIX)
+		return body_step_products(c, x, &p, e);
 	c->along = &p.along;
 	inside = steps_inside(c, s, &p);
 	for (int arg = 0; arg < 2; arg++)

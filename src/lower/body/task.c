@@ -159,6 +159,19 @@ static enum err_code inner(struct body *c, const struct kentry *x, struct err *e
 	return body_early_runs(c, x, e);
 }
 
+/* Has the lane loops that go on while the sTask waits for its next turn? Compilers would keep
+ * its addresses in registers all the while. */
+static bool is_around_loop(const struct body *c, const struct stask *s)
+{
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		int loop = c->g->tasks.v[c->lane->entries.v[i].task].loop;
+
+		if (loop != s->loop && program_loop_within(c->p, loop, s->loop))
+			return true;
+	}
+	return false;
+}
+
 enum err_code body_task(struct body *c, const struct kentry *x, int class,
 	const struct num *iteration, struct err *e)
 {
@@ -181,6 +194,8 @@ enum err_code body_task(struct body *c, const struct kentry *x, int class,
 	task = body_op(c, DO_AT);
 	VEC_PUSH(c->a, &task->u.let.v, ((struct role_let){ s->loop == NONE ? VAR_T : VAR_I, s->loop,
 		NULL }));
+	if (is_around_loop(c, s))
+		body_op(c, DO_ANEW);
 	slots(c, x);
 	body_flag_waits(c, x);
 	if (x->waits_groups) {

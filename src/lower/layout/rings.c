@@ -58,14 +58,29 @@ static const struct node *product_of(const struct kernel *k, const struct stask 
 	return &p->nodes.v[t->nodes.v[t->nodes.n - 1]];
 }
 
-/* A product on the matrix unit that reads the buffer as an operand? */
-static bool multiplies(const struct kernel *k, int task, int buffer)
+/* A product on a matrix unit that has the buffer as an operand? */
+static bool takes(const struct kernel *k, int task, int buffer)
 {
 	const struct stask *s = stask_at(k, task);
 
-	return s->kind == TASK_MMA && s->phase == k->phase && on_matrix(k, task) &&
+	return s->kind == TASK_MMA && s->phase == k->phase && seu_of(k, task)->kind == SEU_MATRIX &&
 		k->plan->graph->buffers.v[buffer].node != NONE &&
 		reads(k->plan->graph, s, buffer);
+}
+
+/* ... and reads it from where it lies in shared memory? Synchronous ones have theirs brought to
+ * registers. */
+static bool multiplies(const struct kernel *k, int task, int buffer)
+{
+	return takes(k, task, buffer) && on_matrix(k, task);
+}
+
+bool lower_is_multiplied(const struct kernel *k, int buffer)
+{
+	for (int i = 0; i < k->plan->graph->tasks.n; i++)
+		if (takes(k, i, buffer))
+			return true;
+	return false;
 }
 
 bool lower_is_operand(const struct kernel *k, int buffer)
@@ -393,7 +408,8 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 	r->box_bytes = r->full_rows * r->panel_cols * bits / 8;
 	/* zeros that follow a contracted axis of one element are in no box */
 	r->engine = r->engine && r->full_rows <= l->box_rows &&
-		(r->swizzle || r->cols <= l->box_cols) && r->panel_cols <= most && (r->shape.nrow == 1 || r->full_rows == r->shape.rows);
+		(r->swizzle || r->cols <= l->box_cols) && r->panel_cols <= most &&
+		(r->shape.nrow == 1 || r->full_rows == r->shape.rows);
 }
 
 static bool has_split_axis(const struct kernel *k, const struct buffer *b)

@@ -366,5 +366,6 @@ void lower_groups(struct kernel *k, struct klane *l, int lane_copy)
 	if (!multiplies)
 		return;
 	count_pass(k, l, lane_copy, false);
+	lower_stages(k, l);
 	count_pass(k, l, lane_copy, true);
 }

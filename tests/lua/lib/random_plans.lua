@@ -11,7 +11,8 @@ local core = require "millrace.core"
 local dir = debug.getinfo(1, "S").source:match "^@(.*/)"
 local own, rare = dofile(dir .. "programs.lua"), dofile(dir .. "wild_programs.lua")
 
-local M = {target = "host"}		-- what verify compiles for
+-- `target`: what verify compiles for; `device`: what plans are drawn for.
+local M = {target = "host", device = mr.device "h200"}
 local random = math.random
 
 local function choose(list) return list[random(#list)] end
@@ -536,7 +537,7 @@ local function try_wild(name)
   local info = {program = name, ways = 1, wide = 1, wild = true, dtype = bound.tensors[1].dtype}
   local plan
   local good, why = pcall(function()
-    plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+    plan = mr.plan(bound:graph{tile = tile}, M.device)
     if chance(0.4) then wild_split(plan, info) end
     local spec = lanes(plan, 1)
     wild_lanes(plan, spec)
@@ -556,7 +557,7 @@ local function try(name, spread)
   local ways = choose{1, 1, 1, 2, 2}
   local wide = ways == 1 and chance(0.15) and 2 or 1    -- warpgroups of a lane
   local bound, tile = draws[name](ways * wide)
-  local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+  local plan = mr.plan(bound:graph{tile = tile}, M.device)
   local info = {program = name, ways = ways, wide = wide}
   if ways > 1 then plan:split("m", ways) end
   rings(plan, append_all(plan, lanes(plan, wide, spread)))

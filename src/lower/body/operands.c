@@ -1,0 +1,167 @@
+/* Matrix products out of registers: of each step the lane's threads fetch what is not there from
+ * shared memory, as it lies, into fragments as the instruction wants them. The product is done
+ * when the lane goes on. */
+#include "lower/body/body.h"
+
+struct fetched {
+	struct body *c;
+	const struct stask *s;
+	const struct sync_product *p;
+	const struct matrix_instruction *by;
+	int depth, steps;
+};
+
+/* The operand as a matrix: rows are its own axes, columns what is contracted. */
+static struct shape2 shape_of(const struct fetched *x, int arg)
+{
+	const struct sync_product *p = x->p;
+	struct shape2 v = { .nrow = arg ? p->at.ncol : p->at.nrow, .ncol = p->along.nrow,
+		.rows = arg ? p->at.cols : p->at.rows, .cols = p->along.rows, .whole = p->at.whole };
+	for (int i = 0; i < v.nrow; i++) {
+		v.row[i] = arg ? p->at.col[i] : p->at.row[i];
+		v.row_share[i] = 1;
+	}
+	for (int i = 0; i < v.ncol; i++) {
+		v.col[i] = p->along.row[i];
+		v.col_share[i] = 1;
+	}
+	return v;
+}
+
+/* Registers for a step of an operand. */
+static const struct frag *step_frag(const struct fetched *x, int arg)
+{
+	struct body *c = x->c;
+	const struct frag *sum = x->p->sum.frag;
+	const struct frag_layout *l = arg ? x->by->b_layout : x->by->a_layout;
+	struct frag *f = ARENA_NEW(c->a, struct frag);
+
+	*f = (struct frag){ .name = arena_strf(c->a, "%c%d", arg ? 'b' : 'a', x->p->node),
+		.kind = FRAG_FULL, .type = x->s->work.type, .buffer = NONE,
+		.packed = dtype_bits(x->s->work.type) == 16, .layout = l ? l : &c->k->target->frag };
+	f->rows = f->height = arg ? sum->cols : sum->rows;
+	f->cols = f->width = x->depth;
+	f->blocks = (int)(f->rows / (f->layout->rows * (f->layout->every_warp ? 1 :
+		c->lane->warps)));
+	body_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
+	return f;
+}
+
+/* The axes that the product contracts, as far as they may end within a tile. */
+static uint64_t contracted(const struct fetched *x)
+{
+	uint64_t axes = 0;
+
+	for (int i = 0; i < x->p->along.nrow; i++)
+		axes |= (uint64_t)1 << x->p->along.row[i];
+	return axes;
+}
+
+/* Do the elements of a word lie together, in a ring whose rows they go along, and end together? */
+static bool in_words(const struct fetched *x, const struct ring *r, int n)
+{
+	const struct shape2 *along = &x->p->along;
+	int axis = along->row[along->nrow - 1];
+	int64_t size = x->c->p->axes.v[axis].size, tile = x->c->g->extents.tile[axis];
+
+	return r->shape.ncol == 1 && r->shape.col[0] == axis && r->shape.col_share[0] == 1 &&
+		size % n == 0 && tile % n == 0 && r->panel_cols % n == 0;
+}
+
+/* A step of what lies in a ring; zero where there is nothing. */
+static enum err_code fetch(const struct fetched *x, int arg, struct frag_at *out, struct err *e)
+{
+	struct body *c = x->c;
+	int buffer = body_buffer_of_node(c, x->s, x->p->mma->arg[arg]);
+	const struct buffer *b = &c->g->buffers.v[buffer];
+	const struct frag *sum = x->p->sum.frag;
+	const struct ring *r = ring_of(c, buffer);
+	struct shape2 v = shape_of(x, arg);
+	struct frag all = { .height = arg ? sum->width : sum->height, .width = x->p->along.rows,
+		.rows = arg ? sum->cols : sum->rows, .cols = x->steps * x->depth };
+	const struct num *inside, *address;
+	struct role_op *o;
+
+	TRY(body_one_piece(c, x->s, r, e));
+	if (b->type != x->s->work.type)
+		return err_set(e, ERR_ILLEGAL, x->s->loc, "'%s': '%s' multiplies two operands of one "
+			"type, not %s and %s", x->s->name, x->by->name, dtype_name(b->type),
+			dtype_name(x->s->work.type));
+	*out = (struct frag_at){ step_frag(x, arg), 0 };
+	c->layout = out->frag->layout;
+	c->step = x->steps > 1 ? x->depth : 0;
+	inside = body_inside(c, x->s, &v, &all, contracted(x) | (r->shape.whole & ~x->p->at.whole));
+	address = body_ring_address(c, x->s, r, &v);
+	c->layout = NULL;
+	c->step = 0;
+	body_touch_ring(c, x->s, buffer);
+	o = body_op(c, DO_FETCH);
+	o->u.fetch.to = out->frag;
+	o->u.fetch.address = address;
+	o->u.fetch.inside = inside;
+	o->u.fetch.words = in_words(x, r, out->frag->layout->pair);
+	return OK;
+}
+
+/* The first operand may be there already: then all its steps are. */
+static enum err_code first_operand(const struct fetched *x, const struct kentry *entry,
+	struct frag_at *out, struct err *e)
+{
+	struct body *c = x->c;
+	int buffer = body_buffer_of_node(c, x->s, x->p->mma->arg[0]);
+
+	if (has_ring(c, buffer))
+		return fetch(x, 0, out, e);
+	if (x->by->a_layout)
+		return err_set(e, ERR_ILLEGAL, x->s->loc, "'%s' takes '%s' out of registers, where it "
+			"does not lie as '%s' wants it; let another lane make it", x->s->name,
+			c->g->buffers.v[buffer].name, x->by->name);
+	TRY(body_buffer(c, buffer, &out->frag, e));
+	out->version = body_version(c, entry, buffer);
+	body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, out->version);
+	return OK;
+}
+
+static void add_product(const struct fetched *x, struct frag_at a, struct frag_at b)
+{
+	struct body *c = x->c;
+	struct role_op *o = body_op(c, DO_PRODUCT);
+
+	o->u.product.form = (struct product_form){ .by = x->by, .registers = true,
+		.b_registers = true, .cols = x->by->cols_most, .depth = x->depth,
+		.type = x->s->work.type };
+	body_note_form(c, &o->u.product.form);
+	o->u.product.sum = x->p->sum;
+	o->u.product.a = a;
+	o->u.product.b = b;
+	o->u.product.steps = 1;
+	o->u.product.pieces = (int)x->p->sum.frag->cols / x->by->cols_most;
+	o->u.product.adds = N(c, 1);
+}
+
+enum err_code body_step_products(struct body *c, const struct kentry *entry,
+	const struct sync_product *p, struct err *e)
+{
+	struct fetched x = { .c = c, .s = stask_of(c, entry), .p = p };
+	struct frag_at a = { 0 }, b;
+	struct role_body *outer;
+	struct role_op *each;
+
+	TRY(body_find_instruction(c, x.s, p->sum.frag, &x.by, e));
+	x.depth = matrix_depth(x.by, x.s->work.type);
+	x.steps = (int)ceil_div(p->along.rows, x.depth);
+	if (!entry->result_shared) {	/* all steps together */
+		body_touch(c, TOUCH_READ, TOUCH_FRAG, p->result, p->sum.version);
+		body_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, p->sum.version);
+	}
+	each = body_op(c, DO_EACH);
+	each->u.region.var = VAR_KS;
+	each->u.region.of = NONE;
+	each->u.region.step = x.steps;
+	outer = body_enter(c, &each->u.region.body);
+	TRY(fetch(&x, 1, &b, e));
+	TRY(first_operand(&x, entry, &a, e));
+	add_product(&x, a, b);
+	body_leave(c, outer);
+	return OK;
+}
