@@ -44,12 +44,13 @@
  *
  * Groups. A wait on the lane's own asynchronous work is a count of younger groups that
  * may still be under way; it is the least over all trip counts, for each turn of the
- * prologue, the steady state and the epilogue of its own. The lane also completes_before of a
- * product before it waits for somebody who cannot go on without it.
+ * prologue, the steady state and the epilogue of its own. The lane also learns that a product
+ * is complete before it waits for somebody who cannot go on without it.
  */
 #ifndef LOWER_KERNEL_H
 #define LOWER_KERNEL_H
 
+#include "lower/traced.h"
 #include "plan/check.h"
 #include "role/role.h"
 #include "target/target.h"
@@ -162,15 +163,8 @@ struct flag_wait {
 	int loop, back;
 	bool once;			/* AROUND, where loops between may make no iteration: in
 					 * the first that there is, or else after them */
-	int stamp;			/* behind it, position in the record; NONE: behind the next */
-};
-
-/* The time stamps of an sTask in a traced kernel, see stamps.h. */
-struct record {
-	int64_t at;			/* in words from the tile's */
-	int words;			/* of one iteration */
-	int64_t keep;			/* iterations of a tile that leave some */
-	int groups, body, drain;	/* positions in it; NONE */
+	int stamp;			/* of a traced kernel: behind it, position in the record;
+					 * NONE: behind the next */
 };
 
 /* A carry in shared memory that the entry finds without a value when it is the first to touch
@@ -197,7 +191,7 @@ struct kentry {
 	int flag, issue_flag;		/* that this sTask completes; NONE */
 	int outbox;			/* by which it stores; NONE: the lane's threads do it, or it
 					 * is no store */
-	struct record stamps;		/* in a traced kernel */
+	struct record stamps;		/* of a traced kernel */
 };
 
 struct kstep {
@@ -230,12 +224,7 @@ struct klane {
 	int64_t scratch;		/* in shared memory: for reductions over its warps */
 	VEC(struct kentry) entries;
 	struct kregion *regions;	/* by loop + 1; 0: the tile loop */
-	/* of a traced kernel */
-	int64_t stamps;			/* of the tiles held: bytes, of shared memory */
-	int64_t stamps_out;		/* of all its tiles: words, from the block's */
-	int64_t tile_words;
-	int64_t tiles_held;		/* of its own tiles so many at a time, before they go out */
-	int64_t tiles_out;		/* so many go out at most; a multiple */
+	struct traced_lane traced;
 };
 
 /* Does the lane work on several tiles in a turn? Else a tile is over before the next begins. */
@@ -250,31 +239,13 @@ static inline int64_t lane_tiles(const struct klane *l, int64_t tiles)
 	return (tiles + l->copies - 1 - l->copy) / l->copies;
 }
 
-/* In a traced kernel, a warp that has nothing else to do stamps when copies complete. */
-struct watch {
-	int flag, warp;
-	int64_t ended;			/* in shared memory: a word that ends it */
-	int64_t at, keep;		/* its words, from the block's: one an instance */
-};
-
-/* A lane completes_before that its product is complete, and tells the others, before it waits at the
- * next instance of `before`, an sTask of its own: else lanes could wait for each other.
- * before NONE: at the end of the runs of its loops. */
-struct complete_before {
-	int product, before;
-};
-
-/* An sTask in a region sees another one in a loop inside by that loop's runs, not by the
- * last instance before. */
-struct run_only {
-	int task, on;
-};
-
 /* Why no kernel comes of a plan. */
 struct refusal {
 	enum problem_code code;
 	int task;			/* NONE */
 };
+
+struct lessons;
 
 struct kernel {
 	struct arena arena;
@@ -291,21 +262,16 @@ struct kernel {
 	int *flag_of, *issue_flag_of;	/* by sTask; NONE */
 	int *turn_of;			/* by lane of the plan: flag; NONE */
 	VEC(struct flag) flags;
-	/* what the check of earlier attempts has taught: */
-	VEC(struct complete_before) completes_before;
-	VEC(struct run_only) runs_only;
-	VEC(struct flag) deeper;	/* flags that need that depth at least */
-	VEC(struct flag) early;		/* flags that others must hear of early */
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */
 	uint64_t deep;			/* bit a: a product contracts axis a */
 	int64_t shared_bytes;
 	int threads;
 	int cluster;			/* blocks that share loads; 1 */
-	int64_t stamp_words;		/* of a block; 0: it is not traced */
-	int64_t stamp_tiles;		/* so many tiles of a block are kept */
-	VEC(struct watch) watches;
+	int most_tiles;			/* that an EU gets */
+	struct traced traced;
 	struct role_program *role;	/* what all of it comes to: the last pass */
+	struct lessons *lessons;	/* of earlier attempts, for the passes (lessons.h) */
 };
 
 /* Does the result of a product go to shared memory? The rings are there. */

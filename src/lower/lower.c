@@ -1,7 +1,9 @@
 /* From a plan to a kernel: the passes, in order. */
 #include "lower/lower.h"
 
+#include "lower/lessons.h"
 #include "lower/passes.h"
+#include "plan/deal.h"
 
 /* The one account of room in an EU, on what was lowered. */
 static enum err_code check_room(struct kernel *k, struct err *e)
@@ -21,31 +23,74 @@ static enum err_code check_room(struct kernel *k, struct err *e)
 	return OK;
 }
 
-/* The flags by which lanes see each other, of such a depth that nobody takes a phase for
- * another: the plan's waits may not be enough for that. */
+static int most_tiles(struct kernel *k)
+{
+	struct arena_mark mark = arena_mark(&k->arena);
+	struct dealing d;
+	int64_t most = 1;
+
+	plan_deal(&k->arena, k->plan, k->phase, &d);
+	for (int i = 0; i < d.eus; i++)
+		most = max_i64(most, d.start[i + 1] - d.start[i]);
+	arena_reset(&k->arena, mark);
+	return (int)most;
+}
+
+/* The flags by which lanes see each other, of such a depth that nobody takes a phase for another.
+ * The plan's waits may not be enough for that: then one is added that holds back who runs ahead,
+ * and as that changes the relation of all events, depths are found anew. Each adds a wait, and the
+ * waits are limited. */
 static enum err_code lower_waiting(struct kernel *k, struct err *e)
 {
 	int64_t bytes = k->shared_bytes;
 	enum err_code code;
-	int late;
+	int unserved;
 
+	TRY(lower_showable_waits(k, e));
 	do {
 		k->shared_bytes = bytes;
 		k->flags.n = 0;
-		TRY(lower_showable_waits(k, e));
 		TRY(lower_flags(k, e));
 		lower_cluster(k);
-		code = lower_depths(k, &late, e);
-	} while (late != NONE && lower_hold_back(k, late));
+		code = lower_depths(k, &unserved, e);
+	} while (unserved != NONE && lower_hold_back(k, unserved));
 	return code;
 }
 
-/* *wrong: what the check of the kernel that came of it says. */
-static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct err *e)
+/* One attempt, from the plan's waits and the lessons of those before. *wrong: what the check of
+ * the kernel that came of it says, or of its room; *remedy: what may mend it. */
+static enum err_code attempt(struct kernel *k, enum err_code *wrong, struct remedy *remedy,
+	struct err *e)
 {
 	struct verified v;
-	int64_t bytes;
 
+	k->lanes.n = k->outboxes.n = 0;
+	*remedy = REMEDY_NONE;
+	k->refusal.code = PROBLEM_WAITS;
+	TRY(lower_waiting(k, e));
+	k->refusal.code = PROBLEM_BARRIERS;
+	TRY(lower_lanes(k, e));
+	lower_stores(k);
+	*wrong = check_room(k, e);
+	if (*wrong)
+		return OK;
+	k->refusal.code = PROBLEM_LAYOUT;
+	TRY(lower_body(k, e));
+	k->refusal.code = PROBLEM_KERNEL;
+	*wrong = verify(k->role, k->plan, k->phase, &k->arena, &v, e);
+	*remedy = v.remedy;
+	return OK;
+}
+
+/* *wrong: what is wrong with the kernel in the end. Why there may be several attempts: lessons.h. */
+static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct err *e)
+{
+	struct remedy remedy;
+	int64_t bytes;
+	int n = 0;
+
+	k->most_tiles = most_tiles(k);
+	k->lessons = ARENA_NEW(&k->arena, struct lessons);
 	k->refusal = (struct refusal){ PROBLEM_LAYOUT, NONE };
 	TRY(lower_shapes(k, e));
 	TRY(lower_rings(k, e));
@@ -53,20 +98,8 @@ static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct er
 	lower_own_waits(k);
 	do {
 		k->shared_bytes = bytes;
-		k->lanes.n = k->outboxes.n = 0;
-		k->refusal.code = PROBLEM_WAITS;
-		TRY(lower_waiting(k, e));
-		k->refusal.code = PROBLEM_BARRIERS;
-		TRY(lower_lanes(k, e));
-		lower_stores(k);
-		*wrong = check_room(k, e);
-		if (*wrong)
-			return OK;
-		k->refusal.code = PROBLEM_LAYOUT;
-		TRY(lower_body(k, e));
-		k->refusal.code = PROBLEM_KERNEL;
-		*wrong = verify(k->role, k->plan, k->phase, &k->arena, &v, e);
-	} while (*wrong && lower_retry(k, &v.remedy));
+		TRY(attempt(k, wrong, &remedy, e));
+	} while (*wrong && ++n < ATTEMPTS_MOST && lessons_add(k, &remedy));
 	return OK;
 }
 

@@ -1,13 +1,13 @@
 /* passes.h - the passes that make a kernel, and what they ask; for use inside src/lower.
  *
  * lower.c calls the passes in the order of this file. Each fills in fields of the kernel
- * that those before it do not look at. */
+ * that those before it do not look at. The last word has verify (verify/verify.h), which knows
+ * nothing of them; what it finds is noted for another attempt (lessons.h). */
 #ifndef LOWER_PASSES_H
 #define LOWER_PASSES_H
 
 #include "lower/kernel.h"
 #include "plan/events.h"
-#include "verify/verify.h"
 
 enum { DEPTH_MAX = 16 };			/* of a flag */
 
@@ -15,38 +15,62 @@ enum { DEPTH_MAX = 16 };			/* of a flag */
 NODISCARD enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,
 	struct kernel **out, struct refusal *why, struct err *e);
 
-/* node_shape, carry_shape, deep. */
+/* Each pass: the fields of the kernel that it needs; that it computes; what holds then. None of
+ * them changes what it needs, but where that is said. */
+
+/* needs: the plan
+ * computes: node_shape, carry_shape, deep
+ * promises: operands and results of a product agree about their axes; element-wise work keeps them */
 NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
-/* rings, ring_of. */
+
+/* needs: shapes
+ * computes: rings, ring_of, shared_bytes so far
+ * promises: what several lanes touch, or an engine, is in a ring, which lies beside all others */
 NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
 /* Does the matrix unit read the buffer as an operand? The rings' layout follows from that;
  * a product by threads reads any. */
 bool lower_is_operand(const struct kernel *k, int buffer);
 /* Does it multiply the buffer at all? What is beyond the end of a contracted axis must be zero. */
 bool lower_is_multiplied(const struct kernel *k, int buffer);
-/* A plan of the kernel's own, whose waits the two below change. */
+
+/* computes: own, a plan of the kernel's own, whose waits the two below change
+ * promises: what must come before what stays as in the plan, or is more */
 void lower_own_waits(struct kernel *k);
-/* Take out or replace waits that no flag can show. */
+/* needs: own, rings, lessons; takes out or replaces waits of it
+ * promises: a flag can show each wait that is left, or the lane knows. ERR_ILLEGAL: not so */
 NODISCARD enum err_code lower_showable_waits(struct kernel *k, struct err *e);
 /* Let the sTask that wait number `wait` is for wait in turn for the one that waits. Returns
- * false if it would never go on then. */
+ * false if it would never go on then, or there are too many waits. */
 bool lower_hold_back(struct kernel *k, int wait);
-/* flags, without depth and place, and who has which. */
+
+/* needs: own, rings, lessons
+ * computes: flags, but for depth and place; flag_of, issue_flag_of, turn_of
+ * promises: what any wait of the plan asks for, and whose turn it is, is a phase of one of them */
 NODISCARD enum err_code lower_flags(struct kernel *k, struct err *e);
-/* cluster; how rings are cut, and which flags are everybody's. */
+
+/* needs: rings, flags
+ * computes: cluster; how rings are cut, and which flags are everybody's */
 void lower_cluster(struct kernel *k);
-/* Their depth and place. On failure *late is a wait, of the kernel's, that no depth serves, or
- * NONE. */
-NODISCARD enum err_code lower_depths(struct kernel *k, int *late, struct err *e);
+
+/* needs: own, flags, lessons
+ * computes: their depth and place; shared_bytes so far
+ * promises: as far as the relation of the plan's events says, nobody takes a phase for another.
+ * On failure *unserved is a wait, of `own`, that no depth serves, or NONE. */
+NODISCARD enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e);
+
+/* needs: own, rings, flags with depths, lessons
+ * computes: lanes, but for outboxes; threads; shared_bytes so far
+ * promises: each entry waits for what the plan has it wait for, by flags or by a count of groups */
+NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
 /* Has the lane something to do in the phase? Otherwise it is no part of the kernel. */
 bool lower_has_work(const struct kernel *k, int lane);
-/* lanes, threads; the two below are for it. */
-NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
 
-/* outboxes: what the copy engine stores. After all others, as it takes room that is left. */
+/* needs: all above, as it takes room that is left
+ * computes: outboxes: what the copy engine stores; shared_bytes, all of it */
 void lower_stores(struct kernel *k);
 
-/* role: all of it as one tree of operations. */
+/* needs: all above
+ * computes: role: all of it as one tree of operations (body/body.h) */
 NODISCARD enum err_code lower_body(struct kernel *k, struct err *e);
 
 /* What a wait that is seen by flags asks of one of them: what belongs to the iteration of
@@ -106,10 +130,6 @@ bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct r
 int lower_tile_offsets(const struct kernel *k, int lane, int *least);
 /* Offsets of the lanes in the tile loop summed up: that far apart may lanes be beyond waits. */
 int lower_tile_spread(const struct kernel *k);
-/* Tiles that an EU gets at most. */
-int lower_most_tiles(struct kernel *k);
-/* Note what another attempt may do better; false if there is nothing. */
-bool lower_retry(struct kernel *k, const struct remedy *r);
 /* More trips than that show nothing new about one iteration and another. */
 int64_t lower_window(const struct kernel *k);
 

@@ -60,7 +60,7 @@ static int64_t lay_out(struct kernel *k, int64_t limit)
 				k->plan->graph->tasks.v[x->task].loop));
 			at += x->stamps.keep * x->stamps.words;
 		}
-		l->tile_words = at;
+		l->traced.tile_words = at;
 		all += at;
 	}
 	return all;
@@ -75,15 +75,15 @@ static void place(struct kernel *k, int64_t tiles, int64_t held)
 		struct klane *l = &k->lanes.v[i];
 		int64_t own = ceil_div(tiles, l->copies);
 
-		l->tiles_held = min_i64(own, held);
-		l->tiles_out = ceil_div(own, l->tiles_held) * l->tiles_held;
-		l->stamps = k->shared_bytes;
-		k->shared_bytes += l->tiles_held * l->tile_words * WORD;
-		l->stamps_out = out;
-		out += STAMP_LANE_HEAD + l->tiles_out * l->tile_words;
+		l->traced.tiles_held = min_i64(own, held);
+		l->traced.tiles_out = ceil_div(own, l->traced.tiles_held) * l->traced.tiles_held;
+		l->traced.held_at = k->shared_bytes;
+		k->shared_bytes += l->traced.tiles_held * l->traced.tile_words * WORD;
+		l->traced.out_at = out;
+		out += STAMP_LANE_HEAD + l->traced.tiles_out * l->traced.tile_words;
 	}
-	k->stamp_words = out;
-	k->stamp_tiles = tiles;
+	k->traced.words = out;
+	k->traced.tiles = tiles;
 }
 
 /* The lane of an sTask, if it is on one alone; NULL. */
@@ -116,25 +116,25 @@ static void add_watches(struct kernel *k)
 		used[l->lane]++;
 		w.ended = k->shared_bytes;
 		k->shared_bytes += WORD;
-		VEC_PUSH(&k->arena, &k->watches, w);
+		VEC_PUSH(&k->arena, &k->traced.watches, w);
 	}
 }
 
 static void place_watches(struct kernel *k, int64_t tiles)
 {
-	for (int i = 0; i < k->watches.n; i++) {
-		struct watch *w = &k->watches.v[i];
+	for (int i = 0; i < k->traced.watches.n; i++) {
+		struct watch *w = &k->traced.watches.v[i];
 		int loop = k->plan->graph->tasks.v[k->flags.v[w->flag].task].loop;
 
-		w->at = k->stamp_words;
+		w->at = k->traced.words;
 		w->keep = min_i64(tiles * most_iterations(k, loop), WATCH_MOST);
-		k->stamp_words += w->keep;
+		k->traced.words += w->keep;
 	}
 }
 
 enum err_code lower_stamps(struct kernel *k, struct err *e)
 {
-	int64_t tiles = lower_most_tiles(k), turns = 0, limit = INT32_MAX, words;
+	int64_t tiles = k->most_tiles, turns = 0, limit = INT32_MAX, words;
 	struct arena_mark mark;
 	struct dealing d;
 	int64_t room;

@@ -49,7 +49,7 @@ static void make_stamps(struct on_host *h, int phase)
 	h->lowered[phase] = h->kernel;
 	h->kernel = NULL;
 	plan_deal(&h->arena, h->plan, phase, &d);
-	h->stamps[phase] = ARENA_ARRAY(&h->arena, h->lowered[phase]->stamp_words * d.eus, uint32_t);
+	h->stamps[phase] = ARENA_ARRAY(&h->arena, h->lowered[phase]->traced.words * d.eus, uint32_t);
 }
 
 enum err_code on_host_compile_by(struct on_host *h, lower_fn *lower, void *ud,
@@ -147,7 +147,7 @@ static void describe(const struct on_host *h, int phase, const struct on_host_op
 		.from = narrow(a, d.start, d.eus + 1) };
 	buffers[start + 1] = (struct host_buffer){ 0 };
 	if (h->traced) {
-		buffers[start + 1].bytes = (size_t)(h->lowered[phase]->stamp_words * d.eus) *
+		buffers[start + 1].bytes = (size_t)(h->lowered[phase]->traced.words * d.eus) *
 			sizeof(uint32_t);
 		buffers[start + 1].from = buffers[start + 1].to = h->stamps[phase];
 		memset(h->stamps[phase], 0, buffers[start + 1].bytes);

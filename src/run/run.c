@@ -50,7 +50,7 @@ static void make_stamps(struct built *b, int phase)
 	p->kernel = b->kernel;
 	b->kernel = NULL;
 	plan_deal(&b->arena, b->plan, phase, &d);
-	p->stamps = ARENA_ARRAY(&b->arena, p->kernel->stamp_words * d.eus, uint32_t);
+	p->stamps = ARENA_ARRAY(&b->arena, p->kernel->traced.words * d.eus, uint32_t);
 }
 
 enum err_code built_emit(struct built *b, struct err *e)
@@ -160,7 +160,7 @@ static void add_step(struct built *b, int phase, struct arena *a, struct gpu_buf
 	buffers[start + 1] = (struct gpu_buffer){ .name = "stamps", .init = GPU_INIT_WORD,
 		.bytes = sizeof(uint32_t), .to = NULL };
 	if (b->traced) {
-		buffers[start + 1].bytes *= (size_t)(b->phases[phase].kernel->stamp_words * d.eus);
+		buffers[start + 1].bytes *= (size_t)(b->phases[phase].kernel->traced.words * d.eus);
 		buffers[start + 1].to = b->phases[phase].stamps;
 	}
 	for (int i = 0; i < s->params.n; i++) {

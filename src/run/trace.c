@@ -11,10 +11,10 @@ static int last_eu(const struct kernel *k, const uint32_t *words, int eus, bool 
 	int best = 0;
 
 	for (int u = 0; u < eus; u++) {
-		const uint32_t *block = words + u * k->stamp_words;
+		const uint32_t *block = words + u * k->traced.words;
 
 		for (int i = 0; i < k->lanes.n; i++) {
-			const uint32_t *lane = block + k->lanes.v[i].stamps_out;
+			const uint32_t *lane = block + k->lanes.v[i].traced.out_at;
 			uint64_t end = logical ? lane[STAMP_LANE_END] - block[STAMP_START] :
 				time_at(lane + STAMP_LANE_TIME);
 
@@ -44,7 +44,7 @@ static enum err_code read_phase(struct timeline *t, const struct trace_input *in
 	line->eu = o->eu == NONE ? last_eu(in->kernel, in->words, d.eus, o->logical) : o->eu;
 	walk_init(a, &walk, t->plan->graph, phase, (int)(d.start[line->eu + 1] -
 		d.start[line->eu]), d.order + d.start[line->eu]);
-	eu.words = in->words + line->eu * in->kernel->stamp_words;
+	eu.words = in->words + line->eu * in->kernel->traced.words;
 	eu.walk = &walk;
 	missing = trace_eu(a, &t->arena, &eu, line, &t->clock_hz);
 	if (missing)

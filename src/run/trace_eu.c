@@ -101,7 +101,7 @@ static int64_t read_stamp(struct lane_reader *l, int64_t at)
  * time that all share says how often the half clock went round. */
 static int64_t lane_end(const struct reader *r, const struct klane *l)
 {
-	const uint32_t *w = r->words + l->stamps_out;
+	const uint32_t *w = r->words + l->traced.out_at;
 	int64_t cycles = (uint32_t)(w[STAMP_LANE_END] - r->words[STAMP_START]);
 	double ns = (double)(time_at(w + STAMP_LANE_TIME) - time_at(r->words + STAMP_TIME));
 	double rounds = (ns * 1e-9 * r->plan->device->clock_hz - (double)cycles) / 0x1p32;
@@ -115,7 +115,7 @@ static double clock_of(const struct reader *r)
 	double cycles = 0, ns = 0;
 
 	for (int i = 0; i < r->k->lanes.n; i++) {
-		const uint32_t *w = r->words + r->k->lanes.v[i].stamps_out;
+		const uint32_t *w = r->words + r->k->lanes.v[i].traced.out_at;
 
 		cycles += (double)lane_end(r, &r->k->lanes.v[i]);
 		ns += (double)(time_at(w + STAMP_LANE_TIME) - time_at(r->words + STAMP_TIME));
@@ -363,10 +363,10 @@ static bool enter_turn(struct lane_reader *l, int64_t turn)
 			if (!shifts_tiles(k) || k->copies > 1)
 				see_products(l, NULL, l->now, late);
 		}
-		if (l->turn + 1 >= l->r->k->stamp_tiles)
+		if (l->turn + 1 >= l->r->k->traced.tiles)
 			return false;
-		l->words = l->r->words + k->stamps_out + STAMP_LANE_HEAD +
-			(l->turn + 1) / k->copies * k->tile_words;
+		l->words = l->r->words + k->traced.out_at + STAMP_LANE_HEAD +
+			(l->turn + 1) / k->copies * k->traced.tile_words;
 	}
 	return true;
 }
@@ -444,8 +444,8 @@ static void close_events(struct reader *r)
 	for (int i = 0; i < r->seen.n; i++)
 		set_end(r, r->seen.v[i].task, r->seen.v[i].seq, r->seen.v[i].time,
 			r->seen.v[i].late);
-	for (int i = 0; i < r->k->watches.n; i++)
-		read_watch(r, &r->k->watches.v[i]);
+	for (int i = 0; i < r->k->traced.watches.n; i++)
+		read_watch(r, &r->k->traced.watches.v[i]);
 	for (int i = 0; i < line->events.n; i++) {
 		struct event *ev = &line->events.v[i];
 
@@ -471,7 +471,7 @@ static void make_room(struct reader *r, struct arena *a)
 
 		for (int x = 0; x < l->entries.n; x++)
 			n += min_i64(l->entries.v[x].stamps.keep * min_i64(r->walk->ntiles,
-				r->k->stamp_tiles), walk_count(r->walk,
+				r->k->traced.tiles), walk_count(r->walk,
 				stask_at(r, l->entries.v[x].task)->loop));
 	}
 	r->line->events.v = ARENA_ARRAY(a, n, struct event);

@@ -189,7 +189,7 @@ static bool has_come(const struct play *p, int lane, int end, int instance, bool
 
 /* What the warp waits for is done, or a product that is issued, but its lane waits itself
  * before it tells of it. */
-static bool is_held(const struct play *p, const struct warp *w, struct remedy *r)
+static bool is_untold(const struct play *p, const struct warp *w, struct remedy *r)
 {
 	const struct act *a = &p->s->acts[w->lane][w->at], *b;
 	const struct role_flag *f = &p->r->flags.v[a->at];
@@ -209,18 +209,18 @@ static bool is_held(const struct play *p, const struct warp *w, struct remedy *r
 	inside = f->runs && b->instance != NONE && program_loop_within(g, stask_of(p,
 		b->instance)->loop, f->run_of);
 	if (f->runs && !f->early && (inside || last == NONE))
-		r->late = a->at;
+		r->run = a->at;
 	else if (p->s->set->matrix[f->task] && f->runs && !inside)
-		r->held = (struct held){ f->task, NONE };
+		r->untold = (struct untold){ f->task, NONE };
 	else if (p->s->set->matrix[f->task] && b->instance != NONE)
-		r->held = (struct held){ f->task, p->s->task[b->instance] };
-	return r->late != NONE || r->held.product != NONE;
+		r->untold = (struct untold){ f->task, p->s->task[b->instance] };
+	return r->run != NONE || r->untold.product != NONE;
 }
 
-static void find_held(const struct play *p)
+static void find_untold(const struct play *p)
 {
 	for (int i = 0; i < p->nwarps; i++)
-		if (p->warp[i].at < p->s->nacts[p->warp[i].lane] && is_held(p, &p->warp[i],
+		if (p->warp[i].at < p->s->nacts[p->warp[i].lane] && is_untold(p, &p->warp[i],
 		    p->remedy))
 			return;
 }
@@ -376,7 +376,7 @@ enum err_code play_script(struct arena *a, const struct script *s, struct remedy
 		.remedy = remedy, .e = e };
 	bool moved = true;
 
-	*remedy = (struct remedy){ { NONE, NONE }, NONE, NONE };
+	*remedy = REMEDY_NONE;
 	init_warps(&p);
 	init_flags(&p);
 	find_awaited(&p);
@@ -392,7 +392,7 @@ enum err_code play_script(struct arena *a, const struct script *s, struct remedy
 	for (int i = 0; i < p.nwarps; i++) {
 		if (p.warp[i].at == s->nacts[p.warp[i].lane])
 			continue;
-		find_held(&p);
+		find_untold(&p);
 		return deadlock(&p);
 	}
 	return check_end(&p);

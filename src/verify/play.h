@@ -9,20 +9,21 @@
 
 #include "verify/acts.h"
 
-/* A lane waits at an instance of sTask `before` of its own, and others wait for it to tell them
- * of its product; before NONE: at the end of the runs of its loops. */
-struct held {
+/* A lane waits at an instance of sTask `before` of its own, and others wait to be told by it of its
+ * product; before NONE: at the end of the runs of its loops. */
+struct untold {
 	int product, before;
 };
 
 /* What may mend a kernel that does not go well. */
 struct remedy {
-	struct held held;		/* lanes wait for each other, and one of them only because
+	struct untold untold;		/* lanes wait for each other, and one of them only because
 					 * nobody has told it of this product; NONE */
-	int flag;			/* whose phases may be mistaken for each other; NONE */
-	int late;			/* a flag whose run has had its last instance, where nobody
-					 * can go on because the loop has not ended; NONE */
+	int mistaken;			/* a flag whose phases may be, for each other; NONE */
+	int run;			/* a flag of runs: one has had its last instance, and nobody
+					 * can go on because its loop has not ended; NONE */
 };
+#define REMEDY_NONE ((struct remedy){ { NONE, NONE }, NONE, NONE })
 
 /* `a` is scratch. The error tells what goes wrong first, with sTasks and iterations. */
 NODISCARD enum err_code play_script(struct arena *a, const struct script *s,

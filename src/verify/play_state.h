@@ -167,7 +167,7 @@ static inline void join(const struct play *p, int *into, const int *from)
 /* Somebody may take a phase of the flag for another. */
 static inline void blame_flag(const struct play *p, int flag)
 {
-	p->remedy->flag = kernel_flag(p, flag);
+	p->remedy->mistaken = kernel_flag(p, flag);
 }
 
 /* For messages; in p->a. */

@@ -414,8 +414,8 @@ enum err_code verify(const struct role_program *r, const struct plan *p, int pha
 	struct arena *a, struct verified *out, struct err *e)
 {
 	struct arena_mark mark = arena_mark(a);
-	struct check c = { .a = a, .r = r, .plan = p, .phase = phase, .done = { .remedy = {
-		{ NONE, NONE }, NONE, NONE }, .complete = true }, .e = e };
+	struct check c = { .a = a, .r = r, .plan = p, .phase = phase, .done = { .remedy =
+		REMEDY_NONE, .complete = true }, .e = e };
 	enum err_code code = check_program(&c);
 
 	arena_reset(a, mark);

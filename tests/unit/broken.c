@@ -7,6 +7,7 @@
 
 #include "lower/lower.h"
 #include "lower/passes.h"
+#include "verify/verify.h"
 #include "lua/lplan.h"
 #include "run/on_host.h"
 

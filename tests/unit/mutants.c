@@ -3,6 +3,7 @@
  * check, finds no race in them and the result is the same. Of those that it refuses a
  * sample runs on the CPU too, to see how many are refused without need. */
 #include "lower/passes.h"
+#include "verify/verify.h"
 #include "tests/unit/bench.h"
 
 /* To compile and run a kernel takes a hundred times as long as to check it. So of those that

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "lower/passes.h"
+#include "verify/verify.h"
 #include "tests/unit/bench.h"
 #include "tests/unit/oracle_states.h"
 

@@ -153,8 +153,9 @@ static enum err_code add_role(struct body *c, const struct klane *l, struct err 
 	c->role = VEC_ADD(c->a, &c->r->roles);
 	*c->role = (struct role){ .name = c->plan->lanes.v[l->lane].name, .lane = l->lane,
 		.copy = l->copy, .copies = l->copies, .warps = l->warps, .first_warp = l->first_warp,
-		.barrier = l->barrier, .stamps = l->stamps, .stamps_out = l->stamps_out,
-		.tile_words = l->tile_words, .tiles_held = l->tiles_held, .tiles_out = l->tiles_out };
+		.barrier = l->barrier, .stamps = l->traced.held_at,
+		.stamps_out = l->traced.out_at, .tile_words = l->traced.tile_words,
+		.tiles_held = l->traced.tiles_held, .tiles_out = l->traced.tiles_out };
 	list_regions(c, l);
 	c->of_buffer = ARENA_ARRAY(c->a, c->g->buffers.n, struct frag *);
 	c->of_node = ARENA_ARRAY(c->a, c->p->nodes.n, struct frag *);
@@ -183,14 +184,14 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 	c.r->shared_bytes = k->shared_bytes;
 	c.r->first = k->phase == 0;
 	c.r->last = k->phase + 1 == c.p->phases.n;
-	c.r->stamp_words = k->stamp_words;
+	c.r->stamp_words = k->traced.words;
 	TRY(check_types(&c, e));
 	list_tensors(&c);
 	list_names(&c);
 	list_flags(&c);
 	list_rooms(&c);
-	for (int i = 0; i < k->watches.n; i++)
-		VEC_PUSH(c.a, &c.r->watched, k->watches.v[i].ended);
+	for (int i = 0; i < k->traced.watches.n; i++)
+		VEC_PUSH(c.a, &c.r->watched, k->traced.watches.v[i].ended);
 	for (int i = 0; i < k->lanes.n; i++) {
 		enum err_code code = add_role(&c, &k->lanes.v[i], e);
 

@@ -8,7 +8,7 @@ enum { WORD = 4 };
 
 static bool is_traced(const struct body *c)
 {
-	return c->k->stamp_words > 0;
+	return c->k->traced.words > 0;
 }
 
 static struct role_op *stamp(struct body *c, int64_t at)
@@ -55,9 +55,9 @@ static void watch(struct body *c, enum role_do what, const struct watch *w)
 
 void body_watches(struct body *c)
 {
-	for (int i = 0; i < c->k->watches.n; i++)
-		if (is_ours(c, &c->k->watches.v[i]))
-			watch(c, DO_WATCH, &c->k->watches.v[i]);
+	for (int i = 0; i < c->k->traced.watches.n; i++)
+		if (is_ours(c, &c->k->traced.watches.v[i]))
+			watch(c, DO_WATCH, &c->k->traced.watches.v[i]);
 }
 
 void body_lane_stamps(struct body *c)
@@ -88,9 +88,9 @@ void body_tile_end_stamp(struct body *c)
 
 void body_end_stamp(struct body *c)
 {
-	for (int i = 0; i < c->k->watches.n; i++)
-		if (is_ours(c, &c->k->watches.v[i]))
-			watch(c, DO_WATCH_ENDS, &c->k->watches.v[i]);
+	for (int i = 0; i < c->k->traced.watches.n; i++)
+		if (is_ours(c, &c->k->traced.watches.v[i]))
+			watch(c, DO_WATCH_ENDS, &c->k->traced.watches.v[i]);
 	if (is_traced(c))
 		body_op(c, DO_STAMPS_END);
 }

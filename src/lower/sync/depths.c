@@ -1,11 +1,10 @@
 /* How deep a flag's ring of barriers must be that nobody takes one phase for another. The
  * relation of the plan's events over a few tiles decides, for each number of trips that may
  * make a difference. */
+#include "lower/lessons.h"
 #include "lower/passes.h"
 
 #include <string.h>
-
-#include "plan/deal.h"
 
 enum { TILES_MOST = 3 };
 
@@ -56,19 +55,6 @@ int lower_tile_spread(const struct kernel *k)
 		sum += lower_tile_offsets(k, l, &least) * p->lanes.v[l].turns;
 	}
 	return sum;
-}
-
-int lower_most_tiles(struct kernel *k)
-{
-	struct arena_mark mark = arena_mark(&k->arena);
-	struct dealing d;
-	int64_t most = 1;
-
-	plan_deal(&k->arena, k->plan, k->phase, &d);
-	for (int i = 0; i < d.eus; i++)
-		most = max_i64(most, d.start[i + 1] - d.start[i]);
-	arena_reset(&k->arena, mark);
-	return (int)most;
 }
 
 int64_t lower_window(const struct kernel *k)
@@ -203,8 +189,8 @@ static bool run_wait_is_safe(const struct proof *p, const struct wait *w,
 }
 
 /* Under this depth, can all who wait on the flag tell its phases apart, and those who
- * arrive? Else *late is a wait that cannot. */
-static bool depth_holds(const struct proof *p, int depth, int *late)
+ * arrive? Else *wait is one that cannot. */
+static bool depth_holds(const struct proof *p, int depth, int *wait)
 {
 	const struct plan *plan = p->k->plan;
 
@@ -215,7 +201,7 @@ static bool depth_holds(const struct proof *p, int depth, int *late)
 
 		if (!lower_asks(p->k, w, p->f, &part))
 			continue;
-		*late = i;
+		*wait = i;
 		if (!(p->f->runs ? run_wait_is_safe(p, w, &part, depth) : wait_is_safe(p, w, depth)))
 			return false;
 	}
@@ -241,7 +227,7 @@ static int tiles_in_window(struct kernel *k, int64_t trips)
 		if (g->buffers.v[i].loop == NONE && k->plan->versions[i] > 1)
 			least = max_i64(least, 2 * (k->plan->versions[i] + 1));
 	least += 2 * lower_tile_spread(k);
-	return (int)min_i64(lower_most_tiles(k), max_i64(least, ceil_div(2 * lower_window(k), trips)));
+	return (int)min_i64(k->most_tiles, max_i64(least, ceil_div(2 * lower_window(k), trips)));
 }
 
 bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r),
@@ -272,7 +258,7 @@ bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct r
 
 struct deepening {
 	struct kernel *k;
-	int late;			/* a wait that no depth serves; NONE */
+	int unserved;			/* a wait that no depth serves; NONE */
 };
 
 /* Deepen flags until phases can be told apart in these tiles. */
@@ -280,7 +266,7 @@ static bool deepen(void *ctx, const struct relation *r)
 {
 	struct deepening *d = ctx;
 	struct kernel *k = d->k;
-	int late = NONE;
+	int wait = NONE;
 
 	for (int i = 0; i < k->flags.n; i++) {
 		struct flag *f = &k->flags.v[i];
@@ -289,9 +275,9 @@ static bool deepen(void *ctx, const struct relation *r)
 		struct proof p = { k, r, f, n, ARENA_ARRAY(&k->arena, n, bool),
 			ARENA_ARRAY(&k->arena, n, bool) };
 
-		while (f->depth <= DEPTH_MAX && !depth_holds(&p, f->depth, &late))
+		while (f->depth <= DEPTH_MAX && !depth_holds(&p, f->depth, &wait))
 			if (++f->depth > DEPTH_MAX)
-				d->late = late;
+				d->unserved = wait;
 	}
 	return true;
 }
@@ -311,15 +297,12 @@ static bool is_turn(const struct kernel *k, int flag)
 		lower_tile_offsets(k, lane, &least));
 }
 
-enum err_code lower_depths(struct kernel *k, int *late, struct err *e)
+enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e)
 {
 	struct deepening d = { k, NONE };
 	const char *ahead = NULL;
 
-	for (int i = 0; i < k->flags.n; i++)
-		for (int j = 0; j < k->deeper.n; j++)
-			if (lower_same_flag(&k->flags.v[i], &k->deeper.v[j]))
-				k->flags.v[i].depth = k->deeper.v[j].depth;
+	lessons_set_depths(k);
 	lower_all_windows(k, deepen, &d);
 	for (int i = 0; i < k->flags.n; i++)
 		if (is_turn(k, i))
@@ -333,7 +316,7 @@ enum err_code lower_depths(struct kernel *k, int *late, struct err *e)
 		f->offset = k->shared_bytes;
 		k->shared_bytes += (int64_t)f->depth * k->target->shared.flag;
 	}
-	*late = d.late;
+	*unserved = d.unserved;
 	return ahead ? err_set(e, ERR_ILLEGAL, NOWHERE, "'%s' may run so far ahead of those that wait "
 		"for it that they cannot tell its iterations apart", ahead) : OK;
 }

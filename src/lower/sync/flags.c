@@ -1,4 +1,5 @@
 /* Which sTasks others see by a flag, and whose instance says whose turn it is. */
+#include "lower/lessons.h"
 #include "lower/passes.h"
 
 static int add_flag(struct kernel *k, int task, bool issued)
@@ -33,10 +34,8 @@ static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 
 	if (flag == NONE) {
 		flag = k->flags.n;
-		for (int i = 0; i < k->completes_before.n; i++)
-			f.ends |= k->completes_before.v[i].product == task && k->completes_before.v[i].before == NONE;
-		for (int i = 0; i < k->early.n; i++)
-			f.early |= lower_same_flag(&k->early.v[i], &f);
+		f.ends = lessons_complete_before(k, task, NONE);
+		f.early = lessons_is_early(k, &f);
 		VEC_PUSH(&k->arena, &k->flags, f);
 	}
 	if (k->flags.v[flag].depth < depth)

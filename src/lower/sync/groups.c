@@ -1,5 +1,6 @@
 /* What a wait for the lane's own products may leave under way: counted over the plan's
  * events with few trips, the least for each class of turns (kernel.h). */
+#include "lower/lessons.h"
 #include "lower/passes.h"
 
 #include <limits.h>
@@ -14,7 +15,7 @@ static void init_group_wait(struct kernel *k, struct group_wait *w)
 }
 
 /* A product whose completion others wait for needs a point in its own region where the
- * lane completes_before of it. If no wait of the plan is one, the lane keeps one group under way
+ * lane learns of it. If no wait of the plan is one, the lane keeps one group under way
  * and waits for the one before. */
 static void find_drains(const struct kernel *k, struct klane *l)
 {
@@ -173,23 +174,15 @@ static void complete_before(const struct counting *c, int i, int j)
 	complete_before(c, i, j);
 }
 
-static bool must_complete(const struct kernel *k, int product, int before)
-{
-	for (int i = 0; i < k->completes_before.n; i++)
-		if (k->completes_before.v[i].product == product && k->completes_before.v[i].before == before)
-			return true;
-	return false;
-}
-
 static void count_dependents(const struct counting *c, int i)
 {
 	int end = c->r->lane_first[c->lane_copy + 1];
 
 	if (!on_matrix(c->k, c->r->inst[i].task) || (c->k->flag_of[c->r->inst[i].task] == NONE &&
-	    !c->k->completes_before.n) || kernel_result_shared(c->k, c->r->inst[i].task))
+	    !c->k->lessons->complete.n) || kernel_result_shared(c->k, c->r->inst[i].task))
 		return;
 	for (int j = i + 1; j < end; j++) {
-		if (!needs_end(c, i, j) && !must_complete(c->k, c->r->inst[i].task,
+		if (!needs_end(c, i, j) && !lessons_complete_before(c->k, c->r->inst[i].task,
 		    c->r->inst[j].task))
 			continue;
 		complete_before(c, i, j);
@@ -355,18 +348,23 @@ static void count_pass(struct kernel *k, struct klane *l, int lane_copy, bool op
 	}
 	if (shifts_tiles(l))
 		most = l->copies * (int)lower_window(k) + spread;
-	most = (int)min_i64(most, lower_most_tiles(k));
+	most = (int)min_i64(most, k->most_tiles);
 	for (int tiles = shifts_tiles(l) ? 1 : most; tiles <= most; tiles++)
 		count_tiles(k, l, lane_copy, opens, tiles);
 }
 
 void lower_groups(struct kernel *k, struct klane *l, int lane_copy)
 {
+	bool multiplies = false;
+
 	find_drains(k, l);
 	for (int i = 0; i < l->entries.n; i++) {
 		init_group_wait(k, &l->entries.v[i].before);
 		init_group_wait(k, &l->entries.v[i].after);
+		multiplies |= on_matrix(k, l->entries.v[i].task);
 	}
+	if (!multiplies)
+		return;
 	count_pass(k, l, lane_copy, false);
 	lower_stages(k, l);
 	count_pass(k, l, lane_copy, true);

@@ -1,4 +1,5 @@
 /* Waits that are seen by flags: which instance of the awaited sTask each is for. */
+#include "lower/lessons.h"
 #include "lower/passes.h"
 
 static int loop_of(const struct kernel *k, int task)
@@ -88,15 +89,12 @@ static int runs_of(struct kernel *k, const struct wait *w, int loop, int back)
 {
 	const struct program *p = k->plan->graph->program;
 	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on), inner = theirs, depth;
-	bool only = false;
 
 	if (theirs == loop)
 		return NONE;
 	while (p->loops.v[inner].parent != loop)
 		inner = p->loops.v[inner].parent;
-	for (int i = 0; i < k->runs_only.n; i++)
-		only |= k->runs_only.v[i].task == w->task && k->runs_only.v[i].on == w->on;
-	if (!only && mine == loop && inner == theirs && back <= 1 && !lower_waits_for_run(k, w, &depth) &&
+	if (!lessons_sees_runs(k, w) && mine == loop && inner == theirs && back <= 1 && !lower_waits_for_run(k, w, &depth) &&
 	    enters(k, lane_of(k, w->task), theirs) && is_last_passed(k, w, theirs, back))
 		return NONE;
 	return inner;
