@@ -1,7 +1,10 @@
 /* Whether kernels come of a plan, and what they need: plan:check's answer. */
 #include "lower/lower.h"
 
+#include <string.h>
+
 #include "lower/passes.h"
+#include "plan/fit.h"
 #include "plan/problem.h"
 
 bool lower_has_target(const struct vdevice *d)
@@ -44,14 +47,34 @@ static void add_refusal(const struct refusal *why, const struct err *e, struct a
 /* What a kernel takes of an EU, added to what those of other phases do. */
 static void count(const struct kernel *k, struct usage *u)
 {
+	int64_t registers = 0;
 	int flags = 0;
 
 	for (int i = 0; i < k->flags.n; i++)
 		flags += k->flags.v[i].depth;
+	for (int i = 0; i < k->lanes.n; i++) {
+		const struct klane *l = &k->lanes.v[i];
+
+		registers += (int64_t)l->given * target_warps(k->target, l->warps) * k->target->warp;
+		if (l->needed > u->lane_registers[l->lane])
+			u->lane_registers[l->lane] = l->needed;
+	}
+	u->registers = max_i64(u->registers, registers);
 	u->threads = k->threads > u->threads ? k->threads : u->threads;
 	u->shared_bytes = max_i64(u->shared_bytes, k->shared_bytes + k->target->shared.align);
 	u->flags = flags > u->flags ? flags : u->flags;
 	u->named_barriers = k->lanes.n > u->named_barriers ? k->lanes.n : u->named_barriers;
+}
+
+/* The plan itself, and what its rings take at least: a ring is blamed then. */
+static enum err_code check_before(const struct plan *p, struct arena *a, const struct stop *stop,
+	struct problems *out, struct usage *u, struct err *e)
+{
+	TRY(plan_check_order(p, a, stop, out, u, e));
+	memset(u->lane_registers, 0, sizeof(u->lane_registers));
+	if (p->lanes.n)
+		fit_memory(p, a, out, u);
+	return OK;
 }
 
 enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a,
@@ -62,7 +85,7 @@ enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a
 
 	*held = NULL;
 	*model_only = !lower_has_target(p->device);
-	TRY(plan_check(p, a, stop, out, &u, e));
+	TRY((*model_only ? plan_check : check_before)(p, a, stop, out, &u, e));
 	for (int phase = 0; phase < p->graph->program->phases.n && !*model_only && !out->v.n; phase++) {
 		struct refusal why;
 		enum err_code code = lower_or_refuse(mem, p, phase, held, &why, e);

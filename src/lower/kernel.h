@@ -220,7 +220,8 @@ struct klane {
 					 * step has its own, as they are about several tiles */
 	int barrier;			/* number of the named barrier where its threads meet */
 	int warps, first_warp;
-	int registers;
+	int registers;			/* that the plan wants a thread to have; 0: what is left */
+	int given, needed;		/* that it gets, and that its values take at most */
 	int64_t scratch;		/* in shared memory: for reductions over its warps */
 	VEC(struct kentry) entries;
 	struct kregion *regions;	/* by loop + 1; 0: the tile loop */
@@ -267,6 +268,7 @@ struct kernel {
 	uint64_t deep;			/* bit a: a product contracts axis a */
 	int64_t shared_bytes;
 	int threads;
+	bool shares_registers;		/* lanes are given each their own number */
 	int cluster;			/* blocks that share loads; 1 */
 	int most_tiles;			/* that an EU gets */
 	struct traced traced;

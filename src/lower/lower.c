@@ -5,22 +5,28 @@
 #include "lower/passes.h"
 #include "plan/deal.h"
 
-/* The one account of room in an EU, on what was lowered. */
-static enum err_code check_room(struct kernel *k, struct err *e)
+static enum err_code check_threads(struct kernel *k, struct err *e)
+{
+	const struct vdevice *d = k->plan->device;
+
+	k->refusal.code = PROBLEM_THREADS;
+	if (k->threads <= d->max_threads)
+		return OK;
+	return err_set(e, ERR_ILLEGAL, NOWHERE, "the lanes, each filled up to whole groups of %d "
+		"warps, have %d threads; an EU of '%s' takes %d", k->target->group, k->threads,
+		d->name, d->max_threads);
+}
+
+static enum err_code check_bytes(struct kernel *k, struct err *e)
 {
 	const struct vdevice *d = k->plan->device;
 	int64_t bytes = k->shared_bytes + k->target->shared.align;
 
-	k->refusal = (struct refusal){ PROBLEM_SHARED_MEMORY, NONE };
-	if (bytes > d->shared_bytes)
-		return err_set(e, ERR_ILLEGAL, NOWHERE, "the kernel needs %lld bytes of shared memory, "
-			"'%s' has %lld", (long long)bytes, d->name, (long long)d->shared_bytes);
-	k->refusal.code = PROBLEM_THREADS;
-	if (k->threads > d->max_threads)
-		return err_set(e, ERR_ILLEGAL, NOWHERE, "the lanes, each filled up to whole groups of "
-			"%d warps, have %d threads; an EU of '%s' takes %d", k->target->group, k->threads,
-			d->name, d->max_threads);
-	return OK;
+	k->refusal.code = PROBLEM_SHARED_MEMORY;
+	if (bytes <= d->shared_bytes)
+		return OK;
+	return err_set(e, ERR_ILLEGAL, NOWHERE, "the kernel needs %lld bytes of shared memory, '%s' "
+		"has %lld", (long long)bytes, d->name, (long long)d->shared_bytes);
 }
 
 static int most_tiles(struct kernel *k)
@@ -70,8 +76,11 @@ static enum err_code attempt(struct kernel *k, enum err_code *wrong, struct reme
 	TRY(lower_waiting(k, e));
 	k->refusal.code = PROBLEM_BARRIERS;
 	TRY(lower_lanes(k, e));
+	TRY(check_threads(k, e));
+	k->refusal.code = PROBLEM_REGISTERS;
+	TRY(lower_grant(k, e));
 	lower_stores(k);
-	*wrong = check_room(k, e);
+	*wrong = check_bytes(k, e);
 	if (*wrong)
 		return OK;
 	k->refusal.code = PROBLEM_LAYOUT;
@@ -100,6 +109,10 @@ static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct er
 		k->shared_bytes = bytes;
 		TRY(attempt(k, wrong, &remedy, e));
 	} while (*wrong && ++n < ATTEMPTS_MOST && lessons_add(k, &remedy));
+	if (*wrong)
+		return OK;
+	k->refusal.code = PROBLEM_REGISTERS;
+	*wrong = lower_fit_registers(k, e);
 	return OK;
 }
 

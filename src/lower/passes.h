@@ -65,6 +65,15 @@ NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
 /* Has the lane something to do in the phase? Otherwise it is no part of the kernel. */
 bool lower_has_work(const struct kernel *k, int lane);
 
+/* needs: lanes, threads
+ * computes: what the threads of each lane are given; shares_registers
+ * promises: together no more than the launch has, so nobody waits for registers for ever */
+NODISCARD enum err_code lower_grant(struct kernel *k, struct err *e);
+/* What the launch gives to each thread. */
+int lower_launched(const struct kernel *k);
+/* needs: role; computes: what each lane needs. ERR_ILLEGAL: it is given less */
+NODISCARD enum err_code lower_fit_registers(struct kernel *k, struct err *e);
+
 /* needs: all above, as it takes room that is left
  * computes: outboxes: what the copy engine stores; shared_bytes, all of it */
 void lower_stores(struct kernel *k);

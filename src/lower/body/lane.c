@@ -1,51 +1,6 @@
 /* A lane: its registers, its tile loop, and whose turn a tile is. */
 #include "lower/body/body.h"
 
-/* Registers are given in steps: the most of which the plan's number is an upper bound. */
-static int granted(const struct granting *g, int registers)
-{
-	return registers ? (int)max_i64(registers / g->step * g->step, g->least) : 0;
-}
-
-/* What the launch gives to a thread. */
-static int launched(const struct body *c)
-{
-	int step = c->k->target->registers.step;
-
-	return c->plan->device->registers / c->k->threads / step * step;
-}
-
-/* setmaxnreg for each lane: what the plan says, or the producers little and the others an
- * equal share of the rest; 0 where there is only one warpgroup. What there is to share is
- * what the launch gave to all threads alike: whoever asks for more waits for ever. */
-static int lane_registers(const struct body *c, const struct klane *l)
-{
-	const struct target *t = c->k->target;
-	const struct granting *r = &t->registers;
-	int groups = c->k->threads / (t->group * t->warp), given = 0, small = 0, large = 0;
-	int pool, little;
-
-	if (groups < 2 || !r->step)
-		return 0;
-	pool = launched(c) * groups;
-
-	for (int i = 0; i < c->k->lanes.n; i++) {
-		const struct klane *x = &c->k->lanes.v[i];
-		int n = (int)ceil_div(x->warps, t->group);
-
-		given += n * granted(r, x->registers);
-		if (!x->registers)
-			*(x->warps < t->group ? &small : &large) += n;
-	}
-	if (l->registers)
-		return granted(r, l->registers);
-	little = given + small * r->producer + large * r->most > pool ? r->least : r->producer;
-	if (l->warps < t->group)
-		return little;
-	return (int)min_i64((pool - given - small * little) / large / r->step * r->step,
-		r->most);
-}
-
 static void tile_axes(struct body *c)
 {
 	const struct grid *g = &c->g->grids[c->k->phase];
@@ -320,13 +275,12 @@ static void counters(struct body *c)
 enum err_code body_lane(struct body *c, struct err *e)
 {
 	const struct klane *l = c->lane;
-	int registers_given = lane_registers(c, l);
 	struct role_op *o;
 
-	if (registers_given) {
+	if (c->k->shares_registers) {
 		o = body_op(c, DO_REGISTERS);
-		o->u.registers.n = registers_given;
-		o->u.registers.more = registers_given > launched(c);
+		o->u.registers.n = l->given;
+		o->u.registers.more = l->given > lower_launched(c->k);
 	}
 	if (l->warps % c->k->target->group) {
 		body_watches(c);

@@ -1,0 +1,148 @@
+/* Registers: what each lane's threads are given, and whether their values fit. */
+#include "lower/passes.h"
+#include "role/live.h"
+
+/* Registers are given in steps: the most of which the plan's number is an upper bound. */
+static int granted(const struct granting *g, int registers)
+{
+	return registers ? (int)max_i64(registers / g->step * g->step, g->least) : 0;
+}
+
+static int groups_of(const struct kernel *k, const struct klane *l)
+{
+	return (int)ceil_div(l->warps, k->target->group);
+}
+
+int lower_launched(const struct kernel *k)
+{
+	int step = k->target->registers.step ? k->target->registers.step :
+		k->plan->device->register_step;
+
+	return k->plan->device->registers / k->threads / step * step;
+}
+
+/* What the lane's threads have to do: nothing but tell engines, or move bytes themselves, or work
+ * on values in registers. */
+enum work_on { ON_NOTHING, ON_BYTES, ON_VALUES };
+
+static enum work_on work_of(const struct kernel *k, const struct klane *l)
+{
+	enum work_on most = ON_NOTHING;
+
+	for (int i = 0; i < l->entries.n; i++) {
+		const struct stask *s = stask_at(k, l->entries.v[i].task);
+
+		if (s->kind == TASK_MMA || s->kind == TASK_COMPUTE)
+			return ON_VALUES;
+		for (int b = 0; b < s->reads.n; b++)
+			if (k->ring_of[s->reads.v[b]] == NONE)
+				return ON_VALUES;
+		for (int b = 0; b < s->writes.n; b++)
+			if (!k->rings.v[k->ring_of[s->writes.v[b]]].engine)
+				most = ON_BYTES;
+		if (s->kind == TASK_STORE && seu_of(k, l->entries.v[i].task)->kind != SEU_COPY)
+			most = ON_BYTES;
+	}
+	return most;
+}
+
+/* What the plan says, or little for lanes that work on no values and the others an equal share
+ * of the rest. What there is to share is what the launch gave to all threads alike: whoever asks
+ * for more waits for ever. */
+static void share(struct kernel *k, int pool)
+{
+	const struct granting *r = &k->target->registers;
+	int given = 0, groups[ON_VALUES + 1] = { 0 }, little;
+
+	for (int i = 0; i < k->lanes.n; i++) {
+		const struct klane *x = &k->lanes.v[i];
+
+		given += groups_of(k, x) * granted(r, x->registers);
+		if (!x->registers)
+			groups[work_of(k, x)] += groups_of(k, x);
+	}
+	given += groups[ON_BYTES] * r->producer;
+	little = given + groups[ON_NOTHING] * r->producer + groups[ON_VALUES] * r->most > pool ?
+		r->least : r->producer;
+	given += groups[ON_NOTHING] * little;
+	for (int i = 0; i < k->lanes.n; i++) {
+		struct klane *x = &k->lanes.v[i];
+		enum work_on on = work_of(k, x);
+
+		if (x->registers)
+			x->given = granted(r, x->registers);
+		else if (on != ON_VALUES)
+			x->given = on == ON_BYTES ? r->producer : little;
+		else
+			x->given = (int)min_i64((pool - given) / groups[ON_VALUES] / r->step * r->step,
+				r->most);
+	}
+}
+
+/* A lane whose registers the plan says, to blame. */
+static struct srcloc loc_of_told(const struct kernel *k)
+{
+	struct srcloc loc = k->plan->lanes.v[k->lanes.v[k->lanes.n - 1].lane].loc;
+
+	for (int i = 0; i < k->lanes.n; i++)
+		if (k->lanes.v[i].registers)
+			loc = k->plan->lanes.v[k->lanes.v[i].lane].loc;
+	return loc;
+}
+
+enum err_code lower_grant(struct kernel *k, struct err *e)
+{
+	const struct vdevice *d = k->plan->device;
+	int groups = k->threads / (k->target->group * k->target->warp), sum = 0;
+	bool least = true;
+
+	for (int i = 0; i < k->lanes.n; i++)
+		k->lanes.v[i].given = (int)min_i64(lower_launched(k), d->thread_registers);
+	k->shares_registers = groups > 1 && k->target->registers.step;
+	if (!k->shares_registers)
+		return OK;
+	share(k, lower_launched(k) * groups);
+	for (int i = 0; i < k->lanes.n; i++) {
+		sum += groups_of(k, &k->lanes.v[i]) * k->lanes.v[i].given;
+		least &= k->lanes.v[i].given >= k->target->registers.least;
+	}
+	if (!least)			/* what the plan says leaves too little for others */
+		return err_set(e, ERR_ILLEGAL, loc_of_told(k), "the lanes whose registers the plan "
+			"says leave less than %d a thread for others", k->target->registers.least);
+	if (sum <= lower_launched(k) * groups)
+		return OK;
+	return err_set(e, ERR_ILLEGAL, loc_of_told(k), "the lanes need %d registers, an EU of '%s' has "
+		"%d for %d threads", sum * k->target->group * k->target->warp, d->name,
+		lower_launched(k) * k->threads, k->threads);
+}
+
+/* Values, and what addresses, counters and temporaries take beside them. */
+static int needed(const struct kernel *k, const struct role *r, struct arena *a, int *task)
+{
+	return role_live_words(r, a, task) + k->plan->device->reserved_registers;
+}
+
+enum err_code lower_fit_registers(struct kernel *k, struct err *e)
+{
+	for (int i = 0; i < k->role->roles.n; i++) {
+		struct klane *l = &k->lanes.v[i];
+		const struct lane *plan = &k->plan->lanes.v[l->lane];
+		struct arena_mark mark = arena_mark(&k->arena);
+		const char *where = "";
+		struct srcloc loc = plan->loc;
+		int task;
+
+		l->needed = needed(k, &k->role->roles.v[i], &k->arena, &task);
+		arena_reset(&k->arena, mark);
+		if (l->needed <= l->given)
+			continue;
+		k->refusal.task = task;
+		if (task != NONE)
+			where = arena_strf(&k->arena, ", for what it has in '%s'", stask_at(k, task)->name);
+		if (task != NONE && !plan->registers)
+			loc = stask_at(k, task)->loc;
+		return err_set(e, ERR_ILLEGAL, loc, "lane '%s' needs %d registers a thread%s; it has %d",
+			plan->name, l->needed, where, l->given);
+	}
+	return OK;
+}
