@@ -56,7 +56,7 @@ static enum err_code lower_waiting(struct kernel *k, struct err *e)
 	do {
 		k->shared_bytes = bytes;
 		k->flags.n = 0;
-		TRY(lower_flags(k, e));
+		lower_flags(k);
 		lower_cluster(k);
 		code = lower_depths(k, &unserved, e);
 	} while (unserved != NONE && lower_hold_back(k, unserved));

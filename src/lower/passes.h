@@ -46,7 +46,7 @@ bool lower_hold_back(struct kernel *k, int wait);
 /* needs: own, rings, lessons
  * computes: flags, but for depth and place; flag_of, issue_flag_of, turn_of
  * promises: what any wait of the plan asks for, and whose turn it is, is a phase of one of them */
-NODISCARD enum err_code lower_flags(struct kernel *k, struct err *e);
+void lower_flags(struct kernel *k);
 
 /* needs: rings, flags
  * computes: cluster; how rings are cut, and which flags are everybody's */
@@ -95,6 +95,9 @@ struct wait_part {
  * as they take tiles in turn and share a ring; for what the copy at hand did? */
 bool lower_awaits_copies(const struct kernel *k, const struct wait *w);
 bool lower_awaits_own(const struct kernel *k, const struct wait *w);
+/* Is a wait of a lane that takes tiles in turn for a load of its own so many iterations of a loop
+ * back? In its first iterations that is one of the last tile that was the copy's. */
+bool lower_awaits_last_tile(const struct kernel *k, const struct wait *w);
 /* The parts of a wait, one after the other. *i: 0 before the first. */
 bool lower_next_part(struct kernel *k, const struct wait *w, int *i, struct wait_part *out);
 int lower_part_flag(const struct kernel *k, const struct wait *w, const struct wait_part *part);

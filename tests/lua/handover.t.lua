@@ -139,9 +139,12 @@ for turns = 2, 3 do
       mr.examples.dequant_gemm{m = 232, n = 72, k = 128, group = 64}, {m = 64, n = 64, k = 64}, {},
       {scale = 2, a = 3, c = 1 + ahead, convert = 1 + ahead},
       {dequant = 0, convert = -ahead, store_c = -ahead})))
-    correct(("%d copies that load for themselves, stores at %d"):format(turns, -ahead), in_turn(turns, schedule(
+    local plan = in_turn(turns, schedule(
       mr.examples.gemm{m = 200, n = 128, k = 96}, {m = 64, n = 64, k = 32}, {load_a = "c0", load_b = "c0"},
-      {a = 2, b = 3, c = 1 + ahead}, {epilogue = -ahead, store_c = -ahead})))
+      {a = 2, b = 3, c = 1 + ahead}, {epilogue = -ahead, store_c = -ahead}))
+    correct(("%d copies that load for themselves, stores at %d"):format(turns, -ahead), plan)
+    plan:wait("load_b", {{"load_a", distance = 1}})
+    correct(("%d copies that wait for loads before, stores at %d"):format(turns, -ahead), plan)
   end
 end
 

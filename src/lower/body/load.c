@@ -13,7 +13,7 @@ bool body_reads_own(const struct body *c, const struct kentry *x)
 
 /* Must the lane's warps meet behind a load that they have done themselves? They, or who waits
  * for a copy that one of them issues next, take all of it to be there. */
-static bool meets(const struct body *c, const struct kentry *x)
+static bool meet_behind(const struct body *c, const struct kentry *x)
 {
 	bool copies = false;
 
@@ -76,7 +76,7 @@ static void load_elements(struct body *c, const struct kentry *x, const struct r
 	o->u.move.inside = body_walk(c, s, r, o);
 	body_indices(c, s, n, &r->shape, o->u.move.index, &o->u.move.inside);
 	body_fence(c, "engines may read it");
-	if (meets(c, x))
+	if (meet_behind(c, x))
 		body_lane_sync(c, "all of the load is there");
 	if (x->flag != NONE)
 		body_arrive(c, x->flag, body_seq(c, s->loop), "its part of the load is there");

@@ -173,7 +173,7 @@ static void find_turn(struct kernel *k, int lane)
 		k->turn_of[lane] = add_run_flag(k, task_within(k, lane, loop), loop, 1);
 }
 
-enum err_code lower_flags(struct kernel *k, struct err *e)
+void lower_flags(struct kernel *k)
 {
 	const struct plan *p = k->plan;
 	int n = p->graph->tasks.n;
@@ -188,12 +188,6 @@ enum err_code lower_flags(struct kernel *k, struct err *e)
 
 		if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w))
 			continue;
-		if (for_own_copy(k, w) && w->distance > 0 && p->lanes.v[lane_of(k, w->on)].turns > 1 &&
-		    graph_common_loop(p->graph, w->on, w->task) != NONE)
-			return err_set(e, ERR_ILLEGAL, w->loc, "'%s' and '%s', which it waits for at a "
-				"distance in a loop, are on lane '%s', which takes tiles in turn: leave "
-				"the distance open, or let another lane load", stask_at(k, w->task)->name,
-				stask_at(k, w->on)->name, p->lanes.v[lane_of(k, w->task)].name);
 		add_wait_flags(k, w);
 		if (lower_keeps_step(k, w))
 			add_run_flag(k, w->task, stask_at(k, w->task)->loop,
@@ -202,5 +196,4 @@ enum err_code lower_flags(struct kernel *k, struct err *e)
 	for (int l = 0; l < p->lanes.n; l++)
 		if (lower_has_work(k, l))
 			find_turn(k, l);
-	return OK;
 }

@@ -41,10 +41,14 @@ static void put_wait(struct kernel *k, int i, struct wait w)
 
 /* what no flag shows ---------------------------------------------------------- */
 
-/* Does what the wait is for come before it by other ways? */
-static bool is_implied(void *ctx, const struct relation *r)
+static int64_t tile_of(const struct relation *r, int task, int64_t seq)
 {
-	const struct wait *w = ctx;
+	return walk_outer(r->walk, r->plan->graph->tasks.v[task].loop, seq, NONE);
+}
+
+/* Does what the wait is for come before it by other ways? in_tile: or is of the same tile. */
+static bool comes_before(const struct relation *r, const struct wait *w, bool in_tile)
+{
 	int64_t n = walk_count(r->walk, r->plan->graph->tasks.v[w->task].loop);
 
 	for (int64_t s = 0; s < n && !r->ncycle; s++) {
@@ -53,12 +57,23 @@ static bool is_implied(void *ctx, const struct relation *r)
 
 		for (int i = 0; i < ns; i++)
 			for (int64_t x = spans[i].first; x < spans[i].last; x++)
-				if (!relation_before(r, relation_instance(r, w->on, x), w->when ==
+				if (!(in_tile && tile_of(r, w->on, x) == tile_of(r, w->task, s)) &&
+				    !relation_before(r, relation_instance(r, w->on, x), w->when ==
 				    WAIT_ISSUED ? AT_ISSUE : AT_END, relation_instance(r, w->task, s),
 				    AT_ISSUE))
 					return false;
 	}
 	return !r->ncycle;
+}
+
+static bool is_implied(void *ctx, const struct relation *r)
+{
+	return comes_before(r, ctx, false);
+}
+
+static bool is_implied_or_in_tile(void *ctx, const struct relation *r)
+{
+	return comes_before(r, ctx, true);
 }
 
 static bool has_no_cycle(void *ctx, const struct relation *r)
@@ -102,11 +117,29 @@ static bool wait_for_reader(struct kernel *k, int i, struct wait w)
 	return false;
 }
 
+/* A copy of a lane does not know which the last instances of its last tile were; but that they
+ * are over, others mostly see to. */
+static enum err_code check_last_tile(struct kernel *k, int i, struct err *e)
+{
+	struct wait w = k->plan->waits.v[i];
+	bool implied;
+
+	take_wait(k, i);
+	implied = lower_all_windows(k, is_implied_or_in_tile, &w);
+	put_wait(k, i, w);
+	return implied ? OK : err_set(e, ERR_ILLEGAL, w.loc, "'%s' waits in its first iterations for "
+		"the last ones of '%s' in another tile, on lane '%s', which takes tiles in turn: leave "
+		"the distance open, or let another lane load", stask_at(k, w.task)->name,
+		stask_at(k, w.on)->name, k->plan->lanes.v[lane_of(k, w.task)].name);
+}
+
 enum err_code lower_showable_waits(struct kernel *k, struct err *e)
 {
 	for (int i = k->plan->waits.n - 1; i >= 0; i--) {
 		struct wait w = k->plan->waits.v[i];
 
+		if (stask_at(k, w.task)->phase == k->phase && lower_awaits_last_tile(k, &w))
+			TRY(check_last_tile(k, i, e));
 		if (!is_hidden(k, &w))
 			continue;
 		take_wait(k, i);

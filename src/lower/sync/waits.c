@@ -163,11 +163,19 @@ static bool has_part(const struct kernel *k, const struct wait *w, int n)
 		(on_one_lane(k, w) && turns_of(k, w) > 1);
 }
 
-/* What a wait asks for that serves no dependence. Of one lane only the own copy's tiles count. */
+bool lower_awaits_last_tile(const struct kernel *k, const struct wait *w)
+{
+	return for_own_copy(k, w) && turns_of(k, w) > 1 && w->distance > 0 &&
+		graph_common_loop(k->plan->graph, w->on, w->task) != NONE;
+}
+
+/* What a wait asks for that serves no dependence. Of one lane only the own copy's tiles count:
+ * what is in the last of these others have seen to (lower_showable_waits). */
 static struct wait_part plain_part(const struct kernel *k, const struct wait *w)
 {
 	struct wait_part part = { .loop = graph_common_loop(k->plan->graph, w->on, w->task),
-		.back = w->distance == DISTANCE_AUTO ? 0 : w->distance };
+		.back = w->distance == DISTANCE_AUTO ? 0 : w->distance,
+		.life = lower_awaits_last_tile(k, w) };
 
 	if (on_one_lane(k, w) && part.loop == NONE)
 		part.back *= turns_of(k, w);
