@@ -447,10 +447,11 @@ void check_legal(lua_State *L, const struct plan *p, const char *what)
 	struct stop stop = stop_of(host_of(L));
 	struct arena *a = scratch_push(L);
 	struct problems problems;
+	struct usage usage;
 	struct err e;
 
 	enter(L);
-	raise_if(L, plan_check(p, a, &stop, &problems, NULL, &e), &e);
+	raise_if(L, lower_check_plan(p, a, &stop, &problems, &usage, &e), &e);
 	if (problems.v.n) {
 		const struct problem *first = &problems.v.v[0];
 

@@ -66,13 +66,14 @@ static void count(const struct kernel *k, struct usage *u)
 	u->named_barriers = k->lanes.n > u->named_barriers ? k->lanes.n : u->named_barriers;
 }
 
-/* The plan itself, and what its rings take at least: a ring is blamed then. */
-static enum err_code check_before(const struct plan *p, struct arena *a, const struct stop *stop,
+enum err_code lower_check_plan(const struct plan *p, struct arena *a, const struct stop *stop,
 	struct problems *out, struct usage *u, struct err *e)
 {
+	if (!lower_has_target(p->device))
+		return plan_check(p, a, stop, out, u, e);
 	TRY(plan_check_order(p, a, stop, out, u, e));
 	memset(u->lane_registers, 0, sizeof(u->lane_registers));
-	if (p->lanes.n)
+	if (p->lanes.n)			/* what rings take at least: one of them is blamed */
 		fit_memory(p, a, out, u);
 	return OK;
 }
@@ -85,7 +86,7 @@ enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a
 
 	*held = NULL;
 	*model_only = !lower_has_target(p->device);
-	TRY((*model_only ? plan_check : check_before)(p, a, stop, out, &u, e));
+	TRY(lower_check_plan(p, a, stop, out, &u, e));
 	for (int phase = 0; phase < p->graph->program->phases.n && !*model_only && !out->v.n; phase++) {
 		struct refusal why;
 		enum err_code code = lower_or_refuse(mem, p, phase, held, &why, e);

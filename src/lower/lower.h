@@ -21,6 +21,9 @@ void kernel_free(struct kernel *k);
 NODISCARD enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a,
 	const struct stop *stop, struct kernel **held, struct problems *out, struct usage *usage,
 	bool *model_only, struct err *e);
+/* The same as far as it takes no kernel: whoever makes one hears of the rest. */
+NODISCARD enum err_code lower_check_plan(const struct plan *p, struct arena *a,
+	const struct stop *stop, struct problems *out, struct usage *usage, struct err *e);
 /* Can kernels be made for the device at all? */
 bool lower_has_target(const struct vdevice *d);
 

@@ -8,7 +8,9 @@
  * - a matrix product reads an operand in registers until the lane has waited for its group;
  * - a value that is made of others element by element, and is used so and once, is made where
  *   it is used, as compilers do: a tile that is converted while it is stored takes no more
- *   room than before.
+ *   room than before. One that is made of numbers alone is, however often it is used.
+ *
+ * A sum to which a loop's first product adds nothing begins with the loop.
  */
 #include "role/live.h"
 
@@ -24,6 +26,13 @@ struct version {
 	const struct role_op *maker, *user;
 	int made_at, made_in;		/* its number in the order of the text; its loop's */
 	bool whole;			/* somebody needs more of it than the element at hand */
+	bool of_numbers;		/* it is made of nothing in registers */
+};
+
+/* A sum that has no value before the loop. */
+struct born {
+	const struct role_op *loop;
+	int version;
 };
 
 /* What a wait for groups sets free. */
@@ -44,11 +53,15 @@ struct live {
 	/* of the operation at hand, going forward */
 	const struct role_op *at;
 	int order, loop, loops;
+	VEC(const struct role_op *) around;	/* loops */
+	const struct role_op *task;
+	VEC(struct born) born;
+	VEC(const struct role_op *) fresh;	/* products that add to nothing, whatever they say */
 	VEC(struct group) groups;	/* under way; the last one is in the making */
 	/* ... backward */
 	bool *now;			/* live behind it */
 	const bool *at_break, *at_continue;	/* behind the loop; where its next turn begins */
-	int most, task;
+	int most, most_in;
 };
 
 int frag_words(const struct frag *f)
@@ -94,43 +107,50 @@ static bool reads_shared(const struct val *v)
 	return reads;
 }
 
-/* Does it make one value, one element after the other, of registers alone? */
-static bool is_elementwise(const struct role_op *o)
-{
-	int makes = 0;
-
-	if (o->what == DO_PACK)
-		return !reads_shared(o->u.pack.value);
-	if (o->what != DO_MAP)
-		return o->what == DO_KEEP;
-	for (int i = 0; i < o->u.map.steps.n; i++) {
-		if (reads_shared(o->u.map.steps.v[i].value))
-			return false;
-		makes += o->u.map.steps.v[i].to && o->u.map.steps.v[i].to != o->u.map.to.frag;
-	}
-	return makes + !!o->u.map.to.frag == 1;
-}
-
-static void note_made(void *ctx, struct frag_at at)
-{
-	struct live *x = ctx;
-	struct version *v = version_at(x, at);
-
-	v->makers += v->maker != x->at;
-	v->maker = x->at;
-	v->made_at = x->order;
-	v->made_in = x->loop;
-}
-
 struct since {
 	struct live *x;
 	int order;
 	bool same;
 };
 
+/* Does it make one element after the other, of registers alone? */
+static bool is_elementwise(const struct role_op *o)
+{
+	if (o->what == DO_PACK)
+		return !reads_shared(o->u.pack.value);
+	for (int i = 0; o->what == DO_MAP && i < o->u.map.steps.n; i++)
+		if (reads_shared(o->u.map.steps.v[i].value))
+			return false;
+	return o->what == DO_MAP || o->what == DO_KEEP;
+}
+
+static void compare_numbers(void *ctx, struct frag_at at, bool whole)
+{
+	struct since *s = ctx;
+
+	(void)whole;
+	s->same &= version_at(s->x, at)->of_numbers;
+}
+
 static void skip_made(void *ctx, struct frag_at at)
 {
 	(void)ctx, (void)at;
+}
+
+static void note_made(void *ctx, struct frag_at at)
+{
+	struct live *x = ctx;
+	struct since s = { x, 0, is_elementwise(x->at) };
+	struct version *v;
+
+	role_uses(x->at, &(struct uses){ skip_made, compare_numbers, &s });
+	v = version_at(x, at);
+	v->of_numbers = s.same;
+
+	v->makers += v->maker != x->at;
+	v->maker = x->at;
+	v->made_at = x->order;
+	v->made_in = x->loop;
 }
 
 static void compare_made(void *ctx, struct frag_at at, bool whole)
@@ -166,7 +186,32 @@ static void note_used(void *ctx, struct frag_at at, bool whole)
 /* Is it made where it is used? */
 static bool is_passing(const struct version *v)
 {
-	return !v->whole && v->makers == 1 && v->uses == 1;
+	return v->makers == 1 && (v->of_numbers || (!v->whole && v->uses == 1));
+}
+
+/* ... where sums begin ------------------------------------------------------------ */
+
+static bool asks_iteration(const struct num *x, int loop)
+{
+	if (!x)
+		return false;
+	return (x->op == NUM_VAR && x->var == VAR_I && x->of == loop) || asks_iteration(x->a, loop) ||
+		asks_iteration(x->b, loop) || asks_iteration(x->c, loop);
+}
+
+static void note_sum(struct live *x, const struct role_op *o)
+{
+	const struct num *adds = o->u.product.adds;
+
+	for (int i = 0; i < x->around.n; i++)
+		if (asks_iteration(adds, x->around.v[i]->u.region.of)) {
+			VEC_PUSH(x->a, &x->born, ((struct born){ x->around.v[i], find(x,
+				o->u.product.sum) }));
+			return;
+		}
+	if (x->task && x->task->u.region.iteration && num_is(x->task->u.region.iteration, 0) &&
+	    asks_iteration(adds, x->task->u.region.of))
+		VEC_PUSH(x->a, &x->fresh, o);
 }
 
 /* ... and which operands products still read -------------------------------------- */
@@ -224,17 +269,22 @@ static void read_loop(struct live *x, const struct role_op *o)
 {
 	int outer = x->loop;
 
+	if (o->what == DO_LOOP)
+		VEC_PUSH(x->a, &x->around, o);
 	x->loop = ++x->loops;
 	read_body(x, &o->u.region.body);
 	x->loop = ++x->loops;
 	read_body(x, &o->u.region.body);
 	x->loop = outer;
+	x->around.n -= o->what == DO_LOOP;
 }
 
 static void read_op(struct live *x, const struct role_op *o)
 {
 	x->at = o;
 	x->order++;
+	if (o->what == DO_TASK)
+		x->task = o;
 	if (o->what == DO_IF)
 		read_if(x, o);
 	else if (o->what == DO_TILES || o->what == DO_LOOP)
@@ -249,6 +299,8 @@ static void read_op(struct live *x, const struct role_op *o)
 		role_uses(o, &(struct uses){ note_made, note_used, x });
 	if (o->what == DO_PRODUCT && o->u.product.form.by->async)
 		note_operand(x, o);
+	if (o->what == DO_PRODUCT)
+		note_sum(x, o);
 }
 
 static void read_body(struct live *x, const struct role_body *b)
@@ -266,12 +318,22 @@ static void set_made(void *ctx, struct frag_at at)
 	x->now[find(x, at)] = false;
 }
 
+static bool is_fresh(const struct live *x, const struct role_op *o)
+{
+	for (int i = 0; i < x->fresh.n; i++)
+		if (x->fresh.v[i] == o)
+			return true;
+	return false;
+}
+
 static void set_used(void *ctx, struct frag_at at, bool whole)
 {
 	struct live *x = ctx;
 	const struct version *v = version_at(x, at);
 
 	(void)whole;
+	if (x->at->what == DO_PRODUCT && is_fresh(x, x->at) && at.frag == x->at->u.product.sum.frag)
+		return;
 	if (is_passing(v))
 		role_uses(v->maker, &(struct uses){ skip_made, set_used, x });
 	else
@@ -286,20 +348,20 @@ static void count(struct live *x, const struct role_op *o)
 		words += x->now[i] ? x->versions.v[i].words : 0;
 	if (words > x->most) {
 		x->most = words;
-		x->task = o->task;
+		x->most_in = o->task;
 	}
 }
 
 struct makes {
 	struct live *x;
-	bool passing;
+	bool passing, others;
 };
 
 static void find_passing(void *ctx, struct frag_at at)
 {
 	struct makes *m = ctx;
 
-	m->passing |= is_passing(version_at(m->x, at));
+	*(is_passing(version_at(m->x, at)) ? &m->passing : &m->others) = true;
 }
 
 static void skip_used(void *ctx, struct frag_at at, bool whole)
@@ -309,10 +371,11 @@ static void skip_used(void *ctx, struct frag_at at, bool whole)
 
 static void pass_work(struct live *x, const struct role_op *o)
 {
-	struct makes m = { x, false };
+	struct makes m = { x, false, false };
 
+	x->at = o;
 	role_uses(o, &(struct uses){ find_passing, skip_used, &m });
-	if (m.passing)			/* its uses are those of who uses it */
+	if (m.passing && !m.others)	/* its uses are those of who uses it */
 		return;
 	role_uses(o, &(struct uses){ set_made, set_used, x });
 	for (int i = 0; i < x->retired.n; i++)
@@ -366,6 +429,9 @@ static void pass_loop(struct live *x, const struct role_op *o)
 		more = join(x, head, x->now);
 	}
 	memcpy(x->now, head, (size_t)x->versions.n * sizeof(bool));
+	for (int i = 0; i < x->born.n; i++)
+		if (x->born.v[i].loop == o)
+			x->now[x->born.v[i].version] = false;
 	x->at_break = was_break;
 	x->at_continue = was_continue;
 }
@@ -393,11 +459,11 @@ static void pass_body(struct live *x, const struct role_body *b)
 
 int role_live_words(const struct role *l, struct arena *a, int *task)
 {
-	struct live x = { .a = a, .task = NONE };
+	struct live x = { .a = a, .most_in = NONE };
 
 	read_body(&x, &l->body);
 	x.now = ARENA_ARRAY(a, x.versions.n + 1, bool);
 	pass_body(&x, &l->body);
-	*task = x.task;
+	*task = x.most_in;
 	return x.most;
 }

@@ -18,7 +18,7 @@ local programs = {
   flash_attention = {tile = {m = 64, n = 64},
     {b = 1, h = 1, m = 128, d = 64}, {b = 2, h = 2, hkv = 1, m = 128, n = 256, d = 64, causal = true},
     {b = 1, h = 2, m = 100, n = 136, d = 64, causal = true}},
-  flash_decoding = {tile = {n = 64},
+  flash_decoding = {tile = {n = 64, key = 128},
     {b = 1, h = 64, hkv = 1, n = 256, d = 64, splits = 2}, {b = 1, h = 16, hkv = 2, n = 512, d = 64, splits = 4},
     {b = 1, h = 8, hkv = 1, n = 328, d = 64, splits = 2}},
   chunk_state = {tile = {},

@@ -168,7 +168,7 @@ end)
 right("a product along two axes", schedule(rich{h = 3, m = 40, n = 20, k = 36}, {m = 32, n = 16, k = 16}, {mma = cuda}))
 kernel("operands that the lane makes", schedule(rich{h = 2, m = 40, n = 20, k = 36, made = true}, {m = 8, n = 16, k = 16},
   {mma = cuda, load = on("c0", "cuda")}), {"ring make_a", "ring make_b"})
-right("operands that another lane makes", schedule(rich{h = 2, m = 40, n = 20, k = 36, made = true}, {m = 32, n = 16, k = 16},
+right("operands that another lane makes", schedule(rich{h = 2, m = 40, n = 20, k = 36, made = true}, {m = 8, n = 16, k = 16},
   {mma = cuda, make_a = on "c1", make_b = on "c1"}))
 
 -- Both units on one accumulator, and one behind the other.

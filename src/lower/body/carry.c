@@ -166,13 +166,16 @@ enum err_code body_landing_frag(struct body *c, const struct kentry *x, const st
 	struct frag *acc = ARENA_NEW(c->a, struct frag);
 	char *name;
 
+	*f = c->landing;
+	if (*f)
+		return OK;
 	TRY(body_node_frag(c, s, product_node(c, s), acc, e));
 	name = arena_strf(c->a, "acc_%s", c->g->buffers.v[product_buffer(c, s)].name);
 	for (char *p = name; *p; p++)
 		if (*p == '.')
 			*p = '_';
 	acc->name = name;
-	*f = acc;
+	*f = c->landing = acc;
 	return OK;
 }
 
