@@ -116,10 +116,17 @@ enum err_code lower_grant(struct kernel *k, struct err *e)
 		lower_launched(k) * k->threads, k->threads);
 }
 
-/* Values, and what addresses, counters and temporaries take beside them. */
-static int needed(const struct kernel *k, const struct role *r, struct arena *a, int *task)
+/* Values, slots where they are found, and what is reserved for the rest. */
+static int needed(struct kernel *k, int lane, int *task)
 {
-	return role_live_words(r, a, task) + k->plan->device->reserved_registers;
+	const struct role *r = &k->role->roles.v[lane];
+	struct arena_mark mark = arena_mark(&k->arena);
+	int words = role_live_words(r, &k->arena, task);
+
+	if (work_of(k, &k->lanes.v[lane]) == ON_VALUES)
+		words += role_slot_words(r, &k->arena);
+	arena_reset(&k->arena, mark);
+	return words + k->plan->device->reserved_registers;
 }
 
 enum err_code lower_fit_registers(struct kernel *k, struct err *e)
@@ -127,13 +134,11 @@ enum err_code lower_fit_registers(struct kernel *k, struct err *e)
 	for (int i = 0; i < k->role->roles.n; i++) {
 		struct klane *l = &k->lanes.v[i];
 		const struct lane *plan = &k->plan->lanes.v[l->lane];
-		struct arena_mark mark = arena_mark(&k->arena);
 		const char *where = "";
 		struct srcloc loc = plan->loc;
 		int task;
 
-		l->needed = needed(k, &k->role->roles.v[i], &k->arena, &task);
-		arena_reset(&k->arena, mark);
+		l->needed = needed(k, i, &task);
 		if (l->needed <= l->given)
 			continue;
 		k->refusal.task = task;

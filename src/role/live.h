@@ -9,5 +9,7 @@ int frag_words(const struct frag *f);
 /* Most words of values that a thread of the lane holds at a time, and *task: the sTask where
  * that is (NONE: between sTasks). Scratch in `a`. */
 int role_live_words(const struct role *l, struct arena *a, int *task);
+/* Words of the addresses of slots that it has at hand: one for each ring. */
+int role_slot_words(const struct role *l, struct arena *a);
 
 #endif

@@ -58,6 +58,7 @@ static void add_task(struct task_price *to, const struct task_price *t)
 	to->issued += t->issued;
 	to->pieces += t->pieces;
 	to->spread = fmax(to->spread, t->spread);
+	to->filled = fmax(to->filled, t->filled);
 }
 
 static void end_text(struct reader *r)
@@ -125,6 +126,7 @@ static void read_inside(struct reader *r, const struct role_op *o, struct spent 
 	t->issued += issued * r->often;
 	t->pieces += boxes > 0 ? r->often : 0;
 	t->spread = fmax(t->spread, price_spread(&r->payer, o));
+	t->filled = fmax(t->filled, price_filled(o));
 	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_STORE_THREADS ||
 		o->what == DO_STORE_RING;
 	t->lands |= r->multiplied && o->what == DO_PUT;
@@ -365,7 +367,8 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 		c->after = after;
 		c->lands = t->lands;
 	} else {
-		c->cost.busy += s->kind == SEU_VECTOR ? t->before.unit + t->after.unit : 0;
-		c->cost.alone += before + after;
+		c->cost.busy = c->cost.busy * fmax(t->filled, 1) + (s->kind == SEU_VECTOR ?
+			t->before.unit + t->after.unit : 0);
+		c->cost.alone = c->cost.alone * fmax(t->filled, 1) + before + after;
 	}
 }

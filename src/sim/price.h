@@ -34,6 +34,8 @@ struct task_price {
 	int drain, drain_after;
 	double boxes, issued;		/* on the copy engine, and of them by one thread */
 	double pieces;			/* operations that issue such */
+	double filled;			/* elements that threads go through for each that there is, as
+					 * fragments are filled up to whole blocks; 0: it has none */
 	double spread;			/* if by_threads: bytes that leave L2 in whole sectors, over
 					 * those that are asked for */
 };
@@ -110,6 +112,8 @@ struct payer {
 struct spent price_op(const struct payer *x, const struct role_op *o);
 /* Bytes of memory's sectors that it moves over those of its elements; 0: it moves none itself. */
 double price_spread(const struct payer *x, const struct role_op *o);
+/* Elements of its fragment, filled up to whole blocks, for each that there is; 0: it has none. */
+double price_filled(const struct role_op *o);
 /* Boxes that it has the copy engine move, and of them those that one thread issues. */
 double price_boxes(const struct payer *x, const struct role_op *o, double *issued);
 

@@ -198,6 +198,16 @@ double price_boxes(const struct payer *x, const struct role_op *o, double *issue
 	return *issued * (o->what == DO_STORE_BOXES && o->u.boxes.elected ? x->warps : 1);
 }
 
+double price_filled(const struct role_op *o)
+{
+	const struct frag *f = o->what == DO_MAP ? o->u.map.over : o->what == DO_REDUCE ||
+		o->what == DO_SCAN ? o->u.reduce.over : NULL;
+
+	if (!f || f->kind != FRAG_FULL)
+		return 0;
+	return (double)(f->rows * f->cols) / (double)(f->height * f->width);
+}
+
 /* Neighbours that a warp moves in one instruction: whole rows of 32 elements; of a fragment's
  * quad every other one, pairs, or eights. One sector more, as rows begin anywhere. */
 double price_spread(const struct payer *x, const struct role_op *o)
