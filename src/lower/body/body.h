@@ -58,6 +58,7 @@ struct body {
 	const struct frag_layout *layout;	/* of the fragment at hand; NULL: as values lie */
 	int step;			/* its columns are those of step KS, of so many; 0: all */
 	const struct frag *landing;	/* of the product at hand, whose result goes to a ring; NULL */
+	int words;			/* of all the lane's buffers in registers, of a thread */
 	bool walks;			/* row and column at hand are any element's, not a fragment's */
 	const struct shape2 *along;	/* what a product by threads contracts, as rows, of which
 					 * element KS is at hand; NULL */

@@ -1,5 +1,6 @@
 /* A lane: its registers, its tile loop, and whose turn a tile is. */
 #include "lower/body/body.h"
+#include "role/live.h"
 
 static void tile_axes(struct body *c)
 {
@@ -15,6 +16,7 @@ static void tile_axes(struct body *c)
 
 static enum err_code registers(struct body *c, struct err *e)
 {
+	c->words = 0;
 	for (int i = 0; i < c->g->buffers.n; i++) {
 		const struct buffer *b = &c->g->buffers.v[i];
 		const struct frag *f;
@@ -23,6 +25,7 @@ static enum err_code registers(struct body *c, struct err *e)
 			continue;
 		TRY(body_buffer(c, i, &f, e));
 		body_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
+		c->words += frag_words(f) * f->versions;
 	}
 	return OK;
 }

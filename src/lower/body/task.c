@@ -172,6 +172,19 @@ static bool is_around_loop(const struct body *c, const struct stask *s)
 	return false;
 }
 
+/* Does the sTask find elements in shared memory by addresses, for which the lane's values leave
+ * little room? */
+static bool is_short_of_registers(const struct body *c, const struct stask *s)
+{
+	bool addresses = false;
+
+	for (int i = 0; i < s->reads.n; i++)
+		addresses |= has_ring(c, s->reads.v[i]);
+	for (int i = 0; i < s->writes.n; i++)
+		addresses |= has_ring(c, s->writes.v[i]);
+	return addresses && s->kind == TASK_COMPUTE && 2 * c->words > c->lane->given;
+}
+
 enum err_code body_task(struct body *c, const struct kentry *x, int class,
 	const struct num *iteration, struct err *e)
 {
@@ -195,7 +208,7 @@ enum err_code body_task(struct body *c, const struct kentry *x, int class,
 	task = body_op(c, DO_AT);
 	VEC_PUSH(c->a, &task->u.let.v, ((struct role_let){ s->loop == NONE ? VAR_T : VAR_I, s->loop,
 		NULL }));
-	if (is_around_loop(c, s))
+	if (is_around_loop(c, s) || is_short_of_registers(c, s))
 		body_op(c, DO_ANEW);
 	slots(c, x);
 	body_flag_waits(c, x);
