@@ -52,6 +52,8 @@ struct matrix_instruction {
 	int warps;
 	int rows;
 	int cols_most, cols_step;	/* as many as that, and a multiple of this */
+	int beside;			/* registers that the launch must give a thread beside those of
+					 * sums and operands, or its compiler fails; 0: it never does */
 	int k_bytes;
 	uint32_t types;			/* of both operands: bit t of enum dtype */
 	uint32_t loose;			/* ... which may be in registers, and in shared memory lie with

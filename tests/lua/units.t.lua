@@ -201,4 +201,13 @@ for _, name in ipairs{"mma_qk", "mma_pv"} do
   tap.ok(found, name .. " is a product of it")
 end
 
+-- A launch of 896 threads gives each 72 registers, too few for an instruction of 128 columns.
+local crowd = mr.plan(mr.examples.gemm{m = 128, n = 256, k = 160}:graph{tile = {m = 64, n = 128, k = 64}}, mr.device "h200")
+crowd:lane("p0", {warps = 8, turns = 3})
+crowd:lane("c0", {warps = 4})
+for _, t in ipairs(crowd.tasks) do crowd:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+crowd:fill_waits()
+random_plans.correct(tap, "a product among very many threads", crowd, {1, 2})
+tap.ok(tostring(crowd:kernel{target = "cuda"}):find("64 columns, 4 steps, in 2", 1, true), "  in instructions that few registers do for")
+
 tap.done_testing()

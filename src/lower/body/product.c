@@ -210,11 +210,26 @@ struct product {
 	const struct num *adds;
 };
 
+/* Columns of an instruction at most: many threads have few registers each. */
+static int widest(const struct body *c, const struct product *p)
+{
+	const struct matrix_instruction *x = p->by;
+	int threads = x->warps * c->k->target->warp, words = x->rows * x->k_bytes / 4 / threads;
+	int room = lower_launched(c->k) - x->beside - (p->registers ? words : 0), cols;
+
+	if (!x->beside)
+		return x->cols_most;
+	cols = (int)min_i64(room * threads / x->rows, x->cols_most);
+	if (!p->b.k_major && cols > p->b.ring->panel_cols)	/* instructions begin with panels */
+		return cols / (int)p->b.ring->panel_cols * (int)p->b.ring->panel_cols;
+	return cols / x->cols_step * x->cols_step;
+}
+
 /* The columns in as few equal instructions as there can be, where that is not many more than
  * it takes; else in the widest ones, and a rest. */
-static void find_pieces(struct product *p)
+static void find_pieces(const struct body *c, struct product *p)
 {
-	int cols = (int)p->sum->cols, most = p->by->cols_most, least = (int)ceil_div(cols, most);
+	int cols = (int)p->sum->cols, most = widest(c, p), least = (int)ceil_div(cols, most);
 	int unit = least > 1 && !p->b.k_major ? (int)p->b.ring->panel_cols : p->by->cols_step;
 
 	p->rest = 0;
@@ -298,7 +313,7 @@ static enum err_code find_product(struct body *c, const struct kentry *x, struct
 	p->steps = (int)ceil_div(s->work.k, matrix_depth(p->by, s->work.type));
 	TRY(find_operand(c, x, p->mma->arg[1], shape->col, shape->ncol, &p->b, e));
 	TRY(find_begin(c, s, &p->b, &c->g->buffers.v[p->pb], shape, p->sum->width, &p->first_b, e));
-	find_pieces(p);
+	find_pieces(c, p);
 	if (p->registers)
 		return check_operands(s, p, e);
 	TRY(find_operand(c, x, p->mma->arg[0], shape->row, shape->nrow, &p->a, e));
