@@ -62,6 +62,7 @@ struct live {
 	bool *now;			/* live behind it */
 	const bool *at_break, *at_continue;	/* behind the loop; where its next turn begins */
 	int most, most_in;
+	VEC(const struct role_op *) needed;	/* pins of what is live */
 };
 
 int frag_words(const struct frag *f)
@@ -293,6 +294,8 @@ static void read_op(struct live *x, const struct role_op *o)
 		read_body(x, &o->u.region.body);
 	else if (o->what == DO_GROUPS_WAIT)
 		note_wait(x, o);
+	else if (o->what == DO_PIN)
+		find(x, o->u.frag.at);	/* all versions are known from here on */
 	else if (o->what == DO_GROUPS_COMMIT)
 		*VEC_ADD(x->a, &x->groups) = (struct group){ { 0 } };
 	else
@@ -436,6 +439,14 @@ static void pass_loop(struct live *x, const struct role_op *o)
 	x->at_continue = was_continue;
 }
 
+static bool is_needed(const struct live *x, const struct role_op *pin)
+{
+	for (int i = 0; i < x->needed.n; i++)
+		if (x->needed.v[i] == pin)
+			return true;
+	return false;
+}
+
 static void pass_op(struct live *x, const struct role_op *o)
 {
 	if (o->what == DO_IF)
@@ -449,6 +460,8 @@ static void pass_op(struct live *x, const struct role_op *o)
 			(size_t)x->versions.n * sizeof(*x->now));
 	else
 		pass_work(x, o);
+	if (o->what == DO_PIN && x->now[find(x, o->u.frag.at)] && !is_needed(x, o))
+		VEC_PUSH(x->a, &x->needed, o);
 }
 
 static void pass_body(struct live *x, const struct role_body *b)
@@ -457,15 +470,50 @@ static void pass_body(struct live *x, const struct role_body *b)
 		pass_op(x, b->v.v[i]);
 }
 
-int role_live_words(const struct role *l, struct arena *a, int *task)
+static struct live look(const struct role *l, struct arena *a)
 {
 	struct live x = { .a = a, .most_in = NONE };
 
 	read_body(&x, &l->body);
 	x.now = ARENA_ARRAY(a, x.versions.n + 1, bool);
 	pass_body(&x, &l->body);
+	return x;
+}
+
+int role_live_words(const struct role *l, struct arena *a, int *task)
+{
+	struct live x = look(l, a);
+
 	*task = x.most_in;
 	return x.most;
+}
+
+/* pins ----------------------------------------------------------------------------- */
+
+static void drop_pins(const struct live *x, struct role_body *b)
+{
+	bool behind_wait = false;
+	int n = 0;
+
+	for (int i = 0; i < b->v.n; i++) {
+		struct role_op *o = b->v.v[i];
+
+		if (role_is_region(o->what))
+			drop_pins(x, &o->u.region.body);
+		if (o->what == DO_IF)
+			drop_pins(x, &o->u.region.other);
+		behind_wait = o->what == DO_GROUPS_WAIT || (behind_wait && o->what == DO_PIN);
+		if (!behind_wait || o->what != DO_PIN || is_needed(x, o))
+			b->v.v[n++] = o;
+	}
+	b->v.n = n;
+}
+
+void role_drop_pins(struct role *l, struct arena *a)
+{
+	struct live x = look(l, a);
+
+	drop_pins(&x, &l->body);
 }
 
 /* addresses ----------------------------------------------------------------------- */

@@ -166,6 +166,22 @@ static struct role_op *loop_of_turns(struct body *c, int loop, const struct num 
 	return o;
 }
 
+/* Where texts for other numbers of trips meet, compilers do not know what is under way, and may
+ * move registers on their ways there. */
+static enum err_code meet(struct body *c, int loop, struct err *e)
+{
+	const struct kentry *multiplies = NULL;
+
+	for (int i = 0; i < c->lane->entries.n && loop != NONE; i++)
+		if (under_way(c, c->lane->entries.v[i].task) && program_loop_within(c->p,
+		    c->g->tasks.v[c->lane->entries.v[i].task].loop, loop))
+			multiplies = &c->lane->entries.v[i];
+	if (!multiplies)
+		return OK;
+	body_groups_wait(c, 0, "the compiler sees branches meet");
+	return body_pin_all(c, multiplies, e);
+}
+
 /* The end of the loop before the k-th of the turns that are unrolled. */
 static enum err_code early_end(struct body *c, int loop, int k, struct err *e)
 {
@@ -177,6 +193,7 @@ static enum err_code early_end(struct body *c, int loop, int k, struct err *e)
 	c->told = body_told_copy(c);
 	TRY(epilogue(c, loop, k, e));
 	c->told = told;
+	TRY(meet(c, loop, e));
 	body_op(c, DO_BREAK);
 	body_leave(c, in);
 	return OK;
@@ -239,21 +256,6 @@ static enum err_code most_turns(struct body *c, int loop, int most, struct err *
 	if (loop == NONE || c->g->trips[loop].most > most)
 		return turns(c, loop, e);
 	return few_turns(c, loop, most, e);
-}
-
-/* Where texts for other numbers of trips meet, compilers do not know what is under way. */
-static enum err_code meet(struct body *c, int loop, struct err *e)
-{
-	const struct kentry *multiplies = NULL;
-
-	for (int i = 0; i < c->lane->entries.n && loop != NONE; i++)
-		if (under_way(c, c->lane->entries.v[i].task) && program_loop_within(c->p,
-		    c->g->tasks.v[c->lane->entries.v[i].task].loop, loop))
-			multiplies = &c->lane->entries.v[i];
-	if (!multiplies)
-		return OK;
-	body_groups_wait(c, 0, "the compiler sees branches meet");
-	return body_pin_all(c, multiplies, e);
 }
 
 static enum err_code all_turns(struct body *c, int loop, struct err *e)

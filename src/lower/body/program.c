@@ -1,5 +1,6 @@
 /* A kernel's tree: what all lanes share, then one role a lane. */
 #include "lower/body/body.h"
+#include "role/live.h"
 
 static void list_tensors(struct body *c)
 {
@@ -164,6 +165,7 @@ static enum err_code add_role(struct body *c, const struct klane *l, struct err 
 		TRY(make_lane(c, e));
 	} while (c->again);
 	drop_counters(c, &c->role->body);
+	role_drop_pins(c->role, c->a);
 	return OK;
 }
 
