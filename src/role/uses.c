@@ -59,6 +59,7 @@ void role_uses(const struct role_op *o, const struct uses *u)
 {
 	if (o->what == DO_INIT) {
 		make(u, o->u.frag.at);
+		use_value(u, o->u.frag.value, false);
 	} else if (o->what == DO_MAP) {
 		map_uses(o, u);
 	} else if (o->what == DO_PACK) {
@@ -70,6 +71,12 @@ void role_uses(const struct role_op *o, const struct uses *u)
 	} else if (o->what == DO_REDUCE || o->what == DO_SCAN) {
 		make(u, only(o->u.reduce.to));
 		use_value(u, o->u.reduce.value, true);
+		use_value(u, o->u.reduce.zero, true);
+	} else if (o->what == DO_LINES) {
+		use_value(u, o->u.lines.value, true);
+		use_value(u, o->u.lines.zero, true);
+	} else if (o->what == DO_FILL) {
+		use_value(u, o->u.fill.value, true);
 	} else if (o->what == DO_FETCH) {
 		make(u, only(o->u.fetch.to));
 	} else if (o->what == DO_PRODUCT) {
@@ -81,7 +88,7 @@ void role_uses(const struct role_op *o, const struct uses *u)
 		use_value(u, o->u.put.value, o->u.put.over->kind != FRAG_FULL);
 	} else if (o->what == DO_PUT_PANELS) {
 		use(u, o->u.panels.from, false);
-	} else if (o->what == DO_STORE_THREADS) {
+	} else if (o->what == DO_STORE_THREADS || o->what == DO_STORE_RING) {
 		use(u, o->u.move.from, false);
 		use_value(u, o->u.move.value, false);
 	}
