@@ -490,9 +490,17 @@ int role_live_words(const struct role *l, struct arena *a, int *task)
 
 /* pins ----------------------------------------------------------------------------- */
 
+/* Are the pins from the i-th operation on those of a product, or followed by them? */
+static bool are_of_product(const struct role_body *b, int i)
+{
+	while (i < b->v.n && b->v.v[i]->what == DO_PIN)
+		i++;
+	return i < b->v.n && b->v.v[i]->what == DO_GROUPS_FENCE;
+}
+
 static void drop_pins(const struct live *x, struct role_body *b)
 {
-	bool behind_wait = false;
+	bool droppable = false;
 	int n = 0;
 
 	for (int i = 0; i < b->v.n; i++) {
@@ -502,8 +510,9 @@ static void drop_pins(const struct live *x, struct role_body *b)
 			drop_pins(x, &o->u.region.body);
 		if (o->what == DO_IF)
 			drop_pins(x, &o->u.region.other);
-		behind_wait = o->what == DO_GROUPS_WAIT || (behind_wait && o->what == DO_PIN);
-		if (!behind_wait || o->what != DO_PIN || is_needed(x, o))
+		if (o->what != DO_PIN)
+			droppable = o->what == DO_GROUPS_WAIT && !are_of_product(b, i + 1);
+		if (!droppable || o->what != DO_PIN || is_needed(x, o))
 			b->v.v[n++] = o;
 	}
 	b->v.n = n;
