@@ -10,7 +10,7 @@ static int granted(const struct granting *g, int registers)
 
 static int groups_of(const struct kernel *k, const struct klane *l)
 {
-	return (int)ceil_div(l->warps, k->target->group);
+	return target_warps(k->target, l->warps) / k->target->group;
 }
 
 int lower_launched(const struct kernel *k)

@@ -8,14 +8,9 @@ static void slots(struct body *c, const struct kentry *x)
 
 	for (int i = 0; i < c->k->rings.n; i++) {
 		const struct ring *r = &c->k->rings.v[i];
-		bool used = false;
 		struct role_op *o;
 
-		for (int k = 0; k < s->reads.n; k++)
-			used |= s->reads.v[k] == r->buffer;
-		for (int k = 0; k < s->writes.n; k++)
-			used |= s->writes.v[k] == r->buffer;
-		if (!used)
+		if (!stask_touches(s, r->buffer))
 			continue;
 		o = body_op(c, DO_SLOT);
 		o->u.slot.ring = i;
@@ -176,12 +171,10 @@ static bool is_around_loop(const struct body *c, const struct stask *s)
  * little room? */
 static bool is_short_of_registers(const struct body *c, const struct stask *s)
 {
-	bool addresses = false;
+	bool addresses = shares_on_lane(c, s);
 
 	for (int i = 0; i < s->reads.n; i++)
 		addresses |= has_ring(c, s->reads.v[i]);
-	for (int i = 0; i < s->writes.n; i++)
-		addresses |= has_ring(c, s->writes.v[i]);
 	return addresses && s->kind == TASK_COMPUTE && 2 * c->words > c->lane->given;
 }
 
