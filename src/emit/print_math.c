@@ -12,10 +12,11 @@ const char *product_name(struct arena *a, const struct product_form *f)
 		f->registers ? "rs" : "ss", f->cols, f->a_rows, f->b_rows);
 }
 
-static void put_descriptor(struct print *c, const char *name, uint64_t bits, const struct num *at)
+/* The address is a field of 14 bits of it, in units of 16 bytes: what is added stays within. */
+static void put_descriptor(struct print *c, const char *name, const struct matrix_place *at)
 {
-	put(c, "\tconst u64 %s = 0x%llxull | ((%s) >> 4 & 0x3fff);", name, (unsigned long long)bits,
-		num(c, at));
+	put(c, "\tconst u64 %s = (0x%llxull | (%s) >> 4) + ((%s) >> 4);", name,
+		(unsigned long long)at->bits, num(c, at->from), num(c, at->by));
 }
 
 /* Both operands in registers, one step of them; of the first there may be all steps. */
@@ -44,8 +45,8 @@ static void product(struct print *c, const struct role_op *o)
 	put(c, "%s%sEACH(ks, %d) {", each_block(c, sum), pieces ? arena_strf(c->a, "EACH(cb, %d) ",
 		o->u.product.pieces) : "", o->u.product.steps);
 	if (!f->registers)
-		put_descriptor(c, "da", o->u.product.a_bits, o->u.product.a_at);
-	put_descriptor(c, "db", o->u.product.b_bits, o->u.product.b_at);
+		put_descriptor(c, "da", &o->u.product.a_at);
+	put_descriptor(c, "db", &o->u.product.b_at);
 	put(c, "\t%s(%s[rb]%s%s, %s, db, %s);", product_name(c->a, f), frag_name(c, o->u.product.sum),
 		o->u.product.first ? arena_strf(c->a, " + %d", frag_step_words(sum,
 		o->u.product.first)) : "", pieces ? arena_strf(c->a, " + cb * %d", frag_step_words(sum,

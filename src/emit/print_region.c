@@ -120,10 +120,16 @@ static void put_change(struct print *c, const struct role_op *o)
 		put(c, "%s += %s;", name, num(c, l->to));
 }
 
-/* Which one of the lane's it is, and its place in fragments. */
+/* Which one of the lane's it is, and its place in fragments. The mask takes nothing away: it says
+ * how large the number can be, so that compilers divide it by shifts and fold what is added. */
 static void put_thread(struct print *c, const char *number)
 {
-	put(c, "const int thread = %s - %d;", number, c->role->first_warp * warp_threads(c));
+	int threads = 1;
+
+	while (threads < c->role->warps * warp_threads(c))
+		threads *= 2;
+	put(c, "const int thread = (%s - %d) & %d;", number, c->role->first_warp * warp_threads(c),
+		threads - 1);
 	put_places(c, layout(c));
 }
 
@@ -140,7 +146,7 @@ static void put_slot(struct print *c, const struct role_op *o)
 {
 	const struct role_ring *r = &c->r->rings.v[o->u.slot.ring];
 
-	put(c, "const u32 %s = shared + %lld + %s %% %d * %lld;", var(c, VAR_SLOT, o->u.slot.ring),
+	put(c, "const u32 %s = shared + %lld + rem(%s, %d) * %lld;", var(c, VAR_SLOT, o->u.slot.ring),
 		(long long)r->offset, num(c, o->u.slot.life), r->versions, (long long)r->slot_bytes);
 }
 

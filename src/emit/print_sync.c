@@ -4,7 +4,7 @@
 /* The barrier of instance n of a flag. */
 static const char *barrier(struct print *c, const struct role_flag *f, const char *n)
 {
-	return arena_strf(c->a, "shared + %lld + %d * (%s %% %d)", (long long)f->offset,
+	return arena_strf(c->a, "shared + %lld + %d * rem(%s, %d)", (long long)f->offset,
 		c->r->target->shared.flag, n, f->depth);
 }
 
@@ -18,7 +18,7 @@ static void put_wait(struct print *c, const struct role_op *o)
 		least = var_text(c->a, VAR_SEEN, o->u.flag.flag, &c->r->names);
 		seen = arena_strf(c->a, " %s = n + 1;", least);
 	}
-	put(c, "{ const int n = %s; if (%sn >= %s) { flag_wait(%s, n / %d);%s } }", num(c, o->u.flag.n),
+	put(c, "{ const int n = %s; if (%sn >= %s) { flag_wait(%s, quo(n, %d));%s } }", num(c, o->u.flag.n),
 		guard, least, barrier(c, f, "n"), f->depth, seen);
 }
 
@@ -27,18 +27,19 @@ static void put_wait_last(struct print *c, const struct role_op *o)
 	const struct role_flag *f = &c->r->flags.v[o->u.flag.flag];
 
 	put(c, "{ const int end = %s; LOOP (int n = max_of(0, end - %d); n < end; n++) "
-		"flag_wait(%s, n / %d); }", num(c, o->u.flag.n), f->depth, barrier(c, f, "n"), f->depth);
+		"flag_wait(%s, quo(n, %d)); }", num(c, o->u.flag.n), f->depth, barrier(c, f, "n"), f->depth);
 }
 
-/* One arrival of the warp at a flag, in each block whose it is: a thread for each. */
+/* One arrival of the warp at a flag, in each block whose it is: a thread for each. Where it is one
+ * thread, all know the address: compilers keep what only some need for later, and others wait. */
 static void put_arrive(struct print *c, const struct role_flag *f, const char *before,
 	const char *n)
 {
 	if (f->all)
-		put(c, "%sthread %% %d < %d) flag_arrive_at(%s, thread %% %d);", before,
+		put(c, "%sif (thread %% %d < %d) flag_arrive_at(%s, thread %% %d);", before,
 			warp_threads(c), c->r->cluster, barrier(c, f, n), warp_threads(c));
 	else
-		put(c, "%sthread %% %d == 0) flag_arrive(%s);", before, warp_threads(c),
+		put(c, "%sflag_arrive_if(thread %% %d == 0, %s);", before, warp_threads(c),
 			barrier(c, f, n));
 }
 
@@ -47,7 +48,7 @@ static void put_release(struct print *c, const struct role_op *o)
 	const char *n = var_text(c->a, VAR_RELEASED, o->u.flag.flag, &c->r->names);
 
 	put(c, "LOOP (; %s < %s; %s++)", n, num(c, o->u.flag.n), n);
-	put_arrive(c, &c->r->flags.v[o->u.flag.flag], "\tif (", n);
+	put_arrive(c, &c->r->flags.v[o->u.flag.flag], "\t", n);
 }
 
 static void put_lane_sync(struct print *c)
@@ -79,8 +80,7 @@ void print_sync(struct print *c, const struct role_op *o)
 		put_wait_last(c, o);
 	else if (o->what == DO_ARRIVE)
 		put_arrive(c, &c->r->flags.v[o->u.flag.flag], asks(o->u.flag.when) ? arena_strf(c->a,
-			"if (%s && ", num(c, o->u.flag.when)) : "if (", arena_strf(c->a, "(%s)", num(c,
-			o->u.flag.n)));
+			"if (%s) ", num(c, o->u.flag.when)) : "", num(c, o->u.flag.n));
 	else if (o->what == DO_RELEASE)
 		put_release(c, o);
 	else if (o->what == DO_WARP_SYNC)

@@ -72,9 +72,10 @@ static inline void flag_expect(u32 a, u32 bytes)
 	host_rt->flag_arrive(a, bytes);
 }
 
-static inline void flag_arrive(u32 a)
+static inline void flag_arrive_if(int mine, u32 a)
 {
-	host_rt->flag_arrive(a, 0);
+	if (mine)
+		host_rt->flag_arrive(a, 0);
 }
 
 /* At the flag in the same place of a block of the cluster. */
@@ -404,6 +405,17 @@ static inline void copies_wait(void)
 static inline int max_of(int a, int b)
 {
 	return a > b ? a : b;
+}
+
+/* Of numbers that are not negative. */
+static inline int quo(int a, int b)
+{
+	return (int)((u32)a / (u32)b);
+}
+
+static inline int rem(int a, int b)
+{
+	return (int)((u32)a % (u32)b);
 }
 
 static inline int min_of(int a, int b)

@@ -140,6 +140,14 @@ struct product_form {
 	enum dtype type;		/* of both operands */
 };
 
+/* Where an instruction finds an operand in shared memory: `from` is an address, the same for all
+ * blocks and steps of a product, `by` the bytes from there at (rb, cb, ks), a multiple of 16; `bits`
+ * of the descriptor are the same wherever it is. */
+struct matrix_place {
+	uint64_t bits;
+	const struct num *from, *by;	/* NULL: in registers */
+};
+
 /* One dimension of a tensor where an element, or a box's corner, is. */
 struct role_index {
 	const struct num *at;
@@ -285,8 +293,7 @@ struct role_op {
 			struct frag_at sum, a, b;	/* a, b: where they are in registers */
 			int steps, pieces;		/* along the contracted axis; of the columns */
 			int first;			/* column of the sum, with which they begin */
-			const struct num *a_at, *b_at;	/* addresses of the operands at (rb, ks, cb) */
-			uint64_t a_bits, b_bits;	/* of their descriptors */
+			struct matrix_place a_at, b_at;	/* of operands in shared memory */
 			const struct num *adds;		/* to what is there? */
 		} product;
 		struct {		/* SUM_PRODUCT: by threads, to what is there */

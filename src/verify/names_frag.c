@@ -150,6 +150,12 @@ static void sum_product(struct names *c, const struct role_op *o)
 		note_write(c, x);
 }
 
+static void names_place(struct names *c, const struct matrix_place *at)
+{
+	names_num(c, at->from);
+	names_num(c, at->by);
+}
+
 void names_product(struct names *c, const struct role_op *o)
 {
 	struct seen_frag *x;
@@ -161,8 +167,8 @@ void names_product(struct names *c, const struct role_op *o)
 		sum_product(c, o);
 		return;
 	}
-	names_num(c, o->u.product.a_at);
-	names_num(c, o->u.product.b_at);
+	names_place(c, &o->u.product.a_at);
+	names_place(c, &o->u.product.b_at);
 	names_num(c, o->u.product.adds);
 	if (o->u.product.b.frag)
 		names_read(c, o->u.product.b);

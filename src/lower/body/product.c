@@ -95,23 +95,45 @@ static int depth_in(const struct body *c, const struct operand *o)
 	return matrix_depth(o->by, c->g->buffers.v[o->ring->buffer].type);
 }
 
-/* Address of k step KS and the row or column block at `first`. */
-static const struct num *operand_address(struct body *c, const struct operand *o,
-	const struct num *first)
+/* Bytes from one k step to another, and to a row or column, each that the matrix unit can begin
+ * with: those of a sum are the sum of theirs. */
+static const struct num *bytes_of_step(struct body *c, const struct operand *o, const struct num *ks)
 {
 	const struct ring *r = o->ring;
-	const struct num *per_panel = N(c, r->swizzle / o->by->k_bytes), *at;
-	const struct num *ks = V(c, VAR_KS, NONE);
+	const struct num *per_panel = N(c, r->swizzle / o->by->k_bytes);
 
-	if (o->k_first)
-		ks = ADD(ks, o->k_first);
+	if (!o->k_major)
+		return MUL(ks, N(c, depth_in(c, o) * r->swizzle));
+	return ADD(MUL(DIV(ks, per_panel), N(c, r->panel_bytes)), MUL(MOD(ks, per_panel),
+		N(c, o->by->k_bytes)));
+}
+
+static const struct num *bytes_of_line(struct body *c, const struct operand *o, const struct num *line)
+{
+	const struct ring *r = o->ring;
+
 	if (o->k_major)
-		at = ADD(ADD(MUL(DIV(ks, per_panel), N(c, r->panel_bytes)), MUL(MOD(ks, per_panel),
-			N(c, o->by->k_bytes))), MUL(first, N(c, r->swizzle)));
-	else
-		at = ADD(MUL(ks, N(c, depth_in(c, o) * r->swizzle)), MUL(DIV(first, N(c, r->panel_cols)),
-			N(c, r->panel_bytes)));
-	return ADD(body_slot(c, r), at);
+		return MUL(line, N(c, r->swizzle));
+	return MUL(DIV(line, N(c, r->panel_cols)), N(c, r->panel_bytes));
+}
+
+/* Where the operand is read: from line `first` on, and in the block `block` of rows or columns
+ * and the step KS of the instruction at hand. What is the same for all of a sTask's instructions
+ * is apart from what each knows when it is compiled. */
+static struct matrix_place operand_place(struct body *c, const struct operand *o, const struct num *first,
+	const struct num *block)
+{
+	const struct num *ks = V(c, VAR_KS, NONE);
+	struct matrix_place at = { .bits = descriptor_bits(o),
+		.from = ADD(body_slot(c, o->ring), bytes_of_line(c, o, first)),
+		.by = bytes_of_line(c, o, block) };
+
+	if (o->k_first && !o->k_major)
+		at.from = ADD(at.from, bytes_of_step(c, o, o->k_first));
+	else if (o->k_first)		/* both may lie in one panel */
+		ks = ADD(ks, o->k_first);
+	at.by = ADD(at.by, bytes_of_step(c, o, ks));
+	return at;
 }
 
 /* 0 in the first product of a life that begins with this sTask and with zero. */
@@ -370,15 +392,12 @@ static void add_product(struct body *c, const struct stask *s, const struct prod
 	o->u.product.a = a;
 	o->u.product.steps = p->steps;
 	o->u.product.pieces = pieces;
-	if (!p->registers) {
-		o->u.product.a_bits = descriptor_bits(&p->a);
-		o->u.product.a_at = operand_address(c, &p->a, ADD(ADD(p->first_a, MUL(V(c, VAR_RB,
-			NONE), N(c, c->k->target->frag.rows * c->lane->warps))), MUL(V(c, VAR_GROUP, NONE),
-			N(c, p->by->rows))));
-	}
-	o->u.product.b_bits = descriptor_bits(&p->b);
-	o->u.product.b_at = operand_address(c, &p->b, pieces > 1 ? ADD(b_first, MUL(V(c, VAR_CB,
-		NONE), N(c, cols))) : b_first);
+	if (!p->registers)
+		o->u.product.a_at = operand_place(c, &p->a, ADD(p->first_a, MUL(V(c, VAR_GROUP, NONE),
+			N(c, p->by->rows))), MUL(V(c, VAR_RB, NONE), N(c, c->k->target->frag.rows *
+			c->lane->warps)));
+	o->u.product.b_at = operand_place(c, &p->b, b_first, pieces > 1 ? MUL(V(c, VAR_CB, NONE),
+		N(c, cols)) : N(c, 0));
 	o->u.product.adds = p->adds;
 }
 
