@@ -28,22 +28,31 @@ static void add_option(struct compiler *c, const char *option)
 	c->options[c->noptions++] = option;
 }
 
+/* Since 12.9, where there is a driver, NVRTC keeps binaries of its own, beside which it says nothing:
+ * then nobody would know a kernel's registers and spills. */
+static bool keeps_binaries(const struct compile_result *r)
+{
+	return r->nvrtc_major > 12 || (r->nvrtc_major == 12 && r->nvrtc_minor >= 9);
+}
+
 /* -lineinfo costs the kernel nothing; by it errors of ptxas and profilers find lines. */
-static enum err_code set_options(struct compiler *c, struct err *e)
+static enum err_code set_options(struct compiler *c, const struct compile_result *r, struct err *e)
 {
 	const struct compile_job *job = c->job;
 
 	if (!job->source || !job->arch)
 		return err_set(e, ERR_INPUT, NOWHERE, "nothing to compile: the %s is missing",
 			job->source ? "architecture" : "source");
-	if (job->noptions > OPTIONS_MAX - 8)
+	if (job->noptions > OPTIONS_MAX - 9)
 		return err_set(e, ERR_LIMIT, NOWHERE, "%d options for NVRTC are more than %d",
-			job->noptions, OPTIONS_MAX - 8);
+			job->noptions, OPTIONS_MAX - 9);
 	add_option(c, arena_strf(c->arena, "--gpu-architecture=%s", job->arch));
 	add_option(c, "-std=c++17");
 	add_option(c, "-default-device");
 	add_option(c, "-lineinfo");
 	add_option(c, VERBOSE);
+	if (keeps_binaries(r))
+		add_option(c, "--no-cache");
 	if (job->fast_math)
 		add_option(c, "--use_fast_math");
 	if (*c->nvrtc.include)
@@ -258,7 +267,7 @@ enum err_code compile_here(const struct compile_job *job, struct arena *a,
 	result = c.nvrtc.nvrtcVersion(&r->nvrtc_major, &r->nvrtc_minor);
 	if (result)
 		return broken("nvrtcVersion", result, e);
-	TRY(set_options(&c, e));
+	TRY(set_options(&c, r, e));
 	key = cache_key(&c, r);
 	if (job->no_cache || !from_cache(key, r, a)) {
 		TRY(compile_fresh(&c, r, e));
