@@ -2,7 +2,7 @@
 
 static void use(const struct uses *u, struct frag_at at, bool whole)
 {
-	if (at.frag)
+	if (at.frag && u->used)
 		u->used(u->ctx, at, whole || at.frag->kind != FRAG_FULL);
 }
 
@@ -23,7 +23,7 @@ static struct frag_at only(const struct frag *f)
 
 static void make(const struct uses *u, struct frag_at at)
 {
-	if (at.frag)
+	if (at.frag && u->made)
 		u->made(u->ctx, at);
 }
 

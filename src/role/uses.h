@@ -4,6 +4,7 @@
 
 #include "role/role.h"
 
+/* Who is to be told; NULL: nobody. */
 struct uses {
 	void (*made)(void *ctx, struct frag_at at);
 	/* whole: more than the element at hand is needed to make an element of the result */

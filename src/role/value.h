@@ -46,6 +46,22 @@ static inline int frag_block_words(const struct frag *f)
 	return frag_half_words(f, frag_groups(f)) * f->layout->halves;
 }
 
+/* ... and in all of it. */
+static inline int frag_words(const struct frag *f)
+{
+	switch (f->kind) {
+	case FRAG_FULL:
+		return f->blocks * frag_block_words(f);
+	case FRAG_ROW:
+		return f->blocks * f->layout->halves;
+	case FRAG_COL:
+		return frag_groups(f) * f->layout->pair;
+	case FRAG_SCALAR:
+		break;
+	}
+	return 1;
+}
+
 /* Words of a step of so many columns, of a block of rows. */
 static inline int frag_step_words(const struct frag *f, int depth)
 {

@@ -1,6 +1,5 @@
 /* A lane: its registers, its tile loop, and whose turn a tile is. */
 #include "lower/body/body.h"
-#include "role/live.h"
 
 static void tile_axes(struct body *c)
 {

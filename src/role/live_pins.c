@@ -1,0 +1,34 @@
+/* Pins behind waits for groups. They are made for all that is complete then, whoever reads it. One
+ * whose fragment nobody reads before it is made anew is taken out: where texts meet, compilers
+ * would keep what is pinned. A product's own pins stay also where they are right behind a wait.
+ */
+#include "role/live_state.h"
+
+/* Are the pins from the i-th operation on those of a product, or followed by them? Its fence comes
+ * behind them. */
+static bool are_of_product(const struct role_body *b, int i)
+{
+	while (i < b->v.n && b->v.v[i]->what == DO_PIN)
+		i++;
+	return i < b->v.n && b->v.v[i]->what == DO_GROUPS_FENCE;
+}
+
+void live_drop_pins(struct role_body *b, const struct ops *needed)
+{
+	bool droppable = false;
+	int n = 0;
+
+	for (int i = 0; i < b->v.n; i++) {
+		struct role_op *o = b->v.v[i];
+
+		if (role_is_region(o->what))
+			live_drop_pins(&o->u.region.body, needed);
+		if (o->what == DO_IF)
+			live_drop_pins(&o->u.region.other, needed);
+		if (o->what != DO_PIN)
+			droppable = o->what == DO_GROUPS_WAIT && !are_of_product(b, i + 1);
+		if (!droppable || o->what != DO_PIN || ops_hold(needed, o))
+			b->v.v[n++] = o;
+	}
+	b->v.n = n;
+}
