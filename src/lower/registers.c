@@ -117,11 +117,11 @@ enum err_code lower_grant(struct kernel *k, struct err *e)
 }
 
 /* Values, slots where they are found, and what is reserved for the rest. */
-static int needed(struct kernel *k, int lane, int *task)
+static int needed(struct kernel *k, int lane)
 {
 	const struct role *r = &k->role->roles.v[lane];
 	struct arena_mark mark = arena_mark(&k->arena);
-	int words = role_live_words(r, &k->arena, task);
+	int words = r->words;
 
 	if (work_of(k, &k->lanes.v[lane]) == ON_VALUES)
 		words += role_slot_words(r, &k->arena);
@@ -136,9 +136,9 @@ enum err_code lower_fit_registers(struct kernel *k, struct err *e)
 		const struct lane *plan = &k->plan->lanes.v[l->lane];
 		const char *where = "";
 		struct srcloc loc = plan->loc;
-		int task;
+		int task = k->role->roles.v[i].words_in;
 
-		l->needed = needed(k, i, &task);
+		l->needed = needed(k, i);
 		if (l->needed <= l->given)
 			continue;
 		k->refusal.task = task;

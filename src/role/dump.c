@@ -1,5 +1,5 @@
 /* A role program for people: lane by lane, an operation a line. */
-#include "role/live.h"
+#include "role/role.h"
 
 struct dump {
 	const struct role_program *r;
@@ -386,16 +386,15 @@ void role_print(const struct role_program *r, struct buf *out)
 	print_shared(r, out);
 	for (int i = 0; i < r->roles.n; i++) {
 		const struct role *l = &r->roles.v[i];
-		int words, task;
 
 		buf_printf(out, "lane %s", l->name);
 		if (l->copies > 1)
 			buf_printf(out, ", copy %d of %d", l->copy, l->copies);
-		words = role_live_words(l, d.a, &task);
 		buf_printf(out, ": warps %d to %d", l->first_warp, l->first_warp + l->warps - 1);
-		if (words)
-			buf_printf(out, ", values in %d registers at most%s%s%s", words, task == NONE ? "" :
-				", in '", task == NONE ? "" : r->tasks[task], task == NONE ? "" : "'");
+		if (l->words)
+			buf_printf(out, ", values in %d registers at most", l->words);
+		if (l->words && l->words_in != NONE)
+			buf_printf(out, ", in '%s'", r->tasks[l->words_in]);
 		buf_putc(out, '\n');
 		print_body(&d, &l->body);
 	}

@@ -176,26 +176,13 @@ static void pass_body(struct live *x, const struct role_body *b)
 		pass_op(x, b->v.v[i]);
 }
 
-static struct live look(const struct role *l, struct arena *a)
+void role_find_live(struct role *l, struct arena *a)
 {
 	struct live x = { .r = live_read(l, a), .most_in = NONE };
 
 	x.now = ARENA_ARRAY(a, x.r.versions.n + 1, bool);
 	pass_body(&x, &l->body);
-	return x;
-}
-
-int role_live_words(const struct role *l, struct arena *a, int *task)
-{
-	struct live x = look(l, a);
-
-	*task = x.most_in;
-	return x.most;
-}
-
-void role_drop_pins(struct role *l, struct arena *a)
-{
-	struct live x = look(l, a);
-
+	l->words = x.most;
+	l->words_in = x.most_in;
 	live_drop_pins(&l->body, &x.pins);
 }

@@ -4,12 +4,10 @@
 
 #include "role/role.h"
 
-/* Most words of values that a thread of the lane holds at a time, and *task: the sTask where
- * that is (NONE: between sTasks). Scratch in `a`. */
-int role_live_words(const struct role *l, struct arena *a, int *task);
-/* Take out the pins behind waits for groups whose fragments nobody reads before they are made
- * anew (live_pins.c). Scratch in `a`. */
-void role_drop_pins(struct role *l, struct arena *a);
+/* Follows the values of a lane whose tree is done: sets its `words` and `words_in`, and takes out
+ * pins that would only keep registers from others (live_pins.c), which changes neither. Scratch
+ * in `a`. */
+void role_find_live(struct role *l, struct arena *a);
 /* Words of the addresses of slots that it has at hand: one for each ring. Scratch in `a`. */
 int role_slot_words(const struct role *l, struct arena *a);
 

@@ -405,6 +405,8 @@ struct role {
 	int barrier;			/* named barrier where its threads meet */
 	struct role_body body;
 	VEC(struct role_region) regions;	/* the tile loop, then all loops that it has */
+	int words;			/* of values, that a thread holds at most at a time */
+	int words_in;			/* the sTask where that is; NONE: between sTasks */
 	/* of a traced kernel */
 	int64_t stamps;			/* of the tiles held: bytes, of shared memory */
 	int64_t stamps_out;		/* of all its tiles: words, from the block's */

@@ -165,7 +165,7 @@ static enum err_code add_role(struct body *c, const struct klane *l, struct err 
 		TRY(make_lane(c, e));
 	} while (c->again);
 	drop_counters(c, &c->role->body);
-	role_drop_pins(c->role, c->a);
+	role_find_live(c->role, c->a);
 	return OK;
 }
 
