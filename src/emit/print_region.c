@@ -124,12 +124,14 @@ static void put_change(struct print *c, const struct role_op *o)
  * how large the number can be, so that compilers divide it by shifts and fold what is added. */
 static void put_thread(struct print *c, const char *number)
 {
-	int threads = 1;
+	int first = c->role->first_warp * warp_threads(c), threads = 1;
 
-	while (threads < c->role->warps * warp_threads(c))
+	while (threads < lane_threads(c))
 		threads *= 2;
-	put(c, "const int thread = (%s - %d) & %d;", number, c->role->first_warp * warp_threads(c),
-		threads - 1);
+	if (first % threads)
+		put(c, "const int thread = (%s - %d) & %d;", number, first, threads - 1);
+	else
+		put(c, "const int thread = %s & %d;", number, threads - 1);
 	put_places(c, layout(c));
 }
 

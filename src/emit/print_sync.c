@@ -31,7 +31,7 @@ static void put_wait_last(struct print *c, const struct role_op *o)
 }
 
 /* One arrival of the warp at a flag, in each block whose it is: a thread for each. Where it is one
- * thread, all know the address: compilers keep what only some need for later, and others wait. */
+ * thread, all find the address: compilers keep what only some need for later, and others wait. */
 static void put_arrive(struct print *c, const struct role_flag *f, const char *before,
 	const char *n)
 {
@@ -39,8 +39,7 @@ static void put_arrive(struct print *c, const struct role_flag *f, const char *b
 		put(c, "%sif (thread %% %d < %d) flag_arrive_at(%s, thread %% %d);", before,
 			warp_threads(c), c->r->cluster, barrier(c, f, n), warp_threads(c));
 	else
-		put(c, "%sflag_arrive_if(thread %% %d == 0, %s);", before, warp_threads(c),
-			barrier(c, f, n));
+		put(c, "%sflag_arrive_warp(%s);", before, barrier(c, f, n));
 }
 
 static void put_release(struct print *c, const struct role_op *o)

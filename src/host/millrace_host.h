@@ -72,9 +72,10 @@ static inline void flag_expect(u32 a, u32 bytes)
 	host_rt->flag_arrive(a, bytes);
 }
 
-static inline void flag_arrive_if(int mine, u32 a)
+/* One thread of the warp does. */
+static inline void flag_arrive_warp(u32 a)
 {
-	if (mine)
+	if (host_rt->elect())
 		host_rt->flag_arrive(a, 0);
 }
 

@@ -392,8 +392,8 @@ t_err 'are answered by the usage' '^usage: gemm_host'
 echo short >"$T/short"
 t_cmd 'a file of another size' 1 "$host/gemm_host" A="$T/short"
 t_err 'is refused' 'short must have 54400 bytes: bf16 A\[m=200\]\[k=136\]'
-t_ok 'a kernel that signals nothing' sed -i 's/flag_arrive_if(thread/if (0) &/' "$host/gemm_kernel.c"
-t_ok 'whose text is another' grep -q 'if (0) flag_arrive_if' "$host/gemm_kernel.c"
+t_ok 'a kernel that signals nothing' sed -i 's/flag_arrive_warp(shared/if (0) &/' "$host/gemm_kernel.c"
+t_ok 'whose text is another' grep -q 'if (0) flag_arrive_warp' "$host/gemm_kernel.c"
 t_ok 'can be built' make -C "$host" -f gemm_host.mk CC="$cc"
 t_cmd 'and ends' 3 "$host/gemm_host"
 t_err 'with a report' 'deadlock'

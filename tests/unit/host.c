@@ -127,7 +127,7 @@ static const char ring_text[] =
 	"			sum += shared_f32(a ^ (r % 8) << 4);\n"
 	"		}\n"
 	"		WARP_SYNC();\n"
-	"		EACH(n, o->arrives) flag_arrive_if(THREAD % 32 == 0, empty + 8 * (i % 2));\n"
+	"		if (THREAD % 32 == 0) EACH(n, o->arrives) host_rt->flag_arrive(empty + 8 * (i % 2), 0);\n"
 	"	}\n"
 	"	out[THREAD + 128 * BLOCK] = sum;\n"
 	"}\n"
@@ -244,9 +244,9 @@ static void test_refused(void)
 		const char *body, *words;
 		bool race, some;		/* not every seed shows it */
 	} cases[] = {
-		{ "if (t == 0) flag_expect(flag, 16), flag_arrive_if(1, flag), flag_arrive_if(1, flag);",
+		{ "if (t == 0) flag_expect(flag, 16), host_rt->flag_arrive(flag, 0), host_rt->flag_arrive(flag, 0);",
 			"flag 'flag'[0]: an arrival too many in phase 0, which takes 2", false, false },
-		{ "if (t == 0) EACH(i, 4) flag_arrive_if(1, flag); BLOCK_SYNC(); flag_wait(flag, 0);",
+		{ "if (t == 0) EACH(i, 4) host_rt->flag_arrive(flag, 0); BLOCK_SYNC(); flag_wait(flag, 0);",
 			"a wait for phase 0, but phase 1 has passed as well", false, false },
 		{ "flag_wait(flag + 8, 0);", "there is no flag at 1032", false, false },
 		{ "if (t < 32) UNIFORM(t); else if (t < 48) shuffle_xor(1, 1); else elect();",
@@ -290,7 +290,7 @@ static void test_allowed(void)
 		"shared_put_u16(shared + 2 * t, 1); lane_sync(3, 64); shared_u16(shared + 126 - 2 * t);"
 		" lane_sync(3, 64); shared_put_f32(shared + 4 * t, 1);",
 		"if (t < 32) { shared_put_f32(shared + 4 * t, 1); WARP_SYNC();"
-		" if (t < 2) flag_arrive_if(1, flag); } else { flag_wait(flag, 0); shared_f32(shared); }",
+		" if (t < 2) host_rt->flag_arrive(flag, 0); } else { flag_wait(flag, 0); shared_f32(shared); }",
 		"float x = shuffle_xor((float)t, 3); if (x != (t ^ 3)) out[64] = 1;"
 		" if (UNIFORM(t) != t / 32 * 32) out[64] = 1;",
 		"if (from_f16((u16)pack_f16(1.0009766f, 0)) != 1.0009765625f ||"

@@ -226,20 +226,16 @@ static enum err_code steady_state(struct body *c, int loop, struct err *e)
 	return u > 1 ? OK : epilogue(c, loop, 0, e);
 }
 
-/* nvcc writes out all of so many turns, if it knows that there are no more, asked or not (seen at
- * 32). One that hides how many there are cannot leave out what they make needless. */
-enum { WRITTEN_OUT = 64 };
-
 /* All turns where there are at least as many trips as the greatest offset. */
 static enum err_code turns(struct body *c, int loop, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
-	struct role_op *steady;
 
 	for (int n = -v->most; n < 0; n++)
 		TRY(known_turn(c, loop, n, -n, v->most, e));
-	steady = body_let(c, VAR_STEADY, loop, SUB(V(c, VAR_TRIPS, loop), N(c, v->most)));
-	steady->u.let.hidden = loop == NONE || c->g->trips[loop].most <= WRITTEN_OUT;
+	/* nvcc would write out all turns of some loops, asked or not, if it knew how many there are,
+	 * and keep more in registers */
+	body_let(c, VAR_STEADY, loop, SUB(V(c, VAR_TRIPS, loop), N(c, v->most)))->u.let.hidden = true;
 	body_let(c, VAR_J, loop, N(c, 0))->u.let.changes = true;
 	return steady_state(c, loop, e);
 }
