@@ -121,8 +121,10 @@ static void put_change(struct print *c, const struct role_op *o)
 }
 
 /* Which one of the lane's it is, and its place in fragments. The mask takes nothing away: it says
- * how large the number can be, so that compilers divide it by shifts and fold what is added. */
-static void put_thread(struct print *c, const char *number)
+ * how large the number can be, so that compilers divide it by shifts and fold what is added. What
+ * they know to be no more than a block's threads is cut by `%`: with a mask they fold so early that
+ * more is kept in registers, and plans of 200 words spill. */
+static void put_thread(struct print *c, const char *number, bool known)
 {
 	int first = c->role->first_warp * warp_threads(c), threads = 1;
 
@@ -130,6 +132,8 @@ static void put_thread(struct print *c, const char *number)
 		threads *= 2;
 	if (first % threads)
 		put(c, "const int thread = (%s - %d) & %d;", number, first, threads - 1);
+	else if (known)
+		put(c, "const int thread = %s %% %d;", number, threads);
 	else
 		put(c, "const int thread = %s & %d;", number, threads - 1);
 	put_places(c, layout(c));
@@ -137,7 +141,7 @@ static void put_thread(struct print *c, const char *number)
 
 static void put_lane(struct print *c, const struct role_op *o)
 {
-	put_thread(c, "THREAD");
+	put_thread(c, "THREAD", true);
 	put(c, "const int leader = warp == %d && elect();", o->u.lane.warp);
 	if (o->u.lane.stores)
 		put(c, "const int elected = elect();\t/* of each warp: it issues its stores */");
@@ -186,7 +190,7 @@ static void print_op(struct print *c, const struct role_op *o)
 	case DO_BREAK: put(c, "break;"); break;
 	case DO_CONTINUE: put(c, "continue;"); break;
 	case DO_AT: put_at(c, o); break;
-	case DO_ANEW: put_thread(c, "anew(THREAD)"); break;
+	case DO_ANEW: put_thread(c, "anew(THREAD)", false); break;
 	case DO_LANE: put_lane(c, o); break;
 	case DO_REGISTERS:
 		put(c, "SET_REGISTERS(%s, %d);", o->u.registers.more ? "inc" : "dec", o->u.registers.n);
