@@ -20,6 +20,7 @@ struct print {
 	struct arena *a;
 	struct buf *out;
 	int indent;
+	bool clear;			/* in turns that are clear: what is marked so is not asked */
 };
 
 enum { LANES_MERGED = 8 };		/* at most */
@@ -49,11 +50,8 @@ bool merge_texts(struct arena *a, const char *const *text, int n, struct buf *ou
 void put(struct print *c, const char *fmt, ...) PRINTF(2, 3);
 /* "%s" of numbers and conditions. */
 const char *num(struct print *c, const struct num *x);
-/* Is there a condition at all? NULL and 1 are none. */
-static inline bool asks(const struct num *when)
-{
-	return when && !num_is(when, 1);
-}
+/* Is there a condition to ask here? NULL and 1 are none. */
+bool asks(struct print *c, const struct num *when);
 
 /* ---- values (print_value.c) ------------------------------------------------------------ */
 

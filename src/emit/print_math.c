@@ -12,11 +12,10 @@ const char *product_name(struct arena *a, const struct product_form *f)
 		f->registers ? "rs" : "ss", f->cols, f->a_rows, f->b_rows);
 }
 
-/* The address is a field of 14 bits of it, in units of 16 bytes: what is added stays within. */
 static void put_descriptor(struct print *c, const char *name, const struct matrix_place *at)
 {
-	put(c, "\tconst u64 %s = (0x%llxull | (%s) >> 4) + ((%s) >> 4);", name,
-		(unsigned long long)at->bits, num(c, at->from), num(c, at->by));
+	put(c, "\tconst u64 %s = descriptor(0x%llxull, %s, %s);", name, (unsigned long long)at->bits,
+		num(c, at->from), num(c, at->by));
 }
 
 /* Both operands in registers, one step of them; of the first there may be all steps. */
@@ -68,7 +67,7 @@ static void sum_product(struct print *c, const struct role_op *o)
 	const char *x = rows ? "x[rb][h]" : "x[0][0]", *at = frag_element(c, f);
 
 	put(c, "LOOP (int ks = 0; ks < %lld; ks++) {", (long long)o->u.sum_product.depth);
-	if (asks(o->u.sum_product.inside))
+	if (asks(c, o->u.sum_product.inside))
 		put(c, "\tif (!(%s)) continue;", num(c, o->u.sum_product.inside));
 	put(c, "\t%s x[%d][%d];", type, rows ? f->blocks : 1, f->layout->halves);
 	put(c, "\t%s%s = %s;", each_row, x, value(c, o->u.sum_product.a));
@@ -140,7 +139,7 @@ static void keep(struct print *c, const struct role_op *o)
 		return;
 	}
 	put(c, "%sEACH(i, %d) %s[rb][i] = %s[rb][i];", each_block(c, f), frag_block_words(f), to, from);
-	if (asks(o->u.pack.inside))
+	if (asks(c, o->u.pack.inside))
 		put(c, "%sif (!(%s)) %s%s &= e ? 0xffffu : 0xffff0000u;",
 			frag_loops(c, f), num(c, o->u.pack.inside), to, frag_word(c, f, "j"));
 }
@@ -153,10 +152,11 @@ static const char *shuffled(struct print *c, enum dtype t, const char *how, cons
 	return arena_strf(c->a, "shuffle_%s%s(%s, %s)", how, dtype_is_float(t) ? "" : "_i", x, lane);
 }
 
-/* Of a full fragment, each row of a thread. */
+/* Of a fragment with rows, each of a thread's. */
 static const char *full_rows(struct print *c, const struct frag *f)
 {
-	return f->kind == FRAG_FULL ? arena_strf(c->a, "%s%s", each_block(c, f), each_half(c, f)) : "";
+	return f->kind == FRAG_FULL || f->kind == FRAG_ROW ? arena_strf(c->a, "%s%s", each_block(c, f),
+		each_half(c, f)) : "";
 }
 
 /* Along columns: each thread over its own, then over those that have the row. */
@@ -168,12 +168,17 @@ static void reduce_columns(struct print *c, const struct role_op *o)
 	const char *type = register_type(t), *both = joined(c, o->u.reduce.op, t, "y", "z");
 
 	put(c, "%s{", full_rows(c, f));
-	put(c, "\t%s y = %s;", type, value(c, o->u.reduce.zero));
-	put(c, "\t%s%s{ const %s z = %s; y = %s; }", each_group(c, f), each_of_pair(c, f), type,
-		value(c, o->u.reduce.value), both);
-	put(c, "\t%s{ const %s z = %s; y = %s; }", each_turn(c, across), type, shuffled(c, t, "xor",
-		"y", spread_mask(c, across)), both);
-	put(c, "\t%s%s = y;", o->u.reduce.to->name, f->kind == FRAG_FULL ? "[rb][h]" : "[0]");
+	if (f->kind == FRAG_FULL || f->kind == FRAG_COL) {
+		put(c, "\t%s y = %s;", type, value(c, o->u.reduce.zero));
+		put(c, "\t%s%s{ const %s z = %s; y = %s; }", each_group(c, f), each_of_pair(c, f), type,
+			value(c, o->u.reduce.value), both);
+	} else {
+		put(c, "\t%s y = %s;", type, value(c, o->u.reduce.value));
+	}
+	if (!o->u.reduce.part)
+		put(c, "\t%s{ const %s z = %s; y = %s; }", each_turn(c, across), type, shuffled(c, t,
+			"xor", "y", spread_mask(c, across)), both);
+	put(c, "\t%s%s = y;", o->u.reduce.to->name, *full_rows(c, f) ? "[rb][h]" : "[0]");
 	put(c, "}");
 }
 
@@ -278,7 +283,7 @@ static void lines(struct print *c, const struct role_op *o)
 	bool running = o->u.lines.running;
 
 	put(c, "LOOP (int at = thread; at < %lld; at += %d) %s{", (long long)o->u.lines.n,
-		lane_threads(c), asks(o->u.lines.when) ? arena_strf(c->a, "if (%s) ",
+		lane_threads(c), asks(c, o->u.lines.when) ? arena_strf(c->a, "if (%s) ",
 		num(c, o->u.lines.when)) : "");
 	put(c, "\t%s y = %s;", type, value(c, o->u.lines.zero));
 	put(c, "\tLOOP (int along = 0; along < %s; along++) {", num(c, o->u.lines.length));

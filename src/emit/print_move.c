@@ -22,7 +22,7 @@ static const char *corner(struct print *c, const struct role_box *b, int rank)
 
 static const char *guard(struct print *c, const struct num *when)
 {
-	return asks(when) ? arena_strf(c->a, "if (%s) ", num(c, when)) : "";
+	return asks(c, when) ? arena_strf(c->a, "if (%s) ", num(c, when)) : "";
 }
 
 static void load_boxes(struct print *c, const struct role_op *o)
@@ -229,7 +229,7 @@ static const char *put_text(struct print *c, const struct role_op *o)
 		return to_bits(c, o->u.put.type, value(c, o->u.put.value));
 	x = f->packed ? arena_strf(c->a, "half_of(%s%s, e)", name, frag_word(c, f, "j")) :
 		to_bits(c, o->u.put.type, arena_strf(c->a, "%s%s", name, frag_element(c, f)));
-	return asks(o->u.put.inside) ? arena_strf(c->a, "(%s ? %s : 0)", num(c, o->u.put.inside), x) :
+	return asks(c, o->u.put.inside) ? arena_strf(c->a, "(%s ? %s : 0)", num(c, o->u.put.inside), x) :
 		x;
 }
 
@@ -299,8 +299,8 @@ static void fetch(struct print *c, const struct role_op *o)
 	put(c, "%s%s%s{", each_block(c, f), each_group(c, f), each_half(c, f));
 	put(c, o->u.fetch.words ? "\tconst int e = 0;" : "\t%s = 0;", word);
 	if (o->u.fetch.words)
-		put(c, "\t%s = %sshared_u32(%s)%s;", word, asks(o->u.fetch.inside) ? arena_strf(c->a,
-			"%s ? ", num(c, o->u.fetch.inside)) : "", from, asks(o->u.fetch.inside) ? " : 0" :
+		put(c, "\t%s = %sshared_u32(%s)%s;", word, asks(c, o->u.fetch.inside) ? arena_strf(c->a,
+			"%s ? ", num(c, o->u.fetch.inside)) : "", from, asks(c, o->u.fetch.inside) ? " : 0" :
 			"");
 	else
 		put(c, "\t%s%s%s |= (u32)shared_u%d(%s) << %d * e;", each_of_pair(c, f), guard(c,

@@ -46,6 +46,20 @@ static void put_tiles(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
+/* The turns from the first on that are clear, as many at once as are unrolled. */
+static void put_clear(struct print *c, const struct role_op *o, const char *i, const char *step)
+{
+	const char *steady = var(c, VAR_STEADY, o->u.region.of);
+	const char *left = o->u.region.step == 1 ? arena_strf(c->a, "%s < %s", i, steady) :
+		arena_strf(c->a, "%s + %d <= %s", i, o->u.region.step, steady);
+
+	put(c, "LOOP (; %s && (%s); %s) {\t/* clear */", left, num(c, o->u.region.clear), step);
+	c->clear = true;
+	put_region(c, &o->u.region.body);
+	c->clear = false;
+	put(c, "}");
+}
+
 static void put_loop(struct print *c, const struct role_op *o)
 {
 	const char *i = var(c, o->u.region.var, o->u.region.of);
@@ -54,6 +68,8 @@ static void put_loop(struct print *c, const struct role_op *o)
 	const char *step = o->u.region.step == 1 ? arena_strf(c->a, "%s++", i) :
 		arena_strf(c->a, "%s += %d", i, o->u.region.step);
 
+	if (o->u.region.clear)
+		put_clear(c, o, i, step);
 	if (o->u.region.end)
 		put(c, "LOOP (%s; %s < %s; %s) {", first, i, num(c, o->u.region.end), step);
 	else
@@ -186,7 +202,10 @@ static void print_op(struct print *c, const struct role_op *o)
 	case DO_TILES: put_tiles(c, o); break;
 	case DO_LOOP: put_loop(c, o); break;
 	case DO_EACH: put_each(c, o); break;
-	case DO_IF: put_if(c, o); break;
+	case DO_IF:
+		if (!c->clear || !o->u.region.early)
+			put_if(c, o);
+		break;
 	case DO_BREAK: put(c, "break;"); break;
 	case DO_CONTINUE: put(c, "continue;"); break;
 	case DO_AT: put_at(c, o); break;

@@ -11,7 +11,7 @@ static const char *barrier(struct print *c, const struct role_flag *f, const cha
 static void put_wait(struct print *c, const struct role_op *o)
 {
 	const struct role_flag *f = &c->r->flags.v[o->u.flag.flag];
-	const char *guard = asks(o->u.flag.when) ? arena_strf(c->a, "%s && ", num(c,
+	const char *guard = asks(c, o->u.flag.when) ? arena_strf(c->a, "%s && ", num(c,
 		o->u.flag.when)) : "", *seen = "", *least = "0";
 
 	if (o->u.flag.once) {
@@ -78,7 +78,7 @@ void print_sync(struct print *c, const struct role_op *o)
 	else if (o->what == DO_WAIT_LAST)
 		put_wait_last(c, o);
 	else if (o->what == DO_ARRIVE)
-		put_arrive(c, &c->r->flags.v[o->u.flag.flag], asks(o->u.flag.when) ? arena_strf(c->a,
+		put_arrive(c, &c->r->flags.v[o->u.flag.flag], asks(c, o->u.flag.when) ? arena_strf(c->a,
 			"if (%s) ", num(c, o->u.flag.when)) : "", num(c, o->u.flag.n));
 	else if (o->what == DO_RELEASE)
 		put_release(c, o);

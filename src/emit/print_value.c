@@ -20,7 +20,12 @@ void put(struct print *c, const char *fmt, ...)
 
 const char *num(struct print *c, const struct num *x)
 {
-	return num_text(c->a, x, &c->r->names);
+	return num_text(c->a, c->clear ? num_cleared(c->a, x) : x, &c->r->names);
+}
+
+bool asks(struct print *c, const struct num *when)
+{
+	return when && !num_is(c->clear ? num_cleared(c->a, when) : when, 1);
 }
 
 /* fragments -------------------------------------------------------------------- */
@@ -350,13 +355,15 @@ const char *value(struct print *c, const struct val *v)
 	case VAL_SHARED:
 		return in_shared(c, v);
 	case VAL_OP:
-		return operation(c, v);
+		return c->clear && v->clear ? value(c, v->arg[1]) : operation(c, v);
 	case VAL_CAST:
 		return cast(c, v);
 	case VAL_FIELD:
 		return arena_strf(c->a, "from_%s((u32)%s >> (%s) %% %d * %d)", dtype_name(v->type),
 			value(c, v->arg[0]), num(c, v->num), v->per, 32 / v->per);
 	case VAL_GUARD:
+		if (!asks(c, v->num))
+			return value(c, v->arg[0]);
 		return arena_strf(c->a, "(%s ? %s : %s)", num(c, v->num), value(c, v->arg[0]),
 			value(c, v->arg[1]));
 	case VAL_COLUMN:

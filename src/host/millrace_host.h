@@ -197,6 +197,11 @@ static inline void fence_async(void)
 	host_rt->fence();
 }
 
+static inline u64 descriptor(u64 bits, u32 from, u32 by)
+{
+	return (bits | from >> 4) + (by >> 4);
+}
+
 static inline void groups_fence(void)
 {
 	host_rt->groups_fence();

@@ -179,9 +179,13 @@ static const char *move(const struct dump *d, const struct role_op *o)
 
 static const char *reduction(const struct dump *d, const struct role_op *o)
 {
-	return arena_strf(d->a, "%s = %s along %s of %s, %s", o->u.reduce.to->name,
+	if (o->u.reduce.over == o->u.reduce.to)
+		return arena_strf(d->a, "%s = %s of what each thread has of %s", o->u.reduce.to->name,
+			op_name(o->u.reduce.op), value(d, o->u.reduce.value));
+	return arena_strf(d->a, "%s = %s along %s of %s, %s%s", o->u.reduce.to->name,
 		op_name(o->u.reduce.op), o->u.reduce.along_rows ? "rows" : "columns",
-		value(d, o->u.reduce.value), extents(d, o->u.reduce.over));
+		value(d, o->u.reduce.value), extents(d, o->u.reduce.over), o->u.reduce.part ?
+		", each thread its own" : "");
 }
 
 static const char *lines(const struct dump *d, const struct role_op *o)
@@ -205,8 +209,9 @@ static const char *loop(const struct dump *d, const struct role_op *o)
 
 	if (o->what == DO_EACH)
 		return arena_strf(d->a, "%s of %d", name, o->u.region.step);
-	return arena_strf(d->a, "%s%s%s by %d", name, o->u.region.end ? " < " : "",
-		o->u.region.end ? num(d, o->u.region.end) : "", o->u.region.step);
+	return arena_strf(d->a, "%s%s%s by %d%s%s", name, o->u.region.end ? " < " : "",
+		o->u.region.end ? num(d, o->u.region.end) : "", o->u.region.step, o->u.region.clear ?
+		", clear where " : "", o->u.region.clear ? num(d, o->u.region.clear) : "");
 }
 
 static const char *region(const struct dump *d, const struct role_op *o)

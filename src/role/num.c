@@ -25,7 +25,7 @@ static int64_t apply(enum num_op op, int64_t x, int64_t y)
 	case NUM_EITHER: return x || y;
 	case NUM_MIN: return x < y ? x : y;
 	case NUM_MAX: return x > y ? x : y;
-	case NUM_CONST: case NUM_VAR: case NUM_SELECT: case NUM_TILE_AT:
+	case NUM_CONST: case NUM_VAR: case NUM_SELECT: case NUM_CLEAR: case NUM_TILE_AT:
 		break;
 	}
 	BUG("%d takes no two numbers", op);
@@ -116,6 +116,39 @@ const struct num *num_select(struct arena *a, const struct num *when, const stru
 	return n;
 }
 
+const struct num *num_clear(struct arena *a, const struct num *when)
+{
+	struct num *n = ARENA_NEW(a, struct num);
+
+	n->op = NUM_CLEAR;
+	n->a = when;
+	return n;
+}
+
+const struct num *num_cleared(struct arena *a, const struct num *when)
+{
+	if (when->op == NUM_CLEAR)
+		return num_const(a, 1);
+	if (when->op == NUM_BOTH)
+		return num_make(a, NUM_BOTH, num_cleared(a, when->a), num_cleared(a, when->b));
+	return when;
+}
+
+static bool num_alike(const struct num *x, const struct num *y)
+{
+	if (!x || !y)
+		return x == y;
+	return x->op == y->op && x->k == y->k && x->var == y->var && x->of == y->of &&
+		num_alike(x->a, y->a) && num_alike(x->b, y->b) && num_alike(x->c, y->c);
+}
+
+bool num_among(const struct num *all, const struct num *x)
+{
+	if (all->op == NUM_BOTH && (num_among(all->a, x) || num_among(all->b, x)))
+		return true;
+	return num_alike(all, x);
+}
+
 int64_t num_value(const struct num *x, const struct num_env *env)
 {
 	switch (x->op) {
@@ -126,6 +159,7 @@ int64_t num_value(const struct num *x, const struct num_env *env)
 	case NUM_SELECT:
 		return num_value(num_value(x->a, env) ? x->b : x->c, env);
 	case NUM_TILE_AT:
+	case NUM_CLEAR:
 		return num_value(x->a, env);
 	case NUM_BOTH:
 		return num_value(x->a, env) && num_value(x->b, env);
@@ -236,6 +270,9 @@ static void print(struct buf *out, const struct num *x, const struct num_names *
 		buf_puts(out, x->b ? "order[start[BLOCK] + " : "order[");
 		print(out, x->a, names, 9);
 		buf_putc(out, ']');
+		return;
+	case NUM_CLEAR:
+		print(out, x->a, names, least);
 		return;
 	case NUM_SELECT:
 		print_select(out, x, names, least);

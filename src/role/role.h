@@ -189,6 +189,12 @@ struct role_op {
 			int of;
 			const struct num *from, *end;
 			int step;			/* EACH, unrolled: how often, var from 0 */
+			const struct num *clear;	/* LOOP: turns for which that holds are clear: nothing
+							 * cuts their elements (lower/body/clear.c). Of the
+							 * first ones there can be a text that asks nothing;
+							 * NULL */
+			bool early;			/* IF: the end of a loop, before one of its turns
+							 * that are unrolled */
 			/* TASK */
 			const struct num *iteration;	/* of its loop, or tile; NULL: tile at hand */
 			const struct num *seq;		/* instance */
@@ -315,8 +321,9 @@ struct role_op {
 			const struct num *inside;	/* KEEP: zero where not; NULL */
 			enum dtype type;
 		} pack;
-		struct {		/* REDUCE, SCAN */
+		struct {		/* REDUCE, SCAN; over a row vector: joins the parts of its threads */
 			const struct frag *over, *to;
+			bool part;			/* REDUCE: of what each thread has, no more */
 			enum op op;
 			const struct val *value;
 			const struct val *zero;	/* joined with anything leaves it as it is */

@@ -453,6 +453,8 @@ static void close_events(struct reader *r)
 			ev->end = max_i64(line->cycles, ev->start);
 			ev->late = true;
 		}
+		/* who watches copies may see the last one when all lanes have ended */
+		line->cycles = max_i64(line->cycles, ev->end);
 		if (ev->end != OPEN && ev->issue <= r->cut)
 			line->events.v[n++] = *ev;
 	}

@@ -190,6 +190,7 @@ static void read_header(struct names *c, const struct role_op *o)
 		change(c, o->u.region.var, o->u.region.of);
 	}
 	names_num(c, o->u.region.end);
+	names_num(c, o->u.region.clear);
 	if (o->what == DO_EACH)
 		read_body(c, &o->u.region.body);
 	else

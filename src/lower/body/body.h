@@ -60,6 +60,8 @@ struct body {
 	const struct frag *landing;	/* of the product at hand, whose result goes to a ring; NULL */
 	int words;			/* of all the lane's buffers in registers, of a thread */
 	bool walks;			/* row and column at hand are any element's, not a fragment's */
+	const struct num *iteration;	/* of the sTask at hand, in its loop */
+	const struct num *clear;	/* when the turn at hand is clear; NULL: nobody asks */
 	const struct shape2 *along;	/* what a product by threads contracts, as rows, of which
 					 * element KS is at hand; NULL */
 };
@@ -195,6 +197,18 @@ static inline bool under_way(const struct body *c, int task)
 	return on_matrix(c->k, task) && !kernel_result_shared(c->k, task);
 }
 
+/* ---- turns that nothing cuts (clear.c) ------------------------------------------------- */
+
+/* From here on, a steady turn of the loop is made; until the end, which gives the condition under
+ * which it is clear, NULL if there is nothing to cut. */
+void body_clear_begin(struct body *c, int loop);
+const struct num *body_clear_end(struct body *c);
+/* `inside`, which is about the end of the axis, marked if the turn can be clear of it. */
+const struct num *body_clear_end_of(struct body *c, const struct stask *s, const struct shape2 *shape,
+	int axis, const struct num *inside);
+/* Can the turn be clear of the condition of a `where`? */
+bool body_clear_where(struct body *c, const struct stask *s, int node);
+
 /* ---- products (product.c, sums.c, operands.c) ------------------------------------------ */
 
 /* A product that is done when the lane goes on. */
@@ -248,6 +262,9 @@ NODISCARD enum err_code body_not_lowered(const struct node *n, struct err *e);
 
 NODISCARD enum err_code body_compute(struct body *c, const struct kentry *x, struct err *e);
 /* A reduction or scan. */
+/* The whole of a carry of which each thread has a part, in registers of its node's own. */
+NODISCARD enum err_code body_join(struct body *c, const struct kentry *x, int node,
+	const struct val *parts, const struct val **out, struct err *e);
 NODISCARD enum err_code body_fold(struct body *c, const struct kentry *x, int node, struct err *e);
 /* One that goes by way of the lane's scratch. */
 NODISCARD enum err_code body_lines(struct body *c, const struct kentry *x, int node,
@@ -311,6 +328,7 @@ void body_loop_axes(struct body *c, int loop);	/* where the axes of iteration i_
 NODISCARD enum err_code body_initial_tile(struct body *c, struct err *e);
 NODISCARD enum err_code body_initial_nested(struct body *c, int loop, int nested, struct err *e);
 void body_flag_waits(struct body *c, const struct kentry *x);
+void body_waits_before_loop(struct body *c, int loop);	/* in whose steady turns they are left out */
 /* After a loop that may have made no iteration: what its entries would have waited for, told. */
 NODISCARD enum err_code body_missed(struct body *c, int loop, int nested, struct err *e);
 bool body_waits_once(const struct body *c, int flag);

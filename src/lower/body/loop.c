@@ -186,12 +186,16 @@ static enum err_code meet(struct body *c, int loop, struct err *e)
 static enum err_code early_end(struct body *c, int loop, int k, struct err *e)
 {
 	const struct num *j = k ? ADD(V(c, VAR_J, loop), N(c, k)) : V(c, VAR_J, loop);
-	struct role_body *in = body_enter(c, &body_if(c, NUM2(EQ, j, V(c, VAR_STEADY, loop)),
-		NULL)->u.region.body);
+	struct role_op *end = body_if(c, NUM2(EQ, j, V(c, VAR_STEADY, loop)), NULL);
+	struct role_body *in = body_enter(c, &end->u.region.body);
+	const struct num *clear = c->clear;
 	int *told = c->told;
 
+	end->u.region.early = true;
 	c->told = body_told_copy(c);
+	c->clear = NULL;
 	TRY(epilogue(c, loop, k, e));
+	c->clear = clear;
 	c->told = told;
 	TRY(meet(c, loop, e));
 	body_op(c, DO_BREAK);
@@ -214,11 +218,13 @@ static enum err_code steady_state(struct body *c, int loop, struct err *e)
 		o->u.region.body.v.n = 0;
 		for (int f = 0; f < c->k->flags.n; f++)
 			c->told[f] = begin[f];
+		body_clear_begin(c, loop);
 		for (int k = 0; k < u; k++) {
 			if (u > 1)
 				TRY(early_end(c, loop, k, e));
 			TRY(steady_turn(c, loop, k, e));
 		}
+		o->u.region.clear = body_clear_end(c);
 	} while (!body_told_steady(c, loop, u, first, begin) && !c->again);
 	for (int f = 0; f < c->k->flags.n; f++)
 		c->told[f] = begin[f];
@@ -237,6 +243,8 @@ static enum err_code turns(struct body *c, int loop, struct err *e)
 	 * and keep more in registers */
 	body_let(c, VAR_STEADY, loop, SUB(V(c, VAR_TRIPS, loop), N(c, v->most)))->u.let.hidden = true;
 	body_let(c, VAR_J, loop, N(c, 0))->u.let.changes = true;
+	if (loop != NONE)
+		body_waits_before_loop(c, loop);
 	return steady_state(c, loop, e);
 }
 

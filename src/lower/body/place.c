@@ -248,8 +248,9 @@ const struct num *body_inside(struct body *c, const struct stask *s, const struc
 		int axis = i < shape->nrow ? shape->row[i] : shape->col[i - shape->nrow];
 
 		if (ends >> axis & 1 && body_is_ragged(c, shape, axis))
-			all = NUM2(BOTH, all, NUM2(LT, ADD(body_lo(c, s, shape, axis), body_local(c, s,
-				shape, axis)), N(c, c->p->axes.v[axis].size)));
+			all = NUM2(BOTH, all, body_clear_end_of(c, s, shape, axis, NUM2(LT, ADD(body_lo(c,
+				s, shape, axis), body_local(c, s, shape, axis)), N(c,
+				c->p->axes.v[axis].size))));
 	}
 	return all;
 }

@@ -71,7 +71,27 @@ static enum err_code in_registers(struct body *c, const struct kentry *x, int no
 	o->u.reduce.value = scans ? value : guarded(c, x, n, f, over, value);
 	o->u.reduce.zero = identity_of(c, n->op, n->type);
 	o->u.reduce.along_rows = f->way == FOLD_ROWS;
+	o->u.reduce.part = lower_is_part(c->k, node);
 	o->u.reduce.scratch = c->lane->scratch;
+	return OK;
+}
+
+enum err_code body_join(struct body *c, const struct kentry *x, int node, const struct val *parts,
+	const struct val **out, struct err *e)
+{
+	enum dtype t = c->p->nodes.v[node].type;
+	struct frag *to = ARENA_NEW(c->a, struct frag);
+	struct role_op *o;
+
+	TRY(body_node_frag(c, stask_of(c, x), node, to, e));
+	to->name = arena_strf(c->a, "all%d", node);
+	body_op(c, DO_FRAGMENT)->u.frag.at.frag = to;
+	o = body_op(c, DO_REDUCE);
+	o->u.reduce.over = o->u.reduce.to = to;
+	o->u.reduce.op = OP_SUM;
+	o->u.reduce.value = parts;
+	o->u.reduce.zero = identity_of(c, OP_SUM, t);
+	*out = val_frag(c, (struct frag_at){ .frag = to });
 	return OK;
 }
 

@@ -186,6 +186,7 @@ enum err_code body_task(struct body *c, const struct kentry *x, int class,
 	struct role_body *outer;
 
 	c->task = x->task;
+	c->iteration = iteration;
 	c->landing = NULL;
 	c->done = false;
 	task = body_op(c, DO_TASK);

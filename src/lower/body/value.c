@@ -220,6 +220,15 @@ static enum err_code column_comparison(struct body *c, const struct kentry *x, i
 	return OK;
 }
 
+static bool sets_carry(const struct body *c, int task, int carry)
+{
+	for (int i = 0; i < c->p->nodes.n; i++)
+		if (c->p->nodes.v[i].op == OP_SET && c->p->nodes.v[i].ref == carry &&
+		    c->p->nodes.v[i].task == task)
+			return true;
+	return false;
+}
+
 static enum err_code carry_value(struct body *c, const struct kentry *x, int node,
 	const struct val **out, struct err *e)
 {
@@ -235,6 +244,8 @@ static enum err_code carry_value(struct body *c, const struct kentry *x, int nod
 	at.version = body_version(c, x, buffer);
 	body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, at.version);
 	*out = val_frag(c, at);
+	if (lower_is_partial(c->k, n->ref) && !sets_carry(c, n->task, n->ref))
+		return body_join(c, x, node, *out, out, e);
 	return OK;
 }
 
@@ -298,6 +309,7 @@ enum err_code body_element(struct body *c, const struct kentry *x, int node,
 		TRY(body_operand(c, x, node, n->arg[i], &v->arg[i], e));
 	if (n->op == OP_CAST ? !can_cast(n->type) : !has_form(n))
 		return body_not_lowered(n, e);
+	v->clear = n->op == OP_WHERE && body_clear_where(c, stask_of(c, x), node);
 	*out = v;
 	return OK;
 }

@@ -46,6 +46,33 @@ static void flag_wait(struct body *c, const struct flag_wait *w, const struct nu
 	c->wait = NONE;
 }
 
+/* Does the lane wait for it as the first thing in the first turn of a loop, and never again in the
+ * same run? Without a prologue it may as well wait before the loop, whose turns then need not ask. */
+static bool is_before_loop(const struct body *c, const struct kentry *x, const struct flag_wait *w)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct kregion *v = &c->lane->regions[s->loop + 1];
+
+	return w->which == AWAIT_AROUND && !w->once && s->loop != NONE &&
+		c->p->loops.v[s->loop].parent == w->loop && !v->most && !v->steps.v[0].is_loop &&
+		&c->lane->entries.v[v->steps.v[0].id] == x;
+}
+
+void body_waits_before_loop(struct body *c, int loop)
+{
+	const struct kstep *first = &c->lane->regions[loop + 1].steps.v[0];
+	const struct kentry *x = &c->lane->entries.v[first->id];
+
+	for (int i = 0; !first->is_loop && i < x->waits.n; i++) {
+		if (!is_before_loop(c, x, &x->waits.v[i]))
+			continue;
+		c->task = x->task;
+		flag_wait(c, &x->waits.v[i], c->g->trips[loop].least > 0 ? NULL : NUM2(GT, V(c, VAR_TRIPS,
+			loop), N(c, 0)));
+		c->task = NONE;
+	}
+}
+
 void body_flag_waits(struct body *c, const struct kentry *x)
 {
 	for (int i = 0; i < x->waits.n; i++) {
@@ -62,7 +89,8 @@ void body_flag_waits(struct body *c, const struct kentry *x)
 
 			when = when ? NUM2(BOTH, when, first) : first;
 		}
-		flag_wait(c, w, when);
+		if (c->kind != TURN_STEADY || !is_before_loop(c, x, w))
+			flag_wait(c, w, when);
 		body_stamp(c, x, w->stamp);
 	}
 }

@@ -1,0 +1,132 @@
+/* Turns that nothing cuts: no end of an axis, and no condition that the program asks of each
+ * element, as a causal mask.
+ *
+ * Most turns of a loop are such, and asking costs them as much as computing. So a steady loop gets
+ * a condition on its turn (role.h, region.clear) under which all of that holds for all elements of
+ * the turn's sTasks: what was marked here, NUM_CLEAR or a `where` that is clear. Printers write the
+ * turns for which it holds first, without what is marked, and then all that are left. It is found
+ * by the bounds of what is compared over the tile, so it may miss a turn, but none is too many. */
+#include "lower/body/body.h"
+
+/* Least and greatest value over the tile at hand. */
+struct bounds {
+	const struct num *least, *most;
+};
+
+void body_clear_begin(struct body *c, int loop)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+
+	c->clear = loop == NONE ? NULL : N(c, 1);
+	for (int i = 0; i < v->steps.n; i++)
+		if (v->steps.v[i].is_loop)	/* its text would stand there twice, too */
+			c->clear = NULL;
+}
+
+const struct num *body_clear_end(struct body *c)
+{
+	const struct num *clear = c->clear;
+
+	c->clear = NULL;
+	return clear && !num_is(clear, 1) ? clear : NULL;
+}
+
+/* The turns so marked are clear only if this holds, which knows the turn, but not the element. */
+static void ask(struct body *c, const struct num *when)
+{
+	if (!num_among(c->clear, when))
+		c->clear = NUM2(BOTH, c->clear, when);
+}
+
+/* Where the axis stands in the iteration at hand, counted from the loop's turn. */
+static const struct num *first_of(struct body *c, const struct stask *s, const struct shape2 *shape,
+	int axis)
+{
+	const struct loop *l = &c->p->loops.v[s->loop];
+	int64_t below = 1;
+
+	for (int i = l->naxes - 1; i >= 0; i--) {
+		int64_t tiles = extent_tiles(&c->g->extents, l->axis[i]);
+		const struct num *at;
+
+		if (l->axis[i] != axis || (shape->whole >> axis & 1)) {
+			below *= tiles;
+			continue;
+		}
+		at = DIV(ADD(V(c, VAR_FIRST, s->loop), c->iteration), N(c, below));
+		return MUL(i ? MOD(at, N(c, tiles)) : at, N(c, c->g->extents.tile[axis]));
+	}
+	return body_lo(c, s, shape, axis);
+}
+
+const struct num *body_clear_end_of(struct body *c, const struct stask *s, const struct shape2 *shape,
+	int axis, const struct num *inside)
+{
+	if (!c->clear || s->loop != c->region || c->p->axes.v[axis].packs != NONE)
+		return inside;
+	ask(c, NUM2(LE, ADD(first_of(c, s, shape, axis), N(c, c->g->extents.tile[axis])), N(c,
+		c->p->axes.v[axis].size)));
+	return num_clear(c->a, inside);
+}
+
+/* Of a whole number that is made of indices and constants by sums. */
+static bool find_bounds(struct body *c, const struct stask *s, const struct shape2 *shape, int node,
+	struct bounds *out)
+{
+	const struct node *n = &c->p->nodes.v[node];
+	struct bounds x, y;
+
+	if (dtype_is_float(n->type))
+		return false;
+	if (n->op == OP_CONST) {
+		out->least = out->most = N(c, (int64_t)n->k);
+		return true;
+	}
+	if (n->op == OP_INDEX) {
+		bool whole = shape->whole >> n->ref & 1;
+
+		out->least = first_of(c, s, shape, n->ref);
+		out->most = ADD(out->least, N(c, (whole ? c->p->axes.v[n->ref].size :
+			c->g->extents.tile[n->ref]) - 1));
+		return c->p->axes.v[n->ref].packs == NONE;
+	}
+	if ((n->op != OP_ADD && n->op != OP_SUB) || !find_bounds(c, s, shape, n->arg[0], &x) ||
+	    !find_bounds(c, s, shape, n->arg[1], &y))
+		return false;
+	out->least = n->op == OP_ADD ? ADD(x.least, y.least) : SUB(x.least, y.most);
+	out->most = n->op == OP_ADD ? ADD(x.most, y.most) : SUB(x.most, y.least);
+	return true;
+}
+
+/* When the condition holds for all elements of the tile at hand; NULL: nobody knows. */
+static const struct num *holds_for_all(struct body *c, const struct stask *s,
+	const struct shape2 *shape, int node)
+{
+	const struct node *n = &c->p->nodes.v[node];
+	const struct num *a, *b;
+	struct bounds x, y;
+
+	if (n->op == OP_AND || n->op == OP_OR) {
+		a = holds_for_all(c, s, shape, n->arg[0]);
+		b = holds_for_all(c, s, shape, n->arg[1]);
+		if (a && b)
+			return n->op == OP_AND ? NUM2(BOTH, a, b) : NUM2(EITHER, a, b);
+		return n->op == OP_AND ? NULL : a ? a : b;
+	}
+	if ((n->op != OP_LT && n->op != OP_LE) || !find_bounds(c, s, shape, n->arg[0], &x) ||
+	    !find_bounds(c, s, shape, n->arg[1], &y))
+		return NULL;
+	return n->op == OP_LT ? NUM2(LT, x.most, y.least) : NUM2(LE, x.most, y.least);
+}
+
+bool body_clear_where(struct body *c, const struct stask *s, int node)
+{
+	const struct num *when;
+
+	if (!c->clear || s->loop != c->region)
+		return false;
+	when = holds_for_all(c, s, &c->k->node_shape[node], c->p->nodes.v[node].arg[0]);
+	if (when)
+		ask(c, when);
+	return when;
+}
