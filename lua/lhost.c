@@ -19,7 +19,7 @@ static int on_host_source_l(lua_State *L)
 	return 1;
 }
 
-/* core.host_build(plan) -> the plan's kernels, compiled for the CPU */
+/* core.host_build(plan, without) -> the plan's kernels, compiled for the CPU */
 static int host_build_l(lua_State *L)
 {
 	struct host *h = enter(L);
@@ -36,7 +36,10 @@ static int host_build_l(lua_State *L)
 	enter(L);
 	on_host_new(&h->mem, (struct on_host **)box);
 	k = *box;
-	if (history_snapshot(plan, &k->graph, &k->plan, &e) || on_host_compile(k, &stop, &e))
+	if (history_snapshot(plan, &k->graph, &k->plan, &e))
+		throw_err(L, &e);
+	k->plan->without = (unsigned)lua_tointeger(L, 2);
+	if (on_host_compile(k, &stop, &e))
 		throw_err(L, &e);
 	return 1;
 }

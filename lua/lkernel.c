@@ -109,7 +109,7 @@ static int build_l(lua_State *L)
 	struct err e;
 	void **box;
 
-	lua_settop(L, 3);
+	lua_settop(L, 4);
 	hold_finalizers(L);
 	check_legal(L, history_plan(plan), "compile");
 	box = box_new(L, KERNEL_CLASS, 1);
@@ -117,7 +117,10 @@ static int build_l(lua_State *L)
 	enter(L);
 	built_new(&h->mem, (struct built **)box);
 	b = *box;
-	if (history_snapshot(plan, &b->graph, &b->plan, &e) || built_emit(b, &e))
+	if (history_snapshot(plan, &b->graph, &b->plan, &e))
+		throw_err(L, &e);
+	b->plan->without = (unsigned)lua_tointeger(L, 4);
+	if (built_emit(b, &e))
 		throw_err(L, &e);
 	if (lua_isfunction(L, 3))
 		edit_sources(L, 3, b);
@@ -425,6 +428,17 @@ static int role_text_l(lua_State *L)
 	return 1;
 }
 
+/* core.lean_names() -> the passes that can be left out */
+static int lean_names_l(lua_State *L)
+{
+	lua_createtable(L, LEAN_COUNT, 0);
+	for (int i = 0; i < LEAN_COUNT; i++) {
+		lua_pushstring(L, lean_names[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 1;
+}
+
 void lua_open_kernel(lua_State *L)
 {
 	static const luaL_Reg lowered[] = { { "__gc", lowered_gc_l }, { NULL, NULL } };
@@ -437,6 +451,7 @@ void lua_open_kernel(lua_State *L)
 		{ "warnings", kernel_warnings_l }, { "problems", kernel_problems_l }, { "plan", kernel_plan_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
 		{ "lower", lower_l }, { "role_text", role_text_l },
+		{ "lean_names", lean_names_l },
 		{ "build", build_l }, { "run", run_l },
 		{ "compile_log", compile_log_l },
 		{ "attached", attached_l }, { NULL, NULL } };

@@ -194,7 +194,9 @@ A plan from the text that plan:script() gave, or by name one of examples/, such 
 "attention_pingpong". bound: another program, or other sizes.]]},
   {"plan:simulate", "plan:simulate{events=}", [[
 Play the plan against the device's model: a timeline. events: how many to keep.]]},
-  {"plan:compile", 'plan:compile{target="cuda"}', "Generate and build the kernel."},
+  {"plan:compile", 'plan:compile{target="cuda", text=, without=}', [[
+Generate and build the kernel. text=true: its text alone. without={"clear", "parts", "before"}:
+leave out passes of lowering, to see what they bring.]]},
   {"plan:kernel", 'plan:kernel{target="cuda"}', [[
 The role program: what each lane does, operation by operation, and why each wait is there.
 tostring() is the dump, .text too.]]},

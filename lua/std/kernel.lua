@@ -125,13 +125,32 @@ local function role(plan, given)
   return setmetatable({target = o.target or "cuda", text = core.role_text(plan)}, role_program)
 end
 
+-- Names of passes of lowering -> a bit for each.
+local function passes(what, names)
+  local bits, known = 0, core.lean_names()
+  if names ~= nil and type(names) ~= "table" then
+    raise(("%s: without must be a list of passes, got %s"):format(what, show(names)))
+  end
+  for _, name in ipairs(names or {}) do
+    local bit
+    for i, k in ipairs(known) do if k == name then bit = 1 << i - 1 end end
+    if not bit then
+      raise(("%s: there is no pass %s%s (known: %s)"):format(what, show(name), core.hint(tostring(name), known),
+        table.concat(known, ", ")))
+    end
+    bits = bits | bit
+  end
+  return bits
+end
+
 local function compile(plan, given)
-  local o = options(given, "compile", "target", "text")
-  if o.target == "host" then return core.host_build(plan) end
+  local o = options(given, "compile", "target", "text", "without")
+  local without = passes("compile", o.without)
+  if o.target == "host" then return core.host_build(plan, without) end
   if o.target ~= nil and o.target ~= "cuda" then
     raise(("compile: there is no target %s (known: \"cuda\", \"host\")"):format(show(o.target)))
   end
-  return core.build(plan, not o.text)
+  return core.build(plan, not o.text, nil, without)
 end
 
 return function()

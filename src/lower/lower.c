@@ -166,6 +166,12 @@ enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,
 	return code ? code : wrong;
 }
 
+const char *const lean_names[LEAN_COUNT] = {
+#define X(id, name) name,
+	LEAN_PASSES(X)
+#undef X
+};
+
 enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
 	struct err *e)
 {

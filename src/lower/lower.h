@@ -4,6 +4,24 @@
 
 #include "lower/kernel.h"
 
+/* Passes that kernels are right without, by which they have less to do: bits of plan.without. */
+#define LEAN_PASSES(X) \
+	X(CLEAR, "clear")		/* turns that nothing cuts ask nothing (body/clear.c) */ \
+	X(PARTS, "parts")		/* sums stay with their threads (layout/partial.c) */ \
+	X(BEFORE, "before")		/* what a loop waits for once is awaited before it */
+
+enum lean {
+#define X(id, name) LEAN_##id,
+	LEAN_PASSES(X)
+#undef X
+	LEAN_COUNT
+};
+extern const char *const lean_names[LEAN_COUNT];
+static inline bool lower_does(const struct kernel *k, enum lean pass)
+{
+	return !(k->plan->without >> pass & 1);
+}
+
 /* The plan must be legal and outlives the kernel. ERR_ILLEGAL says, with the user's
  * line, what cannot be lowered. *out is set first. Free with kernel_free. */
 NODISCARD enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase,

@@ -6,7 +6,7 @@
 #ifndef LOWER_PASSES_H
 #define LOWER_PASSES_H
 
-#include "lower/kernel.h"
+#include "lower/lower.h"
 #include "plan/events.h"
 
 enum { DEPTH_MAX = 16 };			/* of a flag */

@@ -37,6 +37,7 @@ void plan_copy(struct mem *mem, const struct plan *p, struct plan **out)
 
 	memcpy(q->versions, p->versions, (size_t)p->graph->buffers.n * sizeof(int));
 	q->grid = p->grid;
+	q->without = p->without;
 	for (int i = 0; i < p->lanes.n; i++) {
 		struct lane l = p->lanes.v[i];
 

@@ -87,6 +87,8 @@ struct plan {
 	VEC(struct wait) waits;		/* in order of adding */
 	int *versions;			/* by buffer */
 	struct grid_plan grid;
+	unsigned without;		/* passes of lowering that are left out, to see what they
+					 * bring: nothing that the plan says, nor a script of it */
 };
 
 /* graph and device outlive the plan. Free with plan_free. */

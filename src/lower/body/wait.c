@@ -53,7 +53,7 @@ static bool is_before_loop(const struct body *c, const struct kentry *x, const s
 	const struct stask *s = stask_of(c, x);
 	const struct kregion *v = &c->lane->regions[s->loop + 1];
 
-	return w->which == AWAIT_AROUND && !w->once && s->loop != NONE &&
+	return lower_does(c->k, LEAN_BEFORE) && w->which == AWAIT_AROUND && !w->once && s->loop != NONE &&
 		c->p->loops.v[s->loop].parent == w->loop && !v->most && !v->steps.v[0].is_loop &&
 		&c->lane->entries.v[v->steps.v[0].id] == x;
 }

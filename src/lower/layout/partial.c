@@ -141,7 +141,7 @@ bool lower_is_partial(const struct kernel *k, int carry)
 	const struct carry *c = &x.p->carries.v[carry];
 	int set = find_set(x.p, carry);
 
-	if (set == NONE || c->phase != k->phase || c->init != 0 || c->type != DT_F32 || !in_registers(&x))
+	if (!lower_does(k, LEAN_PARTS) || set == NONE || c->phase != k->phase || c->init != 0 || c->type != DT_F32 || !in_registers(&x))
 		return false;
 	x.task = x.p->nodes.v[set].task;
 	return x.task != NONE && is_read_behind(&x) && is_linear(&x, x.p->nodes.v[set].arg[0], set) &&

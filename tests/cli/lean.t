@@ -1,0 +1,73 @@
+# Instructions in the steady state: what a warp goes through for 128 keys of attention in a turn
+# that nothing cuts, in the machine code of the best of the shipped plans. Needs NVRTC and
+# nvdisasm (of the CUDA toolkit, or PyPI's nvidia-cuda-nvdisasm), but no GPU.
+. tests/lib.sh
+
+find_nvdisasm() {
+	command -v nvdisasm && return
+	for python in "$MILLRACE_TOOLS/bin/python3" python3; do
+		command -v "$python" >/dev/null && "$python" - 2>/dev/null <<'P' && return
+import glob, os, sys
+for folder in sys.path:
+    for path in glob.glob(os.path.join(folder, "nvidia", "*", "bin", "nvdisasm")):
+        print(path)
+        sys.exit(0)
+sys.exit(1)
+P
+	done
+	return 1
+}
+nvdisasm=$(find_nvdisasm) || t_skip_all 'there is no nvdisasm: pip install nvidia-cuda-nvdisasm'
+
+cat >"$T/export.lua" <<'L'
+local plan = mr.load_plan("attention_" .. arg[1], mr.examples.flash_attention{b = 1, h = 1, m = 8192, n = 8192,
+  d = tonumber(arg[2]), causal = arg[3] == "causal"})
+local k = plan:compile{target = "cuda", without = {select(5, table.unpack(arg))}}
+k:export(arg[4], {name = "kernel"})
+print(k.spills)
+L
+"$MILLRACE" "$T/export.lua" serial 64 full "$T/first" >"$T/out" 2>&1 ||
+	t_skip_all "nothing compiles here: $(tail -n 1 "$T/out")"
+
+# PLAN HEAD_DIM full|causal [PASS...]: of the shortest loop that has just what 128 keys take, or a
+# multiple of that: a thread's exponentials are 64 of scores and 2 of rows, products a 16th of the head
+# dimension, and 8. What else jumps back are waits, which are tried again beside the loop.
+count() {
+	"$MILLRACE" "$T/export.lua" "$1" "$2" "$3" "$T/$1" "${@:4}" >"$T/spills" || return
+	"$nvdisasm" -c "$T/$1/kernel.cubin" | awk -v products=$(($2 / 16 + 8)) '
+		/^\.L/ { sub(":", "", $1); n_at[$1] = n; p_at[$1] = p; e_at[$1] = e; seen[$1] = 1 }
+		/^ *\/\*[0-9a-f]+\*\// {
+			n++
+			p += /HGMMA/
+			e += /MUFU\.EX2/
+			if (/BRA/ && match($0, /\.L_x_[0-9]+/)) {
+				l = substr($0, RSTART, RLENGTH)
+				keys = (e - e_at[l]) / 66
+				if (seen[l] && keys && keys * products == p - p_at[l]) {
+					x = (n - n_at[l]) / keys
+					if (!best || x < best) best = x
+				}
+			}
+		}
+		END { printf "%d\n", best + 0.5 }'
+}
+
+for case in '128 full 455' '128 causal 455' '64 full 430' '64 causal 430'; do
+	set -- $case
+	best=9999
+	for plan in serial overlap pingpong; do
+		n=$(count $plan $1 $2)
+		t_is "head dim $1, $2, $plan: nothing spills" "$(<"$T/spills")" 0
+		echo "# $plan: $n"
+		[ "$n" -gt 0 ] && [ "$n" -lt "$best" ] && best=$n
+	done
+	t_ok "head dim $1, $2: $best instructions, at most $3" [ "$best" -le "$3" ]
+done
+
+# Each pass does something there.
+full=$(count serial 128 causal)
+for pass in clear parts before; do
+	n=$(count serial 128 causal $pass)
+	t_ok "without '$pass': $n, with it $full" [ "$n" -gt "$full" ]
+done
+t_done
