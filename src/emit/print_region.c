@@ -46,18 +46,19 @@ static void put_tiles(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
-/* The turns from the first on that are clear, as many at once as are unrolled. */
-static void put_clear(struct print *c, const struct role_op *o, const char *i, const char *step)
+/* The turns from here on that are clear, or those that are not. */
+static void put_alike(struct print *c, const struct role_op *o, bool clear)
 {
-	const char *steady = var(c, VAR_STEADY, o->u.region.of);
-	const char *left = o->u.region.step == 1 ? arena_strf(c->a, "%s < %s", i, steady) :
-		arena_strf(c->a, "%s + %d <= %s", i, o->u.region.step, steady);
+	const char *i = var(c, o->u.region.var, o->u.region.of);
 
-	put(c, "LOOP (; %s && (%s); %s) {\t/* clear */", left, num(c, o->u.region.clear), step);
-	c->clear = true;
+	put(c, "LOOP (; %s < %s && %s(%s); %s++) {%s", i, num(c, o->u.region.end), clear ? "" : "!",
+		num(c, o->u.region.clear), i, clear ? "\t/* clear */" : "");
+	c->clear = clear;
 	put_region(c, &o->u.region.body);
 	c->clear = false;
 	put(c, "}");
+	if (o->u.region.meets)
+		put(c, "GROUPS_WAIT(0);\t/* texts meet */");
 }
 
 static void put_loop(struct print *c, const struct role_op *o)
@@ -68,8 +69,10 @@ static void put_loop(struct print *c, const struct role_op *o)
 	const char *step = o->u.region.step == 1 ? arena_strf(c->a, "%s++", i) :
 		arena_strf(c->a, "%s += %d", i, o->u.region.step);
 
+	if (o->u.region.clear && o->u.region.late)
+		put_alike(c, o, false);
 	if (o->u.region.clear)
-		put_clear(c, o, i, step);
+		put_alike(c, o, true);
 	if (o->u.region.end)
 		put(c, "LOOP (%s; %s < %s; %s) {", first, i, num(c, o->u.region.end), step);
 	else
@@ -202,10 +205,7 @@ static void print_op(struct print *c, const struct role_op *o)
 	case DO_TILES: put_tiles(c, o); break;
 	case DO_LOOP: put_loop(c, o); break;
 	case DO_EACH: put_each(c, o); break;
-	case DO_IF:
-		if (!c->clear || !o->u.region.early)
-			put_if(c, o);
-		break;
+	case DO_IF: put_if(c, o); break;
 	case DO_BREAK: put(c, "break;"); break;
 	case DO_CONTINUE: put(c, "continue;"); break;
 	case DO_AT: put_at(c, o); break;

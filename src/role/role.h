@@ -193,8 +193,8 @@ struct role_op {
 							 * cuts their elements (lower/body/clear.c). Of the
 							 * first ones there can be a text that asks nothing;
 							 * NULL */
-			bool early;			/* IF: the end of a loop, before one of its turns
-							 * that are unrolled */
+			bool late;			/* ... but the loop may begin with others */
+			bool meets;			/* no product may be under way between such texts */
 			/* TASK */
 			const struct num *iteration;	/* of its loop, or tile; NULL: tile at hand */
 			const struct num *seq;		/* instance */

@@ -166,16 +166,24 @@ static struct role_op *loop_of_turns(struct body *c, int loop, const struct num 
 	return o;
 }
 
-/* Where texts for other numbers of trips meet, compilers do not know what is under way, and may
- * move registers on their ways there. */
-static enum err_code meet(struct body *c, int loop, struct err *e)
+/* The last product of the loop that may be under way when a turn ends; NULL: there is none. */
+static const struct kentry *last_product(const struct body *c, int loop)
 {
-	const struct kentry *multiplies = NULL;
+	const struct kentry *last = NULL;
 
 	for (int i = 0; i < c->lane->entries.n && loop != NONE; i++)
 		if (under_way(c, c->lane->entries.v[i].task) && program_loop_within(c->p,
 		    c->g->tasks.v[c->lane->entries.v[i].task].loop, loop))
-			multiplies = &c->lane->entries.v[i];
+			last = &c->lane->entries.v[i];
+	return last;
+}
+
+/* Where texts for other numbers of trips meet, compilers do not know what is under way, and may
+ * move registers on their ways there. */
+static enum err_code meet(struct body *c, int loop, struct err *e)
+{
+	const struct kentry *multiplies = last_product(c, loop);
+
 	if (!multiplies)
 		return OK;
 	body_groups_wait(c, 0, "the compiler sees branches meet");
@@ -186,16 +194,12 @@ static enum err_code meet(struct body *c, int loop, struct err *e)
 static enum err_code early_end(struct body *c, int loop, int k, struct err *e)
 {
 	const struct num *j = k ? ADD(V(c, VAR_J, loop), N(c, k)) : V(c, VAR_J, loop);
-	struct role_op *end = body_if(c, NUM2(EQ, j, V(c, VAR_STEADY, loop)), NULL);
-	struct role_body *in = body_enter(c, &end->u.region.body);
-	const struct num *clear = c->clear;
+	struct role_body *in = body_enter(c, &body_if(c, NUM2(EQ, j, V(c, VAR_STEADY, loop)),
+		NULL)->u.region.body);
 	int *told = c->told;
 
-	end->u.region.early = true;
 	c->told = body_told_copy(c);
-	c->clear = NULL;
 	TRY(epilogue(c, loop, k, e));
-	c->clear = clear;
 	c->told = told;
 	TRY(meet(c, loop, e));
 	body_op(c, DO_BREAK);
@@ -225,6 +229,8 @@ static enum err_code steady_state(struct body *c, int loop, struct err *e)
 			TRY(steady_turn(c, loop, k, e));
 		}
 		o->u.region.clear = body_clear_end(c);
+		o->u.region.late = loop != NONE && c->p->loops.v[loop].has_from;
+		o->u.region.meets = last_product(c, loop);
 	} while (!body_told_steady(c, loop, u, first, begin) && !c->again);
 	for (int f = 0; f < c->k->flags.n; f++)
 		c->told[f] = begin[f];

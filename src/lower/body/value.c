@@ -244,7 +244,7 @@ static enum err_code carry_value(struct body *c, const struct kentry *x, int nod
 	at.version = body_version(c, x, buffer);
 	body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, at.version);
 	*out = val_frag(c, at);
-	if (lower_is_partial(c->k, n->ref) && !sets_carry(c, n->task, n->ref))
+	if (body_has_room(c) && lower_is_partial(c->k, n->ref) && !sets_carry(c, n->task, n->ref))
 		return body_join(c, x, node, *out, out, e);
 	return OK;
 }

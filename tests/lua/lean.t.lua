@@ -1,0 +1,134 @@
+-- Passes that make loops lean change nothing but the order of sums: kernels with and without them
+-- are right on the CPU, and without sums that stay with their threads the same to the bit.
+local mr = require "millrace"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+
+-- A bound program, tiles, versions and offsets -> a legal plan on a loading and a computing lane.
+local function schedule(bound, tile, versions, at)
+  local plan = mr.plan(bound:graph{tile = tile}, mr.device "h200")
+  plan:lane("p0", {warps = 1})
+  plan:lane("c0", {warps = 4})
+  for _, t in ipairs(plan.tasks) do
+    plan:append(t.name, {lane = t.kind == "load" and "p0" or "c0", at = t.loop and at[t.name] or 0})
+  end
+  plan:buffers(versions)
+  plan:fill_waits()
+  return plan
+end
+
+-- Loops of a text: all; of those the ones that ask nothing, and those that begin before them.
+local function loops(source)
+  local function count(pattern) return select(2, source:gsub(pattern, "")) end
+  return count "/%* clear %*/", count "&& !%("
+end
+
+local function compare(what, bound, plan, clear, late)
+  local got_clear, got_late = loops(plan:compile{target = "host"}.source)
+  tap.is(("%d %d"):format(got_clear, got_late), ("%d %d"):format(clear, late or 0), what .. ": loops of their own")
+  local r = plan:compile{target = "host"}:check{seed = 5}
+  tap.ok(r.ok, "  right", tostring(r.relative))
+  local inputs = bound:inputs{seed = 7}
+  local all = plan:compile{target = "host", without = {"clear", "parts", "before"}}:run(inputs)
+  local lean = plan:compile{target = "host", without = {"parts"}}:run(inputs)
+  for name, x in pairs(all) do
+    tap.is(lean[name]:max_error(x), 0.0, ("  '%s' is the same without"):format(name))
+  end
+end
+
+---- what cuts attention ---------------------------------------------------------
+
+-- Loops that are unrolled, for two versions of a value in registers, are left as they are.
+local orders = {
+  {"serial", true, {k = 2, v = 2}, {}},
+  {"loads ahead", true, {k = 3, v = 4}, {load_k = 1, load_v = 2}},
+  {"a product behind", true, {k = 2, v = 2}, {mma_qk = 1, softmax = 1, rescale = 1, mma_pv = 1}},
+  {"unrolled", false, {k = 2, v = 2, softmax = 2, softmax_2 = 2}, {mma_qk = 1, softmax = 1}},
+}
+for _, x in ipairs{
+  {"nothing", {m = 128, n = 384}, 0},
+  {"causal", {m = 320, n = 320, causal = true}, 1},
+  {"causal, keys to spare", {m = 128, n = 448, causal = true}, 1},
+  {"causal, fewer keys than queries", {m = 320, n = 192, causal = true}, 1},
+  {"ragged keys", {m = 64, n = 300}, 1},
+  {"ragged, causal", {m = 200, n = 330, causal = true}, 1},
+  {"a window", {m = 320, n = 320, causal = true, window = 150}, 1, 1},
+  {"a window, ragged", {m = 300, n = 300, window = 200}, 1, 1},
+  {"a window that nothing cuts", {m = 128, n = 320, window = 1000}, 1, 1},
+} do
+  local what, sizes, clear, late = table.unpack(x)
+  sizes.b, sizes.h, sizes.d = 1, 1, 32
+  for _, o in ipairs(orders) do
+    local bound = mr.examples.flash_attention(sizes)
+    compare(("%s, %s"):format(what, o[1]), bound, schedule(bound, {m = 64, n = 64}, o[3], o[4]),
+      o[2] and clear or 0, o[2] and late or 0)
+  end
+end
+
+---- other programs --------------------------------------------------------------
+
+-- Conditions of several kinds, and sums of what they leave.
+local masked = mr.program("masked", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y = p:input("X", {m, n}, "f32"), p:output("Y", {m}, "f32")
+  local s = p:carry("s", {m}, 0)
+  p:loop(n, function()
+    local x = p:load("load_x", X)
+    p:task("step", function()
+      local i, j = m:index(), n:index()
+      local c = p.kind == "both" and j:le(i + 40) & j:lt(200) or p.kind == "either" and (j:le(i) | j:lt(130)) or
+        p.kind == "behind" and (j - i):ge(-70) or p.kind == "equal" and j:ne(i) or p.kind == "never" and j:lt(0) or j:ge(0)
+      s:set(s + mr.rowsum(mr.where(c, x, 1), n))
+    end)
+  end)
+  Y:store("store_y", s)
+end)
+for _, x in ipairs{{"both", 1}, {"either", 1}, {"behind", 1}, {"equal", 0}, {"never", 1}, {"always", 1}} do
+  for _, n in ipairs{320, 312} do
+    local bound = masked{m = 100, n = n, kind = x[1]}
+    local cut = x[2] == 1 or n == 312
+    compare(("condition '%s' over %d"):format(x[1], n), bound, schedule(bound, {m = 64, n = 64}, {x = 2}, {}), cut and 1 or 0)
+  end
+end
+
+-- Loads by threads ask for each element whether it is there.
+do
+  local bound = mr.examples.gemm{m = 100, n = 72, k = 333}
+  local plan = schedule(bound, {m = 64, n = 72, k = 64}, {a = 2, b = 2}, {})
+  compare("rows that no copy engine brings", bound, plan, 1)
+end
+
+---- sums that stay with their threads -------------------------------------------
+
+local function parts(body)
+  local bound = mr.program("sums", function(p)
+    local m, n = p:axes("m", "n")
+    local X, Y = p:input("X", {m, n}, "f32"), p:output("Y", {m}, "f32")
+    local s, top = p:carry("s", {m}, 0), p:carry("top", {m}, 0)
+    p:loop(n, function()
+      local x = p:load("load_x", X)
+      p:task("step", function() body(s, x, n, top) end)
+    end)
+    Y:store("store_y", p:task("finish", function() return s + top end))
+  end){m = 80, n = 256}
+  local plan = schedule(bound, {m = 64, n = 64}, {x = 2}, {})
+  local r = plan:compile{target = "host"}:check{seed = 3}
+  tap.ok(r.ok, "  right", tostring(r.relative))
+  return select(2, tostring(plan:kernel{target = "host"}):gsub("each thread its own", ""))
+end
+local rowsum, rowmax, max = mr.rowsum, mr.rowmax, mr.max
+for _, x in ipairs{
+  {"added to", 1, function(s, x, n) s:set(s + rowsum(x, n)) end},
+  {"added to the other way", 1, function(s, x, n) s:set(rowsum(x, n) + s) end},
+  {"scaled by a value of the row", 1, function(s, x, n, top)
+    local new = max(top, rowmax(x, n))
+    s:set(s * mr.exp2(top - new) + rowsum(mr.exp2(x - new), n))
+    top:set(new)
+  end},
+  {"two sums added", 2, function(s, x, n) s:set(s + rowsum(x, n) + rowsum(x * x, n)) end},
+  {"a sum that is scaled", 0, function(s, x, n) s:set(s + rowsum(x, n) * 2) end},
+  {"a maximum", 0, function(s, x, n) s:set(max(s, rowmax(x, n))) end},
+} do
+  tap.is(parts(x[3]), x[2], ("%s: so many sums are not joined"):format(x[1]))
+end
+
+tap.done_testing()
