@@ -128,8 +128,8 @@ static void load_elements(struct print *c, const struct role_op *o)
 	c->indent++;
 	element = put_indices(c, o);
 	c->indent--;
-	put(c, "\t\tvalue[u] = at < %lld && %s ? %s : (%s)0;", n, num(c, o->u.move.inside), element,
-		type);
+	put(c, "\t\tvalue[u] = at < %lld%s ? %s : (%s)0;", n, asks(c, o->u.move.inside) ?
+		arena_strf(c->a, " && %s", num(c, o->u.move.inside)) : "", element, type);
 	put(c, "\t}");
 	put(c, "\tEACH(u, %d) {", LOADS);
 	put(c, "\t\tconst int at = first + u * %lld;", threads);
@@ -156,7 +156,7 @@ static void store_ring(struct print *c, const struct role_op *o)
 
 	put_each_of_ring(c, o, "for", 1);
 	element = put_indices(c, o);
-	put(c, "\tif (%s) %s = %s;", num(c, o->u.move.inside), element, o->u.move.value ?
+	put(c, "\t%s%s = %s;", guard(c, o->u.move.inside), element, o->u.move.value ?
 		to_bits(c, o->u.move.type, value(c, o->u.move.value)) : shared_get(c, o->u.move.type,
 		num(c, o->u.move.address)));
 	put(c, "}");
@@ -171,7 +171,7 @@ static void store_pairs(struct print *c, const struct role_op *o)
 	put(c, "%s%s%s{", each_block(c, f), each_half(c, f), each_group(c, f));
 	put(c, "\tconst int e = 0;");
 	element = put_indices(c, o);
-	put(c, "\tif (%s) *(u32 *)&%s = %s%s;", num(c, o->u.move.inside), element,
+	put(c, "\t%s*(u32 *)&%s = %s%s;", guard(c, o->u.move.inside), element,
 		frag_name(c, o->u.move.from), frag_word(c, f, "j"));
 	put(c, "}");
 }
@@ -189,7 +189,7 @@ static void store_eights(struct print *c, const struct role_op *o)
 	put(c, "\tquad_transpose(y, thread & 3);");
 	put(c, "\tconst int j = 4 * jj + (thread & 3), e = 0, col0 = 0;");
 	element = put_indices(c, o);
-	put(c, "\tif (%s) store_16(&%s, y);", num(c, o->u.move.inside), element);
+	put(c, "\t%sstore_16(&%s, y);", guard(c, o->u.move.inside), element);
 	put(c, "}");
 }
 
@@ -204,7 +204,7 @@ static void store_elements(struct print *c, const struct role_op *o)
 		x = to_bits(c, o->u.move.type, value(c, o->u.move.value));
 	put(c, "%s{", frag_loops(c, f));
 	element = put_indices(c, o);
-	put(c, "\tif (%s) %s = %s;", num(c, o->u.move.inside), element, x);
+	put(c, "\t%s%s = %s;", guard(c, o->u.move.inside), element, x);
 	put(c, "}");
 }
 

@@ -217,6 +217,9 @@ const struct num *body_clear_end(struct body *c);
 /* `inside`, which is about the end of the axis, marked if the turn can be clear of it. */
 const struct num *body_clear_end_of(struct body *c, const struct stask *s, const struct shape2 *shape,
 	int axis, const struct num *inside);
+/* The same of `within`, that an index of a tensor is not beyond its ends. */
+const struct num *body_clear_index(struct body *c, const struct stask *s, const struct shape2 *shape,
+	const struct index_expr *x, int64_t size, const struct num *within);
 /* Can the turn be clear of the condition of a `where`? */
 bool body_clear_where(struct body *c, const struct stask *s, int node);
 

@@ -69,6 +69,31 @@ const struct num *body_clear_end_of(struct body *c, const struct stask *s, const
 	return num_clear(c->a, inside);
 }
 
+const struct num *body_clear_index(struct body *c, const struct stask *s, const struct shape2 *shape,
+	const struct index_expr *x, int64_t size, const struct num *within)
+{
+	const struct num *least = N(c, x->k), *most = least;
+
+	if (!c->clear || s->loop != c->region)
+		return within;
+	for (int i = 0; i < x->n; i++) {
+		const struct index_term *t = &x->term[i];
+		const struct axis *a = &c->p->axes.v[t->axis];
+		const struct num *first, *last;
+
+		if (t->div != 1 || t->mod || a->packs != NONE)
+			return within;
+		first = first_of(c, s, shape, t->axis);
+		last = ADD(first, N(c, (shape->whole >> t->axis & 1 ? a->size :
+			c->g->extents.tile[t->axis]) - 1));
+		least = ADD(least, MUL(N(c, t->coef), t->coef > 0 ? first : last));
+		most = ADD(most, MUL(N(c, t->coef), t->coef > 0 ? last : first));
+	}
+	ask(c, NUM2(LE, N(c, 0), least));
+	ask(c, NUM2(LT, most, N(c, size)));
+	return num_clear(c->a, within);
+}
+
 /* Of a whole number that is made of indices and constants by sums. */
 static bool find_bounds(struct body *c, const struct stask *s, const struct shape2 *shape, int node,
 	struct bounds *out)

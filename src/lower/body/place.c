@@ -520,17 +520,35 @@ void body_touch_ring(struct body *c, const struct stask *s, int buffer)
 	}
 }
 
+/* Can it leave the tensor, where all axes are within their ends? */
+static bool may_leave(const struct body *c, const struct index_expr *x, int64_t size)
+{
+	int64_t least[AXES_MAX] = { 0 }, most[AXES_MAX];
+	struct index_range r;
+
+	for (int i = 0; i < c->p->axes.n; i++) {
+		most[i] = c->p->axes.v[i].size - 1;
+		if (c->p->axes.v[i].packs != NONE && index_uses(x, i))
+			return true;
+	}
+	r = index_bounds(x, least, most);
+	return r.lo < 0 || r.hi >= size;
+}
+
 void body_indices(struct body *c, const struct stask *s, const struct node *n,
 	const struct shape2 *shape, struct role_index *out, const struct num **inside)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
 
 	for (int d = 0; d < t->rank; d++) {
-		const struct num *i = V(c, VAR_INDEX, d);
+		const struct num *i = V(c, VAR_INDEX, d), *within;
 
 		out[d].at = body_index(c, s, &n->index[d], shape, true);
 		out[d].size = c->p->axes.v[t->dim[d]].size;
-		*inside = NUM2(BOTH, *inside, NUM2(BOTH, NUM2(GE, i, N(c, 0)), NUM2(LT, i,
-			N(c, out[d].size))));
+		if (!may_leave(c, &n->index[d], out[d].size))
+			continue;
+		within = NUM2(BOTH, NUM2(GE, i, N(c, 0)), NUM2(LT, i, N(c, out[d].size)));
+		*inside = NUM2(BOTH, *inside, body_clear_index(c, s, shape, &n->index[d], out[d].size,
+			within));
 	}
 }
