@@ -94,6 +94,8 @@ const char *shared_put(struct print *c, enum dtype t, const char *address, const
 /* ---- operations ------------------------------------------------------------------------ */
 
 void print_body(struct print *c, const struct role_body *b);	/* print_region.c */
+/* Address of the barrier of instance n of a flag. */
+const char *flag_barrier(struct print *c, const struct role_flag *f, const char *n);
 /* Those of print_sync.c, print_move.c, print_math.c and print_stamp.c. */
 void print_sync(struct print *c, const struct role_op *o);
 void print_move(struct print *c, const struct role_op *o);

@@ -31,8 +31,7 @@ static void load_boxes(struct print *c, const struct role_op *o)
 	const struct role_map *m = &c->r->maps.v[o->u.boxes.map];
 	int map = map_param(c, o->u.boxes.map);
 
-	put(c, "const u32 full = shared + %lld + %d * rem(%s, %d);", (long long)f->offset,
-		c->r->target->shared.flag, num(c, o->u.boxes.n), f->depth);
+	put(c, "const u32 full = %s;", flag_barrier(c, f, num(c, o->u.boxes.n)));
 	put(c, "if (leader) {");
 	put(c, "\tflag_expect(full, %lld);", (long long)o->u.boxes.bytes);
 	for (int i = 0; i < o->u.boxes.boxes.n; i++) {

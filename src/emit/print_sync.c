@@ -1,8 +1,7 @@
 /* Waiting, and telling others. */
 #include "emit/print.h"
 
-/* The barrier of instance n of a flag. */
-static const char *barrier(struct print *c, const struct role_flag *f, const char *n)
+const char *flag_barrier(struct print *c, const struct role_flag *f, const char *n)
 {
 	return arena_strf(c->a, "shared + %lld + %d * rem(%s, %d)", (long long)f->offset,
 		c->r->target->shared.flag, n, f->depth);
@@ -19,7 +18,7 @@ static void put_wait(struct print *c, const struct role_op *o)
 		seen = arena_strf(c->a, " %s = n + 1;", least);
 	}
 	put(c, "{ const int n = %s; if (%sn >= %s) { flag_wait(%s, quo(n, %d));%s } }", num(c, o->u.flag.n),
-		guard, least, barrier(c, f, "n"), f->depth, seen);
+		guard, least, flag_barrier(c, f, "n"), f->depth, seen);
 }
 
 static void put_wait_last(struct print *c, const struct role_op *o)
@@ -27,7 +26,7 @@ static void put_wait_last(struct print *c, const struct role_op *o)
 	const struct role_flag *f = &c->r->flags.v[o->u.flag.flag];
 
 	put(c, "{ const int end = %s; LOOP (int n = max_of(0, end - %d); n < end; n++) "
-		"flag_wait(%s, quo(n, %d)); }", num(c, o->u.flag.n), f->depth, barrier(c, f, "n"), f->depth);
+		"flag_wait(%s, quo(n, %d)); }", num(c, o->u.flag.n), f->depth, flag_barrier(c, f, "n"), f->depth);
 }
 
 /* One arrival of the warp at a flag, in each block whose it is: a thread for each. Where it is one
@@ -37,9 +36,9 @@ static void put_arrive(struct print *c, const struct role_flag *f, const char *b
 {
 	if (f->all)
 		put(c, "%sif (thread %% %d < %d) flag_arrive_at(%s, thread %% %d);", before,
-			warp_threads(c), c->r->cluster, barrier(c, f, n), warp_threads(c));
+			warp_threads(c), c->r->cluster, flag_barrier(c, f, n), warp_threads(c));
 	else
-		put(c, "%sflag_arrive_warp(%s);", before, barrier(c, f, n));
+		put(c, "%sflag_arrive_warp(%s);", before, flag_barrier(c, f, n));
 }
 
 static void put_release(struct print *c, const struct role_op *o)

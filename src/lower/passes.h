@@ -32,10 +32,10 @@ NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
 bool lower_is_operand(const struct kernel *k, int buffer);
 /* Does it multiply the buffer at all? What is beyond the end of a contracted axis must be zero. */
 bool lower_is_multiplied(const struct kernel *k, int buffer);
-/* Does each thread keep its own part of the carry, to be joined where it is read? Is the node a sum
- * that is added to such a one, and not joined either? (layout/partial.c; needs shapes and rings.) */
-bool lower_is_partial(const struct kernel *k, int carry);
+/* Is the node a sum of which each thread keeps its own part? Does it read a carry that such sums
+ * are added to, where the parts must be joined? (layout/partial.c; needs shapes and rings.) */
 bool lower_is_part(const struct kernel *k, int node);
+bool lower_joins_parts(const struct kernel *k, int node);
 
 /* computes: own, a plan of the kernel's own, whose waits the two below change
  * promises: what must come before what stays as in the plan, or is more */

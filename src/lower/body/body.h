@@ -275,10 +275,10 @@ NODISCARD enum err_code body_not_lowered(const struct node *n, struct err *e);
 /* ---- sTasks ---------------------------------------------------------------------------- */
 
 NODISCARD enum err_code body_compute(struct body *c, const struct kentry *x, struct err *e);
-/* A reduction or scan. */
 /* The whole of a carry of which each thread has a part, in registers of its node's own. */
 NODISCARD enum err_code body_join(struct body *c, const struct kentry *x, int node,
 	const struct val *parts, const struct val **out, struct err *e);
+/* A reduction or scan. */
 NODISCARD enum err_code body_fold(struct body *c, const struct kentry *x, int node, struct err *e);
 /* One that goes by way of the lane's scratch. */
 NODISCARD enum err_code body_lines(struct body *c, const struct kentry *x, int node,

@@ -59,6 +59,18 @@ static const struct num *first_of(struct body *c, const struct stask *s, const s
 	return body_lo(c, s, shape, axis);
 }
 
+/* Of an axis's index over the tile at hand; false: it counts words, of which nobody knows. */
+static bool axis_bounds(struct body *c, const struct stask *s, const struct shape2 *shape, int axis,
+	struct bounds *out)
+{
+	const struct axis *a = &c->p->axes.v[axis];
+	bool whole = shape->whole >> axis & 1;
+
+	out->least = first_of(c, s, shape, axis);
+	out->most = ADD(out->least, N(c, (whole ? a->size : c->g->extents.tile[axis]) - 1));
+	return a->packs == NONE;
+}
+
 const struct num *body_clear_end_of(struct body *c, const struct stask *s, const struct shape2 *shape,
 	int axis, const struct num *inside)
 {
@@ -78,16 +90,12 @@ const struct num *body_clear_index(struct body *c, const struct stask *s, const 
 		return within;
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
-		const struct axis *a = &c->p->axes.v[t->axis];
-		const struct num *first, *last;
+		struct bounds at;
 
-		if (t->div != 1 || t->mod || a->packs != NONE)
+		if (t->div != 1 || t->mod || !axis_bounds(c, s, shape, t->axis, &at))
 			return within;
-		first = first_of(c, s, shape, t->axis);
-		last = ADD(first, N(c, (shape->whole >> t->axis & 1 ? a->size :
-			c->g->extents.tile[t->axis]) - 1));
-		least = ADD(least, MUL(N(c, t->coef), t->coef > 0 ? first : last));
-		most = ADD(most, MUL(N(c, t->coef), t->coef > 0 ? last : first));
+		least = ADD(least, MUL(N(c, t->coef), t->coef > 0 ? at.least : at.most));
+		most = ADD(most, MUL(N(c, t->coef), t->coef > 0 ? at.most : at.least));
 	}
 	ask(c, NUM2(LE, N(c, 0), least));
 	ask(c, NUM2(LT, most, N(c, size)));
@@ -107,14 +115,8 @@ static bool find_bounds(struct body *c, const struct stask *s, const struct shap
 		out->least = out->most = N(c, (int64_t)n->k);
 		return true;
 	}
-	if (n->op == OP_INDEX) {
-		bool whole = shape->whole >> n->ref & 1;
-
-		out->least = first_of(c, s, shape, n->ref);
-		out->most = ADD(out->least, N(c, (whole ? c->p->axes.v[n->ref].size :
-			c->g->extents.tile[n->ref]) - 1));
-		return c->p->axes.v[n->ref].packs == NONE;
-	}
+	if (n->op == OP_INDEX)
+		return axis_bounds(c, s, shape, n->ref, out);
 	if ((n->op != OP_ADD && n->op != OP_SUB) || !find_bounds(c, s, shape, n->arg[0], &x) ||
 	    !find_bounds(c, s, shape, n->arg[1], &y))
 		return false;

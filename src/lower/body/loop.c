@@ -218,6 +218,8 @@ static enum err_code steady_state(struct body *c, int loop, struct err *e)
 	struct role_op *o = loop_of_turns(c, loop, u > 1 ? NULL : V(c, VAR_STEADY, loop), u);
 	struct role_body *outer = body_enter(c, &o->u.region.body);
 
+	o->u.region.late = loop != NONE && c->p->loops.v[loop].has_from;
+	o->u.region.meets = last_product(c, loop);
 	do {
 		o->u.region.body.v.n = 0;
 		for (int f = 0; f < c->k->flags.n; f++)
@@ -229,8 +231,6 @@ static enum err_code steady_state(struct body *c, int loop, struct err *e)
 			TRY(steady_turn(c, loop, k, e));
 		}
 		o->u.region.clear = body_clear_end(c);
-		o->u.region.late = loop != NONE && c->p->loops.v[loop].has_from;
-		o->u.region.meets = last_product(c, loop);
 	} while (!body_told_steady(c, loop, u, first, begin) && !c->again);
 	for (int f = 0; f < c->k->flags.n; f++)
 		c->told[f] = begin[f];

@@ -220,15 +220,6 @@ static enum err_code column_comparison(struct body *c, const struct kentry *x, i
 	return OK;
 }
 
-static bool sets_carry(const struct body *c, int task, int carry)
-{
-	for (int i = 0; i < c->p->nodes.n; i++)
-		if (c->p->nodes.v[i].op == OP_SET && c->p->nodes.v[i].ref == carry &&
-		    c->p->nodes.v[i].task == task)
-			return true;
-	return false;
-}
-
 static enum err_code carry_value(struct body *c, const struct kentry *x, int node,
 	const struct val **out, struct err *e)
 {
@@ -244,7 +235,7 @@ static enum err_code carry_value(struct body *c, const struct kentry *x, int nod
 	at.version = body_version(c, x, buffer);
 	body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, at.version);
 	*out = val_frag(c, at);
-	if (body_has_room(c) && lower_is_partial(c->k, n->ref) && !sets_carry(c, n->task, n->ref))
+	if (body_has_room(c) && lower_joins_parts(c->k, node))
 		return body_join(c, x, node, *out, out, e);
 	return OK;
 }

@@ -14,6 +14,8 @@ struct chain {
 	const struct program *p;
 	int carry, task;		/* of the program; that sets it */
 	int sums;			/* that are added */
+	int node;			/* asked for: is it one of them? NONE */
+	bool found;
 };
 
 static const struct program *program_of(const struct kernel *k)
@@ -104,6 +106,7 @@ static bool is_linear(struct chain *x, int node, int by)
 	if (n->op == OP_MUL)
 		return lies_as_carry(x, n->arg[with]) || x->p->nodes.v[n->arg[with]].op == OP_CONST;
 	x->sums++;
+	x->found |= n->arg[with] == x->node;
 	return is_joined(x, n->arg[with]) && is_for(x->p, n->arg[with], node);
 }
 
@@ -135,38 +138,37 @@ static bool in_registers(const struct chain *x)
 	return true;
 }
 
-bool lower_is_partial(const struct kernel *k, int carry)
+/* Does each thread keep its part of the carry? Then x knows of its task and sums. */
+static bool is_partial(struct chain *x)
 {
-	struct chain x = { .k = k, .p = program_of(k), .carry = carry };
-	const struct carry *c = &x.p->carries.v[carry];
-	int set = find_set(x.p, carry);
+	const struct carry *c = &x->p->carries.v[x->carry];
+	int set = find_set(x->p, x->carry);
 
-	if (!lower_does(k, LEAN_PARTS) || set == NONE || c->phase != k->phase || c->init != 0 || c->type != DT_F32 || !in_registers(&x))
+	if (!lower_does(x->k, LEAN_PARTS) || set == NONE || c->phase != x->k->phase || c->init != 0 ||
+	    c->type != DT_F32 || !in_registers(x))
 		return false;
-	x.task = x.p->nodes.v[set].task;
-	return x.task != NONE && is_read_behind(&x) && is_linear(&x, x.p->nodes.v[set].arg[0], set) &&
-		x.sums > 0;
+	x->task = x->p->nodes.v[set].task;
+	return x->task != NONE && is_read_behind(x) && is_linear(x, x->p->nodes.v[set].arg[0], set) &&
+		x->sums > 0;
+}
+
+bool lower_joins_parts(const struct kernel *k, int node)
+{
+	const struct node *n = &program_of(k)->nodes.v[node];
+	struct chain x = { .k = k, .p = program_of(k), .carry = n->ref, .node = NONE };
+
+	return n->op == OP_GET && is_partial(&x) && n->task != x.task;
 }
 
 bool lower_is_part(const struct kernel *k, int node)
 {
 	const struct program *p = program_of(k);
 
-	/* a part of which there is one carry at most, that alone takes it */
 	for (int i = 0; i < p->carries.n; i++) {
-		struct chain x = { .k = k, .p = p, .carry = i };
-		int set = find_set(p, i);
+		struct chain x = { .k = k, .p = p, .carry = i, .node = node };
 
-		if (set == NONE || p->nodes.v[set].task != p->nodes.v[node].task || !lower_is_partial(k, i))
-			continue;
-		x.task = p->nodes.v[set].task;
-		for (int at = p->nodes.v[set].arg[0]; p->nodes.v[at].op != OP_GET;) {
-			const struct node *n = &p->nodes.v[at];
-
-			if (n->arg[0] == node || n->arg[1] == node)
-				return n->op == OP_ADD;
-			at = takes_carry(&x, n->arg[0]) ? n->arg[0] : n->arg[1];
-		}
+		if (is_partial(&x) && x.found)
+			return true;
 	}
 	return false;
 }
