@@ -103,6 +103,12 @@ static inline bool role_is_region(enum role_do what)
 		what == DO_EACH || what == DO_IF;
 }
 
+/* Does it read or write what sTasks leave each other, so that it says which? */
+static inline bool role_may_touch(enum role_do what)
+{
+	return what == DO_EACH || (what >= DO_LOAD_BOXES && what <= DO_LINES);
+}
+
 struct role_op;
 struct role_body {
 	VEC(struct role_op *) v;

@@ -45,6 +45,8 @@ static void check_read(struct names *c, const struct role_op *o, int buffer)
 
 void names_note_work(struct names *c, const struct role_op *o)
 {
+	if (o->touches.n && !role_may_touch(o->what))
+		names_fail(c, "touches a buffer, which it cannot");
 	if (c->depth)
 		return;
 	c->stores |= is_store(o->what);

@@ -8,9 +8,10 @@ struct role_op *body_op(struct body *c, enum role_do what)
 	o->what = what;
 	o->task = c->task;
 	o->wait = c->wait;
-	for (int i = 0; i < c->touches.n; i++)
+	for (int i = 0; role_may_touch(what) && i < c->touches.n; i++)
 		VEC_PUSH(c->a, &o->touches, c->touches.v[i]);
-	c->touches.n = 0;
+	if (role_may_touch(what))
+		c->touches.n = 0;
 	VEC_PUSH(c->a, &c->into->v, o);
 	return o;
 }
