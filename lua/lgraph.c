@@ -30,7 +30,7 @@ static int program_graph_l(lua_State *L)
 		check_tiling(L, -1, "graph", p, &t);
 	box = box_new(L, GRAPH_CLASS, 1);
 	keep(L, -1, 1, 1);
-	if (graph_build(&h->mem, p, &t, NULL, 0, (struct graph **)box, &e))
+	if (graph_build(&h->mem, p, &t, NULL, (struct graph **)box, &e))
 		throw_err(L, &e);
 	return 1;
 }

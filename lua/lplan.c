@@ -285,6 +285,46 @@ static int plan_split_l(lua_State *L)
 	return 0;
 }
 
+/* plan:cut(value, task) */
+static int plan_cut_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "cut");
+	const char *value = check_text(L, 2, "cut", "value"), *task = check_text(L, 3, "cut", "sTask");
+	char file[LUA_IDSIZE];
+	struct err e;
+
+	raise_if(L, history_cut(h, value, task, here_now(L, file), &e), &e);
+	return 0;
+}
+
+/* plan:place{value=other, ...} */
+static int plan_place_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "place");
+	struct placing *v;
+	char file[LUA_IDSIZE];
+	struct err e;
+	int n = 0, room;
+
+	lua_settop(L, 2);
+	if (lua_type(L, 2) != LUA_TTABLE)
+		throw_type(L, 2, "place", "table of values by value");
+	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1))
+		n++;
+	v = lua_newuserdatauv(L, sizeof(*v) * (size_t)(n + 1), 0);
+	room = n;
+	n = 0;
+	for (lua_pushnil(L); lua_next(L, 2) && n < room; lua_pop(L, 1)) {
+		if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
+			throw_msg(L, "place: values are named, as in {softmax_3=\"mma_qk\"}");
+		v[n].what = lua_tostring(L, -2);
+		v[n].of = lua_tostring(L, -1);
+		n++;
+	}
+	raise_if(L, history_place(h, v, n, here_now(L, file), &e), &e);
+	return 0;
+}
+
 /* plan:propagate{m=, n=, k=} */
 static int plan_propagate_l(lua_State *L)
 {
@@ -615,6 +655,7 @@ void lua_open_plan(lua_State *L)
 		{ "wait", plan_wait_l }, { "unwait", plan_unwait_l },
 		{ "fill_waits", plan_fill_waits_l }, { "buffers", plan_buffers_l },
 		{ "grid", plan_grid_l }, { "split", plan_split_l },
+		{ "cut", plan_cut_l }, { "place", plan_place_l },
 		{ "propagate", plan_propagate_l }, { "undo", plan_undo_l },
 		{ "redo", plan_redo_l }, { "check", plan_check_l },
 		{ "table", plan_table_l },

@@ -181,6 +181,11 @@ take neighbouring tiles together and load what is the same for all of them once.
   {"plan:split", "plan:split(axis, ways[, {task, ...}])", [[
 Divide tasks along an axis: mma becomes mma.0, mma.1, ... Without a list, every task
 but loads that has the axis. Before these are appended.]]},
+  {"plan:cut", "plan:cut(value, task)", [[
+The last step to a value, such as a conversion, is an sTask of its own, called `task`. So it
+can come later than the rest. Before it is split or appended.]]},
+  {"plan:place", "plan:place{value=other, ...}", [[
+A value lies in the registers of another one, once that has been read.]]},
   {"plan:propagate", "plan:propagate{m=128, n=256, k=64}", "Change tile extents."},
   {"plan:undo", "plan:undo()", "Take the last edit back; plan:redo() makes it again."},
   {"plan:redo", "plan:redo()", "Make an undone edit again."},

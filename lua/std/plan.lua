@@ -40,6 +40,15 @@ local function program_line(mr, bound)
     :format(bound.name)
 end
 
+-- Where the shipped plan of that name is: beside the programs, or among those for one shape.
+local function shipped(name)
+  local special = ("%s/examples/plans/%s.lua"):format(core.home(), name)
+  local file = io.open(special)
+  if not file then return ("%s/examples/%s.lua"):format(core.home(), name) end
+  file:close()
+  return special
+end
+
 return function(mr, paths)
   local plan = {}
 
@@ -85,7 +94,7 @@ return function(mr, paths)
     if bound ~= nil and not core.is(bound, "millrace.program") then
       raise("load_plan: program with sizes expected, got " .. show(bound))
     end
-    if not path:find "[/.]" then path = ("%s/examples/%s.lua"):format(core.home(), path) end
+    if not path:find "[/.]" then path = shipped(path) end
     local chunk, message = loadfile(path, "t", environment())
     if not chunk then raise("load_plan: " .. message) end
     local p = chunk(bound)

@@ -205,6 +205,23 @@ static void put_rings(const struct plan *p, struct pen *pen)
 	pen_table(pen, &t);
 }
 
+/* Values in the registers of others. */
+static void put_places(const struct plan *p, struct pen *pen)
+{
+	const struct graph *g = p->graph;
+	bool any = false;
+
+	for (int i = 0; i < g->buffers.n; i++) {
+		if (g->buffers.v[i].place == NONE)
+			continue;
+		if (!any)
+			pen_section(pen, "places");
+		any = true;
+		pen_printf(pen, "  '%s' lies where '%s' was\n", g->buffers.v[i].name,
+			g->buffers.v[g->buffers.v[i].place].name);
+	}
+}
+
 static void add_usage(struct table *t, const char *what, struct unit_text used,
 	struct unit_text most, double share)
 {
@@ -279,6 +296,7 @@ void draw_plan(const struct plan *p, const struct usage *usage, const struct pro
 		put_lane(p, i, usage, &pen);
 	put_missing(p, &pen);
 	put_rings(p, &pen);
+	put_places(p, &pen);
 	if (usage)
 		put_usage(p, usage, &pen);
 	if (problems)

@@ -208,14 +208,18 @@ static const char *unique_name(struct builder *b, const char *base, int parts)
 	return name;
 }
 
-/* A name for a value: the task's, without "load_", and numbered if it hands on
- * several values. */
+/* A name for a value: the task's, without "load_", and numbered if it hands on several values; that
+ * of before if it is made apart. */
 static const char *value_name(struct builder *b, int node)
 {
-	const struct task *t = task_at(b, b->p->nodes.v[node].task);
+	int task = b->p->nodes.v[node].task;
+	const char *name = task_at(b, task)->name;
 
-	return unique_name(b, strncmp(t->name, "load_", 5) == 0 && t->name[5] ? t->name + 5 :
-		t->name, b->parts[b->p->nodes.v[node].task]);
+	if (task >= b->cut)
+		name = b->cuts[task - b->cut].value;
+	else if (strncmp(name, "load_", 5) == 0 && name[5])
+		name += 5;
+	return unique_name(b, name, b->parts[task]);
 }
 
 static int buffer_of_value(struct builder *b, int node)
@@ -223,7 +227,7 @@ static int buffer_of_value(struct builder *b, int node)
 	const struct node *n = &b->p->nodes.v[node];
 	const struct task *t = task_at(b, n->task);
 	struct buffer buf = { .node = node, .carry = NONE, .type = n->type, .phase = t->phase,
-		.loop = t->loop, .loc = n->loc, .first = NONE };
+		.loop = t->loop, .loc = n->loc, .first = NONE, .place = NONE };
 	int64_t extent[RANK_MAX];
 
 	if (b->node_buffer[node] != NONE)
@@ -242,7 +246,8 @@ static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int
 {
 	const struct carry *c = &b->p->carries.v[carry];
 	struct buffer buf = { .node = NONE, .carry = carry, .type = c->type, .phase = c->phase,
-		.loop = c->loop, .loc = c->loc, .first = NONE, .scope = SCOPE_REGISTERS };
+		.loop = c->loop, .loc = c->loc, .first = NONE, .place = NONE,
+		.scope = SCOPE_REGISTERS };
 	int64_t extent[RANK_MAX];
 
 	if (b->carry_buffer[carry] != NONE) {
@@ -380,17 +385,28 @@ static enum err_code connect_node(struct builder *b, int stask, int node, struct
 	return OK;
 }
 
+/* Values get their names as they are met: what is handed to a task cut off, last, so that the others
+ * are called the same with and without. */
+static enum err_code connect_tasks(struct builder *b, bool cut, struct err *e)
+{
+	struct graph *g = b->g;
+
+	for (int s = 0; s < g->tasks.n; s++) {
+		const struct task *t = task_at(b, g->tasks.v[s].task);
+
+		for (int i = 0; i < t->nodes.n && (g->tasks.v[s].task >= b->cut) == cut; i++)
+			TRY(connect_node(b, s, t->nodes.v[i], e));
+	}
+	return OK;
+}
+
 static enum err_code connect(struct builder *b, struct err *e)
 {
 	struct graph *g = b->g;
 
 	find_apart(b);
-	for (int s = 0; s < g->tasks.n; s++) {
-		const struct task *t = task_at(b, g->tasks.v[s].task);
-
-		for (int i = 0; i < t->nodes.n; i++)
-			TRY(connect_node(b, s, t->nodes.v[i], e));
-	}
+	TRY(connect_tasks(b, false, e));
+	TRY(connect_tasks(b, true, e));
 	/* values are known by their readers only now */
 	for (int i = 0; i < g->buffers.n; i++) {
 		const struct buffer *buf = &g->buffers.v[i];
@@ -411,11 +427,12 @@ static int *ids(struct arena *a, int n, int value)
 	return v;
 }
 
-static enum err_code build(struct graph *g, const struct split *splits, int nsplits, struct err *e)
+static enum err_code build(struct graph *g, const struct shaping *how, struct err *e)
 {
 	const struct program *p = g->program;
 	struct arena *a = &g->arena;
-	struct builder b = { .g = g, .p = p,
+	struct builder b = { .g = g, .p = p, .cut = p->tasks.n - how->ncuts,
+		.cuts = how->cuts,
 		.parts = ids(a, p->tasks.n, 1), .split_axis = ids(a, p->tasks.n, NONE),
 		.first_stask = ids(a, p->tasks.n, NONE), .task_order = ids(a, p->tasks.n, NONE),
 		.node_buffer = ids(a, p->nodes.n, NONE), .node_parts = ids(a, p->nodes.n, 0),
@@ -425,19 +442,22 @@ static enum err_code build(struct graph *g, const struct split *splits, int nspl
 	TRY(extents_infer(a, p, &g->tiling, &g->extents, e));
 	for (int i = 0; i < p->phases.n; i++)
 		order_body(&b, p->phases.v[i].body.v, p->phases.v[i].body.n);
-	TRY(apply_splits(&b, splits, nsplits, e));
+	TRY(apply_splits(&b, how->splits, how->nsplits, e));
 	TRY(build_trips(g, e));
 	add_stasks(&b);
 	TRY(connect(&b, e));
+	TRY(build_places(g, how->places, how->nplaces, e));
 	build_edges(g, b.first_stask);
+	TRY(build_check_places(g, how->places, e));
 	for (int i = 0; i < g->tasks.n; i++)
 		build_work(&b, &g->tasks.v[i]);
 	return OK;
 }
 
 enum err_code graph_build(struct mem *mem, const struct program *p, const struct tiling *t,
-	const struct split *splits, int nsplits, struct graph **out, struct err *e)
+	const struct shaping *how, struct graph **out, struct err *e)
 {
+	static const struct shaping plain;
 	struct arena a;
 	enum err_code code;
 
@@ -446,7 +466,10 @@ enum err_code graph_build(struct mem *mem, const struct program *p, const struct
 	(*out)->arena = a;
 	(*out)->program = p;
 	(*out)->tiling = *t;
-	code = build(*out, splits, nsplits, e);
+	how = how ? how : &plain;
+	code = how->ncuts ? program_cut(&(*out)->arena, p, how->cuts, how->ncuts, &(*out)->program, e) :
+		OK;
+	code = code ? code : build(*out, how, e);
 	if (code) {
 		graph_free(*out);
 		*out = NULL;

@@ -6,7 +6,8 @@
  * stand in different iterations of a loop, that loop and distance 1. Two rounds show
  * every pair there is, as a third would meet the same last writers and readers. Then
  * all who touched a life give the reuse edges to those who may begin the one that takes
- * its slot. */
+ * its slot. What lies in the place of a buffer is played with it, as if it were the same:
+ * who wrote last is then who must have written what is read. */
 #include "graph/build.h"
 
 #include <string.h>
@@ -90,10 +91,36 @@ static void join(struct player *p, const struct access *from, const struct acces
 		add_edge(p->g, e);
 }
 
+/* To who reads the buffer, or what lies in its place: whatever that is. */
+static void join_reader(struct player *p, const struct access *from, const struct access *to)
+{
+	const struct graph *g = p->g;
+	const struct stask *s = &g->tasks.v[to->task];
+
+	for (int i = 0; i < s->reads.n; i++) {
+		struct edge e = edge_between(p, from, to, EDGE_FLOW);
+
+		if (s->reads.v[i] != p->buffer && g->buffers.v[s->reads.v[i]].place != p->buffer)
+			continue;
+		e.buffer = s->reads.v[i];
+		if (e.from != e.to || e.distance)
+			add_edge(p->g, e);
+	}
+}
+
 static bool touches(const int *list, int n, int buffer)
 {
 	for (int i = 0; i < n; i++)
 		if (list[i] == buffer)
+			return true;
+	return false;
+}
+
+/* Does the list have the buffer, or what lies in its place? */
+static bool meets(const struct graph *g, const int *list, int n, int buffer)
+{
+	for (int i = 0; i < n; i++)
+		if (list[i] == buffer || g->buffers.v[list[i]].place == buffer)
 			return true;
 	return false;
 }
@@ -145,8 +172,8 @@ static void play_task(struct player *p, int task)
 {
 	struct arena *a = &p->g->arena;
 	const struct stask *s = &p->g->tasks.v[task];
-	bool reads = touches(s->reads.v, s->reads.n, p->buffer);
-	bool writes = touches(s->writes.v, s->writes.n, p->buffer);
+	bool reads = meets(p->g, s->reads.v, s->reads.n, p->buffer);
+	bool writes = meets(p->g, s->writes.v, s->writes.n, p->buffer);
 	struct moment *now = &p->now;
 	struct access here = p->at;
 	bool first = now->fresh;
@@ -157,7 +184,7 @@ static void play_task(struct player *p, int task)
 	here.unread = true;
 	for (int i = 0; i < now->writers.n; i++) {
 		if (reads)
-			join(p, &now->writers.v[i], &here, EDGE_FLOW);
+			join_reader(p, &now->writers.v[i], &here);
 		else if (now->writers.v[i].unread)
 			join(p, &now->writers.v[i], &here, EDGE_OUTPUT);
 		now->writers.v[i].unread = false;
@@ -224,8 +251,8 @@ static void reuse_edges(struct player *p)
 
 		for (int s = 0; s < g->tasks.n; s++) {
 			const struct stask *t = &g->tasks.v[s];
-			bool reads = touches(t->reads.v, t->reads.n, p->buffer);
-			bool writes = touches(t->writes.v, t->writes.n, p->buffer);
+			bool reads = meets(g, t->reads.v, t->reads.n, p->buffer);
+			bool writes = meets(g, t->writes.v, t->writes.n, p->buffer);
 
 			if (reads || writes)
 				add_edge(g, (struct edge){ .from = s, .to = first, .loop = b->loop,

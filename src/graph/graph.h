@@ -67,6 +67,7 @@ struct buffer {
 	int64_t elements, bytes;
 	int phase, loop;		/* region whose iterations are its lives */
 	int first;			/* the task that begins a life */
+	int place;			/* the buffer whose registers it takes once that is read; NONE */
 	struct srcloc loc;
 };
 
@@ -94,9 +95,25 @@ struct trips {
 	double mean;
 };
 
+/* Let a value lie in the registers of another, by their names without the part's number. */
+struct placing {
+	const char *what, *of;
+	struct srcloc loc;
+};
+
+/* What a plan makes of a program's tasks and values besides their tiles. */
+struct shaping {
+	const struct cutting *cuts;		/* of values, in the order of what is cut off */
+	int ncuts;
+	const struct split *splits;	/* of the tasks, those that are cut off among them */
+	int nsplits;
+	const struct placing *places;
+	int nplaces;
+};
+
 struct graph {
 	struct arena arena;
-	const struct program *program;	/* borrowed, outlives the graph */
+	const struct program *program;	/* borrowed, outlives the graph; as it is cut */
 	struct tiling tiling;		/* as asked for */
 	struct extents extents;
 	VEC(struct stask) tasks;	/* in program order */
@@ -108,10 +125,10 @@ struct graph {
 	struct grid *grids;		/* by phase */
 };
 
-/* ERR_INPUT names the axis or task; ERR_LIMIT if the grid has more than 2^31 tiles. */
+/* how NULL: tasks and values as they are. ERR_INPUT names the axis, task or value; ERR_LIMIT if the
+ * grid has more than 2^31 tiles. */
 NODISCARD enum err_code graph_build(struct mem *mem, const struct program *p,
-	const struct tiling *t, const struct split *splits, int nsplits, struct graph **out,
-	struct err *e);
+	const struct tiling *t, const struct shaping *how, struct graph **out, struct err *e);
 void graph_free(struct graph *g);
 
 /* Append an edge, to first_in and next_in, too; first_in is NONE where there is none yet. */

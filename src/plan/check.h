@@ -29,6 +29,7 @@ enum problem_code {
 	PROBLEM_DUPLICATE_TASK,
 	PROBLEM_OFFSET,			/* an offset where none can be */
 	PROBLEM_CLUSTER,		/* EUs that cannot go together */
+	PROBLEM_PLACE,			/* values that cannot take each other's place */
 	/* what no kernel can be made of (lower/lower.h) */
 	PROBLEM_LAYOUT,			/* a value whose axes cannot lie as they are needed */
 	PROBLEM_PRODUCT,		/* a product that its unit cannot do */

@@ -10,12 +10,16 @@ static const struct target *target(const struct plan *p)
 	return target_of(p->device);
 }
 
-/* A store from registers goes through shared memory in panels, of which one at least
- * must fit: as many rows as the tile has, and as wide as can be. */
-static int64_t staging_bytes(const struct plan *p, const struct stask *s)
+/* Of an sTask of the graph: a store from registers by a copy engine goes through shared memory in
+ * panels, of which one at least must fit: as many rows as the tile has, and as wide as can be. */
+static int64_t staging_bytes(const struct plan *p, int task)
 {
+	const struct stask *s = &p->graph->tasks.v[task];
+	int entry = plan_entry_of(p, task);
 	int64_t rows = 1, row_bytes = 1;
 
+	if (entry != NONE && p->device->seu[p->entries.v[entry].seu].kind != SEU_COPY)
+		return 0;
 	for (int i = 0; i < s->reads.n; i++)
 		if (plan_scope(p, s->reads.v[i]) == SCOPE_SHARED)
 			return 0;
@@ -37,7 +41,7 @@ static int64_t phase_shared(const struct plan *p, int phase)
 			bytes += ceil_div(g->buffers.v[i].bytes, align) * align * p->versions[i];
 	for (int i = 0; i < g->tasks.n; i++)
 		if (g->tasks.v[i].phase == phase)
-			bytes += staging_bytes(p, &g->tasks.v[i]);
+			bytes += staging_bytes(p, i);
 	return bytes;
 }
 
@@ -156,8 +160,8 @@ static int held_until(const struct relation *r, int lane_copy, int i)
 	return r->inst[held].place;
 }
 
-/* Add one buffer's lives to the register count at the places of a lane copy: `step` is
- * how much more (or less) it is at each than at the one before. */
+/* Add one buffer's lives, and those of what lies in its place, to the register count at the places of
+ * a lane copy: `step` is how much more (or less) it is at each than at the one before. */
 static void add_lives(const struct relation *r, int lane_copy, int buffer, struct arena *a,
 	int64_t *step)
 {
@@ -176,10 +180,9 @@ static void add_lives(const struct relation *r, int lane_copy, int buffer, struc
 		int64_t s;
 		int until;
 
-		for (int k = 0; k < t->reads.n; k++)
-			touches |= t->reads.v[k] == buffer;
-		for (int k = 0; k < t->writes.n; k++)
-			touches |= t->writes.v[k] == buffer;
+		for (int b = 0; b < g->buffers.n; b++)
+			touches |= (b == buffer || g->buffers.v[b].place == buffer) &&
+				stask_touches(t, b);
 		if (!touches)
 			continue;
 		s = walk_outer(r->walk, t->loop, r->inst[i].seq, loop);
@@ -232,7 +235,7 @@ void fit_registers(const struct relation *r, struct arena *a, struct usage *u)
 		lane = r->inst[first].lane;
 		for (int b = 0; b < g->buffers.n; b++) {
 			bool here = g->buffers.v[b].phase == r->walk->phase &&
-				plan_scope(p, b) == SCOPE_REGISTERS;
+				g->buffers.v[b].place == NONE && plan_scope(p, b) == SCOPE_REGISTERS;
 			int e = plan_entry_of(p, g->buffers.v[b].first);
 
 			if (here && e != NONE && p->entries.v[e].lane == lane)

@@ -5,7 +5,7 @@
 #include "plan/check.h"
 
 enum edit_kind { EDIT_LANE, EDIT_APPEND, EDIT_REMOVE, EDIT_WAIT, EDIT_UNWAIT, EDIT_VERSIONS,
-	EDIT_GRID, EDIT_SPLIT, EDIT_PROPAGATE };
+	EDIT_GRID, EDIT_CUT, EDIT_SPLIT, EDIT_PLACE, EDIT_PROPAGATE };
 
 /* One line of the log. Which fields mean what depends on the kind. */
 struct record {
@@ -97,10 +97,9 @@ static enum err_code find_task(struct history *h, const struct plan *p, const ch
 	return code;
 }
 
-static enum err_code find_buffer(struct history *h, const struct plan *p, const char *name,
+static enum err_code find_buffer(struct history *h, const struct graph *g, const char *name,
 	struct srcloc loc, int *out, struct err *e)
 {
-	const struct graph *g = p->graph;
 	struct arena_mark mark = arena_mark(&h->arena);
 	const char **names;
 	enum err_code code;
@@ -139,12 +138,11 @@ static enum err_code apply(struct history *h, struct plan *p, const struct recor
 		TRY(find_task(h, p, r->other, r->loc, &other, e));
 		return plan_unwait(p, task, other, r->loc, e);
 	case EDIT_VERSIONS:
-		TRY(find_buffer(h, p, r->name, r->loc, &task, e));
+		TRY(find_buffer(h, p->graph, r->name, r->loc, &task, e));
 		return plan_versions(p, task, r->a, r->loc, e);
 	case EDIT_GRID:
 		return plan_grid(p, &r->grid, r->loc, e);
-	case EDIT_SPLIT:
-	case EDIT_PROPAGATE:
+	case EDIT_CUT: case EDIT_SPLIT: case EDIT_PLACE: case EDIT_PROPAGATE:
 		break;
 	}
 	return OK;
@@ -152,12 +150,38 @@ static enum err_code apply(struct history *h, struct plan *p, const struct recor
 
 static bool reshapes(const struct record *r)
 {
-	return r->kind == EDIT_SPLIT || r->kind == EDIT_PROPAGATE;
+	return r->kind == EDIT_CUT || r->kind == EDIT_SPLIT || r->kind == EDIT_PLACE ||
+		r->kind == EDIT_PROPAGATE;
 }
 
-/* Tasks that a split without a list means: all that have the axis in their result,
- * but loads. */
-static int default_tasks(const struct program *p, int axis, int *out)
+/* What the records so far say of tasks and values. */
+struct shapings {
+	VEC(struct cutting) cuts;
+	VEC(struct split) splits;
+	VEC(struct placing) places;
+};
+
+static enum err_code read_cut(struct history *h, const struct record *r, struct shapings *x,
+	struct err *e)
+{
+	const struct graph *g = h->base;
+	int b;
+
+	TRY(find_buffer(h, g, r->name, r->loc, &b, e));
+	if (g->buffers.v[b].node == NONE)
+		return err_set(e, ERR_INPUT, r->loc, "'%s' is a carry, whose last step stands where it is "
+			"set", r->name);
+	for (int i = 0; i < x->cuts.n; i++)
+		if (x->cuts.v[i].node == g->buffers.v[b].node)
+			return err_set(e, ERR_INPUT, r->loc, "'%s' is cut off already", r->name);
+	VEC_PUSH(&h->arena, &x->cuts, ((struct cutting){ g->buffers.v[b].node, r->name, r->other,
+		r->loc }));
+	return OK;
+}
+
+/* Tasks that a split without a list means: all that have the axis in their result, but loads.
+ * What is cut off has it if its value does. */
+static int default_tasks(const struct program *p, const struct shapings *x, int axis, int *out)
 {
 	int n = 0;
 
@@ -166,44 +190,67 @@ static int default_tasks(const struct program *p, int axis, int *out)
 
 		if (p->tasks.v[t].kind == TASK_LOAD)
 			continue;
-		for (int i = 0; i < p->tasks.v[t].nodes.n; i++) {
-			const struct node *nd = &p->nodes.v[p->tasks.v[t].nodes.v[i]];
-
-			for (int k = 0; k < nd->naxes; k++)
-				has |= nd->axis[k] == axis;
-		}
+		for (int i = 0; i < p->tasks.v[t].nodes.n; i++)
+			has |= node_has_axis(&p->nodes.v[p->tasks.v[t].nodes.v[i]], axis);
 		if (has)
 			out[n++] = t;
 	}
+	for (int i = 0; i < x->cuts.n; i++)
+		if (node_has_axis(&p->nodes.v[x->cuts.v[i].node], axis))
+			out[n++] = p->tasks.n + i;
 	return n;
 }
 
-static enum err_code read_split(struct history *h, const struct record *r, struct split *out,
+/* A task of the program, or one that is cut off; NONE. */
+static int split_task(const struct program *p, const struct shapings *x, const char *name)
+{
+	int t = program_find_task(p, name);
+
+	for (int i = 0; i < x->cuts.n && t == NONE; i++)
+		if (!strcmp(x->cuts.v[i].name, name))
+			t = p->tasks.n + i;
+	return t;
+}
+
+static enum err_code read_split(struct history *h, const struct record *r, struct shapings *x,
 	struct err *e)
 {
 	const struct program *p = h->base->program;
-	int *tasks = ARENA_ARRAY(&h->arena, p->tasks.n, int);
+	int *tasks = ARENA_ARRAY(&h->arena, p->tasks.n + x->cuts.n, int);
+	struct split s = { .axis = program_find_axis(p, r->name), .ways = r->a, .tasks = tasks };
 
-	out->axis = program_find_axis(p, r->name);
-	out->ways = r->a;
-	if (out->axis == NONE)
+	if (s.axis == NONE)
 		return err_set(e, ERR_INPUT, r->loc, "program '%s' has no axis '%s'", p->name,
 			r->name);
-	out->tasks = tasks;
-	out->ntasks = 0;
 	for (int i = 0; i < r->b; i++) {
-		int t = program_find_task(p, r->names[i]);
+		int t = split_task(p, x, r->names[i]);
 
 		if (t == NONE)
 			return err_set(e, ERR_INPUT, r->loc, "program '%s' has no task '%s'",
 				p->name, r->names[i]);
-		tasks[out->ntasks++] = t;
+		tasks[s.ntasks++] = t;
 	}
 	if (!r->b)
-		out->ntasks = default_tasks(p, out->axis, tasks);
-	if (!out->ntasks)
+		s.ntasks = default_tasks(p, x, s.axis, tasks);
+	if (!s.ntasks)
 		return err_set(e, ERR_INPUT, r->loc, "nothing but loads of '%s' has axis '%s' in its "
 			"result: there is nothing to split", p->name, r->name);
+	VEC_PUSH(&h->arena, &x->splits, s);
+	return OK;
+}
+
+static enum err_code read_shaping(struct history *h, const struct record *r, struct shapings *x,
+	struct tiling *t, struct err *e)
+{
+	if (r->kind == EDIT_CUT)
+		TRY(read_cut(h, r, x, e));
+	if (r->kind == EDIT_SPLIT)
+		TRY(read_split(h, r, x, e));
+	if (r->kind == EDIT_PLACE)
+		VEC_PUSH(&h->arena, &x->places, ((struct placing){ r->name, r->other, r->loc }));
+	for (int a = 0; r->kind == EDIT_PROPAGATE && a < AXES_MAX; a++)
+		if (r->tiling->extent[a])
+			t->extent[a] = r->tiling->extent[a];
 	return OK;
 }
 
@@ -213,22 +260,18 @@ static enum err_code replay_graph(struct history *h, const struct record *log, i
 	struct graph **out, struct err *e)
 {
 	struct tiling t = h->base->tiling;
-	VEC(struct split) splits = { 0 };
+	struct shapings x = { 0 };
 	bool changed = false;
 
 	for (int i = 0; i < n; i++) {
-		const struct record *r = &log[i];
-
-		changed |= reshapes(r);
-		if (r->kind == EDIT_SPLIT)
-			TRY(read_split(h, r, VEC_ADD(&h->arena, &splits), e));
-		for (int a = 0; r->kind == EDIT_PROPAGATE && a < AXES_MAX; a++)
-			if (r->tiling->extent[a])
-				t.extent[a] = r->tiling->extent[a];
+		changed |= reshapes(&log[i]);
+		TRY(read_shaping(h, &log[i], &x, &t, e));
 	}
 	if (!changed && !copy)
 		return OK;
-	return graph_build(h->mem, h->base->program, &t, splits.v, splits.n, out, e);
+	return graph_build(h->mem, h->base->program, &t, &(struct shaping){ .cuts = x.cuts.v,
+		.ncuts = x.cuts.n, .splits = x.splits.v, .nsplits = x.splits.n,
+		.places = x.places.v, .nplaces = x.places.n }, out, e);
 }
 
 static void drop_next(struct history *h)
@@ -239,8 +282,8 @@ static void drop_next(struct history *h)
 	h->next_graph = NULL;
 }
 
-/* Tell what stands in the way of a split or Propagate, r's failure, or that of the graph
- * if r is NULL, at the line of the split. */
+/* Tell what stands in the way of an edit of the graph, r's failure, or that of the graph if r is
+ * NULL, at the edit's line. */
 static enum err_code blame(enum err_code code, const struct record *last, const struct record *r,
 	struct err *e)
 {
@@ -394,6 +437,25 @@ enum err_code history_grid(struct history *h, const struct grid_plan *g, struct 
 	return commit(h, &r, 1, e);
 }
 
+enum err_code history_cut(struct history *h, const char *value, const char *task, struct srcloc loc,
+	struct err *e)
+{
+	struct record r = { .kind = EDIT_CUT, .name = value, .other = task, .loc = loc };
+
+	return commit(h, &r, 1, e);
+}
+
+enum err_code history_place(struct history *h, const struct placing *v, int n, struct srcloc loc,
+	struct err *e)
+{
+	struct record *r = ARENA_ARRAY(&h->arena, n, struct record);
+
+	for (int i = 0; i < n; i++)
+		r[i] = (struct record){ .kind = EDIT_PLACE, .name = v[i].what, .other = v[i].of,
+			.loc = loc };
+	return commit(h, r, n, e);
+}
+
 enum err_code history_split(struct history *h, const char *axis, int ways,
 	const char *const *tasks, int ntasks, struct srcloc loc, struct err *e)
 {
@@ -500,10 +562,27 @@ static void print_split(const struct record *r, struct buf *out)
 	buf_puts(out, r->b ? "})\n" : ")\n");
 }
 
+static void print_cuts(const struct history *h, struct buf *out)
+{
+	for (int i = 0; i < h->done; i++)
+		if (h->log.v[i].kind == EDIT_CUT)
+			buf_printf(out, "plan:cut(\"%s\", \"%s\")\n", h->log.v[i].name,
+				h->log.v[i].other);
+}
+
+static void print_places(const struct history *h, struct buf *out)
+{
+	for (int i = 0; i < h->done; i++)
+		if (h->log.v[i].kind == EDIT_PLACE)
+			buf_printf(out, "plan:place{%s=\"%s\"}\n", h->log.v[i].name, h->log.v[i].other);
+}
+
 void history_script(struct history *h, struct buf *out)
 {
+	print_cuts(h, out);
 	for (int i = 0; i < h->done; i++)
 		if (h->log.v[i].kind == EDIT_SPLIT)
 			print_split(&h->log.v[i], out);
+	print_places(h, out);
 	plan_script(h->plan, out);
 }

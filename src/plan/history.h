@@ -1,6 +1,6 @@
 /* history.h - a plan under editing, with undo and redo.
  *
- * Keeps the log of edits, by name, and the plan (and, after a split or Propagate, the
+ * Keeps the log of edits, by name, and the plan (and, after a cut, split, place or Propagate, the
  * graph) that they make. An edit that fails leaves everything as it was. Undo plays
  * the log again without its last edit, so what comes back is exact.
  */
@@ -45,6 +45,12 @@ NODISCARD enum err_code history_versions(struct history *h, const struct version
 	struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_grid(struct history *h, const struct grid_plan *g,
 	struct srcloc loc, struct err *e);
+/* Let the last step to a value be an sTask of its own. Before the one that it is cut off is split. */
+NODISCARD enum err_code history_cut(struct history *h, const char *value, const char *task,
+	struct srcloc loc, struct err *e);
+/* Let values lie in the registers of others, once these are read: graph.h. One edit. */
+NODISCARD enum err_code history_place(struct history *h, const struct placing *v, int n,
+	struct srcloc loc, struct err *e);
 /* Split the named tasks of the program; ntasks 0: every one but loads that has the
  * axis. Before these are appended. */
 NODISCARD enum err_code history_split(struct history *h, const char *axis, int ways,
@@ -66,7 +72,7 @@ int history_edits(const struct history *h);
 NODISCARD enum err_code history_snapshot(struct history *h, struct graph **g, struct plan **p,
 	struct err *e);
 
-/* plan_script with the splits before it. */
+/* plan_script with what shapes the graph before it. */
 void history_script(struct history *h, struct buf *out);
 
 #endif

@@ -4,7 +4,7 @@ const char *problem_name(enum problem_code c)
 {
 	static const char *const names[] = { "missing_wait", "misplaced_wait", "deadlock",
 		"wrong_seu", "versions", "registers", "shared_memory", "barriers", "threads",
-		"missing_task", "duplicate_task", "offset", "cluster", "layout", "product", "waits",
+		"missing_task", "duplicate_task", "offset", "cluster", "place", "layout", "product", "waits",
 		"kernel", "spills", "serialized" };
 
 	return names[c];
@@ -59,6 +59,47 @@ void problem_add_entries(const struct plan *p, struct arena *a, struct problems 
 					s->name, task_kind_name(s->kind), dtype_name(s->work.type),
 					p->device->seu[p->entries.v[last].seu].name),
 				.hint = move_hint(p, a, &p->entries.v[last]) });
+	}
+}
+
+static int lane_of_buffer(const struct plan *p, int buffer)
+{
+	return p->entries.v[plan_entry_of(p, p->graph->buffers.v[buffer].first)].lane;
+}
+
+/* What forbids that a value lies in the place of another; NULL: nothing does. */
+static const char *against_place(const struct plan *p, struct arena *a, int buffer, int of)
+{
+	const struct buffer *v = p->graph->buffers.v;
+
+	for (int i = 0; i < 2; i++) {
+		int b = i ? of : buffer;
+
+		if (plan_scope(p, b) == SCOPE_SHARED)
+			return arena_strf(a, "'%s' is in shared memory, for other lanes or as an operand",
+				v[b].name);
+		if (p->versions[b] > 1)
+			return arena_strf(a, "'%s' has %d versions", v[b].name, p->versions[b]);
+	}
+	return lane_of_buffer(p, buffer) == lane_of_buffer(p, of) ? NULL :
+		"they are in registers of different lanes";
+}
+
+void problem_add_places(const struct plan *p, struct arena *a, struct problems *out)
+{
+	const struct graph *g = p->graph;
+
+	for (int i = 0; i < g->buffers.n; i++) {
+		const struct buffer *b = &g->buffers.v[i];
+		const char *why = b->place == NONE ? NULL : against_place(p, a, i, b->place);
+
+		if (why)
+			problem_add(a, out, (struct problem){ .code = PROBLEM_PLACE, .task = b->first,
+				.other = g->buffers.v[b->place].first, .edge = NONE,
+				.loc = g->tasks.v[b->first].loc, .message = arena_strf(a, "'%s' cannot "
+				"lie in the place of '%s': %s", b->name, g->buffers.v[b->place].name, why),
+				.hint = "let one lane make and use both, in one version each, or take out "
+					"plan:place" });
 	}
 }
 

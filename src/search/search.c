@@ -304,7 +304,8 @@ static bool begin_split(struct search *s, int ways)
 	if (ways > 1)
 		split.ntasks = row_tasks(s, split.axis, tasks);
 	split.tasks = tasks;
-	if (graph_build(s->mem, s->program, &t, &split, ways > 1, &s->graph, &e))
+	if (graph_build(s->mem, s->program, &t, &(struct shaping){ .splits = &split, .nsplits = ways > 1 },
+	    &s->graph, &e))
 		return false;
 	s->versions = 0;
 	s->nversions = 1;

@@ -166,6 +166,13 @@ struct program {
 	bool task_is_open;		/* cur_task was opened by program_task_begin */
 };
 
+/* A value, as people call it, whose last step is to be a task of its own, named `name`. */
+struct cutting {
+	int node;
+	const char *value, *name;
+	struct srcloc loc;
+};
+
 /* `mem` is borrowed and outlives the program. Free with program_free. */
 struct program *program_new(struct mem *mem, const char *name);
 void program_free(struct program *p);
@@ -254,6 +261,11 @@ NODISCARD enum err_code program_unpack(struct program *p, int value, int from, i
  * they are in no task then; tasks and loops left empty are in no body. Call once,
  * last. */
 NODISCARD enum err_code program_finish(struct program *p, struct err *e);
+
+/* The same program with each value's last step, an element-wise one, as a task behind the one that
+ * it is cut off; ids stay, the new tasks' come behind. It borrows from p, and is in `a`. */
+NODISCARD enum err_code program_cut(struct arena *a, const struct program *p, const struct cutting *cuts,
+	int n, const struct program **out, struct err *e);
 
 /* How an axis is used in a phase. */
 enum axis_role {

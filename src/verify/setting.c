@@ -101,11 +101,16 @@ void setting_init(struct arena *a, const struct role_program *r, const struct pl
 	}
 	s->rooms = s->nplaces;
 	for (int i = 0; i < n; i++)
-		if (buffer_at(s, i)->phase == phase && s->ring_of[i] == NONE)
+		if (buffer_at(s, i)->phase == phase && s->ring_of[i] == NONE &&
+		    buffer_at(s, i)->place == NONE)
 			add_places(s, i);
+	for (int i = 0; i < n; i++)
+		if (buffer_at(s, i)->phase == phase && buffer_at(s, i)->place != NONE)
+			s->first[i] = s->first[buffer_at(s, i)->place];
 	s->buffer = ARENA_ARRAY(a, s->nplaces, int);
 	for (int i = 0; i < n; i++)
-		for (int v = 0; s->first[i] != NONE && v < s->versions[i] * copies_of(s, i); v++)
+		for (int v = 0; s->first[i] != NONE && buffer_at(s, i)->place == NONE && v < s->versions[i] *
+		     copies_of(s, i); v++)
 			s->buffer[s->first[i] + v] = i;
 	for (int i = 0; i < r->rooms.n; i++)
 		for (int v = 0; v < r->rooms.v[i].batches; v++)

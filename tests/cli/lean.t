@@ -29,12 +29,13 @@ L
 "$MILLRACE" "$T/export.lua" serial 64 full "$T/first" >"$T/out" 2>&1 ||
 	t_skip_all "nothing compiles here: $(tail -n 1 "$T/out")"
 
-# PLAN HEAD_DIM full|causal [PASS...]: of the shortest loop that has just what 128 keys take, or a
-# multiple of that: a thread's exponentials are 64 of scores and 2 of rows, products a 16th of the head
-# dimension, and 8. What else jumps back are waits, which are tried again beside the loop.
+# PLAN HEAD_DIM full|causal KEYS [PASS...]: of the shortest loop that has just what a tile of so many
+# keys takes, or a multiple of that: a thread's exponentials are half as many, and 2 of rows, products
+# a 16th of the head dimension and of the keys. What else jumps back are waits, which are tried again
+# beside the loop.
 count() {
-	"$MILLRACE" "$T/export.lua" "$1" "$2" "$3" "$T/$1" "${@:4}" >"$T/spills" || return
-	"$nvdisasm" -c "$T/$1/kernel.cubin" | awk -v products=$(($2 / 16 + 8)) '
+	"$MILLRACE" "$T/export.lua" "$1" "$2" "$3" "$T/$1" "${@:5}" >"$T/spills" || return
+	"$nvdisasm" -c "$T/$1/kernel.cubin" | awk -v products=$((($2 + $4) / 16)) -v exponentials=$(($4 / 2 + 2)) '
 		/^\.L/ { sub(":", "", $1); n_at[$1] = n; p_at[$1] = p; e_at[$1] = e; seen[$1] = 1 }
 		/^ *\/\*[0-9a-f]+\*\// {
 			n++
@@ -42,9 +43,9 @@ count() {
 			e += /MUFU\.EX2/
 			if (/BRA/ && match($0, /\.L_x_[0-9]+/)) {
 				l = substr($0, RSTART, RLENGTH)
-				keys = (e - e_at[l]) / 66
-				if (seen[l] && keys && keys * products == p - p_at[l]) {
-					x = (n - n_at[l]) / keys
+				turns = (e - e_at[l]) / exponentials
+				if (seen[l] && turns && turns * products == p - p_at[l]) {
+					x = (n - n_at[l]) / turns
 					if (!best || x < best) best = x
 				}
 			}
@@ -56,7 +57,7 @@ for case in '128 full 455' '128 causal 455' '64 full 430' '64 causal 430'; do
 	set -- $case
 	best=9999
 	for plan in serial overlap pingpong; do
-		n=$(count $plan $1 $2)
+		n=$(count $plan $1 $2 128)
 		t_is "head dim $1, $2, $plan: nothing spills" "$(<"$T/spills")" 0
 		echo "# $plan: $n"
 		[ "$n" -gt 0 ] && [ "$n" -lt "$best" ] && best=$n
@@ -64,10 +65,18 @@ for case in '128 full 455' '128 causal 455' '64 full 430' '64 causal 430'; do
 	t_ok "head dim $1, $2: $best instructions, at most $3" [ "$best" -le "$3" ]
 done
 
+# Plans of one shape, with as many keys a tile as find place. FlashAttention-3 has 593 and 466.
+for case in 'd128 128 full 176 615' 'd128 128 causal 176 615' 'd256 256 full 80 480' 'd256 256 causal 80 480'; do
+	set -- $case
+	n=$(count $1 $2 $3 $4)
+	t_is "attention_$1, $3: nothing spills" "$(<"$T/spills")" 0
+	t_ok "attention_$1, $3: $n instructions for $4 keys, at most $5" [ "$n" -gt 0 -a "$n" -le "$5" ]
+done
+
 # Each pass does something there.
-full=$(count serial 128 causal)
+full=$(count serial 128 causal 128)
 for pass in clear parts before; do
-	n=$(count serial 128 causal $pass)
+	n=$(count serial 128 causal 128 $pass)
 	t_ok "without '$pass': $n, with it $full" [ "$n" -gt "$full" ]
 done
 t_done

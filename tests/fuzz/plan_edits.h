@@ -138,7 +138,7 @@ static void stage_init(struct stage *s, struct mem *mem)
 		s->device.seu[i].flops[DT_BF16] = i == 1;
 	}
 	stage_program(s->program, &t);
-	edit_must(graph_build(mem, s->program, &t, NULL, 0, &s->graph, &e), &e);
+	edit_must(graph_build(mem, s->program, &t, NULL, &s->graph, &e), &e);
 }
 
 static void stage_release(struct stage *s)

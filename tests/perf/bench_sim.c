@@ -244,7 +244,7 @@ static struct graph *make_graph(struct mem *mem, const struct program *p, const 
 	for (int i = 0; i < p->tasks.n; i++)
 		if (p->tasks.v[i].kind != TASK_LOAD)
 			tasks[split.ntasks++] = i;
-	must(graph_build(mem, p, &t, &split, 1, &g, &err));
+	must(graph_build(mem, p, &t, &(struct shaping){ .splits = &split, .nsplits = 1 }, &g, &err));
 	return g;
 }
 

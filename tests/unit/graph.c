@@ -160,7 +160,8 @@ static struct graph *build(const struct split *splits, int nsplits)
 	struct err e;
 
 	must(program_finish(p, &e), &e);
-	must(graph_build(&mem, p, &tiling, splits, nsplits, &g, &e), &e);
+	must(graph_build(&mem, p, &tiling, &(struct shaping){ .splits = splits, .nsplits = nsplits }, &g,
+		&e), &e);
 	return g;
 }
 
@@ -758,7 +759,8 @@ static void refused(const struct split *s, int n, enum err_code code, const char
 	struct err e = { 0 };
 
 	must(program_finish(p, &e), &e);
-	is_int(graph_build(&mem, p, &tiling, s, n, &g, &e), code, msg);
+	is_int(graph_build(&mem, p, &tiling, &(struct shaping){ .splits = s, .nsplits = n }, &g, &e), code,
+		msg);
 	is_str(e.msg, msg, "  in these words");
 	ok(!g, "  without a graph");
 	program_free(p);

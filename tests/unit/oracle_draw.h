@@ -456,9 +456,9 @@ static struct graph *draw_graph(struct mem *mem, struct drawing *d)
 			tasks[s.ntasks++] = i;
 	s.tasks = tasks;
 	if (s.ntasks <= 3 && chance(d->r, 40) &&
-	    graph_build(mem, d->p, &t, &s, 1, &g, &e))
+	    graph_build(mem, d->p, &t, &(struct shaping){ .splits = &s, .nsplits = 1 }, &g, &e))
 		g = NULL;
-	if (!g && graph_build(mem, d->p, &t, NULL, 0, &g, &e))
+	if (!g && graph_build(mem, d->p, &t, NULL, &g, &e))
 		return NULL;
 	if (g->tasks.n <= STASKS_MOST)
 		return g;

@@ -197,7 +197,8 @@ static inline void make_graph(struct bench *b, int ways)
 	for (int i = 0; i < b->p->tasks.n; i++)
 		if (b->p->tasks.v[i].kind != TASK_LOAD)
 			tasks[s.ntasks++] = i;
-	must(b, graph_build(&b->mem, b->p, &b->tiling, &s, ways > 1, &b->g, &b->e));
+	must(b, graph_build(&b->mem, b->p, &b->tiling, &(struct shaping){ .splits = &s,
+		.nsplits = ways > 1 }, &b->g, &b->e));
 	b->plan = plan_new(&b->mem, b->g, &b->device);
 }
 

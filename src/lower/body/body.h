@@ -49,7 +49,7 @@ struct body {
 	int turn;			/* turn of the tree at hand, modulo the region's unroll */
 	int *around;			/* by loop, NONE too: the turn's iteration, of those around */
 	int last;			/* greatest iteration there is, counted likewise */
-	struct frag **of_buffer;	/* by buffer, on this lane; NULL: not yet */
+	const struct frag **of_buffer;	/* by buffer, on this lane; NULL: not yet */
 	struct frag **of_node;		/* by node: of the sTask at work alone */
 	bool *fused;			/* by node: an element of the loop at hand */
 	VEC(struct detoured) detours;	/* in the lane's scratch at hand */
@@ -59,6 +59,7 @@ struct body {
 	int step;			/* its columns are those of step KS, of so many; 0: all */
 	const struct frag *landing;	/* of the product at hand, whose result goes to a ring; NULL */
 	int words;			/* of all the lane's buffers in registers, of a thread */
+	bool has_room;			/* for those of each loop beside each other: lane.c */
 	bool walks;			/* row and column at hand are any element's, not a fragment's */
 	const struct num *iteration;	/* of the sTask at hand, in its loop */
 	const struct num *clear;	/* when the turn at hand is clear; NULL: nobody asks */
@@ -186,17 +187,6 @@ static inline bool has_ring(const struct body *c, int buffer)
 static inline const struct ring *ring_of(const struct body *c, int buffer)
 {
 	return &c->k->rings.v[c->k->ring_of[buffer]];
-}
-/* Is there room for all values of the lane beside each other, though they do not live at once, and
- * are its loops not unrolled? Then compilers find their way even in texts that leave them more to
- * arrange: loops that follow each other, sums that nothing holds in their place. Otherwise plans of
- * 170 words of 240 spilled. */
-static inline bool body_has_room(const struct body *c)
-{
-	for (int l = 0; l <= c->p->loops.n; l++)
-		if (c->lane->regions[l].unroll > 1)
-			return false;
-	return c->words + c->plan->device->reserved_registers <= c->lane->given;
 }
 static inline bool in_lane(const struct body *c, int task)
 {

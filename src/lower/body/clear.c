@@ -17,7 +17,7 @@ void body_clear_begin(struct body *c, int loop)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
 
-	c->clear = loop != NONE && lower_does(c->k, LEAN_CLEAR) && body_has_room(c) ? N(c, 1) : NULL;
+	c->clear = loop != NONE && lower_does(c->k, LEAN_CLEAR) && c->has_room ? N(c, 1) : NULL;
 	for (int i = 0; i < v->steps.n; i++)
 		if (v->steps.v[i].is_loop)	/* its text would stand there twice, too */
 			c->clear = NULL;

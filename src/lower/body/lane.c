@@ -13,20 +13,75 @@ static void tile_axes(struct body *c)
 	}
 }
 
+/* Does the lane have registers for the buffer? What lies in another's place has that one's. */
+static bool in_registers(const struct body *c, int buffer)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer];
+
+	return b->phase == c->k->phase && !has_ring(c, buffer) && in_lane(c, b->first) && b->place == NONE;
+}
+
 static enum err_code registers(struct body *c, struct err *e)
 {
 	c->words = 0;
 	for (int i = 0; i < c->g->buffers.n; i++) {
-		const struct buffer *b = &c->g->buffers.v[i];
 		const struct frag *f;
 
-		if (b->phase != c->k->phase || has_ring(c, i) || !in_lane(c, b->first))
+		if (!in_registers(c, i))
 			continue;
 		TRY(body_buffer(c, i, &f, e));
 		body_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
 		c->words += frag_words(f) * f->versions;
 	}
 	return OK;
+}
+
+/* May it hold something while the loop runs, which has sTask `any`? A carry may. */
+static bool holds_in(const struct body *c, int buffer, int loop, int any)
+{
+	bool before = false, behind = false;
+
+	for (int t = 0; t < c->g->tasks.n; t++) {
+		const struct stask *s = &c->g->tasks.v[t];
+		bool touches = false;
+
+		for (int b = 0; b < c->g->buffers.n; b++)
+			touches |= (b == buffer || c->g->buffers.v[b].place == buffer) && stask_touches(s, b);
+		if (touches && program_loop_within(c->p, s->loop, loop))
+			return true;
+		before |= touches && s->position < c->g->tasks.v[any].position;
+		behind |= touches && s->position > c->g->tasks.v[any].position;
+	}
+	return c->g->buffers.v[buffer].carry != NONE || (before && behind);
+}
+
+static int words_in(const struct body *c, int loop, int any)
+{
+	int words = 0;
+
+	for (int i = 0; i < c->g->buffers.n; i++)
+		if (in_registers(c, i) && holds_in(c, i, loop, any))
+			words += frag_words(c->of_buffer[i]) * c->of_buffer[i]->versions;
+	return words;
+}
+
+/* Is there room in each loop for all its values beside each other, though they do not live at once,
+ * and is none unrolled? Then compilers find their way even in texts that leave them more to arrange:
+ * loops that follow each other, sums that nothing holds in their place. Otherwise plans of 170 words
+ * of 240 spilled. */
+static bool has_room(const struct body *c)
+{
+	for (int l = 0; l <= c->p->loops.n; l++)
+		if (c->lane->regions[l].unroll > 1)
+			return false;
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		int task = c->lane->entries.v[i].task, loop = c->g->tasks.v[task].loop;
+
+		if (loop != NONE && words_in(c, loop, task) + c->plan->device->reserved_registers >
+		    c->lane->given)
+			return false;
+	}
+	return true;
 }
 
 /* A copy begins with a tile when the one before has seen all flags of the tile before. */
@@ -294,6 +349,7 @@ enum err_code body_lane(struct body *c, struct err *e)
 	body_lane_stamps(c);
 	counters(c);
 	TRY(registers(c, e));
+	c->has_room = has_room(c);
 	TRY(shifts_tiles(l) ? tile_turns(c, e) : tiles(c, e));
 	last_copies(c);
 	if (stores_by_engine(c))	/* nor while something is copied out of it */

@@ -59,10 +59,24 @@ static const char *c_name(struct body *c, const char *prefix, const char *name)
 	return s;
 }
 
+/* The registers of another value, whose elements lie as this one's do. */
+static enum err_code take_place(struct body *c, int buffer, int place, struct err *e)
+{
+	const struct buffer *b = &c->g->buffers.v[buffer], *of = &c->g->buffers.v[place];
+
+	if (!shape_alike(body_value_shape(c, b), body_value_shape(c, of)))
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot lie in the place of '%s': their axes "
+			"lie differently in registers", b->name, of->name);
+	return body_buffer(c, place, &c->of_buffer[buffer], e);
+}
+
 enum err_code body_buffer(struct body *c, int buffer, const struct frag **f, struct err *e)
 {
+	int place = c->g->buffers.v[buffer].place;
 	struct frag *new;
 
+	if (!c->of_buffer[buffer] && place != NONE)
+		TRY(take_place(c, buffer, place, e));
 	if (!c->of_buffer[buffer]) {
 		new = ARENA_NEW(c->a, struct frag);
 		TRY(body_buffer_frag(c, buffer, new, e));

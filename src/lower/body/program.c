@@ -158,7 +158,7 @@ static enum err_code add_role(struct body *c, const struct klane *l, struct err 
 		.stamps_out = l->traced.out_at, .tile_words = l->traced.tile_words,
 		.tiles_held = l->traced.tiles_held, .tiles_out = l->traced.tiles_out };
 	list_regions(c, l);
-	c->of_buffer = ARENA_ARRAY(c->a, c->g->buffers.n, struct frag *);
+	c->of_buffer = ARENA_ARRAY(c->a, c->g->buffers.n, const struct frag *);
 	c->of_node = ARENA_ARRAY(c->a, c->p->nodes.n, struct frag *);
 	c->by_count = ARENA_ARRAY(c->a, c->k->flags.n, bool);
 	do {

@@ -235,7 +235,7 @@ static enum err_code carry_value(struct body *c, const struct kentry *x, int nod
 	at.version = body_version(c, x, buffer);
 	body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, at.version);
 	*out = val_frag(c, at);
-	if (body_has_room(c) && lower_joins_parts(c->k, node))
+	if (c->has_room && lower_joins_parts(c->k, node))
 		return body_join(c, x, node, *out, out, e);
 	return OK;
 }

@@ -103,7 +103,9 @@ local function demanding(title, names, count, reached)
   conclude(title, names, count, reached, by_program, seen)
 end
 
-return function(title, names, count, reached, spread, wild)
+-- shapes: last steps are cut off and values lie in the place of others.
+return function(title, names, count, reached, spread, wild, shapes)
+  random_plans.shapes = shapes
   if wild then names = names or random_plans.wild_programs end
   if arg[1] then return replay(names, tonumber(arg[1]), tonumber(arg[2] or arg[1]), spread, wild) end
   count = tonumber(os.getenv "MILLRACE_PLANS") or count

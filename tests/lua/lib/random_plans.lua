@@ -4,14 +4,16 @@
 -- tiles, splits, lanes, orders, offsets, versions, waits and a grid of its own. The same
 -- seed gives the same plan on every machine. verify(plan) runs it. A wild plan is of one of the
 -- wild programs, and also has units, warps, registers, idle lanes, splits along any axis, and
--- tiles that are narrow or odd.
+-- tiles that are narrow or odd. Of a shaped plan last steps are cut off, and values lie in the place
+-- of others.
 local mr = require "millrace"
 local core = require "millrace.core"
 
 local dir = debug.getinfo(1, "S").source:match "^@(.*/)"
 local own, rare = dofile(dir .. "programs.lua"), dofile(dir .. "wild_programs.lua")
 
--- `target`: what verify compiles for; `device`: what plans are drawn for.
+-- `target`: what verify compiles for; `device`: what plans are drawn for; `shapes`: whether plans
+-- are shaped.
 local M = {target = "host", device = mr.device "h200"}
 local random = math.random
 
@@ -379,8 +381,9 @@ local function append_all(plan, spec)
   return at
 end
 
--- at: offsets, so that what is loaded tiles ahead mostly has room.
-local function rings(plan, at)
+-- at: offsets, so that what is loaded tiles ahead mostly has room. placed: what lies in another's
+-- place, or has another there, in one version.
+local function rings(plan, at, placed)
   local names, versions = {}, {}
   for name in pairs(plan.rings) do names[#names + 1] = name end
   table.sort(names)
@@ -396,7 +399,40 @@ local function rings(plan, at)
       end
     end
   end
+  for name in pairs(versions) do
+    if placed and placed[name:match "^[^.]*"] then versions[name] = 1 end
+  end
   plan:buffers(versions)
+end
+
+-- Values by name, without those of the parts of a split.
+local function values(plan)
+  local list, known = {}, {}
+  for _, t in ipairs(plan.tasks) do
+    for _, name in ipairs(t.kind == "load" and {} or t.writes) do
+      name = name:match "^[^.]*"
+      if not known[name] then list[#list + 1] = name end
+      known[name] = true
+    end
+  end
+  return list
+end
+
+-- Cut off last steps and let values lie in the place of others, where that is possible.
+local function shape(plan, info)
+  info.cuts, info.places, info.placed = 0, 0, {}
+  for _, name in ipairs(values(plan)) do
+    if chance(0.6) and pcall(plan.cut, plan, name, "last_" .. name) then info.cuts = info.cuts + 1 end
+  end
+  if chance(0.3) then return end
+  local list = values(plan)
+  for _, name in ipairs(list) do
+    for _, of in ipairs(list) do
+      if chance(0.5) and pcall(plan.place, plan, {[name] = of}) then
+        info.places, info.placed[name], info.placed[of] = info.places + 1, true, true
+      end
+    end
+  end
 end
 
 -- What the statements of a plan say, as lists of the calls' arguments.
@@ -533,15 +569,16 @@ end
 
 -- One try of a wild plan; what an edit refuses is no plan.
 local function try_wild(name)
-  local bound, tile = wild_draws[name]()
+  local bound, tile = (wild_draws[name] or draws[name])(1)
   local info = {program = name, ways = 1, wide = 1, wild = true, dtype = bound.tensors[1].dtype}
   local plan
   local good, why = pcall(function()
     plan = mr.plan(bound:graph{tile = tile}, M.device)
+    if M.shapes then shape(plan, info) end
     if chance(0.4) then wild_split(plan, info) end
     local spec = lanes(plan, 1)
     wild_lanes(plan, spec)
-    rings(plan, append_all(plan, spec))
+    rings(plan, append_all(plan, spec), info.placed)
     grid(plan)
     if chance(0.06) then plan:grid{cluster = choose{2, 2, 4}, eus = choose{4, 8}} end
   end)
@@ -559,8 +596,9 @@ local function try(name, spread)
   local bound, tile = draws[name](ways * wide)
   local plan = mr.plan(bound:graph{tile = tile}, M.device)
   local info = {program = name, ways = ways, wide = wide}
+  if M.shapes then shape(plan, info) end
   if ways > 1 then plan:split("m", ways) end
-  rings(plan, append_all(plan, lanes(plan, wide, spread)))
+  rings(plan, append_all(plan, lanes(plan, wide, spread)), info.placed)
   grid(plan)
   local good, why = settle_waits(plan, info)
   if not good then return nil, why end
@@ -643,6 +681,8 @@ function M.features(plan, info)
   add("parts", info.ways)
   add("warpgroups a lane", info.wide)
   add("waits", info.waits)
+  if info.cuts then add("cut", info.cuts) end
+  if info.places then add("placed", info.places) end
   for _, kind in ipairs{"issued", "complete", "distance"} do
     if info[kind] then add("waits", kind) end
   end

@@ -1,0 +1,134 @@
+/* Values that lie in the registers of others, once those are read. */
+#include "graph/build.h"
+
+#include <string.h>
+
+static const char *part_name(struct graph *g, const char *name, int part)
+{
+	return part == NONE ? name : arena_strf(&g->arena, "%s.%d", name, part);
+}
+
+static enum err_code find_value(struct graph *g, const char *name, struct srcloc loc, int *out,
+	struct err *e)
+{
+	const struct buffer *b;
+
+	*out = graph_find_buffer(g, name);
+	if (*out == NONE)
+		return err_set(e, ERR_INPUT, loc, "there is no buffer '%s'", name);
+	b = &g->buffers.v[*out];
+	if (b->node == NONE || b->scope != SCOPE_REGISTERS)
+		return err_set(e, ERR_INPUT, loc, "'%s' is %s: only values in registers take each other's "
+			"place", name, b->node == NONE ? "a carry" : "in shared memory");
+	return OK;
+}
+
+static bool has_extent(const struct buffer *b, int axis, int64_t extent)
+{
+	for (int i = 0; i < b->naxes; i++)
+		if (b->axis[i] == axis)
+			return b->extent[i] == extent;
+	return false;
+}
+
+/* The order of axes tells nothing of where elements lie. */
+static bool is_alike(const struct buffer *a, const struct buffer *b)
+{
+	for (int i = 0; i < a->naxes; i++)
+		if (!has_extent(b, a->axis[i], a->extent[i]))
+			return false;
+	return a->naxes == b->naxes && a->type == b->type && a->loop == b->loop && a->phase == b->phase;
+}
+
+/* A buffer that an sTask hands on beside `what`, in the place of `of`; NONE. */
+static int made_beside(const struct graph *g, int what, int of)
+{
+	for (int t = 0; t < g->tasks.n; t++) {
+		const struct stask *s = &g->tasks.v[t];
+
+		for (int i = 0; i < s->writes.n && ints_hold(s->writes.v, s->writes.n, what); i++) {
+			int b = s->writes.v[i];
+
+			if (b == of || (b != what && g->buffers.v[b].place == of))
+				return b;
+		}
+	}
+	return NONE;
+}
+
+static enum err_code place(struct graph *g, const struct placing *x, int part, struct err *e)
+{
+	struct buffer *what, *of;
+	int a, b;
+
+	TRY(find_value(g, part_name(g, x->what, part), x->loc, &a, e));
+	TRY(find_value(g, part_name(g, x->of, part), x->loc, &b, e));
+	what = &g->buffers.v[a];
+	of = &g->buffers.v[b];
+	if (a == b || of->place != NONE || what->place != NONE)
+		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot take the place of '%s', as '%s' %s",
+			what->name, of->name, of->place != NONE ? of->name : what->name, a == b ? "is the "
+			"same" : "lies in another's place already");
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].place == a)
+			return err_set(e, ERR_INPUT, x->loc, "'%s' cannot take the place of '%s', as '%s' "
+				"lies in its own", what->name, of->name, g->buffers.v[i].name);
+	if (made_beside(g, a, b) != NONE)
+		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot take the place of '%s': '%s' is made "
+			"beside it", what->name, of->name, g->buffers.v[made_beside(g, a, b)].name);
+	if (!is_alike(what, of))
+		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot take the place of '%s': they differ in "
+			"shape, type or loop", what->name, of->name);
+	what->place = b;
+	return OK;
+}
+
+enum err_code build_places(struct graph *g, const struct placing *v, int n, struct err *e)
+{
+	for (int i = 0; i < n; i++) {
+		int part = graph_find_buffer(g, part_name(g, v[i].what, 0)), parts;
+
+		parts = part == NONE ? 0 : g->buffers.v[part].parts;
+		if (!parts)
+			TRY(place(g, &v[i], NONE, e));
+		for (part = 0; part < parts; part++)
+			TRY(place(g, &v[i], part, e));
+	}
+	return OK;
+}
+
+/* Does the edge tell of a reader who finds there what another value left? */
+static bool is_wrong(const struct graph *g, const struct edge *e)
+{
+	const struct stask *from = &g->tasks.v[e->from];
+
+	return e->kind == EDGE_FLOW && !e->reuse && g->buffers.v[e->buffer].carry == NONE &&
+		!ints_hold(from->writes.v, from->writes.n, e->buffer);
+}
+
+static struct srcloc loc_of(const struct placing *v, const struct buffer *b)
+{
+	size_t n = strcspn(b->name, ".");
+
+	while (strncmp(v->what, b->name, n) || v->what[n])
+		v++;
+	return v->loc;
+}
+
+enum err_code build_check_places(struct graph *g, const struct placing *v, struct err *e)
+{
+	for (int i = 0; i < g->buffers.n; i++) {
+		const struct buffer *b = &g->buffers.v[i];
+
+		for (int k = 0; k < g->edges.n && b->place != NONE; k++) {
+			const struct edge *x = &g->edges.v[k];
+
+			if ((x->buffer == i || x->buffer == b->place) && is_wrong(g, x))
+				return err_set(e, ERR_INPUT, loc_of(v, b), "'%s' cannot take the place of "
+					"'%s': '%s' reads '%s' when '%s' has written over it", b->name,
+					g->buffers.v[b->place].name, g->tasks.v[x->to].name,
+					g->buffers.v[x->buffer].name, g->tasks.v[x->from].name);
+		}
+	}
+	return OK;
+}

@@ -1,0 +1,122 @@
+/* A program in which the last step to a value is a task of its own.
+ *
+ * When a task makes a value is when all of it is done. Cut behind what others need sooner, the
+ * last step, a conversion mostly, can come as late as the place where the value goes is free. */
+#include "tile/program_build.h"
+
+#include <string.h>
+
+static bool is_elementwise(enum op op)
+{
+	enum op_class c = op_class(op);
+
+	return c == CLASS_FMA || c == CLASS_ALU || c == CLASS_SFU || c == CLASS_CVT || c == CLASS_DIV;
+}
+
+static bool takes(const struct node *n, int node)
+{
+	for (int i = 0; i < op_arity(n->op); i++)
+		if (n->arg[i] == node)
+			return true;
+	return false;
+}
+
+/* What the step takes was computed before it in the same task. */
+static bool is_last_step(const struct program *p, const struct node *n)
+{
+	bool fed = false;
+
+	if (n->task == NONE || p->tasks.v[n->task].kind != TASK_COMPUTE || !is_elementwise(n->op))
+		return false;
+	for (int i = 0; i < op_arity(n->op); i++) {
+		const struct node *arg = &p->nodes.v[n->arg[i]];
+
+		if (arg->op == OP_GET)
+			return false;
+		fed |= arg->task == n->task && arg->op != OP_CONST && arg->op != OP_INDEX;
+	}
+	return fed;
+}
+
+static enum err_code check_cut(const struct program *p, const struct cutting *x, struct err *e)
+{
+	const struct node *n = &p->nodes.v[x->node];
+
+	if (!is_last_step(p, n))
+		return err_set(e, ERR_INPUT, x->loc, "'%s' has no last step to cut off: it is not made element "
+			"by element from what its sTask has computed before", x->value);
+	for (int i = 0; i < p->tasks.v[n->task].nodes.n; i++)
+		if (takes(&p->nodes.v[p->tasks.v[n->task].nodes.v[i]], x->node))
+			return err_set(e, ERR_INPUT, x->loc, "'%s' goes on with '%s': it cannot be made "
+				"later", p->tasks.v[n->task].name, x->value);
+	if (program_find_task(p, x->name) != NONE)
+		return err_set(e, ERR_INPUT, x->loc, "program '%s' has a task '%s' already", p->name,
+			x->name);
+	return check_name("task", x->name, x->loc, e);
+}
+
+/* The list with one more behind `after`. */
+static void insert(struct arena *a, struct item **v, int *n, int after, int task)
+{
+	struct item *more = ARENA_ARRAY(a, *n + 1, struct item);
+	int at = 0;
+
+	for (int i = 0; i < *n; i++) {
+		more[at++] = (*v)[i];
+		if (!(*v)[i].is_loop && (*v)[i].id == after)
+			more[at++] = (struct item){ .id = task };
+	}
+	*v = more;
+	*n = at;
+}
+
+static void cut(struct arena *a, struct program *p, const struct cutting *x)
+{
+	int from = p->nodes.v[x->node].task, to = p->tasks.n, n = 0;
+	struct task *t = &p->tasks.v[from], last = *t;
+	int *kept = ARENA_ARRAY(a, t->nodes.n, int);
+
+	for (int i = 0; i < t->nodes.n; i++)
+		if (t->nodes.v[i] != x->node)
+			kept[n++] = t->nodes.v[i];
+	t->nodes.v = kept;
+	t->nodes.n = t->nodes.cap = n;
+	last.name = arena_strdup(a, x->name);
+	last.nodes.v = ARENA_ARRAY(a, 1, int);
+	last.nodes.v[0] = x->node;
+	last.nodes.n = last.nodes.cap = 1;
+	VEC_PUSH(a, &p->tasks, last);
+	p->nodes.v[x->node].task = to;
+	if (last.loop == NONE)
+		insert(a, &p->phases.v[last.phase].body.v, &p->phases.v[last.phase].body.n, from, to);
+	else
+		insert(a, &p->loops.v[last.loop].body.v, &p->loops.v[last.loop].body.n, from, to);
+}
+
+static void *copied(struct arena *a, const void *v, int n, size_t size)
+{
+	void *to = arena_array(a, (size_t)n, size);
+
+	if (n)
+		memcpy(to, v, (size_t)n * size);
+	return to;
+}
+
+enum err_code program_cut(struct arena *a, const struct program *p, const struct cutting *cuts, int n,
+	const struct program **out, struct err *e)
+{
+	struct program *q = ARENA_NEW(a, struct program);
+
+	*q = *p;
+	q->nodes.v = copied(a, p->nodes.v, p->nodes.n, sizeof(*p->nodes.v));
+	q->tasks.v = copied(a, p->tasks.v, p->tasks.n, sizeof(*p->tasks.v));
+	q->tasks.cap = p->tasks.n;
+	q->loops.v = copied(a, p->loops.v, p->loops.n, sizeof(*p->loops.v));
+	q->phases.v = copied(a, p->phases.v, p->phases.n, sizeof(*p->phases.v));
+	for (int i = 0; i < n; i++) {
+		TRY(check_cut(q, &cuts[i], e));
+		cut(a, q, &cuts[i]);
+	}
+	*out = q;
+	return OK;
+}

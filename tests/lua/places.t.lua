@@ -1,0 +1,178 @@
+-- Last steps cut off, and values in the place of others: what plan:cut and plan:place do to the graph,
+-- what they refuse, and that the kernels are the same.
+local mr = require "millrace"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+
+local function names(list)
+  local out = {}
+  for _, x in ipairs(list) do out[#out + 1] = x.name end
+  return table.concat(out, " ")
+end
+
+---- the graph ------------------------------------------------------------------
+
+local attention = mr.examples.flash_attention{b = 1, h = 1, m = 128, n = 192, d = 64}
+local function fresh() return mr.plan(attention:graph{tile = {m = 64, n = 64}}, mr.device "h200") end
+
+local plan = fresh()
+local before = names(plan.tasks)
+plan:cut("softmax_2", "convert")
+tap.is(names(plan.tasks), "load_q load_k mma_qk softmax convert rescale load_v mma_pv normalise store_o",
+  "what is cut off is an sTask behind")
+local of = {}
+for _, t in ipairs(plan.tasks) do of[t.name] = t end
+tap.is(table.concat(of.convert.reads, " ") .. " -> " .. table.concat(of.convert.writes, " "), "softmax_3 -> softmax_2",
+  "it makes the value, which is called as before")
+tap.is(of.convert.kind .. " " .. of.convert.loop, "compute n", "it is element-wise work in the same loop")
+plan:undo()
+tap.is(names(plan.tasks), before, "undo puts them together")
+plan:redo()
+plan:split("m", 2)
+tap.like(names(plan.tasks), "convert%.0 convert%.1", "it is split as the others are")
+plan:place{softmax_3 = "mma_qk"}
+tap.like(plan:script(), 'plan:cut%("softmax_2", "convert"%)\nplan:split%("m", 2%)\nplan:place{softmax_3="mma_qk"}\n',
+  "the script says so")
+tap.is(load(plan:script())(attention):script(), plan:script(), "and makes the same plan")
+local twice = fresh()
+twice:cut("softmax_2", "convert")
+twice:cut("normalise", "round")
+tap.like(names(twice.tasks), "normalise round store_o", "a second one")
+
+---- what is refused ------------------------------------------------------------
+
+local function refused(what, pattern, edit, shape)
+  local p = fresh()
+  if shape then shape(p) end
+  local script = p:script()
+  local good, message = pcall(edit, p)
+  tap.ok(not good and message:find(pattern), what, tostring(message))
+  tap.is(p:script(), script, "  and nothing has changed")
+end
+local function converts(p) p:cut("softmax_2", "convert") end
+
+refused("no such value", "there is no buffer 'sofmax_2'; did you mean 'softmax_2'", function(p) p:cut("sofmax_2", "x") end)
+refused("a carry", "'l' is a carry", function(p) p:cut("l", "x") end)
+refused("a product", "'mma_qk' has no last step", function(p) p:cut("mma_qk", "x") end)
+refused("what the sTask itself needs", "'softmax' goes on with 'softmax': it cannot be made later",
+  function(p) p:cut("softmax", "x") end)
+refused("a name that is taken", "has a task 'rescale' already", function(p) p:cut("softmax_2", "rescale") end)
+refused("no name", "cannot name a task", function(p) p:cut("softmax_2", "2nd") end)
+refused("no sTask", "cut: ", function(p) p:cut "softmax_2" end)
+refused("twice", "'softmax_2' is cut off already", function(p) p:cut("softmax_2", "again") end, converts)
+refused("to place what is not there", "there is no buffer 'softmax_9'", function(p) p:place{softmax_9 = "mma_qk"} end)
+refused("to place a carry", "'o' is a carry", function(p) p:place{o = "mma_qk"} end)
+refused("to place by number", "values are named", function(p) p:place{"mma_qk"} end)
+refused("in shared memory", "'k' is in shared memory", function(p) p:place{softmax_3 = "k"} end, converts)
+refused("in its own place", "is the same", function(p) p:place{softmax_3 = "softmax_3"} end, converts)
+refused("in the place of what is smaller", "they differ in shape, type or loop",
+  function(p) p:place{mma_qk = "softmax_2"} end)
+refused("a second time", "lies in another's place already", function(p) p:place{softmax_3 = "mma_qk"} end,
+  function(p) converts(p) p:place{softmax_3 = "mma_qk"} end)
+
+-- Two results of one task; a value that is read when another has taken its place.
+local chain = mr.program("chain", function(p)
+  local m, n = p:axes("m", "n")
+  local X, Y, Z = p:input("X", {m, n}), p:output("Y", {m, n}, "f32"), p:output("Z", {m, n}, "f32")
+  local x = p:load("load_x", X)
+  local a, b = p:task("first", function() return x:to "f32" * 2, x:to "f32" + 1 end)
+  local c = p:task("second", function() return b * b end)
+  local d = p:task("third", function() return a + c end)
+  Y:store("store_y", c)
+  Z:store("store_z", d)
+end)
+local function chained(places)
+  local p = mr.plan(chain{m = 64, n = 64}:graph{tile = {m = 64, n = 32}}, mr.device "h200")
+  return pcall(p.place, p, places)
+end
+local _, message = chained{first = "first_2"}
+tap.like(message, "'first' cannot take the place of 'first_2': 'first_2' is made beside it", "two results of one sTask")
+_, message = chained{second = "first_2"}
+tap.like(message, "'second' cannot take the place of 'first_2': 'third' reads 'first_2' when 'second' has written over it",
+  "a value that is still to be read")
+tap.ok(chained{second = "first"}, "one that is not")
+
+---- what check() says of places -------------------------------------------------
+
+local function ready(edit)
+  local p = fresh()
+  p:cut("softmax_2", "convert")
+  p:place{softmax_3 = "mma_qk"}
+  p:lane("p0", {warps = 1})
+  for _, t in ipairs(p.tasks) do p:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+  p:buffers{k = 3, v = 3}
+  if edit then edit(p) end
+  p:fill_waits()
+  local good, problems = p:check()
+  return good and "good" or problems[1].code .. ": " .. problems[1].message
+end
+tap.is(ready(), "good", "in turn on one lane")
+tap.like(ready(function(p) p:buffers{softmax_3 = 2} end), "^place: .*'softmax_3' has 2 versions", "in versions")
+tap.like(ready(function(p) p:remove "convert" p:append("convert", {lane = "c1"}) end), "^place: .*'softmax_3' is in shared",
+  "for another lane")
+tap.like(ready(function(p)
+  for _, name in ipairs{"softmax", "convert", "rescale", "mma_pv"} do
+    p:remove(name)
+    p:append(name, {lane = "c0", at = name == "softmax" and 0 or -1})
+  end
+end), "^versions: .*'convert'", "the next scores come before the conversion")
+
+---- the same results -----------------------------------------------------------
+
+local orders = {
+  {"serial", {}, 1},
+  {"the next scores first", {mma_qk = 1, softmax = 1, convert = 1, rescale = 1, mma_pv = 0}, 1},
+  {"the same, on two lanes", {mma_qk = 1, softmax = 1, convert = 1, rescale = 1, mma_pv = 0}, 2},
+}
+local sequence = {"load_q", "load_k", "load_v", "mma_qk", "mma_pv", "softmax", "convert", "rescale", "normalise", "store_o"}
+
+local function attend(bound, how, placed)
+  local _, at, ways = table.unpack(how)
+  local p = mr.plan(bound:graph{tile = {m = 64 * ways, n = 64}}, mr.device "h200")
+  if placed ~= nil then p:cut("softmax_2", "convert") end
+  if ways > 1 then p:split("m", ways) end
+  if placed then p:place{softmax_3 = "mma_qk"} end
+  p:lane("p0", {warps = 1})
+  for _, name in ipairs(next(at) and sequence or {}) do
+    if name ~= "convert" or placed ~= nil then
+      local load = name:find "^load"
+      for i = 0, load and 0 or ways - 1 do
+        p:append(name .. ((load or ways == 1) and "" or "." .. i), {lane = load and "p0" or "c" .. i, at = at[name]})
+      end
+    end
+  end
+  for _, t in ipairs(next(at) and {} or p.tasks) do p:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+  p:buffers{k = 2, v = 2}
+  p:fill_waits()
+  return p:compile{target = "host", without = {"parts"}}
+end
+
+for _, x in ipairs{{"plain", {m = 128, n = 256}}, {"ragged", {m = 152, n = 200}}, {"causal", {m = 192, n = 192, causal = true}}} do
+  local what, sizes = table.unpack(x)
+  sizes.b, sizes.h, sizes.d = 1, 1, 32
+  local bound = mr.examples.flash_attention(sizes)
+  local inputs = bound:inputs{seed = 3}
+  for _, how in ipairs(orders) do
+    local want = attend(bound, how):run(inputs)
+    for _, placed in ipairs{false, true} do
+      local k = attend(bound, how, placed)
+      local got = k:run(inputs, {race = true, seed = 2})
+      tap.is(got.O:max_error(want.O), 0.0, ("%s, %s%s: the same result"):format(what, how[1], placed and ", in place" or ""))
+      tap.ok(k:check{seed = 4}.ok, "  and right")
+    end
+  end
+end
+
+---- the shipped plans ----------------------------------------------------------
+
+for _, x in ipairs{{"attention_d128", 128, 352}, {"attention_d256", 256, 160}} do
+  local name, d, n = table.unpack(x)
+  local p = mr.load_plan(name)
+  tap.ok(p:check(), name .. " is legal for 8192 keys")
+  for _, causal in ipairs{false, true} do
+    local small = mr.load_plan(name, mr.examples.flash_attention{b = 1, h = 1, m = 128, n = n - 8, d = d, causal = causal})
+    tap.ok(small:check(), ("%s%s, small"):format(name, causal and ", causal" or ""))
+    tap.ok(small:compile{target = "host"}:check{seed = 1}.ok, "  right")
+  end
+end
+
+tap.done_testing()
