@@ -72,7 +72,7 @@ LUA_SRC := $(sort $(wildcard lua/*.c))
 UI_SRC := $(sort $(wildcard ui/*.c))
 STD := $(sort $(wildcard lua/std/*.lua))
 RUNTIME := src/host/rt_abi.h src/host/rt_number.h src/host/millrace_host.h
-TEMPLATES := $(sort $(wildcard src/run/export/*.* src/host/rt*.[ch])) src/host/millrace_host.h
+TEMPLATES := $(sort $(wildcard src/run/export/*.* src/host/rt*.[ch])) src/host/millrace_host.h src/tile/fill.h
 UNIT_SRC := $(sort $(wildcard tests/unit/*.c))
 BENCH_SRC := $(sort $(wildcard tests/perf/bench_*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -142,7 +142,8 @@ $(B)/runtime.c: $(RUNTIME) $(B)/.files
 	done; \
 	echo '{ 0 } };'; } >$@
 
-# And the fixed parts of what k:export writes: export_templates[] of run/export_kit.h.
+# And the fixed parts of what k:export writes, and of the kernel that fills tensors: export_templates[]
+# of run/export_kit.h.
 $(B)/templates.c: $(TEMPLATES) $(B)/.files
 	$(call say,GEN)
 	@{ echo '/* Generated from src/run/export and src/host. */'; echo '#include "run/export_kit.h"'; \

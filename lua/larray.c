@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/prng.h"
+#include "tile/random.h"
+
 
 enum {
 	STOP_EVERY = 1 << 16,		/* elements between two looks at Ctrl-C */
@@ -293,37 +294,15 @@ static int array_new_l(lua_State *L)
 	return 1;
 }
 
-/* FNV-1a, so that every tensor has a stream of its own. */
-static uint64_t hash_name(const char *s)
-{
-	uint64_t h = 0xcbf29ce484222325u;
-
-	while (*s)
-		h = (h ^ (unsigned char)*s++) * 0x100000001b3u;
-	return h;
-}
-
-static double random_element(struct prng *r, enum dtype type)
-{
-	uint64_t v = prng_next(r);
-	int bits = dtype_bits(type);
-
-	if (dtype_is_float(type))
-		return ((double)(v >> 11) + 0.5) * 0x1p-52 - 1;
-	if (type == DT_BOOL)
-		return (double)(v >> 63);
-	return (double)(v >> (64 - bits)) - ldexp(1, bits - 1);
-}
-
 void array_random(lua_State *L, struct array *a, uint64_t seed, const char *name)
 {
-	struct prng r = { hash_name(name) };
+	struct fill_type type = random_type(a->type);
+	uint64_t state = random_state(seed, name), n = fill_units(type, (uint64_t)a->n);
 
-	r.state = prng_next(&r) ^ seed;
-	for (int64_t i = 0; i < a->n; i++) {
+	for (uint64_t i = 0; i < n; i++) {
 		if (i % STOP_EVERY == 0)
 			check_stop(L);
-		dtype_store(a->type, a->data, (size_t)i, random_element(&r, a->type));
+		fill_unit(type, a->data, (uint64_t)a->n, state, i);
 	}
 }
 

@@ -249,6 +249,8 @@ void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int re
 
 		if (t->role == TENSOR_TEMP)
 			continue;
+		if (t->role == TENSOR_INPUT && lua_isnil(L, inputs))
+			continue;
 		if (t->role == TENSOR_INPUT) {
 			struct array *x = push_input(L, inputs, "run", t->name);
 
@@ -266,11 +268,11 @@ void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int re
 	return data;
 }
 
-/* core.run(kernel, inputs, {limit=, seconds=}) -> outputs, list of milliseconds.
- * seconds: benchmark for so long; otherwise one run. */
+/* core.run(kernel, inputs or nil, {limit=, seconds=, seed=}) -> outputs, list of milliseconds.
+ * Without inputs, random ones of the seed. seconds: benchmark for so long; otherwise one run. */
 static int run_l(lua_State *L)
 {
-	static const char *const names[] = { "limit", "seconds" };
+	static const char *const names[] = { "limit", "seconds", "seed" };
 	struct host *h = enter(L);
 	struct built *b = check_kernel(L, 1, "run");
 	const struct program *p = b->graph->program;
@@ -278,22 +280,25 @@ static int run_l(lua_State *L)
 	struct stop stop = stop_of(h);
 	struct gpu_result r;
 	double limit = 10;
+	int64_t seed = 1;
+	struct feed in;
 	struct arena *a;
-	void **data;
 	struct err e;
 	bool timed;
 
 	lua_settop(L, 3);
-	check_inputs(L, 2, "run", p);
+	if (!lua_isnil(L, 2))
+		check_inputs(L, 2, "run", p);
 	options_check(L, 3, "run", names, LEN(names));
+	option_whole(L, 3, "run", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_real(L, 3, "run", "limit", &limit);
 	timed = option_real(L, 3, "run", "seconds", &bench.seconds);
 	lua_newtable(L);
 	a = scratch_push(L);
 	enter(L);
-	data = tensor_pointers(L, p, 2, 4, a);
+	in = (struct feed){ tensor_pointers(L, p, 2, 4, a), (uint64_t)seed };
 	enter(L);
-	if (built_run(b, gpu_of(L), data, limit, timed ? &bench : NULL, &stop, a, &r, &e))
+	if (built_run(b, gpu_of(L), &in, limit, timed ? &bench : NULL, &stop, a, &r, &e))
 		throw_err(L, &e);
 	lua_pushvalue(L, 4);
 	lua_createtable(L, r.runs, 0);

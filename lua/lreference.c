@@ -14,17 +14,19 @@ struct asked {
 	struct tiling tiling;
 	int on;
 	double limit;
+	int64_t seed;			/* of random inputs */
 };
 
 static void check_asked(lua_State *L, int opts, const char *what, const struct program *p,
 	struct asked *out)
 {
-	static const char *const names[] = { "tile", "round", "on", "limit" };
+	static const char *const names[] = { "tile", "round", "on", "limit", "seed" };
 
-	*out = (struct asked){ .on = INTERPRETER, .limit = 600 };
+	*out = (struct asked){ .on = INTERPRETER, .limit = 600, .seed = 1 };
 	options_check(L, opts, what, names, LEN(names));
 	option_bool(L, opts, what, "round", &out->round);
 	option_name(L, opts, what, "on", places, LEN(places), &out->on);
+	option_whole(L, opts, what, "seed", INT64_MIN, INT64_MAX, &out->seed);
 	if (option_real(L, opts, what, "limit", &out->limit) && !(out->limit > 0))
 		throw_msg(L, "%s: limit is a number of seconds above 0", what);
 	out->tiled = option_push(L, opts, what, "tile", LUA_TTABLE);
@@ -155,20 +157,22 @@ static void play(lua_State *L, int inputs, int results, const struct program *p,
 
 	data = ARENA_ARRAY(&r->arena, p->tensors.n, void *);
 	for (int i = 0; i < p->tensors.n; i++) {
-		if (p->tensors.v[i].role == TENSOR_INPUT)
+		if (p->tensors.v[i].role == TENSOR_INPUT && !lua_isnil(L, inputs))
 			data[i] = input_data(L, inputs, &p->tensors.v[i], &r->arena);
 		else if (p->tensors.v[i].role == TENSOR_OUTPUT)
 			data[i] = new_output(L, results, p, i);
 	}
 	g = asked->on == DEVICE ? gpu_of(L) : NULL;
 	enter(L);
-	code = g ? reference_on_device(r, g, data, asked->limit, &stop, &e) :
+	code = g ? reference_on_device(r, g, &(struct feed){ data, (uint64_t)asked->seed }, asked->limit,
+		&stop, &e) :
 		reference_on_host(r, data, asked->limit, &stop, &e);
 	if (code)
 		throw_err(L, &e);
 }
 
-/* bound:reference(inputs[, {tile=, round=, on=, limit=}]) -> name -> array of f64 */
+/* bound:reference(inputs[, {tile=, round=, on=, limit=, seed=}]) -> name -> array of f64. On the device
+ * inputs may be nil: random ones of the seed. */
 static int program_reference_l(lua_State *L)
 {
 	const struct program *p = check_program(L, 1, "reference");
@@ -176,8 +180,9 @@ static int program_reference_l(lua_State *L)
 
 	lua_settop(L, 3);
 	enter(L);
-	check_inputs(L, 2, "reference", p);
 	check_asked(L, 3, "reference", p, &asked);
+	if (asked.on != DEVICE || !lua_isnil(L, 2))
+		check_inputs(L, 2, "reference", p);
 	lua_newtable(L);			/* -- program inputs options results */
 	if (asked.on == INTERPRETER)
 		interpret(L, 2, 4, p, &asked);

@@ -42,7 +42,7 @@ static void read_eu(lua_State *L, struct trace_options *o)
 /* The times of the plain kernel before and after those of the traced one, which are the
  * last to leave stamps. */
 static enum err_code time_both(struct built *plain, struct built *traced, struct gpu *g,
-	void *const *data, double limit, const struct gpu_bench *bench, const struct stop *stop,
+	const struct feed *in, double limit, const struct gpu_bench *bench, const struct stop *stop,
 	struct arena *a, struct trace_options *o, struct err *e)
 {
 	double ms[3];
@@ -50,7 +50,7 @@ static enum err_code time_both(struct built *plain, struct built *traced, struct
 	for (int i = 0; i < 3; i++) {
 		struct gpu_result r;
 
-		TRY(built_run(i == 1 ? traced : plain, g, data, limit, bench, stop, a, &r, e));
+		TRY(built_run(i == 1 ? traced : plain, g, in, limit, bench, stop, a, &r, e));
 		ms[i] = median(&r);
 	}
 	o->seconds = ms[1] * 1e-3;
@@ -99,30 +99,35 @@ static int tracing_end(lua_State *L, const struct tracing *t, const struct plan 
 	return 1;
 }
 
-/* core.trace(kernel, inputs, {limit=, seconds=, eu=}) -> timeline */
+/* core.trace(kernel, inputs or nil, {limit=, seconds=, eu=, seed=}) -> timeline */
 static int trace_l(lua_State *L)
 {
-	static const char *const names[] = { "limit", "seconds", "eu" };
+	static const char *const names[] = { "limit", "seconds", "eu", "seed" };
 	struct host *h = enter(L);
 	struct built *b = box_get(L, 1, KERNEL_CLASS, "trace"), *traced;
 	struct gpu_bench bench = { .warmup = 0.05, .seconds = 0.1 };
 	struct trace_options o = { .overhead = NAN };
 	struct stop stop = stop_of(h);
 	double limit = 10;
+	int64_t seed = 1;
 	struct tracing t;
+	struct feed in;
 	struct err e;
 
 	lua_settop(L, 3);
-	check_inputs(L, 2, "trace", b->graph->program);
+	if (!lua_isnil(L, 2))
+		check_inputs(L, 2, "trace", b->graph->program);
 	options_check(L, 3, "trace", names, LEN(names));
+	option_whole(L, 3, "trace", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_real(L, 3, "trace", "limit", &limit);
 	option_real(L, 3, "trace", "seconds", &bench.seconds);
 	read_eu(L, &o);
 	t = tracing_begin(L, KERNEL_CLASS, b->graph);
 	built_new_traced(&h->mem, b, (struct built **)t.box);
 	traced = *t.box;
+	in = (struct feed){ t.data, (uint64_t)seed };
 	if (built_emit(traced, &e) || built_compile(traced, gpu_of(L), &stop, &e) ||
-	    time_both(b, traced, gpu_of(L), t.data, limit, &bench, &stop, t.a, &o, &e))
+	    time_both(b, traced, gpu_of(L), &in, limit, &bench, &stop, t.a, &o, &e))
 		throw_err(L, &e);
 	for (int i = 0; i < traced->nphases; i++)
 		t.in[i] = (struct trace_input){ traced->phases[i].kernel, traced->phases[i].stamps };

@@ -64,7 +64,7 @@ A program with sizes. Fields: name, axes, tensors. Methods: graph, inputs, refer
   {"bound:graph", "bound:graph{tile={m=128, n=256, k=64}}", [[
 Propagate the tile shape through the program: the sTask-graph.]]},
   {"bound:inputs", "bound:inputs{seed=1}", "Random arrays for every input, by name."},
-  {"bound:reference", "bound:reference(inputs[, {tile=, round=, on=, limit=}])", [[
+  {"bound:reference", "bound:reference(inputs[, {tile=, round=, on=, limit=, seed=}])", [[
 The answer in double precision, by a plain interpreter on the CPU. on="host" or "device":
 by a plain kernel made from the program alone, for larger sizes. With round=true, values
 are rounded to their dtypes as a kernel would.]]},
@@ -223,7 +223,8 @@ Draw it on the standard output. by: "lane" or "seu". It begins with a tile or a 
   {"kernel", [[
 What plan:compile gives. Fields: source, target, registers, spills, smem, problems, warnings,
 plan.]]},
-  {"kernel:run", "kernel:run(inputs)", "Run it; gives the outputs by name."},
+  {"kernel:run", "kernel:run(inputs[, {seed=, limit=}])", [[
+Run it; gives the outputs by name. Inputs nil: random ones, which a device makes itself.]]},
   {"kernel:check", "kernel:check{seed=, reference=}", [[
 Compare with the reference: .relative .max_abs .ok, and which reference it was: .reference.]]},
   {"kernel:trace", "kernel:trace{seed=, inputs=, eu=, seconds=}", [[

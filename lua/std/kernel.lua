@@ -46,10 +46,12 @@ local function check_compiled(k, what)
   end
 end
 
--- Outputs of one run, on the device or on the CPU. What the CPU's runtime finds wrong
--- (a race, a deadlock, an unbalanced barrier) is an error.
+-- Outputs of one run, on the device or on the CPU. Without inputs, random ones of the seed, which the
+-- device makes itself. What the CPU's runtime finds wrong (a race, a deadlock, an unbalanced barrier)
+-- is an error.
 local function execute(k, inputs, o)
-  if k.target == "cuda" then return (core.run(k, inputs, {limit = o.limit})) end
+  if k.target == "cuda" then return (core.run(k, inputs, {limit = o.limit, seed = o.seed})) end
+  inputs = inputs or bound_of(k):inputs{seed = o.seed}
   local outputs, report = core.host_run(k, inputs, {seed = o.seed, limit = o.limit, race = o.race ~= false})
   if report then raise("run: " .. report) end
   return outputs
@@ -77,8 +79,9 @@ local function check(k, given)
   check_compiled(k, "check")
   where = where or reference_for(k)
   local bound = bound_of(k)
-  local inputs = bound:inputs{seed = o.seed or 1}
-  local got, want = execute(k, inputs, o), bound:reference(inputs, {on = where})
+  local on_device = k.target == "cuda" and where == "device"
+  local inputs = not on_device and bound:inputs{seed = o.seed} or nil
+  local got, want = execute(k, inputs, o), bound:reference(inputs, {on = where, seed = o.seed})
   local err = {relative = 0, max_abs = 0, ok = true, reference = where}
   for _, t in ipairs(bound.tensors) do
     if t.role == "output" then
@@ -94,8 +97,7 @@ local function bench(k, given)
   check_kernel(k, "bench")
   local o = options(given, "bench", "seconds", "limit")
   check_compiled(k, "bench")
-  local bound = bound_of(k)
-  local _, ms = core.run(k, bound:inputs{}, {seconds = o.seconds or 1, limit = o.limit})
+  local _, ms = core.run(k, nil, {seconds = o.seconds or 1, limit = o.limit})
   local runs, middle = #ms, median(ms)
   return {ms = middle, min = ms[1], max = ms[runs], runs = runs,
     tflops = k.plan.graph.flops / middle / 1e9, gbps = k.plan.graph.bytes / middle / 1e6}

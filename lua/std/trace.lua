@@ -30,12 +30,10 @@ local function trace(k, given)
   if k.target == "cuda" and k.registers == 0 then
     raise "trace: this kernel is text alone; compile it without text=true"
   end
-  local inputs = o.inputs or k.plan.graph.program:inputs{seed = o.seed}
+  local inputs = o.inputs
   o.inputs = nil
-  if k.target == "cuda" then
-    o.seed = nil
-    return core.trace(k, inputs, o)
-  end
+  if k.target == "cuda" then return core.trace(k, inputs, o) end
+  inputs = inputs or k.plan.graph.program:inputs{seed = o.seed}
   local tl, report = core.host_trace(k, inputs, o)
   if report then raise("trace: " .. report) end
   return tl

@@ -48,6 +48,8 @@ static enum err_code run_steps(struct cuda_task *t, struct CUevent_st *event[2],
 		const char *after = t->launches[i].after;
 		double x;
 
+		if (t->job->steps[i].once)
+			continue;
 		TRY(CU(d, cuEventRecord, event[0], d->stream));
 		TRY(cuda_task_step(t, i, 0));
 		TRY(CU(d, cuEventRecord, event[1], d->stream));
@@ -255,6 +257,7 @@ static enum err_code run_task(struct cuda_task *t, const struct progress *p,
 	TRY(cuda_task_init(t, t->d, t->job, a));
 	p->tell(p->ud, STAGE_RUNNING);
 	r->copies = t->copies;
+	TRY(cuda_task_begin(t));
 	if (t->job->mode == GPU_BENCH)
 		TRY(run_many(t, p, r, &copy));
 	else

@@ -295,6 +295,17 @@ enum err_code cuda_task_init(struct cuda_task *t, struct cuda_device *d,
 	return make_launches(t);
 }
 
+enum err_code cuda_task_begin(struct cuda_task *t)
+{
+	for (int i = 0; i < t->job->nsteps; i++) {
+		for (int c = 0; c < t->copies && t->job->steps[i].once; c++)
+			TRY(cuda_task_step(t, i, c));
+		if (t->job->steps[i].once)
+			TRY(CU_FOR(t->d, t->launches[i].after, cuStreamSynchronize, t->d->stream));
+	}
+	return OK;
+}
+
 void cuda_task_release(struct cuda_task *t)
 {
 	for (int i = 0; t->memory && i < t->job->nbuffers * t->copies; i++)
@@ -324,7 +335,8 @@ enum err_code cuda_task_step(struct cuda_task *t, int step, int copy)
 enum err_code cuda_task_run(struct cuda_task *t, int copy)
 {
 	for (int i = 0; i < t->job->nsteps; i++)
-		TRY(cuda_task_step(t, i, copy));
+		if (!t->job->steps[i].once)
+			TRY(cuda_task_step(t, i, copy));
 	return OK;
 }
 

@@ -36,6 +36,9 @@ void cuda_task_release(struct cuda_task *t);
 /* Of a copy that a run uses. */
 cuda_ptr cuda_task_memory(const struct cuda_task *t, int buffer, int copy);
 
+/* The steps that come once, before all runs. */
+NODISCARD enum err_code cuda_task_begin(struct cuda_task *t);
+
 /* Put one step, or a whole run, on the stream. */
 NODISCARD enum err_code cuda_task_step(struct cuda_task *t, int step, int copy);
 NODISCARD enum err_code cuda_task_run(struct cuda_task *t, int copy);

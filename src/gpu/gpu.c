@@ -317,7 +317,7 @@ static const char *kernel_names(struct gpu *g, const struct gpu_job *job)
 	int n = 0;
 
 	for (int i = 0; i < job->nsteps; i++) {
-		if (job->steps[i].kind != GPU_STEP_KERNEL || ++n > 4)
+		if (job->steps[i].kind != GPU_STEP_KERNEL || job->steps[i].once || ++n > 4)
 			continue;
 		text = text ? arena_strf(&g->scratch, "%s, '%.80s'", text, job->steps[i].entry) :
 			arena_strf(&g->scratch, "'%.80s'", job->steps[i].entry);

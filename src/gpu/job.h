@@ -2,7 +2,7 @@
  *
  * A job is some binaries, some buffers, and steps that run in order on one stream: the
  * launch of a kernel of one of the binaries, or a fill of a buffer. One pass over the
- * steps is a run. Nothing here is owned: arrays, names and host memory are borrowed
+ * steps is a run, but for those that come once, before all runs. Nothing here is owned: arrays, names and host memory are borrowed
  * until gpu_run returns.
  */
 #ifndef GPU_JOB_H
@@ -91,6 +91,7 @@ enum gpu_step_kind { GPU_STEP_KERNEL, GPU_STEP_FILL };
 
 struct gpu_step {
 	enum gpu_step_kind kind;
+	bool once;			/* before all runs, for each copy of rotated buffers */
 
 	/* KERNEL */
 	int binary;			/* that has the kernel: index into the job's */

@@ -298,6 +298,7 @@ static void put_step(struct wire *w, const struct gpu_step *s)
 	wire_put_u32(w, s->kind);
 	wire_put_u32(w, (uint32_t)s->buffer);
 	wire_put_u32(w, s->word);
+	wire_put_u32(w, s->once);
 	if (s->kind != GPU_STEP_KERNEL)
 		return;
 	wire_put_u32(w, (uint32_t)s->binary);
@@ -326,6 +327,7 @@ static void get_step(struct wire *w, struct gpu_step *s, struct arena *a)
 	s->kind = (enum gpu_step_kind)wire_get_below(w, GPU_STEP_FILL + 1);
 	s->buffer = (int)wire_get_u32(w);
 	s->word = wire_get_u32(w);
+	s->once = wire_get_below(w, 2);
 	if (s->kind != GPU_STEP_KERNEL)
 		return;
 	s->binary = (int)wire_get_u32(w);
@@ -384,7 +386,7 @@ void get_job(struct wire *w, struct gpu_job *job, unsigned char *share, size_t b
 	buffers = ARENA_ARRAY(a, job->nbuffers, struct gpu_buffer);
 	for (int i = 0; i < job->nbuffers; i++)
 		get_buffer(w, &buffers[i], share, bytes);
-	job->nsteps = wire_get_count(w, 3 * sizeof(uint32_t));
+	job->nsteps = wire_get_count(w, 4 * sizeof(uint32_t));
 	steps = ARENA_ARRAY(a, job->nsteps, struct gpu_step);
 	for (int i = 0; i < job->nsteps; i++)
 		get_step(w, &steps[i], a);

@@ -47,7 +47,7 @@ static size_t tensor_bytes(const struct program *p, int tensor)
 
 /* on the device ------------------------------------------------------------- */
 
-static void device_buffers(const struct reference *r, void *const *data, size_t scratch,
+static void device_buffers(const struct reference *r, const struct feed *in, size_t scratch,
 	struct gpu_buffer *out)
 {
 	const struct program *p = r->program;
@@ -55,12 +55,10 @@ static void device_buffers(const struct reference *r, void *const *data, size_t 
 	for (int i = 0; i < p->tensors.n; i++) {
 		out[i] = (struct gpu_buffer){ .name = p->tensors.v[i].name,
 			.bytes = tensor_bytes(p, i), .init = GPU_INIT_WORD };
-		if (p->tensors.v[i].role == TENSOR_INPUT) {
-			out[i].init = GPU_INIT_HOST;
-			out[i].from = data[i];
-		} else {
-			out[i].to = data[i];
-		}
+		if (p->tensors.v[i].role == TENSOR_INPUT)
+			feed_buffer(in, i, &out[i]);
+		else
+			out[i].to = in->data[i];
 	}
 	/* NaN, so that what is read before it is written shows */
 	out[p->tensors.n] = (struct gpu_buffer){ .name = "values", .bytes = scratch,
@@ -98,29 +96,32 @@ static int64_t device_steps(const struct reference *r, int64_t blocks,
 	return most;
 }
 
-enum err_code reference_on_device(struct reference *r, struct gpu *g, void *const *data,
+enum err_code reference_on_device(struct reference *r, struct gpu *g, const struct feed *in,
 	double limit, const struct stop *stop, struct err *e)
 {
-	int n = r->program->tensors.n + 1;
+	int n = r->program->tensors.n + 1, fills = feed_randoms(r->program, in);
 	struct arena *a = &r->arena;
 	struct gpu_buffer *buffers = ARENA_ARRAY(a, n, struct gpu_buffer);
 	struct gpu_param *params = ARENA_ARRAY(a, n, struct gpu_param);
-	struct gpu_step *steps = ARENA_ARRAY(a, r->plain.nphases, struct gpu_step);
-	struct gpu_binary binary;
-	struct gpu_job job = { .binaries = &binary, .nbinaries = 1, .buffers = buffers,
-		.nbuffers = n, .steps = steps, .nsteps = r->plain.nphases, .mode = GPU_RUN };
+	struct gpu_step *steps = ARENA_ARRAY(a, fills + r->plain.nphases, struct gpu_step);
+	struct gpu_binary binary[2];
+	struct gpu_job job = { .binaries = binary, .nbinaries = 1 + (fills > 0), .buffers = buffers,
+		.nbuffers = n, .steps = steps, .nsteps = fills + r->plain.nphases, .mode = GPU_RUN };
 	int64_t bytes = max_i64(1, r->plain.scratch_bytes), blocks;
 	struct gpu_result result;
 	struct gpu_info info;
 
 	TRY(gpu_probe(g, stop, &info, e));
-	TRY(compile(r, g, info.arch, stop, &binary, e));
+	TRY(compile(r, g, info.arch, stop, &binary[0], e));
+	if (fills)
+		TRY(feed_binary(g, info.arch, stop, a, &binary[1], e));
+	feed_steps(r->program, in, 1, a, steps);
 	for (int i = 0; i < n; i++)
 		params[i] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = i };
 	blocks = min_i64(info.memory_free / 4, SCRATCH_MOST) / bytes;
 	blocks = max_i64(1, min_i64(blocks, (int64_t)info.sms * BLOCKS_AN_SM));
-	blocks = device_steps(r, blocks, params, steps);
-	device_buffers(r, data, (size_t)(blocks * bytes), buffers);
+	blocks = device_steps(r, blocks, params, steps + fills);
+	device_buffers(r, in, (size_t)(blocks * bytes), buffers);
 	return gpu_run(g, &job, limit, stop, a, &result, e);
 }
 

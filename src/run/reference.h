@@ -9,6 +9,7 @@
 #include "reference/plain.h"
 #include "gpu/gpu.h"
 #include "host/host.h"
+#include "run/fill.h"
 
 struct reference {
 	struct arena arena;
@@ -26,8 +27,9 @@ NODISCARD enum err_code reference_emit(struct reference *r, const struct tiling 
 	struct err *e);
 
 /* After reference_emit. data[t]: of inputs the packed elements, of outputs zeros, which
- * the answer replaces, all as double; temporaries NULL. `limit`: seconds. */
-NODISCARD enum err_code reference_on_device(struct reference *r, struct gpu *g, void *const *data,
+ * the answer replaces, all as double; temporaries NULL. `limit`: seconds. The device makes random
+ * inputs itself (fill.h). */
+NODISCARD enum err_code reference_on_device(struct reference *r, struct gpu *g, const struct feed *in,
 	double limit, const struct stop *stop, struct err *e);
 NODISCARD enum err_code reference_on_host(struct reference *r, void *const *data, double limit,
 	const struct stop *stop, struct err *e);

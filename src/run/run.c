@@ -179,7 +179,7 @@ static void add_step(struct built *b, int phase, struct arena *a, struct gpu_buf
 
 /* What one phase leaves for another stays on the device, poisoned at first like an output,
  * so that what is read before it is written shows. */
-static void describe_tensors(const struct program *p, void *const *data, struct gpu_buffer *out)
+static void describe_tensors(const struct program *p, const struct feed *in, struct gpu_buffer *out)
 {
 	for (int i = 0; i < p->tensors.n; i++) {
 		const struct tensor *t = &p->tensors.v[i];
@@ -187,35 +187,37 @@ static void describe_tensors(const struct program *p, void *const *data, struct 
 		out[i] = (struct gpu_buffer){ .name = t->name, .rotate = true,
 			.bytes = dtype_bytes(t->type, (size_t)tensor_elements(p, i)) };
 		if (t->role == TENSOR_INPUT) {
-			out[i].init = GPU_INIT_HOST;
-			out[i].from = data[i];
+			feed_buffer(in, i, &out[i]);
 			continue;
 		}
 		out[i].init = GPU_INIT_WORD;
 		out[i].word = POISON;
-		out[i].to = t->role == TENSOR_OUTPUT ? data[i] : NULL;
+		out[i].to = t->role == TENSOR_OUTPUT ? in->data[i] : NULL;
 	}
 }
 
-enum err_code built_run(struct built *b, struct gpu *g, void *const *data, double limit,
+enum err_code built_run(struct built *b, struct gpu *g, const struct feed *in, double limit,
 	const struct gpu_bench *bench, const struct stop *stop, struct arena *a,
 	struct gpu_result *r, struct err *e)
 {
 	const struct program *p = b->graph->program;
-	int n = p->tensors.n + PHASE_BUFFERS * b->nphases;
+	int n = p->tensors.n + PHASE_BUFFERS * b->nphases, fills = feed_randoms(p, in);
 	struct gpu_buffer *buffers = ARENA_ARRAY(a, n, struct gpu_buffer);
-	struct gpu_binary *binaries = ARENA_ARRAY(a, b->nphases, struct gpu_binary);
-	struct gpu_step *steps = ARENA_ARRAY(a, b->nphases, struct gpu_step);
-	struct gpu_job job = { .binaries = binaries, .nbinaries = b->nphases, .buffers = buffers,
-		.nbuffers = n, .steps = steps, .nsteps = b->nphases,
+	struct gpu_binary *binaries = ARENA_ARRAY(a, b->nphases + 1, struct gpu_binary);
+	struct gpu_step *steps = ARENA_ARRAY(a, fills + b->nphases, struct gpu_step);
+	struct gpu_job job = { .binaries = binaries, .nbinaries = b->nphases + (fills > 0),
+		.buffers = buffers, .nbuffers = n, .steps = steps, .nsteps = fills + b->nphases,
 		.mode = bench ? GPU_BENCH : GPU_RUN };
 
-	describe_tensors(p, data, buffers);
+	describe_tensors(p, in, buffers);
+	if (fills)
+		TRY(feed_binary(g, b->plan->device->arch, stop, a, &binaries[b->nphases], e));
+	feed_steps(p, in, b->nphases, a, steps);
 	for (int i = 0; i < b->nphases; i++) {
 		const struct compile_result *x = &b->phases[i].binary;
 
 		binaries[i] = (struct gpu_binary){ x->cubin, x->cubin_bytes };
-		add_step(b, i, a, buffers, &steps[i]);
+		add_step(b, i, a, buffers, &steps[fills + i]);
 	}
 	if (bench)
 		job.bench = *bench;

@@ -9,6 +9,7 @@
 #include "emit/emit.h"
 #include "plan/plan.h"
 #include "gpu/gpu.h"
+#include "run/fill.h"
 
 struct built_phase {
 	struct source source;
@@ -43,9 +44,9 @@ NODISCARD enum err_code built_emit(struct built *b, struct err *e);
 NODISCARD enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *stop,
 	struct err *e);
 
-/* data[t]: packed elements of tensor t: inputs are read, outputs written; temporaries
- * NULL. Outputs are poisoned before. bench NULL: one run. Times in `a`. */
-NODISCARD enum err_code built_run(struct built *b, struct gpu *g, void *const *data, double limit,
+/* Inputs are read or made (fill.h), outputs written to in->data; temporaries are NULL there. Outputs
+ * are poisoned before. bench NULL: one run. Times in `a`. */
+NODISCARD enum err_code built_run(struct built *b, struct gpu *g, const struct feed *in, double limit,
 	const struct gpu_bench *bench, const struct stop *stop, struct arena *a,
 	struct gpu_result *r, struct err *e);
 

@@ -575,6 +575,16 @@ static void test_run(void)
 	s.job.nsteps = 3;
 	ok(!run(g, &s.job, PATIENT) && saxpy_right(&s, 1), "steps run in order, fills among them");
 	saxpy_init(&s);
+	struct gpu_step before[] = { s.step, { .kind = GPU_STEP_FILL, .once = true, .buffer = 1 } };
+	s.job.steps = before;
+	s.job.nsteps = 2;
+	ok(!run(g, &s.job, PATIENT) && s.y[0] == 0 && s.y[99] == 198, "but those that come once, before");
+	s.job.mode = GPU_BENCH;
+	s.buffers[1].rotate = true;
+	s.job.bench = (struct gpu_bench){ .runs_min = 4, .runs_max = 4, .copies = 2 };
+	ok(!run(g, &s.job, PATIENT) && s.y[1] > 0 && s.y[1] < 1000 && s.y[99] == 99 * s.y[1],
+		"for each copy of what rotates");
+	saxpy_init(&s);
 	s.buffers[0].init = GPU_INIT_WORD;
 	s.buffers[0].word = (uint32_t)gpu_bits_float(0.5);
 	ok(!run(g, &s.job, PATIENT) && s.y[0] == 1001 && s.y[99] == 1001, "a buffer of one word");

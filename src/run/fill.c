@@ -1,0 +1,89 @@
+#include "run/fill.h"
+
+#include <string.h>
+
+#include "run/export_kit.h"
+#include "tile/random.h"
+
+enum { THREADS = 256, UNITS_A_THREAD = 16 };
+
+static const char kernel[] =
+	"extern \"C\" __global__ void __launch_bounds__(256) fill(void *data, fill_word n,\n"
+	"\tfill_word state, int bits, int exponent, int mantissa)\n"
+	"{\n"
+	"\tstruct fill_type t = { bits, exponent, mantissa };\n"
+	"\tfill_word units = fill_units(t, n), step = (fill_word)gridDim.x * blockDim.x;\n"
+	"\n"
+	"\tfor (fill_word i = (fill_word)blockIdx.x * blockDim.x + threadIdx.x; i < units; i += step)\n"
+	"\t\tfill_unit(t, data, n, state, i);\n"
+	"}\n";
+
+static bool is_random(const struct program *p, const struct feed *f, int tensor)
+{
+	return p->tensors.v[tensor].role == TENSOR_INPUT && !f->data[tensor];
+}
+
+int feed_randoms(const struct program *p, const struct feed *f)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->tensors.n; i++)
+		n += is_random(p, f, i);
+	return n;
+}
+
+enum err_code feed_binary(struct gpu *g, const char *arch, const struct stop *stop, struct arena *a,
+	struct gpu_binary *out, struct err *e)
+{
+	struct compile_job job = { .name = "fill.cu", .arch = arch };
+	struct compile_result r;
+	const struct export_template *t = export_templates;
+
+	while (strcmp(t->name, "fill.h"))
+		t++;
+	job.source = arena_strf(a, "%s%s", t->text, kernel);
+	TRY(gpu_compile(g, &job, stop, a, &r, e));
+	*out = (struct gpu_binary){ r.cubin, r.cubin_bytes };
+	return OK;
+}
+
+static struct gpu_param bits(enum gpu_param_kind kind, uint64_t x)
+{
+	return (struct gpu_param){ .kind = kind, .bits = x };
+}
+
+static struct gpu_step step_of(const struct program *p, int tensor, uint64_t seed, int binary,
+	struct arena *a)
+{
+	const struct tensor *t = &p->tensors.v[tensor];
+	struct fill_type type = random_type(t->type);
+	struct gpu_param *v = ARENA_ARRAY(a, 6, struct gpu_param);
+	uint64_t n = (uint64_t)tensor_elements(p, tensor);
+	uint64_t blocks = fill_units(type, n) / (THREADS * UNITS_A_THREAD) + 1;
+
+	v[0] = (struct gpu_param){ .kind = GPU_PARAM_POINTER, .buffer = tensor };
+	v[1] = bits(GPU_PARAM_BITS64, n);
+	v[2] = bits(GPU_PARAM_BITS64, random_state(seed, t->name));
+	v[3] = bits(GPU_PARAM_BITS32, (uint64_t)type.bits);
+	v[4] = bits(GPU_PARAM_BITS32, (uint64_t)type.exponent);
+	v[5] = bits(GPU_PARAM_BITS32, (uint64_t)type.mantissa);
+	return (struct gpu_step){ .kind = GPU_STEP_KERNEL, .once = true, .binary = binary, .entry = "fill",
+		.grid = { (unsigned)(blocks < 1 << 20 ? blocks : 1 << 20) }, .block = { THREADS },
+		.params = v, .nparams = 6 };
+}
+
+void feed_steps(const struct program *p, const struct feed *f, int binary, struct arena *a,
+	struct gpu_step *out)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->tensors.n; i++)
+		if (is_random(p, f, i))
+			out[n++] = step_of(p, i, f->seed, binary, a);
+}
+
+void feed_buffer(const struct feed *f, int tensor, struct gpu_buffer *out)
+{
+	out->init = f->data[tensor] ? GPU_INIT_HOST : GPU_INIT_NONE;
+	out->from = f->data[tensor];
+}

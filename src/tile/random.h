@@ -1,0 +1,12 @@
+/* random.h - random tensors: what fill.h has to know of one. */
+#ifndef TILE_RANDOM_H
+#define TILE_RANDOM_H
+
+#include "tile/dtype.h"
+#include "tile/fill.h"
+
+struct fill_type random_type(enum dtype t);
+/* Every tensor has a stream of its own, by its name. */
+uint64_t random_state(uint64_t seed, const char *tensor);
+
+#endif
