@@ -1,7 +1,10 @@
 /* What moves between global memory, shared memory and registers. */
 #include "emit/print.h"
 
-enum { LOADS = 8 };			/* under way at once */
+enum {
+	LOADS = 8,			/* elements under way at once */
+	RUNS = 32,			/* runs written out behind each other, at most */
+};
 
 int map_param(const struct print *c, int map)
 {
@@ -100,8 +103,40 @@ static void put_each_of_ring(struct print *c, const struct role_op *o, const cha
 	put_place(c, o, "", run);
 }
 
-/* Nobody waits for the pieces until all are on their way. */
-static void load_runs(struct print *c, const struct role_op *o, int bytes)
+/* Rows that a thread goes through by adding, from each in which it begins. `inside` may ask for the
+ * row. */
+static void put_strides(struct print *c, const struct role_op *o, int bytes)
+{
+	const struct role_stride *s = &o->u.move.stride;
+	long long run = o->u.move.run, across = (long long)o->u.move.cols / run;
+	long long rounds = (long long)(o->u.move.elements / o->u.move.cols / s->rows), n = RUNS;
+	const char *type = bits_type(o->u.move.type), *element;
+
+	while (rounds % n)
+		n--;
+	put(c, "LOOP (int first = thread / %lld; first < %lld; first += %lld) {", across,
+		(long long)s->rows, (long long)threads_of(c) / across);
+	put(c, "\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = first, col0 = thread %% %lld * %lld;",
+		across, run);
+	element = put_indices(c, o);
+	put(c, "\tu32 to = %s;", num(c, o->u.move.address));
+	put(c, "\tconst %s *from = &%s;", type, element);
+	c->indent++;
+	if (n < rounds)
+		put(c, "LOOP (int v = 0; v < %lld; v++, to += %lld, from += %lldl) {", rounds / n,
+			n * (long long)s->to, n * (long long)s->from);
+	put(c, "EACH(u, %lld) {", n);
+	if (asks(c, o->u.move.inside) && num_uses(o->u.move.inside, VAR_ROW0))
+		put(c, "\tconst int row0 = first + %su) * %lld;", n < rounds ? arena_strf(c->a, "(%lld * v + ",
+			n) : "(", (long long)s->rows);
+	put(c, "\tcopy_%d(to + u * %lld, from + u * %lldl, %s);", bytes, (long long)s->to,
+		(long long)s->from, num(c, o->u.move.inside));
+	put(c, n < rounds ? "} }" : "}");
+	c->indent--;
+	put(c, "}");
+}
+
+static void put_runs(struct print *c, const struct role_op *o, int bytes)
 {
 	const char *element;
 
@@ -110,7 +145,20 @@ static void load_runs(struct print *c, const struct role_op *o, int bytes)
 	put(c, "\tcopy_%d(%s, &%s, %s);", bytes, num(c, o->u.move.address), element, num(c,
 		o->u.move.inside));
 	put(c, "}");
-	put(c, "copies_wait();");
+}
+
+/* Nobody waits for the pieces until all are on their way. */
+static void load_runs(struct print *c, const struct role_op *o, int bytes)
+{
+	if (o->u.move.stride.rows)
+		put_strides(c, o, bytes);
+	else
+		put_runs(c, o, bytes);
+	if (o->u.move.arrives)
+		put(c, "copies_arrive(%s);", flag_barrier(c, &c->r->flags.v[o->u.move.flag], num(c,
+			o->u.move.n)));
+	else
+		put(c, "copies_wait();");
 }
 
 /* Elements too small for that: several on their way to registers, then to their places. */

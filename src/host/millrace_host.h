@@ -389,13 +389,13 @@ static inline void shared_put_f32(u32 a, float x)
 	host_put(a, &x, sizeof(x));
 }
 
-/* To shared memory; zeros unless `inside`. On a GPU only copies_wait ends it: no text does
- * anything in between. */
+/* To shared memory; zeros unless `inside`. On a GPU only copies_wait or what copies_arrive told ends
+ * it: no text does anything with it in between. */
 static inline void host_copy(u32 to, const void *from, u32 n, bool inside)
 {
 	static const u32 zeros[4];
 
-	host_put(to, inside ? from : zeros, n);
+	host_rt->put_copied(to, inside ? from : zeros, n);
 }
 
 #define copy_4(to, from, inside) host_copy(to, from, 4, inside)
@@ -404,6 +404,11 @@ static inline void host_copy(u32 to, const void *from, u32 n, bool inside)
 
 static inline void copies_wait(void)
 {
+}
+
+static inline void copies_arrive(u32 flag)
+{
+	host_rt->flag_arrive(flag, 0);
 }
 
 /* ---- arithmetic -------------------------------------------------------------------------- */

@@ -218,5 +218,5 @@ const struct host_runtime host_runtime = {
 	.product = host_product,
 	.warp_product = host_warp_product,
 	.get = host_get,
-	.put = host_put,
+	.put = host_put, .put_copied = host_put_copied,
 };

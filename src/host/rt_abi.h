@@ -63,6 +63,7 @@ struct host_runtime {
 	void (*warp_product)(float *d, const uint32_t *a, const uint32_t *b, int add, int type);
 	void (*get)(uint32_t address, void *to, uint32_t n);
 	void (*put)(uint32_t address, const void *from, uint32_t n);
+	void (*put_copied)(uint32_t address, const void *from, uint32_t n);
 };
 extern const struct host_runtime host_runtime;	/* rt.c's */
 

@@ -34,6 +34,7 @@ struct host_copy {
 	int64_t row, rows;		/* next, and how many */
 	struct host_access who;
 	uint32_t *clock;
+	const uint32_t *fenced;		/* what who started it knew at a fence; NULL: there was none */
 };
 
 /* A store that its thread has not waited for. */
@@ -63,6 +64,8 @@ struct host_product {
 	const uint32_t *from[HOST_GROUP];	/* A's registers, and what they held */
 	uint32_t held[HOST_GROUP][4];
 	uint32_t *clock, *warp_clock[HOST_GROUP / HOST_WARP];
+	uint32_t *fenced;		/* what all threads knew at fences */
+	bool unfenced;			/* one had none */
 };
 
 enum { HOST_SUMS_MAX = 32 };
@@ -130,6 +133,7 @@ static inline void host_copy_actor(struct host_copy *c, int slot)
 
 	c->who = (struct host_access){ t->task, t->iteration, ++host_async.copy_time[slot],
 		host_copy_entry(slot) };
+	c->fenced = t->fence_seen;
 	if (!host_racing())
 		return;
 	if (!c->clock)
@@ -203,7 +207,7 @@ static inline void host_copy_one_row(const struct host_copy *c, int64_t row)
 {
 	const struct host_map *m = c->map;
 	struct host_actor actor = { .who = c->who, .clock = host_racing() ? c->clock : NULL,
-		.async = true };
+		.fenced = c->fenced, .async = true };
 	int64_t offset, width = m->box[0] * m->element_bytes;
 	bool inside = host_copy_row(c, row, &offset);
 
@@ -433,7 +437,8 @@ static inline void host_give_sums(const struct host_product *p, struct host_sums
 static inline void host_multiply(struct host_product *p)
 {
 	static float a[HOST_ROWS][HOST_DEPTH_MAX], b[HOST_DEPTH_MAX][HOST_COLUMNS_MAX];
-	struct host_actor actor = { .who = p->who, .clock = p->clock, .async = true };
+	struct host_actor actor = { .who = p->who, .clock = p->clock, .fenced = p->unfenced ? NULL :
+		p->fenced, .async = true };
 	struct host_matrix m = host_descriptor(p->b);
 
 	host_fetch_a(p, &actor, a);
@@ -494,6 +499,7 @@ static inline void host_product_step(struct host_group *g)
 	g->done++;
 	for (int i = 0; i < HOST_GROUP / HOST_WARP; i++)
 		free(p->warp_clock[i]);
+	free(p->fenced);
 	free(p);
 }
 
@@ -537,6 +543,14 @@ static inline void host_deposit_clock(struct host_product *p)
 	if (!p->warp_clock[warp])
 		p->warp_clock[warp] = host_clock_new();
 	host_release(p->warp_clock[warp]);
+	if (!host.self->fence_seen) {
+		p->unfenced = true;
+	} else if (!p->fenced) {
+		p->fenced = host_clock_new();
+		host_clock_copy(p->fenced, host.self->fence_seen);
+	} else {
+		host_clock_meet(p->fenced, host.self->fence_seen);
+	}
 }
 
 static inline void host_mma(float *d, const struct host_product *what, const uint32_t *a)

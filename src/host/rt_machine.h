@@ -65,7 +65,7 @@ struct host_thread {
 	int iteration;
 	uint32_t *clock;		/* what happened before, by thread; race mode */
 	uint32_t fences, fences_cap;	/* of the asynchronous proxy, so far */
-	uint32_t *fence_clock;
+	uint32_t *fence_clock, *fence_seen;	/* of its own; what it knew at the last */
 	int deposits, commits, registers;
 	int stores;			/* groups of stores that it has committed */
 	bool fenced;			/* since it last waited for groups */

@@ -6,7 +6,8 @@
  * holds NaN until somebody writes. Two things are watched, byte by byte:
  *
  * Ordinary writes are seen by the asynchronous proxy (copies, matrix instructions) only
- * after a fence by their writer.
+ * after a fence by their writer; what a thread has copied (cp.async), also after one by who has seen
+ * that it is there and starts what reads it.
  *
  * In race mode, clocks say what happened before what (Lamport; vector clocks as in
  * FastTrack, Flanagan and Freund, PLDI 2009): each thread has one, and so has each
@@ -20,6 +21,8 @@
 
 enum { HOST_UNIT = 1 };			/* bytes that are watched together */
 
+#define HOST_COPIED UINT32_MAX
+
 /* Who and when: `thread` is one of the block's, or stands for an asynchronous queue. */
 struct host_access {
 	const char *task;
@@ -29,7 +32,8 @@ struct host_access {
 };
 
 struct host_unit {
-	uint32_t writer, fences;	/* thread + 1 of an ordinary write, its fences before */
+	/* thread + 1 of an ordinary write, its fences before; HOST_COPIED: it copied */
+	uint32_t writer, fences;
 	struct host_access write, *reads;
 	uint16_t nreads, cap;
 };
@@ -38,6 +42,7 @@ struct host_unit {
 struct host_actor {
 	struct host_access who;
 	const uint32_t *clock;		/* NULL unless in race mode */
+	const uint32_t *fenced;		/* async: what whoever started it knew at a fence */
 	bool async;
 };
 
@@ -180,7 +185,16 @@ static inline void host_watch_write(struct host_unit *u, const struct host_actor
 static inline bool host_fenced(const struct host_unit *u, const struct host_actor *a)
 {
 	const struct host_thread *t = &host.thread[u->writer - 1];
+	uint32_t i = 0;
 
+	if (u->fences == HOST_COPIED && (!a->clock || (a->fenced && u->write.time <=
+	    a->fenced[u->writer - 1])))
+		return true;
+	if (u->fences == HOST_COPIED) {
+		while (i < t->fences && t->fence_clock[i] < u->write.time)
+			i++;
+		return i < t->fences && t->fence_clock[i] <= a->clock[u->writer - 1];
+	}
 	return t->fences > u->fences &&
 		(!a->clock || t->fence_clock[u->fences] <= a->clock[u->writer - 1]);
 }
@@ -246,6 +260,14 @@ static inline void host_put(uint32_t at, const void *from, uint32_t n)
 	memcpy(host_access(host_here(at), n, true, &a), from, n);
 }
 
+/* Without clocks nobody can tell who has seen that it is there. */
+static inline void host_put_copied(uint32_t at, const void *from, uint32_t n)
+{
+	host_put(at, from, n);
+	for (uint32_t i = host_here(at) / HOST_UNIT; i * HOST_UNIT < host_here(at) + n; i++)
+		host_shared.units[i].fences = HOST_COPIED;
+}
+
 static inline void host_fence(void)
 {
 	struct host_thread *t = host.self;
@@ -259,6 +281,11 @@ static inline void host_fence(void)
 	if (t->clock)
 		t->fence_clock[t->fences] = t->clock[t->thread];
 	t->fences++;
+	if (!t->clock)
+		return;
+	if (!t->fence_seen)
+		t->fence_seen = host_clock_new();
+	host_clock_copy(t->fence_seen, t->clock);
 }
 
 /* ---- a block's ----------------------------------------------------------------------- */

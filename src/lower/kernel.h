@@ -127,6 +127,7 @@ struct flag {
 	int depth;
 	int arrivals;			/* a phase */
 	bool all;			/* those of all blocks of the cluster, each to all */
+	bool copies;			/* copies by threads arrive, when they are there */
 	int64_t bytes;			/* that the copy engine brings in a phase; 0: none */
 	int64_t offset;			/* in shared memory, 8 bytes each */
 };

@@ -47,6 +47,14 @@ NODISCARD enum err_code lower_showable_waits(struct kernel *k, struct err *e);
  * false if it would never go on then, or there are too many waits. */
 bool lower_hold_back(struct kernel *k, int wait);
 
+/* Of a ring, the part of s, if it holds all parts: its extents, and in rows and cols what is
+ * filled: beyond the value's end with the last part. */
+struct frag lower_ring_part(const struct stask *s, const struct ring *r);
+/* needs: rings. Of a load by threads: elements that one copies at once, neighbours in a row. */
+int lower_piece(const struct kernel *k, int task);
+/* ... and do the copies themselves arrive at its flag, when they are there? */
+bool lower_copies_arrive(const struct kernel *k, int task);
+
 /* needs: own, rings, lessons
  * computes: flags, but for depth and place; flag_of, issue_flag_of, turn_of
  * promises: what any wait of the plan asks for, and whose turn it is, is a phase of one of them */

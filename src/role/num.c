@@ -149,6 +149,34 @@ bool num_among(const struct num *all, const struct num *x)
 	return num_alike(all, x);
 }
 
+bool num_uses(const struct num *x, enum var v)
+{
+	if (!x)
+		return false;
+	return (x->op == NUM_VAR && x->var == v) || num_uses(x->a, v) || num_uses(x->b, v) ||
+		num_uses(x->c, v);
+}
+
+bool num_slope(const struct num *x, enum var v, int64_t *by)
+{
+	int64_t a, b;
+
+	*by = x->op == NUM_VAR && x->var == v;
+	if (x->op == NUM_CONST || x->op == NUM_VAR)
+		return true;
+	if ((x->a && !num_slope(x->a, v, &a)) || (x->b && !num_slope(x->b, v, &b)))
+		return false;
+	if (x->op == NUM_ADD || x->op == NUM_SUB) {
+		*by = x->op == NUM_ADD ? a + b : a - b;
+		return true;
+	}
+	if (x->op == NUM_MUL && (num_is_const(x->a) || num_is_const(x->b))) {
+		*by = num_is_const(x->a) ? x->a->k * b : a * x->b->k;
+		return true;
+	}
+	return !num_uses(x, v);
+}
+
 int64_t num_value(const struct num *x, const struct num_env *env)
 {
 	switch (x->op) {

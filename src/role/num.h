@@ -104,6 +104,10 @@ static inline bool num_is_const(const struct num *x)
 	return x->op == NUM_CONST;
 }
 
+bool num_uses(const struct num *x, enum var v);	/* x NULL: no */
+/* Does it go on by the same whenever the variable goes on by 1? Then *by says by how much. */
+bool num_slope(const struct num *x, enum var v, int64_t *by);
+
 /* Its value, given those of variables. */
 struct num_env {
 	int64_t (*var)(const struct num_env *env, enum var v, int of);

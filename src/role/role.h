@@ -266,6 +266,15 @@ struct role_op {
 							 * `run` neighbours in a row at once */
 			int run;			/* LOAD_THREADS: 4, 8 or 16 bytes of them, or a
 							 * single one of any size */
+			/* LOAD_THREADS: if a thread may go on by so many rows at once, bytes in the
+			 * slot and elements in memory from one to the next; rows 0: it may not */
+			struct role_stride {
+				int64_t rows, to, from;
+			} stride;
+			bool arrives;			/* LOAD_THREADS: each thread's copies arrive at
+							 * instance `n` of `flag` when they are there */
+			int flag;
+			const struct num *n;
 			const struct num *address;	/* of the ring's element */
 			int64_t bytes;			/* of a tile, in global memory */
 		} move;
@@ -378,6 +387,7 @@ struct role_flag {
 	bool early;			/* a run is over with the last instance in it, not with the loop */
 	int depth, arrivals;
 	bool all;			/* those of all blocks of the cluster, each to all */
+	bool copies;			/* copies by threads arrive, when they are there */
 	int64_t bytes;			/* that the copy engine brings in a phase; 0: none */
 	int64_t offset;			/* in shared memory, 8 bytes each */
 };

@@ -51,6 +51,7 @@ static void add_task(struct task_price *to, const struct task_price *t)
 	add(&to->before, t->before);
 	add(&to->after, t->after);
 	to->by_threads |= t->by_threads;
+	to->arrives |= t->arrives;
 	to->lands |= t->lands;
 	to->drain = fewer(to->drain, t->drain);
 	to->drain_after = fewer(to->drain_after, t->drain_after);
@@ -127,6 +128,7 @@ static void read_inside(struct reader *r, const struct role_op *o, struct spent 
 	t->pieces += boxes > 0 ? r->often : 0;
 	t->spread = fmax(t->spread, price_spread(&r->payer, o));
 	t->filled = fmax(t->filled, price_filled(o));
+	t->arrives |= o->what == DO_LOAD_THREADS && o->u.move.arrives;
 	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_STORE_THREADS ||
 		o->what == DO_STORE_RING;
 	t->lands |= r->multiplied && o->what == DO_PUT;
@@ -325,14 +327,18 @@ static double lane_cycles(const struct vdevice *d, const struct spent *s, double
 	return s->lane + s->rounds * (share * d->global_latency + (1 - share) * d->l2_latency);
 }
 
-/* The lane itself copies: no engine is asked, and when the lane goes on it is done. */
-static void price_threads(const struct seu *s, const struct task_price *t, double lane,
-	struct entry_cost *c)
+/* The lane itself copies: no engine is asked, and when the lane goes on it is done, unless the copies
+ * tell of themselves. */
+static void price_threads(const struct vdevice *d, const struct seu *s, const struct task_price *t,
+	double lane, double share, struct entry_cost *c)
 {
+	const struct spent trip = { .rounds = 1 };
+
 	c->cost.busy = s->kind == SEU_VECTOR ? t->before.unit : 0;
 	c->cost.alone = s->async ? 0 : lane;
 	c->cost.issue = s->async ? lane : 0;
-	c->cost.latency = s->async ? fmax(lane - c->cost.memory, 0) : 0;
+	c->cost.latency = t->arrives ? lane_cycles(d, &trip, share) : s->async ? fmax(lane -
+		c->cost.memory, 0) : 0;
 }
 
 static void price_copy(const struct seu *s, const struct task_price *t, double lane,
@@ -359,7 +365,7 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 	c->drain = t->drain;
 	c->drain_after = t->drain_after;
 	if (t->by_threads) {
-		price_threads(s, t, before + after, c);
+		price_threads(p->device, s, t, before + after, share, c);
 	} else if (s->kind == SEU_COPY) {
 		price_copy(s, t, before + after, c);
 	} else if (s->kind == SEU_MATRIX && s->async) {

@@ -25,6 +25,7 @@ struct spent {
 struct task_price {
 	bool known;			/* it is in the tree */
 	bool by_threads;		/* a load or store that no engine does */
+	bool arrives;			/* ... and which is there later than the lane goes on */
 	bool lands;			/* a product for which the lane stays, and whose result it then
 					 * brings to shared memory: complete when that is done */
 	double asking;			/* cycles to ask for its own products, waiting or not */

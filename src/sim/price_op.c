@@ -8,6 +8,8 @@ enum {
 	ACCESS = 2,			/* an element to or from shared memory: address, access */
 	ROUND = 8,			/* of a loop over elements: count, compare, branch, row, column, guard,
 					 * conversion, access */
+	COPY = 3,			/* of a piece by adding to addresses: two halves, copy */
+	TOGETHER = 8,			/* elements that go through registers before the next are asked for */
 	DIMENSION = 3,			/* of an index in 64 bits: multiply, add, carry */
 	LONG_DIVIDE = 20,		/* by a number that the compiler does not know */
 	SHORT_DIVIDE = 4,		/* by one that it does: multiply, shift, and back for the rest */
@@ -43,14 +45,6 @@ static double num_instructions(const struct num *x)
 	if (is_power(x->b))
 		return inner + 1;
 	return inner + (num_is_const(x->b) ? SHORT_DIVIDE : LONG_DIVIDE);
-}
-
-static bool num_uses(const struct num *x, enum var v)
-{
-	if (!x)
-		return false;
-	return (x->op == NUM_VAR && x->var == v) || num_uses(x->a, v) || num_uses(x->b, v) ||
-		num_uses(x->c, v);
 }
 
 /* Elements in shared memory that a value is made of. */
@@ -130,14 +124,30 @@ static double index_instructions(const struct role_op *o)
 
 /* A loop over a ring's elements, one for each thread at a time. Each round is a chain from the
  * element's number to its place: nothing of the next one is begun before. */
-static struct spent by_elements(const struct payer *x, const struct role_op *o, bool loads)
+static struct spent store_ring(const struct payer *x, const struct role_op *o)
 {
 	double rounds = ceil((double)o->u.move.elements / threads(x));
 	double n = ROUND + index_instructions(o) + num_instructions(o->u.move.address);
 	struct spent s = instructions(x, rounds * n * threads(x));
 
 	s.lane = fmax(s.lane, rounds * (n * x->vector->chain + x->vector->latency));
-	s.rounds = loads ? rounds : 0;
+	return s;
+}
+
+/* Pieces of neighbours. Of those that are copied asynchronously all are on their way before the lane
+ * waits, if it does; of single elements a few go through registers at once. */
+static struct spent load_threads(const struct payer *x, const struct role_op *o)
+{
+	double bytes = o->u.move.run * dtype_bits(o->u.move.type) / 8.0;
+	double pieces = (double)o->u.move.elements / o->u.move.run, rounds = ceil(pieces / threads(x));
+	double n = o->u.move.stride.rows ? COPY : ROUND + index_instructions(o) +
+		num_instructions(o->u.move.address);
+	struct spent s = instructions(x, rounds * n * threads(x));
+
+	s.lane = fmax(s.lane, accesses(x, pieces, bytes).lane);
+	if (!o->u.move.stride.rows)
+		s.lane = fmax(s.lane, rounds * n * x->vector->chain);
+	s.rounds = o->u.move.arrives ? 0 : bytes < BANK_BYTES ? ceil(rounds / TOGETHER) : 1;
 	return s;
 }
 
@@ -312,9 +322,9 @@ struct spent price_op(const struct payer *x, const struct role_op *o)
 	case DO_FENCE:
 		return cycles(d->fence_cost);
 	case DO_LOAD_THREADS:
-		return by_elements(x, o, true);
+		return load_threads(x, o);
 	case DO_STORE_RING:
-		return by_elements(x, o, false);
+		return store_ring(x, o);
 	case DO_STORE_THREADS:
 		return store_threads(x, o);
 	case DO_PUT:

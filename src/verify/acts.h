@@ -4,7 +4,7 @@
  * the tree as a GPU would, with the trip counts of the play in the place of those that the
  * tree computes.
  *
- * All warps of a lane do the same. Only copies, and stores out of rings, are issued by the
+ * All warps of a lane do the same. Only copies by the engine, and stores out of rings, are issued by the
  * first warp alone. All blocks of a cluster do the same.
  */
 #ifndef VERIFY_ACTS_H
@@ -19,6 +19,7 @@ enum act_kind {
 					 * blocks', of each block */
 	ACT_COPY,			/* arrive there and let the engine fill place `to`; or a part of
 					 * it, in each block, if the cluster shares the load */
+	ACT_COPY_THREADS,		/* arrive there when what the warp copies to place `to` has come */
 	ACT_SYNC,			/* all warps of the lane meet */
 	ACT_CLUSTER,			/* all warps of the cluster meet */
 	ACT_FENCE,			/* what the warp wrote, the engines may now see */

@@ -215,6 +215,7 @@ static void read_indices(struct names *c, const struct role_op *o)
 		names_num(c, o->u.move.index[i].at);
 	names_num(c, o->u.move.inside);
 	names_num(c, o->u.move.address);
+	names_num(c, o->u.move.n);
 	use(c, VAR_THREAD, NONE);
 	if (o->what == DO_STORE_THREADS)
 		names_read(c, o->u.move.from);

@@ -110,6 +110,8 @@ static enum err_code do_act(struct play *p, struct warp *w, const struct act *a)
 		return play_arrive(p, w, a);
 	case ACT_COPY:
 		return play_copy(p, w, a);
+	case ACT_COPY_THREADS:
+		return play_copy_threads(p, w, a);
 	case ACT_SYNC:
 	case ACT_CLUSTER:
 		break;
@@ -302,7 +304,7 @@ static enum err_code check_end(const struct play *p)
 			if (!p->round[f][n].complete)
 				return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, f), "nobody is told of %s",
 					play_flag_name(p, f, n));
-			if (flag_at(p, f)->bytes && !is_over_for_block(p, f, n))
+			if ((flag_at(p, f)->bytes || flag_at(p, f)->copies) && !is_over_for_block(p, f, n))
 				return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, f), "the kernel may "
 					"end while %s is under way", play_flag_name(p, f, n));
 			TRY(check_peers(p, f, n));
@@ -380,8 +382,10 @@ enum err_code play_script(struct arena *a, const struct script *s, struct remedy
 	init_warps(&p);
 	init_flags(&p);
 	find_awaited(&p);
-	for (int i = 0; i < p.nwarps; i++)
+	for (int i = 0; i < p.nwarps; i++) {
 		p.warp[i].clock = ARENA_ARRAY(a, p.nclock, int);
+		p.warp[i].fenced = ARENA_ARRAY(a, p.nclock, int);
+	}
 	p.cell = ARENA_ARRAY(a, p.blocks * play_cells(&p), struct cell);
 	TRY(check_ran(&p));
 	while (moved) {

@@ -159,6 +159,19 @@ enum err_code play_copy(struct play *p, struct warp *w, const struct act *a)
 	return OK;
 }
 
+enum err_code play_copy_threads(struct play *p, struct warp *w, const struct act *a)
+{
+	int flag = flag_in(p, w->block, a->at);
+
+	TRY(check_turn(p, w, flag, a->n, a->instance, "copies for"));
+	TRY(play_add_access(p, w->block, w, a->to, (struct access){ .of = barrier_of(p, flag, a->n),
+		.until = a->n / depth_of(p, flag) + 1, .instance = a->instance, .warp = NONE,
+		.copied = true, .writes = true }));
+	TRY(arrive(p, w, flag, a->n, a->instance));
+	p->round[flag][a->n].copies++;
+	return try_complete(p, flag, a->n, 0);
+}
+
 enum err_code play_wait(struct play *p, struct warp *w, const struct act *a)
 {
 	int flag = flag_in(p, w->block, a->at), depth = depth_of(p, flag);

@@ -1,6 +1,8 @@
 /* Slots and registers: who may touch them, and what is there. */
 #include "verify/play_state.h"
 
+#include <string.h>
+
 static const char *verb(const struct access *x)
 {
 	return x->writes ? "writes" : "reads";
@@ -32,6 +34,12 @@ static enum err_code check_order(const struct play *p, int place, const struct a
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' by an engine, "
 			"without a fence after %s wrote it", play_name(p, x->instance), verb(x), buffer,
 			play_name(p, old->instance));
+	/* who lets an engine read what threads have copied fences when it has seen that it is there */
+	if (place < p->s->set->rooms && x->warp == NONE && !x->copied && old->copied &&
+	    p->warp[x->by].fenced[old->of] < old->until)
+		return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' by an engine, "
+			"without a fence after it has seen what %s copied", play_name(p, x->instance), verb(x),
+			buffer, play_name(p, old->instance));
 	return OK;
 }
 
@@ -103,7 +111,7 @@ enum err_code play_access(struct play *p, struct warp *w, const struct act *a)
 	int me = warp_index(p, w);
 	struct access x = { .of = group ? groups_of(p, me) : events_of(p, me),
 		.until = group ? w->groups + 1 : w->event, .instance = a->instance,
-		.warp = group ? NONE : me, .writes = a->kind == ACT_WRITE || a->kind == ACT_GROUP_SUM,
+		.warp = group ? NONE : me, .by = me, .writes = a->kind == ACT_WRITE || a->kind == ACT_GROUP_SUM,
 		.sums = a->kind == ACT_GROUP_SUM, .initial = a->kind == ACT_WRITE && a->initial };
 
 	if (!x.writes || x.sums)
@@ -118,7 +126,7 @@ enum err_code play_store(struct play *p, struct warp *w, const struct act *a)
 {
 	int me = warp_index(p, w);
 	struct access x = { .of = stores_of(p, me), .until = w->stores + 1, .instance = a->instance,
-		.warp = NONE };
+		.warp = NONE, .by = me };
 
 	TRY(check_value(p, place_at(p, w->block, w, a->at), a->at, a));
 	return play_add_access(p, w->block, w, a->at, x);
@@ -128,6 +136,7 @@ void play_fence(struct play *p, struct warp *w)
 {
 	int me = warp_index(p, w);
 
+	memcpy(w->fenced, w->clock, (size_t)p->nclock * sizeof(int));
 	for (int i = 0; i < w->unfenced.n; i++) {
 		struct cell *at = place_at(p, w->block, w, w->unfenced.v[i]);
 

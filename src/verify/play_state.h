@@ -21,6 +21,8 @@ struct access {
 	int instance;
 	int warp;			/* who did it with ordinary instructions; NONE: an engine */
 	int fence;			/* of that warp after it; 0: none yet */
+	int by;				/* an engine's: the warp that issued it */
+	bool copied;			/* by threads that do not wait for it */
 	bool writes, sums;
 	bool initial;			/* it writes a value that is no instance's */
 };
@@ -52,7 +54,7 @@ struct warp {
 	int groups, stores;		/* issued */
 	bool multiplies, stores_on;	/* something that no group has been issued with */
 	bool meets;			/* stands at an ACT_SYNC or ACT_CLUSTER */
-	int *clock;
+	int *clock, *fenced;		/* now; when it came to its last fence */
 	VEC(int) unfenced;		/* places */
 };
 
@@ -188,6 +190,7 @@ void play_fence(struct play *p, struct warp *w);
 
 NODISCARD enum err_code play_arrive(struct play *p, struct warp *w, const struct act *a);
 NODISCARD enum err_code play_copy(struct play *p, struct warp *w, const struct act *a);
+NODISCARD enum err_code play_copy_threads(struct play *p, struct warp *w, const struct act *a);
 NODISCARD enum err_code play_wait(struct play *p, struct warp *w, const struct act *a);
 
 #endif

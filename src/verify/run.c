@@ -359,6 +359,19 @@ static enum err_code load(struct run *x, const struct role_op *o)
 	return OK;
 }
 
+/* Copies that their threads do not wait for. */
+static enum err_code load_threads(struct run *x, const struct role_op *o)
+{
+	struct act *a;
+
+	if (!o->u.move.arrives)
+		return touches(x, o);
+	a = act(x, ACT_COPY_THREADS, o->u.move.flag, value(x, o->u.move.n));
+	a->to = place_of(x, &o->touches.v[0]);
+	x->scattered = x->writing = true;
+	return OK;
+}
+
 static enum err_code store(struct run *x, const struct role_op *o)
 {
 	const struct touch *t = &o->touches.v[0];
@@ -484,7 +497,9 @@ static enum err_code run_op(struct run *x, const struct role_op *o)
 		return load(x, o);
 	case DO_STORE_BOXES:
 		return store(x, o);
-	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING: case DO_PUT:
+	case DO_LOAD_THREADS:
+		return load_threads(x, o);
+	case DO_STORE_THREADS: case DO_STORE_RING: case DO_PUT:
 	case DO_PUT_PANELS: case DO_FILL: case DO_FETCH: case DO_PRODUCT: case DO_SUM_PRODUCT: case DO_INIT:
 	case DO_MAP: case DO_PACK: case DO_KEEP: case DO_REDUCE: case DO_SCAN:
 	case DO_LINES:

@@ -122,6 +122,20 @@ static enum err_code check_panels(const struct check *c, const struct role_op *o
 	return OK;
 }
 
+/* At a flag for copies by threads each of them arrives, by pieces that can, and nobody else. */
+static enum err_code check_arrivals(const struct check *c, const struct role_op *o)
+{
+	bool loads = o->what == DO_LOAD_THREADS;
+	int flag = loads ? o->u.move.flag : o->u.flag.flag;
+	int bytes = loads ? o->u.move.run * dtype_bits(o->u.move.type) / 8 : 0;
+
+	if (loads && !o->u.move.arrives)
+		return OK;
+	if (c->r->flags.v[flag].copies != loads)
+		return fault(c, o->task, "who arrives at the flag", loads, !loads);
+	return loads && bytes < 4 ? fault(c, o->task, "the bytes of a piece", bytes, 4) : OK;
+}
+
 static enum err_code check_ops(const struct check *c, const struct role_body *b)
 {
 	for (int i = 0; i < b->v.n; i++) {
@@ -129,6 +143,8 @@ static enum err_code check_ops(const struct check *c, const struct role_body *b)
 
 		if (o->what == DO_LOAD_BOXES)
 			TRY(check_load(c, o));
+		else if (o->what == DO_LOAD_THREADS || o->what == DO_ARRIVE || o->what == DO_RELEASE)
+			TRY(check_arrivals(c, o));
 		else if (o->what == DO_STORE_BOXES)
 			TRY(check_panels(c, o));
 		else if (role_is_region(o->what))
@@ -144,7 +160,7 @@ static enum err_code check_flag(const struct check *c, const struct role_flag *f
 {
 	int lane = c->set.lane[f->task];
 	int64_t warps = lane == NONE ? 0 : c->r->roles.v[lane].warps * (f->all ? c->r->cluster : 1);
-	int64_t arrivals = f->bytes ? 1 : warps;
+	int64_t arrivals = f->bytes ? 1 : f->copies ? warps * c->r->target->warp : warps;
 
 	if (f->depth < 1)
 		return fault(c, f->task, "the depth of the flag", f->depth, 1);

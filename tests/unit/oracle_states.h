@@ -151,6 +151,24 @@ static inline void x_change(struct explorer *x, const struct x_state *s, int pla
 		x_wrong(x, "a slot is written while something is under way on it");
 }
 
+/* Is another part of the same copy under way? */
+static inline bool x_joins(const struct explorer *x, const struct x_state *s, int copy)
+{
+	for (int i = 0; i < x->ncopies; i++)
+		if (s->flying >> i & 1 && i != copy && !x->copy[i].out && x->copy[i].place ==
+		    x->copy[copy].place && x->copy[i].instance == x->copy[copy].instance)
+			return true;
+	return false;
+}
+
+/* Warps that arrive, or the engine. */
+static inline uint8_t x_arrivals(const struct explorer *x, int flag)
+{
+	const struct role_flag *f = &x->r->flags.v[flag];
+
+	return (uint8_t)(f->arrivals / (f->copies ? x->r->target->warp : 1));
+}
+
 static inline void x_end_phase(const struct explorer *x, struct x_state *s, int b)
 {
 	int flag = 0;
@@ -161,7 +179,7 @@ static inline void x_end_phase(const struct explorer *x, struct x_state *s, int 
 	while (flag + 1 < x->r->flags.n && x->first_barrier[flag + 1] <= b)
 		flag++;
 	s->phase[b]++;
-	s->due[b] = (uint8_t)x->r->flags.v[flag].arrivals;
+	s->due[b] = x_arrivals(x, flag);
 }
 
 static inline void x_arrive(struct explorer *x, struct x_state *s, int b, int n)
@@ -202,10 +220,12 @@ static inline void x_do(struct explorer *x, struct x_state *s, int w)
 		x_arrive(x, s, x_barrier(x, a), v->number ? x->r->roles.v[v->lane].warps - 1 : 1);
 		break;
 	case ACT_COPY:
+	case ACT_COPY_THREADS:		/* each warp has a part of it, under way at the same time */
 		copy = v->copy[s->at[w]];
-		x_change(x, s, a->to);
+		if (!x_joins(x, s, copy))
+			x_change(x, s, a->to);
 		s->flying |= 1u << copy;
-		x_arrive(x, s, x_barrier(x, a), 1);
+		x_arrive(x, s, x_barrier(x, a), v->number ? x->r->roles.v[v->lane].warps - 1 : 1);
 		break;
 	case ACT_READ:
 	case ACT_GROUP_READ:
@@ -414,7 +434,8 @@ static inline bool x_open(struct explorer *x)
 				v->group[i] = groups;
 				groups += v->acts[i].kind == ACT_COMMIT;
 				v->stores[i] = stores;
-				if ((v->acts[i].kind != ACT_COPY && v->acts[i].kind != ACT_STORE) ||
+				if ((v->acts[i].kind != ACT_COPY && v->acts[i].kind != ACT_STORE &&
+				    v->acts[i].kind != ACT_COPY_THREADS) ||
 				    x_idle(x, v, &v->acts[i]))
 					continue;
 				if (x->ncopies == X_COPIES)
@@ -437,7 +458,7 @@ static inline void x_explore(struct explorer *x)
 
 	for (int f = 0; f < x->r->flags.n; f++)
 		for (int i = 0; i < x->r->flags.v[f].depth; i++)
-			first.due[x->first_barrier[f] + i] = (uint8_t)x->r->flags.v[f].arrivals;
+			first.due[x->first_barrier[f] + i] = x_arrivals(x, f);
 	for (int i = 0; i < x->s->set->shared; i++)
 		first.tag[i] = -1;
 	x->seen = calloc(X_STATES, sizeof(*x->seen));

@@ -232,7 +232,7 @@ static void test_numbers(void)
 	struct bench b;
 	int missed = 0;
 
-	bench_open(&b, "gemm(100, {epilogue = 'c1', store_c = 'c1'})");
+	bench_open(&b, "gemm(99, {epilogue = 'c1', store_c = 'c1'})");
 	must(&b, lower_plan(&b.mem, b.plan, 0, &k, &b.e));
 	price_of(&b, k, &was);
 	for (int i = 0; i < LEN(number); i++) {
@@ -280,12 +280,12 @@ static double cycles_of(const char *script)
 
 static void test_dearer(void)
 {
-	double one = cycles_of("gemm(512)"), odd = cycles_of("gemm(500)"), two;
+	double one = cycles_of("gemm(512)"), odd = cycles_of("gemm(511)"), two;
 
 	two = cycles_of("gemm(512, {epilogue = 'c1', store_c = 'c1'})");
 	ok(two > 1.2 * one, "an accumulator that is handed over each iteration is dear");
-	ok(cycles_of("gemm(508)") > 20 * one, "loads by threads are much dearer than by the engine");
-	ok(odd > 20 * one, "... whatever the tile");
+	ok(odd > 20 * one, "loads of single elements by threads are much dearer than by the engine");
+	ok(cycles_of("gemm(508)") < odd / 10, "... but not where neighbours are copied at once");
 	one = cycles_of("statistics{}");
 	two = cycles_of("statistics{normalise = 'c1', store_o = 'c1'}");
 	ok(two > one, "an end on another lane costs more than on the same");

@@ -524,6 +524,8 @@ int main(void)
 		"return gemm({m=128, n=64, k=64}, {m=128, n=64, k=32}, 1, 2)", 1, 2, true);
 	check_states_of("all states of a gemm that looks back at its loads", LOOKING_BACK("{m=128, n=64, k=160}"),
 		1, 4, true);
+	check_states_of("all states of a gemm copied by threads",
+		"return gemm({m=128, n=64, k=100}, {m=64, n=64, k=32}, 2, 1)", 1, 4, true);
 	check_states_of("all states of attention", "return attention{m=128, n=128}", 2, 2, true);
 	check_states_of("all states of attention, queries from a lane of their own",
 		"return attention{m=192, n=128, p1='p1'}", 3, 2, true);

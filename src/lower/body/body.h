@@ -162,9 +162,6 @@ const struct num *body_brought(struct body *c, const struct stask *s, const stru
  * is one of the tile, within the ends of its axes. */
 const struct num *body_walk(struct body *c, const struct stask *s, const struct ring *r,
 	struct role_op *o);
-/* Of a ring, the part of s, if it holds all parts: its extents, and in rows and cols what is
- * filled: beyond the value's end with the last part. */
-struct frag body_ring_part(const struct stask *s, const struct ring *r);
 /* s reads what lies in the buffer's ring: of all parts of the value that it takes. */
 void body_touch_ring(struct body *c, const struct stask *s, int buffer);
 /* Where the element at hand is in the tensor of a load or store, by dimension; *inside: and it

@@ -213,7 +213,7 @@ static enum err_code leave_in_ring(struct body *c, const struct kentry *x, int b
 	struct frag room, part;
 
 	TRY(body_node(c, s, b->node, &from, e));
-	part = body_ring_part(s, r);
+	part = lower_ring_part(s, r);
 	room = *from;
 	room.height = min_i64(from->rows, part.rows);
 	room.width = min_i64(from->cols, part.cols);
@@ -265,7 +265,7 @@ enum err_code body_result(struct body *c, const struct kentry *x, int buffer, st
 	if (!has_ring(c, buffer))
 		return keep_in_registers(c, x, buffer, inside, e);
 	r = ring_of(c, buffer);
-	part = body_ring_part(stask_of(c, x), r);
+	part = lower_ring_part(stask_of(c, x), r);
 	if (lower_is_operand(c->k, buffer) && (f.rows < part.rows || f.cols < part.cols))
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is contracted along %s, which is not "
 			"lowered for a value that is computed", b->name, b->parts > 1 ? "parts that "

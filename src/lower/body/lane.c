@@ -288,7 +288,7 @@ static void last_copies(struct body *c)
 		int loop = c->g->tasks.v[f->task].loop;
 		struct role_op *o;
 
-		if (!f->bytes || !in_lane(c, f->task))
+		if ((!f->bytes && !f->copies) || !in_lane(c, f->task))
 			continue;
 		o = body_op(c, DO_WAIT_LAST);
 		o->u.flag.flag = i;

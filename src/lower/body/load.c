@@ -22,43 +22,64 @@ static bool meet_behind(const struct body *c, const struct kentry *x)
 	return !is_copy(c->k, x->task) && (copies || x->flag == NONE || body_reads_own(c, x));
 }
 
-/* Do neighbouring columns of the ring come from neighbours in the tensor, so that `run` of them
- * begin at a multiple of that in both, and are all there or none? */
-static bool in_runs(const struct body *c, const struct stask *s, const struct ring *r,
-	const struct node *n, int64_t run)
+static int64_t greater_multiple(int64_t a, int64_t b)
 {
-	const struct tensor *t = &c->p->tensors.v[n->ref];
-	const struct index_expr *last = t->rank ? &n->index[t->rank - 1] : NULL;
-	int axis = r->shape.ncol == 1 ? r->shape.col[0] : NONE;
-	const struct axis *a = axis == NONE ? NULL : &c->p->axes.v[axis];
-	int64_t sizes[] = { r->shape.cols, body_ring_part(s, r).cols, r->panel_cols, a ? a->size : 1,
-		last ? c->p->axes.v[t->dim[t->rank - 1]].size : 1, last ? last->k : 1,
-		a && !(r->shape.whole >> axis & 1) ? c->g->extents.tile[axis] : 0 };
+	int64_t x = a > b ? a : b;
 
-	if (!last || !a || a->packs != NONE || r->shape.col_share[0] != 1 || last->n != 1 ||
-	    last->term[0].axis != axis || last->term[0].coef != 1 || last->term[0].div != 1 ||
-	    last->term[0].mod)
-		return false;
-	for (int i = 0; i < LEN(sizes); i++)
-		if (sizes[i] % run)
+	while (x % a || x % b)
+		x++;
+	return x;
+}
+
+/* Elements in memory from a row of the ring to the next; false: not always the same. */
+static bool row_stride(const struct role_op *o, int64_t *out)
+{
+	int64_t by;
+
+	*out = 0;
+	for (int d = 0; d < o->u.move.rank; d++) {
+		if (!num_slope(o->u.move.index[d].at, VAR_ROW0, &by))
 			return false;
+		*out = *out * (d ? o->u.move.index[d].size : 1) + by;
+	}
 	return true;
 }
 
-/* Most elements at once, of at most a chunk, as these are exchanged in a row. */
-static int run_of(const struct body *c, const struct stask *s, const struct ring *r,
-	const struct node *n)
+/* A round of the lane's threads takes whole rows, so a thread stays in its column. It may go on by
+ * adding where the rows lie alike in the slot, whose pattern comes again after some. */
+static struct role_stride find_stride(const struct body *c, const struct kentry *x,
+	const struct ring *r, const struct role_op *o)
 {
-	int bytes = dtype_bits(c->p->tensors.v[n->ref].type) / 8;
+	int64_t threads = (int64_t)c->lane->warps * c->k->target->warp;
+	int64_t across = o->u.move.cols / o->u.move.run, rows = o->u.move.elements / o->u.move.cols;
+	int64_t pattern = r->swizzle ? shared_pattern_rows(&c->k->target->shared) : 1;
+	int64_t pitch = r->swizzle ? r->swizzle : r->panel_cols * dtype_bits(o->u.move.type) / 8;
+	struct frag part = lower_ring_part(stask_of(c, x), r);
+	struct role_stride s = { 0 };
 
-	for (int run = c->k->target->shared.chunk / bytes; run > 1 && run * bytes >= 4; run /= 2)
-		if (in_runs(c, s, r, n, run))
-			return run;
-	return 1;
+	if (threads % across || part.rows != r->full_rows || part.cols != r->full_cols ||
+	    !row_stride(o, &s.from))
+		return s;
+	s.rows = greater_multiple(threads / across, pattern);
+	if (rows % s.rows)
+		s.rows = 0;
+	s.from *= s.rows;
+	s.to = s.rows * pitch;
+	return s;
 }
 
-/* Where the copy engine cannot go, or the plan has another unit, the lane's threads copy. If
- * that unit is synchronous the lane itself waits for nothing: its warps meet. */
+/* The lane waits for what its threads have copied, and tells of it. If the plan's unit is
+ * synchronous the lane itself waits for nothing: its warps meet. */
+static void tell_of_elements(struct body *c, const struct kentry *x)
+{
+	body_fence(c, "engines may read it");
+	if (meet_behind(c, x))
+		body_lane_sync(c, "all of the load is there");
+	if (x->flag != NONE)
+		body_arrive(c, x->flag, body_seq(c, stask_of(c, x)->loop), "its part of the load is there");
+}
+
+/* Where the copy engine cannot go, or the plan has another unit, the lane's threads copy. */
 static void load_elements(struct body *c, const struct kentry *x, const struct ring *r,
 	const struct node *n)
 {
@@ -72,14 +93,19 @@ static void load_elements(struct body *c, const struct kentry *x, const struct r
 	o->u.move.tensor = n->ref;
 	o->u.move.rank = c->p->tensors.v[n->ref].rank;
 	o->u.move.type = c->p->tensors.v[n->ref].type;
-	o->u.move.run = run_of(c, s, r, n);
+	o->u.move.run = lower_piece(c->k, x->task);
 	o->u.move.inside = body_walk(c, s, r, o);
 	body_indices(c, s, n, &r->shape, o->u.move.index, &o->u.move.inside);
-	body_fence(c, "engines may read it");
-	if (meet_behind(c, x))
-		body_lane_sync(c, "all of the load is there");
-	if (x->flag != NONE)
-		body_arrive(c, x->flag, body_seq(c, s->loop), "its part of the load is there");
+	if (o->u.move.run > 1)
+		o->u.move.stride = find_stride(c, x, r, o);
+	if (x->flag == NONE || !c->k->flags.v[x->flag].copies) {
+		tell_of_elements(c, x);
+		return;
+	}
+	o->u.move.arrives = true;
+	o->u.move.flag = x->flag;
+	o->u.move.n = body_seq(c, s->loop);
+	body_warp_sync(c, "all of its threads copy");
 }
 
 enum err_code body_load(struct body *c, const struct kentry *x, struct err *e)

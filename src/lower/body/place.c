@@ -486,30 +486,10 @@ const struct num *body_brought(struct body *c, const struct stask *s, const stru
 	return NUM2(BOTH, body_one_of_copies(c, f->kind), body_inside(c, s, shape, f, 0));
 }
 
-struct frag body_ring_part(const struct stask *s, const struct ring *r)
-{
-	struct frag f = { .height = r->shape.rows, .width = r->shape.cols, .rows = r->full_rows,
-		.cols = r->full_cols };
-	const struct shape2 *v = &r->shape;
-	bool last = s->part == s->parts - 1;
-
-	for (int i = 0; i < v->nrow + v->ncol && !r->alone; i++) {
-		bool row = i < v->nrow;
-		int64_t *part = row ? &f.height : &f.width, *full = row ? &f.rows : &f.cols;
-		int64_t beyond = last ? *full - *part : 0;
-
-		if (s->parts == 1 || (row ? v->row[i] : v->col[i - v->nrow]) != s->split_axis)
-			continue;
-		*part /= s->parts;
-		*full = *part + beyond;
-	}
-	return f;
-}
-
 const struct num *body_walk(struct body *c, const struct stask *s, const struct ring *r,
 	struct role_op *o)
 {
-	struct frag f = body_ring_part(s, r);
+	struct frag f = lower_ring_part(s, r);
 
 	o->u.move.elements = f.rows * f.cols;
 	o->u.move.cols = f.cols;

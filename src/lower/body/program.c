@@ -48,7 +48,7 @@ static void list_flags(struct body *c)
 			.issued = f->issued, .runs = f->runs, .run_of = f->loop, .early = f->early,
 			.depth = f->depth,
 			.loop = f->runs ? c->p->loops.v[f->loop].parent : s->loop,
-			.arrivals = f->arrivals, .all = f->all, .bytes = f->bytes,
+			.arrivals = f->arrivals, .all = f->all, .copies = f->copies, .bytes = f->bytes,
 			.offset = f->offset }));
 	}
 }

@@ -43,6 +43,8 @@ static void flag_wait(struct body *c, const struct flag_wait *w, const struct nu
 	o->u.flag.when = when;
 	o->u.flag.once = w->once;
 	o->why = reason(c, &c->plan->waits.v[w->wait]);
+	if (c->k->flags.v[w->flag].copies)
+		body_fence(c, "threads have copied it, engines may read it");
 	c->wait = NONE;
 }
 

@@ -13,7 +13,9 @@ static int add_flag(struct kernel *k, int task, bool issued)
 		const struct stask *s = stask_at(k, task);
 		const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
 
-		f.arrivals = r->engine ? 1 : lane_warps(k->plan, lane_of(k, task));
+		f.copies = lower_copies_arrive(k, task);
+		f.arrivals = r->engine ? 1 : lane_warps(k->plan, lane_of(k, task)) * (f.copies ?
+			k->target->warp : 1);
 		f.bytes = r->engine ? r->boxes * r->box_bytes : 0;
 		f.depth = r->versions;
 	} else {

@@ -1,0 +1,89 @@
+/* Loads by threads: in what pieces they copy, and whether the copies tell of themselves.
+ *
+ * Neighbours of a row go together, as many as may begin where they do in memory: 16 bytes at most.
+ * Pieces of 4 bytes or more are copied asynchronously (cp.async); then each thread's copies arrive
+ * at the load's flag when they are there (cp.async.mbarrier.arrive), and the lane goes on. */
+#include "lower/passes.h"
+
+struct frag lower_ring_part(const struct stask *s, const struct ring *r)
+{
+	struct frag f = { .height = r->shape.rows, .width = r->shape.cols, .rows = r->full_rows,
+		.cols = r->full_cols };
+	const struct shape2 *v = &r->shape;
+	bool last = s->part == s->parts - 1;
+
+	for (int i = 0; i < v->nrow + v->ncol && !r->alone; i++) {
+		bool row = i < v->nrow;
+		int64_t *part = row ? &f.height : &f.width, *full = row ? &f.rows : &f.cols;
+		int64_t beyond = last ? *full - *part : 0;
+
+		if (s->parts == 1 || (row ? v->row[i] : v->col[i - v->nrow]) != s->split_axis)
+			continue;
+		*part /= s->parts;
+		*full = *part + beyond;
+	}
+	return f;
+}
+
+/* Do neighbouring columns of the ring come from neighbours in the tensor, so that `run` of them
+ * begin at a multiple of that in both, and are all there or none? */
+static bool in_runs(const struct kernel *k, const struct stask *s, const struct ring *r,
+	const struct node *n, int64_t run)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct tensor *t = &p->tensors.v[n->ref];
+	const struct index_expr *last = t->rank ? &n->index[t->rank - 1] : NULL;
+	int axis = r->shape.ncol == 1 ? r->shape.col[0] : NONE;
+	const struct axis *a = axis == NONE ? NULL : &p->axes.v[axis];
+	int64_t sizes[] = { r->shape.cols, lower_ring_part(s, r).cols, r->panel_cols, a ? a->size : 1,
+		last ? p->axes.v[t->dim[t->rank - 1]].size : 1, last ? last->k : 1,
+		a && !(r->shape.whole >> axis & 1) ? k->plan->graph->extents.tile[axis] : 0 };
+
+	if (!last || !a || a->packs != NONE || r->shape.col_share[0] != 1 || last->n != 1 ||
+	    last->term[0].axis != axis || last->term[0].coef != 1 || last->term[0].div != 1 ||
+	    last->term[0].mod)
+		return false;
+	for (int i = 0; i < LEN(sizes); i++)
+		if (sizes[i] % run)
+			return false;
+	return true;
+}
+
+static const struct node *load_node(const struct kernel *k, const struct stask *s)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct task *t = &p->tasks.v[s->task];
+
+	return &p->nodes.v[t->nodes.v[t->nodes.n - 1]];
+}
+
+static int element_bytes(const struct kernel *k, const struct stask *s)
+{
+	return dtype_bits(k->plan->graph->program->tensors.v[load_node(k, s)->ref].type) / 8;
+}
+
+int lower_piece(const struct kernel *k, int task)
+{
+	const struct stask *s = stask_at(k, task);
+	const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
+	int bytes = element_bytes(k, s);
+
+	for (int run = bytes ? k->target->shared.chunk / bytes : 1; run > 1 && run * bytes >= 4; run /= 2)
+		if (in_runs(k, s, r, load_node(k, s), run))
+			return run;
+	return 1;
+}
+
+bool lower_copies_arrive(const struct kernel *k, int task)
+{
+	const struct stask *s = stask_at(k, task);
+	int buffer = s->writes.v[0];
+
+	if (!is_copy(k, task) || k->rings.v[k->ring_of[buffer]].engine ||
+	    lower_piece(k, task) * element_bytes(k, s) < 4)
+		return false;
+	for (int t = 0; t < k->plan->graph->tasks.n; t++)	/* who copies does not read */
+		if (stask_reads(stask_at(k, t), buffer) && lane_of(k, t) == lane_of(k, task))
+			return false;
+	return true;
+}
