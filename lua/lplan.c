@@ -387,6 +387,14 @@ void push_problems(lua_State *L, const struct plan *p, const struct problems *li
 		push_problem(L, p, &list->v.v[i]);
 		lua_rawseti(L, -2, i + 1);
 	}
+	if (!list->notes.n)
+		return;
+	lua_createtable(L, list->notes.n, 0);
+	for (int i = 0; i < list->notes.n; i++) {
+		push_problem(L, p, &list->notes.v[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+	lua_setfield(L, -2, "notes");
 }
 
 /* Is there a kernel for the plan, too? Raises if there is no answer. Returns whether there is

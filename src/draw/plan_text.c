@@ -266,10 +266,14 @@ static void put_problems(const struct problems *pr, struct pen *pen)
 {
 	const struct style red = { .fg = 203, .attr = STYLE_BOLD };
 
-	if (!pr->v.n) {
+	if (!pr->v.n)
 		pen_puts(pen, "\nlegal: no problems\n", PLAIN);
-		return;
+	for (int i = 0; i < pr->notes.n; i++) {
+		pen_wrap(pen, "note: ", 6, pr->notes.v[i].message);
+		pen_wrap(pen, "      → ", 8, pr->notes.v[i].hint);
 	}
+	if (!pr->v.n)
+		return;
 	pen_puts(pen, "\n", PLAIN);
 	pen_puts(pen, arena_strf(pen->arena, "%d problem%s", pr->v.n, pr->v.n == 1 ? "" : "s"),
 		red);

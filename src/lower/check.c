@@ -66,6 +66,44 @@ static void count(const struct kernel *k, struct usage *u)
 	u->named_barriers = k->lanes.n > u->named_barriers ? k->lanes.n : u->named_barriers;
 }
 
+/* Why the copy engine does not bring what the plan has on it, and what would let it. */
+static void note_load(const struct kernel *k, int task, struct arena *a, struct problems *out)
+{
+	const struct graph *g = k->plan->graph;
+	const struct stask *s = &g->tasks.v[task];
+	const struct task *t = &g->program->tasks.v[s->task];
+	const struct tensor *x = &g->program->tensors.v[g->program->nodes.v[t->nodes.v[t->nodes.n - 1]].ref];
+	const struct axis *last = x->rank ? &g->program->axes.v[x->dim[x->rank - 1]] : NULL;
+	int chunk = k->target->shared.chunk, bits = dtype_bits(x->type);
+	struct problem n = { .code = NOTE_BY_THREADS, .task = task, .other = NONE, .edge = NONE,
+		.loc = k->plan->entries.v[plan_entry_of(k->plan, task)].loc };
+	const char *pieces = arena_strf(a, "'%s' is copied by the threads of its lane, %d byte%s at a time",
+		s->name, (int)ceil_div(lower_piece(k, task) * bits, 8), lower_piece(k, task) * bits > 8 ?
+		"s" : "");
+
+	if (last && last->size * bits % (8 * chunk)) {
+		n.message = arena_strf(a, "%s: rows of '%s' have %lld bytes, the copy engine takes multiples "
+			"of %d", pieces, x->name, (long long)(last->size * bits / 8), chunk);
+		n.hint = arena_strf(a, "make '%s' a multiple of %d, with zeros behind its end", last->name,
+			8 * chunk / bits);
+	} else {
+		n.message = arena_strf(a, "%s: the copy engine cannot follow its indices, or lay it out as it "
+			"is needed", pieces);
+		n.hint = "take another tile, or give the lane more warps";
+	}
+	problem_add_note(a, out, n);
+}
+
+static void note_loads(const struct kernel *k, struct arena *a, struct problems *out)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int t = 0; t < g->tasks.n; t++)
+		if (g->tasks.v[t].phase == k->phase && is_copy(k, t) &&
+		    !k->rings.v[k->ring_of[g->tasks.v[t].writes.v[0]]].engine)
+			note_load(k, t, a, out);
+}
+
 enum err_code lower_check_plan(const struct plan *p, struct arena *a, const struct stop *stop,
 	struct problems *out, struct usage *u, struct err *e)
 {
@@ -97,6 +135,8 @@ enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a
 			add_refusal(&why, e, a, out);
 		else
 			count(*held, &u);
+		if (!code)
+			note_loads(*held, a, out);
 		kernel_free(*held);
 		*held = NULL;
 	}

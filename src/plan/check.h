@@ -38,6 +38,8 @@ enum problem_code {
 	/* of kernels, not of plans (run/report.h) */
 	PROBLEM_SPILLS,			/* registers kept in memory */
 	PROBLEM_SERIALIZED,		/* products that wait for each other */
+	/* notes */
+	NOTE_BY_THREADS,		/* loads that the copy engine cannot bring */
 };
 const char *problem_name(enum problem_code c);	/* "missing_wait", ... */
 
@@ -52,6 +54,7 @@ struct problem {
 
 struct problems {
 	VEC(struct problem) v;
+	VEC(struct problem) notes;	/* that forbid nothing */
 };
 
 /* What the plan asks of an EU, for the user to see. */

@@ -5,7 +5,7 @@ const char *problem_name(enum problem_code c)
 	static const char *const names[] = { "missing_wait", "misplaced_wait", "deadlock",
 		"wrong_seu", "versions", "registers", "shared_memory", "barriers", "threads",
 		"missing_task", "duplicate_task", "offset", "cluster", "place", "layout", "product", "waits",
-		"kernel", "spills", "serialized" };
+		"kernel", "spills", "serialized", "by_threads" };
 
 	return names[c];
 }
@@ -13,6 +13,11 @@ const char *problem_name(enum problem_code c)
 void problem_add(struct arena *a, struct problems *out, struct problem pr)
 {
 	VEC_PUSH(a, &out->v, pr);
+}
+
+void problem_add_note(struct arena *a, struct problems *out, struct problem note)
+{
+	VEC_PUSH(a, &out->notes, note);
 }
 
 /* Take an entry out and append it on a unit that can run it. */

@@ -10,6 +10,7 @@
 #include "plan/findings.h"
 
 void problem_add(struct arena *a, struct problems *out, struct problem pr);
+void problem_add_note(struct arena *a, struct problems *out, struct problem note);
 
 /* Every sTask must be there once, on a unit that can run it: then a plan has an order that
  * can be looked at. */

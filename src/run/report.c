@@ -102,7 +102,7 @@ static void add_spills(const struct built *b, const struct compile_use *u, struc
 
 void built_problems(const struct built *b, struct arena *a, struct problems *out)
 {
-	*out = (struct problems){ { 0 } };
+	memset(out, 0, sizeof(*out));
 	for (int i = 0; i < b->nphases; i++) {
 		const struct compile_result *r = &b->phases[i].binary;
 

@@ -210,4 +210,33 @@ crowd:fill_waits()
 random_plans.correct(tap, "a product among very many threads", crowd, {1, 2})
 tap.ok(tostring(crowd:kernel{target = "cuda"}):find("64 columns, 4 steps, in 2", 1, true), "  in instructions that few registers do for")
 
+---- rows that the copy engine cannot bring --------------------------------------
+
+-- With so many columns in memory, pieces of so many bytes; whether copies arrive by themselves.
+for _, x in ipairs{{68, 8, true}, {66, 4, true}, {65, 2, false}, {72, nil, false}} do
+  local k, bytes, arrive = table.unpack(x)
+  for _, warps in ipairs{1, 3, 4} do
+    local plan = gemm{sizes = {m = 136, n = 72, k = k}, tile = {m = 128, n = 64, k = 32}, rings = {a = 3, b = 2},
+      lanes = {{"p0", {warps = warps}}, {"c0", {warps = 4}}}}
+    local what = ("rows of %d elements, %d warp%s"):format(k, warps, warps == 1 and "" or "s")
+    local has = bytes and {("load_threads A, 4096 elements%s"):format(bytes > 2 and ", " .. bytes // 2 or "")} or {"load_boxes"}
+    if arrive then
+      has[#has + 1] = ("'load_a complete': 3 deep, %d arrivals"):format(32 * warps)
+      has[#has + 1] = "fence +; threads have copied it"
+    end
+    kernel(what, plan, has, arrive and {} or {"threads have copied it"})
+    local _, problems = plan:check()
+    local note = problems.notes and problems.notes[1]
+    tap.is(note and note.code, bytes and "by_threads", "  check says so")
+    if bytes then
+      tap.like(note.message .. "; " .. note.hint, ("%d bytes at a time: rows of 'A' have %d bytes.*make 'k' a multiple of 8")
+        :format(bytes, 2 * k), "  and what would bring it")
+    end
+  end
+end
+
+-- Of the tile's rows some are beyond the tensor's end; the stride asks for each.
+kernel("ragged rows of pieces", gemm{sizes = {m = 100, n = 40, k = 132}, tile = {m = 64, n = 32, k = 64},
+  lanes = {{"p0", {warps = 2}}}}, {"4 at once, on 'load_a complete'"})
+
 tap.done_testing()
