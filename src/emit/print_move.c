@@ -4,6 +4,8 @@
 enum {
 	LOADS = 8,			/* elements under way at once */
 	RUNS = 32,			/* runs written out behind each other, at most */
+	SHIFTED = 4,			/* that go through registers at once, ... */
+	ASKED = 2,			/* ... and where each asks whether it is inside */
 };
 
 int map_param(const struct print *c, int map)
@@ -103,17 +105,14 @@ static void put_each_of_ring(struct print *c, const struct role_op *o, const cha
 	put_place(c, o, "", run);
 }
 
-/* Rows that a thread goes through by adding, from each in which it begins. `inside` may ask for the
- * row. */
-static void put_strides(struct print *c, const struct role_op *o, int bytes)
+/* A loop over the rows in which a thread begins, up to where it goes on by adding: `to` and `from` are
+ * where it is. In it, unless one turn does, a loop over turns of n rows each. */
+static void put_strides(struct print *c, const struct role_op *o, long long n, long long turns)
 {
 	const struct role_stride *s = &o->u.move.stride;
 	long long run = o->u.move.run, across = (long long)o->u.move.cols / run;
-	long long rounds = (long long)(o->u.move.elements / o->u.move.cols / s->rows), n = RUNS;
 	const char *type = bits_type(o->u.move.type), *element;
 
-	while (rounds % n)
-		n--;
 	put(c, "LOOP (int first = thread / %lld; first < %lld; first += %lld) {", across,
 		(long long)s->rows, (long long)threads_of(c) / across);
 	put(c, "\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = first, col0 = thread %% %lld * %lld;",
@@ -122,18 +121,79 @@ static void put_strides(struct print *c, const struct role_op *o, int bytes)
 	put(c, "\tu32 to = %s;", num(c, o->u.move.address));
 	put(c, "\tconst %s *from = &%s;", type, element);
 	c->indent++;
-	if (n < rounds)
-		put(c, "LOOP (int v = 0; v < %lld; v++, to += %lld, from += %lldl) {", rounds / n,
+	if (turns > 1)
+		put(c, "LOOP (int v = 0; v < %lld; v++, to += %lld, from += %lldl) {", turns,
 			n * (long long)s->to, n * (long long)s->from);
-	put(c, "EACH(u, %lld) {", n);
-	if (asks(c, o->u.move.inside) && num_uses(o->u.move.inside, VAR_ROW0))
-		put(c, "\tconst int row0 = first + %su) * %lld;", n < rounds ? arena_strf(c->a, "(%lld * v + ",
-			n) : "(", (long long)s->rows);
-	put(c, "\tcopy_%d(to + u * %lld, from + u * %lldl, %s);", bytes, (long long)s->to,
-		(long long)s->from, num(c, o->u.move.inside));
-	put(c, n < rounds ? "} }" : "}");
+}
+
+static void end_strides(struct print *c, long long turns)
+{
+	put(c, turns > 1 ? "} }" : "}");
 	c->indent--;
 	put(c, "}");
+}
+
+/* The row at hand, if `inside` asks for it. */
+static void put_row(struct print *c, const struct role_op *o, long long n, long long turns)
+{
+	if (asks(c, o->u.move.inside) && num_uses(o->u.move.inside, VAR_ROW0))
+		put(c, "\tconst int row0 = first + %su) * %lld;", turns > 1 ? arena_strf(c->a, "(%lld * v + ",
+			n) : "(", (long long)o->u.move.stride.rows);
+}
+
+static long long rounds_of(const struct role_op *o)
+{
+	return (long long)(o->u.move.elements / o->u.move.cols / o->u.move.stride.rows);
+}
+
+static void copy_strides(struct print *c, const struct role_op *o, int bytes)
+{
+	const struct role_stride *s = &o->u.move.stride;
+	long long n = RUNS, turns;
+
+	while (rounds_of(o) % n)
+		n--;
+	turns = rounds_of(o) / n;
+	put_strides(c, o, n, turns);
+	put(c, "EACH(u, %lld) {", n);
+	put_row(c, o, n, turns);
+	put(c, "\tcopy_%d(to + u * %lld, from + u * %lldl, %s);", bytes, (long long)s->to,
+		(long long)s->from, num(c, o->u.move.inside));
+	end_strides(c, turns);
+}
+
+/* Some pieces to registers, then to their places. If both ends of one are inside, all of it is. */
+static void shift_strides(struct print *c, const struct role_op *o)
+{
+	const struct role_stride *s = &o->u.move.stride;
+	const char *inside = num(c, o->u.move.inside), *type = bits_type(o->u.move.type);
+	long long n = asks(c, o->u.move.inside) ? ASKED : SHIFTED, turns;
+
+	while (rounds_of(o) % n)
+		n--;
+	turns = rounds_of(o) / n;
+	put_strides(c, o, n, turns);
+	put(c, "u32 x[%lld][4];", n);
+	put(c, "EACH(u, %lld) {", n);
+	put_row(c, o, n, turns);
+	if (asks(c, o->u.move.inside)) {
+		put(c, "\tbool all = %s;", inside);
+		put(c, "\t{ const int e = %d; all &= %s; }", o->u.move.run - 1, inside);
+		put(c, "\tif (all) {");
+		put(c, "\t\tread_shifted(x[u], from + u * %lldl);", (long long)s->from);
+		put(c, "\t} else {");
+		put(c, "\t\t%s y[%d];", type, o->u.move.run);
+		put(c, "\t\tEACH(e, %d) y[e] = %s ? from[u * %lldl + e] : (%s)0;", o->u.move.run, inside,
+			(long long)s->from, type);
+		put(c, "\t\tmemcpy(x[u], y, 16);");
+		put(c, "\t}");
+	} else {
+		put(c, "\tread_shifted(x[u], from + u * %lldl);", (long long)s->from);
+	}
+	put(c, "}");
+	put(c, "EACH(u, %lld) shared_put_16(to + u * %lld, x[u]);", n, (long long)s->to);
+	c->indent--;
+	put(c, turns > 1 ? "} }" : "}");
 }
 
 static void put_runs(struct print *c, const struct role_op *o, int bytes)
@@ -151,7 +211,7 @@ static void put_runs(struct print *c, const struct role_op *o, int bytes)
 static void load_runs(struct print *c, const struct role_op *o, int bytes)
 {
 	if (o->u.move.stride.rows)
-		put_strides(c, o, bytes);
+		copy_strides(c, o, bytes);
 	else
 		put_runs(c, o, bytes);
 	if (o->u.move.arrives)
@@ -191,7 +251,9 @@ static void load_threads(struct print *c, const struct role_op *o)
 {
 	int bytes = o->u.move.run * dtype_bits(o->u.move.type) / 8;
 
-	if (bytes >= 4)
+	if (o->u.move.shifted)
+		shift_strides(c, o);
+	else if (bytes >= 4)
 		load_runs(c, o, bytes);
 	else
 		load_elements(c, o);

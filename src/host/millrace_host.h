@@ -402,6 +402,17 @@ static inline void host_copy(u32 to, const void *from, u32 n, bool inside)
 #define copy_8(to, from, inside) host_copy(to, from, 8, inside)
 #define copy_16(to, from, inside) host_copy(to, from, 16, inside)
 
+/* 16 bytes that begin anywhere. */
+static inline void read_shifted(u32 *x, const void *from)
+{
+	memcpy(x, from, 16);
+}
+
+static inline void shared_put_16(u32 a, const u32 *x)
+{
+	host_put(a, x, 16);
+}
+
 static inline void copies_wait(void)
 {
 }

@@ -52,6 +52,8 @@ bool lower_hold_back(struct kernel *k, int wait);
 struct frag lower_ring_part(const struct stask *s, const struct ring *r);
 /* needs: rings. Of a load by threads: elements that one copies at once, neighbours in a row. */
 int lower_piece(const struct kernel *k, int task);
+/* ... or that one reads at once, wherever they begin, through registers; 1: none. */
+int lower_shifted_piece(const struct kernel *k, int task);
 /* ... and do the copies themselves arrive at its flag, when they are there? */
 bool lower_copies_arrive(const struct kernel *k, int task);
 

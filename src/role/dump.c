@@ -168,8 +168,8 @@ static const char *move(const struct dump *d, const struct role_op *o)
 	const char *name = d->r->tensors.v[o->u.move.tensor].name;
 
 	if (o->what == DO_LOAD_THREADS && o->u.move.run > 1)
-		return arena_strf(d->a, "%s, %lld elements, %d at once%s", name,
-			(long long)o->u.move.elements, o->u.move.run, o->u.move.arrives ? arena_strf(d->a,
+		return arena_strf(d->a, "%s, %lld elements, %d at once%s%s", name,
+			(long long)o->u.move.elements, o->u.move.run, o->u.move.shifted ? ", shifted" : "", o->u.move.arrives ? arena_strf(d->a,
 			", on '%s' %s", d->r->flags.v[o->u.move.flag].name, num(d, o->u.move.n)) : "");
 	if (o->what != DO_STORE_THREADS)
 		return arena_strf(d->a, "%s, %lld elements one by one", name,

@@ -9,6 +9,8 @@ enum {
 	ROUND = 8,			/* of a loop over elements: count, compare, branch, row, column, guard,
 					 * conversion, access */
 	COPY = 3,			/* of a piece by adding to addresses: two halves, copy */
+	SHIFT = 16,			/* of one that is shifted: three words, five choices, four shifts, store */
+	SHIFTED = 4,			/* such pieces at once */
 	TOGETHER = 8,			/* elements that go through registers before the next are asked for */
 	DIMENSION = 3,			/* of an index in 64 bits: multiply, add, carry */
 	LONG_DIVIDE = 20,		/* by a number that the compiler does not know */
@@ -140,14 +142,17 @@ static struct spent load_threads(const struct payer *x, const struct role_op *o)
 {
 	double bytes = o->u.move.run * dtype_bits(o->u.move.type) / 8.0;
 	double pieces = (double)o->u.move.elements / o->u.move.run, rounds = ceil(pieces / threads(x));
-	double n = o->u.move.stride.rows ? COPY : ROUND + index_instructions(o) +
+	double n = o->u.move.shifted ? SHIFT : o->u.move.stride.rows ? COPY : ROUND + index_instructions(o) +
 		num_instructions(o->u.move.address);
 	struct spent s = instructions(x, rounds * n * threads(x));
 
 	s.lane = fmax(s.lane, accesses(x, pieces, bytes).lane);
 	if (!o->u.move.stride.rows)
 		s.lane = fmax(s.lane, rounds * n * x->vector->chain);
-	s.rounds = o->u.move.arrives ? 0 : bytes < BANK_BYTES ? ceil(rounds / TOGETHER) : 1;
+	if (o->u.move.shifted)
+		s.rounds = ceil(rounds / SHIFTED);
+	else
+		s.rounds = o->u.move.arrives ? 0 : bytes < BANK_BYTES ? ceil(rounds / TOGETHER) : 1;
 	return s;
 }
 

@@ -100,8 +100,10 @@ for _, x in ipairs{
   local dtype, k, bytes = table.unpack(x)
   local plan = gemm{sizes = {k = k, dtype = dtype, out = "f32"}, load = on("c0", "cuda"), mma = cuda}
   right(("%d of %s in a row"):format(k, dtype), plan)
-  local _, n = plan:compile{target = "cuda", text = true, without = {"clear"}}.source:match "\nKERNEL.*":gsub(bytes and ("copy_%d%%("):format(bytes) or "value%[u%]%)", "")
-  tap.is(n, 2, ("... in pieces of %s"):format(bytes and bytes .. " bytes" or "an element"))
+  local text = plan:compile{target = "cuda", text = true, without = {"clear"}}.source:match "\nKERNEL.*"
+  local function count(pattern) return select(2, text:gsub(pattern, "")) end
+  tap.is(bytes and count(("copy_%d%%("):format(bytes)) or count "value%[u%]%)" + count "read_shifted%(", 2,
+    ("... in pieces of %s"):format(bytes and bytes .. " bytes" or "an element, or shifted"))
 end
 right("pieces of a tile that ends within a panel", gemm{sizes = {n = 100, b = "kn", k = 96}, tile = {m = 64, n = 96, k = 32},
   load = on("c0", "cuda")})
@@ -219,7 +221,8 @@ for _, x in ipairs{{68, 8, true}, {66, 4, true}, {65, 2, false}, {72, nil, false
     local plan = gemm{sizes = {m = 136, n = 72, k = k}, tile = {m = 128, n = 64, k = 32}, rings = {a = 3, b = 2},
       lanes = {{"p0", {warps = warps}}, {"c0", {warps = 4}}}}
     local what = ("rows of %d elements, %d warp%s"):format(k, warps, warps == 1 and "" or "s")
-    local has = bytes and {("load_threads A, 4096 elements%s"):format(bytes > 2 and ", " .. bytes // 2 or "")} or {"load_boxes"}
+    local has = bytes and {("load_threads A, 4096 elements%s"):format(bytes > 2 and ", " .. bytes // 2 or
+      warps ~= 3 and ", 8 at once, shifted" or " one by one")} or {"load_boxes"}
     if arrive then
       has[#has + 1] = ("'load_a complete': 3 deep, %d arrivals"):format(32 * warps)
       has[#has + 1] = "fence +; threads have copied it"
@@ -229,9 +232,18 @@ for _, x in ipairs{{68, 8, true}, {66, 4, true}, {65, 2, false}, {72, nil, false
     local note = problems.notes and problems.notes[1]
     tap.is(note and note.code, bytes and "by_threads", "  check says so")
     if bytes then
-      tap.like(note.message .. "; " .. note.hint, ("%d bytes at a time: rows of 'A' have %d bytes.*make 'k' a multiple of 8")
-        :format(bytes, 2 * k), "  and what would bring it")
+      tap.like(note.message .. "; " .. note.hint, ("%s: rows of 'A' have %d bytes.*make 'k' a multiple of 8")
+        :format(bytes > 2 and bytes .. " bytes at a time" or "through registers", 2 * k), "  and what would bring it")
     end
+  end
+end
+
+-- Shifted, from every place in memory that a row can begin, and where tiles and rows end within pieces.
+for _, x in ipairs{{"bf16", 101, 64}, {"bf16", 67, 32}, {"e4m3", 101, 32}, {"e4m3", 98, 64}} do
+  local dtype, k, tile = table.unpack(x)
+  for _, n in ipairs{35, 64} do
+    kernel(("%d of %s in a row, shifted"):format(k, dtype), gemm{sizes = {m = 136, n = n, k = k, dtype = dtype, out = "f32"},
+      tile = {m = 64, n = 32, k = tile}, lanes = {{"p0", {warps = 4}}}, rings = {a = 2, b = 2}}, {"shifted"})
   end
 end
 

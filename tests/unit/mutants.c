@@ -296,6 +296,8 @@ int main(void)
 		"{m=64, n=64, k=32})");
 	check_plan_of("gemm, copied by threads", "return simple(mr.examples.gemm{m=64, n=64, k=68}, "
 		"{m=64, n=64, k=32}, {a=2, b=2})");
+	check_plan_of("gemm, shifted by threads", "return simple(mr.examples.gemm{m=64, n=64, k=67}, "
+		"{m=64, n=64, k=32}, {a=2, b=2})");
 	check_plan_of("gemm of warps", "return of_warps(mr.examples.gemm{m=64, n=48, k=64}, "
 		"{m=32, n=48, k=32}, {a=2, b=2})");
 	check_plan_of("attention of warps", "return of_warps(attention{b=1, h=1, m=64, n=96, d=32}, "

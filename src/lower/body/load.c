@@ -68,6 +68,17 @@ static struct role_stride find_stride(const struct body *c, const struct kentry 
 	return s;
 }
 
+/* Single elements are many. */
+static void try_shifted(const struct body *c, const struct kentry *x, const struct ring *r,
+	struct role_op *o)
+{
+	o->u.move.run = lower_shifted_piece(c->k, x->task);
+	if (o->u.move.run > 1)
+		o->u.move.stride = find_stride(c, x, r, o);
+	o->u.move.shifted = o->u.move.stride.rows;
+	o->u.move.run = o->u.move.shifted ? o->u.move.run : 1;
+}
+
 /* The lane waits for what its threads have copied, and tells of it. If the plan's unit is
  * synchronous the lane itself waits for nothing: its warps meet. */
 static void tell_of_elements(struct body *c, const struct kentry *x)
@@ -98,6 +109,8 @@ static void load_elements(struct body *c, const struct kentry *x, const struct r
 	body_indices(c, s, n, &r->shape, o->u.move.index, &o->u.move.inside);
 	if (o->u.move.run > 1)
 		o->u.move.stride = find_stride(c, x, r, o);
+	else
+		try_shifted(c, x, r, o);
 	if (x->flag == NONE || !c->k->flags.v[x->flag].copies) {
 		tell_of_elements(c, x);
 		return;

@@ -2,7 +2,8 @@
  *
  * Neighbours of a row go together, as many as may begin where they do in memory: 16 bytes at most.
  * Pieces of 4 bytes or more are copied asynchronously (cp.async); then each thread's copies arrive
- * at the load's flag when they are there (cp.async.mbarrier.arrive), and the lane goes on. */
+ * at the load's flag when they are there (cp.async.mbarrier.arrive), and the lane goes on. Where rows
+ * begin anywhere, 16 bytes are read as the words around them, and shifted in registers. */
 #include "lower/passes.h"
 
 struct frag lower_ring_part(const struct stask *s, const struct ring *r)
@@ -25,28 +26,42 @@ struct frag lower_ring_part(const struct stask *s, const struct ring *r)
 	return f;
 }
 
-/* Do neighbouring columns of the ring come from neighbours in the tensor, so that `run` of them
- * begin at a multiple of that in both, and are all there or none? */
-static bool in_runs(const struct kernel *k, const struct stask *s, const struct ring *r,
-	const struct node *n, int64_t run)
+/* The axis whose neighbours in the tensor are neighbours in the ring's rows; NONE: none. */
+static int axis_in_row(const struct kernel *k, const struct ring *r, const struct node *n)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct tensor *t = &p->tensors.v[n->ref];
 	const struct index_expr *last = t->rank ? &n->index[t->rank - 1] : NULL;
 	int axis = r->shape.ncol == 1 ? r->shape.col[0] : NONE;
-	const struct axis *a = axis == NONE ? NULL : &p->axes.v[axis];
-	int64_t sizes[] = { r->shape.cols, lower_ring_part(s, r).cols, r->panel_cols, a ? a->size : 1,
-		last ? p->axes.v[t->dim[t->rank - 1]].size : 1, last ? last->k : 1,
-		a && !(r->shape.whole >> axis & 1) ? k->plan->graph->extents.tile[axis] : 0 };
 
-	if (!last || !a || a->packs != NONE || r->shape.col_share[0] != 1 || last->n != 1 ||
-	    last->term[0].axis != axis || last->term[0].coef != 1 || last->term[0].div != 1 ||
+	if (!last || axis == NONE || p->axes.v[axis].packs != NONE || r->shape.col_share[0] != 1 ||
+	    last->n != 1 || last->term[0].axis != axis || last->term[0].coef != 1 || last->term[0].div != 1 ||
 	    last->term[0].mod)
-		return false;
+		return NONE;
+	return axis;
+}
+
+/* Do `run` of them begin at a multiple of that in the ring, and are all of the tile? */
+static bool in_runs(const struct kernel *k, const struct stask *s, const struct ring *r, int axis,
+	int64_t run)
+{
+	int64_t sizes[] = { r->shape.cols, lower_ring_part(s, r).cols, r->panel_cols,
+		r->shape.whole >> axis & 1 ? 0 : k->plan->graph->extents.tile[axis] };
+
 	for (int i = 0; i < LEN(sizes); i++)
 		if (sizes[i] % run)
 			return false;
 	return true;
+}
+
+/* ... and in memory, too, where all of them are there or none? */
+static bool in_aligned_runs(const struct kernel *k, const struct node *n, int axis, int64_t run)
+{
+	const struct program *p = k->plan->graph->program;
+	const struct tensor *t = &p->tensors.v[n->ref];
+
+	return p->axes.v[axis].size % run == 0 && p->axes.v[t->dim[t->rank - 1]].size % run == 0 &&
+		n->index[t->rank - 1].k % run == 0;
 }
 
 static const struct node *load_node(const struct kernel *k, const struct stask *s)
@@ -66,12 +81,24 @@ int lower_piece(const struct kernel *k, int task)
 {
 	const struct stask *s = stask_at(k, task);
 	const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
-	int bytes = element_bytes(k, s);
+	const struct node *n = load_node(k, s);
+	int bytes = element_bytes(k, s), axis = axis_in_row(k, r, n);
 
-	for (int run = bytes ? k->target->shared.chunk / bytes : 1; run > 1 && run * bytes >= 4; run /= 2)
-		if (in_runs(k, s, r, load_node(k, s), run))
+	for (int run = axis == NONE || !bytes ? 1 : k->target->shared.chunk / bytes; run > 1 && run * bytes >= 4;
+	     run /= 2)
+		if (in_runs(k, s, r, axis, run) && in_aligned_runs(k, n, axis, run))
 			return run;
 	return 1;
+}
+
+int lower_shifted_piece(const struct kernel *k, int task)
+{
+	const struct stask *s = stask_at(k, task);
+	const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
+	int bytes = element_bytes(k, s), axis = axis_in_row(k, r, load_node(k, s));
+	int run = bytes ? k->target->shared.chunk / bytes : 1;
+
+	return axis != NONE && run > 1 && bytes < 4 && in_runs(k, s, r, axis, run) ? run : 1;
 }
 
 bool lower_copies_arrive(const struct kernel *k, int task)
