@@ -185,7 +185,8 @@ but loads that has the axis. Before these are appended.]]},
 The last step to a value, such as a conversion, is an sTask of its own, called `task`. So it
 can come later than the rest. Before it is split or appended.]]},
   {"plan:place", "plan:place{value=other, ...}", [[
-A value lies in the registers of another one, once that has been read.]]},
+A value lies where another one was, once that has been read: in its registers, or in the
+room of its ring.]]},
   {"plan:propagate", "plan:propagate{m=128, n=256, k=64}", "Change tile extents."},
   {"plan:undo", "plan:undo()", "Take the last edit back; plan:redo() makes it again."},
   {"plan:redo", "plan:redo()", "Make an undone edit again."},

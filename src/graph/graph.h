@@ -67,7 +67,8 @@ struct buffer {
 	int64_t elements, bytes;
 	int phase, loop;		/* region whose iterations are its lives */
 	int first;			/* the task that begins a life */
-	int place;			/* the buffer whose registers it takes once that is read; NONE */
+	int place;			/* the buffer whose registers, or room in shared memory, it takes once
+					 * that is read; NONE */
 	struct srcloc loc;
 };
 
@@ -95,7 +96,7 @@ struct trips {
 	double mean;
 };
 
-/* Let a value lie in the registers of another, by their names without the part's number. */
+/* Let a value lie where another was, by their names without the part's number. */
 struct placing {
 	const char *what, *of;
 	struct srcloc loc;

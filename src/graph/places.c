@@ -1,4 +1,5 @@
-/* Values that lie in the registers of others, once those are read. */
+/* Values that lie where others were, once those are read: in their registers, or in the room of their
+ * ring in shared memory. */
 #include "graph/build.h"
 
 #include <string.h>
@@ -17,9 +18,8 @@ static enum err_code find_value(struct graph *g, const char *name, struct srcloc
 	if (*out == NONE)
 		return err_set(e, ERR_INPUT, loc, "there is no buffer '%s'", name);
 	b = &g->buffers.v[*out];
-	if (b->node == NONE || b->scope != SCOPE_REGISTERS)
-		return err_set(e, ERR_INPUT, loc, "'%s' is %s: only values in registers take each other's "
-			"place", name, b->node == NONE ? "a carry" : "in shared memory");
+	if (b->node == NONE)
+		return err_set(e, ERR_INPUT, loc, "'%s' is a carry: only values take each other's place", name);
 	return OK;
 }
 
@@ -31,13 +31,16 @@ static bool has_extent(const struct buffer *b, int axis, int64_t extent)
 	return false;
 }
 
-/* The order of axes tells nothing of where elements lie. */
-static bool is_alike(const struct buffer *a, const struct buffer *b)
+/* Do they live alike, and is there room? Elements take registers of just that kind; the order of axes
+ * tells nothing of where they lie. */
+static bool has_room(const struct buffer *what, const struct buffer *of)
 {
-	for (int i = 0; i < a->naxes; i++)
-		if (!has_extent(b, a->axis[i], a->extent[i]))
-			return false;
-	return a->naxes == b->naxes && a->type == b->type && a->loop == b->loop && a->phase == b->phase;
+	bool alike = what->naxes == of->naxes && what->type == of->type;
+
+	for (int i = 0; i < what->naxes && alike; i++)
+		alike = has_extent(of, what->axis[i], what->extent[i]);
+	return what->loop == of->loop && what->phase == of->phase && (of->scope == SCOPE_SHARED ?
+		what->bytes <= of->bytes : alike);
 }
 
 /* A buffer that an sTask hands on beside `what`, in the place of `of`; NONE. */
@@ -76,10 +79,16 @@ static enum err_code place(struct graph *g, const struct placing *x, int part, s
 	if (made_beside(g, a, b) != NONE)
 		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot take the place of '%s': '%s' is made "
 			"beside it", what->name, of->name, g->buffers.v[made_beside(g, a, b)].name);
-	if (!is_alike(what, of))
-		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot take the place of '%s': they differ in "
-			"shape, type or loop", what->name, of->name);
+	if (g->program->tasks.v[g->program->nodes.v[what->node].task].kind == TASK_LOAD ||
+	    (what->scope == SCOPE_SHARED && of->scope != SCOPE_SHARED))
+		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot take the place of '%s': it is in shared "
+			"memory%s", what->name, of->name, of->scope == SCOPE_SHARED ? ", loaded ahead" : "");
+	if (!has_room(what, of))
+		return err_set(e, ERR_INPUT, x->loc, of->scope == SCOPE_SHARED ? "'%s' cannot take the place "
+			"of '%s': it is larger, or of another loop" : "'%s' cannot take the place of '%s': they "
+			"differ in shape, type or loop", what->name, of->name);
 	what->place = b;
+	what->scope = of->scope == SCOPE_SHARED ? SCOPE_SHARED : what->scope;
 	return OK;
 }
 

@@ -37,7 +37,8 @@ static int64_t phase_shared(const struct plan *p, int phase)
 	int64_t bytes = 0, align = target(p)->shared.copy_align;
 
 	for (int i = 0; i < g->buffers.n; i++)
-		if (g->buffers.v[i].phase == phase && plan_scope(p, i) == SCOPE_SHARED)
+		if (g->buffers.v[i].phase == phase && plan_scope(p, i) == SCOPE_SHARED &&
+		    g->buffers.v[i].place == NONE)
 			bytes += ceil_div(g->buffers.v[i].bytes, align) * align * p->versions[i];
 	for (int i = 0; i < g->tasks.n; i++)
 		if (g->tasks.v[i].phase == phase)

@@ -77,6 +77,9 @@ static const char *against_place(const struct plan *p, struct arena *a, int buff
 {
 	const struct buffer *v = p->graph->buffers.v;
 
+	if (v[of].scope == SCOPE_SHARED)
+		return p->versions[buffer] == p->versions[of] ? NULL : arena_strf(a, "'%s' has %d "
+			"versions, '%s' %d", v[buffer].name, p->versions[buffer], v[of].name, p->versions[of]);
 	for (int i = 0; i < 2; i++) {
 		int b = i ? of : buffer;
 
@@ -103,8 +106,8 @@ void problem_add_places(const struct plan *p, struct arena *a, struct problems *
 				.other = g->buffers.v[b->place].first, .edge = NONE,
 				.loc = g->tasks.v[b->first].loc, .message = arena_strf(a, "'%s' cannot "
 				"lie in the place of '%s': %s", b->name, g->buffers.v[b->place].name, why),
-				.hint = "let one lane make and use both, in one version each, or take out "
-					"plan:place" });
+				.hint = "in registers, let one lane make and use both, in one version each; in "
+					"shared memory, give both as many versions; or take out plan:place" });
 	}
 }
 

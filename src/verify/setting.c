@@ -92,7 +92,8 @@ void setting_init(struct arena *a, const struct role_program *r, const struct pl
 	for (int i = 0; i < n; i++)
 		s->versions[i] = versions_of(s, i);
 	for (int i = 0; i < r->rings.n; i++)
-		add_places(s, r->rings.v[i].buffer);
+		if (buffer_at(s, r->rings.v[i].buffer)->place == NONE)
+			add_places(s, r->rings.v[i].buffer);
 	s->shared = s->nplaces;
 	s->room = ARENA_ARRAY(a, r->rooms.n, int);
 	for (int i = 0; i < r->rooms.n; i++) {

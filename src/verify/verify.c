@@ -191,6 +191,17 @@ static bool thing_at(const struct role_program *r, int n, int64_t *from, int64_t
 	return true;
 }
 
+/* Does the first lie in the slots of the second? The setting takes them for the same places. */
+static bool lies_in(const struct check *c, int a, int b)
+{
+	const struct role_ring *x = &c->r->rings.v[a], *y = &c->r->rings.v[b];
+
+	int place = graph_of(c)->buffers.v[y->buffer].place;
+
+	return graph_of(c)->buffers.v[x->buffer].place == (place == NONE ? y->buffer : place) && x->offset == y->offset &&
+		x->slot_bytes <= y->slot_bytes && x->versions == y->versions;
+}
+
 /* Parts of one value in the same slots? */
 static bool lie_together(const struct check *c, int a, int b)
 {
@@ -211,7 +222,8 @@ static enum err_code check_memory(const struct check *c)
 	for (int i = 0; thing_at(c->r, i, &from[0], &to[0]); i++) {
 		for (int j = 0; j <= i; j++) {
 			thing_at(c->r, j, &from[1], &to[1]);
-			if (i != j && i < c->r->rings.n && lie_together(c, i, j))
+			if (i != j && i < c->r->rings.n && (lie_together(c, i, j) || lies_in(c, i, j) ||
+			    lies_in(c, j, i)))
 				continue;
 			if ((i != j && from[0] < to[1] && from[1] < to[0]) || to[0] > c->r->shared_bytes)
 				return err_set(c->e, ERR_ILLEGAL, NOWHERE, "the kernel is wrong: bytes "

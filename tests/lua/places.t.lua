@@ -62,7 +62,10 @@ refused("twice", "'softmax_2' is cut off already", function(p) p:cut("softmax_2"
 refused("to place what is not there", "there is no buffer 'softmax_9'", function(p) p:place{softmax_9 = "mma_qk"} end)
 refused("to place a carry", "'o' is a carry", function(p) p:place{o = "mma_qk"} end)
 refused("to place by number", "values are named", function(p) p:place{"mma_qk"} end)
-refused("in shared memory", "'k' is in shared memory", function(p) p:place{softmax_3 = "k"} end, converts)
+refused("in the room of what is smaller", "'softmax_3' cannot take the place of 'k': it is larger",
+  function(p) p:place{softmax_3 = "k"} end, converts)
+refused("in that of what lives otherwise", "it is larger, or of another loop", function(p) p:place{softmax_2 = "q"} end)
+refused("what is loaded", "'v' cannot take the place of 'k': it is in shared memory, loaded ahead", function(p) p:place{v = "k"} end)
 refused("in its own place", "is the same", function(p) p:place{softmax_3 = "softmax_3"} end, converts)
 refused("in the place of what is smaller", "they differ in shape, type or loop",
   function(p) p:place{mma_qk = "softmax_2"} end)
@@ -161,6 +164,43 @@ for _, x in ipairs{{"plain", {m = 128, n = 256}}, {"ragged", {m = 152, n = 200}}
     end
   end
 end
+
+---- in the room of a ring --------------------------------------------------------
+
+-- The output goes through the room of the queries, with some tiles for each EU.
+local function through(sizes, at, edit)
+  sizes.b, sizes.h = 1, 2
+  local p = mr.plan(mr.examples.flash_attention(sizes):graph{tile = {m = 64, n = 64}}, mr.device "h200")
+  p:place{normalise = "q"}
+  p:lane("p0", {warps = 1})
+  for _, t in ipairs(p.tasks) do p:append(t.name, {lane = t.kind == "load" and "p0" or "c0", at = at and at[t.name]}) end
+  p:buffers{k = 2, v = 2}
+  p:grid{eus = 1}
+  if edit then edit(p) end
+  p:fill_waits()
+  return p
+end
+for _, d in ipairs{32, 64} do
+  local p = through{m = 168, n = 136, d = d, causal = d == 32}
+  tap.like(p:script(), 'plan:place{normalise="q"}', "the output in the room of the queries")
+  tap.like(tostring(p:kernel{}), "ring q: 1 of (%d+) bytes at 0\n.*ring normalise: 1 of %1 bytes at 0", "  lies there")
+  tap.like(p:script(), 'plan:wait%("load_q", {"store_o"', "  and the next ones wait until it is stored")
+  local k = p:compile{target = "host"}
+  for seed = 1, 3 do tap.ok(k:check{seed = seed}.ok, "  right") end
+  p:unwait("load_q", "store_o")
+  local good, problems = p:check()
+  tap.ok(not good and problems[1].code == "missing_wait", "  not without that wait", tostring(problems))
+end
+tap.ok(through({m = 256, n = 128, d = 64}, nil, function(p) p:buffers{q = 2, normalise = 2} end):compile{target = "host"}:check().ok,
+  "two rooms, of two tiles")
+local _, told = through({m = 256, n = 128, d = 64}, nil, function(p) p:buffers{q = 2} end):check()
+tap.like(told[1].code .. ": " .. told[1].message, "^place: .*'normalise' has 1 versions, 'q' 2", "not as many rooms")
+_, told = through({m = 128, n = 128, d = 64}, nil, function(p)
+  p:remove "normalise" p:remove "store_o"
+  p:append("normalise", {lane = "c0", at = 1})
+  p:append("store_o", {lane = "c0", at = 1})
+end):check()
+tap.ok(told[1] ~= nil, "not before the queries are read", tostring(told))
 
 ---- the shipped plans ----------------------------------------------------------
 

@@ -494,6 +494,26 @@ static enum err_code add_same_ring(struct kernel *k, int buffer, bool engine, st
 	return OK;
 }
 
+static void lay_behind(struct kernel *k, struct ring *r)
+{
+	r->offset = k->shared_bytes;
+	k->shared_bytes += r->slot_bytes * r->versions;
+}
+
+/* In the slots of another ring. */
+static enum err_code take_place(const struct kernel *k, struct ring *r, const struct buffer *b,
+	struct err *e)
+{
+	const struct ring *of = &k->rings.v[k->ring_of[b->place]];
+
+	if (r->slot_bytes > of->slot_bytes || r->versions != of->versions)
+		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot lie in the place of '%s': it takes %d times "
+			"%lld bytes, not %d times %lld", b->name, k->plan->graph->buffers.v[b->place].name,
+			r->versions, (long long)r->slot_bytes, of->versions, (long long)of->slot_bytes);
+	r->offset = of->offset;
+	return OK;
+}
+
 static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 {
 	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
@@ -516,8 +536,10 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	choose_panels(k, &r, b);
 	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols),
 		k->target->shared.align);
-	r.offset = k->shared_bytes;
-	k->shared_bytes += r.slot_bytes * r.versions;
+	if (b->place != NONE)
+		TRY(take_place(k, &r, b, e));
+	else
+		lay_behind(k, &r);
 	if (loaded && b->together)
 		TRY(place_part(k, &r, b, e));
 	push_ring(k, &r);
@@ -584,16 +606,27 @@ static enum err_code check_operand(struct kernel *k, const struct ring *r, struc
 	return OK;
 }
 
+/* Of those that lie in others' places, or of the others. */
+static enum err_code add_rings(struct kernel *k, bool placed, struct err *e)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].phase == k->phase && plan_scope(k->plan, i) == SCOPE_SHARED &&
+		    (g->buffers.v[i].place != NONE) == placed)
+			TRY(add_ring(k, i, e));
+	return OK;
+}
+
 enum err_code lower_rings(struct kernel *k, struct err *e)
 {
 	const struct graph *g = k->plan->graph;
 
 	k->ring_of = ARENA_ARRAY(&k->arena, g->buffers.n, int);
-	for (int i = 0; i < g->buffers.n; i++) {
+	for (int i = 0; i < g->buffers.n; i++)
 		k->ring_of[i] = NONE;
-		if (g->buffers.v[i].phase == k->phase && plan_scope(k->plan, i) == SCOPE_SHARED)
-			TRY(add_ring(k, i, e));
-	}
+	TRY(add_rings(k, false, e));
+	TRY(add_rings(k, true, e));
 	for (int i = 0; i < k->rings.n; i++)
 		if (lower_is_operand(k, k->rings.v[i].buffer))
 			TRY(check_operand(k, &k->rings.v[i], e));

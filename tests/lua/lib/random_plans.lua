@@ -405,11 +405,11 @@ local function rings(plan, at, placed)
   plan:buffers(versions)
 end
 
--- Values by name, without those of the parts of a split.
-local function values(plan)
+-- Values by name, without those of the parts of a split; and what is loaded.
+local function values(plan, loaded)
   local list, known = {}, {}
   for _, t in ipairs(plan.tasks) do
-    for _, name in ipairs(t.kind == "load" and {} or t.writes) do
+    for _, name in ipairs(t.kind == "load" and not loaded and {} or t.writes) do
       name = name:match "^[^.]*"
       if not known[name] then list[#list + 1] = name end
       known[name] = true
@@ -425,9 +425,8 @@ local function shape(plan, info)
     if chance(0.6) and pcall(plan.cut, plan, name, "last_" .. name) then info.cuts = info.cuts + 1 end
   end
   if chance(0.3) then return end
-  local list = values(plan)
-  for _, name in ipairs(list) do
-    for _, of in ipairs(list) do
+  for _, name in ipairs(values(plan)) do
+    for _, of in ipairs(values(plan, true)) do
       if chance(0.5) and pcall(plan.place, plan, {[name] = of}) then
         info.places, info.placed[name], info.placed[of] = info.places + 1, true, true
       end
