@@ -105,95 +105,101 @@ static void put_each_of_ring(struct print *c, const struct role_op *o, const cha
 	put_place(c, o, "", run);
 }
 
+/* Rows that are written out behind each other, and turns of so many. */
+struct strided {
+	long long n, turns;
+};
+
 /* A loop over the rows in which a thread begins, up to where it goes on by adding: `to` and `from` are
- * where it is. In it, unless one turn does, a loop over turns of n rows each. */
-static void put_strides(struct print *c, const struct role_op *o, long long n, long long turns)
+ * where it is. In it, unless one does, a loop over the turns. */
+static struct strided begin_strides(struct print *c, const struct role_op *o, int most)
 {
 	const struct role_stride *s = &o->u.move.stride;
 	long long run = o->u.move.run, across = (long long)o->u.move.cols / run;
-	const char *type = bits_type(o->u.move.type), *element;
+	long long rounds = (long long)(o->u.move.elements / o->u.move.cols / s->rows);
+	struct strided x = { .n = most };
+	const char *element;
 
+	while (rounds % x.n)
+		x.n--;
+	x.turns = rounds / x.n;
 	put(c, "LOOP (int first = thread / %lld; first < %lld; first += %lld) {", across,
 		(long long)s->rows, (long long)threads_of(c) / across);
 	put(c, "\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = first, col0 = thread %% %lld * %lld;",
 		across, run);
 	element = put_indices(c, o);
 	put(c, "\tu32 to = %s;", num(c, o->u.move.address));
-	put(c, "\tconst %s *from = &%s;", type, element);
+	put(c, "\tconst %s *from = &%s;", bits_type(o->u.move.type), element);
 	c->indent++;
-	if (turns > 1)
-		put(c, "LOOP (int v = 0; v < %lld; v++, to += %lld, from += %lldl) {", turns,
-			n * (long long)s->to, n * (long long)s->from);
+	if (x.turns > 1)
+		put(c, "LOOP (int v = 0; v < %lld; v++, to += %lld, from += %lldl) {", x.turns,
+			x.n * (long long)s->to, x.n * (long long)s->from);
+	return x;
 }
 
-static void end_strides(struct print *c, long long turns)
+static void end_strides(struct print *c, const struct strided *x)
 {
-	put(c, turns > 1 ? "} }" : "}");
+	if (x->turns > 1)
+		put(c, "}");
 	c->indent--;
 	put(c, "}");
 }
 
 /* The row at hand, if `inside` asks for it. */
-static void put_row(struct print *c, const struct role_op *o, long long n, long long turns)
+static void put_row(struct print *c, const struct role_op *o, const struct strided *x)
 {
-	if (asks(c, o->u.move.inside) && num_uses(o->u.move.inside, VAR_ROW0))
-		put(c, "\tconst int row0 = first + %su) * %lld;", turns > 1 ? arena_strf(c->a, "(%lld * v + ",
-			n) : "(", (long long)o->u.move.stride.rows);
-}
+	const char *turns = x->turns > 1 ? arena_strf(c->a, "%lld * v + ", x->n) : "";
 
-static long long rounds_of(const struct role_op *o)
-{
-	return (long long)(o->u.move.elements / o->u.move.cols / o->u.move.stride.rows);
+	if (asks(c, o->u.move.inside) && num_uses(o->u.move.inside, VAR_ROW0))
+		put(c, "\tconst int row0 = first + (%su) * %lld;", turns, (long long)o->u.move.stride.rows);
 }
 
 static void copy_strides(struct print *c, const struct role_op *o, int bytes)
 {
 	const struct role_stride *s = &o->u.move.stride;
-	long long n = RUNS, turns;
+	struct strided x = begin_strides(c, o, RUNS);
 
-	while (rounds_of(o) % n)
-		n--;
-	turns = rounds_of(o) / n;
-	put_strides(c, o, n, turns);
-	put(c, "EACH(u, %lld) {", n);
-	put_row(c, o, n, turns);
+	put(c, "EACH(u, %lld) {", x.n);
+	put_row(c, o, &x);
 	put(c, "\tcopy_%d(to + u * %lld, from + u * %lldl, %s);", bytes, (long long)s->to,
 		(long long)s->from, num(c, o->u.move.inside));
-	end_strides(c, turns);
+	put(c, "}");
+	end_strides(c, &x);
 }
 
-/* Some pieces to registers, then to their places. If both ends of one are inside, all of it is. */
+/* If both ends of a piece are inside, all of it is. */
+static void read_asked(struct print *c, const struct role_op *o)
+{
+	const char *inside = num(c, o->u.move.inside), *type = bits_type(o->u.move.type);
+	long long from = (long long)o->u.move.stride.from;
+
+	put(c, "\tbool all = %s;", inside);
+	put(c, "\t{ const int e = %d; all &= %s; }", o->u.move.run - 1, inside);
+	put(c, "\tif (all) {");
+	put(c, "\t\tread_shifted(x[u], from + u * %lldl);", from);
+	put(c, "\t} else {");
+	put(c, "\t\t%s y[%d];", type, o->u.move.run);
+	put(c, "\t\tEACH(e, %d) y[e] = %s ? from[u * %lldl + e] : (%s)0;", o->u.move.run, inside, from, type);
+	put(c, "\t\tmemcpy(x[u], y, 16);");
+	put(c, "\t}");
+}
+
+/* Some pieces to registers, then to their places. */
 static void shift_strides(struct print *c, const struct role_op *o)
 {
-	const struct role_stride *s = &o->u.move.stride;
-	const char *inside = num(c, o->u.move.inside), *type = bits_type(o->u.move.type);
-	long long n = asks(c, o->u.move.inside) ? ASKED : SHIFTED, turns;
+	bool asked = asks(c, o->u.move.inside);
+	struct strided x = begin_strides(c, o, asked ? ASKED : SHIFTED);
 
-	while (rounds_of(o) % n)
-		n--;
-	turns = rounds_of(o) / n;
-	put_strides(c, o, n, turns);
-	put(c, "u32 x[%lld][4];", n);
-	put(c, "EACH(u, %lld) {", n);
-	put_row(c, o, n, turns);
-	if (asks(c, o->u.move.inside)) {
-		put(c, "\tbool all = %s;", inside);
-		put(c, "\t{ const int e = %d; all &= %s; }", o->u.move.run - 1, inside);
-		put(c, "\tif (all) {");
-		put(c, "\t\tread_shifted(x[u], from + u * %lldl);", (long long)s->from);
-		put(c, "\t} else {");
-		put(c, "\t\t%s y[%d];", type, o->u.move.run);
-		put(c, "\t\tEACH(e, %d) y[e] = %s ? from[u * %lldl + e] : (%s)0;", o->u.move.run, inside,
-			(long long)s->from, type);
-		put(c, "\t\tmemcpy(x[u], y, 16);");
-		put(c, "\t}");
-	} else {
-		put(c, "\tread_shifted(x[u], from + u * %lldl);", (long long)s->from);
-	}
+	put(c, "u32 x[%lld][4];", x.n);
+	put(c, "EACH(u, %lld) {", x.n);
+	put_row(c, o, &x);
+	if (asked)
+		read_asked(c, o);
+	else
+		put(c, "\tread_shifted(x[u], from + u * %lldl);", (long long)o->u.move.stride.from);
 	put(c, "}");
-	put(c, "EACH(u, %lld) shared_put_16(to + u * %lld, x[u]);", n, (long long)s->to);
-	c->indent--;
-	put(c, turns > 1 ? "} }" : "}");
+	put(c, "EACH(u, %lld) shared_put_16(to + u * %lld, x[u]);", x.n, (long long)o->u.move.stride.to);
+	end_strides(c, &x);
 }
 
 static void put_runs(struct print *c, const struct role_op *o, int bytes)
@@ -207,7 +213,7 @@ static void put_runs(struct print *c, const struct role_op *o, int bytes)
 	put(c, "}");
 }
 
-/* Nobody waits for the pieces until all are on their way. */
+/* If the lane waits, then when all are on their way. */
 static void load_runs(struct print *c, const struct role_op *o, int bytes)
 {
 	if (o->u.move.stride.rows)

@@ -48,7 +48,7 @@ NODISCARD enum err_code history_grid(struct history *h, const struct grid_plan *
 /* Let the last step to a value be an sTask of its own. Before the one that it is cut off is split. */
 NODISCARD enum err_code history_cut(struct history *h, const char *value, const char *task,
 	struct srcloc loc, struct err *e);
-/* Let values lie in the registers of others, once these are read: graph.h. One edit. */
+/* Let values lie where others were, once these are read: graph.h. One edit. */
 NODISCARD enum err_code history_place(struct history *h, const struct placing *v, int n,
 	struct srcloc loc, struct err *e);
 /* Split the named tasks of the program; ntasks 0: every one but loads that has the

@@ -22,7 +22,8 @@ static bool meet_behind(const struct body *c, const struct kentry *x)
 	return !is_copy(c->k, x->task) && (copies || x->flag == NONE || body_reads_own(c, x));
 }
 
-static int64_t greater_multiple(int64_t a, int64_t b)
+/* Of both. */
+static int64_t least_multiple(int64_t a, int64_t b)
 {
 	int64_t x = a > b ? a : b;
 
@@ -60,7 +61,7 @@ static struct role_stride find_stride(const struct body *c, const struct kentry 
 	if (threads % across || part.rows != r->full_rows || part.cols != r->full_cols ||
 	    !row_stride(o, &s.from))
 		return s;
-	s.rows = greater_multiple(threads / across, pattern);
+	s.rows = least_multiple(threads / across, pattern);
 	if (rows % s.rows)
 		s.rows = 0;
 	s.from *= s.rows;
