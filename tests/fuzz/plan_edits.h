@@ -169,7 +169,7 @@ static const char *next_task(struct session *s)
 {
 	static const char *const names[] = { "load_Q", "load_K", "mma_qk", "softmax", "rescale",
 		"load_V", "mma_pv", "normalise", "store_O", "softmax.0", "softmax.1", "mma_qk.1",
-		"rescale.0", "load_X", "" };
+		"rescale.0", "last", "last.1", "load_X", "" };
 
 	return NEXT_OF(s, names);
 }
@@ -266,6 +266,35 @@ static enum err_code edit_split(struct session *s, struct err *e)
 	return history_split(s->history, axis, ways, tasks, n, edit_here, e);
 }
 
+static const char *next_value(struct session *s)
+{
+	static const char *const names[] = { "softmax", "softmax_2", "softmax_3", "normalise", "normalise_2",
+		"mma_qk", "Q", "K", "o", "nothing", "" };
+
+	return NEXT_OF(s, names);
+}
+
+static enum err_code edit_cut(struct session *s, struct err *e)
+{
+	static const char *const names[] = { "last", "last", "another", "softmax", "no name", "" };
+	const char *value = next_value(s), *task = NEXT_OF(s, names);
+
+	return history_cut(s->history, value, task, edit_here, e);
+}
+
+static enum err_code edit_place(struct session *s, struct err *e)
+{
+	struct placing v[2];
+	int n = next_number(s, 0, 2);
+
+	for (int i = 0; i < n; i++) {
+		v[i].what = next_value(s);
+		v[i].of = next_value(s);
+		v[i].loc = edit_here;
+	}
+	return history_place(s->history, v, n, edit_here, e);
+}
+
 static enum err_code edit_propagate(struct session *s, struct err *e)
 {
 	struct tiling t = { 0 };
@@ -280,7 +309,7 @@ static enum err_code edit_any(struct session *s, struct err *e)
 	const char *task, *on;
 	int added;
 
-	switch (next_number(s, 0, 19)) {
+	switch (next_number(s, 0, 21)) {
 	case 0:
 		return edit_lane(s, e);
 	case 1:
@@ -303,6 +332,10 @@ static enum err_code edit_any(struct session *s, struct err *e)
 		return history_fill_waits(s->history, NULL, edit_here, &added, e);
 	case 12: case 13: case 14:
 		return edit_append(s, e);
+	case 20:
+		return edit_cut(s, e);
+	case 21:
+		return edit_place(s, e);
 	default:
 		return edit_append_next(s, e);
 	}
