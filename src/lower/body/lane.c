@@ -55,30 +55,68 @@ static bool holds_in(const struct body *c, int buffer, int loop, int any)
 	return c->g->buffers.v[buffer].carry != NONE || (before && behind);
 }
 
-static int words_in(const struct body *c, int loop, int any)
+/* Words of a thread for all values that the loop holds; `widest` is for the widest that a turn makes. */
+static int words_in(const struct body *c, int loop, int any, int *widest)
 {
 	int words = 0;
 
-	for (int i = 0; i < c->g->buffers.n; i++)
-		if (in_registers(c, i) && holds_in(c, i, loop, any))
-			words += frag_words(c->of_buffer[i]) * c->of_buffer[i]->versions;
+	*widest = 0;
+	for (int i = 0; i < c->g->buffers.n; i++) {
+		int w;
+
+		if (!in_registers(c, i) || !holds_in(c, i, loop, any))
+			continue;
+		w = frag_words(c->of_buffer[i]);
+		words += w * c->of_buffer[i]->versions;
+		if (c->g->buffers.v[i].carry == NONE && w > *widest)
+			*widest = w;
+	}
 	return words;
+}
+
+/* Is a product under way when a turn of the loop ends? */
+static bool ends_under_way(const struct body *c, int loop)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+	bool under = false;
+
+	for (int i = 0; i < v->steps.n; i++) {
+		const struct kentry *x = &c->lane->entries.v[v->steps.v[i].id];
+
+		if (v->steps.v[i].is_loop) {
+			under |= ends_under_way(c, v->steps.v[i].id);
+			continue;
+		}
+		under &= !(x->waits_groups && x->before.younger[0] <= 0);
+		under |= under_way(c, x->task);
+		under &= !(x->drains && x->after.younger[0] <= 0);
+	}
+	return under;
 }
 
 /* Is there room in each loop for all its values beside each other, though they do not live at once,
  * and is none unrolled? Then compilers find their way even in texts that leave them more to arrange:
  * loops that follow each other, sums that nothing holds in their place. Otherwise plans of 170 words
- * of 240 spilled. */
+ * of 240 spilled. Products that are under way from a turn to the next they serialize unless there is
+ * more: of 75 plans with less than twice what is reserved 54 were, and of 76 with that the 18 whose
+ * turns make a value of 80 words or more and had not two thirds of it beside. */
 static bool has_room(const struct body *c)
 {
+	int reserved = c->plan->device->reserved_registers;
+
 	for (int l = 0; l <= c->p->loops.n; l++)
 		if (c->lane->regions[l].unroll > 1)
 			return false;
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		int task = c->lane->entries.v[i].task, loop = c->g->tasks.v[task].loop;
+		int words, widest, more = 0;
 
-		if (loop != NONE && words_in(c, loop, task) + c->plan->device->reserved_registers >
-		    c->lane->given)
+		if (loop == NONE)
+			continue;
+		words = words_in(c, loop, task, &widest);
+		if (ends_under_way(c, loop))
+			more = widest * 2 / 3 > reserved ? widest * 2 / 3 : reserved;
+		if (words + reserved + more > c->lane->given)
 			return false;
 	}
 	return true;
