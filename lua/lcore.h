@@ -169,7 +169,7 @@ struct array {
 struct array *array_new(lua_State *L, const char *what, enum dtype type, int rank,
 	const int64_t *dim);
 struct array *check_array(lua_State *L, int idx, const char *what);
-/* Uniform values in (-1, 1), of integers the full range; the same for the same
+/* Uniform values from -1 to 1, of integers the full range; the same for the same
  * seed and name. */
 void array_random(lua_State *L, struct array *a, uint64_t seed, const char *name);
 /* All elements as double, rounded to `as` on the way. */

@@ -145,13 +145,23 @@ static void end_strides(struct print *c, const struct strided *x)
 	put(c, "}");
 }
 
-/* The row at hand, if `inside` asks for it. */
+/* What `inside` asks of the element at hand: they are others than where the thread began. */
+static void put_asked_indices(struct print *c, const struct role_op *o, const char *indent)
+{
+	for (int d = 0; d < o->u.move.rank; d++)
+		if (num_uses_of(asked(c, o->u.move.inside), VAR_INDEX, d))
+			put(c, "%sconst long i%d = %s;", indent, d, num(c, o->u.move.index[d].at));
+}
+
+/* The row at hand, and where it is in the tensor, if `inside` asks for it. */
 static void put_row(struct print *c, const struct role_op *o, const struct strided *x)
 {
-	const char *turns = x->turns > 1 ? arena_strf(c->a, "%lld * v + ", x->n) : "";
+	const struct num *inside = asked(c, o->u.move.inside);
 
-	if (asks(c, o->u.move.inside) && num_uses(o->u.move.inside, VAR_ROW0))
-		put(c, "\tconst int row0 = first + (%su) * %lld;", turns, (long long)o->u.move.stride.rows);
+	if (num_uses(inside, VAR_ROW0) || num_uses(inside, VAR_INDEX))
+		put(c, "\tconst int row0 = first + (%su) * %lld;", x->turns > 1 ? arena_strf(c->a,
+			"%lld * v + ", x->n) : "", (long long)o->u.move.stride.rows);
+	put_asked_indices(c, o, "\t");
 }
 
 static void copy_strides(struct print *c, const struct role_op *o, int bytes)
@@ -174,12 +184,19 @@ static void read_asked(struct print *c, const struct role_op *o)
 	long long from = (long long)o->u.move.stride.from;
 
 	put(c, "\tbool all = %s;", inside);
-	put(c, "\t{ const int e = %d; all &= %s; }", o->u.move.run - 1, inside);
+	put(c, "\t{");
+	put(c, "\t\tconst int e = %d;", o->u.move.run - 1);
+	put_asked_indices(c, o, "\t\t");
+	put(c, "\t\tall &= %s;", inside);
+	put(c, "\t}");
 	put(c, "\tif (all) {");
 	put(c, "\t\tread_shifted(x[u], from + u * %lldl);", from);
 	put(c, "\t} else {");
 	put(c, "\t\t%s y[%d];", type, o->u.move.run);
-	put(c, "\t\tEACH(e, %d) y[e] = %s ? from[u * %lldl + e] : (%s)0;", o->u.move.run, inside, from, type);
+	put(c, "\t\tEACH(e, %d) {", o->u.move.run);
+	put_asked_indices(c, o, "\t\t\t");
+	put(c, "\t\t\ty[e] = %s ? from[u * %lldl + e] : (%s)0;", inside, from, type);
+	put(c, "\t\t}");
 	put(c, "\t\tmemcpy(x[u], y, 16);");
 	put(c, "\t}");
 }

@@ -20,12 +20,17 @@ void put(struct print *c, const char *fmt, ...)
 
 const char *num(struct print *c, const struct num *x)
 {
-	return num_text(c->a, c->clear ? num_cleared(c->a, x) : x, &c->r->names);
+	return num_text(c->a, asked(c, x), &c->r->names);
+}
+
+const struct num *asked(struct print *c, const struct num *when)
+{
+	return when && c->clear ? num_cleared(c->a, when) : when;
 }
 
 bool asks(struct print *c, const struct num *when)
 {
-	return when && !num_is(c->clear ? num_cleared(c->a, when) : when, 1);
+	return when && !num_is(asked(c, when), 1);
 }
 
 /* fragments -------------------------------------------------------------------- */

@@ -157,6 +157,14 @@ bool num_uses(const struct num *x, enum var v)
 		num_uses(x->c, v);
 }
 
+bool num_uses_of(const struct num *x, enum var v, int of)
+{
+	if (!x)
+		return false;
+	return (x->op == NUM_VAR && x->var == v && x->of == of) || num_uses_of(x->a, v, of) ||
+		num_uses_of(x->b, v, of) || num_uses_of(x->c, v, of);
+}
+
 bool num_slope(const struct num *x, enum var v, int64_t *by)
 {
 	int64_t a, b;

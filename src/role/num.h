@@ -105,6 +105,7 @@ static inline bool num_is_const(const struct num *x)
 }
 
 bool num_uses(const struct num *x, enum var v);	/* x NULL: no */
+bool num_uses_of(const struct num *x, enum var v, int of);
 /* Does it go on by the same whenever the variable goes on by 1? Then *by says by how much. */
 bool num_slope(const struct num *x, enum var v, int64_t *by);
 

@@ -5,7 +5,7 @@
  * that IEEE 754 defines, and none can be contracted with another to a different result.
  *
  * Element i is made of the (i + 1)th number that splitmix64 (base/prng.h) gives from `state` on:
- * floats are uniform in [-1, 1), integers over all that the type holds. dtype_store rounds so, too.
+ * floats are uniform in [-1, 1], integers over all that the type holds. dtype_store rounds so, too.
  */
 #ifndef TILE_FILL_H
 #define TILE_FILL_H

@@ -4,6 +4,7 @@
 local mr = require "millrace"
 local dir = arg[0]:match "^(.*/)" or "./"
 local tap, random_plans = dofile(dir .. "tap.lua"), dofile(dir .. "lib/random_plans.lua")
+local rare = dofile(dir .. "lib/wild_programs.lua")
 
 local function with(a, b)
   local all = {}
@@ -250,5 +251,23 @@ end
 -- Of the tile's rows some are beyond the tensor's end; the stride asks for each.
 kernel("ragged rows of pieces", gemm{sizes = {m = 100, n = 40, k = 132}, tile = {m = 64, n = 32, k = 64},
   lanes = {{"p0", {warps = 2}}}}, {"4 at once, on 'load_a complete'"})
+
+-- Rows and pieces that begin before the tensor, or end behind it.
+for _, x in ipairs{{100, "bf16", "4 at once, on 'load_a complete'"}, {97, "bf16", "shifted"}, {98, "e4m3", "shifted"}, {99, "f32", "load_threads"}} do
+  local k, dtype, how = table.unpack(x)
+  for _, by in ipairs{{3, 0}, {-3, 0}, {0, 1}, {0, -1}, {-2, 4}, {5, -9}} do
+    kernel(("%d of %s, from row %d and column %d on"):format(k, dtype, by[1], by[2]), schedule(
+      rare.window(by[1], by[2]){m = 128, n = 64, k = k, dtype = dtype}, {m = 128, n = 64, k = 64},
+      {lanes = {{"p0", {warps = 4}}}, rings = {a = 2, b = 2}, load = on "p0"}), by[2] % 4 == 0 and {how} or nil)
+  end
+end
+for _, c in ipairs{67, 68} do
+  right(("conv2d of %d channels"):format(c), schedule(mr.examples.conv2d{n = 1, c = c, h = 5, w = 64, k = 64, r = 3, s = 3, pad = 1},
+    {n = 1, p = 1, q = 64, k = 64, r = 1, s = 1, c = 64}, {lanes = {{"p0", {warps = 4}}}, load = on "p0"}))
+end
+
+-- Copies of a lane in turn would wait for those of others: they do not arrive by themselves.
+kernel("copies of rows of 68 elements by lanes in turn", gemm{sizes = {m = 301, n = 72, k = 580}, tile = {m = 128, n = 64, k = 32},
+  lanes = {{"p0", {warps = 2, turns = 2}}}, rings = {a = 3, b = 2}, load = on "p0"}, {"4 at once"}, {"threads have copied it"})
 
 tap.done_testing()

@@ -108,7 +108,7 @@ static void load_elements(struct body *c, const struct kentry *x, const struct r
 	o->u.move.run = lower_piece(c->k, x->task);
 	o->u.move.inside = body_walk(c, s, r, o);
 	body_indices(c, s, n, &r->shape, o->u.move.index, &o->u.move.inside);
-	if (o->u.move.run > 1)
+	if (o->u.move.run * dtype_bits(o->u.move.type) >= 32)
 		o->u.move.stride = find_stride(c, x, r, o);
 	else
 		try_shifted(c, x, r, o);

@@ -106,7 +106,9 @@ bool lower_copies_arrive(const struct kernel *k, int task)
 	const struct stask *s = stask_at(k, task);
 	int buffer = s->writes.v[0];
 
-	if (!is_copy(k, task) || k->rings.v[k->ring_of[buffer]].engine ||
+	/* a lane in turns would wait for copies of its last tiles only, and those may be another's */
+	if (!is_copy(k, task) || k->plan->lanes.v[lane_of(k, task)].turns > 1 ||
+	    k->rings.v[k->ring_of[buffer]].engine ||
 	    lower_piece(k, task) * element_bytes(k, s) < 4)
 		return false;
 	for (int t = 0; t < k->plan->graph->tasks.n; t++)	/* who copies does not read */

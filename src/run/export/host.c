@@ -122,7 +122,7 @@ static uint64_t get_bits(const struct tensor *t, const unsigned char *p, long i)
 	return bits;
 }
 
-/* Floats in (-1, 1), integers of all values. */
+/* Floats from -1 to 1, integers of all values. */
 static void fill(const struct tensor *t, unsigned char *p, uint64_t seed)
 {
 	uint64_t bias = t->exponent ? ((uint64_t)1 << (t->exponent - 1)) - 1 : 0;

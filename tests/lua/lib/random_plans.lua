@@ -212,6 +212,12 @@ for _, name in ipairs{"norms", "columns", "fold"} do
   end
 end
 
+function wild_draws.window()
+  local tile = {m = extent(), n = extent(), k = choose{16, 32, 40, 64}}
+  local sizes = operands(sizes_of(tile, 2))
+  return rare.window(random(-5, 5), random(-9, 9))(sizes), tile
+end
+
 function wild_draws.outer()
   local tile = {m = extent(), n = extent()}
   local sizes = operands(sizes_of(tile, 2))

@@ -58,6 +58,19 @@ P.columns = mr.program("columns", function(p)
   C:store("store_c", p:task("divide", function() return mr.cumsum(e, m) / rowsum(e, m) end))
 end)
 
+-- A product of rows and columns that begin elsewhere than the tile: some are beyond either end.
+function P.window(rows, columns)
+  return mr.program("window", function(p)
+    local m, n, k = p:axes("m", "n", "k")
+    local A, B = p:input("A", {p:axis("rows", m.size), p:axis("columns", k.size)}), p:input("B", {n, k})
+    local C, c = p:output("C", {m, n}, "f32"), p:carry("c", {m, n}, 0)
+    p:loop(k, function()
+      c:add(p:mma("mma", p:load("load_a", A, {m + rows, k + columns}), p:load("load_b", B)))
+    end)
+    C:store("store_c", p:task("convert", function() return c + 0 end))
+  end)
+end
+
 -- A product whose rows go by in a loop; columns are summed up.
 P.fold = mr.program("fold", function(p)
   local m, n, k = p:axes("m", "n", "k")
