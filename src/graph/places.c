@@ -14,7 +14,13 @@ static enum err_code find_value(struct graph *g, const char *name, struct srcloc
 {
 	const struct buffer *b;
 
+	const char *part = strchr(name, '.');
+
 	*out = graph_find_buffer(g, name);
+	if (*out == NONE && part && graph_find_buffer(g, arena_strf(&g->arena, "%.*s",
+	    (int)(part - name), name)) != NONE)
+		return err_set(e, ERR_INPUT, loc, "there is no buffer '%s': values take each other's place "
+			"if both are split, or none", name);
 	if (*out == NONE)
 		return err_set(e, ERR_INPUT, loc, "there is no buffer '%s'", name);
 	b = &g->buffers.v[*out];
@@ -83,6 +89,10 @@ static enum err_code place(struct graph *g, const struct placing *x, int part, s
 	    (what->scope == SCOPE_SHARED && of->scope != SCOPE_SHARED))
 		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot take the place of '%s': it is in shared "
 			"memory%s", what->name, of->name, of->scope == SCOPE_SHARED ? ", loaded ahead" : "");
+	if (what->together || of->together)
+		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot take the place of '%s', as the parts of "
+			"'%s' lie together: somebody reads several", what->name, of->name, what->together ?
+			what->name : of->name);
 	if (!has_room(what, of))
 		return err_set(e, ERR_INPUT, x->loc, of->scope == SCOPE_SHARED ? "'%s' cannot take the place "
 			"of '%s': it is larger, or of another loop" : "'%s' cannot take the place of '%s': they "
@@ -115,29 +125,62 @@ static bool is_wrong(const struct graph *g, const struct edge *e)
 		!ints_hold(from->writes.v, from->writes.n, e->buffer);
 }
 
+/* Who makes the value of what lies there already, where threads, or a unit, read what others have
+ * written over? In registers each reads its own, element by element. */
+static const struct stask *made_of_its_place(const struct graph *g, int buffer, int *of)
+{
+	const struct buffer *b = &g->buffers.v[buffer];
+
+	for (int t = 0; t < g->tasks.n && b->scope == SCOPE_SHARED; t++) {
+		const struct stask *s = &g->tasks.v[t];
+
+		for (int i = 0; i < s->reads.n && ints_hold(s->writes.v, s->writes.n, buffer); i++) {
+			*of = s->reads.v[i];
+			if (*of != buffer && (*of == b->place || g->buffers.v[*of].place == b->place))
+				return s;
+		}
+	}
+	return NULL;
+}
+
+/* The statement by which it lies there; by its name, or that of all parts. */
 static struct srcloc loc_of(const struct placing *v, const struct buffer *b)
 {
 	size_t n = strcspn(b->name, ".");
 
-	while (strncmp(v->what, b->name, n) || v->what[n])
+	while (strcmp(v->what, b->name) != 0 && (strncmp(v->what, b->name, n) != 0 || v->what[n]))
 		v++;
 	return v->loc;
 }
 
+static enum err_code check_place(const struct graph *g, const struct placing *v, int buffer, struct err *e)
+{
+	const struct buffer *b = &g->buffers.v[buffer];
+	const char *of = g->buffers.v[b->place].name;
+	const struct stask *maker;
+	int read;
+
+	for (int k = 0; k < g->edges.n; k++) {
+		const struct edge *x = &g->edges.v[k];
+
+		if ((x->buffer == buffer || x->buffer == b->place) && is_wrong(g, x))
+			return err_set(e, ERR_INPUT, loc_of(v, b), "'%s' cannot take the place of '%s': "
+				"'%s' reads '%s' when '%s' has written over it", b->name, of,
+				g->tasks.v[x->to].name, g->buffers.v[x->buffer].name,
+				g->tasks.v[x->from].name);
+	}
+	maker = made_of_its_place(g, buffer, &read);
+	if (maker)
+		return err_set(e, ERR_INPUT, loc_of(v, b), "'%s' cannot take the place of '%s' in shared "
+			"memory: '%s' makes it of '%s', which lies there", b->name, of, maker->name,
+			g->buffers.v[read].name);
+	return OK;
+}
+
 enum err_code build_check_places(struct graph *g, const struct placing *v, struct err *e)
 {
-	for (int i = 0; i < g->buffers.n; i++) {
-		const struct buffer *b = &g->buffers.v[i];
-
-		for (int k = 0; k < g->edges.n && b->place != NONE; k++) {
-			const struct edge *x = &g->edges.v[k];
-
-			if ((x->buffer == i || x->buffer == b->place) && is_wrong(g, x))
-				return err_set(e, ERR_INPUT, loc_of(v, b), "'%s' cannot take the place of "
-					"'%s': '%s' reads '%s' when '%s' has written over it", b->name,
-					g->buffers.v[b->place].name, g->tasks.v[x->to].name,
-					g->buffers.v[x->buffer].name, g->tasks.v[x->from].name);
-		}
-	}
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].place != NONE)
+			TRY(check_place(g, v, i, e));
 	return OK;
 }

@@ -168,6 +168,9 @@ static enum err_code read_cut(struct history *h, const struct record *r, struct 
 	int b;
 
 	TRY(find_buffer(h, g, r->name, r->loc, &b, e));
+	if (x->splits.n)
+		return err_set(e, ERR_INPUT, r->loc, "'%s' is cut off behind a split: cut first, as the "
+			"split shares out what was cut off, too", r->name);
 	if (g->buffers.v[b].node == NONE)
 		return err_set(e, ERR_INPUT, r->loc, "'%s' is a carry, whose last step stands where it is "
 			"set", r->name);
@@ -574,7 +577,8 @@ static void print_places(const struct history *h, struct buf *out)
 {
 	for (int i = 0; i < h->done; i++)
 		if (h->log.v[i].kind == EDIT_PLACE)
-			buf_printf(out, "plan:place{%s=\"%s\"}\n", h->log.v[i].name, h->log.v[i].other);
+			buf_printf(out, script_is_key(h->log.v[i].name) ? "plan:place{%s=\"%s\"}\n" :
+				"plan:place{[\"%s\"]=\"%s\"}\n", h->log.v[i].name, h->log.v[i].other);
 }
 
 void history_script(struct history *h, struct buf *out)

@@ -140,5 +140,7 @@ int plan_eus(const struct plan *p, int phase);
 /* Statements that rebuild the plan on a fresh one, a line each, with the variable
  * named `plan`: canonical, so equal plans print equal text. */
 void plan_script(const struct plan *p, struct buf *out);
+/* May the name be written as {name=...}? */
+bool script_is_key(const char *name);
 
 #endif

@@ -78,8 +78,8 @@ static const char *against_place(const struct plan *p, struct arena *a, int buff
 	const struct buffer *v = p->graph->buffers.v;
 
 	if (v[of].scope == SCOPE_SHARED)
-		return p->versions[buffer] == p->versions[of] ? NULL : arena_strf(a, "'%s' has %d "
-			"versions, '%s' %d", v[buffer].name, p->versions[buffer], v[of].name, p->versions[of]);
+		return p->versions[buffer] == p->versions[of] ? NULL : arena_strf(a, "'%s' has versions: %d, "
+			"'%s': %d", v[buffer].name, p->versions[buffer], v[of].name, p->versions[of]);
 	for (int i = 0; i < 2; i++) {
 		int b = i ? of : buffer;
 
@@ -87,7 +87,7 @@ static const char *against_place(const struct plan *p, struct arena *a, int buff
 			return arena_strf(a, "'%s' is in shared memory, for other lanes or as an operand",
 				v[b].name);
 		if (p->versions[b] > 1)
-			return arena_strf(a, "'%s' has %d versions", v[b].name, p->versions[b]);
+			return arena_strf(a, "'%s' has %d versions, in registers", v[b].name, p->versions[b]);
 	}
 	return lane_of_buffer(p, buffer) == lane_of_buffer(p, of) ? NULL :
 		"they are in registers of different lanes";

@@ -24,8 +24,7 @@ static void print_lanes(const struct plan *p, struct buf *out)
 	}
 }
 
-/* May the name be written as {name=...}? */
-static bool is_key(const char *name)
+bool script_is_key(const char *name)
 {
 	static const char *const words[] = { "and", "break", "do", "else", "elseif", "end", "false",
 		"for", "function", "goto", "if", "in", "local", "nil", "not", "or", "repeat",
@@ -45,7 +44,7 @@ static void print_buffers(const struct plan *p, struct buf *out)
 		if (p->versions[i] == 1)
 			continue;
 		buf_puts(out, *comma ? comma : "plan:buffers{");
-		buf_printf(out, is_key(p->graph->buffers.v[i].name) ? "%s=%d" : "[\"%s\"]=%d",
+		buf_printf(out, script_is_key(p->graph->buffers.v[i].name) ? "%s=%d" : "[\"%s\"]=%d",
 			p->graph->buffers.v[i].name, p->versions[i]);
 		comma = ", ";
 	}

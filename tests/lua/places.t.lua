@@ -194,13 +194,72 @@ end
 tap.ok(through({m = 256, n = 128, d = 64}, nil, function(p) p:buffers{q = 2, normalise = 2} end):compile{target = "host"}:check().ok,
   "two rooms, of two tiles")
 local _, told = through({m = 256, n = 128, d = 64}, nil, function(p) p:buffers{q = 2} end):check()
-tap.like(told[1].code .. ": " .. told[1].message, "^place: .*'normalise' has 1 versions, 'q' 2", "not as many rooms")
+tap.like(told[1].code .. ": " .. told[1].message, "^place: .*'normalise' has versions: 1, 'q': 2", "not as many rooms")
 _, told = through({m = 128, n = 128, d = 64}, nil, function(p)
   p:remove "normalise" p:remove "store_o"
   p:append("normalise", {lane = "c0", at = 1})
   p:append("store_o", {lane = "c0", at = 1})
 end):check()
 tap.ok(told[1] ~= nil, "not before the queries are read", tostring(told))
+
+---- what is made, and where it lies ---------------------------------------------
+
+-- The value is a quarter of what it takes the place of: its slots begin where the others do.
+local halves = mr.program("halves", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {n, k}), p:output("C", {m, n})
+  local c = p:mma("mma", p:load("load_a", A), p:load("load_b", B))
+  C:store("store_c", p:task("halve", function() return (c * 0.5):to "bf16" end))
+end)
+local function halved(n, edit)
+  local p = mr.plan(halves{m = 320, n = 64, k = 64}:graph{tile = {m = 64, n = n}}, mr.device "h200")
+  edit(p)
+  p:lane("p0", {warps = 1})
+  for _, t in ipairs(p.tasks) do p:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
+  p:grid{eus = 1}
+  return p
+end
+for versions = 1, 3 do
+  local p = halved(16, function(p) p:place{halve = "a"} end)
+  p:buffers{a = versions, halve = versions}
+  p:fill_waits()
+  tap.ok(p:check(), ("a smaller value in the room of %d"):format(versions))
+  local k = p:compile{target = "host"}
+  for seed = 1, 3 do tap.ok(k:check{seed = seed}.ok, "  right") end
+end
+
+local function refused(what, pattern, edit)
+  local good, message = pcall(halved, 16, edit)
+  tap.ok(not good, what)
+  tap.like(tostring(message), pattern, "  and why")
+end
+refused("a product in the room of its operand", "'mma' makes it of 'a', which lies there", function(p) p:place{mma = "a"} end)
+refused("a split value in the room of a whole one", "no buffer 'a.0': .*both are split", function(p)
+  p:split("m", 2) p:place{halve = "a"}
+end)
+refused("a part where another part lies", "'halve.0' cannot take the place of 'a'", function(p)
+  p:split("m", 2) p:place{["halve.0"] = "a"} p:place{["halve.1"] = "a"}
+end)
+refused("cut off behind a split", "cut first", function(p) p:split("m", 2) p:cut("halve", "convert") end)
+
+local columns = mr.program("columns", function(p)
+  local m, n = p:axes("m", "n")
+  local X, W, Z = p:input("X", {m, n}, "f32"), p:input("W", {m, n}, "f32"), p:output("Z", {m, n}, "f32")
+  local x, w = p:load("load_x", X), p:load("load_w", W)
+  local a = p:task("first", function() return x * 2 + w end)
+  local b = p:task("second", function() return w * w end)
+  Z:store("store_z", p:task("third", function() return b + mr.rowsum(b, n) + mr.rowsum(a, n) end))
+end)
+local p = mr.plan(columns{m = 64, n = 64}:graph{tile = {m = 32, n = 64}}, mr.device "h200")
+p:split("n", 2, {"first", "second"})
+tap.like(select(2, pcall(p.place, p, {second = "first"})), "the parts of 'second.0' lie together", "parts that somebody reads as a whole")
+
+local by_part = mr.plan(mr.examples.flash_attention{b = 1, h = 1, m = 128, n = 192, d = 64}:graph{tile = {m = 128, n = 64}}, mr.device "h200")
+by_part:cut("softmax_2", "convert")
+by_part:split("m", 2)
+by_part:place{["softmax_3.0"] = "mma_qk.0"}
+tap.like(by_part:script(), 'plan:place{%["softmax_3.0"%]="mma_qk.0"}', "one part alone")
+tap.is(assert(load(by_part:script()))():script(), by_part:script(), "  comes back from its script")
 
 ---- the shipped plans ----------------------------------------------------------
 

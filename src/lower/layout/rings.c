@@ -500,7 +500,7 @@ static void lay_behind(struct kernel *k, struct ring *r)
 	k->shared_bytes += r->slot_bytes * r->versions;
 }
 
-/* In the slots of another ring. */
+/* In the slots of another ring, of which it may leave some room. */
 static enum err_code take_place(const struct kernel *k, struct ring *r, const struct buffer *b,
 	struct err *e)
 {
@@ -511,6 +511,7 @@ static enum err_code take_place(const struct kernel *k, struct ring *r, const st
 			"%lld bytes, not %d times %lld", b->name, k->plan->graph->buffers.v[b->place].name,
 			r->versions, (long long)r->slot_bytes, of->versions, (long long)of->slot_bytes);
 	r->offset = of->offset;
+	r->slot_bytes = of->slot_bytes;
 	return OK;
 }
 

@@ -387,8 +387,14 @@ local function append_all(plan, spec)
   return at
 end
 
--- at: offsets, so that what is loaded tiles ahead mostly has room. placed: what lies in another's
--- place, or has another there, in one version.
+local function loaded(plan, value)
+  for _, t in ipairs(plan.tasks) do
+    if t.kind == "load" and t.writes[1]:match "^[^.]*" == value then return true end
+  end
+end
+
+-- at: offsets, so that what is loaded tiles ahead mostly has room. placed: whose place it is in
+-- which a value lies: there are as many versions of all that lie there, in registers one.
 local function rings(plan, at, placed)
   local names, versions = {}, {}
   for name in pairs(plan.rings) do names[#names + 1] = name end
@@ -405,8 +411,13 @@ local function rings(plan, at, placed)
       end
     end
   end
-  for name in pairs(versions) do
-    if placed and placed[name:match "^[^.]*"] then versions[name] = 1 end
+  local many = {}
+  for _, name in ipairs(names) do
+    local of = placed and placed[name:match "^[^.]*"]
+    if of then
+      many[of] = many[of] or (loaded(plan, of) and choose{1, 1, 2, 3} or 1)
+      versions[name] = many[of]
+    end
   end
   plan:buffers(versions)
 end
@@ -434,7 +445,7 @@ local function shape(plan, info)
   for _, name in ipairs(values(plan)) do
     for _, of in ipairs(values(plan, true)) do
       if chance(0.5) and pcall(plan.place, plan, {[name] = of}) then
-        info.places, info.placed[name], info.placed[of] = info.places + 1, true, true
+        info.places, info.placed[name], info.placed[of] = info.places + 1, of, of
       end
     end
   end
