@@ -367,6 +367,12 @@ static bool read_terminal(struct repl *r)
 	return r->line != NULL;
 }
 
+static void drop_text(struct repl *r)
+{
+	free(r->text);
+	r->text = NULL;
+}
+
 static bool read_plain(struct repl *r)
 {
 	struct host *h = host_of(r->L);
@@ -384,6 +390,11 @@ static bool read_plain(struct repl *r)
 		putchar('\n');
 		return true;
 	}
+	if (h->interrupted) {		/* before the line, while nothing waited for it */
+		h->interrupted = 0;
+		drop_text(r);
+		putchar('\n');
+	}
 	r->line[strcspn(r->line, "\n")] = '\0';
 	if (!typed)
 		printf("%s%s\n", prompt(r), r->line);
@@ -395,12 +406,6 @@ static bool read_line(struct repl *r)
 	r->cleared = false;
 	fflush(stdout);
 	return r->el ? read_terminal(r) : read_plain(r);
-}
-
-static void drop_text(struct repl *r)
-{
-	free(r->text);
-	r->text = NULL;
 }
 
 /* Add the line to the unfinished chunk; false: nothing but space so far. */

@@ -58,9 +58,7 @@ rm -f "$T/err"
 	2>"$T/err" &
 pid=$!
 t_until 30 grep -q started "$T/err"
-kill -INT $pid
-sleep 0.2
-kill -INT $pid
+while kill -INT $pid 2>/dev/null; do :; done	# two at once may be one
 wait $pid
 t_is 'a second Ctrl-C ends the program' $? 130
 
@@ -73,7 +71,6 @@ exec 9>"$T/in"
 echo 'print(' >&9
 t_until 30 grep -q 'print(' "$T/out"
 kill -INT $pid
-sleep 0.2
 echo '6 * 7' >&9
 t_ok 'a signal at the prompt drops the chunk' t_until 30 grep -q ^42 "$T/out"
 exec 9>&-
