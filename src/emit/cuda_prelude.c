@@ -228,6 +228,8 @@ const char *const cuda_cluster[] = {
 	"#define CLUSTER_KERNEL(name, threads, blocks) extern \"C\" __global__ void __launch_bounds__(threads, 1) \\\n",
 	"\t__cluster_dims__(blocks, 1, 1) name\n",
 	"#define CLUSTER_SYNC() asm volatile(\"barrier.cluster.arrive.relaxed;\\nbarrier.cluster.wait.acquire;\" ::: \"memory\")\n",
+	"/* As its own block numbers it: addresses in a cluster have the block's rank above that. */\n",
+	"DEV u32 in_block(u32 a) { return a & 0xffffff; }\n",
 	"DEV void flag_arrive_at(u32 a, u32 block)\n",
 	"{\n",
 	"\tasm volatile(\"{\\n.reg .b32 r;\\nmapa.shared::cluster.u32 r, %0, %1;\\n\"\n",

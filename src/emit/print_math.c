@@ -14,7 +14,8 @@ const char *product_name(struct arena *a, const struct product_form *f)
 
 static void put_descriptor(struct print *c, const char *name, const struct matrix_place *at)
 {
-	put(c, "\tconst u64 %s = descriptor(0x%llxull, %s, %s);", name, (unsigned long long)at->bits,
+	put(c, c->r->cluster > 1 ? "\tconst u64 %s = descriptor(0x%llxull, in_block(%s), %s);" :
+		"\tconst u64 %s = descriptor(0x%llxull, %s, %s);", name, (unsigned long long)at->bits,
 		num(c, at->from), num(c, at->by));
 }
 

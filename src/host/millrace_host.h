@@ -54,7 +54,7 @@ static const struct host_runtime *host_rt;	/* set by the entry */
 
 static inline u32 shared_base(void)
 {
-	return HOST_FIRST;
+	return host_rt->shared_base();
 }
 
 /* The name and the place in its ring are for reports. */
@@ -195,6 +195,12 @@ static inline void store_16(void *to, const u32 *y)
 static inline void fence_async(void)
 {
 	host_rt->fence();
+}
+
+/* As its own block numbers it. */
+static inline u32 in_block(u32 a)
+{
+	return a & ((1u << HOST_RANK_BIT) - 1);
 }
 
 static inline u64 descriptor(u64 bits, u32 from, u32 by)

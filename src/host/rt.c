@@ -193,6 +193,7 @@ const struct host_runtime host_runtime = {
 	.play = host_play,
 	.thread = host_thread_number,
 	.block = host_block_number,
+	.shared_base = host_shared_base,
 	.at = host_at,
 	.flag_init = host_flag_new,
 	.flag_arrive = host_flag_arrive,

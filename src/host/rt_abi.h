@@ -14,6 +14,7 @@ enum {
 	HOST_DIMS_MAX = 8,
 	HOST_FIRST = 1024,		/* address of a block's dynamic shared memory */
 	HOST_CLUSTER_MAX = 8,		/* blocks */
+	HOST_RANK_BIT = 24,		/* addresses have the block's rank in its cluster from here on */
 };
 
 /* A tensor map: boxes of a tensor, dimensions innermost first. */
@@ -31,6 +32,7 @@ struct host_runtime {
 	void (*play)(const struct host_launch *l, void (*kernel)(void *const *args), int threads);
 	int (*thread)(void);
 	int (*block)(void);
+	uint32_t (*shared_base)(void);
 	void (*at)(const char *task, int iteration);
 	void (*flag_init)(uint32_t flag, uint32_t arrivals, const char *name, int index);
 	void (*flag_arrive)(uint32_t flag, uint32_t bytes);

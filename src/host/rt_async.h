@@ -57,7 +57,8 @@ struct host_product {
 	bool commit;			/* not a product but the end of a group */
 	bool registers, add, ta, tb;	/* A in registers; ta, tb: rows contiguous, not depth */
 	uint64_t a, b;
-	int columns, group, block;	/* of the cluster */
+	int columns, group;
+	uint32_t block;				/* of the cluster */
 	enum host_type type;
 	struct host_sums *sums;
 	struct host_access who;
@@ -178,7 +179,7 @@ static inline void host_copy_start(uint32_t to, const struct host_map *map, uint
 {
 	if (blocks >> host.cluster)
 		host_fail("a copy to blocks 0x%x of a cluster of %d", blocks, host.cluster);
-	for (int i = 0; i < host.cluster; i++)
+	for (uint32_t i = 0; i < (uint32_t)host.cluster; i++)
 		if (blocks >> i & 1)
 			host_copy_one(host_address(i, to), map, host_address(i, flag), rank, at);
 	if (!blocks)
@@ -358,7 +359,7 @@ static inline float host_fetch(const struct host_product *p, const struct host_m
 {
 	uint32_t x = 0, bytes = (uint32_t)host_type_bytes(p->type);
 
-	memcpy(&x, host_access(host_address(p->block, host_element(m, transposed, i, k, (int)bytes)),
+	memcpy(&x, host_access(host_address_in(p->block, host_element(m, transposed, i, k, (int)bytes)),
 		bytes, false, actor), bytes);
 	return host_from_bits(p->type, x);
 }
@@ -519,7 +520,7 @@ static inline struct host_product *host_deposit(const struct host_product *what)
 		p = host_alloc(1, sizeof(*p));
 		*p = *what;
 		p->group = host.self->commits;
-		p->block = host.self->thread / host.threads;
+		p->block = host_rank();
 		p->who = (struct host_access){ host.self->task, host.self->iteration,
 			(uint32_t)p->group + 1, host_group_entry(group) };
 		g->queue[g->issued++ % HOST_QUEUE_MAX] = p;

@@ -113,18 +113,39 @@ static inline void host_acquire(const uint32_t *from)
 
 /* ---- addresses ---------------------------------------------------------------------- */
 
-/* What a thread of the cluster's block number `block` calls `at`. */
-static inline uint32_t host_address(int block, uint32_t at)
+/* A kernel's addresses have the block's rank above its own numbering, as the hardware's do;
+ * the runtime numbers those of all blocks of the cluster one after the other. */
+static inline uint32_t host_rank(void)
+{
+	return (uint32_t)(host.self->thread / host.threads);
+}
+
+static inline uint32_t host_shared_base(void)
+{
+	return host_rank() << HOST_RANK_BIT | HOST_FIRST;
+}
+
+/* Number `at` of the cluster's block number `block`. */
+static inline uint32_t host_address_in(uint32_t block, uint32_t at)
 {
 	if (at >= host_shared.window)
 		host_fail("address %d in shared memory is outside of its %u bytes",
 			(int)at - HOST_FIRST, host_shared.end - HOST_FIRST);
-	return (uint32_t)block * host_shared.window + at;
+	return block * host_shared.window + at;
+}
+
+/* The same place as the thread's `at`, in the cluster's block number `block`. */
+static inline uint32_t host_address(uint32_t block, uint32_t at)
+{
+	if (at >> HOST_RANK_BIT != host_rank())
+		host_fail("address 0x%x is not one of the thread's block, %u of its cluster", at,
+			host_rank());
+	return host_address_in(block, at & ((1u << HOST_RANK_BIT) - 1));
 }
 
 static inline uint32_t host_here(uint32_t at)
 {
-	return host_address(host.self->thread / host.threads, at);
+	return host_address(host_rank(), at);
 }
 
 /* Whose it is, and its distance from the dynamic memory's start. */

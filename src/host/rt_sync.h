@@ -158,7 +158,7 @@ static inline void host_flag_arrive_at(uint32_t address, int block)
 {
 	if (block < 0 || block >= host.cluster)
 		host_fail("the cluster has no block %d", block);
-	host_flag_arrive_for(host_address(block, address), 0);
+	host_flag_arrive_for(host_address((uint32_t)block, address), 0);
 }
 
 /* Bytes of a copy have come. */
