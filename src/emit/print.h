@@ -20,7 +20,8 @@ struct print {
 	struct arena *a;
 	struct buf *out;
 	int indent;
-	bool clear;			/* in turns that are clear: what is marked so is not asked */
+	bool clear;			/* in turns that are clear: the program's conditions are not asked */
+	bool whole;			/* ... or whole: those of an axis's end are not */
 };
 
 enum { LANES_MERGED = 8 };		/* at most */

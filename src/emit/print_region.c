@@ -46,16 +46,24 @@ static void put_tiles(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
-/* The turns from here on that are clear, or those that are not. */
-static void put_alike(struct print *c, const struct role_op *o, bool clear)
+enum cut {
+	CUT_NOT,			/* the turn is clear */
+	CUT_NO_AXIS,			/* whole */
+	CUT_PERHAPS,			/* neither, or not known to be */
+};
+
+/* The turns from here on that are alike: clear, whole, or, before such, not clear. */
+static void put_alike(struct print *c, const struct role_op *o, enum cut cut)
 {
+	static const char *const note[] = { "\t/* clear */", "\t/* whole */", "" };
 	const char *i = var(c, o->u.region.var, o->u.region.of);
 
-	put(c, "LOOP (; %s < %s && %s(%s); %s++) {%s", i, num(c, o->u.region.end), clear ? "" : "!",
-		num(c, o->u.region.clear), i, clear ? "\t/* clear */" : "");
-	c->clear = clear;
+	put(c, "LOOP (; %s < %s && %s(%s); %s++) {%s", i, num(c, o->u.region.end), cut == CUT_PERHAPS ?
+		"!" : "", num(c, cut == CUT_NO_AXIS ? o->u.region.whole : o->u.region.clear), i, note[cut]);
+	c->clear = cut == CUT_NOT;
+	c->whole = cut != CUT_PERHAPS;
 	put_region(c, &o->u.region.body);
-	c->clear = false;
+	c->clear = c->whole = false;
 	put(c, "}");
 	if (o->u.region.meets)
 		put(c, "GROUPS_WAIT(0);\t/* texts meet */");
@@ -70,9 +78,11 @@ static void put_loop(struct print *c, const struct role_op *o)
 		arena_strf(c->a, "%s += %d", i, o->u.region.step);
 
 	if (o->u.region.clear && o->u.region.late)
-		put_alike(c, o, false);
+		put_alike(c, o, CUT_PERHAPS);
 	if (o->u.region.clear)
-		put_alike(c, o, true);
+		put_alike(c, o, CUT_NOT);
+	if (o->u.region.whole)
+		put_alike(c, o, CUT_NO_AXIS);
 	if (o->u.region.end)
 		put(c, "LOOP (%s; %s < %s; %s) {", first, i, num(c, o->u.region.end), step);
 	else

@@ -210,9 +210,10 @@ static const char *loop(const struct dump *d, const struct role_op *o)
 
 	if (o->what == DO_EACH)
 		return arena_strf(d->a, "%s of %d", name, o->u.region.step);
-	return arena_strf(d->a, "%s%s%s by %d%s%s", name, o->u.region.end ? " < " : "",
+	return arena_strf(d->a, "%s%s%s by %d%s%s%s%s", name, o->u.region.end ? " < " : "",
 		o->u.region.end ? num(d, o->u.region.end) : "", o->u.region.step, o->u.region.clear ?
-		", clear where " : "", o->u.region.clear ? num(d, o->u.region.clear) : "");
+		", clear where " : "", o->u.region.clear ? num(d, o->u.region.clear) : "",
+		o->u.region.whole ? ", whole where " : "", o->u.region.whole ? num(d, o->u.region.whole) : "");
 }
 
 static const char *region(const struct dump *d, const struct role_op *o)

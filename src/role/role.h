@@ -199,6 +199,8 @@ struct role_op {
 							 * cuts their elements (lower/body/clear.c). Of the
 							 * first ones there can be a text that asks nothing;
 							 * NULL */
+			const struct num *whole;	/* ... in turns for which that holds no axis ends, but
+							 * the program may ask; NULL: it asks in no others */
 			bool late;			/* ... but the loop may begin with others */
 			bool meets;			/* no product may be under way between such texts */
 			/* TASK */

@@ -191,6 +191,7 @@ static void read_header(struct names *c, const struct role_op *o)
 	}
 	names_num(c, o->u.region.end);
 	names_num(c, o->u.region.clear);
+	names_num(c, o->u.region.whole);
 	if (o->what == DO_EACH)
 		read_body(c, &o->u.region.body);
 	else

@@ -63,6 +63,7 @@ struct body {
 	bool walks;			/* row and column at hand are any element's, not a fragment's */
 	const struct num *iteration;	/* of the sTask at hand, in its loop */
 	const struct num *clear;	/* when the turn at hand is clear; NULL: nobody asks */
+	const struct num *whole;	/* ... when no axis ends in it */
 	const struct shape2 *along;	/* what a product by threads contracts, as rows, of which
 					 * element KS is at hand; NULL */
 };
@@ -200,7 +201,7 @@ static inline bool under_way(const struct body *c, int task)
 /* From here on, a steady turn of the loop is made; until the end, which gives the condition under
  * which it is clear, NULL if there is nothing to cut. */
 void body_clear_begin(struct body *c, int loop);
-const struct num *body_clear_end(struct body *c);
+void body_clear_end(struct body *c, struct role_op *o);
 /* `inside`, which is about the end of the axis, marked if the turn can be clear of it. */
 const struct num *body_clear_end_of(struct body *c, const struct stask *s, const struct shape2 *shape,
 	int axis, const struct num *inside);

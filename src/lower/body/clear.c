@@ -1,11 +1,11 @@
 /* Turns that nothing cuts: no end of an axis, and no condition that the program asks of each
- * element, as a causal mask.
+ * element, as a causal mask. Turns in which no axis ends, though the program asks, are whole.
  *
  * Most turns of a loop are such, and asking costs them as much as computing. So a steady loop gets
  * a condition on its turn (role.h, region.clear) under which all of that holds for all elements of
- * the turn's sTasks: what was marked here, NUM_CLEAR or a `where` that is clear. Printers write the
- * turns for which it holds first, without what is marked, and then all that are left. It is found
- * by the bounds of what is compared over the tile, so it may miss a turn, but none is too many. */
+ * the turn's sTasks: what was marked here, NUM_CLEAR or a `where` that is clear; and another one
+ * under which NUM_CLEAR holds. Printers write the turns that are clear first, without what is marked,
+ * then those that are whole, and then all that are left. They are found by the bounds of what is compared over the tile, so it may miss a turn, but none is too many. */
 #include "lower/body/body.h"
 
 /* Least and greatest value over the tile at hand. */
@@ -18,17 +18,18 @@ void body_clear_begin(struct body *c, int loop)
 	const struct kregion *v = &c->lane->regions[loop + 1];
 
 	c->clear = loop != NONE && lower_does(c->k, LEAN_CLEAR) && c->has_room ? N(c, 1) : NULL;
+	c->whole = N(c, 1);
 	for (int i = 0; i < v->steps.n; i++)
 		if (v->steps.v[i].is_loop)	/* its text would stand there twice, too */
 			c->clear = NULL;
 }
 
-const struct num *body_clear_end(struct body *c)
+void body_clear_end(struct body *c, struct role_op *o)
 {
-	const struct num *clear = c->clear;
-
+	o->u.region.clear = c->clear && !num_is(c->clear, 1) ? c->clear : NULL;
+	o->u.region.whole = o->u.region.clear && !num_is(c->whole, 1) && !num_among(c->whole, c->clear) ?
+		c->whole : NULL;
 	c->clear = NULL;
-	return clear && !num_is(clear, 1) ? clear : NULL;
 }
 
 /* The turns so marked are clear only if this holds, which knows the turn, but not the element. */
@@ -36,6 +37,14 @@ static void ask(struct body *c, const struct num *when)
 {
 	if (!num_among(c->clear, when))
 		c->clear = NUM2(BOTH, c->clear, when);
+}
+
+/* ... and whole. */
+static void ask_end(struct body *c, const struct num *when)
+{
+	ask(c, when);
+	if (!num_among(c->whole, when))
+		c->whole = NUM2(BOTH, c->whole, when);
 }
 
 /* Where the axis stands in the iteration at hand, counted from the loop's turn. */
@@ -76,7 +85,7 @@ const struct num *body_clear_end_of(struct body *c, const struct stask *s, const
 {
 	if (!c->clear || s->loop != c->region || c->p->axes.v[axis].packs != NONE)
 		return inside;
-	ask(c, NUM2(LE, ADD(first_of(c, s, shape, axis), N(c, c->g->extents.tile[axis])), N(c,
+	ask_end(c, NUM2(LE, ADD(first_of(c, s, shape, axis), N(c, c->g->extents.tile[axis])), N(c,
 		c->p->axes.v[axis].size)));
 	return num_clear(c->a, inside);
 }
@@ -97,8 +106,8 @@ const struct num *body_clear_index(struct body *c, const struct stask *s, const 
 		least = ADD(least, MUL(N(c, t->coef), t->coef > 0 ? at.least : at.most));
 		most = ADD(most, MUL(N(c, t->coef), t->coef > 0 ? at.most : at.least));
 	}
-	ask(c, NUM2(LE, N(c, 0), least));
-	ask(c, NUM2(LT, most, N(c, size)));
+	ask_end(c, NUM2(LE, N(c, 0), least));
+	ask_end(c, NUM2(LT, most, N(c, size)));
 	return num_clear(c->a, within);
 }
 

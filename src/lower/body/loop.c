@@ -230,7 +230,7 @@ static enum err_code steady_state(struct body *c, int loop, struct err *e)
 				TRY(early_end(c, loop, k, e));
 			TRY(steady_turn(c, loop, k, e));
 		}
-		o->u.region.clear = body_clear_end(c);
+		body_clear_end(c, o);
 	} while (!body_told_steady(c, loop, u, first, begin) && !c->again);
 	for (int f = 0; f < c->k->flags.n; f++)
 		c->told[f] = begin[f];
