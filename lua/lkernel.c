@@ -276,7 +276,7 @@ static int run_l(lua_State *L)
 	struct host *h = enter(L);
 	struct built *b = check_kernel(L, 1, "run");
 	const struct program *p = b->graph->program;
-	struct gpu_bench bench = { .warmup = 0.1 };
+	struct gpu_bench bench = { .warmup = 0.05 };
 	struct stop stop = stop_of(h);
 	struct gpu_result r;
 	double limit = 10;

@@ -127,7 +127,8 @@ static enum err_code first_runs(struct bench *b)
 	TRY(synchronize(b));
 	TRY(elapsed(b->t->d, b->events[0], b->events[1], &ms));
 	b->run_seconds = fmax(ms * 1e-3, 1e-6);
-	b->batch = (int)fmin(fmax(BATCH_SECONDS / b->run_seconds, 1), BATCH_MAX);
+	b->batch = (int)fmin(fmax(fmin(BATCH_SECONDS, fmax(b->t->job->bench.seconds, LEAD_SECONDS)) /
+		b->run_seconds, 1), BATCH_MAX);
 	return OK;
 }
 

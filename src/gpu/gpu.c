@@ -275,6 +275,7 @@ enum err_code gpu_compile(struct gpu *g, const struct compile_job *job, const st
 			"nothing to compile: the %s is missing",
 			job->source ? "architecture" : "source"));
 	request_init(&q, g, MSG_COMPILE, stop);
+	wire_put_u32(&q.body, (uint32_t)g->device);
 	put_compile_job(&q.body, job);
 	code = ask(g, &q, e);
 	if (!q.reply.data)

@@ -24,6 +24,8 @@ struct worker {
 	struct mem mem;
 	struct arena arena;		/* of the present request */
 	struct cuda_device device;
+	int wanted;			/* the shell's device */
+	bool woken;
 };
 
 /* Without the shell there is nothing to do and nobody to tell. _exit: what atexit
@@ -87,18 +89,47 @@ static void serve_probe(struct worker *w, struct frame *f)
 	send_message(w, MSG_REPLY, &reply);
 }
 
+/* Who compiles for a device will run on it, and the driver takes a fifth of a second to make a
+ * context: as long as the compiler works, so it does that meanwhile. The process has one for each
+ * device, whoever asks; what goes wrong is told to who asks next. */
+static void *wake_device(void *ud)
+{
+	struct mem mem = { 0 };
+	struct arena arena;
+	struct cuda_device device = { .arena = &arena };
+
+	arena_init(&arena, &mem);
+	device.opened = !cuda_device_open(&device, *(const int *)ud);
+	arena_release(&arena);
+	return NULL;
+}
+
+static void wake(struct worker *w, int ordinal)
+{
+	pthread_t waker;
+
+	if (w->woken)
+		return;
+	w->woken = true;
+	w->wanted = ordinal;
+	if (!pthread_create(&waker, NULL, wake_device, &w->wanted))
+		pthread_detach(waker);
+}
+
 static void serve_compile(struct worker *w, struct frame *f)
 {
 	struct verdict v = { 0 };
 	struct compile_result r;
 	struct compile_job job;
 	struct wire reply;
+	int ordinal = (int)wire_get_u32(&f->body);
 	enum err_code code;
 
 	get_compile_job(&f->body, &job, &w->arena);
 	if (f->body.bad)
 		leave();
 	tell_stage(w, STAGE_COMPILING);
+	wake(w, ordinal);
 	code = compile_here(&job, &w->arena, &r, &v.err);
 	if (code)
 		v.failure = code != ERR_IO ? GPU_FAIL_JOB :
