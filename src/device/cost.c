@@ -67,13 +67,14 @@ static double sharers(const struct work *w)
 }
 
 /* The part of an EU's memory time that this work takes: it draws from L2 no faster
- * than one EU can, nor than its share when all draw; of that, what no other EU has
+ * than one EU, or its threads, can, nor than its share when all draw; of that, what no other EU has
  * brought to L2 comes from device memory, whose rate is in seconds. The two are
  * pipelined, so the slower one counts. What EUs share leaves L2 once for all of them,
  * but each must take in all of it. */
 static double memory_cycles(const struct vdevice *d, const struct work *w, int active)
 {
-	double l2 = fmin(d->l2_eu_rate, sharers(w) * d->l2_rate / active);
+	double own = w->by_threads ? d->l2_thread_rate : d->l2_eu_rate;
+	double l2 = fmin(own, sharers(w) * d->l2_rate / active);
 	double global = d->global_rate / d->clock_hz / active;
 	double bytes = positive(w->global_bytes);
 

@@ -77,6 +77,7 @@ struct vdevice {
 	int64_t l2_bytes;
 	double l2_rate;			/* bytes a cycle, whole device */
 	double l2_eu_rate;		/* bytes a cycle that one EU can draw */
+	double l2_thread_rate;		/* ... by loads of its threads, in whole sectors */
 	double l2_latency;		/* cycles */
 	double shared_rate;		/* bytes a cycle of one EU */
 	/* synchronisation, cycles */
@@ -103,6 +104,7 @@ struct work {
 	double flops;
 	double global_bytes;		/* to or from global memory */
 	double unique_share;		/* share of them that must come from device memory, not L2 */
+	bool by_threads;		/* LOAD: no engine does */
 	double sharers;			/* LOAD: EUs that bring these bytes to each other; else 0 */
 	double shared_bytes;		/* read or written in shared memory */
 	double boxes;			/* contiguous pieces a copy engine is told */

@@ -4,8 +4,7 @@
 enum {
 	LOADS = 8,			/* elements under way at once */
 	RUNS = 32,			/* runs written out behind each other, at most */
-	SHIFTED = 4,			/* that go through registers at once, ... */
-	ASKED = 2,			/* ... and where each asks whether it is inside */
+	ASKED = 2,			/* shifted pieces at once where each asks whether it is inside */
 };
 
 int map_param(const struct print *c, int map)
@@ -205,7 +204,7 @@ static void read_asked(struct print *c, const struct role_op *o)
 static void shift_strides(struct print *c, const struct role_op *o)
 {
 	bool asked = asks(c, o->u.move.inside);
-	struct strided x = begin_strides(c, o, asked ? ASKED : SHIFTED);
+	struct strided x = begin_strides(c, o, asked ? ASKED : o->u.move.together);
 
 	put(c, "u32 x[%lld][4];", x.n);
 	put(c, "EACH(u, %lld) {", x.n);

@@ -268,7 +268,8 @@ struct role_op {
 							 * `run` neighbours in a row at once */
 			int run;			/* LOAD_THREADS: 4, 8 or 16 bytes of them, or a
 							 * single one of any size */
-			bool shifted;			/* ... of 16 bytes that begin anywhere in memory */
+			bool shifted;			/* ... of 16 bytes that begin anywhere in memory, */
+			int together;			/* of which a thread has so many on their way */
 			/* LOAD_THREADS: if a thread may go on by so many rows at once, bytes in the
 			 * slot and elements in memory from one to the next; rows 0: it may not */
 			struct role_stride {

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+enum { LINES = 8 };			/* that a warp reads at once: four rows, which begin anywhere */
+
 /* Texts of an sTask differ: in the turns before and behind a loop it stands elsewhere. Those
  * deepest in loops are the steady state, and of them the mean counts. */
 struct texts {
@@ -320,11 +322,13 @@ void price_add(struct price *x, const struct plan *own, int phase, const struct 
 
 /* ---- one entry ------------------------------------------------------------------------- */
 
-/* Reads of global memory by threads wait for it, a share of them for device memory. What is
- * waited for is there when the lane goes on. */
+/* Reads of global memory by threads wait for it: a warp for the slowest of the lines that it reads at
+ * once, a share of which come from device memory. What is waited for is there when the lane goes on. */
 static double lane_cycles(const struct vdevice *d, const struct spent *s, double share)
 {
-	return s->lane + s->rounds * (share * d->global_latency + (1 - share) * d->l2_latency);
+	double slow = 1 - pow(1 - fmin(share, 1), LINES);
+
+	return s->lane + s->rounds * (slow * d->global_latency + (1 - slow) * d->l2_latency);
 }
 
 /* The lane itself copies: no engine is asked, and when the lane goes on it is done, unless the copies

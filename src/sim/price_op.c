@@ -10,7 +10,6 @@ enum {
 					 * conversion, access */
 	COPY = 3,			/* of a piece by adding to addresses: two halves, copy */
 	SHIFT = 16,			/* of one that is shifted: three words, five choices, four shifts, store */
-	SHIFTED = 4,			/* such pieces at once */
 	TOGETHER = 8,			/* elements that go through registers before the next are asked for */
 	DIMENSION = 3,			/* of an index in 64 bits: multiply, add, carry */
 	LONG_DIVIDE = 20,		/* by a number that the compiler does not know */
@@ -21,6 +20,8 @@ enum {
 };
 
 enum { QUARTERS = 4, BANK_BYTES = 4, SECTOR_BYTES = 32 };
+
+#define SHIFTED_ASKED 1.5		/* of a shifted piece's bytes its words have so many times as many */
 
 static double threads(const struct payer *x)
 {
@@ -150,7 +151,7 @@ static struct spent load_threads(const struct payer *x, const struct role_op *o)
 	if (!o->u.move.stride.rows)
 		s.lane = fmax(s.lane, rounds * n * x->vector->chain);
 	if (o->u.move.shifted)
-		s.rounds = ceil(rounds / SHIFTED);
+		s.rounds = ceil(rounds / o->u.move.together);
 	else
 		s.rounds = o->u.move.arrives ? 0 : bytes < BANK_BYTES ? ceil(rounds / TOGETHER) : 1;
 	return s;
@@ -241,7 +242,8 @@ double price_spread(const struct payer *x, const struct role_op *o)
 		return 1;
 	else
 		return SECTOR_BYTES / (4 * bytes * (double)o->u.move.piece);
-	return (ceil(run / SECTOR_BYTES) + 1) * SECTOR_BYTES / run;
+	run = (ceil(run / SECTOR_BYTES) + 1) * SECTOR_BYTES / run;
+	return is_ring && o->u.move.shifted ? run * SHIFTED_ASKED : run;
 }
 
 /* arithmetic ------------------------------------------------------------------- */

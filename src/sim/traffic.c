@@ -239,6 +239,7 @@ static void read_kernel(const struct plan *p, const struct entry *en, const stru
 		w->shared_bytes = 0;
 	if (!t->by_threads)
 		return;
+	w->by_threads = w->kind == WORK_LOAD;
 	w->global_bytes *= fmax(t->spread, 1);
 	w->unique_share /= fmax(t->spread, 1);
 }

@@ -89,6 +89,7 @@ static const char *const prelude[] = {
 	"#define tma_store_5d(...) (copies++)\n",
 	"#define stores_commit() ((void)0)\n",
 	"#define STORES_READ(n) ((void)0)\n",
+	"#define in_block(at) (at)\n",
 	"#define descriptor(bits, from, by) ((bits) + (from) + (by))\n",
 	"#define groups_fence() ((void)0)\n",
 	"#define groups_commit() ((void)0)\n",

@@ -1,6 +1,11 @@
 /* Loads: by the copy engine (boxes.c), or by the lane's threads. */
 #include "lower/body/body.h"
 
+enum {
+	SHIFTED_WORDS = 8,		/* registers of a shifted piece: its words, and its address */
+	SHIFTED_MOST = 8,		/* more at once bring nothing: their words come as fast as L2 gives them */
+};
+
 bool body_reads_own(const struct body *c, const struct kentry *x)
 {
 	int buffer = stask_of(c, x)->writes.v[0];
@@ -69,6 +74,16 @@ static struct role_stride find_stride(const struct body *c, const struct kentry 
 	return s;
 }
 
+/* Shifted pieces go through registers. The more are on their way at once, the less often the lane
+ * waits for memory. */
+static int pieces_together(const struct body *c)
+{
+	int given = c->k->shares_registers ? c->lane->given : lower_launched(c->k);
+	int room = given - c->k->plan->device->reserved_registers;
+
+	return (int)max_i64(1, min_i64(room / SHIFTED_WORDS, SHIFTED_MOST));
+}
+
 /* Single elements are many. */
 static void try_shifted(const struct body *c, const struct kentry *x, const struct ring *r,
 	struct role_op *o)
@@ -78,6 +93,7 @@ static void try_shifted(const struct body *c, const struct kentry *x, const stru
 		o->u.move.stride = find_stride(c, x, r, o);
 	o->u.move.shifted = o->u.move.stride.rows;
 	o->u.move.run = o->u.move.shifted ? o->u.move.run : 1;
+	o->u.move.together = pieces_together(c);
 }
 
 /* The lane waits for what its threads have copied, and tells of it. If the plan's unit is
