@@ -2,8 +2,13 @@
 -- consumer warpgroups each own 64 rows of the tile and keep one product in flight. The
 -- producer runs on into the next tile while the consumers store this one. Tiles are
 -- walked in groups, so that the EUs at work share what is in L2.
+-- TMA brings rows of a multiple of 16 bytes; for others there is plans/gemm_by_threads.lua.
 local mr = require "millrace"
 local bound = ... or mr.examples.gemm{m=8192, n=8192, k=8192}
+for i = 1, 2 do
+  local shape = bound.tensors[i].shape
+  if shape[#shape] % 8 > 0 then return mr.load_plan("gemm_by_threads", bound) end
+end
 local plan = mr.plan(bound:graph{tile={m=128, n=256, k=64}}, mr.device "h200")
 
 plan:split("m", 2)

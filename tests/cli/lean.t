@@ -66,7 +66,8 @@ for case in '128 full 455' '128 causal 455' '64 full 430' '64 causal 430'; do
 done
 
 # Plans of one shape, with as many keys a tile as find place. FlashAttention-3 has 593 and 466.
-for case in 'd128 128 full 176 615' 'd128 128 causal 176 615' 'd256 256 full 80 480' 'd256 256 causal 80 480'; do
+for case in 'd64 64 full 112 395' 'd64 64 causal 112 395' 'd128 128 full 176 615' 'd128 128 causal 176 615' \
+	'd128_causal 128 causal 128 455' 'd256 256 full 80 480' 'd256 256 causal 80 480'; do
 	set -- $case
 	n=$(count $1 $2 $3 $4)
 	t_is "attention_$1, $3: nothing spills" "$(<"$T/spills")" 0

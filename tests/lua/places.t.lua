@@ -263,12 +263,13 @@ tap.is(assert(load(by_part:script()))():script(), by_part:script(), "  comes bac
 
 ---- the shipped plans ----------------------------------------------------------
 
-for _, x in ipairs{{"attention_d128", 128, 352}, {"attention_d256", 256, 160}} do
+for _, x in ipairs{{"attention_d64", 64, 224}, {"attention_d128", 128, 352}, {"attention_d128_causal", 128, 256},
+    {"attention_d256", 256, 160}} do
   local name, d, n = table.unpack(x)
   local p = mr.load_plan(name)
   tap.ok(p:check(), name .. " is legal for 8192 keys")
   for _, causal in ipairs{false, true} do
-    local small = mr.load_plan(name, mr.examples.flash_attention{b = 1, h = 1, m = 128, n = n - 8, d = d, causal = causal})
+    local small = mr.load_plan(name, mr.examples.flash_attention{b = 1, h = 1, m = 192, n = n - 8, d = d, causal = causal})
     tap.ok(small:check(), ("%s%s, small"):format(name, causal and ", causal" or ""))
     tap.ok(small:compile{target = "host"}:check{seed = 1}.ok, "  right")
   end
