@@ -44,8 +44,9 @@ return {
                                     -- clock of its own
       eu_rate = 110,                -- one SM alone: 24 KiB more take 220 cycles more; measured
                                     -- [tma_load_32kb_latency_l2 and _8kb_]
-      thread_rate = 40,             -- 48 KiB in 2,060 cycles by cp.async of 8 bytes, 1,740 where more is
-                                    -- left of the L1; 72 KiB in whole sectors; measured in GEMMs
+      thread_rate = 43,             -- 48 KiB, 72 in whole sectors, take 1,600 to 2,060 cycles by cp.async
+                                    -- of 8 bytes, the less the more is left of the L1; measured in
+                                    -- GEMMs of rows of 8,200 bytes
       latency = 183,                -- 8 KiB arrive after 376 cycles, of which 74 are transfer and
                                     -- 120 the engine's; measured [tma_load_8kb_latency_l2]
     },

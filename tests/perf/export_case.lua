@@ -3,7 +3,7 @@
 --
 --   millrace tests/perf/export_case.lua FOLDER PLAN PROGRAM KEY=VALUE...
 --
--- PLAN: a path, a name in tests/perf/plans or in examples, or "search".
+-- PLAN: a path, a name in examples or examples/plans, or "search".
 local mr = require "millrace"
 
 local folder, name, program = arg[1], arg[2], arg[3]
@@ -18,17 +18,11 @@ for i = 4, #arg do
   end
 end
 
-local function readable(path)
-  local file = io.open(path)
-  return file and file:close() and path
-end
-
 local bound, plan = mr.examples[program](sizes), nil
 if name == "search" then
   plan = mr.search(bound, mr.device "h200", {seconds=20}).plan
 else
-  local own = ("tests/perf/plans/%s.lua"):format(name)
-  plan = mr.load_plan(not name:find "[/.]" and readable(own) or name, bound)
+  plan = mr.load_plan(name, bound)
 end
 local k = plan:compile{target="cuda"}
 k:export(folder, {name="kernel"})

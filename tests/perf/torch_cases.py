@@ -42,6 +42,8 @@ def gemm(m, n, k):
 
 gemm(4096, 4096, 4096)
 gemm(8192, 8192, 8192)
+for k in 4096, 4100, 4097:  # rows of 16 bytes, of 8, of 2
+    gemm(8192, 8192, k)
 
 
 # ---- attention ---------------------------------------------------------------------
@@ -74,16 +76,17 @@ def attention_reference(causal):
 
 def attention(b, h, m, d, causal):
     Case(f"attention d{d} {b} x {h} x {m}{' causal' if causal else ''}", "attention",
-         "attention_causal" if causal else "attention_pingpong", "flash_attention",
+         f"attention_d{d}{'_causal' if causal and d == 128 else ''}", "flash_attention",
          dict(b=b, h=h, m=m, d=d, causal=causal),
          {"cuDNN": sdpa(SDPBackend.CUDNN_ATTENTION, is_causal=causal),
           "FLASH": sdpa(SDPBackend.FLASH_ATTENTION, is_causal=causal)},
          attention_reference(causal), flops=4 * b * h * m * m * d * (0.5 if causal else 1))
 
 
-for d in 128, 64:
+for d in 128, 64, 256:
     for causal in False, True:
-        attention(2, 16, 8192, d, causal)
+        attention(2, 2048 // d, 8192, d, causal)
+attention(2, 16, 8191, 128, False)  # no tile divides that
 
 
 # ---- one query against a long cache ------------------------------------------------
