@@ -67,4 +67,39 @@ for depth = 1, 4 do
   end
 end
 
+-- Bounds that come again and again along an axis, rise and fall; in tiles that hold a part of
+-- that, just all, and one and a half.
+local function around(bounds, batch)
+  return mr.program("around", function(p)
+    local m, r, k = p:axes("m", "r", "k")
+    if batch then p:batch(m) end
+    local A, C = p:input("A", {m, r, k}, "f32"), p:output("C", {m, r}, "f32")
+    local c = p:carry("c", batch and {r} or {m, r}, 0)
+    local function of(axis, rest) return bounds(axis, function(x, by) return rest and x & by - 1 or x % by end) end
+    p:loop(k, of(m), function()
+      local a = p:load("load_a", A)
+      p:task("sum", function()
+        local inside = of(m:index(), true)
+        if inside.upto then a = mr.where(k:index():le(inside.upto), a, 0) end
+        if inside.from then a = mr.where(k:index():ge(inside.from), a, 0) end
+        c:add(mr.rowsum(a, k))
+      end)
+    end)
+    C:store("store_c", p:task("finish", function() return c * 1 end))
+  end){m = 23, r = 4, k = 40}
+end
+for _, x in ipairs{
+  {"rise to", function(m, mod) return {upto = mod(m, 4) * 8 + 3} end},
+  {"fall to", function(m, mod) return {upto = 35 - mod(m, 4) * 8} end},
+  {"rise from", function(m, mod) return {from = mod(m, 4) * 8} end},
+  {"fall from", function(m, mod) return {from = 30 - mod(m, 4) * 8} end},
+  {"rise from and to", function(m, mod) return {from = mod(m, 4) * 8 - 3, upto = mod(m, 8) * 4 + 6} end},
+} do
+  for _, tile in ipairs{false, 1, 2, 3, 4, 6, 23} do
+    local bound = around(x[2], not tile)
+    local plan = schedule(bound, {k = 8, r = 4, m = tile or nil}, {}, {}, {eus = 2})
+    random_plans.correct(tap, ("bounds that %s, %s"):format(x[1], tile and "tiles of " .. tile or "each row for itself"), plan, SEEDS)
+  end
+end
+
 tap.done_testing()

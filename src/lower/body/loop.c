@@ -1,6 +1,29 @@
 /* Loops: a region's turns, from prologue to epilogue. */
 #include "lower/body/body.h"
 
+/* Least or greatest value of (axis / div) mod mod over the tile at hand. Where its elements
+ * go past a multiple of `mod`, there is one of 0 among them, and one of mod - 1. */
+static const struct num *term_bound(struct body *c, const struct stask *s,
+	const struct index_term *t, bool greatest)
+{
+	int64_t tile = c->g->extents.tile[t->axis];
+	const struct num *least = body_lo(c, s, NULL, t->axis);
+	const struct num *most = SUB(NUM2(MIN, ADD(least, N(c, tile)),
+		N(c, c->p->axes.v[t->axis].size)), N(c, 1));
+	const struct num *at;
+
+	least = DIV(least, N(c, t->div));
+	most = DIV(most, N(c, t->div));
+	at = greatest ? most : least;
+	if (!t->mod)
+		return at;
+	at = MOD(at, N(c, t->mod));
+	if (t->div % tile == 0 || t->mod % tile == 0)
+		return at;		/* no tile does */
+	return num_select(c->a, NUM2(EQ, DIV(least, N(c, t->mod)), DIV(most, N(c, t->mod))), at,
+		N(c, greatest ? t->mod - 1 : 0));
+}
+
 /* Least or greatest value of a bound over the tile at hand. */
 static const struct num *bound(struct body *c, const struct stask *s, const struct index_expr *x,
 	bool greatest)
@@ -9,13 +32,8 @@ static const struct num *bound(struct body *c, const struct stask *s, const stru
 
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
-		const struct axis *a = &c->p->axes.v[t->axis];
-		const struct num *at = body_lo(c, s, NULL, t->axis);
 
-		if ((t->coef > 0) == greatest)
-			at = SUB(NUM2(MIN, ADD(at, N(c, c->g->extents.tile[t->axis])), N(c, a->size)),
-				N(c, 1));
-		sum = ADD(sum, MUL(N(c, t->coef), DIV(at, N(c, t->div))));
+		sum = ADD(sum, MUL(N(c, t->coef), term_bound(c, s, t, (t->coef > 0) == greatest)));
 	}
 	return sum;
 }
