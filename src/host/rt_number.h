@@ -71,8 +71,8 @@ static inline uint32_t host_to_small(float y, int man, int bias)
 {
 	int e;
 
-	frexpf(y, &e);			/* y = [0.5, 1) 2^e */
-	e = e - 1 < 1 - bias ? 1 - bias : e - 1;
+	frexpf(y, &e);			/* y = [0.5, 1) 2^e, or 0 */
+	e = y == 0 || e - 1 < 1 - bias ? 1 - bias : e - 1;
 	return (uint32_t)nearbyintf(ldexpf(y, man - e)) + ((uint32_t)(e + bias - 1) << man);
 }
 

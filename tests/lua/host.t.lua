@@ -154,6 +154,28 @@ for _, dtype in ipairs{"bf16", "f16", "tf32", "e4m3", "e5m2"} do
   local good, worst = pcall(run, plan, 2)
   tap.ok(good and worst <= 1e-6, "gemm of " .. dtype, tostring(worst))
 end
+
+-- What a type has of numbers: zeros, the least, halves of it, ties, the greatest, and beyond.
+for _, dtype in ipairs{"bf16", "f16", "tf32", "e4m3", "e5m2"} do
+  local values = {0, -0.0, 1, -1, 0x1p-9, 0x1p-10, 0x3p-11, -0x1p-16, 0x1p-17, 0x1p-24, 0x1p-25, 1.0625, 1.1875, 0.2, -3.3, 447, 448,
+    57344, 1e-30, -1e-40}
+  local narrow = mr.program("narrow", function(p)
+    local n = p:axes "n"
+    local X, Y = p:input("X", {n}, "f32"), p:output("Y", {n}, "f32")
+    local x = p:load("load_x", X)
+    Y:store("store_y", p:task("round", function() return x:to(dtype):to "f32" + 0 end))
+  end)
+  local bound = narrow{n = #values}
+  local inputs = bound:inputs{seed = 1}
+  for i, x in ipairs(values) do inputs.X[i] = x end
+  local want = bound:reference(inputs, {round = true}).Y
+  local got = in_order(bound, {}):compile{target = "host"}:run(inputs).Y
+  local wrong = {}
+  for i, x in ipairs(values) do
+    if got[i] ~= want[i] then wrong[#wrong + 1] = ("%a: %a, not %a"):format(x, got[i], want[i]) end
+  end
+  tap.is(table.concat(wrong, "; "), "", "numbers of " .. dtype)
+end
 local wide = mr.program("double", function(p)
   local m, n = p:axes("m", "n")
   local A, B = p:input("A", {m, n}, "f64"), p:output("B", {m, n}, "f64")
