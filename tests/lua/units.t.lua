@@ -106,6 +106,23 @@ for _, x in ipairs{
   tap.is(bytes and count(("copy_%d%%("):format(bytes)) or count "value%[u%]%)" + count "read_shifted%(", 2,
     ("... in pieces of %s"):format(bytes and bytes .. " bytes" or "an element, or shifted"))
 end
+-- Neighbours that are one element of the tensor: the matrix unit finds it as often as it multiplies it.
+local repeated = mr.program("repeated", function(p)
+  local m, n, k, rows, columns, by = p:axes("m", "n", "k", "rows", "columns", "by")
+  local A, C = p:input("A", {m, k}, "f16"), p:output("C", {m, n}, "f32")
+  local c = p:carry("c", {m, n}, 0)
+  local B = p:input("B", {rows, columns}, "f16")
+  local index = ({{n, k // 2 - 1}, {n // 4, k}, {k // 2, n}, {k, n // 8 - 1}, {n // 2, k // 32}})[by.size]
+  p:loop(k, function() c:add(p:mma("mma", p:load("load_a", A), p:load("load_b", B, index))) end)
+  C:store("store_c", p:task("finish", function() return c * 1 end))
+end)
+for by = 1, 5 do
+  for _, unit in ipairs{"tensor", "cuda"} do
+    right(("neighbours that share an element, in a product on %s (%d)"):format(unit, by),
+      schedule(repeated{m = 64, n = 40, k = 72, rows = 72, columns = 72, by = by}, {n = 32, k = 32},
+        {rings = {a = 2, b = 2}, load = on("p0", "cuda"), mma = {seu = unit}}))
+  end
+end
 right("pieces of a tile that ends within a panel", gemm{sizes = {n = 100, b = "kn", k = 96}, tile = {m = 64, n = 96, k = 32},
   load = on("c0", "cuda")})
 right("pieces of one operand in parts", (function()

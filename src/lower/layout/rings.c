@@ -127,7 +127,8 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b,
 }
 
 /* How many neighbours along an axis come from one element of the tensor: x // 32 does not
- * change within 32. Tiles begin at multiples of their extent. */
+ * change within 32. Tiles begin at multiples of their extent. The matrix unit, which reads
+ * the ring as it lies, is to find an element for each of them. */
 static int64_t share_of(const struct kernel *k, const struct buffer *b,
 	const struct index_term *t)
 {
@@ -135,7 +136,8 @@ static int64_t share_of(const struct kernel *k, const struct buffer *b,
 
 	if (t->axis == split_axis(k, b))
 		tile = part_extent(k, b, t->axis);
-	if (t->mod || (tile % t->div && t->div % tile))
+	if (t->mod || (tile % t->div && t->div % tile) ||
+	    lower_is_operand(k, (int)(b - k->plan->graph->buffers.v)))
 		return 1;
 	return min_i64(t->div, tile);
 }
