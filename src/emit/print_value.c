@@ -193,6 +193,8 @@ const char *to_bits(struct print *c, enum dtype t, const char *x)
 {
 	if (t == DT_BF16 || t == DT_F16)
 		return arena_strf(c->a, "(u16)pack_%s(%s, 0.f)", dtype_name(t), x);
+	if (t == DT_BOOL)
+		return arena_strf(c->a, "(u8)(%s)", x);
 	return in_float(t) ? x : t == DT_I32 ? arena_strf(c->a, "(u32)%s", x) :
 		arena_strf(c->a, "to_%s(%s)", dtype_name(t), x);
 }

@@ -33,6 +33,26 @@ local function is_shared(plan, buffer)
   return tostring(plan):find("\n  " .. buffer .. " +%d+ .-shared") ~= nil
 end
 
+---- values of any type ----------------------------------------------------------
+
+for _, dtype in ipairs{"f32", "tf32", "bf16", "f16", "e4m3", "e5m2", "i32", "i8", "bool"} do
+  local handed = mr.program("handed", function(p)
+    local m, n = p:axes("m", "n")
+    local A, C = p:input("A", {m, n}, "f32"), p:output("C", {m, n}, "f32")
+    local a = p:load("load_a", A)
+    local x = p:task("first", function() 
+      local all_have = mr.floor(mr.max(-4, mr.min(a * 2, 4)))
+      return dtype == "bool" and a:gt(0) or dtype == "f32" and all_have or all_have:to(dtype)
+    end)
+    C:store("store_c", p:task("second", function()
+      return dtype == "bool" and mr.where(x, 1, 2) * 1.5 or (dtype == "f32" and x or x:to "f32") * 2
+    end))
+  end)
+  local plan = schedule(handed{m = 72, n = 40}, {m = 32, n = 16}, {first = "c1"}, {first = 2})
+  tap.ok(is_shared(plan, "first"), dtype .. " is in shared memory")
+  correct(dtype .. " on its way from lane to lane", plan)
+end
+
 ---- the accumulator on one lane, the epilogue on another -----------------------
 
 for _, tile in ipairs{{m = 64, n = 64, k = 32}, {m = 128, n = 32, k = 64}} do
