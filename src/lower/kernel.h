@@ -170,10 +170,13 @@ struct flag_wait {
 
 /* A carry in shared memory that the entry finds without a value when it is the first to touch
  * a life of it: in the first iteration of all loops inside the carry's region, if none of
- * those in `empty`, which stand before it there, made any. Then it writes the initial one. */
+ * those in `empty`, which stand before it there, made any. Then it writes the initial one. Where
+ * loops between may make no iteration, its first one is not known by its number, and those in
+ * `behind` may have made some in an iteration before (body/carry.c). */
 struct begins {
 	int buffer;
-	VEC(int) empty;
+	int number;			/* in the kernel */
+	VEC(int) empty, behind;
 };
 
 /* One sTask on a lane. */
@@ -264,6 +267,7 @@ struct kernel {
 	int *flag_of, *issue_flag_of;	/* by sTask; NONE */
 	int *turn_of;			/* by lane of the plan: flag; NONE */
 	VEC(struct flag) flags;
+	int begins;
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */
 	uint64_t deep;			/* bit a: a product contracts axis a */

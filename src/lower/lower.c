@@ -70,7 +70,7 @@ static enum err_code attempt(struct kernel *k, enum err_code *wrong, struct reme
 {
 	struct verified v;
 
-	k->lanes.n = k->outboxes.n = 0;
+	k->lanes.n = k->outboxes.n = k->begins = 0;
 	*remedy = REMEDY_NONE;
 	k->refusal.code = PROBLEM_WAITS;
 	TRY(lower_waiting(k, e));

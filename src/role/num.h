@@ -32,6 +32,7 @@
 	X(SEEN, "seen_%d")		/* ... that the lane has waited for, where that is counted */ \
 	X(TOLD, "told_%d")		/* runs told of early */ \
 	X(FRESH, "fresh")		/* is a carry without a value? */ \
+	X(BARE, "bare_%d")		/* ... where no number of iterations says so? By who begins it */ \
 	X(SLOT, "slot_%s")		/* address of the slot of a ring at hand */ \
 	/* places of threads, and of what they have at hand */ \
 	X(SHARED, "shared")		/* where the block's shared memory begins */ \

@@ -455,6 +455,7 @@ struct role_program {
 	VEC(struct role_flag) flags;
 	VEC(struct role_room) rooms;
 	VEC(struct role_map) maps;
+	int begins;			/* lives of carries, by who may begin them */
 	VEC(struct role) roles;
 	VEC(struct product_form) products;	/* in use */
 	int64_t stamp_words;		/* of a block; 0: it is not traced */

@@ -437,7 +437,7 @@ static int count_of(const struct names *c, enum var v)
 		if (v == by_flag[i])
 			return c->r->flags.n;
 	return v == VAR_LO ? p->axes.n : v == VAR_SLOT ? c->r->rings.n : v == VAR_INDEX ? RANK_MAX :
-		0;
+		v == VAR_BARE ? c->r->begins : 0;
 }
 
 enum err_code names_check(struct arena *a, const struct setting *s, struct err *e)

@@ -66,15 +66,30 @@ static const struct graph *graph_of(const struct run *x)
 
 /* counters --------------------------------------------------------------------- */
 
+/* Which iteration of a region is at hand, of all that the play makes of it; NONE: one that
+ * there is not. Read off the loops around, as a lane may go through them again to count. */
+static int64_t iteration(struct run *x, int loop)
+{
+	int64_t at = *var_at(x, loop == NONE ? VAR_TILE : VAR_I, loop), first = 0, outer;
+	int64_t end = x->s->walk->ntiles;
+
+	if (loop != NONE) {
+		outer = iteration(x, graph_of(x)->program->loops.v[loop].parent);
+		if (outer == NONE)
+			return NONE;
+		first = x->s->walk->cum[loop][outer];
+		end = x->s->walk->cum[loop][outer + 1] - first;
+	}
+	return at >= 0 && at < end ? first + at : NONE;
+}
+
 /* How often the loop runs is the play's to say, in each iteration around it that there is. */
 static enum err_code trips(struct run *x, int loop, int64_t *out)
 {
-	int parent = graph_of(x)->program->loops.v[loop].parent;
-	int64_t at = parent == NONE ? *var_at(x, VAR_TILE, NONE) : *var_at(x,
-		VAR_BASE, parent) + *var_at(x, VAR_I, parent);
+	int64_t at = iteration(x, graph_of(x)->program->loops.v[loop].parent);
 	const int64_t *cum = x->s->walk->cum[loop];
 
-	if (at < 0 || at >= walk_count(x->s->walk, parent))
+	if (at == NONE)
 		return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' begins a loop that is not "
 			"there", x->role->name);
 	*out = cum[at + 1] - cum[at];
@@ -542,6 +557,7 @@ static void init_vars(struct run *x)
 		x->vars[by_flag[i]] = ARENA_ARRAY(x->a, r->flags.n, int64_t);
 	x->vars[VAR_LO] = ARENA_ARRAY(x->a, graph_of(x)->program->axes.n, int64_t);
 	x->vars[VAR_SLOT] = ARENA_ARRAY(x->a, r->rings.n, int64_t);
+	x->vars[VAR_BARE] = ARENA_ARRAY(x->a, r->begins, int64_t);
 	x->one[VAR_ALL_TILES] = x->s->walk->ntiles;
 }
 

@@ -67,6 +67,49 @@ for depth = 1, 4 do
   end
 end
 
+-- Loops inside a loop, of which any may make no iteration in some of those around, or in all:
+-- whoever touches a carry in shared memory first gives it its initial value.
+local function inner(bounds, deep)
+  return mr.program("inner", function(p)
+    local m, r, k, j, s = p:axes("m", "r", "k", "j", "s")
+    local A, B, C = p:input("A", {m, r, s, k}, "f32"), p:input("B", {m, r, s, j}, "f32"), p:output("C", {m}, "f32")
+    local c = p:carry("c", {m}, 0.5)
+    local function sum(name, X, over, upto)
+      local a = p:load("load_" .. name, X)
+      p:task(name, function()
+        c:add(mr.rowsum(mr.rowsum(mr.rowsum(mr.where(over:index():le(upto(m:index(), r:index())), a, 0), over), s), r))
+      end)
+    end
+    local function body()
+      p:loop(k, {upto = bounds[1](m, r)}, function() sum("first", A, k, bounds[1]) end)
+      p:loop(j, {upto = bounds[2](m, r)}, function() sum("second", B, j, bounds[2]) end)
+    end
+    p:loop(r, function() if deep then p:loop(s, body) else body() end end)
+    C:store("store_c", p:task("finish", function() return c * 1 end))
+  end){m = 12, r = 3, k = 16, j = 16, s = deep and 2 or 1}
+end
+for i, bounds in ipairs{
+  {function(_, r) return r * 8 - 1 end, function(_, r) return r * 8 - 9 end},
+  {function(_, r) return r * 8 - 9 end, function(_, r) return r * 8 - 1 end},
+  {function(m, r) return m + r * 8 - 20 end, function(m, r) return 12 - m - r * 8 end},
+  {function(m, r) return 12 - m * 2 - r * 8 end, function(m, r) return m * 2 + r * 8 - 20 end},
+  {function(m) return m * 2 - 12 end, function(m, r) return m * 4 - r * 8 - 20 end},
+} do
+  for _, deep in ipairs{false, true} do
+    local bound = inner(bounds, deep)
+    for l, lanes in ipairs{{first = "c1"}, {second = "c1"}, {finish = "c1", store_c = "c1"}, {first = "c1", second = "c2"}} do
+      local plan = mr.plan(bound:graph{tile = {m = 4, k = 8, j = 8, r = 1, s = 1}}, mr.device "h200")
+      for _, t in ipairs(plan.tasks) do
+        plan:append(t.name, {lane = lanes[t.name] or t.kind == "load" and "p0" or "c0"})
+      end
+      plan:buffers{c = l % 2 + 1}
+      plan:grid{eus = l % 3 + 1}
+      plan:fill_waits()
+      random_plans.correct(tap, ("loops inside %d loops, bounds %d, lanes %d"):format(deep and 2 or 1, i, l), plan, SEEDS)
+    end
+  end
+end
+
 -- Bounds that come again and again along an axis, rise and fall; in tiles that hold a part of
 -- that, just all, and one and a half.
 local function around(bounds, batch)

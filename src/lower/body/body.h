@@ -276,9 +276,10 @@ NODISCARD enum err_code body_result(struct body *c, const struct kentry *x, int 
 NODISCARD enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code body_sums(struct body *c, const struct kentry *x, struct err *e);
 /* Carries in shared memory, and products whose results go there: initial values where x is the
- * first to touch a life; a carry's new value, by node `node` of x; the registers of a product
- * from the ring and, once it is complete, to it. */
+ * first to touch a life, and what it takes to know that, where a loop begins and ends; a carry's new value,
+ * by node `node` of x; the registers of a product from the ring and, once it is complete, to it. */
 void body_begins(struct body *c, const struct kentry *x);
+void body_begins_late(struct body *c, int loop, bool ends);
 NODISCARD enum err_code body_set_shared(struct body *c, const struct kentry *x, int node,
 	struct err *e);
 NODISCARD enum err_code body_take_off(struct body *c, const struct kentry *x, int node, int buffer,

@@ -4,15 +4,17 @@
 
 enum { PATH_MOST = LOOP_DEPTH_MAX };
 
-/* Does loop l make an iteration in the one at hand of region `around`? Then it is not the
- * first time. */
-static void passed_by(struct body *c, int l, int around)
+/* Does loop l make an iteration in the one at hand of region `around`, if it is not that itself?
+ * Then it is not the first time, which a variable says. */
+static void passed_by(struct body *c, int l, int around, enum var v, int of)
 {
 	int path[PATH_MOST], n = 0;
 	struct role_body *outer = c->into;
 
 	for (int i = l; i != around && n < LEN(path); i = c->p->loops.v[i].parent)
 		path[n++] = i;
+	if (!n)
+		body_set(c, v, of, N(c, 0));
 	for (int i = n - 1; i >= 0; i--) {
 		struct role_op *loop;
 
@@ -20,7 +22,7 @@ static void passed_by(struct body *c, int l, int around)
 		body_trips(c, path[i]);
 		if (!i) {
 			body_enter(c, &body_if(c, NUM2(GT, V(c, VAR_TRIPS, l), N(c, 0)), NULL)->u.region.body);
-			body_set(c, VAR_FRESH, NONE, N(c, 0));
+			body_set(c, v, of, N(c, 0));
 			break;
 		}
 		loop = body_op(c, DO_LOOP);
@@ -48,22 +50,76 @@ static const struct num *each_place(struct body *c, const struct ring *r)
 	return body_ring_place(c, r, DIV(at, cols), MOD(at, cols));
 }
 
+/* May an sTask in this loop come to a life of the carry only after iterations of loops around
+ * it, because others in between had none? Then no number of an iteration is its first one's. */
+static bool comes_late(const struct body *c, int loop, int life)
+{
+	for (int l = loop; l != life && c->p->loops.v[l].parent != life; l = c->p->loops.v[l].parent)
+		if (c->g->trips[l].least == 0)
+			return true;
+	return false;
+}
+
+/* What sTasks that come late need to know of a loop around them: when it begins, whether the life
+ * does, and whether others before it have touched that; when it ends, whether others behind it
+ * do, before its next run. */
+static void tell_late(struct body *c, int loop, bool ends, int mine, const struct begins *b)
+{
+	int life = c->g->buffers.v[b->buffer].loop, parent = c->p->loops.v[loop].parent;
+	int n = ends ? b->behind.n : b->empty.n;
+
+	if (!program_loop_within(c->p, mine, loop) || !comes_late(c, mine, life))
+		return;
+	if (!ends && parent == life)
+		body_let(c, VAR_BARE, b->number, N(c, 1))->u.let.changes = true;
+	for (int i = 0; i < n; i++) {
+		int other = ends ? b->behind.v[i] : b->empty.v[i];
+
+		if (kernel_common_loop(c->p, mine, other) == parent)
+			passed_by(c, other, parent, VAR_BARE, b->number);
+	}
+}
+
+void body_begins_late(struct body *c, int loop, bool ends)
+{
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		const struct kentry *x = &c->lane->entries.v[i];
+
+		for (int k = 0; k < x->begins.n; k++)
+			tell_late(c, loop, ends, stask_of(c, x)->loop, &x->begins.v[k]);
+	}
+}
+
+/* Is it the first time that the sTask at hand, or any before it, touches a life of the carry? */
+static void is_first(struct body *c, int mine, const struct begins *b)
+{
+	int life = c->g->buffers.v[b->buffer].loop;
+	bool late = comes_late(c, mine, life);
+	const struct num *first = late ? V(c, VAR_BARE, b->number) : N(c, 1);
+
+	for (int l = mine; l != life && !late; l = c->p->loops.v[l].parent)
+		first = NUM2(BOTH, first, NUM2(EQ, V(c, VAR_I, l), N(c, 0)));
+	body_let(c, VAR_FRESH, NONE, first)->u.let.changes = true;
+	for (int i = 0; i < b->empty.n; i++) {
+		int around = kernel_common_loop(c->p, mine, b->empty.v[i]);
+
+		if (!late || around == mine)
+			passed_by(c, b->empty.v[i], around, VAR_FRESH, NONE);
+	}
+	if (late)
+		body_set(c, VAR_BARE, b->number, N(c, 0));
+}
+
 /* The first sTask to touch a life of the carry gives it its initial value. */
 static void begin(struct body *c, const struct kentry *x, const struct begins *b)
 {
 	const struct buffer *buf = &c->g->buffers.v[b->buffer];
 	const struct ring *r = ring_of(c, b->buffer);
-	int mine = stask_of(c, x)->loop;
-	const struct num *first = N(c, 1);
 	struct role_body *outer;
 	struct role_op *o;
 
 	outer = body_enter(c, &body_block(c, arena_strf(c->a, "%s begins", buf->name))->u.region.body);
-	for (int l = mine; l != buf->loop; l = c->p->loops.v[l].parent)
-		first = NUM2(BOTH, first, NUM2(EQ, V(c, VAR_I, l), N(c, 0)));
-	body_let(c, VAR_FRESH, NONE, first)->u.let.changes = true;
-	for (int i = 0; i < b->empty.n; i++)
-		passed_by(c, b->empty.v[i], kernel_common_loop(c->p, mine, b->empty.v[i]));
+	is_first(c, stask_of(c, x)->loop, b);
 	body_enter(c, &body_if(c, V(c, VAR_FRESH, NONE), NULL)->u.region.body);
 	body_touch(c, TOUCH_WRITE, TOUCH_SLOT, b->buffer, 0);
 	o = body_op(c, DO_FILL);

@@ -332,10 +332,12 @@ enum err_code body_region(struct body *c, int loop, struct err *e)
 	outer = body_enter(c, &body_block(c, NULL)->u.region.body);
 	body_trips(c, loop);
 	body_told_begin(c, loop);
+	body_begins_late(c, loop, false);
 	c->region = loop;
 	TRY(all_turns(c, loop, e));
 	c->region = around;
 	c->kind = kind;
+	body_begins_late(c, loop, true);
 	body_advance(c, VAR_BASE, loop, V(c, VAR_TRIPS, loop));
 	body_leave(c, outer);
 	return OK;

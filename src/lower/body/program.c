@@ -186,6 +186,7 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 	c.r->shared_bytes = k->shared_bytes;
 	c.r->first = k->phase == 0;
 	c.r->last = k->phase + 1 == c.p->phases.n;
+	c.r->begins = k->begins;
 	c.r->stamp_words = k->traced.words;
 	TRY(check_types(&c, e));
 	list_tensors(&c);

@@ -34,6 +34,22 @@ static bool may_begin(struct kernel *k, const struct kentry *x, struct begins *b
 	return true;
 }
 
+/* Loops that touch the carry behind the entry, in iterations of a loop around both. */
+static void find_behind(struct kernel *k, const struct kentry *x, struct begins *b)
+{
+	const struct graph *g = k->plan->graph;
+
+	for (int y = 0; y < g->tasks.n; y++) {
+		int common = graph_common_loop(g, y, x->task);
+
+		if (g->tasks.v[y].position > stask_at(k, x->task)->position &&
+		    touches(&g->tasks.v[y], b->buffer) && common != g->buffers.v[b->buffer].loop &&
+		    common != stask_at(k, x->task)->loop &&
+		    !ints_hold(b->behind.v, b->behind.n, g->tasks.v[y].loop))
+			VEC_PUSH(&k->arena, &b->behind, g->tasks.v[y].loop);
+	}
+}
+
 void lower_begins(struct kernel *k, struct kentry *x)
 {
 	const struct stask *s = stask_at(k, x->task);
@@ -42,7 +58,10 @@ void lower_begins(struct kernel *k, struct kentry *x)
 		struct begins b = { .buffer = s->reads.v[i] };
 
 		if (k->plan->graph->buffers.v[b.buffer].carry != NONE &&
-		    k->ring_of[b.buffer] != NONE && may_begin(k, x, &b))
+		    k->ring_of[b.buffer] != NONE && may_begin(k, x, &b)) {
+			find_behind(k, x, &b);
+			b.number = k->begins++;
 			VEC_PUSH(&k->arena, &x->begins, b);
+		}
 	}
 }
