@@ -125,20 +125,35 @@ static bool is_wrong(const struct graph *g, const struct edge *e)
 		!ints_hold(from->writes.v, from->writes.n, e->buffer);
 }
 
-/* Who makes the value of what lies there already, where threads, or a unit, read what others have
- * written over? In registers each reads its own, element by element. */
-static const struct stask *made_of_its_place(const struct graph *g, int buffer, int *of)
+static int place_of(const struct graph *g, int buffer)
 {
-	const struct buffer *b = &g->buffers.v[buffer];
+	return g->buffers.v[buffer].place == NONE ? buffer : g->buffers.v[buffer].place;
+}
 
-	for (int t = 0; t < g->tasks.n && b->scope == SCOPE_SHARED; t++) {
-		const struct stask *s = &g->tasks.v[t];
+/* What the sTask makes of another value that lies in the same place, if it makes or reads this one;
+ * NONE. */
+static int made_there(const struct graph *g, const struct stask *s, int buffer, int *of)
+{
+	for (int i = 0; i < s->writes.n; i++)
+		for (int k = 0; k < s->reads.n; k++) {
+			int made = s->writes.v[i], read = s->reads.v[k];
 
-		for (int i = 0; i < s->reads.n && ints_hold(s->writes.v, s->writes.n, buffer); i++) {
-			*of = s->reads.v[i];
-			if (*of != buffer && (*of == b->place || g->buffers.v[*of].place == b->place))
-				return s;
+			*of = read;
+			if (made != read && (made == buffer || read == buffer) &&
+			    place_of(g, made) == place_of(g, read))
+				return made;
 		}
+	return NONE;
+}
+
+/* Who makes the value of what lies there already, or of it what comes there, where threads, or a
+ * unit, read what others have written over? In registers each reads its own, element by element. */
+static const struct stask *made_of_its_place(const struct graph *g, int buffer, int *made, int *of)
+{
+	for (int t = 0; t < g->tasks.n && g->buffers.v[buffer].scope == SCOPE_SHARED; t++) {
+		*made = made_there(g, &g->tasks.v[t], buffer, of);
+		if (*made != NONE)
+			return &g->tasks.v[t];
 	}
 	return NULL;
 }
@@ -158,7 +173,7 @@ static enum err_code check_place(const struct graph *g, const struct placing *v,
 	const struct buffer *b = &g->buffers.v[buffer];
 	const char *of = g->buffers.v[b->place].name;
 	const struct stask *maker;
-	int read;
+	int made, read;
 
 	for (int k = 0; k < g->edges.n; k++) {
 		const struct edge *x = &g->edges.v[k];
@@ -169,11 +184,11 @@ static enum err_code check_place(const struct graph *g, const struct placing *v,
 				g->tasks.v[x->to].name, g->buffers.v[x->buffer].name,
 				g->tasks.v[x->from].name);
 	}
-	maker = made_of_its_place(g, buffer, &read);
+	maker = made_of_its_place(g, buffer, &made, &read);
 	if (maker)
 		return err_set(e, ERR_INPUT, loc_of(v, b), "'%s' cannot take the place of '%s' in shared "
-			"memory: '%s' makes it of '%s', which lies there", b->name, of, maker->name,
-			g->buffers.v[read].name);
+			"memory: '%s' makes '%s' of '%s', which lies there", b->name, of, maker->name,
+			g->buffers.v[made].name, g->buffers.v[read].name);
 	return OK;
 }
 

@@ -233,7 +233,7 @@ local function refused(what, pattern, edit)
   tap.ok(not good, what)
   tap.like(tostring(message), pattern, "  and why")
 end
-refused("a product in the room of its operand", "'mma' makes it of 'a', which lies there", function(p) p:place{mma = "a"} end)
+refused("a product in the room of its operand", "'mma' makes 'mma' of 'a', which lies there", function(p) p:place{mma = "a"} end)
 refused("a split value in the room of a whole one", "no buffer 'a.0': .*both are split", function(p)
   p:split("m", 2) p:place{halve = "a"}
 end)
@@ -241,6 +241,21 @@ refused("a part where another part lies", "'halve.0' cannot take the place of 'a
   p:split("m", 2) p:place{["halve.0"] = "a"} p:place{["halve.1"] = "a"}
 end)
 refused("cut off behind a split", "cut first", function(p) p:split("m", 2) p:cut("halve", "convert") end)
+
+local second = mr.program("second", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}, "tf32"), p:input("B", {k, n}, "bf16"), p:output("C", {m, n}, "f32")
+  local c = p:carry("c", {m, n}, 0)
+  p:loop(k, function()
+    local a, b = p:load("load_a", A), p:load("load_b", B)
+    c:add(p:mma("mma", a, p:task("twice", function() return (b:to "f32" * 2):to "tf32" end)))
+  end)
+  C:store("store_c", p:task("finish", function() return c * 1 end))
+end)
+local p = mr.plan(second{m = 64, n = 8, k = 32}:graph{tile = {m = 64, k = 16}}, mr.device "h200")
+p:cut("twice", "convert")
+tap.like(select(2, pcall(p.place, p, {twice_2 = "twice"})), "'convert' makes 'twice' of 'twice_2', which lies there",
+  "a value in the room of what is made of it")
 
 local columns = mr.program("columns", function(p)
   local m, n = p:axes("m", "n")
