@@ -65,6 +65,12 @@ right("loads by threads, of lanes in turn", gemm{sizes = {m = 200}, load = on("p
   rings = {a = 2, b = 2}})
 right("loads by threads in turn", gemm{sizes = {m = 200}, load = on("p0", "cuda"), lanes = {{"p0", {warps = 2, turns = 2}}}})
 for turns = 2, 3 do
+  kernel(("loads in turn, by %d copies, of more iterations than a flag has phases"):format(turns),
+    gemm{sizes = {m = 64 * 7, n = 8, k = 320}, tile = {m = 64, n = 8, k = 16}, load = on("p0", "tma"),
+      lanes = {{"p0", {warps = 1, turns = turns}}}, rings = {a = 2, b = 2}},
+    {"'load_a complete': 2 deep", "the copy that has the last tile has seen all flags"})
+end
+for turns = 2, 3 do
   right(("all of it by a lane of %d copies, which share the rings"):format(turns), gemm{sizes = {m = 200, k = 32}, load = on("c0", "cuda"),
     mma = turns == 3 and cuda or nil, lanes = {{"c0", {warps = 4, turns = turns}}}})
 end

@@ -122,14 +122,20 @@ static bool has_room(const struct body *c)
 	return true;
 }
 
-/* A copy begins with a tile when the one before has seen all flags of the tile before. */
-static void turn_wait(struct body *c, int flag)
+static void turn_wait(struct body *c, int flag, const struct num *n, const char *why)
 {
 	struct role_op *o = body_op(c, DO_WAIT);
 
 	o->u.flag.flag = flag;
-	o->u.flag.n = SUB(V(c, VAR_T, NONE), N(c, 1));
-	o->why = "the copy before has seen all flags of its tile";
+	o->u.flag.n = n;
+	o->why = why;
+}
+
+/* A copy begins with a tile when the one before has seen all flags of the tile before. */
+static void await_turn(struct body *c, int flag)
+{
+	turn_wait(c, flag, SUB(V(c, VAR_T, NONE), N(c, 1)),
+		"the copy before has seen all flags of its tile");
 }
 
 /* Number of instances of the flag's products where a tile's begin. */
@@ -167,7 +173,7 @@ static void take_turn(struct body *c)
 		if (counts(c, f))
 			restart_flag(c, f);
 	if (c->lane->turn != NONE)
-		turn_wait(c, c->lane->turn);
+		await_turn(c, c->lane->turn);
 }
 
 static enum err_code tile(struct body *c, struct err *e)
@@ -274,7 +280,7 @@ enum err_code body_tile_step(struct body *c, const struct kstep *s, int class,
 	tile_axes(c);
 	c->around[NONE] = turn + s->at;
 	if (s->turn != NONE)
-		turn_wait(c, s->turn);
+		await_turn(c, s->turn);
 	pass_others(c, s);
 	if (s->is_loop) {
 		body_tile_bases(c);
@@ -317,16 +323,42 @@ static enum err_code tile_turns(struct body *c, struct err *e)
 	return OK;
 }
 
+static bool is_copied(const struct body *c, const struct flag *f)
+{
+	return (f->bytes || f->copies) && in_lane(c, f->task);
+}
+
+/* A copy of a lane knows what the one that has the last tile has seen: only then it can tell the
+ * phases of that tile from those before. */
+static void last_turns(struct body *c)
+{
+	const struct kregion *v = &c->lane->regions[0];
+	const struct num *last = SUB(V(c, VAR_ALL_TILES, NONE), N(c, 1));
+	const char *why = "the copy that has the last tile has seen all flags";
+
+	if (c->lane->turn != NONE)
+		turn_wait(c, c->lane->turn, last, why);
+	for (int i = 0; i < v->steps.n; i++)
+		if (v->steps.v[i].turn != NONE)
+			turn_wait(c, v->steps.v[i].turn, last, why);
+}
+
 /* A block may not end while something is copied to its memory, and nobody need have
  * waited for what a loop without iterations would have read. */
 static void last_copies(struct body *c)
 {
+	bool any = false;
+
+	for (int i = 0; i < c->k->flags.n; i++)
+		any |= is_copied(c, &c->k->flags.v[i]);
+	if (any && c->lane->copies > 1)
+		last_turns(c);
 	for (int i = 0; i < c->k->flags.n; i++) {
 		const struct flag *f = &c->k->flags.v[i];
 		int loop = c->g->tasks.v[f->task].loop;
 		struct role_op *o;
 
-		if ((!f->bytes && !f->copies) || !in_lane(c, f->task))
+		if (!is_copied(c, f))
 			continue;
 		o = body_op(c, DO_WAIT_LAST);
 		o->u.flag.flag = i;
