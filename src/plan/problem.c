@@ -67,9 +67,15 @@ void problem_add_entries(const struct plan *p, struct arena *a, struct problems 
 	}
 }
 
-static int lane_of_buffer(const struct plan *p, int buffer)
+/* Of who makes it. Whoever begins a life of the place that it is in may be on another one. */
+static int lane_of_value(const struct plan *p, int buffer)
 {
-	return p->entries.v[plan_entry_of(p, p->graph->buffers.v[buffer].first)].lane;
+	const struct graph *g = p->graph;
+	int t = 0;
+
+	while (!ints_hold(g->tasks.v[t].writes.v, g->tasks.v[t].writes.n, buffer))
+		t++;
+	return p->entries.v[plan_entry_of(p, t)].lane;
 }
 
 /* What forbids that a value lies in the place of another; NULL: nothing does. */
@@ -89,7 +95,7 @@ static const char *against_place(const struct plan *p, struct arena *a, int buff
 		if (p->versions[b] > 1)
 			return arena_strf(a, "'%s' has %d versions, in registers", v[b].name, p->versions[b]);
 	}
-	return lane_of_buffer(p, buffer) == lane_of_buffer(p, of) ? NULL :
+	return lane_of_value(p, buffer) == lane_of_value(p, of) ? NULL :
 		"they are in registers of different lanes";
 }
 

@@ -269,6 +269,26 @@ local p = mr.plan(columns{m = 64, n = 64}:graph{tile = {m = 32, n = 64}}, mr.dev
 p:split("n", 2, {"first", "second"})
 tap.like(select(2, pcall(p.place, p, {second = "first"})), "the parts of 'second.0' lie together", "parts that somebody reads as a whole")
 
+local steps = mr.program("steps", function(p)
+  local m, n = p:axes("m", "n")
+  local A, C = p:input("A", {m, n}, "f32"), p:output("C", {m, n}, "f32")
+  local a = p:load("load_a", A)
+  local x = p:task("first", function() return mr.exp2(a) * 2 + 1 end)
+  local y = p:task("second", function() return mr.exp2(x) * 3 + 1 end)
+  C:store("store_c", p:task("third", function() return y * 2 end))
+end)
+local p = mr.plan(steps{m = 64, n = 8}:graph{tile = {m = 64}}, mr.device "h200")
+p:cut("first", "last_first")
+p:cut("second", "last_second")
+p:place{first_2 = "second"}
+for _, t in ipairs(p.tasks) do
+  p:append(t.name, {lane = ({first = "c1", last_first = "c1", second = "c1"})[t.name] or "c0"})
+end
+p:fill_waits()
+local good, problems = p:check()
+tap.ok(not good and problems[1].code == "place", "values in registers of different lanes", tostring(problems))
+tap.like(problems[1].message, "they are in registers of different lanes", "  and why")
+
 local by_part = mr.plan(mr.examples.flash_attention{b = 1, h = 1, m = 128, n = 192, d = 64}:graph{tile = {m = 128, n = 64}}, mr.device "h200")
 by_part:cut("softmax_2", "convert")
 by_part:split("m", 2)
