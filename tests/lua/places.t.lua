@@ -296,6 +296,31 @@ by_part:place{["softmax_3.0"] = "mma_qk.0"}
 tap.like(by_part:script(), 'plan:place{%["softmax_3.0"%]="mma_qk.0"}', "one part alone")
 tap.is(assert(load(by_part:script()))():script(), by_part:script(), "  comes back from its script")
 
+-- One lane loads what another reads, and stages an output there: its threads are not done with that
+-- all at the same time.
+for _, n in ipairs{64, 60} do
+  for _, unit in ipairs{"tma", "cuda"} do
+    local staged = mr.program("staged", function(p)
+      local m, n = p:axes("m", "n")
+      local A, C, D = p:input("A", {m, n}, "f32"), p:output("C", {m, n}, "bf16"), p:output("D", {m, n}, "bf16")
+      local a = p:load("load_a", A)
+      local x, y = p:task("scale", function() return a * 2, a * 3 end)
+      C:store("store_c", p:task("first", function() return x:to "bf16" end))
+      D:store("store_d", p:task("second", function() return y:to "bf16" end))
+    end)
+    local p = mr.plan(staged{m = 200, n = n}:graph{tile = {m = 40}}, mr.device "h200")
+    p:place{second = "a"}
+    p:lane("c0", {warps = 4})
+    for _, t in ipairs(p.tasks) do
+      p:append(t.name, {lane = t.name == "scale" and "e0" or "c0", seu = t.kind == "load" and unit or t.kind == "store" and unit or nil})
+    end
+    p:grid{eus = 2}
+    p:fill_waits()
+    tap.ok(p:check(), ("a load on %s where the same lane has staged %d columns"):format(unit, n), tostring(select(2, p:check())))
+    for seed = 1, 4 do tap.ok(p:compile{target = "host"}:check{seed = seed, race = seed % 2 == 0}.ok, "  right") end
+  end
+end
+
 ---- the shipped plans ----------------------------------------------------------
 
 for _, x in ipairs{{"attention_d64", 64, 224}, {"attention_d128", 128, 352}, {"attention_d128_causal", 128, 256},

@@ -16,6 +16,19 @@ bool body_reads_own(const struct body *c, const struct kentry *x)
 	return false;
 }
 
+/* ... or what else lies in the ring's room? */
+static bool reads_room(const struct body *c, const struct kentry *x)
+{
+	int buffer = stask_of(c, x)->writes.v[0];
+	bool reads = body_reads_own(c, x);
+
+	for (int i = 0; i < c->lane->entries.n; i++)
+		for (int b = 0; b < c->g->buffers.n; b++)
+			reads |= c->g->buffers.v[b].place == buffer &&
+				stask_reads(stask_of(c, &c->lane->entries.v[i]), b);
+	return reads;
+}
+
 /* Must the lane's warps meet behind a load that they have done themselves? They, or who waits
  * for a copy that one of them issues next, take all of it to be there. */
 static bool meet_behind(const struct body *c, const struct kentry *x)
@@ -114,7 +127,7 @@ static void load_elements(struct body *c, const struct kentry *x, const struct r
 	const struct stask *s = stask_of(c, x);
 	struct role_op *o;
 
-	if (body_reads_own(c, x))
+	if (reads_room(c, x))
 		body_lane_sync(c, "all are done with the slot");
 	body_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);
 	o = body_op(c, DO_LOAD_THREADS);
