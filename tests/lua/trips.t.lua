@@ -110,6 +110,37 @@ for i, bounds in ipairs{
   end
 end
 
+-- Loops that make no iteration in any tile: what the carry begins with is stored, whatever else the
+-- plan says of the sTasks inside and who waits for them.
+local never = mr.program("never", function(p)
+  local m, n, k = p:axes("m", "n", "k")
+  local A, B, C = p:input("A", {m, k}, "bf16"), p:input("B", {n, k}, "bf16"), p:output("C", {m}, "f32")
+  local a, c = p:load("load_a", A), p:carry("c", {m}, 0.5)
+  p:loop(n, {upto = m - 10000}, function()
+    local s = p:mma("mma", a, p:load("load_b", B))
+    p:task("sum", function() c:add(mr.rowsum(mr.where(n:index():le(m:index() - 10000), s, 0), n)) end)
+  end)
+  C:store("store_c", p:task("finish", function() return c * 3 end))
+end){m = 1300, n = 32, k = 32}
+for at = -1, 1 do
+  for versions = 1, 2 do
+    for _, lane in ipairs{"p0", "c0"} do
+      local plan = mr.plan(never:graph{tile = {m = 16, n = 16}}, mr.device "h200")
+      for _, t in ipairs(plan.tasks) do
+        plan:append(t.name, {lane = t.kind == "load" and lane or t.kind == "mma" and "c1" or "c0", at = not t.loop and t.kind ~= "load" and at or 0})
+      end
+      plan:buffers{a = versions}
+      plan:grid{eus = 2}
+      settle(plan)
+      random_plans.correct(tap, ("a loop that never runs, loads on %s, %d versions, the rest at %d"):format(lane, versions, at), plan, SEEDS)
+      if lane == "p0" then
+        plan:wait("load_a", {"mma"})
+        random_plans.correct(tap, "  and loads wait for it", plan, SEEDS)
+      end
+    end
+  end
+end
+
 -- Bounds that come again and again along an axis, rise and fall; in tiles that hold a part of
 -- that, just all, and one and a half.
 local function around(bounds, batch)

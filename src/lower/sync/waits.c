@@ -271,7 +271,7 @@ bool lower_keeps_step(const struct kernel *k, const struct wait *w)
 	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on);
 
 	return mine != NONE && g->program->loops.v[mine].parent == theirs &&
-		g->trips[mine].least == 0 && w->when == WAIT_COMPLETE &&
+		may_be_empty(g, mine) && w->when == WAIT_COMPLETE &&
 		g->tasks.v[w->on].kind == TASK_LOAD && g->tasks.v[w->task].kind != TASK_LOAD &&
 		p->entries.v[plan_entry_of(p, w->task)].lane !=
 		p->entries.v[plan_entry_of(p, w->on)].lane;
