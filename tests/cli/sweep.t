@@ -1,0 +1,34 @@
+# What tests/perf/sweep.lua makes of measured times: here of some that it is told.
+. tests/lib.sh
+
+cat >"$T/rows.lua" <<'L'
+local function row(family, name, plan, factor)
+  local tl = plan:simulate{events = 0}
+  return ("{family=%q, name=%q, ms=%.9g, cycles=%d, clock_hz=%.9g, script=[==[\n%s]==]},"):format(family, name,
+    tl.seconds * 1e3 * factor, tl.cycles, tl.cycles / tl.seconds, plan:script())
+end
+local function gemm(group)
+  local plan = mr.load_plan("gemm_cooperative", mr.examples.gemm{m = 4096, n = 4096, k = 1024})
+  plan:grid{group = group}
+  return plan
+end
+-- as predicted; a fifth less; and, in a family of two, the better one measured as the worse
+print "return {"
+print(row("one", "right", gemm(8), 1))
+print(row("two", "slow", mr.load_plan("attention_serial"), 0.8))
+print(row("two", "fast", mr.load_plan("attention_overlap"), 1.6))
+print "}"
+L
+"$MILLRACE" "$T/rows.lua" >"$T/rows" || exit 1
+"$MILLRACE" tests/perf/sweep.lua judge "$T/rows" >"$T/out" 2>&1
+t_is 'it judges' $? 0
+t_like 'a prediction that is right' "$(grep ^one "$T/out")" '1 +0\.0 % +0\.0 % +0\.0 %'
+t_like 'errors, a pair in the wrong order, and what the choice costs' "$(grep ^two "$T/out")" '2 +2?[0-9.]+ % +37\.5 % +0/1 +[1-9][0-9.]+ %'
+t_like 'all of them' "$(tail -n 1 "$T/out")" 'worst 37\.5 %, 0 of 1 pairs in order; cycles alone 0\.0 %, clocks alone 0\.0 %'
+
+"$MILLRACE" tests/perf/sweep.lua judge "$T/none" >"$T/out" 2>&1
+t_is 'without a file' $? 1
+t_like 'it says which' "$(<"$T/out")" "$T/none"
+"$MILLRACE" tests/perf/sweep.lua >"$T/out" 2>&1
+t_like 'without a command it says where they stand' "$(<"$T/out")" 'make, measure or judge'
+t_done

@@ -1,0 +1,249 @@
+-- sweep.lua - what the model says of many plans beside what a device measures.
+--
+--   millrace tests/perf/sweep.lua make FOLDER [I N]     plans to FOLDER, their kernels to the cache
+--   millrace tests/perf/sweep.lua measure FOLDER FILE   runs them, and writes FILE
+--   millrace tests/perf/sweep.lua judge FILE            predicts them anew, and compares
+--
+-- I and N: the I-th of N parts of the plans, from 0, for several processes. FILE is a list in Lua,
+-- {family=, name=, ms=, cycles=, clock_hz=, script=} of each plan: the median of a pass, and of a
+-- traced run the cycles and the clock of the EU that ends last; `script` makes the plan. A family is
+-- one program at one size. `judge` prints of each how far the predicted times are off (median and
+-- worst), of the pairs that were measured more than 3 % apart how many are in the right order, and
+-- what the plan that the model likes best takes over the best one measured; and the median errors of
+-- cycles and of clocks alone. Searched plans take a minute each to make.
+local mr = require "millrace"
+
+local device = mr.device "h200"
+
+-- plans ---------------------------------------------------------------------------
+
+-- `ways` lanes of `warps` warps that share the rows, or one; loads on a lane of their own.
+local function begin(bound, o)
+  local plan = mr.plan(bound:graph{tile={m=o.m, n=o.n, k=o.k}}, device)
+  if o.ways then plan:split("m", o.ways) end
+  plan:lane("p0", {warps=1})
+  local parts = {}
+  for i = 0, (o.ways or 1) - 1 do
+    plan:lane("c" .. i, {warps=o.warps or 4, registers=o.registers, turns=o.turns})
+    parts[#parts + 1] = {lane="c" .. i, suffix=o.ways and "." .. i or ""}
+  end
+  plan:grid{group=o.group, cluster=o.cluster, longest_first=o.longest_first}
+  return plan, parts
+end
+
+local function gemm(bound, o)
+  local plan, parts = begin(bound, {m=o[1], n=o[2], k=64, ways=o.ways, turns=o.turns, group=o.group or 8, cluster=o.cluster})
+  plan:buffers{a=o.stages, b=o.stages}
+  for _, task in ipairs{"load_a", "load_b"} do plan:append(task, {lane="p0"}) end
+  for _, part in ipairs(parts) do
+    for _, task in ipairs{"mma", "epilogue", "store_c"} do plan:append(task .. part.suffix, {lane=part.lane}) end
+  end
+  plan:fill_waits()
+  return plan
+end
+
+local orders = {
+  serial = {{"mma_qk"}, {"softmax"}, {"rescale"}, {"mma_pv"}},
+  overlap = {{"mma_qk", 1}, {"mma_pv"}, {"softmax", 1}, {"rescale", 1}},
+  placed = {{"mma_qk", 1}, {"mma_pv"}, {"softmax", 1}, {"convert", 1}, {"rescale", 1}},
+}
+
+local function attention(bound, o)
+  local plan, parts = begin(bound, {m=o[1], n=o[2], ways=o.ways, warps=o.warps, registers=o.registers, longest_first=o.causal})
+  if o.order == "placed" then
+    plan:cut("softmax_2", "convert")
+    plan:place{softmax_3="mma_qk"}
+  end
+  plan:buffers{k=o.stages, v=o.stages}
+  for _, task in ipairs{"load_q", "load_k", "load_v"} do plan:append(task, {lane="p0"}) end
+  for _, part in ipairs(parts) do
+    if o.order == "overlap" then plan:buffers{["softmax_2" .. part.suffix]=2} end
+    for _, x in ipairs(orders[o.order]) do plan:append(x[1] .. part.suffix, {lane=part.lane, at=x[2] or 0}) end
+    for _, task in ipairs{"normalise", "store_o"} do plan:append(task .. part.suffix, {lane=part.lane}) end
+  end
+  if o.pingpong then
+    plan:wait("mma_qk.0", {{"mma_pv.1", distance=2, when="issued"}})
+    plan:wait("mma_qk.1", {{"mma_pv.0", distance=1, when="issued"}})
+  end
+  plan:fill_waits()
+  return plan
+end
+
+local function searched(bound) return mr.search(bound, device, {seconds=25}).plan end
+
+local jobs = {}
+local function job(family, name, bound, make, options)
+  jobs[#jobs + 1] = {family=family, name=name, make=function() return make(bound, options) end}
+end
+
+for _, s in ipairs{{2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192}, {8192, 8192, 512}, {1024, 1024, 16384},
+    {8192, 28672, 8192}, {16, 8192, 8192}, {128, 8192, 28672}} do
+  local family, bound = ("gemm %dx%dx%d"):format(table.unpack(s)), mr.examples.gemm{m=s[1], n=s[2], k=s[3]}
+  job(family, "searched", bound, searched)
+  if s[1] >= 1024 then
+    for name, o in pairs{
+        ["128x256"] = {128, 256, ways=2, stages=4}, ["256x128"] = {256, 128, ways=2, stages=4},
+        ["128x128"] = {128, 128, ways=2, stages=6}, ["192x128"] = {192, 128, ways=3, stages=4},
+        ["128x192"] = {128, 192, ways=2, stages=5}, ["64x256 in turns"] = {64, 256, turns=2, stages=4},
+        ["128x128 in turns"] = {128, 128, turns=2, stages=6}, ["64x128"] = {64, 128, stages=8},
+        ["128x256 in pairs"] = {128, 256, ways=2, stages=4, cluster=2},
+        ["128x256, 3 stages, no groups"] = {128, 256, ways=2, stages=3, group=1}} do
+      job(family, name, bound, gemm, o)
+    end
+  end
+end
+
+local tiles = {
+  [64] = {["128x128 pp"] = {128, 128, ways=2, stages=3, order="overlap", pingpong=true, registers=240},
+    ["128x128 ov"] = {128, 128, ways=2, stages=3, order="overlap", registers=240},
+    ["128x128 ser"] = {128, 128, ways=2, stages=3, order="serial", registers=240},
+    ["192x128 ser"] = {192, 128, ways=3, stages=2, order="serial", registers=160},
+    ["192x112 placed"] = {192, 112, ways=3, stages=2, order="placed", registers=160},
+    ["128x64 ov"] = {128, 64, ways=2, stages=4, order="overlap", registers=240},
+    ["64x128 ov"] = {64, 128, stages=2, order="overlap"}},
+  [128] = {["128x128 pp"] = {128, 128, ways=2, stages=2, order="overlap", pingpong=true, registers=240},
+    ["128x128 ov"] = {128, 128, ways=2, stages=2, order="overlap", registers=240},
+    ["128x128 ser"] = {128, 128, ways=2, stages=2, order="serial", registers=240},
+    ["128x128 of 8 warps"] = {128, 128, warps=8, stages=2, order="serial", registers=240},
+    ["128x176 placed"] = {128, 176, ways=2, stages=2, order="placed", registers=240},
+    ["128x64 ov"] = {128, 64, ways=2, stages=4, order="overlap", registers=240},
+    ["192x64 ov"] = {192, 64, ways=3, stages=3, order="overlap", registers=160},
+    ["64x128 ov"] = {64, 128, stages=2, order="overlap"}},
+  [256] = {["128x80 placed"] = {128, 80, ways=2, stages=2, order="placed", registers=240},
+    ["128x64 ov"] = {128, 64, ways=2, stages=2, order="overlap", registers=240},
+    ["128x64 ser"] = {128, 64, ways=2, stages=2, order="serial", registers=240},
+    ["64x64 ov"] = {64, 64, stages=2, order="overlap"}},
+}
+for d, plans in pairs(tiles) do
+  for _, m in ipairs{512, 2048, 8192} do
+    for _, causal in ipairs{false, true} do
+      local bound = mr.examples.flash_attention{b=16384 // m, h=2048 // d, m=m, d=d, causal=causal}
+      local family = ("attention %d, %d keys%s"):format(d, m, causal and ", causal" or "")
+      job(family, "searched", bound, searched)
+      for name, o in pairs(plans) do
+        job(family, name, bound, attention, setmetatable({causal=causal}, {__index=o}))
+      end
+    end
+  end
+end
+
+for name, sizes in pairs{chunk_state={b=8, s=8192, h=80, p=64, n=128}, chunk_scan={b=8, s=8192, h=80, p=64, n=128},
+    dequant_gemm={m=4096, n=8192, k=8192}, conv2d={n=128, c=128, h=56, w=56, k=128, r=3, s=3, pad=1},
+    flash_decoding={b=64, h=32, hkv=8, n=8192, d=128}, matmul_sum={m=8192, n=8192, k=4096}} do
+  job(name, "searched", mr.examples[name](sizes), searched)
+end
+table.sort(jobs, function(a, b) return a.family .. a.name < b.family .. b.name end)
+
+-- measuring -----------------------------------------------------------------------
+
+local function path(folder, i) return ("%s/%d.lua"):format(folder, i) end
+
+local function write(name, text)
+  local file = assert(io.open(name, "w"))
+  assert(file:write(text))
+  assert(file:close())
+end
+
+local function read(name)
+  local file = io.open(name)
+  local text = file and file:read "a"
+  return text, file and file:close()
+end
+
+local commands = {}
+
+function commands.make(folder, part, parts)
+  for i = 1 + (part or 0), #jobs, parts or 1 do
+    local ok, plan = pcall(jobs[i].make)
+    local legal, problems
+    if ok then legal, problems = plan:check() end
+    if legal then
+      write(path(folder, i), plan:script())
+      ok, problems = pcall(plan.compile, plan, {target="cuda"})
+      legal = ok and #problems.problems == 0
+      problems = ok and problems.problems or problems
+    end
+    if not legal then
+      os.remove(path(folder, i))
+      print(("%s, %s: %s"):format(jobs[i].family, jobs[i].name, (tostring(problems or plan):gsub("\n.*", ""))))
+    end
+  end
+end
+
+function commands.measure(folder, name)
+  local rows = {}
+  for i, x in ipairs(jobs) do
+    local script = read(path(folder, i))
+    if script then
+      local k = mr.load_plan(path(folder, i)):compile{target="cuda"}
+      local ms, ok, tl = k:bench{seconds=0.2}.ms, pcall(k.trace, k, {seconds=0.05})
+      rows[#rows + 1] = ("{family=%q, name=%q, ms=%.5f,%s script=[==[\n%s]==]},"):format(x.family, x.name, ms,
+        ok and (" cycles=%d, clock_hz=%.4g,"):format(tl.cycles, tl.clock_hz) or "", script)
+    end
+  end
+  write(name, "return {\n" .. table.concat(rows, "\n") .. "\n}\n")
+  print(#rows .. " plans")
+end
+
+-- judging -------------------------------------------------------------------------
+
+local function median(list)
+  table.sort(list)
+  return list[(#list + 1) // 2] or 0
+end
+
+local function off(predicted, measured) return math.abs(predicted / measured - 1) end
+
+-- Errors of times, pairs in the right order, and the cost of the model's choice.
+local function judge(rows)
+  local errors, right, pairs, best, chosen = {}, 0, 0, nil, nil
+  for i, x in ipairs(rows) do
+    errors[i] = off(x.predicted, x.ms)
+    for j = 1, i - 1 do
+      local y = rows[j]
+      if math.max(x.ms / y.ms, y.ms / x.ms) > 1.03 then
+        pairs = pairs + 1
+        if (x.ms < y.ms) == (x.predicted < y.predicted) then right = right + 1 end
+      end
+    end
+    if not best or x.ms < best.ms then best = x end
+    if not chosen or x.predicted < chosen.predicted then chosen = x end
+  end
+  local middle = median(errors)
+  return {n=#rows, median=middle, worst=errors[#errors], right=right, pairs=pairs, cost=chosen.ms / best.ms - 1}
+end
+
+local function line(family, r)
+  print(("%-36s %4d %6.1f %% %6.1f %% %10s %7.1f %%"):format(family, r.n, 100 * r.median, 100 * r.worst,
+    r.pairs > 0 and ("%d/%d"):format(r.right, r.pairs) or "", 100 * r.cost))
+end
+
+function commands.judge(name)
+  local families, order, cycles, clocks, all, right, pairs = {}, {}, {}, {}, {}, 0, 0
+  for i, x in ipairs(assert(loadfile(name))()) do
+    local tl = assert(load(x.script))():simulate{events=0}
+    x.predicted = tl.seconds * 1e3
+    all[i] = off(x.predicted, x.ms)
+    if x.cycles then
+      cycles[#cycles + 1] = off(tl.cycles, x.cycles)
+      clocks[#clocks + 1] = off(tl.clock_hz or tl.cycles / tl.seconds, x.clock_hz)
+    end
+    if not families[x.family] then
+      families[x.family] = {}
+      order[#order + 1] = x.family
+    end
+    table.insert(families[x.family], x)
+  end
+  print(("%-36s %4s %8s %8s %10s %9s"):format("family", "n", "median", "worst", "in order", "choice"))
+  for _, family in ipairs(order) do
+    local r = judge(families[family])
+    line(family, r)
+    right, pairs = right + r.right, pairs + r.pairs
+  end
+  local middle = median(all)
+  print(("all: median %.1f %%, worst %.1f %%, %d of %d pairs in order; cycles alone %.1f %%, clocks alone %.1f %%"):format(
+    100 * middle, 100 * all[#all], right, pairs, 100 * median(cycles), 100 * median(clocks)))
+end
+
+local command = commands[arg[1]] or error("make, measure or judge: see the first lines of " .. arg[0], 0)
+command(arg[2], tonumber(arg[3]) or arg[3], tonumber(arg[4]))
