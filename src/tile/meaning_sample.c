@@ -276,20 +276,59 @@ static bool shift_axis(struct arena *a, struct sample *s, int axis, int64_t by)
 	return done;
 }
 
-/* The axis of a bound to move, or the loop's own, and how far, so that the bound's least
- * value comes to stand in the middle of the loop's part of the axis. */
+static bool has_axis(const struct index_expr *x, int axis)
+{
+	for (int i = 0; i < x->n; i++)
+		if (x->term[i].axis == axis)
+			return true;
+	return false;
+}
+
+/* The next element of the axes that the expression has; false: there was none. */
+static bool next_element(const struct sample *s, const struct index_expr *x, int64_t *at)
+{
+	for (int a = 0; a < s->p.axes.n; a++) {
+		if (!has_axis(x, a))
+			continue;
+		if (++at[a] < s->p.axes.v[a].size)
+			return true;
+		at[a] = 0;
+	}
+	return false;
+}
+
+/* Does any value of the bound cut the loop's part of the axis, of so many elements? If not, *past is
+ * the least of those behind that, INT64_MAX if there are none. */
+static bool cuts(const struct sample *s, const struct index_expr *x, int64_t size, int64_t *past)
+{
+	int64_t at[AXES_MAX] = { 0 };
+
+	*past = INT64_MAX;
+	do {
+		int64_t v = index_bounds(x, at, at).lo;
+
+		if (v > 0 && v < size - 1)
+			return true;
+		if (v >= size - 1)
+			*past = min_i64(*past, v);
+	} while (next_element(s, x, at));
+	return false;
+}
+
+/* The axis of a bound to move, or the loop's own, and how far, so that a value of the bound
+ * comes to stand in the middle of the loop's part of the axis. */
 static bool find_shift(const struct sample *s, int loop, const struct index_expr *x, int *axis,
 		       int64_t *by)
 {
 	int over = s->p.loops.v[loop].axis[0];
-	int64_t lo[AXES_MAX] = { 0 }, hi[AXES_MAX] = { 0 }, size = s->p.axes.v[over].size;
+	int64_t lo[AXES_MAX] = { 0 }, hi[AXES_MAX] = { 0 }, size = s->p.axes.v[over].size, past;
 	struct index_range r;
 
 	for (int a = 0; a < s->p.axes.n; a++)
 		hi[a] = s->p.axes.v[a].size - 1;
-	r = index_bounds(x, lo, hi);
-	if (r.hi > 0 && r.lo < size - 1)
+	if (cuts(s, x, size, &past))
 		return false;
+	r = index_bounds(x, lo, hi);
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
 
@@ -300,8 +339,8 @@ static bool find_shift(const struct sample *s, int loop, const struct index_expr
 			return true;
 	}
 	*axis = over;
-	*by = r.lo - size / 2;
-	return *by > 0 && *by <= s->size[over] - size;
+	*by = past - size / 2;
+	return past < INT64_MAX && *by > 0 && *by <= s->size[over] - size;
 }
 
 bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto)

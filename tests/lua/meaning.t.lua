@@ -275,6 +275,29 @@ depends("a triangle without its mask", {m = 512, n = 64, k = 512}, "k", function
   end)
   C:store(c)
 end, "where(), by k:index()")
+-- Bounds that jump over all that a sample has of the loop's axis.
+local function jumping(bound, mask)
+  return function(p)
+    local t, m, n = p:axis("t", 15), p:axes("m", "n")
+    local X, Y = p:input("X", {t, m, n}), p:output("Y", {t, m}, "f32")
+    p:batch(t)
+    local c, upto = p:carry("c", {m}, 0), bound(t)
+    p:loop(n, {upto = upto}, function()
+      local x = p:load(X)
+      c:add(rowsum(mask and where(n:index():le(mask(t:index())), x, 0) or x, n))
+    end)
+    Y:store(c)
+  end
+end
+for what, bound in pairs{
+    ["a part of five"] = function(t) return t % 5 * 16 - 1 end,
+    ["two parts of one axis"] = function(t) return t % 5 * 16 + t // 5 * 16 - 1 end} do
+  local good, message = bind({m = 16, n = 96}, jumping(bound))
+  tap.ok(not good and message:find("depends on the tile of 'n': this loop visits whole tiles", 1, true),
+    "a sum of a bound that jumps, by " .. what .. ", has none", message)
+end
+means("a sum of a bound that jumps, masked,", {m = 16, n = 96}, jumping(function(t) return t * 16 - 1 end,
+  function(t) return t * 16 - 1 end))
 -- What is beyond the end of a tensor is zero, and needs no mask.
 means("parts of which the last is shorter", {m = 16, n = 1000}, function(p)
   local m, n = p:axes("m", "n")
