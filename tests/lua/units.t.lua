@@ -293,4 +293,19 @@ end
 kernel("copies of rows of 68 elements by lanes in turn", gemm{sizes = {m = 301, n = 72, k = 580}, tile = {m = 128, n = 64, k = 32},
   lanes = {{"p0", {warps = 2, turns = 2}}}, rings = {a = 3, b = 2}, load = on "p0"}, {"4 at once"}, {"threads have copied it"})
 
+-- Another lane has seen that the keys are there: the one whose engine reads them fences, too.
+do
+  local plan = mr.plan(rare.dq{m = 64, n = 200, d = 68}:graph{tile = {m = 64, n = 64}}, mr.device "h200")
+  plan:lane("p0", {warps = 1})
+  plan:lane("c0", {warps = 4})
+  plan:lane("e0", {warps = 4})
+  plan:buffers{g = 2, v = 2, mma_s = 3, convert = 3}
+  for _, t in ipairs(plan.tasks) do
+    local on_c0 = t.name == "mma_s" or t.name == "both"
+    plan:append(t.name, {lane = t.kind == "load" and "p0" or on_c0 and "c0" or "e0", seu = t.name == "mma_s" and "cuda" or nil})
+  end
+  plan:fill_waits()
+  kernel("keys that others have seen", plan, {"threads have copied what others have told of"})
+end
+
 tap.done_testing()

@@ -75,6 +75,32 @@ void body_waits_before_loop(struct body *c, int loop)
 	}
 }
 
+static bool waits_for(const struct kentry *x, int flag)
+{
+	for (int i = 0; i < x->waits.n; i++)
+		if (x->waits.v[i].flag == flag)
+			return true;
+	return false;
+}
+
+/* Does an engine read for the entry what threads have copied, of which others have told it? A wait
+ * for copies has a fence; of these there is none. */
+static bool reads_copied(const struct body *c, const struct kentry *x)
+{
+	const struct stask *s = stask_of(c, x);
+	bool engine = s->kind == TASK_MMA ? on_matrix(c->k, x->task) : x->outbox != NONE;
+
+	for (int t = 0; t < c->g->tasks.n && engine; t++) {
+		const struct stask *from = &c->g->tasks.v[t];
+		int flag = c->k->flag_of[t];
+
+		if (flag != NONE && c->k->flags.v[flag].copies && from->kind == TASK_LOAD &&
+		    stask_reads(s, from->writes.v[0]) && !waits_for(x, flag))
+			return true;
+	}
+	return false;
+}
+
 void body_flag_waits(struct body *c, const struct kentry *x)
 {
 	for (int i = 0; i < x->waits.n; i++) {
@@ -95,6 +121,8 @@ void body_flag_waits(struct body *c, const struct kentry *x)
 			flag_wait(c, w, when);
 		body_stamp(c, x, w->stamp);
 	}
+	if (reads_copied(c, x))
+		body_fence(c, "threads have copied what others have told of, engines may read it");
 }
 
 bool body_waits_once(const struct body *c, int flag)
