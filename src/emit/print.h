@@ -51,7 +51,6 @@ bool merge_texts(struct arena *a, const char *const *text, int n, struct buf *ou
 void put(struct print *c, const char *fmt, ...) PRINTF(2, 3);
 /* "%s" of numbers and conditions. */
 const char *num(struct print *c, const struct num *x);
-/* Is there a condition to ask here? NULL and 1 are none. */
 /* What is left of a condition in turns that nothing cuts; and is there one to ask? NULL and 1 are none. */
 const struct num *asked(struct print *c, const struct num *when);
 bool asks(struct print *c, const struct num *when);

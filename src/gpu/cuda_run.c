@@ -116,7 +116,7 @@ static enum err_code enqueue(struct bench *b, int n, bool timed)
 /* The first run also loads code and wakes the device, so a second one is the measure. */
 static enum err_code first_runs(struct bench *b)
 {
-	double start, ms;
+	double batch = fmin(BATCH_SECONDS, fmax(b->t->job->bench.seconds, LEAD_SECONDS)), start, ms;
 
 	TRY(enqueue(b, 1, false));
 	TRY(synchronize(b));
@@ -127,8 +127,7 @@ static enum err_code first_runs(struct bench *b)
 	TRY(synchronize(b));
 	TRY(elapsed(b->t->d, b->events[0], b->events[1], &ms));
 	b->run_seconds = fmax(ms * 1e-3, 1e-6);
-	b->batch = (int)fmin(fmax(fmin(BATCH_SECONDS, fmax(b->t->job->bench.seconds, LEAD_SECONDS)) /
-		b->run_seconds, 1), BATCH_MAX);
+	b->batch = (int)fmin(fmax(batch / b->run_seconds, 1), BATCH_MAX);
 	return OK;
 }
 

@@ -264,20 +264,11 @@ static void reuse_edges(struct player *p)
 	}
 }
 
-/* Does it stand in a loop that makes no iteration in any tile? */
-static bool never_runs(const struct graph *g, int task)
-{
-	for (int l = g->tasks.v[task].loop; l != NONE; l = g->program->loops.v[l].parent)
-		if (g->trips[l].most == 0)
-			return true;
-	return false;
-}
-
 /* Of those who may begin a life, the first that ever does anything. */
 static int first_to_run(const struct player *p)
 {
 	for (int i = 0; i < p->firsts.n; i++)
-		if (!never_runs(p->g, p->firsts.v[i]))
+		if (!graph_never_runs(p->g, p->firsts.v[i]))
 			return p->firsts.v[i];
 	return p->firsts.v[0];
 }

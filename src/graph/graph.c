@@ -29,6 +29,14 @@ int graph_find_buffer(const struct graph *g, const char *name)
 	return NONE;
 }
 
+bool graph_never_runs(const struct graph *g, int task)
+{
+	for (int l = g->tasks.v[task].loop; l != NONE; l = g->program->loops.v[l].parent)
+		if (g->trips[l].most == 0)
+			return true;
+	return false;
+}
+
 int graph_common_loop(const struct graph *g, int a, int b)
 {
 	int loop = g->tasks.v[a].loop;

@@ -147,6 +147,8 @@ static inline bool stask_touches(const struct stask *s, int buffer)
 	return stask_reads(s, buffer) || ints_hold(s->writes.v, s->writes.n, buffer);
 }
 
+/* Does the sTask stand in a loop that makes no iteration in any tile? */
+bool graph_never_runs(const struct graph *g, int task);
 /* Innermost region that holds both sTasks. */
 int graph_common_loop(const struct graph *g, int a, int b);
 /* Total flops and compulsory bytes (each tensor once) of the whole program. */

@@ -200,7 +200,7 @@ static inline void fence_async(void)
 /* As its own block numbers it. */
 static inline u32 in_block(u32 a)
 {
-	return a & ((1u << HOST_RANK_BIT) - 1);
+	return a & HOST_IN_BLOCK;
 }
 
 static inline u64 descriptor(u64 bits, u32 from, u32 by)

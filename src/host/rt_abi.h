@@ -15,6 +15,7 @@ enum {
 	HOST_FIRST = 1024,		/* address of a block's dynamic shared memory */
 	HOST_CLUSTER_MAX = 8,		/* blocks */
 	HOST_RANK_BIT = 24,		/* addresses have the block's rank in its cluster from here on */
+	HOST_IN_BLOCK = (1 << HOST_RANK_BIT) - 1,	/* ... and the block's own numbering below */
 };
 
 /* A tensor map: boxes of a tensor, dimensions innermost first. */

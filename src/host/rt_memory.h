@@ -140,7 +140,7 @@ static inline uint32_t host_address(uint32_t block, uint32_t at)
 	if (at >> HOST_RANK_BIT != host_rank())
 		host_fail("address 0x%x is not one of the thread's block, %u of its cluster", at,
 			host_rank());
-	return host_address_in(block, at & ((1u << HOST_RANK_BIT) - 1));
+	return host_address_in(block, at & HOST_IN_BLOCK);
 }
 
 static inline uint32_t host_here(uint32_t at)

@@ -209,23 +209,12 @@ static inline bool for_own_copy(const struct kernel *k, const struct wait *w)
 	return on_one_lane(k, w) && is_copy(k, w->on) && w->when != WAIT_ISSUED;
 }
 
-/* Does it stand in a loop that makes no iteration in any tile? */
-static inline bool never_runs(const struct kernel *k, int task)
-{
-	const struct graph *g = k->plan->graph;
-	bool never = false;
-
-	for (int l = g->tasks.v[task].loop; l != NONE; l = g->program->loops.v[l].parent)
-		never |= g->trips[l].most == 0;
-	return never;
-}
-
 /* Is this wait seen by a flag? What a lane has issued itself it knows, and of its products when
  * it counts its groups; but of what another copy of a lane that takes tiles in turn has done it
  * knows nothing. A wait can be about both. */
 static inline bool by_flag(const struct kernel *k, const struct wait *w)
 {
-	if (never_runs(k, w->on) && !is_copy(k, w->on))
+	if (graph_never_runs(k->plan->graph, w->on) && !is_copy(k, w->on))
 		return false;
 	if (!on_one_lane(k, w))
 		return target_seen(k->target, seu_of(k, w->on), false) == SEEN_FLAGGED;

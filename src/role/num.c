@@ -149,20 +149,23 @@ bool num_among(const struct num *all, const struct num *x)
 	return num_alike(all, x);
 }
 
-bool num_uses(const struct num *x, enum var v)
+/* of NULL: of any. */
+static bool uses(const struct num *x, enum var v, const int *of)
 {
 	if (!x)
 		return false;
-	return (x->op == NUM_VAR && x->var == v) || num_uses(x->a, v) || num_uses(x->b, v) ||
-		num_uses(x->c, v);
+	return (x->op == NUM_VAR && x->var == v && (!of || x->of == *of)) || uses(x->a, v, of) ||
+		uses(x->b, v, of) || uses(x->c, v, of);
+}
+
+bool num_uses(const struct num *x, enum var v)
+{
+	return uses(x, v, NULL);
 }
 
 bool num_uses_of(const struct num *x, enum var v, int of)
 {
-	if (!x)
-		return false;
-	return (x->op == NUM_VAR && x->var == v && x->of == of) || num_uses_of(x->a, v, of) ||
-		num_uses_of(x->b, v, of) || num_uses_of(x->c, v, of);
+	return uses(x, v, &of);
 }
 
 bool num_slope(const struct num *x, enum var v, int64_t *by)

@@ -276,19 +276,11 @@ static bool shift_axis(struct arena *a, struct sample *s, int axis, int64_t by)
 	return done;
 }
 
-static bool has_axis(const struct index_expr *x, int axis)
-{
-	for (int i = 0; i < x->n; i++)
-		if (x->term[i].axis == axis)
-			return true;
-	return false;
-}
-
 /* The next element of the axes that the expression has; false: there was none. */
 static bool next_element(const struct sample *s, const struct index_expr *x, int64_t *at)
 {
 	for (int a = 0; a < s->p.axes.n; a++) {
-		if (!has_axis(x, a))
+		if (!index_uses(x, a))
 			continue;
 		if (++at[a] < s->p.axes.v[a].size)
 			return true;

@@ -71,68 +71,72 @@ end
 
 local function searched(bound) return mr.search(bound, device, {seconds=25}).plan end
 
-local jobs = {}
-local function job(family, name, bound, make, options)
-  jobs[#jobs + 1] = {family=family, name=name, make=function() return make(bound, options) end}
-end
-
-for _, s in ipairs{{2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192}, {8192, 8192, 512}, {1024, 1024, 16384},
-    {8192, 28672, 8192}, {16, 8192, 8192}, {128, 8192, 28672}} do
-  local family, bound = ("gemm %dx%dx%d"):format(table.unpack(s)), mr.examples.gemm{m=s[1], n=s[2], k=s[3]}
-  job(family, "searched", bound, searched)
-  if s[1] >= 1024 then
-    for name, o in pairs{
-        ["128x256"] = {128, 256, ways=2, stages=4}, ["256x128"] = {256, 128, ways=2, stages=4},
-        ["128x128"] = {128, 128, ways=2, stages=6}, ["192x128"] = {192, 128, ways=3, stages=4},
-        ["128x192"] = {128, 192, ways=2, stages=5}, ["64x256 in turns"] = {64, 256, turns=2, stages=4},
-        ["128x128 in turns"] = {128, 128, turns=2, stages=6}, ["64x128"] = {64, 128, stages=8},
-        ["128x256 in pairs"] = {128, 256, ways=2, stages=4, cluster=2},
-        ["128x256, 3 stages, no groups"] = {128, 256, ways=2, stages=3, group=1}} do
-      job(family, name, bound, gemm, o)
-    end
+-- Of all plans, {family=, name=, make=}; in the same order whenever asked.
+local function list_jobs()
+  local jobs = {}
+  local function job(family, name, bound, make, options)
+    jobs[#jobs + 1] = {family=family, name=name, make=function() return make(bound, options) end}
   end
-end
 
-local tiles = {
-  [64] = {["128x128 pp"] = {128, 128, ways=2, stages=3, order="overlap", pingpong=true, registers=240},
-    ["128x128 ov"] = {128, 128, ways=2, stages=3, order="overlap", registers=240},
-    ["128x128 ser"] = {128, 128, ways=2, stages=3, order="serial", registers=240},
-    ["192x128 ser"] = {192, 128, ways=3, stages=2, order="serial", registers=160},
-    ["192x112 placed"] = {192, 112, ways=3, stages=2, order="placed", registers=160},
-    ["128x64 ov"] = {128, 64, ways=2, stages=4, order="overlap", registers=240},
-    ["64x128 ov"] = {64, 128, stages=2, order="overlap"}},
-  [128] = {["128x128 pp"] = {128, 128, ways=2, stages=2, order="overlap", pingpong=true, registers=240},
-    ["128x128 ov"] = {128, 128, ways=2, stages=2, order="overlap", registers=240},
-    ["128x128 ser"] = {128, 128, ways=2, stages=2, order="serial", registers=240},
-    ["128x128 of 8 warps"] = {128, 128, warps=8, stages=2, order="serial", registers=240},
-    ["128x176 placed"] = {128, 176, ways=2, stages=2, order="placed", registers=240},
-    ["128x64 ov"] = {128, 64, ways=2, stages=4, order="overlap", registers=240},
-    ["192x64 ov"] = {192, 64, ways=3, stages=3, order="overlap", registers=160},
-    ["64x128 ov"] = {64, 128, stages=2, order="overlap"}},
-  [256] = {["128x80 placed"] = {128, 80, ways=2, stages=2, order="placed", registers=240},
-    ["128x64 ov"] = {128, 64, ways=2, stages=2, order="overlap", registers=240},
-    ["128x64 ser"] = {128, 64, ways=2, stages=2, order="serial", registers=240},
-    ["64x64 ov"] = {64, 64, stages=2, order="overlap"}},
-}
-for d, plans in pairs(tiles) do
-  for _, m in ipairs{512, 2048, 8192} do
-    for _, causal in ipairs{false, true} do
-      local bound = mr.examples.flash_attention{b=16384 // m, h=2048 // d, m=m, d=d, causal=causal}
-      local family = ("attention %d, %d keys%s"):format(d, m, causal and ", causal" or "")
-      job(family, "searched", bound, searched)
-      for name, o in pairs(plans) do
-        job(family, name, bound, attention, setmetatable({causal=causal}, {__index=o}))
+  for _, s in ipairs{{2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192}, {8192, 8192, 512}, {1024, 1024, 16384},
+      {8192, 28672, 8192}, {16, 8192, 8192}, {128, 8192, 28672}} do
+    local family, bound = ("gemm %dx%dx%d"):format(table.unpack(s)), mr.examples.gemm{m=s[1], n=s[2], k=s[3]}
+    job(family, "searched", bound, searched)
+    if s[1] >= 1024 then
+      for name, o in pairs{
+          ["128x256"] = {128, 256, ways=2, stages=4}, ["256x128"] = {256, 128, ways=2, stages=4},
+          ["128x128"] = {128, 128, ways=2, stages=6}, ["192x128"] = {192, 128, ways=3, stages=4},
+          ["128x192"] = {128, 192, ways=2, stages=5}, ["64x256 in turns"] = {64, 256, turns=2, stages=4},
+          ["128x128 in turns"] = {128, 128, turns=2, stages=6}, ["64x128"] = {64, 128, stages=8},
+          ["128x256 in pairs"] = {128, 256, ways=2, stages=4, cluster=2},
+          ["128x256, 3 stages, no groups"] = {128, 256, ways=2, stages=3, group=1}} do
+        job(family, name, bound, gemm, o)
       end
     end
   end
-end
 
-for name, sizes in pairs{chunk_state={b=8, s=8192, h=80, p=64, n=128}, chunk_scan={b=8, s=8192, h=80, p=64, n=128},
-    dequant_gemm={m=4096, n=8192, k=8192}, conv2d={n=128, c=128, h=56, w=56, k=128, r=3, s=3, pad=1},
-    flash_decoding={b=64, h=32, hkv=8, n=8192, d=128}, matmul_sum={m=8192, n=8192, k=4096}} do
-  job(name, "searched", mr.examples[name](sizes), searched)
+  local tiles = {
+    [64] = {["128x128 pp"] = {128, 128, ways=2, stages=3, order="overlap", pingpong=true, registers=240},
+      ["128x128 ov"] = {128, 128, ways=2, stages=3, order="overlap", registers=240},
+      ["128x128 ser"] = {128, 128, ways=2, stages=3, order="serial", registers=240},
+      ["192x128 ser"] = {192, 128, ways=3, stages=2, order="serial", registers=160},
+      ["192x112 placed"] = {192, 112, ways=3, stages=2, order="placed", registers=160},
+      ["128x64 ov"] = {128, 64, ways=2, stages=4, order="overlap", registers=240},
+      ["64x128 ov"] = {64, 128, stages=2, order="overlap"}},
+    [128] = {["128x128 pp"] = {128, 128, ways=2, stages=2, order="overlap", pingpong=true, registers=240},
+      ["128x128 ov"] = {128, 128, ways=2, stages=2, order="overlap", registers=240},
+      ["128x128 ser"] = {128, 128, ways=2, stages=2, order="serial", registers=240},
+      ["128x128 of 8 warps"] = {128, 128, warps=8, stages=2, order="serial", registers=240},
+      ["128x176 placed"] = {128, 176, ways=2, stages=2, order="placed", registers=240},
+      ["128x64 ov"] = {128, 64, ways=2, stages=4, order="overlap", registers=240},
+      ["192x64 ov"] = {192, 64, ways=3, stages=3, order="overlap", registers=160},
+      ["64x128 ov"] = {64, 128, stages=2, order="overlap"}},
+    [256] = {["128x80 placed"] = {128, 80, ways=2, stages=2, order="placed", registers=240},
+      ["128x64 ov"] = {128, 64, ways=2, stages=2, order="overlap", registers=240},
+      ["128x64 ser"] = {128, 64, ways=2, stages=2, order="serial", registers=240},
+      ["64x64 ov"] = {64, 64, stages=2, order="overlap"}},
+  }
+  for d, plans in pairs(tiles) do
+    for _, m in ipairs{512, 2048, 8192} do
+      for _, causal in ipairs{false, true} do
+        local bound = mr.examples.flash_attention{b=16384 // m, h=2048 // d, m=m, d=d, causal=causal}
+        local family = ("attention %d, %d keys%s"):format(d, m, causal and ", causal" or "")
+        job(family, "searched", bound, searched)
+        for name, o in pairs(plans) do
+          job(family, name, bound, attention, setmetatable({causal=causal}, {__index=o}))
+        end
+      end
+    end
+  end
+
+  for name, sizes in pairs{chunk_state={b=8, s=8192, h=80, p=64, n=128}, chunk_scan={b=8, s=8192, h=80, p=64, n=128},
+      dequant_gemm={m=4096, n=8192, k=8192}, conv2d={n=128, c=128, h=56, w=56, k=128, r=3, s=3, pad=1},
+      flash_decoding={b=64, h=32, hkv=8, n=8192, d=128}, matmul_sum={m=8192, n=8192, k=4096}} do
+    job(name, "searched", mr.examples[name](sizes), searched)
+  end
+  table.sort(jobs, function(a, b) return a.family .. a.name < b.family .. b.name end)
+  return jobs
 end
-table.sort(jobs, function(a, b) return a.family .. a.name < b.family .. b.name end)
 
 -- measuring -----------------------------------------------------------------------
 
@@ -153,6 +157,7 @@ end
 local commands = {}
 
 function commands.make(folder, part, parts)
+  local jobs = list_jobs()
   for i = 1 + (part or 0), #jobs, parts or 1 do
     local ok, plan = pcall(jobs[i].make)
     local legal, problems
@@ -172,7 +177,7 @@ end
 
 function commands.measure(folder, name)
   local rows = {}
-  for i, x in ipairs(jobs) do
+  for i, x in ipairs(list_jobs()) do
     local script = read(path(folder, i))
     if script then
       local k = mr.load_plan(path(folder, i)):compile{target="cuda"}

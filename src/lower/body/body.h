@@ -198,8 +198,8 @@ static inline bool under_way(const struct body *c, int task)
 
 /* ---- turns that nothing cuts (clear.c) ------------------------------------------------- */
 
-/* From here on, a steady turn of the loop is made; until the end, which gives the condition under
- * which it is clear, NULL if there is nothing to cut. */
+/* From here on, a steady turn of the loop is made; until the end, which gives the loop the conditions
+ * under which a turn is clear, and whole. */
 void body_clear_begin(struct body *c, int loop);
 void body_clear_end(struct body *c, struct role_op *o);
 /* `inside`, which is about the end of the axis, marked if the turn can be clear of it. */
@@ -276,8 +276,9 @@ NODISCARD enum err_code body_result(struct body *c, const struct kentry *x, int 
 NODISCARD enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code body_sums(struct body *c, const struct kentry *x, struct err *e);
 /* Carries in shared memory, and products whose results go there: initial values where x is the
- * first to touch a life, and what it takes to know that, where a loop begins and ends; a carry's new value,
- * by node `node` of x; the registers of a product from the ring and, once it is complete, to it. */
+ * first to touch a life, and what it takes to know that, where a loop begins and ends; a carry's
+ * new value, by node `node` of x; the registers of a product from the ring and, once it is
+ * complete, to it. */
 void body_begins(struct body *c, const struct kentry *x);
 void body_begins_late(struct body *c, int loop, bool ends);
 NODISCARD enum err_code body_set_shared(struct body *c, const struct kentry *x, int node,

@@ -5,7 +5,8 @@
  * a condition on its turn (role.h, region.clear) under which all of that holds for all elements of
  * the turn's sTasks: what was marked here, NUM_CLEAR or a `where` that is clear; and another one
  * under which NUM_CLEAR holds. Printers write the turns that are clear first, without what is marked,
- * then those that are whole, and then all that are left. They are found by the bounds of what is compared over the tile, so it may miss a turn, but none is too many. */
+ * then those that are whole, and then all that are left. They are found by the bounds of what is
+ * compared over the tile, so a turn may be missed, but none is too many. */
 #include "lower/body/body.h"
 
 /* Least and greatest value over the tile at hand. */
