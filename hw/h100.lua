@@ -32,6 +32,7 @@ return {
       rate = 6467,                  -- of the device; * the H200's
       eu_rate = 64,                 -- white paper: 64 B a cycle from L2 to an SM
       thread_rate = 43,             -- * the H200's
+      warp_rate = 21.5,             -- * the H200's
       latency = 281,                -- GH200; 265 on an H100 PCIe (gpu-benches)
     },
     shared = {

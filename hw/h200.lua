@@ -47,6 +47,8 @@ return {
       thread_rate = 43,             -- 48 KiB, 72 in whole sectors, take 1,600 to 2,060 cycles by cp.async
                                     -- of 8 bytes, the less the more is left of the L1; measured in
                                     -- GEMMs of rows of 8,200 bytes
+      warp_rate = 21.5,             -- the same GEMM: one warp 2.14 ms, two lanes of one 1.91, one of
+                                    -- four 1.30
       latency = 183,                -- 8 KiB arrive after 376 cycles, of which 74 are transfer and
                                     -- 120 the engine's; measured [tma_load_8kb_latency_l2]
     },

@@ -7,10 +7,6 @@
  * quarter w mod 4 (CUDA programming guide, compute capability 8 and 9; CDNA 3 ISA). */
 enum { QUARTERS = 4 };
 
-/* Warps that draw all that the threads of an EU can: one alone, with copies of 8 bytes, took 2.14 ms for a
- * GEMM that two lanes of one took 1.91 for, and one of four 1.30. */
-#define DRAWING_WARPS 2.0
-
 static bool is_valid_type(enum dtype t)
 {
 	return (int)t >= 0 && (int)t < RATE_TYPES;
@@ -71,14 +67,13 @@ static double sharers(const struct work *w)
 }
 
 /* The part of an EU's memory time that this work takes: it draws from L2 no faster
- * than one EU, or its threads, can, nor than its share when all draw; of that, what no other EU has
- * brought to L2 comes from device memory, whose rate is in seconds. The two are
+ * than one EU, or its threads, can, nor than its share when all draw; of that, what no
+ * other EU has brought to L2 comes from device memory, whose rate is in seconds. The two are
  * pipelined, so the slower one counts. What EUs share leaves L2 once for all of them,
  * but each must take in all of it. */
 static double memory_cycles(const struct vdevice *d, const struct work *w, int warps, int active)
 {
-	double own = w->by_threads ? d->l2_thread_rate * fmin(1, warps / DRAWING_WARPS) :
-		d->l2_eu_rate;
+	double own = w->by_threads ? fmin(d->l2_thread_rate, warps * d->l2_warp_rate) : d->l2_eu_rate;
 	double l2 = fmin(own, sharers(w) * d->l2_rate / active);
 	double global = d->global_rate / d->clock_hz / active;
 	double bytes = positive(w->global_bytes);

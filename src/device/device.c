@@ -73,6 +73,7 @@ static const struct field device_fields[] = {
 	D("memory.l2.eu_rate", NUM, l2_eu_rate, 1e-3, 1e9, "B/cycle", "that one EU can draw"),
 	D("memory.l2.thread_rate", NUM, l2_thread_rate, 1e-3, 1e9, "B/cycle",
 		"... by loads of its threads"),
+	D("memory.l2.warp_rate", NUM, l2_warp_rate, 1e-3, 1e9, "B/cycle", "... of one warp"),
 	D("memory.l2.latency", NUM, l2_latency, 0, 1e9, "cycles", "of a read that hits"),
 	D("memory.shared.bytes", BYTES, shared_bytes, 1, 0x1p50, "B", "that a block can use"),
 	D("memory.shared.rate", NUM, shared_rate, 1e-3, 1e9, "B/cycle", "of an EU"),
@@ -134,6 +135,7 @@ static const char *const at_most[][2] = {
 	{ "limits.thread_registers", "limits.registers" },
 	{ "memory.l2.eu_rate", "memory.l2.rate" },
 	{ "memory.l2.thread_rate", "memory.l2.eu_rate" },
+	{ "memory.l2.warp_rate", "memory.l2.thread_rate" },
 	{ "memory.l2.latency", "memory.global.latency" },
 };
 
@@ -491,6 +493,8 @@ enum err_code device_finish(struct vdevice *d, struct srcloc loc, struct err *e)
 
 	if (d->l2_thread_rate == UNSET)
 		d->l2_thread_rate = d->l2_eu_rate;
+	if (d->l2_warp_rate == UNSET)
+		d->l2_warp_rate = d->l2_thread_rate / 2;
 	TRY(finish_record(d, d, NULL, device_fields, LEN(device_fields), 0, loc, e));
 	TRY(check_limits(d, loc, e));
 	for (int i = 0; i < d->nseus; i++) {

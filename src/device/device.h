@@ -78,6 +78,7 @@ struct vdevice {
 	double l2_rate;			/* bytes a cycle, whole device */
 	double l2_eu_rate;		/* bytes a cycle that one EU can draw */
 	double l2_thread_rate;		/* ... by loads of its threads, in whole sectors */
+	double l2_warp_rate;		/* ... and of one warp */
 	double l2_latency;		/* cycles */
 	double shared_rate;		/* bytes a cycle of one EU */
 	/* synchronisation, cycles */
