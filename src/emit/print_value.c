@@ -25,7 +25,7 @@ const char *num(struct print *c, const struct num *x)
 
 const struct num *asked(struct print *c, const struct num *when)
 {
-	return when && c->whole ? num_cleared(c->a, when) : when;
+	return when && c->whole ? num_in_whole(c->a, when) : when;
 }
 
 bool asks(struct print *c, const struct num *when)

@@ -25,7 +25,7 @@ static int64_t apply(enum num_op op, int64_t x, int64_t y)
 	case NUM_EITHER: return x || y;
 	case NUM_MIN: return x < y ? x : y;
 	case NUM_MAX: return x > y ? x : y;
-	case NUM_CONST: case NUM_VAR: case NUM_SELECT: case NUM_CLEAR: case NUM_TILE_AT:
+	case NUM_CONST: case NUM_VAR: case NUM_SELECT: case NUM_WHOLE: case NUM_TILE_AT:
 		break;
 	}
 	BUG("%d takes no two numbers", op);
@@ -116,21 +116,21 @@ const struct num *num_select(struct arena *a, const struct num *when, const stru
 	return n;
 }
 
-const struct num *num_clear(struct arena *a, const struct num *when)
+const struct num *num_whole(struct arena *a, const struct num *when)
 {
 	struct num *n = ARENA_NEW(a, struct num);
 
-	n->op = NUM_CLEAR;
+	n->op = NUM_WHOLE;
 	n->a = when;
 	return n;
 }
 
-const struct num *num_cleared(struct arena *a, const struct num *when)
+const struct num *num_in_whole(struct arena *a, const struct num *when)
 {
-	if (when->op == NUM_CLEAR)
+	if (when->op == NUM_WHOLE)
 		return num_const(a, 1);
 	if (when->op == NUM_BOTH)
-		return num_make(a, NUM_BOTH, num_cleared(a, when->a), num_cleared(a, when->b));
+		return num_make(a, NUM_BOTH, num_in_whole(a, when->a), num_in_whole(a, when->b));
 	return when;
 }
 
@@ -198,7 +198,7 @@ int64_t num_value(const struct num *x, const struct num_env *env)
 	case NUM_SELECT:
 		return num_value(num_value(x->a, env) ? x->b : x->c, env);
 	case NUM_TILE_AT:
-	case NUM_CLEAR:
+	case NUM_WHOLE:
 		return num_value(x->a, env);
 	case NUM_BOTH:
 		return num_value(x->a, env) && num_value(x->b, env);
@@ -310,7 +310,7 @@ static void print(struct buf *out, const struct num *x, const struct num_names *
 		print(out, x->a, names, 9);
 		buf_putc(out, ']');
 		return;
-	case NUM_CLEAR:
+	case NUM_WHOLE:
 		print(out, x->a, names, least);
 		return;
 	case NUM_SELECT:

@@ -70,7 +70,7 @@ enum num_op {
 	NUM_LT, NUM_LE, NUM_GT, NUM_GE, NUM_EQ, NUM_NE, NUM_BOTH, NUM_EITHER,
 	NUM_MIN, NUM_MAX,
 	NUM_SELECT,			/* a ? b : c */
-	NUM_CLEAR,			/* a, which holds in turns in which no axis ends (role.h) */
+	NUM_WHOLE,			/* a, which holds in turns in which no axis ends (role.h) */
 	NUM_TILE_AT,			/* the tile at place a of the order, START[a] behind b */
 };
 
@@ -92,9 +92,9 @@ const struct num *num_select(struct arena *a, const struct num *when, const stru
 	const struct num *y);
 
 /* The condition, which holds wherever a turn is whole. */
-const struct num *num_clear(struct arena *a, const struct num *when);
+const struct num *num_whole(struct arena *a, const struct num *when);
 /* What is left to ask in such a turn; 1: nothing. */
-const struct num *num_cleared(struct arena *a, const struct num *when);
+const struct num *num_in_whole(struct arena *a, const struct num *when);
 /* Is x one of the conditions that must hold together for `all` to hold? */
 bool num_among(const struct num *all, const struct num *x);
 

@@ -3,8 +3,8 @@
  *
  * Most turns of a loop are such, and asking costs them as much as computing. So a steady loop gets
  * a condition on its turn (role.h, region.clear) under which all of that holds for all elements of
- * the turn's sTasks: what was marked here, NUM_CLEAR or a `where` that is clear; and another one
- * under which NUM_CLEAR holds. Printers write the turns that are clear first, without what is marked,
+ * the turn's sTasks: what was marked here, NUM_WHOLE or a `where` that is clear; and another one
+ * under which NUM_WHOLE holds. Printers write the turns that are clear first, without what is marked,
  * then those that are whole, and then all that are left. They are found by the bounds of what is
  * compared over the tile, so a turn may be missed, but none is too many. */
 #include "lower/body/body.h"
@@ -88,7 +88,7 @@ const struct num *body_clear_end_of(struct body *c, const struct stask *s, const
 		return inside;
 	ask_end(c, NUM2(LE, ADD(first_of(c, s, shape, axis), N(c, c->g->extents.tile[axis])), N(c,
 		c->p->axes.v[axis].size)));
-	return num_clear(c->a, inside);
+	return num_whole(c->a, inside);
 }
 
 const struct num *body_clear_index(struct body *c, const struct stask *s, const struct shape2 *shape,
@@ -109,7 +109,7 @@ const struct num *body_clear_index(struct body *c, const struct stask *s, const 
 	}
 	ask_end(c, NUM2(LE, N(c, 0), least));
 	ask_end(c, NUM2(LT, most, N(c, size)));
-	return num_clear(c->a, within);
+	return num_whole(c->a, within);
 }
 
 /* Of a whole number that is made of indices and constants by sums. */
