@@ -6,7 +6,8 @@
 --
 -- I and N: the I-th of N parts of the plans, from 0, for several processes. FILE is a list in Lua,
 -- {family=, name=, ms=, cycles=, clock_hz=, script=} of each plan: the median of a pass, and of a
--- traced run the cycles and the clock of the EU that ends last; `script` makes the plan. A family is
+-- traced run the cycles of the EU that ends last, less what stamps add, and its clock; `script` makes
+-- the plan. A family is
 -- one program at one size. `judge` prints of each how far the predicted times are off (median and
 -- worst), of the pairs that were measured more than 3 % apart how many are in the right order, and
 -- what the plan that the model likes best takes over the best one measured; and the median errors of
@@ -20,6 +21,7 @@ local device = mr.device "h200"
 -- `ways` lanes of `warps` warps that share the rows, or one; loads on a lane of their own.
 local function begin(bound, o)
   local plan = mr.plan(bound:graph{tile={m=o.m, n=o.n, k=o.k}}, device)
+  if o.cut then plan:cut(table.unpack(o.cut)) end
   if o.ways then plan:split("m", o.ways) end
   plan:lane("p0", {warps=1})
   local parts = {}
@@ -49,11 +51,9 @@ local orders = {
 }
 
 local function attention(bound, o)
-  local plan, parts = begin(bound, {m=o[1], n=o[2], ways=o.ways, warps=o.warps, registers=o.registers, longest_first=o.causal})
-  if o.order == "placed" then
-    plan:cut("softmax_2", "convert")
-    plan:place{softmax_3="mma_qk"}
-  end
+  local plan, parts = begin(bound, {m=o[1], n=o[2], ways=o.ways, warps=o.warps, registers=o.registers, longest_first=o.causal,
+    cut=o.order == "placed" and {"softmax_2", "convert"}})
+  if o.order == "placed" then plan:place{softmax_3="mma_qk"} end
   plan:buffers{k=o.stages, v=o.stages}
   for _, task in ipairs{"load_q", "load_k", "load_v"} do plan:append(task, {lane="p0"}) end
   for _, part in ipairs(parts) do
@@ -183,7 +183,8 @@ function commands.measure(folder, name)
       local k = mr.load_plan(path(folder, i)):compile{target="cuda"}
       local ms, ok, tl = k:bench{seconds=0.2}.ms, pcall(k.trace, k, {seconds=0.05})
       rows[#rows + 1] = ("{family=%q, name=%q, ms=%.5f,%s script=[==[\n%s]==]},"):format(x.family, x.name, ms,
-        ok and (" cycles=%d, clock_hz=%.4g,"):format(tl.cycles, tl.clock_hz) or "", script)
+        ok and (" cycles=%.0f, clock_hz=%.4g,"):format(tl.cycles / (1 + math.max(tl.overhead, 0)), tl.clock_hz) or "",
+        script)
     end
   end
   write(name, "return {\n" .. table.concat(rows, "\n") .. "\n}\n")
@@ -231,7 +232,7 @@ function commands.judge(name)
     all[i] = off(x.predicted, x.ms)
     if x.cycles then
       cycles[#cycles + 1] = off(tl.cycles, x.cycles)
-      clocks[#clocks + 1] = off(tl.clock_hz or tl.cycles / tl.seconds, x.clock_hz)
+      clocks[#clocks + 1] = off(tl.clock_hz, x.clock_hz)
     end
     if not families[x.family] then
       families[x.family] = {}
