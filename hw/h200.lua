@@ -8,14 +8,14 @@
 --   gpu-benches measurements in github.com/te42kyfo/gpu-benches (1c36d50)
 --   measured    on an H200 by tests/perf/calibrate.cu (driver 580.159, CUDA 13.0); the
 --               name of its output line in brackets
+--   fitted      to what the same device took for many plans, traced (tests/perf/sweep.lua);
+--               docs/internals/simulator.md has what each shows
 --   estimate    ours, with the reasoning
 return {
   title = "NVIDIA H200 SXM",
   arch = "sm_90a",
   eus = 132,                        -- SMs; data sheet
-  clock_ghz = 1.563,                -- where the SMs settle when the tensor cores are busy with
-                                    -- random data at the 700 W limit; measured
-                                    -- [burn_normal_clock]; 1.98 at most
+  clock_ghz = 1.80,                 -- that EUs at work get of the 1.98 that the driver says; traced
 
   limits = {
     warp = 32,                      -- guide
@@ -34,14 +34,15 @@ return {
     global = {
       bytes = 141e9,                -- data sheet
       rate = 4.70e12,               -- B/s; measured [hbm_read]; the pins give 4.8e12 (data sheet)
+      run = 60,                     -- fitted: pieces of 128 bytes, of which the next are asked for later,
+                                    -- come at 3.0 to 3.5e12 B/s
       latency = 961,                -- 778 more than L2; measured [tma_load_8kb_latency_hbm, _l2]
     },
     l2 = {
       bytes = 50 * 2^20,            -- white paper; full speed to 44 MB, half at 52 MB (gpu-
                                     -- benches)
-      rate = 6313,                  -- of the device; 9.87e12 B/s measured with blocks shared as a
-                                    -- GEMM shares them [tma_l2_gemm_total] / 1.563 GHz: L2 has a
-                                    -- clock of its own
+      rate = 8300,                  -- of the device, 1.5e13 B/s: fitted to GEMMs of 64 x 128 tiles, which
+                                    -- draw 12.4 to 15.9e12; L2 has a clock of its own
       eu_rate = 110,                -- one SM alone: 24 KiB more take 220 cycles more; measured
                                     -- [tma_load_32kb_latency_l2 and _8kb_]
       thread_rate = 43,             -- 48 KiB, 72 in whole sectors, take 1,600 to 2,060 cycles by cp.async
@@ -60,6 +61,7 @@ return {
 
   sync = {
     wait_cost = 61,                 -- mbarrier.try_wait that holds; measured [mbarrier_try_wait]
+    drain_cost = 18,                -- wgmma.wait_group that holds; traced
     tell_cost = 12,                 -- estimate: an address, a branch, mbarrier.arrive
     warp_cost = 8,                  -- estimate: a __syncwarp that all have come to
     fence_cost = 24,                -- estimate: fence.proxy.async, about a write to shared memory
@@ -70,6 +72,15 @@ return {
     launch_seconds = 3.4e-6,        -- one after the other in a stream; measured [launch_stream]
     tile_overhead = 200,            -- estimate: some 40 dependent instructions of address
                                     -- arithmetic
+  },
+
+  power = {
+    limit = 715,                    -- W; a limit of 700 (data sheet), which the board keeps to within 2 %
+    idle = 271,                     -- W; these five are fitted to the clocks of 168 plans
+    product = 0.73,                 -- pJ a flop
+    vector = 8.1,                   -- pJ an operation of a thread
+    l2 = 8.0,                       -- pJ a byte
+    global = 43,                    -- pJ a byte
   },
 
   seu = {
@@ -99,6 +110,8 @@ return {
         i8 = 8192,                  -- 1979 TOPS; data sheet
       },
       efficiency = 1.0,             -- the rates above are reached exactly; measured
+      step = 8,                     -- fitted: eight instructions are issued in 125 cycles, stamps included
+      depth = 10,                   -- fitted: 16 of 64 cycles are issued when six are done
       min_m = 64,                   -- wgmma is m64nNkK; PTX ISA
       min_n = 8,                    -- N from 8 to 256 by 8; PTX ISA
       min_k = 32,                   -- bytes: K is 16 of 16 bits, 32 of 8, 8 of tf32; PTX ISA
@@ -114,8 +127,7 @@ return {
         cvt = 127,                  -- two elements to bf16 at once, 64 a cycle; measured
                                     -- [cvt_bf16x2_*]; F2I is 16 (guide)
         div = 8,                    -- rcp and some eight FMA: 1 / (1/16 + 8/128)
-        reduce = 64,                -- estimate: a row in four threads, 32 elements each, then two
-                                    -- shuffles (32 a cycle, measured [shfl_*]): maximum 54, sum 97
+        reduce = 128,               -- of what is not lowered: half alu (maximum), half fma (sum)
         scan = 12,                  -- estimate: five shuffle steps across threads, two
                                     -- additions along a thread
         move = 32,                  -- shared memory's 128 bytes a cycle in elements of 4
@@ -123,6 +135,7 @@ return {
       slots = 128,                  -- four schedulers issue one warp instruction each; guide
       lane_share = 0.95,            -- 4 warps reach 0.97 of ffma and 0.99 of ex2 with eight
                                     -- independent operations each; measured [ffma_4w, ex2_4w]
+      beside = 0.55,                -- fitted: a softmax takes 783 cycles alone, 1,200 beside products
       chain = 4,                    -- ffma; measured, see latency above
     },
   },

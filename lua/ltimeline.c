@@ -177,7 +177,7 @@ static int timeline_overhead_l(lua_State *L)
 	return 1;
 }
 
-/* Measured; nil of a simulated timeline. */
+/* nil if it is not known. */
 static int timeline_clock_hz_l(lua_State *L)
 {
 	double clock = check_timeline(L, 1, "clock_hz")->clock_hz;
@@ -186,6 +186,37 @@ static int timeline_clock_hz_l(lua_State *L)
 		lua_pushnumber(L, clock);
 	else
 		lua_pushnil(L);
+	return 1;
+}
+
+/* W; nil if it is not known. */
+static int timeline_power_l(lua_State *L)
+{
+	double watts = check_timeline(L, 1, "power")->watts;
+
+	if (watts > 0)
+		lua_pushnumber(L, watts);
+	else
+		lua_pushnil(L);
+	return 1;
+}
+
+/* J by kind, and "idle"; nil if it is not known. */
+static int timeline_energy_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "energy");
+
+	if (!(t->watts > 0)) {
+		lua_pushnil(L);
+		return 1;
+	}
+	lua_newtable(L);
+	for (int i = 0; i < EFFORT_KINDS; i++) {
+		lua_pushnumber(L, t->joules.of[i]);
+		lua_setfield(L, -2, effort_names[i]);
+	}
+	lua_pushnumber(L, t->plan->device->power_idle * t->seconds);
+	lua_setfield(L, -2, "idle");
 	return 1;
 }
 
@@ -393,7 +424,8 @@ void lua_open_timeline(lua_State *L)
 		{ "rec_mii", timeline_rec_mii_l }, { "measured", timeline_measured_l },
 		{ "utilization", timeline_utilization_l }, { "events", timeline_events_l },
 		{ "phases", timeline_phases_l }, { "unit", timeline_unit_l },
-		{ "overhead", timeline_overhead_l }, { "unpriced", timeline_unpriced_l }, { "clock_hz", timeline_clock_hz_l }, { "kernel", timeline_kernel_l },
+		{ "overhead", timeline_overhead_l }, { "unpriced", timeline_unpriced_l }, { "clock_hz", timeline_clock_hz_l },
+		{ "power", timeline_power_l }, { "energy", timeline_energy_l }, { "kernel", timeline_kernel_l },
 		{ "program", timeline_program_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = {
 		{ "__gc", timeline_gc_l }, { "__tostring", timeline_tostring_l },

@@ -6,6 +6,8 @@
  * quarters, each with its own issue, vector and matrix unit, and warp w lives in
  * quarter w mod 4 (CUDA programming guide, compute capability 8 and 9; CDNA 3 ISA). */
 enum { QUARTERS = 4 };
+/* What L2 asks device memory for: of half a line the other half is there soon after. */
+enum { LINE_BYTES = 128 };
 
 static bool is_valid_type(enum dtype t)
 {
@@ -71,14 +73,20 @@ static double sharers(const struct work *w)
  * other EU has brought to L2 comes from device memory, whose rate is in seconds. The two are
  * pipelined, so the slower one counts. What EUs share leaves L2 once for all of them,
  * but each must take in all of it. */
-static double memory_cycles(const struct vdevice *d, const struct work *w, int warps, int active)
+static void memory_cycles(const struct vdevice *d, const struct work *w, int warps,
+	struct pace pace, struct cost *c)
 {
 	double own = w->by_threads ? fmin(d->l2_thread_rate, warps * d->l2_warp_rate) : d->l2_eu_rate;
-	double l2 = fmin(own, sharers(w) * d->l2_rate / active);
-	double global = d->global_rate / d->clock_hz / active;
+	double longer = d->clock_hz / pace.clock_hz;
+	double l2 = fmin(own, sharers(w) * d->l2_rate * longer / pace.active);
+	double global = d->global_rate / pace.clock_hz / pace.active;
 	double bytes = positive(w->global_bytes);
 
-	return fmax(bytes / l2, bytes * fmin(positive(w->unique_share), 1) / global);
+	if (w->run > 0)
+		global *= fmax(w->run, LINE_BYTES) / (fmax(w->run, LINE_BYTES) + d->global_run);
+	c->l2 = bytes / l2;
+	c->global = bytes * fmin(positive(w->unique_share), 1) / global;
+	c->memory = fmax(c->l2, c->global);
 }
 
 /* A tile is complete when its last byte is. If any EU must fetch a part of it from
@@ -147,8 +155,7 @@ static bool is_sequence(int class)
 
 /* Cycles of the vector unit: the busiest pipe, or the issue slots if they run out
  * first; then its traffic with shared memory, which its own instructions wait for. */
-static double vector_cycles(const struct vdevice *d, const struct seu *s, const double *ops,
-	double shared_bytes)
+static double vector_cycles(const struct seu *s, const double *ops)
 {
 	double pipe = 0, issued = 0, sequences = 0;
 
@@ -164,7 +171,15 @@ static double vector_cycles(const struct vdevice *d, const struct seu *s, const 
 			issued += n / s->slots;
 		}
 	}
-	return fmax(pipe, issued + sequences) + positive(shared_bytes) / d->shared_rate;
+	return fmax(pipe, issued + sequences);
+}
+
+struct cost device_vector(const struct seu *s, const double *ops, int warps)
+{
+	struct cost c = { .busy = vector_cycles(s, ops) };
+
+	c.alone = c.busy / fmin(1, s->lane_share * warps / QUARTERS);
+	return c;
 }
 
 /* Anything runs here. A product without a matrix unit is its multiply-adds; a load or
@@ -174,7 +189,8 @@ static double vector_cycles(const struct vdevice *d, const struct seu *s, const 
 static void vector_cost(const struct vdevice *d, const struct seu *s, const struct work *w,
 	int warps, struct cost *c)
 {
-	double ops[CLASS_COUNT];
+	double ops[CLASS_COUNT], shared = positive(w->shared_bytes) / d->shared_rate;
+	struct cost ops_cost;
 
 	for (int i = 0; i < CLASS_COUNT; i++)
 		ops[i] = w->ops[i];
@@ -184,8 +200,9 @@ static void vector_cost(const struct vdevice *d, const struct seu *s, const stru
 	if (w->kind == WORK_LOAD || w->kind == WORK_STORE)
 		ops[CLASS_MOVE] = fmax(positive(ops[CLASS_MOVE]),
 			positive(w->global_bytes) * 8 / dtype_bits(w->type));
-	c->busy = vector_cycles(d, s, ops, w->shared_bytes);
-	c->alone = c->busy / fmin(1, s->lane_share * warps / QUARTERS);
+	ops_cost = device_vector(s, ops, warps);
+	c->busy = ops_cost.busy + shared;
+	c->alone = ops_cost.alone + shared / fmin(1, s->lane_share * warps / QUARTERS);
 }
 
 /* The engine starts a box every box_interval, whatever its size; the bytes are the
@@ -207,8 +224,25 @@ static void copy_cost(const struct vdevice *d, const struct seu *s, const struct
 		c->issue += positive(w->shared_bytes) / d->shared_rate;
 }
 
+struct effort device_effort(const struct vdevice *d, int seu, const struct work *w)
+{
+	const struct seu *s = &d->seu[seu];
+	struct effort e = { 0 };
+	double share = fmin(positive(w->unique_share), 1), bytes = positive(w->global_bytes);
+
+	for (int i = 0; i < CLASS_COUNT; i++)
+		e.of[EFFORT_VECTOR] += positive(w->ops[i]);
+	if (w->kind == WORK_MMA && s->kind == SEU_MATRIX)
+		e.of[EFFORT_PRODUCT] = product_flops(s, w) * dtype_bits(w->type) / 16;
+	if (w->kind == WORK_LOAD || w->kind == WORK_STORE) {
+		e.of[EFFORT_L2] = bytes / sharers(w);
+		e.of[EFFORT_GLOBAL] = bytes * share;
+	}
+	return e;
+}
+
 struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, int warps,
-	int active)
+	struct pace pace)
 {
 	const struct seu *s;
 	struct cost c = { 0 };
@@ -219,9 +253,9 @@ struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, 
 		BUG("work on elements of type %d", (int)w->type);
 	s = &d->seu[seu];
 	warps = warps < 1 ? 1 : warps;
-	active = active < 1 ? 1 : active;
+	pace.active = pace.active < 1 ? 1 : pace.active;
 	c.issue = s->issue;
-	c.memory = memory_cycles(d, w, warps, active);
+	memory_cycles(d, w, warps, pace, &c);
 	c.latency = s->latency + memory_latency(d, w);
 	switch (s->kind) {
 	case SEU_COPY: copy_cost(d, s, w, &c); break;
@@ -230,4 +264,46 @@ struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, 
 	case SEU_KINDS: BUG("sEU '%s' has no kind", s->name);
 	}
 	return c;
+}
+
+/* ---- power ------------------------------------------------------------------------------- */
+
+/* ORDER effort_kind */
+const char *const effort_names[] = { "product", "vector", "l2", "global" };
+_Static_assert(LEN(effort_names) == EFFORT_KINDS, "a name for every kind");
+
+struct effort device_energy(const struct vdevice *d, const struct effort *e, double clock_hz)
+{
+	struct effort joules;
+
+	for (int i = 0; i < EFFORT_KINDS; i++)
+		joules.of[i] = positive(e->of[i]) * d->energy[i] * 1e-12 * clock_hz / d->clock_hz;
+	return joules;
+}
+
+/* Joules of all work at the full clock. */
+static double energy(const struct vdevice *d, const struct effort *e)
+{
+	struct effort joules = device_energy(d, e, d->clock_hz);
+	double sum = 0;
+
+	for (int i = 0; i < EFFORT_KINDS; i++)
+		sum += joules.of[i];
+	return sum;
+}
+
+/* At clock x of the full one, the work takes x E and lasts C / (x f) + W: where that draws all that is
+ * left beside the idle power P, x E = P (C / (x f) + W). (Voltage goes with the clock, energy with its
+ * square; over the range that power leaves, one power less fits what was measured.) */
+double device_clock(const struct vdevice *d, const struct effort *e, double cycles, double waits,
+	double *watts)
+{
+	double left = d->power_limit - d->power_idle, all = energy(d, e), x = 1, seconds;
+	double work = fmax(cycles, 1) / d->clock_hz;
+
+	if (d->power_limit > 0 && all > left * (work + waits))
+		x = (left * waits + sqrt(left * waits * left * waits + 4 * all * left * work)) / (2 * all);
+	seconds = work / x + waits;
+	*watts = d->power_limit > 0 ? d->power_idle + x * all / seconds : 0;
+	return x * d->clock_hz;
 }

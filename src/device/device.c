@@ -51,7 +51,7 @@ static const struct field device_fields[] = {
 	D("title", TEXT, title, 0, 0, "", "what people call it"),
 	D("arch", TEXT, arch, 0, 0, "", "what compilers call it"),
 	D("eus", INT, eus, 1, 1e6, "", "execution units: SMs, CUs, cores"),
-	D("clock_ghz", GIGA, clock_hz, 0.01, 20, "GHz", "clock of the EUs under load"),
+	D("clock_ghz", GIGA, clock_hz, 0.01, 20, "GHz", "clock of the EUs"),
 
 	D("limits.warp", INT, warp, 1, 1024, "threads", "of a warp or wave"),
 	D("limits.max_threads", INT, max_threads, 1, 1e6, "threads", "of a block"),
@@ -68,6 +68,7 @@ static const struct field device_fields[] = {
 	D("memory.global.bytes", BYTES, global_bytes, 1, 0x1p50, "B", "device memory"),
 	D("memory.global.rate", NUM, global_rate, 1, 1e18, "B/s", "of the whole device"),
 	D("memory.global.latency", NUM, global_latency, 0, 1e9, "cycles", "of a read"),
+	D("memory.global.run", NUM, global_run, 0, 1e9, "B", "as long as going to others takes"),
 	D("memory.l2.bytes", BYTES, l2_bytes, 1, 0x1p50, "B", "cache that all EUs share"),
 	D("memory.l2.rate", NUM, l2_rate, 1e-3, 1e9, "B/cycle", "of the whole device"),
 	D("memory.l2.eu_rate", NUM, l2_eu_rate, 1e-3, 1e9, "B/cycle", "that one EU can draw"),
@@ -79,6 +80,7 @@ static const struct field device_fields[] = {
 	D("memory.shared.rate", NUM, shared_rate, 1e-3, 1e9, "B/cycle", "of an EU"),
 
 	D("sync.wait_cost", NUM, wait_cost, 0, 1e9, "cycles", "a wait already satisfied"),
+	D("sync.drain_cost", NUM, drain_cost, 0, 1e9, "cycles", "... for a lane's own products"),
 	D("sync.tell_cost", NUM, tell_cost, 0, 1e9, "cycles", "an arrival at a flag"),
 	D("sync.warp_cost", NUM, warp_cost, 0, 1e9, "cycles", "a meeting of a warp's threads"),
 	D("sync.fence_cost", NUM, fence_cost, 0, 1e9, "cycles",
@@ -88,6 +90,13 @@ static const struct field device_fields[] = {
 	D("sync.handoff_latency", NUM, handoff_latency, 0, 1e9, "cycles",
 		"registers to another lane, base"),
 	D("sync.handoff_rate", NUM, handoff_rate, 1e-3, 1e9, "B/cycle", "... and on top of it"),
+	D("power.limit", NUM, power_limit, 0, 1e6, "W", "of the device; 0: not known"),
+	D("power.idle", NUM, power_idle, 0, 1e6, "W", "... whatever its EUs do"),
+	D("power.product", NUM, energy[EFFORT_PRODUCT], 0, 1e9, "pJ/flop", "of products on 16 bits"),
+	D("power.vector", NUM, energy[EFFORT_VECTOR], 0, 1e9, "pJ", "of a thread's operation"),
+	D("power.l2", NUM, energy[EFFORT_L2], 0, 1e9, "pJ/B", "through L2"),
+	D("power.global", NUM, energy[EFFORT_GLOBAL], 0, 1e9, "pJ/B", "of device memory"),
+
 	D("sync.launch_seconds", NUM, launch_seconds, 0, 1e3, "s", "start of a kernel"),
 	D("sync.tile_overhead", NUM, tile_overhead, 0, 1e9, "cycles",
 		"a lane's, between output tiles"),
@@ -105,6 +114,8 @@ static const struct field seu_fields[] = {
 
 	S(MATRIX, "flops", NUM, TYPES, flops, 0, 1e9, "flop/cycle", "dense, of an EU"),
 	S(MATRIX, "efficiency", NUM, ONE, efficiency, 1e-3, 1, "", "share of it in long runs"),
+	S(MATRIX, "step", NUM, ONE, step, 0, 1e9, "cycles", "of the lane, each further instruction"),
+	S(MATRIX, "depth", NUM, ONE, depth, 1, 1e9, "", "instructions of a lane under way, at most"),
 	S(MATRIX, "min_m", BYTES, ONE, min_m, 1, 65536, "rows", "of an instruction"),
 	S(MATRIX, "min_n", BYTES, ONE, min_n, 1, 65536, "columns", "of an instruction, least"),
 	S(MATRIX, "min_k", BYTES, ONE, min_k, 1, 65536, "B", "depth of an instruction"),
@@ -112,6 +123,7 @@ static const struct field seu_fields[] = {
 	S(VECTOR, "ops", NUM, CLASSES, ops, 1e-6, 1e9, "/cycle", "operations on elements"),
 	S(VECTOR, "slots", NUM, ONE, slots, 1e-6, 1e9, "/cycle", "... over all classes"),
 	S(VECTOR, "lane_share", NUM, ONE, lane_share, 1e-3, 1, "", "drawn by a lane of 4 warps"),
+	S(VECTOR, "beside", NUM, ONE, beside, 1e-3, 1, "", "of that, beside a matrix unit"),
 	S(VECTOR, "chain", NUM, ONE, chain, 0, 1e9, "cycles", "to the next dependent instruction"),
 
 	S(COPY, "box_bytes", NUM, ONE, box_bytes, 1, 1e12, "B", "most one instruction moves"),
@@ -137,6 +149,7 @@ static const char *const at_most[][2] = {
 	{ "memory.l2.thread_rate", "memory.l2.eu_rate" },
 	{ "memory.l2.warp_rate", "memory.l2.thread_rate" },
 	{ "memory.l2.latency", "memory.global.latency" },
+	{ "power.idle", "power.limit" },
 };
 
 enum { NAME_MAX_LEN = 31, PATH_MAX_LEN = 95 };
@@ -487,6 +500,16 @@ static enum err_code check_limits(const struct vdevice *d, struct srcloc loc, st
 	return OK;
 }
 
+static void use_defaults(struct seu *s)
+{
+	if (s->kind == SEU_VECTOR && s->beside == UNSET)
+		s->beside = 1;
+	if (s->kind == SEU_MATRIX && s->step == UNSET)
+		s->step = 0;
+	if (s->kind == SEU_MATRIX && s->depth == UNSET)
+		s->depth = 1e9;
+}
+
 enum err_code device_finish(struct vdevice *d, struct srcloc loc, struct err *e)
 {
 	bool vector = false;
@@ -495,9 +518,21 @@ enum err_code device_finish(struct vdevice *d, struct srcloc loc, struct err *e)
 		d->l2_thread_rate = d->l2_eu_rate;
 	if (d->l2_warp_rate == UNSET)
 		d->l2_warp_rate = d->l2_thread_rate / 2;
+	if (d->drain_cost == UNSET)
+		d->drain_cost = d->wait_cost;
+	if (d->global_run == UNSET)
+		d->global_run = 0;
+	if (d->power_limit == UNSET) {
+		d->power_limit = 0;
+		d->power_idle = d->power_idle == UNSET ? 0 : d->power_idle;
+	}
+	for (int i = 0; i < EFFORT_KINDS; i++)
+		if (d->energy[i] == UNSET && !d->power_limit)
+			d->energy[i] = 0;
 	TRY(finish_record(d, d, NULL, device_fields, LEN(device_fields), 0, loc, e));
 	TRY(check_limits(d, loc, e));
 	for (int i = 0; i < d->nseus; i++) {
+		use_defaults(&d->seu[i]);
 		TRY(finish_seu(d, &d->seu[i], loc, e));
 		vector |= d->seu[i].kind == SEU_VECTOR;
 	}

@@ -39,15 +39,32 @@ struct seu {
 	 * A product's row count is split into instructions of min_m rows. */
 	double flops[RATE_TYPES];
 	double efficiency;		/* share of that rate that long runs reach, (0, 1] */
+	double step;			/* lane cycles to issue each further instruction */
+	double depth;			/* instructions of a lane under way, beyond which it stands */
 	int64_t min_m, min_n, min_k;	/* granularity: smaller products cost as much; min_k in bytes */
 	/* VECTOR: element operations per cycle of one EU, by cost class. */
 	double ops[CLASS_COUNT];
 	double slots;			/* element operations per cycle over all classes (issue) */
 	double lane_share;		/* share of the rates that one lane of 4 warps can draw */
+	double beside;			/* ... of that, beside a matrix unit at work */
 	double chain;			/* cycles from an instruction to the next that needs it */
 	/* COPY: most bytes one instruction moves, cycles between instructions. */
 	double box_bytes;
 	double box_interval;
+};
+
+/* Where energy goes, and how much of each a piece of work takes. */
+enum effort_kind {
+	EFFORT_PRODUCT,			/* flops of matrix units, as if on 16 bits */
+	EFFORT_VECTOR,			/* operations of threads */
+	EFFORT_L2,			/* bytes that L2 gives or takes */
+	EFFORT_GLOBAL,			/* ... and device memory */
+	EFFORT_KINDS
+};
+extern const char *const effort_names[EFFORT_KINDS];
+
+struct effort {
+	double of[EFFORT_KINDS];
 };
 
 struct vdevice {
@@ -56,7 +73,7 @@ struct vdevice {
 	const char *title;		/* "NVIDIA H200 SXM" */
 	const char *arch;		/* "sm_90a" */
 	int eus;
-	double clock_hz;		/* sustained under load, what cycles are turned to seconds by */
+	double clock_hz;		/* that power does not limit */
 	int nseus;
 	struct seu seu[SEU_MAX];
 	/* limits of one EU, for one block */
@@ -74,6 +91,7 @@ struct vdevice {
 	int64_t global_bytes;
 	double global_rate;		/* bytes a second, whole device */
 	double global_latency;		/* cycles */
+	double global_run;		/* bytes that take as long as going to where others are */
 	int64_t l2_bytes;
 	double l2_rate;			/* bytes a cycle, whole device */
 	double l2_eu_rate;		/* bytes a cycle that one EU can draw */
@@ -83,6 +101,7 @@ struct vdevice {
 	double shared_rate;		/* bytes a cycle of one EU */
 	/* synchronisation, cycles */
 	double wait_cost;		/* a wait that is already satisfied */
+	double drain_cost;		/* ... for products of the lane's own */
 	double tell_cost;		/* an arrival at a flag, of the lane that arrives */
 	double warp_cost;		/* a meeting of a warp's threads */
 	double fence_cost;		/* until an engine may read what threads wrote */
@@ -90,6 +109,11 @@ struct vdevice {
 	double turn_latency;		/* hand-over of a turn between lanes (named barrier) */
 	double handoff_latency;		/* register tile through shared memory to another lane: base */
 	double handoff_rate;		/* ... and bytes a cycle */
+	/* power: of the whole device, at clock_hz. What switches takes its voltage's square, and that
+	 * goes with the clock. */
+	double power_limit;		/* W, over some milliseconds; 0: none is known */
+	double power_idle;		/* W, whatever the EUs do */
+	double energy[EFFORT_KINDS];	/* pJ of each */
 	double launch_seconds;		/* of a kernel */
 	double tile_overhead;		/* cycles a lane spends between two output tiles */
 };
@@ -105,6 +129,8 @@ struct work {
 	double flops;
 	double global_bytes;		/* to or from global memory */
 	double unique_share;		/* share of them that must come from device memory, not L2 */
+	double run;			/* ... bytes of them that lie together and are asked for at about
+					 * the same time; 0: all */
 	bool by_threads;		/* LOAD: no engine does */
 	double sharers;			/* LOAD: EUs that bring these bytes to each other; else 0 */
 	double shared_bytes;		/* read or written in shared memory */
@@ -116,7 +142,8 @@ struct cost {
 	double issue;			/* cycles of the lane before it may go on (async) */
 	double busy;			/* cycles of the sEU at its full rate */
 	double alone;			/* cycles when only this lane uses it; >= busy */
-	double memory;			/* cycles of this EU's share of L2 and device memory */
+	double l2, global;		/* cycles of this EU's share of L2, and of device memory */
+	double memory;			/* ... of the slower */
 	double latency;			/* from the end of the work to completion */
 };
 
@@ -125,10 +152,29 @@ struct cost {
 int device_seu_for(const struct vdevice *d, const struct work *w);
 bool device_can(const struct vdevice *d, int seu, const struct work *w);
 int device_find_seu(const struct vdevice *d, const char *name);	/* NONE */
-/* Cost on sEU `seu` for a lane of `warps` warps, while `active` EUs work.
- * The sEU must be able to run it. */
+/* How many EUs are at work, at which clock. L2 and device memory have clocks of their own: of an EU's
+ * cycles they take fewer where those are longer. */
+struct pace {
+	int active;
+	double clock_hz;
+};
+/* Cost on sEU `seu` for a lane of `warps` warps. The sEU must be able to run it. */
 struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, int warps,
-	int active);
+	struct pace pace);
+
+/* What a piece of work takes, however long. */
+struct effort device_effort(const struct vdevice *d, int seu, const struct work *w);
+
+/* The clock at which the device does work that takes so many cycles, and `waits` seconds that no
+ * clock shortens, over and over; *watts: what it draws then. */
+double device_clock(const struct vdevice *d, const struct effort *e, double cycles, double waits,
+	double *watts);
+
+/* Joules of each kind at that clock. */
+struct effort device_energy(const struct vdevice *d, const struct effort *e, double clock_hz);
+
+/* Operations on elements by class, on a vector sEU, for a lane of so many warps: busy and alone. */
+struct cost device_vector(const struct seu *s, const double *ops, int warps);
 
 /* Building one from named fields, as read from a file. Paths are those of the
  * file: "clock_ghz", "memory.l2.rate", "seu.tensor.flops.bf16"; true and false are

@@ -243,6 +243,25 @@ static const char *busy_text(struct arena *a, const struct timeline *t, const st
 	return b.text;
 }
 
+/* "power-limited at 1.33 GHz: 715 W, product 62 %, l2 9 %, ..." */
+static const char *power_text(struct arena *a, const struct timeline *t)
+{
+	const struct vdevice *d = t->plan->device;
+	double all = t->watts * t->seconds;
+	struct buf b;
+
+	buf_init(&b, a);
+	if (!(all > 0))
+		return "";
+	buf_printf(&b, "%s %s: %.0f W", t->clock_hz < d->clock_hz ? "power-limited at" : "at",
+		unit_si(t->clock_hz, "Hz").s, t->watts);
+	for (int i = 0; i < EFFORT_KINDS; i++)
+		if (t->joules.of[i] >= 0.005 * all)
+			buf_printf(&b, ", %s %s", effort_names[i], unit_percent(t->joules.of[i] / all).s);
+	buf_printf(&b, ", idle %s", unit_percent(d->power_idle * t->seconds / all).s);
+	return b.text;
+}
+
 void draw_timeline_summary(const struct timeline *t, const struct draw_options *o, struct buf *out)
 {
 	struct pen pen = pen_new(o, out);
@@ -262,6 +281,8 @@ void draw_timeline_summary(const struct timeline *t, const struct draw_options *
 			if (line[k][0])
 				pen_wrap(&pen, "", 2, line[k]);
 	}
+	if (power_text(pen.arena, t)[0])
+		pen_wrap(&pen, "", 2, power_text(pen.arena, t));
 	if (t->unpriced)
 		pen_wrap(&pen, "", 2, timeline_unpriced(pen.arena, t));
 }

@@ -47,10 +47,11 @@ static void draw_axis(const struct chart *c, struct cells *out, int ruler, int t
 
 static void draw_seconds(const struct chart *c, struct cells *out, int y)
 {
-	double seconds = (double)(c->to - c->from) / c->d->clock_hz;
+	double clock = c->t->clock_hz > 0 ? c->t->clock_hz : c->d->clock_hz;
+	double seconds = (double)(c->to - c->from) / clock;
 	double scale = seconds < 1e-6 ? 1e9 : seconds < 1e-3 ? 1e6 : 1e3;
 
-	draw_axis(c, out, y, y + 1, scale / c->d->clock_hz,
+	draw_axis(c, out, y, y + 1, scale / clock,
 		scale == 1e9 ? "ns" : scale == 1e6 ? "µs" : "ms", "┴");
 }
 

@@ -46,7 +46,7 @@ static void collect(struct arena *a, struct region *r)
 		if (r->seu[r->n] == NONE)
 			continue;
 		r->cost[r->n] = device_cost(r->p->device, r->seu[r->n], &s->work, 4,
-			plan_eus(r->p, r->phase));
+			(struct pace){ plan_eus(r->p, r->phase), r->p->device->clock_hz });
 		r->cost[r->n].busy *= s->parts;
 		r->task[r->n++] = t;
 	}

@@ -231,7 +231,7 @@ static double shape_bound(const struct search *s, const struct graph *g)
 	double cycles = 0;
 
 	for (int ph = 0; ph < s->program->phases.n; ph++) {
-		double unit[SEU_MAX + 1] = { 0 }, worst = 0;
+		double unit[SEU_MAX] = { 0 }, worst = 0;
 		int eus = (int)min_i64(s->device->eus, g->grids[ph].total);
 
 		for (int i = 0; i < g->tasks.n; i++) {
@@ -244,9 +244,9 @@ static double shape_bound(const struct search *s, const struct graph *g)
 				continue;
 			for (int l = t->loop; l != NONE; l = s->program->loops.v[l].parent)
 				runs *= g->trips[l].mean;
-			c = device_cost(s->device, seu, &t->work, 4, eus);
+			c = device_cost(s->device, seu, &t->work, 4,
+				(struct pace){ eus, s->device->clock_hz });
 			unit[seu] += c.busy * runs;
-			unit[SEU_MAX] += c.memory * runs;
 		}
 		for (int u = 0; u < SEU_MAX; u++)
 			worst = fmax(worst, unit[u]);

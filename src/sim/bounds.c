@@ -67,7 +67,7 @@ static double lane_cycles(const struct side *s, int entry)
 static void bound_resources(const struct side *s, struct bounds *out)
 {
 	const struct plan *p = s->p;
-	double seu[SEU_MAX] = { 0 }, memory = 0;
+	double seu[SEU_MAX] = { 0 }, l2 = 0, global = 0;
 	double lane[LANES_MAX] = { 0 }, own[LANES_MAX][SEU_MAX] = { { 0 } };
 
 	for (int t = 0; t < p->graph->tasks.n; t++) {
@@ -81,7 +81,8 @@ static void bound_resources(const struct side *s, struct bounds *out)
 		u = entry_at(s, i)->seu;
 		seu[u] += n * s->costs[i].cost.busy;
 		own[l][u] += n * s->costs[i].cost.alone / p->lanes.v[l].turns;
-		memory += n * s->costs[i].cost.memory;
+		l2 += n * s->costs[i].cost.l2;
+		global += n * s->costs[i].cost.global;
 		lane[l] += n * lane_cycles(s, i) / p->lanes.v[l].turns;
 	}
 	for (int u = 0; u < p->device->nseus; u++) {
@@ -90,7 +91,7 @@ static void bound_resources(const struct side *s, struct bounds *out)
 			if (p->device->seu[u].async)
 				offer(out, own[l][u], u);
 	}
-	offer(out, memory, BINDING_MEMORY);
+	offer(out, fmax(l2, global), BINDING_MEMORY);
 	for (int l = 0; l < p->lanes.n; l++) {
 		if (s->loop == NONE && lane[l] > 0)
 			lane[l] += p->device->tile_overhead / p->lanes.v[l].turns;
@@ -255,7 +256,7 @@ void plan_bounds(struct arena *a, const struct plan *p, int phase, int loop,
 	struct dealing d;
 
 	plan_deal(a, p, phase, &d);
-	bounds_of_costs(a, p, traffic_costs(a, p, phase, &d, NULL), phase, loop, out);
+	bounds_of_costs(a, p, traffic_plain(a, p, phase, &d), phase, loop, out);
 	arena_reset(a, scratch);
 }
 

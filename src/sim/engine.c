@@ -29,9 +29,10 @@ struct engine {
 	struct steps steps;
 	int64_t next[RUNS_MAX];		/* when each lane issues; NEVER: not known, or done */
 	struct queue unit[SEU_MAX];
-	struct queue memory;
+	struct queue l2, global;
 	struct pool pool[SEU_MAX];
-	int npools, pools[SEU_MAX];	/* the shared units */
+	struct server server[SEU_MAX];
+	int npools, pools[SEU_MAX];	/* vector units, shared, and matrix units, which serve in turn */
 	int open;			/* kept events whose end is not known */
 	int64_t ended;			/* the last completion so far */
 	int64_t watched;		/* completions of run->watch */
@@ -121,9 +122,12 @@ static void try_waits(struct engine *e, int who)
 	e->next[who] = max_i64(l->asked, l->seen);
 }
 
-/* The lane has nothing more to do, and so nothing to look up. */
+/* The lane has nothing more to do, and so nothing to look up; nor to note, if its products are
+ * complete. */
 static void leave_tracks(struct lane_run *l)
 {
+	if (l->told < l->ngroups)
+		return;
 	for (int i = 0; i < l->nsteps; i++) {
 		for (int k = 0; k < l->steps[i].nsources; k++)
 			l->steps[i].sources[k].key = NEVER;
@@ -135,13 +139,13 @@ static void leave_tracks(struct lane_run *l)
 /* The lane waits until at most n of its products are under way; NONE: it does not. */
 static void drain(struct lane_run *l, int n)
 {
-	const struct group *g;
+	if (n != NONE)
+		l->owes = max_i64(l->owes, l->ngroups - 1 - n);
+}
 
-	if (n == NONE || n >= GROUPS_KEPT || l->ngroups <= n)
-		return;
-	g = &l->groups[(l->ngroups - 1 - n) % GROUPS_KEPT];
-	if (g->end > l->held.end)
-		l->held = *g;
+static struct group *group_at(const struct lane_run *l, int64_t i)
+{
+	return &l->groups[i % l->room];
 }
 
 static void enter_tile(const struct engine *e, struct lane_run *l, struct step *step)
@@ -161,6 +165,39 @@ static void enter_tile(const struct engine *e, struct lane_run *l, struct step *
 	l->tile = step->tile;
 }
 
+static void tell(struct engine *e, struct step *step, int64_t seq, enum wait_when when,
+	int64_t time);
+
+/* Others are told of the lane's products before `upto`. */
+static void tell_groups(struct engine *e, struct lane_run *l, int64_t upto, int64_t now)
+{
+	while (l->told < upto) {
+		struct group *g = group_at(l, l->told++);
+
+		tell(e, g->step, g->seq, WAIT_COMPLETE, max_i64(now, g->end));
+	}
+}
+
+/* It has come to an instance, and waits first for products of its own. */
+static void await_groups(struct engine *e, int who)
+{
+	struct lane_run *l = &e->steps.lanes[who];
+
+	l->draining = l->owes >= l->complete;
+	if (l->draining) {
+		e->next[who] = NEVER;
+		return;
+	}
+	tell_groups(e, l, l->owes + 1, l->ready);
+	if (l->owes >= 0 && l->owes >= l->ngroups - l->room && group_at(l, l->owes)->end > l->held) {
+		l->held = group_at(l, l->owes)->end;
+		l->held_by = group_at(l, l->owes)->step->task;
+	}
+	l->owes = -1;
+	l->seen = l->held;
+	try_waits(e, who);
+}
+
 /* The lane comes to its next instance. */
 static void come_to_next(struct engine *e, int who)
 {
@@ -171,6 +208,8 @@ static void come_to_next(struct engine *e, int who)
 		l->step = NULL;
 		l->ready += l->end_cost;
 		e->next[who] = NEVER;
+		l->late = false;
+		tell_groups(e, l, l->complete, l->ready);
 		leave_tracks(l);
 		return;
 	}
@@ -179,10 +218,10 @@ static void come_to_next(struct engine *e, int who)
 	enter_tile(e, l, l->step);
 	drain(l, l->step->drain);
 	l->asked = l->ready + l->step->asking;
-	l->seen = l->held.end;
 	l->last = l->paid = NULL;
 	l->source = 0;
-	try_waits(e, who);
+	l->given = false;
+	await_groups(e, who);
 }
 
 /* ---- telling --------------------------------------------------------------------- */
@@ -242,12 +281,17 @@ static int64_t handoff_of(const struct engine *e, struct step *step, int64_t seq
 	return seq == step->handoff_last ? step->handoff : 0;
 }
 
-static void complete(struct engine *e, struct step *step, int64_t seq, int64_t end)
+static void note_complete(struct engine *e, const struct step *step, int64_t end)
 {
 	if (end > e->ended)
 		e->ended = end;
 	if (step->is_watched)
 		note_end(e, end);
+}
+
+static void complete(struct engine *e, struct step *step, int64_t seq, int64_t end)
+{
+	note_complete(e, step, end);
 	tell(e, step, seq, WAIT_COMPLETE, end);
 }
 
@@ -287,36 +331,30 @@ static struct event *keep_event(struct engine *e, const struct lane_run *l, int6
 	if (l->last)
 		blame(e, ev, l->seen - l->asked, l->last->when == WAIT_ISSUED ? CAUSE_TURN :
 			CAUSE_WAIT, l->last->on);
-	else if (l->held.task != NONE)
-		blame(e, ev, l->seen - l->asked, CAUSE_DRAIN, l->held.task);
+	else if (l->held_by != NONE)
+		blame(e, ev, l->seen - l->asked, CAUSE_DRAIN, l->held_by);
 	return ev;
 }
 
-/* Queue for the EU's share of L2 and device memory; returns when it is through. */
+static int64_t use_queue(struct engine *e, struct queue *q, const struct step *step, int64_t cycles,
+	int64_t now, struct event *ev)
+{
+	int64_t start = max_i64(now, q->free);
+
+	if (!cycles)
+		return now;
+	blame(e, ev, start - now, CAUSE_MEMORY, q->task);
+	*q = (struct queue){ .free = start + cycles, .task = step->task };
+	return q->free;
+}
+
+/* Queue for the EU's share of L2, and for that of device memory, which work at the same time;
+ * returns when it is through. */
 static int64_t use_memory(struct engine *e, const struct step *step, int64_t now,
 	struct event *ev)
 {
-	int64_t start = max_i64(now, e->memory.free);
-
-	if (!step->memory)
-		return now;
-	blame(e, ev, start - now, CAUSE_MEMORY, e->memory.task);
-	e->memory.free = start + step->memory;
-	e->memory.task = step->task;
-	return e->memory.free;
-}
-
-/* When the lane goes on after it has given work to a queue, at `given`. */
-static void go_on(struct lane_run *l, const struct step *step, int64_t given, int64_t end)
-{
-	l->ready = end;
-	if (!step->is_async || step->lands)
-		return;
-	l->ready = given + step->issue + step->after;
-	if (!step->is_group)
-		return;
-	l->groups[l->ngroups++ % GROUPS_KEPT] = (struct group){ step->task, end };
-	drain(l, step->drain_after);
+	return max_i64(use_queue(e, &e->l2, step, step->l2, now, ev),
+		use_queue(e, &e->global, step, step->global, now, ev));
 }
 
 /* A queue takes the work; its end is known at once. */
@@ -333,22 +371,189 @@ static void run_queued(struct engine *e, int who, int64_t issue)
 	q->free = start + step->busy;
 	q->task = step->task;
 	l->unit_free[step->seu] = start + step->alone;
-	end = max_i64(start + step->alone, use_memory(e, step, start, ev)) + step->latency +
+	end = max_i64(start + step->alone, use_memory(e, step, start, ev)) + step->latency;
+	if (e->device->seu[step->seu].ordered)
+		end = max_i64(end, l->unit_end[step->seu]);
+	l->unit_end[step->seu] = end;
+	if (ev) {
+		ev->start = to_cycles(start);
+		ev->end = to_cycles(end);
+	}
+	l->ready = step->is_async ? given + step->issue + step->after : end;
+	tell(e, step, seq, WAIT_ISSUED, given + step->issue);
+	complete(e, step, seq, end);
+	come_to_next(e, who);
+}
+
+/* ---- products ------------------------------------------------------------------- */
+
+/* Products come to a matrix unit in parts, of which a lane may have only so many there: of a long
+ * one, those of another lane come between. */
+
+/* Lanes compute slower beside matrix units at work. */
+static void set_beside(struct engine *e, int64_t now)
+{
+	bool works = false;
+
+	for (int i = 0; i < e->npools; i++)
+		works |= e->server[e->pools[i]].n > 0;
+	for (int i = 0; i < e->npools; i++) {
+		struct pool *p = &e->pool[e->pools[i]];
+		const struct seu *s = &e->device->seu[e->pools[i]];
+		double pace = works ? s->beside : 1;
+
+		if (s->kind == SEU_VECTOR && pace != p->pace)
+			pool_set_pace(p, now, pace);
+	}
+}
+
+/* Of so many parts the i-th. */
+static int64_t part_of(int64_t all, int parts, int i)
+{
+	return all * (i + 1) / parts - all * i / parts;
+}
+
+/* The unit begins with the first part in line. */
+static void serve(struct engine *e, int unit, int64_t now)
+{
+	struct server *s = &e->server[unit];
+	struct lane_run *l = &e->steps.lanes[server_first(s)];
+	struct group *g = group_at(l, l->complete);
+	const struct step *step = g->step;
+	int64_t start = max_i64(now, l->unit_free[unit]);
+
+	if (!g->done && g->event >= 0) {
+		struct event *ev = &e->run->events[g->event];
+
+		e->worst = g->worst;
+		ev->start = to_cycles(start);
+		blame(e, ev, start - g->given, CAUSE_SEU, e->unit[unit].task == NONE ? step->task :
+			e->unit[unit].task);
+	}
+	s->next = start + part_of(step->busy, g->parts, g->done);
+	l->unit_free[unit] = start + part_of(step->alone, g->parts, g->done);
+	e->unit[unit].task = step->task;
+}
+
+/* Parts of the lane's last product come to the unit, as many as may. */
+static void send_parts(struct engine *e, int who, int64_t now)
+{
+	struct lane_run *l = &e->steps.lanes[who];
+	struct group *g = group_at(l, l->ngroups - 1);
+	int unit = g->step->seu;
+
+	while (g->sent < g->parts && (!g->step->parts || l->ahead < PARTS_AHEAD)) {
+		server_enter(&e->server[unit], e->a, who);
+		g->sent++;
+		l->ahead++;
+		if (e->server[unit].n == 1)
+			serve(e, unit, now);
+	}
+	l->sending = g->sent < g->parts;
+	set_beside(e, now);
+}
+
+static struct group *push_group(struct engine *e, struct lane_run *l)
+{
+	if (l->ngroups - l->told == l->room) {
+		struct group *more = ARENA_ARRAY(e->a, 2 * l->room, struct group);
+
+		for (int64_t i = l->told; i < l->ngroups; i++)
+			more[i % (2 * l->room)] = *group_at(l, i);
+		l->groups = more;
+		l->room *= 2;
+	}
+	return group_at(l, l->ngroups++);
+}
+
+/* The lane issues a product. */
+static void run_product(struct engine *e, int who, int64_t now)
+{
+	struct lane_run *l = &e->steps.lanes[who];
+	struct step *step = l->step;
+	struct event *ev;
+
+	if (!l->given) {
+		l->issued = now;
+		l->given = true;
+		if (step->before) {
+			e->next[who] = now + step->before;
+			return;
+		}
+	}
+	ev = keep_event(e, l, l->issued);
+	if (ev)
+		e->open++;
+	*push_group(e, l) = (struct group){ .step = step, .seq = l->seq, .given = now, .end = NEVER,
+		.event = ev ? ev - e->run->events : -1, .worst = e->worst,
+		.parts = step->parts ? step->parts : 1 };
+	l->ready = now + step->issue + step->after;
+	drain(l, step->drain_after);
+	e->next[who] = NEVER;
+	tell(e, step, l->seq, WAIT_ISSUED, now + step->issue);
+	send_parts(e, who, now);
+	if (!l->sending && !step->lands)
+		come_to_next(e, who);
+}
+
+/* The lane's first product is complete. */
+static void end_product(struct engine *e, int who, struct group *g, int64_t now)
+{
+	struct lane_run *l = &e->steps.lanes[who];
+	struct step *step = g->step;
+	int64_t seq = g->seq, end = max_i64(now, l->unit_free[step->seu]) + step->latency +
 		handoff_of(e, step, seq);
+
 	if (e->device->seu[step->seu].ordered)
 		end = max_i64(end, l->unit_end[step->seu]);
 	l->unit_end[step->seu] = end;
 	if (step->lands)
 		end += step->after;
-	if (ev) {
-		ev->start = to_cycles(start);
-		ev->end = to_cycles(end);
+	g->end = end;
+	if (g->event >= 0) {
+		e->run->events[g->event].end = to_cycles(end);
+		e->open--;
 	}
-	go_on(l, step, given, end);
-	tell(e, step, seq, WAIT_ISSUED, given + step->issue);
-	complete(e, step, seq, end);
-	come_to_next(e, who);
+	l->complete++;
+	note_complete(e, step, end);
+	if (!l->late || step->lands)
+		tell_groups(e, l, l->complete, end);
+	if (!l->step) {
+		leave_tracks(l);
+	} else if (step->lands) {
+		l->ready = end;
+		come_to_next(e, who);
+	} else if (l->draining) {
+		await_groups(e, who);
+	}
 }
+
+/* The part that a matrix unit had is through. */
+static void leave_server(struct engine *e, int unit, int64_t now)
+{
+	struct server *s = &e->server[unit];
+	int who = server_leave(s);
+	struct lane_run *l = &e->steps.lanes[who];
+	struct group *g = group_at(l, l->complete);
+	const struct step *step = g->step;
+
+	l->ahead--;
+	g->done++;
+	if (l->sending) {
+		send_parts(e, who, now);
+		if (!l->sending && !step->lands) {
+			l->ready = max_i64(l->ready, now + step->after);
+			come_to_next(e, who);
+		}
+	}
+	if (g->done == g->parts)
+		end_product(e, who, g, now);
+	if (s->n && s->next == NEVER)
+		serve(e, unit, now);
+	set_beside(e, now);
+}
+
+/* ---- shared units --------------------------------------------------------------- */
 
 /* The work on a shared unit is through, at `time`; its lane goes on. */
 static void end_shared(struct engine *e, int who, int64_t time)
@@ -397,13 +602,14 @@ static void engine_init(struct engine *e, struct arena *a, struct eu_run *r)
 	e->a = a;
 	e->run = r;
 	e->device = p->device;
-	e->memory.task = NONE;
+	e->l2.task = e->global.task = NONE;
 	for (int i = 0; i < p->device->nseus; i++) {
 		const struct seu *seu = &p->device->seu[i];
 
 		e->unit[i].task = NONE;
 		pool_init(&e->pool[i]);
-		if (seu->kind == SEU_VECTOR && !seu->async)
+		server_init(&e->server[i]);
+		if ((seu->kind == SEU_VECTOR && !seu->async) || (seu->kind == SEU_MATRIX && seu->async))
 			e->pools[e->npools++] = i;
 	}
 	r->nevents = r->nkept = r->noted = 0;
@@ -428,9 +634,12 @@ static int64_t first_pool(const struct engine *e, int *pool)
 	int64_t best = NEVER;
 
 	for (int i = 0; i < e->npools; i++) {
-		if (e->pool[e->pools[i]].next < best) {
-			best = e->pool[e->pools[i]].next;
-			*pool = e->pools[i];
+		int unit = e->pools[i];
+		int64_t next = min_i64(e->pool[unit].next, e->server[unit].next);
+
+		if (next < best) {
+			best = next;
+			*pool = unit;
 		}
 	}
 	return best;
@@ -484,6 +693,29 @@ static enum err_code look_up(const struct engine *e, int64_t now, struct err *er
 	return OK;
 }
 
+/* Nothing can happen before others are told of products that lanes have not waited for: they do
+ * where the price, which is about the steady state, has not seen it. */
+static bool tell_late(struct engine *e)
+{
+	bool any = false;
+
+	for (int i = 0; i < e->steps.nlanes; i++) {
+		struct lane_run *l = &e->steps.lanes[i];
+
+		any |= l->told < l->complete;
+		tell_groups(e, l, l->complete, 0);
+	}
+	return any;
+}
+
+static void leave_unit(struct engine *e, int unit, int64_t now)
+{
+	if (e->device->seu[unit].kind == SEU_MATRIX)
+		leave_server(e, unit, now);
+	else
+		end_shared(e, pool_leave(&e->pool[unit]), now);
+}
+
 static enum err_code play(struct engine *e, struct err *err)
 {
 	const struct eu_run *r = e->run;
@@ -497,11 +729,15 @@ static enum err_code play(struct engine *e, struct err *err)
 		if (n % POLL == 0 && (who != NONE || pool != NONE))
 			TRY(look_up(e, min_i64(issue, leave), err));
 		if (pool != NONE && leave <= issue)
-			end_shared(e, pool_leave(&e->pool[pool]), leave);
-		else if (who == NONE)
+			leave_unit(e, pool, leave);
+		else if (who == NONE && !tell_late(e))
 			return check_finished(e, err);
+		else if (who == NONE)
+			continue;
 		else if (e->steps.lanes[who].step->is_shared)
 			run_shared(e, who, issue);
+		else if (e->steps.lanes[who].step->is_group)
+			run_product(e, who, issue);
 		else
 			run_queued(e, who, issue);
 		if (r->only_kept && r->nkept == r->keep && !e->open)

@@ -1,8 +1,8 @@
-/* pool.h - a vector unit shared by the lanes that want it.
+/* pool.h - a unit shared by the lanes that want it.
  *
- * The unit gives one cycle of work a cycle. A task that is in it draws at most
- * busy / alone of that; the rest is spread evenly (water-filling), anew whenever a
- * task enters or leaves. Times are ticks, see engine.h.
+ * The unit gives one cycle of work a cycle. A task that is in it draws at most busy / alone
+ * of that, and `pace` of this while the tasks are held up; the rest is spread evenly
+ * (water-filling), anew whenever a task enters or leaves. Times are ticks, see engine.h.
  */
 #ifndef SIM_POOL_H
 #define SIM_POOL_H
@@ -21,6 +21,7 @@ struct pool_task {
 struct pool {
 	int n;
 	struct pool_task task[POOL_MAX];	/* by `most`, the least first */
+	double pace;			/* (0, 1] */
 	int64_t now;			/* up to when `left` is right */
 	int64_t next;			/* when the first leaves; INT64_MAX if empty */
 	int leaves;			/* ... and which */
@@ -29,6 +30,7 @@ struct pool {
 static inline void pool_init(struct pool *p)
 {
 	p->n = 0;
+	p->pace = 1;
 	p->now = 0;
 	p->next = INT64_MAX;
 	p->leaves = -1;
@@ -45,7 +47,7 @@ static inline void pool_share(struct pool *p)
 		double even = rest / (p->n - i);
 		int64_t end;
 
-		t->draws = t->most < even ? t->most : even;
+		t->draws = t->most * p->pace < even ? t->most * p->pace : even;
 		rest -= t->draws;
 		end = p->now + (t->left > 0 ? (int64_t)(t->left / t->draws + 0.5) : 0);
 		if (end < p->next || (end == p->next && t->who < p->task[p->leaves].who)) {
@@ -74,6 +76,15 @@ static inline void pool_enter(struct pool *p, int64_t now, int who, int64_t busy
 		p->task[i] = p->task[i - 1];
 	p->task[i] = t;
 	pool_share(p);
+}
+
+/* Tasks are as fast as that from now on. */
+static inline void pool_set_pace(struct pool *p, int64_t now, double pace)
+{
+	pool_advance(p, now);
+	p->pace = pace;
+	if (p->n)
+		pool_share(p);
 }
 
 /* Takes out the task that is done at p->next; returns whose it was. */

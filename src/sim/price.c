@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+enum { TILES_SAMPLE = 64 };		/* of which a loop's turns are looked at ... */
+#define SCATTER INT64_C(2654435761)	/* ... so many apart: a prime (Knuth, TAOCP 3, 6.4) */
 enum { LINES = 8 };			/* that a warp reads at once: four rows, which begin anywhere */
 
 /* Texts of an sTask differ: in the turns before and behind a loop it stands elsewhere. Those
@@ -16,6 +18,7 @@ struct reader {
 	struct price *x;
 	struct phase_price *phase;
 	const struct graph *graph;
+	int number;			/* of the phase */
 	struct lane_price *lane;
 	struct payer payer;
 	struct texts *texts;		/* by sTask */
@@ -26,11 +29,18 @@ struct reader {
 	int task;
 	bool multiplied;		/* and its product is behind */
 	int wait, waits;		/* operations for one wait of it, one after the other */
+	double clear;			/* share of the turns that are, of the loop around */
+	struct turns turns;		/* of the sTask at hand */
 };
 
 static struct spent times(struct spent s, double n)
 {
-	return (struct spent){ s.lane * n, s.unit * n, s.rounds * n };
+	s.lane *= n;
+	s.unit *= n;
+	s.rounds *= n;
+	for (int i = 0; i < CLASS_COUNT; i++)
+		s.ops[i] *= n;
+	return s;
 }
 
 static void add(struct spent *to, struct spent s)
@@ -38,6 +48,15 @@ static void add(struct spent *to, struct spent s)
 	to->lane += s.lane;
 	to->unit += s.unit;
 	to->rounds += s.rounds;
+	for (int i = 0; i < CLASS_COUNT; i++)
+		to->ops[i] += s.ops[i];
+}
+
+static void add_ops(double (*to)[CLASS_COUNT], double (*from)[CLASS_COUNT])
+{
+	for (int t = 0; t < TURNS_KEPT; t++)
+		for (int i = 0; i < CLASS_COUNT; i++)
+			to[t][i] += from[t][i];
 }
 
 static int fewer(int a, int b)
@@ -47,8 +66,9 @@ static int fewer(int a, int b)
 
 /* sTasks ----------------------------------------------------------------------- */
 
-static void add_task(struct task_price *to, const struct task_price *t)
+static void add_task(struct task_price *to, struct task_price *t)
 {
+	add_ops(to->ops, t->ops);
 	to->asking += t->asking;
 	add(&to->before, t->before);
 	add(&to->after, t->after);
@@ -57,11 +77,11 @@ static void add_task(struct task_price *to, const struct task_price *t)
 	to->lands |= t->lands;
 	to->drain = fewer(to->drain, t->drain);
 	to->drain_after = fewer(to->drain_after, t->drain_after);
+	to->steps += t->steps;
 	to->boxes += t->boxes;
 	to->issued += t->issued;
 	to->pieces += t->pieces;
 	to->spread = fmax(to->spread, t->spread);
-	to->filled = fmax(to->filled, t->filled);
 }
 
 static void end_text(struct reader *r)
@@ -91,6 +111,10 @@ static void finish_tasks(struct reader *r)
 		t->asking *= share;
 		t->before = times(t->before, share);
 		t->after = times(t->after, share);
+		for (int k = 0; k < TURNS_KEPT; k++)
+			for (int c = 0; c < CLASS_COUNT; c++)
+				t->ops[k][c] *= share;
+		t->steps *= share;
 		t->boxes *= share;
 		t->issued *= share;
 		t->pieces *= share;
@@ -125,15 +149,19 @@ static void read_inside(struct reader *r, const struct role_op *o, struct spent 
 		t->asking += s.lane * r->often;
 	else
 		add(r->multiplied ? &t->after : &t->before, times(s, r->often));
+	for (int i = 0, turn = turns_of(&r->turns, o); i < CLASS_COUNT; i++)
+		t->ops[turn][i] += s.ops[i] * r->often;
 	t->boxes += boxes * r->often;
 	t->issued += issued * r->often;
 	t->pieces += boxes > 0 ? r->often : 0;
 	t->spread = fmax(t->spread, price_spread(&r->payer, o));
-	t->filled = fmax(t->filled, price_filled(o));
 	t->arrives |= o->what == DO_LOAD_THREADS && o->u.move.arrives;
 	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_STORE_THREADS ||
 		o->what == DO_STORE_RING;
 	t->lands |= r->multiplied && o->what == DO_PUT;
+	if (o->what == DO_PRODUCT)
+		t->steps += r->often * o->u.product.steps * o->u.product.pieces *
+			o->u.product.sum.frag->blocks;
 	r->multiplied |= o->what == DO_PRODUCT;
 }
 
@@ -161,6 +189,7 @@ static void read_task(struct reader *r, const struct role_op *o)
 	r->often = 1;
 	r->multiplied = false;
 	r->wait = NONE;
+	r->turns = (struct turns){ .a = r->payer.a };
 	read_body(r, &o->u.region.body);
 	end_text(r);
 	r->text = NULL;
@@ -172,12 +201,73 @@ static double trips(const struct reader *r, int loop)
 	return loop == NONE ? 1 : fmax(r->graph->trips[loop].mean, 1);
 }
 
+/* ---- turns that nothing cuts --------------------------------------------------------- */
+
+/* A turn of a loop in a tile, for what its condition asks. */
+struct turn {
+	struct num_env env;
+	const struct place *at;
+	int loop;
+	int64_t first, trips, turn;
+};
+
+static int64_t turn_var(const struct num_env *env, enum var v, int of)
+{
+	const struct turn *t = (const struct turn *)env;
+
+	if (v == VAR_LO)
+		return t->at->lo[of];
+	if (of != t->loop)
+		return v == VAR_TRIPS || v == VAR_STEADY ? 1 : 0;
+	return v == VAR_FIRST ? t->first : v == VAR_TRIPS || v == VAR_STEADY ? t->trips :
+		v == VAR_J || v == VAR_I ? t->turn : 0;
+}
+
+/* The first ones are clear, up to some turn. */
+static int64_t clear_turns(struct turn *t, const struct num *clear)
+{
+	int64_t least = 0, most = t->trips;
+
+	while (least < most) {
+		t->turn = least + (most - least) / 2;
+		if (num_value(clear, &t->env))
+			least = t->turn + 1;
+		else
+			most = t->turn;
+	}
+	return least;
+}
+
+/* Of all turns of the loop, in a sample of the tiles, which are those of no single axis. */
+static double clear_share(const struct reader *r, const struct role_op *o)
+{
+	const struct grid *grid = &r->graph->grids[r->number];
+	int64_t n = min_i64(grid->total, TILES_SAMPLE), clear = 0, all = 0;
+	struct place at;
+	struct turn t = { .env.var = turn_var, .at = &at, .loop = o->u.region.of };
+
+	if (t.loop == NONE)
+		return 0;
+	for (int64_t i = 0; i < n; i++) {
+		int64_t last, tile = n < grid->total ? i * SCATTER % grid->total : i;
+
+		place_tile(&r->graph->extents, grid, tile, &at);
+		place_trips(&r->graph->extents, t.loop, &at, &t.first, &last);
+		t.trips = max_i64(last - t.first, 0);
+		clear += clear_turns(&t, o->u.region.clear);
+		all += t.trips;
+	}
+	return all > 0 ? (double)clear / (double)all : 0;
+}
+
 /* A loop of the tile's. One over tiles is about a tile in each of its turns. */
 static void read_loop(struct reader *r, const struct role_op *o)
 {
 	struct reader outer = *r;
 
 	r->depth++;
+	if (o->u.region.clear)
+		r->clear = clear_share(r, o);
 	if (!r->text) {
 		r->often *= trips(r, o->u.region.of) / o->u.region.step;
 		r->per_tile |= o->u.region.of == NONE && o->u.region.var == VAR_J;
@@ -186,6 +276,7 @@ static void read_loop(struct reader *r, const struct role_op *o)
 	r->depth = outer.depth;
 	r->often = outer.often;
 	r->per_tile = outer.per_tile;
+	r->clear = outer.clear;
 }
 
 static void read_tiles(struct reader *r, const struct role_op *o)
@@ -244,6 +335,12 @@ static void read_op(struct reader *r, const struct role_op *o)
 	if (o->what == DO_GROUPS_WAIT)
 		read_drain(r, o);
 	s = price_op(&r->payer, o);
+	if (r->clear > 0) {
+		s = times(s, 1 - r->clear);
+		r->payer.clear = true;
+		add(&s, times(price_op(&r->payer, o), r->clear));
+		r->payer.clear = false;
+	}
 	if (r->text)
 		read_inside(r, o, s);
 	else
@@ -297,11 +394,11 @@ static const struct seu *vector_of(const struct vdevice *d)
 void price_add(struct price *x, const struct plan *own, int phase, const struct role_program *p)
 {
 	struct phase_price *ph = &x->phases[phase];
-	struct reader r = { .x = x, .phase = ph, .graph = own->graph,
+	struct reader r = { .x = x, .phase = ph, .number = phase, .graph = own->graph,
 		.texts = ARENA_ARRAY(x->a, own->graph->tasks.n, struct texts) };
 
 	r.payer = (struct payer){ .device = own->device, .vector = vector_of(own->device),
-		.program = p };
+		.program = p, .a = x->a };
 	if (!r.payer.vector)
 		return;			/* nobody to do what no engine does */
 	ph->plan = own;
@@ -354,17 +451,41 @@ static void price_copy(const struct seu *s, const struct task_price *t, double l
 		lane;
 }
 
+/* What the threads of an entry's lane compute. */
+static struct cost arithmetic(const struct plan *p, int entry, struct task_price *t)
+{
+	const struct seu *s = vector_of(p->device);
+	struct cost sum = { 0 };
+
+	for (int i = 0; i < TURNS_KEPT; i++) {
+		struct cost c = device_vector(s, t->ops[i], lane_warps(p, p->entries.v[entry].lane));
+
+		sum.busy += c.busy;
+		sum.alone += c.alone;
+	}
+	return sum;
+}
+
 void price_entry(const struct price *x, const struct plan *p, int entry, double share,
 	struct entry_cost *c)
 {
 	const struct seu *s = &p->device->seu[p->entries.v[entry].seu];
-	const struct task_price *t = &x->tasks[p->entries.v[entry].task];
+	struct task_price *t = &x->tasks[p->entries.v[entry].task];
 	double before, after;
+	struct cost work;
 
 	if (!t->known)
 		return;
 	before = lane_cycles(p->device, &t->before, share);
 	after = lane_cycles(p->device, &t->after, share);
+	work = arithmetic(p, entry, t);
+	c->effort.of[EFFORT_VECTOR] = 0;
+	for (int i = 0; i < TURNS_KEPT; i++)
+		for (int k = 0; k < CLASS_COUNT; k++)
+			c->effort.of[EFFORT_VECTOR] += t->ops[i][k];
+	if (vector_of(p->device))
+		c->effort.of[EFFORT_VECTOR] += (t->before.unit + t->after.unit) * vector_of(p->device)->slots;
+	before += s->kind == SEU_VECTOR ? 0 : work.alone;
 	c->asking = t->asking;
 	c->drain = t->drain;
 	c->drain_after = t->drain_after;
@@ -375,10 +496,14 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 	} else if (s->kind == SEU_MATRIX && s->async) {
 		c->before = before;
 		c->after = after;
+		c->steps = t->steps;
+		c->cost.issue += fmax(t->steps - 1, 0) * s->step;
 		c->lands = t->lands;
 	} else {
-		c->cost.busy = c->cost.busy * fmax(t->filled, 1) + (s->kind == SEU_VECTOR ?
-			t->before.unit + t->after.unit : 0);
-		c->cost.alone = c->cost.alone * fmax(t->filled, 1) + before + after;
+		if (s->kind == SEU_VECTOR) {
+			c->cost.busy = work.busy + t->before.unit + t->after.unit;
+			c->cost.alone = work.alone;
+		}
+		c->cost.alone += before + after;
 	}
 }

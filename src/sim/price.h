@@ -19,7 +19,12 @@ struct spent {
 	double lane;			/* of the lane, which does nothing else meanwhile */
 	double unit;			/* of the vector unit at its full rate */
 	double rounds;			/* reads of global memory, each waited for */
+	double ops[CLASS_COUNT];	/* operations on elements, which the vector unit does */
 };
+
+/* Operations of an sTask come in turns: those behind a reduction that need what came of it, behind a
+ * reduction of theirs, and so on. In a turn, all pipes of the unit work at the same time. */
+enum { TURNS_KEPT = 4 };
 
 /* What an sTask costs a lane. */
 struct task_price {
@@ -33,10 +38,10 @@ struct task_price {
 	/* groups of the lane's products that may be under way when it begins, and when the lane
 	 * goes on; NONE: that is not asked */
 	int drain, drain_after;
+	double steps;			/* instructions of its product */
+	double ops[TURNS_KEPT][CLASS_COUNT];	/* operations on elements */
 	double boxes, issued;		/* on the copy engine, and of them by one thread */
 	double pieces;			/* operations that issue such */
-	double filled;			/* elements that threads go through for each that there is, as
-					 * fragments are filled up to whole blocks; 0: it has none */
 	double spread;			/* if by_threads: bytes that leave L2 in whole sectors, over
 					 * those that are asked for */
 };
@@ -72,6 +77,7 @@ void price_add(struct price *x, const struct plan *own, int phase, const struct 
 /* What an entry of a plan costs: its work, and with a kernel what its lane does for it. */
 struct entry_cost {
 	struct cost cost;
+	struct effort effort;
 	/* Without a kernel: a value that crosses lanes in registers is brought over through
 	 * shared memory, which puts off the producer's end: of every instance if handoff_loop
 	 * is the sTask's own region, else of the last in each iteration of that region. */
@@ -82,6 +88,7 @@ struct entry_cost {
 	 * be under way then, NONE if that is not asked. */
 	double before, after;
 	bool lands;
+	double steps;			/* instructions of a product; 0: not known */
 	double asking;			/* cycles to ask for `drain`, waiting or not */
 	int drain, drain_after;
 };
@@ -106,6 +113,8 @@ struct payer {
 	const struct role_program *program;
 	int warps;
 	int round;			/* of a DO_EACH around */
+	bool clear;			/* in turns of a loop that nothing cuts */
+	struct arena *a;		/* scratch */
 };
 
 /* What an operation takes of the lane. Nothing: it is bookkeeping, or its unit's work, or a
@@ -113,9 +122,26 @@ struct payer {
 struct spent price_op(const struct payer *x, const struct role_op *o);
 /* Bytes of memory's sectors that it moves over those of its elements; 0: it moves none itself. */
 double price_spread(const struct payer *x, const struct role_op *o);
-/* Elements of its fragment, filled up to whole blocks, for each that there is; 0: it has none. */
-double price_filled(const struct role_op *o);
 /* Boxes that it has the copy engine move, and of them those that one thread issues. */
 double price_boxes(const struct payer *x, const struct role_op *o, double *issued);
+
+/* ---- what follows what (price_turns.c) --------------------------------------------------- */
+
+/* Of the fragments that operations of an sTask leave, in which turn they are there. */
+struct turns {
+	struct arena *a;
+	VEC(struct made { const struct frag *frag; int turn; }) v;
+};
+
+/* In which of TURNS_KEPT the operation has its turn, given those before it. */
+int turns_of(struct turns *t, const struct role_op *o);
+
+/* ---- arithmetic (price_math.c) ----------------------------------------------------------- */
+
+/* Adds what the operation does with n elements, those that its fragment is filled up with too. */
+void price_map(const struct payer *x, const struct role_op *o, double n, struct spent *s);
+void price_pack(const struct payer *x, const struct role_op *o, double n, struct spent *s);
+void price_sum_product(const struct payer *x, const struct role_op *o, double n, struct spent *s);
+void price_reduce(const struct payer *x, const struct role_op *o, double n, struct spent *s);
 
 #endif

@@ -50,18 +50,6 @@ static double num_instructions(const struct num *x)
 	return inner + (num_is_const(x->b) ? SHORT_DIVIDE : LONG_DIVIDE);
 }
 
-/* Elements in shared memory that a value is made of. */
-static double shared_leaves(const struct val *v)
-{
-	double n = 0;
-
-	if (!v)
-		return 0;
-	for (int i = 0; i < LEN(v->arg); i++)
-		n += shared_leaves(v->arg[i]);
-	return n + (v->kind == VAL_SHARED);
-}
-
 /* Elements that a lane goes through, those held by several threads as often. */
 static double elements(const struct payer *x, const struct frag *f)
 {
@@ -72,6 +60,29 @@ static double elements(const struct payer *x, const struct frag *f)
 	case FRAG_SCALAR: break;
 	}
 	return threads(x);
+}
+
+/* Reads of shared memory for a value that is made for each element: a thread reads once what does
+ * not differ along its rows, or columns, and neighbours of a pair at once. */
+static double shared_reads(const struct payer *x, const struct frag *f, const struct val *v)
+{
+	double n = 0;
+	int64_t by;
+
+	if (!v)
+		return 0;
+	for (int i = 0; i < LEN(v->arg); i++)
+		n += shared_reads(x, f, v->arg[i]);
+	if (v->kind != VAL_SHARED)
+		return n;
+	if (f->kind != FRAG_FULL)
+		return n + elements(x, f);
+	n += elements(x, f) / (num_uses(v->num, VAR_RB) ? 1 : f->blocks) /
+		(num_uses(v->num, VAR_H) ? 1 : f->layout->halves) /
+		(num_uses(v->num, VAR_EIGHT) ? 1 : frag_groups(f)) /
+		(!num_uses(v->num, VAR_E) || (num_slope(v->num, VAR_E, &by) &&
+			by == dtype_bits(v->from) / 8) ? f->layout->pair : 1);
+	return n;
 }
 
 /* costs ------------------------------------------------------------------------ */
@@ -99,19 +110,24 @@ static struct spent accesses(const struct payer *x, double n, double bytes)
 	return (struct spent){ .lane = fmax(s.lane, bank), .unit = s.unit };
 }
 
-/* Elements of shared memory that are read for values, `times` each; the first is waited for. */
-static struct spent gets(const struct payer *x, double leaves, double times)
+/* Reads of shared memory for values; the first is waited for. */
+static struct spent gets(const struct payer *x, double reads)
 {
-	struct spent s = accesses(x, leaves * times, BANK_BYTES);
+	struct spent s = accesses(x, reads, BANK_BYTES);
 
-	if (leaves > 0)
+	if (reads > 0)
 		s.lane += x->vector->latency;
 	return s;
 }
 
 static struct spent sum(struct spent a, struct spent b)
 {
-	return (struct spent){ a.lane + b.lane, a.unit + b.unit, a.rounds + b.rounds };
+	a.lane += b.lane;
+	a.unit += b.unit;
+	a.rounds += b.rounds;
+	for (int i = 0; i < CLASS_COUNT; i++)
+		a.ops[i] += b.ops[i];
+	return a;
 }
 
 /* movement --------------------------------------------------------------------- */
@@ -172,8 +188,8 @@ static struct spent put(const struct payer *x, const struct role_op *o)
 {
 	double n = elements(x, o->u.put.over) / (o->u.put.pairs ? 2 : 1);
 
-	return sum(accesses(x, n, dtype_bits(o->u.put.type) / 8.0), gets(x, shared_leaves(
-		o->u.put.value), n));
+	return sum(accesses(x, n, dtype_bits(o->u.put.type) / 8.0), gets(x, shared_reads(x,
+		o->u.put.over, o->u.put.value)));
 }
 
 /* Each warp puts its rows of so many panels, two columns of 16 bits at a time. */
@@ -214,16 +230,6 @@ double price_boxes(const struct payer *x, const struct role_op *o, double *issue
 	return *issued * (o->what == DO_STORE_BOXES && o->u.boxes.elected ? x->warps : 1);
 }
 
-double price_filled(const struct role_op *o)
-{
-	const struct frag *f = o->what == DO_MAP ? o->u.map.over : o->what == DO_REDUCE ||
-		o->what == DO_SCAN ? o->u.reduce.over : NULL;
-
-	if (!f || f->kind != FRAG_FULL)
-		return 0;
-	return (double)(f->rows * f->cols) / (double)(f->height * f->width);
-}
-
 /* Neighbours that a warp moves in one instruction: whole rows of 32 elements; of a fragment's
  * quad every other one, pairs, or eights. One sector more, as rows begin anywhere. */
 double price_spread(const struct payer *x, const struct role_op *o)
@@ -248,34 +254,50 @@ double price_spread(const struct payer *x, const struct role_op *o)
 
 /* arithmetic ------------------------------------------------------------------- */
 
-/* device_cost knows the operations; here is what they get from shared memory. */
 static struct spent map(const struct payer *x, const struct role_op *o)
 {
-	double leaves = 0;
+	double reads = 0, n = elements(x, o->u.map.over);
+	struct spent s;
 
 	for (int i = 0; i < o->u.map.steps.n; i++)
-		leaves += shared_leaves(o->u.map.steps.v[i].value);
-	return gets(x, leaves, elements(x, o->u.map.over));
+		reads += shared_reads(x, o->u.map.over, o->u.map.steps.v[i].value);
+	s = gets(x, reads);
+	price_map(x, o, n, &s);
+	return s;
+}
+
+static struct spent pack(const struct payer *x, const struct role_op *o)
+{
+	double n = elements(x, o->u.pack.to.frag);
+	struct spent s = gets(x, shared_reads(x, o->u.pack.to.frag, o->u.pack.value));
+
+	price_pack(x, o, n, &s);
+	return s;
 }
 
 static struct spent sum_product(const struct payer *x, const struct role_op *o)
 {
-	double n = elements(x, o->u.sum_product.sum.frag) * (double)o->u.sum_product.depth;
+	const struct frag *f = o->u.sum_product.sum.frag;
+	double n = elements(x, f) * (double)o->u.sum_product.depth;
+	struct spent s = gets(x, (double)o->u.sum_product.depth * (shared_reads(x, f,
+		o->u.sum_product.a) + shared_reads(x, f, o->u.sum_product.b)));
 
-	return gets(x, shared_leaves(o->u.sum_product.a) + shared_leaves(o->u.sum_product.b), n);
+	price_sum_product(x, o, n, &s);
+	return s;
 }
 
 /* Over rows, warps leave what each has found in shared memory, and all join it. */
 static struct spent reduce(const struct payer *x, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
-	struct spent s = gets(x, shared_leaves(o->u.reduce.value), elements(x, f));
+	struct spent s = gets(x, shared_reads(x, f, o->u.reduce.value));
 	double columns = f->kind == FRAG_FULL ? (double)f->cols : 4;
 
+	price_reduce(x, o, elements(x, f), &s);
 	if (o->what != DO_REDUCE || !o->u.reduce.along_rows || x->warps == 1)
 		return s;
 	s = sum(s, accesses(x, columns * x->warps, BANK_BYTES));
-	s = sum(s, gets(x, x->warps, columns / 4 * threads(x)));
+	s = sum(s, gets(x, x->warps * columns / 4 * threads(x)));
 	return sum(s, cycles(2 * x->device->turn_latency));
 }
 
@@ -317,7 +339,7 @@ struct spent price_op(const struct payer *x, const struct role_op *o)
 	case DO_WAIT_LAST:
 		return cycles(d->wait_cost * x->program->flags.v[o->u.flag.flag].depth);
 	case DO_GROUPS_WAIT:
-		return cycles(d->wait_cost);
+		return cycles(d->drain_cost);
 	case DO_STORES_WAIT:
 		return stores_wait(x, o);
 	case DO_ARRIVE: case DO_RELEASE:
@@ -345,7 +367,7 @@ struct spent price_op(const struct payer *x, const struct role_op *o)
 	case DO_MAP:
 		return map(x, o);
 	case DO_PACK:
-		return gets(x, shared_leaves(o->u.pack.value), elements(x, o->u.pack.to.frag));
+		return pack(x, o);
 	case DO_SUM_PRODUCT:
 		return sum_product(x, o);
 	case DO_REDUCE: case DO_SCAN:

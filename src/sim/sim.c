@@ -19,6 +19,8 @@ enum {
 	CLASSES_SAMPLE = 8,
 };
 
+#define SLOWER 1.15		/* than its busiest unit is a kernel, as a rule */
+
 struct job {
 	struct arena *a;		/* scratch */
 	struct timeline *t;
@@ -66,7 +68,7 @@ static void measure_interval(const struct job *j, const struct eu_run *r, int64_
 static void measure_use(const struct job *j, const struct walk *w, int64_t ticks)
 {
 	struct phase_line *line = j->line;
-	double cycles = fmax((double)ticks / TICKS, 1), memory = 0;
+	double cycles = fmax((double)ticks / TICKS, 1), l2 = 0, global = 0;
 
 	for (int i = 0; i < SEU_MAX; i++)
 		line->seu[i] = (struct seu_use){ 0 };
@@ -77,11 +79,12 @@ static void measure_use(const struct job *j, const struct walk *w, int64_t ticks
 			continue;
 		times = (double)walk_count(w, task_of(j, i)->loop);
 		line->seu[j->plan->entries.v[i].seu].busy += times * j->costs[i].cost.busy;
-		memory += times * j->costs[i].cost.memory;
+		l2 += times * j->costs[i].cost.l2;
+		global += times * j->costs[i].cost.global;
 	}
 	for (int i = 0; i < SEU_MAX; i++)
 		line->seu[i].share = line->seu[i].busy / cycles;
-	line->memory_share = memory / cycles;
+	line->memory_share = fmax(l2, global) / cycles;
 }
 
 /* ---- the EUs of a phase ------------------------------------------------------------ */
@@ -282,12 +285,65 @@ static void make_room(struct job *j)
 	j->line->events.v = ARENA_ARRAY(j->a, j->line->events.cap, struct event);
 }
 
+/* ---- power -------------------------------------------------------------------------- */
+
+/* Over all EUs. */
+static double runs_of(const struct job *j, int entry)
+{
+	const struct graph *g = j->plan->graph;
+	double times = (double)j->dealing.total;
+
+	for (int l = task_of(j, entry)->loop; l != NONE; l = g->program->loops.v[l].parent)
+		times *= g->trips[l].mean;
+	return times;
+}
+
+static struct effort effort_of(const struct job *j)
+{
+	struct effort sum = { 0 };
+
+	for (int i = 0; i < j->plan->entries.n; i++)
+		for (int k = 0; k < EFFORT_KINDS && task_of(j, i)->phase == j->phase; k++)
+			sum.of[k] += runs_of(j, i) * j->costs[i].effort.of[k];
+	return sum;
+}
+
+static void add_effort(struct job *j)
+{
+	struct effort e = effort_of(j);
+
+	for (int k = 0; k < EFFORT_KINDS; k++)
+		j->t->effort.of[k] += e.of[k];
+}
+
+/* Before anything is played: as if the busiest unit took all of the time, and some more. How long
+ * memory takes in an EU's cycles depends on it. */
+static double likely_clock(const struct job *j)
+{
+	double unit[SEU_MAX + 2] = { 0 }, most = 0, watts;
+	struct effort e = effort_of(j);
+
+	for (int i = 0; i < j->plan->entries.n; i++) {
+		if (task_of(j, i)->phase != j->phase)
+			continue;
+		unit[j->plan->entries.v[i].seu] += runs_of(j, i) * j->costs[i].cost.busy;
+		unit[SEU_MAX] += runs_of(j, i) * j->costs[i].cost.l2;
+		unit[SEU_MAX + 1] += runs_of(j, i) * j->costs[i].cost.global;
+	}
+	for (int i = 0; i < LEN(unit); i++)
+		most = fmax(most, unit[i] / j->dealing.eus);
+	return device_clock(j->plan->device, &e, SLOWER * most, j->plan->device->launch_seconds,
+		&watts);
+}
+
 static enum err_code play_phase(struct job *j, struct err *e)
 {
 	struct phase_line *line = j->line;
 	struct arena_mark scratch;
 	struct eu_class *classes;
 	struct bounds b;
+	struct pace pace;
+	const double *share;
 	int n;
 
 	if (j->plan->graph->grids[j->phase].total > MAX_TILES)
@@ -298,7 +354,12 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	make_room(j);
 	scratch = arena_mark(j->a);
 	plan_deal(j->a, j->plan, j->phase, &j->dealing);
-	j->costs = traffic_costs(j->a, j->plan, j->phase, &j->dealing, j->price);
+	share = traffic_shares(j->a, j->plan, j->phase, &j->dealing);
+	pace = (struct pace){ j->dealing.eus, j->plan->device->clock_hz };
+	j->costs = traffic_costs(j->a, j->plan, j->phase, share, j->price, pace);
+	pace.clock_hz = likely_clock(j);
+	j->costs = traffic_costs(j->a, j->plan, j->phase, share, j->price, pace);
+	add_effort(j);
 	n = deal_classes(j->a, j->plan, j->phase, &j->dealing, &classes);
 	TRY(play_classes(j, classes, n, e));
 	line->phase = j->phase;
@@ -331,8 +392,10 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o,
 		TRY(play_phase(&j, e));
 		t->cycles += t->phases[i].cycles;
 	}
-	t->seconds = (double)t->cycles / p->device->clock_hz +
-		t->nphases * p->device->launch_seconds;
+	t->clock_hz = device_clock(p->device, &t->effort, (double)t->cycles,
+		t->nphases * p->device->launch_seconds, &t->watts);
+	t->joules = device_energy(p->device, &t->effort, t->clock_hz);
+	t->seconds = (double)t->cycles / t->clock_hz + t->nphases * p->device->launch_seconds;
 	return OK;
 }
 

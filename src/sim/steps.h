@@ -10,12 +10,15 @@
 
 #include "sim/engine.h"
 #include "sim/pool.h"
+#include "sim/server.h"
 #include "sim/track.h"
 
 enum {
 	RUNS_MAX = POOL_MAX,		/* lane copies of an EU: bits of track.blocked */
-	GROUPS_KEPT = 8,		/* products of a lane that a wait for groups can tell apart */
+	GROUPS_KEPT = 8,		/* products of a lane that a wait for groups can tell apart, at
+					 * least */
 };
+enum { PARTS_AHEAD = 5 };
 #define NEVER INT64_MAX
 
 /* One span that a wait asks for: the awaited sTask's instances in one iteration of a
@@ -48,9 +51,10 @@ struct post {
 struct step {
 	int entry, task, loop, seu;
 	bool is_async, is_shared, is_watched;
-	int64_t issue, busy, alone, memory, latency;	/* ticks */
+	int64_t issue, busy, alone, l2, global, latency;	/* ticks */
 	int64_t asking, before, after;	/* see struct entry_cost */
 	bool is_group, lands;		/* a product that the lane may drain */
+	int parts;			/* of it, of which the lane may have PARTS_AHEAD under way; 0: all */
 	int drain, drain_after;
 	int64_t handoff;
 	int handoff_loop;
@@ -62,10 +66,15 @@ struct step {
 	struct post *posts;
 };
 
-/* A product of a lane's own. */
+/* A product of a lane's own, from when it is issued. */
 struct group {
-	int task;
-	int64_t end;			/* when it is complete */
+	struct step *step;
+	int64_t seq, given;
+	int64_t end;			/* when it is complete; NEVER: not known yet */
+	int64_t event;			/* kept; -1 */
+	int64_t worst;			/* delay that its event's cause stands for */
+	int parts;			/* that it is done in ... */
+	int sent, done;			/* ... and that have come to the unit, and are through */
 };
 
 /* One copy of a lane. */
@@ -73,9 +82,18 @@ struct lane_run {
 	int lane, copy;
 	int64_t tile_cost, end_cost;	/* ticks between tiles, and behind the last */
 	int tile_drain;			/* groups that may be under way when a tile begins; NONE */
-	struct group groups[GROUPS_KEPT];	/* ring of the last */
-	int64_t ngroups;
-	struct group held;		/* that it must have seen the end of before it goes on */
+	struct group *groups;		/* a ring of them, of those under way and the last that were */
+	int64_t room, ngroups;		/* in the ring; issued so far */
+	int64_t complete, told;		/* so many of them; that others have been told of */
+	bool late;			/* those are told when the lane next waits for its products */
+	int64_t owes;			/* the last that must be complete before it goes on; -1 */
+	bool draining;			/* it stands until that is */
+	bool sending;			/* ... until all parts of its last one have come to the unit */
+	int ahead;			/* parts that have, and are not through */
+	bool given;			/* what comes before its product is done */
+	int64_t issued;			/* ... when that was begun */
+	int64_t held;			/* end of the last that it had to see complete */
+	int held_by;			/* ... its task; NONE */
 	struct cursor *cursor;
 	struct step **step_of;		/* by entry; NULL: another lane's */
 	int nsteps;
@@ -88,7 +106,7 @@ struct lane_run {
 	int64_t seen;			/* when the last awaited instance was seen */
 	int source;			/* the first not yet satisfied */
 	const struct wait *paid;	/* the last wait whose price was paid */
-	const struct wait *last;	/* whose instance was seen last; NULL: held's, or none */
+	const struct wait *last;	/* whose instance was seen last; NULL: a product, or none */
 	int32_t tile;			/* the last it came to; -1 at first */
 	/* while it is held by a shared sEU */
 	int64_t event;			/* kept; -1 */

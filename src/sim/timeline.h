@@ -66,7 +66,9 @@ struct timeline {
 	const char *unpriced;		/* why not, if that was asked for; else NULL */
 	bool measured;			/* by stamps: see run/trace.h for what they mean */
 	bool logical;			/* and there was no clock: a cycle is one stamp */
-	double clock_hz;		/* measured: of the EU; 0: not known */
+	double clock_hz;		/* of the EU; 0: not known */
+	double watts;			/* simulated: that the device draws at it; 0: not known */
+	struct effort effort, joules;	/* simulated: of all EUs, all phases */
 	double overhead;		/* measured: by which share the stamps lengthen the
 					 * kernel; NAN: not known */
 	int nphases;

@@ -36,6 +36,40 @@ static double box_bytes(const struct program *p, const struct tensor *t,
 	return elements * dtype_bits(t->type) / 8;
 }
 
+/* Boxes overlap where an index is a sum, as a convolution's: together they are no more than what is
+ * between the first and the last in each dimension. */
+struct hull {
+	int64_t lo[RANK_MAX], hi[RANK_MAX];
+};
+
+static void hull_init(struct hull *h)
+{
+	for (int i = 0; i < RANK_MAX; i++) {
+		h->lo[i] = INT64_MAX;
+		h->hi[i] = INT64_MIN;
+	}
+}
+
+static void hull_add(struct hull *h, const struct program *p, const struct tensor *t,
+	const struct index_expr *index, const struct place *at)
+{
+	for (int i = 0; i < t->rank; i++) {
+		struct index_range r = index_bounds(&index[i], at->lo, at->hi);
+
+		h->lo[i] = min_i64(h->lo[i], max_i64(r.lo, 0));
+		h->hi[i] = max_i64(h->hi[i], min_i64(r.hi, p->axes.v[t->dim[i]].size - 1));
+	}
+}
+
+static double hull_bytes(const struct hull *h, const struct tensor *t)
+{
+	double elements = 1;
+
+	for (int i = 0; i < t->rank; i++)
+		elements *= h->hi[i] < h->lo[i] ? 0 : (double)(h->hi[i] - h->lo[i] + 1);
+	return elements * dtype_bits(t->type) / 8;
+}
+
 /* Which box that is, as a hash. */
 static uint64_t box_key(const struct tensor *t, const struct index_expr *index,
 	const struct place *at)
@@ -130,7 +164,10 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 	const struct dealing *d, int64_t w, struct reader *r)
 {
 	struct keys seen;
+	struct hull hull;
+	double unique = 0;
 
+	hull_init(&hull);
 	keys_init(&seen, a, d->eus);
 	for (int u = 0; u < d->eus; u++) {
 		struct place at;
@@ -145,9 +182,11 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 		bytes = (int64_t)fmin(asked, box_bytes(g->program, r->tensor, r->index, &at));
 		most = keys_at(&seen, box_key(r->tensor, r->index, &at), &is_new);
 		r->asked += asked;
-		r->unique += (double)max_i64(bytes - *most, 0);
+		unique += (double)max_i64(bytes - *most, 0);
 		*most = max_i64(bytes, *most);
+		hull_add(&hull, g->program, r->tensor, r->index, &at);
 	}
+	r->unique += fmin(unique, hull_bytes(&hull, r->tensor));
 }
 
 /* Everything fits in L2: each byte comes from device memory once in the phase, and a
@@ -245,10 +284,9 @@ static void read_kernel(const struct plan *p, const struct entry *en, const stru
 }
 
 struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
-	const struct dealing *d, const struct price *price)
+	const double *share, const struct price *price, struct pace pace)
 {
 	struct entry_cost *out = ARENA_ARRAY(a, p->entries.n, struct entry_cost);
-	const double *share = traffic_shares(a, p, phase, d);
 	struct cluster c = plan_cluster(p, phase);
 
 	for (int i = 0; i < p->entries.n; i++) {
@@ -262,7 +300,8 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 		if (price_knows(price, phase))
 			read_kernel(p, en, &price->tasks[en->task], &work);
 		out[i].cost = device_cost(p->device, en->seu, &work, lane_warps(p, en->lane),
-			d->eus);
+			pace);
+		out[i].effort = device_effort(p->device, en->seu, &work);
 		out[i].drain = out[i].drain_after = out[i].handoff_loop = NONE;
 		if (price_knows(price, phase))
 			price_entry(price, p, i, share[en->task], &out[i]);
@@ -270,6 +309,13 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 			handoff_cost(p, en, &out[i]);
 	}
 	return out;
+}
+
+struct entry_cost *traffic_plain(struct arena *a, const struct plan *p, int phase,
+	const struct dealing *d)
+{
+	return traffic_costs(a, p, phase, traffic_shares(a, p, phase, d), NULL,
+		(struct pace){ d->eus, p->device->clock_hz });
 }
 
 double traffic_latency(const struct entry_cost *c)

@@ -16,9 +16,13 @@ double *traffic_shares(struct arena *a, const struct plan *p, int phase,
 	const struct dealing *d);
 
 /* By entry; those of other phases are left zero. Every entry's sEU must be able to
- * run its sTask. price: of the plan's kernels; NULL. In `a`. */
+ * run its sTask. share: as above; price: of the plan's kernels, NULL. In `a`. */
 struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
-	const struct dealing *d, const struct price *price);
+	const double *share, const struct price *price, struct pace pace);
+
+/* The same of a plan without kernels, at the device's full clock. */
+struct entry_cost *traffic_plain(struct arena *a, const struct plan *p, int phase,
+	const struct dealing *d);
 
 /* Cycles between start and completion when nothing else wants the units. */
 double traffic_latency(const struct entry_cost *c);

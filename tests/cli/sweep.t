@@ -5,7 +5,7 @@ cat >"$T/rows.lua" <<'L'
 local function row(family, name, plan, factor)
   local tl = plan:simulate{events = 0}
   return ("{family=%q, name=%q, ms=%.9g, cycles=%d, clock_hz=%.9g, script=[==[\n%s]==]},"):format(family, name,
-    tl.seconds * 1e3 * factor, tl.cycles, tl.cycles / tl.seconds, plan:script())
+    tl.seconds * 1e3 * factor, tl.cycles, tl.clock_hz, plan:script())
 end
 local function gemm(group)
   local plan = mr.load_plan("gemm_cooperative", mr.examples.gemm{m = 4096, n = 4096, k = 1024})
@@ -31,4 +31,24 @@ t_is 'without a file' $? 1
 t_like 'it says which' "$(<"$T/out")" "$T/none"
 "$MILLRACE" tests/perf/sweep.lua >"$T/out" 2>&1
 t_like 'without a command it says where they stand' "$(<"$T/out")" 'make, measure or judge'
+
+# What a device measured, in per cent: the errors of times, of cycles and of clocks alone (medians), and pairs
+# of plans in the right order. The model may not become worse.
+judges() {
+	"$MILLRACE" tests/perf/sweep.lua judge "tests/perf/$1" >"$T/out" 2>&1
+	t_is "$1 is judged" $? 0
+	tail -n 1 "$T/out" | tr -d ',%;' | awk -v most="$2" '{
+		split(most, m, " ")
+		for (i = 1; i < NF; i++) {
+			if ($i == "median") time = $(i + 1)
+			if ($i == "of" && $(i + 2) == "pairs") right = 100 * $(i - 1) / $(i + 1)
+			if ($i == "alone" && $(i - 1) == "cycles") cycles = $(i + 1)
+			if ($i == "alone" && $(i - 1) == "clocks") clock = $(i + 1)
+		}
+		exit !(time > 0 && time <= m[1] && cycles <= m[2] && clock <= m[3] && right >= m[4])
+	}'
+	t_is "... and is as near as it was: $(tail -n 1 "$T/out")" $? 0
+}
+judges sweep-h200.lua '3.8 6.3 3.2 91'
+judges unseen-h200.lua '3.8 6.0 3.8 88'
 t_done

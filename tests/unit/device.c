@@ -7,6 +7,9 @@
 #include "base/prng.h"
 #include "tests/tap.h"
 
+/* So many EUs at the full clock. */
+#define PACE(n) ((struct pace){ n, d->clock_hz })
+
 static const struct srcloc here = { "test.lua", 7 };
 
 /* One field of a description: a text, or if that is NULL a number. */
@@ -246,7 +249,7 @@ static void test_finish(void)
 
 	incomplete("title", none, "device 'gpu' lacks 'title' (what people call it)");
 	incomplete("clock_ghz", none,
-		"device 'gpu' lacks 'clock_ghz' (clock of the EUs under load, in GHz)");
+		"device 'gpu' lacks 'clock_ghz' (clock of the EUs, in GHz)");
 	incomplete("limits.", none,
 		"device 'gpu' lacks 'limits.warp' (of a warp or wave, in threads)");
 	incomplete("memory.l2.eu_rate", none,
@@ -290,13 +293,13 @@ static struct work product(int64_t m, int64_t n, int64_t k, enum dtype type)
 
 static double busy(const struct vdevice *d, int seu, const struct work *w)
 {
-	return device_cost(d, seu, w, 4, 100).busy;
+	return device_cost(d, seu, w, 4, PACE(100)).busy;
 }
 
 static void test_matrix(const struct vdevice *d)
 {
 	struct work w = product(64, 256, 16, DT_BF16);
-	struct cost c = device_cost(d, TENSOR, &w, 4, 100);
+	struct cost c = device_cost(d, TENSOR, &w, 4, PACE(100));
 
 	/* 2 * 64 * 256 * 16 / 4096 = 128, of which 0.8 are used */
 	is_near(c.busy, 128 / 0.8, 1e-9, "m64n256k16 takes 128 cycles at full rate");
@@ -311,7 +314,7 @@ static void test_matrix(const struct vdevice *d)
 	w = product(128, 256, 64, DT_BF16);
 	is_near(busy(d, TENSOR, &w), 1024 / 0.8, 1e-9, "128x256x64: 1024");
 	w = product(64, 256, 16, DT_BF16);
-	is_near(device_cost(d, TENSOR, &w, 2, 100).alone, 256 / 0.8, 1e-9, "two warps reach half");
+	is_near(device_cost(d, TENSOR, &w, 2, PACE(100)).alone, 256 / 0.8, 1e-9, "two warps reach half");
 	/* n = 32 from shared memory: (64 + 32) rows of 32 bytes / 128 = 24 cycles; at full
 	 * rate 16, at 0.8 of it 20 */
 	w = product(64, 32, 16, DT_BF16);
@@ -339,7 +342,7 @@ static void test_synchronous(void)
 	is_near(busy(d, TENSOR, &w), 100, 1e-9, "but those of the work");
 	d->seu[TMA].async = false;
 	w = (struct work){ .kind = WORK_LOAD, .type = DT_BF16, .boxes = 5 };
-	is_near(device_cost(d, TMA, &w, 1, 1).issue, 30, 1e-9, "synchronous: one issue");
+	is_near(device_cost(d, TMA, &w, 1, PACE(1)).issue, 30, 1e-9, "synchronous: one issue");
 	device_free(d);
 }
 
@@ -349,12 +352,12 @@ static void test_vector(const struct vdevice *d)
 	struct cost c;
 
 	w.ops[CLASS_SFU] = 128 * 128;
-	c = device_cost(d, CUDA, &w, 4, 100);
+	c = device_cost(d, CUDA, &w, 4, PACE(100));
 	is_near(c.busy, 1024, 1e-9, "exp2 of 128x128 is 1024 cycles of SFU");
 	is_near(c.alone, 2048, 1e-9, "one lane draws its share, here a half");
-	is_near(device_cost(d, CUDA, &w, 8, 100).alone, 1024, 1e-9, "twice the warps draw all");
-	is_near(device_cost(d, CUDA, &w, 16, 100).alone, 1024, 1e-9, "and not more than that");
-	is_near(device_cost(d, CUDA, &w, 1, 100).alone, 8192, 1e-9, "one warp an eighth");
+	is_near(device_cost(d, CUDA, &w, 8, PACE(100)).alone, 1024, 1e-9, "twice the warps draw all");
+	is_near(device_cost(d, CUDA, &w, 16, PACE(100)).alone, 1024, 1e-9, "and not more than that");
+	is_near(device_cost(d, CUDA, &w, 1, PACE(100)).alone, 8192, 1e-9, "one warp an eighth");
 	is_near(c.latency, 24, 0, "latency");
 	w.ops[CLASS_FMA] = w.ops[CLASS_ALU] = 128 * 128;
 	is_near(busy(d, CUDA, &w), 1024, 1e-9, "other pipes work meanwhile");
@@ -379,22 +382,22 @@ static void test_copy(const struct vdevice *d)
 	/* the operands of 128x256x64 in bf16 */
 	struct work w = { .kind = WORK_LOAD, .type = DT_BF16, .global_bytes = 49152,
 		.unique_share = 0.5, .boxes = 2 };
-	struct cost c = device_cost(d, TMA, &w, 1, 100);
+	struct cost c = device_cost(d, TMA, &w, 1, PACE(100));
 
 	is_near(c.memory, 1024, 1e-9, "48 KiB at this EU's 48 B a cycle of L2");
 	is_near(c.busy, 128, 1e-9, "two boxes");
 	is_near(c.issue, 30 + 64, 1e-9, "the second is issued an interval later");
 	is_near(c.latency, 180 + 700, 1e-9, "a part from device memory: its latency");
 	w.unique_share = 1;
-	is_near(device_cost(d, TMA, &w, 1, 100).memory, 49152 / 40.0, 1e-9,
+	is_near(device_cost(d, TMA, &w, 1, PACE(100)).memory, 49152 / 40.0, 1e-9,
 		"all from device memory at 40 B a cycle");
-	is_near(device_cost(d, TMA, &w, 1, 1).memory, 768, 1e-9, "alone: as fast as an EU draws");
+	is_near(device_cost(d, TMA, &w, 1, PACE(1)).memory, 768, 1e-9, "alone: as fast as an EU draws");
 	w.unique_share = 0;
-	is_near(device_cost(d, TMA, &w, 1, 100).latency, 180 + 280, 1e-9, "all from L2");
+	is_near(device_cost(d, TMA, &w, 1, PACE(100)).latency, 180 + 280, 1e-9, "all from L2");
 	w.boxes = 1;
 	is_near(busy(d, TMA, &w), 128, 1e-9, "48 KiB are two boxes at least");
 	w.kind = WORK_STORE;
-	is_near(device_cost(d, TMA, &w, 1, 100).latency, 180, 1e-9, "a store waits for no memory");
+	is_near(device_cost(d, TMA, &w, 1, PACE(100)).latency, 180, 1e-9, "a store waits for no memory");
 }
 
 static void test_choice(const struct vdevice *d)
@@ -462,7 +465,7 @@ static void test_any_work(const struct vdevice *d)
 
 			if (!device_can(d, s, &w))
 				continue;
-			bad += !is_sane(device_cost(d, s, &w, warps, active));
+			bad += !is_sane(device_cost(d, s, &w, warps, PACE(active)));
 			done++;
 		}
 	}
@@ -479,8 +482,7 @@ static void test_print(const struct vdevice *d)
 	buf_init(&b, &a);
 	device_print(d, &b);
 	ok(!strncmp(b.text, "gpu: A GPU (sm_90a)\n", 20), "printed: its title");
-	ok(strstr(b.text, "  clock_ghz                             1 GHz         clock of the EUs "
-		"under load\n") != NULL, "printed: a field in the unit of the file");
+	ok(strstr(b.text, "  clock_ghz                             1 GHz         clock of the EUs\n") != NULL, "printed: a field in the unit of the file");
 	ok(strstr(b.text, "\nsEU tensor: matrix, asynchronous, in order\n") != NULL,
 		"printed: an sEU");
 	ok(strstr(b.text, "seu.tensor.flops.bf16 ") && !strstr(b.text, "flops.f16 ") &&

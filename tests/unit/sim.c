@@ -291,6 +291,8 @@ static void run_loop(struct bench *b, bool lands)
 		.drain_after = NONE, .before.lane = 3, .after.lane = 6 };
 	x.tasks[task(b, "soft.0")] = (struct task_price){ .known = true, .drain = lands ? NONE : 0,
 		.drain_after = NONE, .before.lane = 5 };
+	memcpy(x.tasks[task(b, "soft.0")].ops[0], b->plan->graph->tasks.v[task(b, "soft.0")].work.ops,
+		sizeof(x.tasks[0].ops[0]));
 	run_price(b, &x);
 }
 
@@ -544,15 +546,15 @@ static void test_shared_loads(void)
 	b.g->tasks.v[task(&b, "load_X")].work.global_bytes = 960;
 	b.g->tasks.v[task(&b, "load_Z")].work.global_bytes = 960;
 	plan_deal(&b.arena, b.plan, 0, &d);
-	own = traffic_costs(&b.arena, b.plan, 0, &d, NULL);
+	own = traffic_plain(&b.arena, b.plan, 0, &d);
 	is_near(own[0].cost.memory, 60, 1e-9, "an EU alone draws its share of L2");
 	clusters(&b, RASTER_ROWS, 2, 2, false);
 	plan_deal(&b.arena, b.plan, 0, &d);
-	both = traffic_costs(&b.arena, b.plan, 0, &d, NULL);
+	both = traffic_plain(&b.arena, b.plan, 0, &d);
 	is_near(both[0].cost.memory, 60, 1e-9, "so it does of what is its own");
 	is_near(both[1].cost.memory, 40, 1e-9, "what two share comes as fast as one can take it");
 	b.device.l2_eu_rate = 64;
-	both = traffic_costs(&b.arena, b.plan, 0, &d, NULL);
+	both = traffic_plain(&b.arena, b.plan, 0, &d);
 	is_near(both[1].cost.memory, 30, 1e-9, "... in half the time at most");
 	bench_release(&b);
 }
