@@ -74,6 +74,12 @@ return {
                                     -- arithmetic
   },
 
+  doubt = {                         -- of 232 plans that were measured
+    products = 0.065,
+    other = 0.14,
+    order = 0.06,
+  },
+
   power = {
     limit = 715,                    -- W; a limit of 700 (data sheet), which the board keeps to within 2 %
     idle = 271,                     -- W; these five are fitted to the clocks of 168 plans

@@ -201,6 +201,29 @@ static int timeline_power_l(lua_State *L)
 	return 1;
 }
 
+static int push_share(lua_State *L, double share)
+{
+	if (share > 0)
+		lua_pushnumber(L, share);
+	else
+		lua_pushnil(L);
+	return 1;
+}
+
+/* Share of `seconds`; nil if it is not known. */
+static int timeline_doubt_l(lua_State *L)
+{
+	return push_share(L, check_timeline(L, 1, "doubt")->doubt);
+}
+
+/* Share by which predictions must differ; nil if it is not known. */
+static int timeline_tie_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "tie");
+
+	return push_share(L, t->measured ? 0 : t->plan->device->doubt_order);
+}
+
 /* J by kind, and "idle"; nil if it is not known. */
 static int timeline_energy_l(lua_State *L)
 {
@@ -425,6 +448,7 @@ void lua_open_timeline(lua_State *L)
 		{ "utilization", timeline_utilization_l }, { "events", timeline_events_l },
 		{ "phases", timeline_phases_l }, { "unit", timeline_unit_l },
 		{ "overhead", timeline_overhead_l }, { "unpriced", timeline_unpriced_l }, { "clock_hz", timeline_clock_hz_l },
+		{ "doubt", timeline_doubt_l }, { "tie", timeline_tie_l },
 		{ "power", timeline_power_l }, { "energy", timeline_energy_l }, { "kernel", timeline_kernel_l },
 		{ "program", timeline_program_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = {

@@ -97,6 +97,10 @@ static const struct field device_fields[] = {
 	D("power.l2", NUM, energy[EFFORT_L2], 0, 1e9, "pJ/B", "through L2"),
 	D("power.global", NUM, energy[EFFORT_GLOBAL], 0, 1e9, "pJ/B", "of device memory"),
 
+	D("doubt.products", NUM, doubt_products, 0, 10, "", "share of a time, where products bind"),
+	D("doubt.other", NUM, doubt_other, 0, 10, "", "... where something else does"),
+	D("doubt.order", NUM, doubt_order, 0, 10, "", "... of a difference"),
+
 	D("sync.launch_seconds", NUM, launch_seconds, 0, 1e3, "s", "start of a kernel"),
 	D("sync.tile_overhead", NUM, tile_overhead, 0, 1e9, "cycles",
 		"a lane's, between output tiles"),
@@ -518,6 +522,12 @@ enum err_code device_finish(struct vdevice *d, struct srcloc loc, struct err *e)
 		d->l2_thread_rate = d->l2_eu_rate;
 	if (d->l2_warp_rate == UNSET)
 		d->l2_warp_rate = d->l2_thread_rate / 2;
+	if (d->doubt_products == UNSET)
+		d->doubt_products = 0;
+	if (d->doubt_other == UNSET)
+		d->doubt_other = 0;
+	if (d->doubt_order == UNSET)
+		d->doubt_order = 0;
 	if (d->drain_cost == UNSET)
 		d->drain_cost = d->wait_cost;
 	if (d->global_run == UNSET)

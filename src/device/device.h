@@ -114,6 +114,10 @@ struct vdevice {
 	double power_limit;		/* W, over some milliseconds; 0: none is known */
 	double power_idle;		/* W, whatever the EUs do */
 	double energy[EFFORT_KINDS];	/* pJ of each */
+	/* doubt: of measured times nine of ten are nearer than that to what is predicted */
+	double doubt_products;		/* where products bind */
+	double doubt_other;
+	double doubt_order;		/* predictions so far apart are in the right order, 19 of 20 */
 	double launch_seconds;		/* of a kernel */
 	double tile_overhead;		/* cycles a lane spends between two output tiles */
 };

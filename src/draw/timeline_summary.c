@@ -218,6 +218,8 @@ const char *timeline_total(struct arena *a, const struct timeline *t)
 	buf_printf(&b, "%s %s", unit_count(t->cycles).s, timeline_unit(t));
 	if (!t->logical)
 		buf_printf(&b, ", %s", unit_seconds(t->seconds).s);
+	if (t->doubt > 0)
+		buf_printf(&b, " +- %s", unit_percent(t->doubt).s);
 	if (t->seconds > 0 && t->flops > 0)
 		buf_printf(&b, ", %s", unit_si(t->flops / t->seconds, "FLOP/s").s);
 	for (int i = 0; i < t->nphases; i++)

@@ -19,6 +19,8 @@ enum {
 	CLASSES_SAMPLE = 8,
 };
 
+#define BINDS 0.85			/* of the time a unit is at work that binds */
+#define SHORT 40e-6			/* seconds: beginning and end count */
 #define SLOWER 1.15		/* than its busiest unit is a kernel, as a rule */
 
 struct job {
@@ -375,6 +377,22 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	return OK;
 }
 
+/* Products are what is known best. */
+static double doubt_of(const struct timeline *t)
+{
+	const struct vdevice *d = t->plan->device;
+	const struct phase_line *longest = &t->phases[0];
+
+	for (int i = 1; i < t->nphases; i++)
+		if (t->phases[i].cycles > longest->cycles)
+			longest = &t->phases[i];
+	for (int i = 0; i < d->nseus; i++)
+		if (d->seu[i].kind == SEU_MATRIX && longest->seu[i].share > BINDS &&
+		    longest->memory_share <= BINDS && t->seconds > SHORT)
+			return d->doubt_products;
+	return d->doubt_other;
+}
+
 static enum err_code play_all(struct timeline *t, const struct sim_options *o,
 	const struct stop *stop, struct err *e)
 {
@@ -396,6 +414,7 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o,
 		t->nphases * p->device->launch_seconds, &t->watts);
 	t->joules = device_energy(p->device, &t->effort, t->clock_hz);
 	t->seconds = (double)t->cycles / t->clock_hz + t->nphases * p->device->launch_seconds;
+	t->doubt = doubt_of(t);
 	return OK;
 }
 

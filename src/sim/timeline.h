@@ -67,6 +67,8 @@ struct timeline {
 	bool measured;			/* by stamps: see run/trace.h for what they mean */
 	bool logical;			/* and there was no clock: a cycle is one stamp */
 	double clock_hz;		/* of the EU; 0: not known */
+	double doubt;			/* simulated: share of `seconds` that it is off, in nine of ten
+					 * cases at most; 0: not known */
 	double watts;			/* simulated: that the device draws at it; 0: not known */
 	struct effort effort, joules;	/* simulated: of all EUs, all phases */
 	double overhead;		/* measured: by which share the stamps lengthen the

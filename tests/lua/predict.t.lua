@@ -1,6 +1,6 @@
--- What the model predicts for the plans in examples/ on an H200: the order and the height of
--- the measured figures, legality with and without each of their waits, and that nothing in
--- the model knows a program by name.
+-- What the model predicts for the plans in examples/ on an H200: their order and power,
+-- legality with and without each of their waits, and that nothing in the model knows a
+-- program by name.
 local mr = require "millrace"
 local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
 local ok, is, like = tap.ok, tap.is, tap.like
@@ -34,12 +34,27 @@ for i = 2, #attention do
     slow.seconds, fast.seconds)
 end
 
--- TFLOP/s of the kernels that are written by hand in the same way, measured on an H200.
-for _, figure in ipairs{{"attention_pingpong", 702}, {"gemm_cooperative", 768}} do
-  local name, measured = table.unpack(figure)
-  local off = lines[name].tflops / measured - 1
-  ok(math.abs(off) < 0.15, ("%s within 15%% of %d TFLOP/s"):format(name, measured),
-    ("%.1f%% off"):format(off * 100))
+-- Power -------------------------------------------------------------------------------
+
+for _, name in ipairs(names) do
+  local tl, full = lines[name], plans[name].device.clock_hz
+  local sum = 0
+  for _, joules in pairs(tl.energy) do sum = sum + joules end
+  tap.near(sum, tl.power * tl.seconds, 1e-9 * sum, name .. ": energy is power over the time")
+  ok(tl.clock_hz < full and tl.power > 714.99 and tl.power < 715.01, "  the limit holds the clock",
+    tl.clock_hz, tl.power)
+  ok(tl.seconds > tl.cycles / tl.clock_hz and tl.seconds < tl.cycles / tl.clock_hz + 1e-5,
+    "  which makes seconds of cycles")
+  ok(tl:summary{width=200}:find("power%-limited at 1%.%d%d GHz: 715 W, product %d+ %%"), "  and is said", tl:summary{})
+  ok(tl.doubt == (name == "gemm_cooperative" and 0.065 or 0.14), "  with a doubt", tl.doubt)
+end
+do
+  local small = mr.load_plan("gemm_cooperative", mr.examples.gemm{m=1024, n=512, k=4096}):simulate()
+  is(small.clock_hz, plans.gemm_cooperative.device.clock_hz, "a few EUs run at the full clock")
+  ok(small.power < 400, "  and draw less", small.power)
+  local same = mr.compare(small, small)
+  ok(same.tie and tostring(same):find "too near to call", "what is the same is too near to call")
+  ok(not mr.compare(lines.attention_serial, lines.attention_pingpong).tie, "what is not, is not")
 end
 
 for _, name in ipairs(names) do

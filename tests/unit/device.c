@@ -1,6 +1,7 @@
 /* The vDevice: building one from paths, every refusal, and costs by hand. */
 #include "device/device.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
@@ -490,6 +491,55 @@ static void test_print(const struct vdevice *d)
 	arena_release(&a);
 }
 
+/* The clock that 100 W over idle leave: at x of it, work of E takes x E, in C / (x f) and the waits. */
+static void test_power(void)
+{
+	struct vdevice *d = finished();
+	struct effort e = { .of[EFFORT_PRODUCT] = 2e12 }, joules;
+	double watts, clock;
+
+	d->clock_hz = 1e9;
+	clock = device_clock(d, &e, 1e6, 0, &watts);
+	is_near(clock, 1e9, 0, "without a limit the clock is full");
+	is_near(watts, 0, 0, "... and nothing is known of the power");
+	d->power_limit = 300;
+	d->power_idle = 200;
+	d->energy[EFFORT_PRODUCT] = 0.1;
+	/* 0.2 J in 1 ms would be 200 W: x^2 = 100 / 200 */
+	clock = device_clock(d, &e, 1e6, 0, &watts);
+	is_near(clock, 1e9 * sqrt(0.5), 1, "half of the power, less of the clock");
+	is_near(watts, 300, 1e-9, "... which draws what may be drawn");
+	joules = device_energy(d, &e, clock);
+	is_near(joules.of[EFFORT_PRODUCT], 0.2 * sqrt(0.5), 1e-9, "... with less energy");
+	/* waits help: x 0.2 = 100 (1e-3 / x + 1e-3), x = 1 */
+	clock = device_clock(d, &e, 1e6, 1e-3, &watts);
+	is_near(clock, 1e9, 1e-3, "what waits cools");
+	is_near(watts, 300, 1e-6, "... just so");
+	clock = device_clock(d, &e, 1e6, 3e-3, &watts);
+	is_near(watts, 200 + 0.2 / 4e-3, 1e-9, "... and draws less beyond");
+	device_free(d);
+}
+
+/* L2 and device memory do not slow down with the EUs. */
+static void test_pace(void)
+{
+	struct vdevice *d = finished();
+	struct work w = { .kind = WORK_LOAD, .type = DT_BF16, .global_bytes = 49152, .unique_share = 1 };
+	struct pace full = { 100, d->clock_hz }, half = { 100, d->clock_hz / 2 };
+	struct cost a = device_cost(d, TMA, &w, 1, full), b = device_cost(d, TMA, &w, 1, half);
+
+	is_near(b.global, a.global / 2, 1e-9, "device memory takes half of the longer cycles");
+	ok(b.l2 < a.l2 && b.l2 >= a.l2 / 2, "L2 fewer, if one EU can draw more");
+	d->global_run = 128;
+	w.run = 128;
+	is_near(device_cost(d, TMA, &w, 1, full).global, 2 * a.global, 1e-9, "short runs take as long again");
+	w.run = 64;
+	is_near(device_cost(d, TMA, &w, 1, full).global, 2 * a.global, 1e-9, "... of lines at least");
+	w.run = 0;
+	is_near(device_cost(d, TMA, &w, 1, full).global, a.global, 1e-9, "what lies together does not");
+	device_free(d);
+}
+
 int main(void)
 {
 	struct vdevice *d = finished();
@@ -506,6 +556,8 @@ int main(void)
 	test_any_work(d);
 	test_print(d);
 	device_free(d);
+	test_power();
+	test_pace();
 	is_int((long long)mem.used, 0, "no memory is left in use");
 	return tap_done();
 }

@@ -344,6 +344,67 @@ static void test_kernels(void)
 
 /* ---- tiles over EUs --------------------------------------------------------------- */
 
+/* Two lanes' products of four instructions each, of which two may be under way: parts of the one
+ * come between those of the other. */
+static void test_parts(void)
+{
+	struct price x;
+	struct bench b;
+
+	bench_init(&b);
+	b.device.seu[MATRIX].depth = 5;		/* a part is an instruction */
+	b.device.seu[MATRIX].step = 0;
+	ping_pong_program(&b, 1);
+	put(&b, "mma.0", "c0", 40, 0);
+	put(&b, "soft.0", "c0", 30, 0);
+	put(&b, "mma.1", "c1", 40, 0);
+	put(&b, "soft.1", "c1", 30, 0);
+	begin_price(&b, &x);
+	for (int i = 0; i < 2; i++)
+		x.tasks[task(&b, i ? "mma.1" : "mma.0")] = (struct task_price){ .known = true,
+			.drain = NONE, .drain_after = NONE, .steps = 8 };
+	run_price(&b, &x);
+	/* of eight parts of 5 cycles, five are there at 0: those of c0, then those of c1; the others
+	 * come as the first are through, one by one: c0's last at 15, before which are c1's five. Then
+	 * the lane goes on; the two compute together from 40 on. */
+	is_str(trace(&b),
+		"c0 mma.0 0: 0 0 0 85\n"
+		"c1 mma.1 0: 0 0 25 100 seu mma.0\n"
+		"c0 soft.0 0: 15 15 15 50\n"
+		"c1 soft.1 0: 40 40 40 75\n", "a long product lets others in between");
+	bench_release(&b);
+}
+
+/* A lane computes at half of its pace beside a product, two lanes together at all of the unit's. */
+static void test_beside(void)
+{
+	struct bench b;
+
+	bench_init(&b);
+	b.device.seu[VECTOR].beside = 0.5;
+	ping_pong_program(&b, 1);
+	put(&b, "soft.0", "c0", 30, 0);
+	put(&b, "mma.1", "c1", 40, 0);
+	run(&b);
+	/* 20 of 30 by 40, then as fast as ever */
+	is_str(trace(&b),
+		"c0 soft.0 0: 0 0 0 50\n"
+		"c1 mma.1 0: 0 0 0 60\n", "slower beside a product");
+	bench_release(&b);
+	bench_init(&b);
+	b.device.seu[VECTOR].beside = 0.5;
+	ping_pong_program(&b, 1);
+	put(&b, "soft.0", "c0", 30, 0);
+	put(&b, "soft.1", "c1", 30, 0);
+	put(&b, "mma.1", "c2", 100, 0);
+	run(&b);
+	is_str(trace(&b),
+		"c0 soft.0 0: 0 0 0 60\n"
+		"c1 soft.1 0: 0 0 0 60\n"
+		"c2 mma.1 0: 0 0 0 127\n", "together as fast as ever");
+	bench_release(&b);
+}
+
 static void test_waves(void)
 {
 	struct bench b;
@@ -996,6 +1057,8 @@ int main(void)
 	test_ping_pong();
 	test_lane_turns();
 	test_kernels();
+	test_parts();
+	test_beside();
 	test_waves();
 	test_longest_first();
 	test_raster();
