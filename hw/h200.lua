@@ -117,7 +117,7 @@ return {
       },
       efficiency = 1.0,             -- the rates above are reached exactly; measured
       step = 8,                     -- fitted: eight instructions are issued in 125 cycles, stamps included
-      depth = 10,                   -- fitted: 16 of 64 cycles are issued when six are done
+      depth = 12,                   -- fitted: 16 of 64 cycles are issued when six are done
       min_m = 64,                   -- wgmma is m64nNkK; PTX ISA
       min_n = 8,                    -- N from 8 to 256 by 8; PTX ISA
       min_k = 32,                   -- bytes: K is 16 of 16 bits, 32 of 8, 8 of tf32; PTX ISA

@@ -436,6 +436,14 @@ static int timeline_tostring_l(lua_State *L)
 	return timeline_text_l(L);
 }
 
+/* core.plan_of(timeline): the plan that was simulated, as it is now. */
+static int timeline_plan_l(lua_State *L)
+{
+	check_timeline(L, 1, "plan_of");
+	lua_getiuservalue(L, 1, 1);
+	return 1;
+}
+
 void lua_open_timeline(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
@@ -456,4 +464,6 @@ void lua_open_timeline(lua_State *L)
 		{ NULL, NULL } };
 
 	class_new(L, &(struct class_def){ TIMELINE_CLASS, methods, fields, meta });
+	lua_pushcfunction(L, timeline_plan_l);
+	lua_setfield(L, -2, "plan_of");
 }

@@ -234,6 +234,9 @@ which has no clock, it tells the order. eu: whose events are wanted.]]},
   {"mr.compare", "mr.compare(predicted, measured)", [[
 Two timelines of one program, sTask by sTask: how long, how often, waiting, and what adds
 most to the difference. .rows for scripts.]]},
+  {"timeline:why", "timeline:why()", [[
+What binds a simulated timeline, and what would help by how much: other rings and orders of
+tiles are tried. Gives a text, and all that was tried, best first: .change .gain.]]},
   {"kernel:bench", "kernel:bench{seconds=}", [[
 Time it: .ms (median) .tflops .gbps .min .max .runs.]]},
   {"kernel:export", "kernel:export(dir[, {name=}])", [[

@@ -344,7 +344,7 @@ static void test_kernels(void)
 
 /* ---- tiles over EUs --------------------------------------------------------------- */
 
-/* Two lanes' products of four instructions each, of which two may be under way: parts of the one
+/* Two lanes' products of eight instructions each, of which five may be under way: parts of the one
  * come between those of the other. */
 static void test_parts(void)
 {
@@ -352,7 +352,7 @@ static void test_parts(void)
 	struct bench b;
 
 	bench_init(&b);
-	b.device.seu[MATRIX].depth = 5;		/* a part is an instruction */
+	b.device.seu[MATRIX].depth = 5;
 	b.device.seu[MATRIX].step = 0;
 	ping_pong_program(&b, 1);
 	put(&b, "mma.0", "c0", 40, 0);
@@ -364,14 +364,14 @@ static void test_parts(void)
 		x.tasks[task(&b, i ? "mma.1" : "mma.0")] = (struct task_price){ .known = true,
 			.drain = NONE, .drain_after = NONE, .steps = 8 };
 	run_price(&b, &x);
-	/* of eight parts of 5 cycles, five are there at 0: those of c0, then those of c1; the others
-	 * come as the first are through, one by one: c0's last at 15, before which are c1's five. Then
-	 * the lane goes on; the two compute together from 40 on. */
+	/* Five parts of 8 cycles, of which three are there at 0: those of c0, then those of c1. c0's
+	 * others come at 8 and 16, behind those of c1; then the lane goes on. c1's come at 32 and 40,
+	 * from when on the two compute together. */
 	is_str(trace(&b),
-		"c0 mma.0 0: 0 0 0 85\n"
-		"c1 mma.1 0: 0 0 25 100 seu mma.0\n"
-		"c0 soft.0 0: 15 15 15 50\n"
-		"c1 soft.1 0: 40 40 40 75\n", "a long product lets others in between");
+		"c0 mma.0 0: 0 0 0 84\n"
+		"c1 mma.1 0: 0 0 24 100 seu mma.0\n"
+		"c0 soft.0 0: 16 16 16 52\n"
+		"c1 soft.1 0: 40 40 40 76\n", "a long product lets others in between");
 	bench_release(&b);
 }
 
