@@ -1,8 +1,8 @@
 /* Discrete events. At every moment each lane has come to one instance of its order.
  * If all that the instance waits for has happened, or it is known when it will, the
  * time at which it can be issued is known; the lane with the least such time is next,
- * unless a task leaves a shared unit before. So time never runs back, and a queue
- * serves in order of issue although its completions are worked out ahead.
+ * unless something leaves a vector or matrix unit before. So time never runs back, and a
+ * queue of copies serves in order of issue although its completions are worked out ahead.
  *
  * Cost: a few additions an instance, a scan over the lanes, and whatever the cursor
  * takes. */
@@ -188,11 +188,11 @@ static void await_groups(struct engine *e, int who)
 		e->next[who] = NEVER;
 		return;
 	}
-	tell_groups(e, l, l->owes + 1, l->ready);
 	if (l->owes >= 0 && l->owes >= l->ngroups - l->room && group_at(l, l->owes)->end > l->held) {
 		l->held = group_at(l, l->owes)->end;
 		l->held_by = group_at(l, l->owes)->step->task;
 	}
+	tell_groups(e, l, l->owes + 1, max_i64(l->ready, l->held));
 	l->owes = -1;
 	l->seen = l->held;
 	try_waits(e, who);

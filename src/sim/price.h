@@ -6,7 +6,8 @@
  * can. The tree is gone through once a plan, not once an event: each sTask gets the mean of
  * its texts in the steady state, each lane what it does between tiles and at the end.
  *
- * price_op.c has what each operation costs; price.c how that adds up.
+ * price_op.c has what each operation costs, price_math.c and price_turns.c what those on
+ * elements do; price.c how that adds up.
  */
 #ifndef SIM_PRICE_H
 #define SIM_PRICE_H

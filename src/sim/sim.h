@@ -1,10 +1,11 @@
 /* sim.h - a plan on a vDevice, as discrete events.
  *
  * Each lane of an EU walks its order (plan/order.h). An entry is issued when the
- * lane has come to it and its waits are satisfied; an asynchronous sEU is a queue
- * with an issue interval and a latency, served in order of issue; a vector sEU is
- * shared by the lanes that want it, each drawing at most its lane's share; copies
- * also queue for the EU's share of L2 and device memory. All costs are
+ * lane has come to it and its waits are satisfied; a copy engine is a queue with an
+ * issue interval and a latency, served in order of issue; a matrix sEU serves parts of
+ * products in order of arrival; a vector sEU is shared by the lanes that want it, each
+ * drawing at most its lane's share; copies also queue for the EU's shares of L2 and
+ * device memory. What all of it takes decides the clock (device_clock). All costs are
  * device_cost's, with the share of a load's bytes that L2 does not have estimated from
  * the order of tiles (traffic.h); and with the plan's kernels at hand, what those do beside
  * (price.h). EUs differ only in the tiles they get (plan/deal.h), and
