@@ -571,6 +571,7 @@ __global__ void __launch_bounds__(TRAFFIC_THREADS) traffic(const uint4 *src, uin
 	X(FADD, "fadd", "add.rn.f32 %0, %0, %2;") \
 	X(FMAX, "fmax", "max.f32 %0, %0, %1;") \
 	X(EX2, "ex2", "ex2.approx.ftz.f32 %0, %0;") \
+	X(PIPES, "ex2_fmax_ffma", "ex2.approx.ftz.f32 %0, %0; max.f32 %0, %0, %1; fma.rn.f32 %0, %0, %2, %3;") \
 	X(RCP, "rcp", "rcp.approx.ftz.f32 %0, %0; xor.b32 %0, %0, %2;") \
 	X(TANH, "tanh", "tanh.approx.f32 %0, %0;") \
 	X(CVT, "cvt_bf16x2", "cvt.rn.bf16x2.f32 %0, %0, %1;") \
