@@ -122,8 +122,9 @@ local comparison = {__name = "millrace.comparison", __tostring = function(c)
   local out = text_of(c)
   local late = false
   for _, r in ipairs(c.rows) do late = late or r.measured and r.measured.late > 0.5 end
+  table.insert(out, 1, "")
+  if c.tie then table.insert(out, 1, "too near to call: these times may be the other way round") end
   table.insert(out, 1, c.title)
-  table.insert(out, 2, "")
   if late then out[#out + 1] = "< it had ended when its lane looked: at most so long" end
   return table.concat(out, "\n")
 end}
@@ -171,7 +172,7 @@ local function compare(one, other)
     tie = tie, rows = rows, brief = {brief[names[1]], brief[names[2]]}, ratio = other.cycles / one.cycles,
     title = ("%s: %s %s %s, %s %s, %.2f times as many; II %s and %s"):format(one.program:match "^[^{]*", names[1],
       count(one.cycles), one.unit, names[2], count(other.cycles), other.cycles / one.cycles, count(one.ii),
-      count(other.ii)) .. (tie and "; too near to call" or ""),
+      count(other.ii)),
   }, comparison)
 end
 
