@@ -34,7 +34,7 @@ static inline void server_enter(struct server *s, struct arena *a, int who)
 	s->who[(s->first + s->n++) % s->room] = who;
 }
 
-/* Whose is served; of several in line. */
+/* Whose piece is served; there must be one. */
 static inline int server_first(const struct server *s)
 {
 	return s->who[s->first % s->room];

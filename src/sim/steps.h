@@ -18,7 +18,7 @@ enum {
 	GROUPS_KEPT = 8,		/* products of a lane that a wait for groups can tell apart, at
 					 * least */
 };
-enum { PARTS_AHEAD = 3 };
+enum { PARTS_AHEAD = 3 };		/* parts of a lane's products that may have come to the unit */
 #define NEVER INT64_MAX
 
 /* One span that a wait asks for: the awaited sTask's instances in one iteration of a
