@@ -77,17 +77,6 @@ int plan_simulate_l(lua_State *L)
 
 /* fields ------------------------------------------------------------------ */
 
-/* The phase that takes longest: what single numbers are about. */
-static const struct phase_line *main_phase(const struct timeline *t)
-{
-	const struct phase_line *best = &t->phases[0];
-
-	for (int i = 1; i < t->nphases; i++)
-		if (t->phases[i].cycles > best->cycles)
-			best = &t->phases[i];
-	return best;
-}
-
 /* A number that comes from a clock, or from a model of one. */
 static int push_timed(lua_State *L, const struct timeline *t, double x)
 {
@@ -120,7 +109,7 @@ static int timeline_tflops_l(lua_State *L)
 
 static int timeline_ii_l(lua_State *L)
 {
-	lua_pushnumber(L, main_phase(check_timeline(L, 1, "ii"))->ii);
+	lua_pushnumber(L, timeline_longest(check_timeline(L, 1, "ii"))->ii);
 	return 1;
 }
 
@@ -128,20 +117,20 @@ static int timeline_res_mii_l(lua_State *L)
 {
 	const struct timeline *t = check_timeline(L, 1, "res_mii");
 
-	return push_timed(L, t, main_phase(t)->res_mii);
+	return push_timed(L, t, timeline_longest(t)->res_mii);
 }
 
 static int timeline_rec_mii_l(lua_State *L)
 {
 	const struct timeline *t = check_timeline(L, 1, "rec_mii");
 
-	return push_timed(L, t, main_phase(t)->rec_mii);
+	return push_timed(L, t, timeline_longest(t)->rec_mii);
 }
 
 static int timeline_bound_l(lua_State *L)
 {
 	const struct timeline *t = check_timeline(L, 1, "bound");
-	const struct phase_line *p = main_phase(t);
+	const struct phase_line *p = timeline_longest(t);
 
 	return push_timed(L, t, p->res_mii > p->rec_mii ? p->res_mii : p->rec_mii);
 }
@@ -177,51 +166,39 @@ static int timeline_overhead_l(lua_State *L)
 	return 1;
 }
 
-/* nil if it is not known. */
+/* A number that is 0 where it is not known. */
+static int push_known(lua_State *L, double x)
+{
+	if (x > 0)
+		lua_pushnumber(L, x);
+	else
+		lua_pushnil(L);
+	return 1;
+}
+
 static int timeline_clock_hz_l(lua_State *L)
 {
-	double clock = check_timeline(L, 1, "clock_hz")->clock_hz;
-
-	if (clock > 0)
-		lua_pushnumber(L, clock);
-	else
-		lua_pushnil(L);
-	return 1;
+	return push_known(L, check_timeline(L, 1, "clock_hz")->clock_hz);
 }
 
-/* W; nil if it is not known. */
+/* W */
 static int timeline_power_l(lua_State *L)
 {
-	double watts = check_timeline(L, 1, "power")->watts;
-
-	if (watts > 0)
-		lua_pushnumber(L, watts);
-	else
-		lua_pushnil(L);
-	return 1;
+	return push_known(L, check_timeline(L, 1, "power")->watts);
 }
 
-static int push_share(lua_State *L, double share)
-{
-	if (share > 0)
-		lua_pushnumber(L, share);
-	else
-		lua_pushnil(L);
-	return 1;
-}
-
-/* Share of `seconds`; nil if it is not known. */
+/* Share of `seconds`. */
 static int timeline_doubt_l(lua_State *L)
 {
-	return push_share(L, check_timeline(L, 1, "doubt")->doubt);
+	return push_known(L, check_timeline(L, 1, "doubt")->doubt);
 }
 
-/* Share by which predictions must differ; nil if it is not known. */
+/* Share by which predictions must differ. */
 static int timeline_tie_l(lua_State *L)
 {
 	const struct timeline *t = check_timeline(L, 1, "tie");
 
-	return push_share(L, t->measured ? 0 : t->plan->device->doubt_order);
+	return push_known(L, t->measured ? 0 : t->plan->device->doubt_order);
 }
 
 /* J by kind, and "idle"; nil if it is not known. */
@@ -275,7 +252,7 @@ static int timeline_program_l(lua_State *L)
 static int timeline_utilization_l(lua_State *L)
 {
 	const struct timeline *t = check_timeline(L, 1, "utilization");
-	const struct phase_line *p = main_phase(t);
+	const struct phase_line *p = timeline_longest(t);
 
 	lua_newtable(L);
 	for (int i = 0; i < t->plan->device->nseus; i++) {
@@ -455,7 +432,8 @@ void lua_open_timeline(lua_State *L)
 		{ "rec_mii", timeline_rec_mii_l }, { "measured", timeline_measured_l },
 		{ "utilization", timeline_utilization_l }, { "events", timeline_events_l },
 		{ "phases", timeline_phases_l }, { "unit", timeline_unit_l },
-		{ "overhead", timeline_overhead_l }, { "unpriced", timeline_unpriced_l }, { "clock_hz", timeline_clock_hz_l },
+		{ "overhead", timeline_overhead_l }, { "unpriced", timeline_unpriced_l },
+		{ "clock_hz", timeline_clock_hz_l },
 		{ "doubt", timeline_doubt_l }, { "tie", timeline_tie_l },
 		{ "power", timeline_power_l }, { "energy", timeline_energy_l }, { "kernel", timeline_kernel_l },
 		{ "program", timeline_program_l }, { NULL, NULL } };

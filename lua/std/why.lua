@@ -45,9 +45,9 @@ local function changes(plan)
 end
 
 -- Seconds with the change; nil if it makes no legal plan.
-local function try(script, bound, edit)
+local function try(make, bound, edit)
   local ok, seconds = pcall(function()
-    local copy = assert(load(script))(bound)
+    local copy = make(bound)
     edit(copy)
     return copy:check() and copy:simulate{events = 0}.seconds or nil
   end)
@@ -71,16 +71,13 @@ local function why(tl)
   if not core.is(tl, "millrace.timeline") then raise "why: timeline expected" end
   if tl.measured then raise "why: this timeline is measured; ask the simulated one" end
   local plan = core.plan_of(tl)
-  local script, bound = plan:script(), plan.graph.program
+  local make, bound = assert(load(plan:script())), plan.graph.program
   local now = plan:check() and plan:simulate{events = 0}.seconds
   if now ~= tl.seconds then raise "why: the plan has changed since" end
-  local found, tried = {}, 0
+  local found = {}
   for _, c in ipairs(changes(plan)) do
-    local seconds = try(script, bound, c.edit)
-    if seconds then
-      tried = tried + 1
-      found[#found + 1] = {change = c.text, gain = 1 - seconds / now}
-    end
+    local seconds = try(make, bound, c.edit)
+    if seconds then found[#found + 1] = {change = c.text, gain = 1 - seconds / now} end
   end
   for i, f in ipairs(found) do f.place = i end
   table.sort(found, function(a, b)
@@ -94,7 +91,7 @@ local function why(tl)
     end
   end
   if #out == 1 then
-    out[2] = ("no other ring or order of tiles would take %.1f %% less time (%d tried)"):format(100 * LEAST, tried)
+    out[2] = ("no other ring or order of tiles would take %.1f %% less time (%d tried)"):format(100 * LEAST, #found)
   end
   for _, f in ipairs(found) do f.place = nil end
   return table.concat(out, "\n"), found

@@ -174,11 +174,18 @@ static double vector_cycles(const struct seu *s, const double *ops)
 	return fmax(pipe, issued + sequences);
 }
 
+/* One warp in each quarter cannot fill every slot (dependent instructions wait): it draws lane_share;
+ * a lane of eight warps draws twice that, up to all, one of two warps half of it. */
+static double vector_alone(const struct seu *s, double busy, int warps)
+{
+	return busy / fmin(1, s->lane_share * warps / QUARTERS);
+}
+
 struct cost device_vector(const struct seu *s, const double *ops, int warps)
 {
 	struct cost c = { .busy = vector_cycles(s, ops) };
 
-	c.alone = c.busy / fmin(1, s->lane_share * warps / QUARTERS);
+	c.alone = vector_alone(s, c.busy, warps);
 	return c;
 }
 
@@ -189,8 +196,7 @@ struct cost device_vector(const struct seu *s, const double *ops, int warps)
 static void vector_cost(const struct vdevice *d, const struct seu *s, const struct work *w,
 	int warps, struct cost *c)
 {
-	double ops[CLASS_COUNT], shared = positive(w->shared_bytes) / d->shared_rate;
-	struct cost ops_cost;
+	double ops[CLASS_COUNT];
 
 	for (int i = 0; i < CLASS_COUNT; i++)
 		ops[i] = w->ops[i];
@@ -200,9 +206,8 @@ static void vector_cost(const struct vdevice *d, const struct seu *s, const stru
 	if (w->kind == WORK_LOAD || w->kind == WORK_STORE)
 		ops[CLASS_MOVE] = fmax(positive(ops[CLASS_MOVE]),
 			positive(w->global_bytes) * 8 / dtype_bits(w->type));
-	ops_cost = device_vector(s, ops, warps);
-	c->busy = ops_cost.busy + shared;
-	c->alone = ops_cost.alone + shared / fmin(1, s->lane_share * warps / QUARTERS);
+	c->busy = vector_cycles(s, ops) + positive(w->shared_bytes) / d->shared_rate;
+	c->alone = vector_alone(s, c->busy, warps);
 }
 
 /* The engine starts a box every box_interval, whatever its size; the bytes are the

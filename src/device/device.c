@@ -90,6 +90,10 @@ static const struct field device_fields[] = {
 	D("sync.handoff_latency", NUM, handoff_latency, 0, 1e9, "cycles",
 		"registers to another lane, base"),
 	D("sync.handoff_rate", NUM, handoff_rate, 1e-3, 1e9, "B/cycle", "... and on top of it"),
+	D("sync.launch_seconds", NUM, launch_seconds, 0, 1e3, "s", "start of a kernel"),
+	D("sync.tile_overhead", NUM, tile_overhead, 0, 1e9, "cycles",
+		"a lane's, between output tiles"),
+
 	D("power.limit", NUM, power_limit, 0, 1e6, "W", "of the device; 0: not known"),
 	D("power.idle", NUM, power_idle, 0, 1e6, "W", "... whatever its EUs do"),
 	D("power.product", NUM, energy[EFFORT_PRODUCT], 0, 1e9, "pJ/flop", "of products on 16 bits"),
@@ -100,10 +104,6 @@ static const struct field device_fields[] = {
 	D("doubt.products", NUM, doubt_products, 0, 10, "", "share of a time, where products bind"),
 	D("doubt.other", NUM, doubt_other, 0, 10, "", "... where something else does"),
 	D("doubt.order", NUM, doubt_order, 0, 10, "", "... of a difference"),
-
-	D("sync.launch_seconds", NUM, launch_seconds, 0, 1e3, "s", "start of a kernel"),
-	D("sync.tile_overhead", NUM, tile_overhead, 0, 1e9, "cycles",
-		"a lane's, between output tiles"),
 };
 
 #define S(of, path, kind, over, member, min, max, unit, doc) \
@@ -504,45 +504,47 @@ static enum err_code check_limits(const struct vdevice *d, struct srcloc loc, st
 	return OK;
 }
 
-static void use_defaults(struct seu *s)
+static void use_default(double *x, double value)
 {
-	if (s->kind == SEU_VECTOR && s->beside == UNSET)
-		s->beside = 1;
-	if (s->kind == SEU_MATRIX && s->step == UNSET)
-		s->step = 0;
-	if (s->kind == SEU_MATRIX && s->depth == UNSET)
-		s->depth = 1e9;
+	if (*x == UNSET)
+		*x = value;
+}
+
+static void use_defaults(struct vdevice *d)
+{
+	use_default(&d->l2_thread_rate, d->l2_eu_rate);
+	use_default(&d->l2_warp_rate, d->l2_thread_rate / 2);
+	use_default(&d->global_run, 0);
+	use_default(&d->drain_cost, d->wait_cost);
+	use_default(&d->doubt_products, 0);
+	use_default(&d->doubt_other, 0);
+	use_default(&d->doubt_order, 0);
+	use_default(&d->power_limit, 0);
+	if (!d->power_limit) {
+		use_default(&d->power_idle, 0);
+		for (int i = 0; i < EFFORT_KINDS; i++)
+			use_default(&d->energy[i], 0);
+	}
+	for (int i = 0; i < d->nseus; i++) {
+		struct seu *s = &d->seu[i];
+
+		if (s->kind == SEU_VECTOR)
+			use_default(&s->beside, 1);
+		if (s->kind == SEU_MATRIX) {
+			use_default(&s->step, 0);
+			use_default(&s->depth, 1e9);
+		}
+	}
 }
 
 enum err_code device_finish(struct vdevice *d, struct srcloc loc, struct err *e)
 {
 	bool vector = false;
 
-	if (d->l2_thread_rate == UNSET)
-		d->l2_thread_rate = d->l2_eu_rate;
-	if (d->l2_warp_rate == UNSET)
-		d->l2_warp_rate = d->l2_thread_rate / 2;
-	if (d->doubt_products == UNSET)
-		d->doubt_products = 0;
-	if (d->doubt_other == UNSET)
-		d->doubt_other = 0;
-	if (d->doubt_order == UNSET)
-		d->doubt_order = 0;
-	if (d->drain_cost == UNSET)
-		d->drain_cost = d->wait_cost;
-	if (d->global_run == UNSET)
-		d->global_run = 0;
-	if (d->power_limit == UNSET) {
-		d->power_limit = 0;
-		d->power_idle = d->power_idle == UNSET ? 0 : d->power_idle;
-	}
-	for (int i = 0; i < EFFORT_KINDS; i++)
-		if (d->energy[i] == UNSET && !d->power_limit)
-			d->energy[i] = 0;
+	use_defaults(d);
 	TRY(finish_record(d, d, NULL, device_fields, LEN(device_fields), 0, loc, e));
 	TRY(check_limits(d, loc, e));
 	for (int i = 0; i < d->nseus; i++) {
-		use_defaults(&d->seu[i]);
 		TRY(finish_seu(d, &d->seu[i], loc, e));
 		vector |= d->seu[i].kind == SEU_VECTOR;
 	}

@@ -109,6 +109,8 @@ struct vdevice {
 	double turn_latency;		/* hand-over of a turn between lanes (named barrier) */
 	double handoff_latency;		/* register tile through shared memory to another lane: base */
 	double handoff_rate;		/* ... and bytes a cycle */
+	double launch_seconds;		/* of a kernel */
+	double tile_overhead;		/* cycles a lane spends between two output tiles */
 	/* power: of the whole device, at clock_hz. What switches takes its voltage's square, and that
 	 * goes with the clock. */
 	double power_limit;		/* W, over some milliseconds; 0: none is known */
@@ -118,8 +120,6 @@ struct vdevice {
 	double doubt_products;		/* where products bind */
 	double doubt_other;
 	double doubt_order;		/* predictions so far apart are in the right order, 19 of 20 */
-	double launch_seconds;		/* of a kernel */
-	double tile_overhead;		/* cycles a lane spends between two output tiles */
 };
 
 /* One piece of work, as the sTask-graph describes an sTask. */

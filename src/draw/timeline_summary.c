@@ -267,6 +267,7 @@ static const char *power_text(struct arena *a, const struct timeline *t)
 void draw_timeline_summary(const struct timeline *t, const struct draw_options *o, struct buf *out)
 {
 	struct pen pen = pen_new(o, out);
+	const char *power;
 
 	pen_name(&pen, t->plan->graph->program->name, arena_strf(pen.arena,
 		"%s: %s", timeline_origin(pen.arena, t), timeline_total(pen.arena, t)));
@@ -283,8 +284,9 @@ void draw_timeline_summary(const struct timeline *t, const struct draw_options *
 			if (line[k][0])
 				pen_wrap(&pen, "", 2, line[k]);
 	}
-	if (power_text(pen.arena, t)[0])
-		pen_wrap(&pen, "", 2, power_text(pen.arena, t));
+	power = power_text(pen.arena, t);
+	if (power[0])
+		pen_wrap(&pen, "", 2, power);
 	if (t->unpriced)
 		pen_wrap(&pen, "", 2, timeline_unpriced(pen.arena, t));
 }

@@ -37,6 +37,15 @@ bool graph_never_runs(const struct graph *g, int task)
 	return false;
 }
 
+double graph_runs(const struct graph *g, int loop, int outer)
+{
+	double n = 1;
+
+	for (; loop != outer; loop = g->program->loops.v[loop].parent)
+		n *= g->trips[loop].mean;
+	return n;
+}
+
 int graph_common_loop(const struct graph *g, int a, int b)
 {
 	int loop = g->tasks.v[a].loop;
@@ -48,11 +57,7 @@ int graph_common_loop(const struct graph *g, int a, int b)
 
 static double runs(const struct graph *g, const struct stask *s)
 {
-	double n = (double)g->grids[s->phase].total;
-
-	for (int l = s->loop; l != NONE; l = g->program->loops.v[l].parent)
-		n *= g->trips[l].mean;
-	return n;
+	return (double)g->grids[s->phase].total * graph_runs(g, s->loop, NONE);
 }
 
 double graph_flops(const struct graph *g)

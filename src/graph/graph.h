@@ -149,6 +149,8 @@ static inline bool stask_touches(const struct stask *s, int buffer)
 
 /* Does the sTask stand in a loop that makes no iteration in any tile? */
 bool graph_never_runs(const struct graph *g, int task);
+/* How often region `loop` runs in one iteration of `outer`, in the mean; NONE: in a tile. */
+double graph_runs(const struct graph *g, int loop, int outer);
 /* Innermost region that holds both sTasks. */
 int graph_common_loop(const struct graph *g, int a, int b);
 /* Total flops and compulsory bytes (each tensor once) of the whole program. */

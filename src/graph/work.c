@@ -20,19 +20,9 @@ static void nominal_place(const struct builder *b, const struct stask *s, const 
 		at->hi[n->axis[i]] = part_extent(b, s->task, node, i) - 1;
 }
 
-/* Is the axis gone through by a loop around the sTask? Then what is next along it is asked for later;
- * else by an EU beside, at about the same time. */
-static bool is_looped(const struct builder *b, const struct stask *s, int axis)
-{
-	for (int l = s->loop; l != NONE; l = b->p->loops.v[l].parent)
-		for (int i = 0; i < b->p->loops.v[l].naxes; i++)
-			if (b->p->loops.v[l].axis[i] == axis)
-				return true;
-	return false;
-}
-
 /* Bytes that lie together, of those that EUs ask for at once: whole rows of the inner dimensions, and
- * a part of one. */
+ * a part of one. What is next along an axis that a loop goes through is asked for later; along others
+ * by an EU beside, at about the same time. */
 static double count_run(const struct builder *b, const struct stask *s, const struct tensor *t,
 	const struct node *n, const struct place *at)
 {
@@ -43,7 +33,7 @@ static double count_run(const struct builder *b, const struct stask *s, const st
 		int64_t size = b->p->axes.v[t->dim[i]].size, len = min_i64(r.hi - r.lo + 1, size);
 
 		for (int a = 0; a < b->p->axes.n; a++)
-			if (index_uses(&n->index[i], a) && !is_looped(b, s, a))
+			if (index_uses(&n->index[i], a) && !program_axis_bound(b->p, s->loop, a))
 				len = size;
 		run *= (double)len;
 		if (len < size)
@@ -79,21 +69,12 @@ static void count_region(const struct builder *b, struct stask *s, const struct 
 		ceil_div(rows, box->box_rows));
 }
 
-static double loop_runs(const struct graph *g, int loop)
-{
-	double n = 1;
-
-	for (; loop != NONE; loop = g->program->loops.v[loop].parent)
-		n *= g->trips[loop].mean;
-	return n;
-}
-
 /* Share of the bytes that device memory must deliver at least: each element once. */
 static double compulsory_share(const struct graph *g, const struct stask *s, int tensor)
 {
 	double once = (double)tensor_elements(g->program, tensor) *
 		dtype_bits(g->program->tensors.v[tensor].type) / 8;
-	double all = s->work.global_bytes * loop_runs(g, s->loop) *
+	double all = s->work.global_bytes * graph_runs(g, s->loop, NONE) *
 		(double)g->grids[s->phase].total;
 
 	return all > once && all > 0 ? once / all : 1;

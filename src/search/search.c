@@ -237,13 +237,11 @@ static double shape_bound(const struct search *s, const struct graph *g)
 		for (int i = 0; i < g->tasks.n; i++) {
 			const struct stask *t = &g->tasks.v[i];
 			int seu = device_seu_for(s->device, &t->work);
-			double runs = (double)g->grids[ph].total / eus;
+			double runs = (double)g->grids[ph].total / eus * graph_runs(g, t->loop, NONE);
 			struct cost c;
 
 			if (t->phase != ph || seu == NONE)
 				continue;
-			for (int l = t->loop; l != NONE; l = s->program->loops.v[l].parent)
-				runs *= g->trips[l].mean;
 			c = device_cost(s->device, seu, &t->work, 4,
 				(struct pace){ eus, s->device->clock_hz });
 			unit[seu] += c.busy * runs;

@@ -21,16 +21,6 @@ static const struct stask *task_of(const struct side *s, int entry)
 	return &s->p->graph->tasks.v[entry_at(s, entry)->task];
 }
 
-/* How often region `loop` runs in one iteration of `outer`, on average. */
-static double runs(const struct graph *g, int loop, int outer)
-{
-	double n = 1;
-
-	for (; loop != outer; loop = g->program->loops.v[loop].parent)
-		n *= g->trips[loop].mean;
-	return n;
-}
-
 static void find_entries(struct arena *a, struct side *s)
 {
 	const struct graph *g = s->p->graph;
@@ -76,7 +66,7 @@ static void bound_resources(const struct side *s, struct bounds *out)
 
 		if (i == NONE)
 			continue;
-		n = runs(p->graph, task_of(s, i)->loop, s->loop);
+		n = graph_runs(p->graph, task_of(s, i)->loop, s->loop);
 		l = entry_at(s, i)->lane;
 		u = entry_at(s, i)->seu;
 		seu[u] += n * s->costs[i].cost.busy;
@@ -120,7 +110,7 @@ static double arc_length(const struct side *s, const struct edge *e)
 	const struct entry *x = entry_at(s, from), *y = entry_at(s, to);
 	const struct entry_cost *c = &s->costs[from];
 	const struct seu *u = &p->device->seu[x->seu];
-	double more = fmax(runs(p->graph, task_of(s, from)->loop, e->loop) - 1, 0) * c->cost.busy;
+	double more = fmax(graph_runs(p->graph, task_of(s, from)->loop, e->loop) - 1, 0) * c->cost.busy;
 
 	if (x->seu == y->seu && (e->chain || (u->async && u->ordered && x->lane == y->lane)))
 		return more + (x->lane == y->lane ? fmax(c->cost.alone, c->cost.busy) :

@@ -122,108 +122,6 @@ static void try_waits(struct engine *e, int who)
 	e->next[who] = max_i64(l->asked, l->seen);
 }
 
-/* The lane has nothing more to do, and so nothing to look up; nor to note, if its products are
- * complete. */
-static void leave_tracks(struct lane_run *l)
-{
-	if (l->told < l->ngroups)
-		return;
-	for (int i = 0; i < l->nsteps; i++) {
-		for (int k = 0; k < l->steps[i].nsources; k++)
-			l->steps[i].sources[k].key = NEVER;
-		for (int k = 0; k < l->steps[i].nposts; k++)
-			l->steps[i].posts[k].key = NEVER;
-	}
-}
-
-/* The lane waits until at most n of its products are under way; NONE: it does not. */
-static void drain(struct lane_run *l, int n)
-{
-	if (n != NONE)
-		l->owes = max_i64(l->owes, l->ngroups - 1 - n);
-}
-
-static struct group *group_at(const struct lane_run *l, int64_t i)
-{
-	return &l->groups[i % l->room];
-}
-
-static void enter_tile(const struct engine *e, struct lane_run *l, struct step *step)
-{
-	const struct walk *w = walk_of(e);
-
-	if (l->seq >= step->tile_end) {
-		step->tile = (int32_t)walk_outer(w, step->loop, l->seq, NONE);
-		step->tile_end = walk_inner(w, NONE, step->tile + 1, step->loop);
-	}
-	if (step->tile <= l->tile)
-		return;
-	if (l->tile >= 0) {
-		l->ready += l->tile_cost;
-		drain(l, l->tile_drain);
-	}
-	l->tile = step->tile;
-}
-
-static void tell(struct engine *e, struct step *step, int64_t seq, enum wait_when when,
-	int64_t time);
-
-/* Others are told of the lane's products before `upto`. */
-static void tell_groups(struct engine *e, struct lane_run *l, int64_t upto, int64_t now)
-{
-	while (l->told < upto) {
-		struct group *g = group_at(l, l->told++);
-
-		tell(e, g->step, g->seq, WAIT_COMPLETE, max_i64(now, g->end));
-	}
-}
-
-/* It has come to an instance, and waits first for products of its own. */
-static void await_groups(struct engine *e, int who)
-{
-	struct lane_run *l = &e->steps.lanes[who];
-
-	l->draining = l->owes >= l->complete;
-	if (l->draining) {
-		e->next[who] = NEVER;
-		return;
-	}
-	if (l->owes >= 0 && l->owes >= l->ngroups - l->room && group_at(l, l->owes)->end > l->held) {
-		l->held = group_at(l, l->owes)->end;
-		l->held_by = group_at(l, l->owes)->step->task;
-	}
-	tell_groups(e, l, l->owes + 1, max_i64(l->ready, l->held));
-	l->owes = -1;
-	l->seen = l->held;
-	try_waits(e, who);
-}
-
-/* The lane comes to its next instance. */
-static void come_to_next(struct engine *e, int who)
-{
-	struct lane_run *l = &e->steps.lanes[who];
-	struct instance i;
-
-	if (!cursor_next(l->cursor, &i)) {
-		l->step = NULL;
-		l->ready += l->end_cost;
-		e->next[who] = NEVER;
-		l->late = false;
-		tell_groups(e, l, l->complete, l->ready);
-		leave_tracks(l);
-		return;
-	}
-	l->step = l->step_of[i.entry];
-	l->seq = i.seq;
-	enter_tile(e, l, l->step);
-	drain(l, l->step->drain);
-	l->asked = l->ready + l->step->asking;
-	l->last = l->paid = NULL;
-	l->source = 0;
-	l->given = false;
-	await_groups(e, who);
-}
-
 /* ---- telling --------------------------------------------------------------------- */
 
 /* Note the issue or completion of an instance and wake who stood for it. */
@@ -293,6 +191,107 @@ static void complete(struct engine *e, struct step *step, int64_t seq, int64_t e
 {
 	note_complete(e, step, end);
 	tell(e, step, seq, WAIT_COMPLETE, end);
+}
+
+/* ---- going on -------------------------------------------------------------------- */
+
+/* The lane has nothing more to do, and so nothing to look up; nor to note, if its products are
+ * complete. */
+static void leave_tracks(struct lane_run *l)
+{
+	if (l->told < l->ngroups)
+		return;
+	for (int i = 0; i < l->nsteps; i++) {
+		for (int k = 0; k < l->steps[i].nsources; k++)
+			l->steps[i].sources[k].key = NEVER;
+		for (int k = 0; k < l->steps[i].nposts; k++)
+			l->steps[i].posts[k].key = NEVER;
+	}
+}
+
+/* The lane waits until at most n of its products are under way; NONE: it does not. */
+static void drain(struct lane_run *l, int n)
+{
+	if (n != NONE)
+		l->owes = max_i64(l->owes, l->ngroups - 1 - n);
+}
+
+static struct group *group_at(const struct lane_run *l, int64_t i)
+{
+	return &l->groups[i % l->room];
+}
+
+static void enter_tile(const struct engine *e, struct lane_run *l, struct step *step)
+{
+	const struct walk *w = walk_of(e);
+
+	if (l->seq >= step->tile_end) {
+		step->tile = (int32_t)walk_outer(w, step->loop, l->seq, NONE);
+		step->tile_end = walk_inner(w, NONE, step->tile + 1, step->loop);
+	}
+	if (step->tile <= l->tile)
+		return;
+	if (l->tile >= 0) {
+		l->ready += l->tile_cost;
+		drain(l, l->tile_drain);
+	}
+	l->tile = step->tile;
+}
+
+/* Others are told of the lane's products before `upto`. */
+static void tell_groups(struct engine *e, struct lane_run *l, int64_t upto, int64_t now)
+{
+	while (l->told < upto) {
+		struct group *g = group_at(l, l->told++);
+
+		tell(e, g->step, g->seq, WAIT_COMPLETE, max_i64(now, g->end));
+	}
+}
+
+/* It has come to an instance, and waits first for products of its own. */
+static void await_groups(struct engine *e, int who)
+{
+	struct lane_run *l = &e->steps.lanes[who];
+
+	l->draining = l->owes >= l->complete;
+	if (l->draining) {
+		e->next[who] = NEVER;
+		return;
+	}
+	if (l->owes >= 0 && l->owes >= l->ngroups - l->room && group_at(l, l->owes)->end > l->held) {
+		l->held = group_at(l, l->owes)->end;
+		l->held_by = group_at(l, l->owes)->step->task;
+	}
+	tell_groups(e, l, l->owes + 1, max_i64(l->ready, l->held));
+	l->owes = -1;
+	l->seen = l->held;
+	try_waits(e, who);
+}
+
+/* The lane comes to its next instance. */
+static void come_to_next(struct engine *e, int who)
+{
+	struct lane_run *l = &e->steps.lanes[who];
+	struct instance i;
+
+	if (!cursor_next(l->cursor, &i)) {
+		l->step = NULL;
+		l->ready += l->end_cost;
+		e->next[who] = NEVER;
+		l->late = false;
+		tell_groups(e, l, l->complete, l->ready);
+		leave_tracks(l);
+		return;
+	}
+	l->step = l->step_of[i.entry];
+	l->seq = i.seq;
+	enter_tile(e, l, l->step);
+	drain(l, l->step->drain);
+	l->asked = l->ready + l->step->asking;
+	l->last = l->paid = NULL;
+	l->source = 0;
+	l->given = false;
+	await_groups(e, who);
 }
 
 /* ---- executing ------------------------------------------------------------------- */
@@ -450,7 +449,6 @@ static void send_parts(struct engine *e, int who, int64_t now)
 			serve(e, unit, now);
 	}
 	l->sending = g->sent < g->parts;
-	set_beside(e, now);
 }
 
 static struct group *push_group(struct engine *e, struct lane_run *l)
@@ -492,6 +490,7 @@ static void run_product(struct engine *e, int who, int64_t now)
 	e->next[who] = NEVER;
 	tell(e, step, l->seq, WAIT_ISSUED, now + step->issue);
 	send_parts(e, who, now);
+	set_beside(e, now);
 	if (!l->sending && !step->lands)
 		come_to_next(e, who);
 }

@@ -3,6 +3,7 @@
 #include "sim/price.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { TILES_SAMPLE = 64 };		/* of which a loop's turns are looked at ... */
 #define SCATTER INT64_C(2654435761)	/* ... so many apart: a prime (Knuth, TAOCP 3, 6.4) */
@@ -30,33 +31,12 @@ struct reader {
 	bool multiplied;		/* and its product is behind */
 	int wait, waits;		/* operations for one wait of it, one after the other */
 	double clear;			/* share of the turns that are, of the loop around */
-	struct turns turns;		/* of the sTask at hand */
+	struct stages stages;		/* of the sTask at hand */
 };
-
-static struct spent times(struct spent s, double n)
-{
-	s.lane *= n;
-	s.unit *= n;
-	s.rounds *= n;
-	for (int i = 0; i < CLASS_COUNT; i++)
-		s.ops[i] *= n;
-	return s;
-}
 
 static void add(struct spent *to, struct spent s)
 {
-	to->lane += s.lane;
-	to->unit += s.unit;
-	to->rounds += s.rounds;
-	for (int i = 0; i < CLASS_COUNT; i++)
-		to->ops[i] += s.ops[i];
-}
-
-static void add_ops(double (*to)[CLASS_COUNT], double (*from)[CLASS_COUNT])
-{
-	for (int t = 0; t < TURNS_KEPT; t++)
-		for (int i = 0; i < CLASS_COUNT; i++)
-			to[t][i] += from[t][i];
+	*to = spent_sum(*to, &s);
 }
 
 static int fewer(int a, int b)
@@ -66,9 +46,8 @@ static int fewer(int a, int b)
 
 /* sTasks ----------------------------------------------------------------------- */
 
-static void add_task(struct task_price *to, struct task_price *t)
+static void add_task(struct task_price *to, const struct task_price *t)
 {
-	add_ops(to->ops, t->ops);
 	to->asking += t->asking;
 	add(&to->before, t->before);
 	add(&to->after, t->after);
@@ -109,11 +88,8 @@ static void finish_tasks(struct reader *r)
 			continue;
 		t->known = true;
 		t->asking *= share;
-		t->before = times(t->before, share);
-		t->after = times(t->after, share);
-		for (int k = 0; k < TURNS_KEPT; k++)
-			for (int c = 0; c < CLASS_COUNT; c++)
-				t->ops[k][c] *= share;
+		t->before = spent_times(t->before, share);
+		t->after = spent_times(t->after, share);
 		t->steps *= share;
 		t->boxes *= share;
 		t->issued *= share;
@@ -144,13 +120,16 @@ static void read_inside(struct reader *r, const struct role_op *o, struct spent 
 {
 	struct task_price *t = r->text;
 	double issued, boxes = price_boxes(&r->payer, o, &issued);
+	int stage = stage_of(&r->stages, o);
 
+	if (stage) {
+		memcpy(s.ops[stage], s.ops[0], sizeof(s.ops[0]));
+		memset(s.ops[0], 0, sizeof(s.ops[0]));
+	}
 	if (o->what == DO_GROUPS_WAIT && !r->multiplied)
 		t->asking += s.lane * r->often;
 	else
-		add(r->multiplied ? &t->after : &t->before, times(s, r->often));
-	for (int i = 0, turn = turns_of(&r->turns, o); i < CLASS_COUNT; i++)
-		t->ops[turn][i] += s.ops[i] * r->often;
+		add(r->multiplied ? &t->after : &t->before, spent_times(s, r->often));
 	t->boxes += boxes * r->often;
 	t->issued += issued * r->often;
 	t->pieces += boxes > 0 ? r->often : 0;
@@ -189,7 +168,7 @@ static void read_task(struct reader *r, const struct role_op *o)
 	r->often = 1;
 	r->multiplied = false;
 	r->wait = NONE;
-	r->turns = (struct turns){ .a = r->payer.a };
+	r->stages = (struct stages){ .a = r->payer.a };
 	read_body(r, &o->u.region.body);
 	end_text(r);
 	r->text = NULL;
@@ -336,9 +315,9 @@ static void read_op(struct reader *r, const struct role_op *o)
 		read_drain(r, o);
 	s = price_op(&r->payer, o);
 	if (r->clear > 0) {
-		s = times(s, 1 - r->clear);
+		s = spent_times(s, 1 - r->clear);
 		r->payer.clear = true;
-		add(&s, times(price_op(&r->payer, o), r->clear));
+		add(&s, spent_times(price_op(&r->payer, o), r->clear));
 		r->payer.clear = false;
 	}
 	if (r->text)
@@ -451,17 +430,22 @@ static void price_copy(const struct seu *s, const struct task_price *t, double l
 		lane;
 }
 
-/* What the threads of an entry's lane compute. */
-static struct cost arithmetic(const struct plan *p, int entry, struct task_price *t)
+/* What the threads of an entry's lane compute: cycles, and operations. */
+static struct cost arithmetic(const struct plan *p, int entry, const struct task_price *t,
+	double *operations)
 {
 	const struct seu *s = vector_of(p->device);
+	struct spent all = spent_sum(t->before, &t->after);
 	struct cost sum = { 0 };
 
-	for (int i = 0; i < TURNS_KEPT; i++) {
-		struct cost c = device_vector(s, t->ops[i], lane_warps(p, p->entries.v[entry].lane));
+	*operations = all.unit * s->slots;
+	for (int i = 0; i < STAGES; i++) {
+		struct cost c = device_vector(s, all.ops[i], lane_warps(p, p->entries.v[entry].lane));
 
 		sum.busy += c.busy;
 		sum.alone += c.alone;
+		for (int k = 0; k < CLASS_COUNT; k++)
+			*operations += all.ops[i][k];
 	}
 	return sum;
 }
@@ -470,7 +454,7 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 	struct entry_cost *c)
 {
 	const struct seu *s = &p->device->seu[p->entries.v[entry].seu];
-	struct task_price *t = &x->tasks[p->entries.v[entry].task];
+	const struct task_price *t = &x->tasks[p->entries.v[entry].task];
 	double before, after;
 	struct cost work;
 
@@ -478,13 +462,7 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 		return;
 	before = lane_cycles(p->device, &t->before, share);
 	after = lane_cycles(p->device, &t->after, share);
-	work = arithmetic(p, entry, t);
-	c->effort.of[EFFORT_VECTOR] = 0;
-	for (int i = 0; i < TURNS_KEPT; i++)
-		for (int k = 0; k < CLASS_COUNT; k++)
-			c->effort.of[EFFORT_VECTOR] += t->ops[i][k];
-	if (vector_of(p->device))
-		c->effort.of[EFFORT_VECTOR] += (t->before.unit + t->after.unit) * vector_of(p->device)->slots;
+	work = arithmetic(p, entry, t, &c->effort.of[EFFORT_VECTOR]);
 	before += s->kind == SEU_VECTOR ? 0 : work.alone;
 	c->asking = t->asking;
 	c->drain = t->drain;

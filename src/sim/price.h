@@ -6,7 +6,7 @@
  * can. The tree is gone through once a plan, not once an event: each sTask gets the mean of
  * its texts in the steady state, each lane what it does between tiles and at the end.
  *
- * price_op.c has what each operation costs, price_math.c and price_turns.c what those on
+ * price_op.c has what each operation costs, price_math.c and price_stages.c what those on
  * elements do; price.c how that adds up.
  */
 #ifndef SIM_PRICE_H
@@ -15,17 +15,40 @@
 #include "plan/plan.h"
 #include "role/role.h"
 
+/* Operations of an sTask come in stages: those behind a reduction that need what came of it, behind a
+ * reduction of theirs, and so on. In a stage, all pipes of the unit work at the same time. */
+enum { STAGES = 4 };
+
 /* What operations take, in cycles unless said. */
 struct spent {
 	double lane;			/* of the lane, which does nothing else meanwhile */
 	double unit;			/* of the vector unit at its full rate */
 	double rounds;			/* reads of global memory, each waited for */
-	double ops[CLASS_COUNT];	/* operations on elements, which the vector unit does */
+	double ops[STAGES][CLASS_COUNT];	/* operations on elements, which the vector unit does;
+					 * of a single operation all are in the first stage */
 };
 
-/* Operations of an sTask come in turns: those behind a reduction that need what came of it, behind a
- * reduction of theirs, and so on. In a turn, all pipes of the unit work at the same time. */
-enum { TURNS_KEPT = 4 };
+static inline struct spent spent_times(struct spent s, double n)
+{
+	s.lane *= n;
+	s.unit *= n;
+	s.rounds *= n;
+	for (int i = 0; i < STAGES; i++)
+		for (int k = 0; k < CLASS_COUNT; k++)
+			s.ops[i][k] *= n;
+	return s;
+}
+
+static inline struct spent spent_sum(struct spent a, const struct spent *b)
+{
+	a.lane += b->lane;
+	a.unit += b->unit;
+	a.rounds += b->rounds;
+	for (int i = 0; i < STAGES; i++)
+		for (int k = 0; k < CLASS_COUNT; k++)
+			a.ops[i][k] += b->ops[i][k];
+	return a;
+}
 
 /* What an sTask costs a lane. */
 struct task_price {
@@ -40,7 +63,6 @@ struct task_price {
 	 * goes on; NONE: that is not asked */
 	int drain, drain_after;
 	double steps;			/* instructions of its product */
-	double ops[TURNS_KEPT][CLASS_COUNT];	/* operations on elements */
 	double boxes, issued;		/* on the copy engine, and of them by one thread */
 	double pieces;			/* operations that issue such */
 	double spread;			/* if by_threads: bytes that leave L2 in whole sectors, over
@@ -126,16 +148,16 @@ double price_spread(const struct payer *x, const struct role_op *o);
 /* Boxes that it has the copy engine move, and of them those that one thread issues. */
 double price_boxes(const struct payer *x, const struct role_op *o, double *issued);
 
-/* ---- what follows what (price_turns.c) --------------------------------------------------- */
+/* ---- what follows what (price_stages.c) --------------------------------------------------- */
 
-/* Of the fragments that operations of an sTask leave, in which turn they are there. */
-struct turns {
+/* Of the fragments that operations of an sTask leave, in which stage they are there. */
+struct stages {
 	struct arena *a;
-	VEC(struct made { const struct frag *frag; int turn; }) v;
+	VEC(struct made { const struct frag *frag; int stage; }) v;
 };
 
-/* In which of TURNS_KEPT the operation has its turn, given those before it. */
-int turns_of(struct turns *t, const struct role_op *o);
+/* In which of STAGES the operation is, given those before it. */
+int stage_of(struct stages *t, const struct role_op *o);
 
 /* ---- arithmetic (price_math.c) ----------------------------------------------------------- */
 

@@ -25,7 +25,7 @@ static void count_cast(const struct val *v, double n, struct spent *s)
 	bool narrow = dtype_is_float(v->type) && dtype_bits(v->type) < 32;
 
 	if (v->from != v->type)
-		s->ops[narrow ? CLASS_CVT : CLASS_ALU] += n;
+		s->ops[0][narrow ? CLASS_CVT : CLASS_ALU] += n;
 }
 
 /* A value, of n elements. */
@@ -37,21 +37,21 @@ static void count(const struct payer *x, const struct val *v, double n, struct s
 	case VAL_CONST: case VAL_FRAG: case VAL_NODE:
 		return;
 	case VAL_NUM: case VAL_COLUMN:
-		s->ops[CLASS_ALU] += n;
+		s->ops[0][CLASS_ALU] += n;
 		return;
 	case VAL_SHARED:
 		if (v->from != v->type)
-			s->ops[CLASS_ALU] += n;
+			s->ops[0][CLASS_ALU] += n;
 		return;
 	case VAL_FIELD:
-		s->ops[CLASS_ALU] += FIELD * n;
+		s->ops[0][CLASS_ALU] += FIELD * n;
 		break;
 	case VAL_CAST:
 		count_cast(v, n, s);
 		break;
 	case VAL_GUARD:
 		if (is_asked(x, v->num))
-			s->ops[CLASS_ALU] += GUARD * n;
+			s->ops[0][CLASS_ALU] += GUARD * n;
 		count(x, v->arg[0], n, s);
 		return;
 	case VAL_OP:
@@ -59,13 +59,13 @@ static void count(const struct payer *x, const struct val *v, double n, struct s
 			count(x, v->arg[1], n, s);
 			return;
 		}
-		s->ops[op_class(v->op)] += n;
+		s->ops[0][op_class(v->op)] += n;
 		break;
 	}
 	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++) {
 		count(x, v->arg[i], n, s);
 		if (fuses(v, v->arg[i]))
-			s->ops[CLASS_FMA] -= n;
+			s->ops[0][CLASS_FMA] -= n;
 	}
 }
 
@@ -103,14 +103,14 @@ void price_pack(const struct payer *x, const struct role_op *o, double n, struct
 {
 	count(x, o->u.pack.value, n, s);
 	if (dtype_bits(o->u.pack.to.frag->type) < 32 && o->u.pack.value->kind != VAL_CAST)
-		s->ops[CLASS_CVT] += n;
+		s->ops[0][CLASS_CVT] += n;
 }
 
 void price_sum_product(const struct payer *x, const struct role_op *o, double n, struct spent *s)
 {
 	const struct frag *f = o->u.sum_product.sum.frag;
 
-	s->ops[CLASS_FMA] += n;
+	s->ops[0][CLASS_FMA] += n;
 	count(x, o->u.sum_product.a, f->cols > 0 ? n / (double)f->cols : n, s);
 	count(x, o->u.sum_product.b, f->blocks > 0 ? n / f->blocks / f->layout->halves : n, s);
 }
@@ -123,9 +123,9 @@ void price_reduce(const struct payer *x, const struct role_op *o, double n, stru
 
 	count(x, o->u.reduce.value, n, s);
 	if (o->what == DO_SCAN)
-		s->ops[CLASS_SCAN] += n;
+		s->ops[0][CLASS_SCAN] += n;
 	else if (f->kind == FRAG_FULL)
-		s->ops[o->u.reduce.op == OP_SUM ? CLASS_FMA : CLASS_ALU] += n;
+		s->ops[0][o->u.reduce.op == OP_SUM ? CLASS_FMA : CLASS_ALU] += n;
 	if (o->what == DO_REDUCE && !o->u.reduce.part && !o->u.reduce.along_rows)
 		s->lane += FOLDS * (x->vector->latency + x->vector->chain);
 }

@@ -122,12 +122,7 @@ static struct spent gets(const struct payer *x, double reads)
 
 static struct spent sum(struct spent a, struct spent b)
 {
-	a.lane += b.lane;
-	a.unit += b.unit;
-	a.rounds += b.rounds;
-	for (int i = 0; i < CLASS_COUNT; i++)
-		a.ops[i] += b.ops[i];
-	return a;
+	return spent_sum(a, &b);
 }
 
 /* movement --------------------------------------------------------------------- */

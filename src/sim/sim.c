@@ -289,15 +289,10 @@ static void make_room(struct job *j)
 
 /* ---- power -------------------------------------------------------------------------- */
 
-/* Over all EUs. */
+/* Of an entry, over all EUs. */
 static double runs_of(const struct job *j, int entry)
 {
-	const struct graph *g = j->plan->graph;
-	double times = (double)j->dealing.total;
-
-	for (int l = task_of(j, entry)->loop; l != NONE; l = g->program->loops.v[l].parent)
-		times *= g->trips[l].mean;
-	return times;
+	return (double)j->dealing.total * graph_runs(j->plan->graph, task_of(j, entry)->loop, NONE);
 }
 
 static struct effort effort_of(const struct job *j)
@@ -310,20 +305,11 @@ static struct effort effort_of(const struct job *j)
 	return sum;
 }
 
-static void add_effort(struct job *j)
-{
-	struct effort e = effort_of(j);
-
-	for (int k = 0; k < EFFORT_KINDS; k++)
-		j->t->effort.of[k] += e.of[k];
-}
-
 /* Before anything is played: as if the busiest unit took all of the time, and some more. How long
  * memory takes in an EU's cycles depends on it. */
-static double likely_clock(const struct job *j)
+static double likely_clock(const struct job *j, const struct effort *e)
 {
 	double unit[SEU_MAX + 2] = { 0 }, most = 0, watts;
-	struct effort e = effort_of(j);
 
 	for (int i = 0; i < j->plan->entries.n; i++) {
 		if (task_of(j, i)->phase != j->phase)
@@ -334,7 +320,7 @@ static double likely_clock(const struct job *j)
 	}
 	for (int i = 0; i < LEN(unit); i++)
 		most = fmax(most, unit[i] / j->dealing.eus);
-	return device_clock(j->plan->device, &e, SLOWER * most, j->plan->device->launch_seconds,
+	return device_clock(j->plan->device, e, SLOWER * most, j->plan->device->launch_seconds,
 		&watts);
 }
 
@@ -345,7 +331,9 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	struct eu_class *classes;
 	struct bounds b;
 	struct pace pace;
+	struct effort effort;
 	const double *share;
+	double clock;
 	int n;
 
 	if (j->plan->graph->grids[j->phase].total > MAX_TILES)
@@ -359,9 +347,14 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	share = traffic_shares(j->a, j->plan, j->phase, &j->dealing);
 	pace = (struct pace){ j->dealing.eus, j->plan->device->clock_hz };
 	j->costs = traffic_costs(j->a, j->plan, j->phase, share, j->price, pace);
-	pace.clock_hz = likely_clock(j);
-	j->costs = traffic_costs(j->a, j->plan, j->phase, share, j->price, pace);
-	add_effort(j);
+	effort = effort_of(j);
+	clock = likely_clock(j, &effort);
+	if (clock != pace.clock_hz) {
+		pace.clock_hz = clock;
+		j->costs = traffic_costs(j->a, j->plan, j->phase, share, j->price, pace);
+	}
+	for (int k = 0; k < EFFORT_KINDS; k++)
+		j->t->effort.of[k] += effort.of[k];
 	n = deal_classes(j->a, j->plan, j->phase, &j->dealing, &classes);
 	TRY(play_classes(j, classes, n, e));
 	line->phase = j->phase;
@@ -381,11 +374,8 @@ static enum err_code play_phase(struct job *j, struct err *e)
 static double doubt_of(const struct timeline *t)
 {
 	const struct vdevice *d = t->plan->device;
-	const struct phase_line *longest = &t->phases[0];
+	const struct phase_line *longest = timeline_longest(t);
 
-	for (int i = 1; i < t->nphases; i++)
-		if (t->phases[i].cycles > longest->cycles)
-			longest = &t->phases[i];
 	for (int i = 0; i < d->nseus; i++)
 		if (d->seu[i].kind == SEU_MATRIX && longest->seu[i].share > BINDS &&
 		    longest->memory_share <= BINDS && t->seconds > SHORT)

@@ -129,13 +129,14 @@ static void fill_step(struct steps *s, int entry, struct step *step)
 		.is_shared = seu->kind == SEU_VECTOR && !seu->async,
 		.is_watched = en->task == r->watch,
 		.issue = seu->async ? cycles_to_ticks(c->cost.issue) : 0,
-		.busy = cycles_to_ticks(c->cost.busy), .l2 = cycles_to_ticks(c->cost.l2), .global = cycles_to_ticks(c->cost.global),
+		.busy = cycles_to_ticks(c->cost.busy),
+		.l2 = cycles_to_ticks(c->cost.l2), .global = cycles_to_ticks(c->cost.global),
 		.latency = cycles_to_ticks(c->cost.latency),
 		.handoff = cycles_to_ticks(c->handoff), .handoff_loop = c->handoff_loop,
 		.handoff_last = -1, .tile = -1, .before = cycles_to_ticks(c->before),
 		.asking = cycles_to_ticks(c->asking),
 		.after = cycles_to_ticks(c->after), .lands = c->lands,
-		.is_group = seu->kind == SEU_MATRIX && seu->async, 
+		.is_group = seu->kind == SEU_MATRIX && seu->async,
 		.drain = c->drain, .drain_after = c->drain_after };
 	if (step->is_group && c->steps > 0)
 		step->parts = (int)ceil(c->steps * PARTS_AHEAD / seu->depth);
@@ -171,7 +172,7 @@ static void build_lane(struct steps *s, struct lane_run *l, int lane, int copy)
 	const struct lane_price *price = s->run->price ? &s->run->price->lanes[lane] : NULL;
 	int n = 0;
 
-	*l = (struct lane_run){ .late = price, .lane = lane, .copy = copy, .tile = -1, .event = -1,
+	*l = (struct lane_run){ .late = price != NULL, .lane = lane, .copy = copy, .tile = -1, .event = -1,
 		.tile_cost = cycles_to_ticks(p->device->tile_overhead + (price ? price->tile : 0)),
 		.end_cost = cycles_to_ticks(price ? price->end : 0),
 		.tile_drain = price ? price->drain : NONE, .held_by = NONE, .owes = -1,

@@ -24,3 +24,13 @@ void timeline_free(struct timeline *t)
 	a = t->arena;			/* the timeline lies in its own arena */
 	arena_release(&a);
 }
+
+const struct phase_line *timeline_longest(const struct timeline *t)
+{
+	const struct phase_line *best = &t->phases[0];
+
+	for (int i = 1; i < t->nphases; i++)
+		if (t->phases[i].cycles > best->cycles)
+			best = &t->phases[i];
+	return best;
+}

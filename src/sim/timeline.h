@@ -85,5 +85,7 @@ struct timeline {
  * can fail, so that the owner can free it. Free with timeline_free. */
 void timeline_new(struct mem *mem, const struct plan *p, struct timeline **out);
 void timeline_free(struct timeline *t);
+/* The phase that takes longest: what single numbers are about. */
+const struct phase_line *timeline_longest(const struct timeline *t);
 
 #endif

@@ -21,67 +21,48 @@ struct reader {
 	double asked, unique;		/* in the waves looked at */
 };
 
-/* Bytes of the box of its tensor that an access touches at a place. */
-static double box_bytes(const struct program *p, const struct tensor *t,
-	const struct index_expr *index, const struct place *at)
+/* Where an access touches its tensor, by dimension; it may reach beyond. */
+struct box {
+	struct index_range of[RANK_MAX];
+};
+
+static void box_at(const struct tensor *t, const struct index_expr *index, const struct place *at,
+	struct box *out)
+{
+	for (int i = 0; i < t->rank; i++)
+		out->of[i] = index_bounds(&index[i], at->lo, at->hi);
+}
+
+/* Bytes of the tensor in it. */
+static double box_bytes(const struct program *p, const struct tensor *t, const struct box *b)
 {
 	double elements = 1;
 
 	for (int i = 0; i < t->rank; i++) {
-		struct index_range r = index_bounds(&index[i], at->lo, at->hi);
-		int64_t lo = max_i64(r.lo, 0), hi = min_i64(r.hi, p->axes.v[t->dim[i]].size - 1);
+		int64_t lo = max_i64(b->of[i].lo, 0);
+		int64_t hi = min_i64(b->of[i].hi, p->axes.v[t->dim[i]].size - 1);
 
 		elements *= hi < lo ? 0 : (double)(hi - lo + 1);
 	}
 	return elements * dtype_bits(t->type) / 8;
 }
 
-/* Boxes overlap where an index is a sum, as a convolution's: together they are no more than what is
- * between the first and the last in each dimension. */
-struct hull {
-	int64_t lo[RANK_MAX], hi[RANK_MAX];
-};
-
-static void hull_init(struct hull *h)
-{
-	for (int i = 0; i < RANK_MAX; i++) {
-		h->lo[i] = INT64_MAX;
-		h->hi[i] = INT64_MIN;
-	}
-}
-
-static void hull_add(struct hull *h, const struct program *p, const struct tensor *t,
-	const struct index_expr *index, const struct place *at)
-{
-	for (int i = 0; i < t->rank; i++) {
-		struct index_range r = index_bounds(&index[i], at->lo, at->hi);
-
-		h->lo[i] = min_i64(h->lo[i], max_i64(r.lo, 0));
-		h->hi[i] = max_i64(h->hi[i], min_i64(r.hi, p->axes.v[t->dim[i]].size - 1));
-	}
-}
-
-static double hull_bytes(const struct hull *h, const struct tensor *t)
-{
-	double elements = 1;
-
-	for (int i = 0; i < t->rank; i++)
-		elements *= h->hi[i] < h->lo[i] ? 0 : (double)(h->hi[i] - h->lo[i] + 1);
-	return elements * dtype_bits(t->type) / 8;
-}
-
 /* Which box that is, as a hash. */
-static uint64_t box_key(const struct tensor *t, const struct index_expr *index,
-	const struct place *at)
+static uint64_t box_key(const struct tensor *t, const struct box *b)
 {
 	uint64_t h = 0;
 
-	for (int i = 0; i < t->rank; i++) {
-		struct index_range r = index_bounds(&index[i], at->lo, at->hi);
-
-		h = keys_mix(keys_mix(h, r.lo), r.hi);
-	}
+	for (int i = 0; i < t->rank; i++)
+		h = keys_mix(keys_mix(h, b->of[i].lo), b->of[i].hi);
 	return h;
+}
+
+static void box_add(const struct tensor *t, struct box *hull, const struct box *b)
+{
+	for (int i = 0; i < t->rank; i++) {
+		hull->of[i].lo = min_i64(hull->of[i].lo, b->of[i].lo);
+		hull->of[i].hi = max_i64(hull->of[i].hi, b->of[i].hi);
+	}
 }
 
 /* How often a region runs in the tile at this place. A bound that depends on a loop
@@ -129,28 +110,32 @@ static int find_readers(const struct graph *g, int phase, struct reader *out)
 	return n;
 }
 
-/* All axes whole. */
-static void place_all(const struct program *p, struct place *at)
+/* Bytes that an access touches over all of its axes. */
+static double all_bytes(const struct program *p, const struct tensor *t,
+	const struct index_expr *index)
 {
+	struct place at;
+	struct box box;
+
 	for (int i = 0; i < p->axes.n; i++) {
-		at->lo[i] = 0;
-		at->hi[i] = p->axes.v[i].size - 1;
+		at.lo[i] = 0;
+		at.hi[i] = p->axes.v[i].size - 1;
 	}
+	box_at(t, index, &at, &box);
+	return box_bytes(p, t, &box);
 }
 
 /* Bytes of all tensors that the phase touches. */
 static double footprint(struct arena *a, const struct graph *g, int phase)
 {
 	double *most = ARENA_ARRAY(a, g->program->tensors.n, double), sum = 0;
-	struct place at;
 
-	place_all(g->program, &at);
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct node *n = access_of(g, &g->tasks.v[i]);
 
 		if (g->tasks.v[i].phase == phase && touches_memory(&g->tasks.v[i]))
-			most[n->ref] = fmax(most[n->ref], box_bytes(g->program,
-				&g->program->tensors.v[n->ref], n->index, &at));
+			most[n->ref] = fmax(most[n->ref], all_bytes(g->program,
+				&g->program->tensors.v[n->ref], n->index));
 	}
 	for (int i = 0; i < g->program->tensors.n; i++)
 		sum += most[i];
@@ -164,13 +149,14 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 	const struct dealing *d, int64_t w, struct reader *r)
 {
 	struct keys seen;
-	struct hull hull;
+	struct box hull;
 	double unique = 0;
+	bool any = false;
 
-	hull_init(&hull);
 	keys_init(&seen, a, d->eus);
 	for (int u = 0; u < d->eus; u++) {
 		struct place at;
+		struct box box;
 		int64_t *most, bytes;
 		double asked;
 		bool is_new;
@@ -179,29 +165,33 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 			continue;
 		place_tile(&g->extents, &g->grids[phase], d->order[d->start[u] + w], &at);
 		asked = r->bytes * tile_runs(g, r->loop, &at);
-		bytes = (int64_t)fmin(asked, box_bytes(g->program, r->tensor, r->index, &at));
-		most = keys_at(&seen, box_key(r->tensor, r->index, &at), &is_new);
+		box_at(r->tensor, r->index, &at, &box);
+		bytes = (int64_t)fmin(asked, box_bytes(g->program, r->tensor, &box));
+		most = keys_at(&seen, box_key(r->tensor, &box), &is_new);
 		r->asked += asked;
 		unique += (double)max_i64(bytes - *most, 0);
 		*most = max_i64(bytes, *most);
-		hull_add(&hull, g->program, r->tensor, r->index, &at);
+		if (!any)
+			hull = box;
+		box_add(r->tensor, &hull, &box);
+		any = true;
 	}
-	r->unique += fmin(unique, hull_bytes(&hull, r->tensor));
+	/* Boxes overlap where an index is a sum, as a convolution's: together they are no more than
+	 * what is between the first and the last in each dimension. */
+	if (any)
+		r->unique += fmin(unique, box_bytes(g->program, r->tensor, &hull));
 }
 
 /* Everything fits in L2: each byte comes from device memory once in the phase, and a
  * temporary, which an earlier phase has left there, not at all. */
 static double once_share(const struct graph *g, int phase, const struct reader *r)
 {
-	struct place at;
 	double asked = r->bytes * (double)g->grids[phase].total, once;
 
 	if (r->tensor->role == TENSOR_TEMP)
 		return 0;
-	place_all(g->program, &at);
-	once = box_bytes(g->program, r->tensor, r->index, &at);
-	for (int l = r->loop; l != NONE; l = g->program->loops.v[l].parent)
-		asked *= g->trips[l].mean;
+	once = all_bytes(g->program, r->tensor, r->index);
+	asked *= graph_runs(g, r->loop, NONE);
 	return asked > once ? once / asked : 1;
 }
 

@@ -7,11 +7,10 @@
 -- I and N: the I-th of N parts of the plans, from 0, for several processes. FILE is a list in Lua,
 -- {family=, name=, ms=, cycles=, clock_hz=, script=} of each plan: the median of a pass, and of a
 -- traced run the cycles of the EU that ends last, less what stamps add, and its clock; `script` makes
--- the plan. A family is
--- one program at one size. `judge` prints of each how far the predicted times are off (median and
--- worst), of the pairs that were measured more than 3 % apart how many are in the right order, and
--- what the plan that the model likes best takes over the best one measured; and the median errors of
--- cycles and of clocks alone. Searched plans take a minute each to make.
+-- the plan. A family is one program at one size. `judge` prints of each how far the predicted times are
+-- off (median and worst), of the pairs that were measured more than 3 % apart how many are in the right
+-- order, and what the plan that the model likes best takes over the best one measured; and the median
+-- errors of cycles and of clocks alone. Searched plans take a minute each to make.
 local mr = require "millrace"
 
 local device = mr.device "h200"

@@ -291,8 +291,8 @@ static void run_loop(struct bench *b, bool lands)
 		.drain_after = NONE, .before.lane = 3, .after.lane = 6 };
 	x.tasks[task(b, "soft.0")] = (struct task_price){ .known = true, .drain = lands ? NONE : 0,
 		.drain_after = NONE, .before.lane = 5 };
-	memcpy(x.tasks[task(b, "soft.0")].ops[0], b->plan->graph->tasks.v[task(b, "soft.0")].work.ops,
-		sizeof(x.tasks[0].ops[0]));
+	memcpy(x.tasks[task(b, "soft.0")].before.ops[0], b->plan->graph->tasks.v[task(b, "soft.0")].work.ops,
+		sizeof(x.tasks[0].before.ops[0]));
 	run_price(b, &x);
 }
 
