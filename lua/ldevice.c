@@ -180,7 +180,22 @@ static void push_file(lua_State *L, const char *path, const char *shown)
 	throw_err(L, &e);
 }
 
-/* core.device(name, path, path as messages show it) */
+/* Numbers instead of the file's: the table on top of the stack has them by path. */
+static void read_changes(lua_State *L, struct reader *r)
+{
+	const char *paths[FIELDS_MAX];
+	int n = sorted_keys(L, r, false, paths);
+
+	for (int i = 0; i < n; i++) {
+		snprintf(r->path, sizeof(r->path), "%s", paths[i]);
+		lua_getfield(L, -1, paths[i]);
+		read_leaf(L, r);
+		lua_pop(L, 1);
+	}
+	r->path[0] = '\0';
+}
+
+/* core.device(name, path, path as messages show it, [changes]) */
 static int device_new_l(lua_State *L)
 {
 	const char *name = luaL_checkstring(L, 1), *path = luaL_checkstring(L, 2);
@@ -193,6 +208,12 @@ static int device_new_l(lua_State *L)
 	enter(L);
 	*box = r.device = device_new(&h->mem, name);
 	read_table(L, &r, 0, false);
+	if (lua_istable(L, 4)) {
+		r.file = NOWHERE;
+		lua_pushvalue(L, 4);
+		read_changes(L, &r);
+		lua_pop(L, 1);
+	}
 	if (device_finish(r.device, r.file, &e))
 		throw_err(L, &e);
 	lua_pop(L, 1);

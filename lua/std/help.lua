@@ -42,9 +42,9 @@ section "Devices and programs" {
   {"mr.version", "The version of Millrace, a string."},
   {"mr.home", "The folder that has hw/ and examples/, a string."},
   {"mr.devices", "mr.devices()", "Names of the devices that hw/ describes."},
-  {"mr.device", "mr.device([name or path])", [[
+  {"mr.device", "mr.device([name or path], [changes])", [[
 A device as a scheduler sees it: units, memories, limits, read from hw/NAME.lua.
-Without a name, the H200.]]},
+Without a name, the H200. What if it had other numbers: {["seu.cuda.ops.sfu"]=32}.]]},
   {"mr.attached", "mr.attached()", [[
 The GPU of this machine: {name=, arch=, sms=, memory=}; or nil and why there is none.]]},
   {"device", [[

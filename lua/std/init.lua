@@ -27,27 +27,39 @@ end
 ---- devices -------------------------------------------------------------------
 
 local devices = {}                                      -- by name, once they are read
-local paths = setmetatable({}, {__mode = "k"})          -- of those read by path
+local made = setmetatable({}, {__mode = "k"})           -- {name or path, changes} of the others
 
 mr.devices = entry(function() return listed "hw" end)
 
--- A name of hw/, or the path of a file like those there (read anew on every call).
-mr.device = entry(function(name)
-  name = name == nil and "h200" or name
-  if type(name) ~= "string" then raise("device: name expected, got " .. show(name)) end
+-- Of a name of hw/, or the path of a file like those there; and what messages call it.
+local function file_of(name)
   if name:find("/", 1, true) or name:find("%.lua$") then
-    local d = core.device(name:match("([^/]*)%.lua$") or name, name, (name:gsub("^%./", "")))
-    paths[d] = name
-    return d
+    return name:match("([^/]*)%.lua$") or name, name, (name:gsub("^%./", ""))
   end
-  if devices[name] then return devices[name] end
   local known = listed "hw"
   if not has(known, name) then
     raise(("device: unknown device '%s'%s (known: %s)"):format(name, hint(name, known),
       table.concat(known, ", ")))
   end
-  devices[name] = core.device(name, path_of("hw", name), "hw/" .. name .. ".lua")
-  return devices[name]
+  return name, path_of("hw", name), "hw/" .. name .. ".lua"
+end
+
+-- Files that are read by path, or with changes, are read anew on every call.
+mr.device = entry(function(name, changes)
+  name = name == nil and "h200" or name
+  if type(name) ~= "string" then raise("device: name expected, got " .. show(name)) end
+  if changes ~= nil and type(changes) ~= "table" then
+    raise("device: table of numbers by path expected, got " .. show(changes))
+  end
+  if devices[name] and not changes then return devices[name] end
+  local short, path, shown = file_of(name)
+  local d = core.device(short, path, shown, changes)
+  if changes or path == name then
+    made[d] = {name, changes}
+  else
+    devices[name] = d
+  end
+  return d
 end)
 
 ---- examples ------------------------------------------------------------------
@@ -106,7 +118,7 @@ mr.examples = setmetatable({}, {
 ---- plans and searches -----------------------------------------------------------------------
 
 for _, part in ipairs{"plan", "search", "kernel", "trace", "compare", "why"} do
-  for name, f in pairs(require("millrace." .. part)(mr, paths)) do mr[name] = f end
+  for name, f in pairs(require("millrace." .. part)(mr, made)) do mr[name] = f end
 end
 
 return mr

@@ -49,8 +49,14 @@ local function shipped(name)
   return special
 end
 
-return function(mr, paths)
+return function(mr, made)
   local plan = {}
+
+  -- How a script gets at the device: made[d] is {name, changes} of one that its own name does not give.
+  local function device_call(d)
+    local name, changes = table.unpack(made[d] or {d.name})
+    return (changes and "mr.device(%q, %s)" or "mr.device %q"):format(name, changes and literal(changes))
+  end
 
   plan.plan = entry(function(graph, device) return core.plan(graph, device or mr.device()) end)
 
@@ -59,8 +65,7 @@ return function(mr, paths)
     return table.concat({
       'local mr = require "millrace"',
       program_line(mr, p.graph.program),
-      ("local plan = mr.plan(bound:graph{tile=%s}, mr.device %q)"):format(literal(p.tile),
-        paths[p.device] or p.device.name),
+      ("local plan = mr.plan(bound:graph{tile=%s}, %s)"):format(literal(p.tile), device_call(p.device)),
       statements .. "return plan\n"}, "\n")
   end))
 

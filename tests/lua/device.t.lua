@@ -35,6 +35,21 @@ bad('mr.device "h20"',
 bad('mr.device "b9"', "device: unknown device 'b9' (known: a100, h100, h200, host, mi300x)")
 bad('mr.device(200)', "device: name expected, got 200")
 
+-- Other numbers ---------------------------------------------------------------------------
+
+local other = mr.device("h200", {["power.limit"]=500, ["seu.cuda.ops.sfu"]=32})
+like(tostring(other), "limit%s+500 W", "a number that was changed")
+ok(not tostring(h200):find("limit%s+500 W"), "  on a device of its own")
+local other_plan = mr.plan(mr.examples.gemm{m=64, n=64, k=64}:graph{tile={m=64, n=64}}, other)
+like(other_plan:script(), 'mr.device%("h200", {%["power.limit"%]=500, %["seu.cuda.ops.sfu"%]=32}%)',
+  "a script has the changes")
+bad('mr.device("h200", {["power.limt"]=500})',
+  "device 'h200' has no field 'power.limt'; did you mean 'power.limit'?")
+bad('mr.device("h200", {["power.limit"]=-1})', "'power.limit' is -1 W; it must be from 0 to 1e+06")
+bad('mr.device("h200", {["power.limit"]={}})', "field 'power.limit' must be a number, a text, true, false or a table")
+bad('mr.device("h200", {5})', "field '' must have names for keys")
+bad('mr.device("h200", 5)', "device: table of numbers by path expected, got 5")
+
 -- Files -----------------------------------------------------------------------------------
 
 -- A copy of hw/h200.lua with one piece of text replaced, read as a device.
