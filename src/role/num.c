@@ -134,7 +134,7 @@ const struct num *num_in_whole(struct arena *a, const struct num *when)
 	return when;
 }
 
-static bool num_alike(const struct num *x, const struct num *y)
+bool num_alike(const struct num *x, const struct num *y)
 {
 	if (!x || !y)
 		return x == y;

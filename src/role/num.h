@@ -95,6 +95,7 @@ const struct num *num_select(struct arena *a, const struct num *when, const stru
 const struct num *num_whole(struct arena *a, const struct num *when);
 /* What is left to ask in such a turn; 1: nothing. */
 const struct num *num_in_whole(struct arena *a, const struct num *when);
+bool num_alike(const struct num *x, const struct num *y);	/* NULL is like NULL alone */
 /* Is x one of the conditions that must hold together for `all` to hold? */
 bool num_among(const struct num *all, const struct num *x);
 

@@ -35,13 +35,10 @@ static void count(const struct payer *x, const struct val *v, double n, struct s
 
 	switch (v->kind) {
 	case VAL_CONST: case VAL_FRAG: case VAL_NODE:
+	case VAL_SHARED:		/* price_op.c has what reading takes */
 		return;
 	case VAL_NUM: case VAL_COLUMN:
 		s->ops[0][CLASS_ALU] += n;
-		return;
-	case VAL_SHARED:
-		if (v->from != v->type)
-			s->ops[0][CLASS_ALU] += n;
 		return;
 	case VAL_FIELD:
 		s->ops[0][CLASS_ALU] += FIELD * n;

@@ -62,27 +62,45 @@ static double elements(const struct payer *x, const struct frag *f)
 	return threads(x);
 }
 
-/* Reads of shared memory for a value that is made for each element: a thread reads once what does
- * not differ along its rows, or columns, and neighbours of a pair at once. */
-static double shared_reads(const struct payer *x, const struct frag *f, const struct val *v)
-{
-	double n = 0;
-	int64_t by;
+/* What an operation reads of shared memory, each once: the compiler keeps what it has. */
+struct reads {
+	struct arena *a;
+	VEC(const struct val *) v;
+};
 
+static void collect(struct reads *r, const struct val *v)
+{
 	if (!v)
-		return 0;
+		return;
 	for (int i = 0; i < LEN(v->arg); i++)
-		n += shared_reads(x, f, v->arg[i]);
+		collect(r, v->arg[i]);
 	if (v->kind != VAL_SHARED)
-		return n;
+		return;
+	for (int i = 0; i < r->v.n; i++)
+		if (r->v.v[i]->from == v->from && num_alike(r->v.v[i]->num, v->num))
+			return;
+	VEC_PUSH(r->a, &r->v, v);
+}
+
+/* Elements of a value that is made for each of the fragment: a thread has once what does not differ
+ * along its rows, or columns. */
+static double distinct(const struct payer *x, const struct frag *f, const struct val *v)
+{
 	if (f->kind != FRAG_FULL)
-		return n + elements(x, f);
-	n += elements(x, f) / (num_uses(v->num, VAR_RB) ? 1 : f->blocks) /
+		return elements(x, f);
+	return elements(x, f) / (num_uses(v->num, VAR_RB) ? 1 : f->blocks) /
 		(num_uses(v->num, VAR_H) ? 1 : f->layout->halves) /
 		(num_uses(v->num, VAR_EIGHT) ? 1 : frag_groups(f)) /
-		(!num_uses(v->num, VAR_E) || (num_slope(v->num, VAR_E, &by) &&
-			by == dtype_bits(v->from) / 8) ? f->layout->pair : 1);
-	return n;
+		(num_uses(v->num, VAR_E) ? 1 : f->layout->pair);
+}
+
+/* Of those, how many one access brings: neighbours of a pair. */
+static double together(const struct frag *f, const struct val *v)
+{
+	int64_t by;
+
+	return f->kind == FRAG_FULL && num_uses(v->num, VAR_E) && num_slope(v->num, VAR_E, &by) &&
+		by == dtype_bits(v->from) / 8 ? f->layout->pair : 1;
 }
 
 /* costs ------------------------------------------------------------------------ */
@@ -110,7 +128,7 @@ static struct spent accesses(const struct payer *x, double n, double bytes)
 	return (struct spent){ .lane = fmax(s.lane, bank), .unit = s.unit };
 }
 
-/* Reads of shared memory for values; the first is waited for. */
+/* Reads of shared memory; the first is waited for. */
 static struct spent gets(const struct payer *x, double reads)
 {
 	struct spent s = accesses(x, reads, BANK_BYTES);
@@ -118,6 +136,32 @@ static struct spent gets(const struct payer *x, double reads)
 	if (reads > 0)
 		s.lane += x->vector->latency;
 	return s;
+}
+
+/* ... for values of elements of the fragment, and to make of them what is computed with. */
+static struct spent gets_all(const struct payer *x, const struct frag *f, const struct reads *r)
+{
+	double casts = 0, n = 0;
+	struct spent s;
+
+	for (int i = 0; i < r->v.n; i++) {
+		const struct val *v = r->v.v[i];
+
+		n += distinct(x, f, v) / together(f, v);
+		if (v->from != v->type)
+			casts += distinct(x, f, v);
+	}
+	s = gets(x, n);
+	s.ops[0][CLASS_ALU] += casts;
+	return s;
+}
+
+static struct spent gets_for(const struct payer *x, const struct frag *f, const struct val *v)
+{
+	struct reads r = { .a = x->a };
+
+	collect(&r, v);
+	return gets_all(x, f, &r);
 }
 
 static struct spent sum(struct spent a, struct spent b)
@@ -183,8 +227,8 @@ static struct spent put(const struct payer *x, const struct role_op *o)
 {
 	double n = elements(x, o->u.put.over) / (o->u.put.pairs ? 2 : 1);
 
-	return sum(accesses(x, n, dtype_bits(o->u.put.type) / 8.0), gets(x, shared_reads(x,
-		o->u.put.over, o->u.put.value)));
+	return sum(accesses(x, n, dtype_bits(o->u.put.type) / 8.0), gets_for(x, o->u.put.over,
+		o->u.put.value));
 }
 
 /* Each warp puts its rows of so many panels, two columns of 16 bits at a time. */
@@ -251,33 +295,35 @@ double price_spread(const struct payer *x, const struct role_op *o)
 
 static struct spent map(const struct payer *x, const struct role_op *o)
 {
-	double reads = 0, n = elements(x, o->u.map.over);
+	struct reads r = { .a = x->a };
 	struct spent s;
 
 	for (int i = 0; i < o->u.map.steps.n; i++)
-		reads += shared_reads(x, o->u.map.over, o->u.map.steps.v[i].value);
-	s = gets(x, reads);
-	price_map(x, o, n, &s);
+		collect(&r, o->u.map.steps.v[i].value);
+	s = gets_all(x, o->u.map.over, &r);
+	price_map(x, o, elements(x, o->u.map.over), &s);
 	return s;
 }
 
 static struct spent pack(const struct payer *x, const struct role_op *o)
 {
-	double n = elements(x, o->u.pack.to.frag);
-	struct spent s = gets(x, shared_reads(x, o->u.pack.to.frag, o->u.pack.value));
+	struct spent s = gets_for(x, o->u.pack.to.frag, o->u.pack.value);
 
-	price_pack(x, o, n, &s);
+	price_pack(x, o, elements(x, o->u.pack.to.frag), &s);
 	return s;
 }
 
 static struct spent sum_product(const struct payer *x, const struct role_op *o)
 {
 	const struct frag *f = o->u.sum_product.sum.frag;
-	double n = elements(x, f) * (double)o->u.sum_product.depth;
-	struct spent s = gets(x, (double)o->u.sum_product.depth * (shared_reads(x, f,
-		o->u.sum_product.a) + shared_reads(x, f, o->u.sum_product.b)));
+	double depth = (double)o->u.sum_product.depth;
+	struct reads r = { .a = x->a };
+	struct spent s;
 
-	price_sum_product(x, o, n, &s);
+	collect(&r, o->u.sum_product.a);
+	collect(&r, o->u.sum_product.b);
+	s = spent_times(gets_all(x, f, &r), depth);
+	price_sum_product(x, o, elements(x, f) * depth, &s);
 	return s;
 }
 
@@ -285,7 +331,7 @@ static struct spent sum_product(const struct payer *x, const struct role_op *o)
 static struct spent reduce(const struct payer *x, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
-	struct spent s = gets(x, shared_reads(x, f, o->u.reduce.value));
+	struct spent s = gets_for(x, f, o->u.reduce.value);
 	double columns = f->kind == FRAG_FULL ? (double)f->cols : 4;
 
 	price_reduce(x, o, elements(x, f), &s);
