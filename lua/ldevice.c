@@ -279,6 +279,21 @@ static int device_seus_l(lua_State *L)
 	return 1;
 }
 
+/* device:number(path) */
+static int device_number_l(lua_State *L)
+{
+	const struct vdevice *d = check_device(L, 1, "number");
+	struct err e;
+	double v;
+
+	if (lua_type(L, 2) != LUA_TSTRING)
+		throw_msg(L, "number: path of a field expected");
+	if (device_number(d, lua_tostring(L, 2), &v, NOWHERE, &e))
+		throw_err(L, &e);
+	lua_pushnumber(L, v);
+	return 1;
+}
+
 static int device_tostring_l(lua_State *L)
 {
 	const struct vdevice *d = check_device(L, 1, "tostring");
@@ -296,10 +311,11 @@ void lua_open_device(lua_State *L)
 		{ "name", device_name_l }, { "title", device_title_l }, { "arch", device_arch_l },
 		{ "eus", device_eus_l }, { "clock_hz", device_clock_l },
 		{ "seus", device_seus_l }, { NULL, NULL } };
+	static const luaL_Reg methods[] = { { "number", device_number_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = {
 		{ "__gc", device_gc_l }, { "__tostring", device_tostring_l }, { NULL, NULL } };
 
-	class_new(L, &(struct class_def){ DEVICE_CLASS, NULL, fields, meta });
+	class_new(L, &(struct class_def){ DEVICE_CLASS, methods, fields, meta });
 	lua_pushcfunction(L, device_new_l);
 	lua_setfield(L, -2, "device");
 }

@@ -47,9 +47,12 @@ A device as a scheduler sees it: units, memories, limits, read from hw/NAME.lua.
 Without a name, the H200. What if it had other numbers: {["seu.cuda.ops.sfu"]=32}.]]},
   {"mr.attached", "mr.attached()", [[
 The GPU of this machine: {name=, arch=, sms=, memory=}; or nil and why there is none.]]},
+  {"mr.calibrate", "mr.calibrate(path)", [[
+Measures the attached device with kernels made of plans, and writes its file: that of
+hw/ with the numbers that were measured. Takes a minute or two.]]},
   {"device", [[
 What mr.device gives. Fields: name, title, arch, eus, clock_hz, seus. Shown as a table
-of all numbers the model uses.]]},
+of all numbers the model uses; device:number "memory.l2.rate" is one of them.]]},
   {"mr.examples", [[
 The programs that come with Millrace, from examples/: mr.examples.gemm{m=..., n=...,
 k=...} is a bound program. help "gemm" tells its sizes and options.]]},

@@ -117,7 +117,7 @@ mr.examples = setmetatable({}, {
 
 ---- plans and searches -----------------------------------------------------------------------
 
-for _, part in ipairs{"plan", "search", "kernel", "trace", "compare", "why"} do
+for _, part in ipairs{"plan", "search", "kernel", "trace", "compare", "why", "calibrate"} do
   for name, f in pairs(require("millrace." .. part)(mr, made)) do mr[name] = f end
 end
 

@@ -410,6 +410,20 @@ enum err_code device_set_number(struct vdevice *d, const char *path, double v, s
 	return OK;
 }
 
+enum err_code device_number(const struct vdevice *d, const char *path, double *v, struct srcloc loc,
+	struct err *e)
+{
+	struct place at;
+
+	TRY(resolve(d, path, &at, loc, e));
+	if (at.field->kind == TEXT || at.field->kind == KIND)
+		return err_set(e, ERR_INPUT, loc, "'%s' is a text, not a number", path);
+	if (at.seu == d->nseus)
+		return err_set(e, ERR_INPUT, loc, "device '%s' has no sEU '%s'", d->name, at.name);
+	*v = get(at.seu == NONE ? (const void *)d : &d->seu[at.seu], at.field, at.index);
+	return OK;
+}
+
 enum err_code device_set_text(struct vdevice *d, const char *path, const char *v,
 	struct srcloc loc, struct err *e)
 {

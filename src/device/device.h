@@ -193,6 +193,9 @@ NODISCARD enum err_code device_set_number(struct vdevice *d, const char *path, d
 	struct srcloc loc, struct err *e);
 NODISCARD enum err_code device_set_text(struct vdevice *d, const char *path, const char *v,
 	struct srcloc loc, struct err *e);
+/* The number of a field, as a file gives it. */
+NODISCARD enum err_code device_number(const struct vdevice *d, const char *path, double *v,
+	struct srcloc loc, struct err *e);
 NODISCARD enum err_code device_finish(struct vdevice *d, struct srcloc loc, struct err *e);
 void device_print(const struct vdevice *d, struct buf *out);
 

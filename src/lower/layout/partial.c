@@ -55,16 +55,18 @@ static bool is_for(const struct program *p, int node, int by)
 	return true;
 }
 
-static bool takes_carry(const struct chain *x, int node)
+/* Does `by` alone take it, and it the carry, and so all the way? What others take is not gone into:
+ * a value may be taken twice at every step of a long sTask. */
+static bool leads_to_carry(const struct chain *x, int node, int by)
 {
 	const struct node *n = &x->p->nodes.v[node];
 
-	if (n->task != x->task)
+	if (n->task != x->task || !is_for(x->p, node, by))
 		return false;
 	if (n->op == OP_GET && n->ref == x->carry)
 		return true;
 	for (int k = 0; k < op_arity(n->op); k++)
-		if (takes_carry(x, n->arg[k]))
+		if (leads_to_carry(x, n->arg[k], node))
 			return true;
 	return false;
 }
@@ -100,8 +102,8 @@ static bool is_linear(struct chain *x, int node, int by)
 		return n->ref == x->carry;
 	if (n->op != OP_ADD && n->op != OP_MUL)
 		return false;
-	with = takes_carry(x, n->arg[0]) ? 1 : 0;
-	if (takes_carry(x, n->arg[with]) || !is_linear(x, n->arg[1 - with], node))
+	with = leads_to_carry(x, n->arg[0], node) ? 1 : 0;
+	if (leads_to_carry(x, n->arg[with], node) || !is_linear(x, n->arg[1 - with], node))
 		return false;
 	if (n->op == OP_MUL)
 		return lies_as_carry(x, n->arg[with]) || x->p->nodes.v[n->arg[with]].op == OP_CONST;

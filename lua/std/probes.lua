@@ -1,0 +1,153 @@
+-- probes.lua - kernels that each take as long, or draw as much power, as one number of a device says.
+--
+-- What is measured hangs on the number in question and on those before it in the list, not on those
+-- behind it, but for power, where it nearly does: so a device is calibrated by going through the list
+-- twice (calibrate.lua). An entry is
+--
+--   number   the field of the device, as in hw/; a unit stands there by its kind
+--   of       what is measured: "seconds" of a run, "cycles" of it, "clock_hz" or "watts" meanwhile
+--   run      {program=, sizes=, small=, plan=}: what is run. Entries share runs. `sizes` gives those for a
+--            device, `small` some that a CPU can play; `plan` makes the plan of the bound program
+--   why      what it isolates, in a clause
+
+-- programs --------------------------------------------------------------------------
+
+-- S[m] = sum over k of f(X[m, k]).
+local function chain(mr, f)
+  return mr.program("chain", function(p)
+    local m, k = p:axes("m", "k")
+    local X, S = p:input("X", {m, k}), p:output("S", {m}, "f32")
+    local s = p:carry("s", {m}, 0)
+    p:loop(k, function()
+      local x = p:load("load_x", X)
+      p:task("work", function() s:add(mr.rowsum(f(x), k)) end)
+    end)
+    S:store("store_s", p:task("round", function() return s * 0.5 end))
+  end)
+end
+
+-- C[b, m, n] = sum over k of X[m, k] W[n, k]: with a small n as good as nothing to compute. Every b
+-- reads all of X again.
+local function thin(mr)
+  return mr.program("thin", function(p)
+    local b, m, n, k = p:axes("b", "m", "n", "k")
+    local X, W, C = p:input("X", {m, k}), p:input("W", {n, k}), p:output("C", {b, m, n})
+    p:batch(b)
+    local c = p:carry("c", {m, n}, 0)
+    p:loop(k, function() c:add(p:mma("mma", p:load("load_x", X), p:load("load_w", W))) end)
+    C:store("store_c", p:task("round", function() return c:to "bf16" end))
+  end)
+end
+
+-- S[m] = sum over n of half of Q[m, :] . K[n, :].
+local function scores(mr)
+  return mr.program("scores", function(p)
+    local m, n, d = p:axes("m", "n", "d")
+    local Q, K, S = p:input("Q", {m, d}), p:input("K", {n, d}), p:output("S", {m}, "f32")
+    local q, s = p:load("load_q", Q), p:carry("s", {m}, 0)
+    p:loop(n, function()
+      local qk = p:mma("mma_qk", q, p:load("load_k", K))
+      p:task("work", function() s:add(mr.rowsum(qk * 0.5, n)) end)
+    end)
+    S:store("store_s", p:task("round", function() return s * 0.5 end))
+  end)
+end
+
+-- plans -----------------------------------------------------------------------------
+
+-- Loads by one warp; the rest, in order, by `ways` lanes of four warps that share the rows.
+local function plan_of(mr, o)
+  return function(bound, device)
+    local plan = mr.plan(bound:graph{tile=o.tile}, device)
+    if o.ways then plan:split("m", o.ways) end
+    plan:lane("p0", {warps=o.producers or 1})
+    if o.grid then plan:grid(o.grid) end
+    plan:buffers(o.rings)
+    for _, task in ipairs(o.loads) do plan:append(task, {lane="p0"}) end
+    for i = 0, (o.ways or 1) - 1 do
+      local lane, suffix = "c" .. i, o.ways and "." .. i or ""
+      plan:lane(lane, {warps=4, registers=o.registers})
+      for _, task in ipairs(o.tasks) do
+        plan:append(task .. suffix, {lane=lane})
+      end
+    end
+    plan:fill_waits()
+    return plan
+  end
+end
+
+return function(mr)
+  local max, min, exp2 = mr.max, mr.min, mr.exp2
+
+  -- Rows of f(x) by lanes of 64.
+  local function vector(lanes, k, f)
+    return {program=chain(mr, f), small={m=64 * lanes, k=192}, sizes=function(d) return {m=64 * lanes * d.eus, k=k} end,
+      plan=plan_of(mr, {tile={m=64 * lanes, k=64}, ways=lanes > 1 and lanes or nil, rings={x=4}, loads={"load_x"},
+        tasks={"work", "round", "store_s"}})}
+  end
+  local multiply = vector(1, 4096, function(x)
+    local y = x
+    for _ = 1, 64 do y = y * x + 0.25 end
+    return y
+  end)
+  local choose = vector(2, 4096, function(x)
+    local y, z, w = x, x * 2, x * 0.5 + 0.125
+    for _ = 1, 32 do y, z, w = max(y, z), min(z, w), y end
+    return y + z + w
+  end)
+  local exponentials = vector(2, 2048, function(x)
+    for _ = 1, 32 do x = exp2(-x) end
+    return x
+  end)
+  local mixed = vector(2, 4096, function(x)
+    local y = x
+    for _ = 1, 8 do y = max(exp2(y * x - 0.25), x) * 0.5 + 0.125 end
+    return y
+  end)
+
+  -- Tiles of m x k; `sizes` of a device.
+  local function reader(m, k, stages, sizes)
+    return {program=thin(mr), small={b=2, m=128, n=8, k=192}, sizes=sizes,
+      plan=plan_of(mr, {tile={m=m, n=8, k=k}, ways=m > 64 and m // 64 or nil, rings={x=stages, w=stages},
+        loads={"load_x", "load_w"}, tasks={"mma", "round", "store_c"}})}
+  end
+  local rows = reader(128, 256, 3, function(d) return {b=1, m=128 * d.eus * 64, n=8, k=256} end)
+  local pieces = reader(128, 64, 8, function(d) return {b=1, m=128 * d.eus, n=8, k=16384} end)
+  local one_by_one = reader(64, 64, 1, function(d) return {b=1, m=64 * (d.eus // 8), n=8, k=32768} end)
+  local cached = reader(128, 64, 10, function(d) return {b=4 * d.eus, m=2048, n=8, k=1024} end)
+
+  local function gemm(producers, stages, sizes)
+    return {program=mr.examples.gemm, small={m=128, n=256, k=132}, sizes=function() return sizes end,
+      plan=plan_of(mr, {tile={m=128, n=256, k=64}, ways=2, registers=232, producers=producers, rings={a=stages, b=stages},
+        grid={group=8}, loads={"load_a", "load_b"}, tasks={"mma", "epilogue", "store_c"}})}
+  end
+  local products = gemm(1, 4, {m=8192, n=8192, k=8192})
+  local by_threads = gemm(4, 3, {m=4096, n=4096, k=4100})
+  local in_turn = {program=scores(mr), small={m=64, n=64, d=64},
+    sizes=function(d) return {m=64 * d.eus, n=16384, d=64} end,
+    plan=plan_of(mr, {tile={m=64, n=16}, rings={k=8}, loads={"load_q", "load_k"},
+      tasks={"mma_qk", "work", "round", "store_s"}})}
+  local nothing = vector(2, 64, function(x) return x end)
+  nothing.sizes = function() return {m=128, k=64} end
+
+  return {
+    {number="clock_ghz", of="clock_hz", run=exponentials, why="without much power"},
+    {number="seu.vector.lane_share", of="seconds", run=multiply, why="64 multiply-adds an element, by one lane"},
+    {number="seu.vector.ops.alu", of="seconds", run=choose, why="64 maxima and minima an element"},
+    {number="seu.vector.ops.sfu", of="seconds", run=exponentials, why="32 exponentials an element"},
+    {number="memory.global.rate", of="seconds", run=rows, why="reads whole rows once"},
+    {number="memory.global.run", of="seconds", run=pieces, why="reads rows in pieces of 128 bytes"},
+    {number="memory.global.latency", of="seconds", run=one_by_one, why="asks for a piece when it has the one before"},
+    {number="memory.l2.rate", of="seconds", run=cached, why="reads again what L2 has"},
+    {number="seu.matrix.flops.bf16", of="cycles", run=products, why="products without a pause"},
+    {number="seu.matrix.latency", of="seconds", run=in_turn, why="products that wait for work on the one before"},
+    {number="memory.l2.thread_rate", of="cycles", run=by_threads, why="copies by threads"},
+    {number="sync.launch_seconds", of="seconds", run=nothing, why="one small tile"},
+    {number="power.idle", of="watts", run=one_by_one, why="waits"},
+    {number="power.l2", of="watts", run=cached, why="reads again what L2 has"},
+    {number="power.global", of="watts", run=rows, why="reads whole rows once"},
+    {number="power.vector", of="watts", run=mixed, why="maxima, multiply-adds and exponentials"},
+    {number="power.limit", of="watts", run=products, why="products without a pause"},
+    {number="power.product", of="clock_hz", run=products, why="products without a pause"},
+  }
+end
