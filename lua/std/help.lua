@@ -46,7 +46,8 @@ section "Devices and programs" {
 A device as a scheduler sees it: units, memories, limits, read from hw/NAME.lua.
 Without a name, the H200.]]},
   {"mr.attached", "mr.attached()", [[
-The GPU of this machine: {name=, arch=, sms=, memory=}; or nil and why there is none.]]},
+The GPU of this machine: {name=, arch=, sms=, memory=, partition=, driver=, power_limit=,
+trouble=}; or nil and why there is none. trouble: why times taken now cannot be trusted.]]},
   {"device", [[
 What mr.device gives. Fields: name, title, arch, eus, clock_hz, seus. Shown as a table
 of all numbers the model uses.]]},

@@ -274,6 +274,7 @@ enum err_code cuda_run_job(struct cuda_device *d, const struct gpu_job *job,
 
 	*r = (struct gpu_result){ 0 };
 	code = run_task(&t, p, r, a);
+	d->used_at = wire_clock();
 	if (!d->verdict.lost)
 		cuda_task_release(&t);
 	return code;
