@@ -293,8 +293,20 @@ void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int re
 	return data;
 }
 
-/* core.run(kernel, inputs or nil, {limit=, seconds=, seed=}) -> outputs, list of milliseconds.
- * Without inputs, random ones of the seed. seconds: benchmark for so long; otherwise one run. */
+static void push_circumstances(lua_State *L, const struct gpu_result *r)
+{
+	lua_createtable(L, 0, 2);
+	lua_pushstring(L, gpu_cache_name(r->cache));
+	lua_setfield(L, -2, "cache");
+	if (r->watts > 0) {
+		lua_pushnumber(L, r->watts);
+		lua_setfield(L, -2, "watts");
+	}
+}
+
+/* core.run(kernel, inputs or nil, {limit=, seconds=, seed=}) -> outputs, list of milliseconds,
+ * {cache=, watts=}, each nil if unknown. Without inputs, random ones of the seed. seconds:
+ * benchmark for so long; otherwise one run. */
 static int run_l(lua_State *L)
 {
 	static const char *const names[] = { "limit", "seconds", "seed" };
@@ -331,7 +343,8 @@ static int run_l(lua_State *L)
 		lua_pushnumber(L, r.ms[i]);
 		lua_rawseti(L, -2, i + 1);
 	}
-	return 2;
+	push_circumstances(L, &r);
+	return 3;
 }
 
 /* lowering alone ------------------------------------------------------------ */

@@ -239,7 +239,8 @@ most to the difference. .rows for scripts.]]},
 What binds a simulated timeline, and what would help by how much: other rings and orders of
 tiles are tried. Gives a text, and all that was tried, best first: .change .gain.]]},
   {"kernel:bench", "kernel:bench{seconds=}", [[
-Time it: .ms (median) .tflops .gbps .min .max .runs.]]},
+Time it: .ms (median) .tflops .gbps .min .max .runs; .watts, the mean power, or nil; .cache,
+"cold L2" or "warm L2".]]},
   {"kernel:export", "kernel:export(dir[, {name=}])", [[
 Write it as files that stand alone: source, binary, C launcher, Python module for torch.
 Of a kernel for the CPU: source, runtime, a driver and its makefile. Gives their paths.]]},

@@ -10,6 +10,7 @@ enum { PROCESSES_MAX = 256 };
 
 void cuda_board_open(struct cuda_board *b, const char *bus_id)
 {
+	unsigned mig, later;
 	struct err ignored;
 
 	if (b->tried)
@@ -19,6 +20,8 @@ void cuda_board_open(struct cuda_board *b, const char *bus_id)
 		return;
 	if (b->api.nvmlDeviceGetHandleByPciBusId(bus_id, &b->handle))
 		b->handle = NULL;
+	/* CUDA sees no device of a board with MIG but the parts of it. */
+	b->partition = ASK(b, nvmlDeviceGetMigMode, &mig, &later) && mig;
 }
 
 static enum gpu_held held_by(unsigned long long reasons)
@@ -70,7 +73,7 @@ static void count_processes(struct cuda_board *b, struct gpu_board *out)
 
 void cuda_board_read(struct cuda_board *b, struct gpu_board *out)
 {
-	unsigned milliwatts, mig, later;
+	unsigned milliwatts;
 
 	*out = (struct gpu_board){ 0 };
 	if (!b->handle)
@@ -80,8 +83,7 @@ void cuda_board_read(struct cuda_board *b, struct gpu_board *out)
 		out->driver[0] = '\0';
 	if (ASK(b, nvmlDeviceGetEnforcedPowerLimit, &milliwatts))
 		out->power_limit = milliwatts * 1e-3;
-	/* CUDA sees no device of a board with MIG but the parts of it. */
-	out->partition = ASK(b, nvmlDeviceGetMigMode, &mig, &later) && mig;
+	out->partition = b->partition;
 	read_clock(b, out);
 	count_processes(b, out);
 }
@@ -97,6 +99,6 @@ double cuda_board_joules(struct cuda_board *b)
 {
 	unsigned long long millijoules;
 
-	return ASK(b, nvmlDeviceGetTotalEnergyConsumption, &millijoules) ?
+	return !b->partition && ASK(b, nvmlDeviceGetTotalEnergyConsumption, &millijoules) ?
 		(double)millijoules * 1e-3 : 0;
 }

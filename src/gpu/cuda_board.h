@@ -13,6 +13,7 @@ struct cuda_board {
 	struct cuda_nvml api;
 	struct nvmlDevice_st *handle;	/* NULL: none */
 	bool tried;
+	bool partition;			/* devices are parts of it (MIG) */
 };
 
 /* Find it by the device's place on the bus; once. */
@@ -24,7 +25,7 @@ void cuda_board_open(struct cuda_board *b, const char *bus_id);
 void cuda_board_read(struct cuda_board *b, struct gpu_board *out);
 /* % of the last second that kernels ran, whoever's; 0: none, or not known. */
 int cuda_board_use(struct cuda_board *b);
-/* J since the driver was loaded, as of up to 0.1 s ago; 0: not known. */
+/* J since the driver was loaded, as of up to 0.1 s ago; 0: not known, or not the device's alone. */
 double cuda_board_joules(struct cuda_board *b);
 
 #endif

@@ -79,10 +79,19 @@ struct gpu_info {
 	struct gpu_board board;
 };
 
+/* What a benchmark's runs find in the L2. */
+enum gpu_cache {
+	GPU_CACHE_UNKNOWN,		/* of a single run: what its preparation left */
+	GPU_CACHE_WARM,			/* some of what they read: it is read again too soon */
+	GPU_CACHE_COLD,			/* nothing: more than it holds comes in between */
+};
+
 struct gpu_result {
 	double *ms;			/* of each run, in order, milliseconds */
 	int runs;
 	int copies;			/* that rotated buffers had */
+	enum gpu_cache cache;
+	double watts;			/* that the board drew meanwhile; 0: not known */
 };
 
 /* device: CUDA's number of it, 0 for the first. `m` is borrowed and outlives the gpu.
@@ -115,6 +124,9 @@ NODISCARD enum err_code gpu_run(struct gpu *g, const struct gpu_job *job, double
 	const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e);
 
 enum gpu_failure gpu_failure(const struct gpu *g);
+
+/* "cold L2", "warm L2"; NULL: unknown. */
+const char *gpu_cache_name(enum gpu_cache c);
 
 /* ---- the other side ---- */
 

@@ -201,6 +201,8 @@ void get_info(struct wire *w, struct gpu_info *info)
 void put_result(struct wire *w, const struct gpu_result *r)
 {
 	wire_put_u32(w, (uint32_t)r->copies);
+	wire_put_u32(w, r->cache);
+	wire_put_double(w, r->watts);
 	wire_put_u32(w, (uint32_t)r->runs);
 	wire_put(w, r->ms, (size_t)r->runs * sizeof(*r->ms));
 }
@@ -209,6 +211,8 @@ void get_result(struct wire *w, struct gpu_result *r, struct arena *a)
 {
 	*r = (struct gpu_result){ 0 };
 	r->copies = (int)wire_get_u32(w);
+	r->cache = (enum gpu_cache)wire_get_below(w, GPU_CACHE_COLD + 1);
+	r->watts = wire_get_double(w);
 	r->runs = wire_get_count(w, sizeof(*r->ms));
 	r->ms = ARENA_ARRAY(a, r->runs, double);
 	for (int i = 0; i < r->runs; i++)

@@ -131,6 +131,14 @@ static int babble(const struct cuda_launch_config *c, void **params)
 	return 0;
 }
 
+/* Takes so many microseconds. */
+static int last(const struct cuda_launch_config *c, void **params)
+{
+	(void)c;
+	now_us += PARAM(int, 0) - STEP_US;
+	return 0;
+}
+
 static int pid(const struct cuda_launch_config *c, void **params)
 {
 	(void)c;
@@ -191,6 +199,7 @@ static struct CUfunc_st kernels[] = {
 	{ "crash", crash, 0, { 0 } },
 	{ "quit", quit, 0, { 0 } },
 	{ "babble", babble, 0, { 0 } },
+	{ "last", last, 1, { 4 } },
 	{ "pid", pid, 1, { 8 } },
 	{ "where", where, 2, { 8, 8 } },
 	{ "shape", shape, 1, { 8 } },

@@ -697,6 +697,68 @@ static void test_bench(void)
 	gpu_free(g);
 }
 
+/* What a benchmark of two runs, over so many copies of an input, finds in an L2 of 4 MiB. */
+static enum gpu_cache cache_of(struct gpu *g, size_t input, int copies)
+{
+	struct gpu_result r = { 0 };
+	struct simple s;
+
+	saxpy_init(&s);
+	s.buffers[0] = (struct gpu_buffer){ .bytes = input, .init = GPU_INIT_WORD, .rotate = true };
+	s.job.mode = GPU_BENCH;
+	s.job.bench = (struct gpu_bench){ .runs_min = 2, .runs_max = 2, .copies = copies };
+	if (gpu_run(g, &s.job, PATIENT, NULL, &arena, &r, &err))
+		diag("%s", err.msg);
+	return r.cache;
+}
+
+static void test_cache_state(void)
+{
+	struct gpu *g = open_gpu();
+	struct gpu_result r;
+	struct simple s;
+
+	is_int(cache_of(g, 1 << 20, 0), GPU_CACHE_COLD, "copies beyond the L2 leave it cold");
+	is_int(cache_of(g, 1 << 20, 3), GPU_CACHE_WARM, "too few of them, warm");
+	is_int(cache_of(g, 5 << 20, 1), GPU_CACHE_COLD, "an input beyond it needs none");
+	saxpy_init(&s);
+	ok(!gpu_run(g, &s.job, PATIENT, NULL, &arena, &r, &err) && r.cache == GPU_CACHE_UNKNOWN,
+		"of a single run nothing is known");
+	is_str(gpu_cache_name(GPU_CACHE_COLD), "cold L2", "by name");
+	ok(!gpu_cache_name(GPU_CACHE_UNKNOWN), "or by none");
+	gpu_free(g);
+}
+
+/* Of three runs that take so long each, by a new worker. */
+static double watts_of(int us)
+{
+	struct gpu *g = open_gpu();
+	struct gpu_result r = { 0 };
+	struct simple s;
+
+	simple_init(&s, "last");
+	s.params[0] = (struct gpu_param){ .kind = GPU_PARAM_BITS32, .bits = (uint64_t)us };
+	s.step.nparams = 1;
+	s.job.mode = GPU_BENCH;
+	s.job.bench = (struct gpu_bench){ .runs_min = 3, .runs_max = 3 };
+	if (gpu_run(g, &s.job, PATIENT, NULL, &arena, &r, &err))
+		diag("%s", err.msg);
+	gpu_free(g);
+	return r.watts;
+}
+
+static void test_watts(void)
+{
+	ok(fabs(watts_of(1000000) - 7 / 3.0) < 1e-6, "mean power is energy over time");
+	ok(watts_of(90000) == 0, "of 0.27 s it is not known");
+	setenv("FAKE_NVML_MIG", "1", 1);
+	ok(watts_of(1000000) == 0, "nor of a partition");
+	unsetenv("FAKE_NVML_MIG");
+	setenv("MILLRACE_LIBNVML", old_board, 1);
+	ok(watts_of(1000000) == 0, "nor without a counter");
+	setenv("MILLRACE_LIBNVML", board, 1);
+}
+
 /* ---- what goes wrong ---- */
 
 static void fails(struct gpu *g, const char *entry, enum gpu_failure want, const char *text)
@@ -1153,6 +1215,8 @@ int main(int argc, char **argv)
 	test_binaries();
 	test_launch_numbers();
 	test_bench();
+	test_cache_state();
+	test_watts();
 	test_failures();
 	test_refusals();
 	test_no_driver();
