@@ -216,8 +216,8 @@ Find a good plan by simulating many. Ctrl-C stops it and keeps the best so far. 
 section "Timelines and kernels" {
   {"timeline", [[
 What ran when. Fields: cycles, seconds, tflops, ii, bound, res_mii, rec_mii, utilization,
-events, phases, measured, unit, program, unpriced; of a trace also overhead, clock_hz, kernel. Shown as
-a drawing.]]},
+events, phases, measured, unit, program, unpriced, cache; of a trace also overhead,
+clock_hz, kernel. Shown as a drawing.]]},
   {"timeline:print", 'timeline:print{width=, by="lane", phase=, tile=, from=, to=, ascii=, color=}', [[
 Draw it on the standard output. by: "lane" or "seu". It begins with a tile or a cycle.]]},
   {"timeline:text", "timeline:text{...}", "What timeline:print writes, as a string."},
