@@ -44,7 +44,8 @@ section "Devices and programs" {
   {"mr.devices", "mr.devices()", "Names of the devices that hw/ describes."},
   {"mr.device", "mr.device([name or path])", [[
 A device as a scheduler sees it: units, memories, limits, read from hw/NAME.lua.
-Without a name, the H200.]]},
+Without a name, the one that is attached, which must be as the file says; or, if none is,
+the H200 as a model.]]},
   {"mr.attached", "mr.attached()", [[
 The GPU of this machine: {name=, arch=, sms=, memory=, partition=, driver=, power_limit=,
 trouble=}; or nil and why there is none. trouble: why times taken now cannot be trusted.]]},

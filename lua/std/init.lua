@@ -26,14 +26,64 @@ end
 
 ---- devices -------------------------------------------------------------------
 
+local MODEL <const> = "h200"                            -- where nothing is attached
 local devices = {}                                      -- by name, once they are read
 local paths = setmetatable({}, {__mode = "k"})          -- of those read by path
 
 mr.devices = entry(function() return listed "hw" end)
 
+local function described(name)
+  if not devices[name] then
+    devices[name] = core.device(name, path_of("hw", name), "hw/" .. name .. ".lua")
+  end
+  return devices[name]
+end
+
+-- The file of hw/ whose name is a word of CUDA's name, "NVIDIA A100-SXM4-80GB".
+local function file_of(gpu)
+  local known = listed "hw"
+  for word in gpu:lower():gmatch "%w+" do
+    if has(known, word) then return word end
+  end
+end
+
+-- Why the file is not of the device that is attached; nil if it is.
+local function mismatch(found, name)
+  if found.partition then
+    return ("the attached %s is a part of a board, with %d SMs, and hw/%s.lua is of a whole one"):format(
+      found.name, found.sms, name)
+  elseif found.sms ~= described(name).eus then
+    return ("the attached %s has %d SMs, and hw/%s.lua is of one with %d"):format(found.name, found.sms,
+      name, described(name).eus)
+  end
+end
+
+-- The name of the file that is of the attached device, or of a model if there is none; or nil and why
+-- it cannot be told.
+local function choose()
+  local found = core.attached()
+  if not found then return MODEL end
+  local name = file_of(found.name)
+  if not name then
+    return nil, ("no file of hw/ is of the attached %s: write one with mr.calibrate(path), or take a model, "
+      .. "as mr.device %q"):format(found.name, MODEL)
+  end
+  local why = mismatch(found, name)
+  if why then return nil, ("%s; to take that as a model, say mr.device %q"):format(why, name) end
+  return name
+end
+
+local chosen, refusal                                   -- what choose() gave; asked once
+
+local function attached_or_model()
+  if not chosen and not refusal then chosen, refusal = choose() end
+  if refusal then raise("device: " .. refusal) end
+  return chosen
+end
+
 -- A name of hw/, or the path of a file like those there (read anew on every call).
 mr.device = entry(function(name)
-  name = name == nil and "h200" or name
+  if name == nil then name = attached_or_model() end
   if type(name) ~= "string" then raise("device: name expected, got " .. show(name)) end
   if name:find("/", 1, true) or name:find("%.lua$") then
     local d = core.device(name:match("([^/]*)%.lua$") or name, name, (name:gsub("^%./", "")))
@@ -46,8 +96,7 @@ mr.device = entry(function(name)
     raise(("device: unknown device '%s'%s (known: %s)"):format(name, hint(name, known),
       table.concat(known, ", ")))
   end
-  devices[name] = core.device(name, path_of("hw", name), "hw/" .. name .. ".lua")
-  return devices[name]
+  return described(name)
 end)
 
 ---- examples ------------------------------------------------------------------
