@@ -174,7 +174,9 @@ $(B)/fake/%.so: tests/fake/%.c $(B)/.cflags
 	$(call say,CC)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -std=c11 $(WARN) -O1 -g -fPIC -shared -o $@ $<
-$(B)/tests/gpu: $(B)/fake/fake_cuda.so
+FAKES := $(patsubst tests/%.c,$(B)/%.so,$(wildcard tests/fake/fake_*.c))
+$(B)/tests/gpu: $(FAKES)
+$(B)/fake/fake_nvml_old.so: tests/fake/fake_nvml.c
 $(B)/perf/%: $(B)/tests/perf/%.o $(LIB_OBJ) $(B)/libcore.a
 	$(call say,LINK)
 	@mkdir -p $(@D)

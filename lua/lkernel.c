@@ -35,7 +35,38 @@ struct gpu *gpu_of(lua_State *L)
 	return g;
 }
 
-/* core.attached() -> {name=, arch=, sms=, memory=}, or nil and why there is none */
+static void set_text(lua_State *L, const char *key, const char *text)
+{
+	if (!text[0])
+		return;
+	lua_pushstring(L, text);
+	lua_setfield(L, -2, key);
+}
+
+static void push_info(lua_State *L, const struct gpu_info *info)
+{
+	char trouble[GPU_TROUBLE_MAX];
+
+	gpu_trouble(info, trouble);
+	lua_createtable(L, 0, 8);
+	set_text(L, "name", info->name);
+	set_text(L, "arch", info->arch);
+	set_text(L, "driver", info->board.driver);
+	set_text(L, "trouble", trouble);
+	lua_pushinteger(L, info->sms);
+	lua_setfield(L, -2, "sms");
+	lua_pushinteger(L, info->memory_free);
+	lua_setfield(L, -2, "memory");
+	lua_pushboolean(L, info->board.partition);
+	lua_setfield(L, -2, "partition");
+	if (info->board.power_limit > 0) {
+		lua_pushnumber(L, info->board.power_limit);
+		lua_setfield(L, -2, "power_limit");
+	}
+}
+
+/* core.attached() -> {name=, arch=, sms=, memory=, partition=, driver=, power_limit=,
+ * trouble=}, the last three nil if unknown or none; or nil and why there is no device */
 static int attached_l(lua_State *L)
 {
 	struct gpu *g = gpu_of(L);
@@ -43,21 +74,15 @@ static int attached_l(lua_State *L)
 	struct gpu_info info;
 	struct err e;
 
-	if (gpu_probe(g, &stop, &info, &e)) {
-		lua_pushnil(L);
-		lua_pushstring(L, e.msg);
-		return 2;
+	if (!gpu_probe(g, &stop, &info, &e)) {
+		push_info(L, &info);
+		return 1;
 	}
-	lua_createtable(L, 0, 4);
-	lua_pushstring(L, info.name);
-	lua_setfield(L, -2, "name");
-	lua_pushstring(L, info.arch);
-	lua_setfield(L, -2, "arch");
-	lua_pushinteger(L, info.sms);
-	lua_setfield(L, -2, "sms");
-	lua_pushinteger(L, info.memory_free);
-	lua_setfield(L, -2, "memory");
-	return 1;
+	if (e.code == ERR_INTERRUPTED)
+		throw_err(L, &e);
+	lua_pushnil(L);
+	lua_pushstring(L, e.msg);
+	return 2;
 }
 
 /* kernels ------------------------------------------------------------------ */
@@ -268,8 +293,20 @@ void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int re
 	return data;
 }
 
-/* core.run(kernel, inputs or nil, {limit=, seconds=, seed=}) -> outputs, list of milliseconds.
- * Without inputs, random ones of the seed. seconds: benchmark for so long; otherwise one run. */
+static void push_circumstances(lua_State *L, const struct gpu_result *r)
+{
+	lua_createtable(L, 0, 2);
+	lua_pushstring(L, gpu_cache_name(r->cache));
+	lua_setfield(L, -2, "cache");
+	if (r->watts > 0) {
+		lua_pushnumber(L, r->watts);
+		lua_setfield(L, -2, "watts");
+	}
+}
+
+/* core.run(kernel, inputs or nil, {limit=, seconds=, seed=}) -> outputs, list of milliseconds,
+ * {cache=, watts=}, each nil if unknown. Without inputs, random ones of the seed. seconds:
+ * benchmark for so long; otherwise one run. */
 static int run_l(lua_State *L)
 {
 	static const char *const names[] = { "limit", "seconds", "seed" };
@@ -306,7 +343,8 @@ static int run_l(lua_State *L)
 		lua_pushnumber(L, r.ms[i]);
 		lua_rawseti(L, -2, i + 1);
 	}
-	return 2;
+	push_circumstances(L, &r);
+	return 3;
 }
 
 /* lowering alone ------------------------------------------------------------ */

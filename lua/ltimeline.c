@@ -148,6 +148,13 @@ static int timeline_measured_l(lua_State *L)
 	return 1;
 }
 
+/* What its reads found in L2; nil if that is not known. */
+static int timeline_cache_l(lua_State *L)
+{
+	lua_pushstring(L, check_timeline(L, 1, "cache")->cache);
+	return 1;
+}
+
 /* What times are counted in: "cycles", or "stamps" where there was no clock. */
 static int timeline_unit_l(lua_State *L)
 {
@@ -433,7 +440,7 @@ void lua_open_timeline(lua_State *L)
 		{ "utilization", timeline_utilization_l }, { "events", timeline_events_l },
 		{ "phases", timeline_phases_l }, { "unit", timeline_unit_l },
 		{ "overhead", timeline_overhead_l }, { "unpriced", timeline_unpriced_l },
-		{ "clock_hz", timeline_clock_hz_l },
+		{ "cache", timeline_cache_l }, { "clock_hz", timeline_clock_hz_l },
 		{ "doubt", timeline_doubt_l }, { "tie", timeline_tie_l },
 		{ "power", timeline_power_l }, { "energy", timeline_energy_l }, { "kernel", timeline_kernel_l },
 		{ "program", timeline_program_l }, { NULL, NULL } };

@@ -52,6 +52,7 @@ static enum err_code time_both(struct built *plain, struct built *traced, struct
 
 		TRY(built_run(i == 1 ? traced : plain, g, in, limit, bench, stop, a, &r, e));
 		ms[i] = median(&r);
+		o->cache = gpu_cache_name(r.cache);
 	}
 	o->seconds = ms[1] * 1e-3;
 	o->overhead = ms[1] / ((ms[0] + ms[2]) / 2) - 1;

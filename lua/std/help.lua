@@ -44,9 +44,11 @@ section "Devices and programs" {
   {"mr.devices", "mr.devices()", "Names of the devices that hw/ describes."},
   {"mr.device", "mr.device([name or path], [changes])", [[
 A device as a scheduler sees it: units, memories, limits, read from hw/NAME.lua.
-Without a name, the H200. What if it had other numbers: {["seu.cuda.ops.sfu"]=32}.]]},
+Without a name, the one that is attached, which must be as the file says; or, if none is,
+the H200 as a model. What if it had other numbers: {["seu.cuda.ops.sfu"]=32}.]]},
   {"mr.attached", "mr.attached()", [[
-The GPU of this machine: {name=, arch=, sms=, memory=}; or nil and why there is none.]]},
+The GPU of this machine: {name=, arch=, sms=, memory=, partition=, driver=, power_limit=,
+trouble=}; or nil and why there is none. trouble: why times taken now cannot be trusted.]]},
   {"mr.calibrate", "mr.calibrate(path)", [[
 Measures the attached device with kernels made of plans, and writes its file: that of
 hw/ with the numbers that were measured. Takes a minute or two.]]},
@@ -218,8 +220,8 @@ Find a good plan by simulating many. Ctrl-C stops it and keeps the best so far. 
 section "Timelines and kernels" {
   {"timeline", [[
 What ran when. Fields: cycles, seconds, tflops, ii, bound, res_mii, rec_mii, utilization,
-events, phases, measured, unit, program, unpriced; of a trace also overhead, clock_hz, kernel. Shown as
-a drawing.]]},
+events, phases, measured, unit, program, unpriced, cache; of a trace also overhead,
+clock_hz, kernel. Shown as a drawing.]]},
   {"timeline:print", 'timeline:print{width=, by="lane", phase=, tile=, from=, to=, ascii=, color=}', [[
 Draw it on the standard output. by: "lane" or "seu". It begins with a tile or a cycle.]]},
   {"timeline:text", "timeline:text{...}", "What timeline:print writes, as a string."},
@@ -241,7 +243,8 @@ most to the difference. .rows for scripts.]]},
 What binds a simulated timeline, and what would help by how much: other rings and orders of
 tiles are tried. Gives a text, and all that was tried, best first: .change .gain.]]},
   {"kernel:bench", "kernel:bench{seconds=}", [[
-Time it: .ms (median) .tflops .gbps .min .max .runs.]]},
+Time it: .ms (median) .tflops .gbps .min .max .runs; .watts, the mean power, or nil; .cache,
+"cold L2" or "warm L2".]]},
   {"kernel:export", "kernel:export(dir[, {name=}])", [[
 Write it as files that stand alone: source, binary, C launcher, Python module for torch.
 Of a kernel for the CPU: source, runtime, a driver and its makefile. Gives their paths.]]},

@@ -11,64 +11,14 @@ local function path_of(folder, name)
   return ("%s/%s/%s.lua"):format(core.home(), folder, name)
 end
 
-local function listed(folder)
-  local names = core.list(core.home() .. "/" .. folder, ".lua")
-  table.sort(names)
-  return names
-end
-
-local function has(list, name)
-  for _, x in ipairs(list) do
-    if x == name then return true end
-  end
-  return false
-end
-
----- devices -------------------------------------------------------------------
-
-local devices = {}                                      -- by name, once they are read
-local made = setmetatable({}, {__mode = "k"})           -- {name or path, changes} of the others
-
-mr.devices = entry(function() return listed "hw" end)
-
--- Of a name of hw/, or the path of a file like those there; and what messages call it.
-local function file_of(name)
-  if name:find("/", 1, true) or name:find("%.lua$") then
-    return name:match("([^/]*)%.lua$") or name, name, (name:gsub("^%./", ""))
-  end
-  local known = listed "hw"
-  if not has(known, name) then
-    raise(("device: unknown device '%s'%s (known: %s)"):format(name, hint(name, known),
-      table.concat(known, ", ")))
-  end
-  return name, path_of("hw", name), "hw/" .. name .. ".lua"
-end
-
--- Files that are read by path, or with changes, are read anew on every call.
-mr.device = entry(function(name, changes)
-  name = name == nil and "h200" or name
-  if type(name) ~= "string" then raise("device: name expected, got " .. show(name)) end
-  if changes ~= nil and type(changes) ~= "table" then
-    raise("device: table of numbers by path expected, got " .. show(changes))
-  end
-  if devices[name] and not changes then return devices[name] end
-  local short, path, shown = file_of(name)
-  local d = core.device(short, path, shown, changes)
-  if changes or path == name then
-    made[d] = {name, changes}
-  else
-    devices[name] = d
-  end
-  return d
-end)
-
 ---- examples ------------------------------------------------------------------
 
 -- Names of the examples that return a program, told from their text so that none of
 -- the others is run.
 local function example_names()
-  local names = {}
-  for _, name in ipairs(listed "examples") do
+  local names, files = {}, core.list(core.home() .. "/examples", ".lua")
+  table.sort(files)
+  for _, name in ipairs(files) do
     local file = name:find "^[%a_][%w_]*$" and io.open(path_of("examples", name))
     if file then
       local text = "\n" .. file:read "a"
@@ -115,9 +65,10 @@ mr.examples = setmetatable({}, {
   end,
 })
 
----- plans and searches -----------------------------------------------------------------------
+---- the rest --------------------------------------------------------------------------------
 
-for _, part in ipairs{"plan", "search", "kernel", "trace", "compare", "why", "calibrate"} do
+local made = setmetatable({}, {__mode = "k"})           -- {name or path, changes} of devices that have them
+for _, part in ipairs{"devices", "plan", "search", "kernel", "trace", "compare", "why", "calibrate"} do
   for name, f in pairs(require("millrace." .. part)(mr, made)) do mr[name] = f end
 end
 

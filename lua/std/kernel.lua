@@ -97,10 +97,11 @@ local function bench(k, given)
   check_kernel(k, "bench")
   local o = options(given, "bench", "seconds", "limit")
   check_compiled(k, "bench")
-  local _, ms = core.run(k, nil, {seconds = o.seconds or 1, limit = o.limit})
+  local _, ms, how = core.run(k, nil, {seconds = o.seconds or 1, limit = o.limit})
   local runs, middle = #ms, median(ms)
   return {ms = middle, min = ms[1], max = ms[runs], runs = runs,
-    tflops = k.plan.graph.flops / middle / 1e9, gbps = k.plan.graph.bytes / middle / 1e6}
+    tflops = k.plan.graph.flops / middle / 1e9, gbps = k.plan.graph.bytes / middle / 1e6,
+    watts = how.watts, cache = how.cache}
 end
 
 local function run(k, inputs, given)

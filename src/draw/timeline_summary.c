@@ -226,6 +226,8 @@ const char *timeline_total(struct arena *a, const struct timeline *t)
 		buf_printf(&b, "%s%s tile%s on %d EU%s", i ? " + " : "; ",
 			unit_count(t->phases[i].tiles).s, t->phases[i].tiles == 1 ? "" : "s",
 			t->phases[i].eus, t->phases[i].eus == 1 ? "" : "s");
+	if (t->cache)
+		buf_printf(&b, "; %s", t->cache);
 	return b.text;
 }
 

@@ -18,8 +18,11 @@ struct symbol {
 	{ #name #suffix, offsetof(struct cuda_driver, name), needed },
 #define NVRTC_SYMBOL(needed, name, suffix, parameters) \
 	{ #name #suffix, offsetof(struct cuda_nvrtc, name), needed },
+#define NVML_SYMBOL(needed, name, suffix, parameters) \
+	{ #name #suffix, offsetof(struct cuda_nvml, name), needed },
 static const struct symbol driver_symbols[] = { CUDA_DRIVER_SYMBOLS(DRIVER_SYMBOL) };
 static const struct symbol nvrtc_symbols[] = { CUDA_NVRTC_SYMBOLS(NVRTC_SYMBOL) };
+static const struct symbol nvml_symbols[] = { CUDA_NVML_SYMBOLS(NVML_SYMBOL) };
 
 _Static_assert(sizeof(void *) == sizeof(int (*)(void)), "dlsym's result is a function");
 
@@ -64,6 +67,19 @@ static const struct library nvrtc_library = {
 		"/usr/lib/python3*/*-packages/nvidia/c*/lib/libnvrtc.so.1[23]",
 		NULL },
 	.advice = "install the CUDA toolkit, or the Python package nvidia-cuda-nvrtc",
+};
+
+static const struct library nvml_library = {
+	.what = "NVIDIA management library (libnvidia-ml.so.1)",
+	.variable = "MILLRACE_LIBNVML",
+	.names = (const char *const[]){ "libnvidia-ml.so.1", NULL },
+	.places = (const char *const[]){
+		"/usr/local/nvidia/lib64/libnvidia-ml.so.1",
+		"/usr/local/nvidia/lib/libnvidia-ml.so.1",
+		"/usr/lib/wsl/lib/libnvidia-ml.so.1",
+		"/run/opengl-driver/lib/libnvidia-ml.so.1",
+		NULL },
+	.advice = "it comes with the driver",
 };
 
 /* ---- opening ---- */
@@ -159,6 +175,13 @@ enum err_code cuda_driver_open(struct cuda_driver *d, struct err *e)
 	*d = (struct cuda_driver){ 0 };
 	TRY(open_library(&driver_library, &d->lib, e));
 	return find_symbols(&driver_library, d->lib, driver_symbols, LEN(driver_symbols), d, e);
+}
+
+enum err_code cuda_nvml_open(struct cuda_nvml *n, struct err *e)
+{
+	*n = (struct cuda_nvml){ 0 };
+	TRY(open_library(&nvml_library, &n->lib, e));
+	return find_symbols(&nvml_library, n->lib, nvml_symbols, LEN(nvml_symbols), n, e);
 }
 
 /* ---- NVRTC's headers ---- */

@@ -1,12 +1,13 @@
 /* cuda_api.h - the few CUDA functions we call, found at run time.
  *
- * The driver (libcuda.so.1) and the run-time compiler (libnvrtc) are opened with
- * dlopen, so the same program runs where neither exists and is built without NVIDIA's
- * headers. The declarations here are ours, cut down to what we use; tests/unit/gpu.c
- * compares them with cuda.h where that is installed. Handles are pointers to the
- * structs that cuda.h names the same; results are plain ints, 0 for success.
+ * The driver (libcuda.so.1), the run-time compiler (libnvrtc) and the management library
+ * (NVML, libnvidia-ml.so.1) are opened with dlopen, so the same program runs where none
+ * of them exists and is built without NVIDIA's headers. The declarations here are ours,
+ * cut down to what we use; tests/unit/gpu.c compares them with cuda.h and nvml.h where
+ * those are installed. Handles are pointers to the structs that the headers name the same;
+ * results are plain ints, 0 for success.
  *
- * Only the worker process opens the driver. What is opened stays open.
+ * Only the worker process opens the driver and NVML. What is opened stays open.
  */
 #ifndef GPU_CUDA_API_H
 #define GPU_CUDA_API_H
@@ -20,6 +21,7 @@ struct CUfunc_st;
 struct CUmod_st;
 struct CUstream_st;
 struct _nvrtcProgram;
+struct nvmlDevice_st;
 
 typedef uint64_t cuda_ptr;		/* CUdeviceptr */
 
@@ -113,6 +115,28 @@ struct cuda_tensor_map {
 	_Alignas(CUDA_TENSOR_MAP_ALIGN) uint64_t opaque[16];
 };
 
+/* What NVML gives as a reason why the clock is not higher; bits. */
+enum nvml_reason {
+	NVML_CLOCK_SETTING = 0x2,	/* "applications clocks setting" */
+	NVML_HW_SLOWDOWN = 0x8,
+	NVML_SYNC_BOOST = 0x10,
+	NVML_SW_THERMAL = 0x20,
+	NVML_HW_THERMAL = 0x40,
+	NVML_POWER_BRAKE = 0x80,
+};
+
+enum { NVML_OF_SM = 1 };
+
+struct nvml_use {
+	unsigned gpu, memory;		/* % of the last sample, a second or less */
+};
+
+struct nvml_process {
+	unsigned pid;
+	uint64_t memory;
+	unsigned gpu_instance, compute_instance;
+};
+
 /* ---- functions ----
  * SYM(needed, name, suffix, parameters): the library exports name##suffix. Everything
  * that is needed is in the drivers since CUDA 11.8, and in NVRTC since 11. */
@@ -125,6 +149,7 @@ struct cuda_tensor_map {
 	SYM(1, cuDeviceGetCount, , (int *count)) \
 	SYM(1, cuDeviceGet, , (int *device, int ordinal)) \
 	SYM(1, cuDeviceGetName, , (char *name, int size, int device)) \
+	SYM(1, cuDeviceGetPCIBusId, , (char *id, int size, int device)) \
 	SYM(1, cuDeviceTotalMem, _v2, (size_t *bytes, int device)) \
 	SYM(1, cuDeviceGetAttribute, , (int *value, int attribute, int device)) \
 	SYM(1, cuDevicePrimaryCtxRetain, , (struct CUctx_st **context, int device)) \
@@ -179,6 +204,29 @@ struct cuda_tensor_map {
 	SYM(1, nvrtcGetPTXSize, , (struct _nvrtcProgram *program, size_t *bytes)) \
 	SYM(1, nvrtcGetPTX, , (struct _nvrtcProgram *program, char *ptx))
 
+/* What is not needed is not in every version, and every device refuses some of it. */
+#define CUDA_NVML_SYMBOLS(SYM) \
+	SYM(1, nvmlInit, _v2, (void)) \
+	SYM(1, nvmlDeviceGetHandleByPciBusId, _v2, (const char *id, \
+		struct nvmlDevice_st **device)) \
+	SYM(0, nvmlSystemGetDriverVersion, , (char *version, unsigned size)) \
+	SYM(0, nvmlDeviceGetEnforcedPowerLimit, , (struct nvmlDevice_st *device, \
+		unsigned *milliwatts)) \
+	SYM(0, nvmlDeviceGetTotalEnergyConsumption, , (struct nvmlDevice_st *device, \
+		unsigned long long *millijoules)) \
+	SYM(0, nvmlDeviceGetMigMode, , (struct nvmlDevice_st *device, unsigned *now, \
+		unsigned *later)) \
+	SYM(0, nvmlDeviceGetCurrentClocksEventReasons, , (struct nvmlDevice_st *device, \
+		unsigned long long *reasons)) \
+	SYM(0, nvmlDeviceGetCurrentClocksThrottleReasons, , (struct nvmlDevice_st *device, \
+		unsigned long long *reasons)) \
+	SYM(0, nvmlDeviceGetClockInfo, , (struct nvmlDevice_st *device, int clock, \
+		unsigned *mhz)) \
+	SYM(0, nvmlDeviceGetUtilizationRates, , (struct nvmlDevice_st *device, \
+		struct nvml_use *use)) \
+	SYM(0, nvmlDeviceGetComputeRunningProcesses, _v3, (struct nvmlDevice_st *device, \
+		unsigned *n, struct nvml_process *processes))
+
 #define CUDA_MEMBER(needed, name, suffix, parameters) int (*name) parameters;
 struct cuda_driver {
 	void *lib;
@@ -189,12 +237,17 @@ struct cuda_nvrtc {
 	char include[256];		/* folder of CUDA's headers; "" if not found */
 	CUDA_NVRTC_SYMBOLS(CUDA_MEMBER)
 };
+struct cuda_nvml {
+	void *lib;
+	CUDA_NVML_SYMBOLS(CUDA_MEMBER)
+};
 #undef CUDA_MEMBER
 
-/* Open the library that $MILLRACE_LIBCUDA or $MILLRACE_LIBNVRTC names, or the one of
- * the loader's path, or of the usual places. Does not call into it. */
+/* Open the library that $MILLRACE_LIBCUDA, $MILLRACE_LIBNVRTC or $MILLRACE_LIBNVML names,
+ * or the one of the loader's path, or of the usual places. Does not call into it. */
 NODISCARD enum err_code cuda_driver_open(struct cuda_driver *d, struct err *e);
 NODISCARD enum err_code cuda_nvrtc_open(struct cuda_nvrtc *n, struct err *e);
+NODISCARD enum err_code cuda_nvml_open(struct cuda_nvml *n, struct err *e);
 
 /* "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)", also for codes that the
  * driver does not know. */

@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What NVML calls the present use is that of up to a second; and some to spare. */
+#define USE_SECONDS 2.0
+
 /* ---- failures ---- */
 
 /* What to make of an error, and what to tell the user to do. */
@@ -225,28 +228,63 @@ static enum err_code open_driver(struct cuda_device *d)
 	return code;
 }
 
+/* All but a context, which takes the driver's time and the device's memory. */
+static enum err_code find_device(struct cuda_device *d, int ordinal)
+{
+	if (d->found)
+		return OK;
+	TRY(open_driver(d));
+	TRY(choose_device(d, ordinal));
+	TRY(read_info(d));
+	d->found = true;
+	return OK;
+}
+
 enum err_code cuda_device_open(struct cuda_device *d, int ordinal)
 {
 	struct CUctx_st *context;
 
 	if (d->opened)
 		return OK;
-	TRY(open_driver(d));
-	TRY(choose_device(d, ordinal));
-	TRY(read_info(d));
+	TRY(find_device(d, ordinal));
 	TRY(CU_FOR(d, "for a context", cuDevicePrimaryCtxRetain, &context, d->device));
 	TRY(CU(d, cuCtxSetCurrent, context));
 	TRY(CU(d, cuStreamCreate, &d->stream, CUDA_STREAM_NON_BLOCKING));
 	d->opened = true;
+	d->used_at = wire_clock();
 	return OK;
 }
 
-enum err_code cuda_device_info(struct cuda_device *d, struct gpu_info *info)
+struct cuda_board *cuda_device_board(struct cuda_device *d)
+{
+	char bus_id[32];
+
+	if (!d->board.tried && !d->api.cuDeviceGetPCIBusId(bus_id, sizeof(bus_id), d->device))
+		cuda_board_open(&d->board, bus_id);
+	return &d->board;
+}
+
+/* How much others have it at work: a question for before we have. */
+static int foreign_use(struct cuda_device *d)
+{
+	if (d->used_at > 0 && wire_clock() - d->used_at < USE_SECONDS)
+		return 0;
+	return cuda_board_use(cuda_device_board(d));
+}
+
+enum err_code cuda_device_info(struct cuda_device *d, int ordinal, struct gpu_info *info)
 {
 	size_t left, total;
+	int use;
 
+	TRY(find_device(d, ordinal));
+	use = foreign_use(d);
+	TRY(cuda_device_open(d, ordinal));
 	TRY(CU(d, cuMemGetInfo, &left, &total));
 	*info = d->info;
 	info->memory_free = (int64_t)left;
+	cuda_board_read(cuda_device_board(d), &info->board);
+	info->board.use = use;
+	info->board.partition |= strstr(info->name, " MIG ") != NULL;
 	return OK;
 }

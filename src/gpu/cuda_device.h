@@ -9,22 +9,29 @@
 #define GPU_CUDA_DEVICE_H
 
 #include "gpu/cuda_api.h"
+#include "gpu/cuda_board.h"
 #include "gpu/proto.h"
 
 struct cuda_device {
 	struct cuda_driver api;
+	struct cuda_board board;	/* by cuda_device_board */
 	struct arena *arena;		/* for messages */
 	struct CUstream_st *stream;
 	int device;			/* the driver's handle */
-	bool opened;
+	bool found, opened;
+	double used_at;			/* of wire_clock: when we last had it at work; 0: never */
 	struct gpu_info info;
 	struct verdict verdict;		/* of what failed; err and failure go together */
 };
 
 /* Open the driver and make a context on device `ordinal`; once. */
 NODISCARD enum err_code cuda_device_open(struct cuda_device *d, int ordinal);
-/* What is free changes; the rest of the info does not. */
-NODISCARD enum err_code cuda_device_info(struct cuda_device *d, struct gpu_info *info);
+/* The same, and what there is to know; what is free and the board's state change. */
+NODISCARD enum err_code cuda_device_info(struct cuda_device *d, int ordinal,
+	struct gpu_info *info);
+/* Of the device that was chosen. Opened when first asked for: it takes a while, and only
+ * who measures needs it. */
+struct cuda_board *cuda_device_board(struct cuda_device *d);
 
 /* result is what `call` returned; `what` follows its name in the message: "of 'A'". */
 NODISCARD enum err_code cuda_check(struct cuda_device *d, int result, const char *call,

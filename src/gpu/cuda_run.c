@@ -20,8 +20,12 @@ enum {
 	RUNS_MIN = 3,
 };
 
+/* Events: before, between and after the runs of a batch; around all that is measured. */
+enum { SPAN_FROM = BATCH_MAX + 1, SPAN_TO, EVENTS };
+
 #define BATCH_SECONDS 0.1		/* about what lies between two signs of progress */
 #define LEAD_SECONDS 0.01		/* runs shorter than this have one before them */
+#define POWER_SECONDS 0.3		/* of less, the energy counter knows too little */
 #define PLUG_BYTES ((size_t)256 << 20)
 /* Host seconds after which a benchmark ends whatever its runs sum up to: a device that
  * reports no time must not keep us. */
@@ -83,7 +87,7 @@ static enum err_code run_once(struct cuda_task *t, struct gpu_result *r)
 struct bench {
 	struct cuda_task *t;
 	const struct progress *progress;
-	struct CUevent_st *events[BATCH_MAX + 1];
+	struct CUevent_st *events[EVENTS];
 	const char *after;		/* "after 'gemm'", of the last kernel */
 	cuda_ptr plug;
 	double plug_seconds;		/* that filling it takes */
@@ -217,14 +221,33 @@ static enum err_code measure(struct bench *b, struct gpu_result *r)
 	return OK;
 }
 
+/* The same, and the mean power. Fills between batches draw a power of their own. */
+static enum err_code measure_power(struct bench *b, struct gpu_result *r)
+{
+	struct cuda_device *d = b->t->d;
+	struct cuda_board *board = cuda_device_board(d);
+	double before = cuda_board_joules(board), after, ms;
+
+	TRY(CU(d, cuEventRecord, b->events[SPAN_FROM], d->stream));
+	TRY(measure(b, r));
+	after = cuda_board_joules(board);
+	TRY(CU(d, cuEventRecord, b->events[SPAN_TO], d->stream));
+	TRY(synchronize(b));
+	TRY(elapsed(d, b->events[SPAN_FROM], b->events[SPAN_TO], &ms));
+	if (!b->plug && before > 0 && after > before && ms * 1e-3 >= POWER_SECONDS)
+		r->watts = (after - before) / (ms * 1e-3);
+	return OK;
+}
+
 static enum err_code run_bench(struct bench *b, struct gpu_result *r)
 {
 	for (int i = 0; i < LEN(b->events); i++)
 		TRY(CU(b->t->d, cuEventCreate, &b->events[i], 0));
+	cuda_device_board(b->t->d);	/* here, for the device must not idle later */
 	TRY(first_runs(b));
 	TRY(make_plug(b));
 	TRY(warm_up(b));
-	return measure(b, r);
+	return measure_power(b, r);
 }
 
 static enum err_code run_many(struct cuda_task *t, const struct progress *p,
@@ -257,6 +280,7 @@ static enum err_code run_task(struct cuda_task *t, const struct progress *p,
 	TRY(cuda_task_init(t, t->d, t->job, a));
 	p->tell(p->ud, STAGE_RUNNING);
 	r->copies = t->copies;
+	r->cache = t->cache;
 	TRY(cuda_task_begin(t));
 	if (t->job->mode == GPU_BENCH)
 		TRY(run_many(t, p, r, &copy));
@@ -274,6 +298,7 @@ enum err_code cuda_run_job(struct cuda_device *d, const struct gpu_job *job,
 
 	*r = (struct gpu_result){ 0 };
 	code = run_task(&t, p, r, a);
+	d->used_at = wire_clock();
 	if (!d->verdict.lost)
 		cuda_task_release(&t);
 	return code;

@@ -32,6 +32,12 @@ static char *buffer_text(const struct cuda_task *t, int i)
 
 /* ---- memory ---- */
 
+static void sum_buffers(const struct gpu_job *job, double *rotate, double *fixed)
+{
+	for (int i = 0; i < job->nbuffers; i++)
+		*(job->buffers[i].rotate ? rotate : fixed) += (double)job->buffers[i].bytes;
+}
+
 /* So many copies of what rotates that together they exceed twice the L2: what a run
  * reads was then evicted since it was read last. Never more than fits. */
 static enum err_code count_copies(struct cuda_task *t)
@@ -42,8 +48,7 @@ static enum err_code count_copies(struct cuda_task *t)
 	int copies = job->bench.copies;
 
 	t->copies = 1;
-	for (int i = 0; i < job->nbuffers; i++)
-		*(job->buffers[i].rotate ? &rotate : &fixed) += (double)job->buffers[i].bytes;
+	sum_buffers(job, &rotate, &fixed);
 	if (job->mode != GPU_BENCH || !(rotate > 0))
 		return OK;
 	TRY(CU(t->d, cuMemGetInfo, &left, &total));
@@ -54,6 +59,20 @@ static enum err_code count_copies(struct cuda_task *t)
 		copies = fit < 1 ? 1 : (int)fit;
 	t->copies = copies < GPU_COPIES_MAX ? copies : GPU_COPIES_MAX;
 	return OK;
+}
+
+/* What lies between two uses of a byte: all copies of all that rotates, or one run. */
+static void judge_cache(struct cuda_task *t)
+{
+	const struct gpu_job *job = t->job;
+	int64_t l2 = t->d->info.l2;
+	double rotate = 0, fixed = 0;
+
+	if (job->mode != GPU_BENCH || l2 <= 0)
+		return;
+	sum_buffers(job, &rotate, &fixed);
+	t->cache = rotate * t->copies > (double)l2 || rotate + fixed > (double)l2 ?
+		GPU_CACHE_COLD : GPU_CACHE_WARM;
 }
 
 static enum err_code fill(struct cuda_task *t, cuda_ptr p, size_t bytes, uint32_t word)
@@ -98,6 +117,7 @@ static enum err_code fill_buffer(struct cuda_task *t, int buffer, int copy)
 static enum err_code make_memory(struct cuda_task *t)
 {
 	TRY(count_copies(t));
+	judge_cache(t);
 	t->memory = ARENA_ARRAY(t->arena, t->job->nbuffers * t->copies, cuda_ptr);
 	for (int i = 0; i < t->job->nbuffers; i++) {
 		int copies = t->job->buffers[i].rotate ? t->copies : 1;

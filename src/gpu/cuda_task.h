@@ -26,6 +26,7 @@ struct cuda_task {
 	struct cuda_launch *launches;	/* by step; those of fills are empty */
 	cuda_ptr *memory;		/* [buffer * copies + copy]; 0: none */
 	int copies;
+	enum gpu_cache cache;		/* that runs find, which take the copies in turn */
 };
 
 /* Everything is set first: after a failure cuda_task_release frees what there is. */

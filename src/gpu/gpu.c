@@ -66,6 +66,13 @@ enum gpu_failure gpu_failure(const struct gpu *g)
 	return g->failure;
 }
 
+const char *gpu_cache_name(enum gpu_cache c)
+{
+	static const char *const names[] = { NULL, "warm L2", "cold L2" };	/* ORDER gpu_cache */
+
+	return names[c];
+}
+
 static enum err_code fail(struct gpu *g, enum gpu_failure failure, enum err_code code)
 {
 	g->failure = failure;

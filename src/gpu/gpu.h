@@ -42,6 +42,29 @@ enum gpu_failure {
 	GPU_FAIL_OTHER,
 };
 
+/* Why its clock is lower than it could be, the gravest first. Not that it idles, and not
+ * that it keeps to its power limit, as it does under large kernels. */
+enum gpu_held {
+	GPU_HELD_NOT,			/* or not known */
+	GPU_HELD_HOT,
+	GPU_HELD_BRAKE,			/* the machine's power supply asks for it */
+	GPU_HELD_HARDWARE,		/* and does not say why */
+	GPU_HELD_SYNC,			/* it goes with that of other devices */
+	GPU_HELD_SETTING,		/* somebody set it, perhaps no lower than it goes */
+};
+
+/* The board as the management library sees it; 0 and "" are what it does not tell. */
+struct gpu_board {
+	char driver[32];		/* "580.159.03" */
+	double power_limit;		/* W, enforced */
+	double clock;			/* Hz, now */
+	enum gpu_held held;
+	bool partition;			/* the device is a part of the board (MIG) */
+	bool counted;			/* others is known */
+	int others, other;		/* processes that compute there beside ours; one's pid */
+	int use;			/* % of the last second that kernels ran, none of them ours */
+};
+
 struct gpu_info {
 	char name[128];			/* "NVIDIA H200" */
 	char arch[16];			/* "sm_90a" */
@@ -53,12 +76,22 @@ struct gpu_info {
 	int64_t l2, smem_block, smem_sm;	/* bytes; smem_block with the opt-in */
 	int registers_sm;
 	int driver_major, driver_minor;	/* CUDA version that the driver knows */
+	struct gpu_board board;
+};
+
+/* What a benchmark's runs find in the L2. */
+enum gpu_cache {
+	GPU_CACHE_UNKNOWN,		/* of a single run: what its preparation left */
+	GPU_CACHE_WARM,			/* some of what they read: it is read again too soon */
+	GPU_CACHE_COLD,			/* nothing: more than it holds comes in between */
 };
 
 struct gpu_result {
 	double *ms;			/* of each run, in order, milliseconds */
 	int runs;
 	int copies;			/* that rotated buffers had */
+	enum gpu_cache cache;
+	double watts;			/* that the board drew meanwhile; 0: not known */
 };
 
 /* device: CUDA's number of it, 0 for the first. `m` is borrowed and outlives the gpu.
@@ -69,10 +102,15 @@ void gpu_free(struct gpu *g);		/* ends the worker */
 /* End the worker, so that the device's memory is free; the next call starts another. */
 void gpu_close(struct gpu *g);
 
-/* Is there a device, and which? An error says why there is none. The worker does not
- * wait for a driver longer than a minute. */
+/* Is there a device, which, and in what state? An error says why there is none. The worker
+ * does not wait for a driver longer than a minute. */
 NODISCARD enum err_code gpu_probe(struct gpu *g, const struct stop *stop, struct gpu_info *info,
 	struct err *e);
+
+/* Why times that are taken on it cannot be trusted, as one clause: "another process (pid 123)
+ * is on it, 40 % in use". False: nothing is known against them, and the text is "". */
+enum { GPU_TROUBLE_MAX = 160 };
+bool gpu_trouble(const struct gpu_info *info, char text[GPU_TROUBLE_MAX]);
 
 /* The result is in `a`; after a compile error, r still has log and diags. */
 NODISCARD enum err_code gpu_compile(struct gpu *g, const struct compile_job *job,
@@ -86,6 +124,9 @@ NODISCARD enum err_code gpu_run(struct gpu *g, const struct gpu_job *job, double
 	const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e);
 
 enum gpu_failure gpu_failure(const struct gpu *g);
+
+/* "cold L2", "warm L2"; NULL: unknown. */
+const char *gpu_cache_name(enum gpu_cache c);
 
 /* ---- the other side ---- */
 

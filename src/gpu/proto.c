@@ -1,5 +1,7 @@
 #include "gpu/proto.h"
 
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- verdicts ---- */
@@ -149,25 +151,58 @@ void get_compile_result(struct wire *w, struct compile_result *r, struct arena *
 
 /* ---- the device and the times ---- */
 
+static void put_board(struct wire *w, const struct gpu_board *b)
+{
+	wire_put_str(w, b->driver);
+	wire_put_double(w, b->power_limit);
+	wire_put_double(w, b->clock);
+	wire_put_u32(w, b->held);
+	wire_put_u32(w, b->partition);
+	wire_put_u32(w, b->counted);
+	wire_put_u32(w, (uint32_t)b->others);
+	wire_put_u32(w, (uint32_t)b->other);
+	wire_put_u32(w, (uint32_t)b->use);
+}
+
+static void get_board(struct wire *w, struct gpu_board *b)
+{
+	snprintf(b->driver, sizeof(b->driver), "%s", wire_get_text(w));
+	b->power_limit = wire_get_double(w);
+	b->clock = wire_get_double(w);
+	b->held = (enum gpu_held)wire_get_below(w, GPU_HELD_SETTING + 1);
+	b->partition = wire_get_below(w, 2);
+	b->counted = wire_get_below(w, 2);
+	b->others = (int)wire_get_u32(w);
+	b->other = (int)wire_get_u32(w);
+	b->use = (int)wire_get_u32(w);
+}
+
+/* What is all numbers and texts goes as it is. */
+enum { INFO_PLAIN = offsetof(struct gpu_info, board) };
+
 void put_info(struct wire *w, const struct gpu_info *info)
 {
-	wire_put(w, info, sizeof(*info));
+	wire_put(w, info, INFO_PLAIN);
+	put_board(w, &info->board);
 }
 
 void get_info(struct wire *w, struct gpu_info *info)
 {
-	const void *p = wire_get(w, sizeof(*info));
+	const void *p = wire_get(w, INFO_PLAIN);
 
 	*info = (struct gpu_info){ 0 };
 	if (p)
-		memcpy(info, p, sizeof(*info));
+		memcpy(info, p, INFO_PLAIN);
 	info->name[sizeof(info->name) - 1] = '\0';
 	info->arch[sizeof(info->arch) - 1] = '\0';
+	get_board(w, &info->board);
 }
 
 void put_result(struct wire *w, const struct gpu_result *r)
 {
 	wire_put_u32(w, (uint32_t)r->copies);
+	wire_put_u32(w, r->cache);
+	wire_put_double(w, r->watts);
 	wire_put_u32(w, (uint32_t)r->runs);
 	wire_put(w, r->ms, (size_t)r->runs * sizeof(*r->ms));
 }
@@ -176,6 +211,8 @@ void get_result(struct wire *w, struct gpu_result *r, struct arena *a)
 {
 	*r = (struct gpu_result){ 0 };
 	r->copies = (int)wire_get_u32(w);
+	r->cache = (enum gpu_cache)wire_get_below(w, GPU_CACHE_COLD + 1);
+	r->watts = wire_get_double(w);
 	r->runs = wire_get_count(w, sizeof(*r->ms));
 	r->ms = ARENA_ARRAY(a, r->runs, double);
 	for (int i = 0; i < r->runs; i++)

@@ -73,8 +73,7 @@ static const struct verdict *device_verdict(struct worker *w, enum err_code code
 static enum err_code probe(struct worker *w, struct frame *f, struct gpu_info *info)
 {
 	tell_stage(w, STAGE_STARTING);
-	TRY(cuda_device_open(&w->device, (int)wire_get_u32(&f->body)));
-	return cuda_device_info(&w->device, info);
+	return cuda_device_info(&w->device, (int)wire_get_u32(&f->body), info);
 }
 
 static void serve_probe(struct worker *w, struct frame *f)

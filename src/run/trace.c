@@ -67,6 +67,7 @@ enum err_code trace_read(struct mem *mem, const struct plan *p, const struct tra
 	t->logical = o->logical;
 	t->seconds = o->seconds;
 	t->overhead = o->overhead;
+	t->cache = o->cache;
 	for (int i = 0; i < t->nphases; i++)
 		TRY(read_phase(t, &in[i], i, o, scratch, e));
 	return OK;

@@ -33,6 +33,7 @@ struct trace_options {
 	int eu;				/* whose events are shown; NONE: the one that ended last */
 	double seconds;			/* that the traced kernel took */
 	double overhead;		/* NAN: not known */
+	const char *cache;		/* static: as in the timeline */
 };
 
 /* in[phase] for every phase of the plan, which outlives the timeline. ERR_INPUT if there

@@ -405,6 +405,7 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o,
 	t->joules = device_energy(p->device, &t->effort, t->clock_hz);
 	t->seconds = (double)t->cycles / t->clock_hz + t->nphases * p->device->launch_seconds;
 	t->doubt = doubt_of(t);
+	t->cache = "cold L2";		/* no byte is there that no EU has fetched */
 	return OK;
 }
 

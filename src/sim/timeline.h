@@ -69,6 +69,7 @@ struct timeline {
 	double clock_hz;		/* of the EU; 0: not known */
 	double doubt;			/* simulated: share of `seconds` that it is off, in nine of ten
 					 * cases at most; 0: not known */
+	const char *cache;		/* what its reads find in L2: "cold L2"; NULL: not known */
 	double watts;			/* simulated: that the device draws at it; 0: not known */
 	struct effort effort, joules;	/* simulated: of all EUs, all phases */
 	double overhead;		/* measured: by which share the stamps lengthen the

@@ -256,7 +256,8 @@ static void make_timeline(struct fixture *f)
 			T_MMA_QK, 1, 0, SEU_TENSOR, CAUSE_SEU, 0 });
 	}
 	f->timeline = (struct timeline){ .plan = &f->plan, .nphases = 1, .phases = &f->line,
-		.cycles = 8000, .seconds = 8000 / 1.5e9, .flops = 1e9, .nevents = 15 };
+		.cycles = 8000, .seconds = 8000 / 1.5e9, .flops = 1e9, .nevents = 15,
+		.cache = "cold L2" };
 }
 
 static void fixture_init(struct fixture *f)

@@ -6,7 +6,8 @@
  * same on every machine.
  *
  * A binary is the text "FAKE"; "FAKE80" is one for another architecture, "FAKE:pid" one
- * that has the kernel pid alone. The variable FAKE_CUDA_INIT is what cuInit returns.
+ * that has the kernel pid alone. The variable FAKE_CUDA_INIT is what cuInit returns,
+ * FAKE_CUDA_NAME the device's name, FAKE_CUDA_SMS how many SMs it has.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -130,6 +131,14 @@ static int babble(const struct cuda_launch_config *c, void **params)
 	return 0;
 }
 
+/* Takes so many microseconds. */
+static int last(const struct cuda_launch_config *c, void **params)
+{
+	(void)c;
+	now_us += PARAM(int, 0) - STEP_US;
+	return 0;
+}
+
 static int pid(const struct cuda_launch_config *c, void **params)
 {
 	(void)c;
@@ -190,6 +199,7 @@ static struct CUfunc_st kernels[] = {
 	{ "crash", crash, 0, { 0 } },
 	{ "quit", quit, 0, { 0 } },
 	{ "babble", babble, 0, { 0 } },
+	{ "last", last, 1, { 4 } },
 	{ "pid", pid, 1, { 8 } },
 	{ "where", where, 2, { 8, 8 } },
 	{ "shape", shape, 1, { 8 } },
@@ -262,8 +272,17 @@ int cuDeviceGet(int *device, int ordinal)
 
 int cuDeviceGetName(char *name, int size, int device)
 {
+	const char *given = getenv("FAKE_CUDA_NAME");
+
 	(void)device;
-	strncpy(name, "Fake H200", (size_t)size);
+	strncpy(name, given ? given : "Fake H200", (size_t)size);
+	return 0;
+}
+
+int cuDeviceGetPCIBusId(char *id, int size, int device)
+{
+	(void)device;
+	strncpy(id, "0000:1B:00.0", (size_t)size);
 	return 0;
 }
 
@@ -290,7 +309,13 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 		{ CUDA_DEV_SMEM_OPTIN, SMEM },
 	};
 
+	const char *sms = getenv("FAKE_CUDA_SMS");
+
 	(void)device;
+	if (attribute == CUDA_DEV_SM_COUNT && sms) {
+		*value = atoi(sms);
+		return 0;
+	}
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		if (values[i][0] == attribute) {
 			*value = values[i][1];

@@ -419,6 +419,7 @@ local tl = plan:simulate()
 local cycles, events = tl.cycles, #tl.events
 is(math.type(cycles), "integer", "simulate: cycles")
 is(tl.seconds > cycles / device.clock_hz, true, "  seconds, with the launch")
+is(tl.cache, "cold L2", "  and what is in L2")
 is(tl.measured, false, "  measured")
 is(#tl.phases, 1, "  phases")
 is(tl.phases[1].tiles .. " " .. tl.phases[1].eus .. " " .. tl.phases[1].name, "16 16 main",

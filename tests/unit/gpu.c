@@ -1,5 +1,6 @@
 /* Compiling, the worker process and its protocol, against tests/fake/fake_cuda.c in
- * place of the driver. Compiling is skipped where there is no NVRTC. */
+ * place of the driver and fake_nvml.c in place of the management library. Compiling is
+ * skipped where there is no NVRTC. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -101,6 +102,18 @@ SAME(offsetof(struct cuda_launch_config, nattributes), offsetof(CUlaunchConfig, 
 SAME(sizeof(struct cuda_tensor_map), sizeof(CUtensorMap));
 SAME(sizeof(cuda_ptr), sizeof(CUdeviceptr));
 #endif
+#if __has_include(<nvml.h>)
+#include <nvml.h>
+SAME(NVML_CLOCK_SETTING, nvmlClocksThrottleReasonApplicationsClocksSetting);
+SAME(NVML_HW_SLOWDOWN, nvmlClocksThrottleReasonHwSlowdown);
+SAME(NVML_SYNC_BOOST, nvmlClocksThrottleReasonSyncBoost);
+SAME(NVML_SW_THERMAL, nvmlClocksThrottleReasonSwThermalSlowdown);
+SAME(NVML_HW_THERMAL, nvmlClocksThrottleReasonHwThermalSlowdown);
+SAME(NVML_POWER_BRAKE, nvmlClocksThrottleReasonHwPowerBrakeSlowdown);
+SAME(NVML_OF_SM, NVML_CLOCK_SM);
+SAME(sizeof(struct nvml_use), sizeof(nvmlUtilization_t));
+SAME(sizeof(struct nvml_process), sizeof(nvmlProcessInfo_t));
+#endif
 #endif
 
 /* ---- helpers ---- */
@@ -109,6 +122,7 @@ static struct mem mem;
 static struct arena arena;
 static struct err err;
 static char fake[PATH_MAX];		/* the driver that is none */
+static char board[PATH_MAX], old_board[PATH_MAX];	/* likewise the management library */
 
 /* Seconds: what takes so long hangs, however busy the machine is. */
 #define PATIENT 60.0
@@ -683,6 +697,68 @@ static void test_bench(void)
 	gpu_free(g);
 }
 
+/* What a benchmark of two runs, over so many copies of an input, finds in an L2 of 4 MiB. */
+static enum gpu_cache cache_of(struct gpu *g, size_t input, int copies)
+{
+	struct gpu_result r = { 0 };
+	struct simple s;
+
+	saxpy_init(&s);
+	s.buffers[0] = (struct gpu_buffer){ .bytes = input, .init = GPU_INIT_WORD, .rotate = true };
+	s.job.mode = GPU_BENCH;
+	s.job.bench = (struct gpu_bench){ .runs_min = 2, .runs_max = 2, .copies = copies };
+	if (gpu_run(g, &s.job, PATIENT, NULL, &arena, &r, &err))
+		diag("%s", err.msg);
+	return r.cache;
+}
+
+static void test_cache_state(void)
+{
+	struct gpu *g = open_gpu();
+	struct gpu_result r;
+	struct simple s;
+
+	is_int(cache_of(g, 1 << 20, 0), GPU_CACHE_COLD, "copies beyond the L2 leave it cold");
+	is_int(cache_of(g, 1 << 20, 3), GPU_CACHE_WARM, "too few of them, warm");
+	is_int(cache_of(g, 5 << 20, 1), GPU_CACHE_COLD, "an input beyond it needs none");
+	saxpy_init(&s);
+	ok(!gpu_run(g, &s.job, PATIENT, NULL, &arena, &r, &err) && r.cache == GPU_CACHE_UNKNOWN,
+		"of a single run nothing is known");
+	is_str(gpu_cache_name(GPU_CACHE_COLD), "cold L2", "by name");
+	ok(!gpu_cache_name(GPU_CACHE_UNKNOWN), "or by none");
+	gpu_free(g);
+}
+
+/* Of three runs that take so long each, by a new worker. */
+static double watts_of(int us)
+{
+	struct gpu *g = open_gpu();
+	struct gpu_result r = { 0 };
+	struct simple s;
+
+	simple_init(&s, "last");
+	s.params[0] = (struct gpu_param){ .kind = GPU_PARAM_BITS32, .bits = (uint64_t)us };
+	s.step.nparams = 1;
+	s.job.mode = GPU_BENCH;
+	s.job.bench = (struct gpu_bench){ .runs_min = 3, .runs_max = 3 };
+	if (gpu_run(g, &s.job, PATIENT, NULL, &arena, &r, &err))
+		diag("%s", err.msg);
+	gpu_free(g);
+	return r.watts;
+}
+
+static void test_watts(void)
+{
+	ok(fabs(watts_of(1000000) - 7 / 3.0) < 1e-6, "mean power is energy over time");
+	ok(watts_of(90000) == 0, "of 0.27 s it is not known");
+	setenv("FAKE_NVML_MIG", "1", 1);
+	ok(watts_of(1000000) == 0, "nor of a partition");
+	unsetenv("FAKE_NVML_MIG");
+	setenv("MILLRACE_LIBNVML", old_board, 1);
+	ok(watts_of(1000000) == 0, "nor without a counter");
+	setenv("MILLRACE_LIBNVML", board, 1);
+}
+
 /* ---- what goes wrong ---- */
 
 static void fails(struct gpu *g, const char *entry, enum gpu_failure want, const char *text)
@@ -804,6 +880,139 @@ static void test_no_driver(void)
 	gpu_free(g);
 	gpu_new(&mem, 3, &g);
 	ok(gpu_probe(g, NULL, &info, &err) && says("there is no device 3"), "a device too many");
+	gpu_free(g);
+}
+
+/* ---- the state of the board ---- */
+
+/* "NAME=VALUE;NAME=VALUE" */
+static void set_variables(const char *variables, bool on)
+{
+	char text[200], *at = text, *one;
+
+	snprintf(text, sizeof(text), "%s", variables);
+	while ((one = strsep(&at, ";")) && *one) {
+		char *value = strchr(one, '=');
+
+		*value++ = '\0';
+		if (on)
+			setenv(one, value, 1);
+		else
+			unsetenv(one);
+	}
+}
+
+/* By a new worker, which sees these variables. */
+static struct gpu_info probe_with(const char *variables)
+{
+	struct gpu *g = open_gpu();
+	struct gpu_info info;
+
+	set_variables(variables, true);
+	if (gpu_probe(g, NULL, &info, &err))
+		diag("%s", err.msg);
+	set_variables(variables, false);
+	gpu_free(g);
+	return info;
+}
+
+static void trouble_is(const char *variables, const char *want, const char *title)
+{
+	struct gpu_info info = probe_with(variables);
+	char text[GPU_TROUBLE_MAX];
+	bool any = gpu_trouble(&info, text);
+
+	is_str(text, want, title);
+	if (any != (*want != '\0'))
+		ok(false, "and it says that there is any");
+}
+
+static void test_board(void)
+{
+	struct gpu_info info = probe_with("");
+
+	is_str(info.board.driver, "580.159.03", "the driver's version");
+	ok(info.board.power_limit == 700 && info.board.clock == 1980e6, "limit and clock");
+	ok(info.board.counted && !info.board.others && !info.board.partition && !info.board.use,
+		"a board that is ours alone");
+	info = probe_with("FAKE_NVML_PIDS=71 72;FAKE_NVML_USE=40");
+	ok(info.board.counted && info.board.others == 2 && info.board.use == 40,
+		"other processes, and the use before ours");
+}
+
+static void test_trouble(void)
+{
+	trouble_is("", "", "no trouble");
+	trouble_is("FAKE_NVML_PIDS=71;FAKE_NVML_USE=40",
+		"another process (pid 71) is on it, 40 % in use", "another process");
+	trouble_is("FAKE_NVML_PIDS=71", "another process (pid 71) is on it", "one that idles");
+	trouble_is("FAKE_NVML_PIDS=71 72", "2 other processes (one is pid 72) are on it", "two");
+	trouble_is("FAKE_NVML_PIDS=71;FAKE_NVML_HIDDEN=1", "",
+		"where our process is not seen, no other is believed");
+	trouble_is("FAKE_NVML_PIDS=71;FAKE_NVML_HIDDEN=1;FAKE_NVML_USE=40",
+		"something else is on it, 40 % in use", "but its work is");
+	trouble_is("FAKE_NVML_HIDDEN=1;FAKE_NVML_USE=9", "", "unless there is little");
+	trouble_is("FAKE_NVML_USE=40", "", "with nobody there it was work that has ended");
+	trouble_is("FAKE_NVML_MIG=1;FAKE_CUDA_SMS=60;FAKE_NVML_PIDS=71",
+		"it is a part of a board (MIG), with 60 SMs", "a partition");
+	trouble_is("FAKE_CUDA_NAME=NVIDIA H200 MIG 3g.71gb;FAKE_CUDA_SMS=60;FAKE_NVML_REFUSES=1",
+		"it is a part of a board (MIG), with 60 SMs", "by its name alone");
+	trouble_is("FAKE_NVML_REASONS=0x5", "", "idle, or at its power limit");
+	trouble_is("FAKE_NVML_REASONS=0x48", "its clock is held down: it is too hot", "heat");
+	trouble_is("FAKE_NVML_REASONS=0x20", "its clock is held down: it is too hot",
+		"heat that software sees");
+	trouble_is("FAKE_NVML_REASONS=0x88",
+		"its clock is held down: the machine's power supply asks for it", "a brake");
+	trouble_is("FAKE_NVML_REASONS=0x8",
+		"its clock is held down: the hardware does so, without a reason", "neither");
+	trouble_is("FAKE_NVML_REASONS=0x10",
+		"its clock is held down: it goes with that of other devices (sync boost)",
+		"sync boost");
+	trouble_is("FAKE_NVML_REASONS=0x2;FAKE_NVML_MHZ=1200", "its clock is set to 1200 of 1980 "
+		"MHz (nvidia-smi -rac and -rgc reset it)", "a clock that was set");
+	trouble_is("FAKE_NVML_REASONS=0x2", "", "to the highest");
+}
+
+static bool nothing_known(const struct gpu_info *info)
+{
+	return info->sms == 132 && !info->board.driver[0] && !info->board.power_limit &&
+		!info->board.clock && !info->board.held && !info->board.counted &&
+		!info->board.use && !info->board.partition;
+}
+
+/* Whatever the management library lacks, there is a device. */
+static void test_board_unknown(void)
+{
+	struct gpu_info info;
+
+	setenv("MILLRACE_LIBNVML", "/nowhere/libnvidia-ml.so.1", 1);
+	info = probe_with("");
+	ok(nothing_known(&info), "without the library, nothing is known of the board");
+	setenv("MILLRACE_LIBNVML", fake, 1);
+	info = probe_with("");
+	ok(nothing_known(&info), "nor by one that is none");
+	setenv("MILLRACE_LIBNVML", old_board, 1);
+	trouble_is("FAKE_NVML_REASONS=0x40", "its clock is held down: it is too hot",
+		"an old one says what it can");
+	info = probe_with("");
+	ok(nothing_known(&info), "and no more");
+	setenv("MILLRACE_LIBNVML", board, 1);
+	info = probe_with("FAKE_NVML_INIT=9");
+	ok(nothing_known(&info), "one that does not begin says nothing");
+	info = probe_with("FAKE_NVML_REFUSES=1");
+	ok(nothing_known(&info), "nor one that refuses everything");
+}
+
+/* What we did ourselves is not taken for another's work. */
+static void test_own_use(void)
+{
+	struct gpu *g = open_gpu();
+	struct gpu_info info;
+
+	setenv("FAKE_NVML_USE", "90", 1);
+	ok(still_works(g) && !gpu_probe(g, NULL, &info, &err) && info.board.use == 0,
+		"after a job, the use is ours");
+	unsetenv("FAKE_NVML_USE");
 	gpu_free(g);
 }
 
@@ -955,7 +1164,7 @@ static void test_jumps(void)
 
 /* ---- all ---- */
 
-/* The fake driver lies in fake/ beside the folder of this program. */
+/* The fake libraries lie in fake/ beside the folder of this program. */
 static void find_fake(void)
 {
 	ssize_t n = readlink("/proc/self/exe", fake, sizeof(fake) - 32);
@@ -963,7 +1172,12 @@ static void find_fake(void)
 	fake[n > 0 ? n : 0] = '\0';
 	for (int i = 0; i < 2 && strrchr(fake, '/'); i++)
 		*strrchr(fake, '/') = '\0';
-	strcat(fake, "/fake/fake_cuda.so");
+	strcat(fake, "/fake/");
+	strcpy(board, fake);
+	strcpy(old_board, fake);
+	strcat(fake, "fake_cuda.so");
+	strcat(board, "fake_nvml.so");
+	strcat(old_board, "fake_nvml_old.so");
 }
 
 static void remove_tree(const char *dir)
@@ -987,6 +1201,7 @@ int main(int argc, char **argv)
 		BUG("no folder for the test");
 	setenv("XDG_CACHE_HOME", cache, 1);
 	setenv("MILLRACE_LIBCUDA", fake, 1);
+	setenv("MILLRACE_LIBNVML", board, 1);
 	arena_init(&arena, &mem);
 	files = open_files();
 
@@ -1000,9 +1215,15 @@ int main(int argc, char **argv)
 	test_binaries();
 	test_launch_numbers();
 	test_bench();
+	test_cache_state();
+	test_watts();
 	test_failures();
 	test_refusals();
 	test_no_driver();
+	test_board();
+	test_trouble();
+	test_board_unknown();
+	test_own_use();
 	test_interrupt();
 	test_idle_death();
 	test_orphan(cache);
