@@ -15,7 +15,7 @@ return {
   title = "NVIDIA H200 SXM",
   arch = "sm_90a",
   eus = 132,                        -- SMs; data sheet
-  clock_ghz = 1.80,                 -- that EUs at work get of the 1.98 that the driver says; traced
+  clock_ghz = 1.98,                 -- without products; traced
 
   limits = {
     warp = 32,                      -- guide
@@ -41,7 +41,7 @@ return {
     l2 = {
       bytes = 50 * 2^20,            -- white paper; full speed to 44 MB, half at 52 MB (gpu-
                                     -- benches)
-      rate = 8300,                  -- of the device, 1.5e13 B/s: fitted to GEMMs of 64 x 128 tiles, which
+      rate = 7545,                  -- of the device, 1.5e13 B/s: fitted to GEMMs of 64 x 128 tiles, which
                                     -- draw 12.4 to 15.9e12; L2 has a clock of its own
       eu_rate = 110,                -- one SM alone: 24 KiB more take 220 cycles more; measured
                                     -- [tma_load_32kb_latency_l2 and _8kb_]
@@ -82,11 +82,12 @@ return {
 
   power = {
     limit = 715,                    -- W; a limit of 700 (data sheet), which the board keeps to within 2 %
-    idle = 271,                     -- W; these five are fitted to the clocks of 168 plans
-    product = 0.73,                 -- pJ a flop
-    vector = 8.1,                   -- pJ an operation of a thread
-    l2 = 8.0,                       -- pJ a byte
-    global = 43,                    -- pJ a byte
+    idle = 135,                     -- W; these five are fitted to the clocks of 168 plans
+    product = 0.888,                 -- pJ a flop
+    vector = 6.16,                   -- pJ an operation of a thread
+    l2 = 8.69,                       -- pJ a byte
+    global = 54.2,                    -- pJ a byte
+    eu = 611,                       -- pJ a cycle of an EU that has a tile
   },
 
   seu = {
@@ -115,6 +116,7 @@ return {
         e5m2 = 8192,                -- the same
         i8 = 8192,                  -- 1979 TOPS; data sheet
       },
+      clock_ghz = 1.80,             -- whatever the power; traced
       efficiency = 1.0,             -- the rates above are reached exactly; measured
       step = 8,                     -- fitted: eight instructions are issued in 125 cycles, stamps included
       depth = 12,                   -- fitted: 16 of 64 cycles are issued when six are done

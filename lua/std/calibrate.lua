@@ -11,7 +11,8 @@ local hwfile = require "millrace.hwfile"
 local raise, show, entry = core.raise, core.show, core.entry
 
 local ROUNDS <const> = 3
-local SECONDS <const> = 0.5                             -- of a run: power is steady, and well averaged
+local SECONDS <const> = 0.3                             -- of a run
+local STEADY <const> = 2                                -- of one whose power is asked: its counter is slow
 local TRACED <const> = 0.2
 local PASSES <const> = 2                                -- over the list: of power some hang on those behind
 
@@ -41,7 +42,7 @@ end
 
 -- What a kernel shows of the device: {seconds=, watts=, cycles=, clock_hz=}, those that are asked.
 local function measure(kernel, asked)
-  local took = kernel:bench{seconds = SECONDS}
+  local took = kernel:bench{seconds = asked.watts and STEADY or SECONDS}
   local seen = {seconds = took.ms / 1e3, watts = took.watts}
   if asked.cycles or asked.clock_hz then
     local tl = kernel:trace{seconds = TRACED}

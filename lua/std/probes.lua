@@ -85,9 +85,9 @@ return function(mr)
       plan=plan_of(mr, {tile={m=64 * lanes, k=64}, ways=lanes > 1 and lanes or nil, rings={x=4}, loads={"load_x"},
         tasks={"work", "round", "store_s"}})}
   end
-  local multiply = vector(1, 4096, function(x)
+  local multiply = vector(1, 8192, function(x)
     local y = x
-    for _ = 1, 64 do y = y * x + 0.25 end
+    for _ = 1, 16 do y = y * x + 0.25 end
     return y
   end)
   local choose = vector(2, 4096, function(x)
@@ -116,34 +116,40 @@ return function(mr)
   local one_by_one = reader(64, 64, 1, function(d) return {b=1, m=64 * (d.eus // 8), n=8, k=32768} end)
   local cached = reader(128, 64, 10, function(d) return {b=4 * d.eus, m=2048, n=8, k=1024} end)
 
-  local function gemm(producers, stages, sizes)
+  local function gemm(tile, stages, sizes, o)
     return {program=mr.examples.gemm, small={m=128, n=256, k=132}, sizes=function() return sizes end,
-      plan=plan_of(mr, {tile={m=128, n=256, k=64}, ways=2, registers=232, producers=producers, rings={a=stages, b=stages},
-        grid={group=8}, loads={"load_a", "load_b"}, tasks={"mma", "epilogue", "store_c"}})}
+      plan=plan_of(mr, {tile=tile, ways=o.ways, registers=o.registers, producers=o.producers,
+        rings={a=stages, b=stages}, grid={group=8}, loads={"load_a", "load_b"}, tasks={"mma", "epilogue", "store_c"}})}
   end
-  local products = gemm(1, 4, {m=8192, n=8192, k=8192})
-  local by_threads = gemm(4, 3, {m=4096, n=4096, k=4100})
+  local large = {m=128, n=256, k=64}
+  local products = gemm(large, 4, {m=8192, n=8192, k=8192}, {ways=2, registers=232})
+  local by_threads = gemm(large, 3, {m=4096, n=4096, k=4100}, {ways=2, registers=232, producers=4})
+  local small_tiles = gemm({m=64, n=64, k=64}, 12, {m=4096, n=4096, k=4096}, {})
   local in_turn = {program=scores(mr), small={m=64, n=64, d=64},
     sizes=function(d) return {m=64 * d.eus, n=16384, d=64} end,
     plan=plan_of(mr, {tile={m=64, n=16}, rings={k=8}, loads={"load_q", "load_k"},
       tasks={"mma_qk", "work", "round", "store_s"}})}
+  local waiting = vector(1, 32768, function(x) return x end)
+  waiting.plan = plan_of(mr, {tile={m=64, k=64}, rings={x=1}, loads={"load_x"}, tasks={"work", "round", "store_s"}})
   local nothing = vector(2, 64, function(x) return x end)
   nothing.sizes = function() return {m=128, k=64} end
 
   return {
-    {number="clock_ghz", of="clock_hz", run=exponentials, why="without much power"},
-    {number="seu.vector.lane_share", of="seconds", run=multiply, why="64 multiply-adds an element, by one lane"},
+    {number="clock_ghz", of="clock_hz", run=exponentials, why="no products, and little power"},
+    {number="seu.matrix.clock_ghz", of="clock_hz", run=in_turn, why="products, and little power"},
+    {number="seu.vector.lane_share", of="seconds", run=multiply, why="16 multiply-adds an element, by one lane"},
     {number="seu.vector.ops.alu", of="seconds", run=choose, why="64 maxima and minima an element"},
     {number="seu.vector.ops.sfu", of="seconds", run=exponentials, why="32 exponentials an element"},
     {number="memory.global.rate", of="seconds", run=rows, why="reads whole rows once"},
     {number="memory.global.run", of="seconds", run=pieces, why="reads rows in pieces of 128 bytes"},
     {number="memory.global.latency", of="seconds", run=one_by_one, why="asks for a piece when it has the one before"},
-    {number="memory.l2.rate", of="seconds", run=cached, why="reads again what L2 has"},
+    {number="memory.l2.rate", of="seconds", run=small_tiles, why="products of small tiles"},
     {number="seu.matrix.flops.bf16", of="cycles", run=products, why="products without a pause"},
     {number="seu.matrix.latency", of="seconds", run=in_turn, why="products that wait for work on the one before"},
     {number="memory.l2.thread_rate", of="cycles", run=by_threads, why="copies by threads"},
     {number="sync.launch_seconds", of="seconds", run=nothing, why="one small tile"},
-    {number="power.idle", of="watts", run=one_by_one, why="waits"},
+    {number="power.idle", of="watts", run=one_by_one, why="waits, on an eighth of the EUs"},
+    {number="power.eu", of="watts", run=waiting, why="waits, on all EUs"},
     {number="power.l2", of="watts", run=cached, why="reads again what L2 has"},
     {number="power.global", of="watts", run=rows, why="reads whole rows once"},
     {number="power.vector", of="watts", run=mixed, why="maxima, multiply-adds and exponentials"},

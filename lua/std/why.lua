@@ -61,7 +61,7 @@ local function what_binds(tl, device)
   end
   local said = share > BINDS and ("%s binds: it is at work %.0f %% of the time"):format(unit, 100 * share) or
     ("no unit binds: %s is at work %.0f %% of the time, and lanes wait"):format(unit, 100 * share)
-  if tl.clock_hz and tl.clock_hz < device.clock_hz then
+  if tl.power and tl.power > 0.999 * device:number "power.limit" then
     said = ("%s; power holds the clock at %.2f of %.2f GHz"):format(said, tl.clock_hz / 1e9, device.clock_hz / 1e9)
   end
   return said

@@ -274,7 +274,7 @@ struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, 
 /* ---- power ------------------------------------------------------------------------------- */
 
 /* ORDER effort_kind */
-const char *const effort_names[] = { "product", "vector", "l2", "global" };
+const char *const effort_names[] = { "product", "vector", "l2", "global", "eu" };
 _Static_assert(LEN(effort_names) == EFFORT_KINDS, "a name for every kind");
 
 struct effort device_energy(const struct vdevice *d, const struct effort *e, double clock_hz)
@@ -297,16 +297,27 @@ static double energy(const struct vdevice *d, const struct effort *e)
 	return sum;
 }
 
-/* At clock x of the full one, the work takes x E and lasts C / (x f) + W: where that draws all that is
+/* The clock that power does not limit. */
+static double full_clock(const struct vdevice *d, const struct effort *e)
+{
+	double clock = d->clock_hz;
+
+	for (int i = 0; i < d->nseus && e->of[EFFORT_PRODUCT] > 0; i++)
+		if (d->seu[i].kind == SEU_MATRIX)
+			clock = fmin(clock, d->seu[i].clock_hz);
+	return clock;
+}
+
+/* At clock x of the highest, the work takes x E and lasts C / (x f) + W: where that draws all that is
  * left beside the idle power P, x E = P (C / (x f) + W). (Voltage goes with the clock, energy with its
  * square; over the range that power leaves, one power less fits what was measured.) */
 double device_clock(const struct vdevice *d, const struct effort *e, double cycles, double waits,
 	double *watts)
 {
-	double left = d->power_limit - d->power_idle, all = energy(d, e), x = 1, seconds;
-	double work = fmax(cycles, 1) / d->clock_hz;
+	double left = d->power_limit - d->power_idle, all = energy(d, e), seconds;
+	double work = fmax(cycles, 1) / d->clock_hz, x = full_clock(d, e) / d->clock_hz;
 
-	if (d->power_limit > 0 && all > left * (work + waits))
+	if (d->power_limit > 0 && x * all > left * (work / x + waits))
 		x = (left * waits + sqrt(left * waits * left * waits + 4 * all * left * work)) / (2 * all);
 	seconds = work / x + waits;
 	*watts = d->power_limit > 0 ? d->power_idle + x * all / seconds : 0;

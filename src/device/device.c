@@ -100,6 +100,7 @@ static const struct field device_fields[] = {
 	D("power.vector", NUM, energy[EFFORT_VECTOR], 0, 1e9, "pJ", "of a thread's operation"),
 	D("power.l2", NUM, energy[EFFORT_L2], 0, 1e9, "pJ/B", "through L2"),
 	D("power.global", NUM, energy[EFFORT_GLOBAL], 0, 1e9, "pJ/B", "of device memory"),
+	D("power.eu", NUM, energy[EFFORT_EU], 0, 1e9, "pJ/cycle", "of an EU that has a tile"),
 
 	D("doubt.products", NUM, doubt_products, 0, 10, "", "share of a time, where products bind"),
 	D("doubt.other", NUM, doubt_other, 0, 10, "", "... where something else does"),
@@ -120,6 +121,7 @@ static const struct field seu_fields[] = {
 	S(MATRIX, "efficiency", NUM, ONE, efficiency, 1e-3, 1, "", "share of it in long runs"),
 	S(MATRIX, "step", NUM, ONE, step, 0, 1e9, "cycles", "of the lane, each further instruction"),
 	S(MATRIX, "depth", NUM, ONE, depth, 1, 1e9, "", "instructions of a lane under way, at most"),
+	S(MATRIX, "clock_ghz", GIGA, ONE, clock_hz, 0.01, 20, "GHz", "clock of EUs when it has work"),
 	S(MATRIX, "min_m", BYTES, ONE, min_m, 1, 65536, "rows", "of an instruction"),
 	S(MATRIX, "min_n", BYTES, ONE, min_n, 1, 65536, "columns", "of an instruction, least"),
 	S(MATRIX, "min_k", BYTES, ONE, min_k, 1, 65536, "B", "depth of an instruction"),
@@ -547,6 +549,7 @@ static void use_defaults(struct vdevice *d)
 		if (s->kind == SEU_MATRIX) {
 			use_default(&s->step, 0);
 			use_default(&s->depth, 1e9);
+			use_default(&s->clock_hz, d->clock_hz);
 		}
 	}
 }

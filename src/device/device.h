@@ -41,6 +41,7 @@ struct seu {
 	double efficiency;		/* share of that rate that long runs reach, (0, 1] */
 	double step;			/* lane cycles to issue each further instruction */
 	double depth;			/* instructions of a lane under way, beyond which it stands */
+	double clock_hz;		/* of the EUs when it has work; at most the device's */
 	int64_t min_m, min_n, min_k;	/* granularity: smaller products cost as much; min_k in bytes */
 	/* VECTOR: element operations per cycle of one EU, by cost class. */
 	double ops[CLASS_COUNT];
@@ -59,6 +60,7 @@ enum effort_kind {
 	EFFORT_VECTOR,			/* operations of threads */
 	EFFORT_L2,			/* bytes that L2 gives or takes */
 	EFFORT_GLOBAL,			/* ... and device memory */
+	EFFORT_EU,			/* cycles of EUs that have a tile */
 	EFFORT_KINDS
 };
 extern const char *const effort_names[EFFORT_KINDS];
@@ -170,7 +172,7 @@ struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, 
 struct effort device_effort(const struct vdevice *d, int seu, const struct work *w);
 
 /* The clock at which the device does work that takes so many cycles, and `waits` seconds that no
- * clock shortens, over and over; *watts: what it draws then. */
+ * clock shortens, over and over; *watts: what it draws then. Matrix units at work have their own. */
 double device_clock(const struct vdevice *d, const struct effort *e, double cycles, double waits,
 	double *watts);
 

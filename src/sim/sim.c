@@ -310,6 +310,7 @@ static struct effort effort_of(const struct job *j)
 static double likely_clock(const struct job *j, const struct effort *e)
 {
 	double unit[SEU_MAX + 2] = { 0 }, most = 0, watts;
+	struct effort sum = *e;
 
 	for (int i = 0; i < j->plan->entries.n; i++) {
 		if (task_of(j, i)->phase != j->phase)
@@ -320,7 +321,8 @@ static double likely_clock(const struct job *j, const struct effort *e)
 	}
 	for (int i = 0; i < LEN(unit); i++)
 		most = fmax(most, unit[i] / j->dealing.eus);
-	return device_clock(j->plan->device, e, SLOWER * most, j->plan->device->launch_seconds,
+	sum.of[EFFORT_EU] = SLOWER * most * j->dealing.eus;
+	return device_clock(j->plan->device, &sum, SLOWER * most, j->plan->device->launch_seconds,
 		&watts);
 }
 
@@ -353,8 +355,6 @@ static enum err_code play_phase(struct job *j, struct err *e)
 		pace.clock_hz = clock;
 		j->costs = traffic_costs(j->a, j->plan, j->phase, share, j->price, pace);
 	}
-	for (int k = 0; k < EFFORT_KINDS; k++)
-		j->t->effort.of[k] += effort.of[k];
 	n = deal_classes(j->a, j->plan, j->phase, &j->dealing, &classes);
 	TRY(play_classes(j, classes, n, e));
 	line->phase = j->phase;
@@ -362,6 +362,9 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	line->eus = j->dealing.eus;
 	line->tiles = j->dealing.total;
 	line->cycles = ceil_div(j->ticks, TICKS);
+	effort.of[EFFORT_EU] = (double)line->cycles * line->eus;
+	for (int k = 0; k < EFFORT_KINDS; k++)
+		j->t->effort.of[k] += effort.of[k];
 	bounds_of_costs(j->a, j->plan, j->costs, j->phase, line->ii_loop, &b);
 	line->res_mii = b.res_mii;
 	line->rec_mii = b.rec_mii;
