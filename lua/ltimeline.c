@@ -135,6 +135,13 @@ static int timeline_bound_l(lua_State *L)
 	return push_timed(L, t, p->res_mii > p->rec_mii ? p->res_mii : p->rec_mii);
 }
 
+/* Of all EUs that were looked at, kept or not. */
+static int timeline_played_l(lua_State *L)
+{
+	lua_pushinteger(L, check_timeline(L, 1, "played")->nevents);
+	return 1;
+}
+
 /* Why a simulation knows only the plan's entries; nil if it knows the kernels. */
 static int timeline_unpriced_l(lua_State *L)
 {
@@ -433,7 +440,7 @@ void lua_open_timeline(lua_State *L)
 		{ "utilization", timeline_utilization_l }, { "events", timeline_events_l },
 		{ "phases", timeline_phases_l }, { "unit", timeline_unit_l },
 		{ "overhead", timeline_overhead_l }, { "unpriced", timeline_unpriced_l },
-		{ "clock_hz", timeline_clock_hz_l },
+		{ "clock_hz", timeline_clock_hz_l }, { "played", timeline_played_l },
 		{ "doubt", timeline_doubt_l }, { "tie", timeline_tie_l },
 		{ "power", timeline_power_l }, { "energy", timeline_energy_l }, { "kernel", timeline_kernel_l },
 		{ "program", timeline_program_l }, { NULL, NULL } };

@@ -215,7 +215,7 @@ Find a good plan by simulating many. Ctrl-C stops it and keeps the best so far. 
 section "Timelines and kernels" {
   {"timeline", [[
 What ran when. Fields: cycles, seconds, tflops, ii, bound, res_mii, rec_mii, utilization,
-events, phases, measured, unit, program, unpriced; of a trace also overhead, clock_hz, kernel. Shown as
+events, phases, measured, unit, program, unpriced, played; of a trace also overhead, clock_hz, kernel. Shown as
 a drawing.]]},
   {"timeline:print", 'timeline:print{width=, by="lane", phase=, tile=, from=, to=, ascii=, color=}', [[
 Draw it on the standard output. by: "lane" or "seu". It begins with a tile or a cycle.]]},
@@ -235,8 +235,9 @@ which has no clock, it tells the order. eu: whose events are wanted.]]},
 Two timelines of one program, sTask by sTask: how long, how often, waiting, and what adds
 most to the difference. .rows for scripts.]]},
   {"timeline:why", "timeline:why()", [[
-What binds a simulated timeline, and what would help by how much: other rings and orders of
-tiles are tried. Gives a text, and all that was tried, best first: .change .gain.]]},
+What binds a simulated timeline, and what would help by how much: other rings, tiles, lanes,
+orders and grids are tried. Gives a text, and all that was tried, best first: .change .gain
+.script.]]},
   {"kernel:bench", "kernel:bench{seconds=}", [[
 Time it: .ms (median) .tflops .gbps .min .max .runs.]]},
   {"kernel:export", "kernel:export(dir[, {name=}])", [[
