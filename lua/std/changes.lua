@@ -1,8 +1,8 @@
 -- changes.lua - changes of one thing in a plan, for tl:why() to try.
 --
 -- A change is {text=, edit=, waits=, repair=}: the statements that a user would write or change, what
--- it does to a draft, whether other waits may be needed then, and what may make it legal if it is not. Those come first that are likeliest
--- to help, as not all may be tried.
+-- it does to a draft, whether other waits may be needed then, and what may make it legal if it is not.
+-- Those come first that are likeliest to help, as not all may be tried.
 
 local draft = require "millrace.draft"
 local statement = draft.statement
@@ -11,7 +11,8 @@ local changes = {}
 
 -- What is there to be changed: the plan's own words, and of each lane and loop which sTasks it has.
 local function look_at(plan)
-  local x = {plan = plan, draft = draft.read(plan), task = {}, buffer = {}, regions = {}, list = {}, told = {}}
+  local x = {plan = plan, draft = draft.read(plan), task = {}, buffer = {}, regions = {}, list = {},
+    told = {}}
   for _, task in ipairs(plan.tasks) do x.task[task.name] = task end
   for _, b in ipairs(plan.graph.buffers) do x.buffer[b.name] = b end
   local regions = {}
@@ -38,7 +39,8 @@ end
 -- One more statement, after all others, which stands or falls by itself.
 local function add_statement(x, ...)
   local s = {...}
-  x.list[#x.list + 1] = {text = statement(s), edit = function(d) draft.add(d, table.unpack(draft.copy(s))) end}
+  local function edit(d) draft.add(d, table.unpack(draft.copy(s))) end
+  x.list[#x.list + 1] = {text = statement(s), edit = edit}
 end
 
 ---- rings ------------------------------------------------------------------------------
@@ -105,7 +107,10 @@ end
 
 local function doubled(n) return {2 * n, n // 2} end
 local function wider(n, by) return {n + math.max(64, by), n - math.max(64, by)} end
-local function finer(n, by) return by < 64 and {n + by, n - by, n + 2 * by, n - 2 * by, n + 3 * by, n - 3 * by} or {} end
+local function finer(n, by)
+  if by >= 64 then return {} end
+  return {n + by, n - by, n + 2 * by, n - 2 * by, n + 3 * by, n - 3 * by}
+end
 
 ---- lanes ------------------------------------------------------------------------------
 

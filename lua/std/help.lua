@@ -234,6 +234,10 @@ which has no clock, it tells the order. eu: whose events are wanted.]]},
   {"mr.compare", "mr.compare(predicted, measured)", [[
 Two timelines of one program, sTask by sTask: how long, how often, waiting, and what adds
 most to the difference. .rows for scripts.]]},
+  {"timeline.blame", "timeline.blame", [[
+Where the time of each lane goes, by sTask: rows with .lane .task .share and, by cause, .issue
+.pipe .dependence .shared .l2 .global .slot .turn .sync .power; .parts says whom it is about.
+Shown as a table.]]},
   {"timeline:why", "timeline:why()", [[
 What binds a simulated timeline, and what would help by how much: other rings, tiles, lanes,
 orders and grids are tried. Gives a text, and all that was tried, best first: .change .gain

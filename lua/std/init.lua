@@ -105,7 +105,7 @@ mr.examples = setmetatable({}, {
 
 ---- plans and searches -----------------------------------------------------------------------
 
-for _, part in ipairs{"plan", "search", "kernel", "trace", "compare", "why"} do
+for _, part in ipairs{"plan", "search", "kernel", "trace", "compare", "blame", "why"} do
   for name, f in pairs(require("millrace." .. part)(mr, paths)) do mr[name] = f end
 end
 

@@ -1,6 +1,7 @@
 -- why.lua - tl:why(): what binds a simulated timeline, and what would help, tried.
 
 local core = require "millrace.core"
+local cause = require "millrace.cause"
 local changes = require "millrace.changes"
 local draft = require "millrace.draft"
 local raise, entry = core.raise, core.entry
@@ -33,42 +34,40 @@ local function power_of(energy)
     if energy[a] ~= energy[b] then return energy[a] > energy[b] end
     return a < b
   end)
-  for i = 1, math.min(2, #names) do texts[i] = ("%s %.0f %%"):format(names[i], 100 * energy[names[i]] / sum) end
+  for i = 1, 2 do texts[i] = ("%s %.0f %%"):format(names[i], 100 * energy[names[i]] / sum) end
   return table.concat(texts, ", ")
 end
 
-local said <const> = {wait = "%s", turn = "its turn after %s", memory = "memory", seu = "a unit that has %s",
-  drain = "products of its own (%s)"}
-
--- The lane that ends last of those that do not only load, and of its waiting that which takes most.
-local function waits(tl, plan)
-  local loads, last, lane, first = {}, {}, nil, {}
-  for _, task in ipairs(plan.tasks) do loads[task.name] = task.kind == "load" end
-  local events = tl.events
-  for _, e in ipairs(events) do
-    if not loads[e.task] then last[e.lane] = math.max(last[e.lane] or 0, e["end"]) end
-  end
-  lane = greatest(last)
-  if not lane then return "lanes wait" end
-  local sums, copies = {}, 1
-  for _, e in ipairs(events) do
-    if e.lane == lane and e.cause and e.issue > e.ready then
-      local own = e.cause == "wait" and not loads[e.on]
-      local text = (e.cause == "drain" or own) and said.drain:format(e.on) or said[e.cause]:format(e.on)
-      sums[text] = (sums[text] or 0) + e.issue - e.ready
+-- The lane that waits least, of those that do not only feed others: it is critical. Of its waiting,
+-- that which takes most.
+local function waits(tl)
+  local lane_of, busy, sums = {}, {}, {}
+  local blame = tl.blame
+  for _, row in ipairs(blame) do lane_of[row.task] = row.lane end
+  for _, row in ipairs(blame) do
+    for _, part in ipairs(row.feeds and {} or row.parts) do
+      local lane = row.lane
+      busy[lane], sums[lane] = busy[lane] or 0, sums[lane] or {}
+      if cause.is_busy(part) then
+        busy[lane] = busy[lane] + part.share
+      else
+        local text = cause.awaited(part, lane_of[part.on] == lane)
+        sums[lane][text] = (sums[lane][text] or 0) + part.share
+      end
     end
-    copies = math.max(copies, e.copy + 1)
   end
-  local text, most = greatest(sums)
-  if not text then return "lanes wait" end
-  return ("%s waits %.0f %% of the time for %s"):format(lane, 100 * most / (copies * last[lane]), text)
+  local lane = greatest(busy)
+  local text, most = greatest(lane and sums[lane] or {})
+  return text and ("%s waits %.0f %% of the time for %s"):format(lane, 100 * most, text) or "lanes wait"
 end
 
 local function what_binds(tl, plan)
   local device = plan.device
   local unit, share = greatest(tl.utilization)
-  local text = share > BINDS and ("%s binds: it is at work %.0f %% of the time"):format(unit, 100 * share) or
-    ("no unit binds: %s is at work %.0f %% of the time, and %s"):format(unit, 100 * share, waits(tl, plan))
+  local text = ("%s binds: it is at work %.0f %% of the time"):format(unit, 100 * share)
+  if share <= BINDS then
+    text = ("no unit binds: %s is at work %.0f %% of the time, and %s"):format(unit, 100 * share, waits(tl))
+  end
   if tl.clock_hz and tl.clock_hz < device.clock_hz then
     text = ("%s; power holds the clock at %.2f of %.2f GHz (%s of it)"):format(text, tl.clock_hz / 1e9,
       device.clock_hz / 1e9, power_of(tl.energy))

@@ -138,8 +138,10 @@ static double operand_bytes(const struct seu *s, const struct work *w)
 static void matrix_cost(const struct vdevice *d, const struct seu *s, const struct work *w,
 	int warps, struct cost *c)
 {
-	c->busy = fmax(product_flops(s, w) / (s->flops[w->type] * s->efficiency),
-		operand_bytes(s, w) / d->shared_rate);
+	double own = product_flops(s, w) / (s->flops[w->type] * s->efficiency);
+
+	c->busy = fmax(own, operand_bytes(s, w) / d->shared_rate);
+	c->shared = c->busy - own;
 	c->alone = c->busy * fmax(1, QUARTERS / (double)warps);
 }
 

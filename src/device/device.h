@@ -146,6 +146,7 @@ struct cost {
 	double issue;			/* cycles of the lane before it may go on (async) */
 	double busy;			/* cycles of the sEU at its full rate */
 	double alone;			/* cycles when only this lane uses it; >= busy */
+	double shared;			/* of `busy`, what it is longer for waiting for shared memory */
 	double l2, global;		/* cycles of this EU's share of L2, and of device memory */
 	double memory;			/* ... of the slower */
 	double latency;			/* from the end of the work to completion */

@@ -107,8 +107,8 @@ end
 ---- bad plans, and the repair of each ---------------------------------------------------------
 
 local text, tried, kinds = judge(gemm{rings = 1}, "rings of one")
-like(text, "^no unit binds: tensor is at work %d+ %% of the time, and c0 waits %d+ %% of the time for load_[ab]\n",
-  "lanes wait for loads")
+like(text, "^no unit binds: tensor is at work %d+ %% of the time, and c0 waits %d+ %% of the time for a free slot, after mma\n",
+  "lanes wait for room")
 like(text, "\nplan:buffers{a=[23], b=[23]} would take %d+%.%d %% less time", "deeper ones help")
 for _, kind in ipairs{"buffers", "propagate", "grid", "append", "split"} do
   ok(kinds[kind], "tried: " .. kind)
