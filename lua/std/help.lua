@@ -233,7 +233,8 @@ Run it with time stamps: a timeline like that of plan:simulate, but measured. On
 which has no clock, it tells the order. eu: whose events are wanted.]]},
   {"mr.compare", "mr.compare(predicted, measured)", [[
 Two timelines of one program, sTask by sTask: how long, how often, waiting, and what adds
-most to the difference. .rows for scripts.]]},
+most to the difference, with the causes that grew or shrank most. .rows and .causes for
+scripts.]]},
   {"timeline.blame", "timeline.blame", [[
 Where the time of each lane goes, by sTask: rows with .lane .task .share and, by cause, .issue
 .pipe .dependence .shared .l2 .global .slot .turn .sync .power; .parts says whom it is about.

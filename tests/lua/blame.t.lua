@@ -174,6 +174,14 @@ like(text, "\nc0    mma ", "... a row for each sTask")
 local row = shallow.blame[1]
 ok(row.lane == "p0" and row.task == "load_a" and row.feeds and row.parts[1].share > 0, "rows")
 
+local c = mr.compare(mr.load_plan "attention_serial":simulate(), mr.load_plan "attention_pingpong":simulate())
+is(c.causes[1].what, "softmax for products of its own (mma_qk)", "what shrank most")
+ok(c.causes[1].difference < -0.2 and c.causes[1].second < 0.1, "... by how much", c.causes[1].difference)
+like(c, "\n  softmax for products of its own %(mma_qk%): %d+ %% of the time, then %d+\n", "... in the text")
+local sum = 0
+for _, x in ipairs(c.causes) do sum = sum + x.difference end
+near(sum, c.ratio * 1.77 / 1.44 - 1, 0.02, "all of them are the difference")
+
 -- a trace: what its stamps tell
 local small = mr.examples.flash_attention{b = 1, h = 2, m = 256, n = 512, d = 64}
 local traced = mr.load_plan("attention_overlap", small):compile{target = "host"}:trace{}
