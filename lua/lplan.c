@@ -642,18 +642,29 @@ static int is_l(lua_State *L)
 	return 1;
 }
 
-/* core.method(class, name, f): a method written in Lua */
-static int method_l(lua_State *L)
+static int extend_class(lua_State *L, const char *with)
 {
 	luaL_checktype(L, 3, LUA_TFUNCTION);
 	lua_settop(L, 3);
 	if (luaL_getmetatable(L, luaL_checkstring(L, 1)) != LUA_TTABLE ||
-	    lua_getfield(L, -1, "methods") != LUA_TTABLE)
+	    lua_getfield(L, -1, with) != LUA_TTABLE)
 		return luaL_error(L, "no class '%s'", lua_tostring(L, 1));
 	lua_pushvalue(L, 2);
 	lua_pushvalue(L, 3);
 	lua_rawset(L, -3);
 	return 0;
+}
+
+/* core.method(class, name, f): a method written in Lua */
+static int method_l(lua_State *L)
+{
+	return extend_class(L, "methods");
+}
+
+/* core.field(class, name, f): a field, which f(object) gives */
+static int field_l(lua_State *L)
+{
+	return extend_class(L, "fields");
 }
 
 void lua_open_plan(lua_State *L)
@@ -686,6 +697,8 @@ void lua_open_plan(lua_State *L)
 	lua_setfield(L, -2, "plan");
 	lua_pushcfunction(L, method_l);
 	lua_setfield(L, -2, "method");
+	lua_pushcfunction(L, field_l);
+	lua_setfield(L, -2, "field");
 	lua_pushcfunction(L, plan_statements_l);
 	lua_setfield(L, -2, "statements");
 	lua_pushcfunction(L, is_l);

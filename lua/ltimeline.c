@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/blame.h"
 #include "sim/priced.h"
 
 /* A timeline with a copy of the plan it is of, so that later edits do not touch it; or
@@ -133,6 +134,13 @@ static int timeline_bound_l(lua_State *L)
 	const struct phase_line *p = timeline_longest(t);
 
 	return push_timed(L, t, p->res_mii > p->rec_mii ? p->res_mii : p->rec_mii);
+}
+
+/* Of all EUs that were looked at, kept or not. */
+static int timeline_played_l(lua_State *L)
+{
+	lua_pushinteger(L, check_timeline(L, 1, "played")->nevents);
+	return 1;
 }
 
 /* Why a simulation knows only the plan's entries; nil if it knows the kernels. */
@@ -354,6 +362,54 @@ static int timeline_phases_l(lua_State *L)
 	return 1;
 }
 
+/* Leaves it out if there is none. */
+static void set_name(lua_State *L, const char *key, const char *name)
+{
+	lua_pushstring(L, name);
+	lua_setfield(L, -2, key);
+}
+
+static void push_part(lua_State *L, const struct timeline *t, const struct blames *b,
+	const struct blame_part *p)
+{
+	const struct plan *plan = t->plan;
+
+	lua_createtable(L, 0, 9);
+	set_name(L, "lane", plan->lanes.v[p->lane].name);
+	set_name(L, "task", plan->graph->tasks.v[p->task].name);
+	set_name(L, "cause", blame_names[p->why]);
+	set_name(L, "on", p->on == NONE ? NULL : plan->graph->tasks.v[p->on].name);
+	set_name(L, "unit", p->unit == NONE ? NULL : plan->device->seu[p->unit].name);
+	lua_pushnumber(L, p->share);
+	lua_setfield(L, -2, "share");
+	lua_pushnumber(L, b->lane_cycles[p->lane]);
+	lua_setfield(L, -2, "lane_cycles");
+	lua_pushboolean(L, lane_only_feeds(plan, p->lane));
+	lua_setfield(L, -2, "feeds");
+}
+
+/* core.blame(timeline, plainly) -> list of parts, sTask by sTask, the greatest first; list of the
+ * causes' names. lua/std/blame.lua makes tl.blame of it. */
+static int timeline_blame_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "blame");
+	struct blames b;
+
+	lua_settop(L, 2);
+	timeline_blame(scratch_push(L), t, lua_toboolean(L, 2), &b);
+	lua_createtable(L, b.v.n, 0);
+	for (int i = 0; i < b.v.n; i++) {
+		push_part(L, t, &b, &b.v.v[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+	lua_createtable(L, BLAMES, 0);
+	for (int i = 0; i < BLAMES; i++) {
+		lua_pushstring(L, blame_names[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 2;
+}
+
 /* drawings ---------------------------------------------------------------- */
 
 static void check_view(lua_State *L, int idx, const char *what, const struct timeline *t,
@@ -441,8 +497,10 @@ void lua_open_timeline(lua_State *L)
 		{ "phases", timeline_phases_l }, { "unit", timeline_unit_l },
 		{ "overhead", timeline_overhead_l }, { "unpriced", timeline_unpriced_l },
 		{ "cache", timeline_cache_l }, { "clock_hz", timeline_clock_hz_l },
+		{ "played", timeline_played_l },
 		{ "doubt", timeline_doubt_l }, { "tie", timeline_tie_l },
-		{ "power", timeline_power_l }, { "energy", timeline_energy_l }, { "kernel", timeline_kernel_l },
+		{ "power", timeline_power_l }, { "energy", timeline_energy_l },
+		{ "kernel", timeline_kernel_l },
 		{ "program", timeline_program_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = {
 		{ "__gc", timeline_gc_l }, { "__tostring", timeline_tostring_l },
@@ -451,4 +509,6 @@ void lua_open_timeline(lua_State *L)
 	class_new(L, &(struct class_def){ TIMELINE_CLASS, methods, fields, meta });
 	lua_pushcfunction(L, timeline_plan_l);
 	lua_setfield(L, -2, "plan_of");
+	lua_pushcfunction(L, timeline_blame_l);
+	lua_setfield(L, -2, "blame");
 }

@@ -1,6 +1,7 @@
 -- compare.lua - mr.compare: two timelines of one program, sTask by sTask.
 
 local core = require "millrace.core"
+local cause = require "millrace.cause"
 local raise, show, entry = core.raise, core.show, core.entry
 
 local WIDTH = 100                                       -- columns of the table, at most
@@ -64,6 +65,62 @@ local function row(task, p, m, plane, mlane)
   return r
 end
 
+---- causes -------------------------------------------------------------------------
+
+local function whole_name(name) return name and (name:gsub("%.%d+$", "")) end
+
+-- Of each sTask and cause how long, on average over the lanes that do not only feed others; parts of an
+-- sTask count as one. Seconds of what is simulated, else cycles, of which a trace knows fewer sorts.
+local function spent(tl, plainly)
+  local of, order, lane_of, lanes, n = {}, {}, {}, {}, 0
+  local parts = core.blame(tl, plainly)
+  for _, p in ipairs(parts) do lane_of[p.task] = p.lane end
+  for _, p in ipairs(parts) do
+    if not p.feeds then
+      if not lanes[p.lane] then lanes[p.lane], n = true, n + 1 end
+      local text = cause.text(whole_name(p.task), {cause = p.cause, on = whole_name(p.on), unit = p.unit},
+        lane_of[p.on] == p.lane)
+      if not of[text] then order[#order + 1] = text end
+      of[text] = (of[text] or 0) + p.share * p.lane_cycles / (plainly and 1 or tl.clock_hz)
+    end
+  end
+  for text, time in pairs(of) do of[text] = time / n end
+  return of, order
+end
+
+-- What grew or shrank, most first, as a share of the first one's time.
+local function changes(one, other)
+  local plainly = one.measured or other.measured or not (one.clock_hz and other.clock_hz)
+  local a, first = spent(one, plainly)
+  local b, order = spent(other, plainly)
+  for _, text in ipairs(first) do
+    if not b[text] then order[#order + 1] = text end
+  end
+  local list, place, whole = {}, {}, plainly and one.cycles or one.cycles / one.clock_hz
+  for i, text in ipairs(order) do
+    local was, is = (a[text] or 0) / whole, (b[text] or 0) / whole
+    list[i] = {what = text, first = was, second = is, difference = is - was}
+    place[text] = i
+  end
+  table.sort(list, function(x, y)
+    local dx, dy = math.abs(x.difference), math.abs(y.difference)
+    if dx ~= dy then return dx > dy end
+    return place[x.what] < place[y.what]
+  end)
+  return list
+end
+
+local function changes_text(list)
+  local texts = {}
+  for i = 1, math.min(3, #list) do
+    local c = list[i]
+    if math.abs(c.difference) >= 0.005 then
+      texts[#texts + 1] = ("  %s: %.0f %% of the time, then %.0f"):format(c.what, 100 * c.first, 100 * c.second)
+    end
+  end
+  return texts
+end
+
 ---- as text ---------------------------------------------------------------------
 
 local function count(x)
@@ -123,6 +180,7 @@ local comparison = {__name = "millrace.comparison", __tostring = function(c)
   local late = false
   for _, r in ipairs(c.rows) do late = late or r.measured and r.measured.late > 0.5 end
   table.insert(out, 1, "")
+  for i, text in ipairs(changes_text(c.causes)) do table.insert(out, i, text) end
   if c.tie then table.insert(out, 1, "too near to call: these times may be the other way round") end
   table.insert(out, 1, c.title)
   if late then out[#out + 1] = "< it had ended when its lane looked: at most so long" end
@@ -169,7 +227,7 @@ local function compare(one, other)
   local apart = math.max(one.seconds or 1, other.seconds or 1) / math.min(one.seconds or 1, other.seconds or 1) - 1
   local tie = one.tie and other.tie and apart < math.max(one.tie, other.tie) or nil
   return setmetatable({
-    tie = tie, rows = rows, brief = {brief[names[1]], brief[names[2]]}, ratio = other.cycles / one.cycles,
+    tie = tie, rows = rows, causes = changes(one, other), brief = {brief[names[1]], brief[names[2]]}, ratio = other.cycles / one.cycles,
     title = ("%s: %s %s %s, %s %s, %.2f times as many; II %s and %s"):format(one.program:match "^[^{]*", names[1],
       count(one.cycles), one.unit, names[2], count(other.cycles), other.cycles / one.cycles, count(one.ii),
       count(other.ii)),

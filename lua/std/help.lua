@@ -220,7 +220,7 @@ Find a good plan by simulating many. Ctrl-C stops it and keeps the best so far. 
 section "Timelines and kernels" {
   {"timeline", [[
 What ran when. Fields: cycles, seconds, tflops, ii, bound, res_mii, rec_mii, utilization,
-events, phases, measured, unit, program, unpriced, cache; of a trace also overhead,
+events, phases, measured, unit, program, unpriced, cache, played; of a trace also overhead,
 clock_hz, kernel. Shown as a drawing.]]},
   {"timeline:print", 'timeline:print{width=, by="lane", phase=, tile=, from=, to=, ascii=, color=}', [[
 Draw it on the standard output. by: "lane" or "seu". It begins with a tile or a cycle.]]},
@@ -238,10 +238,16 @@ Run it with time stamps: a timeline like that of plan:simulate, but measured. On
 which has no clock, it tells the order. eu: whose events are wanted.]]},
   {"mr.compare", "mr.compare(predicted, measured)", [[
 Two timelines of one program, sTask by sTask: how long, how often, waiting, and what adds
-most to the difference. .rows for scripts.]]},
+most to the difference, with the causes that grew or shrank most. .rows and .causes for
+scripts.]]},
+  {"timeline.blame", "timeline.blame", [[
+Where the time of each lane goes, by sTask: rows with .lane .task .share and, by cause, .issue
+.pipe .dependence .shared .l2 .global .slot .turn .sync .power; .parts says whom it is about.
+Shown as a table.]]},
   {"timeline:why", "timeline:why()", [[
-What binds a simulated timeline, and what would help by how much: other rings and orders of
-tiles are tried. Gives a text, and all that was tried, best first: .change .gain.]]},
+What binds a simulated timeline, and what would help by how much: other rings, tiles, lanes,
+orders and grids are tried. Gives a text, and all that was tried, best first: .change .gain
+.script.]]},
   {"kernel:bench", "kernel:bench{seconds=}", [[
 Time it: .ms (median) .tflops .gbps .min .max .runs; .watts, the mean power, or nil; .cache,
 "cold L2" or "warm L2".]]},

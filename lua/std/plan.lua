@@ -2,24 +2,8 @@
 
 local core = require "millrace.core"
 local tile = require "millrace.tile"
+local literal = require("millrace.draft").literal
 local raise, show, entry = core.raise, core.show, core.entry
-
-local function sorted_keys(t)
-  local keys = {}
-  for key in pairs(t) do keys[#keys + 1] = key end
-  table.sort(keys)
-  return keys
-end
-
--- A table with strings for keys as Lua text: {k=64, ["in"]=128}. Numbers read back exactly.
-local function literal(t)
-  local parts = {}
-  for _, key in ipairs(sorted_keys(t)) do
-    local plain = key:find "^[%a_][%w_]*$" and load("local " .. key)    -- "in" is no name
-    parts[#parts + 1] = (plain and "%s=%q" or "[%q]=%q"):format(key, t[key])
-  end
-  return "{" .. table.concat(parts, ", ") .. "}"
-end
 
 local function has_literal(t)
   for _, value in pairs(t) do

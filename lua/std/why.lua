@@ -1,99 +1,153 @@
 -- why.lua - tl:why(): what binds a simulated timeline, and what would help, tried.
 
 local core = require "millrace.core"
+local cause = require "millrace.cause"
+local changes = require "millrace.changes"
+local draft = require "millrace.draft"
 local raise, entry = core.raise, core.entry
 
 local LEAST <const> = 0.005                             -- of the time: less is not worth a line
 local BINDS <const> = 0.85                              -- of the time a unit is at work that binds
+local REPAIRS <const> = 3                               -- statements more that a change may need
+-- Trying stops when so many events have been played; making and checking a plan counts as some.
+local EVENTS <const>, EVENTS_A_TRY <const>, EVENTS_A_PLAN <const> = 3300000, 20000, 50000
 
--- Changes of one thing: {text, edit}.
-local function changes(plan)
-  local list = {}
-  local function add(text, edit) list[#list + 1] = {text = text, edit = edit} end
-  local function rings(names)
-    for more = 1, 2 do
-      local depth, text = {}, {}
-      for i, name in ipairs(names) do
-        depth[name] = (plan.rings[name] or 1) + more
-        text[i] = ("%s=%d"):format(name, depth[name])
-      end
-      add(("plan:buffers{%s}"):format(table.concat(text, ", ")), function(p) p:buffers(depth) end)
-    end
+---- what binds -----------------------------------------------------------------------------
+
+-- The greatest value of a table and its key; of equal ones, that which comes first by name.
+local function greatest(t)
+  local most, key
+  for name, x in pairs(t) do
+    if not most or x > most or x == most and name < key then most, key = x, name end
   end
-  -- each ring, and all of a loop together: a product waits for the shallowest
-  local loops, together = {}, {}
-  for _, b in ipairs(plan.graph.buffers) do
-    if b.loop and b.scope == "shared" then
-      if not together[b.loop] then loops[#loops + 1], together[b.loop] = b.loop, {} end
-      table.insert(together[b.loop], b.name)
-      rings({b.name})
-    end
-  end
-  for _, loop in ipairs(loops) do
-    if #together[loop] > 1 then rings(together[loop]) end
-  end
-  for _, group in ipairs{1, 4, 8, 16} do
-    add(("plan:grid{group=%d}"):format(group), function(p) p:grid{group = group} end)
-  end
-  for _, raster in ipairs{"rows", "columns"} do
-    add(("plan:grid{raster=%q}"):format(raster), function(p) p:grid{raster = raster} end)
-  end
-  for _, first in ipairs{true, false} do
-    add(("plan:grid{longest_first=%s}"):format(first), function(p) p:grid{longest_first = first} end)
-  end
-  return list
+  return key, most
 end
 
--- Seconds with the change; nil if it makes no legal plan.
-local function try(make, bound, edit)
-  local ok, seconds = pcall(function()
-    local copy = make(bound)
-    edit(copy)
-    return copy:check() and copy:simulate{events = 0}.seconds or nil
+-- "product 62 %, l2 9 %"
+local function power_of(energy)
+  local sum, names, texts = 0, {}, {}
+  for name, joules in pairs(energy) do
+    if name ~= "idle" then names[#names + 1] = name end
+    sum = sum + joules
+  end
+  table.sort(names, function(a, b)
+    if energy[a] ~= energy[b] then return energy[a] > energy[b] end
+    return a < b
   end)
-  return ok and seconds or nil
+  for i = 1, 2 do texts[i] = ("%s %.0f %%"):format(names[i], 100 * energy[names[i]] / sum) end
+  return table.concat(texts, ", ")
 end
 
-local function what_binds(tl, device)
-  local unit, share
-  for name, x in pairs(tl.utilization) do
-    if not share or x > share or x == share and name < unit then unit, share = name, x end
+-- The lane that waits least, of those that do not only feed others: it is critical. Of its waiting,
+-- that which takes most.
+local function waits(tl)
+  local lane_of, busy, sums = {}, {}, {}
+  local blame = tl.blame
+  for _, row in ipairs(blame) do lane_of[row.task] = row.lane end
+  for _, row in ipairs(blame) do
+    for _, part in ipairs(row.feeds and {} or row.parts) do
+      local lane = row.lane
+      busy[lane], sums[lane] = busy[lane] or 0, sums[lane] or {}
+      if cause.is_busy(part) then
+        busy[lane] = busy[lane] + part.share
+      else
+        local text = cause.awaited(part, lane_of[part.on] == lane)
+        sums[lane][text] = (sums[lane][text] or 0) + part.share
+      end
+    end
   end
-  local said = share > BINDS and ("%s binds: it is at work %.0f %% of the time"):format(unit, 100 * share) or
-    ("no unit binds: %s is at work %.0f %% of the time, and lanes wait"):format(unit, 100 * share)
+  local lane = greatest(busy)
+  local text, most = greatest(lane and sums[lane] or {})
+  return text and ("%s waits %.0f %% of the time for %s"):format(lane, 100 * most, text) or "lanes wait"
+end
+
+local function what_binds(tl, plan)
+  local device = plan.device
+  local unit, share = greatest(tl.utilization)
+  local text = ("%s binds: it is at work %.0f %% of the time"):format(unit, 100 * share)
+  if share <= BINDS then
+    text = ("no unit binds: %s is at work %.0f %% of the time, and %s"):format(unit, 100 * share, waits(tl))
+  end
   if tl.power and tl.power > 0.999 * device:number "power.limit" then
-    said = ("%s; power holds the clock at %.2f of %.2f GHz"):format(said, tl.clock_hz / 1e9, device.clock_hz / 1e9)
+    text = ("%s; power holds the clock at %.2f of %.2f GHz (%s of it)"):format(text, tl.clock_hz / 1e9,
+      device.clock_hz / 1e9, power_of(tl.energy))
   end
-  return said
+  return text
+end
+
+---- what would help ---------------------------------------------------------------------------
+
+-- One more statement of a draft, in place of one that says the same of other numbers.
+local function add(d, s)
+  local i = s[1] == "lane" and draft.find(d, "lane", s[2])
+  if i then d.list[i] = s else draft.add(d, table.unpack(s)) end
+end
+
+-- The change on a draft, with what makes it legal: the plan and the text of it all; nil if nothing does.
+local function make(x, change)
+  local d, texts = draft.copy(x.draft), {change.text}
+  local last
+  change.edit(d)
+  for _ = 0, REPAIRS do
+    local plan = draft.make(d, x.bound, x.device)
+    local filled = change.waits and plan:fill_waits() > 0
+    local good, problems = plan:check()
+    if good then
+      if filled then texts[#texts + 1] = "plan:fill_waits()" end
+      return plan, table.concat(texts, "; ")
+    end
+    local more = change.repair and change.repair(d, plan, problems)
+    if not more then return nil end
+    texts[last == more[1] and #texts or #texts + 1] = draft.statement(more)
+    last = more[1]
+    add(d, more)
+  end
+end
+
+-- What comes of the changes, best first, until so many events have been played.
+local function try(x, now)
+  local found, spent = {}, 0
+  for _, change in ipairs(x.list) do
+    if spent > EVENTS then break end
+    local ok, plan, text = pcall(make, x, change)
+    spent = spent + EVENTS_A_TRY
+    if not ok and tostring(plan):find("interrupted", 1, true) then error(plan, 0) end
+    if ok and plan then
+      local tl = plan:simulate{events = 0}
+      found[#found + 1] = {change = text, gain = 1 - tl.seconds / now, script = plan:script()}
+      spent = spent + EVENTS_A_PLAN + tl.played
+    end
+  end
+  local place = {}
+  for i, f in ipairs(found) do place[f] = i end
+  table.sort(found, function(a, b)
+    if a.gain ~= b.gain then return a.gain > b.gain end
+    if #a.change ~= #b.change then return #a.change < #b.change end
+    return place[a] < place[b]
+  end)
+  return found
 end
 
 local function why(tl)
   if not core.is(tl, "millrace.timeline") then raise "why: timeline expected" end
   if tl.measured then raise "why: this timeline is measured; ask the simulated one" end
   local plan = core.plan_of(tl)
-  local make, bound = assert(load(plan:script())), plan.graph.program
-  local now = plan:check() and plan:simulate{events = 0}.seconds
-  if now ~= tl.seconds then raise "why: the plan has changed since" end
-  local found = {}
-  for _, c in ipairs(changes(plan)) do
-    local seconds = try(make, bound, c.edit)
-    if seconds then found[#found + 1] = {change = c.text, gain = 1 - seconds / now} end
-  end
-  for i, f in ipairs(found) do f.place = i end
-  table.sort(found, function(a, b)
-    if a.gain ~= b.gain then return a.gain > b.gain end
-    return a.place < b.place
-  end)
-  local out = {what_binds(tl, plan.device)}
-  for i = 1, math.min(2, #found) do
-    if found[i].gain >= LEAST then
-      out[#out + 1] = ("%s would take %.1f %% less time"):format(found[i].change, 100 * found[i].gain)
+  local now = plan:check() and plan:simulate()
+  if not now or now.seconds ~= tl.seconds then raise "why: the plan has changed since" end
+  local list, of = changes.of(plan)
+  local found = try({list = list, draft = of, bound = plan.graph.program, device = plan.device}, now.seconds)
+  local out, kind = {what_binds(now, plan)}, nil
+  for _, f in ipairs(found) do                          -- the best, and the best of another kind
+    local other = f.change:match "%a+:(%a+)"
+    if f.gain >= LEAST and #out < 3 and other ~= kind then
+      out[#out + 1] = ("%s would take %.1f %% less time"):format(f.change, 100 * f.gain)
+      kind = other
     end
   end
   if #out == 1 then
-    out[2] = ("no other ring or order of tiles would take %.1f %% less time (%d tried)"):format(100 * LEAST, #found)
+    out[2] = ("none of %d other rings, orders, lanes and tiles would take %.1f %% less time")
+      :format(#found, 100 * LEAST)
   end
-  for _, f in ipairs(found) do f.place = nil end
   return table.concat(out, "\n"), found
 end
 

@@ -138,8 +138,10 @@ static double operand_bytes(const struct seu *s, const struct work *w)
 static void matrix_cost(const struct vdevice *d, const struct seu *s, const struct work *w,
 	int warps, struct cost *c)
 {
-	c->busy = fmax(product_flops(s, w) / (s->flops[w->type] * s->efficiency),
-		operand_bytes(s, w) / d->shared_rate);
+	double own = product_flops(s, w) / (s->flops[w->type] * s->efficiency);
+
+	c->busy = fmax(own, operand_bytes(s, w) / d->shared_rate);
+	c->shared = c->busy - own;
 	c->alone = c->busy * fmax(1, QUARTERS / (double)warps);
 }
 
@@ -297,8 +299,7 @@ static double energy(const struct vdevice *d, const struct effort *e)
 	return sum;
 }
 
-/* The clock that power does not limit. */
-static double full_clock(const struct vdevice *d, const struct effort *e)
+double device_full_clock(const struct vdevice *d, const struct effort *e)
 {
 	double clock = d->clock_hz;
 
@@ -315,7 +316,7 @@ double device_clock(const struct vdevice *d, const struct effort *e, double cycl
 	double *watts)
 {
 	double left = d->power_limit - d->power_idle, all = energy(d, e), seconds;
-	double work = fmax(cycles, 1) / d->clock_hz, x = full_clock(d, e) / d->clock_hz;
+	double work = fmax(cycles, 1) / d->clock_hz, x = device_full_clock(d, e) / d->clock_hz;
 
 	if (d->power_limit > 0 && x * all > left * (work / x + waits))
 		x = (left * waits + sqrt(left * waits * left * waits + 4 * all * left * work)) / (2 * all);

@@ -148,6 +148,7 @@ struct cost {
 	double issue;			/* cycles of the lane before it may go on (async) */
 	double busy;			/* cycles of the sEU at its full rate */
 	double alone;			/* cycles when only this lane uses it; >= busy */
+	double shared;			/* of `busy`, what it is longer for waiting for shared memory */
 	double l2, global;		/* cycles of this EU's share of L2, and of device memory */
 	double memory;			/* ... of the slower */
 	double latency;			/* from the end of the work to completion */
@@ -171,6 +172,8 @@ struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, 
 /* What a piece of work takes, however long. */
 struct effort device_effort(const struct vdevice *d, int seu, const struct work *w);
 
+/* The clock that power does not limit, with that work. */
+double device_full_clock(const struct vdevice *d, const struct effort *e);
 /* The clock at which the device does work that takes so many cycles, and `waits` seconds that no
  * clock shortens, over and over; *watts: what it draws then. Matrix units at work have their own. */
 double device_clock(const struct vdevice *d, const struct effort *e, double cycles, double waits,

@@ -10,21 +10,6 @@ enum {
 	TIME_COLUMNS_MIN = 8,
 };
 
-/* Keeps cycles * columns far from overflow. */
-#define CYCLES_MAX ((int64_t)1 << 50)
-
-static bool is_cycle(int64_t t)
-{
-	return t >= -CYCLES_MAX && t <= CYCLES_MAX;
-}
-
-bool event_is_sound(const struct plan *p, const struct event *e)
-{
-	return e->task >= 0 && e->task < p->graph->tasks.n && e->lane < p->lanes.n &&
-		e->seu < p->device->nseus && e->start <= e->end && is_cycle(e->ready) &&
-		is_cycle(e->issue) && is_cycle(e->start) && is_cycle(e->end);
-}
-
 bool event_is_async(const struct chart *c, const struct event *e)
 {
 	return c->d->seu[e->seu].async;

@@ -32,8 +32,6 @@ void chart_init(struct chart *c, const struct timeline *t, const struct timeline
 /* Keys of all sTasks of the graph; in `a`. */
 struct task_key *task_keys(struct arena *a, const struct graph *g);
 
-/* May the event be drawn? A trace from a device may hold anything. */
-bool event_is_sound(const struct plan *p, const struct event *e);
 /* Does its lane go on while the sEU works? */
 bool event_is_async(const struct chart *c, const struct event *e);
 /* Until when it holds a row of its sEU: a matrix unit takes the next sTask while the

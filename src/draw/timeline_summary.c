@@ -6,23 +6,24 @@
 #include "draw/label.h"
 #include "draw/pen.h"
 #include "draw/units.h"
+#include "sim/blame.h"
 #include "sim/bounds.h"
 
 enum { CAUSES_SHOWN = 3 };
 
 /* All the waiting of one sTask for one reason. */
-struct blame {
+struct waiting {
 	int task, cause, cause_task;
 	int64_t cycles;
 	int next;			/* of the same sTask; NONE */
 };
 
-struct blames {
-	VEC(struct blame) v;
+struct waits {
+	VEC(struct waiting) v;
 	int *first;			/* by sTask */
 };
 
-static void add_blame(struct blames *b, struct arena *a, int task, struct reason r,
+static void add_waiting(struct waits *b, struct arena *a, int task, struct reason r,
 	int64_t cycles)
 {
 	if (cycles <= 0 || r.cause == CAUSE_NONE)
@@ -33,33 +34,21 @@ static void add_blame(struct blames *b, struct arena *a, int task, struct reason
 		b->v.v[i].cycles += cycles;
 		return;
 	}
-	VEC_PUSH(a, &b->v, ((struct blame){ .task = task, .cause = r.cause,
+	VEC_PUSH(a, &b->v, ((struct waiting){ .task = task, .cause = r.cause,
 		.cause_task = r.task, .cycles = cycles, .next = b->first[task] }));
 	b->first[task] = b->v.n - 1;
 }
 
 /* Most cycles first; ties in the order of the program, so that texts are stable. */
-static int compare_blames(const void *a, const void *b)
+static int compare_waiting(const void *a, const void *b)
 {
-	const struct blame *x = a, *y = b;
+	const struct waiting *x = a, *y = b;
 
 	if (x->cycles != y->cycles)
 		return x->cycles < y->cycles ? 1 : -1;
 	if (x->task != y->task)
 		return x->task - y->task;
 	return x->cause_task - y->cause_task;
-}
-
-/* A lane that only feeds a copy engine is there to wait. */
-static bool only_copies(const struct plan *p, int lane)
-{
-	for (int i = 0; i < p->entries.n; i++) {
-		const struct seu *s = &p->device->seu[p->entries.v[i].seu];
-
-		if (p->entries.v[i].lane == lane && (s->kind != SEU_COPY || !s->async))
-			return false;
-	}
-	return true;
 }
 
 /* Cycles that the lane's events span, all copies of it taken together. */
@@ -93,7 +82,7 @@ static const char *awaited(struct arena *a, const struct plan *p, int task)
 	return b.len ? b.text : "another";
 }
 
-static const char *blame_text(struct arena *a, const struct plan *p, const struct blame *b)
+static const char *waiting_text(struct arena *a, const struct plan *p, const struct waiting *b)
 {
 	const struct graph *g = p->graph;
 	const char *task = g->tasks.v[b->task].name;
@@ -110,8 +99,8 @@ static const char *blame_text(struct arena *a, const struct plan *p, const struc
 	}
 }
 
-static void collect_blames(struct arena *a, const struct timeline *t, const struct phase_line *p,
-	struct blames *b)
+static void collect_waits(struct arena *a, const struct timeline *t, const struct phase_line *p,
+	struct waits *b)
 {
 	const struct plan *plan = t->plan;
 	bool idle[LANES_MAX] = { 0 };
@@ -120,30 +109,30 @@ static void collect_blames(struct arena *a, const struct timeline *t, const stru
 	for (int i = 0; i < plan->graph->tasks.n; i++)
 		b->first[i] = NONE;
 	for (int l = 0; l < plan->lanes.n && l < LANES_MAX; l++)
-		idle[l] = only_copies(plan, l);
+		idle[l] = lane_only_feeds(plan, l);
 	for (int i = 0; i < p->events.n; i++) {
 		const struct event *e = &p->events.v[i];
 		if (!event_is_sound(plan, e) || e->lane >= LANES_MAX || idle[e->lane])
 			continue;
-		add_blame(b, a, e->task, event_held_for(plan, e), e->issue - e->ready);
+		add_waiting(b, a, e->task, event_held_for(plan, e), e->issue - e->ready);
 		if (!plan->device->seu[e->seu].async)
-			add_blame(b, a, e->task, (struct reason){ e->cause, e->cause_task },
+			add_waiting(b, a, e->task, (struct reason){ e->cause, e->cause_task },
 				e->start - e->issue);
 	}
 }
 
 const char *timeline_waits(struct arena *a, const struct timeline *t, const struct phase_line *p)
 {
-	struct blames b = { 0 };
+	struct waits b = { 0 };
 	struct buf out;
 
-	collect_blames(a, t, p, &b);
+	collect_waits(a, t, p, &b);
 	if (b.v.n)
-		qsort(b.v.v, (size_t)b.v.n, sizeof(*b.v.v), compare_blames);
+		qsort(b.v.v, (size_t)b.v.n, sizeof(*b.v.v), compare_waiting);
 	buf_init(&out, a);
 	for (int i = 0; i < b.v.n && i < CAUSES_SHOWN; i++) {
 		int entry = plan_entry_of(t->plan, b.v.v[i].task);
-		const char *text = blame_text(a, t->plan, &b.v.v[i]);
+		const char *text = waiting_text(a, t->plan, &b.v.v[i]);
 		int64_t time;
 
 		if (entry == NONE || !text)

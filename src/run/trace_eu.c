@@ -288,7 +288,7 @@ static void read_instance(struct lane_reader *l, const struct kentry *x, int64_t
 	int class = class_of(l, x, seq);
 	bool late;
 	struct event ev = { .ready = l->now, .seq = (int32_t)seq, .task = (int16_t)x->task,
-		.tile = (int32_t)tile, .cause_task = NONE, .lane = (uint8_t)l->l->lane,
+		.tile = (int32_t)tile, .cause_task = NONE, .held_task = NONE, .lane = (uint8_t)l->l->lane,
 		.copy = (uint8_t)l->l->copy, .seu = (uint8_t)r->plan->entries.v[x->entry].seu,
 		.end = OPEN };
 

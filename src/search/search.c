@@ -228,6 +228,7 @@ static int row_tasks(const struct search *s, int axis, int *out)
  * of this shape is faster in the model. */
 static double shape_bound(const struct search *s, const struct graph *g)
 {
+	struct effort sum = { 0 };
 	double cycles = 0;
 
 	for (int ph = 0; ph < s->program->phases.n; ph++) {
@@ -245,12 +246,13 @@ static double shape_bound(const struct search *s, const struct graph *g)
 			c = device_cost(s->device, seu, &t->work, 4,
 				(struct pace){ eus, s->device->clock_hz });
 			unit[seu] += c.busy * runs;
+			sum.of[EFFORT_PRODUCT] += device_effort(s->device, seu, &t->work).of[EFFORT_PRODUCT];
 		}
 		for (int u = 0; u < SEU_MAX; u++)
 			worst = fmax(worst, unit[u]);
 		cycles += worst;
 	}
-	return cycles / s->device->clock_hz;
+	return cycles / device_full_clock(s->device, &sum);
 }
 
 /* Rows of the products must fill a few warpgroups' instructions, and no more than the

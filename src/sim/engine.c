@@ -311,6 +311,16 @@ static void blame(struct engine *e, struct event *ev, int64_t delay, enum cause 
 	ev->cause_task = (int16_t)task;
 }
 
+/* What held the lane from `ready` to `issue`. */
+static void note_held(struct engine *e, const struct lane_run *l, struct event *ev)
+{
+	if (l->seen <= l->asked || (!l->last && l->held_by == NONE))
+		return;
+	ev->held = !l->last ? CAUSE_DRAIN : l->last->when == WAIT_ISSUED ? CAUSE_TURN : CAUSE_WAIT;
+	ev->held_task = (int16_t)(l->last ? l->last->on : l->held_by);
+	blame(e, ev, l->seen - l->asked, (enum cause)ev->held, ev->held_task);
+}
+
 /* Keep the event, but for what is not known yet. Returns NULL if there is no room. */
 static struct event *keep_event(struct engine *e, const struct lane_run *l, int64_t issue)
 {
@@ -324,14 +334,10 @@ static struct event *keep_event(struct engine *e, const struct lane_run *l, int6
 	ev = &r->events[r->nkept++];
 	*ev = (struct event){ .ready = to_cycles(l->ready), .issue = to_cycles(issue),
 		.start = to_cycles(issue), .seq = (int32_t)l->seq, .tile = step->tile,
-		.task = (int16_t)step->task, .cause_task = NONE, .lane = (uint8_t)l->lane,
+		.task = (int16_t)step->task, .cause_task = NONE, .held_task = NONE, .lane = (uint8_t)l->lane,
 		.copy = (uint8_t)l->copy, .seu = (uint8_t)step->seu, .cause = CAUSE_NONE };
 	e->worst = 0;
-	if (l->last)
-		blame(e, ev, l->seen - l->asked, l->last->when == WAIT_ISSUED ? CAUSE_TURN :
-			CAUSE_WAIT, l->last->on);
-	else if (l->held_by != NONE)
-		blame(e, ev, l->seen - l->asked, CAUSE_DRAIN, l->held_by);
+	note_held(e, l, ev);
 	return ev;
 }
 

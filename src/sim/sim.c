@@ -287,6 +287,23 @@ static void make_room(struct job *j)
 	j->line->events.v = ARENA_ARRAY(j->a, j->line->events.cap, struct event);
 }
 
+/* What blame.h asks later of the events that are kept; in the timeline's arena. */
+static void note_costs(const struct job *j, struct task_cost *costs)
+{
+	for (int i = 0; i < j->plan->entries.n; i++) {
+		const struct entry_cost *c = &j->costs[i];
+
+		if (task_of(j, i)->phase != j->phase)
+			continue;
+		costs[j->plan->entries.v[i].task] = (struct task_cost){
+			.lane = c->cost.issue + c->before + (c->lands ? 0 : c->after),
+			.shared = c->cost.busy > 0 ? c->cost.shared / c->cost.busy : 0,
+			.l2 = c->cost.l2, .global = c->cost.global,
+			.latency = c->cost.latency + c->handoff + (c->lands ? c->after : 0),
+			.handoff = c->handoff + (c->lands ? c->after : 0) };
+	}
+}
+
 /* ---- power -------------------------------------------------------------------------- */
 
 /* Of an entry, over all EUs. */
@@ -329,6 +346,7 @@ static double likely_clock(const struct job *j, const struct effort *e)
 static enum err_code play_phase(struct job *j, struct err *e)
 {
 	struct phase_line *line = j->line;
+	struct task_cost *costs = ARENA_ARRAY(j->a, j->plan->graph->tasks.n, struct task_cost);
 	struct arena_mark scratch;
 	struct eu_class *classes;
 	struct bounds b;
@@ -355,6 +373,8 @@ static enum err_code play_phase(struct job *j, struct err *e)
 		pace.clock_hz = clock;
 		j->costs = traffic_costs(j->a, j->plan, j->phase, share, j->price, pace);
 	}
+	note_costs(j, costs);
+	line->costs = costs;
 	n = deal_classes(j->a, j->plan, j->phase, &j->dealing, &classes);
 	TRY(play_classes(j, classes, n, e));
 	line->phase = j->phase;

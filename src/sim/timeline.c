@@ -1,5 +1,17 @@
 #include "sim/timeline.h"
 
+static bool is_cycle(int64_t t)
+{
+	return t >= -CYCLES_MAX && t <= CYCLES_MAX;
+}
+
+bool event_is_sound(const struct plan *p, const struct event *e)
+{
+	return e->task >= 0 && e->task < p->graph->tasks.n && e->lane < p->lanes.n &&
+		e->seu < p->device->nseus && e->start <= e->end && is_cycle(e->ready) &&
+		is_cycle(e->issue) && is_cycle(e->start) && is_cycle(e->end);
+}
+
 void timeline_new(struct mem *mem, const struct plan *p, struct timeline **out)
 {
 	struct timeline *t;

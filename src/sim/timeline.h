@@ -33,12 +33,25 @@ struct event {
 	uint8_t lane, copy, seu, cause;
 	uint8_t late;			/* measured: it was seen by one who came later, so
 					 * `end` is the latest that it can have been */
+	uint8_t held;			/* simulated: of its causes, the one from `ready` to `issue`;
+					 * CAUSE_NONE: its lane only asked */
+	int16_t held_task;		/* NONE */
 };
 _Static_assert(sizeof(struct event) <= 64, "events are held by the million");
 
 struct seu_use {
 	double busy;			/* cycles */
 	double share;			/* of the time, 0 to 1 */
+};
+
+/* What an instance of an sTask takes, in cycles. */
+struct task_cost {
+	double lane;			/* of its lane, which gives it to an asynchronous unit */
+	double shared;			/* of its unit's cycles, the share in which it waits for shared
+					 * memory */
+	double l2, global;		/* of the EU's shares of these */
+	double latency;			/* from the end of the work to completion ... */
+	double handoff;			/* ... of which its value is brought to another lane */
 };
 
 /* One phase on the EU that finishes last. */
@@ -56,6 +69,7 @@ struct phase_line {
 	struct seu_use seu[SEU_MAX];
 	double memory_share;		/* of the EU's share of L2 and device memory bandwidth;
 					 * not measured */
+	const struct task_cost *costs;	/* by sTask of the graph; NULL: measured */
 	VEC(struct event) events;	/* the first ones of that EU, in order of issue */
 };
 
@@ -86,6 +100,11 @@ struct timeline {
  * can fail, so that the owner can free it. Free with timeline_free. */
 void timeline_new(struct mem *mem, const struct plan *p, struct timeline **out);
 void timeline_free(struct timeline *t);
+/* Of what can be drawn: keeps cycles * columns far from overflow. */
+#define CYCLES_MAX ((int64_t)1 << 50)
+
+/* Has it a place in the plan, and a time? A trace from a device may hold anything. */
+bool event_is_sound(const struct plan *p, const struct event *e);
 /* The phase that takes longest: what single numbers are about. */
 const struct phase_line *timeline_longest(const struct timeline *t);
 

@@ -1,0 +1,71 @@
+-- blame.lua - tl.blame: where the time of each lane goes, by sTask and cause.
+
+local core = require "millrace.core"
+local entry = core.entry
+
+local function percent(x) return x > 0 and ("%.1f %%"):format(100 * x) or "" end
+
+-- The parts of one sTask, as a row: shares by cause, all of them, and the parts.
+local function rows_of(parts, causes)
+  local rows, of = {}, {}
+  for _, p in ipairs(parts) do
+    local r = of[p.task]
+    if not r then
+      r = {lane = p.lane, task = p.task, share = 0, feeds = p.feeds, lane_cycles = p.lane_cycles,
+        parts = {}}
+      for _, cause in ipairs(causes) do r[cause] = 0 end
+      of[p.task], rows[#rows + 1] = r, r
+    end
+    r[p.cause], r.share = r[p.cause] + p.share, r.share + p.share
+    table.insert(r.parts, {cause = p.cause, on = p.on, unit = p.unit, share = p.share})
+  end
+  local place = {}
+  for i, r in ipairs(rows) do place[r.lane] = place[r.lane] or i end
+  for i, r in ipairs(rows) do place[r] = i end
+  table.sort(rows, function(a, b)
+    if a.lane ~= b.lane then return place[a.lane] < place[b.lane] end
+    return place[a] < place[b]
+  end)
+  return rows
+end
+
+-- Columns that have nothing in any row are left out.
+local function text_of(rows, causes)
+  local columns, lines = {"lane", "sTask", "of lane"}, {}
+  for _, cause in ipairs(causes) do
+    local any = false
+    for _, r in ipairs(rows) do any = any or r[cause] >= 0.0005 end
+    if any then columns[#columns + 1] = cause end
+  end
+  lines[1] = columns
+  for _, r in ipairs(rows) do
+    local line = {r.lane, r.task, percent(r.share)}
+    for i = 4, #columns do line[i] = percent(r[columns[i]]) end
+    lines[#lines + 1] = line
+  end
+  local width, out = {}, {}
+  for _, line in ipairs(lines) do
+    for i, text in ipairs(line) do width[i] = math.max(width[i] or 0, #text) end
+  end
+  for n, line in ipairs(lines) do
+    local cells = {}
+    for i, text in ipairs(line) do
+      local blank = (" "):rep(width[i] - #text)
+      cells[i] = i <= 2 and text .. blank or blank .. text
+    end
+    out[n] = table.concat(cells, "  "):gsub("%s+$", "")
+  end
+  return table.concat(out, "\n")
+end
+
+local function blame(tl)
+  local parts, causes = core.blame(tl)
+  local rows = rows_of(parts, causes)
+  return setmetatable(rows, {__name = "millrace.blame",
+    __tostring = function() return text_of(rows, causes) end})
+end
+
+return function()
+  core.field("millrace.timeline", "blame", entry(blame))
+  return {}
+end

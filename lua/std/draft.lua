@@ -1,0 +1,283 @@
+-- draft.lua - a plan as a list of statements, to be changed and made again.
+--
+-- A draft is {tile=, list=}; a statement is its method and its arguments: {"buffers", {a=2}}.
+-- Parts of a split task, "mma.0" and "mma.1", are changed alike.
+
+local core = require "millrace.core"
+
+local draft = {}
+
+-- Keys that do not stand in the order of the alphabet.
+local first <const> = {seu = 1, lane = 2, at = 3, warps = 1, registers = 2, turns = 3, raster = 1, group = 2}
+
+local function sorted_keys(t)
+  local keys = {}
+  for key in pairs(t) do keys[#keys + 1] = key end
+  table.sort(keys, function(a, b)
+    local i, k = first[a] or 9, first[b] or 9
+    if i ~= k then return i < k end
+    return a < b
+  end)
+  return keys
+end
+
+-- A table with strings for keys as Lua text: {k=64, ["in"]=128}. Numbers read back exactly.
+function draft.literal(t)
+  local parts = {}
+  for _, key in ipairs(sorted_keys(t)) do
+    local plain = key:find "^[%a_][%w_]*$" and load("local " .. key)    -- "in" is no name
+    parts[#parts + 1] = (plain and "%s=%q" or "[%q]=%q"):format(key, t[key])
+  end
+  return "{" .. table.concat(parts, ", ") .. "}"
+end
+
+-- A statement as Lua text: plan:lane("c0", {warps=4}).
+function draft.statement(s)
+  local arguments = {}
+  for i = 2, #s do
+    arguments[i - 1] = type(s[i]) == "table" and draft.literal(s[i]) or ("%q"):format(s[i])
+  end
+  local lone = #s == 2 and type(s[2]) == "table"
+  return ("plan:%s" .. (lone and "%s" or "(%s)")):format(s[1], table.concat(arguments, ", "))
+end
+
+local function clone(x)
+  if type(x) ~= "table" then return x end
+  local copy = {}
+  for key, value in pairs(x) do copy[key] = clone(value) end
+  return copy
+end
+
+draft.copy = clone
+
+function draft.read(plan)
+  local list = {}
+  local recorder = setmetatable({}, {__index = function(_, name)
+    return function(_, ...) list[#list + 1] = {name, ...} end
+  end})
+  assert(load("local plan = ...\n" .. core.statements(plan), "=plan", "t", {}))(recorder)
+  return {tile = plan.tile, list = list}
+end
+
+function draft.make(d, bound, device)
+  local plan = core.plan(bound:graph{tile = d.tile}, device)
+  for _, s in ipairs(d.list) do plan[s[1]](plan, table.unpack(s, 2)) end
+  return plan
+end
+
+function draft.add(d, ...) d.list[#d.list + 1] = {...} end
+
+-- Every statement of a method, with its place: for i, s in draft.each(d, "lane") do
+function draft.each(d, method)
+  local i = 0
+  return function()
+    repeat i = i + 1 until not d.list[i] or d.list[i][1] == method
+    if d.list[i] then return i, d.list[i] end
+  end
+end
+
+function draft.find(d, method, name)
+  for i, s in draft.each(d, method) do
+    if s[2] == name then return i, s end
+  end
+end
+
+-- "mma.1" -> "mma", 1; "mma" -> "mma"
+local function part_of(name)
+  local base, part = name:match "^(.*)%.(%d+)$"
+  return base or name, math.tointeger(part)
+end
+
+draft.part_of = part_of
+
+-- The names that the parts of an sTask, or of a buffer, have among `names`; itself if it is whole.
+function draft.parts(name, has)
+  local base, part = part_of(name)
+  if not part then return {name} end
+  local names = {}
+  for i = 0, 15 do
+    local other = ("%s.%d"):format(base, i)
+    if has[other] then names[#names + 1] = other end
+  end
+  return names
+end
+
+local function appended(d)
+  local has = {}
+  for i, s in draft.each(d, "append") do has[s[2]] = i end
+  return has
+end
+
+-- The sTask in another iteration, and if one is named, behind another one; its parts too.
+function draft.move(d, task, at, behind)
+  for _, name in ipairs(draft.parts(task, appended(d))) do
+    local i, s = draft.find(d, "append", name)
+    s[3].at = at ~= 0 and at or nil
+    if behind then
+      local _, part = part_of(name)
+      table.remove(d.list, i)
+      local after = part and ("%s.%d"):format(part_of(behind), part) or behind
+      table.insert(d.list, assert(draft.find(d, "append", after)) + 1, s)
+    end
+  end
+end
+
+---- lanes that share a tile ----------------------------------------------------------------
+
+-- The lanes of the parts: {"c0", "c1"}; and the split; nil if there is none, or several.
+function draft.shared(d)
+  local _, split = draft.each(d, "split")()
+  local lanes, ways = {}, split and split[3]
+  for i, s in draft.each(d, "append") do
+    local _, part = part_of(s[2])
+    if part and lanes[part + 1] == nil then lanes[part + 1] = s[3].lane end
+  end
+  for i, s in draft.each(d, "split") do
+    if s ~= split then return nil end
+  end
+  for i = 1, ways or 0 do
+    if not lanes[i] then return nil end
+    for k = 1, i - 1 do
+      if lanes[i] == lanes[k] then return nil end
+    end
+  end
+  return split and lanes, split
+end
+
+local function joined_waits(list)
+  local out, has = {}, {}
+  for _, on in ipairs(list) do
+    local name = type(on) == "table" and on[1] or on
+    local base, part = part_of(name)
+    local turn = type(on) == "table" and on.when == "issued" and part and part > 0
+    if not turn and not has[base] then
+      has[base] = true
+      if type(on) == "table" then on[1] = base end
+      out[#out + 1] = type(on) == "table" and on or base
+    end
+  end
+  return out
+end
+
+local function joined_versions(versions)
+  local out = {}
+  for name, n in pairs(versions) do out[part_of(name)] = n end
+  return out
+end
+
+-- Without the split: the first part's lane does all of it.
+function draft.join(d)
+  local lanes = draft.shared(d)
+  if not lanes then return end
+  local gone, list = {}, {}
+  for i = 2, #lanes do gone[lanes[i]] = true end
+  for _, s in ipairs(d.list) do
+    local method, part = s[1], nil
+    if method == "buffers" then s[2] = joined_versions(s[2]) end
+    if method == "append" or method == "wait" then s[2], part = part_of(s[2]) end
+    if method == "wait" then s[3] = joined_waits(s[3]) end
+    local other = part and part > 0 or method == "lane" and gone[s[2]] or method == "split"
+    if not other then list[#list + 1] = s end
+  end
+  d.list = list
+end
+
+-- Names that the graph has once it is cut and split.
+local function names_of(d, bound, device)
+  local shaped = {tile = d.tile, list = {}}
+  for _, s in ipairs(d.list) do
+    if s[1] == "cut" or s[1] == "split" then table.insert(shaped.list, s) end
+  end
+  local tasks, buffers = {}, {}
+  local plan = draft.make(shaped, bound, device)
+  for _, task in ipairs(plan.tasks) do tasks[task.name] = true end
+  for name in pairs(plan.rings) do buffers[name] = true end
+  return tasks, buffers
+end
+
+-- Names of so many lanes: the one there is, and others that none has.
+local function lane_names(d, first, ways)
+  local taken, names, i = {}, {first}, 0
+  for _, s in draft.each(d, "lane") do taken[s[2]] = true end
+  while #names < ways do
+    local name = ("c%d"):format(i)
+    if not taken[name] then names[#names + 1] = name end
+    i = i + 1
+  end
+  return names
+end
+
+local function split_waits(list, tasks, part, ways)
+  local out = {}
+  for _, on in ipairs(list) do
+    local name = type(on) == "table" and on[1] or on
+    local from, to = part or 0, part or ways - 1
+    if tasks[name] then from, to = 0, 0 end
+    for i = from, to do
+      local copy = clone(on)
+      local full = tasks[name] and name or ("%s.%d"):format(name, i)
+      if type(on) == "table" then copy[1] = full else copy = full end
+      out[#out + 1] = copy
+    end
+  end
+  return out
+end
+
+local function split_versions(versions, buffers, ways)
+  local out = {}
+  for name, n in pairs(versions) do
+    for i = 0, buffers[name] and 0 or ways - 1 do
+      out[buffers[name] and name or ("%s.%d"):format(name, i)] = n
+    end
+  end
+  return out
+end
+
+-- The other parts of what stands in the list from `from` on as its first part.
+local function add_parts(list, own, lanes, tasks, ways)
+  for i = 1, ways - 1 do
+    for _, s in ipairs(own) do
+      local copy = clone(s)
+      copy[2] = ("%s.%d"):format(s[2], i)
+      if s[1] == "append" then copy[3].lane = lanes[i + 1] end
+      if s[1] == "wait" then copy[3] = split_waits(s[3], tasks, i, ways) end
+      list[#list + 1] = copy
+    end
+  end
+  for _, s in ipairs(own) do
+    if s[1] == "wait" then s[3] = split_waits(s[3], tasks, 0, ways) end
+    s[2] = s[2] .. ".0"
+  end
+end
+
+-- Share the work of a lane with so many more, along the axis. Returns their names.
+function draft.split(d, bound, device, lane, axis, ways)
+  local at = 1
+  while d.list[at] and d.list[at][1] == "cut" do at = at + 1 end
+  table.insert(d.list, at, {"split", axis, ways})
+  local tasks, buffers = names_of(d, bound, device)
+  local lanes, list, own, waits = lane_names(d, lane, ways), {}, {}, {}
+  for _, s in ipairs(d.list) do
+    local method = s[1]
+    if method == "buffers" then s[2] = split_versions(s[2], buffers, ways) end
+    local whole = method ~= "append" and method ~= "wait" or tasks[s[2]]
+    if not whole then
+      own[#own + 1] = s
+    elseif method == "wait" then
+      s[3] = split_waits(s[3], tasks, nil, ways)
+    end
+    list[#list + 1] = s
+    if method == "lane" and s[2] == lane then
+      for i = 2, ways do
+        local copy = clone(s)
+        copy[2] = lanes[i]
+        list[#list + 1] = copy
+      end
+    end
+  end
+  add_parts(list, own, lanes, tasks, ways)
+  d.list = list
+  return lanes
+end
+
+return draft
