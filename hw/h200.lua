@@ -33,9 +33,7 @@ return {
   memory = {
     global = {
       bytes = 141e9,                -- data sheet
-      rate = 4.70e12,               -- B/s; measured [hbm_read]; the pins give 4.8e12 (data sheet)
-      run = 60,                     -- fitted: pieces of 128 bytes, of which the next are asked for later,
-                                    -- come at 3.0 to 3.5e12 B/s
+      rate = 4.40e12,               -- B/s; measured [hbm_read]; the pins give 4.8e12 (data sheet)
       latency = 961,                -- 778 more than L2; measured [tma_load_8kb_latency_hbm, _l2]
     },
     l2 = {
@@ -50,6 +48,8 @@ return {
                                     -- GEMMs of rows of 8,200 bytes
       warp_rate = 21.5,             -- the same GEMM: one warp 2.14 ms, two lanes of one 1.91, one of
                                     -- four 1.30
+      parts = 2,                    -- white paper; pairs of EUs that read the same 135 MB reach 2.63e12
+                                    -- B/s, each reading its own 3.54e12
       latency = 183,                -- 8 KiB arrive after 376 cycles, of which 74 are transfer and
                                     -- 120 the engine's; measured [tma_load_8kb_latency_l2]
     },

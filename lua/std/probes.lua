@@ -2,7 +2,7 @@
 --
 -- What is measured hangs on the number in question and on those before it in the list, not on those
 -- behind it, but for power, where it nearly does: so a device is calibrated by going through the list
--- twice (calibrate.lua). An entry is
+-- three times (calibrate.lua). An entry is
 --
 --   number   the field of the device, as in hw/; a unit stands there by its kind
 --   of       what is measured: "seconds" of a run, "cycles" of it, "clock_hz" or "watts" meanwhile
@@ -53,6 +53,25 @@ local function scores(mr)
   end)
 end
 
+-- O[m, :] = sum over n of w(Q[m, :] . K[n, :]) V[n, :], of many operations a weight.
+local function weights(mr)
+  return mr.program("weights", function(p)
+    local m, n, d = p:axes("m", "n", "d")
+    local Q, K, V, O = p:input("Q", {m, d}), p:input("K", {n, d}), p:input("V", {n, d}), p:output("O", {m, d})
+    local q, o = p:load("load_q", Q), p:carry("o", {m, d}, 0)
+    p:loop(n, function()
+      local qk = p:mma("mma_qk", q, p:load("load_k", K))
+      local w = p:task("work", function()
+        local x = qk
+        for _ = 1, 12 do x = mr.max(x * 0.5 - 0.25, qk * 0.125 + x) end
+        return mr.exp2(x * 0.125):to "bf16"
+      end)
+      o:add(p:mma("mma_pv", w, p:load("load_v", V)))
+    end)
+    O:store("store_o", p:task("round", function() return o:to "bf16" end))
+  end)
+end
+
 -- plans -----------------------------------------------------------------------------
 
 -- Loads by one warp; the rest, in order, by `ways` lanes of four warps that share the rows.
@@ -67,8 +86,9 @@ local function plan_of(mr, o)
     for i = 0, (o.ways or 1) - 1 do
       local lane, suffix = "c" .. i, o.ways and "." .. i or ""
       plan:lane(lane, {warps=4, registers=o.registers})
+      if o.twice then plan:buffers{[o.twice .. suffix]=2} end
       for _, task in ipairs(o.tasks) do
-        plan:append(task .. suffix, {lane=lane})
+        plan:append(task .. suffix, {lane=lane, at=o.ahead and o.ahead[task]})
       end
     end
     plan:fill_waits()
@@ -99,22 +119,16 @@ return function(mr)
     for _ = 1, 32 do x = exp2(-x) end
     return x
   end)
-  local mixed = vector(2, 4096, function(x)
-    local y = x
-    for _ = 1, 8 do y = max(exp2(y * x - 0.25), x) * 0.5 + 0.125 end
-    return y
-  end)
-
   -- Tiles of m x k; `sizes` of a device.
   local function reader(m, k, stages, sizes)
     return {program=thin(mr), small={b=2, m=128, n=8, k=192}, sizes=sizes,
       plan=plan_of(mr, {tile={m=m, n=8, k=k}, ways=m > 64 and m // 64 or nil, rings={x=stages, w=stages},
         loads={"load_x", "load_w"}, tasks={"mma", "round", "store_c"}})}
   end
-  local rows = reader(128, 256, 3, function(d) return {b=1, m=128 * d.eus * 64, n=8, k=256} end)
-  local pieces = reader(128, 64, 8, function(d) return {b=1, m=128 * d.eus, n=8, k=16384} end)
+  local rows = reader(128, 64, 8, function(d) return {b=1, m=128 * d.eus, n=8, k=16384} end)
   local one_by_one = reader(64, 64, 1, function(d) return {b=1, m=64 * (d.eus // 8), n=8, k=32768} end)
-  local cached = reader(128, 64, 10, function(d) return {b=4 * d.eus, m=2048, n=8, k=1024} end)
+  local cached = reader(128, 64, 10, function(d) return {b=d.eus, m=128, n=8, k=65536} end)
+  local waiting = reader(64, 64, 1, function(d) return {b=1, m=64 * d.eus, n=8, k=32768} end)
 
   local function gemm(tile, stages, sizes, o)
     return {program=mr.examples.gemm, small={m=128, n=256, k=132}, sizes=function() return sizes end,
@@ -124,13 +138,15 @@ return function(mr)
   local large = {m=128, n=256, k=64}
   local products = gemm(large, 4, {m=8192, n=8192, k=8192}, {ways=2, registers=232})
   local by_threads = gemm(large, 3, {m=4096, n=4096, k=4100}, {ways=2, registers=232, producers=4})
-  local small_tiles = gemm({m=64, n=64, k=64}, 12, {m=4096, n=4096, k=4096}, {})
   local in_turn = {program=scores(mr), small={m=64, n=64, d=64},
     sizes=function(d) return {m=64 * d.eus, n=16384, d=64} end,
     plan=plan_of(mr, {tile={m=64, n=16}, rings={k=8}, loads={"load_q", "load_k"},
       tasks={"mma_qk", "work", "round", "store_s"}})}
-  local waiting = vector(1, 32768, function(x) return x end)
-  waiting.plan = plan_of(mr, {tile={m=64, k=64}, rings={x=1}, loads={"load_x"}, tasks={"work", "round", "store_s"}})
+  local weighted = {program=weights(mr), small={m=128, n=256, d=128},
+    sizes=function(d) return {m=128 * d.eus, n=16384, d=128} end,
+    plan=plan_of(mr, {tile={m=128, n=128}, ways=2, registers=240, rings={k=2, v=2}, twice="work",
+      loads={"load_q", "load_k", "load_v"}, ahead={mma_qk=1, work=1},
+      tasks={"mma_qk", "mma_pv", "work", "round", "store_o"}})}
   local nothing = vector(2, 64, function(x) return x end)
   nothing.sizes = function() return {m=128, k=64} end
 
@@ -140,20 +156,19 @@ return function(mr)
     {number="seu.vector.lane_share", of="seconds", run=multiply, why="16 multiply-adds an element, by one lane"},
     {number="seu.vector.ops.alu", of="seconds", run=choose, why="64 maxima and minima an element"},
     {number="seu.vector.ops.sfu", of="seconds", run=exponentials, why="32 exponentials an element"},
-    {number="memory.global.rate", of="seconds", run=rows, why="reads whole rows once"},
-    {number="memory.global.run", of="seconds", run=pieces, why="reads rows in pieces of 128 bytes"},
+    {number="memory.global.rate", of="seconds", run=rows, why="reads once"},
     {number="memory.global.latency", of="seconds", run=one_by_one, why="asks for a piece when it has the one before"},
-    {number="memory.l2.rate", of="seconds", run=small_tiles, why="products of small tiles"},
+    {number="memory.l2.rate", of="seconds", run=cached, why="reads again what L2 has"},
     {number="seu.matrix.flops.bf16", of="cycles", run=products, why="products without a pause"},
     {number="seu.matrix.latency", of="seconds", run=in_turn, why="products that wait for work on the one before"},
     {number="memory.l2.thread_rate", of="cycles", run=by_threads, why="copies by threads"},
     {number="sync.launch_seconds", of="seconds", run=nothing, why="one small tile"},
     {number="power.idle", of="watts", run=one_by_one, why="waits, on an eighth of the EUs"},
     {number="power.eu", of="watts", run=waiting, why="waits, on all EUs"},
-    {number="power.l2", of="watts", run=cached, why="reads again what L2 has"},
-    {number="power.global", of="watts", run=rows, why="reads whole rows once"},
-    {number="power.vector", of="watts", run=mixed, why="maxima, multiply-adds and exponentials"},
+    {number="power.global", of="watts", run=rows, why="reads once"},
     {number="power.limit", of="watts", run=products, why="products without a pause"},
     {number="power.product", of="clock_hz", run=products, why="products without a pause"},
+    {number="power.l2", of="watts", run=cached, why="reads again what L2 has"},
+    {number="power.vector", of="watts", run=weighted, why="much work on a product"},
   }
 end

@@ -6,8 +6,6 @@
  * quarters, each with its own issue, vector and matrix unit, and warp w lives in
  * quarter w mod 4 (CUDA programming guide, compute capability 8 and 9; CDNA 3 ISA). */
 enum { QUARTERS = 4 };
-/* What L2 asks device memory for: of half a line the other half is there soon after. */
-enum { LINE_BYTES = 128 };
 
 static bool is_valid_type(enum dtype t)
 {
@@ -82,8 +80,6 @@ static void memory_cycles(const struct vdevice *d, const struct work *w, int war
 	double global = d->global_rate / pace.clock_hz / pace.active;
 	double bytes = positive(w->global_bytes);
 
-	if (w->run > 0)
-		global *= fmax(w->run, LINE_BYTES) / (fmax(w->run, LINE_BYTES) + d->global_run);
 	c->l2 = bytes / l2;
 	c->global = bytes * fmin(positive(w->unique_share), 1) / global;
 	c->memory = fmax(c->l2, c->global);

@@ -68,7 +68,6 @@ static const struct field device_fields[] = {
 	D("memory.global.bytes", BYTES, global_bytes, 1, 0x1p50, "B", "device memory"),
 	D("memory.global.rate", NUM, global_rate, 1, 1e18, "B/s", "of the whole device"),
 	D("memory.global.latency", NUM, global_latency, 0, 1e9, "cycles", "of a read"),
-	D("memory.global.run", NUM, global_run, 0, 1e9, "B", "as long as going to others takes"),
 	D("memory.l2.bytes", BYTES, l2_bytes, 1, 0x1p50, "B", "cache that all EUs share"),
 	D("memory.l2.rate", NUM, l2_rate, 1e-3, 1e9, "B/cycle", "of the whole device"),
 	D("memory.l2.eu_rate", NUM, l2_eu_rate, 1e-3, 1e9, "B/cycle", "that one EU can draw"),
@@ -76,6 +75,7 @@ static const struct field device_fields[] = {
 		"... by loads of its threads"),
 	D("memory.l2.warp_rate", NUM, l2_warp_rate, 1e-3, 1e9, "B/cycle", "... of one warp"),
 	D("memory.l2.latency", NUM, l2_latency, 0, 1e9, "cycles", "of a read that hits"),
+	D("memory.l2.parts", INT, l2_parts, 1, 1024, "", "that each fetch what EUs beside them ask for"),
 	D("memory.shared.bytes", BYTES, shared_bytes, 1, 0x1p50, "B", "that a block can use"),
 	D("memory.shared.rate", NUM, shared_rate, 1e-3, 1e9, "B/cycle", "of an EU"),
 
@@ -530,7 +530,8 @@ static void use_defaults(struct vdevice *d)
 {
 	use_default(&d->l2_thread_rate, d->l2_eu_rate);
 	use_default(&d->l2_warp_rate, d->l2_thread_rate / 2);
-	use_default(&d->global_run, 0);
+	if (d->l2_parts < 1)
+		d->l2_parts = 1;
 	use_default(&d->drain_cost, d->wait_cost);
 	use_default(&d->doubt_products, 0);
 	use_default(&d->doubt_other, 0);

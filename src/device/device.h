@@ -93,13 +93,13 @@ struct vdevice {
 	int64_t global_bytes;
 	double global_rate;		/* bytes a second, whole device */
 	double global_latency;		/* cycles */
-	double global_run;		/* bytes that take as long as going to where others are */
 	int64_t l2_bytes;
 	double l2_rate;			/* bytes a cycle, whole device */
 	double l2_eu_rate;		/* bytes a cycle that one EU can draw */
 	double l2_thread_rate;		/* ... by loads of its threads, in whole sectors */
 	double l2_warp_rate;		/* ... and of one warp */
 	double l2_latency;		/* cycles */
+	int l2_parts;			/* that each keep what the EUs beside them ask for */
 	double shared_rate;		/* bytes a cycle of one EU */
 	/* synchronisation, cycles */
 	double wait_cost;		/* a wait that is already satisfied */
@@ -135,8 +135,6 @@ struct work {
 	double flops;
 	double global_bytes;		/* to or from global memory */
 	double unique_share;		/* share of them that must come from device memory, not L2 */
-	double run;			/* ... bytes of them that lie together and are asked for at about
-					 * the same time; 0: all */
 	bool by_threads;		/* LOAD: no engine does */
 	double sharers;			/* LOAD: EUs that bring these bytes to each other; else 0 */
 	double shared_bytes;		/* read or written in shared memory */

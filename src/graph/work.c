@@ -20,28 +20,6 @@ static void nominal_place(const struct builder *b, const struct stask *s, const 
 		at->hi[n->axis[i]] = part_extent(b, s->task, node, i) - 1;
 }
 
-/* Bytes that lie together, of those that EUs ask for at once: whole rows of the inner dimensions, and
- * a part of one. What is next along an axis that a loop goes through is asked for later; along others
- * by an EU beside, at about the same time. */
-static double count_run(const struct builder *b, const struct stask *s, const struct tensor *t,
-	const struct node *n, const struct place *at)
-{
-	double run = dtype_bits(t->type) / 8.0;
-
-	for (int i = t->rank - 1; i >= 0; i--) {
-		struct index_range r = index_bounds(&n->index[i], at->lo, at->hi);
-		int64_t size = b->p->axes.v[t->dim[i]].size, len = min_i64(r.hi - r.lo + 1, size);
-
-		for (int a = 0; a < b->p->axes.n; a++)
-			if (index_uses(&n->index[i], a) && !program_axis_bound(b->p, s->loop, a))
-				len = size;
-		run *= (double)len;
-		if (len < size)
-			break;
-	}
-	return run;
-}
-
 /* Elements of a tensor that a load or store of one tile touches, and in how many
  * pieces a copy engine is told. */
 static void count_region(const struct builder *b, struct stask *s, const struct node *n, int node)
@@ -62,7 +40,6 @@ static void count_region(const struct builder *b, struct stask *s, const struct 
 		else
 			inner = len;
 	}
-	s->work.run = count_run(b, s, t, n, &at);
 	s->work.type = t->type;
 	s->work.global_bytes = (double)elements * dtype_bits(t->type) / 8;
 	s->work.boxes = (double)(ceil_div(inner * dtype_bits(t->type), 8 * box->widest) *

@@ -10,7 +10,10 @@
  * likewise); elsewhere the outputs that pass through take their part. */
 #define L2_USABLE 0.5
 
-enum { WAVES_MAX = 8 };			/* waves looked at; the others are much alike */
+enum {
+	WAVES_MAX = 8,			/* waves looked at; the others are much alike */
+	ASKERS_MAX = 16,		/* of a box; further ones find it in every part of L2 */
+};
 
 /* A load: what it addresses and how much it asks for. */
 struct reader {
@@ -142,22 +145,30 @@ static double footprint(struct arena *a, const struct graph *g, int phase)
 	return sum;
 }
 
+/* A box is fetched once for each part of L2 that one of the EUs is beside that ask for it. Chance that
+ * none of so many others is where this one is. */
+static double is_alone(int parts, double others)
+{
+	return others < ASKERS_MAX ? pow(1 - 1.0 / parts, others) : 0;
+}
+
 /* One wave: the tiles that the EUs have as their w-th. They run the same loops at the
- * same pace, so what several of them touch is fetched once; where loop bounds make
+ * same pace, so what several of them touch is fetched for all; where loop bounds make
  * one tile touch more of the same box than another, the most counts. */
 static void count_wave(struct arena *a, const struct graph *g, int phase,
-	const struct dealing *d, int64_t w, struct reader *r)
+	const struct dealing *d, int parts, int64_t w, struct reader *r)
 {
-	struct keys seen;
+	struct keys seen, askers;
 	struct box hull;
 	double unique = 0;
 	bool any = false;
 
 	keys_init(&seen, a, d->eus);
+	keys_init(&askers, a, d->eus);
 	for (int u = 0; u < d->eus; u++) {
 		struct place at;
 		struct box box;
-		int64_t *most, bytes;
+		int64_t *most, *others, bytes, again;
 		double asked;
 		bool is_new;
 
@@ -168,9 +179,12 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 		box_at(r->tensor, r->index, &at, &box);
 		bytes = (int64_t)fmin(asked, box_bytes(g->program, r->tensor, &box));
 		most = keys_at(&seen, box_key(r->tensor, &box), &is_new);
+		others = keys_at(&askers, box_key(r->tensor, &box), &is_new);
+		again = min_i64(bytes, *most);
 		r->asked += asked;
-		unique += (double)max_i64(bytes - *most, 0);
+		unique += (double)(bytes - again) + (double)again * is_alone(parts, (double)*others);
 		*most = max_i64(bytes, *most);
+		*others += 1;
 		if (!any)
 			hull = box;
 		box_add(r->tensor, &hull, &box);
@@ -179,12 +193,12 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 	/* Boxes overlap where an index is a sum, as a convolution's: together they are no more than
 	 * what is between the first and the last in each dimension. */
 	if (any)
-		r->unique += fmin(unique, box_bytes(g->program, r->tensor, &hull));
+		r->unique += fmin(unique, parts * box_bytes(g->program, r->tensor, &hull));
 }
 
-/* Everything fits in L2: each byte comes from device memory once in the phase, and a
+/* Everything fits in L2: each byte comes from device memory once in the phase, for each part, and a
  * temporary, which an earlier phase has left there, not at all. */
-static double once_share(const struct graph *g, int phase, const struct reader *r)
+static double once_share(const struct graph *g, int phase, int parts, const struct reader *r)
 {
 	double asked = r->bytes * (double)g->grids[phase].total, once;
 
@@ -192,6 +206,7 @@ static double once_share(const struct graph *g, int phase, const struct reader *
 		return 0;
 	once = all_bytes(g->program, r->tensor, r->index);
 	asked *= graph_runs(g, r->loop, NONE);
+	once *= parts * (1 - is_alone(parts, asked / once));
 	return asked > once ? once / asked : 1;
 }
 
@@ -215,10 +230,10 @@ double *traffic_shares(struct arena *a, const struct plan *p, int phase,
 		double part;
 
 		for (int64_t i = 0; i < look; i++)
-			count_wave(a, g, phase, d, i * waves / look, &readers[r]);
+			count_wave(a, g, phase, d, p->device->l2_parts, i * waves / look, &readers[r]);
 		part = readers[r].asked > 0 ? readers[r].unique / readers[r].asked : 1;
 		if (fits)
-			part = once_share(g, phase, &readers[r]);
+			part = once_share(g, phase, p->device->l2_parts, &readers[r]);
 		for (int i = 0; i < g->tasks.n; i++)
 			if (g->tasks.v[i].task == readers[r].task)
 				share[i] = part;

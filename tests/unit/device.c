@@ -530,13 +530,6 @@ static void test_pace(void)
 
 	is_near(b.global, a.global / 2, 1e-9, "device memory takes half of the longer cycles");
 	ok(b.l2 < a.l2 && b.l2 >= a.l2 / 2, "L2 fewer, if one EU can draw more");
-	d->global_run = 128;
-	w.run = 128;
-	is_near(device_cost(d, TMA, &w, 1, full).global, 2 * a.global, 1e-9, "short runs take as long again");
-	w.run = 64;
-	is_near(device_cost(d, TMA, &w, 1, full).global, 2 * a.global, 1e-9, "... of lines at least");
-	w.run = 0;
-	is_near(device_cost(d, TMA, &w, 1, full).global, a.global, 1e-9, "what lies together does not");
 	device_free(d);
 }
 
