@@ -81,7 +81,7 @@ static void memory_cycles(const struct vdevice *d, const struct work *w, int war
 	double bytes = positive(w->global_bytes);
 
 	c->l2 = bytes / l2;
-	c->global = bytes * fmin(positive(w->unique_share), 1) / global;
+	c->global = bytes * fmin(positive(w->unique_share) * fmax(w->times, 1), 1) / global;
 	c->memory = fmax(c->l2, c->global);
 }
 

@@ -522,7 +522,7 @@ static enum err_code check_limits(const struct vdevice *d, struct srcloc loc, st
 
 static void use_default(double *x, double value)
 {
-	if (*x == UNSET)
+	if (*x < 0)			/* UNSET, of whatever unit */
 		*x = value;
 }
 

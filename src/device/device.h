@@ -135,6 +135,7 @@ struct work {
 	double flops;
 	double global_bytes;		/* to or from global memory */
 	double unique_share;		/* share of them that must come from device memory, not L2 */
+	double times;			/* LOAD: parts of L2 that bring such a byte there, in the mean; or 0: 1 */
 	bool by_threads;		/* LOAD: no engine does */
 	double sharers;			/* LOAD: EUs that bring these bytes to each other; else 0 */
 	double shared_bytes;		/* read or written in shared memory */

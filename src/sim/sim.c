@@ -352,7 +352,7 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	struct bounds b;
 	struct pace pace;
 	struct effort effort;
-	const double *share;
+	const struct fetched *fetched;
 	double clock;
 	int n;
 
@@ -364,14 +364,14 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	make_room(j);
 	scratch = arena_mark(j->a);
 	plan_deal(j->a, j->plan, j->phase, &j->dealing);
-	share = traffic_shares(j->a, j->plan, j->phase, &j->dealing);
+	fetched = traffic_fetched(j->a, j->plan, j->phase, &j->dealing);
 	pace = (struct pace){ j->dealing.eus, j->plan->device->clock_hz };
-	j->costs = traffic_costs(j->a, j->plan, j->phase, share, j->price, pace);
+	j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, j->price, pace);
 	effort = effort_of(j);
 	clock = likely_clock(j, &effort);
 	if (clock != pace.clock_hz) {
 		pace.clock_hz = clock;
-		j->costs = traffic_costs(j->a, j->plan, j->phase, share, j->price, pace);
+		j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, j->price, pace);
 	}
 	note_costs(j, costs);
 	line->costs = costs;

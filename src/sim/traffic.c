@@ -21,7 +21,7 @@ struct reader {
 	const struct tensor *tensor;
 	const struct index_expr *index;
 	double bytes;			/* a time, all parts */
-	double asked, unique;		/* in the waves looked at */
+	double asked, unique, fetched;	/* in the waves looked at */
 };
 
 /* Where an access touches its tensor, by dimension; it may reach beyond. */
@@ -160,7 +160,7 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 {
 	struct keys seen, askers;
 	struct box hull;
-	double unique = 0;
+	double unique = 0, fetched = 0;
 	bool any = false;
 
 	keys_init(&seen, a, d->eus);
@@ -182,7 +182,8 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 		others = keys_at(&askers, box_key(r->tensor, &box), &is_new);
 		again = min_i64(bytes, *most);
 		r->asked += asked;
-		unique += (double)(bytes - again) + (double)again * is_alone(parts, (double)*others);
+		unique += (double)(bytes - again);
+		fetched += (double)(bytes - again) + (double)again * is_alone(parts, (double)*others);
 		*most = max_i64(bytes, *most);
 		*others += 1;
 		if (!any)
@@ -192,29 +193,39 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 	}
 	/* Boxes overlap where an index is a sum, as a convolution's: together they are no more than
 	 * what is between the first and the last in each dimension. */
-	if (any)
-		r->unique += fmin(unique, parts * box_bytes(g->program, r->tensor, &hull));
+	if (!any)
+		return;
+	r->unique += fmin(unique, box_bytes(g->program, r->tensor, &hull));
+	r->fetched += fmin(fetched, parts * box_bytes(g->program, r->tensor, &hull));
 }
 
-/* Everything fits in L2: each byte comes from device memory once in the phase, for each part, and a
+/* Everything fits in L2: each byte comes from device memory once in the phase, and a
  * temporary, which an earlier phase has left there, not at all. */
-static double once_share(const struct graph *g, int phase, int parts, const struct reader *r)
+static struct fetched fetched_once(const struct graph *g, int phase, int parts, const struct reader *r)
 {
 	double asked = r->bytes * (double)g->grids[phase].total, once;
 
 	if (r->tensor->role == TENSOR_TEMP)
-		return 0;
+		return (struct fetched){ 0, 1 };
 	once = all_bytes(g->program, r->tensor, r->index);
 	asked *= graph_runs(g, r->loop, NONE);
-	once *= parts * (1 - is_alone(parts, asked / once));
-	return asked > once ? once / asked : 1;
+	if (asked <= once)
+		return (struct fetched){ 1, 1 };
+	return (struct fetched){ once / asked, parts * (1 - is_alone(parts, asked / once)) };
 }
 
-double *traffic_shares(struct arena *a, const struct plan *p, int phase,
+static struct fetched fetched_in_waves(const struct reader *r)
+{
+	if (!(r->asked > 0) || !(r->unique > 0))
+		return (struct fetched){ r->asked > 0 ? 0 : 1, 1 };
+	return (struct fetched){ r->unique / r->asked, r->fetched / r->unique };
+}
+
+struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase,
 	const struct dealing *d)
 {
 	const struct graph *g = p->graph;
-	double *share = ARENA_ARRAY(a, g->tasks.n, double);
+	struct fetched *out = ARENA_ARRAY(a, g->tasks.n, struct fetched);
 	struct arena_mark scratch = arena_mark(a);
 	struct reader *readers = ARENA_ARRAY(a, g->tasks.n, struct reader);
 	int n = find_readers(g, phase, readers);
@@ -224,22 +235,21 @@ double *traffic_shares(struct arena *a, const struct plan *p, int phase,
 	for (int u = 0; u < d->eus; u++)
 		waves = max_i64(waves, d->start[u + 1] - d->start[u]);
 	for (int i = 0; i < g->tasks.n; i++)
-		share[i] = 1;
+		out[i] = (struct fetched){ 1, 1 };
 	for (int r = 0; r < n; r++) {
 		int64_t look = fits ? 0 : min_i64(waves, WAVES_MAX);
-		double part;
+		struct fetched f;
 
 		for (int64_t i = 0; i < look; i++)
 			count_wave(a, g, phase, d, p->device->l2_parts, i * waves / look, &readers[r]);
-		part = readers[r].asked > 0 ? readers[r].unique / readers[r].asked : 1;
-		if (fits)
-			part = once_share(g, phase, p->device->l2_parts, &readers[r]);
+		f = fits ? fetched_once(g, phase, p->device->l2_parts, &readers[r]) :
+			fetched_in_waves(&readers[r]);
 		for (int i = 0; i < g->tasks.n; i++)
 			if (g->tasks.v[i].task == readers[r].task)
-				share[i] = part;
+				out[i] = f;
 	}
 	arena_reset(a, scratch);
-	return share;
+	return out;
 }
 
 /* The hand-over of the values that the entry's sTask makes for other lanes. */
@@ -289,7 +299,7 @@ static void read_kernel(const struct plan *p, const struct entry *en, const stru
 }
 
 struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
-	const double *share, const struct price *price, struct pace pace)
+	const struct fetched *f, const struct price *price, struct pace pace)
 {
 	struct entry_cost *out = ARENA_ARRAY(a, p->entries.n, struct entry_cost);
 	struct cluster c = plan_cluster(p, phase);
@@ -300,7 +310,8 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 
 		if (p->graph->tasks.v[en->task].phase != phase)
 			continue;
-		work.unique_share = share[en->task];
+		work.unique_share = f[en->task].share;
+		work.times = f[en->task].times;
 		work.sharers = cluster_shares(p, &c, en->task) ? c.size : 0;
 		if (price_knows(price, phase))
 			read_kernel(p, en, &price->tasks[en->task], &work);
@@ -309,7 +320,7 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 		out[i].effort = device_effort(p->device, en->seu, &work);
 		out[i].drain = out[i].drain_after = out[i].handoff_loop = NONE;
 		if (price_knows(price, phase))
-			price_entry(price, p, i, share[en->task], &out[i]);
+			price_entry(price, p, i, f[en->task].share, &out[i]);
 		else
 			handoff_cost(p, en, &out[i]);
 	}
@@ -319,7 +330,7 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 struct entry_cost *traffic_plain(struct arena *a, const struct plan *p, int phase,
 	const struct dealing *d)
 {
-	return traffic_costs(a, p, phase, traffic_shares(a, p, phase, d), NULL,
+	return traffic_costs(a, p, phase, traffic_fetched(a, p, phase, d), NULL,
 		(struct pace){ d->eus, p->device->clock_hz });
 }
 

@@ -10,15 +10,20 @@
 #include "plan/deal.h"
 #include "sim/price.h"
 
-/* By sTask: the share of a load's bytes that must come from device memory, as an
- * estimate. 1 for everything else. In `a`. */
-double *traffic_shares(struct arena *a, const struct plan *p, int phase,
+/* Of a load's bytes, as an estimate: the share that must come from device memory, and how many parts
+ * of L2 bring such a byte there. 1 and 1 for everything else. */
+struct fetched {
+	double share, times;
+};
+
+/* By sTask. In `a`. */
+struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase,
 	const struct dealing *d);
 
 /* By entry; those of other phases are left zero. Every entry's sEU must be able to
- * run its sTask. share: as above; price: of the plan's kernels, NULL. In `a`. */
+ * run its sTask. f: as above; price: of the plan's kernels, NULL. In `a`. */
 struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
-	const double *share, const struct price *price, struct pace pace);
+	const struct fetched *f, const struct price *price, struct pace pace);
 
 /* The same of a plan without kernels, at the device's full clock. */
 struct entry_cost *traffic_plain(struct arena *a, const struct plan *p, int phase,

@@ -781,7 +781,7 @@ static void test_traffic(void)
 {
 	struct bench b;
 	struct dealing d;
-	const double *share;
+	const struct fetched *share;
 	int m, n, k, x, y, out, acc, v;
 
 	bench_init(&b);
@@ -803,19 +803,25 @@ static void test_traffic(void)
 	store(&b, out, v);
 	make_graph(&b, 1);
 	plan_deal(&b.arena, b.plan, 0, &d);
-	share = traffic_shares(&b.arena, b.plan, 0, &d);
-	is_near(share[task(&b, "load_A")], 0.25, 1e-9, "all in L2: each row of A once for 4 tiles");
-	is_near(share[task(&b, "load_B")], 0.25, 1e-9, "... and each of B");
-	is_near(share[task(&b, "store_C")], 1, 0, "... what is stored goes all the way");
+	share = traffic_fetched(&b.arena, b.plan, 0, &d);
+	is_near(share[task(&b, "load_A")].share, 0.25, 1e-9, "all in L2: each row of A once for 4 tiles");
+	is_near(share[task(&b, "load_B")].share, 0.25, 1e-9, "... and each of B");
+	is_near(share[task(&b, "store_C")].share, 1, 0, "... what is stored goes all the way");
 	b.device.l2_bytes = 2 * (3 * 64 * 64 * 2) - 1;
-	share = traffic_shares(&b.arena, b.plan, 0, &d);
-	is_near(share[task(&b, "load_A")], 0.25, 1e-9, "a byte too small: a wave has one row");
-	is_near(share[task(&b, "load_B")], 1, 1e-9, "... and four columns");
+	share = traffic_fetched(&b.arena, b.plan, 0, &d);
+	is_near(share[task(&b, "load_A")].share, 0.25, 1e-9, "a byte too small: a wave has one row");
+	is_near(share[task(&b, "load_B")].share, 1, 1e-9, "... and four columns");
 	grid(&b, 0, RASTER_ROWS, 2, false);
 	plan_deal(&b.arena, b.plan, 0, &d);
-	share = traffic_shares(&b.arena, b.plan, 0, &d);
-	is_near(share[task(&b, "load_A")], 0.5, 1e-9, "two rows together: two rows");
-	is_near(share[task(&b, "load_B")], 0.5, 1e-9, "... and two columns");
+	share = traffic_fetched(&b.arena, b.plan, 0, &d);
+	is_near(share[task(&b, "load_A")].share, 0.5, 1e-9, "two rows together: two rows");
+	is_near(share[task(&b, "load_B")].share, 0.5, 1e-9, "... and two columns");
+	is_near(share[task(&b, "load_A")].times, 1, 1e-9, "... each once");
+	b.device.l2_parts = 2;
+	share = traffic_fetched(&b.arena, b.plan, 0, &d);
+	is_near(share[task(&b, "load_A")].share, 0.5, 1e-9, "an L2 of two parts: as many bytes");
+	is_near(share[task(&b, "load_A")].times, 1.5, 1e-9,
+		"... half of the time to both parts, as two EUs ask for them");
 	bench_release(&b);
 }
 
@@ -839,9 +845,9 @@ static void test_phases(void)
 	must(&b, program_phase_end(b.p, NOWHERE, &b.e));
 	make_graph(&b, 1);
 	plan_deal(&b.arena, b.plan, 1, &d);
-	is_near(traffic_shares(&b.arena, b.plan, 0, &d)[task(&b, "load_X")], 1, 0,
+	is_near(traffic_fetched(&b.arena, b.plan, 0, &d)[task(&b, "load_X")].share, 1, 0,
 		"an input comes from device memory");
-	is_near(traffic_shares(&b.arena, b.plan, 1, &d)[task(&b, "load_T")], 0, 0,
+	is_near(traffic_fetched(&b.arena, b.plan, 1, &d)[task(&b, "load_T")].share, 0, 0,
 		"... a temporary that fits does not");
 	put(&b, "load_X", "p", 10, 0);
 	put(&b, "store_Y", "p", 20, 0);
