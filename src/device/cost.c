@@ -235,8 +235,9 @@ struct effort device_effort(const struct vdevice *d, int seu, const struct work 
 
 	for (int i = 0; i < CLASS_COUNT; i++)
 		e.of[EFFORT_VECTOR] += positive(w->ops[i]);
+	/* what an instruction is filled up with is zeros, which draw next to nothing */
 	if (w->kind == WORK_MMA && s->kind == SEU_MATRIX)
-		e.of[EFFORT_PRODUCT] = product_flops(s, w) * dtype_bits(w->type) / 16;
+		e.of[EFFORT_PRODUCT] = 2.0 * (double)(w->m * w->n * w->k) * dtype_bits(w->type) / 16;
 	if (w->kind == WORK_LOAD || w->kind == WORK_STORE) {
 		e.of[EFFORT_L2] = bytes / sharers(w);
 		e.of[EFFORT_GLOBAL] = bytes * share;
