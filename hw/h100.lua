@@ -33,7 +33,6 @@ return {
       eu_rate = 64,                 -- white paper: 64 B a cycle from L2 to an SM
       thread_rate = 43,             -- * the H200's
       warp_rate = 21.5,             -- * the H200's
-      parts = 2,                    -- white paper
       latency = 281,                -- GH200; 265 on an H100 PCIe (gpu-benches)
     },
     shared = {

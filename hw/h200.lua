@@ -11,11 +11,12 @@
 --   fitted      to what the same device took for many plans, traced (tests/perf/sweep.lua);
 --               docs/internals/simulator.md has what each shows
 --   estimate    ours, with the reasoning
+--   calibrated  by mr.calibrate, on NVIDIA H200, 2026-11-23, driver 580.159.04; +-: the spread of 3 rounds
 return {
   title = "NVIDIA H200 SXM",
   arch = "sm_90a",
   eus = 132,                        -- SMs; data sheet
-  clock_ghz = 1.98,                 -- without products; traced
+  clock_ghz = 1.969,                -- calibrated, +- 0.2 %: no products, and little power
 
   limits = {
     warp = 32,                      -- guide
@@ -33,23 +34,20 @@ return {
   memory = {
     global = {
       bytes = 141e9,                -- data sheet
-      rate = 4.40e12,               -- B/s; measured [hbm_read]; the pins give 4.8e12 (data sheet)
-      latency = 961,                -- 778 more than L2; measured [tma_load_8kb_latency_hbm, _l2]
+      rate = 4.381e12,              -- calibrated, +- 0.8 %: reads once
+      latency = 898.2,              -- calibrated, +- 0.4 %: asks for a piece when it has the one before
     },
     l2 = {
       bytes = 50 * 2^20,            -- white paper; full speed to 44 MB, half at 52 MB (gpu-
                                     -- benches)
-      rate = 7545,                  -- of the device, 1.5e13 B/s: fitted to GEMMs of 64 x 128 tiles, which
-                                    -- draw 12.4 to 15.9e12; L2 has a clock of its own
+      rate = 7572,                  -- calibrated, +- 0.2 %: reads again what L2 has
       eu_rate = 110,                -- one SM alone: 24 KiB more take 220 cycles more; measured
                                     -- [tma_load_32kb_latency_l2 and _8kb_]
-      thread_rate = 43,             -- 48 KiB, 72 in whole sectors, take 1,600 to 2,060 cycles by cp.async
-                                    -- of 8 bytes, the less the more is left of the L1; measured in
-                                    -- GEMMs of rows of 8,200 bytes
+      thread_rate = 34,             -- calibrated, +- 0.3 %: copies by threads
       warp_rate = 21.5,             -- the same GEMM: one warp 2.14 ms, two lanes of one 1.91, one of
                                     -- four 1.30
-      parts = 2,                    -- white paper; pairs of EUs that read the same 135 MB reach 2.63e12
-                                    -- B/s, each reading its own 3.54e12
+      again = 0.28,                 -- pairs of EUs that read the same 135 MB take 1.35 times as long as each its
+                                    -- own, the same 470 MB 1.21 times; both come from device memory once
       latency = 183,                -- 8 KiB arrive after 376 cycles, of which 74 are transfer and
                                     -- 120 the engine's; measured [tma_load_8kb_latency_l2]
     },
@@ -69,7 +67,7 @@ return {
     turn_latency = 39,              -- named barrier; measured [named_barrier_handoff]
     handoff_latency = 194,          -- registers, shared memory, registers of another lane:
     handoff_rate = 197,             -- 8 KiB 235 cycles, 16 KiB 277; measured [handover_64x64, _64x128]
-    launch_seconds = 3.4e-6,        -- one after the other in a stream; measured [launch_stream]
+    launch_seconds = 4.017e-06,     -- calibrated, +- 1.6 %: one small tile
     tile_overhead = 200,            -- estimate: some 40 dependent instructions of address
                                     -- arithmetic
   },
@@ -81,13 +79,13 @@ return {
   },
 
   power = {
-    limit = 715,                    -- W; a limit of 700 (data sheet), which the board keeps to within 2 %
-    idle = 135,                     -- W; these five are fitted to the clocks of 168 plans
-    product = 0.888,                 -- pJ a flop
-    vector = 6.16,                   -- pJ an operation of a thread
-    l2 = 8.69,                       -- pJ a byte
-    global = 54.2,                    -- pJ a byte
-    eu = 611,                       -- pJ a cycle of an EU that has a tile
+    limit = 697,                    -- calibrated, +- 4.1 %: products without a pause
+    idle = 122.1,                   -- calibrated, +- 6.2 %: waits, on an eighth of the EUs
+    product = 0.8136,               -- calibrated, +- 10.5 %: products without a pause
+    vector = 5.859,                 -- calibrated, +- 18.5 %: much work on a product
+    l2 = 18.67,                     -- calibrated, +- 7.2 %: reads again what L2 has
+    global = 87.42,                 -- calibrated, +- 8.6 %: reads once
+    eu = 378.9,                     -- calibrated, +- 12.0 %: waits, on all EUs
   },
 
   seu = {
@@ -105,18 +103,17 @@ return {
       name = "tensor", kind = "matrix", async = true,
       ordered = true,               -- wgmma groups retire in order; PTX ISA
       issue = 32,                   -- estimate: fence, four wgmma, commit
-      latency = 68,                 -- a group of 8 n256 completes 69 cycles after its 1024, one n128
-                                    -- 58 after its 64; measured [wgmma_bf16_ss_n*_wait_*]
+      latency = 33.69,              -- calibrated, +- 0.7 %: products that wait for work on the one before
       flops = {                     -- 989 TFLOPS (bf16, dense; data sheet) / 132 / 1.83 GHz =
                                     -- 4096
-        bf16 = 4096,                -- measured: N/2 cycles an m64nNk16 [wgmma_bf16_ss_n*]
+        bf16 = 4096,                -- calibrated, +- 1.0 %: products without a pause
         f16 = 4096,                 -- the same
         tf32 = 2048,                -- half: 495 TFLOPS; data sheet
         e4m3 = 8192,                -- measured: 128 cycles an m64n256k32 [wgmma_e4m3_ss_n256_*]
         e5m2 = 8192,                -- the same
         i8 = 8192,                  -- 1979 TOPS; data sheet
       },
-      clock_ghz = 1.80,             -- whatever the power; traced
+      clock_ghz = 1.799,            -- calibrated, +- 0.1 %: products, and little power
       efficiency = 1.0,             -- the rates above are reached exactly; measured
       step = 8,                     -- fitted: eight instructions are issued in 125 cycles, stamps included
       depth = 12,                   -- fitted: 16 of 64 cycles are issued when six are done
@@ -130,8 +127,8 @@ return {
       latency = 24,                 -- a shuffle; measured [shfl_latency]; ex2 17, ffma 4
       ops = {
         fma = 126,                  -- measured [ffma_8w]; guide: 128
-        alu = 64,                   -- maximum, compare, select, logic; measured [fmax_*, lop3_*]
-        sfu = 16,                   -- measured [ex2_*, rcp_*, tanh_*]
+        alu = 62.66,                -- calibrated, +- 0.1 %: 64 maxima and minima an element
+        sfu = 16.06,                -- calibrated, +- 0.2 %: 32 exponentials an element
         cvt = 127,                  -- two elements to bf16 at once, 64 a cycle; measured
                                     -- [cvt_bf16x2_*]; F2I is 16 (guide)
         div = 8,                    -- rcp and some eight FMA: 1 / (1/16 + 8/128)
@@ -141,8 +138,7 @@ return {
         move = 32,                  -- shared memory's 128 bytes a cycle in elements of 4
       },
       slots = 128,                  -- four schedulers issue one warp instruction each; guide
-      lane_share = 0.95,            -- 4 warps reach 0.97 of ffma and 0.99 of ex2 with eight
-                                    -- independent operations each; measured [ffma_4w, ex2_4w]
+      lane_share = 0.9289,          -- calibrated, +- 0.4 %: 16 multiply-adds an element, by one lane
       beside = 0.55,                -- fitted: a softmax takes 783 cycles alone, 1,200 beside products
       chain = 4,                    -- ffma; measured, see latency above
     },

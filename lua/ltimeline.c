@@ -191,6 +191,14 @@ static int push_known(lua_State *L, double x)
 	return 1;
 }
 
+/* What power leaves it, or more: the clock that it would not go beyond. */
+static int timeline_full_clock_hz_l(lua_State *L)
+{
+	const struct timeline *t = check_timeline(L, 1, "full_clock_hz");
+
+	return push_known(L, t->measured ? 0 : device_full_clock(t->plan->device, &t->effort));
+}
+
 static int timeline_clock_hz_l(lua_State *L)
 {
 	return push_known(L, check_timeline(L, 1, "clock_hz")->clock_hz);
@@ -496,7 +504,8 @@ void lua_open_timeline(lua_State *L)
 		{ "utilization", timeline_utilization_l }, { "events", timeline_events_l },
 		{ "phases", timeline_phases_l }, { "unit", timeline_unit_l },
 		{ "overhead", timeline_overhead_l }, { "unpriced", timeline_unpriced_l },
-		{ "cache", timeline_cache_l }, { "clock_hz", timeline_clock_hz_l },
+		{ "cache", timeline_cache_l },
+		{ "clock_hz", timeline_clock_hz_l }, { "full_clock_hz", timeline_full_clock_hz_l },
 		{ "played", timeline_played_l },
 		{ "doubt", timeline_doubt_l }, { "tie", timeline_tie_l },
 		{ "power", timeline_power_l }, { "energy", timeline_energy_l },

@@ -12,7 +12,7 @@ local raise, show, entry = core.raise, core.show, core.entry
 
 local ROUNDS <const> = 3
 local SECONDS <const> = 0.3                             -- of a run
-local STEADY <const> = 2.4                              -- of one whose power is asked: its counter is slow
+local STEADY <const> = 2.2                              -- of one whose power is asked: its counter is slow
 local TRACED <const> = 0.2
 local PASSES <const> = 3                                -- over the list: of power some hang on those behind
 

@@ -70,7 +70,7 @@ local function what_binds(tl, plan)
   end
   if tl.power and tl.power > 0.999 * device:number "power.limit" then
     text = ("%s; power holds the clock at %.2f of %.2f GHz (%s of it)"):format(text, tl.clock_hz / 1e9,
-      device.clock_hz / 1e9, power_of(tl.energy))
+      tl.full_clock_hz / 1e9, power_of(tl.energy))
   end
   return text
 end

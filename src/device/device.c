@@ -75,7 +75,7 @@ static const struct field device_fields[] = {
 		"... by loads of its threads"),
 	D("memory.l2.warp_rate", NUM, l2_warp_rate, 1e-3, 1e9, "B/cycle", "... of one warp"),
 	D("memory.l2.latency", NUM, l2_latency, 0, 1e9, "cycles", "of a read that hits"),
-	D("memory.l2.parts", INT, l2_parts, 1, 1024, "", "that each fetch what EUs beside them ask for"),
+	D("memory.l2.again", NUM, l2_again, 0, 0.9, "", "of a fetch's time, for another EU that asks"),
 	D("memory.shared.bytes", BYTES, shared_bytes, 1, 0x1p50, "B", "that a block can use"),
 	D("memory.shared.rate", NUM, shared_rate, 1e-3, 1e9, "B/cycle", "of an EU"),
 
@@ -530,8 +530,7 @@ static void use_defaults(struct vdevice *d)
 {
 	use_default(&d->l2_thread_rate, d->l2_eu_rate);
 	use_default(&d->l2_warp_rate, d->l2_thread_rate / 2);
-	if (d->l2_parts < 1)
-		d->l2_parts = 1;
+	use_default(&d->l2_again, 0);
 	use_default(&d->drain_cost, d->wait_cost);
 	use_default(&d->doubt_products, 0);
 	use_default(&d->doubt_other, 0);

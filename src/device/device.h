@@ -99,7 +99,8 @@ struct vdevice {
 	double l2_thread_rate;		/* ... by loads of its threads, in whole sectors */
 	double l2_warp_rate;		/* ... and of one warp */
 	double l2_latency;		/* cycles */
-	int l2_parts;			/* that each keep what the EUs beside them ask for */
+	double l2_again;		/* of the time that bytes take, more for each other EU that asks
+					 * for them before they are there */
 	double shared_rate;		/* bytes a cycle of one EU */
 	/* synchronisation, cycles */
 	double wait_cost;		/* a wait that is already satisfied */
@@ -135,7 +136,7 @@ struct work {
 	double flops;
 	double global_bytes;		/* to or from global memory */
 	double unique_share;		/* share of them that must come from device memory, not L2 */
-	double times;			/* LOAD: parts of L2 that bring such a byte there, in the mean; or 0: 1 */
+	double times;			/* LOAD: as many times as long they take, as others ask, too; 0: 1 */
 	bool by_threads;		/* LOAD: no engine does */
 	double sharers;			/* LOAD: EUs that bring these bytes to each other; else 0 */
 	double shared_bytes;		/* read or written in shared memory */

@@ -12,7 +12,7 @@
 
 enum {
 	WAVES_MAX = 8,			/* waves looked at; the others are much alike */
-	ASKERS_MAX = 16,		/* of a box; further ones find it in every part of L2 */
+	ASKERS_MAX = 16,		/* of a box; further ones make no difference */
 };
 
 /* A load: what it addresses and how much it asks for. */
@@ -145,18 +145,18 @@ static double footprint(struct arena *a, const struct graph *g, int phase)
 	return sum;
 }
 
-/* A box is fetched once for each part of L2 that one of the EUs is beside that ask for it. Chance that
- * none of so many others is where this one is. */
-static double is_alone(int parts, double others)
+/* What several EUs ask for before it is there comes from device memory once, but crosses between the
+ * parts of L2 for each of them, which takes time: of a fetch, for the one after so many others. */
+static double again_for(double again, double others)
 {
-	return others < ASKERS_MAX ? pow(1 - 1.0 / parts, others) : 0;
+	return others < ASKERS_MAX ? pow(again, others) : 0;
 }
 
 /* One wave: the tiles that the EUs have as their w-th. They run the same loops at the
  * same pace, so what several of them touch is fetched for all; where loop bounds make
  * one tile touch more of the same box than another, the most counts. */
 static void count_wave(struct arena *a, const struct graph *g, int phase,
-	const struct dealing *d, int parts, int64_t w, struct reader *r)
+	const struct dealing *d, double again, int64_t w, struct reader *r)
 {
 	struct keys seen, askers;
 	struct box hull;
@@ -168,7 +168,7 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 	for (int u = 0; u < d->eus; u++) {
 		struct place at;
 		struct box box;
-		int64_t *most, *others, bytes, again;
+		int64_t *most, *others, bytes, old;
 		double asked;
 		bool is_new;
 
@@ -180,10 +180,10 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 		bytes = (int64_t)fmin(asked, box_bytes(g->program, r->tensor, &box));
 		most = keys_at(&seen, box_key(r->tensor, &box), &is_new);
 		others = keys_at(&askers, box_key(r->tensor, &box), &is_new);
-		again = min_i64(bytes, *most);
+		old = min_i64(bytes, *most);
 		r->asked += asked;
-		unique += (double)(bytes - again);
-		fetched += (double)(bytes - again) + (double)again * is_alone(parts, (double)*others);
+		unique += (double)(bytes - old);
+		fetched += (double)(bytes - old) + (double)old * again_for(again, (double)*others);
 		*most = max_i64(bytes, *most);
 		*others += 1;
 		if (!any)
@@ -196,12 +196,12 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 	if (!any)
 		return;
 	r->unique += fmin(unique, box_bytes(g->program, r->tensor, &hull));
-	r->fetched += fmin(fetched, parts * box_bytes(g->program, r->tensor, &hull));
+	r->fetched += fmin(fetched, box_bytes(g->program, r->tensor, &hull) / (1 - again));
 }
 
 /* Everything fits in L2: each byte comes from device memory once in the phase, and a
  * temporary, which an earlier phase has left there, not at all. */
-static struct fetched fetched_once(const struct graph *g, int phase, int parts, const struct reader *r)
+static struct fetched fetched_once(const struct graph *g, int phase, double again, const struct reader *r)
 {
 	double asked = r->bytes * (double)g->grids[phase].total, once;
 
@@ -211,7 +211,7 @@ static struct fetched fetched_once(const struct graph *g, int phase, int parts, 
 	asked *= graph_runs(g, r->loop, NONE);
 	if (asked <= once)
 		return (struct fetched){ 1, 1 };
-	return (struct fetched){ once / asked, parts * (1 - is_alone(parts, asked / once)) };
+	return (struct fetched){ once / asked, (1 - again_for(again, asked / once)) / (1 - again) };
 }
 
 static struct fetched fetched_in_waves(const struct reader *r)
@@ -241,8 +241,8 @@ struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase
 		struct fetched f;
 
 		for (int64_t i = 0; i < look; i++)
-			count_wave(a, g, phase, d, p->device->l2_parts, i * waves / look, &readers[r]);
-		f = fits ? fetched_once(g, phase, p->device->l2_parts, &readers[r]) :
+			count_wave(a, g, phase, d, p->device->l2_again, i * waves / look, &readers[r]);
+		f = fits ? fetched_once(g, phase, p->device->l2_again, &readers[r]) :
 			fetched_in_waves(&readers[r]);
 		for (int i = 0; i < g->tasks.n; i++)
 			if (g->tasks.v[i].task == readers[r].task)

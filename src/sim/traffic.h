@@ -10,8 +10,8 @@
 #include "plan/deal.h"
 #include "sim/price.h"
 
-/* Of a load's bytes, as an estimate: the share that must come from device memory, and how many parts
- * of L2 bring such a byte there. 1 and 1 for everything else. */
+/* Of a load's bytes, as an estimate: the share that must come from device memory, and how many times as
+ * long they take because several EUs ask for them. 1 and 1 for everything else. */
 struct fetched {
 	double share, times;
 };

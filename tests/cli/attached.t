@@ -30,7 +30,7 @@ model='to take that as a model, say mr.device'
 refuses 'a device of another size' 114 'NVIDIA H100 PCIe' "the attached NVIDIA H100 PCIe has \
 114 SMs, and hw/h100.lua is of one with 132; $model \"h100\""
 refuses 'one without a file' 148 'NVIDIA B200' "no file of hw/ is of the attached NVIDIA B200: \
-write one with mr.calibrate\(path\), or take a model, as mr.device \"h200\""
+copy the nearest there under a word of that name, or take a model, as mr.device \"h200\""
 refuses 'one whose name only holds a known one' 132 'NVIDIA GH200 480GB' \
 	'no file of hw/ is of the attached NVIDIA GH200 480GB: .*'
 refuses 'a partition, by its name' 60 'NVIDIA H200 MIG 3g.71gb' "the attached NVIDIA H200 MIG \
