@@ -16,7 +16,7 @@ return {
   title = "NVIDIA H200 SXM",
   arch = "sm_90a",
   eus = 132,                        -- SMs; data sheet
-  clock_ghz = 1.969,                -- calibrated, +- 0.2 %: no products, and little power
+  clock_ghz = 1.977,                -- calibrated, +- 0.1 %: no products, and little power
 
   limits = {
     warp = 32,                      -- guide
@@ -34,16 +34,16 @@ return {
   memory = {
     global = {
       bytes = 141e9,                -- data sheet
-      rate = 4.381e12,              -- calibrated, +- 0.8 %: reads once
-      latency = 898.2,              -- calibrated, +- 0.4 %: asks for a piece when it has the one before
+      rate = 4.42e12,               -- calibrated, +- 0.8 %: reads once
+      latency = 898.3,              -- calibrated, +- 0.2 %: asks for a piece when it has the one before
     },
     l2 = {
       bytes = 50 * 2^20,            -- white paper; full speed to 44 MB, half at 52 MB (gpu-
                                     -- benches)
-      rate = 7572,                  -- calibrated, +- 0.2 %: reads again what L2 has
+      rate = 7512,                  -- calibrated, +- 0.7 %: reads again what L2 has
       eu_rate = 110,                -- one SM alone: 24 KiB more take 220 cycles more; measured
                                     -- [tma_load_32kb_latency_l2 and _8kb_]
-      thread_rate = 34,             -- calibrated, +- 0.3 %: copies by threads
+      thread_rate = 34.15,          -- calibrated, +- 1.4 %: copies by threads
       warp_rate = 21.5,             -- the same GEMM: one warp 2.14 ms, two lanes of one 1.91, one of
                                     -- four 1.30
       again = 0.28,                 -- pairs of EUs that read the same 135 MB take 1.35 times as long as each its
@@ -53,7 +53,7 @@ return {
     },
     shared = {
       bytes = 232448,               -- 227 KiB, most a block can have; guide
-      rate = 128,                   -- 32 banks of 4 bytes; guide
+      rate = 116.6,                 -- calibrated, +- 6.0 %: products of 64 columns, both operands from there
     },
   },
 
@@ -67,25 +67,25 @@ return {
     turn_latency = 39,              -- named barrier; measured [named_barrier_handoff]
     handoff_latency = 194,          -- registers, shared memory, registers of another lane:
     handoff_rate = 197,             -- 8 KiB 235 cycles, 16 KiB 277; measured [handover_64x64, _64x128]
-    launch_seconds = 4.017e-06,     -- calibrated, +- 1.6 %: one small tile
+    launch_seconds = 3.891e-06,     -- calibrated, +- 0.0 %: one small tile
     tile_overhead = 200,            -- estimate: some 40 dependent instructions of address
                                     -- arithmetic
   },
 
   doubt = {                         -- of 232 plans that were measured
-    products = 0.065,
-    other = 0.14,
-    order = 0.06,
+    products = 0.066,
+    other = 0.135,
+    order = 0.08,
   },
 
   power = {
-    limit = 697,                    -- calibrated, +- 4.1 %: products without a pause
-    idle = 122.1,                   -- calibrated, +- 6.2 %: waits, on an eighth of the EUs
-    product = 0.8136,               -- calibrated, +- 10.5 %: products without a pause
-    vector = 5.859,                 -- calibrated, +- 18.5 %: much work on a product
-    l2 = 18.67,                     -- calibrated, +- 7.2 %: reads again what L2 has
-    global = 87.42,                 -- calibrated, +- 8.6 %: reads once
-    eu = 378.9,                     -- calibrated, +- 12.0 %: waits, on all EUs
+    limit = 700,                    -- calibrated, +- 0.0 %: products without a pause
+    idle = 130.5,                   -- calibrated, +- 7.3 %: waits, on an eighth of the EUs
+    product = 0.78,               -- calibrated, +- 9.6 %: products without a pause
+    vector = 7.406,                 -- calibrated, +- 11.2 %: much work on a product
+    l2 = 19.66,                     -- calibrated, +- 17.4 %: reads again what L2 has
+    global = 88.82,                 -- calibrated, +- 8.0 %: reads once
+    eu = 362.6,                     -- calibrated, +- 4.6 %: waits, on all EUs
   },
 
   seu = {
@@ -103,20 +103,20 @@ return {
       name = "tensor", kind = "matrix", async = true,
       ordered = true,               -- wgmma groups retire in order; PTX ISA
       issue = 32,                   -- estimate: fence, four wgmma, commit
-      latency = 33.69,              -- calibrated, +- 0.7 %: products that wait for work on the one before
+      latency = 27.24,              -- calibrated, +- 18.5 %: products that wait for work on the one before
       flops = {                     -- 989 TFLOPS (bf16, dense; data sheet) / 132 / 1.83 GHz =
                                     -- 4096
-        bf16 = 4096,                -- calibrated, +- 1.0 %: products without a pause
+        bf16 = 4096,                -- measured: N/2 cycles an m64nNk16 [wgmma_bf16_ss_n*]
         f16 = 4096,                 -- the same
         tf32 = 2048,                -- half: 495 TFLOPS; data sheet
         e4m3 = 8192,                -- measured: 128 cycles an m64n256k32 [wgmma_e4m3_ss_n256_*]
         e5m2 = 8192,                -- the same
         i8 = 8192,                  -- 1979 TOPS; data sheet
       },
-      clock_ghz = 1.799,            -- calibrated, +- 0.1 %: products, and little power
+      clock_ghz = 1.796,            -- calibrated, +- 0.0 %: products, and little power
       efficiency = 1.0,             -- the rates above are reached exactly; measured
       step = 8,                     -- fitted: eight instructions are issued in 125 cycles, stamps included
-      depth = 12,                   -- fitted: 16 of 64 cycles are issued when six are done
+      depth = 11,                   -- fitted: 16 of 64 cycles are issued when six are done
       min_m = 64,                   -- wgmma is m64nNkK; PTX ISA
       min_n = 8,                    -- N from 8 to 256 by 8; PTX ISA
       min_k = 32,                   -- bytes: K is 16 of 16 bits, 32 of 8, 8 of tf32; PTX ISA
@@ -127,8 +127,8 @@ return {
       latency = 24,                 -- a shuffle; measured [shfl_latency]; ex2 17, ffma 4
       ops = {
         fma = 126,                  -- measured [ffma_8w]; guide: 128
-        alu = 62.66,                -- calibrated, +- 0.1 %: 64 maxima and minima an element
-        sfu = 16.06,                -- calibrated, +- 0.2 %: 32 exponentials an element
+        alu = 62.45,                -- calibrated, +- 0.1 %: 64 maxima and minima an element
+        sfu = 16.01,                -- calibrated, +- 0.1 %: 32 exponentials an element
         cvt = 127,                  -- two elements to bf16 at once, 64 a cycle; measured
                                     -- [cvt_bf16x2_*]; F2I is 16 (guide)
         div = 8,                    -- rcp and some eight FMA: 1 / (1/16 + 8/128)
@@ -138,8 +138,8 @@ return {
         move = 32,                  -- shared memory's 128 bytes a cycle in elements of 4
       },
       slots = 128,                  -- four schedulers issue one warp instruction each; guide
-      lane_share = 0.9289,          -- calibrated, +- 0.4 %: 16 multiply-adds an element, by one lane
-      beside = 0.55,                -- fitted: a softmax takes 783 cycles alone, 1,200 beside products
+      lane_share = 0.9384,          -- calibrated, +- 0.7 %: 16 multiply-adds an element, by one lane
+      beside = 0.5,                 -- fitted: a softmax takes 783 cycles alone, 1,200 beside products
       chain = 4,                    -- ffma; measured, see latency above
     },
   },

@@ -2,7 +2,7 @@
 --
 -- What is measured hangs on the number in question and on those before it in the list, not on those
 -- behind it, but for power, where it nearly does: so a device is calibrated by going through the list
--- three times (calibrate.lua). An entry is
+-- several times (calibrate.lua). An entry is
 --
 --   number   the field of the device, as in hw/; a unit stands there by its kind
 --   of       what is measured: "seconds" of a run, "cycles" of it, "clock_hz" or "watts" meanwhile
@@ -142,11 +142,15 @@ return function(mr)
     sizes=function(d) return {m=64 * d.eus, n=16384, d=64} end,
     plan=plan_of(mr, {tile={m=64, n=16}, rings={k=8}, loads={"load_q", "load_k"},
       tasks={"mma_qk", "work", "round", "store_s"}})}
-  local weighted = {program=weights(mr), small={m=128, n=256, d=128},
+  local much_work = {program=weights(mr), small={m=128, n=256, d=128},
     sizes=function(d) return {m=128 * d.eus, n=16384, d=128} end,
     plan=plan_of(mr, {tile={m=128, n=128}, ways=2, registers=240, rings={k=2, v=2}, twice="work",
       loads={"load_q", "load_k", "load_v"}, ahead={mma_qk=1, work=1},
       tasks={"mma_qk", "mma_pv", "work", "round", "store_o"}})}
+  local narrow = {program=scores(mr), small={m=128, n=128, d=128},
+    sizes=function(d) return {m=128 * d.eus, n=32768, d=128} end,
+    plan=plan_of(mr, {tile={m=128, n=64}, ways=2, rings={k=8}, loads={"load_q", "load_k"},
+      tasks={"mma_qk", "work", "round", "store_s"}})}
   local nothing = vector(2, 64, function(x) return x end)
   nothing.sizes = function() return {m=128, k=64} end
 
@@ -159,16 +163,16 @@ return function(mr)
     {number="memory.global.rate", of="seconds", run=rows, why="reads once"},
     {number="memory.global.latency", of="seconds", run=one_by_one, why="asks for a piece when it has the one before"},
     {number="memory.l2.rate", of="seconds", run=cached, why="reads again what L2 has"},
-    {number="seu.matrix.flops.bf16", of="cycles", run=products, why="products without a pause"},
+    {number="memory.shared.rate", of="cycles", run=narrow, why="products of 64 columns, both operands from there"},
     {number="seu.matrix.latency", of="seconds", run=in_turn, why="products that wait for work on the one before"},
     {number="memory.l2.thread_rate", of="cycles", run=by_threads, why="copies by threads"},
     {number="sync.launch_seconds", of="seconds", run=nothing, why="one small tile"},
+    {number="power.limit", of="watts", run=products, why="products without a pause"},
     {number="power.idle", of="watts", run=one_by_one, why="waits, on an eighth of the EUs"},
     {number="power.eu", of="watts", run=waiting, why="waits, on all EUs"},
     {number="power.global", of="watts", run=rows, why="reads once"},
-    {number="power.limit", of="watts", run=products, why="products without a pause"},
     {number="power.product", of="clock_hz", run=products, why="products without a pause"},
     {number="power.l2", of="watts", run=cached, why="reads again what L2 has"},
-    {number="power.vector", of="watts", run=weighted, why="much work on a product"},
+    {number="power.vector", of="watts", run=much_work, why="much work on a product"},
   }
 end

@@ -239,7 +239,7 @@ struct effort device_effort(const struct vdevice *d, int seu, const struct work 
 	if (w->kind == WORK_MMA && s->kind == SEU_MATRIX)
 		e.of[EFFORT_PRODUCT] = 2.0 * (double)(w->m * w->n * w->k) * dtype_bits(w->type) / 16;
 	if (w->kind == WORK_LOAD || w->kind == WORK_STORE) {
-		e.of[EFFORT_L2] = bytes / sharers(w);
+		e.of[EFFORT_L2] = bytes;	/* also of what EUs share: each takes all of it in */
 		e.of[EFFORT_GLOBAL] = bytes * share;
 	}
 	return e;

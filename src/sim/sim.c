@@ -19,8 +19,9 @@ enum {
 	CLASSES_SAMPLE = 8,
 };
 
-#define BINDS 0.85			/* of the time a unit is at work that binds */
-#define SHORT 40e-6			/* seconds: beginning and end count */
+/* Of the time: products are at work for more than that where they are most of it, memory where it binds. */
+#define PRODUCTS 0.6
+#define MEMORY 0.85
 #define SLOWER 1.15		/* than its busiest unit is a kernel, as a rule */
 
 struct job {
@@ -400,8 +401,8 @@ static double doubt_of(const struct timeline *t)
 	const struct phase_line *longest = timeline_longest(t);
 
 	for (int i = 0; i < d->nseus; i++)
-		if (d->seu[i].kind == SEU_MATRIX && longest->seu[i].share > BINDS &&
-		    longest->memory_share <= BINDS && t->seconds > SHORT)
+		if (d->seu[i].kind == SEU_MATRIX && longest->seu[i].share > PRODUCTS &&
+		    longest->memory_share <= MEMORY)
 			return d->doubt_products;
 	return d->doubt_other;
 }

@@ -41,7 +41,7 @@ for i, x in ipairs(entries) do
     local by = tells(x, entries[k].number)
     if by > most then most, which = by, entries[k].number end
   end
-  -- of power, three passes over the list make up for it
+  -- of power, several passes over the list make up for it
   ok(most <= (x.number:find "^power" and 0.3 or 0.1), ("  and little of the numbers behind it (%.2f %s)"):format(most, which))
 end
 
@@ -50,10 +50,12 @@ end
 local true_numbers, start, seen = {}, {}, {}
 for i, x in ipairs(entries) do
   start[x.number] = device:number(x.number)
-  true_numbers[x.number] = start[x.number] * (x.number:find "lane_share" and 0.9 or i % 2 == 0 and 1.15 or 0.87)
+  true_numbers[x.number] = start[x.number] * (x.number:find "lane_share" and 0.9 or x.number:find "^power" and 1.08 or
+    i % 2 == 0 and 1.15 or 0.87)
 end
 -- what two clocks, and a limit, leave to tell the others by
 true_numbers["seu.tensor.clock_ghz"], true_numbers["power.limit"] = 1.5, 740
+true_numbers["memory.shared.rate"] = 100                -- beyond 128 it does not bind
 local real = mr.device("h200", true_numbers)
 for i, x in ipairs(entries) do seen[i] = fit.predict(x, real) end
 local found = fit.all(entries, seen, start, function(changes) return mr.device("h200", changes) end, 3)
