@@ -46,12 +46,12 @@ static int64_t typical_length(const struct chart *c, bool any)
 	for (int i = 0; i < c->line->events.n && n < SAMPLES; i++) {
 		const struct event *e = &c->line->events.v[i];
 
-		if (!event_is_sound(c->t->plan, e) || event_seu_end(c, e) == e->start)
+		if (!event_is_sound(c->t->plan, e) || event_seu_end(c, e) == event_seu_begin(e))
 			continue;
 		if (!any && (c->g->tasks.v[e->task].loop != c->line->ii_loop ||
 			     c->d->seu[e->seu].kind == SEU_COPY))
 			continue;
-		length[n++] = event_seu_end(c, e) - e->start;
+		length[n++] = event_seu_end(c, e) - event_seu_begin(e);
 	}
 	if (!n)
 		return any ? 1 : typical_length(c, true);

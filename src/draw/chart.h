@@ -37,6 +37,10 @@ bool event_is_async(const struct chart *c, const struct event *e);
 /* Until when it holds a row of its sEU: a matrix unit takes the next sTask while the
  * result of this one still travels. */
 int64_t event_seu_end(const struct chart *c, const struct event *e);
+static inline int64_t event_seu_begin(const struct event *e)
+{
+	return e->start - e->before;
+}
 /* The column of a cycle; may lie outside. */
 int64_t chart_column(const struct chart *c, int64_t cycle);
 

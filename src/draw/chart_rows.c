@@ -97,10 +97,10 @@ static int sort_begins(const struct chart *c, struct begin *v)
 		const struct event *e = &c->line->events.v[i];
 
 		if (!is_drawable(c, e) || !event_is_async(c, e) ||
-		    !is_in_window(c, e->start, event_seu_end(c, e)))
+		    !is_in_window(c, event_seu_begin(e), event_seu_end(c, e)))
 			continue;
-		sorted &= !n || v[n - 1].start <= e->start;
-		v[n++] = (struct begin){ e->start, i };
+		sorted &= !n || v[n - 1].start <= event_seu_begin(e);
+		v[n++] = (struct begin){ event_seu_begin(e), i };
 	}
 	if (!sorted)
 		qsort(v, (size_t)n, sizeof(*v), compare_begins);
@@ -123,7 +123,7 @@ static void stack_events(struct board *b)
 		int64_t *u = until[e->seu];
 		int k = 0;
 
-		while (k < DEPTH_MAX && u[k] - slack > e->start)
+		while (k < DEPTH_MAX && u[k] - slack > event_seu_begin(e))
 			k++;
 		if (k == DEPTH_MAX)
 			for (int j = k = 0; j < DEPTH_MAX; j++)
@@ -243,7 +243,7 @@ static void cover_event(struct board *b, int i)
 	int row = c->by == TIMELINE_LANES ? b->lane_row[e->lane][e->copy] : EMPTY;
 
 	if (event_is_async(c, e)) {
-		cover(b, b->queue_row[e->seu] + b->depth[i], i, e->start, event_seu_end(c, e),
+		cover(b, b->queue_row[e->seu] + b->depth[i], i, event_seu_begin(e), event_seu_end(c, e),
 			WORK);
 	} else {
 		if (c->by == TIMELINE_SEUS)

@@ -148,7 +148,10 @@ static void tell(struct engine *e, struct step *step, int64_t seq, enum wait_whe
 			if (seq != post->last)
 				continue;
 		}
-		track_set(e->a, t, post->key, time);
+		if (step->groups == 1 || t->group != NONE)
+			track_set(e->a, t, post->key, time);
+		else if (!track_join(e->a, t, post->key, time, step->groups))
+			continue;
 		blocked = t->blocked;
 		t->blocked = 0;
 		for (int who = 0; blocked; who++, blocked >>= 1)
@@ -328,6 +331,8 @@ static struct event *keep_event(struct engine *e, const struct lane_run *l, int6
 	const struct step *step = l->step;
 	struct event *ev;
 
+	if (step->group < step->groups - 1)
+		return NULL;		/* the last group's stand for all: then they are complete */
 	r->nevents++;
 	if (r->nkept == r->keep)
 		return NULL;
@@ -418,6 +423,16 @@ static int64_t part_of(int64_t all, int parts, int i)
 	return all * (i + 1) / parts - all * i / parts;
 }
 
+/* Of the groups that do parts of an instance, when the first began. */
+static int64_t first_start(struct step *step, int64_t seq, int64_t start)
+{
+	struct first *f = &step->first[seq % FIRSTS];
+
+	if (f->seq != seq)
+		*f = (struct first){ seq, start };
+	return f->start;
+}
+
 /* The unit begins with the first part in line. */
 static void serve(struct engine *e, int unit, int64_t now)
 {
@@ -425,11 +440,14 @@ static void serve(struct engine *e, int unit, int64_t now)
 	struct lane_run *l = &e->steps.lanes[server_first(s)];
 	struct group *g = group_at(l, l->complete);
 	const struct step *step = g->step;
-	int64_t start = max_i64(now, l->unit_free[unit]);
+	int64_t start = max_i64(now, l->unit_free[unit]), first = start;
 
+	if (!g->done && step->groups > 1)
+		first = first_start(g->step, g->seq, start);
 	if (!g->done && g->event >= 0) {
 		struct event *ev = &e->run->events[g->event];
 
+		ev->before = (int32_t)min_i64(to_cycles(start) - to_cycles(first), INT32_MAX);
 		e->worst = g->worst;
 		ev->start = to_cycles(start);
 		blame(e, ev, start - g->given, CAUSE_SEU, e->unit[unit].task == NONE ? step->task :

@@ -7,6 +7,7 @@
 
 enum { TILES_SAMPLE = 64 };		/* of which a loop's turns are looked at ... */
 #define SCATTER INT64_C(2654435761)	/* ... so many apart: a prime (Knuth, TAOCP 3, 6.4) */
+enum { GROUP_WARPS = 4 };		/* of a warpgroup, that multiplies by itself */
 enum { LINES = 8 };			/* that a warp reads at once: four rows, which begin anywhere */
 
 /* Texts of an sTask differ: in the turns before and behind a loop it stands elsewhere. Those
@@ -320,6 +321,8 @@ static void read_op(struct reader *r, const struct role_op *o)
 		add(&s, spent_times(price_op(&r->payer, o), r->clear));
 		r->payer.clear = false;
 	}
+	if (r->depth > 1 && (o->what == DO_LANE_SYNC || (o->what == DO_REDUCE && o->u.reduce.along_rows)))
+		r->lane->groups = 1;
 	if (r->text)
 		read_inside(r, o, s);
 	else
@@ -369,6 +372,21 @@ static const struct seu *vector_of(const struct vdevice *d)
 	return NULL;
 }
 
+/* What copies for all of the lane is done once, and a product that lands is waited for by all. */
+static void join_groups(struct phase_price *ph, const struct price *x, int phase)
+{
+	const struct plan *p = ph->plan;
+
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct task_price *t = &x->tasks[p->entries.v[i].task];
+		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
+
+		if (s->phase == phase && (p->lanes.v[p->entries.v[i].lane].turns > 1 || t->by_threads || t->lands ||
+		    s->kind == TASK_LOAD))
+			ph->lanes[p->entries.v[i].lane].groups = 1;
+	}
+}
+
 /* Copies of a lane have the same texts: what is said of the last of them holds for all. */
 void price_add(struct price *x, const struct plan *own, int phase, const struct role_program *p)
 {
@@ -387,13 +405,15 @@ void price_add(struct price *x, const struct plan *own, int phase, const struct 
 
 		r.payer.warps = role->warps;
 		r.lane = &ph->lanes[role->lane];
-		*r.lane = (struct lane_price){ .drain = NONE };
+		*r.lane = (struct lane_price){ .drain = NONE,
+			.groups = role->warps % GROUP_WARPS ? 1 : role->warps / GROUP_WARPS };
 		r.depth = 0;
 		r.often = 1;
 		r.per_tile = false;
 		read_body(&r, &role->body);
 	}
 	finish_tasks(&r);
+	join_groups(ph, x, phase);
 }
 
 /* ---- one entry ------------------------------------------------------------------------- */
@@ -467,6 +487,7 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 	c->asking = t->asking;
 	c->drain = t->drain;
 	c->drain_after = t->drain_after;
+	c->groups = x->phases[p->graph->tasks.v[p->entries.v[entry].task].phase].lanes[p->entries.v[entry].lane].groups;
 	if (t->by_threads) {
 		price_threads(p->device, s, t, before + after, share, c);
 	} else if (s->kind == SEU_COPY) {
@@ -481,6 +502,7 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 		if (s->kind == SEU_VECTOR) {
 			c->cost.busy = work.busy + t->before.unit + t->after.unit;
 			c->cost.alone = work.alone;
+			c->fixed = before + after;
 		}
 		c->cost.alone += before + after;
 	}

@@ -73,6 +73,7 @@ struct task_price {
 struct lane_price {
 	double tile;			/* cycles between a tile and the next */
 	int drain;			/* then: groups that may be under way; NONE */
+	int groups;			/* warpgroups that go through its loops without meeting; 1: they meet */
 	double end;			/* cycles behind the last tile */
 };
 
@@ -114,6 +115,10 @@ struct entry_cost {
 	double steps;			/* instructions of a product; 0: not known */
 	double asking;			/* cycles to ask for `drain`, waiting or not */
 	int drain, drain_after;
+	/* Warpgroups of the lane that each go on with their part when they have done it; 0 or 1: all
+	 * go together. Of cost.alone, what each of them spends whatever its part: cycles. */
+	int groups;
+	double fixed;
 };
 
 /* Make of the cost of an entry's work, without its traffic with shared memory, what it

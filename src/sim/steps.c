@@ -16,19 +16,20 @@ int64_t cycles_to_ticks(double cycles)
 	return ticks < (double)TICKS_MAX ? (int64_t)ticks : TICKS_MAX;
 }
 
-static struct track *track_of(struct steps *s, int on, int region, enum wait_when when)
+static struct track *track_of(struct steps *s, int on, int region, enum wait_when when, int group)
 {
 	struct track *t;
 
 	for (int i = 0; i < s->tracks.n; i++) {
 		t = s->tracks.v[i];
-		if (t->on == on && t->region == region && t->when == when)
+		if (t->on == on && t->region == region && t->when == when && t->group == group)
 			return t;
 	}
 	t = ARENA_NEW(s->a, struct track);
 	t->on = on;
 	t->region = region;
 	t->when = when;
+	t->group = group;
 	VEC_PUSH(s->a, &s->tracks, t);
 	return t;
 }
@@ -65,13 +66,22 @@ struct source_list {
 	VEC(struct source) v;
 };
 
+static bool same_lane(const struct plan *p, int a, int b)
+{
+	int ea = plan_entry_of(p, a), eb = plan_entry_of(p, b);
+
+	return ea != NONE && eb != NONE && p->entries.v[ea].lane == p->entries.v[eb].lane;
+}
+
+/* A group waits for what it has done itself, and for all of another lane. */
 static void add_source(struct steps *s, struct source_list *list, const struct wait *w,
-	const struct edge *edge, int region, int64_t distance)
+	const struct edge *edge, int region, int64_t distance, const struct step *step)
 {
 	const struct plan *p = s->run->plan;
 	const struct graph *g = p->graph;
 	struct source x = { .wait = w, .edge = edge, .key = -1, .distance = distance,
-		.track = track_of(s, w->on, region, w->when), .life = NO_LIFE,
+		.track = track_of(s, w->on, region, w->when, step->groups > 1 && same_lane(p, w->on,
+			w->task) ? step->group : NONE), .life = NO_LIFE,
 		.direct = g->tasks.v[w->task].loop == region,
 		.by_span = on_turns(p, w->on, w->task) };
 
@@ -107,27 +117,41 @@ static void find_sources(struct steps *s, int task, struct step *step)
 			if (e->from != w->on || e->to != task)
 				continue;
 			served = true;
-			add_source(s, &list, w, e, e->loop, edge_distance(p, e));
+			add_source(s, &list, w, e, e->loop, edge_distance(p, e), step);
 		}
 		if (!served)
 			add_source(s, &list, w, NULL, graph_common_loop(g, w->on, task),
-				w->distance == DISTANCE_AUTO ? 0 : w->distance);
+				w->distance == DISTANCE_AUTO ? 0 : w->distance, step);
 	}
 	step->nsources = list.v.n;
 	step->sources = list.v.v;
 }
 
-static void fill_step(struct steps *s, int entry, struct step *step)
+/* A group does its part with its own warps, which draw less of a unit than all would. */
+static void take_part(const struct vdevice *d, const struct entry_cost *c, int groups, struct step *step)
+{
+	const struct seu *seu = &d->seu[step->seu];
+	double all = fmin(1, seu->lane_share * groups), own = seu->kind == SEU_VECTOR ? all / seu->lane_share : 1;
+
+	step->busy /= groups;
+	step->l2 /= groups;
+	step->global /= groups;
+	step->alone = max_i64(step->busy, cycles_to_ticks((c->cost.alone - c->fixed) * own / groups + c->fixed));
+	if (step->parts)
+		step->parts = (step->parts + groups - 1) / groups;
+}
+
+static void fill_step(struct steps *s, int entry, int groups, int group, struct step *step)
 {
 	const struct eu_run *r = s->run;
 	const struct entry *en = &r->plan->entries.v[entry];
 	const struct seu *seu = &r->plan->device->seu[en->seu];
 	const struct entry_cost *c = &r->costs[entry];
 
-	*step = (struct step){ .entry = entry, .task = en->task, .seu = en->seu,
+	*step = (struct step){ .entry = entry, .task = en->task, .seu = en->seu, .groups = groups, .group = group,
 		.loop = r->plan->graph->tasks.v[en->task].loop, .is_async = seu->async,
 		.is_shared = seu->kind == SEU_VECTOR && !seu->async,
-		.is_watched = en->task == r->watch,
+		.is_watched = en->task == r->watch && group == groups - 1,
 		.issue = seu->async ? cycles_to_ticks(c->cost.issue) : 0,
 		.busy = cycles_to_ticks(c->cost.busy),
 		.l2 = cycles_to_ticks(c->cost.l2), .global = cycles_to_ticks(c->cost.global),
@@ -141,7 +165,14 @@ static void fill_step(struct steps *s, int entry, struct step *step)
 	if (step->is_group && c->steps > 0)
 		step->parts = (int)ceil(c->steps * PARTS_AHEAD / seu->depth);
 	step->alone = max_i64(cycles_to_ticks(c->cost.alone), step->busy);
+	if (groups > 1)
+		take_part(r->plan->device, c, groups, step);
 	find_sources(s, en->task, step);
+}
+
+static bool is_for(const struct track *t, const struct step *step)
+{
+	return t->on == step->task && (t->group == NONE || t->group == step->group);
 }
 
 /* Who looks times up on a track, or sets them, keeps what it may come back to. */
@@ -150,13 +181,13 @@ static void join_tracks(struct steps *s, struct step *step)
 	int n = 0;
 
 	for (int i = 0; i < s->tracks.n; i++)
-		n += s->tracks.v[i]->on == step->task;
+		n += is_for(s->tracks.v[i], step);
 	step->posts = ARENA_ARRAY(s->a, n, struct post);
 	for (int i = 0; i < s->tracks.n; i++) {
 		struct track *t = s->tracks.v[i];
 		struct post *post = &step->posts[step->nposts];
 
-		if (t->on != step->task)
+		if (!is_for(t, step))
 			continue;
 		*post = (struct post){ .track = t, .last = -1, .direct = t->region == step->loop };
 		VEC_PUSH(s->a, &t->parties, &post->key);
@@ -166,13 +197,23 @@ static void join_tracks(struct steps *s, struct step *step)
 		VEC_PUSH(s->a, &step->sources[i].track->parties, &step->sources[i].key);
 }
 
-static void build_lane(struct steps *s, struct lane_run *l, int lane, int copy)
+static struct first *new_firsts(struct steps *s)
+{
+	struct first *f = ARENA_ARRAY(s->a, FIRSTS, struct first);
+
+	for (int i = 0; i < FIRSTS; i++)
+		f[i].seq = -1;
+	return f;
+}
+
+/* Groups of a lane are built one behind the other. */
+static void build_lane(struct steps *s, struct lane_run *l, int lane, int copy, int groups, int group)
 {
 	const struct plan *p = s->run->plan;
 	const struct lane_price *price = s->run->price ? &s->run->price->lanes[lane] : NULL;
 	int n = 0;
 
-	*l = (struct lane_run){ .late = price != NULL, .lane = lane, .copy = copy, .tile = -1, .event = -1,
+	*l = (struct lane_run){ .late = price != NULL, .lane = lane, .copy = copy, .group = group, .tile = -1, .event = -1,
 		.tile_cost = cycles_to_ticks(p->device->tile_overhead + (price ? price->tile : 0)),
 		.end_cost = cycles_to_ticks(price ? price->end : 0),
 		.tile_drain = price ? price->drain : NONE, .held_by = NONE, .owes = -1,
@@ -188,8 +229,15 @@ static void build_lane(struct steps *s, struct lane_run *l, int lane, int copy)
 		if (en->lane != lane || p->graph->tasks.v[en->task].phase != s->run->walk->phase)
 			continue;
 		l->step_of[i] = &l->steps[l->nsteps++];
-		fill_step(s, i, l->step_of[i]);
+		fill_step(s, i, groups, group, l->step_of[i]);
+		if (groups > 1)
+			l->step_of[i]->first = group ? l[-1].step_of[i]->first : new_firsts(s);
 	}
+}
+
+static int groups_of(const struct eu_run *r, int lane)
+{
+	return r->price ? (int)max_i64(r->price->lanes[lane].groups, 1) : 1;
 }
 
 enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps *out,
@@ -199,7 +247,7 @@ enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps 
 	int n = 0;
 
 	for (int i = 0; i < p->lanes.n; i++)
-		n += p->lanes.v[i].turns;
+		n += p->lanes.v[i].turns * groups_of(r, i);
 	if (n > RUNS_MAX)
 		return err_set(e, ERR_LIMIT, p->lanes.v[p->lanes.n - 1].loc,
 			"the plan has %d lanes, counting turns; an EU is simulated with at most %d",
@@ -207,7 +255,8 @@ enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps 
 	*out = (struct steps){ .a = a, .run = r, .lanes = ARENA_ARRAY(a, n, struct lane_run) };
 	for (int i = 0; i < p->lanes.n; i++)
 		for (int copy = 0; copy < p->lanes.v[i].turns; copy++)
-			build_lane(out, &out->lanes[out->nlanes++], i, copy);
+			for (int group = 0; group < groups_of(r, i); group++)
+				build_lane(out, &out->lanes[out->nlanes++], i, copy, groups_of(r, i), group);
 	for (int i = 0; i < n; i++)
 		for (int k = 0; k < out->lanes[i].nsteps; k++)
 			join_tracks(out, &out->lanes[i].steps[k]);

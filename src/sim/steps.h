@@ -48,8 +48,16 @@ struct post {
 	bool direct;
 };
 
+/* When the first group's part of an instance began. */
+struct first {
+	int64_t seq, start;
+};
+enum { FIRSTS = 16 };
+
 struct step {
 	int entry, task, loop, seu;
+	int groups, group;		/* of the lane, that each do a part; which one this is */
+	struct first *first;		/* FIRSTS of them, that they share */
 	bool is_async, is_shared, is_watched;
 	int64_t issue, busy, alone, l2, global, latency;	/* ticks */
 	int64_t asking, before, after;	/* see struct entry_cost */
@@ -80,6 +88,7 @@ struct group {
 /* One copy of a lane. */
 struct lane_run {
 	int lane, copy;
+	int group;			/* of the lane's warpgroups, if those go on by themselves; else 0 */
 	int64_t tile_cost, end_cost;	/* ticks between tiles, and behind the last */
 	int tile_drain;			/* groups that may be under way when a tile begins; NONE */
 	struct group *groups;		/* a ring of them, of those under way and the last that were */

@@ -28,6 +28,8 @@ struct event {
 	int64_t end;			/* its completion could be seen */
 	int32_t seq;			/* iteration in its region's sequence */
 	int32_t tile;			/* of the EU, counted from 0 */
+	int32_t before;			/* cycles from when its sEU began with the parts of other groups of
+					 * the lane to `start`; the event is the last group's */
 	int16_t task;
 	int16_t cause_task;		/* NONE */
 	uint8_t lane, copy, seu, cause;

@@ -5,6 +5,9 @@
  * when that is not enough, so its size is the farthest that lanes run apart, not the
  * length of the run. A party is whoever looks times up or sets them, known by the
  * least iteration that it may still touch. Times are ticks, see engine.h.
+ *
+ * What several groups of a lane each do a part of has happened when the last has: until then
+ * the slot holds how many have come, and the latest time.
  */
 #ifndef SIM_TRACK_H
 #define SIM_TRACK_H
@@ -21,6 +24,7 @@ enum { PENDING = -1 };			/* it has not happened yet */
 struct track {
 	int on;				/* sTask */
 	int region;			/* whose iterations are counted */
+	int group;			/* of the lane, whose own it is; NONE: all of them together */
 	enum wait_when when;
 	int64_t *at;			/* time of iteration i in slot i & mask, or PENDING */
 	int64_t mask;
@@ -57,7 +61,9 @@ static inline void track_grow(struct arena *a, struct track *t, int64_t room)
 /* Time of an iteration, or PENDING. */
 static inline int64_t track_get(const struct track *t, int64_t i)
 {
-	return i < t->head ? t->at[i & t->mask] : PENDING;
+	int64_t at = i < t->head ? t->at[i & t->mask] : PENDING;
+
+	return at < 0 ? PENDING : at;
 }
 
 static inline void track_set(struct arena *a, struct track *t, int64_t i, int64_t time)
@@ -72,6 +78,20 @@ static inline void track_set(struct arena *a, struct track *t, int64_t i, int64_
 			t->at[t->head & t->mask] = PENDING;
 	}
 	t->at[i & t->mask] = time;
+}
+
+/* One of so many groups has come; have they all? */
+static inline bool track_join(struct arena *a, struct track *t, int64_t i, int64_t time, int groups)
+{
+	enum { MOST = 16 };		/* groups, and more than threads allow */
+	int64_t come = 1, at = i < t->head ? t->at[i & t->mask] : PENDING;
+
+	if (at < PENDING) {
+		come = (PENDING - 1 - at) % MOST + 1;
+		time = max_i64(time, (PENDING - 1 - at) / MOST);
+	}
+	track_set(a, t, i, come == groups ? time : PENDING - 1 - (time * MOST + come));
+	return come == groups;
 }
 
 #endif
