@@ -7,12 +7,12 @@
 local mr = require "millrace"
 local device = mr.device "h200"
 local bound = mr.examples.flash_attention{b=2, h=16, m=8192, d=128}
-local graph = bound:graph{tile={m=128, n=128}}
+local graph = bound:graph{tile={m=64, n=128}}
 
 -- order: {{sTask, offset}, ...} of the loop on the consumers' lane
 local function attention(versions, order)
   local plan = mr.plan(graph, device)
-  plan:lane("c0", {warps=8})
+  plan:lane("c0", {warps=4})
   plan:buffers(versions)
   for _, load in ipairs{"load_q", "load_k", "load_v"} do plan:append(load) end
   for _, entry in ipairs(order) do plan:append(entry[1], {at=entry[2]}) end
@@ -62,4 +62,5 @@ print [[
 To try:
 - Give the last order other offsets: mma_qk at 2, softmax and rescale at 1. Which
   buffers need versions, and do they fit the registers?
-- plan:split("m", 2) and two lanes of four warps: see attention_pingpong.lua.]]
+- A second warpgroup computes what the first multiplies, whatever the order: tiles of 128
+  rows and a lane of eight warps, or plan:split("m", 2) and two lanes of four.]]
