@@ -74,7 +74,8 @@ end
 
 -- plans -----------------------------------------------------------------------------
 
--- Loads by one warp; the rest, in order, by `ways` lanes of four warps that share the rows.
+-- Loads by `producers` warps, 1 unless given; the rest, in order, by `ways` lanes of four warps that share the
+-- rows. `ahead`: iterations that an sTask is, by name; `twice`: a buffer of each lane with two versions.
 local function plan_of(mr, o)
   return function(bound, device)
     local plan = mr.plan(bound:graph{tile=o.tile}, device)
@@ -119,6 +120,7 @@ return function(mr)
     for _ = 1, 32 do x = exp2(-x) end
     return x
   end)
+
   -- Tiles of m x k; `sizes` of a device.
   local function reader(m, k, stages, sizes)
     return {program=thin(mr), small={b=2, m=128, n=8, k=192}, sizes=sizes,
@@ -130,14 +132,13 @@ return function(mr)
   local cached = reader(128, 64, 10, function(d) return {b=d.eus, m=128, n=8, k=65536} end)
   local waiting = reader(64, 64, 1, function(d) return {b=1, m=64 * d.eus, n=8, k=32768} end)
 
-  local function gemm(tile, stages, sizes, o)
+  local function gemm(producers, stages, sizes)
     return {program=mr.examples.gemm, small={m=128, n=256, k=132}, sizes=function() return sizes end,
-      plan=plan_of(mr, {tile=tile, ways=o.ways, registers=o.registers, producers=o.producers,
+      plan=plan_of(mr, {tile={m=128, n=256, k=64}, ways=2, registers=232, producers=producers,
         rings={a=stages, b=stages}, grid={group=8}, loads={"load_a", "load_b"}, tasks={"mma", "epilogue", "store_c"}})}
   end
-  local large = {m=128, n=256, k=64}
-  local products = gemm(large, 4, {m=8192, n=8192, k=8192}, {ways=2, registers=232})
-  local by_threads = gemm(large, 3, {m=4096, n=4096, k=4100}, {ways=2, registers=232, producers=4})
+  local products = gemm(1, 4, {m=8192, n=8192, k=8192})
+  local by_threads = gemm(4, 3, {m=4096, n=4096, k=4100})
   local in_turn = {program=scores(mr), small={m=64, n=64, d=64},
     sizes=function(d) return {m=64 * d.eus, n=16384, d=64} end,
     plan=plan_of(mr, {tile={m=64, n=16}, rings={k=8}, loads={"load_q", "load_k"},

@@ -28,8 +28,6 @@ struct event {
 	int64_t end;			/* its completion could be seen */
 	int32_t seq;			/* iteration in its region's sequence */
 	int32_t tile;			/* of the EU, counted from 0 */
-	int32_t before;			/* cycles from when its sEU began with the parts of other groups of
-					 * the lane to `start`; the event is the last group's */
 	int16_t task;
 	int16_t cause_task;		/* NONE */
 	uint8_t lane, copy, seu, cause;
@@ -38,6 +36,8 @@ struct event {
 	uint8_t held;			/* simulated: of its causes, the one from `ready` to `issue`;
 					 * CAUSE_NONE: its lane only asked */
 	int16_t held_task;		/* NONE */
+	int32_t before;			/* cycles from when its sEU began with the parts of other groups of
+					 * the lane to `start`; the event is the last group's */
 };
 _Static_assert(sizeof(struct event) <= 64, "events are held by the million");
 

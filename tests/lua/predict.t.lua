@@ -34,6 +34,34 @@ for i = 2, #attention do
     slow.seconds, fast.seconds)
 end
 
+-- Warpgroups of a lane ------------------------------------------------------------------
+
+-- Where they do not meet, one computes what the other multiplies, as two lanes do.
+local function in_order(m, ways)
+  local plan = mr.plan(mr.examples.flash_attention{b=2, h=16, m=4096, d=128}:graph{tile={m=m, n=128}}, mr.device "h200")
+  if ways > 1 then plan:split("m", ways) end
+  plan:lane("p0", {warps=1})
+  plan:buffers{k=2, v=2}
+  for _, task in ipairs{"load_q", "load_k", "load_v"} do plan:append(task, {lane="p0"}) end
+  for i = 0, ways - 1 do
+    plan:lane("c" .. i, {warps=m // ways // 16, registers=m > 64 and 240 or nil})
+    for _, task in ipairs{"mma_qk", "softmax", "rescale", "mma_pv", "normalise", "store_o"} do
+      plan:append(task .. (ways > 1 and "." .. i or ""), {lane="c" .. i})
+    end
+  end
+  plan:fill_waits()
+  return plan:simulate()
+end
+local one, two, lanes = in_order(64, 1), in_order(128, 1), in_order(128, 2)
+ok(one.utilization.tensor < 0.6 and two.utilization.tensor > 0.7, "a second warpgroup uses what the first leaves",
+  one.utilization.tensor, two.utilization.tensor)
+ok(math.abs(two.cycles / lanes.cycles - 1) < 0.2, "  and takes about as long as a lane of its own", two.cycles, lanes.cycles)
+local late = 0
+for _, e in ipairs(two.events) do
+  if e["end"] < e.start or e.start < e.issue or e.issue < e.ready then late = late + 1 end
+end
+is(late, 0, "  with one event for both")
+
 -- Power -------------------------------------------------------------------------------
 
 for _, name in ipairs(names) do
