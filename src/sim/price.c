@@ -372,18 +372,21 @@ static const struct seu *vector_of(const struct vdevice *d)
 	return NULL;
 }
 
-/* What copies for all of the lane is done once, and a product that lands is waited for by all. */
+/* What copies for all of the lane is done once, a product that lands is waited for by all, and of one that
+ * the lane itself does no unit is known that groups would share. */
 static void join_groups(struct phase_price *ph, const struct price *x, int phase)
 {
 	const struct plan *p = ph->plan;
 
 	for (int i = 0; i < p->entries.n; i++) {
-		const struct task_price *t = &x->tasks[p->entries.v[i].task];
-		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
+		const struct entry *en = &p->entries.v[i];
+		const struct task_price *t = &x->tasks[en->task];
+		const struct stask *s = &p->graph->tasks.v[en->task];
+		const struct seu *u = &p->device->seu[en->seu];
 
-		if (s->phase == phase && (p->lanes.v[p->entries.v[i].lane].turns > 1 || t->by_threads || t->lands ||
-		    s->kind == TASK_LOAD))
-			ph->lanes[p->entries.v[i].lane].groups = 1;
+		if (s->phase == phase && (p->lanes.v[en->lane].turns > 1 || t->by_threads || t->lands ||
+		    s->kind == TASK_LOAD || (u->kind == SEU_MATRIX && !u->async)))
+			ph->lanes[en->lane].groups = 1;
 	}
 }
 
