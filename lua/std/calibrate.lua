@@ -108,23 +108,13 @@ local calibration = {__name = "millrace.calibration", __tostring = function(c)
 end}
 
 return function(mr)
-  -- Entries with the names that the device has for its units.
-  local function entries_for(device)
-    local units, entries = {}, require "millrace.probes"(mr)
-    for _, seu in ipairs(device.seus) do units[seu.kind] = seu.name end
-    for _, x in ipairs(entries) do
-      x.number = x.number:gsub("^seu%.(%w+)", function(kind) return "seu." .. units[kind] end)
-    end
-    return entries
-  end
-
   local function calibrate(path)
     if type(path) ~= "string" then raise("calibrate: path of a file expected, got " .. show(path)) end
     local gpu, missing = core.attached()
     if not gpu then raise("calibrate: no device to measure: " .. missing) end
     if gpu.trouble then raise(("calibrate: not now on this %s: %s"):format(gpu.name, gpu.trouble)) end
     local model = mr.device()
-    local entries, numbers = entries_for(model), {}
+    local entries, numbers = require "millrace.probes"(mr, model), {}
     for _, x in ipairs(entries) do numbers[x.number] = model:number(x.number) end
 
     local fits, function_of = {}, function(changes) return mr.device(model.name, changes) end

@@ -4,7 +4,7 @@
 -- behind it, but for power, where it nearly does: so a device is calibrated by going through the list
 -- several times (calibrate.lua). An entry is
 --
---   number   the field of the device, as in hw/; a unit stands there by its kind
+--   number   the field of the device, as in hw/
 --   of       what is measured: "seconds" of a run, "cycles" of it, "clock_hz" or "watts" meanwhile
 --   run      {program=, sizes=, small=, plan=}: what is run. Entries share runs. `sizes` gives those for a
 --            device, `small` some that a CPU can play; `plan` makes the plan of the bound program
@@ -97,8 +97,11 @@ local function plan_of(mr, o)
   end
 end
 
-return function(mr)
+-- mr, and the device whose numbers they are.
+return function(mr, device)
   local max, min, exp2 = mr.max, mr.min, mr.exp2
+  local unit = {}                                       -- its name, by kind
+  for _, seu in ipairs(device.seus) do unit[seu.kind] = "seu." .. seu.name end
 
   -- Rows of f(x) by lanes of 64.
   local function vector(lanes, k, f)
@@ -157,15 +160,15 @@ return function(mr)
 
   return {
     {number="clock_ghz", of="clock_hz", run=exponentials, why="no products, and little power"},
-    {number="seu.matrix.clock_ghz", of="clock_hz", run=in_turn, why="products, and little power"},
-    {number="seu.vector.lane_share", of="seconds", run=multiply, why="16 multiply-adds an element, by one lane"},
-    {number="seu.vector.ops.alu", of="seconds", run=choose, why="64 maxima and minima an element"},
-    {number="seu.vector.ops.sfu", of="seconds", run=exponentials, why="32 exponentials an element"},
+    {number=unit.matrix .. ".clock_ghz", of="clock_hz", run=in_turn, why="products, and little power"},
+    {number=unit.vector .. ".lane_share", of="seconds", run=multiply, why="16 multiply-adds an element, by one lane"},
+    {number=unit.vector .. ".ops.alu", of="seconds", run=choose, why="64 maxima and minima an element"},
+    {number=unit.vector .. ".ops.sfu", of="seconds", run=exponentials, why="32 exponentials an element"},
     {number="memory.global.rate", of="seconds", run=rows, why="reads once"},
     {number="memory.global.latency", of="seconds", run=one_by_one, why="asks for a piece when it has the one before"},
     {number="memory.l2.rate", of="seconds", run=cached, why="reads again what L2 has"},
     {number="memory.shared.rate", of="cycles", run=narrow, why="products of 64 columns, both operands from there"},
-    {number="seu.matrix.latency", of="seconds", run=in_turn, why="products that wait for work on the one before"},
+    {number=unit.matrix .. ".latency", of="seconds", run=in_turn, why="products that wait for work on the one before"},
     {number="memory.l2.thread_rate", of="cycles", run=by_threads, why="copies by threads"},
     {number="sync.launch_seconds", of="seconds", run=nothing, why="one small tile"},
     {number="power.limit", of="watts", run=products, why="products without a pause"},

@@ -61,14 +61,13 @@ local function waits(tl)
   return text and ("%s waits %.0f %% of the time for %s"):format(lane, 100 * most, text) or "lanes wait"
 end
 
-local function what_binds(tl, plan)
-  local device = plan.device
+local function what_binds(tl)
   local unit, share = greatest(tl.utilization)
   local text = ("%s binds: it is at work %.0f %% of the time"):format(unit, 100 * share)
   if share <= BINDS then
     text = ("no unit binds: %s is at work %.0f %% of the time, and %s"):format(unit, 100 * share, waits(tl))
   end
-  if tl.power and tl.power > 0.999 * device:number "power.limit" then
+  if tl.clock_hz and tl.clock_hz < tl.full_clock_hz then
     text = ("%s; power holds the clock at %.2f of %.2f GHz (%s of it)"):format(text, tl.clock_hz / 1e9,
       tl.full_clock_hz / 1e9, power_of(tl.energy))
   end
@@ -136,7 +135,7 @@ local function why(tl)
   if not now or now.seconds ~= tl.seconds then raise "why: the plan has changed since" end
   local list, of = changes.of(plan)
   local found = try({list = list, draft = of, bound = plan.graph.program, device = plan.device}, now.seconds)
-  local out, kind = {what_binds(now, plan)}, nil
+  local out, kind = {what_binds(now)}, nil
   for _, f in ipairs(found) do                          -- the best, and the best of another kind
     local other = f.change:match "%a+:(%a+)"
     if f.gain >= LEAST and #out < 3 and other ~= kind then

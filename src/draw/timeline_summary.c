@@ -246,8 +246,8 @@ static const char *power_text(struct arena *a, const struct timeline *t)
 	buf_init(&b, a);
 	if (!(all > 0))
 		return "";
-	buf_printf(&b, "%s %s: %.0f W", t->watts > 0.999 * d->power_limit ? "power-limited at" : "at",
-		unit_si(t->clock_hz, "Hz").s, t->watts);
+	buf_printf(&b, "%s %s: %.0f W", t->clock_hz < device_full_clock(d, &t->effort) ?
+		"power-limited at" : "at", unit_si(t->clock_hz, "Hz").s, t->watts);
 	for (int i = 0; i < EFFORT_KINDS; i++)
 		if (t->joules.of[i] >= 0.005 * all)
 			buf_printf(&b, ", %s %s", effort_names[i], unit_percent(t->joules.of[i] / all).s);

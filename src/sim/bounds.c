@@ -32,19 +32,6 @@ static void find_entries(struct arena *a, struct side *s)
 			plan_entry_of(s->p, i) : NONE;
 }
 
-/* Of an entry whose lane's groups go on by themselves, what one of them takes at least. */
-static struct entry_cost part_of_cost(const struct entry_cost *c)
-{
-	struct entry_cost part = *c;
-
-	if (c->groups > 1) {
-		part.cost.busy /= c->groups;
-		part.cost.alone = (c->cost.alone - c->fixed) / c->groups + c->fixed;
-		part.cost.memory /= c->groups;
-	}
-	return part;
-}
-
 /* ---- resources -------------------------------------------------------------------- */
 
 static void offer(struct bounds *out, double cycles, int binding)
@@ -58,7 +45,7 @@ static void offer(struct bounds *out, double cycles, int binding)
 /* What one lane spends on one instance: all of it on a synchronous sEU. Of groups, each does its part. */
 static double lane_cycles(const struct side *s, int entry)
 {
-	const struct entry_cost *c = &s->costs[entry], part = part_of_cost(c);
+	const struct entry_cost *c = &s->costs[entry], part = price_part(c, 1);
 
 	if (c->lands)
 		return c->before + traffic_latency(&part) + c->after;
@@ -83,7 +70,7 @@ static void bound_resources(const struct side *s, struct bounds *out)
 		l = entry_at(s, i)->lane;
 		u = entry_at(s, i)->seu;
 		seu[u] += n * s->costs[i].cost.busy;
-		own[l][u] += n * part_of_cost(&s->costs[i]).cost.alone / p->lanes.v[l].turns;
+		own[l][u] += n * price_part(&s->costs[i], 1).cost.alone / p->lanes.v[l].turns;
 		l2 += n * s->costs[i].cost.l2;
 		global += n * s->costs[i].cost.global;
 		lane[l] += n * lane_cycles(s, i) / p->lanes.v[l].turns;
@@ -121,7 +108,7 @@ static double arc_length(const struct side *s, const struct edge *e)
 	const struct plan *p = s->p;
 	int from = s->entry_of[e->from], to = s->entry_of[e->to];
 	const struct entry *x = entry_at(s, from), *y = entry_at(s, to);
-	const struct entry_cost part = part_of_cost(&s->costs[from]), *c = &part;
+	const struct entry_cost part = price_part(&s->costs[from], 1), *c = &part;
 	const struct seu *u = &p->device->seu[x->seu];
 	double more = fmax(graph_runs(p->graph, task_of(s, from)->loop, e->loop) - 1, 0) * c->cost.busy;
 

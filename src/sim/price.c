@@ -473,14 +473,31 @@ static struct cost arithmetic(const struct plan *p, int entry, const struct task
 	return sum;
 }
 
+struct entry_cost price_part(const struct entry_cost *c, double pace)
+{
+	struct entry_cost part = *c;
+
+	if (c->groups <= 1)
+		return part;
+	part.cost.busy /= c->groups;
+	part.cost.alone = (c->cost.alone - c->fixed) * pace / c->groups + c->fixed;
+	part.cost.l2 /= c->groups;
+	part.cost.global /= c->groups;
+	part.cost.memory /= c->groups;
+	part.steps /= c->groups;
+	return part;
+}
+
 void price_entry(const struct price *x, const struct plan *p, int entry, double share,
 	struct entry_cost *c)
 {
-	const struct seu *s = &p->device->seu[p->entries.v[entry].seu];
-	const struct task_price *t = &x->tasks[p->entries.v[entry].task];
+	const struct entry *en = &p->entries.v[entry];
+	const struct seu *s = &p->device->seu[en->seu];
+	const struct task_price *t = &x->tasks[en->task];
 	double before, after;
 	struct cost work;
 
+	c->groups = x->phases[p->graph->tasks.v[en->task].phase].lanes[en->lane].groups;
 	if (!t->known)
 		return;
 	before = lane_cycles(p->device, &t->before, share);
@@ -490,7 +507,6 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 	c->asking = t->asking;
 	c->drain = t->drain;
 	c->drain_after = t->drain_after;
-	c->groups = x->phases[p->graph->tasks.v[p->entries.v[entry].task].phase].lanes[p->entries.v[entry].lane].groups;
 	if (t->by_threads) {
 		price_threads(p->device, s, t, before + after, share, c);
 	} else if (s->kind == SEU_COPY) {

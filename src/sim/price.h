@@ -126,6 +126,9 @@ struct entry_cost {
  * from device memory. */
 void price_entry(const struct price *x, const struct plan *p, int entry, double share,
 	struct entry_cost *c);
+/* Of an entry whose lane's groups go on by themselves, what one of them takes; of others all. pace: as many
+ * times as long as its part of what all of them take together. */
+struct entry_cost price_part(const struct entry_cost *c, double pace);
 /* Is there a kernel of the phase? */
 static inline bool price_knows(const struct price *x, int phase)
 {

@@ -53,25 +53,22 @@ static void price_source(const struct eu_run *r, const struct wait *w, struct so
 	s->price = cycles_to_ticks(asking);
 }
 
-/* Do the two sTasks share a lane with turns, whose copies count their own tiles? */
-static bool on_turns(const struct plan *p, int a, int b)
-{
-	int ea = plan_entry_of(p, a), eb = plan_entry_of(p, b);
-
-	return ea != NONE && eb != NONE && p->entries.v[ea].lane == p->entries.v[eb].lane &&
-		p->lanes.v[p->entries.v[ea].lane].turns > 1;
-}
-
-struct source_list {
-	VEC(struct source) v;
-};
-
 static bool same_lane(const struct plan *p, int a, int b)
 {
 	int ea = plan_entry_of(p, a), eb = plan_entry_of(p, b);
 
 	return ea != NONE && eb != NONE && p->entries.v[ea].lane == p->entries.v[eb].lane;
 }
+
+/* Do the two sTasks share a lane with turns, whose copies count their own tiles? */
+static bool on_turns(const struct plan *p, int a, int b)
+{
+	return same_lane(p, a, b) && p->lanes.v[p->entries.v[plan_entry_of(p, a)].lane].turns > 1;
+}
+
+struct source_list {
+	VEC(struct source) v;
+};
 
 /* A group waits for what it has done itself, and for all of another lane. */
 static void add_source(struct steps *s, struct source_list *list, const struct wait *w,
@@ -127,18 +124,10 @@ static void find_sources(struct steps *s, int task, struct step *step)
 	step->sources = list.v.v;
 }
 
-/* A group does its part with its own warps, which draw less of a unit than all would. */
-static void take_part(const struct vdevice *d, const struct entry_cost *c, int groups, struct step *step)
+/* A group's own warps draw less of a vector unit than its share of what all would: as many times as long. */
+static double group_pace(const struct seu *seu, int groups)
 {
-	const struct seu *seu = &d->seu[step->seu];
-	double all = fmin(1, seu->lane_share * groups), own = seu->kind == SEU_VECTOR ? all / seu->lane_share : 1;
-
-	step->busy /= groups;
-	step->l2 /= groups;
-	step->global /= groups;
-	step->alone = max_i64(step->busy, cycles_to_ticks((c->cost.alone - c->fixed) * own / groups + c->fixed));
-	if (step->parts)
-		step->parts = (step->parts + groups - 1) / groups;
+	return seu->kind == SEU_VECTOR ? fmin(1, seu->lane_share * groups) / seu->lane_share : 1;
 }
 
 static void fill_step(struct steps *s, int entry, int groups, int group, struct step *step)
@@ -146,7 +135,7 @@ static void fill_step(struct steps *s, int entry, int groups, int group, struct 
 	const struct eu_run *r = s->run;
 	const struct entry *en = &r->plan->entries.v[entry];
 	const struct seu *seu = &r->plan->device->seu[en->seu];
-	const struct entry_cost *c = &r->costs[entry];
+	const struct entry_cost part = price_part(&r->costs[entry], group_pace(seu, groups)), *c = &part;
 
 	*step = (struct step){ .entry = entry, .task = en->task, .seu = en->seu, .groups = groups, .group = group,
 		.loop = r->plan->graph->tasks.v[en->task].loop, .is_async = seu->async,
@@ -165,8 +154,6 @@ static void fill_step(struct steps *s, int entry, int groups, int group, struct 
 	if (step->is_group && c->steps > 0)
 		step->parts = (int)ceil(c->steps * PARTS_AHEAD / seu->depth);
 	step->alone = max_i64(cycles_to_ticks(c->cost.alone), step->busy);
-	if (groups > 1)
-		take_part(r->plan->device, c, groups, step);
 	find_sources(s, en->task, step);
 }
 
@@ -213,7 +200,7 @@ static void build_lane(struct steps *s, struct lane_run *l, int lane, int copy, 
 	const struct lane_price *price = s->run->price ? &s->run->price->lanes[lane] : NULL;
 	int n = 0;
 
-	*l = (struct lane_run){ .late = price != NULL, .lane = lane, .copy = copy, .group = group, .tile = -1, .event = -1,
+	*l = (struct lane_run){ .late = price != NULL, .lane = lane, .copy = copy, .tile = -1, .event = -1,
 		.tile_cost = cycles_to_ticks(p->device->tile_overhead + (price ? price->tile : 0)),
 		.end_cost = cycles_to_ticks(price ? price->end : 0),
 		.tile_drain = price ? price->drain : NONE, .held_by = NONE, .owes = -1,

@@ -88,7 +88,6 @@ struct group {
 /* One copy of a lane. */
 struct lane_run {
 	int lane, copy;
-	int group;			/* of the lane's warpgroups, if those go on by themselves; else 0 */
 	int64_t tile_cost, end_cost;	/* ticks between tiles, and behind the last */
 	int tile_drain;			/* groups that may be under way when a tile begins; NONE */
 	struct group *groups;		/* a ring of them, of those under way and the last that were */

@@ -152,23 +152,29 @@ static double again_for(double again, double others)
 	return others < ASKERS_MAX ? pow(again, others) : 0;
 }
 
+/* Who touches a box: the most that one does, and how many they are. */
+struct use {
+	int64_t most, askers;
+};
+
 /* One wave: the tiles that the EUs have as their w-th. They run the same loops at the
  * same pace, so what several of them touch is fetched for all; where loop bounds make
  * one tile touch more of the same box than another, the most counts. */
 static void count_wave(struct arena *a, const struct graph *g, int phase,
 	const struct dealing *d, double again, int64_t w, struct reader *r)
 {
-	struct keys seen, askers;
+	struct use *uses = ARENA_ARRAY(a, d->eus, struct use);
+	struct keys seen;
 	struct box hull;
 	double unique = 0, fetched = 0;
-	bool any = false;
+	int n = 0;
 
 	keys_init(&seen, a, d->eus);
-	keys_init(&askers, a, d->eus);
 	for (int u = 0; u < d->eus; u++) {
 		struct place at;
 		struct box box;
-		int64_t *most, *others, bytes, old;
+		int64_t *at_use, bytes, old;
+		struct use *use;
 		double asked;
 		bool is_new;
 
@@ -178,22 +184,23 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 		asked = r->bytes * tile_runs(g, r->loop, &at);
 		box_at(r->tensor, r->index, &at, &box);
 		bytes = (int64_t)fmin(asked, box_bytes(g->program, r->tensor, &box));
-		most = keys_at(&seen, box_key(r->tensor, &box), &is_new);
-		others = keys_at(&askers, box_key(r->tensor, &box), &is_new);
-		old = min_i64(bytes, *most);
+		at_use = keys_at(&seen, box_key(r->tensor, &box), &is_new);
+		if (!n)
+			hull = box;
+		if (is_new)
+			*at_use = n++;
+		use = &uses[*at_use];
+		old = min_i64(bytes, use->most);
 		r->asked += asked;
 		unique += (double)(bytes - old);
-		fetched += (double)(bytes - old) + (double)old * again_for(again, (double)*others);
-		*most = max_i64(bytes, *most);
-		*others += 1;
-		if (!any)
-			hull = box;
+		fetched += (double)(bytes - old) + (double)old * again_for(again, (double)use->askers);
+		use->most = max_i64(bytes, use->most);
+		use->askers++;
 		box_add(r->tensor, &hull, &box);
-		any = true;
 	}
 	/* Boxes overlap where an index is a sum, as a convolution's: together they are no more than
 	 * what is between the first and the last in each dimension. */
-	if (!any)
+	if (!n)
 		return;
 	r->unique += fmin(unique, box_bytes(g->program, r->tensor, &hull));
 	r->fetched += fmin(fetched, box_bytes(g->program, r->tensor, &hull) / (1 - again));

@@ -5,12 +5,7 @@ local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
 local ok, is, like = tap.ok, tap.is, tap.like
 
 local device = mr.device "h200"
-local entries = require "millrace.probes"(mr)
-local units = {}
-for _, seu in ipairs(device.seus) do units[seu.kind] = seu.name end
-for _, x in ipairs(entries) do
-  x.number = x.number:gsub("^seu%.(%w+)", function(kind) return "seu." .. units[kind] end)
-end
+local entries = require "millrace.probes"(mr, device)
 
 -- Kernels ---------------------------------------------------------------------------------
 
