@@ -44,8 +44,8 @@ return {
       eu_rate = 110,                -- one SM alone: 24 KiB more take 220 cycles more; measured
                                     -- [tma_load_32kb_latency_l2 and _8kb_]
       thread_rate = 34.15,          -- calibrated, +- 1.4 %: copies by threads
-      warp_rate = 21.5,             -- the same GEMM: one warp 2.14 ms, two lanes of one 1.91, one of
-                                    -- four 1.30
+      warp_rate = 21.5,             -- GEMM of rows of 8,200 bytes: one warp 2.14 ms, two lanes of one
+                                    -- 1.91, one of four 1.30
       again = 0.28,                 -- pairs of EUs that read the same 135 MB take 1.35 times as long as each its
                                     -- own, the same 470 MB 1.21 times; both come from device memory once
       latency = 183,                -- 8 KiB arrive after 376 cycles, of which 74 are transfer and

@@ -138,8 +138,9 @@ static struct spent gets(const struct payer *x, double reads)
 	return s;
 }
 
-/* ... for values of elements of the fragment, and to make of them what is computed with. */
-static struct spent gets_all(const struct payer *x, const struct frag *f, const struct reads *r)
+/* ... so many times for values of elements of the fragment, and to make of them what is computed with. */
+static struct spent gets_all(const struct payer *x, const struct frag *f, const struct reads *r,
+	double times)
 {
 	double casts = 0, n = 0;
 	struct spent s;
@@ -147,9 +148,9 @@ static struct spent gets_all(const struct payer *x, const struct frag *f, const 
 	for (int i = 0; i < r->v.n; i++) {
 		const struct val *v = r->v.v[i];
 
-		n += distinct(x, f, v) / together(f, v);
+		n += times * distinct(x, f, v) / together(f, v);
 		if (v->from != v->type)
-			casts += distinct(x, f, v);
+			casts += times * distinct(x, f, v);
 	}
 	s = gets(x, n);
 	s.ops[0][CLASS_ALU] += casts;
@@ -161,7 +162,7 @@ static struct spent gets_for(const struct payer *x, const struct frag *f, const 
 	struct reads r = { .a = x->a };
 
 	collect(&r, v);
-	return gets_all(x, f, &r);
+	return gets_all(x, f, &r, 1);
 }
 
 static struct spent sum(struct spent a, struct spent b)
@@ -300,7 +301,7 @@ static struct spent map(const struct payer *x, const struct role_op *o)
 
 	for (int i = 0; i < o->u.map.steps.n; i++)
 		collect(&r, o->u.map.steps.v[i].value);
-	s = gets_all(x, o->u.map.over, &r);
+	s = gets_all(x, o->u.map.over, &r, 1);
 	price_map(x, o, elements(x, o->u.map.over), &s);
 	return s;
 }
@@ -322,7 +323,7 @@ static struct spent sum_product(const struct payer *x, const struct role_op *o)
 
 	collect(&r, o->u.sum_product.a);
 	collect(&r, o->u.sum_product.b);
-	s = spent_times(gets_all(x, f, &r), depth);
+	s = gets_all(x, f, &r, depth);
 	price_sum_product(x, o, elements(x, f) * depth, &s);
 	return s;
 }
