@@ -16,7 +16,7 @@ return {
   title = "NVIDIA H200 SXM",
   arch = "sm_90a",
   eus = 132,                        -- SMs; data sheet
-  clock_ghz = 1.977,                -- calibrated, +- 0.1 %: no products, and little power
+  clock_ghz = 1.97,                 -- calibrated, +- 0.2 %: no products, and little power
 
   limits = {
     warp = 32,                      -- guide
@@ -34,16 +34,16 @@ return {
   memory = {
     global = {
       bytes = 141e9,                -- data sheet
-      rate = 4.42e12,               -- calibrated, +- 0.8 %: reads once
-      latency = 898.3,              -- calibrated, +- 0.2 %: asks for a piece when it has the one before
+      rate = 4.553e12,              -- calibrated, +- 0.5 %: reads once
+      latency = 923.5,              -- calibrated, +- 0.3 %: asks for a piece when it has the one before
     },
     l2 = {
       bytes = 50 * 2^20,            -- white paper; full speed to 44 MB, half at 52 MB (gpu-
                                     -- benches)
-      rate = 7512,                  -- calibrated, +- 0.7 %: reads again what L2 has
+      rate = 7580,                  -- calibrated, +- 0.4 %: reads again what L2 has
       eu_rate = 110,                -- one SM alone: 24 KiB more take 220 cycles more; measured
                                     -- [tma_load_32kb_latency_l2 and _8kb_]
-      thread_rate = 34.15,          -- calibrated, +- 1.4 %: copies by threads
+      thread_rate = 33.42,          -- calibrated, +- 1.3 %: copies by threads
       warp_rate = 21.5,             -- GEMM of rows of 8,200 bytes: one warp 2.14 ms, two lanes of one
                                     -- 1.91, one of four 1.30
       again = 0.28,                 -- pairs of EUs that read the same 135 MB take 1.35 times as long as each its
@@ -53,7 +53,7 @@ return {
     },
     shared = {
       bytes = 232448,               -- 227 KiB, most a block can have; guide
-      rate = 116.6,                 -- calibrated, +- 6.0 %: products of 64 columns, both operands from there
+      rate = 118.2,                 -- calibrated, +- 5.9 %: products of 64 columns, both operands from there
     },
   },
 
@@ -67,7 +67,7 @@ return {
     turn_latency = 39,              -- named barrier; measured [named_barrier_handoff]
     handoff_latency = 194,          -- registers, shared memory, registers of another lane:
     handoff_rate = 197,             -- 8 KiB 235 cycles, 16 KiB 277; measured [handover_64x64, _64x128]
-    launch_seconds = 3.891e-06,     -- calibrated, +- 0.0 %: one small tile
+    launch_seconds = 3.907e-06,     -- calibrated, +- 0.9 %: one small tile
     tile_overhead = 200,            -- estimate: some 40 dependent instructions of address
                                     -- arithmetic
   },
@@ -80,12 +80,12 @@ return {
 
   power = {
     limit = 700,                    -- calibrated, +- 0.0 %: products without a pause
-    idle = 130.5,                   -- calibrated, +- 7.3 %: waits, on an eighth of the EUs
-    product = 0.78,               -- calibrated, +- 9.6 %: products without a pause
-    vector = 7.406,                 -- calibrated, +- 11.2 %: much work on a product
-    l2 = 19.66,                     -- calibrated, +- 17.4 %: reads again what L2 has
-    global = 88.82,                 -- calibrated, +- 8.0 %: reads once
-    eu = 362.6,                     -- calibrated, +- 4.6 %: waits, on all EUs
+    idle = 122.8,                   -- calibrated, +- 2.9 %: waits, on an eighth of the EUs
+    product = 0.8056,               -- calibrated, +- 4.0 %: products without a pause
+    vector = 6.848,                 -- calibrated, +- 9.5 %: much work on a product
+    l2 = 19.86,                     -- calibrated, +- 3.2 %: reads again what L2 has
+    global = 61.8,                  -- calibrated, +- 13.0 %: reads once
+    eu = 397.4,                     -- calibrated, +- 7.2 %: waits, on all EUs
   },
 
   seu = {
@@ -103,7 +103,7 @@ return {
       name = "tensor", kind = "matrix", async = true,
       ordered = true,               -- wgmma groups retire in order; PTX ISA
       issue = 32,                   -- estimate: fence, four wgmma, commit
-      latency = 27.24,              -- calibrated, +- 18.5 %: products that wait for work on the one before
+      latency = 28.03,              -- calibrated, +- 17.1 %: products that wait for work on the one before
       flops = {                     -- 989 TFLOPS (bf16, dense; data sheet) / 132 / 1.83 GHz =
                                     -- 4096
         bf16 = 4096,                -- measured: N/2 cycles an m64nNk16 [wgmma_bf16_ss_n*]
@@ -113,7 +113,7 @@ return {
         e5m2 = 8192,                -- the same
         i8 = 8192,                  -- 1979 TOPS; data sheet
       },
-      clock_ghz = 1.796,            -- calibrated, +- 0.0 %: products, and little power
+      clock_ghz = 1.791,            -- calibrated, +- 0.2 %: products, and little power
       efficiency = 1.0,             -- the rates above are reached exactly; measured
       step = 8,                     -- fitted: eight instructions are issued in 125 cycles, stamps included
       depth = 11,                   -- fitted: 16 of 64 cycles are issued when six are done
@@ -127,8 +127,8 @@ return {
       latency = 24,                 -- a shuffle; measured [shfl_latency]; ex2 17, ffma 4
       ops = {
         fma = 126,                  -- measured [ffma_8w]; guide: 128
-        alu = 62.45,                -- calibrated, +- 0.1 %: 64 maxima and minima an element
-        sfu = 16.01,                -- calibrated, +- 0.1 %: 32 exponentials an element
+        alu = 62.69,                -- calibrated, +- 0.2 %: 64 maxima and minima an element
+        sfu = 16.04,                -- calibrated, +- 0.2 %: 32 exponentials an element
         cvt = 127,                  -- two elements to bf16 at once, 64 a cycle; measured
                                     -- [cvt_bf16x2_*]; F2I is 16 (guide)
         div = 8,                    -- rcp and some eight FMA: 1 / (1/16 + 8/128)
@@ -138,7 +138,7 @@ return {
         move = 32,                  -- shared memory's 128 bytes a cycle in elements of 4
       },
       slots = 128,                  -- four schedulers issue one warp instruction each; guide
-      lane_share = 0.9384,          -- calibrated, +- 0.7 %: 16 multiply-adds an element, by one lane
+      lane_share = 0.9407,          -- calibrated, +- 0.4 %: 16 multiply-adds an element, by one lane
       beside = 0.5,                 -- fitted: a softmax takes 783 cycles alone, 1,200 beside products
       chain = 4,                    -- ffma; measured, see latency above
     },
