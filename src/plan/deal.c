@@ -77,6 +77,11 @@ static struct counter count_tile(const struct graph *g, int phase, int64_t tile)
 	return c;
 }
 
+int64_t deal_tile_work(const struct graph *g, int phase, int64_t tile)
+{
+	return 1 + count_tile(g, phase, tile).iterations;
+}
+
 /* Does any loop's bound depend on this axis? */
 static bool axis_bounds(const struct graph *g, int phase, int axis)
 {

@@ -25,6 +25,9 @@ struct dealing {
 /* In `a`. */
 void plan_deal(struct arena *a, const struct plan *p, int phase, struct dealing *out);
 
+/* Iterations of all loops in a tile of the grid, and 1 for the rest. */
+int64_t deal_tile_work(const struct graph *g, int phase, int64_t tile);
+
 struct eu_class {
 	int eu;				/* the first of them */
 	int members;

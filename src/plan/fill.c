@@ -1,57 +1,92 @@
 /* plan_fill_waits: add the wait of the first breach until there is none, then take out what
- * turns out needless. */
+ * turns out needless. plan_settle: the same after a change of the order, and with versions. */
 #include "plan/check.h"
 
 #include <string.h>
 
 #include "plan/problem.h"
 
-/* Breached edges, in the order in which waits are best added: what is read first,
- * then what is overwritten, then reuse. */
-static int first_breach(const struct findings *f)
-{
-	const struct graph *g = f->plan->graph;
-
-	for (int rank = 0; rank < 3; rank++) {
-		for (int i = 0; i < g->edges.n; i++) {
-			const struct edge *e = &g->edges.v[i];
-			int r = e->reuse ? 2 : e->kind != EDGE_FLOW;
-
-			if (r == rank && f->edge[i].found &&
-			    (f->edge[i].code == PROBLEM_MISSING_WAIT ||
-			     f->edge[i].code == PROBLEM_MISPLACED_WAIT))
-				return i;
-		}
-	}
-	return NONE;
-}
-
 /* What waits are added for. */
 struct filling {
 	struct plan *plan;
+	struct arena *a;		/* for scratch, and the waits */
+	bool raise;			/* versions, too */
 	const struct stop *stop;
 	struct err *e;
 };
 
+/* Breached edges, in the order in which waits are best added: what is read first,
+ * then what is overwritten, then reuse; that only once the versions are enough. */
+static int rank_of(const struct findings *f, int edge, bool raise)
+{
+	const struct edge *e = &f->plan->graph->edges.v[edge];
+	enum problem_code code = f->edge[edge].code;
+
+	if (!f->edge[edge].found)
+		return NONE;
+	if (code == PROBLEM_MISSING_WAIT || code == PROBLEM_MISPLACED_WAIT)
+		return e->reuse ? 3 : e->kind != EDGE_FLOW;
+	return raise && code == PROBLEM_VERSIONS && f->plan->versions[e->buffer] < VERSIONS_MAX ? 2 :
+		NONE;
+}
+
+/* No wait and no version repairs it. */
+static bool is_in_vain(const struct findings *f)
+{
+	for (int i = 0; i < f->plan->graph->edges.n; i++)
+		if (f->edge[i].found && f->edge[i].code == PROBLEM_OFFSET)
+			return true;
+	return false;
+}
+
+static int first_breach(const struct findings *f, bool raise)
+{
+	raise = raise && !is_in_vain(f);
+	for (int rank = 0; rank < 4; rank++)
+		for (int i = 0; i < f->plan->graph->edges.n; i++)
+			if (rank_of(f, i, raise) == rank)
+				return i;
+	return NONE;
+}
+
 /* Breaches and deadlocks, if any, in *f. */
 static enum err_code look(const struct filling *x, bool quick, struct findings *f)
 {
-	struct arena *a = &x->plan->arena;
-
-	*f = findings_new(x->plan, a, x->stop, x->e);
+	*f = findings_new(x->plan, x->a, x->stop, x->e);
 	for (int phase = 0; phase < x->plan->graph->program->phases.n && !f->code; phase++)
-		findings_add_phase(f, phase, quick, a, NULL);
+		findings_add_phase(f, phase, quick, x->a, NULL);
 	return f->code;
 }
 
-static bool has_auto_wait(const struct plan *p, int task, int on)
+/* How many dependences are not kept; more than there can be, in a deadlock. */
+static enum err_code count_breaches(const struct filling *x, bool quick, int *n)
 {
-	for (int i = 0; i < p->waits.n; i++)
-		if (p->waits.v[i].task == task && p->waits.v[i].on == on &&
-		    p->waits.v[i].distance == DISTANCE_AUTO &&
-		    p->waits.v[i].when == WAIT_COMPLETE)
-			return true;
-	return false;
+	struct arena_mark mark = arena_mark(x->a);
+	struct findings f;
+
+	TRY(look(x, quick, &f));
+	*n = f.ncycle ? INT32_MAX : 0;
+	for (int i = 0; i < x->plan->graph->edges.n && !f.ncycle; i++)
+		*n += f.edge[i].found;
+	arena_reset(x->a, mark);
+	return OK;
+}
+
+/* One version more, and so of whatever shares its room. */
+static void raise_versions(struct plan *p, int buffer)
+{
+	const struct graph *g = p->graph;
+	int n = ++p->versions[buffer];
+
+	for (int i = 0; i < g->buffers.n; i++)
+		if ((g->buffers.v[i].place == buffer || g->buffers.v[buffer].place == i) &&
+		    p->versions[i] < n)
+			p->versions[i] = n;
+}
+
+static bool is_open(const struct wait *w)
+{
+	return w->distance == DISTANCE_AUTO && w->when == WAIT_COMPLETE;
 }
 
 /* Add waits until nothing is missing; *added grows by how many. */
@@ -60,69 +95,258 @@ static enum err_code add_waits(const struct filling *x, bool quick, int *added)
 	struct plan *p = x->plan;
 
 	for (;;) {
-		struct arena_mark mark = arena_mark(&p->arena);
+		struct arena_mark mark = arena_mark(x->a);
 		struct wait w = { .distance = DISTANCE_AUTO, .when = WAIT_COMPLETE };
+		bool versions = false;
 		struct findings f;
 		int edge;
 
 		TRY(look(x, quick, &f));
-		edge = f.any ? first_breach(&f) : NONE;
+		edge = f.any ? first_breach(&f, x->raise) : NONE;
 		if (edge != NONE) {
 			w.task = p->graph->edges.v[edge].to;
 			w.on = p->graph->edges.v[edge].from;
 			w.loc = p->entries.v[plan_entry_of(p, w.task)].loc;
+			versions = f.edge[edge].code == PROBLEM_VERSIONS;
 		}
-		arena_reset(&p->arena, mark);
-		if (edge == NONE || has_auto_wait(p, w.task, w.on))
+		arena_reset(x->a, mark);
+		if (versions) {
+			raise_versions(p, p->graph->edges.v[edge].buffer);
+			continue;
+		}
+		if (edge == NONE || plan_find_wait(p, &w) != NONE)
 			return OK;
-		VEC_PUSH(&p->arena, &p->waits, w);
+		VEC_PUSH(x->a, &p->waits, w);
 		++*added;
 	}
 }
 
+/* Would no more than so many dependences be broken without wait i? */
+static enum err_code is_needless(const struct filling *x, int i, int breaches, bool *out)
+{
+	struct plan *p = x->plan;
+	struct wait w = p->waits.v[i];
+	int n;
+
+	plan_drop_wait(p, &w);
+	TRY(count_breaches(x, true, &n));
+	if (n <= breaches)		/* a breach may show in other lists alone */
+		TRY(count_breaches(x, false, &n));
+	*out = n <= breaches;
+	memmove(&p->waits.v[i + 1], &p->waits.v[i], (size_t)(p->waits.n - i) * sizeof(w));
+	p->waits.v[i] = w;
+	p->waits.n++;
+	return OK;
+}
+
 /* Drop those of the last n waits that the others make unnecessary. */
-static enum err_code drop_needless(const struct filling *x, int n, int *added)
+static enum err_code drop_needless(const struct filling *x, int n, int breaches, int *added)
 {
 	struct plan *p = x->plan;
 
 	for (int i = p->waits.n - n; i < p->waits.n;) {
-		struct arena_mark mark = arena_mark(&p->arena);
 		struct wait w = p->waits.v[i];
-		struct findings f;
+		bool needless;
 
-		memmove(&p->waits.v[i], &p->waits.v[i + 1],
-			(size_t)(p->waits.n - i - 1) * sizeof(w));
-		p->waits.n--;
-		TRY(look(x, false, &f));
-		arena_reset(&p->arena, mark);
-		if (!f.any) {
+		TRY(is_needless(x, i, breaches, &needless));
+		if (needless) {
+			plan_drop_wait(p, &w);
 			--*added;
-			continue;
+		} else {
+			i++;
 		}
-		memmove(&p->waits.v[i + 1], &p->waits.v[i],
-			(size_t)(p->waits.n - i) * sizeof(w));
-		p->waits.v[i++] = w;
-		p->waits.n++;
 	}
 	return OK;
 }
 
+/* Is every sTask there once, on a unit that can run it? */
+static bool is_whole(const struct plan *p, struct arena *a)
+{
+	struct arena_mark mark = arena_mark(a);
+	struct problems problems = { 0 };
+
+	problem_add_entries(p, a, &problems);
+	arena_reset(a, mark);
+	return !problems.v.n;
+}
+
 enum err_code plan_fill_waits(struct plan *p, const struct stop *stop, int *added, struct err *e)
 {
-	const struct filling x = { p, stop, e };
-	struct arena_mark mark = arena_mark(&p->arena);
-	struct problems problems = { 0 };
-	struct findings f;
+	const struct filling x = { p, &p->arena, false, stop, e };
+	int breaches;
 
 	*added = 0;
-	problem_add_entries(p, &p->arena, &problems);
-	arena_reset(&p->arena, mark);
-	if (problems.v.n)
+	if (!is_whole(p, &p->arena))
 		return OK;
 	TRY(add_waits(&x, true, added));
 	TRY(add_waits(&x, false, added));
-	mark = arena_mark(&p->arena);
-	TRY(look(&x, false, &f));
-	arena_reset(&p->arena, mark);
-	return f.any ? OK : drop_needless(&x, *added, added);
+	TRY(count_breaches(&x, false, &breaches));
+	return breaches ? OK : drop_needless(&x, *added, 0, added);
+}
+
+/* ---- after a change of the order ------------------------------------------------------- */
+
+static void *copy_of(struct arena *a, const void *v, int n, size_t size)
+{
+	void *copy = arena_array(a, (size_t)n, size);
+
+	if (n)
+		memcpy(copy, v, (size_t)n * size);
+	return copy;
+}
+
+/* A plan as it was, whose waits are its own: its arena is that of another. */
+struct former {
+	struct plan plan;
+	struct filling filling;
+	int breaches;
+};
+
+static enum err_code former_init(struct former *f, const struct plan *p, const struct filling *of)
+{
+	f->plan = *p;
+	f->filling = (struct filling){ &f->plan, of->a, false, of->stop, of->e };
+	f->plan.waits.v = copy_of(of->a, p->waits.v, p->waits.n, sizeof(struct wait));
+	f->plan.waits.cap = p->waits.n;
+	return count_breaches(&f->filling, false, &f->breaches);
+}
+
+static void drop_of_tasks(struct plan *p, const int *tasks, int n)
+{
+	int kept = 0;
+
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+
+		if (!is_open(w) || !(ints_hold(tasks, n, w->task) || ints_hold(tasks, n, w->on)))
+			p->waits.v[kept++] = *w;
+	}
+	p->waits.n = kept;
+}
+
+/* Is the wait for nothing but that slots are free? */
+static bool is_for_slots(const struct plan *p, const struct wait *w)
+{
+	const struct graph *g = p->graph;
+	bool slots = false;
+
+	for (int i = g->first_in[w->task]; i != NONE; i = g->next_in.v[i]) {
+		if (g->edges.v[i].from == w->on && !g->edges.v[i].reuse)
+			return false;
+		slots |= g->edges.v[i].from == w->on;
+	}
+	return slots && is_open(w);
+}
+
+static void drop_for_slots(struct plan *p)
+{
+	int kept = 0;
+
+	for (int i = 0; i < p->waits.n; i++)
+		if (!is_for_slots(p, &p->waits.v[i]))
+			p->waits.v[kept++] = p->waits.v[i];
+	p->waits.n = kept;
+}
+
+/* Add what is needed, and take out what of that is not. *breaches: how many are left; *old: waits
+ * that were there before. */
+static enum err_code fill_anew(const struct filling *x, int *old, int *breaches)
+{
+	int added = 0;
+
+	for (int again = 0; again < 2; again++) {
+		if (again)
+			drop_for_slots(x->plan);
+		*old = x->plan->waits.n;
+		added = 0;
+		TRY(add_waits(x, true, &added));
+		TRY(add_waits(x, false, &added));
+		TRY(count_breaches(x, false, breaches));
+		if (*breaches != INT32_MAX)
+			break;
+	}
+	*old = x->plan->waits.n - added;
+	return *breaches == INT32_MAX ? OK : drop_needless(x, added, *breaches, &added);
+}
+
+/* Is wait i needless, but was not? */
+static enum err_code is_idle(const struct filling *x, const struct former *f, int i, int breaches,
+	bool *out)
+{
+	const struct wait *w = &x->plan->waits.v[i];
+	int before = plan_find_wait(&f->plan, w);
+	bool needless;
+
+	*out = false;
+	if (!is_open(w) || before == NONE)
+		return OK;
+	TRY(is_needless(x, i, breaches, &needless));
+	if (!needless)
+		return OK;
+	TRY(is_needless(&f->filling, before, f->breaches, &needless));
+	*out = !needless;
+	return OK;
+}
+
+/* Of the first n waits, which were there before the change. */
+static enum err_code drop_idle(const struct filling *x, const struct former *f, int n, int breaches)
+{
+	struct plan *p = x->plan;
+
+	for (int i = 0; i < n;) {
+		struct wait w = p->waits.v[i];
+		bool idle;
+
+		TRY(is_idle(x, f, i, breaches, &idle));
+		if (idle) {
+			plan_drop_wait(p, &w);
+			n--;
+		} else {
+			i++;
+		}
+	}
+	return OK;
+}
+
+/* The waits that were there come first, in the order and with the places that they had. */
+static void restore_order(struct plan *p, const struct wait *had, int n)
+{
+	struct plan now = *p;
+
+	p->waits.v = ARENA_ARRAY(&p->arena, now.waits.n, struct wait);
+	p->waits.cap = now.waits.n;
+	p->waits.n = 0;
+	for (int i = 0; i < n; i++)
+		if (plan_find_wait(&now, &had[i]) != NONE)
+			p->waits.v[p->waits.n++] = had[i];
+	for (int i = 0; i < now.waits.n; i++)
+		if (plan_find_wait(p, &now.waits.v[i]) == NONE)
+			p->waits.v[p->waits.n++] = now.waits.v[i];
+}
+
+enum err_code plan_settle(struct plan *p, const struct plan *was, const int *tasks, int n,
+	const struct stop *stop, struct err *e)
+{
+	const struct filling x = { p, &p->arena, true, stop, e };
+	int had = p->waits.n, old, breaches, nversions = p->graph->buffers.n;
+	struct wait *waits = copy_of(&p->arena, p->waits.v, had, sizeof(*waits));
+	int *versions = copy_of(&p->arena, p->versions, nversions, sizeof(*versions));
+	struct former f;
+
+	if (!is_whole(p, &p->arena))
+		return OK;
+	drop_of_tasks(p, tasks, n);
+	TRY(fill_anew(&x, &old, &breaches));
+	if (breaches == INT32_MAX) {
+		memcpy(p->versions, versions, (size_t)nversions * sizeof(int));
+		p->waits.v = waits;
+		p->waits.n = p->waits.cap = had;
+		return OK;
+	}
+	if (was && is_whole(was, &p->arena)) {
+		TRY(former_init(&f, was, &x));
+		TRY(drop_idle(&x, &f, old, breaches));
+	}
+	restore_order(p, waits, had);
+	return OK;
 }

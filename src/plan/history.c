@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "plan/check.h"
+#include "plan/names.h"
 
-enum edit_kind { EDIT_LANE, EDIT_APPEND, EDIT_REMOVE, EDIT_WAIT, EDIT_UNWAIT, EDIT_VERSIONS,
-	EDIT_GRID, EDIT_CUT, EDIT_SPLIT, EDIT_PLACE, EDIT_PROPAGATE };
+enum edit_kind { EDIT_LANE, EDIT_APPEND, EDIT_MOVE, EDIT_REMOVE, EDIT_WAIT, EDIT_UNWAIT,
+	EDIT_DROP_WAIT, EDIT_VERSIONS, EDIT_GRID, EDIT_CUT, EDIT_SPLIT, EDIT_PLACE,
+	EDIT_PROPAGATE };
 
 /* One line of the log. Which fields mean what depends on the kind. */
 struct record {
@@ -14,9 +16,16 @@ struct record {
 	const char *name, *other, *lane;
 	int a, b, c;
 	struct grid_plan grid;
+	const struct move *move;
 	const struct tiling *tiling;
-	const char *const *names;
+	const char *const *names;	/* b of them */
 	struct srcloc loc;
+};
+
+/* A log as it was. No record of it is written over: commit. */
+struct mark {
+	struct record *log;
+	int n, done;
 };
 
 struct history {
@@ -27,6 +36,7 @@ struct history {
 	VEC(struct record) log;
 	int done;			/* records in force; the rest can be redone */
 	int step;
+	VEC(struct mark) marks;
 	const char *file;		/* of the last record: most come from one file */
 	/* what the log makes; next_*: under construction, so that they can be freed */
 	struct plan *plan, *next_plan;
@@ -66,55 +76,6 @@ struct plan *history_plan(struct history *h)
 	return h->plan;
 }
 
-static enum err_code unknown(const char *what, const char *name, const char *const *names, int n,
-	struct srcloc loc, struct err *e)
-{
-	const char *near = nearest_name(name, names, n);
-
-	return err_set(e, ERR_INPUT, loc, "there is no %s '%s'%s%s%s", what, name,
-		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-}
-
-static enum err_code find_task(struct history *h, const struct plan *p, const char *name,
-	struct srcloc loc, int *out, struct err *e)
-{
-	const struct graph *g = p->graph;
-	struct arena_mark mark = arena_mark(&h->arena);
-	const char **names;
-	enum err_code code;
-
-	*out = graph_find_task(g, name);
-	if (*out != NONE)
-		return OK;
-	if (graph_find_task(g, arena_strf(&h->arena, "%s.0", name)) != NONE)
-		return err_set(e, ERR_INPUT, loc, "'%s' is split: name a part, as in '%s.0'", name,
-			name);
-	names = ARENA_ARRAY(&h->arena, g->tasks.n, const char *);
-	for (int i = 0; i < g->tasks.n; i++)
-		names[i] = g->tasks.v[i].name;
-	code = unknown("sTask", name, names, g->tasks.n, loc, e);
-	arena_reset(&h->arena, mark);
-	return code;
-}
-
-static enum err_code find_buffer(struct history *h, const struct graph *g, const char *name,
-	struct srcloc loc, int *out, struct err *e)
-{
-	struct arena_mark mark = arena_mark(&h->arena);
-	const char **names;
-	enum err_code code;
-
-	*out = graph_find_buffer(g, name);
-	if (*out != NONE)
-		return OK;
-	names = ARENA_ARRAY(&h->arena, g->buffers.n, const char *);
-	for (int i = 0; i < g->buffers.n; i++)
-		names[i] = g->buffers.v[i].name;
-	code = unknown("buffer", name, names, g->buffers.n, loc, e);
-	arena_reset(&h->arena, mark);
-	return code;
-}
-
 static enum err_code apply(struct history *h, struct plan *p, const struct record *r,
 	struct err *e)
 {
@@ -124,21 +85,30 @@ static enum err_code apply(struct history *h, struct plan *p, const struct recor
 	case EDIT_LANE:
 		return plan_lane(p, r->name, r->a, r->b, r->c, r->loc, e);
 	case EDIT_APPEND:
-		TRY(find_task(h, p, r->name, r->loc, &task, e));
+		TRY(named_task(&h->arena, p->graph, r->name, r->loc, &task, e));
 		return plan_append(p, task, r->other, r->lane, r->a, r->loc, e);
+	case EDIT_MOVE:
+		TRY(named_task(&h->arena, p->graph, r->name, r->loc, &task, e));
+		return plan_move(p, task, r->move, r->loc, e);
 	case EDIT_REMOVE:
-		TRY(find_task(h, p, r->name, r->loc, &task, e));
+		TRY(named_task(&h->arena, p->graph, r->name, r->loc, &task, e));
 		return plan_remove(p, task, r->loc, e);
 	case EDIT_WAIT:
-		TRY(find_task(h, p, r->name, r->loc, &task, e));
-		TRY(find_task(h, p, r->other, r->loc, &other, e));
+		TRY(named_task(&h->arena, p->graph, r->name, r->loc, &task, e));
+		TRY(named_task(&h->arena, p->graph, r->other, r->loc, &other, e));
 		return plan_wait(p, task, other, r->a, (enum wait_when)r->b, r->loc, e);
 	case EDIT_UNWAIT:
-		TRY(find_task(h, p, r->name, r->loc, &task, e));
-		TRY(find_task(h, p, r->other, r->loc, &other, e));
+		TRY(named_task(&h->arena, p->graph, r->name, r->loc, &task, e));
+		TRY(named_task(&h->arena, p->graph, r->other, r->loc, &other, e));
 		return plan_unwait(p, task, other, r->loc, e);
+	case EDIT_DROP_WAIT:
+		TRY(named_task(&h->arena, p->graph, r->name, r->loc, &task, e));
+		TRY(named_task(&h->arena, p->graph, r->other, r->loc, &other, e));
+		plan_drop_wait(p, &(struct wait){ .task = task, .on = other, .distance = r->a,
+			.when = (enum wait_when)r->b });
+		return OK;
 	case EDIT_VERSIONS:
-		TRY(find_buffer(h, p->graph, r->name, r->loc, &task, e));
+		TRY(named_buffer(&h->arena, p->graph, r->name, r->loc, &task, e));
 		return plan_versions(p, task, r->a, r->loc, e);
 	case EDIT_GRID:
 		return plan_grid(p, &r->grid, r->loc, e);
@@ -167,7 +137,7 @@ static enum err_code read_cut(struct history *h, const struct record *r, struct 
 	const struct graph *g = h->base;
 	int b;
 
-	TRY(find_buffer(h, g, r->name, r->loc, &b, e));
+	TRY(named_buffer(&h->arena, g, r->name, r->loc, &b, e));
 	if (x->splits.n)
 		return err_set(e, ERR_INPUT, r->loc, "'%s' is cut off behind a split: cut first, as the "
 			"split shares out what was cut off, too", r->name);
@@ -329,15 +299,52 @@ static enum err_code replay(struct history *h, const struct record *log, int n, 
 	return OK;
 }
 
-/* The user's strings do not live as long as the log. */
+static const char *keep_text(struct history *h, const char *s)
+{
+	return s ? arena_strdup(&h->arena, s) : NULL;
+}
+
+static const struct move *keep_move(struct history *h, const struct move *m)
+{
+	struct move *kept = ARENA_NEW(&h->arena, struct move);
+
+	*kept = *m;
+	kept->before = keep_text(h, m->before);
+	kept->after = keep_text(h, m->after);
+	kept->lane = keep_text(h, m->lane);
+	kept->seu = keep_text(h, m->seu);
+	return kept;
+}
+
+static const char *const *keep_names(struct history *h, const char *const *names, int n)
+{
+	const char **kept = ARENA_ARRAY(&h->arena, n, const char *);
+
+	for (int i = 0; i < n; i++)
+		kept[i] = arena_strdup(&h->arena, names[i]);
+	return kept;
+}
+
+static const struct tiling *keep_tiling(struct history *h, const struct tiling *t)
+{
+	struct tiling *kept = ARENA_NEW(&h->arena, struct tiling);
+
+	*kept = *t;
+	return kept;
+}
+
+/* What the record is made of does not live as long as the log. */
 static struct record keep(struct history *h, struct record r)
 {
-	if (r.name)
-		r.name = arena_strdup(&h->arena, r.name);
-	if (r.other)
-		r.other = arena_strdup(&h->arena, r.other);
-	if (r.lane)
-		r.lane = arena_strdup(&h->arena, r.lane);
+	r.name = keep_text(h, r.name);
+	r.other = keep_text(h, r.other);
+	r.lane = keep_text(h, r.lane);
+	if (r.move)
+		r.move = keep_move(h, r.move);
+	if (r.names)
+		r.names = keep_names(h, r.names, r.b);
+	if (r.tiling)
+		r.tiling = keep_tiling(h, r.tiling);
 	if (r.loc.file && h->file && strcmp(r.loc.file, h->file) == 0)
 		r.loc.file = h->file;
 	else if (r.loc.file)
@@ -462,22 +469,17 @@ enum err_code history_place(struct history *h, const struct placing *v, int n, s
 enum err_code history_split(struct history *h, const char *axis, int ways,
 	const char *const *tasks, int ntasks, struct srcloc loc, struct err *e)
 {
-	const char **names = ARENA_ARRAY(&h->arena, ntasks, const char *);
 	struct record r = { .kind = EDIT_SPLIT, .name = axis, .a = ways, .b = ntasks,
-		.names = names, .loc = loc };
+		.names = tasks, .loc = loc };
 
-	for (int i = 0; i < ntasks; i++)
-		names[i] = arena_strdup(&h->arena, tasks[i]);
 	return commit(h, &r, 1, e);
 }
 
 enum err_code history_propagate(struct history *h, const struct tiling *t, struct srcloc loc,
 	struct err *e)
 {
-	struct tiling *kept = ARENA_NEW(&h->arena, struct tiling);
-	struct record r = { .kind = EDIT_PROPAGATE, .tiling = kept, .loc = loc };
+	struct record r = { .kind = EDIT_PROPAGATE, .tiling = t, .loc = loc };
 
-	*kept = *t;
 	return commit(h, &r, 1, e);
 }
 
@@ -505,6 +507,171 @@ enum err_code history_fill_waits(struct history *h, const struct stop *stop, str
 			.loc = loc };
 	}
 	return commit(h, r, *added, e);
+}
+
+/* ---- moves --------------------------------------------------------------------------------- */
+
+/* An edit that is put together on next_plan. */
+struct change {
+	VEC(struct record) records;
+	VEC(int) tasks;
+};
+
+static void add_record(struct history *h, struct change *c, struct record r)
+{
+	VEC_PUSH(&h->arena, &c->records, r);
+}
+
+/* The sTask to come before or after: of a split one, the part of that number. */
+static const char *beside_of(struct history *h, const char *name, const struct stask *s)
+{
+	const struct graph *g = h->plan->graph;
+	const char *part;
+
+	if (!name || s->parts == 1 || graph_find_task(g, name) != NONE)
+		return name;
+	part = arena_strf(&h->arena, "%s.%d", name, s->part);
+	return graph_find_task(g, part) == NONE ? name : part;
+}
+
+/* The lane of what an sTask is inserted beside, unless one is named. */
+static const char *lane_beside(const struct history *h, const struct move *m)
+{
+	const struct plan *p = h->next_plan;
+	const char *name = m->before ? m->before : m->after;
+	int t = name ? graph_find_task(p->graph, name) : NONE;
+	int i = t == NONE ? NONE : plan_entry_of(p, t);
+
+	return m->lane || i == NONE ? m->lane : p->lanes.v[p->entries.v[i].lane].name;
+}
+
+/* Records that append one sTask at its place. */
+static enum err_code insert_one(struct history *h, struct change *c, const struct stask *s,
+	const struct move *m, struct srcloc loc, struct err *e)
+{
+	struct move *place = ARENA_NEW(&h->arena, struct move);
+
+	if (plan_entry_of(h->next_plan, graph_find_task(h->plan->graph, s->name)) != NONE)
+		return err_set(e, ERR_INPUT, loc, "'%s' is in the plan already: plan:move changes it",
+			s->name);
+	add_record(h, c, (struct record){ .kind = EDIT_APPEND, .name = s->name, .other = m->seu,
+		.lane = lane_beside(h, m), .a = m->set_at ? m->at : 0, .loc = loc });
+	*place = (struct move){ .before = m->before, .after = m->after };
+	if (m->before || m->after)
+		add_record(h, c, (struct record){ .kind = EDIT_MOVE, .name = s->name, .move = place,
+			.loc = loc });
+	return OK;
+}
+
+/* Note what is done to one sTask, and do it to next_plan. */
+static enum err_code change_one(struct history *h, struct change *c, int task, const struct move *m,
+	bool insert, struct srcloc loc, struct err *e)
+{
+	const struct stask *s = &h->plan->graph->tasks.v[task];
+	struct move *own = ARENA_NEW(&h->arena, struct move);
+	int done = c->records.n;
+
+	*own = *m;
+	own->before = beside_of(h, m->before, s);
+	own->after = beside_of(h, m->after, s);
+	if (insert)
+		TRY(insert_one(h, c, s, own, loc, e));
+	else
+		add_record(h, c, (struct record){ .kind = EDIT_MOVE, .name = s->name, .move = own,
+			.loc = loc });
+	for (; done < c->records.n; done++)
+		TRY(apply(h, h->next_plan, &c->records.v[done], e));
+	return OK;
+}
+
+/* The sTasks that a name means. */
+static enum err_code add_named(struct history *h, struct change *c, const char *name,
+	struct srcloc loc, struct err *e)
+{
+	const struct graph *g = h->plan->graph;
+	int t = graph_find_task(g, name), parts = 1;
+
+	if (t == NONE)
+		t = graph_find_task(g, arena_strf(&h->arena, "%s.0", name));
+	if (t == NONE)
+		return named_task(&h->arena, g, name, loc, &t, e);
+	if (strcmp(g->tasks.v[t].name, name) != 0)
+		parts = g->tasks.v[t].parts;
+	for (int i = 0; i < parts; i++) {
+		if (parts > 1)
+			t = graph_find_task(g, arena_strf(&h->arena, "%s.%d", name, i));
+		VEC_PUSH(&h->arena, &c->tasks, t);
+	}
+	return OK;
+}
+
+/* What came of settling next_plan, as records. */
+static void add_settled(struct history *h, struct change *c, struct srcloc loc)
+{
+	const struct plan *was = h->plan, *now = h->next_plan;
+	const struct graph *g = now->graph;
+
+	for (int i = 0; i < 2; i++) {
+		const struct plan *of = i ? now : was;
+
+		for (int k = 0; k < of->waits.n; k++) {
+			const struct wait *w = &of->waits.v[k];
+
+			if (plan_find_wait(i ? was : now, w) == NONE)
+				add_record(h, c, (struct record){ .kind = i ? EDIT_WAIT : EDIT_DROP_WAIT,
+					.name = g->tasks.v[w->task].name, .other = g->tasks.v[w->on].name,
+					.a = w->distance, .b = w->when, .loc = loc });
+		}
+	}
+	for (int b = 0; b < g->buffers.n; b++)
+		if (was->versions[b] != now->versions[b])
+			add_record(h, c, (struct record){ .kind = EDIT_VERSIONS,
+				.name = g->buffers.v[b].name, .a = now->versions[b], .loc = loc });
+}
+
+/* Put the change together; the last of several comes nearest to what all come after. */
+static enum err_code make_change(struct history *h, struct change *c, const char *const *tasks,
+	int n, const struct move *m, bool insert, struct srcloc loc, struct err *e)
+{
+	for (int i = 0; i < n; i++)
+		TRY(add_named(h, c, tasks[i], loc, e));
+	for (int i = 0; i < c->tasks.n; i++)
+		TRY(change_one(h, c, c->tasks.v[m->after ? c->tasks.n - 1 - i : i], m, insert, loc, e));
+	return OK;
+}
+
+static enum err_code change_entries(struct history *h, const char *const *tasks, int n,
+	const struct move *m, bool insert, bool settle, const struct stop *stop, struct srcloc loc,
+	struct err *e)
+{
+	struct change c = { 0 };
+	enum err_code code;
+
+	drop_next(h);
+	plan_copy(h->mem, h->plan, &h->next_plan);
+	code = make_change(h, &c, tasks, n, m, insert, loc, e);
+	if (!code && settle)
+		code = plan_settle(h->next_plan, h->plan, c.tasks.v, c.tasks.n, stop, e);
+	if (code) {
+		drop_next(h);
+		return code;
+	}
+	add_settled(h, &c, loc);
+	return commit(h, c.records.v, c.records.n, e);
+}
+
+enum err_code history_move(struct history *h, const char *const *tasks, int n,
+	const struct move *m, bool settle, const struct stop *stop, struct srcloc loc,
+	struct err *e)
+{
+	return change_entries(h, tasks, n, m, false, settle, stop, loc, e);
+}
+
+enum err_code history_insert(struct history *h, const char *const *tasks, int n,
+	const struct move *m, bool settle, const struct stop *stop, struct srcloc loc,
+	struct err *e)
+{
+	return change_entries(h, tasks, n, m, true, settle, stop, loc, e);
 }
 
 bool history_undo(struct history *h)
@@ -535,6 +702,43 @@ bool history_redo(struct history *h)
 	return true;
 }
 
+void history_join(struct history *h, int n)
+{
+	int i = h->done, last = i ? h->log.v[i - 1].step : 0;
+
+	for (int step = last; i > 0; i--) {
+		if (h->log.v[i - 1].step != step && --n == 0)
+			break;
+		step = h->log.v[i - 1].step;
+		h->log.v[i - 1].step = last;
+	}
+}
+
+int history_mark(struct history *h)
+{
+	VEC_PUSH(&h->arena, &h->marks, ((struct mark){ h->log.v, h->log.n, h->done }));
+	return h->marks.n - 1;
+}
+
+void history_return(struct history *h, int mark)
+{
+	struct mark m = h->marks.v[mark];
+	struct err e;
+
+	if (replay(h, m.log, m.done, &e))
+		BUG("a log that was good cannot be replayed: %s", e.msg);
+	h->log.v = m.log;
+	h->log.n = h->log.cap = m.n;	/* of which other marks may have more: the next edit copies it */
+}
+
+bool history_is_at(const struct history *h, int mark)
+{
+	const struct mark *m = &h->marks.v[mark];
+
+	return h->done == m->done &&
+		(!m->done || h->log.v[m->done - 1].step == m->log[m->done - 1].step);
+}
+
 int history_edits(const struct history *h)
 {
 	int n = 0;
@@ -542,6 +746,22 @@ int history_edits(const struct history *h)
 	for (int i = 0; i < h->done; i++)
 		n += i == 0 || h->log.v[i].step != h->log.v[i - 1].step;
 	return n;
+}
+
+void history_copy(struct history *h, struct history **out)
+{
+	struct history *c;
+	struct err e;
+
+	history_new(h->mem, h->base, h->device, out);
+	c = *out;
+	c->log.v = ARENA_ARRAY(&c->arena, h->done, struct record);
+	for (int i = 0; i < h->done; i++)
+		c->log.v[i] = keep(c, h->log.v[i]);
+	c->log.n = c->log.cap = h->done;
+	c->step = h->step;
+	if (h->done && replay(c, c->log.v, h->done, &e))
+		BUG("a log that was good cannot be replayed: %s", e.msg);
 }
 
 enum err_code history_snapshot(struct history *h, struct graph **g, struct plan **p, struct err *e)

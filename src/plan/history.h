@@ -35,6 +35,18 @@ NODISCARD enum err_code history_lane(struct history *h, const char *name, int wa
 	int registers, int turns, struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_append(struct history *h, const char *task, const char *seu,
 	const char *lane, int at, struct srcloc loc, struct err *e);
+/* Change the entries of the named sTasks (plan_move), as one edit. The name of a split task means all
+ * its parts; then before= and after= may be that of another split task, of whose parts each means that
+ * of the same number. settle: and what hangs on the order (plan_settle). Fails, and changes nothing,
+ * also where plan_settle does; ERR_INTERRUPTED, too, which *stop may ask for. */
+NODISCARD enum err_code history_move(struct history *h, const char *const *tasks, int n,
+	const struct move *m, bool settle, const struct stop *stop, struct srcloc loc,
+	struct err *e);
+/* The same for sTasks that are not in the plan: append each, on the lane of that which it comes before
+ * or after, if none is named. */
+NODISCARD enum err_code history_insert(struct history *h, const char *const *tasks, int n,
+	const struct move *m, bool settle, const struct stop *stop, struct srcloc loc,
+	struct err *e);
 NODISCARD enum err_code history_remove(struct history *h, const char *task, struct srcloc loc,
 	struct err *e);
 NODISCARD enum err_code history_wait(struct history *h, const char *task, const struct wait_on *on,
@@ -66,6 +78,19 @@ NODISCARD enum err_code history_fill_waits(struct history *h, const struct stop 
 bool history_undo(struct history *h);
 bool history_redo(struct history *h);
 int history_edits(const struct history *h);
+
+/* The last n edits are one from now on: they are undone and redone together. */
+void history_join(struct history *h, int n);
+/* Keep the present state to come back to: the plan, and what can be undone and redone. A mark is
+ * good as long as the history is, whatever was undone in between. */
+int history_mark(struct history *h);
+void history_return(struct history *h, int mark);
+/* Is the plan what the same edits made of it as at the mark? */
+bool history_is_at(const struct history *h, int mark);
+
+/* A history of its own of the same edits, with their places, that can be undone; what was undone
+ * here is not in it. Both outlive what history_new was given. *out is set as history_new does. */
+void history_copy(struct history *h, struct history **out);
 
 /* A copy of the present plan with a graph of its own, which later edits do not touch.
  * Both are set as soon as they exist, like history_new's; free the plan first. */

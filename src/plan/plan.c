@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/cluster.h"
+#include "plan/names.h"
 
 struct plan *plan_new(struct mem *mem, const struct graph *g, const struct vdevice *d)
 {
@@ -63,6 +64,18 @@ int plan_entry_of(const struct plan *p, int task)
 	for (int i = 0; i < p->entries.n; i++)
 		if (p->entries.v[i].task == task)
 			return i;
+	return NONE;
+}
+
+int plan_find_wait(const struct plan *p, const struct wait *w)
+{
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *o = &p->waits.v[i];
+
+		if (o->task == w->task && o->on == w->on && o->distance == w->distance &&
+		    o->when == w->when)
+			return i;
+	}
 	return NONE;
 }
 
@@ -139,35 +152,158 @@ static enum err_code choose_seu(const struct plan *p, int task, const char *name
 		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+static enum err_code check_offset(const struct plan *p, int task, int at, struct srcloc loc,
+	struct err *e)
+{
+	if (at >= -OFFSET_MAX && at <= OFFSET_MAX)
+		return OK;
+	return err_set(e, ERR_INPUT, loc, "'%s': an iteration offset is within %d, not %d",
+		p->graph->tasks.v[task].name, OFFSET_MAX, at);
+}
+
+/* The lane of that name, declared if it was not. */
+static enum err_code need_lane(struct plan *p, const char *name, struct srcloc loc, int *out,
+	struct err *e)
+{
+	*out = plan_find_lane(p, name);
+	if (*out != NONE)
+		return OK;
+	TRY(plan_lane(p, name, 0, 0, 1, loc, e));
+	*out = p->lanes.n - 1;
+	return OK;
+}
+
 enum err_code plan_append(struct plan *p, int task, const char *seu, const char *lane, int at,
 	struct srcloc loc, struct err *e)
 {
 	int unit, l;
 
 	TRY(choose_seu(p, task, seu, loc, &unit, e));
-	if (at < -OFFSET_MAX || at > OFFSET_MAX)
-		return err_set(e, ERR_INPUT, loc, "'%s': an iteration offset is within %d, not %d",
-			p->graph->tasks.v[task].name, OFFSET_MAX, at);
+	TRY(check_offset(p, task, at, loc, e));
 	if (!lane)
 		lane = p->device->seu[unit].kind == SEU_COPY && p->device->seu[unit].async &&
 			p->graph->tasks.v[task].kind == TASK_LOAD ? "p0" : "c0";
-	l = plan_find_lane(p, lane);
-	if (l == NONE) {
-		TRY(plan_lane(p, lane, 0, 0, 1, loc, e));
-		l = plan_find_lane(p, lane);
-	}
+	TRY(need_lane(p, lane, loc, &l, e));
 	VEC_PUSH(&p->arena, &p->entries, ((struct entry){ .task = task, .lane = l, .seu = unit,
 		.at = at, .loc = loc }));
 	return OK;
 }
 
-enum err_code plan_remove(struct plan *p, int task, struct srcloc loc, struct err *e)
+static enum err_code need_entry(const struct plan *p, int task, struct srcloc loc, int *out,
+	struct err *e)
 {
+	*out = plan_entry_of(p, task);
+	return *out != NONE ? OK : err_set(e, ERR_INPUT, loc, "'%s' is not in the plan",
+		p->graph->tasks.v[task].name);
+}
+
+/* The entry to move, if what is asked for has a meaning. */
+static enum err_code find_moved(const struct plan *p, int task, const struct move *m,
+	struct srcloc loc, int *out, struct err *e)
+{
+	const char *name = p->graph->tasks.v[task].name;
 	int n = 0;
 
-	if (plan_entry_of(p, task) == NONE)
-		return err_set(e, ERR_INPUT, loc, "'%s' is not in the plan",
-			p->graph->tasks.v[task].name);
+	TRY(need_entry(p, task, loc, out, e));
+	for (int i = 0; i < p->entries.n; i++)
+		n += p->entries.v[i].task == task;
+	if (n > 1)
+		return err_set(e, ERR_INPUT, loc, "'%s' is appended %d times: remove it, and append it "
+			"once", name, n);
+	if (m->before && m->after)
+		return err_set(e, ERR_INPUT, loc, "'%s': before= or after=, not both", name);
+	if (!m->before && !m->after && !m->lane && !m->seu && !m->set_at)
+		return err_set(e, ERR_INPUT, loc, "'%s': nothing to change: give at=, before=, after=, "
+			"lane= or seu=", name);
+	return OK;
+}
+
+/* The entry to stand before or after, if it is where the sTask can be, on that lane; NONE:
+ * a lane that is new. */
+static enum err_code find_beside(struct plan *p, int task, int lane, const struct move *m,
+	struct srcloc loc, int *out, struct err *e)
+{
+	const struct stask *own = &p->graph->tasks.v[task], *other;
+	const char *name = m->before ? m->before : m->after, *where;
+	int t;
+
+	TRY(named_task(&p->arena, p->graph, name, loc, &t, e));
+	if (t == task)
+		return err_set(e, ERR_INPUT, loc, "'%s' cannot come %s itself", name,
+			m->before ? "before" : "after");
+	TRY(need_entry(p, t, loc, out, e));
+	other = &p->graph->tasks.v[t];
+	where = p->lanes.v[p->entries.v[*out].lane].name;
+	if (p->entries.v[*out].lane != lane)
+		return err_set(e, ERR_INPUT, loc, "'%s' is on lane '%s', and '%s' is to be on '%s': before= "
+			"and after= name an sTask of the same lane; or give lane=\"%s\", too", name, where,
+			own->name, lane == NONE ? m->lane : p->lanes.v[lane].name, where);
+	if (own->phase != other->phase || own->loop != other->loop)
+		return err_set(e, ERR_INPUT, loc, "'%s' and '%s' are not in the same loop: before= and "
+			"after= name an sTask that runs as often", own->name, name);
+	return OK;
+}
+
+/* The last entry of the lane in the region of an sTask that is not its own; NONE. */
+static int last_of_region(const struct plan *p, int lane, int task)
+{
+	const struct stask *own = &p->graph->tasks.v[task];
+	int last = NONE;
+
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct stask *s = &p->graph->tasks.v[p->entries.v[i].task];
+
+		if (p->entries.v[i].lane == lane && s != own && s->phase == own->phase &&
+		    s->loop == own->loop)
+			last = i;
+	}
+	return last;
+}
+
+/* Take entry i out, and put `now` before what was entry `at`. */
+static void put_entry(struct plan *p, int i, int at, struct entry now)
+{
+	struct entry *v = p->entries.v;
+
+	if (at > i)
+		memmove(&v[i], &v[i + 1], (size_t)(--at - i) * sizeof(now));
+	else
+		memmove(&v[at + 1], &v[at], (size_t)(i - at) * sizeof(now));
+	v[at] = now;
+}
+
+enum err_code plan_move(struct plan *p, int task, const struct move *m, struct srcloc loc,
+	struct err *e)
+{
+	int i, beside = NONE, lane;
+	struct entry now;
+
+	TRY(find_moved(p, task, m, loc, &i, e));
+	now = p->entries.v[i];
+	now.loc = loc;
+	lane = m->lane ? plan_find_lane(p, m->lane) : now.lane;
+	if (m->seu)
+		TRY(choose_seu(p, task, m->seu, loc, &now.seu, e));
+	if (m->set_at) {
+		TRY(check_offset(p, task, m->at, loc, e));
+		now.at = m->at;
+	}
+	if (m->before || m->after)
+		TRY(find_beside(p, task, lane, m, loc, &beside, e));
+	if (m->lane)
+		TRY(need_lane(p, m->lane, loc, &lane, e));
+	if (beside == NONE && lane != now.lane)
+		beside = last_of_region(p, lane, task);
+	now.lane = lane;
+	put_entry(p, i, beside == NONE ? i : m->before ? beside : beside + 1, now);
+	return OK;
+}
+
+enum err_code plan_remove(struct plan *p, int task, struct srcloc loc, struct err *e)
+{
+	int n = 0, first;
+
+	TRY(need_entry(p, task, loc, &first, e));
 	for (int i = 0; i < p->entries.n; i++)
 		if (p->entries.v[i].task != task)
 			p->entries.v[n++] = p->entries.v[i];
@@ -189,13 +325,8 @@ enum err_code plan_wait(struct plan *p, int task, int on, int distance, enum wai
 		return err_set(e, ERR_INPUT, loc, "'%s' and '%s' are in different phases, which "
 			"run one after the other: there is nothing to wait for",
 			g->tasks.v[task].name, g->tasks.v[on].name);
-	for (int i = 0; i < p->waits.n; i++) {
-		const struct wait *o = &p->waits.v[i];
-
-		if (o->task == task && o->on == on && o->distance == distance && o->when == when)
-			return OK;
-	}
-	VEC_PUSH(&p->arena, &p->waits, w);
+	if (plan_find_wait(p, &w) == NONE)
+		VEC_PUSH(&p->arena, &p->waits, w);
 	return OK;
 }
 
@@ -211,6 +342,16 @@ enum err_code plan_unwait(struct plan *p, int task, int on, struct srcloc loc, s
 			p->graph->tasks.v[task].name, p->graph->tasks.v[on].name);
 	p->waits.n = n;
 	return OK;
+}
+
+void plan_drop_wait(struct plan *p, const struct wait *w)
+{
+	int i = plan_find_wait(p, w);
+
+	if (i == NONE)
+		return;
+	memmove(&p->waits.v[i], &p->waits.v[i + 1], (size_t)(p->waits.n - i - 1) * sizeof(*w));
+	p->waits.n--;
 }
 
 enum err_code plan_versions(struct plan *p, int buffer, int versions, struct srcloc loc,

@@ -78,6 +78,16 @@ struct grid_plan {
 	int cluster;			/* EUs of a cluster; 1: there are none */
 };
 
+/* What changes of an entry: nothing, where a field is left out. */
+struct move {
+	const char *before, *after;	/* an sTask of the lane and region that it then has. Neither:
+					 * where it is; if the lane changes, at the end of what that has
+					 * of its region */
+	const char *lane, *seu;
+	bool set_at;
+	int at;				/* if set_at */
+};
+
 struct plan {
 	struct arena arena;
 	const struct graph *graph;	/* borrowed */
@@ -108,6 +118,9 @@ NODISCARD enum err_code plan_lane(struct plan *p, const char *name, int warps, i
  * copy unit, else "c0". The lane is declared if it was not. */
 NODISCARD enum err_code plan_append(struct plan *p, int task, const char *seu, const char *lane,
 	int at, struct srcloc loc, struct err *e);
+/* Change the one entry of an sTask, or where it stands. A lane is declared if it was not. */
+NODISCARD enum err_code plan_move(struct plan *p, int task, const struct move *m,
+	struct srcloc loc, struct err *e);
 /* Take out all entries of an sTask. */
 NODISCARD enum err_code plan_remove(struct plan *p, int task, struct srcloc loc, struct err *e);
 /* An equal wait again changes nothing. */
@@ -116,6 +129,8 @@ NODISCARD enum err_code plan_wait(struct plan *p, int task, int on, int distance
 /* Take out every wait of `task` on `on`. */
 NODISCARD enum err_code plan_unwait(struct plan *p, int task, int on, struct srcloc loc,
 	struct err *e);
+/* Take out the wait that is equal to this one, but for its place, if there is one. */
+void plan_drop_wait(struct plan *p, const struct wait *w);
 NODISCARD enum err_code plan_versions(struct plan *p, int buffer, int versions, struct srcloc loc,
 	struct err *e);
 NODISCARD enum err_code plan_grid(struct plan *p, const struct grid_plan *g, struct srcloc loc,
@@ -123,6 +138,7 @@ NODISCARD enum err_code plan_grid(struct plan *p, const struct grid_plan *g, str
 
 int plan_find_lane(const struct plan *p, const char *name);	/* NONE */
 int plan_entry_of(const struct plan *p, int task);		/* first entry of it, or NONE */
+int plan_find_wait(const struct plan *p, const struct wait *w);	/* an equal one; NONE */
 int lane_warps(const struct plan *p, int lane);			/* default filled in */
 /* The distance of a wait, for people to read: where it is open, the least of the
  * dependences that it serves. */

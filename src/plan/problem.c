@@ -20,7 +20,7 @@ void problem_add_note(struct arena *a, struct problems *out, struct problem note
 	VEC_PUSH(a, &out->notes, note);
 }
 
-/* Take an entry out and append it on a unit that can run it. */
+/* Give an entry to a unit that can run it. */
 static const char *move_hint(const struct plan *p, struct arena *a, const struct entry *e)
 {
 	const struct stask *s = &p->graph->tasks.v[e->task];
@@ -28,8 +28,7 @@ static const char *move_hint(const struct plan *p, struct arena *a, const struct
 
 	if (seu == NONE)
 		return "no sEU of this device can";
-	return arena_strf(a, "plan:remove(\"%s\"); plan:append(\"%s\", {seu=\"%s\", lane=\"%s\", "
-		"at=%d})", s->name, s->name, p->device->seu[seu].name, p->lanes.v[e->lane].name, e->at);
+	return arena_strf(a, "plan:move(\"%s\", {seu=\"%s\"})", s->name, p->device->seu[seu].name);
 }
 
 void problem_add_entries(const struct plan *p, struct arena *a, struct problems *out)
@@ -129,6 +128,17 @@ static const char *deed(const struct edge *e)
 	return "overwrites";
 }
 
+/* Of two sTasks of which the second has come first. */
+static const char *order_hint(const struct plan *p, struct arena *a, int from, int to)
+{
+	const struct stask *s = &p->graph->tasks.v[from], *t = &p->graph->tasks.v[to];
+	bool beside = p->entries.v[plan_entry_of(p, from)].lane ==
+		p->entries.v[plan_entry_of(p, to)].lane && s->phase == t->phase && s->loop == t->loop;
+
+	return arena_strf(a, beside ? "plan:move(\"%s\", {after=\"%s\"}), or give it a smaller at=" :
+		"append '%s' after '%s', or give it a smaller at=", t->name, s->name);
+}
+
 static struct problem describe(const struct plan *p, struct arena *a, int edge,
 	const struct breach *b)
 {
@@ -150,7 +160,7 @@ static struct problem describe(const struct plan *p, struct arena *a, int edge,
 			versions + 1);
 	} else if (b->code == PROBLEM_OFFSET) {
 		pr.message = arena_strf(a, "%s, but the order has it come first", which);
-		pr.hint = arena_strf(a, "append '%s' after '%s', or give it a smaller at=", to, from);
+		pr.hint = order_hint(p, a, e->from, e->to);
 	} else if (b->code == PROBLEM_MISPLACED_WAIT) {
 		pr.message = arena_strf(a, "%s, but its wait is for another iteration (%s "
 			"dependence, distance %d)", which, edge_kind_name(e->kind),

@@ -214,6 +214,25 @@ static enum err_code edit_append_next(struct session *s, struct err *e)
 	return edit_append(s, e);
 }
 
+/* Parts of it, where it is split; settled or not, moved or inserted. */
+static enum err_code edit_move(struct session *s, struct err *e)
+{
+	static const char *const seus[] = { NULL, NULL, NULL, NULL, "copy", "matrix", "vector", "vektor" };
+	const char *tasks[2] = { next_task(s), next_task(s) };
+	unsigned what = next_byte(s);
+	struct move m = { .lane = next_lane(s), .seu = NEXT_OF(s, seus), .set_at = what & 1,
+		.at = next_number(s, -2, 3) };
+	int n = what & 2 && what & 4 ? 2 : 1;
+
+	if (what & 8)
+		m.before = next_task(s);
+	else if (what & 16)
+		m.after = next_task(s);
+	if (what & 32)
+		return history_insert(s->history, tasks, n, &m, !(what & 64), NULL, edit_here, e);
+	return history_move(s->history, tasks, n, &m, !(what & 64), NULL, edit_here, e);
+}
+
 static enum err_code edit_wait(struct session *s, struct err *e)
 {
 	const char *task = next_task(s);
@@ -309,7 +328,7 @@ static enum err_code edit_any(struct session *s, struct err *e)
 	const char *task, *on;
 	int added;
 
-	switch (next_number(s, 0, 21)) {
+	switch (next_number(s, 0, 24)) {
 	case 0:
 		return edit_lane(s, e);
 	case 1:
@@ -336,6 +355,8 @@ static enum err_code edit_any(struct session *s, struct err *e)
 		return edit_cut(s, e);
 	case 21:
 		return edit_place(s, e);
+	case 22: case 23: case 24:
+		return edit_move(s, e);
 	default:
 		return edit_append_next(s, e);
 	}
@@ -415,6 +436,37 @@ static void session_redo(struct session *s)
 	session_compare(s, "a redo restores the plan");
 }
 
+/* Whatever comes after a mark, going back there restores plan, undo and redo; so does a copy. */
+static void session_mark(struct session *s)
+{
+	int mark = history_mark(s->history), edits = history_edits(s->history);
+	struct history *copy;
+	struct buf a, b;
+	struct err e = { 0 };
+
+	for (int i = next_number(s, 0, 5); i > 0; i--)
+		if (next_byte(s) % 3)
+			(void)!edit_any(s, &e);
+		else if (next_byte(s) % 2)
+			history_undo(s->history);
+		else
+			history_redo(s->history);
+	history_return(s->history, mark);
+	if (!history_is_at(s->history, mark) || history_edits(s->history) != edits)
+		differs(s, "a mark is come back to");
+	session_compare(s, "a mark restores the plan");
+	history_copy(s->history, &copy);
+	buf_init(&a, &s->texts);
+	buf_init(&b, &s->texts);
+	history_script(s->history, &a);
+	history_script(copy, &b);
+	if (strcmp(a.text, b.text) != 0 || history_edits(copy) != edits)
+		differs(s, "a copy is the same plan of the same edits");
+	while (history_undo(copy))
+		;
+	history_free(copy);
+}
+
 /* Checking must come to an end, and change nothing. */
 static void session_check(struct session *s)
 {
@@ -474,6 +526,8 @@ static void session_run(struct session *s, const struct stage *stage, const uint
 			session_check(s);
 		else if (what == 4)
 			session_snapshot(s);
+		else if (what == 5)
+			session_mark(s);
 		else
 			session_edit(s);
 	}
