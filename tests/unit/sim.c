@@ -3,6 +3,8 @@
 #include "sim/sim.h"
 
 #include "base/buf.h"
+#include "sim/moments.h"
+#include "sim/sums.h"
 #include "sim/traffic.h"
 #include "tests/unit/sim_bench.h"
 
@@ -111,6 +113,59 @@ static void test_rings(void)
 	is_near(b.t->phases[0].res_mii, 30, 0, "... the bound leaves out the wait");
 	is_int(b.t->phases[0].binding_seu, VECTOR, "... and is the vector unit's");
 	is_int(b.t->nevents, 800, "... every instance is an event");
+	bench_release(&b);
+}
+
+/* ---- moments ------------------------------------------------------------------------ */
+
+/* What the slots of X hold at a cycle: "0 read by use, 1 filling". */
+static const char *slots_at(struct bench *b, const struct moments *m, int64_t cycle)
+{
+	static const char *const words[] = { "empty", "filling", "full", "read", "free" };
+	int buffer = graph_find_buffer(b->g, "X"), at = moments_at(m, cycle);
+	struct slot slot[VERSIONS_MAX];
+	struct buf out;
+
+	moments_slots(m, at, buffer, slot);
+	buf_init(&out, &b->arena);
+	for (int i = 0; i < b->plan->versions[buffer]; i++) {
+		buf_printf(&out, "%s%lld %s", i ? ", " : "", (long long)slot[i].life, words[slot[i].state]);
+		if (slot[i].state == SLOT_READ)
+			buf_printf(&out, " by %s", b->g->tasks.v[slot[i].by].name);
+	}
+	return out.text;
+}
+
+/* Of the traces of test_rings. */
+static void test_moments(void)
+{
+	const struct task_sum *sum;
+	struct moments m;
+	struct lookup l;
+	struct bench b;
+	int last, next;
+
+	make_ring(&b, 2, 4);
+	lookup_init(&b.arena, &l, b.t, 0);
+	moments_init(&b.arena, &m, &l);
+	is_int(m.n, 2 * b.t->phases[0].events.n, "every instance is issued and completes");
+	is_int(m.v[0].cycle, 0, "the first moment is the first issue");
+	is_int(m.nrings, 1, "there is one ring");
+	is_str(slots_at(&b, &m, 0), "0 filling, -1 empty", "the first load is issued");
+	is_str(slots_at(&b, &m, 5), "0 filling, 1 filling", "... and the second");
+	is_str(slots_at(&b, &m, 60), "0 full, 1 filling", "the first is complete");
+	is_str(slots_at(&b, &m, 80), "0 read by use, 1 full", "it is read when the second is complete, too");
+	is_str(slots_at(&b, &m, 93), "0 free, 1 full", "it has been read");
+	is_str(slots_at(&b, &m, 100), "2 filling, 1 read by use", "the third load takes its slot");
+	is_str(slots_at(&b, &m, 1000), "2 free, 3 free", "the end");
+	moments_lane(&m, moments_at(&m, 80), plan_find_lane(b.plan, "c"), 0, &last, &next);
+	is_int(b.t->phases[0].events.v[last].seq, 0, "at 80 the consumer has the first");
+	is_int(b.t->phases[0].events.v[next].seq, 1, "... and comes to the second");
+	sum = &phase_sums(&b.arena, b.t, 0)[task(&b, "use")];
+	is_int(sum->n, 4, "four instances are added up");
+	is_near(sum->duration, 4 * 30, 0, "... each of 30 cycles");
+	is_near(sum->wait, 63 + 1 + 35 + 1, 0, "... that waited so long");
+	is_near(sum->held, 220, 0, "... and had their lane all the time");
 	bench_release(&b);
 }
 
@@ -1058,6 +1113,7 @@ static void test_random_plans(void)
 int main(void)
 {
 	test_rings();
+	test_moments();
 	test_sharing();
 	test_late_comer();
 	test_ping_pong();

@@ -1,0 +1,192 @@
+#include "sim/moments.h"
+
+#include <stdlib.h>
+
+#include "plan/deal.h"
+
+static int compare_moments(const void *x, const void *y)
+{
+	const struct moment *a = x, *b = y;
+
+	if (a->cycle != b->cycle)
+		return a->cycle < b->cycle ? -1 : 1;
+	if (a->end != b->end)
+		return a->end ? -1 : 1;
+	return a->event - b->event;
+}
+
+/* Is the buffer's slot one of a ring that everybody counts alike? Copies of a lane count the
+ * lives in their own registers each for itself. */
+static bool is_ring(const struct plan *p, int buffer)
+{
+	const struct buffer *b = &p->graph->buffers.v[buffer];
+	int entry;
+
+	if (plan_scope(p, buffer) == SCOPE_SHARED)
+		return true;
+	entry = b->first == NONE ? NONE : plan_entry_of(p, b->first);
+	return p->versions[buffer] > 1 && entry != NONE && p->lanes.v[p->entries.v[entry].lane].turns == 1;
+}
+
+static void find_rings(struct arena *a, struct moments *m)
+{
+	const struct plan *p = m->lookup->plan;
+
+	m->ring = ARENA_ARRAY(a, p->graph->buffers.n, int);
+	for (int i = 0; i < p->graph->buffers.n; i++)
+		if (p->graph->buffers.v[i].phase == m->lookup->line->phase && is_ring(p, i))
+			m->ring[m->nrings++] = i;
+}
+
+/* The tiles of the EU that the events are of. */
+static void find_tiles(struct arena *a, struct moments *m)
+{
+	const struct phase_line *line = m->lookup->line;
+	int64_t eu = line->eu;
+	struct dealing d;
+
+	plan_deal(a, m->lookup->plan, line->phase, &d);
+	if (eu < 0 || eu >= d.eus)
+		eu = 0;
+	walk_init(a, &m->walk, m->lookup->plan->graph, line->phase, (int)(d.start[eu + 1] - d.start[eu]),
+		d.order + d.start[eu]);
+}
+
+void moments_init(struct arena *a, struct moments *m, const struct lookup *l)
+{
+	const struct phase_line *line = l->line;
+	int n = line->events.n;
+
+	*m = (struct moments){ .lookup = l };
+	m->v = ARENA_ARRAY(a, 2 * (int64_t)n, struct moment);
+	m->issue = ARENA_ARRAY(a, n, int);
+	m->end = ARENA_ARRAY(a, n, int);
+	for (int i = 0; i < n; i++) {
+		const struct event *e = &line->events.v[i];
+
+		if (!event_is_sound(l->plan, e))
+			continue;
+		m->v[m->n++] = (struct moment){ e->issue, i, false };
+		m->v[m->n++] = (struct moment){ max_i64(e->end, e->issue + 1), i, true };
+	}
+	qsort(m->v, (size_t)m->n, sizeof(*m->v), compare_moments);
+	for (int i = 0; i < n; i++)
+		m->issue[i] = m->end[i] = m->n;
+	for (int i = 0; i < m->n; i++)
+		*(m->v[i].end ? &m->end[m->v[i].event] : &m->issue[m->v[i].event]) = i;
+	find_rings(a, m);
+	find_tiles(a, m);
+}
+
+int moments_at(const struct moments *m, int64_t cycle)
+{
+	int lo = 0, hi = m->n;
+
+	while (lo < hi) {
+		int mid = lo + (hi - lo) / 2;
+
+		if (m->v[mid].cycle <= cycle)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? lo - 1 : 0;
+}
+
+void moments_lane(const struct moments *m, int at, int lane, int copy, int *last, int *next)
+{
+	const struct lookup_list *list = &m->lookup->of_lane[lane][copy];
+	int lo = 0, hi = list->n;
+
+	while (lo < hi) {
+		int mid = lo + (hi - lo) / 2;
+
+		if (m->issue[list->v[mid]] <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	*last = lo ? list->v[lo - 1] : NONE;
+	*next = lo < list->n ? list->v[lo] : NONE;
+}
+
+int64_t moments_life(const struct moments *m, const struct event *e, int buffer)
+{
+	const struct graph *g = m->lookup->plan->graph;
+	int loop = g->tasks.v[e->task].loop, of = g->buffers.v[buffer].loop;
+
+	if (of == NONE)
+		return e->tile;
+	if (loop == of)
+		return e->seq;
+	if (!program_loop_within(g->program, loop, of) || e->seq < 0 || e->seq >= walk_count(&m->walk, loop))
+		return NONE;
+	return walk_outer(&m->walk, loop, e->seq, of);
+}
+
+/* What an instance that touches a slot does to what is known of it; those that read and are
+ * still to come are counted in *left. */
+static void see(const struct moments *m, int at, int buffer, int event, struct slot *s, int *left)
+{
+	const struct event *e = &m->lookup->line->events.v[event];
+	const struct stask *t = &m->lookup->plan->graph->tasks.v[e->task];
+	bool writes = ints_hold(t->writes.v, t->writes.n, buffer);
+	bool under_way = m->issue[event] <= at && m->end[event] > at;
+
+	if (writes && under_way && s->state != SLOT_READ)
+		s->state = SLOT_FILLING;
+	if (stask_reads(t, buffer) && under_way && !writes)
+		s->state = SLOT_READ;
+	if (under_way)
+		s->by = e->task;
+	*left += m->end[event] > at;
+}
+
+/* The last life in each slot that somebody has begun to fill. */
+static void find_lives(const struct moments *m, int at, int buffer, struct slot *out)
+{
+	const struct plan *p = m->lookup->plan;
+	const struct lookup_list *list = &m->lookup->of_task[p->graph->buffers.v[buffer].first];
+
+	for (int i = 0; i < list->n && m->issue[list->v[i]] <= at; i++) {
+		int64_t life = moments_life(m, &m->lookup->line->events.v[list->v[i]], buffer);
+		struct slot *s;
+
+		if (life < 0)
+			continue;
+		s = &out[life % p->versions[buffer]];
+		s->fills += m->end[list->v[i]] <= at && life != s->life;
+		if (life >= s->life) {
+			s->life = life;
+			s->state = SLOT_FULL;
+		}
+	}
+}
+
+void moments_slots(const struct moments *m, int at, int buffer, struct slot *out)
+{
+	const struct plan *p = m->lookup->plan;
+	const struct graph *g = p->graph;
+	int versions = p->versions[buffer], left[VERSIONS_MAX] = { 0 };
+
+	for (int k = 0; k < versions; k++)
+		out[k] = (struct slot){ .state = SLOT_EMPTY, .life = NONE, .by = NONE };
+	if (g->buffers.v[buffer].first != NONE)
+		find_lives(m, at, buffer, out);
+	for (int t = 0; t < g->tasks.n; t++) {
+		const struct lookup_list *list = &m->lookup->of_task[t];
+
+		if (!stask_touches(&g->tasks.v[t], buffer))
+			continue;
+		for (int i = 0; i < list->n; i++) {
+			int64_t life = moments_life(m, &m->lookup->line->events.v[list->v[i]], buffer);
+			int k = life < 0 ? 0 : (int)(life % versions);
+
+			if (life >= 0 && out[k].life == life)
+				see(m, at, buffer, list->v[i], &out[k], &left[k]);
+		}
+	}
+	for (int k = 0; k < versions; k++)
+		if (out[k].state == SLOT_FULL && !left[k])
+			out[k].state = SLOT_FREE;
+}
