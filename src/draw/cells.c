@@ -72,10 +72,111 @@ void cells_fill(struct cells *c, int x, int y, int n, const char *utf8, struct s
 		cells_put(c, x + i, y, utf8, style);
 }
 
+void cells_mark(struct cells *c, int x, int y, int n, unsigned attr)
+{
+	for (int i = 0; i < n; i++) {
+		struct cell *cell = cells_at(c, x + i, y);
+
+		if (cell)
+			cell->style.attr |= (uint8_t)attr;
+	}
+}
+
+/* The number at *s, which goes on behind it. */
+static int next_number(const char **s)
+{
+	int n = 0;
+
+	for (; **s >= '0' && **s <= '9'; ++*s)
+		n = n < 1000 ? 10 * n + (**s - '0') : n;
+	return n;
+}
+
+/* The style after one code, whose parameters s points at: the inverse of style_put. */
+static struct style style_after(struct style style, const char *s)
+{
+	for (;; s++) {
+		int k = next_number(&s);
+
+		if (k == 0)
+			style = PLAIN;
+		else if (k == 1)
+			style.attr |= STYLE_BOLD;
+		else if (k == 2)
+			style.attr |= STYLE_DIM;
+		else if (k == 4)
+			style.attr |= STYLE_UNDERLINE;
+		else if (k == 7)
+			style.attr |= STYLE_REVERSE;
+		if ((k == 38 || k == 48) && !strncmp(s, ";5;", 3)) {
+			s += 3;
+			*(k == 38 ? &style.fg : &style.bg) = (uint8_t)next_number(&s);
+		}
+		if (*s != ';')
+			return style;
+	}
+}
+
+/* Behind a code that begins at s; NULL if there is none. */
+static const char *code_end(const char *s)
+{
+	size_t n = s[0] == '\033' && s[1] == '[' ? strspn(s + 2, "0123456789;") : 0;
+
+	return n && s[2 + n] == 'm' ? s + 3 + n : NULL;
+}
+
+void cells_scan(struct cells *c, int x, int y, int w, int h, const char *text)
+{
+	struct style style = PLAIN;
+	int col = 0, row = 0;
+
+	while (*text && row < h) {
+		const char *end = code_end(text);
+		struct glyph g;
+
+		if (end) {
+			style = style_after(style, text + 2);
+			text = end;
+		} else if (*text == '\n') {
+			col = 0;
+			row++;
+			text++;
+		} else {
+			text = glyph_next(text, &g);
+			if (g.width && col + g.width <= w)
+				put_glyph(c, x + col, y + row, &g, style);
+			col += g.width;
+		}
+	}
+}
+
+void cells_measure(const char *text, int *w, int *h)
+{
+	int col = 0;
+
+	for (*w = *h = 0; *text;) {
+		const char *end = code_end(text);
+		struct glyph g;
+
+		if (!col)
+			*h += !end;
+		if (end) {
+			text = end;
+		} else if (*text == '\n') {
+			col = 0;
+			text++;
+		} else {
+			text = glyph_next(text, &g);
+			col += g.width;
+			*w = (int)max_i64(*w, col);
+		}
+	}
+}
+
 static bool is_blank(const struct cell *c)
 {
 	return (c->utf8[0] == '\0' || c->utf8[0] == ' ') && !c->style.bg &&
-		!(c->style.attr & STYLE_UNDERLINE);
+		!(c->style.attr & (STYLE_UNDERLINE | STYLE_REVERSE));
 }
 
 static void print_row(const struct cells *c, int y, unsigned flags, struct buf *out)
@@ -91,11 +192,11 @@ static void print_row(const struct cells *c, int y, unsigned flags, struct buf *
 
 		if (cell->utf8[0])
 			glyph_next(cell->utf8, &g);
-		/* colours do not show on a blank without background */
+		/* nothing of most styles shows on a blank without background */
 		if (!is_blank(cell)) {
 			style_put(out, now, cell->style, flags);
 			now = cell->style;
-		} else if (now.bg || (now.attr & STYLE_UNDERLINE)) {
+		} else if (now.bg || (now.attr & (STYLE_UNDERLINE | STYLE_REVERSE))) {
 			style_put(out, now, PLAIN, flags);
 			now = PLAIN;
 		}

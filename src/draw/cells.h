@@ -33,6 +33,14 @@ void cells_put(struct cells *c, int x, int y, const char *utf8, struct style sty
 int cells_text(struct cells *c, int x, int y, int room, const char *s, struct style style);
 void cells_fill(struct cells *c, int x, int y, int n, const char *utf8, struct style style);
 
+/* Put the style's attributes on n cells that there are, and leave their characters. */
+void cells_mark(struct cells *c, int x, int y, int n, unsigned attr);
+
+/* Text as the drawings make it, with their codes, from x, y on, cut at w columns and h rows. */
+void cells_scan(struct cells *c, int x, int y, int w, int h, const char *text);
+/* How many columns and rows that would take. */
+void cells_measure(const char *text, int *w, int *h);
+
 /* One line of text a row, blanks at its end left out. */
 void cells_print(const struct cells *c, unsigned flags, struct buf *out);
 

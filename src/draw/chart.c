@@ -8,6 +8,7 @@ enum {
 	TASK_COLUMNS = 6,		/* of an sTask of the steady state, unless asked */
 	SAMPLES = 4096,
 	TIME_COLUMNS_MIN = 8,
+	MANY = 6, 			/* events in sight a column, of which none can be seen */
 };
 
 bool event_is_async(const struct chart *c, const struct event *e)
@@ -123,8 +124,12 @@ void chart_init(struct chart *c, const struct timeline *t, const struct timeline
 		.flags = flags, .by = v->by };
 	c->line = &t->phases[v->phase >= 0 && v->phase < t->nphases ? v->phase : 0];
 	c->key = task_keys(a, c->g);
+	c->first = v->first;
+	c->end = v->events ? v->first + v->events : c->line->events.n;
+	c->deep = v->deep;
 	c->left = chart_label_width(c) + 2;
 	c->cols = (int)max_i64(width - c->left, TIME_COLUMNS_MIN);
+	c->overview = v->overview && c->end - c->first > MANY * c->cols ? v->overview : NULL;
 	c->from = max_i64(v->from, v->tile > 0 ? tile_begin(c, v->tile) : 0);
 	c->from = min_i64(max_i64(c->from, 0), CYCLES_MAX);
 	c->to = v->to > 0 ? min_i64(v->to, CYCLES_MAX + 1) : choose_end(c);

@@ -4,14 +4,6 @@
 
 #include "draw/draw.h"
 
-/* How an sTask looks in every row. */
-struct task_key {
-	char letter[2];			/* unique in a phase while letters last */
-	const char *brief;		/* what follows the last '_' of the name, or all of it */
-	const char *fill;		/* of a bar without colour, by kind of sEU */
-	struct style bar, tick;
-};
-
 struct chart {
 	const struct timeline *t;
 	const struct phase_line *line;
@@ -23,14 +15,15 @@ struct chart {
 	int64_t from, to;		/* cycles shown; from < to */
 	int left;			/* first column of time */
 	int cols;			/* columns of time, at least 1 */
+	int first, end;			/* of the events: those looked at */
+	const int *deep;		/* as in timeline_view */
+	const struct overview *overview;	/* NULL: events one by one */
 	const struct task_key *key;	/* by sTask */
 };
 
 /* What is to be shown, with everything left open chosen; width of the whole. */
 void chart_init(struct chart *c, const struct timeline *t, const struct timeline_view *v, int width,
 	unsigned flags, struct arena *a);
-/* Keys of all sTasks of the graph; in `a`. */
-struct task_key *task_keys(struct arena *a, const struct graph *g);
 
 /* Does its lane go on while the sEU works? */
 bool event_is_async(const struct chart *c, const struct event *e);
@@ -46,30 +39,17 @@ int64_t chart_column(const struct chart *c, int64_t cycle);
 
 /* Widest row label, then the rows themselves from row y on; returns the next row. */
 int chart_label_width(const struct chart *c);
-int chart_rows(const struct chart *c, struct cells *out, int y);
-/* 'w', 't', 'u', 'm', or '\0' for CAUSE_NONE. */
-char cause_letter(int cause);
+int chart_rows(const struct chart *c, struct cells *out, int y, struct chart_map *map);
+/* The same from an overview: chart_many.c. */
+int chart_many(const struct chart *c, struct cells *out, int y, struct chart_map *map);
+/* Which copies of lanes do something in this phase, on an sEU or (-1) on any: as the events
+ * say, or the plan if not all are looked at. */
+enum { COPIES_MAX = 8 };		/* of a lane */
+void chart_used(const struct chart *c, int seu, bool used[LANES_MAX][COPIES_MAX]);
+bool event_is_drawable(const struct chart *c, const struct event *e);
+/* "c0", "c0.1" */
+const char *chart_lane_label(const struct chart *c, int lane, int copy);
 
-struct reason {
-	int cause, task;		/* enum cause; NONE */
-};
-
-/* An event has one cause, the last one. Why its lane was held from `ready` to `issue`
- * is known if that is a wait; if it then stood in the queue of its sEU too, it is one
- * of the sTask's waits, and which one only if there is one. */
-struct reason event_held_for(const struct plan *p, const struct event *e);
-
-/* "cycles", or what a timeline without a clock counts instead. */
-const char *timeline_unit(const struct timeline *t);
-
-/* Sentences about a timeline; in `a`, empty where there is nothing to say. */
-/* "on h200, measured at 1.65 GHz; stamps cost 1.2 %" */
-const char *timeline_origin(struct arena *a, const struct timeline *t);
-const char *timeline_total(struct arena *a, const struct timeline *t);
-/* "loop n: II 1,312, 4.1 % above the bound; ResMII 1,260 (tensor), RecMII 980" */
-const char *timeline_ii(struct arena *a, const struct timeline *t, const struct phase_line *p);
-/* The largest causes of waiting, as a share of their lane's time. */
-const char *timeline_waits(struct arena *a, const struct timeline *t, const struct phase_line *p);
 /* That a simulation knows no kernel, and why. */
 const char *timeline_unpriced(struct arena *a, const struct timeline *t);
 

@@ -8,7 +8,6 @@
 
 enum {
 	DEPTH_MAX = 4,			/* rows of one asynchronous sEU */
-	COPIES_MAX = 8,			/* of a lane */
 	MARK_SHIFT = 8,			/* most columns a mark is out of place */
 	CUT = 4,			/* letters of a cut name, always as many */
 	EMPTY = -1,
@@ -42,7 +41,7 @@ struct board {
 	int queue_depth[SEU_MAX];
 };
 
-static bool is_drawable(const struct chart *c, const struct event *e)
+bool event_is_drawable(const struct chart *c, const struct event *e)
 {
 	return event_is_sound(c->t->plan, e) && e->lane < LANES_MAX && e->copy < COPIES_MAX;
 }
@@ -52,7 +51,7 @@ static bool is_in_window(const struct chart *c, int64_t start, int64_t end)
 	return start < c->to && (end > c->from || (start == end && start == c->from));
 }
 
-static const char *lane_label(const struct chart *c, int lane, int copy)
+const char *chart_lane_label(const struct chart *c, int lane, int copy)
 {
 	const struct lane *l = &c->t->plan->lanes.v[lane];
 
@@ -65,7 +64,7 @@ int chart_label_width(const struct chart *c)
 	int most = 6, lanes = 0;	/* "cycles" */
 
 	for (int i = 0; i < p->lanes.n; i++)
-		lanes = (int)max_i64(lanes, text_width(lane_label(c, i, 0)));
+		lanes = (int)max_i64(lanes, text_width(chart_lane_label(c, i, 0)));
 	for (int i = 0; i < c->d->nseus; i++)
 		most = (int)max_i64(most, text_width(c->d->seu[i].name) +
 			(c->by == TIMELINE_SEUS && !c->d->seu[i].async ? 1 + lanes : 0));
@@ -93,10 +92,10 @@ static int sort_begins(const struct chart *c, struct begin *v)
 	bool sorted = true;
 	int n = 0;
 
-	for (int i = 0; i < c->line->events.n; i++) {
+	for (int i = c->first; i < c->end; i++) {
 		const struct event *e = &c->line->events.v[i];
 
-		if (!is_drawable(c, e) || !event_is_async(c, e) ||
+		if (!event_is_drawable(c, e) || !event_is_async(c, e) ||
 		    !is_in_window(c, event_seu_begin(e), event_seu_end(c, e)))
 			continue;
 		sorted &= !n || v[n - 1].start <= event_seu_begin(e);
@@ -112,12 +111,14 @@ static int sort_begins(const struct chart *c, struct begin *v)
 static void stack_events(struct board *b)
 {
 	const struct chart *c = b->c;
-	struct begin *v = ARENA_ARRAY(c->arena, c->line->events.n, struct begin);
+	struct begin *v = ARENA_ARRAY(c->arena, c->end - c->first, struct begin);
 	int64_t until[SEU_MAX][DEPTH_MAX] = { 0 };
 	int64_t slack = (c->to - c->from) / c->cols;
 	int n = sort_begins(c, v);
 
-	b->depth = ARENA_ARRAY(c->arena, c->line->events.n, uint8_t);
+	b->depth = ARENA_ARRAY(c->arena, c->end - c->first, uint8_t);
+	for (int i = 0; c->deep && i < c->d->nseus; i++)
+		b->queue_depth[i] = c->deep[i];
 	for (int i = 0; i < n; i++) {
 		const struct event *e = &c->line->events.v[v[i].event];
 		int64_t *u = until[e->seu];
@@ -129,7 +130,7 @@ static void stack_events(struct board *b)
 			for (int j = k = 0; j < DEPTH_MAX; j++)
 				k = u[j] < u[k] ? j : k;
 		u[k] = max_i64(u[k], event_seu_end(c, e));
-		b->depth[v[i].event] = (uint8_t)k;
+		b->depth[v[i].event - c->first] = (uint8_t)k;
 		b->queue_depth[e->seu] = (int)max_i64(b->queue_depth[e->seu], k + 1);
 	}
 }
@@ -140,24 +141,40 @@ static int add_row(struct board *b, struct row r)
 	return b->rows.n - 1;
 }
 
+void chart_used(const struct chart *c, int seu, bool used[LANES_MAX][COPIES_MAX])
+{
+	const struct plan *p = c->t->plan;
+	bool all = c->end - c->first == c->line->events.n;
+
+	for (int i = 0; i < c->line->events.n && all; i++) {
+		const struct event *e = &c->line->events.v[i];
+
+		if (event_is_drawable(c, e) && (seu < 0 || e->seu == seu))
+			used[e->lane][e->copy] = true;
+	}
+	for (int i = 0; i < p->entries.n && !all; i++) {
+		const struct entry *e = &p->entries.v[i];
+
+		if (c->g->tasks.v[e->task].phase != c->line->phase || (seu >= 0 && e->seu != seu))
+			continue;
+		for (int k = 0; k < p->lanes.v[e->lane].turns && k < COPIES_MAX; k++)
+			used[e->lane][k] = true;
+	}
+}
+
 /* Rows of the lanes that do something in this phase. */
 static void add_lane_rows(struct board *b)
 {
 	const struct chart *c = b->c;
 	bool used[LANES_MAX][COPIES_MAX] = { 0 };
 
-	for (int i = 0; i < c->line->events.n; i++) {
-		const struct event *e = &c->line->events.v[i];
-
-		if (is_drawable(c, e))
-			used[e->lane][e->copy] = true;
-	}
+	chart_used(c, -1, used);
 	for (int l = 0; l < LANES_MAX; l++) {
 		for (int k = 0; k < COPIES_MAX; k++) {
 			b->lane_row[l][k] = EMPTY;
 			if (used[l][k])
 				b->lane_row[l][k] = add_row(b, (struct row){ .lane = l, .copy = k,
-					.seu = -1, .label = lane_label(c, l, k) });
+					.seu = -1, .label = chart_lane_label(c, l, k) });
 		}
 	}
 }
@@ -176,19 +193,14 @@ static void add_shared_rows(struct board *b, int seu)
 	const struct chart *c = b->c;
 	bool used[LANES_MAX][COPIES_MAX] = { 0 };
 
-	for (int i = 0; i < c->line->events.n; i++) {
-		const struct event *e = &c->line->events.v[i];
-
-		if (is_drawable(c, e) && e->seu == seu)
-			used[e->lane][e->copy] = true;
-	}
+	chart_used(c, seu, used);
 	for (int l = 0; l < LANES_MAX; l++) {
 		for (int k = 0; k < COPIES_MAX; k++) {
 			b->seu_row[seu][l][k] = EMPTY;
 			if (used[l][k])
 				b->seu_row[seu][l][k] = add_row(b, (struct row){ .lane = l,
 					.copy = k, .seu = seu, .label = arena_strf(c->arena,
-					"%s %s", c->d->seu[seu].name, lane_label(c, l, k)) });
+					"%s %s", c->d->seu[seu].name, chart_lane_label(c, l, k)) });
 		}
 	}
 }
@@ -243,7 +255,7 @@ static void cover_event(struct board *b, int i)
 	int row = c->by == TIMELINE_LANES ? b->lane_row[e->lane][e->copy] : EMPTY;
 
 	if (event_is_async(c, e)) {
-		cover(b, b->queue_row[e->seu] + b->depth[i], i, event_seu_begin(e), event_seu_end(c, e),
+		cover(b, b->queue_row[e->seu] + b->depth[i - c->first], i, event_seu_begin(e), event_seu_end(c, e),
 			WORK);
 	} else {
 		if (c->by == TIMELINE_SEUS)
@@ -413,7 +425,34 @@ static void draw_row(const struct board *b, struct cells *out, int row, int y)
 	}
 }
 
-int chart_rows(const struct chart *c, struct cells *out, int y)
+/* Tell what stands where. */
+static void fill_map(const struct board *b, struct chart_map *map)
+{
+	static const uint8_t parts[] = { [WORK] = PART_WORK, [QUEUED] = PART_QUEUED,
+		[HELD] = PART_HELD };
+	const struct chart *c = b->c;
+	size_t n = (size_t)b->rows.n * (size_t)c->cols;
+	int *event = ARENA_ARRAY(c->arena, n, int);
+	uint8_t *part = ARENA_ARRAY(c->arena, n, uint8_t);
+
+	for (size_t i = 0; i < n; i++) {
+		event[i] = b->slots[i].event;
+		part[i] = b->slots[i].mark ? PART_ISSUE : parts[b->slots[i].part];
+	}
+	map->left = c->left;
+	map->cols = c->cols;
+	map->from = c->from;
+	map->to = c->to;
+	map->nrows = b->rows.n;
+	map->row = ARENA_ARRAY(c->arena, b->rows.n, struct chart_row);
+	memcpy(map->deep, b->queue_depth, sizeof(map->deep));
+	for (int r = 0; r < b->rows.n; r++)
+		map->row[r] = (struct chart_row){ .lane = b->rows.v[r].lane, .copy = b->rows.v[r].copy,
+			.seu = b->rows.v[r].seu, .event = event + (size_t)r * (size_t)c->cols,
+			.part = part + (size_t)r * (size_t)c->cols };
+}
+
+int chart_rows(const struct chart *c, struct cells *out, int y, struct chart_map *map)
 {
 	struct board b = { .c = c };
 	size_t n;
@@ -425,18 +464,22 @@ int chart_rows(const struct chart *c, struct cells *out, int y)
 	b.slots = ARENA_ARRAY(c->arena, n, struct slot);
 	for (size_t i = 0; i < n; i++)
 		b.slots[i].event = EMPTY;
-	for (int i = 0; i < c->line->events.n; i++)
-		if (is_drawable(c, &c->line->events.v[i]))
+	for (int i = c->first; i < c->end; i++)
+		if (event_is_drawable(c, &c->line->events.v[i]))
 			cover_event(&b, i);
-	for (int i = 0; i < c->line->events.n && c->by == TIMELINE_LANES; i++)
-		if (is_drawable(c, &c->line->events.v[i]) &&
+	for (int i = c->first; i < c->end && c->by == TIMELINE_LANES; i++)
+		if (event_is_drawable(c, &c->line->events.v[i]) &&
 		    event_is_async(c, &c->line->events.v[i]))
 			mark_issue(&b, i);
 	cells_grow(out, y + b.rows.n + 1);
+	if (map)
+		fill_map(&b, map);
 	for (int r = 0; r < b.rows.n; r++) {
 		lanes += b.rows.v[r].seu == -1;
 		/* a blank row between what issues and what works */
 		draw_row(&b, out, r, y + r + (lanes && b.rows.v[r].seu != -1));
+		if (map)
+			map->row[r].y = y + r + (lanes && b.rows.v[r].seu != -1);
 	}
 	return y + b.rows.n + (lanes && lanes < b.rows.n);
 }

@@ -10,6 +10,7 @@
 
 #include "draw/cells.h"
 #include "plan/check.h"
+#include "sim/blame.h"
 #include "sim/timeline.h"
 
 struct draw_options {
@@ -33,6 +34,12 @@ void draw_graph_layers(const struct graph *g, const struct draw_options *o, stru
 void draw_plan(const struct plan *p, const struct usage *usage, const struct problems *problems,
 	const struct draw_options *o, struct buf *out);
 
+/* Parts of that: one lane's order with its waits; the rings, and how much of an EU is in use. */
+void draw_lane(const struct plan *p, int lane, const struct usage *usage,
+	const struct draw_options *o, struct buf *out);
+void draw_usage(const struct plan *p, const struct usage *usage, const struct draw_options *o,
+	struct buf *out);
+
 enum timeline_rows {
 	TIMELINE_LANES,			/* a row a lane, then the asynchronous sEUs */
 	TIMELINE_SEUS,			/* sEUs only */
@@ -46,17 +53,88 @@ struct timeline_view {
 	int64_t from;			/* ... or with this cycle, if it is later */
 	int64_t to;			/* end before it; 0: where an sTask of the steady
 					 * state is still some six columns wide */
+	int first, events;		/* look at these of the phase's events only: who knows that no
+					 * other is in sight need not ask all; 0, 0: at all */
+	const int *deep;		/* by sEU: rows of an asynchronous one, at least; NULL: what is
+					 * in sight needs */
+	struct overview *overview;	/* of the phase: drawn where events are too many to be told
+					 * apart; NULL: they are drawn one by one however many */
+};
+
+enum chart_part { PART_WORK, PART_QUEUED, PART_HELD, PART_ISSUE };
+
+/* Where a chart's rows are, and what stands in each of their columns: for displays that
+ * one can point at. */
+struct chart_row {
+	int lane, copy, seu;		/* NONE: any; a lane's own row has no sEU */
+	int y;				/* in the grid */
+	const int *event;		/* by column: of the phase's events; NONE */
+	const uint8_t *part;		/* by column: enum chart_part */
+};
+
+struct chart_map {
+	int left, cols;			/* columns of the grid that are time */
+	int64_t from, to;		/* that they show */
+	int top, bottom;		/* rows of the grid, to the one below */
+	int deep[SEU_MAX];		/* rows that each asynchronous sEU has */
+	int nrows;
+	struct chart_row *row;
 };
 
 /* Rows of events over a time axis, then utilisation, bounds and legend. */
 void draw_timeline(const struct timeline *t, const struct timeline_view *v,
 	const struct draw_options *o, struct buf *out);
-/* The rows and axes alone, `width` columns wide, for any display; in `a`. */
+/* The rows and axes alone, `width` columns wide, for any display; in `a`. map may be NULL. */
 void timeline_cells(const struct timeline *t, const struct timeline_view *v, int width,
-	unsigned flags, struct arena *a, struct cells *out);
+	unsigned flags, struct arena *a, struct cells *out, struct chart_map *map);
+/* How much of each moment a row is at work, and mostly at what, in steps of cycles and of twice as
+ * many, so that a million events are drawn as quickly as a hundred. In `a`. */
+struct overview *overview_new(struct arena *a, const struct timeline *t, int phase);
 /* How long, how fast, how near to the bounds, who waited for what: a few lines. */
 void draw_timeline_summary(const struct timeline *t, const struct draw_options *o,
 	struct buf *out);
+
+/* ---- for displays that put their own drawings together ---- */
+
+/* How an sTask looks in every row. */
+struct task_key {
+	char letter[2];			/* unique in a phase while letters last */
+	const char *brief;		/* what follows the last '_' of the name, or all of it */
+	const char *fill;		/* of a bar without colour, by kind of sEU */
+	struct style bar, tick;
+};
+/* Of all sTasks of the graph; in `a`. */
+struct task_key *task_keys(struct arena *a, const struct graph *g);
+
+/* 'w', 't', 'u', 'm', or '\0' for CAUSE_NONE. */
+char cause_letter(int cause);
+
+struct reason {
+	int cause, task;		/* enum cause; NONE */
+};
+
+/* An event has one cause, the last one. Why its lane was held from `ready` to `issue`
+ * is known if that is a wait; if it then stood in the queue of its sEU too, it is one
+ * of the sTask's waits, and which one only if there is one. */
+struct reason event_held_for(const struct plan *p, const struct event *e);
+
+/* "cycles", or what a timeline without a clock counts instead. */
+const char *timeline_unit(const struct timeline *t);
+
+/* Sentences about a timeline; in `a`, empty where there is nothing to say. */
+/* "on h200, measured at 1.65 GHz; stamps cost 1.2 %" */
+const char *timeline_origin(struct arena *a, const struct timeline *t);
+const char *timeline_total(struct arena *a, const struct timeline *t);
+/* "loop n: II 1,312, 4.1 % above the bound; ResMII 1,260 (tensor), RecMII 980" */
+const char *timeline_ii(struct arena *a, const struct timeline *t, const struct phase_line *p);
+/* The largest causes of waiting, as a share of their lane's time. */
+const char *timeline_waits(struct arena *a, const struct timeline *t, const struct phase_line *p);
+
+/* "softmax for products of its own (mma_qk)", "softmax on cuda", "softmax issuing"; whole: without
+ * the numbers of the parts of split sTasks. */
+const char *blame_text(struct arena *a, const struct plan *p, const struct blame_part *b, bool whole);
+/* Is the lane at work itself, or kept from it by nobody? */
+bool blame_is_busy(const struct blame_part *b);
 
 void draw_device(const struct vdevice *d, const struct draw_options *o, struct buf *out);
 

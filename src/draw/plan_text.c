@@ -246,8 +246,9 @@ static void put_usage(const struct plan *p, const struct usage *u, struct pen *p
 	table_init(&t, pen->arena, col, LEN(col));
 	add_usage(&t, "threads", unit_count(u->threads), unit_count(d->max_threads),
 		(double)u->threads / d->max_threads);
-	add_usage(&t, "registers", unit_count(u->registers), unit_count(d->registers),
-		(double)u->registers / d->registers);
+	if (u->registers)		/* 0: not known of a plan that is not legal */
+		add_usage(&t, "registers", unit_count(u->registers), unit_count(d->registers),
+			(double)u->registers / d->registers);
 	add_usage(&t, "shared memory", unit_bytes((double)u->shared_bytes),
 		unit_bytes((double)d->shared_bytes),
 		(double)u->shared_bytes / (double)d->shared_bytes);
@@ -305,4 +306,21 @@ void draw_plan(const struct plan *p, const struct usage *usage, const struct pro
 		put_usage(p, usage, &pen);
 	if (problems)
 		put_problems(problems, &pen);
+}
+
+void draw_lane(const struct plan *p, int lane, const struct usage *usage,
+	const struct draw_options *o, struct buf *out)
+{
+	struct pen pen = pen_new(o, out);
+
+	put_lane(p, lane, usage, &pen);
+}
+
+void draw_usage(const struct plan *p, const struct usage *usage, const struct draw_options *o,
+	struct buf *out)
+{
+	struct pen pen = pen_new(o, out);
+
+	put_rings(p, &pen);
+	put_usage(p, usage, &pen);
 }

@@ -65,10 +65,10 @@ char glyph_ascii(const char *utf8)
 		char ascii;
 		const char *from;
 	} map[] = {
-		{ '-', "─╌–—░" }, { '=', "═━▒" }, { '|', "│║┃▌▏▐┊" }, { '.', "╭╮·┄" },
+		{ '-', "─╌–—░" }, { '=', "═━▒" }, { '|', "│║┃▌▏▐┊" }, { '.', "╭╮·┄▁▂▃" }, { 'o', "▄▅▆▇" },
 		{ '\'', "╰╯" }, { ':', "┆" }, { '#', "╔╗╚╝█▓" }, { '+', "┌┐└┘├┤┬┴┼╤╧" },
-		{ 'v', "▼" }, { '^', "▲" }, { '<', "◂←" }, { '>', "▸→⇢" }, { '@', "↺" },
-		{ '~', "…" }, { 'x', "×" }, { 'u', "µ" },
+		{ 'v', "▼▽" }, { '^', "▲" }, { '<', "◂←" }, { '>', "▸→⇢" }, { '@', "↺" },
+		{ '~', "…" }, { 'x', "×" }, { 'u', "µ" }, { '0', "⁰" }, { '1', "¹" },
 	};
 
 	if (!(utf8[0] & 0x80))
@@ -198,6 +198,8 @@ void style_put(struct buf *out, struct style from, struct style to, unsigned fla
 		buf_puts(out, ";2");
 	if (to.attr & STYLE_UNDERLINE)
 		buf_puts(out, ";4");
+	if (to.attr & STYLE_REVERSE)
+		buf_puts(out, ";7");
 	if (to.fg)
 		buf_printf(out, ";38;5;%d", to.fg);
 	if (to.bg)

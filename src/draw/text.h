@@ -23,7 +23,12 @@ struct glyph {
 	int width;
 };
 
-enum style_attr { STYLE_BOLD = 1 << 0, STYLE_DIM = 1 << 1, STYLE_UNDERLINE = 1 << 2 };
+enum style_attr {
+	STYLE_BOLD = 1 << 0,
+	STYLE_DIM = 1 << 1,
+	STYLE_UNDERLINE = 1 << 2,
+	STYLE_REVERSE = 1 << 3,		/* the two colours change places */
+};
 
 /* Colours are indices of the 256-colour palette; 0: the terminal's own. */
 struct style {

@@ -55,14 +55,18 @@ static void draw_seconds(const struct chart *c, struct cells *out, int y)
 		scale == 1e9 ? "ns" : scale == 1e6 ? "µs" : "ms", "┴");
 }
 
-static void draw_chart(const struct chart *c, int width, struct cells *out)
+static void draw_chart(const struct chart *c, int width, struct cells *out, struct chart_map *map)
 {
 	bool timed = c->d->clock_hz > 0 && !c->t->logical;
 	int y;
 
 	cells_init(out, c->arena, width, 2);
 	draw_axis(c, out, 1, 0, 1, timeline_unit(c->t), "┬");
-	y = chart_rows(c, out, 2);
+	y = c->overview ? chart_many(c, out, 2, map) : chart_rows(c, out, 2, map);
+	if (map) {
+		map->top = 2;
+		map->bottom = y;
+	}
 	cells_grow(out, y + 2);
 	if (timed)
 		draw_seconds(c, out, y);
@@ -70,16 +74,18 @@ static void draw_chart(const struct chart *c, int width, struct cells *out)
 }
 
 void timeline_cells(const struct timeline *t, const struct timeline_view *v, int width,
-	unsigned flags, struct arena *a, struct cells *out)
+	unsigned flags, struct arena *a, struct cells *out, struct chart_map *map)
 {
 	struct chart c;
 
+	if (map)
+		*map = (struct chart_map){ 0 };
 	if (!t->nphases) {
 		cells_init(out, a, width, 0);
 		return;
 	}
 	chart_init(&c, t, v, width, flags, a);
-	draw_chart(&c, width, out);
+	draw_chart(&c, width, out, map);
 }
 
 static void put_keys(const struct chart *c, struct pen *pen)
@@ -200,7 +206,7 @@ void draw_timeline(const struct timeline *t, const struct timeline_view *v,
 	pen_name(&pen, t->plan->graph->program->name, chart_title(&c));
 	if (c.line->events.n) {
 		pen_puts(&pen, "\n", PLAIN);
-		draw_chart(&c, pen.width, &cells);
+		draw_chart(&c, pen.width, &cells, NULL);
 		cells_print(&cells, pen.flags, out);
 		put_legend(&c, &pen);
 	}

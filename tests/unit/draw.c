@@ -144,6 +144,35 @@ static void test_cells(struct arena *a)
 	is_str(b.text, "abc~\n \033[0;1;38;5;9;48;5;16m#\033[0m??\n", "a grid with colour");
 }
 
+/* What a grid prints is read back as it was. */
+static void test_scan(struct arena *a)
+{
+	const struct style red = { .fg = 9, .bg = 16, .attr = STYLE_BOLD | STYLE_REVERSE };
+	struct cells c, back;
+	struct buf one, two;
+	int w, h;
+
+	cells_init(&c, a, 8, 3);
+	cells_text(&c, 1, 0, 7, "ab日c", red);
+	cells_text(&c, 0, 2, 8, "plain", PLAIN);
+	cells_mark(&c, 2, 2, 2, STYLE_REVERSE);
+	buf_init(&one, a);
+	buf_init(&two, a);
+	cells_print(&c, DRAW_COLOUR, &one);
+	cells_measure(one.text, &w, &h);
+	is_int(w, 6, "a text is as wide as its widest line");
+	is_int(h, 3, "... and as high as it has lines");
+	cells_init(&back, a, 8, 3);
+	cells_scan(&back, 0, 0, 8, 3, one.text);
+	cells_print(&back, DRAW_COLOUR, &two);
+	is_str(two.text, one.text, "... and is a grid again");
+	buf_init(&two, a);
+	cells_init(&back, a, 8, 3);
+	cells_scan(&back, 1, 1, 3, 1, one.text);
+	cells_print(&back, 0, &two);
+	is_str(two.text, "\n  ab\n\n", "... or a part of one");
+}
+
 static void test_table(struct arena *a)
 {
 	static const struct column col[] = { { "name", ALIGN_LEFT, 4, 0 },
@@ -232,7 +261,7 @@ static void test_names(struct arena *a)
 		draw_graph_layers(&f.graph, &o, &b);
 		wide += widest_line(b.text) > w;
 		buf_init(&b, a);
-		timeline_cells(&f.timeline, NULL, w, o.flags, a, &(struct cells){ 0 });
+		timeline_cells(&f.timeline, NULL, w, o.flags, a, &(struct cells){ 0 }, NULL);
 		draw_graph_dot(&f.graph, &b);
 		escapes += strchr(b.text, '\033') != NULL;
 	}
@@ -280,7 +309,7 @@ static void test_few_events(struct fixture *f, struct arena *a)
 			draw_timeline(&f->timeline, NULL, NULL, &b);
 		else
 			draw_timeline_summary(&f->timeline, NULL, &b);
-		timeline_cells(&f->timeline, NULL, 80, 0, a, &c);
+		timeline_cells(&f->timeline, NULL, 80, 0, a, &c, NULL);
 		ok(b.len > 0 && c.h == 0, "a timeline without phases");
 	}
 	f->timeline.nphases = 1;
@@ -453,6 +482,7 @@ int main(void)
 	test_units();
 	test_text(&a);
 	test_cells(&a);
+	test_scan(&a);
 	test_table(&a);
 	test_goldens(&f, &a);
 	test_widths(&f, &a);

@@ -1,0 +1,178 @@
+/* Events on rows where there are so many that a column holds dozens: how much of it the row is at
+ * work, as the height of a block in the colour of what it does most. */
+#include <string.h>
+
+#include "draw/chart.h"
+
+enum { BUCKETS = 1 << 17, LEVELS = 18, ROWS = LANES_MAX * COPIES_MAX + SEU_MAX };
+
+/* A row during so many cycles. */
+struct bucket {
+	int32_t event;			/* that which fills most of it; NONE */
+	float most;			/* cycles that this one does */
+	float work;			/* cycles at work, of all events */
+};
+
+struct overview {
+	int64_t step;			/* cycles of a bucket of level 0 */
+	int n;				/* buckets of level 0 */
+	struct bucket *row[ROWS][LEVELS];	/* NULL: nothing is ever done there */
+};
+
+static int row_of(const struct event *e, bool async)
+{
+	return async ? LANES_MAX * COPIES_MAX + e->seu : e->lane * COPIES_MAX + e->copy;
+}
+
+static void add_work(struct overview *o, struct bucket *v, int event, int64_t from, int64_t to)
+{
+	from = max_i64(from, 0);
+	to = min_i64(to, o->step * o->n);
+	for (int64_t k = from / o->step; k * o->step < to; k++) {
+		int64_t begin = max_i64(from, k * o->step), end = min_i64(to, (k + 1) * o->step);
+		struct bucket *b = &v[k];
+
+		b->work += (float)(end - begin);
+		if (b->event == NONE || b->most < (float)(end - begin)) {
+			b->event = event;
+			b->most = (float)(end - begin);
+		}
+	}
+}
+
+/* Two buckets as one. */
+static struct bucket joined(struct bucket a, struct bucket b)
+{
+	struct bucket c = a.event != NONE && (b.event == NONE || a.most >= b.most) ? a : b;
+
+	c.work = a.work + b.work;
+	return c;
+}
+
+static void add_levels(struct arena *a, struct overview *o, struct bucket **level)
+{
+	int n = o->n;
+
+	for (int l = 1; l < LEVELS; l++, n = (n + 1) / 2) {
+		int half = (n + 1) / 2;
+
+		level[l] = ARENA_ARRAY(a, half, struct bucket);
+		for (int i = 0; i < half; i++)
+			level[l][i] = 2 * i + 1 < n ? joined(level[l - 1][2 * i], level[l - 1][2 * i + 1]) :
+				level[l - 1][2 * i];
+	}
+}
+
+struct overview *overview_new(struct arena *a, const struct timeline *t, int phase)
+{
+	const struct phase_line *line = &t->phases[phase];
+	const struct chart c = { .t = t, .line = line, .g = t->plan->graph, .d = t->plan->device };
+	struct overview *o = ARENA_NEW(a, struct overview);
+	int64_t last = 1;
+
+	for (int i = 0; i < line->events.n; i++)
+		if (event_is_drawable(&c, &line->events.v[i]))
+			last = max_i64(last, line->events.v[i].end);
+	o->step = max_i64(1, ceil_div(last, BUCKETS));
+	o->n = (int)ceil_div(last, o->step);
+	for (int i = 0; i < line->events.n; i++) {
+		const struct event *e = &line->events.v[i];
+		bool async;
+		int row;
+
+		if (!event_is_drawable(&c, e))
+			continue;
+		async = event_is_async(&c, e);
+		row = row_of(e, async);
+		if (!o->row[row][0]) {
+			o->row[row][0] = ARENA_ARRAY(a, o->n, struct bucket);
+			for (int k = 0; k < o->n; k++)
+				o->row[row][0][k].event = NONE;
+		}
+		add_work(o, o->row[row][0], i, async ? event_seu_begin(e) : e->start,
+			async ? event_seu_end(&c, e) : e->end);
+	}
+	for (int r = 0; r < ROWS; r++)
+		if (o->row[r][0])
+			add_levels(a, o, o->row[r]);
+	return o;
+}
+
+/* ---- drawing ---- */
+
+/* What happens between two cycles, of buckets no longer than that if there are such. */
+static struct bucket sum(const struct overview *o, int row, int64_t from, int64_t to)
+{
+	struct bucket s = { .event = NONE };
+	int level = 0, n = o->n;
+	int64_t step = o->step;
+
+	while (level + 1 < LEVELS && step * 2 <= to - from) {
+		level++;
+		step *= 2;
+		n = (n + 1) / 2;
+	}
+	for (int64_t k = from / step; k * step < to && k < n; k++)
+		s = joined(s, o->row[row][level][k]);
+	s.work *= (float)(to - from) / (float)(step * max_i64(1, ceil_div(to, step) - from / step));
+	return s;
+}
+
+static void draw_row(const struct chart *c, struct cells *out, int y, int row, int *event)
+{
+	static const char *const height[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	int64_t span = c->to - c->from;
+
+	for (int x = 0; x < c->cols; x++) {
+		int64_t from = c->from + span * x / c->cols;
+		int64_t to = max_i64(c->from + span * (x + 1) / c->cols, from + 1);
+		struct bucket b = sum(c->overview, row, from, to);
+		double share = (double)b.work / (double)(to - from);
+
+		event[x] = b.event;
+		if (b.event == NONE || share < 0.02)
+			continue;
+		cells_put(out, c->left + x, y, height[share >= 1 ? 7 : (int)(share * 8)],
+			(struct style){ .fg = c->key[c->line->events.v[b.event].task].bar.bg });
+	}
+}
+
+static void add_row(const struct chart *c, struct cells *out, int y, const char *label,
+	struct chart_row row, int index, struct chart_map *map)
+{
+	int *event = ARENA_ARRAY(c->arena, c->cols, int);
+
+	row.y = y;
+	row.event = event;
+	row.part = ARENA_ARRAY(c->arena, c->cols, uint8_t);
+	for (int x = 0; x < c->cols; x++)
+		event[x] = NONE;
+	cells_grow(out, y + 1);
+	cells_text(out, 0, y, c->left - 1, label, BOLD);
+	if (c->overview->row[index][0])
+		draw_row(c, out, y, index, event);
+	map->row[map->nrows++] = row;
+}
+
+/* An asynchronous sEU is one row here, however many copies are under way. */
+int chart_many(const struct chart *c, struct cells *out, int y, struct chart_map *map)
+{
+	bool used[LANES_MAX][COPIES_MAX] = { 0 };
+	struct chart_map own;
+
+	map = map ? map : &own;
+	*map = (struct chart_map){ .left = c->left, .cols = c->cols, .from = c->from, .to = c->to,
+		.row = ARENA_ARRAY(c->arena, ROWS, struct chart_row) };
+	chart_used(c, -1, used);
+	for (int l = 0; l < LANES_MAX; l++)
+		for (int k = 0; k < COPIES_MAX; k++)
+			if (used[l][k])
+				add_row(c, out, y++, chart_lane_label(c, l, k), (struct chart_row){ .lane = l,
+					.copy = k, .seu = NONE }, l * COPIES_MAX + k, map);
+	cells_grow(out, ++y);
+	for (int s = 0; s < c->d->nseus; s++)
+		if (c->d->seu[s].async)
+			add_row(c, out, y++, c->d->seu[s].name, (struct chart_row){ .lane = NONE, .seu = s },
+				LANES_MAX * COPIES_MAX + s, map);
+	return y;
+}
