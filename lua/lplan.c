@@ -73,6 +73,55 @@ static int plan_append_l(lua_State *L)
 	return 0;
 }
 
+/* Options of plan:move and plan:insert at index 3; the strings stay on the stack. */
+static struct move check_move(lua_State *L, const char *what, bool *settle)
+{
+	static const char *const names[] = { "at", "before", "after", "lane", "seu", "settle" };
+	struct move m = { 0 };
+	int64_t at = 0;
+
+	lua_settop(L, 3);
+	options_check(L, 3, what, names, LEN(names));
+	m.set_at = option_whole(L, 3, what, "at", -OFFSET_MAX, OFFSET_MAX, &at);
+	m.at = (int)at;
+	option_text(L, 3, what, "before", &m.before);
+	option_text(L, 3, what, "after", &m.after);
+	option_text(L, 3, what, "lane", &m.lane);
+	option_text(L, 3, what, "seu", &m.seu);
+	option_bool(L, 3, what, "settle", settle);
+	return m;
+}
+
+/* plan:move(task, {at=, before=, after=, lane=, seu=, settle=}) */
+static int plan_move_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "move");
+	const char *task = check_text(L, 2, "move", "sTask");
+	struct stop stop = stop_of(host_of(L));
+	bool settle = true;
+	struct move m = check_move(L, "move", &settle);
+	char file[LUA_IDSIZE];
+	struct err e;
+
+	raise_if(L, history_move(h, &task, 1, &m, settle, &stop, here_now(L, file), &e), &e);
+	return 0;
+}
+
+/* plan:insert(task[, {at=, before=, after=, lane=, seu=, settle=}]) */
+static int plan_insert_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "insert");
+	const char *task = check_text(L, 2, "insert", "sTask");
+	struct stop stop = stop_of(host_of(L));
+	bool settle = true;
+	struct move m = check_move(L, "insert", &settle);
+	char file[LUA_IDSIZE];
+	struct err e;
+
+	raise_if(L, history_insert(h, &task, 1, &m, settle, &stop, here_now(L, file), &e), &e);
+	return 0;
+}
+
 /* plan:remove(task) */
 static int plan_remove_l(lua_State *L)
 {
@@ -347,6 +396,42 @@ static int plan_undo_l(lua_State *L)
 static int plan_redo_l(lua_State *L)
 {
 	lua_pushboolean(L, history_redo(plan_arg(L, "redo")));
+	return 1;
+}
+
+/* core.mark(plan): a number for core.back and core.is_at */
+static int plan_mark_l(lua_State *L)
+{
+	lua_pushinteger(L, history_mark(plan_arg(L, "mark")));
+	return 1;
+}
+
+/* core.back(plan, mark) */
+static int plan_back_l(lua_State *L)
+{
+	history_return(plan_arg(L, "back"), (int)luaL_checkinteger(L, 2));
+	return 0;
+}
+
+/* core.is_at(plan, mark) */
+static int plan_is_at_l(lua_State *L)
+{
+	lua_pushboolean(L, history_is_at(plan_arg(L, "is_at"), (int)luaL_checkinteger(L, 2)));
+	return 1;
+}
+
+/* plan:copy() */
+static int plan_copy_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "copy");
+	void **box = box_new(L, PLAN_CLASS, 2);
+
+	for (int i = 1; i <= 2; i++) {
+		lua_getiuservalue(L, 1, i);
+		keep(L, -2, i, -1);
+		lua_pop(L, 1);
+	}
+	history_copy(h, (struct history **)box);
 	return 1;
 }
 
@@ -676,6 +761,7 @@ void lua_open_plan(lua_State *L)
 		{ "grid", plan_grid_l }, { "split", plan_split_l },
 		{ "cut", plan_cut_l }, { "place", plan_place_l },
 		{ "propagate", plan_propagate_l }, { "undo", plan_undo_l },
+		{ "move", plan_move_l }, { "insert", plan_insert_l }, { "copy", plan_copy_l },
 		{ "redo", plan_redo_l }, { "check", plan_check_l },
 		{ "table", plan_table_l },
 		{ "simulate", plan_simulate_l }, { NULL, NULL } };
@@ -701,6 +787,12 @@ void lua_open_plan(lua_State *L)
 	lua_setfield(L, -2, "field");
 	lua_pushcfunction(L, plan_statements_l);
 	lua_setfield(L, -2, "statements");
+	lua_pushcfunction(L, plan_mark_l);
+	lua_setfield(L, -2, "mark");
+	lua_pushcfunction(L, plan_back_l);
+	lua_setfield(L, -2, "back");
+	lua_pushcfunction(L, plan_is_at_l);
+	lua_setfield(L, -2, "is_at");
 	lua_pushcfunction(L, is_l);
 	lua_setfield(L, -2, "is");
 }

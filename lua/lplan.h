@@ -55,6 +55,7 @@ void lua_open_trace(lua_State *L);
 /* A new timeline of a plan that the object at `owner` owns, which it keeps; returns where
  * to put it. */
 struct timeline **timeline_box(lua_State *L, int owner);
+struct timeline *check_timeline(lua_State *L, int idx, const char *what);
 /* plan:simulate() */
 int plan_simulate_l(lua_State *L);
 

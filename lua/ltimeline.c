@@ -15,7 +15,7 @@ struct held {
 	struct kernels *kernels;	/* while the plan is simulated */
 };
 
-static struct timeline *check_timeline(lua_State *L, int idx, const char *what)
+struct timeline *check_timeline(lua_State *L, int idx, const char *what)
 {
 	struct held *h = luaL_testudata(L, idx, TIMELINE_CLASS);
 

@@ -59,14 +59,14 @@ static enum err_code time_both(struct built *plain, struct built *traced, struct
 	return OK;
 }
 
-/* Places on the stack below the results. */
-enum { OUTPUTS = 4, TIMELINE = 7 };	/* between them what holds finalizers, and the kernel */
+enum { OUTPUTS = 4 };			/* place on the stack of the table of outputs */
 
 /* A trace under way, of a kernel of either kind. */
 struct tracing {
 	struct host *host;
 	void **box;			/* of the traced kernel */
 	struct timeline **out;
+	int timeline;			/* its place on the stack */
 	struct trace_input *in;		/* by phase */
 	void **data;			/* of the program's tensors */
 	struct arena *a;
@@ -81,6 +81,7 @@ static struct tracing tracing_begin(lua_State *L, const char *class_name, const 
 	hold_finalizers(L);
 	t.box = traced_new(L, class_name);
 	t.out = timeline_box(L, -1);
+	t.timeline = lua_gettop(L);
 	t.a = scratch_push(L);
 	enter(L);
 	t.data = tensor_pointers(L, g->program, 2, OUTPUTS, t.a);
@@ -96,7 +97,7 @@ static int tracing_end(lua_State *L, const struct tracing *t, const struct plan 
 
 	if (trace_read(&t->host->mem, p, t->in, o, t->a, t->out, &e))
 		throw_err(L, &e);
-	lua_pushvalue(L, TIMELINE);
+	lua_pushvalue(L, t->timeline);
 	return 1;
 }
 

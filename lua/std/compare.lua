@@ -2,6 +2,7 @@
 
 local core = require "millrace.core"
 local cause = require "millrace.cause"
+local near = require "millrace.near"
 local raise, show, entry = core.raise, core.show, core.entry
 
 local WIDTH = 100                                       -- columns of the table, at most
@@ -224,10 +225,8 @@ local function compare(one, other)
   for _, r in ipairs(rows) do r.place = nil end
   local names = {kind(one), kind(other)}
   if names[1] == names[2] then names = {"first", "second"} end
-  local apart = math.max(one.seconds or 1, other.seconds or 1) / math.min(one.seconds or 1, other.seconds or 1) - 1
-  local tie = one.tie and other.tie and apart < math.max(one.tie, other.tie) or nil
   return setmetatable({
-    tie = tie, rows = rows, causes = changes(one, other), brief = {brief[names[1]], brief[names[2]]}, ratio = other.cycles / one.cycles,
+    tie = near(one, other), rows = rows, causes = changes(one, other), brief = {brief[names[1]], brief[names[2]]}, ratio = other.cycles / one.cycles,
     title = ("%s: %s %s %s, %s %s, %.2f times as many; II %s and %s"):format(one.program:match "^[^{]*", names[1],
       count(one.cycles), one.unit, names[2], count(other.cycles), other.cycles / one.cycles, count(one.ii),
       count(other.ii)),

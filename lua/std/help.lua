@@ -34,6 +34,12 @@ A line that is an expression shows its value, and `_` holds the last one. A chun
 is not finished goes on after the prompt >>. TAB completes names, fields, methods and
 files; the arrows and Ctrl-R search the history; Ctrl-C drops the line or stops what
 runs (twice within a second ends the shell); quit(), exit or Ctrl-D leaves.]]},
+  {"explorer", [[
+tl:show(), plan:show(), graph:show(), k:show() and mr.show(a, b) take the terminal to show
+a timeline, plan, graph or kernel, or two beside each other: to look at, step through and
+edit. ? has its keys, mr.keys() too; q leaves. Without a terminal they print.]]},
+  {"mr.show", "mr.show(x[, y])", "The explorer on a timeline, plan, graph or kernel; on two, compared."},
+  {"mr.keys", "mr.keys()", "The keys of the explorer: a list of {group=, keys=, help=}."},
   {"help", "help(topic)", [[
 Text about a topic, a function or an object: help "plan", help(mr.search), help(bound).]]},
 }
@@ -159,6 +165,7 @@ What Propagate makes of a program: sTasks, the buffers between them, and what ea
 for. Plain tables: graph.tasks, graph.edges, graph.buffers, graph.tile. Numbers:
 graph.tiles, graph.flops, graph.bytes. graph.program is the program. Shown as a table.]]},
   {"graph:table", "graph:table{width=, ascii=, color=}", "Axes, sTasks, buffers and dependences as text."},
+  {"graph:show", "graph:show()", "The explorer on it: help \"explorer\""},
   {"graph:drawing", "graph:drawing{width=, ascii=, color=}", "The graph drawn in layers, as text."},
   {"graph:dot", "graph:dot()", "The graph as text for Graphviz."},
   {"mr.plan", "mr.plan(graph[, device])", "An empty plan for a graph on a device."},
@@ -172,6 +179,12 @@ turns=n: n such lanes, which take the output tiles in turn.]]},
 Give an sTask to a unit and a lane, after what was appended before. at: how many
 iterations ahead it runs. Without options: the unit that such work goes to, lane "p0"
 for copies, else "c0".]]},
+  {"plan:move", 'plan:move(task, {at=, before=, after=, lane=, seu=, settle=})', [[
+Change the offset of an sTask, its place in the order, its lane or unit; what is not named
+stays. "mma" moves all parts mma.0, mma.1, ... alike. Waits that are needed then come,
+needless ones go, and versions rise to what the order needs, unless settle=false.]]},
+  {"plan:insert", 'plan:insert(task, {at=, before=, after=, lane=, seu=, settle=})', [[
+Append an sTask at a place, on the lane of the one beside it; then as plan:move.]]},
   {"plan:remove", "plan:remove(task)", "Take an sTask out of the plan."},
   {"plan:wait", 'plan:wait(task, {other, {other, distance=1, when="issued"}, ...})', [[
 Let a task wait for others. Without a distance, for the iterations that the graph's
@@ -195,6 +208,13 @@ room of its ring.]]},
   {"plan:propagate", "plan:propagate{m=128, n=256, k=64}", "Change tile extents."},
   {"plan:undo", "plan:undo()", "Take the last edit back; plan:redo() makes it again."},
   {"plan:redo", "plan:redo()", "Make an undone edit again."},
+  {"plan:copy", "plan:copy()", "A plan of its own with the same statements, whose edits can be undone, too."},
+  {"plan:diff", "plan:diff(other)", [[
+What to take out of a plan and to put in to have the other: a list of {"-" or "+", statement}.
+Shown with the lines around.]]},
+  {"plan:try", "plan:try(function(p) ... end[, {keep=true}])", [[
+Edit the plan, see what that brings, and take it back: .diff .came .went (waits) .ok .problems
+.before .after (timelines) .gain .tie; .keep() makes the edits again.]]},
   {"plan:check", "plan:check()", [[
 true or false, and a list of problems {code=, message=, hint=, task=, other=, edge=,
 place=}.]]},
@@ -203,6 +223,7 @@ place=}.]]},
   {"mr.load_plan", "mr.load_plan(path or name[, bound])", [[
 A plan from the text that plan:script() gave, or by name one of examples/, such as
 "attention_pingpong". bound: another program, or other sizes.]]},
+  {"plan:show", "plan:show()", "The explorer on it; returned if it was edited. help \"explorer\""},
   {"plan:simulate", "plan:simulate{events=}", [[
 Play the plan against the device's model: a timeline. events: how many to keep.]]},
   {"plan:compile", 'plan:compile{target="cuda", text=, without=}', [[
@@ -213,8 +234,8 @@ The role program: what each lane does, operation by operation, and why each wait
 tostring() is the dump, .text too.]]},
   {"mr.search", "mr.search(bound[, device[, {seconds=60, trials=2000}]])", [[
 Find a good plan by simulating many. Ctrl-C stops it and keeps the best so far. Gives
-.plan .timeline .seconds .ii .bound .gap .bound_seconds .proven .trials .shapes .pruned
-.ended and why(); or nil and a message.]]},
+.plan (a copy at each reading) .timeline .seconds .ii .bound .gap .bound_seconds .proven
+.trials .shapes .pruned .ended and why(); or nil and a message.]]},
 }
 
 section "Timelines and kernels" {
@@ -224,6 +245,7 @@ events, phases, measured, unit, program, unpriced, cache, played; of a trace als
 clock_hz, kernel. Shown as a drawing.]]},
   {"timeline:print", 'timeline:print{width=, by="lane", phase=, tile=, from=, to=, ascii=, color=}', [[
 Draw it on the standard output. by: "lane" or "seu". It begins with a tile or a cycle.]]},
+  {"timeline:show", "timeline:show()", "The explorer on it; an edited plan is returned. help \"explorer\""},
   {"timeline:text", "timeline:text{...}", "What timeline:print writes, as a string."},
   {"timeline:summary", "timeline:summary{width=, ascii=, color=}", "The numbers without the drawing."},
   {"kernel", [[
@@ -233,6 +255,7 @@ plan.]]},
 Run it; gives the outputs by name. Inputs nil: random ones, which a device makes itself.]]},
   {"kernel:check", "kernel:check{seed=, reference=}", [[
 Compare with the reference: .relative .max_abs .ok, and which reference it was: .reference.]]},
+  {"kernel:show", "kernel:show()", "The explorer on its plan and what it is lowered to: help \"explorer\""},
   {"kernel:trace", "kernel:trace{seed=, inputs=, eu=, seconds=}", [[
 Run it with time stamps: a timeline like that of plan:simulate, but measured. On the host,
 which has no clock, it tells the order. eu: whose events are wanted.]]},

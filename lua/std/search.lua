@@ -61,21 +61,37 @@ local function why(plan, tl)
   return table.concat(lines, "\n")
 end
 
+-- The plan that all else in an answer is about. Whoever reads r.plan gets a copy, to edit.
+local plans = setmetatable({}, {__mode = "k"})
+
+local function plan_of(r, key)
+  if key == "plan" then return plans[r]:copy() end
+end
+
+-- All fields, the plan among them.
+local function all_of(r)
+  local all = {plan = r.plan}
+  for key, value in next, r do all[key] = value end
+  return next, all
+end
+
+local result = {__name = "millrace.search", __index = plan_of, __pairs = all_of, fields = {plan = true}}
+
 -- The answer as people read it.
-local result = {__name = "millrace.search", __tostring = function(r)
-  local axes, tile = {}, r.plan.tile
+function result.__tostring(r)
+  local axes, tile = {}, plans[r].tile
   for axis in pairs(tile) do axes[#axes + 1] = axis end
   table.sort(axes)
   for i, axis in ipairs(axes) do axes[i] = ("%s=%d"):format(axis, tile[axis]) end
   return table.concat({
     ("search of %s: %d plans, %d tile shapes, %d of them cut off; ended: %s"):format(
-      r.plan.graph.program.name, r.trials, r.shapes, r.pruned, r.ended),
+      plans[r].graph.program.name, r.trials, r.shapes, r.pruned, r.ended),
     ("best: tile %s: %.4g ms, %.0f TFLOP/s; II %.0f, bound %.0f"):format(
       table.concat(axes, " "), r.seconds * 1e3, r.timeline.tflops, r.ii, r.bound),
     ("no tile shape tried can be under %.4g ms in the model%s"):format(r.bound_seconds * 1e3,
       r.proven and ": the best is optimal there" or ""),
   }, "\n")
-end}
+end
 
 return function(mr)
   return {search = entry(function(bound, device, given)
@@ -93,12 +109,14 @@ return function(mr)
     end
     local plan = rebuild(bound, device, statements, tile)
     local tl = plan:simulate()
-    return setmetatable({
-      plan = plan, timeline = tl, ii = tl.ii, bound = tl.bound, gap = tl.ii / tl.bound - 1,
+    local r = setmetatable({
+      timeline = tl, ii = tl.ii, bound = tl.bound, gap = tl.ii / tl.bound - 1,
       proven = ended == "done" and tl.seconds <= counts.bound_seconds * 1.001,
       bound_seconds = counts.bound_seconds, seconds = tl.seconds,
       trials = counts.trials, shapes = counts.shapes, pruned = counts.pruned, ended = ended,
       why = function() return why(plan, tl) end,
     }, result)
+    plans[r] = plan
+    return r
   end)}
 end

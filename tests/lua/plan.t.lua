@@ -315,13 +315,7 @@ problem(plan, "versions", appended_at, "iteration 1 of 'softmax' overwrites 'sof
 plan = new_attention{{"softmax"}, {"mma_qk"}, {"rescale"}, {"mma_pv"}}
 problem(plan, "offset", appended_at, "iteration 0 of 'softmax' reads 'mma_qk' of iteration 0 of " ..
   "'mma_qk', but the order has it come first",
-  {task = "softmax", other = "mma_qk", edge = "flow mma_qk"}, function(p)
-    for _, task in ipairs{"softmax", "rescale", "mma_pv"} do
-      p:remove(task)
-      p:append(task)
-    end
-    p:fill_waits()
-  end)
+  {task = "softmax", other = "mma_qk", edge = "flow mma_qk"}, "hint")
 
 plan = new_gemm()
 plan:lane("c0", {registers = 24})
@@ -657,6 +651,54 @@ bad("plan:append('mma', {eu = 132})", "append: eu must be a whole number from 0 
 bad("for i = 0, 16 do plan:append('mma', {lane = 'c' .. i}) end", "a plan has at most 16 lanes")
 bad("plan:remove('mma')", "'mma' is not in the plan")
 bad("plan:remove('mna')", "there is no sTask 'mna'; did you mean 'mma'?")
+bad("plan:move('mma', {at = 1})", "'mma' is not in the plan")
+bad("plan:move('mna', {at = 1})", "there is no sTask 'mna'; did you mean 'mma'?")
+bad("plan:move()", "move: sTask must be a string, got nothing")
+bad("plan:append('mma'); plan:move('mma')",
+  "'mma': nothing to change: give at=, before=, after=, lane= or seu=")
+bad("plan:move('mma', 1)", "move: table of options expected, got 1")
+bad("plan:move('mma', {lnae = 'c1'})", "move: unknown option 'lnae'; did you mean 'lane'?")
+bad("plan:move('mma', {befor = 'load_a'})", "move: unknown option 'befor'; did you mean 'before'?")
+bad("plan:move('mma', {1})", "move: options are given by name: move{at=...}")
+bad("plan:move('mma', {at = 17})", "move: at must be a whole number from -16 to 16, got 17")
+bad("plan:move('mma', {settle = 1})", "move: settle must be true or false, got 1")
+bad("plan:move('mma', {before = 1})", "move: before must be a string, got 1")
+bad("plan:append('mma'); plan:move('mma', {before = 'load_a', after = 'load_b'})",
+  "'mma': before= or after=, not both")
+bad("plan:append('mma'); plan:move('mma', {before = 'mma'})", "'mma' cannot come before itself")
+bad("plan:append('mma'); plan:move('mma', {after = 'laod_a'})",
+  "there is no sTask 'laod_a'; did you mean 'load_a'?")
+bad("plan:append('mma'); plan:move('mma', {after = 'load_a'})", "'load_a' is not in the plan")
+bad("plan:append('mma'); plan:append('load_a'); plan:move('mma', {after = 'load_a'})",
+  "'load_a' is on lane 'p0', and 'mma' is to be on 'c0': before= and after= name an sTask of the same " ..
+  'lane; or give lane="p0", too')
+bad("plan:append('mma'); plan:append('epilogue'); plan:move('mma', {before = 'epilogue'})",
+  "'mma' and 'epilogue' are not in the same loop: before= and after= name an sTask that runs as often")
+bad("plan:append('mma'); plan:append('mma'); plan:move('mma', {at = 1})",
+  "'mma' is appended 2 times: remove it, and append it once")
+bad("plan:append('mma'); plan:move('mma', {lane = 'c 0'})",
+  "'c 0' is no name for a lane: use letters, digits and _")
+bad("plan:append('mma'); plan:move('mma', {seu = 'tensr'})",
+  "'h200' has no sEU 'tensr'; did you mean 'tensor'?")
+bad("plan:split('m', 2); plan:move('maa', {at = 1})", "there is no sTask 'maa'; did you mean 'mma'?")
+bad("plan:split('m', 2); plan:append('mma.0'); plan:append('load_a'); plan:move('load_a', {after = 'mma'})",
+  "'mma' is split: name a part, as in 'mma.0'")
+bad("plan:split('m', 2); plan:append('mma.0'); plan:move('mma', {at = 1})", "'mma.1' is not in the plan")
+bad("plan:append('mma'); plan:insert('mma')", "'mma' is in the plan already: plan:move changes it")
+bad("plan:insert('mna')", "there is no sTask 'mna'; did you mean 'mma'?")
+bad("plan:insert('mma', {befor = 'load_a'})", "insert: unknown option 'befor'; did you mean 'before'?")
+bad("plan:insert('mma', {before = 'load_a'})", "'load_a' is not in the plan")
+bad("plan.move('mma')", "move: plan expected, got 'mma'")
+bad("plan.insert('mma')", "insert: plan expected, got 'mma'")
+bad("plan.copy()", "copy: plan expected, got nothing")
+bad("plan:diff()", "diff: plan expected, got nil")
+bad("plan:diff(graph)", "diff: plan expected, got millrace.graph")
+bad("plan.diff(1, plan)", "diff: plan expected, got 1")
+bad("plan:try()", "try: function expected, got nil")
+bad("plan:try(print, 1)", "try: table of options expected, got 1")
+bad("plan:try(print, {kep = true})", "try: unknown option 'kep'; did you mean 'keep'?")
+bad("plan:try(print, {keep = 1})", "try: keep must be true or false, got 1")
+bad("plan.try(print, print)", "try: plan expected, got function")
 bad("plan:lane('c0', {warps = 33})", "lane 'c0': 1 to 32 warps, not 33")
 bad("plan:lane('c0', {warps = 0})", "lane: warps must be a whole number from 1 to 1048576, got 0")
 bad("plan:lane('c0', {registers = 256})", "lane 'c0': a thread has at most 255 registers, not 256")

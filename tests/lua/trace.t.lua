@@ -311,4 +311,8 @@ if mr.attached() then
   end
 end
 
+collectgarbage "stop"
+local held = attention("serial"):compile{target = "host"}:trace{}
+collectgarbage "restart"
+ok(tostring(held):find("flash_attention", 1, true), "a trace while the collector rests")
 tap.done_testing()

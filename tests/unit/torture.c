@@ -91,6 +91,7 @@ static const char planning[] =
 	"edit('unwait', 'mma.0', 'load_b')\n"
 	"edit('grid', {group=2})\n"
 	"edit('fill_waits')\n"
+	"edit('move', 'load_b', {before='load_a', at=1})\n"
 	"edit('propagate', {k=32})\n"
 	"edit('remove', 'load_a')\n"
 	"local removed = text(plan)\n"
@@ -106,6 +107,8 @@ static const char planning[] =
 	"local tl = plan:simulate()\n"
 	"assert(tl.cycles > 0 and #tl.events > 0 and #tl.phases == 1 and tl.utilization.tensor)\n"
 	"assert(#tostring(tl) > 0 and #tl:summary() > 0)\n"
+	"local copy = plan:copy()\n"
+	"assert(text(copy) == text(plan) and #plan:diff(copy) == 0)\n"
 	"edit('unwait', 'mma.0', 'load_a')\n"
 	"ok, problems = plan:check()\n"
 	"assert(not ok and #tostring(problems) > 0)\n";

@@ -1,0 +1,227 @@
+-- edit.lua - plan:diff and plan:try: what differs between two plans, and what an edit would bring.
+
+local core = require "millrace.core"
+local draft = require "millrace.draft"
+local near = require "millrace.near"
+local raise, show, hint, entry = core.raise, core.show, core.hint, core.entry
+
+---- what differs ---------------------------------------------------------------------------
+
+-- A plan as statements, in the order of plan:script; and its tile and device.
+local function read(plan)
+  local lines = {}
+  for line in core.statements(plan):gmatch "[^\n]+" do lines[#lines + 1] = line end
+  return {
+    lines = lines, tile = plan.tile,
+    device = plan:script():match "\nlocal plan = mr%.plan%(bound:graph%b{}, ([^\n]*)%)\n",
+    program = tostring(plan.graph.program), name = plan.graph.program.name,
+  }
+end
+
+-- Axes of a tile that another one has otherwise.
+local function own_axes(tile, other)
+  local axes = {}
+  for axis, extent in pairs(tile) do
+    if other[axis] ~= extent then axes[axis] = extent end
+  end
+  return axes
+end
+
+-- Before the statements, what a script says in making the plan.
+local function with_head(one, other)
+  local lines = {}
+  if one.device ~= other.device then lines[1] = ("mr.plan(graph, %s)"):format(one.device) end
+  local axes = own_axes(one.tile, other.tile)
+  if next(axes) then lines[#lines + 1] = draft.statement{"propagate", axes} end
+  return table.move(one.lines, 1, #one.lines, #lines + 1, lines)
+end
+
+-- longest[i][k]: lines that a from i on and b from k on have in common, in order.
+local function common(a, b)
+  local longest = {[#a + 1] = setmetatable({}, {__index = function() return 0 end})}
+  for i = #a, 1, -1 do
+    local row, below = {[#b + 1] = 0}, longest[i + 1]
+    for k = #b, 1, -1 do
+      row[k] = a[i] == b[k] and below[k + 1] + 1 or math.max(below[k], row[k + 1])
+    end
+    longest[i] = row
+  end
+  return longest
+end
+
+-- All lines of both, {sign, text}: " " what both have, "-" what a has, "+" what b has.
+local function merged(a, b)
+  local longest, out, i, k = common(a, b), {}, 1, 1
+  while i <= #a or k <= #b do
+    if a[i] and a[i] == b[k] then
+      out[#out + 1], i, k = {" ", a[i]}, i + 1, k + 1
+    elseif a[i] and (not b[k] or longest[i + 1][k] >= longest[i][k + 1]) then
+      out[#out + 1], i = {"-", a[i]}, i + 1
+    else
+      out[#out + 1], k = {"+", b[k]}, k + 1
+    end
+  end
+  return out
+end
+
+-- The lines that differ, with one before and after them.
+local function text_of(rows)
+  local out, last = {}, 0
+  for i, row in ipairs(rows) do
+    local before, after = rows[i - 1], rows[i + 1]
+    if row[1] ~= " " or before and before[1] ~= " " or after and after[1] ~= " " then
+      if last > 0 and last < i - 1 then out[#out + 1] = "  ..." end
+      out[#out + 1], last = row[1] .. " " .. row[2], i
+    end
+  end
+  return #out > 0 and table.concat(out, "\n") or "no difference"
+end
+
+local difference = {__name = "millrace.diff", __tostring = function(d) return d.text end}
+
+local function diff_of(one, other)
+  local rows = merged(with_head(one, other), with_head(other, one))
+  local d = {text = text_of(rows)}
+  for _, row in ipairs(rows) do
+    if row[1] ~= " " then d[#d + 1] = row end
+  end
+  return setmetatable(d, difference)
+end
+
+local function check_plan(plan, what)
+  if not core.is(plan, "millrace.plan") then raise(("%s: plan expected, got %s"):format(what, show(plan))) end
+end
+
+local function diff(plan, other)
+  check_plan(plan, "diff")
+  check_plan(other, "diff")
+  local a, b = read(plan), read(other)
+  if a.program ~= b.program then
+    raise(a.name == b.name and ("diff: the plans are of '%s' with different sizes or options"):format(a.name) or
+      ("diff: the plans are of different programs: '%s' and '%s'"):format(a.name, b.name))
+  end
+  return diff_of(a, b)
+end
+
+---- trying an edit -----------------------------------------------------------------------------
+
+-- Waits as a list of {task=, on=, distance=, when=}.
+local function waits_of(plan)
+  local list = {}
+  for _, s in draft.each(draft.read(plan), "wait") do
+    for _, on in ipairs(s[3]) do
+      local w = type(on) == "table" and on or {on}
+      list[#list + 1] = {task = s[2], on = w[1], distance = w.distance, when = w.when or "complete"}
+    end
+  end
+  return list
+end
+
+local function wait_text(w)
+  local how = {}
+  if w.distance then how[1] = ("distance %d"):format(w.distance) end
+  if w.when == "issued" then how[#how + 1] = "issued" end
+  return ("%s for %s%s"):format(w.task, w.on, #how > 0 and (" (%s)"):format(table.concat(how, ", ")) or "")
+end
+
+-- Those of one list that the other one lacks.
+local function lacking(list, other)
+  local has, out = {}, {}
+  for _, w in ipairs(other) do has[wait_text(w)] = true end
+  for _, w in ipairs(list) do
+    if not has[wait_text(w)] then out[#out + 1] = w end
+  end
+  return out
+end
+
+local function add_waits(lines, title, list)
+  local texts = {}
+  for i, w in ipairs(list) do texts[i] = wait_text(w) end
+  if #texts > 0 then lines[#lines + 1] = ("waits that %s: %s"):format(title, table.concat(texts, ", ")) end
+end
+
+local function change_text(name, from, to, form, unit)
+  return ("%s " .. form .. " -> " .. form .. " %s (%+.1f %%)"):format(name, from, to, unit, 100 * (to / from - 1))
+end
+
+local function times_text(r)
+  local a, b = r.before, r.after
+  if not b then return nil end
+  if not a then
+    return ("II %.0f cycles, time %.4g ms; before, the plan was not legal"):format(b.ii, b.seconds * 1e3)
+  end
+  return ("%s, %s%s"):format(change_text("II", a.ii, b.ii, "%.0f", "cycles"),
+    change_text("time", a.seconds * 1e3, b.seconds * 1e3, "%.4g", "ms"), r.tie and ": too near to call" or "")
+end
+
+local result = {__name = "millrace.try", __tostring = function(r)
+  local lines = {tostring(r.diff)}
+  add_waits(lines, "came", r.came)
+  add_waits(lines, "went", r.went)
+  lines[#lines + 1] = times_text(r)
+  lines[#lines + 1] = r.ok and "the checker accepts it" or tostring(r.problems)
+  lines[#lines + 1] = r.kept and "kept" or "undone; keep() makes it again"
+  return table.concat(lines, "\n")
+end}
+
+local function options_of(options)
+  if options ~= nil and type(options) ~= "table" then
+    raise("try: table of options expected, got " .. show(options))
+  end
+  for key, value in pairs(options or {}) do
+    if key ~= "keep" then raise(("try: unknown option %s%s"):format(show(key), hint(key, {"keep"}))) end
+    if type(value) ~= "boolean" then
+      raise("try: keep must be true or false, got " .. show(value))
+    end
+  end
+  return options or {}
+end
+
+-- Of a legal plan.
+local function timeline_of(plan)
+  local ok, problems = plan:check()
+  return ok and plan:simulate() or nil, ok, problems
+end
+
+local function keep(r, plan, from, to)
+  if r.kept then raise "keep: it is kept" end
+  if not core.is_at(plan, from) then raise "keep: the plan has changed since it was tried" end
+  core.back(plan, to)
+  r.kept = true
+end
+
+-- What the edits since `from` have made of the plan.
+local function result_of(plan, before, statements, waits)
+  local after, ok, problems = timeline_of(plan)
+  local now = waits_of(plan)
+  return {
+    diff = diff_of(statements, read(plan)), before = before, after = after, ok = ok, problems = problems,
+    came = lacking(now, waits), went = lacking(waits, now),
+    gain = before and after and 1 - after.seconds / before.seconds,
+    tie = before and after and near(before, after),
+  }
+end
+
+local function try(plan, f, options)
+  check_plan(plan, "try")
+  if type(f) ~= "function" then raise("try: function expected, got " .. show(f)) end
+  local o = options_of(options)
+  local before, statements, waits = timeline_of(plan), read(plan), waits_of(plan)
+  local from, to, r = core.mark(plan), nil, nil
+  local good, message = pcall(function()
+    f(plan)
+    r = result_of(plan, before, statements, waits)
+    to = core.mark(plan)
+  end)
+  if not good or not o.keep then core.back(plan, from) end
+  if not good then error(message, 0) end
+  r.kept = o.keep or false
+  r.keep = entry(function() keep(r, plan, from, to) end)
+  return setmetatable(r, result)
+end
+
+return function()
+  core.method("millrace.plan", "diff", entry(diff))
+  core.method("millrace.plan", "try", entry(try))
+  return {}
+end

@@ -1,0 +1,102 @@
+-- show.lua - the show methods: the explorer on what there is, or text where there is no terminal.
+
+local core = require "millrace.core"
+local raise, show, entry = core.raise, core.show, core.entry
+
+local function title_of(plan)
+  return ("%s on %s"):format(plan.graph.program.name, plan.device.name)
+end
+
+-- On the device, checked against the reference first.
+local function measure(plan)
+  local board, why = core.attached()
+  if not board then return nil, "nothing to run it on: " .. tostring(why) end
+  local k = plan:compile{target = "cuda"}
+  local good = k:check()
+  if not good.ok then return nil, ("the kernel is wrong: off by %.2g"):format(good.max_abs) end
+  return k:trace(), "measured on the device: 7 has predicted and measured"
+end
+
+-- What core.explore wants to know of a plan.
+local function of_plan(plan)
+  return {plan = plan, title = title_of(plan), view = "plan",
+    script = function() return plan:script() end,
+    measure = function() return measure(plan) end}
+end
+
+local function of_timeline(tl)
+  if tl.measured then
+    local plan = tl.kernel.plan
+    local o = {timeline = tl, plan_of_timeline = plan, title = title_of(plan) .. ", measured", view = "timeline"}
+    if plan:check() then o.base, o.plan_of_base = plan:simulate(), plan end
+    return o
+  end
+  local o = of_plan(core.plan_of(tl))
+  o.timeline, o.view = tl, "timeline"
+  return o
+end
+
+local function of(x)
+  if core.is(x, "millrace.timeline") then return of_timeline(x) end
+  if core.is(x, "millrace.plan") then return of_plan(x) end
+  if core.is(x, "millrace.graph") then
+    return {graph = x, title = x.program.name, view = "graph"}
+  end
+  if core.is(x, "millrace.kernel") or core.is(x, "millrace.on_host") then
+    local o = of_plan(x.plan)
+    o.view = "kernel"
+    return o
+  end
+  raise("show: timeline, plan, graph or kernel expected, got " .. show(x))
+end
+
+-- What stands in for the explorer where nobody could see it.
+local function as_text(x, y)
+  if y then
+    print(core.is(x, "millrace.timeline") and require "millrace".compare(x, y) or y)
+  elseif core.is(x, "millrace.timeline") then
+    x:print()
+  else
+    print(x)
+  end
+end
+
+local function run(x, y)
+  local o = of(x)
+  if y ~= nil then
+    local first = core.is(x, "millrace.plan") and x:simulate() or x
+    if not core.is(first, "millrace.timeline") then
+      raise("show: two plans or timelines are compared, got " .. show(x))
+    end
+    o = of(y)
+    o.base, o.plan_of_base, o.view = first, first.measured and first.kernel.plan or core.plan_of(first), "compare"
+  end
+  local edited, cut = core.explore(o)
+  if edited == nil and cut then io.stderr:write(cut, "\n") end
+  if edited == nil then return as_text(x, y) end
+  if cut then io.stderr:write("left by Ctrl-C; the plan is as it was edited: plan:undo() takes that back\n") end
+  if edited then return o.plan end
+end
+
+-- Keys by group, as people read them.
+local key_list = {__tostring = function(list)
+  local lines, group = {}, nil
+  for _, k in ipairs(list) do
+    if k.group ~= group then lines[#lines + 1] = (group and "\n" or "") .. k.group end
+    group = k.group
+    lines[#lines + 1] = ("  %-10s %s"):format(k.keys, k.help)
+  end
+  return table.concat(lines, "\n")
+end}
+
+return function()
+  for _, class in ipairs{"timeline", "plan", "graph", "kernel", "on_host"} do
+    core.method("millrace." .. class, "show", entry(function(x)
+      if not core.is(x, "millrace." .. class) then
+        raise(("show: %s expected, got %s"):format(class, show(x)))
+      end
+      return run(x)
+    end))
+  end
+  return {show = entry(run), keys = function() return setmetatable(core.keys(), key_list) end}
+end

@@ -1,0 +1,366 @@
+-- Editing: plan:move and plan:insert with all that hangs on them, copies, differences, tries, and the
+-- plan of a search, which nobody changes.
+local mr = require "millrace"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local ok, is, like = tap.ok, tap.is, tap.like
+
+local device = mr.device "h200"
+
+local function statements(plan)
+  return plan:script():match "\nlocal plan = [^\n]*\n(.*)return plan\n$"
+end
+
+local function undone_to(plan, script)
+  while plan:script() ~= script and plan:undo() do end
+  return plan:script() == script
+end
+
+---- one move ---------------------------------------------------------------------------
+
+local plan = mr.load_plan "attention_pingpong"
+local before = plan:script()
+plan:move("load_v", {at = 1})
+like(statements(plan), 'plan:append%("load_v", {seu="tma", lane="p0", at=1}%)', "an offset, in one call")
+ok(plan:check(), "  and the plan is legal", select(2, plan:check()))
+ok(plan:undo() and plan:script() == before, "  and one edit")
+
+plan:move("mma_qk", {after = "mma_pv"})
+like(statements(plan), 'append%("mma_pv%.0", [^\n]*\nplan:append%("mma_qk%.0", [^\n]*\nplan:append%("softmax%.0"',
+  "the parts of an sTask behind the parts of another")
+like(statements(plan), 'append%("mma_pv%.1", [^\n]*\nplan:append%("mma_qk%.1", [^\n]*\nplan:append%("softmax%.1"',
+  "  each behind that of its number")
+ok(plan:check(), "  and the plan is legal", select(2, plan:check()))
+like(statements(plan), '"mma_qk%.0", {"load_q", "load_k", {"mma_pv%.1", distance=2, when="issued"}}',
+  "  waits with a distance, or for issue, are as they were")
+ok(not statements(plan):find 'wait%("rescale', "  a wait that is needless now is gone")
+plan:move("mma_qk", {before = "mma_pv"})
+like(statements(plan), 'wait%("rescale%.0", {"mma_pv%.0"}%)', "  and comes again")
+ok(plan:check(), "  and the plan is legal", select(2, plan:check()))
+ok(undone_to(plan, before), "  and all is undone")
+
+plan = mr.load_plan "attention_serial"
+plan:propagate{n = 64}
+before = plan:script()
+plan:move("mma_qk", {at = 1})
+is(plan.rings.mma_qk, 2, "the order needs more versions")
+ok(plan:check(), "  and the plan is legal", select(2, plan:check()))
+plan:move("mma_qk", {at = 0})
+is(plan.rings.mma_qk, 2, "  which stay when it does not")
+ok(undone_to(plan, before) and plan.rings.mma_qk == 1, "  undone, there are as many as before")
+plan:move("mma_qk", {at = 1, settle = false})
+is(plan.rings.mma_qk, 1, "  not settled, too")
+ok(not plan:check(), "  and the plan is not legal")
+plan = mr.load_plan "attention_overlap"
+before = plan:script()
+plan:move("mma_pv", {seu = "tma"})
+sound, problems = plan:check()
+ok(not sound and problems[1].code == "wrong_seu", "a unit that cannot do it: the edit stands", problems)
+is(problems[1].hint, 'plan:move("mma_pv", {seu="tensor"})', "  what would repair it is another")
+plan:move("mma_pv", {seu = "tensor"})
+is(plan:script(), before, "  and does")
+plan:move("softmax", {before = "mma_qk", at = 0})
+sound, problems = plan:check()
+ok(not sound and problems[1].code == "offset", "an order that cannot be: the edit stands", problems)
+ok(undone_to(plan, before), "  until it is undone")
+
+local gemm = mr.load_plan "gemm_cooperative"
+before = gemm:script()
+gemm:move("load_a", {lane = "p1"})
+like(statements(gemm), 'append%("load_a", {seu="tma", lane="p1"}%)', "another lane, which is declared")
+ok(gemm:check(), "  and the plan is legal", select(2, gemm:check()))
+gemm:move("load_a", {lane = "p0"})
+like(statements(gemm), 'append%("load_b"[^\n]*\nplan:append%("load_a"', "  back, at the end of that lane's order")
+ok(gemm:check(), "  and the plan is legal", select(2, gemm:check()))
+gemm:move("load_a", {lane = "p1"})
+gemm:move("load_a", {lane = "p0", before = "load_b"})
+like(statements(gemm), 'append%("load_a"[^\n]*\nplan:append%("load_b"', "  or where it is told")
+ok(undone_to(gemm, before), "  and all is undone")
+
+---- insert -------------------------------------------------------------------------------
+
+before = plan:script()
+plan:remove "softmax"
+plan:insert("softmax", {after = "mma_pv", at = 1})
+is(plan:script(), before, "insert: what was taken out, with its waits")
+plan:remove "softmax"
+plan:insert("softmax", {before = "rescale", lane = "c0", seu = "cuda", at = 1, settle = false})
+is(plan:script(), before, "  which are still there")
+plan = mr.load_plan "attention_pingpong"
+before = plan:script()
+plan:remove "softmax.0"
+plan:remove "softmax.1"
+plan:insert("softmax", {before = "rescale", at = 1})
+is(plan:script(), before, "  of a split sTask all parts, each on the lane of its part beside")
+plan = mr.plan(mr.examples.gemm{m = 512, n = 512, k = 512}:graph{tile = {m = 128, n = 128, k = 64}}, device)
+for _, task in ipairs{"load_a", "load_b", "mma", "store_c"} do plan:insert(task) end
+ok(not statements(plan):find "wait", "  a plan that is not whole has no waits")
+plan:insert("epilogue", {before = "store_c"})
+ok(plan:check(), "  one that is gets them all", select(2, plan:check()))
+
+---- random moves -------------------------------------------------------------------------
+
+local seed = 1
+local function random(n)
+  seed = (seed * 1103515245 + 12345) % 2^31
+  return math.tointeger(seed // 65536 % n) + 1
+end
+
+-- The sTask that comes after another one on its lane, in its loop; nil: none does.
+local function place_of(p, task)
+  local loop, found, own = {}, nil, nil
+  for _, t in ipairs(p.tasks) do loop[t.name] = ("%s %s"):format(t.phase, t.loop) end
+  local lane = statements(p):match(('append%%("%s", {[^}]*lane="(%%w+)"'):format((task:gsub("%p", "%%%0"))))
+  for name, on in statements(p):gmatch 'append%("([^"]+)", {[^}]*lane="(%w+)"' do
+    if own and not found and on == lane and loop[name] == loop[task] then found = name end
+    own = own or name == task
+  end
+  return found, lane
+end
+
+local function offset_of(p, task)
+  local entry = statements(p):match(('append%%("%s", {([^}]*)}'):format((task:gsub("%p", "%%%0"))))
+  return tonumber(entry:match "at=(%-?%d+)") or 0
+end
+
+-- A move of some sTask, and that back again.
+local function any_move(p)
+  local task, other = p.tasks[random(#p.tasks)].name, p.tasks[random(#p.tasks)].name
+  local follower, lane = place_of(p, task)
+  local back = {at = offset_of(p, task), lane = lane, before = follower}
+  local kind = random(4)
+  if kind == 1 then return task, {at = random(4) - 2}, back end
+  if kind == 2 then return task, {before = other}, back end
+  if kind == 3 then return task, {after = other, at = random(3) - 2}, back end
+  return task, {lane = select(2, place_of(p, other))}, back
+end
+
+local slowest, moved, accepted, legal_back = 0, 0, 0, 0
+local shipped = {"attention_pingpong", "attention_overlap", "attention_serial", "gemm_cooperative"}
+for _, name in ipairs(shipped) do
+  local p = mr.load_plan(name)
+  local first, wrong = p:script(), {}
+  for _ = 1, 60 do
+    local task, change, back = any_move(p)
+    local began = os.clock()
+    local good = pcall(p.move, p, task, change)
+    slowest = math.max(slowest, os.clock() - began)
+    moved = moved + (good and 1 or 0)
+    if good and p:check() then
+      accepted = accepted + 1
+      p:move(task, back)
+      local there = place_of(p, task)
+      if there ~= back.before and back.before then wrong[#wrong + 1] = task .. " is elsewhere" end
+      if p:check() then legal_back = legal_back + 1 else wrong[#wrong + 1] = task .. ": " .. tostring(select(2, p:check())) end
+      p:undo()
+    end
+    if good then p:undo() end
+    if p:script() ~= first then wrong[#wrong + 1] = task .. " is not undone" end
+  end
+  is(table.concat(wrong, "\n"), "", name .. ": 60 moves there and back, and undone")
+end
+ok(moved > 60 and accepted > 20, "  of which enough are legal", moved, accepted)
+is(legal_back, accepted, "  and back they are legal again")
+ok(true, ("  the slowest took %.1f ms"):format(slowest * 1e3))
+
+-- Plans that moves make, and that the checker accepts, compute what the program says.
+local mlp = mr.program("mlp", function(p)
+  local m, h, k, d = p:axes("m", "h", "k", "d")
+  local X, U, V = p:input("X", {m, k}), p:input("U", {h, k}), p:input("V", {d, h})
+  local Y = p:output("Y", {m, d})
+  local x = p:load("load_x", X)
+  local y = p:carry("y", {m, d}, 0)
+  p:loop(h, function()
+    local a = p:mma("up", x, p:load("load_u", U))
+    local b = p:task("act", function() return mr.max(a, 0):to "bf16" end)
+    y:add(p:mma("down", b, p:load("load_v", V)))
+  end)
+  Y:store("store_y", p:task("out", function() return y:to "bf16" end))
+end):bind{m = 128, h = 256, k = 64, d = 64}
+
+local function computes(bound, tile, what)
+  local p = mr.plan(bound:graph{tile = tile}, device)
+  for _, task in ipairs(p.tasks) do p:append(task.name) end
+  p:fill_waits()
+  ok(p:check(), what .. ": a plan in the order of the program", select(2, p:check()))
+  local done, scripts = 0, {}
+  for _ = 1, 60 do
+    local task, change = any_move(p)
+    local good = pcall(p.move, p, task, change)
+    if good and p:check() and not scripts[p:script()] and done < 5 then
+      scripts[p:script()], done = true, done + 1
+      local err = p:compile{target = "host"}:check()
+      ok(err.ok, ("  moved %s, it computes the same"):format(task), err.relative, p:script())
+    elseif good then
+      p:undo()
+    end
+  end
+  is(done, 5, "  in five ways")
+end
+computes(mlp, {m = 64, h = 64}, "a program that is not shipped")
+computes(mr.examples.gemm{m = 128, n = 128, k = 192}, {m = 64, n = 64, k = 64}, "gemm")
+
+---- copies -------------------------------------------------------------------------------
+
+plan = mr.load_plan "attention_pingpong"
+before = plan:script()
+local copy = plan:copy()
+is(copy:script(), before, "copy: the same plan")
+ok(copy.graph == plan.graph and copy.device == plan.device and #copy.tasks == #plan.tasks,
+  "  of the same graph and device")
+copy:move("softmax", {lane = "c0"})
+ok(copy:script() ~= before and plan:script() == before, "  but another plan")
+copy:undo()
+local edits, own = 0, 0
+while copy:undo() do edits = edits + 1 end
+while plan:undo() do own = own + 1 end
+ok(edits == own and edits > 20, "  with the edits, to be undone", edits, own)
+ok(not plan:copy():redo(), "  but for those that were")
+while plan:redo() do end
+is(plan:script(), before, "  those of the first are its own")
+ok(not mr.plan(plan.graph, device):copy():undo(), "  of an empty plan, too")
+copy = mr.load_plan "attention_serial"
+copy:unwait("mma_pv", "load_v")
+like(select(2, copy:copy():check())[1].place, "attention_serial.lua:%d+$", "  with the places of its edits")
+
+---- differences ----------------------------------------------------------------------------
+
+local function text(d) return tostring(d) end
+
+copy = plan:copy()
+local d = plan:diff(copy)
+ok(#d == 0 and text(d) == "no difference", "diff: none", d)
+copy:move("load_v", {at = 1, settle = false})
+d = plan:diff(copy)
+is(text(d), [[
+  plan:append("load_k", {seu="tma", lane="p0"})
+- plan:append("load_v", {seu="tma", lane="p0"})
++ plan:append("load_v", {seu="tma", lane="p0", at=1})
+  plan:append("mma_qk.0", {seu="tensor", lane="c0", at=1})]], "  of an offset")
+ok(#d == 2 and d[1][1] == "-" and d[2][1] == "+" and
+  d[2][2] == 'plan:append("load_v", {seu="tma", lane="p0", at=1})', "  as a list")
+is(text(copy:diff(plan)):match "\n%- ([^\n]*)", d[2][2], "  and the other way round")
+copy:undo()
+copy:propagate{n = 64}
+is(text(plan:diff(copy)), '- plan:propagate{n=128}\n+ plan:propagate{n=64}\n  plan:split("m", 2)', "  of a tile")
+copy:undo()
+copy:move("load_k", {after = "load_v", settle = false})
+d = plan:diff(copy)
+ok(#d == 2 and d[1][2] == d[2][2], "  of an order: one line that moves", d)
+local h100 = mr.load_plan "attention_serial"
+d = mr.plan(h100.graph, mr.device "h100"):diff(mr.plan(h100.graph, device))
+is(text(d), '- mr.plan(graph, mr.device "h100")\n+ mr.plan(graph, mr.device "h200")', "  of devices")
+local good, message = pcall(plan.diff, plan, gemm)
+ok(not good and message:find "diff: the plans are of different programs: 'flash_attention' and 'gemm'$",
+  "  of programs: an error", message)
+local function small(m) return mr.plan(mr.examples.gemm{m = m, n = 128, k = 128}:graph{}, device) end
+is(text(small(128):diff(small(128))), "no difference", "  of a program that was bound twice: none")
+good, message = pcall(plan.diff, small(128), small(256))
+ok(not good and message:find "diff: the plans are of 'gemm' with different sizes or options$", "  of sizes: an error", message)
+
+---- tries ------------------------------------------------------------------------------------
+
+plan = mr.load_plan "attention_pingpong"
+before = plan:script()
+local seen
+local r = plan:try(function(p)
+  p:move("mma_qk", {after = "mma_pv"})
+  seen = p
+end)
+is(seen, plan, "try: the function gets the plan")
+is(plan:script(), before, "  and all is undone")
+ok(not plan:redo(), "  with nothing to be redone")
+ok(r.ok and #r.problems == 0 and not r.kept, "  it was legal", r.problems)
+is(#r.diff, 6, "  what differed")
+is(#r.came, 0, "  the waits that came")
+is(#r.went, 2, "  and went")
+ok(r.went[1].task == "rescale.0" and r.went[1].on == "mma_pv.0" and r.went[1].when == "complete" and
+  not r.went[1].distance, "  by name")
+ok(r.before.seconds == plan:simulate().seconds and r.after.seconds > r.before.seconds and
+  math.abs(r.gain - (1 - r.after.seconds / r.before.seconds)) < 1e-12, "  and the times")
+like(r, "\nwaits that went: rescale%.0 for mma_pv%.0, rescale%.1 for mma_pv%.1\n" ..
+  "II %d+ %-> %d+ cycles %(%+%d+%.%d %%%), time [%d.]+ %-> [%d.]+ ms %(%+%d+%.%d %%%)\n" ..
+  "the checker accepts it\nundone; keep%(%) makes it again$", "  as text")
+r.keep()
+ok(r.kept and plan:script() ~= before, "keep: makes it again")
+like(r, "\nkept$", "  and says so")
+good, message = pcall(r.keep)
+ok(not good and message:find "keep: it is kept$", "  once", message)
+ok(plan:undo() and plan:script() == before, "  as the edit that it was")
+
+r = plan:try(function(p) p:move("load_v", {at = 1}) end)
+plan:buffers{v = 3}
+good, message = pcall(r.keep)
+ok(not good and message:find "keep: the plan has changed since it was tried$", "  unless the plan has changed", message)
+plan:undo()
+r.keep()
+ok(statements(plan):find "at=1}%)\nplan:append%(\"mma_qk.0", "  and is not as it was again", statements(plan))
+plan:undo()
+
+r = plan:try(function(p)
+  p:move("load_v", {at = 1})
+  p:move("load_v", {at = 2})
+end, {keep = true})
+ok(r.kept and plan:script() ~= before, "keep=true leaves the edits")
+plan:undo()
+like(statements(plan), '"load_v", {seu="tma", lane="p0", at=1}', "  each one to be undone")
+plan:undo()
+
+r = plan:try(function(p) p:move("softmax", {at = 0}) end)
+ok(not r.ok and r.after == nil and r.gain == nil and r.before, "a try that is not legal has no timeline")
+like(r, "\n[^\n]*offset: ", "  and tells why not")
+r = plan:try(function() end)
+ok(r.ok and r.gain == 0, "a try of nothing brings nothing")
+like(r, "^no difference\nII .* ms %(%+0%.0 %%%)", "  as text")
+local tied = r.before.tie and true or nil
+is(r.tie, tied, "  which is too near to call")
+like(r, tied and ": too near to call\n" or "%%%)\n", "  and said to be")
+
+plan:move("load_v", {at = 1})
+plan:undo()
+good, message = pcall(plan.try, plan, function(p)
+  p:undo()
+  p:undo()
+  p:move("mma_pv", {at = 1})
+  p:move("mma_pvv", {at = 1})
+end)
+ok(not good and message:find "edit%.t%.lua:%d+: there is no sTask 'mma_pvv'; did you mean 'mma_pv'%?$",
+  "an error in it is raised again, with its place", message)
+is(plan:script(), before, "  and all is undone, even what it undid")
+ok(plan:redo() and statements(plan):find 'lane="p0", at=1}', "  and can be redone as before")
+plan:undo()
+local raised = {}
+good, message = pcall(plan.try, plan, function() error(raised) end)
+ok(not good and message == raised, "  whatever was raised")
+r = plan:try(function(p)
+  local inner = p:try(function(q) q:move("load_v", {at = 1, settle = false}) end, {keep = true})
+  p:try(function(q) q:move("load_k", {at = 1}) end)
+  ok(inner.kept, "a try in a try")
+end)
+is(#r.diff, 2, "  is a part of it")
+is(plan:script(), before, "  and undone with it")
+
+local empty = mr.plan(plan.graph, device)
+r = empty:try(function(p)
+  p:append "load_q"
+end)
+ok(not r.ok and r.before == nil, "of a plan that is not legal there are no times")
+
+---- the plan of a search ----------------------------------------------------------------------
+
+local found = mr.search(mr.examples.gemm{m = 512, n = 512, k = 512}, device, {trials = 20})
+before = found.plan:script()
+local mine = found.plan
+mine:undo()
+ok(mine:script() ~= before, "the plan of a search is edited")
+is(found.plan:script(), before, "  but that is a copy")
+is(found.plan:simulate().cycles, found.timeline.cycles, "  and the answer stays what it was")
+like(found, "^search of gemm: %d+ plans", "  as text")
+ok(found.timeline:why(), "  whose timeline is that of its plan")
+local fields = {}
+for key in pairs(found) do fields[key] = true end
+ok(fields.plan and fields.timeline and fields.why, "  all fields are told")
+local began = os.clock()
+for _ = 1, 20 do mine = found.plan end
+ok((os.clock() - began) / 20 < 0.02, ("  a copy took %.2f ms"):format((os.clock() - began) / 20 * 1e3))
+
+tap.done_testing()
