@@ -34,13 +34,18 @@ B := build/$(MODE)
 Q := $(if $(V),,@)
 
 # Found by pkg-config, and the Debian packages that bring them and the rest.
-PKGS := lua5.4 libedit
+PKGS := lua5.4 libedit ncursesw
+# Only for tests: a terminal that shows nothing to anybody.
+TEST_PKGS := vterm
 CLANG := $(findstring clang,$(CC))
-DEBS = $(if $(CLANG),clang,gcc) libc6-dev make pkg-config liblua5.4-dev libedit-dev perl tmux \
+DEBS = $(if $(CLANG),clang,gcc) libc6-dev make pkg-config liblua5.4-dev libedit-dev libncurses-dev \
+	libvterm-dev perl tmux \
 	$(and $(CLANG),$(findstring -fsan,$(FLAGS_$(MODE))),libclang-rt-dev)
 # The commands that stand for them where there is no Debian to ask.
 TOOLS := $(CC) $(AR) pkg-config prove tmux
-PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+# ncurses wants to choose which functions of POSIX there are.
+PKG_CFLAGS := $(filter-out -D_XOPEN_SOURCE=% -D_DEFAULT_SOURCE,\
+	$(shell pkg-config --cflags $(PKGS) 2>/dev/null))
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 
 FLAGS_release := -O2 -g
@@ -61,7 +66,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wvla -Wwrite-strings -Wpointe
 ifneq ($(and $(filter true 1,$(CI) $(DEV)),$(filter release debug,$(MODE))),)
 WARN += -Werror
 endif
-CPPFLAGS := -Isrc -I. -Itests -D_DEFAULT_SOURCE -D_XOPEN_SOURCE=700 $(PKG_CFLAGS)
+CPPFLAGS := -Isrc -Iui -I. -Itests -D_DEFAULT_SOURCE -D_XOPEN_SOURCE=700 $(PKG_CFLAGS)
 # No contraction: the same program gives the same numbers on every machine.
 CFLAGS := -std=c11 -ffp-contract=off $(WARN) $(FLAGS_$(MODE)) $(EXTRA_CFLAGS)
 LDFLAGS := $(FLAGS_$(MODE)) $(EXTRA_LDFLAGS)
@@ -69,14 +74,14 @@ LIBS := $(PKG_LIBS) -lpthread -ldl -lm
 
 CORE_SRC := $(sort $(wildcard src/*/*.c src/lower/*/*.c))
 LUA_SRC := $(sort $(wildcard lua/*.c))
-UI_SRC := $(sort $(wildcard ui/*.c))
+UI_SRC := $(sort $(wildcard ui/*.c ui/*/*.c))
 STD := $(sort $(wildcard lua/std/*.lua))
 RUNTIME := src/host/rt_abi.h src/host/rt_number.h src/host/millrace_host.h
 TEMPLATES := $(sort $(wildcard src/run/export/*.* src/host/rt*.[ch])) src/host/millrace_host.h src/tile/fill.h
 UNIT_SRC := $(sort $(wildcard tests/unit/*.c))
 BENCH_SRC := $(sort $(wildcard tests/perf/bench_*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
-HEADERS := $(sort $(wildcard src/*/*.h src/lower/*/*.h lua/*.h ui/*.h))
+HEADERS := $(sort $(wildcard src/*/*.h src/lower/*/*.h lua/*.h ui/*.h ui/*/*.h))
 TESTS ?= $(sort $(wildcard tests/lua/*.t.lua tests/*/*.t))
 
 objects = $(patsubst %.c,$(B)/%.o,$(1))
@@ -176,6 +181,9 @@ $(B)/fake/%.so: tests/fake/%.c $(B)/.cflags
 	$(Q)$(CC) $(CPPFLAGS) -std=c11 $(WARN) -O1 -g -fPIC -shared -o $@ $<
 FAKES := $(patsubst tests/%.c,$(B)/%.so,$(wildcard tests/fake/fake_*.c))
 $(B)/tests/gpu: $(FAKES)
+# Those that look at a screen.
+SCREENS := $(addprefix $(B)/,tests/term tests/explore tests/monkey perf/bench_explore)
+$(SCREENS): private LIBS += $(shell pkg-config --libs $(TEST_PKGS) 2>/dev/null)
 $(B)/fake/fake_nvml_old.so: tests/fake/fake_nvml.c
 $(B)/perf/%: $(B)/tests/perf/%.o $(LIB_OBJ) $(B)/libcore.a
 	$(call say,LINK)
@@ -207,7 +215,7 @@ setup:
 		$$inst $$lack || { $$apt update && $$inst $$lack; }; \
 	else \
 		for t in $(TOOLS); do command -v $$t >/dev/null || lack="$$lack $$t"; done; \
-		for p in $(PKGS); do \
+		for p in $(PKGS) $(TEST_PKGS); do \
 			pkg-config --exists $$p 2>/dev/null || lack="$$lack $$p"; \
 		done; \
 		[ "$$lack" ] || exit 0; \
@@ -255,8 +263,8 @@ BEGIN {
 	low["gpu"] = low["host"] = low["lower"] " lower emit"
 	low["run"] = low["gpu"] " gpu host reference sim"
 	low["lua"] = low["run"] " run search draw store"
-	low["ui"] = low["lua"] " lua"
-	home["n?curses\\.h"] = "^ui/term_curses\\.c"
+	low["ui"] = low["lua"] " lua explore"
+	home["n?curses\\.h"] = "^ui/explore/term_curses\\.c"
 	home["histedit\\.h"] = "^ui/repl\\.c"
 	home["cairo.*\\.h"] = "^src/draw/cairo\\.c"
 	home["sqlite3\\.h"] = "^src/store/"

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "explore/explore.h"
 #include "gpu/gpu.h"
 #include "lua/lcore.h"
 #include "repl.h"
@@ -228,6 +229,7 @@ static int main_l(lua_State *L)
 	user_init(L);
 	set_arg(L, o);
 	host_set_mr(L);
+	lua_open_explore(L);
 	o->status = EXIT_SCRIPT;
 	if (o->version)
 		print_version(L);

@@ -1,0 +1,270 @@
+/* What is known of the event and the sTask under the cursor, line by line, the most wanted
+ * first: what does not fit is left out. */
+#include <string.h>
+
+#include "draw/label.h"
+#include "draw/units.h"
+#include "explore/parts.h"
+
+struct lines {
+	struct model *m;
+	struct cells *out;
+	int y;
+};
+
+static void line(struct lines *x, const char *head, const char *s)
+{
+	int at;
+
+	if (x->y >= x->out->h || !s[0])
+		return;
+	at = cells_text(x->out, 0, x->y, x->out->w, head, FAINT);
+	cells_text(x->out, at, x->y, x->out->w - at, s, PLAIN);
+	x->y++;
+}
+
+static const char *task_name(const struct model *m, int task)
+{
+	return task >= 0 && task < m->now->graph->tasks.n ? m->now->graph->tasks.v[task].name : "?";
+}
+
+static const char *number(struct model *m, int64_t n)
+{
+	return arena_strf(&m->frame, "%s", unit_count(n).s);
+}
+
+/* ---- the event ---- */
+
+static const char *held_text(struct model *m, const struct event *e)
+{
+	static const char *const words[] = { "", "completion of", "the turn of", "its unit, busy with",
+		"memory, busy with", "products of its own," };	/* ORDER cause */
+	struct buf b;
+
+	buf_init(&b, &m->frame);
+	if (e->issue > e->ready) {
+		int cause = e->held != CAUSE_NONE ? e->held : e->cause;
+		int task = e->held != CAUSE_NONE ? e->held_task : e->cause_task;
+
+		buf_printf(&b, ", waits %s", number(m, e->issue - e->ready));
+		if (cause > CAUSE_NONE && cause < CAUSES && task != NONE)
+			buf_printf(&b, " for %s %s", words[cause], task_name(m, task));
+	}
+	buf_printf(&b, ", issued %s", number(m, e->issue));
+	if (e->start > e->issue) {
+		buf_printf(&b, ", queues %s", number(m, e->start - e->issue));
+		if (e->cause > CAUSE_NONE && e->cause < CAUSES && e->cause_task != NONE &&
+		    (e->cause == CAUSE_SEU || e->cause == CAUSE_MEMORY))
+			buf_printf(&b, " for %s %s", words[e->cause], task_name(m, e->cause_task));
+	}
+	return b.text;
+}
+
+/* Cycles that it could complete later and nobody would notice: until the first of those that
+ * depend on it is issued. */
+static const char *slack_text(struct model *m, const struct event *e)
+{
+	const struct graph *g = m->now->graph;
+	const struct lookup *l = model_lookup(m);
+	int64_t least = INT64_MAX;
+	int who = NONE;
+
+	for (int i = 0; i < g->edges.n; i++) {
+		const struct edge *edge = &g->edges.v[i];
+		const struct lookup_list *list;
+		int near;
+
+		if (edge->from != e->task)
+			continue;
+		list = &l->of_task[edge->to];
+		near = lookup_near(l, list, e->end);
+		if (near != NONE && l->line->events.v[near].issue < e->end)
+			near = lookup_next_of_task(l, near, 1);
+		if (near != NONE && l->line->events.v[near].issue - e->end < least) {
+			least = l->line->events.v[near].issue - e->end;
+			who = near;
+		}
+	}
+	if (who == NONE)
+		return "";
+	return arena_strf(&m->frame, "%s cycles, then %s %d is issued", number(m, least),
+		task_name(m, l->line->events.v[who].task), (int)l->line->events.v[who].seq);
+}
+
+static void put_event(struct lines *x, const struct event *e)
+{
+	struct model *m = x->m;
+	const struct timeline *t = m->now->tl;
+	const struct task_cost *cost = model_line(m)->costs ? &model_line(m)->costs[e->task] : NULL;
+	struct buf b;
+
+	buf_init(&b, &m->frame);
+	buf_printf(&b, "lane free %s%s", number(m, e->ready), held_text(m, e));
+	buf_printf(&b, ", starts %s", number(m, e->start));
+	buf_printf(&b, ", complete %s (%s later)", number(m, e->end), number(m, e->end - e->start));
+	line(x, "when    ", b.text);
+	line(x, "slack   ", slack_text(m, e));
+	buf_init(&b, &m->frame);
+	if (cost) {
+		if (cost->lane > 0)
+			buf_printf(&b, ", %s of its lane", number(m, (int64_t)cost->lane));
+		if (cost->shared > 0)
+			buf_printf(&b, ", %s waiting for shared memory", number(m, (int64_t)cost->shared));
+		if (cost->l2 > 0)
+			buf_printf(&b, ", %s of L2", number(m, (int64_t)cost->l2));
+		if (cost->global > 0)
+			buf_printf(&b, ", %s of device memory", number(m, (int64_t)cost->global));
+		if (cost->latency > 0)
+			buf_printf(&b, ", %s of latency", number(m, (int64_t)cost->latency));
+		if (cost->handoff > 0)
+			buf_printf(&b, " (%s to hand over)", number(m, (int64_t)cost->handoff));
+	}
+	line(x, "cycles  ", b.len ? b.text + 2 : "");
+	if (m->sel.marked) {
+		int64_t span = m->sel.cursor > m->sel.mark ? m->sel.cursor - m->sel.mark :
+			m->sel.mark - m->sel.cursor;
+		double ii = model_line(m)->ii;
+
+		buf_init(&b, &m->frame);
+		buf_printf(&b, "%s cycles", number(m, span));
+		if (t->clock_hz > 0)
+			buf_printf(&b, ", %s", unit_seconds((double)span / t->clock_hz).s);
+		if (ii > 0)
+			buf_printf(&b, ", %.2f intervals", (double)span / ii);
+		line(x, "span    ", b.text);
+	}
+}
+
+/* ---- the sTask ---- */
+
+static const char *work_text(struct model *m, const struct stask *s, int task)
+{
+	struct buf b;
+
+	buf_init(&b, &m->frame);
+	buf_printf(&b, "%s", label_shape(&m->frame, m->now->graph, task));
+	if (s->work.flops > 0)
+		buf_printf(&b, ", %s", unit_si(s->work.flops, "flop").s);
+	if (s->work.global_bytes > 0)
+		buf_printf(&b, ", %s of memory", unit_bytes(s->work.global_bytes).s);
+	if (s->work.shared_bytes > 0)
+		buf_printf(&b, ", %s of shared memory", unit_bytes(s->work.shared_bytes).s);
+	return b.text;
+}
+
+/* "k (2, slot 1), v (2)": buffers with their versions, and which one this instance has. */
+static const char *buffers_text(struct model *m, const int *v, int n, const struct event *e)
+{
+	const struct graph *g = m->now->graph;
+	struct buf b;
+
+	buf_init(&b, &m->frame);
+	for (int i = 0; i < n; i++) {
+		const struct buffer *buf = &g->buffers.v[v[i]];
+		int versions = m->now->plan ? m->now->plan->versions[v[i]] : 1;
+
+		buf_printf(&b, "%s%s", i ? ", " : "", buf->name);
+		if (versions > 1 && e && g->tasks.v[e->task].loop == buf->loop)
+			buf_printf(&b, " (slot %d of %d)", (int)floor_mod(e->seq, versions), versions);
+		else if (versions > 1)
+			buf_printf(&b, " (%d versions)", versions);
+	}
+	return b.text;
+}
+
+/* Dependences into or out of an sTask: "load_k, softmax +1". */
+static const char *edges_text(struct model *m, int task, bool in)
+{
+	const struct graph *g = m->now->graph;
+	const char *last = "";
+	struct buf b;
+
+	buf_init(&b, &m->frame);
+	for (int i = 0; i < g->edges.n; i++) {
+		const struct edge *e = &g->edges.v[i];
+		int d = m->now->plan ? edge_distance(m->now->plan, e) : e->distance;
+		const char *s;
+
+		if ((in ? e->to : e->from) != task || e->chain || e->from == e->to)
+			continue;
+		s = arena_strf(&m->frame, "%s%s%s%s%s", task_name(m, in ? e->from : e->to),
+			e->reuse ? " (slot of " : "", e->reuse ? g->buffers.v[e->buffer].name : "",
+			e->reuse ? ")" : "", d ? arena_strf(&m->frame, " %+d", d) : "");
+		if (strcmp(s, last))
+			buf_printf(&b, "%s%s", b.len ? ", " : "", s);
+		last = s;
+	}
+	return b.text;
+}
+
+static const char *waits_text(struct model *m, int task)
+{
+	const struct plan *p = m->now->plan;
+	struct buf b;
+
+	buf_init(&b, &m->frame);
+	for (int i = 0; p && i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+
+		if (w->task != task)
+			continue;
+		buf_printf(&b, "%s%s%s", b.len ? ", " : "", w->when == WAIT_ISSUED ? "the turn of " : "",
+			task_name(m, w->on));
+		if (wait_distance(p, w))
+			buf_printf(&b, " %d before", wait_distance(p, w));
+	}
+	return b.text;
+}
+
+static void put_task(struct lines *x, int task, const struct event *e)
+{
+	struct model *m = x->m;
+	const struct stask *s = &m->now->graph->tasks.v[task];
+	int entry = m->now->plan ? plan_entry_of(m->now->plan, task) : NONE;
+
+	line(x, "work    ", work_text(m, s, task));
+	line(x, "reads   ", buffers_text(m, s->reads.v, s->reads.n, e));
+	line(x, "writes  ", buffers_text(m, s->writes.v, s->writes.n, e));
+	line(x, "waits   ", waits_text(m, task));
+	line(x, "needs   ", edges_text(m, task, true));
+	line(x, "feeds   ", edges_text(m, task, false));
+	if (entry != NONE)
+		line(x, "append  ", loc_text(&m->frame, m->now->plan->entries.v[entry].loc));
+	line(x, "program ", loc_text(&m->frame, s->loc));
+}
+
+static const char *title_text(struct model *m, const struct event *e)
+{
+	const struct plan *p = m->now->plan;
+	struct buf b;
+	int entry = p ? plan_entry_of(p, m->sel.task) : NONE;
+
+	buf_init(&b, &m->frame);
+	buf_printf(&b, "%s", task_name(m, m->sel.task));
+	if (e)
+		buf_printf(&b, " %d, tile %d", (int)e->seq, (int)e->tile);
+	if (entry != NONE) {
+		const struct entry *n = &p->entries.v[entry];
+
+		buf_printf(&b, "  %s on %s", p->lanes.v[n->lane].name, p->device->seu[n->seu].name);
+		if (n->at)
+			buf_printf(&b, ", at %+d", n->at);
+	}
+	return b.text;
+}
+
+void details_draw(struct model *m, struct cells *out, int y)
+{
+	struct lines x = { m, out, y };
+	const struct event *e = model_event(m);
+
+	if (m->sel.task == NONE) {
+		line(&x, "", "no event is selected: arrows, or a click");
+		return;
+	}
+	if (x.y < out->h)
+		cells_text(out, 0, x.y++, out->w, title_text(m, e), BOLD);
+	if (e && m->now->tl)
+		put_event(&x, e);
+	put_task(&x, m->sel.task, e);
+}

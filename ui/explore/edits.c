@@ -1,0 +1,506 @@
+/* Edits of the explored plan: each goes into its history, makes the state that follows, and
+ * tells what came of it. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "draw/units.h"
+#include "explore/model.h"
+#include "explore/places.h"
+
+static const struct srcloc here = { .file = "explorer", .line = 0 };
+
+/* ---- what came of it ---- */
+
+/* "+3.2 %" of what was before. */
+static const char *change(struct model *m, double before, double now)
+{
+	return arena_strf(&m->frame, "%+.1f %%", 100 * (now / before - 1));
+}
+
+/* Waits of `a` that `b` lacks, counted. */
+static int waits_without(const struct plan *a, const struct plan *b)
+{
+	int n = 0;
+
+	for (int i = 0; i < a->waits.n; i++) {
+		const char *task = a->graph->tasks.v[a->waits.v[i].task].name;
+		const char *on = a->graph->tasks.v[a->waits.v[i].on].name;
+		bool found = false;
+
+		for (int k = 0; k < b->waits.n && !found; k++)
+			found = !strcmp(b->graph->tasks.v[b->waits.v[k].task].name, task) &&
+				!strcmp(b->graph->tasks.v[b->waits.v[k].on].name, on) &&
+				a->waits.v[i].distance == b->waits.v[k].distance &&
+				a->waits.v[i].when == b->waits.v[k].when;
+		n += !found;
+	}
+	return n;
+}
+
+/* The difference that an edit made: time, interval, waits; or what is wrong now. */
+static void tell(struct model *m, const char *what, const struct state *before)
+{
+	const struct state *now = m->now;
+	struct buf b;
+	int came, went;
+
+	buf_init(&b, &m->frame);
+	buf_printf(&b, "%s: ", what);
+	if (!now->legal) {
+		const char *why = now->problems.v.n ? now->problems.v.v[0].message : now->unchecked;
+
+		model_refuse(m, "%snot legal: %s (8: all problems, f: repair, u: undo)", b.text, why);
+		return;
+	}
+	if (before->tl && before->tl->seconds > 0 && now->tl) {
+		double a = timeline_longest(before->tl)->ii, z = timeline_longest(now->tl)->ii;
+
+		buf_printf(&b, "%s -> ", unit_seconds(before->tl->seconds).s);
+		buf_printf(&b, "%s (%s)", unit_seconds(now->tl->seconds).s,
+			change(m, before->tl->seconds, now->tl->seconds));
+		if (a > 0 && z > 0 && fabs(a - z) >= 0.5) {
+			buf_printf(&b, ", II %s -> ", unit_count((int64_t)(a + 0.5)).s);
+			buf_printf(&b, "%s", unit_count((int64_t)(z + 0.5)).s);
+		}
+	} else if (now->tl) {
+		buf_printf(&b, "legal, %s", unit_seconds(now->tl->seconds).s);
+	}
+	came = waits_without(now->plan, before->plan);
+	went = waits_without(before->plan, now->plan);
+	if (came || went)
+		buf_printf(&b, ", waits +%d -%d", came, went);
+	model_say(m, "%s", b.text);
+}
+
+/* ---- making the new state ---- */
+
+/* Whatever was selected, by name. */
+static void keep_selection(struct model *m, const struct state *before)
+{
+	const char *name = m->sel.task == NONE ? NULL : before->graph->tasks.v[m->sel.task].name;
+	int task = name ? graph_find_task(m->now->graph, name) : NONE;
+	const struct event *e = NULL;
+	int seq = 0;
+
+	if (before->tl && m->sel.event != NONE && m->sel.phase < before->tl->nphases) {
+		e = &before->tl->phases[m->sel.phase].events.v[m->sel.event];
+		seq = e->seq;
+	}
+	m->sel.event = NONE;
+	m->sel.task = task;
+	if (m->now->tl && m->sel.phase >= m->now->tl->nphases)
+		m->sel.phase = 0;
+	if (task == NONE || !m->now->tl)
+		return;
+	model_select_task(m, task);
+	if (e && model_lookup(m)->of_task[task].n > seq)
+		model_select_event(m, model_lookup(m)->of_task[task].v[seq]);
+}
+
+/* After an edit of the history that succeeded. */
+static void follow(struct model *m, const char *what)
+{
+	struct state *before = m->now, *next = NULL;
+	struct err e;
+
+	if (state_of_history(m, m->history, true, &next, &e)) {
+		state_free(next);
+		history_return(m->history, m->at);
+		*m->interrupted = 0;
+		model_refuse(m, "%s: %s; the plan is as it was", what, e.msg);
+		return;
+	}
+	m->now = next;
+	m->at = history_mark(m->history);
+	keep_selection(m, before);
+	tell(m, what, before);
+	if (m->base != before)
+		state_free(before);
+	places_close(m);
+}
+
+/* The end of every edit. */
+static void done(struct model *m, enum err_code code, const struct err *e, const char *what)
+{
+	if (code)
+		model_refuse(m, "%s: %s", what, e->msg);
+	else
+		follow(m, what);
+}
+
+bool model_can_edit(struct model *m)
+{
+	if (!m->history)
+		model_refuse(m, "this cannot be edited: it is %s; open a plan, or a timeline that was "
+			"simulated", m->now->plan ? "measured, or its plan has been edited since" : "a graph");
+	return m->history != NULL;
+}
+
+/* An edit is about the selected sTask, which the plan has. */
+static bool has_entry(struct model *m)
+{
+	if (!model_can_edit(m))
+		return false;
+	if (m->sel.task == NONE || plan_entry_of(m->now->plan, m->sel.task) == NONE) {
+		model_refuse(m, "select an sTask that is in the plan first");
+		return false;
+	}
+	return true;
+}
+
+/* ---- moving ---- */
+
+/* "mma" of "mma.1". */
+static const char *base_of(struct model *m, const struct stask *s)
+{
+	const char *dot = strrchr(s->name, '.');
+
+	if (s->parts <= 1 || !dot)
+		return s->name;
+	return arena_strf(&m->frame, "%.*s", (int)(dot - s->name), s->name);
+}
+
+const char *model_moved_name(struct model *m, int task)
+{
+	const struct stask *s = &m->now->graph->tasks.v[task];
+
+	return m->each_part ? s->name : base_of(m, s);
+}
+
+/* What it goes before or behind, named as the moved one is. */
+static const char *beside(struct model *m, const char *name)
+{
+	int t = name ? graph_find_task(m->now->graph, name) : NONE;
+
+	return t == NONE ? name : model_moved_name(m, t);
+}
+
+int model_deeper(const struct model *m, int task, enum deeper which, struct versions_of *out, int room)
+{
+	const struct plan *p = m->now->plan;
+	const struct graph *g = p->graph;
+	int n = 0;
+
+	for (int i = 0; i < g->buffers.n && n < room && which; i++) {
+		const struct buffer *b = &g->buffers.v[i];
+		bool used = false;
+
+		if (b->loop == NONE || b->carry != NONE || plan_scope(p, i) == SCOPE_SHARED)
+			continue;
+		for (int t = 0; t < g->tasks.n; t++) {
+			const struct stask *s = &g->tasks.v[t];
+
+			if (s->task != g->tasks.v[task].task || (m->each_part && t != task))
+				continue;
+			used |= which == DEEPER_READS ? stask_reads(s, i) :
+				ints_hold(s->writes.v, s->writes.n, i);
+		}
+		if (used && p->versions[i] < VERSIONS_MAX)
+			out[n++] = (struct versions_of){ b->name, p->versions[i] + 1 };
+	}
+	return n;
+}
+
+void model_move(struct model *m, const struct move *how, enum deeper deeper)
+{
+	struct versions_of v[16];
+	struct move move = *how;
+	enum err_code code;
+	const char *name;
+	struct err e;
+	int n;
+
+	if (!has_entry(m))
+		return;
+	name = model_moved_name(m, m->sel.task);
+	move.before = beside(m, how->before);
+	move.after = beside(m, how->after);
+	n = model_deeper(m, m->sel.task, deeper, v, LEN(v));
+	code = history_move(m->history, &name, 1, &move, true, &m->stop, here, &e);
+	if (!code && n && !history_versions(m->history, v, n, here, &e)) {
+		history_join(m->history, 2);
+		if (!history_move(m->history, &name, 1, &move, true, &m->stop, here, &e))
+			history_join(m->history, 2);
+	}
+	done(m, code, &e, name);
+}
+
+void model_shift(struct model *m, int by)
+{
+	const struct plan *p = m->now->plan;
+
+	if (!has_entry(m))
+		return;
+	model_move(m, &(struct move){ .set_at = true,
+		.at = p->entries.v[plan_entry_of(p, m->sel.task)].at + by }, DEEPER_NONE);
+}
+
+/* The entry of the same lane and region that comes before (-1) or behind (1) another one; of
+ * another sTask of the program, as its parts go together. NONE. */
+static int neighbour(const struct model *m, int entry, int by)
+{
+	const struct plan *p = m->now->plan;
+	const struct entry *e = &p->entries.v[entry];
+	const struct stask *s = &p->graph->tasks.v[e->task];
+
+	for (int i = entry + by; i >= 0 && i < p->entries.n; i += by) {
+		const struct entry *o = &p->entries.v[i];
+		const struct stask *t = &p->graph->tasks.v[o->task];
+
+		if (o->lane == e->lane && t->phase == s->phase && t->loop == s->loop &&
+		    (m->each_part || t->task != s->task))
+			return i;
+	}
+	return NONE;
+}
+
+void model_reorder(struct model *m, int by)
+{
+	const struct plan *p = m->now->plan;
+	const char *name;
+	int other;
+
+	if (!has_entry(m))
+		return;
+	other = neighbour(m, plan_entry_of(p, m->sel.task), by);
+	if (other == NONE) {
+		model_refuse(m, "it is the %s of its lane's order", by < 0 ? "first" : "last");
+		return;
+	}
+	name = p->graph->tasks.v[p->entries.v[other].task].name;
+	model_move(m, by < 0 ? &(struct move){ .before = name } : &(struct move){ .after = name },
+		DEEPER_NONE);
+}
+
+void model_change_lane(struct model *m)
+{
+	const struct plan *p = m->now->plan;
+	int lane;
+
+	if (!has_entry(m))
+		return;
+	if (p->lanes.n < 2) {
+		model_refuse(m, "there is no other lane");
+		return;
+	}
+	lane = (p->entries.v[plan_entry_of(p, m->sel.task)].lane + 1) % p->lanes.n;
+	if (m->each_part || p->graph->tasks.v[m->sel.task].parts <= 1) {
+		model_move(m, &(struct move){ .lane = p->lanes.v[lane].name }, DEEPER_NONE);
+		return;
+	}
+	m->each_part = true;			/* parts are on lanes of their own */
+	model_move(m, &(struct move){ .lane = p->lanes.v[lane].name }, DEEPER_NONE);
+	m->each_part = false;
+}
+
+/* ---- rings, waits, tiles ---- */
+
+void model_deepen(struct model *m, int by)
+{
+	const struct plan *p = m->now->plan;
+	struct versions_of v[16];
+	const struct stask *s;
+	int n = 0;
+	struct err e;
+
+	if (!has_entry(m))
+		return;
+	s = &p->graph->tasks.v[m->sel.task];
+	for (int i = 0; i < p->graph->buffers.n && n < LEN(v); i++) {
+		const struct buffer *b = &p->graph->buffers.v[i];
+		const struct stask *maker = &p->graph->tasks.v[b->first];
+
+		if (b->loop == NONE || b->carry != NONE || maker->task != s->task ||
+		    (m->each_part && b->first != m->sel.task))
+			continue;
+		v[n++] = (struct versions_of){ b->name, p->versions[i] + by };
+		if (p->versions[i] + by < 1 || p->versions[i] + by > VERSIONS_MAX) {
+			model_refuse(m, "'%s' has %d version%s already", b->name, p->versions[i],
+				p->versions[i] == 1 ? "" : "s");
+			return;
+		}
+	}
+	if (!n) {
+		model_refuse(m, "'%s' makes no value of a loop", s->name);
+		return;
+	}
+	done(m, history_versions(m->history, v, n, here, &e), &e, arena_strf(&m->frame,
+		"%s: %d version%s", v[0].buffer, v[0].versions, v[0].versions == 1 ? "" : "s"));
+}
+
+void model_wait(struct model *m, const char *on, bool add)
+{
+	struct wait_on w = { .task = on, .distance = DISTANCE_AUTO };
+	const char *name;
+	struct err e;
+
+	if (!has_entry(m))
+		return;
+	name = m->now->graph->tasks.v[m->sel.task].name;
+	if (add)
+		done(m, history_wait(m->history, name, &w, 1, here, &e), &e,
+			arena_strf(&m->frame, "%s waits for %s", name, on));
+	else
+		done(m, history_unwait(m->history, name, on, here, &e), &e,
+			arena_strf(&m->frame, "%s no longer waits for %s", name, on));
+}
+
+/* "m=128 n=64" */
+static bool read_tile(struct model *m, const char *words, struct tiling *t)
+{
+	const struct program *p = m->now->graph->program;
+
+	*t = (struct tiling){ 0 };
+	for (const char *s = words; *s;) {
+		size_t n = strcspn(s, "=");
+		char name[64];
+		long long extent;
+		int axis, used = 0;
+
+		snprintf(name, sizeof(name), "%.*s", (int)n, s);
+		axis = program_find_axis(p, name);
+		if (s[n] != '=' || sscanf(s + n + 1, "%lld%n", &extent, &used) != 1 || extent < 1 ||
+		    axis == NONE) {
+			model_refuse(m, "a tile is said as in m=128 n=64; '%s' is no axis with an extent",
+				name);
+			return false;
+		}
+		t->extent[axis] = extent;
+		s += n + 1 + (size_t)used;
+		s += strspn(s, " ,");
+	}
+	return true;
+}
+
+void model_tile(struct model *m, const char *words)
+{
+	struct tiling t;
+	struct err e;
+
+	if (!model_can_edit(m) || !read_tile(m, words, &t))
+		return;
+	done(m, history_propagate(m->history, &t, here, &e), &e,
+		arena_strf(&m->frame, "propagate %s", words));
+}
+
+/* ---- repair ---- */
+
+/* More versions of what is too shallow, else the waits that are missing. */
+static enum err_code repair_once(struct model *m, const char **what, struct err *e)
+{
+	const struct problem *pr = &m->now->problems.v.v[0];
+	const struct plan *p = m->now->plan;
+	int added;
+
+	if (pr->code == PROBLEM_VERSIONS && pr->edge != NONE) {
+		int b = p->graph->edges.v[pr->edge].buffer;
+		struct versions_of v = { p->graph->buffers.v[b].name, p->versions[b] + 1 };
+
+		*what = arena_strf(&m->frame, "%s: %d versions", v.buffer, v.versions);
+		return history_versions(m->history, &v, 1, here, e);
+	}
+	TRY(history_fill_waits(m->history, &m->stop, here, &added, e));
+	*what = arena_strf(&m->frame, "%d wait%s added", added, added == 1 ? "" : "s");
+	return added ? OK : err_set(e, ERR_ILLEGAL, here, "nothing to add; %s", pr->hint);
+}
+
+void model_repair(struct model *m)
+{
+	enum { TRIES = 8 };
+
+	if (!model_can_edit(m))
+		return;
+	if (m->now->legal || !m->now->problems.v.n) {
+		model_say(m, "there is nothing to repair");
+		return;
+	}
+	for (int i = 0; i < TRIES && !m->now->legal && m->now->problems.v.n; i++) {
+		const char *what = "repair";
+		struct err e;
+		enum err_code code = repair_once(m, &what, &e);
+
+		done(m, code, &e, what);
+		if (code)
+			return;
+	}
+}
+
+/* ---- back and forth ---- */
+
+void model_undo(struct model *m)
+{
+	if (!model_can_edit(m))
+		return;
+	if (history_is_at(m->history, m->opened) || !history_undo(m->history))
+		model_refuse(m, "nothing to undo since this was opened");
+	else
+		follow(m, "undone");
+}
+
+void model_redo(struct model *m)
+{
+	if (!model_can_edit(m))
+		return;
+	if (!history_redo(m->history))
+		model_refuse(m, "nothing to redo");
+	else
+		follow(m, "done again");
+}
+
+bool model_is_changed(const struct model *m)
+{
+	return m->history && strcmp(m->now->script, m->saved) != 0;
+}
+
+void model_discard(struct model *m)
+{
+	if (m->history)
+		history_return(m->history, m->opened);
+	m->saved = m->now->script;		/* of which nothing is left to be saved */
+}
+
+void model_set_base(struct model *m)
+{
+	if (m->base != m->now)
+		state_free(m->base);
+	m->base = m->now;
+	m->base_given = false;
+	model_say(m, "compared with this plan from here on");
+}
+
+/* ---- out of the explorer ---- */
+
+void model_save(struct model *m, const char *path)
+{
+	const char *text = m->calls.script ? m->calls.script(m) : NULL;
+	FILE *f;
+	bool good;
+
+	if (!text)
+		return;
+	f = fopen(path, "w");
+	good = f && fputs(text, f) >= 0;
+	good = f && !fclose(f) && good;
+	if (!good) {
+		model_refuse(m, "cannot write '%s'", path);
+		return;
+	}
+	m->saved = arena_strdup(&m->arena, m->now->script);
+	model_say(m, "saved as %s: mr.load_plan \"%s\" reads it", path, path);
+}
+
+void model_run(struct model *m)
+{
+	const struct timeline *t;
+
+	if (!m->now->plan || !m->now->legal) {
+		model_refuse(m, "the plan is not legal: nothing to run");
+		return;
+	}
+	t = m->calls.measure ? m->calls.measure(m) : NULL;
+	if (!t)
+		return;
+	m->measured = t;
+	m->measured_of = arena_strdup(&m->arena, m->now->script);
+}

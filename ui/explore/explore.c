@@ -1,0 +1,493 @@
+/* The explorer: one terminal, one model, and the views on it. */
+#include "explore/explore.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "draw/units.h"
+#include "explore/explorer.h"
+#include "explore/places.h"
+#include "explore/parts.h"
+
+const struct view_ops *const view_list[] = {
+#define X(name) &view_##name,
+	VIEWS(X)
+#undef X
+};
+
+enum { BAR_ROWS = 3 };				/* tabs above, message and keys below */
+
+/* ---- what is shown around a view ---- */
+
+static unsigned groups_of(const struct explorer *x)
+{
+	unsigned g = GROUP_ANY | x->view->ops->groups;
+
+	if (x->m.places)
+		return GROUP_ANY | GROUP_PICKED;
+	return x->help ? (unsigned)GROUP_ANY : g;
+}
+
+static void draw_tabs(struct explorer *x, struct cells *out)
+{
+	const char *title = arena_strf(&x->m.frame, "%s%s", x->m.title,
+		model_is_changed(&x->m) ? " *" : "");
+	int at = 0, room = out->w - text_width(title) - 1;
+	bool narrow = out->w < 100;
+
+	for (int i = 0; i < VIEW_COUNT; i++) {
+		bool here = x->view == &x->views[i] && !x->help;
+		bool lacks = view_list[i]->lacks && view_list[i]->lacks(&x->m);
+		const char *s = narrow && !here ? arena_strf(&x->m.frame, " %d ", i + 1) :
+			arena_strf(&x->m.frame, " %d %s ", i + 1, view_list[i]->name);
+		struct style style = here ? (struct style){ .attr = STYLE_REVERSE | STYLE_BOLD } :
+			lacks ? FAINT : PLAIN;
+
+		cells_text(out, at, 0, out->w - at, s, style);
+		at += text_width(s);
+	}
+	if (room > at)
+		cells_text(out, out->w - text_width(title), 0, out->w, title, BOLD);
+}
+
+/* "q quit  ? help": first what is particular. */
+static void draw_keys(struct explorer *x, struct cells *out)
+{
+	unsigned groups = groups_of(x);
+	int at = 0;
+
+	if (x->m.ask.text) {
+		if (!x->leaving)
+			cells_text(out, 0, out->h - 1, out->w, "Enter that is it  Esc never mind", FAINT);
+		return;
+	}
+	for (int pass = 0; pass < 2; pass++) {
+		for (int a = ACT_NONE + 1; a < ACTION_COUNT; a++) {
+			const struct action_row *r = &action_rows[a];
+			bool general = r->group == GROUP_ANY;
+			bool first = a == ACT_QUIT || a == ACT_HELP || a == ACT_NEXT_VIEW || a == ACT_SEARCH;
+			char key[8];
+			int w;
+
+			if (!r->brief[0] || !(r->group & groups) || (pass == 0) != (first || !general))
+				continue;
+			action_key((enum action)a, key);
+			w = text_width(key) + 1 + text_width(r->brief);
+			if (at + w > out->w)
+				return;
+			at += cells_text(out, at, out->h - 1, out->w - at, key,
+				(struct style){ .attr = STYLE_BOLD }) + 1;
+			at += cells_text(out, at, out->h - 1, out->w - at, r->brief, FAINT) + 2;
+		}
+	}
+}
+
+/* What is asked, or said, or how things stand. Returns the column of the cursor; -1: none. */
+static int draw_message(struct explorer *x, struct cells *out)
+{
+	const struct model *m = &x->m;
+	int y = out->h - 2, at;
+
+	if (m->ask.text) {
+		at = cells_text(out, 0, y, out->w, m->ask.text, BOLD);
+		at += cells_text(out, at, y, out->w - at, m->ask.answer, PLAIN);
+		return at;
+	}
+	if (m->message[0])
+		cells_text(out, 0, y, out->w, m->message, m->wrong ? (struct style){ .fg = 203,
+			.attr = STYLE_BOLD } : BOLD);
+	else if (m->places)
+		cells_text(out, 0, y, out->w, "arrows hold it elsewhere, Enter puts it there, Esc back", FAINT);
+	else if (m->now->checked && !m->now->legal)
+		cells_text(out, 0, y, out->w, arena_strf(&x->m.frame, "not legal: %d problem%s (8)",
+			m->now->problems.v.n, m->now->problems.v.n == 1 ? "" : "s"), FAINT);
+	return -1;
+}
+
+static void draw_view(struct explorer *x, struct cells *out)
+{
+	const struct view_ops *ops = x->help ? &view_help : x->view->ops;
+	const char *lacks = ops->lacks ? ops->lacks(&x->m) : NULL;
+	struct cells area;
+
+	if (out->h <= BAR_ROWS)
+		return;
+	cells_init(&area, &x->m.frame, out->w, out->h - BAR_ROWS);
+	if (lacks)
+		cells_text(&area, 0, 0, area.w, lacks, FAINT);
+	else
+		ops->draw(x->help ? &x->helper : x->view, &area);
+	cells_blit(out, 0, 1, &area);
+}
+
+static void draw(struct explorer *x)
+{
+	struct arena_mark mark = arena_mark(&x->m.frame);
+	struct cells out;
+	int w, h, cursor;
+
+	term_size(x->term, &w, &h);
+	cells_init(&out, &x->m.frame, w, h);
+	draw_view(x, &out);
+	draw_tabs(x, &out);
+	cursor = draw_message(x, &out);
+	draw_keys(x, &out);
+	term_show(x->term, &out, cursor, h - 2);
+	arena_reset(&x->m.frame, mark);
+}
+
+/* ---- leaving ---- */
+
+static void leave(struct model *m, const char *answer)
+{
+	struct explorer *x = m->calls.arg;
+
+	x->leaving = false;
+	if (!answer)
+		return;
+	if (answer[0] == 'n')
+		model_discard(m);
+	x->done = true;
+}
+
+static void save_and_leave(struct model *m, const char *answer)
+{
+	struct explorer *x = m->calls.arg;
+
+	if (!answer || !answer[0])
+		return;
+	model_save(m, answer);
+	x->done = !m->wrong;
+}
+
+static void ask_to_leave(struct explorer *x)
+{
+	if (!model_is_changed(&x->m)) {
+		x->done = true;
+		return;
+	}
+	x->leaving = true;
+	model_ask(&x->m, "the plan is edited: y keep it so, n undo all, s save as a script, Esc stay ", "",
+		leave);
+}
+
+/* ---- keys ---- */
+
+static void answered(struct model *m, bool given)
+{
+	void (*then)(struct model *m, const char *answer) = m->ask.then;
+	char answer[sizeof(m->ask.answer)];
+
+	snprintf(answer, sizeof(answer), "%s", m->ask.answer);
+	m->ask.text = NULL;
+	then(m, given ? answer : NULL);
+}
+
+/* One key that answers, at once. */
+static void answer_leaving(struct explorer *x, int code)
+{
+	if (code == 'y' || code == 'n' || code == 27) {
+		snprintf(x->m.ask.answer, sizeof(x->m.ask.answer), "%c", code);
+		answered(&x->m, code != 27);
+	} else if (code == 's') {
+		x->leaving = false;
+		model_ask(&x->m, "save as: ", "plan.lua", save_and_leave);
+	}
+}
+
+/* UTF-8 of a character. */
+static size_t encode(int code, char *out)
+{
+	if (code < 0x80) {
+		out[0] = (char)code;
+		return 1;
+	}
+	if (code < 0x800) {
+		out[0] = (char)(0xc0 | code >> 6);
+		out[1] = (char)(0x80 | (code & 0x3f));
+		return 2;
+	}
+	if (code < 0x10000) {
+		out[0] = (char)(0xe0 | code >> 12);
+		out[1] = (char)(0x80 | (code >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (code & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | code >> 18);
+	out[1] = (char)(0x80 | (code >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (code >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (code & 0x3f));
+	return 4;
+}
+
+static void type_answer(struct explorer *x, int code)
+{
+	struct question *q = &x->m.ask;
+	size_t n = strlen(q->answer);
+
+	if (x->leaving) {
+		answer_leaving(x, code);
+	} else if (code == '\r' || code == 27) {
+		answered(&x->m, code == '\r');
+	} else if (code == KEY_CODE_BACKSPACE) {
+		while (n && ((unsigned char)q->answer[--n] & 0xc0) == 0x80)
+			;
+		q->answer[n] = '\0';
+	} else if (code >= ' ' && code < 0x110000 && code != 127 && n + 5 < sizeof(q->answer)) {
+		q->answer[n + encode(code, q->answer + n)] = '\0';
+	}
+}
+
+static void show_view(struct explorer *x, int id)
+{
+	x->view = &x->views[id];
+	x->help = false;
+	places_close(&x->m);
+	if (x->view->ops->changed)
+		x->view->ops->changed(x->view);
+}
+
+static void find(struct explorer *x, int direction)
+{
+	struct model *m = &x->m;
+	struct view *v = x->view;
+	bool found;
+
+	if (!m->wanted[0]) {
+		model_refuse(m, "nothing was searched for: / asks");
+		return;
+	}
+	found = v->ops->find && !(v->ops->lacks && v->ops->lacks(m)) ?
+		v->ops->find(v, m->wanted, direction) : model_find_task(m, m->wanted, direction);
+	if (!found)
+		model_refuse(m, "'%s' is not found", m->wanted);
+	if (found && v->ops->changed)
+		v->ops->changed(v);
+}
+
+static void find_first(struct model *m, const char *answer)
+{
+	if (!answer || !answer[0])
+		return;
+	snprintf(m->wanted, sizeof(m->wanted), "%s", answer);
+	find(m->calls.arg, 0);
+}
+
+static void do_save(struct model *m, const char *answer)
+{
+	if (answer && answer[0])
+		model_save(m, answer);
+}
+
+static void do_wait(struct model *m, const char *answer)
+{
+	if (answer && answer[0])
+		model_wait(m, answer, true);
+}
+
+static void do_unwait(struct model *m, const char *answer)
+{
+	if (answer && answer[0])
+		model_wait(m, answer, false);
+}
+
+static void do_tile(struct model *m, const char *answer)
+{
+	if (answer && answer[0])
+		model_tile(m, answer);
+}
+
+/* "m=128 n=64": the present tile. */
+static const char *tile_text(struct model *m)
+{
+	const struct program *p = m->now->graph->program;
+	struct buf b;
+
+	buf_init(&b, &m->frame);
+	for (int a = 0; a < p->axes.n; a++)
+		if (m->now->graph->tiling.extent[a])
+			buf_printf(&b, "%s%s=%lld", b.len ? " " : "", p->axes.v[a].name,
+				(long long)m->now->graph->tiling.extent[a]);
+	return b.text;
+}
+
+/* Edits mean the same in every view that has them. */
+static bool edit(struct explorer *x, enum action a)
+{
+	struct model *m = &x->m;
+
+	switch ((int)a) {
+	case ACT_PICK: places_open(m); return true;
+	case ACT_EARLIER: model_shift(m, -1); return true;
+	case ACT_LATER: model_shift(m, 1); return true;
+	case ACT_MOVE_UP: model_reorder(m, -1); return true;
+	case ACT_MOVE_DOWN: model_reorder(m, 1); return true;
+	case ACT_OTHER_LANE: model_change_lane(m); return true;
+	case ACT_DEEPER: model_deepen(m, 1); return true;
+	case ACT_SHALLOWER: model_deepen(m, -1); return true;
+	case ACT_REPAIR: model_repair(m); return true;
+	case ACT_UNDO: model_undo(m); return true;
+	case ACT_REDO: model_redo(m); return true;
+	case ACT_BASE: model_set_base(m); return true;
+	case ACT_RUN: model_run(m); return true;
+	case ACT_PARTS:
+		m->each_part = !m->each_part;
+		model_say(m, m->each_part ? "each part of a split sTask is moved alone" :
+			"all parts of a split sTask are moved likewise");
+		return true;
+	case ACT_SAVE: model_ask(m, "save as: ", "plan.lua", do_save); return true;
+	case ACT_WAIT_ADD: model_ask(m, "wait for which sTask? ", "", do_wait); return true;
+	case ACT_WAIT_DROP: model_ask(m, "no longer wait for which sTask? ", "", do_unwait); return true;
+	case ACT_TILE: model_ask(m, "tile: ", tile_text(m), do_tile); return true;
+	default: return false;
+	}
+}
+
+static bool hold(struct explorer *x, enum action a)
+{
+	struct model *m = &x->m;
+
+	switch ((int)a) {
+	case ACT_LEFT: places_hold(m, -1, 0); return true;
+	case ACT_RIGHT: places_hold(m, 1, 0); return true;
+	case ACT_UP: places_hold(m, 0, -1); return true;
+	case ACT_DOWN: places_hold(m, 0, 1); return true;
+	case ACT_DROP: places_drop(m); return true;
+	case ACT_CANCEL:
+		places_close(m);
+		model_say(m, "put down where it was");
+		return true;
+	default: return false;
+	}
+}
+
+static bool act_anywhere(struct explorer *x, enum action a)
+{
+	int id = (int)(x->view - x->views);
+
+	switch ((int)a) {
+	case ACT_QUIT: ask_to_leave(x); return true;
+	case ACT_HELP: x->help = !x->help; return true;
+	case ACT_NEXT_VIEW: show_view(x, (id + 1) % VIEW_COUNT); return true;
+	case ACT_PREV_VIEW: show_view(x, (id + VIEW_COUNT - 1) % VIEW_COUNT); return true;
+	case ACT_SEARCH: model_ask(&x->m, "/", "", find_first); return true;
+	case ACT_FIND_NEXT: find(x, 1); return true;
+	case ACT_FIND_PREV: find(x, -1); return true;
+	case ACT_CANCEL: x->help = false; return true;
+	case ACT_VIEW_1: case ACT_VIEW_2: case ACT_VIEW_3: case ACT_VIEW_4: case ACT_VIEW_5:
+	case ACT_VIEW_6: case ACT_VIEW_7: case ACT_VIEW_8:
+		show_view(x, (int)a - ACT_VIEW_1);
+		return true;
+	default: return false;
+	}
+}
+
+static void dispatch(struct explorer *x, const struct key *k)
+{
+	enum action a = action_of(k->code, groups_of(x));
+	struct view *v = x->help ? &x->helper : x->view;
+	bool lacks = v->ops->lacks && v->ops->lacks(&x->m);
+	const struct state *before = x->m.now;
+	struct key own = *k;
+
+	own.y--;				/* below the tabs */
+	x->m.message[0] = '\0';
+	x->m.go = -1;
+	if (x->m.places && hold(x, a))
+		;
+	else if (x->help && (a == ACT_HELP || a == ACT_CANCEL || a == ACT_QUIT))
+		x->help = false;
+	else if (k->code == KEY_CODE_CLICK && k->y == 0)
+		show_view(x, (int)(x->view - x->views + 1) % VIEW_COUNT);
+	else if (!lacks && v->ops->act && v->ops->act(v, a, &own))
+		;
+	else if (!((v->ops->groups & GROUP_EDIT) && edit(x, a)))
+		act_anywhere(x, a);
+	if (x->m.go >= 0)
+		show_view(x, x->m.go);
+	if (x->m.now != before && x->view->ops->changed)
+		x->view->ops->changed(x->view);
+}
+
+static void take_key(struct explorer *x, const struct key *k)
+{
+	struct arena_mark mark = arena_mark(&x->m.frame);
+
+	switch (k->code) {
+	case KEY_CODE_NONE: case KEY_CODE_RESIZE:
+		break;
+	case KEY_CODE_INTERRUPT: case KEY_CODE_CLOSED:
+		x->cut_short = true;		/* edits stay in the plan */
+		x->done = true;
+		break;
+	default:
+		if (x->m.ask.text)
+			type_answer(x, k->code);
+		else
+			dispatch(x, k);
+	}
+	arena_reset(&x->m.frame, mark);
+}
+
+/* ---- the loop ---- */
+
+void explorer_open_views(struct explorer *x, int first)
+{
+	for (int i = 0; i < VIEW_COUNT; i++) {
+		x->views[i] = (struct view){ .ops = view_list[i], .m = &x->m };
+		x->views[i].own = arena_alloc(&x->m.arena, view_list[i]->size + 1);
+		if (view_list[i]->open)
+			view_list[i]->open(&x->views[i]);
+	}
+	x->helper = (struct view){ .ops = &view_help, .m = &x->m };
+	x->helper.own = arena_alloc(&x->m.arena, view_help.size + 1);
+	if (view_help.open)
+		view_help.open(&x->helper);
+	x->view = &x->views[first];
+}
+
+void explorer_run(struct explorer *x)
+{
+	while (!x->done) {
+		struct key k;
+		bool more;
+
+		draw(x);
+		more = x->m.places != NULL && !x->m.ask.text;
+		k = term_key(x->term, false);
+		if (k.code == KEY_CODE_NONE && more) {
+			struct arena_mark mark = arena_mark(&x->m.frame);
+
+			more = places_step(&x->m);
+			arena_reset(&x->m.frame, mark);
+			if (more)
+				continue;
+		}
+		if (k.code == KEY_CODE_NONE)
+			k = term_key(x->term, true);
+		do {
+			take_key(x, &k);
+			k = x->done ? (struct key){ 0 } : term_key(x->term, false);
+		} while (k.code != KEY_CODE_NONE);
+	}
+}
+
+void explorer_close(struct explorer *x)
+{
+	term_close(x->term);
+	x->term = NULL;
+	for (int i = 0; i < VIEW_COUNT; i++)
+		if (x->views[i].ops && x->views[i].ops->close)
+			x->views[i].ops->close(&x->views[i]);
+	if (x->helper.ops && x->helper.ops->close)
+		x->helper.ops->close(&x->helper);
+	memset(x->views, 0, sizeof(x->views));
+	x->helper.ops = NULL;
+	places_close(&x->m);
+	if (x->m.base != x->m.now)
+		state_free(x->m.base);
+	state_free(x->m.now);
+	x->m.base = x->m.now = NULL;
+	arena_release(&x->m.frame);
+	arena_release(&x->m.arena);
+}

@@ -1,0 +1,255 @@
+/* The explorer's binding to Lua: core.explore. */
+#include <lauxlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "explore/actions.h"
+#include "explore/explore.h"
+#include "explore/explorer.h"
+#include "lua/lplan.h"
+
+#define EXPLORER_CLASS "millrace.explorer"
+
+static const struct term_setup *setup;
+
+void explore_setup(const struct term_setup *s)
+{
+	setup = s;
+}
+
+static int explorer_close_l(lua_State *L)
+{
+	struct explorer *s = luaL_checkudata(L, 1, EXPLORER_CLASS);
+
+	if (s->m.mem)
+		explorer_close(s);
+	s->m.mem = NULL;
+	return 0;
+}
+
+/* ---- what only Lua can do ---- */
+
+/* Call options.NAME(plan), protected; its results are on the stack, or nil and a message. */
+static bool call_option(struct model *m, const char *name)
+{
+	struct explorer *s = m->calls.arg;
+	lua_State *L = s->L;
+	int top = lua_gettop(L);
+
+	if (lua_getfield(L, s->options, name) != LUA_TFUNCTION) {
+		lua_settop(L, top);
+		model_refuse(m, "there is no way to %s this", name);
+		return false;
+	}
+	if (lua_pcall(L, 0, 2, 0) == LUA_OK && lua_toboolean(L, -2))
+		return true;
+	model_refuse(m, "%s", lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : name);
+	lua_settop(L, top);
+	enter(L);
+	return false;
+}
+
+static const char *script_of(struct model *m)
+{
+	struct explorer *s = m->calls.arg;
+	const char *text = NULL;
+	int top = lua_gettop(s->L);
+
+	if (!call_option(m, "script"))
+		return NULL;
+	enter(s->L);
+	text = arena_strdup(&m->frame, luaL_checkstring(s->L, -2));
+	lua_settop(s->L, top);
+	return text;
+}
+
+/* The timeline stays alive in the table of options. */
+static const struct timeline *measure(struct model *m)
+{
+	struct explorer *s = m->calls.arg;
+	const struct timeline *t;
+	int top = lua_gettop(s->L);
+
+	if (!call_option(m, "measure"))
+		return NULL;
+	t = check_timeline(s->L, -2, "measure");
+	lua_pushvalue(s->L, -2);
+	lua_rawseti(s->L, s->options, (lua_Integer)lua_rawlen(s->L, s->options) + 1);
+	if (lua_type(s->L, -1) == LUA_TSTRING)
+		model_say(m, "%s", lua_tostring(s->L, -1));
+	lua_settop(s->L, top);
+	enter(s->L);
+	return t;
+}
+
+/* ---- opening ---- */
+
+/* The object at options.NAME; NULL if there is none. Leaves it on the stack. */
+static const void *object(lua_State *L, int options, const char *name)
+{
+	return lua_getfield(L, options, name) == LUA_TNIL ? NULL : lua_touserdata(L, -1);
+}
+
+/* The statements of the plan at options.NAME, if it is still the one of the timeline; else NULL. In
+ * m->arena. */
+static const char *script_if_same(struct explorer *s, const char *name, const struct plan *p)
+{
+	struct model *m = &s->m;
+	struct history *h;
+	struct buf a, b;
+
+	if (!object(s->L, s->options, name))
+		return NULL;
+	h = check_plan(s->L, -1, "show");
+	buf_init(&a, &m->arena);
+	buf_init(&b, &m->arena);
+	plan_script(history_plan(h), &a);
+	plan_script(p, &b);
+	if (strcmp(a.text, b.text))
+		return NULL;
+	buf_init(&a, &m->arena);
+	history_script(h, &a);
+	return a.text;
+}
+
+/* What is shown first: the timeline given, or what follows from the plan, or the graph. */
+static void first_state(struct explorer *s, int options)
+{
+	lua_State *L = s->L;
+	struct model *m = &s->m;
+	const struct timeline *tl = object(L, options, "timeline") ?
+		check_timeline(L, -1, "show") : NULL;
+	struct err e;
+
+	if (object(L, options, "plan"))
+		m->history = check_plan(L, -1, "show");
+	if (tl) {
+		const char *script = script_if_same(s, m->history ? "plan" : "plan_of_timeline", tl->plan);
+
+		m->history = script ? m->history : NULL;
+		state_of_timeline(m, tl, script, &m->now);
+	} else if (!m->history) {
+		object(L, options, "graph");
+		state_of_graph(m, check_graph(L, lua_gettop(L), "show"), &m->now);
+	} else if (state_of_history(m, m->history, true, &m->now, &e)) {
+		throw_err(L, &e);
+	}
+	m->base = m->now;
+	if (object(L, options, "base")) {
+		const struct timeline *base = check_timeline(L, -1, "show");
+
+		state_of_timeline(m, base, script_if_same(s, "plan_of_base", base->plan), &m->base);
+		m->base_given = true;
+	}
+	if (object(L, options, "measured")) {
+		m->measured = check_timeline(L, -1, "show");
+		m->measured_of = m->now->script;
+	}
+	m->saved = arena_strdup(&m->arena, m->now->script);
+	if (m->history)
+		m->opened = m->at = history_mark(m->history);
+}
+
+static int first_view(lua_State *L, int options)
+{
+	static const char *const names[] = {
+#define X(name) #name,
+		VIEWS(X)
+#undef X
+		NULL };
+
+	lua_getfield(L, options, "view");
+	return luaL_checkoption(L, -1, "timeline", names);
+}
+
+static const char *option_string(lua_State *L, int options, const char *name)
+{
+	lua_getfield(L, options, name);
+	return luaL_optstring(L, -1, "");
+}
+
+/* core.explore{plan=, timeline=, plan_of_timeline=, graph=, base=, plan_of_base=, measured=, title=,
+ * view=, script=f, measure=f}:
+ * until the user leaves. Returns whether the plan was edited, and whether it was cut short; nil if
+ * there is no terminal, and a reason if there is one that is of no use. */
+static int explore_l(lua_State *L)
+{
+	struct host *h = enter(L);
+	struct explorer *s;
+	struct model *m;
+	struct err e;
+
+	luaL_checktype(L, 1, LUA_TTABLE);
+	lua_settop(L, 1);
+	if (!setup && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
+		return 0;
+	s = lua_newuserdatauv(L, sizeof(*s), 0);
+	memset(s, 0, sizeof(*s));
+	luaL_setmetatable(L, EXPLORER_CLASS);
+	lua_toclose(L, -1);
+	luaL_checkstack(L, 40, NULL);
+	s->L = L;
+	s->options = 1;
+	m = &s->m;
+	m->mem = &h->mem;
+	arena_init(&m->frame, &h->mem);
+	arena_init(&m->arena, &h->mem);
+	m->interrupted = &h->interrupted;
+	m->stop = stop_of(h);
+	m->sel = (struct selection){ .event = NONE, .task = NONE };
+	m->calls = (struct model_calls){ s, script_of, measure };
+	m->title = option_string(L, 1, "title");
+	hold_finalizers(L);
+	enter(L);
+	first_state(s, 1);
+	if (term_open(&h->mem, setup, &h->interrupted, &s->term, &e)) {
+		lua_pushnil(L);
+		lua_pushstring(L, e.msg);
+		return 2;
+	}
+	m->flags = term_flags(s->term);
+	explorer_open_views(s, first_view(L, 1));
+	explorer_run(s);
+	lua_pushboolean(L, model_is_changed(m));
+	lua_pushboolean(L, s->cut_short);
+	if (s->cut_short)
+		h->interrupted = 0;
+	return 2;
+}
+
+/* core.keys() -> every action: {group=, keys=, help=} in the order of the help */
+static int keys_l(lua_State *L)
+{
+	lua_createtable(L, ACTION_COUNT, 0);
+	for (int a = ACT_NONE + 1; a < ACTION_COUNT; a++) {
+		lua_createtable(L, 0, 3);
+		lua_pushstring(L, action_group_name(action_rows[a].group));
+		lua_setfield(L, -2, "group");
+		lua_pushstring(L, action_rows[a].keys);
+		lua_setfield(L, -2, "keys");
+		lua_pushstring(L, action_rows[a].help);
+		lua_setfield(L, -2, "help");
+		lua_rawseti(L, -2, a);
+	}
+	return 1;
+}
+
+void lua_open_explore(lua_State *L)
+{
+	lua_getglobal(L, "require");
+	lua_pushliteral(L, "millrace.core");
+	lua_call(L, 1, 1);
+	luaL_newmetatable(L, EXPLORER_CLASS);
+	lua_pushcfunction(L, explorer_close_l);
+	lua_pushvalue(L, -1);
+	lua_setfield(L, -3, "__gc");
+	lua_setfield(L, -2, "__close");
+	lua_pushboolean(L, false);
+	lua_setfield(L, -2, "__metatable");
+	lua_pop(L, 1);
+	lua_pushcfunction(L, explore_l);
+	lua_setfield(L, -2, "explore");
+	lua_pushcfunction(L, keys_l);
+	lua_setfield(L, -2, "keys");
+	lua_pop(L, 1);
+}

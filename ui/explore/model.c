@@ -1,0 +1,280 @@
+/* States of a plan, and where the user is in them. */
+#include "explore/model.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "emit/emit.h"
+#include "role/role.h"
+
+/* ---- states ---- */
+
+static struct state *state_new(struct model *m, struct state **out)
+{
+	struct arena a;
+
+	arena_init(&a, m->mem);
+	*out = ARENA_NEW(&a, struct state);
+	(*out)->arena = a;
+	(*out)->script = "";
+	return *out;
+}
+
+void state_free(struct state *s)
+{
+	struct arena a;
+
+	if (!s)
+		return;
+	timeline_free(s->own_tl);
+	kernels_free(s->kernels);
+	kernel_free(s->held);
+	plan_free(s->own_plan);
+	graph_free(s->own_graph);
+	a = s->arena;
+	arena_release(&a);
+}
+
+static void index_events(struct state *s)
+{
+	s->lookup = ARENA_ARRAY(&s->arena, s->tl->nphases, struct lookup);
+	s->overview = ARENA_ARRAY(&s->arena, s->tl->nphases, struct overview *);
+	for (int i = 0; i < s->tl->nphases; i++)
+		lookup_init(&s->arena, &s->lookup[i], s->tl, i);
+}
+
+/* What the checker says of the plan: whatever it is, there is a state. */
+static enum err_code look(struct model *m, struct state *s, struct err *e)
+{
+	enum err_code code = lower_check(m->mem, s->plan, &s->arena, &m->stop, &s->held, &s->problems,
+		&s->usage, &s->model_only, e);
+
+	s->checked = !code;
+	s->legal = !code && !s->problems.v.n;
+	if (code && code != ERR_INTERRUPTED)
+		s->unchecked = arena_strdup(&s->arena, e->msg);
+	return code == ERR_INTERRUPTED ? code : OK;
+}
+
+enum err_code state_of_history(struct model *m, struct history *h, bool events, struct state **out,
+	struct err *e)
+{
+	struct state *s = state_new(m, out);
+	struct sim_options o = { .keep = events ? -1 : 0 };
+	struct buf script;
+	enum err_code code;
+
+	TRY(history_snapshot(h, &s->own_graph, &s->own_plan, e));
+	s->graph = s->own_graph;
+	s->plan = s->own_plan;
+	buf_init(&script, &s->arena);
+	history_script(h, &script);
+	s->script = script.text;
+	TRY(look(m, s, e));
+	if (!s->legal)
+		return OK;
+	code = priced_run(m->mem, s->plan, &o, &m->stop, &s->kernels, &s->own_tl, e);
+	if (code == ERR_INTERRUPTED)
+		return code;
+	if (code) {
+		s->unchecked = arena_strdup(&s->arena, e->msg);
+		return OK;
+	}
+	s->tl = s->own_tl;
+	index_events(s);
+	return OK;
+}
+
+void state_of_timeline(struct model *m, const struct timeline *t, const char *script,
+	struct state **out)
+{
+	struct state *s = state_new(m, out);
+	struct buf text;
+	struct err e;
+
+	s->tl = t;
+	s->plan = t->plan;
+	s->graph = t->plan->graph;
+	buf_init(&text, &s->arena);
+	if (script)
+		buf_puts(&text, script);
+	else
+		plan_script(t->plan, &text);
+	s->script = text.text;
+	if (look(m, s, &e))
+		s->unchecked = arena_strdup(&s->arena, e.msg);
+	index_events(s);
+}
+
+void state_of_graph(struct model *m, const struct graph *g, struct state **out)
+{
+	struct state *s = state_new(m, out);
+
+	(void)m;
+	s->graph = g;
+}
+
+/* ---- texts ---- */
+
+const char *model_kernel_text(struct model *m)
+{
+	const struct plan *p = m->now->plan;
+	struct buf out;
+	struct err e;
+
+	if (!p)
+		return "there is no plan";
+	if (!m->now->legal || m->now->model_only || !lower_has_target(p->device))
+		return m->now->legal ? "no kernel is made for this device" : "the plan is not legal";
+	buf_init(&out, &m->frame);
+	for (int i = 0; i < p->graph->program->phases.n; i++) {
+		if (lower_plan(m->mem, p, i, &m->now->held, &e)) {
+			buf_printf(&out, "%s\n", e.msg);
+			break;
+		}
+		role_print(m->now->held->role, &out);
+		kernel_free(m->now->held);
+		m->now->held = NULL;
+	}
+	return out.text;
+}
+
+const char *model_source_text(struct model *m)
+{
+	const struct plan *p = m->now->plan;
+	struct buf out;
+	struct err e;
+
+	if (!p || !m->now->legal || m->now->model_only || !lower_has_target(p->device))
+		return model_kernel_text(m);
+	buf_init(&out, &m->frame);
+	for (int i = 0; i < p->graph->program->phases.n; i++) {
+		struct source source;
+
+		if (lower_plan(m->mem, p, i, &m->now->held, &e)) {
+			buf_printf(&out, "%s\n", e.msg);
+			break;
+		}
+		emit_cuda_sm90(m->now->held->role, &m->frame, &source);
+		buf_puts(&out, source.text.text);
+		kernel_free(m->now->held);
+		m->now->held = NULL;
+	}
+	return out.text;
+}
+
+/* ---- what is said to the user ---- */
+
+void model_say(struct model *m, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(m->message, sizeof(m->message), fmt, ap);
+	va_end(ap);
+	m->wrong = false;
+}
+
+void model_refuse(struct model *m, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(m->message, sizeof(m->message), fmt, ap);
+	va_end(ap);
+	m->wrong = true;
+}
+
+void model_ask(struct model *m, const char *text, const char *answer,
+	void (*then)(struct model *m, const char *answer))
+{
+	m->ask.text = text;
+	m->ask.then = then;
+	snprintf(m->ask.answer, sizeof(m->ask.answer), "%s", answer);
+}
+
+/* ---- selection ---- */
+
+const struct phase_line *model_line(const struct model *m)
+{
+	const struct timeline *t = m->now->tl;
+
+	if (!t || !t->nphases)
+		return NULL;
+	return &t->phases[m->sel.phase >= 0 && m->sel.phase < t->nphases ? m->sel.phase : 0];
+}
+
+const struct lookup *model_lookup(const struct model *m)
+{
+	const struct phase_line *line = model_line(m);
+
+	return line ? &m->now->lookup[line - m->now->tl->phases] : NULL;
+}
+
+struct overview *model_overview(struct model *m)
+{
+	enum { MANY = 2000 };
+	const struct phase_line *line = model_line(m);
+	int phase = (int)(line - m->now->tl->phases);
+
+	if (line->events.n > MANY && !m->now->overview[phase])
+		m->now->overview[phase] = overview_new(&m->now->arena, m->now->tl, phase);
+	return m->now->overview[phase];
+}
+
+const struct event *model_event(const struct model *m)
+{
+	const struct phase_line *line = model_line(m);
+
+	if (!line || m->sel.event < 0 || m->sel.event >= line->events.n)
+		return NULL;
+	return &line->events.v[m->sel.event];
+}
+
+void model_select_event(struct model *m, int event)
+{
+	const struct event *e;
+
+	m->sel.event = event;
+	e = model_event(m);
+	if (!e) {
+		m->sel.event = NONE;
+		return;
+	}
+	m->sel.task = e->task;
+	m->sel.cursor = e->start;
+}
+
+void model_select_task(struct model *m, int task)
+{
+	const struct lookup *l = model_lookup(m);
+
+	m->sel.task = task >= 0 && task < m->now->graph->tasks.n ? task : NONE;
+	if (m->sel.task == NONE || !l)
+		return;
+	if (m->now->graph->tasks.v[task].phase != l->line->phase) {
+		for (int i = 0; i < m->now->tl->nphases; i++)
+			if (m->now->tl->phases[i].phase == m->now->graph->tasks.v[task].phase)
+				m->sel.phase = i;
+		l = model_lookup(m);
+	}
+	m->sel.event = lookup_near(l, &l->of_task[task], m->sel.cursor);
+	if (m->sel.event != NONE)
+		m->sel.cursor = l->line->events.v[m->sel.event].start;
+}
+
+bool model_find_task(struct model *m, const char *text, int direction)
+{
+	const struct graph *g = m->now->graph;
+	int n = g->tasks.n, step = direction < 0 ? n - 1 : 1;
+	int at = m->sel.task == NONE ? 0 : m->sel.task + (direction ? step : 0);
+
+	for (int i = 0; i < n; i++, at += step) {
+		if (!strstr(g->tasks.v[at % n].name, text))
+			continue;
+		model_select_task(m, at % n);
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,207 @@
+#include "explore/page.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { COLUMNS_MAX = 600, SIDE_STEP = 8 };
+
+void page_init(struct page *p, struct mem *mem)
+{
+	*p = (struct page){ 0 };
+	arena_init(&p->arena, mem);
+}
+
+void page_free(struct page *p)
+{
+	arena_release(&p->arena);
+}
+
+uint64_t key_mix(uint64_t key, uint64_t x)
+{
+	return (key ^ x) * 0x100000001b3u + (x >> 29);
+}
+
+uint64_t key_of_state(const struct state *s)
+{
+	uint64_t key = key_mix(0xcbf29ce484222325u, (uintptr_t)s);
+
+	for (const char *c = s->script ? s->script : ""; *c; c++)
+		key = key_mix(key, (unsigned char)*c);
+	return key_mix(key, (uintptr_t)s->tl);
+}
+
+bool page_is_of(const struct page *p, uint64_t key, int width, unsigned flags)
+{
+	return p->made && p->key == key && p->width == width && p->flags == flags;
+}
+
+static bool is_name_char(const struct cell *c)
+{
+	return isalnum((unsigned char)c->utf8[0]) || c->utf8[0] == '_' || c->utf8[0] == '.';
+}
+
+/* What stands in n cells from x, y on, as long as each has one byte. */
+static void read_cells(const struct cells *c, int x, int y, int n, char *out)
+{
+	for (int i = 0; i < n; i++) {
+		const struct cell *cell = cells_at(c, x + i, y);
+
+		out[i] = cell->utf8[0] && !cell->utf8[1] ? cell->utf8[0] : ' ';
+	}
+	out[n] = '\0';
+}
+
+static void find_names(struct page *p, const struct graph *g)
+{
+	char name[COLUMNS_MAX + 1];
+
+	for (int y = 0; y < p->cells.h; y++) {
+		for (int x = 0, n; x < p->cells.w; x += n + 1) {
+			int task;
+
+			for (n = 0; x + n < p->cells.w && is_name_char(cells_at(&p->cells, x + n, y)); n++)
+				;
+			if (!n)
+				continue;
+			read_cells(&p->cells, x, y, n, name);
+			task = graph_find_task(g, name);
+			if (task != NONE)
+				VEC_PUSH(&p->arena, &p->names, ((struct page_name){ x, y, n, task }));
+		}
+	}
+}
+
+void page_set(struct page *p, uint64_t key, int width, unsigned flags, const char *text,
+	const struct graph *g)
+{
+	int w, h;
+
+	p->made = false;
+	p->cells = (struct cells){ 0 };
+	memset(&p->names, 0, sizeof(p->names));
+	arena_release(&p->arena);
+	cells_measure(text, &w, &h);
+	w = w < COLUMNS_MAX ? w : COLUMNS_MAX;
+	cells_init(&p->cells, &p->arena, w, h);
+	cells_scan(&p->cells, 0, 0, w, h, text);
+	if (g)
+		find_names(p, g);
+	p->made = true;
+	p->key = key;
+	p->width = width;
+	p->flags = flags;
+	page_go(p, p->cursor);
+}
+
+void page_go(struct page *p, int line)
+{
+	int last = p->cells.h ? p->cells.h - 1 : 0;
+
+	p->cursor = line < 0 ? 0 : line > last ? last : line;
+	if (p->still) {
+		p->top = (int)max_i64(0, min_i64(p->cursor, p->cells.h - p->room));
+		return;
+	}
+	if (p->cursor < p->top)
+		p->top = p->cursor;
+	if (p->room && p->cursor >= p->top + p->room)
+		p->top = p->cursor - p->room + 1;
+}
+
+/* Is there a column for the cursor? */
+static bool has_edge(int w)
+{
+	return w > 8;
+}
+
+void page_mark(const struct page *p, struct cells *out, int x, int y, int w, int h, int task)
+{
+	int edge = has_edge(w);
+
+	for (int i = 0; i < p->names.n; i++) {
+		const struct page_name *m = &p->names.v[i];
+		int at = m->x - p->left, row = m->y - p->top;
+
+		if (m->task == task && row >= 0 && row < h && at >= 0)
+			cells_mark(out, x + edge + at, y + row, (int)min_i64(m->n, w - edge - at),
+				STYLE_REVERSE);
+	}
+}
+
+void page_draw(struct page *p, struct cells *out, int x, int y, int w, int h, int task)
+{
+	int edge = has_edge(w);
+
+	p->room = h;
+	if (!p->still)
+		page_go(p, p->cursor);
+	p->top = (int)max_i64(0, min_i64(p->top, p->cells.h - h));
+	for (int i = 0; i < h && p->top + i < p->cells.h; i++)
+		for (int k = 0; k + edge < w && p->left + k < p->cells.w; k++)
+			*cells_at(out, x + edge + k, y + i) =
+				*cells_at(&p->cells, p->left + k, p->top + i);
+	page_mark(p, out, x, y, w, h, task);
+	if (edge && h > 0 && p->cells.h && !p->still)
+		cells_put(out, x, y + p->cursor - p->top, "▸", BOLD);
+}
+
+bool page_act(struct page *p, enum action a)
+{
+	int page = p->room > 2 ? p->room - 1 : 1, at = p->still ? p->top : p->cursor;
+
+	switch ((int)a) {
+	case ACT_UP: page_go(p, at - 1); return true;
+	case ACT_DOWN: page_go(p, at + 1); return true;
+	case ACT_PAGE_UP: page_go(p, at - page); return true;
+	case ACT_PAGE_DOWN: page_go(p, at + page); return true;
+	case ACT_HOME: page_go(p, 0); return true;
+	case ACT_END: page_go(p, p->cells.h - 1); return true;
+	case ACT_LEFT: p->left = p->left > SIDE_STEP ? p->left - SIDE_STEP : 0; return true;
+	case ACT_RIGHT:
+		if (p->left + SIDE_STEP < p->cells.w)
+			p->left += SIDE_STEP;
+		return true;
+	}
+	return false;
+}
+
+/* Does a line hold the text, whatever the case? */
+static bool line_holds(const struct page *p, int y, const char *text)
+{
+	char line[COLUMNS_MAX + 1];
+	size_t n = strlen(text);
+
+	read_cells(&p->cells, 0, y, p->cells.w, line);
+	for (const char *s = line; strlen(s) >= n; s++) {
+		size_t i = 0;
+
+		while (i < n && tolower((unsigned char)s[i]) == tolower((unsigned char)text[i]))
+			i++;
+		if (i == n)
+			return true;
+	}
+	return false;
+}
+
+bool page_find(struct page *p, const char *text, int direction)
+{
+	int n = p->cells.h, step = direction ? direction : 1;
+
+	for (int i = 0; i < n; i++) {
+		int y = (int)floor_mod(p->cursor + (direction ? direction : 0) + (int64_t)i * step, n);
+
+		if (!line_holds(p, y, text))
+			continue;
+		page_go(p, y);
+		return true;
+	}
+	return false;
+}
+
+int page_task(const struct page *p)
+{
+	for (int i = 0; i < p->names.n; i++)
+		if (p->names.v[i].y == p->cursor)
+			return p->names.v[i].task;
+	return NONE;
+}

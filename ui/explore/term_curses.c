@@ -1,0 +1,845 @@
+/* term_curses.c - term.h on ncurses, of which no other file knows.
+ *
+ * ncurses does what needs terminfo: what to write to change this screen into that one,
+ * which bytes are which key. Signals, waiting, and giving the terminal back in a hurry are
+ * ours, because its handlers would end the program with exit(), and know of no Ctrl-C that
+ * is a key.
+ */
+#include "explore/term.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/select.h>
+#include <termios.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#define NCURSES_NOMACROS
+#define term curses_term		/* they have a struct term too */
+#include <curses.h>
+#include <term.h>
+#undef term
+#undef OK				/* ours is an err_code, and 0 like theirs */
+
+enum {
+	ESCAPE = 27,
+	CTRL_L = 12,
+	ESCAPE_MS = 25,			/* what comes later is no part of the key that Escape began */
+	LOOK_MS = 500,			/* a signal may have come to another thread */
+	CODES_MAX = 256,		/* of the bytes that take and give back the terminal */
+	SIDE_MAX = 10000,		/* columns or rows */
+	RUN = 128,			/* cells handed to ncurses at once */
+	SPARE_STACK = 1 << 16,
+};
+
+/* Signals that end the program; those of them that come from an instruction first. */
+static const int deadly[] = {
+	SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGHUP, SIGQUIT,
+};
+enum { FAULTS = 4, DEADLY = sizeof(deadly) / sizeof(deadly[0]) };
+
+/* Keys of our own: how a report of the mouse begins. ncurses would take a press and a
+ * release that come together for a click at one place. */
+enum { KEY_MOUSE_SGR = KEY_MAX + 1, KEY_MOUSE_OLD };
+static const char mouse_on[] = "\033[?1000h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1000l";
+
+/* Bytes to be written by a signal handler. */
+struct codes {
+	char text[CODES_MAX];
+	size_t len;
+};
+
+struct term {
+	struct mem *mem;		/* borrowed */
+	struct term_setup setup;	/* in, out and type filled in */
+	SCREEN *screen;
+	unsigned flags;
+	int fd;				/* of out */
+	int colours;			/* of its palette: 256, 88, 16, 8, or 0 */
+	int own_fg, own_bg;		/* what stands for colour 0 of a style */
+	volatile int *interrupted;	/* borrowed */
+	bool mouse;			/* it has one */
+	bool closed;			/* the input has ended */
+
+	struct key pressed;		/* where the left button went down; code 0: it is up */
+	mbstate_t partial;		/* of a character of several bytes */
+	bool cursor;			/* it is shown */
+
+	/* What the signal handlers use. */
+	bool has_modes;
+	struct termios theirs, ours;
+	struct codes take, give;
+	volatile sig_atomic_t taken;	/* the terminal is ours */
+	volatile sig_atomic_t stale;	/* what stands on it is not what we think */
+	volatile sig_atomic_t resized;
+	struct sigaction was_deadly[DEADLY], was_int, was_winch, was_tstp, was_cont;
+	bool own_stack;			/* the alternate stack is ours */
+};
+
+static struct term *volatile the_term;	/* the one that is open */
+
+/* ---- signals ---- */
+
+static void write_text(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno != EINTR)
+			return;
+		text += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+}
+
+/* These two may run in a signal handler at any place, also within ncurses, and so touch
+ * nothing of it. */
+static void give_back(struct term *t)
+{
+	if (!t->taken)
+		return;
+	t->taken = 0;
+	write_text(t->fd, t->give.text, t->give.len);
+	if (t->has_modes)
+		tcsetattr(t->fd, TCSANOW, &t->theirs);
+}
+
+static void take_again(struct term *t)
+{
+	if (t->taken)
+		return;
+	if (t->has_modes) {
+		tcgetattr(t->fd, &t->theirs);
+		tcsetattr(t->fd, TCSANOW, &t->ours);
+	}
+	write_text(t->fd, t->take.text, t->take.len);
+	t->taken = t->stale = t->resized = 1;
+}
+
+/* Hand the signal on to whoever had it before. A faulting instruction does that by being
+ * run again; everything else must be raised again, and comes when this returns. */
+static void on_deadly(int sig, siginfo_t *info, void *context)
+{
+	struct term *t = the_term;
+	int saved = errno;
+
+	(void)context;
+	for (int i = 0; i < DEADLY; i++) {
+		if (deadly[i] != sig)
+			continue;
+		if (t) {
+			give_back(t);
+			sigaction(sig, &t->was_deadly[i], NULL);
+		} else {
+			signal(sig, SIG_DFL);
+		}
+		if (i >= FAULTS || info->si_code <= 0)
+			raise(sig);
+	}
+	errno = saved;
+}
+
+/* The program's handler does what is to be done; a second Ctrl-C that finds it busy may
+ * make it end the program when this returns. */
+static void on_interrupt(int sig)
+{
+	struct term *t = the_term;
+	struct sigaction now;
+
+	if (!t)
+		return;
+	if (t->was_int.sa_handler == SIG_DFL) {
+		signal(sig, SIG_DFL);
+		raise(sig);
+	} else if (t->was_int.sa_handler != SIG_IGN) {
+		t->was_int.sa_handler(sig);
+	}
+	if (!sigaction(sig, NULL, &now) && now.sa_handler == SIG_DFL)
+		give_back(t);
+}
+
+/* Ctrl-Z. Stops in the middle of this function, and goes on there. */
+static void on_stop(int sig)
+{
+	struct sigaction stop = { .sa_handler = SIG_DFL }, ours;
+	struct term *t = the_term;
+	sigset_t set, before;
+	int saved = errno;
+
+	if (!t)
+		return;
+	give_back(t);
+	sigaction(sig, &stop, &ours);
+	raise(sig);
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	pthread_sigmask(SIG_UNBLOCK, &set, &before);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	sigaction(sig, &ours, NULL);
+	take_again(t);
+	errno = saved;
+}
+
+/* SIGWINCH; SIGCONT, after a SIGSTOP that could not be handled. */
+static void on_change(int sig)
+{
+	struct term *t = the_term;
+
+	if (!t)
+		return;
+	t->resized = 1;
+	if (sig == SIGCONT) {
+		int saved = errno;
+
+		if (t->taken && t->has_modes)
+			tcsetattr(t->fd, TCSANOW, &t->ours);
+		t->stale = 1;
+		errno = saved;
+	}
+}
+
+static bool is_ignored(int sig)
+{
+	struct sigaction now;
+
+	return !sigaction(sig, NULL, &now) && now.sa_handler == SIG_IGN;
+}
+
+/* A stack that has overflown cannot run the handler that says so. */
+static void spare_stack(struct term *t)
+{
+	static char room[SPARE_STACK];
+	stack_t spare = { .ss_sp = room, .ss_size = sizeof(room) }, now;
+
+	if (!sigaltstack(NULL, &now) && (now.ss_flags & SS_DISABLE))
+		t->own_stack = !sigaltstack(&spare, NULL);
+}
+
+/* Before ncurses looks, which leaves alone whatever has a handler. */
+static void hold_signals(struct term *t)
+{
+	struct sigaction fatal = { .sa_sigaction = on_deadly, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	struct sigaction interrupt = { .sa_handler = on_interrupt };
+	struct sigaction change = { .sa_handler = on_change }, stop = { .sa_handler = on_stop };
+
+	sigemptyset(&interrupt.sa_mask);
+	sigemptyset(&change.sa_mask);
+	sigemptyset(&stop.sa_mask);
+	sigfillset(&fatal.sa_mask);
+	spare_stack(t);
+	for (int i = 0; i < DEADLY; i++) {
+		sigaction(deadly[i], NULL, &t->was_deadly[i]);
+		if (!is_ignored(deadly[i]))
+			sigaction(deadly[i], &fatal, NULL);
+	}
+	sigaction(SIGINT, &interrupt, &t->was_int);
+	sigaction(SIGWINCH, &change, &t->was_winch);
+	sigaction(SIGCONT, &change, &t->was_cont);
+	sigaction(SIGTSTP, NULL, &t->was_tstp);
+	if (!is_ignored(SIGTSTP))
+		sigaction(SIGTSTP, &stop, NULL);
+}
+
+static void let_signals(struct term *t)
+{
+	stack_t none = { .ss_flags = SS_DISABLE };
+
+	for (int i = 0; i < DEADLY; i++)
+		sigaction(deadly[i], &t->was_deadly[i], NULL);
+	sigaction(SIGINT, &t->was_int, NULL);
+	sigaction(SIGWINCH, &t->was_winch, NULL);
+	sigaction(SIGCONT, &t->was_cont, NULL);
+	sigaction(SIGTSTP, &t->was_tstp, NULL);
+	if (t->own_stack)
+		sigaltstack(&none, NULL);
+}
+
+/* ---- taking the terminal ---- */
+
+static struct codes *collected;		/* what put_code adds to */
+
+static int put_code(int c)
+{
+	if (collected->len < sizeof(collected->text))
+		collected->text[collected->len++] = (char)c;
+	return c;
+}
+
+static const char *capability(const char *name)
+{
+	const char *s = tigetstr(name);
+
+	return s == (char *)-1 ? NULL : s;
+}
+
+static void add_code(struct codes *c, const char *code)
+{
+	collected = c;
+	if (code)
+		tputs(code, 1, put_code);
+}
+
+/* The bytes that a signal handler writes, as ncurses writes them itself. */
+static void collect_codes(struct term *t)
+{
+	static const char *const give[] = { "rmkx", "sgr0", "op", "cnorm", "rmcup" };
+
+	add_code(&t->take, capability("smcup"));
+	add_code(&t->take, capability("smkx"));
+	t->mouse = capability("kmous") != NULL;
+	if (t->mouse) {
+		add_code(&t->take, mouse_on);
+		add_code(&t->give, mouse_off);
+	}
+	for (int i = 0; i < LEN(give); i++)
+		add_code(&t->give, capability(give[i]));
+}
+
+/* What newterm will need of terminfo is there. It would only say that it failed. */
+static enum err_code check_type(struct term *t, struct err *e)
+{
+	const char *type = t->setup.type;
+	bool moves;
+	int found;
+
+	if (!type || !*type)
+		return err_set(e, ERR_IO, NOWHERE,
+			"TERM is not set, so that nothing is known about this terminal");
+	if (setupterm((char *)(uintptr_t)type, t->fd, &found) != OK)
+		return err_set(e, ERR_IO, NOWHERE, found < 0 ? "no description of any terminal "
+			"(terminfo) is installed; TERM is '%s'" :
+			"nothing is known about a terminal of the type '%s', which TERM names", type);
+	moves = capability("cup") != NULL;
+	if (moves)
+		collect_codes(t);
+	del_curterm(cur_term);
+	if (!moves)
+		return err_set(e, ERR_IO, NOWHERE, "a terminal of the type '%s', which TERM names, "
+			"cannot be written on at any place", type);
+	return OK;
+}
+
+/* Of the terminal itself; false if it does not know. */
+static bool ask_size(const struct term *t, int *w, int *h)
+{
+	struct winsize size;
+
+	if (ioctl(t->fd, TIOCGWINSZ, &size) || !size.ws_col || !size.ws_row)
+		return false;
+	*w = size.ws_col < SIDE_MAX ? size.ws_col : SIDE_MAX;
+	*h = size.ws_row < SIDE_MAX ? size.ws_row : SIDE_MAX;
+	return true;
+}
+
+static void set_size(const struct term *t)
+{
+	int w = t->setup.w, h = t->setup.h;
+
+	if ((ask_size(t, &w, &h) || (w > 0 && h > 0)) && (w != getmaxx(stdscr) || h != getmaxy(stdscr)))
+		resize_term(h, w);
+}
+
+static void set_colours(struct term *t)
+{
+	const char *no_colour = getenv("NO_COLOR");
+	int n;
+
+	if (!has_colors() || (no_colour && *no_colour) || start_color() == ERR)
+		return;
+	n = COLORS;
+	t->colours = n >= 256 ? 256 : n == 88 ? 88 : n >= 16 ? 16 : n >= 8 ? 8 : 0;
+	t->own_fg = t->own_bg = -1;
+	if (use_default_colors() == ERR) {
+		t->own_fg = COLOR_WHITE;
+		t->own_bg = COLOR_BLACK;
+	}
+	if (t->colours)
+		t->flags |= DRAW_COLOUR;
+}
+
+/* How keys come: at once, with no echo, Ctrl-C and Ctrl-Z as signals, and none of the
+ * others that a terminal would take for itself (Ctrl-S, Ctrl-Q, Ctrl-V, Ctrl-O). */
+static void set_keys(struct term *t)
+{
+	cbreak();
+	noecho();
+	nonl();
+	intrflush(stdscr, FALSE);
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	set_escdelay(ESCAPE_MS);
+	typeahead(-1);			/* a screen is written whole, whatever was typed */
+	if (t->mouse) {
+		define_key(NULL, KEY_MOUSE);
+		define_key("\033[<", KEY_MOUSE_SGR);
+		define_key("\033[M", KEY_MOUSE_OLD);
+	}
+	if (!t->has_modes || tcgetattr(t->fd, &t->ours))
+		return;
+	t->ours.c_iflag &= ~(tcflag_t)IXON;
+	t->ours.c_lflag &= ~(tcflag_t)IEXTEN;
+	tcsetattr(t->fd, TCSANOW, &t->ours);
+	def_prog_mode();
+}
+
+static enum err_code take(struct term *t, struct err *e)
+{
+	use_env(FALSE);			/* LINES and COLUMNS may be of another terminal */
+	use_tioctl(TRUE);
+	t->taken = 1;
+	t->screen = newterm(t->setup.type, t->setup.out, t->setup.in);
+	if (!t->screen)
+		return err_set(e, ERR_IO, NOWHERE, "cannot use a terminal of the type '%s', "
+			"which TERM names", t->setup.type);
+	set_size(t);
+	set_colours(t);
+	set_keys(t);
+	curs_set(0);
+	refresh();
+	if (t->mouse)
+		write_text(t->fd, mouse_on, strlen(mouse_on));
+	return OK;
+}
+
+enum err_code term_open(struct mem *mem, const struct term_setup *setup,
+	volatile int *interrupted, struct term **out, struct err *e)
+{
+	struct term *t = mem_get(mem, sizeof(*t));
+	enum err_code code;
+
+	*t = (struct term){ .mem = mem, .interrupted = interrupted };
+	*out = t;
+	t->setup = setup ? *setup : (struct term_setup){ 0 };
+	t->setup.in = t->setup.in ? t->setup.in : stdin;
+	t->setup.out = t->setup.out ? t->setup.out : stdout;
+	t->setup.type = t->setup.type ? t->setup.type : getenv("TERM");
+	t->flags = strcmp(nl_langinfo(CODESET), "UTF-8") ? DRAW_ASCII : 0;
+	t->fd = fileno(t->setup.out);
+	if ((!setup || !setup->in) && !isatty(STDIN_FILENO))
+		code = err_set(e, ERR_IO, NOWHERE, "the explorer needs a terminal, "
+			"and standard input is none");
+	else if ((!setup || !setup->out) && !isatty(STDOUT_FILENO))
+		code = err_set(e, ERR_IO, NOWHERE, "the explorer needs a terminal, "
+			"and standard output is none");
+	else
+		code = check_type(t, e);
+	if (!code) {
+		fflush(t->setup.out);
+		t->has_modes = !tcgetattr(t->fd, &t->theirs);
+		t->ours = t->theirs;
+		the_term = t;
+		hold_signals(t);
+		code = take(t, e);
+	}
+	if (code) {
+		term_close(t);
+		*out = NULL;
+	}
+	return code;
+}
+
+void term_close(struct term *t)
+{
+	if (!t)
+		return;
+	if (t->screen) {
+		if (!capability("rmcup")) {	/* then the drawing stays; not below the prompt */
+			move(getmaxy(stdscr) - 1, 0);
+			clrtoeol();
+			refresh();
+		}
+		if (t->mouse)
+			write_text(t->fd, mouse_off, strlen(mouse_off));
+		endwin();
+		delscreen(t->screen);
+	}
+	if (the_term == t) {
+		if (t->taken && t->has_modes)
+			tcsetattr(t->fd, TCSADRAIN, &t->theirs);
+		let_signals(t);
+		the_term = NULL;
+	}
+	mem_put(t->mem, t, sizeof(*t));
+}
+
+unsigned term_flags(const struct term *t)
+{
+	return t->flags;
+}
+
+void term_size(const struct term *t, int *w, int *h)
+{
+	(void)t;
+	*w = getmaxx(stdscr);
+	*h = getmaxy(stdscr);
+}
+
+/* ---- showing ---- */
+
+struct rgb {
+	int r, g, b;
+};
+
+/* What xterm shows for a colour of a palette of n. */
+static struct rgb rgb_of(int i, int n)
+{
+	static const struct rgb first[16] = {
+		{ 0, 0, 0 }, { 205, 0, 0 }, { 0, 205, 0 }, { 205, 205, 0 },
+		{ 0, 0, 238 }, { 205, 0, 205 }, { 0, 205, 205 }, { 229, 229, 229 },
+		{ 127, 127, 127 }, { 255, 0, 0 }, { 0, 255, 0 }, { 255, 255, 0 },
+		{ 92, 92, 255 }, { 255, 0, 255 }, { 0, 255, 255 }, { 255, 255, 255 },
+	};
+	static const int cube256[] = { 0, 95, 135, 175, 215, 255 }, cube88[] = { 0, 139, 205, 255 };
+	static const int grey88[] = { 46, 92, 115, 139, 162, 185, 208, 231 };
+	const int *cube = n == 88 ? cube88 : cube256, side = n == 88 ? 4 : 6;
+	int grey;
+
+	if (i < 16)
+		return first[i];
+	i -= 16;
+	if (i < side * side * side)
+		return (struct rgb){ cube[i / side / side], cube[i / side % side], cube[i % side] };
+	i -= side * side * side;
+	grey = n == 88 ? grey88[i] : 8 + 10 * i;
+	return (struct rgb){ grey, grey, grey };
+}
+
+/* The colour of the terminal's palette that is most like one of the 256. */
+static int nearest(const struct term *t, int colour)
+{
+	struct rgb want = rgb_of(colour, 256);
+	int best = 0, least = INT32_MAX;
+
+	if (colour < t->colours && (t->colours != 88 || colour < 16))
+		return colour;
+	for (int i = 0; i < t->colours; i++) {
+		struct rgb is = rgb_of(i, t->colours);
+		int r = is.r - want.r, g = is.g - want.g, b = is.b - want.b;
+		int far = r * r + g * g + b * b;
+
+		if (far < least) {
+			least = far;
+			best = i;
+		}
+	}
+	return best;
+}
+
+static int pair_of(const struct term *t, struct style style)
+{
+	int fg = style.fg ? nearest(t, style.fg) : t->own_fg;
+	int bg = style.bg ? nearest(t, style.bg) : t->own_bg, pair;
+
+	/* Where two colours become one, it still must be possible to read. */
+	if (t->colours <= 16 && style.bg && (!style.fg || fg == bg)) {
+		struct rgb c = rgb_of(bg, t->colours);
+
+		fg = 3 * c.r + 6 * c.g + c.b > 1200 ? COLOR_BLACK : COLOR_WHITE;
+	} else if (t->colours <= 16 && !style.bg && fg == COLOR_BLACK) {
+		fg = t->own_fg;
+	}
+	pair = alloc_pair(fg, bg);
+	return pair > 0 ? pair : 0;
+}
+
+static attr_t attr_of(struct style style)
+{
+	return (style.attr & STYLE_BOLD ? A_BOLD : 0) | (style.attr & STYLE_DIM ? A_DIM : 0) |
+		(style.attr & STYLE_UNDERLINE ? A_UNDERLINE : 0) |
+		(style.attr & STYLE_REVERSE ? A_REVERSE : 0);
+}
+
+/* What is shown of the cell at x, y: a character that the C library thinks as wide as we
+ * do, because ncurses goes by that. Returns its columns. */
+static int glyph_at(const struct term *t, const struct cells *c, int x, int y, int w, wchar_t *out)
+{
+	const struct cell *cell = cells_at(c, x, y), *next = cells_at(c, x + 1, y);
+	mbstate_t state = { 0 };
+	struct glyph g;
+
+	*out = L' ';
+	if (!cell->utf8[0])
+		return 1;
+	glyph_next(cell->utf8, &g);
+	if (t->flags & DRAW_ASCII) {
+		*out = (wchar_t)glyph_ascii(g.utf8);
+		return 1;
+	}
+	if (mbrtowc(out, g.utf8, strlen(g.utf8), &state) > sizeof(g.utf8) || g.width < 1 ||
+	    wcwidth(*out) != g.width || (g.width == 2 && (x + 1 >= w || !next || next->utf8[0]))) {
+		*out = L'?';
+		return 1;
+	}
+	return g.width;
+}
+
+static void show_row(const struct term *t, const struct cells *c, int y, int w)
+{
+	struct style last = PLAIN;
+	cchar_t run[RUN];
+	int n = 0, from = 0, x = 0, pair = 0;
+
+	while (x < w) {
+		struct style style = cells_at(c, x, y)->style;
+		wchar_t text[2] = { 0 };
+
+		if (t->colours && (style.fg != last.fg || style.bg != last.bg))
+			pair = style.fg || style.bg ? pair_of(t, style) : 0;
+		last = style;
+		x += glyph_at(t, c, x, y, w, text);
+		setcchar(&run[n++], text, attr_of(style), 0, &pair);
+		if (n == RUN || x >= w) {
+			mvadd_wchnstr(y, from, run, n);
+			from = x;
+			n = 0;
+		}
+	}
+}
+
+/* After something else wrote on the terminal. */
+static void refresh_all(struct term *t)
+{
+	t->stale = 0;
+	clearok(curscr, TRUE);
+	curs_set(1);			/* else it would take it to be as it was */
+	curs_set(t->cursor);
+}
+
+void term_show(struct term *t, const struct cells *c, int x, int y)
+{
+	int w = getmaxx(stdscr), h = getmaxy(stdscr);
+
+	take_again(t);
+	erase();
+	for (int row = 0; row < h && row < c->h; row++)
+		show_row(t, c, row, c->w < w ? c->w : w);
+	t->cursor = x >= 0 && y >= 0 && x < w && y < h;
+	leaveok(stdscr, !t->cursor);
+	if (t->cursor)
+		move(y, x);
+	curs_set(t->cursor);
+	if (t->stale)
+		refresh_all(t);
+	refresh();
+}
+
+/* ---- keys ---- */
+
+static int code_of(int key)
+{
+	static const struct {
+		int key, code;
+	} rows[] = {
+		{ KEY_UP, KEY_CODE_UP }, { KEY_DOWN, KEY_CODE_DOWN }, { KEY_LEFT, KEY_CODE_LEFT },
+		{ KEY_RIGHT, KEY_CODE_RIGHT }, { KEY_HOME, KEY_CODE_HOME }, { KEY_END, KEY_CODE_END },
+		{ KEY_PPAGE, KEY_CODE_PAGE_UP }, { KEY_NPAGE, KEY_CODE_PAGE_DOWN },
+		{ KEY_BACKSPACE, KEY_CODE_BACKSPACE }, { KEY_DC, KEY_CODE_DELETE },
+		{ KEY_BTAB, KEY_CODE_BACKTAB }, { KEY_SLEFT, KEY_CODE_SHIFT_LEFT },
+		{ KEY_SRIGHT, KEY_CODE_SHIFT_RIGHT }, { KEY_F(1), KEY_CODE_F1 },
+		{ KEY_ENTER, '\r' }, { '\n', '\r' }, { 127, KEY_CODE_BACKSPACE },
+		{ '\b', KEY_CODE_BACKSPACE },
+	};
+
+	for (int i = 0; i < LEN(rows); i++)
+		if (rows[i].key == key)
+			return rows[i].code;
+	return key < 128 ? key : KEY_CODE_NONE;
+}
+
+/* The next byte of a sequence that has begun; ERR if there is none. */
+static int next_byte(void)
+{
+	int c;
+
+	wtimeout(stdscr, ESCAPE_MS);
+	c = wgetch(stdscr);
+	wtimeout(stdscr, 0);
+	return c < 256 ? c : ERR;
+}
+
+/* A number and the byte behind it. */
+static int next_number(int *end)
+{
+	int n = 0;
+
+	while ((*end = next_byte()) >= '0' && *end <= '9')
+		n = n < SIDE_MAX ? 10 * n + *end - '0' : n;
+	return n;
+}
+
+/* The rest of a report: ESC [ < BUTTON ; X ; Y and M or m (it was released), or the older
+ * ESC [ M and three bytes. Places count from 1. */
+static struct key mouse_key(struct term *t, int how)
+{
+	struct key up = t->pressed, now = { 0 };
+	int button, end;
+
+	if (how == KEY_MOUSE_SGR) {
+		button = next_number(&end);
+		now.x = next_number(&end) - 1;
+		now.y = next_number(&end) - 1;
+	} else {
+		button = next_byte() - ' ';
+		now.x = next_byte() - '!';
+		now.y = next_byte() - '!';
+		end = (button & 67) == 3 ? 'm' : 'M';
+		button &= end == 'm' ? ~3 : ~0;
+	}
+	button &= ~(4 | 8 | 16);	/* Shift, Alt, Ctrl */
+	if (now.x < 0 || now.y < 0 || now.x >= getmaxx(stdscr) || now.y >= getmaxy(stdscr))
+		return (struct key){ 0 };
+	if (end == 'm' && button == 0) {
+		t->pressed.code = KEY_CODE_NONE;
+		if (up.code && (up.x != now.x || up.y != now.y))
+			now.code = KEY_CODE_DRAG;
+	} else if (end == 'M') {
+		now.code = button == 0 ? KEY_CODE_CLICK : button == 2 ? KEY_CODE_MENU :
+			button == 64 ? KEY_CODE_WHEEL_UP : button == 65 ? KEY_CODE_WHEEL_DOWN : 0;
+		if (button == 0)
+			t->pressed = now;
+	}
+	return now;
+}
+
+/* After Escape: drop the rest of a key that has no name, so that its bytes are not taken
+ * for keys. True: it was one. */
+static bool skip_sequence(void)
+{
+	int c = wgetch(stdscr);
+
+	if (c == 'O') {
+		next_byte();
+		return true;
+	}
+	if (c != '[') {
+		if (c != ERR)
+			ungetch(c);
+		return false;
+	}
+	do
+		c = next_byte();
+	while (c != ERR && (c < '@' || c > '~'));
+	return true;
+}
+
+/* A character is complete with this byte; else KEY_CODE_NONE. */
+static int add_byte(struct term *t, int c)
+{
+	char byte = (char)c;
+	wchar_t wide;
+	size_t n = mbrtowc(&wide, &byte, 1, &t->partial);
+
+	if (n == (size_t)-1)
+		t->partial = (mbstate_t){ 0 };
+	return n == (size_t)-1 || n == (size_t)-2 ? KEY_CODE_NONE : (int)wide;
+}
+
+/* What was typed and not yet read; KEY_CODE_NONE if nothing. */
+static struct key read_key(struct term *t)
+{
+	struct key k = { 0 };
+	int c;
+
+	while (!k.code && !*t->interrupted && (c = wgetch(stdscr)) != ERR) {
+		if (c > 127 && c < 256) {
+			k.code = add_byte(t, c);
+			continue;
+		}
+		t->partial = (mbstate_t){ 0 };
+		if (c == KEY_MOUSE_SGR || c == KEY_MOUSE_OLD)
+			k = mouse_key(t, c);
+		else if (c != ESCAPE || !skip_sequence())
+			k.code = code_of(c);
+	}
+	if (k.code == CTRL_L)
+		t->stale = 1;
+	return k;
+}
+
+/* There is something to be read, and it is nothing. */
+static bool has_ended(const struct term *t)
+{
+	struct timeval now = { 0 };
+	int fd = fileno(t->setup.in), n = 0;
+	fd_set in;
+
+	FD_ZERO(&in);
+	FD_SET(fd, &in);
+	return select(fd + 1, &in, NULL, NULL, &now) > 0 && (ioctl(fd, FIONREAD, &n) || n == 0);
+}
+
+/* Return when there is input or a signal came. Between looking at the flags and waiting
+ * the signals are blocked, so that none can slip through. */
+static void wait_for_input(const struct term *t)
+{
+	struct timespec most = { .tv_nsec = LOOK_MS * 1000000L };
+	int fd = fileno(t->setup.in);
+	sigset_t ours, before;
+	fd_set in;
+
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGINT);
+	sigaddset(&ours, SIGWINCH);
+	sigaddset(&ours, SIGCONT);
+	sigaddset(&ours, SIGTSTP);
+	pthread_sigmask(SIG_BLOCK, &ours, &before);
+	FD_ZERO(&in);
+	FD_SET(fd, &in);
+	if (!*t->interrupted && !t->resized && !t->stale)
+		pselect(fd + 1, &in, NULL, NULL, &most, &before);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* What happened beside typing. */
+static int happened(struct term *t)
+{
+	int w = getmaxx(stdscr), h = getmaxy(stdscr);
+
+	if (*t->interrupted) {
+		*t->interrupted = 0;
+		return KEY_CODE_INTERRUPT;
+	}
+	take_again(t);
+	if (t->resized) {
+		t->resized = 0;
+		set_size(t);
+		if (w != getmaxx(stdscr) || h != getmaxy(stdscr)) {
+			t->stale = 1;
+			return KEY_CODE_RESIZE;
+		}
+	}
+	if (t->stale) {
+		refresh_all(t);
+		refresh();
+	}
+	return KEY_CODE_NONE;
+}
+
+struct key term_key(struct term *t, bool wait)
+{
+	struct key k = { 0 };
+
+	while (!t->closed) {
+		k.code = happened(t);
+		if (!k.code)
+			k = read_key(t);
+		if (k.code)
+			return k;
+		if (*t->interrupted)
+			continue;
+		if (has_ended(t))
+			break;
+		if (!wait)
+			return k;
+		if (!t->setup.idle)
+			wait_for_input(t);
+		else if (!t->setup.idle(t->setup.arg))
+			break;
+	}
+	t->closed = true;
+	return (struct key){ .code = KEY_CODE_CLOSED };
+}

@@ -1,0 +1,331 @@
+/* The sTask-graph in layers; a cursor goes from sTask to sTask, and what is known of the one
+ * it is at stands beside or below. */
+#include <stdlib.h>
+
+#include "draw/label.h"
+#include "draw/pen.h"
+#include "draw/units.h"
+#include "explore/page.h"
+#include "explore/parts.h"
+#include "explore/view.h"
+
+enum { SIDE = 46, SIDE_MIN = 110, BELOW = 12, BELOW_MIN = 20 };
+
+struct own {
+	struct page page;
+	bool follow;			/* the selected sTask must come in sight */
+};
+
+static const char *lacks(const struct model *m)
+{
+	return m->now->graph->tasks.n ? NULL : "the graph has no sTasks";
+}
+
+/* ---- details -------------------------------------------------------------------- */
+
+static void put_pair(struct pen *pen, const char *what, const char *text)
+{
+	if (!text || !text[0])
+		return;
+	pen_wrap(pen, what, 10, text);
+}
+
+/* "tensor of c0, an iteration earlier (@+1)": where the plan has it. */
+static const char *place_text(struct arena *a, const struct plan *p, int task)
+{
+	int entry = p ? plan_entry_of(p, task) : NONE;
+	const struct entry *e = entry == NONE ? NULL : &p->entries.v[entry];
+
+	if (!e)
+		return p ? "not in the plan" : NULL;
+	return arena_strf(a, "lane %s, sEU %s%s", p->lanes.v[e->lane].name, p->device->seu[e->seu].name,
+		e->at ? arena_strf(a, ", offset %+d", e->at) : "");
+}
+
+static const char *work_text(struct arena *a, const struct graph *g, int task)
+{
+	const struct stask *s = &g->tasks.v[task];
+	struct buf b;
+
+	buf_init(&b, a);
+	if (s->work.flops > 0)
+		buf_printf(&b, "%s", unit_si(s->work.flops, "flop").s);
+	if (s->work.global_bytes > 0)
+		buf_printf(&b, "%s%s", b.len ? ", " : "", unit_bytes(s->work.global_bytes).s);
+	buf_printf(&b, "%son a %s unit", b.len ? " " : "", label_seu(s->kind));
+	return b.text;
+}
+
+/* "k x2 (shared, 32 KiB)": a buffer, with its versions. */
+static void add_buffer(const struct model *m, int buffer, struct buf *b)
+{
+	const struct plan *p = m->now->plan;
+	const struct buffer *x = &m->now->graph->buffers.v[buffer];
+	enum scope scope = p ? plan_scope(p, buffer) : x->scope;
+
+	buf_printf(b, "%s%s", b->len ? ", " : "", x->name);
+	if (p && p->versions[buffer] > 1)
+		buf_printf(b, " ×%d", p->versions[buffer]);
+	buf_printf(b, " (%s, %s)", scope == SCOPE_SHARED ? "shared" : "registers",
+		unit_bytes((double)x->bytes).s);
+}
+
+static const char *buffers_text(struct model *m, const int *v, int n)
+{
+	struct buf b;
+
+	buf_init(&b, &m->frame);
+	for (int i = 0; i < n; i++)
+		add_buffer(m, v[i], &b);
+	return b.len ? b.text : NULL;
+}
+
+/* A dependence, unless another that differs in the buffer alone stands for it. */
+static void put_edge(const struct model *m, int i, bool in, struct pen *pen)
+{
+	const struct graph *g = m->now->graph;
+	const struct edge *e = &g->edges.v[i];
+	int other = in ? e->from : e->to;
+	const char *buffers = label_edge_buffers(pen->arena, g, i);
+	struct buf b;
+
+	if (!buffers)
+		return;
+	buf_init(&b, pen->arena);
+	buf_printf(&b, "%s  %s %s", g->tasks.v[other].name, edge_kind_name(e->kind), buffers);
+	if (e->reuse)
+		buf_puts(&b, ", a free slot");
+	if (e->reuse || e->distance)
+		buf_printf(&b, ": %s over %s", m->now->plan ? arena_strf(pen->arena, "%+d",
+			edge_distance(m->now->plan, e)) : label_distance(pen->arena, e),
+			e->loop == NONE ? "tiles" : label_loop(pen->arena, g->program, e->loop));
+	pen_wrap(pen, in ? "  ← " : "  → ", 6, b.text);
+}
+
+static void put_facts(struct model *m, int task, struct pen *pen)
+{
+	const struct graph *g = m->now->graph;
+	const struct stask *s = &g->tasks.v[task];
+
+	pen_puts(pen, s->name, (struct style){ .fg = style_of_kind(s->kind).fg, .attr = STYLE_BOLD });
+	pen_printf(pen, "  %s", task_kind_name(s->kind));
+	pen_puts(pen, arena_strf(pen->arena, "  %s", loc_text(pen->arena, s->loc)), FAINT);
+	pen_puts(pen, "\n", PLAIN);
+	put_pair(pen, "shape     ", label_shape(pen->arena, g, task));
+	put_pair(pen, "work      ", work_text(pen->arena, g, task));
+	put_pair(pen, "runs      ", s->loop == NONE ? "once a tile" :
+		label_loop_trips(pen->arena, g, s->loop));
+	put_pair(pen, "plan      ", place_text(pen->arena, m->now->plan, task));
+	put_pair(pen, "reads     ", buffers_text(m, s->reads.v, s->reads.n));
+	put_pair(pen, "writes    ", buffers_text(m, s->writes.v, s->writes.n));
+}
+
+static void put_edges(const struct model *m, int task, struct pen *pen)
+{
+	const struct graph *g = m->now->graph;
+
+	for (int pass = 0; pass < 2; pass++) {
+		int n = 0;
+
+		for (int i = 0; i < g->edges.n; i++)
+			n += (pass ? g->edges.v[i].from : g->edges.v[i].to) == task;
+		if (n)
+			pen_puts(pen, pass ? "comes before\n" : "comes after\n", FAINT);
+		for (int i = 0; i < g->edges.n; i++)
+			if ((pass ? g->edges.v[i].from : g->edges.v[i].to) == task)
+				put_edge(m, i, !pass, pen);
+	}
+}
+
+/* ---- drawing -------------------------------------------------------------------- */
+
+static void make_page(struct view *v, int w)
+{
+	struct own *own = v->own;
+	unsigned flags = v->m->flags & DRAW_COLOUR;
+	struct draw_options o = { .width = w, .flags = flags };
+	uint64_t key = key_of_state(v->m->now);
+	struct buf b;
+
+	if (page_is_of(&own->page, key, w, flags))
+		return;
+	buf_init(&b, &v->m->frame);
+	draw_graph_layers(v->m->now->graph, &o, &b);
+	page_set(&own->page, key, w, flags, b.len ? b.text : "", v->m->now->graph);
+	own->follow = true;
+}
+
+/* Where its box stands: its name is there first. */
+static const struct page_name *box_of(const struct page *p, int task)
+{
+	for (int i = 0; i < p->names.n; i++)
+		if (p->names.v[i].task == task)
+			return &p->names.v[i];
+	return NULL;
+}
+
+static void follow(struct own *own, int task, int w)
+{
+	const struct page_name *box = box_of(&own->page, task);
+
+	if (!own->follow || !box)
+		return;
+	own->follow = false;
+	page_go(&own->page, box->y + 2);
+	page_go(&own->page, box->y - 2);
+	page_go(&own->page, box->y);
+	if (box->x < own->page.left || box->x + box->n > own->page.left + w - 1)
+		own->page.left = (int)max_i64(0, box->x - w / 2);
+}
+
+static void scan_pen(struct pen *pen, struct cells *out, int x, int y)
+{
+	cells_scan(out, x, y, pen->width, out->h - y, pen->out->text ? pen->out->text : "");
+}
+
+/* Facts and dependences below each other, or beside each other. */
+static void draw_details(struct view *v, struct cells *out, int x, int y, int w, bool beside)
+{
+	struct draw_options o = { .width = beside ? w / 2 - 1 : w, .flags = v->m->flags & DRAW_COLOUR };
+	struct buf facts, edges;
+	struct pen pen;
+
+	buf_init(&facts, &v->m->frame);
+	buf_init(&edges, &v->m->frame);
+	pen = pen_new(&o, &facts);
+	put_facts(v->m, v->m->sel.task, &pen);
+	if (beside) {
+		scan_pen(&pen, out, x, y);
+		pen = pen_new(&o, &edges);
+	}
+	put_edges(v->m, v->m->sel.task, &pen);
+	scan_pen(&pen, out, beside ? x + w / 2 + 1 : x, y);
+}
+
+static void draw(struct view *v, struct cells *out)
+{
+	struct own *own = v->own;
+	bool selected = v->m->sel.task >= 0 && v->m->sel.task < v->m->now->graph->tasks.n;
+	bool side = out->w >= SIDE_MIN, below = !side && out->h >= BELOW_MIN && selected;
+	int w = side ? out->w - SIDE - 2 : out->w, h = below ? out->h - BELOW - 1 : out->h;
+	int edge = w > 8;
+
+	make_page(v, w - edge);
+	own->page.room = h;
+	follow(own, v->m->sel.task, w);
+	page_draw(&own->page, out, 0, 0, w, h, v->m->sel.task);
+	for (int r = 0; r < out->h && side; r++)
+		cells_put(out, w, r, "│", FAINT);
+	if (below)
+		cells_fill(out, 0, h, out->w, "─", FAINT);
+	if (side && selected)
+		draw_details(v, out, w + 2, 0, SIDE, false);
+	else if (side)
+		cells_text(out, w + 2, 0, SIDE, "arrows go from sTask to sTask", FAINT);
+	else if (below)
+		draw_details(v, out, 0, h + 1, out->w, true);
+}
+
+/* ---- keys ----------------------------------------------------------------------- */
+
+/* How far a box is in a direction; sideways counts more. -1: it lies elsewhere. */
+static int distance_to(const struct page_name *from, const struct page_name *to, int dx, int dy)
+{
+	int x = to->x + to->n / 2 - (from->x + from->n / 2), y = to->y - from->y;
+	int ahead = dx * x + dy * y, aside = abs(dx ? y * 3 : x);
+
+	return ahead > 0 ? ahead * (dx ? 1 : 3) + aside * 2 : -1;
+}
+
+/* Boxes are in the drawing; names below it stand in lists. */
+static void move(struct view *v, int dx, int dy)
+{
+	struct own *own = v->own;
+	const struct page *p = &own->page;
+	const struct page_name *from = box_of(p, v->m->sel.task), *best = NULL;
+	int least = 0;
+
+	if (!p->names.n)
+		return;
+	if (!from) {
+		model_select_task(v->m, p->names.v[0].task);
+		own->follow = true;
+		return;
+	}
+	for (int t = 0; t < v->m->now->graph->tasks.n; t++) {
+		const struct page_name *to = box_of(p, t);
+		int d = to ? distance_to(from, to, dx, dy) : -1;
+
+		if (d >= 0 && (!best || d < least)) {
+			best = to;
+			least = d;
+		}
+	}
+	if (best)
+		model_select_task(v->m, best->task);
+	else
+		page_go((struct page *)p, p->cursor + 3 * dy);	/* the lists below */
+	own->follow = best != NULL;
+}
+
+static void click(struct view *v, const struct key *k)
+{
+	struct own *own = v->own;
+	int x = own->page.left + k->x - 1, y = own->page.top + k->y;
+
+	for (int i = 0; i < own->page.names.n; i++) {
+		const struct page_name *n = &own->page.names.v[i];
+
+		if (n->y == y && x >= n->x && x < n->x + n->n)
+			model_select_task(v->m, n->task);
+	}
+}
+
+static bool act(struct view *v, enum action a, const struct key *k)
+{
+	struct own *own = v->own;
+
+	if (k->code == KEY_CODE_CLICK) {
+		click(v, k);
+		return true;
+	}
+	if (k->code == KEY_CODE_WHEEL_UP || k->code == KEY_CODE_WHEEL_DOWN)
+		return page_act(&own->page, k->code == KEY_CODE_WHEEL_UP ? ACT_PAGE_UP : ACT_PAGE_DOWN);
+	switch ((int)a) {
+	case ACT_UP: move(v, 0, -1); return true;
+	case ACT_DOWN: move(v, 0, 1); return true;
+	case ACT_LEFT: move(v, -1, 0); return true;
+	case ACT_RIGHT: move(v, 1, 0); return true;
+	case ACT_GO:
+		if (v->m->sel.task == NONE)
+			move(v, 0, 1);
+		else
+			v->m->go = VIEW_plan;
+		return true;
+	case ACT_PICK: model_refuse(v->m, "sTasks are picked up in the plan or the timeline"); return true;
+	}
+	return page_act(&own->page, a);
+}
+
+static void changed(struct view *v)
+{
+	((struct own *)v->own)->follow = true;
+}
+
+static void open_view(struct view *v)
+{
+	struct own *own = v->own;
+
+	page_init(&own->page, v->m->mem);
+	own->follow = true;
+}
+
+static void close_view(struct view *v)
+{
+	page_free(&((struct own *)v->own)->page);
+}
+
+const struct view_ops view_graph = {
+	.name = "graph", .groups = GROUP_EDIT | GROUP_ITEM, .size = sizeof(struct own), .lacks = lacks,
+	.open = open_view, .draw = draw, .act = act, .changed = changed, .close = close_view,
+};

@@ -1,0 +1,585 @@
+/* Which EU takes which output tiles, and when: a map of the tiles by their waves, or a row for
+ * each EU with its tiles in order. */
+#include <string.h>
+
+#include "draw/label.h"
+#include "draw/pen.h"
+#include "draw/units.h"
+#include "explore/page.h"
+#include "explore/view.h"
+#include "plan/cluster.h"
+#include "plan/deal.h"
+#include "plan/order.h"
+
+enum { TILES_MAX = 1 << 22, SIDE = 44, SIDE_MIN = 110, BELOW = 9, BELOW_MIN = 18, LABEL_MAX = 14, TILE = 6,
+	LISTED = 24 };
+
+struct own {
+	struct arena arena;		/* of what follows from the plan */
+	bool made;
+	uint64_t key;
+	int phase;			/* of the program */
+	const struct grid *grid;
+	struct dealing deal;
+	struct cluster cluster;
+	int32_t *eu, *nth;		/* by tile: who takes it, and as which of its tiles */
+	struct eu_class *classes;
+	int nclasses;
+	int waves;			/* most tiles of an EU */
+	int last;			/* EUs that have so many */
+	int64_t work;			/* iterations of the EU with most */
+	/* where the user is */
+	int64_t at;			/* tile */
+	bool by_eu;
+	int64_t top, left;
+	/* of the map, when it was drawn last */
+	int64_t columns;
+	int label, wide, y, h, room;	/* columns of its labels and of a tile; rows */
+};
+
+static int phase_of(const struct model *m)
+{
+	const struct phase_line *l = model_line(m);
+	int n = m->now->graph->program->phases.n;
+
+	return l ? l->phase : m->sel.phase >= 0 && m->sel.phase < n ? m->sel.phase : 0;
+}
+
+static const char *lacks(const struct model *m)
+{
+	if (!m->now->plan)
+		return "there is no plan that deals tiles to EUs";
+	if (m->now->graph->grids[phase_of(m)].total > TILES_MAX)
+		return "the grid has too many tiles to be drawn";
+	return NULL;
+}
+
+/* ---- what follows from the plan ------------------------------------------------- */
+
+static void index_tiles(struct own *own)
+{
+	int64_t total = own->grid->total;
+
+	own->eu = ARENA_ARRAY(&own->arena, total, int32_t);
+	own->nth = ARENA_ARRAY(&own->arena, total, int32_t);
+	for (int64_t t = 0; t < total; t++)
+		own->eu[t] = own->nth[t] = NONE;
+	for (int u = 0; u < own->deal.eus; u++) {
+		int n = (int)(own->deal.start[u + 1] - own->deal.start[u]);
+
+		for (int i = 0; i < n; i++) {
+			int64_t t = own->deal.order[own->deal.start[u] + i];
+
+			if (own->eu[t] != NONE)
+				continue;	/* one that fills up a cluster's group */
+			own->eu[t] = u;
+			own->nth[t] = i;
+		}
+		own->last = n > own->waves ? 1 : own->last + (n == own->waves);
+		own->waves = n > own->waves ? n : own->waves;
+	}
+}
+
+static void make(struct view *v)
+{
+	struct own *own = v->own;
+	const struct plan *p = v->m->now->plan;
+	int phase = phase_of(v->m);
+	uint64_t key = key_mix(key_of_state(v->m->now), (uint64_t)phase);
+
+	if (own->made && own->key == key)
+		return;
+	own->made = false;
+	arena_release(&own->arena);
+	own->phase = phase;
+	own->grid = &p->graph->grids[phase];
+	own->waves = own->last = 0;
+	own->work = 1;
+	plan_deal(&own->arena, p, phase, &own->deal);
+	own->cluster = plan_cluster(p, phase);
+	index_tiles(own);
+	own->nclasses = deal_classes(&own->arena, p, phase, &own->deal, &own->classes);
+	for (int i = 0; i < own->nclasses; i++)
+		own->work = max_i64(own->work, own->classes[i].work);
+	own->at = max_i64(0, min_i64(own->at, own->grid->total - 1));
+	own->key = key;
+	own->made = true;
+}
+
+static int64_t tiles_of(const struct own *own, int eu)
+{
+	return own->deal.start[eu + 1] - own->deal.start[eu];
+}
+
+static int64_t tile_of(const struct own *own, int eu, int64_t nth)
+{
+	return own->deal.order[own->deal.start[eu] + max_i64(0, min_i64(nth, tiles_of(own, eu) - 1))];
+}
+
+/* The class that the EU is the first of, as that of a timeline is; NULL. */
+static const struct eu_class *class_of(const struct own *own, int eu)
+{
+	for (int i = 0; i < own->nclasses; i++)
+		if (own->classes[i].eu == eu)
+			return &own->classes[i];
+	return NULL;
+}
+
+/* ---- looks ---------------------------------------------------------------------- */
+
+/* From a to z and A to Z, and again from a on. */
+static const char *wave_letter(int nth)
+{
+	static const char letters[] = "a\0b\0c\0d\0e\0f\0g\0h\0i\0j\0k\0l\0m\0n\0o\0p\0q\0r\0s\0t\0u\0v\0w\0x"
+		"\0y\0z\0A\0B\0C\0D\0E\0F\0G\0H\0I\0J\0K\0L\0M\0N\0O\0P\0Q\0R\0S\0T\0U\0V\0W\0X\0Y\0Z";
+
+	return nth < 0 ? "·" : &letters[nth % (LEN(letters) / 2) * 2];
+}
+
+static struct style wave_style(int nth)
+{
+	static const uint8_t colour[] = { 74, 179, 114, 173, 140, 108 };
+
+	return nth < 0 ? FAINT : (struct style){ .fg = 16, .bg = colour[nth % LEN(colour)] };
+}
+
+/* Tiles of the cursor's EU are underlined, the one at the cursor is reversed. */
+static struct style tile_style(const struct own *own, int64_t tile)
+{
+	struct style s = wave_style(own->nth[tile]);
+
+	if (own->eu[tile] == own->eu[own->at])
+		s.attr |= STYLE_UNDERLINE | STYLE_BOLD;
+	if (tile == own->at)
+		s.attr |= STYLE_REVERSE;
+	return s;
+}
+
+/* ---- the map -------------------------------------------------------------------- */
+
+/* The axes that have more than one tile: the last of them, and how many. */
+static int last_axis(const struct grid *g, int *n)
+{
+	int last = 0;
+
+	*n = 0;
+	for (int i = 0; i < g->n; i++) {
+		last = g->tiles[i] > 1 ? i : last;
+		*n += g->tiles[i] > 1;
+	}
+	return last;
+}
+
+/* Columns of tiles: those of the fastest axis; of a single axis, as many as fit. */
+static int64_t map_columns(const struct own *own, int room)
+{
+	const struct grid *g = own->grid;
+	int64_t fit = room > LABEL_MAX + 8 ? (room - LABEL_MAX) / 8 * 8 : 8;
+	int n, last = last_axis(g, &n);
+
+	return n > 1 ? g->tiles[last] : max_i64(1, min_i64(g->total, fit));
+}
+
+/* "b 0 h 3": the other axes of a row; of a single axis, the first tile. */
+static const char *row_label(const struct view *v, int64_t row, int64_t columns)
+{
+	const struct own *own = v->own;
+	const struct grid *g = own->grid;
+	const struct program *p = v->m->now->graph->program;
+	int64_t tile = row * columns, step = g->total;
+	int n, last = last_axis(g, &n);
+	struct buf b;
+
+	if (n < 2)
+		return arena_strf(&v->m->frame, "%s", unit_count(tile).s);
+	buf_init(&b, &v->m->frame);
+	for (int i = 0; i < last; i++) {
+		step /= g->tiles[i];
+		if (g->tiles[i] > 1)
+			buf_printf(&b, "%s%s %lld", b.len ? " " : "", p->axes.v[g->axis[i]].name,
+				(long long)(tile / step % g->tiles[i]));
+	}
+	return b.text;
+}
+
+/* That of the longest label, which is the last row's, and a blank. */
+static int label_width(const struct view *v, int w)
+{
+	const struct own *own = v->own;
+	int64_t columns = map_columns(own, w);
+	int n = text_width(row_label(v, ceil_div(own->grid->total, columns) - 1, columns)) + 1;
+
+	return w > 2 * LABEL_MAX ? (int)min_i64(n, LABEL_MAX) : 0;
+}
+
+/* Let `at` of `n` be among `room` in sight. */
+static int64_t scrolled(int64_t first, int64_t at, int64_t n, int64_t room)
+{
+	if (at < first)
+		first = at;
+	if (at >= first + room)
+		first = at - room + 1;
+	return max_i64(0, min_i64(first, n - room));
+}
+
+static void draw_map(struct view *v, struct cells *out, int y, int w, int h)
+{
+	struct own *own = v->own;
+	int64_t columns = map_columns(own, w), rows = ceil_div(own->grid->total, columns);
+	int label = label_width(v, w);
+	int wide = label + 2 * columns <= w ? 2 : 1, room = (w - label) / wide;
+
+	own->columns = columns;
+	own->label = label;
+	own->wide = wide;
+	own->room = room;
+	own->y = y;
+	own->h = h;
+	if (room < 1 || h < 1)
+		return;
+	own->top = scrolled(own->top, own->at / columns, rows, h);
+	own->left = scrolled(own->left, own->at % columns, columns, room);
+	for (int r = 0; r < h && own->top + r < rows; r++) {
+		cells_text(out, 0, y + r, label - 1, label ? row_label(v, own->top + r, columns) : "", FAINT);
+		for (int c = 0; c < room && own->left + c < columns; c++) {
+			int64_t t = (own->top + r) * columns + own->left + c;
+
+			if (t >= own->grid->total)
+				break;
+			cells_put(out, label + c * wide, y + r, wave_letter(own->nth[t]), tile_style(own, t));
+			if (wide == 2)
+				cells_put(out, label + c * wide + 1, y + r, " ",
+					(struct style){ .bg = wave_style(own->nth[t]).bg });
+		}
+	}
+}
+
+/* ---- by EU ---------------------------------------------------------------------- */
+
+/* A tile from column x to the one before `end`, of which those in [0, room) are in sight. */
+static void draw_tile(const struct view *v, struct cells *out, int y, int left, int room, int64_t x,
+	int64_t end, int64_t tile, int nth)
+{
+	const struct own *own = v->own;
+	struct style s = wave_style(nth);
+	int from = (int)max_i64(x, 0), to = (int)min_i64(end, room);
+	const char *text;
+
+	if (from >= to)
+		return;
+	if (tile == own->at)
+		s.attr |= STYLE_REVERSE;
+	cells_fill(out, left + from, y, to - from, " ", s);
+	cells_put(out, left + from, y, "▏", s);
+	text = arena_strf(&v->m->frame, "%s %lld", wave_letter(nth), (long long)tile);
+	cells_text(out, left + from + 1, y, to - from - 1, text_width(text) < to - from ? text :
+		wave_letter(nth), s);
+}
+
+static void draw_eu(struct view *v, struct cells *out, int y, int w, int eu, int line_eu)
+{
+	const struct own *own = v->own;
+	int label = w > 24 ? 9 : 0, room = w - label;
+	int64_t done = 0, cols = max_i64(room, (int64_t)own->waves * TILE);
+
+	if (label)
+		cells_text(out, 0, y, label - 1, arena_strf(&v->m->frame, "EU %-4d%s", eu, eu == line_eu ?
+			"◂" : ""), eu == own->eu[own->at] ? BOLD : FAINT);
+	for (int64_t i = 0; i < tiles_of(own, eu); i++) {
+		int64_t t = tile_of(own, eu, i), work = deal_tile_work(v->m->now->graph, own->phase, t);
+
+		draw_tile(v, out, y, label, room, done * cols / own->work - own->left,
+			(done + work) * cols / own->work - own->left, t, (int)i);
+		done += work;
+	}
+}
+
+/* So that the tile at the cursor is in sight. */
+static void scroll_eus(struct view *v, int room, int h)
+{
+	struct own *own = v->own;
+	int eu = own->eu[own->at];
+	int64_t done = 0, cols = max_i64(room, (int64_t)own->waves * TILE), end;
+
+	for (int i = 0; i <= own->nth[own->at]; i++)
+		done += deal_tile_work(v->m->now->graph, own->phase, tile_of(own, eu, i));
+	end = done * cols / own->work;
+	own->top = scrolled(own->top, eu, own->deal.eus, h);
+	if (end < own->left + TILE || end > own->left + room)
+		own->left = end - room / 2;
+	own->left = max_i64(0, min_i64(own->left, cols - room));
+}
+
+static void draw_eus(struct view *v, struct cells *out, int y, int w, int h)
+{
+	struct own *own = v->own;
+	const struct phase_line *l = model_line(v->m);
+
+	if (h < 1)
+		return;
+	scroll_eus(v, w > 24 ? w - 9 : w, h);
+	for (int r = 0; r < h && own->top + r < own->deal.eus; r++)
+		draw_eu(v, out, y + r, w, (int)own->top + r, l ? l->eu : NONE);
+}
+
+/* ---- words ---------------------------------------------------------------------- */
+
+/* "by columns, 4 rows at a time, longest first, clusters of 2 along m" */
+static const char *order_text(const struct view *v)
+{
+	const struct own *own = v->own;
+	const struct plan *p = v->m->now->plan;
+	bool rows = p->grid.raster == RASTER_ROWS;
+	struct buf b;
+
+	buf_init(&b, &v->m->frame);
+	buf_printf(&b, "by %s", rows ? "rows" : "columns");
+	if (p->grid.group > 1)
+		buf_printf(&b, ", groups of %d %s", p->grid.group, rows ? "rows" : "columns");
+	if (p->grid.longest_first)
+		buf_puts(&b, ", those with most iterations first, each to the EU with fewest");
+	if (own->cluster.size > 1)
+		buf_printf(&b, ", clusters of %d EUs along %s", own->cluster.size,
+			p->graph->program->axes.v[own->cluster.axis].name);
+	return b.text;
+}
+
+static const char *tail_text(const struct view *v)
+{
+	const struct own *own = v->own;
+	const struct plan *p = v->m->now->plan;
+	struct buf b;
+
+	buf_init(&b, &v->m->frame);
+	if (own->last == own->deal.eus && own->deal.eus == p->device->eus)
+		buf_printf(&b, "all %d EUs have %d tile%s: no tail", own->deal.eus, own->waves,
+			own->waves == 1 ? "" : "s");
+	else
+		buf_printf(&b, "wave %d of %d: %d of %d EUs have work", own->waves, own->waves, own->last,
+			p->device->eus);
+	if (own->nclasses > 1)
+		buf_printf(&b, "; EUs do %s to %s iterations, what is around a tile's counted as one",
+			unit_count(own->classes[own->nclasses - 1].work).s, unit_count(own->work).s);
+	return b.text;
+}
+
+/* "b 0, m 5 (640 to 767)": where a tile is. */
+static const char *coordinates(const struct view *v, int64_t tile)
+{
+	const struct own *own = v->own;
+	const struct graph *g = v->m->now->graph;
+	struct place at;
+	struct buf b;
+
+	buf_init(&b, &v->m->frame);
+	place_tile(&g->extents, own->grid, tile, &at);
+	for (int i = 0; i < own->grid->n; i++) {
+		int a = own->grid->axis[i];
+
+		buf_printf(&b, "%s%s %lld", b.len ? ", " : "", g->program->axes.v[a].name,
+			(long long)at.lo[a]);
+		if (at.hi[a] > at.lo[a])
+			buf_printf(&b, " to %lld", (long long)at.hi[a]);
+	}
+	return b.text ? b.text : "the only one";
+}
+
+/* "loop n 26 (of 1 to 64)": how often its loops run. */
+static const char *trips_text(const struct view *v, int64_t tile)
+{
+	const struct own *own = v->own;
+	const struct graph *g = v->m->now->graph;
+	struct walk w;
+	struct buf b;
+
+	buf_init(&b, &v->m->frame);
+	walk_init(&v->m->frame, &w, g, own->phase, 1, &tile);
+	for (int l = 0; l < g->program->loops.n; l++) {
+		if (g->program->loops.v[l].phase != own->phase)
+			continue;
+		buf_printf(&b, "%sloop %s: %s iteration%s", b.len ? ", " : "",
+			label_loop(&v->m->frame, g->program, l), unit_count(walk_count(&w, l)).s,
+			walk_count(&w, l) == 1 ? "" : "s");
+		if (g->trips[l].least != g->trips[l].most)
+			buf_printf(&b, " (others %lld to %lld)", (long long)g->trips[l].least,
+				(long long)g->trips[l].most);
+	}
+	return b.len ? b.text : "no loops";
+}
+
+/* The EU's tiles, those around the cursor's. */
+static const char *list_text(const struct view *v, int eu)
+{
+	const struct own *own = v->own;
+	int64_t n = tiles_of(own, eu), from = max_i64(0, min_i64(own->nth[own->at] - LISTED / 2, n - LISTED));
+	struct buf b;
+
+	buf_init(&b, &v->m->frame);
+	buf_puts(&b, from ? "… " : "");
+	for (int64_t i = from; i < n && i < from + LISTED; i++)
+		buf_printf(&b, i == own->nth[own->at] ? "%s[%lld]" : "%s%lld", i > from ? " " : "",
+			(long long)tile_of(own, eu, i));
+	buf_puts(&b, from + LISTED < n ? " …" : "");
+	return b.text;
+}
+
+static void put_words(const struct view *v, struct pen *pen)
+{
+	const struct own *own = v->own;
+	const struct phase_line *l = model_line(v->m);
+	const struct eu_class *c = l ? class_of(own, l->eu) : NULL;
+	int eu = own->eu[own->at];
+
+	pen_puts(pen, arena_strf(pen->arena, "tile %s", unit_count(own->at).s), BOLD);
+	pen_wrap(pen, "", 2, arena_strf(pen->arena, ": %s", coordinates(v, own->at)));
+	pen_wrap(pen, "  ", 2, trips_text(v, own->at));
+	pen_wrap(pen, "  ", 2, arena_strf(pen->arena, "of EU %d, number %d of its %lld (wave %s)", eu,
+		own->nth[own->at] + 1, (long long)tiles_of(own, eu), wave_letter(own->nth[own->at])));
+	pen_wrap(pen, arena_strf(pen->arena, "EU %d ", eu), 4, list_text(v, eu));
+	if (own->cluster.size > 1)
+		pen_wrap(pen, "", 2, arena_strf(pen->arena, "EUs %d to %d are a cluster",
+			eu / own->cluster.size * own->cluster.size,
+			eu / own->cluster.size * own->cluster.size + own->cluster.size - 1));
+	if (l)
+		pen_wrap(pen, "", 2, arena_strf(pen->arena, "the timeline is of EU %d%s", l->eu,
+			c && c->members > 1 ? arena_strf(pen->arena, ": %d EUs do the same",
+			c->members) : ""));
+	pen_wrap(pen, "", 2, "PgDn, PgUp: the EU's next tile; Home: the timeline's EU; End: the tail");
+}
+
+/* ---- drawing -------------------------------------------------------------------- */
+
+static int draw_head(struct view *v, struct cells *out, int w)
+{
+	const struct own *own = v->own;
+	struct draw_options o = { .width = w, .flags = v->m->flags & DRAW_COLOUR };
+	const struct plan *p = v->m->now->plan;
+	struct pen pen;
+	struct buf b;
+	int cols, rows;
+
+	if (out->h < 6)
+		return 0;
+	buf_init(&b, &v->m->frame);
+	pen = pen_new(&o, &b);
+	pen_name(&pen, arena_strf(pen.arena, "%s tile%s", unit_count(own->grid->total).s,
+		own->grid->total == 1 ? "" : "s"), arena_strf(pen.arena, "on %d of %d EUs, in %d wave%s, %s",
+		own->deal.eus, p->device->eus, own->waves, own->waves == 1 ? "" : "s", order_text(v)));
+	pen_wrap(&pen, "", 2, tail_text(v));
+	cells_measure(b.text, &cols, &rows);
+	cells_scan(out, 0, 0, w, out->h, b.text);
+	return rows + 1;
+}
+
+static void draw(struct view *v, struct cells *out)
+{
+	struct own *own = v->own;
+	bool side = out->w >= SIDE_MIN, below = !side && out->h >= BELOW_MIN;
+	int w = side ? out->w - SIDE - 2 : out->w, y, h;
+	struct draw_options o = { .width = side ? SIDE : out->w, .flags = v->m->flags & DRAW_COLOUR };
+	struct pen pen;
+	struct buf b;
+
+	make(v);
+	y = draw_head(v, out, w);
+	h = out->h - y - (below ? BELOW : 0);
+	if (own->by_eu)
+		draw_eus(v, out, y, w, h);
+	else
+		draw_map(v, out, y, w, h);
+	if (!side && !below)
+		return;
+	buf_init(&b, &v->m->frame);
+	pen = pen_new(&o, &b);
+	put_words(v, &pen);
+	for (int r = 0; r < out->h && side; r++)
+		cells_put(out, w, r, "│", FAINT);
+	if (below)
+		cells_fill(out, 0, out->h - BELOW, out->w, "─", FAINT);
+	cells_scan(out, side ? w + 2 : 0, side ? 0 : out->h - BELOW + 1, o.width, out->h, b.text);
+}
+
+/* ---- keys ----------------------------------------------------------------------- */
+
+static void go(struct own *own, int64_t tile)
+{
+	own->at = max_i64(0, min_i64(tile, own->grid->total - 1));
+}
+
+static void go_eu(struct own *own, int eu, int64_t nth)
+{
+	eu = (int)max_i64(0, min_i64(eu, own->deal.eus - 1));
+	if (tiles_of(own, eu) > 0)
+		go(own, tile_of(own, eu, nth));
+}
+
+/* Up and down: along the columns of the map as it was drawn, or from EU to EU. */
+static void move(struct own *own, int dx, int dy, int64_t columns)
+{
+	int eu = own->eu[own->at];
+
+	if (own->by_eu && dx)
+		go_eu(own, eu, own->nth[own->at] + dx);
+	else if (own->by_eu)
+		go_eu(own, eu + dy, own->nth[own->at]);
+	else if (dx || (own->at + dy * columns >= 0 && own->at + dy * columns < own->grid->total))
+		go(own, own->at + dx + dy * columns);
+}
+
+static void click(struct own *own, const struct key *k)
+{
+	int64_t row = own->top + k->y - own->y, column;
+
+	if (own->by_eu || own->wide < 1 || k->x < own->label || k->y < own->y || k->y >= own->y + own->h)
+		return;
+	column = own->left + (k->x - own->label) / own->wide;
+	if (column < own->columns && (k->x - own->label) / own->wide < own->room &&
+	    row * own->columns + column < own->grid->total)
+		go(own, row * own->columns + column);
+}
+
+static bool act(struct view *v, enum action a, const struct key *k)
+{
+	struct own *own = v->own;
+	const struct phase_line *l = model_line(v->m);
+	int64_t columns;
+	int eu;
+
+	make(v);
+	if (k->code == KEY_CODE_CLICK) {
+		click(own, k);
+		return true;
+	}
+	columns = own->columns ? own->columns : 1;
+	eu = own->eu[own->at];
+	switch ((int)a) {
+	case ACT_UP: move(own, 0, -1, columns); return true;
+	case ACT_DOWN: move(own, 0, 1, columns); return true;
+	case ACT_LEFT: move(own, -1, 0, columns); return true;
+	case ACT_RIGHT: move(own, 1, 0, columns); return true;
+	case ACT_PAGE_DOWN: go_eu(own, eu, own->nth[own->at] + 1); return true;
+	case ACT_PAGE_UP: go_eu(own, eu, own->nth[own->at] - 1); return true;
+	case ACT_HOME: go_eu(own, l ? l->eu : 0, 0); return true;
+	case ACT_END: go(own, own->deal.order[own->deal.total - 1]); return true;
+	case ACT_OTHER_SIDE:
+		own->by_eu = !own->by_eu;
+		own->top = own->left = 0;
+		return true;
+	}
+	return false;
+}
+
+static void open_view(struct view *v)
+{
+	arena_init(&((struct own *)v->own)->arena, v->m->mem);
+}
+
+static void close_view(struct view *v)
+{
+	arena_release(&((struct own *)v->own)->arena);
+}
+
+const struct view_ops view_grid = {
+	.name = "grid", .groups = GROUP_SIDES, .size = sizeof(struct own), .lacks = lacks,
+	.open = open_view, .draw = draw, .act = act, .close = close_view,
+};

@@ -1,0 +1,179 @@
+/* All keys, from the one table of actions, and the words that the views use. */
+#include <string.h>
+
+#include "draw/pen.h"
+#include "explore/page.h"
+#include "explore/view.h"
+
+enum { WIDE = 104, GAP = 4, KEYS = 16, SINGLE_MAX = 90 };
+
+struct own {
+	struct page page;
+};
+
+/* In this order. */
+static const enum action_group groups[] = { GROUP_ANY, GROUP_SPAN, GROUP_TIME, GROUP_EDIT, GROUP_PICKED,
+	GROUP_ITEM, GROUP_SIDES, GROUP_STEP };
+
+static const char *const concepts[][2] = {
+	{ "sTask", "a step of a tile program on one tile: a load, a product, element-wise work, a store" },
+	{ "EU, sEU", "a multiprocessor; a unit of it: copy engine (tma), tensor cores, vector lanes (cuda)" },
+	{ "lane", "warps that issue sTasks in one order; it goes on at once where the unit is asynchronous" },
+	{ "offset", "@+1: in turn j of a loop the lane has the sTask of iteration j + 1: this makes a pipeline" },
+	{ "wait", "no sTask is issued before what it waits for is complete, or issued" },
+	{ "versions", "slots of a buffer's ring: a value is made while those before it are still read" },
+	{ "II", "initiation interval: cycles from an iteration to the next, once the loop is under way" },
+	{ "bounds", "ResMII: the busiest unit allows no less; RecMII: the longest chain around the loop" },
+	{ "critical", "the chain of causes that an event had to wait for, back to the beginning" },
+	{ "tile, wave", "a part of the output, worked on by one EU; tiles that all EUs have at a time" },
+	{ "legal", "no race and no deadlock whatever the speed of the units, and it fits the EU" },
+};
+
+/* "Up k": keys as they are typed. */
+static void put_row(struct pen *pen, const char *head, const char *text)
+{
+	struct buf b;
+
+	buf_init(&b, pen->arena);
+	text_fit(&b, head, (int)max_i64(KEYS - 3, text_width(head)), ALIGN_LEFT, 0);
+	pen_puts(pen, "  ", PLAIN);
+	pen_puts(pen, b.text, BOLD);
+	pen_puts(pen, " ", PLAIN);
+	text_wrap(pen->out, text, KEYS + (int)max_i64(0, text_width(head) - KEYS + 3), KEYS, pen->width,
+		pen->flags);
+	pen_puts(pen, "\n", PLAIN);
+}
+
+/* The views' own keys stand in a row. */
+static bool is_view(int a)
+{
+	return a > ACT_VIEW_1 && a <= ACT_VIEW_8;
+}
+
+static void put_group(struct pen *pen, enum action_group group)
+{
+	pen_section(pen, action_group_name(group));
+	for (int a = 1; a < ACTION_COUNT; a++) {
+		const struct action_row *r = &action_rows[a];
+
+		if (r->group != group || is_view(a))
+			continue;
+		if (a == ACT_VIEW_1)
+			put_row(pen, "1 to 8",
+				"timeline, plan, graph, kernel, grid, step, compare, problems");
+		else
+			put_row(pen, r->keys, r->help);
+	}
+}
+
+static void put_concepts(struct pen *pen)
+{
+	pen_section(pen, "words");
+	for (int i = 0; i < LEN(concepts); i++)
+		put_row(pen, concepts[i][0], concepts[i][1]);
+}
+
+/* Whether the group stands in the left of two columns. */
+static bool is_left(enum action_group g)
+{
+	return g & (GROUP_ANY | GROUP_STEP | GROUP_SIDES | GROUP_ITEM);
+}
+
+/* All in one column; or one of two: left or right. */
+static const char *column(struct view *v, int w, bool left, bool right)
+{
+	struct draw_options o = { .width = w, .flags = v->m->flags & DRAW_COLOUR };
+	struct pen pen;
+	struct buf b;
+
+	buf_init(&b, &v->m->frame);
+	pen = pen_new(&o, &b);
+	for (int i = 0; i < LEN(groups); i++)
+		if (is_left(groups[i]) ? left : right)
+			put_group(&pen, groups[i]);
+	if (left)
+		put_concepts(&pen);
+	return b.text;
+}
+
+/* The next line of a text; false at its end. */
+static bool next_line(const char **s, size_t *n)
+{
+	*n = strcspn(*s, "\n");
+	return **s != '\0';
+}
+
+static void put_line(struct buf *out, const char **s, int w)
+{
+	int cols, rows;
+	size_t n;
+
+	if (!next_line(s, &n)) {
+		buf_repeat(out, " ", w);
+		return;
+	}
+	cells_measure(arena_strf(out->arena, "%.*s", (int)n, *s), &cols, &rows);
+	buf_putn(out, *s, n);
+	buf_repeat(out, " ", w - cols);
+	*s += n + ((*s)[n] == '\n');
+}
+
+static const char *two_columns(struct view *v, int w)
+{
+	int each = (w - GAP) / 2;
+	const char *one = column(v, each, true, false), *two = column(v, each, false, true);
+	struct buf b;
+
+	buf_init(&b, &v->m->frame);
+	while (*one || *two) {
+		put_line(&b, &one, each + GAP);
+		put_line(&b, &two, 0);
+		buf_putc(&b, '\n');
+	}
+	return b.text;
+}
+
+static void draw(struct view *v, struct cells *out)
+{
+	struct own *own = v->own;
+	int w = out->w - 1;
+
+	if (!page_is_of(&own->page, 1, w, v->m->flags))
+		page_set(&own->page, 1, w, v->m->flags, w >= WIDE ? two_columns(v, w) : column(v,
+			(int)min_i64(w, SINGLE_MAX), true, true), NULL);
+	page_draw(&own->page, out, 0, 0, out->w, out->h, NONE);
+}
+
+static bool act(struct view *v, enum action a, const struct key *k)
+{
+	struct page *p = &((struct own *)v->own)->page;
+
+	if (k->code == KEY_CODE_WHEEL_UP || k->code == KEY_CODE_WHEEL_DOWN) {
+		page_go(p, p->top + (k->code == KEY_CODE_WHEEL_UP ? -3 : 3));
+		return true;
+	}
+	return page_act(p, a);
+}
+
+static bool find(struct view *v, const char *text, int direction)
+{
+	return page_find(&((struct own *)v->own)->page, text, direction);
+}
+
+static void open_view(struct view *v)
+{
+	struct own *own = v->own;
+
+	page_init(&own->page, v->m->mem);
+	own->page.still = true;
+}
+
+static void close_view(struct view *v)
+{
+	page_free(&((struct own *)v->own)->page);
+}
+
+const struct view_ops view_help = {
+	.name = "help", .groups = 0, .size = sizeof(struct own), .open = open_view, .draw = draw,
+	.act = act, .find = find, .close = close_view,
+};

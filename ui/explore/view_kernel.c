@@ -1,0 +1,397 @@
+/* What the plan comes to: its role programs, or the source that is printed of them. The lines
+ * of the selected sTask are marked; the plan's entries stand beside them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "draw/label.h"
+#include "draw/pen.h"
+#include "draw/units.h"
+#include "explore/page.h"
+#include "explore/view.h"
+
+enum { LIST = 25, LIST_MIN = 96, HEAD_MIN = 8, TAB = 2, SHARED_MAX = 2 };
+
+/* One of the two texts. */
+struct side {
+	struct page page;
+	int (*tasks)[SHARED_MAX];	/* by line: whose it is; lanes alike share theirs; NONE */
+};
+
+struct own {
+	struct side side[2];
+	bool source;
+	bool follow;			/* the selected sTask's lines must come in sight */
+	int list_top;
+	int head;			/* rows above the text, when it was drawn last */
+};
+
+static const char *lacks(const struct model *m)
+{
+	if (!m->now->plan)
+		return "there is no plan that a kernel could be made of";
+	if (m->now->checked && !m->now->legal)
+		return "no kernel is made of a plan that is not legal: see the problems";
+	return NULL;
+}
+
+static struct side *shown(struct view *v)
+{
+	struct own *own = v->own;
+
+	return &own->side[own->source];
+}
+
+/* ---- the text ------------------------------------------------------------------- */
+
+/* Blanks in place of tabs, and bold for the lines that begin a lane. */
+static const char *prepared(struct model *m, const char *text)
+{
+	unsigned flags = m->flags & DRAW_COLOUR;
+	struct buf b;
+
+	buf_init(&b, &m->frame);
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+		bool title = !strncmp(text, "lane ", 5) || !strncmp(text, "kernel ", 7);
+
+		style_put(&b, PLAIN, title ? BOLD : PLAIN, flags);
+		for (size_t i = 0; i < n; i++) {
+			if (text[i] == '\t')
+				buf_repeat(&b, " ", TAB);
+			else
+				buf_putc(&b, text[i]);
+		}
+		style_put(&b, title ? BOLD : PLAIN, PLAIN, flags);
+		buf_putc(&b, '\n');
+		text += n + (text[n] == '\n');
+	}
+	return b.len ? b.text : "";
+}
+
+/* Where a line's text begins. */
+static int indent_of(const struct cells *c, int y)
+{
+	int x = 0;
+
+	while (x < c->w && (!cells_at(c, x, y)->utf8[0] || cells_at(c, x, y)->utf8[0] == ' '))
+		x++;
+	return x;
+}
+
+/* Does the block of an sTask begin here? "task 'NAME', ..." and "{   [slash]* NAME|NAME, ..." */
+static bool begins_task(const struct page *p, int y, int indent, const struct page_name *first)
+{
+	const char *c = cells_at(&p->cells, indent, y)->utf8;
+
+	if (!first)
+		return false;
+	if (c[0] == 't' && first->x == indent + 6)
+		return !strcmp(cells_at(&p->cells, first->x - 1, y)->utf8, "'");
+	return c[0] == '{' && first->x > 3 && !strcmp(cells_at(&p->cells, first->x - 2, y)->utf8, "*");
+}
+
+/* Names are in reading order: *at is the first one that may be of this line. */
+static const struct page_name *first_name(const struct page *p, int y, int *at)
+{
+	while (*at < p->names.n && p->names.v[*at].y < y)
+		++*at;
+	return *at < p->names.n && p->names.v[*at].y == y ? &p->names.v[*at] : NULL;
+}
+
+static void find_tasks(struct side *s)
+{
+	const struct page *p = &s->page;
+	int at = 0, open = -1, task[SHARED_MAX] = { NONE, NONE };
+
+	s->tasks = arena_array(&s->page.arena, (size_t)p->cells.h + 1, sizeof(*s->tasks));
+	for (int y = 0; y < p->cells.h; y++) {
+		const struct page_name *n = first_name(p, y, &at);
+		int indent = indent_of(&p->cells, y);
+
+		if (indent < p->cells.w && indent <= open) {
+			task[0] = task[1] = NONE;
+			open = -1;
+		}
+		if (indent < p->cells.w && begins_task(p, y, indent, n)) {
+			task[0] = n->task;
+			task[1] = at + 1 < p->names.n && n[1].y == y && n[1].x == n->x + n->n + 1 ?
+				n[1].task : NONE;
+			open = indent;
+		}
+		memcpy(s->tasks[y], task, sizeof(task));
+	}
+}
+
+static void make(struct view *v)
+{
+	struct own *own = v->own;
+	struct side *s = shown(v);
+	uint64_t key = key_of_state(v->m->now);
+	const char *text;
+
+	if (page_is_of(&s->page, key, 0, v->m->flags))
+		return;
+	text = own->source ? model_source_text(v->m) : model_kernel_text(v->m);
+	s->tasks = NULL;
+	page_set(&s->page, key, 0, v->m->flags, prepared(v->m, text ? text : ""), v->m->now->graph);
+	find_tasks(s);
+	own->follow = true;
+}
+
+static bool is_of(const struct side *s, int line, int task)
+{
+	return task != NONE && s->tasks && line < s->page.cells.h &&
+		(s->tasks[line][0] == task || s->tasks[line][1] == task);
+}
+
+/* Its block in the steady state, which is the one deepest inside; -1. */
+static int block_of(const struct side *s, int task)
+{
+	int best = -1, deepest = -1;
+
+	for (int y = 0; y < s->page.cells.h; y++) {
+		int indent;
+
+		if (!is_of(s, y, task) || (y && is_of(s, y - 1, task)))
+			continue;
+		indent = indent_of(&s->page.cells, y);
+		if (indent > deepest) {
+			deepest = indent;
+			best = y;
+		}
+	}
+	return best;
+}
+
+static void follow(struct view *v)
+{
+	struct own *own = v->own;
+	struct side *s = shown(v);
+	int task = v->m->sel.task, line;
+
+	if (!own->follow)
+		return;
+	own->follow = false;
+	if (is_of(s, s->page.cursor, task))
+		return;
+	line = block_of(s, task);
+	if (line < 0)
+		return;
+	page_go(&s->page, line + s->page.room * 2 / 3);
+	page_go(&s->page, line);
+}
+
+/* ---- the plan beside it --------------------------------------------------------- */
+
+/* Entries lane by lane, in the order of the plan. */
+static int next_entry(const struct plan *p, int at, int step)
+{
+	int n = p->entries.n, lane = at == NONE ? 0 : p->entries.v[at].lane;
+
+	for (int i = at + step; at != NONE && i >= 0 && i < n; i += step)
+		if (p->entries.v[i].lane == lane)
+			return i;
+	for (lane = at == NONE ? 0 : lane + step; lane >= 0 && lane < p->lanes.n; lane += step)
+		for (int i = step > 0 ? 0 : n - 1; i >= 0 && i < n; i += step)
+			if (p->entries.v[i].lane == lane)
+				return i;
+	return at;
+}
+
+static void put_entry(struct view *v, struct cells *out, int y, const struct entry *e,
+	const struct task_key *key)
+{
+	bool selected = e->task == v->m->sel.task;
+	const char *name = v->m->now->graph->tasks.v[e->task].name;
+	struct style style = { .attr = selected ? STYLE_REVERSE : 0 };
+
+	cells_text(out, 1, y, 1, key->letter, v->m->flags & DRAW_COLOUR ? key->bar : PLAIN);
+	cells_text(out, 3, y, LIST - 7, name, style);
+	if (e->at)
+		cells_text(out, LIST - 4, y, 3, arena_strf(&v->m->frame, "%+d", e->at), FAINT);
+}
+
+/* The lanes with what they need, and their entries. */
+static void draw_list(struct view *v, struct cells *out, int y, int h)
+{
+	struct own *own = v->own;
+	const struct plan *p = v->m->now->plan;
+	const struct task_key *key = task_keys(&v->m->frame, p->graph);
+	struct cells all;
+	int n = 0, at = 0;
+
+	cells_init(&all, &v->m->frame, LIST, p->lanes.n * 2 + p->entries.n);
+	for (int l = 0; l < p->lanes.n; l++) {
+		cells_text(&all, 0, n++, LIST, p->lanes.v[l].name, BOLD);
+		for (int i = 0; i < p->entries.n; i++) {
+			if (p->entries.v[i].lane != l)
+				continue;
+			at = p->entries.v[i].task == v->m->sel.task ? n : at;
+			put_entry(v, &all, n++, &p->entries.v[i], &key[p->entries.v[i].task]);
+		}
+		n++;
+	}
+	if (at < own->list_top || at >= own->list_top + h)
+		own->list_top = at - h / 2;
+	own->list_top = (int)max_i64(0, min_i64(own->list_top, n - h));
+	for (int r = 0; r < h && own->list_top + r < all.h; r++)
+		for (int k = 0; k < LIST; k++)
+			if (cells_at(out, k, y + r))
+				*cells_at(out, k, y + r) = *cells_at(&all, k, own->list_top + r);
+	for (int r = 0; r < h; r++)
+		cells_put(out, LIST, y + r, "│", FAINT);
+}
+
+/* ---- what it takes -------------------------------------------------------------- */
+
+static const char *usage_text(struct view *v)
+{
+	const struct plan *p = v->m->now->plan;
+	const struct usage *u = &v->m->now->usage;
+	struct buf b;
+
+	buf_init(&b, &v->m->frame);
+	buf_printf(&b, "%s %s, ", ((struct own *)v->own)->source ? "source for" : "role program for",
+		p->device->name);
+	if (!v->m->now->checked)
+		return b.text;
+	buf_printf(&b, "%d threads, shared memory %s of %s; registers", u->threads,
+		unit_bytes((double)u->shared_bytes).s, unit_bytes((double)p->device->shared_bytes).s);
+	for (int l = 0; l < p->lanes.n; l++)
+		if (u->lane_registers[l])
+			buf_printf(&b, "%s %s %d%s", l ? "," : "", p->lanes.v[l].name, u->lane_registers[l],
+				p->lanes.v[l].registers ? arena_strf(&v->m->frame, " of %d",
+				p->lanes.v[l].registers) : "");
+	return b.text;
+}
+
+static void mark_lines(struct view *v, struct cells *out, int x, int y, int h)
+{
+	const struct side *s = shown(v);
+	const struct task_key *key = task_keys(&v->m->frame, v->m->now->graph);
+	int task = v->m->sel.task;
+
+	for (int r = 0; r < h; r++)
+		if (is_of(s, s->page.top + r, task) && s->page.top + r != s->page.cursor)
+			cells_put(out, x, y + r, "┃", key[task].tick);
+}
+
+static void draw(struct view *v, struct cells *out)
+{
+	bool list = out->w >= LIST_MIN;
+	int head = out->h >= HEAD_MIN, x = list ? LIST + 1 : 0;
+	struct side *s;
+
+	make(v);
+	s = shown(v);
+	if (head)
+		cells_text(out, 0, 0, out->w, usage_text(v), BOLD);
+	if (list)
+		draw_list(v, out, head, out->h - head);
+	s->page.room = out->h - head;
+	((struct own *)v->own)->head = head;
+	follow(v);
+	page_draw(&s->page, out, x, head, out->w - x, out->h - head, v->m->sel.task);
+	if (out->w - x > 8)
+		mark_lines(v, out, x, head, out->h - head);
+}
+
+/* ---- keys ----------------------------------------------------------------------- */
+
+/* The cursor's line tells which sTask is selected. */
+static void select_line(struct view *v)
+{
+	const struct side *s = shown(v);
+	int line = s->page.cursor;
+
+	if (!s->tasks || line >= s->page.cells.h || s->tasks[line][0] == NONE ||
+	    is_of(s, line, v->m->sel.task))
+		return;
+	model_select_task(v->m, s->tasks[line][0]);
+}
+
+static void select_entry(struct view *v, int step)
+{
+	const struct plan *p = v->m->now->plan;
+	int entry = v->m->sel.task == NONE ? NONE : plan_entry_of(p, v->m->sel.task);
+
+	entry = next_entry(p, entry, step);
+	if (entry == NONE)
+		return;
+	model_select_task(v->m, p->entries.v[entry].task);
+	((struct own *)v->own)->follow = true;
+}
+
+static bool act(struct view *v, enum action a, const struct key *k)
+{
+	struct own *own = v->own;
+	struct side *s;
+
+	make(v);
+	s = shown(v);
+	if (k->code == KEY_CODE_WHEEL_UP || k->code == KEY_CODE_WHEEL_DOWN) {
+		page_go(&s->page, s->page.cursor + (k->code == KEY_CODE_WHEEL_UP ? -3 : 3));
+		select_line(v);
+		return true;
+	}
+	if (k->code == KEY_CODE_CLICK) {
+		if (k->y >= own->head)
+			page_go(&s->page, s->page.top + k->y - own->head);
+		select_line(v);
+		return true;
+	}
+	switch ((int)a) {
+	case ACT_LEFT: select_entry(v, -1); return true;
+	case ACT_RIGHT: select_entry(v, 1); return true;
+	case ACT_SIDE_LEFT: return page_act(&s->page, ACT_LEFT);
+	case ACT_SIDE_RIGHT: return page_act(&s->page, ACT_RIGHT);
+	case ACT_OTHER_SIDE:
+		own->source = !own->source;
+		own->follow = true;
+		return true;
+	case ACT_GO:
+		if (v->m->sel.task != NONE)
+			v->m->go = VIEW_plan;
+		return true;
+	}
+	if (!page_act(&s->page, a))
+		return false;
+	select_line(v);
+	return true;
+}
+
+static bool find(struct view *v, const char *text, int direction)
+{
+	make(v);
+	if (!page_find(&shown(v)->page, text, direction))
+		return false;
+	select_line(v);
+	return true;
+}
+
+static void changed(struct view *v)
+{
+	((struct own *)v->own)->follow = true;
+}
+
+static void open_view(struct view *v)
+{
+	struct own *own = v->own;
+
+	for (int i = 0; i < LEN(own->side); i++)
+		page_init(&own->side[i].page, v->m->mem);
+	own->follow = true;
+}
+
+static void close_view(struct view *v)
+{
+	struct own *own = v->own;
+
+	for (int i = 0; i < LEN(own->side); i++)
+		page_free(&own->side[i].page);
+}
+
+const struct view_ops view_kernel = {
+	.name = "kernel", .groups = GROUP_ITEM | GROUP_SIDES, .size = sizeof(struct own), .lacks = lacks,
+	.open = open_view, .draw = draw, .act = act, .changed = changed, .find = find, .close = close_view,
+};

@@ -1,0 +1,272 @@
+/* The plan: each lane's order with offsets and waits, the rings; where one edits. */
+#include <string.h>
+
+#include "draw/label.h"
+#include "explore/parts.h"
+#include "explore/places.h"
+#include "explore/view.h"
+#include "plan/order.h"
+
+enum { PANEL_ROWS = 10, NAME_COLUMNS = 20, UNIT_COLUMNS = 8, AT_COLUMNS = 7 };
+
+/* A line of the list: a lane's head, a region's, an sTask, or a text. */
+struct row {
+	enum { ROW_LANE, ROW_REGION, ROW_ENTRY, ROW_TEXT } kind;
+	int id;				/* lane, loop, entry */
+	const char *text;
+};
+
+struct own {
+	int top;			/* first row shown */
+};
+
+struct list {
+	VEC(struct row) v;
+};
+
+static const char *lacks(const struct model *m)
+{
+	return m->now->plan ? NULL : "there is no plan: this is a graph; mr.plan(graph) begins one";
+}
+
+/* ---- what stands in the list ---- */
+
+static const char *lane_text(struct model *m, int lane)
+{
+	const struct plan *p = m->now->plan;
+	const struct lane *l = &p->lanes.v[lane];
+	struct buf b;
+
+	buf_init(&b, &m->frame);
+	buf_printf(&b, "%s  %d warp%s", l->name, lane_warps(p, lane), lane_warps(p, lane) == 1 ? "" : "s");
+	if (m->now->checked && m->now->usage.lane_registers[lane] && l->registers)
+		buf_printf(&b, ", %d of %d registers", m->now->usage.lane_registers[lane], l->registers);
+	else if (l->registers || (m->now->checked && m->now->usage.lane_registers[lane]))
+		buf_printf(&b, ", %d registers", l->registers ? l->registers :
+			m->now->usage.lane_registers[lane]);
+	if (l->turns > 1)
+		buf_printf(&b, ", %d in turn", l->turns);
+	return b.text;
+}
+
+static const char *waits_text(struct model *m, int task)
+{
+	const struct plan *p = m->now->plan;
+	struct buf b;
+
+	buf_init(&b, &m->frame);
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+		int d = wait_distance(p, w);
+
+		if (w->task != task)
+			continue;
+		buf_printf(&b, "%s%s%s", b.len ? ", " : "waits for ", w->when == WAIT_ISSUED ? "turn of " : "",
+			p->graph->tasks.v[w->on].name);
+		if (d)
+			buf_printf(&b, " -%d", d);
+	}
+	return b.text;
+}
+
+/* What a lane does in a region, in order; loops with what it does in them where they stand. */
+static void add_region(struct model *m, struct list *out, int lane, int phase, int loop)
+{
+	struct arena *a = &m->frame;
+	struct order_step *steps;
+	int least, most, n = order_steps(a, m->now->plan, lane, phase, loop, &steps, &least, &most);
+
+	for (int i = 0; i < n; i++) {
+		if (!steps[i].is_loop) {
+			VEC_PUSH(a, &out->v, ((struct row){ ROW_ENTRY, steps[i].id, NULL }));
+			continue;
+		}
+		VEC_PUSH(a, &out->v, ((struct row){ ROW_REGION, steps[i].id, arena_strf(a, "  %s",
+			label_loop_trips(a, m->now->graph, steps[i].id)) }));
+		add_region(m, out, lane, phase, steps[i].id);
+	}
+}
+
+static void add_lane(struct model *m, struct list *out, int lane)
+{
+	const struct program *p = m->now->graph->program;
+	struct arena *a = &m->frame;
+
+	VEC_PUSH(a, &out->v, ((struct row){ ROW_LANE, lane, lane_text(m, lane) }));
+	for (int phase = 0; phase < p->phases.n; phase++) {
+		int before = out->v.n;
+
+		if (p->phases.n > 1)
+			VEC_PUSH(a, &out->v, ((struct row){ ROW_REGION, NONE, arena_strf(a, "  phase %s",
+				p->phases.v[phase].name) }));
+		add_region(m, out, lane, phase, NONE);
+		if (out->v.n == before + 1)
+			out->v.n = before;
+	}
+}
+
+static const char *rings_text(struct model *m)
+{
+	const struct plan *p = m->now->plan;
+	struct buf b;
+
+	buf_init(&b, &m->frame);
+	for (int i = 0; i < p->graph->buffers.n; i++) {
+		const struct buffer *buf = &p->graph->buffers.v[i];
+
+		if (buf->loop == NONE || buf->carry != NONE ||
+		    (plan_scope(p, i) != SCOPE_SHARED && p->versions[i] == 1))
+			continue;
+		buf_printf(&b, "%s%s=%d%s", b.len ? "  " : "versions: ", buf->name, p->versions[i],
+			plan_scope(p, i) == SCOPE_SHARED ? "" : " in registers");
+	}
+	return b.text;
+}
+
+static const char *usage_text(struct model *m)
+{
+	const struct usage *u = &m->now->usage;
+
+	if (!m->now->checked)
+		return m->now->unchecked ? m->now->unchecked : "";
+	return arena_strf(&m->frame, "%d threads, %lld bytes of shared memory, %lld registers, %d barriers: %s",
+		u->threads, (long long)u->shared_bytes, (long long)u->registers, u->flags + u->named_barriers,
+		m->now->legal ? "legal" : "not legal (8)");
+}
+
+static void make_list(struct model *m, struct list *out)
+{
+	const struct plan *p = m->now->plan;
+	struct arena *a = &m->frame;
+
+	*out = (struct list){ 0 };
+	for (int l = 0; l < p->lanes.n; l++)
+		add_lane(m, out, l);
+	VEC_PUSH(a, &out->v, ((struct row){ ROW_TEXT, 0, "" }));
+	VEC_PUSH(a, &out->v, ((struct row){ ROW_TEXT, 0, rings_text(m) }));
+	VEC_PUSH(a, &out->v, ((struct row){ ROW_TEXT, 0, usage_text(m) }));
+	for (int t = 0; t < p->graph->tasks.n; t++)
+		if (plan_entry_of(p, t) == NONE)
+			VEC_PUSH(a, &out->v, ((struct row){ ROW_TEXT, 0, arena_strf(a,
+				"not in the plan: %s", p->graph->tasks.v[t].name) }));
+}
+
+/* The row of the selected sTask; -1. */
+static int selected_row(const struct model *m, const struct list *list)
+{
+	for (int i = 0; i < list->v.n; i++)
+		if (list->v.v[i].kind == ROW_ENTRY &&
+		    m->now->plan->entries.v[list->v.v[i].id].task == m->sel.task)
+			return i;
+	return -1;
+}
+
+/* ---- drawing ---- */
+
+static void draw_entry(struct model *m, struct cells *out, int y, int entry, bool selected)
+{
+	const struct plan *p = m->now->plan;
+	const struct entry *e = &p->entries.v[entry];
+	const struct stask *s = &p->graph->tasks.v[e->task];
+	struct style style = style_of_kind(s->kind);
+	int x = s->loop == NONE ? 2 : 4;
+
+	if (selected)
+		style.attr |= STYLE_REVERSE | STYLE_BOLD;
+	cells_text(out, x, y, NAME_COLUMNS - 1, s->name, style);
+	x = 4 + NAME_COLUMNS;
+	cells_text(out, x, y, UNIT_COLUMNS - 1, p->device->seu[e->seu].name, FAINT);
+	x += UNIT_COLUMNS;
+	if (s->loop != NONE || e->at)
+		cells_text(out, x, y, AT_COLUMNS - 1, arena_strf(&m->frame, "at %+d", e->at),
+			e->at ? BOLD : FAINT);
+	x += AT_COLUMNS;
+	cells_text(out, x, y, out->w - x, waits_text(m, e->task), PLAIN);
+}
+
+static void draw(struct view *v, struct cells *out)
+{
+	struct model *m = v->m;
+	struct own *own = v->own;
+	int panel = m->places ? (int)min_i64(PANEL_ROWS, out->h / 2) : 0, rows = out->h - panel, at;
+	struct list list;
+
+	make_list(m, &list);
+	if (!panel && out->h > list.v.n + 6)
+		panel = out->h - list.v.n - 1, rows = list.v.n;
+	at = selected_row(m, &list);
+	if (at >= 0)
+		own->top = (int)max_i64(min_i64(own->top, at > 0 ? at - 1 : 0), at - rows + 1);
+	own->top = (int)max_i64(0, min_i64(own->top, list.v.n - rows));
+	for (int i = 0; i < rows && own->top + i < list.v.n; i++) {
+		const struct row *r = &list.v.v[own->top + i];
+
+		if (r->kind == ROW_ENTRY)
+			draw_entry(m, out, i, r->id, own->top + i == at);
+		else
+			cells_text(out, 0, i, out->w, r->text, r->kind == ROW_LANE ? BOLD : FAINT);
+	}
+	if (m->places)
+		places_draw(m, out, rows);
+	else if (panel > 2)
+		details_draw(m, out, rows + 1);
+}
+
+/* ---- keys ---- */
+
+static void go(struct view *v, int by)
+{
+	struct model *m = v->m;
+	struct list list;
+	int at;
+
+	make_list(m, &list);
+	at = selected_row(m, &list);
+	for (int i = at + (by < 0 ? -1 : 1), n = by < 0 ? -by : by; i >= 0 && i < list.v.n && n;
+	     i += by < 0 ? -1 : 1) {
+		if (list.v.v[i].kind != ROW_ENTRY)
+			continue;
+		at = i;
+		n--;
+	}
+	if (at >= 0)
+		model_select_task(m, m->now->plan->entries.v[list.v.v[at].id].task);
+}
+
+static bool click(struct view *v, const struct key *k)
+{
+	const struct own *own = v->own;
+	struct list list;
+	int i = own->top + k->y;
+
+	make_list(v->m, &list);
+	if (k->y >= 0 && i < list.v.n && list.v.v[i].kind == ROW_ENTRY)
+		model_select_task(v->m, v->m->now->plan->entries.v[list.v.v[i].id].task);
+	return true;
+}
+
+static bool act(struct view *v, enum action a, const struct key *k)
+{
+	switch ((int)a) {
+	case ACT_UP: go(v, -1); return true;
+	case ACT_DOWN: go(v, 1); return true;
+	case ACT_LEFT: case ACT_RIGHT:
+		model_say(v->m, "< and > change the offset, Space picks up");
+		return true;
+	case ACT_PAGE_UP: go(v, -8); return true;
+	case ACT_PAGE_DOWN: go(v, 8); return true;
+	case ACT_HOME: v->m->sel.task = NONE; go(v, 1); return true;
+	case ACT_END: go(v, 1000); return true;
+	default: break;
+	}
+	if (k->code == KEY_CODE_WHEEL_UP || k->code == KEY_CODE_WHEEL_DOWN) {
+		go(v, k->code == KEY_CODE_WHEEL_UP ? -1 : 1);
+		return true;
+	}
+	return k->code == KEY_CODE_CLICK && click(v, k);
+}
+
+const struct view_ops view_plan = {
+	.name = "plan", .groups = GROUP_EDIT, .size = sizeof(struct own),
+	.lacks = lacks, .draw = draw, .act = act,
+};

@@ -1,0 +1,410 @@
+/* What is wrong with the plan, and a picture of the selected problem where it happens. */
+#include <stdio.h>
+#include <string.h>
+
+#include "draw/label.h"
+#include "draw/pen.h"
+#include "draw/units.h"
+#include "explore/page.h"
+#include "explore/parts.h"
+#include "explore/view.h"
+
+enum { SIDE_MIN = 130, CIRCLE_MAX = 16 };
+
+struct own {
+	struct page list, picture;
+	int *line;			/* by problem, then one more: its first line; in the list's arena */
+	int at;				/* the selected one; notes follow problems */
+};
+
+static int count(const struct model *m)
+{
+	return m->now->problems.v.n + m->now->problems.notes.n;
+}
+
+static const struct problem *problem_at(const struct model *m, int i)
+{
+	const struct problems *p = &m->now->problems;
+
+	return i < p->v.n ? &p->v.v[i] : i < count(m) ? &p->notes.v[i - p->v.n] : NULL;
+}
+
+static const char *lacks(const struct model *m)
+{
+	if (!m->now->plan)
+		return "there is no plan";
+	if (!m->now->checked)
+		return m->now->unchecked ? m->now->unchecked : "the plan has not been checked";
+	return count(m) ? NULL : "the plan is legal: there are no problems";
+}
+
+/* ---- the list ------------------------------------------------------------------- */
+
+static void put_problem(const struct model *m, int i, struct pen *pen)
+{
+	const struct problem *x = problem_at(m, i);
+	bool note = i >= m->now->problems.v.n;
+	const char *name = problem_name(x->code);
+
+	pen_puts(pen, note ? "note " : arena_strf(pen->arena, "%d ", i + 1), BOLD);
+	pen_puts(pen, name, (struct style){ .fg = note ? 179 : 203, .attr = STYLE_BOLD });
+	pen_puts(pen, arena_strf(pen->arena, "  %s", loc_text(pen->arena, x->loc)), FAINT);
+	pen_puts(pen, "\n", PLAIN);
+	pen_wrap(pen, "  ", 2, x->message ? x->message : "");
+	if (x->hint && x->hint[0])
+		pen_wrap(pen, "  → ", 4, x->hint);
+}
+
+static int lines_in(const struct buf *b)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < b->len; i++)
+		n += b->text[i] == '\n';
+	return n;
+}
+
+static void make_list(struct view *v, int w)
+{
+	struct own *own = v->own;
+	unsigned flags = v->m->flags & DRAW_COLOUR;
+	struct draw_options o = { .width = w, .flags = flags };
+	uint64_t key = key_of_state(v->m->now);
+	int n = count(v->m), *line;
+	struct pen pen;
+	struct buf b;
+
+	if (own->line && page_is_of(&own->list, key, w, flags))
+		return;
+	own->line = NULL;		/* it goes with the page, also if memory runs out meanwhile */
+	line = ARENA_ARRAY(&v->m->frame, n + 1, int);
+	buf_init(&b, &v->m->frame);
+	pen = pen_new(&o, &b);
+	for (int i = 0; i < n; i++) {
+		line[i] = lines_in(&b);
+		put_problem(v->m, i, &pen);
+	}
+	line[n] = lines_in(&b);
+	page_set(&own->list, key, w, flags, b.text, v->m->now->graph);
+	own->line = ARENA_ARRAY(&own->list.arena, n + 1, int);
+	memcpy(own->line, line, (size_t)(n + 1) * sizeof(*line));
+}
+
+/* ---- pictures ------------------------------------------------------------------- */
+
+struct picture {
+	const struct plan *plan;
+	const struct graph *g;
+	const struct problem *x;
+	struct pen pen;
+	int task[CIRCLE_MAX], n;	/* that it is about, in order */
+};
+
+static const char *lane_of(const struct picture *p, int task)
+{
+	int entry = plan_entry_of(p->plan, task);
+
+	return entry == NONE ? "-" : p->plan->lanes.v[p->plan->entries.v[entry].lane].name;
+}
+
+/* The sTasks whose names stand in quotes in the message, in order. */
+static void read_names(struct picture *p)
+{
+	const char *s = p->x->message;
+
+	while (s && p->n < CIRCLE_MAX && (s = strchr(s, '\''))) {
+		size_t n = strcspn(s + 1, "'");
+		int task = graph_find_task(p->g, arena_strf(p->pen.arena, "%.*s", (int)n, s + 1));
+
+		if (task != NONE && !ints_hold(p->task, p->n, task))
+			p->task[p->n++] = task;
+		s += n + 1 + (s[n + 1] == '\'');
+	}
+}
+
+/* Why the one comes after the other. */
+static const char *after(const struct picture *p, int task, int on)
+{
+	const struct plan *pl = p->plan;
+	const char *other = p->g->tasks.v[on].name;
+
+	for (int i = 0; i < pl->waits.n; i++) {
+		const struct wait *w = &pl->waits.v[i];
+		int d;
+
+		if (w->task != task || w->on != on)
+			continue;
+		d = wait_distance(pl, w);
+		return arena_strf(p->pen.arena, "waits for %s%s%s", other, d ? arena_strf(p->pen.arena,
+			" %d iteration%s back", d, d == 1 ? "" : "s") : "",
+			w->when == WAIT_ISSUED ? ", its issue" : "");
+	}
+	if (!strcmp(lane_of(p, task), lane_of(p, on)))
+		return arena_strf(p->pen.arena, "comes behind %s in the order of %s", other, lane_of(p, on));
+	return arena_strf(p->pen.arena, "comes after %s", other);
+}
+
+static void put_circle(struct picture *p)
+{
+	int name = 0, lane = 0;
+
+	for (int i = 0; i < p->n; i++) {
+		name = (int)max_i64(name, text_width(p->g->tasks.v[p->task[i]].name));
+		lane = (int)max_i64(lane, text_width(lane_of(p, p->task[i])));
+	}
+	pen_puts(&p->pen, "each waits for the next, the last for the first\n", FAINT);
+	for (int i = 0; i < p->n; i++) {
+		int task = p->task[i], next = p->task[(i + 1) % p->n];
+
+		const char *line = !i ? "  ┌▸ " : i == p->n - 1 ? "  └─ " : "  │  ";
+
+		pen_puts(&p->pen, p->n == 1 ? "  ↺ " : line, PLAIN);
+		text_fit(p->pen.out, lane_of(p, task), lane + 2, ALIGN_LEFT, 0);
+		text_fit(p->pen.out, p->g->tasks.v[task].name, name + 2, ALIGN_LEFT, 0);
+		pen_puts(&p->pen, after(p, task, next), FAINT);
+		pen_puts(&p->pen, "\n", PLAIN);
+	}
+}
+
+/* The two instances that a message of problem.c names. */
+static bool read_instances(const struct picture *p, long long *to, long long *from)
+{
+	const char *s = strstr(p->x->message, " of iteration ");
+
+	return s && sscanf(p->x->message, "iteration %lld of", to) == 1 &&
+		sscanf(s, " of iteration %lld of", from) == 1;
+}
+
+/* "slot 1 of k": where an instance's value lies, if it is known. */
+static const char *slot_of(const struct picture *p, int task, int buffer, long long instance)
+{
+	const struct buffer *b = &p->g->buffers.v[buffer];
+
+	if (p->g->tasks.v[task].loop != b->loop || p->plan->versions[buffer] < 2)
+		return b->name;
+	return arena_strf(p->pen.arena, "slot %lld of %s", instance % p->plan->versions[buffer], b->name);
+}
+
+static const char *what_lacks(enum problem_code code)
+{
+	switch ((int)code) {
+	case PROBLEM_MISPLACED_WAIT: return "  ┊ its wait is for another iteration";
+	case PROBLEM_VERSIONS: return "  ┊ there are too few versions";
+	case PROBLEM_OFFSET: return "  ┊ the order has it the other way round";
+	default: return "  ┊ no wait is between them";
+	}
+}
+
+/* The one that must be first, what is between them, the one that may overtake it. */
+static void put_race(struct picture *p)
+{
+	const struct edge *e = &p->g->edges.v[p->x->edge];
+	const char *deed[2] = { e->kind == EDGE_ANTI ? "reads" : "writes",
+		e->kind == EDGE_FLOW ? "reads" : "writes" };
+	int task[2] = { e->from, e->to };
+	long long at[2] = { -1, -1 };
+	struct arena *a = p->pen.arena;
+	const struct table_cell between = { what_lacks(p->x->code), FAINT };
+	static const struct column col[] = {
+		{ "lane", ALIGN_LEFT, 0, 0 }, { "sTask", ALIGN_LEFT, 8, 0 },
+		{ "iteration", ALIGN_RIGHT, 0, 0 }, { "", ALIGN_LEFT, 8, 0 },
+	};
+	struct table t;
+
+	table_init(&t, a, col, LEN(col));
+	read_instances(p, &at[1], &at[0]);
+	for (int i = 0; i < 2; i++) {
+		struct table_cell *row = table_row(&t);
+
+		row[0].text = lane_of(p, task[i]);
+		row[1].text = p->g->tasks.v[task[i]].name;
+		row[2].text = at[i] < 0 ? "" : arena_strf(a, "%lld", at[i]);
+		row[3].text = arena_strf(a, "%s %s%s", deed[i], at[i] < 0 ? p->g->buffers.v[e->buffer].name :
+			slot_of(p, task[i], e->buffer, at[i]), i ? ": may be earlier" : ": must be first");
+		if (!i)
+			table_row(&t)[3] = between;
+	}
+	pen_table(&p->pen, &t);
+	pen_puts(&p->pen, arena_strf(a, "  dependence: %s, of %s, distance %d, over %s\n",
+		edge_kind_name(e->kind), p->g->buffers.v[e->buffer].name, edge_distance(p->plan, e),
+		e->loop == NONE ? "tiles" : arena_strf(a, "loop %s", label_loop(a, p->g->program, e->loop))),
+		FAINT);
+}
+
+static bool is_of_room(const struct problem *x)
+{
+	return x->code == PROBLEM_REGISTERS || x->code == PROBLEM_SHARED_MEMORY ||
+		x->code == PROBLEM_BARRIERS || x->code == PROBLEM_THREADS;
+}
+
+static void put_picture(const struct model *m, struct picture *p, const struct draw_options *o)
+{
+	const struct plan *pl = p->plan;
+	bool shown[LANES_MAX] = { 0 };
+
+	if (p->x->task != NONE)
+		p->task[p->n++] = p->x->task;
+	if (p->x->code == PROBLEM_DEADLOCK)
+		p->n = 0;
+	read_names(p);
+	if (p->x->other != NONE && !ints_hold(p->task, p->n, p->x->other) && p->n < CIRCLE_MAX)
+		p->task[p->n++] = p->x->other;
+	if (p->x->code == PROBLEM_DEADLOCK)
+		put_circle(p);
+	else if (p->x->edge != NONE)
+		put_race(p);
+	if (is_of_room(p->x))
+		draw_usage(pl, &m->now->usage, o, p->pen.out);
+	for (int i = 0; i < p->n; i++) {
+		int entry = plan_entry_of(pl, p->task[i]);
+
+		if (entry == NONE || shown[pl->entries.v[entry].lane])
+			continue;
+		shown[pl->entries.v[entry].lane] = true;
+		draw_lane(pl, pl->entries.v[entry].lane, NULL, o, p->pen.out);
+	}
+}
+
+/* ---- drawing -------------------------------------------------------------------- */
+
+static void make_picture(struct view *v, int w, struct picture *p)
+{
+	struct own *own = v->own;
+	unsigned flags = v->m->flags & DRAW_COLOUR;
+	struct draw_options o = { .width = w, .flags = flags };
+	uint64_t key = key_mix(key_of_state(v->m->now), (uint64_t)own->at);
+	struct buf b;
+
+	buf_init(&b, &v->m->frame);
+	*p = (struct picture){ .plan = v->m->now->plan, .g = v->m->now->graph,
+		.x = problem_at(v->m, own->at), .pen = pen_new(&o, &b) };
+	put_picture(v->m, p, &o);
+	if (page_is_of(&own->picture, key, w, flags))
+		return;
+	own->picture.cursor = own->picture.top = 0;
+	page_set(&own->picture, key, w, flags, b.len ? b.text : "", v->m->now->graph);
+}
+
+static void draw(struct view *v, struct cells *out)
+{
+	struct own *own = v->own;
+	bool side = out->w >= SIDE_MIN;
+	int w = side ? out->w / 2 : out->w, h = side ? out->h : out->h - out->h / 2;
+	int x = side ? w : 0, y = side ? 0 : h + 1, room;
+	struct picture p;
+
+	own->at = (int)max_i64(0, min_i64(own->at, count(v->m) - 1));
+	make_list(v, w - 2);
+	if (!side && own->line[count(v->m)] < h) {
+		h = own->line[count(v->m)];
+		y = h + 1;
+	}
+	make_picture(v, out->w - x - 1, &p);
+	own->list.cursor = own->line[own->at];
+	if (own->list.top + h < own->line[own->at + 1])
+		own->list.top = own->line[own->at + 1] - h;
+	page_draw(&own->list, out, 0, 0, w, h, NONE);
+	room = out->h - y;
+	if (room < 1)
+		return;
+	if (side)
+		for (int r = 0; r < out->h; r++)
+			cells_put(out, w - 1, r, "│", FAINT);
+	else
+		cells_fill(out, 0, h, out->w, "─", FAINT);
+	page_draw(&own->picture, out, x, y, out->w - x, room, NONE);
+	for (int i = 0; i < p.n; i++)
+		page_mark(&own->picture, out, x, y, out->w - x, room, p.task[i]);
+}
+
+/* ---- keys ----------------------------------------------------------------------- */
+
+static void go(struct view *v, int at)
+{
+	struct own *own = v->own;
+	const struct problem *x;
+
+	own->at = (int)max_i64(0, min_i64(at, count(v->m) - 1));
+	x = problem_at(v->m, own->at);
+	if (x && x->task != NONE)
+		model_select_task(v->m, x->task);
+}
+
+static void click(struct view *v, const struct key *k)
+{
+	struct own *own = v->own;
+	int line = own->list.top + k->y;
+
+	for (int i = 0; own->line && i < count(v->m) && k->y < own->list.room; i++)
+		if (line >= own->line[i] && line < own->line[i + 1])
+			go(v, i);
+}
+
+static bool act(struct view *v, enum action a, const struct key *k)
+{
+	struct own *own = v->own;
+
+	if (k->code == KEY_CODE_CLICK || k->code == KEY_CODE_WHEEL_UP || k->code == KEY_CODE_WHEEL_DOWN) {
+		if (k->code == KEY_CODE_CLICK)
+			click(v, k);
+		else
+			go(v, own->at + (k->code == KEY_CODE_WHEEL_UP ? -1 : 1));
+		return true;
+	}
+	switch ((int)a) {
+	case ACT_UP: go(v, own->at - 1); return true;
+	case ACT_DOWN: go(v, own->at + 1); return true;
+	case ACT_HOME: go(v, 0); return true;
+	case ACT_END: go(v, count(v->m) - 1); return true;
+	case ACT_PAGE_UP: case ACT_PAGE_DOWN: return page_act(&own->picture, a);
+	case ACT_GO:
+		go(v, own->at);
+		v->m->go = VIEW_plan;
+		return true;
+	case ACT_PICK: model_refuse(v->m, "sTasks are picked up in the plan or the timeline"); return true;
+	}
+	return false;
+}
+
+static bool find(struct view *v, const char *text, int direction)
+{
+	struct own *own = v->own;
+
+	if (!own->line || !page_find(&own->list, text, direction))
+		return false;
+	for (int i = 0; i < count(v->m); i++)
+		if (own->list.cursor >= own->line[i] && own->list.cursor < own->line[i + 1])
+			go(v, i);
+	return true;
+}
+
+static void changed(struct view *v)
+{
+	struct own *own = v->own;
+
+	own->line = NULL;
+	own->list.made = false;
+}
+
+static void open_view(struct view *v)
+{
+	struct own *own = v->own;
+
+	page_init(&own->list, v->m->mem);
+	page_init(&own->picture, v->m->mem);
+	own->picture.still = true;
+}
+
+static void close_view(struct view *v)
+{
+	struct own *own = v->own;
+
+	page_free(&own->list);
+	page_free(&own->picture);
+}
+
+const struct view_ops view_problems = {
+	.name = "problems", .groups = GROUP_EDIT | GROUP_ITEM, .size = sizeof(struct own),
+	.lacks = lacks, .open = open_view, .draw = draw, .act = act, .changed = changed, .find = find,
+	.close = close_view,
+};

@@ -1,0 +1,498 @@
+/* One issue or completion after the other, as for a class: who does what, who waits for what, and
+ * what each slot of each ring holds in between. */
+#include <string.h>
+
+#include "draw/label.h"
+#include "draw/pen.h"
+#include "draw/units.h"
+#include "explore/page.h"
+#include "explore/view.h"
+#include "sim/moments.h"
+
+enum { JUMP = 20, SLOTS_SHOWN = 7, AROUND = 3, WORDS_MAX = 3, PADDED_MIN = 76, DOING = 34, SLOT = 14 };
+
+struct own {
+	struct arena arena;		/* of the moments */
+	bool made;
+	uint64_t key;
+	struct moments moments;
+	int at;
+	int event;			/* the selection that it has set */
+	int64_t cursor;
+	bool placed;
+};
+
+static const char *lacks(const struct model *m)
+{
+	const struct phase_line *l = model_line(m);
+
+	if (!l)
+		return m->now->plan && !m->now->legal ?
+			"the plan is not legal, so there is nothing to step through" :
+			"there is no timeline to step through";
+	return l->events.n ? NULL : "no events of this phase were kept";
+}
+
+/* One drawing of a moment. */
+struct scene {
+	struct view *v;
+	struct model *m;
+	struct arena *a;
+	const struct moments *moments;
+	const struct event *events;
+	const struct plan *plan;
+	const struct graph *g;
+	const struct task_key *key;
+	int at;
+	int64_t cycle;
+	struct pen pen;
+};
+
+/* Filled up with blanks where there is room, so that columns stay where they are from moment to
+ * moment. */
+static const char *padded(const struct scene *s, const char *text, int cols)
+{
+	struct buf b;
+
+	if (s->pen.width < PADDED_MIN)
+		return text;
+	buf_init(&b, s->a);
+	buf_puts(&b, text);
+	buf_repeat(&b, " ", cols - text_width(text));
+	return b.text;
+}
+
+/* ---- the moment ----------------------------------------------------------------- */
+
+static void make(struct view *v)
+{
+	struct own *own = v->own;
+	uint64_t key = key_mix(key_of_state(v->m->now), (uintptr_t)model_line(v->m));
+
+	if (own->made && own->key == key)
+		return;
+	own->made = false;
+	arena_release(&own->arena);
+	moments_init(&own->arena, &own->moments, model_lookup(v->m));
+	own->made = true;
+	own->key = key;
+	own->placed = false;
+}
+
+/* Where the timeline's cursor is, unless it is still where this view has put it. */
+static void place(struct view *v)
+{
+	struct own *own = v->own;
+	const struct selection *sel = &v->m->sel;
+
+	if (own->placed && own->event == sel->event && own->cursor == sel->cursor)
+		return;
+	own->at = moments_at(&own->moments, sel->cursor);
+	own->event = sel->event;
+	own->cursor = sel->cursor;
+	own->placed = true;
+}
+
+static void go(struct view *v, int at)
+{
+	struct own *own = v->own;
+	const struct moment *t;
+
+	own->at = (int)max_i64(0, min_i64(at, own->moments.n - 1));
+	if (!own->moments.n)
+		return;
+	t = &own->moments.v[own->at];
+	model_select_event(v->m, t->event);
+	v->m->sel.cursor = t->cycle;
+	own->event = v->m->sel.event;
+	own->cursor = t->cycle;
+	own->placed = true;
+}
+
+/* ---- words ---------------------------------------------------------------------- */
+
+static const char *lane_name(const struct scene *s, int lane, int copy)
+{
+	const struct lane *l = &s->plan->lanes.v[lane];
+
+	return l->turns > 1 ? arena_strf(s->a, "%s.%d", l->name, copy) : l->name;
+}
+
+/* "mma_qk.0 3" */
+static const char *instance(const struct scene *s, const struct event *e)
+{
+	return arena_strf(s->a, "%s %d", s->g->tasks.v[e->task].name, e->seq);
+}
+
+/* What held the event between `ready` and its issue. */
+static struct reason held_by(const struct scene *s, const struct event *e)
+{
+	if (!s->m->now->tl->measured && e->held != CAUSE_NONE)
+		return (struct reason){ e->held, e->held_task };
+	return event_held_for(s->plan, e);
+}
+
+/* "until load_k is complete" */
+static const char *reason_text(const struct scene *s, struct reason r)
+{
+	bool known = r.task >= 0 && r.task < s->g->tasks.n;
+	const char *on = known ? s->g->tasks.v[r.task].name : "another";
+
+	switch (r.cause) {
+	case CAUSE_WAIT: return arena_strf(s->a, "until %s is complete", on);
+	case CAUSE_TURN: return arena_strf(s->a, "for its turn after %s", on);
+	case CAUSE_SEU: return arena_strf(s->a, "for its sEU, busy with %s", on);
+	case CAUSE_MEMORY: return arena_strf(s->a, "for memory, busy with %s", on);
+	case CAUSE_DRAIN: return arena_strf(s->a, "until its own %s is done", known ? on : "products");
+	default: return "";
+	}
+}
+
+/* ---- what has happened ---------------------------------------------------------- */
+
+/* The next of a lane, that comes to its issue at this moment because of the sTask. */
+static bool is_released(const struct scene *s, const struct event *next, int task)
+{
+	struct reason r = held_by(s, next);
+	const struct lookup_list *list = &s->moments->lookup->of_task[task];
+
+	if (r.task != task || next->ready > s->cycle || next->issue < s->cycle)
+		return false;
+	/* no other instance of it completes before that */
+	for (int i = 0; i < list->n; i++) {
+		const struct event *e = &s->events[list->v[i]];
+
+		if (e->issue > next->issue)
+			break;
+		if (e->end > s->cycle && e->end <= next->issue)
+			return false;
+	}
+	return true;
+}
+
+static void add_released(const struct scene *s, int task, struct buf *b)
+{
+	int n = 0;
+
+	for (int l = 0; l < s->plan->lanes.n; l++) {
+		for (int c = 0; c < s->plan->lanes.v[l].turns && c < LOOKUP_COPIES; c++) {
+			int last, next;
+
+			moments_lane(s->moments, s->at, l, c, &last, &next);
+			if (next == NONE || n == WORDS_MAX || !is_released(s, &s->events[next], task))
+				continue;
+			buf_printf(b, "; %s of %s may be issued", instance(s, &s->events[next]),
+				lane_name(s, l, c));
+			n++;
+		}
+	}
+}
+
+/* "; slot 1 of k is full": of the rings that the instance writes or reads. */
+static void add_slots(const struct scene *s, const struct event *e, struct buf *b)
+{
+	static const char *const words[] = { [SLOT_EMPTY] = "is empty", [SLOT_FILLING] = "is being filled",
+		[SLOT_FULL] = "is full", [SLOT_READ] = "is being read", [SLOT_FREE] = "is free" };
+	const struct stask *t = &s->g->tasks.v[e->task];
+
+	for (int i = 0; i < s->moments->nrings; i++) {
+		int buffer = s->moments->ring[i];
+		int64_t life = moments_life(s->moments, e, buffer);
+		struct slot slots[VERSIONS_MAX];
+		const char *what;
+		int k;
+
+		if (!stask_touches(t, buffer) || life < 0)
+			continue;
+		moments_slots(s->moments, s->at, buffer, slots);
+		k = (int)(life % s->plan->versions[buffer]);
+		if (slots[k].life != life)
+			continue;
+		what = words[slots[k].state];
+		if (s->plan->versions[buffer] > 1)
+			buf_printf(b, "; slot %d of %s %s", k, s->g->buffers.v[buffer].name, what);
+		else
+			buf_printf(b, "; %s %s", s->g->buffers.v[buffer].name, what);
+	}
+}
+
+/* "load_k 3 is complete; slot 1 of k is full; mma_qk of c0 may be issued" */
+static const char *story(const struct scene *s)
+{
+	const struct moment *t = &s->moments->v[s->at];
+	const struct event *e = &s->events[t->event];
+	const struct seu *u = &s->plan->device->seu[e->seu];
+	struct buf b;
+
+	buf_init(&b, s->a);
+	buf_printf(&b, "%s", instance(s, e));
+	if (t->end)
+		buf_puts(&b, " is complete");
+	else if (u->async)
+		buf_printf(&b, " is issued by %s to %s, and the lane goes on", lane_name(s, e->lane, e->copy),
+			u->name);
+	else
+		buf_printf(&b, " begins on %s (%s)", lane_name(s, e->lane, e->copy), u->name);
+	if (!t->end && e->issue > e->ready)
+		buf_printf(&b, ", after waiting %s cycles %s", unit_count(e->issue - e->ready).s,
+			reason_text(s, held_by(s, e)));
+	add_slots(s, e, &b);
+	add_released(s, e->task, &b);
+	return b.text;
+}
+
+static void put_head(struct scene *s)
+{
+	const struct moment *t = &s->moments->v[s->at];
+	const struct event *e = &s->events[t->event];
+	int loop = s->g->tasks.v[e->task].loop;
+
+	pen_puts(&s->pen, arena_strf(s->a, "%s %s", s->m->now->tl->logical ? "stamp" : "cycle",
+		unit_count(t->cycle).s), BOLD);
+	pen_puts(&s->pen, arena_strf(s->a, "   moment %s", unit_count(s->at + 1).s), FAINT);
+	pen_puts(&s->pen, arena_strf(s->a, " of %s   tile %d of the EU%s\n", unit_count(s->moments->n).s,
+		e->tile, loop == NONE ? "" : arena_strf(s->a, ", iteration %d of loop %s", e->seq,
+		label_loop(s->a, s->g->program, loop))), FAINT);
+	pen_wrap(&s->pen, t->end ? "◂ " : "▸ ", 2, story(s));
+	pen_puts(&s->pen, "\n", PLAIN);
+}
+
+/* ---- lanes ---------------------------------------------------------------------- */
+
+static struct table_cell doing(const struct scene *s, int last, int next)
+{
+	const struct event *e = last == NONE ? NULL : &s->events[last];
+	const struct event *n = next == NONE ? NULL : &s->events[next];
+	struct table_cell c = { "done", FAINT };
+
+	if (e && !s->plan->device->seu[e->seu].async && s->moments->end[last] > s->at) {
+		c.text = arena_strf(s->a, e->start > s->cycle ? "%s queues for %s" : "executes %s on %s",
+			instance(s, e), s->plan->device->seu[e->seu].name);
+		c.style = (struct style){ .fg = s->key[e->task].tick.fg };
+		return c;
+	}
+	if (!n)
+		return c;
+	c.text = arena_strf(s->a, "goes on to %s", instance(s, n));
+	if (n->ready <= s->cycle && n->issue > n->ready)
+		c.text = arena_strf(s->a, "waits %s", reason_text(s, held_by(s, n)));
+	if (n->ready > s->cycle)
+		c.text = "issues, tells";
+	return c;
+}
+
+static void put_lanes(struct scene *s)
+{
+	static const struct column col[] = {
+		{ "lane", ALIGN_LEFT, 0, 0 }, { "now", ALIGN_LEFT, 20, 0 },
+		{ "last", ALIGN_LEFT, 8, 2 }, { "next", ALIGN_LEFT, 8, 1 },
+	};
+	int here = s->moments->v[s->at].event;
+	struct table t;
+
+	table_init(&t, s->a, col, LEN(col));
+	for (int l = 0; l < s->plan->lanes.n; l++) {
+		for (int k = 0; k < s->plan->lanes.v[l].turns && k < LOOKUP_COPIES; k++) {
+			struct table_cell *row;
+			int last, next;
+
+			if (!s->moments->lookup->of_lane[l][k].n)
+				continue;
+			moments_lane(s->moments, s->at, l, k, &last, &next);
+			row = table_row(&t);
+			row[0] = (struct table_cell){ lane_name(s, l, k), s->events[here].lane == l &&
+				s->events[here].copy == k ? BOLD : PLAIN };
+			row[1] = doing(s, last, next);
+			row[1].text = padded(s, row[1].text, DOING);
+			row[2].text = padded(s, last == NONE ? "-" : instance(s, &s->events[last]), SLOT);
+			row[3].text = next == NONE ? "-" : instance(s, &s->events[next]);
+		}
+	}
+	pen_table(&s->pen, &t);
+	pen_puts(&s->pen, "\n", PLAIN);
+}
+
+/* ---- sEUs ----------------------------------------------------------------------- */
+
+static void put_units(struct scene *s)
+{
+	static const struct column col[] = { { "sEU", ALIGN_LEFT, 0, 0 }, { "works on", ALIGN_LEFT, 10, 0 } };
+	struct table t;
+	int first, n;
+
+	lookup_window(s->moments->lookup, s->cycle, s->cycle, &first, &n);
+	table_init(&t, s->a, col, LEN(col));
+	for (int u = 0; u < s->plan->device->nseus; u++) {
+		struct table_cell *row = table_row(&t);
+		struct buf b;
+
+		buf_init(&b, s->a);
+		for (int i = first; i < first + n; i++) {
+			const struct event *e = &s->events[i];
+
+			if (e->seu != u || s->moments->issue[i] > s->at || s->moments->end[i] <= s->at ||
+			    s->moments->end[i] == s->moments->n)
+				continue;
+			buf_printf(&b, "%s%s (%s%s)", b.len ? ", " : "", instance(s, e),
+				lane_name(s, e->lane, e->copy), e->start > s->cycle ? ", queued" : "");
+		}
+		row[0].text = s->plan->device->seu[u].name;
+		row[1] = (struct table_cell){ b.len ? b.text : "-", b.len ? PLAIN : FAINT };
+	}
+	pen_table(&s->pen, &t);
+	pen_puts(&s->pen, "\n", PLAIN);
+}
+
+/* ---- rings ---------------------------------------------------------------------- */
+
+static struct table_cell slot_cell(const struct scene *s, const struct slot *x, bool flagged)
+{
+	static const struct {
+		const char *word;
+		struct style style;
+	} of[] = {
+		[SLOT_EMPTY] = { "-", { .fg = 245 } }, [SLOT_FILLING] = { "filling", { .fg = 179 } },
+		[SLOT_FULL] = { "full", { .fg = 114, .attr = STYLE_BOLD } },
+		[SLOT_READ] = { "read", { .fg = 208 } }, [SLOT_FREE] = { "free", { .fg = 245 } },
+	};
+	struct table_cell c = { padded(s, of[x->state].word, SLOT), of[x->state].style };
+	const char *by;
+
+	if (x->state == SLOT_EMPTY)
+		return c;
+	by = x->state == SLOT_READ && x->by != NONE ? arena_strf(s->a, " by %s", s->key[x->by].letter) : "";
+	c.text = padded(s, arena_strf(s->a, "%lld %s%s%s", (long long)x->life, of[x->state].word, by,
+		!flagged ? "" : x->fills % 2 ? " ¹" : " ⁰"), SLOT);
+	return c;
+}
+
+static void put_rings(struct scene *s)
+{
+	static const struct column col[] = {
+		{ "ring", ALIGN_LEFT, 0, 0 }, { "slot 0", ALIGN_LEFT, 0, 0 }, { "slot 1", ALIGN_LEFT, 0, 0 },
+		{ "slot 2", ALIGN_LEFT, 0, 0 }, { "slot 3", ALIGN_LEFT, 0, 0 }, { "slot 4", ALIGN_LEFT, 0, 1 },
+		{ "slot 5", ALIGN_LEFT, 0, 2 }, { "slot 6", ALIGN_LEFT, 0, 3 }, { "", ALIGN_LEFT, 0, 4 },
+	};
+	bool any = false;
+	struct table t;
+
+	_Static_assert(LEN(col) == SLOTS_SHOWN + 2, "a column a slot, and one for the others");
+	table_init(&t, s->a, col, LEN(col));
+	for (int i = 0; i < s->moments->nrings; i++) {
+		int buffer = s->moments->ring[i], versions = s->plan->versions[buffer];
+		const struct buffer *b = &s->g->buffers.v[buffer];
+		bool flagged = b->first != NONE && s->g->tasks.v[b->first].kind == TASK_LOAD;
+		struct slot slots[VERSIONS_MAX];
+		struct table_cell *row = table_row(&t);
+
+		moments_slots(s->moments, s->at, buffer, slots);
+		row[0].text = b->name;
+		for (int k = 0; k < versions && k < SLOTS_SHOWN; k++)
+			row[1 + k] = slot_cell(s, &slots[k], flagged);
+		if (versions > SLOTS_SHOWN)
+			row[1 + SLOTS_SHOWN].text = arena_strf(s->a, "+%d", versions - SLOTS_SHOWN);
+		any |= flagged;
+	}
+	pen_table(&s->pen, &t);
+	if (any)
+		pen_puts(&s->pen, "  ⁰ ¹ filled so often, mod 2: the phase of a flag as deep as "
+			"its ring\n", FAINT);
+	pen_puts(&s->pen, "\n", PLAIN);
+}
+
+/* ---- around --------------------------------------------------------------------- */
+
+static void put_around(struct scene *s)
+{
+	const struct moments *m = s->moments;
+
+	for (int i = s->at - AROUND; i <= s->at + 2 * AROUND; i++) {
+		const struct moment *t = i >= 0 && i < m->n ? &m->v[i] : NULL;
+
+		if (!t)
+			continue;
+		pen_puts(&s->pen, arena_strf(s->a, "%s %9s  %s %s\n", i == s->at ? "▸" : " ",
+			unit_count(t->cycle).s, instance(s, &s->events[t->event]),
+			t->end ? "complete" : "issued"), i == s->at ? BOLD : FAINT);
+	}
+}
+
+static void draw(struct view *v, struct cells *out)
+{
+	struct own *own = v->own;
+	struct draw_options o = { .width = out->w, .flags = v->m->flags & DRAW_COLOUR };
+	struct scene s = { .v = v, .m = v->m, .a = &v->m->frame, .moments = &own->moments,
+		.events = model_line(v->m)->events.v, .plan = v->m->now->tl->plan };
+	struct buf b;
+
+	make(v);
+	place(v);
+	if (!own->moments.n)
+		return;
+	s.g = s.plan->graph;
+	s.key = task_keys(s.a, s.g);
+	s.at = own->at;
+	s.cycle = own->moments.v[s.at].cycle;
+	buf_init(&b, s.a);
+	s.pen = pen_new(&o, &b);
+	put_head(&s);
+	put_lanes(&s);
+	put_units(&s);
+	put_rings(&s);
+	put_around(&s);
+	cells_scan(out, 0, 0, out->w, out->h, b.text);
+}
+
+/* ---- keys ----------------------------------------------------------------------- */
+
+/* The next moment of the same sTask's. */
+static int of_same_task(const struct own *own, const struct event *events, int step)
+{
+	int task = events[own->moments.v[own->at].event].task;
+
+	for (int i = own->at + step; i >= 0 && i < own->moments.n; i += step)
+		if (events[own->moments.v[i].event].task == task)
+			return i;
+	return own->at;
+}
+
+static bool act(struct view *v, enum action a, const struct key *k)
+{
+	struct own *own = v->own;
+	const struct event *events = model_line(v->m)->events.v;
+
+	make(v);
+	place(v);
+	if (k->code == KEY_CODE_WHEEL_UP || k->code == KEY_CODE_WHEEL_DOWN) {
+		go(v, own->at + (k->code == KEY_CODE_WHEEL_UP ? -1 : 1));
+		return true;
+	}
+	if (!own->moments.n)
+		return false;
+	switch ((int)a) {
+	case ACT_STEP_NEXT: case ACT_RIGHT: go(v, own->at + 1); return true;
+	case ACT_STEP_BACK: case ACT_LEFT: go(v, own->at - 1); return true;
+	case ACT_DOWN: go(v, of_same_task(own, events, 1)); return true;
+	case ACT_UP: go(v, of_same_task(own, events, -1)); return true;
+	case ACT_PAGE_DOWN: go(v, own->at + JUMP); return true;
+	case ACT_PAGE_UP: go(v, own->at - JUMP); return true;
+	case ACT_HOME: go(v, 0); return true;
+	case ACT_END: go(v, own->moments.n - 1); return true;
+	}
+	return false;
+}
+
+static void open_view(struct view *v)
+{
+	arena_init(&((struct own *)v->own)->arena, v->m->mem);
+}
+
+static void close_view(struct view *v)
+{
+	arena_release(&((struct own *)v->own)->arena);
+}
+
+const struct view_ops view_step = {
+	.name = "step", .groups = GROUP_STEP, .size = sizeof(struct own), .lacks = lacks,
+	.open = open_view, .draw = draw, .act = act, .close = close_view,
+};

@@ -1,0 +1,600 @@
+/* The timeline: rows of lanes and units over time, one event under the cursor, and all that is
+ * known of it below. */
+#include <string.h>
+
+#include "draw/units.h"
+#include "explore/parts.h"
+#include "explore/places.h"
+#include "explore/view.h"
+
+enum {
+	BACK_MAX = 64,			/* causes that one can come back from */
+	CHAIN_MAX = 4096,		/* events of a critical chain */
+	FEWEST = 12,			/* cycles in a window */
+	DETAIL_ROWS = 8,		/* left for them, where there is room */
+};
+
+struct own {
+	int64_t from, to;		/* cycles shown; to 0: not chosen yet */
+	enum timeline_rows by;
+	bool ruler, critical, short_details, measured;
+	int64_t ruler_at;
+	int deep[SEU_MAX];		/* rows that units had so far, so that none jumps */
+	int back[BACK_MAX], nback;
+	struct chart_map map;		/* of the last drawing; its rows are gone */
+	int *hit;			/* by row and column of the map: the event there */
+	int *hit_y;			/* by row: where it is in the grid */
+	int hit_rows, hit_cap;
+};
+
+static const char *lacks(const struct model *m)
+{
+	if (!m->now->plan)
+		return "there is no timeline: this is a graph; mr.plan(graph) begins a plan";
+	if (!m->now->tl)
+		return "there is no timeline, as the plan is not legal: 8 shows the problems, f tries a "
+			"repair, u undoes";
+	return NULL;
+}
+
+/* ---- where the window is ---- */
+
+static int64_t last_cycle(const struct view *v)
+{
+	return max_i64(model_lookup(v->m)->last, 1);
+}
+
+static void set_window(struct view *v, int64_t from, int64_t to)
+{
+	struct own *own = v->own;
+	int64_t last = last_cycle(v), span = max_i64(to - from, FEWEST);
+
+	span = min_i64(span, last + last / 20 + FEWEST);
+	from = max_i64(0, min_i64(from, last - span / 2));
+	if (span != own->to - own->from)
+		memset(own->deep, 0, sizeof(own->deep));
+	own->from = from;
+	own->to = from + span;
+}
+
+static void zoom(struct view *v, double by, int64_t around)
+{
+	struct own *own = v->own;
+	double span = (double)(own->to - own->from) * by;
+	double share = (double)(around - own->from) / (double)(own->to - own->from);
+
+	if (share < 0 || share > 1)
+		share = 0.5, around = own->from + (own->to - own->from) / 2;
+	set_window(v, around - (int64_t)(share * span), around - (int64_t)(share * span) + (int64_t)span);
+}
+
+static void pan(struct view *v, int64_t by)
+{
+	struct own *own = v->own;
+
+	set_window(v, own->from + by, own->to + by);
+}
+
+/* So that the selected event can be seen, the lane's waiting before it, too. */
+static void follow(struct view *v)
+{
+	struct own *own = v->own;
+	const struct event *e = model_event(v->m);
+	int64_t span = own->to - own->from, begin, end;
+
+	if (!e || !own->to)
+		return;
+	begin = min_i64(e->issue, e->start);
+	end = max_i64(e->end, begin + 1);
+	if (begin >= own->from && end <= own->to)
+		return;
+	if (end - begin > span || begin > own->to + span || end < own->from - span)
+		set_window(v, begin - span / 3, begin - span / 3 + span);
+	else if (begin < own->from)
+		pan(v, begin - own->from - span / 8);
+	else
+		pan(v, end - own->to + span / 8);
+}
+
+/* What a chart chooses by itself: so that sTasks of the steady state can be read. */
+static void choose_window(struct view *v, int width)
+{
+	struct timeline_view view = { .phase = v->m->sel.phase };
+	struct own *own = v->own;
+	struct chart_map map;
+	struct cells out;
+	int n;
+
+	lookup_window(model_lookup(v->m), 0, (int64_t)(model_line(v->m)->ii * 8) + 20000, &view.first, &n);
+	view.events = n;
+	timeline_cells(v->m->now->tl, &view, width, 0, &v->m->frame, &out, &map);
+	own->from = 0;
+	own->to = max_i64(map.to, FEWEST);
+}
+
+/* ---- drawing ---- */
+
+/* Remember which event each column shows: the mouse asks for it later. */
+static void keep_hits(struct view *v, const struct chart_map *map)
+{
+	struct own *own = v->own;
+	int n = map->nrows * map->cols;
+
+	if (n > own->hit_cap) {
+		own->hit_cap = 2 * n;
+		own->hit = ARENA_ARRAY(&v->m->arena, own->hit_cap, int);
+		own->hit_y = ARENA_ARRAY(&v->m->arena, own->hit_cap, int);
+	}
+	for (int r = 0; r < map->nrows; r++) {
+		memcpy(own->hit + r * map->cols, map->row[r].event, (size_t)map->cols * sizeof(int));
+		own->hit_y[r] = map->row[r].y;
+	}
+	own->map = *map;
+	own->hit_rows = map->nrows;
+}
+
+static void mark_event(const struct chart_map *map, struct cells *out, int event, unsigned attr)
+{
+	for (int r = 0; r < map->nrows; r++)
+		for (int x = 0; x < map->cols; x++)
+			if (map->row[r].event[x] == event && map->row[r].part[x] != PART_HELD)
+				cells_mark(out, map->left + x, map->row[r].y, 1, attr);
+}
+
+/* The chain of causes back from an event: what it waited for, or what its lane did before. */
+static int find_chain(const struct lookup *l, int event, int *out)
+{
+	int n = 0;
+
+	while (event != NONE && n < CHAIN_MAX) {
+		int cause = lookup_cause(l, event);
+
+		out[n++] = event;
+		event = cause != NONE ? cause : lookup_next_of_lane(l, event, -1);
+	}
+	return n;
+}
+
+static void mark_chain(struct view *v, const struct chart_map *map, struct cells *out)
+{
+	int *chain = ARENA_ARRAY(&v->m->frame, CHAIN_MAX, int);
+	int n = find_chain(model_lookup(v->m), v->m->sel.event, chain);
+
+	for (int i = 0; i < n; i++) {
+		const struct event *e = &model_line(v->m)->events.v[chain[i]];
+
+		if (e->end < map->from)
+			break;
+		if (e->ready < map->to)
+			mark_event(map, out, chain[i], STYLE_UNDERLINE | STYLE_BOLD);
+	}
+}
+
+static int column(const struct chart_map *map, int64_t cycle)
+{
+	return map->left + (int)floor_div((cycle - map->from) * map->cols, map->to - map->from);
+}
+
+/* The first row that shows work of an event, else anything of it; -1. */
+static int row_of(const struct chart_map *map, int event, bool work)
+{
+	for (int r = map->nrows - 1; r >= 0; r--)
+		for (int x = 0; x < map->cols; x++)
+			if (map->row[r].event[x] == event && (!work || map->row[r].part[x] == PART_WORK))
+				return map->row[r].y;
+	return -1;
+}
+
+/* A line from where the cause ended to the row of what waited for it. */
+static void draw_cause(struct view *v, const struct chart_map *map, struct cells *out)
+{
+	const struct lookup *l = model_lookup(v->m);
+	int cause = lookup_cause(l, v->m->sel.event), x, from, to;
+	const struct event *c = &l->line->events.v[cause == NONE ? 0 : cause];
+
+	if (cause == NONE)
+		return;
+	mark_event(map, out, cause, STYLE_UNDERLINE | STYLE_BOLD);
+	from = row_of(map, cause, true);
+	to = row_of(map, v->m->sel.event, false);
+	x = column(map, min_i64(c->end, model_event(v->m)->start));
+	if (from < 0 || to < 0 || x < map->left || x >= map->left + map->cols)
+		return;
+	for (int y = (int)min_i64(from, to) + 1; y < max_i64(from, to); y++) {
+		struct cell *cell = cells_at(out, x, y);
+
+		if (cell && (!cell->utf8[0] || cell->utf8[0] == ' ' || !strcmp(cell->utf8, "·")))
+			cells_put(out, x, y, "│", (struct style){ .fg = 220, .attr = STYLE_BOLD });
+	}
+}
+
+/* Marks at each interval, from the event on and before it; on the axis above. */
+static void draw_ruler(struct view *v, const struct chart_map *map, struct cells *out)
+{
+	const struct own *own = v->own;
+	double ii = model_line(v->m)->ii, first;
+
+	if (!(ii > 0) || ii * map->cols / (double)(map->to - map->from) < 3)
+		return;
+	first = (double)own->ruler_at - ii * (double)((own->ruler_at - map->from) / (int64_t)(ii + 1) + 1);
+	for (double at = first; at < (double)map->to; at += ii) {
+		int x = column(map, (int64_t)at);
+
+		if (x < map->left || x >= map->left + map->cols)
+			continue;
+		for (int y = map->top - 1; y < map->bottom; y++) {
+			struct cell *c = cells_at(out, x, y);
+
+			if (c && (y < map->top || !c->utf8[0] || c->utf8[0] == ' '))
+				cells_put(out, x, y, y < map->top ? "┼" : "┆", (struct style){ .fg = 220 });
+		}
+	}
+}
+
+static void fill_stage(const struct chart_map *map, struct cells *out, int y, int64_t from, int64_t to,
+	const char *name, const char *fill)
+{
+	int a = (int)max_i64(column(map, from), map->left);
+	int z = (int)min_i64(column(map, to), map->left + map->cols);
+	int w = text_width(name);
+
+	if (z <= a)
+		return;
+	cells_fill(out, a, y, z - a, fill, FAINT);
+	if (column(map, from) >= map->left)
+		cells_put(out, a, y, "├", FAINT);
+	if (z - a > w + 3)
+		cells_text(out, a + (z - a - w) / 2, y, w, name, FAINT);
+}
+
+/* Prologue, steady state and epilogue of each tile in sight. */
+static void draw_stages(struct view *v, const struct chart_map *map, struct cells *out, int y)
+{
+	const struct lookup *l = model_lookup(v->m);
+	const struct event *all = l->line->events.v;
+	int first, n, tile = -1, seen = 0;
+
+	lookup_window(l, map->from, map->to, &first, &n);
+	for (int i = first; i < first + n && seen < 16; i++) {
+		int64_t begin, from, to, end;
+
+		if (all[i].tile <= tile || all[i].start >= map->to)
+			continue;
+		tile = all[i].tile;
+		if (!lookup_steady(l, tile, &begin, &from, &to, &end) || end < map->from)
+			continue;
+		seen++;
+		fill_stage(map, out, y, begin, from, "prologue", "─");
+		fill_stage(map, out, y, from, to, arena_strf(&v->m->frame, "steady state, tile %d", tile), "═");
+		fill_stage(map, out, y, to, end, "epilogue", "─");
+	}
+	if (seen)
+		cells_text(out, 0, y, map->left - 1, "stage", FAINT);
+}
+
+static void mark_cursors(struct view *v, const struct chart_map *map, struct cells *out)
+{
+	const struct selection *sel = &v->m->sel;
+	int x = column(map, sel->cursor), mark = column(map, sel->mark);
+
+	if (x >= map->left && x < map->left + map->cols)
+		cells_put(out, x, map->top - 1, "▼", BOLD);
+	if (!sel->marked || mark < map->left || mark >= map->left + map->cols)
+		return;
+	for (int y = map->top - 1; y < map->bottom; y++) {
+		struct cell *c = cells_at(out, mark, y);
+
+		if (c && (y < map->top || !c->utf8[0] || c->utf8[0] == ' '))
+			cells_put(out, mark, y, y < map->top ? "▽" : "┊", BOLD);
+	}
+}
+
+/* "II 1,312, 4.1 % above the bound   tensor 87 %  cuda 43 %": one line, bars if there is room. */
+static void draw_busy(struct view *v, struct cells *out, int y)
+{
+	const struct phase_line *line = model_line(v->m);
+	const struct timeline *t = v->m->now->tl;
+	double bound = line->res_mii > line->rec_mii ? line->res_mii : line->rec_mii;
+	struct buf b;
+
+	buf_init(&b, &v->m->frame);
+	if (t->seconds > 0)
+		buf_printf(&b, "%s", unit_seconds(t->seconds).s);
+	if (line->ii > 0)
+		buf_printf(&b, "  II %s", unit_count((int64_t)(line->ii + 0.5)).s);
+	if (line->ii > 0 && bound > 0)
+		buf_printf(&b, " (bound %s)", unit_count((int64_t)(bound + 0.5)).s);
+	for (int s = 0; s < t->plan->device->nseus; s++) {
+		int full = (int)(line->seu[s].share * 8 + 0.5);
+
+		if (!(line->seu[s].busy > 0))
+			continue;
+		buf_printf(&b, "  %s ", t->plan->device->seu[s].name);
+		for (int i = 0; i < 8; i++)
+			buf_puts(&b, i < full ? "█" : "░");
+		buf_printf(&b, " %s", unit_percent(line->seu[s].share).s);
+	}
+	if (line->memory_share > 0)
+		buf_printf(&b, "  memory %s", unit_percent(line->memory_share).s);
+	cells_text(out, 0, y, out->w, b.text, PLAIN);
+}
+
+static void draw_chart(struct view *v, struct cells *out, struct chart_map *map)
+{
+	struct own *own = v->own;
+	struct timeline_view view = { .phase = v->m->sel.phase, .by = own->by, .from = own->from,
+		.to = own->to, .deep = own->deep, .overview = model_overview(v->m) };
+	struct cells chart;
+
+	lookup_window(model_lookup(v->m), own->from, own->to, &view.first, &view.events);
+	timeline_cells(v->m->now->tl, &view, out->w, v->m->flags, &v->m->frame, &chart, map);
+	memcpy(own->deep, map->deep, sizeof(own->deep));
+	cells_blit(out, 0, 0, &chart);
+	map->bottom = (int)min_i64(map->bottom, out->h);
+}
+
+static void draw(struct view *v, struct cells *out)
+{
+	struct own *own = v->own;
+	struct chart_map map;
+	int y;
+
+	if (!own->to)
+		choose_window(v, out->w);
+	draw_chart(v, out, &map);
+	if (own->ruler)
+		draw_ruler(v, &map, out);
+	if (model_event(v->m)) {
+		if (own->critical)
+			mark_chain(v, &map, out);
+		else
+			draw_cause(v, &map, out);
+		mark_event(&map, out, v->m->sel.event, STYLE_REVERSE);
+	}
+	mark_cursors(v, &map, out);
+	keep_hits(v, &map);
+	y = map.bottom + 2;
+	if (y < out->h)
+		draw_stages(v, &map, out, y++);
+	if (y < out->h)
+		draw_busy(v, out, y++);
+	if (v->m->places)
+		places_draw(v->m, out, (int)min_i64(y + (y + DETAIL_ROWS < out->h), max_i64(out->h - 8, 2)));
+	else if (!own->short_details && y < out->h)
+		details_draw(v->m, out, y + (y + DETAIL_ROWS < out->h));
+}
+
+/* ---- keys ---- */
+
+static void select_event(struct view *v, int event)
+{
+	if (event == NONE) {
+		model_refuse(v->m, "there is no further one");
+		return;
+	}
+	model_select_event(v->m, event);
+	follow(v);
+}
+
+/* An event to begin with: the first in sight of a lane that does more than feed, else of any. */
+static bool select_any(struct view *v)
+{
+	const struct lookup *l = model_lookup(v->m);
+	const struct own *own = v->own;
+	int best = NONE;
+
+	if (model_event(v->m))
+		return true;
+	for (int t = 0; t < l->plan->graph->tasks.n; t++) {
+		int e = lookup_near(l, &l->of_task[t], own->from + (own->to - own->from) / 4);
+
+		if (e != NONE && (best == NONE || l->plan->graph->tasks.v[t].kind == TASK_MMA))
+			best = e;
+	}
+	if (best == NONE) {
+		model_refuse(v->m, "no events were kept");
+		return false;
+	}
+	select_event(v, best);
+	return false;
+}
+
+/* To the nearest event of the next lane that has any. */
+static void change_row(struct view *v, int by)
+{
+	const struct lookup *l = model_lookup(v->m);
+	const struct event *e = model_event(v->m);
+	int n = LANES_MAX * LOOKUP_COPIES, at = e->lane * LOOKUP_COPIES + e->copy;
+
+	for (int i = 1; i < n; i++) {
+		int k = (at + by * i + n) % n;
+		const struct lookup_list *list = &l->of_lane[k / LOOKUP_COPIES][k % LOOKUP_COPIES];
+
+		if (list->n) {
+			select_event(v, lookup_near(l, list, v->m->sel.cursor));
+			return;
+		}
+	}
+}
+
+/* The next event of the lane that was held up by more than a glance. */
+static void next_wait(struct view *v, int by)
+{
+	const struct lookup *l = model_lookup(v->m);
+	int64_t least = max_i64(1, (int64_t)(l->line->ii / 50));
+	int e = v->m->sel.event;
+
+	while ((e = lookup_next_of_lane(l, e, by)) != NONE) {
+		const struct event *x = &l->line->events.v[e];
+
+		if (max_i64(x->issue - x->ready, x->cause == CAUSE_NONE ? 0 : x->start - x->ready) > least)
+			break;
+	}
+	select_event(v, e);
+}
+
+static void to_cause(struct view *v)
+{
+	struct own *own = v->own;
+	int cause = lookup_cause(model_lookup(v->m), v->m->sel.event);
+
+	if (cause == NONE) {
+		model_refuse(v->m, "nothing that was kept held it up");
+		return;
+	}
+	if (own->nback == BACK_MAX)
+		memmove(own->back, own->back + 1, (size_t)--own->nback * sizeof(*own->back));
+	own->back[own->nback++] = v->m->sel.event;
+	select_event(v, cause);
+}
+
+static void change_phase(struct view *v)
+{
+	struct own *own = v->own;
+	struct model *m = v->m;
+
+	if (m->now->tl->nphases < 2) {
+		model_refuse(m, "the program has one phase");
+		return;
+	}
+	m->sel.phase = (m->sel.phase + 1) % m->now->tl->nphases;
+	m->sel.event = m->sel.task = NONE;
+	own->to = 0;
+	own->nback = 0;
+	model_say(m, "phase %s", m->now->graph->program->phases.v[model_line(m)->phase].name);
+}
+
+/* Keys that need no event. */
+static bool act_window(struct view *v, enum action a)
+{
+	struct own *own = v->own;
+	int64_t span = own->to - own->from, ii = max_i64(1, (int64_t)(model_line(v->m)->ii + 0.5));
+	int64_t around = model_event(v->m) ? v->m->sel.cursor : own->from + span / 2;
+
+	switch ((int)a) {
+	case ACT_ZOOM_IN: zoom(v, 0.5, around); return true;
+	case ACT_ZOOM_OUT: zoom(v, 2, around); return true;
+	case ACT_ZOOM_ALL: set_window(v, 0, last_cycle(v) + 1); return true;
+	case ACT_ZOOM_LOOP: set_window(v, around - 2 * ii, around + 2 * ii); return true;
+	case ACT_PAN_LEFT: pan(v, -ii); return true;
+	case ACT_PAN_RIGHT: pan(v, ii); return true;
+	case ACT_PAGE_UP: pan(v, -span / 2); return true;
+	case ACT_PAGE_DOWN: pan(v, span / 2); return true;
+	case ACT_ROWS: own->by = own->by == TIMELINE_LANES ? TIMELINE_SEUS : TIMELINE_LANES; return true;
+	case ACT_PHASE: change_phase(v); return true;
+	case ACT_DETAILS: own->short_details = !own->short_details; return true;
+	case ACT_MEASURED: v->m->go = VIEW_compare; return true;
+	default: return false;
+	}
+}
+
+static bool act_event(struct view *v, enum action a)
+{
+	struct own *own = v->own;
+	struct selection *sel = &v->m->sel;
+	const struct lookup *l = model_lookup(v->m);
+
+	switch ((int)a) {
+	case ACT_LEFT: case ACT_RIGHT: case ACT_UP: case ACT_DOWN: case ACT_HOME: case ACT_END:
+	case ACT_NEXT_WAIT: case ACT_PREV_WAIT: case ACT_TO_CAUSE: case ACT_BACK: case ACT_CRITICAL:
+	case ACT_RULER: case ACT_MARK: case ACT_CANCEL:
+		break;
+	default: return false;
+	}
+	if (!select_any(v))
+		return true;
+	switch ((int)a) {
+	case ACT_LEFT: select_event(v, lookup_next_of_lane(l, sel->event, -1)); break;
+	case ACT_RIGHT: select_event(v, lookup_next_of_lane(l, sel->event, 1)); break;
+	case ACT_UP: change_row(v, -1); break;
+	case ACT_DOWN: change_row(v, 1); break;
+	case ACT_HOME: select_event(v, l->of_task[sel->task].v[0]); break;
+	case ACT_END: select_event(v, l->of_task[sel->task].v[l->of_task[sel->task].n - 1]); break;
+	case ACT_NEXT_WAIT: next_wait(v, 1); break;
+	case ACT_PREV_WAIT: next_wait(v, -1); break;
+	case ACT_TO_CAUSE: to_cause(v); break;
+	case ACT_BACK:
+		if (own->nback)
+			select_event(v, own->back[--own->nback]);
+		break;
+	case ACT_CRITICAL: own->critical = !own->critical; break;
+	case ACT_RULER:
+		own->ruler = !own->ruler;
+		own->ruler_at = sel->cursor;
+		break;
+	case ACT_MARK:
+		sel->marked = true;
+		sel->mark = sel->cursor;
+		break;
+	case ACT_CANCEL:
+		sel->marked = false;
+		own->ruler = own->critical = false;
+		break;
+	default: break;
+	}
+	return true;
+}
+
+/* The event at a place of the grid; NONE. */
+static int event_at(const struct view *v, int x, int y)
+{
+	const struct own *own = v->own;
+	const struct chart_map *map = &own->map;
+	int row = -1;
+
+	for (int r = 0; r < own->hit_rows; r++)
+		row = own->hit_y[r] == y ? r : row;
+	if (row < 0 || x < map->left || x >= map->left + map->cols)
+		return NONE;
+	return own->hit[row * map->cols + x - map->left];
+}
+
+static bool act_mouse(struct view *v, const struct key *k)
+{
+	struct own *own = v->own;
+	const struct chart_map *map = &own->map;
+	int64_t at = own->from + (own->to - own->from) * (k->x - map->left) / max_i64(map->cols, 1);
+	int e;
+
+	switch (k->code) {
+	case KEY_CODE_WHEEL_UP: zoom(v, 0.5, at); return true;
+	case KEY_CODE_WHEEL_DOWN: zoom(v, 2, at); return true;
+	case KEY_CODE_SHIFT_LEFT: pan(v, -(own->to - own->from) / 8); return true;
+	case KEY_CODE_SHIFT_RIGHT: pan(v, (own->to - own->from) / 8); return true;
+	case KEY_CODE_CLICK:
+		e = event_at(v, k->x, k->y);
+		if (e != NONE)
+			model_select_event(v->m, e);
+		return true;
+	case KEY_CODE_DRAG:
+		v->m->sel.marked = true;
+		v->m->sel.mark = at;
+		return true;
+	default: return false;
+	}
+}
+
+static bool act(struct view *v, enum action a, const struct key *k)
+{
+	struct own *own = v->own;
+
+	if (!own->to)
+		return false;
+	return act_window(v, a) || act_event(v, a) || act_mouse(v, k);
+}
+
+static void changed(struct view *v)
+{
+	struct own *own = v->own;
+
+	own->nback = 0;
+	if (!lacks(v->m) && own->to) {
+		set_window(v, own->from, own->to);
+		follow(v);
+	}
+}
+
+const struct view_ops view_timeline = {
+	.name = "timeline", .groups = GROUP_SPAN | GROUP_TIME | GROUP_EDIT, .size = sizeof(struct own),
+	.lacks = lacks, .draw = draw, .act = act, .changed = changed,
+};
