@@ -114,6 +114,29 @@ static void test_moves(const struct stage *stage)
 	desk_release(&d);
 }
 
+static void test_join(const struct stage *stage)
+{
+	struct desk d;
+	const char *first, *last;
+	int edits;
+
+	desk_init(&d, stage, false);
+	first = desk_text(&d);
+	edits = history_edits(d.h);
+	is_int(desk_move(&d, "mma_qk", (struct move){ .set_at = true, .at = 1 }), OK, "one edit");
+	is_int(desk_move(&d, "mma_qk", (struct move){ .after = "rescale" }), OK, "and another");
+	last = desk_text(&d);
+	history_join(d.h, 2);
+	is_int(history_edits(d.h), edits + 1, "joined they are one");
+	ok(history_undo(d.h), "which is undone");
+	is_str(desk_text(&d), first, "  whole");
+	ok(history_redo(d.h), "and done again");
+	is_str(desk_text(&d), last, "  whole");
+	ok(history_undo(d.h) && history_undo(d.h), "the edit before them");
+	is_int(history_edits(d.h), edits - 1, "  stays one of its own");
+	desk_release(&d);
+}
+
 /* What is written by hand stays; what the order makes needless goes, and comes again. */
 static void test_settled(const struct stage *stage)
 {
@@ -268,6 +291,7 @@ int main(void)
 	stage_init(&stage, &mem);
 	test_diff(&mem);
 	test_moves(&stage);
+	test_join(&stage);
 	test_settled(&stage);
 	test_parts(&stage);
 	test_inserts(&stage);

@@ -3,6 +3,7 @@
 #include "sim/sim.h"
 
 #include "base/buf.h"
+#include "sim/lookup.h"
 #include "sim/moments.h"
 #include "sim/sums.h"
 #include "sim/traffic.h"
@@ -113,6 +114,69 @@ static void test_rings(void)
 	is_near(b.t->phases[0].res_mii, 30, 0, "... the bound leaves out the wait");
 	is_int(b.t->phases[0].binding_seu, VECTOR, "... and is the vector unit's");
 	is_int(b.t->nevents, 800, "... every instance is an event");
+	bench_release(&b);
+}
+
+/* ---- lookup ------------------------------------------------------------------------- */
+
+/* Does the window hold every event that can be seen in it, and is none before or behind missing? */
+static bool window_is_right(const struct lookup *l, int64_t from, int64_t to)
+{
+	int first, n;
+
+	lookup_window(l, from, to, &first, &n);
+	for (int i = 0; i < l->line->events.n; i++) {
+		const struct event *e = &l->line->events.v[i];
+		bool seen = min_i64(e->ready, e->start) < to && e->end > from;
+
+		if (seen && (i < first || i >= first + n))
+			return false;
+	}
+	return true;
+}
+
+/* "use 2" */
+static const char *event_name(struct bench *b, const struct lookup *l, int event)
+{
+	const struct event *e = &l->line->events.v[event < 0 ? 0 : event];
+
+	return event < 0 ? "none" : arena_strf(&b->arena, "%s %d", b->g->tasks.v[e->task].name, (int)e->seq);
+}
+
+/* Of the traces of test_rings. */
+static void test_lookup(void)
+{
+	int64_t begin, from, to, end;
+	struct lookup l;
+	struct bench b;
+	bool right = true;
+	int use, load;
+
+	make_ring(&b, 2, 4);
+	lookup_init(&b.arena, &l, b.t, 0);
+	use = l.of_task[task(&b, "use")].v[2];
+	load = l.of_task[task(&b, "load_X")].v[2];
+	for (int64_t a = -10; a < 230; a++)
+		for (int64_t z = a + 1; z < 230; z += 7)
+			right &= window_is_right(&l, a, z);
+	ok(right, "every window holds what can be seen in it");
+	is_str(event_name(&b, &l, use), "use 2", "the third use");
+	is_str(event_name(&b, &l, lookup_cause(&l, use)), "load_X 2", "... waited for the third load");
+	is_str(event_name(&b, &l, lookup_cause(&l, load)), "use 0", "... and that for the first use");
+	is_str(event_name(&b, &l, lookup_cause(&l, l.of_task[task(&b, "load_X")].v[0])), "none",
+		"the first load for nothing");
+	is_str(event_name(&b, &l, lookup_next_of_lane(&l, use, 1)), "use 3", "its lane goes on");
+	is_str(event_name(&b, &l, lookup_next_of_lane(&l, use, 2)), "none", "... to its end");
+	is_str(event_name(&b, &l, lookup_next_of_task(&l, load, -1)), "load_X 1", "the load before");
+	is_str(event_name(&b, &l, lookup_near(&l, &l.of_task[task(&b, "use")], 130)), "use 2",
+		"that which is issued nearest to 130");
+	is_str(event_name(&b, &l, lookup_near(&l, &l.of_task[task(&b, "use")], -5)), "use 0", "... to -5");
+	ok(lookup_steady(&l, 0, &begin, &from, &to, &end), "there is a steady state");
+	is_int(begin, 0, "the first load begins");
+	is_int(from, 63, "... it lasts from the first use");
+	is_int(to, 187, "... to the last load's end");
+	is_int(end, 220, "... and the last use ends");
+	ok(!lookup_steady(&l, 1, &begin, &from, &to, &end), "no tile, no steady state");
 	bench_release(&b);
 }
 
@@ -1113,6 +1177,7 @@ static void test_random_plans(void)
 int main(void)
 {
 	test_rings();
+	test_lookup();
 	test_moments();
 	test_sharing();
 	test_late_comer();

@@ -6,21 +6,32 @@
 #include "draw/units.h"
 #include "explore/parts.h"
 
+enum { WRAP_LEAST = 12, KERNEL_ROWS = 3 };
+
 struct lines {
 	struct model *m;
 	struct cells *out;
 	int y;
 };
 
+/* "head    s", s wrapped behind its head. */
 static void line(struct lines *x, const char *head, const char *s)
 {
-	int at;
+	int at = text_width(head);
+	struct buf b;
 
-	if (x->y >= x->out->h || !s[0])
+	if (!s[0])
 		return;
-	at = cells_text(x->out, 0, x->y, x->out->w, head, FAINT);
-	cells_text(x->out, at, x->y, x->out->w - at, s, PLAIN);
-	x->y++;
+	buf_init(&b, &x->m->frame);
+	text_wrap(&b, s, at, at, (int)max_i64(x->out->w, at + WRAP_LEAST), 0);
+	cells_text(x->out, 0, x->y, x->out->w, head, FAINT);
+	for (char *row = b.text, *end; row && x->y < x->out->h; row = end) {
+		end = strchr(row, '\n');
+		if (end)
+			*end++ = '\0';
+		row += row == b.text ? 0 : strspn(row, " ");
+		cells_text(x->out, at, x->y++, x->out->w - at, row, PLAIN);
+	}
 }
 
 static const char *task_name(const struct model *m, int task)
@@ -233,6 +244,30 @@ static void put_task(struct lines *x, int task, const struct event *e)
 	line(x, "program ", loc_text(&m->frame, s->loc));
 }
 
+/* What the kernel does for the sTask, first of all why it waits: its lines of the role program. */
+static void put_kernel(struct lines *x, const char *name)
+{
+	struct model *m = x->m;
+	const char *all = state_kernel_text(m, m->now);
+	const char *at = strstr(all, arena_strf(&m->frame, " task '%s'", name));
+	size_t indent = 0;
+
+	if (!at || x->out->h - x->y < KERNEL_ROWS)
+		return;
+	cells_text(x->out, 0, x->y, x->out->w, "kernel  ", FAINT);
+	while (at > all && at[-1] != '\n')
+		at--;
+	for (indent = strspn(at, " "); *at && x->y < x->out->h; x->y++) {
+		size_t n = strcspn(at, "\n"), skip = strspn(at, " ");
+
+		cells_text(x->out, 8, x->y, x->out->w - 8, arena_strf(&m->frame, "%.*s",
+			(int)(n - (indent < n ? indent : n)), at + indent), skip == indent ? PLAIN : FAINT);
+		at += n + (at[n] == '\n');
+		if (strspn(at, " ") <= indent)
+			return;
+	}
+}
+
 static const char *title_text(struct model *m, const struct event *e)
 {
 	const struct plan *p = m->now->plan;
@@ -267,4 +302,5 @@ void details_draw(struct model *m, struct cells *out, int y)
 	if (e && m->now->tl)
 		put_event(&x, e);
 	put_task(&x, m->sel.task, e);
+	put_kernel(&x, m->now->graph->tasks.v[m->sel.task].name);
 }

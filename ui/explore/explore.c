@@ -50,7 +50,13 @@ static void draw_tabs(struct explorer *x, struct cells *out)
 		cells_text(out, out->w - text_width(title), 0, out->w, title, BOLD);
 }
 
-/* "q quit  ? help": first what is particular. */
+/* Those that every view needs at hand stand first in the bar. */
+static bool comes_first(int a)
+{
+	return a == ACT_QUIT || a == ACT_HELP || a == ACT_NEXT_VIEW || a == ACT_SEARCH;
+}
+
+/* "q quit  ? help", as far as there is room. */
 static void draw_keys(struct explorer *x, struct cells *out)
 {
 	unsigned groups = groups_of(x);
@@ -61,24 +67,18 @@ static void draw_keys(struct explorer *x, struct cells *out)
 			cells_text(out, 0, out->h - 1, out->w, "Enter that is it  Esc never mind", FAINT);
 		return;
 	}
-	for (int pass = 0; pass < 2; pass++) {
-		for (int a = ACT_NONE + 1; a < ACTION_COUNT; a++) {
-			const struct action_row *r = &action_rows[a];
-			bool general = r->group == GROUP_ANY;
-			bool first = a == ACT_QUIT || a == ACT_HELP || a == ACT_NEXT_VIEW || a == ACT_SEARCH;
-			char key[8];
-			int w;
+	for (int i = 0; i < 2 * ACTION_COUNT; i++) {
+		int a = i % ACTION_COUNT;
+		const struct action_row *r = &action_rows[a];
+		char key[8];
 
-			if (!r->brief[0] || !(r->group & groups) || (pass == 0) != (first || !general))
-				continue;
-			action_key((enum action)a, key);
-			w = text_width(key) + 1 + text_width(r->brief);
-			if (at + w > out->w)
-				return;
-			at += cells_text(out, at, out->h - 1, out->w - at, key,
-				(struct style){ .attr = STYLE_BOLD }) + 1;
-			at += cells_text(out, at, out->h - 1, out->w - at, r->brief, FAINT) + 2;
-		}
+		if (!r->brief[0] || !(r->group & groups) || comes_first(a) != (i < ACTION_COUNT))
+			continue;
+		action_key((enum action)a, key);
+		if (at + text_width(key) + 1 + text_width(r->brief) > out->w)
+			return;
+		at += cells_text(out, at, out->h - 1, out->w - at, key, BOLD) + 1;
+		at += cells_text(out, at, out->h - 1, out->w - at, r->brief, FAINT) + 2;
 	}
 }
 

@@ -117,27 +117,38 @@ void state_of_graph(struct model *m, const struct graph *g, struct state **out)
 
 /* ---- texts ---- */
 
-const char *model_kernel_text(struct model *m)
+/* Why there is no kernel of the plan; NULL if there is one. */
+static const char *no_kernel(const struct state *s)
 {
-	const struct plan *p = m->now->plan;
+	if (!s->plan)
+		return "there is no plan";
+	if (s->checked && !s->legal)
+		return "the plan is not legal";
+	return s->model_only || !lower_has_target(s->plan->device) ? "no kernel is made for this device" :
+		NULL;
+}
+
+const char *state_kernel_text(struct model *m, struct state *s)
+{
 	struct buf out;
 	struct err e;
 
-	if (!p)
-		return "there is no plan";
-	if (!m->now->legal || m->now->model_only || !lower_has_target(p->device))
-		return m->now->legal ? "no kernel is made for this device" : "the plan is not legal";
-	buf_init(&out, &m->frame);
-	for (int i = 0; i < p->graph->program->phases.n; i++) {
-		if (lower_plan(m->mem, p, i, &m->now->held, &e)) {
+	if (no_kernel(s))
+		return no_kernel(s);
+	if (s->kernel)
+		return s->kernel;
+	buf_init(&out, &s->arena);
+	for (int i = 0; i < s->plan->graph->program->phases.n; i++) {
+		if (lower_plan(m->mem, s->plan, i, &s->held, &e)) {
 			buf_printf(&out, "%s\n", e.msg);
 			break;
 		}
-		role_print(m->now->held->role, &out);
-		kernel_free(m->now->held);
-		m->now->held = NULL;
+		role_print(s->held->role, &out);
+		kernel_free(s->held);
+		s->held = NULL;
 	}
-	return out.text;
+	s->kernel = out.text;
+	return s->kernel;
 }
 
 const char *model_source_text(struct model *m)
@@ -146,8 +157,8 @@ const char *model_source_text(struct model *m)
 	struct buf out;
 	struct err e;
 
-	if (!p || !m->now->legal || m->now->model_only || !lower_has_target(p->device))
-		return model_kernel_text(m);
+	if (no_kernel(m->now))
+		return no_kernel(m->now);
 	buf_init(&out, &m->frame);
 	for (int i = 0; i < p->graph->program->phases.n; i++) {
 		struct source source;

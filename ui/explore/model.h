@@ -30,6 +30,7 @@ struct state {
 	struct usage usage;
 	const char *unchecked;		/* why it could not be checked; NULL */
 	const char *script;		/* statements of the plan; "" */
+	const char *kernel;		/* what state_kernel_text found; NULL */
 	/* what is freed with it; views do not look here */
 	struct graph *own_graph;
 	struct plan *own_plan;
@@ -107,9 +108,9 @@ void state_of_timeline(struct model *m, const struct timeline *t, const char *sc
 void state_of_graph(struct model *m, const struct graph *g, struct state **out);
 void state_free(struct state *s);	/* NULL is fine */
 
-/* Role programs of the state's plan as text (role_dump), phase by phase; in m->frame; a
- * sentence if there are none. */
-const char *model_kernel_text(struct model *m);
+/* Role programs of the state's plan as text (role_print), phase by phase; a sentence if there are
+ * none. Made once, and kept with the state. */
+const char *state_kernel_text(struct model *m, struct state *s);
 /* The source printed for the plan's device; in m->frame. */
 const char *model_source_text(struct model *m);
 

@@ -131,7 +131,7 @@ static void make(struct view *v)
 
 	if (page_is_of(&s->page, key, 0, v->m->flags))
 		return;
-	text = own->source ? model_source_text(v->m) : model_kernel_text(v->m);
+	text = own->source ? model_source_text(v->m) : state_kernel_text(v->m, v->m->now);
 	s->tasks = NULL;
 	page_set(&s->page, key, 0, v->m->flags, prepared(v->m, text ? text : ""), v->m->now->graph);
 	find_tasks(s);
