@@ -4,12 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "draw/units.h"
 #include "explore/explorer.h"
 #include "explore/places.h"
 #include "explore/parts.h"
 
-const struct view_ops *const view_list[] = {
+static const struct view_ops *const view_list[] = {
 #define X(name) &view_##name,
 	VIEWS(X)
 #undef X
@@ -311,6 +310,14 @@ static const char *tile_text(struct model *m)
 	return b.text;
 }
 
+/* Takes seconds: say so first. */
+static void run_plan(struct explorer *x)
+{
+	model_say(&x->m, "compiling, checking against the reference, measuring: Ctrl-C stops it");
+	draw(x);
+	model_run(&x->m);
+}
+
 /* Edits mean the same in every view that has them. */
 static bool edit(struct explorer *x, enum action a)
 {
@@ -329,7 +336,7 @@ static bool edit(struct explorer *x, enum action a)
 	case ACT_UNDO: model_undo(m); return true;
 	case ACT_REDO: model_redo(m); return true;
 	case ACT_BASE: model_set_base(m); return true;
-	case ACT_RUN: model_run(m); return true;
+	case ACT_RUN: run_plan(x); return true;
 	case ACT_PARTS:
 		m->each_part = !m->each_part;
 		model_say(m, m->each_part ? "each part of a split sTask is moved alone" :

@@ -43,7 +43,11 @@ static bool call_option(struct model *m, const char *name)
 	}
 	if (lua_pcall(L, 0, 2, 0) == LUA_OK && lua_toboolean(L, -2))
 		return true;
-	model_refuse(m, "%s", lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : name);
+	if (*m->interrupted)
+		model_refuse(m, "interrupted");
+	else
+		model_refuse(m, "%s", lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : name);
+	*m->interrupted = 0;		/* it was this call that Ctrl-C meant */
 	lua_settop(L, top);
 	enter(L);
 	return false;
