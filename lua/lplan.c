@@ -4,6 +4,7 @@
 
 #include "draw/text.h"
 #include "plan/check.h"
+#include "plan/diff.h"
 
 struct history *check_plan(lua_State *L, int idx, const char *what)
 {
@@ -720,6 +721,29 @@ static int plan_usage_l(lua_State *L)
 	return 1;
 }
 
+/* core.diff(one, other): lines of both texts, {sign, line}: " " what both have, "-" what is gone,
+ * "+" what is new */
+static int diff_l(lua_State *L)
+{
+	static const char *const signs[] = { " ", "-", "+" };	/* ORDER diff_kind */
+	const char *one = luaL_checkstring(L, 1), *other = luaL_checkstring(L, 2);
+	struct arena *a = scratch_push(L);
+	struct diff d;
+
+	enter(L);
+	script_diff(a, one, other, &d);
+	lua_createtable(L, d.v.n, 0);
+	for (int i = 0; i < d.v.n; i++) {
+		lua_createtable(L, 2, 0);
+		lua_pushstring(L, signs[d.v.v[i].kind]);
+		lua_rawseti(L, -2, 1);
+		lua_pushstring(L, d.v.v[i].text);
+		lua_rawseti(L, -2, 2);
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 1;
+}
+
 /* core.is(x, class) */
 static int is_l(lua_State *L)
 {
@@ -781,6 +805,8 @@ void lua_open_plan(lua_State *L)
 	lua_pop(L, 1);
 	lua_pushcfunction(L, plan_new_l);
 	lua_setfield(L, -2, "plan");
+	lua_pushcfunction(L, diff_l);
+	lua_setfield(L, -2, "diff");
 	lua_pushcfunction(L, method_l);
 	lua_setfield(L, -2, "method");
 	lua_pushcfunction(L, field_l);

@@ -9,10 +9,8 @@ local raise, show, hint, entry = core.raise, core.show, core.hint, core.entry
 
 -- A plan as statements, in the order of plan:script; and its tile and device.
 local function read(plan)
-  local lines = {}
-  for line in core.statements(plan):gmatch "[^\n]+" do lines[#lines + 1] = line end
   return {
-    lines = lines, tile = plan.tile,
+    text = core.statements(plan), tile = plan.tile,
     device = plan:script():match "\nlocal plan = mr%.plan%(bound:graph%b{}, ([^\n]*)%)\n",
     program = tostring(plan.graph.program), name = plan.graph.program.name,
   }
@@ -33,35 +31,8 @@ local function with_head(one, other)
   if one.device ~= other.device then lines[1] = ("mr.plan(graph, %s)"):format(one.device) end
   local axes = own_axes(one.tile, other.tile)
   if next(axes) then lines[#lines + 1] = draft.statement{"propagate", axes} end
-  return table.move(one.lines, 1, #one.lines, #lines + 1, lines)
-end
-
--- longest[i][k]: lines that a from i on and b from k on have in common, in order.
-local function common(a, b)
-  local longest = {[#a + 1] = setmetatable({}, {__index = function() return 0 end})}
-  for i = #a, 1, -1 do
-    local row, below = {[#b + 1] = 0}, longest[i + 1]
-    for k = #b, 1, -1 do
-      row[k] = a[i] == b[k] and below[k + 1] + 1 or math.max(below[k], row[k + 1])
-    end
-    longest[i] = row
-  end
-  return longest
-end
-
--- All lines of both, {sign, text}: " " what both have, "-" what a has, "+" what b has.
-local function merged(a, b)
-  local longest, out, i, k = common(a, b), {}, 1, 1
-  while i <= #a or k <= #b do
-    if a[i] and a[i] == b[k] then
-      out[#out + 1], i, k = {" ", a[i]}, i + 1, k + 1
-    elseif a[i] and (not b[k] or longest[i + 1][k] >= longest[i][k + 1]) then
-      out[#out + 1], i = {"-", a[i]}, i + 1
-    else
-      out[#out + 1], k = {"+", b[k]}, k + 1
-    end
-  end
-  return out
+  lines[#lines + 1] = one.text
+  return table.concat(lines, "\n")
 end
 
 -- The lines that differ, with one before and after them.
@@ -80,7 +51,7 @@ end
 local difference = {__name = "millrace.diff", __tostring = function(d) return d.text end}
 
 local function diff_of(one, other)
-  local rows = merged(with_head(one, other), with_head(other, one))
+  local rows = core.diff(with_head(one, other), with_head(other, one))
   local d = {text = text_of(rows)}
   for _, row in ipairs(rows) do
     if row[1] ~= " " then d[#d + 1] = row end
