@@ -182,7 +182,7 @@ $(B)/fake/%.so: tests/fake/%.c $(B)/.cflags
 FAKES := $(patsubst tests/%.c,$(B)/%.so,$(wildcard tests/fake/fake_*.c))
 $(B)/tests/gpu: $(FAKES)
 # Those that look at a screen.
-SCREENS := $(addprefix $(B)/,tests/term tests/explore tests/monkey perf/bench_explore)
+SCREENS := $(addprefix $(B)/,tests/term tests/explore tests/monkey tests/starve perf/bench_explore)
 $(SCREENS): private LIBS += $(shell pkg-config --libs $(TEST_PKGS) 2>/dev/null)
 $(B)/fake/fake_nvml_old.so: tests/fake/fake_nvml.c
 $(B)/perf/%: $(B)/tests/perf/%.o $(LIB_OBJ) $(B)/libcore.a

@@ -48,6 +48,9 @@ static inline int session_open_l(lua_State *L)
 	return 0;
 }
 
+/* The request for memory that fails from now on, once; 0: none. How many there were, of the last run. */
+static uint64_t session_fail_at, session_calls;
+
 /* Run a chunk in a new state. "" if all went well, else what is wrong, until the next call. */
 static inline const char *session_run(const struct session_place *p, const char *chunk,
 	const char *name, const struct term_setup *setup)
@@ -56,12 +59,16 @@ static inline const char *session_run(const struct session_place *p, const char 
 	struct host h = { .home = p->home };
 	lua_State *L = host_open(&h);
 
+	h.mem.fail_at = session_fail_at;
+	h.mem.fine = session_fail_at != 0;
+
 	message[0] = '\0';
 	explore_setup(setup);
 	lua_pushcfunction(L, session_open_l);
 	if (lua_pcall(L, 0, 0, 0) != LUA_OK || user_load(L, chunk, strlen(chunk), name) != LUA_OK ||
 	    user_call(L, 0, 0) != LUA_OK)
 		snprintf(message, sizeof(message), "%s", lua_tostring(L, -1));
+	session_calls = h.mem.calls;
 	host_close(L);
 	explore_setup(NULL);
 	if (h.mem.used && !message[0])
