@@ -140,6 +140,8 @@ return {
       slots = 128,                  -- four schedulers issue one warp instruction each; guide
       lane_share = 0.9407,          -- calibrated, +- 0.4 %: 16 multiply-adds an element, by one lane
       beside = 0.5,                 -- fitted: a softmax takes 783 cycles alone, 1,200 beside products
+      by_age = 0.3,                 -- fitted: two lanes that do one thing after the other get out of
+                                    -- each other's way
       chain = 4,                    -- ffma; measured, see latency above
     },
   },

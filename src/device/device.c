@@ -130,6 +130,7 @@ static const struct field seu_fields[] = {
 	S(VECTOR, "slots", NUM, ONE, slots, 1e-6, 1e9, "/cycle", "... over all classes"),
 	S(VECTOR, "lane_share", NUM, ONE, lane_share, 1e-3, 1, "", "drawn by a lane of 4 warps"),
 	S(VECTOR, "beside", NUM, ONE, beside, 1e-3, 1, "", "of that, beside a matrix unit"),
+	S(VECTOR, "by_age", NUM, ONE, by_age, 0, 1, "", "of the cycles go to who came first"),
 	S(VECTOR, "chain", NUM, ONE, chain, 0, 1e9, "cycles", "to the next dependent instruction"),
 
 	S(COPY, "box_bytes", NUM, ONE, box_bytes, 1, 1e12, "B", "most one instruction moves"),
@@ -544,8 +545,10 @@ static void use_defaults(struct vdevice *d)
 	for (int i = 0; i < d->nseus; i++) {
 		struct seu *s = &d->seu[i];
 
-		if (s->kind == SEU_VECTOR)
+		if (s->kind == SEU_VECTOR) {
 			use_default(&s->beside, 1);
+			use_default(&s->by_age, 0);
+		}
 		if (s->kind == SEU_MATRIX) {
 			use_default(&s->step, 0);
 			use_default(&s->depth, 1e9);

@@ -48,6 +48,8 @@ struct seu {
 	double slots;			/* element operations per cycle over all classes (issue) */
 	double lane_share;		/* share of the rates that one lane of 4 warps can draw */
 	double beside;			/* ... of that, beside a matrix unit at work */
+	double by_age;			/* share of the cycles in which the lane that came first goes
+					 * first; in the others all that want the unit are alike */
 	double chain;			/* cycles from an instruction to the next that needs it */
 	/* COPY: most bytes one instruction moves, cycles between instructions. */
 	double box_bytes;

@@ -630,7 +630,7 @@ static void engine_init(struct engine *e, struct arena *a, struct eu_run *r)
 		const struct seu *seu = &p->device->seu[i];
 
 		e->unit[i].task = NONE;
-		pool_init(&e->pool[i]);
+		pool_init(&e->pool[i], seu->by_age);
 		server_init(&e->server[i]);
 		if ((seu->kind == SEU_VECTOR && !seu->async) || (seu->kind == SEU_MATRIX && seu->async))
 			e->pools[e->npools++] = i;

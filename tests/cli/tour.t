@@ -29,7 +29,7 @@ mma_pv is picked up
 with one version more of what it reads
 ms (-
 steady state, tile 0
-now takes 1.74 ms, before 1.82 ms
+now takes
 @-1  tensor
 E
 t_is 'the tour is as long as what is to be seen' "$(wc -l <"$T/tour")" "$(wc -l <"$T/seen")"

@@ -236,17 +236,42 @@ static void test_moments(void)
 /* ---- sharing ---------------------------------------------------------------------- */
 
 /* Two lanes that want the vector unit for so many cycles of it, once. */
-static void share(struct bench *b, double lane_share, int warps0, double cycles0, int warps1,
-	double cycles1)
+static void share_by(struct bench *b, double by_age, double lane_share, int warps0, double cycles0,
+	int warps1, double cycles1)
 {
 	bench_init(b);
 	b->device.seu[VECTOR].lane_share = lane_share;
+	b->device.seu[VECTOR].by_age = by_age;
 	ring_program(b, 1, 1, 2, 2);
 	lane(b, "c0", warps0, 1);
 	lane(b, "c1", warps1, 1);
 	put(b, "use.0", "c0", cycles0, 0);
 	put(b, "use.1", "c1", cycles1, 0);
 	run(b);
+}
+
+static void share(struct bench *b, double lane_share, int warps0, double cycles0, int warps1,
+	double cycles1)
+{
+	share_by(b, 0, lane_share, warps0, cycles0, warps1, cycles1);
+}
+
+static void test_by_age(void)
+{
+	struct bench b;
+
+	share_by(&b, 1, 1, 4, 100, 4, 50);
+	is_str(trace(&b), "c0 use.0 0: 0 0 0 100\nc1 use.1 0: 0 0 0 150\n",
+		"the lane that came first takes all");
+	bench_release(&b);
+	share_by(&b, 0.5, 1, 4, 90, 4, 60);
+	is_str(trace(&b), "c0 use.0 0: 0 0 0 120\nc1 use.1 0: 0 0 0 150\n",
+		"... or all of half of the cycles, and a half of the others");
+	bench_release(&b);
+	share_by(&b, 1, 0.75, 4, 75, 4, 50);
+	is_str(trace(&b), "c0 use.0 0: 0 0 0 100\nc1 use.1 0: 0 0 0 133\n",
+		"... or what a lane can take");
+	bench_release(&b);
 }
 
 static void test_sharing(void)
@@ -1180,6 +1205,7 @@ int main(void)
 	test_lookup();
 	test_moments();
 	test_sharing();
+	test_by_age();
 	test_late_comer();
 	test_ping_pong();
 	test_lane_turns();
