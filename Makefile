@@ -34,11 +34,11 @@ B := build/$(MODE)
 Q := $(if $(V),,@)
 
 # Found by pkg-config, and the Debian packages that bring them and the rest.
-PKGS := lua5.4 libedit ncursesw
+PKGS := lua5.4 libedit ncursesw cairo
 # Only for tests: a terminal that shows nothing to anybody.
 TEST_PKGS := vterm
 CLANG := $(findstring clang,$(CC))
-DEBS = $(if $(CLANG),clang,gcc) libc6-dev make pkg-config liblua5.4-dev libedit-dev libncurses-dev \
+DEBS = $(if $(CLANG),clang,gcc) libc6-dev make pkg-config liblua5.4-dev libedit-dev libncurses-dev libcairo2-dev \
 	libvterm-dev perl tmux \
 	$(and $(CLANG),$(findstring -fsan,$(FLAGS_$(MODE))),libclang-rt-dev)
 # The commands that stand for them where there is no Debian to ask.

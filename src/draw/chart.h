@@ -1,4 +1,4 @@
-/* chart.h - what the parts of draw_timeline share; nobody else includes it. */
+/* chart.h - what drawings of timelines share, as text and as pictures; nobody else includes it. */
 #ifndef DRAW_CHART_H
 #define DRAW_CHART_H
 
@@ -49,6 +49,9 @@ void chart_used(const struct chart *c, int seu, bool used[LANES_MAX][COPIES_MAX]
 bool event_is_drawable(const struct chart *c, const struct event *e);
 /* "c0", "c0.1" */
 const char *chart_lane_label(const struct chart *c, int lane, int copy);
+
+/* The least of 1, 2, 5 times a power of ten that is at least v. */
+double nice_step(double v);
 
 /* That a simulation knows no kernel, and why. */
 const char *timeline_unpriced(struct arena *a, const struct timeline *t);

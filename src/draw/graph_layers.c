@@ -98,7 +98,7 @@ static int layer_body(struct sketch *s, const struct item *items, int n, int bas
 	return base;
 }
 
-static void sketch_init(struct sketch *s, struct arena *a, const struct graph *g, int phase)
+void sketch_init(struct sketch *s, struct arena *a, const struct graph *g, int phase)
 {
 	const struct phase *p = &g->program->phases.v[phase];
 

@@ -1,4 +1,5 @@
-/* layers.h - what the parts of draw_graph_layers share; nobody else includes it. */
+/* layers.h - what drawings of graphs in layers share, as text and as pictures; nobody else
+ * includes it. */
 #ifndef DRAW_LAYERS_H
 #define DRAW_LAYERS_H
 
@@ -42,6 +43,8 @@ struct sketch {
 	struct gap *gaps;		/* below each layer */
 };
 
+/* Give each sTask of a phase its layer, and each loop its frame; nothing is placed yet. */
+void sketch_init(struct sketch *s, struct arena *a, const struct graph *g, int phase);
 /* Fill s->gaps from a placed layout. False if two lines could not be told apart. */
 bool sketch_route(struct sketch *s);
 /* Into a grid of its own, at most `width` wide; false if it cannot fit. */

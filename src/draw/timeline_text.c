@@ -7,8 +7,7 @@
 
 enum { BAR = 30, AXIS_GAP = 10 };
 
-/* The least of 1, 2, 5 times a power of ten that is at least v. */
-static double nice_step(double v)
+double nice_step(double v)
 {
 	double p = pow(10, floor(log10(v)));
 	double m = v / p;

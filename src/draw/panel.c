@@ -1,0 +1,481 @@
+/* Rows of a timeline in a picture: bars where a unit works, lines where a lane waits, marks where
+ * it issues, joined to the bar that begins by it. */
+#include "draw/panel.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw/units.h"
+
+enum {
+	COLUMN = 9,			/* pixels that stand for a column of a text chart */
+	BAR_TEXT = 13,
+	LETTER_LEAST = 11,		/* pixels of a bar that has a letter */
+	DENSE = 5,			/* pixels an event has, below which lines would be a grey sheet */
+};
+
+const uint8_t *task_inks(struct arena *a, const struct graph *g)
+{
+	uint8_t *ink = ARENA_ARRAY(a, g->tasks.n, uint8_t);
+	int count[INK_KINDS] = { 0 };
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		int kind = (int)g->tasks.v[i].kind;
+
+		ink[i] = (uint8_t)(INK_TASK + kind * INK_SHADES + count[kind]++ % INK_SHADES);
+	}
+	return ink;
+}
+
+void panel_init(struct panel *n, struct picture *p, const struct timeline *t,
+	const struct timeline_view *v, const struct picture_options *o, double x0, double x1)
+{
+	struct timeline_view view = v ? *v : (struct timeline_view){ 0 };
+	int phase;
+
+	memset(n, 0, sizeof(*n));
+	n->p = p;
+	n->theme = o->theme;
+	n->x0 = x0;
+	n->x1 = x1;
+	n->stretch = 1;
+	n->rings = o->rings || o->only_rings;
+	n->only_rings = o->only_rings;
+	chart_init(&n->c, t, &view, (int)((x1 - x0) / COLUMN), 0, p->arena);
+	phase = (int)(n->c.line - t->phases);
+	lookup_init(p->arena, &n->lookup, t, phase);
+	n->ink = task_inks(p->arena, n->c.g);
+	p->from = (double)n->c.from;
+	p->to = (double)n->c.to;
+}
+
+double panel_labels(const struct timeline *t, const struct timeline_view *v, bool rings)
+{
+	const struct plan *plan = t->plan;
+	bool both = v && v->by == TIMELINE_SEUS;	/* "cuda c0" */
+	double w = picture_width("cycles", TEXT, true), lanes = 0;
+
+	for (int i = 0; i < plan->lanes.n; i++)
+		lanes = fmax(lanes, picture_width(plan->lanes.v[i].name, TEXT, true) +
+			(plan->lanes.v[i].turns > 1 ? 24 : 0));
+	for (int i = 0; i < plan->device->nseus; i++)
+		w = fmax(w, picture_width(plan->device->seu[i].name, TEXT, true) +
+			(both && !plan->device->seu[i].async ? lanes + 6 : 0));
+	for (int i = 0; i < plan->graph->buffers.n && rings; i++)
+		if (plan_scope(plan, i) == SCOPE_SHARED || plan->versions[i] > 1)
+			w = fmax(w, picture_width(plan->graph->buffers.v[i].name, TEXT, true));
+	return fmin(fmax(w, lanes), 180);
+}
+
+/* ---- rows ----------------------------------------------------------------------- */
+
+static bool in_window(const struct panel *n, int64_t begin, int64_t end)
+{
+	return begin < n->c.to && end >= n->c.from;
+}
+
+static int add_row(struct panel *n, struct panel_row r)
+{
+	if (n->nrows == PANEL_ROWS)
+		return NONE;
+	r.done = -INFINITY;
+	n->row[n->nrows] = r;
+	return n->nrows++;
+}
+
+/* Which row of its asynchronous sEU each event takes: the first that is free. */
+static void stack(struct panel *n, int deep[SEU_MAX])
+{
+	const struct chart *c = &n->c;
+	int64_t until[SEU_MAX][PANEL_STACK] = { 0 };
+
+	n->depth = ARENA_ARRAY(n->p->arena, c->line->events.n, uint8_t);
+	for (int i = 0; i < c->line->events.n; i++) {
+		const struct event *e = &c->line->events.v[i];
+		int64_t *u = until[e->seu < SEU_MAX ? e->seu : 0], end;
+		int k = 0;
+
+		if (!event_is_drawable(c, e) || !event_is_async(c, e))
+			continue;
+		end = event_seu_end(c, e);
+		if (!in_window(n, event_seu_begin(e), end))
+			continue;
+		while (k < PANEL_STACK && u[k] > event_seu_begin(e))
+			k++;
+		if (k == PANEL_STACK)
+			for (int j = k = 0; j < PANEL_STACK; j++)
+				k = u[j] < u[k] ? j : k;
+		u[k] = max_i64(u[k], end);
+		n->depth[i] = (uint8_t)k;
+		deep[e->seu] = (int)max_i64(deep[e->seu], k + 1);
+	}
+}
+
+static double place_lanes(struct panel *n, double y)
+{
+	bool used[LANES_MAX][COPIES_MAX] = { 0 };
+
+	chart_used(&n->c, -1, used);
+	for (int l = 0; l < LANES_MAX; l++) {
+		for (int k = 0; k < COPIES_MAX; k++) {
+			n->lane_row[l][k] = NONE;
+			if (!used[l][k] || n->c.by != TIMELINE_LANES)
+				continue;
+			n->lane_row[l][k] = add_row(n, (struct panel_row){ .lane = l, .copy = k,
+				.seu = NONE, .ring = NONE, .label = chart_lane_label(&n->c, l, k),
+				.y = y, .h = ROW * n->stretch });
+			y += (ROW + ROW_GAP) * n->stretch;
+		}
+	}
+	return y;
+}
+
+/* Of a synchronous sEU, a row for each lane that uses it. */
+static double place_shared(struct panel *n, int seu, double y)
+{
+	bool used[LANES_MAX][COPIES_MAX] = { 0 };
+
+	chart_used(&n->c, seu, used);
+	for (int l = 0; l < LANES_MAX; l++) {
+		for (int k = 0; k < COPIES_MAX; k++) {
+			n->seu_row[seu][l][k] = NONE;
+			if (!used[l][k])
+				continue;
+			n->seu_row[seu][l][k] = add_row(n, (struct panel_row){ .lane = l, .copy = k,
+				.seu = seu, .ring = NONE, .label = arena_strf(n->p->arena, "%s %s",
+				n->c.d->seu[seu].name, chart_lane_label(&n->c, l, k)), .y = y,
+				.h = ROW * n->stretch });
+			y += (ROW + ROW_GAP) * n->stretch;
+		}
+	}
+	return y;
+}
+
+static double place_queue(struct panel *n, int seu, int deep, double y)
+{
+	double h = (deep > 8 ? STACK_ROW / 2.0 : deep > 4 ? STACK_ROW * 0.75 : deep > 1 ? STACK_ROW : ROW) *
+		n->stretch;
+
+	for (int k = 0; k < deep; k++) {
+		int r = add_row(n, (struct panel_row){ .lane = NONE, .seu = seu, .depth = k, .ring = NONE,
+			.label = k ? "" : n->c.d->seu[seu].name, .y = y, .h = h });
+
+		if (!k)
+			n->queue_row[seu] = r;
+		y += h + (k + 1 < deep ? 1 : ROW_GAP * n->stretch);
+	}
+	return y;
+}
+
+double panel_place(struct panel *n, double y)
+{
+	int deep[SEU_MAX] = { 0 };
+	double lanes;
+
+	n->top = y;
+	n->nrows = 0;
+	if (n->only_rings) {
+		n->bottom = panel_place_rings(n, y) - ROW_GAP;
+		return n->bottom;
+	}
+	stack(n, deep);
+	y = lanes = place_lanes(n, y);
+	y += lanes > n->top ? GROUP_GAP : 0;
+	for (int s = 0; s < n->c.d->nseus; s++) {
+		n->queue_row[s] = NONE;
+		if (n->c.d->seu[s].async)
+			y = place_queue(n, s, deep[s], y);
+		else if (n->c.by == TIMELINE_SEUS)
+			y = place_shared(n, s, y);
+	}
+	if (n->rings)
+		y = panel_place_rings(n, y + GROUP_GAP);
+	n->bottom = y - ROW_GAP * n->stretch;
+	return n->bottom;
+}
+
+/* ---- bars ----------------------------------------------------------------------- */
+
+/* "mma_qk 3", "qk 3", "q3", "q": as much as fits. */
+static const char *bar_text(struct panel *n, const struct event *e, double size, double room)
+{
+	const struct task_key *k = &n->c.key[e->task];
+	const char *text[] = {
+		arena_strf(n->p->arena, "%s %d", n->c.g->tasks.v[e->task].name, e->seq),
+		arena_strf(n->p->arena, "%s %d", k->brief, e->seq),
+		arena_strf(n->p->arena, "%s%d", k->letter, e->seq), k->letter };
+
+	for (int i = 0; i < LEN(text); i++)
+		if (picture_width(text[i], size, false) <= room)
+			return text[i];
+	return "";
+}
+
+static const char *cause_words(struct panel *n, struct reason r)
+{
+	bool known = r.task >= 0 && r.task < n->c.g->tasks.n;
+	const char *on = known ? n->c.g->tasks.v[r.task].name : "another";
+
+	switch (r.cause) {
+	case CAUSE_WAIT: return arena_strf(n->p->arena, "for %s", on);
+	case CAUSE_TURN: return arena_strf(n->p->arena, "for its turn after %s", on);
+	case CAUSE_SEU: return arena_strf(n->p->arena, "for its unit, busy with %s", on);
+	case CAUSE_MEMORY: return "for memory";
+	case CAUSE_DRAIN: return arena_strf(n->p->arena, "for %s to drain", on);
+	default: return "";
+	}
+}
+
+static struct reason held_for(const struct panel *n, const struct event *e)
+{
+	if (!n->c.t->measured && e->held != CAUSE_NONE)
+		return (struct reason){ e->held, e->held_task };
+	return event_held_for(n->c.t->plan, e);
+}
+
+/* "softmax 3 of c0 on cuda: issued 1,200, 1,250 to 1,900; waited 30 for mma_qk" */
+static const char *tip_of(struct panel *n, const struct event *e)
+{
+	struct arena *a = n->p->arena;
+	struct buf b;
+
+	buf_init(&b, a);
+	buf_printf(&b, "%s %d of %s on %s: issued %s, ", n->c.g->tasks.v[e->task].name, e->seq,
+		chart_lane_label(&n->c, e->lane, e->copy), n->c.d->seu[e->seu].name,
+		unit_count(e->issue).s);
+	buf_printf(&b, "at work %s", unit_count(e->start).s);
+	buf_printf(&b, " to %s", unit_count(e->end).s);
+	if (e->issue > e->ready)
+		buf_printf(&b, "; waited %s %s", unit_count(e->issue - e->ready).s,
+			cause_words(n, held_for(n, e)));
+	return b.text;
+}
+
+/* Cut to what is in sight. */
+static bool clip(const struct panel *n, int64_t begin, int64_t end, double *x, double *w)
+{
+	if (!in_window(n, begin, end))
+		return false;
+	*x = fmax(panel_x(n, begin), n->x0);
+	*w = fmin(panel_x(n, end), n->x1) - *x;
+	return *w >= 0;
+}
+
+void panel_appear(struct shape *s, double x, double w, int64_t begin, int64_t end)
+{
+	double right = s->x + s->room / 2 - x;
+
+	s->motion = MOTION_APPEAR;
+	s->begin = (double)begin + (double)(end - begin) * fmin(fmax(right / w, 0), 1);
+}
+
+static void draw_bar(struct panel *n, const struct event *e, struct panel_row *r, int64_t begin,
+	int64_t end)
+{
+	int ink = n->ink[e->task];
+	struct shape *s;
+	const char *text;
+	double x, w, size = fmin(BAR_TEXT, r->h - 2);
+
+	if (!clip(n, begin, end, &x, &w) || x + w < r->done + 0.3)
+		return;
+	r->done = x + w;
+	s = picture_rect(n->p, x, r->y, fmax(w, 0.5), r->h, ink, w > 3 ? INK_PAPER : INK_NONE);
+	s->width = 0.8;
+	s->round = w > 8 ? 2 : 0;
+	s->tip = w > 1 ? tip_of(n, e) : NULL;
+	s->motion = MOTION_GROW;
+	s->begin = (double)begin;
+	s->end = (double)end;
+	text = w < LETTER_LEAST ? "" : bar_text(n, e, size, w - 4);
+	if (!*text)
+		return;
+	s = picture_text(n->p, x + w / 2, r->y + r->h / 2 + size * 0.36, ANCHOR_MIDDLE, size,
+		picture_on(n->theme, ink), text);
+	panel_appear(s, x, w, begin, end);
+}
+
+/* Until completion is seen, after the unit has gone on: a line with an end. */
+static void draw_tail(struct panel *n, const struct event *e, const struct panel_row *r)
+{
+	int64_t begin = event_seu_end(&n->c, e);
+	double x, w, y = r->y + r->h - 4;
+	struct shape *s;
+
+	if (e->end <= begin || !clip(n, begin, e->end, &x, &w) || w < 3)
+		return;
+	s = picture_rect(n->p, x, y, w, 2.5, n->ink[e->task], INK_NONE);
+	s->motion = MOTION_GROW;
+	s->begin = (double)begin;
+	s->end = (double)e->end;
+	s = picture_rect(n->p, x + w - 2, y - 4, 2, 8, n->ink[e->task], INK_NONE);
+	s->motion = MOTION_APPEAR;
+	s->begin = (double)e->end;
+}
+
+static void draw_wait(struct panel *n, const struct event *e, struct panel_row *r, int64_t begin,
+	int64_t end, struct reason why)
+{
+	const char *letter = (char[]){ cause_letter(why.cause), '\0' }, *text;
+	double x, w;
+	struct shape *s;
+
+	if (end <= begin || !clip(n, begin, end, &x, &w) || w < 1)
+		return;
+	s = picture_rect(n->p, x, r->y + r->h * 0.38, w, r->h * 0.22, INK_NONE, INK_NONE);
+	s->hatched = true;
+	s->tip = arena_strf(n->p->arena, "%s %d waits %s cycles %s", n->c.g->tasks.v[e->task].name,
+		e->seq, unit_count(end - begin).s, cause_words(n, why));
+	s->motion = MOTION_GROW;
+	s->begin = (double)begin;
+	s->end = (double)end;
+	if (!*letter || w < 14)
+		return;
+	text = why.task < 0 || why.task >= n->c.g->tasks.n ? arena_strdup(n->p->arena, letter) :
+		arena_strf(n->p->arena, "%s:%s", letter, n->c.g->tasks.v[why.task].name);
+	if (picture_width(text, SMALL, false) > w - 8)
+		text = arena_strdup(n->p->arena, letter);
+	s = picture_text(n->p, x + w / 2, r->y + r->h - 2.5, ANCHOR_MIDDLE, SMALL, INK_FAINT, text);
+	panel_appear(s, x, w, begin, end);
+}
+
+static struct panel_row *row_of(struct panel *n, const struct event *e, int event)
+{
+	int r;
+
+	if (event_is_async(&n->c, e))
+		r = n->queue_row[e->seu] == NONE ? NONE : n->queue_row[e->seu] + n->depth[event];
+	else
+		r = n->c.by == TIMELINE_LANES ? n->lane_row[e->lane][e->copy] :
+			n->seu_row[e->seu][e->lane][e->copy];
+	return r == NONE || r >= n->nrows ? NULL : &n->row[r];
+}
+
+static void draw_work(struct panel *n, int event)
+{
+	const struct event *e = &n->c.line->events.v[event];
+	struct panel_row *r = row_of(n, e, event), *lane;
+	bool async = event_is_async(&n->c, e);
+
+	if (!r)
+		return;
+	lane = n->c.by == TIMELINE_LANES && n->lane_row[e->lane][e->copy] != NONE ?
+		&n->row[n->lane_row[e->lane][e->copy]] : NULL;
+	if (lane)
+		draw_wait(n, e, lane, e->ready, e->issue, held_for(n, e));
+	if (!async)
+		draw_wait(n, e, r, e->issue, e->start, (struct reason){ e->cause, e->cause_task });
+	if (async)
+		draw_bar(n, e, r, event_seu_begin(e), event_seu_end(&n->c, e));
+	else
+		draw_bar(n, e, r, e->start, e->end);
+	if (async)
+		draw_tail(n, e, r);
+}
+
+/* ---- issues --------------------------------------------------------------------- */
+
+/* The line from a mark on a lane to the bar that begins by it. */
+static void draw_link(struct panel *n, int event)
+{
+	const struct event *e = &n->c.line->events.v[event];
+	struct panel_row *r = row_of(n, e, event), *lane;
+	int64_t begin = event_seu_begin(e);
+	struct shape *s;
+
+	if (!r || e->issue < n->c.from || e->issue > n->c.to || begin > n->c.to)
+		return;
+	lane = &n->row[n->lane_row[e->lane][e->copy]];
+	s = picture_line(n->p, panel_x(n, e->issue), lane->y + lane->h, panel_x(n, begin), r->y,
+		n->ink[e->task], 0.9);
+	s->motion = MOTION_APPEAR;
+	s->begin = (double)begin;
+}
+
+/* A stroke over the lane's row, with its letter where there is room beside. */
+static void draw_mark(struct panel *n, int event, double room)
+{
+	const struct event *e = &n->c.line->events.v[event];
+	const struct panel_row *lane = &n->row[n->lane_row[e->lane][e->copy]];
+	double x = panel_x(n, e->issue);
+	const char *text;
+	struct shape *s;
+
+	if (e->issue < n->c.from || e->issue > n->c.to)
+		return;
+	s = picture_rect(n->p, x - 1.2, lane->y, 2.4, lane->h, n->ink[e->task], INK_NONE);
+	s->motion = MOTION_APPEAR;
+	s->begin = (double)e->issue;
+	s->tip = tip_of(n, e);
+	text = arena_strf(n->p->arena, "%s%d", n->c.key[e->task].letter, e->seq);
+	if (picture_width(text, SMALL, false) > room - 5)
+		text = n->c.key[e->task].letter;
+	if (picture_width(text, SMALL, false) > room - 5)
+		return;
+	s = picture_text(n->p, x + 3, lane->y + 11, ANCHOR_LEFT, SMALL, INK_TEXT, text);
+	s->motion = MOTION_APPEAR;
+	s->begin = (double)e->issue;
+}
+
+static bool is_issue(const struct panel *n, const struct event *e)
+{
+	return event_is_drawable(&n->c, e) && event_is_async(&n->c, e) && n->c.by == TIMELINE_LANES &&
+		n->lane_row[e->lane][e->copy] != NONE;
+}
+
+/* Pixels until something else is drawn on the lane's row. */
+static double room_after(const struct panel *n, int event)
+{
+	const struct event *e = &n->c.line->events.v[event];
+	int next = lookup_next_of_lane(&n->lookup, event, 1);
+	const struct event *f;
+	int64_t until;
+
+	if (next == NONE)
+		return n->x1 - panel_x(n, e->issue);
+	f = &n->c.line->events.v[next];
+	until = event_is_async(&n->c, f) ? f->issue : f->start;
+	return fmin(panel_x(n, until), n->x1) - panel_x(n, e->issue);
+}
+
+/* Are events so many that lines and letters would hide them? */
+static bool is_dense(const struct panel *n)
+{
+	int seen = 0;
+
+	for (int i = 0; i < n->c.line->events.n; i++)
+		seen += in_window(n, n->c.line->events.v[i].start, n->c.line->events.v[i].end);
+	return seen > (n->x1 - n->x0) / DENSE * fmax(n->nrows, 1) / 4;
+}
+
+void panel_ground(struct panel *n)
+{
+	for (int i = 0; i < n->nrows; i++) {
+		const struct panel_row *r = &n->row[i];
+
+		picture_rect(n->p, n->x0, r->y, n->x1 - n->x0, r->h, INK_PANEL, INK_NONE);
+		picture_bold(n->p, n->x0 - 10, r->y + r->h / 2 + TEXT * 0.36, ANCHOR_RIGHT, TEXT, INK_TEXT,
+			picture_fit(n->p, r->label, TEXT, n->x0 - MARGIN - 10));
+	}
+}
+
+void panel_draw(struct panel *n)
+{
+	const struct phase_line *line = n->c.line;
+	bool dense = is_dense(n);
+
+	if (n->rings)
+		panel_draw_rings(n);
+	if (n->only_rings)
+		return;
+	for (int i = 0; i < line->events.n && !dense; i++)
+		if (is_issue(n, &line->events.v[i]))
+			draw_link(n, i);
+	for (int i = 0; i < line->events.n; i++)
+		if (event_is_drawable(&n->c, &line->events.v[i]))
+			draw_work(n, i);
+	for (int i = 0; i < line->events.n && !dense; i++)
+		if (is_issue(n, &line->events.v[i]))
+			draw_mark(n, i, room_after(n, i));
+}

@@ -1,0 +1,323 @@
+/* What stands around the rows of a timeline: titles, axes, intervals, shares, legend. */
+#include <math.h>
+#include <string.h>
+
+#include "draw/label.h"
+#include "draw/panel.h"
+#include "draw/units.h"
+
+enum { AXIS_GAP = 90, BAND = 18, BRACKET = 20, USE_ROW = 30, LINE = 22 };
+
+const char *program_text(struct arena *a, const struct program *p)
+{
+	struct buf b;
+
+	buf_init(&b, a);
+	buf_puts(&b, p->name);
+	for (int i = 0; i < p->axes.n; i++)
+		buf_printf(&b, "%s%s=%lld", i ? ", " : "{", p->axes.v[i].name,
+			(long long)p->axes.v[i].size);
+	buf_puts(&b, p->axes.n ? "}" : "");
+	return b.text;
+}
+
+double picture_wrap(struct picture *p, double x, double y, double room, double size, int ink,
+	const char *text)
+{
+	struct buf b;
+
+	buf_init(&b, p->arena);
+	while (*text) {
+		size_t n = strcspn(text, " ");
+		const char *longer = arena_strf(p->arena, "%s%s%.*s", b.len ? b.text : "",
+			b.len ? " " : "", (int)n, text);
+
+		if (b.len && picture_width(longer, size, false) > room) {
+			picture_text(p, x, y, ANCHOR_LEFT, size, ink, b.text);
+			y += size * 1.4;
+			buf_init(&b, p->arena);
+			continue;
+		}
+		if (b.len)
+			buf_putc(&b, ' ');
+		buf_putn(&b, text, n);
+		text += n;
+		text += strspn(text, " ");
+	}
+	if (b.len) {
+		picture_text(p, x, y, ANCHOR_LEFT, size, ink, b.text);
+		y += size * 1.4;
+	}
+	return y;
+}
+
+double picture_top(struct picture *p, double width, const char *title, int n,
+	const char *const *line)
+{
+	double y = MARGIN + TITLE, size = TITLE, w = picture_width(title, size, true);
+	struct buf about;
+
+	if (w > width - 2 * MARGIN)
+		size = fmax(size * (width - 2 * MARGIN) / w, 14);
+	picture_bold(p, MARGIN, y, ANCHOR_LEFT, size, INK_TEXT, title);
+	y += TEXT * 1.7;
+	buf_init(&about, p->arena);
+	for (int i = 0; i < n; i++) {
+		if (!line[i][0])
+			continue;
+		buf_printf(&about, "%s%s", about.len ? "; " : "", line[i]);
+		y = picture_wrap(p, MARGIN, y, width - 2 * MARGIN, TEXT, INK_FAINT, line[i]);
+	}
+	p->title = title;
+	p->about = about.len ? about.text : "";
+	return y;
+}
+
+/* ---- above the rows ------------------------------------------------------------- */
+
+static const char *const parts[] = { "prologue", "steady state", "epilogue" };
+
+static void draw_band(struct panel *n, double y, int64_t from, int64_t to, int part)
+{
+	double x = fmax(panel_x(n, from), n->x0), end = fmin(panel_x(n, to), n->x1);
+
+	if (end - x < 2)
+		return;
+	picture_rect(n->p, x, y + BAND - 5, end - x - 1, 4, INK_PROLOGUE + part, INK_NONE);
+	picture_text(n->p, (x + end) / 2, y + BAND - 8, ANCHOR_MIDDLE, SMALL, INK_FAINT,
+		picture_fit(n->p, parts[part], SMALL, end - x - 4));
+}
+
+/* |---| of a length, with its name; returns where that ends. */
+static double draw_bracket(struct panel *n, double y, int64_t from, double cycles, int ink,
+	const char *name)
+{
+	double x = panel_x(n, from), w = cycles * (n->x1 - n->x0) / (double)(n->c.to - n->c.from);
+
+	if (x < n->x0 || x + w > n->x1 || w < 6)
+		return x;
+	picture_rect(n->p, x, y - 1.2, w, 2.4, ink, INK_NONE);
+	picture_rect(n->p, x, y - 6, 2.4, 12, ink, INK_NONE);
+	picture_rect(n->p, x + w - 2.4, y - 6, 2.4, 12, ink, INK_NONE);
+	picture_bold(n->p, x + w + 6, y + 5, ANCHOR_LEFT, 13, ink, name);
+	return x + w + 6 + picture_width(name, 13, true);
+}
+
+/* The first tile in sight that has a steady state. */
+static bool first_steady(const struct panel *n, int64_t *from, int64_t *to)
+{
+	for (int t = 0; n->c.line->events.n && t <= n->c.line->events.v[n->c.line->events.n - 1].tile; t++) {
+		int64_t begin, end;
+
+		if (lookup_steady(&n->lookup, t, &begin, from, to, &end) && *to > n->c.from)
+			return *from < n->c.to;
+	}
+	return false;
+}
+
+double panel_strip_height(const struct panel *n)
+{
+	int64_t from, to;
+
+	return first_steady(n, &from, &to) ? BAND + 2 * BRACKET + 4 : n->c.line->ii > 0 ? 4 : 0;
+}
+
+void panel_strip(struct panel *n, double y)
+{
+	const struct phase_line *line = n->c.line;
+	double bound = fmax(line->res_mii, line->rec_mii);
+	int64_t steady, until;
+
+	if (!first_steady(n, &steady, &until))
+		return;
+	for (int t = 0; t <= line->events.v[line->events.n - 1].tile; t++) {
+		int64_t begin, from, to, end;
+
+		if (!lookup_steady(&n->lookup, t, &begin, &from, &to, &end))
+			continue;
+		if (begin >= n->c.to)
+			break;
+		draw_band(n, y, begin, from, 0);
+		draw_band(n, y, from, to, 1);
+		draw_band(n, y, to, end, 2);
+	}
+	y += BAND + BRACKET / 2.0 + 2;
+	steady = max_i64(steady, n->c.from);
+	if (line->ii > 0 && (double)steady + line->ii < (double)until)
+		draw_bracket(n, y, steady, line->ii, INK_TEXT, arena_strf(n->p->arena, "II %s",
+			unit_count((int64_t)(line->ii + 0.5)).s));
+	if (bound > 0 && !n->c.t->logical && line->ii > 0)
+		draw_bracket(n, y + BRACKET, steady, bound, INK_BOUND, arena_strf(n->p->arena,
+			"bound %s", unit_count((int64_t)(bound + 0.5)).s));
+}
+
+/* ---- axes ----------------------------------------------------------------------- */
+
+static void draw_ticks(struct panel *n, double y, double grid, double scale, const char *unit)
+{
+	double span = (double)(n->c.to - n->c.from) * scale, begin = (double)n->c.from * scale;
+	double w = n->x1 - n->x0, step = nice_step(span * AXIS_GAP / w);
+	int places = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
+
+	if (scale == 1 && step < 1)
+		step = 1;
+	picture_text(n->p, n->x0 - 10, y + 18, ANCHOR_RIGHT, 13, INK_FAINT, unit);
+	picture_line(n->p, n->x0, y, n->x1, y, INK_LINE, 1);
+	for (double k = ceil(begin / step - 1e-9) + 0.0; k * step <= begin + span * (1 + 1e-9); k++) {
+		double x = n->x0 + (k * step - begin) / span * w;
+		const char *s = scale == 1 ? arena_strf(n->p->arena, "%s",
+			unit_count((int64_t)(k * step)).s) :
+			arena_strf(n->p->arena, "%.*f", places, k * step);
+
+		picture_line(n->p, x, y, x, y + 5, INK_LINE, 1);
+		if (grid < y)
+			picture_line(n->p, x, grid, x, y, INK_GRID, 1);
+		picture_text(n->p, x, y + 18, ANCHOR_MIDDLE, 13, INK_FAINT, s);
+	}
+}
+
+void panel_grid(struct panel *n, double top, double bottom)
+{
+	double span = (double)(n->c.to - n->c.from), w = n->x1 - n->x0;
+	double step = fmax(nice_step(span * AXIS_GAP / w), 1), begin = (double)n->c.from;
+
+	for (double k = ceil(begin / step - 1e-9) + 0.0; k * step <= begin + span * (1 + 1e-9); k++) {
+		double x = n->x0 + (k * step - begin) / span * w;
+
+		picture_line(n->p, x, top, x, bottom, INK_GRID, 1);
+	}
+}
+
+double panel_axis(struct panel *n, double y, double grid)
+{
+	double clock = n->c.t->clock_hz > 0 ? n->c.t->clock_hz : n->c.d->clock_hz;
+	double seconds, scale;
+
+	draw_ticks(n, y, grid, 1, timeline_unit(n->c.t));
+	y += 26;
+	if (!(clock > 0) || n->c.t->logical)
+		return y;
+	seconds = (double)(n->c.to - n->c.from) / clock;
+	scale = seconds < 1e-6 ? 1e9 : seconds < 1e-3 ? 1e6 : 1e3;
+	draw_ticks(n, y + 2, y + 2, scale / clock, scale == 1e9 ? "ns" : scale == 1e6 ? "µs" : "ms");
+	return y + 28;
+}
+
+/* ---- shares --------------------------------------------------------------------- */
+
+static double draw_share(struct panel *n, double x, double w, double y, const char *name,
+	double share, int ink)
+{
+	double bar = w - 62;
+
+	share = fmin(fmax(share, 0), 1);
+	picture_text(n->p, x, y + 12, ANCHOR_LEFT, 13, INK_TEXT, picture_fit(n->p, name, 13, w));
+	picture_rect(n->p, x, y + 17, bar, 9, INK_GRID, INK_NONE);
+	picture_rect(n->p, x, y + 17, bar * share, 9, ink, INK_NONE);
+	picture_bold(n->p, x + w, y + 27, ANCHOR_RIGHT, TEXT, INK_TEXT,
+		arena_strf(n->p->arena, "%s", unit_percent(share).s));
+	return y + USE_ROW + 4;
+}
+
+double panel_use(struct panel *n, double x, double w, double y)
+{
+	static const uint8_t inks[SEU_KINDS] = { [SEU_COPY] = INK_TASK + TASK_LOAD * INK_SHADES,
+		[SEU_MATRIX] = INK_TASK + TASK_MMA * INK_SHADES,
+		[SEU_VECTOR] = INK_TASK + TASK_COMPUTE * INK_SHADES };
+	const struct phase_line *line = n->c.line;
+
+	picture_text(n->p, x, y + 10, ANCHOR_LEFT, SMALL, INK_FAINT, "busy, of all the time");
+	y += 18;
+	for (int s = 0; s < n->c.d->nseus; s++)
+		if (line->seu[s].busy > 0)
+			y = draw_share(n, x, w, y, n->c.d->seu[s].name, line->seu[s].share,
+				inks[n->c.d->seu[s].kind]);
+	if (line->memory_share > 0)
+		y = draw_share(n, x, w, y, "memory", line->memory_share, INK_EPILOGUE);
+	return y;
+}
+
+/* ---- legend --------------------------------------------------------------------- */
+
+struct flow {
+	struct picture *p;
+	double x, y, left, right;
+};
+
+/* Room for the next item; returns its left side. */
+static double flow_next(struct flow *f, double w)
+{
+	double x = f->x;
+
+	if (x + w > f->right && x > f->left) {
+		x = f->left;
+		f->y += LINE;
+	}
+	f->x = x + w + 18;
+	return x;
+}
+
+static void put_key(struct panel *n, struct flow *f, int task)
+{
+	const char *name = n->c.g->tasks.v[task].name;
+	double x = flow_next(f, 28 + picture_width(name, 13, false));
+
+	picture_rect(n->p, x, f->y - 12, 22, 16, n->ink[task], INK_NONE)->round = 2;
+	picture_bold(n->p, x + 11, f->y + 1, ANCHOR_MIDDLE, 13, picture_on(n->theme, n->ink[task]),
+		n->c.key[task].letter);
+	picture_text(n->p, x + 28, f->y + 1, ANCHOR_LEFT, 13, INK_TEXT, name);
+}
+
+static void put_words(struct flow *f, double sample, const char *text, double *x)
+{
+	*x = flow_next(f, sample + picture_width(text, 13, false));
+	picture_text(f->p, *x + sample, f->y + 1, ANCHOR_LEFT, 13, INK_FAINT, text);
+}
+
+static bool sees(const struct panel *n, int cause)
+{
+	for (int i = 0; i < n->c.line->events.n; i++)
+		if (n->c.line->events.v[i].cause == cause || n->c.line->events.v[i].held == cause)
+			return true;
+	return false;
+}
+
+double panel_legend(struct panel *n, double y)
+{
+	static const struct { int cause; const char *text; } causes[] = {
+		{ CAUSE_WAIT, "w completion" }, { CAUSE_TURN, "t its turn" },
+		{ CAUSE_SEU, "u its unit" }, { CAUSE_MEMORY, "m memory" },
+		{ CAUSE_DRAIN, "d its products to drain" } };
+	struct flow f = { .p = n->p, .x = MARGIN, .y = y, .left = MARGIN,
+		.right = n->p->width - MARGIN };
+	struct buf b;
+	double x;
+
+	if (n->rings)
+		f.y = panel_legend_rings(n, f.y);
+	if (n->only_rings)
+		return f.y;
+	for (int i = 0; i < n->c.g->tasks.n; i++)
+		if (n->c.g->tasks.v[i].phase == n->c.line->phase)
+			put_key(n, &f, i);
+	f.x = f.left;
+	f.y += LINE;
+	buf_init(&b, n->p->arena);
+	for (int i = 0; i < LEN(causes); i++)
+		if (sees(n, causes[i].cause))
+			buf_printf(&b, "%s%s", b.len ? ", " : "the lane waits for: ", causes[i].text);
+	if (b.len) {
+		put_words(&f, 44, b.text, &x);
+		picture_rect(n->p, x, f.y - 8, 38, 9, INK_NONE, INK_NONE)->hatched = true;
+	}
+	if (n->c.by == TIMELINE_LANES) {
+		put_words(&f, 26, "issued by the lane, begun on the unit", &x);
+		picture_rect(n->p, x, f.y - 12, 2.4, 10, INK_LINE, INK_NONE);
+		picture_line(n->p, x + 1, f.y - 2, x + 14, f.y + 4, INK_LINE, 1);
+		picture_rect(n->p, x + 14, f.y + 1, 8, 5, INK_LINE, INK_NONE);
+	}
+	put_words(&f, 28, "until its result is seen", &x);
+	picture_rect(n->p, x, f.y - 4, 22, 2.5, INK_LINE, INK_NONE);
+	picture_rect(n->p, x + 20, f.y - 8, 2, 8, INK_LINE, INK_NONE);
+	return f.y + LINE;
+}

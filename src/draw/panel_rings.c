@@ -1,0 +1,120 @@
+/* What each slot of each ring holds over time. */
+#include <math.h>
+
+#include "draw/panel.h"
+#include "draw/units.h"
+
+enum { SLOT_ROW = 22, MOMENTS_SHOWN = 1500, LINE = 22 };
+
+static const uint8_t inks[] = { [SLOT_EMPTY] = INK_NONE, [SLOT_FILLING] = INK_FILLING,
+	[SLOT_FULL] = INK_FULL, [SLOT_READ] = INK_READ, [SLOT_FREE] = INK_FREE };
+static const char *const words[] = { [SLOT_EMPTY] = "empty", [SLOT_FILLING] = "being filled",
+	[SLOT_FULL] = "full", [SLOT_READ] = "being read", [SLOT_FREE] = "read by all: free" };
+
+/* A slot since it changed last. */
+struct held {
+	enum slot_state state;
+	int64_t life, since;
+	int row;
+};
+
+double panel_place_rings(struct panel *n, double y)
+{
+	const struct plan *p = n->c.t->plan;
+
+	n->moments = ARENA_NEW(n->p->arena, struct moments);
+	moments_init(n->p->arena, n->moments, &n->lookup);
+	for (int i = 0; i < n->moments->nrings; i++) {
+		int b = n->moments->ring[i];
+
+		for (int k = 0; k < p->versions[b] && n->nrows < PANEL_ROWS; k++) {
+			n->row[n->nrows++] = (struct panel_row){ .lane = NONE, .seu = NONE, .ring = b, .slot = k,
+				.label = k ? "" : p->graph->buffers.v[b].name, .y = y,
+				.h = SLOT_ROW * n->stretch, .done = -INFINITY };
+			y += SLOT_ROW * n->stretch + 1;
+		}
+		y += ROW_GAP;
+	}
+	return y;
+}
+
+static void draw_held(struct panel *n, const struct held *h, int64_t until)
+{
+	const struct panel_row *r = &n->row[h->row];
+	double x = fmax(panel_x(n, h->since), n->x0), w = fmin(panel_x(n, until), n->x1) - x;
+	const char *text;
+	struct shape *s;
+
+	if (h->state == SLOT_EMPTY || w <= 0)
+		return;
+	s = picture_rect(n->p, x, r->y, w, r->h, inks[h->state], INK_NONE);
+	s->motion = MOTION_GROW;
+	s->begin = (double)h->since;
+	s->end = (double)until;
+	s->tip = arena_strf(n->p->arena, "%s, slot %d: life %lld %s, cycles %s to",
+		n->c.g->buffers.v[r->ring].name, r->slot, (long long)h->life, words[h->state],
+		unit_count(h->since).s);
+	s->tip = arena_strf(n->p->arena, "%s %s", s->tip, unit_count(until).s);
+	text = arena_strf(n->p->arena, "%lld", (long long)h->life);
+	if (h->state == SLOT_FREE || picture_width(text, SMALL, false) > w - 4)
+		return;
+	s = picture_text(n->p, x + w / 2, r->y + r->h / 2 + SMALL * 0.36, ANCHOR_MIDDLE, SMALL,
+		picture_on(n->theme, inks[h->state]), text);
+	panel_appear(s, x, w, h->since, until);
+}
+
+/* The ring whose slots begin at this row, moment by moment. */
+static void draw_ring(struct panel *n, int row, int first, int last, int step)
+{
+	int buffer = n->row[row].ring, versions = n->c.t->plan->versions[buffer];
+	struct slot slots[VERSIONS_MAX];
+	struct held held[VERSIONS_MAX];
+
+	for (int k = 0; k < versions; k++)
+		held[k] = (struct held){ SLOT_EMPTY, NONE, n->c.from, row + k };
+	for (int at = first; at <= last; at += step) {
+		int64_t now = n->moments->v[at].cycle;
+
+		/* what happens in one cycle is seen when all of it has */
+		if (at + step <= last && n->moments->v[at + step].cycle == now)
+			continue;
+		moments_slots(n->moments, at, buffer, slots);
+		for (int k = 0; k < versions && row + k < n->nrows; k++) {
+			if (slots[k].state == held[k].state && slots[k].life == held[k].life)
+				continue;
+			draw_held(n, &held[k], now);
+			held[k] = (struct held){ slots[k].state, slots[k].life, max_i64(now, n->c.from),
+				row + k };
+		}
+	}
+	for (int k = 0; k < versions && row + k < n->nrows; k++)
+		draw_held(n, &held[k], n->c.to);
+}
+
+void panel_draw_rings(struct panel *n)
+{
+	int first, last, step;
+
+	if (!n->moments->n)
+		return;
+	first = moments_at(n->moments, n->c.from);
+	last = moments_at(n->moments, n->c.to);
+	step = (last - first) / MOMENTS_SHOWN + 1;
+	for (int i = 0; i < n->nrows; i++)
+		if (n->row[i].ring != NONE && n->row[i].slot == 0)
+			draw_ring(n, i, first, last, step);
+}
+
+double panel_legend_rings(struct panel *n, double y)
+{
+	double x = MARGIN;
+
+	for (int i = SLOT_FILLING; i <= SLOT_FREE; i++) {
+		const char *text = i == SLOT_FREE ? words[i] : arena_strf(n->p->arena, "%s, by life", words[i]);
+
+		picture_rect(n->p, x, y - 12, 22, 15, inks[i], INK_NONE);
+		picture_text(n->p, x + 28, y + 1, ANCHOR_LEFT, 13, INK_FAINT, text);
+		x += 46 + picture_width(text, 13, false);
+	}
+	return y + LINE;
+}

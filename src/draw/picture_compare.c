@@ -1,0 +1,170 @@
+/* Two timelines on one axis, and below how long each sTask takes in both. */
+#include <math.h>
+
+#include "draw/panel.h"
+#include "draw/units.h"
+#include "sim/sums.h"
+
+enum { USE = 170, GAP = 28, HEAD = 24, TASK_ROW = 30, COLUMNS_AT = 1000 };
+
+struct pair {
+	const struct timeline *t[2];
+	struct panel *panel[2];
+	const char *name[2];
+	int phase;
+};
+
+static void name_them(struct pair *c)
+{
+	for (int i = 0; i < 2; i++)
+		c->name[i] = c->t[i]->measured ? "measured" : "predicted";
+	if (c->t[0]->measured == c->t[1]->measured) {
+		c->name[0] = "first";
+		c->name[1] = "second";
+	}
+}
+
+/* "predicted: 71,000 cycles, II 1,312" */
+static const char *head_of(struct picture *p, const struct pair *c, int i)
+{
+	struct buf b;
+
+	buf_init(&b, p->arena);
+	buf_printf(&b, "%s: %s", c->name[i], timeline_total(p->arena, c->t[i]));
+	if (c->t[i]->phases[c->phase].ii > 0)
+		buf_printf(&b, "; II %s", unit_count((int64_t)(c->t[i]->phases[c->phase].ii + 0.5)).s);
+	return b.text;
+}
+
+/* A half with its head, from y on; returns where its rows end. */
+static double draw_half(struct panel *n, const char *head, int ink, double y)
+{
+	double strip = panel_strip_height(n), end;
+
+	picture_rect(n->p, MARGIN, y + 2, 8, HEAD - 6, ink, INK_NONE);
+	picture_bold(n->p, MARGIN + 16, y + 16, ANCHOR_LEFT, TEXT, INK_TEXT,
+		picture_fit(n->p, head, TEXT, n->p->width - 2 * MARGIN - 40));
+	y += HEAD + 4;
+	end = panel_place(n, y + strip);
+	panel_strip(n, y);
+	panel_ground(n);
+	return end;
+}
+
+/* One sTask's two bars, and their ratio. */
+static void draw_pair(struct picture *p, const char *name, const double mean[2], double most,
+	double x, double y, double w, double label)
+{
+	double bar = w - label - 150;
+	struct buf b;
+
+	picture_text(p, x + label - 10, y + 18, ANCHOR_RIGHT, 13, INK_TEXT,
+		picture_fit(p, name, 13, label - 10));
+	for (int i = 0; i < 2; i++)
+		if (mean[i] >= 0)
+			picture_rect(p, x + label, y + 3 + 11 * i, fmax(bar * mean[i] / most, 1), 10,
+				INK_FIRST + i, INK_NONE);
+	buf_init(&b, p->arena);
+	buf_printf(&b, "%s", mean[0] < 0 ? "-" : unit_count((int64_t)(mean[0] + 0.5)).s);
+	buf_printf(&b, " | %s", mean[1] < 0 ? "-" : unit_count((int64_t)(mean[1] + 0.5)).s);
+	picture_text(p, x + label + bar + 8, y + 18, ANCHOR_LEFT, 13, INK_FAINT, b.text);
+	if (mean[0] > 0 && mean[1] >= 0)
+		picture_bold(p, x + w - 8, y + 18, ANCHOR_RIGHT, 13, INK_TEXT,
+			arena_strf(p->arena, "%.2f", mean[1] / mean[0]));
+}
+
+static double draw_tasks(struct picture *p, const struct pair *c, double y)
+{
+	const struct graph *g[2] = { c->t[0]->plan->graph, c->t[1]->plan->graph };
+	const struct task_sum *sum[2] = { phase_sums(p->arena, c->t[0], c->phase),
+		phase_sums(p->arena, c->t[1], c->phase) };
+	int columns = p->width >= COLUMNS_AT ? 2 : 1, n = 0, rows;
+	double w = (p->width - 2 * MARGIN) / columns, most = 1, label = 60;
+	int *task = ARENA_ARRAY(p->arena, g[0]->tasks.n + g[1]->tasks.n, int);
+	double (*mean)[2] = arena_alloc(p->arena, (size_t)(g[0]->tasks.n + g[1]->tasks.n) * sizeof(*mean));
+
+	/* in the order of the program: those of the second, then those that only the first has */
+	for (int side = 1; side >= 0; side--) {
+		for (int i = 0; i < g[side]->tasks.n; i++) {
+			const char *name = g[side]->tasks.v[i].name;
+			int there = graph_find_task(g[!side], name);
+			double here = sum[side][i].n ? sum[side][i].duration / (double)sum[side][i].n : -1;
+
+			if (here < 0 || (!side && there != NONE && sum[1][there].n))
+				continue;
+			task[n] = side ? i : -1 - i;
+			mean[n][side] = here;
+			mean[n][!side] = there != NONE && sum[!side][there].n ?
+				sum[!side][there].duration / (double)sum[!side][there].n : -1;
+			most = fmax(most, fmax(mean[n][0], mean[n][1]));
+			label = fmax(label, picture_width(name, 13, false) + 14);
+			n++;
+		}
+	}
+	label = fmin(label, w / 3);
+	rows = (n + columns - 1) / columns;
+	picture_text(p, MARGIN, y, ANCHOR_LEFT, 13, INK_FAINT, arena_strf(p->arena, "mean %s of an "
+		"sTask from issue to completion: %s | %s, and how many times as long", timeline_unit(c->t[0]),
+		c->name[0], c->name[1]));
+	y += 10;
+	for (int i = 0; i < n; i++)
+		draw_pair(p, g[task[i] >= 0]->tasks.v[task[i] >= 0 ? task[i] : -1 - task[i]].name, mean[i],
+			most, MARGIN + (i / rows) * w, y + (i % rows) * TASK_ROW, w, label);
+	return y + rows * TASK_ROW;
+}
+
+static const char *title_of(struct picture *p, const struct timeline *t,
+	const struct picture_options *o)
+{
+	const struct vdevice *d = t->plan->device;
+
+	return o->title ? o->title : arena_strf(p->arena, "%s on %s",
+		program_text(p->arena, t->plan->graph->program), d->title ? d->title : d->name);
+}
+
+/* The same cycles in both: the longer of what each would show. */
+static void choose_window(struct pair *c, struct picture *p, const struct timeline_view *v,
+	const struct picture_options *o, double x0, double x1)
+{
+	for (int i = 0; i < 2; i++)
+		panel_init(c->panel[i], p, c->t[i], v, o, x0, x1);
+	for (int i = 0; i < 2; i++) {
+		c->panel[i]->c.from = min_i64(c->panel[0]->c.from, c->panel[1]->c.from);
+		c->panel[i]->c.to = max_i64(c->panel[0]->c.to, c->panel[1]->c.to);
+	}
+	p->from = (double)c->panel[0]->c.from;
+	p->to = (double)c->panel[0]->c.to;
+}
+
+void picture_compare(struct picture *p, const struct timeline *a, const struct timeline *b,
+	const struct timeline_view *v, const struct picture_options *o)
+{
+	static const struct picture_options usual;
+	struct pair c = { .t = { a, b }, .phase = v ? v->phase : 0 };
+	double y, end[2], side, labels;
+	const char *line;
+
+	o = o ? o : &usual;
+	p->width = o->width > 0 ? o->width : PICTURE_WIDTH;
+	name_them(&c);
+	line = arena_strf(p->arena, "%s above %s, which takes %.2f times as many %s", c.name[0], c.name[1],
+		(double)b->cycles / (double)max_i64(a->cycles, 1), timeline_unit(a));
+	y = picture_top(p, p->width, title_of(p, b, o), 1, &line) + 4;
+	side = p->width > 700 ? USE + GAP : 0;
+	labels = fmax(panel_labels(a, v, o->rings || o->only_rings),
+		panel_labels(b, v, o->rings || o->only_rings));
+	for (int i = 0; i < 2; i++)
+		c.panel[i] = ARENA_NEW(p->arena, struct panel);
+	choose_window(&c, p, v, o, MARGIN + labels + 10, p->width - MARGIN - side);
+	end[0] = draw_half(c.panel[0], head_of(p, &c, 0), INK_FIRST, y);
+	end[0] = fmax(end[0], side > 0 ? panel_use(c.panel[0], c.panel[0]->x1 + GAP, USE,
+		c.panel[0]->top) : 0);
+	end[1] = draw_half(c.panel[1], head_of(p, &c, 1), INK_SECOND, end[0] + 20);
+	y = panel_axis(c.panel[1], end[1] + 6, c.panel[1]->top);
+	panel_grid(c.panel[0], c.panel[0]->top, c.panel[0]->bottom);
+	panel_draw(c.panel[0]);
+	panel_draw(c.panel[1]);
+	end[1] = side > 0 ? panel_use(c.panel[1], c.panel[1]->x1 + GAP, USE, c.panel[1]->top) : 0;
+	y = draw_tasks(p, &c, fmax(y, end[1]) + 26);
+	p->height = fmax(panel_legend(c.panel[1], y + 24), o->height);
+}

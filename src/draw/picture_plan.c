@@ -1,0 +1,258 @@
+/* A plan as a table of turns: what each lane executes in which turn, for which iteration. */
+#include <math.h>
+
+#include "draw/label.h"
+#include "draw/panel.h"
+#include "draw/units.h"
+#include "plan/order.h"
+
+enum {
+	CELL = 46, CELL_H = 28, NAME = 130, UNIT = 70, WAITS = 250,
+	TURNS_LAST = 3,			/* at least, of those at the end of many */
+};
+
+struct turns {
+	struct picture *p;
+	const struct plan *plan;
+	const struct graph *g;
+	const uint8_t *ink;
+	enum theme theme;
+	double x;			/* where turns begin */
+	int phase, lane;
+};
+
+/* "load_k, mma_pv -1, mma_qk.1 issued": as a person says it */
+static const char *waits_of(const struct turns *s, int task)
+{
+	const struct plan *p = s->plan;
+	struct buf b;
+
+	buf_init(&b, s->p->arena);
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+		int d;
+
+		if (w->task != task)
+			continue;
+		d = wait_distance(p, w);
+		buf_printf(&b, "%s%s", b.len ? ", " : "", s->g->tasks.v[w->on].name);
+		if (d)
+			buf_printf(&b, " -%d", d);
+		if (w->when == WAIT_ISSUED)
+			buf_puts(&b, " issued");
+	}
+	return b.text;
+}
+
+static void draw_names(const struct turns *s, const struct entry *e, double y)
+{
+	double base = y + CELL_H / 2.0 + 5, right = s->p->width - MARGIN;
+
+	picture_text(s->p, MARGIN + 10, base, ANCHOR_LEFT, 14, INK_TEXT,
+		picture_fit(s->p, s->g->tasks.v[e->task].name, 14, NAME - 4));
+	picture_text(s->p, MARGIN + 10 + NAME, base, ANCHOR_LEFT, 13, INK_FAINT, arena_strf(s->p->arena,
+		"%s%s", s->plan->device->seu[e->seu].name, e->at ? arena_strf(s->p->arena, " %+d", e->at) :
+		""));
+	picture_text(s->p, right - WAITS, base, ANCHOR_LEFT, 12, INK_FAINT,
+		picture_fit(s->p, waits_of(s, e->task), 12, WAITS));
+}
+
+static void draw_cell(const struct turns *s, const struct entry *e, double x, double y, double w,
+	const char *text)
+{
+	int ink = s->ink[e->task];
+
+	picture_rect(s->p, x + 1, y + 2, w - 2, CELL_H - 4, ink, INK_NONE)->round = 3;
+	picture_text(s->p, x + w / 2, y + CELL_H / 2.0 + 5, ANCHOR_MIDDLE, 14, picture_on(s->theme, ink),
+		text);
+}
+
+/* Turns of a region with `trips` iterations: from, to, and where the middle is left out. */
+struct span_of {
+	int64_t from, to, skip, resume;	/* skip == resume: nothing */
+	int columns;
+};
+
+static struct span_of turns_of(int64_t trips, int least, int most, int columns)
+{
+	struct span_of t = { -most, trips - 1 - least, 0, 0, 0 };
+	int64_t n = t.to - t.from + 1;
+
+	t.columns = (int)min_i64(n, columns);
+	t.skip = t.resume = t.to + 1;
+	if (n > columns) {
+		t.resume = t.to - min_i64(TURNS_LAST + (most - least), columns / 2) + 1;
+		t.skip = t.from + columns - 1 - (t.to - t.resume + 1);
+	}
+	return t;
+}
+
+static double column_x(const struct turns *s, const struct span_of *t, int64_t turn)
+{
+	return s->x + (double)(turn < t->skip ? turn - t->from :
+		turn - t->resume + t->skip - t->from + 1) * CELL;
+}
+
+/* A loop's rows with their turns above; returns where they end. */
+static double draw_loop(const struct turns *s, int loop, const struct order_step *steps, int n,
+	int least, int most, double y)
+{
+	int columns = (int)((s->p->width - MARGIN - WAITS - 12 - s->x) / CELL);
+	int64_t trips = max_i64(s->g->trips[loop].most, 1);
+	struct span_of t = turns_of(trips, least, most, (int)max_i64(columns, 4));
+
+	picture_text(s->p, MARGIN + 10, y + 15, ANCHOR_LEFT, 13, INK_FAINT,
+		picture_fit(s->p, label_loop_trips(s->p->arena, s->g, loop), 13, NAME + UNIT - 20));
+	picture_text(s->p, s->x - 8, y + 15, ANCHOR_RIGHT, 12, INK_FAINT, "turn");
+	for (int64_t j = t.from; j <= t.to; j = j + 1 == t.skip ? t.resume : j + 1) {
+		double x = column_x(s, &t, j);
+		bool steady = j + least >= 0 && j + most < trips;
+
+		picture_text(s->p, x + CELL / 2.0, y + 15, ANCHOR_MIDDLE, 12, INK_FAINT,
+			arena_strf(s->p->arena, "%lld", (long long)j));
+		picture_rect(s->p, x + 1, y + 19, CELL - 2, 4, steady ? INK_STEADY : j + least < 0 ?
+			INK_PROLOGUE : INK_EPILOGUE, INK_NONE);
+	}
+	if (t.skip < t.resume && t.resume <= t.to)
+		picture_text(s->p, column_x(s, &t, t.resume) - CELL / 2.0, y + 15, ANCHOR_MIDDLE, 13,
+			INK_FAINT, "…");
+	y += 26;
+	for (int i = 0; i < n; i++) {
+		const struct entry *e = &s->plan->entries.v[steps[i].id];
+
+		if (steps[i].is_loop)
+			continue;
+		draw_names(s, e, y);
+		for (int64_t j = t.from; j <= t.to; j = j + 1 == t.skip ? t.resume : j + 1) {
+			double x = column_x(s, &t, j);
+
+			if (j + e->at < 0 || j + e->at >= trips)
+				picture_rect(s->p, x + 1, y + 2, CELL - 2, CELL_H - 4, INK_NONE, INK_GRID)->round = 3;
+			else
+				draw_cell(s, e, x, y, CELL, arena_strf(s->p->arena, "%lld", (long long)(j + e->at)));
+		}
+		y += CELL_H;
+	}
+	return y;
+}
+
+static double draw_region(const struct turns *s, int loop, double y)
+{
+	struct order_step *steps;
+	int least, most, n = order_steps(s->p->arena, s->plan, s->lane, s->phase, loop, &steps, &least,
+		&most);
+
+	if (loop != NONE)
+		y = draw_loop(s, loop, steps, n, least, most, y) + 4;
+	for (int i = 0; i < n; i++) {
+		const struct entry *e = steps[i].is_loop ? NULL : &s->plan->entries.v[steps[i].id];
+
+		if (!e) {
+			y = draw_region(s, steps[i].id, y);
+			continue;
+		}
+		if (loop != NONE)
+			continue;
+		draw_names(s, e, y);
+		draw_cell(s, e, s->x, y, CELL * 3, e->at ? arena_strf(s->p->arena, "tile %+d", e->at) :
+			"once a tile");
+		y += CELL_H;
+	}
+	return y;
+}
+
+static bool lane_enters(const struct plan *p, int lane, int phase)
+{
+	for (int i = 0; i < p->entries.n; i++)
+		if (p->entries.v[i].lane == lane && p->graph->tasks.v[p->entries.v[i].task].phase == phase)
+			return true;
+	return false;
+}
+
+/* A lane in one phase. */
+static double draw_one(struct turns *s, double y)
+{
+	const struct plan *p = s->plan;
+	const struct lane *l = &p->lanes.v[s->lane];
+	int warps = lane_warps(p, s->lane);
+	double top = y;
+	struct buf b;
+
+	buf_init(&b, s->p->arena);
+	buf_printf(&b, "%d warp%s", warps, warps == 1 ? "" : "s");
+	if (l->turns > 1)
+		buf_printf(&b, ", %d alike taking tiles in turn", l->turns);
+	if (l->registers)
+		buf_printf(&b, ", %d registers a thread", l->registers);
+	if (p->graph->program->phases.n > 1)
+		buf_printf(&b, ", phase %s", p->graph->program->phases.v[s->phase].name);
+	picture_bold(s->p, MARGIN + 10, y + 18, ANCHOR_LEFT, 17, INK_TEXT, l->name);
+	picture_text(s->p, MARGIN + 20 + picture_width(l->name, 17, true), y + 18, ANCHOR_LEFT, 13,
+		INK_FAINT, b.text);
+	y = draw_region(s, NONE, y + 28);
+	picture_rect(s->p, MARGIN, top, 3, y - top, INK_LINE, INK_NONE);
+	return y + 16;
+}
+
+static double draw_rings(struct picture *p, const struct plan *plan, double y)
+{
+	struct buf b;
+
+	buf_init(&b, p->arena);
+	for (int i = 0; i < plan->graph->buffers.n; i++) {
+		const struct buffer *x = &plan->graph->buffers.v[i];
+
+		if (plan_scope(plan, i) != SCOPE_SHARED && plan->versions[i] == 1)
+			continue;
+		buf_printf(&b, "%s%s %d", b.len ? ", " : "rings, versions and size of each: ", x->name,
+			plan->versions[i]);
+		buf_printf(&b, " x %s", unit_bytes((double)x->bytes).s);
+	}
+	return b.len ? picture_wrap(p, MARGIN, y + 12, p->width - 2 * MARGIN, 13, INK_FAINT, b.text) : y;
+}
+
+static double draw_meaning(struct picture *p, double y)
+{
+	static const char *const words[] = { "prologue: some entry has no iteration yet",
+		"steady state: every entry", "epilogue: some have no more" };
+	double x = MARGIN;
+
+	for (int i = 0; i < LEN(words); i++) {
+		picture_rect(p, x, y - 6, 22, 4, INK_PROLOGUE + i, INK_NONE);
+		picture_text(p, x + 28, y, ANCHOR_LEFT, 13, INK_FAINT, words[i]);
+		x += 46 + picture_width(words[i], 13, false);
+	}
+	picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, 13, INK_FAINT, "a cell's number is the iteration that "
+		"the lane executes in the turn above it, from top to bottom");
+	return y + 20;
+}
+
+void picture_plan(struct picture *p, const struct plan *plan, const struct picture_options *o)
+{
+	static const struct picture_options usual;
+	const struct vdevice *d = plan->device;
+	const char *title, *line;
+	struct turns s;
+	double y;
+
+	o = o ? o : &usual;
+	p->width = o->width > 0 ? o->width : PICTURE_WIDTH;
+	title = o->title ? o->title : arena_strf(p->arena, "%s on %s",
+		program_text(p->arena, plan->graph->program), d->title ? d->title : d->name);
+	line = "the plan as a table of turns: entry, unit and offset, iteration by turn, what it waits for";
+	y = picture_top(p, p->width, title, 1, &line) + 8;
+	s = (struct turns){ .p = p, .plan = plan, .g = plan->graph, .theme = o->theme,
+		.ink = task_inks(p->arena, plan->graph), .x = MARGIN + 10 + NAME + UNIT + 10 };
+	picture_text(p, p->width - MARGIN - WAITS, y + 10, ANCHOR_LEFT, 12, INK_FAINT, "waits for");
+	for (int l = 0; l < plan->lanes.n; l++) {
+		for (int i = 0; i < plan->graph->program->phases.n; i++) {
+			s.lane = l;
+			s.phase = i;
+			if (lane_enters(plan, l, i))
+				y = draw_one(&s, y);
+		}
+	}
+	y = draw_meaning(p, y + 10);
+	y = draw_rings(p, plan, y + 10);
+	p->height = fmax(y + MARGIN, o->height);
+}

@@ -1,0 +1,145 @@
+/* Pictures to files, and everything that can go wrong with a file. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "draw/picture.h"
+
+/* ---- metadata of PNG ------------------------------------------------------------ */
+
+static uint32_t crc(const char *s, size_t n)
+{
+	uint32_t c = 0xffffffffu;
+
+	for (size_t i = 0; i < n; i++) {
+		c ^= (unsigned char)s[i];
+		for (int k = 0; k < 8; k++)
+			c = c & 1 ? 0xedb88320u ^ c >> 1 : c >> 1;
+	}
+	return ~c;
+}
+
+static void put_word(struct buf *out, uint32_t v)
+{
+	for (int i = 24; i >= 0; i -= 8)
+		buf_putc(out, (char)(v >> i & 255));
+}
+
+/* An iTXt chunk: a keyword and UTF-8, not compressed. */
+static void put_chunk(struct buf *out, const char *key, const char *text)
+{
+	struct buf b;
+
+	if (!*text)
+		return;
+	buf_init(&b, out->arena);
+	buf_puts(&b, "iTXt");
+	buf_putn(&b, key, strlen(key) + 1);
+	buf_putn(&b, "\0\0\0", 4);		/* no compression; no language; the key is not translated */
+	buf_puts(&b, text);
+	put_word(out, (uint32_t)b.len - 4);
+	buf_putn(out, b.text, b.len);
+	put_word(out, crc(b.text, b.len));
+}
+
+/* ---- files ---------------------------------------------------------------------- */
+
+/* A closed pipe is an error of write, not the end of the process. */
+struct quiet {
+	sigset_t before;
+	bool pending;
+};
+
+static struct quiet quiet_begin(void)
+{
+	struct quiet q;
+	sigset_t pipe, now;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	sigpending(&now);
+	q.pending = sigismember(&now, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe, &q.before);
+	return q;
+}
+
+static void quiet_end(const struct quiet *q)
+{
+	const struct timespec none = { 0 };
+	sigset_t pipe;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	if (!q->pending)
+		sigtimedwait(&pipe, NULL, &none);
+	pthread_sigmask(SIG_SETMASK, &q->before, NULL);
+}
+
+/* What writes: either bytes, or a picture through cairo. */
+struct content {
+	const char *bytes;
+	size_t n;
+	const struct picture *picture;
+	const struct picture_how *how;
+};
+
+/* NULL, or what cairo says; what the file says is in errno. */
+static const char *write_content(const struct content *c, FILE *f)
+{
+	if (c->picture)
+		return cairo_write(c->picture, c->how, c->bytes, c->n, f);
+	fwrite(c->bytes, 1, c->n, f);
+	return NULL;
+}
+
+static enum err_code save(const struct content *c, const char *path, struct err *e)
+{
+	const char *trouble = NULL;
+	struct quiet q;
+	struct stat st;
+	int code = 0;
+	FILE *f;
+
+	f = fopen(path, "wb");
+	if (!f)
+		return err_set(e, ERR_IO, NOWHERE, "cannot write %s: %s", path, strerror(errno));
+	q = quiet_begin();
+	errno = 0;
+	trouble = write_content(c, f);
+	if (ferror(f))
+		code = errno ? errno : EIO;
+	if (fclose(f) && !code)
+		code = errno ? errno : EIO;
+	quiet_end(&q);
+	if (!code && !trouble)
+		return OK;
+	if (!stat(path, &st) && S_ISREG(st.st_mode))
+		unlink(path);
+	return err_set(e, ERR_IO, NOWHERE, "cannot write %s: %s", path, code ? strerror(code) : trouble);
+}
+
+enum err_code picture_save_bytes(const char *bytes, size_t n, const char *path, struct err *e)
+{
+	return save(&(struct content){ .bytes = bytes, .n = n }, path, e);
+}
+
+enum err_code picture_save(const struct picture *p, const struct picture_how *how, const char *path,
+	struct err *e)
+{
+	struct buf b;
+
+	buf_init(&b, p->arena);
+	if (how->format == PICTURE_SVG) {
+		picture_svg(p, how, &b);
+		return picture_save_bytes(b.text, b.len, path, e);
+	}
+	put_chunk(&b, "Title", p->title);
+	put_chunk(&b, "Description", p->about);
+	put_chunk(&b, "Software", "Millrace");
+	put_chunk(&b, "Source", p->script);
+	return save(&(struct content){ .bytes = b.text, .n = b.len, .picture = p, .how = how }, path, e);
+}

@@ -1,0 +1,102 @@
+/* A timeline as a picture. */
+#include <math.h>
+
+#include "draw/label.h"
+#include "draw/panel.h"
+#include "draw/units.h"
+
+enum { USE = 170, GAP = 28 };
+
+static const char *title_of(struct picture *p, const struct timeline *t,
+	const struct picture_options *o)
+{
+	const struct vdevice *d = t->plan->device;
+
+	return o->title ? o->title : arena_strf(p->arena, "%s on %s",
+		program_text(p->arena, t->plan->graph->program), d->title ? d->title : d->name);
+}
+
+/* "predicted: 71,000 cycles, 0.68 ms at 1.65 GHz, ...; shown: cycles 0 to 6,400" */
+static const char *first_line(struct picture *p, const struct panel *n)
+{
+	const struct timeline *t = n->c.t;
+	struct buf b;
+
+	buf_init(&b, p->arena);
+	buf_printf(&b, "%s: %s", t->measured ? "measured" : "predicted",
+		timeline_total(p->arena, t));
+	if (t->clock_hz > 0)
+		buf_printf(&b, "; at %s", unit_si(t->clock_hz, "Hz").s);
+	return b.text;
+}
+
+static const char *second_line(struct picture *p, const struct panel *n)
+{
+	struct buf b;
+
+	buf_init(&b, p->arena);
+	if (n->c.t->nphases > 1)
+		buf_printf(&b, "phase %s, ", n->c.g->program->phases.v[n->c.line->phase].name);
+	buf_printf(&b, "%s %s", timeline_unit(n->c.t), unit_count(n->c.from).s);
+	buf_printf(&b, " to %s", unit_count(n->c.to).s);
+	buf_printf(&b, " of %s on EU %d; ", unit_count(n->c.line->cycles).s, n->c.line->eu);
+	buf_puts(&b, timeline_ii(p->arena, n->c.t, n->c.line));
+	return b.text;
+}
+
+/* How much rows are to be stretched to fill a height. */
+static double stretch(double height, double rest, double rows)
+{
+	return height > 0 ? fmin(fmax((height - rest) / fmax(rows, 1), 0.4), 4) : 1;
+}
+
+static void nothing(struct picture *p, double width, const char *title, const char *why)
+{
+	double y = picture_top(p, width, title, 1, &why);
+
+	p->height = fmax(p->height, y + MARGIN);
+}
+
+/* Where time passes: a line that moves with it. */
+static void draw_now(struct panel *n, double top, double bottom)
+{
+	struct shape *s = picture_line(n->p, n->x0, top, n->x0, bottom, INK_BOUND, 1.5);
+
+	s->motion = MOTION_SWEEP;
+	s->begin = (double)n->c.from;
+	s->end = n->x1 - n->x0;
+}
+
+void picture_timeline(struct picture *p, const struct timeline *t, const struct timeline_view *v,
+	const struct picture_options *o)
+{
+	static const struct picture_options usual;
+	struct panel *n = ARENA_NEW(p->arena, struct panel);
+	double y, rows, top, use, strip, side;
+
+	o = o ? o : &usual;
+	p->width = o->width > 0 ? o->width : PICTURE_WIDTH;
+	p->height = o->height;
+	if (!t->nphases || !t->phases[v ? v->phase : 0].events.n) {
+		nothing(p, p->width, title_of(p, t, o), "no events were kept");
+		return;
+	}
+	side = p->width > 700 ? USE + GAP : 0;
+	panel_init(n, p, t, v, o, MARGIN + panel_labels(t, v, o->rings || o->only_rings) + 10, p->width - MARGIN - side);
+	y = picture_top(p, p->width, title_of(p, t, o), 2,
+		(const char *[]){ first_line(p, n), second_line(p, n) });
+	strip = panel_strip_height(n);
+	top = y + 6;
+	y = panel_place(n, top + strip);
+	rows = y - top - strip;
+	n->stretch = stretch(o->height, top + strip + 150, rows);
+	y = panel_place(n, top + strip);
+	panel_strip(n, top);
+	panel_ground(n);
+	rows = panel_axis(n, y + 6, top + strip);
+	panel_draw(n);
+	draw_now(n, top + strip - 4, y + 6);
+	use = side > 0 ? panel_use(n, n->x1 + GAP, USE, top + strip) : 0;
+	y = panel_legend(n, fmax(rows, use) + 24);
+	p->height = fmax(p->height, y);
+}

@@ -1,0 +1,364 @@
+#include "draw/trace_json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw/draw.h"
+#include "draw/text.h"
+#include "sim/moments.h"
+
+enum { QUEUE_THREADS = 64, THREADS_LANE = 1, THREADS_SEU = 1000, LIVES_MAX = 1 << 22 };
+
+/* Where an instance stands in the trace; begin < end, or it is not there. */
+struct slice {
+	int thread;
+	int64_t begin, end;		/* picoseconds */
+};
+
+struct trace {
+	struct buf *out;
+	struct arena *a;
+	const struct timeline *t;
+	const struct phase_line *line;
+	struct lookup lookup;
+	int pid, flows;
+	double scale;			/* picoseconds a cycle */
+	int64_t offset;			/* cycles of the phases before */
+	struct slice *work, *issue;	/* by event */
+	int64_t queue[SEU_MAX][QUEUE_THREADS];
+	int depth[SEU_MAX];
+	bool lane[LANES_MAX][LOOKUP_COPIES];
+	bool any;
+};
+
+static void put_string(struct buf *out, const char *s)
+{
+	struct glyph g;
+
+	buf_putc(out, '"');
+	while (*s) {
+		if (*s == '\n') {
+			buf_puts(out, "\\n");
+			s++;
+			continue;
+		}
+		s = glyph_next(s, &g);
+		if (g.utf8[0] == '"' || g.utf8[0] == '\\')
+			buf_putc(out, '\\');
+		buf_puts(out, g.utf8);
+	}
+	buf_putc(out, '"');
+}
+
+static int64_t time_of(const struct trace *r, int64_t cycle)
+{
+	return llround((double)(cycle + r->offset) * r->scale);
+}
+
+/* Picoseconds as the format's microseconds, exactly. */
+static void put_time(struct trace *r, const char *key, int64_t ps)
+{
+	buf_printf(r->out, ",\"%s\":%lld.%06lld", key, (long long)(ps / 1000000),
+		(long long)(ps % 1000000));
+}
+
+static void begin(struct trace *r, const char *kind, int thread)
+{
+	buf_printf(r->out, "%s\n{\"ph\":\"%s\",\"pid\":%d,\"tid\":%d", r->any ? "," : "", kind, r->pid, thread);
+	r->any = true;
+}
+
+static void put_name(struct trace *r, const char *what, int thread, const char *name, int order)
+{
+	bool process = strcmp(what, "process_name") == 0;
+
+	begin(r, "M", thread);
+	buf_printf(r->out, ",\"name\":\"%s\",\"args\":{\"name\":", what);
+	put_string(r->out, name);
+	buf_puts(r->out, "}}");
+	begin(r, "M", thread);
+	buf_printf(r->out, ",\"name\":\"%s\",\"args\":{\"sort_index\":%d}}",
+		process ? "process_sort_index" : "thread_sort_index", order);
+}
+
+static int lane_thread(const struct event *e)
+{
+	return THREADS_LANE + e->lane * LOOKUP_COPIES + e->copy;
+}
+
+/* A complete event after what its thread has already; false if nothing of it is left. */
+static bool put_slice(struct trace *r, int64_t *until, int thread, int64_t from, int64_t to,
+	const char *name, const char *category, struct slice *out)
+{
+	from = from > *until ? from : *until;
+	if (to <= from)
+		return false;
+	*until = to;
+	if (out)
+		*out = (struct slice){ thread, from, to };
+	begin(r, "X", thread);
+	buf_puts(r->out, ",\"name\":");
+	put_string(r->out, name);
+	buf_printf(r->out, ",\"cat\":\"%s\"", category);
+	put_time(r, "ts", from);
+	put_time(r, "dur", to - from);
+	return true;
+}
+
+static void put_args(struct trace *r, const struct event *e)
+{
+	static const char *const causes[] = { NULL, "completion", "turn", "unit", "memory", "drain" };
+	const struct graph *g = r->t->plan->graph;
+
+	buf_printf(r->out, ",\"args\":{\"iteration\":%d,\"tile\":%d,\"cycles\":%lld", e->seq, e->tile,
+		(long long)(e->end - e->issue));
+	if (e->cause != CAUSE_NONE)
+		buf_printf(r->out, ",\"waited for\":\"%s\"", causes[e->cause]);
+	if (e->cause_task != NONE) {
+		buf_puts(r->out, ",\"on\":");
+		put_string(r->out, g->tasks.v[e->cause_task].name);
+	}
+	buf_puts(r->out, "}}");
+}
+
+/* What a lane does, event after event: it waits, issues or executes. */
+static void put_lane(struct trace *r, int lane, int copy)
+{
+	const struct lookup_list *list = &r->lookup.of_lane[lane][copy];
+	const struct plan *p = r->t->plan;
+	int64_t until = INT64_MIN;
+
+	for (int i = 0; i < list->n; i++) {
+		const struct event *e = &r->line->events.v[list->v[i]];
+		const struct event *next = i + 1 < list->n ? &r->line->events.v[list->v[i + 1]] : NULL;
+		bool async = p->device->seu[e->seu].async;
+		const char *name = p->graph->tasks.v[e->task].name;
+		int64_t begins = async ? e->issue : e->start, ends = e->end;
+
+		if (async)
+			ends = e->issue + (next && next->ready > e->issue ? min_i64(next->ready - e->issue, 64) : 1);
+		if (put_slice(r, &until, lane_thread(e), time_of(r, e->ready), time_of(r, begins),
+		    arena_strf(r->a, "wait of %s", name), "wait", NULL))
+			put_args(r, e);
+		if (put_slice(r, &until, lane_thread(e), time_of(r, begins), time_of(r, ends),
+		    arena_strf(r->a, async ? "issue %s %d" : "%s %d", name, e->seq),
+		    async ? "issue" : "work", async ? &r->issue[list->v[i]] : &r->work[list->v[i]]))
+			put_args(r, e);
+	}
+	r->lane[lane][copy] |= list->n > 0;
+}
+
+struct begun {
+	int64_t start;
+	int event;
+};
+
+static int compare_begun(const void *a, const void *b)
+{
+	const struct begun *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->event - y->event;
+}
+
+/* Work of an asynchronous sEU, on as many threads as there is of it at once. */
+static void put_queue(struct trace *r, int seu)
+{
+	struct begun *v = ARENA_ARRAY(r->a, r->line->events.n, struct begun);
+	const struct plan *p = r->t->plan;
+	int n = 0;
+
+	for (int i = 0; i < r->line->events.n; i++) {
+		const struct event *e = &r->line->events.v[i];
+
+		if (event_is_sound(p, e) && e->seu == seu && e->lane < LANES_MAX && e->copy < LOOKUP_COPIES)
+			v[n++] = (struct begun){ e->start - e->before, i };
+	}
+	qsort(v, (size_t)n, sizeof(*v), compare_begun);
+	for (int i = 0; i < n; i++) {
+		const struct event *e = &r->line->events.v[v[i].event];
+		int64_t from = time_of(r, v[i].start), to = time_of(r, e->end);
+		int k = 0;
+
+		while (k < QUEUE_THREADS - 1 && r->queue[seu][k] > from)
+			k++;
+		if (put_slice(r, &r->queue[seu][k], THREADS_SEU + seu * QUEUE_THREADS + k, from,
+		    to > from ? to : from + 1, arena_strf(r->a, "%s %d", p->graph->tasks.v[e->task].name,
+		    e->seq), "work", &r->work[v[i].event]))
+			put_args(r, e);
+		r->depth[seu] = (int)max_i64(r->depth[seu], k + 1);
+	}
+}
+
+static void put_flow(struct trace *r, const struct slice *from, const struct slice *to,
+	const char *name)
+{
+	int64_t leaves = strcmp(name, "issue") ? min_i64(from->end - 1, to->begin) : from->begin;
+
+	if (from->end <= from->begin || to->end <= to->begin || leaves < from->begin || leaves > to->begin)
+		return;
+	r->flows++;
+	for (int end = 0; end < 2; end++) {
+		begin(r, end ? "f" : "s", end ? to->thread : from->thread);
+		buf_printf(r->out, ",\"id\":%d,\"name\":\"%s\",\"cat\":\"flow\"", r->pid * 100000000 + r->flows,
+			name);
+		put_time(r, "ts", end ? to->begin : leaves);
+		buf_puts(r->out, end ? ",\"bp\":\"e\"}" : "}");
+	}
+}
+
+static void put_flows(struct trace *r)
+{
+	for (int i = 0; i < r->line->events.n; i++) {
+		const struct event *e = &r->line->events.v[i];
+		int cause;
+
+		if (!event_is_sound(r->t->plan, e) || e->lane >= LANES_MAX || e->copy >= LOOKUP_COPIES)
+			continue;
+		put_flow(r, &r->issue[i], &r->work[i], "issue");
+		cause = lookup_cause(&r->lookup, i);
+		if (cause != NONE)
+			put_flow(r, &r->work[cause], r->issue[i].end > 0 && e->cause != CAUSE_SEU &&
+				e->cause != CAUSE_MEMORY ? &r->issue[i] : &r->work[i], "cause");
+	}
+}
+
+/* ---- rings ---------------------------------------------------------------------- */
+
+struct change {
+	int64_t cycle;
+	int filling, full;
+};
+
+static int compare_changes(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+
+	return (x->cycle > y->cycle) - (x->cycle < y->cycle);
+}
+
+/* From when each life of a buffer is being filled, is full, and is read by all. */
+static int lives_of(struct trace *r, const struct moments *m, int buffer, struct change **out)
+{
+	const struct graph *g = r->t->plan->graph;
+	int64_t (*life)[3], most = -1;
+	int n = 0, first = g->buffers.v[buffer].first;
+
+	for (int t = 0; t < g->tasks.n; t++)
+		for (int i = 0; stask_touches(&g->tasks.v[t], buffer) && i < r->lookup.of_task[t].n; i++)
+			most = max_i64(most, moments_life(m,
+				&r->line->events.v[r->lookup.of_task[t].v[i]], buffer));
+	most = min_i64(most, LIVES_MAX - 1);
+	life = arena_alloc(r->a, (size_t)(most + 1) * sizeof(*life));
+	for (int64_t s = 0; s <= most; s++)
+		life[s][0] = INT64_MAX;
+	for (int t = 0; t < g->tasks.n; t++) {
+		for (int i = 0; stask_touches(&g->tasks.v[t], buffer) && i < r->lookup.of_task[t].n; i++) {
+			const struct event *e = &r->line->events.v[r->lookup.of_task[t].v[i]];
+			int64_t s = moments_life(m, e, buffer);
+
+			if (s < 0 || s > most)
+				continue;
+			if (t == first) {
+				life[s][0] = min_i64(life[s][0], e->issue);
+				life[s][1] = max_i64(life[s][1], e->end);
+			}
+			life[s][2] = max_i64(life[s][2], e->end);
+		}
+	}
+	*out = ARENA_ARRAY(r->a, 3 * (most + 1), struct change);
+	for (int64_t s = 0; s <= most; s++) {
+		if (life[s][0] == INT64_MAX)
+			continue;
+		(*out)[n++] = (struct change){ life[s][0], 1, 0 };
+		(*out)[n++] = (struct change){ life[s][1], -1, 1 };
+		(*out)[n++] = (struct change){ life[s][2], 0, -1 };
+	}
+	qsort(*out, (size_t)n, sizeof(**out), compare_changes);
+	return n;
+}
+
+static void put_rings(struct trace *r)
+{
+	struct moments m;
+
+	moments_init(r->a, &m, &r->lookup);
+	for (int i = 0; i < m.nrings; i++) {
+		struct change *v;
+		int n = lives_of(r, &m, m.ring[i], &v), filling = 0, full = 0;
+
+		for (int k = 0; k < n; k++) {
+			filling += v[k].filling;
+			full += v[k].full;
+			if (k + 1 < n && v[k + 1].cycle == v[k].cycle)
+				continue;
+			begin(r, "C", 0);
+			buf_puts(r->out, ",\"name\":");
+			put_string(r->out, arena_strf(r->a, "ring %s",
+				r->t->plan->graph->buffers.v[m.ring[i]].name));
+			put_time(r, "ts", time_of(r, v[k].cycle));
+			buf_printf(r->out, ",\"args\":{\"full\":%d,\"being filled\":%d}}", full, filling);
+		}
+	}
+}
+
+/* ---- the whole ------------------------------------------------------------------ */
+
+static void put_names(struct trace *r, const char *name)
+{
+	const struct plan *p = r->t->plan;
+
+	put_name(r, "process_name", 0, name, r->pid);
+	for (int l = 0; l < p->lanes.n && l < LANES_MAX; l++)
+		for (int c = 0; c < LOOKUP_COPIES; c++)
+			if (r->lane[l][c])
+				put_name(r, "thread_name", THREADS_LANE + l * LOOKUP_COPIES + c,
+					p->lanes.v[l].turns > 1 ? arena_strf(r->a, "lane %s.%d", p->lanes.v[l].name, c) :
+					arena_strf(r->a, "lane %s", p->lanes.v[l].name), l * LOOKUP_COPIES + c);
+	for (int s = 0; s < p->device->nseus; s++)
+		for (int k = 0; k < r->depth[s]; k++)
+			put_name(r, "thread_name", THREADS_SEU + s * QUEUE_THREADS + k, k ?
+				arena_strf(r->a, "%s (%d)", p->device->seu[s].name, k + 1) :
+				p->device->seu[s].name, THREADS_SEU + s * QUEUE_THREADS + k);
+}
+
+static void put_phase(struct trace *r, int phase)
+{
+	r->line = &r->t->phases[phase];
+	lookup_init(r->a, &r->lookup, r->t, phase);
+	r->work = ARENA_ARRAY(r->a, r->line->events.n, struct slice);
+	r->issue = ARENA_ARRAY(r->a, r->line->events.n, struct slice);
+	for (int l = 0; l < LANES_MAX; l++)
+		for (int c = 0; c < LOOKUP_COPIES; c++)
+			put_lane(r, l, c);
+	for (int s = 0; s < r->t->plan->device->nseus; s++)
+		if (r->t->plan->device->seu[s].async)
+			put_queue(r, s);
+	put_flows(r);
+	put_rings(r);
+	r->offset += r->line->cycles;
+}
+
+void trace_json(const struct timeline *const *t, const char *const *names, int n, const char *script,
+	struct buf *out)
+{
+	bool any = false;
+
+	buf_puts(out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"made by\":\"Millrace\",\"script\":");
+	put_string(out, script ? script : "");
+	buf_puts(out, "},\"traceEvents\":[");
+	for (int i = 0; i < n; i++) {
+		double clock = t[i]->clock_hz > 0 ? t[i]->clock_hz : t[i]->plan->device->clock_hz;
+		struct trace *r = ARENA_NEW(out->arena, struct trace);
+
+		*r = (struct trace){ .out = out, .a = out->arena, .t = t[i], .pid = i + 1, .any = any,
+			.scale = t[i]->logical || !(clock > 0) ? 1e6 : 1e12 / clock };
+		for (int k = 0; k < t[i]->nphases; k++)
+			put_phase(r, k);
+		put_names(r, names[i]);
+		any = r->any;
+	}
+	buf_puts(out, "\n]}\n");
+}

@@ -1,0 +1,338 @@
+/* Pictures: their lists of shapes against tests/draw/picture_NAME.txt (BLESS=1 writes those files
+ * anew), the writers, some pixels, and files that cannot be written. */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "draw/pictures.h"
+#include "draw/trace_json.h"
+#include "tests/draw/fixture.h"
+#include "tests/tap.h"
+
+enum { GOLDEN_MAX = 1 << 18 };
+
+static void golden(const char *name, const char *text)
+{
+	static char want[GOLDEN_MAX];
+	char path[256], what[256];
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%.*s../draw/picture_%s.txt",
+		(int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__, name);
+	if (getenv("BLESS") && (f = fopen(path, "w"))) {
+		fputs(text, f);
+		fclose(f);
+	}
+	if ((f = fopen(path, "r"))) {
+		n = fread(want, 1, sizeof(want) - 1, f);
+		fclose(f);
+	}
+	want[n] = '\0';
+	snprintf(what, sizeof(what), "%s is as in tests/draw/picture_%s.txt", name, name);
+	if (!ok(strcmp(text, want) == 0, what))
+		printf("# got:\n%s", text);
+}
+
+/* A line a shape, with whole pixels. */
+static void list(const struct picture *p, struct buf *out)
+{
+	static const char *const kinds[] = { "rect", "line", "path", "text" };
+
+	buf_printf(out, "%s: %.0f x %.0f\n%s\n", p->title, p->width, p->height, p->about);
+	for (int i = 0; i < p->shapes.n; i++) {
+		const struct shape *s = &p->shapes.v[i];
+
+		buf_printf(out, "%s %d/%d", kinds[s->kind], s->fill, s->stroke);
+		if (s->kind == SHAPE_PATH)
+			buf_printf(out, " %.0f,%.0f .. %.0f,%.0f", s->point[0].x, s->point[0].y,
+				s->point[s->npoints - 1].x, s->point[s->npoints - 1].y);
+		else
+			buf_printf(out, " %.0f,%.0f", s->x, s->y);
+		if (s->kind == SHAPE_RECT || s->kind == SHAPE_LINE)
+			buf_printf(out, " %.0f,%.0f", s->w, s->h);
+		if (s->text)
+			buf_printf(out, " '%s' %.0f", s->text, s->size);
+		if (s->motion)
+			buf_printf(out, " @%d %.0f-%.0f", s->motion, s->begin, s->end);
+		buf_printf(out, "%s%s\n", s->tip ? " | " : "", s->tip ? s->tip : "");
+	}
+}
+
+static void check_list(struct fixture *f, const char *name, void (*draw)(struct fixture *, struct picture *))
+{
+	struct picture p;
+	struct buf b;
+
+	picture_init(&p, &f->arena, "");
+	draw(f, &p);
+	buf_init(&b, &f->arena);
+	list(&p, &b);
+	golden(name, b.text);
+}
+
+static void timeline(struct fixture *f, struct picture *p)
+{
+	picture_timeline(p, &f->timeline, NULL, NULL);
+}
+
+static void seus(struct fixture *f, struct picture *p)
+{
+	picture_timeline(p, &f->timeline, &(struct timeline_view){ .by = TIMELINE_SEUS },
+		&(struct picture_options){ .width = 640, .title = "as units <&>" });
+}
+
+static void plan(struct fixture *f, struct picture *p)
+{
+	picture_plan(p, &f->plan, NULL);
+}
+
+static void graph(struct fixture *f, struct picture *p)
+{
+	picture_graph(p, &f->graph, NULL);
+}
+
+static void roofline(struct fixture *f, struct picture *p)
+{
+	static const struct roof_point v[] = { { "one", 1e12, 1e9, 2e-3, false },
+		{ "other", 1e12, 1e9, 2.1e-3, true }, { "thin", 1e9, 1e9, 1e-3, true } };
+
+	picture_roofline(p, &f->device, DT_BF16, v, LEN(v), NULL);
+}
+
+/* ---- SVG ------------------------------------------------------------------------ */
+
+/* Does every element end, and are the bytes those of XML? */
+static bool is_well_formed(const char *s)
+{
+	const char *open[64];
+	int n = 0;
+
+	while (*s) {
+		const char *end;
+
+		if (*s == '&' && strncmp(s, "&lt;", 4) && strncmp(s, "&gt;", 4) && strncmp(s, "&amp;", 5) &&
+		    strncmp(s, "&quot;", 6))
+			return false;
+		if ((unsigned char)*s < ' ' && *s != '\n')
+			return false;
+		if (*s++ != '<')
+			continue;
+		end = strchr(s, '>');
+		if (!end)
+			return false;
+		if (*s == '/') {
+			size_t len = (size_t)(end - s - 1);
+
+			if (!n || strncmp(open[--n], s + 1, len) || strcspn(open[n], " >/\n") != len)
+				return false;
+		} else if (end[-1] != '/') {
+			if (n == LEN(open))
+				return false;
+			open[n++] = s;
+		}
+		s = end + 1;
+	}
+	return n == 0;
+}
+
+static void test_svg(struct fixture *f)
+{
+	struct picture_how how = { .animate = true };
+	struct picture p;
+	struct buf b;
+
+	picture_init(&p, &f->arena, "");
+	seus(f, &p);
+	p.script = "a < b\nc \x01 & d";
+	buf_init(&b, &f->arena);
+	picture_svg(&p, &how, &b);
+	ok(is_well_formed(b.text), "an animated SVG is well formed");
+	ok(strstr(b.text, "<metadata>a &lt; b\nc ? &amp; d</metadata>") != NULL, "it has the script");
+	ok(strstr(b.text, "<title>as units &lt;&amp;&gt;</title>") != NULL, "it has its title");
+	ok(strstr(b.text, ">as units &lt;&amp;&gt;</text>") != NULL, "text stays text");
+	ok(strstr(b.text, "<animate ") != NULL, "it moves");
+	how = (struct picture_how){ .still = true, .at = -1 };
+	buf_init(&b, &f->arena);
+	picture_svg(&p, &how, &b);
+	ok(is_well_formed(b.text) && !strstr(b.text, "<animate"), "a still one does not");
+	ok(!strstr(b.text, "of c0 on"), "before the first cycle nothing is at work");
+}
+
+static void test_text(struct fixture *f)
+{
+	struct picture p;
+
+	picture_init(&p, &f->arena, "");
+	is_str(picture_fit(&p, "softmax", 10, 200), "softmax", "a text that fits is whole");
+	is_str(picture_fit(&p, "softmax", 10, 40), "softm…", "one that does not is cut");
+	is_str(picture_fit(&p, "softmax", 10, 15), "", "or left out");
+	ok(picture_width("W", 10, true) > picture_width("W", 10, false), "bold is wider");
+	is_near(picture_width("", 10, false), 0, 0, "no text has no width");
+}
+
+/* ---- pixels ---------------------------------------------------------------------- */
+
+static unsigned pixel(const unsigned char *v, int w, int x, int y)
+{
+	const unsigned char *p = v + 4 * ((size_t)y * (size_t)w + (size_t)x);
+
+	return (unsigned)p[2] << 16 | (unsigned)p[1] << 8 | p[0];
+}
+
+static void test_pixels(struct fixture *f)
+{
+	struct picture_how how = { .format = PICTURE_PNG, .theme = THEME_DARK, .scale = 2 };
+	const char *error;
+	struct picture p;
+	struct shape *s;
+	unsigned char *v;
+	int w, h, ink = 0;
+
+	picture_init(&p, &f->arena, "");
+	p.width = 100;
+	p.height = 50;
+	p.from = 0;
+	p.to = 100;
+	s = picture_rect(&p, 10, 10, 40, 10, INK_BOUND, INK_NONE);
+	s->motion = MOTION_GROW;
+	s->begin = 0;
+	s->end = 100;
+	picture_bold(&p, 60, 40, ANCHOR_LEFT, 20, INK_TEXT, "MM");
+	how.still = true;
+	how.at = 50;
+	v = cairo_pixels(&p, &how, &w, &h, &error);
+	ok(v && w == 200 && h == 100, "two pixels for one");
+	if (!v)
+		return;
+	ok(pixel(v, w, 2, 2) == ink_colour(THEME_DARK, INK_PAPER), "paper is dark");
+	ok(pixel(v, w, 40, 30) == ink_colour(THEME_DARK, INK_BOUND), "a bar is there");
+	ok(pixel(v, w, 80, 30) == ink_colour(THEME_DARK, INK_PAPER), "its half to come is not");
+	for (int y = 50; y < 84; y++)
+		for (int x = 120; x < 180; x++)
+			ink += pixel(v, w, x, y) == ink_colour(THEME_DARK, INK_TEXT);
+	ok(ink > 100, "a text is there");
+	free(v);
+}
+
+/* ---- files ----------------------------------------------------------------------- */
+
+static void test_files(struct fixture *f)
+{
+	static const char *const names[] = { "svg", "png", "pdf" };
+	char path[64], what[64];
+	struct picture p;
+	struct err e;
+
+	picture_init(&p, &f->arena, "");
+	timeline(f, &p);
+	p.script = "local é = 1";
+	for (int i = 0; i < LEN(names); i++) {
+		struct picture_how how = { .format = (enum picture_format)i };
+
+		e.msg[0] = '\0';
+		snprintf(what, sizeof(what), "%s: a full disk", names[i]);
+		ok(picture_save(&p, &how, "/dev/full", &e) == ERR_IO, what);
+		is_str(e.msg, "cannot write /dev/full: No space left on device", what);
+		ok(picture_save(&p, &how, "/nowhere/x", &e) == ERR_IO, "a folder that is not there");
+		is_str(e.msg, "cannot write /nowhere/x: No such file or directory", names[i]);
+		snprintf(path, sizeof(path), "/tmp/picture.%d.%s", (int)getpid(), names[i]);
+		ok(picture_save(&p, &how, path, &e) == OK, names[i]);
+		unlink(path);
+	}
+}
+
+static void test_pipe(struct fixture *f)
+{
+	size_t n = 1 << 20;
+	char *bytes = arena_alloc(&f->arena, n), path[64];
+	struct err e;
+	pid_t reader;
+
+	snprintf(path, sizeof(path), "/tmp/picture.%d.pipe", (int)getpid());
+	if (mkfifo(path, 0600)) {
+		skip("no pipe can be made");
+		return;
+	}
+	reader = fork();
+	if (!reader) {
+		FILE *in = fopen(path, "r");
+
+		_exit(in && fclose(in) ? 1 : 0);
+	}
+	ok(picture_save_bytes(bytes, n, path, &e) == ERR_IO, "a closed pipe is an error, not the end");
+	ok(strstr(e.msg, "Broken pipe") != NULL, "and says so");
+	waitpid(reader, NULL, 0);
+	unlink(path);
+}
+
+/* Without any font cairo's own strokes stand in: a picture there is. */
+static void test_fontless(void)
+{
+	char path[64];
+	int status = 0;
+	FILE *conf;
+	pid_t child;
+
+	snprintf(path, sizeof(path), "/tmp/picture.%d.conf", (int)getpid());
+	conf = fopen(path, "w");
+	if (!conf) {
+		skip("no room for a file");
+		return;
+	}
+	fputs("<?xml version=\"1.0\"?><fontconfig><dir>/nowhere</dir></fontconfig>\n", conf);
+	fclose(conf);
+	fflush(stdout);
+	child = fork();
+	if (!child) {
+		struct fixture f;
+		struct picture p;
+		const char *error;
+		unsigned char *v;
+		int w, h;
+
+		setenv("FONTCONFIG_FILE", path, 1);
+		fixture_init(&f);
+		picture_init(&p, &f.arena, "");
+		timeline(&f, &p);
+		v = cairo_pixels(&p, &(struct picture_how){ .format = PICTURE_PNG }, &w, &h, &error);
+		_exit(v ? 0 : 1);
+	}
+	waitpid(child, &status, 0);
+	unlink(path);
+	is_int(status, 0, "a machine without fonts has pictures");
+}
+
+static void test_trace(struct fixture *f)
+{
+	const struct timeline *t[] = { &f->timeline };
+	const char *names[] = { "it \"is\"\n" };
+	struct buf b;
+
+	buf_init(&b, &f->arena);
+	trace_json(t, names, 0, "x\\y", &b);
+	is_str(b.text, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"made by\":\"Millrace\",\"script\":\"x\\\\y\"},"
+		"\"traceEvents\":[\n]}\n", "a trace of nothing");
+}
+
+int main(void)
+{
+	struct fixture f;
+
+	test_fontless();
+	fixture_init(&f);
+	check_list(&f, "timeline", timeline);
+	check_list(&f, "seus", seus);
+	check_list(&f, "plan", plan);
+	check_list(&f, "graph", graph);
+	check_list(&f, "roofline", roofline);
+	test_svg(&f);
+	test_text(&f);
+	test_pixels(&f);
+	test_files(&f);
+	test_pipe(&f);
+	test_trace(&f);
+	fixture_release(&f);
+	return tap_done();
+}
