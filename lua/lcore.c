@@ -643,6 +643,7 @@ int luaopen_millrace_core(lua_State *L)
 	lua_open_export(L);
 	lua_open_reference(L);
 	lua_open_trace(L);
+	lua_open_picture(L);
 	lua_open_terminal(L);
 	return 1;
 }

@@ -52,6 +52,7 @@ void lua_open_host(lua_State *L);
 void lua_open_export(lua_State *L);
 void lua_open_reference(lua_State *L);
 void lua_open_trace(lua_State *L);
+void lua_open_picture(lua_State *L);
 /* A new timeline of a plan that the object at `owner` owns, which it keeps; returns where
  * to put it. */
 struct timeline **timeline_box(lua_State *L, int owner);

@@ -167,6 +167,9 @@ graph.tiles, graph.flops, graph.bytes. graph.program is the program. Shown as a 
   {"graph:table", "graph:table{width=, ascii=, color=}", "Axes, sTasks, buffers and dependences as text."},
   {"graph:show", "graph:show()", "The explorer on it: help \"explorer\""},
   {"graph:drawing", "graph:drawing{width=, ascii=, color=}", "The graph drawn in layers, as text."},
+  {"graph:png", "graph:png(path[, {...}])", "The graph as a picture; graph:svg, graph:pdf. help \"pictures\""},
+  {"graph:svg", "graph:svg(path[, {...}])", "The graph as a picture whose text stays text. help \"pictures\""},
+  {"graph:pdf", "graph:pdf(path[, {...}])", "The graph as a picture for print. help \"pictures\""},
   {"graph:dot", "graph:dot()", "The graph as text for Graphviz."},
   {"mr.plan", "mr.plan(graph[, device])", "An empty plan for a graph on a device."},
   {"plan", [[
@@ -219,6 +222,9 @@ Edit the plan, see what that brings, and take it back: .diff .came .went (waits)
 true or false, and a list of problems {code=, message=, hint=, task=, other=, edge=,
 place=}.]]},
   {"plan:table", "plan:table{width=, ascii=, color=}", "Lanes, waits, rings and problems as text."},
+  {"plan:png", "plan:png(path[, {...}])", "The plan as a table of turns; plan:svg, plan:pdf. help \"pictures\""},
+  {"plan:svg", "plan:svg(path[, {...}])", "The plan as a table of turns. help \"pictures\""},
+  {"plan:pdf", "plan:pdf(path[, {...}])", "The plan as a table of turns. help \"pictures\""},
   {"plan:script", "plan:script()", "Lua text that rebuilds exactly this plan."},
   {"mr.load_plan", "mr.load_plan(path or name[, bound])", [[
 A plan from the text that plan:script() gave, or by name one of examples/, such as
@@ -239,6 +245,11 @@ Find a good plan by simulating many. Ctrl-C stops it and keeps the best so far. 
 }
 
 section "Timelines and kernels" {
+  {"pictures", [[
+tl:png(path), plan:png, graph:png, mr.compare(a, b):png, mr.roofline{k, ...}:png, and svg and
+pdf of each, write a picture, with the script that makes it in the file. Options: width=,
+height= (pixels), theme="light" or "dark", title=, scale= (of a png: file's pixels for one);
+of timelines also by="lane", "seu" or "ring", phase=, tile=, from=, to=, rings=true.]]},
   {"timeline", [[
 What ran when. Fields: cycles, seconds, tflops, ii, bound, res_mii, rec_mii, utilization,
 events, phases, measured, unit, program, unpriced, cache, played; of a trace also overhead,
@@ -247,6 +258,16 @@ clock_hz, kernel. Shown as a drawing.]]},
 Draw it on the standard output. by: "lane" or "seu". It begins with a tile or a cycle.]]},
   {"timeline:show", "timeline:show()", "The explorer on it; an edited plan is returned. help \"explorer\""},
   {"timeline:text", "timeline:text{...}", "What timeline:print writes, as a string."},
+  {"timeline:png", 'timeline:png(path[, {by=, from=, to=, tile=, phase=, rings=, theme=, ...}])', [[
+The timeline as a picture. help "pictures"]]},
+  {"timeline:svg", "timeline:svg(path[, {animate=true, seconds=12, ...}])", [[
+The timeline as a picture whose text stays text and whose bars tell about themselves when they
+are pointed at; animate: time passes. help "pictures"]]},
+  {"timeline:pdf", "timeline:pdf(path[, {...}])", "The timeline as a picture for print. help \"pictures\""},
+  {"timeline:frames", 'timeline:frames(folder[, {count=24, format="png", from=, to=, ...}])', [[
+A pipeline that fills up, as numbered pictures; their paths.]]},
+  {"timeline:trace", "timeline:trace(path)", [[
+A file for Perfetto or chrome://tracing: lanes, units, flows from cause to effect, rings.]]},
   {"timeline:summary", "timeline:summary{width=, ascii=, color=}", "The numbers without the drawing."},
   {"kernel", [[
 What plan:compile gives. Fields: source, target, registers, spills, smem, problems, warnings,
@@ -263,6 +284,13 @@ which has no clock, it tells the order. eu: whose events are wanted.]]},
 Two timelines of one program, sTask by sTask: how long, how often, waiting, and what adds
 most to the difference, with the causes that grew or shrank most. .rows and .causes for
 scripts.]]},
+  {"mr.compare:png", "mr.compare(a, b):png(path[, {...}])", [[
+Both on one axis, one above the other, and how long each sTask takes; also svg and pdf. trace(path):
+two processes in one file for Perfetto. help "pictures"]]},
+  {"mr.roofline", "mr.roofline{x, ...}", [[
+Kernels, plans or timelines between what the device can compute and what it can move; {x, name=,
+ms=} names one, or gives its time. .points; png(path), svg, pdf. A kernel for the attached device
+is timed; anything else is predicted.]]},
   {"timeline.blame", "timeline.blame", [[
 Where the time of each lane goes, by sTask: rows with .lane .task .share and, by cause, .issue
 .pipe .dependence .shared .l2 .global .slot .turn .sync .power; .parts says whom it is about.

@@ -1,0 +1,268 @@
+/* Pictures and traces of timelines, plans, graphs and kernels, to files. */
+#include "lplan.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "draw/pictures.h"
+#include "draw/trace_json.h"
+#include "draw/units.h"
+
+static const char *const formats[] = { "svg", "png", "pdf" };	/* ORDER picture_format */
+static const char *const themes[] = { "light", "dark" };	/* ORDER theme */
+
+enum { FRAMES_MAX = 10000 };
+
+/* What was asked for. */
+struct wish {
+	struct timeline_view view;
+	struct picture_options options;
+	struct picture_how how;
+	int64_t count;			/* of frames */
+	int format;
+};
+
+static void check_seconds(lua_State *L, int idx, const char *what, struct wish *w)
+{
+	option_bool(L, idx, what, "animate", &w->how.animate);
+	if (option_real(L, idx, what, "seconds", &w->how.seconds) &&
+	    !(w->how.seconds >= 0.1 && w->how.seconds <= 3600))
+		throw_msg(L, "%s: seconds are from 0.1 to 3600", what);
+}
+
+/* Of timelines. */
+static void check_view(lua_State *L, int idx, const char *what, const struct timeline *t,
+	struct wish *w)
+{
+	static const char *const rows[] = { "lane", "seu", "ring" };	/* ORDER timeline_rows */
+	int64_t phase = 1, tile = 0;
+	int by = TIMELINE_LANES;
+
+	option_name(L, idx, what, "by", rows, LEN(rows), &by);
+	option_whole(L, idx, what, "phase", 1, t->nphases, &phase);
+	option_whole(L, idx, what, "tile", 0, INT32_MAX, &tile);
+	option_whole(L, idx, what, "from", 0, INT64_MAX, &w->view.from);
+	option_whole(L, idx, what, "to", 1, INT64_MAX, &w->view.to);
+	option_bool(L, idx, what, "rings", &w->options.rings);
+	if (w->view.to && w->view.to <= w->view.from)
+		throw_msg(L, "%s: it ends before it begins: from %lld to %lld", what,
+			(long long)w->view.from, (long long)w->view.to);
+	w->view.phase = (int)phase - 1;
+	w->options.only_rings = by == LEN(rows) - 1;
+	w->view.by = w->options.only_rings ? TIMELINE_LANES : (enum timeline_rows)by;
+	w->view.tile = (int)tile;
+	check_seconds(L, idx, what, w);
+}
+
+/* Options at idx; t NULL: it is not of a timeline. */
+static void check_wish(lua_State *L, int idx, const char *what, const struct timeline *t, bool frames,
+	struct wish *w)
+{
+	static const char *const names[] = { "width", "height", "theme", "title", "scale", "by", "phase",
+		"tile", "from", "to", "rings", "animate", "seconds", "count", "format" };
+	int64_t width = 0, height = 0;
+	int theme = THEME_LIGHT;
+
+	options_check(L, idx, what, names, frames ? LEN(names) : t ? LEN(names) - 2 : 5);
+	option_whole(L, idx, what, "width", PICTURE_WIDTH_MIN, PICTURE_WIDTH_MAX, &width);
+	option_whole(L, idx, what, "height", 100, PICTURE_WIDTH_MAX, &height);
+	option_name(L, idx, what, "theme", themes, LEN(themes), &theme);
+	option_text(L, idx, what, "title", &w->options.title);
+	if (option_real(L, idx, what, "scale", &w->how.scale) &&
+	    !(w->how.scale >= 0.05 && w->how.scale <= 16))
+		throw_msg(L, "%s: scale is from 0.05 to 16", what);
+	if (t)
+		check_view(L, idx, what, t, w);
+	if (frames) {
+		option_whole(L, idx, what, "count", 1, FRAMES_MAX, &w->count);
+		option_name(L, idx, what, "format", formats, LEN(formats), &w->format);
+	}
+	w->options.width = (double)width;
+	w->options.height = (double)height;
+	w->options.theme = w->how.theme = (enum theme)theme;
+}
+
+/* core.picture(x, format, path, options or nil, script[, other timeline]) */
+static int picture_l(lua_State *L)
+{
+	enum picture_format format = (enum picture_format)check_choice(L, 2, "picture", "format",
+		formats, LEN(formats));
+	const char *what = formats[format], *path = check_text(L, 3, what, "path");
+	struct timeline *t = NULL, *other = NULL;
+	struct wish w = { 0 };
+	struct picture p;
+	struct err e;
+
+	lua_settop(L, 6);
+	if (luaL_testudata(L, 1, TIMELINE_CLASS))
+		t = check_timeline(L, 1, what);
+	if (!lua_isnil(L, 6))
+		other = check_timeline(L, 6, what);
+	check_wish(L, 4, what, t, false, &w);
+	w.how.format = format;
+	if (w.how.animate && (format != PICTURE_SVG || other))
+		throw_msg(L, "%s: only the svg of one timeline can be animated; tl:frames writes single pictures",
+			what);
+	picture_init(&p, scratch_push(L), "");
+	enter(L);
+	if (other)
+		picture_compare(&p, t, other, &w.view, &w.options);
+	else if (t)
+		picture_timeline(&p, t, &w.view, &w.options);
+	else if (luaL_testudata(L, 1, PLAN_CLASS))
+		picture_plan(&p, history_plan(check_plan(L, 1, what)), &w.options);
+	else
+		picture_graph(&p, check_graph(L, 1, what), &w.options);
+	p.script = lua_isnil(L, 5) ? "" : check_text(L, 5, what, "script");
+	if (picture_save(&p, &w.how, path, &e))
+		throw_err(L, &e);
+	return 0;
+}
+
+/* "frame 3 of 24: cycle 1,200", in the picture's corner. */
+static void put_caption(struct picture *p, int64_t i, int64_t n, double cycle)
+{
+	picture_bold(p, p->width - 24, p->height - 12, ANCHOR_RIGHT, 15, INK_BOUND,
+		arena_strf(p->arena, "frame %lld of %lld: cycle %s", (long long)i, (long long)n,
+		unit_count((int64_t)cycle).s));
+}
+
+/* core.frames(timeline, folder, options or nil, script) -> list of the paths written */
+static int frames_l(lua_State *L)
+{
+	struct timeline *t = check_timeline(L, 1, "frames");
+	const char *dir = check_text(L, 2, "frames", "folder");
+	struct wish w = { .count = 24, .format = PICTURE_PNG, .options.rings = true };
+	struct picture p;
+	struct err e;
+	int shapes;
+
+	lua_settop(L, 4);
+	check_wish(L, 3, "frames", t, true, &w);
+	if (w.how.animate)
+		throw_msg(L, "frames: each frame is still; tl:svg(path, {animate=true}) moves");
+	w.how.format = (enum picture_format)w.format;
+	w.how.still = true;
+	picture_init(&p, scratch_push(L), "");
+	enter(L);
+	picture_timeline(&p, t, &w.view, &w.options);
+	p.height += 12;
+	p.script = lua_isnil(L, 4) ? "" : check_text(L, 4, "frames", "script");
+	if (mkdir(dir, 0777) && errno != EEXIST)
+		throw_msg(L, "cannot make the folder %s: %s", dir, strerror(errno));
+	shapes = p.shapes.n;
+	lua_createtable(L, (int)w.count, 0);
+	for (int64_t i = 1; i <= w.count; i++) {
+		const char *path = lua_pushfstring(L, "%s/%s%d.%s", dir, i < 10 ? "000" : i < 100 ? "00" :
+			i < 1000 ? "0" : "", (int)i, formats[w.format]);
+
+		check_stop(L);
+		w.how.at = p.from + (p.to - p.from) * (double)i / (double)w.count;
+		p.shapes.n = shapes;
+		put_caption(&p, i, w.count, w.how.at);
+		if (picture_save(&p, &w.how, path, &e))
+			throw_err(L, &e);
+		lua_rawseti(L, -2, (lua_Integer)i);
+	}
+	return 1;
+}
+
+/* core.trace_json(path, script, timeline, name[, timeline, name]) */
+static int trace_json_l(lua_State *L)
+{
+	const char *path = check_text(L, 1, "trace", "path"), *script = check_text(L, 2, "trace", "script");
+	const struct timeline *t[2];
+	const char *names[2];
+	struct buf text;
+	struct err e;
+	int n = 0;
+
+	lua_settop(L, 6);
+	for (; n < 2 && !lua_isnil(L, 3 + 2 * n); n++) {
+		t[n] = check_timeline(L, 3 + 2 * n, "trace");
+		names[n] = check_text(L, 4 + 2 * n, "trace", "name");
+	}
+	buf_init(&text, scratch_push(L));
+	enter(L);
+	trace_json(t, names, n, script, &text);
+	if (picture_save_bytes(text.text, text.len, path, &e))
+		throw_err(L, &e);
+	return 0;
+}
+
+/* core.products_type(graph): of its greatest product; of its first tensor, if it has none. */
+static int products_type_l(lua_State *L)
+{
+	const struct graph *g = check_graph(L, 1, "roofline");
+	enum dtype type = g->program->tensors.n ? g->program->tensors.v[0].type : DT_F32;
+	double most = 0;
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct work *w = &g->tasks.v[i].work;
+
+		if (w->kind == WORK_MMA && w->flops > most) {
+			most = w->flops;
+			type = w->type;
+		}
+	}
+	lua_pushstring(L, dtype_name(type));
+	return 1;
+}
+
+static double number_at(lua_State *L, const char *key)
+{
+	double v;
+
+	lua_getfield(L, -1, key);
+	v = lua_tonumber(L, -1);
+	lua_pop(L, 1);
+	return v;
+}
+
+/* core.roofline(device, format, path, options or nil, script, dtype, points) */
+static int roofline_l(lua_State *L)
+{
+	const struct vdevice *d = check_device(L, 1, "roofline");
+	enum picture_format format = (enum picture_format)check_choice(L, 2, "roofline", "format",
+		formats, LEN(formats));
+	const char *what = formats[format], *path = check_text(L, 3, what, "path");
+	enum dtype type = check_dtype(L, 6, what);
+	struct wish w = { 0 };
+	struct roof_point *v;
+	struct picture p;
+	struct err e;
+	int n;
+
+	luaL_checktype(L, 7, LUA_TTABLE);
+	check_wish(L, 4, what, NULL, false, &w);
+	w.how.format = format;
+	picture_init(&p, scratch_push(L), "");
+	enter(L);
+	n = (int)lua_rawlen(L, 7);
+	v = ARENA_ARRAY(p.arena, n, struct roof_point);
+	for (int i = 0; i < n; i++) {
+		lua_rawgeti(L, 7, i + 1);
+		v[i] = (struct roof_point){ .flops = number_at(L, "flops"), .bytes = number_at(L, "bytes"),
+			.seconds = number_at(L, "seconds") };
+		lua_getfield(L, -1, "measured");
+		v[i].measured = lua_toboolean(L, -1);
+		lua_getfield(L, -2, "name");
+		v[i].name = arena_strdup(p.arena, check_text(L, -1, what, "name"));
+		lua_pop(L, 3);
+	}
+	picture_roofline(&p, d, type, v, n, &w.options);
+	p.script = lua_isnil(L, 5) ? "" : check_text(L, 5, what, "script");
+	if (picture_save(&p, &w.how, path, &e))
+		throw_err(L, &e);
+	return 0;
+}
+
+void lua_open_picture(lua_State *L)
+{
+	static const luaL_Reg functions[] = { { "picture", picture_l }, { "frames", frames_l },
+		{ "trace_json", trace_json_l }, { "products_type", products_type_l },
+		{ "roofline", roofline_l }, { NULL, NULL } };
+
+	luaL_setfuncs(L, functions, 0);
+}

@@ -1,0 +1,197 @@
+-- pictures.lua - png, svg, pdf and trace of timelines, plans, graphs, comparisons and rooflines.
+
+local core = require "millrace.core"
+local raise, show, entry = core.raise, core.show, core.entry
+
+local formats = {"svg", "png", "pdf"}
+
+---- the script that makes it again, kept in the file ---------------------------------
+
+local function plan_script(plan, ending)
+  return (plan:script():gsub("return plan\n$", "")) .. ending .. "\n"
+end
+
+local function timeline_script(tl, call)
+  if tl.measured then
+    local target = tl.kernel.target
+    return plan_script(tl.kernel.plan, ("local tl = plan:compile{target=%q}:trace()\ntl:%s"):format(target, call))
+  end
+  return plan_script(core.plan_of(tl), "local tl = plan:simulate()\ntl:" .. call)
+end
+
+-- A graph is what an empty plan is of.
+local function graph_script(graph, call)
+  return plan_script(core.plan(graph, require "millrace".device "h200"), "plan.graph:" .. call)
+end
+
+local classes = {
+  timeline = timeline_script,
+  plan = function(plan, call) return plan_script(plan, "plan:" .. call) end,
+  graph = graph_script,
+}
+
+-- Of two: both, one after the other.
+local function pair_script(one, other, call)
+  return ("-- the first\n%s-- the second\n%s-- mr.compare(first, second):%s\n"):format(
+    timeline_script(one, "summary()"), timeline_script(other, "summary()"), call)
+end
+
+local function call_of(what, path) return ("%s(%q)"):format(what, path) end
+
+---- arguments ----------------------------------------------------------------------------
+
+local function check_path(what, path)
+  if type(path) ~= "string" then raise(("%s: path of a file expected, got %s"):format(what, show(path))) end
+  if path == "" then raise(what .. ": the path of the file is empty") end
+end
+
+local function check_class(what, class, x)
+  if not core.is(x, "millrace." .. class) then raise(("%s: %s expected, got %s"):format(what, class, show(x))) end
+end
+
+local function kind(tl) return tl.measured and "measured" or "predicted" end
+
+local function process_name(tl, name)
+  local phase = tl.phases[1]
+  return ("%s: %s on %s, EU %d"):format(name, tl.program:match "^[^{]*",
+    (tl.measured and tl.kernel.plan or core.plan_of(tl)).device.name, phase and phase.eu - 1 or 0)
+end
+
+---- timelines, plans, graphs ------------------------------------------------------------------
+
+local function add_methods(class, script)
+  for _, format in ipairs(formats) do
+    core.method("millrace." .. class, format, entry(function(x, path, options)
+      check_class(format, class, x)
+      check_path(format, path)
+      return core.picture(x, format, path, options, script(x, call_of(format, path)))
+    end))
+  end
+end
+
+local function frames(tl, dir, options)
+  check_class("frames", "timeline", tl)
+  check_path("frames", dir)
+  return core.frames(tl, dir, options, timeline_script(tl, call_of("frames", dir)))
+end
+
+local function trace(tl, path)
+  check_class("trace", "timeline", tl)
+  check_path("trace", path)
+  return core.trace_json(path, timeline_script(tl, call_of("trace", path)), tl, process_name(tl, kind(tl)))
+end
+
+---- comparisons ---------------------------------------------------------------------------
+
+-- Methods of a comparison, whose timelines `pairs_of` knows.
+local function comparison_methods(pairs_of)
+  local methods = {}
+  local function pair(what, c)
+    local p = pairs_of[c]
+    if not p then raise(("%s: comparison expected, got %s"):format(what, show(c))) end
+    return p[1], p[2]
+  end
+  for _, format in ipairs(formats) do
+    methods[format] = entry(function(c, path, options)
+      local one, other = pair(format, c)
+      check_path(format, path)
+      return core.picture(one, format, path, options, pair_script(one, other, call_of(format, path)), other)
+    end)
+  end
+  methods.trace = entry(function(c, path)
+    local one, other = pair("trace", c)
+    check_path("trace", path)
+    local a, b = kind(one), kind(other)
+    if a == b then a, b = "first", "second" end
+    return core.trace_json(path, pair_script(one, other, call_of("trace", path)), one, process_name(one, a), other,
+      process_name(other, b))
+  end)
+  return methods
+end
+
+---- rooflines -----------------------------------------------------------------------------
+
+-- What an entry of mr.roofline says: a kernel, plan or timeline, or {one of them, name=, ms=}.
+local function points_of(x, i)
+  local given, name = x, nil
+  if type(x) == "table" then given, name = x[1], x.name end
+  local plan, times
+  if core.is(given, "millrace.timeline") then
+    plan, times = given.measured and given.kernel.plan or core.plan_of(given), {{given.seconds, given.measured}}
+  elseif core.is(given, "millrace.plan") then
+    plan, times = given, {{given:simulate().seconds, false}}
+  elseif core.is(given, "millrace.kernel") or core.is(given, "millrace.on_host") then
+    plan, times = given.plan, {}
+    if given.target == "cuda" and given.registers > 0 and core.attached() then
+      times[1] = {given:bench().ms / 1000, true}
+    end
+    times[#times + 1] = {plan:simulate().seconds, false}
+  else
+    raise(("roofline: kernel, plan or timeline expected as entry %d, got %s"):format(i, show(given)))
+  end
+  if type(x) == "table" and x.ms ~= nil then
+    if type(x.ms) ~= "number" or x.ms <= 0 then raise("roofline: ms must be a number above 0, got " .. show(x.ms)) end
+    times = {{x.ms / 1000, true}}
+  end
+  if name ~= nil and type(name) ~= "string" then raise("roofline: name must be a string, got " .. show(name)) end
+  local points = {}
+  for _, t in ipairs(times) do
+    if not t[1] then raise "roofline: a timeline without a clock has no place on it" end
+    points[#points + 1] = {name = name or plan.graph.program.name, flops = plan.graph.flops, bytes = plan.graph.bytes,
+      seconds = t[1], measured = t[2]}
+  end
+  return points, plan
+end
+
+local roofline = {__name = "millrace.roofline"}
+roofline.__index = {}
+
+function roofline.__tostring(r)
+  local lines = {("%s, %s"):format(r.device.name, r.dtype)}
+  for _, p in ipairs(r.points) do
+    lines[#lines + 1] = ("  %s: %.0f flop/byte, %.1f TFLOP/s %s"):format(p.name, p.flops / p.bytes,
+      p.flops / p.seconds / 1e12, p.measured and "measured" or "predicted")
+  end
+  return table.concat(lines, "\n")
+end
+
+for _, format in ipairs(formats) do
+  roofline.__index[format] = entry(function(r, path, options)
+    if getmetatable(r) ~= roofline then raise(("%s: roofline expected, got %s"):format(format, show(r))) end
+    check_path(format, path)
+    return core.roofline(r.device, format, path, options, r.script .. "-- mr.roofline{...}:" .. call_of(format, path) .. "\n",
+      r.dtype, r.points)
+  end)
+end
+
+local function make_roofline(list)
+  if type(list) ~= "table" or #list == 0 then raise("roofline: list of kernels expected, got " .. show(list)) end
+  local r, scripts = {points = {}}, {}
+  for i, x in ipairs(list) do
+    local points, plan = points_of(x, i)
+    if r.device and r.device.name ~= plan.device.name then
+      raise(("roofline: all must be for one device, not %s and %s"):format(r.device.name, plan.device.name))
+    end
+    r.device, r.dtype = r.device or plan.device, r.dtype or core.products_type(plan.graph)
+    for _, p in ipairs(points) do r.points[#r.points + 1] = p end
+    scripts[i] = ("-- %d\ndo\n%send\n"):format(i, plan_script(plan, ""))
+  end
+  r.script = table.concat(scripts)
+  return setmetatable(r, roofline)
+end
+
+return function(mr)
+  for class, script in pairs(classes) do add_methods(class, script) end
+  core.method("millrace.timeline", "frames", entry(frames))
+  core.method("millrace.timeline", "trace", entry(trace))
+  local compare, pairs_of = mr.compare, setmetatable({}, {__mode = "k"})
+  local methods = comparison_methods(pairs_of)
+  -- the comparison with its pictures
+  local function with_pictures(one, other)
+    local c = compare(one, other)
+    pairs_of[c] = {one, other}
+    getmetatable(c).__index = methods
+    return c
+  end
+  return {roofline = entry(make_roofline), compare = entry(with_pictures)}
+end

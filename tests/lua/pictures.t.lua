@@ -1,0 +1,246 @@
+-- Pictures and traces of a program that is not shipped: every call writes its file, with the script
+-- that makes it again; traces hold to the trace-event format.
+local mr = require "millrace"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local ok, is, like, refuses = tap.ok, tap.is, tap.like, tap.refuses
+
+local dir = os.tmpname()
+os.remove(dir)
+os.execute("mkdir -p " .. dir)
+
+local prog = mr.program("two_products", function(p)
+  local m, n, k, l = p:axes("m", "n", "k", "l")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {k, n}), p:input("C", {n, l})
+  local O = p:output("O", {m, l})
+  local a = p:load("load_a", A)
+  local o = p:carry("o", {m, l}, 0)
+  p:loop(n, function()
+    local s = p:mma("mma_s", a, p:load("load_b", B))
+    local t = p:task("halve", function() return (s * 0.5):to "bf16" end)
+    o:add(p:mma("mma_o", t, p:load("load_c", C)))
+  end)
+  O:store("store_o", o)
+end)
+local bound = prog:bind{m = 1024, n = 2048, k = 64, l = 64}
+local graph = bound:graph{tile = {m = 128, n = 128}}
+
+local function plan_with(rings)
+  local plan = mr.plan(graph, mr.device "h200")
+  plan:lane("p0", {warps = 1})
+  plan:lane("c0", {warps = 8})
+  plan:buffers{b = rings, c = rings}
+  for _, task in ipairs(plan.tasks) do plan:append(task.name, {lane = task.kind == "load" and "p0" or "c0"}) end
+  plan:fill_waits()
+  return plan
+end
+
+local plan = plan_with(3)
+local good, problems = plan:check()
+ok(good, "the plan is legal", tostring(problems))
+local tl, other = plan:simulate(), plan_with(1):simulate()
+
+local function read(path)
+  local file = io.open(path, "rb")
+  if not file then return nil end
+  local text = file:read "a"
+  file:close()
+  return text
+end
+
+---- every call ---------------------------------------------------------------------
+
+local starts = {svg = "^<svg ", png = "^\x89PNG\r\n", pdf = "^%%PDF"}
+
+local function writes(x, name, script)
+  for format, start in pairs(starts) do
+    local path = ("%s/%s.%s"):format(dir, name, format)
+    is(x[format](x, path), nil, ("%s: %s"):format(name, format))
+    local text = read(path) or ""
+    ok(text:find(start) ~= nil and #text > 1000, ("%s is a file of %s"):format(path, format))
+    if format ~= "pdf" then
+      ok(text:find(script, 1, true) ~= nil, ("%s.%s has its script"):format(name, format))
+    end
+  end
+end
+
+writes(tl, "timeline", "local tl = plan:simulate()")
+writes(plan, "plan", "plan:append(")
+writes(graph, "graph", "bound:graph{tile=")
+writes(mr.compare(tl, other), "compare", "mr.compare(first, second)")
+writes(mr.roofline{tl, plan, {plan, name = "mine", ms = 0.5}}, "roofline", "mr.roofline{")
+
+local svg = read(dir .. "/timeline.svg")
+for _, text in ipairs{"two_products{", "mma_s", "halve", "steady state", "II ", "cycles", ">tensor<", "waits"} do
+  ok(svg:find(text, 1, true) ~= nil, "the timeline has " .. text)
+end
+ok(not svg:find "<animate", "and stands still")
+tl:svg(dir .. "/animated.svg", {animate = true, rings = true, seconds = 5})
+like(read(dir .. "/animated.svg"), '<animate attributeName="width" dur="5s"', "an animated one moves")
+like(read(dir .. "/animated.svg"), "being filled", "and shows its rings")
+for _, options in ipairs{{theme = "dark"}, {by = "seu"}, {by = "ring"}, {tile = 1}, {from = 1000, to = 1500},
+    {width = 400, height = 300}, {title = "an <other> title"}, {to = 1 << 40}} do
+  tl:svg(dir .. "/o.svg", options)
+  ok(#read(dir .. "/o.svg") > 500, "options " .. next(options))
+end
+tl:svg(dir .. "/a.svg", {to = 3000})
+tl:svg(dir .. "/b.svg", {to = 3000})
+is(read(dir .. "/a.svg"), read(dir .. "/b.svg"):gsub("b%.svg", "a.svg"), "the same picture twice is the same file")
+
+local frames = tl:frames(dir .. "/frames", {count = 3, scale = 0.5, to = 4000})
+is(#frames, 3, "as many frames as were asked for")
+is(frames[3], dir .. "/frames/0003.png", "numbered")
+like(read(frames[3]), "^\x89PNG", "of PNG")
+frames = tl:frames(dir .. "/frames", {count = 2, format = "svg", to = 4000})
+like(read(frames[1]), "frame 1 of 2: cycle 2,000", "or SVG, which say when")
+
+---- mistakes ------------------------------------------------------------------------
+
+_G.tl, _G.plan, _G.graph, _G.other = tl, plan, graph, other
+refuses('tl:png("/dev/full")', "user.lua:1: cannot write /dev/full: No space left on device")
+refuses('plan:svg("/nowhere/x.svg")', "user.lua:1: cannot write /nowhere/x.svg: No such file or directory")
+refuses("tl:png()", "user.lua:1: png: path of a file expected, got nil")
+refuses('graph:pdf("x", {by="lane"})', "user.lua:1: pdf: unknown option 'by'")
+refuses('tl:svg("x", {theme="drak"})', "user.lua:1: svg: unknown theme 'drak'; did you mean 'dark'?")
+refuses('tl:png("x", {animate=true})', "user.lua:1: png: only the svg of one timeline can be animated; tl:frames writes "
+  .. "single pictures")
+refuses('tl:png("x", {from=10, to=10})', "user.lua:1: png: it ends before it begins: from 10 to 10")
+refuses("mr.roofline{}", "user.lua:1: roofline: list of kernels expected, got table")
+refuses("mr.roofline{3}", "user.lua:1: roofline: kernel, plan or timeline expected as entry 1, got 3")
+refuses('tl:frames("/nowhere/x")', "user.lua:1: cannot make the folder /nowhere/x: No such file or directory")
+
+---- traces ---------------------------------------------------------------------------
+
+-- JSON as far as traces have it.
+local function parse(text)
+  local at = 1
+  local value
+  local function skip() at = text:find("[^ \n\r\t]", at) or #text + 1 end
+  local function expect(c)
+    skip()
+    if text:sub(at, at) ~= c then error(("%s expected at %d"):format(c, at)) end
+    at = at + 1
+  end
+  local function string()
+    expect '"'
+    local parts = {}
+    while true do
+      local from, to, plain, c = text:find('^([^"\\]*)(["\\])', at)
+      if not from then error "string without end" end
+      parts[#parts + 1] = plain
+      at = to + 1
+      if c == '"' then return table.concat(parts) end
+      parts[#parts + 1] = text:sub(at, at)
+      at = at + 1
+    end
+  end
+  local function list(close, item)
+    at = at + 1
+    skip()
+    if text:sub(at, at) == close then at = at + 1 return end
+    while true do
+      item()
+      skip()
+      local c = text:sub(at, at)
+      at = at + 1
+      if c == close then return end
+      if c ~= "," then error("comma expected at " .. at) end
+    end
+  end
+  function value()
+    skip()
+    local c = text:sub(at, at)
+    if c == '"' then return string() end
+    if c == "{" then
+      local t = {}
+      list("}", function() skip() local key = string() expect ":" t[key] = value() end)
+      return t
+    elseif c == "[" then
+      local t = {}
+      list("]", function() t[#t + 1] = value() end)
+      return t
+    end
+    local from, to = text:find("^%-?%d+%.?%d*", at)
+    if not from then error("value expected at " .. at) end
+    at = to + 1
+    return tonumber(text:sub(from, to))
+  end
+  local v = value()
+  skip()
+  if at <= #text then error "more after the end" end
+  return v
+end
+
+local function check_trace(path, processes)
+  local events = parse(read(path)).traceEvents
+  local tracks, flows, names, counters, overlaps, unnamed, halves, backward = {}, {}, {}, {}, 0, 0, 0, 0
+  for _, e in ipairs(events) do
+    local track = ("%d/%d"):format(e.pid, e.tid)
+    if e.ph == "X" then
+      tracks[track] = tracks[track] or {}
+      table.insert(tracks[track], e)
+    elseif e.ph == "s" or e.ph == "f" then
+      flows[e.id] = flows[e.id] or {}
+      flows[e.id][e.ph] = e
+    elseif e.ph == "M" and e.name == "thread_name" then
+      names[track] = e.args.name
+    elseif e.ph == "M" and e.name == "process_name" then
+      names[e.pid] = e.args.name
+    elseif e.ph == "C" then
+      counters[e.name] = (counters[e.name] or 0) + 1
+      if e.args.full < 0 or e.args.full > 3 or e.args["being filled"] < 0 then counters.wrong = true end
+    end
+  end
+  local n, lanes = 0, {}
+  for track, list in pairs(tracks) do
+    if not names[track] then unnamed = unnamed + 1 end
+    lanes[names[track] or ""] = true
+    table.sort(list, function(a, b) return a.ts < b.ts end)
+    for i = 2, #list do
+      if list[i].ts < list[i - 1].ts + list[i - 1].dur - 1e-7 then overlaps = overlaps + 1 end
+    end
+    n = n + #list
+  end
+  local inside = 0
+  for _, f in pairs(flows) do
+    if not f.s or not f.f then halves = halves + 1 elseif f.f.ts < f.s.ts then backward = backward + 1 end
+    if f.f then
+      for _, e in ipairs(tracks[("%d/%d"):format(f.f.pid, f.f.tid)]) do
+        if e.ts == f.f.ts then inside = inside + 1 break end
+      end
+    end
+  end
+  local count = 0
+  for _ in pairs(flows) do count = count + 1 end
+  ok(n > 100 and count > 50, path .. " has events and flows", n, count)
+  is(overlaps, 0, "nothing overlaps on a track")
+  is(halves, 0, "every flow has both ends")
+  is(backward, 0, "no flow leads back in time")
+  is(inside, count, "each leads to where an event begins")
+  is(unnamed, 0, "every track has a name")
+  ok(lanes["lane c0"] and lanes["lane p0"] and lanes.tensor and lanes.tma, "lanes and units are named")
+  ok(counters["ring b"] and counters["ring c"] and not counters.wrong, "rings have counters")
+  for i, name in ipairs(processes) do like(names[i], name, "process " .. i) end
+  is(names[#processes + 1], nil, "no other process")
+end
+
+tl:trace(dir .. "/one.json")
+check_trace(dir .. "/one.json", {"^predicted: two_products on h200"})
+mr.compare(tl, other):trace(dir .. "/two.json")
+check_trace(dir .. "/two.json", {"^first: ", "^second: "})
+refuses('tl:trace("/dev/full")', "user.lua:1: cannot write /dev/full: No space left on device")
+
+-- What was measured on the host, where a stamp is all the time there is.
+local small = prog:bind{m = 128, n = 256, k = 64, l = 64}
+local p2 = mr.plan(small:graph{tile = {m = 128, n = 128}}, mr.device "h200")
+p2:lane("p0", {warps = 1})
+p2:lane("c0", {warps = 8})
+for _, task in ipairs(p2.tasks) do p2:append(task.name, {lane = task.kind == "load" and "p0" or "c0"}) end
+p2:fill_waits()
+local measured = p2:compile{target = "host"}:trace()
+measured:svg(dir .. "/measured.svg")
+like(read(dir .. "/measured.svg"), "measured: ", "a measured timeline says so")
+measured:trace(dir .. "/measured.json")
+ok(parse(read(dir .. "/measured.json")).traceEvents[1] ~= nil, "its trace parses")
+
+os.execute("rm -rf " .. dir)
+tap.done_testing()
