@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "draw/pictures.h"
 #include "draw/trace_json.h"
@@ -12,7 +14,7 @@
 static const char *const formats[] = { "svg", "png", "pdf" };	/* ORDER picture_format */
 static const char *const themes[] = { "light", "dark" };	/* ORDER theme */
 
-enum { FRAMES_MAX = 10000 };
+enum { FRAMES_MAX = 10000, CELL_W = 10, CELL_H = 20 };
 
 /* What was asked for. */
 struct wish {
@@ -83,18 +85,52 @@ static void check_wish(lua_State *L, int idx, const char *what, const struct tim
 	w->options.theme = w->how.theme = (enum theme)theme;
 }
 
-/* core.picture(x, format, path, options or nil, script[, other timeline]) */
+/* On the terminal; NULL, or why not. */
+static const char *show_picture(const struct picture *p, const struct wish *w)
+{
+	struct winsize size = { 0 };
+
+	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
+		return "the standard output is no terminal";
+	if (!size.ws_xpixel || !size.ws_ypixel || !size.ws_row) {
+		size.ws_xpixel = (unsigned short)(size.ws_col * CELL_W);
+		size.ws_ypixel = (unsigned short)(size.ws_row * CELL_H);
+	}
+	return picture_show(p, &w->how, size.ws_col, size.ws_xpixel / size.ws_col,
+		size.ws_row ? size.ws_ypixel / size.ws_row : CELL_H, stdout);
+}
+
+/* To a file, if there is a path, and to the terminal, if that is wanted: nothing, or why it cannot be
+ * shown. */
+static int finish(lua_State *L, const struct picture *p, const struct wish *w, const char *path,
+	bool show)
+{
+	struct err e;
+
+	if (path && picture_save(p, &w->how, path, &e))
+		throw_err(L, &e);
+	if (!show)
+		return 0;
+	lua_pushstring(L, show_picture(p, w));
+	return 1;
+}
+
+static const char *path_at(lua_State *L, int idx, const char *what)
+{
+	return lua_isnil(L, idx) ? NULL : check_text(L, idx, what, "path");
+}
+
+/* core.picture(x, format, path or nil, options or nil, script, other timeline or nil, show) */
 static int picture_l(lua_State *L)
 {
 	enum picture_format format = (enum picture_format)check_choice(L, 2, "picture", "format",
 		formats, LEN(formats));
-	const char *what = formats[format], *path = check_text(L, 3, what, "path");
+	const char *what = formats[format], *path = path_at(L, 3, what);
 	struct timeline *t = NULL, *other = NULL;
 	struct wish w = { 0 };
 	struct picture p;
-	struct err e;
 
-	lua_settop(L, 6);
+	lua_settop(L, 7);
 	if (luaL_testudata(L, 1, TIMELINE_CLASS))
 		t = check_timeline(L, 1, what);
 	if (!lua_isnil(L, 6))
@@ -115,9 +151,7 @@ static int picture_l(lua_State *L)
 	else
 		picture_graph(&p, check_graph(L, 1, what), &w.options);
 	p.script = lua_isnil(L, 5) ? "" : check_text(L, 5, what, "script");
-	if (picture_save(&p, &w.how, path, &e))
-		throw_err(L, &e);
-	return 0;
+	return finish(L, &p, &w, path, lua_toboolean(L, 7));
 }
 
 /* "frame 3 of 24: cycle 1,200", in the picture's corner. */
@@ -220,20 +254,20 @@ static double number_at(lua_State *L, const char *key)
 	return v;
 }
 
-/* core.roofline(device, format, path, options or nil, script, dtype, points) */
+/* core.roofline(device, format, path or nil, options or nil, script, dtype, points, show) */
 static int roofline_l(lua_State *L)
 {
 	const struct vdevice *d = check_device(L, 1, "roofline");
 	enum picture_format format = (enum picture_format)check_choice(L, 2, "roofline", "format",
 		formats, LEN(formats));
-	const char *what = formats[format], *path = check_text(L, 3, what, "path");
+	const char *what = formats[format], *path = path_at(L, 3, what);
 	enum dtype type = check_dtype(L, 6, what);
 	struct wish w = { 0 };
 	struct roof_point *v;
 	struct picture p;
-	struct err e;
 	int n;
 
+	lua_settop(L, 8);
 	luaL_checktype(L, 7, LUA_TTABLE);
 	check_wish(L, 4, what, NULL, false, &w);
 	w.how.format = format;
@@ -253,9 +287,7 @@ static int roofline_l(lua_State *L)
 	}
 	picture_roofline(&p, d, type, v, n, &w.options);
 	p.script = lua_isnil(L, 5) ? "" : check_text(L, 5, what, "script");
-	if (picture_save(&p, &w.how, path, &e))
-		throw_err(L, &e);
-	return 0;
+	return finish(L, &p, &w, path, lua_toboolean(L, 8));
 }
 
 void lua_open_picture(lua_State *L)

@@ -249,7 +249,8 @@ section "Timelines and kernels" {
 tl:png(path), plan:png, graph:png, mr.compare(a, b):png, mr.roofline{k, ...}:png, and svg and
 pdf of each, write a picture, with the script that makes it in the file. Options: width=,
 height= (pixels), theme="light" or "dark", title=, scale= (of a png: file's pixels for one);
-of timelines also by="lane", "seu" or "ring", phase=, tile=, from=, to=, rings=true.]]},
+of timelines also by="lane", "seu" or "ring", phase=, tile=, from=, to=, rings=true. A png with
+show=true comes up in the terminal, where that can be: tl:png{show=true}.]]},
   {"timeline", [[
 What ran when. Fields: cycles, seconds, tflops, ii, bound, res_mii, rec_mii, utilization,
 events, phases, measured, unit, program, unpriced, cache, played; of a trace also overhead,

@@ -57,14 +57,39 @@ local function process_name(tl, name)
     (tl.measured and tl.kernel.plan or core.plan_of(tl)).device.name, phase and phase.eu - 1 or 0)
 end
 
+-- path, options as the user gave them -> path or nil, options without `show`, whether to show it; of a png the
+-- path may be left out then.
+local function where(format, path, options)
+  if options == nil and type(path) == "table" then path, options = nil, path end
+  local show_it
+  if type(options) == "table" then show_it = options.show end
+  if show_it ~= nil and type(show_it) ~= "boolean" then
+    raise(("%s: show must be true or false, got %s"):format(format, show(show_it)))
+  end
+  if show_it ~= nil then
+    if format ~= "png" then raise(format .. ": only a png can be shown") end
+    local rest = {}
+    for key, value in pairs(options) do if key ~= "show" then rest[key] = value end end
+    options = rest
+  end
+  if path ~= nil or not show_it then check_path(format, path) end
+  return path, options, show_it
+end
+
+-- That it cannot be shown is an error if nothing else was asked for.
+local function shown(format, path, why)
+  if why and not path then raise(("%s: it cannot be shown here: %s"):format(format, why)) end
+  if why then io.stderr:write("it cannot be shown here: ", why, "\n") end
+end
+
 ---- timelines, plans, graphs ------------------------------------------------------------------
 
 local function add_methods(class, script)
   for _, format in ipairs(formats) do
     core.method("millrace." .. class, format, entry(function(x, path, options)
       check_class(format, class, x)
-      check_path(format, path)
-      return core.picture(x, format, path, options, script(x, call_of(format, path)))
+      local file, o, show_it = where(format, path, options)
+      shown(format, file, core.picture(x, format, file, o, script(x, call_of(format, file or "FILE")), nil, show_it))
     end))
   end
 end
@@ -94,8 +119,9 @@ local function comparison_methods(pairs_of)
   for _, format in ipairs(formats) do
     methods[format] = entry(function(c, path, options)
       local one, other = pair(format, c)
-      check_path(format, path)
-      return core.picture(one, format, path, options, pair_script(one, other, call_of(format, path)), other)
+      local file, o, show_it = where(format, path, options)
+      shown(format, file, core.picture(one, format, file, o, pair_script(one, other, call_of(format, file or "FILE")),
+        other, show_it))
     end)
   end
   methods.trace = entry(function(c, path)
@@ -158,9 +184,9 @@ end
 for _, format in ipairs(formats) do
   roofline.__index[format] = entry(function(r, path, options)
     if getmetatable(r) ~= roofline then raise(("%s: roofline expected, got %s"):format(format, show(r))) end
-    check_path(format, path)
-    return core.roofline(r.device, format, path, options, r.script .. "-- mr.roofline{...}:" .. call_of(format, path) .. "\n",
-      r.dtype, r.points)
+    local file, o, show_it = where(format, path, options)
+    local script = ("%s-- mr.roofline{...}:%s\n"):format(r.script, call_of(format, file or "FILE"))
+    shown(format, file, core.roofline(r.device, format, file, o, script, r.dtype, r.points, show_it))
   end)
 end
 

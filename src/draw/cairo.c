@@ -8,6 +8,15 @@
 
 #include "draw/picture.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+/* fontconfig keeps what it has read, where the sanitizer cannot see it. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libfontconfig\n";
+}
+#endif
+
 #define FONT "DejaVu Sans"
 enum { PNG_HEAD = 33, HATCH = 6, SIDE_MAX = 32000 };
 
@@ -258,6 +267,8 @@ unsigned char *cairo_pixels(const struct picture *p, const struct picture_how *h
 		for (int y = 0; out && y < *h; y++)
 			memcpy(out + (size_t)y * (size_t)*w * 4, cairo_image_surface_get_data(s) +
 				(ptrdiff_t)y * cairo_image_surface_get_stride(s), (size_t)*w * 4);
+		for (size_t i = 3; out && i < (size_t)*w * (size_t)*h * 4; i += 4)
+			out[i] = 255;
 	}
 	cairo_surface_destroy(s);
 	return out;

@@ -45,6 +45,7 @@ void panel_init(struct panel *n, struct picture *p, const struct timeline *t,
 	chart_init(&n->c, t, &view, (int)((x1 - x0) / COLUMN), 0, p->arena);
 	phase = (int)(n->c.line - t->phases);
 	lookup_init(p->arena, &n->lookup, t, phase);
+	n->c.to = min_i64(n->c.to, max_i64(max_i64(n->c.line->cycles, n->lookup.last), n->c.from + 1));
 	n->ink = task_inks(p->arena, n->c.g);
 	p->from = (double)n->c.from;
 	p->to = (double)n->c.to;

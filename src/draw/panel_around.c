@@ -59,6 +59,8 @@ double picture_top(struct picture *p, double width, const char *title, int n,
 
 	if (w > width - 2 * MARGIN)
 		size = fmax(size * (width - 2 * MARGIN) / w, 14);
+	title = picture_width(title, size, true) <= width - 2 * MARGIN + 1 ? title :
+		picture_fit(p, title, size * 1.12, width - 2 * MARGIN);
 	picture_bold(p, MARGIN, y, ANCHOR_LEFT, size, INK_TEXT, title);
 	y += TEXT * 1.7;
 	buf_init(&about, p->arena);
@@ -143,7 +145,7 @@ void panel_strip(struct panel *n, double y)
 	}
 	y += BAND + BRACKET / 2.0 + 2;
 	steady = max_i64(steady, n->c.from);
-	if (line->ii > 0 && (double)steady + line->ii < (double)until)
+	if (line->ii > 0)
 		draw_bracket(n, y, steady, line->ii, INK_TEXT, arena_strf(n->p->arena, "II %s",
 			unit_count((int64_t)(line->ii + 0.5)).s));
 	if (bound > 0 && !n->c.t->logical && line->ii > 0)

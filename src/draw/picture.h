@@ -126,6 +126,11 @@ NODISCARD enum err_code picture_save(const struct picture *p, const struct pictu
 /* Any bytes, by the same rules. */
 NODISCARD enum err_code picture_save_bytes(const char *bytes, size_t n, const char *path,
 	struct err *e);
+/* Show it on a terminal of so many columns, whose characters are cell_w by cell_h pixels, by the
+ * protocol of kitty or as sixels, through libchafa, which is opened if it is there. NULL, or why
+ * it cannot be shown. */
+const char *picture_show(const struct picture *p, const struct picture_how *how, int columns,
+	int cell_w, int cell_h, FILE *f);
 /* The picture as text of an SVG file. */
 void picture_svg(const struct picture *p, const struct picture_how *how, struct buf *out);
 
@@ -136,7 +141,7 @@ bool shape_at(const struct shape *s, const struct picture_how *how, double *w);
 /* NULL, or what is wrong. `metadata`: chunks of a PNG file. */
 const char *cairo_write(const struct picture *p, const struct picture_how *how,
 	const char *metadata, size_t nmetadata, FILE *f);
-/* Rows of 4 bytes a pixel, blue first; *error as above. Free with free(). */
+/* Rows of 4 bytes a pixel, blue first and 255 last; *error as above. Free with free(). */
 unsigned char *cairo_pixels(const struct picture *p, const struct picture_how *how, int *w, int *h,
 	const char **error);
 

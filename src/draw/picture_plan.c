@@ -7,7 +7,7 @@
 #include "plan/order.h"
 
 enum {
-	CELL = 46, CELL_H = 28, NAME = 130, UNIT = 70, WAITS = 250,
+	CELL = 46, CELL_H = 28, NAME = 130, UNIT = 70, WAITS = 300,
 	TURNS_LAST = 3,			/* at least, of those at the end of many */
 };
 

@@ -108,6 +108,12 @@ refuses("mr.roofline{}", "user.lua:1: roofline: list of kernels expected, got ta
 refuses("mr.roofline{3}", "user.lua:1: roofline: kernel, plan or timeline expected as entry 1, got 3")
 refuses('tl:frames("/nowhere/x")', "user.lua:1: cannot make the folder /nowhere/x: No such file or directory")
 
+refuses('tl:svg{show=true}', "user.lua:1: svg: only a png can be shown")
+refuses('tl:png{show=1}', "user.lua:1: png: show must be true or false, got 1")
+if not require "millrace.core".terminal().color then
+  refuses('tl:png{show=true}', "user.lua:1: png: it cannot be shown here: the standard output is no terminal")
+end
+
 ---- traces ---------------------------------------------------------------------------
 
 -- JSON as far as traces have it.

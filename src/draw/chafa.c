@@ -1,0 +1,112 @@
+/* Pictures on a terminal, through libchafa, which is opened when it is first asked for. The
+ * declarations are ours: what we use of chafa 1.12, by its names and numbers. */
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "draw/picture.h"
+
+extern char **environ;
+
+enum {
+	MODE_SIXELS = 1, MODE_KITTY = 2,	/* ChafaPixelMode */
+	PIXEL_BGRA8 = 5,		/* CHAFA_PIXEL_BGRA8_UNASSOCIATED */
+	SEQ_BEGIN_SIXELS = 41, SEQ_BEGIN_KITTY = 44,	/* ChafaTermSeq */
+};
+
+struct gstring {			/* GString of glib */
+	char *str;
+	size_t len, allocated;
+};
+
+struct chafa {
+	void *(*term_db_get_default)(void);
+	void *(*term_db_detect)(void *db, char **environment);
+	int (*term_info_have_seq)(const void *info, int seq);
+	void (*term_info_unref)(void *info);
+	void *(*canvas_config_new)(void);
+	void (*canvas_config_unref)(void *config);
+	void (*canvas_config_set_geometry)(void *config, int w, int h);
+	void (*canvas_config_set_cell_geometry)(void *config, int w, int h);
+	void (*canvas_config_set_pixel_mode)(void *config, int mode);
+	void *(*canvas_new)(const void *config);
+	void (*canvas_unref)(void *canvas);
+	void (*canvas_draw_all_pixels)(void *canvas, int type, const unsigned char *pixels, int w,
+		int h, int stride);
+	struct gstring *(*canvas_print)(void *canvas, void *info);
+	char *(*g_string_free)(struct gstring *s, int all);
+};
+
+/* ISO C has no way from void * to a function but through memory. */
+#define FIND(lib, c, field, name) (*(void **)&(c)->field = dlsym((lib), (name)))
+
+static bool open_chafa(struct chafa *c)
+{
+	void *lib = dlopen("libchafa.so.0", RTLD_NOW | RTLD_LOCAL);
+
+	return lib && FIND(lib, c, term_db_get_default, "chafa_term_db_get_default") &&
+		FIND(lib, c, term_db_detect, "chafa_term_db_detect") &&
+		FIND(lib, c, term_info_have_seq, "chafa_term_info_have_seq") &&
+		FIND(lib, c, term_info_unref, "chafa_term_info_unref") &&
+		FIND(lib, c, canvas_config_new, "chafa_canvas_config_new") &&
+		FIND(lib, c, canvas_config_unref, "chafa_canvas_config_unref") &&
+		FIND(lib, c, canvas_config_set_geometry, "chafa_canvas_config_set_geometry") &&
+		FIND(lib, c, canvas_config_set_cell_geometry, "chafa_canvas_config_set_cell_geometry") &&
+		FIND(lib, c, canvas_config_set_pixel_mode, "chafa_canvas_config_set_pixel_mode") &&
+		FIND(lib, c, canvas_new, "chafa_canvas_new") &&
+		FIND(lib, c, canvas_unref, "chafa_canvas_unref") &&
+		FIND(lib, c, canvas_draw_all_pixels, "chafa_canvas_draw_all_pixels") &&
+		FIND(lib, c, canvas_print, "chafa_canvas_print") &&
+		FIND(lib, c, g_string_free, "g_string_free");
+}
+
+/* By a protocol that the terminal knows; 0: it knows none. */
+static int mode_of(const struct chafa *c, const void *info)
+{
+	if (c->term_info_have_seq(info, SEQ_BEGIN_KITTY))
+		return MODE_KITTY;
+	return c->term_info_have_seq(info, SEQ_BEGIN_SIXELS) ? MODE_SIXELS : 0;
+}
+
+static void put(const struct chafa *c, void *config, void *info, const unsigned char *pixels, int w,
+	int h, FILE *f)
+{
+	void *canvas = c->canvas_new(config);
+	struct gstring *s;
+
+	c->canvas_draw_all_pixels(canvas, PIXEL_BGRA8, pixels, w, h, w * 4);
+	s = c->canvas_print(canvas, info);
+	fwrite(s->str, 1, s->len, f);
+	fputc('\n', f);
+	fflush(f);
+	c->g_string_free(s, 1);
+	c->canvas_unref(canvas);
+}
+
+const char *picture_show(const struct picture *p, const struct picture_how *how, int columns,
+	int cell_w, int cell_h, FILE *f)
+{
+	const char *why = NULL;
+	unsigned char *pixels;
+	void *info, *config;
+	struct chafa c;
+	int w, h, mode;
+
+	if (!open_chafa(&c))
+		return "libchafa is not installed (Debian: libchafa0)";
+	info = c.term_db_detect(c.term_db_get_default(), environ);
+	mode = mode_of(&c, info);
+	pixels = mode ? cairo_pixels(p, how, &w, &h, &why) : NULL;
+	if (pixels) {
+		int rows = (int)((double)columns * cell_w * h / w / cell_h + 0.5);
+
+		config = c.canvas_config_new();
+		c.canvas_config_set_geometry(config, columns, rows > 0 ? rows : 1);
+		c.canvas_config_set_cell_geometry(config, cell_w > 0 ? cell_w : 1, cell_h > 0 ? cell_h : 1);
+		c.canvas_config_set_pixel_mode(config, mode);
+		put(&c, config, info, pixels, w, h, f);
+		c.canvas_config_unref(config);
+		free(pixels);
+	}
+	c.term_info_unref(info);
+	return mode ? why : "the terminal knows neither kitty's protocol nor sixels";
+}
