@@ -149,8 +149,6 @@ void host_set_mr(lua_State *L)
 
 /* places ----------------------------------------------------------------- */
 
-#define OUR_CHUNKS "=[millrace"
-
 /* The nearest Lua function of the user's on the stack. */
 static bool user_frame(lua_State *L, lua_Debug *ar)
 {
@@ -267,6 +265,19 @@ void throw_unknown(lua_State *L, const char *what, const char *kind, const char 
 
 /* classes and boxes ------------------------------------------------------ */
 
+/* Kernels for the CPU are kernels. */
+static int missing_member(lua_State *L)
+{
+	const char *kind = "object", *point;
+
+	if (luaL_getmetafield(L, 1, "__name") == LUA_TSTRING) {
+		kind = lua_tostring(L, -1);	/* which the metatable keeps */
+		point = strchr(kind, '.');
+		kind = strcmp(kind, "millrace.on_host") ? point ? point + 1 : kind : "kernel for the CPU";
+	}
+	return missing_field(L, kind, lua_upvalueindex(1), lua_upvalueindex(2));
+}
+
 /* Upvalues 1, 2 of every metamethod: methods, fields. */
 int class_index(lua_State *L)
 {
@@ -275,7 +286,7 @@ int class_index(lua_State *L)
 		return 1;
 	lua_pushvalue(L, 2);
 	if (lua_rawget(L, lua_upvalueindex(2)) == LUA_TNIL)
-		return 1;
+		return missing_member(L);
 	lua_pushvalue(L, 1);
 	lua_call(L, 1, 1);
 	return 1;
@@ -495,17 +506,17 @@ static int show_l(lua_State *L)
 	return 1;
 }
 
-enum { HINTS_MAX = 256 };
-
 /* core.hint(name, {names}) -> "; did you mean 'x'?" or "" */
 static int hint_l(lua_State *L)
 {
-	const char *names[HINTS_MAX], *near;
+	const char **names, *near;
 	const char *name = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
-	int n = 0;
+	int n = 0, most;
 
 	luaL_checktype(L, 2, LUA_TTABLE);
-	while (n < HINTS_MAX && lua_rawgeti(L, 2, n + 1) == LUA_TSTRING) {
+	most = (int)lua_rawlen(L, 2);
+	names = lua_newuserdatauv(L, ((size_t)most + 1) * sizeof(*names), 0);
+	while (n < most && lua_rawgeti(L, 2, n + 1) == LUA_TSTRING) {
 		names[n++] = lua_tostring(L, -1);	/* kept alive by the table */
 		lua_pop(L, 1);
 	}
@@ -645,5 +656,6 @@ int luaopen_millrace_core(lua_State *L)
 	lua_open_trace(L);
 	lua_open_picture(L);
 	lua_open_terminal(L);
+	lua_open_strict(L);
 	return 1;
 }

@@ -25,11 +25,15 @@
 #include "tile/extent.h"
 #include "tile/program.h"
 
+/* Who is told of names that there are not: nobody; chunks that were typed; all but us. */
+enum strict { STRICT_OFF, STRICT_TYPED, STRICT_ALL };
+
 /* The shell, owned by main; every Lua thread knows it (host_of). */
 struct host {
 	struct mem mem;			/* of the core and of Lua; main sets the cap */
 	volatile int interrupted;	/* set by Ctrl-C, asked by everything that runs long */
 	lua_State *L;			/* thread that is in the core now: set by enter() */
+	enum strict strict;		/* set by strict_set */
 	const char *home;		/* folder of hw/ and examples/; borrowed from main */
 };
 
@@ -48,6 +52,8 @@ void host_close(lua_State *L);		/* NULL is fine */
 /* Set the global `mr`. May raise: call it protected. */
 void host_set_mr(lua_State *L);
 struct host *host_of(lua_State *L);
+
+#define OUR_CHUNKS "=[millrace"		/* how the names of lua/std begin */
 
 /* First statement of every function that calls the core. Again after calling Lua. */
 struct host *enter(lua_State *L);
@@ -116,6 +122,19 @@ void class_new(lua_State *L, const struct class_def *c);
 void class_method(lua_State *L, const char *name, const char *method, lua_CFunction f);
 /* As __index, or from a class's own __index. */
 int class_index(lua_State *L);
+
+/* lstrict.c: names that there are not. The metatable of _G is touched when it is first asked
+ * for; what stands in it stays. */
+void strict_set(lua_State *L, enum strict strict);
+/* End of an __index function with the object and the key at 1 and 2: raise "KIND has no
+ * 'KEY'; did you mean '...'?" if the reader is to be told, else push nil and return 1. The
+ * names are the keys of the tables at `one` and `two` (0: none). */
+int missing_field(lua_State *L, const char *kind, int one, int two);
+/* A metatable in the registry, for luaL_setmetatable on plain tables: reading any other field
+ * than these is a missing one. Its table `fields` is for completion. */
+void record_class(lua_State *L, const char *name, const char *kind, const char *const *names,
+	int n);
+void lua_open_strict(lua_State *L);
 
 /* A pointer in a userdata: push one that holds NULL, return where to put it. */
 void **box_new(lua_State *L, const char *class_name, int uservalues);

@@ -3,6 +3,17 @@
 #include "draw/draw.h"
 #include "lplan.h"
 
+#define TASK_RECORD "millrace.stask"
+#define BUFFER_RECORD "millrace.buffer"
+#define EDGE_RECORD "millrace.dependence"
+
+static const char *const task_fields[] = { "name", "kind", "phase", "loop", "shape", "dtype", "bytes",
+	"shared_bytes", "flops", "m", "n", "k", "reads", "writes", "place" };
+static const char *const buffer_fields[] = { "name", "dtype", "scope", "phase", "loop", "shape",
+	"bytes", "carry" };
+static const char *const edge_fields[] = { "from", "to", "kind", "buffer", "distance", "loop",
+	"reuse" };
+
 const struct graph *check_graph(lua_State *L, int idx, const char *what)
 {
 	return box_get(L, idx, GRAPH_CLASS, what);
@@ -124,6 +135,7 @@ static void push_task(lua_State *L, const struct graph *g, const struct stask *s
 	set_buffers(L, g, "reads", s->reads.v, s->reads.n);
 	set_buffers(L, g, "writes", s->writes.v, s->writes.n);
 	set_place(L, s->loc);
+	luaL_setmetatable(L, TASK_RECORD);
 }
 
 static void push_buffer(lua_State *L, const struct graph *g, const struct buffer *b)
@@ -138,6 +150,7 @@ static void push_buffer(lua_State *L, const struct graph *g, const struct buffer
 	set_whole(L, "bytes", b->bytes);
 	lua_pushboolean(L, b->carry != NONE);
 	lua_setfield(L, -2, "carry");
+	luaL_setmetatable(L, BUFFER_RECORD);
 }
 
 void push_edge(lua_State *L, const struct graph *g, const struct edge *e)
@@ -151,6 +164,7 @@ void push_edge(lua_State *L, const struct graph *g, const struct edge *e)
 	set_loop(L, g, e->loop);
 	lua_pushboolean(L, e->reuse);
 	lua_setfield(L, -2, "reuse");
+	luaL_setmetatable(L, EDGE_RECORD);
 }
 
 void push_tasks(lua_State *L, const struct graph *g)
@@ -320,4 +334,7 @@ void lua_open_graph(lua_State *L)
 
 	class_new(L, &(struct class_def){ GRAPH_CLASS, methods, fields, meta });
 	class_method(L, PROGRAM_CLASS, "graph", program_graph_l);
+	record_class(L, TASK_RECORD, "sTask", task_fields, LEN(task_fields));
+	record_class(L, BUFFER_RECORD, "buffer", buffer_fields, LEN(buffer_fields));
+	record_class(L, EDGE_RECORD, "dependence", edge_fields, LEN(edge_fields));
 }

@@ -43,6 +43,11 @@ static void set_text(lua_State *L, const char *key, const char *text)
 	lua_setfield(L, -2, key);
 }
 
+#define ATTACHED_RECORD "millrace.attached"
+
+static const char *const attached_fields[] = { "name", "arch", "driver", "trouble", "sms", "memory",
+	"partition", "power_limit" };
+
 static void push_info(lua_State *L, const struct gpu_info *info)
 {
 	char trouble[GPU_TROUBLE_MAX];
@@ -63,6 +68,7 @@ static void push_info(lua_State *L, const struct gpu_info *info)
 		lua_pushnumber(L, info->board.power_limit);
 		lua_setfield(L, -2, "power_limit");
 	}
+	luaL_setmetatable(L, ATTACHED_RECORD);
 }
 
 /* core.attached() -> {name=, arch=, sms=, memory=, partition=, driver=, power_limit=,
@@ -502,5 +508,6 @@ void lua_open_kernel(lua_State *L)
 	class_new(L, &(struct class_def){ .name = LOWERED_CLASS, .meta = lowered });
 	class_new(L, &(struct class_def){ .name = GPU_CLASS, .meta = gpu });
 	class_new(L, &(struct class_def){ KERNEL_CLASS, NULL, fields, meta });
+	record_class(L, ATTACHED_RECORD, "what is attached", attached_fields, LEN(attached_fields));
 	luaL_setfuncs(L, functions, 0);
 }

@@ -438,6 +438,13 @@ static int plan_copy_l(lua_State *L)
 
 /* checking ---------------------------------------------------------------- */
 
+#define PROBLEM_RECORD "millrace.problem"
+#define USAGE_RECORD "millrace.usage"
+
+static const char *const problem_fields[] = { "code", "message", "hint", "task", "other", "edge",
+	"place" };
+static const char *const usage_fields[] = { "threads", "registers", "shared_bytes", "lanes" };
+
 static void push_problem(lua_State *L, const struct plan *p, const struct problem *pr)
 {
 	lua_createtable(L, 0, 7);
@@ -463,6 +470,7 @@ static void push_problem(lua_State *L, const struct plan *p, const struct proble
 		lua_pushfstring(L, "%s:%d", pr->loc.file ? pr->loc.file : "?", pr->loc.line);
 		lua_setfield(L, -2, "place");
 	}
+	luaL_setmetatable(L, PROBLEM_RECORD);
 }
 
 void push_problems(lua_State *L, const struct plan *p, const struct problems *list)
@@ -718,6 +726,7 @@ static int plan_usage_l(lua_State *L)
 		lua_setfield(L, -2, p->lanes.v[i].name);
 	}
 	lua_setfield(L, -2, "lanes");
+	luaL_setmetatable(L, USAGE_RECORD);
 	return 1;
 }
 
@@ -798,6 +807,8 @@ void lua_open_plan(lua_State *L)
 	static const luaL_Reg list[] = { { "__tostring", problems_tostring_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ PLAN_CLASS, methods, fields, meta });
+	record_class(L, PROBLEM_RECORD, "problem", problem_fields, LEN(problem_fields));
+	record_class(L, USAGE_RECORD, "usage", usage_fields, LEN(usage_fields));
 	luaL_newmetatable(L, PROBLEMS_CLASS);
 	luaL_setfuncs(L, list, 0);
 	lua_pushboolean(L, false);

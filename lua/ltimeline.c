@@ -295,6 +295,14 @@ static void set_cycle(lua_State *L, const char *key, int64_t v)
 	lua_setfield(L, -2, key);
 }
 
+#define EVENT_RECORD "millrace.event"
+#define PHASE_RECORD "millrace.phase"
+
+static const char *const event_fields[] = { "task", "lane", "seu", "cause", "on", "late", "iteration",
+	"copy", "phase", "tile", "ready", "issue", "start", "end" };
+static const char *const phase_fields[] = { "name", "cycles", "tiles", "eus", "eu", "ii", "res_mii",
+	"rec_mii" };
+
 static void push_event(lua_State *L, const struct timeline *t, const struct event *e)
 {
 	static const char *const causes[] = { NULL, "wait", "turn", "seu", "memory",
@@ -326,6 +334,7 @@ static void push_event(lua_State *L, const struct timeline *t, const struct even
 	set_cycle(L, "issue", e->issue);
 	set_cycle(L, "start", e->start);
 	set_cycle(L, "end", e->end);
+	luaL_setmetatable(L, EVENT_RECORD);
 }
 
 /* Events of all phases that were kept; `end` is a keyword, so e["end"]. */
@@ -365,6 +374,7 @@ static int timeline_phases_l(lua_State *L)
 		lua_setfield(L, -2, "res_mii");
 		lua_pushnumber(L, p->rec_mii);
 		lua_setfield(L, -2, "rec_mii");
+		luaL_setmetatable(L, PHASE_RECORD);
 		lua_rawseti(L, -2, i + 1);
 	}
 	return 1;
@@ -516,6 +526,8 @@ void lua_open_timeline(lua_State *L)
 		{ NULL, NULL } };
 
 	class_new(L, &(struct class_def){ TIMELINE_CLASS, methods, fields, meta });
+	record_class(L, EVENT_RECORD, "event", event_fields, LEN(event_fields));
+	record_class(L, PHASE_RECORD, "phase", phase_fields, LEN(phase_fields));
 	lua_pushcfunction(L, timeline_plan_l);
 	lua_setfield(L, -2, "plan_of");
 	lua_pushcfunction(L, timeline_blame_l);

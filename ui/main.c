@@ -20,6 +20,7 @@ enum { EXIT_SCRIPT = 1, EXIT_USAGE = 2 };
 static const char usage[] =
 	"usage: millrace [options] [FILE.lua [arguments]]\n"
 	"  -e CODE  run CODE (may be given again)\n"
+	"  -s       strict: reading a global or field that there is not is an error\n"
 	"  -i       open the shell after the script\n"
 	"  -v       print the version\n"
 	"  -h       print this text\n"
@@ -33,7 +34,7 @@ struct options {
 	int argc;
 	char **argv;
 	int script;			/* position of FILE or "-" in argv; argc: none */
-	bool code, interactive, version, help;
+	bool code, interactive, strict, version, help;
 	const char *wrong;		/* option that is none */
 	int status;			/* of the exit */
 };
@@ -51,6 +52,8 @@ static void read_options(struct options *o)
 		}
 		if (!strcmp(s, "-i"))
 			o->interactive = true;
+		else if (!strcmp(s, "-s"))
+			o->strict = true;
 		else if (!strcmp(s, "-v") || !strcmp(s, "--version"))
 			o->version = true;
 		else if (!strcmp(s, "-h") || !strcmp(s, "--help"))
@@ -230,6 +233,8 @@ static int main_l(lua_State *L)
 	set_arg(L, o);
 	host_set_mr(L);
 	lua_open_explore(L);
+	if (o->strict)
+		strict_set(L, STRICT_ALL);
 	o->status = EXIT_SCRIPT;
 	if (o->version)
 		print_version(L);

@@ -610,6 +610,8 @@ void repl(lua_State *L)
 
 	lua_settop(L, 0);
 	set_globals(&r);
+	if (host_of(L)->strict == STRICT_OFF)
+		strict_set(L, STRICT_TYPED);
 	r.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {

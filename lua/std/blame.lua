@@ -1,7 +1,11 @@
 -- blame.lua - tl.blame: where the time of each lane goes, by sTask and cause.
 
 local core = require "millrace.core"
+local record = require "millrace.record"
 local entry = core.entry
+
+local row = record("row", "lane task share issue pipe shared l2 global slot dependence turn sync power parts feeds lane_cycles")
+local part = record("part", "cause on unit share")
 
 local function percent(x) return x > 0 and ("%.1f %%"):format(100 * x) or "" end
 
@@ -11,13 +15,13 @@ local function rows_of(parts, causes)
   for _, p in ipairs(parts) do
     local r = of[p.task]
     if not r then
-      r = {lane = p.lane, task = p.task, share = 0, feeds = p.feeds, lane_cycles = p.lane_cycles,
-        parts = {}}
+      r = setmetatable({lane = p.lane, task = p.task, share = 0, feeds = p.feeds, lane_cycles = p.lane_cycles,
+        parts = {}}, row)
       for _, cause in ipairs(causes) do r[cause] = 0 end
       of[p.task], rows[#rows + 1] = r, r
     end
     r[p.cause], r.share = r[p.cause] + p.share, r.share + p.share
-    table.insert(r.parts, {cause = p.cause, on = p.on, unit = p.unit, share = p.share})
+    table.insert(r.parts, setmetatable({cause = p.cause, on = p.on, unit = p.unit, share = p.share}, part))
   end
   local place = {}
   for i, r in ipairs(rows) do place[r.lane] = place[r.lane] or i end

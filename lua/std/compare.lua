@@ -3,9 +3,13 @@
 local core = require "millrace.core"
 local cause = require "millrace.cause"
 local near = require "millrace.near"
+local record = require "millrace.record"
 local raise, show, entry = core.raise, core.show, core.entry
 
 local WIDTH = 100                                       -- columns of the table, at most
+
+local row_fields = record("row", "task lane predicted measured ratio difference")
+local mean_fields = record("side of a row", "count duration wait lane_time interval share late")
 
 -- What an event took of its lane: until the lane came to the next one.
 local function lane_times(events)
@@ -46,17 +50,17 @@ end
 
 local function means(s, lanes)
   if not s then return nil end
-  return {
+  return setmetatable({
     count = s.n, duration = s.duration / s.n, wait = s.wait / s.n, lane_time = s.held / s.n,
     interval = s.steps > 0 and s.interval / s.steps or nil,
     share = lanes[s.lane] > 0 and s.held / lanes[s.lane] or 0,
     late = s.late / s.n,
-  }
+  }, mean_fields)
 end
 
 local function row(task, p, m, plane, mlane)
   local a, b = means(p, plane), means(m, mlane)
-  local r = {task = task, lane = (m or p).lane, predicted = a, measured = b}
+  local r = setmetatable({task = task, lane = (m or p).lane, predicted = a, measured = b}, row_fields)
   if a and b then
     r.ratio = a.duration > 0 and b.duration / a.duration or nil
     r.difference = (b.lane_time - a.lane_time) * b.count
@@ -176,7 +180,7 @@ local function text_of(c)
   return out
 end
 
-local comparison = {__name = "millrace.comparison", __tostring = function(c)
+local comparison = record("comparison", "tie rows causes brief ratio title", {__name = "millrace.comparison", __tostring = function(c)
   local out = text_of(c)
   local late = false
   for _, r in ipairs(c.rows) do late = late or r.measured and r.measured.late > 0.5 end
@@ -186,7 +190,7 @@ local comparison = {__name = "millrace.comparison", __tostring = function(c)
   table.insert(out, 1, c.title)
   if late then out[#out + 1] = "< it had ended when its lane looked: at most so long" end
   return table.concat(out, "\n")
-end}
+end})
 
 ---- the comparison ----------------------------------------------------------------
 

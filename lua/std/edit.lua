@@ -3,6 +3,7 @@
 local core = require "millrace.core"
 local draft = require "millrace.draft"
 local near = require "millrace.near"
+local record = require "millrace.record"
 local raise, show, hint, entry = core.raise, core.show, core.hint, core.entry
 
 ---- what differs ---------------------------------------------------------------------------
@@ -48,7 +49,7 @@ local function text_of(rows)
   return #out > 0 and table.concat(out, "\n") or "no difference"
 end
 
-local difference = {__name = "millrace.diff", __tostring = function(d) return d.text end}
+local difference = record("difference", "text", {__name = "millrace.diff", __tostring = function(d) return d.text end})
 
 local function diff_of(one, other)
   local rows = core.diff(with_head(one, other), with_head(other, one))
@@ -125,7 +126,7 @@ local function times_text(r)
     change_text("time", a.seconds * 1e3, b.seconds * 1e3, "%.4g", "ms"), r.tie and ": too near to call" or "")
 end
 
-local result = {__name = "millrace.try", __tostring = function(r)
+local result = record("tried edit", "diff before after ok problems came went gain tie kept keep", {__name = "millrace.try", __tostring = function(r)
   local lines = {tostring(r.diff)}
   add_waits(lines, "came", r.came)
   add_waits(lines, "went", r.went)
@@ -133,7 +134,7 @@ local result = {__name = "millrace.try", __tostring = function(r)
   lines[#lines + 1] = r.ok and "the checker accepts it" or tostring(r.problems)
   lines[#lines + 1] = r.kept and "kept" or "undone; keep() makes it again"
   return table.concat(lines, "\n")
-end}
+end})
 
 local function options_of(options)
   if options ~= nil and type(options) ~= "table" then

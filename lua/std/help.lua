@@ -40,6 +40,9 @@ a timeline, plan, graph or kernel, or two beside each other: to look at, step th
 edit. ? has its keys, mr.keys() too; q leaves. Without a terminal they print.]]},
   {"mr.show", "mr.show(x[, y])", "The explorer on a timeline, plan, graph or kernel; on two, compared."},
   {"mr.keys", "mr.keys()", "The keys of the explorer: a list of {group=, keys=, help=}."},
+  {"mr.strict", "mr.strict([on])", [[
+Makes reading a global or field that there is not an error, in all code; in the shell it is one in
+what is typed. mr.strict(false) ends that. rawget(_G, "name") asks whether there is a global.]]},
   {"help", "help(topic)", [[
 Text about a topic, a function or an object: help "plan", help(mr.search), help(bound).]]},
 }

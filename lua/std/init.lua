@@ -73,4 +73,7 @@ for _, part in ipairs{"devices", "plan", "edit", "search", "kernel", "trace", "c
   for name, f in pairs(require("millrace." .. part)(mr, made)) do mr[name] = f end
 end
 
+mr.strict = entry(core.strict)
+setmetatable(mr, {__index = core.known("mr", mr)})
+
 return mr

@@ -1,6 +1,7 @@
 -- kernel.lua - plan:compile and what a kernel does.
 
 local core = require "millrace.core"
+local record = require "millrace.record"
 local raise, show, entry = core.raise, core.show, core.entry
 
 -- The references: flops a second of the interpreter and of the plain kernel on one core, and
@@ -69,6 +70,8 @@ local function reference_for(k)
   return "host"
 end
 
+local checked = record("comparison with the reference", "relative max_abs ok reference")
+
 local function check(k, given)
   check_kernel(k, "check")
   local o = options(given, "check", "seed", "limit", "race", "reference")
@@ -82,7 +85,7 @@ local function check(k, given)
   local on_device = k.target == "cuda" and where == "device"
   local inputs = not on_device and bound:inputs{seed = o.seed} or nil
   local got, want = execute(k, inputs, o), bound:reference(inputs, {on = where, seed = o.seed})
-  local err = {relative = 0, max_abs = 0, ok = true, reference = where}
+  local err = setmetatable({relative = 0, max_abs = 0, ok = true, reference = where}, checked)
   for _, t in ipairs(bound.tensors) do
     if t.role == "output" then
       local max_abs, relative = got[t.name]:max_error(want[t.name])
@@ -93,15 +96,17 @@ local function check(k, given)
   return err
 end
 
+local timed = record("benchmark", "ms min max runs tflops gbps watts cache")
+
 local function bench(k, given)
   check_kernel(k, "bench")
   local o = options(given, "bench", "seconds", "limit")
   check_compiled(k, "bench")
   local _, ms, how = core.run(k, nil, {seconds = o.seconds or 1, limit = o.limit})
   local runs, middle = #ms, median(ms)
-  return {ms = middle, min = ms[1], max = ms[runs], runs = runs,
+  return setmetatable({ms = middle, min = ms[1], max = ms[runs], runs = runs,
     tflops = k.plan.graph.flops / middle / 1e9, gbps = k.plan.graph.bytes / middle / 1e6,
-    watts = how.watts, cache = how.cache}
+    watts = how.watts, cache = how.cache}, timed)
 end
 
 local function run(k, inputs, given)
@@ -118,7 +123,7 @@ local function export(k, dir, given)
 end
 
 -- The role program of a plan: tostring() is the dump, lane by lane.
-local role_program = {__name = "millrace.role_program", __tostring = function(k) return k.text end}
+local role_program = record("role program", "target text", {__name = "millrace.role_program", __tostring = function(k) return k.text end})
 
 local function role(plan, given)
   local o = options(given, "kernel", "target")

@@ -1,6 +1,7 @@
 -- search.lua - mr.search: run a search and make its answer a plan like any other.
 
 local core = require "millrace.core"
+local record = require "millrace.record"
 local raise, show, hint, entry = core.raise, core.show, core.hint, core.entry
 
 local options = {"seconds", "trials", "measure"}
@@ -75,7 +76,8 @@ local function all_of(r)
   return next, all
 end
 
-local result = {__name = "millrace.search", __index = plan_of, __pairs = all_of, fields = {plan = true}}
+local result = record("search result", "plan timeline seconds ii bound gap bound_seconds proven trials shapes pruned ended why",
+  {__name = "millrace.search", __pairs = all_of}, plan_of)
 
 -- The answer as people read it.
 function result.__tostring(r)

@@ -32,21 +32,27 @@ void bug_at(const char *file, int line, const char *fmt, ...)
 
 enum { NAME_MAX_LEN = 64 };
 
-/* Levenshtein distance; both names at most NAME_MAX_LEN long. */
+/* Letters to change, add, leave out or exchange with the next one; both names at most
+ * NAME_MAX_LEN long. */
 static int edit_distance(const char *a, const char *b)
 {
-	int row[NAME_MAX_LEN + 1];
+	int row[NAME_MAX_LEN + 1], above[NAME_MAX_LEN + 1] = { 0 };
 	int na = (int)strlen(a), nb = (int)strlen(b);
 
 	for (int j = 0; j <= nb; j++)
 		row[j] = j;
 	for (int i = 1; i <= na; i++) {
+		int before[NAME_MAX_LEN + 1];
 		int diagonal = row[0];
 
+		memcpy(before, row, sizeof(row[0]) * (size_t)(nb + 1));
 		row[0] = i;
 		for (int j = 1; j <= nb; j++) {
 			int best = diagonal + (a[i - 1] != b[j - 1]);
 
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    above[j - 2] + 1 < best)
+				best = above[j - 2] + 1;
 			diagonal = row[j];
 			if (row[j] + 1 < best)
 				best = row[j] + 1;
@@ -54,6 +60,7 @@ static int edit_distance(const char *a, const char *b)
 				best = row[j - 1] + 1;
 			row[j] = best;
 		}
+		memcpy(above, before, sizeof(above[0]) * (size_t)(nb + 1));
 	}
 	return row[nb];
 }
@@ -61,14 +68,15 @@ static int edit_distance(const char *a, const char *b)
 const char *nearest_name(const char *name, const char *const *names, int n)
 {
 	const char *best = NULL;
-	int len = (int)strlen(name), least = len <= 3 ? 2 : 3;
+	int len = (int)strlen(name), least = len <= 3 ? 4 : 6;
 
 	for (int i = 0; i < n && len <= NAME_MAX_LEN; i++) {
 		int d;
 
 		if (strlen(names[i]) > NAME_MAX_LEN)
 			continue;
-		d = edit_distance(name, names[i]);
+		/* of equally near ones, that of the same length */
+		d = 2 * edit_distance(name, names[i]) + ((int)strlen(names[i]) != len);
 		if (d < least) {
 			least = d;
 			best = names[i];

@@ -85,6 +85,15 @@ t_out 'opens the shell in its state' <<'E'
 mr> x
 5
 E
+t_cmd '-s' 1 "$MILLRACE" -s -e 'local a = prnt'
+t_err 'makes a global that there is not an error' "^millrace: \(command line\):1: no global 'prnt'; did you mean 'print'\?"
+t_cmd '-s in front of a script' 1 "$MILLRACE" -s - <<<'print(mr.serach)'
+t_err 'and a field' "^millrace: stdin:1: mr has no 'serach'; did you mean 'search'\?"
+t_cmd 'without it' 0 "$MILLRACE" -e 'print(prnt, mr.serach)'
+t_is 'both are nil' "$(<"$T/out")" 'nil	nil'
+echo 'function ask() return undefined_here, mr.none end' >"$T/ask.lua"
+t_cmd 'what a script defines' 0 "$MILLRACE" -i -e "dofile '$T/ask.lua'" <<<'ask()'
+t_is 'is not strict in the shell either' "$(<"$T/out")" 'mr> ask()'
 t_cmd 'MILLRACE_HOME' 0 env MILLRACE_HOME="$T" "$MILLRACE" -e 'print(#mr.devices())'
 t_is 'says where hw is' "$(<"$T/out")" 0
 t_cmd 'without it' 0 env -u MILLRACE_HOME -C / "$MILLRACE" -e 'print(mr.device("h200").name)'

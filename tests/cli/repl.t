@@ -159,6 +159,33 @@ mr> 1
 1
 E
 
+session 'names that there are not' <<'E'
+mr> pritn(1)
+[1]:1: no global 'pritn'; did you mean 'print'?
+  1 | pritn(1)
+mr> plna
+[2]:1: no global 'plna'; did you mean 'mr.plan'?
+  1 | plna
+mr> plan = 1
+mr> if true then
+>>   x = plna
+>> end
+[4]:2: no global 'plna'; did you mean 'plan'?
+  2 |   x = plna
+mr> rawget(_G, "x") == nil
+true
+mr> x = nil
+mr> x
+mr> mr.serach
+[8]:1: mr has no 'serach'; did you mean 'search'?
+  1 | mr.serach
+mr> mr.device("h200").naem
+[9]:1: device has no 'naem'; did you mean 'name'?
+  1 | mr.device("h200").naem
+mr> mr.strict(false)
+mr> unheard_of
+E
+
 session 'leaving' <<'E'
 mr> pcall(quit)
 E

@@ -80,12 +80,12 @@ mr> x = 1 +
 >> more^C
 mr>
 E
-type x
+type 'rawget(_G, "x")'
 type '"alive"'
 becomes 'and nothing of it was run' <<'E'
 mr> x = 1 +
 >> more^C
-mr> x
+mr> rawget(_G, "x")
 mr> "alive"
 "alive"
 mr>

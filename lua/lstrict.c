@@ -1,0 +1,213 @@
+/* Names that there are not: an error in what is typed, and in scripts that want it so.
+ *
+ * Lua answers nil to a misspelt global or field, and a line with a slip of the finger in it
+ * then prints nothing. Whether a reader is told depends on who reads: our own chunks and C
+ * never, chunks of the shell's prompt unless it is switched off, scripts when they ask. */
+#include "lcore.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES_MAX = 1024 };
+
+/* Is the Lua function that reads one that has to be told? It is the caller of the C function
+ * that runs. */
+static bool reader_is_strict(lua_State *L)
+{
+	enum strict strict = host_of(L)->strict;
+	lua_Debug ar;
+
+	if (strict == STRICT_OFF || !lua_getstack(L, 1, &ar) || !lua_getinfo(L, "S", &ar))
+		return false;
+	if (*ar.what == 'C' || !strncmp(ar.source, OUR_CHUNKS, strlen(OUR_CHUNKS)))
+		return false;
+	return strict == STRICT_ALL || (ar.source[0] == '=' && ar.source[1] == '[' &&
+		isdigit((unsigned char)ar.source[2]));
+}
+
+/* Add the keys of the table at idx to names[], which the table keeps alive. */
+static int add_names(lua_State *L, int idx, const char **names, int n)
+{
+	if (!lua_istable(L, idx))
+		return n;
+	lua_pushnil(L);
+	while (lua_next(L, idx)) {
+		if (n < NAMES_MAX && lua_type(L, -2) == LUA_TSTRING)
+			names[n++] = lua_tostring(L, -2);
+		lua_pop(L, 1);
+	}
+	return n;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The nearest of the keys of the tables at one and two and of more[0..n), or NULL. Leaves
+ * something on the stack. */
+static const char *near_key(lua_State *L, const char *name, int one, int two,
+	const char *const *more, int n)
+{
+	const char **names;
+
+	luaL_checkstack(L, 6, "names");
+	names = lua_newuserdatauv(L, (NAMES_MAX + (size_t)n) * sizeof(*names), 0);
+	for (int i = 0; i < n; i++)
+		names[i] = more[i];
+	n = add_names(L, one, names, n);
+	n = add_names(L, two, names, n);
+	qsort(names, (size_t)n, sizeof(*names), by_text);	/* of equals, always the same one */
+	return nearest_name(name, names, n);
+}
+
+int missing_field(lua_State *L, const char *kind, int one, int two)
+{
+	const char *name, *near;
+
+	if (lua_type(L, 2) == LUA_TSTRING && reader_is_strict(L)) {
+		name = lua_tostring(L, 2);
+		near = near_key(L, name, one, two, NULL, 0);
+		if (near)
+			throw_msg(L, "%s has no '%.60s'; did you mean '%s'?", kind, name, near);
+		throw_msg(L, "%s has no '%.60s'", kind, name);
+	}
+	lua_pushnil(L);
+	return 1;
+}
+
+/* __index of records. Upvalues: kind, table of names, getter or nil. */
+static int known_index_l(lua_State *L)
+{
+	lua_settop(L, 2);
+	lua_pushvalue(L, 2);
+	if (lua_rawget(L, lua_upvalueindex(2)) == LUA_TNIL)
+		return missing_field(L, lua_tostring(L, lua_upvalueindex(1)), lua_upvalueindex(2), 0);
+	if (lua_isnil(L, lua_upvalueindex(3)))
+		return 0;
+	lua_pushvalue(L, lua_upvalueindex(3));
+	lua_pushvalue(L, 1);
+	lua_pushvalue(L, 2);
+	lua_call(L, 2, 1);
+	return 1;
+}
+
+/* core.known(kind, {name = true}[, getter]) -> an __index: for other names, what a missing one
+ * gives; for these, getter(table, name), or nil: the field is just not set. */
+static int known_l(lua_State *L)
+{
+	luaL_checkstring(L, 1);
+	luaL_checktype(L, 2, LUA_TTABLE);
+	lua_settop(L, 3);
+	lua_pushcclosure(L, known_index_l, 3);
+	return 1;
+}
+
+void record_class(lua_State *L, const char *name, const char *kind, const char *const *names,
+	int n)
+{
+	lua_newtable(L);
+	lua_createtable(L, 0, n);
+	for (int i = 0; i < n; i++) {
+		lua_pushboolean(L, true);
+		lua_setfield(L, -2, names[i]);
+	}
+	lua_pushvalue(L, -1);
+	lua_setfield(L, -3, "fields");
+	lua_pushstring(L, kind);
+	lua_insert(L, -2);
+	lua_pushnil(L);
+	lua_pushcclosure(L, known_index_l, 3);
+	lua_setfield(L, -2, "__index");
+	lua_setfield(L, LUA_REGISTRYINDEX, name);
+}
+
+/* ---- globals ---- */
+
+/* __index of _G. Upvalue: the names that were assigned once. */
+static int global_index_l(lua_State *L)
+{
+	static const char *const values[] = { "true", "false", "nil" };
+	const char *name, *near = NULL, *of = "";
+
+	lua_settop(L, 2);
+	lua_pushvalue(L, 2);
+	if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL || lua_type(L, 2) != LUA_TSTRING ||
+	    !reader_is_strict(L))
+		return 0;
+	name = lua_tostring(L, 2);
+	if (strlen(name) > 1)		/* one letter is near to every other one */
+		near = near_key(L, name, 1, 0, values, LEN(values));
+	if (!near && strlen(name) > 1) {
+		lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+		lua_getfield(L, -1, "millrace");
+		near = near_key(L, name, lua_gettop(L), 0, NULL, 0);
+		of = "mr.";
+	}
+	if (near)
+		throw_msg(L, "no global '%.60s'; did you mean '%s%s'?", name, of, near);
+	throw_msg(L, "no global '%.60s'", name);
+}
+
+/* __newindex of _G: a name that was assigned may be nil from then on. */
+static int global_newindex_l(lua_State *L)
+{
+	luaL_checktype(L, 1, LUA_TTABLE);
+	lua_settop(L, 3);
+	lua_pushvalue(L, 2);
+	lua_pushboolean(L, true);
+	lua_rawset(L, lua_upvalueindex(1));
+	lua_rawset(L, 1);
+	return 0;
+}
+
+static void set_unless(lua_State *L, const char *key, lua_CFunction f, int seen)
+{
+	lua_pushstring(L, key);
+	if (lua_rawget(L, -2) == LUA_TNIL) {
+		lua_pushvalue(L, seen);
+		lua_pushcclosure(L, f, 1);
+		lua_setfield(L, -3, key);
+	}
+	lua_pop(L, 1);
+}
+
+void strict_set(lua_State *L, enum strict strict)
+{
+	int seen;
+
+	host_of(L)->strict = strict;
+	if (strict == STRICT_OFF)
+		return;
+	lua_newtable(L);
+	seen = lua_gettop(L);
+	lua_pushboolean(L, true);
+	lua_setfield(L, seen, "_");	/* which the shell sets */
+	lua_pushglobaltable(L);
+	if (!lua_getmetatable(L, -1)) {
+		lua_newtable(L);
+		lua_pushvalue(L, -1);
+		lua_setmetatable(L, -3);
+	}
+	set_unless(L, "__index", global_index_l, seen);
+	set_unless(L, "__newindex", global_newindex_l, seen);
+	lua_settop(L, seen - 1);
+}
+
+/* core.strict([on]) */
+static int strict_l(lua_State *L)
+{
+	if (!lua_isnoneornil(L, 1) && !lua_isboolean(L, 1))
+		throw_type(L, 1, "strict", "true or false");
+	strict_set(L, lua_isboolean(L, 1) && !lua_toboolean(L, 1) ? STRICT_OFF : STRICT_ALL);
+	return 0;
+}
+
+void lua_open_strict(lua_State *L)
+{
+	static const luaL_Reg functions[] = {
+		{ "known", known_l }, { "strict", strict_l }, { NULL, NULL } };
+
+	luaL_setfuncs(L, functions, 0);
+}
