@@ -1,8 +1,6 @@
--- help.lua - help(topic): a short text for everything a script or the shell can call.
---
--- One entry a topic: its name, then for a call how it is written, then the text. A
--- name with a point or colon belongs to the topic before that sign, under which it is
--- listed. An example's help is the comment at the head of its file.
+-- help.lua - help(topic): a short text for everything a script or the shell can call, for fields,
+-- words, problems and keys. The texts are those of topics.lua; an example's help is the comment at
+-- the head of its file.
 
 local core = require "millrace.core"
 
@@ -310,6 +308,9 @@ Time it: .ms (median) .tflops .gbps .min .max .runs; .watts, the mean power, or 
 Write it as files that stand alone: source, binary, C launcher, Python module for torch.
 Of a kernel for the CPU: source, runtime, a driver and its makefile. Gives their paths.]]},
 }
+local explain = require "millrace.explain"
+local known = require "millrace.topics"
+local topics, sections = known.topics, known.sections
 
 ---- finding a topic -----------------------------------------------------------
 
@@ -317,8 +318,10 @@ Of a kernel for the CPU: source, runtime, a driver and its makefile. Gives their
 local kinds = {["millrace.program"] = "bound", ["millrace.tile_program"] = "program",
   ["millrace.index"] = "p:load", ["millrace.search"] = "mr.search"}
 
+-- "plan:move(task, ...)" -> "plan:move"; "steady state" stays, as there is such a topic.
 local function trim(name)
-  return (name:gsub("^%s+", ""):gsub("[%s%(%{].*$", ""))
+  name = name:match "^%s*(.-)%s*$"
+  return topics[name] and name or (name:gsub("[%s%(%{].*$", ""))
 end
 
 -- The comment at the head of examples/NAME.lua.
@@ -335,16 +338,25 @@ local function example(name)
   if lines[1] then return table.concat(lines, "\n") end
 end
 
--- Topic names that a text means: itself, with mr. before it, or a method anywhere.
+-- What objects are called in the texts -> what their topics begin with.
+local short = {tl = "timeline", k = "kernel", r = "found", prog = "program", a = "array", e = "event",
+  kernel = "kernel", v = "value", c = "carry", b = "benched"}
+
+-- Topics that a text means: of that name, also a problem's; mr's; else a field or method anywhere.
 local function find(name)
-  if topics[name] then return {name} end
-  if topics["mr." .. name] then return {"mr." .. name} end
-  local found = {}
-  for _, names in ipairs(sections) do
-    for _, topic in ipairs(names) do
-      if topic:match "[.:](.*)$" == name:match "[^.:]*$" and
-        (not name:find "[.:]" or topic:sub(-#name) == name) then
-        found[#found + 1] = topic
+  local first, rest = name:match "^(%a+)([.:].+)$"
+  if first and not topics[name] and short[first] then name = short[first] .. rest end
+  local found = {topics[name], topics["check." .. name]}
+  if not topics[name] then found = {topics["check." .. name]} end
+  if #found == 0 then found[1] = topics["mr." .. name] end
+  if #found > 0 then return found end
+  for _, section in ipairs(sections) do
+    for _, topic in ipairs(section) do
+      for _, full in ipairs(topic.names) do
+        local point = full:sub(-#name - 1, -#name - 1)
+        if full:sub(-#name) == name and (point == "." or point == ":") and found[#found] ~= topic then
+          found[#found + 1] = topic
+        end
       end
     end
   end
@@ -355,9 +367,7 @@ local function name_of_function(f)
   for name, value in pairs(require "millrace") do
     if value == f then return "mr." .. name end
   end
-  for _, names in ipairs(sections) do
-    if topics[names[1]] and _G[names[1]] == f then return names[1] end
-  end
+  if f == _G.help then return "help" end
 end
 
 local function name_of_object(x)
@@ -374,56 +384,32 @@ end
 
 ---- showing it ----------------------------------------------------------------
 
-local function show(name)
-  local topic = topics[name]
-  print(topic.call or name)
-  print("  " .. topic.text:gsub("\n", "\n  "))
-  local under = {}
-  for _, names in ipairs(sections) do
-    for _, other in ipairs(names) do
-      if other:match "^(.-)[.:]" == name then under[#under + 1] = topics[other].call or other end
-    end
-  end
-  for _, call in ipairs(under) do print("  " .. call) end
-end
-
-local function show_all()
-  for _, names in ipairs(sections) do
-    print(names.title)
-    local line = " "
-    for _, name in ipairs(names) do
-      if #line + #name > 78 then
-        print(line)
-        line = " "
-      end
-      line = line .. " " .. name
-    end
-    print(line)
-  end
-  print 'help "NAME" tells more; help "start" where to begin.'
-end
+local function show_all() print(explain.all(core.terminal().width)) end
 
 local function unknown(name)
-  local known = {}
-  for topic in pairs(topics) do
-    known[#known + 1] = topic
-    known[#known + 1] = topic:match "[.:](.*)$"
+  local names, fields = {}, {}
+  for full, topic in pairs(topics) do
+    local list = topic.kind == "fields" and fields or names
+    list[#list + 1] = full
+    list[#list + 1] = full:match "[.:](.*)$"
   end
-  table.sort(known)
-  print(("no help about '%s'%s"):format(name, core.hint(name, known)))
+  table.sort(names)
+  table.sort(fields)
+  local near = core.hint(name, names)                   -- fields are many and short: after all else
+  local text = ("no help about '%s'%s"):format(name, near ~= "" and near or core.hint(name, fields))
+  print(table.concat(explain.fill(text, 0, core.terminal().width), "\n"))
 end
 
 local function help(...)
   local x = ...
   if select("#", ...) == 0 then return show_all() end
   if x == nil then return print "that is nil: nothing to tell about it" end
+  if x == require "millrace" then return show_all() end
   local name = type(x) == "string" and trim(x)
     or type(x) == "function" and name_of_function(x) or name_of_object(x)
-  if x == require "millrace" then return show_all() end
-  if x == help then name = "help" end
   if not name then return print("a " .. type(x) .. " of your own or of Lua's: no help about it") end
   local found = find(name)
-  for _, topic in ipairs(found) do show(topic) end
+  for _, topic in ipairs(found) do print(explain.topic(topic, core.terminal().width)) end
   if #found > 0 then return end
   local text = example(name)
   if text then print(text) else unknown(name) end

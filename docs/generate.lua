@@ -1,0 +1,140 @@
+-- generate.lua - what documents take from help, printed.
+--
+--   millrace docs/generate.lua reference   docs/reference.md with its sections between
+--                                          <!-- from help: KIND --> and <!-- end --> made anew
+--   millrace docs/generate.lua man         the manual page, millrace.1
+
+local mr = require "millrace"
+local known = require "millrace.topics"
+
+local function section_of(kind)
+  for _, section in ipairs(known.sections) do
+    if section.kind == kind then return section end
+  end
+end
+
+---- docs/reference.md -------------------------------------------------------------------------
+
+local function cell(text) return (text:gsub("\n", " "):gsub("|", "\\|")) end
+
+-- Names or calls as code, "`a`, `b`".
+local function code(topic, bare)
+  local names = {}
+  for i, name in ipairs(topic.names) do names[i] = ("`%s`"):format(name:gsub("^check%.", "")) end
+  if topic.call and not bare then return ("`%s`"):format(topic.call) end
+  return table.concat(names, ", ")
+end
+
+-- A table of a section; want(topic): the rows.
+local function rows(kind, head, want)
+  local lines = {head, (head:gsub("[^|]+", "---"))}
+  local section = section_of(kind)
+  for i = 2, #section do
+    local topic = section[i]
+    if not want or want(topic) then
+      local plain = kind == "words" or kind == "keys"
+      lines[#lines + 1] = ("| %s | %s |"):format(plain and topic.title or code(topic),
+        cell(topic.text) .. (topic.fix and " | " .. cell(topic.fix) or ""))
+    end
+  end
+  return table.concat(lines, "\n")
+end
+
+local tables = {
+  options = function() return rows("options", "| option | |") end,
+  environment = function() return rows("environment", "| variable | meaning |") end,
+  keys = function() return rows("keys", "| key | |") end,
+  words = function() return rows("words", "| word | meaning |") end,
+  problems = function() return rows("problems", "| code | meaning | repair |", function(t) return not t.note end) end,
+  notes = function() return rows("problems", "| code | meaning |", function(t) return t.note end) end,
+}
+
+local function reference(path)
+  local file = assert(io.open(path))
+  local text = file:read "a"
+  file:close()
+  return (text:gsub("(<!%-%- from help: (%a+) %-%->\n).-(<!%-%- end %-%->)", function(first, kind, last)
+    return first .. assert(tables[kind], kind)() .. "\n" .. last
+  end))
+end
+
+---- the manual page ---------------------------------------------------------------------------
+
+local out = {}
+local function put(...) out[#out + 1] = table.concat{...} end
+
+-- Text as troff reads it.
+local function quoted(text)
+  text = text:gsub("\\", "\\e"):gsub("%-", "\\-"):gsub("\n([.'])", "\n\\&%1")
+  return (text:gsub("^([.'])", "\\&%1"))
+end
+
+-- Filled paragraphs; lines that begin with two spaces stay lines.
+local function put_text(text)
+  local verbatim = false
+  for line in (text .. "\n"):gmatch "(.-)\n" do
+    local code = line:find "^  " ~= nil
+    if code ~= verbatim then put(code and ".nf" or ".fi") end
+    verbatim = code
+    put(quoted(line))
+  end
+  if verbatim then put ".fi" end
+end
+
+local function put_entry(title, topic)
+  put ".TP"
+  put(".B ", '"', quoted(title):gsub('"', '""'), '"')
+  put_text(topic.text)
+  if topic.fix then put("Repair: ", quoted(topic.fix), ".") end
+end
+
+local function put_section(kind)
+  local section = section_of(kind)
+  put(".SH ", '"', section.title:upper(), '"')
+  for i, topic in ipairs(section) do
+    local title = (topic.call or topic.title):gsub("check%.", "")
+    if i > 1 then put_entry(title, topic) else put_text(topic.text) end
+  end
+end
+
+local function manual_page()
+  put(".TH MILLRACE 1 \"\" \"Millrace ", mr.version, "\" \"User Commands\"")
+  put ".SH NAME"
+  put "millrace \\- a shell in which one schedules GPU tile programs"
+  put ".SH SYNOPSIS"
+  put ".B millrace"
+  put "[options] [FILE.lua [arguments]]"
+  put ".SH DESCRIPTION"
+  put_text(known.topics.start.text)
+  put ".PP"
+  put_text(known.topics.shell.text)
+  put_section "options"
+  put ".SH \"EXIT STATUS\""
+  put "0; 1 after an error in a script; 2 for a wrong option; what os.exit(n) was given."
+  put_section "keys"
+  put_section "environment"
+  put_section "words"
+  put_section "problems"
+  for _, section in ipairs(known.sections) do
+    if not section.kind or section.kind == "fields" then
+      put(".SH ", '"', section.title:upper(), '"')
+      for _, topic in ipairs(section) do put_entry(topic.call or topic.title, topic) end
+    end
+  end
+  put ".SH FILES"
+  put ".TP"
+  put ".I share/millrace/hw, share/millrace/examples"
+  put "devices; programs, plans and lessons"
+  put ".SH \"SEE ALSO\""
+  put "docs/manual.md and docs/reference.md of the sources; in the shell, help."
+  return table.concat(out, "\n") .. "\n"
+end
+
+local what = ...
+if what == "reference" then
+  io.write(reference(mr.home .. "/docs/reference.md"))
+elseif what == "man" then
+  io.write(manual_page())
+else
+  error("reference or man?", 0)
+end

@@ -1,0 +1,131 @@
+-- explain.lua - topics as text of a given width, of which no line is longer.
+
+local core = require "millrace.core"
+local known = require "millrace.topics"
+local sections = known.sections
+
+local function size(s) return utf8.len(s) or #s end
+
+-- The first n characters, and the rest.
+local function cut(s, n)
+  local at = utf8.len(s) and utf8.offset(s, n + 1) or n + 1
+  return s:sub(1, at - 1), s:sub(at)
+end
+
+-- Words of a line that fill lines of the width; the first begins with `lead`, the others with `indent`.
+local function flow(out, text, lead, indent, width)
+  local line, empty = lead, true
+  for word in text:gmatch "%S+" do
+    if not empty and size(line) + 1 + size(word) > width then
+      out[#out + 1], line, empty = line, indent, true
+    end
+    while size(line) + (empty and 0 or 1) + size(word) > width do
+      local part
+      part, word = cut(word, width - size(line))
+      out[#out + 1], line = line .. part, indent
+    end
+    line, empty = line .. (empty and "" or " ") .. word, false
+  end
+  if not empty then out[#out + 1] = line end
+end
+
+-- Lines of a text: those that begin with two spaces stay lines, all others are filled.
+local function fill(text, indent, width, out)
+  local lead, paragraph = (" "):rep(indent), {}
+  out = out or {}
+  local function finish()
+    flow(out, table.concat(paragraph, " "), lead, lead, width)
+    paragraph = {}
+  end
+  for line in (text .. "\n"):gmatch "(.-)\n" do
+    if line:find "^  " then
+      finish()
+      flow(out, line, lead .. line:match "^ *", lead .. line:match "^ *" .. "  ", width)
+    else
+      paragraph[#paragraph + 1] = line
+    end
+  end
+  finish()
+  return out
+end
+
+-- Topics whose names are under those of this one: their calls, and the names of their fields.
+local function children(topic)
+  local calls, fields = {}, {}
+  for _, section in ipairs(sections) do
+    for _, other in ipairs(section) do
+      for _, name in ipairs(other.names) do
+        local parent, child = name:match "^(.-)[.:](.+)$"
+        for _, own in ipairs(topic.names) do
+          if parent == own and other.call then calls[#calls + 1] = other.call end
+          if parent == own and not other.call then fields[#fields + 1] = child end
+        end
+      end
+    end
+  end
+  return calls, fields
+end
+
+-- All of a section, a line or two each.
+local function add_section(out, section, width)
+  for i = 2, #section do
+    local topic = section[i]
+    local title = topic.title:gsub("check%.", "")
+    flow(out, title, "  ", "    ", width)
+    fill(topic.text, 6, width, out)
+    if topic.fix then flow(out, "repair: " .. topic.fix, "      ", "      ", width) end
+  end
+end
+
+local explain = {fill = fill}
+
+-- The explorer's keys by group.
+local function add_keys(out, width)
+  local group
+  for _, k in ipairs(core.keys and core.keys() or {}) do
+    if k.group ~= group then flow(out, k.group, "  ", "  ", width) end
+    group = k.group
+    flow(out, k.help, ("    %-9s "):format(k.keys), (" "):rep(14), width)
+  end
+end
+
+-- The text of one topic.
+function explain.topic(topic, width)
+  local out = {}
+  flow(out, topic.call or (topic.title:gsub("check%.", "problem: ")), "", "    ", width)
+  fill(topic.text, 2, width, out)
+  if topic.fix then flow(out, "repair: " .. topic.fix, "  ", "  ", width) end
+  if topic.names[1] == topic.kind then
+    for _, section in ipairs(sections) do
+      if section.kind == topic.kind then add_section(out, section, width) end
+    end
+    return table.concat(out, "\n")
+  end
+  if topic.names[1] == "explorer" then add_keys(out, width) end
+  local calls, fields = children(topic)
+  for _, call in ipairs(calls) do flow(out, call, "  ", "      ", width) end
+  if #fields > 0 then flow(out, "fields: " .. table.concat(fields, " "), "  ", "    ", width) end
+  return table.concat(out, "\n")
+end
+
+-- What there is: the names of all topics but fields, of which there are too many.
+function explain.all(width)
+  local out = {}
+  for _, section in ipairs(sections) do
+    local names = {}
+    flow(out, section.title, "", "", width)
+    for _, topic in ipairs(section) do
+      for _, name in ipairs(topic.names) do
+        name = name:gsub("^check%.", "")
+        if section.kind ~= "fields" or not name:find "[.:]" then names[#names + 1] = name:gsub(" ", "\0") end
+      end
+    end
+    local lines = {}
+    flow(lines, table.concat(names, section.kind == "words" and ", " or " "), "  ", "  ", width)
+    for _, line in ipairs(lines) do out[#out + 1] = line:gsub("\0", " ") end
+  end
+  flow(out, 'help "NAME" tells more; help "start" where to begin.', "", "", width)
+  return table.concat(out, "\n")
+end
+
+return explain

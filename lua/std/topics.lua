@@ -1,0 +1,740 @@
+-- topics.lua - what is known about every name: the one source of help, of the manual page and of the
+-- generated parts of docs/reference.md.
+--
+-- An entry is its name or names, then for a call how it is written, then the text. A name with a point or
+-- colon belongs to the topic before that sign, under which it is listed. Lines of a text that begin with two
+-- spaces stay as they are; all others are filled to the width at hand. Of a problem, `fix` says what to do.
+
+local sections = {}                                     -- in order: {title=, kind=, entries...}
+local topics = {}                                       -- name -> {title=, call=, text=, fix=, note=, kind=}
+
+-- kind: "fields", "problems", "words", "options", "environment", "keys"; none: calls and objects.
+local function section(title, kind)
+  return function(entries)
+    local s = {title = title, kind = kind}
+    for i, entry in ipairs(entries) do
+      local topic = {title = entry[1], call = entry[3] and entry[2], text = entry[3] or entry[2], kind = kind,
+        fix = entry.fix, note = entry.note, names = {}}
+      for name in entry[1]:gmatch "[^,]+" do
+        name = name:match "^%s*(.*)$"
+        topics[name], topic.names[#topic.names + 1] = topic, name
+      end
+      s[i] = topic
+    end
+    sections[#sections + 1] = s
+  end
+end
+
+section("The shell") {
+  {"start", [[
+A tile program says what to compute. Binding sizes makes it concrete, a tile shape
+makes it a graph of sTasks, a plan says which unit runs which sTask when, and the
+simulator plays the plan against a model of the device:
+  bound = mr.examples.gemm{m=4096, n=4096, k=4096}
+  found = mr.search(bound, mr.device "h200", {seconds=10})
+  found.plan
+  found.plan:simulate():print()]]},
+  {"shell", [[
+A line that is an expression shows its value, and `_` holds the last one. A chunk that
+is not finished goes on after the prompt >>. TAB completes names, fields, methods and
+files; the arrows and Ctrl-R search the history; Ctrl-C drops the line or stops what
+runs (twice within a second ends the shell); quit(), exit or Ctrl-D leaves.]]},
+  {"explorer", [[
+tl:show(), plan:show(), graph:show(), k:show() and mr.show(a, b) take the terminal to show
+a timeline, plan, graph or kernel, or two beside each other: to look at, step through and
+edit. ? has its keys, mr.keys() too; q leaves. Without a terminal they print.]]},
+  {"mr.show", "mr.show(x[, y])", "The explorer on a timeline, plan, graph or kernel; on two, compared."},
+  {"mr.keys", "mr.keys()", "The keys of the explorer: a list of {group=, keys=, help=}."},
+  {"mr.strict", "mr.strict([on])", [[
+Makes reading a global or field that there is not an error, in all code; in the shell it is one in
+what is typed. mr.strict(false) ends that. rawget(_G, "name") asks whether there is a global.]]},
+  {"help", "help(topic)", [[
+Text about a topic, a function or an object: help "plan", help(mr.search), help(bound).]]},
+}
+
+section("Devices and programs") {
+  {"mr.version", "The version of Millrace, a string."},
+  {"mr.home", "The folder that has hw/ and examples/, a string."},
+  {"mr.devices", "mr.devices()", "Names of the devices that hw/ describes."},
+  {"mr.device", "mr.device([name or path], [changes])", [[
+A device as a scheduler sees it: units, memories, limits, read from hw/NAME.lua.
+Without a name, the one that is attached, which must be as the file says; or, if none is,
+the H200 as a model. What if it had other numbers: {["seu.cuda.ops.sfu"]=32}.]]},
+  {"mr.attached", "mr.attached()", [[
+The GPU of this machine: {name=, arch=, sms=, memory=, partition=, driver=, power_limit=,
+trouble=}; or nil and why there is none. trouble: why times taken now cannot be trusted.]]},
+  {"mr.calibrate", "mr.calibrate(path)", [[
+Measures the attached device with kernels made of plans, and writes its file: that of
+hw/ with the numbers that were measured. Takes a minute or two.]]},
+  {"device", [[
+What mr.device gives. Fields: name, title, arch, eus, clock_hz, seus. Shown as a table
+of all numbers the model uses; device:number "memory.l2.rate" is one of them.]]},
+  {"device:number", "device:number(path)", "A number of its file: device:number \"memory.l2.rate\". help \"hw\" tells the paths."},
+  {"mr.examples", [[
+The programs that come with Millrace, from examples/: mr.examples.gemm{m=..., n=...,
+k=...} is a bound program. help "gemm" tells its sizes and options.]]},
+  {"mr.program", "mr.program(name, function(p) ... end)", [[
+A tile program. The function runs when sizes are bound; see help "p".]]},
+  {"program", "What mr.program gives: program:bind{...}, or program{...}, makes it concrete."},
+  {"program:bind", "program:bind{m=4096, n=4096, dtype=\"bf16\"}", [[
+The program with concrete sizes, by the names of its axes, and options. A key that the
+program does not know is an error.]]},
+  {"bound", [[
+A program with sizes. Fields: name, axes, tensors. Methods: graph, inputs, reference.]]},
+  {"bound:graph", "bound:graph{tile={m=128, n=256, k=64}}", [[
+Propagate the tile shape through the program: the sTask-graph.]]},
+  {"bound:inputs", "bound:inputs{seed=1}", "Random arrays for every input, by name."},
+  {"bound:reference", "bound:reference(inputs[, {tile=, round=, on=, limit=, seed=}])", [[
+The answer in double precision, by a plain interpreter on the CPU. on="host" or "device":
+by a plain kernel made from the program alone, for larger sizes. With round=true, values
+are rounded to their dtypes as a kernel would.]]},
+  {"mr.array", "mr.array(dtype, {size, ...}[, fill])", [[
+An array of zeros, or filled by a number, a table of all elements, or a function of the
+position.]]},
+  {"array", [[
+Elements packed by type, row-major. a[i] counts from 1. Field: dtype. Methods: get, set,
+shape, copy, fill, max_error.]]},
+  {"array:get", "a:get(i, j, ...)", "One element, positions counted from 1."},
+  {"array:set", "a:set(value, i, j, ...)", "Set one element."},
+  {"array:shape", "a:shape()", "The sizes of all dimensions."},
+  {"array:copy", "a:copy([dtype])", "A new array with the same elements, converted if asked."},
+  {"array:fill", "a:fill(number, table or function)", "Set all elements."},
+  {"array:max_error", "a:max_error(b)", "Two numbers: the largest difference, and the relative one (norms)."},
+}
+
+section("The tile language") {
+  {"p", [[
+What the function of a program is given. It makes axes and tensors, loads and stores
+tiles, and groups work into sTasks. p.NAME is an option given to bind, or nil.
+A value is a tile over named axes; arithmetic matches axes by name and broadcasts.]]},
+  {"p:axes", 'p:axes("m", "n", ...)', "Axes whose sizes bind gives."},
+  {"p:axis", "p:axis(name, size)", "An axis with a size that the program computes."},
+  {"p:input", "p:input(name, dims[, dtype])", [[
+A tensor in global memory, row-major, the last dimension contiguous; dtype is p.dtype or
+"bf16" unless given.]]},
+  {"p:output", "p:output(name, dims[, dtype])", "A tensor that the program writes."},
+  {"p:temp", "p:temp(name, dims[, dtype])", "A tensor that passes from one phase to a later one."},
+  {"p:batch", "p:batch(b, h)", "A tile has exactly one value of these axes."},
+  {"p:load", "p:load([name,] tensor[, index])", [[
+A tile of a tensor. index: one affine expression a dimension, of axes and numbers with
++ - * and, by numbers, // and %. Outside the tensor is zero.]]},
+  {"p:mma", "p:mma([name,] a, b)", "Matrix product: contracts every axis that both have; f32."},
+  {"p:loop", "p:loop(axis or {axes}[, {from=, upto=}], function() ... end)", [[
+The tiles of the axes in order. Tiles wholly outside [from, upto] are not visited.]]},
+  {"p:carry", "p:carry(name, axes, init)", [[
+A tile-valued variable; c:set(v) assigns, c:add(v) accumulates.]]},
+  {"p:task", "p:task(name, function() ... return v end)", [[
+Element-wise work that is one sTask; returns what the function returns.]]},
+  {"p:phase", "p:phase(name, function() ... end)", "A grid of its own; phases run one after another."},
+  {"p:option", "p:option(name, kind[, default])", [[
+An option that bind was given: a "number", a "whole" number or a "boolean"; of another kind it
+is blamed on bind.]]},
+  {"p:check", "p:check(condition, message)", "What the program asks of its sizes, blamed on bind."},
+  {"tensor", "What p:input, p:output and p:temp give."},
+  {"tensor:store", "tensor:store([name,] value[, index])", "Write a tile."},
+  {"axis", "A named dimension. Fields: name, size."},
+  {"axis:index", "axis:index()", "The global index along the axis, i32."},
+  {"value", [[
+A tile over named axes. + - * / and unary -, & | ~ << >> on i32, element by element.
+Comparisons are methods: a:lt(b) le gt ge eq ne. Each function of one value is a method
+too: x:exp2(), s:rowmax(n).]]},
+  {"value:to", "v:to(dtype)", [[
+Cast: f64 f32 tf32 f16 bf16 e4m3 e5m2 e2m1 i32 i8 i4.]]},
+  {"carry", "A tile-valued variable of p:carry; used as a value, it is what it holds there."},
+  {"carry:set", "c:set(v)", "Assign."},
+  {"carry:add", "c:add(v)", "Add; a matrix product then accumulates in place."},
+  {"mr.where", "mr.where(c, x, y)", "x where c, else y."},
+  {"mr.max", "mr.max(a, b, ...)", "Element-wise maximum."},
+  {"mr.min", "mr.min(a, b, ...)", "Element-wise minimum."},
+  {"mr.exp2", "mr.exp2(x)", "Two to the power of x; the fast one on GPUs."},
+  {"mr.exp", "mr.exp(x)", "e to the power of x."},
+  {"mr.log2", "mr.log2(x)", "Logarithm to base two."},
+  {"mr.log", "mr.log(x)", "Natural logarithm."},
+  {"mr.sqrt", "mr.sqrt(x)", "Square root."},
+  {"mr.rsqrt", "mr.rsqrt(x)", "One over the square root."},
+  {"mr.tanh", "mr.tanh(x)", "Hyperbolic tangent."},
+  {"mr.abs", "mr.abs(x)", "Absolute value."},
+  {"mr.floor", "mr.floor(x)", "Round towards minus infinity."},
+  {"mr.sigmoid", "mr.sigmoid(x)", "1 / (1 + exp(-x))."},
+  {"mr.silu", "mr.silu(x)", "x * sigmoid(x)."},
+  {"mr.gelu", "mr.gelu(x)", "Gaussian error linear unit, its tanh form."},
+  {"mr.rowsum", "mr.rowsum(v, axis)", "Sum along an axis."},
+  {"mr.rowmax", "mr.rowmax(v, axis)", "Maximum along an axis."},
+  {"mr.rowmin", "mr.rowmin(v, axis)", "Minimum along an axis."},
+  {"mr.cumsum", "mr.cumsum(v, axis)", "Inclusive running sum along an axis."},
+  {"mr.cummax", "mr.cummax(v, axis)", "Running maximum along an axis."},
+  {"mr.cummin", "mr.cummin(v, axis)", "Running minimum along an axis."},
+  {"mr.unpack", "mr.unpack(v, from, to, dtype)", [[
+i32 words over the axis from as elements over the axis to, lowest bits first.]]},
+}
+
+section("Graphs and plans") {
+  {"graph", [[
+What Propagate makes of a program: sTasks, the buffers between them, and what each waits
+for. Plain tables: graph.tasks, graph.edges, graph.buffers, graph.tile. Numbers:
+graph.tiles, graph.flops, graph.bytes. graph.program is the program. Shown as a table.]]},
+  {"graph:table", "graph:table{width=, ascii=, color=}", "Axes, sTasks, buffers and dependences as text."},
+  {"graph:show", "graph:show()", "The explorer on it: help \"explorer\""},
+  {"graph:drawing", "graph:drawing{width=, ascii=, color=}", "The graph drawn in layers, as text."},
+  {"graph:dot", "graph:dot()", "The graph as text for Graphviz."},
+  {"mr.plan", "mr.plan(graph[, device])", "An empty plan for a graph on a device."},
+  {"plan", [[
+Who runs what, when, waiting for whom: an order of sTasks for every lane. Fields: tasks,
+edges, tile (as they are after splits), rings, usage, graph, device. Shown as a table.]]},
+  {"plan:lane", "plan:lane(name, {warps=, registers=, turns=})", [[
+Declare a lane or change it. registers: of a thread; without it, what the lane needs.
+turns=n: n such lanes, which take the output tiles in turn.]]},
+  {"plan:append", 'plan:append(task, {seu="tensor", lane="c0", at=1})', [[
+Give an sTask to a unit and a lane, after what was appended before. at: how many
+iterations ahead it runs. Without options: the unit that such work goes to, lane "p0"
+for copies, else "c0".]]},
+  {"plan:move", 'plan:move(task, {at=, before=, after=, lane=, seu=, settle=})', [[
+Change the offset of an sTask, its place in the order, its lane or unit; what is not named
+stays. "mma" moves all parts mma.0, mma.1, ... alike. Waits that are needed then come,
+needless ones go, and versions rise to what the order needs, unless settle=false.]]},
+  {"plan:insert", 'plan:insert(task, {at=, before=, after=, lane=, seu=, settle=})', [[
+Append an sTask at a place, on the lane of the one beside it; then as plan:move.]]},
+  {"plan:remove", "plan:remove(task)", "Take an sTask out of the plan."},
+  {"plan:wait", 'plan:wait(task, {other, {other, distance=1, when="issued"}, ...})', [[
+Let a task wait for others. Without a distance, for the iterations that the graph's
+dependences between the two name. when: "complete" unless given, or "issued".]]},
+  {"plan:unwait", "plan:unwait(task, other)", "Take out the waits of one task for another."},
+  {"plan:fill_waits", "plan:fill_waits()", "Add the waits that are missing; how many."},
+  {"plan:buffers", "plan:buffers{k=3, v=3}", "How many versions each buffer has."},
+  {"plan:grid", 'plan:grid{raster="rows", group=8, eus=, longest_first=, cluster=}', [[
+How output tiles go over the EUs. raster: "rows" or "columns"; group: so many of them are
+walked together; longest_first: tiles with most iterations first; cluster: so many EUs
+take neighbouring tiles together and load what is the same for all of them once.]]},
+  {"plan:split", "plan:split(axis, ways[, {task, ...}])", [[
+Divide tasks along an axis: mma becomes mma.0, mma.1, ... Without a list, every task
+but loads that has the axis. Before these are appended.]]},
+  {"plan:cut", "plan:cut(value, task)", [[
+The last step to a value, such as a conversion, is an sTask of its own, called task. So it
+can come later than the rest. Before it is split or appended.]]},
+  {"plan:place", "plan:place{value=other, ...}", [[
+A value lies where another one was, once that has been read: in its registers, or in the
+room of its ring.]]},
+  {"plan:propagate", "plan:propagate{m=128, n=256, k=64}", "Change tile extents."},
+  {"plan:undo", "plan:undo()", "Take the last edit back; plan:redo() makes it again."},
+  {"plan:redo", "plan:redo()", "Make an undone edit again."},
+  {"plan:copy", "plan:copy()", "A plan of its own with the same statements, whose edits can be undone, too."},
+  {"plan:diff", "plan:diff(other)", [[
+What to take out of a plan and to put in to have the other: a list of {"-" or "+", statement}.
+Shown with the lines around.]]},
+  {"plan:try", "plan:try(function(p) ... end[, {keep=true}])", [[
+Edit the plan, see what that brings, and take it back: .diff .came .went (waits) .ok .problems
+.before .after (timelines) .gain .tie; .keep() makes the edits again.]]},
+  {"plan:check", "plan:check()", [[
+true or false, and a list of problems {code=, message=, hint=, task=, other=, edge=,
+place=}.]]},
+  {"plan:table", "plan:table{width=, ascii=, color=}", "Lanes, waits, rings and problems as text."},
+  {"plan:script", "plan:script()", "Lua text that rebuilds exactly this plan."},
+  {"mr.load_plan", "mr.load_plan(path or name[, bound])", [[
+A plan from the text that plan:script() gave, or by name one of examples/, such as
+"attention_pingpong". bound: another program, or other sizes.]]},
+  {"plan:show", "plan:show()", "The explorer on it; returned if it was edited. help \"explorer\""},
+  {"plan:simulate", "plan:simulate{events=}", [[
+Play the plan against the device's model: a timeline. events: how many to keep.]]},
+  {"plan:compile", 'plan:compile{target="cuda", text=, without=}', [[
+Generate and build the kernel. text=true: its text alone. without={"clear", "parts", "before"}:
+leave out passes of lowering, to see what they bring.]]},
+  {"plan:kernel", 'plan:kernel{target="cuda"}', [[
+The role program: what each lane does, operation by operation, and why each wait is there.
+tostring() is the dump, .text too.]]},
+  {"mr.search", "mr.search(bound[, device[, {seconds=60, trials=2000}]])", [[
+Find a good plan by simulating many. Ctrl-C stops it and keeps the best so far. Gives
+.plan (a copy at each reading) .timeline .seconds .ii .bound .gap .bound_seconds .proven
+.trials .shapes .pruned .ended and why(); or nil and a message.]]},
+}
+
+section("Timelines and kernels") {
+  {"timeline", [[
+What ran when. Fields: cycles, seconds, tflops, ii, bound, res_mii, rec_mii, utilization,
+events, phases, measured, unit, program, unpriced, cache, played; of a trace also overhead,
+clock_hz, kernel. Shown as a drawing.]]},
+  {"timeline:print", 'timeline:print{width=, by="lane", phase=, tile=, from=, to=, ascii=, color=}', [[
+Draw it on the standard output. by: "lane" or "seu". It begins with a tile or a cycle.]]},
+  {"timeline:show", "timeline:show()", "The explorer on it; an edited plan is returned. help \"explorer\""},
+  {"timeline:text", "timeline:text{...}", "What timeline:print writes, as a string."},
+  {"timeline:summary", "timeline:summary{width=, ascii=, color=}", "The numbers without the drawing."},
+  {"kernel", [[
+What plan:compile gives. Fields: source, target, registers, spills, smem, problems, warnings,
+plan.]]},
+  {"kernel:run", "kernel:run(inputs[, {seed=, limit=}])", [[
+Run it; gives the outputs by name. Inputs nil: random ones, which a device makes itself.]]},
+  {"kernel:check", "kernel:check{seed=, reference=}", [[
+Compare with the reference: .relative .max_abs .ok, and which reference it was: .reference.]]},
+  {"kernel:show", "kernel:show()", "The explorer on its plan and what it is lowered to: help \"explorer\""},
+  {"kernel:trace", "kernel:trace{seed=, inputs=, eu=, seconds=}", [[
+Run it with time stamps: a timeline like that of plan:simulate, but measured. On the host,
+which has no clock, it tells the order. eu: whose events are wanted.]]},
+  {"mr.compare", "mr.compare(predicted, measured)", [[
+Two timelines of one program, sTask by sTask: how long, how often, waiting, and what adds
+most to the difference, with the causes that grew or shrank most. .rows and .causes for
+scripts.]]},
+  {"timeline.blame", "timeline.blame", [[
+Where the time of each lane goes, by sTask: rows with .lane .task .share and, by cause, .issue
+.pipe .dependence .shared .l2 .global .slot .turn .sync .power; .parts says whom it is about.
+Shown as a table.]]},
+  {"timeline:why", "timeline:why()", [[
+What binds a simulated timeline, and what would help by how much: other rings, tiles, lanes,
+orders and grids are tried. Gives a text, and all that was tried, best first: .change .gain
+.script.]]},
+  {"kernel:bench", "kernel:bench{seconds=}", [[
+Time it: .ms (median) .tflops .gbps .min .max .runs; .watts, the mean power, or nil; .cache,
+"cold L2" or "warm L2".]]},
+  {"kernel:export", "kernel:export(dir[, {name=}])", [[
+Write it as files that stand alone: source, binary, C launcher, Python module for torch.
+Of a kernel for the CPU: source, runtime, a driver and its makefile. Gives their paths.]]},
+}
+
+section("Words", "words") {
+  {"words", "The words used here, those of PipeThreader (OSDI 2025) and of software pipelining."},
+  {"EU", "An execution unit: an SM, a CU. A device has many, all alike, and each runs the same plan."},
+  {"sEU", [[
+A specialised unit inside an EU: the copy engine (tma), the tensor cores (tensor), the CUDA cores
+(cuda). Different ones work at the same time. help "device"]]},
+  {"lane", [[
+What issues sTasks inside an EU: a producer warp, a consumer warpgroup. It issues its sTasks one after
+the other, in the plan's order. help "plan:lane"]]},
+  {"tile", "What one EU computes at a time, and the extents by axis that cut the program into such pieces."},
+  {"ring", [[
+A buffer with several versions, used in turn, so that one can be filled while others are read.
+plan:buffers sets how many; plan.rings tells.]]},
+  {"version", "One of the places of a ring: iteration i has place i modulo the number of versions."},
+  {"occupancy", [[
+Of a ring: how many of its versions hold something that is still to be read, at a moment. A ring that
+is full makes who fills it wait (cause "slot"); one that is empty, who reads it.]]},
+  {"offset", [[
+How many iterations ahead an sTask runs: at= of plan:append and plan:move. In turn j of its lane an
+sTask with offset 1 works on iteration j + 1. PipeThreader calls it the stage.]]},
+  {"Stage", "PipeThreader's word for the iteration offset of an sTask: help \"offset\"."},
+  {"turn", [[
+One round of a lane through its order. In turn j each sTask runs for iteration j + its offset, if there
+is such an iteration.]]},
+  {"turns", [[
+Copies of a lane that take the output tiles of an EU in turn: turns= of plan:lane.]]},
+  {"prologue", "The first turns of a loop, in which only those sTasks run that are ahead."},
+  {"steady state", "The turns of a loop in which every sTask of it runs."},
+  {"epilogue", [[
+The last turns of a loop, in which those sTasks that were ahead are done. Also what a program does with
+a tile behind its loop.]]},
+  {"II", [[
+Initiation interval: cycles from one iteration of a loop to the next, in the steady state. What a
+schedule is about: timeline.ii.]]},
+  {"ResMII", [[
+A lower bound of the II by resources: the work of the busiest unit or memory in an iteration.
+timeline.res_mii]]},
+  {"RecMII", [[
+A lower bound of the II by recurrences: the longest circle of dependences and orders, its latency over
+its distance. timeline.rec_mii]]},
+  {"bound of the II", "The greater of ResMII and RecMII; no order of these lanes and versions is shorter: timeline.bound."},
+  {"Propagate", [[
+From a tile shape to the shapes of all sTasks: bound:graph{tile={...}}, plan:propagate. With Append and
+Wait the three primitives of PipeThreader.]]},
+  {"Append", "To give an sTask to a unit and a lane, behind what is there: plan:append."},
+  {"Wait", "To let an sTask be issued only when others are complete, or issued: plan:wait."},
+  {"dependence of a loop", [[
+Iteration s of one sTask needs iteration s - d of another; d is the distance. It is carried by the loop
+if d is not 0.]]},
+  {"settle", "After a move: the waits that are needed come, needless ones go, versions rise. plan:move, settle=false: not."},
+  {"slack", [[
+How much later an event could be without making the end later; 0 on the critical chain. The explorer
+tells it.]]},
+  {"critical chain", "The events that led to the end, each by what it waited for. In the explorer: c."},
+  {"cluster", [[
+EUs that take neighbouring tiles together and load what is the same for all of them once: plan:grid{cluster=2}.]]},
+  {"raster", "The order in which output tiles go over the EUs: plan:grid{raster=, group=}."},
+  {"doubt", "By how much a prediction may be wrong: nine of ten measured times are nearer. timeline.doubt"},
+  {"tie", "Two predictions that are nearer than that may be in the other order: timeline.tie, \"too near to call\"."},
+  {"role program", "What a plan is lowered to: what each lane does, operation by operation. plan:kernel, help \"kernel\""},
+}
+
+section("Fields", "fields") {
+  {"program.name", "A string."},
+  {"bound.name", "A string."},
+  {"bound.axes", "Table: size by name."},
+  {"bound.tensors", [[
+List of {name=, role=, dtype=, shape=, axes=}; role is "input", "output" or "temp".]]},
+  {"array.dtype", "The type of its elements, a string."},
+  {"device.name, device.title, device.arch", "Strings."},
+  {"device.eus", "Number of EUs."},
+  {"device.clock_hz", "The clock of its EUs when power does not limit it."},
+  {"device.seus", "List of {name=, kind=, async=}; kind is \"copy\", \"matrix\" or \"vector\"."},
+  {"graph.tasks", "List of sTasks, in program order."},
+  {"graph.edges", "List of dependences."},
+  {"graph.buffers", "List of buffers."},
+  {"graph.tile", "The extents it was made with."},
+  {"graph.tiles", "Output tiles, over all phases."},
+  {"graph.flops, graph.bytes", [[
+Of the whole program: floating-point operations of products; bytes of all tensors, each once.]]},
+  {"graph.program", "The bound program."},
+  {"plan.tasks, plan.edges, plan.tile", "As of a graph, after splits and propagate."},
+  {"plan.graph, plan.device", "What it was made with."},
+  {"plan.rings", "Table: versions by buffer."},
+  {"plan.usage", "{threads=, registers=, shared_bytes=, lanes={name=registers a thread}} of one EU."},
+  {"timeline.cycles", "From start to the end of the last EU."},
+  {"timeline.seconds", "Cycles at the clock, and the launch of each phase."},
+  {"timeline.clock_hz", [[
+The clock: that of the traced run, or what power leaves the device for this work, over and over;
+nil if it is not known.]]},
+  {"timeline.full_clock_hz", [[
+Of a simulated one: the clock without a limit of power; an H200 with products at work has a lower
+one than without.]]},
+  {"timeline.power", [[
+W that the device draws then; nil if measured, or if nothing is known of its power.]]},
+  {"timeline.energy", "J of a run: .product, .vector, .l2, .global, .idle; nil like tl.power."},
+  {"timeline.doubt", [[
+Share of tl.seconds: nine of ten measured times are nearer than that; nil if it is not known.]]},
+  {"timeline.tie", [[
+Share of a time: predictions that far apart are in the right order in 19 of 20 cases; nil if it is
+not known.]]},
+  {"timeline.cache", [[
+What its reads find in the L2: "cold L2", as every simulation begins with nothing in it; of a
+trace as b.cache; nil if it is not known.]]},
+  {"timeline.tflops", "The program's operations over seconds, in 10^12 a second."},
+  {"timeline.ii", "Cycles an iteration of the innermost loop that runs most, in the steady state."},
+  {"timeline.res_mii, timeline.rec_mii", "Lower bounds of it: by resources, by recurrences."},
+  {"timeline.bound", "The greater of the two."},
+  {"timeline.utilization", [[
+Share of the time, 0 to 1, by name of the sEU, and memory: of the EU's share of the bandwidth.]]},
+  {"timeline.phases", [[
+List of {name=, cycles=, tiles=, eus=, eu=, ii=, res_mii=, rec_mii=}; eu: the one whose events are
+kept, from 1.]]},
+  {"timeline.measured", "True: it was traced; false: it was simulated."},
+  {"timeline.unpriced", "Simulated without a kernel: why there is none; else nil."},
+  {"timeline.played", [[
+Events that were played to know this, of all EUs that were looked at, kept or not.]]},
+  {"timeline.unit", "\"cycles\", or \"stamps\" where there was no clock."},
+  {"timeline.program", "String: the program with its sizes."},
+  {"timeline.events", "List of events, in order of issue, of the EU that finishes last."},
+  {"timeline.overhead", [[
+Of a trace: by which share its time is longer than the kernel's own, measured right before and
+after.]]},
+  {"timeline.kernel", "Of a trace: the traced kernel; nil of a simulated timeline."},
+  {"kernel.target", "\"cuda\" or \"host\"."},
+  {"kernel.source", "String: the text; every statement block names its sTask and iteration."},
+  {"kernel.registers, kernel.spills, kernel.smem", [[
+Registers a thread at launch; bytes of spills a thread; bytes of dynamic shared memory; the most
+of all phases.]]},
+  {"kernel.warnings", [[
+Array of strings: what the compiler said, such as that products were serialized.]]},
+  {"kernel.problems", [[
+List like that of plan:check(): spills, registers that a thread keeps in memory; serialized,
+matrix products that the compiler makes wait for each other, with the sTask in whose text that is.]]},
+  {"kernel.plan", "The plan."},
+  {"kernel.text", "Of plan:kernel: the dump, as tostring gives it."},
+  {"sTask", [[
+What graph.tasks and plan.tasks list: one piece of work on one tile, made for one sEU: a load, a
+product, element-wise work or a store.]]},
+  {"sTask.name", "The program's, with .0, .1, ... for the parts of a split."},
+  {"sTask.kind", "\"load\", \"mma\", \"compute\" or \"store\"."},
+  {"sTask.phase, sTask.loop", "Names; no loop means once a tile."},
+  {"sTask.shape", "Extents of its result, by axis."},
+  {"sTask.dtype", "Of the operands or elements."},
+  {"sTask.flops, sTask.bytes, sTask.shared_bytes", [[
+Of one instance: operations, bytes of global memory, bytes of shared memory.]]},
+  {"sTask.m, sTask.n, sTask.k", "Of a product."},
+  {"sTask.reads, sTask.writes", "Lists of names of buffers."},
+  {"sTask.place", "\"FILE:LINE\" in the program."},
+  {"dependence", [[
+What graph.edges lists: every instance of from in iteration s - distance comes before every
+instance of to in iteration s.]]},
+  {"dependence.from, dependence.to", "sTasks: who comes first, and who depends on it."},
+  {"dependence.kind", "\"flow\", \"anti\" or \"output\"."},
+  {"dependence.buffer", "Through which buffer."},
+  {"dependence.distance", "Iterations of loop from one to the other."},
+  {"dependence.loop", "Whose iterations the distance counts; none: tiles."},
+  {"dependence.reuse", "true: the distance is multiplied by the versions of the buffer."},
+  {"buffer", [[
+What graph.buffers lists: values that pass from sTask to sTask, in shared memory or registers.]]},
+  {"buffer.name, buffer.phase, buffer.loop", "Names; loop is the one whose iterations are its lives."},
+  {"buffer.dtype", "The type of its elements."},
+  {"buffer.scope", "\"shared\", or \"registers\" if producer and users are on one lane."},
+  {"buffer.shape, buffer.bytes", "Extents by axis; bytes of one version."},
+  {"buffer.carry", "true if it is a carry's, which lives through the loop."},
+  {"problem", [[
+What the list of plan:check() has. help "problems" tells the codes and their repair.]]},
+  {"problem.code", "What sort of problem, such as \"deadlock\": help \"problems\"."},
+  {"problem.message", "A sentence."},
+  {"problem.hint", "What would repair it, as a statement where possible."},
+  {"problem.task, problem.other", "sTasks concerned."},
+  {"problem.edge", "The dependence, as in plan.edges."},
+  {"problem.place", "\"FILE:LINE\" of the entry, wait or task."},
+  {"tried", [[
+What plan:try gives, besides tried.keep(), which makes the edits again.]]},
+  {"tried.diff", "Of the statements, as by plan:diff."},
+  {"tried.came, tried.went", [[
+Lists of waits: {task=, on=, distance=, when=}; distance is nil if it is open.]]},
+  {"tried.ok, tried.problems", "What plan:check() says then."},
+  {"tried.before, tried.after", "Timelines; nil if the plan is not legal."},
+  {"tried.gain", [[
+The share of the time that it saves, negative if it costs; nil without both timelines.]]},
+  {"tried.tie", "True if the times are too near to call, by tl.tie."},
+  {"tried.kept", "Do the edits stand?"},
+  {"event", [[
+What timeline.events lists: one instance of an sTask, when it was issued, ran and ended.]]},
+  {"event.task, event.lane, event.seu", "Names."},
+  {"event.iteration", "In the sequence of its region, over all tiles of the EU."},
+  {"event.tile", "Of the EU."},
+  {"event.ready", "Cycle in which its lane came to it."},
+  {"event.issue", "Cycle in which its waits were satisfied."},
+  {"event.start", "Cycle in which its unit began."},
+  {"event.end", "Cycle in which its completion could be seen."},
+  {"event.cause", [[
+Of the longest delay: "wait" for completion of on, "turn" for its issue, "seu": the unit was busy
+with on, "memory", "drain": the kernel has its lane wait for on, a product of its own; nil: none.]]},
+  {"event.on", "An sTask."},
+  {"event.late", [[
+True: traced, and seen by a lane that came later, so that ["end"] is the latest that it can have
+been.]]},
+  {"event.copy", "Which of the copies of a lane with turns, from 0."},
+  {"event.phase", "Of the program, from 1."},
+  {"blame", [[
+What timeline.blame lists: a row for each sTask of each lane. The causes: help "cause".]]},
+  {"blame.lane, blame.task", "Names."},
+  {"blame.share", "Of the lane's time; over a lane these add up to 1."},
+  {"blame.issue, blame.pipe, blame.shared, blame.l2, blame.global, blame.slot, blame.dependence, blame.turn, blame.sync, blame.power", [[
+Parts of share, by cause; these add up to it. help "cause"]]},
+  {"blame.parts", [[
+List of {cause=, on=, unit=, share=}, the greatest first: on is the sTask that is waited for, unit
+the sEU that is at work.]]},
+  {"blame.feeds", "True if all that the lane does is to feed a copy engine: it is there to wait."},
+  {"blame.lane_cycles", "The time of the lane; of a lane with turns, of one of its copies."},
+  {"cause", [[
+Why time passes in a lane, in timeline.blame and mr.compare.]]},
+  {"cause.issue", "The lane's own: asking, issuing, telling, what is between tiles."},
+  {"cause.pipe", "unit at work: for the lane itself (no on), or for on, while the lane waits."},
+  {"cause.shared", "The same, as far as shared memory is slower than the unit."},
+  {"cause.l2, cause.global", "The EU's share of L2, of device memory, at work."},
+  {"cause.slot", "What is to be written over is not read yet: a deeper ring would do without that."},
+  {"cause.dependence", "on: its latency; of a trace, all of it."},
+  {"cause.turn", "The issue of on."},
+  {"cause.sync", "on was complete, but that was told, or its value handed over, later."},
+  {"cause.power", "The clock is lower than the device's. It does not lengthen l2 and global."},
+  {"compared", [[
+What mr.compare gives, and the fields of its rows.]]},
+  {"compared.rows, compared.causes", [[
+A row for each sTask, and what takes more or less of the lanes' time: most first.]]},
+  {"compared.tie", "true if both are predicted and the times too near to call."},
+  {"compared.title", "What is compared, and the totals."},
+  {"compared.task, compared.lane", "Names."},
+  {"compared.predicted, compared.measured", [[
+What the first and the second timeline say; nil if it has no such event.]]},
+  {"compared.duration", "Mean cycles from issue to end."},
+  {"compared.interval", [[
+Mean cycles from one issue to the next one within a tile, or of the next tile if it is once a
+tile.]]},
+  {"compared.wait", "Mean cycles from ready to issue."},
+  {"compared.lane_time, compared.share", [[
+Mean cycles until its lane came to the next one; all of them as a share of the lane's time.]]},
+  {"compared.count, compared.late", "Events; share of them that are late."},
+  {"compared.ratio", "Of the durations."},
+  {"compared.difference", [[
+What the sTask adds to its lane's time: the difference of lane_time, times count. Over a lane
+these add up.]]},
+  {"change", [[
+What the list of timeline:why() has: one change of the plan that was tried.]]},
+  {"change.change", [[
+The statements to write, or, of plan:append, plan:lane and plan:split, to change; behind: where
+the statement then stands.]]},
+  {"change.gain", "The share of the time that it saves, negative if it costs."},
+  {"change.script", "The text of the changed plan, for load(script)(bound)."},
+  {"found", [[
+What mr.search gives; found.why() is a text: what the interval is bound by.]]},
+  {"found.plan", [[
+The best plan, checked again: a copy at each reading, so that nobody changes what the other fields
+are about. To edit it, keep it: local p = r.plan.]]},
+  {"found.timeline", "Its timeline."},
+  {"found.seconds, found.ii, found.bound", "Of the timeline."},
+  {"found.gap", [[
+ii / bound - 1: how far the plan's interval is above the bound of its own tile shape.]]},
+  {"found.bound_seconds", [[
+No plan of any tile shape looked at is faster in the model: the work of the busiest unit, without
+waiting.]]},
+  {"found.proven", [[
+True if all shapes were looked at and the best plan reaches bound_seconds within 0.1 %.]]},
+  {"found.trials, found.shapes, found.pruned", [[
+Plans simulated, shapes looked at, shapes not tried because of their bound.]]},
+  {"found.ended", "\"done\", \"trials\", \"seconds\" or \"interrupted\"."},
+  {"attached", [[
+What mr.attached() gives.]]},
+  {"attached.name, attached.arch, attached.sms", "As CUDA has them: \"NVIDIA H200\", \"sm_90a\", 132."},
+  {"attached.memory", "Bytes free."},
+  {"attached.partition", "True: it is a part of a board (MIG)."},
+  {"attached.driver", "String: the driver's version, \"580.159.03\"; nil if it is not known."},
+  {"attached.power_limit", "W that the board keeps to; nil if it is not known."},
+  {"attached.trouble", [[
+String: why times that are taken now cannot be trusted, "another process (pid 71) is on it, 40 %
+in use"; nil: nothing is known against them.]]},
+  {"benched", [[
+What kernel:bench gives.]]},
+  {"benched.ms, benched.min, benched.max", "Milliseconds of one pass over all phases: the median, the least, the most."},
+  {"benched.runs", "How many were timed."},
+  {"benched.tflops, benched.gbps", "The program's operations, and bytes, over ms: 10^12, 10^9 a second."},
+  {"benched.watts", [[
+Mean power of the board while the times were taken; nil where it does not tell, or of less than
+0.3 s.]]},
+  {"benched.cache", "What the runs found in the L2: \"cold L2\" or \"warm L2\"."},
+  {"checked", [[
+What kernel:check gives.]]},
+  {"checked.relative, checked.max_abs", "The error: as a share of the norm (Frobenius), and the largest one."},
+  {"checked.ok", "true if the error is what the type of the outputs allows."},
+  {"checked.reference", "Which reference it was: \"interpreter\", \"device\" or \"host\"."},
+  {"hw", [[
+The fields of a device file, hw/NAME.lua, which returns one table. help "memory.l2.rate" tells one.
+device:number reads them by the same names.]]},
+  {"hw.title, hw.arch", "Texts."},
+  {"hw.eus", "SMs, CUs."},
+  {"hw.clock_ghz", "GHz when power does not limit it."},
+  {"hw.limits.warp", "Threads of a warp or wave."},
+  {"hw.limits.max_threads", "Of a block."},
+  {"hw.limits.registers", "32-bit registers of an EU."},
+  {"hw.limits.thread_registers, hw.limits.register_step", [[
+Most of a thread; it has a multiple of the step.]]},
+  {"hw.limits.reserved_registers", "Of a thread, for addresses, counters, barriers."},
+  {"hw.limits.named_barriers, hw.limits.max_cluster", "Of a block; EUs of a cluster."},
+  {"hw.limits.cluster_eus", [[
+EUs that clusters of more than two can fill at once; all, if there are none.]]},
+  {"hw.memory.global.bytes, hw.memory.global.rate, hw.memory.global.latency", [[
+Bytes; bytes a second of the device; cycles.]]},
+  {"hw.memory.l2.bytes, hw.memory.l2.rate, hw.memory.l2.eu_rate, hw.memory.l2.latency", [[
+Bytes; bytes a cycle of the device, and that one EU can draw; cycles.]]},
+  {"hw.memory.l2.thread_rate", [[
+Bytes a cycle, in whole sectors of 32, that loads by an EU's threads can draw; .eu_rate unless
+given.]]},
+  {"hw.memory.l2.warp_rate", "As memory.l2.thread_rate, of one warp; half of .thread_rate unless given."},
+  {"hw.memory.shared.bytes, hw.memory.shared.rate", "Bytes of a block; bytes a cycle of an EU."},
+  {"hw.sync.wait_cost", "Cycles of a wait that already holds."},
+  {"hw.sync.drain_cost", "As sync.wait_cost, for products of the lane's own; .wait_cost unless given."},
+  {"hw.sync.tell_cost, hw.sync.warp_cost, hw.sync.fence_cost", [[
+Cycles of a lane: an arrival at a flag; a meeting of a warp's threads; until an engine may read
+what threads wrote.]]},
+  {"hw.sync.flag_latency, hw.sync.turn_latency", [[
+Cycles from completion, or issue, until another lane sees it.]]},
+  {"hw.sync.handoff_latency, hw.sync.handoff_rate", [[
+Cycles, and bytes a cycle, of a register tile to another lane.]]},
+  {"hw.sync.launch_seconds, hw.sync.tile_overhead", [[
+Seconds of a kernel's start; cycles of a lane between two tiles.]]},
+  {"hw.doubt.products, hw.doubt.other, hw.doubt.order", [[
+Shares, for tl.doubt where products bind, and elsewhere, and for tl.tie; 0, not known, unless
+given.]]},
+  {"hw.power.limit, hw.power.idle", [[
+W of the device, and those that it draws whatever its EUs do; without a limit the clock is always
+clock_ghz.]]},
+  {"hw.power.product, hw.power.vector, hw.power.l2, hw.power.global", [[
+pJ at the full clock: of a flop of products on 16 bits, of a thread's operation, of a byte through
+L2, of device memory; needed if there is a limit.]]},
+  {"hw.seu", [[
+List of units, each with name, kind, async, ordered, issue (lane cycles to issue a piece), latency
+(cycles from the end of the work to completion).]]},
+  {"hw.seu.copy.box_bytes, hw.seu.copy.box_interval", [[
+Most bytes of one instruction; cycles between instructions.]]},
+  {"hw.seu.matrix.flops.TYPE, hw.seu.matrix.efficiency", [[
+Dense flop a cycle of an EU by type of the operands; the share that long runs reach.]]},
+  {"hw.seu.matrix.step, hw.seu.matrix.depth", [[
+Lane cycles to issue each further instruction of a product; how many of a lane's may be under way;
+0 and any number unless given.]]},
+  {"hw.seu.matrix.min_m, hw.seu.matrix.min_n, hw.seu.matrix.min_k", [[
+Granularity: rows, columns, bytes.]]},
+  {"hw.seu.vector.ops.CLASS", [[
+Elements a cycle, of the classes fma alu sfu cvt div reduce scan move.]]},
+  {"hw.seu.vector.slots, hw.seu.vector.lane_share, hw.seu.vector.beside, hw.seu.vector.chain", [[
+Elements a cycle over all classes; the share that a lane of 4 warps can draw; the share of that
+beside a matrix unit at work (1 unless given); cycles from an instruction to the next that needs
+its result.]]},
+}
+
+section("Problems of plans", "problems") {
+  {"problems", [[
+What plan:check() and kernel.problems may find; each has a message, and a hint that would repair it.]]},
+  {"check.missing_wait", fix = "the wait in the hint",
+    "in some execution, task in the iteration named is issued before other in its iteration is complete, although it depends on it"},
+  {"check.misplaced_wait", fix = "the wait without a distance",
+    "the same, and there is a wait of task for other, but for another iteration"},
+  {"check.deadlock", fix = "take a wait out, raise its distance, more versions, another order",
+    "the lanes wait for each other in a circle, which the message lists"},
+  {"check.wrong_seu", fix = "the sEU in the hint",
+    "the sEU cannot do this work"},
+  {"check.versions", fix = "more versions, or another order",
+    "the order has task overwrite a slot before other has used it"},
+  {"check.offset", fix = "another order, or a smaller at",
+    "the order has task come before other, on which it depends"},
+  {"check.registers", fix = "split, smaller tile, more warps",
+    "a lane needs more registers than it or a thread can have, for what it has in the sTask named, or all lanes more than the EU has"},
+  {"check.shared_memory", fix = "fewer versions, smaller tile",
+    "rings and staging of stores exceed what a block can have"},
+  {"check.barriers", fix = "wait for completion instead",
+    "turns between lanes need more named barriers than there are"},
+  {"check.threads", fix = "fewer warps",
+    "the lanes have more threads than a block can have"},
+  {"check.missing_task", fix = "append it",
+    "an sTask is not in the plan"},
+  {"check.duplicate_task", fix = "remove it, append it once; split it to run it on several lanes",
+    "an sTask is appended more than once"},
+  {"check.place", fix = "as many versions; one lane for all who make and use both; or no plan:place",
+    "values in each other's place that have other versions, or are not in registers of one lane"},
+  {"check.cluster", fix = "no clusters, or another raster or group",
+    "clusters with too few EUs, with nothing to share, or whose tiles have loops that run otherwise"},
+  {"check.layout", fix = "another lane, so that the value lies in shared memory, or another tile",
+    "a value's axes cannot lie as those who use it need them"},
+  {"check.product", fix = "another tile, split or number of warps, or the CUDA cores",
+    "the unit has no instruction for the product as its operands lie"},
+  {"check.waits", fix = "wait for an sTask that reads what is loaded, or fewer versions",
+    "a wait that no flag can show"},
+  {"check.kernel", fix = "report it with plan:script()",
+    "the kernel would break its own rules: a fault of Millrace"},
+  {"check.spills", fix = "more warps, a smaller tile, or plan:split",
+    "registers that a thread of the compiled kernel keeps in memory"},
+  {"check.serialized", fix = "another order of the sTask named; the text of the kernel shows what stands between",
+    "matrix products that the compiler makes wait for each other"},
+  {"check.by_threads", note = true,
+    "a load on a copy engine that this cannot bring, as its rows in memory are not aligned, say: the threads of its lane copy. The hint says what would bring it. Rows not aligned to 4 bytes are read in aligned words of 8: up to 7 bytes before the tensor's memory and behind it, never on another page"},
+  {"check.model_only", note = true,
+    "no kernel is printed for the device: plans are checked, simulated and searched"},
+}
+
+section("The command line", "options") {
+  {"options", "millrace [options] [FILE.lua [arguments]]; without a script the shell opens."},
+  {"-e", "-e CODE", "Run CODE; may be given again, before the script."},
+  {"-s", "Strict names, as by mr.strict()."},
+  {"-i", "Open the shell after the script."},
+  {"-v, --version", "Print the version."},
+  {"-h, --help", "Print the options."},
+  {"-", "Run standard input as a script."},
+  {"--", "End of the options."},
+}
+
+section("Environment", "environment") {
+  {"environment", "Variables that Millrace looks at."},
+  {"MILLRACE_HOME", [[
+The folder that has hw/ and examples/; otherwise looked for beside the program, above it, and in
+share/millrace.]]},
+  {"MILLRACE_MEMORY", [[
+The most memory to use, in MiB; unless given, three quarters of what the machine or the container has.]]},
+  {"MILLRACE_LIBCUDA, MILLRACE_LIBNVRTC, MILLRACE_LIBNVML", [[
+Files of NVIDIA's driver (libcuda.so.1), run-time compiler (libnvrtc) and management library
+(libnvidia-ml.so.1), instead of those that the loader or the usual places have. Without the last one,
+only the state of the board is not known.]]},
+  {"NO_COLOR", "No colours."},
+  {"XDG_STATE_HOME", "The shell keeps its history in millrace/history there; ~/.local/state unless given."},
+  {"XDG_CACHE_HOME", "Compiled kernels are kept in millrace/cubin there; ~/.cache unless given."},
+  {"CC", "The C compiler that makes kernels for the CPU; cc unless given."},
+  {"TMPDIR", "Where it makes them; /tmp unless given."},
+  {"TERM", "The terminal, for the explorer."},
+  {"LC_ALL, LC_CTYPE, LANG", "The first one that is set says whether the terminal shows UTF-8."},
+  {"HOME", "Where history and compiled kernels are, unless the variables above say so."},
+}
+
+section("Keys of the shell", "keys") {
+  {"keys", "The keys of the shell's line. Those of the explorer: help \"explorer\", mr.keys()."},
+  {"TAB", "Complete the word; twice shows the choices."},
+  {"Ctrl-R", "Search the history backwards."},
+  {"Up, Down", "The line before and after in the history."},
+  {"Ctrl-C", "Drop the line, or stop what runs; twice within a second ends the shell."},
+  {"Ctrl-D", "On an empty line: leave."},
+  {"Ctrl-L", "Clear the screen."},
+  {"Ctrl-A, Ctrl-E", "To the beginning and the end of the line."},
+}
+
+return {sections = sections, topics = topics}

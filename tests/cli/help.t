@@ -1,0 +1,33 @@
+# What documents take from help is what help says now. BLESS=1 writes docs/reference.md anew.
+. tests/lib.sh
+"$MILLRACE" docs/generate.lua reference >"$T/reference.md"
+[ "${BLESS-}" ] && cp "$T/reference.md" docs/reference.md
+cmp -s docs/reference.md "$T/reference.md"
+t_result $? 'docs/reference.md has the tables of help' ||
+	diff -u docs/reference.md "$T/reference.md" | sed 's/^/# /' | head -40
+
+"$MILLRACE" docs/generate.lua man >"$T/millrace.1"
+t_like 'the manual page has the options' "$(<"$T/millrace.1")" '^\.B "\\-e CODE"'
+t_like 'the problems' "$(<"$T/millrace.1")" '^\.B "missing_wait"'
+t_like 'and the functions' "$(<"$T/millrace.1")" '^\.B "plan:append'
+t_is 'no line of it is a request by accident' \
+	"$(grep -E "^[.']" "$T/millrace.1" | grep -vE '^\.(TH|SH|PP|TP|B|I|nf|fi)( |$)')" ''
+if command -v groff >/dev/null; then
+	t_is 'troff has nothing to say against it' "$(groff -man -Tascii -ww "$T/millrace.1" 2>&1 >/dev/null)" ''
+fi
+
+# The names that the shell itself uses, and how it tells what it does not know.
+help() {
+	"$MILLRACE" -i <<<"help \"$1\"" | tail -n +2
+}
+t_is 'a field, by what documents call its object' "$(help tl.ii | head -1)" timeline.ii
+t_is 'a word' "$(help RecMII | head -1)" RecMII
+t_like 'a problem, with its repair' "$(help deadlock)" '^  repair: take a wait out'
+t_like 'a word that is a problem, too' "$(help offset)" '^problem: offset$'
+t_like 'all problems' "$(help problems)" '^  missing_wait$'
+t_like 'a variable' "$(help MILLRACE_HOME)" 'hw/ and examples/'
+t_like 'the keys of the explorer' "$(help explorer)" '^    \? F1 '
+t_is 'a slip' "$(help deadlok)" "no help about 'deadlok'; did you mean 'deadlock'?"
+t_is 'a word of two' "$(help 'steady state' | head -1)" 'steady state'
+t_is 'a call as it is written' "$(help 'plan:undo()' | head -1)" 'plan:undo()'
+t_done

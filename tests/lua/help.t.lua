@@ -1,0 +1,160 @@
+-- Help knows every name of the reference, and the reference every name of help; every problem, every
+-- variable of the environment, every method and field; and no line is wider than the terminal.
+local mr = require "millrace"
+local known, explain = require "millrace.topics", require "millrace.explain"
+local here = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(here .. "tap.lua")
+local ok, is = tap.ok, tap.is
+local topics = known.topics
+
+local function read(name)
+  local file = assert(io.open(here .. "../../" .. name))
+  local text = file:read "a"
+  file:close()
+  return text
+end
+
+-- What documents call an object -> what its topics begin with.
+local kinds = {tl = "timeline", k = "kernel", prog = "program", a = "array"}
+
+---- from the reference's tables to help --------------------------------------------------------
+
+-- Names of a row's first cell, as topics. prefix: what the table is about, "sTask"; nil: only names
+-- that say themselves whose they are count.
+local function names_of(cell, prefix, add)
+  local unit, last = cell:match "^`seu` (%a+):", ""
+  if unit then cell = cell:match ":(.*)$" end
+  for code in cell:gmatch "`([^`]*)`" do
+    local owner, sep, name = code:match "^(%a+)([.:])([%w_.]+)"
+    if code:find "^tostring" or code:find "^#" or code == "..." or code:find "^mr%.array"
+      or owner and owner == owner:upper() then
+      -- not a name, or told elsewhere
+    elseif code == '["end"]' then
+      add((prefix or "event") .. ".end")
+    elseif prefix == "hw" then
+      name = code:match "^[%w_.]+"
+      if name:sub(1, 1) == "." then name = last:match "^(.*)%." .. name end
+      last = name
+      add("hw." .. (unit and "seu." .. unit .. "." or "") .. name)
+    elseif owner then
+      add((kinds[owner] or owner) .. sep .. name)
+    elseif prefix and code:find "^%.?[%a_]+" and not code:find "^%a+[%[{]" then
+      add(prefix .. "." .. code:match "^%.?([%a_][%w_]*)")
+    end
+  end
+end
+
+local function table_names(text)
+  local names, order, prefix, before = {}, {}, nil, ""
+  for line in text:gmatch "[^\n]+" do
+    local cell = line:match "^| (.-) |"
+    if line:find "^<!%-%- names:" then
+      prefix = line:match "names: (%a+)"
+    elseif not line:find "^|" then
+      prefix = nil
+    end
+    if cell and not cell:find "^field$" and not cell:find "^row$" and not cell:find "^cause$" then
+      names_of(cell, prefix, function(name)
+        if not names[name] then order[#order + 1] = name end
+        names[name] = true
+      end)
+    end
+  end
+  return names, order
+end
+
+local reference = read "docs/reference.md"
+local named, order = table_names(reference)
+ok(#order > 200, "the reference's tables have hundreds of names", #order)
+
+-- What is a call in the tables may be one with a point in help, and the other way round.
+local function topic_of(name)
+  return topics[name] or topics[(name:gsub(":", "."))] or topics[(name:gsub("%.([^.]*)$", ":%1"))]
+end
+
+-- Told with what they belong to.
+local within = {["found.why"] = "found", ["tried.keep"] = "tried", ["timeline.show"] = "timeline:show"}
+for _, name in ipairs(order) do
+  ok(topic_of(name) or topics[within[name]], ("help about %s of the reference"):format(name))
+end
+
+---- and back --------------------------------------------------------------------------------
+
+local prose = reference .. read "docs/tile-language.md"
+local words = {}
+for code in prose:gsub("```.-```", ""):gmatch "`([^`\n]+)`" do
+  for word in code:gmatch "[%w_]+" do words[word] = true end
+end
+for _, section in ipairs(known.sections) do
+  for _, topic in ipairs(section) do
+    for _, name in ipairs(topic.names) do
+      local last = name:match "([^.:]*)$"
+      local there = section.kind and section.kind ~= "fields" or not name:find "[.:]" or words[last]
+      ok(there, ("the reference, or the tile language's, has %s"):format(name))
+      ok(#topic.text > 5 and not topic.text:find "[\t`]" or name == "shell", name .. " has a text")
+    end
+  end
+end
+
+---- what the program has ---------------------------------------------------------------------
+
+local plan = mr.load_plan "gemm_cooperative"
+local tl = plan:simulate()
+local objects = {plan = plan, timeline = tl, graph = plan.graph, bound = plan.graph.program, device = plan.device,
+  kernel = plan:compile{text = true}, array = mr.array("f32", {2}), sTask = plan.tasks[1], dependence = plan.edges[1],
+  buffer = plan.graph.buffers[1], event = tl.events[1], blame = tl.blame[1],
+  found = mr.search(plan.graph.program, plan.device, {trials = 20}), tried = plan:try(function() end),
+  problem = select(2, mr.plan(plan.graph, plan.device):check())[1]}
+for kind, object in pairs(objects) do
+  local meta = debug.getmetatable(object)
+  for _, part in ipairs{"methods", "fields"} do
+    for name in pairs(rawget(meta, part) or {}) do
+      local topic = topics[kind .. ":" .. name] or topics[kind .. "." .. name] or topics[within[kind .. "." .. name]]
+      ok(topic, ("help about %s.%s"):format(kind, name))
+    end
+  end
+end
+for name in pairs(mr) do ok(topics["mr." .. name], "help about mr." .. name) end
+
+local source = read "src/plan/problem.c":match "names%[%] = (%b{})"
+for code in source:gmatch '"([%w_]+)"' do
+  local topic = topics["check." .. code]
+  ok(topic and (topic.fix or topic.note), ("the problem %s and its repair"):format(code))
+end
+
+local pipe = assert(io.popen(("cd '%s../..' && cat src/*/*.c lua/*.c ui/*.c ui/*/*.c"):format(here)))
+local variables = {}
+for name in pipe:read "a":gmatch 'getenv%("([%u_]+)"' do variables[name] = true end
+pipe:close()
+for name in pairs(variables) do ok(topics[name], "the variable " .. name) end
+for _, name in ipairs{"MILLRACE_LIBCUDA", "MILLRACE_HOME", "MILLRACE_MEMORY", "NO_COLOR"} do
+  ok(topics[name], "the variable " .. name)
+end
+
+for _, word in ipairs{"II", "ResMII", "RecMII", "offset", "turn", "ring", "cluster", "sEU", "EU", "lane", "prologue", "epilogue",
+    "Propagate", "Append", "Wait", "Stage", "slack", "occupancy", "sTask", "tile"} do
+  ok(topics[word], "the word " .. word)
+end
+
+---- widths ----------------------------------------------------------------------------------
+
+local function widest(text)
+  local most = 0
+  for line in text:gmatch "[^\n]*" do most = math.max(most, utf8.len(line) or #line) end
+  return most
+end
+
+for _, width in ipairs{20, 40, 80, 200} do
+  local seen, wide = {}, nil
+  for name, topic in pairs(topics) do
+    if not seen[topic] and widest(explain.topic(topic, width)) > width then wide = name end
+    seen[topic] = true
+  end
+  ok(not wide, ("no topic is wider than %d columns"):format(width), wide)
+  ok(widest(explain.all(width)) <= width, ("nor is the list of all, at %d"):format(width))
+end
+local lines = explain.fill("one two\nthree\n  code  stays\nfour", 2, 12)
+is(table.concat(lines, "|"), "  one two|  three|    code|      stays|  four", "text is filled, code keeps its lines")
+is(table.concat(explain.fill("abcdefghij", 0, 4), "|"), "abcd|efgh|ij", "what has no space is cut")
+is(table.concat(explain.fill("äöüäöü", 0, 4), "|"), "äöüä|öü", "between characters")
+tap.done_testing()
