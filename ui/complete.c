@@ -10,7 +10,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { CHAIN_MAX = 10 };		/* __index tables followed from one value */
+enum {
+	CHAIN_MAX = 10,			/* __index tables followed from one value */
+	DEPTH_MAX = 64,			/* brackets that are open at the cursor */
+};
 
 static const char *const keywords[] = { "and", "break", "do", "else", "elseif", "end", "false",
 	"for", "function", "goto", "if", "in", "local", "nil", "not", "or", "repeat", "return",
@@ -323,6 +326,207 @@ static void add_files(struct words *w, const char *dir, size_t dir_len)
 		closedir(d);
 }
 
+/* ---- calls ---- */
+
+/* A bracket that is open at the cursor. */
+struct bracket {
+	const char *at;
+	const char *item;		/* where what is between commas begins */
+	int commas;
+};
+
+/* Past the comment, string or long string at s, or s if there is none. */
+static const char *skip_quiet(const char *s, const char *end)
+{
+	const char *past = NULL, *quote = s;
+
+	if (s[0] == '-' && end - s > 1 && s[1] == '-') {
+		if (end - s > 2 && s[2] == '[')
+			past = skip_long(s + 2, end);
+		if (!past)
+			past = memchr(s, '\n', (size_t)(end - s));
+		return past ? past : end;
+	}
+	if (*s == '[' && (past = skip_long(s, end)))
+		return past;
+	if (*s != '"' && *s != '\'')
+		return s;
+	for (s++; s < end && *s != *quote && *s != '\n'; s++)
+		s += *s == '\\' && s + 1 < end;
+	return s < end ? s + 1 : end;
+}
+
+/* How many brackets are open at the end; those that are deeper than there is room are not seen. */
+static int open_brackets(const char *s, const char *end, struct bracket open[DEPTH_MAX])
+{
+	int n = 0;
+
+	while (s < end) {
+		const char *past = skip_quiet(s, end);
+
+		if (past > s) {
+			s = past;
+			continue;
+		}
+		if (strchr("({[", *s) && n < DEPTH_MAX)
+			open[n++] = (struct bracket){ .at = s, .item = s + 1 };
+		else if (strchr(")}]", *s) && n > 0)
+			n--;
+		else if ((*s == ',' || *s == ';') && n > 0)
+			open[n - 1].commas++, open[n - 1].item = s + 1;
+		s++;
+	}
+	return n;
+}
+
+static const char *back_over_space(const char *s, const char *text)
+{
+	while (s > text && isspace((unsigned char)s[-1]))
+		s--;
+	return s;
+}
+
+/* The beginning of the path that ends at `end`, such as `a.b[1]:c`; `end` if there is none. */
+static const char *path_begin(const char *text, const char *end)
+{
+	const char *s = end;
+
+	while (s > text && (name_char(s[-1]) || strchr(".:[]", s[-1])))
+		s--;
+	while (s < end && !name_start(*s))
+		s++;
+	for (size_t i = 0; i < sizeof(keywords) / sizeof(*keywords); i++)
+		if (is_word(s, (size_t)(end - s), keywords[i]))
+			return end;
+	return s;
+}
+
+/* Push the key of the element that begins at s: `key =`, or "" if it has none. */
+static void push_key(lua_State *L, const char *s, const char *end)
+{
+	const char *from;
+
+	while (s < end && isspace((unsigned char)*s))
+		s++;
+	for (from = s; s < end && name_char(*s); s++)
+		;
+	end = back_over_space(end, s);
+	while (s < end && isspace((unsigned char)*s))
+		s++;
+	lua_pushlstring(L, from, s < end && *s == '=' ? strcspn(from, " \t\n=") : 0);
+}
+
+/* Where is `at` in a call? Pushes the list of keys of the tables around it, and sets the callee's end
+ * and which argument it is; false: it is in none. */
+static bool find_call(lua_State *L, const char *text, const char *at, const struct bracket *open,
+	int n, bool quoted, const char **callee, int *arg)
+{
+	const char *before = back_over_space(at, text);
+	int nkeys = 0;
+
+	lua_newtable(L);
+	*arg = 1;
+	*callee = before;
+	if (quoted && path_begin(text, before) < before)
+		return true;			/* f "..." */
+	for (; n > 0 && *open[n - 1].at == '{'; n--) {
+		const struct bracket *b = &open[n - 1];
+
+		*callee = back_over_space(b->at, text);
+		if (quoted || nkeys || back_over_space(at, text) != b->item) {
+			push_key(L, b->item, at);
+			lua_rawseti(L, -2, ++nkeys);
+		}
+		if (path_begin(text, *callee) < *callee)
+			return true;		/* f{...} */
+		at = b->at;
+		quoted = true;			/* what is left is about the elements around it */
+	}
+	if (!n || *open[n - 1].at != '(')
+		return false;
+	*arg = open[n - 1].commas + 1;
+	*callee = back_over_space(open[n - 1].at, text);
+	return path_begin(text, *callee) < *callee;
+}
+
+/* Add what lua/std/words.lua knows of a place in a call; 1: files may stand there, 0: they may
+ * not, -1: it is not known what may. */
+static int add_call_words(struct words *w, const char *text, const char *at, bool quoted)
+{
+	lua_State *L = w->L;
+	struct bracket open[DEPTH_MAX];
+	struct words locals = { .L = L, .prefix = "" };
+	const char *callee, *path, *name, *unused;
+	int top = lua_gettop(L), arg, files = -1;
+
+	if (!find_call(L, text, at, open, open_brackets(text, at, open), quoted, &callee, &arg))
+		return lua_settop(L, top), -1;
+	path = path_begin(text, callee);
+	for (name = callee; name > path && name_char(name[-1]); name--)
+		;
+	if (path == name && path > text && path[-1] == ':')
+		path--;				/* f():name */
+	lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+	lua_pushliteral(L, "millrace.words");
+	if (lua_rawget(L, -2) != LUA_TFUNCTION)
+		return lua_settop(L, top), -1;
+	lua_newtable(L);
+	locals.set = lua_gettop(L);
+	scan(text, at, &unused, &locals);
+	lua_pushvalue(L, -2);				/* -- keys loaded f locals f */
+	if (name - path < 2 || !push_path(L, text, name - 1, locals.set))
+		lua_pushnil(L);
+	lua_pushlstring(L, name, (size_t)(callee - name));
+	lua_pushlstring(L, path, (size_t)(callee - path));
+	lua_pushinteger(L, arg);
+	lua_pushvalue(L, top + 1);
+	lua_pushboolean(L, quoted);
+	if (lua_pcall(L, 6, 2, 0) == LUA_OK && lua_istable(L, -2)) {
+		files = lua_toboolean(L, -1);
+		lua_pop(L, 1);
+		for (lua_Integer i = 1; lua_rawgeti(L, -1, i) == LUA_TSTRING; i++, lua_pop(L, 1)) {
+			size_t len;
+			const char *s = lua_tolstring(L, -1, &len);
+
+			add(w, s, len);
+		}
+	}
+	lua_settop(L, top);
+	return files;
+}
+
+/* In a string: what the call around it wants there, names of fields in t["..."], else files. */
+static void add_quoted(struct words *w, const char *text, const char *quote, const char *start)
+{
+	const char *before = back_over_space(quote, text), *unused;
+	lua_State *L = w->L;
+	struct words locals = { .L = L, .prefix = "" };
+	int files = -1, top = lua_gettop(L);
+
+	if (before > text && before[-1] == '[' && path_begin(text, before - 1) < before - 1) {
+		lua_newtable(L);
+		locals.set = lua_gettop(L);
+		scan(text, quote, &unused, &locals);
+		if (push_path(L, text, before - 1, locals.set))
+			add_fields(w, false);
+		lua_settop(L, top);
+		return;
+	}
+	if (start == quote + 1)
+		files = add_call_words(w, text, quote, true);
+	if (files)
+		add_files(w, quote + 1, (size_t)(start - quote - 1));
+}
+
+/* Names of options, where one can begin: behind a { or a comma of a table of a call. */
+static void add_options(struct words *w, const char *text, const char *start)
+{
+	const char *before = back_over_space(start, text);
+
+	if (before > text && (before[-1] == '{' || before[-1] == ','))
+		add_call_words(w, text, start, false);
+}
+
 /* ---- all together ---- */
 
 static int by_text(const void *a, const void *b)
@@ -375,7 +579,7 @@ size_t complete(lua_State *L, const char *text, size_t pos)
 	w.prefix = start;
 	w.len = (size_t)(end - start);
 	if (where == IN_STRING) {
-		add_files(&w, quote + 1, (size_t)(start - quote - 1));
+		add_quoted(&w, text, quote, start);
 	} else if (where == IN_CODE && start > text && (start[-1] == ':' || start[-1] == '.') &&
 		   !(start - text > 1 && start[-2] == '.')) {
 		struct words locals = { .L = L };
@@ -388,6 +592,7 @@ size_t complete(lua_State *L, const char *text, size_t pos)
 			add_fields(&w, start[-1] == ':');
 		lua_settop(L, w.set);
 	} else if (where == IN_CODE && !(start < end && isdigit((unsigned char)*start))) {
+		add_options(&w, text, start);
 		for (size_t i = 0; i < sizeof(keywords) / sizeof(*keywords); i++)
 			add(&w, keywords[i], strlen(keywords[i]));
 		scan(text, end, &quote, &w);

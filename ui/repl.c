@@ -587,6 +587,10 @@ static void set_globals(struct repl *r)
 	lua_setglobal(L, "quit");
 	lua_setglobal(L, "exit");
 	lua_getglobal(L, "require");
+	lua_pushliteral(L, "millrace.words");
+	if (user_call(L, 1, 0) != LUA_OK)
+		user_report(L, "");
+	lua_getglobal(L, "require");
 	lua_pushliteral(L, "millrace.help");
 	if (user_call(L, 1, 1) == LUA_OK)
 		lua_setglobal(L, "help");

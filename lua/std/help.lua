@@ -344,8 +344,6 @@ local short = {tl = "timeline", k = "kernel", r = "found", prog = "program", a =
 
 -- Topics that a text means: of that name, also a problem's; mr's; else a field or method anywhere.
 local function find(name)
-  local first, rest = name:match "^(%a+)([.:].+)$"
-  if first and not topics[name] and short[first] then name = short[first] .. rest end
   local found = {topics[name], topics["check." .. name]}
   if not topics[name] then found = {topics["check." .. name]} end
   if #found == 0 then found[1] = topics["mr." .. name] end
@@ -408,6 +406,8 @@ local function help(...)
   local name = type(x) == "string" and trim(x)
     or type(x) == "function" and name_of_function(x) or name_of_object(x)
   if not name then return print("a " .. type(x) .. " of your own or of Lua's: no help about it") end
+  local first, rest = name:match "^(%a+)([.:].+)$"
+  if first and not topics[name] and short[first] then name = short[first] .. rest end
   local found = find(name)
   for _, topic in ipairs(found) do print(explain.topic(topic, core.terminal().width)) end
   if #found > 0 then return end

@@ -728,7 +728,10 @@ only the state of the board is not known.]]},
 
 section("Keys of the shell", "keys") {
   {"keys", "The keys of the shell's line. Those of the explorer: help \"explorer\", mr.keys()."},
-  {"TAB", "Complete the word; twice shows the choices."},
+  {"TAB", [[
+Complete the word, or list what it may be: names, fields, methods; in a call of ours the sTasks, lanes,
+units, buffers, axes, devices, plans and topics that it wants, options behind {, files where files are
+meant.]]},
   {"Ctrl-R", "Search the history backwards."},
   {"Up, Down", "The line before and after in the history."},
   {"Ctrl-C", "Drop the line, or stop what runs; twice within a second ends the shell."},

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lua/lcore.h"
 #include "tap.h"
 
 /* The words for a text with the cursor at its end, as "START: word word". */
@@ -25,6 +26,12 @@ static void run(lua_State *L, const char *code)
 {
 	if (luaL_dostring(L, code))
 		ok(false, lua_tostring(L, -1));
+}
+
+static int host_set_mr_l(lua_State *L)
+{
+	host_set_mr(L);
+	return 0;
 }
 
 static void test_globals(lua_State *L)
@@ -147,6 +154,140 @@ static void test_files(lua_State *L)
 	rmdir(dir);
 }
 
+/* Inside calls of ours: what has to be offered, and one word that may not; NULL: any. */
+static const struct offer {
+	const char *text, *words, *not;
+} offers[] = {
+	{ "plan:append(\"", "load_a load_b mma mma.0 mma.1 store_c.0", "plan.lua" },
+	{ "plan:append('mm", "mma mma.0 mma.1", "load_a" },
+	{ "plan:append \"", "load_a mma.0", NULL },
+	{ "plan:append(\"mma.0\", {lane=\"", "p0 c0 c1", "mma" },
+	{ "plan:append(\"mma.0\", {seu=\"", "tma tensor cuda", "c0" },
+	{ "plan:append(\"mma.0\", {seu = 't", "tma tensor", "cuda" },
+	{ "plan:append(\"mma.0\", {", "seu= lane= at=", "warps=" },
+	{ "plan:append(\"mma.0\", {at=1, l", "lane=", NULL },
+	{ "plan:append(\"mma.0\", {at=", "math", "lane=" },
+	{ "plan:move(\"mm", "mma mma.1", NULL },
+	{ "plan:move(\"mma\", {", "at= before= after= lane= seu= settle=", "turns=" },
+	{ "plan:move(\"mma\", {after=\"", "load_a mma.0", "c0" },
+	{ "plan:move(\"mma\", {at=1, before=\"lo", "load_a load_b", "mma" },
+	{ "plan:insert(\"mma\", {lane=\"", "c0 p0", NULL },
+	{ "plan:remove(\"", "load_a", NULL },
+	{ "plan:wait(\"", "load_a mma", NULL },
+	{ "plan:wait(\"mma.0\", {\"", "load_a load_b", "complete" },
+	{ "plan:wait(\"mma.0\", {\"load_a\", \"load", "load_a load_b", NULL },
+	{ "plan:wait(\"mma.0\", {{\"load", "load_a load_b", NULL },
+	{ "plan:wait(\"mma.0\", {{\"load_a\", when=\"", "complete issued", "load_b" },
+	{ "plan:wait(\"mma.0\", {{\"load_a\", ", "distance= when=", NULL },
+	{ "plan:unwait(\"mma.0\", \"", "load_a", NULL },
+	{ "plan:lane(\"", "c0 c1 p0", "mma" },
+	{ "plan:lane(\"c0\", {", "warps= registers= turns=", "at=" },
+	{ "plan:buffers{", "a= b=", "load_a=" },
+	{ "plan:buffers{a=3, ", "b=", NULL },
+	{ "plan:place{a=\"", "a b", "load_a" },
+	{ "plan:split(\"", "m n k", "mma" },
+	{ "plan:split(\"m\", 2, {\"", "mma load_a", "m" },
+	{ "plan:cut(\"", "a b", NULL },
+	{ "plan:grid{", "raster= group= eus= cluster= longest_first=", NULL },
+	{ "plan:grid{raster=\"", "rows columns", "group" },
+	{ "plan:propagate{", "m= n= k=", NULL },
+	{ "plan:compile{", "target= text= without=", NULL },
+	{ "plan:compile{target=\"", "cuda host", NULL },
+	{ "plan:compile{without={\"", "clear parts before", NULL },
+	{ "plan:kernel{target='h", "host", "cuda" },
+	{ "plan:simulate{", "events=", NULL },
+	{ "plan:simulate():print{", "width= by= phase= from=", "warps=" },
+	{ "tl:print{by=\"", "lane seu", NULL },
+	{ "tl:text{by='", "lane seu", NULL },
+	{ "bound:graph{", "tile=", NULL },
+	{ "bound:graph{tile={", "m= n= k=", "tile=" },
+	{ "bound:graph{tile={m=128, ", "n= k=", NULL },
+	{ "bound:reference(x, {on=\"", "host device", NULL },
+	{ "bound:inputs{", "seed=", NULL },
+	{ "k:check{reference=\"", "interpreter host device", NULL },
+	{ "k:check{", "seed= reference=", NULL },
+	{ "k:bench{", "seconds=", NULL },
+	{ "mr.device \"", "h200 h100 a100 mi300x", NULL },
+	{ "mr.device(\"h", "h100 h200", "a100" },
+	{ "mr.device(\"src/", "plan/", "h200" },
+	{ "mr.load_plan \"att", "attention_pingpong attention_serial", "gemm" },
+	{ "mr.load_plan(\"", "gemm_cooperative Makefile", "h200" },
+	{ "mr.examples[\"fl", "flash_attention flash_decoding", "gemm" },
+	{ "mr.examples.fl", "flash_attention flash_decoding", NULL },
+	{ "mr.examples.gemm{", "m= n= k= bias=", "h=" },
+	{ "mr.examples.flash_attention{causal=true, ", "b= h= m= d= hkv=", NULL },
+	{ "mr.examples.gemm{dtype=\"", "bf16 f16 e4m3", NULL },
+	{ "mr.search(bound, nil, {", "seconds= trials=", NULL },
+	{ "mr.array(\"b", "bf16 bool", "f16" },
+	{ "p:input(\"A\", {m, k}, \"", "bf16 f32", NULL },
+	{ "help \"plan:m", "plan:move", "plan" },
+	{ "help(\"dead", "deadlock", NULL },
+	{ "plan:stri", "", NULL },
+	{ "dofile \"src/pl", "plan/", NULL },
+	{ "io.open(\"REA", "README.md", NULL },
+	{ "require \"", "millrace", "Makefile" },
+	{ "unheard_of(\"READ", "README.md", NULL },
+	{ "local plan = f() plan:append(\"", "", "load_a" },
+	{ "print{", "math", "width=" },
+	{ "x = {", "math", "at=" },
+};
+
+static bool has_word(const char *list, const char *word, size_t n)
+{
+	for (const char *s = list; (s = strstr(s, word)); s++)
+		if (s[-1] == ' ' && (s[n] == ' ' || !s[n]))
+			return true;
+	return false;
+}
+
+static void test_offer(lua_State *L, const struct offer *o)
+{
+	char out[4096], word[64];
+	const char *s = o->words;
+
+	snprintf(out, sizeof(out), "%s", words(L, o->text));
+	while (*s) {
+		size_t n = strcspn(s, " ");
+
+		snprintf(word, sizeof(word), "%.*s", (int)n, s);
+		if (!has_word(out, word, n)) {
+			is_str(out, word, o->text);
+			return;
+		}
+		s += n + (s[n] == ' ');
+	}
+	if (o->not && has_word(out, o->not, strlen(o->not)))
+		is_str(out, o->not, o->text);
+	else
+		ok(true, o->text);
+}
+
+static void test_offers(void)
+{
+	struct host h = { .home = getenv("MILLRACE_HOME") ? getenv("MILLRACE_HOME") : "." };
+	lua_State *L = host_open(&h);
+
+	if (!L || (lua_pushcfunction(L, host_set_mr_l), lua_pcall(L, 0, 0, 0))) {
+		ok(false, "a state with mr");
+		return;
+	}
+	run(L, "require 'millrace.words' plan = mr.load_plan 'gemm_cooperative' bound = plan.graph.program "
+	       "tl = plan:simulate() k = plan:compile{text=true}");
+	/* whatever the user has done to Lua, and to what ours might touch */
+	run(L, "touched = 0 local function touch() touched = touched + 1 error 'touched' end "
+	       "string.match, string.find, string.gmatch, string.sub, pairs, ipairs, next = touch, touch, touch, "
+	       "touch, touch, touch, touch io.open, require, mr.devices = touch, touch, touch "
+	       "plan2 = setmetatable({}, {__index = touch, __pairs = touch, __name = 'millrace.plan'})");
+	for (int i = 0; i < LEN(offers); i++)
+		test_offer(L, &offers[i]);
+	words(L, "plan2:append(\"");
+	words(L, "plan2:append(\"x\", {lane=\"");
+	words(L, "plan2.x.y{");
+	lua_getglobal(L, "touched");
+	is_int(lua_tointeger(L, -1), 0, "nothing of the user's was called");
+	host_close(L);
+}
+
 /* Every beginning of a hard text, and bytes of all kinds: no crash, no error. */
 static void test_any_text(lua_State *L)
 {
@@ -187,5 +328,6 @@ int main(void)
 	test_files(L);
 	test_any_text(L);
 	lua_close(L);
+	test_offers();
 	return tap_done();
 }

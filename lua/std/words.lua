@@ -1,0 +1,169 @@
+-- words.lua - what could stand at the cursor inside a call of ours: names of sTasks, lanes, buffers,
+-- axes, devices, plans, topics, and options. For completion, which may run no code of the user's: all
+-- of Lua's functions that are used here are those that were there in the beginning, and objects are
+-- looked at only if they are ours.
+
+local core = require "millrace.core"
+local known = require "millrace.topics"
+local find, match, gmatch, gsub = string.find, string.match, string.gmatch, string.gsub
+local next, type, open, is = next, type, io.open, core.is
+local read_file, close_file = io.stdout.read, io.stdout.close
+
+local function keys_of(t)
+  local list = {}
+  for key in next, t or {} do list[#list + 1] = key end
+  return list
+end
+
+local function names_of(list, key)
+  local names = {}
+  for i = 1, #list do names[i] = list[i][key or "name"] end
+  return names
+end
+
+local function read(path)
+  local file = open(path)
+  if not file then return "" end
+  local text = read_file(file, "a")
+  close_file(file)
+  return text
+end
+
+---- sets of words: each is told the object that is called, or nil ----------------------------------
+
+local function plan_of(x) return is(x, "millrace.plan") and x or nil end
+
+local function tasks(x)
+  local names = plan_of(x) and names_of(x.tasks) or {}
+  for i = 1, #names do                                  -- "mma" means mma.0, mma.1, ...
+    local whole = match(names[i], "^(.*)%.%d+$")
+    if whole then names[#names + 1] = whole end
+  end
+  return names
+end
+
+local function lanes(x)
+  local names = {"c0", "p0"}
+  if not plan_of(x) then return names end
+  for name in gmatch(core.statements(x), 'lane%(?=?"([^"]+)"') do names[#names + 1] = name end
+  return names
+end
+
+local function buffers(x) return plan_of(x) and keys_of(x.rings) or {} end
+
+local function axes(x)
+  local bound = plan_of(x) and x.graph.program or is(x, "millrace.program") and x
+  return bound and keys_of(bound.axes) or {}
+end
+
+local function units(x) return plan_of(x) and names_of(x.device.seus) or {} end
+local function dtypes() return core.dtypes() end
+local function devices() return core.list(core.home() .. "/hw", ".lua") end
+
+local function topics()
+  local names = keys_of(known.topics)
+  for i = 1, #names do names[i] = gsub(names[i], "^check%.", "") end
+  return names
+end
+
+
+local function plans()
+  local home = core.home()
+  local names = core.list(home .. "/examples/plans", ".lua")
+  local files = core.list(home .. "/examples", ".lua")
+  for i = 1, #files do
+    if find(read(home .. "/examples/" .. files[i] .. ".lua"), "\nreturn plan") then names[#names + 1] = files[i] end
+  end
+  return names
+end
+
+local function one_of(...)
+  local words = {...}
+  return function() return words end
+end
+
+---- what stands where -------------------------------------------------------------------------
+
+-- Of a method or function: words of its arguments by position, of its options by name; [0]: of the
+-- elements of lists in any argument; files: a name of a file may stand there.
+local places = {
+  append = {tasks, lane = lanes, seu = units}, remove = {tasks},
+  move = {tasks, lane = lanes, seu = units, before = tasks, after = tasks},
+  insert = {tasks, lane = lanes, seu = units, before = tasks, after = tasks},
+  wait = {tasks, tasks, [0] = tasks, when = one_of("complete", "issued")}, unwait = {tasks, tasks, [0] = tasks},
+  lane = {lanes}, split = {axes, [0] = tasks}, cut = {buffers}, place = {["*"] = buffers},
+  grid = {raster = one_of("rows", "columns")},
+  compile = {target = one_of("cuda", "host"), [0] = one_of("clear", "parts", "before")},
+  kernel = {target = one_of("cuda", "host")},
+  print = {by = one_of("lane", "seu")}, text = {by = one_of("lane", "seu")},
+  reference = {on = one_of("host", "device")}, check = {reference = one_of("interpreter", "host", "device")},
+  device = {devices, files = true}, load_plan = {plans, files = true}, calibrate = {files = true},
+  export = {files = true}, array = {dtypes}, to = {dtypes}, copy = {dtypes},
+  input = {nil, nil, dtypes}, output = {nil, nil, dtypes}, temp = {nil, nil, dtypes}, unpack = {nil, nil, nil, dtypes},
+  option = {nil, one_of("number", "whole", "boolean")}, help = {topics},
+  dofile = {files = true}, loadfile = {files = true}, open = {files = true}, lines = {files = true},
+}
+local alone = {dofile = true, loadfile = true, help = true}    -- functions that are no field of anything
+local anywhere = {dtype = dtypes, out = dtypes, wtype = dtypes, decay = dtypes}
+
+-- Topic of a call: of an object's class if that is known, else of any that has such a method.
+local function topic_of(x, name, path)
+  if known.topics[path] or name == path then return known.topics[path] end
+  for _, class in next, {"plan", "timeline", "graph", "kernel", "program", "array", "device"} do
+    local kind = class == "program" and "bound" or class
+    if is(x, "millrace." .. class) and known.topics[kind .. ":" .. name] then return known.topics[kind .. ":" .. name] end
+  end
+  if type(x) == "userdata" then return nil end
+  for full, topic in next, known.topics do
+    if topic.call and match(full, ":(.*)$") == name then return topic end
+  end
+end
+
+-- Sizes and options of a program of examples/, as its text reads them.
+local function example_options(path)
+  local name = match(path, "^mr%.examples%.([%w_]+)$") or match(path, "^mr%.examples%.([%w_]+):bind$")
+  local words, text = {}, name and read(core.home() .. "/examples/" .. name .. ".lua") or ""
+  for names in gmatch(text, ":axes(%b())") do
+    for axis in gmatch(names, '"([%w_]+)"') do words[#words + 1] = axis .. "=" end
+  end
+  for option in gmatch(text, '%f[%w_]p:option%("([%w_]+)"') do words[#words + 1] = option .. "=" end
+  for option in gmatch(text, "%f[%w_]p%.([%a_][%w_]*)") do words[#words + 1] = option .. "=" end
+  return words
+end
+
+local function with_sign(names)
+  for i = 1, #names do names[i] = names[i] .. "=" end
+  return names
+end
+
+-- Options of a call, written "at=". keys: those of the tables that the cursor is in, from within.
+local function options(x, name, path, keys)
+  if keys[1] == "tile" or name == "propagate" then return with_sign(axes(x)) end
+  if #keys > 0 and not (name == "wait") then return {} end
+  if name == "wait" then return #keys > 0 and {"distance=", "when="} or {} end
+  if name == "buffers" or name == "place" then return with_sign(buffers(x)) end
+  local words = example_options(path)
+  local topic = topic_of(x, name, path)
+  for key in gmatch(topic and topic.call or "", "([%a_]+)=") do words[#words + 1] = key .. "=" end
+  return words
+end
+
+-- The words for a place in a call, and whether files may stand there; nil: nothing is known of it.
+--   x       the object whose method it is, if it is ours
+--   name    of the function or method; path: all that stands before the bracket, "mr.load_plan"
+--   arg     which argument it is
+--   keys    of the tables that the cursor is in, from within: a name, or "" for an element
+--   quoted  in a string: its words; else names of options
+return function(x, name, path, arg, keys, quoted)
+  if not quoted then return options(x, name, path, keys), false end
+  local place = (name ~= path or alone[name]) and places[name]
+  if path == "require" then return {"millrace"}, false end
+  if #keys > 0 and keys[1] ~= "" then
+    local set = place and (place[keys[1]] or place["*"]) or anywhere[keys[1]]
+    if set then return set(x), false end
+    return nil
+  end
+  if not place then return nil end
+  local set = #keys > 0 and place[0] or place[arg]
+  return set and set(x) or {}, place.files or false
+end
