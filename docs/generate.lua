@@ -44,6 +44,7 @@ local tables = {
   options = function() return rows("options", "| option | |") end,
   environment = function() return rows("environment", "| variable | meaning |") end,
   keys = function() return rows("keys", "| key | |") end,
+  commands = function() return rows("commands", "| command | |") end,
   words = function() return rows("words", "| word | meaning |") end,
   problems = function() return rows("problems", "| code | meaning | repair |", function(t) return not t.note end) end,
   notes = function() return rows("problems", "| code | meaning |", function(t) return t.note end) end,
@@ -111,6 +112,7 @@ local function manual_page()
   put_section "options"
   put ".SH \"EXIT STATUS\""
   put "0; 1 after an error in a script; 2 for a wrong option; what os.exit(n) was given."
+  put_section "commands"
   put_section "keys"
   put_section "environment"
   put_section "words"

@@ -19,6 +19,8 @@ static const char *const keywords[] = { "and", "break", "do", "else", "elseif", 
 	"for", "function", "goto", "if", "in", "local", "nil", "not", "or", "repeat", "return",
 	"then", "true", "until", "while" };
 
+static const char *const commands[] = { "help", "save", "time" };	/* of the shell */
+
 /* What is being collected: a set of names at stack index `set`. */
 struct words {
 	lua_State *L;
@@ -561,6 +563,12 @@ static void push_list(lua_State *L)
 	lua_pop(L, 1);
 }
 
+/* Does the word begin behind the colon of a command of the shell? */
+static bool is_command(const char *text, const char *start)
+{
+	return start > text && start[-1] == ':' && back_over_space(start - 1, text) == text;
+}
+
 size_t complete(lua_State *L, const char *text, size_t pos)
 {
 	const char *end = text + pos, *start = end, *quote = NULL;
@@ -576,6 +584,14 @@ size_t complete(lua_State *L, const char *text, size_t pos)
 	else
 		while (start > text && name_char(start[-1]))
 			start--;
+	if (is_command(text, start)) {
+		w.prefix = start;
+		w.len = (size_t)(end - start);
+		for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+			add(&w, commands[i], strlen(commands[i]));
+		push_list(L);
+		return pos - w.len;
+	}
 	w.prefix = start;
 	w.len = (size_t)(end - start);
 	if (where == IN_STRING) {

@@ -10,19 +10,20 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/select.h>
-#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <wchar.h>
 
 #include "complete.h"
+#include "past.h"
 #include "inspect.h"
 #include "lua/lcore.h"
+#include "typed.h"
 #include "user.h"
 
 enum {
 	CTRL_C = 3,
 	HISTORY_LINES = 1000,
-	HISTORY_BYTES = 1 << 16,	/* of the file that are read back */
 	WORDS_SHOWN = 200,
 	ROOM = 1 << 20,			/* bytes that a line may use when all are used up */
 };
@@ -34,6 +35,9 @@ struct repl {
 	bool leave;
 	bool colour;
 	bool cleared;			/* Ctrl-C dropped what was typed */
+	bool timed;			/* the chunk is to be timed */
+	bool hinted;			/* that locals end with their chunk */
+	struct typed typed;
 	EditLine *el;			/* NULL: no terminal */
 	History *history;
 	char *line;			/* the line just read, owned */
@@ -255,59 +259,26 @@ static unsigned char on_tab(EditLine *el, int ch)
 
 /* ---- history ---- */
 
-/* $XDG_STATE_HOME/millrace/history, its folders made. A shell without history is
- * still a shell, so nothing here is an error. */
-static void find_history(struct repl *r)
+static void enter_history(void *ud, const char *entry)
 {
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	char *path = r->history_path;
-	size_t size = sizeof(r->history_path);
-
-	if (state && *state == '/')
-		snprintf(path, size, "%s/millrace/history", state);
-	else if (home && *home == '/')
-		snprintf(path, size, "%s/.local/state/millrace/history", home);
-	for (char *p = path; *p && (p = strchr(p + 1, '/')); ) {
-		*p = '\0';
-		mkdir(path, 0700);
-		*p = '/';
-	}
-}
-
-static void load_history(struct repl *r)
-{
-	FILE *f = fopen(r->history_path, "r");
-	char *line = NULL;
-	size_t cap = 0;
-	ssize_t n;
+	struct repl *r = ud;
 	HistEvent ev;
 
-	if (!f)
-		return;
-	if (!fseek(f, -HISTORY_BYTES, SEEK_END))
-		n = getline(&line, &cap, f);	/* the rest of a cut line */
-	else
-		rewind(f);
-	while ((n = getline(&line, &cap, f)) > 0) {
-		line[strcspn(line, "\n")] = '\0';
-		history(r->history, &ev, H_ENTER, line);
-	}
-	free(line);
-	fclose(f);
+	history(r->history, &ev, H_ENTER, entry);
 }
 
-static void remember(struct repl *r, const char *line)
+/* A chunk of any number of lines is one entry. */
+static void remember(struct repl *r, const char *lead, const char *text)
 {
-	HistEvent ev;
-	FILE *f;
+	size_t n = strlen(lead) + strlen(text) + 1;
+	char *entry = r->history ? malloc(n) : NULL;
 
-	if (!r->history || !line[strspn(line, " \t")])
+	if (!entry)
 		return;
-	history(r->history, &ev, H_ENTER, line);
-	if (r->history_path[0] && (f = fopen(r->history_path, "a"))) {
-		fprintf(f, "%s\n", line);
-		fclose(f);
-	}
+	snprintf(entry, n, "%s%s", lead, text);
+	enter_history(r, entry);
+	past_append(r->history_path, entry);
+	free(entry);
 }
 
 /* ---- reading ---- */
@@ -328,8 +299,8 @@ static void open_terminal(struct repl *r)
 		history(r->history, &ev, H_SETSIZE, HISTORY_LINES);
 		history(r->history, &ev, H_SETUNIQUE, 1);
 		el_set(r->el, EL_HIST, history, r->history);
-		find_history(r);
-		load_history(r);
+		past_find(r->history_path, sizeof(r->history_path));
+		past_load(r->history_path, enter_history, r);
 	}
 	el_set(r->el, EL_ADDFN, "mr-complete", "Complete the word", on_tab);
 	el_set(r->el, EL_ADDFN, "mr-clear", "Drop the line", on_clear);
@@ -361,9 +332,9 @@ static bool read_terminal(struct repl *r)
 		return false;
 	}
 	free(r->line);
-	r->line = strndup(s, strcspn(s, "\n"));
-	if (r->line)
-		remember(r, r->line);
+	r->line = strdup(s);		/* an entry of the history has lines of its own */
+	if (r->line && r->line[len = (int)strlen(r->line) - 1] == '\n')
+		r->line[len] = '\0';
 	return r->line != NULL;
 }
 
@@ -406,6 +377,20 @@ static bool read_line(struct repl *r)
 	r->cleared = false;
 	fflush(stdout);
 	return r->el ? read_terminal(r) : read_plain(r);
+}
+
+static const char *lead_of(const struct repl *r)
+{
+	return r->timed ? ":time " : "";
+}
+
+/* After Ctrl-C: what was typed can be had back from the history. */
+static void clear_text(struct repl *r)
+{
+	if (r->text)
+		remember(r, lead_of(r), r->text);
+	drop_text(r);
+	r->timed = false;
 }
 
 /* Add the line to the unfinished chunk; false: nothing but space so far. */
@@ -539,12 +524,38 @@ static void take_results(struct repl *r, int first)
 	show_values(L, first);
 }
 
+/* Keep the chunk at stack index 1 for :save; its first value is at index 2. */
+static void keep_chunk(struct repl *r)
+{
+	lua_State *L = r->L;
+	size_t len;
+	const char *text = lua_tolstring(L, 1, &len), *lost;
+	bool statement = luaL_loadbufferx(L, text, len, "=save", "t") == LUA_OK;
+	char name[64];
+
+	lua_pop(L, 1);
+	typed_add(&r->typed, text, statement, !lua_isnoneornil(L, 2));
+	lost = r->hinted ? NULL : typed_lost_local(text, name);
+	if (lost)
+		printf("local %s ends with its line here; leave out local to keep it\n", lost);
+	r->hinted = r->hinted || lost;
+}
+
+static double seconds_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* (struct repl *): run the text if it is complete, else leave it. */
 static int run_text_l(lua_State *L)
 {
 	struct repl *r = lua_touserdata(L, 1);
 	struct mem *m = &host_of(L)->mem;
-	bool more;
+	bool more, timed;
+	double start;
 	int status;
 
 	if (m->cap && m->used + ROOM > m->cap)
@@ -552,14 +563,27 @@ static int run_text_l(lua_State *L)
 	status = load_text(r, &more);
 	if (status != LUA_OK && more)
 		return 0;
+	remember(r, lead_of(r), r->text);
+	lua_pushstring(L, r->text);
+	lua_replace(L, 1);
 	drop_text(r);
+	timed = r->timed;
+	r->timed = false;
 	r->count++;
+	start = seconds_now();
 	if (status == LUA_OK)
 		status = user_call(L, 0, LUA_MULTRET);
-	if (status == LUA_OK)
+	start = seconds_now() - start;
+	if (status == LUA_OK) {
+		keep_chunk(r);
 		take_results(r, 2);
-	else if (!r->leave)
+	} else if (!r->leave) {
 		user_report(L, "");
+	}
+	if (timed && start >= 0.1)
+		printf("%.3g s\n", start);
+	else if (timed)
+		printf("%.3g ms\n", start * 1e3);
 	return 0;
 }
 
@@ -575,6 +599,94 @@ static void run_text(struct repl *r)
 	lua_pop(L, 1);
 	lua_gc(L, LUA_GCCOLLECT);
 	drop_text(r);
+}
+
+/* ---- commands ---- */
+
+static const char *const commands[] = { "help", "save", "save!", "time" };
+
+static bool is_command(const char *line)
+{
+	line += strspn(line, " \t");
+	return line[0] == ':' && line[1] != ':';	/* ::label:: is Lua */
+}
+
+/* help("NAME"), "commands" unless there is a name. */
+static void command_help(struct repl *r, const char *name)
+{
+	lua_State *L = r->L;
+
+	lua_getglobal(L, "require");
+	lua_pushliteral(L, "millrace.help");
+	if (user_call(L, 1, 1) == LUA_OK) {
+		lua_pushstring(L, *name ? name : "commands");
+		if (user_call(L, 1, 0) == LUA_OK)
+			return;
+	}
+	user_report(L, "");
+}
+
+static void command_save(struct repl *r, const char *path, bool over)
+{
+	int n;
+
+	if (!*path) {
+		fputs(":save FILE.lua writes what was typed as a script\n", stderr);
+		return;
+	}
+	n = typed_save(&r->typed, path, over);
+	if (n < 0 && errno == EEXIST)
+		fprintf(stderr, "%s is there; :save! %s writes over it\n", path, path);
+	else if (n < 0)
+		fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));
+	else
+		printf("%s: %d chunk%s\n", path, n, n == 1 ? "" : "s");
+}
+
+/* The line is a command; true: what is left of it is a chunk to be timed. */
+static bool run_command(struct repl *r)
+{
+	char *word = r->line + strspn(r->line, " \t") + 1, *rest = word + strcspn(word, " \t\n"), *end;
+	const char *near;
+	char first = *rest;
+
+	*rest = '\0';
+	if (!strcmp(word, "time")) {
+		r->timed = first && rest[1 + strspn(rest + 1, " \t\n")];
+		if (r->timed)
+			memmove(r->line, rest + 1, strlen(rest + 1) + 1);
+		else
+			fputs(":time CHUNK runs it and tells how long that took\n", stderr);
+		return r->timed;
+	}
+	*rest = first;
+	remember(r, "", r->line);
+	*rest = '\0';
+	rest += first != '\0';
+	rest += strspn(rest, " \t\n");
+	for (end = rest + strlen(rest); end > rest && strchr(" \t\n", end[-1]); )
+		*--end = '\0';
+	if (!strcmp(word, "help")) {
+		command_help(r, rest);
+	} else if (!strcmp(word, "save") || !strcmp(word, "save!")) {
+		command_save(r, rest, word[4]);
+	} else {
+		near = nearest_name(word, commands, LEN(commands));
+		fprintf(stderr, "no command ':%s'%s%s%s\n", word, near ? "; did you mean ':" : "; :help lists them",
+			near ? near : "", near ? "'?" : "");
+	}
+	fflush(stdout);
+	return false;
+}
+
+static void take_line(struct repl *r)
+{
+	if (r->cleared)
+		clear_text(r);
+	else if (!r->text && is_command(r->line) && !run_command(r))
+		return;
+	else if (add_line(r))
+		run_text(r);
 }
 
 static void set_globals(struct repl *r)
@@ -622,16 +734,13 @@ void repl(lua_State *L)
 		open_terminal(&r);
 		welcome(L);
 	}
-	while (!r.leave && read_line(&r)) {
-		if (r.cleared)
-			drop_text(&r);
-		else if (add_line(&r))
-			run_text(&r);
-	}
+	while (!r.leave && read_line(&r))
+		take_line(&r);
 	if (r.el)
 		el_end(r.el);
 	if (r.history)
 		history_end(r.history);
+	typed_free(&r.typed);
 	free(r.text);
 	free(r.line);
 }

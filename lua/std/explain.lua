@@ -70,7 +70,7 @@ end
 local function add_section(out, section, width)
   for i = 2, #section do
     local topic = section[i]
-    local title = topic.title:gsub("check%.", "")
+    local title = (topic.call or topic.title):gsub("check%.", "")
     flow(out, title, "  ", "    ", width)
     fill(topic.text, 6, width, out)
     if topic.fix then flow(out, "repair: " .. topic.fix, "      ", "      ", width) end

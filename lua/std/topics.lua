@@ -37,7 +37,8 @@ simulator plays the plan against a model of the device:
   {"shell", [[
 A line that is an expression shows its value, and `_` holds the last one. A chunk that
 is not finished goes on after the prompt >>. TAB completes names, fields, methods and
-files; the arrows and Ctrl-R search the history; Ctrl-C drops the line or stops what
+files; the arrows and Ctrl-R search the history, in which a chunk of several lines is one
+entry; lines like :time and :save are for the shell: help "commands"; Ctrl-C drops the line or stops what
 runs (twice within a second ends the shell); quit(), exit or Ctrl-D leaves.]]},
   {"explorer", [[
 tl:show(), plan:show(), graph:show(), k:show() and mr.show(a, b) take the terminal to show
@@ -717,6 +718,7 @@ Files of NVIDIA's driver (libcuda.so.1), run-time compiler (libnvrtc) and manage
 (libnvidia-ml.so.1), instead of those that the loader or the usual places have. Without the last one,
 only the state of the board is not known.]]},
   {"NO_COLOR", "No colours."},
+  {"MILLRACE_HISTORY", "The file of the shell's history, instead of that under XDG_STATE_HOME; empty: none."},
   {"XDG_STATE_HOME", "The shell keeps its history in millrace/history there; ~/.local/state unless given."},
   {"XDG_CACHE_HOME", "Compiled kernels are kept in millrace/cubin there; ~/.cache unless given."},
   {"CC", "The C compiler that makes kernels for the CPU; cc unless given."},
@@ -724,6 +726,15 @@ only the state of the board is not known.]]},
   {"TERM", "The terminal, for the explorer."},
   {"LC_ALL, LC_CTYPE, LANG", "The first one that is set says whether the terminal shows UTF-8."},
   {"HOME", "Where history and compiled kernels are, unless the variables above say so."},
+}
+
+section("Commands of the shell", "commands") {
+  {"commands", "Lines that begin with a colon are for the shell itself."},
+  {":help", ":help [NAME]", "As help(\"NAME\"); alone, this list."},
+  {":time", ":time CHUNK", "Run the chunk, and tell how long that took."},
+  {":save", ":save FILE.lua", [[
+Write what was typed in this run as a script: without chunks that failed, commands, and expressions that
+are no statements. :save! writes over a file that is there.]]},
 }
 
 section("Keys of the shell", "keys") {

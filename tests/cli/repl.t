@@ -186,6 +186,81 @@ mr> mr.strict(false)
 mr> unheard_of
 E
 
+session 'locals end with their chunk' <<'E'
+mr> local x = 5 print(x)
+5
+mr> local x = 5
+local x ends with its line here; leave out local to keep it
+mr> local y = 5
+E
+
+cd "$T" || exit
+session 'commands' <<'E'
+mr> x = 6
+mr> nonsense()
+[2]:1: no global 'nonsense'
+  1 | nonsense()
+mr> x * 7
+42
+mr> y = _ +
+>>   1
+mr> x
+6
+mr> local z = 1
+local z ends with its line here; leave out local to keep it
+mr> (print)(y)
+43
+mr> help "plan:undo"
+plan:undo()
+  Take the last edit back; plan:redo() makes it again.
+mr> :save typed.lua
+typed.lua: 5 chunks
+mr> :save typed.lua
+typed.lua is there; :save! typed.lua writes over it
+mr> :save! typed.lua
+typed.lua: 5 chunks
+mr> :save none/typed.lua
+cannot write none/typed.lua: No such file or directory
+mr> :save
+:save FILE.lua writes what was typed as a script
+mr> :tiem x
+no command ':tiem'; did you mean ':time'?
+mr> :what
+no command ':what'; :help lists them
+mr> :time
+:time CHUNK runs it and tells how long that took
+mr> :help plan:undo
+plan:undo()
+  Take the last edit back; plan:redo() makes it again.
+mr> ::label:: print "Lua"
+Lua
+E
+cat >"$T/want" <<'E'
+local mr = require "millrace"
+
+x = 6
+_ = x * 7
+y = _ +
+  1
+do
+local z = 1
+end
+;(print)(y)
+E
+cmp "$T/want" "$T/typed.lua"
+t_result $? 'the script that was saved'
+t_cmd 'runs' 0 "$MILLRACE" -s "$T/typed.lua"
+t_is 'and does the same' "$(<"$T/out")" 43
+"$MILLRACE" -i >"$T/out" 2>&1 <<'E'
+:time for i = 1, 2 do
+  print(i)
+end
+:time error "late"
+E
+t_like 'a chunk is timed' "$(tr '\n' ' ' <"$T/out")" '>> end 1 2 [0-9.e-]+ m?s mr> '
+t_like 'that fails, too' "$(tail -1 "$T/out")" '^[0-9.e-]+ m?s$'
+cd "$OLDPWD" || exit
+
 session 'leaving' <<'E'
 mr> pcall(quit)
 E

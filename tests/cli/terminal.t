@@ -9,13 +9,13 @@ tmux() { # one server a terminal: the end of one may not touch the next
 }
 trap '[ $BASHPID != $$ ] || { tmux kill-server; rm -rf "$T"; }' EXIT
 
-# start WIDTH HEIGHT: a fresh shell in a fresh terminal.
+# start WIDTH HEIGHT [VARIABLES]: a fresh shell in a fresh terminal.
 start() {
 	tmux kill-server
 	terminals=$((terminals + 1))
 	env -i PATH="$PATH" LC_ALL=C.UTF-8 TERM=screen HOME="$T" MILLRACE_HOME="$MILLRACE_HOME" \
 		tmux -L "mr$$.$terminals" -f /dev/null new-session -d -x "$1" -y "$2" \
-		"exec env TERM=screen NO_COLOR=1 HOME=$T '$MILLRACE'"
+		"exec env TERM=screen NO_COLOR=1 HOME=$T $3 '$MILLRACE'"
 	tmux set -g status off
 	tmux resize-window -x "$1" -y "$2"
 	t_until 20 eval "screen | grep -q '^mr>'"
@@ -135,4 +135,73 @@ mr> string.upper("a")
 "A"
 mr>
 E
+
+start 80 24
+type 'for i = 1, 2 do'
+type '  print(i)'
+type 'end'
+t_until 20 eval "screen | grep -q '^2'"
+keys Up Enter
+becomes 'a chunk of several lines is one entry' <<'E'
+mr> for i = 1, 2 do
+>>   print(i)
+>> end
+1
+2
+mr> for i = 1, 2 do
+  print(i)
+end
+1
+2
+mr>
+E
+keys C-d
+t_until 20 eval '! tmux has-session'
+start 80 24
+keys Up BSpace BSpace BSpace
+type 'end print "again"'
+becomes 'which is kept, and can be edited' <<'E'
+mr> for i = 1, 2 do
+  print(i)
+end print "again"
+1
+2
+again
+mr>
+E
+keys C-r
+keys -l upper
+t_until 20 eval "screen | grep -q 'string.upper'"
+keys Enter
+t_ok 'Ctrl-R finds an entry' t_until 20 eval "screen | grep -q '^\"A\"'"
+type 'while true do'
+t_until 20 eval "screen | tail -1 | grep -q '^>>'"
+keys C-c
+t_until 20 eval "screen | tail -1 | grep -q '^mr>'"
+keys Up
+t_ok 'what Ctrl-C dropped can be had back' t_until 20 eval "screen | tail -1 | grep -q 'while true do'"
+
+start 80 24 MILLRACE_HISTORY="$T/mine"
+keys Up
+type '"fresh"'
+becomes 'MILLRACE_HISTORY names another file' <<'E'
+mr> "fresh"
+"fresh"
+mr>
+E
+t_is 'which is written' "$(<"$T/mine")" '"fresh"'
+start 80 24 MILLRACE_HISTORY=
+type '"nowhere"'
+t_until 20 eval "screen | grep -q '^\"nowhere'"
+t_is 'empty: none is kept' "$(cat "$T/mine" "$T/.local/state/millrace/history" | grep -c nowhere)" 0
+keys -l ':sa'
+keys Tab
+type " $T/saved.lua"
+t_ok 'TAB completes a command' t_until 20 eval "screen | grep -q 'saved.lua: 0 chunks'"
+keys -l 'plan = mr.load_plan "gemm_co'
+keys Tab
+type '"'
+keys -l 'plan:append("lo'
+keys Tab
+t_ok 'and an sTask' t_until 20 eval "screen | grep -q 'plan:append(\"load_'"
 t_done
