@@ -8,7 +8,8 @@
 #   make bench           build and run tests/perf in release mode
 #   make fuzz            build the fuzz targets with clang, run each FUZZ_SECONDS
 #   make bundle          build/bundle: a folder that runs without our packages
-#   make install         PREFIX=/usr/local DESTDIR=; likewise uninstall
+#   make install         PREFIX=/usr/local DESTDIR=: program, devices, examples, manual page,
+#                        completion for bash and zsh; likewise uninstall
 #   make setup           only install what is missing; make clean removes build/
 #
 #   MODE=release|debug|asan|tsan   a tree of objects each, build/$(MODE)
@@ -333,13 +334,24 @@ bundle: $(ALL_OBJ) $(B)/libcore.a
 	@cp -R $(wildcard hw examples LICENSE README.md) build/bundle/
 	@cd / && env -i '$(CURDIR)/build/bundle/millrace' -v && du -sh '$(CURDIR)/build/bundle'
 
-SHARE := $(DESTDIR)$(PREFIX)/share/millrace
-install: all
+# The manual page, and completion for other shells, from the texts of help.
+$(B)/page/man $(B)/page/bash $(B)/page/zsh: $(B)/page/%: docs/generate.lua $(B)/millrace
+	$(call say,GEN)
+	@mkdir -p $(@D)
+	@MILLRACE_HOME='$(CURDIR)' $(B)/millrace docs/generate.lua $* >$@
+
+DATA := $(DESTDIR)$(PREFIX)/share
+SHARE := $(DATA)/millrace
+install: all $(B)/page/man $(B)/page/bash $(B)/page/zsh
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)'
 	install -m 755 $(B)/millrace '$(DESTDIR)$(PREFIX)/bin/millrace'
 	cp -R hw examples '$(SHARE)/'
+	install -D -m 644 $(B)/page/man '$(DATA)/man/man1/millrace.1'
+	install -D -m 644 $(B)/page/bash '$(DATA)/bash-completion/completions/millrace'
+	install -D -m 644 $(B)/page/zsh '$(DATA)/zsh/site-functions/_millrace'
 uninstall:
-	rm -f '$(DESTDIR)$(PREFIX)/bin/millrace'
+	rm -f '$(DESTDIR)$(PREFIX)/bin/millrace' '$(DATA)/man/man1/millrace.1' \
+		'$(DATA)/bash-completion/completions/millrace' '$(DATA)/zsh/site-functions/_millrace'
 	rm -rf '$(SHARE)'
 clean:
 	rm -rf build

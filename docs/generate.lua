@@ -3,6 +3,7 @@
 --   millrace docs/generate.lua reference   docs/reference.md with its sections between
 --                                          <!-- from help: KIND --> and <!-- end --> made anew
 --   millrace docs/generate.lua man         the manual page, millrace.1
+--   millrace docs/generate.lua bash, zsh   what completes the command line there
 
 local mr = require "millrace"
 local known = require "millrace.topics"
@@ -132,11 +133,62 @@ local function manual_page()
   return table.concat(out, "\n") .. "\n"
 end
 
+---- completion of the command line ----------------------------------------------------------------
+
+local function bash()
+  local words = {}
+  for i = 2, #section_of "options" do
+    for _, name in ipairs(section_of("options")[i].names) do words[#words + 1] = name end
+  end
+  return ([[
+# bash completion of millrace: options, then scripts, then any file.
+_millrace() {
+	local cur=${COMP_WORDS[COMP_CWORD]} i script=
+	COMPREPLY=()
+	[ "${COMP_WORDS[COMP_CWORD - 1]}" = -e ] && return
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		-e) i=$((i + 1)) ;;
+		-?*) ;;
+		*) script=1 ;;
+		esac
+	done
+	case $script$cur in
+	-*) mapfile -t COMPREPLY < <(compgen -W '%s' -- "$cur") ;;
+	1*) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+	*) mapfile -t COMPREPLY < <(compgen -f -X '!*.lua' -- "$cur"; compgen -d -- "$cur") ;;
+	esac
+}
+complete -o filenames -F _millrace millrace
+]]):format(table.concat(words, " "))
+end
+
+local function zsh()
+  local lines = {"#compdef millrace", "_arguments -s \\"}
+  for i = 2, #section_of "options" do
+    local topic = section_of("options")[i]
+    local text = topic.text:gsub("\n", " "):gsub("'", ""):gsub("[%[%]:]", "\\%0"):gsub("%.$", "")
+    for _, name in ipairs(topic.names) do
+      if name:find "^%-+%a" then
+        lines[#lines + 1] = ("\t'%s%s[%s]%s' \\"):format(name == "-e" and "*" or "", name, text,
+          name == "-e" and ":code:" or "")
+      end
+    end
+  end
+  lines[#lines + 1] = "\t'1:script:_files -g \"*.lua(-.)\"' \\"
+  lines[#lines + 1] = "\t'*:argument:_files'"
+  return table.concat(lines, "\n") .. "\n"
+end
+
 local what = ...
 if what == "reference" then
   io.write(reference(mr.home .. "/docs/reference.md"))
 elseif what == "man" then
   io.write(manual_page())
+elseif what == "bash" then
+  io.write(bash())
+elseif what == "zsh" then
+  io.write(zsh())
 else
-  error("reference or man?", 0)
+  error("reference, man, bash or zsh?", 0)
 end

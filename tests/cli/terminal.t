@@ -201,6 +201,7 @@ t_ok 'TAB completes a command' t_until 20 eval "screen | grep -q 'saved.lua: 0 c
 keys -l 'plan = mr.load_plan "gemm_co'
 keys Tab
 type '"'
+t_until 20 eval "screen | tail -1 | grep -q '^mr>$'"
 keys -l 'plan:append("lo'
 keys Tab
 t_ok 'and an sTask' t_until 20 eval "screen | grep -q 'plan:append(\"load_'"
