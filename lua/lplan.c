@@ -785,6 +785,16 @@ static int field_l(lua_State *L)
 	return extend_class(L, "fields");
 }
 
+/* core.shown(class, f): its __tostring */
+static int shown_l(lua_State *L)
+{
+	luaL_getmetatable(L, luaL_checkstring(L, 1));
+	luaL_checktype(L, 2, LUA_TFUNCTION);
+	lua_pushvalue(L, 2);
+	lua_setfield(L, -2, "__tostring");
+	return 0;
+}
+
 void lua_open_plan(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
@@ -822,6 +832,8 @@ void lua_open_plan(lua_State *L)
 	lua_setfield(L, -2, "method");
 	lua_pushcfunction(L, field_l);
 	lua_setfield(L, -2, "field");
+	lua_pushcfunction(L, shown_l);
+	lua_setfield(L, -2, "shown");
 	lua_pushcfunction(L, plan_statements_l);
 	lua_setfield(L, -2, "statements");
 	lua_pushcfunction(L, plan_mark_l);

@@ -161,7 +161,27 @@ local function compile(plan, given)
   return core.build(plan, not o.text, nil, without)
 end
 
+-- What a kernel is, what is wrong with it, and how to go on.
+local function as_text(k)
+  if not core.is(k, "millrace.kernel") and not core.is(k, "millrace.on_host") then return "kernel" end
+  local lines = {("kernel of %s for %s"):format(bound_of(k).name, k.target == "host" and "the CPU"
+    or k.plan.device.name)}
+  if k.target == "host" then
+    lines[2] = "go on with k:check(), k:run(), k:trace(), k:show(), k:export(dir)"
+  elseif k.registers == 0 then
+    lines[2] = "text alone, not compiled; go on with k.source, k:show(), plan:compile()"
+  else
+    lines[2] = ("%d registers a thread, %s, %.4g KiB of shared memory%s"):format(k.registers,
+      k.spills > 0 and k.spills .. " bytes of spills" or "no spills", k.smem / 1024,
+      #k.problems > 0 and ("; %d problem%s: k.problems"):format(#k.problems, #k.problems == 1 and "" or "s") or "")
+    lines[3] = "go on with k:check(), k:bench(), k:trace(), k:show(), k:export(dir)"
+  end
+  return table.concat(lines, "\n")
+end
+
 return function()
+  core.shown("millrace.kernel", as_text)
+  core.shown("millrace.on_host", as_text)
   for _, class in ipairs{"millrace.kernel", "millrace.on_host"} do
     core.method(class, "run", entry(run))
     core.method(class, "check", entry(check))

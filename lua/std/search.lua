@@ -2,6 +2,7 @@
 
 local core = require "millrace.core"
 local record = require "millrace.record"
+local speed = require "millrace.speed"
 local raise, show, hint, entry = core.raise, core.show, core.hint, core.entry
 
 local options = {"seconds", "trials", "measure"}
@@ -79,19 +80,21 @@ end
 local result = record("search result", "plan timeline seconds ii bound gap bound_seconds proven trials shapes pruned ended why",
   {__name = "millrace.search", __pairs = all_of}, plan_of)
 
--- The answer as people read it.
+-- The answer as people read it: what it found, how good that is, how it was found, how to go on.
 function result.__tostring(r)
-  local axes, tile = {}, plans[r].tile
-  for axis in pairs(tile) do axes[#axes + 1] = axis end
+  local axes, plan, tl = {}, plans[r], r.timeline
+  for axis in pairs(plan.tile) do axes[#axes + 1] = axis end
   table.sort(axes)
-  for i, axis in ipairs(axes) do axes[i] = ("%s=%d"):format(axis, tile[axis]) end
+  for i, axis in ipairs(axes) do axes[i] = ("%s=%d"):format(axis, plan.tile[axis]) end
+  local above = r.gap > 0.001 and (", %.1f %% above its bound %.0f"):format(100 * r.gap, r.bound) or ", at its bound"
+  local below = 1 - r.bound_seconds / r.seconds
   return table.concat({
-    ("search of %s: %d plans, %d tile shapes, %d of them cut off; ended: %s"):format(
-      plans[r].graph.program.name, r.trials, r.shapes, r.pruned, r.ended),
-    ("best: tile %s: %.4g ms, %.0f TFLOP/s; II %.0f, bound %.0f"):format(
-      table.concat(axes, " "), r.seconds * 1e3, r.timeline.tflops, r.ii, r.bound),
+    ("%s on %s: %s, predicted"):format(plan.graph.program.name, plan.device.name, speed(tl)),
+    ("tile %s; II %.0f%s"):format(table.concat(axes, " "), r.ii, above),
     ("no tile shape tried can be under %.4g ms in the model%s"):format(r.bound_seconds * 1e3,
-      r.proven and ": the best is optimal there" or ""),
+      r.proven and ": this is optimal there" or below > 0 and (", %.1f %% less"):format(100 * below) or ""),
+    ("%d plans, %d tile shapes, %d of them cut off; ended: %s"):format(r.trials, r.shapes, r.pruned, r.ended),
+    "go on with r.plan:show(), r.plan:script(), r.plan:compile(), r.why()",
   }, "\n")
 end
 

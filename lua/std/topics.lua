@@ -518,7 +518,7 @@ What mr.compare gives, and the fields of its rows.]]},
   {"compared.rows, compared.causes", [[
 A row for each sTask, and what takes more or less of the lanes' time: most first.]]},
   {"compared.tie", "true if both are predicted and the times too near to call."},
-  {"compared.title", "What is compared, and the totals."},
+  {"compared.title, compared.times", "What is compared; both times, and whether they agree within the doubt: texts."},
   {"compared.task, compared.lane", "Names."},
   {"compared.predicted, compared.measured", [[
 What the first and the second timeline say; nil if it has no such event.]]},

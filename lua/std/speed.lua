@@ -1,0 +1,7 @@
+-- speed.lua - how long a timeline is, as people want to know it first: "0.2032 ms +- 6.6 %, 676 TFLOP/s".
+
+return function(tl)
+  local text = ("%.4g ms"):format(tl.seconds * 1e3)
+  if tl.doubt then text = ("%s +- %.2g %%"):format(text, 100 * tl.doubt) end
+  return ("%s, %.3g TFLOP/s"):format(text, tl.tflops)
+end
