@@ -18,6 +18,7 @@
 #include "past.h"
 #include "inspect.h"
 #include "lua/lcore.h"
+#include "pager.h"
 #include "typed.h"
 #include "user.h"
 
@@ -489,6 +490,10 @@ static bool show_values(lua_State *L, int first)
 		size_t len;
 		const char *s = lua_tolstring(L, i, &len);
 
+		if (n == 1) {
+			pager_print(s, len);
+			break;
+		}
 		fwrite(s, 1, len, stdout);
 		fputs(i == first + n - 1 || lines ? "\n" : "\t", stdout);
 	}
@@ -689,9 +694,29 @@ static void take_line(struct repl *r)
 		run_text(r);
 }
 
+/* core.page(text): print it, a screen at a time if it is long */
+static int page_l(lua_State *L)
+{
+	size_t len;
+	const char *text = luaL_checklstring(L, 1, &len);
+
+	pager_print(text, len);
+	return 0;
+}
+
 static void set_globals(struct repl *r)
 {
 	lua_State *L = r->L;
+
+	lua_getglobal(L, "require");
+	lua_pushliteral(L, "millrace.core");
+	if (user_call(L, 1, 1) == LUA_OK) {
+		lua_pushcfunction(L, page_l);
+		lua_setfield(L, -2, "page");
+		lua_pop(L, 1);
+	} else {
+		user_report(L, "");
+	}
 
 	lua_pushlightuserdata(L, r);
 	lua_pushcclosure(L, quit_l, 1);

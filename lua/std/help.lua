@@ -382,7 +382,10 @@ end
 
 ---- showing it ----------------------------------------------------------------
 
-local function show_all() print(explain.all(core.terminal().width)) end
+-- In the shell, a screen at a time.
+local function put(text) (core.page or print)(text) end
+
+local function show_all() put(explain.all(core.terminal().width)) end
 
 local function unknown(name)
   local names, fields = {}, {}
@@ -409,10 +412,11 @@ local function help(...)
   local first, rest = name:match "^(%a+)([.:].+)$"
   if first and not topics[name] and short[first] then name = short[first] .. rest end
   local found = find(name)
-  for _, topic in ipairs(found) do print(explain.topic(topic, core.terminal().width)) end
-  if #found > 0 then return end
+  local texts = {}
+  for i, topic in ipairs(found) do texts[i] = explain.topic(topic, core.terminal().width) end
+  if #found > 0 then return put(table.concat(texts, "\n")) end
   local text = example(name)
-  if text then print(text) else unknown(name) end
+  if text then put(text) else unknown(name) end
 end
 
 return help

@@ -719,6 +719,10 @@ Files of NVIDIA's driver (libcuda.so.1), run-time compiler (libnvrtc) and manage
 only the state of the board is not known.]]},
   {"NO_COLOR", "No colours."},
   {"MILLRACE_HISTORY", "The file of the shell's history, instead of that under XDG_STATE_HOME; empty: none."},
+  {"MILLRACE_PAGER, PAGER", [[
+What shows values and help that are longer than the screen: MILLRACE_PAGER, empty for nothing, else
+PAGER, else less.]]},
+  {"LESS", "Options of less; FRX unless given: it ends if all fits, shows colours, and leaves the text there."},
   {"XDG_STATE_HOME", "The shell keeps its history in millrace/history there; ~/.local/state unless given."},
   {"XDG_CACHE_HOME", "Compiled kernels are kept in millrace/cubin there; ~/.cache unless given."},
   {"CC", "The C compiler that makes kernels for the CPU; cc unless given."},

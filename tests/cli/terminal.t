@@ -205,4 +205,40 @@ t_until 20 eval "screen | tail -1 | grep -q '^mr>$'"
 keys -l 'plan:append("lo'
 keys Tab
 t_ok 'and an sTask' t_until 20 eval "screen | grep -q 'plan:append(\"load_'"
+
+start 80 10 "MILLRACE_PAGER='cat >$T/paged'"
+type 'text = ("line\n"):rep(10) .. "last"'
+type 'text'
+t_until 20 eval "grep -q last '$T/paged'"
+becomes 'what fills the screen goes to the pager' <<'E'
+mr> text = ("line\n"):rep(10) .. "last"
+mr> text
+mr>
+E
+rm "$T/paged"
+type '"short"'
+t_until 20 eval "screen | grep -q '^\"short'"
+t_ok 'and what does not, does not' test ! -e "$T/paged"
+type 'help'
+t_ok 'help does, too' t_until 20 grep -q '^Environment' "$T/paged"
+start 80 10 MILLRACE_PAGER=
+type '("line\n"):rep(80) .. "last"'
+t_ok 'an empty MILLRACE_PAGER: there is none' t_until 20 eval "screen | tail -1 | grep -q '^mr>' && screen | grep -q '^last'"
+start 80 10 "MILLRACE_PAGER=$T/none"
+type '("line\n"):rep(80) .. "last"'
+t_ok 'nor if it is not there' t_until 20 eval "screen | tail -1 | grep -q '^mr>' && screen | grep -q '^last'"
+if command -v less >/dev/null; then
+	start 80 10
+	type '("line\n"):rep(80) .. "last"'
+	t_until 20 eval "screen | tail -1 | grep -q '^:'"
+	t_result $? 'unless told, it is less'
+	leave() { # Ctrl-C may take what is typed right behind it away
+		screen | tail -1 | grep -q '^mr>' || { keys q; false; }
+	}
+	keys C-c
+	t_ok 'that q leaves, and Ctrl-C does not' t_until 20 leave
+	keys C-u
+	type '6 * 7'
+	t_ok 'for the shell' t_until 20 eval "screen | grep -q '^42'"
+fi
 t_done
