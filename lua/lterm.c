@@ -1,9 +1,11 @@
-/* What the standard output can show. */
+/* What the standard output can show, and a key that is pressed. */
 #include "lplan.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 static bool is_utf8(void)
@@ -34,12 +36,14 @@ struct terminal terminal_get(void)
 	return t;
 }
 
-/* core.terminal() -> {width=, utf8=, color=} */
+/* core.terminal() -> {width=, utf8=, color=, both=}; both: input and output are one */
 static int terminal_l(lua_State *L)
 {
 	struct terminal t = terminal_get();
 
-	lua_createtable(L, 0, 3);
+	lua_createtable(L, 0, 4);
+	lua_pushboolean(L, isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
+	lua_setfield(L, -2, "both");
 	lua_pushinteger(L, t.width);
 	lua_setfield(L, -2, "width");
 	lua_pushboolean(L, t.utf8);
@@ -49,8 +53,66 @@ static int terminal_l(lua_State *L)
 	return 1;
 }
 
+enum { KEY_MAX = 8, LOOK_MS = 200, REST_MS = 20 };
+
+/* Wait for input on the terminal so long; -1: until there is some or Ctrl-C was pressed. */
+static bool has_input(const struct host *h, int ms)
+{
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	while (!h->interrupted) {
+		int n = poll(&in, 1, ms < 0 ? LOOK_MS : ms);
+
+		if (n > 0)
+			return true;
+		if (ms >= 0)
+			return false;
+	}
+	return false;
+}
+
+/* One key; what begins with Esc is read as a whole. Returns the bytes. */
+static size_t read_key(const struct host *h, char key[KEY_MAX])
+{
+	size_t n = 0;
+
+	while (n < KEY_MAX && (n == 0 ? has_input(h, -1) : key[0] == '\33' && has_input(h, REST_MS))) {
+		if (read(STDIN_FILENO, key + n, 1) != 1)
+			break;
+		n++;
+	}
+	return n;
+}
+
+/* core.key() -> what a key sends, without waiting for Enter; nil at the end of input */
+static int key_l(lua_State *L)
+{
+	struct host *h = host_of(L);
+	struct termios before, now;
+	char key[KEY_MAX];
+	size_t n = 0;
+
+	if (tcgetattr(STDIN_FILENO, &before) == 0) {
+		now = before;
+		now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+		now.c_cc[VMIN] = 1;
+		now.c_cc[VTIME] = 0;
+		tcsetattr(STDIN_FILENO, TCSANOW, &now);
+		n = read_key(h, key);
+		tcsetattr(STDIN_FILENO, TCSANOW, &before);
+	}
+	check_stop(L);
+	if (n > 0)
+		lua_pushlstring(L, key, n);
+	else
+		lua_pushnil(L);
+	return 1;
+}
+
 void lua_open_terminal(lua_State *L)
 {
+	lua_pushcfunction(L, key_l);
+	lua_setfield(L, -2, "key");
 	lua_pushcfunction(L, terminal_l);
 	lua_setfield(L, -2, "terminal");
 }

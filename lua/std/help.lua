@@ -41,6 +41,14 @@ edit. ? has its keys, mr.keys() too; q leaves. Without a terminal they print.]]}
   {"mr.strict", "mr.strict([on])", [[
 Makes reading a global or field that there is not an error, in all code; in the shell it is one in
 what is typed. mr.strict(false) ends that. rawget(_G, "name") asks whether there is a global.]]},
+  {"mr.lesson", 'mr.lesson(name[, {all=true}])', [[
+Plays a lesson of examples/lessons: in a terminal step by step (Enter: on, b: back, q: leave),
+with all=true, or elsewhere, in one go. What its code makes is there afterwards: plan:show().
+mr.lesson{title=, idea=, steps...} says one; docs/reference.md has the steps.]]},
+  {"mr.lessons", "mr.lessons()", "The lessons on software pipelining, in order: a list, shown with names and titles."},
+  {"lesson", "What mr.lessons() has. Fields: name, number, title, idea."},
+  {"lesson:pages", "lesson:pages{width=}", [[
+Does all steps of a lesson: a list of {kind=, ...}, and a table of the names that its code makes.]]},
   {"help", "help(topic)", [[
 Text about a topic, a function or an object: help "plan", help(mr.search), help(bound).]]},
 }

@@ -68,8 +68,8 @@ mr.examples = setmetatable({}, {
 ---- the rest --------------------------------------------------------------------------------
 
 local made = setmetatable({}, {__mode = "k"})           -- {name or path, changes} of devices that have them
-for _, part in ipairs{"devices", "plan", "edit", "search", "kernel", "trace", "compare", "blame", "why", "calibrate", "pictures",
-    "show"} do
+for _, part in ipairs{"devices", "plan", "edit", "search", "kernel", "trace", "compare", "blame", "why", "calibrate",
+    "pictures", "lesson", "show"} do
   for name, f in pairs(require("millrace." .. part)(mr, made)) do mr[name] = f end
 end
 
