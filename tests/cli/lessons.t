@@ -88,6 +88,22 @@ is_at '  it does not ask again' 4
 tmux send-keys q
 shows 'q leaves' 'it ended with 0'
 
+start 'examples/lessons/07_softmax.lua'
+for i in 1 2 3 4; do
+	is_at "on to the choice, step $i" $i
+	tmux send-keys Enter
+done
+shows 'a choice has numbers' '  2 the same'
+tmux send-keys -l 7
+tmux send-keys Enter
+shows '  and takes no other' 'A number from 1 to 3, please.'
+tmux send-keys -l 3
+tmux send-keys Enter
+shows '  and is told' 'That is right.'
+tmux send-keys C-c
+t_until 20 eval "screen | grep -q '^it ended with'"
+t_result $? 'Ctrl-C ends it'
+
 start -i
 shows 'in the shell' 'mr>'
 tmux send-keys -l 'mr.lesson "loads"'

@@ -1,4 +1,5 @@
--- The lessons: each runs in one go, what it claims holds, its edits can be made, and its text fits.
+-- The lessons: each runs in one go, what it claims holds, its edits can be made, its text fits, and
+-- what it says was measured is what was measured.
 local mr = require "millrace"
 local core = require "millrace.core"
 local dir = arg[0]:match "^(.*/)" or "./"
@@ -45,6 +46,7 @@ local function check_try(name, page, env)
 end
 
 local list = mr.lessons()
+ok(#list >= 9, "there are nine lessons or more", tostring(list))
 local names = {}
 for i, lesson in ipairs(list) do
   local name = lesson.name
@@ -73,6 +75,35 @@ for i, lesson in ipairs(list) do
     ok(played < EVENTS_MOST, "  plays few events", played)
   end
 end
+
+-- What lesson 10 has as measured, of the plans that it has
+local rows = {}
+for _, r in ipairs(dofile(dir .. "../perf/sweep-h200.lua")) do rows[r.family .. ", " .. r.name] = r end
+local _, env = names.model:pages{}
+local of = {serial = "attention 128, 8192 keys, 128x128w2 ser", overlap = "attention 128, 8192 keys, 128x128w2 ov",
+  pingpong = "attention 128, 8192 keys, 128x128w2 pp", gemm = "gemm 8192x8192x8192, 128x256w2s4"}
+for _, m in ipairs(env.measured) do
+  local row = rows[of[m[1]]]
+  is(m[2], row.ms, "model: " .. m[1] .. " has the time that was measured")
+  is(m[3], row.cycles, "  the cycles")
+  is(m[4], row.clock_hz, "  the clock")
+  is(env.tls[m[1]].cycles, load(row.script)():simulate{events = 0}.cycles, "  and that plan")
+end
+local function has(name, text)
+  local file = assert(io.open(names[name].path))
+  local all = file:read "a":gsub("%s+", " ")
+  file:close()
+  ok(all:find(text, 1, true), ("%s says %s"):format(name, text))
+end
+local one, other = rows["gemm 4096x4096x4096, search"], rows["gemm 4096x4096x4096, 128x256w2s4"]
+has("model", ("%s cycles for one and %s for the other, but %.3f ms and %.3f"):format("271,551", "275,577", one.ms, other.ms))
+is(one.cycles .. " " .. other.cycles, "271551 275577", "  and these are the cycles")
+has("pingpong", ("%.2f ms without turns and %.2f ms with them"):format(rows[of.overlap].ms, rows[of.pingpong].ms))
+
+ok(math.abs(rows[of.serial].ms - 1.69) < 0.005, "  and in order, too")
+has("clusters", ("took %.0f us for the plan without pairs"):format(rows["gemm 4096x4096x4096, 64x128w1s8"].ms * 1e3))
+local _, clusters = names.clusters:pages{}
+is(clusters.alone.cycles, load(rows["gemm 4096x4096x4096, 64x128w1s8"].script)():simulate{events = 0}.cycles, "  and that plan")
 
 -- The frame
 is(mr.lessons()[3].name, "rings", "mr.lessons() is in order")
