@@ -1,6 +1,7 @@
 # Makefile - builds, tests and installs Millrace. One file for the whole tree.
 #
 #   make                 build/millrace
+#   make docs            write docs/lessons.md and docs/gallery.md anew
 #   make demo            install what is missing (Debian), build, run the main job
 #   make check           install what is missing, build, run every test
 #   make check-headers   every header compiles alone
@@ -20,7 +21,7 @@ MAKEFLAGS += -rR
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all setup check check-built check-headers check-layers bench bench-built fuzz \
+.PHONY: all docs setup check check-built check-headers check-layers bench bench-built fuzz \
 	fuzz-built demo bundle install uninstall clean FORCE
 all: build/millrace
 
@@ -229,6 +230,11 @@ again = +@$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j2)
 demo: setup
 	$(again) all
 	@build/millrace examples/demo.lua
+
+# ---- documents that are made ------------------------------------------------------
+
+docs: all
+	$(Q)MILLRACE_HOME='$(CURDIR)' $(B)/millrace lua/tools/docs.lua
 
 # ---- testing --------------------------------------------------------------------
 

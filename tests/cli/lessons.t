@@ -1,4 +1,5 @@
-# Lessons at the command line: in one go where there is no terminal, step by step by keys where there is.
+# Lessons at the command line: in one go where there is no terminal, step by step by keys where there is;
+# and docs/lessons.md and docs/gallery.md are what "make docs" would write.
 . tests/lib.sh
 
 # ---- in one go --------------------------------------------------------------------
@@ -18,6 +19,20 @@ t_cmd 'its plan is there afterwards' 0 "$MILLRACE" -e 'mr.lesson "rings" print(p
 t_is '  with what the lesson did' "$(tail -n 1 "$T/out")" 5
 t_cmd 'the list' 0 "$MILLRACE" -e 'print(mr.lessons())'
 t_is '  has every file' "$(wc -l <"$T/out")" "$(ls examples/lessons/*.lua | wc -l)"
+
+# ---- the documents ------------------------------------------------------------------
+
+mkdir "$T/docs"
+t_cmd 'the documents are made' 0 "$MILLRACE" lua/tools/docs.lua "$T/docs"
+for f in lessons gallery; do
+	cmp -s "docs/$f.md" "$T/docs/$f.md"
+	t_result $? "docs/$f.md is what is made (make docs)" ||
+		diff -u "docs/$f.md" "$T/docs/$f.md" | head -40 | sed 's/^/# /'
+done
+for f in $(ls "$T/docs/pictures" 2>/dev/null); do
+	cmp -s "docs/pictures/$f" "$T/docs/pictures/$f"
+	t_result $? "docs/pictures/$f is what is made"
+done
 
 # ---- step by step ---------------------------------------------------------------------
 
