@@ -34,6 +34,7 @@ struct panel {
 	double top, bottom;		/* of the rows */
 	double stretch;			/* of rows: 1, or what fills the height that was asked for */
 	bool rings, only_rings;
+	bool no_seconds;		/* two clocks share the axis */
 	struct moments *moments;	/* if rings */
 	int nrows;
 	struct panel_row row[PANEL_ROWS];

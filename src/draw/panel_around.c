@@ -78,16 +78,20 @@ double picture_top(struct picture *p, double width, const char *title, int n,
 /* ---- above the rows ------------------------------------------------------------- */
 
 static const char *const parts[] = { "prologue", "steady state", "epilogue" };
+static const char *const briefly[] = { "", "steady", "" };
 
 static void draw_band(struct panel *n, double y, int64_t from, int64_t to, int part)
 {
 	double x = fmax(panel_x(n, from), n->x0), end = fmin(panel_x(n, to), n->x1);
+	const char *text = parts[part];
 
 	if (end - x < 2)
 		return;
 	picture_rect(n->p, x, y + BAND - 5, end - x - 1, 4, INK_PROLOGUE + part, INK_NONE);
-	picture_text(n->p, (x + end) / 2, y + BAND - 8, ANCHOR_MIDDLE, SMALL, INK_FAINT,
-		picture_fit(n->p, parts[part], SMALL, end - x - 4));
+	if (picture_width(text, SMALL, false) > end - x - 4)
+		text = briefly[part];
+	if (picture_width(text, SMALL, false) <= end - x - 4)
+		picture_text(n->p, (x + end) / 2, y + BAND - 8, ANCHOR_MIDDLE, SMALL, INK_FAINT, text);
 }
 
 /* |---| of a length, with its name; returns where that ends. */
@@ -163,7 +167,7 @@ static void draw_ticks(struct panel *n, double y, double grid, double scale, con
 
 	if (scale == 1 && step < 1)
 		step = 1;
-	picture_text(n->p, n->x0 - 10, y + 18, ANCHOR_RIGHT, 13, INK_FAINT, unit);
+	picture_text(n->p, n->x0 - 18, y + 18, ANCHOR_RIGHT, 13, INK_FAINT, unit);
 	picture_line(n->p, n->x0, y, n->x1, y, INK_LINE, 1);
 	for (double k = ceil(begin / step - 1e-9) + 0.0; k * step <= begin + span * (1 + 1e-9); k++) {
 		double x = n->x0 + (k * step - begin) / span * w;
@@ -197,7 +201,7 @@ double panel_axis(struct panel *n, double y, double grid)
 
 	draw_ticks(n, y, grid, 1, timeline_unit(n->c.t));
 	y += 26;
-	if (!(clock > 0) || n->c.t->logical)
+	if (!(clock > 0) || n->c.t->logical || n->no_seconds)
 		return y;
 	seconds = (double)(n->c.to - n->c.from) / clock;
 	scale = seconds < 1e-6 ? 1e9 : seconds < 1e-3 ? 1e6 : 1e3;

@@ -156,6 +156,7 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 	for (int i = 0; i < 2; i++)
 		c.panel[i] = ARENA_NEW(p->arena, struct panel);
 	choose_window(&c, p, v, o, MARGIN + labels + 10, p->width - MARGIN - side);
+	c.panel[1]->no_seconds = fabs(a->clock_hz - b->clock_hz) > 1e-3 * b->clock_hz;
 	end[0] = draw_half(c.panel[0], head_of(p, &c, 0), INK_FIRST, y);
 	end[0] = fmax(end[0], side > 0 ? panel_use(c.panel[0], c.panel[0]->x1 + GAP, USE,
 		c.panel[0]->top) : 0);
