@@ -254,12 +254,14 @@ static const char *tip_of(struct panel *n, const struct event *e)
 }
 
 /* Cut to what is in sight. */
-static bool clip(const struct panel *n, int64_t begin, int64_t end, double *x, double *w)
+static bool clip(const struct panel *n, int64_t *begin, int64_t *end, double *x, double *w)
 {
-	if (!in_window(n, begin, end))
+	if (!in_window(n, *begin, *end))
 		return false;
-	*x = fmax(panel_x(n, begin), n->x0);
-	*w = fmin(panel_x(n, end), n->x1) - *x;
+	*begin = max_i64(*begin, n->c.from);
+	*end = min_i64(*end, n->c.to);
+	*x = panel_x(n, *begin);
+	*w = panel_x(n, *end) - *x;
 	return *w >= 0;
 }
 
@@ -279,7 +281,7 @@ static void draw_bar(struct panel *n, const struct event *e, struct panel_row *r
 	const char *text;
 	double x, w, size = fmin(BAR_TEXT, r->h - 2);
 
-	if (!clip(n, begin, end, &x, &w) || x + w < r->done + 0.3)
+	if (!clip(n, &begin, &end, &x, &w) || x + w < r->done + 0.3)
 		return;
 	r->done = x + w;
 	s = picture_rect(n->p, x, r->y, fmax(w, 0.5), r->h, ink, w > 3 ? INK_PAPER : INK_NONE);
@@ -300,16 +302,18 @@ static void draw_bar(struct panel *n, const struct event *e, struct panel_row *r
 /* Until completion is seen, after the unit has gone on: a line with an end. */
 static void draw_tail(struct panel *n, const struct event *e, const struct panel_row *r)
 {
-	int64_t begin = event_seu_end(&n->c, e);
+	int64_t begin = event_seu_end(&n->c, e), end = e->end;
 	double x, w, y = r->y + r->h - 4;
 	struct shape *s;
 
-	if (e->end <= begin || !clip(n, begin, e->end, &x, &w) || w < 3)
+	if (end <= begin || !clip(n, &begin, &end, &x, &w) || w < 3)
 		return;
 	s = picture_rect(n->p, x, y, w, 2.5, n->ink[e->task], INK_NONE);
 	s->motion = MOTION_GROW;
 	s->begin = (double)begin;
-	s->end = (double)e->end;
+	s->end = (double)end;
+	if (end < e->end)
+		return;
 	s = picture_rect(n->p, x + w - 2, y - 4, 2, 8, n->ink[e->task], INK_NONE);
 	s->motion = MOTION_APPEAR;
 	s->begin = (double)e->end;
@@ -319,15 +323,16 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 	int64_t end, struct reason why)
 {
 	const char *letter = (char[]){ cause_letter(why.cause), '\0' }, *text;
+	int64_t waited = end - begin;
 	double x, w;
 	struct shape *s;
 
-	if (end <= begin || !clip(n, begin, end, &x, &w) || w < 1)
+	if (end <= begin || !clip(n, &begin, &end, &x, &w) || w < 1)
 		return;
 	s = picture_rect(n->p, x, r->y + r->h * 0.38, w, r->h * 0.22, INK_NONE, INK_NONE);
 	s->hatched = true;
 	s->tip = arena_strf(n->p->arena, "%s %d waits %s cycles %s", n->c.g->tasks.v[e->task].name,
-		e->seq, unit_count(end - begin).s, cause_words(n, why));
+		e->seq, unit_count(waited).s, cause_words(n, why));
 	s->motion = MOTION_GROW;
 	s->begin = (double)begin;
 	s->end = (double)end;
