@@ -229,7 +229,7 @@ again = +@$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j2)
 
 demo: setup
 	$(again) all
-	@build/millrace examples/demo.lua
+	@build/millrace examples/demo.lua build/demo
 
 # ---- documents that are made ------------------------------------------------------
 

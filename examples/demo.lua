@@ -122,3 +122,29 @@ print [[
 
 These are predictions of the model; no kernel was run. For comparison:
 FlashAttention-3, measured on an H200, takes 1.56 ms, 703 TFLOP/s.]]
+
+
+-- 6. Pictures, if a folder is named for them, and how to go on.
+local folder = arg and arg[1]
+if folder then
+  title "Pictures"
+  os.execute(("mkdir -p '%s'"):format(folder))
+  local plans = {}
+  for i, name in ipairs{"serial", "overlap"} do
+    plans[i] = mr.load_plan(("%sattention_%s.lua"):format(here, name), bound):simulate()
+  end
+  for _, p in ipairs{{"timeline.svg", found.timeline}, {"plan.svg", found.plan}, {"graph.svg", found.plan.graph},
+      {"compare.svg", mr.compare(plans[1], plans[2])}} do
+    p[2]:svg(("%s/%s"):format(folder, p[1]))
+    print(("%s/%s"):format(folder, p[1]))
+  end
+  found.timeline:png(folder .. "/timeline.png")
+  print(folder .. "/timeline.png")
+end
+print [[
+
+Go on in the shell, build/millrace:
+  plan = mr.load_plan "attention_serial"
+  plan:show()             the explorer: look, step, edit; ? has its keys, q leaves
+  mr.lesson "idle"        the first of the lessons; mr.lessons() has all
+  help "start" ]]

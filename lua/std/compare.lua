@@ -181,7 +181,8 @@ local function text_of(c)
   return out
 end
 
-local comparison = record("comparison", "tie rows causes brief ratio title times", {__name = "millrace.comparison", __tostring = function(c)
+local methods = {}                                      -- those that write pictures (pictures.lua)
+local comparison = record("comparison", "tie rows causes brief ratio title times png svg pdf trace", {methods = methods, __name = "millrace.comparison", __tostring = function(c)
   local out = text_of(c)
   local late = false
   for _, r in ipairs(c.rows) do late = late or r.measured and r.measured.late > 0.5 end
@@ -192,7 +193,7 @@ local comparison = record("comparison", "tie rows causes brief ratio title times
   table.insert(out, 1, c.title)
   if late then out[#out + 1] = "< it had ended when its lane looked: at most so long" end
   return table.concat(out, "\n")
-end})
+end}, function(_, name) return methods[name] end)
 
 ---- the comparison ----------------------------------------------------------------
 

@@ -36,7 +36,8 @@ local function pair_script(one, other, call)
     timeline_script(one, "summary()"), timeline_script(other, "summary()"), call)
 end
 
-local function call_of(what, path) return ("%s(%q)"):format(what, path) end
+-- Of the path the file's name only: folders are of this machine.
+local function call_of(what, path) return ("%s(%q)"):format(what, path:match "[^/]*$") end
 
 ---- arguments ----------------------------------------------------------------------------
 
@@ -216,7 +217,7 @@ return function(mr)
   local function with_pictures(one, other)
     local c = compare(one, other)
     pairs_of[c] = {one, other}
-    getmetatable(c).__index = methods
+    for name, f in pairs(methods) do getmetatable(c).methods[name] = f end
     return c
   end
   return {roofline = entry(make_roofline), compare = entry(with_pictures)}

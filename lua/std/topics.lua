@@ -49,6 +49,14 @@ edit. ? has its keys, mr.keys() too; q leaves. Without a terminal they print.]]}
   {"mr.strict", "mr.strict([on])", [[
 Makes reading a global or field that there is not an error, in all code; in the shell it is one in
 what is typed. mr.strict(false) ends that. rawget(_G, "name") asks whether there is a global.]]},
+  {"mr.lesson", 'mr.lesson(name[, {all=true}])', [[
+Plays a lesson of examples/lessons: in a terminal step by step (Enter: on, b: back, q: leave),
+with all=true, or elsewhere, in one go. What its code makes is there afterwards: plan:show().
+mr.lesson{title=, idea=, steps...} says one; docs/reference.md has the steps.]]},
+  {"mr.lessons", "mr.lessons()", "The lessons on software pipelining, in order: a list, shown with names and titles."},
+  {"lesson", "What mr.lessons() has. Fields: name, number, title, idea."},
+  {"lesson:pages", "lesson:pages{width=}", [[
+Does all steps of a lesson: a list of {kind=, ...}, and a table of the names that its code makes.]]},
   {"help", "help(topic)", [[
 Text about a topic, a function or an object: help "plan", help(mr.search), help(bound).]]},
 }
@@ -176,6 +184,9 @@ for. Plain tables: graph.tasks, graph.edges, graph.buffers, graph.tile. Numbers:
 graph.tiles, graph.flops, graph.bytes. graph.program is the program. Shown as a table.]]},
   {"graph:table", "graph:table{width=, ascii=, color=}", "Axes, sTasks, buffers and dependences as text."},
   {"graph:show", "graph:show()", "The explorer on it: help \"explorer\""},
+  {"graph:png", "graph:png(path[, {...}])", "The graph as a picture; graph:svg, graph:pdf. help \"pictures\""},
+  {"graph:svg", "graph:svg(path[, {...}])", "The graph as a picture whose text stays text. help \"pictures\""},
+  {"graph:pdf", "graph:pdf(path[, {...}])", "The graph as a picture for print. help \"pictures\""},
   {"graph:drawing", "graph:drawing{width=, ascii=, color=}", "The graph drawn in layers, as text."},
   {"graph:dot", "graph:dot()", "The graph as text for Graphviz."},
   {"mr.plan", "mr.plan(graph[, device])", "An empty plan for a graph on a device."},
@@ -234,6 +245,9 @@ place=}.]]},
 A plan from the text that plan:script() gave, or by name one of examples/, such as
 "attention_pingpong". bound: another program, or other sizes.]]},
   {"plan:show", "plan:show()", "The explorer on it; returned if it was edited. help \"explorer\""},
+  {"plan:png", "plan:png(path[, {...}])", "The plan as a table of turns; plan:svg, plan:pdf. help \"pictures\""},
+  {"plan:svg", "plan:svg(path[, {...}])", "The plan as a table of turns. help \"pictures\""},
+  {"plan:pdf", "plan:pdf(path[, {...}])", "The plan as a table of turns. help \"pictures\""},
   {"plan:simulate", "plan:simulate{events=}", [[
 Play the plan against the device's model: a timeline. events: how many to keep.]]},
   {"plan:compile", 'plan:compile{target="cuda", text=, without=}', [[
@@ -249,6 +263,12 @@ Find a good plan by simulating many. Ctrl-C stops it and keeps the best so far. 
 }
 
 section("Timelines and kernels") {
+  {"pictures", [[
+tl:png(path), plan:png, graph:png, mr.compare(a, b):png, mr.roofline{k, ...}:png, and svg and
+pdf of each, write a picture, with the script that makes it in the file. Options: width=,
+height= (pixels), theme="light" or "dark", title=, scale= (of a png: file's pixels for one);
+of timelines also by="lane", "seu" or "ring", phase=, tile=, from=, to=, rings=true. A png with
+show=true comes up in the terminal, where that can be: tl:png{show=true}.]]},
   {"timeline", [[
 What ran when. Fields: cycles, seconds, tflops, ii, bound, res_mii, rec_mii, utilization,
 events, phases, measured, unit, program, unpriced, cache, played; of a trace also overhead,
@@ -256,6 +276,16 @@ clock_hz, kernel. Shown as a drawing.]]},
   {"timeline:print", 'timeline:print{width=, by="lane", phase=, tile=, from=, to=, ascii=, color=}', [[
 Draw it on the standard output. by: "lane" or "seu". It begins with a tile or a cycle.]]},
   {"timeline:show", "timeline:show()", "The explorer on it; an edited plan is returned. help \"explorer\""},
+  {"timeline:png", 'timeline:png(path[, {by=, from=, to=, tile=, phase=, rings=, theme=, ...}])', [[
+The timeline as a picture. help "pictures"]]},
+  {"timeline:svg", "timeline:svg(path[, {animate=true, seconds=12, ...}])", [[
+The timeline as a picture whose text stays text and whose bars tell about themselves when they
+are pointed at; animate: time passes. help "pictures"]]},
+  {"timeline:pdf", "timeline:pdf(path[, {...}])", "The timeline as a picture for print. help \"pictures\""},
+  {"timeline:frames", 'timeline:frames(folder[, {count=24, format="png", from=, to=, ...}])', [[
+A pipeline that fills up, as numbered pictures; their paths.]]},
+  {"timeline:trace", "timeline:trace(path)", [[
+A file for Perfetto or chrome://tracing: lanes, units, flows from cause to effect, rings.]]},
   {"timeline:text", "timeline:text{...}", "What timeline:print writes, as a string."},
   {"timeline:summary", "timeline:summary{width=, ascii=, color=}", "The numbers without the drawing."},
   {"kernel", [[
@@ -287,6 +317,13 @@ Time it: .ms (median) .tflops .gbps .min .max .runs; .watts, the mean power, or 
   {"kernel:export", "kernel:export(dir[, {name=}])", [[
 Write it as files that stand alone: source, binary, C launcher, Python module for torch.
 Of a kernel for the CPU: source, runtime, a driver and its makefile. Gives their paths.]]},
+  {"mr.compare:png", "mr.compare(a, b):png(path[, {...}])", [[
+Both on one axis, one above the other, and how long each sTask takes; also svg and pdf. trace(path):
+two processes in one file for Perfetto. help "pictures"]]},
+  {"mr.roofline", "mr.roofline{x, ...}", [[
+Kernels, plans or timelines between what the device can compute and what it can move; {x, name=,
+ms=} names one, or gives its time. .points; png(path), svg, pdf. A kernel for the attached device
+is timed; anything else is predicted.]]},
 }
 
 section("Words", "words") {
@@ -640,10 +677,10 @@ Lane cycles to issue each further instruction of a product; how many of a lane's
 Granularity: rows, columns, bytes.]]},
   {"hw.seu.vector.ops.CLASS", [[
 Elements a cycle, of the classes fma alu sfu cvt div reduce scan move.]]},
-  {"hw.seu.vector.slots, hw.seu.vector.lane_share, hw.seu.vector.beside, hw.seu.vector.chain", [[
+  {"hw.seu.vector.slots, hw.seu.vector.lane_share, hw.seu.vector.beside, hw.seu.vector.by_age, hw.seu.vector.chain", [[
 Elements a cycle over all classes; the share that a lane of 4 warps can draw; the share of that
-beside a matrix unit at work (1 unless given); cycles from an instruction to the next that needs
-its result.]]},
+beside a matrix unit at work (1 unless given); the share of the cycles in which the lane that came
+first goes first (0 unless given); cycles from an instruction to the next that needs its result.]]},
 }
 
 section("Problems of plans", "problems") {

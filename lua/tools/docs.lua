@@ -202,7 +202,7 @@ what a pipe gets. The screens of [the explorer](explorer.md), at the end, are th
     lines[#lines + 1] = ("## %s\n\n%s.\n"):format(title, (what:gsub("^%l", string.upper)))
     block(lines, "lua", code)
     block(lines, "text", draw(env))
-    picture(lines, env.tl or env.graph or env.plan, name)
+    picture(lines, env.tl or env.graph or env.plan, name and "gallery_" .. name)
   end
   lines[#lines + 1] = "## The explorer\n"
   for _, entry in ipairs(screens) do
@@ -215,5 +215,24 @@ what a pipe gets. The screens of [the explorer](explorer.md), at the end, are th
   write("gallery.md", lines)
 end
 
+---- the reference ---------------------------------------------------------------------------------
+
+-- The pictures of its section, made by the example that stands there.
+local function reference()
+  local file = assert(io.open "docs/reference.md")
+  local text = file:read("a"):match "\n## Pictures\n(.-)\n## "
+  file:close()
+  local code = text:match "```lua\n(.-)```":gsub("tl:trace[^\n]*\n", "")
+  code = code:gsub('"([%w_]+%.svg)"', ('"%s/pictures/%%1"'):format(folder)):gsub('frames%("frames"',
+    ('frames("%s/pictures/frames"'):format(folder)) .. "\nreturn frames"
+  local frames = assert(load(code, "=docs/reference.md", "t"))()
+  assert(os.rename(frames[2], folder .. "/pictures/frame.svg"))
+  for i, path in ipairs(frames) do
+    if i ~= 2 then os.remove(path) end
+  end
+  os.remove(folder .. "/pictures/frames")
+end
+
 lessons()
 draw_gallery()
+reference()
