@@ -71,8 +71,12 @@ static inline const char *session_run(const struct session_place *p, const char 
 	session_calls = h.mem.calls;
 	host_close(L);
 	explore_setup(NULL);
-	if (h.mem.used && !message[0])
-		snprintf(message, sizeof(message), "%zu bytes are left over", h.mem.used);
+	if (h.mem.used) {
+		size_t n = strlen(message);
+
+		snprintf(message + n, sizeof(message) - n, "%s%zu bytes are left over", n ? "; " : "",
+			h.mem.used);
+	}
 	return message;
 }
 

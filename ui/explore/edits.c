@@ -101,22 +101,24 @@ static void keep_selection(struct model *m, const struct state *before)
 /* After an edit of the history that succeeded. */
 static void follow(struct model *m, const char *what)
 {
-	struct state *before = m->now, *next = NULL;
+	struct state *before = m->now;
 	struct err e;
 
-	if (state_of_history(m, m->history, true, &next, &e)) {
-		state_free(next);
+	if (state_of_history(m, m->history, true, &m->next, &e)) {
+		state_free(m->next);
+		m->next = NULL;
 		history_return(m->history, m->at);
 		*m->interrupted = 0;
 		model_refuse(m, "%s: %s; the plan is as it was", what, e.msg);
 		return;
 	}
-	m->now = next;
+	m->now = m->next;
+	m->next = m->base == before ? NULL : before;	/* until it has been told what changed */
 	m->at = history_mark(m->history);
 	keep_selection(m, before);
 	tell(m, what, before);
-	if (m->base != before)
-		state_free(before);
+	state_free(m->next);
+	m->next = NULL;
 	places_close(m);
 }
 

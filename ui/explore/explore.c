@@ -494,7 +494,8 @@ void explorer_close(struct explorer *x)
 	if (x->m.base != x->m.now)
 		state_free(x->m.base);
 	state_free(x->m.now);
-	x->m.base = x->m.now = NULL;
+	state_free(x->m.next);
+	x->m.base = x->m.now = x->m.next = NULL;
 	arena_release(&x->m.frame);
 	arena_release(&x->m.arena);
 }

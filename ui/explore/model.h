@@ -78,6 +78,7 @@ struct model {
 	const char *title;		/* "flash_attention on h200" */
 	struct history *history;	/* borrowed; NULL: nothing can be edited */
 	struct state *now;
+	struct state *next;		/* in the making, where whoever is left by a jump finds it */
 	struct state *base;		/* what comparisons are with; never NULL, may be `now` */
 	bool base_given;		/* it is another object of the user's, not an earlier state */
 	const struct timeline *measured;	/* borrowed; of the plan `measured_of`; NULL */
