@@ -86,6 +86,23 @@ static void run(struct run *r, const char *chunk, const char *const *keys, int n
 	qsort(r->took, (size_t)r->nkeys, sizeof(*r->took), by_value);
 }
 
+/* Keys of a pool, drawn at random behind the first ones. */
+static void draw_keys(const char **keys, int n, const char *const *pool, int npool)
+{
+	uint64_t seed = 7;
+
+	for (int i = 0; i < n; i++) {
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		keys[i] = pool[(seed >> 33) % (uint64_t)npool];
+	}
+}
+
+static void print_frames(const char *what, const struct run *r)
+{
+	printf("%-44s %8.1f ms, 99 %% %.1f ms, worst %.1f ms (16)\n", what, r->took[r->nkeys / 2] * 1e3,
+		r->took[r->nkeys * 99 / 100] * 1e3, r->took[r->nkeys - 1] * 1e3);
+}
+
 /* A timeline of a million events, made before the clock starts: a file says when that was. */
 static void bench_many(void)
 {
@@ -98,19 +115,21 @@ static void bench_many(void)
 		"print(#tl.events .. ' events')";
 	static const char *const pool[] = { "+", "+", "-", "-", "[", "]", "\033[5~", "\033[6~", "0", "l",
 		"h", "w", "c", "z", "v", "j" };
+	static const char *const grid[] = { "l", "h", "j", "k", "\033[5~", "\033[6~", "g", "G", "v" };
 	static const char *keys[1000];
 	static struct run r;
-	uint64_t seed = 7;
 
-	for (int i = 0; i < LEN(keys); i++) {
-		seed = seed * 6364136223846793005u + 1442695040888963407u;
-		keys[i] = i < 40 ? "0" : pool[(seed >> 33) % LEN(pool)];
-	}
+	draw_keys(keys, LEN(keys), pool, LEN(pool));
+	for (int i = 0; i < 40; i++)
+		keys[i] = "0";
 	run(&r, chunk, keys, LEN(keys));
 	if (r.begun > 0)
 		printf("%-44s %8.1f ms (300)\n", "first view of a million events", (r.first - r.begun) * 1e3);
-	printf("%-44s %8.1f ms, 99 %% %.1f ms, worst %.1f ms (16)\n", "a frame of a million events, median",
-		r.took[r.nkeys / 2] * 1e3, r.took[r.nkeys * 99 / 100] * 1e3, r.took[r.nkeys - 1] * 1e3);
+	print_frames("a frame of a million events, median", &r);
+	draw_keys(keys, LEN(keys), grid, LEN(grid));
+	keys[0] = "5";
+	run(&r, chunk, keys, LEN(keys));
+	print_frames("... of the grid of that plan", &r);
 }
 
 static void bench_edit(const char *what, const char *const *keys, int n, double target)
