@@ -7,31 +7,12 @@
 #include "draw/units.h"
 #include "tests/draw/fixture.h"
 #include "tests/draw/trace.h"
+#include "tests/golden.h"
 #include "tests/tap.h"
-
-enum { GOLDEN_MAX = 1 << 16 };
 
 static void golden(const char *name, const char *text)
 {
-	static char want[GOLDEN_MAX];
-	char path[256], what[256];
-	size_t n = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%.*s../draw/%s.txt",
-		(int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__, name);
-	if (getenv("BLESS") && (f = fopen(path, "w"))) {
-		fputs(text, f);
-		fclose(f);
-	}
-	if ((f = fopen(path, "r"))) {
-		n = fread(want, 1, sizeof(want) - 1, f);
-		fclose(f);
-	}
-	want[n] = '\0';
-	snprintf(what, sizeof(what), "%s is as in tests/draw/%s.txt", name, name);
-	if (!ok(strcmp(text, want) == 0, what))
-		printf("# got:\n%s", text);
+	golden_is(name, "draw", name, text);
 }
 
 /* Every drawing of the fixture by one set of options, one after the other. */

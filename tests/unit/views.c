@@ -7,9 +7,8 @@
 #include "explore/view.h"
 #include "lua/lcore.h"
 #include "lua/lplan.h"
+#include "tests/golden.h"
 #include "tests/tap.h"
-
-enum { GOLDEN_MAX = 1 << 18 };
 
 /* ---- a model -------------------------------------------------------------------- */
 
@@ -202,25 +201,7 @@ static void shake(struct scene *s, const char *name)
 
 static void golden(struct scene *s, const char *name)
 {
-	static char want[GOLDEN_MAX];
-	char path[256], what[256];
-	size_t n = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%.*s../explore/views/%s.txt",
-		(int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__, name);
-	if (getenv("BLESS") && (f = fopen(path, "w"))) {
-		fputs(s->out.text, f);
-		fclose(f);
-	}
-	if ((f = fopen(path, "r"))) {
-		n = fread(want, 1, sizeof(want) - 1, f);
-		fclose(f);
-	}
-	want[n] = '\0';
-	snprintf(what, sizeof(what), "%s is as in tests/explore/views/%s.txt", name, name);
-	if (!ok(strcmp(s->out.text, want) == 0, what))
-		printf("# got:\n%s", s->out.text);
+	golden_is(name, "explore/views", name, s->out.text);
 	buf_init(&s->out, &s->arena);
 }
 
