@@ -8,7 +8,7 @@ enum {
 	TASK_COLUMNS = 6,		/* of an sTask of the steady state, unless asked */
 	SAMPLES = 4096,
 	TIME_COLUMNS_MIN = 8,
-	MANY = 6, 			/* events in sight a column, of which none can be seen */
+	MANY = 6,			/* events in sight a column, of which none can be seen */
 };
 
 bool event_is_async(const struct chart *c, const struct event *e)

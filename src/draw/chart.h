@@ -44,9 +44,7 @@ int chart_rows(const struct chart *c, struct cells *out, int y, struct chart_map
 int chart_many(const struct chart *c, struct cells *out, int y, struct chart_map *map);
 /* Which copies of lanes do something in this phase, on an sEU or (-1) on any: as the events
  * say, or the plan if not all are looked at. */
-enum { COPIES_MAX = 8 };		/* of a lane */
 void chart_used(const struct chart *c, int seu, bool used[LANES_MAX][COPIES_MAX]);
-bool event_is_drawable(const struct chart *c, const struct event *e);
 /* "c0", "c0.1" */
 const char *chart_lane_label(const struct chart *c, int lane, int copy);
 

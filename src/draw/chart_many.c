@@ -71,7 +71,7 @@ struct overview *overview_new(struct arena *a, const struct timeline *t, int pha
 	int64_t last = 1;
 
 	for (int i = 0; i < line->events.n; i++)
-		if (event_is_drawable(&c, &line->events.v[i]))
+		if (event_is_placed(t->plan, &line->events.v[i]))
 			last = max_i64(last, line->events.v[i].end);
 	o->step = max_i64(1, ceil_div(last, BUCKETS));
 	o->n = (int)ceil_div(last, o->step);
@@ -80,7 +80,7 @@ struct overview *overview_new(struct arena *a, const struct timeline *t, int pha
 		bool async;
 		int row;
 
-		if (!event_is_drawable(&c, e))
+		if (!event_is_placed(t->plan, e))
 			continue;
 		async = event_is_async(&c, e);
 		row = row_of(e, async);

@@ -41,11 +41,6 @@ struct board {
 	int queue_depth[SEU_MAX];
 };
 
-bool event_is_drawable(const struct chart *c, const struct event *e)
-{
-	return event_is_sound(c->t->plan, e) && e->lane < LANES_MAX && e->copy < COPIES_MAX;
-}
-
 static bool is_in_window(const struct chart *c, int64_t start, int64_t end)
 {
 	return start < c->to && (end > c->from || (start == end && start == c->from));
@@ -71,23 +66,9 @@ int chart_label_width(const struct chart *c)
 	return (int)min_i64(max_i64(most, lanes), 16);
 }
 
-struct begin {
-	int64_t start;
-	int event;
-};
-
-static int compare_begins(const void *a, const void *b)
-{
-	const struct begin *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->event - y->event;
-}
-
 /* Asynchronous events of the window in order of their start. They nearly always come
  * in that order; issue and start differ where a lane queues behind another. */
-static int sort_begins(const struct chart *c, struct begin *v)
+static int sort_begins(const struct chart *c, struct event_time *v)
 {
 	bool sorted = true;
 	int n = 0;
@@ -95,14 +76,14 @@ static int sort_begins(const struct chart *c, struct begin *v)
 	for (int i = c->first; i < c->end; i++) {
 		const struct event *e = &c->line->events.v[i];
 
-		if (!event_is_drawable(c, e) || !event_is_async(c, e) ||
+		if (!event_is_placed(c->t->plan, e) || !event_is_async(c, e) ||
 		    !is_in_window(c, event_seu_begin(e), event_seu_end(c, e)))
 			continue;
-		sorted &= !n || v[n - 1].start <= event_seu_begin(e);
-		v[n++] = (struct begin){ event_seu_begin(e), i };
+		sorted &= !n || v[n - 1].at <= event_seu_begin(e);
+		v[n++] = (struct event_time){ event_seu_begin(e), i };
 	}
 	if (!sorted)
-		qsort(v, (size_t)n, sizeof(*v), compare_begins);
+		qsort(v, (size_t)n, sizeof(*v), event_time_compare);
 	return n;
 }
 
@@ -111,7 +92,7 @@ static int sort_begins(const struct chart *c, struct begin *v)
 static void stack_events(struct board *b)
 {
 	const struct chart *c = b->c;
-	struct begin *v = ARENA_ARRAY(c->arena, c->end - c->first, struct begin);
+	struct event_time *v = ARENA_ARRAY(c->arena, c->end - c->first, struct event_time);
 	int64_t until[SEU_MAX][DEPTH_MAX] = { 0 };
 	int64_t slack = (c->to - c->from) / c->cols;
 	int n = sort_begins(c, v);
@@ -149,7 +130,7 @@ void chart_used(const struct chart *c, int seu, bool used[LANES_MAX][COPIES_MAX]
 	for (int i = 0; i < c->line->events.n && all; i++) {
 		const struct event *e = &c->line->events.v[i];
 
-		if (event_is_drawable(c, e) && (seu < 0 || e->seu == seu))
+		if (event_is_placed(c->t->plan, e) && (seu < 0 || e->seu == seu))
 			used[e->lane][e->copy] = true;
 	}
 	for (int i = 0; i < p->entries.n && !all; i++) {
@@ -465,10 +446,10 @@ int chart_rows(const struct chart *c, struct cells *out, int y, struct chart_map
 	for (size_t i = 0; i < n; i++)
 		b.slots[i].event = EMPTY;
 	for (int i = c->first; i < c->end; i++)
-		if (event_is_drawable(c, &c->line->events.v[i]))
+		if (event_is_placed(c->t->plan, &c->line->events.v[i]))
 			cover_event(&b, i);
 	for (int i = c->first; i < c->end && c->by == TIMELINE_LANES; i++)
-		if (event_is_drawable(c, &c->line->events.v[i]) &&
+		if (event_is_placed(c->t->plan, &c->line->events.v[i]) &&
 		    event_is_async(c, &c->line->events.v[i]))
 			mark_issue(&b, i);
 	cells_grow(out, y + b.rows.n + 1);

@@ -14,26 +14,6 @@ static const struct look looks[] = {
 	[TASK_STORE] = { "house", "filled", "#dcebf7", "#3f7fb5" },
 };
 
-/* A quoted string; names may hold anything, a newline breaks the line. */
-static void put_quoted(struct buf *out, const char *s)
-{
-	struct glyph g;
-
-	buf_putc(out, '"');
-	while (*s) {
-		if (*s == '\n') {
-			buf_puts(out, "\\n");
-			s++;
-			continue;
-		}
-		if (*s == '"' || *s == '\\')
-			buf_putc(out, '\\');
-		s = glyph_next(s, &g);
-		buf_puts(out, g.utf8);
-	}
-	buf_putc(out, '"');
-}
-
 static void put_indent(struct buf *out, int depth)
 {
 	buf_repeat(out, "\t", depth);
@@ -49,7 +29,7 @@ static void put_task(const struct graph *g, int task, int depth, struct buf *out
 
 	put_indent(out, depth);
 	buf_printf(out, "t%d [label=", task);
-	put_quoted(out, arena_strf(out->arena, "%s\n%s\n%s", s->name,
+	text_put_quoted(out, arena_strf(out->arena, "%s\n%s\n%s", s->name,
 		label_shape(out->arena, g, task), cost.s));
 	buf_printf(out, ", shape=%s, style=\"%s\", fillcolor=\"%s\", color=\"%s\"];\n", k->shape,
 		k->style, k->fill, k->line);
@@ -71,7 +51,7 @@ static void put_body(const struct graph *g, const struct item *items, int n, int
 		buf_printf(out, "subgraph cluster_loop%d {\n", id);
 		put_indent(out, depth + 1);
 		buf_puts(out, "label=");
-		put_quoted(out, label_loop_trips(out->arena, g, id));
+		text_put_quoted(out, label_loop_trips(out->arena, g, id));
 		buf_puts(out, "; style=rounded; color=\"#888888\"; fontcolor=\"#666666\";\n");
 		put_body(g, g->program->loops.v[id].body.v, g->program->loops.v[id].body.n,
 			depth + 1, out);
@@ -85,7 +65,7 @@ static void put_phase(const struct graph *g, int phase, struct buf *out)
 	const struct phase *p = &g->program->phases.v[phase];
 
 	buf_printf(out, "\tsubgraph cluster_phase%d {\n\t\tlabel=", phase);
-	put_quoted(out, arena_strf(out->arena, "%s: %s tile%s", p->name,
+	text_put_quoted(out, arena_strf(out->arena, "%s: %s tile%s", p->name,
 		unit_count(g->grids[phase].total).s, g->grids[phase].total == 1 ? "" : "s"));
 	buf_puts(out, "; labeljust=l; color=\"#cccccc\";\n");
 	put_body(g, p->body.v, p->body.n, 2, out);
@@ -109,7 +89,7 @@ static void put_edge(const struct graph *g, int i, struct buf *out)
 	if (!edge_is_inner(e))
 		label = arena_strf(a, "%s %s %s", label, label_distance(a, e),
 			label_loop(a, g->program, e->loop));
-	put_quoted(out, label);
+	text_put_quoted(out, label);
 	if (!edge_is_inner(e))
 		buf_puts(out, ", constraint=false");
 	if (e->kind != EDGE_FLOW)
@@ -122,7 +102,7 @@ static void put_edge(const struct graph *g, int i, struct buf *out)
 void draw_graph_dot(const struct graph *g, struct buf *out)
 {
 	buf_puts(out, "digraph ");
-	put_quoted(out, g->program->name);
+	text_put_quoted(out, g->program->name);
 	buf_puts(out, " {\n\trankdir=TB; fontname=\"sans-serif\"; compound=true;\n"
 		"\tnode [fontname=\"sans-serif\", fontsize=11];\n"
 		"\tedge [fontname=\"sans-serif\", fontsize=9];\n");

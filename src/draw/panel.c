@@ -97,7 +97,7 @@ static void stack(struct panel *n, int deep[SEU_MAX])
 		int64_t *u = until[e->seu < SEU_MAX ? e->seu : 0], end;
 		int k = 0;
 
-		if (!event_is_drawable(c, e) || !event_is_async(c, e))
+		if (!event_is_placed(c->t->plan, e) || !event_is_async(c, e))
 			continue;
 		end = event_seu_end(c, e);
 		if (!in_window(n, event_seu_begin(e), end))
@@ -426,7 +426,7 @@ static void draw_mark(struct panel *n, int event, double room)
 
 static bool is_issue(const struct panel *n, const struct event *e)
 {
-	return event_is_drawable(&n->c, e) && event_is_async(&n->c, e) && n->c.by == TIMELINE_LANES &&
+	return event_is_placed(n->c.t->plan, e) && event_is_async(&n->c, e) && n->c.by == TIMELINE_LANES &&
 		n->lane_row[e->lane][e->copy] != NONE;
 }
 
@@ -479,7 +479,7 @@ void panel_draw(struct panel *n)
 		if (is_issue(n, &line->events.v[i]))
 			draw_link(n, i);
 	for (int i = 0; i < line->events.n; i++)
-		if (event_is_drawable(&n->c, &line->events.v[i]))
+		if (event_is_placed(n->c.t->plan, &line->events.v[i]))
 			draw_work(n, i);
 	for (int i = 0; i < line->events.n && !dense; i++)
 		if (is_issue(n, &line->events.v[i]))

@@ -116,6 +116,25 @@ static void put_glyph(struct buf *out, const struct glyph *g, unsigned flags)
 		buf_putc(out, glyph_ascii(g->utf8));
 }
 
+void text_put_quoted(struct buf *out, const char *s)
+{
+	struct glyph g;
+
+	buf_putc(out, '"');
+	while (*s) {
+		if (*s == '\n') {
+			buf_puts(out, "\\n");
+			s++;
+			continue;
+		}
+		if (*s == '"' || *s == '\\')
+			buf_putc(out, '\\');
+		s = glyph_next(s, &g);
+		buf_puts(out, g.utf8);
+	}
+	buf_putc(out, '"');
+}
+
 /* From s as many whole characters as fit in `cols`; returns the columns used. */
 static int put_some(struct buf *out, const char *s, int cols, unsigned flags)
 {

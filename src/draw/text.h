@@ -51,6 +51,8 @@ int text_width(const char *s);
 int text_word(const char *s, size_t *bytes);
 
 void text_put(struct buf *out, const char *s, unsigned flags);
+/* In quotes, as Graphviz and JSON read it: names may hold anything, a newline breaks the line. */
+void text_put_quoted(struct buf *out, const char *s);
 /* Exactly `cols` columns: padded, or cut with an ellipsis at the end. */
 void text_fit(struct buf *out, const char *s, int cols, enum align align, unsigned flags);
 /* At spaces into lines that end before column `width`. The first begins at column

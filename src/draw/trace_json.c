@@ -28,28 +28,9 @@ struct trace {
 	struct slice *work, *issue;	/* by event */
 	int64_t queue[SEU_MAX][QUEUE_THREADS];
 	int depth[SEU_MAX];
-	bool lane[LANES_MAX][LOOKUP_COPIES];
+	bool lane[LANES_MAX][COPIES_MAX];
 	bool any;
 };
-
-static void put_string(struct buf *out, const char *s)
-{
-	struct glyph g;
-
-	buf_putc(out, '"');
-	while (*s) {
-		if (*s == '\n') {
-			buf_puts(out, "\\n");
-			s++;
-			continue;
-		}
-		s = glyph_next(s, &g);
-		if (g.utf8[0] == '"' || g.utf8[0] == '\\')
-			buf_putc(out, '\\');
-		buf_puts(out, g.utf8);
-	}
-	buf_putc(out, '"');
-}
 
 static int64_t time_of(const struct trace *r, int64_t cycle)
 {
@@ -75,7 +56,7 @@ static void put_name(struct trace *r, const char *what, int thread, const char *
 
 	begin(r, "M", thread);
 	buf_printf(r->out, ",\"name\":\"%s\",\"args\":{\"name\":", what);
-	put_string(r->out, name);
+	text_put_quoted(r->out, name);
 	buf_puts(r->out, "}}");
 	begin(r, "M", thread);
 	buf_printf(r->out, ",\"name\":\"%s\",\"args\":{\"sort_index\":%d}}",
@@ -84,7 +65,7 @@ static void put_name(struct trace *r, const char *what, int thread, const char *
 
 static int lane_thread(const struct event *e)
 {
-	return THREADS_LANE + e->lane * LOOKUP_COPIES + e->copy;
+	return THREADS_LANE + e->lane * COPIES_MAX + e->copy;
 }
 
 /* A complete event after what its thread has already; false if nothing of it is left. */
@@ -99,7 +80,7 @@ static bool put_slice(struct trace *r, int64_t *until, int thread, int64_t from,
 		*out = (struct slice){ thread, from, to };
 	begin(r, "X", thread);
 	buf_puts(r->out, ",\"name\":");
-	put_string(r->out, name);
+	text_put_quoted(r->out, name);
 	buf_printf(r->out, ",\"cat\":\"%s\"", category);
 	put_time(r, "ts", from);
 	put_time(r, "dur", to - from);
@@ -117,7 +98,7 @@ static void put_args(struct trace *r, const struct event *e)
 		buf_printf(r->out, ",\"waited for\":\"%s\"", causes[e->cause]);
 	if (e->cause_task != NONE) {
 		buf_puts(r->out, ",\"on\":");
-		put_string(r->out, g->tasks.v[e->cause_task].name);
+		text_put_quoted(r->out, g->tasks.v[e->cause_task].name);
 	}
 	buf_puts(r->out, "}}");
 }
@@ -149,37 +130,23 @@ static void put_lane(struct trace *r, int lane, int copy)
 	r->lane[lane][copy] |= list->n > 0;
 }
 
-struct begun {
-	int64_t start;
-	int event;
-};
-
-static int compare_begun(const void *a, const void *b)
-{
-	const struct begun *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->event - y->event;
-}
-
 /* Work of an asynchronous sEU, on as many threads as there is of it at once. */
 static void put_queue(struct trace *r, int seu)
 {
-	struct begun *v = ARENA_ARRAY(r->a, r->line->events.n, struct begun);
+	struct event_time *v = ARENA_ARRAY(r->a, r->line->events.n, struct event_time);
 	const struct plan *p = r->t->plan;
 	int n = 0;
 
 	for (int i = 0; i < r->line->events.n; i++) {
 		const struct event *e = &r->line->events.v[i];
 
-		if (event_is_sound(p, e) && e->seu == seu && e->lane < LANES_MAX && e->copy < LOOKUP_COPIES)
-			v[n++] = (struct begun){ e->start - e->before, i };
+		if (event_is_placed(p, e) && e->seu == seu)
+			v[n++] = (struct event_time){ e->start - e->before, i };
 	}
-	qsort(v, (size_t)n, sizeof(*v), compare_begun);
+	qsort(v, (size_t)n, sizeof(*v), event_time_compare);
 	for (int i = 0; i < n; i++) {
 		const struct event *e = &r->line->events.v[v[i].event];
-		int64_t from = time_of(r, v[i].start), to = time_of(r, e->end);
+		int64_t from = time_of(r, v[i].at), to = time_of(r, e->end);
 		int k = 0;
 
 		while (k < QUEUE_THREADS - 1 && r->queue[seu][k] > from)
@@ -215,7 +182,7 @@ static void put_flows(struct trace *r)
 		const struct event *e = &r->line->events.v[i];
 		int cause;
 
-		if (!event_is_sound(r->t->plan, e) || e->lane >= LANES_MAX || e->copy >= LOOKUP_COPIES)
+		if (!event_is_placed(r->t->plan, e))
 			continue;
 		put_flow(r, &r->issue[i], &r->work[i], "issue");
 		cause = lookup_cause(&r->lookup, i);
@@ -296,7 +263,7 @@ static void put_rings(struct trace *r)
 				continue;
 			begin(r, "C", 0);
 			buf_puts(r->out, ",\"name\":");
-			put_string(r->out, arena_strf(r->a, "ring %s",
+			text_put_quoted(r->out, arena_strf(r->a, "ring %s",
 				r->t->plan->graph->buffers.v[m.ring[i]].name));
 			put_time(r, "ts", time_of(r, v[k].cycle));
 			buf_printf(r->out, ",\"args\":{\"full\":%d,\"being filled\":%d}}", full, filling);
@@ -312,11 +279,11 @@ static void put_names(struct trace *r, const char *name)
 
 	put_name(r, "process_name", 0, name, r->pid);
 	for (int l = 0; l < p->lanes.n && l < LANES_MAX; l++)
-		for (int c = 0; c < LOOKUP_COPIES; c++)
+		for (int c = 0; c < COPIES_MAX; c++)
 			if (r->lane[l][c])
-				put_name(r, "thread_name", THREADS_LANE + l * LOOKUP_COPIES + c,
+				put_name(r, "thread_name", THREADS_LANE + l * COPIES_MAX + c,
 					p->lanes.v[l].turns > 1 ? arena_strf(r->a, "lane %s.%d", p->lanes.v[l].name, c) :
-					arena_strf(r->a, "lane %s", p->lanes.v[l].name), l * LOOKUP_COPIES + c);
+					arena_strf(r->a, "lane %s", p->lanes.v[l].name), l * COPIES_MAX + c);
 	for (int s = 0; s < p->device->nseus; s++)
 		for (int k = 0; k < r->depth[s]; k++)
 			put_name(r, "thread_name", THREADS_SEU + s * QUEUE_THREADS + k, k ?
@@ -331,7 +298,7 @@ static void put_phase(struct trace *r, int phase)
 	r->work = ARENA_ARRAY(r->a, r->line->events.n, struct slice);
 	r->issue = ARENA_ARRAY(r->a, r->line->events.n, struct slice);
 	for (int l = 0; l < LANES_MAX; l++)
-		for (int c = 0; c < LOOKUP_COPIES; c++)
+		for (int c = 0; c < COPIES_MAX; c++)
 			put_lane(r, l, c);
 	for (int s = 0; s < r->t->plan->device->nseus; s++)
 		if (r->t->plan->device->seu[s].async)
@@ -347,7 +314,7 @@ void trace_json(const struct timeline *const *t, const char *const *names, int n
 	bool any = false;
 
 	buf_puts(out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"made by\":\"Millrace\",\"script\":");
-	put_string(out, script ? script : "");
+	text_put_quoted(out, script ? script : "");
 	buf_puts(out, "},\"traceEvents\":[");
 	for (int i = 0; i < n; i++) {
 		double clock = t[i]->clock_hz > 0 ? t[i]->clock_hz : t[i]->plan->device->clock_hz;

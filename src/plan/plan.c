@@ -115,8 +115,9 @@ enum err_code plan_lane(struct plan *p, const char *name, int warps, int registe
 	if (registers < 0 || registers > p->device->thread_registers)
 		return err_set(e, ERR_INPUT, loc, "lane '%s': a thread has at most %d registers, "
 			"not %d", name, p->device->thread_registers, registers);
-	if (turns < 1 || turns > 8)
-		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to 8 turns, not %d", name, turns);
+	if (turns < 1 || turns > COPIES_MAX)
+		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to %d turns, not %d", name,
+			COPIES_MAX, turns);
 	if (lane == NONE && p->lanes.n == LANES_MAX)
 		return err_set(e, ERR_LIMIT, loc, "a plan has at most %d lanes", LANES_MAX);
 	if (lane == NONE) {

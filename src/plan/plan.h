@@ -43,12 +43,13 @@
 #include "graph/graph.h"
 
 enum { DISTANCE_AUTO = -1, LANES_MAX = 16, VERSIONS_MAX = 64, OFFSET_MAX = 16 };
+enum { COPIES_MAX = 8 };		/* of a lane, that take tiles in turn */
 
 struct lane {
 	const char *name;
 	int warps;
 	int registers;			/* a thread; 0: what it needs */
-	int turns;			/* >= 1: tiles in turn over as many copies of the lane */
+	int turns;			/* 1 to COPIES_MAX: tiles in turn over as many copies of the lane */
 	struct srcloc loc;
 };
 

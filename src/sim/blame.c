@@ -435,30 +435,16 @@ static int way_of(struct scan *s, const struct event *e)
 	return s->ways.n - 1;
 }
 
-struct when {
-	int64_t at;
-	int event;
-};
-
-static int earlier(const void *a, const void *b)
-{
-	const struct when *x = a, *y = b;
-
-	if (x->at != y->at)
-		return x->at < y->at ? -1 : 1;
-	return x->event - y->event;
-}
-
 /* Events of each sTask in order of their ends. */
 static void sort_ends(struct scan *s)
 {
 	int n = s->line->events.n, found = 0;
-	struct when *w = ARENA_ARRAY(s->a, n, struct when);
+	struct event_time *w = ARENA_ARRAY(s->a, n, struct event_time);
 
 	for (int i = 0; i < n; i++)
 		if (s->way_of[i] != NONE)
-			w[found++] = (struct when){ event_at(s, i)->end, i };
-	qsort(w, (size_t)found, sizeof(*w), earlier);
+			w[found++] = (struct event_time){ event_at(s, i)->end, i };
+	qsort(w, (size_t)found, sizeof(*w), event_time_compare);
 	for (int i = 0; i < found; i++)
 		VEC_PUSH(s->a, &s->ended[event_at(s, w[i].event)->task].v, w[i].event);
 }

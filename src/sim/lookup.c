@@ -2,41 +2,27 @@
 
 #include <stdlib.h>
 
-struct keyed {
-	int64_t issue;
-	int event;
-};
-
-static int compare_keyed(const void *a, const void *b)
-{
-	const struct keyed *x = a, *y = b;
-
-	if (x->issue != y->issue)
-		return x->issue < y->issue ? -1 : 1;
-	return x->event - y->event;
-}
-
 /* Events that can be looked up, in order of issue. */
-static int order_events(struct arena *a, struct lookup *l, struct keyed **out)
+static int order_events(struct arena *a, struct lookup *l, struct event_time **out)
 {
 	const struct phase_line *line = l->line;
-	struct keyed *v = ARENA_ARRAY(a, line->events.n, struct keyed);
+	struct event_time *v = ARENA_ARRAY(a, line->events.n, struct event_time);
 	int n = 0;
 
 	l->sorted = true;
 	for (int i = 0; i < line->events.n; i++) {
 		const struct event *e = &line->events.v[i];
 
-		if (!event_is_sound(l->plan, e) || e->lane >= LANES_MAX || e->copy >= LOOKUP_COPIES)
+		if (!event_is_placed(l->plan, e))
 			continue;
-		l->sorted &= !n || v[n - 1].issue <= e->issue;
-		v[n++] = (struct keyed){ e->issue, i };
+		l->sorted &= !n || v[n - 1].at <= e->issue;
+		v[n++] = (struct event_time){ e->issue, i };
 		l->before = max_i64(l->before, e->issue - min_i64(e->ready, e->start - e->before));
 		l->after = max_i64(l->after, e->end - e->issue);
 		l->last = max_i64(l->last, e->end);
 	}
 	if (!l->sorted)
-		qsort(v, (size_t)n, sizeof(*v), compare_keyed);
+		qsort(v, (size_t)n, sizeof(*v), event_time_compare);
 	*out = v;
 	return n;
 }
@@ -56,7 +42,7 @@ static void put(struct lookup_list *list, int event)
 void lookup_init(struct arena *a, struct lookup *l, const struct timeline *t, int phase)
 {
 	int tasks = t->plan->graph->tasks.n, n;
-	struct keyed *v;
+	struct event_time *v;
 
 	*l = (struct lookup){ .plan = t->plan, .line = &t->phases[phase] };
 	l->of_task = ARENA_ARRAY(a, tasks, struct lookup_list);
@@ -78,7 +64,7 @@ void lookup_init(struct arena *a, struct lookup *l, const struct timeline *t, in
 		for (int i = 0; i < tasks && !pass; i++)
 			make_room(a, &l->of_task[i]);
 		for (int i = 0; i < LANES_MAX && !pass; i++)
-			for (int k = 0; k < LOOKUP_COPIES; k++)
+			for (int k = 0; k < COPIES_MAX; k++)
 				make_room(a, &l->of_lane[i][k]);
 	}
 }

@@ -46,3 +46,12 @@ const struct phase_line *timeline_longest(const struct timeline *t)
 			best = &t->phases[i];
 	return best;
 }
+
+int event_time_compare(const void *a, const void *b)
+{
+	const struct event_time *x = a, *y = b;
+
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	return x->event - y->event;
+}

@@ -107,6 +107,18 @@ void timeline_free(struct timeline *t);
 
 /* Has it a place in the plan, and a time? A trace from a device may hold anything. */
 bool event_is_sound(const struct plan *p, const struct event *e);
+/* ... and in a table by lane and copy? */
+static inline bool event_is_placed(const struct plan *p, const struct event *e)
+{
+	return event_is_sound(p, e) && e->lane < LANES_MAX && e->copy < COPIES_MAX;
+}
+
+/* An event by one of its times, to be sorted: the earlier one first, of several the lesser number. */
+struct event_time {
+	int64_t at;
+	int event;
+};
+int event_time_compare(const void *a, const void *b);
 /* The phase that takes longest: what single numbers are about. */
 const struct phase_line *timeline_longest(const struct timeline *t);
 

@@ -111,7 +111,6 @@ void state_of_graph(struct model *m, const struct graph *g, struct state **out)
 {
 	struct state *s = state_new(m, out);
 
-	(void)m;
 	s->graph = g;
 }
 

@@ -175,7 +175,7 @@ static void add_released(const struct scene *s, int task, struct buf *b)
 	int n = 0;
 
 	for (int l = 0; l < s->plan->lanes.n; l++) {
-		for (int c = 0; c < s->plan->lanes.v[l].turns && c < LOOKUP_COPIES; c++) {
+		for (int c = 0; c < s->plan->lanes.v[l].turns && c < COPIES_MAX; c++) {
 			int last, next;
 
 			moments_lane(s->moments, s->at, l, c, &last, &next);
@@ -292,7 +292,7 @@ static void put_lanes(struct scene *s)
 
 	table_init(&t, s->a, col, LEN(col));
 	for (int l = 0; l < s->plan->lanes.n; l++) {
-		for (int k = 0; k < s->plan->lanes.v[l].turns && k < LOOKUP_COPIES; k++) {
+		for (int k = 0; k < s->plan->lanes.v[l].turns && k < COPIES_MAX; k++) {
 			struct table_cell *row;
 			int last, next;
 

@@ -17,7 +17,7 @@ enum {
 struct own {
 	int64_t from, to;		/* cycles shown; to 0: not chosen yet */
 	enum timeline_rows by;
-	bool ruler, critical, short_details, measured;
+	bool ruler, critical, short_details;
 	int64_t ruler_at;
 	int deep[SEU_MAX];		/* rows that units had so far, so that none jumps */
 	int back[BACK_MAX], nback;
@@ -404,11 +404,11 @@ static void change_row(struct view *v, int by)
 {
 	const struct lookup *l = model_lookup(v->m);
 	const struct event *e = model_event(v->m);
-	int n = LANES_MAX * LOOKUP_COPIES, at = e->lane * LOOKUP_COPIES + e->copy;
+	int n = LANES_MAX * COPIES_MAX, at = e->lane * COPIES_MAX + e->copy;
 
 	for (int i = 1; i < n; i++) {
 		int k = (at + by * i + n) % n;
-		const struct lookup_list *list = &l->of_lane[k / LOOKUP_COPIES][k % LOOKUP_COPIES];
+		const struct lookup_list *list = &l->of_lane[k / COPIES_MAX][k % COPIES_MAX];
 
 		if (list->n) {
 			select_event(v, lookup_near(l, list, v->m->sel.cursor));
