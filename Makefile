@@ -36,12 +36,12 @@ B := build/$(MODE)
 Q := $(if $(V),,@)
 
 # Found by pkg-config, and the Debian packages that bring them and the rest.
-PKGS := lua5.4 libedit ncursesw cairo
+PKGS := lua5.4 libedit ncursesw cairo sqlite3
 # Only for tests: a terminal that shows nothing to anybody.
 TEST_PKGS := vterm
 CLANG := $(findstring clang,$(CC))
 DEBS = $(if $(CLANG),clang,gcc) libc6-dev make pkg-config liblua5.4-dev libedit-dev libncurses-dev libcairo2-dev \
-	libvterm-dev perl tmux \
+	libsqlite3-dev libvterm-dev perl python3 tmux zsh coinor-libcbc-dev \
 	$(and $(CLANG),$(findstring -fsan,$(FLAGS_$(MODE))),libclang-rt-dev)
 # The commands that stand for them where there is no Debian to ask.
 TOOLS := $(CC) $(AR) pkg-config prove tmux
@@ -74,7 +74,7 @@ CFLAGS := -std=c11 -ffp-contract=off $(WARN) $(FLAGS_$(MODE)) $(EXTRA_CFLAGS)
 LDFLAGS := $(FLAGS_$(MODE)) $(EXTRA_LDFLAGS)
 LIBS := $(PKG_LIBS) -lpthread -ldl -lm
 
-CORE_SRC := $(sort $(wildcard src/*/*.c src/lower/*/*.c))
+CORE_SRC := $(sort $(wildcard src/*/*.c src/lower/*/*.c src/search/*/*.c))
 LUA_SRC := $(sort $(wildcard lua/*.c))
 UI_SRC := $(sort $(wildcard ui/*.c ui/*/*.c))
 STD := $(sort $(wildcard lua/std/*.lua))
@@ -83,7 +83,7 @@ TEMPLATES := $(sort $(wildcard src/run/export/*.* src/host/rt*.[ch])) src/host/m
 UNIT_SRC := $(sort $(wildcard tests/unit/*.c))
 BENCH_SRC := $(sort $(wildcard tests/perf/bench_*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
-HEADERS := $(sort $(wildcard src/*/*.h src/lower/*/*.h lua/*.h ui/*.h ui/*/*.h))
+HEADERS := $(sort $(wildcard src/*/*.h src/lower/*/*.h src/search/*/*.h lua/*.h ui/*.h ui/*/*.h))
 TESTS ?= $(sort $(wildcard tests/lua/*.t.lua tests/*/*.t))
 
 objects = $(patsubst %.c,$(B)/%.o,$(1))
@@ -182,11 +182,12 @@ $(B)/fake/%.so: tests/fake/%.c $(B)/.cflags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -std=c11 $(WARN) -O1 -g -fPIC -shared -o $@ $<
 FAKES := $(patsubst tests/%.c,$(B)/%.so,$(wildcard tests/fake/fake_*.c))
-$(B)/tests/gpu: $(FAKES)
+$(B)/tests/gpu $(B)/tests/race: $(FAKES)
 # Those that look at a screen.
-SCREENS := $(addprefix $(B)/,tests/term tests/explore tests/monkey tests/starve perf/bench_explore)
+SCREENS := $(addprefix $(B)/,tests/term tests/explore tests/monkey tests/starve tests/watch perf/bench_explore)
 $(SCREENS): private LIBS += $(shell pkg-config --libs $(TEST_PKGS) 2>/dev/null)
 $(B)/fake/fake_nvml_old.so: tests/fake/fake_nvml.c
+$(B)/fake/fake_cuda.so $(B)/fake/fake_nvrtc.so: tests/fake/fake_source.h
 $(B)/perf/%: $(B)/tests/perf/%.o $(LIB_OBJ) $(B)/libcore.a
 	$(call say,LINK)
 	@mkdir -p $(@D)
@@ -277,7 +278,7 @@ BEGIN {
 	home["sqlite3\\.h"] = "^src/store/"
 	home["z3\\.h"] = "^src/search/"
 	home["(lua|lauxlib|lualib)\\.h"] = "^(lua|ui)/"
-	home["dlfcn\\.h"] = "^src/(gpu|host)/|^src/draw/chafa\\.c"
+	home["dlfcn\\.h"] = "^src/(gpu|host)/|^src/draw/chafa\\.c|^src/search/loop/cbc\\.c"
 }
 function bad(why) { print FILENAME ":" FNR ": " why; failed = 1 }
 FNR == 1 {
@@ -329,14 +330,21 @@ fuzz-built: $(FUZZ)
 
 # The program finds hw and examples beside itself, its libraries in lib. What is not
 # bundled is glibc, which must be at least as new as ours. (An old-style RPATH,
-# because only that one also serves the libraries of our libraries.)
+# because only that one also serves the libraries of our libraries, and those that are
+# opened while it runs: OPENED, of which it takes what is here.)
+OPENED := libCbcSolver.so.3
+LIBS_OF_LDD := awk '$$3 ~ /^\// && $$1 !~ /^lib(c|m|dl|pthread|rt)\.so/ { print $$3 }'
 bundle: $(ALL_OBJ) $(B)/libcore.a
 	@rm -rf build/bundle; mkdir -p build/bundle/lib
 	$(Q)$(CC) $(LDFLAGS) -s -Wl,-rpath,'$$ORIGIN/lib',--disable-new-dtags \
 		-o build/bundle/millrace $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
-	@ldd build/bundle/millrace | \
-		awk '$$3 ~ /^\// && $$1 !~ /^lib(c|m|dl|pthread|rt)\.so/ { print $$3 }' | \
+	@ldd build/bundle/millrace | $(LIBS_OF_LDD) | \
 		xargs -r cp -L -t build/bundle/lib
+	@for l in $(OPENED); do \
+		f=$$(/sbin/ldconfig -p 2>/dev/null | awk -v l=$$l '$$1 == l { print $$NF; exit }'); \
+		[ "$$f" ] || { echo "not bundled, for it is not here: $$l"; continue; }; \
+		{ echo "$$f"; ldd "$$f" | $(LIBS_OF_LDD); } | xargs cp -L -t build/bundle/lib; \
+	done
 	@cp -R $(wildcard hw examples LICENSE README.md) build/bundle/
 	@cd / && env -i '$(CURDIR)/build/bundle/millrace' -v && du -sh '$(CURDIR)/build/bundle'
 

@@ -1,0 +1,339 @@
+#include "search/loop/modulo.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "search/loop/milp.h"
+#include "search/loop/modulo_branch.h"
+#include "search/loop/modulo_list.h"
+#include "search/loop/modulo_milp.h"
+
+enum {
+	NODES = 50000,			/* of our own search, where another solver can go on */
+	NODES_ALONE = 400000,
+	MILP_NODES = 3000,
+};
+
+static const double HAIR = 1e-9;	/* relative: less is the same interval */
+
+/* ---- bounds ---- */
+
+/* The cycles of an iteration for the lanes of a set: of tasks that are on no other. */
+static double lanes_load(const struct modulo_problem *p, uint32_t set)
+{
+	double sum = 0;
+
+	for (int i = 0; i < p->ntasks; i++)
+		if (p->tasks[i].lanes && !(p->tasks[i].lanes & ~set))
+			sum += p->tasks[i].hold;
+	return sum;
+}
+
+static void offer(struct modulo_floor *out, double cycles, int unit, uint32_t lanes, int task)
+{
+	if (cycles <= out->res * (1 + 1e-12))
+		return;
+	out->res = cycles;
+	out->unit = unit;
+	out->lanes = lanes;
+	out->task = task;
+}
+
+static void bound_units(const struct modulo_problem *p, struct modulo_floor *out)
+{
+	for (int u = 0; u < p->nunits; u++) {
+		double sum = 0;
+
+		for (int i = 0; i < p->ntasks; i++)
+			if (p->tasks[i].unit == u)
+				sum += p->tasks[i].busy;
+		if (p->units[u].share != MODULO_UNLIMITED)
+			offer(out, sum, u, 0, MODULO_NONE);
+	}
+}
+
+static void bound_lanes(const struct modulo_problem *p, struct modulo_floor *out)
+{
+	uint32_t limited = 0;
+
+	for (int l = 0; l < p->nlanes; l++)
+		if (!p->lanes[l].unlimited)
+			limited |= (uint32_t)1 << l;
+	for (uint32_t set = 1; set < (uint32_t)1 << p->nlanes; set++)
+		if (!(set & ~limited))
+			offer(out, lanes_load(p, set) / __builtin_popcount(set), MODULO_NONE, set,
+				MODULO_NONE);
+}
+
+static void bound_tasks(const struct modulo_problem *p, struct modulo_floor *out)
+{
+	for (int i = 0; i < p->ntasks; i++)
+		offer(out, modulo_task_least(p, i), MODULO_NONE, 0, i);
+}
+
+static void bound_rooms(const struct modulo_problem *p, struct modulo_floor *out)
+{
+	for (int r = 0; r < p->nrooms; r++) {
+		double sum = 0;
+
+		for (int i = 0; i < p->nvalues; i++)
+			if (modulo_room_of(p, &p->values[i], p->tasks[p->values[i].def].lanes) == r)
+				sum += p->values[i].bytes * p->values[i].least;
+		if (sum > p->rooms[r].capacity * (1 + 1e-12) && out->room == MODULO_NONE)
+			out->room = r;
+	}
+}
+
+void modulo_floor(struct arena *a, const struct modulo_problem *p, struct modulo_floor *out)
+{
+	struct arena_mark scratch = arena_mark(a);
+	struct modulo_net net;
+
+	*out = (struct modulo_floor){ .unit = MODULO_NONE, .task = MODULO_NONE,
+		.room = MODULO_NONE };
+	bound_units(p, out);
+	bound_lanes(p, out);
+	bound_tasks(p, out);
+	bound_rooms(p, out);
+	modulo_net_make(a, p, false, &net);
+	out->rec = modulo_net_recurrence(a, &net, out->links, &out->nlinks);
+	out->ii = out->room == MODULO_NONE ? fmax(out->res, out->rec) : INFINITY;
+	arena_reset(a, scratch);
+}
+
+/* ---- solving ---- */
+
+struct solver {
+	struct arena *arena;
+	const struct modulo_problem *p;
+	const struct stop *stop;
+	int64_t nodes;			/* of our own search, per program */
+	int milp_nodes;			/* 0: no other solver */
+	struct modulo_answer *out;
+};
+
+/* One program on its way: what was found, and what is proven. */
+struct progress {
+	const struct modulo_net *net;
+	struct modulo_found best;
+	double least;
+	enum modulo_solver by;
+};
+
+static bool closed(const struct progress *g)
+{
+	return g->best.ii <= g->least * (1 + HAIR);
+}
+
+static enum modulo_end try_at(struct solver *s, struct progress *g, double ii, int64_t *nodes)
+{
+	struct modulo_try t = { ii, *nodes, 0, s->stop };
+	enum modulo_end end = modulo_branch(s->arena, g->net, &t, &g->best, NULL);
+
+	s->out->nodes += *nodes - t.nodes;
+	*nodes = t.nodes;
+	if (end == MODULO_END_REFUTED)
+		g->least = fmax(g->least, fmin(ii, g->best.ii));
+	return end;
+}
+
+/* Ask for less than the best until there is none. */
+static enum modulo_end search(struct solver *s, struct progress *g)
+{
+	int64_t nodes = s->nodes;
+	enum modulo_end end = MODULO_END_FOUND;
+
+	while (!closed(g) && end == MODULO_END_FOUND) {
+		double before = g->best.ii;
+
+		end = try_at(s, g, before * (1 - HAIR / 2), &nodes);
+		if (end == MODULO_END_FOUND && !(g->best.ii < before))
+			end = MODULO_END_LIMIT;	/* of precision */
+	}
+	if (end == MODULO_END_REFUTED)
+		g->least = g->best.ii;
+	g->by = MODULO_BY_SEARCH;
+	return end;
+}
+
+/* What can be proven with the effort that did not do for all: halve what is left. */
+static enum modulo_end raise_bound(struct solver *s, struct progress *g)
+{
+	double high = g->best.ii;
+
+	for (int i = 0; i < 5 && !closed(g); i++) {
+		int64_t nodes = s->nodes / 8;
+		double ii = (g->least + fmin(high, g->best.ii)) / 2;
+		enum modulo_end end = try_at(s, g, ii, &nodes);
+
+		if (end == MODULO_END_STOPPED)
+			return end;
+		if (end == MODULO_END_LIMIT)
+			high = ii;
+	}
+	return MODULO_END_LIMIT;
+}
+
+static enum modulo_end ask_milp(struct solver *s, struct progress *g)
+{
+	enum modulo_end end;
+
+	if (!s->milp_nodes)
+		return MODULO_END_LIMIT;
+	s->out->milp_calls++;
+	end = modulo_milp(s->arena, g->net, s->milp_nodes, &g->best, &g->least);
+	if (end == MODULO_END_FOUND && closed(g))
+		g->by = MODULO_BY_MILP;
+	return stop_asked(s->stop) ? MODULO_END_STOPPED : end;
+}
+
+/* From any schedule to the best one, as far as the effort goes. */
+static enum modulo_end prove(struct solver *s, struct progress *g)
+{
+	enum modulo_end end;
+
+	if (closed(g))
+		return MODULO_END_FOUND;
+	if (s->nodes <= 0)
+		return MODULO_END_LIMIT;
+	end = search(s, g);
+	if (end == MODULO_END_LIMIT)
+		end = ask_milp(s, g);
+	if (end != MODULO_END_STOPPED && !closed(g))
+		end = raise_bound(s, g);
+	return end;
+}
+
+static bool mixes(const struct modulo_problem *p)
+{
+	for (int u = 0; u < p->nunits; u++)
+		if (p->units[u].share == MODULO_LANES_MIX || p->units[u].share == MODULO_MIX)
+			return true;
+	return false;
+}
+
+/* The least interval of the relaxation, which has nothing to do with the schedule but
+ * that no less than the one is needed for the other. */
+static enum modulo_end bound_mixed(struct solver *s, const struct progress *g)
+{
+	struct modulo_net net;
+	struct progress r = { .net = &net, .least = s->out->bound };
+	enum modulo_end end;
+
+	modulo_net_make(s->arena, s->p, false, &net);
+	modulo_found_init(s->arena, s->p, &r.best);
+	/* the schedule is one of the relaxation, too */
+	modulo_found_copy(s->p, &r.best, &g->best);
+	end = modulo_list(s->arena, &net, &r.least, s->stop, &r.best, NULL, &s->out->nodes);
+	if (end != MODULO_END_STOPPED)
+		end = prove(s, &r);
+	s->out->bound = fmax(s->out->bound, r.least);
+	return end;
+}
+
+static void tell(struct solver *s, const struct progress *g)
+{
+	struct modulo_answer *out = s->out;
+	int n = s->p->ntasks;
+
+	out->ii = g->best.ii;
+	out->whole = fmax(fmin(g->least, g->best.ii), out->bound);
+	if (isinf(g->best.ii))
+		return;
+	out->status = MODULO_FOUND;
+	out->start = g->best.y;
+	out->versions = g->best.versions;
+	out->lane = ARENA_ARRAY(s->arena, n, int);
+	for (int i = 0; i < n; i++)
+		out->lane[i] = g->best.lanes[i] ? __builtin_ctz(g->best.lanes[i]) : MODULO_NONE;
+	out->solver = g->by;
+	out->bound = fmin(out->bound, out->ii);
+	out->whole = fmin(out->whole, out->ii);
+	out->best = out->ii <= out->whole * (1 + HAIR);
+	out->proven = out->ii <= out->bound * (1 + HAIR);
+}
+
+static void impossible(struct modulo_answer *out, int room)
+{
+	out->status = MODULO_IMPOSSIBLE;
+	out->bound = out->whole = INFINITY;
+	out->room = room;
+}
+
+/* What the heuristic did not find may yet be there: lanes and capacities. */
+static enum modulo_end insist(struct solver *s, struct progress *g)
+{
+	enum modulo_end end;
+
+	if (s->nodes <= 0)
+		return MODULO_END_LIMIT;
+	end = ask_milp(s, g);
+	return end == MODULO_END_LIMIT && !isinf(g->best.ii) ? MODULO_END_FOUND : end;
+}
+
+static enum modulo_end solve(struct solver *s, struct progress *g)
+{
+	int room = MODULO_NONE;
+	enum modulo_end end = modulo_list(s->arena, g->net, &g->least, s->stop, &g->best, &room,
+		&s->out->nodes);
+
+	if (end == MODULO_END_LIMIT)
+		end = insist(s, g);
+	if (end == MODULO_END_REFUTED)
+		impossible(s->out, room);
+	if (end != MODULO_END_FOUND)
+		return end;
+	g->by = closed(g) && g->least <= s->out->floor.ii * (1 + HAIR) ? MODULO_BY_BOUNDS :
+		MODULO_BY_SEARCH;
+	end = prove(s, g);
+	if (end == MODULO_END_STOPPED)
+		return end;
+	if (!mixes(s->p)) {
+		s->out->bound = fmax(s->out->bound, g->least);
+		return end;
+	}
+	return bound_mixed(s, g);
+}
+
+static struct solver start(struct arena *a, const struct modulo_problem *p,
+	const struct modulo_effort *effort, const struct stop *stop, struct modulo_answer *out)
+{
+	struct modulo_effort f = effort ? *effort : (struct modulo_effort){ 0 };
+	struct solver s = { a, p, stop, f.nodes, 0, out };
+
+	if (f.milp_nodes >= 0 && milp_available())
+		s.milp_nodes = f.milp_nodes ? f.milp_nodes : MILP_NODES;
+	if (!s.nodes)
+		s.nodes = s.milp_nodes ? NODES : NODES_ALONE;
+	return s;
+}
+
+enum err_code modulo_solve(struct arena *a, const struct modulo_problem *p,
+	const struct modulo_effort *effort, const struct stop *stop, struct modulo_answer *out,
+	struct err *e)
+{
+	struct modulo_net net;
+	struct progress g = { .net = &net };
+	enum modulo_end end = MODULO_END_FOUND;
+	struct solver s;
+
+	*out = (struct modulo_answer){ .status = MODULO_UNKNOWN, .ii = INFINITY,
+		.room = MODULO_NONE };
+	TRY(modulo_check(p, e));
+	s = start(a, p, effort, stop, out);
+	modulo_floor(a, p, &out->floor);
+	if (isinf(out->floor.ii)) {
+		impossible(out, out->floor.room);
+		return OK;
+	}
+	out->bound = out->floor.ii;
+	modulo_net_make(a, p, true, &net);
+	modulo_found_init(a, p, &g.best);
+	g.least = out->floor.ii;
+	end = solve(&s, &g);
+	if (out->status != MODULO_IMPOSSIBLE)
+		tell(&s, &g);
+	if (end == MODULO_END_STOPPED)
+		return err_set(e, ERR_INTERRUPTED, NOWHERE, "the search for a schedule was stopped");
+	return OK;
+}

@@ -1,0 +1,363 @@
+#include "search/loop/modulo_milp.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "search/loop/milp.h"
+
+static const double TOLERANCE = 1e-6;	/* of CBC's objective, relative */
+
+struct builder {
+	struct arena *arena;
+	const struct modulo_net *net;
+	const struct modulo_problem *p;
+	struct modulo_windows w;
+	double scale;			/* cycles: alpha is scale / II */
+	double at_most;			/* the interval that windows hold for */
+	uint32_t *lanes;		/* by task, as the problem has them */
+	struct milp m;
+	int alpha;
+	int *y, *versions;		/* columns, by task and value */
+	int *integer;			/* by pair; MODULO_NONE: there is one that is possible, */
+	int *fixed;			/* this one */
+	int (*on)[MODULO_LANES_MAX];	/* by task and lane; MODULO_NONE: known without a column */
+};
+
+static void row(struct builder *b, double lo, double hi)
+{
+	milp_row(b->arena, &b->m, lo, hi);
+}
+
+static void term(struct builder *b, int column, double factor)
+{
+	milp_term(b->arena, &b->m, column, factor);
+}
+
+static int column(struct builder *b, double lo, double hi, bool integer)
+{
+	return milp_column(b->arena, &b->m, lo, hi, integer, 0);
+}
+
+static double window(const struct builder *b, int i, int j)
+{
+	return b->w.least[i * b->p->ntasks + j];
+}
+
+/* ---- columns ---- */
+
+static void add_lanes(struct builder *b, int task)
+{
+	uint32_t lanes = b->p->tasks[task].lanes;
+
+	for (int l = 0; l < MODULO_LANES_MAX; l++)
+		b->on[task][l] = MODULO_NONE;
+	if (!lanes || lane_known(lanes))
+		return;
+	for (int l = 0; l < b->p->nlanes; l++)
+		if (lanes >> l & 1)
+			b->on[task][l] = column(b, 0, 1, true);
+	row(b, 1, 1);
+	for (int l = 0; l < b->p->nlanes; l++)
+		if (lanes >> l & 1)
+			term(b, b->on[task][l], 1);
+}
+
+/* Of lanes that nothing distinguishes, a task is on the second only if one before it
+ * is on the first, and so on. */
+static void break_symmetry(struct builder *b, int task, int lane)
+{
+	int before = MODULO_NONE;
+
+	for (int l = 0; l < lane; l++)
+		if (b->net->twin[l] == b->net->twin[lane])
+			before = l;
+	if (before == MODULO_NONE || b->on[task][lane] == MODULO_NONE)
+		return;
+	row(b, -INFINITY, 0);
+	term(b, b->on[task][lane], 1);
+	for (int i = 0; i < task; i++)
+		if (b->on[i][before] != MODULO_NONE)
+			term(b, b->on[i][before], -1);
+}
+
+static void add_columns(struct builder *b)
+{
+	const struct modulo_problem *p = b->p;
+	int n = p->ntasks;
+
+	b->alpha = milp_column(b->arena, &b->m, fmin(b->scale / b->at_most, 1), 1, false, 1);
+	b->y = ARENA_ARRAY(b->arena, n, int);
+	b->versions = ARENA_ARRAY(b->arena, p->nvalues + 1, int);
+	b->on = arena_array(b->arena, (size_t)n, sizeof(*b->on));
+	for (int i = 0; i < n; i++)
+		b->y[i] = column(b, window(b, 0, i), fmax(-window(b, i, 0), window(b, 0, i)), false);
+	for (int i = 0; i < p->nvalues; i++)
+		b->versions[i] = column(b, b->w.low[i], b->w.most[i], true);
+	for (int i = 0; i < n; i++)
+		add_lanes(b, i);
+	for (int i = 0; i < n; i++)
+		for (int l = 0; l < p->nlanes; l++)
+			break_symmetry(b, i, l);
+}
+
+/* ---- rows ---- */
+
+/* Whether a task is on a lane, as a term or, if it is known, as a number that is returned. */
+static double lane_term(struct builder *b, int task, int lane, double factor)
+{
+	if (b->on[task][lane] == MODULO_NONE)
+		return b->p->tasks[task].lanes >> lane & 1 ? factor : 0;
+	term(b, b->on[task][lane], factor);
+	return 0;
+}
+
+static bool lanes_open(const struct builder *b, int i, int j)
+{
+	uint32_t x = b->p->tasks[i].lanes, y = b->p->tasks[j].lanes;
+
+	return x && y && !(lane_known(x) && lane_known(y));
+}
+
+/* A column that is at least cross * alpha if the lanes differ: they do if, for any
+ * lane, one task is on it and the other is not. */
+static int crossing(struct builder *b, int i, int j, double cross)
+{
+	int differ = column(b, 0, 1, false), z = column(b, 0, fmax(cross / b->scale, 0), false);
+
+	for (int l = 0; l < b->p->nlanes; l++) {
+		row(b, -INFINITY, 0);
+		term(b, differ, -1);
+		b->m.rows.v[b->m.rows.n - 1].hi = -(lane_term(b, i, l, 1) + lane_term(b, j, l, -1));
+	}
+	row(b, -cross / b->scale, INFINITY);
+	term(b, z, 1);
+	term(b, b->alpha, -cross / b->scale);
+	term(b, differ, -cross / b->scale);
+	return z;
+}
+
+static void add_arc(struct builder *b, const struct modulo_arc *x)
+{
+	double cycles = x->cycles;
+	int z = MODULO_NONE;
+
+	if (!x->within)
+		return;
+	if (lane_crossed(b->p->tasks[x->from].lanes, b->p->tasks[x->to].lanes))
+		cycles += x->cross;
+	else if (x->cross > 0 && lanes_open(b, x->from, x->to))
+		z = crossing(b, x->from, x->to, x->cross);
+	row(b, -x->distance, INFINITY);
+	term(b, b->y[x->to], 1);
+	term(b, b->y[x->from], -1);
+	term(b, b->alpha, -cycles / b->scale);
+	if (x->kind == MODULO_VALUE)
+		term(b, b->versions[x->index], 1);
+	if (z != MODULO_NONE)
+		term(b, z, -1);
+}
+
+/* gap[0] alpha <= y[j] - y[i] - k <= 1 - gap[1] alpha, or if lane is given, only if
+ * both are on it: no gap is more than an interval, so 1 for each that is not will do. */
+static void add_gaps(struct builder *b, int pair, const double gap[2], int lane)
+{
+	const struct modulo_pair *x = &b->net->pairs.v[pair];
+
+	for (int side = 0; side < 2; side++) {
+		struct milp_row *r;
+		double sign = side ? -1 : 1, known = side ? -1 : 0;
+
+		row(b, 0, INFINITY);
+		term(b, b->y[x->j], sign);
+		term(b, b->y[x->i], -sign);
+		term(b, b->alpha, -gap[side] / b->scale);
+		if (b->integer[pair] != MODULO_NONE)
+			term(b, b->integer[pair], -sign);
+		else
+			known += sign * b->fixed[pair];
+		if (lane != MODULO_NONE)
+			known += -2 - (lane_term(b, x->i, lane, -1) + lane_term(b, x->j, lane, -1));
+		r = &b->m.rows.v[b->m.rows.n - 1];
+		r->lo = known;
+	}
+}
+
+static void add_pair(struct builder *b, int pair)
+{
+	const struct modulo_pair *x = &b->net->pairs.v[pair];
+	const struct modulo_task *t = b->p->tasks;
+	int first, last;
+	double gap[2], share[2];
+
+	modulo_pair_gaps(x, b->lanes, gap);
+	share[0] = gap[0] / b->at_most;
+	share[1] = gap[1] / b->at_most;
+	modulo_integers(share, window(b, x->i, x->j), -window(b, x->j, x->i), &first, &last);
+	b->fixed[pair] = first;
+	b->integer[pair] = first < last ? column(b, first, last, true) : MODULO_NONE;
+	add_gaps(b, pair, gap, MODULO_NONE);
+	if (lane_shared(t[x->i].lanes, t[x->j].lanes))
+		return;
+	for (int l = 0; l < b->p->nlanes; l++)
+		if (x->held >> l & 1)
+			add_gaps(b, pair, x->together, l);
+}
+
+/* k of a to b, b to c, c to a sum to -1; k of a pair the other way around is -1 - k. */
+static void add_order(struct builder *b, const struct modulo_order *o)
+{
+	const int ends[4] = { o->a, o->b, o->c, o->a };
+	double sum = -1;
+
+	row(b, 0, 0);
+	for (int i = 0; i < 3; i++) {
+		for (int k = 0; k < b->net->pairs.n; k++) {
+			const struct modulo_pair *x = &b->net->pairs.v[k];
+			bool along = x->i == ends[i] && x->j == ends[i + 1];
+
+			if (!along && !(x->j == ends[i] && x->i == ends[i + 1]))
+				continue;
+			sum += along ? 0 : 1;
+			if (b->integer[k] == MODULO_NONE)
+				sum -= along ? b->fixed[k] : -b->fixed[k];
+			else
+				term(b, b->integer[k], along ? 1 : -1);
+		}
+	}
+	b->m.rows.v[b->m.rows.n - 1].lo = b->m.rows.v[b->m.rows.n - 1].hi = sum;
+}
+
+/* The versions of a value, or nothing if its maker is on another lane. */
+static int versions_on(struct builder *b, int value, int lane)
+{
+	int def = b->p->values[value].def, w;
+
+	if (lane_known(b->p->tasks[def].lanes))
+		return b->p->tasks[def].lanes >> lane & 1 ? b->versions[value] : MODULO_NONE;
+	if (b->on[def][lane] == MODULO_NONE)
+		return MODULO_NONE;
+	w = column(b, 0, b->w.most[value], false);
+	row(b, -b->w.most[value], INFINITY);
+	term(b, w, 1);
+	term(b, b->versions[value], -1);
+	term(b, b->on[def][lane], -b->w.most[value]);
+	return w;
+}
+
+static void add_room(struct builder *b, int room)
+{
+	const struct modulo_problem *p = b->p;
+	double capacity = p->rooms[room].capacity;
+	struct { int column; double bytes; } *part;
+	int n = 0;
+
+	if (isinf(capacity))
+		return;
+	part = arena_array(b->arena, (size_t)(p->nvalues * (p->nlanes + 1) + 1), sizeof(*part));
+	for (int i = 0; i < p->nvalues; i++) {
+		part[n].bytes = p->values[i].bytes / fmax(capacity, 1);
+		if (p->values[i].room == room) {
+			part[n++].column = b->versions[i];
+			continue;
+		}
+		for (int l = 0; l < p->nlanes && p->values[i].room == MODULO_NONE; l++) {
+			int w = p->lanes[l].room == room ? versions_on(b, i, l) : MODULO_NONE;
+
+			if (w == MODULO_NONE)
+				continue;
+			part[n].bytes = p->values[i].bytes / fmax(capacity, 1);
+			part[n++].column = w;
+		}
+	}
+	row(b, -INFINITY, capacity / fmax(capacity, 1));
+	for (int i = 0; i < n; i++)
+		term(b, part[i].column, part[i].bytes);
+}
+
+static void build(struct builder *b)
+{
+	b->integer = ARENA_ARRAY(b->arena, b->net->pairs.n + 1, int);
+	b->fixed = ARENA_ARRAY(b->arena, b->net->pairs.n + 1, int);
+	b->lanes = ARENA_ARRAY(b->arena, b->p->ntasks, uint32_t);
+	for (int i = 0; i < b->p->ntasks; i++)
+		b->lanes[i] = b->p->tasks[i].lanes;
+	add_columns(b);
+	for (int k = 0; k < b->net->arcs.n; k++)
+		add_arc(b, &b->net->arcs.v[k]);
+	for (int k = 0; k < b->net->pairs.n; k++)
+		add_pair(b, k);
+	for (int k = 0; k < b->p->norders; k++)
+		add_order(b, &b->p->orders[k]);
+	for (int r = 0; r < b->p->nrooms; r++)
+		add_room(b, r);
+}
+
+/* ---- the solution ---- */
+
+/* The integers of the solution, and the interval that they give. */
+static void take(struct builder *b, const double *x, struct modulo_found *best)
+{
+	const struct modulo_problem *p = b->p;
+	int *integers = ARENA_ARRAY(b->arena, b->net->pairs.n + 1, int);
+	struct modulo_choice c = { .integers = integers };
+	struct modulo_found found;
+
+	modulo_found_init(b->arena, p, &found);
+	c.lanes = found.lanes;
+	c.versions = found.versions;
+	for (int i = 0; i < p->ntasks; i++) {
+		found.lanes[i] = p->tasks[i].lanes;
+		for (int l = 0; l < p->nlanes; l++)
+			if (b->on[i][l] != MODULO_NONE && x[b->on[i][l]] > 0.5)
+				found.lanes[i] = (uint32_t)1 << l;
+	}
+	for (int i = 0; i < p->nvalues; i++)
+		found.versions[i] = (int)lround(x[b->versions[i]]);
+	for (int k = 0; k < b->net->pairs.n; k++)
+		integers[k] = b->integer[k] == MODULO_NONE ? b->fixed[k] :
+			(int)lround(x[b->integer[k]]);
+	found.ii = modulo_choice_ii(b->arena, b->net, &c, found.y, found.links, &found.nlinks);
+	if (found.ii < best->ii)
+		modulo_found_copy(p, best, &found);
+}
+
+static enum modulo_end conclude(struct builder *b, const struct milp_result *r,
+	struct modulo_found *best, double *least)
+{
+	double bound = r->bound > 0 ? b->scale / fmin(r->bound, 1) : *least;
+
+	if (r->status == MILP_INTERRUPTED)
+		return MODULO_END_STOPPED;
+	if (r->status == MILP_INFEASIBLE && isinf(best->ii))
+		return MODULO_END_REFUTED;
+	if (r->x)
+		take(b, r->x, best);
+	if (r->status != MILP_OPTIMAL && r->status != MILP_LIMIT)
+		return MODULO_END_LIMIT;
+	if (fabs(bound - best->ii) <= TOLERANCE * bound)
+		bound = best->ii;
+	else
+		bound *= 1 - TOLERANCE;
+	*least = fmax(*least, fmin(bound, best->ii));
+	return r->status == MILP_OPTIMAL ? MODULO_END_FOUND : MODULO_END_LIMIT;
+}
+
+enum modulo_end modulo_milp(struct arena *a, const struct modulo_net *net, int nodes,
+	struct modulo_found *best, double *least)
+{
+	struct arena_mark scratch = arena_mark(a);
+	struct builder b = { .arena = a, .net = net, .p = net->p, .scale = *least };
+	enum modulo_end end = MODULO_END_REFUTED;
+	struct milp_result r;
+	struct err e;
+
+	/* a little more than the best, so that it is inside: CBC sees no hair's breadth */
+	b.at_most = isinf(best->ii) ? net->total * 1.01 : best->ii * (1 + TOLERANCE);
+	if (modulo_windows(a, net, b.at_most, &b.w)) {
+		build(&b);
+		end = milp_solve(a, &b.m, nodes, &r, &e) ? MODULO_END_LIMIT :
+			conclude(&b, &r, best, least);
+	}
+	arena_reset(a, scratch);
+	return end;
+}

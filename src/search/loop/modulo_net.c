@@ -1,0 +1,439 @@
+#include "search/loop/modulo_net.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "search/loop/modulo_ratio.h"
+
+/* ---- arcs ---- */
+
+static double cycles_after(const struct modulo_problem *p, int task, bool from_start, double lag)
+{
+	return fmax((from_start ? 0 : p->tasks[task].latency) + lag, 0);
+}
+
+static void add_arcs(struct arena *a, struct modulo_net *net)
+{
+	const struct modulo_problem *p = net->p;
+
+	for (int i = 0; i < p->ndeps; i++) {
+		const struct modulo_dep *d = &p->deps[i];
+
+		VEC_PUSH(a, &net->arcs, ((struct modulo_arc){ d->from, d->to,
+			cycles_after(p, d->from, d->from_start, d->lag), d->cross, d->distance,
+			MODULO_DEP, i, false }));
+	}
+	for (int i = 0; i < p->nvalues; i++) {
+		for (int k = 0; k < p->values[i].nuses; k++) {
+			const struct modulo_use *u = &p->values[i].uses[k];
+
+			VEC_PUSH(a, &net->arcs, ((struct modulo_arc){ u->task, p->values[i].def,
+				cycles_after(p, u->task, u->from_start, u->lag), u->cross,
+				-u->distance, MODULO_VALUE, i, false }));
+		}
+	}
+	for (int i = 0; i < p->npins; i++) {
+		const struct modulo_pin *x = &p->pins[i];
+
+		VEC_PUSH(a, &net->arcs, ((struct modulo_arc){ x->other, x->task, 0, 0, -x->ahead,
+			MODULO_PIN, i, false }));
+		VEC_PUSH(a, &net->arcs, ((struct modulo_arc){ x->task, x->other, 0, 0, x->ahead + 1,
+			MODULO_PIN, i, false }));
+	}
+}
+
+/* ---- parts ---- */
+
+struct reach {
+	uint64_t v[MODULO_TASKS_MAX][(MODULO_TASKS_MAX + 63) / 64];
+};
+
+static bool reaches(const struct reach *r, int i, int j)
+{
+	return r->v[i][j / 64] >> (j % 64) & 1;
+}
+
+static void close_reach(struct reach *r, int n)
+{
+	for (int k = 0; k < n; k++)
+		for (int i = 0; i < n; i++)
+			if (reaches(r, i, k))
+				for (int w = 0; w < LEN(r->v[0]); w++)
+					r->v[i][w] |= r->v[k][w];
+}
+
+static void find_parts(struct arena *a, struct modulo_net *net)
+{
+	struct arena_mark scratch;
+	int n = net->p->ntasks;
+	struct reach *r;
+
+	net->part = ARENA_ARRAY(a, n, int);
+	net->anchor = ARENA_ARRAY(a, n, int);
+	scratch = arena_mark(a);
+	r = ARENA_NEW(a, struct reach);
+	for (int k = 0; k < net->arcs.n; k++)
+		r->v[net->arcs.v[k].from][net->arcs.v[k].to / 64] |=
+			(uint64_t)1 << (net->arcs.v[k].to % 64);
+	close_reach(r, n);
+	for (int i = 0; i < n; i++) {
+		net->anchor[i] = i;
+		for (int j = 0; j < i && net->anchor[i] == i; j++)
+			if (reaches(r, i, j) && reaches(r, j, i))
+				net->anchor[i] = net->anchor[j];
+		net->part[i] = net->anchor[i];
+	}
+	arena_reset(a, scratch);
+	for (int k = 0; k < net->arcs.n; k++)
+		net->arcs.v[k].within = net->part[net->arcs.v[k].from] ==
+			net->part[net->arcs.v[k].to];
+}
+
+/* ---- pairs ---- */
+
+/* What a task on one unit is to the next one there. */
+static void unit_gaps(const struct modulo_net *net, struct modulo_pair *x)
+{
+	const struct modulo_task *i = &net->p->tasks[x->i], *j = &net->p->tasks[x->j];
+	enum modulo_share share;
+
+	if (i->unit == MODULO_NONE || i->unit != j->unit || !(i->busy > 0) || !(j->busy > 0))
+		return;
+	share = net->p->units[i->unit].share;
+	if (share == MODULO_UNLIMITED || (share == MODULO_MIX && !net->whole))
+		return;
+	x->together[0] = i->busy;
+	x->together[1] = j->busy;
+	if (share == MODULO_WHOLE || net->whole)
+		memcpy(x->apart, x->together, sizeof(x->apart));
+}
+
+static void lane_gaps(const struct modulo_net *net, struct modulo_pair *x)
+{
+	const struct modulo_task *i = &net->p->tasks[x->i], *j = &net->p->tasks[x->j];
+
+	for (int l = 0; l < net->p->nlanes; l++)
+		if ((i->lanes & j->lanes) >> l & 1 && !net->p->lanes[l].unlimited)
+			x->held |= (uint32_t)1 << l;
+	if (x->held) {
+		x->together[0] = fmax(x->together[0], i->hold);
+		x->together[1] = fmax(x->together[1], j->hold);
+	} else {
+		memcpy(x->together, x->apart, sizeof(x->together));
+	}
+}
+
+static bool order_asks(const struct modulo_problem *p, int i, int j)
+{
+	for (int k = 0; k < p->norders; k++) {
+		const int v[3] = { p->orders[k].a, p->orders[k].b, p->orders[k].c };
+
+		if (ints_hold(v, 3, i) && ints_hold(v, 3, j))
+			return true;
+	}
+	return false;
+}
+
+static void find_pairs(struct arena *a, struct modulo_net *net)
+{
+	for (int j = 0; j < net->p->ntasks; j++) {
+		for (int i = 0; i < j; i++) {
+			struct modulo_pair x = { .i = i, .j = j,
+				.ordered = order_asks(net->p, i, j) };
+
+			unit_gaps(net, &x);
+			lane_gaps(net, &x);
+			if (x.together[0] > 0 || x.together[1] > 0 || x.ordered)
+				VEC_PUSH(a, &net->pairs, x);
+		}
+	}
+}
+
+bool modulo_pair_gaps(const struct modulo_pair *x, const uint32_t *lanes, double gap[2])
+{
+	bool shared = lane_shared(lanes[x->i], lanes[x->j]) && (lanes[x->i] & x->held);
+	const double *from = shared ? x->together : x->apart;
+
+	gap[0] = from[0];
+	gap[1] = from[1];
+	return x->ordered || gap[0] > 0 || gap[1] > 0;
+}
+
+/* ---- versions and lanes ---- */
+
+int modulo_room_of(const struct modulo_problem *p, const struct modulo_value *v, uint32_t lanes)
+{
+	if (v->room != MODULO_NONE)
+		return v->room;
+	return lane_known(lanes) ? p->lanes[__builtin_ctz(lanes)].room : MODULO_NONE;
+}
+
+/* What the others leave of the room, if they have as few versions as they may. */
+static int most_versions(const struct modulo_problem *p, int value)
+{
+	const struct modulo_value *v = &p->values[value];
+	int most = v->most ? v->most : MODULO_VERSIONS_MAX;
+	int room = modulo_room_of(p, v, p->tasks[v->def].lanes);
+	double left;
+
+	if (room == MODULO_NONE || !(v->bytes > 0) || isinf(p->rooms[room].capacity))
+		return most;
+	left = p->rooms[room].capacity * (1 + 1e-12);
+	for (int i = 0; i < p->nvalues; i++)
+		if (i != value && modulo_room_of(p, &p->values[i],
+		    p->tasks[p->values[i].def].lanes) == room)
+			left -= p->values[i].bytes * p->values[i].least;
+	if (left / v->bytes >= most)
+		return most;
+	return (int)fmax(floor(left / v->bytes), v->least);
+}
+
+static bool lanes_alike(const struct modulo_problem *p, int x, int y)
+{
+	int r = p->lanes[x].room, s = p->lanes[y].room;
+
+	for (int i = 0; i < p->ntasks; i++)
+		if ((p->tasks[i].lanes >> x & 1) != (p->tasks[i].lanes >> y & 1))
+			return false;
+	if (p->lanes[x].unlimited != p->lanes[y].unlimited)
+		return false;
+	if (r == s)
+		return true;
+	if (r == MODULO_NONE || s == MODULO_NONE || p->rooms[r].capacity != p->rooms[s].capacity)
+		return false;
+	for (int i = 0; i < p->nvalues; i++)
+		if (p->values[i].room == r || p->values[i].room == s)
+			return false;
+	for (int l = 0; l < p->nlanes; l++)
+		if (l != x && l != y && (p->lanes[l].room == r || p->lanes[l].room == s))
+			return false;
+	return true;
+}
+
+void modulo_net_make(struct arena *a, const struct modulo_problem *p, bool whole,
+	struct modulo_net *out)
+{
+	*out = (struct modulo_net){ .p = p, .whole = whole };
+	add_arcs(a, out);
+	find_parts(a, out);
+	find_pairs(a, out);
+	out->most = ARENA_ARRAY(a, p->nvalues + 1, int);
+	for (int i = 0; i < p->nvalues; i++)
+		out->most[i] = most_versions(p, i);
+	for (int l = 0; l < p->nlanes; l++) {
+		out->twin[l] = l;
+		for (int k = 0; k < l && out->twin[l] == l; k++)
+			if (out->twin[k] == k && lanes_alike(p, k, l))
+				out->twin[l] = k;
+	}
+	for (int i = 0; i < p->ntasks; i++)
+		out->total += p->tasks[i].busy + p->tasks[i].hold;
+	for (int k = 0; k < out->arcs.n; k++)
+		out->total += out->arcs.v[k].cycles + out->arcs.v[k].cross;
+}
+
+/* ---- the least interval of a choice ---- */
+
+struct fixed {
+	struct modulo_arc *v;
+	int n;
+};
+
+static struct modulo_arc settle(const struct modulo_arc *x, const uint32_t *lanes, const int *versions)
+{
+	struct modulo_arc y = *x;
+
+	if (lane_crossed(lanes[x->from], lanes[x->to]))
+		y.cycles += x->cross;
+	if (x->kind == MODULO_VALUE)
+		y.distance += versions[x->index];
+	return y;
+}
+
+static struct fixed fix_arcs(struct arena *a, const struct modulo_net *net, const struct modulo_choice *c)
+{
+	struct fixed f = { ARENA_ARRAY(a, net->arcs.n + 2 * net->pairs.n + 1, struct modulo_arc), 0 };
+
+	for (int k = 0; k < net->arcs.n; k++)
+		if (net->arcs.v[k].within)
+			f.v[f.n++] = settle(&net->arcs.v[k], c->lanes, c->versions);
+	for (int k = 0; k < net->pairs.n; k++) {
+		const struct modulo_pair *x = &net->pairs.v[k];
+		double gap[2];
+
+		if (!modulo_pair_gaps(x, c->lanes, gap))
+			continue;
+		f.v[f.n++] = (struct modulo_arc){ x->i, x->j, gap[0], 0, -c->integers[k],
+			MODULO_PAIR, k, true };
+		f.v[f.n++] = (struct modulo_arc){ x->j, x->i, gap[1], 0, c->integers[k] + 1,
+			MODULO_PAIR, k, true };
+	}
+	return f;
+}
+
+double modulo_task_least(const struct modulo_problem *p, int task)
+{
+	const struct modulo_task *t = &p->tasks[task];
+	bool works = t->unit != MODULO_NONE && p->units[t->unit].share != MODULO_UNLIMITED;
+	bool held = t->lanes;
+
+	for (int l = 0; l < p->nlanes; l++)
+		held = held && !(t->lanes >> l & 1 && p->lanes[l].unlimited);
+	return fmax(works ? t->busy : 0, held ? t->hold : 0);
+}
+
+/* A bound that needs no cycle; never 0, by which one cannot divide. */
+static double longest_task(const struct modulo_net *net)
+{
+	double most = net->total * 1e-6;
+
+	for (int i = 0; i < net->p->ntasks; i++)
+		most = fmax(most, modulo_task_least(net->p, i));
+	return most;
+}
+
+static bool room_left(const struct modulo_net *net, const struct modulo_choice *c, int value)
+{
+	const struct modulo_problem *p = net->p;
+	int room = modulo_room_of(p, &p->values[value], c->lanes[p->values[value].def]);
+	double used;
+
+	if (c->versions[value] >= net->most[value])
+		return false;
+	if (room == MODULO_NONE)
+		return true;
+	used = p->values[value].bytes;
+	for (int i = 0; i < p->nvalues; i++)
+		if (modulo_room_of(p, &p->values[i], c->lanes[p->values[i].def]) == room)
+			used += p->values[i].bytes * c->versions[i];
+	return used <= p->rooms[room].capacity * (1 + 1e-12);
+}
+
+/* One more version of a value on the cycle; false: none can have more. */
+static bool raise_version(const struct modulo_net *net, const struct modulo_choice *c,
+	struct fixed *f, const int *cycle, int ncycle)
+{
+	for (int k = 0; k < ncycle; k++) {
+		const struct modulo_arc *x = &f->v[cycle[k]];
+		int value = x->index;
+
+		if (x->kind != MODULO_VALUE || !room_left(net, c, value))
+			continue;
+		c->versions[value]++;
+		for (int i = 0; i < f->n; i++)
+			if (f->v[i].kind == MODULO_VALUE && f->v[i].index == value)
+				f->v[i].distance++;
+		return true;
+	}
+	return false;
+}
+
+/* Put parts off by whole iterations until arcs between them hold. They form no cycle,
+ * so this ends. A value whose uses are in other parts never needs more than its least. */
+static void stretch(const struct modulo_net *net, const struct modulo_choice *c, double ii, double *y)
+{
+	for (bool moved = true; moved; ) {
+		moved = false;
+		for (int k = 0; k < net->arcs.n; k++) {
+			struct modulo_arc x = settle(&net->arcs.v[k], c->lanes, c->versions);
+			double late;
+
+			if (x.within)
+				continue;
+			if (x.kind == MODULO_VALUE)
+				x.distance += net->p->values[x.index].least - c->versions[x.index];
+			late = y[x.from] + x.cycles / ii - x.distance - y[x.to];
+			if (late <= 1e-9)
+				continue;
+			for (int i = 0; i < net->p->ntasks; i++)
+				if (net->part[i] == net->part[x.to])
+					y[i] += ceil(late - 1e-9);
+			moved = true;
+		}
+	}
+}
+
+static void normalise(double *y, int n)
+{
+	double least = INFINITY;
+
+	for (int i = 0; i < n; i++)
+		least = fmin(least, y[i]);
+	for (int i = 0; i < n; i++)
+		y[i] -= floor(least);
+}
+
+int modulo_versions_needed(const struct modulo_problem *p, int value, const uint32_t *lanes,
+	const double *y, double ii)
+{
+	const struct modulo_value *v = &p->values[value];
+	double most = v->least;
+
+	for (int k = 0; k < v->nuses; k++) {
+		const struct modulo_use *u = &v->uses[k];
+		double cycles = cycles_after(p, u->task, u->from_start, u->lag);
+
+		if (lane_crossed(lanes[u->task], lanes[v->def]))
+			cycles += u->cross;
+		most = fmax(most, ceil(y[u->task] + u->distance + cycles / ii - y[v->def] - 1e-9));
+	}
+	return (int)most;
+}
+
+static void tell_links(const struct fixed *f, const int *cycle, int ncycle,
+	struct modulo_link *links, int *nlinks)
+{
+	if (!links)
+		return;
+	*nlinks = ncycle;
+	for (int k = 0; k < ncycle; k++) {
+		const struct modulo_arc *x = &f->v[cycle[k]];
+
+		links[k] = (struct modulo_link){ x->kind, x->index, x->from, x->to };
+	}
+}
+
+double modulo_choice_ii(struct arena *a, const struct modulo_net *net, const struct modulo_choice *c,
+	double *y, struct modulo_link *links, int *nlinks)
+{
+	struct arena_mark scratch = arena_mark(a);
+	int n = net->p->ntasks, *cycle = ARENA_ARRAY(a, n, int), ncycle;
+	struct fixed f = fix_arcs(a, net, c);
+	double ii;
+
+	do
+		ii = modulo_ratio(a, f.v, f.n, n, longest_task(net), y, cycle, &ncycle);
+	while (raise_version(net, c, &f, cycle, ncycle));
+	tell_links(&f, cycle, ncycle, links, nlinks);
+	if (!isinf(ii)) {
+		stretch(net, c, ii, y);
+		normalise(y, n);
+		for (int i = 0; i < net->p->nvalues; i++)
+			c->versions[i] = modulo_versions_needed(net->p, i, c->lanes, y, ii);
+	}
+	arena_reset(a, scratch);
+	return ii;
+}
+
+double modulo_net_recurrence(struct arena *a, const struct modulo_net *net,
+	struct modulo_link *links, int *nlinks)
+{
+	struct arena_mark scratch = arena_mark(a);
+	int n = net->p->ntasks, *cycle = ARENA_ARRAY(a, n, int), ncycle;
+	struct fixed f = { ARENA_ARRAY(a, net->arcs.n + 1, struct modulo_arc), 0 };
+	uint32_t *lanes = ARENA_ARRAY(a, n, uint32_t);
+	double *y = ARENA_ARRAY(a, n, double), ii;
+
+	for (int i = 0; i < n; i++)
+		lanes[i] = net->p->tasks[i].lanes;
+	for (int k = 0; k < net->arcs.n; k++)
+		if (net->arcs.v[k].within)
+			f.v[f.n++] = settle(&net->arcs.v[k], lanes, net->most);
+	/* far below all that takes time, yet not 0, by which one cannot divide */
+	ii = modulo_ratio(a, f.v, f.n, n, net->total * 1e-6, y, cycle, &ncycle);
+	tell_links(&f, cycle, ncycle, links, nlinks);
+	if (!ncycle)
+		ii = 0;
+	arena_reset(a, scratch);
+	return ii;
+}

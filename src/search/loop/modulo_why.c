@@ -1,0 +1,239 @@
+#include "search/loop/modulo_why.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "search/loop/modulo_branch.h"
+
+enum { NODES = 50000 };			/* per question, unless told otherwise */
+
+static const double LESS = 1e-6;	/* of the interval */
+
+/* ---- a problem without some requirements ---- */
+
+static bool needed(const struct modulo_need *needs, int n, enum modulo_need_kind kind, int index)
+{
+	for (int i = 0; i < n; i++)
+		if (needs[i].kind == kind && needs[i].index == index)
+			return true;
+	return false;
+}
+
+/* Without its greatest number a value still counts in its room; without that, not at all. */
+static struct modulo_value *only_values(struct arena *a, const struct modulo_problem *p,
+	const struct modulo_need *needs, int n)
+{
+	struct modulo_value *out = ARENA_ARRAY(a, p->nvalues + 1, struct modulo_value);
+
+	for (int i = 0; i < p->nvalues; i++) {
+		bool room = p->values[i].room != MODULO_NONE &&
+			needed(needs, n, MODULO_NEED_ROOM, p->values[i].room);
+
+		out[i] = p->values[i];
+		for (int l = 0; l < p->nlanes && out[i].room == MODULO_NONE; l++)
+			if (p->tasks[out[i].def].lanes >> l & 1 && p->lanes[l].room != MODULO_NONE)
+				room |= needed(needs, n, MODULO_NEED_ROOM, p->lanes[l].room);
+		if (needed(needs, n, MODULO_NEED_VERSIONS, i))
+			continue;
+		out[i].most = 0;
+		if (!room)
+			out[i].nuses = 0;
+	}
+	return out;
+}
+
+struct modulo_problem *modulo_only(struct arena *a, const struct modulo_problem *p,
+	const struct modulo_need *needs, int n)
+{
+	struct modulo_problem *out = ARENA_NEW(a, struct modulo_problem);
+	struct modulo_unit *units = ARENA_ARRAY(a, p->nunits + 1, struct modulo_unit);
+	struct modulo_lane *lanes = ARENA_ARRAY(a, p->nlanes + 1, struct modulo_lane);
+	struct modulo_room *rooms = ARENA_ARRAY(a, p->nrooms + 1, struct modulo_room);
+	struct modulo_dep *deps = ARENA_ARRAY(a, p->ndeps + 1, struct modulo_dep);
+	struct modulo_pin *pins = ARENA_ARRAY(a, p->npins + 1, struct modulo_pin);
+	struct modulo_order *orders = ARENA_ARRAY(a, p->norders + 1, struct modulo_order);
+
+	*out = *p;
+	out->ndeps = out->npins = out->norders = 0;
+	for (int i = 0; i < p->nunits; i++)
+		units[i].share = needed(needs, n, MODULO_NEED_UNIT, i) ? p->units[i].share :
+			MODULO_UNLIMITED;
+	for (int i = 0; i < p->nlanes; i++) {
+		lanes[i] = p->lanes[i];
+		lanes[i].unlimited |= !needed(needs, n, MODULO_NEED_LANE, i);
+	}
+	for (int i = 0; i < p->nrooms; i++)
+		rooms[i].capacity = needed(needs, n, MODULO_NEED_ROOM, i) ? p->rooms[i].capacity :
+			INFINITY;
+	for (int i = 0; i < p->ndeps; i++)
+		if (needed(needs, n, MODULO_NEED_DEP, i))
+			deps[out->ndeps++] = p->deps[i];
+	for (int i = 0; i < p->npins; i++)
+		if (needed(needs, n, MODULO_NEED_PIN, i))
+			pins[out->npins++] = p->pins[i];
+	for (int i = 0; i < p->norders; i++)
+		if (needed(needs, n, MODULO_NEED_ORDER, i))
+			orders[out->norders++] = p->orders[i];
+	out->values = only_values(a, p, needs, n);
+	out->units = units;
+	out->lanes = lanes;
+	out->rooms = rooms;
+	out->deps = deps;
+	out->pins = pins;
+	out->orders = orders;
+	return out;
+}
+
+/* ---- questions ---- */
+
+struct asker {
+	struct arena *arena;
+	const struct modulo_problem *p;
+	const struct stop *stop;
+	int64_t nodes;
+	double ii;			/* is it refuted? */
+	bool whole;
+	VEC(struct modulo_need) needs;
+};
+
+/* Do the requirements refute the interval, and all less? */
+static enum modulo_end ask(struct asker *q)
+{
+	struct arena_mark scratch = arena_mark(q->arena);
+	const struct modulo_problem *p = modulo_only(q->arena, q->p, q->needs.v, q->needs.n);
+	struct modulo_try t = { q->ii, q->nodes, 0, q->stop };
+	enum modulo_end end = MODULO_END_REFUTED;
+	struct modulo_found found;
+	struct modulo_floor floor;
+	struct modulo_net net;
+
+	modulo_floor(q->arena, p, &floor);
+	if (floor.ii <= q->ii) {
+		modulo_net_make(q->arena, p, q->whole, &net);
+		modulo_found_init(q->arena, p, &found);
+		end = modulo_branch(q->arena, &net, &t, &found, NULL);
+	}
+	arena_reset(q->arena, scratch);
+	return end;
+}
+
+static void want(struct asker *q, enum modulo_need_kind kind, int index)
+{
+	if (!needed(q->needs.v, q->needs.n, kind, index))
+		VEC_PUSH(q->arena, &q->needs, ((struct modulo_need){ kind, index }));
+}
+
+static void want_all(struct asker *q)
+{
+	const struct modulo_problem *p = q->p;
+	const int count[] = {
+		[MODULO_NEED_DEP] = p->ndeps, [MODULO_NEED_PIN] = p->npins,
+		[MODULO_NEED_ORDER] = p->norders, [MODULO_NEED_VERSIONS] = p->nvalues,
+		[MODULO_NEED_ROOM] = p->nrooms, [MODULO_NEED_LANE] = p->nlanes,
+		[MODULO_NEED_UNIT] = p->nunits,
+	};
+
+	q->needs.n = 0;
+	for (int kind = 0; kind < LEN(count); kind++)
+		for (int i = 0; i < count[kind]; i++)
+			want(q, (enum modulo_need_kind)kind, i);
+}
+
+static void want_lanes(struct asker *q, uint32_t lanes)
+{
+	for (int l = 0; l < q->p->nlanes; l++)
+		if (lanes >> l & 1)
+			want(q, MODULO_NEED_LANE, l);
+}
+
+/* One resource that is asked for too much, or one recurrence. */
+static void want_simple(struct asker *q, const struct modulo_floor *f)
+{
+	static const enum modulo_need_kind kind[] = { [MODULO_DEP] = MODULO_NEED_DEP,
+		[MODULO_VALUE] = MODULO_NEED_VERSIONS, [MODULO_PIN] = MODULO_NEED_PIN };
+
+	q->needs.n = 0;
+	if (f->room != MODULO_NONE) {
+		want(q, MODULO_NEED_ROOM, f->room);
+	} else if (f->res > q->ii && f->task != MODULO_NONE) {
+		want_lanes(q, q->p->tasks[f->task].lanes);
+		if (q->p->tasks[f->task].unit != MODULO_NONE)
+			want(q, MODULO_NEED_UNIT, q->p->tasks[f->task].unit);
+	} else if (f->res > q->ii) {
+		want_lanes(q, f->lanes);
+		if (f->unit != MODULO_NONE)
+			want(q, MODULO_NEED_UNIT, f->unit);
+	} else if (f->rec > q->ii) {
+		for (int i = 0; i < f->nlinks; i++)
+			want(q, kind[f->links[i].kind], f->links[i].index);
+	}
+}
+
+/* A list that is refuted, to begin with: the simple ones may lack what limits versions. */
+static enum modulo_end begin(struct asker *q, const struct modulo_floor *f)
+{
+	want_simple(q, f);
+	if (q->needs.n && ask(q) == MODULO_END_REFUTED)
+		return MODULO_END_REFUTED;
+	want_all(q);
+	return ask(q);
+}
+
+/* Leave out each in turn. False: of some it is not known. */
+static bool filter(struct asker *q, enum modulo_end *end)
+{
+	bool known = true;
+
+	for (int i = 0; i < q->needs.n; ) {
+		struct modulo_need out = q->needs.v[i];
+		size_t rest = (size_t)(q->needs.n - i - 1) * sizeof(out);
+
+		memmove(&q->needs.v[i], &q->needs.v[i + 1], rest);
+		q->needs.n--;
+		*end = ask(q);
+		if (*end == MODULO_END_REFUTED)
+			continue;
+		memmove(&q->needs.v[i + 1], &q->needs.v[i], rest);
+		q->needs.v[i++] = out;
+		q->needs.n++;
+		if (*end == MODULO_END_STOPPED)
+			return false;
+		known = known && *end == MODULO_END_FOUND;
+	}
+	return known;
+}
+
+/* What is asked about, and of which program. */
+static void aim(struct asker *q, const struct modulo_answer *x, struct modulo_core *out)
+{
+	struct modulo_net net;
+
+	out->ii = x->status == MODULO_IMPOSSIBLE ? INFINITY : x->whole;
+	q->whole = out->whole = x->status != MODULO_IMPOSSIBLE && x->whole > x->bound * (1 + LESS);
+	q->ii = out->ii * (1 - LESS);
+	if (x->status != MODULO_IMPOSSIBLE)
+		return;
+	modulo_net_make(q->arena, q->p, false, &net);
+	q->ii = net.total * 1.01;
+}
+
+enum err_code modulo_why(struct arena *a, const struct modulo_problem *p,
+	const struct modulo_answer *x, const struct modulo_effort *effort, const struct stop *stop,
+	struct modulo_core *out, struct err *e)
+{
+	int64_t nodes = effort && effort->nodes > 0 ? effort->nodes : NODES;
+	struct asker q = { .arena = a, .p = p, .stop = stop, .nodes = nodes };
+	enum modulo_end end;
+
+	*out = (struct modulo_core){ 0 };
+	TRY(modulo_check(p, e));
+	aim(&q, x, out);
+	end = begin(&q, &x->floor);
+	if (end == MODULO_END_REFUTED)
+		out->irreducible = filter(&q, &end);
+	out->needs = q.needs.v;
+	out->nneeds = q.needs.n;
+	if (end == MODULO_END_STOPPED)
+		return err_set(e, ERR_INTERRUPTED, NOWHERE, "the search for reasons was stopped");
+	return OK;
+}
