@@ -9,11 +9,18 @@
 #include "draw/picture.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-/* fontconfig keeps what it has read, where the sanitizer cannot see it. */
+/* fontconfig keeps what it has read, where the sanitizer cannot see it; nor need every run say
+ * that it was overlooked. */
 const char *__lsan_default_suppressions(void);
+const char *__lsan_default_options(void);
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:libfontconfig\n";
+}
+
+const char *__lsan_default_options(void)
+{
+	return "print_suppressions=0";
 }
 #endif
 
@@ -116,6 +123,20 @@ static void draw_text(cairo_t *c, const struct shape *s, enum theme theme)
 	cairo_show_text(c, s->text);
 	cairo_restore(c);
 	cairo_new_path(c);
+}
+
+bool cairo_has_font(void)
+{
+	cairo_surface_t *s = cairo_image_surface_create(CAIRO_FORMAT_A8, 1, 1);
+	cairo_t *c = cairo_create(s);
+	bool found;
+
+	cairo_select_font_face(c, FONT, CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
+	/* cairo's own is of the kind that users make */
+	found = cairo_scaled_font_get_type(cairo_get_scaled_font(c)) != CAIRO_FONT_TYPE_USER;
+	cairo_destroy(c);
+	cairo_surface_destroy(s);
+	return found;
 }
 
 static void draw(cairo_t *c, const struct picture *p, const struct picture_how *how)
