@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+
 enum { ENTRIES_MAX = 4096, ENTRIES_LEFT = 3072 };
 
 #define SUFFIX ".cubin"
@@ -21,23 +23,6 @@ struct header {
 };
 
 static const char magic[8] = "MRCUBIN1";
-
-/* FNV-1a. */
-static uint64_t hash(uint64_t h, const void *data, size_t n)
-{
-	const unsigned char *p = data;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ p[i]) * 0x100000001b3u;
-	return h;
-}
-
-enum { BASIS_SUM = 0, BASIS_LOW = 1, BASIS_HIGH = 2 };
-
-static uint64_t basis(int which)
-{
-	return 0xcbf29ce484222325u + (uint64_t)which * 0x9e3779b97f4a7c15u;
-}
 
 /* ---- places ---- */
 
@@ -55,12 +40,10 @@ static char *cache_dir(struct arena *a)
 
 static char *entry_path(const char *key, struct arena *a)
 {
-	char *dir = cache_dir(a);
-	size_t n = strlen(key);
+	char *dir = cache_dir(a), name[HASH_TEXT];
 
-	return dir ? arena_strf(a, "%s/%016llx%016llx" SUFFIX, dir,
-		(unsigned long long)hash(basis(BASIS_LOW), key, n),
-		(unsigned long long)hash(basis(BASIS_HIGH), key, n)) : NULL;
+	hash_text(key, strlen(key), name);
+	return dir ? arena_strf(a, "%s/%s" SUFFIX, dir, name) : NULL;
 }
 
 static bool make_dirs(char *dir)
@@ -121,7 +104,7 @@ static bool read_entry(int fd, const char *key, struct cubin_entry *found, struc
 		return false;
 	rest = (size_t)st.st_size - sizeof(h);
 	data = arena_alloc(a, rest);
-	if (!read_all(fd, data, rest) || hash(basis(BASIS_SUM), data, rest) != h.sum ||
+	if (!read_all(fd, data, rest) || hash_bytes(hash_basis(0), data, rest) != h.sum ||
 	    memcmp(data, key, key_bytes) != 0)
 		return false;
 	log = arena_alloc(a, h.log_bytes + 1);
@@ -153,13 +136,13 @@ static bool write_entry(int fd, const char *key, const struct cubin_entry *entry
 		.key_bytes = strlen(key),
 		.log_bytes = strlen(entry->log),
 		.cubin_bytes = entry->cubin_bytes,
-		.sum = basis(BASIS_SUM),
+		.sum = hash_basis(0),
 	};
 
 	memcpy(h.magic, magic, sizeof(magic));
-	h.sum = hash(h.sum, key, h.key_bytes);
-	h.sum = hash(h.sum, entry->log, h.log_bytes);
-	h.sum = hash(h.sum, entry->cubin, h.cubin_bytes);
+	h.sum = hash_bytes(h.sum, key, h.key_bytes);
+	h.sum = hash_bytes(h.sum, entry->log, h.log_bytes);
+	h.sum = hash_bytes(h.sum, entry->cubin, h.cubin_bytes);
 	return write_all(fd, &h, sizeof(h)) && write_all(fd, key, h.key_bytes) &&
 		write_all(fd, entry->log, h.log_bytes) &&
 		write_all(fd, entry->cubin, h.cubin_bytes);

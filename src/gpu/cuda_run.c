@@ -1,47 +1,22 @@
-/* cuda_run.c - one run, or many with the clock on them.
- *
- * How times are taken. Runs are put on the stream in batches, an event between each
- * two, so that a time is what lies between two events on the device and the host's
- * launches are hidden behind earlier work. Each batch begins with a run that does not
- * count, unless runs are so long that it makes no difference. A run that is over
- * sooner than the host can launch the next would leave the device waiting; then each
- * batch begins with a fill that keeps it busy while the batch is put on the stream.
- */
+/* cuda_run.c - one run, or many with the clock on them, or several contestants in turns. */
 #include "gpu/cuda_run.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum {
-	BATCH_MAX = 256,		/* runs */
-	BATCH_SHORT = 32,		/* of runs that end sooner than they are launched */
-	LAUNCH_SHARE = 4,		/* runs shorter than so many launches are such */
-	PLUG_MAX = 64,			/* fills before a batch */
-	RUNS_MIN = 3,
-};
+#include "gpu/cuda_batch.h"
 
-/* Events: before, between and after the runs of a batch; around all that is measured. */
-enum { SPAN_FROM = BATCH_MAX + 1, SPAN_TO, EVENTS };
+enum { RUNS_MIN = 3, ROUNDS_MIN = 3 };
 
 #define BATCH_SECONDS 0.1		/* about what lies between two signs of progress */
-#define LEAD_SECONDS 0.01		/* runs shorter than this have one before them */
+#define BATCH_LEAST 0.01		/* whatever is asked for */
 #define POWER_SECONDS 0.3		/* of less, the energy counter knows too little */
-#define PLUG_BYTES ((size_t)256 << 20)
 /* Host seconds after which a benchmark ends whatever its runs sum up to: a device that
  * reports no time must not keep us. */
 #define PATIENCE(seconds) (20 * (seconds) + 10)
 
 /* ---- once ---- */
-
-static enum err_code elapsed(struct cuda_device *d, struct CUevent_st *from,
-	struct CUevent_st *to, double *ms)
-{
-	float x = 0;
-
-	TRY(CU(d, cuEventElapsedTime, &x, from, to));
-	*ms = (double)x;
-	return OK;
-}
 
 /* Step by step, so that what goes wrong has a name. */
 static enum err_code run_steps(struct cuda_task *t, struct CUevent_st *event[2], double *ms)
@@ -58,7 +33,7 @@ static enum err_code run_steps(struct cuda_task *t, struct CUevent_st *event[2],
 		TRY(cuda_task_step(t, i, 0));
 		TRY(CU(d, cuEventRecord, event[1], d->stream));
 		TRY(CU_FOR(d, after, cuStreamSynchronize, d->stream));
-		TRY(elapsed(d, event[0], event[1], &x));
+		TRY(batch_elapsed(d, event[0], event[1], &x));
 		*ms += x;
 		if (t->job->steps[i].kind == GPU_STEP_KERNEL)
 			TRY(cuda_task_check_ends(t, after));
@@ -84,192 +59,165 @@ static enum err_code run_once(struct cuda_task *t, struct gpu_result *r)
 
 /* ---- many times ---- */
 
-struct bench {
-	struct cuda_task *t;
-	const struct progress *progress;
-	struct CUevent_st *events[EVENTS];
-	const char *after;		/* "after 'gemm'", of the last kernel */
-	cuda_ptr plug;
-	double plug_seconds;		/* that filling it takes */
-	double run_seconds;		/* of the device, a run */
-	double launch_seconds;		/* of the host, putting a run on the stream */
-	int batch;			/* runs */
-	int run;			/* number of the next, for the rotation */
-};
-
-static enum err_code synchronize(struct bench *b)
+/* Batches whose times do not count. */
+static enum err_code warm_up(struct batch *b, double seconds)
 {
-	return CU_FOR(b->t->d, b->after, cuStreamSynchronize, b->t->d->stream);
-}
-
-/* n runs; with `timed`, events before, between and after them. */
-static enum err_code enqueue(struct bench *b, int n, bool timed)
-{
-	struct cuda_device *d = b->t->d;
-
-	if (timed)
-		TRY(CU(d, cuEventRecord, b->events[0], d->stream));
-	for (int i = 0; i < n; i++, b->run++) {
-		TRY(cuda_task_run(b->t, b->run % b->t->copies));
-		if (timed)
-			TRY(CU(d, cuEventRecord, b->events[i + 1], d->stream));
-	}
-	return OK;
-}
-
-/* The first run also loads code and wakes the device, so a second one is the measure. */
-static enum err_code first_runs(struct bench *b)
-{
-	double batch = fmin(BATCH_SECONDS, fmax(b->t->job->bench.seconds, LEAD_SECONDS)), start, ms;
-
-	TRY(enqueue(b, 1, false));
-	TRY(synchronize(b));
-	b->progress->tell(b->progress->ud, STAGE_RUNNING);
-	start = wire_clock();
-	TRY(enqueue(b, 1, true));
-	b->launch_seconds = wire_clock() - start;
-	TRY(synchronize(b));
-	TRY(elapsed(b->t->d, b->events[0], b->events[1], &ms));
-	b->run_seconds = fmax(ms * 1e-3, 1e-6);
-	b->batch = (int)fmin(fmax(batch / b->run_seconds, 1), BATCH_MAX);
-	return OK;
-}
-
-static enum err_code fill_plug(struct bench *b)
-{
-	return CU(b->t->d, cuMemsetD32Async, b->plug, 0, PLUG_BYTES / 4, b->t->d->stream);
-}
-
-/* For runs that need it, and if there is memory for it: without, times of very short
- * runs are those of launching them. */
-static enum err_code make_plug(struct bench *b)
-{
-	struct cuda_device *d = b->t->d;
-	double ms;
-
-	if (b->run_seconds > LAUNCH_SHARE * b->launch_seconds)
-		return OK;
-	if (b->batch > BATCH_SHORT)
-		b->batch = BATCH_SHORT;
-	if (d->api.cuMemAlloc(&b->plug, PLUG_BYTES)) {
-		b->plug = 0;
-		return OK;
-	}
-	TRY(fill_plug(b));
-	TRY(CU(d, cuEventRecord, b->events[0], d->stream));
-	TRY(fill_plug(b));
-	TRY(CU(d, cuEventRecord, b->events[1], d->stream));
-	TRY(CU(d, cuStreamSynchronize, d->stream));
-	TRY(elapsed(d, b->events[0], b->events[1], &ms));
-	b->plug_seconds = fmax(ms * 1e-3, 1e-5);
-	return OK;
-}
-
-static enum err_code put_plug(struct bench *b)
-{
-	double need = b->launch_seconds * (b->batch + 1);
-
-	for (int i = 0; b->plug && i < PLUG_MAX && need > 0; i++, need -= b->plug_seconds)
-		TRY(fill_plug(b));
-	return OK;
-}
-
-/* One batch; its times are added to r if that is given. */
-static enum err_code run_batch(struct bench *b, int n, struct gpu_result *r, double *sum)
-{
-	TRY(put_plug(b));
-	if (b->run_seconds < LEAD_SECONDS)
-		TRY(enqueue(b, 1, false));
-	TRY(enqueue(b, n, true));
-	TRY(synchronize(b));
-	b->progress->tell(b->progress->ud, STAGE_RUNNING);
-	for (int i = 0; i < n; i++) {
-		double ms;
-
-		TRY(elapsed(b->t->d, b->events[i], b->events[i + 1], &ms));
-		*sum += ms * 1e-3;
-		if (r)
-			r->ms[r->runs++] = ms;
-	}
-	return OK;
-}
-
-static enum err_code warm_up(struct bench *b)
-{
-	double seconds = b->t->job->bench.warmup, end = wire_clock() + PATIENCE(seconds), sum = 0;
+	double end = wire_clock() + PATIENCE(seconds), sum = 0;
 
 	while (sum < seconds && wire_clock() < end)
-		TRY(run_batch(b, b->batch, NULL, &sum));
+		TRY(batch_run(b, b->runs, NULL, &sum));
 	return OK;
 }
 
-static enum err_code measure(struct bench *b, struct gpu_result *r)
+static enum err_code measure(struct batch *b, struct gpu_result *r)
 {
-	const struct gpu_bench *want = &b->t->job->bench;
+	const struct gpu_bench *want = &b->by->t->job->bench;
 	int most = want->runs_max ? want->runs_max : GPU_RUNS_MAX;
 	int least = want->runs_min ? want->runs_min : RUNS_MIN;
 	double sum = 0, end = wire_clock() + PATIENCE(want->seconds);
 
-	r->ms = ARENA_ARRAY(b->t->arena, most, double);
+	r->ms = ARENA_ARRAY(b->by->t->arena, most, double);
 	while (r->runs < most && (r->runs < least || sum < want->seconds)) {
-		int n = most - r->runs < b->batch ? most - r->runs : b->batch;
+		int n = most - r->runs < b->runs ? most - r->runs : b->runs;
 
 		if (r->runs >= RUNS_MIN && wire_clock() > end)
 			break;
-		TRY(run_batch(b, n, r, &sum));
+		TRY(batch_run(b, n, r->ms + r->runs, &sum));
+		r->runs += n;
 	}
 	return OK;
 }
 
 /* The same, and the mean power. Fills between batches draw a power of their own. */
-static enum err_code measure_power(struct bench *b, struct gpu_result *r)
+static enum err_code measure_power(struct batch *b, struct gpu_result *r,
+	struct CUevent_st *span[2])
 {
-	struct cuda_device *d = b->t->d;
+	struct cuda_device *d = b->by->t->d;
 	struct cuda_board *board = cuda_device_board(d);
 	double before = cuda_board_joules(board), after, ms;
 
-	TRY(CU(d, cuEventRecord, b->events[SPAN_FROM], d->stream));
+	TRY(CU(d, cuEventRecord, span[0], d->stream));
 	TRY(measure(b, r));
 	after = cuda_board_joules(board);
-	TRY(CU(d, cuEventRecord, b->events[SPAN_TO], d->stream));
-	TRY(synchronize(b));
-	TRY(elapsed(d, b->events[SPAN_FROM], b->events[SPAN_TO], &ms));
-	if (!b->plug && before > 0 && after > before && ms * 1e-3 >= POWER_SECONDS)
+	TRY(CU(d, cuEventRecord, span[1], d->stream));
+	TRY(CU_FOR(d, b->after, cuStreamSynchronize, d->stream));
+	TRY(batch_elapsed(d, span[0], span[1], &ms));
+	if (!b->plugged && before > 0 && after > before && ms * 1e-3 >= POWER_SECONDS)
 		r->watts = (after - before) / (ms * 1e-3);
 	return OK;
 }
 
-static enum err_code run_bench(struct bench *b, struct gpu_result *r)
+static enum err_code run_bench(struct batcher *by, struct gpu_result *r, int *last_copy)
 {
-	for (int i = 0; i < LEN(b->events); i++)
-		TRY(CU(b->t->d, cuEventCreate, &b->events[i], 0));
-	cuda_device_board(b->t->d);	/* here, for the device must not idle later */
-	TRY(first_runs(b));
-	TRY(make_plug(b));
-	TRY(warm_up(b));
-	return measure_power(b, r);
-}
-
-static enum err_code run_many(struct cuda_task *t, const struct progress *p,
-	struct gpu_result *r, int *last_copy)
-{
-	struct bench b = { .t = t, .progress = p };
+	const struct gpu_bench *want = &by->t->job->bench;
+	double seconds = fmin(BATCH_SECONDS, fmax(want->seconds, BATCH_LEAST));
+	struct CUevent_st *span[2] = { NULL, NULL };
+	struct batch b;
 	enum err_code code;
 
-	for (int i = 0; i < t->job->nsteps; i++)
-		if (t->launches[i].after)
-			b.after = t->launches[i].after;
-	code = run_bench(&b, r);
-	for (int i = 0; i < LEN(b.events); i++)
-		if (b.events[i])
-			t->d->api.cuEventDestroy(b.events[i]);
-	if (b.plug)
-		t->d->api.cuMemFree(b.plug);
-	*last_copy = (b.run + t->copies - 1) % t->copies;
+	TRY(batch_init(&b, by, 0, seconds));
+	TRY(warm_up(&b, want->warmup));
+	code = CU(by->t->d, cuEventCreate, &span[0], 0);
+	code = code ? code : CU(by->t->d, cuEventCreate, &span[1], 0);
+	code = code ? code : measure_power(&b, r, span);
+	for (int i = 0; i < 2; i++)
+		if (span[i])
+			by->t->d->api.cuEventDestroy(span[i]);
+	*last_copy = (b.run + by->t->copies - 1) % by->t->copies;
 	return code;
 }
 
+/* ---- in turns ---- */
+
+struct race {
+	struct batch *contestants;
+	int n;
+	double ms[BATCH_MAX];		/* of one turn */
+};
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Who is the i-th of a round: in pairs of rounds there and back, and each pair begins one
+ * further. So a clock that falls or rises steadily is the same for all. */
+static int whose_turn(int n, int round, int i)
+{
+	return (round / 2 + (round % 2 ? n - 1 - i : i)) % n;
+}
+
+static enum err_code race_turn(struct race *race, int c, struct gpu_result *r, double *sum)
+{
+	struct batch *b = &race->contestants[c];
+	int n = b->runs;
+
+	TRY(batch_run(b, n, race->ms, sum));
+	qsort(race->ms, (size_t)n, sizeof(*race->ms), by_size);
+	r->ms[r->runs + c] = (race->ms[n / 2] + race->ms[(n - 1) / 2]) / 2;
+	r->least[c] = fmin(r->least[c], race->ms[0]);
+	r->most[c] = fmax(r->most[c], race->ms[n - 1]);
+	return OK;
+}
+
+static enum err_code race_rounds(struct race *race, const struct gpu_race *want,
+	struct gpu_result *r)
+{
+	int most = GPU_RUNS_MAX / race->n, round = 0;
+	int least = want->rounds_min ? want->rounds_min : ROUNDS_MIN;
+	double sum = 0, total = want->seconds * race->n, end = wire_clock() + PATIENCE(total);
+
+	while (round < most && (round < least || sum < total)) {
+		if (round >= ROUNDS_MIN && wire_clock() > end)
+			break;
+		for (int i = 0; i < race->n; i++)
+			TRY(race_turn(race, whose_turn(race->n, round, i), r, &sum));
+		r->runs += race->n;
+		round++;
+	}
+	return OK;
+}
+
+static enum err_code run_race(struct batcher *by, struct gpu_result *r)
+{
+	const struct gpu_race *want = &by->t->job->race;
+	struct arena *a = by->t->arena;
+	struct race *race = ARENA_NEW(a, struct race);
+	double sum = 0, end;
+
+	race->n = r->contestants = want->n;
+	race->contestants = ARENA_ARRAY(a, want->n, struct batch);
+	r->ms = ARENA_ARRAY(a, GPU_RUNS_MAX, double);
+	r->least = ARENA_ARRAY(a, want->n, double);
+	r->most = ARENA_ARRAY(a, want->n, double);
+	r->batch = ARENA_ARRAY(a, want->n, int);
+	for (int i = 0; i < want->n; i++) {
+		TRY(batch_init(&race->contestants[i], by, i + 1, want->turn));
+		r->batch[i] = race->contestants[i].runs;
+		r->least[i] = HUGE_VAL;
+	}
+	end = wire_clock() + PATIENCE(want->warmup * want->n);
+	while (sum < want->warmup * want->n && wire_clock() < end)
+		for (int i = 0; i < want->n; i++)
+			TRY(batch_run(&race->contestants[i], race->contestants[i].runs, NULL, &sum));
+	return race_rounds(race, want, r);
+}
+
 /* ---- all of it ---- */
+
+static enum err_code run_timed(struct cuda_task *t, const struct progress *p,
+	struct gpu_result *r, int *last_copy)
+{
+	struct batcher by;
+	enum err_code code = batcher_init(&by, t, p);
+
+	if (!code)
+		code = t->job->mode == GPU_RACE ? run_race(&by, r) : run_bench(&by, r, last_copy);
+	batcher_release(&by);
+	return code;
+}
 
 static enum err_code run_task(struct cuda_task *t, const struct progress *p,
 	struct gpu_result *r, struct arena *a)
@@ -282,10 +230,10 @@ static enum err_code run_task(struct cuda_task *t, const struct progress *p,
 	r->copies = t->copies;
 	r->cache = t->cache;
 	TRY(cuda_task_begin(t));
-	if (t->job->mode == GPU_BENCH)
-		TRY(run_many(t, p, r, &copy));
-	else
+	if (t->job->mode == GPU_RUN)
 		TRY(run_once(t, r));
+	else
+		TRY(run_timed(t, p, r, &copy));
 	p->tell(p->ud, STAGE_RETURNING);
 	return cuda_task_return(t, copy);
 }

@@ -1,5 +1,6 @@
 #include "gpu/cuda_task.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,10 +33,30 @@ static char *buffer_text(const struct cuda_task *t, int i)
 
 /* ---- memory ---- */
 
-static void sum_buffers(const struct gpu_job *job, double *rotate, double *fixed)
+/* Of one contestant and of all; with EVERYBODY, really all. */
+enum { EVERYBODY = -1 };
+
+static void sum_buffers(const struct gpu_job *job, int contestant, double *rotate, double *fixed)
 {
-	for (int i = 0; i < job->nbuffers; i++)
-		*(job->buffers[i].rotate ? rotate : fixed) += (double)job->buffers[i].bytes;
+	*rotate = *fixed = 0;
+	for (int i = 0; i < job->nbuffers; i++) {
+		const struct gpu_buffer *b = &job->buffers[i];
+
+		if (!b->contestant || contestant == EVERYBODY || b->contestant == contestant)
+			*(b->rotate ? rotate : fixed) += (double)b->bytes;
+	}
+}
+
+/* Of the contestant that touches least. */
+static double least_rotated(const struct gpu_job *job)
+{
+	double least = HUGE_VAL, rotate, fixed;
+
+	for (int c = job->mode == GPU_RACE; c <= (job->mode == GPU_RACE ? job->race.n : 0); c++) {
+		sum_buffers(job, c, &rotate, &fixed);
+		least = fmin(least, rotate);
+	}
+	return least;
 }
 
 /* So many copies of what rotates that together they exceed twice the L2: what a run
@@ -43,17 +64,17 @@ static void sum_buffers(const struct gpu_job *job, double *rotate, double *fixed
 static enum err_code count_copies(struct cuda_task *t)
 {
 	const struct gpu_job *job = t->job;
-	double rotate = 0, fixed = 0, fit;
+	double rotate, fixed, fit, least = least_rotated(job);
 	size_t left, total;
 	int copies = job->bench.copies;
 
 	t->copies = 1;
-	sum_buffers(job, &rotate, &fixed);
-	if (job->mode != GPU_BENCH || !(rotate > 0))
+	sum_buffers(job, EVERYBODY, &rotate, &fixed);
+	if (job->mode == GPU_RUN || !(least > 0))
 		return OK;
 	TRY(CU(t->d, cuMemGetInfo, &left, &total));
 	if (!copies)
-		copies = (int)(2.0 * (double)t->d->info.l2 / rotate) + 1;
+		copies = (int)fmin(2.0 * (double)t->d->info.l2 / least, GPU_COPIES_MAX) + 1;
 	fit = ((double)left * 0.8 - fixed) / rotate;
 	if (copies > fit)
 		copies = fit < 1 ? 1 : (int)fit;
@@ -66,13 +87,16 @@ static void judge_cache(struct cuda_task *t)
 {
 	const struct gpu_job *job = t->job;
 	int64_t l2 = t->d->info.l2;
-	double rotate = 0, fixed = 0;
+	double rotate, fixed;
 
-	if (job->mode != GPU_BENCH || l2 <= 0)
+	if (job->mode == GPU_RUN || l2 <= 0)
 		return;
-	sum_buffers(job, &rotate, &fixed);
-	t->cache = rotate * t->copies > (double)l2 || rotate + fixed > (double)l2 ?
-		GPU_CACHE_COLD : GPU_CACHE_WARM;
+	t->cache = GPU_CACHE_COLD;
+	for (int c = job->mode == GPU_RACE; c <= (job->mode == GPU_RACE ? job->race.n : 0); c++) {
+		sum_buffers(job, c, &rotate, &fixed);
+		if (rotate * t->copies <= (double)l2 && rotate + fixed <= (double)l2)
+			t->cache = GPU_CACHE_WARM;
+	}
 }
 
 static enum err_code fill(struct cuda_task *t, cuda_ptr p, size_t bytes, uint32_t word)
@@ -267,8 +291,11 @@ static enum err_code check_threads(struct cuda_task *t, const struct cuda_launch
 static enum err_code make_launch(struct cuda_task *t, struct cuda_launch *l,
 	const struct gpu_step *s)
 {
-	l->what = arena_strf(t->arena, "of '%s'", s->entry);
-	l->after = arena_strf(t->arena, "after '%s'", s->entry);
+	const char *whose = s->contestant ? arena_strf(t->arena, " (%s)",
+		t->job->race.names[s->contestant - 1]) : "";
+
+	l->what = arena_strf(t->arena, "of '%s'%s", s->entry, whose);
+	l->after = arena_strf(t->arena, "after '%s'%s", s->entry, whose);
 	TRY(CU_FOR(t->d, l->what, cuModuleGetFunction, &l->function, t->modules[s->binary],
 		s->entry));
 	for (int i = 0; i < 3; i++) {
@@ -352,11 +379,14 @@ enum err_code cuda_task_step(struct cuda_task *t, int step, int copy)
 		NULL);
 }
 
-enum err_code cuda_task_run(struct cuda_task *t, int copy)
+enum err_code cuda_task_run(struct cuda_task *t, int contestant, int copy)
 {
-	for (int i = 0; i < t->job->nsteps; i++)
-		if (!t->job->steps[i].once)
+	for (int i = 0; i < t->job->nsteps; i++) {
+		const struct gpu_step *s = &t->job->steps[i];
+
+		if (!s->once && (!s->contestant || s->contestant == contestant))
 			TRY(cuda_task_step(t, i, copy));
+	}
 	return OK;
 }
 

@@ -40,9 +40,9 @@ cuda_ptr cuda_task_memory(const struct cuda_task *t, int buffer, int copy);
 /* The steps that come once, before all runs. */
 NODISCARD enum err_code cuda_task_begin(struct cuda_task *t);
 
-/* Put one step, or a whole run, on the stream. */
+/* Put one step, or a whole run, on the stream; of a race, a run of the contestant, from 1. */
 NODISCARD enum err_code cuda_task_step(struct cuda_task *t, int step, int copy);
-NODISCARD enum err_code cuda_task_run(struct cuda_task *t, int copy);
+NODISCARD enum err_code cuda_task_run(struct cuda_task *t, int contestant, int copy);
 
 /* Has something written beyond the end of a buffer? `what` did it. */
 NODISCARD enum err_code cuda_task_check_ends(struct cuda_task *t, const char *what);

@@ -318,17 +318,22 @@ static void fetch_results(struct gpu *g, const struct gpu_job *job, const struct
 			memcpy(job->buffers[i].to, g->share.map + l->to[i], job->buffers[i].bytes);
 }
 
-/* "'gemm'", or "one of 'zero', 'gemm'". */
+/* "'gemm'", or "one of 'zero', 'gemm'"; of a race "one of 'gemm' (first), 'gemm' (second)". */
 static const char *kernel_names(struct gpu *g, const struct gpu_job *job)
 {
 	const char *text = NULL;
 	int n = 0;
 
 	for (int i = 0; i < job->nsteps; i++) {
-		if (job->steps[i].kind != GPU_STEP_KERNEL || job->steps[i].once || ++n > 4)
+		const struct gpu_step *s = &job->steps[i];
+		const char *name;
+
+		if (s->kind != GPU_STEP_KERNEL || s->once || ++n > 4)
 			continue;
-		text = text ? arena_strf(&g->scratch, "%s, '%.80s'", text, job->steps[i].entry) :
-			arena_strf(&g->scratch, "'%.80s'", job->steps[i].entry);
+		name = s->contestant ? arena_strf(&g->scratch, "'%.80s' (%.40s)", s->entry,
+			job->race.names[s->contestant - 1]) :
+			arena_strf(&g->scratch, "'%.80s'", s->entry);
+		text = text ? arena_strf(&g->scratch, "%s, %s", text, name) : name;
 	}
 	if (!text)
 		return "a fill";
@@ -341,7 +346,7 @@ static void set_limits(struct request *q, const struct gpu_job *job, double limi
 
 	for (int i = 0; i < job->nbuffers; i++)
 		bytes += (double)job->buffers[i].bytes;
-	q->limit[STAGE_RUNNING] = limit + (job->mode == GPU_BENCH ? BENCH_SECONDS : 0);
+	q->limit[STAGE_RUNNING] = limit + (job->mode != GPU_RUN ? BENCH_SECONDS : 0);
 	q->limit[STAGE_PREPARING] += bytes / COPY_BYTES_A_SECOND;
 	q->limit[STAGE_RETURNING] += bytes / COPY_BYTES_A_SECOND;
 }

@@ -92,6 +92,11 @@ struct gpu_result {
 	int copies;			/* that rotated buffers had */
 	enum gpu_cache cache;
 	double watts;			/* that the board drew meanwhile; 0: not known */
+	/* Of a race `ms` are the medians of its turns, round by round, each in the order of the
+	 * contestants. */
+	int contestants;		/* 0: it was none */
+	double *least, *most;		/* of all runs of each contestant */
+	int *batch;			/* runs of a turn of each */
 };
 
 /* device: CUDA's number of it, 0 for the first. `m` is borrowed and outlives the gpu.

@@ -248,14 +248,56 @@ static enum err_code check_bench(const struct gpu_bench *b, struct err *e)
 	return OK;
 }
 
+static bool is_contestant(const struct gpu_job *job, int i)
+{
+	return i >= 0 && i <= (job->mode == GPU_RACE ? job->race.n : 0);
+}
+
+static enum err_code check_contestants(const struct gpu_job *job, struct err *e)
+{
+	for (int i = 0; i < job->nbuffers; i++)
+		if (!is_contestant(job, job->buffers[i].contestant))
+			return WRONG("%s is of no contestant", buffer_name(job, i).text);
+	for (int i = 0; i < job->nsteps; i++) {
+		const struct gpu_step *s = &job->steps[i];
+
+		if (!is_contestant(job, s->contestant) || (s->once && s->contestant))
+			return WRONG("step %d is of no contestant", i);
+	}
+	return OK;
+}
+
+static enum err_code check_race(const struct gpu_job *job, struct err *e)
+{
+	const struct gpu_race *r = &job->race;
+	bool found;
+
+	if (r->n < 1 || r->n > GPU_CONTESTANTS_MAX)
+		return WRONG("a race has 1 to %d contestants, not %d", GPU_CONTESTANTS_MAX, r->n);
+	if (!(r->warmup >= 0 && r->warmup < HUGE_VAL && r->turn >= 0 && r->turn < HUGE_VAL &&
+	    r->seconds >= 0 && r->seconds < HUGE_VAL))
+		return WRONG("the seconds of a race are a number from 0");
+	if (r->rounds_min < 0 || r->rounds_min > GPU_RUNS_MAX / r->n)
+		return WRONG("a race of %d has 0 to %d rounds, not %d", r->n, GPU_RUNS_MAX / r->n,
+			r->rounds_min);
+	for (int c = 1; c <= r->n; c++) {
+		found = false;
+		for (int i = 0; i < job->nsteps; i++)
+			found = found || job->steps[i].contestant == c;
+		if (!r->names || !r->names[c - 1] || !found)
+			return WRONG("contestant %d of a race has no %s", c, found ? "name" : "steps");
+	}
+	return OK;
+}
+
 enum err_code gpu_job_check(const struct gpu_job *job, struct err *e)
 {
 	if (job->nbinaries < 0 || job->nbinaries > BINARIES_MAX)
 		return WRONG("a job has 0 to %d binaries, not %d", BINARIES_MAX, job->nbinaries);
 	if (job->nbuffers < 0 || job->nbuffers > BUFFERS_MAX)
 		return WRONG("a job has 0 to %d buffers, not %d", BUFFERS_MAX, job->nbuffers);
-	if ((unsigned)job->mode > GPU_BENCH)
-		return WRONG("a job is to be run or benchmarked");
+	if ((unsigned)job->mode > GPU_RACE)
+		return WRONG("a job is to be run, benchmarked or raced");
 	if (job->nsteps < 1 || job->nsteps > STEPS_MAX)
 		return WRONG("a job has 1 to %d steps, not %d", STEPS_MAX, job->nsteps);
 	for (int i = 0; i < job->nbinaries; i++)
@@ -265,5 +307,8 @@ enum err_code gpu_job_check(const struct gpu_job *job, struct err *e)
 		TRY(check_buffer(job, i, e));
 	for (int i = 0; i < job->nsteps; i++)
 		TRY(check_step(job, i, e));
+	if (job->mode == GPU_RACE)
+		TRY(check_race(job, e));
+	TRY(check_contestants(job, e));
 	return job->mode == GPU_BENCH ? check_bench(&job->bench, e) : OK;
 }

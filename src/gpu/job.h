@@ -2,8 +2,9 @@
  *
  * A job is some binaries, some buffers, and steps that run in order on one stream: the
  * launch of a kernel of one of the binaries, or a fill of a buffer. One pass over the
- * steps is a run, but for those that come once, before all runs. Nothing here is owned: arrays, names and host memory are borrowed
- * until gpu_run returns.
+ * steps is a run, but for those that come once, before all runs. A race has several contestants
+ * whose runs are timed in turns; each has steps and buffers of its own, beside those of all.
+ * Nothing here is owned: arrays, names and host memory are borrowed until gpu_run returns.
  */
 #ifndef GPU_JOB_H
 #define GPU_JOB_H
@@ -14,6 +15,7 @@ enum {
 	GPU_RANK_MAX = 5,		/* of a tensor map */
 	GPU_RUNS_MAX = 100000,		/* times that one job may record */
 	GPU_COPIES_MAX = 256,		/* of rotated buffers */
+	GPU_CONTESTANTS_MAX = 64,	/* of a race */
 };
 
 /* ---- buffers ---- */
@@ -32,6 +34,7 @@ struct gpu_buffer {
 	uint32_t word;			/* repeated from the start; the last may be cut */
 	void *to;			/* its contents after the last run; NULL: not wanted */
 	bool rotate;			/* when benchmarking, runs take turns on copies of it */
+	int contestant;			/* of a race, from 1: of this one alone; 0: of all */
 };
 
 /* ---- parameters of a kernel ---- */
@@ -92,6 +95,7 @@ enum gpu_step_kind { GPU_STEP_KERNEL, GPU_STEP_FILL };
 struct gpu_step {
 	enum gpu_step_kind kind;
 	bool once;			/* before all runs, for each copy of rotated buffers */
+	int contestant;			/* of a race, from 1: in its runs alone; 0: in all */
 
 	/* KERNEL */
 	int binary;			/* that has the kernel: index into the job's */
@@ -115,6 +119,7 @@ struct gpu_step {
 enum gpu_mode {
 	GPU_RUN,			/* once; the buffers' ends are watched for overruns */
 	GPU_BENCH,			/* many times, for the times */
+	GPU_RACE,			/* likewise, contestant by contestant, round by round */
 };
 
 struct gpu_bench {
@@ -123,6 +128,17 @@ struct gpu_bench {
 	int runs_min, runs_max;		/* whatever `seconds` says; 0: 3, GPU_RUNS_MAX */
 	int copies;			/* of rotated buffers; 0: so many that together they
 					 * exceed twice the L2; fewer if memory is short */
+};
+
+/* In a round each contestant has one turn: a batch of runs, of about so many seconds. In every
+ * second round the order is reversed, and after that the next one begins. */
+struct gpu_race {
+	const char *const *names;	/* of the contestants, for messages */
+	int n;
+	double warmup;			/* seconds of turns that do not count, each contestant */
+	double turn;			/* seconds of one */
+	double seconds;			/* of each contestant, to reach */
+	int rounds_min;			/* whatever `seconds` says; 0: 3 */
 };
 
 struct gpu_job {
@@ -134,6 +150,7 @@ struct gpu_job {
 	int nsteps;
 	enum gpu_mode mode;
 	struct gpu_bench bench;
+	struct gpu_race race;
 };
 
 /* Is the description complete and within what any device takes? Needs no device. */

@@ -205,6 +205,12 @@ void put_result(struct wire *w, const struct gpu_result *r)
 	wire_put_double(w, r->watts);
 	wire_put_u32(w, (uint32_t)r->runs);
 	wire_put(w, r->ms, (size_t)r->runs * sizeof(*r->ms));
+	wire_put_u32(w, (uint32_t)r->contestants);
+	for (int i = 0; i < r->contestants; i++) {
+		wire_put_double(w, r->least[i]);
+		wire_put_double(w, r->most[i]);
+		wire_put_u32(w, (uint32_t)r->batch[i]);
+	}
 }
 
 void get_result(struct wire *w, struct gpu_result *r, struct arena *a)
@@ -217,6 +223,15 @@ void get_result(struct wire *w, struct gpu_result *r, struct arena *a)
 	r->ms = ARENA_ARRAY(a, r->runs, double);
 	for (int i = 0; i < r->runs; i++)
 		r->ms[i] = wire_get_double(w);
+	r->contestants = wire_get_count(w, 2 * sizeof(double) + sizeof(uint32_t));
+	r->least = ARENA_ARRAY(a, r->contestants, double);
+	r->most = ARENA_ARRAY(a, r->contestants, double);
+	r->batch = ARENA_ARRAY(a, r->contestants, int);
+	for (int i = 0; i < r->contestants; i++) {
+		r->least[i] = wire_get_double(w);
+		r->most[i] = wire_get_double(w);
+		r->batch[i] = (int)wire_get_u32(w);
+	}
 }
 
 /* ---- jobs ---- */
@@ -281,6 +296,7 @@ static void put_buffer(struct wire *w, const struct gpu_buffer *b, size_t from, 
 	wire_put_u32(w, b->init);
 	wire_put_u32(w, b->word);
 	wire_put_u32(w, b->rotate);
+	wire_put_u32(w, (uint32_t)b->contestant);
 	wire_put_u32(w, b->to != NULL);
 	if (b->init == GPU_INIT_HOST)
 		wire_put_u64(w, from);
@@ -297,6 +313,7 @@ static void get_buffer(struct wire *w, struct gpu_buffer *b, unsigned char *shar
 	b->init = (enum gpu_init)wire_get_below(w, GPU_INIT_WORD + 1);
 	b->word = wire_get_u32(w);
 	b->rotate = wire_get_below(w, 2);
+	b->contestant = (int)wire_get_u32(w);
 	to = wire_get_below(w, 2);
 	if (b->init == GPU_INIT_HOST)
 		b->from = get_place(w, b->bytes, share, bytes);
@@ -336,6 +353,7 @@ static void put_step(struct wire *w, const struct gpu_step *s)
 	wire_put_u32(w, (uint32_t)s->buffer);
 	wire_put_u32(w, s->word);
 	wire_put_u32(w, s->once);
+	wire_put_u32(w, (uint32_t)s->contestant);
 	if (s->kind != GPU_STEP_KERNEL)
 		return;
 	wire_put_u32(w, (uint32_t)s->binary);
@@ -365,6 +383,7 @@ static void get_step(struct wire *w, struct gpu_step *s, struct arena *a)
 	s->buffer = (int)wire_get_u32(w);
 	s->word = wire_get_u32(w);
 	s->once = wire_get_below(w, 2);
+	s->contestant = (int)wire_get_u32(w);
 	if (s->kind != GPU_STEP_KERNEL)
 		return;
 	s->binary = (int)wire_get_u32(w);
@@ -382,6 +401,32 @@ static void get_step(struct wire *w, struct gpu_step *s, struct arena *a)
 	s->params = params;
 }
 
+static void put_race(struct wire *w, const struct gpu_race *r)
+{
+	wire_put_double(w, r->warmup);
+	wire_put_double(w, r->turn);
+	wire_put_double(w, r->seconds);
+	wire_put_u32(w, (uint32_t)r->rounds_min);
+	wire_put_u32(w, (uint32_t)r->n);
+	for (int i = 0; i < r->n; i++)
+		wire_put_str(w, r->names[i]);
+}
+
+static void get_race(struct wire *w, struct gpu_race *r, struct arena *a)
+{
+	const char **names;
+
+	r->warmup = wire_get_double(w);
+	r->turn = wire_get_double(w);
+	r->seconds = wire_get_double(w);
+	r->rounds_min = (int)wire_get_u32(w);
+	r->n = wire_get_count(w, sizeof(uint32_t));
+	names = ARENA_ARRAY(a, r->n, const char *);
+	for (int i = 0; i < r->n; i++)
+		names[i] = wire_get_text(w);
+	r->names = names;
+}
+
 void put_job(struct wire *w, const struct gpu_job *job, const struct share_layout *l)
 {
 	wire_put_u32(w, job->mode);
@@ -390,6 +435,7 @@ void put_job(struct wire *w, const struct gpu_job *job, const struct share_layou
 	wire_put_u32(w, (uint32_t)job->bench.runs_min);
 	wire_put_u32(w, (uint32_t)job->bench.runs_max);
 	wire_put_u32(w, (uint32_t)job->bench.copies);
+	put_race(w, &job->race);
 	wire_put_u32(w, (uint32_t)job->nbinaries);
 	for (int i = 0; i < job->nbinaries; i++)
 		put_binary(w, &job->binaries[i], l->binary[i]);
@@ -409,21 +455,22 @@ void get_job(struct wire *w, struct gpu_job *job, unsigned char *share, size_t b
 	struct gpu_step *steps;
 
 	*job = (struct gpu_job){ 0 };
-	job->mode = (enum gpu_mode)wire_get_below(w, GPU_BENCH + 1);
+	job->mode = (enum gpu_mode)wire_get_below(w, GPU_RACE + 1);
 	job->bench.warmup = wire_get_double(w);
 	job->bench.seconds = wire_get_double(w);
 	job->bench.runs_min = (int)wire_get_u32(w);
 	job->bench.runs_max = (int)wire_get_u32(w);
 	job->bench.copies = (int)wire_get_u32(w);
+	get_race(w, &job->race, a);
 	job->nbinaries = wire_get_count(w, 2 * sizeof(uint64_t));
 	binaries = ARENA_ARRAY(a, job->nbinaries, struct gpu_binary);
 	for (int i = 0; i < job->nbinaries; i++)
 		get_binary(w, &binaries[i], share, bytes);
-	job->nbuffers = wire_get_count(w, 5 * sizeof(uint32_t) + sizeof(uint64_t));
+	job->nbuffers = wire_get_count(w, 6 * sizeof(uint32_t) + sizeof(uint64_t));
 	buffers = ARENA_ARRAY(a, job->nbuffers, struct gpu_buffer);
 	for (int i = 0; i < job->nbuffers; i++)
 		get_buffer(w, &buffers[i], share, bytes);
-	job->nsteps = wire_get_count(w, 4 * sizeof(uint32_t));
+	job->nsteps = wire_get_count(w, 5 * sizeof(uint32_t));
 	steps = ARENA_ARRAY(a, job->nsteps, struct gpu_step);
 	for (int i = 0; i < job->nsteps; i++)
 		get_step(w, &steps[i], a);

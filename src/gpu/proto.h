@@ -17,6 +17,9 @@ enum message {
 	MSG_STAGE, MSG_REPLY,
 };
 
+/* In place of a device's number: compile, and open none. */
+#define NO_DEVICE UINT32_MAX
+
 /* What the worker is about; each has a time limit of its own. */
 enum stage {
 	STAGE_STARTING,			/* the driver and the context */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -121,14 +122,15 @@ static void serve_compile(struct worker *w, struct frame *f)
 	struct compile_result r;
 	struct compile_job job;
 	struct wire reply;
-	int ordinal = (int)wire_get_u32(&f->body);
+	uint32_t ordinal = wire_get_u32(&f->body);
 	enum err_code code;
 
 	get_compile_job(&f->body, &job, &w->arena);
 	if (f->body.bad)
 		leave();
 	tell_stage(w, STAGE_COMPILING);
-	wake(w, ordinal);
+	if (ordinal != NO_DEVICE)
+		wake(w, (int)ordinal);
 	code = compile_here(&job, &w->arena, &r, &v.err);
 	if (code)
 		v.failure = code != ERR_IO ? GPU_FAIL_JOB :
@@ -238,6 +240,7 @@ int gpu_worker_main(int argc, char **argv)
 	(void)argv;
 	if (!getenv(WORKER_VARIABLE) || fstat(w.socket, &st) || !S_ISSOCK(st.st_mode))
 		return WORKER_USAGE;	/* a person typed the hidden argument */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* when no thread of ours gets to see it */
 	arena_init(&w.arena, &w.mem);
 	if (pthread_create(&watcher, NULL, watch_shell, &w.socket))
 		return WORKER_USAGE;

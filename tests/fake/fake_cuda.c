@@ -6,16 +6,24 @@
  * same on every machine.
  *
  * A binary is the text "FAKE"; "FAKE80" is one for another architecture, "FAKE:pid" one
- * that has the kernel pid alone. The variable FAKE_CUDA_INIT is what cuInit returns,
+ * that has the kernel pid alone. "FAKESRC" comes of fake_nvrtc.c, with the source: its kernels
+ * write zeros to all that they are given. The variable FAKE_CUDA_INIT is what cuInit returns,
  * FAKE_CUDA_NAME the device's name, FAKE_CUDA_SMS how many SMs it has.
+ *
+ * FAKE_CUDA_KERNELS tells kernels of sources apart by the shared memory that they are launched
+ * with: "98304=120 131072=wrong" are microseconds that one takes, and another that writes nothing;
+ * others: fault, hang. FAKE_CUDA_DRIFT: by how much more everything takes after each second. With
+ * FAKE_CUDA_LOG each launch of such a kernel adds a line to that file: its name and shared memory.
  */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "fake_source.h"
 #include "gpu/cuda_api.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -32,13 +40,17 @@ struct CUevent_st {
 
 struct CUfunc_st {
 	const char *name;
-	int (*run)(const struct cuda_launch_config *c, void **params);
+	int (*run)(const struct cuda_launch_config *c, void **params);	/* NULL: of a source */
 	int nparams;
-	size_t sizes[4];
+	size_t sizes[FAKE_PARAMS_MAX];
+	char pointer[FAKE_PARAMS_MAX];
 };
 
 struct CUmod_st {
 	char only[32];			/* the kernel that it has; "": all */
+	char *source;			/* or those of this */
+	struct CUfunc_st found[8];	/* those that were asked for */
+	int nfound;
 };
 
 /* The state of the one device. */
@@ -46,6 +58,14 @@ static int64_t now_us;
 static size_t used;
 static int pending, lost;		/* errors: at the next synchronisation, for ever */
 static int hanging;
+
+/* Time that a launch of so many microseconds takes now. */
+static int64_t takes(int64_t us)
+{
+	const char *drift = getenv("FAKE_CUDA_DRIFT");
+
+	return us + (int64_t)(drift ? (double)us * atof(drift) * (double)now_us * 1e-6 : 0);
+}
 
 /* ---- kernels ---- */
 
@@ -135,7 +155,7 @@ static int babble(const struct cuda_launch_config *c, void **params)
 static int last(const struct cuda_launch_config *c, void **params)
 {
 	(void)c;
-	now_us += PARAM(int, 0) - STEP_US;
+	now_us += takes(PARAM(int, 0)) - STEP_US;
 	return 0;
 }
 
@@ -190,21 +210,75 @@ static int map(const struct cuda_launch_config *c, void **params)
 	return 0;
 }
 
+#define KERNEL(name, n, ...) { #name, name, n, { __VA_ARGS__ }, { 0 } }
+
 static struct CUfunc_st kernels[] = {
-	{ "saxpy", saxpy, 4, { 4, 4, 8, 8 } },
-	{ "overrun", overrun, 2, { 8, 4 } },
-	{ "hang", hang, 0, { 0 } },
-	{ "fault", fault, 0, { 0 } },
-	{ "refuse", refuse, 0, { 0 } },
-	{ "crash", crash, 0, { 0 } },
-	{ "quit", quit, 0, { 0 } },
-	{ "babble", babble, 0, { 0 } },
-	{ "last", last, 1, { 4 } },
-	{ "pid", pid, 1, { 8 } },
-	{ "where", where, 2, { 8, 8 } },
-	{ "shape", shape, 1, { 8 } },
-	{ "map", map, 2, { 128, 8 } },
+	KERNEL(saxpy, 4, 4, 4, 8, 8),
+	KERNEL(overrun, 2, 8, 4),
+	KERNEL(hang, 0, 0),
+	KERNEL(fault, 0, 0),
+	KERNEL(refuse, 0, 0),
+	KERNEL(crash, 0, 0),
+	KERNEL(quit, 0, 0),
+	KERNEL(babble, 0, 0),
+	KERNEL(last, 1, 4),
+	KERNEL(pid, 1, 8),
+	KERNEL(where, 2, 8, 8),
+	KERNEL(shape, 1, 8),
+	KERNEL(map, 2, 128, 8),
 };
+
+/* What FAKE_CUDA_KERNELS says of kernels with so much shared memory; "" if nothing. */
+static void manner(unsigned smem, char text[16])
+{
+	const char *s = getenv("FAKE_CUDA_KERNELS");
+	unsigned of;
+	int n;
+
+	text[0] = '\0';
+	for (; s && sscanf(s, " %u=%15s%n", &of, text, &n) == 2; s += n)
+		if (of == smem)
+			return;
+	text[0] = '\0';
+}
+
+static void note_launch(const char *name, unsigned smem)
+{
+	const char *path = getenv("FAKE_CUDA_LOG");
+	FILE *f = path ? fopen(path, "a") : NULL;
+
+	if (!f)
+		return;
+	fprintf(f, "%s %u\n", name, smem);
+	fclose(f);
+}
+
+enum { BEFORE = 256, MAP_BYTES = 128, END = 512 };	/* END: what the program puts behind */
+
+/* Zeros to what the parameters point to. */
+static int of_source(const struct CUfunc_st *f, const struct cuda_launch_config *c, void **params)
+{
+	char how[16];
+
+	manner(c->smem, how);
+	note_launch(f->name, c->smem);
+	if (!strcmp(how, "fault"))
+		return fault(c, params);
+	if (!strcmp(how, "hang"))
+		return hang(c, params);
+	now_us += takes(atoi(how) ? atoi(how) : STEP_US) - STEP_US;
+	for (int i = 0; i < f->nparams && strcmp(how, "wrong"); i++) {
+		cuda_ptr p;
+		size_t bytes;
+
+		if (!f->pointer[i])
+			continue;
+		p = PARAM(cuda_ptr, i);	/* a map begins with its address */
+		memcpy(&bytes, (char *)(uintptr_t)p - BEFORE, sizeof(bytes));
+		memset((void *)(uintptr_t)p, 0, bytes - END);
+	}
+	return 0;
+}
 
 /* ---- errors and synchronisation ---- */
 
@@ -346,8 +420,6 @@ int cuStreamCreate(struct CUstream_st **stream, unsigned flags)
 
 /* ---- memory: each piece has its size before it ---- */
 
-enum { BEFORE = 256 };
-
 int cuMemGetInfo_v2(size_t *left, size_t *total)
 {
 	*left = MEMORY - used;
@@ -435,12 +507,15 @@ int cuModuleLoadData(struct CUmod_st **module, const void *image)
 		return CUDA_OUT_OF_MEMORY;
 	if (!strncmp(image, "FAKE:", 5))
 		strncpy((*module)->only, (const char *)image + 5, sizeof((*module)->only) - 1);
+	if (!strncmp(image, "FAKESRC\n", 8))
+		(*module)->source = strdup((const char *)image + 8);
 	used += CODE;
 	return 0;
 }
 
 int cuModuleUnload(struct CUmod_st *module)
 {
+	free(module->source);
 	free(module);
 	used -= CODE;
 	return 0;
@@ -448,7 +523,22 @@ int cuModuleUnload(struct CUmod_st *module)
 
 int cuModuleGetFunction(struct CUfunc_st **function, struct CUmod_st *module, const char *name)
 {
-	if (*module->only && strcmp(module->only, name))
+	struct fake_kernel k;
+	const char *s = module->source;
+
+	while (s && (s = fake_next_kernel(s, &k))) {
+		struct CUfunc_st *f = &module->found[module->nfound % 8];
+
+		if (strcmp(k.name, name))
+			continue;
+		*f = (struct CUfunc_st){ .name = strdup(name), .nparams = k.nparams };
+		memcpy(f->sizes, k.sizes, sizeof(k.sizes));
+		memcpy(f->pointer, k.pointer, sizeof(k.pointer));
+		module->nfound++;
+		*function = f;
+		return 0;
+	}
+	if (module->source || (*module->only && strcmp(module->only, name)))
 		return CUDA_NOT_FOUND;
 	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
 		if (!strcmp(kernels[i].name, name)) {
@@ -489,7 +579,8 @@ int cuLaunchKernelEx(const struct cuda_launch_config *config, struct CUfunc_st *
 	if (extra || lost)
 		return lost ? lost : CUDA_INVALID_VALUE;
 	now_us += STEP_US;
-	return function->run(config, params);
+	return function->run ? function->run(config, params) :
+		of_source(function, config, params);
 }
 
 /* Not NVIDIA's format; what the kernel "map" gives back. */

@@ -20,6 +20,7 @@
 #include "gpu/gpu.h"
 #include "gpu/proto.h"
 #include "tap.h"
+#include "unit/leftovers.h"
 
 /* ---- our declarations against NVIDIA's ---- */
 
@@ -132,30 +133,6 @@ static const struct gpu_binary BINARIES[] = {
 	{ FAKE_BINARY, sizeof(FAKE_BINARY) },
 	{ "FAKE:pid", 9 },		/* has this kernel alone */
 };
-
-static bool says(const char *text)
-{
-	if (strstr(err.msg, text))
-		return true;
-	diag("'%s' is not in: %s", text, err.msg);
-	return false;
-}
-
-static int open_files(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
-static bool have_children(void)
-{
-	return waitpid(-1, NULL, WNOHANG) >= 0 || errno != ECHILD;
-}
 
 static struct gpu *open_gpu(void)
 {
@@ -354,7 +331,7 @@ static void test_compile_errors(struct gpu *g, struct compile_job *job)
 	job->source = "__global__ void k(float *y)\n{\n\ty[0] = zz;\n\ty[1] = \"s\";\n}\n";
 	is_int(gpu_compile(g, job, NULL, &arena, &r, &err), ERR_INPUT, "a wrong source");
 	ok(err.line == 3 && !strcmp(err.file, "made.cu"), "has its line and file in the error");
-	ok(says("\"zz\" is undefined (and 1 more)"), "and what is wrong");
+	ok(says(&err, "\"zz\" is undefined (and 1 more)"), "and what is wrong");
 	ok(r.ndiags == 2 && r.diags[1].line == 4 && !r.cubin, "the second error is there too");
 	is_int(gpu_failure(g), GPU_FAIL_JOB, "as a failure of the job");
 
@@ -369,12 +346,12 @@ static void test_compile_errors(struct gpu *g, struct compile_job *job)
 
 	job->source = "extern \"C\" __global__ void k(float *y)\n{\n"
 		"\t__shared__ volatile float s[80000];\n\ts[threadIdx.x * 200] = 1;\n\ty[0] = s[5];\n}\n";
-	ok(gpu_compile(g, job, NULL, &arena, &r, &err) && says("'k' uses too much shared data"),
+	ok(gpu_compile(g, job, NULL, &arena, &r, &err) && says(&err, "'k' uses too much shared data"),
 		"an error of ptxas without a line");
 
 	job->arch = "sm_9q";
 	is_int(gpu_compile(g, job, NULL, &arena, &r, &err), ERR_INPUT, "no such architecture");
-	ok(says("sm_9q"), "is named");
+	ok(says(&err, "sm_9q"), "is named");
 	job->arch = NULL;
 	is_int(gpu_compile(g, job, NULL, &arena, &r, &err), ERR_INPUT, "none at all is refused");
 }
@@ -434,7 +411,7 @@ static void test_cache(void)
 static bool refused(const struct gpu_job *job, const char *text)
 {
 	err = (struct err){ 0 };
-	return gpu_job_check(job, &err) == ERR_INPUT && says(text);
+	return gpu_job_check(job, &err) == ERR_INPUT && says(&err, text);
 }
 
 static void test_job_check(void)
@@ -625,7 +602,7 @@ static void test_binaries(void)
 		.nbuffers = 3, .steps = steps, .nsteps = 2 };
 	ok(!run(g, &s.job, PATIENT) && saxpy_right(&s, 1) && y, "kernels of two binaries run");
 	steps[0].binary = 1;
-	ok(run(g, &s.job, PATIENT) && gpu_failure(g) == GPU_FAIL_BINARY && says("'saxpy'"),
+	ok(run(g, &s.job, PATIENT) && gpu_failure(g) == GPU_FAIL_BINARY && says(&err, "'saxpy'"),
 		"a kernel is looked for in its step's binary");
 	ok(!gpu_probe(g, NULL, &info, &err) && info.memory_free == info.memory_total,
 		"and no binary stays loaded");
@@ -767,7 +744,7 @@ static void fails(struct gpu *g, const char *entry, enum gpu_failure want, const
 	char name[80];
 
 	simple_init(&s, entry);
-	ok(run(g, &s.job, PATIENT) && says(text), entry);
+	ok(run(g, &s.job, PATIENT) && says(&err, text), entry);
 	snprintf(name, sizeof(name), "'%s' is a failure of its kind", entry);
 	is_int(gpu_failure(g), want, name);
 	snprintf(name, sizeof(name), "after '%s' the next job works", entry);
@@ -784,7 +761,7 @@ static void test_failures(void)
 	start = wire_clock();
 	is_int(run(g, &s.job, 0.2), ERR_LIMIT, "a kernel that hangs");
 	ok(seconds_since(start) < PATIENT, "is stopped");
-	ok(says("'hang' did not finish within 0.2 s"), "and said to be");
+	ok(says(&err, "'hang' did not finish within 0.2 s"), "and said to be");
 	is_int(gpu_failure(g), GPU_FAIL_TIMEOUT, "as a time-out");
 	ok(still_works(g), "after it the next job works");
 	s.job.mode = GPU_BENCH;
@@ -808,30 +785,30 @@ static void test_refusals(void)
 	saxpy_init(&s);
 	s.buffers[0] = (struct gpu_buffer){ .name = "big", .bytes = (size_t)1 << 30 };
 	is_int(run(g, &s.job, PATIENT), ERR_LIMIT, "more memory than there is");
-	ok(says("cuMemAlloc of 1.0 GiB for 'big' failed with CUDA_ERROR_OUT_OF_MEMORY") &&
-		says("256.0 MiB of 256.0 MiB are free"), "is told with what there is");
+	ok(says(&err, "cuMemAlloc of 1.0 GiB for 'big' failed with CUDA_ERROR_OUT_OF_MEMORY") &&
+		says(&err, "256.0 MiB of 256.0 MiB are free"), "is told with what there is");
 	is_int(gpu_failure(g), GPU_FAIL_MEMORY, "as a failure of memory");
 	ok(still_works(g), "after it the next job works");
 
 	saxpy_init(&s);
 	s.job.binaries = &(struct gpu_binary){ "FAKE80", 7 };
-	ok(run(g, &s.job, PATIENT) && gpu_failure(g) == GPU_FAIL_BINARY && says("architecture"),
+	ok(run(g, &s.job, PATIENT) && gpu_failure(g) == GPU_FAIL_BINARY && says(&err, "architecture"),
 		"a binary for another device");
 	saxpy_init(&s);
 	s.params[1].kind = GPU_PARAM_BITS64;
-	ok(run(g, &s.job, PATIENT) == ERR_INPUT && says("parameter 1 of 'saxpy' has 4 bytes"),
+	ok(run(g, &s.job, PATIENT) == ERR_INPUT && says(&err, "parameter 1 of 'saxpy' has 4 bytes"),
 		"a parameter of another size");
 	saxpy_init(&s);
 	s.step.nparams = 3;
-	ok(run(g, &s.job, PATIENT) == ERR_INPUT && says("takes 4 parameters, the job gives it 3"),
+	ok(run(g, &s.job, PATIENT) == ERR_INPUT && says(&err, "takes 4 parameters, the job gives it 3"),
 		"one too few");
 	saxpy_init(&s);
 	s.step.smem = 232000;
-	ok(run(g, &s.job, PATIENT) == ERR_INPUT && says("232448"),
+	ok(run(g, &s.job, PATIENT) == ERR_INPUT && says(&err, "232448"),
 		"more shared memory than there is");
 	saxpy_init(&s);
 	s.step.block[0] = 1024;
-	ok(run(g, &s.job, PATIENT) == ERR_INPUT && says("at most 512 threads"),
+	ok(run(g, &s.job, PATIENT) == ERR_INPUT && says(&err, "at most 512 threads"),
 		"more threads than it was compiled for");
 
 	simple_init(&s, "overrun");
@@ -839,7 +816,7 @@ static void test_refusals(void)
 	s.params[1] = (struct gpu_param){ .kind = GPU_PARAM_BITS32, .bits = 100 };
 	s.step.nparams = 2;
 	ok(run(g, &s.job, PATIENT) && gpu_failure(g) == GPU_FAIL_OVERRUN &&
-		says("'y' was written to beyond its end, first at byte 0"), "a write past the end");
+		says(&err, "'y' was written to beyond its end, first at byte 0"), "a write past the end");
 	ok(still_works(g), "after all of it the next job works");
 
 	mem.cap = mem.used + 100000;
@@ -859,12 +836,12 @@ static void test_no_driver(void)
 
 	setenv("FAKE_CUDA_INIT", "100", 1);
 	ok(gpu_probe(g, NULL, &info, &err) && gpu_failure(g) == GPU_FAIL_MISSING &&
-		says("cuInit failed with CUDA_ERROR_NO_DEVICE"), "a driver without a device");
+		says(&err, "cuInit failed with CUDA_ERROR_NO_DEVICE"), "a driver without a device");
 	unsetenv("FAKE_CUDA_INIT");
 	gpu_close(g);
 	setenv("MILLRACE_LIBCUDA", "/nowhere/libcuda.so.1", 1);
 	ok(gpu_probe(g, NULL, &info, &err) && gpu_failure(g) == GPU_FAIL_MISSING &&
-		says("MILLRACE_LIBCUDA") && says("/nowhere/libcuda.so.1"),
+		says(&err, "MILLRACE_LIBCUDA") && says(&err, "/nowhere/libcuda.so.1"),
 		"a library that is none");
 	gpu_close(g);
 	unsetenv("MILLRACE_LIBCUDA");
@@ -879,7 +856,7 @@ static void test_no_driver(void)
 	ok(!gpu_probe(g, NULL, &info, &err), "the next worker looks again");
 	gpu_free(g);
 	gpu_new(&mem, 3, &g);
-	ok(gpu_probe(g, NULL, &info, &err) && says("there is no device 3"), "a device too many");
+	ok(gpu_probe(g, NULL, &info, &err) && says(&err, "there is no device 3"), "a device too many");
 	gpu_free(g);
 }
 

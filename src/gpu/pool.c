@@ -1,0 +1,423 @@
+#define _GNU_SOURCE			/* sched_getaffinity */
+#include "gpu/pool.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "gpu/process.h"
+#include "gpu/proto.h"
+
+enum {
+	WORKERS_MAX = 64,
+	TICK_MS = 20,			/* how late an interrupt may be seen */
+	NICE = 5,			/* of workers: who measures goes first */
+};
+
+/* Seconds that may pass without a word: as gpu.c has them. FRAME_SECONDS: for a frame that has
+ * begun, which its sender puts in one go. */
+#define HELLO_SECONDS 30.0
+#define COMPILE_SECONDS 600.0
+#define FRAME_SECONDS 10.0
+
+enum job_state { JOB_WAITING, JOB_COMPILING, JOB_DONE };
+
+struct pool_job {
+	struct arena arena;		/* of all that is in it, itself too */
+	struct pool *pool;		/* NULL: the pool is gone */
+	struct pool_job *prev, *next;	/* in the order in which they came */
+	struct compile_job job;
+	enum job_state state;
+	struct compile_result result;
+	enum err_code code;
+	struct err err;
+};
+
+enum slot_state { SLOT_NONE, SLOT_STARTING, SLOT_IDLE, SLOT_COMPILING };
+
+struct slot {
+	struct process worker;
+	enum slot_state state;
+	bool talking;			/* within a frame: still so, if a handler jumped from it */
+	double deadline;
+	struct pool_job *job;
+};
+
+struct pool {
+	struct mem *mem;
+	struct arena scratch;		/* of one frame */
+	struct pool_job *first, *last;
+	int nslots;
+	struct slot slots[WORKERS_MAX];
+};
+
+static int cores(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		return CPU_COUNT(&set);
+	return (int)max_i64(1, sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+void pool_new(struct mem *m, int workers, struct pool **out)
+{
+	int most = cores();
+	struct pool *p;
+
+	*out = NULL;
+	p = mem_get(m, sizeof(*p));
+	*p = (struct pool){ .mem = m };
+	p->nslots = workers < 1 || workers > most ? most : workers;
+	p->nslots = p->nslots < WORKERS_MAX ? p->nslots : WORKERS_MAX;
+	for (int i = 0; i < WORKERS_MAX; i++)
+		p->slots[i].worker = PROCESS_NONE;
+	arena_init(&p->scratch, m);
+	*out = p;
+}
+
+int pool_workers(const struct pool *p)
+{
+	return p->nslots;
+}
+
+/* ---- jobs ---- */
+
+static void finish(struct pool_job *j, enum err_code code)
+{
+	j->code = code;
+	j->state = JOB_DONE;
+}
+
+void pool_begin(struct pool *p, const struct compile_job *job, struct pool_job **out)
+{
+	struct arena a;
+	struct pool_job *j;
+	const char **options;
+
+	arena_init(&a, p->mem);
+	*out = NULL;
+	j = ARENA_NEW(&a, struct pool_job);
+	j->arena = a;
+	*out = j;
+	j->result.log = "";
+	j->job = *job;
+	j->job.name = job->name ? arena_strdup(&j->arena, job->name) : NULL;
+	j->job.source = job->source ? arena_strdup(&j->arena, job->source) : NULL;
+	j->job.arch = job->arch ? arena_strdup(&j->arena, job->arch) : NULL;
+	options = ARENA_ARRAY(&j->arena, job->noptions, const char *);
+	for (int i = 0; i < job->noptions; i++)
+		options[i] = arena_strdup(&j->arena, job->options[i]);
+	j->job.options = options;
+	j->pool = p;			/* from here on nothing can fail */
+	j->prev = p->last;
+	*(p->last ? &p->last->next : &p->first) = j;
+	p->last = j;
+	if (!job->source || !job->arch)
+		finish(j, err_set(&j->err, ERR_INPUT, NOWHERE,
+			"nothing to compile: the %s is missing",
+			job->source ? "architecture" : "source"));
+}
+
+static void end_slot(struct slot *s)
+{
+	process_end(&s->worker);
+	s->state = SLOT_NONE;
+	s->talking = false;
+	s->job = NULL;
+}
+
+static void leave_pool(struct pool_job *j)
+{
+	struct pool *p = j->pool;
+
+	*(j->prev ? &j->prev->next : &p->first) = j->next;
+	*(j->next ? &j->next->prev : &p->last) = j->prev;
+	j->prev = j->next = NULL;
+	j->pool = NULL;
+}
+
+void pool_drop(struct pool_job *j)
+{
+	struct arena a;
+
+	if (!j)
+		return;
+	for (int i = 0; j->pool && i < j->pool->nslots; i++)
+		if (j->pool->slots[i].job == j)
+			end_slot(&j->pool->slots[i]);
+	if (j->pool)
+		leave_pool(j);
+	a = j->arena;
+	arena_release(&a);
+}
+
+bool pool_done(const struct pool_job *j)
+{
+	return j->state == JOB_DONE;
+}
+
+enum err_code pool_result(struct pool_job *j, struct arena *a, struct compile_result *r,
+	struct err *e)
+{
+	struct wire w = { .arena = &j->arena };
+
+	/* As over the wire: the copy has no part in the job's memory. */
+	put_compile_result(&w, &j->result);
+	get_compile_result(&w, r, a);
+	if (j->code)
+		*e = j->err;
+	return j->code;
+}
+
+static int count(const struct pool *p, enum job_state state)
+{
+	int n = 0;
+
+	for (const struct pool_job *j = p->first; j; j = j->next)
+		n += j->state == state;
+	return n;
+}
+
+int pool_waiting(const struct pool *p)
+{
+	return count(p, JOB_WAITING) + count(p, JOB_COMPILING);
+}
+
+int pool_running(const struct pool *p)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->nslots; i++)
+		n += p->slots[i].state != SLOT_NONE;
+	return n;
+}
+
+void pool_rest(struct pool *p)
+{
+	for (int i = 0; i < p->nslots; i++)
+		if (p->slots[i].state == SLOT_IDLE || p->slots[i].state == SLOT_STARTING)
+			end_slot(&p->slots[i]);
+}
+
+void pool_free(struct pool *p)
+{
+	if (!p)
+		return;
+	for (int i = 0; i < p->nslots; i++)
+		end_slot(&p->slots[i]);
+	while (p->first) {
+		struct pool_job *j = p->first;
+
+		leave_pool(j);
+		if (j->state != JOB_DONE)
+			finish(j, err_set(&j->err, ERR_IO, NOWHERE,
+				"not compiled: its workers were ended"));
+	}
+	arena_release(&p->scratch);
+	mem_put(p->mem, p, sizeof(*p));
+}
+
+/* ---- workers ---- */
+
+static struct pool_job *next_job(const struct pool *p)
+{
+	struct pool_job *j = p->first;
+
+	while (j && j->state != JOB_WAITING)
+		j = j->next;
+	return j;
+}
+
+/* What the worker did instead of its work, as the answer to the job that it had; of one that
+ * never began, to the job that waits first, or they would be started without end. */
+static void lose_worker(struct pool *p, struct slot *s, enum wire_status why)
+{
+	const char *doing = s->state == SLOT_STARTING ? "starting" : "compiling";
+	struct pool_job *j = s->state == SLOT_STARTING ? next_job(p) : s->job;
+	char words[320];
+
+	if (why == WIRE_CLOSED)
+		process_last_words(&s->worker, words, sizeof(words));
+	if (j && why == WIRE_CLOSED)
+		err_set(&j->err, ERR_IO, NOWHERE, "the worker process %s (while %s)", words, doing);
+	else if (j && why == WIRE_LATE && s->state == SLOT_STARTING)
+		err_set(&j->err, ERR_IO, NOWHERE,
+			"the worker process did not answer within %g s", HELLO_SECONDS);
+	else if (j && why == WIRE_LATE)
+		err_set(&j->err, ERR_LIMIT, NOWHERE, "the source was not compiled within %g s",
+			COMPILE_SECONDS);
+	else if (j)
+		err_set(&j->err, ERR_IO, NOWHERE,
+			"the worker process sent what is no message (while %s)", doing);
+	if (j)
+		finish(j, j->err.code);
+	end_slot(s);
+}
+
+/* It may only say what is wrong where there is a job to tell. */
+static void start_slot(struct pool *p, struct slot *s, struct pool_job *j)
+{
+	if (process_start(&s->worker, &p->scratch, &j->err)) {
+		finish(j, j->err.code);
+		return;
+	}
+	setpriority(PRIO_PROCESS, (id_t)s->worker.pid, NICE);	/* or with that which it has */
+	s->state = SLOT_STARTING;
+	s->deadline = wire_clock() + HELLO_SECONDS;
+}
+
+static void give(struct pool *p, struct slot *s, struct pool_job *j)
+{
+	struct wire body = { .arena = &p->scratch };
+	enum wire_status status;
+
+	wire_put_u32(&body, NO_DEVICE);
+	put_compile_job(&body, &j->job);
+	process_hush(&s->worker);
+	s->job = j;
+	s->state = SLOT_COMPILING;
+	s->deadline = wire_clock() + COMPILE_SECONDS;
+	j->state = JOB_COMPILING;
+	s->talking = true;
+	status = wire_send(s->worker.socket, MSG_COMPILE, &body, -1,
+		wire_clock() + FRAME_SECONDS, NULL);
+	s->talking = false;
+	if (status)
+		lose_worker(p, s, status);
+}
+
+static void take_reply(struct pool *p, struct slot *s, struct frame *f)
+{
+	struct pool_job *j = s->job;
+	struct verdict v;
+
+	get_verdict(&f->body, &v);
+	get_compile_result(&f->body, &j->result, &j->arena);
+	if (f->body.bad) {
+		lose_worker(p, s, WIRE_GARBLED);
+		return;
+	}
+	j->err = v.err;
+	finish(j, v.failure == GPU_FAIL_NONE ? OK : v.err.code);
+	s->job = NULL;
+	s->state = SLOT_IDLE;
+}
+
+/* A frame has begun to come. */
+static void hear(struct pool *p, struct slot *s)
+{
+	enum wire_status status;
+	struct frame f;
+
+	s->talking = true;
+	status = wire_receive(s->worker.socket, &f, &p->scratch, wire_clock() + FRAME_SECONDS,
+		NULL);
+	if (f.fd >= 0)
+		close(f.fd);		/* none is due */
+	if (status)
+		lose_worker(p, s, status);
+	else if (s->state == SLOT_STARTING && f.kind == MSG_HELLO)
+		s->state = SLOT_IDLE;
+	else if (s->state == SLOT_COMPILING && f.kind == MSG_REPLY)
+		take_reply(p, s, &f);
+	else if (s->state != SLOT_COMPILING || f.kind != MSG_STAGE)
+		lose_worker(p, s, WIRE_GARBLED);
+	s->talking = false;
+}
+
+/* ---- turns ---- */
+
+/* Jobs to idle workers; new workers for those that are left. */
+static void assign(struct pool *p)
+{
+	struct pool_job *j;
+	int starting = 0;
+
+	for (int i = 0; i < p->nslots; i++) {
+		struct slot *s = &p->slots[i];
+
+		if (s->state == SLOT_IDLE && !process_is_idle(&s->worker))
+			end_slot(s);	/* it ended while nobody needed it */
+		if (s->state == SLOT_IDLE && (j = next_job(p)))
+			give(p, s, j);
+		starting += s->state == SLOT_STARTING;
+	}
+	for (int i = 0; i < p->nslots && starting < count(p, JOB_WAITING); i++) {
+		if (p->slots[i].state != SLOT_NONE)
+			continue;
+		start_slot(p, &p->slots[i], next_job(p));
+		starting += p->slots[i].state == SLOT_STARTING;
+	}
+}
+
+/* Wait for words of any worker, so many milliseconds, and hear them. */
+static void listen_all(struct pool *p, int ms)
+{
+	struct pollfd fds[WORKERS_MAX];
+	int which[WORKERS_MAX], n = 0;
+
+	for (int i = 0; i < p->nslots; i++) {
+		const struct slot *s = &p->slots[i];
+
+		if (s->state != SLOT_STARTING && s->state != SLOT_COMPILING)
+			continue;
+		which[n] = i;
+		fds[n++] = (struct pollfd){ .fd = s->worker.socket, .events = POLLIN };
+	}
+	if (poll(fds, (nfds_t)n, ms) <= 0)
+		return;
+	for (int i = 0; i < n; i++)
+		if (fds[i].revents)
+			hear(p, &p->slots[which[i]]);
+}
+
+static void check_deadlines(struct pool *p)
+{
+	double now = wire_clock();
+
+	for (int i = 0; i < p->nslots; i++) {
+		struct slot *s = &p->slots[i];
+
+		if ((s->state == SLOT_STARTING || s->state == SLOT_COMPILING) && now >= s->deadline)
+			lose_worker(p, s, WIRE_LATE);
+	}
+}
+
+/* Of a call that a failure handler cut short. */
+static void clean(struct pool *p)
+{
+	for (int i = 0; i < p->nslots; i++)
+		if (p->slots[i].talking)
+			lose_worker(p, &p->slots[i], WIRE_GARBLED);
+	arena_release(&p->scratch);
+}
+
+enum err_code pool_turn(struct pool *p, double seconds, const struct stop *stop, struct err *e)
+{
+	double end = wire_clock() + seconds;
+	int done;
+
+	clean(p);
+	done = count(p, JOB_DONE);
+	for (bool first = true; ; first = false) {
+		double left = end - wire_clock();
+
+		if (stop_asked(stop))
+			return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
+		assign(p);
+		if (!first && left <= 0)
+			break;
+		if (count(p, JOB_DONE) > done || !pool_waiting(p))
+			left = 0;
+		listen_all(p, left <= 0 ? 0 : left * 1e3 < TICK_MS ? (int)(left * 1e3) + 1 : TICK_MS);
+		check_deadlines(p);
+		assign(p);		/* at once, for who finished */
+		arena_release(&p->scratch);
+		if (count(p, JOB_DONE) > done || !pool_waiting(p))
+			break;
+	}
+	return OK;
+}

@@ -1,0 +1,534 @@
+/* Compiling in a pool of workers, by tests/fake/fake_nvrtc.c in place of NVRTC, and races on
+ * fake_cuda.c in place of the driver. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gpu/cuda_api.h"
+#include "gpu/pool.h"
+#include "gpu/wire.h"
+#include "tap.h"
+#include "unit/leftovers.h"
+
+static struct mem mem;
+static struct arena arena;
+static struct err err;
+static char folder[] = "/tmp/millrace-test-XXXXXX";
+
+#define PATIENT 60.0			/* seconds: what takes so long hangs */
+
+/* ---- the gate: compilations that have begun wait for it ---- */
+
+static char gate[64];
+
+static void path_in_gate(char path[128], const char *name)
+{
+	snprintf(path, 128, "%s/%s", gate, name);
+}
+
+static void open_gate(void)
+{
+	char path[128];
+
+	path_in_gate(path, "open");
+	close(open(path, O_CREAT | O_WRONLY, 0666));
+}
+
+/* Processes that are at it, the last of them in *pid. */
+static int at_gate(pid_t *pid)
+{
+	DIR *d = opendir(gate);
+	const struct dirent *entry;
+	int n = 0;
+
+	while ((entry = readdir(d))) {
+		if (atoi(entry->d_name) <= 0)
+			continue;
+		*pid = atoi(entry->d_name);
+		n++;
+	}
+	closedir(d);
+	return n;
+}
+
+/* For workers that are started from now on. */
+static void close_gate(void)
+{
+	static int gates;
+
+	snprintf(gate, sizeof(gate), "%s/gate%d", folder, gates++);
+	mkdir(gate, 0777);
+	setenv("FAKE_NVRTC_GATE", gate, 1);
+}
+
+/* Turns until so many processes are at the gate. */
+static bool turn_until_at_gate(struct pool *p, int n, pid_t *pid)
+{
+	double end = wire_clock() + PATIENT;
+
+	while (at_gate(pid) < n && wire_clock() < end)
+		if (pool_turn(p, 0.01, NULL, &err))
+			return false;
+	return at_gate(pid) == n;
+}
+
+static bool turn_until_done(struct pool *p, const struct pool_job *j)
+{
+	double end = wire_clock() + PATIENT;
+
+	while (!pool_done(j) && wire_clock() < end)
+		if (pool_turn(p, 1, NULL, &err))
+			return false;
+	return pool_done(j);
+}
+
+static struct pool_job *begin(struct pool *p, const char *text)
+{
+	char source[200];
+	struct pool_job *j;
+
+	snprintf(source, sizeof(source), "KERNEL(k, 128)\n(int n)\n{ /* %s */ }\n", text);
+	pool_begin(p, &(struct compile_job){ .name = "k.cu", .source = source, .arch = "sm_90a",
+		.no_cache = true }, &j);
+	return j;
+}
+
+/* Is the answer that of this text? */
+static bool right(struct pool_job *j, const char *text)
+{
+	struct compile_result r;
+
+	err = (struct err){ 0 };
+	if (pool_result(j, &arena, &r, &err)) {
+		diag("%s", err.msg);
+		return false;
+	}
+	return r.cubin && strstr(r.cubin, text) && r.nuses == 1 && r.uses[0].registers == 168;
+}
+
+static enum err_code result_of(struct pool_job *j)
+{
+	struct compile_result r;
+
+	err = (struct err){ 0 };
+	return pool_result(j, &arena, &r, &err);
+}
+
+/* ---- the pool ---- */
+
+static void test_pool(void)
+{
+	struct pool_job *j[5];
+	struct pool *p;
+	pid_t pid;
+	int n;
+
+	pool_new(&mem, 2, &p);
+	n = pool_workers(p);
+	ok(n >= 1 && n <= 2, "at most two workers, or one where there is one core");
+	close_gate();
+	for (int i = 0; i < 5; i++)
+		j[i] = begin(p, (const char *[]){ "first", "second", "third", "fourth", "fifth" }[i]);
+	is_int(pool_waiting(p), 5, "five texts wait");
+	is_int(pool_running(p), 0, "and no worker is there before a turn");
+	ok(turn_until_at_gate(p, n, &pid), "as many compile at the same time as there are workers");
+	is_int(pool_running(p), n, "and no more");
+	ok(!pool_done(j[0]) && !pool_turn(p, 0, NULL, &err) && !pool_done(j[0]),
+		"meanwhile the caller goes on");
+	open_gate();
+	for (int i = 0; i < 5; i++)
+		turn_until_done(p, j[i]);
+	ok(right(j[0], "first") && right(j[4], "fifth") && right(j[2], "third"),
+		"each gets its own binary, and what the compiler said");
+	is_int(pool_waiting(p), 0, "nothing is left");
+	ok(!pool_turn(p, PATIENT, NULL, &err), "a turn with nothing to do ends at once");
+	pool_rest(p);
+	is_int(pool_running(p), 0, "idle workers can be sent home");
+	for (int i = 0; i < 5; i++)
+		pool_drop(j[i]);
+	pool_free(p);
+	ok(!have_children(), "and no process is left");
+}
+
+static void test_deaths(void)
+{
+	struct pool_job *j, *k;
+	struct pool *p;
+	pid_t pid;
+
+	pool_new(&mem, 1, &p);
+	close_gate();
+	j = begin(p, "killed");
+	k = begin(p, "next");
+	turn_until_at_gate(p, 1, &pid);
+	kill(pid, SIGKILL);
+	open_gate();
+	ok(turn_until_done(p, j) && result_of(j) == ERR_IO && says(&err, "was killed by signal 9") &&
+		says(&err, "(while compiling)"), "a worker that is killed costs one message");
+	ok(turn_until_done(p, k) && right(k, "next"), "and the next text gets another");
+	pool_drop(j);
+	pool_drop(k);
+
+	setenv("FAKE_NVRTC_CRASH", "poison", 1);
+	pool_rest(p);
+	j = begin(p, "poison");
+	k = begin(p, "food");
+	ok(turn_until_done(p, j) && result_of(j) == ERR_IO && turn_until_done(p, k) &&
+		right(k, "food"), "a text that kills its worker does not kill the others");
+	unsetenv("FAKE_NVRTC_CRASH");
+	pool_drop(j);
+	pool_drop(k);
+
+	setenv("FAKE_NVRTC_ERROR", "nonsense", 1);
+	pool_rest(p);
+	j = begin(p, "nonsense");
+	ok(turn_until_done(p, j) && result_of(j) == ERR_INPUT && says(&err, "the fake compiler says so"),
+		"an error of the source comes back");
+	unsetenv("FAKE_NVRTC_ERROR");
+	pool_drop(j);
+	pool_begin(p, &(struct compile_job){ .source = "x" }, &j);
+	ok(pool_done(j) && result_of(j) == ERR_INPUT && says(&err, "the architecture is missing"),
+		"so does what is no job");
+	pool_drop(j);
+
+	setenv("MILLRACE_GPU_WORKER", "1", 1);	/* which forbids to start one */
+	pool_rest(p);
+	j = begin(p, "nobody");
+	ok(turn_until_done(p, j) && result_of(j) == ERR_IO && says(&err, "cannot start a worker"),
+		"nor does one wait that no worker can be started for");
+	unsetenv("MILLRACE_GPU_WORKER");
+	pool_drop(j);
+	pool_free(p);
+}
+
+static void test_endings(void)
+{
+	struct pool_job *j, *k;
+	volatile int flag = 1;
+	struct pool *p;
+	pid_t pid;
+
+	pool_new(&mem, 1, &p);
+	close_gate();
+	j = begin(p, "interrupted");
+	turn_until_at_gate(p, 1, &pid);
+	is_int(pool_turn(p, PATIENT, &(struct stop){ &flag }, &err), ERR_INTERRUPTED,
+		"Ctrl-C ends a turn");
+	ok(!pool_done(j), "and no job");
+	pool_drop(j);
+	ok(kill(pid, 0) && errno == ESRCH, "a job that is dropped ends its worker");
+	k = begin(p, "late");
+	open_gate();
+	ok(turn_until_done(p, k) && right(k, "late"), "after which others go on");
+	pool_drop(k);
+
+	close_gate();
+	pool_rest(p);
+	j = begin(p, "left");
+	k = begin(p, "waiting");
+	turn_until_at_gate(p, 1, &pid);
+	pool_free(p);
+	ok(kill(pid, 0) && errno == ESRCH, "the end of the pool is that of its workers");
+	ok(pool_done(j) && result_of(j) == ERR_IO && result_of(k) == ERR_IO &&
+		says(&err, "its workers were ended"), "its jobs say so");
+	pool_drop(j);
+	pool_drop(k);
+	unsetenv("FAKE_NVRTC_GATE");
+}
+
+/* The shell is killed, not ended: its workers go with it. */
+static void test_orphans(void)
+{
+	pid_t child, worker = 0;
+	double end = wire_clock() + PATIENT;
+
+	close_gate();
+	child = fork();
+	if (!child) {
+		struct pool *p;
+
+		pool_new(&mem, 1, &p);
+		begin(p, "orphan");
+		turn_until_at_gate(p, 1, &worker);
+		kill(getpid(), SIGKILL);
+	}
+	waitpid(child, NULL, 0);
+	is_int(at_gate(&worker), 1, "a worker was compiling when the shell was killed");
+	while (worker && !kill(worker, 0) && wire_clock() < end)
+		usleep(1000);
+	ok(worker && kill(worker, 0), "it ended, too");
+	open_gate();
+	unsetenv("FAKE_NVRTC_GATE");
+}
+
+static jmp_buf out_of_memory;
+
+static void jump(void *ud, size_t want)
+{
+	(void)ud, (void)want;
+	longjmp(out_of_memory, 1);
+}
+
+/* Every allocation fails in turn; freeing is enough then. */
+static void test_jumps(void)
+{
+	static struct mem small;
+	static struct pool *p;
+	static struct pool_job *j;
+	static volatile uint64_t k;
+	volatile bool leaked = false, done = false;
+	int files = open_files();
+
+	for (k = 1; !done && k < 100; k++) {
+		small = (struct mem){ .fail = jump, .fail_at = k };
+		p = NULL;
+		j = NULL;
+		if (!setjmp(out_of_memory)) {
+			pool_new(&small, 1, &p);
+			j = begin(p, "much");
+			done = turn_until_done(p, j) && right(j, "much");
+		}
+		pool_drop(j);
+		pool_free(p);
+		leaked = leaked || small.used || open_files() != files || have_children();
+	}
+	ok(done && k > 4, "every allocation of the pool failed once");
+	ok(!leaked, "and nothing was left over");
+}
+
+/* ---- races ---- */
+
+static const char FAKE[] = "FAKE";
+
+/* Contestants that take so many microseconds each. */
+struct field {
+	struct gpu_binary binary;
+	struct gpu_param us[4];
+	struct gpu_step steps[5];
+	uint64_t where[4][61];
+	struct gpu_buffer buffers[9];
+	const char *names[4];
+	struct gpu_job job;
+};
+
+static void field_init(struct field *f, int n, const int *us)
+{
+	static const char *const names[] = { "one", "two", "three", "four" };
+
+	*f = (struct field){ .binary = { FAKE, sizeof(FAKE) } };
+	for (int i = 0; i < n; i++) {
+		f->names[i] = names[i];
+		f->us[i] = (struct gpu_param){ .kind = GPU_PARAM_BITS32, .bits = (uint64_t)us[i] };
+		f->steps[i] = (struct gpu_step){ .entry = "last", .contestant = i + 1, .grid = { 1 },
+			.params = &f->us[i], .nparams = 1 };
+	}
+	f->job = (struct gpu_job){ .binaries = &f->binary, .nbinaries = 1, .steps = f->steps,
+		.nsteps = n, .buffers = f->buffers, .mode = GPU_RACE,
+		.race = { .names = f->names, .n = n, .turn = 0.002, .seconds = 0.02, .rounds_min = 6 } };
+}
+
+static enum err_code race(struct gpu *g, const struct gpu_job *job, struct gpu_result *r)
+{
+	err = (struct err){ 0 };
+	*r = (struct gpu_result){ 0 };
+	return gpu_run(g, job, PATIENT, NULL, &arena, r, &err);
+}
+
+static struct gpu *open_gpu(void)
+{
+	struct gpu *g;
+
+	gpu_new(&mem, 0, &g);
+	return g;
+}
+
+static void test_race(void)
+{
+	static const int us[] = { 400, 200, 1000 };
+	struct gpu *g = open_gpu();
+	struct gpu_result r;
+	struct field f;
+	bool right = true;
+	int rounds;
+
+	field_init(&f, 3, us);
+	ok(!race(g, &f.job, &r), "a race of three");
+	is_int(r.contestants, 3, "has three contestants");
+	rounds = r.runs / 3;
+	ok(rounds >= 6 && r.runs % 3 == 0, "in whole rounds");
+	for (int i = 0; i < r.runs; i++)
+		right = right && fabs(r.ms[i] - us[i % 3] * 1e-3) < 1e-6;
+	ok(right, "every turn has the time of its contestant");
+	ok(fabs(r.least[1] - 0.2) < 1e-6 && fabs(r.most[2] - 1) < 1e-6, "and so have the extremes");
+	is_int(r.batch[2], 2, "a turn has so many runs as fit into its time");
+	f.job.race.seconds = 0;
+	f.job.race.rounds_min = 0;
+	ok(!race(g, &f.job, &r) && r.runs == 9, "three rounds there are at least");
+	gpu_free(g);
+}
+
+/* Of (a, b), the median over rounds of b's time over a's, less what it should be. */
+static double off(const struct gpu_result *r, double want)
+{
+	double sum = 0;
+
+	for (int i = 0; i + 3 < r->runs; i += 4)
+		sum += (r->ms[i + 1] / r->ms[i] + r->ms[i + 3] / r->ms[i + 2]) / 2;
+	return sum / (r->runs / 4) - want;
+}
+
+static void test_drift(void)
+{
+	static const int us[] = { 400, 408 };
+	struct gpu_result r;
+	struct gpu *g;
+	struct field f;
+
+	setenv("FAKE_CUDA_DRIFT", "2", 1);
+	g = open_gpu();
+	field_init(&f, 2, us);
+	f.job.race.rounds_min = 20;
+	ok(!race(g, &f.job, &r), "a race while everything becomes slower");
+	ok(r.ms[r.runs - 2] > 1.15 * r.ms[0], "by much");
+	ok(fabs(off(&r, 1.02)) < 0.002, "tells 2 % apart");
+	diag("off by %g", off(&r, 1.02));
+	unsetenv("FAKE_CUDA_DRIFT");
+	gpu_free(g);
+}
+
+/* Which copies of the shared buffer, and of its own, each contestant sees. */
+static void test_buffers(void)
+{
+	static const int us[] = { 50, 50 };
+	struct gpu *g = open_gpu();
+	struct gpu_param params[2][2];
+	struct gpu_result r;
+	struct field f;
+	bool shared = true;
+
+	field_init(&f, 2, us);
+	f.job.nbuffers = 3;
+	f.buffers[0] = (struct gpu_buffer){ .name = "x", .bytes = 1 << 20, .rotate = true };
+	for (int c = 0; c < 2; c++) {
+		f.buffers[1 + c] = (struct gpu_buffer){ .name = "seen", .init = GPU_INIT_WORD,
+			.bytes = sizeof(f.where[c]), .to = f.where[c], .contestant = c + 1 };
+		for (int i = 0; i < 2; i++)
+			params[c][i] = (struct gpu_param){ .kind = GPU_PARAM_POINTER,
+				.buffer = i ? 1 + c : 0 };
+		f.steps[c].entry = "where";
+		f.steps[c].params = params[c];
+		f.steps[c].nparams = 2;
+	}
+	ok(!race(g, &f.job, &r), "a race with buffers");
+	is_int(r.copies, 9, "which rotate over twice the L2");
+	is_int(r.cache, GPU_CACHE_COLD, "and so leave it cold");
+	ok(f.where[0][0] > 20 && f.where[1][0] > 20, "each contestant has a buffer of its own");
+	for (int i = 1; i < 20; i++)
+		shared = shared && f.where[0][i] == f.where[1][i] && f.where[0][i] &&
+			(f.where[0][i] == f.where[0][i + 1]) == false;
+	ok(shared, "and both see the same copies of what they share, in turn");
+	gpu_free(g);
+}
+
+static void refused(struct gpu *g, const struct field *f, const char *text)
+{
+	struct gpu_result r;
+
+	ok(race(g, &f->job, &r) == ERR_INPUT && says(&err, text), text);
+}
+
+static void test_faults(void)
+{
+	static const int us[] = { 100, 100, 100 };
+	struct gpu *g = open_gpu();
+	struct gpu_result r;
+	struct field f;
+
+	field_init(&f, 3, us);
+	f.steps[1].entry = "fault";
+	f.steps[1].nparams = 0;
+	ok(race(g, &f.job, &r) && says(&err, "after 'fault' (two)"), "a fault is told with its contestant");
+	f.steps[1].entry = "hang";
+	err = (struct err){ 0 };
+	ok(gpu_run(g, &f.job, 0.1, NULL, &arena, &r, &err) == ERR_LIMIT &&
+		says(&err, "one of 'last' (one), 'hang' (two), 'last' (three) did not finish"),
+		"of a hang all of them are");
+	field_init(&f, 3, us);
+	ok(!race(g, &f.job, &r), "the next race works");
+	f.job.race.n = 0;
+	refused(g, &f, "a race has 1 to 64 contestants, not 0");
+	f.job.race.n = 2;
+	refused(g, &f, "step 2 is of no contestant");
+	field_init(&f, 2, us);
+	f.steps[1].contestant = 1;
+	refused(g, &f, "contestant 2 of a race has no steps");
+	field_init(&f, 2, us);
+	f.job.race.turn = -1;
+	refused(g, &f, "the seconds of a race are a number from 0");
+	field_init(&f, 2, us);
+	f.steps[0].once = true;
+	refused(g, &f, "step 0 is of no contestant");
+	field_init(&f, 2, us);
+	f.job.mode = GPU_RUN;
+	refused(g, &f, "step 0 is of no contestant");
+	gpu_free(g);
+}
+
+/* ---- all ---- */
+
+static void use_fake(const char *variable, const char *name)
+{
+	char path[PATH_MAX + 32];
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+	path[n > 0 ? n : 0] = '\0';
+	for (int i = 0; i < 2 && strrchr(path, '/'); i++)
+		*strrchr(path, '/') = '\0';
+	strcat(path, "/fake/");
+	strcat(path, name);
+	setenv(variable, path, 1);
+}
+
+int main(int argc, char **argv)
+{
+	char command[64];
+	int files;
+
+	if (gpu_worker_asked(argc, argv))
+		return gpu_worker_main(argc, argv);
+	if (!mkdtemp(folder))
+		BUG("no folder for the test");
+	setenv("XDG_CACHE_HOME", folder, 1);
+	use_fake("MILLRACE_LIBCUDA", "fake_cuda.so");
+	use_fake("MILLRACE_LIBNVML", "fake_nvml.so");
+	use_fake("MILLRACE_LIBNVRTC", "fake_nvrtc.so");
+	arena_init(&arena, &mem);
+	files = open_files();
+
+	test_pool();
+	test_deaths();
+	test_endings();
+	test_orphans();
+	test_jumps();
+	test_race();
+	test_drift();
+	test_buffers();
+	test_faults();
+
+	is_int(open_files(), files, "no descriptor is left over");
+	ok(!have_children(), "no process is left over");
+	arena_release(&arena);
+	is_int((long long)mem.used, 0, "no memory is left over");
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	if (system(command))
+		diag("cannot remove %s", folder);
+	return tap_done();
+}
