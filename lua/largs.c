@@ -176,7 +176,25 @@ bool option_push(lua_State *L, int idx, const char *what, const char *name, int 
 	return true;
 }
 
-static int check_axis_key(lua_State *L, int key, const char *what, const struct program *p)
+void set_text(lua_State *L, const char *key, const char *v)
+{
+	lua_pushstring(L, v);
+	lua_setfield(L, -2, key);
+}
+
+void set_whole(lua_State *L, const char *key, int64_t v)
+{
+	lua_pushinteger(L, v);
+	lua_setfield(L, -2, key);
+}
+
+void set_real(lua_State *L, const char *key, double v)
+{
+	lua_pushnumber(L, v);
+	lua_setfield(L, -2, key);
+}
+
+int check_axis_key(lua_State *L, int key, const char *what, const struct program *p)
 {
 	const char *names[AXES_MAX];
 	int n = 0;

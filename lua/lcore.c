@@ -649,13 +649,16 @@ int luaopen_millrace_core(lua_State *L)
 	lua_open_plan(L);
 	lua_open_timeline(L);
 	lua_open_search(L);
+	lua_open_proof(L);
 	lua_open_kernel(L);
+	lua_open_race(L);
 	lua_open_host(L);
 	lua_open_export(L);
 	lua_open_reference(L);
 	lua_open_trace(L);
 	lua_open_picture(L);
 	lua_open_terminal(L);
+	lua_open_store(L);
 	lua_open_strict(L);
 	return 1;
 }

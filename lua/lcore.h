@@ -106,6 +106,12 @@ bool option_text(lua_State *L, int idx, const char *what, const char *name, cons
 /* Push the option's value, of Lua type `type`; pushes nothing if it is nil. */
 bool option_push(lua_State *L, int idx, const char *what, const char *name, int type);
 /* {m=128, k=64} at idx into a tiling; the axes must be the program's. */
+/* Set a field of the table on top. */
+void set_text(lua_State *L, const char *key, const char *v);
+void set_whole(lua_State *L, const char *key, int64_t v);
+void set_real(lua_State *L, const char *key, double v);
+/* The axis that a key of such a table names. */
+int check_axis_key(lua_State *L, int key, const char *what, const struct program *p);
 void check_tiling(lua_State *L, int idx, const char *what, const struct program *p,
 	struct tiling *out);
 

@@ -48,24 +48,6 @@ static int program_graph_l(lua_State *L)
 
 /* tables ------------------------------------------------------------------ */
 
-static void set_text(lua_State *L, const char *key, const char *v)
-{
-	lua_pushstring(L, v);
-	lua_setfield(L, -2, key);
-}
-
-static void set_whole(lua_State *L, const char *key, int64_t v)
-{
-	lua_pushinteger(L, v);
-	lua_setfield(L, -2, key);
-}
-
-static void set_real(lua_State *L, const char *key, double v)
-{
-	lua_pushnumber(L, v);
-	lua_setfield(L, -2, key);
-}
-
 static const char *loop_name(const struct graph *g, int loop, char *buf, size_t size)
 {
 	const struct loop *l;
@@ -194,14 +176,12 @@ void push_edges(lua_State *L, const struct graph *g)
 	}
 }
 
-void push_tile(lua_State *L, const struct graph *g)
+void push_tile(lua_State *L, const struct program *p, const struct tiling *t)
 {
-	const struct program *p = g->program;
-
 	lua_newtable(L);
 	for (int a = 0; a < p->axes.n; a++)
-		if (g->tiling.extent[a])
-			set_whole(L, p->axes.v[a].name, g->tiling.extent[a]);
+		if (t->extent[a])
+			set_whole(L, p->axes.v[a].name, t->extent[a]);
 }
 
 static int graph_tasks_l(lua_State *L)
@@ -224,7 +204,9 @@ static int graph_edges_l(lua_State *L)
 
 static int graph_tile_l(lua_State *L)
 {
-	push_tile(L, check_graph(L, 1, "tile"));
+	const struct graph *g = check_graph(L, 1, "tile");
+
+	push_tile(L, g->program, &g->tiling);
 	return 1;
 }
 

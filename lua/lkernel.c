@@ -35,12 +35,11 @@ struct gpu *gpu_of(lua_State *L)
 	return g;
 }
 
-static void set_text(lua_State *L, const char *key, const char *text)
+/* Nothing if it is empty. */
+static void set_known(lua_State *L, const char *key, const char *text)
 {
-	if (!text[0])
-		return;
-	lua_pushstring(L, text);
-	lua_setfield(L, -2, key);
+	if (text[0])
+		set_text(L, key, text);
 }
 
 #define ATTACHED_RECORD "millrace.attached"
@@ -54,10 +53,10 @@ static void push_info(lua_State *L, const struct gpu_info *info)
 
 	gpu_trouble(info, trouble);
 	lua_createtable(L, 0, 8);
-	set_text(L, "name", info->name);
-	set_text(L, "arch", info->arch);
-	set_text(L, "driver", info->board.driver);
-	set_text(L, "trouble", trouble);
+	set_known(L, "name", info->name);
+	set_known(L, "arch", info->arch);
+	set_known(L, "driver", info->board.driver);
+	set_known(L, "trouble", trouble);
 	lua_pushinteger(L, info->sms);
 	lua_setfield(L, -2, "sms");
 	lua_pushinteger(L, info->memory_free);
@@ -127,23 +126,16 @@ static void edit_sources(lua_State *L, int idx, struct built *b)
 	}
 }
 
-/* core.build(plan, compile?[, edit]) -> kernel: text, and binaries if asked for.
- * edit(text) -> the text to compile in its stead: a kernel that no plan gives, for the
- * tests of those that hang or fault. */
-static int build_l(lua_State *L)
+struct built *push_text(lua_State *L, const char *class_name)
 {
 	struct host *h = enter(L);
 	struct history *plan = check_plan(L, 1, "compile");
-	bool compile = lua_toboolean(L, 2);
-	struct stop stop = stop_of(h);
 	struct built *b;
 	struct err e;
 	void **box;
 
-	lua_settop(L, 4);
-	hold_finalizers(L);
 	check_legal(L, history_plan(plan), "compile");
-	box = box_new(L, KERNEL_CLASS, 1);
+	box = box_new(L, class_name, 2);
 	keep(L, -1, 1, 1);
 	enter(L);
 	built_new(&h->mem, (struct built **)box);
@@ -156,6 +148,22 @@ static int build_l(lua_State *L)
 	if (lua_isfunction(L, 3))
 		edit_sources(L, 3, b);
 	enter(L);
+	return b;
+}
+
+/* core.build(plan, compile?[, edit[, without]]) -> kernel: text, and binaries if asked for.
+ * edit(text) -> the text to compile in its stead: a kernel that no plan gives, for the
+ * tests of those that hang or fault. */
+static int build_l(lua_State *L)
+{
+	bool compile = lua_toboolean(L, 2);
+	struct stop stop = stop_of(host_of(L));
+	struct built *b;
+	struct err e;
+
+	lua_settop(L, 4);
+	hold_finalizers(L);
+	b = push_text(L, KERNEL_CLASS);
 	if (compile && built_compile(b, gpu_of(L), &stop, &e))
 		throw_err(L, &e);
 	return 1;

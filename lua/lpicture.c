@@ -1,5 +1,6 @@
 /* Pictures and traces of timelines, plans, graphs and kernels, to files. */
 #include "lplan.h"
+#include "lprogress.h"
 
 #include <errno.h>
 #include <string.h>
@@ -225,6 +226,13 @@ static int trace_json_l(lua_State *L)
 	return 0;
 }
 
+/* core.has_font() */
+static int has_font_l(lua_State *L)
+{
+	lua_pushboolean(L, cairo_has_font());
+	return 1;
+}
+
 /* core.products_type(graph): of its greatest product; of its first tensor, if it has none. */
 static int products_type_l(lua_State *L)
 {
@@ -290,11 +298,47 @@ static int roofline_l(lua_State *L)
 	return finish(L, &p, &w, path, lua_toboolean(L, 8));
 }
 
+/* core.progress(format, path or nil, options or nil, script, curves, show); curves: a list of
+ * {name=, bound=, history={...}} */
+static int progress_l(lua_State *L)
+{
+	enum picture_format format = (enum picture_format)check_choice(L, 1, "progress", "format",
+		formats, LEN(formats));
+	const char *what = formats[format], *path = path_at(L, 2, what);
+	struct progress_curve *v;
+	struct wish w = { 0 };
+	struct picture p;
+	int n;
+
+	lua_settop(L, 6);
+	luaL_checktype(L, 5, LUA_TTABLE);
+	check_wish(L, 3, what, NULL, false, &w);
+	w.how.format = format;
+	picture_init(&p, scratch_push(L), "");
+	enter(L);
+	n = (int)lua_rawlen(L, 5);
+	if (n < 1 || n > PROGRESS_CURVES)
+		throw_msg(L, "%s: from 1 to %d searches are drawn", what, PROGRESS_CURVES);
+	v = ARENA_ARRAY(p.arena, n, struct progress_curve);
+	for (int i = 0; i < n; i++) {
+		lua_rawgeti(L, 5, i + 1);
+		v[i] = (struct progress_curve){ .bound = number_at(L, "bound") };
+		lua_getfield(L, -1, "name");
+		v[i].name = arena_strdup(p.arena, check_text(L, -1, what, "name"));
+		lua_getfield(L, -2, "history");
+		read_history(L, lua_gettop(L), p.arena, &v[i]);
+		lua_pop(L, 3);
+	}
+	picture_progress(&p, v, n, &w.options);
+	p.script = lua_isnil(L, 4) ? "" : check_text(L, 4, what, "script");
+	return finish(L, &p, &w, path, lua_toboolean(L, 6));
+}
+
 void lua_open_picture(lua_State *L)
 {
-	static const luaL_Reg functions[] = { { "picture", picture_l }, { "frames", frames_l },
+	static const luaL_Reg functions[] = { { "picture", picture_l }, { "frames", frames_l }, { "has_font", has_font_l },
 		{ "trace_json", trace_json_l }, { "products_type", products_type_l },
-		{ "roofline", roofline_l }, { NULL, NULL } };
+		{ "roofline", roofline_l }, { "progress", progress_l }, { NULL, NULL } };
 
 	luaL_setfuncs(L, functions, 0);
 }

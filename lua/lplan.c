@@ -421,6 +421,17 @@ static int plan_is_at_l(lua_State *L)
 	return 1;
 }
 
+/* core.become(plan, other) */
+static int plan_become_l(lua_State *L)
+{
+	struct history *h = plan_arg(L, "become");
+	char file[LUA_IDSIZE];
+	struct err e;
+
+	raise_if(L, history_become(h, check_plan(L, 2, "become"), here_now(L, file), &e), &e);
+	return 0;
+}
+
 /* plan:copy() */
 static int plan_copy_l(lua_State *L)
 {
@@ -484,6 +495,7 @@ void push_problems(lua_State *L, const struct plan *p, const struct problems *li
 	if (!list->notes.n)
 		return;
 	lua_createtable(L, list->notes.n, 0);
+	luaL_setmetatable(L, PROBLEMS_CLASS);
 	for (int i = 0; i < list->notes.n; i++) {
 		push_problem(L, p, &list->notes.v[i]);
 		lua_rawseti(L, -2, i + 1);
@@ -514,6 +526,7 @@ static bool look(lua_State *L, const struct plan *p, struct arena *a, struct pro
 static void push_note(lua_State *L, const struct plan *p)
 {
 	lua_createtable(L, 1, 0);
+	luaL_setmetatable(L, PROBLEMS_CLASS);
 	lua_createtable(L, 0, 2);
 	lua_pushliteral(L, "model_only");
 	lua_setfield(L, -2, "code");
@@ -687,7 +700,9 @@ static int plan_edges_l(lua_State *L)
 
 static int plan_tile_l(lua_State *L)
 {
-	push_tile(L, plan_part(L, "tile")->graph);
+	const struct graph *g = plan_part(L, "tile")->graph;
+
+	push_tile(L, g->program, &g->tiling);
 	return 1;
 }
 
@@ -795,6 +810,16 @@ static int shown_l(lua_State *L)
 	return 0;
 }
 
+/* core.sized(class, f): what # of it is */
+static int sized_l(lua_State *L)
+{
+	luaL_getmetatable(L, luaL_checkstring(L, 1));
+	luaL_checktype(L, 2, LUA_TFUNCTION);
+	lua_pushvalue(L, 2);
+	lua_setfield(L, -2, "__len");
+	return 0;
+}
+
 void lua_open_plan(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
@@ -821,6 +846,10 @@ void lua_open_plan(lua_State *L)
 	record_class(L, USAGE_RECORD, "usage", usage_fields, LEN(usage_fields));
 	luaL_newmetatable(L, PROBLEMS_CLASS);
 	luaL_setfuncs(L, list, 0);
+	lua_newtable(L);		/* for core.method */
+	lua_pushvalue(L, -1);
+	lua_setfield(L, -3, "methods");
+	lua_setfield(L, -2, "__index");
 	lua_pushboolean(L, false);
 	lua_setfield(L, -2, "__metatable");
 	lua_pop(L, 1);
@@ -834,6 +863,8 @@ void lua_open_plan(lua_State *L)
 	lua_setfield(L, -2, "field");
 	lua_pushcfunction(L, shown_l);
 	lua_setfield(L, -2, "shown");
+	lua_pushcfunction(L, sized_l);
+	lua_setfield(L, -2, "sized");
 	lua_pushcfunction(L, plan_statements_l);
 	lua_setfield(L, -2, "statements");
 	lua_pushcfunction(L, plan_mark_l);
@@ -842,6 +873,8 @@ void lua_open_plan(lua_State *L)
 	lua_setfield(L, -2, "back");
 	lua_pushcfunction(L, plan_is_at_l);
 	lua_setfield(L, -2, "is_at");
+	lua_pushcfunction(L, plan_become_l);
+	lua_setfield(L, -2, "become");
 	lua_pushcfunction(L, is_l);
 	lua_setfield(L, -2, "is");
 }

@@ -26,7 +26,7 @@ void push_tasks(lua_State *L, const struct graph *g);
 void push_buffers(lua_State *L, const struct graph *g);
 void push_edges(lua_State *L, const struct graph *g);
 void push_edge(lua_State *L, const struct graph *g, const struct edge *e);
-void push_tile(lua_State *L, const struct graph *g);	/* axis -> extent */
+void push_tile(lua_State *L, const struct program *p, const struct tiling *t);	/* axis -> extent */
 void push_problems(lua_State *L, const struct plan *p, const struct problems *list);
 
 /* What the standard output is: 80 columns of ASCII unless it is a terminal. */
@@ -48,11 +48,14 @@ void lua_open_plan(lua_State *L);
 void lua_open_timeline(lua_State *L);
 void lua_open_search(lua_State *L);
 void lua_open_kernel(lua_State *L);
+void lua_open_race(lua_State *L);
 void lua_open_host(lua_State *L);
 void lua_open_export(lua_State *L);
 void lua_open_reference(lua_State *L);
 void lua_open_trace(lua_State *L);
 void lua_open_picture(lua_State *L);
+void lua_open_store(lua_State *L);
+void lua_open_proof(lua_State *L);
 /* A new timeline of a plan that the object at `owner` owns, which it keeps; returns where
  * to put it. */
 struct timeline **timeline_box(lua_State *L, int owner);

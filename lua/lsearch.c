@@ -1,10 +1,14 @@
 #include "lplan.h"
 
+#include <math.h>
 #include <time.h>
 
 #include "search/search.h"
 
 #define SEARCH_CLASS "millrace.search"
+
+/* Spare registers below which compilers begin to move values about. */
+#define TIGHT 64.0
 
 static int search_gc_l(lua_State *L)
 {
@@ -12,18 +16,50 @@ static int search_gc_l(lua_State *L)
 	return 0;
 }
 
-/* core.search(bound, device) */
+/* {axis = extent or list of them} */
+static void check_wanted(lua_State *L, int idx, const struct program *p, struct wanted *out)
+{
+	*out = (struct wanted){ 0 };
+	if (lua_isnil(L, idx))
+		return;
+	if (lua_type(L, idx) != LUA_TTABLE)
+		throw_type(L, idx, "search", "table of tile extents");
+	for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1)) {
+		int axis = check_axis_key(L, lua_gettop(L) - 1, "search", p), *n = &out->n[axis];
+		int64_t count = lua_istable(L, -1) ? (int64_t)lua_rawlen(L, -1) : 1;
+
+		if (count < 1 || count > CHOICES_MAX)
+			throw_msg(L, "search: 1 to %d extents of axis '%s' can be tried, not %d", CHOICES_MAX,
+				p->axes.v[axis].name, (int)count);
+		for (int64_t i = 1; i <= count; i++) {
+			if (lua_istable(L, -1))
+				lua_rawgeti(L, -1, i);
+			else
+				lua_pushvalue(L, -1);
+			out->extent[axis][(*n)++] = check_whole(L, -1, "search", "tile extent", 1,
+				INT64_MAX);
+			lua_pop(L, 1);
+		}
+	}
+}
+
+/* core.search(bound, device, tile, measured) */
 static int search_new_l(lua_State *L)
 {
 	struct host *h = enter(L);
 	const struct program *p = check_program(L, 1, "search");
 	const struct vdevice *d = check_device(L, 2, "search");
-	void **box = box_new(L, SEARCH_CLASS, 2);
+	struct wanted want;
+	void **box;
 	struct err e;
 
+	lua_settop(L, 4);
+	check_wanted(L, 3, p, &want);
+	want.measured = lua_toboolean(L, 4);
+	box = box_new(L, SEARCH_CLASS, 2);
 	keep(L, -1, 1, 1);
 	keep(L, -1, 2, 2);
-	if (search_new(&h->mem, p, d, (struct search **)box, &e))
+	if (search_new(&h->mem, p, d, &want, (struct search **)box, &e))
 		throw_err(L, &e);
 	return 1;
 }
@@ -45,7 +81,7 @@ static void show_progress(lua_State *L, int progress, const struct search *s)
 	lua_pushvalue(L, progress);
 	lua_pushinteger(L, r.trials);
 	lua_pushinteger(L, r.shapes);
-	lua_pushnumber(L, r.timeline ? r.timeline->seconds : 0);
+	lua_pushnumber(L, r.seconds);
 	lua_call(L, 3, 0);
 	enter(L);
 }
@@ -94,40 +130,123 @@ static int search_run_l(lua_State *L)
 	return 1;
 }
 
-/* search:found() -> statements, tile, {trials=, ...}; statements nil if nothing was */
+/* What a choice is, as numbers that tell how like another it is. */
+static void push_traits(lua_State *L, const struct program *p, const struct choice *c, int spare)
+{
+	const struct { const char *name; double x; } traits[] = { { "cut", c->cut },
+		{ "ways", c->ways }, { "columns", c->columns }, { "warps", c->warps / 4.0 }, { "turns", c->turns },
+		{ "in_turn", c->in_turn }, { "versions", c->versions != 0 },
+		{ "depth", log2(c->depth + c->deeper) / 2 }, { "by_threads", c->by_threads },
+		/* that EUs wait for each other is not in the model */
+		{ "cluster", c->grid.cluster > 1 ? 2 : 0 }, { "raster", c->grid.raster == RASTER_ROWS },
+		{ "pressure", fmax(TIGHT - spare, 0) / TIGHT }, { "group", log2(c->grid.group) / 4 },
+		{ "longest_first", c->grid.longest_first } };
+
+	lua_newtable(L);
+	for (int i = 0; i < LEN(traits); i++)
+		set_real(L, traits[i].name, traits[i].x);
+	for (int l = 0; l < CHOICE_LOOPS; l++)
+		if (c->order[l]) {
+			lua_pushfstring(L, "order %d: %d", l, c->order[l]);
+			lua_pushnumber(L, 1);
+			lua_rawset(L, -3);
+		}
+	for (int a = 0; a < p->axes.n; a++)
+		if (c->tiling.extent[a]) {
+			lua_pushfstring(L, "tile %s", p->axes.v[a].name);
+			lua_pushnumber(L, log2((double)c->tiling.extent[a]));
+			lua_rawset(L, -3);
+		}
+}
+
+/* search:plan(rank) -> statements, tile; nothing if so many were not found. */
+static int search_plan_l(lua_State *L)
+{
+	struct host *h = enter(L);
+	struct search *s = box_get(L, 1, SEARCH_CLASS, "plan");
+	int64_t rank = check_whole(L, 2, "search", "rank", 1, INT32_MAX);
+	struct stop stop = stop_of(h);
+	struct tiling tile;
+	struct buf text;
+	struct err e;
+
+	if (rank > search_best(s).found)
+		return 0;
+	buf_init(&text, scratch_push(L));
+	if (search_script(s, (int)rank - 1, &stop, &text, &tile, &e))
+		throw_err(L, &e);
+	push_buf(L, &text);
+	push_tile(L, search_program(s), &tile);
+	return 2;
+}
+
+/* search:found() -> {{seconds=, priced=, traits=}, ...}, the best first */
 static int search_found_l(lua_State *L)
 {
 	struct search *s = box_get(L, 1, SEARCH_CLASS, "found");
+	int n = search_best(s).found;
+
+	enter(L);
+	lua_createtable(L, n, 0);
+	for (int i = 0; i < n; i++) {
+		struct search_found f = search_ranked(s, i);
+
+		lua_createtable(L, 0, 3);
+		set_real(L, "seconds", f.seconds);
+		lua_pushboolean(L, f.priced);
+		lua_setfield(L, -2, "priced");
+		push_traits(L, search_program(s), f.choice, f.spare);
+		lua_setfield(L, -2, "traits");
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 1;
+}
+
+/* search:tried() -> predicted seconds of all candidates in the order in which they were tried; false: it
+ * was not legal, or cut off. */
+static int search_tried_l(lua_State *L)
+{
+	struct search *s = box_get(L, 1, SEARCH_CLASS, "tried");
+	double seconds;
+
+	enter(L);
+	lua_newtable(L);
+	for (int i = 0; search_tried(s, i, &seconds); i++) {
+		if (isfinite(seconds))
+			lua_pushnumber(L, seconds);
+		else
+			lua_pushboolean(L, false);
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 1;
+}
+
+/* search:counts() -> {trials=, shapes=, pruned=, found=, bound_seconds=, refusals=} */
+static int search_counts_l(lua_State *L)
+{
+	struct search *s = box_get(L, 1, SEARCH_CLASS, "counts");
 	struct search_result r = search_best(s);
+	const struct { const char *name; int n; } counts[] = { { "trials", r.trials },
+		{ "shapes", r.shapes }, { "pruned", r.pruned }, { "found", r.found } };
 	struct buf text;
 
 	enter(L);
 	buf_init(&text, scratch_push(L));
-	search_script(s, &text);
-	if (r.plan)
-		push_buf(L, &text);
-	else
-		lua_pushnil(L);
-	if (r.plan)
-		push_tile(L, r.plan->graph);
-	else
-		lua_pushnil(L);
-	lua_createtable(L, 0, 4);
-	lua_pushinteger(L, r.trials);
-	lua_setfield(L, -2, "trials");
-	lua_pushinteger(L, r.shapes);
-	lua_setfield(L, -2, "shapes");
-	lua_pushinteger(L, r.pruned);
-	lua_setfield(L, -2, "pruned");
-	lua_pushnumber(L, r.bound_seconds);
-	lua_setfield(L, -2, "bound_seconds");
-	return 3;
+	search_refusals(s, &text);
+	lua_createtable(L, 0, LEN(counts) + 2);
+	for (int i = 0; i < LEN(counts); i++)
+		set_whole(L, counts[i].name, counts[i].n);
+	set_real(L, "bound_seconds", r.bound_seconds);
+	push_buf(L, &text);
+	lua_setfield(L, -2, "refusals");
+	return 1;
 }
 
 void lua_open_search(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
-		{ "run", search_run_l }, { "found", search_found_l }, { NULL, NULL } };
+		{ "run", search_run_l }, { "plan", search_plan_l }, { "counts", search_counts_l },
+		{ "found", search_found_l }, { "tried", search_tried_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", search_gc_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ SEARCH_CLASS, methods, NULL, meta });

@@ -36,12 +36,27 @@ struct terminal terminal_get(void)
 	return t;
 }
 
-/* core.terminal() -> {width=, utf8=, color=, both=}; both: input and output are one */
+/* Columns of standard error; 0: it is no terminal. */
+static int columns_of_errors(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDERR_FILENO))
+		return 0;
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < 1 ? 80 : size.ws_col;
+}
+
+/* core.terminal() -> {width=, utf8=, color=, both=, errors=, unicode=}; both: input and output are one; errors:
+ * columns of standard error, 0 if that is none; unicode: what the locale says, whatever is a terminal */
 static int terminal_l(lua_State *L)
 {
 	struct terminal t = terminal_get();
 
-	lua_createtable(L, 0, 4);
+	lua_createtable(L, 0, 6);
+	lua_pushboolean(L, is_utf8());
+	lua_setfield(L, -2, "unicode");
+	lua_pushinteger(L, columns_of_errors());
+	lua_setfield(L, -2, "errors");
 	lua_pushboolean(L, isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
 	lua_setfield(L, -2, "both");
 	lua_pushinteger(L, t.width);

@@ -387,12 +387,14 @@ static void set_name(lua_State *L, const char *key, const char *name)
 	lua_setfield(L, -2, key);
 }
 
-static void push_part(lua_State *L, const struct timeline *t, const struct blames *b,
+static void push_part(lua_State *L, struct arena *a, const struct timeline *t, const struct blames *b,
 	const struct blame_part *p)
 {
 	const struct plan *plan = t->plan;
 
-	lua_createtable(L, 0, 9);
+	lua_createtable(L, 0, 11);
+	set_name(L, "text", blame_text(a, plan, p, true));
+	set_name(L, "awaited", blame_awaited(a, plan, p, false));
 	set_name(L, "lane", plan->lanes.v[p->lane].name);
 	set_name(L, "task", plan->graph->tasks.v[p->task].name);
 	set_name(L, "cause", blame_names[p->why]);
@@ -406,18 +408,20 @@ static void push_part(lua_State *L, const struct timeline *t, const struct blame
 	lua_setfield(L, -2, "feeds");
 }
 
-/* core.blame(timeline, plainly) -> list of parts, sTask by sTask, the greatest first; list of the
- * causes' names. lua/std/blame.lua makes tl.blame of it. */
+/* core.blame(timeline, plainly) -> list of parts, sTask by sTask, the greatest first, with what they
+ * are in words; list of the causes' names. lua/std/blame.lua makes tl.blame of it. */
 static int timeline_blame_l(lua_State *L)
 {
 	const struct timeline *t = check_timeline(L, 1, "blame");
 	struct blames b;
+	struct arena *a;
 
 	lua_settop(L, 2);
-	timeline_blame(scratch_push(L), t, lua_toboolean(L, 2), &b);
+	a = scratch_push(L);
+	timeline_blame(a, t, lua_toboolean(L, 2), &b);
 	lua_createtable(L, b.v.n, 0);
 	for (int i = 0; i < b.v.n; i++) {
-		push_part(L, t, &b, &b.v.v[i]);
+		push_part(L, a, t, &b, &b.v.v[i]);
 		lua_rawseti(L, -2, i + 1);
 	}
 	lua_createtable(L, BLAMES, 0);
@@ -502,6 +506,27 @@ static int timeline_plan_l(lua_State *L)
 	return 1;
 }
 
+/* core.lanes(timeline) -> list of {name=, warps=, registers=, turns=}; registers nil: what the lane
+ * needs */
+static int timeline_lanes_l(lua_State *L)
+{
+	const struct plan *p = check_timeline(L, 1, "lanes")->plan;
+
+	lua_createtable(L, p->lanes.n, 0);
+	for (int i = 0; i < p->lanes.n; i++) {
+		const struct lane *l = &p->lanes.v[i];
+
+		lua_createtable(L, 0, 4);
+		set_name(L, "name", l->name);
+		set_cycle(L, "warps", l->warps);
+		if (l->registers)
+			set_cycle(L, "registers", l->registers);
+		set_cycle(L, "turns", l->turns);
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 1;
+}
+
 void lua_open_timeline(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
@@ -532,4 +557,6 @@ void lua_open_timeline(lua_State *L)
 	lua_setfield(L, -2, "plan_of");
 	lua_pushcfunction(L, timeline_blame_l);
 	lua_setfield(L, -2, "blame");
+	lua_pushcfunction(L, timeline_lanes_l);
+	lua_setfield(L, -2, "lanes");
 }

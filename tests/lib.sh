@@ -18,7 +18,7 @@
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
 	: "${MILLRACE:=$PWD/build/millrace}"
-	export MILLRACE
+	export MILLRACE MILLRACE_STORE=none
 	case $1 in
 	*.lua) set -- "$MILLRACE" "$1" ;;
 	*.t) set -- bash "$1" ;;
@@ -31,7 +31,7 @@ T=$(mktemp -d)
 t_count=0 t_failed=0
 export MILLRACE MILLRACE_HOME="${MILLRACE_HOME:-$PWD}"
 export TZ=UTC LC_ALL=C.UTF-8 TERM=xterm-256color LINES=24 COLUMNS=80 HOME="$T" NO_COLOR=1
-unset XDG_STATE_HOME MAKEFLAGS MFLAGS MAKELEVEL
+unset XDG_STATE_HOME XDG_DATA_HOME MILLRACE_STORE MAKEFLAGS MFLAGS MAKELEVEL
 trap '[ $BASHPID != $$ ] || rm -rf "$T"' EXIT # not from a child that a signal ends early
 
 t_result() { # STATUS TITLE

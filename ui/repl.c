@@ -490,12 +490,12 @@ static bool show_values(lua_State *L, int first)
 		size_t len;
 		const char *s = lua_tolstring(L, i, &len);
 
-		if (n == 1) {
+		if (n == 1 || lines) {
 			pager_print(s, len);
-			break;
+		} else {
+			fwrite(s, 1, len, stdout);
+			putchar(i == first + n - 1 ? '\n' : '\t');
 		}
-		fwrite(s, 1, len, stdout);
-		fputs(i == first + n - 1 || lines ? "\n" : "\t", stdout);
 	}
 	return true;
 }

@@ -44,7 +44,7 @@ What about smaller tiles? 64 x 64 is a quarter of the product.]]},
   {code = "small = product(64, 64, 8):simulate()\nprint(small:summary{width=78})"},
   {claim = "of a small tile another resource binds", that = "small.ii >= 1.5 * 2 * 64 * 64 * 64 / 4096"},
   {text = [[
-At the bound again, but the resource behind ResMII is another one: the name stands in brackets. A tile of half the sides has a
+Near the bound again, but the resource behind ResMII is another one: the name stands in brackets. A tile of half the sides has a
 quarter of the product and half of the bytes. That is why large tiles are used: $(number(deep.seconds * 1e6)) us against
 $(number(small.seconds * 1e6)).
 

@@ -8,7 +8,8 @@
 local core = require "millrace.core"
 local fit = require "millrace.fit"
 local hwfile = require "millrace.hwfile"
-local raise, show, entry = core.raise, core.show, core.entry
+local mr = require "millrace"
+local raise, show = core.raise, core.show
 
 local ROUNDS <const> = 3
 local SECONDS <const> = 0.3                             -- of a run
@@ -107,38 +108,36 @@ local calibration = {__name = "millrace.calibration", __tostring = function(c)
   return table.concat(lines, "\n")
 end}
 
-return function(mr)
-  local function calibrate(path)
-    if type(path) ~= "string" then raise("calibrate: path of a file expected, got " .. show(path)) end
-    local gpu, missing = core.attached()
-    if not gpu then raise("calibrate: no device to measure: " .. missing) end
-    if gpu.trouble then raise(("calibrate: not now on this %s: %s"):format(gpu.name, gpu.trouble)) end
-    local model = mr.device()
-    local entries, numbers = require "millrace.probes"(mr, model), {}
-    for _, x in ipairs(entries) do numbers[x.number] = model:number(x.number) end
+local function calibrate(path)
+  if type(path) ~= "string" then raise("calibrate: path of a file expected, got " .. show(path)) end
+  local gpu, missing = core.attached()
+  if not gpu then raise("calibrate: no device to measure: " .. missing) end
+  if gpu.trouble then raise(("calibrate: not now on this %s: %s"):format(gpu.name, gpu.trouble)) end
+  local model = mr.device()
+  local entries, numbers = require "millrace.probes"(mr, model), {}
+  for _, x in ipairs(entries) do numbers[x.number] = model:number(x.number) end
 
-    local fits, function_of = {}, function(changes) return mr.device(model.name, changes) end
-    for round, seen in ipairs(measure_all(entries, model, gpu)) do
-      say(("fitting, round %d"):format(round))
-      fits[round] = fit.all(entries, seen, numbers, function_of, PASSES)
-    end
-    say()
-    local c = setmetatable({name = gpu.name, date = os.date "!%Y-%m-%d", driver = gpu.driver, order = {},
-      numbers = summary(entries, fits)}, calibration)
-    local texts = {}
-    for i, x in ipairs(entries) do
-      local n = c.numbers[x.number]
-      c.order[i], n.was = x.number, numbers[x.number]
-      texts[x.number] = {value = short(n.value), comment = ("calibrated, +- %.1f %%: %s"):format(100 * n.spread, x.why)}
-    end
-    local file = assert(io.open(("%s/hw/%s.lua"):format(core.home(), model.name)))
-    local text = file:read "a"
-    file:close()
-    write(path, hwfile.rewrite(text, texts, ("--   calibrated  by mr.calibrate, on %s, %s, driver %s; +-: the spread of %d rounds")
-      :format(gpu.name, c.date, c.driver, ROUNDS)))
-    mr.device(path)                                     -- is it one?
-    return c
+  local fits, function_of = {}, function(changes) return mr.device(model.name, changes) end
+  for round, seen in ipairs(measure_all(entries, model, gpu)) do
+    say(("fitting, round %d"):format(round))
+    fits[round] = fit.all(entries, seen, numbers, function_of, PASSES)
   end
-
-  return {calibrate = entry(calibrate)}
+  say()
+  local c = setmetatable({name = gpu.name, date = os.date "!%Y-%m-%d", driver = gpu.driver, order = {},
+    numbers = summary(entries, fits)}, calibration)
+  local texts = {}
+  for i, x in ipairs(entries) do
+    local n = c.numbers[x.number]
+    c.order[i], n.was = x.number, numbers[x.number]
+    texts[x.number] = {value = short(n.value), comment = ("calibrated, +- %.1f %%: %s"):format(100 * n.spread, x.why)}
+  end
+  local file = assert(io.open(("%s/hw/%s.lua"):format(core.home(), model.name)))
+  local text = file:read "a"
+  file:close()
+  write(path, hwfile.rewrite(text, texts, ("--   calibrated  by mr.calibrate, on %s, %s, driver %s; +-: the spread of %d rounds")
+    :format(gpu.name, c.date, c.driver, ROUNDS)))
+  mr.device(path)                                     -- is it one?
+  return c
 end
+
+return {calibrate = calibrate}

@@ -1,7 +1,8 @@
--- changes.lua - changes of one thing in a plan, for tl:why() to try.
+-- changes.lua - changes of one thing in a plan, for tl:why() and plan:improve() to try.
 --
 -- A change is {text=, edit=, waits=, repair=}: the statements that a user would write or change, what
--- it does to a draft, whether other waits may be needed then, and what may make it legal if it is not.
+-- it does to a draft, whether other waits may be needed then, and whether something else may make it
+-- legal if it is not (repair.lua does both).
 -- Those come first that are likeliest to help, as not all may be tried.
 
 local draft = require "millrace.draft"
@@ -33,7 +34,7 @@ local function look_at(plan)
 end
 
 local function add(x, text, edit, waits)
-  x.list[#x.list + 1] = {text = text, edit = edit, waits = waits, repair = changes.repair}
+  x.list[#x.list + 1] = {text = text, edit = edit, waits = waits, repair = true}
 end
 
 -- One more statement, after all others, which stands or falls by itself.
@@ -324,9 +325,184 @@ local function grid(x)
   end
 end
 
+---- turns, conversions, stores --------------------------------------------------------------
+
+-- The first and the last product of each part in a loop, as statements; nil if a part has none.
+local function ends_of(x, loop, ways)
+  local ends = {}
+  for _, s in draft.each(x.draft, "append") do
+    local task, _, part = x.task[s[2]], draft.part_of(s[2])
+    if part and task.kind == "mma" and task.loop == loop then
+      ends[part + 1] = {first = ends[part + 1] and ends[part + 1].first or s, last = s}
+    end
+  end
+  return #ends == ways and ends or nil
+end
+
+local function has_turns(x)
+  for _, s in draft.each(x.draft, "wait") do
+    for _, on in ipairs(s[3]) do
+      if type(on) == "table" and on.when == "issued" then return true end
+    end
+  end
+end
+
+-- Lanes that share a tile take turns on the matrix unit: each begins when the one before has issued
+-- the last of its products; the first, of the turn before.
+local function turns(x)
+  local lanes, split = draft.shared(x.draft)
+  local seen = {}
+  if has_turns(x) then return end
+  for _, task in ipairs(lanes and x.plan.tasks or {}) do
+    local ends = task.loop and not seen[task.loop] and ends_of(x, task.loop, split[3])
+    local waits, texts = {}, {}
+    seen[task.loop or ""] = true
+    for i = 1, ends and #ends or 0 do
+      local first, last = ends[i].first, ends[(i - 2) % #ends + 1].last
+      local distance = (first[3].at or 0) - (last[3].at or 0) + (i == 1 and 1 or 0)
+      local s = {"wait", first[2], {{last[2], distance = distance, when = "issued"}}}
+      waits[i] = distance >= 0 and s or nil
+      texts[i] = ('plan:wait(%q, {{%q, distance=%d, when="issued"}})'):format(first[2], last[2], distance)
+    end
+    if ends and #waits == #ends then
+      add(x, table.concat(texts, "; "), function(d)
+        for _, s in ipairs(waits) do draft.add(d, table.unpack(draft.copy(s))) end
+      end)
+    end
+  end
+end
+
+-- Names that no sTask has: "convert", "convert2".
+local function new_task(x)
+  local name, i = "convert", 1
+  while x.task[name] or x.task[name .. ".0"] do
+    i = i + 1
+    name = ("convert%d"):format(i)
+  end
+  return name
+end
+
+-- The statements of a cut, and of the new sTask behind the one that it is cut off.
+local function cut(d, base, name, value, place)
+  table.insert(d.list, 1, {"cut", value, name})
+  if place then
+    local i = 1
+    while d.list[i][1] == "cut" or d.list[i][1] == "split" do i = i + 1 end
+    table.insert(d.list, i, {"place", place})
+  end
+  for i = #d.list, 1, -1 do
+    local new = draft.copy(d.list[i])
+    local of, part = draft.part_of(new[1] == "append" and new[2] or "")
+    if of == base then
+      new[2] = part and ("%s.%d"):format(name, part) or name
+      table.insert(d.list, i + 1, new)
+    end
+  end
+end
+
+-- The sTask that makes a value, if it is of a kind.
+local function maker(x, value, kind)
+  for _, task in ipairs(x.plan.tasks) do
+    for _, written in ipairs(task.kind == kind and task.writes or {}) do
+      if written == value then return task end
+    end
+  end
+end
+
+local function is_operand(x, value)
+  for _, task in ipairs(x.plan.tasks) do
+    for _, read in ipairs(task.kind == "mma" and task.reads or {}) do
+      if read == value then return true end
+    end
+  end
+end
+
+-- What a value that is cut off is made of, and the product that this may lie in the place of, if there is one.
+local function place_of(x, s, name, value)
+  local d = {tile = x.draft.tile, list = {{"cut", value, name}}}
+  for _, own in ipairs(x.draft.list) do
+    if own[1] == "cut" or own[1] == "split" then table.insert(d.list, own) end
+  end
+  local product
+  for _, read in ipairs(x.task[s[2]].reads) do
+    product = product or maker(x, read, "mma") and draft.part_of(read)
+  end
+  for _, task in ipairs(draft.make(d, x.plan.graph.program, x.plan.device).tasks) do
+    if draft.part_of(task.name) == name then return draft.part_of(task.reads[1]), product end
+  end
+end
+
+-- What a product reads is converted by an sTask of its own, which may wait for another product alone. Until
+-- then it lies in the place of the product that it is made of, or has one of its own.
+local function conversion(x, s, value)
+  local name, base = new_task(x), draft.part_of(s[2])
+  local good, before, of = pcall(place_of, x, s, name, value)
+  local text = statement{"cut", value, name}
+  local insert = ("; plan:insert(%q, {after=%q})"):format(name, base)
+  if not good or not before then return end
+  if of then
+    local place = {[before] = of}
+    add(x, text .. "; " .. statement{"place", place} .. insert, function(d) cut(d, base, name, value, place) end, true)
+  end
+  add(x, text .. insert, function(d) cut(d, base, name, value) end, true)
+end
+
+local function conversions(x)
+  for _, region in ipairs(x.regions) do
+    for _, s in ipairs(region) do
+      local task = x.task[s[2]]
+      for _, value in ipairs(task.kind == "compute" and task.writes or {}) do
+        if is_operand(x, value) then conversion(x, s, (draft.part_of(value))) end
+      end
+    end
+  end
+end
+
+local function vector_unit(device)
+  for _, seu in ipairs(device.seus) do
+    if seu.kind == "vector" then return seu.name end
+  end
+end
+
+-- All stores by the lanes' threads in place of an engine.
+local function stores(x)
+  local unit, texts, own = vector_unit(x.plan.device), {}, {}
+  for _, s in draft.each(x.draft, "append") do
+    if x.task[s[2]].kind == "store" and s[3].seu ~= unit then
+      own[s[2]] = draft.copy(s)
+      own[s[2]][3].seu = unit
+      texts[#texts + 1] = statement(own[s[2]])
+    end
+  end
+  if unit and #texts > 0 then
+    add(x, table.concat(texts, "; "), function(d)
+      for i, s in draft.each(d, "append") do d.list[i] = draft.copy(own[s[2]]) or s end
+    end, true)
+  end
+end
+
+-- One version less of what a loop has, of all parts of it: there is room for something else then.
+local function shallower(x)
+  local told = {}
+  for _, b in ipairs(x.plan.graph.buffers) do
+    local base = draft.part_of(b.name)
+    local depth, any = {}, false
+    for _, part in ipairs(b.loop and not told[base] and draft.parts(x.plan.rings[b.name] and b.name or b.name .. ".0",
+        x.plan.rings) or {}) do
+      local n = x.plan.rings[part]
+      if n and n > 1 then depth[part], any = n - 1, true end
+    end
+    told[base] = true
+    if any then
+      add(x, statement{"buffers", depth}, function(d) draft.add(d, "buffers", draft.copy(depth)) end, true)
+    end
+  end
+end
+
 ---- all ----------------------------------------------------------------------------------
 
-function changes.of(plan)
+-- more: also what changes a plan in kind, and few plans gain by.
+function changes.of(plan, more)
   local x = look_at(plan)
   rings(x, true)
   overlaps(x)
@@ -340,48 +516,13 @@ function changes.of(plan)
   swaps(x)
   offsets(x)
   tiles(x, finer)
+  if more then
+    turns(x)
+    conversions(x)
+    stores(x)
+    shallower(x)
+  end
   return x.list, x.draft
-end
-
----- what makes a change legal ----------------------------------------------------------------
-
--- Versions that the order needs, of all parts of a buffer.
-local function more_versions(plan, problems)
-  local depth, any = {}, false
-  for _, p in ipairs(problems) do
-    for _, name in ipairs(p.code == "versions" and p.edge and draft.parts(p.edge.buffer, plan.rings) or {}) do
-      depth[name], any = plan.rings[name] + 1, true
-    end
-  end
-  return any and {"buffers", depth}
-end
-
--- All rings of loops one shallower.
-local function fewer_versions(plan)
-  local depth, any = {}, false
-  for _, b in ipairs(plan.graph.buffers) do
-    local n = plan.rings[b.name]
-    if b.loop and b.scope == "shared" and n and n > 1 then depth[b.name], any = n - 1, true end
-  end
-  return any and {"buffers", depth}
-end
-
--- Twice the warps for a lane that has too much, of a tile that nothing splits.
-local function more_warps(d, problem)
-  local _, s = draft.find(d, "append", problem.task or "")
-  local _, lane = draft.find(d, "lane", s and s[3].lane or "")
-  if not lane or draft.shared(d) then return end
-  local options = draft.copy(lane[3])
-  options.warps = 2 * (options.warps or 4)
-  return options.warps <= 16 and {"lane", lane[2], options}
-end
-
--- A statement that takes away a problem of the changed plan, or nil.
-function changes.repair(d, plan, problems)
-  local code = problems[1].code
-  if code == "versions" then return more_versions(plan, problems) end
-  if code == "shared_memory" then return fewer_versions(plan) end
-  if code == "registers" then return more_warps(d, problems[1]) end
 end
 
 return changes

@@ -1,7 +1,6 @@
 -- compare.lua - mr.compare: two timelines of one program, sTask by sTask.
 
 local core = require "millrace.core"
-local cause = require "millrace.cause"
 local near = require "millrace.near"
 local record = require "millrace.record"
 local speed = require "millrace.speed"
@@ -73,21 +72,15 @@ end
 
 ---- causes -------------------------------------------------------------------------
 
-local function whole_name(name) return name and (name:gsub("%.%d+$", "")) end
-
 -- Of each sTask and cause how long, on average over the lanes that do not only feed others; parts of an
 -- sTask count as one. Seconds of what is simulated, else cycles, of which a trace knows fewer sorts.
 local function spent(tl, plainly)
-  local of, order, lane_of, lanes, n = {}, {}, {}, {}, 0
-  local parts = core.blame(tl, plainly)
-  for _, p in ipairs(parts) do lane_of[p.task] = p.lane end
-  for _, p in ipairs(parts) do
+  local of, order, lanes, n = {}, {}, {}, 0
+  for _, p in ipairs((core.blame(tl, plainly))) do
     if not p.feeds then
       if not lanes[p.lane] then lanes[p.lane], n = true, n + 1 end
-      local text = cause.text(whole_name(p.task), {cause = p.cause, on = whole_name(p.on), unit = p.unit},
-        lane_of[p.on] == p.lane)
-      if not of[text] then order[#order + 1] = text end
-      of[text] = (of[text] or 0) + p.share * p.lane_cycles / (plainly and 1 or tl.clock_hz)
+      if not of[p.text] then order[#order + 1] = p.text end
+      of[p.text] = (of[p.text] or 0) + p.share * p.lane_cycles / (plainly and 1 or tl.clock_hz)
     end
   end
   for text, time in pairs(of) do of[text] = time / n end

@@ -50,14 +50,17 @@ end
 
 draft.copy = clone
 
-function draft.read(plan)
+-- Of statements as text, and a tile.
+function draft.parse(text, tile)
   local list = {}
   local recorder = setmetatable({}, {__index = function(_, name)
     return function(_, ...) list[#list + 1] = {name, ...} end
   end})
-  assert(load("local plan = ...\n" .. core.statements(plan), "=plan", "t", {}))(recorder)
-  return {tile = plan.tile, list = list}
+  assert(load("local plan = ...\n" .. text, "=plan", "t", {}))(recorder)
+  return {tile = tile, list = list}
 end
+
+function draft.read(plan) return draft.parse(core.statements(plan), plan.tile) end
 
 function draft.make(d, bound, device)
   local plan = core.plan(bound:graph{tile = d.tile}, device)

@@ -35,7 +35,7 @@ end
 
 -- What objects are called in the texts -> what their topics begin with.
 local short = {tl = "timeline", k = "kernel", r = "found", prog = "program", a = "array", e = "event",
-  kernel = "kernel", v = "value", c = "carry", b = "benched"}
+  kernel = "kernel", v = "value", c = "carry", b = "benched", err = "checked", row = "stored"}
 
 -- Topics that a text means: of that name, also a problem's; mr's; else a field or method anywhere.
 local function find(name)

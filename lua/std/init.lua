@@ -1,6 +1,7 @@
 -- init.lua - the module "millrace": the table that scripts and the shell call mr.
 
 local core = require "millrace.core"
+local late = require "millrace.late"
 local tile = require "millrace.tile"
 local raise, hint, show, entry = core.raise, core.hint, core.show, core.entry
 
@@ -68,9 +69,24 @@ mr.examples = setmetatable({}, {
 ---- the rest --------------------------------------------------------------------------------
 
 local made = setmetatable({}, {__mode = "k"})           -- {name or path, changes} of devices that have them
-for _, part in ipairs{"devices", "plan", "edit", "search", "kernel", "trace", "compare", "blame", "why", "calibrate",
-    "pictures", "lesson", "show"} do
+for _, part in ipairs{"devices", "plan", "edit", "kernel", "trace", "compare", "blame", "pictures", "lesson", "show"} do
   for name, f in pairs(require("millrace." .. part)(mr, made)) do mr[name] = f end
+end
+
+for _, name in ipairs{"search", "race", "calibrate"} do mr[name] = late(name, name) end
+mr.progress = late("curves", "progress")
+core.method("millrace.timeline", "why", late("why", "why"))
+core.method("millrace.timeline", "proof", late("proof", "proof"))
+core.method("millrace.plan", "improve", late("improve", "improve"))
+
+mr.store = core.store()
+for _, name in ipairs{"list", "best", "near", "put", "prune", "export", "json"} do
+  core.method("millrace.store", name, late("store", name))
+end
+core.shown("millrace.store", late("store", "text"))
+core.sized("millrace.store", late("store", "size"))
+for _, class in ipairs{"timeline", "graph", "plan", "problems"} do
+  core.method("millrace." .. class, "json", late("report", class))
 end
 
 mr.strict = entry(core.strict)

@@ -1,15 +1,15 @@
 -- kernel.lua - plan:compile and what a kernel does.
 
 local core = require "millrace.core"
+local given_options = require "millrace.options"
 local record = require "millrace.record"
+local late = require "millrace.late"
+local within = require "millrace.within"
 local raise, show, entry = core.raise, core.show, core.entry
 
 -- The references: flops a second of the interpreter and of the plain kernel on one core, and
 -- the seconds for which neither is worth a thought, and for which nobody waits unasked.
 local INTERPRETER, HOST, SOON, LATE = 1.3e9, 5e9, 2, 300
-
--- Relative error that the output's element type allows, and what it was computed in.
-local tolerance = {bf16 = 1e-2, f16 = 2e-3, f32 = 5e-3, tf32 = 5e-3, f64 = 1e-12, e4m3 = 0.1, e5m2 = 0.2}
 
 local function median(list)
   table.sort(list)
@@ -19,19 +19,9 @@ end
 local function bound_of(k) return k.plan.graph.program end
 
 local function options(o, what, ...)
-  if o ~= nil and type(o) ~= "table" then raise(what .. ": table of options expected, got " .. show(o)) end
-  for key in pairs(o or {}) do
-    local known = false
-    for _, name in ipairs{...} do known = known or key == name end
-    if not known then raise(("%s: unknown option %s%s"):format(what, show(key), core.hint(key, {...}))) end
-  end
-  for _, key in ipairs{"limit", "seconds"} do
-    local v = o and o[key]
-    if v ~= nil and not (math.type(v) and v > 0) then
-      raise(("%s: %s must be a number of seconds, got %s"):format(what, key, show(v)))
-    end
-  end
-  return o or {}
+  o = given_options.check(o, what, {...})
+  given_options.seconds(o, what, {"limit", "seconds"})
+  return o
 end
 
 local function check_kernel(k, what)
@@ -70,7 +60,11 @@ local function reference_for(k)
   return "host"
 end
 
-local checked = record("comparison with the reference", "relative max_abs ok reference")
+local checked = record("comparison with the reference", "relative max_abs ok reference allowed",
+  {methods = {json = late("report", "comparison")}, __name = "millrace.check", __tostring = function(e)
+    return ("%s the reference (%s): relative error %.2g, of %.2g allowed; greatest difference %.2g"):format(
+      e.ok and "agrees with" or "differs from", e.reference, e.relative, e.allowed, e.max_abs)
+  end})
 
 local function check(k, given)
   check_kernel(k, "check")
@@ -85,18 +79,17 @@ local function check(k, given)
   local on_device = k.target == "cuda" and where == "device"
   local inputs = not on_device and bound:inputs{seed = o.seed} or nil
   local got, want = execute(k, inputs, o), bound:reference(inputs, {on = where, seed = o.seed})
-  local err = setmetatable({relative = 0, max_abs = 0, ok = true, reference = where}, checked)
-  for _, t in ipairs(bound.tensors) do
-    if t.role == "output" then
-      local max_abs, relative = got[t.name]:max_error(want[t.name])
-      err.max_abs, err.relative = math.max(err.max_abs, max_abs), math.max(err.relative, relative)
-      if not (relative <= (tolerance[t.dtype] or 1e-2)) then err.ok = false end
-    end
-  end
-  return err
+  local right, relative, max_abs, allowed = within(bound, got, want)
+  return setmetatable({relative = relative, max_abs = max_abs, ok = right, reference = where, allowed = allowed}, checked)
 end
 
-local timed = record("benchmark", "ms min max runs tflops gbps watts cache")
+local timed = record("benchmark", "ms min max runs tflops gbps watts cache",
+  {methods = {json = late("report", "benchmark")}, __name = "millrace.bench", __tostring = function(b)
+    local how = {("%d run%s, %.4g to %.4g ms"):format(b.runs, b.runs == 1 and "" or "s", b.min, b.max)}
+    how[#how + 1] = b.cache
+    how[#how + 1] = b.watts and ("%.0f W"):format(b.watts)
+    return ("%.4g ms, %.3g TFLOP/s, %.3g GB/s\n%s"):format(b.ms, b.tflops, b.gbps, table.concat(how, "; "))
+  end})
 
 local function bench(k, given)
   check_kernel(k, "bench")

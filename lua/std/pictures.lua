@@ -1,9 +1,10 @@
 -- pictures.lua - png, svg, pdf and trace of timelines, plans, graphs, comparisons and rooflines.
 
 local core = require "millrace.core"
+local picture = require "millrace.picture"
 local raise, show, entry = core.raise, core.show, core.entry
-
-local formats = {"svg", "png", "pdf"}
+local formats, call_of, check_path, where, say = picture.formats, picture.call_of, picture.check_path, picture.where,
+  picture.say
 
 ---- the script that makes it again, kept in the file ---------------------------------
 
@@ -36,15 +37,7 @@ local function pair_script(one, other, call)
     timeline_script(one, "summary()"), timeline_script(other, "summary()"), call)
 end
 
--- Of the path the file's name only: folders are of this machine.
-local function call_of(what, path) return ("%s(%q)"):format(what, path:match "[^/]*$") end
-
 ---- arguments ----------------------------------------------------------------------------
-
-local function check_path(what, path)
-  if type(path) ~= "string" then raise(("%s: path of a file expected, got %s"):format(what, show(path))) end
-  if path == "" then raise(what .. ": the path of the file is empty") end
-end
 
 local function check_class(what, class, x)
   if not core.is(x, "millrace." .. class) then raise(("%s: %s expected, got %s"):format(what, class, show(x))) end
@@ -58,31 +51,6 @@ local function process_name(tl, name)
     (tl.measured and tl.kernel.plan or core.plan_of(tl)).device.name, phase and phase.eu - 1 or 0)
 end
 
--- path, options as the user gave them -> path or nil, options without `show`, whether to show it; of a png the
--- path may be left out then.
-local function where(format, path, options)
-  if options == nil and type(path) == "table" then path, options = nil, path end
-  local show_it
-  if type(options) == "table" then show_it = options.show end
-  if show_it ~= nil and type(show_it) ~= "boolean" then
-    raise(("%s: show must be true or false, got %s"):format(format, show(show_it)))
-  end
-  if show_it ~= nil then
-    if format ~= "png" then raise(format .. ": only a png can be shown") end
-    local rest = {}
-    for key, value in pairs(options) do if key ~= "show" then rest[key] = value end end
-    options = rest
-  end
-  if path ~= nil or not show_it then check_path(format, path) end
-  return path, options, show_it
-end
-
--- That it cannot be shown is an error if nothing else was asked for.
-local function shown(format, path, why)
-  if why and not path then raise(("%s: it cannot be shown here: %s"):format(format, why)) end
-  if why then io.stderr:write("it cannot be shown here: ", why, "\n") end
-end
-
 ---- timelines, plans, graphs ------------------------------------------------------------------
 
 local function add_methods(class, script)
@@ -90,7 +58,7 @@ local function add_methods(class, script)
     core.method("millrace." .. class, format, entry(function(x, path, options)
       check_class(format, class, x)
       local file, o, show_it = where(format, path, options)
-      shown(format, file, core.picture(x, format, file, o, script(x, call_of(format, file or "FILE")), nil, show_it))
+      say(format, file, core.picture(x, format, file, o, script(x, call_of(format, file or "FILE")), nil, show_it))
     end))
   end
 end
@@ -98,7 +66,9 @@ end
 local function frames(tl, dir, options)
   check_class("frames", "timeline", tl)
   check_path("frames", dir)
-  return core.frames(tl, dir, options, timeline_script(tl, call_of("frames", dir)))
+  local paths = core.frames(tl, dir, options, timeline_script(tl, call_of("frames", dir)))
+  picture.note_font(options and options.format)
+  return paths
 end
 
 local function trace(tl, path)
@@ -121,7 +91,7 @@ local function comparison_methods(pairs_of)
     methods[format] = entry(function(c, path, options)
       local one, other = pair(format, c)
       local file, o, show_it = where(format, path, options)
-      shown(format, file, core.picture(one, format, file, o, pair_script(one, other, call_of(format, file or "FILE")),
+      say(format, file, core.picture(one, format, file, o, pair_script(one, other, call_of(format, file or "FILE")),
         other, show_it))
     end)
   end
@@ -187,7 +157,7 @@ for _, format in ipairs(formats) do
     if getmetatable(r) ~= roofline then raise(("%s: roofline expected, got %s"):format(format, show(r))) end
     local file, o, show_it = where(format, path, options)
     local script = ("%s-- mr.roofline{...}:%s\n"):format(r.script, call_of(format, file or "FILE"))
-    shown(format, file, core.roofline(r.device, format, file, o, script, r.dtype, r.points, show_it))
+    say(format, file, core.roofline(r.device, format, file, o, script, r.dtype, r.points, show_it))
   end)
 end
 

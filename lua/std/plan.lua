@@ -3,6 +3,7 @@
 local core = require "millrace.core"
 local tile = require "millrace.tile"
 local literal = require("millrace.draft").literal
+local loader = require "millrace.loader"
 local raise, show, entry = core.raise, core.show, core.entry
 
 local function has_literal(t)
@@ -63,19 +64,9 @@ return function(mr, made)
     end
     for key, value in pairs(options or {}) do o[key] = value end
     if o.color == nil then o.color = term.color end
+    if core.page and io.output() == io.stdout then return core.page(tl:text(o)) end
     io.write(tl:text(o))
   end))
-
-  -- A script sees no more than it needs: a plan is data.
-  local function environment()
-    return {
-      assert = assert,
-      require = function(name)
-        if name == "millrace" then return mr end
-        raise(("a plan may only require \"millrace\", not %s"):format(show(name)))
-      end,
-    }
-  end
 
   -- A path, or the name of a plan in examples/.
   plan.load_plan = entry(function(path, bound)
@@ -84,13 +75,7 @@ return function(mr, made)
       raise("load_plan: program with sizes expected, got " .. show(bound))
     end
     if not path:find "[/.]" then path = shipped(path) end
-    local chunk, message = loadfile(path, "t", environment())
-    if not chunk then raise("load_plan: " .. message) end
-    local p = chunk(bound)
-    if not core.is(p, "millrace.plan") then
-      raise(("load_plan: %s returns %s, not a plan"):format(path, show(p)))
-    end
-    return p
+    return loader.of_file(mr, path, bound)
   end)
 
   return plan

@@ -3,12 +3,17 @@
 
 local core = require "millrace.core"
 
--- names: "one two three". meta: what else the metatable has. getter(table, name): for fields that
--- are not in the table itself.
+-- names: "one two three". meta: what else the metatable has; its `methods`, if any, are functions by
+-- name. getter(table, name): for fields that are not in the table itself.
 return function(kind, names, meta, getter)
   meta = meta or {}
-  meta.fields = {}                                      -- for completion
-  for name in names:gmatch "%S+" do meta.fields[name] = true end
-  meta.__index = core.known(kind, meta.fields, getter)
+  local known, methods = {}, meta.methods or {}
+  meta.fields = {}                                      -- for completion, as are the methods
+  for name in names:gmatch "%S+" do meta.fields[name], known[name] = true, true end
+  for name in pairs(methods) do known[name] = true end
+  meta.__index = core.known(kind, known, function(t, name)
+    if methods[name] then return methods[name] end
+    if getter then return getter(t, name) end
+  end)
   return meta
 end

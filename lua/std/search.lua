@@ -1,38 +1,19 @@
 -- search.lua - mr.search: run a search and make its answer a plan like any other.
 
 local core = require "millrace.core"
-local record = require "millrace.record"
+local late = require "millrace.late"
+local options = require "millrace.options"
+local planned = require "millrace.planned"
 local speed = require "millrace.speed"
-local raise, show, hint, entry = core.raise, core.show, core.hint, core.entry
+local trials = require "millrace.trials"
+local mr = require "millrace"
+local raise, show = core.raise, core.show
 
-local options = {"seconds", "trials", "measure"}
+local SIMULATED <const>, MEASURED <const> = 2000, 24   -- plans, unless the caller says
 
-local function check_options(o)
-  if o ~= nil and type(o) ~= "table" then raise("search: table of options expected, got " .. show(o)) end
-  for key in pairs(o or {}) do
-    local known = false
-    for _, name in ipairs(options) do known = known or name == key end
-    if not known then raise(("search: unknown option %s%s"):format(show(key), hint(key, options))) end
-  end
-  return o or {}
-end
+local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress"}
 
-local function number(o, key, default)
-  local v = o[key]
-  if v == nil then return default end
-  if type(v) ~= "number" or v ~= v or v < 0 then
-    raise(("search: %s must be a number of at least 0, not %s"):format(key, show(v)))
-  end
-  return v
-end
-
--- On a terminal, one line that is written over and over.
-local function progress_line()
-  if not core.terminal().color then return nil end
-  return function(trials, shapes, seconds)
-    io.stderr:write(("\r%d plans of %d shapes, best %.4g ms "):format(trials, shapes, seconds * 1e3))
-  end
-end
+local function number(o, key, default) return options.number(o, "search", key, default) end
 
 -- The search's answer goes through the same calls as a plan typed by hand, so that it
 -- is checked by the same checker.
@@ -43,42 +24,27 @@ local function rebuild(bound, device, statements, tile)
   return plan
 end
 
--- Why the interval is not shorter: what the bound of this plan's loop comes from.
-local function why(plan, tl)
-  local busiest, share
-  for name, used in pairs(tl.utilization) do
-    if not share or used > share or (used == share and name < busiest) then busiest, share = name, used end
-  end
-  local lines = {
-    ("II %.0f cycles; resources need %.0f (ResMII), dependences %.0f (RecMII)"):format(tl.ii,
-      tl.res_mii, tl.rec_mii),
-    ("the busiest is %s, at work %.0f%% of the time"):format(busiest, share * 100),
-  }
-  if tl.ii <= tl.bound * 1.001 then
-    lines[#lines + 1] = "in the model, no order of this shape with these lanes and versions is shorter"
-  else
-    lines[#lines + 1] = ("%.1f%% above the bound: waiting that another order might hide")
-      :format((tl.ii / tl.bound - 1) * 100)
-  end
-  return table.concat(lines, "\n")
+-- Why the interval is not shorter (proof.lua), and where the other tile shapes stand.
+local function why(r, proof)
+  local below = 1 - r.bound_seconds / r.seconds
+  return ("%s\nother tile shapes: none of %d can be under %.4g ms in the model%s"):format(proof, r.shapes,
+    r.bound_seconds * 1e3, below > 0.001 and (", %.1f %% less"):format(100 * below) or ": this is optimal there")
 end
 
--- The plan that all else in an answer is about. Whoever reads r.plan gets a copy, to edit.
-local plans = setmetatable({}, {__mode = "k"})
+local result, plans = planned("search result", "plan timeline seconds ii bound gap bound_seconds proven trials shapes pruned ended why "
+  .. "measured measurements history edited", {__name = "millrace.search", 
+  methods = {json = late("report", "search"), png = late("curves", "png"), svg = late("curves", "svg"), pdf = late("curves", "pdf")}})
 
-local function plan_of(r, key)
-  if key == "plan" then return plans[r]:copy() end
+-- What was measured, in a line; nothing if nothing was.
+local function measured_text(r)
+  if not r.measured then return end
+  local good = 0
+  for _, row in ipairs(r.measurements) do good = good + (row.status == "ok" and 1 or 0) end
+  local off = 100 * (r.measured.ms * 1e-3 / r.seconds - 1)
+  return ("measured %.4g ms, %.0f TFLOP/s, %.1f %% %s than predicted; the fastest of %d plans measured%s"):format(r.measured.ms,
+    plans[r].graph.flops / r.measured.ms / 1e9, math.abs(off), off < 0 and "less" or "more", good,
+    #r.measurements > good and (", %d more did not count"):format(#r.measurements - good) or "")
 end
-
--- All fields, the plan among them.
-local function all_of(r)
-  local all = {plan = r.plan}
-  for key, value in next, r do all[key] = value end
-  return next, all
-end
-
-local result = record("search result", "plan timeline seconds ii bound gap bound_seconds proven trials shapes pruned ended why",
-  {__name = "millrace.search", __pairs = all_of}, plan_of)
 
 -- The answer as people read it: what it found, how good that is, how it was found, how to go on.
 function result.__tostring(r)
@@ -88,40 +54,151 @@ function result.__tostring(r)
   for i, axis in ipairs(axes) do axes[i] = ("%s=%d"):format(axis, plan.tile[axis]) end
   local above = r.gap > 0.001 and (", %.1f %% above its bound %.0f"):format(100 * r.gap, r.bound) or ", at its bound"
   local below = 1 - r.bound_seconds / r.seconds
-  return table.concat({
-    ("%s on %s: %s, predicted"):format(plan.graph.program.name, plan.device.name, speed(tl)),
-    ("tile %s; II %.0f%s"):format(table.concat(axes, " "), r.ii, above),
-    ("no tile shape tried can be under %.4g ms in the model%s"):format(r.bound_seconds * 1e3,
-      r.proven and ": this is optimal there" or below > 0 and (", %.1f %% less"):format(100 * below) or ""),
-    ("%d plans, %d tile shapes, %d of them cut off; ended: %s"):format(r.trials, r.shapes, r.pruned, r.ended),
-    "go on with r.plan:show(), r.plan:script(), r.plan:compile(), r.why()",
-  }, "\n")
+  local lines = {("%s on %s: %s, predicted"):format(plan.graph.program.name, plan.device.name, speed(tl))}
+  lines[#lines + 1] = measured_text(r)
+  lines[#lines + 1] = ("tile %s; II %.0f%s"):format(table.concat(axes, " "), r.ii, above)
+  if r.bound_seconds > 0 then
+    lines[#lines + 1] = ("no tile shape tried can be under %.4g ms in the model%s"):format(r.bound_seconds * 1e3,
+      below <= 0.001 and ": this is optimal there" or (", %.1f %% less"):format(100 * below))
+  end
+  lines[#lines + 1] = ("%d plans, %d tile shapes, %d of them cut off; ended: %s"):format(r.trials, r.shapes, r.pruned, r.ended)
+  lines[#lines + 1] = "go on with r.plan:show(), r.plan:script(), r.plan:compile(), r.why()"
+  return table.concat(lines, "\n")
 end
 
-return function(mr)
-  return {search = entry(function(bound, device, given)
-    local o = check_options(given)
-    if o.measure then raise("search: measure=true needs an attached device; this one is a model") end
-    device = device or mr.device()
-    local s = core.search(bound, device)
-    local progress = progress_line()
-    local trials = math.tointeger(math.min(number(o, "trials", 2000), 2^53) // 1)
-    local ended = s:run(trials, number(o, "seconds", 60), progress)
-    if progress then io.stderr:write("\r\27[K") end
-    local statements, tile, counts = s:found()
-    if not statements then
-      return nil, ("no legal plan found (%d shapes tried, ended by %s)"):format(counts.shapes, ended)
+---- how it came about --------------------------------------------------------------------------------
+
+-- Best so far against trials: of the model's candidates, then of what was measured.
+local function history_of(s, measured)
+  local list, best = {}, nil
+  for i, seconds in ipairs(s and s:tried() or {}) do
+    if seconds then
+      best = math.min(best or seconds, seconds)
+      list[#list + 1] = {trial = i, predicted = seconds, best = best, phase = "model", status = "predicted"}
     end
-    local plan = rebuild(bound, device, statements, tile)
-    local tl = plan:simulate()
-    local r = setmetatable({
-      timeline = tl, ii = tl.ii, bound = tl.bound, gap = tl.ii / tl.bound - 1,
-      proven = ended == "done" and tl.seconds <= counts.bound_seconds * 1.001,
-      bound_seconds = counts.bound_seconds, seconds = tl.seconds,
-      trials = counts.trials, shapes = counts.shapes, pruned = counts.pruned, ended = ended,
-      why = function() return why(plan, tl) end,
-    }, result)
-    plans[r] = plan
-    return r
-  end)}
+  end
+  best = nil
+  for i, row in ipairs(measured and measured.results or {}) do
+    local seconds = row.status == "ok" and row.score * 1e-3 or nil
+    if seconds then best = math.min(best or seconds, seconds) end
+    list[#list + 1] = {trial = i, predicted = row.predicted, measured = seconds, best = best, phase = "device", status = row.status}
+  end
+  return list
 end
+
+---- the search -----------------------------------------------------------------------------------------
+
+local function check_device(device)
+  if device ~= nil and not core.is(device, "millrace.device") then
+    raise("search: device expected, got " .. show(device))
+  end
+  return device or mr.device()
+end
+
+-- Is it to be measured, and on what? nil: it is not.
+local function where_to_measure(o, device)
+  if o.measure ~= nil and type(o.measure) ~= "boolean" then
+    raise("search: measure must be true or false, not " .. show(o.measure))
+  end
+  if o.measure == false then return nil end
+  local found, why = trials.attached(device)
+  if not found and o.measure then raise("search: measure=true needs an attached device: " .. why) end
+  return found
+end
+
+-- In the model: what there is, best first. nil and why if that is nothing.
+local function find(bound, device, o, most, measured, watch)
+  local s = core.search(bound, device, o.tile, measured)
+  local ended = s:run(most, number(o, "seconds", 60), function(tried, shapes, seconds)
+    return watch{phase = "model", trials = tried, shapes = shapes, best = seconds > 0 and seconds or nil,
+      bound = s:counts().bound_seconds, history = history_of(s)}
+  end)
+  local counts = s:counts()
+  if counts.found == 0 then
+    return nil, ("no legal plan found (%d shapes tried, ended by %s)%s"):format(counts.shapes, ended,
+      counts.refusals ~= "" and "; what stood in the way, by how many candidates:\n" .. counts.refusals or "")
+  end
+  return s, ended, counts
+end
+
+local function measure(s, bound, device, found, o, most, watch)
+  local counts = s:counts()
+  local function make(rank)
+    local statements, tile = s:plan(rank)
+    return rebuild(bound, device, statements, tile)
+  end
+  return trials.run(s, bound, device, found, make, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh,
+    bound = counts.bound_seconds, progress = function(state)
+      if o.progress then o.progress(state) end
+      return watch{phase = "device", trials = counts.trials, shapes = counts.shapes, measured = state.trials, most = most,
+        best = state.best and state.best.score * 1e-3, predicted = state.best and state.best.predicted, bound = counts.bound_seconds,
+        chance = state.chance, device_seconds = state.device_seconds, under_way = state.under_way,
+        history = history_of(s, state)}
+    end})
+end
+
+local function answer(plan, counts, ended, rest)
+  local tl = plan:simulate()
+  local proof = tl:proof()
+  local r
+  r = setmetatable({
+    timeline = tl, ii = tl.ii, bound = proof.bound, gap = proof.gap, proven = proof.proven,
+    bound_seconds = counts.bound_seconds, seconds = tl.seconds,
+    trials = counts.trials, shapes = counts.shapes, pruned = counts.pruned, ended = ended,
+    why = function() return why(r, proof) end,
+  }, result)
+  for key, value in pairs(rest) do r[key] = value end
+  plans[r] = plan
+  return r
+end
+
+-- What an earlier search for the same has left in the store.
+local function remembered(bound, device, found)
+  local plan, row = trials.remembered(bound, device, found)
+  if not plan then return nil end
+  return answer(plan, {bound_seconds = row.bound or 0, trials = 0, shapes = 0, pruned = 0}, "remembered",
+    {measured = {ms = row.ms, min = row.min, max = row.max}, measurements = {row}, history = {}})
+end
+
+local function check_flags(o)
+  for _, name in ipairs{"show", "fresh"} do
+    if o[name] ~= nil and type(o[name]) ~= "boolean" then
+      raise(("search: %s must be true or false, not %s"):format(name, show(o[name])))
+    end
+  end
+  if o.progress ~= nil and type(o.progress) ~= "function" then
+    raise("search: progress must be a function, not " .. show(o.progress))
+  end
+end
+
+-- Both parts, seen by `watch`.
+local function search(bound, device, found, o, watch)
+  local most = math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
+  local s, ended, counts = find(bound, device, o, found and math.maxinteger or most, found ~= nil, watch)
+  if not s then return nil, ended end
+  local m = found and ended ~= "interrupted" and measure(s, bound, device, found, o, most, watch) or nil
+  local best = m and m.best
+  local plan = best and best.plan or rebuild(bound, device, s:plan(1))
+  return answer(plan, counts, m and m.ended or ended, {history = history_of(s, m),
+    measured = best and {ms = best.score, min = best.min, max = best.max}, measurements = m and m.results or {}})
+end
+
+local function run(bound, device, given)
+  local o = options.check(given, "search", known)
+  check_flags(o)
+  device = check_device(device)
+  local found = where_to_measure(o, device)
+  local old = found and not o.fresh and not o.tile and remembered(bound, device, found)
+  if old then return old end
+  if not core.is(bound, "millrace.program") then raise("search: program with sizes expected, got " .. show(bound)) end
+  local watch <close> = require "millrace.progress".watch{title = ("%s on %s"):format(bound.name, device.name), show = o.show}
+  local r, reason = search(bound, device, found, o, watch)
+  if not r then return nil, reason end
+  local best = r.measured and r.measured.ms * 1e-3 or r.seconds
+  if watch:finish{best = best, bound = r.bound_seconds, ended = r.ended, history = r.history} == "open" then
+    r.edited = r.plan:show()
+  end
+  return r
+end
+
+return {search = run}

@@ -1,6 +1,7 @@
 -- show.lua - the show methods: the explorer on what there is, or text where there is no terminal.
 
 local core = require "millrace.core"
+local draft = require "millrace.draft"
 local raise, show, entry = core.raise, core.show, core.entry
 
 local function title_of(plan)
@@ -17,11 +18,43 @@ local function measure(plan)
   return k:trace(), "measured on the device: 7 has predicted and measured"
 end
 
+-- "softmax k tile": names, of whatever kind they are, or kinds, of which all stay.
+local function pins_of(plan, words)
+  local kinds = {tasks = {}, lanes = {}, rings = plan.rings, tile = plan.tile, grid = {}}
+  local pin = {}
+  for _, s in draft.each(draft.read(plan), "append") do
+    kinds.tasks[s[2]], kinds.tasks[draft.part_of(s[2])], kinds.lanes[s[3].lane] = true, true, true
+  end
+  for word in words:gmatch "[^%s,]+" do
+    local of = "tasks"                                  -- who is misspelt is told so as an sTask
+    for _, kind in ipairs{"tile", "rings", "lanes", "tasks"} do
+      if kinds[kind][word] then of = kind end
+    end
+    if kinds[word] then
+      pin[word] = true
+    elseif pin[of] ~= true then
+      pin[of] = pin[of] or {}
+      table.insert(pin[of], word)
+    end
+  end
+  return pin
+end
+
+local ended <const> = {trials = "their number", seconds = "time", interrupted = "Ctrl-C"}
+
+-- The plan is what a search from it finds. What was done, and whether it is another one.
+local function improve(plan, words)
+  local r = plan:improve{pin = pins_of(plan, words), progress = function() end}
+  if #r.changes > 0 then r.keep() end
+  return ("%d plans tried%s"):format(r.trials, r.ended == "done" and "" or ", ended by " .. ended[r.ended]), #r.changes > 0
+end
+
 -- What core.explore wants to know of a plan.
 local function of_plan(plan)
   return {plan = plan, title = title_of(plan), view = "plan",
     script = function() return plan:script() end,
-    measure = function() return measure(plan) end}
+    measure = function() return measure(plan) end,
+    improve = function(words) return improve(plan, words) end}
 end
 
 local function of_timeline(tl)

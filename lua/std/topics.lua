@@ -43,7 +43,13 @@ runs (twice within a second ends the shell); quit(), exit or Ctrl-D leaves.]]},
   {"explorer", [[
 tl:show(), plan:show(), graph:show(), k:show() and mr.show(a, b) take the terminal to show
 a timeline, plan, graph or kernel, or two beside each other: to look at, step through and
-edit. ? has its keys, mr.keys() too; q leaves. Without a terminal they print.]]},
+edit. ? has its keys, mr.keys() too; q leaves. Without a terminal they print. A search that runs is
+seen likewise: help "watching".]]},
+  {"watching", [[
+mr.search(bound, device, {show=true}) takes the terminal while it searches: the best so far, the
+bound, the curve of the best against trials, the best and the last candidates. q or Ctrl-C stops it
+and keeps the best. At the end any key leaves; Enter opens the best plan in the explorer. Without
+show, or without a terminal, a line of standard error tells how far it is.]]},
   {"mr.show", "mr.show(x[, y])", "The explorer on a timeline, plan, graph or kernel; on two, compared."},
   {"mr.keys", "mr.keys()", "The keys of the explorer: a list of {group=, keys=, help=}."},
   {"mr.strict", "mr.strict([on])", [[
@@ -189,6 +195,7 @@ graph.tiles, graph.flops, graph.bytes. graph.program is the program. Shown as a 
   {"graph:pdf", "graph:pdf(path[, {...}])", "The graph as a picture for print. help \"pictures\""},
   {"graph:drawing", "graph:drawing{width=, ascii=, color=}", "The graph drawn in layers, as text."},
   {"graph:dot", "graph:dot()", "The graph as text for Graphviz."},
+  {"graph:json", "graph:json()", "sTasks, buffers and dependences as JSON. help \"json\""},
   {"mr.plan", "mr.plan(graph[, device])", "An empty plan for a graph on a device."},
   {"plan", [[
 Who runs what, when, waiting for whom: an order of sTasks for every lane. Fields: tasks,
@@ -239,8 +246,10 @@ Edit the plan, see what that brings, and take it back: .diff .came .went (waits)
   {"plan:check", "plan:check()", [[
 true or false, and a list of problems {code=, message=, hint=, task=, other=, edge=,
 place=}.]]},
+  {"problems:json", "problems:json()", "Of the list that plan:check() gives: the same as JSON. help \"json\""},
   {"plan:table", "plan:table{width=, ascii=, color=}", "Lanes, waits, rings and problems as text."},
   {"plan:script", "plan:script()", "Lua text that rebuilds exactly this plan."},
+  {"plan:json", "plan:json()", "Its lanes, order, waits and rings as JSON, with the script. help \"json\""},
   {"mr.load_plan", "mr.load_plan(path or name[, bound])", [[
 A plan from the text that plan:script() gave, or by name one of examples/, such as
 "attention_pingpong". bound: another program, or other sizes.]]},
@@ -256,16 +265,32 @@ leave out passes of lowering, to see what they bring.]]},
   {"plan:kernel", 'plan:kernel{target="cuda"}', [[
 The role program: what each lane does, operation by operation, and why each wait is there.
 tostring() is the dump, .text too.]]},
-  {"mr.search", "mr.search(bound[, device[, {seconds=60, trials=2000}]])", [[
-Find a good plan by simulating many. Ctrl-C stops it and keeps the best so far. Gives
-.plan (a copy at each reading) .timeline .seconds .ii .bound .gap .bound_seconds .proven
-.trials .shapes .pruned .ended and why(); or nil and a message.]]},
+  {"plan:improve", "plan:improve{pin={tasks=, lanes=, rings=, tile=, grid=}, trials=1000, seconds=60, progress=}", [[
+Search from a plan: other rings, tiles, lanes, orders, grids, one change after the other. What pin
+names stays: help "pin". The plan stays as it is; what was found is .plan. Ctrl-C stops it and
+keeps the best; r.keep() makes the plan so. progress(trials, seconds) is called after each plan tried. help "improved"]]},
+  {"pin", [[
+What plan:improve leaves as it is: {tasks={"softmax"}, lanes={"c0"}, rings={"k"}, tile={"m"}, grid=true};
+true for a list: all of them. A pinned sTask keeps unit, lane, offset and what it reads and makes,
+and pinned ones on a lane their order, though others may come between; "mma" means all parts mma.0,
+mma.1, ... A lane keeps its warps, registers, turns and sTasks, in whatever order; a buffer its
+versions, an axis its extent.]]},
+  {"improved:json", "improved:json()", "What was found as JSON, with the changes and the plan's script. help \"json\""},
+  {"mr.search", "mr.search(bound[, device[, {seconds=60, trials=, tile=, measure=, seed=, fresh=, show=}]])", [[
+Find a good plan by simulating many and, where a device is attached, measuring the best. tile:
+{m=128, n={64, 128}}, extents to try; measure=false: on the model alone; fresh=true: again, whatever
+mr.store knows; show=true: seen on the whole terminal; trials: most plans simulated (2000), or
+measured (24). Ctrl-C stops it and keeps the best so far. r:png(path), svg, pdf draw how it went. Gives .plan (a copy at each reading) .timeline .seconds .ii .bound .gap
+.bound_seconds .proven .trials .shapes .pruned .ended .measured .measurements .history and why();
+or nil and a message that tells what stood in the way.]]},
+  {"found:png, found:svg, found:pdf", "found:png(path[, {...}])", "How the search went: the best against trials. help \"pictures\""},
+  {"found:json", "found:json()", "What was found as JSON, with the plan's script. help \"json\""},
 }
 
 section("Timelines and kernels") {
   {"pictures", [[
-tl:png(path), plan:png, graph:png, mr.compare(a, b):png, mr.roofline{k, ...}:png, and svg and
-pdf of each, write a picture, with the script that makes it in the file. Options: width=,
+tl:png(path), plan:png, graph:png, mr.compare(a, b):png, mr.roofline{k, ...}:png,
+mr.progress{name=r, ...}:png, and svg and pdf of each, write a picture, with the script that makes it in the file. Options: width=,
 height= (pixels), theme="light" or "dark", title=, scale= (of a png: file's pixels for one);
 of timelines also by="lane", "seu" or "ring", phase=, tile=, from=, to=, rings=true. A png with
 show=true comes up in the terminal, where that can be: tl:png{show=true}.]]},
@@ -288,6 +313,7 @@ A pipeline that fills up, as numbered pictures; their paths.]]},
 A file for Perfetto or chrome://tracing: lanes, units, flows from cause to effect, rings.]]},
   {"timeline:text", "timeline:text{...}", "What timeline:print writes, as a string."},
   {"timeline:summary", "timeline:summary{width=, ascii=, color=}", "The numbers without the drawing."},
+  {"timeline:json", "timeline:json{events=false}", "Numbers, lanes, phases and, unless told otherwise, events as JSON. help \"json\""},
   {"kernel", [[
 What plan:compile gives. Fields: source, target, registers, spills, smem, problems, warnings,
 plan.]]},
@@ -307,13 +333,23 @@ scripts.]]},
 Where the time of each lane goes, by sTask: rows with .lane .task .share and, by cause, .issue
 .pipe .dependence .shared .l2 .global .slot .turn .sync .power; .parts says whom it is about.
 Shown as a table.]]},
+  {"timeline:proof", "timeline:proof()", [[
+How short the interval of the loop could be with the plan's lanes, in any order, with any offsets and versions:
+the bound, why nothing is shorter, and what would allow less, each solved again. Of a simulated timeline.
+help "proof" has the fields.]]},
   {"timeline:why", "timeline:why()", [[
 What binds a simulated timeline, and what would help by how much: other rings, tiles, lanes,
 orders and grids are tried. Gives a text, and all that was tried, best first: .change .gain
 .script.]]},
   {"kernel:bench", "kernel:bench{seconds=}", [[
 Time it: .ms (median) .tflops .gbps .min .max .runs; .watts, the mean power, or nil; .cache,
-"cold L2" or "warm L2".]]},
+"cold L2" or "warm L2". Shown as two lines.]]},
+  {"benched:json", "benched:json()", "Of what k:bench{} gives: the same as JSON. help \"json\""},
+  {"checked:json", "checked:json()", "Of what k:check{} gives: the same as JSON. help \"json\""},
+  {"mr.race", "mr.race({a=k1, b=k2, ...}[, {seconds=0.5, turn=0.03, base=, seed=, limit=}])", [[
+Kernels of one program timed in turns, on the same inputs, so that they are compared at the same clock;
+plans among them are compiled first, all at once. A list, the fastest first: .name .ms .ratio .low
+.high. Shown as a table. help "race"]]},
   {"kernel:export", "kernel:export(dir[, {name=}])", [[
 Write it as files that stand alone: source, binary, C launcher, Python module for torch.
 Of a kernel for the CPU: source, runtime, a driver and its makefile. Gives their paths.]]},
@@ -324,6 +360,49 @@ two processes in one file for Perfetto. help "pictures"]]},
 Kernels, plans or timelines between what the device can compute and what it can move; {x, name=,
 ms=} names one, or gives its time. .points; png(path), svg, pdf. A kernel for the attached device
 is timed; anything else is predicted.]]},
+  {"mr.progress", "mr.progress{name=r, ...}", [[
+What searches tried, and their best so far against trials; of one, mr.progress(r), every candidate,
+too. In place of a search stands {history=, bound_seconds=} or the list alone, of {trial=, predicted=,
+measured=, status=, best=, phase=, text=}. .curves; png(path), svg, pdf. help "pictures"]]},
+}
+
+section("The store") {
+  {"mr.store", [[
+Every measurement that was ever made, in a file: plans with what was predicted and measured, newest
+last. print(mr.store) shows the newest, #mr.store is how many there are. help "store"]]},
+  {"store", [[
+What mr.store is. Field: path. Methods: list, best, near, put, prune, export, json. The file is
+$XDG_DATA_HOME/millrace/store.db unless MILLRACE_STORE names another, or "none".]]},
+  {"store:list", 'mr.store:list{program=, device=, sizes=, kind=, status=, version=, before=, limit=1000}', [[
+Rows, newest first; shown as a table, in which the best of each program, sizes and device is marked.
+program: a name, or a program with sizes. sizes: "m=4096", or {m=4096}.]]},
+  {"store:best", "mr.store:best(bound[, device[, {kind=, version=}]])", [[
+The fastest row that is "ok" of exactly this program, its sizes and the device; nil if there is none.
+What was measured comes before what is only predicted.]]},
+  {"store:near", "mr.store:near(bound[, device[, n=3[, {kind=, version=}]]])", [[
+The best row of each of the n nearest sizes of this program, nearest first; row.distance is the sum
+of |log2| of the ratios of all sizes.]]},
+  {"store:put", 'mr.store:put{plan=, kernel=, timeline=, bench=, check=, kind="search", ...}', [[
+Keep a row: what these objects say, and any field of "stored" by its name, which comes first. Gives
+true, or nil and why not: when it is true, the row is on the disk.]]},
+  {"store:prune", "mr.store:prune{before=, keep=, program=, device=, sizes=, kind=, status=, version=}", [[
+Remove rows for ever; how many. before: a day, "2026-01-31", or what os.time() gives. keep: so many of
+the best of each program, sizes and device stay.]]},
+  {"store:export", 'mr.store:export(path[, {program=, ..., limit=}])', [[
+Write rows to a file that ends in .csv or .json; how many. Chosen as by mr.store:list, but all.]]},
+  {"store:json", "mr.store:json{program=, ..., limit=}", "The same rows as text, a list in JSON."},
+  {"rows", "What mr.store:list{} and mr.store:near give: a list of rows."},
+  {"rows:json", "rows:json()", "The rows as text, a list in JSON."},
+  {"stored", [[
+A row of the store: mr.store:list{}, mr.store:best(bound). Shown field by field.]]},
+  {"stored:plan", "row:plan([bound])", [[
+The plan, built from its script and checked; for the same program with other sizes, too. An error if
+it does not fit. bound is needed for programs of your own.]]},
+  {"stored:json", "row:json()", "The row as JSON."},
+  {"json", [[
+What other programs read: r:json() of a search, tl:json(), plan:json(), graph:json(), problems:json(),
+b:json() of k:bench{}, err:json() of k:check{}, rows:json(). The fields are those that Lua has, in a
+fixed order; what is not known is null. An object says in "format" what it is. docs/reference.md has all.]]},
 }
 
 section("Words", "words") {
@@ -433,7 +512,7 @@ trace as b.cache; nil if it is not known.]]},
   {"timeline.tflops", "The program's operations over seconds, in 10^12 a second."},
   {"timeline.ii", "Cycles an iteration of the innermost loop that runs most, in the steady state."},
   {"timeline.res_mii, timeline.rec_mii", "Lower bounds of it: by resources, by recurrences."},
-  {"timeline.bound", "The greater of the two."},
+  {"timeline.bound", "The greater of the two: with the versions that the plan has. timeline:proof() is about all."},
   {"timeline.utilization", [[
 Share of the time, 0 to 1, by name of the sEU, and memory: of the EU's share of the bandwidth.]]},
   {"timeline.phases", [[
@@ -578,23 +657,70 @@ The statements to write, or, of plan:append, plan:lane and plan:split, to change
 the statement then stands.]]},
   {"change.gain", "The share of the time that it saves, negative if it costs."},
   {"change.script", "The text of the changed plan, for load(script)(bound)."},
+  {"proof", [[
+What timeline:proof() gives. A statement about the model: no simulation of a plan with these lanes has a shorter
+interval in its steady state. Shown as a text.]]},
+  {"proof.loop", "The axis of the loop that timeline.ii is about; nil: tiles follow one another."},
+  {"proof.ii, proof.bound, proof.gap", [[
+Cycles of the interval as simulated; the least that it could have; ii / bound - 1, never negative.]]},
+  {"proof.proven", "True if ii is at the bound, within 0.1 %: no order, offsets or versions are better."},
+  {"proof.best, proof.exact, proof.solver", [[
+Cycles of the best schedule found of one sTask at a time on each unit; true if that is the bound; who had the last word: "bounds",
+"search" or "cbc".]]},
+  {"proof.unstated", "Why the loop is not solved, and bound is timeline.bound; nil if it is."},
+  {"proof.tile", "True if a tile asks for more than its iterations: the bound counts that."},
+  {"proof.tasks", [[
+List of {name=, lane=, unit=, hold=, busy=, latency=, start=, stage=}: cycles that an sTask holds its lane, that its unit is at
+work, and until it is complete; when the best schedule starts it, in its interval and how many intervals later.]]},
+  {"proof.versions", "Of each buffer of the loop, how many the best schedule needs."},
+  {"proof.circle", [[
+Names of the sTasks of the circle of dependences that takes most, with cycles and iterations.]]},
+  {"proof.core", [[
+List of requirements that together forbid less than the bound, each with a kind: "dependence" (from, to, distance, cycles),
+"versions" (buffer, most), "shared memory" (bytes), "lane" (lane, cycles), "unit" (unit, cycles; lane: as that lane can use
+it; beside: slower beside products). core.irreducible: without any one of them the rest does not.]]},
+  {"proof.eases", [[
+List of what would allow less, best first: {times=, bound=, gain=, exact=} and one of buffer (one more version), task (its work,
+1 - 1 / times less), unit, room (times as fast, as large), lane (a further one like it). bound: of the problem solved again.
+exact=false: it may bring less.]]},
+  {"proof.binding, proof.best_loop, proof.rec_of_plan", [[
+What timeline.bound comes from; the bound of the loop alone; timeline.rec_mii, with the plan's versions.]]},
   {"found", [[
-What mr.search gives; found.why() is a text: what the interval is bound by.]]},
+What mr.search gives; found.why() is a text: the proof of its interval, and where other tile shapes stand.]]},
   {"found.plan", [[
 The best plan, checked again: a copy at each reading, so that nobody changes what the other fields
 are about. To edit it, keep it: local p = r.plan.]]},
   {"found.timeline", "Its timeline."},
-  {"found.seconds, found.ii, found.bound", "Of the timeline."},
-  {"found.gap", [[
-ii / bound - 1: how far the plan's interval is above the bound of its own tile shape.]]},
+  {"found.seconds, found.ii", "Of the timeline."},
+  {"found.bound, found.gap", [[
+Of its proof, help "proof": no order, offsets or versions give the plan's lanes a shorter interval; ii / bound - 1.]]},
   {"found.bound_seconds", [[
 No plan of any tile shape looked at is faster in the model: the work of the busiest unit, without
 waiting.]]},
-  {"found.proven", [[
-True if all shapes were looked at and the best plan reaches bound_seconds within 0.1 %.]]},
+  {"found.proven", "True if the plan's interval is at its bound, within 0.1 %."},
   {"found.trials, found.shapes, found.pruned", [[
 Plans simulated, shapes looked at, shapes not tried because of their bound.]]},
   {"found.ended", "\"done\", \"trials\", \"seconds\" or \"interrupted\"."},
+  {"found.measured", [[
+{ms=, min=, max=} of the plan, on the clock on which all were measured in turns; nil: nothing was.]]},
+  {"found.measurements", [[
+What was measured, in order: rows with status ("ok", "skipped", "wrong", "failed"), why, score (ms, by
+ratios to the best at that time), predicted (seconds), script.]]},
+  {"found.history", [[
+How the best came about: {trial=, phase="model" or "device", predicted=, measured=, best=, status=}, seconds.]]},
+  {"found.edited", "With show=true: the copy of the plan that was edited in the explorer; else nil."},
+  {"improved", [[
+What plan:improve gives, besides improved.keep(), which makes the plan what was found, as one edit.]]},
+  {"improved.plan", "The best plan: a copy at each reading."},
+  {"improved.before, improved.timeline", "Timelines of the plan as it was, and of the best."},
+  {"improved.seconds, improved.gain, improved.tie", [[
+Of the best; the share of the time that it saves; true if both times are too near to call, by tl.tie.]]},
+  {"improved.trials, improved.ended", "Plans simulated; \"done\", \"trials\", \"seconds\" or \"interrupted\"."},
+  {"improved.changes", [[
+List of {change=, seconds=, gain=}, one after the other: the statements as timeline:why() tells them,
+the time with them, and the share that each saves.]]},
+  {"improved.diff", "Of the statements, as by plan:diff."},
+  {"improved.pinned", "Text: what stayed."},
   {"attached", [[
 What mr.attached() gives.]]},
   {"attached.name, attached.arch, attached.sms", "As CUDA has them: \"NVIDIA H200\", \"sm_90a\", 132."},
@@ -614,11 +740,42 @@ What kernel:bench gives.]]},
 Mean power of the board while the times were taken; nil where it does not tell, or of less than
 0.3 s.]]},
   {"benched.cache", "What the runs found in the L2: \"cold L2\" or \"warm L2\"."},
+  {"race", "What mr.race gives: a list of racers, the fastest first."},
+  {"race.base", "The name of the one that all are compared with: base=, or the fastest."},
+  {"race.rounds", "Rounds that were run; in each, every kernel has one turn."},
+  {"race.cache", "What the runs found in the L2: \"cold L2\" or \"warm L2\"."},
+  {"racer.name, racer.kernel", "The name, by which the table given had it; the kernel."},
+  {"racer.ms, racer.min, racer.max", "Milliseconds of a run: the median of its turns; the least and the most of any run."},
+  {"racer.ratio", "Its time over that of the base: the median over pairs of rounds, which a drifting clock does not move."},
+  {"racer.low, racer.high", "The true ratio is between these, 19 times of 20. Two kernels differ if 1 is outside."},
+  {"racer.tflops, racer.gbps", "The program's operations, and bytes, over ms: 10^12, 10^9 a second."},
   {"checked", [[
 What kernel:check gives.]]},
   {"checked.relative, checked.max_abs", "The error: as a share of the norm (Frobenius), and the largest one."},
   {"checked.ok", "true if the error is what the type of the outputs allows."},
+  {"checked.allowed", "The relative error that it allows; of several outputs the least."},
   {"checked.reference", "Which reference it was: \"interpreter\", \"device\" or \"host\"."},
+  {"store.path", "The file, a string; nil: there is none."},
+  {"stored.id", "Counts up, in order of writing."},
+  {"stored.time", "When it was written, UTC: \"2026-01-31T12:00:00Z\"."},
+  {"stored.kind", "Who measured: \"search\", \"bench\", \"check\", or what put was given."},
+  {"stored.status", [[
+"ok"; or what was wrong: "wrong" answers, "failed", "spills", ..., and stored.message says more.]]},
+  {"stored.message", "A text; nil if there is nothing to say."},
+  {"stored.program, stored.sizes", "Name; \"m=4096 n=4096 k=4096\", all axes in the program's order."},
+  {"stored.hash, stored.family", [[
+Of all that the program is; of all but its sizes. 32 digits.]]},
+  {"stored.device, stored.title, stored.driver", "As mr.device has them; the driver's version, if there was one."},
+  {"stored.version", "Of Millrace."},
+  {"stored.kernel", "Hash of the kernel's text."},
+  {"stored.script, stored.tile", "The plan as text, as plan:script() gives it; \"m=128 n=256 k=64\"."},
+  {"stored.predicted, stored.bound", "Seconds: of the model, and the least that is possible in it."},
+  {"stored.ms, stored.min, stored.max, stored.runs", "Measured milliseconds: the median, the least, the most, of so many runs."},
+  {"stored.cache, stored.clock_hz, stored.watts", [[
+In which state that was, as far as it is known: "cold L2" or "warm L2", clock, mean power.]]},
+  {"stored.correct, stored.error", "Did the output agree with the reference? Its relative error."},
+  {"stored.seed", "Of the inputs."},
+  {"stored.distance", "Of mr.store:near: how far its sizes are from those asked about."},
   {"hw", [[
 The fields of a device file, hw/NAME.lua, which returns one table. help "memory.l2.rate" tells one.
 device:number reads them by the same names.]]},
@@ -754,19 +911,25 @@ The most memory to use, in MiB; unless given, three quarters of what the machine
 Files of NVIDIA's driver (libcuda.so.1), run-time compiler (libnvrtc) and management library
 (libnvidia-ml.so.1), instead of those that the loader or the usual places have. Without the last one,
 only the state of the board is not known.]]},
+  {"MILLRACE_LIBCBC", [[
+The file of the solver CBC (libCbcSolver.so.3), instead of the one that the loader finds; none: no solver.
+It goes on with modulo schedules where our own search gives up.]]},
   {"NO_COLOR", "No colours."},
   {"MILLRACE_HISTORY", "The file of the shell's history, instead of that under XDG_STATE_HOME; empty: none."},
   {"MILLRACE_PAGER, PAGER", [[
-What shows values and help that are longer than the screen: MILLRACE_PAGER, empty for nothing, else
-PAGER, else less.]]},
+What shows values, timelines and help that are longer than the screen: MILLRACE_PAGER, empty for
+nothing, else PAGER, else less.]]},
   {"LESS", "Options of less; FRX unless given: it ends if all fits, shows colours, and leaves the text there."},
   {"XDG_STATE_HOME", "The shell keeps its history in millrace/history there; ~/.local/state unless given."},
   {"XDG_CACHE_HOME", "Compiled kernels are kept in millrace/cubin there; ~/.cache unless given."},
+  {"MILLRACE_STORE", [[
+The file of the store of measurements, instead of that under XDG_DATA_HOME; none: there is none.]]},
+  {"XDG_DATA_HOME", "Measurements are kept in millrace/store.db there; ~/.local/share unless given."},
   {"CC", "The C compiler that makes kernels for the CPU; cc unless given."},
   {"TMPDIR", "Where it makes them; /tmp unless given."},
   {"TERM", "The terminal, for the explorer."},
   {"LC_ALL, LC_CTYPE, LANG", "The first one that is set says whether the terminal shows UTF-8."},
-  {"HOME", "Where history and compiled kernels are, unless the variables above say so."},
+  {"HOME", "Where history, compiled kernels and measurements are, unless the variables above say so."},
 }
 
 section("Commands of the shell", "commands") {

@@ -1,14 +1,12 @@
 -- why.lua - tl:why(): what binds a simulated timeline, and what would help, tried.
 
 local core = require "millrace.core"
-local cause = require "millrace.cause"
 local changes = require "millrace.changes"
-local draft = require "millrace.draft"
-local raise, entry = core.raise, core.entry
+local repair = require "millrace.repair"
+local raise = core.raise
 
 local LEAST <const> = 0.005                             -- of the time: less is not worth a line
 local BINDS <const> = 0.85                              -- of the time a unit is at work that binds
-local REPAIRS <const> = 3                               -- statements more that a change may need
 -- Trying stops when so many events have been played; making and checking a plan counts as some.
 local EVENTS <const>, EVENTS_A_TRY <const>, EVENTS_A_PLAN <const> = 3300000, 20000, 50000
 
@@ -41,18 +39,15 @@ end
 -- The lane that waits least, of those that do not only feed others: it is critical. Of its waiting,
 -- that which takes most.
 local function waits(tl)
-  local lane_of, busy, sums = {}, {}, {}
-  local blame = tl.blame
-  for _, row in ipairs(blame) do lane_of[row.task] = row.lane end
-  for _, row in ipairs(blame) do
-    for _, part in ipairs(row.feeds and {} or row.parts) do
-      local lane = row.lane
+  local busy, sums = {}, {}
+  for _, part in ipairs((core.blame(tl))) do
+    local lane = part.lane
+    if not part.feeds then
       busy[lane], sums[lane] = busy[lane] or 0, sums[lane] or {}
-      if cause.is_busy(part) then
-        busy[lane] = busy[lane] + part.share
+      if part.awaited then
+        sums[lane][part.awaited] = (sums[lane][part.awaited] or 0) + part.share
       else
-        local text = cause.awaited(part, lane_of[part.on] == lane)
-        sums[lane][text] = (sums[lane][text] or 0) + part.share
+        busy[lane] = busy[lane] + part.share
       end
     end
   end
@@ -76,39 +71,12 @@ end
 
 ---- what would help ---------------------------------------------------------------------------
 
--- One more statement of a draft, in place of one that says the same of other numbers.
-local function add(d, s)
-  local i = s[1] == "lane" and draft.find(d, "lane", s[2])
-  if i then d.list[i] = s else draft.add(d, table.unpack(s)) end
-end
-
--- The change on a draft, with what makes it legal: the plan and the text of it all; nil if nothing does.
-local function make(x, change)
-  local d, texts = draft.copy(x.draft), {change.text}
-  local last
-  change.edit(d)
-  for _ = 0, REPAIRS do
-    local plan = draft.make(d, x.bound, x.device)
-    local filled = change.waits and plan:fill_waits() > 0
-    local good, problems = plan:check()
-    if good then
-      if filled then texts[#texts + 1] = "plan:fill_waits()" end
-      return plan, table.concat(texts, "; ")
-    end
-    local more = change.repair and change.repair(d, plan, problems)
-    if not more then return nil end
-    texts[last == more[1] and #texts or #texts + 1] = draft.statement(more)
-    last = more[1]
-    add(d, more)
-  end
-end
-
 -- What comes of the changes, best first, until so many events have been played.
 local function try(x, now)
   local found, spent = {}, 0
   for _, change in ipairs(x.list) do
     if spent > EVENTS then break end
-    local ok, plan, text = pcall(make, x, change)
+    local ok, plan, text = pcall(repair.make, x, change)
     spent = spent + EVENTS_A_TRY
     if not ok and tostring(plan):find("interrupted", 1, true) then error(plan, 0) end
     if ok and plan then
@@ -150,7 +118,4 @@ local function why(tl)
   return table.concat(out, "\n"), found
 end
 
-return function()
-  core.method("millrace.timeline", "why", entry(why))
-  return {}
-end
+return {why = why}

@@ -162,6 +162,11 @@ local gallery <const> = {
     'first, second = mr.load_plan "attention_serial", mr.load_plan "attention_overlap"\n' ..
       "print(mr.compare(first:simulate(), second:simulate()))",
     nil, function(env) return tostring(mr.compare(env.first:simulate(), env.second:simulate())) end},
+  {"The progress of a search", "what was tried, the best so far, the bound; or several searches in one picture",
+    "tried = {}\nfor i = 1, 40 do tried[i] = {predicted=(2 + i * 23 % 41 / 8) * 1e-4} end\n"
+      .. "for i = 41, 48 do tried[i] = {predicted=2e-4, measured=(1.9 + i * 23 % 41 / 90) * 1e-4, phase=\"device\"} end\n"
+      .. "searched = mr.progress{history=tried, bound_seconds=1.7e-4}\nprint(searched)", "progress",
+    function(env) return tostring(env.searched) end},
   {"What an edit brings", "statements, waits, time; taken back unless it is kept",
     'plan = mr.load_plan "attention_serial"\n' ..
       'print(plan:try(function(p) p:buffers{softmax_2=2} p:move("mma_pv", {at=-1, after="mma_qk"}) end))',
@@ -202,7 +207,7 @@ what a pipe gets. The screens of [the explorer](explorer.md), at the end, are th
     lines[#lines + 1] = ("## %s\n\n%s.\n"):format(title, (what:gsub("^%l", string.upper)))
     block(lines, "lua", code)
     block(lines, "text", draw(env))
-    picture(lines, env.tl or env.graph or env.plan, name and "gallery_" .. name)
+    picture(lines, env.tl or env.graph or env.plan or env.searched, name and "gallery_" .. name)
   end
   lines[#lines + 1] = "## The explorer\n"
   for _, entry in ipairs(screens) do

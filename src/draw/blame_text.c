@@ -1,4 +1,4 @@
-/* The causes of blame.h in words, as lua/std/cause.lua has them. */
+/* The causes of blame.h in words. */
 #include <string.h>
 
 #include "draw/draw.h"
@@ -21,17 +21,18 @@ static int lane_of(const struct plan *p, int task)
 	return entry == NONE ? NONE : p->entries.v[entry].lane;
 }
 
-bool blame_is_busy(const struct blame_part *b)
+static bool is_busy(const struct blame_part *b)
 {
 	return b->why == BLAME_ISSUE || b->why == BLAME_POWER || (b->why == BLAME_PIPE && b->on == NONE);
 }
 
-static const char *awaited(struct arena *a, const struct plan *p, const struct blame_part *b,
-	bool whole)
+const char *blame_awaited(struct arena *a, const struct plan *p, const struct blame_part *b, bool whole)
 {
 	const char *on = task_name(a, p->graph, b->on, whole);
 	const char *unit = b->unit >= 0 && b->unit < p->device->nseus ? p->device->seu[b->unit].name : "";
 
+	if (is_busy(b))
+		return NULL;
 	switch (b->why) {
 	case BLAME_PIPE:
 		return lane_of(p, b->on) == b->lane ? arena_strf(a, "products of its own (%s)", on) :
@@ -50,10 +51,10 @@ static const char *awaited(struct arena *a, const struct plan *p, const struct b
 
 const char *blame_text(struct arena *a, const struct plan *p, const struct blame_part *b, bool whole)
 {
-	const char *task = task_name(a, p->graph, b->task, whole);
+	const char *task = task_name(a, p->graph, b->task, whole), *on = blame_awaited(a, p, b, whole);
 
-	if (!blame_is_busy(b))
-		return arena_strf(a, "%s for %s", task, awaited(a, p, b, whole));
+	if (on)
+		return arena_strf(a, "%s for %s", task, on);
 	if (b->why == BLAME_PIPE)
 		return arena_strf(a, "%s on %s", task, b->unit >= 0 && b->unit < p->device->nseus ?
 			p->device->seu[b->unit].name : "its unit");

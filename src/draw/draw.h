@@ -133,8 +133,11 @@ const char *timeline_waits(struct arena *a, const struct timeline *t, const stru
 /* "softmax for products of its own (mma_qk)", "softmax on cuda", "softmax issuing"; whole: without
  * the numbers of the parts of split sTasks. */
 const char *blame_text(struct arena *a, const struct plan *p, const struct blame_part *b, bool whole);
-/* Is the lane at work itself, or kept from it by nobody? */
-bool blame_is_busy(const struct blame_part *b);
+/* What is waited for there; NULL if the lane is at work itself, or kept from it by nobody. */
+const char *blame_awaited(struct arena *a, const struct plan *p, const struct blame_part *b, bool whole);
+
+/* "load_k, mma_pv +1, mma_qk.1 issued": what an sTask waits for, how many iterations before. */
+const char *waits_text(struct arena *a, const struct plan *p, int task);
 
 void draw_device(const struct vdevice *d, const struct draw_options *o, struct buf *out);
 

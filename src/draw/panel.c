@@ -382,12 +382,13 @@ static void draw_work(struct panel *n, int event)
 
 /* ---- issues --------------------------------------------------------------------- */
 
-/* The line from a mark on a lane to the bar that begins by it. */
+/* The line from a mark on a lane to the bar that begins by it; the mark is that of the last group, and
+ * its part may begin in the midst of the bar. */
 static void draw_link(struct panel *n, int event)
 {
 	const struct event *e = &n->c.line->events.v[event];
 	struct panel_row *r = row_of(n, e, event), *lane;
-	int64_t begin = event_seu_begin(e);
+	int64_t begin = e->start;
 	struct shape *s;
 
 	if (!r || e->issue < n->c.from || e->issue > n->c.to || begin > n->c.to)

@@ -136,6 +136,8 @@ void picture_svg(const struct picture *p, const struct picture_how *how, struct 
 
 /* ---- for the writers: cairo.c --------------------------------------------------- */
 
+/* Is there a font at all? Without one cairo draws texts with strokes of its own. */
+bool cairo_has_font(void);
 /* At a cycle, is the shape there, and how much of it? */
 bool shape_at(const struct shape *s, const struct picture_how *how, double *w);
 /* NULL, or what is wrong. `metadata`: chunks of a PNG file. */

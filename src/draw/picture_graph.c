@@ -9,6 +9,7 @@
 enum {
 	COLUMN = 9, BOX = 62, BETWEEN = 46, PAD = 16, HEAD = 26,
 	NAME_SIZE = 15, LINE_SIZE = 12, LANES_AT = 22,
+	MADE = 340,			/* of what an sTask makes, at most */
 };
 
 struct drawn {
@@ -44,7 +45,7 @@ static double box_pixels(struct picture *p, const struct graph *g, int task)
 	double w = picture_width(g->tasks.v[task].name, NAME_SIZE, true);
 
 	w = fmax(w, picture_width(label_shape(p->arena, g, task), LINE_SIZE, false));
-	w = fmax(w, fmin(picture_width(made(p, g, task), LINE_SIZE, false), 190));
+	w = fmax(w, fmin(picture_width(made(p, g, task), LINE_SIZE, false), MADE));
 	return w + 22;
 }
 

@@ -21,29 +21,6 @@ struct turns {
 	int phase, lane;
 };
 
-/* "load_k, mma_pv -1, mma_qk.1 issued": as a person says it */
-static const char *waits_of(const struct turns *s, int task)
-{
-	const struct plan *p = s->plan;
-	struct buf b;
-
-	buf_init(&b, s->p->arena);
-	for (int i = 0; i < p->waits.n; i++) {
-		const struct wait *w = &p->waits.v[i];
-		int d;
-
-		if (w->task != task)
-			continue;
-		d = wait_distance(p, w);
-		buf_printf(&b, "%s%s", b.len ? ", " : "", s->g->tasks.v[w->on].name);
-		if (d)
-			buf_printf(&b, " -%d", d);
-		if (w->when == WAIT_ISSUED)
-			buf_puts(&b, " issued");
-	}
-	return b.text;
-}
-
 static void draw_names(const struct turns *s, const struct entry *e, double y)
 {
 	double base = y + CELL_H / 2.0 + 5, right = s->p->width - MARGIN;
@@ -54,7 +31,7 @@ static void draw_names(const struct turns *s, const struct entry *e, double y)
 		"%s%s", s->plan->device->seu[e->seu].name, e->at ? arena_strf(s->p->arena, " %+d", e->at) :
 		""));
 	picture_text(s->p, right - WAITS, base, ANCHOR_LEFT, 12, INK_FAINT,
-		picture_fit(s->p, waits_of(s, e->task), 12, WAITS));
+		picture_fit(s->p, waits_text(s->p->arena, s->plan, e->task), 12, WAITS));
 }
 
 static void draw_cell(const struct turns *s, const struct entry *e, double x, double y, double w,
@@ -243,7 +220,8 @@ void picture_plan(struct picture *p, const struct plan *plan, const struct pictu
 	y = picture_top(p, p->width, title, 1, &line) + 8;
 	s = (struct turns){ .p = p, .plan = plan, .g = plan->graph, .theme = o->theme,
 		.ink = task_inks(p->arena, plan->graph), .x = MARGIN + 10 + NAME + UNIT + 10 };
-	picture_text(p, p->width - MARGIN - WAITS, y + 10, ANCHOR_LEFT, 12, INK_FAINT, "waits for");
+	picture_text(p, p->width - MARGIN - WAITS, y + 10, ANCHOR_LEFT, 12, INK_FAINT,
+		"waits for; +1: of the iteration before");
 	for (int l = 0; l < plan->lanes.n; l++) {
 		for (int i = 0; i < plan->graph->program->phases.n; i++) {
 			s.lane = l;

@@ -4,7 +4,11 @@
 #include "draw/panel.h"
 #include "draw/units.h"
 
-enum { LIST = 400, DOT = 7, HEIGHT = 680, CORNERS = 20 };
+enum {
+	LIST = 400, DOT = 7, HEIGHT = 680, CORNERS = 20,
+	STEP = 13, FAR = 8,		/* numbers of crowded points: so far out at a time, so often */
+	FINE = 3			/* decades that have lines within, too */
+};
 
 struct roof {
 	struct picture *p;
@@ -22,6 +26,12 @@ static double at_x(const struct roof *r, double intensity)
 static double at_y(const struct roof *r, double flops)
 {
 	return r->y0 + (r->y1 - r->y0) * log(flops / r->f0) / log(r->f1 / r->f0);
+}
+
+/* What the roof allows. */
+static double most_at(const struct roof *r, const struct roof_point *v)
+{
+	return fmin(r->peak, v->flops / fmax(v->bytes, 1) * r->memory);
 }
 
 static void find_peak(struct roof *r, const struct vdevice *d, enum dtype type)
@@ -45,7 +55,7 @@ static void find_peak(struct roof *r, const struct vdevice *d, enum dtype type)
 /* Decades that hold all points and the ridge. */
 static void choose_range(struct roof *r, const struct roof_point *v, int n)
 {
-	double ridge = r->peak / r->memory, low = ridge, high = ridge, least = r->peak;
+	double ridge = r->peak / r->memory, low = ridge, high = ridge, least = r->peak, best = r->peak;
 
 	for (int i = 0; i < n; i++) {
 		double x = v[i].flops / fmax(v[i].bytes, 1);
@@ -55,23 +65,35 @@ static void choose_range(struct roof *r, const struct roof_point *v, int n)
 		low = fmin(low, x);
 		high = fmax(high, x);
 		least = fmin(least, v[i].flops / v[i].seconds);
+		best = fmax(best, v[i].flops / v[i].seconds);
 	}
 	r->i0 = pow(10, floor(log10(low) - 0.3));
 	r->i1 = pow(10, ceil(log10(high) + 0.2));
-	r->f1 = r->peak * 2;
+	r->f1 = best * 2;
 	r->f0 = pow(10, floor(log10(fmin(least, r->i0 * r->memory)) + 0.2));
 	if (r->f0 < r->f1 / 1e5)
 		r->f0 = fmin(pow(10, floor(log10(least))), r->f1 / 1e3);
 }
 
+/* The round number after v, among those of which `from` to `to` has a few. */
+static double next_round(double v, double from, double to)
+{
+	double decade = pow(10, floor(log10(v) + 1e-9));
+
+	if (to / from > pow(10, FINE))
+		return decade * 10;
+	return decade * (v < 1.5 * decade ? 2 : v < 3 * decade ? 5 : 10);
+}
+
 static void draw_grid(const struct roof *r)
 {
-	for (double i = r->i0; i <= r->i1 * 1.001; i *= 10) {
+	for (double i = r->i0; i <= r->i1 * 1.001; i = next_round(i, r->i0, r->i1)) {
 		picture_line(r->p, at_x(r, i), r->y0, at_x(r, i), r->y1, INK_GRID, 1);
 		picture_text(r->p, at_x(r, i), r->y0 + 20, ANCHOR_MIDDLE, 14, INK_FAINT,
-			arena_strf(r->p->arena, "%g", i));
+			i < 1 ? arena_strf(r->p->arena, "%g", i) : arena_strdup(r->p->arena,
+			unit_count(llround(i)).s));
 	}
-	for (double f = r->f0; f <= r->f1 * 1.001; f *= 10) {
+	for (double f = r->f0; f <= r->f1 * 1.001; f = next_round(f, r->f0, r->f1)) {
 		picture_line(r->p, r->x0, at_y(r, f), r->x1, at_y(r, f), INK_GRID, 1);
 		picture_text(r->p, r->x0 - 8, at_y(r, f) + 5, ANCHOR_RIGHT, 14, INK_FAINT,
 			arena_strf(r->p->arena, "%s", unit_si(f, "").s));
@@ -121,38 +143,152 @@ static void draw_dot(struct picture *p, double x, double y, bool full, int ink)
 	picture_path(p, v, CORNERS, true, full ? ink : INK_PAPER, ink)->width = 2.5;
 }
 
-static double draw_point(const struct roof *r, const struct roof_point *v, int number, bool left_side,
-	double y)
-{
-	double i = v->flops / fmax(v->bytes, 1), f = v->flops / v->seconds;
-	double most = fmin(r->peak, i * r->memory), x = at_x(r, i), left = r->x1 + 40;
-	const char *n = arena_strf(r->p->arena, "%d", number);
+/* ---- points --------------------------------------------------------------------- */
 
-	picture_line(r->p, x, at_y(r, f), x, at_y(r, most), INK_LINE, 1)->dash = 3;
-	draw_dot(r->p, x, at_y(r, f), v->measured, v->measured ? INK_SECOND : INK_FIRST);
-	picture_bold(r->p, x + (left_side ? -12 : 12), at_y(r, f) + 5, left_side ? ANCHOR_RIGHT : ANCHOR_LEFT,
-		TEXT, INK_TEXT, n);
-	draw_dot(r->p, left + DOT, y - 5, v->measured, v->measured ? INK_SECOND : INK_FIRST);
-	picture_bold(r->p, left + 24, y, ANCHOR_LEFT, TEXT, INK_TEXT, arena_strf(r->p->arena, "%s %s", n,
-		picture_fit(r->p, v->name, TEXT, LIST - 100)));
-	picture_text(r->p, left + 24, y + 19, ANCHOR_LEFT, 13, INK_FAINT, arena_strf(r->p->arena,
-		"%s, %s: %s of the roof here", unit_si(f, "FLOP/s").s, unit_seconds(v->seconds).s,
-		unit_percent(f / most).s));
-	return y + 46;
+struct box {
+	double x0, y0, x1, y1;
+};
+
+/* Where dots are, and then numbers. */
+struct places {
+	struct box *box;
+	int nboxes;
+};
+
+static struct box box_around(double x, double y, double w, double h)
+{
+	return (struct box){ x - w / 2, y - h / 2, x + w / 2, y + h / 2 };
 }
 
-/* Does the number of an earlier point stand where this one's would? */
-static bool is_crowded(const struct roof *r, const struct roof_point *v, int i)
+static bool is_free(const struct places *s, const struct box *b)
 {
-	bool crowded = false;
+	bool free = true;
 
-	for (int k = 0; k < i; k++) {
-		double x = at_x(r, v[i].flops / fmax(v[i].bytes, 1)) - at_x(r, v[k].flops / fmax(v[k].bytes, 1));
-		double y = at_y(r, v[i].flops / v[i].seconds) - at_y(r, v[k].flops / v[k].seconds);
+	for (int i = 0; i < s->nboxes; i++)
+		free &= b->x1 <= s->box[i].x0 || s->box[i].x1 <= b->x0 || b->y1 <= s->box[i].y0 ||
+			s->box[i].y1 <= b->y0;
+	return free;
+}
 
-		crowded ^= fabs(x) < 30 && fabs(y) < 16;
+static bool is_drawn(const struct roof_point *v)
+{
+	return v->seconds > 0 && v->flops > 0;
+}
+
+static struct point place_of(const struct roof *r, const struct roof_point *v)
+{
+	return (struct point){ at_x(r, v->flops / fmax(v->bytes, 1)), at_y(r, v->flops / v->seconds) };
+}
+
+/* Where a number of that width finds room: beside its dot, else farther out and farther, at the end of
+ * a line. Beside the dot if there is room nowhere. */
+static struct point find_room(const struct roof *r, struct places *s, struct point dot, double width,
+	bool *line)
+{
+	static const double around[][2] = { { 1, 0 }, { -1, 0 }, { 1, 1 }, { -1, 1 }, { 1, -1 }, { -1, -1 } };
+
+	for (int i = 0; i < FAR * (int)LEN(around); i++) {
+		double more = STEP * (double)(i / (int)LEN(around));
+		const double *side = around[i % (int)LEN(around)];
+		struct point c = { dot.x + side[0] * (DOT + 5 + width / 2 + more),
+			dot.y + side[1] * (DOT + TEXT / 2.0 + more) };
+		struct box b = box_around(c.x, c.y, width + 2, TEXT);
+
+		if (b.x0 < r->x0 || b.x1 > r->x1 || b.y0 < r->y1 || b.y1 > r->y0 || !is_free(s, &b))
+			continue;
+		s->box[s->nboxes++] = b;
+		*line = i > 1;
+		return c;
 	}
-	return crowded;
+	*line = false;
+	return (struct point){ dot.x + DOT + 5 + width / 2, dot.y };
+}
+
+static const char *number_of(const struct roof *r, int i)
+{
+	return arena_strf(r->p->arena, "%d", i + 1);
+}
+
+/* How far below the roof it is. */
+static void draw_stem(const struct roof *r, const struct roof_point *v)
+{
+	struct point c = place_of(r, v);
+
+	picture_line(r->p, c.x, c.y, c.x, at_y(r, most_at(r, v)), INK_LINE, 1)->dash = 3;
+}
+
+static void draw_number(const struct roof *r, struct places *s, const struct roof_point *v, int i)
+{
+	const char *text = number_of(r, i);
+	double width = picture_width(text, TEXT, true);
+	struct point dot = place_of(r, v), c;
+	bool line;
+
+	c = find_room(r, s, dot, width, &line);
+	if (line) {
+		double l = hypot(c.x - dot.x, c.y - dot.y), from = DOT / l, to = 1 - (TEXT / 2.0 + 1) / l;
+
+		picture_line(r->p, dot.x + (c.x - dot.x) * from, dot.y + (c.y - dot.y) * from,
+			dot.x + (c.x - dot.x) * to, dot.y + (c.y - dot.y) * to, INK_FAINT, 1);
+	}
+	picture_bold(r->p, c.x, c.y + 5, ANCHOR_MIDDLE, TEXT, INK_TEXT, text);
+}
+
+/* The highest point that was not chosen before. */
+static int next_down(const struct roof *r, const struct roof_point *v, int n, const bool *chosen)
+{
+	int best = NONE;
+
+	for (int i = 0; i < n; i++)
+		if (is_drawn(&v[i]) && !chosen[i] &&
+		    (best == NONE || place_of(r, &v[i]).y < place_of(r, &v[best]).y))
+			best = i;
+	return best;
+}
+
+static void draw_points(const struct roof *r, const struct roof_point *v, int n)
+{
+	struct places s = { .box = ARENA_ARRAY(r->p->arena, 2 * n, struct box) };
+	bool *chosen = ARENA_ARRAY(r->p->arena, n, bool);
+
+	for (int i = 0; i < n; i++) {
+		struct point c;
+
+		if (!is_drawn(&v[i]))
+			continue;
+		c = place_of(r, &v[i]);
+		s.box[s.nboxes++] = box_around(c.x, c.y, 2 * DOT + 2, 2 * DOT + 2);
+		draw_stem(r, &v[i]);
+	}
+	/* in that order lines to numbers do not cross */
+	for (int i; (i = next_down(r, v, n, chosen)) != NONE; chosen[i] = true)
+		draw_number(r, &s, &v[i], i);
+	for (int i = 0; i < n; i++) {
+		if (is_drawn(&v[i]))
+			draw_dot(r->p, place_of(r, &v[i]).x, place_of(r, &v[i]).y, v[i].measured,
+				v[i].measured ? INK_SECOND : INK_FIRST);
+	}
+}
+
+/* What each number is; returns the height below. */
+static double draw_list(const struct roof *r, const struct roof_point *v, int n, double y)
+{
+	double left = r->x1 + 40;
+
+	for (int i = 0; i < n; i++) {
+		double f = v[i].flops / v[i].seconds;
+
+		if (!is_drawn(&v[i]))
+			continue;
+		draw_dot(r->p, left + DOT, y - 5, v[i].measured, v[i].measured ? INK_SECOND : INK_FIRST);
+		picture_bold(r->p, left + 24, y, ANCHOR_LEFT, TEXT, INK_TEXT, arena_strf(r->p->arena, "%s %s",
+			number_of(r, i), picture_fit(r->p, v[i].name, TEXT, LIST - 100)));
+		picture_text(r->p, left + 24, y + 19, ANCHOR_LEFT, 13, INK_FAINT, arena_strf(r->p->arena,
+			"%s, %s: %s of the roof here", unit_si(f, "FLOP/s").s, unit_seconds(v[i].seconds).s,
+			unit_percent(f / most_at(r, &v[i])).s));
+		y += 46;
+	}
+	return y;
 }
 
 void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype type,
@@ -182,10 +318,8 @@ void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype typ
 	r.y0 = p->height - 70;
 	draw_grid(&r);
 	draw_roofs(&r, type);
-	y = r.y1 + 10;
-	for (int i = 0; i < n; i++)
-		if (v[i].seconds > 0 && v[i].flops > 0)
-			y = draw_point(&r, &v[i], i + 1, is_crowded(&r, v, i), y);
+	draw_points(&r, v, n);
+	y = draw_list(&r, v, n, r.y1 + 10);
 	draw_dot(p, r.x1 + 40 + DOT, y + 5, true, INK_SECOND);
 	picture_text(p, r.x1 + 64, y + 10, ANCHOR_LEFT, 13, INK_FAINT, "measured");
 	draw_dot(p, r.x1 + 160 + DOT, y + 5, false, INK_FIRST);

@@ -8,6 +8,7 @@
 
 #include "draw/draw.h"
 #include "draw/picture.h"
+#include "draw/progress.h"
 
 struct picture_options {
 	double width, height;		/* pixels; 0: 1280, and what the rows need */
@@ -39,5 +40,11 @@ struct roof_point {
 /* Kernels between what the device can compute and what it can move; type: of its products. */
 void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype type,
 	const struct roof_point *v, int n, const struct picture_options *o);
+
+enum { PROGRESS_CURVES = 12 };
+
+/* The best so far of searches against trials, with all that they tried; n is at most PROGRESS_CURVES. */
+void picture_progress(struct picture *p, const struct progress_curve *v, int n,
+	const struct picture_options *o);
 
 #endif

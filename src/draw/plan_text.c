@@ -79,7 +79,7 @@ static void add_wait(const struct plan *p, const struct wait *w, struct buf *b)
 		add_name(b, on, w->distance == DISTANCE_AUTO ? 0 : w->distance, w->when);
 }
 
-static const char *waits_of(const struct plan *p, int task, struct arena *a)
+const char *waits_text(struct arena *a, const struct plan *p, int task)
 {
 	struct buf b;
 
@@ -99,7 +99,7 @@ static void add_entry(const struct plan *p, const struct entry *e, int indent, s
 		style_of_kind(s->kind) };
 	row[1].text = e->at ? arena_strf(t->arena, "@%+d", e->at) : NULL;
 	row[2].text = p->device->seu[e->seu].name;
-	row[3].text = waits_of(p, e->task, t->arena);
+	row[3].text = waits_text(t->arena, p, e->task);
 }
 
 /* In the order in which the lane executes them. */

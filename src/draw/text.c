@@ -58,6 +58,20 @@ const char *glyph_next(const char *s, struct glyph *g)
 	return s + n;
 }
 
+/* U+2800 to U+28FF: eight dots. */
+static bool is_braille(const char *utf8)
+{
+	return (unsigned char)utf8[0] == 0xe2 && ((unsigned char)utf8[1] & 0xfc) == 0xa0;
+}
+
+/* Dots in the upper half, the lower, both. */
+static char ascii_dots(const char *utf8)
+{
+	int dots = ((unsigned char)utf8[1] & 3) << 6 | ((unsigned char)utf8[2] & 63);
+
+	return !dots ? ' ' : !(dots & 0xe4) ? '\'' : !(dots & 0x1b) ? '.' : ':';
+}
+
 char glyph_ascii(const char *utf8)
 {
 	/* Each row: what they become, and the characters that do. */
@@ -65,7 +79,7 @@ char glyph_ascii(const char *utf8)
 		char ascii;
 		const char *from;
 	} map[] = {
-		{ '-', "─╌–—░" }, { '=', "═━▒" }, { '|', "│║┃▌▏▐┊" }, { '.', "╭╮·┄▁▂▃" }, { 'o', "▄▅▆▇" },
+		{ '-', "─╌–—░" }, { '=', "═━▒" }, { '|', "│║┃▌▏▐┊" }, { '.', "╭╮·┄▁▂▃" }, { 'o', "▄▅▆▇○" }, { '*', "●" },
 		{ '\'', "╰╯" }, { ':', "┆" }, { '#', "╔╗╚╝█▓" }, { '+', "┌┐└┘├┤┬┴┼╤╧" },
 		{ 'v', "▼▽" }, { '^', "▲" }, { '<', "◂←" }, { '>', "▸→⇢" }, { '@', "↺" },
 		{ '~', "…" }, { 'x', "×" }, { 'u', "µ" }, { '0', "⁰" }, { '1', "¹" },
@@ -73,6 +87,8 @@ char glyph_ascii(const char *utf8)
 
 	if (!(utf8[0] & 0x80))
 		return utf8[0];
+	if (is_braille(utf8))
+		return ascii_dots(utf8);
 	for (int i = 0; i < LEN(map); i++)
 		if (strstr(map[i].from, utf8))
 			return map[i].ascii;

@@ -159,19 +159,23 @@ static void put_queue(struct trace *r, int seu)
 	}
 }
 
+/* It leaves an issue where that begins, and work not after it arrives, at `arrives` or where `to`
+ * begins. */
 static void put_flow(struct trace *r, const struct slice *from, const struct slice *to,
-	const char *name)
+	int64_t arrives, const char *name)
 {
-	int64_t leaves = strcmp(name, "issue") ? min_i64(from->end - 1, to->begin) : from->begin;
+	int64_t leaves;
 
-	if (from->end <= from->begin || to->end <= to->begin || leaves < from->begin || leaves > to->begin)
+	arrives = max_i64(arrives, to->begin);
+	leaves = strcmp(name, "issue") ? min_i64(from->end - 1, arrives) : from->begin;
+	if (from->end <= from->begin || arrives >= to->end || leaves < from->begin || leaves > arrives)
 		return;
 	r->flows++;
 	for (int end = 0; end < 2; end++) {
 		begin(r, end ? "f" : "s", end ? to->thread : from->thread);
 		buf_printf(r->out, ",\"id\":%d,\"name\":\"%s\",\"cat\":\"flow\"", r->pid * 100000000 + r->flows,
 			name);
-		put_time(r, "ts", end ? to->begin : leaves);
+		put_time(r, "ts", end ? arrives : leaves);
 		buf_puts(r->out, end ? ",\"bp\":\"e\"}" : "}");
 	}
 }
@@ -184,11 +188,12 @@ static void put_flows(struct trace *r)
 
 		if (!event_is_placed(r->t->plan, e))
 			continue;
-		put_flow(r, &r->issue[i], &r->work[i], "issue");
+		/* of the last group, whose part may begin in the midst of the work */
+		put_flow(r, &r->issue[i], &r->work[i], time_of(r, e->start), "issue");
 		cause = lookup_cause(&r->lookup, i);
 		if (cause != NONE)
 			put_flow(r, &r->work[cause], r->issue[i].end > 0 && e->cause != CAUSE_SEU &&
-				e->cause != CAUSE_MEMORY ? &r->issue[i] : &r->work[i], "cause");
+				e->cause != CAUSE_MEMORY ? &r->issue[i] : &r->work[i], 0, "cause");
 	}
 }
 

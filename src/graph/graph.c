@@ -93,3 +93,21 @@ const char *task_kind_name(enum task_kind k)
 
 	return names[k];
 }
+
+int split_all(const struct program *p, const struct cutting *cuts, int ncuts, int axis, int *out)
+{
+	int n = 0;
+
+	for (int t = 0; t < p->tasks.n; t++) {
+		bool has = false;
+
+		for (int i = 0; i < p->tasks.v[t].nodes.n; i++)
+			has |= node_has_axis(&p->nodes.v[p->tasks.v[t].nodes.v[i]], axis);
+		if (has && p->tasks.v[t].kind != TASK_LOAD)
+			out[n++] = t;
+	}
+	for (int i = 0; i < ncuts; i++)
+		if (node_has_axis(&p->nodes.v[cuts[i].node], axis))
+			out[n++] = p->tasks.n + i;
+	return n;
+}

@@ -90,6 +90,11 @@ struct split {
 	const int *tasks;		/* program task ids */
 };
 
+/* The tasks that a split along an axis means if it names none: all that have the axis in their result, but
+ * loads; and what is cut off, if its value has it (those ids follow the program's). out has room for all.
+ * Returns how many. */
+int split_all(const struct program *p, const struct cutting *cuts, int ncuts, int axis, int *out);
+
 /* Trip counts of a loop over the tiles of its phase's grid. */
 struct trips {
 	int64_t least, most;

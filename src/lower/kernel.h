@@ -260,6 +260,7 @@ struct kernel {
 	struct plan *own;		/* the plan, but for waits that no flag shows, and some that
 					 * hold back who would run too far ahead; borrows the rest */
 	int phase;
+	bool unproven;			/* it is for its price only */
 	VEC(struct klane) lanes;
 	int *ring_of;			/* by buffer: index into rings; NONE: registers */
 	VEC(struct ring) rings;

@@ -86,6 +86,8 @@ static enum err_code attempt(struct kernel *k, enum err_code *wrong, struct reme
 	k->refusal.code = PROBLEM_LAYOUT;
 	TRY(lower_body(k, e));
 	k->refusal.code = PROBLEM_KERNEL;
+	if (k->unproven)
+		return OK;
 	*wrong = verify(k->role, k->plan, k->phase, &k->arena, &v, e);
 	*remedy = v.remedy;
 	return OK;
@@ -116,8 +118,8 @@ static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct er
 	return OK;
 }
 
-static enum err_code lower(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
-	enum err_code *wrong, struct refusal *why, struct err *e)
+static enum err_code lower(struct mem *mem, const struct plan *p, int phase, bool unproven,
+	struct kernel **out, enum err_code *wrong, struct refusal *why, struct err *e)
 {
 	struct arena a;
 	enum err_code code;
@@ -129,6 +131,7 @@ static enum err_code lower(struct mem *mem, const struct plan *p, int phase, str
 	(*out)->plan = p;
 	(*out)->target = target_of(p->device);
 	(*out)->phase = phase;
+	(*out)->unproven = unproven;
 	(*out)->cluster = 1;
 	code = lower_all(*out, wrong, e);
 	*why = (*out)->refusal;
@@ -145,10 +148,10 @@ enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase, 
 	enum err_code wrong;
 	struct refusal why;
 
-	return lower(mem, p, phase, out, &wrong, &why, e);
+	return lower(mem, p, phase, false, out, &wrong, &why, e);
 }
 
-enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,
+static enum err_code try_lower(struct mem *mem, const struct plan *p, int phase, bool unproven,
 	struct kernel **out, struct refusal *why, struct err *e)
 {
 	enum err_code wrong, code;
@@ -158,12 +161,18 @@ enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,
 	if (!lower_has_target(p->device))
 		return err_set(e, ERR_INPUT, NOWHERE, "plans for '%s' are model_only: they are checked, "
 			"simulated and searched, but no kernels are printed for it", p->device->name);
-	code = lower(mem, p, phase, out, &wrong, why, e);
+	code = lower(mem, p, phase, unproven, out, &wrong, why, e);
 	if (!code && wrong) {
 		kernel_free(*out);
 		*out = NULL;
 	}
 	return code ? code : wrong;
+}
+
+enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,
+	struct kernel **out, struct refusal *why, struct err *e)
+{
+	return try_lower(mem, p, phase, false, out, why, e);
 }
 
 const char *const lean_names[LEAN_COUNT] = {
@@ -178,6 +187,14 @@ enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struc
 	struct refusal why;
 
 	return lower_or_refuse(mem, p, phase, out, &why, e);
+}
+
+enum err_code lower_for_price(struct mem *mem, const struct plan *p, int phase, struct kernel **out,
+	struct err *e)
+{
+	struct refusal why;
+
+	return try_lower(mem, p, phase, true, out, &why, e);
 }
 
 void kernel_free(struct kernel *k)

@@ -26,6 +26,10 @@ static inline bool lower_does(const struct kernel *k, enum lean pass)
  * line, what cannot be lowered. *out is set first. Free with kernel_free. */
 NODISCARD enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase,
 	struct kernel **out, struct err *e);
+/* The same without a proof that what came of it is right: for its price, until somebody goes on with
+ * the plan and has it proven. */
+NODISCARD enum err_code lower_for_price(struct mem *mem, const struct plan *p, int phase,
+	struct kernel **out, struct err *e);
 /* The same without a look at what came of it: for tests of plans that are not legal. */
 NODISCARD enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase,
 	struct kernel **out, struct err *e);

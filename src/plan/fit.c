@@ -12,7 +12,7 @@ static const struct target *target(const struct plan *p)
 
 /* Of an sTask of the graph: a store from registers by a copy engine goes through shared memory in
  * panels, of which one at least must fit: as many rows as the tile has, and as wide as can be. */
-static int64_t staging_bytes(const struct plan *p, int task)
+int64_t fit_staging(const struct plan *p, int task)
 {
 	const struct stask *s = &p->graph->tasks.v[task];
 	int entry = plan_entry_of(p, task);
@@ -42,7 +42,7 @@ static int64_t phase_shared(const struct plan *p, int phase)
 			bytes += ceil_div(g->buffers.v[i].bytes, align) * align * p->versions[i];
 	for (int i = 0; i < g->tasks.n; i++)
 		if (g->tasks.v[i].phase == phase)
-			bytes += staging_bytes(p, i);
+			bytes += fit_staging(p, i);
 	return bytes;
 }
 

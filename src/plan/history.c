@@ -7,7 +7,7 @@
 
 enum edit_kind { EDIT_LANE, EDIT_APPEND, EDIT_MOVE, EDIT_REMOVE, EDIT_WAIT, EDIT_UNWAIT,
 	EDIT_DROP_WAIT, EDIT_VERSIONS, EDIT_GRID, EDIT_CUT, EDIT_SPLIT, EDIT_PLACE,
-	EDIT_PROPAGATE };
+	EDIT_PROPAGATE, EDIT_ANEW };
 
 /* One line of the log. Which fields mean what depends on the kind. */
 struct record {
@@ -112,7 +112,7 @@ static enum err_code apply(struct history *h, struct plan *p, const struct recor
 		return plan_versions(p, task, r->a, r->loc, e);
 	case EDIT_GRID:
 		return plan_grid(p, &r->grid, r->loc, e);
-	case EDIT_CUT: case EDIT_SPLIT: case EDIT_PLACE: case EDIT_PROPAGATE:
+	case EDIT_CUT: case EDIT_SPLIT: case EDIT_PLACE: case EDIT_PROPAGATE: case EDIT_ANEW:
 		break;
 	}
 	return OK;
@@ -121,7 +121,15 @@ static enum err_code apply(struct history *h, struct plan *p, const struct recor
 static bool reshapes(const struct record *r)
 {
 	return r->kind == EDIT_CUT || r->kind == EDIT_SPLIT || r->kind == EDIT_PLACE ||
-		r->kind == EDIT_PROPAGATE;
+		r->kind == EDIT_PROPAGATE || r->kind == EDIT_ANEW;
+}
+
+/* The first of n records that is in force: behind the last one that begins anew. */
+static int first_of(const struct record *log, int n)
+{
+	while (n > 0 && log[n - 1].kind != EDIT_ANEW)
+		n--;
+	return n;
 }
 
 /* What the records so far say of tasks and values. */
@@ -150,28 +158,6 @@ static enum err_code read_cut(struct history *h, const struct record *r, struct 
 	VEC_PUSH(&h->arena, &x->cuts, ((struct cutting){ g->buffers.v[b].node, r->name, r->other,
 		r->loc }));
 	return OK;
-}
-
-/* Tasks that a split without a list means: all that have the axis in their result, but loads.
- * What is cut off has it if its value does. */
-static int default_tasks(const struct program *p, const struct shapings *x, int axis, int *out)
-{
-	int n = 0;
-
-	for (int t = 0; t < p->tasks.n; t++) {
-		bool has = false;
-
-		if (p->tasks.v[t].kind == TASK_LOAD)
-			continue;
-		for (int i = 0; i < p->tasks.v[t].nodes.n; i++)
-			has |= node_has_axis(&p->nodes.v[p->tasks.v[t].nodes.v[i]], axis);
-		if (has)
-			out[n++] = t;
-	}
-	for (int i = 0; i < x->cuts.n; i++)
-		if (node_has_axis(&p->nodes.v[x->cuts.v[i].node], axis))
-			out[n++] = p->tasks.n + i;
-	return n;
 }
 
 /* A task of the program, or one that is cut off; NONE. */
@@ -204,7 +190,7 @@ static enum err_code read_split(struct history *h, const struct record *r, struc
 		tasks[s.ntasks++] = t;
 	}
 	if (!r->b)
-		s.ntasks = default_tasks(p, x, s.axis, tasks);
+		s.ntasks = split_all(p, x->cuts.v, x->cuts.n, s.axis, tasks);
 	if (!s.ntasks)
 		return err_set(e, ERR_INPUT, r->loc, "nothing but loads of '%s' has axis '%s' in its "
 			"result: there is nothing to split", p->name, r->name);
@@ -236,7 +222,7 @@ static enum err_code replay_graph(struct history *h, const struct record *log, i
 	struct shapings x = { 0 };
 	bool changed = false;
 
-	for (int i = 0; i < n; i++) {
+	for (int i = first_of(log, n); i < n; i++) {
 		changed |= reshapes(&log[i]);
 		TRY(read_shaping(h, &log[i], &x, &t, e));
 	}
@@ -276,7 +262,7 @@ static enum err_code replay(struct history *h, const struct record *log, int n, 
 {
 	struct arena_mark mark = arena_mark(&h->arena);
 	enum err_code code;
-	int i = -1;
+	int i = first_of(log, n) - 1;
 
 	drop_next(h);
 	code = replay_graph(h, log, n, false, &h->next_graph, e);
@@ -287,7 +273,7 @@ static enum err_code replay(struct history *h, const struct record *log, int n, 
 	arena_reset(&h->arena, mark);
 	if (code) {
 		drop_next(h);
-		return blame(code, &log[n - 1], i < 0 ? NULL : &log[i], e);
+		return blame(code, &log[n - 1], i < first_of(log, n) ? NULL : &log[i], e);
 	}
 	plan_free(h->plan);
 	graph_free(h->graph);
@@ -674,6 +660,23 @@ enum err_code history_insert(struct history *h, const char *const *tasks, int n,
 	return change_entries(h, tasks, n, m, true, settle, stop, loc, e);
 }
 
+enum err_code history_become(struct history *h, const struct history *other, struct srcloc loc,
+	struct err *e)
+{
+	int from = first_of(other->log.v, other->done);
+	struct change c = { 0 };
+
+	if (h->base->program != other->base->program || h->device != other->device)
+		return err_set(e, ERR_INPUT, loc, "the plans are of different programs or devices");
+	add_record(h, &c, (struct record){ .kind = EDIT_ANEW });
+	add_record(h, &c, (struct record){ .kind = EDIT_PROPAGATE, .tiling = &other->base->tiling });
+	for (int i = from; i < other->done; i++)
+		add_record(h, &c, other->log.v[i]);
+	for (int i = 0; i < c.records.n; i++)
+		c.records.v[i].loc = loc;
+	return commit(h, c.records.v, c.records.n, e);
+}
+
 bool history_undo(struct history *h)
 {
 	int n = h->done;
@@ -787,7 +790,7 @@ static void print_split(const struct record *r, struct buf *out)
 
 static void print_cuts(const struct history *h, struct buf *out)
 {
-	for (int i = 0; i < h->done; i++)
+	for (int i = first_of(h->log.v, h->done); i < h->done; i++)
 		if (h->log.v[i].kind == EDIT_CUT)
 			buf_printf(out, "plan:cut(\"%s\", \"%s\")\n", h->log.v[i].name,
 				h->log.v[i].other);
@@ -797,14 +800,13 @@ static void print_places(const struct history *h, struct buf *out)
 {
 	for (int i = 0; i < h->done; i++)
 		if (h->log.v[i].kind == EDIT_PLACE)
-			buf_printf(out, script_is_key(h->log.v[i].name) ? "plan:place{%s=\"%s\"}\n" :
-				"plan:place{[\"%s\"]=\"%s\"}\n", h->log.v[i].name, h->log.v[i].other);
+			script_place(h->log.v[i].name, h->log.v[i].other, out);
 }
 
 void history_script(struct history *h, struct buf *out)
 {
 	print_cuts(h, out);
-	for (int i = 0; i < h->done; i++)
+	for (int i = first_of(h->log.v, h->done); i < h->done; i++)
 		if (h->log.v[i].kind == EDIT_SPLIT)
 			print_split(&h->log.v[i], out);
 	print_places(h, out);

@@ -79,6 +79,10 @@ bool history_undo(struct history *h);
 bool history_redo(struct history *h);
 int history_edits(const struct history *h);
 
+/* Be the plan that another history has, of the same program on the same device, with a tile of the same
+ * axes; as one edit, each statement of which stands at `loc`. */
+NODISCARD enum err_code history_become(struct history *h, const struct history *other,
+	struct srcloc loc, struct err *e);
 /* The last n edits are one from now on: they are undone and redone together. */
 void history_join(struct history *h, int n);
 /* Keep the present state to come back to: the plan, and what can be undone and redone. A mark is

@@ -36,6 +36,12 @@ bool script_is_key(const char *name)
 	return !strchr(name, '.');
 }
 
+void script_place(const char *what, const char *of, struct buf *out)
+{
+	buf_printf(out, script_is_key(what) ? "plan:place{%s=\"%s\"}\n" : "plan:place{[\"%s\"]=\"%s\"}\n",
+		what, of);
+}
+
 static void print_buffers(const struct plan *p, struct buf *out)
 {
 	const char *comma = "";

@@ -26,6 +26,8 @@ void built_free(struct built *b)
 	kernel_free(b->kernel);
 	for (int i = 0; i < b->nphases; i++)
 		kernel_free(b->phases[i].kernel);
+	for (int i = 0; i < b->nphases; i++)
+		pool_drop(b->phases[i].compiling);
 	plan_free(b->plan);
 	if (!b->traced)
 		graph_free(b->graph);
@@ -72,14 +74,51 @@ enum err_code built_emit(struct built *b, struct err *e)
 	return OK;
 }
 
+static struct compile_job job_of(struct built *b, int phase)
+{
+	const struct source *s = &b->phases[phase].source;
+
+	return (struct compile_job){ .name = arena_strf(&b->arena, "%s.cu", s->entry),
+		.source = s->text.text, .arch = b->plan->device->arch };
+}
+
 enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *stop, struct err *e)
 {
 	for (int i = 0; i < b->nphases; i++) {
-		struct built_phase *p = &b->phases[i];
-		struct compile_job job = { .name = arena_strf(&b->arena, "%s.cu", p->source.entry),
-			.source = p->source.text.text, .arch = b->plan->device->arch };
+		struct compile_job job = job_of(b, i);
 
-		TRY(gpu_compile(g, &job, stop, &b->arena, &p->binary, e));
+		TRY(gpu_compile(g, &job, stop, &b->arena, &b->phases[i].binary, e));
+	}
+	return OK;
+}
+
+void built_begin(struct built *b, struct pool *p)
+{
+	for (int i = 0; i < b->nphases; i++) {
+		struct compile_job job = job_of(b, i);
+
+		pool_begin(p, &job, &b->phases[i].compiling);
+	}
+}
+
+bool built_ready(const struct built *b)
+{
+	for (int i = 0; i < b->nphases; i++)
+		if (b->phases[i].compiling && !pool_done(b->phases[i].compiling))
+			return false;
+	return true;
+}
+
+enum err_code built_end(struct built *b, struct err *e)
+{
+	for (int i = 0; i < b->nphases; i++) {
+		struct built_phase *p = &b->phases[i];
+
+		if (!p->compiling)
+			continue;
+		TRY(pool_result(p->compiling, &b->arena, &p->binary, e));
+		pool_drop(p->compiling);
+		p->compiling = NULL;
 	}
 	return OK;
 }
@@ -122,11 +161,19 @@ static int *narrow(struct arena *a, const int64_t *v, int64_t n)
 	return out;
 }
 
-enum { PHASE_BUFFERS = 3 };		/* after the tensors': order, start, stamps */
+enum { PHASE_BUFFERS = 3 };		/* order, start, stamps */
 
-static int buffer_of(const struct built *b, int phase, const struct param *x)
+/* Where a kernel's buffers are in a job: tensor t is at tensors[t], those of its phases from
+ * `phases` on; its binaries from `binaries` on. */
+struct places {
+	const int *tensors;
+	int phases, binaries;
+	int contestant;			/* of a race, from 1; else 0 */
+};
+
+static int buffer_of(const struct places *at, int phase, const struct param *x)
 {
-	int first = b->graph->program->tensors.n + PHASE_BUFFERS * phase;
+	int first = at->phases + PHASE_BUFFERS * phase;
 
 	switch (x->kind) {
 	case PARAM_ORDER:
@@ -139,60 +186,70 @@ static int buffer_of(const struct built *b, int phase, const struct param *x)
 	case PARAM_MAP:
 		break;
 	}
-	return x->tensor;
+	return at->tensors[x->tensor];
 }
 
-/* One phase: its tiles as two buffers after the tensors', and its launch. */
-static void add_step(struct built *b, int phase, struct arena *a, struct gpu_buffer *buffers,
-	struct gpu_step *step)
+/* One phase: its tiles as two buffers, what stamps need as a third, and its launch. */
+static void add_step(const struct built *b, int phase, const struct places *at, struct arena *a,
+	struct gpu_buffer *buffers, struct gpu_step *step)
 {
 	const struct program *p = b->graph->program;
 	const struct source *s = &b->phases[phase].source;
-	int order = p->tensors.n + PHASE_BUFFERS * phase, start = order + 1;
+	struct gpu_buffer *own = &buffers[at->phases + PHASE_BUFFERS * phase];
 	struct gpu_param *params = ARENA_ARRAY(a, s->params.n, struct gpu_param);
 	struct dealing d;
 
 	plan_deal(a, b->plan, phase, &d);
-	buffers[order] = (struct gpu_buffer){ .name = "order of tiles", .init = GPU_INIT_HOST,
+	own[0] = (struct gpu_buffer){ .name = "order of tiles", .init = GPU_INIT_HOST,
 		.bytes = (size_t)d.total * sizeof(int), .from = narrow(a, d.order, d.total) };
-	buffers[start] = (struct gpu_buffer){ .name = "first tiles", .init = GPU_INIT_HOST,
+	own[1] = (struct gpu_buffer){ .name = "first tiles", .init = GPU_INIT_HOST,
 		.bytes = (size_t)(d.eus + 1) * sizeof(int), .from = narrow(a, d.start, d.eus + 1) };
-	buffers[start + 1] = (struct gpu_buffer){ .name = "stamps", .init = GPU_INIT_WORD,
+	own[2] = (struct gpu_buffer){ .name = "stamps", .init = GPU_INIT_WORD,
 		.bytes = sizeof(uint32_t), .to = NULL };
 	if (b->traced) {
-		buffers[start + 1].bytes *= (size_t)(b->phases[phase].kernel->traced.words * d.eus);
-		buffers[start + 1].to = b->phases[phase].stamps;
+		own[2].bytes *= (size_t)(b->phases[phase].kernel->traced.words * d.eus);
+		own[2].to = b->phases[phase].stamps;
 	}
+	for (int i = 0; i < PHASE_BUFFERS; i++)
+		own[i].contestant = at->contestant;
 	for (int i = 0; i < s->params.n; i++) {
 		const struct param *x = &s->params.v[i];
 
 		params[i].kind = x->kind == PARAM_MAP ? GPU_PARAM_TENSOR : GPU_PARAM_POINTER;
-		params[i].buffer = buffer_of(b, phase, x);
+		params[i].buffer = buffer_of(at, phase, x);
 		if (x->kind == PARAM_MAP)
 			params[i].tensor = built_map(a, p, x);
 	}
-	*step = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .binary = phase, .early = phase > 0,
-		.entry = s->entry,
+	*step = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .binary = at->binaries + phase,
+		.contestant = at->contestant, .early = phase > 0, .entry = s->entry,
 		.grid = { (unsigned)d.eus }, .block = { (unsigned)s->threads },
 		.smem = (unsigned)s->shared_bytes, .params = params, .nparams = s->params.n };
 }
 
 /* What one phase leaves for another stays on the device, poisoned at first like an output,
  * so that what is read before it is written shows. */
-static void describe_tensors(const struct program *p, const struct feed *in, struct gpu_buffer *out)
+static void describe_tensor(const struct program *p, const struct feed *in, int tensor,
+	struct gpu_buffer *out)
 {
-	for (int i = 0; i < p->tensors.n; i++) {
-		const struct tensor *t = &p->tensors.v[i];
+	const struct tensor *t = &p->tensors.v[tensor];
 
-		out[i] = (struct gpu_buffer){ .name = t->name, .rotate = true,
-			.bytes = dtype_bytes(t->type, (size_t)tensor_elements(p, i)) };
-		if (t->role == TENSOR_INPUT) {
-			feed_buffer(in, i, &out[i]);
-			continue;
-		}
-		out[i].init = GPU_INIT_WORD;
-		out[i].word = POISON;
-		out[i].to = t->role == TENSOR_OUTPUT ? in->data[i] : NULL;
+	*out = (struct gpu_buffer){ .name = t->name, .rotate = true,
+		.bytes = dtype_bytes(t->type, (size_t)tensor_elements(p, tensor)) };
+	if (t->role == TENSOR_INPUT) {
+		feed_buffer(in, tensor, out);
+		return;
+	}
+	out->init = GPU_INIT_WORD;
+	out->word = POISON;
+	out->to = t->role == TENSOR_OUTPUT ? in->data[tensor] : NULL;
+}
+
+static void add_binaries(const struct built *b, struct gpu_binary *out)
+{
+	for (int i = 0; i < b->nphases; i++) {
+		const struct compile_result *x = &b->phases[i].binary;
+
+		out[i] = (struct gpu_binary){ x->cubin, x->cubin_bytes };
 	}
 }
 
@@ -205,21 +262,126 @@ enum err_code built_run(struct built *b, struct gpu *g, const struct feed *in, d
 	struct gpu_buffer *buffers = ARENA_ARRAY(a, n, struct gpu_buffer);
 	struct gpu_binary *binaries = ARENA_ARRAY(a, b->nphases + 1, struct gpu_binary);
 	struct gpu_step *steps = ARENA_ARRAY(a, fills + b->nphases, struct gpu_step);
+	int *tensors = ARENA_ARRAY(a, p->tensors.n, int);
+	struct places at = { .tensors = tensors, .phases = p->tensors.n };
 	struct gpu_job job = { .binaries = binaries, .nbinaries = b->nphases + (fills > 0),
 		.buffers = buffers, .nbuffers = n, .steps = steps, .nsteps = fills + b->nphases,
 		.mode = bench ? GPU_BENCH : GPU_RUN };
 
-	describe_tensors(p, in, buffers);
+	for (int i = 0; i < p->tensors.n; i++) {
+		tensors[i] = i;
+		describe_tensor(p, in, i, &buffers[i]);
+	}
 	if (fills)
 		TRY(feed_binary(g, b->plan->device->arch, stop, a, &binaries[b->nphases], e));
 	feed_steps(p, in, b->nphases, a, steps);
-	for (int i = 0; i < b->nphases; i++) {
-		const struct compile_result *x = &b->phases[i].binary;
-
-		binaries[i] = (struct gpu_binary){ x->cubin, x->cubin_bytes };
-		add_step(b, i, a, buffers, &steps[fills + i]);
-	}
+	add_binaries(b, binaries);
+	for (int i = 0; i < b->nphases; i++)
+		add_step(b, i, &at, a, buffers, &steps[fills + i]);
 	if (bench)
 		job.bench = *bench;
+	return gpu_run(g, &job, limit, stop, a, r, e);
+}
+
+/* ---- races ---- */
+
+bool built_same_tensors(const struct built *a, const struct built *b)
+{
+	const struct program *p = a->graph->program, *q = b->graph->program;
+
+	if (p->tensors.n != q->tensors.n)
+		return false;
+	for (int i = 0; i < p->tensors.n; i++) {
+		const struct tensor *s = &p->tensors.v[i], *t = &q->tensors.v[i];
+
+		if (s->role == TENSOR_TEMP && t->role == TENSOR_TEMP)
+			continue;
+		if (strcmp(s->name, t->name) != 0 || s->role != t->role || s->type != t->type ||
+		    s->rank != t->rank)
+			return false;
+		for (int k = 0; k < s->rank; k++)
+			if (p->axes.v[s->dim[k]].size != q->axes.v[t->dim[k]].size)
+				return false;
+	}
+	return true;
+}
+
+/* How much of each a race has: inputs once, then for each kernel its other tensors, and what
+ * its phases need. */
+struct race_size {
+	int buffers, binaries, steps;
+};
+
+static struct race_size size_of(const struct racer *racers, int n, const struct program *p,
+	int fills)
+{
+	struct race_size size = { .buffers = p->tensors.n * (n + 1), .binaries = fills > 0,
+		.steps = fills };
+
+	for (int i = 0; i < n; i++) {
+		size.buffers += PHASE_BUFFERS * racers[i].built->nphases;
+		size.binaries += racers[i].built->nphases;
+		size.steps += racers[i].built->nphases;
+	}
+	return size;
+}
+
+/* Contestant c, behind what the job has by now. */
+static void add_racer(const struct built *b, int c, const struct feed *in, struct arena *a,
+	struct gpu_buffer *buffers, struct gpu_binary *binaries, struct gpu_step *steps,
+	struct gpu_job *job)
+{
+	const struct program *p = b->graph->program;
+	int *tensors = ARENA_ARRAY(a, p->tensors.n, int);
+	struct places at = { .tensors = tensors, .binaries = job->nbinaries, .contestant = c };
+
+	for (int i = 0; i < p->tensors.n; i++) {
+		tensors[i] = i;		/* inputs are where they are in the program */
+		if (p->tensors.v[i].role == TENSOR_INPUT)
+			continue;
+		tensors[i] = job->nbuffers++;
+		describe_tensor(p, in, i, &buffers[tensors[i]]);
+		buffers[tensors[i]].to = NULL;
+		buffers[tensors[i]].contestant = c;
+	}
+	at.phases = job->nbuffers;
+	job->nbuffers += PHASE_BUFFERS * b->nphases;
+	add_binaries(b, binaries + job->nbinaries);
+	job->nbinaries += b->nphases;
+	for (int i = 0; i < b->nphases; i++)
+		add_step(b, i, &at, a, buffers, &steps[job->nsteps++]);
+}
+
+enum err_code built_race(const struct racer *racers, int n, struct gpu *g, const struct feed *in,
+	double limit, const struct gpu_race *race, const struct stop *stop, struct arena *a,
+	struct gpu_result *r, struct err *e)
+{
+	const struct built *first = racers[0].built;
+	const struct program *p = first->graph->program;
+	int fills = feed_randoms(p, in);
+	struct race_size size = size_of(racers, n, p, fills);
+	struct gpu_buffer *buffers = ARENA_ARRAY(a, size.buffers, struct gpu_buffer);
+	struct gpu_binary *binaries = ARENA_ARRAY(a, size.binaries, struct gpu_binary);
+	struct gpu_step *steps = ARENA_ARRAY(a, size.steps, struct gpu_step);
+	const char **names = ARENA_ARRAY(a, n, const char *);
+	struct gpu_job job = { .binaries = binaries, .buffers = buffers, .steps = steps,
+		.nbuffers = p->tensors.n, .nbinaries = fills > 0, .nsteps = fills,
+		.mode = GPU_RACE, .race = *race };
+
+	/* Those that are no inputs stand empty, so that inputs are where they are in the program. */
+	for (int i = 0; i < p->tensors.n; i++) {
+		buffers[i] = (struct gpu_buffer){ .name = "nothing", .bytes = 1 };
+		if (p->tensors.v[i].role == TENSOR_INPUT)
+			describe_tensor(p, in, i, &buffers[i]);
+	}
+	if (fills)
+		TRY(feed_binary(g, first->plan->device->arch, stop, a, &binaries[0], e));
+	feed_steps(p, in, 0, a, steps);
+	for (int i = 0; i < n; i++) {
+		names[i] = racers[i].name;
+		add_racer(racers[i].built, i + 1, in, a, buffers, binaries, steps, &job);
+	}
+	job.race.names = names;
+	job.race.n = n;
 	return gpu_run(g, &job, limit, stop, a, r, e);
 }

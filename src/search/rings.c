@@ -1,16 +1,27 @@
 #include "search/rings.h"
 
 enum {
-	RING_MAX = 6,			/* versions of a ring in shared memory */
-	TILE_RING_MAX = 4,		/* ... of one that is filled once a tile */
+	TILE_RING_MAX = 4,		/* versions of a ring that is filled once a tile */
+	FLAG_BYTES = 1024,
 };
 
+/* Bytes for rings: all but flags, and where an engine stores, but what is staged for it. */
+static int64_t room(const struct plan *p)
+{
+	bool staged = false;
+
+	for (int i = 0; i < p->entries.n; i++)
+		staged |= p->graph->tasks.v[p->entries.v[i].task].kind == TASK_STORE &&
+			p->device->seu[p->entries.v[i].seu].kind == SEU_COPY;
+	return staged ? p->device->shared_bytes * 7 / 8 : p->device->shared_bytes - FLAG_BYTES;
+}
+
 /* Deepen the rings that loads fill, evenly, as far as shared memory goes. */
-static void set_rings(struct plan *p)
+static void set_rings(struct plan *p, int most)
 {
 	const struct graph *g = p->graph;
 
-	for (int depth = 2; depth <= RING_MAX; depth++) {
+	for (int depth = 2; depth <= most; depth++) {
 		for (int ph = 0; ph < g->program->phases.n; ph++) {
 			int64_t bytes = 0;
 
@@ -19,8 +30,7 @@ static void set_rings(struct plan *p)
 				    plan_scope(p, i) == SCOPE_SHARED)
 					bytes += g->buffers.v[i].bytes * (g->buffers.v[i].loop ==
 						NONE ? p->versions[i] : depth);
-			/* leave room for staging stores and flags */
-			if (bytes > p->device->shared_bytes * 7 / 8)
+			if (bytes > room(p))
 				return;
 		}
 		for (int i = 0; i < g->buffers.n; i++)
@@ -60,7 +70,7 @@ static void set_tile_rings(struct plan *p)
 					(is_of_tile(g, i) ? 1 : p->versions[i]);
 		if (g->grids[ph].total <= p->device->eus || !each)
 			continue;
-		depth = (p->device->shared_bytes * 7 / 8 - fixed) / each;
+		depth = (room(p) - fixed) / each;
 		for (int i = 0; i < g->buffers.n && depth > 1; i++)
 			if (g->buffers.v[i].phase == ph && plan_scope(p, i) == SCOPE_SHARED &&
 			    is_of_tile(g, i))
@@ -68,8 +78,22 @@ static void set_tile_rings(struct plan *p)
 	}
 }
 
-void search_rings(struct plan *p)
+/* Whether they fit is for the check to say: of some plans nothing but rings is in shared memory. */
+static void set_deeper(struct plan *p, int n)
 {
-	set_rings(p);
+	const struct graph *g = p->graph;
+
+	for (int i = 0; i < g->buffers.n && n > 0; i++)
+		if (g->buffers.v[i].loop != NONE && plan_scope(p, i) == SCOPE_SHARED &&
+		    g->tasks.v[g->buffers.v[i].first].kind == TASK_LOAD) {
+			p->versions[i]++;
+			n--;
+		}
+}
+
+void search_rings(struct plan *p, int depth, int deeper)
+{
+	set_rings(p, depth);
+	set_deeper(p, deeper);
 	set_tile_rings(p);
 }

@@ -4,7 +4,8 @@
 
 #include "plan/plan.h"
 
-/* Set the versions of what loads fill in shared memory; those of all else stay. */
-void search_rings(struct plan *p);
+/* Set the versions of what loads fill in shared memory; those of all else stay. Rings of loops get as
+ * many as fit, up to `depth`, all alike; then `deeper` of them, from the first on, one more. */
+void search_rings(struct plan *p, int depth, int deeper);
 
 #endif

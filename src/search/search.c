@@ -1,27 +1,36 @@
 #include "search/search.h"
 
 #include <math.h>
+#include <stdlib.h>
 
+#include "lower/lower.h"
 #include "plan/check.h"
-#include "search/list.h"
-#include "search/rings.h"
-#include "sim/bounds.h"
+#include "search/build.h"
+#include "search/exact.h"
+#include "search/limits.h"
 #include "sim/priced.h"
-#include "target/target.h"
 
 enum {
-	CHOICES_MAX = 5,		/* extents tried for an axis */
-	FREE_MAX = 4,			/* register values whose versions are tried */
-	SMALL_AXIS = 16,		/* a looped axis up to this size is taken whole, or one by one */
-	ROWS_MAX = 512,
-	ACCUMULATORS_MAX = 65536,
-	LOWER_TRIES = 8,		/* plans in a row, before that is given up for a device */
+	REFINED = 6,			/* of the usual choices, so many are gone on from */
+	TRIALS_MAX = 900,
+	CODES = 32,			/* kinds of problems */
 };
 
-/* Extents to try for one tiled axis. */
-struct dim {
-	int axis, n;
-	int64_t extent[CHOICES_MAX];
+#define MEASURED 1.25			/* of the best time: what is slower will not turn out best */
+#define NOTHING 0.002			/* of a time: what the model does not know */
+
+/* A choice that was tried. */
+struct tried {
+	uint64_t hash;
+	struct choice choice;
+	double seconds;			/* INFINITY: nothing came of it */
+	bool priced;
+	int spare;			/* registers of a thread, if priced */
+};
+
+struct objection {
+	int times;
+	const char *message;		/* of the first */
 };
 
 struct search {
@@ -29,96 +38,37 @@ struct search {
 	struct mem *mem;
 	const struct program *program;
 	const struct vdevice *device;
-	int ndims;
-	struct dim *dims;
-	/* where the enumeration stands: shape, then split, then versions */
-	int64_t shape, nshapes;
-	int split_ways;			/* index of the next lane choice; 0: shape not begun */
-	int ways;			/* parts of the present graph; 0: none */
-	int warps;
-	uint32_t versions, nversions;	/* bits: register values with two versions */
-	int split_axis;
-	struct graph *graph, *best_graph;
-	struct plan *plan, *best_plan;
-	struct timeline *line, *best_line;
-	struct kernels *kernels;	/* of the present candidate, while it is simulated */
-	int lowered, tries;		/* plans that could be, and all that were to be, lowered */
-	int best_ways, best_split;
-	double bound;			/* of the present shape, seconds */
+	struct space space;
+	struct choices batch;		/* to be tried, from `next` on */
+	int next;
+	VEC(struct tried) tried;
+	int *slots, nslots;		/* of tried, by hash; NONE */
+	VEC(uint64_t) shapes;		/* their tilings, each once */
+	/* refining */
+	bool refining;
+	int nstarts, start;
+	int starts[REFINED];
+	int at;				/* the choice gone on from */
+	int coordinate, idle;		/* the next one, and how many in a row brought nothing */
+	int before;			/* choices tried before the batch */
+	/* pricing what was only played roughly */
+	bool measured, pricing;
+	int priced;			/* of tried, those before it are done with */
+	/* the candidate in the making */
+	struct graph *graph;
+	struct plan *plan;
+	struct timeline *line;
+	struct kernels *kernels;
+	bool has_target;		/* kernels can be made for the device */
+	int best;			/* of tried; NONE */
+	const struct tried **ranks;	/* those that are legal, the best first ... */
+	bool sorted;			/* ... if nothing was tried since */
+	struct objection objections[CODES];
 	struct search_result result;
 };
 
-/* The tile extents that make sense on matrix units: powers of two and the three
- * warpgroups' 192; of a short axis (an image's width), whatever divides it up. */
-static void fill_choices(const struct program *p, struct dim *d, bool is_loop)
-{
-	static const int64_t grid[] = { 128, 256, 64, 192 }, loop[] = { 64, 128, 32 };
-	static const int64_t few[] = { 1, 4, 8, 16 };
-	int64_t size = p->axes.v[d->axis].size;
-
-	d->n = 0;
-	if (is_loop && size <= SMALL_AXIS) {
-		d->extent[d->n++] = size <= SMALL_AXIS / 2 ? 1 : size;
-		return;
-	}
-	for (int i = 0; is_loop && i < LEN(loop); i++)
-		if (loop[i] < size * 2)
-			d->extent[d->n++] = min_i64(loop[i], size);
-	if (is_loop)
-		return;
-	for (int i = 0; size >= 64 && i < LEN(grid); i++)
-		if (grid[i] < size * 2)
-			d->extent[d->n++] = min_i64(grid[i], size);
-	for (int i = 0; size < 64 && i < LEN(few); i++)
-		if (few[i] < size)
-			d->extent[d->n++] = few[i];
-	if (size < 64)
-		d->extent[d->n++] = size;
-}
-
-static bool is_looped(const struct program *p, int axis)
-{
-	for (int l = 0; l < p->loops.n; l++)
-		for (int i = 0; i < p->loops.v[l].naxes; i++)
-			if (p->loops.v[l].axis[i] == axis)
-				return true;
-	return false;
-}
-
-/* Tiled over the grid of some phase, and batch or whole in none? */
-static bool is_tiled(const struct program *p, int axis)
-{
-	bool grid = false;
-
-	for (int ph = 0; ph < p->phases.n; ph++) {
-		enum axis_role r = program_axis_role(p, ph, axis);
-
-		if (r == AXIS_BATCH || r == AXIS_INNER)
-			return false;
-		grid |= r == AXIS_GRID;
-	}
-	return grid;
-}
-
-static void find_dims(struct search *s)
-{
-	const struct program *p = s->program;
-
-	s->dims = ARENA_ARRAY(&s->arena, p->axes.n, struct dim);
-	s->nshapes = 1;
-	for (int a = 0; a < p->axes.n; a++) {
-		bool looped = is_looped(p, a);
-
-		if (!looped && !is_tiled(p, a))
-			continue;
-		s->dims[s->ndims].axis = a;
-		fill_choices(p, &s->dims[s->ndims], looped);
-		s->nshapes *= s->dims[s->ndims++].n;
-	}
-}
-
 enum err_code search_new(struct mem *mem, const struct program *p, const struct vdevice *d,
-	struct search **out, struct err *e)
+	const struct wanted *want, struct search **out, struct err *e)
 {
 	struct arena a;
 	struct search *s;
@@ -129,15 +79,19 @@ enum err_code search_new(struct mem *mem, const struct program *p, const struct 
 	s->mem = mem;
 	s->program = p;
 	s->device = d;
+	s->best = NONE;
+	s->has_target = lower_has_target(d);
+	s->measured = want && want->measured;
 	s->result.bound_seconds = INFINITY;
-	find_dims(s);
 	if (!p->phases.n)
 		return err_set(e, ERR_INPUT, NOWHERE, "program '%s' has nothing to schedule",
 			p->name);
+	TRY(space_init(&s->space, &s->arena, mem, p, d, want, &s->graph, e));
+	space_starts(&s->space, &s->arena, &s->batch);
 	return OK;
 }
 
-static void drop_candidate(struct search *s)
+static void free_candidate(struct search *s)
 {
 	timeline_free(s->line);
 	s->line = NULL;
@@ -145,16 +99,15 @@ static void drop_candidate(struct search *s)
 	s->kernels = NULL;
 	plan_free(s->plan);
 	s->plan = NULL;
+	graph_free(s->graph);
+	s->graph = NULL;
 }
 
-static void drop_best(struct search *s)
+/* Before every attempt, and after it. */
+static void drop_candidate(struct search *s)
 {
-	timeline_free(s->best_line);
-	plan_free(s->best_plan);
-	graph_free(s->best_graph);
-	s->best_line = NULL;
-	s->best_plan = NULL;
-	s->best_graph = NULL;
+	free_candidate(s);
+	s->sorted = false;
 }
 
 void search_free(struct search *s)
@@ -164,346 +117,472 @@ void search_free(struct search *s)
 	if (!s)
 		return;
 	drop_candidate(s);
-	drop_best(s);
-	graph_free(s->graph);
 	a = s->arena;
 	arena_release(&a);
 }
 
-static void shape_tiling(const struct search *s, int64_t shape, struct tiling *t)
+/* ---- what was tried -------------------------------------------------------------------- */
+
+static int *slot_of(const struct search *s, uint64_t hash)
 {
-	*t = (struct tiling){ 0 };
-	for (int i = s->ndims - 1; i >= 0; i--) {
-		t->extent[s->dims[i].axis] = s->dims[i].extent[shape % s->dims[i].n];
-		shape /= s->dims[i].n;
-	}
+	int i = (int)(hash % (uint64_t)s->nslots);
+
+	while (s->slots[i] != NONE && s->tried.v[s->slots[i]].hash != hash)
+		i = (i + 1) % s->nslots;
+	return &s->slots[i];
 }
 
-/* The rows of the products: the tiled output axis that only first operands have; of
- * several the outermost, since the rows of a part must lie together. */
-static int row_axis(const struct search *s, const struct tiling *t)
+static void grow_slots(struct search *s)
 {
-	const struct program *p = s->program;
-
-	for (int i = 0; i < p->nodes.n; i++) {
-		const struct node *n = &p->nodes.v[i];
-
-		if (n->op != OP_MMA || n->task == NONE || !p->tasks.v[n->task].nodes.n)
-			continue;
-		for (int k = 0; k < p->nodes.v[n->arg[0]].naxes; k++) {
-			int axis = p->nodes.v[n->arg[0]].axis[k];
-			bool kept = false;
-
-			for (int x = 0; x < n->naxes; x++)
-				kept |= n->axis[x] == axis;
-			if (kept && t->extent[axis] > 1 &&
-			    program_axis_role(p, p->tasks.v[n->task].phase, axis) == AXIS_GRID)
-				return axis;
-		}
-	}
-	return NONE;
+	s->nslots = s->nslots ? 2 * s->nslots : 1024;
+	s->slots = ARENA_ARRAY(&s->arena, s->nslots, int);
+	for (int i = 0; i < s->nslots; i++)
+		s->slots[i] = NONE;
+	for (int i = 0; i < s->tried.n; i++)
+		*slot_of(s, s->tried.v[i].hash) = i;
 }
 
-static int row_tasks(const struct search *s, int axis, int *out)
+static void note_shape(struct search *s, const struct choice *c)
 {
-	const struct program *p = s->program;
-	int n = 0;
+	uint64_t hash = choice_hash(&(struct choice){ .tiling = c->tiling });
 
-	for (int t = 0; t < p->tasks.n; t++) {
-		bool has = false;
-
-		for (int i = 0; i < p->tasks.v[t].nodes.n; i++) {
-			const struct node *nd = &p->nodes.v[p->tasks.v[t].nodes.v[i]];
-
-			for (int k = 0; k < nd->naxes; k++)
-				has |= nd->axis[k] == axis;
-		}
-		if (has && p->tasks.v[t].kind != TASK_LOAD)
-			out[n++] = t;
-	}
-	return n;
+	for (int i = 0; i < s->shapes.n; i++)
+		if (s->shapes.v[i] == hash)
+			return;
+	VEC_PUSH(&s->arena, &s->shapes, hash);
 }
 
-/* Seconds that the busiest unit needs for all its work, without any waiting: no plan
- * of this shape is faster in the model. */
-static double shape_bound(const struct search *s, const struct graph *g)
+/* Its number among what was tried; *known: it was there before. */
+static int note(struct search *s, const struct choice *c, bool *known)
 {
-	struct effort sum = { 0 };
-	double cycles = 0;
+	uint64_t hash = choice_hash(c);
+	int *slot;
 
-	for (int ph = 0; ph < s->program->phases.n; ph++) {
-		double unit[SEU_MAX] = { 0 }, worst = 0;
-		int eus = (int)min_i64(s->device->eus, g->grids[ph].total);
-
-		for (int i = 0; i < g->tasks.n; i++) {
-			const struct stask *t = &g->tasks.v[i];
-			int seu = device_seu_for(s->device, &t->work);
-			double runs = (double)g->grids[ph].total / eus * graph_runs(g, t->loop, NONE);
-			struct cost c;
-
-			if (t->phase != ph || seu == NONE)
-				continue;
-			c = device_cost(s->device, seu, &t->work, 4,
-				(struct pace){ eus, s->device->clock_hz });
-			unit[seu] += c.busy * runs;
-			sum.of[EFFORT_PRODUCT] += device_effort(s->device, seu, &t->work).of[EFFORT_PRODUCT];
-		}
-		for (int u = 0; u < SEU_MAX; u++)
-			worst = fmax(worst, unit[u]);
-		cycles += worst;
+	if (2 * s->tried.n >= s->nslots)
+		grow_slots(s);
+	slot = slot_of(s, hash);
+	*known = *slot != NONE;
+	if (!*known) {
+		*slot = s->tried.n;
+		note_shape(s, c);
+		VEC_PUSH(&s->arena, &s->tried, ((struct tried){ .hash = hash, .choice = *c,
+			.seconds = INFINITY }));
 	}
-	return cycles / device_full_clock(s->device, &sum);
+	return *slot;
 }
 
-/* Rows of the products must fill a few warpgroups' instructions, and no more than the
- * registers of an EU can accumulate. */
-static bool rows_fit(const struct graph *g)
+static double best_seconds(const struct search *s)
 {
-	for (int i = 0; i < g->tasks.n; i++) {
-		const struct work *w = &g->tasks.v[i].work;
-
-		if (w->kind == WORK_MMA && (w->m > ROWS_MAX || w->m * w->n > ACCUMULATORS_MAX))
-			return false;
-	}
-	return true;
-}
-
-/* A lane's warps each take a block of rows of a product: more warps than there are rows for
- * would idle, and rows that do not divide are wasted. A part begins where the swizzle's
- * pattern of rows does. */
-static bool rows_suit(const struct search *s, const struct graph *g, int warps)
-{
-	const struct target *t = target_of(s->device);
-	int64_t rows = (int64_t)t->frag.rows * warps;
-
-	for (int i = 0; i < g->tasks.n; i++) {
-		const struct work *w = &g->tasks.v[i].work;
-		int unit = device_seu_for(s->device, w);
-
-		if (w->kind != WORK_MMA || unit == NONE || s->device->seu[unit].kind != SEU_MATRIX)
-			continue;
-		if ((w->m % rows && !(warps == 4 && w->m < rows)) ||
-		    (g->tasks.v[i].parts > 1 && w->m % shared_pattern_rows(&t->shared)))
-			return false;
-	}
-	return true;
-}
-
-/* Begin the present shape with `ways` parts; false if it cannot be. */
-static bool begin_split(struct search *s, int ways)
-{
-	struct tiling t;
-	struct split split = { .ways = ways };
-	int *tasks = ARENA_ARRAY(&s->arena, s->program->tasks.n, int);
-	struct err e;
-
-	graph_free(s->graph);
-	s->graph = NULL;
-	shape_tiling(s, s->shape, &t);
-	split.axis = s->split_axis;
-	if (ways > 1)
-		split.ntasks = row_tasks(s, split.axis, tasks);
-	split.tasks = tasks;
-	if (graph_build(s->mem, s->program, &t, &(struct shaping){ .splits = &split, .nsplits = ways > 1 },
-	    &s->graph, &e))
-		return false;
-	s->versions = 0;
-	s->nversions = 1;
-	for (int i = 0, n = 0; i < s->graph->buffers.n && n < FREE_MAX; i++) {
-		const struct buffer *b = &s->graph->buffers.v[i];
-
-		if (b->scope == SCOPE_REGISTERS && b->carry == NONE && b->loop != NONE &&
-		    b->part == 0) {
-			s->nversions *= 2;
-			n++;
-		}
-	}
-	return true;
-}
-
-/* Rows that one lane takes, by how many parts and warps. */
-static const struct { int ways, warps; } lane_choices[] = { { 1, 4 }, { 2, 4 }, { 1, 8 }, { 3, 4 } };
-
-/* The next choice of versions of the same graph. */
-static bool next_versions(struct search *s)
-{
-	uint32_t versions = s->versions + 1;
-
-	if (versions >= s->nversions || (!s->graph && !begin_split(s, s->ways)))
-		return false;
-	s->versions = versions;
-	return true;
-}
-
-/* Go to the next shape, split or choice of versions that can be built. */
-static bool advance(struct search *s)
-{
-	if (s->ways && next_versions(s))
-		return true;
-	s->ways = 0;
-	for (;;) {
-		if (s->split_ways == LEN(lane_choices) || s->split_ways == 0) {
-			struct tiling t;
-
-			if (s->split_ways)
-				s->shape++;
-			if (s->shape >= s->nshapes)
-				return false;
-			s->split_ways = 0;
-			shape_tiling(s, s->shape, &t);
-			s->split_axis = row_axis(s, &t);
-			s->result.shapes++;
-			if (!begin_split(s, 1) || !rows_fit(s->graph)) {
-				s->split_ways = LEN(lane_choices);
-				continue;
-			}
-			s->bound = shape_bound(s, s->graph);
-			s->result.bound_seconds = fmin(s->result.bound_seconds, s->bound);
-			if (s->best_line && s->bound >= s->best_line->seconds) {
-				s->result.pruned++;
-				s->split_ways = LEN(lane_choices);
-				continue;
-			}
-		}
-		s->warps = lane_choices[s->split_ways].warps;
-		if (lane_choices[s->split_ways].ways > 1 && s->split_axis == NONE) {
-			s->split_ways++;
-			continue;
-		}
-		s->ways = lane_choices[s->split_ways++].ways;
-		if (begin_split(s, s->ways) && rows_suit(s, s->graph, s->warps))
-			return true;
-	}
-}
-
-/* Give the register values chosen by the bits of `versions` two versions each. */
-static void set_register_versions(const struct search *s, struct plan *p)
-{
-	int bit = 0;
-
-	for (int i = 0; i < p->graph->buffers.n; i++) {
-		const struct buffer *b = &p->graph->buffers.v[i];
-
-		if (b->scope != SCOPE_REGISTERS || b->carry != NONE || b->loop == NONE)
-			continue;
-		if (b->part == 0)
-			bit++;
-		if (bit <= FREE_MAX && s->versions >> (bit - 1) & 1)
-			p->versions[i] = 2;
-	}
+	return s->best == NONE ? INFINITY : s->tried.v[s->best].seconds;
 }
 
 /* A plan that makes a kernel is better than one that does not, and a faster one is better. */
-static bool is_better(const struct timeline *line, const struct timeline *best)
+static bool is_better(const struct tried *x, const struct tried *y)
 {
-	if (!best || line->priced != best->priced)
-		return !best || line->priced;
-	return line->seconds < best->seconds;
+	return x->priced != y->priced ? x->priced : x->seconds < y->seconds;
 }
 
-/* Is the candidate worth a look at its kernel? That takes longer than to simulate it, and
- * makes few plans faster than its entries alone would be. */
-static bool may_be_best(const struct search *s)
+/* ---- one candidate --------------------------------------------------------------------- */
+
+/* One more for the same reason; true if it is the first, whose message is kept. */
+static bool object(struct search *s, enum problem_code code, struct objection **out)
 {
-	return !s->best_line || !s->best_line->priced || s->line->seconds < s->best_line->seconds;
+	*out = &s->objections[(int)code < CODES ? (int)code : 0];
+	return !(*out)->times++;
 }
 
-/* Simulate it: by its entries, and if that puts it before the best, with its kernel. */
-static enum err_code play(struct search *s, const struct stop *stop, struct err *e)
+static void refuse(struct search *s, enum problem_code code, const char *message)
 {
-	struct sim_options few = { .keep = 0 }, all = { .keep = -1 };
-	enum err_code code = sim_run(s->mem, s->plan, &few, stop, &s->line, e);
+	struct objection *o;
 
-	if (code || !may_be_best(s))
-		return code;
+	if (object(s, code, &o))
+		o->message = arena_strf(&s->arena, "%s", message);
+}
+
+/* Has a ring that loads fill one version, for want of room? */
+static bool is_shallow(const struct search *s)
+{
+	const struct graph *g = s->graph;
+
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].loop != NONE && s->plan->versions[i] == 1 &&
+		    plan_scope(s->plan, i) == SCOPE_SHARED &&
+		    g->tasks.v[g->buffers.v[i].first].kind == TASK_LOAD)
+			return true;
+	return false;
+}
+
+/* Is the plan in the making legal? *full: shared memory does not hold it, or not more than one version of
+ * what is loaded. */
+static enum err_code check(struct search *s, const struct stop *stop, bool *legal, bool *full,
+	struct err *e)
+{
+	struct arena_mark mark = arena_mark(&s->plan->arena);
+	struct problems problems;
+
+	TRY(plan_check(s->plan, &s->plan->arena, stop, &problems, NULL, e));
+	*legal = problems.v.n == 0;
+	*full = problems.v.n ? problems.v.v[0].code == PROBLEM_SHARED_MEMORY : is_shallow(s);
+	if (problems.v.n)
+		refuse(s, problems.v.v[0].code, problems.v.v[0].message);
+	arena_reset(&s->plan->arena, mark);
+	return OK;
+}
+
+/* Simulate it: by its entries, and if that puts it before the best, with its kernel, which takes
+ * longer and makes few plans faster than their entries alone would be. */
+static enum err_code play(struct search *s, const struct stop *stop, struct tried *x, struct err *e)
+{
+	struct sim_options few = { .keep = 0, .rough = true };
+
+	TRY(sim_run(s->mem, s->plan, &few, stop, &s->line, e));
+	x->seconds = s->line->seconds;
+	if ((x->seconds >= best_seconds(s) && !s->pricing) || !s->has_target)
+		return OK;
 	timeline_free(s->line);
 	s->line = NULL;
-	if (!s->lowered && s->tries == LOWER_TRIES)
-		return sim_run(s->mem, s->plan, &all, stop, &s->line, e);
-	code = priced_run(s->mem, s->plan, &all, stop, &s->kernels, &s->line, e);
-	s->tries++;
-	s->lowered += !code && s->line->priced;
+	TRY(priced_run(s->mem, s->plan, &few, stop, &s->kernels, &s->line, e));
+	x->priced = s->line->priced;
+	x->seconds = x->priced ? s->line->seconds : INFINITY;
+	x->spare = s->line->spare_registers;
+	if (!x->priced)
+		refuse(s, PROBLEM_KERNEL, s->line->unpriced);
+	return OK;
+}
+
+/* Is the shape's bound no better than what there is? */
+static bool is_cut_off(struct search *s)
+{
+	double bound = limit_seconds(s->program, s->device, s->graph);
+
+	s->result.bound_seconds = fmin(s->result.bound_seconds, bound);
+	if (bound < best_seconds(s))
+		return false;
+	s->result.pruned++;
+	return true;
+}
+
+/* Does a capacity forbid every plan of the graph? */
+static bool is_too_large(struct search *s)
+{
+	int64_t bytes = limit_shared(s->graph), sums = limit_sums(s->graph);
+	struct objection *o;
+
+	if (!sums && bytes <= s->device->shared_bytes)
+		return false;
+	if (object(s, sums ? PROBLEM_REGISTERS : PROBLEM_SHARED_MEMORY, &o))
+		o->message = sums ? arena_strf(&s->arena, "a product of this tile has %lld sums, the registers of "
+			"an EU of '%s' hold %d", (long long)sums, s->device->name, ACCUMULATORS_MAX) :
+			arena_strf(&s->arena, "one version of everything takes %lld bytes of shared memory, "
+			"'%s' has %lld", (long long)bytes, s->device->name,
+			(long long)s->device->shared_bytes);
+	return true;
+}
+
+/* Build, check and simulate; x->seconds stays INFINITY if it fails. *full as of check. */
+static enum err_code make(struct search *s, const struct stop *stop, struct tried *x, bool *full,
+	struct err *e)
+{
+	bool legal;
+
+	TRY(build_graph(&s->space, &x->choice, &s->graph, e));
+	if (is_too_large(s) ||
+	    !limit_suits(s->device, s->graph, &x->choice) || is_cut_off(s))
+		return OK;
+	s->plan = plan_new(s->mem, s->graph, s->device);
+	TRY(build_plan(&s->space, &x->choice, s->plan, stop, e));
+	TRY(check(s, stop, &legal, full, e));
+	if (!legal)
+		return OK;
+	TRY(play(s, stop, x, e));
+	s->result.trials++;
+	return OK;
+}
+
+/* Where shared memory does not hold it, there are also stores by threads, which stage nothing there, and
+ * less deep rings: for the same batch. */
+static void relieve(struct search *s, struct choice c)
+{
+	if (!c.by_threads)
+		c.by_threads = true;
+	else if (c.deeper)
+		c.deeper = 0;
+	else
+		return;
+	VEC_PUSH(&s->arena, &s->batch.v, c);
+}
+
+static enum err_code try_candidate(struct search *s, const struct choice *c, const struct stop *stop,
+	struct err *e)
+{
+	enum err_code code;
+	struct tried *x;
+	bool known, full = false;
+	int i;
+
+	drop_candidate(s);		/* of a step that memory ended */
+	i = note(s, c, &known);
+	if (known)
+		return OK;
+	x = &s->tried.v[i];
+	code = make(s, stop, x, &full, e);
+	drop_candidate(s);
+	if (code == ERR_INTERRUPTED)
+		return code;
+	if (full)
+		relieve(s, x->choice);
+	if (isinf(x->seconds))
+		return OK;
+	s->result.found++;
+	if (s->best == NONE || is_better(x, &s->tried.v[s->best]))
+		s->best = i;
+	return OK;
+}
+
+/* ---- the way through the space ----------------------------------------------------------- */
+
+static bool same_shape(const struct choice *x, const struct choice *y)
+{
+	for (int i = 0; i < AXES_MAX; i++)
+		if (x->tiling.extent[i] != y->tiling.extent[i])
+			return false;
+	return x->cut == y->cut && x->ways == y->ways && x->warps == y->warps && x->turns == y->turns &&
+		x->columns == y->columns;
+}
+
+static bool is_start(const struct search *s, int i)
+{
+	for (int k = 0; k < s->nstarts; k++)
+		if (same_shape(&s->tried.v[s->starts[k]].choice, &s->tried.v[i].choice))
+			return true;
+	return false;
+}
+
+static void find_starts(struct search *s)
+{
+	while (s->nstarts < REFINED) {
+		int best = NONE;
+
+		for (int i = 0; i < s->tried.n; i++)
+			if (isfinite(s->tried.v[i].seconds) && !is_start(s, i) &&
+			    (best == NONE || is_better(&s->tried.v[i], &s->tried.v[best])))
+				best = i;
+		if (best == NONE)
+			return;
+		s->starts[s->nstarts++] = best;
+	}
+}
+
+/* What the model cannot tell apart is not worth going to. */
+static bool is_worth(const struct tried *x, const struct tried *than)
+{
+	return x->priced != than->priced ? x->priced : x->seconds < than->seconds * (1 - NOTHING);
+}
+
+/* The best of the batch that was tried for the last coordinate, if it is better than what that went
+ * on from. */
+static void go_on(struct search *s)
+{
+	int to = s->at;
+
+	for (int i = 0; i < s->batch.v.n; i++) {
+		bool known;
+		int k = note(s, &s->batch.v.v[i], &known);
+
+		if (is_worth(&s->tried.v[k], &s->tried.v[to]))
+			to = k;
+	}
+	if (to != s->at)
+		s->idle = 0;
+	else if (s->idle < space_coordinates(&s->space))
+		s->idle++;
+	s->at = to;
+}
+
+/* With exact orders of what it came to, from one of the starts. */
+static enum err_code solve(struct search *s, const struct stop *stop, struct err *e)
+{
+	const struct choice c = s->tried.v[s->at].choice;
+	enum err_code code;
+
+	drop_candidate(s);
+	TRY(build_graph(&s->space, &c, &s->graph, e));
+	s->plan = plan_new(s->mem, s->graph, s->device);
+	TRY(build_plan(&s->space, &c, s->plan, stop, e));
+	code = exact_orders(&s->space, &c, s->plan, &s->plan->arena, stop, &s->batch, e);
+	drop_candidate(s);
 	return code;
 }
 
-/* Build, check and simulate the present candidate; s->line stays NULL if it fails. */
-static enum err_code try_candidate(struct search *s, const struct stop *stop, struct err *e)
+/* On to the next coordinate, or when none brought anything, to exact orders, and then to the next start;
+ * false if there is none left. */
+static enum err_code turn_to_next(struct search *s, const struct stop *stop, bool *more, struct err *e)
 {
-	struct problems problems;
-	struct arena_mark mark;
-	enum err_code code;
-	int added;
+	int n = space_coordinates(&s->space);
 
-	drop_candidate(s);		/* of a step that memory ended */
-	s->plan = plan_new(s->mem, s->graph, s->device);
-	set_register_versions(s, s->plan);
-	search_rings(s->plan);
-	if (list_schedule(s->plan, s->warps, e))
+	s->batch.v.n = s->next = 0;
+	if (s->idle == n) {
+		s->idle++;		/* whatever comes of this, it is done once for each way that ends */
+		return solve(s, stop, e) == ERR_INTERRUPTED ? ERR_INTERRUPTED : OK;
+	}
+	if (s->idle > n) {
+		*more = ++s->start < s->nstarts;
+		if (!*more)
+			return OK;
+		s->at = s->starts[s->start];
+		s->idle = s->coordinate = 0;
+	}
+	space_along(&s->space, &s->tried.v[s->at].choice, s->coordinate, &s->arena, &s->batch);
+	s->coordinate = (s->coordinate + 1) % n;
+	return OK;
+}
+
+/* Fill the batch; *more is false if there is nothing left to try. */
+static enum err_code refill(struct search *s, const struct stop *stop, bool *more, struct err *e)
+{
+	*more = true;
+	if (!s->refining) {
+		s->refining = true;
+		find_starts(s);
+		s->start = -1;
+		s->at = 0;
+		s->idle = space_coordinates(&s->space) + 1;
+		s->batch.v.n = 0;
+	}
+	do {
+		if (s->start >= 0)
+			go_on(s);
+		TRY(turn_to_next(s, stop, more, e));
+	} while (*more && !s->batch.v.n);
+	return OK;
+}
+
+/* The kernel of one more of those that may turn out best when they are measured; *more is false if there
+ * is none. */
+static enum err_code price_next(struct search *s, const struct stop *stop, bool *more, struct err *e)
+{
+	double worst = MEASURED * best_seconds(s);
+	struct tried *x;
+	bool full;
+
+	s->pricing = s->measured;
+	for (; s->priced < s->tried.n; s->priced++)
+		if (!s->tried.v[s->priced].priced && s->tried.v[s->priced].seconds < worst)
+			break;
+	*more = s->pricing && s->priced < s->tried.n;
+	if (!*more)
 		return OK;
-	code = plan_fill_waits(s->plan, stop, &added, e);
-	if (code)
-		return code == ERR_INTERRUPTED ? code : OK;
-	mark = arena_mark(&s->plan->arena);
-	code = plan_check(s->plan, &s->plan->arena, stop, &problems, NULL, e);
-	arena_reset(&s->plan->arena, mark);
-	if (code == ERR_INTERRUPTED)
-		return code;
-	if (code || problems.v.n)
-		return OK;
-	if (play(s, stop, e) == ERR_INTERRUPTED)
+	x = &s->tried.v[s->priced++];
+	drop_candidate(s);
+	if (make(s, stop, x, &full, e) == ERR_INTERRUPTED)
 		return ERR_INTERRUPTED;
-	if (s->line)
-		s->result.trials++;
+	drop_candidate(s);
+	if (isinf(x->seconds))
+		s->result.found--;	/* no kernel comes of it */
+	else if (is_better(x, &s->tried.v[s->best]))
+		s->best = (int)(x - s->tried.v);
 	return OK;
 }
 
 enum err_code search_step(struct search *s, const struct stop *stop, bool *more, struct err *e)
 {
-	*more = advance(s);
+	*more = s->result.trials < TRIALS_MAX && !s->pricing;
+	if (*more && s->next == s->batch.v.n)
+		TRY(refill(s, stop, more, e));
 	if (!*more)
-		return OK;
+		return price_next(s, stop, more, e);
 	if (stop_asked(stop))
 		return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
-	TRY(try_candidate(s, stop, e));
-	if (s->line && may_be_best(s) && is_better(s->line, s->best_line)) {
-		drop_best(s);
-		s->best_graph = s->graph;	/* advance builds it again if need be */
-		s->best_ways = s->ways;
-		s->best_split = s->split_axis;
-		s->best_plan = s->plan;
-		s->best_line = s->line;
-		s->graph = NULL;
-		s->plan = NULL;
-		s->line = NULL;
-	}
-	drop_candidate(s);
-	return OK;
+	return try_candidate(s, &s->batch.v.v[s->next++], stop, e);
 }
+
+/* ---- what was found ---------------------------------------------------------------------- */
 
 struct search_result search_best(const struct search *s)
 {
 	struct search_result r = s->result;
 
-	r.plan = s->best_plan;
-	r.timeline = s->best_line;
+	r.seconds = s->best == NONE ? 0 : s->tried.v[s->best].seconds;
+	r.shapes = s->shapes.n;
 	return r;
 }
 
-void search_script(const struct search *s, struct buf *out)
+const struct program *search_program(const struct search *s)
 {
-	const struct program *p = s->program;
-	int *tasks, n;
+	return s->program;
+}
 
-	if (!s->best_plan)
-		return;
-	if (s->best_ways > 1) {
-		tasks = ARENA_ARRAY(out->arena, p->tasks.n, int);
-		n = row_tasks(s, s->best_split, tasks);
-		buf_printf(out, "plan:split(\"%s\", %d, {", p->axes.v[s->best_split].name,
-			s->best_ways);
-		for (int i = 0; i < n; i++)
-			buf_printf(out, "%s\"%s\"", i ? ", " : "", p->tasks.v[tasks[i]].name);
-		buf_puts(out, "})\n");
+static int compare(const void *a, const void *b)
+{
+	const struct tried *const *x = a, *const *y = b;
+
+	if (is_better(*x, *y) || is_better(*y, *x))
+		return is_better(*x, *y) ? -1 : 1;
+	return *x < *y ? -1 : 1;
+}
+
+/* Sorted anew when something was tried since. */
+static const struct tried *ranked(struct search *s, int rank)
+{
+	int n = 0;
+
+	if (!s->sorted) {
+		s->ranks = ARENA_ARRAY(&s->arena, s->tried.n, const struct tried *);
+		for (int i = 0; i < s->tried.n; i++)
+			if (isfinite(s->tried.v[i].seconds))
+				s->ranks[n++] = &s->tried.v[i];
+		qsort(s->ranks, (size_t)n, sizeof(*s->ranks), compare);
+		s->sorted = true;
 	}
-	plan_script(s->best_plan, out);
+	return s->ranks[rank];
+}
+
+struct search_found search_ranked(struct search *s, int rank)
+{
+	const struct tried *x = ranked(s, rank);
+
+	return (struct search_found){ &x->choice, x->seconds, x->priced, x->spare };
+}
+
+bool search_tried(const struct search *s, int i, double *seconds)
+{
+	if (i >= s->tried.n)
+		return false;
+	*seconds = s->tried.v[i].seconds;
+	return true;
+}
+
+enum err_code search_script(struct search *s, int rank, const struct stop *stop, struct buf *out,
+	struct tiling *tile, struct err *e)
+{
+	const struct tried *x = ranked(s, rank);
+
+	free_candidate(s);
+	TRY(build_graph(&s->space, &x->choice, &s->graph, e));
+	s->plan = plan_new(s->mem, s->graph, s->device);
+	TRY(build_plan(&s->space, &x->choice, s->plan, stop, e));
+	build_script(&s->space, &x->choice, out);
+	plan_script(s->plan, out);
+	*tile = x->choice.tiling;
+	free_candidate(s);
+	return OK;
+}
+
+void search_refusals(const struct search *s, struct buf *out)
+{
+	bool told[CODES] = { false };
+
+	for (;;) {
+		int most = NONE;
+
+		for (int i = 0; i < CODES; i++)
+			if (s->objections[i].times && !told[i] &&
+			    (most == NONE || s->objections[i].times > s->objections[most].times))
+				most = i;
+		if (most == NONE)
+			return;
+		told[most] = true;
+		buf_printf(out, "%s%d: %s: %s", out->len ? "\n" : "", s->objections[most].times,
+			problem_name((enum problem_code)most), s->objections[most].message);
+	}
 }

@@ -16,6 +16,13 @@ static const struct entry *entry_at(const struct side *s, int i)
 	return &s->p->entries.v[i];
 }
 
+/* What one of the groups of the entry's lane takes of it. */
+struct entry_cost bounds_part(const struct plan *p, const struct entry_cost *costs, int entry)
+{
+	return price_part(&costs[entry], price_pace(&p->device->seu[p->entries.v[entry].seu],
+		costs[entry].groups));
+}
+
 static const struct stask *task_of(const struct side *s, int entry)
 {
 	return &s->p->graph->tasks.v[entry_at(s, entry)->task];
@@ -42,16 +49,18 @@ static void offer(struct bounds *out, double cycles, int binding)
 	}
 }
 
-/* What one lane spends on one instance: all of it on a synchronous sEU. Of groups, each does its part. */
-static double lane_cycles(const struct side *s, int entry)
+/* All of it on a synchronous sEU. Of groups, each does its part. */
+double bounds_hold(const struct plan *p, const struct entry_cost *costs, int entry)
 {
-	const struct entry_cost *c = &s->costs[entry], part = price_part(c, 1);
+	const struct entry_cost *c = &costs[entry], part = bounds_part(p, costs, entry);
+	const struct entry *en = &p->entries.v[entry];
 
 	if (c->lands)
 		return c->before + traffic_latency(&part) + c->after;
-	if (s->p->device->seu[entry_at(s, entry)->seu].async)
+	if (p->device->seu[en->seu].async)
 		return c->before + c->cost.issue + c->after;
-	return traffic_latency(&part) + (c->handoff_loop == task_of(s, entry)->loop ? c->handoff : 0);
+	return traffic_latency(&part) + (c->handoff_loop == p->graph->tasks.v[en->task].loop ?
+		c->handoff : 0);
 }
 
 static void bound_resources(const struct side *s, struct bounds *out)
@@ -70,10 +79,10 @@ static void bound_resources(const struct side *s, struct bounds *out)
 		l = entry_at(s, i)->lane;
 		u = entry_at(s, i)->seu;
 		seu[u] += n * s->costs[i].cost.busy;
-		own[l][u] += n * price_part(&s->costs[i], 1).cost.alone / p->lanes.v[l].turns;
+		own[l][u] += n * bounds_part(p, s->costs, i).cost.alone / p->lanes.v[l].turns;
 		l2 += n * s->costs[i].cost.l2;
 		global += n * s->costs[i].cost.global;
-		lane[l] += n * lane_cycles(s, i) / p->lanes.v[l].turns;
+		lane[l] += n * bounds_hold(p, s->costs, i) / p->lanes.v[l].turns;
 	}
 	for (int u = 0; u < p->device->nseus; u++) {
 		offer(out, seu[u], u);
@@ -101,26 +110,40 @@ struct arcs {
 	VEC(struct arc) v;
 };
 
-/* From the first start of e->from to the first of e->to. A dependence that crosses
- * lanes is seen no sooner than the quicker of the two ways to tell. */
-static double arc_length(const struct side *s, const struct edge *e)
+double bounds_latency(const struct plan *p, const struct entry_cost *costs, int entry)
 {
-	const struct plan *p = s->p;
-	int from = s->entry_of[e->from], to = s->entry_of[e->to];
-	const struct entry *x = entry_at(s, from), *y = entry_at(s, to);
-	const struct entry_cost part = price_part(&s->costs[from], 1), *c = &part;
+	struct entry_cost part = bounds_part(p, costs, entry);
+
+	return traffic_latency(&part) + (part.lands ? part.after : 0);
+}
+
+/* A dependence that crosses lanes is seen no sooner than the quicker of the two ways to tell. */
+double bounds_lag(const struct plan *p, const struct entry_cost *costs, const struct edge *e)
+{
+	int from = plan_entry_of(p, e->from), to = plan_entry_of(p, e->to);
+	const struct entry *x = &p->entries.v[from], *y = &p->entries.v[to];
+	const struct entry_cost part = bounds_part(p, costs, from), *c = &part;
 	const struct seu *u = &p->device->seu[x->seu];
-	double more = fmax(graph_runs(p->graph, task_of(s, from)->loop, e->loop) - 1, 0) * c->cost.busy;
+	double lag;
 
 	if (x->seu == y->seu && (e->chain || (u->async && u->ordered && x->lane == y->lane)))
-		return more + (x->lane == y->lane ? fmax(c->cost.alone, c->cost.busy) :
-			c->cost.busy);
-	more += traffic_latency(c) + (c->lands ? c->after : 0);
-	if (c->handoff_loop == task_of(s, from)->loop)
-		more += c->handoff;
+		return x->lane == y->lane ? fmax(c->cost.alone, c->cost.busy) : c->cost.busy;
+	lag = bounds_latency(p, costs, from);
+	if (c->handoff_loop == p->graph->tasks.v[e->from].loop)
+		lag += c->handoff;
 	if (x->lane != y->lane)
-		more += fmin(p->device->flag_latency, p->device->turn_latency);
-	return more;
+		lag += fmin(p->device->flag_latency, p->device->turn_latency);
+	return lag;
+}
+
+/* From the first start of e->from to the first of e->to. */
+static double arc_length(const struct side *s, const struct edge *e)
+{
+	int from = s->entry_of[e->from];
+	struct entry_cost part = bounds_part(s->p, s->costs, from);
+
+	return fmax(graph_runs(s->p->graph, task_of(s, from)->loop, e->loop) - 1, 0) * part.cost.busy +
+		bounds_lag(s->p, s->costs, e);
 }
 
 /* The edges that bind iterations of the loop; of an inner loop, those within one

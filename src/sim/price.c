@@ -488,6 +488,11 @@ struct entry_cost price_part(const struct entry_cost *c, double pace)
 	return part;
 }
 
+double price_pace(const struct seu *seu, int groups)
+{
+	return seu->kind == SEU_VECTOR ? fmin(1, seu->lane_share * fmax(groups, 1)) / seu->lane_share : 1;
+}
+
 void price_entry(const struct price *x, const struct plan *p, int entry, double share,
 	struct entry_cost *c)
 {

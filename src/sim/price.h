@@ -129,6 +129,8 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 /* Of an entry whose lane's groups go on by themselves, what one of them takes; of others all. pace: as many
  * times as long as its part of what all of them take together. */
 struct entry_cost price_part(const struct entry_cost *c, double pace);
+/* That: a group's own warps draw less of a vector unit than its share of what all would. */
+double price_pace(const struct seu *seu, int groups);
 /* Is there a kernel of the phase? */
 static inline bool price_knows(const struct price *x, int phase)
 {

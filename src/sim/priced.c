@@ -3,6 +3,8 @@
 
 #include "lower/lower.h"
 
+enum { MANY = 64 };			/* registers of a thread */
+
 struct kernels {
 	struct arena arena;
 	int nphases;
@@ -35,14 +37,30 @@ void kernels_free(struct kernels *k)
 	arena_release(&a);
 }
 
-static enum err_code lower_phases(struct mem *mem, const struct plan *p, struct kernels *k,
-	struct err *e)
+static enum err_code lower_phases(struct mem *mem, const struct plan *p, bool rough,
+	struct kernels *k, struct err *e)
 {
 	for (int i = 0; i < k->nphases; i++) {
-		TRY(lower_plan(mem, p, i, &k->of[i], e));
+		TRY((rough ? lower_for_price : lower_plan)(mem, p, i, &k->of[i], e));
 		price_add(&k->price, k->of[i]->plan, i, k->of[i]->role);
 	}
 	return OK;
+}
+
+/* What the values of a lane leave of its threads' registers, for addresses and what the compiler does; of
+ * lanes that have many. */
+static int spare_registers(const struct kernels *k)
+{
+	int least = INT32_MAX;
+
+	for (int i = 0; i < k->nphases; i++)
+		for (int l = 0; l < k->of[i]->lanes.n; l++) {
+			const struct klane *x = &k->of[i]->lanes.v[l];
+
+			if (x->needed > MANY)
+				least = (int)min_i64(least, x->given - x->needed);
+		}
+	return least;
 }
 
 enum err_code priced_run(struct mem *mem, const struct plan *p, const struct sim_options *o,
@@ -53,10 +71,12 @@ enum err_code priced_run(struct mem *mem, const struct plan *p, const struct sim
 	struct err why;
 
 	make(mem, p, k);
-	with.price = lower_phases(mem, p, *k, &why) ? NULL : &(*k)->price;
+	with.price = lower_phases(mem, p, with.rough, *k, &why) ? NULL : &(*k)->price;
 	code = sim_run(mem, p, &with, stop, out, e);
 	if (!code && !with.price)
 		(*out)->unpriced = arena_strf(&(*out)->arena, "%s", why.msg);
+	if (!code && with.price)
+		(*out)->spare_registers = spare_registers(*k);
 	kernels_free(*k);
 	*k = NULL;
 	return code;

@@ -17,11 +17,13 @@ enum {
 	/* Of many classes, those with most work are simulated, and some of the others. */
 	CLASSES_MOST = 16,
 	CLASSES_SAMPLE = 8,
+	ROUNDS_MAX = 2,			/* of looking for the clock, after the first */
 };
 
 /* Of the time: products are at work for more than that where they are most of it, memory where it binds. */
 #define PRODUCTS 0.6
 #define MEMORY 0.85
+#define AGREED 0.01		/* clocks so near are alike */
 #define SLOWER 1.15		/* than its busiest unit is a kernel, as a rule */
 
 struct job {
@@ -31,6 +33,8 @@ struct job {
 	const struct price *price;
 	int phase;
 	int64_t keep, max_events;
+	bool rough;
+	double clock;			/* of the EUs; 0: a likely one */
 	const struct stop *stop;
 	struct dealing dealing;
 	const struct entry_cost *costs;
@@ -61,8 +65,8 @@ static void measure_interval(const struct job *j, const struct eu_run *r, int64_
 {
 	struct phase_line *line = j->line;
 
-	line->ii = r->watch == NONE ? NAN : interval_median(r->ends, r->noted,
-		interval_step(j->plan, r->watch, r->noted)) / TICKS;
+	line->ii_step = r->watch == NONE ? 1 : interval_step(j->plan, r->watch, r->noted);
+	line->ii = r->watch == NONE ? NAN : interval_median(r->ends, r->noted, line->ii_step) / TICKS;
 	if (isnan(line->ii))
 		line->ii = (double)r->ticks / TICKS / (double)max_i64(count, 1);
 }
@@ -194,6 +198,9 @@ static enum err_code play_classes(struct job *j, const struct eu_class *v, int n
 {
 	int most = n <= CLASSES_MOST + CLASSES_SAMPLE ? n : CLASSES_MOST;
 	int rest = n - most;
+
+	if (j->rough)
+		return play_class(j, &v[0], j->line->events.cap, e);
 
 	for (int i = 0; i < most; i++)
 		TRY(play_class(j, &v[i], i == 0 && j->line->events.cap, e));
@@ -344,17 +351,64 @@ static double likely_clock(const struct job *j, const struct effort *e)
 		&watts);
 }
 
+/* EUs that are at work at a time, in the mean: who has less to do leaves its share of memory to the others. */
+static int active_eus(struct job *j)
+{
+	struct arena_mark scratch = arena_mark(j->a);
+	struct eu_class *v;
+	int64_t most = 0, sum = 0;
+	int n = deal_classes(j->a, j->plan, j->phase, &j->dealing, &v);
+
+	for (int i = 0; i < n; i++) {
+		most = max_i64(most, v[i].work);
+		sum += v[i].work * v[i].members;
+	}
+	arena_reset(j->a, scratch);
+	return most ? (int)max_i64(ceil_div(sum, most), 1) : j->dealing.eus;
+}
+
+/* Deal the tiles and set the costs of entries, at the clock that they are likely to leave. Returns what the
+ * work takes of all EUs. */
+static struct effort price_work(struct job *j)
+{
+	struct pace pace;
+	struct effort effort;
+	const struct fetched *fetched;
+
+	plan_deal(j->a, j->plan, j->phase, &j->dealing);
+	fetched = traffic_fetched(j->a, j->plan, j->phase, &j->dealing);
+	pace = (struct pace){ j->clock > 0 ? active_eus(j) : j->dealing.eus,
+		j->plan->device->clock_hz };
+	j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, j->price, pace);
+	effort = effort_of(j);
+	j->clock = j->clock > 0 ? j->clock : likely_clock(j, &effort);
+	if (j->clock != pace.clock_hz) {
+		pace.clock_hz = j->clock;
+		j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, j->price, pace);
+	}
+	return effort;
+}
+
+const struct entry_cost *sim_costs(struct arena *a, const struct plan *p, int phase,
+	const struct price *price)
+{
+	struct job j = { .a = a, .plan = p, .phase = phase, .price = price };
+
+	if (price_knows(price, phase))
+		j.plan = price->phases[phase].plan;
+	price_work(&j);
+	return j.costs;
+}
+
 static enum err_code play_phase(struct job *j, struct err *e)
 {
 	struct phase_line *line = j->line;
 	struct task_cost *costs = ARENA_ARRAY(j->a, j->plan->graph->tasks.n, struct task_cost);
+	struct entry_cost *kept = ARENA_ARRAY(j->a, j->plan->entries.n + 1, struct entry_cost);
 	struct arena_mark scratch;
 	struct eu_class *classes;
 	struct bounds b;
-	struct pace pace;
 	struct effort effort;
-	const struct fetched *fetched;
-	double clock;
 	int n;
 
 	if (j->plan->graph->grids[j->phase].total > MAX_TILES)
@@ -364,18 +418,12 @@ static enum err_code play_phase(struct job *j, struct err *e)
 		return too_many(j, e);
 	make_room(j);
 	scratch = arena_mark(j->a);
-	plan_deal(j->a, j->plan, j->phase, &j->dealing);
-	fetched = traffic_fetched(j->a, j->plan, j->phase, &j->dealing);
-	pace = (struct pace){ j->dealing.eus, j->plan->device->clock_hz };
-	j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, j->price, pace);
-	effort = effort_of(j);
-	clock = likely_clock(j, &effort);
-	if (clock != pace.clock_hz) {
-		pace.clock_hz = clock;
-		j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, j->price, pace);
-	}
+	effort = price_work(j);
 	note_costs(j, costs);
 	line->costs = costs;
+	for (int i = 0; i < j->plan->entries.n; i++)
+		kept[i] = j->costs[i];
+	line->entry_costs = kept;
 	n = deal_classes(j->a, j->plan, j->phase, &j->dealing, &classes);
 	TRY(play_classes(j, classes, n, e));
 	line->phase = j->phase;
@@ -407,21 +455,30 @@ static double doubt_of(const struct timeline *t)
 	return d->doubt_other;
 }
 
-static enum err_code play_all(struct timeline *t, const struct sim_options *o,
+static bool memory_binds(const struct timeline *t)
+{
+	return timeline_longest(t)->memory_share > MEMORY;
+}
+
+/* *clock: 0, or that for which memory's costs are; then what they were for, in the longest phase. */
+static enum err_code play_all(struct timeline *t, const struct sim_options *o, double *clock,
 	const struct stop *stop, struct err *e)
 {
 	const struct plan *p = t->plan;
+	double *used = ARENA_ARRAY(&t->arena, t->nphases, double);
 
 	for (int i = 0; i < t->nphases; i++) {
 		struct job j = { .a = &t->arena, .t = t, .plan = p, .phase = i, .stop = stop,
 			.keep = !o || o->keep < 0 ? KEEP : min_i64(o->keep, INT32_MAX),
 			.max_events = o && o->max_events > 0 ? o->max_events : MAX_EVENTS,
-			.line = &t->phases[i], .price = o ? o->price : NULL };
+			.line = &t->phases[i], .price = o ? o->price : NULL,
+			.rough = o && o->rough, .clock = *clock };
 
 		if (price_knows(j.price, i))
 			j.plan = j.price->phases[i].plan;
 		t->priced = price_knows(j.price, i) && (!i || t->priced);
 		TRY(play_phase(&j, e));
+		used[i] = j.clock;
 		t->cycles += t->phases[i].cycles;
 	}
 	t->clock_hz = device_clock(p->device, &t->effort, (double)t->cycles,
@@ -430,19 +487,29 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o,
 	t->seconds = (double)t->cycles / t->clock_hz + t->nphases * p->device->launch_seconds;
 	t->doubt = doubt_of(t);
 	t->cache = "cold L2";		/* no byte is there that no EU has fetched */
+	*clock = used[timeline_longest(t) - t->phases];
 	return OK;
 }
 
+/* Where memory binds, how many cycles it takes goes with the clock, and the clock with how long all of it
+ * takes: until both agree. */
 enum err_code sim_run(struct mem *mem, const struct plan *p, const struct sim_options *o,
 	const struct stop *stop, struct timeline **out, struct err *e)
 {
-	enum err_code code;
+	double clock = 0;
 
-	timeline_new(mem, p, out);
-	code = play_all(*out, o, stop, e);
-	if (code) {
+	for (int round = 0;; round++) {
+		enum err_code code;
+
+		timeline_new(mem, p, out);
+		code = play_all(*out, o, &clock, stop, e);
+		if (!code && (round == ROUNDS_MAX || (round && fabs((*out)->clock_hz / clock - 1) <
+		    AGREED) || (!round && !memory_binds(*out))))
+			return OK;
+		clock = (*out)->clock_hz;
 		timeline_free(*out);
 		*out = NULL;
+		if (code)
+			return code;
 	}
-	return code;
 }

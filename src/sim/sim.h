@@ -22,6 +22,8 @@ struct sim_options {
 	int64_t keep;			/* most events kept a phase; 0: none, < 0: a default */
 	int64_t max_events;		/* give up beyond this many; 0: a default */
 	const struct price *price;	/* of its kernels; NULL: the plan's entries are all there is */
+	bool rough;			/* of EUs that differ, only the one with most to do is played, and
+					 * its kernel is not proven */
 };
 
 /* The plan must be legal (plan_check); one that deadlocks gives ERR_ILLEGAL naming
@@ -29,5 +31,10 @@ struct sim_options {
 NODISCARD enum err_code sim_run(struct mem *mem, const struct plan *p,
 	const struct sim_options *o, const struct stop *stop, struct timeline **out,
 	struct err *e);
+
+/* What the entries of a phase cost there, by entry; every one's sEU must be able to run its sTask. price
+ * as above. In `a`, with scratch. */
+const struct entry_cost *sim_costs(struct arena *a, const struct plan *p, int phase,
+	const struct price *price);
 
 #endif

@@ -124,18 +124,12 @@ static void find_sources(struct steps *s, int task, struct step *step)
 	step->sources = list.v.v;
 }
 
-/* A group's own warps draw less of a vector unit than its share of what all would: as many times as long. */
-static double group_pace(const struct seu *seu, int groups)
-{
-	return seu->kind == SEU_VECTOR ? fmin(1, seu->lane_share * groups) / seu->lane_share : 1;
-}
-
 static void fill_step(struct steps *s, int entry, int groups, int group, struct step *step)
 {
 	const struct eu_run *r = s->run;
 	const struct entry *en = &r->plan->entries.v[entry];
 	const struct seu *seu = &r->plan->device->seu[en->seu];
-	const struct entry_cost part = price_part(&r->costs[entry], group_pace(seu, groups)), *c = &part;
+	const struct entry_cost part = price_part(&r->costs[entry], price_pace(seu, groups)), *c = &part;
 
 	*step = (struct step){ .entry = entry, .task = en->task, .seu = en->seu, .groups = groups, .group = group,
 		.loop = r->plan->graph->tasks.v[en->task].loop, .is_async = seu->async,

@@ -8,6 +8,7 @@
 #ifndef SIM_STEPS_H
 #define SIM_STEPS_H
 
+#include "sim/bounds.h"
 #include "sim/engine.h"
 #include "sim/pool.h"
 #include "sim/server.h"
@@ -18,7 +19,7 @@ enum {
 	GROUPS_KEPT = 8,		/* products of a lane that a wait for groups can tell apart, at
 					 * least */
 };
-enum { PARTS_AHEAD = 3 };		/* parts of a lane's products that may have come to the unit */
+enum { PARTS_AHEAD = PRODUCT_PARTS_AHEAD };
 #define NEVER INT64_MAX
 
 /* One span that a wait asks for: the awaited sTask's instances in one iteration of a

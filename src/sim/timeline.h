@@ -56,6 +56,8 @@ struct task_cost {
 	double handoff;			/* ... of which its value is brought to another lane */
 };
 
+struct entry_cost;			/* price.h */
+
 /* One phase on the EU that finishes last. */
 struct phase_line {
 	int phase;
@@ -66,12 +68,14 @@ struct phase_line {
 	double ii;			/* cycles an iteration of the innermost busiest loop, steady
 					 * state: the median distance of its last task's ends */
 	int ii_loop;			/* that loop; NONE: the tile loop */
+	int ii_step;			/* iterations over which a distance is taken */
 	double res_mii, rec_mii;	/* lower bounds on ii, see bounds.h */
 	int binding_seu;		/* what res_mii comes from, see bounds.h's binding_name */
 	struct seu_use seu[SEU_MAX];
 	double memory_share;		/* of the EU's share of L2 and device memory bandwidth;
 					 * not measured */
 	const struct task_cost *costs;	/* by sTask of the graph; NULL: measured */
+	const struct entry_cost *entry_costs;	/* by entry, those that were played; NULL: measured */
 	VEC(struct event) events;	/* the first ones of that EU, in order of issue */
 };
 
@@ -79,6 +83,7 @@ struct timeline {
 	struct arena arena;
 	const struct plan *plan;	/* borrowed */
 	bool priced;			/* simulated with what its kernels cost beside the work */
+	int spare_registers;		/* priced: of a thread's, in the lane that has fewest left */
 	const char *unpriced;		/* why not, if that was asked for; else NULL */
 	bool measured;			/* by stamps: see run/trace.h for what they mean */
 	bool logical;			/* and there was no clock: a cycle is one stamp */

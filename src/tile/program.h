@@ -290,7 +290,12 @@ static inline bool node_has_axis(const struct node *n, int axis)
 
 /* Elements of a tensor. */
 int64_t tensor_elements(const struct program *p, int tensor);
-/* Readable listing, one node a line. */
+/* Readable listing, one node a line. Programs with the same one are the same but for the places
+ * in the user's file. */
 void program_print(const struct program *p, struct buf *out);
+/* The same without the sizes of the axes. */
+void program_print_family(const struct program *p, struct buf *out);
+/* "m=4096 n=4096 k=64" */
+void program_print_sizes(const struct program *p, struct buf *out);
 
 #endif

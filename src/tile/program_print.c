@@ -1,6 +1,19 @@
 #include "tile/program_build.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+/* As few digits as give the number again. */
+static void print_number(double x, struct buf *out)
+{
+	char text[32];
+	int digits = 6;
+
+	do
+		snprintf(text, sizeof(text), "%.*g", digits, x);
+	while (strtod(text, NULL) != x && ++digits <= 17);
+	buf_puts(out, text);
+}
 
 static void indent(struct buf *out, int depth)
 {
@@ -41,10 +54,11 @@ static void print_args(const struct program *p, const struct node *n, struct buf
 	for (int i = 0; i < op_arity(n->op); i++) {
 		const struct node *a = &p->nodes.v[n->arg[i]];
 
+		buf_putc(out, ' ');
 		if (a->op == OP_CONST)
-			buf_printf(out, " %g", a->k);
+			print_number(a->k, out);
 		else
-			buf_printf(out, " %%%d", n->arg[i]);
+			buf_printf(out, "%%%d", n->arg[i]);
 	}
 }
 
@@ -104,7 +118,9 @@ static void print_carries(const struct program *p, int phase, int loop, int dept
 		indent(out, depth);
 		buf_printf(out, "carry %s %s ", c->name, dtype_name(c->type));
 		print_axes(p, c->naxes, c->axis, out);
-		buf_printf(out, " = %g\n", c->init);
+		buf_puts(out, " = ");
+		print_number(c->init, out);
+		buf_putc(out, '\n');
 	}
 }
 
@@ -151,9 +167,11 @@ static void print_body(const struct program *p, int phase, int loop, int depth, 
 	}
 }
 
-static void print_axis(const struct program *p, const struct axis *a, struct buf *out)
+static void print_axis(const struct program *p, const struct axis *a, bool sized, struct buf *out)
 {
-	buf_printf(out, "axis %s %lld", a->name, (long long)a->size);
+	buf_printf(out, "axis %s", a->name);
+	if (sized)
+		buf_printf(out, " %lld", (long long)a->size);
 	if (a->packs != NONE)
 		buf_printf(out, " words of %d %s", a->per, p->axes.v[a->packs].name);
 	buf_putc(out, '\n');
@@ -171,11 +189,11 @@ static void print_tensor(const struct program *p, const struct tensor *t, struct
 	buf_puts(out, "]\n");
 }
 
-void program_print(const struct program *p, struct buf *out)
+static void print_all(const struct program *p, bool sized, struct buf *out)
 {
 	buf_printf(out, "program %s\n", p->name);
 	for (int i = 0; i < p->axes.n; i++)
-		print_axis(p, &p->axes.v[i], out);
+		print_axis(p, &p->axes.v[i], sized, out);
 	for (int i = 0; i < p->tensors.n; i++)
 		print_tensor(p, &p->tensors.v[i], out);
 	for (int i = 0; i < p->phases.n; i++) {
@@ -186,4 +204,21 @@ void program_print(const struct program *p, struct buf *out)
 			buf_printf(out, "  batch %s\n", p->axes.v[ph->batch[j]].name);
 		print_body(p, i, NONE, 1, out);
 	}
+}
+
+void program_print(const struct program *p, struct buf *out)
+{
+	print_all(p, true, out);
+}
+
+void program_print_family(const struct program *p, struct buf *out)
+{
+	print_all(p, false, out);
+}
+
+void program_print_sizes(const struct program *p, struct buf *out)
+{
+	for (int i = 0; i < p->axes.n; i++)
+		buf_printf(out, "%s%s=%lld", i ? " " : "", p->axes.v[i].name,
+			(long long)p->axes.v[i].size);
 }

@@ -14,6 +14,16 @@ trap '[ $BASHPID != $$ ] || { tmux kill-server; rm -rf "$T"; }' EXIT
 cat >"$T/open.lua" <<'E'
 plan = mr.load_plan "attention_pingpong"
 print "what stood there"
+local core, progress = require "millrace.core", require "millrace.progress"
+local history = {}
+for i = 1, 30 do history[i] = {trial=i, predicted=(1 + 7 * i % 30) * 1e-4} end
+-- A search that goes on until it is stopped.
+function watch(show)
+	local w <close> = progress.watch{title="a search", show=show}
+	local state = {phase="model", trials=30, shapes=5, best=1e-4, bound=1e-4, history=history}
+	core.heed(function() while true do w(state) end end)
+	return w:finish{ended="interrupted"} or "left"
+end
 E
 
 # start: a shell of the system, of which millrace is a job.
@@ -130,6 +140,33 @@ for sig in TERM SEGV; do
 	type 'echo "he"re'
 	t_ok '  with its echo' t_until 20 has 'echo "he"re'
 done
+
+start
+type '"$MR" -i "$T/open.lua"; echo status $?'
+t_until 20 shows '^mr>'
+modes >"$T/modes"
+for key in q C-c; do
+	type 'watch(true)'
+	t_ok "a search is watched while it runs" t_until 20 has 'q stops it'
+	keys $key
+	t_ok "$key stops it" t_until 20 has 'any other key leaves'
+	t_ok '  and it stays to be seen' has 'ended: interrupted'
+	keys x
+	t_ok '  until a key is pressed' t_until 20 shows '^mr>'
+	t_is '  the modes of the terminal are as before' "$(modes)" "$(<"$T/modes")"
+done
+type 'watch(true)'
+t_until 20 has 'q stops it'
+keys q
+t_until 20 has 'any other key leaves'
+keys Enter
+t_ok 'Enter says that the best is to be opened' t_until 20 has '"open"'
+type 'watch()'
+t_ok 'without a screen there is a line' t_until 20 has 'model: 30 plans of 5 shapes, best 100 µs, bound 100'
+keys C-c
+t_ok 'which goes when the search ends' t_until 20 lacks 'model: 30 plans'
+keys C-d
+t_ok 'and the shell ends well' t_until 20 has 'status 0'
 
 start
 type 'TERM=vt0 "$MR" -i "$T/open.lua"'

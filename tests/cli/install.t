@@ -50,6 +50,20 @@ cd "$top" || exit
 t_like 'zsh is told of every option' "$(<"$T/root/opt/m/share/zsh/site-functions/_millrace")" "'--help\["
 if command -v zsh >/dev/null; then
 	t_ok 'in a form that it can read' zsh -n "$T/root/opt/m/share/zsh/site-functions/_millrace"
+	cat >"$T/type.zsh" <<'E'
+zmodload zsh/zpty
+zpty z zsh -f -i
+zpty -w z "fpath=($1 \$fpath); autoload -U compinit; compinit -u -D; cd $2; print REA''DY"
+zpty -r z out '*READY*' || exit 1
+zpty -w -n z "$3"$'\t'
+zpty -r z out "$4"
+E
+	zsh_shows() { # TITLE TEXT PATTERN: what is seen in a terminal after the text and a tab
+		t_ok "$1" timeout 60 zsh -f "$T/type.zsh" "$T/root/opt/m/share/zsh/site-functions" "$T/work" "$2" "$3"
+	}
+	zsh_shows 'and offers the options' 'millrace --' '*--help*--version*'
+	zsh_shows 'and scripts' 'millrace pl' '*millrace plan.lua*'
+	zsh_shows 'also behind options' 'millrace -s -e x pl' '*-e x plan.lua*'
 fi
 
 t_cmd 'make uninstall' 0 at uninstall

@@ -5,7 +5,7 @@
 # ---- in one go --------------------------------------------------------------------
 
 for f in examples/lessons/*.lua; do
-	t_cmd "$f in a pipe" 0 "$MILLRACE" "$f"
+	t_cmd "$f in a pipe, in ten seconds" 0 timeout 10 "$MILLRACE" "$f"
 	t_like '  prints its answers' "$(<"$T/out")" '^= Answer: '
 	t_is '  and no prompt' "$(grep -c 'Enter: on' "$T/out")" 0
 	[ "$(grep -c '\$(' "$T/out")" = 0 ]

@@ -221,6 +221,12 @@ t_until 20 eval "screen | grep -q '^\"short'"
 t_ok 'and what does not, does not' test ! -e "$T/paged"
 type 'help'
 t_ok 'help does, too' t_until 20 grep -q '^Environment' "$T/paged"
+type 'long = setmetatable({}, {__tostring = function() return ("line\n"):rep(10) .. "second" end})'
+type 'return "first", long'
+t_ok 'and of several values the long one' t_until 20 grep -q '^second' "$T/paged"
+t_ok 'but no other' t_until 20 eval "screen | grep -q '^\"first'"
+type 'mr.load_plan("attention_serial"):simulate():print()'
+t_ok 'and a timeline that is printed' t_until 20 grep -q '^loop n: II' "$T/paged"
 start 80 10 MILLRACE_PAGER=
 type '("line\n"):rep(80) .. "last"'
 t_ok 'an empty MILLRACE_PAGER: there is none' t_until 20 eval "screen | tail -1 | grep -q '^mr>' && screen | grep -q '^last'"

@@ -11,6 +11,7 @@ cat >"$T/bench.lua" <<'L'
 local k = mr.load_plan("gemm_cooperative"):compile()
 local b = k:bench{seconds = tonumber(arg[1])}
 print("bench", b.ms, b.cache, b.watts)
+print(b)
 if arg[2] then
   print("short", k:bench{seconds = 0.1}.watts)
   print("trace", k:trace().cache)
@@ -31,6 +32,8 @@ fi
 t_cmd 'a benchmark' 0 "$MILLRACE" "$T/bench.lua" 2 more
 t_diag bench "$(<"$T/out")"
 t_like '  finds a cold L2, and has a power' "$(<"$T/out")" $'^bench\t.*\tcold L2\t[0-9.]+$'
+t_like '  and is shown with what comes first first' "$(<"$T/out")" '^[0-9.]+ ms, [0-9.]+ TFLOP/s, [0-9.e+]+ GB/s$'
+t_like '  and how it was taken below' "$(<"$T/out")" '^[0-9]+ runs, [0-9.]+ to [0-9.]+ ms; cold L2; [0-9]+ W$'
 t_like '  that is possible' "$(<"$T/out")" $'^power\ttrue$'
 t_like '  but none of a moment' "$(<"$T/out")" $'^short\tnil$'
 t_like '  as does a trace' "$(<"$T/out")" $'^trace\tcold L2$'

@@ -263,6 +263,9 @@ for _, case in ipairs{
   {"mr.search", function(o) mr.search(bound, device, {trials = o.trials and
     math.type(o.trials) ~= "float" and o.trials or 1, seconds = o.seconds or 600,
     measure = o.measure}) end, "seconds", "measure"},
+  {"plan:improve", function(o) mr.load_plan "attention_serial":improve{pin = o.pin or {tasks = o.tasks, lanes = o.lanes,
+    rings = o.rings, tile = o.tile, grid = o.grid}, trials = o.trials and math.type(o.trials) ~= "float" and o.trials or 0,
+    seconds = o.seconds, progress = o.progress} end, "pin", "tasks", "lanes", "rings", "tile", "grid", "seconds", "progress"},
   {"bind", function(o) gemm{m = o.m or 1, n = 1, k = o.k or 1, dtype = o.dtype, x = o.x} end,
     "m", "k", "dtype", "x"},
 } do

@@ -15,7 +15,8 @@ local function read(name)
 end
 
 -- What documents call an object -> what its topics begin with.
-local kinds = {tl = "timeline", k = "kernel", prog = "program", a = "array"}
+local kinds = {tl = "timeline", k = "kernel", prog = "program", a = "array", r = "found", b = "benched", err = "checked",
+  row = "stored"}
 
 ---- from the reference's tables to help --------------------------------------------------------
 
@@ -73,7 +74,7 @@ local function topic_of(name)
 end
 
 -- Told with what they belong to.
-local within = {["found.why"] = "found", ["tried.keep"] = "tried", ["timeline.show"] = "timeline:show"}
+local within = {["found.why"] = "found", ["tried.keep"] = "tried", ["improved.keep"] = "improved", ["timeline.show"] = "timeline:show"}
 for _, name in ipairs(order) do
   ok(topic_of(name) or topics[within[name]], ("help about %s of the reference"):format(name))
 end
@@ -104,7 +105,8 @@ local objects = {plan = plan, timeline = tl, graph = plan.graph, bound = plan.gr
   kernel = plan:compile{text = true}, array = mr.array("f32", {2}), sTask = plan.tasks[1], dependence = plan.edges[1],
   buffer = plan.graph.buffers[1], event = tl.events[1], blame = tl.blame[1],
   found = mr.search(plan.graph.program, plan.device, {trials = 20}), tried = plan:try(function() end),
-  problem = select(2, mr.plan(plan.graph, plan.device):check())[1]}
+  improved = plan:improve{trials = 1},
+  problem = select(2, mr.plan(plan.graph, plan.device):check())[1], problems = select(2, plan:check()), store = mr.store}
 for kind, object in pairs(objects) do
   local meta = debug.getmetatable(object)
   for _, part in ipairs{"methods", "fields"} do
@@ -122,7 +124,7 @@ for code in source:gmatch '"([%w_]+)"' do
   ok(topic and (topic.fix or topic.note), ("the problem %s and its repair"):format(code))
 end
 
-local pipe = assert(io.popen(("cd '%s../..' && cat src/*/*.c lua/*.c ui/*.c ui/*/*.c"):format(here)))
+local pipe = assert(io.popen(("cd '%s../..' && cat src/*/*.c src/lower/*/*.c src/search/*/*.c lua/*.c ui/*.c ui/*/*.c"):format(here)))
 local variables = {}
 for name in pipe:read "a":gmatch 'getenv%("([%u_]+)"' do variables[name] = true end
 pipe:close()

@@ -255,6 +255,11 @@ local k = plan:compile{target = "host"}
 tap.is(k.target, "host", "plan:compile has the target")
 local err = k:check{seed = 4}
 tap.ok(err.ok and err.relative < 1e-2, "k:check agrees with the reference")
+tap.is(err.allowed, 1e-2, "by what bf16 allows")
+tap.like(tostring(err), "^agrees with the reference %(interpreter%): relative error [%d.e-]+, of 0%.01 allowed; greatest difference",
+  "and says so in a line")
+err.ok = false
+tap.like(tostring(err), "^differs from the reference", "or that it does not")
 tap.ok(not pcall(function() plan:compile{target = "abacus"} end), "an unknown target is refused")
 
 tap.done_testing()

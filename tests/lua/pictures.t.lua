@@ -69,6 +69,21 @@ writes(graph, "graph", "bound:graph{tile=")
 writes(mr.compare(tl, other), "compare", "mr.compare(first, second)")
 writes(mr.roofline{tl, plan, {plan, name = "mine", ms = 0.5}}, "roofline", "mr.roofline{")
 
+local tried = {{trial = 1, predicted = 3e-3, text = "m=64"}, {trial = 2, predicted = 2e-3, status = "failed", text = 'a "b"\n'},
+  {trial = 3, predicted = 2e-3, measured = 2.5e-3, phase = "device"}}
+writes(mr.progress{history = tried, bound_seconds = 1e-3}, "progress", "mr.progress{")
+writes(mr.progress{tried, other = {history = tried}}, "progresses", "history = {")
+is(tostring(mr.progress(tried)), "search: 3 tried, best 2.5 ms measured, at trial 3", "what came of a search")
+is(#mr.progress{tried, other = tried}.curves, 2, "of several there are as many curves")
+
+-- The script in the file makes the same file.
+local script = read(dir .. "/progress.svg"):match "<metadata>(.-)</metadata>":gsub("&quot;", '"'):gsub("&lt;", "<")
+  :gsub("&gt;", ">"):gsub("&amp;", "&")
+local again = script:gsub('svg%(".-"%)', ("svg(%q, {title=\"Search\"})"):format(dir .. "/again.svg"))
+assert(load(again, "=again"))()
+local function shapes(path) return (read(path):gsub("<metadata>.-</metadata>", "")) end
+is(shapes(dir .. "/again.svg"), shapes(dir .. "/progress.svg"), "the script makes the same picture")
+
 local svg = read(dir .. "/timeline.svg")
 for _, text in ipairs{"two_products{", "mma_s", "halve", "steady state", "II ", "cycles", ">tensor<", "waits"} do
   ok(svg:find(text, 1, true) ~= nil, "the timeline has " .. text)
@@ -106,6 +121,15 @@ refuses('tl:png("x", {animate=true})', "user.lua:1: png: only the svg of one tim
 refuses('tl:png("x", {from=10, to=10})', "user.lua:1: png: it ends before it begins: from 10 to 10")
 refuses("mr.roofline{}", "user.lua:1: roofline: list of kernels expected, got table")
 refuses("mr.roofline{3}", "user.lua:1: roofline: kernel, plan or timeline expected as entry 1, got 3")
+refuses("mr.progress(3)", "user.lua:1: progress: table of searches expected, got 3")
+refuses("mr.progress{}", "user.lua:1: progress: there is no search to draw")
+refuses("mr.progress{a=3}", "user.lua:1: progress: what a search tried expected as a, got 3")
+refuses("mr.progress{a={{}}}", "user.lua:1: progress: what a search tried expected as a, got table")
+refuses("mr.progress{[true]={}}", "user.lua:1: progress: names are strings, got true")
+refuses("local t = {} for i = 1, 13 do t['s' .. i] = {} end mr.progress(t)",
+  "user.lua:1: progress: at most 12 searches are drawn, got 13")
+refuses('mr.progress{a={}}:svg("x", {rings=true})', "user.lua:1: svg: unknown option 'rings'")
+refuses('mr.progress{a={}}:svg()', "user.lua:1: svg: path of a file expected, got nil")
 refuses('tl:frames("/nowhere/x")', "user.lua:1: cannot make the folder /nowhere/x: No such file or directory")
 
 refuses('tl:svg{show=true}', "user.lua:1: svg: only a png can be shown")
@@ -176,7 +200,7 @@ local function parse(text)
   return v
 end
 
-local function check_trace(path, processes)
+local function check_trace(path, processes, rings)
   local events = parse(read(path)).traceEvents
   local tracks, flows, names, counters, overlaps, unnamed, halves, backward = {}, {}, {}, {}, 0, 0, 0, 0
   for _, e in ipairs(events) do
@@ -196,23 +220,25 @@ local function check_trace(path, processes)
       if e.args.full < 0 or e.args.full > 3 or e.args["being filled"] < 0 then counters.wrong = true end
     end
   end
-  local n, lanes = 0, {}
+  local n, issued, lanes = 0, 0, {}
   for track, list in pairs(tracks) do
     if not names[track] then unnamed = unnamed + 1 end
     lanes[names[track] or ""] = true
     table.sort(list, function(a, b) return a.ts < b.ts end)
+    for _, e in ipairs(list) do if e.cat == "issue" then issued = issued + 1 end end
     for i = 2, #list do
       if list[i].ts < list[i - 1].ts + list[i - 1].dur - 1e-7 then overlaps = overlaps + 1 end
     end
     n = n + #list
   end
-  local inside = 0
+  local inside, issues = 0, 0
   for _, f in pairs(flows) do
     if not f.s or not f.f then halves = halves + 1 elseif f.f.ts < f.s.ts then backward = backward + 1 end
     if f.f then
       for _, e in ipairs(tracks[("%d/%d"):format(f.f.pid, f.f.tid)]) do
-        if e.ts == f.f.ts then inside = inside + 1 break end
+        if e.ts <= f.f.ts and f.f.ts < e.ts + e.dur then inside = inside + 1 break end
       end
+      if f.f.name == "issue" then issues = issues + 1 end
     end
   end
   local count = 0
@@ -221,10 +247,13 @@ local function check_trace(path, processes)
   is(overlaps, 0, "nothing overlaps on a track")
   is(halves, 0, "every flow has both ends")
   is(backward, 0, "no flow leads back in time")
-  is(inside, count, "each leads to where an event begins")
+  is(inside, count, "each leads into an event")
+  ok(issued > 20, "asynchronous sTasks are issued", issued)
+  is(issues, issued, "and a flow leads from each issue to its work")
   is(unnamed, 0, "every track has a name")
   ok(lanes["lane c0"] and lanes["lane p0"] and lanes.tensor and lanes.tma, "lanes and units are named")
-  ok(counters["ring b"] and counters["ring c"] and not counters.wrong, "rings have counters")
+  for ring in (rings or "b c"):gmatch "%w+" do ok(counters["ring " .. ring], "a counter for ring " .. ring) end
+  ok(not counters.wrong, "rings hold no more than they have room for")
   for i, name in ipairs(processes) do like(names[i], name, "process " .. i) end
   is(names[#processes + 1], nil, "no other process")
 end
@@ -233,6 +262,10 @@ tl:trace(dir .. "/one.json")
 check_trace(dir .. "/one.json", {"^predicted: two_products on h200"})
 mr.compare(tl, other):trace(dir .. "/two.json")
 check_trace(dir .. "/two.json", {"^first: ", "^second: "})
+-- A lane of two groups issues its second part while the unit already works at the first.
+local serial = mr.load_plan("attention_serial", mr.examples.flash_attention{b = 1, h = 1, m = 512, n = 2048, d = 128})
+serial:simulate():trace(dir .. "/groups.json")
+check_trace(dir .. "/groups.json", {"^predicted: flash_attention on h200"}, "q k v")
 refuses('tl:trace("/dev/full")', "user.lua:1: cannot write /dev/full: No space left on device")
 
 -- What was measured on the host, where a stamp is all the time there is.

@@ -98,7 +98,7 @@ local objects = {bound = bound, graph = graph, plan = plan, tl = tl, k = k, devi
   array = mr.array("f32", {2}), task = graph.tasks[1], edge = graph.edges[1],
   buffer = graph.buffers[1], event = tl.events[1], phase = tl.phases[1], problem = problems[1], usage = plan.usage,
   row = tl.blame[1], part = tl.blame[1].parts[1], comparison = mr.compare(tl, tl), cmprow = mr.compare(tl, tl).rows[1],
-  side = mr.compare(tl, tl).rows[1].predicted, difference = tried.diff}
+  side = mr.compare(tl, tl).rows[1].predicted, difference = tried.diff, improved = plan:improve{trials = 1}}
 for _, kind in ipairs(sorted(objects)) do check_all(objects[kind], kind, known_of(objects[kind])) end
 ok(seen > 500, "hundreds of names were mistyped", seen)
 

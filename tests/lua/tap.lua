@@ -29,7 +29,7 @@ function tap.ok(good, what, ...)
 end
 
 function tap.is(got, want, what)
-  return tap.ok(got == want, what, "  got: " .. tostring(got), " want: " .. tostring(want))
+  return tap.ok(got == want, what or want, "  got: " .. tostring(got), " want: " .. tostring(want))
 end
 
 function tap.near(got, want, tolerance, what)
@@ -39,7 +39,7 @@ end
 
 -- The text matches the Lua pattern.
 function tap.like(got, pattern, what)
-  return tap.ok(tostring(got):find(pattern) ~= nil, what, "  got: " .. tostring(got),
+  return tap.ok(tostring(got):find(pattern) ~= nil, what or pattern, "  got: " .. tostring(got),
     " want: " .. pattern)
 end
 

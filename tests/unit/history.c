@@ -137,6 +137,45 @@ static void test_join(const struct stage *stage)
 	desk_release(&d);
 }
 
+/* A plan becomes another one, of another shape and tile, by one edit. */
+static void test_become(const struct stage *stage)
+{
+	struct tiling t = { 0 };
+	struct desk d, o;
+	const char *before;
+	struct err e;
+	int edits, axis = program_find_axis(stage->graph->program, "m"), mark;
+
+	desk_init(&d, stage, false);
+	desk_init(&o, stage, true);
+	t.extent[axis] = stage->graph->tiling.extent[axis] / 2;
+	edit_must(history_propagate(o.h, &t, edit_here, &e), &e);
+	before = desk_text(&d);
+	edits = history_edits(d.h);
+	mark = history_mark(d.h);
+	is_int(history_become(d.h, o.h, edit_here, &e), OK, "a plan becomes another one");
+	is_str(desk_text(&d), desk_text(&o), "  with its statements");
+	is_int(history_plan(d.h)->graph->tiling.extent[axis], t.extent[axis], "  and its tile");
+	is_int(history_edits(d.h), edits + 1, "  by one edit");
+	is_int(desk_move(&d, "mma_qk", (struct move){ .set_at = true, .at = 1 }), OK, "it can be edited");
+	ok(history_undo(d.h), "  and that undone");
+	is_str(desk_text(&d), desk_text(&o), "  with the rest as it was");
+	ok(history_undo(d.h), "it is undone");
+	is_str(desk_text(&d), before, "  whole");
+	is_int(history_plan(d.h)->graph->tiling.extent[axis], stage->graph->tiling.extent[axis],
+		"  with the tile");
+	ok(history_redo(d.h), "and done again");
+	is_str(desk_text(&d), desk_text(&o), "  whole");
+	edit_must(history_become(o.h, d.h, edit_here, &e), &e);
+	is_str(desk_text(&o), desk_text(&d), "one that became another is what others become");
+	history_return(d.h, mark);
+	is_str(desk_text(&d), before, "a mark before it is come back to");
+	edit_must(history_become(d.h, d.h, edit_here, &e), &e);
+	is_str(desk_text(&d), before, "itself is no change");
+	desk_release(&d);
+	desk_release(&o);
+}
+
 /* What is written by hand stays; what the order makes needless goes, and comes again. */
 static void test_settled(const struct stage *stage)
 {
@@ -292,6 +331,7 @@ int main(void)
 	test_diff(&mem);
 	test_moves(&stage);
 	test_join(&stage);
+	test_become(&stage);
 	test_settled(&stage);
 	test_parts(&stage);
 	test_inserts(&stage);

@@ -104,6 +104,8 @@ static void random_key(struct monkey *m, char *out)
 		while (c == '!' || (c == 'q' && prng_below(&m->random, 8)));
 		if (c == 's' || c == '/')
 			random_answer(m, (char)c, out);
+		else if (c == 'i')		/* a search takes seconds: for a name that there is not */
+			strcpy(out, prng_below(&m->random, 2) ? "ixx\r" : "i\033");
 		else
 			sprintf(out, "%c", c);
 	}

@@ -1,5 +1,6 @@
 /* Pictures: their lists of shapes against tests/draw/picture_NAME.txt (BLESS=1 writes those files
  * anew), the writers, some pixels, and files that cannot be written. */
+#include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -83,6 +84,119 @@ static void roofline(struct fixture *f, struct picture *p)
 		{ "other", 1e12, 1e9, 2.1e-3, true }, { "thin", 1e9, 1e9, 1e-3, true } };
 
 	picture_roofline(p, &f->device, DT_BF16, v, LEN(v), NULL);
+}
+
+/* Numbers of points that lie upon and beside each other: none is missing, none is on another or on a dot,
+ * and all are within the picture. */
+static void check_crowded(struct fixture *f)
+{
+	enum { POINTS = 14, NUMBER = 15 };
+	struct roof_point v[POINTS];
+	const struct shape *number[POINTS] = { 0 };
+	struct picture p;
+	int missing = 0, touching = 0, outside = 0;
+
+	for (int i = 0; i < POINTS; i++)
+		v[i] = (struct roof_point){ arena_strf(&f->arena, "point %d", i),
+			1e12, 1e10 * (1 + i % 3 * 0.02), 0.1 + i / 3 * 0.004, i % 2 };
+	picture_init(&p, &f->arena, "");
+	picture_roofline(&p, &f->device, DT_BF16, v, LEN(v), NULL);
+	for (int i = 0; i < p.shapes.n; i++) {
+		const struct shape *s = &p.shapes.v[i];
+		int n = s->kind == SHAPE_TEXT && s->bold && strspn(s->text, "0123456789") == strlen(s->text) ?
+			atoi(s->text) : 0;
+
+		if (n >= 1 && n <= POINTS)
+			number[n - 1] = s;
+	}
+	for (int i = 0; i < POINTS; i++) {
+		const struct shape *a = number[i];
+
+		missing += !a;
+		outside += a && (a->x < 0 || a->x > p.width || a->y < NUMBER || a->y > p.height);
+		for (int k = 0; a && k < i; k++)
+			touching += number[k] && fabs(a->x - number[k]->x) < NUMBER / 2.0 &&
+				fabs(a->y - number[k]->y) < NUMBER - 2;
+		for (int k = 0; a && k < p.shapes.n; k++) {
+			const struct shape *s = &p.shapes.v[k];
+
+			/* a path begins at the right of its dot */
+			touching += s->kind == SHAPE_PATH && fabs(a->x - (s->point[0].x - 7)) < 7 &&
+				fabs(a->y - 5 - s->point[0].y) < 7;
+		}
+	}
+	is_int(0, missing, "every point of a crowd has its number");
+	is_int(0, touching, "no number is on another or on a dot");
+	is_int(0, outside, "nor out of the picture");
+}
+
+/* ---- searches ------------------------------------------------------------------- */
+
+static struct progress_entry searched[] = {
+	{ 1, 3e-3, 0, 0, PROGRESS_PREDICTED, false, "m=64 n=64" },
+	{ 2, 1.2e-3, 0, 0, PROGRESS_PREDICTED, false, "m=128 n=128" },
+	{ 3, 5e-3, 0, 0, PROGRESS_FAILED, false, "m=16 n=16" },
+	{ 4, 1.3e-3, 0, 0, PROGRESS_SKIPPED, true, "" },
+	{ 5, 1.2e-3, 1.5e-3, 0, PROGRESS_OK, true, "m=128 n=128" },
+	{ 6, 1.25e-3, 1.1e-3, 0, PROGRESS_WRONG, true, "m=128 n=96" },
+	{ 7, 1.25e-3, 1.4e-3, 0, PROGRESS_OK, true, "m=128 n=112" },
+};
+static struct progress_entry by_chance[] = { { 1, 0, 9e-3, 0, PROGRESS_OK, true, "" },
+	{ 40, 0, 2e-3, 0, PROGRESS_OK, true, "" }, { 300, 0, 1.405e-3, 0, PROGRESS_OK, true, "" } };
+
+static void progress(struct fixture *f, struct picture *p)
+{
+	struct progress_curve c = { "two products on toy", searched, LEN(searched), 1e-3 };
+
+	(void)f;
+	progress_fill(searched, LEN(searched));
+	picture_progress(p, &c, 1, NULL);
+}
+
+static void progresses(struct fixture *f, struct picture *p)
+{
+	struct progress_curve c[] = { { "by chance", by_chance, LEN(by_chance), 0 },
+		{ "by model <&>", searched, LEN(searched), 1e-3 } };
+
+	(void)f;
+	progress_fill(by_chance, LEN(by_chance));
+	picture_progress(p, c, LEN(c), &(struct picture_options){ .width = 800, .title = "both" });
+}
+
+static void test_progress(struct fixture *f)
+{
+	struct progress_curve c = { "", searched, LEN(searched), 1e-3 };
+	struct progress_axes a = progress_axes_of(&c, 1);
+	double tick[PROGRESS_TICKS];
+	struct picture p;
+	int n, outside = 0;
+
+	is_near(searched[2].best, 1.2e-3, 1e-12, "what failed is no best");
+	is_near(searched[4].best, 1.5e-3, 1e-12, "what is measured replaces what was predicted");
+	is_near(searched[5].best, 1.5e-3, 1e-12, "unless it is wrong");
+	is_near(progress_best(&c), 1.4e-3, 1e-12, "the best is at the end");
+	is_int(progress_reaches(&c, 1.4e-3), 6, "where it was found");
+	is_int(progress_reaches(&c, 1.3e-3), NONE, "predictions do not count beside what was measured");
+	ok(a.log && !a.log_trials, "times that are far apart want logarithms");
+	ok(progress_up(&a, 1e-3) > 0 && progress_up(&a, 5e-3) < 1, "nothing lies on the edge");
+	n = progress_ticks(1, 10, true, 9, tick);
+	ok(n == 9 && tick[0] == 1 && is_near(tick[n - 1], 10, 1e-9, "marks of a decade"), "has its end");
+	n = progress_ticks(0.93, 2.11, false, 6, tick);
+	ok(n == 6 && is_near(tick[0], 1, 1e-9, "the first is round"), "steps of 0.2");
+	n = progress_ticks(1e-9, 1e9, true, 6, tick);
+	ok(n >= 2 && n <= 7, "many decades have few marks");
+	for (int width = PICTURE_WIDTH_MIN; width < PICTURE_WIDTH; width += 40) {
+		picture_init(&p, &f->arena, "");
+		picture_progress(&p, &c, 1, &(struct picture_options){ .width = width, .height = 100 });
+		for (int i = 0; i < p.shapes.n; i++)
+			outside += p.shapes.v[i].kind == SHAPE_TEXT && p.shapes.v[i].anchor == ANCHOR_LEFT &&
+				p.shapes.v[i].size < 15 && (p.shapes.v[i].y > p.height || p.shapes.v[i].x +
+				picture_width(p.shapes.v[i].text, p.shapes.v[i].size, false) > p.width);
+	}
+	is_int(outside, 0, "the list is within the picture, however narrow or low that is");
+	picture_init(&p, &f->arena, "");
+	picture_progress(&p, &(struct progress_curve){ "", NULL, 0, 0 }, 1, NULL);
+	is_str(p.shapes.v[p.shapes.n - 1].text, "nothing was tried", "a search of nothing");
 }
 
 /* ---- SVG ------------------------------------------------------------------------ */
@@ -281,11 +395,11 @@ static void test_fontless(void)
 		picture_init(&p, &f.arena, "");
 		timeline(&f, &p);
 		v = cairo_pixels(&p, &(struct picture_how){ .format = PICTURE_PNG }, &w, &h, &error);
-		_exit(v ? 0 : 1);
+		_exit(v && !cairo_has_font() ? 0 : 1);
 	}
 	waitpid(child, &status, 0);
 	unlink(path);
-	is_int(status, 0, "a machine without fonts has pictures");
+	is_int(status, 0, "a machine without fonts has pictures, and says so");
 }
 
 static void test_trace(struct fixture *f)
@@ -311,6 +425,10 @@ int main(void)
 	check_list(&f, "plan", plan);
 	check_list(&f, "graph", graph);
 	check_list(&f, "roofline", roofline);
+	check_crowded(&f);
+	check_list(&f, "progress", progress);
+	check_list(&f, "progresses", progresses);
+	test_progress(&f);
 	test_svg(&f);
 	test_text(&f);
 	test_pixels(&f);

@@ -56,7 +56,8 @@ static inline const char *session_run(const struct session_place *p, const char 
 	const char *name, const struct term_setup *setup)
 {
 	static char message[4096];
-	struct host h = { .home = p->home };
+	/* with a cap, as main() sets one: Ctrl-C ends Lua code by asking for more than there can be */
+	struct host h = { .home = p->home, .mem.cap = (size_t)1 << 34 };
 	lua_State *L = host_open(&h);
 
 	h.mem.fail_at = session_fail_at;

@@ -68,6 +68,7 @@
 	X(WAIT_DROP, EDIT, "D", "", "let it no longer wait for one, which is asked for") \
 	X(TILE, EDIT, "t", "tile", "other tile extents, which are asked for") \
 	X(REPAIR, EDIT, "f", "", "try to repair what is not legal") \
+	X(IMPROVE, EDIT, "i", "", "search from this plan; asked for is what is to stay as it is") \
 	X(UNDO, EDIT, "u", "undo", "take the last edit back") \
 	X(REDO, EDIT, "U C-r", "", "and do it again") \
 	X(BASE, EDIT, "b", "", "compare with the plan as it is now from here on") \

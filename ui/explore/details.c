@@ -208,25 +208,6 @@ static const char *edges_text(struct model *m, int task, bool in)
 	return b.text;
 }
 
-static const char *waits_text(struct model *m, int task)
-{
-	const struct plan *p = m->now->plan;
-	struct buf b;
-
-	buf_init(&b, &m->frame);
-	for (int i = 0; p && i < p->waits.n; i++) {
-		const struct wait *w = &p->waits.v[i];
-
-		if (w->task != task)
-			continue;
-		buf_printf(&b, "%s%s%s", b.len ? ", " : "", w->when == WAIT_ISSUED ? "the turn of " : "",
-			task_name(m, w->on));
-		if (wait_distance(p, w))
-			buf_printf(&b, " %d before", wait_distance(p, w));
-	}
-	return b.text;
-}
-
 static void put_task(struct lines *x, int task, const struct event *e)
 {
 	struct model *m = x->m;
@@ -236,7 +217,7 @@ static void put_task(struct lines *x, int task, const struct event *e)
 	line(x, "work    ", work_text(m, s, task));
 	line(x, "reads   ", buffers_text(m, s->reads.v, s->reads.n, e));
 	line(x, "writes  ", buffers_text(m, s->writes.v, s->writes.n, e));
-	line(x, "waits   ", waits_text(m, task));
+	line(x, "waits   ", m->now->plan ? waits_text(&m->frame, m->now->plan, task) : "");
 	line(x, "needs   ", edges_text(m, task, true));
 	line(x, "feeds   ", edges_text(m, task, false));
 	if (entry != NONE)

@@ -428,6 +428,26 @@ void model_repair(struct model *m)
 	}
 }
 
+/* ---- search ---- */
+
+void model_improve(struct model *m, const char *pinned)
+{
+	const char *what;
+	bool changed;
+
+	if (!model_can_edit(m))
+		return;
+	if (!m->now->legal) {
+		model_refuse(m, "the plan is not legal: f repairs it");
+		return;
+	}
+	what = m->calls.improve ? m->calls.improve(m, pinned, &changed) : NULL;
+	if (what && changed)
+		follow(m, what);
+	else if (what)
+		model_say(m, "%s: nothing better was found", what);
+}
+
 /* ---- back and forth ---- */
 
 void model_undo(struct model *m)

@@ -27,23 +27,42 @@ static unsigned groups_of(const struct explorer *x)
 	return x->help ? (unsigned)GROUP_ANY : g;
 }
 
+/* " 2 plan ", or the number alone of one that is not looked at, where there is little room. */
+static const char *tab_text(struct explorer *x, int i, int width)
+{
+	bool brief = width < 100 && (x->help || x->view != &x->views[i]);
+
+	return brief ? arena_strf(&x->m.frame, " %d ", i + 1) :
+		arena_strf(&x->m.frame, " %d %s ", i + 1, view_list[i]->name);
+}
+
+/* Which tab is at a column; NONE. */
+static int tab_at(struct explorer *x, int column)
+{
+	int at = 0, w, h;
+
+	term_size(x->term, &w, &h);
+	for (int i = 0; i < VIEW_COUNT; i++) {
+		at += text_width(tab_text(x, i, w));
+		if (column < at)
+			return i;
+	}
+	return NONE;
+}
+
 static void draw_tabs(struct explorer *x, struct cells *out)
 {
 	const char *title = arena_strf(&x->m.frame, "%s%s", x->m.title,
 		model_is_changed(&x->m) ? " *" : "");
 	int at = 0, room = out->w - text_width(title) - 1;
-	bool narrow = out->w < 100;
 
 	for (int i = 0; i < VIEW_COUNT; i++) {
 		bool here = x->view == &x->views[i] && !x->help;
 		bool lacks = view_list[i]->lacks && view_list[i]->lacks(&x->m);
-		const char *s = narrow && !here ? arena_strf(&x->m.frame, " %d ", i + 1) :
-			arena_strf(&x->m.frame, " %d %s ", i + 1, view_list[i]->name);
 		struct style style = here ? (struct style){ .attr = STYLE_REVERSE | STYLE_BOLD } :
 			lacks ? FAINT : PLAIN;
 
-		cells_text(out, at, 0, out->w - at, s, style);
-		at += text_width(s);
+		at += cells_text(out, at, 0, out->w - at, tab_text(x, i, out->w), style);
 	}
 	if (room > at)
 		cells_text(out, out->w - text_width(title), 0, out->w, title, BOLD);
@@ -246,6 +265,14 @@ static void show_view(struct explorer *x, int id)
 		x->view->ops->changed(x->view);
 }
 
+static void click_tab(struct explorer *x, int column)
+{
+	int id = tab_at(x, column);
+
+	if (id != NONE)
+		show_view(x, id);
+}
+
 static void find(struct explorer *x, int direction)
 {
 	struct model *m = &x->m;
@@ -318,6 +345,23 @@ static void run_plan(struct explorer *x)
 	model_run(&x->m);
 }
 
+/* Takes seconds, too. */
+static void do_improve(struct model *m, const char *answer)
+{
+	if (!answer)
+		return;
+	model_say(m, "searching: Ctrl-C ends it and keeps the best");
+	draw(m->calls.arg);
+	model_improve(m, answer);
+}
+
+static void ask_improve(struct model *m)
+{
+	if (model_can_edit(m))
+		model_ask(m, "search, and leave as it is (sTasks, lanes, buffers, axes, grid): ",
+			m->sel.task == NONE ? "" : model_moved_name(m, m->sel.task), do_improve);
+}
+
 /* Edits mean the same in every view that has them. */
 static bool edit(struct explorer *x, enum action a)
 {
@@ -333,6 +377,7 @@ static bool edit(struct explorer *x, enum action a)
 	case ACT_DEEPER: model_deepen(m, 1); return true;
 	case ACT_SHALLOWER: model_deepen(m, -1); return true;
 	case ACT_REPAIR: model_repair(m); return true;
+	case ACT_IMPROVE: ask_improve(m); return true;
 	case ACT_UNDO: model_undo(m); return true;
 	case ACT_REDO: model_redo(m); return true;
 	case ACT_BASE: model_set_base(m); return true;
@@ -405,7 +450,7 @@ static void dispatch(struct explorer *x, const struct key *k)
 	else if (x->help && (a == ACT_HELP || a == ACT_CANCEL || a == ACT_QUIT))
 		x->help = false;
 	else if (k->code == KEY_CODE_CLICK && k->y == 0)
-		show_view(x, (int)(x->view - x->views + 1) % VIEW_COUNT);
+		click_tab(x, k->x);
 	else if (!lacks && v->ops->act && v->ops->act(v, a, &own))
 		;
 	else if (!((v->ops->groups & GROUP_EDIT) && edit(x, a)))

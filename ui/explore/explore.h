@@ -10,10 +10,11 @@
 
 #include "explore/term.h"
 
-/* Add core.explore and core.keys, for lua/std. May raise: call it protected. */
+/* Add core.explore, core.keys and core.search_screen, for lua/std. May raise: call it protected. */
 void lua_open_explore(lua_State *L);
 /* Explorers opened from now on use this in place of the terminal; NULL: the terminal.
  * Borrowed. For tests. */
 void explore_setup(const struct term_setup *setup);
+const struct term_setup *explore_setup_now(void);
 
 #endif

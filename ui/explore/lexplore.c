@@ -6,6 +6,7 @@
 #include "explore/actions.h"
 #include "explore/explore.h"
 #include "explore/explorer.h"
+#include "explore/watch.h"
 #include "lua/lplan.h"
 
 #define EXPLORER_CLASS "millrace.explorer"
@@ -15,6 +16,11 @@ static const struct term_setup *setup;
 void explore_setup(const struct term_setup *s)
 {
 	setup = s;
+}
+
+const struct term_setup *explore_setup_now(void)
+{
+	return setup;
 }
 
 static int explorer_close_l(lua_State *L)
@@ -29,8 +35,8 @@ static int explorer_close_l(lua_State *L)
 
 /* ---- what only Lua can do ---- */
 
-/* Call options.NAME(plan), protected; its results are on the stack, or nil and a message. */
-static bool call_option(struct model *m, const char *name)
+/* Call options.NAME(word), protected; its two results are on the stack. False after a message. */
+static bool call_option(struct model *m, const char *name, const char *word)
 {
 	struct explorer *s = m->calls.arg;
 	lua_State *L = s->L;
@@ -41,7 +47,8 @@ static bool call_option(struct model *m, const char *name)
 		model_refuse(m, "there is no way to %s this", name);
 		return false;
 	}
-	if (lua_pcall(L, 0, 2, 0) == LUA_OK && lua_toboolean(L, -2))
+	lua_pushstring(L, word);
+	if (lua_pcall(L, 1, 2, 0) == LUA_OK && lua_toboolean(L, -2))
 		return true;
 	if (*m->interrupted)
 		model_refuse(m, "interrupted");
@@ -59,7 +66,7 @@ static const char *script_of(struct model *m)
 	const char *text = NULL;
 	int top = lua_gettop(s->L);
 
-	if (!call_option(m, "script"))
+	if (!call_option(m, "script", NULL))
 		return NULL;
 	enter(s->L);
 	text = arena_strdup(&m->frame, luaL_checkstring(s->L, -2));
@@ -74,7 +81,7 @@ static const struct timeline *measure(struct model *m)
 	const struct timeline *t;
 	int top = lua_gettop(s->L);
 
-	if (!call_option(m, "measure"))
+	if (!call_option(m, "measure", NULL))
 		return NULL;
 	t = check_timeline(s->L, -2, "measure");
 	lua_pushvalue(s->L, -2);
@@ -84,6 +91,21 @@ static const struct timeline *measure(struct model *m)
 	lua_settop(s->L, top);
 	enter(s->L);
 	return t;
+}
+
+static const char *improve(struct model *m, const char *pinned, bool *changed)
+{
+	struct explorer *s = m->calls.arg;
+	const char *text;
+	int top = lua_gettop(s->L);
+
+	if (!call_option(m, "improve", pinned))
+		return NULL;
+	enter(s->L);
+	text = arena_strdup(&m->frame, luaL_checkstring(s->L, -2));
+	*changed = lua_toboolean(s->L, -1);
+	lua_settop(s->L, top);
+	return text;
 }
 
 /* ---- opening ---- */
@@ -117,15 +139,15 @@ static const char *script_if_same(struct explorer *s, const char *name, const st
 }
 
 /* What is shown first: the timeline given, or what follows from the plan, or the graph. */
-static void first_state(struct explorer *s, int options)
+static void first_state(struct explorer *s)
 {
 	lua_State *L = s->L;
 	struct model *m = &s->m;
-	const struct timeline *tl = object(L, options, "timeline") ?
+	const struct timeline *tl = object(L, s->options, "timeline") ?
 		check_timeline(L, -1, "show") : NULL;
 	struct err e;
 
-	if (object(L, options, "plan"))
+	if (object(L, s->options, "plan"))
 		m->history = check_plan(L, -1, "show");
 	if (tl) {
 		const char *script = script_if_same(s, m->history ? "plan" : "plan_of_timeline", tl->plan);
@@ -133,19 +155,19 @@ static void first_state(struct explorer *s, int options)
 		m->history = script ? m->history : NULL;
 		state_of_timeline(m, tl, script, &m->now);
 	} else if (!m->history) {
-		object(L, options, "graph");
+		object(L, s->options, "graph");
 		state_of_graph(m, check_graph(L, lua_gettop(L), "show"), &m->now);
 	} else if (state_of_history(m, m->history, true, &m->now, &e)) {
 		throw_err(L, &e);
 	}
 	m->base = m->now;
-	if (object(L, options, "base")) {
+	if (object(L, s->options, "base")) {
 		const struct timeline *base = check_timeline(L, -1, "show");
 
 		state_of_timeline(m, base, script_if_same(s, "plan_of_base", base->plan), &m->base);
 		m->base_given = true;
 	}
-	if (object(L, options, "measured")) {
+	if (object(L, s->options, "measured")) {
 		m->measured = check_timeline(L, -1, "show");
 		m->measured_of = m->now->script;
 	}
@@ -173,7 +195,7 @@ static const char *option_string(lua_State *L, int options, const char *name)
 }
 
 /* core.explore{plan=, timeline=, plan_of_timeline=, graph=, base=, plan_of_base=, measured=, title=,
- * view=, script=f, measure=f}:
+ * view=, script=f, measure=f, improve=f}:
  * until the user leaves. Returns whether the plan was edited, and whether it was cut short; nil if
  * there is no terminal, and a reason if there is one that is of no use. */
 static int explore_l(lua_State *L)
@@ -201,11 +223,11 @@ static int explore_l(lua_State *L)
 	m->interrupted = &h->interrupted;
 	m->stop = stop_of(h);
 	m->sel = (struct selection){ .event = NONE, .task = NONE };
-	m->calls = (struct model_calls){ s, script_of, measure };
+	m->calls = (struct model_calls){ s, script_of, measure, improve };
 	m->title = option_string(L, 1, "title");
 	hold_finalizers(L);
 	enter(L);
-	first_state(s, 1);
+	first_state(s);
 	if (term_open(&h->mem, setup, &h->interrupted, &s->term, &e)) {
 		lua_pushnil(L);
 		lua_pushstring(L, e.msg);
@@ -255,5 +277,6 @@ void lua_open_explore(lua_State *L)
 	lua_setfield(L, -2, "explore");
 	lua_pushcfunction(L, keys_l);
 	lua_setfield(L, -2, "keys");
+	lua_open_watch(L);
 	lua_pop(L, 1);
 }

@@ -64,6 +64,9 @@ struct model_calls {
 	const char *(*script)(struct model *m);
 	/* Compile, check and trace the present plan on the device; NULL after a message. */
 	const struct timeline *(*measure)(struct model *m);
+	/* Search from the present plan, which is then what was found, by one edit or none if *changed is
+	 * false; `pinned` are names of what stays. What was done, in m->frame; NULL after a message. */
+	const char *(*improve)(struct model *m, const char *pinned, bool *changed);
 };
 
 struct places;
@@ -153,6 +156,7 @@ void model_deepen(struct model *m, int by);	/* ring of the selected sTask's valu
 void model_wait(struct model *m, const char *on, bool add);
 void model_tile(struct model *m, const char *words);	/* "m=128 n=64" */
 void model_repair(struct model *m);
+void model_improve(struct model *m, const char *pinned);	/* "softmax tile": names of what stays */
 void model_undo(struct model *m);
 void model_redo(struct model *m);
 void model_save(struct model *m, const char *path);

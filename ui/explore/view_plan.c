@@ -49,26 +49,6 @@ static const char *lane_text(struct model *m, int lane)
 	return b.text;
 }
 
-static const char *waits_text(struct model *m, int task)
-{
-	const struct plan *p = m->now->plan;
-	struct buf b;
-
-	buf_init(&b, &m->frame);
-	for (int i = 0; i < p->waits.n; i++) {
-		const struct wait *w = &p->waits.v[i];
-		int d = wait_distance(p, w);
-
-		if (w->task != task)
-			continue;
-		buf_printf(&b, "%s%s%s", b.len ? ", " : "waits for ", w->when == WAIT_ISSUED ? "turn of " : "",
-			p->graph->tasks.v[w->on].name);
-		if (d)
-			buf_printf(&b, " -%d", d);
-	}
-	return b.text;
-}
-
 /* What a lane does in a region, in order; loops with what it does in them where they stand. */
 static void add_region(struct model *m, struct list *out, int lane, int phase, int loop)
 {
@@ -170,6 +150,7 @@ static void draw_entry(struct model *m, struct cells *out, int y, int entry, boo
 	const struct stask *s = &p->graph->tasks.v[e->task];
 	struct style style = style_of_kind(s->kind);
 	int x = s->loop == NONE ? 2 : 4;
+	const char *waits;
 
 	if (selected)
 		style.attr |= STYLE_REVERSE | STYLE_BOLD;
@@ -181,7 +162,9 @@ static void draw_entry(struct model *m, struct cells *out, int y, int entry, boo
 		cells_text(out, x, y, AT_COLUMNS - 1, arena_strf(&m->frame, "at %+d", e->at),
 			e->at ? BOLD : FAINT);
 	x += AT_COLUMNS;
-	cells_text(out, x, y, out->w - x, waits_text(m, e->task), PLAIN);
+	waits = waits_text(&m->frame, p, e->task);
+	if (waits[0])
+		cells_text(out, x, y, out->w - x, arena_strf(&m->frame, "waits for %s", waits), PLAIN);
 }
 
 static void draw(struct view *v, struct cells *out)

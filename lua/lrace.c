@@ -1,0 +1,300 @@
+/* What measuring many kernels needs: compiling them in the background, timing them in turns, and
+ * taking Ctrl-C for an answer. */
+#include "lkernel.h"
+
+#define POOL_CLASS "millrace.pool"
+#define COMPILING_CLASS "millrace.compiling"
+
+/* compiling ---------------------------------------------------------------- */
+
+static int pool_gc_l(lua_State *L)
+{
+	pool_free(box_take(L, POOL_CLASS));
+	return 0;
+}
+
+/* The one pool of this state, made when first asked for. */
+static struct pool *pool_of(lua_State *L)
+{
+	static const char key;
+	struct host *h = enter(L);
+	struct pool *p;
+	void **box;
+
+	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) == LUA_TUSERDATA) {
+		p = *(void **)lua_touserdata(L, -1);
+		lua_pop(L, 1);
+		return p;
+	}
+	lua_pop(L, 1);
+	box = box_new(L, POOL_CLASS, 0);
+	pool_new(&h->mem, 0, (struct pool **)box);
+	p = *box;
+	lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
+	return p;
+}
+
+static int compiling_gc_l(lua_State *L)
+{
+	built_free(box_take(L, COMPILING_CLASS));
+	return 0;
+}
+
+static void turn(lua_State *L, double seconds)
+{
+	struct pool *p = pool_of(L);
+	struct stop stop = stop_of(enter(L));
+	struct err e;
+
+	if (pool_turn(p, seconds, &stop, &e))
+		throw_err(L, &e);
+}
+
+enum { COMPILING_PLAN = 1, COMPILING_KERNEL };	/* uservalues */
+
+/* core.compile_begin(plan[, edit[, without]]) -> compiling: as core.build, but in the background */
+static int compile_begin_l(lua_State *L)
+{
+	struct pool *p = pool_of(L);
+	struct built *b;
+
+	lua_settop(L, 3);
+	lua_pushboolean(L, true);
+	lua_insert(L, 2);		/* -- plan true edit without */
+	hold_finalizers(L);
+	b = push_text(L, COMPILING_CLASS);
+	built_begin(b, p);
+	turn(L, 0);
+	return 1;
+}
+
+/* What compiles at index 1; NULL: it has become a kernel, or was dropped. */
+static struct built *check_compiling(lua_State *L)
+{
+	return *(void **)luaL_checkudata(L, 1, COMPILING_CLASS);
+}
+
+/* compiling:done(): never waits */
+static int compiling_done_l(lua_State *L)
+{
+	const struct built *b = check_compiling(L);
+
+	if (b)
+		turn(L, 0);
+	lua_pushboolean(L, !b || built_ready(b));
+	return 1;
+}
+
+/* compiling:kernel(): waits; raises what is wrong with it */
+static int compiling_kernel_l(lua_State *L)
+{
+	struct built *b = check_compiling(L);
+	struct err e;
+	void **box;
+
+	if (lua_getiuservalue(L, 1, COMPILING_KERNEL) == LUA_TUSERDATA)
+		return 1;
+	if (!b)
+		throw_msg(L, "compile: this one was dropped");
+	while (!built_ready(b))
+		turn(L, 1);
+	enter(L);
+	if (built_end(b, &e))
+		throw_err(L, &e);
+	lua_getiuservalue(L, 1, COMPILING_PLAN);
+	box = box_new(L, KERNEL_CLASS, 2);
+	keep(L, -1, 1, -2);
+	*box = b;
+	*(void **)lua_touserdata(L, 1) = NULL;
+	keep(L, 1, COMPILING_KERNEL, -1);
+	return 1;
+}
+
+/* compiling:drop(): nobody wants it any more */
+static int compiling_drop_l(lua_State *L)
+{
+	struct built *b = check_compiling(L);
+
+	*(void **)lua_touserdata(L, 1) = NULL;
+	built_free(b);
+	return 0;
+}
+
+/* core.compile_wait(seconds): until something is compiled that was not, or so long */
+static int compile_wait_l(lua_State *L)
+{
+	turn(L, check_real(L, 1, "compile_wait", "seconds"));
+	return 0;
+}
+
+/* core.compile_rest(): end the workers that have nothing to do */
+static int compile_rest_l(lua_State *L)
+{
+	pool_rest(pool_of(L));
+	return 0;
+}
+
+/* core.compile_state() -> workers there may be, workers there are, texts that are not compiled yet */
+static int compile_state_l(lua_State *L)
+{
+	const struct pool *p = pool_of(L);
+
+	lua_pushinteger(L, pool_workers(p));
+	lua_pushinteger(L, pool_running(p));
+	lua_pushinteger(L, pool_waiting(p));
+	return 3;
+}
+
+/* races -------------------------------------------------------------------- */
+
+/* The kernels at 1 under the names at 2, lists of the same length. */
+static struct racer *check_racers(lua_State *L, int n, struct arena *a)
+{
+	struct racer *out;
+
+	enter(L);
+	out = ARENA_ARRAY(a, n, struct racer);
+	for (int i = 0; i < n; i++) {
+		lua_rawgeti(L, 2, i + 1);
+		out[i].name = arena_strdup(a, check_text(L, -1, "race", "name"));
+		lua_rawgeti(L, 1, i + 1);
+		out[i].built = box_get(L, -1, KERNEL_CLASS, "race");
+		if (!built_same_tensors(out[0].built, out[i].built))
+			throw_msg(L, "race: '%.40s' and '%.40s' do not compute the same",
+				out[0].name, out[i].name);
+		lua_pop(L, 2);		/* the list keeps it */
+	}
+	return out;
+}
+
+static void push_reals(lua_State *L, const char *key, const double *v, int n)
+{
+	lua_createtable(L, n, 0);
+	for (int i = 0; i < n; i++) {
+		lua_pushnumber(L, v[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+	lua_setfield(L, -2, key);
+}
+
+static void push_race(lua_State *L, const struct gpu_result *r)
+{
+	int rounds = r->runs / r->contestants;
+
+	lua_createtable(L, rounds, 5);
+	for (int i = 0; i < rounds; i++) {
+		lua_createtable(L, r->contestants, 0);
+		for (int c = 0; c < r->contestants; c++) {
+			lua_pushnumber(L, r->ms[i * r->contestants + c]);
+			lua_rawseti(L, -2, c + 1);
+		}
+		lua_rawseti(L, -2, i + 1);
+	}
+	push_reals(L, "min", r->least, r->contestants);
+	push_reals(L, "max", r->most, r->contestants);
+	lua_createtable(L, r->contestants, 0);
+	for (int c = 0; c < r->contestants; c++) {
+		lua_pushinteger(L, r->batch[c]);
+		lua_rawseti(L, -2, c + 1);
+	}
+	lua_setfield(L, -2, "runs");
+	lua_pushstring(L, gpu_cache_name(r->cache));
+	lua_setfield(L, -2, "cache");
+}
+
+/* core.race(kernels, names, {seconds=, turn=, warmup=, rounds=, seed=, limit=}) -> list of rounds, each
+ * a list of milliseconds in the order of the kernels, with min=, max= and runs= (of a turn), lists, and
+ * cache=. On random inputs of the seed. */
+static int race_l(lua_State *L)
+{
+	static const char *const names[] = { "seconds", "turn", "warmup", "rounds", "seed", "limit" };
+	struct gpu_race race = { .seconds = 0.3, .turn = 0.02, .warmup = 0.02 };
+	struct stop stop = stop_of(enter(L));
+	int64_t seed = 1, rounds = 0;
+	struct racer *racers;
+	struct gpu_result r;
+	struct feed in;
+	struct arena *a;
+	double limit = 10;
+	struct err e;
+	int n;
+
+	lua_settop(L, 3);
+	luaL_checktype(L, 1, LUA_TTABLE);
+	luaL_checktype(L, 2, LUA_TTABLE);
+	n = (int)lua_rawlen(L, 1);
+	if (n < 1 || n > GPU_CONTESTANTS_MAX)
+		throw_msg(L, "race: 1 to %d kernels, not %d", GPU_CONTESTANTS_MAX, n);
+	options_check(L, 3, "race", names, LEN(names));
+	option_real(L, 3, "race", "seconds", &race.seconds);
+	option_real(L, 3, "race", "turn", &race.turn);
+	option_real(L, 3, "race", "warmup", &race.warmup);
+	option_real(L, 3, "race", "limit", &limit);
+	option_whole(L, 3, "race", "rounds", 0, GPU_RUNS_MAX / n, &rounds);
+	option_whole(L, 3, "race", "seed", INT64_MIN, INT64_MAX, &seed);
+	race.rounds_min = (int)rounds;
+	a = scratch_push(L);
+	racers = check_racers(L, n, a);
+	enter(L);
+	in = (struct feed){ ARENA_ARRAY(a, racers[0].built->graph->program->tensors.n, void *),
+		(uint64_t)seed };
+	if (built_race(racers, n, gpu_of(L), &in, limit, &race, &stop, a, &r, &e))
+		throw_err(L, &e);
+	push_race(L, &r);
+	return 1;
+}
+
+/* Ctrl-C ------------------------------------------------------------------- */
+
+/* core.heed(f, ...) -> true and what f gives; false if Ctrl-C ended it, which then goes no further.
+ * Errors do. */
+static int heed_l(lua_State *L)
+{
+	struct host *h = host_of(L);
+
+	luaL_checktype(L, 1, LUA_TFUNCTION);
+	if (lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0) == LUA_OK) {
+		lua_pushboolean(L, true);
+		lua_insert(L, 1);
+		return lua_gettop(L);
+	}
+	if (!h->interrupted)
+		return lua_error(L);
+	h->interrupted = 0;
+	lua_pushboolean(L, false);
+	return 1;
+}
+
+/* core.try(f, ...) -> true and what f gives; false and its error. Ctrl-C is no error of f. */
+static int try_l(lua_State *L)
+{
+	luaL_checktype(L, 1, LUA_TFUNCTION);
+	if (lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0) == LUA_OK) {
+		lua_pushboolean(L, true);
+		lua_insert(L, 1);
+		return lua_gettop(L);
+	}
+	if (host_of(L)->interrupted)
+		return lua_error(L);
+	lua_pushboolean(L, false);
+	lua_insert(L, -2);
+	return 2;
+}
+
+void lua_open_race(lua_State *L)
+{
+	static const luaL_Reg pool[] = { { "__gc", pool_gc_l }, { NULL, NULL } };
+	static const luaL_Reg meta[] = { { "__gc", compiling_gc_l }, { NULL, NULL } };
+	static const luaL_Reg methods[] = {
+		{ "done", compiling_done_l }, { "kernel", compiling_kernel_l },
+		{ "drop", compiling_drop_l }, { NULL, NULL } };
+	static const luaL_Reg functions[] = {
+		{ "compile_begin", compile_begin_l }, { "compile_wait", compile_wait_l },
+		{ "compile_rest", compile_rest_l }, { "compile_state", compile_state_l },
+		{ "race", race_l }, { "heed", heed_l }, { "try", try_l },
+		{ NULL, NULL } };
+
+	class_new(L, &(struct class_def){ .name = POOL_CLASS, .meta = pool });
+	class_new(L, &(struct class_def){ .name = COMPILING_CLASS, .methods = methods, .meta = meta });
+	luaL_setfuncs(L, functions, 0);
+}

@@ -1,0 +1,286 @@
+-- measure.lua - which of many plans to measure, in what order, and when to stop.
+--
+-- A model's choice is as good as the model. So candidates are measured, those first that are most likely to
+-- be the fastest, each in turns with the best so far, while what is measured teaches how far the model is
+-- off (belief.lua). It ends when no candidate that is left would beat the best by more than `gain` with a
+-- probability above `risk`. Who measures, and how, is not known here: queue.lua.
+
+local core = require "millrace.core"
+local new_belief = require "millrace.belief"
+local alike = new_belief(0).alike
+local new_queue = require "millrace.queue"
+
+local GAIN, RISK = 0.005, 0.05
+local DOUBT = 0.1                                       -- of a model that does not say
+local NEAR, FINALISTS = 1.02, 6                         -- who is raced again at the end
+
+-- The candidates that are left, and what chance each of them has, as far as is known.
+local source = {}
+source.__index = source
+
+local function new_source(candidates)
+  local list = {}
+  if type(candidates) == "function" then
+    for c in candidates do list[#list + 1] = c end
+  else
+    table.move(candidates, 1, #candidates, 1, list)
+  end
+  return setmetatable({list = list, chances = {}}, source)
+end
+
+-- The one with the greatest chance, and that. rate(c) tells it; it is asked anew when `stamp` changes. What is
+-- like those under way tells little more than they will: it comes later.
+function source:head(rate, stamp, under_way)
+  if stamp ~= self.stamp then self.stamp, self.chances = stamp, {} end
+  local top, most, rank
+  for i, c in ipairs(self.list) do
+    local chance = self.chances[c]
+    if not chance then
+      chance = rate(c)
+      self.chances[c] = chance
+    end
+    local value = chance * under_way(c)
+    if not rank or value > rank then top, most, rank = i, chance, value end
+  end
+  self.top = top
+  return self.list[top], most
+end
+
+function source:drop() table.remove(self.list, self.top) end
+
+-- In its place: by predicted time.
+function source:put_back(c)
+  local at = 1
+  while self.list[at] and self.list[at].predicted < c.predicted do at = at + 1 end
+  table.insert(self.list, at, c)
+end
+
+-- A legal plan whose kernel is wrong is our fault, and nothing to pass over.
+local function alarm(row)
+  io.stderr:write(("millrace: a plan that was measured gives a wrong result (%s): a fault of Millrace, please report "
+    .. "its script:\n%s\n"):format(row.why or "no reason", row.script or "(none)"))
+end
+
+local run = {}
+run.__index = run
+
+-- Of what the device's file says, the larger: it is not known here what binds.
+local function doubt_of(device)
+  local known = device and math.max(device:number "doubt.products", device:number "doubt.other") or 0
+  return known > 0 and known or DOUBT
+end
+
+local function new_run(bound, device, candidates, o)
+  local servers = o.server or require "millrace.serve"(bound, device, o)
+  return setmetatable({
+    bound = bound, o = o, queue = new_queue(servers.begin and {servers} or servers), source = new_source(candidates),
+    belief = new_belief(o.doubt or doubt_of(device)), results = {}, trials = 0, known = 0, spent = 0, given = 0, learned = 0,
+    reserve = {}, trusted = {}, scores = {}, gain = o.gain or GAIN, risk = o.risk or RISK,
+    clock = o.clock or core.clock, most = o.trials or math.huge,
+  }, run)
+end
+
+-- What a row of a candidate has beside its server's.
+local function finish_row(row, c)
+  row.predicted, row.bound_seconds, row.script, row.plan = c.predicted, c.bound, row.script or c.script, c.plan
+  return row
+end
+
+-- The best is told by ratios: `score` is the time on the clock on which the first one was measured.
+function run:learn(row, item)
+  self.results[#self.results + 1] = row
+  if row.status ~= "ok" then return end
+  local base = row.ratio and self.scores[row.against]
+  row.score = base and row.ratio * base or row.ms
+  self.scores[row.id] = row.score
+  self.belief:learn(item.candidate, row.score * 1e-3)
+  self.learned = self.learned + 1
+  self.trusted[#self.trusted + 1] = {row = row, item = item}
+  if not self.best or row.score < self.best.score then self.best, self.incumbent = row, item end
+end
+
+-- The probability that the candidate beats the best by more than the gain.
+function run:chance(c)
+  if not c then return 0 end
+  if not self.best then return 1 end
+  local target = self.best.score * 1e-3 * (1 - self.gain)
+  if c.bound and c.bound >= target then return 0 end
+  return self.belief:chance(c, target)
+end
+
+function run:item_of(c, anyway)
+  self.given = self.given + 1
+  local script = c.script or c.plan and c.plan:script()
+  return {id = self.given, script = script, plan = c.plan, bound = self.bound, candidate = c, anyway = anyway,
+    seed = self.o.seed}
+end
+
+-- Candidates that were measured before cost nothing.
+function run:recall(c)
+  if not c.plan and c.make then c.plan = c.make() end
+  local row = self.o.known and self.o.known(c.plan or c)
+  if not row then return false end
+  local copy = {}
+  for key, value in pairs(row) do copy[key] = value end
+  local item = self:item_of(c)
+  copy.id, copy.known = item.id, true
+  self.known = self.known + 1
+  self:learn(finish_row(copy, c), item)
+  return true
+end
+
+-- The candidate to measure next, and its chance. Before the first result that is a matter of predictions.
+function run:next_one()
+  local pending = self.queue.under_way
+  local function fresh(c)
+    local share = 1
+    for _, work in ipairs(pending) do
+      local other = work.item.candidate
+      if other and other.traits and c.traits then share = math.min(share, 1 - alike(other.traits, c.traits)) end
+    end
+    return share
+  end
+  local first = self.source.list[1]
+  local function rate(c)
+    return self.best and self:chance(c) or self.belief:chance(c, first.predicted * (1 - self.gain))
+  end
+  local c, chance = self.source:head(rate, self.learned, fresh)
+  return c, self.best and chance or 1
+end
+
+-- Give the servers all they have room for, as far as it is worth it. True if there is something left.
+function run:feed()
+  while true do
+    local c, chance = self:next_one()
+    if not c or chance <= self.risk then return c ~= nil end
+    local _, room = self.queue:freest()
+    if self.trials + self.queue:count() >= self.most or room == 0 then return true end
+    self.source:drop()
+    if not self:recall(c) then self.queue:put(self:item_of(c)) end
+  end
+end
+
+-- What is under way and no longer worth it goes back to those that are left, the last one first.
+function run:weed()
+  local hopeless = {}
+  for _, work in ipairs(self.queue.under_way) do
+    local c = work.item.candidate
+    if not work.item.anyway and self:chance(c) <= self.risk then table.insert(hopeless, 1, work.item) end
+  end
+  for _, item in ipairs(hopeless) do
+    self.queue:drop(item)
+    self.source:put_back(item.candidate)
+  end
+end
+
+function run:tell()
+  if not self.o.progress then return end
+  local mean, spread = self.belief:state()
+  self.o.progress{trials = self.trials, best = self.best, last = self.results[#self.results], results = self.results, bias = mean, spread = spread,
+    device_seconds = self.spent, under_way = self.queue:count(), chance = select(2, self:next_one())}
+end
+
+function run:take()
+  local row, item = self.queue:take(self.incumbent)
+  if not row then return nil end
+  self.spent = self.spent + (row.device_seconds or 0)
+  if row.status == "skipped" then
+    self.reserve[#self.reserve + 1] = item
+  else
+    self.trials = self.trials + 1
+  end
+  self:learn(finish_row(row, item.candidate), item)
+  if self.o.put then self.o.put(row) end
+  if row.status == "wrong" then (self.o.alarm or alarm)(row) end
+  self:tell()
+  return row
+end
+
+-- Until one of the reasons to end.
+function run:loop()
+  local late = self.o.seconds and self.clock() + self.o.seconds
+  while true do
+    local left = self:feed()
+    if late and self.clock() >= late then return "seconds" end
+    if self.trials >= self.most then return "trials" end
+    if self.queue:count() == 0 then
+      if left then return "sure" end
+      if self.best or #self.reserve == 0 then return "done" end
+      for _, item in ipairs(self.reserve) do             -- nothing else is left
+        item.anyway = true
+        self.queue:put(item)
+      end
+      self.reserve = {}
+    end
+    self:take()
+    self:weed()
+  end
+end
+
+-- Those that are too near to call are raced once more, all together, in longer turns.
+function run:final()
+  local near = {}
+  for _, x in ipairs(self.trusted) do
+    if x.row.score <= self.best.score * NEAR then near[#near + 1] = x end
+  end
+  table.sort(near, function(a, b)
+    if a.row.score ~= b.row.score then return a.row.score < b.row.score end
+    return a.row.id < b.row.id
+  end)
+  local items, fresh = {}, false
+  for i = 1, math.min(#near, FINALISTS) do
+    items[i], fresh = near[i].item, fresh or not near[i].row.known
+  end
+  if #items < 2 or not fresh then return end
+  self.queue:put{id = 0, bound = self.bound, finalists = items, seed = self.o.seed}
+  local row = self.queue:take(self.incumbent)
+  self.spent = self.spent + (row.device_seconds or 0)
+  if row.status ~= "ok" then return end
+  for _, x in ipairs(near) do
+    local final = row.results[x.item.id]
+    if final then
+      x.row.final = final
+      if not self.best.final or final.ratio < self.best.final.ratio then self.best = x.row end
+    end
+  end
+end
+
+local why = {
+  sure = "no candidate left beats the best by more than %.1f %% with a probability above %.0f %%",
+  trials = "all %d trials are used", seconds = "the time is used", interrupted = "interrupted",
+  done = "all candidates are measured",
+}
+
+-- measure(bound, device, candidates, o) -> {best=, results=, ended=, why=, trials=, known=, bias=, spread=,
+-- chance=, device_seconds=}
+--
+-- candidates: {plan=, predicted=, bound=, traits=} (seconds; bound, a time that it cannot beat, and traits, numbers
+-- by name that tell how like another it is, may be nil), sorted by predicted time: a list, or a function that
+-- gives the next one. In place of plan=, script= will do, or make=, a function that gives the plan.
+-- o: trials=, seconds=, seed=, limit= (seconds that one kernel may take), gain=, risk=, doubt= (the model's,
+-- a share), final=false (no last race),
+-- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
+-- alarm= (a row with a wrong result), server= (or a list of them).
+-- Rows: id, status ("ok", "skipped", "wrong", "failed"), why, ms, min, max, ratio, low, high, against (an
+-- id), score (ms, by ratios), relative (error of the result), predicted, script, plan, device_seconds; of
+-- those that were in the last race, final = {ms, ratio, low, high}.
+return function(bound, device, candidates, o)
+  local r = new_run(bound, device, candidates, o or {})
+  local good, ended = core.heed(function()
+    local reason = r:loop()
+    r.queue:drop()
+    if r.best and r.o.final ~= false then
+      r.ended = reason                                  -- if the last race is interrupted
+      r:final()
+    end
+    return reason
+  end)
+  if not good then ended = r.ended or "interrupted" end
+  r.queue:drop()
+  for _, server in ipairs(r.queue.servers) do if server.rest then server:rest() end end
+  local mean, spread = r.belief:state()
+  local text = ended == "sure" and why.sure:format(100 * r.gain, 100 * r.risk)
+    or ended == "trials" and why.trials:format(r.most) or why[ended]
+  return {best = r.best, results = r.results, ended = ended, why = text, trials = r.trials, known = r.known,
+    bias = mean, spread = spread, chance = select(2, r:next_one()), device_seconds = r.spent}
+end

@@ -1,0 +1,54 @@
+-- options.lua - tables that calls take: of options, and of things by name.
+
+local core = require "millrace.core"
+local raise, show, hint = core.raise, core.show, core.hint
+
+local options = {}
+
+-- The table that was given, or an empty one; it has no other names than those known.
+function options.check(o, what, known)
+  if o ~= nil and type(o) ~= "table" then raise(("%s: table of options expected, got %s"):format(what, show(o))) end
+  for key in pairs(o or {}) do
+    local found = false
+    for _, name in ipairs(known) do found = found or name == key end
+    if not found then raise(("%s: unknown option %s%s"):format(what, show(key), hint(key, known))) end
+  end
+  return o or {}
+end
+
+-- An option that is a number of at least 0.
+function options.number(o, what, key, default)
+  local v = o[key]
+  if v == nil then return default end
+  if type(v) ~= "number" or v ~= v or v < 0 then
+    raise(("%s: %s must be a number of at least 0, not %s"):format(what, key, show(v)))
+  end
+  return v
+end
+
+-- Options that are seconds, if they are there.
+function options.seconds(o, what, keys)
+  for _, key in ipairs(keys) do
+    local v = o[key]
+    if v ~= nil and not (math.type(v) and v > 0) then
+      raise(("%s: %s must be a number of seconds, got %s"):format(what, key, show(v)))
+    end
+  end
+end
+
+-- Keys of a table of things: those of its list by number first, the others by the alphabet.
+function options.names(given, what)
+  local names, others = {}, {}
+  for i = 1, #given do names[i] = i end
+  for key in pairs(given) do
+    if type(key) == "string" then
+      others[#others + 1] = key
+    elseif not (math.type(key) == "integer" and key >= 1 and key <= #given) then
+      raise(what .. ": names are strings, got " .. show(key))
+    end
+  end
+  table.sort(others)
+  return table.move(others, 1, #others, #names + 1, names)
+end
+
+return options

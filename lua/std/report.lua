@@ -1,0 +1,149 @@
+-- report.lua - what timelines, plans, graphs, searches and the rest are, as JSON for other programs.
+-- docs/reference.md has the fields. An object says in `format` what it is, and by a number which fields
+-- that means; what is not known is null.
+
+local core = require "millrace.core"
+local draft = require "millrace.draft"
+local json = require "millrace.json"
+local options = require "millrace.options"
+local raise, show = core.raise, core.show
+
+local report = {}
+
+local function list(t, of)
+  local out = {}
+  for i, x in ipairs(t) do out[i] = of(x) end
+  return json.list(out)
+end
+
+local function fields(names)
+  return function(x) return json.object(names, x) end
+end
+
+---- what several have -------------------------------------------------------------------------
+
+-- Axes in the program's order.
+local function program(bound)
+  local hash, family, sizes = core.identity(bound)
+  local order, size = {}, {}
+  for name, n in sizes:gmatch "(%S+)=(%d+)" do order[#order + 1], size[name] = name, math.tointeger(n) end
+  return json.object("name sizes hash family", {name = bound.name, hash = hash, family = family,
+    sizes = json.object(table.concat(order, " "), size)})
+end
+
+local task = fields "name kind phase loop shape dtype flops bytes shared_bytes m n k reads writes place"
+local edge = fields "from to kind buffer distance loop reuse"
+local buffer = fields "name phase loop dtype scope shape bytes carry"
+
+local function task_of(t)
+  local copy = {reads = json.list(t.reads), writes = json.list(t.writes)}
+  return task(setmetatable(copy, {__index = t}))
+end
+
+---- one function for each kind ------------------------------------------------------------------
+
+local phase = fields "name cycles tiles eus eu ii res_mii rec_mii"
+local event = fields "task lane copy seu phase iteration tile ready issue start end cause on late"
+
+local function bound_of(tl)
+  return (tl.measured and tl.kernel.plan or core.plan_of(tl)).graph.program
+end
+
+function report.timeline(tl, given)
+  if not core.is(tl, "millrace.timeline") then raise("json: timeline expected, got " .. show(tl)) end
+  local o = options.check(given, "json", {"events"})
+  if o.events ~= nil and type(o.events) ~= "boolean" then
+    raise("json: events must be true or false, got " .. show(o.events))
+  end
+  local bound = bound_of(tl)
+  local parts = {
+    format = "millrace timeline 1", program = program(bound), device = tl.measured and tl.kernel.plan.device.name
+      or core.plan_of(tl).device.name,
+    phases = list(tl.phases, phase), lanes = list(core.lanes(tl), fields "name warps registers turns"),
+    events = o.events ~= false and list(tl.events, event) or json.null,
+  }
+  return json.encode(json.object("format program device measured unit cycles seconds clock_hz full_clock_hz power "
+    .. "energy doubt tie cache overhead tflops ii res_mii rec_mii bound utilization played unpriced phases lanes "
+    .. "events", setmetatable(parts, {__index = tl}))) .. "\n"
+end
+
+function report.graph(g)
+  if not core.is(g, "millrace.graph") then raise("json: graph expected, got " .. show(g)) end
+  return json.encode(json.object("format program tile tiles flops bytes tasks buffers edges", {
+    format = "millrace graph 1", program = program(g.program), tile = g.tile, tiles = g.tiles, flops = g.flops,
+    bytes = g.bytes, tasks = list(g.tasks, task_of), buffers = list(g.buffers, buffer), edges = list(g.edges, edge)}))
+    .. "\n"
+end
+
+-- What the statements of a plan say, by kind.
+local function statements(plan)
+  local lanes, entries, waits, grid = {}, {}, {}, {}
+  for _, s in ipairs(draft.read(plan).list) do
+    local what, of, o = s[1], s[2], s[3] or {}
+    if what == "lane" then
+      lanes[#lanes + 1] = {name = of, warps = o.warps, registers = o.registers, turns = o.turns or 1}
+    elseif what == "append" then
+      entries[#entries + 1] = {task = of, lane = o.lane, seu = o.seu, at = o.at or 0}
+    elseif what == "grid" then
+      grid = of
+    elseif what == "wait" then
+      for _, on in ipairs(o) do
+        local w = type(on) == "table" and on or {on}
+        waits[#waits + 1] = {task = of, on = w[1], distance = w.distance, when = w.when or "complete"}
+      end
+    end
+  end
+  return lanes, entries, waits, grid
+end
+
+function report.plan(p)
+  if not core.is(p, "millrace.plan") then raise("json: plan expected, got " .. show(p)) end
+  local lanes, entries, waits, grid = statements(p)
+  return json.encode(json.object("format program device tile lanes rings entries waits grid script", {
+    format = "millrace plan 1", program = program(p.graph.program), device = p.device.name, tile = p.tile,
+    lanes = list(lanes, fields "name warps registers turns"), rings = p.rings,
+    entries = list(entries, fields "task lane seu at"), waits = list(waits, fields "task on distance when"),
+    grid = grid, script = p:script()})) .. "\n"
+end
+
+local function problem(p)
+  local file, line = (p.place or ""):match "^(.*):(%d+)$"
+  local parts = {file = file, line = math.tointeger(line), edge = p.edge and edge(p.edge)}
+  return json.object("code message hint task other edge place file line", setmetatable(parts, {__index = p}))
+end
+
+function report.problems(list_of)
+  return json.encode(list(list_of, problem)) .. "\n"
+end
+
+-- Of mr.search: r.plan is what it found.
+function report.search(r)
+  local p = r.plan
+  return json.encode(json.object("format program device tile seconds ii bound gap bound_seconds proven trials shapes "
+    .. "pruned ended why plan", setmetatable({
+      format = "millrace search 1", program = program(p.graph.program), device = p.device.name, tile = p.tile,
+      why = r.why(), plan = p:script()}, {__index = r}))) .. "\n"
+end
+
+-- Of plan:improve.
+function report.improved(r)
+  local p = r.plan
+  return json.encode(json.object("format program device tile before seconds gain tie trials ended pinned changes diff "
+    .. "plan", setmetatable({
+      format = "millrace improved 1", program = program(p.graph.program), device = p.device.name, tile = p.tile,
+      before = r.before.seconds, changes = list(r.changes, fields "change seconds gain"), diff = r.diff.text,
+      plan = p:script()}, {__index = r}))) .. "\n"
+end
+
+-- Of k:bench{} and k:check{}.
+function report.benchmark(b)
+  return json.encode(json.object("format ms min max runs tflops gbps watts cache",
+    setmetatable({format = "millrace benchmark 1"}, {__index = b}))) .. "\n"
+end
+
+function report.comparison(c)
+  return json.encode(json.object("format ok relative max_abs reference",
+    setmetatable({format = "millrace check 1"}, {__index = c}))) .. "\n"
+end
+
+return report

@@ -1,0 +1,146 @@
+-- serve.lua - the attached device as one that measures plans, for queue.lua.
+--
+-- Plans are compiled in the background, by as many workers as there are cores. The reference is
+-- computed once, on the device, for one set of random inputs; the outputs of every kernel that may be the best
+-- are compared with it. A kernel that hangs or faults costs its candidate.
+
+local core = require "millrace.core"
+local paired = require "millrace.paired"
+local within = require "millrace.within"
+
+-- A board takes some tens of milliseconds to come to the clock that its power allows: what is shorter is as
+-- fast as a burst, and favours who draws most.
+local SHORT = {seconds = 0.15, turn = 0.01, warmup = 0.05, rounds = 12}
+local LONG = {seconds = 0.4, turn = 0.03, warmup = 0.1, rounds = 16}
+local SLOWER = 1.05                                     -- than the best so far: it will not turn out best
+local LIMIT = 5                                         -- seconds that one kernel may take
+
+local server = {}
+server.__index = server
+local handle = {}
+handle.__index = handle
+
+local function plan_of(item)
+  return item.plan or assert(load(item.script, "=[millrace.serve]", "t"))(item.bound)
+end
+
+-- As an answer to the item. Places in messages are those of whoever called us, and say nothing here.
+local function answer(item, status, why)
+  return {id = item.id, status = status, why = why and why:gsub("^[^:]+:%d+: ", ""), script = item.script}
+end
+
+function server:begin(item)
+  local h = setmetatable({server = self, item = item}, handle)
+  if item.finalists then return h end
+  local good, x = core.try(function() return core.compile_begin(plan_of(item)) end)
+  if good then h.compiling = x else h.problem = x end
+  return h
+end
+
+function server:wait(seconds) core.compile_wait(seconds) end
+
+function server:rest() core.compile_rest() end
+
+-- The outputs as they should be. Not before the first kernel is there: until then there are texts to hand
+-- out, after that the compilers are at work meanwhile.
+function server:reference()
+  self.want = self.want or self.bound:reference(nil, {on = "device", seed = self.seed})
+  return self.want
+end
+
+-- The kernel of an item that was measured before, perhaps by another run.
+function server:kernel(item)
+  local k = self.kernels[item.id]
+  if not k then
+    k = core.compile_begin(plan_of(item)):kernel()
+    self.kernels[item.id] = k
+  end
+  return k
+end
+
+function server:race(items, how)
+  local list, names = {}, {}
+  for i, item in ipairs(items) do list[i], names[i] = self:kernel(item), "plan " .. item.id end
+  local began = core.clock()
+  local rounds = core.race(list, names, {seconds = how.seconds, turn = how.turn, warmup = how.warmup, rounds = how.rounds,
+    seed = self.seed, limit = self.limit})
+  return rounds, core.clock() - began
+end
+
+-- Against the incumbent, if there is one; the result in `row`.
+function server:time(row, item, incumbent)
+  local items = incumbent and {incumbent, item} or {item}
+  local me, rounds, spent = #items, self:race(items, SHORT)
+  row.ms = paired.median(paired.times(rounds, me))
+  row.min, row.max, row.rounds, row.cache = rounds.min[me], rounds.max[me], #rounds, rounds.cache
+  if incumbent then
+    row.against = incumbent.id
+    row.ratio, row.low, row.high = paired.interval(paired.ratios(rounds, me, 1))
+  end
+  return spent
+end
+
+function handle:finals()
+  local s, row = self.server, answer(self.item, "ok")
+  local rounds, spent = s:race(self.item.finalists, LONG)
+  row.results, row.device_seconds = {}, spent
+  for i, item in ipairs(self.item.finalists) do
+    local ratio, low, high = paired.interval(paired.ratios(rounds, i, 1))
+    row.results[item.id] = {ms = paired.median(paired.times(rounds, i)), ratio = ratio, low = low, high = high}
+  end
+  return row
+end
+
+-- Run it once, time it, and if it may be the best, compare what it computed. To compare large results takes longer than
+-- to race for them; who is slower than the best needs no result, and only teaches how far the model is off.
+function handle:trial(k, incumbent)
+  local s, item, began = self.server, self.item, core.clock()
+  local row = answer(item, "ok")
+  row.registers, row.spills, row.problems = k.registers, k.spills, #k.problems
+  local got = core.run(k, nil, {seed = s.seed, limit = s.limit})
+  s.kernels[item.id] = k
+  s:time(row, item, incumbent)
+  if not incumbent or row.ratio < SLOWER then
+    local right
+    right, row.relative = within(s.bound, got, s:reference())
+    if not right then
+      row.status, row.why, row.ms = "wrong", ("its result is off by %.3g"):format(row.relative), nil
+      s.kernels[item.id] = nil
+    end
+  end
+  row.device_seconds = core.clock() - began
+  return row
+end
+
+function handle:poll(incumbent)
+  local item, failed = self.item, nil
+  if self.problem then return answer(item, "failed", self.problem) end
+  if item.finalists then
+    local good, row = core.try(self.finals, self)
+    return good and row or answer(item, "failed", row)
+  end
+  if not self.compiling:done() then return nil end
+  local good, k = core.try(self.compiling.kernel, self.compiling)
+  if not good then return answer(item, "failed", k) end
+  if #k.problems > 0 and not item.anyway then
+    local row = answer(item, "skipped", k.problems[1].message)
+    row.registers, row.spills, row.problems = k.registers, k.spills, #k.problems
+    return row
+  end
+  self.server:reference()                               -- whose failure is not the candidate's
+  good, failed = core.try(self.trial, self, k, incumbent)
+  return good and failed or answer(item, "failed", failed)
+end
+
+function handle:drop()
+  if self.compiling then self.compiling:drop() end
+end
+
+-- serve(bound, device, {seed=, limit=}) -> a server
+return function(bound, _, o)
+  local found, why = core.attached()
+  if not found then core.raise("measure: " .. why) end
+  local workers = core.compile_state()
+  return setmetatable({bound = bound, seed = o and o.seed or 1, limit = o and o.limit or LIMIT,
+    room = math.max(workers, 2), kernels = {}}, server)
+end

@@ -1,0 +1,481 @@
+-- store.lua - mr.store: every measurement that was ever made.
+--
+-- Whoever works goes on without a store: put, best and near tell once what is wrong with the file, and
+-- answer as if it were empty. Who asks for what is in it is told each time.
+
+local core = require "millrace.core"
+local json = require "millrace.json"
+local loader = require "millrace.loader"
+local options = require "millrace.options"
+local record = require "millrace.record"
+local raise, show, entry = core.raise, core.show, core.entry
+
+local SHOWN <const> = 1000                              -- rows that list gives, unless it is told
+
+local columns = core.store_columns()
+local names = "id " .. table.concat(columns, " ")
+local file = core.store()                               -- always the same one
+local mr = require "millrace"
+
+---- what goes wrong with the file --------------------------------------------------------------
+
+local told = {}
+
+local function tell(message)
+  if message ~= "" and not told[message] then io.stderr:write("millrace: ", message, "\n") end
+  told[message] = true
+end
+
+-- The answer of a call of the core, or nil and a message, once the user knows what became of the file.
+local function ask(f, ...)
+  local answer, message = f(file, ...)
+  tell(core.store_notice(file))
+  return answer, message
+end
+
+local function must(answer, message)
+  if answer == nil then raise(message) end
+  return answer
+end
+
+---- options ------------------------------------------------------------------------------------
+
+local function check_bound(x, what)
+  if not core.is(x, "millrace.program") then raise(("%s: program with sizes expected, got %s"):format(what, show(x))) end
+end
+
+-- "h200", a device, or nil: the one that mr.device() gives.
+local function device_name(d, what)
+  if d == nil then return mr.device().name end
+  if type(d) ~= "string" and not core.is(d, "millrace.device") then
+    raise(("%s: device or its name expected, got %s"):format(what, show(d)))
+  end
+  return type(d) == "string" and d or d.name
+end
+
+-- {m=64, n=64} as "m=64 n=64".
+local function sizes_text(sizes, what)
+  if type(sizes) == "string" then return sizes end
+  if type(sizes) ~= "table" then raise(("%s: sizes must be a text or a table, got %s"):format(what, show(sizes))) end
+  local words = {}
+  for axis, n in pairs(sizes) do
+    if type(axis) ~= "string" or not core.whole(n) then
+      raise(("%s: sizes are whole numbers by axis, as in {m=4096}"):format(what))
+    end
+    words[#words + 1] = ("%s=%d"):format(axis, core.whole(n))
+  end
+  table.sort(words)
+  return table.concat(words, " ")
+end
+
+-- A day, a moment, or seconds as os.time() gives them.
+local function moment(t, what)
+  if math.type(t) and t == t and math.abs(t) < 1e11 then return os.date("!%Y-%m-%dT%H:%M:%SZ", math.floor(t)) end
+  if type(t) == "string" and (t:find "^%d%d%d%d%-%d%d%-%d%d$" or t:find "^%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%dZ$") then
+    return t
+  end
+  raise(("%s: before must be a day, \"2026-01-31\", a moment, \"2026-01-31T12:00:00Z\", or what os.time() gives, not %s")
+    :format(what, show(t)))
+end
+
+local chosen = {"program", "device", "sizes", "kind", "status", "version", "before"}
+
+local function filter(given, what, more)
+  local known = table.move(chosen, 1, #chosen, 1, {})
+  for _, name in ipairs(more) do known[#known + 1] = name end
+  local o, f = options.check(given, what, known), {}
+  for key, value in pairs(o) do f[key] = value end
+  if core.is(f.program, "millrace.program") then f.hash, f.program = core.identity(f.program), nil end
+  if f.device ~= nil then f.device = device_name(f.device, what) end
+  if f.sizes ~= nil then f.sizes = sizes_text(f.sizes, what) end
+  if f.before ~= nil then f.before = moment(f.before, what) end
+  return f
+end
+
+---- rows ----------------------------------------------------------------------------------------
+
+local row_fields = json.object(names, {}).order
+
+local function as_json(row)
+  return json.object(names, row)
+end
+
+local function ms(x) return x and ("%.4g"):format(x) or "-" end
+
+-- What became of it, in a word or two.
+local function outcome(row)
+  if row.status == "ok" then return row.kind end
+  return row.message and ("%s: %s"):format(row.status, row.message:match "^[^\n]*") or row.status
+end
+
+local function row_text(row)
+  local lines = {("%s %s on %s: %s"):format(row.program, row.sizes, row.device, row.ms and ms(row.ms) .. " ms"
+    or row.predicted and ms(row.predicted * 1e3) .. " ms, predicted" or outcome(row))}
+  for _, name in ipairs(row_fields) do
+    local value = row[name]
+    if value ~= nil and name ~= "script" then lines[#lines + 1] = ("  %-10s %s"):format(name, tostring(value)) end
+  end
+  lines[#lines + 1] = "go on with row:plan(), row.script, row:json()"
+  return table.concat(lines, "\n")
+end
+
+-- The program to build a row's plan for; nil: the one that its script names.
+local function check_given(row, bound)
+  if bound == nil then
+    if row.script:find("or mr.examples.", 1, true) then return end
+    raise(("plan: row %d is of a program of your own; give it: row:plan(bound)"):format(row.id))
+  end
+  check_bound(bound, "plan")
+  local _, family = core.identity(bound)
+  if family ~= row.family then
+    raise(("plan: row %d is of another program: '%s' with other statements or types than the one given"):format(row.id,
+      row.program))
+  end
+end
+
+-- The plan of a row, for its own program or the same one with other sizes.
+local function rebuild(row, bound)
+  if not row.script then raise(("plan: row %d has no plan"):format(row.id)) end
+  check_given(row, bound)
+  local p = loader.of_text(mr, row.script, ("row %d"):format(row.id), bound)
+  if not bound and core.identity(p.graph.program) ~= row.hash then
+    raise(("plan: examples/%s.lua is not what it was when row %d was written; give the program: row:plan(bound)")
+      :format(row.program, row.id))
+  end
+  local ok, problems = p:check()
+  if not ok then
+    local first = problems[1]
+    raise(("plan: the plan of row %d does not fit here: %s: %s"):format(row.id, first.code, first.message))
+  end
+  return p
+end
+
+local row_class = record("row of the store", names .. " distance", {
+  __name = "millrace.stored", __tostring = row_text,
+  methods = {plan = entry(rebuild), json = entry(function(row) return json.encode(as_json(row)) .. "\n" end)},
+})
+
+---- lists of rows ---------------------------------------------------------------------------------
+
+local function faster(a, b)
+  if (a.ms == nil) ~= (b.ms == nil) then return a.ms ~= nil end
+  return (a.ms or a.predicted) < (b.ms or b.predicted)
+end
+
+local function timed(row) return row.status == "ok" and (row.ms or row.predicted) end
+
+local function columns_of(rows, best)
+  local lines, width = {{"", "time", "tile", "predicted", "ms", ""}}, {}
+  for _, row in ipairs(rows) do
+    lines[#lines + 1] = {"#" .. row.id, row.time:sub(1, 16):gsub("T", " "), row.tile or "",
+      ms(row.predicted and row.predicted * 1e3), ms(row.ms), outcome(row) .. (row == best and ", best" or "")}
+  end
+  for _, line in ipairs(lines) do
+    for i, text in ipairs(line) do width[i] = math.max(width[i] or 0, utf8.len(text) or #text) end
+  end
+  return lines, width
+end
+
+local function put_group(out, rows, best)
+  local lines, width = columns_of(rows, best)
+  for _, line in ipairs(lines) do
+    local cells = {}
+    for i, text in ipairs(line) do
+      local blank = (" "):rep(width[i] - (utf8.len(text) or #text))
+      cells[i] = (i == 4 or i == 5) and blank .. text or text .. blank
+    end
+    out[#out + 1] = ("  " .. table.concat(cells, "  ")):gsub("%s+$", "")
+  end
+end
+
+-- By program, sizes and device, those with the newest row first; the best of each is marked.
+local function list_text(rows)
+  local groups, of, out = {}, {}, {}
+  for _, row in ipairs(rows) do
+    local name = ("%s %s on %s"):format(row.program, row.sizes, row.device)
+    if not of[name] then
+      of[name] = {name = name}
+      groups[#groups + 1] = of[name]
+    end
+    local g = of[name]
+    g[#g + 1] = row
+    if timed(row) and (not g.best or faster(row, g.best)) then g.best = row end
+  end
+  for _, g in ipairs(groups) do
+    out[#out + 1] = g.name
+    put_group(out, g, g.best)
+  end
+  return #rows > 0 and table.concat(out, "\n") or "no rows"
+end
+
+local function list_json(rows)
+  local out = {}
+  for i, row in ipairs(rows) do out[i] = as_json(row) end
+  return json.encode(json.list(out)) .. "\n"
+end
+
+local list_methods = {json = entry(list_json)}
+local list_class = {__name = "millrace.rows", __tostring = list_text, __index = list_methods, methods = list_methods,
+  __metatable = false}
+
+-- Rows of a query, or nil and a message.
+local function find(query, f)
+  local rows = setmetatable({}, list_class)
+  local good, message = ask(core.store_find, query, f, function(row) rows[#rows + 1] = setmetatable(row, row_class) end)
+  if not good then return nil, message end
+  return rows
+end
+
+---- the methods -----------------------------------------------------------------------------------
+
+local store = {}
+
+local function check_self(s, what)
+  if s ~= file then raise(("%s: write mr.store:%s{...}"):format(what, what)) end
+end
+
+function store.list(s, given)
+  check_self(s, "list")
+  local f = filter(given, "list", {"limit"})
+  f.limit = f.limit or SHOWN
+  return must(find("list", f))
+end
+
+function store.json(s, given)
+  check_self(s, "json")
+  return list_json(must(find("list", filter(given, "json", {"limit"}))))
+end
+
+-- For those who work: what they ask of a store that cannot be read is not there.
+local function find_quietly(query, f)
+  local rows, message = find(query, f)
+  if not rows then tell(message) end
+  return rows or setmetatable({}, list_class)
+end
+
+function store.best(s, bound, device, given)
+  check_self(s, "best")
+  check_bound(bound, "best")
+  local o = options.check(given, "best", {"kind", "version"})
+  return find_quietly("best", {hash = core.identity(bound), device = device_name(device, "best"), kind = o.kind,
+    version = o.version, limit = 1})[1]
+end
+
+local function sizes_of(text)
+  local sizes = {}
+  for axis, n in text:gmatch "(%S+)=(%d+)" do sizes[axis] = tonumber(n) end
+  return sizes
+end
+
+-- How many doublings and halvings lead from one to the other.
+local function distance(a, b)
+  local sum = 0
+  for axis, n in pairs(a) do sum = sum + math.abs(math.log(n / (b[axis] or n), 2)) end
+  return sum
+end
+
+function store.near(s, bound, device, n, given)
+  check_self(s, "near")
+  check_bound(bound, "near")
+  local most = n == nil and 3 or core.whole(n)
+  if not most or most < 1 then raise("near: how many? a whole number of at least 1, not " .. show(n)) end
+  local o = options.check(given, "near", {"kind", "version"})
+  local _, family, text = core.identity(bound)
+  local rows, here = find_quietly("near", {family = family, device = device_name(device, "near"), kind = o.kind,
+    version = o.version}), sizes_of(text)
+  for _, row in ipairs(rows) do row.distance = distance(here, sizes_of(row.sizes)) end
+  table.sort(rows, function(a, b)
+    if a.distance ~= b.distance then return a.distance < b.distance end
+    return a.id > b.id
+  end)
+  for i = #rows, most + 1, -1 do rows[i] = nil end
+  return rows
+end
+
+function store.prune(s, given)
+  check_self(s, "prune")
+  local f = filter(given, "prune", {"keep"})
+  if next(f) == nil then
+    raise("prune: say which rows are to go: before=, program=, version=, ..., or keep=, how many of the best stay")
+  end
+  return must(ask(core.store_prune, f))
+end
+
+---- putting rows ------------------------------------------------------------------------------------
+
+local objects = {plan = "millrace.plan", timeline = "millrace.timeline"}
+local accepted = {"plan", "timeline", "bench", "check"}
+for _, name in ipairs(columns) do accepted[#accepted + 1] = name end
+
+-- Extents in the order of the program's axes.
+local function tile_text(tile, sizes)
+  local words = {}
+  for axis in sizes:gmatch "(%S+)=" do
+    if tile[axis] then words[#words + 1] = ("%s=%d"):format(axis, tile[axis]) end
+  end
+  return table.concat(words, " ")
+end
+
+local function is_kernel(x) return core.is(x, "millrace.kernel") or core.is(x, "millrace.on_host") end
+
+local drivers = {}
+
+-- That of the attached device, looked for once; nil: there is none.
+local function driver()
+  if not drivers.known then drivers.known, drivers.attached = true, core.attached() or nil end
+  return drivers.attached and drivers.attached.driver
+end
+
+-- What the objects that were given say of the row.
+local derive = {}
+
+function derive.plan(p, row)
+  local bound = p.graph.program
+  row.program = bound.name
+  row.hash, row.family, row.sizes = core.identity(bound)
+  row.device, row.title = p.device.name, p.device.title
+  row.script, row.tile = p:script(), tile_text(p.tile, row.sizes)
+end
+
+function derive.timeline(tl, row) row.predicted = tl.seconds end
+
+function derive.bench(b, row)
+  row.ms, row.min, row.max, row.runs, row.watts, row.cache = b.ms, b.min, b.max, b.runs, b.watts, b.cache
+  row.driver, row.kind = driver(), "bench"
+end
+
+function derive.check(c, row)
+  row.correct, row.error, row.status, row.kind = c.ok, c.relative, c.ok and "ok" or "wrong", row.kind or "check"
+end
+
+local function check_objects(o)
+  for name, class in pairs(objects) do
+    if o[name] ~= nil and not core.is(o[name], class) then
+      raise(("put: %s must be a %s, got %s"):format(name, name, show(o[name])))
+    end
+  end
+  for _, name in ipairs{"bench", "check"} do
+    if o[name] ~= nil and type(o[name]) ~= "table" then
+      raise(("put: %s must be what k:%s{} gives, got %s"):format(name, name, show(o[name])))
+    end
+  end
+  if o.kernel ~= nil and type(o.kernel) ~= "string" and not is_kernel(o.kernel) then
+    raise("put: kernel must be a kernel or the hash of its text, got " .. show(o.kernel))
+  end
+end
+
+local function make_row(o)
+  local row = {time = os.date "!%Y-%m-%dT%H:%M:%SZ", version = mr.version, status = "ok"}
+  local plan = o.plan or is_kernel(o.kernel) and o.kernel.plan or nil
+  if plan then derive.plan(plan, row) end
+  for _, name in ipairs{"timeline", "bench", "check"} do
+    if o[name] ~= nil then derive[name](o[name], row) end
+  end
+  for _, name in ipairs(columns) do
+    if o[name] ~= nil then row[name] = o[name] end
+  end
+  if is_kernel(o.kernel) then row.kernel = core.hash(o.kernel.source) end
+  return row
+end
+
+local needed = {"program", "sizes", "hash", "family", "device", "kind"}
+
+function store.put(s, given)
+  check_self(s, "put")
+  if given == nil then raise "put: a row is expected: mr.store:put{plan=, kind=, ...}" end
+  local o = options.check(given, "put", accepted)
+  check_objects(o)
+  local row = make_row(o)
+  for _, name in ipairs(needed) do
+    if row[name] == nil then
+      raise(("put: a row needs %s%s"):format(name, name ~= "kind" and "; plan= gives it" or ", such as \"search\""))
+    end
+  end
+  if not file.path then return false end
+  local good, message = ask(core.store_put, row)
+  if not good then tell(message) end
+  return good, message
+end
+
+---- files -------------------------------------------------------------------------------------------
+
+local function csv_cell(value)
+  if value == nil then return "" end
+  if type(value) == "number" then
+    local text = json.number(value)
+    return text == "null" and "" or text
+  end
+  local text = json.clean(tostring(value)):gsub("\0", "\u{FFFD}")
+  return text:find '[,"\r\n]' and '"' .. text:gsub('"', '""') .. '"' or text
+end
+
+local writers = {}
+
+function writers.csv(out)
+  out:write(table.concat(row_fields, ","), "\n")
+  return function(row)
+    local cells = {}
+    for i, name in ipairs(row_fields) do cells[i] = csv_cell(row[name]) end
+    out:write(table.concat(cells, ","), "\n")
+  end, function() end
+end
+
+function writers.json(out)
+  local between = "[\n "
+  return function(row)
+    out:write(between, json.encode(as_json(row), " "))
+    between = ",\n "
+  end, function() out:write(between:find "%[" and "[]\n" or "\n]\n") end
+end
+
+-- The file appears whole or not at all, and one that was there stays until then.
+local function write(path, writer, f)
+  local part, n = path .. ".part", 0
+  local out, why = io.open(part, "w")
+  if not out then raise("export: " .. why) end
+  out:setvbuf "full"
+  local put_row, finish = writer(out)
+  local done, good, message = pcall(ask, core.store_find, "list", f, function(row)
+    n = n + 1
+    put_row(row)
+  end)
+  if done and good then
+    finish()
+    good, message = out:flush()
+  end
+  out:close()
+  if done and good then good, message = os.rename(part, path) end
+  if not (done and good) then
+    os.remove(part)
+    if not done then error(good, 0) end
+    raise((message:find "^store" and "%s" or "export: %s"):format(message))
+  end
+  return n
+end
+
+function store.export(s, path, given)
+  check_self(s, "export")
+  if type(path) ~= "string" then raise("export: path expected, got " .. show(path)) end
+  local writer = writers[path:match "%.(%a+)$"]
+  if not writer then raise(("export: %s ends neither in .csv nor in .json, which says what to write"):format(show(path))) end
+  return write(path, writer, filter(given, "export", {"limit"}))
+end
+
+---- the object ----------------------------------------------------------------------------------------
+
+local function as_text(s)
+  if not s.path then return "no store: MILLRACE_STORE is \"none\", or there is no home folder" end
+  local n, message = ask(core.store_count)
+  if not n then return message end
+  local head = ("%s: %d row%s"):format(s.path, n, n == 1 and "" or "s")
+  if n == 0 then return head end
+  local rows = find("list", {limit = 10})
+  return ("%s%s\n%s\ngo on with mr.store:list{}, :best(bound), :export(path), :prune{}"):format(head,
+    n > 10 and "; the newest ten" or "", rows and list_text(rows) or "")
+end
+
+store.text = as_text
+
+function store.size() return must(ask(core.store_count)) end
+
+return store

@@ -1,0 +1,110 @@
+-- trials.lua - what a search found, measured on the attached device, and every measurement kept.
+
+local core = require "millrace.core"
+local measure = require "millrace.measure"
+
+local mr = require "millrace"
+
+local trials = {}
+
+local MOST <const> = 24                                 -- plans measured, unless the caller says
+local WORST <const> = 1.25                              -- of the best predicted time: what is slower is not measured
+local NEIGHBOURS <const> = 4                            -- plans of other sizes to begin with
+local KIND <const> = "search"
+
+-- The attached device if that is what the model is of; else nil and why not.
+function trials.attached(device)
+  local found, why = core.attached()
+  if not found then return nil, why end
+  for word in found.name:lower():gmatch "%w+" do
+    if word == device.name then return found end
+  end
+  return nil, ("the attached %s is not what '%s' is a model of"):format(found.name, device.name)
+end
+
+---- the store ------------------------------------------------------------------------------------
+
+local function is_present(row, driver) return row.version == mr.version and row.driver == driver end
+
+-- What was measured of these plans before, with the same driver: by script.
+local function known_rows(bound, device, driver)
+  local rows = {}
+  for _, row in ipairs(mr.store.path and mr.store:list{program = bound, device = device.name, kind = KIND} or {}) do
+    if row.script and is_present(row, driver) and not rows[row.script] then rows[row.script] = row end
+  end
+  return rows
+end
+
+-- The answer of an earlier search for the same: its best row, whose status says that it was the end of one.
+function trials.remembered(bound, device, found)
+  local row = mr.store.path and mr.store:best(bound, device, {kind = KIND .. "ed", version = mr.version})
+  if row and row.ms and row.driver == found.driver then
+    local good, plan = core.try(function() return row:plan(bound) end)
+    if good then return plan, row end
+  end
+end
+
+local words = {ok = "ok", wrong = "wrong", failed = "failed", skipped = "spills"}
+
+-- nil: its output was not compared, as it was slower than the best.
+local function is_correct(row)
+  if row.status == "wrong" then return false end
+  return row.relative and true or nil
+end
+
+local function keep(row, kind, driver, seed, bound)
+  local plan = row.plan
+  if not plan then return end
+  mr.store:put{plan = plan, kind = kind, status = words[row.status] or row.status, message = row.why,
+    predicted = row.predicted, ms = row.score or row.ms, min = row.min, max = row.max, error = row.relative,
+    correct = is_correct(row), driver = driver, seed = seed, bound = bound}
+end
+
+---- candidates -------------------------------------------------------------------------------------
+
+-- Plans that were best at other sizes, where they fit here.
+local function neighbours(bound, device)
+  local list = {}
+  for _, row in ipairs(mr.store.path and mr.store:near(bound, device, NEIGHBOURS, {kind = KIND .. "ed"}) or {}) do
+    local good, plan = core.try(function() return row:plan(bound) end)
+    if good then
+      local tl = plan:simulate{events = 0}
+      list[#list + 1] = {plan = plan, predicted = tl.seconds, text = "best of " .. row.sizes}
+    end
+  end
+  return list
+end
+
+-- search: of core; make: rank -> plan. The best of what it found, by prediction, and neighbours.
+local function candidates(search, bound, device, make)
+  local list = neighbours(bound, device)
+  local found = search:found()
+  for rank, x in ipairs(found) do
+    if x.priced and x.seconds <= WORST * found[1].seconds then
+      list[#list + 1] = {predicted = x.seconds, traits = x.traits, rank = rank, make = function() return make(rank) end}
+    end
+  end
+  table.sort(list, function(a, b)
+    if a.predicted ~= b.predicted then return a.predicted < b.predicted end
+    return (a.rank or 0) < (b.rank or 0)
+  end)
+  return list
+end
+
+-- Measure them: o has trials, seconds, seed, fresh, progress, and the bound of all shapes, in seconds. Gives what measure() does.
+function trials.run(search, bound, device, found, make, o)
+  local seed = o.seed or 1
+  local known = o.fresh and {} or known_rows(bound, device, found.driver)
+  local r = measure(bound, device, candidates(search, bound, device, make), {
+    trials = o.trials or MOST, seconds = o.seconds, seed = seed, progress = o.progress,
+    known = function(plan)
+      local row = known[plan:script()]
+      return row and row.ms and {status = row.status, ms = row.ms, min = row.min, max = row.max, relative = row.error}
+    end,
+    put = function(row) keep(row, KIND, found.driver, seed, o.bound) end,
+  })
+  if r.best and r.ended ~= "interrupted" then keep(r.best, KIND .. "ed", found.driver, seed, o.bound) end
+  return r
+end
+
+return trials

@@ -1,0 +1,205 @@
+#include "search/build.h"
+
+#include <stdio.h>
+
+#include "plan/check.h"
+#include "search/rings.h"
+
+enum err_code build_graph(const struct space *s, const struct choice *c, struct graph **out,
+	struct err *e)
+{
+	struct arena_mark mark = arena_mark(s->a);
+	struct split split = { .ways = c->ways, .axis = NONE };
+	int *tasks = ARENA_ARRAY(s->a, s->program->tasks.n + s->ncuts, int);
+	struct shaping how = { .splits = &split, .nsplits = c->ways > 1 };
+	enum err_code code;
+
+	if (c->ways > 1) {
+		split.axis = space_split_axis(s->program, c);
+		if (split.axis == NONE)
+			return err_set(e, ERR_INPUT, NOWHERE, "there is nothing to split");
+		split.ntasks = split_all(s->program, s->cuts, c->cut ? s->ncuts : 0, split.axis, tasks);
+		split.tasks = tasks;
+	}
+	if (c->cut) {
+		how.cuts = s->cuts;
+		how.ncuts = s->ncuts;
+		how.places = s->places;
+		how.nplaces = s->nplaces;
+	}
+	code = graph_build(s->mem, s->program, &c->tiling, &how, out, e);
+	arena_reset(s->a, mark);
+	return code;
+}
+
+/* ---- the plan -------------------------------------------------------------------------- */
+
+struct making {
+	const struct space *s;
+	const struct choice *c;
+	struct plan *p;
+	struct err *e;
+};
+
+/* The unit of threads that could do what an engine does by default; NULL: there is none. */
+static const char *by_threads(const struct plan *p, int task)
+{
+	for (int u = 0; u < p->device->nseus; u++)
+		if (p->device->seu[u].kind == SEU_VECTOR &&
+		    device_can(p->device, u, &p->graph->tasks.v[task].work))
+			return p->device->seu[u].name;
+	return NULL;
+}
+
+static const char *lane_of(const struct plan *p, int task, char name[16])
+{
+	const struct stask *s = &p->graph->tasks.v[task];
+
+	snprintf(name, 16, "c%d", s->parts > 1 ? s->part : 0);
+	return s->kind == TASK_LOAD ? "p0" : name;
+}
+
+static enum err_code add_lanes(const struct making *m)
+{
+	char name[16];
+
+	TRY(plan_lane(m->p, "p0", 0, 0, 1, NOWHERE, m->e));
+	for (int i = 0; i < m->c->ways; i++) {
+		snprintf(name, sizeof(name), "c%d", i);
+		TRY(plan_lane(m->p, name, m->c->warps, 0, m->c->turns, NOWHERE, m->e));
+	}
+	return OK;
+}
+
+static enum err_code append(const struct making *m, int task, int at)
+{
+	const struct stask *s = &m->p->graph->tasks.v[task];
+	char name[16];
+
+	return plan_append(m->p, task, m->c->by_threads && s->kind == TASK_STORE ?
+		by_threads(m->p, task) : NULL, lane_of(m->p, task, name), at, NOWHERE, m->e);
+}
+
+static const struct order *order_of(const struct making *m, int phase, int loop)
+{
+	int region = space_region(m->s->program, phase, loop);
+	const struct orders *o = region != NONE ? &m->s->variants[m->c->cut].orders[region] : NULL;
+
+	return o && o->n > m->c->order[region] ? &o->v[m->c->order[region]] : NULL;
+}
+
+/* The entries of a part of the program, in a region: in the order that was chosen, or the program's. */
+static enum err_code append_region(const struct making *m, int phase, int loop, int part)
+{
+	const struct graph *g = m->p->graph;
+	const struct order *o = order_of(m, phase, loop);
+
+	for (int i = 0; i < (o ? o->n : g->tasks.n); i++)
+		for (int t = 0; t < g->tasks.n; t++) {
+			const struct stask *s = &g->tasks.v[t];
+
+			if ((o ? s->task == o->v[i].task : t == i) && s->loop == loop &&
+			    s->phase == phase && s->part == part && s->kind != TASK_LOAD)
+				TRY(append(m, t, o ? o->v[i].at : 0));
+		}
+	return OK;
+}
+
+/* Loads first, then lane by lane, loops before what stands around them: as people write it. */
+static enum err_code append_phase(const struct making *m, int phase)
+{
+	const struct program *prog = m->p->graph->program;
+	const struct graph *g = m->p->graph;
+
+	for (int t = 0; t < g->tasks.n; t++)
+		if (g->tasks.v[t].phase == phase && g->tasks.v[t].kind == TASK_LOAD)
+			TRY(append(m, t, 0));
+	for (int part = 0; part < m->c->ways; part++) {
+		for (int loop = 0; loop < prog->loops.n; loop++)
+			TRY(append_region(m, phase, loop, part));
+		TRY(append_region(m, phase, NONE, part));
+	}
+	return OK;
+}
+
+static bool is_product(const struct plan *p, const struct entry *e, int loop, int part)
+{
+	const struct stask *s = &p->graph->tasks.v[e->task];
+
+	return s->loop == loop && s->part == part && s->parts > 1 &&
+		p->device->seu[e->seu].kind == SEU_MATRIX;
+}
+
+/* Each lane's first product in a turn waits until the lane before it has issued its last one; the first
+ * lane's, until the last lane has, a turn earlier. */
+static enum err_code take_turns(const struct making *m, int loop)
+{
+	const struct plan *p = m->p;
+	int first[8], last[8];
+
+	for (int part = 0; part < m->c->ways && part < LEN(first); part++) {
+		first[part] = last[part] = NONE;
+		for (int i = 0; i < p->entries.n; i++)
+			if (is_product(p, &p->entries.v[i], loop, part)) {
+				first[part] = first[part] == NONE ? i : first[part];
+				last[part] = i;
+			}
+		if (first[part] == NONE)
+			return OK;
+	}
+	for (int part = 0; part < m->c->ways; part++) {
+		int before = part ? part - 1 : m->c->ways - 1;
+		const struct entry *x = &p->entries.v[first[part]], *y = &p->entries.v[last[before]];
+		int distance = x->at - y->at + !part;
+
+		if (distance < 0)
+			return OK;
+		TRY(plan_wait(m->p, x->task, y->task, distance, WAIT_ISSUED, NOWHERE, m->e));
+	}
+	return OK;
+}
+
+static void add_versions(const struct making *m)
+{
+	struct plan *p = m->p;
+	int bit = 0;
+
+	for (int i = 0; i < p->graph->buffers.n; i++) {
+		const struct buffer *b = &p->graph->buffers.v[i];
+
+		if (b->scope != SCOPE_REGISTERS || b->carry != NONE || b->loop == NONE)
+			continue;
+		if (b->part == 0)
+			bit++;
+		if (bit <= FREE_VERSIONS && m->c->versions >> (bit - 1) & 1)
+			p->versions[i] = 2;
+	}
+}
+
+enum err_code build_plan(const struct space *s, const struct choice *c, struct plan *p,
+	const struct stop *stop, struct err *e)
+{
+	const struct making m = { s, c, p, e };
+	const struct program *prog = p->graph->program;
+
+	TRY(plan_grid(p, &c->grid, NOWHERE, e));
+	TRY(add_lanes(&m));
+	for (int phase = 0; phase < prog->phases.n; phase++)
+		TRY(append_phase(&m, phase));
+	for (int loop = NONE; c->in_turn && loop < prog->loops.n; loop++)
+		TRY(take_turns(&m, loop));
+	add_versions(&m);
+	search_rings(p, c->depth, c->deeper);
+	return plan_settle(p, NULL, NULL, 0, stop, e);
+}
+
+void build_script(const struct space *s, const struct choice *c, struct buf *out)
+{
+	for (int i = 0; c->cut && i < s->ncuts; i++)
+		buf_printf(out, "plan:cut(\"%s\", \"%s\")\n", s->cuts[i].value, s->cuts[i].name);
+	if (c->ways > 1)
+		buf_printf(out, "plan:split(\"%s\", %d)\n",
+			s->program->axes.v[space_split_axis(s->program, c)].name, c->ways);
+	for (int i = 0; c->cut && i < s->nplaces; i++)
+		script_place(s->places[i].what, s->places[i].of, out);
+}

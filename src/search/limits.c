@@ -1,0 +1,92 @@
+#include "search/limits.h"
+
+#include <math.h>
+
+#include "target/target.h"
+
+enum { ROWS_MAX = 512 };
+
+/* Of a phase, cycles of the EU with the mean share of tiles. */
+static double phase_cycles(const struct vdevice *d, const struct graph *g, int phase, struct effort *sum)
+{
+	double unit[SEU_MAX] = { 0 }, worst = 0;
+	int eus = (int)min_i64(d->eus, g->grids[phase].total);
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct stask *t = &g->tasks.v[i];
+		int seu = device_seu_for(d, &t->work);
+		double runs = (double)g->grids[phase].total / eus * graph_runs(g, t->loop, NONE);
+
+		if (t->phase != phase || seu == NONE || d->seu[seu].kind == SEU_COPY)
+			continue;
+		unit[seu] += device_cost(d, seu, &t->work, 4, (struct pace){ eus, d->clock_hz }).busy * runs;
+		sum->of[EFFORT_PRODUCT] += device_effort(d, seu, &t->work).of[EFFORT_PRODUCT];
+	}
+	for (int u = 0; u < SEU_MAX; u++)
+		worst = fmax(worst, unit[u]);
+	return worst;
+}
+
+double limit_seconds(const struct program *p, const struct vdevice *d, const struct graph *g)
+{
+	struct effort sum = { 0 };
+	double cycles = 0;
+
+	for (int ph = 0; ph < p->phases.n; ph++)
+		cycles += phase_cycles(d, g, ph, &sum);
+	return p->phases.n * d->launch_seconds + fmax(cycles / device_full_clock(d, &sum),
+		graph_bytes(g) / d->global_rate);
+}
+
+bool limit_suits(const struct vdevice *d, const struct graph *g, const struct choice *c)
+{
+	const struct target *t = target_of(d);
+	int64_t rows = (int64_t)t->frag.rows * c->warps;
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct work *w = &g->tasks.v[i].work;
+		int unit = device_seu_for(d, w);
+
+		if (w->kind != WORK_MMA)
+			continue;
+		if (w->m * g->tasks.v[i].parts > ROWS_MAX)
+			return false;
+		if (unit == NONE || d->seu[unit].kind != SEU_MATRIX)
+			continue;
+		/* more warps than there are rows for would idle, and rows that do not divide are
+		 * wasted; a part begins where the swizzle's pattern of rows does */
+		if ((w->m % rows && !(c->warps == 4 && w->m < rows)) ||
+		    (g->tasks.v[i].parts > 1 && w->m % shared_pattern_rows(&t->shared)))
+			return false;
+	}
+	return true;
+}
+
+int64_t limit_shared(const struct graph *g)
+{
+	int64_t most = 0;
+
+	for (int ph = 0; ph < g->program->phases.n; ph++) {
+		int64_t bytes = 0;
+
+		for (int i = 0; i < g->buffers.n; i++)
+			if (g->buffers.v[i].phase == ph && g->buffers.v[i].scope == SCOPE_SHARED &&
+			    g->buffers.v[i].place == NONE && g->buffers.v[i].carry == NONE)
+				bytes += g->buffers.v[i].bytes;
+		most = max_i64(most, bytes);
+	}
+	return most;
+}
+
+int64_t limit_sums(const struct graph *g)
+{
+	int64_t most = 0;
+
+	for (int i = 0; i < g->tasks.n; i++) {
+		const struct work *w = &g->tasks.v[i].work;
+
+		if (w->kind == WORK_MMA)
+			most = max_i64(most, w->m * g->tasks.v[i].parts * w->n);
+	}
+	return most > ACCUMULATORS_MAX ? most : 0;
+}

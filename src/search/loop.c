@@ -1,0 +1,411 @@
+#include "search/loop.h"
+
+#include <math.h>
+
+#include "plan/fit.h"
+#include "search/beside.h"
+#include "sim/bounds.h"
+
+enum {
+	REGISTER_VERSIONS = 2,		/* most of a value in registers ... */
+	RING_VERSIONS = 8,		/* ... and of one in shared memory */
+};
+
+/* The problem as it is stated. */
+struct stating {
+	struct arena *a;
+	const struct plan *p;
+	const struct entry_cost *costs;
+	int loop;
+	int *of;			/* by sTask: task of the problem; NONE */
+	VEC(int) task;			/* by task of the problem: sTask; NONE */
+	VEC(int) buffer;		/* by value of the problem */
+	VEC(struct modulo_task) tasks;
+	VEC(struct modulo_dep) deps;
+	VEC(struct modulo_value) values;
+	struct modulo_lane lanes[LANES_MAX];
+	struct modulo_unit units[LOOP_UNITS];
+	struct loop_unit unit[LOOP_UNITS];
+	int nunits;
+	struct modulo_room room;
+};
+
+/* NULL if it can be. */
+static const char *why_unstated(const struct plan *p, int loop)
+{
+	const struct graph *g = p->graph;
+	int n = 0;
+
+	if (loop == NONE)
+		return "it has no loop inside its tiles";
+	for (int l = 0; l < g->program->loops.n; l++)
+		if (g->program->loops.v[l].parent == loop)
+			return "there is a loop inside it";
+	for (int t = 0; t < g->tasks.n; t++) {
+		int entry = plan_entry_of(p, t);
+
+		if (g->tasks.v[t].loop != loop)
+			continue;
+		if (entry == NONE)
+			return "some of its sTasks are on no lane";
+		if (p->lanes.v[p->entries.v[entry].lane].turns > 1)
+			return "its lanes take tiles in turn";
+		n++;
+	}
+	return n == 0 ? "it has no sTasks" : n + LOOP_DEMANDS > MODULO_TASKS_MAX ||
+		p->lanes.n > MODULO_LANES_MAX ? "it has too many sTasks or lanes" : NULL;
+}
+
+/* Parts in which a product comes to its unit; 0: not known, or its lane's groups go on by themselves. */
+static double parts_of(const struct stating *s, int entry)
+{
+	const struct entry_cost *c = &s->costs[entry];
+	const struct seu *u = &s->p->device->seu[s->p->entries.v[entry].seu];
+
+	if (u->kind != SEU_MATRIX || !u->async || c->groups > 1 || c->steps <= 0)
+		return 0;
+	return ceil(c->steps * PRODUCT_PARTS_AHEAD / u->depth);
+}
+
+/* Work queues for a unit after it is issued, and alternates there in parts: a bound that is to hold counts
+ * only the sum. A schedule has one sTask at a time.
+ *
+ * A lane may have few parts of products at their unit and stands until the last of a product is there. Let such
+ * a product's start be that, less what its earlier parts take: it is not before the lane issues it, and not
+ * before the lane's last product is complete, if a product has no fewer parts than may be there. So products of
+ * one lane do exclude each other. */
+static bool excludes(const struct stating *s, int unit)
+{
+	bool all = true;
+
+	for (int i = 0; i < s->tasks.n; i++)
+		if (s->tasks.v[i].unit == unit && s->task.v[i] != NONE)
+			all &= parts_of(s, plan_entry_of(s->p, s->task.v[i])) >= PRODUCT_PARTS_AHEAD;
+	return all && s->p->device->seu[unit].kind == SEU_MATRIX && s->p->device->seu[unit].async;
+}
+
+static void state_units(struct stating *s)
+{
+	for (int u = 0; u < s->p->device->nseus; u++) {
+		s->units[u].share = excludes(s, u) ? MODULO_LANES_MIX : MODULO_MIX;
+		s->unit[u] = (struct loop_unit){ .seu = u, .lane = NONE };
+	}
+	s->nunits = s->p->device->nseus;
+	for (int l = 0; l < s->p->lanes.n; l++)
+		s->lanes[l] = (struct modulo_lane){ .room = MODULO_NONE };
+}
+
+/* With the time until all but the last parts of a product are through. */
+static double hold_of(const struct stating *s, int entry)
+{
+	const struct entry_cost *c = &s->costs[entry];
+	double hold = bounds_hold(s->p, s->costs, entry), parts = parts_of(s, entry);
+
+	if (parts <= PRODUCT_PARTS_AHEAD)
+		return hold;
+	return fmax(hold, c->before + c->cost.busy * (parts - PRODUCT_PARTS_AHEAD) / parts + c->after);
+}
+
+static void state_tasks(struct stating *s)
+{
+	const struct graph *g = s->p->graph;
+
+	for (int t = 0; t < g->tasks.n; t++) {
+		int entry = plan_entry_of(s->p, t);
+
+		s->of[t] = NONE;
+		if (g->tasks.v[t].loop != s->loop)
+			continue;
+		s->of[t] = s->tasks.n;
+		VEC_PUSH(s->a, &s->task, t);
+		VEC_PUSH(s->a, &s->tasks, ((struct modulo_task){ .unit = s->p->entries.v[entry].seu,
+			.busy = s->costs[entry].cost.busy, .lanes = UINT32_C(1) << s->p->entries.v[entry].lane,
+			.hold = hold_of(s, entry),
+			.latency = bounds_latency(s->p, s->costs, entry) }));
+	}
+}
+
+static void state_demand(struct stating *s, struct loop_unit unit, double cycles)
+{
+	if (cycles <= 0 || s->nunits == LOOP_UNITS)
+		return;
+	s->units[s->nunits].share = MODULO_MIX;
+	s->unit[s->nunits] = unit;
+	VEC_PUSH(s->a, &s->task, NONE);
+	VEC_PUSH(s->a, &s->tasks, ((struct modulo_task){ .unit = s->nunits++, .busy = cycles }));
+}
+
+/* What an iteration asks of memory, and of units that one lane alone cannot use in full. */
+static void state_demands(struct stating *s)
+{
+	const struct plan *p = s->p;
+	double l2 = 0, global = 0, own[LANES_MAX][SEU_MAX] = { { 0 } }, all[LANES_MAX][SEU_MAX] = { { 0 } };
+
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct entry *e = &p->entries.v[i];
+
+		if (s->of[e->task] == NONE)
+			continue;
+		l2 += s->costs[i].cost.l2;
+		global += s->costs[i].cost.global;
+		own[e->lane][e->seu] += bounds_part(p, s->costs, i).cost.alone;
+		all[e->lane][e->seu] += s->costs[i].cost.busy;
+	}
+	state_demand(s, (struct loop_unit){ .seu = NONE, .lane = NONE }, l2);
+	state_demand(s, (struct loop_unit){ .seu = NONE, .lane = NONE, .global = true }, global);
+	for (int l = 0; l < p->lanes.n; l++)
+		for (int u = 0; u < p->device->nseus; u++)
+			if (p->device->seu[u].async && own[l][u] > all[l][u])
+				state_demand(s, (struct loop_unit){ .seu = u, .lane = l }, own[l][u]);
+}
+
+static void state_slowness(struct stating *s)
+{
+	const struct plan *p = s->p;
+
+	for (int u = 0; u < p->device->nseus; u++) {
+		const struct seu *seu = &p->device->seu[u];
+		struct beside b = { .device = p->device, .unit = u };
+		int n = s->tasks.n;
+
+		if (seu->kind != SEU_VECTOR || seu->async || seu->beside >= 1)
+			continue;
+		for (int i = 0; i < n; i++) {
+			const struct modulo_task *t = &s->tasks.v[i];
+			int entry = s->task.v[i] == NONE ? NONE : plan_entry_of(p, s->task.v[i]);
+			struct entry_cost part;
+
+			if (entry == NONE)
+				continue;
+			part = bounds_part(p, s->costs, entry);
+			beside_add(&b, p->entries.v[entry].lane, t->unit, &part, t->busy, t->hold, 1);
+		}
+		for (int l = 0; l < p->lanes.n; l++)
+			state_demand(s, (struct loop_unit){ .seu = u, .lane = l, .beside = true },
+				beside_lane(&b, l));
+		state_demand(s, (struct loop_unit){ .seu = u, .lane = NONE, .beside = true }, beside_unit(&b));
+	}
+}
+
+/* What a dependence takes more if the sTasks that it is between stand on different lanes. */
+static double crossing(const struct stating *s, const struct edge *e)
+{
+	const struct vdevice *d = s->p->device;
+	const struct graph *g = s->p->graph;
+	int from = plan_entry_of(s->p, e->from);
+	double more = fmin(d->flag_latency, d->turn_latency);
+
+	if (s->p->entries.v[from].lane != s->p->entries.v[plan_entry_of(s->p, e->to)].lane)
+		return 0;		/* they do: it is counted */
+	if (e->kind == EDGE_FLOW && plan_scope(s->p, e->buffer) == SCOPE_REGISTERS)
+		more += d->handoff_latency + (double)g->buffers.v[e->buffer].bytes / d->handoff_rate;
+	return more + fmax(bounds_latency(s->p, s->costs, from) - bounds_lag(s->p, s->costs, e), 0);
+}
+
+/* Does the value lie where another lies, one after the other? Then they have one version, and who comes
+ * too early is told by the edge. */
+static bool has_place(const struct graph *g, int buffer)
+{
+	bool has = g->buffers.v[buffer].place != NONE;
+
+	for (int b = 0; b < g->buffers.n; b++)
+		has |= g->buffers.v[b].place == buffer;
+	return has;
+}
+
+static void state_deps(struct stating *s)
+{
+	const struct graph *g = s->p->graph;
+
+	for (int i = 0; i < g->edges.n; i++) {
+		const struct edge *e = &g->edges.v[i];
+		bool fixed = !e->reuse || g->buffers.v[e->buffer].carry != NONE || has_place(g, e->buffer);
+
+		if (e->loop != s->loop || s->of[e->from] == NONE || s->of[e->to] == NONE || !fixed)
+			continue;
+		VEC_PUSH(s->a, &s->deps, ((struct modulo_dep){ s->of[e->from], s->of[e->to],
+			.distance = e->distance, .from_start = true,
+			.lag = bounds_lag(s->p, s->costs, e), .cross = crossing(s, e) }));
+	}
+}
+
+/* The uses of a buffer by who begins its next life; a problem's value has one such. */
+static void state_value(struct stating *s, int buffer, int def, bool counts)
+{
+	const struct graph *g = s->p->graph;
+	const struct buffer *b = &g->buffers.v[buffer];
+	bool shared = plan_scope(s->p, buffer) == SCOPE_SHARED;
+	VEC(struct modulo_use) uses = { 0 };
+
+	for (int i = 0; i < g->edges.n; i++) {
+		const struct edge *e = &g->edges.v[i];
+
+		if (e->reuse && e->buffer == buffer && e->loop == s->loop && e->to == def &&
+		    s->of[e->from] != NONE)
+			VEC_PUSH(s->a, &uses, ((struct modulo_use){ .task = s->of[e->from],
+				.from_start = true, .lag = bounds_lag(s->p, s->costs, e),
+				.cross = crossing(s, e) }));
+	}
+	VEC_PUSH(s->a, &s->buffer, buffer);
+	VEC_PUSH(s->a, &s->values, ((struct modulo_value){ .def = s->of[def], .uses = uses.v,
+		.nuses = uses.n, .room = shared && counts ? 0 : MODULO_NONE, .bytes = (double)b->bytes,
+		.least = 1, .most = shared ? RING_VERSIONS : REGISTER_VERSIONS }));
+}
+
+static void state_values(struct stating *s)
+{
+	const struct graph *g = s->p->graph;
+	int64_t taken = 0;
+	int phase = g->program->loops.v[s->loop].phase;
+
+	for (int t = 0; t < g->tasks.n; t++)
+		taken += g->tasks.v[t].phase == phase ? fit_staging(s->p, t) : 0;
+	for (int b = 0; b < g->buffers.n; b++) {
+		bool counts = true;
+
+		if (g->buffers.v[b].carry == NONE && g->buffers.v[b].loop == s->loop && !has_place(g, b)) {
+			for (int t = 0; t < g->tasks.n; t++)
+				if (s->of[t] != NONE && ints_hold(g->tasks.v[t].writes.v,
+				    g->tasks.v[t].writes.n, b)) {
+					state_value(s, b, t, counts);
+					counts = false;
+				}
+		} else if (g->buffers.v[b].phase == phase && plan_scope(s->p, b) == SCOPE_SHARED &&
+		    g->buffers.v[b].place == NONE) {
+			taken += g->buffers.v[b].bytes;
+		}
+	}
+	s->room.capacity = (double)max_i64(s->p->device->shared_bytes - taken, 0);
+}
+
+/* ---- an order out of starts ---------------------------------------------------------------- */
+
+/* The turn of a start, counted from the lane's first instant of a turn, `phase`. */
+static int turn_at(double start, double phase)
+{
+	return (int)floor(start - phase + 1e-9);
+}
+
+struct placed {
+	int task;			/* of the problem */
+	double start;
+};
+
+static bool by_phase(const struct placed *x, const struct placed *y, double phase)
+{
+	double p = x->start - phase - turn_at(x->start, phase), q = y->start - phase -
+		turn_at(y->start, phase);
+
+	return p != q ? p < q : x->task < y->task;
+}
+
+static void sort(struct placed *v, int n, double phase)
+{
+	for (int i = 1; i < n; i++) {
+		struct placed x = v[i];
+		int k = i;
+
+		for (; k > 0 && by_phase(&x, &v[k - 1], phase); k--)
+			v[k] = v[k - 1];
+		v[k] = x;
+	}
+}
+
+/* The lane's turn may begin with any of its sTasks: with that by which the least runs ahead. */
+static double best_phase(const struct placed *v, int n)
+{
+	int least = 0;
+	double best = 0;
+
+	for (int i = 0; i < n; i++) {
+		int most = INT32_MIN, ahead = 0;
+
+		for (int k = 0; k < n; k++)
+			most = (int)max_i64(most, turn_at(v[k].start, v[i].start));
+		for (int k = 0; k < n; k++)
+			ahead += most - turn_at(v[k].start, v[i].start);
+		if (i == 0 || ahead < least) {
+			least = ahead;
+			best = v[i].start;
+		}
+	}
+	return best;
+}
+
+static void read_order(const struct plan *p, const struct loop_answer *x, struct order *out)
+{
+	const struct graph *g = p->graph;
+	struct placed v[ORDER_TASKS];
+	int n = 0, most = INT32_MIN;
+	double phase;
+
+	*out = (struct order){ 0 };
+	for (int i = 0; i < x->problem.ntasks; i++) {
+		const struct stask *t = x->task[i] == NONE ? NULL : &g->tasks.v[x->task[i]];
+
+		if (t && t->kind != TASK_LOAD && t->part == 0 && n < ORDER_TASKS)
+			v[n++] = (struct placed){ i, x->answer.start[i] };
+	}
+	phase = best_phase(v, n);
+	sort(v, n, phase);
+	for (int i = 0; i < n; i++)
+		most = (int)max_i64(most, turn_at(v[i].start, phase));
+	for (int i = 0; i < n; i++) {
+		out->v[out->n].task = g->tasks.v[x->task[v[i].task]].task;
+		out->v[out->n++].at = most - turn_at(v[i].start, phase);
+	}
+}
+
+void loop_state(struct arena *a, const struct plan *p, const struct entry_cost *costs, int loop,
+	enum loop_aim aim, struct loop_answer *out)
+{
+	struct stating *s = ARENA_NEW(a, struct stating);
+
+	*out = (struct loop_answer){ .ii = INFINITY, .unstated = why_unstated(p, loop) };
+	out->stated = !out->unstated;
+	if (!out->stated)
+		return;
+	s->a = a;
+	s->p = p;
+	s->costs = costs;
+	s->loop = loop;
+	s->of = ARENA_ARRAY(a, p->graph->tasks.n, int);
+	state_tasks(s);
+	state_units(s);
+	if (aim == LOOP_BOUND) {
+		state_demands(s);
+		state_slowness(s);
+	}
+	state_deps(s);
+	state_values(s);
+	out->problem = (struct modulo_problem){ .tasks = s->tasks.v, .ntasks = s->tasks.n,
+		.units = s->units, .nunits = s->nunits, .lanes = s->lanes, .nlanes = p->lanes.n,
+		.rooms = &s->room, .nrooms = 1, .deps = s->deps.v, .ndeps = s->deps.n,
+		.values = s->values.v, .nvalues = s->values.n };
+	out->task = s->task.v;
+	out->buffer = s->buffer.v;
+	out->unit = s->unit;
+}
+
+enum err_code loop_solve(struct arena *a, const struct plan *p, const struct entry_cost *costs,
+	int loop, enum loop_aim aim, const struct modulo_effort *effort, const struct stop *stop,
+	struct loop_answer *out, struct err *e)
+{
+	enum err_code code;
+
+	loop_state(a, p, costs, loop, aim, out);
+	if (!out->stated)
+		return OK;
+	code = modulo_solve(a, &out->problem, effort, stop, &out->answer, e);
+	if (code == ERR_LIMIT || code == ERR_INPUT) {
+		out->stated = false;	/* too much, or numbers that no device has */
+		out->unstated = "its numbers are beyond any device's";
+		return OK;
+	}
+	out->bound = out->answer.bound;
+	out->ii = out->answer.ii;
+	out->proven = out->answer.proven;
+	if (out->answer.status == MODULO_FOUND)
+		read_order(p, out, &out->order);
+	return code;
+}

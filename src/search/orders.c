@@ -1,0 +1,166 @@
+#include "search/orders.h"
+
+enum { SETS_MAX = 20 };			/* leaves room for exact ones */
+
+/* The body of a loop, less its loads. */
+struct body {
+	const struct graph *g;
+	const struct vdevice *d;
+	int phase, loop, n;
+	int task[ORDER_TASKS];
+	bool async[ORDER_TASKS];
+};
+
+static int find_in(const struct body *b, int stask)
+{
+	for (int i = 0; i < b->n; i++)
+		if (b->task[i] == stask)
+			return i;
+	return NONE;
+}
+
+/* False if there are too many, or a loop among them. */
+static bool collect(struct body *b)
+{
+	const struct program *p = b->g->program;
+
+	for (int l = 0; l < p->loops.n; l++)
+		if (p->loops.v[l].parent == b->loop && p->loops.v[l].phase == b->phase)
+			return false;
+	for (int t = 0; t < b->g->tasks.n; t++) {
+		const struct stask *s = &b->g->tasks.v[t];
+		int seu = device_seu_for(b->d, &s->work);
+
+		if (s->loop != b->loop || s->phase != b->phase || s->kind == TASK_LOAD)
+			continue;
+		if (b->n == ORDER_TASKS || seu == NONE)
+			return false;
+		b->async[b->n] = b->d->seu[seu].async;
+		b->task[b->n++] = t;
+	}
+	return true;
+}
+
+/* Turns by which the end of an edge comes too early, with what is ahead; 0: it is a matter of the
+ * order in the turn. */
+static bool binds(const struct body *b, const struct edge *e, uint32_t ahead, int *turns)
+{
+	int from = find_in(b, e->from), to = find_in(b, e->to);
+
+	if (e->loop != b->loop || e->reuse || from == NONE || to == NONE)
+		return false;
+	*turns = (int)(ahead >> to & 1) - (int)(ahead >> from & 1) - e->distance;
+	return true;
+}
+
+static bool is_possible(const struct body *b, uint32_t ahead)
+{
+	int turns;
+
+	for (int i = 0; i < b->g->edges.n; i++)
+		if (binds(b, &b->g->edges.v[i], ahead, &turns) && turns > 0)
+			return false;
+	return true;
+}
+
+/* Does it come after one of `open`, in the same turn? */
+static bool must_wait(const struct body *b, int x, uint32_t ahead, uint32_t open)
+{
+	int turns;
+
+	for (int i = 0; i < b->g->edges.n; i++) {
+		const struct edge *e = &b->g->edges.v[i];
+
+		if (e->to == b->task[x] && e->from != e->to && binds(b, e, ahead, &turns) &&
+		    turns == 0 && open >> find_in(b, e->from) & 1)
+			return true;
+	}
+	return false;
+}
+
+static bool goes_before(const struct body *b, uint32_t ahead, int x, int y)
+{
+	bool xa = ahead >> x & 1, ya = ahead >> y & 1;
+
+	if (b->async[x] != b->async[y])
+		return b->async[x];
+	return xa != ya ? ya : x < y;
+}
+
+/* False if what must come first goes round. */
+static bool arrange(const struct body *b, uint32_t ahead, struct order *out)
+{
+	uint32_t open = b->n ? (uint32_t)((UINT64_C(1) << b->n) - 1) : 0;
+
+	*out = (struct order){ 0 };
+	while (open) {
+		int best = NONE;
+
+		for (int i = 0; i < b->n; i++)
+			if (open >> i & 1 && !must_wait(b, i, ahead, open & ~(UINT32_C(1) << i)) &&
+			    (best == NONE || goes_before(b, ahead, i, best)))
+				best = i;
+		if (best == NONE)
+			return false;
+		out->v[out->n].task = b->g->tasks.v[b->task[best]].task;
+		out->v[out->n++].at = ahead >> best & 1;
+		open &= ~(UINT32_C(1) << best);
+	}
+	return true;
+}
+
+static void program_order(const struct body *b, struct order *out)
+{
+	*out = (struct order){ .n = b->n };
+	for (int i = 0; i < b->n; i++)
+		out->v[i].task = b->g->tasks.v[b->task[i]].task;
+}
+
+static bool equal(const struct order *x, const struct order *y)
+{
+	for (int i = 0; i < x->n; i++)
+		if (x->v[i].task != y->v[i].task || x->v[i].at != y->v[i].at)
+			return false;
+	return x->n == y->n;
+}
+
+static int members(uint32_t set)
+{
+	int n = 0;
+
+	for (; set; set &= set - 1)
+		n++;
+	return n;
+}
+
+int orders_add(struct orders *o, const struct order *x)
+{
+	for (int i = 0; i < o->n; i++)
+		if (equal(&o->v[i], x))
+			return i;
+	if (o->n == ORDERS_MAX)
+		return NONE;
+	o->v[o->n] = *x;
+	return o->n++;
+}
+
+void orders_find(const struct graph *g, const struct vdevice *d, int phase, int loop, struct orders *out)
+{
+	struct body b = { .g = g, .d = d, .phase = phase, .loop = loop };
+	uint32_t most;
+
+	out->n = out->most = 0;
+	if (!collect(&b))
+		return;
+	program_order(&b, &out->v[out->n++]);
+	most = b.n <= 12 ? (UINT32_C(1) << b.n) - 1 : 0;	/* sets that are not all of it */
+	for (int n = 0; n < b.n; n++)
+		for (uint32_t ahead = 0; ahead < most; ahead++) {
+			struct order x;
+
+			if (members(ahead) == n && is_possible(&b, ahead) && arrange(&b, ahead, &x) &&
+			    out->n < SETS_MAX)
+				orders_add(out, &x);
+		}
+	out->most = out->n - 1;
+}

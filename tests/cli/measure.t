@@ -1,0 +1,173 @@
+# Many plans, compiled in the background and timed in turns, by fake libraries: the driver makes each
+# kernel as fast, or as wrong, as it is told to, by the shared memory that it has.
+. tests/lib.sh
+
+fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
+[ -e "$fakes/fake_cuda.so" ] && [ -e "$fakes/fake_nvrtc.so" ] ||
+	t_skip_all "no fake libraries in $fakes: make check builds them"
+export MILLRACE_LIBCUDA=$fakes/fake_cuda.so MILLRACE_LIBNVML=$fakes/fake_nvml.so
+export MILLRACE_LIBNVRTC=$fakes/fake_nvrtc.so
+
+# plans[n] has rings of n versions, and so another number of bytes.
+cat >"$T/plans.lua" <<'E'
+bound = mr.examples.gemm{m = 256, n = 256, k = 256}
+device = mr.device "h200"
+plans = {}
+for n = 2, 7 do
+  local plan = mr.plan(bound:graph{tile = {m = 128, n = 64, k = 64}}, device)
+  plan:buffers{a = n, b = n}
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  plans[n] = plan
+end
+measure = require "millrace.measure"
+function try(o)
+  local candidates, names = {}, {}
+  for n = 2, 7 do
+    if plans[n] then
+      candidates[#candidates + 1] = {plan = plans[n], predicted = 1e-4 + n * 1e-7}
+      names[#candidates] = n
+    end
+  end
+  o = o or {}
+  o.gain, o.doubt, o.alarm = 0, 0.5, function(row) print("alarm", row.why, row.script == row.plan:script()) end
+  o.limit = o.limit or 0.5
+  local r = measure(bound, device, candidates, o)
+  table.sort(r.results, function(a, b) return a.predicted < b.predicted end)
+  for _, row in ipairs(r.results) do
+    local n = math.floor((row.predicted - 1e-4) * 1e7 + 0.5)
+    print(n, row.status, row.ms and ("%.3f"):format(row.score), row.why)
+  end
+  print("best", r.best and math.floor((r.best.predicted - 1e-4) * 1e7 + 0.5), r.ended, r.trials)
+end
+E
+b2=67584 b3=92160 b4=116736 b5=141312 b6=165888
+t_cmd 'six plans' 0 "$MILLRACE" -e "dofile '$T/plans.lua'
+	for n = 2, 7 do print(n, plans[n]:compile{text=true}.smem) end"
+t_out '  have these bytes' <<E
+2	$b2
+3	$b3
+4	$b4
+5	$b5
+6	$b6
+7	190464
+E
+
+#---- races -----------------------------------------------------------------------------------
+export FAKE_CUDA_KERNELS="$b2=500 $b3=400 $b4=410"
+cat >"$T/race.lua" <<'E'
+dofile(arg[1])
+local r = mr.race({two = plans[2], three = plans[3]:compile(), four = plans[4]}, {seconds = 0.02})
+print((tostring(r):gsub("%d+ rounds", "N rounds")))
+print(r.base, r[1].name, r[1].kernel.smem, r.rounds >= 12, r.cache)
+local r = mr.race({plans[2], plans[3]}, {seconds = 0.02, base = 1, turn = 0.002})
+print(r[1].name, ("%.3f"):format(r[1].ratio), r[2].name, r[2].ratio)
+E
+t_cmd 'a race' 0 "$MILLRACE" "$T/race.lua" "$T/plans.lua"
+t_out '  is sorted, and compares with the fastest' <<'E'
+gemm, N rounds in turns, cold L2
+         ms   min   max  of three  19 of 20 times in  TFLOP/s
+three   0.4   0.4   0.4    1.0000   1.0000 to 1.0000  0.08389
+four   0.41  0.41  0.41    1.0250   1.0250 to 1.0250  0.08184
+two     0.5   0.5   0.5    1.2500   1.2500 to 1.2500  0.06711
+three	three	92160	true	cold L2
+2	0.800	1	1.0
+E
+FAKE_CUDA_DRIFT=0.3 t_cmd 'while the device becomes slower' 0 "$MILLRACE" -e "dofile '$T/plans.lua'
+	local r = mr.race({a = plans[3], b = plans[4]}, {seconds = 0.2})
+	local slower = r[1].max / r[1].min
+	print(r[1].name, slower > 1.05, math.abs(r[2].ratio - 1.025) < 0.002)"
+t_is '  ratios stay' "$(<"$T/out")" 'a	true	true'
+
+refuses() { # CODE ERE
+	t_cmd "$1" 1 "$MILLRACE" -e "dofile '$T/plans.lua' $1"
+	t_err '  is refused at its place' "^millrace: \(command line\):1: race: $2\$"
+}
+refuses 'mr.race()' 'table of kernels expected, got nil'
+refuses 'mr.race{}' 'there is no kernel to race'
+refuses 'mr.race{3}' 'kernel or plan expected as 1, got 3'
+refuses 'mr.race({plans[2]}, {second = 1})' "unknown option 'second'; did you mean 'seconds'\\?"
+refuses 'mr.race({plans[2]}, {seconds = 0})' 'seconds must be a number of seconds, got 0'
+refuses 'mr.race({a = plans[2]}, {base = "b"})' "there is no 'b' to compare with; did you mean 'a'\\?"
+refuses 'mr.race{plans[2]:compile{text=true}}' '1 is text alone; compile it without text=true'
+refuses 'mr.race{plans[2], mr.load_plan("gemm_cooperative", mr.examples.gemm{m=256, n=256, k=512})}' \
+	"'1' and '2' do not compute the same"
+FAKE_CUDA_KERNELS="$b3=fault" t_cmd 'a race with one that faults' 1 "$MILLRACE" -e "dofile '$T/plans.lua'
+	mr.race{a = plans[2], b = plans[3]}"
+t_err '  names it' "after 'gemm_main' \(b\) failed with CUDA_ERROR_ILLEGAL_ADDRESS"
+
+#---- measuring -------------------------------------------------------------------------------
+export FAKE_CUDA_KERNELS="$b2=500 $b3=400 $b4=410 $b5=wrong $b6=fault"
+FAKE_NVRTC_SPILLS='EACH(i, 7)' FAKE_CUDA_LOG=$T/log t_cmd 'plans of all kinds' 0 \
+	"$MILLRACE" -e "dofile '$T/plans.lua' try()"
+t_is '  each comes to what it is' "$(sed 's/failed	nil.*touched memory.*/failed	nil	touched memory/; s/-nan/nan/' "$T/out" | sort)" \
+"$(sort <<'E'
+alarm	its result is off by nan	true
+2	ok	0.500	nil
+3	ok	0.400	nil
+4	ok	0.410	nil
+5	wrong	nil	its result is off by nan
+6	failed	nil	touched memory
+7	skipped	nil	'gemm_main' keeps registers in memory: a thread stores 64 bytes and loads 96
+best	3	done	5
+E
+)"
+t_is '  the reference is computed once' "$(grep -c '^plain_main' "$T/log")" 1
+t_is '  what is skipped never runs' "$(grep -c '^gemm_main 190464' "$T/log")" 0
+
+FAKE_CUDA_KERNELS="$b2=500 $b3=hang" t_cmd 'one that hangs' 0 "$MILLRACE" -e "dofile '$T/plans.lua'
+	plans[4], plans[5], plans[6], plans[7] = nil try()"
+t_like '  costs itself' "$(<"$T/out")" "3	failed	nil	'gemm_main' did not finish within 0.5 s"
+t_like '  and nothing else' "$(<"$T/out")" 'best	2	done	2'
+FAKE_NVRTC_SERIALIZES=gemm_main t_cmd 'if all have their products serialized' 0 "$MILLRACE" -e \
+	"dofile '$T/plans.lua' plans[5], plans[6], plans[7] = nil try()"
+t_like '  they are measured nevertheless' "$(<"$T/out")" 'best	3	done	3'
+
+# A worker is killed while it compiles.
+mkdir "$T/gate"
+XDG_CACHE_HOME=$T/cold FAKE_NVRTC_GATE=$T/gate FAKE_CUDA_KERNELS="$b2=500 $b3=400 $b4=410" \
+	"$MILLRACE" -e "dofile '$T/plans.lua' plans[5], plans[6], plans[7] = nil try()" >"$T/out" 2>"$T/err" &
+pid=$!
+compiling() { [ "$(ls "$T/gate" | grep -c '[0-9]')" -ge 1 ]; }
+t_ok 'a worker compiles' t_until 60 compiling
+kill -KILL "$(ls "$T/gate" | head -1)"
+touch "$T/gate/open"
+wait $pid
+t_is 'with a worker killed the run ends well' $? 0
+t_is '  one candidate failed, two are measured' "$(grep -c '	ok	' "$T/out") $(grep -c '	failed	' "$T/out")" '2 1'
+t_like '  and says why' "$(<"$T/out")" 'failed	nil	the worker process was killed by signal 9'
+
+# Ctrl-C while a kernel hangs: what was measured is kept, and the shell goes on. On one core, for one
+# plan after the other.
+core=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/')
+rm -f "$T/in" "$T/out"
+mkfifo "$T/in"
+FAKE_CUDA_KERNELS="$b2=500 $b3=hang" FAKE_CUDA_HANGS=$T/hangs \
+	taskset -c "$core" "$MILLRACE" -i <"$T/in" >"$T/out" 2>&1 &
+pid=$!
+exec 9>"$T/in"
+echo "dofile '$T/plans.lua' plans[4], plans[5], plans[6], plans[7] = nil try{limit = 600}" >&9
+t_ok 'a kernel hangs' t_until 60 test -e "$T/hangs"
+kill -INT $pid
+t_ok 'Ctrl-C ends it' t_until 60 grep -q '^best' "$T/out"
+t_like '  the best is kept' "$(<"$T/out")" '^best	2	interrupted	1'
+echo 'print(6 * 7)' >&9
+t_ok '  and the shell lives' t_until 60 grep -q ^42 "$T/out"
+exec 9>&-
+wait $pid
+
+# Ctrl-C while all wait for the compiler.
+rm -rf "$T/gate" "$T/in" "$T/out"
+mkdir "$T/gate"
+mkfifo "$T/in"
+XDG_CACHE_HOME=$T/colder FAKE_NVRTC_GATE=$T/gate "$MILLRACE" -i <"$T/in" >"$T/out" 2>&1 &
+pid=$!
+exec 9>"$T/in"
+echo "dofile '$T/plans.lua' try()" >&9
+t_ok 'workers compile' t_until 60 compiling
+kill -INT $pid
+t_ok 'Ctrl-C ends that' t_until 60 grep -q '^best	nil	interrupted	0' "$T/out"
+t_is '  and the workers, but for that of the device' "$(ps -o pid= --ppid "$pid" | wc -l)" 1
+exec 9>&-
+wait $pid
+t_done

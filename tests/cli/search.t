@@ -1,0 +1,78 @@
+# A search that measures, on fake libraries: what it measured is kept, the same search again answers at once,
+# and kill -9 takes no finished measurement with it.
+. tests/lib.sh
+
+fakes=$(dirname "$(readlink -f "$MILLRACE")")/fake
+[ -e "$fakes/fake_cuda.so" ] && [ -e "$fakes/fake_nvrtc.so" ] ||
+	t_skip_all "no fake libraries in $fakes: make check builds them"
+export MILLRACE_LIBCUDA=$fakes/fake_cuda.so MILLRACE_LIBNVML=$fakes/fake_nvml.so
+export MILLRACE_LIBNVRTC=$fakes/fake_nvrtc.so FAKE_CUDA_NAME='NVIDIA H200' FAKE_CUDA_SMS=132
+export MILLRACE_STORE=$T/store.db
+
+cat >"$T/find.lua" <<'E'
+local size, o = math.tointeger(arg[1]), load("return " .. (arg[2] or "{}"))()
+bound = mr.examples.gemm{m = size, n = 128, k = 128}
+o.progress = function(state) print(("%d %s"):format(state.last.id, state.last.status)) io.stdout:flush() end
+r = assert(mr.search(bound, mr.device "h200", o))
+print(("%s, %s, %d rows"):format(r.ended, r.measured and "measured" or "predicted", #r.measurements))
+E
+rows() { # KIND SIZES
+	"$MILLRACE" -e "print(#mr.store:list{kind='$1', sizes='$2'})"
+}
+
+t_cmd 'the best four by model' 0 "$MILLRACE" "$T/find.lua" 256 '{trials=4}'
+t_out '  are measured' <<'E'
+1 ok
+2 ok
+3 ok
+4 ok
+trials, measured, 4 rows
+E
+t_is '  and kept' "$(rows search 'm=256 n=128 k=128')" 4
+t_is '  the best of them as the answer' "$(rows searched 'm=256 n=128 k=128')" 1
+t_cmd 'the same again' 0 "$MILLRACE" "$T/find.lua" 256 '{trials=4}'
+t_out '  is remembered' <<<'remembered, measured, 1 rows'
+t_cmd 'unless it is to be fresh' 0 "$MILLRACE" "$T/find.lua" 256 '{trials=2, fresh=true}'
+t_out '  then it measures' <<'E'
+1 ok
+2 ok
+trials, measured, 2 rows
+E
+t_cmd 'on the model alone' 0 "$MILLRACE" "$T/find.lua" 256 '{measure=false}'
+t_out '  nothing is measured' <<<'done, predicted, 0 rows'
+t_cmd 'a device that is not the model' 1 "$MILLRACE" -e \
+	"mr.search(mr.examples.gemm{m=64, n=64, k=64}, mr.device 'a100', {measure=true})"
+t_err '  is told' "measure=true needs an attached device: the attached NVIDIA H200 is not what 'a100' is a model of"
+
+#---- kill -9 ----------------------------------------------------------------------------------
+# Each row is told when it is in the store. The search is killed when it has told a few, and goes on from
+# there the next time. MILLRACE_KILLS: how often.
+mkfifo "$T/done"
+told=0
+for ((round = 0; round < ${MILLRACE_KILLS:-8}; round++)); do
+	"$MILLRACE" "$T/find.lua" 1024 '{trials=100, seconds=60}' >"$T/done" 2>>"$T/killed.err" &
+	pid=$!
+	exec 9<"$T/done"
+	for ((i = 0; i <= round % 3; i++)); do
+		read -r got <&9 || break
+		[[ $got == *ok ]] && told=$((told + 1))
+	done
+	kill -KILL $pid 2>/dev/null
+	while read -r got <&9; do [[ $got == *ok ]] && told=$((told + 1)); done
+	wait $pid 2>/dev/null
+	exec 9<&-
+done
+kept=$(rows search 'm=1024 n=128 k=128')
+t_ok "of $told measurements that were told none is lost ($kept are kept)" [ "$kept" -ge "$told" ]
+t_ok '  and many were made' [ "$told" -ge "${MILLRACE_KILLS:-8}" ]
+t_is '  and nothing was said of it' "$(<"$T/killed.err")" ''
+
+#---- two at once ------------------------------------------------------------------------------
+"$MILLRACE" "$T/find.lua" 2048 '{trials=6}' >"$T/one" 2>&1 &
+"$MILLRACE" "$T/find.lua" 4096 '{trials=6}' >"$T/two" 2>&1
+wait
+t_like 'two shells on one store: the first' "$(<"$T/one")" 'measured, 6 rows$'
+t_like '  and the second' "$(<"$T/two")" 'measured, 6 rows$'
+t_is '  all is kept' "$(rows search 'm=2048 n=128 k=128') $(rows search 'm=4096 n=128 k=128')" '6 6'
+
+t_done

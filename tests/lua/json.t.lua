@@ -1,0 +1,183 @@
+-- JSON, read back by another parser, says what Lua's fields say.
+local mr = require "millrace"
+local json = require "millrace.json"
+local here = arg[0]:match "^(.*/)" or "./"
+local tap = dofile(here .. "tap.lua")
+local parse = dofile(here .. "lib/parse_json.lua")
+local ok, is, like, refuses = tap.ok, tap.is, tap.like, tap.refuses
+local null = parse.null
+
+---- the encoder ------------------------------------------------------------------------------
+
+local function again(value) return (parse(json.encode(value))) end
+
+local numbers, wrong = {0, 1, -1, 0.1, -2.5, 1 / 3, 1e300, 5e-324, 2^53, 2^63, 123456789.125, math.maxinteger, math.mininteger}, 0
+for i = 1, 2000 do numbers[#numbers + 1] = string.unpack("d", string.pack("i8", i * 0x1234567890abcdef)) end
+for _, x in ipairs(numbers) do
+  local got = again(x)
+  if x ~= x or x == math.huge or x == -math.huge then
+    wrong = wrong + (got == null and 0 or 1)
+  elseif got ~= x then
+    wrong = wrong + 1
+  end
+end
+is(wrong, 0, "numbers are read back as they were")
+is(json.encode{0 / 0, math.huge, -math.huge}, "[null, null, null]", "what is no number is null")
+is(json.encode(3), "3", "an integer has no point")
+is(json.encode(3.0), "3.0", "a float that is whole has one")
+
+is(again "a\"b\\c/d\n\t\0\1\31\127ü€😀", "a\"b\\c/d\n\t\0\1\31\127ü€😀", "texts are read back as they were")
+is(again "a\xffb\xc3", "a\u{FFFD}b\u{FFFD}", "bytes that are no UTF-8 are replaced")
+is(again "\xed\xa0\x80\xf4\x90\x80\x80\xc0\x80", ("\u{FFFD}"):rep(9), "so are halves of pairs, too large and overlong ones")
+local bad = 0
+for i = 1, 500 do
+  local bytes = {}
+  for k = 1, 8 do bytes[k] = string.char((i * 73 + k * k * i * 151) % 256) end
+  if not pcall(parse, json.encode(table.concat(bytes))) then bad = bad + 1 end
+end
+is(bad, 0, "any bytes give what parses")
+
+is(json.encode{b = 1, a = {2, 3}, c = {}}, '{\n "a": [2, 3],\n "b": 1,\n "c": {}\n}', "keys are sorted")
+is(json.encode(json.object("z y a", {a = 1, z = 2})), '{"z": 2, "y": null, "a": 1}', "or in the order asked for")
+is(json.encode(json.list{}), "[]", "an empty list is one")
+ok(not pcall(json.encode, print), "a function has no JSON")
+
+---- what has a json method ----------------------------------------------------------------------
+
+-- Fields of the object are those of Lua's, nil being null; but for those in `but`.
+local function same(object, value, but, what)
+  local differ = {}
+  for key, got in pairs(object) do
+    local want = value[key]
+    if type(got) ~= "table" or got == null then
+      if want == nil or want ~= want then want = null end
+      if not (but or ""):find("%f[%w_]" .. key .. "%f[^%w_]") and got ~= want then differ[#differ + 1] = key end
+    end
+  end
+  return ok(#differ == 0, what, table.unpack(differ))
+end
+
+local function same_list(got, want, but, what)
+  is(#got, #want, what .. ": as many")
+  for i, x in ipairs(got) do
+    local g, w = {}, want[i]
+    for key, v in pairs(x) do g[key] = v end
+    local good = true
+    for key, v in pairs(g) do
+      if (type(v) ~= "table" or v == null) and not (but or ""):find(key, 1, true) then
+        local want_v = w[key]
+        if want_v == nil then want_v = null end
+        good = good and v == want_v
+      end
+    end
+    if not good then return ok(false, what .. (": number %d is the same"):format(i)) end
+  end
+  return ok(true, what .. ": the same")
+end
+
+local function keys(order, object, want, what) is(table.concat(order[object], " "), want, what) end
+
+local plan = mr.load_plan "attention_pingpong"
+local tl = plan:simulate{events = 200}
+local got, order = parse(tl:json())
+keys(order, got, "format program device measured unit cycles seconds clock_hz full_clock_hz power energy doubt tie cache "
+  .. "overhead tflops ii res_mii rec_mii bound utilization played unpriced phases lanes events", "a timeline's fields")
+is(got.format, "millrace timeline 1", "  its format")
+same(got, tl, "format device", "  and what they say")
+is(got.device, "h200", "  its device")
+same(got.utilization, tl.utilization, nil, "  its units")
+same(got.energy, tl.energy, nil, "  its energy")
+same_list(got.events, tl.events, nil, "events")
+same_list(got.phases, tl.phases, nil, "phases")
+keys(order, got.events[1], "task lane copy seu phase iteration tile ready issue start end cause on late", "an event's fields")
+is(got.program.name, "flash_attention", "its program")
+same(got.program.sizes, plan.graph.program.axes, nil, "  with the sizes")
+keys(order, got.program.sizes, "b h m d n hkv", "  in their order")
+is(#got.lanes, 3, "its lanes")
+ok(got.lanes[2].name == "c0" and got.lanes[2].warps == 4 and got.lanes[2].registers == 240
+  and got.lanes[1].registers == null, "  with warps and registers")
+is(tl:json(), plan:simulate{events = 200}:json(), "the same timeline gives the same text")
+
+local short = parse(tl:json{events = false})
+is(short.events, null, "events can be left out")
+refuses('require "millrace".load_plan "gemm_cooperative":simulate():json{event = true}',
+  "user.lua:1: json: unknown option 'event'; did you mean 'events'?", "a misspelt option is told")
+refuses('require "millrace".load_plan "gemm_cooperative":simulate():json{events = 3}',
+  "user.lua:1: json: events must be true or false, got 3")
+
+local small = mr.load_plan("gemm_cooperative", mr.examples.gemm{m = 128, n = 256, k = 64})
+local traced = small:compile{target = "host"}:trace()
+got = parse(traced:json())
+same(got, traced, "format device", "a trace says what it is")
+is(got.seconds, null, "  without a clock there are no seconds")
+same_list(got.events, traced.events, nil, "its events")
+
+local g = plan.graph
+got, order = parse(g:json())
+keys(order, got, "format program tile tiles flops bytes tasks buffers edges", "a graph's fields")
+same(got, g, "format", "  and what they say")
+same_list(got.tasks, g.tasks, nil, "sTasks")
+same_list(got.buffers, g.buffers, nil, "buffers")
+same_list(got.edges, g.edges, nil, "dependences")
+is(table.concat(got.tasks[3].reads, " "), table.concat(g.tasks[3].reads, " "), "what an sTask reads")
+ok(#got.tasks[1].reads == 0 and g:json():find('"reads": %[%]'), "nothing is an empty list")
+
+got, order = parse(plan:json())
+keys(order, got, "format program device tile lanes rings entries waits grid script", "a plan's fields")
+is(got.script, plan:script(), "its script")
+same(got.rings, plan.rings, nil, "its rings")
+same(got.tile, plan.tile, nil, "its tile")
+local copy, lines = mr.plan(g, plan.device), {}
+for _, e in ipairs(got.entries) do
+  lines[#lines + 1] = ('plan:append("%s", {seu="%s", lane="%s"%s})'):format(e.task, e.seu, e.lane,
+    e.at ~= 0 and ", at=" .. e.at or "")
+end
+local found = {}
+for line in plan:script():gmatch "plan:append[^\n]*" do found[#found + 1] = line end
+is(table.concat(lines, "\n"), table.concat(found, "\n"), "its order")
+local turn
+for _, w in ipairs(got.waits) do turn = w.task == "mma_qk.0" and w.on == "mma_pv.1" and w or turn end
+ok(turn and turn.distance == 2 and turn.when == "issued", "its waits")
+local clustered = plan:copy()
+clustered:grid{raster = "columns", group = 4}
+got = parse(clustered:json())
+ok(got.grid.raster == "columns" and got.grid.group == 4, "its grid")
+
+local _, problems = copy:check()
+got, order = parse(problems:json())
+same_list(got, problems, "file line", "problems")
+keys(order, got[1], "code message hint task other edge place file line", "a problem's fields")
+local broken = plan:copy()
+broken:unwait("softmax.0", "mma_qk.0")
+_, problems = broken:check()
+got = parse(problems:json())
+same(got[1].edge, problems[1].edge, nil, "its dependence")
+is(("%s:%d"):format(got[1].file, got[1].line), problems[1].place, "its place")
+_, problems = plan:check()
+is(problems:json(), "[]\n", "no problems are an empty list")
+is(#problems, 0, "a list of problems is a plain list")
+ok(next(problems) == nil, "  with nothing in it")
+
+local r = mr.search(mr.examples.gemm{m = 512, n = 512, k = 512}, mr.device "h200", {trials = 10})
+got, order = parse(r:json())
+keys(order, got, "format program device tile seconds ii bound gap bound_seconds proven trials shapes pruned ended why plan",
+  "a search's fields")
+same(got, r, "format device why plan", "  and what they say")
+is(got.plan, r.plan:script(), "  its plan")
+is(got.why, r.why(), "  its explanation")
+same(got.tile, r.plan.tile, nil, "  its tile")
+local names = {}
+for name in pairs(r) do names[name] = true end
+ok(not names.json, "the method is no field")
+
+local err = small:compile{target = "host"}:check{}
+got = parse(err:json())
+same(got, err, "format", "what check gives")
+like(got.format, "^millrace check 1$", "  its format")
+
+-- What bench gives needs a device; its fields do not.
+local timed = {ms = 0.5, min = 0.4, max = 0.75, runs = 20, tflops = 660.5, gbps = 100, cache = "cold L2"}
+got, order = parse(require("millrace.report").benchmark(timed))
+same(got, timed, "format", "what bench gives")
+keys(order, got, "format ms min max runs tflops gbps watts cache", "  its fields")
+tap.done_testing()

@@ -1,0 +1,270 @@
+-- measure.lua: what is measured, in what order, and when it ends; on a device that is none.
+local mr = require "millrace"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local ok, is, near = tap.ok, tap.is, tap.near
+local measure, new_belief, new_queue = require "millrace.measure", require "millrace.belief", require "millrace.queue"
+local paired = require "millrace.paired"
+
+---- the device ---------------------------------------------------------------------------------
+
+-- Numbers from 0 to 1, the same everywhere.
+local function random(seed)
+  local state = seed
+  return function()
+    state = (state * 6364136223846793005 + 1442695040888963407) & 0x7fffffffffffffff
+    return (state >> 10) / (1 << 53)
+  end
+end
+
+-- About normal, of spread 1.
+local function normal(seed)
+  local u = random(seed)
+  return function()
+    local sum = 0
+    for _ = 1, 12 do sum = sum + u() end
+    return sum - 6
+  end
+end
+
+-- A server that knows the true times; o: noise= (a share), room=, how= (script -> status), log= (what it was
+-- asked, in order), late= (polls until an item is ready).
+local function device(times, o)
+  o = o or {}
+  local noise, log, clock = normal(o.seed or 7), o.log or {}, 0
+  local server = {room = o.room or 3, waits = 0}
+  local function time(item) return times[item.script] * (1 + (o.noise or 0) * noise()) end
+  function server:wait() self.waits = self.waits + 1 end
+  function server:begin(item)
+    log[#log + 1] = "begin " .. (item.script or "final")
+    local polls = 0
+    return {
+      drop = function() log[#log + 1] = "drop " .. item.script end,
+      poll = function(_, incumbent)
+        polls = polls + 1
+        if polls <= (o.late or 0) then return nil end
+        log[#log + 1] = "measure " .. (item.script or "final")
+        if o.measuring then o.measuring(item) end
+        clock = clock + 0.1
+        if item.finalists then
+          local row, base = {id = 0, status = "ok", results = {}, device_seconds = 0.1}, nil
+          for _, x in ipairs(item.finalists) do
+            local ms = times[x.script] * (1 + (o.noise or 0) / 10 * noise())
+            base = base or ms
+            row.results[x.id] = {ms = ms, ratio = ms / base, low = ms / base, high = ms / base}
+          end
+          return row
+        end
+        local status = o.how and o.how(item) or "ok"
+        local row = {id = item.id, status = status, device_seconds = 0.1, script = item.script}
+        if status ~= "ok" then
+          row.why = "because"
+          return row
+        end
+        row.ms = time(item)
+        if incumbent then
+          row.against, row.ratio = incumbent.id, row.ms / times[incumbent.script]
+          row.low, row.high = row.ratio * 0.99, row.ratio * 1.01
+        end
+        return row
+      end,
+    }
+  end
+  return server, log, function() return clock end
+end
+
+-- A space of n plans whose predictions are off by a bias and a spread, sorted by prediction.
+local function space(n, bias, spread, seed)
+  local noise, u, candidates, times = normal(seed), random(seed + 1), {}, {}
+  for i = 1, n do
+    local truth = 1 + u() * 1.5
+    local name = "p" .. i
+    times[name] = truth
+    candidates[i] = {script = name, predicted = truth * 1e-3 / bias * math.exp(spread * noise())}
+  end
+  table.sort(candidates, function(a, b) return a.predicted < b.predicted end)
+  local best = math.huge
+  for _, t in pairs(times) do best = math.min(best, t) end
+  return candidates, times, best
+end
+
+local function scripts(results)
+  local list = {}
+  for i, row in ipairs(results) do list[i] = row.script end
+  return table.concat(list, " ")
+end
+
+---- statistics ---------------------------------------------------------------------------------
+
+near(paired.median{3, 1, 2}, 2, 0, "a median")
+near(paired.median{4, 1, 2, 3}, 2.5, 0, "of an even number")
+local m, low, high = paired.interval{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+ok(m == 6.5 and low == 3 and high == 10, "of twelve values the third from either end bound the median", low, high)
+m, low, high = paired.interval{5, 1, 3}
+ok(m == 3 and low == 1 and high == 5, "of three all do")
+local ratios = paired.ratios({{1, 2}, {4, 2}, {4, 8}, {3, 6}, {1, 1}}, 2, 1)
+ok(#ratios == 2 and ratios[1] == 1 and ratios[2] == 2, "ratios are taken over pairs of rounds", table.unpack(ratios))
+
+local belief = new_belief(0.1)
+near(belief.normal(1.6449), 0.95, 1e-5, "the normal distribution")
+near(belief.normal(-2.3263), 0.01, 1e-5, "far below its mean")
+near(belief:chance({predicted = 1}, 1), 0.5, 1e-7, "before any measurement a prediction is as likely too high as too low")
+ok(belief:chance({predicted = 1}, 0.7) < belief:chance({predicted = 1}, 0.9), "and less likely by much than by little")
+for _ = 1, 8 do belief:learn({predicted = 1}, 1.3) end
+local mean, spread = belief:state()
+ok(mean > 0.15 and mean < math.log(1.3) and spread < 0.1, "a bias is learned", mean, spread)
+ok(belief:chance({predicted = 1.1}, 1.3) < 0.2, "and counts for what is not measured")
+local wide, narrow = {ways = 3, tile = 7}, {ways = 2, tile = 6}
+belief = new_belief(0.1)
+for _ = 1, 4 do
+  belief:learn({predicted = 1, traits = wide}, 1.1)
+  belief:learn({predicted = 1, traits = narrow}, 0.95)
+end
+local like_wide, like_narrow = belief:error{traits = {ways = 3, tile = 7.2}}, belief:error{traits = {ways = 2, tile = 6.2}}
+ok(like_wide > 0.03 and like_narrow < like_wide - 0.05, "what is like another errs like it", like_wide, like_narrow)
+local _, unsure = belief:error{traits = {ways = 9}}
+local _, sure = belief:error{traits = wide}
+ok(unsure > sure, "and what is like nothing is less sure", unsure, sure)
+near(new_belief(0):chance({predicted = 1}, 2), 1, 0, "a model without doubt is believed")
+
+---- the best is found -------------------------------------------------------------------------
+
+local most, worst = 0, 1
+for seed = 1, 20 do
+  local candidates, times, best = space(300, 1.25, 0.03, seed * 100)
+  local server = device(times, {noise = 0.003, seed = seed})
+  local r = measure(nil, nil, candidates, {server = server, doubt = 0.08})
+  most, worst = math.max(most, r.trials), math.min(worst, best / times[r.best.script])
+  if r.ended ~= "sure" then ok(false, "ended: " .. r.ended) end
+end
+ok(worst >= 0.99, ("of 300 plans, in 20 spaces, the best or one within 1 %% is found: %.3f"):format(worst))
+ok(most <= 40, ("with at most 40 trials: %d"):format(most))
+
+local candidates, times, best = space(300, 1.0, 0.005, 5)
+local r = measure(nil, nil, candidates, {server = device(times), doubt = 0.1})
+local few = r.trials
+ok(best / times[r.best.script] >= 0.99 and few <= 15, "a model that turns out to be good needs few trials", few)
+candidates, times, best = space(300, 1.4, 0.005, 5)
+r = measure(nil, nil, candidates, {server = device(times), doubt = 0.1})
+ok(r.trials <= few + 8 and math.abs(r.bias - math.log(1.4)) < 0.1, "one with a bias hardly more: it is learned", r.trials, r.bias)
+
+-- Nothing but the first can win.
+r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 9e-3}},
+  {server = device{a = 1, b = 9}, doubt = 0.1})
+ok(r.ended == "sure" and scripts(r.results) == "a" and r.why:find "probability above 5 %%", "what cannot win is not measured", r.why)
+r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 1e-3, bound = 1e-3}},
+  {server = device({a = 1, b = 2}, {room = 1}), doubt = 0.1})
+ok(scripts(r.results) == "a" and r.ended == "sure", "nor what its bound keeps from winning", scripts(r.results))
+
+---- ties ------------------------------------------------------------------------------------------
+
+candidates, times = {}, {}
+for i = 1, 6 do
+  candidates[i], times["t" .. i] = {script = "t" .. i, predicted = 1e-3}, 1
+end
+times.t4 = 0.998
+r = measure(nil, nil, candidates, {server = device(times, {noise = 0.003}), doubt = 0.1, gain = 0})
+is(r.best.script, "t4", "of plans too near to call the last race tells")
+ok(r.best.final and r.best.final.ms, "and what it told is there")
+r = measure(nil, nil, candidates, {server = device(times), doubt = 0.1, final = false})
+ok(not r.best.final, "it can be left out")
+
+---- order ------------------------------------------------------------------------------------------
+
+local server, log = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {room = 2})
+local rows = {}
+candidates = {}
+for i, name in ipairs{"a", "b", "c", "d"} do candidates[i] = {script = name, predicted = 1e-3 + i * 1e-6} end
+r = measure(nil, nil, candidates, {server = server, final = false, gain = 0, doubt = 0.5, put = function(row)
+  rows[#rows + 1] = row
+  log[#log + 1] = "put " .. row.script
+end})
+is(table.concat(log, ", "), "begin a, begin b, measure a, put a, begin c, measure b, put b, begin d, measure c, put c, "
+  .. "measure d, put d", "each row is put before the next is measured, while the next ones are prepared")
+ok(rows[2].against == rows[1].id and rows[2].ratio and not rows[1].ratio, "each is measured against the best so far")
+ok(r.ended == "done" and #r.results == 4, "and all of them, if all may win")
+
+local given = 0
+r = measure(nil, nil, function()
+  given = given + 1
+  return candidates[given]
+end, {server = device({a = 1, b = 1.01, c = 1.02, d = 1.03}), final = false, gain = 0, doubt = 0.5, trials = 2})
+ok(r.ended == "trials" and r.trials == 2 and given == 5, "candidates may come from a function; trials are limited", given)
+
+-- What is under way when the best comes goes back, and is not measured.
+server, log = device({a = 1, b = 3, c = 3}, {room = 3})
+r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 3e-3}, {script = "c", predicted = 3e-3}},
+  {server = server, doubt = 0.1})
+is(table.concat(log, ", "), "begin a, begin b, begin c, measure a, drop c, drop b", "what cannot win any more is dropped")
+is(r.ended, "sure", "and that is an end")
+
+local clock
+server, log, clock = device({a = 1, b = 1, c = 1, d = 1}, {late = 3})
+r = measure(nil, nil, candidates, {server = server, clock = clock, seconds = 0.15, doubt = 0.5, gain = 0, final = false})
+ok(r.ended == "seconds" and r.trials == 2, "the time is limited", r.ended, r.trials)
+ok(server.waits >= 3, "what is not ready is waited for")
+
+---- what goes wrong ------------------------------------------------------------------------------
+
+local function with(how, o)
+  local alarms, done = {}, {}
+  o = o or {}
+  o.server, o.doubt, o.gain, o.final = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {how = how, room = 2}), 0.5, 0, false
+  o.alarm = function(row) alarms[#alarms + 1] = row.script end
+  o.put = function(row) done[#done + 1] = row.script .. " " .. row.status end
+  local found = measure(nil, nil, candidates, o)
+  return found, table.concat(done, ", "), alarms
+end
+
+local done, alarms
+r, done, alarms = with(function(item) return item.script == "a" and "wrong" end)
+is(done, "a wrong, b ok, c ok, d ok", "a wrong result is out")
+ok(r.best.script == "b" and alarms[1] == "a" and #alarms == 1, "and told")
+ok(r.results[1].status == "wrong" and r.results[1].script == "a" and r.results[1].why == "because", "its script is kept")
+r, done = with(function(item) return item.script == "b" and "failed" end)
+is(done, "a ok, b failed, c ok, d ok", "one that fails is out, and the others go on")
+r, done = with(function(item) return item.script ~= "c" and not item.anyway and "skipped" end)
+is(done, "a skipped, b skipped, c ok, d skipped", "those with spills are skipped")
+ok(r.best.script == "c" and r.trials == 1, "and are no trials")
+r, done = with(function(item) return not item.anyway and "skipped" end)
+is(done, "a skipped, b skipped, c skipped, d skipped, a ok, b ok, c ok, d ok", "unless there is nothing else")
+is(r.best.script, "a", "then the best of them is the best")
+r, done = with(function() return "failed" end)
+ok(r.best == nil and r.ended == "done", "if all fail there is no best")
+r = measure(nil, nil, {}, {server = device{}})
+ok(r.best == nil and r.ended == "done" and #r.results == 0, "of nothing neither")
+
+---- what is known ---------------------------------------------------------------------------------
+
+server, log = device({a = 1, b = 0.9, c = 1.02, d = 1.03}, {room = 1})
+local known = {a = {status = "ok", ms = 1}, c = {status = "ok", ms = 1.02}, d = {status = "ok", ms = 1.03}}
+r = measure(nil, nil, candidates, {server = server, final = false, doubt = 0.5, gain = 0,
+  known = function(c) return known[c.script] end})
+is(table.concat(log, ", "), "begin b, measure b", "what is known takes no time of the device")
+ok(r.best.script == "b" and r.trials == 1 and r.known == 3, "and counts", r.trials, r.known)
+near(r.best.score, 0.9, 1e-12, "new ones are raced against the best that is known")
+r = measure(nil, nil, candidates, {server = device{}, doubt = 0.5, gain = 0, known = function(c)
+  return {status = "ok", ms = ({a = 1, b = 2, c = 3, d = 4})[c.script]}
+end})
+ok(r.best.script == "a" and r.trials == 0 and #r.results == 4, "if all is known, nothing is measured")
+
+---- several servers -------------------------------------------------------------------------------
+
+local first, log1 = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {room = 1})
+local second, log2 = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {room = 1})
+r = measure(nil, nil, candidates, {server = {first, second}, doubt = 0.5, gain = 0, final = false})
+ok(r.trials == 4 and #log1 > 1 and #log2 > 1 and #log1 + #log2 == 8, "two devices share the work")
+local q = new_queue{(device({x = 1}, {late = 2}))}
+q:put{id = 1, script = "x"}
+is(q:count(), 1, "a queue tells what is under way")
+local row, item = q:take()
+ok(row.status == "ok" and item.script == "x" and q:count() == 0, "and gives rows with their items")
+is(q:take(), nil, "or nothing, if nothing is under way")
+
+---- progress -------------------------------------------------------------------------------------
+
+local told = {}
+measure(nil, nil, candidates, {server = device({a = 1, b = 1.01, c = 1.02, d = 1.03}), doubt = 0.5, gain = 0, final = false,
+  progress = function(p) told[#told + 1] = ("%d %s"):format(p.trials, p.best.script) end})
+is(table.concat(told, ", "), "1 a, 2 a, 3 a, 4 a", "progress is told after each row")
+
+tap.done_testing()

@@ -1,0 +1,164 @@
+-- mr.search in the model: what it finds is legal, the best of what it tried, the same every time, and
+-- found for programs that nobody shipped as well.
+local mr, core = require "millrace", require "millrace.core"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local ok, is, like = tap.ok, tap.is, tap.like
+
+local device <const> = mr.device "h200"
+
+local function rebuild(s, bound, rank)
+  local text, tile = s:plan(rank)
+  local plan = mr.plan(bound:graph{tile = tile}, device)
+  assert(load("local plan = ...\n" .. text, "=plan", "t", {}))(plan)
+  return plan
+end
+
+-- The whole way of a search.
+local function run(bound, tile, measured)
+  local s = core.search(bound, device, tile, measured)
+  is(s:run(math.maxinteger, math.huge), "done", bound.name .. ": to the end")
+  return s, s:found(), s:counts()
+end
+
+---- the shipped programs -----------------------------------------------------------------------
+
+local shipped = {
+  mr.examples.gemm{m = 1024, n = 2048, k = 1024},
+  mr.examples.matmul_sum{m = 512, n = 1024, k = 512},
+  mr.examples.flash_attention{b = 2, h = 4, m = 1024, d = 128},
+  mr.examples.flash_attention{b = 1, h = 4, m = 1024, d = 64, causal = true},
+  mr.examples.flash_decoding{b = 4, h = 16, hkv = 4, n = 1024, d = 64},
+  mr.examples.chunk_state{b = 1, s = 1024, h = 8, p = 64, n = 64},
+  mr.examples.chunk_scan{b = 1, s = 512, h = 4, p = 64, n = 64},
+  mr.examples.dequant_gemm{m = 256, n = 1024, k = 1024},
+  mr.examples.conv2d{n = 4, c = 64, h = 14, w = 14, k = 128, r = 3, s = 3, pad = 1},
+}
+
+for _, bound in ipairs(shipped) do
+  local s, found, counts = run(bound)
+  ok(counts.found == #found and counts.found > 5, "  many plans are legal", counts.found)
+  ok(found[1].priced, "  the best makes a kernel")
+  local sorted, least = true, math.huge
+  for i = 2, #found do
+    local a, b = found[i - 1], found[i]
+    sorted = sorted and (a.priced and not b.priced or a.priced == b.priced and a.seconds <= b.seconds)
+  end
+  for _, seconds in ipairs(s:tried()) do least = math.min(least, seconds or math.huge) end
+  ok(sorted, "  they come by rank")
+  ok(counts.bound_seconds <= found[1].seconds, "  none is under the bound", counts.bound_seconds, found[1].seconds)
+  for _, rank in ipairs{1, 2, 5} do
+    local plan = rebuild(s, bound, rank)
+    local legal, problems = plan:check()
+    ok(legal, ("  number %d is legal"):format(rank), problems)
+    local tl = plan:simulate{events = 0}
+    -- the search plays the EU that has most to do, and no more; of equal ones, which is slowest may differ
+    ok(math.abs(tl.seconds / found[rank].seconds - 1) < 0.05, "    and takes what the search says", tl.seconds, found[rank].seconds)
+  end
+end
+
+for _, bound in ipairs(shipped) do
+  local _, found, counts = run(bound, nil, true)
+  local all = #found == counts.found
+  for _, x in ipairs(found) do all = all and (not x.priced or x.seconds < math.huge) end
+  ok(all, "  to be measured: what makes no kernel does not count", #found, counts.found)
+end
+
+---- twice the same -------------------------------------------------------------------------------
+
+local bound = shipped[3]
+local a, b = run(bound), run(bound)
+is((a:plan(1)), (b:plan(1)), "the same program gives the same plan")
+is((a:plan(7)), (b:plan(7)), "  and the same others")
+local one, other = a:tried(), b:tried()
+local same = #one == #other
+for i = 1, #one do same = same and one[i] == other[i] end
+ok(same, "  in the same order", #one, #other)
+
+---- what is to be measured ----------------------------------------------------------------------
+
+local _, few = run(bound)
+local _, many = run(bound, nil, true)
+local function priced(found)
+  local n = 0
+  for _, x in ipairs(found) do n = n + (x.priced and 1 or 0) end
+  return n
+end
+ok(priced(many) > priced(few), "where plans are measured, all good ones are priced", priced(many), priced(few))
+ok(many[1].seconds <= few[1].seconds, "  and the best is no worse")
+local traits = many[1].traits
+ok(traits.ways and traits["tile m"] == math.log(many[1].traits and rebuild(a, bound, 1).tile.m, 2), "  traits tell of tiles",
+  traits["tile m"])
+
+---- tiles ------------------------------------------------------------------------------------------
+
+for _, tile in ipairs{{m = 128}, {n = {64, 96}}, {m = {64, 192}, n = 80}} do
+  local s, found = run(bound, tile)
+  local good = #found > 0
+  for rank = 1, math.min(#found, 10) do
+    local _, got = s:plan(rank)
+    for axis, want in pairs(tile) do
+      local hit = got[axis] == want
+      for _, x in ipairs(type(want) == "table" and want or {}) do hit = hit or got[axis] == x end
+      good = good and hit
+    end
+  end
+  ok(good, "  only with the extents that are wanted")
+end
+tap.refuses('mr.search(mr.examples.gemm{m=64, n=64, k=64}, mr.device "h200", {tile={q=1}})',
+  "user.lua:1: search: unknown axis 'q'; did you mean 'm'?")
+tap.refuses('mr.search(mr.examples.flash_attention{b=1, h=1, m=64, d=64}, mr.device "h200", {tile={h=1}})',
+  "user.lua:1: axis 'h' is not cut into tiles: every tile has all of it")
+tap.refuses('mr.search(mr.examples.gemm{m=64, n=64, k=64}, mr.device "h200", {tile={m={}}})', "user.lua:1: search: 1 to 24 extents of axis 'm' can be tried, not 0")
+tap.refuses('mr.search(mr.examples.gemm{m=64, n=64, k=64}, mr.device "h200", {tile=3})', "user.lua:1: search: table of tile extents expected, got 3")
+tap.refuses('mr.search(mr.examples.gemm{m=64, n=64, k=64}, mr.device "h200", {measure=1})', "user.lua:1: search: measure must be true or false, not 1")
+tap.refuses('mr.search(mr.examples.gemm{m=64, n=64, k=64}, "h200")', "user.lua:1: search: device expected, got 'h200'")
+
+---- programs that nobody shipped ---------------------------------------------------------------------
+
+local rows = mr.program("rms", function(p)
+  local m, d = p:axes("m", "d")
+  local X, O = p:input("X", {m, d}), p:output("O", {m, d})
+  local x = p:load("load_x", X)
+  O:store("store_o", p:task("norm", function()
+    return (x * mr.rsqrt(mr.rowsum(x * x, d) * (1 / d.size) + 1e-6)):to "bf16"
+  end))
+end)
+local r = mr.search(rows:bind{m = 16384, d = 128}, device, {measure = false})
+ok(r and r.plan:check(), "a program of rows alone")
+ok(r.seconds < 1.5 * r.bound_seconds, "  near what memory allows", r.seconds, r.bound_seconds)
+
+local two = mr.program("two_products", function(p)
+  local m, n, k, j = p:axes("m", "n", "k", "j")
+  local A, B, C = p:input("A", {m, k}), p:input("B", {j, k}), p:input("C", {n, j})
+  local O = p:output("O", {m, n})
+  local o = p:carry("o", {m, n}, 0)
+  local x = p:load("load_a", A)
+  p:loop(j, function()
+    local s = p:mma("first", x, p:load("load_b", B))
+    local y = p:task("act", function() return mr.max(s, 0):to "bf16" end)
+    o:add(p:mma("second", y, p:load("load_c", C)))
+  end)
+  O:store("store_o", p:task("last", function() return o:to "bf16" end))
+end)
+r = mr.search(two:bind{m = 8192, n = 128, k = 128, j = 4096}, device, {measure = false})
+ok(r and r.plan:check(), "two products with something between")
+ok(r.seconds < 2 * r.bound_seconds, "  at half of what the tensor cores could", r.seconds, r.bound_seconds)
+
+---- no plan ------------------------------------------------------------------------------------------
+
+local none, why = mr.search(mr.examples.flash_attention{b = 1, h = 1, m = 256, d = 256}, device,
+  {measure = false, tile = {m = 256, n = 256, d = 256}})
+is(none, nil, "no plan where none can be")
+like(why, "what stood in the way, by how many candidates:\n%d+: shared_memory: ", "  and why", why)
+
+---- ends -----------------------------------------------------------------------------------------------
+
+r = mr.search(bound, device, {measure = false, trials = 1})
+ok(r and r.ended == "trials" and r.trials == 1, "one trial is enough for an answer", r and r.trials)
+local phases, best, falls = {}, math.huge, true
+for _, x in ipairs(mr.search(bound, device, {measure = false}).history) do
+  phases[x.phase], falls, best = true, falls and x.best <= best, x.best
+end
+ok(phases.model and not phases.device and falls, "its history only gets better")
+
+tap.done_testing()
