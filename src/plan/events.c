@@ -65,6 +65,11 @@ struct progress {
 	int *last;			/* [lane copy * SEU_MAX + unit]: on ordered units */
 	struct span *covered;		/* [wait * nlanes + lane copy]: what the instances of
 					 * the lane copy that are done have waited for */
+	int asked;			/* the instance whose waits these are: */
+	VEC(struct span) spans;		/* those of the first wait first ... */
+	int *nspans;			/* ... so many of each wait, by its number */
+	bool *needed;			/* as relation_build's */
+	int *others;			/* clocks for note_needed */
 };
 
 static bool is_done(const struct progress *g, int i)
@@ -100,24 +105,39 @@ static int new_spans(const struct progress *g, int wait, int i, struct span *out
 	return n;
 }
 
-/* An instance that i waits for and that is not done; NONE. In a span the last is done
- * last, mostly. */
-static int missing(const struct progress *g, int i)
+/* What instance i asks for, of all its waits; they stand until another one asks. */
+static void ask(struct progress *g, int i)
 {
-	const struct relation *r = g->r;
-
-	for (int k = g->wait_head[r->inst[i].task]; k != NONE; k = g->wait_next[k]) {
+	if (g->asked == i)
+		return;
+	g->asked = i;
+	g->spans.n = 0;
+	for (int k = g->wait_head[g->r->inst[i].task]; k != NONE; k = g->wait_next[k]) {
 		struct span spans[SPANS_MAX];
 
-		for (int s = new_spans(g, k, i, spans) - 1; s >= 0; s--) {
+		g->nspans[k] = new_spans(g, k, i, spans);
+		for (int s = 0; s < g->nspans[k]; s++)
+			VEC_PUSH(g->a, &g->spans, spans[s]);
+	}
+}
+
+/* An instance that i waits for and that is not done; NONE. In a span the last is done
+ * last, mostly. */
+static int missing(struct progress *g, int i)
+{
+	const struct relation *r = g->r;
+	const struct span *spans;
+
+	ask(g, i);
+	spans = g->spans.v;
+	for (int k = g->wait_head[r->inst[i].task]; k != NONE; spans += g->nspans[k], k = g->wait_next[k])
+		for (int s = g->nspans[k] - 1; s >= 0; s--)
 			for (int64_t x = spans[s].last - 1; x >= spans[s].first; x--) {
 				int on = relation_instance(r, wait_at(r, k)->on, x);
 
 				if (on != NONE && !is_done(g, on))
 					return on;
 			}
-		}
-	}
 	return NONE;
 }
 
@@ -147,6 +167,22 @@ static void raise_to_completion(const struct relation *r, int *clock, int on)
 		clock[x->chain] = x->link;
 }
 
+/* Do these clocks tell that instance i is complete? */
+static bool is_complete_by(const struct relation *r, int i, const int *clock)
+{
+	const struct node_instance *x = &r->inst[i];
+
+	if (x->chain != NONE)
+		return clock[x->chain] >= x->link;
+	for (int k = x->known; k != NONE; k = r->knowers.v[k].next) {
+		const struct node_instance *z = &r->inst[r->knowers.v[k].instance];
+
+		if (clock[z->lane_copy] >= 2 * z->place + 1)
+			return true;
+	}
+	return false;
+}
+
 /* Instance i waits for the completion of an unordered one. */
 static void note_knower(struct progress *g, int on, int i)
 {
@@ -162,13 +198,15 @@ static void note_knower(struct progress *g, int on, int i)
 static void raise_to_waits(struct progress *g, int i)
 {
 	struct relation *r = g->r;
+	const struct span *spans;
 
-	for (int k = g->wait_head[r->inst[i].task]; k != NONE; k = g->wait_next[k]) {
+	ask(g, i);
+	spans = g->spans.v;
+	for (int k = g->wait_head[r->inst[i].task]; k != NONE; spans += g->nspans[k], k = g->wait_next[k]) {
 		const struct wait *w = wait_at(r, k);
-		struct span spans[SPANS_MAX], *c = covered_by(g, k, i);
-		int n = new_spans(g, k, i, spans);
+		struct span *c = covered_by(g, k, i);
 
-		for (int s = 0; s < n; s++) {
+		for (int s = 0; s < g->nspans[k]; s++) {
 			for (int64_t x = spans[s].first; x < spans[s].last; x++) {
 				int on = relation_instance(r, w->on, x);
 
@@ -190,6 +228,50 @@ static void raise_to_waits(struct progress *g, int i)
 	}
 }
 
+/* The clocks of what i comes after, but for wait `without`: those of the instance before it, and of its waits. */
+static void raise_to_others(struct progress *g, int i, int without)
+{
+	const struct relation *r = g->r;
+	const struct span *spans = g->spans.v;
+
+	memset(g->others, 0, (size_t)r->nchains * sizeof(int));
+	if (r->inst[i].place && unit_of(r, i - 1)->async)
+		raise_to(g->others, issue_of(r, i - 1), r->nchains);
+	else if (r->inst[i].place)
+		raise_to_completion(r, g->others, i - 1);
+	for (int k = g->wait_head[r->inst[i].task]; k != NONE; spans += g->nspans[k], k = g->wait_next[k])
+		for (int s = 0; s < g->nspans[k] && k != without; s++)
+			for (int64_t x = spans[s].first; x < spans[s].last; x++) {
+				int on = relation_instance(r, wait_at(r, k)->on, x);
+
+				if (on == NONE)
+					continue;
+				if (wait_at(r, k)->when == WAIT_ISSUED)
+					raise_to(g->others, issue_of(r, on), r->nchains);
+				else
+					raise_to_completion(r, g->others, on);
+			}
+}
+
+/* Which waits of i are the only way from what they ask for. */
+static void note_needed(struct progress *g, int i)
+{
+	const struct relation *r = g->r;
+	const struct span *spans = g->spans.v;
+
+	for (int k = g->wait_head[r->inst[i].task]; k != NONE; spans += g->nspans[k], k = g->wait_next[k]) {
+		if (g->needed[k] || !g->nspans[k] || wait_at(r, k)->when != WAIT_COMPLETE)
+			continue;
+		raise_to_others(g, i, k);
+		for (int s = 0; s < g->nspans[k]; s++)
+			for (int64_t x = spans[s].first; x < spans[s].last; x++) {
+				int on = relation_instance(r, wait_at(r, k)->on, x);
+
+				g->needed[k] |= on != NONE && !is_complete_by(r, on, g->others);
+			}
+	}
+}
+
 /* All that instance i needs is done. */
 static void pass(struct progress *g, int i)
 {
@@ -203,6 +285,8 @@ static void pass(struct progress *g, int i)
 	else if (x->place)
 		raise_to_completion(r, issue_of(r, i), i - 1);
 	raise_to_waits(g, i);
+	if (g->needed)
+		note_needed(g, i);
 	issue_of(r, i)[x->lane_copy] = 2 * x->place + 1;
 	raise_to(start_of(r, i), issue_of(r, i), r->nchains);
 	if (!unit->async || !unit->ordered)
@@ -264,15 +348,17 @@ static int *filled(struct arena *a, int n, int value)
 	return v;
 }
 
-static void progress_init(struct progress *g, struct arena *a, struct relation *r)
+static void progress_init(struct progress *g, struct arena *a, struct relation *r, bool *needed)
 {
 	const struct plan *p = r->plan;
 
-	*g = (struct progress){ .a = a, .r = r, .at = ARENA_ARRAY(a, r->nlanes, int),
+	*g = (struct progress){ .a = a, .r = r, .needed = needed,
+		.others = ARENA_ARRAY(a, r->nchains, int), .at = ARENA_ARRAY(a, r->nlanes, int),
 		.sleeper = filled(a, r->n, NONE), .next = filled(a, r->nlanes, NONE),
 		.ready = ARENA_ARRAY(a, r->nlanes, int),
 		.wait_head = filled(a, p->graph->tasks.n, NONE),
 		.wait_next = ARENA_ARRAY(a, p->waits.n, int),
+		.asked = NONE, .nspans = ARENA_ARRAY(a, p->waits.n, int),
 		.last = filled(a, r->nlanes * SEU_MAX, NONE),
 		.covered = arena_array(a, (size_t)p->waits.n * (size_t)r->nlanes,
 			sizeof(struct span)) };
@@ -348,7 +434,7 @@ static void find_cycle(const struct progress *g)
 	r->ncycle = cycle.n;
 }
 
-void relation_build(struct arena *a, const struct plan *p, const struct walk *w,
+void relation_build(struct arena *a, const struct plan *p, const struct walk *w, bool *needed,
 	struct relation *out)
 {
 	struct progress g;
@@ -359,7 +445,7 @@ void relation_build(struct arena *a, const struct plan *p, const struct walk *w,
 	number_chains(a, out);
 	out->issue = ARENA_ARRAY(a, (size_t)out->n * (size_t)out->nchains, int);
 	out->start = ARENA_ARRAY(a, (size_t)out->n * (size_t)out->nchains, int);
-	progress_init(&g, a, out);
+	progress_init(&g, a, out, needed);
 	while (g.nready)
 		go_on(&g, g.ready[--g.nready]);
 	for (int l = 0; l < out->nlanes && !out->ncycle; l++)
@@ -376,13 +462,5 @@ bool relation_before(const struct relation *r, int i, enum event_of x, int j, en
 		return x < y;
 	if (x == AT_ISSUE)
 		return clock[from->lane_copy] >= 2 * from->place + 1;
-	if (from->chain != NONE)
-		return clock[from->chain] >= from->link;
-	for (int k = from->known; k != NONE; k = r->knowers.v[k].next) {
-		const struct node_instance *z = &r->inst[r->knowers.v[k].instance];
-
-		if (clock[z->lane_copy] >= 2 * z->place + 1)
-			return true;
-	}
-	return false;
+	return is_complete_by(r, i, clock);
 }

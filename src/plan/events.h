@@ -52,8 +52,9 @@ struct relation {
 	VEC(struct knower) knowers;
 };
 
-/* All in `a`. If the relation has a cycle, ncycle > 0 and there are no clocks. */
-void relation_build(struct arena *a, const struct plan *p, const struct walk *w,
+/* All in `a`. If the relation has a cycle, ncycle > 0 and there are no clocks. needed: NULL, or by wait: set
+ * to true, never to false, if some completion that the wait asks for would come before it in no other way. */
+void relation_build(struct arena *a, const struct plan *p, const struct walk *w, bool *needed,
 	struct relation *out);
 
 static inline int relation_instance(const struct relation *r, int task, int64_t seq)

@@ -49,25 +49,31 @@ static int first_breach(const struct findings *f, bool raise)
 	return NONE;
 }
 
-/* Breaches and deadlocks, if any, in *f. */
-static enum err_code look(const struct filling *x, bool quick, struct findings *f)
+/* Breaches and deadlocks, if any, in *f; no more breaches than `most` and one. needed: as findings have it. */
+static enum err_code look(const struct filling *x, bool quick, int most, bool *needed, struct findings *f)
 {
 	*f = findings_new(x->plan, x->a, x->stop, x->e);
+	f->most = most;
+	f->needed = needed;
 	for (int phase = 0; phase < x->plan->graph->program->phases.n && !f->code; phase++)
 		findings_add_phase(f, phase, quick, x->a, NULL);
 	return f->code;
 }
 
 /* How many dependences are not kept; more than there can be, in a deadlock. */
-static enum err_code count_breaches(const struct filling *x, bool quick, int *n)
+static int breaches_of(const struct findings *f)
+{
+	return f->ncycle ? INT32_MAX : f->broken;
+}
+
+/* The same of the plan; if more than `most`, any number more. */
+static enum err_code count_breaches(const struct filling *x, bool quick, int most, int *n)
 {
 	struct arena_mark mark = arena_mark(x->a);
 	struct findings f;
 
-	TRY(look(x, quick, &f));
-	*n = f.ncycle ? INT32_MAX : 0;
-	for (int i = 0; i < x->plan->graph->edges.n && !f.ncycle; i++)
-		*n += f.edge[i].found;
+	TRY(look(x, quick, most, NULL, &f));
+	*n = breaches_of(&f);
 	arena_reset(x->a, mark);
 	return OK;
 }
@@ -89,19 +95,38 @@ static bool is_open(const struct wait *w)
 	return w->distance == DISTANCE_AUTO && w->when == WAIT_COMPLETE;
 }
 
-/* Add waits until nothing is missing; *added grows by how many. */
-static enum err_code add_waits(const struct filling *x, bool quick, int *added)
+/* What waits leave. */
+struct rest {
+	int breaches;
+	bool *needed;			/* by wait: nothing else does what it does. All false: it is not known */
+};
+
+/* What one wait alone keeps it is needed for; what it keeps by the order of its unit, others may, too. */
+static void keep_certain(const struct plan *p, bool *needed)
+{
+	const struct graph *g = p->graph;
+
+	for (int i = 0; i < g->edges.n; i++)
+		for (int k = 0; k < p->waits.n && g->edges.v[i].chain; k++)
+			if (p->waits.v[k].task == g->edges.v[i].to && p->waits.v[k].on == g->edges.v[i].from)
+				needed[k] = false;
+}
+
+/* Add waits until nothing is missing, behind those that there are. */
+static enum err_code add_waits(const struct filling *x, bool quick, struct rest *out)
 {
 	struct plan *p = x->plan;
 
 	for (;;) {
+		bool *needed = ARENA_ARRAY(x->a, p->waits.n, bool);
 		struct arena_mark mark = arena_mark(x->a);
 		struct wait w = { .distance = DISTANCE_AUTO, .when = WAIT_COMPLETE };
 		bool versions = false;
 		struct findings f;
 		int edge;
 
-		TRY(look(x, quick, &f));
+		TRY(look(x, quick, INT32_MAX, quick ? NULL : needed, &f));
+		*out = (struct rest){ breaches_of(&f), needed };
 		edge = f.any ? first_breach(&f, x->raise) : NONE;
 		if (edge != NONE) {
 			w.task = p->graph->edges.v[edge].to;
@@ -115,23 +140,28 @@ static enum err_code add_waits(const struct filling *x, bool quick, int *added)
 			continue;
 		}
 		if (edge == NONE || plan_find_wait(p, &w) != NONE)
-			return OK;
+			break;
 		VEC_PUSH(x->a, &p->waits, w);
-		++*added;
 	}
+	if (out->breaches)
+		memset(out->needed, 0, (size_t)p->waits.n * sizeof(bool));
+	else
+		keep_certain(p, out->needed);
+	return OK;
 }
 
-/* Would no more than so many dependences be broken without wait i? */
-static enum err_code is_needless(const struct filling *x, int i, int breaches, bool *out)
+/* Would no more than so many dependences be broken without wait i? quick: in one list; what is needed
+ * there is needed, but a breach may show in other lists alone. */
+static enum err_code is_needless(const struct filling *x, int i, int breaches, bool quick, bool *out)
 {
 	struct plan *p = x->plan;
 	struct wait w = p->waits.v[i];
 	int n;
 
 	plan_drop_wait(p, &w);
-	TRY(count_breaches(x, true, &n));
-	if (n <= breaches)		/* a breach may show in other lists alone */
-		TRY(count_breaches(x, false, &n));
+	TRY(count_breaches(x, true, breaches, &n));
+	if (n <= breaches && !quick)
+		TRY(count_breaches(x, false, breaches, &n));
 	*out = n <= breaches;
 	memmove(&p->waits.v[i + 1], &p->waits.v[i], (size_t)(p->waits.n - i) * sizeof(w));
 	p->waits.v[i] = w;
@@ -139,24 +169,52 @@ static enum err_code is_needless(const struct filling *x, int i, int breaches, b
 	return OK;
 }
 
-/* Drop those of the last n waits that the others make unnecessary. */
-static enum err_code drop_needless(const struct filling *x, int n, int breaches, int *added)
+/* Drop those of the waits from the n-th on that the others make unnecessary. What is needed while all are
+ * there is needed. */
+static enum err_code drop_each(const struct filling *x, int n, const struct rest *rest, bool quick)
 {
 	struct plan *p = x->plan;
 
-	for (int i = p->waits.n - n; i < p->waits.n;) {
+	for (int i = n, was = n; i < p->waits.n; was++) {
 		struct wait w = p->waits.v[i];
-		bool needless;
+		bool needless = false;
 
-		TRY(is_needless(x, i, breaches, &needless));
-		if (needless) {
+		if (!rest->needed[was])
+			TRY(is_needless(x, i, rest->breaches, quick, &needless));
+		if (needless)
 			plan_drop_wait(p, &w);
-			--*added;
-		} else {
+		else
 			i++;
-		}
 	}
 	return OK;
+}
+
+static void *copy_of(struct arena *a, const void *v, int n, size_t size)
+{
+	void *copy = arena_array(a, (size_t)n, size);
+
+	if (n)
+		memcpy(copy, v, (size_t)n * size);
+	return copy;
+}
+
+/* The same, soon: all lists are looked at once, when all is dropped that one list does without. With more
+ * waits no more is broken, so that each might have been dropped by itself then; mostly that is so. */
+static enum err_code drop_needless(const struct filling *x, int n, const struct rest *rest)
+{
+	struct plan *p = x->plan;
+	int had = p->waits.n, left;
+	struct wait *waits = copy_of(x->a, p->waits.v, had, sizeof(*waits));
+
+	TRY(drop_each(x, n, rest, true));
+	if (p->waits.n == had)
+		return OK;
+	TRY(count_breaches(x, false, rest->breaches, &left));
+	if (left <= rest->breaches)
+		return OK;
+	memcpy(p->waits.v, waits, (size_t)had * sizeof(*waits));
+	p->waits.n = had;
+	return drop_each(x, n, rest, false);
 }
 
 /* Is every sTask there once, on a unit that can run it? */
@@ -173,27 +231,21 @@ static bool is_whole(const struct plan *p, struct arena *a)
 enum err_code plan_fill_waits(struct plan *p, const struct stop *stop, int *added, struct err *e)
 {
 	const struct filling x = { p, &p->arena, false, stop, e };
-	int breaches;
+	int had = p->waits.n;
+	struct rest rest;
 
 	*added = 0;
 	if (!is_whole(p, &p->arena))
 		return OK;
-	TRY(add_waits(&x, true, added));
-	TRY(add_waits(&x, false, added));
-	TRY(count_breaches(&x, false, &breaches));
-	return breaches ? OK : drop_needless(&x, *added, 0, added);
+	TRY(add_waits(&x, true, &rest));
+	TRY(add_waits(&x, false, &rest));
+	if (!rest.breaches)
+		TRY(drop_needless(&x, had, &rest));
+	*added = p->waits.n - had;
+	return OK;
 }
 
 /* ---- after a change of the order ------------------------------------------------------- */
-
-static void *copy_of(struct arena *a, const void *v, int n, size_t size)
-{
-	void *copy = arena_array(a, (size_t)n, size);
-
-	if (n)
-		memcpy(copy, v, (size_t)n * size);
-	return copy;
-}
 
 /* A plan as it was, whose waits are its own: its arena is that of another. */
 struct former {
@@ -208,7 +260,7 @@ static enum err_code former_init(struct former *f, const struct plan *p, const s
 	f->filling = (struct filling){ &f->plan, of->a, false, of->stop, of->e };
 	f->plan.waits.v = copy_of(of->a, p->waits.v, p->waits.n, sizeof(struct wait));
 	f->plan.waits.cap = p->waits.n;
-	return count_breaches(&f->filling, false, &f->breaches);
+	return count_breaches(&f->filling, false, INT32_MAX, &f->breaches);
 }
 
 static void drop_of_tasks(struct plan *p, const int *tasks, int n)
@@ -252,21 +304,19 @@ static void drop_for_slots(struct plan *p)
  * that were there before. */
 static enum err_code fill_anew(const struct filling *x, int *old, int *breaches)
 {
-	int added = 0;
+	struct rest rest;
 
 	for (int again = 0; again < 2; again++) {
 		if (again)
 			drop_for_slots(x->plan);
 		*old = x->plan->waits.n;
-		added = 0;
-		TRY(add_waits(x, true, &added));
-		TRY(add_waits(x, false, &added));
-		TRY(count_breaches(x, false, breaches));
-		if (*breaches != INT32_MAX)
+		TRY(add_waits(x, true, &rest));
+		TRY(add_waits(x, false, &rest));
+		if (rest.breaches != INT32_MAX)
 			break;
 	}
-	*old = x->plan->waits.n - added;
-	return *breaches == INT32_MAX ? OK : drop_needless(x, added, *breaches, &added);
+	*breaches = rest.breaches;
+	return rest.breaches == INT32_MAX ? OK : drop_needless(x, *old, &rest);
 }
 
 /* Is wait i needless, but was not? */
@@ -280,10 +330,10 @@ static enum err_code is_idle(const struct filling *x, const struct former *f, in
 	*out = false;
 	if (!is_open(w) || before == NONE)
 		return OK;
-	TRY(is_needless(x, i, breaches, &needless));
+	TRY(is_needless(x, i, breaches, false, &needless));
 	if (!needless)
 		return OK;
-	TRY(is_needless(&f->filling, before, f->breaches, &needless));
+	TRY(is_needless(&f->filling, before, f->breaches, false, &needless));
 	*out = !needless;
 	return OK;
 }

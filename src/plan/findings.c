@@ -7,7 +7,7 @@
 struct findings findings_new(const struct plan *p, struct arena *a, const struct stop *stop,
 	struct err *e)
 {
-	return (struct findings){ .plan = p, .stop = stop, .e = e,
+	return (struct findings){ .plan = p, .stop = stop, .e = e, .most = INT32_MAX,
 		.edge = ARENA_ARRAY(a, p->graph->edges.n, struct breach) };
 }
 
@@ -37,6 +37,7 @@ static void check_pair(struct findings *f, const struct relation *r, int edge, i
 	if (relation_before(r, from, AT_END, to, e->chain ? AT_START : AT_ISSUE))
 		return;
 	b->found = f->any = true;
+	f->broken++;
 	b->from = r->inst[from].seq;
 	b->to = r->inst[to].seq;
 	if (relation_before(r, to, AT_ISSUE, from, AT_END))
@@ -78,11 +79,11 @@ void findings_add_list(struct findings *f, const struct walk *w, struct arena *a
 	struct arena_mark mark = arena_mark(a);
 	struct relation r;
 
-	relation_build(a, f->plan, w, &r);
+	relation_build(a, f->plan, w, f->needed, &r);
 	if (r.ncycle) {
 		note_cycle(f, &r);
 	} else {
-		for (int i = 0; i < g->edges.n; i++)
+		for (int i = 0; i < g->edges.n && f->broken <= f->most; i++)
 			if (g->tasks.v[g->edges.v[i].to].phase == w->phase && !f->edge[i].found)
 				check_edge(f, &r, i);
 		/* without its waits, a plan holds values for ever */

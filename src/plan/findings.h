@@ -27,12 +27,14 @@ struct findings {
 	int ncycle;			/* sTasks of a deadlock; 0: there is none */
 	int cycle[CYCLE_SHOWN];
 	bool any;
+	bool *needed;			/* by wait, as relation_build's; NULL: of no interest */
+	int broken, most;		/* dependences that are; more than so many are not looked for */
 	const struct stop *stop;
 	enum err_code code;		/* why there is no answer; *e says more */
 	struct err *e;
 };
 
-/* With nothing found so far. The breaches are in `a`. */
+/* With nothing found so far, and all to be found. The breaches are in `a`. */
 struct findings findings_new(const struct plan *p, struct arena *a, const struct stop *stop,
 	struct err *e);
 

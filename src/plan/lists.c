@@ -212,7 +212,7 @@ static void check_list(const struct trial *t, int ntiles, struct usage *u)
 /* Nothing more is to be found. */
 static bool is_over(const struct trial *t)
 {
-	return t->f->ncycle || t->f->code;
+	return t->f->ncycle || t->f->code || t->f->broken > t->f->most;
 }
 
 static void try_list(struct trial *t, int ntiles)

@@ -149,11 +149,23 @@ int64_t walk_inner(const struct walk *w, int outer, int64_t n, int loop)
 	return w->cum[loop][walk_inner(w, outer, n, loop_at(w->graph, loop)->parent)];
 }
 
+static bool has_turns(const struct plan *p)
+{
+	for (int i = 0; i < p->lanes.n; i++)
+		if (p->lanes.v[i].turns > 1)
+			return true;
+	return false;
+}
+
 /* How many copies the lane has that both sTasks are on; 1 if they are on two. */
 static int shared_turns(const struct plan *p, int a, int b)
 {
-	int ea = plan_entry_of(p, a), eb = plan_entry_of(p, b);
+	int ea, eb;
 
+	if (!has_turns(p))		/* mostly; and asked of every instance */
+		return 1;
+	ea = plan_entry_of(p, a);
+	eb = plan_entry_of(p, b);
 	if (ea == NONE || eb == NONE || p->entries.v[ea].lane != p->entries.v[eb].lane)
 		return 1;
 	return p->lanes.v[p->entries.v[ea].lane].turns;
@@ -223,6 +235,8 @@ static bool is_used(const struct walk *w, int buffer, int64_t life)
 	const struct graph *g = w->graph;
 	int loop = g->buffers.v[buffer].loop;
 
+	if (g->tasks.v[g->buffers.v[buffer].first].loop == loop)
+		return true;
 	for (int t = 0; t < g->tasks.n; t++)
 		if (touches(&g->tasks.v[t], buffer) &&
 		    walk_inner(w, loop, life, g->tasks.v[t].loop) <

@@ -23,7 +23,7 @@ void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles
 		for (int i = 0; i < ntiles; i++)
 			t[l * ntiles + i] = min_i64(t[l * ntiles + i], trips);
 	walk_init_counts(a, w, g, k->phase, ntiles, t);
-	relation_build(a, k->plan, w, r);
+	relation_build(a, k->plan, w, NULL, r);
 }
 
 int lower_tile_offsets(const struct kernel *k, int lane, int *least)
