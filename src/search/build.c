@@ -189,7 +189,7 @@ enum err_code build_plan(const struct space *s, const struct choice *c, struct p
 	for (int loop = NONE; c->in_turn && loop < prog->loops.n; loop++)
 		TRY(take_turns(&m, loop));
 	add_versions(&m);
-	search_rings(p, c->depth, c->deeper);
+	search_rings(p, c->depth, c->deeper, c->tiles);
 	return plan_settle(p, NULL, NULL, 0, stop, e);
 }
 

@@ -40,24 +40,27 @@ static void set_rings(struct plan *p, int most)
 	}
 }
 
-/* Is it loaded once a tile, and read once a tile? One that a loop reads is let go by an
- * sTask that may be many iterations ahead, which flags cannot always tell. */
-static bool is_of_tile(const struct graph *g, int buffer)
+static bool loop_reads(const struct graph *g, int buffer)
 {
-	const struct buffer *b = &g->buffers.v[buffer];
-
-	if (b->loop != NONE || g->tasks.v[b->first].kind != TASK_LOAD)
-		return false;
 	for (int t = 0; t < g->tasks.n; t++)
 		for (int k = 0; k < g->tasks.v[t].reads.n; k++)
 			if (g->tasks.v[t].reads.v[k] == buffer && g->tasks.v[t].loop != NONE)
-				return false;
-	return true;
+				return true;
+	return false;
+}
+
+/* Is it loaded once a tile, and read by no loop, or by some? */
+static bool is_of_tile(const struct graph *g, int buffer, bool by_loop)
+{
+	const struct buffer *b = &g->buffers.v[buffer];
+
+	return b->loop == NONE && g->tasks.v[b->first].kind == TASK_LOAD && loop_reads(g, buffer) == by_loop;
 }
 
 /* Then those of whole tiles, where an EU has more tiles than one: the next tile's values
- * come while this one is worked on. */
-static void set_tile_rings(struct plan *p)
+ * come while this one is worked on. What a loop reads is one of many rings there, and has its
+ * depth evenly with others of its kind, at most `most`. */
+static void set_tile_rings(struct plan *p, bool by_loop, int most)
 {
 	const struct graph *g = p->graph;
 
@@ -66,15 +69,15 @@ static void set_tile_rings(struct plan *p)
 
 		for (int i = 0; i < g->buffers.n; i++)
 			if (g->buffers.v[i].phase == ph && plan_scope(p, i) == SCOPE_SHARED)
-				*(is_of_tile(g, i) ? &each : &fixed) += g->buffers.v[i].bytes *
-					(is_of_tile(g, i) ? 1 : p->versions[i]);
+				*(is_of_tile(g, i, by_loop) ? &each : &fixed) += g->buffers.v[i].bytes *
+					(is_of_tile(g, i, by_loop) ? 1 : p->versions[i]);
 		if (g->grids[ph].total <= p->device->eus || !each)
 			continue;
 		depth = (room(p) - fixed) / each;
 		for (int i = 0; i < g->buffers.n && depth > 1; i++)
 			if (g->buffers.v[i].phase == ph && plan_scope(p, i) == SCOPE_SHARED &&
-			    is_of_tile(g, i))
-				p->versions[i] = (int)min_i64(depth, TILE_RING_MAX);
+			    is_of_tile(g, i, by_loop))
+				p->versions[i] = (int)min_i64(depth, most);
 	}
 }
 
@@ -91,9 +94,10 @@ static void set_deeper(struct plan *p, int n)
 		}
 }
 
-void search_rings(struct plan *p, int depth, int deeper)
+void search_rings(struct plan *p, int depth, int deeper, int tiles)
 {
 	set_rings(p, depth);
 	set_deeper(p, deeper);
-	set_tile_rings(p);
+	set_tile_rings(p, true, tiles);
+	set_tile_rings(p, false, TILE_RING_MAX);
 }

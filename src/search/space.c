@@ -7,6 +7,7 @@ enum {
 	SHORT_AXIS = 64,		/* below, an axis of the grid is cut into what divides it up */
 	WHOLE_MAX = 16384,		/* of an axis that lies together: as one tile */
 	STARTS_MAX = 4096,
+	TILES_USUAL = 2,		/* versions of what is loaded once a tile */
 };
 
 /* How products use an axis; does it lie together in memory? */
@@ -267,7 +268,7 @@ static void find_orders(struct space *s, const struct graph *g, struct variant *
 
 static struct choice first_choice(const struct space *s)
 {
-	struct choice c = { .ways = 1, .warps = 4, .turns = 1, .depth = 6 };
+	struct choice c = { .ways = 1, .warps = 4, .turns = 1, .depth = 6, .tiles = TILES_USUAL };
 
 	for (int i = 0; i < s->ndims; i++)
 		for (int k = 0; k < s->dims[i].n && !c.tiling.extent[s->dims[i].axis]; k++)
@@ -379,7 +380,7 @@ void space_starts(const struct space *s, struct arena *a, struct choices *out)
 /* ---- what lies beside ------------------------------------------------------------------ */
 
 enum coordinate { BY_ORDER, BY_TURN = BY_ORDER + CHOICE_LOOPS, BY_CUT, BY_GROUP, BY_RASTER,
-	BY_CLUSTER, BY_LONGEST, BY_DEPTH, BY_DEEPER, BY_STORE, BY_VERSIONS, BY_LANES, BY_EXTENT };
+	BY_CLUSTER, BY_LONGEST, BY_DEPTH, BY_DEEPER, BY_TILES, BY_STORE, BY_VERSIONS, BY_LANES, BY_EXTENT };
 
 int space_coordinates(const struct space *s)
 {
@@ -509,6 +510,10 @@ void space_along(const struct space *s, const struct choice *c, int coordinate, 
 			if (x.deeper != c->deeper)
 				VEC_PUSH(a, &out->v, x);
 		break;
+	case BY_TILES:
+		x.tiles = c->tiles == 1 ? TILES_USUAL : 1;
+		VEC_PUSH(a, &out->v, x);
+		break;
 	case BY_STORE:
 		x.by_threads = !c->by_threads;
 		VEC_PUSH(a, &out->v, x);
@@ -542,6 +547,6 @@ uint64_t choice_hash(const struct choice *c)
 		h = mix(h, c->order[i]);
 	h = mix(mix(mix(mix(mix(h, c->cut), c->ways), c->warps), c->turns), c->columns);
 	h = mix(mix(mix(mix(h, c->in_turn), c->versions), c->depth), c->deeper);
-	h = mix(mix(mix(h, c->by_threads), c->grid.eus), c->grid.raster);
+	h = mix(mix(mix(mix(h, c->tiles), c->by_threads), c->grid.eus), c->grid.raster);
 	return mix(mix(mix(h, c->grid.group), c->grid.longest_first), c->grid.cluster);
 }

@@ -31,6 +31,7 @@ struct choice {
 	unsigned versions;		/* bits: register values with one version more than needed */
 	int depth;			/* most versions of rings that loads fill ... */
 	int deeper;			/* ... and how many of them get one more than all */
+	int tiles;			/* most versions of what is loaded once a tile and read by a loop */
 	bool by_threads;		/* stores by threads, not by an engine */
 	struct grid_plan grid;
 };
