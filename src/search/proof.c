@@ -82,8 +82,39 @@ static const struct entry_cost *ease_costs(const struct maker *m, const struct p
 	return out;
 }
 
+/* Iterations of the watched loop in a tile, at most. */
+static int64_t tile_trips(const struct maker *m)
+{
+	const struct graph *g = m->p->graph;
+	int64_t trips = 1;
+
+	for (int l = m->line->ii_loop; l != NONE; l = g->program->loops.v[l].parent)
+		trips *= g->trips[l].most;
+	return trips;
+}
+
+/* How often each sTask runs, at least, for one tile's ends in any distance over which the interval is taken. That
+ * has ii_step iterations of the watched loop, and so the ends of ii_step / trips tiles at least: each of these has so
+ * many iterations, if they were the fewest tiles. Loops around the watched one likewise; others run as little as they may. */
+static const double *tile_runs(const struct maker *m, double iterations)
+{
+	const struct graph *g = m->p->graph;
+	double *runs = ARENA_ARRAY(m->a, g->tasks.n, double);
+	double scale = iterations / (double)tile_trips(m);
+
+	for (int t = 0; t < g->tasks.n; t++) {
+		bool around = g->tasks.v[t].loop != NONE &&
+			program_loop_within(g->program, m->line->ii_loop, g->tasks.v[t].loop);
+
+		runs[t] = around ? scale : 1;
+		for (int l = g->tasks.v[t].loop; l != NONE; l = g->program->loops.v[l].parent)
+			runs[t] *= (double)(around ? g->trips[l].most : g->trips[l].least);
+	}
+	return runs;
+}
+
 /* What a tile asks of a lane and of vector units beside products. */
-static double tile_beside(const struct maker *m, const struct entry_cost *costs)
+static double tile_beside(const struct maker *m, const struct entry_cost *costs, const double *runs)
 {
 	const struct plan *p = m->p;
 	double most = 0;
@@ -99,7 +130,7 @@ static double tile_beside(const struct maker *m, const struct entry_cost *costs)
 
 			if (t->phase == m->line->phase)
 				beside_add(&b, p->entries.v[i].lane, p->entries.v[i].seu, &part, costs[i].cost.busy,
-					bounds_hold(p, costs, i), graph_runs(p->graph, t->loop, NONE));
+					bounds_hold(p, costs, i), runs[p->entries.v[i].task]);
 		}
 		for (int l = 0; l < p->lanes.n; l++)
 			if (p->lanes.v[l].turns == 1)
@@ -112,26 +143,24 @@ static double tile_beside(const struct maker *m, const struct entry_cost *costs)
 /* Where the interval is taken over whole tiles, all that these ask for counts, over their iterations. */
 static double tile_resources(const struct maker *m, const struct entry_cost *costs)
 {
-	const struct graph *g = m->p->graph;
-	int64_t trips = 1;
+	int64_t trips = tile_trips(m), tiles = trips > 0 ? m->line->ii_step / trips : 0;
+	const double *runs;
+	double iterations;
 	struct bounds b;
 
-	for (int l = m->line->ii_loop; l != NONE; l = g->program->loops.v[l].parent) {
-		if (g->trips[l].least != g->trips[l].most)
-			return 0;
-		trips *= g->trips[l].most;
-	}
-	if (m->line->ii_loop == NONE || trips <= 0 || m->line->ii_step % trips)
+	if (m->line->ii_loop == NONE || !tiles)
 		return 0;
-	bounds_of_costs(m->a, m->p, costs, m->line->phase, NONE, &b);
-	return fmax(b.res_mii, tile_beside(m, costs)) / (double)trips;
+	iterations = (double)m->line->ii_step / (double)tiles;
+	runs = tile_runs(m, iterations);
+	bounds_of_costs(m->a, m->p, costs, m->line->phase, NONE, runs, &b);
+	return fmax(b.res_mii, tile_beside(m, costs, runs)) / iterations;
 }
 
 static double resources(const struct maker *m, const struct entry_cost *costs)
 {
 	struct bounds b;
 
-	bounds_of_costs(m->a, m->p, costs, m->line->phase, m->line->ii_loop, &b);
+	bounds_of_costs(m->a, m->p, costs, m->line->phase, m->line->ii_loop, NULL, &b);
 	if (!m->out->loop.stated)
 		b.res_mii = fmax(b.res_mii, b.rec_mii);
 	return fmax(b.res_mii, tile_resources(m, costs));

@@ -8,6 +8,7 @@ struct side {
 	const struct plan *p;
 	const struct entry_cost *costs;
 	int phase, loop;
+	const double *runs;		/* by sTask; NULL: as the graph has them */
 	int *entry_of;			/* by sTask, if it is inside the loop; else NONE */
 };
 
@@ -75,7 +76,7 @@ static void bound_resources(const struct side *s, struct bounds *out)
 
 		if (i == NONE)
 			continue;
-		n = graph_runs(p->graph, task_of(s, i)->loop, s->loop);
+		n = s->runs ? s->runs[t] : graph_runs(p->graph, task_of(s, i)->loop, s->loop);
 		l = entry_at(s, i)->lane;
 		u = entry_at(s, i)->seu;
 		seu[u] += n * s->costs[i].cost.busy;
@@ -250,10 +251,10 @@ static void bound_recurrences(struct arena *a, const struct side *s, struct boun
 }
 
 void bounds_of_costs(struct arena *a, const struct plan *p, const struct entry_cost *costs,
-	int phase, int loop, struct bounds *out)
+	int phase, int loop, const double *runs, struct bounds *out)
 {
 	struct arena_mark scratch = arena_mark(a);
-	struct side s = { .p = p, .costs = costs, .phase = phase, .loop = loop };
+	struct side s = { .p = p, .costs = costs, .phase = phase, .loop = loop, .runs = runs };
 
 	*out = (struct bounds){ 0 };
 	find_entries(a, &s);
@@ -269,7 +270,7 @@ void plan_bounds(struct arena *a, const struct plan *p, int phase, int loop,
 	struct dealing d;
 
 	plan_deal(a, p, phase, &d);
-	bounds_of_costs(a, p, traffic_plain(a, p, phase, &d), phase, loop, out);
+	bounds_of_costs(a, p, traffic_plain(a, p, phase, &d), phase, loop, NULL, out);
 	arena_reset(a, scratch);
 }
 

@@ -29,10 +29,11 @@ struct bounds {
 void plan_bounds(struct arena *a, const struct plan *p, int phase, int loop,
 	struct bounds *out);
 
-/* The same with costs already at hand (see traffic.h). */
+/* The same with costs already at hand (see traffic.h). runs: NULL, or by sTask how often it runs in an iteration;
+ * what rec_mii is made of then says nothing. */
 struct entry_cost;
 void bounds_of_costs(struct arena *a, const struct plan *p, const struct entry_cost *costs,
-	int phase, int loop, struct bounds *out);
+	int phase, int loop, const double *runs, struct bounds *out);
 
 /* Parts of a lane's products that may have come to their unit. */
 enum { PRODUCT_PARTS_AHEAD = 3 };

@@ -67,7 +67,7 @@ void measure_line(struct arena *a, const struct plan *p, const struct walk *w,
 	line->ii = task == NONE ? NAN : interval_of(a, p, line, task);
 	if (isnan(line->ii))
 		line->ii = (double)line->cycles / (double)max_i64(walk_count(w, line->ii_loop), 1);
-	bounds_of_costs(a, p, traffic_plain(a, p, line->phase, &d), line->phase, line->ii_loop, &b);
+	bounds_of_costs(a, p, traffic_plain(a, p, line->phase, &d), line->phase, line->ii_loop, NULL, &b);
 	line->res_mii = b.res_mii;
 	line->rec_mii = b.rec_mii;
 	line->binding_seu = b.binding_seu;

@@ -434,7 +434,7 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	effort.of[EFFORT_EU] = (double)line->cycles * line->eus;
 	for (int k = 0; k < EFFORT_KINDS; k++)
 		j->t->effort.of[k] += effort.of[k];
-	bounds_of_costs(j->a, j->plan, j->costs, j->phase, line->ii_loop, &b);
+	bounds_of_costs(j->a, j->plan, j->costs, j->phase, line->ii_loop, NULL, &b);
 	line->res_mii = b.res_mii;
 	line->rec_mii = b.rec_mii;
 	line->binding_seu = b.binding_seu;
