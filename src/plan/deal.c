@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "plan/cluster.h"
 #include "plan/keys.h"
 
@@ -302,6 +303,47 @@ void plan_deal(struct arena *a, const struct plan *p, int phase, struct dealing 
 		for (int i = 0; i < c.size; i++)
 			out->order[next[unit_of[t] * c.size + i]++] = cluster_tile(&c, groups[t], i);
 	arena_reset(a, scratch);
+}
+
+void deals_init(struct deals *d, struct mem *mem)
+{
+	*d = (struct deals){ 0 };
+	for (int i = 0; i < DEALS; i++)
+		arena_init(&d->arenas[i], mem);
+}
+
+void deals_free(struct deals *d)
+{
+	for (int i = 0; i < DEALS; i++)
+		arena_release(&d->arenas[i]);
+}
+
+/* All that a dealing depends on. */
+static uint64_t deal_key(const struct plan *p, int phase)
+{
+	const struct tiling *t = &p->graph->tiling;
+	struct cluster c = plan_cluster(p, phase);
+	const int64_t rest[] = { phase, plan_eus(p, phase), p->grid.raster, p->grid.group, p->grid.longest_first, c.size,
+		c.axis, c.groups };
+
+	return hash_bytes(hash_bytes(hash_basis(0), t->extent, sizeof(t->extent)), rest, sizeof(rest));
+}
+
+const struct dealing *deals_of(struct deals *d, const struct plan *p, int phase)
+{
+	uint64_t key = deal_key(p, phase);
+	int i = d->next;
+
+	for (int k = 0; k < d->n; k++)
+		if (d->keys[k] == key)
+			return &d->v[k];
+	arena_reset(&d->arenas[i], (struct arena_mark){ 0 });
+	d->keys[i] = 0;
+	plan_deal(&d->arenas[i], p, phase, &d->v[i]);
+	d->keys[i] = key;
+	d->n = d->n < DEALS ? d->n + 1 : DEALS;
+	d->next = (i + 1) % DEALS;
+	return &d->v[i];
 }
 
 static int by_class_work(const void *x, const void *y)

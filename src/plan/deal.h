@@ -25,6 +25,19 @@ struct dealing {
 /* In `a`. */
 void plan_deal(struct arena *a, const struct plan *p, int phase, struct dealing *out);
 
+/* The last few dealings, for who has many plans of one program: most differ in something else. */
+enum { DEALS = 4 };
+struct deals {
+	struct arena arenas[DEALS];	/* of which each has one */
+	uint64_t keys[DEALS];
+	struct dealing v[DEALS];
+	int n, next;
+};
+void deals_init(struct deals *d, struct mem *mem);
+void deals_free(struct deals *d);
+/* The same as plan_deal, for plans of one program and device. Good until DEALS others are asked for. */
+const struct dealing *deals_of(struct deals *d, const struct plan *p, int phase);
+
 /* Iterations of all loops in a tile of the grid, and 1 for the rest. */
 int64_t deal_tile_work(const struct graph *g, int phase, int64_t tile);
 

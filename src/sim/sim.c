@@ -37,6 +37,7 @@ struct job {
 	double clock;			/* of the EUs; 0: a likely one */
 	const struct stop *stop;
 	struct dealing dealing;
+	struct deals *deals;		/* or NULL */
 	const struct entry_cost *costs;
 	struct phase_line *line;
 	const struct eu_class *slowest;
@@ -227,35 +228,28 @@ static enum err_code check_units(const struct job *j, struct err *e)
 /* Most tiles of an EU. */
 static int64_t most_tiles(const struct job *j)
 {
-	struct arena_mark scratch = arena_mark(j->a);
-	struct dealing d;
 	int64_t most = 0;
 
-	plan_deal(j->a, j->plan, j->phase, &d);
-	for (int u = 0; u < d.eus; u++)
-		most = max_i64(most, d.start[u + 1] - d.start[u]);
-	arena_reset(j->a, scratch);
+	for (int u = 0; u < j->dealing.eus; u++)
+		most = max_i64(most, j->dealing.start[u + 1] - j->dealing.start[u]);
 	return most;
 }
 
 /* Events of the EU that has most of them, counted. */
 static double count_most(struct job *j)
 {
-	struct arena_mark scratch = arena_mark(j->a);
-	struct dealing d;
+	const struct dealing *d = &j->dealing;
 	double most = 0;
 
-	plan_deal(j->a, j->plan, j->phase, &d);
-	for (int u = 0; u < d.eus; u++) {
+	for (int u = 0; u < d->eus; u++) {
 		struct arena_mark mark = arena_mark(j->a);
 		struct walk w;
 
-		walk_init(j->a, &w, j->plan->graph, j->phase, (int)(d.start[u + 1] - d.start[u]),
-			d.order + d.start[u]);
+		walk_init(j->a, &w, j->plan->graph, j->phase, (int)(d->start[u + 1] - d->start[u]),
+			d->order + d->start[u]);
 		most = fmax(most, (double)count_events(j, &w));
 		arena_reset(j->a, mark);
 	}
-	arena_reset(j->a, scratch);
 	return most;
 }
 
@@ -367,7 +361,15 @@ static int active_eus(struct job *j)
 	return most ? (int)max_i64(ceil_div(sum, most), 1) : j->dealing.eus;
 }
 
-/* Deal the tiles and set the costs of entries, at the clock that they are likely to leave. Returns what the
+static void deal(struct job *j)
+{
+	if (j->deals)
+		j->dealing = *deals_of(j->deals, j->plan, j->phase);
+	else
+		plan_deal(j->a, j->plan, j->phase, &j->dealing);
+}
+
+/* Set the costs of entries, at the clock that they are likely to leave. Returns what the
  * work takes of all EUs. */
 static struct effort price_work(struct job *j)
 {
@@ -375,7 +377,6 @@ static struct effort price_work(struct job *j)
 	struct effort effort;
 	const struct fetched *fetched;
 
-	plan_deal(j->a, j->plan, j->phase, &j->dealing);
 	fetched = traffic_fetched(j->a, j->plan, j->phase, &j->dealing);
 	pace = (struct pace){ j->clock > 0 ? active_eus(j) : j->dealing.eus,
 		j->plan->device->clock_hz };
@@ -396,6 +397,7 @@ const struct entry_cost *sim_costs(struct arena *a, const struct plan *p, int ph
 
 	if (price_knows(price, phase))
 		j.plan = price->phases[phase].plan;
+	deal(&j);
 	price_work(&j);
 	return j.costs;
 }
@@ -416,6 +418,7 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	TRY(check_units(j, e));
 	if (least_events(j) > (double)j->max_events)
 		return too_many(j, e);
+	deal(j);
 	make_room(j);
 	scratch = arena_mark(j->a);
 	effort = price_work(j);
@@ -471,7 +474,7 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 		struct job j = { .a = &t->arena, .t = t, .plan = p, .phase = i, .stop = stop,
 			.keep = !o || o->keep < 0 ? KEEP : min_i64(o->keep, INT32_MAX),
 			.max_events = o && o->max_events > 0 ? o->max_events : MAX_EVENTS,
-			.line = &t->phases[i], .price = o ? o->price : NULL,
+			.line = &t->phases[i], .price = o ? o->price : NULL, .deals = o ? o->deals : NULL,
 			.rough = o && o->rough, .clock = *clock };
 
 		if (price_knows(j.price, i))

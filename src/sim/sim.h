@@ -22,6 +22,7 @@ struct sim_options {
 	int64_t keep;			/* most events kept a phase; 0: none, < 0: a default */
 	int64_t max_events;		/* give up beyond this many; 0: a default */
 	const struct price *price;	/* of its kernels; NULL: the plan's entries are all there is */
+	struct deals *deals;		/* dealings at hand, of plans of the program; NULL: none */
 	bool rough;			/* of EUs that differ, only the one with most to do is played, and
 					 * its kernel is not proven */
 };
