@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "plan/check.h"
+#include "base/hash.h"
 #include "search/rings.h"
 
 enum err_code build_graph(const struct space *s, const struct choice *c, struct graph **out,
@@ -162,22 +162,16 @@ static enum err_code take_turns(const struct making *m, int loop)
 static void add_versions(const struct making *m)
 {
 	struct plan *p = m->p;
-	int bit = 0;
 
 	for (int i = 0; i < p->graph->buffers.n; i++) {
-		const struct buffer *b = &p->graph->buffers.v[i];
+		int value = order_value(p->graph, i);
 
-		if (b->scope != SCOPE_REGISTERS || b->carry != NONE || b->loop == NONE)
-			continue;
-		if (b->part == 0)
-			bit++;
-		if (bit <= FREE_VERSIONS && m->c->versions >> (bit - 1) & 1)
+		if (value != NONE && value < 32 && m->c->versions >> value & 1)
 			p->versions[i] = 2;
 	}
 }
 
-enum err_code build_plan(const struct space *s, const struct choice *c, struct plan *p,
-	const struct stop *stop, struct err *e)
+enum err_code build_plan(const struct space *s, const struct choice *c, struct plan *p, struct err *e)
 {
 	const struct making m = { s, c, p, e };
 	const struct program *prog = p->graph->program;
@@ -190,7 +184,30 @@ enum err_code build_plan(const struct space *s, const struct choice *c, struct p
 		TRY(take_turns(&m, loop));
 	add_versions(&m);
 	search_rings(p, c->depth, c->deeper, c->tiles);
-	return plan_settle(p, NULL, NULL, 0, stop, e);
+	return OK;
+}
+
+uint64_t build_hash(const struct choice *c, const struct plan *p)
+{
+	const int64_t whole[] = { c->cut, c->ways, c->columns, c->warps, c->turns, p->grid.eus, p->grid.raster,
+		p->grid.group, p->grid.longest_first, p->grid.cluster };
+	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
+
+	h = hash_bytes(h, whole, sizeof(whole));
+	h = hash_bytes(h, p->versions, (size_t)p->graph->buffers.n * sizeof(*p->versions));
+	for (int i = 0; i < p->entries.n; i++) {
+		const struct entry *x = &p->entries.v[i];
+		const int one[] = { x->task, x->lane, x->seu, x->at };
+
+		h = hash_bytes(h, one, sizeof(one));
+	}
+	for (int i = 0; i < p->waits.n; i++) {
+		const struct wait *w = &p->waits.v[i];
+		const int one[] = { w->task, w->on, w->distance, (int)w->when };
+
+		h = hash_bytes(h, one, sizeof(one));
+	}
+	return h;
 }
 
 void build_script(const struct space *s, const struct choice *c, struct buf *out)

@@ -4,17 +4,18 @@
 
 #include "search/space.h"
 
-enum { FREE_VERSIONS = 4 };		/* register values that choice.versions is about */
-
 /* The graph of a choice, with the space's cuts, places and the split of its rows. *out stays NULL if it
  * fails. */
 NODISCARD enum err_code build_graph(const struct space *s, const struct choice *c, struct graph **out,
 	struct err *e);
 
-/* Fill p, a fresh plan of that graph: lanes, entries, rings, the grid, and the waits and versions that
- * follow. ERR_INPUT, ERR_LIMIT: nothing can come of it; ERR_INTERRUPTED. It may still be illegal. */
+/* Fill p, a fresh plan of that graph: lanes, entries, rings, the grid. Waits and the versions that an order
+ * needs are for plan_settle to add. ERR_INPUT, ERR_LIMIT: nothing can come of it. It may still be illegal. */
 NODISCARD enum err_code build_plan(const struct space *s, const struct choice *c, struct plan *p,
-	const struct stop *stop, struct err *e);
+	struct err *e);
+
+/* Equal for choices of which the same plan comes, and hardly ever for others. p: before it is settled. */
+uint64_t build_hash(const struct choice *c, const struct plan *p);
 
 /* What a script of the plan has before plan_script's: what shapes the graph. */
 void build_script(const struct space *s, const struct choice *c, struct buf *out);

@@ -124,6 +124,40 @@ static bool equal(const struct order *x, const struct order *y)
 	return x->n == y->n;
 }
 
+static bool is_made(const struct graph *g, int buffer)
+{
+	const struct buffer *b = &g->buffers.v[buffer];
+
+	return b->loop != NONE && b->carry == NONE && g->tasks.v[b->first].kind != TASK_LOAD;
+}
+
+int order_value(const struct graph *g, int buffer)
+{
+	int n = 0;
+
+	if (!is_made(g, buffer))
+		return NONE;
+	for (int i = 0; i < buffer; i++)
+		n += is_made(g, i) && g->buffers.v[i].part == 0;
+	return g->buffers.v[buffer].part ? n - 1 : n;
+}
+
+/* Values of which one is made while another is read. */
+static unsigned made_ahead(const struct body *b, uint32_t ahead)
+{
+	unsigned versions = 0;
+
+	for (int i = 0; i < b->g->edges.n; i++) {
+		const struct edge *e = &b->g->edges.v[i];
+		int from = find_in(b, e->from), to = find_in(b, e->to), value = order_value(b->g, e->buffer);
+
+		if (e->kind == EDGE_FLOW && from != NONE && to != NONE && value != NONE && value < 32 &&
+		    (ahead >> from & 1) > (ahead >> to & 1))
+			versions |= 1u << value;
+	}
+	return versions;
+}
+
 static int members(uint32_t set)
 {
 	int n = 0;
@@ -159,8 +193,10 @@ void orders_find(const struct graph *g, const struct vdevice *d, int phase, int 
 			struct order x;
 
 			if (members(ahead) == n && is_possible(&b, ahead) && arrange(&b, ahead, &x) &&
-			    out->n < SETS_MAX)
+			    out->n < SETS_MAX) {
+				x.versions = made_ahead(&b, ahead);
 				orders_add(out, &x);
+			}
 		}
 	out->most = out->n - 1;
 }

@@ -15,6 +15,7 @@
 enum { ORDER_TASKS = 24, ORDERS_MAX = 32 };
 
 struct order {
+	unsigned versions;		/* bits, by order_value: made ahead of who reads it */
 	int n;
 	struct {
 		int task;		/* of the program as it is cut; all its parts */
@@ -35,5 +36,9 @@ void orders_find(const struct graph *g, const struct vdevice *d, int phase, int 
 
 /* The number of an order among them, where it is added if it is new; NONE: there is no room. */
 int orders_add(struct orders *o, const struct order *x);
+
+/* The number of a buffer among the values that a graph's sTasks make anew in each iteration of a loop, where
+ * parts of one value count as one, so that it is the same for all splits; NONE: it is none of them. */
+int order_value(const struct graph *g, int buffer);
 
 #endif

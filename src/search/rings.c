@@ -16,6 +16,15 @@ static int64_t room(const struct plan *p)
 	return staged ? p->device->shared_bytes * 7 / 8 : p->device->shared_bytes - FLAG_BYTES;
 }
 
+/* Is it filled by a load in each iteration of a loop? */
+static bool is_ring(const struct plan *p, int buffer)
+{
+	const struct buffer *b = &p->graph->buffers.v[buffer];
+
+	return b->loop != NONE && plan_scope(p, buffer) == SCOPE_SHARED &&
+		p->graph->tasks.v[b->first].kind == TASK_LOAD;
+}
+
 /* Deepen the rings that loads fill, evenly, as far as shared memory goes. */
 static void set_rings(struct plan *p, int most)
 {
@@ -28,14 +37,13 @@ static void set_rings(struct plan *p, int most)
 			for (int i = 0; i < g->buffers.n; i++)
 				if (g->buffers.v[i].phase == ph &&
 				    plan_scope(p, i) == SCOPE_SHARED)
-					bytes += g->buffers.v[i].bytes * (g->buffers.v[i].loop ==
-						NONE ? p->versions[i] : depth);
+					bytes += g->buffers.v[i].bytes * (is_ring(p, i) ? depth :
+						p->versions[i]);
 			if (bytes > room(p))
 				return;
 		}
 		for (int i = 0; i < g->buffers.n; i++)
-			if (g->buffers.v[i].loop != NONE && plan_scope(p, i) == SCOPE_SHARED &&
-			    g->tasks.v[g->buffers.v[i].first].kind == TASK_LOAD)
+			if (is_ring(p, i))
 				p->versions[i] = depth;
 	}
 }
@@ -87,8 +95,7 @@ static void set_deeper(struct plan *p, int n)
 	const struct graph *g = p->graph;
 
 	for (int i = 0; i < g->buffers.n && n > 0; i++)
-		if (g->buffers.v[i].loop != NONE && plan_scope(p, i) == SCOPE_SHARED &&
-		    g->tasks.v[g->buffers.v[i].first].kind == TASK_LOAD) {
+		if (is_ring(p, i)) {
 			p->versions[i]++;
 			n--;
 		}

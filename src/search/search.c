@@ -5,6 +5,7 @@
 
 #include "lower/lower.h"
 #include "plan/check.h"
+#include "plan/deal.h"
 #include "search/build.h"
 #include "search/exact.h"
 #include "search/limits.h"
@@ -26,6 +27,8 @@ struct tried {
 	double seconds;			/* INFINITY: nothing came of it */
 	bool priced;
 	int spare;			/* registers of a thread, if priced */
+	uint64_t plan;			/* build_hash; 0: none was built */
+	bool again;			/* an earlier one has the same plan, and its time */
 };
 
 struct objection {
@@ -60,6 +63,7 @@ struct search {
 	struct timeline *line;
 	struct kernels *kernels;
 	bool has_target;		/* kernels can be made for the device */
+	struct deals deals;
 	int best;			/* of tried; NONE */
 	const struct tried **ranks;	/* those that are legal, the best first ... */
 	bool sorted;			/* ... if nothing was tried since */
@@ -80,6 +84,7 @@ enum err_code search_new(struct mem *mem, const struct program *p, const struct 
 	s->program = p;
 	s->device = d;
 	s->best = NONE;
+	deals_init(&s->deals, mem);
 	s->has_target = lower_has_target(d);
 	s->measured = want && want->measured;
 	s->result.bound_seconds = INFINITY;
@@ -117,6 +122,7 @@ void search_free(struct search *s)
 	if (!s)
 		return;
 	drop_candidate(s);
+	deals_free(&s->deals);
 	a = s->arena;
 	arena_release(&a);
 }
@@ -176,6 +182,12 @@ static double best_seconds(const struct search *s)
 	return s->best == NONE ? INFINITY : s->tried.v[s->best].seconds;
 }
 
+/* Did a plan come of it that no other has? */
+static bool is_plan(const struct tried *x)
+{
+	return isfinite(x->seconds) && !x->again;
+}
+
 /* A plan that makes a kernel is better than one that does not, and a faster one is better. */
 static bool is_better(const struct tried *x, const struct tried *y)
 {
@@ -233,7 +245,7 @@ static enum err_code check(struct search *s, const struct stop *stop, bool *lega
  * longer and makes few plans faster than their entries alone would be. */
 static enum err_code play(struct search *s, const struct stop *stop, struct tried *x, struct err *e)
 {
-	struct sim_options few = { .keep = 0, .rough = true };
+	struct sim_options few = { .keep = 0, .rough = true, .deals = &s->deals };
 
 	TRY(sim_run(s->mem, s->plan, &few, stop, &s->line, e));
 	x->seconds = s->line->seconds;
@@ -279,6 +291,24 @@ static bool is_too_large(struct search *s)
 	return true;
 }
 
+/* Does x come to the plan of an earlier candidate? Then all is known of it. */
+static bool is_again(struct search *s, struct tried *x)
+{
+	uint64_t hash = build_hash(&x->choice, s->plan);
+
+	for (int i = 0; i < s->tried.n && !s->pricing && !x->again; i++) {
+		const struct tried *y = &s->tried.v[i];
+
+		x->again = y->plan == hash && y != x;
+		if (x->again) {
+			x->seconds = y->seconds;
+			x->priced = y->priced;
+		}
+	}
+	x->plan = hash;
+	return x->again;
+}
+
 /* Build, check and simulate; x->seconds stays INFINITY if it fails. *full as of check. */
 static enum err_code make(struct search *s, const struct stop *stop, struct tried *x, bool *full,
 	struct err *e)
@@ -290,7 +320,10 @@ static enum err_code make(struct search *s, const struct stop *stop, struct trie
 	    !limit_suits(s->device, s->graph, &x->choice) || is_cut_off(s))
 		return OK;
 	s->plan = plan_new(s->mem, s->graph, s->device);
-	TRY(build_plan(&s->space, &x->choice, s->plan, stop, e));
+	TRY(build_plan(&s->space, &x->choice, s->plan, e));
+	if (is_again(s, x))
+		return OK;
+	TRY(plan_settle(s->plan, NULL, NULL, 0, stop, e));
 	TRY(check(s, stop, &legal, full, e));
 	if (!legal)
 		return OK;
@@ -309,6 +342,13 @@ static void relieve(struct search *s, struct choice c)
 		c.deeper = 0;
 	else
 		return;
+	VEC_PUSH(&s->arena, &s->batch.v, c);
+}
+
+/* Registers may not hold it, with versions that are not needed. */
+static void spare_versions(struct search *s, struct choice c)
+{
+	c.versions = 0;
 	VEC_PUSH(&s->arena, &s->batch.v, c);
 }
 
@@ -331,7 +371,9 @@ static enum err_code try_candidate(struct search *s, const struct choice *c, con
 		return code;
 	if (full)
 		relieve(s, x->choice);
-	if (isinf(x->seconds))
+	if (isinf(x->seconds) && x->choice.versions)
+		spare_versions(s, x->choice);
+	if (isinf(x->seconds) || x->again)
 		return OK;
 	s->result.found++;
 	if (s->best == NONE || is_better(x, &s->tried.v[s->best]))
@@ -364,7 +406,7 @@ static void find_starts(struct search *s)
 		int best = NONE;
 
 		for (int i = 0; i < s->tried.n; i++)
-			if (isfinite(s->tried.v[i].seconds) && !is_start(s, i) &&
+			if (is_plan(&s->tried.v[i]) && !is_start(s, i) &&
 			    (best == NONE || is_better(&s->tried.v[i], &s->tried.v[best])))
 				best = i;
 		if (best == NONE)
@@ -408,7 +450,8 @@ static enum err_code solve(struct search *s, const struct stop *stop, struct err
 	drop_candidate(s);
 	TRY(build_graph(&s->space, &c, &s->graph, e));
 	s->plan = plan_new(s->mem, s->graph, s->device);
-	TRY(build_plan(&s->space, &c, s->plan, stop, e));
+	TRY(build_plan(&s->space, &c, s->plan, e));
+	TRY(plan_settle(s->plan, NULL, NULL, 0, stop, e));
 	code = exact_orders(&s->space, &c, s->plan, &s->plan->arena, stop, &s->batch, e);
 	drop_candidate(s);
 	return code;
@@ -467,7 +510,8 @@ static enum err_code price_next(struct search *s, const struct stop *stop, bool 
 
 	s->pricing = s->measured;
 	for (; s->priced < s->tried.n; s->priced++)
-		if (!s->tried.v[s->priced].priced && s->tried.v[s->priced].seconds < worst)
+		if (is_plan(&s->tried.v[s->priced]) && !s->tried.v[s->priced].priced &&
+		    s->tried.v[s->priced].seconds < worst)
 			break;
 	*more = s->pricing && s->priced < s->tried.n;
 	if (!*more)
@@ -529,7 +573,7 @@ static const struct tried *ranked(struct search *s, int rank)
 	if (!s->sorted) {
 		s->ranks = ARENA_ARRAY(&s->arena, s->tried.n, const struct tried *);
 		for (int i = 0; i < s->tried.n; i++)
-			if (isfinite(s->tried.v[i].seconds))
+			if (is_plan(&s->tried.v[i]))
 				s->ranks[n++] = &s->tried.v[i];
 		qsort(s->ranks, (size_t)n, sizeof(*s->ranks), compare);
 		s->sorted = true;
@@ -560,7 +604,8 @@ enum err_code search_script(struct search *s, int rank, const struct stop *stop,
 	free_candidate(s);
 	TRY(build_graph(&s->space, &x->choice, &s->graph, e));
 	s->plan = plan_new(s->mem, s->graph, s->device);
-	TRY(build_plan(&s->space, &x->choice, s->plan, stop, e));
+	TRY(build_plan(&s->space, &x->choice, s->plan, e));
+	TRY(plan_settle(s->plan, NULL, NULL, 0, stop, e));
 	build_script(&s->space, &x->choice, out);
 	plan_script(s->plan, out);
 	*tile = x->choice.tiling;

@@ -8,6 +8,7 @@ enum {
 	WHOLE_MAX = 16384,		/* of an axis that lies together: as one tile */
 	STARTS_MAX = 4096,
 	TILES_USUAL = 2,		/* versions of what is loaded once a tile */
+	FREE_VERSIONS = 4,		/* values, of all that loops make, whose versions are tried one by one */
 };
 
 /* How products use an axis; does it lie together in memory? */
@@ -315,13 +316,20 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 
 /* What one lane takes, by how many parts and warps. */
 static const struct { int ways, warps, turns; bool columns; } lanes[] = { { 2, 4, 1, false },
-	{ 1, 4, 1, false }, { 1, 8, 1, false }, { 3, 4, 1, false }, { 1, 4, 2, false }, { 2, 4, 1, true } };
+	{ 1, 4, 1, false }, { 1, 8, 1, false }, { 3, 4, 1, false }, { 1, 4, 2, false }, { 2, 4, 1, true },
+	{ 2, 4, 2, false }, { 1, 4, 3, false } };
 
-/* Every loop in the program's order, or with most that runs ahead. */
+/* Every loop in the program's order, or with most that runs ahead, and versions for it. */
 static void set_orders(const struct space *s, struct choice *c, bool ahead)
 {
-	for (int l = 0; l < CHOICE_LOOPS; l++)
-		c->order[l] = ahead ? s->variants[c->cut].orders[l].most : 0;
+	c->versions = 0;
+	for (int l = 0; l < CHOICE_LOOPS; l++) {
+		const struct orders *o = &s->variants[c->cut].orders[l];
+
+		c->order[l] = ahead ? o->most : 0;
+		if (ahead && o->n)
+			c->versions |= o->v[o->most].versions;
+	}
 }
 
 /* The i-th of the extents to start from; 0 if there are fewer. */
@@ -413,7 +421,11 @@ static void along_order(const struct space *s, int loop, const struct choice *c,
 
 	for (int i = 0; i < s->variants[c->cut].orders[loop].n; i++) {
 		x.order[loop] = i;
+		x.versions = c->versions;
 		if (i != c->order[loop])
+			VEC_PUSH(a, &out->v, x);
+		x.versions |= s->variants[c->cut].orders[loop].v[i].versions;
+		if (x.versions != c->versions)
 			VEC_PUSH(a, &out->v, x);
 	}
 }
@@ -455,7 +467,6 @@ static void along_cut(const struct space *s, const struct choice *c, struct aren
 	struct choice x = *c;
 
 	x.cut = !c->cut;
-	x.versions = 0;
 	for (int ahead = 0; ahead < 2 && s->variants[x.cut].exists; ahead++) {
 		set_orders(s, &x, ahead);
 		VEC_PUSH(a, &out->v, x);
@@ -501,7 +512,7 @@ void space_along(const struct space *s, const struct choice *c, int coordinate, 
 			VEC_PUSH(a, &out->v, x);
 		break;
 	case BY_DEPTH:
-		for (x.depth = (int)max_i64(c->depth - 2, 1); x.depth <= c->depth + 2; x.depth++)
+		for (x.depth = 1; x.depth <= c->depth + 2; x.depth++)
 			if (x.depth != c->depth)
 				VEC_PUSH(a, &out->v, x);
 		break;

@@ -28,7 +28,7 @@ struct choice {
 	bool columns;			/* parts are of columns of the products, not of rows */
 	int order[CHOICE_LOOPS];	/* by region (space_region): one of the space's orders */
 	bool in_turn;			/* lanes take turns on the matrix unit */
-	unsigned versions;		/* bits: register values with one version more than needed */
+	unsigned versions;		/* bits, by order_value: values with one version more than needed */
 	int depth;			/* most versions of rings that loads fill ... */
 	int deeper;			/* ... and how many of them get one more than all */
 	int tiles;			/* most versions of what is loaded once a tile and read by a loop */
