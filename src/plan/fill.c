@@ -49,14 +49,23 @@ static int first_breach(const struct findings *f, bool raise)
 	return NONE;
 }
 
-/* Breaches and deadlocks, if any, in *f; no more breaches than `most` and one. needed: as findings have it. */
-static enum err_code look(const struct filling *x, bool quick, int most, bool *needed, struct findings *f)
+/* How much is looked at. */
+struct looking {
+	bool quick;			/* in one list alone */
+	bool reads;			/* dependences of who reads a value, alone */
+	int most;			/* breaches: that and one more are enough */
+	bool *needed;			/* as findings have it */
+};
+
+/* Breaches and deadlocks, if any, in *f. */
+static enum err_code look(const struct filling *x, const struct looking *how, struct findings *f)
 {
 	*f = findings_new(x->plan, x->a, x->stop, x->e);
-	f->most = most;
-	f->needed = needed;
+	f->most = how->most;
+	f->reads = how->reads;
+	f->needed = how->needed;
 	for (int phase = 0; phase < x->plan->graph->program->phases.n && !f->code; phase++)
-		findings_add_phase(f, phase, quick, x->a, NULL);
+		findings_add_phase(f, phase, how->quick, x->a, NULL);
 	return f->code;
 }
 
@@ -72,7 +81,7 @@ static enum err_code count_breaches(const struct filling *x, bool quick, int mos
 	struct arena_mark mark = arena_mark(x->a);
 	struct findings f;
 
-	TRY(look(x, quick, most, NULL, &f));
+	TRY(look(x, &(struct looking){ .quick = quick, .most = most }, &f));
 	*n = breaches_of(&f);
 	arena_reset(x->a, mark);
 	return OK;
@@ -112,20 +121,24 @@ static void keep_certain(const struct plan *p, bool *needed)
 				needed[k] = false;
 }
 
-/* Add waits until nothing is missing, behind those that there are. */
+/* Add waits until nothing is missing, behind those that there are. What is read comes first: until that is
+ * there, nothing else is looked at. */
 static enum err_code add_waits(const struct filling *x, bool quick, struct rest *out)
 {
 	struct plan *p = x->plan;
+	bool reads = quick;
 
 	for (;;) {
 		bool *needed = ARENA_ARRAY(x->a, p->waits.n, bool);
 		struct arena_mark mark = arena_mark(x->a);
+		const struct looking how = { .quick = quick, .reads = reads, .most = reads ? 0 : INT32_MAX,
+			.needed = quick ? NULL : needed };
 		struct wait w = { .distance = DISTANCE_AUTO, .when = WAIT_COMPLETE };
 		bool versions = false;
 		struct findings f;
 		int edge;
 
-		TRY(look(x, quick, INT32_MAX, quick ? NULL : needed, &f));
+		TRY(look(x, &how, &f));
 		*out = (struct rest){ breaches_of(&f), needed };
 		edge = f.any ? first_breach(&f, x->raise) : NONE;
 		if (edge != NONE) {
@@ -135,6 +148,10 @@ static enum err_code add_waits(const struct filling *x, bool quick, struct rest 
 			versions = f.edge[edge].code == PROBLEM_VERSIONS;
 		}
 		arena_reset(x->a, mark);
+		if (reads && (edge == NONE || versions || plan_find_wait(p, &w) != NONE)) {
+			reads = false;
+			continue;
+		}
 		if (versions) {
 			raise_versions(p, p->graph->edges.v[edge].buffer);
 			continue;

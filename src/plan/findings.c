@@ -72,6 +72,11 @@ static void check_edge(struct findings *f, const struct relation *r, int edge)
 	}
 }
 
+static bool is_read(const struct edge *e)
+{
+	return e->kind == EDGE_FLOW && !e->reuse;
+}
+
 void findings_add_list(struct findings *f, const struct walk *w, struct arena *a,
 	struct usage *u)
 {
@@ -84,7 +89,8 @@ void findings_add_list(struct findings *f, const struct walk *w, struct arena *a
 		note_cycle(f, &r);
 	} else {
 		for (int i = 0; i < g->edges.n && f->broken <= f->most; i++)
-			if (g->tasks.v[g->edges.v[i].to].phase == w->phase && !f->edge[i].found)
+			if (g->tasks.v[g->edges.v[i].to].phase == w->phase && !f->edge[i].found &&
+			    (!f->reads || is_read(&g->edges.v[i])))
 				check_edge(f, &r, i);
 		/* without its waits, a plan holds values for ever */
 		if (u && !f->any)

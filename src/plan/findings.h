@@ -28,6 +28,7 @@ struct findings {
 	int cycle[CYCLE_SHOWN];
 	bool any;
 	bool *needed;			/* by wait, as relation_build's; NULL: of no interest */
+	bool reads;			/* only at dependences of who reads a value is looked */
 	int broken, most;		/* dependences that are; more than so many are not looked for */
 	const struct stop *stop;
 	enum err_code code;		/* why there is no answer; *e says more */
