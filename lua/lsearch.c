@@ -136,7 +136,7 @@ static void push_traits(lua_State *L, const struct program *p, const struct choi
 	const struct { const char *name; double x; } traits[] = { { "cut", c->cut },
 		{ "ways", c->ways }, { "columns", c->columns }, { "warps", c->warps / 4.0 }, { "turns", c->turns },
 		{ "in_turn", c->in_turn }, { "versions", c->versions != 0 },
-		{ "depth", log2(c->depth + c->deeper) / 2 }, { "by_threads", c->by_threads },
+		{ "depth", log2(c->depth + c->deeper) / 2 }, { "tiles", c->tiles / 2.0 }, { "by_threads", c->by_threads },
 		/* that EUs wait for each other is not in the model */
 		{ "cluster", c->grid.cluster > 1 ? 2 : 0 }, { "raster", c->grid.raster == RASTER_ROWS },
 		{ "pressure", fmax(TIGHT - spare, 0) / TIGHT }, { "group", log2(c->grid.group) / 4 },
@@ -180,7 +180,7 @@ static int search_plan_l(lua_State *L)
 	return 2;
 }
 
-/* search:found() -> {{seconds=, priced=, traits=}, ...}, the best first */
+/* search:found() -> {{seconds=, priced=, trial=, traits=}, ...}, the best first */
 static int search_found_l(lua_State *L)
 {
 	struct search *s = box_get(L, 1, SEARCH_CLASS, "found");
@@ -191,10 +191,12 @@ static int search_found_l(lua_State *L)
 	for (int i = 0; i < n; i++) {
 		struct search_found f = search_ranked(s, i);
 
-		lua_createtable(L, 0, 3);
+		lua_createtable(L, 0, 4);
 		set_real(L, "seconds", f.seconds);
 		lua_pushboolean(L, f.priced);
 		lua_setfield(L, -2, "priced");
+		lua_pushinteger(L, f.trial + 1);
+		lua_setfield(L, -2, "trial");
 		push_traits(L, search_program(s), f.choice, f.spare);
 		lua_setfield(L, -2, "traits");
 		lua_rawseti(L, -2, i + 1);

@@ -585,7 +585,7 @@ struct search_found search_ranked(struct search *s, int rank)
 {
 	const struct tried *x = ranked(s, rank);
 
-	return (struct search_found){ &x->choice, x->seconds, x->priced, x->spare };
+	return (struct search_found){ &x->choice, x->seconds, x->priced, x->spare, (int)(x - s->tried.v) };
 }
 
 bool search_tried(const struct search *s, int i, double *seconds)

@@ -49,6 +49,7 @@ struct search_found {
 	double seconds;			/* predicted ... */
 	bool priced;			/* ... with what its kernel costs; false: none was tried, or comes of it */
 	int spare;			/* registers of a thread that the kernel leaves, if priced */
+	int trial;			/* its number among those that were tried, from 0 */
 };
 struct search_found search_ranked(struct search *s, int rank);
 /* The plan of that rank as statements on a fresh plan of its tile shape (plan_script with what

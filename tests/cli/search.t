@@ -75,4 +75,13 @@ t_like 'two shells on one store: the first' "$(<"$T/one")" 'measured, 6 rows$'
 t_like '  and the second' "$(<"$T/two")" 'measured, 6 rows$'
 t_is '  all is kept' "$(rows search 'm=2048 n=128 k=128') $(rows search 'm=4096 n=128 k=128')" '6 6'
 
+
+space=(gemm m=256 n=128 k=128 tile.m=64,128 tile.n=64 tile.k=64 every=24)
+t_cmd 'a whole space' 0 "$MILLRACE" tests/perf/space.lua measure "${space[@]}"
+n=$(rows space 'm=256 n=128 k=128')
+t_ok '  is measured' [ "$n" -gt 5 ]
+t_cmd '  once' 0 "$MILLRACE" tests/perf/space.lua measure "${space[@]}"
+t_is '  and no more' "$(rows space 'm=256 n=128 k=128')" "$n"
+t_like '  and says so' "$(<"$T/out")" "^0 measured now, $n known, ended: done"
+t_like '  how soon it is found' "$(<"$T/out")" '^measured ends after [0-9]+: .* of the best; 99 % after 1, '
 t_done

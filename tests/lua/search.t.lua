@@ -38,6 +38,9 @@ for _, bound in ipairs(shipped) do
   local s, found, counts = run(bound)
   ok(counts.found == #found and counts.found > 5, "  many plans are legal", counts.found)
   ok(found[1].priced, "  the best makes a kernel")
+  local soon = core.search(bound, device)
+  soon:run(1, math.huge)
+  ok(soon:counts().found > 0 and #soon:tried() <= 8, "  the first is among the first few", #soon:tried())
   local sorted, least = true, math.huge
   for i = 2, #found do
     local a, b = found[i - 1], found[i]

@@ -1,80 +1,270 @@
--- space.lua - measures every plan of a space of products, for search-curve.lua.
+-- space.lua - a whole space of plans, measured; and how soon each way to choose finds the best of it.
 --
---   millrace tests/perf/space.lua FILE [M N K [EVERY]]
+--   millrace tests/perf/space.lua list PROGRAM SIZE=... [tile.AXIS=EXTENT,...] [every=N]
+--   millrace tests/perf/space.lua measure PROGRAM ...
+--   millrace tests/perf/space.lua curve PROGRAM ... [seeds=200] [doubt=0.07]
 --
--- Some hundreds of plans for M x N x K (4096 each unless given), or one of EVERY of them: tiles, splits over
--- lanes, turns, rings, groups, clusters. FILE gets a JSON object a line as they come, best predicted first: name, predicted (seconds),
--- status, ms, score (ms, by ratios to the best so far), ratio. Ctrl-C keeps what there is.
+-- The space: all plans of which kernels come that mr.search comes to with each of the tiles in turn, or one of EVERY N
+-- of them, by predicted time. `list` prints how many there are and the best. `measure` runs on the attached device what the
+-- store (MILLRACE_STORE) does not have yet, as mr.search does, but all of it; Ctrl-C keeps what there is. `curve` needs
+-- no device: of the rows in the store, it prints the best time found after so many trials, as a share of the
+-- best of all (1 is the best plan itself):
+--
+--   random     plans in random order: the mean of so many seeds, and the worst of ten of them
+--   greedy     in the order in which the search comes to them, tile by tile
+--   model      by predicted time
+--   measured   by predicted time, corrected by what was measured, until no other is likely to win; ends at |
+--
+-- and after how many trials each is within 1 % of the best. E. g.
+--
+--   gemm m=4096 n=4096 k=4096 tile.m=64,128,192,256 tile.n=64,128,192,256 tile.k=64,128 every=4
+--   flash_attention b=8 h=16 m=2048 d=128 tile.m=64,128,192 tile.n=64,96,128,160,176 every=4
+--   chunk_state b=8 s=8192 h=80 p=64 n=128 tile.l=32,64,128,256 tile.n=64,128 tile.p=32,64 every=6
 local mr = require "millrace"
+local core = require "millrace.core"
 local measure = require "millrace.measure"
 
-local path, m, n, k, every = arg[1], tonumber(arg[2] or 4096), tonumber(arg[3] or 4096), tonumber(arg[4] or 4096),
-  tonumber(arg[5] or 1)
-if not path then
-  io.stderr:write "usage: millrace tests/perf/space.lua FILE [M N K [EVERY]]\n"
+local KIND <const> = "space"
+
+-- what is asked ---------------------------------------------------------------------------------
+
+local function usage()
+  io.stderr:write "usage: millrace tests/perf/space.lua list|measure|curve PROGRAM SIZE=... [tile.AXIS=...] [every=N]\n"
   os.exit(2)
 end
-local bound, device = mr.examples.gemm{m=m, n=n, k=k}, mr.device()
 
-local function make(o)
-  local plan = mr.plan(bound:graph{tile={m=o.m, n=o.n, k=o.k}}, device)
-  if o.ways > 1 then plan:split("m", o.ways) end
-  plan:lane("p0", {warps=1})
-  for i = 0, o.ways - 1 do plan:lane("c" .. i, {warps=4, turns=o.turns > 1 and o.turns or nil}) end
-  plan:grid{group=o.group, cluster=o.cluster > 1 and o.cluster or nil}
-  plan:buffers{a=o.stages, b=o.stages}
-  plan:append("load_a", {lane="p0"})
-  plan:append("load_b", {lane="p0"})
-  for i = 0, o.ways - 1 do
-    for _, task in ipairs{"mma", "epilogue", "store_c"} do
-      plan:append(task .. (o.ways > 1 and "." .. i or ""), {lane="c" .. i})
+local what, program = arg[1], arg[2]
+if not program or not ({list = true, measure = true, curve = true})[what] then usage() end
+local sizes, tile, axes, set = {}, {}, {}, {every = 1, seeds = 200, doubt = 0.07}
+for i = 3, #arg do
+  local key, value = arg[i]:match "^([%w_.]+)=(.+)$"
+  local axis = key and key:match "^tile%.(.+)$"
+  if axis then
+    tile[axis], axes[#axes + 1] = {}, axis
+    for x in value:gmatch "%d+" do table.insert(tile[axis], math.tointeger(x)) end
+  elseif set[key] then
+    set[key] = tonumber(value)
+  elseif key then
+    sizes[key] = value == "true" and true or value ~= "false" and (math.tointeger(value) or value)
+  else
+    usage()
+  end
+end
+local bound, device = mr.examples[program](sizes), mr.device "h200"
+
+-- the space ---------------------------------------------------------------------------------------
+
+-- Of one tile: {{script=, predicted=, traits=, trial=, plan=}, ...}
+local function of_tile(list, seen, fixed)
+  local s = core.search(bound, device, fixed, true)
+  s:run(math.maxinteger, math.huge)
+  for rank, x in ipairs(s:found()) do
+    local statements, extents = s:plan(rank)
+    local plan = mr.plan(bound:graph{tile = extents}, device)
+    assert(load("local plan = ...\n" .. statements, "=plan", "t", {}))(plan)
+    local script = plan:script()
+    if x.priced and not seen[script] then
+      seen[script] = true
+      list[#list + 1] = {script = script, plan = plan, predicted = x.seconds, traits = x.traits, trial = x.trial}
     end
   end
-  plan:fill_waits()
-  return plan
 end
 
--- All choices, one after the other; what is not legal is no plan.
-local function each(choices, visit, o, at)
-  o, at = o or {}, at or 1
-  local choice = choices[at]
-  if not choice then return visit(o) end
-  for _, value in ipairs(choice[2]) do
-    o[choice[1]] = value
-    each(choices, visit, o, at + 1)
+local function each_tile(at, fixed, visit)
+  local axis = axes[at]
+  if not axis then return visit(fixed) end
+  for _, extent in ipairs(tile[axis]) do
+    fixed[axis] = extent
+    each_tile(at + 1, fixed, visit)
   end
 end
 
-local candidates, seen = {}, 0
-each({{"m", {64, 128, 192, 256}}, {"n", {64, 128, 192, 256}}, {"k", {64, 128}}, {"ways", {1, 2, 3}}, {"turns", {1, 2}},
-    {"stages", {2, 3, 4, 5, 6, 8}}, {"group", {1, 8}}, {"cluster", {1, 2}}}, function(o)
-  if o.m % (64 * o.ways) ~= 0 or o.m / o.ways > 128 then return end
-  local good, plan = pcall(make, o)
-  if not good or not plan:check() then return end
-  seen = seen + 1
-  if seen % every ~= 0 then return end
-  local name = ("%dx%dx%d ways %d turns %d stages %d group %d cluster %d"):format(o.m, o.n, o.k, o.ways, o.turns, o.stages,
-    o.group, o.cluster)
-  candidates[#candidates + 1] = {plan=plan, predicted=plan:simulate().seconds, name=name}
-end)
-table.sort(candidates, function(a, b)
-  if a.predicted ~= b.predicted then return a.predicted < b.predicted end
-  return a.name < b.name
-end)
-local names = {}
-for _, c in ipairs(candidates) do names[c.plan:script()] = c.name end
+local function by_model(rows)
+  local list = table.move(rows, 1, #rows, 1, {})
+  table.sort(list, function(a, b)
+    if a.predicted ~= b.predicted then return a.predicted < b.predicted end
+    return a.script < b.script
+  end)
+  return list
+end
 
-local file = assert(io.open(path, "w"))
-local found = measure(bound, device, candidates, {risk=-1, final=false, put=function(row)
-  local function number(key, format) return row[key] and (', "%s": ' .. format):format(key, row[key]) or "" end
-  file:write(('{"family": "gemm %dx%dx%d", "name": "%s", "status": "%s"%s%s%s%s}\n'):format(m, n, k, names[row.script], row.status,
-    number("predicted", "%.9g"), row.score and (', "ms": %.7g'):format(row.score) or "", number("ratio", "%.6g"),
-    row.ms and (', "alone": %.7g'):format(row.ms) or ""))
-  file:flush()
-end, progress=function(p)
-  io.stderr:write(("\r%d of %d, the best %.4g ms, %.0f s of the device "):format(p.trials, #candidates,
-    p.best and p.best.score or 0, p.device_seconds))
-end})
-io.stderr:write "\n"
-file:close()
-print(("%d plans of %d legal ones: %d measured, ended: %s"):format(#candidates, seen, found.trials, found.why))
+-- Sorted by predicted time, one of every so many; each knows where the search came to it.
+local function space()
+  local all, seen, before = {}, {}, 0
+  each_tile(1, {}, function(fixed)
+    local n = #all
+    of_tile(all, seen, fixed)
+    for i = n + 1, #all do all[i].place = before + all[i].trial end
+    before = before + 1000000
+  end)
+  local list = {}
+  for i, c in ipairs(by_model(all)) do
+    if (i - 1) % set.every == 0 then list[#list + 1] = c end
+  end
+  return list, #all
+end
+
+-- the rows ------------------------------------------------------------------------------------------
+
+-- What the store has of these plans: by script.
+local function known_rows()
+  local rows = {}
+  for _, row in ipairs(mr.store:list{program = bound, device = device.name, kind = KIND, limit = 100000}) do
+    if row.version == mr.version and row.script and not rows[row.script] then rows[row.script] = row end
+  end
+  return rows
+end
+
+local function measure_all(list)
+  local found = assert(core.attached())
+  local known, words = known_rows(), {skipped = "spills"}
+  return measure(bound, device, list, {risk = -1, final = false,
+    known = function(plan)
+      local row = known[plan:script()]
+      return row and {status = row.status == "spills" and "skipped" or row.status, ms = row.ms, relative = row.error}
+    end,
+    put = function(row)
+      mr.store:put{plan = row.plan, kind = KIND, status = words[row.status] or row.status, message = row.why, predicted = row.predicted,
+        ms = row.score or row.ms, min = row.min, max = row.max, error = row.relative, driver = found.driver, seed = 1}
+    end,
+    progress = function(p)
+      io.stderr:write(("\r%d of %d, the best %.4g ms, %.0f s of the device "):format(#p.results, #list, p.best and p.best.score or 0,
+        p.device_seconds))
+    end})
+end
+
+-- the ways to choose ----------------------------------------------------------------------------------
+
+local function random(seed)
+  local state = seed * 2654435761 + 1
+  return function(n)
+    state = (state * 6364136223846793005 + 1442695040888963407) & 0x7fffffffffffffff
+    return (state >> 20) % n + 1
+  end
+end
+
+-- Best so far after each trial, as a share of the best of all.
+local function curve(rows, best)
+  local list, found = {}, math.huge
+  for i, row in ipairs(rows) do
+    found = math.min(found, row.ms)
+    list[i] = best / found
+  end
+  return list
+end
+
+local function shuffled(rows, seed)
+  local list, below = table.move(rows, 1, #rows, 1, {}), random(seed)
+  for i = #list, 2, -1 do
+    local k = below(i)
+    list[i], list[k] = list[k], list[i]
+  end
+  return list
+end
+
+local function of_random(rows, best)
+  local mean, low, all = {}, {}, {}
+  for seed = 1, set.seeds do all[seed] = curve(shuffled(rows, seed), best) end
+  for i = 1, #rows do
+    local at, sum = {}, 0
+    for seed = 1, set.seeds do
+      at[seed] = all[seed][i]
+      sum = sum + at[seed]
+    end
+    table.sort(at)
+    mean[i], low[i] = sum / #at, at[math.max(#at // 10, 1)]
+  end
+  return mean, low
+end
+
+local function greedy(rows)
+  local list = table.move(rows, 1, #rows, 1, {})
+  table.sort(list, function(a, b) return a.place < b.place end)
+  return list
+end
+
+-- A server that looks the times up.
+local table_server = {
+  room = 1, wait = function() end,
+  begin = function(_, item)
+    return {
+      drop = function() end,
+      poll = function(_, incumbent)
+        local row = {id = item.id, status = "ok", ms = item.candidate.ms, candidate = item.candidate}
+        if incumbent then row.against, row.ratio = incumbent.id, row.ms / incumbent.candidate.ms end
+        return row
+      end,
+    }
+  end,
+}
+
+local function measured(rows)
+  local order = {}
+  local r = measure(nil, nil, by_model(rows), {doubt = set.doubt, final = false, server = table_server,
+    put = function(row) order[#order + 1] = row.candidate end})
+  return order, r
+end
+
+-- the table ---------------------------------------------------------------------------------------------
+
+local function first_within(list, share)
+  for i, x in ipairs(list) do if x >= share then return i end end
+end
+
+local function columns_of(n)
+  local list = {}
+  for i = 1, n do
+    if i <= 8 or i == n or (i & (i - 1)) == 0 or i % 3 == 0 and ((i // 3) & (i // 3 - 1)) == 0 then list[#list + 1] = i end
+  end
+  return list
+end
+
+local function show_line(name, list, columns)
+  local cells = {}
+  for i, n in ipairs(columns) do
+    local x = list[n]
+    cells[i] = x and ("%6.3f"):format(x) or (columns[i - 1] or 0) <= #list and "     |" or "      "
+  end
+  print(("%-10s%s   %s"):format(name, table.concat(cells), first_within(list, 0.99) or "-"))
+end
+
+local function show(rows)
+  local best, columns, head = math.huge, columns_of(#rows), {}
+  for _, row in ipairs(rows) do best = math.min(best, row.ms) end
+  for i, n in ipairs(columns) do head[i] = ("%6d"):format(n) end
+  local mean, low = of_random(rows, best)
+  local order, r = measured(rows)
+  print(("%s: %d plans, the best %.4g ms"):format(bound.name, #rows, best))
+  print(("%-10s%s   99 %% after"):format("trials", table.concat(head)))
+  show_line("random", mean, columns)
+  show_line("  1 of 10", low, columns)
+  show_line("greedy", curve(greedy(rows), best), columns)
+  show_line("model", curve(by_model(rows), best), columns)
+  show_line("measured", curve(order, best), columns)
+  local found = curve(order, best)
+  local within = first_within(found, 0.99)
+  print(("measured ends after %d: %s; its best is %.3f of the best; 99 %% after %s, 1 / %s of all; bias %+.1f %%, spread %.1f %%")
+    :format(#order, r.ended, found[#found], within or "-", within and ("%.0f"):format(#rows / within) or "-",
+    100 * (math.exp(r.bias) - 1), 100 * r.spread))
+end
+
+local list, all = space()
+print(("%d of %d plans of %d tiles and more, the best predicted %.4g ms"):format(#list, all, #axes > 0 and #tile[axes[1]] or 1,
+  list[1].predicted * 1e3))
+if what == "measure" then
+  local r = measure_all(list)
+  io.stderr:write "\n"
+  print(("%d measured now, %d known, ended: %s"):format(r.trials, r.known, r.ended))
+end
+if what ~= "list" then
+  local known, rows = known_rows(), {}
+  for _, c in ipairs(list) do
+    local row = known[c.script]
+    if row and row.ms then
+      c.ms = row.ms
+      rows[#rows + 1] = c
+    end
+  end
+  print(("%d of them are in the store, with a time"):format(#rows))
+  if #rows > 1 then show(rows) end
+end
