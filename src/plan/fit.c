@@ -31,7 +31,7 @@ int64_t fit_staging(const struct plan *p, int task)
 	return rows * min_i64(row_bytes, target(p)->shared.widest);
 }
 
-static int64_t phase_shared(const struct plan *p, int phase)
+int64_t fit_shared(const struct plan *p, int phase)
 {
 	const struct graph *g = p->graph;
 	int64_t bytes = 0, align = target(p)->shared.copy_align;
@@ -105,7 +105,7 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 	const struct vdevice *d = p->device;
 
 	for (int phase = 0; phase < p->graph->program->phases.n; phase++) {
-		int64_t bytes = phase_shared(p, phase);
+		int64_t bytes = fit_shared(p, phase);
 
 		count_barriers(p, phase, u);
 		bytes += (int64_t)u->flags * target(p)->shared.flag;

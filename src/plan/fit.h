@@ -7,6 +7,8 @@
 
 /* Shared memory, threads, barriers; adds what does not fit to `out`. */
 void fit_memory(const struct plan *p, struct arena *a, struct problems *out, struct usage *u);
+/* Bytes of shared memory that a phase needs, flags aside. */
+int64_t fit_shared(const struct plan *p, int phase);
 /* Bytes of shared memory through which an sTask stores, at least; 0: it needs none. */
 int64_t fit_staging(const struct plan *p, int task);
 /* Registers of each lane, from the lives of its register values in one relation of

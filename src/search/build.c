@@ -16,9 +16,10 @@ enum err_code build_graph(const struct space *s, const struct choice *c, struct 
 
 	if (c->ways > 1) {
 		split.axis = space_split_axis(s->program, c);
-		if (split.axis == NONE)
+		if (split.axis != NONE)
+			split.ntasks = split_all(s->program, s->cuts, c->cut ? s->ncuts : 0, split.axis, tasks);
+		if (!split.ntasks)
 			return err_set(e, ERR_INPUT, NOWHERE, "there is nothing to split");
-		split.ntasks = split_all(s->program, s->cuts, c->cut ? s->ncuts : 0, split.axis, tasks);
 		split.tasks = tasks;
 	}
 	if (c->cut) {
@@ -189,7 +190,7 @@ enum err_code build_plan(const struct space *s, const struct choice *c, struct p
 
 uint64_t build_hash(const struct choice *c, const struct plan *p)
 {
-	const int64_t whole[] = { c->cut, c->ways, c->columns, c->warps, c->turns, p->grid.eus, p->grid.raster,
+	const int64_t whole[] = { c->cut, c->ways, c->parts, c->warps, c->turns, p->grid.eus, p->grid.raster,
 		p->grid.group, p->grid.longest_first, p->grid.cluster };
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
 

@@ -1,51 +1,30 @@
 #include "search/rings.h"
 
+#include "plan/fit.h"
+
 enum {
 	TILE_RING_MAX = 4,		/* versions of a ring that is filled once a tile */
-	FLAG_BYTES = 1024,
+	FLAG_BYTES = 1024,		/* for flags */
 };
 
-/* Bytes for rings: all but flags, and where an engine stores, but what is staged for it. */
-static int64_t room(const struct plan *p)
+static bool fits(const struct plan *p)
 {
-	bool staged = false;
+	for (int ph = 0; ph < p->graph->program->phases.n; ph++)
+		if (fit_shared(p, ph) + FLAG_BYTES > p->device->shared_bytes)
+			return false;
+	return true;
+}
 
-	for (int i = 0; i < p->entries.n; i++)
-		staged |= p->graph->tasks.v[p->entries.v[i].task].kind == TASK_STORE &&
-			p->device->seu[p->entries.v[i].seu].kind == SEU_COPY;
-	return staged ? p->device->shared_bytes * 7 / 8 : p->device->shared_bytes - FLAG_BYTES;
+static bool is_loaded(const struct plan *p, int buffer)
+{
+	return plan_scope(p, buffer) == SCOPE_SHARED &&
+		p->graph->tasks.v[p->graph->buffers.v[buffer].first].kind == TASK_LOAD;
 }
 
 /* Is it filled by a load in each iteration of a loop? */
 static bool is_ring(const struct plan *p, int buffer)
 {
-	const struct buffer *b = &p->graph->buffers.v[buffer];
-
-	return b->loop != NONE && plan_scope(p, buffer) == SCOPE_SHARED &&
-		p->graph->tasks.v[b->first].kind == TASK_LOAD;
-}
-
-/* Deepen the rings that loads fill, evenly, as far as shared memory goes. */
-static void set_rings(struct plan *p, int most)
-{
-	const struct graph *g = p->graph;
-
-	for (int depth = 2; depth <= most; depth++) {
-		for (int ph = 0; ph < g->program->phases.n; ph++) {
-			int64_t bytes = 0;
-
-			for (int i = 0; i < g->buffers.n; i++)
-				if (g->buffers.v[i].phase == ph &&
-				    plan_scope(p, i) == SCOPE_SHARED)
-					bytes += g->buffers.v[i].bytes * (is_ring(p, i) ? depth :
-						p->versions[i]);
-			if (bytes > room(p))
-				return;
-		}
-		for (int i = 0; i < g->buffers.n; i++)
-			if (is_ring(p, i))
-				p->versions[i] = depth;
-	}
+	return p->graph->buffers.v[buffer].loop != NONE && is_loaded(p, buffer);
 }
 
 static bool loop_reads(const struct graph *g, int buffer)
@@ -57,44 +36,48 @@ static bool loop_reads(const struct graph *g, int buffer)
 	return false;
 }
 
-/* Is it loaded once a tile, and read by no loop, or by some? */
-static bool is_of_tile(const struct graph *g, int buffer, bool by_loop)
+/* Is it loaded once a tile, where an EU has more tiles than one: does the next tile's value come while
+ * this one is worked on? */
+static bool is_of_tile(const struct plan *p, int buffer)
 {
-	const struct buffer *b = &g->buffers.v[buffer];
+	const struct buffer *b = &p->graph->buffers.v[buffer];
 
-	return b->loop == NONE && g->tasks.v[b->first].kind == TASK_LOAD && loop_reads(g, buffer) == by_loop;
+	return b->loop == NONE && is_loaded(p, buffer) && p->graph->grids[b->phase].total > p->device->eus;
 }
 
-/* Then those of whole tiles, where an EU has more tiles than one: the next tile's values
- * come while this one is worked on. What a loop reads is one of many rings there, and has its
- * depth evenly with others of its kind, at most `most`. */
-static void set_tile_rings(struct plan *p, bool by_loop, int most)
+/* Which rings are deepened together. */
+enum kind { OF_LOOPS, OF_TILES_FOR_LOOPS, OF_TILES };
+
+static bool is_kind(const struct plan *p, int buffer, enum kind kind)
 {
-	const struct graph *g = p->graph;
+	if (kind == OF_LOOPS)
+		return is_ring(p, buffer);
+	return is_of_tile(p, buffer) && loop_reads(p->graph, buffer) == (kind == OF_TILES_FOR_LOOPS);
+}
 
-	for (int ph = 0; ph < g->program->phases.n; ph++) {
-		int64_t fixed = 0, each = 0, depth;
+static void set_depth(struct plan *p, enum kind kind, int depth)
+{
+	for (int i = 0; i < p->graph->buffers.n; i++)
+		if (is_kind(p, i, kind))
+			p->versions[i] = depth;
+}
 
-		for (int i = 0; i < g->buffers.n; i++)
-			if (g->buffers.v[i].phase == ph && plan_scope(p, i) == SCOPE_SHARED)
-				*(is_of_tile(g, i, by_loop) ? &each : &fixed) += g->buffers.v[i].bytes *
-					(is_of_tile(g, i, by_loop) ? 1 : p->versions[i]);
-		if (g->grids[ph].total <= p->device->eus || !each)
-			continue;
-		depth = (room(p) - fixed) / each;
-		for (int i = 0; i < g->buffers.n && depth > 1; i++)
-			if (g->buffers.v[i].phase == ph && plan_scope(p, i) == SCOPE_SHARED &&
-			    is_of_tile(g, i, by_loop))
-				p->versions[i] = (int)min_i64(depth, most);
+/* Evenly, as far as shared memory goes. */
+static void deepen(struct plan *p, enum kind kind, int most)
+{
+	for (int depth = 2; depth <= most; depth++) {
+		set_depth(p, kind, depth);
+		if (!fits(p)) {
+			set_depth(p, kind, depth - 1);
+			return;
+		}
 	}
 }
 
 /* Whether they fit is for the check to say: of some plans nothing but rings is in shared memory. */
 static void set_deeper(struct plan *p, int n)
 {
-	const struct graph *g = p->graph;
-
-	for (int i = 0; i < g->buffers.n && n > 0; i++)
+	for (int i = 0; i < p->graph->buffers.n && n > 0; i++)
 		if (is_ring(p, i)) {
 			p->versions[i]++;
 			n--;
@@ -103,8 +86,8 @@ static void set_deeper(struct plan *p, int n)
 
 void search_rings(struct plan *p, int depth, int deeper, int tiles)
 {
-	set_rings(p, depth);
+	deepen(p, OF_LOOPS, depth);
 	set_deeper(p, deeper);
-	set_tile_rings(p, true, tiles);
-	set_tile_rings(p, false, TILE_RING_MAX);
+	deepen(p, OF_TILES_FOR_LOOPS, tiles);
+	deepen(p, OF_TILES, TILE_RING_MAX);
 }

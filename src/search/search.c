@@ -389,7 +389,7 @@ static bool same_shape(const struct choice *x, const struct choice *y)
 		if (x->tiling.extent[i] != y->tiling.extent[i])
 			return false;
 	return x->cut == y->cut && x->ways == y->ways && x->warps == y->warps && x->turns == y->turns &&
-		x->columns == y->columns;
+		x->parts == y->parts;
 }
 
 static bool is_start(const struct search *s, int i)

@@ -175,6 +175,16 @@ int space_region(const struct program *p, int phase, int loop)
 	return region < CHOICE_LOOPS ? region : NONE;
 }
 
+/* May a product's operand be split along the axis, for such parts? */
+static bool is_split_axis(const struct program *p, const struct choice *c, const struct node *mma, int axis)
+{
+	if (c->tiling.extent[axis] <= 1)
+		return false;
+	if (c->parts == PARTS_DEPTH)
+		return !holds(mma, axis);
+	return holds(mma, axis) && program_axis_role(p, p->tasks.v[mma->task].phase, axis) == AXIS_GRID;
+}
+
 int space_split_axis(const struct program *p, const struct choice *c)
 {
 	for (int i = 0; i < p->nodes.n; i++) {
@@ -182,14 +192,10 @@ int space_split_axis(const struct program *p, const struct choice *c)
 
 		if (n->op != OP_MMA || n->task == NONE || !p->tasks.v[n->task].nodes.n)
 			continue;
-		of = &p->nodes.v[n->arg[c->columns]];
-		for (int k = 0; k < of->naxes; k++) {
-			int axis = of->axis[k];
-
-			if (holds(n, axis) && c->tiling.extent[axis] > 1 &&
-			    program_axis_role(p, p->tasks.v[n->task].phase, axis) == AXIS_GRID)
-				return axis;
-		}
+		of = &p->nodes.v[n->arg[c->parts != PARTS_ROWS]];
+		for (int k = 0; k < of->naxes; k++)
+			if (is_split_axis(p, c, n, of->axis[k]))
+				return of->axis[k];
 	}
 	return NONE;
 }
@@ -315,9 +321,9 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 /* ---- where to start -------------------------------------------------------------------- */
 
 /* What one lane takes, by how many parts and warps. */
-static const struct { int ways, warps, turns; bool columns; } lanes[] = { { 2, 4, 1, false },
-	{ 1, 4, 1, false }, { 1, 8, 1, false }, { 3, 4, 1, false }, { 1, 4, 2, false }, { 2, 4, 1, true },
-	{ 2, 4, 2, false }, { 1, 4, 3, false } };
+static const struct { int ways, warps, turns; enum parts parts; } lanes[] = { { 2, 4, 1, PARTS_ROWS },
+	{ 1, 4, 1, PARTS_ROWS }, { 1, 8, 1, PARTS_ROWS }, { 3, 4, 1, PARTS_ROWS }, { 1, 4, 2, PARTS_ROWS },
+	{ 2, 4, 1, PARTS_COLUMNS }, { 2, 4, 2, PARTS_ROWS }, { 1, 4, 3, PARTS_ROWS }, { 2, 4, 1, PARTS_DEPTH } };
 
 /* Every loop in the program's order, or with most that runs ahead, and versions for it. */
 static void set_orders(const struct space *s, struct choice *c, bool ahead)
@@ -364,7 +370,7 @@ static void add_lanes(const struct space *s, struct arena *a, const struct choic
 				c.ways = s->has_products ? lanes[i].ways : 1;
 				c.warps = lanes[i].warps << (i == 0 && !s->has_products);
 				c.turns = lanes[i].turns;
-				c.columns = lanes[i].columns;
+				c.parts = lanes[i].parts;
 				set_orders(s, &c, ahead);
 				VEC_PUSH(a, &out->v, c);
 			}
@@ -441,9 +447,9 @@ static void along_lanes(const struct space *s, const struct choice *c, struct ar
 		x.ways = lanes[i].ways;
 		x.warps = lanes[i].warps;
 		x.turns = lanes[i].turns;
-		x.columns = lanes[i].columns;
+		x.parts = lanes[i].parts;
 		x.in_turn = c->in_turn && x.ways > 1;
-		if (x.ways != c->ways || x.warps != c->warps || x.turns != c->turns || x.columns != c->columns)
+		if (x.ways != c->ways || x.warps != c->warps || x.turns != c->turns || x.parts != c->parts)
 			VEC_PUSH(a, &out->v, x);
 	}
 }
@@ -556,7 +562,7 @@ uint64_t choice_hash(const struct choice *c)
 		h = mix(h, c->tiling.extent[i]);
 	for (int i = 0; i < CHOICE_LOOPS; i++)
 		h = mix(h, c->order[i]);
-	h = mix(mix(mix(mix(mix(h, c->cut), c->ways), c->warps), c->turns), c->columns);
+	h = mix(mix(mix(mix(mix(h, c->cut), c->ways), c->warps), c->turns), c->parts);
 	h = mix(mix(mix(mix(h, c->in_turn), c->versions), c->depth), c->deeper);
 	h = mix(mix(mix(mix(h, c->tiles), c->by_threads), c->grid.eus), c->grid.raster);
 	return mix(mix(mix(h, c->grid.group), c->grid.longest_first), c->grid.cluster);

@@ -21,11 +21,15 @@ enum {
 	CUTS_MAX = 4,
 };
 
+/* Rows or columns of products; or neither, but of what products contract: those who make their operands work in
+ * parts, and one lane has the products. */
+enum parts { PARTS_ROWS, PARTS_COLUMNS, PARTS_DEPTH };
+
 struct choice {
 	struct tiling tiling;
 	bool cut;			/* what products read is converted by sTasks of its own */
 	int ways, warps, turns;		/* of the lanes that compute: parts, warps of each, turns */
-	bool columns;			/* parts are of columns of the products, not of rows */
+	enum parts parts;		/* what they have a part of each */
 	int order[CHOICE_LOOPS];	/* by region (space_region): one of the space's orders */
 	bool in_turn;			/* lanes take turns on the matrix unit */
 	unsigned versions;		/* bits, by order_value: values with one version more than needed */
@@ -95,8 +99,9 @@ uint64_t choice_hash(const struct choice *c);
 /* The number of a loop among the regions whose orders are chosen, or of a tile (loop NONE) in a phase that
  * has no loops. NONE: it is none of them. */
 int space_region(const struct program *p, int phase, int loop);
-/* The axis along which a choice splits products over lanes: the tiled output axis of their rows, which first
- * operands have, or of columns; of several the outermost, since those of a part must lie together. NONE. */
+/* The axis along which a choice splits work over lanes: the tiled output axis of the products' rows, which first
+ * operands have, or of columns; of several the outermost, since those of a part must lie together; or an axis that
+ * products contract. NONE. */
 int space_split_axis(const struct program *p, const struct choice *c);
 
 #endif
