@@ -18,6 +18,7 @@ enum {
 };
 
 #define MEASURED 1.25			/* of the best time: what is slower will not turn out best */
+#define FAR 1.4				/* from the best time: no order makes that good */
 #define NOTHING 0.002			/* of a time: what the model does not know */
 
 /* A choice that was tried. */
@@ -47,6 +48,7 @@ struct search {
 	VEC(struct tried) tried;
 	int *slots, nslots;		/* of tried, by hash; NONE */
 	VEC(uint64_t) shapes;		/* their tilings, each once */
+	bool ahead;			/* of the choices to begin with, other orders are being tried */
 	/* refining */
 	bool refining;
 	int nstarts, start;
@@ -400,6 +402,20 @@ static bool is_start(const struct search *s, int i)
 	return false;
 }
 
+/* Of the choices to begin with, those again that are not far from the best, with most that runs ahead. */
+static void run_ahead(struct search *s)
+{
+	s->ahead = true;
+	s->batch.v.n = s->next = 0;
+	for (int i = 0; i < s->tried.n; i++) {
+		struct choice c;
+
+		if (s->tried.v[i].seconds < FAR * best_seconds(s) &&
+		    space_ahead(&s->space, &s->tried.v[i].choice, &c))
+			VEC_PUSH(&s->arena, &s->batch.v, c);
+	}
+}
+
 static void find_starts(struct search *s)
 {
 	while (s->nstarts < REFINED) {
@@ -484,6 +500,11 @@ static enum err_code turn_to_next(struct search *s, const struct stop *stop, boo
 static enum err_code refill(struct search *s, const struct stop *stop, bool *more, struct err *e)
 {
 	*more = true;
+	if (!s->ahead) {
+		run_ahead(s);
+		if (s->batch.v.n)
+			return OK;
+	}
 	if (!s->refining) {
 		s->refining = true;
 		find_starts(s);

@@ -347,12 +347,14 @@ static int64_t usual_extent(const struct dim *d, int i)
 	return 0;
 }
 
-static bool has_orders(const struct space *s, bool cut)
+bool space_ahead(const struct space *s, const struct choice *c, struct choice *out)
 {
 	bool has = false;
 
 	for (int l = 0; l < CHOICE_LOOPS; l++)
-		has |= s->variants[cut].orders[l].n > 1;
+		has |= s->variants[c->cut].orders[l].n > 1;
+	*out = *c;
+	set_orders(s, out, true);
 	return has;
 }
 
@@ -360,20 +362,19 @@ static void add_lanes(const struct space *s, struct arena *a, const struct choic
 	struct choices *out)
 {
 	for (int cut = 0; cut < 2; cut++)
-		for (int i = 0; i < LEN(lanes) && s->variants[cut].exists; i++)
-			for (int ahead = 0; ahead < 1 + has_orders(s, cut); ahead++) {
-				struct choice c = *shape;
+		for (int i = 0; i < LEN(lanes) && s->variants[cut].exists; i++) {
+			struct choice c = *shape;
 
-				if (!s->has_products && i > 2)
-					continue;
-				c.cut = cut;
-				c.ways = s->has_products ? lanes[i].ways : 1;
-				c.warps = lanes[i].warps << (i == 0 && !s->has_products);
-				c.turns = lanes[i].turns;
-				c.parts = lanes[i].parts;
-				set_orders(s, &c, ahead);
-				VEC_PUSH(a, &out->v, c);
-			}
+			if (!s->has_products && i > 2)
+				continue;
+			c.cut = cut;
+			c.ways = s->has_products ? lanes[i].ways : 1;
+			c.warps = lanes[i].warps << (i == 0 && !s->has_products);
+			c.turns = lanes[i].turns;
+			c.parts = lanes[i].parts;
+			set_orders(s, &c, false);
+			VEC_PUSH(a, &out->v, c);
+		}
 }
 
 void space_starts(const struct space *s, struct arena *a, struct choices *out)

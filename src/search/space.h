@@ -82,11 +82,13 @@ NODISCARD enum err_code space_init(struct space *s, struct arena *a, struct mem 
 	const struct program *p, const struct vdevice *d, const struct wanted *want, struct graph **held,
 	struct err *e);
 
-/* Choices to begin with, in `a`, those first whose extents are usual. */
+/* Choices to begin with, in `a`: usual extents and lanes, every loop in the program's order. */
 struct choices {
 	VEC(struct choice) v;
 };
 void space_starts(const struct space *s, struct arena *a, struct choices *out);
+/* The same with most that runs ahead in every loop, and versions for it. False: nothing can. */
+bool space_ahead(const struct space *s, const struct choice *c, struct choice *out);
 
 /* How many coordinates a choice has, and all that differ from it along one. */
 int space_coordinates(const struct space *s);
