@@ -12,13 +12,14 @@
 #include "sim/priced.h"
 
 enum {
-	REFINED = 6,			/* of the usual choices, so many are gone on from */
+	REFINED = 6,			/* of the usual choices, so many are gone on from ... */
+	SHAPES = 5,			/* ... of so many tiles and lanes at least */
 	TRIALS_MAX = 900,
 	CODES = 32,			/* kinds of problems */
 };
 
 #define MEASURED 1.25			/* of the best time: what is slower will not turn out best */
-#define FAR 1.4				/* from the best time: no order makes that good */
+#define FAR 1.25				/* from the best time: no order makes that good */
 #define NOTHING 0.002			/* of a time: what the model does not know */
 
 /* A choice that was tried. */
@@ -390,15 +391,21 @@ static bool same_shape(const struct choice *x, const struct choice *y)
 	for (int i = 0; i < AXES_MAX; i++)
 		if (x->tiling.extent[i] != y->tiling.extent[i])
 			return false;
-	return x->cut == y->cut && x->ways == y->ways && x->warps == y->warps && x->turns == y->turns &&
+	return x->ways == y->ways && x->warps == y->warps && x->turns == y->turns &&
 		x->parts == y->parts;
 }
 
+/* Is it one, or, at first, one of a start's tile and lanes? */
 static bool is_start(const struct search *s, int i)
 {
-	for (int k = 0; k < s->nstarts; k++)
-		if (same_shape(&s->tried.v[s->starts[k]].choice, &s->tried.v[i].choice))
+	const struct choice *c = &s->tried.v[i].choice;
+
+	for (int k = 0; k < s->nstarts; k++) {
+		const struct choice *x = &s->tried.v[s->starts[k]].choice;
+
+		if (same_shape(x, c) && (s->nstarts < SHAPES || x->cut == c->cut))
 			return true;
+	}
 	return false;
 }
 

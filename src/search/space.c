@@ -7,6 +7,7 @@ enum {
 	SHORT_AXIS = 64,		/* below, an axis of the grid is cut into what divides it up */
 	WHOLE_MAX = 16384,		/* of an axis that lies together: as one tile */
 	STARTS_MAX = 4096,
+	DEEPEST = 8,			/* of rings that loads fill: who waits then does so for something else */
 	TILES_USUAL = 2,		/* versions of what is loaded once a tile */
 	FREE_VERSIONS = 4,		/* values, of all that loops make, whose versions are tried one by one */
 };
@@ -519,7 +520,7 @@ void space_along(const struct space *s, const struct choice *c, int coordinate, 
 			VEC_PUSH(a, &out->v, x);
 		break;
 	case BY_DEPTH:
-		for (x.depth = 1; x.depth <= c->depth + 2; x.depth++)
+		for (x.depth = 1; x.depth <= DEEPEST; x.depth++)
 			if (x.depth != c->depth)
 				VEC_PUSH(a, &out->v, x);
 		break;
