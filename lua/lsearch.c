@@ -180,6 +180,26 @@ static int search_plan_l(lua_State *L)
 	return 2;
 }
 
+/* search:nearest() -> statements, tile; nothing if there is none */
+static int search_nearest_l(lua_State *L)
+{
+	struct host *h = enter(L);
+	struct search *s = box_get(L, 1, SEARCH_CLASS, "nearest");
+	struct stop stop = stop_of(h);
+	struct tiling tile;
+	struct buf text;
+	struct err e;
+
+	buf_init(&text, scratch_push(L));
+	if (search_nearest(s, &stop, &text, &tile, &e))
+		throw_err(L, &e);
+	if (!text.len)
+		return 0;
+	push_buf(L, &text);
+	push_tile(L, search_program(s), &tile);
+	return 2;
+}
+
 /* search:found() -> {{seconds=, priced=, trial=, traits=}, ...}, the best first */
 static int search_found_l(lua_State *L)
 {
@@ -248,7 +268,7 @@ void lua_open_search(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
 		{ "run", search_run_l }, { "plan", search_plan_l }, { "counts", search_counts_l },
-		{ "found", search_found_l }, { "tried", search_tried_l }, { NULL, NULL } };
+		{ "found", search_found_l }, { "nearest", search_nearest_l }, { "tried", search_tried_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", search_gc_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ SEARCH_CLASS, methods, NULL, meta });

@@ -35,6 +35,14 @@ local result, plans = planned("search result", "plan timeline seconds ii bound g
   .. "measured measurements history edited", {__name = "millrace.search", 
   methods = {json = late("report", "search"), png = late("curves", "png"), svg = late("curves", "svg"), pdf = late("curves", "pdf")}})
 
+local function tile_text(tile)
+  local axes = {}
+  for axis in pairs(tile) do axes[#axes + 1] = axis end
+  table.sort(axes)
+  for i, axis in ipairs(axes) do axes[i] = ("%s=%d"):format(axis, tile[axis]) end
+  return table.concat(axes, " ")
+end
+
 -- What was measured, in a line; nothing if nothing was.
 local function measured_text(r)
   if not r.measured then return end
@@ -48,15 +56,12 @@ end
 
 -- The answer as people read it: what it found, how good that is, how it was found, how to go on.
 function result.__tostring(r)
-  local axes, plan, tl = {}, plans[r], r.timeline
-  for axis in pairs(plan.tile) do axes[#axes + 1] = axis end
-  table.sort(axes)
-  for i, axis in ipairs(axes) do axes[i] = ("%s=%d"):format(axis, plan.tile[axis]) end
+  local plan, tl = plans[r], r.timeline
   local above = r.gap > 0.001 and (", %.1f %% above its bound %.0f"):format(100 * r.gap, r.bound) or ", at its bound"
   local below = 1 - r.bound_seconds / r.seconds
   local lines = {("%s on %s: %s, predicted"):format(plan.graph.program.name, plan.device.name, speed(tl))}
   lines[#lines + 1] = measured_text(r)
-  lines[#lines + 1] = ("tile %s; II %.0f%s"):format(table.concat(axes, " "), r.ii, above)
+  lines[#lines + 1] = ("tile %s; II %.0f%s"):format(tile_text(plan.tile), r.ii, above)
   if r.bound_seconds > 0 then
     lines[#lines + 1] = ("no tile shape tried can be under %.4g ms in the model%s"):format(r.bound_seconds * 1e3,
       below <= 0.001 and ": this is optimal there" or (", %.1f %% less"):format(100 * below))
@@ -106,6 +111,16 @@ local function where_to_measure(o, device)
   return found
 end
 
+-- Of what came nearest to a plan: its tile, what is against it, and what would help.
+local function nearest(s, bound, device)
+  local statements, tile = s:nearest()
+  if not statements then return "" end
+  local _, problems = rebuild(bound, device, statements, tile):check()
+  local first = problems[1]
+  if not first then return "" end
+  return ("\nthe nearest is a tile of %s: %s%s"):format(tile_text(tile), first.message, first.hint and "\n  try: " .. first.hint or "")
+end
+
 -- In the model: what there is, best first. nil and why if that is nothing.
 local function find(bound, device, o, most, measured, watch)
   local s = core.search(bound, device, o.tile, measured)
@@ -116,7 +131,8 @@ local function find(bound, device, o, most, measured, watch)
   local counts = s:counts()
   if counts.found == 0 then
     return nil, ("no legal plan found (%d shapes tried, ended by %s)%s"):format(counts.shapes, ended,
-      counts.refusals ~= "" and "; what stood in the way, by how many candidates:\n" .. counts.refusals or "")
+      counts.refusals ~= "" and "; what stood in the way, by how many candidates:\n" .. counts.refusals
+        .. nearest(s, bound, device) or "")
   end
   return s, ended, counts
 end

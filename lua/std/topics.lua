@@ -282,7 +282,7 @@ Find a good plan by simulating many and, where a device is attached, measuring t
 mr.store knows; show=true: seen on the whole terminal; trials: most plans simulated (2000), or
 measured (24). Ctrl-C stops it and keeps the best so far. r:png(path), svg, pdf draw how it went. Gives .plan (a copy at each reading) .timeline .seconds .ii .bound .gap
 .bound_seconds .proven .trials .shapes .pruned .ended .measured .measurements .history and why();
-or nil and a message that tells what stood in the way.]]},
+or nil and a message that tells what stood in the way, and the nearest repair.]]},
   {"found:png, found:svg, found:pdf", "found:png(path[, {...}])", "How the search went: the best against trials. help \"pictures\""},
   {"found:json", "found:json()", "What was found as JSON, with the plan's script. help \"json\""},
 }

@@ -19,6 +19,7 @@ enum {
 };
 
 #define MEASURED 1.25			/* of the best time: what is slower will not turn out best */
+#define MUCH 1e6				/* more than a plan has problems */
 #define FAR 1.25				/* from the best time: no order makes that good */
 #define NOTHING 0.002			/* of a time: what the model does not know */
 
@@ -68,6 +69,8 @@ struct search {
 	bool has_target;		/* kernels can be made for the device */
 	struct deals deals;
 	int best;			/* of tried; NONE */
+	int nearest;			/* of what is no plan, that with the least against it; NONE */
+	double against;			/* problems of its plan; 0: no kernel comes of it */
 	const struct tried **ranks;	/* those that are legal, the best first ... */
 	bool sorted;			/* ... if nothing was tried since */
 	struct objection objections[CODES];
@@ -86,7 +89,7 @@ enum err_code search_new(struct mem *mem, const struct program *p, const struct 
 	s->mem = mem;
 	s->program = p;
 	s->device = d;
-	s->best = NONE;
+	s->best = s->nearest = NONE;
 	deals_init(&s->deals, mem);
 	s->has_target = lower_has_target(d);
 	s->measured = want && want->measured;
@@ -214,6 +217,15 @@ static void refuse(struct search *s, enum problem_code code, const char *message
 		o->message = arena_strf(&s->arena, "%s", message);
 }
 
+/* So much is against the candidate, the last that was tried. */
+static void note_against(struct search *s, double against)
+{
+	if (s->nearest != NONE && against >= s->against)
+		return;
+	s->nearest = s->tried.n - 1;
+	s->against = against;
+}
+
 /* Has a ring that loads fill one version, for want of room? */
 static bool is_shallow(const struct search *s)
 {
@@ -238,8 +250,10 @@ static enum err_code check(struct search *s, const struct stop *stop, bool *lega
 	TRY(plan_check(s->plan, &s->plan->arena, stop, &problems, NULL, e));
 	*legal = problems.v.n == 0;
 	*full = problems.v.n ? problems.v.v[0].code == PROBLEM_SHARED_MEMORY : is_shallow(s);
-	if (problems.v.n)
+	if (problems.v.n) {
 		refuse(s, problems.v.v[0].code, problems.v.v[0].message);
+		note_against(s, problems.v.n);
+	}
 	arena_reset(&s->plan->arena, mark);
 	return OK;
 }
@@ -260,8 +274,10 @@ static enum err_code play(struct search *s, const struct stop *stop, struct trie
 	x->priced = s->line->priced;
 	x->seconds = x->priced ? s->line->seconds : INFINITY;
 	x->spare = s->line->spare_registers;
-	if (!x->priced)
+	if (!x->priced) {
 		refuse(s, PROBLEM_KERNEL, s->line->unpriced);
+		note_against(s, 0);
+	}
 	return OK;
 }
 
@@ -285,6 +301,7 @@ static bool is_too_large(struct search *s)
 
 	if (!sums && bytes <= s->device->shared_bytes)
 		return false;
+	note_against(s, MUCH + (double)bytes + (double)sums);
 	if (object(s, sums ? PROBLEM_REGISTERS : PROBLEM_SHARED_MEMORY, &o))
 		o->message = sums ? arena_strf(&s->arena, "a product of this tile has %lld sums, the registers of "
 			"an EU of '%s' hold %d", (long long)sums, s->device->name, ACCUMULATORS_MAX) :
@@ -624,11 +641,9 @@ bool search_tried(const struct search *s, int i, double *seconds)
 	return true;
 }
 
-enum err_code search_script(struct search *s, int rank, const struct stop *stop, struct buf *out,
+static enum err_code script_of(struct search *s, const struct tried *x, const struct stop *stop, struct buf *out,
 	struct tiling *tile, struct err *e)
 {
-	const struct tried *x = ranked(s, rank);
-
 	free_candidate(s);
 	TRY(build_graph(&s->space, &x->choice, &s->graph, e));
 	s->plan = plan_new(s->mem, s->graph, s->device);
@@ -639,6 +654,19 @@ enum err_code search_script(struct search *s, int rank, const struct stop *stop,
 	*tile = x->choice.tiling;
 	free_candidate(s);
 	return OK;
+}
+
+enum err_code search_script(struct search *s, int rank, const struct stop *stop, struct buf *out,
+	struct tiling *tile, struct err *e)
+{
+	return script_of(s, ranked(s, rank), stop, out, tile, e);
+}
+
+enum err_code search_nearest(struct search *s, const struct stop *stop, struct buf *out, struct tiling *tile,
+	struct err *e)
+{
+	*tile = (struct tiling){ 0 };
+	return s->nearest == NONE ? OK : script_of(s, &s->tried.v[s->nearest], stop, out, tile, e);
 }
 
 void search_refusals(const struct search *s, struct buf *out)

@@ -60,6 +60,10 @@ NODISCARD enum err_code search_script(struct search *s, int rank, const struct s
  * cut off. False: there is none. */
 bool search_tried(const struct search *s, int i, double *seconds);
 
+/* The same of the candidate that came nearest to a plan, if none was found; *tile has no extents if there is none. */
+NODISCARD enum err_code search_nearest(struct search *s, const struct stop *stop, struct buf *out,
+	struct tiling *tile, struct err *e);
+
 /* What kept candidates from being legal, the most frequent first, as a sentence each; nothing if
  * all were. */
 void search_refusals(const struct search *s, struct buf *out);
