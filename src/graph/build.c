@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "target/target.h"
-
 static struct task *task_at(const struct builder *b, int task)
 {
 	return &b->p->tasks.v[task];
@@ -448,26 +446,6 @@ static int64_t neighbours(const struct node *n, int rank, int axis, int64_t tile
 	return uses == 1 ? share : 1;
 }
 
-/* Rows that a product's instructions read beyond those of the value, which is its first operand: they take whole
- * blocks. */
-static int64_t spare_rows(const struct builder *b, const struct buffer *x)
-{
-	int unit = target_usual()->matrix[0].rows;
-	int64_t most = 0;
-
-	for (int i = 0; i < b->p->nodes.n; i++) {
-		const struct node *mma = &b->p->nodes.v[i];
-		int64_t rows = 1;
-
-		if (mma->op != OP_MMA || mma->arg[0] != x->node)
-			continue;
-		for (int k = 0; k < x->naxes; k++)
-			rows *= node_has_axis(mma, x->axis[k]) ? x->extent[k] : 1;
-		most = max_i64(most, (ceil_div(rows, unit) * unit - rows) * (x->elements / rows));
-	}
-	return most;
-}
-
 /* What is loaded lies in shared memory as in its tensor, each element once; but a matrix unit reads a tile as
  * it is multiplied. */
 static void lay_loads(struct builder *b)
@@ -477,11 +455,9 @@ static void lay_loads(struct builder *b)
 		const struct node *n = x->node == NONE ? NULL : &b->p->nodes.v[x->node];
 		int64_t elements = 1;
 
-		if (!n || n->op != OP_LOAD || x->together)
+		if (!n || n->op != OP_LOAD || x->matrix_a || x->matrix_b)
 			continue;
-		if (x->matrix_a || x->matrix_b)
-			elements = x->elements + spare_rows(b, x);
-		for (int k = 0; k < x->naxes && !x->matrix_a && !x->matrix_b; k++)
+		for (int k = 0; k < x->naxes; k++)
 			elements *= ceil_div(x->extent[k], neighbours(n, b->p->tensors.v[n->ref].rank, x->axis[k],
 				x->extent[k]));
 		x->bytes = (int64_t)dtype_bytes(x->type, (size_t)elements);

@@ -64,8 +64,8 @@ struct buffer {
 	int naxes;
 	int axis[RANK_MAX];
 	int64_t extent[RANK_MAX];
-	int64_t elements, bytes;	/* what is loaded takes as many as in shared memory: neighbours
-					 * that come from one element once, rows by a product's blocks */
+	int64_t elements, bytes;	/* of what is loaded, neighbours that come from one element
+					 * take its bytes once */
 	int phase, loop;		/* region whose iterations are its lives */
 	int first;			/* the task that begins a life */
 	int place;			/* the buffer whose registers, or room in shared memory, it takes once

@@ -31,6 +31,34 @@ int64_t fit_staging(const struct plan *p, int task)
 	return rows * min_i64(row_bytes, target(p)->shared.widest);
 }
 
+/* Bytes of rows that a product's instructions read beyond those of its first operand: each warp of the lane
+ * reads a whole block. */
+static int64_t spare_rows(const struct plan *p, int buffer)
+{
+	const struct graph *g = p->graph;
+	const struct buffer *b = &g->buffers.v[buffer];
+	int64_t most = 0;
+
+	for (int i = 0; i < g->program->nodes.n && b->matrix_a && !b->together; i++) {
+		const struct node *mma = &g->program->nodes.v[i];
+		int64_t rows = 1, unit = target(p)->frag.rows;
+		int entry = NONE;
+
+		if (mma->op != OP_MMA || mma->arg[0] != b->node)
+			continue;
+		for (int t = 0; t < g->tasks.n && entry == NONE; t++)
+			if (g->tasks.v[t].task == mma->task && g->tasks.v[t].part == b->part)
+				entry = plan_entry_of(p, t);
+		if (entry == NONE)
+			continue;
+		unit *= lane_warps(p, p->entries.v[entry].lane);
+		for (int k = 0; k < b->naxes; k++)
+			rows *= node_has_axis(mma, b->axis[k]) ? b->extent[k] : 1;
+		most = max_i64(most, (ceil_div(rows, unit) * unit - rows) * (b->bytes / rows));
+	}
+	return most;
+}
+
 int64_t fit_shared(const struct plan *p, int phase)
 {
 	const struct graph *g = p->graph;
@@ -39,7 +67,8 @@ int64_t fit_shared(const struct plan *p, int phase)
 	for (int i = 0; i < g->buffers.n; i++)
 		if (g->buffers.v[i].phase == phase && plan_scope(p, i) == SCOPE_SHARED &&
 		    g->buffers.v[i].place == NONE)
-			bytes += ceil_div(g->buffers.v[i].bytes, align) * align * p->versions[i];
+			bytes += ceil_div(g->buffers.v[i].bytes + spare_rows(p, i), align) * align *
+				p->versions[i];
 	for (int i = 0; i < g->tasks.n; i++)
 		if (g->tasks.v[i].phase == phase)
 			bytes += fit_staging(p, i);
