@@ -195,6 +195,24 @@ static void note_knower(struct progress *g, int on, int i)
 	r->inst[on].known = r->knowers.n - 1;
 }
 
+/* What a lane knows when instance `on` is as far as a wait asks for. */
+static void raise_to_awaited(const struct relation *r, int *clock, const struct wait *w, int on)
+{
+	if (w->when == WAIT_ISSUED)
+		raise_to(clock, issue_of(r, on), r->nchains);
+	else
+		raise_to_completion(r, clock, on);
+}
+
+/* ... and when it is through with the instance before i. */
+static void raise_to_former(const struct relation *r, int *clock, int i)
+{
+	if (r->inst[i].place && unit_of(r, i - 1)->async)
+		raise_to(clock, issue_of(r, i - 1), r->nchains);
+	else if (r->inst[i].place)
+		raise_to_completion(r, clock, i - 1);
+}
+
 static void raise_to_waits(struct progress *g, int i)
 {
 	struct relation *r = g->r;
@@ -212,12 +230,8 @@ static void raise_to_waits(struct progress *g, int i)
 
 				if (on == NONE)
 					continue;
-				if (w->when == WAIT_ISSUED) {
-					raise_to(issue_of(r, i), issue_of(r, on), r->nchains);
-					continue;
-				}
-				raise_to_completion(r, issue_of(r, i), on);
-				if (r->inst[on].chain == NONE)
+				raise_to_awaited(r, issue_of(r, i), w, on);
+				if (w->when != WAIT_ISSUED && r->inst[on].chain == NONE)
 					note_knower(g, on, i);
 			}
 			if (spans[s].first == c->last)
@@ -235,21 +249,14 @@ static void raise_to_others(struct progress *g, int i, int without)
 	const struct span *spans = g->spans.v;
 
 	memset(g->others, 0, (size_t)r->nchains * sizeof(int));
-	if (r->inst[i].place && unit_of(r, i - 1)->async)
-		raise_to(g->others, issue_of(r, i - 1), r->nchains);
-	else if (r->inst[i].place)
-		raise_to_completion(r, g->others, i - 1);
+	raise_to_former(r, g->others, i);
 	for (int k = g->wait_head[r->inst[i].task]; k != NONE; spans += g->nspans[k], k = g->wait_next[k])
 		for (int s = 0; s < g->nspans[k] && k != without; s++)
 			for (int64_t x = spans[s].first; x < spans[s].last; x++) {
 				int on = relation_instance(r, wait_at(r, k)->on, x);
 
-				if (on == NONE)
-					continue;
-				if (wait_at(r, k)->when == WAIT_ISSUED)
-					raise_to(g->others, issue_of(r, on), r->nchains);
-				else
-					raise_to_completion(r, g->others, on);
+				if (on != NONE)
+					raise_to_awaited(r, g->others, wait_at(r, k), on);
 			}
 }
 
@@ -280,10 +287,7 @@ static void pass(struct progress *g, int i)
 	const struct seu *unit = unit_of(r, i);
 	int *last = &g->last[x->lane_copy * SEU_MAX + r->plan->entries.v[x->entry].seu];
 
-	if (x->place && unit_of(r, i - 1)->async)
-		raise_to(issue_of(r, i), issue_of(r, i - 1), r->nchains);
-	else if (x->place)
-		raise_to_completion(r, issue_of(r, i), i - 1);
+	raise_to_former(r, issue_of(r, i), i);
 	raise_to_waits(g, i);
 	if (g->needed)
 		note_needed(g, i);

@@ -481,6 +481,15 @@ static void go_on(struct search *s)
 	s->at = to;
 }
 
+/* The plan of a choice that was tried before, made again. */
+static enum err_code build_settled(struct search *s, const struct choice *c, const struct stop *stop, struct err *e)
+{
+	TRY(build_graph(&s->space, c, &s->graph, e));
+	s->plan = plan_new(s->mem, s->graph, s->device);
+	TRY(build_plan(&s->space, c, s->plan, e));
+	return plan_settle(s->plan, NULL, NULL, 0, stop, e);
+}
+
 /* With exact orders of what it came to, from one of the starts. */
 static enum err_code solve(struct search *s, const struct stop *stop, struct err *e)
 {
@@ -488,10 +497,7 @@ static enum err_code solve(struct search *s, const struct stop *stop, struct err
 	enum err_code code;
 
 	drop_candidate(s);
-	TRY(build_graph(&s->space, &c, &s->graph, e));
-	s->plan = plan_new(s->mem, s->graph, s->device);
-	TRY(build_plan(&s->space, &c, s->plan, e));
-	TRY(plan_settle(s->plan, NULL, NULL, 0, stop, e));
+	TRY(build_settled(s, &c, stop, e));
 	code = exact_orders(&s->space, &c, s->plan, &s->plan->arena, stop, &s->batch, e);
 	drop_candidate(s);
 	return code;
@@ -645,10 +651,7 @@ static enum err_code script_of(struct search *s, const struct tried *x, const st
 	struct tiling *tile, struct err *e)
 {
 	free_candidate(s);
-	TRY(build_graph(&s->space, &x->choice, &s->graph, e));
-	s->plan = plan_new(s->mem, s->graph, s->device);
-	TRY(build_plan(&s->space, &x->choice, s->plan, e));
-	TRY(plan_settle(s->plan, NULL, NULL, 0, stop, e));
+	TRY(build_settled(s, &x->choice, stop, e));
 	build_script(&s->space, &x->choice, out);
 	plan_script(s->plan, out);
 	*tile = x->choice.tiling;
