@@ -61,6 +61,7 @@ struct body {
 	int words;			/* of all the lane's buffers in registers, of a thread */
 	bool has_room;			/* for those of each loop beside each other: lane.c */
 	bool walks;			/* row and column at hand are any element's, not a fragment's */
+	bool reads_value;		/* ... are certainly a fragment's */
 	const struct num *iteration;	/* of the sTask at hand, in its loop */
 	const struct num *clear;	/* when the turn at hand is clear; NULL: nobody asks */
 	const struct num *whole;	/* ... when no axis ends in it */

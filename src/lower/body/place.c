@@ -117,6 +117,97 @@ int body_version(const struct body *c, const struct kentry *x, int buffer)
 	return (int)floor_mod(c->around[b->loop], versions);
 }
 
+/* quotients ---------------------------------------------------------------------- */
+
+static const struct frag_layout *layout_at_hand(const struct body *c)
+{
+	return c->layout ? c->layout : &c->k->target->frag;
+}
+
+/* A sum apart: what is known to be a multiple of so many, and the rest. NULL: nothing. */
+struct apart {
+	const struct num *multiple, *rest;
+};
+
+static const struct num *sum_of(struct body *c, const struct num *x, const struct num *y)
+{
+	return x && y ? ADD(x, y) : x ? x : y;
+}
+
+static bool is_multiple(const struct num *x, int64_t unit)
+{
+	if (x->op == NUM_MUL)
+		return is_multiple(x->a, unit) || is_multiple(x->b, unit);
+	return num_is_const(x) && x->k % unit == 0;
+}
+
+static struct apart take_apart(struct body *c, const struct num *x, int64_t unit)
+{
+	struct apart a, b;
+
+	if (x->op != NUM_ADD)
+		return is_multiple(x, unit) ? (struct apart){ x, NULL } : (struct apart){ NULL, x };
+	a = take_apart(c, x->a, unit);
+	b = take_apart(c, x->b, unit);
+	return (struct apart){ sum_of(c, a.multiple, b.multiple), sum_of(c, a.rest, b.rest) };
+}
+
+/* Of an element of a fragment: less than the columns of a group. */
+static bool is_place_in_group(const struct num *x)
+{
+	return x && x->op == NUM_ADD && x->a->op == NUM_VAR && x->a->var == VAR_COL0 &&
+		x->b->op == NUM_VAR && x->b->var == VAR_E;
+}
+
+/* A sum of multiples of `by`, each divided. */
+static const struct num *each_divided(struct body *c, const struct num *x, int64_t by)
+{
+	if (x->op == NUM_ADD)
+		return ADD(each_divided(c, x->a, by), each_divided(c, x->b, by));
+	if (x->op == NUM_MUL)
+		return is_multiple(x->a, by) ? MUL(each_divided(c, x->a, by), x->b) :
+			MUL(x->a, each_divided(c, x->b, by));
+	return N(c, x->k / by);
+}
+
+static const struct num *sum_divided(struct body *c, const struct num *x, int64_t by)
+{
+	return take_apart(c, x, by).rest ? DIV(x, N(c, by)) : each_divided(c, x, by);
+}
+
+/* What a compiler would find out if it knew that a column's place in its group is less than the
+ * group has columns: it must divide by it in each element else. */
+static bool is_in_groups(const struct body *c, const struct apart *x, int64_t by)
+{
+	int cols = layout_at_hand(c)->cols;
+
+	return c->reads_value && is_place_in_group(x->rest) && (by % cols == 0 || cols % by == 0);
+}
+
+static const struct num *quotient(struct body *c, const struct num *x, int64_t by)
+{
+	int cols = layout_at_hand(c)->cols;
+	struct apart a = take_apart(c, x, cols);
+	const struct num *whole;
+
+	if (by == 1 || !is_in_groups(c, &a, by))
+		return DIV(x, N(c, by));
+	whole = a.multiple ? sum_divided(c, a.multiple, by) : N(c, 0);
+	return by % cols == 0 ? whole : ADD(whole, DIV(a.rest, N(c, by)));
+}
+
+static const struct num *remainder_of(struct body *c, const struct num *x, int64_t by)
+{
+	int cols = layout_at_hand(c)->cols;
+	struct apart a = take_apart(c, x, cols);
+
+	if (by == 1 || !is_in_groups(c, &a, by))
+		return MOD(x, N(c, by));
+	if (by % cols || !a.multiple)
+		return by % cols ? MOD(a.rest, N(c, by)) : a.rest;
+	return ADD(MOD(a.multiple, N(c, by)), a.rest);
+}
+
 /* axes ------------------------------------------------------------------------- */
 
 int body_buffer_of_node(const struct body *c, const struct stask *s, int node)
@@ -194,13 +285,8 @@ static const struct num *part_of(struct body *c, const struct stask *s, const st
 	if (n == 1)
 		return flat;
 	if (i == 0)
-		return DIV(flat, N(c, below));
-	return MOD(DIV(flat, N(c, below)), N(c, body_extent(c, s, shape, axis)));
-}
-
-static const struct frag_layout *layout_at_hand(const struct body *c)
-{
-	return c->layout ? c->layout : &c->k->target->frag;
+		return quotient(c, flat, below);
+	return remainder_of(c, quotient(c, flat, below), body_extent(c, s, shape, axis));
 }
 
 static const struct num *row_at_hand(struct body *c)
@@ -228,7 +314,7 @@ const struct num *body_local(struct body *c, const struct stask *s, const struct
 
 	if (!c->at_hand[axis] && packs != NONE && !ints_hold(shape->row, shape->nrow, axis) &&
 	    !ints_hold(shape->col, shape->ncol, axis))
-		return DIV(body_local(c, s, shape, packs), N(c, c->p->axes.v[axis].per));
+		return quotient(c, body_local(c, s, shape, packs), c->p->axes.v[axis].per);
 	if (c->at_hand[axis])
 		at = c->at_hand[axis];
 	else if (ints_hold(shape->row, shape->nrow, axis))
@@ -281,9 +367,9 @@ const struct num *body_index(struct body *c, const struct stask *s, const struct
 		if (local)
 			at = ADD(at, body_local(c, s, shape, t->axis));
 		if (t->div != 1)
-			at = DIV(at, N(c, t->div));
+			at = quotient(c, at, t->div);
 		if (t->mod)
-			at = MOD(at, N(c, t->mod));
+			at = remainder_of(c, at, t->mod);
 		if (t->coef != 1)
 			at = MUL(N(c, t->coef), at);
 		sum = sum ? ADD(sum, at) : at;
@@ -305,7 +391,7 @@ static const struct num *place_in(struct body *c, const struct stask *s, const s
 	if (r->alone && axis == s->split_axis)
 		at = SUB(at, N(c, s->part * body_extent(c, s, shape, axis)));
 	if (share_in(&r->shape, axis) > 1)
-		at = DIV(at, N(c, share_in(&r->shape, axis)));
+		at = quotient(c, at, share_in(&r->shape, axis));
 	return at;
 }
 
@@ -353,46 +439,12 @@ const struct num *body_slot(struct body *c, const struct ring *r)
 	return V(c, VAR_SLOT, (int)(r - c->k->rings.v));
 }
 
-/* A sum apart: what is known to be a multiple of so many, and the rest. NULL: nothing. */
-struct apart {
-	const struct num *multiple, *rest;
-};
-
-static const struct num *sum_of(struct body *c, const struct num *x, const struct num *y)
-{
-	return x && y ? ADD(x, y) : x ? x : y;
-}
-
-static bool is_multiple(const struct num *x, int unit)
-{
-	if (x->op == NUM_MUL)
-		return is_multiple(x->a, unit) || is_multiple(x->b, unit);
-	return num_is_const(x) && x->k % unit == 0;
-}
-
-static struct apart take_apart(struct body *c, const struct num *x, int unit)
-{
-	struct apart a, b;
-
-	if (x->op != NUM_ADD)
-		return is_multiple(x, unit) ? (struct apart){ x, NULL } : (struct apart){ NULL, x };
-	a = take_apart(c, x->a, unit);
-	b = take_apart(c, x->b, unit);
-	return (struct apart){ sum_of(c, a.multiple, b.multiple), sum_of(c, a.rest, b.rest) };
-}
-
 /* The column of an element of a fragment: which group of columns, and its place in that. */
 static bool is_of_fragment(const struct num *col)
 {
 	if (col->op == NUM_ADD)
 		return is_of_fragment(col->a) || is_of_fragment(col->b);
 	return col->op == NUM_MUL && col->b->op == NUM_VAR && col->b->var == VAR_EIGHT;
-}
-
-static bool is_place_in_group(const struct num *x)
-{
-	return x && x->op == NUM_ADD && x->a->op == NUM_VAR && x->a->var == VAR_COL0 &&
-		x->b->op == NUM_VAR && x->b->var == VAR_E;
 }
 
 /* Chunks are exchanged by the number of the line that a row lies in. */

@@ -72,9 +72,13 @@ const struct val *body_in_ring(struct body *c, const struct kentry *x, const str
 	const struct shape2 *shape)
 {
 	enum dtype t = c->g->buffers.v[r->buffer].type;
+	const struct num *address;
 
 	body_touch_ring(c, stask_of(c, x), r->buffer);
-	return val_shared(c, t, t, body_ring_address(c, stask_of(c, x), r, shape));
+	c->reads_value = true;
+	address = body_ring_address(c, stask_of(c, x), r, shape);
+	c->reads_value = false;
+	return val_shared(c, t, t, address);
 }
 
 /* Read an element of a tile in shared memory; of what is beyond its extents, zero. */
