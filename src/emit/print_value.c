@@ -186,7 +186,7 @@ const char *bits_type(enum dtype t)
 static const char *from_bits(struct print *c, enum dtype t, const char *bits)
 {
 	return in_float(t) ? bits : t == DT_I32 ? arena_strf(c->a, "(int)%s", bits) :
-		arena_strf(c->a, "from_%s(%s)", dtype_name(t), bits);
+		arena_strf(c->a, t == DT_I8 ? "from_%s(%s, 0)" : "from_%s(%s)", dtype_name(t), bits);
 }
 
 const char *to_bits(struct print *c, enum dtype t, const char *x)
@@ -366,8 +366,9 @@ const char *value(struct print *c, const struct val *v)
 	case VAL_CAST:
 		return cast(c, v);
 	case VAL_FIELD:
-		return arena_strf(c->a, "from_%s((u32)%s >> (%s) %% %d * %d)", dtype_name(v->type),
-			value(c, v->arg[0]), num(c, v->num), v->per, 32 / v->per);
+		return arena_strf(c->a, dtype_is_float(v->type) ? "from_%s((u32)%s >> ((%s) & %d) * %d)" :
+			"from_%s((u32)%s, ((%s) & %d) * %d)", dtype_name(v->type), value(c, v->arg[0]),
+			num(c, v->num), v->per - 1, 32 / v->per);
 	case VAL_GUARD:
 		if (!asks(c, v->num))
 			return value(c, v->arg[0]);

@@ -526,14 +526,14 @@ static inline float from_e2m1(u32 x)
 	return (x & 8 ? -1.f : 1.f) * host_from_small(x & 7, 1, 1);
 }
 
-static inline int from_i4(u32 x)
+static inline int from_i4(u32 x, int at)
 {
-	return (int)(x << 28) >> 28;
+	return (int)(x << (28 - at)) >> 28;
 }
 
-static inline int from_i8(u32 x)
+static inline int from_i8(u32 x, int at)
 {
-	return (int)(x << 24) >> 24;
+	return (int)(x << (24 - at)) >> 24;
 }
 
 static inline u8 to_i8(int x)

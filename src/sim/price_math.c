@@ -3,7 +3,7 @@
 
 enum {
 	GUARD = 2,			/* a compare and a select; what is compared goes along with the loop */
-	FIELD = 2,			/* of a packed word: shift, mask */
+	FIELD = 2,			/* of a packed word: a shift to the left, one to the right */
 	FOLDS = 2,			/* rounds in which the threads of a row join what each has */
 };
 
