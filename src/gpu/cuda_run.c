@@ -7,10 +7,16 @@
 
 #include "gpu/cuda_batch.h"
 
-enum { RUNS_MIN = 3, ROUNDS_MIN = 3 };
+enum {
+	RUNS_MIN = 3,
+	ROUNDS_MIN = 3,
+	SETTLING = 6,			/* rounds that are looked at, half with half */
+};
 
 #define BATCH_SECONDS 0.1		/* about what lies between two signs of progress */
 #define BATCH_LEAST 0.01		/* whatever is asked for */
+#define SETTLED 0.004			/* a board is that from rounds to the next slows down by no more */
+#define SETTLES_WITHIN 12		/* times the seconds that are asked for, or never */
 #define POWER_SECONDS 0.3		/* of less, the energy counter knows too little */
 /* Host seconds after which a benchmark ends whatever its runs sum up to: a device that
  * reports no time must not keep us. */
@@ -180,12 +186,42 @@ static enum err_code race_rounds(struct race *race, const struct gpu_race *want,
 	return OK;
 }
 
+/* Are the later of these rounds slower than the earlier ones? */
+static bool slows_down(const double *round)
+{
+	double before = 0, after = 0;
+
+	for (int i = 0; i < SETTLING / 2; i++) {
+		before += round[i];
+		after += round[i + SETTLING / 2];
+	}
+	return after > before * (1 + SETTLED);
+}
+
+/* Rounds that do not count, until a board that its power limits has come to the clock that is left
+ * to it: a burst is as much as 15 % faster, and favours who draws most. */
+static enum err_code race_warm_up(struct race *race, double warmup)
+{
+	double round[SETTLING] = { 0 }, sum = 0, least = warmup * race->n;
+	double most = SETTLES_WITHIN * least, end = wire_clock() + PATIENCE(least);
+
+	for (int n = 0; sum < most && wire_clock() < end; n++) {
+		if (sum >= least && n >= SETTLING && !slows_down(round))
+			break;
+		memmove(round, round + 1, sizeof(round) - sizeof(*round));
+		round[SETTLING - 1] = -sum;
+		for (int i = 0; i < race->n; i++)
+			TRY(batch_run(&race->contestants[i], race->contestants[i].runs, NULL, &sum));
+		round[SETTLING - 1] += sum;
+	}
+	return OK;
+}
+
 static enum err_code run_race(struct batcher *by, struct gpu_result *r)
 {
 	const struct gpu_race *want = &by->t->job->race;
 	struct arena *a = by->t->arena;
 	struct race *race = ARENA_NEW(a, struct race);
-	double sum = 0, end;
 
 	race->n = r->contestants = want->n;
 	race->contestants = ARENA_ARRAY(a, want->n, struct batch);
@@ -198,10 +234,7 @@ static enum err_code run_race(struct batcher *by, struct gpu_result *r)
 		r->batch[i] = race->contestants[i].runs;
 		r->least[i] = HUGE_VAL;
 	}
-	end = wire_clock() + PATIENCE(want->warmup * want->n);
-	while (sum < want->warmup * want->n && wire_clock() < end)
-		for (int i = 0; i < want->n; i++)
-			TRY(batch_run(&race->contestants[i], race->contestants[i].runs, NULL, &sum));
+	TRY(race_warm_up(race, want->warmup));
 	return race_rounds(race, want, r);
 }
 

@@ -135,7 +135,8 @@ struct gpu_bench {
 struct gpu_race {
 	const char *const *names;	/* of the contestants, for messages */
 	int n;
-	double warmup;			/* seconds of turns that do not count, each contestant */
+	double warmup;			/* seconds of turns that do not count, each contestant; longer, up
+					 * to twelve times, while they get slower */
 	double turn;			/* seconds of one */
 	double seconds;			/* of each contestant, to reach */
 	int rounds_min;			/* whatever `seconds` says; 0: 3 */

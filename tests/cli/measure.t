@@ -78,6 +78,9 @@ FAKE_CUDA_DRIFT=0.3 t_cmd 'while the device becomes slower' 0 "$MILLRACE" -e "do
 	local slower = r[1].max / r[1].min
 	print(r[1].name, slower > 1.05, math.abs(r[2].ratio - 1.025) < 0.002)"
 t_is '  ratios stay' "$(<"$T/out")" 'a	true	true'
+FAKE_CUDA_BURST=0.1 t_cmd 'a device that begins with a burst' 0 "$MILLRACE" -e "dofile '$T/plans.lua'
+	print(mr.race({plans[3], plans[4]}, {seconds = 0.2})[1].ms > 0.436)"
+t_is '  has settled before the first turn that counts' "$(<"$T/out")" true
 
 refuses() { # CODE ERE
 	t_cmd "$1" 1 "$MILLRACE" -e "dofile '$T/plans.lua' $1"

@@ -12,12 +12,14 @@
  *
  * FAKE_CUDA_KERNELS tells kernels of sources apart by the shared memory that they are launched
  * with: "98304=120 131072=wrong" are microseconds that one takes, and another that writes nothing;
- * others: fault, hang. FAKE_CUDA_DRIFT: by how much more everything takes after each second. With
+ * others: fault, hang. FAKE_CUDA_DRIFT: by how much more everything takes after each second;
+ * FAKE_CUDA_BURST: in the end, of which two thirds are there after 0.3 s. With
  * FAKE_CUDA_LOG each launch of such a kernel adds a line to that file: its name and shared memory.
  */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,9 +64,11 @@ static int hanging;
 /* Time that a launch of so many microseconds takes now. */
 static int64_t takes(int64_t us)
 {
-	const char *drift = getenv("FAKE_CUDA_DRIFT");
+	const char *drift = getenv("FAKE_CUDA_DRIFT"), *burst = getenv("FAKE_CUDA_BURST");
+	double seconds = (double)now_us * 1e-6;
 
-	return us + (int64_t)(drift ? (double)us * atof(drift) * (double)now_us * 1e-6 : 0);
+	return us + (int64_t)((double)us * ((drift ? atof(drift) * seconds : 0) +
+		(burst ? atof(burst) * (1 - exp(-seconds / 0.3)) : 0)));
 }
 
 /* ---- kernels ---- */
