@@ -12,6 +12,8 @@ local new_queue = require "millrace.queue"
 
 local GAIN, RISK = 0.005, 0.05
 local DOUBT = 0.1                                       -- of a model that does not say
+local WORST = 1.25                                      -- of the best time: who is predicted to be slower is not looked at
+local SHARP <const> = 8                                 -- whether a kernel keeps to its registers depends on less than its speed
 local NEAR, FINALISTS = 1.02, 6                         -- who is raced again at the end
 
 -- The candidates that are left, and what chance each of them has, as far as is known.
@@ -28,15 +30,37 @@ local function new_source(candidates)
   return setmetatable({list = list, chances = {}}, source)
 end
 
--- The one with the greatest chance, and that. rate(c) tells it; it is asked anew when `stamp` changes. What is
--- like those under way tells little more than they will: it comes later.
-function source:head(rate, stamp, under_way)
+-- Whether the kernel of such a plan counts is learned of those that are like it.
+function source:teach(traits, counts)
+  for _, c in ipairs(traits and self.list or {}) do
+    local k = c.traits and alike(c.traits, traits) ^ SHARP or 0
+    c.like, c.fine = (c.like or 1) + k, (c.fine or 1) + (counts and k or 0)
+  end
+end
+
+local function luck(c) return (c.fine or 1) / (c.like or 1) end
+
+-- The best prediction among those whose kernels will rather count than not.
+function source:hopeful()
+  for _, c in ipairs(self.list) do
+    if luck(c) >= 0.5 then return c.predicted end
+  end
+  return self.list[1] and self.list[1].predicted
+end
+
+-- The one with the greatest chance, and that; 0 of those whose prediction is beyond `most_seconds`. rate(c) tells it; it is
+-- asked anew when `stamp` changes. What is like those under way tells little more than they will: it comes later.
+function source:head(rate, stamp, under_way, most_seconds)
   if stamp ~= self.stamp then self.stamp, self.chances = stamp, {} end
   local top, most, rank
   for i, c in ipairs(self.list) do
+    if c.predicted > most_seconds then
+      if not rank then top, most = i, 0 end
+      break
+    end
     local chance = self.chances[c]
     if not chance then
-      chance = rate(c)
+      chance = luck(c) * rate(c)
       self.chances[c] = chance
     end
     local value = chance * under_way(c)
@@ -74,8 +98,8 @@ local function new_run(bound, device, candidates, o)
   local servers = o.server or require "millrace.serve"(bound, device, o)
   return setmetatable({
     bound = bound, o = o, queue = new_queue(servers.begin and {servers} or servers), source = new_source(candidates),
-    belief = new_belief(o.doubt or doubt_of(device)), results = {}, trials = 0, known = 0, spent = 0, given = 0, learned = 0,
-    reserve = {}, trusted = {}, scores = {}, gain = o.gain or GAIN, risk = o.risk or RISK,
+    belief = new_belief(o.doubt or doubt_of(device)), results = {}, trials = 0, known = 0, spent = 0, given = 0,
+    reserve = {}, trusted = {}, scores = {}, gain = o.gain or GAIN, risk = o.risk or RISK, worst = o.worst or WORST,
     clock = o.clock or core.clock, most = o.trials or math.huge,
   }, run)
 end
@@ -89,12 +113,12 @@ end
 -- The best is told by ratios: `score` is the time on the clock on which the first one was measured.
 function run:learn(row, item)
   self.results[#self.results + 1] = row
+  self.source:teach(item.candidate.traits, row.status == "ok")
   if row.status ~= "ok" then return end
   local base = row.ratio and self.scores[row.against]
   row.score = base and row.ratio * base or row.ms
   self.scores[row.id] = row.score
   self.belief:learn(item.candidate, row.score * 1e-3)
-  self.learned = self.learned + 1
   self.trusted[#self.trusted + 1] = {row = row, item = item}
   if not self.best or row.score < self.best.score then self.best, self.incumbent = row, item end
 end
@@ -140,11 +164,12 @@ function run:next_one()
     end
     return share
   end
-  local first = self.source.list[1]
+  local first = self.source:hopeful()
   local function rate(c)
-    return self.best and self:chance(c) or self.belief:chance(c, first.predicted * (1 - self.gain))
+    return self.best and self:chance(c) or self.belief:chance(c, first * (1 - self.gain))
   end
-  local c, chance = self.source:head(rate, self.learned, fresh)
+  local most = self.worst * (self.best and self.best.score * 1e-3 or first or 0)
+  local c, chance = self.source:head(rate, #self.results, fresh, most)
   return c, self.best and chance or 1
 end
 
@@ -258,7 +283,7 @@ local why = {
 -- by name that tell how like another it is, may be nil), sorted by predicted time: a list, or a function that
 -- gives the next one. In place of plan=, script= will do, or make=, a function that gives the plan.
 -- o: trials=, seconds=, seed=, limit= (seconds that one kernel may take), gain=, risk=, doubt= (the model's,
--- a share), final=false (no last race),
+-- a share), worst= (of the best time: how slow a prediction is looked at), final=false (no last race),
 -- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
 -- alarm= (a row with a wrong result), server= (or a list of them).
 -- Rows: id, status ("ok", "skipped", "wrong", "failed"), why, ms, min, max, ratio, low, high, against (an

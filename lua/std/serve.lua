@@ -14,6 +14,7 @@ local SHORT = {seconds = 0.15, turn = 0.01, warmup = 0.05, rounds = 12}
 local LONG = {seconds = 0.4, turn = 0.03, warmup = 0.1, rounds = 16}
 local SLOWER = 1.05                                     -- than the best so far: it will not turn out best
 local LIMIT = 5                                         -- seconds that one kernel may take
+local PATIENCE = 30                                     -- seconds with a compiler: those that took so long had spills, all of them
 
 local server = {}
 server.__index = server
@@ -30,7 +31,7 @@ local function answer(item, status, why)
 end
 
 function server:begin(item)
-  local h = setmetatable({server = self, item = item}, handle)
+  local h = setmetatable({server = self, item = item, began = core.clock()}, handle)
   if item.finalists then return h end
   local good, x = core.try(function() return core.compile_begin(plan_of(item)) end)
   if good then h.compiling = x else h.problem = x end
@@ -119,7 +120,11 @@ function handle:poll(incumbent)
     local good, row = core.try(self.finals, self)
     return good and row or answer(item, "failed", row)
   end
-  if not self.compiling:done() then return nil end
+  if not self.compiling:done() then
+    if item.anyway or core.clock() - self.began < PATIENCE then return nil end
+    self:drop()
+    return answer(item, "skipped", ("its compiler takes more than %d s"):format(PATIENCE))
+  end
   local good, k = core.try(self.compiling.kernel, self.compiling)
   if not good then return answer(item, "failed", k) end
   if #k.problems > 0 and not item.anyway then

@@ -8,7 +8,6 @@ local mr = require "millrace"
 local trials = {}
 
 local MOST <const> = 24                                 -- plans measured, unless the caller says
-local WORST <const> = 1.25                              -- of the best predicted time: what is slower is not measured
 local NEIGHBOURS <const> = 4                            -- plans of other sizes to begin with
 local KIND <const> = "search"
 
@@ -75,15 +74,40 @@ local function neighbours(bound, device)
   return list
 end
 
--- search: of core; make: rank -> plan. The best of what it found, by prediction, and neighbours.
+local function has_tile(traits, tile)
+  for axis, extent in pairs(tile) do
+    local x = traits["tile " .. axis]
+    if x and math.abs(x - math.log(extent, 2)) > 1e-6 then return false end
+  end
+  return true
+end
+
+-- Add a plan from elsewhere, unless it is there. What it is like is not known: most likely the candidate of its tile whose
+-- prediction is nearest; so that what it takes teaches of that kind.
+local function add_neighbour(list, new)
+  local best, script = math.huge, new.plan:script()
+  for _, c in ipairs(list) do
+    local off = math.abs(c.predicted - new.predicted)
+    if off <= best and c.traits and has_tile(c.traits, new.plan.tile) then
+      if off == 0 then
+        c.plan = c.plan or c.make()
+        if c.plan:script() == script then return end
+      end
+      best, new.traits = off, c.traits
+    end
+  end
+  list[#list + 1] = new
+end
+
+-- search: of core; make: rank -> plan. What it found, by prediction, and neighbours.
 local function candidates(search, bound, device, make)
-  local list = neighbours(bound, device)
-  local found = search:found()
-  for rank, x in ipairs(found) do
-    if x.priced and x.seconds <= WORST * found[1].seconds then
+  local list = {}
+  for rank, x in ipairs(search:found()) do
+    if x.priced then
       list[#list + 1] = {predicted = x.seconds, traits = x.traits, rank = rank, make = function() return make(rank) end}
     end
   end
+  for _, c in ipairs(neighbours(bound, device)) do add_neighbour(list, c) end
   table.sort(list, function(a, b)
     if a.predicted ~= b.predicted then return a.predicted < b.predicted end
     return (a.rank or 0) < (b.rank or 0)

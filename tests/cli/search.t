@@ -75,6 +75,14 @@ t_like 'two shells on one store: the first' "$(<"$T/one")" 'measured, 6 rows$'
 t_like '  and the second' "$(<"$T/two")" 'measured, 6 rows$'
 t_is '  all is kept' "$(rows search 'm=2048 n=128 k=128') $(rows search 'm=4096 n=128 k=128')" '6 6'
 
+t_cmd 'the best at other sizes is among the candidates' 0 "$MILLRACE" "$T/find.lua" 512 '{trials=12}'
+t_is '  and nothing is measured twice' "$("$MILLRACE" -e "
+	local n, seen = 0, {}
+	for _, row in ipairs(mr.store:list{kind='search', sizes='m=512 n=128 k=128'}) do
+		n = n + (seen[row.script] and 0 or 1)
+		seen[row.script] = true
+	end
+	print(n)")" 12
 
 space=(gemm m=256 n=128 k=128 tile.m=64,128 tile.n=64 tile.k=64 every=24)
 t_cmd 'a whole space' 0 "$MILLRACE" tests/perf/space.lua measure "${space[@]}"

@@ -228,6 +228,21 @@ ok(r.best.script == "c" and r.trials == 1, "and are no trials")
 r, done = with(function(item) return not item.anyway and "skipped" end)
 is(done, "a skipped, b skipped, c skipped, d skipped, a ok, b ok, c ok, d ok", "unless there is nothing else")
 is(r.best.script, "a", "then the best of them is the best")
+
+-- Of a kind whose kernels never count not all are tried before another kind, however much slower that is predicted.
+local kinds, times = {}, {}
+for i = 1, 12 do
+  local first = i <= 8
+  kinds[i] = {script = "k" .. i, predicted = first and 1e-3 + i * 1e-6 or 2e-3 + i * 1e-6, traits = {["tile k"] = first and 8 or 5}}
+  times["k" .. i] = first and 1 or 2
+end
+done = {}
+r = measure(nil, nil, kinds, {server = device(times, {how = function(item)
+  return item.candidate.traits["tile k"] == 8 and not item.anyway and "skipped"
+end}), doubt = 0.1, final = false, put = function(row) done[#done + 1] = row.status end})
+done = table.concat(done, " ")
+ok(r.best.script == "k9" and done:find "ok" < #("skipped "):rep(6), "a kind of plans whose kernels do not count is left early", done)
+
 r, done = with(function() return "failed" end)
 ok(r.best == nil and r.ended == "done", "if all fail there is no best")
 r = measure(nil, nil, {}, {server = device{}})

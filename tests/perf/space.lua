@@ -118,7 +118,7 @@ end
 local function measure_all(list)
   local found = assert(core.attached())
   local known, words = known_rows(), {skipped = "spills"}
-  return measure(bound, device, list, {risk = -1, final = false,
+  return measure(bound, device, list, {risk = -1, worst = math.huge, final = false,
     known = function(plan)
       local row = known[plan:script()]
       return row and {status = row.status == "spills" and "skipped" or row.status, ms = row.ms, relative = row.error}
