@@ -174,7 +174,7 @@ local gallery <const> = {
       return tostring(env.plan:try(function(p) p:buffers{softmax_2 = 2} p:move("mma_pv", {at = -1, after = "mma_qk"}) end))
     end},
   {"What is wrong with a plan", "each problem with its place and a repair",
-    'plan = mr.load_plan "attention_overlap"\nplan:unwait("mma_pv", "load_v") print(select(2, plan:check()))', nil,
+    'plan = mr.load_plan "examples/attention_overlap.lua"\nplan:unwait("mma_pv", "load_v") print(select(2, plan:check()))', nil,
     function(env) return tostring(select(2, env.plan:check())) end},
 }
 
