@@ -118,7 +118,22 @@ static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct er
 	return OK;
 }
 
-static enum err_code lower(struct mem *mem, const struct plan *p, int phase, bool unproven,
+/* The same machine, on which values lie in lines. */
+static const struct target *in_lines(struct arena *a, const struct target *t)
+{
+	struct target *x = ARENA_NEW(a, struct target);
+
+	*x = *t;
+	x->frag = t->lines;
+	return x;
+}
+
+/* How a kernel is made. */
+struct making {
+	bool unproven, lines;
+};
+
+static enum err_code lower(struct mem *mem, const struct plan *p, int phase, struct making how,
 	struct kernel **out, enum err_code *wrong, struct refusal *why, struct err *e)
 {
 	struct arena a;
@@ -129,9 +144,9 @@ static enum err_code lower(struct mem *mem, const struct plan *p, int phase, boo
 	*out = ARENA_NEW(&a, struct kernel);
 	(*out)->arena = a;
 	(*out)->plan = p;
-	(*out)->target = target_of(p->device);
+	(*out)->target = how.lines ? in_lines(&(*out)->arena, target_of(p->device)) : target_of(p->device);
 	(*out)->phase = phase;
-	(*out)->unproven = unproven;
+	(*out)->unproven = how.unproven;
 	(*out)->cluster = 1;
 	code = lower_all(*out, wrong, e);
 	*why = (*out)->refusal;
@@ -148,25 +163,47 @@ enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase, 
 	enum err_code wrong;
 	struct refusal why;
 
-	return lower(mem, p, phase, false, out, &wrong, &why, e);
+	return lower(mem, p, phase, (struct making){ 0 }, out, &wrong, &why, e);
+}
+
+static bool has_products(const struct plan *p, int phase)
+{
+	for (int i = 0; i < p->graph->tasks.n; i++)
+		if (p->graph->tasks.v[i].phase == phase && p->graph->tasks.v[i].work.kind == WORK_MMA)
+			return true;
+	return false;
+}
+
+static enum err_code lower_checked(struct mem *mem, const struct plan *p, int phase, struct making how,
+	struct kernel **out, struct refusal *why, struct err *e)
+{
+	enum err_code wrong, code = lower(mem, p, phase, how, out, &wrong, why, e);
+
+	if (!code && wrong) {
+		kernel_free(*out);
+		*out = NULL;
+	}
+	return code ? code : wrong;
 }
 
 static enum err_code try_lower(struct mem *mem, const struct plan *p, int phase, bool unproven,
 	struct kernel **out, struct refusal *why, struct err *e)
 {
-	enum err_code wrong, code;
+	enum err_code code;
+	struct refusal other;
+	struct err others;
 
 	*out = NULL;
 	*why = (struct refusal){ PROBLEM_KERNEL, NONE };
 	if (!lower_has_target(p->device))
 		return err_set(e, ERR_INPUT, NOWHERE, "plans for '%s' are model_only: they are checked, "
 			"simulated and searched, but no kernels are printed for it", p->device->name);
-	code = lower(mem, p, phase, unproven, out, &wrong, why, e);
-	if (!code && wrong) {
-		kernel_free(*out);
-		*out = NULL;
-	}
-	return code ? code : wrong;
+	code = lower_checked(mem, p, phase, (struct making){ unproven, false }, out, why, e);
+	if (code != ERR_ILLEGAL || (why->code != PROBLEM_REGISTERS && why->code != PROBLEM_LAYOUT) ||
+	    has_products(p, phase))
+		return code;
+	/* a row of few lanes may be too long for their registers, and not for a warp's */
+	return lower_checked(mem, p, phase, (struct making){ unproven, true }, out, &other, &others) ? code : OK;
 }
 
 enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,

@@ -88,6 +88,14 @@ static void fill_powers(struct dim *d, int64_t size, int64_t from, int64_t to, i
 		d->coarse = 1u << (d->n - 1);
 }
 
+static bool multiplies(const struct program *p)
+{
+	for (int i = 0; i < p->nodes.n; i++)
+		if (p->nodes.v[i].op == OP_MMA)
+			return true;
+	return false;
+}
+
 static void fill_dim(const struct program *p, struct dim *d)
 {
 	static const int64_t few[] = { 1, 4, 8, 16 };
@@ -101,7 +109,7 @@ static void fill_dim(const struct program *p, struct dim *d)
 	} else if (!u.looped && size < SHORT_AXIS) {
 		for (int i = 0; i < LEN(few); i++)
 			if (few[i] < size)
-				add(d, size, few[i], product);
+				add(d, size, few[i], product || !multiplies(p));
 		add(d, size, size, true);
 	} else if (product) {
 		fill_product(d, size, &u);

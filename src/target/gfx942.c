@@ -23,6 +23,8 @@ const struct target target_gfx942 = {
 	.name = "gfx942", .warp = 64, .group = 1,
 	.frag = { .rows = 16, .cols = 16, .row = { 1, 16, 1 }, .col = { 16, 4, 4 }, .halves = 1,
 		.pair = 4, .deep = 16 },
+	.lines = { .rows = 1, .cols = 128, .row = { 1, 1, 0 }, .col = { 1, 64, 2 }, .halves = 1, .pair = 2,
+		.deep = 128 },
 	.completes = completes, .ncompletes = LEN(completes),
 	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
 		.copy_align = 128, .flag = 8 },

@@ -19,6 +19,8 @@ static const struct matrix_instruction matrix[] = {
 /* The sums lie as those of wgmma. */
 #define SUMS { .rows = 16, .cols = 8, .row = { 4, 8, 1 }, .col = { 1, 4, 2 }, .halves = 2, \
 	.half = 8, .pair = 2, .deep = 16 }
+#define LINES { .rows = 1, .cols = 64, .row = { 1, 1, 0 }, .col = { 1, 32, 2 }, .halves = 1, .pair = 2, \
+	.deep = 64 }
 
 static const struct completion completes[] = {
 	{ SEU_COPY, true, SEEN_FLAGGED, SEEN_FLAGGED },
@@ -37,7 +39,7 @@ static const struct completion copies_counted[] = {
 };
 
 const struct target target_mma_sync = {
-	.name = "mma_sync", .lowers = true, .warp = 32, .group = 1, .frag = SUMS,
+	.name = "mma_sync", .lowers = true, .warp = 32, .group = 1, .frag = SUMS, .lines = LINES,
 	.completes = completes, .ncompletes = LEN(completes),
 	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
 		.box_rows = 256, .box_cols = 256, .box_rank = 5, .copy_align = 128, .flag = 8 },
@@ -45,7 +47,7 @@ const struct target target_mma_sync = {
 };
 
 const struct target target_sm_80 = {
-	.name = "sm_80", .warp = 32, .group = 1, .frag = SUMS,
+	.name = "sm_80", .warp = 32, .group = 1, .frag = SUMS, .lines = LINES,
 	.completes = copies_counted, .ncompletes = LEN(copies_counted),
 	.shared = { .chunk = 16, .line = 128, .widest = 128, .narrowest = 32, .align = 1024,
 		.copy_align = 128, .flag = 8 },

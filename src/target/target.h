@@ -99,6 +99,8 @@ struct target {
 	int group;			/* warps of which a lane takes up whole groups */
 	struct granting registers;	/* of such a group; step 0: it keeps what the launch gave */
 	struct frag_layout frag;	/* of values: sums of its products among them */
+	struct frag_layout lines;	/* of values with long rows, where there are no products: a warp
+					 * has a row */
 	const struct completion *completes;	/* a row for each kind of unit, async and not */
 	int ncompletes;
 	struct shared_layout shared;

@@ -69,6 +69,16 @@ for _, s in ipairs{{1, 20}, {20, 1}, {1, 1}, {1, 6, 20}, {6, 20, 1}} do
   end
 end
 
+-- Rows of which four threads have no room for a quarter each: a warp has one.
+for _, n in ipairs{1100, 2050} do
+  for _, m in ipairs{1, 5, 9} do
+    for _, use in ipairs{"alone", "against"} do
+      right(("rowsum and rowmax of %d rows of %d, %s"):format(m, n, use), rare.unary({"rowsum", "rowmax"}, "mn", "n", use)
+        {m = m, n = n, dtype = "f32"}, {m = 4})
+    end
+  end
+end
+
 ---- lanes, parts, types -------------------------------------------------------------------------------------------
 
 for _, warps in ipairs{1, 2, 8} do

@@ -489,7 +489,8 @@ const struct num *body_ring_place(struct body *c, const struct ring *r, const st
 		return ADD(slot, MUL(ADD(MUL(row, N(c, r->panel_cols)), col), N(c, bytes)));
 	rows = take_apart(c, row, shared_pattern_rows(&c->k->target->shared));
 	cols = take_apart(c, col, layout_at_hand(c)->cols);
-	if (!c->walks && rows.rest && is_of_fragment(col) && is_place_in_group(cols.rest))
+	if (!c->walks && rows.rest && is_of_fragment(col) && is_place_in_group(cols.rest) &&
+	    r->panel_cols % layout_at_hand(c)->cols == 0)
 		return place_in_group(c, r, bytes, &rows, &cols);
 	panel = MUL(DIV(col, N(c, r->panel_cols)), N(c, r->panel_bytes));
 	in_row = ADD(MUL(row, N(c, r->swizzle)), MUL(MOD(col, N(c, r->panel_cols)), N(c, bytes)));

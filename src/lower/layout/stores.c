@@ -124,7 +124,8 @@ static bool through_room(const struct target *t, const struct stask *s, const st
 	int64_t rows, cols, own = t->frag.rows;	/* of a block, a warp's */
 
 	part_extents(s, v, &rows, &cols);
-	if ((dtype_bits(type) != 16 && dtype_bits(type) != 32) || rows % own)
+	if ((dtype_bits(type) != 16 && dtype_bits(type) != 32) || rows % own ||
+	    own % shared_pattern_rows(&t->shared))
 		return false;
 	for (int wide = t->shared.widest; wide >= t->shared.narrowest; wide /= 2) {
 		int64_t panel = wide * 8 / dtype_bits(type), bytes = own * wide * warps;
