@@ -9,6 +9,7 @@
 
 enum {
 	STOP_EVERY = 1 << 16,		/* elements between two looks at Ctrl-C */
+	BLOCK = 1 << 10,		/* elements that are compared at a time */
 	SHOW_ELEMENTS = 8,
 };
 
@@ -361,21 +362,25 @@ static int array_max_error_l(lua_State *L)
 {
 	const struct array *a = check_array(L, 1, "max_error");
 	const struct array *b = check_array(L, 2, "max_error");
-	double most = 0, diff = 0, norm = 0;
+	double most = 0, diff = 0, norm = 0, x[BLOCK], y[BLOCK];
 
 	check_same_shape(L, a, b, "max_error");
-	for (int64_t i = 0; i < a->n; i++) {
-		double x = dtype_load(a->type, a->data, (size_t)i);
-		double y = dtype_load(b->type, b->data, (size_t)i);
-		double d = x == y ? 0 : fabs(x - y);
+	for (int64_t from = 0; from < a->n; from += BLOCK) {
+		size_t n = (size_t)min_i64(BLOCK, a->n - from);
 
-		if (i % STOP_EVERY == 0)
+		if (from % STOP_EVERY == 0)
 			check_stop(L);
-		most = isnan(d) || isnan(most) ? (double)NAN : fmax(most, d);
-		diff += d * d;
-		norm += isinf(y) ? 0 : y * y;
+		dtype_load_many(a->type, a->data, (size_t)from, n, x);
+		dtype_load_many(b->type, b->data, (size_t)from, n, y);
+		for (size_t i = 0; i < n; i++) {
+			double d = x[i] == y[i] ? 0 : fabs(x[i] - y[i]);
+
+			most = d > most ? d : most;
+			diff += d * d;		/* NaN if one is */
+			norm += isinf(y[i]) ? 0 : y[i] * y[i];
+		}
 	}
-	lua_pushnumber(L, most);
+	lua_pushnumber(L, isnan(diff) ? diff : most);
 	lua_pushnumber(L, diff == 0 ? 0 : sqrt(diff) / sqrt(norm));
 	return 2;
 }

@@ -266,6 +266,58 @@ double dtype_load(enum dtype t, const void *array, size_t i)
 	BUG("type %s is not stored in whole bytes", dtype_name(t));
 }
 
+static float float_of(uint32_t bits)
+{
+	float x;
+
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+/* Where its exponent stands in a float, the value is 2^112 times too small; but for what is not finite. */
+static double half_value(uint16_t half)
+{
+	uint32_t bits = (half & 0x7fffu) << 13, sign = (half & 0x8000u) << 16;
+
+	if ((half & 0x7c00u) == 0x7c00u)
+		return (double)float_of(sign | 0x7f800000u | bits);
+	return (double)(float_of(sign | bits) * 0x1p112f);
+}
+
+void dtype_load_many(enum dtype t, const void *array, size_t from, size_t n, double *out)
+{
+	const uint8_t *at = array;
+	uint16_t half;
+	float single;
+
+	switch (t) {
+	case DT_F32:
+	case DT_TF32:
+		for (size_t i = 0; i < n; i++) {
+			memcpy(&single, at + (from + i) * sizeof(single), sizeof(single));
+			out[i] = (double)single;
+		}
+		return;
+	case DT_BF16:
+		for (size_t i = 0; i < n; i++) {
+			memcpy(&half, at + (from + i) * sizeof(half), sizeof(half));
+			out[i] = (double)float_of((uint32_t)half << 16);
+		}
+		return;
+	case DT_F16:
+		for (size_t i = 0; i < n; i++) {
+			memcpy(&half, at + (from + i) * sizeof(half), sizeof(half));
+			out[i] = half_value(half);
+		}
+		return;
+	case DT_F64: case DT_E4M3: case DT_E5M2: case DT_E2M1: case DT_I32: case DT_I8: case DT_I4:
+	case DT_BOOL: case DT_COUNT:
+		break;
+	}
+	for (size_t i = 0; i < n; i++)
+		out[i] = dtype_load(t, array, from + i);
+}
+
 void dtype_store(enum dtype t, void *array, size_t i, double x)
 {
 	double r = dtype_round(t, x);

@@ -49,6 +49,8 @@ double dtype_round(enum dtype t, double x);
 size_t dtype_bytes(enum dtype t, size_t n);
 /* Element i of an array of packed elements, rounded on storing. */
 double dtype_load(enum dtype t, const void *array, size_t i);
+/* Elements from `from` on, n of them: the same, and faster where there are many. */
+void dtype_load_many(enum dtype t, const void *array, size_t from, size_t n, double *out);
 void dtype_store(enum dtype t, void *array, size_t i, double x);
 
 #endif

@@ -115,6 +115,26 @@ static void test_encodings(const struct small *s)
 	is_int(bad_round, 0, say(&l, s->type, "every value rounds to itself"));
 }
 
+/* Many at a time, from one that is not the first: the same as one by one. */
+static void test_many(enum dtype t)
+{
+	enum { N = 1 << 16 };
+	static uint64_t in[N];
+	static double many[N];
+	int bad = 0;
+	struct label l;
+
+	for (int i = 0; i < N; i++)
+		if (dtype_bits(t) == 16)
+			((uint16_t *)in)[i] = (uint16_t)i;
+		else
+			in[i] = 0x9e3779b97f4a7c15u * (uint64_t)(i + 1);
+	dtype_load_many(t, in, 3, N - 3, many);
+	for (int i = 0; i < N - 3; i++)
+		bad += !same(many[i], dtype_load(t, in, (size_t)(3 + i)));
+	is_int(bad, 0, say(&l, t, "many at a time are the same"));
+}
+
 /* All midpoints between neighbours, and a hair to either side: the hair is one
  * unit of the double, so rounding through float first would lose it. */
 static void test_midpoints(const struct small *s)
@@ -278,6 +298,8 @@ int main(void)
 		test_random(&small[i], &r);
 		test_limits(&small[i]);
 	}
+	for (enum dtype t = 0; t < DT_COUNT; t++)
+		test_many(t);
 	test_double_rounding();
 	test_integers();
 	test_packing();
