@@ -262,10 +262,15 @@ function run:final()
   self.spent = self.spent + (row.device_seconds or 0)
   if row.status ~= "ok" then return end
   for _, x in ipairs(near) do
-    local final = row.results[x.item.id]
-    if final then
+    local final, wrong = row.results[x.item.id], row.wrong and row.wrong[x.item.id]
+    if wrong then
+      x.row.status, x.row.why, x.row.ms, x.row.score = "wrong", wrong, nil, nil
+      if self.best == x.row then self.best = nil end
+      if self.o.put then self.o.put(x.row) end
+      (self.o.alarm or alarm)(x.row)
+    elseif final then
       x.row.final = final
-      if not self.best.final or final.ratio < self.best.final.ratio then self.best = x.row end
+      if not self.best or not self.best.final or final.ratio < self.best.final.ratio then self.best = x.row end
     end
   end
 end

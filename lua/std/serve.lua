@@ -12,7 +12,6 @@ local within = require "millrace.within"
 -- fast as a burst, and favours who draws most.
 local SHORT = {seconds = 0.15, turn = 0.01, warmup = 0.05, rounds = 12}
 local LONG = {seconds = 0.4, turn = 0.03, warmup = 0.1, rounds = 16}
-local SLOWER = 1.05                                     -- than the best so far: it will not turn out best
 local LIMIT = 5                                         -- seconds that one kernel may take
 local PATIENCE = 30                                     -- seconds with a compiler: those that took so long had spills, all of them
 
@@ -81,33 +80,58 @@ function server:time(row, item, incumbent)
   return spent
 end
 
+-- Why its result is wrong, if it is; and the result's error. Once for each: to compare large results takes longer than to
+-- race for them.
+function server:wrong(item)
+  local known = self.compared[item.id]
+  if not known then
+    local got = core.run(self:kernel(item), nil, {seed = self.seed, limit = self.limit})
+    local right, relative = within(self.bound, got, self:reference())
+    known = {why = not right and ("its result is off by %.3g"):format(relative) or nil, relative = relative}
+    self.compared[item.id] = known
+    if not right then self.kernels[item.id] = nil end
+  end
+  return known.why, known.relative
+end
+
+-- All together; that which comes out best has been compared, or is out, as the next one may be.
 function handle:finals()
-  local s, row = self.server, answer(self.item, "ok")
-  local rounds, spent = s:race(self.item.finalists, LONG)
-  row.results, row.device_seconds = {}, spent
+  local s, row, began = self.server, answer(self.item, "ok"), core.clock()
+  local rounds, order = s:race(self.item.finalists, LONG), {}
+  row.results, row.wrong = {}, {}
   for i, item in ipairs(self.item.finalists) do
     local ratio, low, high = paired.interval(paired.ratios(rounds, i, 1))
     row.results[item.id] = {ms = paired.median(paired.times(rounds, i)), ratio = ratio, low = low, high = high}
+    order[i] = item
   end
+  table.sort(order, function(a, b) return row.results[a.id].ratio < row.results[b.id].ratio end)
+  for _, item in ipairs(order) do
+    local why = s:wrong(item)
+    if not why then break end
+    row.wrong[item.id], row.results[item.id] = why, nil
+  end
+  row.device_seconds = core.clock() - began
   return row
 end
 
--- Run it once, time it, and if it may be the best, compare what it computed. To compare large results takes longer than
--- to race for them; who is slower than the best needs no result, and only teaches how far the model is off.
+-- Of a race that failed: whose fault it was.
+function server:blame(k, why)
+  core.run(k, nil, {seed = self.seed, limit = self.limit})
+  core.raise(why)
+end
+
+-- Time it, and if it is the best so far, compare what it computed. Who is slower needs no result, and only teaches how
+-- far the model is off.
 function handle:trial(k, incumbent)
   local s, item, began = self.server, self.item, core.clock()
   local row = answer(item, "ok")
   row.registers, row.spills, row.problems = k.registers, k.spills, #k.problems
-  local got = core.run(k, nil, {seed = s.seed, limit = s.limit})
   s.kernels[item.id] = k
-  s:time(row, item, incumbent)
-  if not incumbent or row.ratio < SLOWER then
-    local right
-    right, row.relative = within(s.bound, got, s:reference())
-    if not right then
-      row.status, row.why, row.ms = "wrong", ("its result is off by %.3g"):format(row.relative), nil
-      s.kernels[item.id] = nil
-    end
+  local good, why = core.try(s.time, s, row, item, incumbent)
+  if not good then s:blame(k, why) end
+  if not incumbent or row.ratio < 1 then
+    row.why, row.relative = s:wrong(item)
+    if row.why then row.status, row.ms = "wrong", nil end
   end
   row.device_seconds = core.clock() - began
   return row
@@ -147,5 +171,5 @@ return function(bound, _, o)
   if not found then core.raise("measure: " .. why) end
   local workers = core.compile_state()
   return setmetatable({bound = bound, seed = o and o.seed or 1, limit = o and o.limit or LIMIT,
-    room = math.max(workers, 2), kernels = {}}, server)
+    room = math.max(workers, 2), kernels = {}, compared = {}}, server)
 end

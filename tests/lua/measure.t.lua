@@ -46,11 +46,15 @@ local function device(times, o)
         if o.measuring then o.measuring(item) end
         clock = clock + 0.1
         if item.finalists then
-          local row, base = {id = 0, status = "ok", results = {}, device_seconds = 0.1}, nil
+          local row, base = {id = 0, status = "ok", results = {}, wrong = {}, device_seconds = 0.1}, nil
           for _, x in ipairs(item.finalists) do
             local ms = times[x.script] * (1 + (o.noise or 0) / 10 * noise())
             base = base or ms
-            row.results[x.id] = {ms = ms, ratio = ms / base, low = ms / base, high = ms / base}
+            if o.wrong and o.wrong(x) then
+              row.wrong[x.id] = "because"
+            else
+              row.results[x.id] = {ms = ms, ratio = ms / base, low = ms / base, high = ms / base}
+            end
           end
           return row
         end
@@ -228,6 +232,16 @@ ok(r.best.script == "c" and r.trials == 1, "and are no trials")
 r, done = with(function(item) return not item.anyway and "skipped" end)
 is(done, "a skipped, b skipped, c skipped, d skipped, a ok, b ok, c ok, d ok", "unless there is nothing else")
 is(r.best.script, "a", "then the best of them is the best")
+
+-- Who was a little slower is not compared before the last race: it may be out after it.
+local puts
+done, alarms, puts = {}, {}, {}
+r = measure(nil, nil, candidates, {server = device({a = 1, b = 1.01, c = 1.015, d = 2}, {wrong = function(item) return item.script == "a" end}),
+  doubt = 0.5, gain = 0, alarm = function(row) alarms[#alarms + 1] = row.script end,
+  put = function(row) puts[#puts + 1] = row.script .. " " .. row.status end})
+ok(r.best.script == "b" and table.concat(alarms, " ") == "a", "a result that turns out wrong in the last race is out, and told",
+  r.best.script, table.concat(alarms, " "))
+is(puts[#puts], "a wrong", "  and its row is put once more")
 
 -- Of a kind whose kernels never count not all are tried before another kind, however much slower that is predicted.
 local kinds, times = {}, {}
