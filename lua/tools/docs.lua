@@ -174,8 +174,12 @@ local gallery <const> = {
       return tostring(env.plan:try(function(p) p:buffers{softmax_2 = 2} p:move("mma_pv", {at = -1, after = "mma_qk"}) end))
     end},
   {"What is wrong with a plan", "each problem with its place and a repair",
-    'plan = mr.load_plan "examples/attention_overlap.lua"\nplan:unwait("mma_pv", "load_v") print(select(2, plan:check()))', nil,
-    function(env) return tostring(select(2, env.plan:check())) end},
+    'plan = mr.load_plan "attention_overlap"\nplan:unwait("mma_pv", "load_v") print(select(2, plan:check()))', nil,
+    function(env)
+      local _, problems = env.plan:check()
+      for _, problem in ipairs(problems) do problem.place = here(problem.place) end
+      return tostring(problems)                         -- folded by what is left of the place
+    end},
 }
 
 -- Screens of the explorer: a title, what it is, what opens it, the keys, and where the tests hold it.
