@@ -17,7 +17,7 @@ local NOISE <const> = 0.015                             -- of a time measured in
 
 -- doubt: a share, 0.07
 local function new(doubt)
-  return setmetatable({spread = math.log(1 + doubt) / NINETY, rows = {}, squares = 0}, belief)
+  return setmetatable({spread = math.log(1 + doubt) / NINETY, rows = {}, squares = 0, weight = 0}, belief)
 end
 
 -- How alike two plans are, by their traits, 0 to 1; what a trait's table lacks is 0.
@@ -61,14 +61,15 @@ function belief:learn(c, measured)
   local row, mean, variance = self:extend(traits)
   row[n] = math.sqrt(variance + NOISE ^ 2)
   self.rows[n] = {traits = traits, row = row, z = (math.log(measured / c.predicted) - mean) / row[n]}
-  self.squares = self.squares + self.rows[n].z ^ 2
+  local share = variance / row[n] ^ 2                   -- of one that is like those before it, all is noise
+  self.squares, self.weight = self.squares + share * self.rows[n].z ^ 2, self.weight + share
 end
 
--- How many times as far as the doubt says errors go: of what was learned, each was `z` of its scale off. The
--- doubt counts as so many measurements (the conjugate prior of a variance: Gelman et al., Bayesian Data
+-- How many times as far as the doubt says errors go: of what was learned, each was `z` of its scale off, and counts
+-- by what it could tell of that. The doubt counts as so many measurements (the conjugate prior of a variance: Gelman et al., Bayesian Data
 -- Analysis, 2013, 2.6).
 function belief:scale()
-  return math.sqrt((PRIOR + self.squares) / (PRIOR + #self.rows))
+  return math.sqrt((PRIOR + self.squares) / (PRIOR + self.weight))
 end
 
 -- The error of such a plan: its mean, and how uncertain it is.
@@ -98,6 +99,16 @@ function belief:chance(c, seconds)
   local z = math.log(seconds / c.predicted) - mean
   if scale == 0 then return z > 0 and 1 or 0 end
   return normal(z / scale)
+end
+
+-- The expected improvement (Mockus 1975; Jones, Schonlau and Welch, J. Global Optimization 13, 1998): by how much less
+-- than `seconds` the plan takes on average, 0 if it does not, as a share.
+function belief:improvement(c, seconds)
+  local mean, scale = self:error(c)
+  local below = math.log(seconds / c.predicted) - mean
+  if scale == 0 then return math.max(below, 0) end
+  local z = below / scale
+  return below * normal(z) + scale * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
 end
 
 return new

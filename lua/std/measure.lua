@@ -10,7 +10,7 @@ local new_belief = require "millrace.belief"
 local alike = new_belief(0).alike
 local new_queue = require "millrace.queue"
 
-local GAIN, RISK = 0.005, 0.05
+local GAIN, RISK = 0.005, 0.02
 local DOUBT = 0.1                                       -- of a model that does not say
 local WORST = 1.25                                      -- of the best time: who is predicted to be slower is not looked at
 local SHARP <const> = 8                                 -- whether a kernel keeps to its registers depends on less than its speed
@@ -99,7 +99,7 @@ local function new_run(bound, device, candidates, o)
   return setmetatable({
     bound = bound, o = o, queue = new_queue(servers.begin and {servers} or servers), source = new_source(candidates),
     belief = new_belief(o.doubt or doubt_of(device)), results = {}, trials = 0, known = 0, spent = 0, given = 0,
-    reserve = {}, trusted = {}, scores = {}, gain = o.gain or GAIN, risk = o.risk or RISK, worst = o.worst or WORST,
+    seen = {}, reserve = {}, trusted = {}, scores = {}, gain = o.gain or GAIN, risk = o.risk or RISK, worst = o.worst or WORST,
     clock = o.clock or core.clock, most = o.trials or math.huge,
   }, run)
 end
@@ -139,9 +139,17 @@ function run:item_of(c, anyway)
     seed = self.o.seed}
 end
 
+-- Has it been given out in this run? Two searches may come to the same plan.
+function run:again(c)
+  if not c.plan and c.make then c.plan = c.make() end
+  local script = c.script or c.plan and c.plan:script()
+  local seen = self.seen[script]
+  self.seen[script] = true
+  return seen
+end
+
 -- Candidates that were measured before cost nothing.
 function run:recall(c)
-  if not c.plan and c.make then c.plan = c.make() end
   local row = self.o.known and self.o.known(c.plan or c)
   if not row then return false end
   local copy = {}
@@ -181,7 +189,7 @@ function run:feed()
     local _, room = self.queue:freest()
     if self.trials + self.queue:count() >= self.most or room == 0 then return true end
     self.source:drop()
-    if not self:recall(c) then self.queue:put(self:item_of(c)) end
+    if not self:again(c) and not self:recall(c) then self.queue:put(self:item_of(c)) end
   end
 end
 
@@ -194,6 +202,7 @@ function run:weed()
   end
   for _, item in ipairs(hopeless) do
     self.queue:drop(item)
+    self.seen[item.script] = nil
     self.source:put_back(item.candidate)
   end
 end
@@ -205,7 +214,23 @@ function run:tell()
     device_seconds = self.spent, under_way = self.queue:count(), chance = select(2, self:next_one())}
 end
 
+-- Those that are ready come in this order: with the greatest expected improvement first.
+function run:sort()
+  if not self.best then return end
+  local target, value = self.best.score * 1e-3 * (1 - self.gain), {}
+  for i, work in ipairs(self.queue.under_way) do
+    local c = work.item.candidate
+    value[work] = {gain = c and self.belief:improvement(c, target) or 0, place = i}
+  end
+  table.sort(self.queue.under_way, function(a, b)
+    local x, y = value[a], value[b]
+    if x.gain ~= y.gain then return x.gain > y.gain end
+    return x.place < y.place
+  end)
+end
+
 function run:take()
+  self:sort()
   local row, item = self.queue:take(self.incumbent)
   if not row then return nil end
   self.spent = self.spent + (row.device_seconds or 0)
@@ -221,6 +246,13 @@ function run:take()
   return row
 end
 
+-- Others that are worth a look, now that the best is known.
+function run:more()
+  local list = self.best and self.o.more and self.o.more(self.best) or {}
+  for _, c in ipairs(list) do self.source:put_back(c) end
+  return #list > 0
+end
+
 -- Until one of the reasons to end.
 function run:loop()
   local late = self.o.seconds and self.clock() + self.o.seconds
@@ -228,7 +260,10 @@ function run:loop()
     local left = self:feed()
     if late and self.clock() >= late then return "seconds" end
     if self.trials >= self.most then return "trials" end
-    if self.queue:count() == 0 then
+    if self.queue:count() > 0 then
+      self:take()
+      self:weed()
+    elseif not self:more() then
       if left then return "sure" end
       if self.best or #self.reserve == 0 then return "done" end
       for _, item in ipairs(self.reserve) do             -- nothing else is left
@@ -237,8 +272,6 @@ function run:loop()
       end
       self.reserve = {}
     end
-    self:take()
-    self:weed()
   end
 end
 
@@ -289,6 +322,7 @@ local why = {
 -- gives the next one. In place of plan=, script= will do, or make=, a function that gives the plan.
 -- o: trials=, seconds=, seed=, limit= (seconds that one kernel may take), gain=, risk=, doubt= (the model's,
 -- a share), worst= (of the best time: how slow a prediction is looked at), final=false (no last race),
+-- more= (the best row -> further candidates or nil, when none that is left is likely to win),
 -- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
 -- alarm= (a row with a wrong result), server= (or a list of them).
 -- Rows: id, status ("ok", "skipped", "wrong", "failed"), why, ms, min, max, ratio, low, high, against (an

@@ -137,14 +137,31 @@ local function find(bound, device, o, most, measured, watch)
   return s, ended, counts
 end
 
-local function measure(s, bound, device, found, o, most, watch)
-  local counts = s:counts()
-  local function make(rank)
+local function maker(s, bound, device)
+  return function(rank)
     local statements, tile = s:plan(rank)
     return rebuild(bound, device, statements, tile)
   end
+end
+
+-- The tile of the best plan, where the model prefers another, has been looked at little: a search of that tile alone.
+local function refiner(make, bound, device, o, counts)
+  local looked = {[tile_text(make(1).tile)] = true}
+  return function(plan)
+    local text = tile_text(plan.tile)
+    if looked[text] then return nil end
+    looked[text] = true
+    local near = core.search(bound, device, plan.tile, true)
+    near:run(math.maxinteger, number(o, "seconds", 60))
+    counts.trials = counts.trials + near:counts().trials
+    return near, maker(near, bound, device)
+  end
+end
+
+local function measure(s, bound, device, found, counts, o, most, watch)
+  local make = maker(s, bound, device)
   return trials.run(s, bound, device, found, make, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh,
-    bound = counts.bound_seconds, progress = function(state)
+    bound = counts.bound_seconds, near = refiner(make, bound, device, o, counts), progress = function(state)
       if o.progress then o.progress(state) end
       return watch{phase = "device", trials = counts.trials, shapes = counts.shapes, measured = state.trials, most = most,
         best = state.best and state.best.score * 1e-3, predicted = state.best and state.best.predicted, bound = counts.bound_seconds,
@@ -192,7 +209,7 @@ local function search(bound, device, found, o, watch)
   local most = math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
   local s, ended, counts = find(bound, device, o, found and math.maxinteger or most, found ~= nil, watch)
   if not s then return nil, ended end
-  local m = found and ended ~= "interrupted" and measure(s, bound, device, found, o, most, watch) or nil
+  local m = found and ended ~= "interrupted" and measure(s, bound, device, found, counts, o, most, watch) or nil
   local best = m and m.best
   local plan = best and best.plan or rebuild(bound, device, s:plan(1))
   return answer(plan, counts, m and m.ended or ended, {history = history_of(s, m),

@@ -99,14 +99,20 @@ local function add_neighbour(list, new)
   list[#list + 1] = new
 end
 
--- search: of core; make: rank -> plan. What it found, by prediction, and neighbours.
-local function candidates(search, bound, device, make)
+-- search: of core; make: rank -> plan.
+local function found_by(search, make)
   local list = {}
   for rank, x in ipairs(search:found()) do
     if x.priced then
       list[#list + 1] = {predicted = x.seconds, traits = x.traits, rank = rank, make = function() return make(rank) end}
     end
   end
+  return list
+end
+
+-- What it found, by prediction, and neighbours.
+local function candidates(search, bound, device, make)
+  local list = found_by(search, make)
   for _, c in ipairs(neighbours(bound, device)) do add_neighbour(list, c) end
   table.sort(list, function(a, b)
     if a.predicted ~= b.predicted then return a.predicted < b.predicted end
@@ -115,7 +121,19 @@ local function candidates(search, bound, device, make)
   return list
 end
 
--- Measure them: o has trials, seconds, seed, fresh, progress, and the bound of all shapes, in seconds. Gives what measure() does.
+-- What a further search found. Orders have numbers of its own: but for the program's, which has none.
+local function further(search, make)
+  local list = found_by(search, make)
+  for _, c in ipairs(list) do
+    local traits = {}
+    for name, x in pairs(c.traits) do traits[name:find "^order" and "further " .. name or name] = x end
+    c.traits = traits
+  end
+  return list
+end
+
+-- Measure them: o has trials, seconds, seed, fresh, progress, the bound of all shapes, in seconds, and near, which gives a search near a
+-- plan and what makes plans of its ranks, or nil. Gives what measure() does.
 function trials.run(search, bound, device, found, make, o)
   local seed = o.seed or 1
   local known = o.fresh and {} or known_rows(bound, device, found.driver)
@@ -126,6 +144,10 @@ function trials.run(search, bound, device, found, make, o)
       return row and row.ms and {status = row.status, ms = row.ms, min = row.min, max = row.max, relative = row.error}
     end,
     put = function(row) keep(row, KIND, found.driver, seed, o.bound) end,
+    more = function(best)
+      local near, make_near = o.near(best.plan)
+      return near and further(near, make_near)
+    end,
   })
   if r.best and r.ended ~= "interrupted" then keep(r.best, KIND .. "ed", found.driver, seed, o.bound) end
   return r

@@ -129,6 +129,9 @@ local _, unsure = belief:error{traits = {ways = 9}}
 local _, sure = belief:error{traits = wide}
 ok(unsure > sure, "and what is like nothing is less sure", unsure, sure)
 near(new_belief(0):chance({predicted = 1}, 2), 1, 0, "a model without doubt is believed")
+near(new_belief(0):improvement({predicted = 1}, 2), math.log(2), 0, "  in its improvement, too")
+local few, many = belief:improvement({predicted = 1, traits = wide}, 1), belief:improvement({predicted = 1.05, traits = {ways = 9}}, 1)
+ok(few > 0 and many > few, "who is less sure may improve more, though predicted to be slower", few, many)
 
 ---- the best is found -------------------------------------------------------------------------
 
@@ -154,7 +157,7 @@ ok(r.trials <= few + 8 and math.abs(r.bias - math.log(1.4)) < 0.1, "one with a b
 -- Nothing but the first can win.
 r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 9e-3}},
   {server = device{a = 1, b = 9}, doubt = 0.1})
-ok(r.ended == "sure" and scripts(r.results) == "a" and r.why:find "probability above 5 %%", "what cannot win is not measured", r.why)
+ok(r.ended == "sure" and scripts(r.results) == "a" and r.why:find "probability above 2 %%", "what cannot win is not measured", r.why)
 r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 1e-3, bound = 1e-3}},
   {server = device({a = 1, b = 2}, {room = 1}), doubt = 0.1})
 ok(scripts(r.results) == "a" and r.ended == "sure", "nor what its bound keeps from winning", scripts(r.results))
@@ -242,6 +245,18 @@ r = measure(nil, nil, candidates, {server = device({a = 1, b = 1.01, c = 1.015, 
 ok(r.best.script == "b" and table.concat(alarms, " ") == "a", "a result that turns out wrong in the last race is out, and told",
   r.best.script, table.concat(alarms, " "))
 is(puts[#puts], "a wrong", "  and its row is put once more")
+
+-- When nothing that is left is likely to win, the best may lead to others; what was given out is not measured again.
+local asked, fast = {}, {a = 1, b = 1.01, c = 1.02, d = 1.03, e = 0.9}
+done = {}
+r = measure(nil, nil, candidates, {server = device(fast), doubt = 0.5, gain = 0, final = false,
+  put = function(row) done[#done + 1] = row.script end, more = function(best)
+    asked[#asked + 1] = best.script
+    return #asked == 1 and {{script = "e", predicted = 1e-3}, {script = "b", predicted = 1e-3}} or nil
+  end})
+is(table.concat(asked, " "), "a e", "others are asked for at the end, and again at the next")
+is(table.concat(done, " "), "a b c d e", "  what was measured is not measured again")
+is(r.best.script, "e", "  and the best is among them")
 
 -- Of a kind whose kernels never count not all are tried before another kind, however much slower that is predicted.
 local kinds, times = {}, {}
