@@ -1,0 +1,119 @@
+-- policy.lua - how soon a measured search finds the best, in worlds that err as it believes.
+--
+--   millrace tests/perf/policy.lua [SEEDS]
+--
+-- Needs no device. The candidates are those of ten searches; in each world the errors of their predictions are drawn from
+-- the process of belief.lua, with what 650 plans measured in 38 searches make most likely: a bias, errors that plans
+-- share by their traits, and noise. Prints a line of each program: the mean share of the best that the first trial, the best of eight
+-- and the answer reach over so many worlds (20), and how many trials there were.
+local mr = require "millrace"
+local core = require "millrace.core"
+local measure = require "millrace.measure"
+local alike = require "millrace.belief"(0).alike
+
+local BIAS <const>, SHAPE <const>, NOISE <const> = 0.105, 0.072, 0.0145
+local ROOM <const>, TRIALS <const>, MOST <const> = 16, 24, 250
+
+local programs <const> = {
+  {"flash_attention", {b = 2, h = 16, m = 8192, d = 128}}, {"flash_attention", {b = 8, h = 16, m = 2048, d = 128}},
+  {"flash_attention", {b = 2, h = 32, m = 8192, d = 64, causal = true}}, {"flash_attention", {b = 32, h = 8, m = 512, d = 256}},
+  {"gemm", {m = 4096, n = 4096, k = 4096}}, {"gemm", {m = 8192, n = 8192, k = 512}}, {"gemm", {m = 128, n = 8192, k = 28672}},
+  {"gemm", {m = 1024, n = 1024, k = 16384}}, {"chunk_state", {b = 8, s = 8192, h = 80, p = 64, n = 128}},
+  {"dequant_gemm", {m = 16, n = 8192, k = 8192}},
+}
+
+local function candidates(program, sizes)
+  local list, s = {}, core.search(mr.examples[program](sizes), mr.device "h200", nil, true)
+  s:run(math.maxinteger, math.huge)
+  for rank, x in ipairs(s:found()) do
+    if x.priced and #list < MOST then list[#list + 1] = {script = "plan " .. rank, predicted = x.seconds, traits = x.traits} end
+  end
+  return list
+end
+
+---- worlds ------------------------------------------------------------------------------------------
+
+local function normal(seed)
+  local state = seed * 2654435761 + 1
+  local function uniform()
+    state = state * 6364136223846793005 + 1442695040888963407
+    return ((state >> 11) + 0.5) / 2^53
+  end
+  for _ = 1, 5 do uniform() end
+  return function() return math.sqrt(-2 * math.log(uniform())) * math.cos(2 * math.pi * uniform()) end
+end
+
+-- The Cholesky factor of what plans share.
+local function factor(list)
+  local rows = {}
+  for i = 1, #list do
+    rows[i] = {}
+    for j = 1, i do
+      local s = SHAPE ^ 2 * alike(list[i].traits, list[j].traits)
+      for k = 1, j - 1 do s = s - rows[i][k] * rows[j][k] end
+      rows[i][j] = i == j and math.sqrt(math.max(s, 1e-10)) or s / rows[j][j]
+    end
+  end
+  return rows
+end
+
+-- The candidates with their times, and the best of those.
+local function world(list, rows, draw)
+  local bias, z, made, best = BIAS * draw(), {}, {}, math.huge
+  for i = 1, #list do z[i] = draw() end
+  for i, c in ipairs(list) do
+    local x = bias + NOISE * draw()
+    for k = 1, i do x = x + rows[i][k] * z[k] end
+    made[i] = {script = c.script, predicted = c.predicted, traits = c.traits, ms = c.predicted * 1e3 * math.exp(x)}
+    best = math.min(best, made[i].ms)
+  end
+  return made, best
+end
+
+local server = {
+  room = ROOM, wait = function() end,
+  begin = function(_, item)
+    return {drop = function() end, poll = function(_, incumbent)
+      local row = {id = item.id, status = "ok", ms = item.candidate.ms}
+      if incumbent then row.against, row.ratio = incumbent.id, row.ms / incumbent.candidate.ms end
+      return row
+    end}
+  end,
+}
+
+---- the table -----------------------------------------------------------------------------------------
+
+-- After the first trial, after eight, at the end, as shares of the best; and trials.
+local function play(list, best, doubt)
+  local found, at = math.huge, {}
+  local r = measure(nil, nil, list, {doubt = doubt, trials = TRIALS, final = false, server = server, put = function(row)
+    found = math.min(found, row.ms)
+    at[#at + 1] = best / found
+  end})
+  return {at[1], at[8] or at[#at], at[#at], r.trials}
+end
+
+local function title(program, sizes)
+  local names = {}
+  for name in pairs(sizes) do names[#names + 1] = name end
+  table.sort(names)
+  for i, name in ipairs(names) do names[i] = ("%s=%s"):format(name, sizes[name]) end
+  return program .. " " .. table.concat(names, " ")
+end
+
+local seeds, all = tonumber(arg[1]) or 20, {0, 0, 0, 0}
+local device = mr.device "h200"
+local doubt = math.max(device:number "doubt.products", device:number "doubt.other")
+print(("%-44s %6s %6s %6s %6s"):format("", "first", "eight", "end", "trials"))
+for i, p in ipairs(programs) do
+  local list, sums = candidates(table.unpack(p)), {0, 0, 0, 0}
+  local rows = factor(list)
+  for seed = 1, seeds do
+    local made, best = world(list, rows, normal(1000 * seed + i))
+    for k, x in ipairs(play(made, best, doubt)) do
+      sums[k], all[k] = sums[k] + x / seeds, all[k] + x / seeds / #programs
+    end
+  end
+  print(("%-44s %6.3f %6.3f %6.3f %6.1f"):format(title(table.unpack(p)), table.unpack(sums)))
+end
+print(("%-44s %6.3f %6.3f %6.3f %6.1f"):format("all", table.unpack(all)))
