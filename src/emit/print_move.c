@@ -308,19 +308,24 @@ static void store_pairs(struct print *c, const struct role_op *o)
 }
 
 /* Of four eights of columns each thread of a quad takes one: 16 bytes at once, and the
- * quad writes 64 next to each other. `j` is the thread's eight, and its first column. */
+ * quad writes 64 next to each other. `j` is the thread's eight, and its first column. Of the last
+ * four there may be fewer: others stand in, and are not written. */
 static void store_eights(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.move.from.frag;
-	const char *element;
+	int groups = frag_groups(f), missing = (4 - groups % 4) % 4;
+	const char *element, *group = "(4 * jj + i)";
 
-	put(c, "%s%sEACH(jj, %d) {", each_block(c, f), each_half(c, f), frag_groups(f) / 4);
+	if (missing)
+		group = arena_strf(c->a, "((4 * jj + i) %% %d)", groups);
+	put(c, "%s%sEACH(jj, %d) {", each_block(c, f), each_half(c, f), (groups + missing) / 4);
 	put(c, "\tu32 y[4]; EACH(i, 4) y[i] = %s%s;", frag_name(c, o->u.move.from),
-		frag_word(c, f, "(4 * jj + i)"));
+		frag_word(c, f, group));
 	put(c, "\tquad_transpose(y, thread & 3);");
 	put(c, "\tconst int j = 4 * jj + (thread & 3), e = 0, col0 = 0;");
 	element = put_indices(c, o);
-	put(c, "\t%sstore_16(&%s, y);", guard(c, o->u.move.inside), element);
+	put(c, "\t%s%sstore_16(&%s, y);", missing ? arena_strf(c->a, "if (j < %d) ", groups) : "",
+		guard(c, o->u.move.inside), element);
 	put(c, "}");
 }
 

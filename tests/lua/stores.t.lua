@@ -73,6 +73,9 @@ try("two blocks of rows a lane", "engine", product "bf16"{m = 256, n = 64, k = 6
 try("lanes in turn", "engine", product "bf16"{m = 512, n = 64, k = 64}, {m = 64, n = 64, k = 32}, {turns = 2})
 try("the last warps have no rows", "engine", product "bf16"{m = 64, n = 64, k = 32}, {m = 32, n = 64, k = 32})
 try("rows that are no whole warps'", "threads", product "bf16"{m = 80, n = 64, k = 32}, {m = 40, n = 64, k = 32})
+for _, n in ipairs{16, 24, 40, 144} do               -- eights of columns that are no whole fours
+  try(("by threads, %d columns"):format(n), "threads", product "bf16"{m = 128, n = 2 * n - 8, k = 32}, {m = 64, n = n, k = 32}, {seu = "cuda"})
+end
 try("two panels in turn", "engine", product "bf16"{m = 128, n = 256, k = 64}, {m = 64, n = 256, k = 64}, {ring = 5})
 try("eight panels in turn", "engine", product "f32"{m = 128, n = 128, k = 64}, {m = 64, n = 128, k = 64}, {ring = 9})
 try("narrow panels", "engine", product "bf16"{m = 64, n = 96, k = 32}, {m = 64, n = 48, k = 32})

@@ -24,7 +24,7 @@ static enum piece piece_of_store(const struct body *c, const struct node *n,
 	const struct frag_layout *l = f->layout;
 	bool quads = l->col.div == 1 && l->col.mod == 4 && l->pair == PIECE_PAIR;
 
-	if (quads && f->cols % (4 * l->cols) == 0 && in_pieces(c, n, shape, f, PIECE_EIGHT))
+	if (quads && f->cols > l->cols && in_pieces(c, n, shape, f, PIECE_EIGHT))
 		return PIECE_EIGHT;
 	return in_pieces(c, n, shape, f, PIECE_PAIR) ? PIECE_PAIR : PIECE_ONE;
 }
