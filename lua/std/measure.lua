@@ -126,7 +126,7 @@ end
 -- The probability that the candidate beats the best by more than the gain.
 function run:chance(c)
   if not c then return 0 end
-  if not self.best then return 1 end
+  if not self.best or self.risk < 0 then return 1 end   -- all are wanted
   local target = self.best.score * 1e-3 * (1 - self.gain)
   if c.bound and c.bound >= target then return 0 end
   return self.belief:chance(c, target)
@@ -216,7 +216,7 @@ end
 
 -- Those that are ready come in this order: with the greatest expected improvement first.
 function run:sort()
-  if not self.best then return end
+  if not self.best or self.risk < 0 then return end
   local target, value = self.best.score * 1e-3 * (1 - self.gain), {}
   for i, work in ipairs(self.queue.under_way) do
     local c = work.item.candidate
