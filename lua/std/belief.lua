@@ -66,8 +66,8 @@ function belief:learn(c, measured)
 end
 
 -- How many times as far as the doubt says errors go: of what was learned, each was `z` of its scale off, and counts
--- by what it could tell of that. The doubt counts as so many measurements (the conjugate prior of a variance: Gelman et al., Bayesian Data
--- Analysis, 2013, 2.6).
+-- by what it could tell of that. The doubt counts as so many measurements (the conjugate prior of a variance:
+-- Gelman et al., Bayesian Data Analysis, 2013, 2.6).
 function belief:scale()
   return math.sqrt((PRIOR + self.squares) / (PRIOR + self.weight))
 end

@@ -123,28 +123,30 @@ function run:learn(row, item)
   if not self.best or row.score < self.best.score then self.best, self.incumbent = row, item end
 end
 
--- The probability that the candidate beats the best by more than the gain.
+-- Seconds that beat the best by more than the gain.
+function run:target() return self.best.score * 1e-3 * (1 - self.gain) end
+
+-- The probability that the candidate beats the best by that.
 function run:chance(c)
   if not c then return 0 end
   if not self.best or self.risk < 0 then return 1 end   -- all are wanted
-  local target = self.best.score * 1e-3 * (1 - self.gain)
+  local target = self:target()
   if c.bound and c.bound >= target then return 0 end
   return self.belief:chance(c, target)
 end
 
 function run:item_of(c, anyway)
   self.given = self.given + 1
-  local script = c.script or c.plan and c.plan:script()
-  return {id = self.given, script = script, plan = c.plan, bound = self.bound, candidate = c, anyway = anyway,
+  return {id = self.given, script = c.script, plan = c.plan, bound = self.bound, candidate = c, anyway = anyway,
     seed = self.o.seed}
 end
 
 -- Has it been given out in this run? Two searches may come to the same plan.
 function run:again(c)
   if not c.plan and c.make then c.plan = c.make() end
-  local script = c.script or c.plan and c.plan:script()
-  local seen = self.seen[script]
-  self.seen[script] = true
+  c.script = c.script or c.plan:script()
+  local seen = self.seen[c.script]
+  self.seen[c.script] = true
   return seen
 end
 
@@ -217,7 +219,7 @@ end
 -- Those that are ready come in this order: with the greatest expected improvement first.
 function run:sort()
   if not self.best or self.risk < 0 then return end
-  local target, value = self.best.score * 1e-3 * (1 - self.gain), {}
+  local target, value = self:target(), {}
   for i, work in ipairs(self.queue.under_way) do
     local c = work.item.candidate
     value[work] = {gain = c and self.belief:improvement(c, target) or 0, place = i}
@@ -320,7 +322,7 @@ local why = {
 -- candidates: {plan=, predicted=, bound=, traits=} (seconds; bound, a time that it cannot beat, and traits, numbers
 -- by name that tell how like another it is, may be nil), sorted by predicted time: a list, or a function that
 -- gives the next one. In place of plan=, script= will do, or make=, a function that gives the plan.
--- o: trials=, seconds=, seed=, limit= (seconds that one kernel may take), gain=, risk=, doubt= (the model's,
+-- o: trials=, seconds=, seed=, limit= (seconds that one kernel may take), gain=, risk= (below 0: all are measured), doubt= (the model's,
 -- a share), worst= (of the best time: how slow a prediction is looked at), final=false (no last race),
 -- more= (the best row -> further candidates or nil, when none that is left is likely to win),
 -- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),

@@ -17,9 +17,9 @@
  * FAKE_CUDA_LOG each launch of such a kernel adds a line to that file: its name and shared memory.
  */
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

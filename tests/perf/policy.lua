@@ -10,20 +10,25 @@ local mr = require "millrace"
 local core = require "millrace.core"
 local measure = require "millrace.measure"
 local alike = require "millrace.belief"(0).alike
+local table_server = dofile((arg[0]:match "^(.*/)" or "./") .. "table_server.lua")
 
 local BIAS <const>, SHAPE <const>, NOISE <const> = 0.105, 0.072, 0.0145
-local ROOM <const>, TRIALS <const>, MOST <const> = 16, 24, 250
+local TRIALS <const>, MOST <const> = 24, 250
 
 local programs <const> = {
-  {"flash_attention", {b = 2, h = 16, m = 8192, d = 128}}, {"flash_attention", {b = 8, h = 16, m = 2048, d = 128}},
-  {"flash_attention", {b = 2, h = 32, m = 8192, d = 64, causal = true}}, {"flash_attention", {b = 32, h = 8, m = 512, d = 256}},
-  {"gemm", {m = 4096, n = 4096, k = 4096}}, {"gemm", {m = 8192, n = 8192, k = 512}}, {"gemm", {m = 128, n = 8192, k = 28672}},
-  {"gemm", {m = 1024, n = 1024, k = 16384}}, {"chunk_state", {b = 8, s = 8192, h = 80, p = 64, n = 128}},
-  {"dequant_gemm", {m = 16, n = 8192, k = 8192}},
+  "flash_attention b=2 h=16 m=8192 d=128", "flash_attention b=8 h=16 m=2048 d=128", "flash_attention b=2 h=32 m=8192 d=64 causal=1",
+  "flash_attention b=32 h=8 m=512 d=256", "gemm m=4096 n=4096 k=4096", "gemm m=8192 n=8192 k=512", "gemm m=128 n=8192 k=28672",
+  "gemm m=1024 n=1024 k=16384", "chunk_state b=8 s=8192 h=80 p=64 n=128", "dequant_gemm m=16 n=8192 k=8192",
 }
 
-local function candidates(program, sizes)
-  local list, s = {}, core.search(mr.examples[program](sizes), mr.device "h200", nil, true)
+local function bind(text)
+  local sizes = {}
+  for name, value in text:gmatch "(%w+)=(%w+)" do sizes[name] = name == "causal" or math.tointeger(value) end
+  return mr.examples[text:match "%S+"](sizes)
+end
+
+local function candidates(bound, device)
+  local list, s = {}, core.search(bound, device, nil, true)
   s:run(math.maxinteger, math.huge)
   for rank, x in ipairs(s:found()) do
     if x.priced and #list < MOST then list[#list + 1] = {script = "plan " .. rank, predicted = x.seconds, traits = x.traits} end
@@ -70,50 +75,30 @@ local function world(list, rows, draw)
   return made, best
 end
 
-local server = {
-  room = ROOM, wait = function() end,
-  begin = function(_, item)
-    return {drop = function() end, poll = function(_, incumbent)
-      local row = {id = item.id, status = "ok", ms = item.candidate.ms}
-      if incumbent then row.against, row.ratio = incumbent.id, row.ms / incumbent.candidate.ms end
-      return row
-    end}
-  end,
-}
-
 ---- the table -----------------------------------------------------------------------------------------
 
 -- After the first trial, after eight, at the end, as shares of the best; and trials.
-local function play(list, best, doubt)
+local function play(list, best, device)
   local found, at = math.huge, {}
-  local r = measure(nil, nil, list, {doubt = doubt, trials = TRIALS, final = false, server = server, put = function(row)
+  local r = measure(nil, device, list, {trials = TRIALS, final = false, server = table_server, put = function(row)
     found = math.min(found, row.ms)
     at[#at + 1] = best / found
   end})
   return {at[1], at[8] or at[#at], at[#at], r.trials}
 end
 
-local function title(program, sizes)
-  local names = {}
-  for name in pairs(sizes) do names[#names + 1] = name end
-  table.sort(names)
-  for i, name in ipairs(names) do names[i] = ("%s=%s"):format(name, sizes[name]) end
-  return program .. " " .. table.concat(names, " ")
-end
-
 local seeds, all = tonumber(arg[1]) or 20, {0, 0, 0, 0}
 local device = mr.device "h200"
-local doubt = math.max(device:number "doubt.products", device:number "doubt.other")
 print(("%-44s %6s %6s %6s %6s"):format("", "first", "eight", "end", "trials"))
-for i, p in ipairs(programs) do
-  local list, sums = candidates(table.unpack(p)), {0, 0, 0, 0}
+for i, text in ipairs(programs) do
+  local list, sums = candidates(bind(text), device), {0, 0, 0, 0}
   local rows = factor(list)
   for seed = 1, seeds do
     local made, best = world(list, rows, normal(1000 * seed + i))
-    for k, x in ipairs(play(made, best, doubt)) do
+    for k, x in ipairs(play(made, best, device)) do
       sums[k], all[k] = sums[k] + x / seeds, all[k] + x / seeds / #programs
     end
   end
-  print(("%-44s %6.3f %6.3f %6.3f %6.1f"):format(title(table.unpack(p)), table.unpack(sums)))
+  print(("%-44s %6.3f %6.3f %6.3f %6.1f"):format(text, table.unpack(sums)))
 end
 print(("%-44s %6.3f %6.3f %6.3f %6.1f"):format("all", table.unpack(all)))

@@ -23,6 +23,7 @@
 local mr = require "millrace"
 local core = require "millrace.core"
 local measure = require "millrace.measure"
+local table_server = dofile((arg[0]:match "^(.*/)" or "./") .. "table_server.lua")
 
 local KIND <const> = "space"
 
@@ -182,21 +183,6 @@ local function greedy(rows)
   table.sort(list, function(a, b) return a.place < b.place end)
   return list
 end
-
--- A server that looks the times up.
-local table_server = {
-  room = 16, wait = function() end,
-  begin = function(_, item)
-    return {
-      drop = function() end,
-      poll = function(_, incumbent)
-        local row = {id = item.id, status = "ok", ms = item.candidate.ms, candidate = item.candidate}
-        if incumbent then row.against, row.ratio = incumbent.id, row.ms / incumbent.candidate.ms end
-        return row
-      end,
-    }
-  end,
-}
 
 local function measured(rows)
   local order = {}

@@ -367,9 +367,9 @@ const struct num *body_index(struct body *c, const struct stask *s, const struct
 		if (local)
 			at = ADD(at, body_local(c, s, shape, t->axis));
 		if (t->div != 1)
-			at = quotient(c, at, t->div);
+			at = DIV(at, N(c, t->div));
 		if (t->mod)
-			at = remainder_of(c, at, t->mod);
+			at = MOD(at, N(c, t->mod));
 		if (t->coef != 1)
 			at = MUL(N(c, t->coef), at);
 		sum = sum ? ADD(sum, at) : at;
