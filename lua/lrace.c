@@ -202,12 +202,12 @@ static void push_race(lua_State *L, const struct gpu_result *r)
 	lua_setfield(L, -2, "cache");
 }
 
-/* core.race(kernels, names, {seconds=, turn=, warmup=, rounds=, seed=, limit=}) -> list of rounds, each
+/* core.race(kernels, names, {seconds=, turn=, warmup=, rounds=, lost=, seed=, limit=}) -> list of rounds, each
  * a list of milliseconds in the order of the kernels, with min=, max= and runs= (of a turn), lists, and
  * cache=. On random inputs of the seed. */
 static int race_l(lua_State *L)
 {
-	static const char *const names[] = { "seconds", "turn", "warmup", "rounds", "seed", "limit" };
+	static const char *const names[] = { "seconds", "turn", "warmup", "rounds", "lost", "seed", "limit" };
 	struct gpu_race race = { .seconds = 0.3, .turn = 0.02, .warmup = 0.02 };
 	struct stop stop = stop_of(enter(L));
 	int64_t seed = 1, rounds = 0;
@@ -229,6 +229,7 @@ static int race_l(lua_State *L)
 	option_real(L, 3, "race", "seconds", &race.seconds);
 	option_real(L, 3, "race", "turn", &race.turn);
 	option_real(L, 3, "race", "warmup", &race.warmup);
+	option_real(L, 3, "race", "lost", &race.lost);
 	option_real(L, 3, "race", "limit", &limit);
 	option_whole(L, 3, "race", "rounds", 0, GPU_RUNS_MAX / n, &rounds);
 	option_whole(L, 3, "race", "seed", INT64_MIN, INT64_MAX, &seed);

@@ -11,6 +11,8 @@ enum {
 	RUNS_MIN = 3,
 	ROUNDS_MIN = 3,
 	SETTLING = 6,			/* rounds that are looked at, half with half */
+	TURN_BATCHES = 4,		/* of a turn, but for runs of which no batch is so long ... */
+	TURN_BATCHES_MAX = 8,		/* ... and whatever they take */
 };
 
 #define BATCH_SECONDS 0.1		/* about what lies between two signs of progress */
@@ -138,7 +140,7 @@ static enum err_code run_bench(struct batcher *by, struct gpu_result *r, int *la
 struct race {
 	struct batch *contestants;
 	int n;
-	double ms[BATCH_MAX];		/* of one turn */
+	double ms[BATCH_MAX * TURN_BATCHES_MAX];	/* of one turn */
 };
 
 static int by_size(const void *a, const void *b)
@@ -155,17 +157,40 @@ static int whose_turn(int n, int round, int i)
 	return (round / 2 + (round % 2 ? n - 1 - i : i)) % n;
 }
 
-static enum err_code race_turn(struct race *race, int c, struct gpu_result *r, double *sum)
+static int batches_of(const struct batch *b, double turn)
+{
+	double n = ceil(turn / (b->runs * b->run_seconds) - 0.5);
+
+	return (int)fmin(fmax(n, 1), TURN_BATCHES_MAX);
+}
+
+/* The later half of a turn counts: before that, a board that its power limits still has the clock that the
+ * one before has left it. */
+static enum err_code race_turn(struct race *race, int c, double turn, struct gpu_result *r, double *sum)
 {
 	struct batch *b = &race->contestants[c];
-	int n = b->runs;
+	int batches = batches_of(b, turn), n = 0;
 
-	TRY(batch_run(b, n, race->ms, sum));
+	for (int i = 0; i < batches; i++) {
+		bool counts = i >= batches / 2;
+
+		TRY(batch_run(b, b->runs, counts ? race->ms + n : NULL, sum));
+		n += counts ? b->runs : 0;
+	}
 	qsort(race->ms, (size_t)n, sizeof(*race->ms), by_size);
 	r->ms[r->runs + c] = (race->ms[n / 2] + race->ms[(n - 1) / 2]) / 2;
 	r->least[c] = fmin(r->least[c], race->ms[0]);
 	r->most[c] = fmax(r->most[c], race->ms[n - 1]);
 	return OK;
+}
+
+/* Have all but the first lost? In the mean of the first two rounds, there and back. */
+static bool is_lost(const struct race *race, double lost, const double *ms)
+{
+	for (int c = 1; c < race->n && lost > 0; c++)
+		if (ms[c] * ms[race->n + c] <= lost * lost * ms[0] * ms[race->n])
+			return false;
+	return lost > 0 && race->n > 1;
 }
 
 static enum err_code race_rounds(struct race *race, const struct gpu_race *want,
@@ -179,9 +204,11 @@ static enum err_code race_rounds(struct race *race, const struct gpu_race *want,
 		if (round >= ROUNDS_MIN && wire_clock() > end)
 			break;
 		for (int i = 0; i < race->n; i++)
-			TRY(race_turn(race, whose_turn(race->n, round, i), r, &sum));
+			TRY(race_turn(race, whose_turn(race->n, round, i), want->turn, r, &sum));
 		r->runs += race->n;
 		round++;
+		if (round == 2 && is_lost(race, want->lost, r->ms))
+			break;
 	}
 	return OK;
 }
@@ -198,8 +225,8 @@ static bool slows_down(const double *round)
 	return after > before * (1 + SETTLED);
 }
 
-/* Rounds that do not count, until a board that its power limits has come to the clock that is left
- * to it: a burst is as much as 15 % faster, and favours who draws most. */
+/* Rounds of a batch each that do not count, until a board that its power limits has come to the clock that is
+ * left to it: a burst is as much as 15 % faster, and favours who draws most. */
 static enum err_code race_warm_up(struct race *race, double warmup)
 {
 	double round[SETTLING] = { 0 }, sum = 0, least = warmup * race->n;
@@ -230,8 +257,10 @@ static enum err_code run_race(struct batcher *by, struct gpu_result *r)
 	r->most = ARENA_ARRAY(a, want->n, double);
 	r->batch = ARENA_ARRAY(a, want->n, int);
 	for (int i = 0; i < want->n; i++) {
-		TRY(batch_init(&race->contestants[i], by, i + 1, want->turn));
-		r->batch[i] = race->contestants[i].runs;
+		struct batch *b = &race->contestants[i];
+
+		TRY(batch_init(b, by, i + 1, want->turn / TURN_BATCHES));
+		r->batch[i] = b->runs * batches_of(b, want->turn);
 		r->least[i] = HUGE_VAL;
 	}
 	TRY(race_warm_up(race, want->warmup));

@@ -277,6 +277,8 @@ static enum err_code check_race(const struct gpu_job *job, struct err *e)
 	if (!(r->warmup >= 0 && r->warmup < HUGE_VAL && r->turn >= 0 && r->turn < HUGE_VAL &&
 	    r->seconds >= 0 && r->seconds < HUGE_VAL))
 		return WRONG("the seconds of a race are a number from 0");
+	if (!(r->lost >= 0))
+		return WRONG("who has lost a race is told by a number from 0");
 	if (r->rounds_min < 0 || r->rounds_min > GPU_RUNS_MAX / r->n)
 		return WRONG("a race of %d has 0 to %d rounds, not %d", r->n, GPU_RUNS_MAX / r->n,
 			r->rounds_min);

@@ -130,8 +130,8 @@ struct gpu_bench {
 					 * exceed twice the L2; fewer if memory is short */
 };
 
-/* In a round each contestant has one turn: a batch of runs, of about so many seconds. In every
- * second round the order is reversed, and after that the next one begins. */
+/* In a round each contestant has one turn: batches of runs, of about so many seconds together, of which the later
+ * half counts. In every second round the order is reversed, and after that the next one begins. */
 struct gpu_race {
 	const char *const *names;	/* of the contestants, for messages */
 	int n;
@@ -140,6 +140,8 @@ struct gpu_race {
 	double turn;			/* seconds of one */
 	double seconds;			/* of each contestant, to reach */
 	int rounds_min;			/* whatever `seconds` says; 0: 3 */
+	double lost;			/* of the first's time: it ends after two rounds if all others take more; 0:
+					 * it does not */
 };
 
 struct gpu_job {

@@ -407,6 +407,7 @@ static void put_race(struct wire *w, const struct gpu_race *r)
 	wire_put_double(w, r->turn);
 	wire_put_double(w, r->seconds);
 	wire_put_u32(w, (uint32_t)r->rounds_min);
+	wire_put_double(w, r->lost);
 	wire_put_u32(w, (uint32_t)r->n);
 	for (int i = 0; i < r->n; i++)
 		wire_put_str(w, r->names[i]);
@@ -420,6 +421,7 @@ static void get_race(struct wire *w, struct gpu_race *r, struct arena *a)
 	r->turn = wire_get_double(w);
 	r->seconds = wire_get_double(w);
 	r->rounds_min = (int)wire_get_u32(w);
+	r->lost = wire_get_double(w);
 	r->n = wire_get_count(w, sizeof(uint32_t));
 	names = ARENA_ARRAY(a, r->n, const char *);
 	for (int i = 0; i < r->n; i++)

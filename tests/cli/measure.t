@@ -74,7 +74,7 @@ three	three	92160	true	cold L2
 2	0.800	1	1.0
 E
 FAKE_CUDA_DRIFT=0.3 t_cmd 'while the device becomes slower' 0 "$MILLRACE" -e "dofile '$T/plans.lua'
-	local r = mr.race({a = plans[3], b = plans[4]}, {seconds = 0.2})
+	local r = mr.race({a = plans[3], b = plans[4]}, {seconds = 0.2, turn = 0.03})
 	local slower = r[1].max / r[1].min
 	print(r[1].name, slower > 1.05, math.abs(r[2].ratio - 1.025) < 0.002)"
 t_is '  ratios stay' "$(<"$T/out")" 'a	true	true'

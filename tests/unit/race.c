@@ -375,6 +375,26 @@ static void test_race(void)
 	gpu_free(g);
 }
 
+static void test_lost(void)
+{
+	static const int us[] = { 400, 500, 440 };
+	struct gpu *g = open_gpu();
+	struct gpu_result r;
+	struct field f;
+
+	field_init(&f, 3, us);
+	f.job.race.lost = 1.08;
+	ok(!race(g, &f.job, &r) && r.runs == 6, "who has lost by far is raced twice");
+	f.job.race.lost = 1.12;
+	ok(!race(g, &f.job, &r) && r.runs > 15, "not if one of them is near");
+	f.job.race.n = 1;
+	f.job.nsteps = 1;
+	ok(!race(g, &f.job, &r) && r.runs >= 6, "who is alone cannot lose");
+	f.job.race.lost = -1;
+	ok(race(g, &f.job, &r), "nobody loses by less than nothing");
+	gpu_free(g);
+}
+
 /* Of (a, b), the median over rounds of b's time over a's, less what it should be. */
 static double off(const struct gpu_result *r, double want)
 {
@@ -519,6 +539,7 @@ int main(int argc, char **argv)
 	test_orphans();
 	test_jumps();
 	test_race();
+	test_lost();
 	test_drift();
 	test_buffers();
 	test_faults();
