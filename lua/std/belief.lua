@@ -10,10 +10,21 @@ local belief = {}
 belief.__index = belief
 
 local NINETY <const> = 1.645                            -- of the normal distribution, nine of ten are within
-local BIAS <const>, SHAPE <const> = 1.5, 0.86           -- of the spread; of a bias, little is known
-local LENGTH <const> = 2                                -- in units of traits: half an octave of a tile counts as 0.5
+local BIAS <const>, SHAPE <const> = 1.5, 1              -- of the spread; of a bias, little is known
+local LENGTH <const> = 2                                -- in units of traits, each times its weight
 local PRIOR <const> = 4
 local NOISE <const> = 0.015                             -- of a time measured in turns, and of what no trait tells
+local FAR <const> = 2.5                                 -- standard deviations: beyond, an error is of a kind of its own
+
+-- By the first word of a trait's name. From the likelihood of 1,180 plans measured in three whole spaces and 16
+-- searches, each trait with a length of its own, and rounded: all others have 1.
+local weights <const> = setmetatable({tile = 3, warps = 0.5, columns = 0.5, cut = 0.5, in_turn = 0.5, raster = 0.5, group = 0.5},
+  {__index = function(all, name)
+    if type(name) ~= "string" then return 1 end         -- of one that is like none
+    local weight = rawget(all, name:match "^[%w_]+") or 1
+    all[name] = weight
+    return weight
+  end})
 
 -- doubt: a share, 0.07
 local function new(doubt)
@@ -25,10 +36,10 @@ local function alike(a, b)
   local d = 0
   for key, x in pairs(a) do
     local y = b[key] or 0
-    d = d + (x - y) ^ 2
+    d = d + (weights[key] * (x - y)) ^ 2
   end
   for key, y in pairs(b) do
-    if a[key] == nil then d = d + y * y end
+    if a[key] == nil then d = d + (weights[key] * y) ^ 2 end
   end
   return math.exp(-d / (2 * LENGTH ^ 2))
 end
@@ -55,14 +66,18 @@ function belief:extend(traits)
   return row, mean, math.max(variance, 0)
 end
 
--- c: {predicted= seconds, traits=}
+-- c: {predicted= seconds, traits=}. Who is far off has more noise, so that it teaches little: some plans are slow for a
+-- reason of which others know nothing, and one of them would make all that are unlike those measured look hopeless. But
+-- the first one tells the bias, whatever it is.
 function belief:learn(c, measured)
   local traits, n = traits_of(c), #self.rows + 1
   local row, mean, variance = self:extend(traits)
-  row[n] = math.sqrt(variance + NOISE ^ 2)
-  self.rows[n] = {traits = traits, row = row, z = (math.log(measured / c.predicted) - mean) / row[n]}
-  local share = variance / row[n] ^ 2                   -- of one that is like those before it, all is noise
-  self.squares, self.weight = self.squares + share * self.rows[n].z ^ 2, self.weight + share
+  local off, sd = math.log(measured / c.predicted) - mean, math.sqrt(variance + NOISE ^ 2)
+  local far = n == 1 and 1 or math.max(math.abs(off) / (FAR * sd), 1)
+  row[n] = sd * far ^ 2
+  self.rows[n] = {traits = traits, row = row, z = off / row[n]}
+  local share = variance / sd ^ 2                       -- of one that is like those before it, all is noise
+  self.squares, self.weight = self.squares + share * (off / (sd * far)) ^ 2, self.weight + share
 end
 
 -- How many times as far as the doubt says errors go: of what was learned, each was `z` of its scale off, and counts
@@ -72,10 +87,11 @@ function belief:scale()
   return math.sqrt((PRIOR + self.squares) / (PRIOR + self.weight))
 end
 
--- The error of such a plan: its mean, and how uncertain it is.
+-- The error of such a plan: its mean, how uncertain it is, and how much of that is no noise.
 function belief:error(c)
   local _, mean, variance = self:extend(traits_of(c))
-  return mean, self:scale() * math.sqrt(variance + (self.spread > 0 and NOISE ^ 2 or 0))
+  local scale = self:scale()
+  return mean, scale * math.sqrt(variance + (self.spread > 0 and NOISE ^ 2 or 0)), scale * math.sqrt(variance)
 end
 
 -- Mean and spread of the errors that were seen, as the next of a plan that is like none of them.
@@ -102,13 +118,13 @@ function belief:chance(c, seconds)
 end
 
 -- The expected improvement (Mockus 1975; Jones, Schonlau and Welch, J. Global Optimization 13, 1998): by how much less
--- than `seconds` the plan takes on average, 0 if it does not, as a share.
+-- than `seconds` the plan takes on average, 0 if it does not, as a share. What noise promises is not worth a trial.
 function belief:improvement(c, seconds)
-  local mean, scale = self:error(c)
+  local mean, _, scale = self:error(c)
   local below = math.log(seconds / c.predicted) - mean
   if scale == 0 then return math.max(below, 0) end
   local z = below / scale
-  return below * normal(z) + scale * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+  return math.max(below * normal(z) + scale * math.exp(-z * z / 2) / math.sqrt(2 * math.pi), 0)
 end
 
 return new

@@ -11,6 +11,7 @@ local alike = new_belief(0).alike
 local new_queue = require "millrace.queue"
 
 local GAIN, RISK = 0.005, 0.02
+local SWITCH <const> = 0.01                             -- by so much is who takes over as the one that others race against
 local DOUBT = 0.1                                       -- of a model that does not say
 local WORST = 1.25                                      -- of the best time: who is predicted to be slower is not looked at
 local SHARP <const> = 8                                 -- whether a kernel keeps to its registers depends on less than its speed
@@ -48,23 +49,24 @@ function source:hopeful()
   return self.list[1] and self.list[1].predicted
 end
 
--- The one with the greatest chance, and that; 0 of those whose prediction is beyond `most_seconds`. rate(c) tells it; it is
--- asked anew when `stamp` changes. What is like those under way tells little more than they will: it comes later.
+-- The one that promises most, and the greatest chance of all; 0 of those whose prediction is beyond `most_seconds`.
+-- rate(c) tells its chance and what it promises; it is asked anew when `stamp` changes. What is like those under way
+-- tells little more than they will: it comes later.
 function source:head(rate, stamp, under_way, most_seconds)
-  if stamp ~= self.stamp then self.stamp, self.chances = stamp, {} end
+  if stamp ~= self.stamp then self.stamp, self.chances, self.promises = stamp, {}, {} end
   local top, most, rank
   for i, c in ipairs(self.list) do
     if c.predicted > most_seconds then
       if not rank then top, most = i, 0 end
       break
     end
-    local chance = self.chances[c]
-    if not chance then
-      chance = luck(c) * rate(c)
-      self.chances[c] = chance
+    if not self.chances[c] then
+      local chance, promise = rate(c)
+      self.chances[c], self.promises[c] = luck(c) * chance, luck(c) * promise
     end
-    local value = chance * under_way(c)
-    if not rank or value > rank then top, most, rank = i, chance, value end
+    local value = self.promises[c] * under_way(c)
+    if not rank or value > rank then top, rank = i, value end
+    most = math.max(most or 0, self.chances[c])
   end
   self.top = top
   return self.list[top], most
@@ -110,7 +112,8 @@ local function finish_row(row, c)
   return row
 end
 
--- The best is told by ratios: `score` is the time on the clock on which the first one was measured.
+-- The best is told by ratios: `score` is the time on the clock on which the first one was measured. Each new incumbent brings
+-- the noise of its race into all scores after it, and one that is chosen for it: so it changes seldom.
 function run:learn(row, item)
   self.results[#self.results + 1] = row
   self.source:teach(item.candidate.traits, row.status == "ok")
@@ -120,7 +123,8 @@ function run:learn(row, item)
   self.scores[row.id] = row.score
   self.belief:learn(item.candidate, row.score * 1e-3)
   self.trusted[#self.trusted + 1] = {row = row, item = item}
-  if not self.best or row.score < self.best.score then self.best, self.incumbent = row, item end
+  if not self.best or row.score < self.best.score then self.best = row end
+  if not self.incumbent or row.score < self.scores[self.incumbent.id] * (1 - SWITCH) then self.incumbent = item end
 end
 
 -- Seconds that beat the best by more than the gain.
@@ -176,7 +180,10 @@ function run:next_one()
   end
   local first = self.source:hopeful()
   local function rate(c)
-    return self.best and self:chance(c) or self.belief:chance(c, first * (1 - self.gain))
+    local target = self.best and self:target() or first * (1 - self.gain)
+    local chance = self.best and self:chance(c) or self.belief:chance(c, target)
+    if self.risk < 0 then return chance, 1 end
+    return chance, chance > self.risk and self.belief:improvement(c, target) or 0
   end
   local most = self.worst * (self.best and self.best.score * 1e-3 or first or 0)
   local c, chance = self.source:head(rate, #self.results, fresh, most)

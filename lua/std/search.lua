@@ -9,7 +9,7 @@ local trials = require "millrace.trials"
 local mr = require "millrace"
 local raise, show = core.raise, core.show
 
-local SIMULATED <const>, MEASURED <const> = 2000, 24   -- plans, unless the caller says
+local SIMULATED <const>, MEASURED <const> = 2000, 32   -- plans, unless the caller says
 
 local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress"}
 

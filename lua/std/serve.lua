@@ -8,10 +8,9 @@ local core = require "millrace.core"
 local paired = require "millrace.paired"
 local within = require "millrace.within"
 
--- A board takes some tens of milliseconds to come to the clock that its power allows: what is shorter is as
--- fast as a burst, and favours who draws most.
-local SHORT = {seconds = 0.15, turn = 0.01, warmup = 0.05, rounds = 12}
-local LONG = {seconds = 0.4, turn = 0.03, warmup = 0.1, rounds = 16}
+-- Turns as long as those of mr.race, for the same reason.
+local SHORT = {seconds = 0.3, turn = 0.06, warmup = 0.05, rounds = 6, lost = 1.06}
+local LONG = {seconds = 0.6, turn = 0.06, warmup = 0.1, rounds = 12}
 local LIMIT = 5                                         -- seconds that one kernel may take
 local PATIENCE = 30                                     -- seconds with a compiler: those that took so long had spills, all of them
 
@@ -62,7 +61,7 @@ function server:race(items, how)
   local list, names = {}, {}
   for i, item in ipairs(items) do list[i], names[i] = self:kernel(item), "plan " .. item.id end
   local began = core.clock()
-  local rounds = core.race(list, names, {seconds = how.seconds, turn = how.turn, warmup = how.warmup, rounds = how.rounds,
+  local rounds = core.race(list, names, {seconds = how.seconds, turn = how.turn, warmup = how.warmup, rounds = how.rounds, lost = how.lost,
     seed = self.seed, limit = self.limit})
   return rounds, core.clock() - began
 end
@@ -127,8 +126,11 @@ function handle:trial(k, incumbent)
   local row = answer(item, "ok")
   row.registers, row.spills, row.problems = k.registers, k.spills, #k.problems
   s.kernels[item.id] = k
-  local good, why = core.try(s.time, s, row, item, incumbent)
-  if not good then s:blame(k, why) end
+  for _ = 1, 2 do
+    local good, why = core.try(s.time, s, row, item, incumbent)
+    if not good then s:blame(k, why) end
+    if not incumbent or row.ratio >= 1 then break end   -- who seems faster has another race, which counts: the first may have been luck
+  end
   if not incumbent or row.ratio < 1 then
     row.why, row.relative = s:wrong(item)
     if row.why then row.status, row.ms = "wrong", nil end

@@ -280,7 +280,7 @@ versions, an axis its extent.]]},
 Find a good plan by simulating many and, where a device is attached, measuring the best. tile:
 {m=128, n={64, 128}}, extents to try; measure=false: on the model alone; fresh=true: again, whatever
 mr.store knows; show=true: seen on the whole terminal; trials: most plans simulated (2000), or
-measured (24). Ctrl-C stops it and keeps the best so far. r:png(path), svg, pdf draw how it went. Gives .plan (a copy at each reading) .timeline .seconds .ii .bound .gap
+measured (32). Ctrl-C stops it and keeps the best so far. r:png(path), svg, pdf draw how it went. Gives .plan (a copy at each reading) .timeline .seconds .ii .bound .gap
 .bound_seconds .proven .trials .shapes .pruned .ended .measured .measurements .history and why();
 or nil and a message that tells what stood in the way, and the nearest repair.]]},
   {"found:png, found:svg, found:pdf", "found:png(path[, {...}])", "How the search went: the best against trials. help \"pictures\""},

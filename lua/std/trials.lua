@@ -7,7 +7,6 @@ local mr = require "millrace"
 
 local trials = {}
 
-local MOST <const> = 24                                 -- plans measured, unless the caller says
 local NEIGHBOURS <const> = 4                            -- plans of other sizes to begin with
 local KIND <const> = "search"
 
@@ -138,7 +137,7 @@ function trials.run(search, bound, device, found, make, o)
   local seed = o.seed or 1
   local known = o.fresh and {} or known_rows(bound, device, found.driver)
   local r = measure(bound, device, candidates(search, bound, device, make), {
-    trials = o.trials or MOST, seconds = o.seconds, seed = seed, progress = o.progress,
+    trials = o.trials, seconds = o.seconds, seed = seed, progress = o.progress,
     known = function(plan)
       local row = known[plan:script()]
       return row and row.ms and {status = row.status, ms = row.ms, min = row.min, max = row.max, relative = row.error}
