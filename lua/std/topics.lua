@@ -346,7 +346,7 @@ Time it: .ms (median) .tflops .gbps .min .max .runs; .watts, the mean power, or 
 "cold L2" or "warm L2". Shown as two lines.]]},
   {"benched:json", "benched:json()", "Of what k:bench{} gives: the same as JSON. help \"json\""},
   {"checked:json", "checked:json()", "Of what k:check{} gives: the same as JSON. help \"json\""},
-  {"mr.race", "mr.race({a=k1, b=k2, ...}[, {seconds=0.5, turn=0.03, base=, seed=, limit=}])", [[
+  {"mr.race", "mr.race({a=k1, b=k2, ...}[, {seconds=0.5, turn=0.06, base=, seed=, limit=}])", [[
 Kernels of one program timed in turns, on the same inputs, so that they are compared at the same clock;
 plans among them are compiled first, all at once. A list, the fastest first: .name .ms .ratio .low
 .high. Shown as a table. help "race"]]},
