@@ -3,12 +3,14 @@
 --   millrace tests/perf/space.lua list PROGRAM SIZE=... [tile.AXIS=EXTENT,...] [every=N]
 --   millrace tests/perf/space.lua measure PROGRAM ...
 --   millrace tests/perf/space.lua curve PROGRAM ... [seeds=200] [doubt=X]
+--   millrace tests/perf/space.lua save PROGRAM ...
 --
 -- The space: all plans of which kernels come that mr.search comes to with each of the tiles in turn, or one of EVERY N
 -- of them, by predicted time. `list` prints how many there are and the best. `measure` runs on the attached device what the
--- store (MILLRACE_STORE) does not have yet, as mr.search does, but all of it; Ctrl-C keeps what there is. `curve` needs
--- no device: of the rows in the store, it prints the best time found after so many trials, as a share of the
--- best of all (1 is the best plan itself):
+-- store (MILLRACE_STORE) does not have yet, as mr.search does, but all of it; Ctrl-C keeps what there is. `save` prints what
+-- the store has of it as an entry of spaces-h200.lua. `curve` needs no device: of the rows in the store, or, if it has
+-- none, in that file, it prints the best time found after so many trials, as a share of the best of all (1 is the best
+-- plan itself):
 --
 --   random     plans in random order: the mean of so many seeds, and the worst of ten of them
 --   greedy     in the order in which the search comes to them, tile by tile
@@ -23,19 +25,20 @@
 local mr = require "millrace"
 local core = require "millrace.core"
 local measure = require "millrace.measure"
-local table_server = dofile((arg[0]:match "^(.*/)" or "./") .. "table_server.lua")
+local folder <const> = arg[0]:match "^(.*/)" or "./"
+local table_server = dofile(folder .. "table_server.lua")
 
 local KIND <const> = "space"
 
 -- what is asked ---------------------------------------------------------------------------------
 
 local function usage()
-  io.stderr:write "usage: millrace tests/perf/space.lua list|measure|curve PROGRAM SIZE=... [tile.AXIS=...] [every=N]\n"
+  io.stderr:write "usage: millrace tests/perf/space.lua list|measure|curve|save PROGRAM SIZE=... [tile.AXIS=...] [every=N]\n"
   os.exit(2)
 end
 
 local what, program = arg[1], arg[2]
-if not program or not ({list = true, measure = true, curve = true})[what] then usage() end
+if not program or not ({list = true, measure = true, curve = true, save = true})[what] then usage() end
 local sizes, tile, axes, set = {}, {}, {}, {every = 1, seeds = 200, doubt = 0}
 for i = 3, #arg do
   local key, value = arg[i]:match "^([%w_.]+)=(.+)$"
@@ -51,7 +54,7 @@ for i = 3, #arg do
     usage()
   end
 end
-if what == "curve" then set.every = 1 end               -- the store says which: elsewhere, times that are equal may sort otherwise
+if what == "curve" or what == "save" then set.every = 1 end -- rows say which: elsewhere, equal times may sort otherwise
 local bound, device = mr.examples[program](sizes), mr.device "h200"
 local doubt <const> = set.doubt > 0 and set.doubt or math.max(device:number "doubt.products", device:number "doubt.other")
 
@@ -116,6 +119,28 @@ local function known_rows()
     if row.version == mr.version and row.script and not rows[row.script] then rows[row.script] = row end
   end
   return rows
+end
+
+local title <const> = ("%s %s"):format(program, (select(3, core.identity(bound))))
+local function short_hash(script) return core.hash(script):sub(1, 12) end
+
+local function save(list)
+  local known = known_rows()
+  print(('  ["%s"] = [['):format(title))
+  for _, c in ipairs(list) do
+    local row = known[c.script]
+    if row then print(("%s %s"):format(short_hash(c.script), row.ms and ("%.5f"):format(row.ms) or row.status)) end
+  end
+  print "]],"
+end
+
+-- Of these plans, by script: {ms=}; of those whose kernels were passed over, without.
+local function rows_of(list)
+  local known, saved = known_rows(), {}
+  if next(known) then return known end
+  for hash, text in (dofile(folder .. "spaces-h200.lua")[title] or ""):gmatch "(%x+) (%S+)" do saved[hash] = {ms = tonumber(text)} end
+  for _, c in ipairs(list) do known[c.script] = saved[short_hash(c.script)] end
+  return known
 end
 
 local function measure_all(list)
@@ -237,6 +262,7 @@ local function show(rows)
 end
 
 local list, all = space()
+if what == "save" then return save(list) end
 print(("%d of %d plans of %d tiles and more, the best predicted %.4g ms"):format(#list, all, #axes > 0 and #tile[axes[1]] or 1,
   list[1].predicted * 1e3))
 if what == "measure" then
@@ -244,8 +270,8 @@ if what == "measure" then
   io.stderr:write "\n"
   print(("%d measured now, %d known, ended: %s"):format(r.trials, r.known, r.ended))
 end
-if what ~= "list" then
-  local known, rows, n = known_rows(), {}, 0
+if what == "measure" or what == "curve" then
+  local known, rows, n = rows_of(list), {}, 0
   for _, c in ipairs(list) do
     local row = known[c.script]
     n = n + (row and 1 or 0)
@@ -254,6 +280,6 @@ if what ~= "list" then
       rows[#rows + 1] = c
     end
   end
-  print(("%d of them are in the store, %d with a time"):format(n, #rows))
+  print(("%d of them were measured, %d with a time"):format(n, #rows))
   if #rows > 1 then show(rows) end
 end
