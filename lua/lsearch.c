@@ -130,6 +130,17 @@ static int search_run_l(lua_State *L)
 	return 1;
 }
 
+/* search:beside(rank): run goes on with what lies beside it */
+static int search_beside_l(lua_State *L)
+{
+	struct search *s = box_get(L, 1, SEARCH_CLASS, "beside");
+	int64_t rank = check_whole(L, 2, "search", "rank", 1, search_best(s).found);
+
+	enter(L);
+	search_beside(s, search_ranked(s, (int)rank - 1).trial);
+	return 0;
+}
+
 /* What a choice is, as numbers that tell how like another it is. */
 static void push_traits(lua_State *L, const struct program *p, const struct choice *c, int spare)
 {
@@ -268,7 +279,7 @@ void lua_open_search(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
 		{ "run", search_run_l }, { "plan", search_plan_l }, { "counts", search_counts_l },
-		{ "found", search_found_l }, { "nearest", search_nearest_l }, { "tried", search_tried_l }, { NULL, NULL } };
+		{ "found", search_found_l }, { "nearest", search_nearest_l }, { "beside", search_beside_l }, { "tried", search_tried_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", search_gc_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ SEARCH_CLASS, methods, NULL, meta });

@@ -144,24 +144,39 @@ local function maker(s, bound, device)
   end
 end
 
--- The tile of the best plan, where the model prefers another, has been looked at little: a search of that tile alone.
-local function refiner(make, bound, device, o, counts)
-  local looked = {[tile_text(make(1).tile)] = true}
-  return function(plan)
-    local text = tile_text(plan.tile)
-    if looked[text] then return nil end
-    looked[text] = true
-    local near = core.search(bound, device, plan.tile, true)
-    near:run(math.maxinteger, number(o, "seconds", 60))
+-- The number of a plan among those that a search found, by its predicted time; nil: it is none of them.
+local function rank_of(plan, seconds, search, make)
+  local script = plan:script()
+  for rank, x in ipairs(search:found()) do
+    if x.seconds == seconds and make(rank):script() == script then return rank end
+  end
+end
+
+-- What is like the best plan has been looked at little where the model prefers another, or sees no difference: a search of
+-- its tile alone, and all that lies beside it.
+local function refiner(bound, device, o, counts)
+  local looked = {}
+  return function(plan, predicted)
+    local script = plan:script()
+    if looked[script] then return nil end
+    looked[script] = true
+    local near, seconds = core.search(bound, device, plan.tile, true), number(o, "seconds", 60)
+    local make = maker(near, bound, device)
+    near:run(math.maxinteger, seconds)
+    local rank = rank_of(plan, predicted, near, make)
+    if rank then
+      near:beside(rank)
+      near:run(math.maxinteger, seconds)
+    end
     counts.trials = counts.trials + near:counts().trials
-    return near, maker(near, bound, device)
+    return near, make
   end
 end
 
 local function measure(s, bound, device, found, counts, o, most, watch)
   local make = maker(s, bound, device)
   return trials.run(s, bound, device, found, make, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh,
-    bound = counts.bound_seconds, near = refiner(make, bound, device, o, counts), progress = function(state)
+    bound = counts.bound_seconds, near = refiner(bound, device, o, counts), progress = function(state)
       if o.progress then o.progress(state) end
       return watch{phase = "device", trials = counts.trials, shapes = counts.shapes, measured = state.trials, most = most,
         best = state.best and state.best.score * 1e-3, predicted = state.best and state.best.predicted, bound = counts.bound_seconds,

@@ -144,7 +144,7 @@ function trials.run(search, bound, device, found, make, o)
     end,
     put = function(row) keep(row, KIND, found.driver, seed, o.bound) end,
     more = function(best)
-      local near, make_near = o.near(best.plan)
+      local near, make_near = o.near(best.plan, best.predicted)
       return near and further(near, make_near)
     end,
   })

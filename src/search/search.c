@@ -60,6 +60,7 @@ struct search {
 	int before;			/* choices tried before the batch */
 	/* pricing what was only played roughly */
 	bool measured, pricing;
+	bool beside;			/* what is in the batch is the last that is tried */
 	int priced;			/* of tried, those before it are done with */
 	/* the candidate in the making */
 	struct graph *graph;
@@ -581,14 +582,28 @@ static enum err_code price_next(struct search *s, const struct stop *stop, bool 
 
 enum err_code search_step(struct search *s, const struct stop *stop, bool *more, struct err *e)
 {
-	*more = s->result.trials < TRIALS_MAX && !s->pricing;
-	if (*more && s->next == s->batch.v.n)
-		TRY(refill(s, stop, more, e));
+	*more = (s->beside || s->result.trials < TRIALS_MAX) && !s->pricing;
+	if (*more && s->next == s->batch.v.n) {
+		*more = !s->beside;
+		if (*more)
+			TRY(refill(s, stop, more, e));
+	}
 	if (!*more)
 		return price_next(s, stop, more, e);
 	if (stop_asked(stop))
 		return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
 	return try_candidate(s, &s->batch.v.v[s->next++], stop, e);
+}
+
+void search_beside(struct search *s, int i)
+{
+	const struct choice c = s->tried.v[i].choice;
+
+	s->batch.v.n = s->next = 0;
+	for (int k = 0; k < space_coordinates(&s->space); k++)
+		space_along(&s->space, &c, k, &s->arena, &s->batch);
+	s->beside = true;
+	s->pricing = false;
 }
 
 /* ---- what was found ---------------------------------------------------------------------- */

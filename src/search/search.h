@@ -40,6 +40,9 @@ void search_free(struct search *s);
  * not work are no error; ERR_INTERRUPTED when `stop` asks. */
 NODISCARD enum err_code search_step(struct search *s, const struct stop *stop, bool *more,
 	struct err *e);
+/* When there is nothing left: further candidates are those beside the one that was tried as number i (search_found.trial),
+ * along each coordinate, whether the model likes it or not. */
+void search_beside(struct search *s, int i);
 struct search_result search_best(const struct search *s);
 const struct program *search_program(const struct search *s);
 

@@ -66,6 +66,26 @@ for _, bound in ipairs(shipped) do
   ok(all, "  to be measured: what makes no kernel does not count", #found, counts.found)
 end
 
+---- what lies beside one --------------------------------------------------------------------------
+
+local s, before = run(shipped[3], {m = 128, n = 128}, true)
+local had, n, legal, priced = {}, 0, true, true
+for _, x in ipairs(before) do had[x.trial] = x.seconds end
+s:beside(3)
+is(s:run(math.maxinteger, math.huge), "done", "what lies beside the third: to the end")
+for rank, x in ipairs(s:found()) do
+  if had[x.trial] then
+    had[x.trial] = had[x.trial] ~= x.seconds and "another" or nil
+  else
+    n, legal, priced = n + 1, legal and rebuild(s, shipped[3], rank):check(), priced and (x.priced or x.seconds > 1.25 * before[1].seconds)
+  end
+end
+ok(n > 3 and legal and priced, "  there are more, legal ones, with their kernels' price", n, legal, priced)
+ok(not next(had), "  what was found is still there")
+s:beside(3)
+s:run(math.maxinteger, math.huge)
+ok(not pcall(s.beside, s, #s:found() + 1), "  beside none there is nothing")
+
 ---- twice the same -------------------------------------------------------------------------------
 
 local bound = shipped[3]
