@@ -7,10 +7,9 @@
 --
 -- The space: all plans of which kernels come that mr.search comes to with each of the tiles in turn, or one of EVERY N
 -- of them, by predicted time. `list` prints how many there are and the best. `measure` runs on the attached device what the
--- store (MILLRACE_STORE) does not have yet, as mr.search does, but all of it; Ctrl-C keeps what there is. `save` prints what
--- the store has of it as an entry of spaces-h200.lua. `curve` needs no device: of the rows in the store, or, if it has
--- none, in that file, it prints the best time found after so many trials, as a share of the best of all (1 is the best
--- plan itself):
+-- store (MILLRACE_STORE) and spaces-h200.lua do not have yet, as mr.search does, but all of it; Ctrl-C keeps what there is.
+-- `save` prints what both have as an entry of that file. `curve` needs no device: of these rows it prints the best time
+-- found after so many trials, as a share of the best of all (1 is the best plan itself):
 --
 --   random     plans in random order: the mean of so many seeds, and the worst of ten of them
 --   greedy     in the order in which the search comes to them, tile by tile
@@ -124,28 +123,30 @@ end
 local title <const> = ("%s %s"):format(program, (select(3, core.identity(bound))))
 local function short_hash(script) return core.hash(script):sub(1, 12) end
 
+-- Of these plans, by script: {status=, ms=} of the store, or else of the file.
+local function rows_of(list)
+  local rows, saved = known_rows(), {}
+  for hash, text in (dofile(folder .. "spaces-h200.lua")[title] or ""):gmatch "(%x+) (%S+)" do
+    local ms = tonumber(text)
+    saved[hash] = {ms = ms, status = ms and "ok" or text}
+  end
+  for _, c in ipairs(list) do rows[c.script] = rows[c.script] or saved[short_hash(c.script)] end
+  return rows
+end
+
 local function save(list)
-  local known = known_rows()
+  local rows = rows_of(list)
   print(('  ["%s"] = [['):format(title))
   for _, c in ipairs(list) do
-    local row = known[c.script]
+    local row = rows[c.script]
     if row then print(("%s %s"):format(short_hash(c.script), row.ms and ("%.5f"):format(row.ms) or row.status)) end
   end
   print "]],"
 end
 
--- Of these plans, by script: {ms=}; of those whose kernels were passed over, without.
-local function rows_of(list)
-  local known, saved = known_rows(), {}
-  if next(known) then return known end
-  for hash, text in (dofile(folder .. "spaces-h200.lua")[title] or ""):gmatch "(%x+) (%S+)" do saved[hash] = {ms = tonumber(text)} end
-  for _, c in ipairs(list) do known[c.script] = saved[short_hash(c.script)] end
-  return known
-end
-
 local function measure_all(list)
   local found = assert(core.attached())
-  local known, words = known_rows(), {skipped = "spills"}
+  local known, words = rows_of(list), {skipped = "spills"}
   return measure(bound, device, list, {risk = -1, worst = math.huge, final = false,
     known = function(plan)
       local row = known[plan:script()]
