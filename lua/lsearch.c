@@ -130,14 +130,16 @@ static int search_run_l(lua_State *L)
 	return 1;
 }
 
-/* search:beside(rank): run goes on with what lies beside it */
+/* search:beside(trial): run goes on with what lies beside that plan */
 static int search_beside_l(lua_State *L)
 {
 	struct search *s = box_get(L, 1, SEARCH_CLASS, "beside");
-	int64_t rank = check_whole(L, 2, "search", "rank", 1, search_best(s).found);
+	int64_t trial = check_whole(L, 2, "search", "trial", 1, INT32_MAX);
 
 	enter(L);
-	search_beside(s, search_ranked(s, (int)rank - 1).trial);
+	if (!search_is_plan(s, (int)trial - 1))
+		throw_msg(L, "search: trial %d is no plan", (int)trial);
+	search_beside(s, (int)trial - 1);
 	return 0;
 }
 
@@ -170,21 +172,21 @@ static void push_traits(lua_State *L, const struct program *p, const struct choi
 		}
 }
 
-/* search:plan(rank) -> statements, tile; nothing if so many were not found. */
+/* search:plan(trial) -> statements, tile; nothing if that is no plan. */
 static int search_plan_l(lua_State *L)
 {
 	struct host *h = enter(L);
 	struct search *s = box_get(L, 1, SEARCH_CLASS, "plan");
-	int64_t rank = check_whole(L, 2, "search", "rank", 1, INT32_MAX);
+	int64_t trial = check_whole(L, 2, "search", "trial", 1, INT32_MAX);
 	struct stop stop = stop_of(h);
 	struct tiling tile;
 	struct buf text;
 	struct err e;
 
-	if (rank > search_best(s).found)
+	if (!search_is_plan(s, (int)trial - 1))
 		return 0;
 	buf_init(&text, scratch_push(L));
-	if (search_script(s, (int)rank - 1, &stop, &text, &tile, &e))
+	if (search_script(s, (int)trial - 1, &stop, &text, &tile, &e))
 		throw_err(L, &e);
 	push_buf(L, &text);
 	push_tile(L, search_program(s), &tile);

@@ -123,7 +123,7 @@ function run:learn(row, item)
   self.scores[row.id] = row.score
   self.belief:learn(item.candidate, row.score * 1e-3)
   self.trusted[#self.trusted + 1] = {row = row, item = item}
-  if not self.best or row.score < self.best.score then self.best = row end
+  if not self.best or row.score < self.best.score then self.best, self.winner = row, item.candidate end
   if not self.incumbent or row.score < self.scores[self.incumbent.id] * (1 - SWITCH) then self.incumbent = item end
 end
 
@@ -255,11 +255,12 @@ function run:take()
   return row
 end
 
--- Others that are worth a look, now that the best is known.
+-- Others that are worth a look, now that the best is known: are there any, and why did it end to look for them?
 function run:more()
-  local list = self.best and self.o.more and self.o.more(self.best) or {}
+  if not self.best or not self.o.more then return false end
+  local list, ended = self.o.more(self.winner)
   for _, c in ipairs(list) do self.source:put_back(c) end
-  return #list > 0
+  return #list > 0, ended
 end
 
 -- Until one of the reasons to end.
@@ -272,14 +273,18 @@ function run:loop()
     if self.queue:count() > 0 then
       self:take()
       self:weed()
-    elseif not self:more() then
-      if left then return "sure" end
-      if self.best or #self.reserve == 0 then return "done" end
-      for _, item in ipairs(self.reserve) do             -- nothing else is left
-        item.anyway = true
-        self.queue:put(item)
+    else
+      local others, ended = self:more()
+      if ended == "interrupted" then return ended end
+      if not others then
+        if left then return "sure" end
+        if self.best or #self.reserve == 0 then return "done" end
+        for _, item in ipairs(self.reserve) do           -- nothing else is left
+          item.anyway = true
+          self.queue:put(item)
+        end
+        self.reserve = {}
       end
-      self.reserve = {}
     end
   end
 end
@@ -331,7 +336,7 @@ local why = {
 -- gives the next one. In place of plan=, script= will do, or make=, a function that gives the plan.
 -- o: trials=, seconds=, seed=, limit= (seconds that one kernel may take), gain=, risk= (below 0: all are measured), doubt= (the model's,
 -- a share), worst= (of the best time: how slow a prediction is looked at), final=false (no last race),
--- more= (the best row -> further candidates or nil, when none that is left is likely to win),
+-- more= (the best candidate -> a list of further ones, and "interrupted" if that was; when none that is left is likely to win),
 -- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
 -- alarm= (a row with a wrong result), server= (or a list of them).
 -- Rows: id, status ("ok", "skipped", "wrong", "failed"), why, ms, min, max, ratio, low, high, against (an

@@ -137,46 +137,19 @@ local function find(bound, device, o, most, measured, watch)
   return s, ended, counts
 end
 
-local function maker(s, bound, device)
-  return function(rank)
-    local statements, tile = s:plan(rank)
-    return rebuild(bound, device, statements, tile)
-  end
-end
-
--- The number of a plan among those that a search found, by its predicted time; nil: it is none of them.
-local function rank_of(plan, seconds, search, make)
-  local script = plan:script()
-  for rank, x in ipairs(search:found()) do
-    if x.seconds == seconds and make(rank):script() == script then return rank end
-  end
-end
-
--- What is like the best plan has been looked at little where the model prefers another, or sees no difference: a search of
--- its tile alone, and all that lies beside it.
-local function refiner(bound, device, o, counts)
-  local looked = {}
-  return function(plan, predicted)
-    local script = plan:script()
-    if looked[script] then return nil end
-    looked[script] = true
-    local near, seconds = core.search(bound, device, plan.tile, true), number(o, "seconds", 60)
-    local make = maker(near, bound, device)
-    near:run(math.maxinteger, seconds)
-    local rank = rank_of(plan, predicted, near, make)
-    if rank then
-      near:beside(rank)
-      near:run(math.maxinteger, seconds)
-    end
-    counts.trials = counts.trials + near:counts().trials
-    return near, make
-  end
-end
-
 local function measure(s, bound, device, found, counts, o, most, watch)
-  local make = maker(s, bound, device)
-  return trials.run(s, bound, device, found, make, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh,
-    bound = counts.bound_seconds, near = refiner(bound, device, o, counts), progress = function(state)
+  return trials.run(s, bound, device, found, {trials = most, seconds = o.seconds, seed = o.seed, fresh = o.fresh,
+    bound = counts.bound_seconds, make = function(search, trial)
+      local statements, tile = search:plan(trial)
+      return rebuild(bound, device, statements, tile)
+    end,
+    search = function(search)
+      local before = search:counts().trials
+      local ended = search:run(math.maxinteger, number(o, "seconds", 60))
+      counts.trials = counts.trials + search:counts().trials - before
+      return ended
+    end,
+    progress = function(state)
       if o.progress then o.progress(state) end
       return watch{phase = "device", trials = counts.trials, shapes = counts.shapes, measured = state.trials, most = most,
         best = state.best and state.best.score * 1e-3, predicted = state.best and state.best.predicted, bound = counts.bound_seconds,
@@ -226,7 +199,7 @@ local function search(bound, device, found, o, watch)
   if not s then return nil, ended end
   local m = found and ended ~= "interrupted" and measure(s, bound, device, found, counts, o, most, watch) or nil
   local best = m and m.best
-  local plan = best and best.plan or rebuild(bound, device, s:plan(1))
+  local plan = best and best.plan or rebuild(bound, device, s:plan(s:found()[1].trial))
   return answer(plan, counts, m and m.ended or ended, {history = history_of(s, m),
     measured = best and {ms = best.score, min = best.min, max = best.max}, measurements = m and m.results or {}})
 end

@@ -98,20 +98,24 @@ local function add_neighbour(list, new)
   list[#list + 1] = new
 end
 
--- search: of core; make: rank -> plan.
-local function found_by(search, make)
-  local list = {}
+-- Of a search of core's, what is not in `told` yet, best first; make(search, trial): the plan. `further`: orders have numbers of
+-- the search's own (but for the program's order, which has none), so where there are several searches, so have their traits.
+local function found_by(list, search, told, make, further)
   for rank, x in ipairs(search:found()) do
-    if x.priced then
-      list[#list + 1] = {predicted = x.seconds, traits = x.traits, rank = rank, make = function() return make(rank) end}
+    if x.priced and not told[x.trial] then
+      told[x.trial] = true
+      local traits = {}
+      for name, value in pairs(x.traits) do traits[name:find "^order" and further .. name or name] = value end
+      list[#list + 1] = {predicted = x.seconds, traits = traits, rank = rank, search = search, trial = x.trial,
+        make = function() return make(search, x.trial) end}
     end
   end
   return list
 end
 
 -- What it found, by prediction, and neighbours.
-local function candidates(search, bound, device, make)
-  local list = found_by(search, make)
+local function candidates(search, told, bound, device, make)
+  local list = found_by({}, search, told, make, "")
   for _, c in ipairs(neighbours(bound, device)) do add_neighbour(list, c) end
   table.sort(list, function(a, b)
     if a.predicted ~= b.predicted then return a.predicted < b.predicted end
@@ -120,33 +124,61 @@ local function candidates(search, bound, device, make)
   return list
 end
 
--- What a further search found. Orders have numbers of its own: but for the program's, which has none.
-local function further(search, make)
-  local list = found_by(search, make)
-  for _, c in ipairs(list) do
-    local traits = {}
-    for name, x in pairs(c.traits) do traits[name:find "^order" and "further " .. name or name] = x end
-    c.traits = traits
+local function same(a, b)
+  for axis, extent in pairs(a) do
+    if b[axis] ~= extent then return false end
   end
-  return list
+  return true
 end
 
--- Measure them: o has trials, seconds, seed, fresh, progress, the bound of all shapes, in seconds, and near, which gives a search near a
--- plan and what makes plans of its ranks, or nil. Gives what measure() does.
-function trials.run(search, bound, device, found, make, o)
-  local seed = o.seed or 1
+-- Where a search found the candidate, by its predicted time; nil: nowhere.
+local function trial_of(c, search, make)
+  for _, x in ipairs(search:found()) do
+    if x.seconds == c.predicted and make(search, x.trial):script() == c.script then return x.trial end
+  end
+end
+
+-- What is like the best has been looked at little where the model prefers another, or sees no difference. So further candidates
+-- are what a search of its tile alone finds, and all that lies beside it. That is where it was found: no other search
+-- need come to it. Gives a function: the best candidate -> list, and why the search ended.
+local function refiner(first, told, bound, device, o)
+  local looked, of_tile = {}, {}
+  local function search_of(tile)
+    for _, x in ipairs(of_tile) do
+      if same(x.tile, tile) then return x.search end
+    end
+    local search = core.search(bound, device, tile, true)
+    of_tile[#of_tile + 1], told[search] = {tile = tile, search = search}, {}
+    return search, o.search(search)
+  end
+  return function(c)
+    if looked[c.script] then return {}, "done" end
+    looked[c.script] = true
+    local near, ended = search_of(c.plan.tile)
+    local from = c.search or near
+    local trial = c.trial or trial_of(c, near, o.make)
+    if trial and ended ~= "interrupted" then
+      from:beside(trial)
+      ended = o.search(from)
+    end
+    local list = found_by({}, near, told[near], o.make, "further ")
+    return from == first and found_by(list, first, told[first], o.make, "") or list, ended
+  end
+end
+
+-- Measure them. o has trials, seconds, seed, fresh, progress, the bound of all shapes, in seconds, make (search, trial -> plan), and
+-- search, which runs one and gives why it ended; server: the attached device's, unless given. Gives what measure() does.
+function trials.run(search, bound, device, found, o)
+  local seed, told = o.seed or 1, {[search] = {}}
   local known = o.fresh and {} or known_rows(bound, device, found.driver)
-  local r = measure(bound, device, candidates(search, bound, device, make), {
-    trials = o.trials, seconds = o.seconds, seed = seed, progress = o.progress,
+  local r = measure(bound, device, candidates(search, told[search], bound, device, o.make), {
+    trials = o.trials, seconds = o.seconds, seed = seed, progress = o.progress, server = o.server,
     known = function(plan)
       local row = known[plan:script()]
       return row and row.ms and {status = row.status, ms = row.ms, min = row.min, max = row.max, relative = row.error}
     end,
     put = function(row) keep(row, KIND, found.driver, seed, o.bound) end,
-    more = function(best)
-      local near, make_near = o.near(best.plan, best.predicted)
-      return near and further(near, make_near)
-    end,
+    more = refiner(search, told, bound, device, o),
   })
   if r.best and r.ended ~= "interrupted" then keep(r.best, KIND .. "ed", found.driver, seed, o.bound) end
   return r

@@ -595,9 +595,9 @@ enum err_code search_step(struct search *s, const struct stop *stop, bool *more,
 	return try_candidate(s, &s->batch.v.v[s->next++], stop, e);
 }
 
-void search_beside(struct search *s, int i)
+void search_beside(struct search *s, int trial)
 {
-	const struct choice c = s->tried.v[i].choice;
+	const struct choice c = s->tried.v[trial].choice;
 
 	s->batch.v.n = s->next = 0;
 	for (int k = 0; k < space_coordinates(&s->space); k++)
@@ -674,10 +674,15 @@ static enum err_code script_of(struct search *s, const struct tried *x, const st
 	return OK;
 }
 
-enum err_code search_script(struct search *s, int rank, const struct stop *stop, struct buf *out,
+bool search_is_plan(const struct search *s, int trial)
+{
+	return trial >= 0 && trial < s->tried.n && is_plan(&s->tried.v[trial]);
+}
+
+enum err_code search_script(struct search *s, int trial, const struct stop *stop, struct buf *out,
 	struct tiling *tile, struct err *e)
 {
-	return script_of(s, ranked(s, rank), stop, out, tile, e);
+	return script_of(s, &s->tried.v[trial], stop, out, tile, e);
 }
 
 enum err_code search_nearest(struct search *s, const struct stop *stop, struct buf *out, struct tiling *tile,

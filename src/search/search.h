@@ -22,7 +22,7 @@
 struct search;
 
 struct search_result {
-	int found;			/* legal plans, that search_script knows by rank */
+	int found;			/* legal plans, that search_ranked knows */
 	double seconds;			/* of the best; 0: nothing legal found */
 	int trials;			/* plans simulated */
 	int shapes;			/* tile shapes looked at */
@@ -40,9 +40,9 @@ void search_free(struct search *s);
  * not work are no error; ERR_INTERRUPTED when `stop` asks. */
 NODISCARD enum err_code search_step(struct search *s, const struct stop *stop, bool *more,
 	struct err *e);
-/* When there is nothing left: further candidates are those beside the one that was tried as number i (search_found.trial),
- * along each coordinate, whether the model likes it or not. */
-void search_beside(struct search *s, int i);
+/* When there is nothing left: further candidates are those beside the one that was tried as number `trial`
+ * (search_found), along each coordinate, whether the model likes it or not. */
+void search_beside(struct search *s, int trial);
 struct search_result search_best(const struct search *s);
 const struct program *search_program(const struct search *s);
 
@@ -55,9 +55,11 @@ struct search_found {
 	int trial;			/* its number among those that were tried, from 0 */
 };
 struct search_found search_ranked(struct search *s, int rank);
-/* The plan of that rank as statements on a fresh plan of its tile shape (plan_script with what
- * shapes the graph before it). *tile: that shape. Failures as of search_step. */
-NODISCARD enum err_code search_script(struct search *s, int rank, const struct stop *stop,
+/* Was something tried as number `trial`, and is it a legal plan? */
+bool search_is_plan(const struct search *s, int trial);
+/* That plan as statements on a fresh plan of its tile shape (plan_script with what shapes the graph
+ * before it). *tile: that shape. Failures as of search_step. */
+NODISCARD enum err_code search_script(struct search *s, int trial, const struct stop *stop,
 	struct buf *out, struct tiling *tile, struct err *e);
 /* Predicted seconds of candidate i, in the order in which they were tried; INFINITY: it was not legal, or
  * cut off. False: there is none. */

@@ -252,7 +252,7 @@ done = {}
 r = measure(nil, nil, candidates, {server = device(fast), doubt = 0.5, gain = 0, final = false,
   put = function(row) done[#done + 1] = row.script end, more = function(best)
     asked[#asked + 1] = best.script
-    return #asked == 1 and {{script = "e", predicted = 1e-3}, {script = "b", predicted = 1e-3}} or nil
+    return #asked == 1 and {{script = "e", predicted = 1e-3}, {script = "b", predicted = 1e-3}} or {}
   end})
 is(table.concat(asked, " "), "a e", "others are asked for at the end, and again at the next")
 is(table.concat(done, " "), "a b c d e", "  what was measured is not measured again")

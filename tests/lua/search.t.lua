@@ -6,8 +6,8 @@ local ok, is, like = tap.ok, tap.is, tap.like
 
 local device <const> = mr.device "h200"
 
-local function rebuild(s, bound, rank)
-  local text, tile = s:plan(rank)
+local function rebuild(s, bound, x)
+  local text, tile = s:plan(x.trial)
   local plan = mr.plan(bound:graph{tile = tile}, device)
   assert(load("local plan = ...\n" .. text, "=plan", "t", {}))(plan)
   return plan
@@ -50,7 +50,7 @@ for _, bound in ipairs(shipped) do
   ok(sorted, "  they come by rank")
   ok(counts.bound_seconds <= found[1].seconds, "  none is under the bound", counts.bound_seconds, found[1].seconds)
   for _, rank in ipairs{1, 2, 5} do
-    local plan = rebuild(s, bound, rank)
+    local plan = rebuild(s, bound, found[rank])
     local legal, problems = plan:check()
     ok(legal, ("  number %d is legal"):format(rank), problems)
     local tl = plan:simulate{events = 0}
@@ -71,27 +71,29 @@ end
 local s, before = run(shipped[3], {m = 128, n = 128}, true)
 local had, n, legal, priced = {}, 0, true, true
 for _, x in ipairs(before) do had[x.trial] = x.seconds end
-s:beside(3)
+s:beside(before[3].trial)
 is(s:run(math.maxinteger, math.huge), "done", "what lies beside the third: to the end")
-for rank, x in ipairs(s:found()) do
+for _, x in ipairs(s:found()) do
   if had[x.trial] then
     had[x.trial] = had[x.trial] ~= x.seconds and "another" or nil
   else
-    n, legal, priced = n + 1, legal and rebuild(s, shipped[3], rank):check(), priced and (x.priced or x.seconds > 1.25 * before[1].seconds)
+    n, legal, priced = n + 1, legal and rebuild(s, shipped[3], x):check(), priced and (x.priced or x.seconds > 1.25 * before[1].seconds)
   end
 end
 ok(n > 3 and legal and priced, "  there are more, legal ones, with their kernels' price", n, legal, priced)
 ok(not next(had), "  what was found is still there")
-s:beside(3)
+local third = s:plan(before[3].trial)
+s:beside(s:found()[3].trial)
 s:run(math.maxinteger, math.huge)
-ok(not pcall(s.beside, s, #s:found() + 1), "  beside none there is nothing")
+is((s:plan(before[3].trial)), third, "  a trial keeps its number, whatever comes after it")
+ok(not pcall(s.beside, s, #s:tried() + 1) and s:plan(#s:tried() + 1) == nil, "  beside none there is nothing")
 
 ---- twice the same -------------------------------------------------------------------------------
 
 local bound = shipped[3]
 local a, b = run(bound), run(bound)
-is((a:plan(1)), (b:plan(1)), "the same program gives the same plan")
-is((a:plan(7)), (b:plan(7)), "  and the same others")
+is((a:plan(a:found()[1].trial)), (b:plan(b:found()[1].trial)), "the same program gives the same plan")
+is((a:plan(a:found()[7].trial)), (b:plan(b:found()[7].trial)), "  and the same others")
 local one, other = a:tried(), b:tried()
 local same = #one == #other
 for i = 1, #one do same = same and one[i] == other[i] end
@@ -109,7 +111,7 @@ end
 ok(priced(many) > priced(few), "where plans are measured, all good ones are priced", priced(many), priced(few))
 ok(many[1].seconds <= few[1].seconds, "  and the best is no worse")
 local traits = many[1].traits
-ok(traits.ways and traits["tile m"] == math.log(many[1].traits and rebuild(a, bound, 1).tile.m, 2), "  traits tell of tiles",
+ok(traits.ways and traits["tile m"] == math.log(many[1].traits and rebuild(a, bound, a:found()[1]).tile.m, 2), "  traits tell of tiles",
   traits["tile m"])
 
 ---- tiles ------------------------------------------------------------------------------------------
@@ -118,7 +120,7 @@ for _, tile in ipairs{{m = 128}, {n = {64, 96}}, {m = {64, 192}, n = 80}} do
   local s, found = run(bound, tile)
   local good = #found > 0
   for rank = 1, math.min(#found, 10) do
-    local _, got = s:plan(rank)
+    local _, got = s:plan(found[rank].trial)
     for axis, want in pairs(tile) do
       local hit = got[axis] == want
       for _, x in ipairs(type(want) == "table" and want or {}) do hit = hit or got[axis] == x end

@@ -63,8 +63,8 @@ local doubt <const> = set.doubt > 0 and set.doubt or math.max(device:number "dou
 local function of_tile(list, seen, fixed)
   local s = core.search(bound, device, fixed, true)
   s:run(math.maxinteger, math.huge)
-  for rank, x in ipairs(s:found()) do
-    local statements, extents = s:plan(rank)
+  for _, x in ipairs(s:found()) do
+    local statements, extents = s:plan(x.trial)
     local plan = mr.plan(bound:graph{tile = extents}, device)
     assert(load("local plan = ...\n" .. statements, "=plan", "t", {}))(plan)
     local script = plan:script()

@@ -1,0 +1,60 @@
+-- What is measured of what a search found: candidates lead to others, as far as they are faster.
+local mr, core, trials = require "millrace", require "millrace.core", require "millrace.trials"
+local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local ok, is = tap.ok, tap.is
+
+local device <const> = mr.device "h200"
+local bound <const> = mr.examples.flash_attention{b = 2, h = 8, m = 2048, d = 64}
+local tile <const> = {m = 192, n = 128}
+
+local function make(search, trial)
+  local text, extents = search:plan(trial)
+  local plan = mr.plan(bound:graph{tile = extents}, device)
+  assert(load("local plan = ...\n" .. text, "=plan", "t", {}))(plan)
+  return plan
+end
+
+local function run(search) return search:run(math.maxinteger, math.huge) end
+
+-- A device that the model knows but for rings: what it takes is told by `slower`, of what a plan's script says of them.
+local function server_of(slower)
+  return {room = 4, wait = function() end, begin = function(_, item)
+    return {drop = function() end, poll = function(_, incumbent)
+      if item.finalists then return {id = item.id, status = "failed"} end
+      local function ms(c) return c.predicted * 1e3 * slower(c.script:match "plan:buffers(%b{})" or "") end
+      local row = {id = item.id, status = "ok", ms = ms(item.candidate)}
+      if incumbent then row.against, row.ratio = incumbent.id, row.ms / ms(incumbent.candidate) end
+      return row
+    end}
+  end}
+end
+
+local function measured(slower, how)
+  local s = core.search(bound, device, tile, true)
+  run(s)
+  local had = {}
+  for _, x in ipairs(s:found()) do had[make(s, x.trial):script()] = true end
+  return trials.run(s, bound, device, {driver = "none"}, {fresh = true, trials = 200, make = make, search = how or run,
+    server = server_of(slower)}), had
+end
+
+-- One version of q is faster, and so are rings of two and of four. No plan with both is a candidate at first.
+local function rings(text)
+  local depth = tonumber(text:match "[{ ]k=(%d)" or 1)
+  return (text:find "q=2" and 1.05 or 1) * (depth % 2 == 1 and 1.05 or 1)
+end
+local r, had = measured(rings)
+local text = r.best.script:match "plan:buffers(%b{})"
+is(rings(text), 1, "the best is what lies beside the best so far", text)
+ok(not had[r.best.script], "  and no candidate at first", text)
+is(r.ended, "sure", "  found before all is measured", r.trials)
+
+local calls = 0
+r = measured(rings, function(search)
+  calls = calls + 1
+  return calls == 1 and "interrupted" or run(search)
+end)
+is(r.ended, "interrupted", "Ctrl-C in a further search ends it")
+ok(r.best and calls == 1, "  and the best is kept", calls)
+
+tap.done_testing()
