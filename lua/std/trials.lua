@@ -98,14 +98,14 @@ local function add_neighbour(list, new)
   list[#list + 1] = new
 end
 
--- Of a search of core's, what is not in `told` yet, best first; make(search, trial): the plan. `further`: orders have numbers of
--- the search's own (but for the program's order, which has none), so where there are several searches, so have their traits.
-local function found_by(list, search, told, make, further)
+-- Of a search of core's, what is not in `told` yet, best first; make(search, trial): the plan. Orders have numbers of the
+-- search's own (but for the program's order, which has none): `order` is what their traits are called.
+local function found_by(list, search, told, make, order)
   for rank, x in ipairs(search:found()) do
     if x.priced and not told[x.trial] then
       told[x.trial] = true
       local traits = {}
-      for name, value in pairs(x.traits) do traits[name:find "^order" and further .. name or name] = value end
+      for name, value in pairs(x.traits) do traits[(name:gsub("^order", order))] = value end
       list[#list + 1] = {predicted = x.seconds, traits = traits, rank = rank, search = search, trial = x.trial,
         make = function() return make(search, x.trial) end}
     end
@@ -115,7 +115,7 @@ end
 
 -- What it found, by prediction, and neighbours.
 local function candidates(search, told, bound, device, make)
-  local list = found_by({}, search, told, make, "")
+  local list = found_by({}, search, told, make, "order")
   for _, c in ipairs(neighbours(bound, device)) do add_neighbour(list, c) end
   table.sort(list, function(a, b)
     if a.predicted ~= b.predicted then return a.predicted < b.predicted end
@@ -161,8 +161,8 @@ local function refiner(first, told, bound, device, o)
       from:beside(trial)
       ended = o.search(from)
     end
-    local list = found_by({}, near, told[near], o.make, "further ")
-    return from == first and found_by(list, first, told[first], o.make, "") or list, ended
+    local list = found_by({}, near, told[near], o.make, "order of its tile")
+    return from == first and found_by(list, first, told[first], o.make, "order") or list, ended
   end
 end
 
