@@ -2,7 +2,7 @@
 --
 --   millrace tests/perf/space.lua list PROGRAM SIZE=... [tile.AXIS=EXTENT,...] [every=N]
 --   millrace tests/perf/space.lua measure PROGRAM ...
---   millrace tests/perf/space.lua curve PROGRAM ... [seeds=200] [doubt=X]
+--   millrace tests/perf/space.lua curve PROGRAM ... [seeds=200] [parts=N] [doubt=X]
 --   millrace tests/perf/space.lua save PROGRAM ...
 --
 -- The space: all plans of which kernels come that mr.search comes to with each of the tiles in turn, or one of EVERY N
@@ -16,10 +16,11 @@
 --   model      by predicted time
 --   measured   by predicted time, corrected by what was measured, until no other is likely to win; ends at |
 --
--- and after how many trials each is within 1 % of the best. E. g.
+-- and after how many trials each is within 1 % of the best; and, as one space is one case, after how many the last of
+-- them is in so many random parts of 60 % of the rows. E. g.
 --
 --   gemm m=4096 n=4096 k=4096 tile.m=64,128,192,256 tile.n=64,128,192,256 tile.k=64,128 every=4
---   flash_attention b=8 h=16 m=2048 d=128 tile.m=64,128,192 tile.n=64,96,128,160,176 every=3
+--   flash_attention b=8 h=16 m=2048 d=128 tile.m=64,128,192 tile.n=64,96,128,160,176 every=3, and every=8
 --   chunk_state b=8 s=8192 h=80 p=64 n=128 tile.l=32,64,128,256 tile.n=64,128 tile.p=32,64 every=6
 local mr = require "millrace"
 local core = require "millrace.core"
@@ -38,7 +39,7 @@ end
 
 local what, program = arg[1], arg[2]
 if not program or not ({list = true, measure = true, curve = true, save = true})[what] then usage() end
-local sizes, tile, axes, set = {}, {}, {}, {every = 1, seeds = 200, doubt = 0}
+local sizes, tile, axes, set = {}, {}, {}, {every = 1, seeds = 200, parts = 0, doubt = 0}
 for i = 3, #arg do
   local key, value = arg[i]:match "^([%w_.]+)=(.+)$"
   local axis = key and key:match "^tile%.(.+)$"
@@ -219,11 +220,28 @@ local function measured(rows)
   return order, r
 end
 
--- the table ---------------------------------------------------------------------------------------------
+local function best_of(rows)
+  local best = math.huge
+  for _, row in ipairs(rows) do best = math.min(best, row.ms) end
+  return best
+end
 
 local function first_within(list, share)
   for i, x in ipairs(list) do if x >= share then return i end end
 end
+
+-- After how many trials each of n random parts of the rows is within 1 % of its best; sorted.
+local function of_parts(rows, n)
+  local after = {}
+  for seed = 1, n do
+    local part = table.move(shuffled(rows, seed), 1, #rows * 6 // 10, 1, {})
+    after[seed] = first_within(curve((measured(part)), best_of(part)), 0.99) or math.huge
+  end
+  table.sort(after)
+  return after
+end
+
+-- the table ---------------------------------------------------------------------------------------------
 
 local function columns_of(n)
   local list = {}
@@ -243,8 +261,7 @@ local function show_line(name, list, columns)
 end
 
 local function show(rows)
-  local best, columns, head = math.huge, columns_of(#rows), {}
-  for _, row in ipairs(rows) do best = math.min(best, row.ms) end
+  local best, columns, head = best_of(rows), columns_of(#rows), {}
   for i, n in ipairs(columns) do head[i] = ("%6d"):format(n) end
   local mean, low = of_random(rows, best)
   local order, r = measured(rows)
@@ -260,6 +277,11 @@ local function show(rows)
   print(("measured ends after %d: %s; its best is %.3f of the best; 99 %% after %s, 1 / %s of all; bias %+.1f %%, spread %.1f %%")
     :format(#order, r.ended, found[#found], within or "-", within and ("%.0f"):format(#rows / within) or "-",
     100 * (math.exp(r.bias) - 1), 100 * r.spread))
+  local after = of_parts(rows, set.parts)
+  if #after > 0 then
+    print(("of %d parts of 60 %%: 99 %% after %g in the median, %g in nine of ten, %g at most"):format(#after, after[(#after + 1) // 2],
+      after[math.ceil(#after * 0.9)], after[#after]))
+  end
 end
 
 local list, all = space()
