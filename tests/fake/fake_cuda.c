@@ -46,6 +46,7 @@ struct CUfunc_st {
 	int nparams;
 	size_t sizes[FAKE_PARAMS_MAX];
 	char pointer[FAKE_PARAMS_MAX];
+	int threads;			/* of its bounds; 0: 512 */
 };
 
 struct CUmod_st {
@@ -214,7 +215,7 @@ static int map(const struct cuda_launch_config *c, void **params)
 	return 0;
 }
 
-#define KERNEL(name, n, ...) { #name, name, n, { __VA_ARGS__ }, { 0 } }
+#define KERNEL(f, n, ...) { .name = #f, .run = f, .nparams = n, .sizes = { __VA_ARGS__ } }
 
 static struct CUfunc_st kernels[] = {
 	KERNEL(saxpy, 4, 4, 4, 8, 8),
@@ -535,7 +536,8 @@ int cuModuleGetFunction(struct CUfunc_st **function, struct CUmod_st *module, co
 
 		if (strcmp(k.name, name))
 			continue;
-		*f = (struct CUfunc_st){ .name = strdup(name), .nparams = k.nparams };
+		*f = (struct CUfunc_st){ .name = strdup(name), .nparams = k.nparams,
+			.threads = k.threads };
 		memcpy(f->sizes, k.sizes, sizeof(k.sizes));
 		memcpy(f->pointer, k.pointer, sizeof(k.pointer));
 		module->nfound++;
@@ -555,8 +557,7 @@ int cuModuleGetFunction(struct CUfunc_st **function, struct CUmod_st *module, co
 
 int cuFuncGetAttribute(int *value, int attribute, struct CUfunc_st *function)
 {
-	(void)function;
-	*value = attribute == CUDA_FUNC_MAX_THREADS ? 512 :
+	*value = attribute == CUDA_FUNC_MAX_THREADS ? function->threads ? function->threads : 512 :
 		attribute == CUDA_FUNC_STATIC_SMEM ? 1024 : 32;
 	return 0;
 }

@@ -9,6 +9,7 @@ enum { FAKE_NAME_MAX = 64, FAKE_PARAMS_MAX = 32 };
 
 struct fake_kernel {
 	char name[FAKE_NAME_MAX];
+	int threads;			/* of its bounds; 0: none are known */
 	int nparams;
 	size_t sizes[FAKE_PARAMS_MAX];	/* bytes of each parameter */
 	char pointer[FAKE_PARAMS_MAX];	/* it is one, or begins with one */
@@ -58,6 +59,8 @@ static const char *fake_next_kernel(const char *s, struct fake_kernel *k)
 		if (!params)
 			continue;
 		snprintf(k->name, sizeof(k->name), "%.*s", (int)strcspn(at, ",("), at);
+		k->threads = 0;
+		sscanf(at + strlen(k->name), ", %d)", &k->threads);
 		fake_params(params, k);
 		return params;
 	}
