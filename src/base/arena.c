@@ -79,6 +79,15 @@ void *arena_array(struct arena *a, size_t count, size_t size)
 	return arena_alloc(a, count * size);
 }
 
+void *arena_copy(struct arena *a, const void *from, size_t count, size_t size)
+{
+	void *to = arena_array(a, count, size);
+
+	if (count)
+		memcpy(to, from, count * size);
+	return to;
+}
+
 char *arena_strdup(struct arena *a, const char *s)
 {
 	size_t n = strlen(s) + 1;

@@ -32,6 +32,8 @@ void arena_release(struct arena *a);	/* idempotent */
 void *arena_alloc(struct arena *a, size_t size);
 /* count * size with overflow treated as an impossible request. */
 void *arena_array(struct arena *a, size_t count, size_t size);
+/* The same, with what there is at `from`. */
+void *arena_copy(struct arena *a, const void *from, size_t count, size_t size);
 char *arena_strdup(struct arena *a, const char *s);
 char *arena_strf(struct arena *a, const char *fmt, ...) PRINTF(2, 3);
 char *arena_vstrf(struct arena *a, const char *fmt, va_list ap) PRINTF(2, 0);

@@ -206,22 +206,13 @@ static enum err_code drop_each(const struct filling *x, int n, const struct rest
 	return OK;
 }
 
-static void *copy_of(struct arena *a, const void *v, int n, size_t size)
-{
-	void *copy = arena_array(a, (size_t)n, size);
-
-	if (n)
-		memcpy(copy, v, (size_t)n * size);
-	return copy;
-}
-
 /* The same, soon: all lists are looked at once, when all is dropped that one list does without. With more
  * waits no more is broken, so that each might have been dropped by itself then; mostly that is so. */
 static enum err_code drop_needless(const struct filling *x, int n, const struct rest *rest)
 {
 	struct plan *p = x->plan;
 	int had = p->waits.n, left;
-	struct wait *waits = copy_of(x->a, p->waits.v, had, sizeof(*waits));
+	struct wait *waits = arena_copy(x->a, p->waits.v, (size_t)had, sizeof(*waits));
 
 	TRY(drop_each(x, n, rest, true));
 	if (p->waits.n == had)
@@ -275,7 +266,7 @@ static enum err_code former_init(struct former *f, const struct plan *p, const s
 {
 	f->plan = *p;
 	f->filling = (struct filling){ &f->plan, of->a, false, of->stop, of->e };
-	f->plan.waits.v = copy_of(of->a, p->waits.v, p->waits.n, sizeof(struct wait));
+	f->plan.waits.v = arena_copy(of->a, p->waits.v, (size_t)p->waits.n, sizeof(struct wait));
 	f->plan.waits.cap = p->waits.n;
 	return count_breaches(&f->filling, false, INT32_MAX, &f->breaches);
 }
@@ -396,8 +387,8 @@ enum err_code plan_settle(struct plan *p, const struct plan *was, const int *tas
 {
 	const struct filling x = { p, &p->arena, true, stop, e };
 	int had = p->waits.n, old, breaches, nversions = p->graph->buffers.n;
-	struct wait *waits = copy_of(&p->arena, p->waits.v, had, sizeof(*waits));
-	int *versions = copy_of(&p->arena, p->versions, nversions, sizeof(*versions));
+	struct wait *waits = arena_copy(&p->arena, p->waits.v, (size_t)had, sizeof(*waits));
+	int *versions = arena_copy(&p->arena, p->versions, (size_t)nversions, sizeof(*versions));
 	struct former f;
 
 	if (!is_whole(p, &p->arena))

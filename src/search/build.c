@@ -190,8 +190,14 @@ enum err_code build_plan(const struct space *s, const struct choice *c, struct p
 
 uint64_t build_hash(const struct choice *c, const struct plan *p)
 {
-	const int64_t whole[] = { c->cut, c->ways, c->parts, c->warps, c->turns, p->grid.eus, p->grid.raster,
-		p->grid.group, p->grid.longest_first, p->grid.cluster };
+	const int64_t tiles[] = { p->grid.raster, p->grid.group, p->grid.longest_first };
+
+	return hash_bytes(build_order_hash(c, p), tiles, sizeof(tiles));
+}
+
+uint64_t build_order_hash(const struct choice *c, const struct plan *p)
+{
+	const int64_t whole[] = { c->cut, c->ways, c->parts, c->warps, c->turns, p->grid.eus, p->grid.cluster };
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
 
 	h = hash_bytes(h, whole, sizeof(whole));

@@ -16,6 +16,9 @@ NODISCARD enum err_code build_plan(const struct space *s, const struct choice *c
 
 /* Equal for choices of which the same plan comes, and hardly ever for others. p: before it is settled. */
 uint64_t build_hash(const struct choice *c, const struct plan *p);
+/* Equal for choices whose plans differ in nothing but which tile comes when, too: plan_settle and plan_check say the same
+ * of these. */
+uint64_t build_order_hash(const struct choice *c, const struct plan *p);
 
 /* What a script of the plan has before plan_script's: what shapes the graph. */
 void build_script(const struct space *s, const struct choice *c, struct buf *out);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lower/lower.h"
 #include "plan/check.h"
@@ -34,6 +35,13 @@ struct tried {
 	bool again;			/* an earlier one has the same plan, and its time */
 };
 
+/* What plan_settle made of a plan that is legal. */
+struct settled {
+	uint64_t order;			/* build_order_hash, before */
+	struct wait *waits;
+	int nwaits, *versions;
+};
+
 struct objection {
 	int times;
 	const char *message;		/* of the first */
@@ -49,6 +57,7 @@ struct search {
 	int next;
 	VEC(struct tried) tried;
 	int *slots, nslots;		/* of tried, by hash; NONE */
+	VEC(struct settled) settled;
 	VEC(uint64_t) shapes;		/* their tilings, each once */
 	bool ahead;			/* of the choices to begin with, other orders are being tried */
 	/* refining */
@@ -240,6 +249,36 @@ static bool is_shallow(const struct search *s)
 	return false;
 }
 
+/* Find the waits of the plan in the making, or take those of one with the same order. *known: it did. */
+static enum err_code settle(struct search *s, uint64_t order, bool *known, const struct stop *stop, struct err *e)
+{
+	struct plan *p = s->plan;
+
+	for (int i = 0; i < s->settled.n; i++) {
+		const struct settled *x = &s->settled.v[i];
+
+		if (x->order != order)
+			continue;
+		p->waits.v = arena_copy(&p->arena, x->waits, (size_t)x->nwaits, sizeof(*x->waits));
+		p->waits.n = p->waits.cap = x->nwaits;
+		memcpy(p->versions, x->versions, (size_t)p->graph->buffers.n * sizeof(*x->versions));
+		*known = true;
+		return OK;
+	}
+	*known = false;
+	return plan_settle(p, NULL, NULL, 0, stop, e);
+}
+
+static void keep_settled(struct search *s, uint64_t order)
+{
+	const struct plan *p = s->plan;
+	const struct settled x = { .order = order, .nwaits = p->waits.n,
+		.waits = arena_copy(&s->arena, p->waits.v, (size_t)p->waits.n, sizeof(*p->waits.v)),
+		.versions = arena_copy(&s->arena, p->versions, (size_t)p->graph->buffers.n, sizeof(*p->versions)) };
+
+	VEC_PUSH(&s->arena, &s->settled, x);
+}
+
 /* Is the plan in the making legal? *full: shared memory does not hold it, or not more than one version of
  * what is loaded. */
 static enum err_code check(struct search *s, const struct stop *stop, bool *legal, bool *full,
@@ -334,7 +373,8 @@ static bool is_again(struct search *s, struct tried *x)
 static enum err_code make(struct search *s, const struct stop *stop, struct tried *x, bool *full,
 	struct err *e)
 {
-	bool legal;
+	bool known, legal = true;
+	uint64_t order;
 
 	TRY(build_graph(&s->space, &x->choice, &s->graph, e));
 	if (is_too_large(s) ||
@@ -344,10 +384,16 @@ static enum err_code make(struct search *s, const struct stop *stop, struct trie
 	TRY(build_plan(&s->space, &x->choice, s->plan, e));
 	if (is_again(s, x))
 		return OK;
-	TRY(plan_settle(s->plan, NULL, NULL, 0, stop, e));
-	TRY(check(s, stop, &legal, full, e));
+	order = build_order_hash(&x->choice, s->plan);
+	TRY(settle(s, order, &known, stop, e));
+	if (known)
+		*full = is_shallow(s);
+	else
+		TRY(check(s, stop, &legal, full, e));
 	if (!legal)
 		return OK;
+	if (!known)
+		keep_settled(s, order);
 	TRY(play(s, stop, x, e));
 	s->result.trials++;
 	return OK;
@@ -485,10 +531,12 @@ static void go_on(struct search *s)
 /* The plan of a choice that was tried before, made again. */
 static enum err_code build_settled(struct search *s, const struct choice *c, const struct stop *stop, struct err *e)
 {
+	bool known;
+
 	TRY(build_graph(&s->space, c, &s->graph, e));
 	s->plan = plan_new(s->mem, s->graph, s->device);
 	TRY(build_plan(&s->space, c, s->plan, e));
-	return plan_settle(s->plan, NULL, NULL, 0, stop, e);
+	return settle(s, build_order_hash(c, s->plan), &known, stop, e);
 }
 
 /* With exact orders of what it came to, from one of the starts. */
