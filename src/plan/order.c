@@ -228,19 +228,24 @@ static bool touches(const struct stask *t, int buffer)
 	return false;
 }
 
-/* Did anybody touch that life of the buffer? Not if all who do stand in loops that
- * did not run. */
-static bool is_used(const struct walk *w, int buffer, int64_t life)
+/* Does sTask t touch that life of the buffer? Not if it stands in a loop that did not run. */
+static bool is_used_by(const struct walk *w, const struct stask *t, int buffer, int64_t life)
+{
+	int loop = w->graph->buffers.v[buffer].loop;
+
+	return touches(t, buffer) && walk_inner(w, loop, life, t->loop) < walk_inner(w, loop, life + 1, t->loop);
+}
+
+/* Did anybody? Who most likely did is asked first: this is asked of every instance. */
+static bool is_used(const struct walk *w, int buffer, int64_t life, int likely)
 {
 	const struct graph *g = w->graph;
-	int loop = g->buffers.v[buffer].loop;
 
-	if (g->tasks.v[g->buffers.v[buffer].first].loop == loop)
+	if (g->tasks.v[g->buffers.v[buffer].first].loop == g->buffers.v[buffer].loop ||
+	    is_used_by(w, &g->tasks.v[likely], buffer, life))
 		return true;
 	for (int t = 0; t < g->tasks.n; t++)
-		if (touches(&g->tasks.v[t], buffer) &&
-		    walk_inner(w, loop, life, g->tasks.v[t].loop) <
-		    walk_inner(w, loop, life + 1, g->tasks.v[t].loop))
+		if (is_used_by(w, &g->tasks.v[t], buffer, life))
 			return true;
 	return false;
 }
@@ -260,7 +265,7 @@ static int64_t life_before(const struct walk *w, const struct plan *p, const str
 
 	do
 		at = walk_back(w, e->loop, at, edge_distance(p, e), turns);
-	while (at >= 0 && !is_used(w, e->buffer, at));
+	while (at >= 0 && !is_used(w, e->buffer, at, e->from));
 	return at;
 }
 
