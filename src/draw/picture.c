@@ -1,7 +1,6 @@
 #include "draw/picture.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "draw/text.h"
 
@@ -89,10 +88,8 @@ struct shape *picture_line(struct picture *p, double x1, double y1, double x2, d
 struct shape *picture_path(struct picture *p, const struct point *v, int n, bool closed, int fill,
 	int stroke)
 {
-	struct point *copy = ARENA_ARRAY(p->arena, n, struct point);
-
-	memcpy(copy, v, (size_t)n * sizeof(*v));
-	return add(p, (struct shape){ .kind = SHAPE_PATH, .point = copy, .npoints = n,
+	return add(p, (struct shape){ .kind = SHAPE_PATH, .npoints = n,
+		.point = arena_copy(p->arena, v, (size_t)n, sizeof(*v)),
 		.closed = closed, .fill = (uint8_t)fill, .stroke = (uint8_t)stroke, .width = 1 });
 }
 

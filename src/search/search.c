@@ -373,7 +373,7 @@ static bool is_again(struct search *s, struct tried *x)
 static enum err_code make(struct search *s, const struct stop *stop, struct tried *x, bool *full,
 	struct err *e)
 {
-	bool known, legal = true;
+	bool known, legal;
 	uint64_t order;
 
 	TRY(build_graph(&s->space, &x->choice, &s->graph, e));
@@ -386,14 +386,14 @@ static enum err_code make(struct search *s, const struct stop *stop, struct trie
 		return OK;
 	order = build_order_hash(&x->choice, s->plan);
 	TRY(settle(s, order, &known, stop, e));
-	if (known)
+	if (known) {
 		*full = is_shallow(s);
-	else
+	} else {
 		TRY(check(s, stop, &legal, full, e));
-	if (!legal)
-		return OK;
-	if (!known)
+		if (!legal)
+			return OK;
 		keep_settled(s, order);
+	}
 	TRY(play(s, stop, x, e));
 	s->result.trials++;
 	return OK;

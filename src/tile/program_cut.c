@@ -4,8 +4,6 @@
  * last step, a conversion mostly, can come as late as the place where the value goes is free. */
 #include "tile/program_build.h"
 
-#include <string.h>
-
 static bool is_elementwise(enum op op)
 {
 	enum op_class c = op_class(op);
@@ -93,26 +91,17 @@ static void cut(struct arena *a, struct program *p, const struct cutting *x)
 		insert(a, &p->loops.v[last.loop].body.v, &p->loops.v[last.loop].body.n, from, to);
 }
 
-static void *copied(struct arena *a, const void *v, int n, size_t size)
-{
-	void *to = arena_array(a, (size_t)n, size);
-
-	if (n)
-		memcpy(to, v, (size_t)n * size);
-	return to;
-}
-
 enum err_code program_cut(struct arena *a, const struct program *p, const struct cutting *cuts, int n,
 	const struct program **out, struct err *e)
 {
 	struct program *q = ARENA_NEW(a, struct program);
 
 	*q = *p;
-	q->nodes.v = copied(a, p->nodes.v, p->nodes.n, sizeof(*p->nodes.v));
-	q->tasks.v = copied(a, p->tasks.v, p->tasks.n, sizeof(*p->tasks.v));
+	q->nodes.v = arena_copy(a, p->nodes.v, (size_t)p->nodes.n, sizeof(*p->nodes.v));
+	q->tasks.v = arena_copy(a, p->tasks.v, (size_t)p->tasks.n, sizeof(*p->tasks.v));
 	q->tasks.cap = p->tasks.n;
-	q->loops.v = copied(a, p->loops.v, p->loops.n, sizeof(*p->loops.v));
-	q->phases.v = copied(a, p->phases.v, p->phases.n, sizeof(*p->phases.v));
+	q->loops.v = arena_copy(a, p->loops.v, (size_t)p->loops.n, sizeof(*p->loops.v));
+	q->phases.v = arena_copy(a, p->phases.v, (size_t)p->phases.n, sizeof(*p->phases.v));
 	for (int i = 0; i < n; i++) {
 		TRY(check_cut(q, &cuts[i], e));
 		cut(a, q, &cuts[i]);
