@@ -6,6 +6,7 @@
 #   make check           install what is missing, build, run every test
 #   make check-headers   every header compiles alone
 #   make check-layers    no #include points upward, third-party headers stay home
+#   make check-words     no word of tests/words.txt is used; PATHS=... looks into these alone
 #   make bench           build and run tests/perf in release mode
 #   make fuzz            build the fuzz targets with clang, run each FUZZ_SECONDS
 #   make bundle          build/bundle: a folder that runs without our packages
@@ -21,7 +22,7 @@ MAKEFLAGS += -rR
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all docs setup check check-built check-headers check-layers bench bench-built fuzz \
+.PHONY: all docs setup check check-built check-headers check-layers check-words bench bench-built fuzz \
 	fuzz-built demo bundle install uninstall clean FORCE
 all: build/millrace
 
@@ -304,6 +305,10 @@ FILENAME ~ /^src/ && /(^|[^A-Za-z0-9_])(printf|puts|putchar|exit)\(|[(,] *stdout
 END { if (!failed) print "layers hold"; exit failed }
 endef
 export LAYERS
+# The words of docs/glossary.md, and not those that it replaced.
+check-words:
+	@perl tests/check_words.pl $(PATHS)
+
 check-layers:
 	@awk "$$LAYERS" $(CORE_SRC) $(LUA_SRC) $(UI_SRC) $(HEADERS)
 
