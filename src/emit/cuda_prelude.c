@@ -51,7 +51,7 @@ const char *const cuda_prelude[] = {
 	"/* Where the text is; for the host. */\n",
 	"#define AT(task, iteration)\n",
 	"/* As if it were computed here: nothing made of it before is kept. */\n",
-	"DEV int anew(int x) { asm volatile(\"\" : \"+r\"(x)); return x; }\n",
+	"DEV int opaque(int x) { asm volatile(\"\" : \"+r\"(x)); return x; }\n",
 	"#define INFINITE __int_as_float(0x7f800000)\n",
 	"\n",
 	"/* By way of unsigned numbers: ptxas 13.0 fuses max(0, min(a, b)), and answers whether the\n",

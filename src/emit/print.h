@@ -20,8 +20,8 @@ struct print {
 	struct arena *a;
 	struct buf *out;
 	int indent;
-	bool clear;			/* in turns that are clear: the program's conditions are not asked */
-	bool whole;			/* ... or whole: those of an axis's end are not */
+	bool unmasked;			/* the iterations at hand need none of the program's conditions */
+	bool interior;			/* ... and none about the end of an axis */
 };
 
 enum { LANES_MERGED = 8 };		/* at most */

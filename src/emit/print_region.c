@@ -46,24 +46,23 @@ static void put_tiles(struct print *c, const struct role_op *o)
 	put(c, "}");
 }
 
-enum cut {
-	CUT_NOT,			/* the turn is clear */
-	CUT_NO_AXIS,			/* whole */
-	CUT_PERHAPS,			/* neither, or not known to be */
-};
+/* Which conditions on elements the text of some iterations leaves out. */
+enum masking { MASK_NONE, MASK_PROGRAM, MASK_ALL };
 
-/* The turns from here on that are alike: clear, whole, or, before such, not clear. */
-static void put_alike(struct print *c, const struct role_op *o, enum cut cut)
+/* The next iterations, as long as they are unmasked (MASK_NONE), interior (MASK_PROGRAM: those of the
+ * program are asked) or, before such iterations, not yet unmasked (MASK_ALL). */
+static void put_alike(struct print *c, const struct role_op *o, enum masking masking)
 {
-	static const char *const note[] = { "\t/* clear */", "\t/* whole */", "" };
+	static const char *const note[] = { "\t/* unmasked */", "\t/* interior */", "" };
 	const char *i = var(c, o->u.region.var, o->u.region.of);
 
-	put(c, "LOOP (; %s < %s && %s(%s); %s++) {%s", i, num(c, o->u.region.end), cut == CUT_PERHAPS ?
-		"!" : "", num(c, cut == CUT_NO_AXIS ? o->u.region.whole : o->u.region.clear), i, note[cut]);
-	c->clear = cut == CUT_NOT;
-	c->whole = cut != CUT_PERHAPS;
+	put(c, "LOOP (; %s < %s && %s(%s); %s++) {%s", i, num(c, o->u.region.end), masking == MASK_ALL ?
+		"!" : "", num(c, masking == MASK_PROGRAM ? o->u.region.interior : o->u.region.unmasked), i,
+		note[masking]);
+	c->unmasked = masking == MASK_NONE;
+	c->interior = masking != MASK_ALL;
 	put_region(c, &o->u.region.body);
-	c->clear = c->whole = false;
+	c->unmasked = c->interior = false;
 	put(c, "}");
 	if (o->u.region.meets)
 		put(c, "GROUPS_WAIT(0);\t/* texts meet */");
@@ -77,12 +76,12 @@ static void put_loop(struct print *c, const struct role_op *o)
 	const char *step = o->u.region.step == 1 ? arena_strf(c->a, "%s++", i) :
 		arena_strf(c->a, "%s += %d", i, o->u.region.step);
 
-	if (o->u.region.clear && o->u.region.late)
-		put_alike(c, o, CUT_PERHAPS);
-	if (o->u.region.clear)
-		put_alike(c, o, CUT_NOT);
-	if (o->u.region.whole)
-		put_alike(c, o, CUT_NO_AXIS);
+	if (o->u.region.unmasked && o->u.region.late)
+		put_alike(c, o, MASK_ALL);
+	if (o->u.region.unmasked)
+		put_alike(c, o, MASK_NONE);
+	if (o->u.region.interior)
+		put_alike(c, o, MASK_PROGRAM);
 	if (o->u.region.end)
 		put(c, "LOOP (%s; %s < %s; %s) {", first, i, num(c, o->u.region.end), step);
 	else
@@ -131,7 +130,7 @@ static void put_let(struct print *c, const struct role_op *o)
 		const struct role_let *l = &o->u.let.v.v[i];
 
 		buf_printf(&b, "%s%s = %s%s%s", i ? ", " : "", var(c, l->var, l->of),
-			o->u.let.hidden ? "anew(" : "", num(c, l->to), o->u.let.hidden ? ")" : "");
+			o->u.let.hidden ? "opaque(" : "", num(c, l->to), o->u.let.hidden ? ")" : "");
 	}
 	put(c, "%s%s %s;", o->u.let.changes ? "" : "const ", var_type(o->u.let.v.v[0].var), b.text);
 }
@@ -219,7 +218,7 @@ static void print_op(struct print *c, const struct role_op *o)
 	case DO_BREAK: put(c, "break;"); break;
 	case DO_CONTINUE: put(c, "continue;"); break;
 	case DO_AT: put_at(c, o); break;
-	case DO_ANEW: put_thread(c, "anew(THREAD)", false); break;
+	case DO_OPAQUE: put_thread(c, "opaque(THREAD)", false); break;
 	case DO_LANE: put_lane(c, o); break;
 	case DO_REGISTERS:
 		put(c, "SET_REGISTERS(%s, %d);", o->u.registers.more ? "inc" : "dec", o->u.registers.n);

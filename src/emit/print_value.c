@@ -25,7 +25,7 @@ const char *num(struct print *c, const struct num *x)
 
 const struct num *asked(struct print *c, const struct num *when)
 {
-	return when && c->whole ? num_in_whole(c->a, when) : when;
+	return when && c->interior ? num_assume_interior(c->a, when) : when;
 }
 
 bool asks(struct print *c, const struct num *when)
@@ -362,7 +362,7 @@ const char *value(struct print *c, const struct val *v)
 	case VAL_SHARED:
 		return in_shared(c, v);
 	case VAL_OP:
-		return c->clear && v->clear ? value(c, v->arg[1]) : operation(c, v);
+		return c->unmasked && v->unmasked ? value(c, v->arg[1]) : operation(c, v);
 	case VAL_CAST:
 		return cast(c, v);
 	case VAL_FIELD:

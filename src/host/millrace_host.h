@@ -48,7 +48,7 @@ static const struct host_runtime *host_rt;	/* set by the entry */
 #define GROUPS_WAIT(n) host_rt->groups_wait(n)
 #define INFINITE INFINITY
 #define AT(task, iteration) host_rt->at(task, iteration)
-#define anew(x) (x)
+#define opaque(x) (x)
 
 /* ---- flags, barriers, warps --------------------------------------------------------- */
 

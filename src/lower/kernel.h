@@ -62,7 +62,7 @@ struct shape2 {
 	int nrow, row[FRAG_AXES_MAX];	/* axes that number the rows, the last fastest */
 	int ncol, col[FRAG_AXES_MAX];
 	int64_t rows, cols;		/* nominal extents; 1 without axes */
-	uint64_t whole;			/* bit a: it has all of axis a, not the tile at hand */
+	uint64_t full_axes;		/* bit a: it has all of axis a, not the tile at hand */
 	/* so many neighbours along the axis are one element: 1, and more in rings alone */
 	int64_t row_share[FRAG_AXES_MAX], col_share[FRAG_AXES_MAX];
 };

@@ -12,7 +12,7 @@
  *  - At its end a lane waits for the last copies on each of its flags, whoever issued them.
  *
  * So where the check finds phases of a flag mistaken, or lanes that wait for each other, it says
- * which (struct remedy), that is noted here, and the kernel made again. Nothing is noted twice
+ * which (struct counterexample), that is noted here, and the kernel made again. Nothing is noted twice
  * and each list ends (a depth grows to DEPTH_MAX, a wait is held back at so many distances), so
  * attempts do; there are ATTEMPTS_MOST. The shipped plans take one each, and of random plans
  * nearly all; the most that one took was eight.
@@ -45,7 +45,7 @@ struct lessons {
 };
 
 /* Note what another attempt may do better, in the kernel's arena; false if there is nothing. */
-bool lessons_add(struct kernel *k, const struct remedy *r);
+bool lessons_add(struct kernel *k, const struct counterexample *r);
 
 /* needs: flags, without depths; computes: the depth that each has at least. */
 void lessons_set_depths(struct kernel *k);

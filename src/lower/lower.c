@@ -64,14 +64,14 @@ static enum err_code lower_waiting(struct kernel *k, struct err *e)
 }
 
 /* One attempt, from the plan's waits and the lessons of those before. *wrong: what the check of
- * the kernel that came of it says, or of its room; *remedy: what may mend it. */
-static enum err_code attempt(struct kernel *k, enum err_code *wrong, struct remedy *remedy,
+ * the kernel that came of it says, or of its room; *counterexample: what may mend it. */
+static enum err_code attempt(struct kernel *k, enum err_code *wrong, struct counterexample *counterexample,
 	struct err *e)
 {
 	struct verified v;
 
 	k->lanes.n = k->outboxes.n = k->begins = 0;
-	*remedy = REMEDY_NONE;
+	*counterexample = COUNTEREXAMPLE_NONE;
 	k->refusal.code = PROBLEM_WAITS;
 	TRY(lower_waiting(k, e));
 	k->refusal.code = PROBLEM_BARRIERS;
@@ -89,14 +89,14 @@ static enum err_code attempt(struct kernel *k, enum err_code *wrong, struct reme
 	if (k->unproven)
 		return OK;
 	*wrong = verify(k->role, k->plan, k->phase, &k->arena, &v, e);
-	*remedy = v.remedy;
+	*counterexample = v.counterexample;
 	return OK;
 }
 
 /* *wrong: what is wrong with the kernel in the end. Why there may be several attempts: lessons.h. */
 static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct err *e)
 {
-	struct remedy remedy;
+	struct counterexample counterexample;
 	int64_t bytes;
 	int n = 0;
 
@@ -109,8 +109,8 @@ static enum err_code lower_all(struct kernel *k, enum err_code *wrong, struct er
 	lower_own_waits(k);
 	do {
 		k->shared_bytes = bytes;
-		TRY(attempt(k, wrong, &remedy, e));
-	} while (*wrong && ++n < ATTEMPTS_MOST && lessons_add(k, &remedy));
+		TRY(attempt(k, wrong, &counterexample, e));
+	} while (*wrong && ++n < ATTEMPTS_MOST && lessons_add(k, &counterexample));
 	if (*wrong)
 		return OK;
 	k->refusal.code = PROBLEM_REGISTERS;

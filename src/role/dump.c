@@ -211,9 +211,9 @@ static const char *loop(const struct dump *d, const struct role_op *o)
 	if (o->what == DO_EACH)
 		return arena_strf(d->a, "%s of %d", name, o->u.region.step);
 	return arena_strf(d->a, "%s%s%s by %d%s%s%s%s", name, o->u.region.end ? " < " : "",
-		o->u.region.end ? num(d, o->u.region.end) : "", o->u.region.step, o->u.region.clear ?
-		", clear where " : "", o->u.region.clear ? num(d, o->u.region.clear) : "",
-		o->u.region.whole ? ", whole where " : "", o->u.region.whole ? num(d, o->u.region.whole) : "");
+		o->u.region.end ? num(d, o->u.region.end) : "", o->u.region.step, o->u.region.unmasked ?
+		", clear where " : "", o->u.region.unmasked ? num(d, o->u.region.unmasked) : "",
+		o->u.region.interior ? ", whole where " : "", o->u.region.interior ? num(d, o->u.region.interior) : "");
 }
 
 static const char *region(const struct dump *d, const struct role_op *o)
@@ -297,7 +297,7 @@ static const char *operands(const struct dump *d, const struct role_op *o)
 		return reduction(d, o);
 	case DO_LINES:
 		return lines(d, o);
-	case DO_BREAK: case DO_CONTINUE: case DO_AT: case DO_ANEW: case DO_LANE: case DO_COUNT_TILES:
+	case DO_BREAK: case DO_CONTINUE: case DO_AT: case DO_OPAQUE: case DO_LANE: case DO_COUNT_TILES:
 	case DO_WARP_SYNC: case DO_LANE_SYNC: case DO_FENCE: case DO_GROUPS_FENCE:
 	case DO_GROUPS_COMMIT: case DO_STORES_COMMIT: case DO_STAMP:
 	case DO_STAMPS_BEGIN: case DO_STAMPS_TILE: case DO_STAMPS_END: case DO_WATCH:
@@ -312,7 +312,7 @@ static bool is_shown(const struct role_op *o)
 {
 	if (o->what == DO_LET)
 		return o->u.let.v.v[0].var != VAR_I && o->u.let.v.v[0].var != VAR_LO;
-	return o->what != DO_AT && o->what != DO_ANEW && o->what != DO_LANE && o->what != DO_COUNT_TILES &&
+	return o->what != DO_AT && o->what != DO_OPAQUE && o->what != DO_LANE && o->what != DO_COUNT_TILES &&
 		o->what != DO_GROUPS_FENCE;
 }
 
@@ -365,11 +365,11 @@ static void print_shared(const struct role_program *r, struct buf *out)
 		buf_printf(out, "  ring %s: %d of %lld bytes at %lld\n", x->name, x->versions,
 			(long long)x->slot_bytes, (long long)x->offset);
 	}
-	for (int i = 0; i < r->rooms.n; i++)
-		if (r->rooms.v[i].bytes)
+	for (int i = 0; i < r->stagings.n; i++)
+		if (r->stagings.v[i].bytes)
 			buf_printf(out, "  room of '%s': %d of %lld bytes a warp at %lld\n",
-				r->tasks[r->rooms.v[i].task], r->rooms.v[i].batches,
-				(long long)r->rooms.v[i].bytes, (long long)r->rooms.v[i].offset);
+				r->tasks[r->stagings.v[i].task], r->stagings.v[i].batches,
+				(long long)r->stagings.v[i].bytes, (long long)r->stagings.v[i].offset);
 	for (int i = 0; i < r->flags.n; i++) {
 		const struct role_flag *f = &r->flags.v[i];
 

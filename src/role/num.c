@@ -25,7 +25,7 @@ static int64_t apply(enum num_op op, int64_t x, int64_t y)
 	case NUM_EITHER: return x || y;
 	case NUM_MIN: return x < y ? x : y;
 	case NUM_MAX: return x > y ? x : y;
-	case NUM_CONST: case NUM_VAR: case NUM_SELECT: case NUM_WHOLE: case NUM_TILE_AT:
+	case NUM_CONST: case NUM_VAR: case NUM_SELECT: case NUM_INTERIOR: case NUM_TILE_AT:
 		break;
 	}
 	BUG("%d takes no two numbers", op);
@@ -116,21 +116,21 @@ const struct num *num_select(struct arena *a, const struct num *when, const stru
 	return n;
 }
 
-const struct num *num_whole(struct arena *a, const struct num *when)
+const struct num *num_mark_interior(struct arena *a, const struct num *when)
 {
 	struct num *n = ARENA_NEW(a, struct num);
 
-	n->op = NUM_WHOLE;
+	n->op = NUM_INTERIOR;
 	n->a = when;
 	return n;
 }
 
-const struct num *num_in_whole(struct arena *a, const struct num *when)
+const struct num *num_assume_interior(struct arena *a, const struct num *when)
 {
-	if (when->op == NUM_WHOLE)
+	if (when->op == NUM_INTERIOR)
 		return num_const(a, 1);
 	if (when->op == NUM_BOTH)
-		return num_make(a, NUM_BOTH, num_in_whole(a, when->a), num_in_whole(a, when->b));
+		return num_make(a, NUM_BOTH, num_assume_interior(a, when->a), num_assume_interior(a, when->b));
 	return when;
 }
 
@@ -142,9 +142,9 @@ bool num_alike(const struct num *x, const struct num *y)
 		num_alike(x->a, y->a) && num_alike(x->b, y->b) && num_alike(x->c, y->c);
 }
 
-bool num_among(const struct num *all, const struct num *x)
+bool num_has_conjunct(const struct num *all, const struct num *x)
 {
-	if (all->op == NUM_BOTH && (num_among(all->a, x) || num_among(all->b, x)))
+	if (all->op == NUM_BOTH && (num_has_conjunct(all->a, x) || num_has_conjunct(all->b, x)))
 		return true;
 	return num_alike(all, x);
 }
@@ -198,7 +198,7 @@ int64_t num_value(const struct num *x, const struct num_env *env)
 	case NUM_SELECT:
 		return num_value(num_value(x->a, env) ? x->b : x->c, env);
 	case NUM_TILE_AT:
-	case NUM_WHOLE:
+	case NUM_INTERIOR:
 		return num_value(x->a, env);
 	case NUM_BOTH:
 		return num_value(x->a, env) && num_value(x->b, env);
@@ -310,7 +310,7 @@ static void print(struct buf *out, const struct num *x, const struct num_names *
 		print(out, x->a, names, 9);
 		buf_putc(out, ']');
 		return;
-	case NUM_WHOLE:
+	case NUM_INTERIOR:
 		print(out, x->a, names, least);
 		return;
 	case NUM_SELECT:

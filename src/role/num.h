@@ -70,7 +70,7 @@ enum num_op {
 	NUM_LT, NUM_LE, NUM_GT, NUM_GE, NUM_EQ, NUM_NE, NUM_BOTH, NUM_EITHER,
 	NUM_MIN, NUM_MAX,
 	NUM_SELECT,			/* a ? b : c */
-	NUM_WHOLE,			/* a, which holds in turns in which no axis ends (role.h) */
+	NUM_INTERIOR,			/* a, which holds in turns in which no axis ends (role.h) */
 	NUM_TILE_AT,			/* the tile at place a of the order, START[a] behind b */
 };
 
@@ -92,12 +92,12 @@ const struct num *num_select(struct arena *a, const struct num *when, const stru
 	const struct num *y);
 
 /* The condition, which holds wherever a turn is whole. */
-const struct num *num_whole(struct arena *a, const struct num *when);
+const struct num *num_mark_interior(struct arena *a, const struct num *when);
 /* What is left to ask in such a turn; 1: nothing. */
-const struct num *num_in_whole(struct arena *a, const struct num *when);
+const struct num *num_assume_interior(struct arena *a, const struct num *when);
 bool num_alike(const struct num *x, const struct num *y);	/* NULL is like NULL alone */
 /* Is x one of the conditions that must hold together for `all` to hold? */
-bool num_among(const struct num *all, const struct num *x);
+bool num_has_conjunct(const struct num *all, const struct num *x);
 
 /* Is it that number, whatever the counters are? */
 bool num_is(const struct num *x, int64_t k);

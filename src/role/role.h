@@ -41,7 +41,7 @@
 	X(ADVANCE,	"advance",	"lane",		"") \
 	X(FRAGMENT,	"fragment",	"lane",		"") \
 	X(PIN,		"pin",		"lane",		"") \
-	X(ANEW,		"anew",		"lane",		"")	/* thread, row0, col0 */ \
+	X(OPAQUE,	"opaque",		"lane",		"")	/* thread, row0, col0 */ \
 	X(SLOT,		"slot",		"lane",		"") \
 	/* synchronisation */ \
 	X(WAIT,		"wait",		"lane",		"until the phase is over") \
@@ -116,7 +116,7 @@ struct role_body {
 
 /* What an operation touches. */
 enum touch_how { TOUCH_READ, TOUCH_WRITE };
-enum touch_what { TOUCH_SLOT, TOUCH_FRAG, TOUCH_ROOM };
+enum touch_what { TOUCH_SLOT, TOUCH_FRAG, TOUCH_STAGING };
 
 struct touch {
 	enum touch_how how;
@@ -195,11 +195,11 @@ struct role_op {
 			int of;
 			const struct num *from, *end;
 			int step;			/* EACH, unrolled: how often, var from 0 */
-			const struct num *clear;	/* LOOP: turns for which that holds are clear: nothing
+			const struct num *unmasked;	/* LOOP: turns for which that holds are clear: nothing
 							 * cuts their elements (lower/body/clear.c). Of the
 							 * first ones there can be a text that asks nothing;
 							 * NULL */
-			const struct num *whole;	/* ... in turns for which that holds no axis ends, but
+			const struct num *interior;	/* ... in turns for which that holds no axis ends, but
 							 * the program may ask; NULL: it asks in no others */
 			bool late;			/* ... but the loop may begin with others */
 			bool meets;			/* no product may be under way between such texts */
@@ -397,7 +397,7 @@ struct role_flag {
 };
 
 /* Room in shared memory through which registers are stored, see lower/kernel.h. */
-struct role_room {
+struct role_staging {
 	int task;
 	int64_t offset, bytes;		/* the first warp's; of one batch. 0: there is none */
 	int warps, batches;		/* that lie one after the other */
@@ -453,7 +453,7 @@ struct role_program {
 	VEC(struct role_tensor) tensors;
 	VEC(struct role_ring) rings;
 	VEC(struct role_flag) flags;
-	VEC(struct role_room) rooms;
+	VEC(struct role_staging) stagings;
 	VEC(struct role_map) maps;
 	int begins;			/* lives of carries, by who may begin them */
 	VEC(struct role) roles;

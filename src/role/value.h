@@ -94,7 +94,7 @@ struct val {
 	enum dtype from;		/* SHARED: what memory holds; CAST: the argument's */
 	enum op op;			/* OP */
 	enum num_op compare;		/* COLUMN */
-	bool clear;			/* OP, a `where`: its condition holds in turns that are clear */
+	bool unmasked;			/* OP, a `where`: its condition holds in turns that are clear */
 	double k;			/* CONST */
 	int node;			/* NODE */
 	int per;			/* FIELD */

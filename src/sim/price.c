@@ -234,7 +234,7 @@ static double clear_share(const struct reader *r, const struct role_op *o)
 		place_tile(&r->graph->extents, grid, tile, &at);
 		place_trips(&r->graph->extents, t.loop, &at, &t.first, &last);
 		t.trips = max_i64(last - t.first, 0);
-		clear += clear_turns(&t, o->u.region.clear);
+		clear += clear_turns(&t, o->u.region.unmasked);
 		all += t.trips;
 	}
 	return all > 0 ? (double)clear / (double)all : 0;
@@ -246,7 +246,7 @@ static void read_loop(struct reader *r, const struct role_op *o)
 	struct reader outer = *r;
 
 	r->depth++;
-	if (o->u.region.clear)
+	if (o->u.region.unmasked)
 		r->clear = clear_share(r, o);
 	if (!r->text) {
 		r->often *= trips(r, o->u.region.of) / o->u.region.step;

@@ -10,7 +10,7 @@ enum {
 /* Is that asked, in the text at hand? */
 static bool is_asked(const struct payer *x, const struct num *when)
 {
-	return when && !num_is(x->clear ? num_in_whole(x->a, when) : when, 1);
+	return when && !num_is(x->clear ? num_assume_interior(x->a, when) : when, 1);
 }
 
 /* Multiplies an addition that has no other use for it: one instruction. */
@@ -31,7 +31,7 @@ static void count_cast(const struct val *v, double n, struct spent *s)
 /* A value, of n elements. */
 static void count(const struct payer *x, const struct val *v, double n, struct spent *s)
 {
-	bool clear = x->clear && v->clear;
+	bool clear = x->clear && v->unmasked;
 
 	switch (v->kind) {
 	case VAL_CONST: case VAL_FRAG: case VAL_NODE:
@@ -81,7 +81,7 @@ static bool is_free(const struct payer *x, const struct role_op *o, int step)
 		for (int k = 0; k < LEN(v->arg) && v->arg[k]; k++) {
 			if (v->arg[k]->kind != VAL_NODE || v->arg[k]->node != s->node)
 				continue;
-			if (!fuses(v, s->value) && !(x->clear && v->clear && k != 1))
+			if (!fuses(v, s->value) && !(x->clear && v->unmasked && k != 1))
 				return false;
 			used = true;
 		}

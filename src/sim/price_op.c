@@ -421,7 +421,7 @@ struct spent price_op(const struct payer *x, const struct role_op *o)
 	/* part of what issuing a product or a copy costs */
 	case DO_GROUPS_FENCE: case DO_GROUPS_COMMIT: case DO_STORES_COMMIT:
 	/* moves and constants that the compiler puts where they are used */
-	case DO_INIT: case DO_KEEP: case DO_PIN: case DO_ANEW: case DO_FRAGMENT:
+	case DO_INIT: case DO_KEEP: case DO_PIN: case DO_OPAQUE: case DO_FRAGMENT:
 	/* bookkeeping, in tile_overhead */
 	case DO_BLOCK: case DO_TASK: case DO_TILES: case DO_LOOP: case DO_EACH: case DO_IF:
 	case DO_BREAK: case DO_CONTINUE: case DO_AT: case DO_LANE: case DO_REGISTERS: case DO_LEAVE:

@@ -44,7 +44,7 @@ struct act {
 	bool leader;
 };
 
-/* What is the same in every play. Places: each slot of each ring, each batch of the rooms of
+/* What is the same in every play. Places: each slot of each ring, each batch of the staging of
  * each outbox, then each version of each buffer in registers, for each copy of its lane. */
 struct setting {
 	const struct role_program *r;
@@ -56,10 +56,10 @@ struct setting {
 					 * the lane goes on */
 	int *ring_of;			/* by buffer: index into r->rings; NONE: registers */
 	int *first, *versions;		/* by buffer: its first place, places of a copy */
-	int *room;			/* by outbox: its first place, if it has room */
+	int *staging;			/* by outbox: its first place, if it has staging */
 	int *buffer;			/* by place */
-	int shared, rooms, nplaces;	/* places below `shared` are slots; others are each warp's
-					 * own, those from `rooms` on in registers */
+	int nslots, nshared, nplaces;	/* places below `nslots` are slots; others are each warp's
+					 * own, those from `nshared` on in registers */
 };
 void setting_init(struct arena *a, const struct role_program *r, const struct plan *p, int phase,
 	struct setting *out);

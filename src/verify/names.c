@@ -190,8 +190,8 @@ static void read_header(struct names *c, const struct role_op *o)
 		change(c, o->u.region.var, o->u.region.of);
 	}
 	names_num(c, o->u.region.end);
-	names_num(c, o->u.region.clear);
-	names_num(c, o->u.region.whole);
+	names_num(c, o->u.region.unmasked);
+	names_num(c, o->u.region.interior);
 	if (o->what == DO_EACH)
 		read_body(c, &o->u.region.body);
 	else
@@ -339,7 +339,7 @@ static void read_lane(struct names *c)
 		declare(c, v[i], NONE, false);
 }
 
-static void read_anew(struct names *c)
+static void read_opaque(struct names *c)
 {
 	use(c, VAR_THREAD, NONE);
 	use(c, VAR_ROW0, NONE);
@@ -358,7 +358,7 @@ static void read_op(struct names *c, const struct role_op *o)
 		read_perhaps(c, &o->u.region.other);
 		break;
 	case DO_AT: use(c, o->u.let.v.v[0].var, o->u.let.v.v[0].of); break;
-	case DO_ANEW: read_anew(c); break;
+	case DO_OPAQUE: read_opaque(c); break;
 	case DO_LANE: read_lane(c); break;
 	case DO_COUNT_TILES: declare(c, VAR_TILES, NONE, false); break;
 	case DO_LET: case DO_SET: case DO_ADVANCE: let(c, o); break;

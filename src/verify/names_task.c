@@ -55,7 +55,7 @@ void names_note_work(struct names *c, const struct role_op *o)
 
 		if (t->how == TOUCH_READ && t->what == TOUCH_FRAG)
 			check_read(c, o, t->of);
-		if (t->how == TOUCH_WRITE && !t->initial && t->what != TOUCH_ROOM)
+		if (t->how == TOUCH_WRITE && !t->initial && t->what != TOUCH_STAGING)
 			VEC_PUSH(c->a, &c->wrote, t->of);
 	}
 }

@@ -126,7 +126,7 @@ static enum err_code do_act(struct play *p, struct warp *w, const struct act *a)
 	case ACT_WRITE:
 		return play_access(p, w, a);
 	case ACT_STORE:
-		if (w->number && a->at < p->s->set->shared)
+		if (w->number && a->at < p->s->set->nslots)
 			break;
 		w->stores_on = true;
 		return play_store(p, w, a);
@@ -191,7 +191,7 @@ static bool has_come(const struct play *p, int lane, int end, int instance, bool
 
 /* What the warp waits for is done, or a product that is issued, but its lane waits itself
  * before it tells of it. */
-static bool is_untold(const struct play *p, const struct warp *w, struct remedy *r)
+static bool is_untold(const struct play *p, const struct warp *w, struct counterexample *r)
 {
 	const struct act *a = &p->s->acts[w->lane][w->at], *b;
 	const struct role_flag *f = &p->r->flags.v[a->at];
@@ -223,7 +223,7 @@ static void find_untold(const struct play *p)
 {
 	for (int i = 0; i < p->nwarps; i++)
 		if (p->warp[i].at < p->s->nacts[p->warp[i].lane] && is_untold(p, &p->warp[i],
-		    p->remedy))
+		    p->counterexample))
 			return;
 }
 
@@ -371,14 +371,14 @@ static void find_awaited(struct play *p)
 	}
 }
 
-enum err_code play_script(struct arena *a, const struct script *s, struct remedy *remedy,
+enum err_code play_script(struct arena *a, const struct script *s, struct counterexample *counterexample,
 	struct err *e)
 {
 	struct play p = { .a = a, .s = s, .r = s->set->r, .blocks = s->set->r->cluster,
-		.remedy = remedy, .e = e };
+		.counterexample = counterexample, .e = e };
 	bool moved = true;
 
-	*remedy = REMEDY_NONE;
+	*counterexample = COUNTEREXAMPLE_NONE;
 	init_warps(&p);
 	init_flags(&p);
 	find_awaited(&p);

@@ -16,17 +16,17 @@ struct untold {
 };
 
 /* What may mend a kernel that does not go well. */
-struct remedy {
+struct counterexample {
 	struct untold untold;		/* lanes wait for each other, and one of them only because
 					 * nobody has told it of this product; NONE */
 	int mistaken;			/* a flag whose phases may be, for each other; NONE */
 	int run;			/* a flag of runs: one has had its last instance, and nobody
 					 * can go on because its loop has not ended; NONE */
 };
-#define REMEDY_NONE ((struct remedy){ { NONE, NONE }, NONE, NONE })
+#define COUNTEREXAMPLE_NONE ((struct counterexample){ { NONE, NONE }, NONE, NONE })
 
 /* `a` is scratch. The error tells what goes wrong first, with sTasks and iterations. */
 NODISCARD enum err_code play_script(struct arena *a, const struct script *s,
-	struct remedy *remedy, struct err *e);
+	struct counterexample *counterexample, struct err *e);
 
 #endif

@@ -29,13 +29,13 @@ static enum err_code check_order(const struct play *p, int place, const struct a
 		return OK;
 	if (clock[old->of] < old->until)
 		return race(p, buffer, x, old);
-	if (place < p->s->set->rooms && x->warp == NONE && old->warp != NONE && old->writes &&
+	if (place < p->s->set->nshared && x->warp == NONE && old->warp != NONE && old->writes &&
 	    (!old->fence || clock[events_of(p, old->warp)] < old->fence))
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' by an engine, "
 			"without a fence after %s wrote it", play_name(p, x->instance), verb(x), buffer,
 			play_name(p, old->instance));
 	/* who lets an engine read what threads have copied fences when it has seen that it is there */
-	if (place < p->s->set->rooms && x->warp == NONE && !x->copied && old->copied &&
+	if (place < p->s->set->nshared && x->warp == NONE && !x->copied && old->copied &&
 	    p->warp[x->by].fenced[old->of] < old->until)
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' by an engine, "
 			"without a fence after it has seen what %s copied", play_name(p, x->instance), verb(x),
@@ -45,12 +45,12 @@ static enum err_code check_order(const struct play *p, int place, const struct a
 
 int play_cells(const struct play *p)
 {
-	return p->s->set->shared + (p->s->set->nplaces - p->s->set->shared) * WARPS;
+	return p->s->set->nslots + (p->s->set->nplaces - p->s->set->nslots) * WARPS;
 }
 
 static struct cell *place_at(const struct play *p, int block, const struct warp *w, int place)
 {
-	int shared = p->s->set->shared, first = block * play_cells(p);
+	int shared = p->s->set->nslots, first = block * play_cells(p);
 
 	return &p->cell[first + (place < shared ? place : shared + (place - shared) * WARPS +
 		w->number)];
@@ -117,7 +117,7 @@ enum err_code play_access(struct play *p, struct warp *w, const struct act *a)
 	if (!x.writes || x.sums)
 		TRY(check_value(p, place_at(p, w->block, w, a->at), a->at, a));
 	TRY(play_add_access(p, w->block, w, a->at, x));
-	if (x.writes && !group && a->at < p->s->set->rooms)
+	if (x.writes && !group && a->at < p->s->set->nshared)
 		VEC_PUSH(p->a, &w->unfenced, a->at);
 	return OK;
 }

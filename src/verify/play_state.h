@@ -72,7 +72,7 @@ struct play {
 	struct round **round;		/* by flag and instance */
 	struct cell *cell;		/* by block; but for slots, one a warp of the lane */
 	VEC(struct waiter) waiters;
-	struct remedy *remedy;
+	struct counterexample *counterexample;
 	struct err *e;
 };
 
@@ -169,7 +169,7 @@ static inline void join(const struct play *p, int *into, const int *from)
 /* Somebody may take a phase of the flag for another. */
 static inline void blame_flag(const struct play *p, int flag)
 {
-	p->remedy->mistaken = kernel_flag(p, flag);
+	p->counterexample->mistaken = kernel_flag(p, flag);
 }
 
 /* For messages; in p->a. */

@@ -138,10 +138,10 @@ static int place_of(struct run *x, const struct touch *t)
 		return set->first[t->of] + (int)*var_at(x, VAR_SLOT, set->ring_of[t->of]);
 	case TOUCH_FRAG:
 		return place_of_frag(x, t->of, t->version);
-	case TOUCH_ROOM:
+	case TOUCH_STAGING:
 		break;
 	}
-	return set->room[t->of] + (int)(round % t->version);
+	return set->staging[t->of] + (int)(round % t->version);
 }
 
 /* Does a product with nothing to add to begin each life of the carry? The matrix unit can do
@@ -188,7 +188,7 @@ static bool in_shared(const struct touch *t)
 static enum err_code check_pinned(struct run *x, const struct role_op *o, const struct touch *t,
 	bool product)
 {
-	struct sum *s = &x->sums[place_of_frag(x, t->of, t->version) - x->s->set->rooms];
+	struct sum *s = &x->sums[place_of_frag(x, t->of, t->version) - x->s->set->nshared];
 
 	if (t->how == TOUCH_READ && s->loose && !product)
 		return err_set(x->e, ERR_ILLEGAL, graph_of(x)->tasks.v[o->task].loc, "'%s' reads '%s', "
@@ -232,7 +232,7 @@ static void pin(struct run *x, const struct role_op *o)
 
 	if (at->frag->buffer == NONE)
 		return;
-	s = &x->sums[place_of_frag(x, at->frag->buffer, at->version) - x->s->set->rooms];
+	s = &x->sums[place_of_frag(x, at->frag->buffer, at->version) - x->s->set->nshared];
 	s->loose &= s->group > x->complete;
 }
 
@@ -522,7 +522,7 @@ static enum err_code run_op(struct run *x, const struct role_op *o)
 	case DO_PIN:
 		pin(x, o);
 		break;
-	case DO_ANEW: case DO_LANE: case DO_REGISTERS: case DO_LEAVE: case DO_FRAGMENT:
+	case DO_OPAQUE: case DO_LANE: case DO_REGISTERS: case DO_LEAVE: case DO_FRAGMENT:
 	case DO_GROUPS_FENCE: case DO_STAMP: case DO_STAMPS_BEGIN: case DO_STAMPS_TILE:
 	case DO_STAMPS_END: case DO_WATCH: case DO_WATCH_ENDS: case DO_COUNT:
 		break;
@@ -567,7 +567,7 @@ static enum err_code run_lane(struct arena *a, struct script *s, int lane, struc
 		.task = NONE, .unread = NONE, .e = e };
 
 	init_vars(&x);
-	x.sums = ARENA_ARRAY(a, s->set->nplaces - s->set->rooms, struct sum);
+	x.sums = ARENA_ARRAY(a, s->set->nplaces - s->set->nshared, struct sum);
 	TRY(run_body(&x, &x.role->body));
 	know_stores(&x);
 	if (s->set->r->cluster > 1)

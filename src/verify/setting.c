@@ -94,13 +94,13 @@ void setting_init(struct arena *a, const struct role_program *r, const struct pl
 	for (int i = 0; i < r->rings.n; i++)
 		if (buffer_at(s, r->rings.v[i].buffer)->place == NONE)
 			add_places(s, r->rings.v[i].buffer);
-	s->shared = s->nplaces;
-	s->room = ARENA_ARRAY(a, r->rooms.n, int);
-	for (int i = 0; i < r->rooms.n; i++) {
-		s->room[i] = s->nplaces;
-		s->nplaces += r->rooms.v[i].batches;
+	s->nslots = s->nplaces;
+	s->staging = ARENA_ARRAY(a, r->stagings.n, int);
+	for (int i = 0; i < r->stagings.n; i++) {
+		s->staging[i] = s->nplaces;
+		s->nplaces += r->stagings.v[i].batches;
 	}
-	s->rooms = s->nplaces;
+	s->nshared = s->nplaces;
 	for (int i = 0; i < n; i++)
 		if (buffer_at(s, i)->phase == phase && s->ring_of[i] == NONE &&
 		    buffer_at(s, i)->place == NONE)
@@ -113,9 +113,9 @@ void setting_init(struct arena *a, const struct role_program *r, const struct pl
 		for (int v = 0; s->first[i] != NONE && buffer_at(s, i)->place == NONE && v < s->versions[i] *
 		     copies_of(s, i); v++)
 			s->buffer[s->first[i] + v] = i;
-	for (int i = 0; i < r->rooms.n; i++)
-		for (int v = 0; v < r->rooms.v[i].batches; v++)
-			s->buffer[s->room[i] + v] = stask_at(s, r->rooms.v[i].task)->reads.v[0];
+	for (int i = 0; i < r->stagings.n; i++)
+		for (int v = 0; v < r->stagings.v[i].batches; v++)
+			s->buffer[s->staging[i] + v] = stask_at(s, r->stagings.v[i].task)->reads.v[0];
 }
 
 /* who writes what is read --------------------------------------------------- */

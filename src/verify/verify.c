@@ -115,7 +115,7 @@ static enum err_code check_panels(const struct check *c, const struct role_op *o
 {
 	int64_t bytes = box_bytes(c, &c->r->maps.v[o->u.boxes.map]);
 	int64_t room = o->u.boxes.ring != NONE ? c->r->rings.v[o->u.boxes.ring].slot_bytes :
-		c->r->rooms.v[o->u.boxes.outbox].bytes;
+		c->r->stagings.v[o->u.boxes.outbox].bytes;
 
 	if (o->u.boxes.panels * bytes > room)
 		return fault(c, o->task, "the size of the panels", o->u.boxes.panels * bytes, room);
@@ -184,10 +184,10 @@ static bool thing_at(const struct role_program *r, int n, int64_t *from, int64_t
 		return true;
 	}
 	n -= r->flags.n;
-	if (n >= r->rooms.n)
+	if (n >= r->stagings.n)
 		return false;
-	*from = r->rooms.v[n].offset;
-	*to = *from + r->rooms.v[n].warps * r->rooms.v[n].batches * r->rooms.v[n].bytes;
+	*from = r->stagings.v[n].offset;
+	*to = *from + r->stagings.v[n].warps * r->stagings.v[n].batches * r->stagings.v[n].bytes;
 	return true;
 }
 
@@ -342,7 +342,7 @@ static enum err_code play(struct check *c, int ntiles, const int16_t *trips)
 	for (int i = 0; i < c->r->roles.n; i++)
 		c->done.actions += s.nacts[i] * c->r->cluster;
 	c->done.plays++;
-	code = play_script(c->a, &s, &c->done.remedy, c->e);
+	code = play_script(c->a, &s, &c->done.counterexample, c->e);
 	arena_reset(c->a, mark);
 	return code;
 }
@@ -442,8 +442,8 @@ enum err_code verify(const struct role_program *r, const struct plan *p, int pha
 	struct arena *a, struct verified *out, struct err *e)
 {
 	struct arena_mark mark = arena_mark(a);
-	struct check c = { .a = a, .r = r, .plan = p, .phase = phase, .done = { .remedy =
-		REMEDY_NONE, .complete = true }, .e = e };
+	struct check c = { .a = a, .r = r, .plan = p, .phase = phase, .done = { .counterexample =
+		COUNTEREXAMPLE_NONE, .complete = true }, .e = e };
 	enum err_code code = check_program(&c);
 
 	arena_reset(a, mark);

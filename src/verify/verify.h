@@ -41,7 +41,7 @@ struct verified {
 	int64_t actions;
 	int period;
 	bool complete;			/* else it stopped at VERIFY_ACTIONS */
-	struct remedy remedy;		/* on failure */
+	struct counterexample counterexample;		/* on failure */
 };
 
 /* Does phase `phase` of plan p come out of r? ERR_ILLEGAL with sTasks, iterations and the

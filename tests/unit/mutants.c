@@ -69,7 +69,7 @@ static bool is_chosen(int n, int more)
 /* Has it no meaning on the CPU? */
 static bool is_rule(enum role_do what)
 {
-	return what == DO_PIN || what == DO_ANEW || what == DO_GROUPS_FENCE || what == DO_AT || what == DO_REGISTERS;
+	return what == DO_PIN || what == DO_OPAQUE || what == DO_GROUPS_FENCE || what == DO_AT || what == DO_REGISTERS;
 }
 
 static const char *describe(struct bench *b, const struct role *l, const struct role_op *o,

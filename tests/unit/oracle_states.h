@@ -70,7 +70,7 @@ static inline bool x_touches(const struct act *a)
 
 static inline bool x_shared(const struct explorer *x, int place)
 {
-	return place < x->s->set->rooms;
+	return place < x->s->set->nshared;
 }
 
 /* Rooms are each warp's own: the second warp's come after all places. */
@@ -78,8 +78,8 @@ static inline int x_place(const struct explorer *x, const struct x_warp *v, int 
 {
 	const struct setting *set = x->s->set;
 
-	return !v->number || place < set->shared || place >= set->rooms ? place :
-		set->nplaces + place - set->shared;
+	return !v->number || place < set->nslots || place >= set->nshared ? place :
+		set->nplaces + place - set->nslots;
 }
 
 /* Who wrote a slot or a room. */
@@ -87,14 +87,14 @@ static inline int16_t *x_tag(const struct explorer *x, struct x_state *s, int pl
 {
 	const struct setting *set = x->s->set;
 
-	return &s->tag[place < set->rooms ? place : place - set->nplaces + set->rooms];
+	return &s->tag[place < set->nshared ? place : place - set->nplaces + set->nshared];
 }
 
 /* Does the warp do it, or only the first of its lane? */
 static inline bool x_idle(const struct explorer *x, const struct x_warp *v, const struct act *a)
 {
 	return v->number && (a->kind == ACT_COPY || (a->kind == ACT_STORE &&
-		a->at < x->s->set->shared));
+		a->at < x->s->set->nslots));
 }
 
 /* Does an action of a group of warp w that is under way touch the place? sums: such that
@@ -266,9 +266,9 @@ static inline bool x_private(const struct explorer *x, const struct x_state *s, 
 
 	for (int i = 0; i < x->ncopies && a->kind == ACT_STORES; i++)
 		slot |= s->flying >> i & 1 && x->copy[i].out && x->copy[i].warp == w &&
-			x->copy[i].place < x->s->set->shared;
+			x->copy[i].place < x->s->set->nslots;
 	return (a->kind == ACT_STORES && !slot) || ((a->kind == ACT_WRITE || a->kind == ACT_STORE) &&
-		a->at >= x->s->set->shared && a->at < x->s->set->rooms);
+		a->at >= x->s->set->nslots && a->at < x->s->set->nshared);
 }
 
 /* What a warp does to registers and rooms of its own needs no choice: the sooner, the more is
@@ -449,7 +449,7 @@ static inline bool x_open(struct explorer *x)
 		}
 	}
 	return x->r->roles.n <= X_LANES && x->nbarriers <= X_BARRIERS &&
-		2 * x->s->set->rooms <= X_PLACES && x->s->set->nplaces <= 256;
+		2 * x->s->set->nshared <= X_PLACES && x->s->set->nplaces <= 256;
 }
 
 static inline void x_explore(struct explorer *x)
@@ -459,7 +459,7 @@ static inline void x_explore(struct explorer *x)
 	for (int f = 0; f < x->r->flags.n; f++)
 		for (int i = 0; i < x->r->flags.v[f].depth; i++)
 			first.due[x->first_barrier[f] + i] = x_arrivals(x, f);
-	for (int i = 0; i < x->s->set->shared; i++)
+	for (int i = 0; i < x->s->set->nslots; i++)
 		first.tag[i] = -1;
 	x->seen = calloc(X_STATES, sizeof(*x->seen));
 	x->stack = calloc(X_STATES, sizeof(*x->stack));

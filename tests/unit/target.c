@@ -52,7 +52,7 @@ static const char *const prelude[] = {
 	"#define UNIFORM(x) (x)\n",
 	"#define SET_REGISTERS(how, n) ((void)0)\n",
 	"#define AT(task, iteration) saw(task)\n",
-	"#define anew(x) (x)\n",
+	"#define opaque(x) (x)\n",
 	"#define INFINITE INFINITY\n",
 	"#define max_of(a, b) ((a) > (b) ? (a) : (b))\n",
 	"#define min_of(a, b) ((a) < (b) ? (a) : (b))\n",

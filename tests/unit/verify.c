@@ -216,7 +216,7 @@ static void try_all_states(struct bench *b, struct tally *t, const char *what)
 	struct script s;
 	struct walk w;
 	bool strict;
-	struct remedy remedy;
+	struct counterexample counterexample;
 	enum verdict v;
 	const char *why;
 	struct err e;
@@ -234,7 +234,7 @@ static void try_all_states(struct bench *b, struct tally *t, const char *what)
 		arena_reset(&b->arena, mark);
 		return;
 	}
-	code = play_script(&b->arena, &s, &remedy, &e);
+	code = play_script(&b->arena, &s, &counterexample, &e);
 	v = explore(&s, &why, &states);
 	t->refused += code && v == X_WRONG;
 	t->harmless += !code && v == X_GOOD;

@@ -2,9 +2,9 @@
  * element, as a causal mask. Turns in which no axis ends, though the program asks, are whole.
  *
  * Most turns of a loop are such, and asking costs them as much as computing. So a steady loop gets
- * a condition on its turn (role.h, region.clear) under which all of that holds for all elements of
- * the turn's sTasks: what was marked here, NUM_WHOLE or a `where` that is clear; and another one
- * under which NUM_WHOLE holds. Printers write the turns that are clear first, without what is marked,
+ * a condition on its turn (role.h, region.unmasked) under which all of that holds for all elements of
+ * the turn's sTasks: what was marked here, NUM_INTERIOR or a `where` that is clear; and another one
+ * under which NUM_INTERIOR holds. Printers write the turns that are clear first, without what is marked,
  * then those that are whole, and then all that are left. They are found by the bounds of what is
  * compared over the tile, so a turn may be missed, but none is too many. */
 #include "lower/body/body.h"
@@ -27,8 +27,8 @@ void body_clear_begin(struct body *c, int loop)
 
 void body_clear_end(struct body *c, struct role_op *o)
 {
-	o->u.region.clear = c->clear && !num_is(c->clear, 1) ? c->clear : NULL;
-	o->u.region.whole = o->u.region.clear && !num_is(c->whole, 1) && !num_among(c->whole, c->clear) ?
+	o->u.region.unmasked = c->clear && !num_is(c->clear, 1) ? c->clear : NULL;
+	o->u.region.interior = o->u.region.unmasked && !num_is(c->whole, 1) && !num_has_conjunct(c->whole, c->clear) ?
 		c->whole : NULL;
 	c->clear = NULL;
 }
@@ -36,7 +36,7 @@ void body_clear_end(struct body *c, struct role_op *o)
 /* The turns so marked are clear only if this holds, which knows the turn, but not the element. */
 static void ask(struct body *c, const struct num *when)
 {
-	if (!num_among(c->clear, when))
+	if (!num_has_conjunct(c->clear, when))
 		c->clear = NUM2(BOTH, c->clear, when);
 }
 
@@ -44,7 +44,7 @@ static void ask(struct body *c, const struct num *when)
 static void ask_end(struct body *c, const struct num *when)
 {
 	ask(c, when);
-	if (!num_among(c->whole, when))
+	if (!num_has_conjunct(c->whole, when))
 		c->whole = NUM2(BOTH, c->whole, when);
 }
 
@@ -59,7 +59,7 @@ static const struct num *first_of(struct body *c, const struct stask *s, const s
 		int64_t tiles = extent_tiles(&c->g->extents, l->axis[i]);
 		const struct num *at;
 
-		if (l->axis[i] != axis || (shape->whole >> axis & 1)) {
+		if (l->axis[i] != axis || (shape->full_axes >> axis & 1)) {
 			below *= tiles;
 			continue;
 		}
@@ -74,7 +74,7 @@ static bool axis_bounds(struct body *c, const struct stask *s, const struct shap
 	struct bounds *out)
 {
 	const struct axis *a = &c->p->axes.v[axis];
-	bool whole = shape->whole >> axis & 1;
+	bool whole = shape->full_axes >> axis & 1;
 
 	out->least = first_of(c, s, shape, axis);
 	out->most = ADD(out->least, N(c, (whole ? a->size : c->g->extents.tile[axis]) - 1));
@@ -88,7 +88,7 @@ const struct num *body_clear_end_of(struct body *c, const struct stask *s, const
 		return inside;
 	ask_end(c, NUM2(LE, ADD(first_of(c, s, shape, axis), N(c, c->g->extents.tile[axis])), N(c,
 		c->p->axes.v[axis].size)));
-	return num_whole(c->a, inside);
+	return num_mark_interior(c->a, inside);
 }
 
 const struct num *body_clear_index(struct body *c, const struct stask *s, const struct shape2 *shape,
@@ -109,7 +109,7 @@ const struct num *body_clear_index(struct body *c, const struct stask *s, const 
 	}
 	ask_end(c, NUM2(LE, N(c, 0), least));
 	ask_end(c, NUM2(LT, most, N(c, size)));
-	return num_whole(c->a, within);
+	return num_mark_interior(c->a, within);
 }
 
 /* Of a whole number that is made of indices and constants by sums. */

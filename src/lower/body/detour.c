@@ -120,7 +120,7 @@ enum err_code body_detour(struct body *c, const struct kentry *x, int node, int 
 	else
 		TRY(body_node_frag(c, s, node, &f, e));
 	from = arg != NONE ? &c->k->node_shape[arg] : &c->k->carry_shape[carry];
-	*out = val_guard(c, body_inside(c, s, to, &f, from->whole & ~to->whole), val_shared(c, type,
+	*out = val_guard(c, body_inside(c, s, to, &f, from->full_axes & ~to->full_axes), val_shared(c, type,
 		body_kept_as(type), body_scratch(c, s, at->at, from, to)), val_const(c, DT_I32, 0));
 	return OK;
 }

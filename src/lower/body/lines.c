@@ -129,7 +129,7 @@ static enum err_code take(struct body *c, const struct kentry *x, int node, cons
 	TRY(body_node(c, s, node, &to, e));
 	if (op_class(n->op) == CLASS_REDUCE)
 		c->at_hand[n->ref] = N(c, 0);
-	step.value = val_guard(c, body_inside(c, s, &f->over, to, room->whole & ~f->over.whole),
+	step.value = val_guard(c, body_inside(c, s, &f->over, to, room->full_axes & ~f->over.full_axes),
 		val_shared(c, n->type, body_kept_as(n->type), body_scratch(c, s, 0, room, &f->over)),
 		val_const(c, DT_I32, 0));
 	stand_at_fragment(c);

@@ -16,7 +16,7 @@ static struct shape2 shape_of(const struct fetched *x, int arg)
 {
 	const struct sync_product *p = x->p;
 	struct shape2 v = { .nrow = arg ? p->at.ncol : p->at.nrow, .ncol = p->along.nrow,
-		.rows = arg ? p->at.cols : p->at.rows, .cols = p->along.rows, .whole = p->at.whole };
+		.rows = arg ? p->at.cols : p->at.rows, .cols = p->along.rows, .full_axes = p->at.full_axes };
 
 	for (int i = 0; i < v.nrow; i++) {
 		v.row[i] = arg ? p->at.col[i] : p->at.row[i];
@@ -91,7 +91,7 @@ static enum err_code fetch(const struct fetched *x, int arg, struct frag_at *out
 	*out = (struct frag_at){ step_frag(x, arg), 0 };
 	c->layout = out->frag->layout;
 	c->step = x->steps > 1 ? x->depth : 0;
-	inside = body_inside(c, x->s, &v, &all, contracted(x) | (r->shape.whole & ~x->p->at.whole));
+	inside = body_inside(c, x->s, &v, &all, contracted(x) | (r->shape.full_axes & ~x->p->at.full_axes));
 	address = body_ring_address(c, x->s, r, &v);
 	c->layout = NULL;
 	c->step = 0;

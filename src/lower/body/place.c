@@ -233,7 +233,7 @@ const struct shape2 *body_value_shape(const struct body *c, const struct buffer 
 
 static bool is_whole(const struct shape2 *shape, int axis)
 {
-	return shape && (shape->whole >> axis & 1);
+	return shape && (shape->full_axes >> axis & 1);
 }
 
 const struct num *body_lo(struct body *c, const struct stask *s, const struct shape2 *shape,

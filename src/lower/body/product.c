@@ -37,7 +37,7 @@ static enum err_code find_first_step(struct body *c, const struct stask *s, cons
 	for (int i = 0; i < b->naxes; i++) {
 		int axis = b->axis[i];
 
-		if (!(o->ring->shape.whole >> axis & 1) || !program_axis_bound(c->p, s->loop, axis))
+		if (!(o->ring->shape.full_axes >> axis & 1) || !program_axis_bound(c->p, s->loop, axis))
 			continue;
 		if ((!o->k_major && !o->ring->shape.nrow) ||
 		    (o->k_major ? o->ring->shape.col[0] : o->ring->shape.row[0]) != axis ||
@@ -208,7 +208,7 @@ static enum err_code find_begin(struct body *c, const struct stask *s, const str
 			*begin = ADD(*begin, N(c, extent * s->part));
 			inner /= s->parts;
 		}
-		if (own && (r->shape.whole & ~result->whole) >> axis & 1 &&
+		if (own && (r->shape.full_axes & ~result->full_axes) >> axis & 1 &&
 		    tile < c->p->axes.v[axis].size) {
 			TRY(check_piece(c, s, o, b, axis, e));
 			TRY(check_begin(c, s, o, b, axis, extent / inner * tile, e));

@@ -32,7 +32,7 @@ static enum err_code argument(struct body *c, const struct kentry *x, const stru
 static const struct val *guarded(struct body *c, const struct kentry *x, const struct node *n,
 	const struct fold *f, const struct frag *over, const struct val *value)
 {
-	struct shape2 along = { .rows = 1, .cols = 1, .whole = f->over.whole };
+	struct shape2 along = { .rows = 1, .cols = 1, .full_axes = f->over.full_axes };
 	struct frag part = *over;
 
 	if (f->way == FOLD_COLUMNS) {

@@ -192,7 +192,7 @@ static void put_panels(struct body *c, const struct outbox *o, int buffer, struc
 	struct role_op *op;
 
 	body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, from.version);
-	body_touch(c, TOUCH_WRITE, TOUCH_ROOM, (int)(o - c->k->outboxes.v), o->batches);
+	body_touch(c, TOUCH_WRITE, TOUCH_STAGING, (int)(o - c->k->outboxes.v), o->batches);
 	op = body_op(c, DO_PUT_PANELS);
 	op->u.panels.from = from;
 	op->u.panels.batch = o->batch;
@@ -236,7 +236,7 @@ static void store_panels(struct body *c, const struct kentry *x, const struct no
 	put_panels(c, o, buffer, from);
 	body_fence(c, "the copy engine reads it");
 	body_warp_sync(c, "all of the warp's rows are there");
-	body_touch(c, TOUCH_READ, TOUCH_ROOM, (int)(o - c->k->outboxes.v), o->batches);
+	body_touch(c, TOUCH_READ, TOUCH_STAGING, (int)(o - c->k->outboxes.v), o->batches);
 	store_batch(c, stask_of(c, x), n, shape, o, V(c, VAR_TO, NONE), has_rows(c, from.frag, o));
 	body_leave(c, outer);
 }

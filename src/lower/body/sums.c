@@ -36,9 +36,9 @@ static void find_along(const struct body *c, const struct stask *s, struct sync_
 		p->along.row[p->along.nrow++] = axes[i];
 		p->along.rows *= bound ? c->g->extents.tile[axes[i]] : c->p->axes.v[axes[i]].size;
 		if (!bound)
-			p->along.whole |= (uint64_t)1 << axes[i];
+			p->along.full_axes |= (uint64_t)1 << axes[i];
 	}
-	p->at.whole |= p->along.whole;
+	p->at.full_axes |= p->along.full_axes;
 }
 
 /* Of the steps those that are within the ends of what is contracted. */
@@ -51,7 +51,7 @@ static const struct num *steps_inside(struct body *c, const struct stask *s,
 		int axis = p->along.row[i];
 		int64_t size = c->p->axes.v[axis].size;
 
-		if (!(p->along.whole >> axis & 1) && size % c->g->extents.tile[axis])
+		if (!(p->along.full_axes >> axis & 1) && size % c->g->extents.tile[axis])
 			all = NUM2(BOTH, all, NUM2(LT, ADD(body_lo(c, s, &p->at, axis), body_local(c, s,
 				&p->at, axis)), N(c, size)));
 	}
@@ -87,7 +87,7 @@ static enum err_code operand(struct body *c, const struct stask *s,
 	r = ring_of(c, buffer);
 	TRY(body_one_piece(c, s, r, e));
 	body_touch_ring(c, s, buffer);
-	*out = val_guard(c, body_inside(c, s, &p->at, &side, r->shape.whole & ~p->at.whole),
+	*out = val_guard(c, body_inside(c, s, &p->at, &side, r->shape.full_axes & ~p->at.full_axes),
 		val_shared(c, b->type, b->type, body_ring_address(c, s, r, &p->at)),
 		val_const(c, DT_I32, 0));
 	return OK;

@@ -203,7 +203,7 @@ enum err_code body_task(struct body *c, const struct kentry *x, int class,
 	VEC_PUSH(c->a, &task->u.let.v, ((struct role_let){ s->loop == NONE ? VAR_T : VAR_I, s->loop,
 		NULL }));
 	if (is_around_loop(c, s) || is_short_of_registers(c, s))
-		body_op(c, DO_ANEW);
+		body_op(c, DO_OPAQUE);
 	slots(c, x);
 	body_flag_waits(c, x);
 	if (x->waits_groups) {

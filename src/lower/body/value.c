@@ -90,7 +90,7 @@ enum err_code body_from_ring_as(struct body *c, const struct kentry *x, const st
 
 	TRY(body_shape_frag(c, s, shape, c->g->buffers.v[r->buffer].type, &f, e));
 	/* a tile that reaches beyond the end of an axis of which the ring has all */
-	*out = val_guard(c, body_inside(c, s, shape, &f, r->shape.whole & ~shape->whole),
+	*out = val_guard(c, body_inside(c, s, shape, &f, r->shape.full_axes & ~shape->full_axes),
 		body_in_ring(c, x, r, shape), val_const(c, DT_I32, 0));
 	return OK;
 }
@@ -304,7 +304,7 @@ enum err_code body_element(struct body *c, const struct kentry *x, int node,
 		TRY(body_operand(c, x, node, n->arg[i], &v->arg[i], e));
 	if (n->op == OP_CAST ? !can_cast(n->type) : !has_form(n))
 		return body_not_lowered(n, e);
-	v->clear = n->op == OP_WHERE && body_clear_where(c, stask_of(c, x), node);
+	v->unmasked = n->op == OP_WHERE && body_clear_where(c, stask_of(c, x), node);
 	*out = v;
 	return OK;
 }

@@ -15,7 +15,7 @@ bool shape_alike(const struct shape2 *to, const struct shape2 *from)
 	for (int i = 0; i < from->nrow + from->ncol; i++) {
 		int axis = i < from->nrow ? from->row[i] : from->col[i - from->nrow];
 
-		if ((to->whole ^ from->whole) >> axis & 1)
+		if ((to->full_axes ^ from->full_axes) >> axis & 1)
 			return false;
 	}
 	return (!from->nrow || same_axes(to->row, to->nrow, from->row, from->nrow)) &&

@@ -35,7 +35,7 @@ static bool lies_as(const struct kernel *k, const struct shape2 *to, const struc
 	int axis)
 {
 	uint64_t either = in_one_tile(k);
-	struct shape2 left = { .whole = (over->whole & ~either) | (to->whole & either) };
+	struct shape2 left = { .full_axes = (over->full_axes & ~either) | (to->full_axes & either) };
 
 	left.nrow = without(over->row, over->nrow, axis, left.row);
 	left.ncol = without(over->col, over->ncol, axis, left.col);
@@ -45,7 +45,7 @@ static bool lies_as(const struct kernel *k, const struct shape2 *to, const struc
 /* Is the axis all that the side has, and as much of it as is gone along? */
 static bool fits(const struct kernel *k, struct fold *f, const struct shape2 *over, int axis)
 {
-	bool whole = over->whole & bit(axis);
+	bool whole = over->full_axes & bit(axis);
 
 	if (whole != f->whole && !(in_one_tile(k) & bit(axis)))
 		return false;
@@ -89,7 +89,7 @@ static bool reduces_in_registers(const struct kernel *k, const struct node *n,
 	if (!f->shared || !beside(to, n->ref, f->whole ? g->program->axes.v[n->ref].size :
 	    g->extents.tile[n->ref], &over))
 		return false;
-	over.whole = f->whole ? to->whole | bit(n->ref) : to->whole & ~bit(n->ref);
+	over.full_axes = f->whole ? to->full_axes | bit(n->ref) : to->full_axes & ~bit(n->ref);
 	return fits(k, f, &over, n->ref);
 }
 
@@ -115,7 +115,7 @@ void fold_of(const struct kernel *k, const struct stask *s, int node, struct fol
 		return;
 	out->way = FOLD_LINES;
 	out->over = *to;
-	out->over.whole = out->whole ? to->whole | bit(n->ref) : to->whole & ~bit(n->ref);
+	out->over.full_axes = out->whole ? to->full_axes | bit(n->ref) : to->full_axes & ~bit(n->ref);
 }
 
 const struct shape2 *fold_room(const struct kernel *k, int node, const struct fold *f)

@@ -46,7 +46,7 @@ static bool in_runs(const struct kernel *k, const struct stask *s, const struct 
 	int64_t run)
 {
 	int64_t sizes[] = { r->shape.cols, lower_ring_part(s, r).cols, r->panel_cols,
-		r->shape.whole >> axis & 1 ? 0 : k->plan->graph->extents.tile[axis] };
+		r->shape.full_axes >> axis & 1 ? 0 : k->plan->graph->extents.tile[axis] };
 
 	for (int i = 0; i < LEN(sizes); i++)
 		if (sizes[i] % run)

@@ -210,7 +210,7 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 	bool engine = t->rank <= k->target->shared.box_rank;
 	int64_t stride;
 
-	*s = (struct shape2){ .rows = 1, .cols = 1, .whole = k->node_shape[b->node].whole };
+	*s = (struct shape2){ .rows = 1, .cols = 1, .full_axes = k->node_shape[b->node].full_axes };
 	if (!t->rank)
 		return false;
 	stride = dtype_bits(t->type) * p->axes.v[t->dim[t->rank - 1]].size;

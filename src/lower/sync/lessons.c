@@ -98,7 +98,7 @@ static bool hold_back(struct kernel *k, const struct flag *f)
 	return held;
 }
 
-bool lessons_add(struct kernel *k, const struct remedy *r)
+bool lessons_add(struct kernel *k, const struct counterexample *r)
 {
 	const struct flag *f = r->mistaken == NONE ? NULL : &k->flags.v[r->mistaken];
 
