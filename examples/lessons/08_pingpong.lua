@@ -74,7 +74,7 @@ $(us(pingpong.seconds)), II $(pingpong.ii) against $(step.ii) in step; the bound
     answer = "100 * (1 - pingpong.seconds / no_turns().seconds)",
     because = [[
 In the model nothing, or less: lanes that are told nothing are out of step already. On a device the order is nobody's promise,
-and a wait costs little. An H200 took 1.69 ms without turns and 1.72 ms with them, for 8192 queries (tests/perf/sweep-h200.lua).
+and a wait costs little. An H200 took 1.69 ms without turns and 1.72 ms with them, for 8192 queries (tests/perf/sweep-h200.jsonl).
 It took 1.69 ms in the order of the program, too, without turns: its lanes drift further apart than the model's, and hide nearly
 all of the softmax. What brings the gain is that the lanes are apart.]]},
   {claim = "the turns are worth little", that = "math.abs(1 - pingpong.seconds / no_turns().seconds) < 0.03"},

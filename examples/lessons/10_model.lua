@@ -9,7 +9,7 @@ return mr.lesson{
 All numbers so far came from a model. It has a few dozen numbers of the device, and rules for queues, latencies and power. Where
 is it wrong, and by how much?
 
-Here are four plans, and what an H200 SXM of 700 W took for them in November 2026. The times are from tests/perf/sweep-h200.lua,
+Here are four plans, and what an H200 SXM of 700 W took for them in November 2026. The times are from tests/perf/sweep-h200.jsonl,
 where 177 plans stand with theirs: medians of steady runs on random data. The first three are attention by two lanes: in the
 order of the program; products first; and the same in turns. The fourth is a matrix product.]]},
   {code = [[

@@ -2,10 +2,11 @@
 . tests/lib.sh
 
 cat >"$T/rows.lua" <<'L'
+local json = require "millrace.json"
 local function row(family, name, plan, factor)
   local tl = plan:simulate{events = 0}
-  return ("{family=%q, name=%q, ms=%.9g, cycles=%d, clock_hz=%.9g, script=[==[\n%s]==]},"):format(family, name,
-    tl.seconds * 1e3 * factor, tl.cycles, tl.clock_hz, plan:script())
+  return json.encode{family = family, name = name, ms = tl.seconds * 1e3 * factor, cycles = tl.cycles, clock_hz = tl.clock_hz,
+    script = plan:script()}
 end
 local function gemm(group)
   local plan = mr.load_plan("gemm_cooperative", mr.examples.gemm{m = 4096, n = 4096, k = 1024})
@@ -13,11 +14,9 @@ local function gemm(group)
   return plan
 end
 -- as predicted; a fifth less; and, in a family of two, the better one measured as the worse
-print "return {"
 print(row("one", "right", gemm(8), 1))
 print(row("two", "slow", mr.load_plan("attention_serial"), 0.8))
 print(row("two", "fast", mr.load_plan("attention_overlap"), 1.6))
-print "}"
 L
 "$MILLRACE" "$T/rows.lua" >"$T/rows" || exit 1
 "$MILLRACE" tests/perf/sweep.lua judge "$T/rows" >"$T/out" 2>&1
@@ -49,6 +48,6 @@ judges() {
 	}'
 	t_is "... and is as near as it was: $(tail -n 1 "$T/out")" $? 0
 }
-judges sweep-h200.lua '3.8 5.2 2.6 91'
-judges unseen-h200.lua '3.8 5.2 2.6 88'
+judges sweep-h200.jsonl '3.8 5.2 2.6 91'
+judges unseen-h200.jsonl '3.8 5.2 2.6 88'
 t_done

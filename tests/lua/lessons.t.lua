@@ -3,7 +3,7 @@
 local mr = require "millrace"
 local core = require "millrace.core"
 local dir = arg[0]:match "^(.*/)" or "./"
-local tap = dofile(dir .. "tap.lua")
+local tap, measured = dofile(dir .. "tap.lua"), dofile(dir .. "../perf/measured.lua")
 local ok, is, like = tap.ok, tap.is, tap.like
 
 local WIDTH <const> = 78
@@ -78,7 +78,7 @@ end
 
 -- What lesson 10 has as measured, of the plans that it has
 local rows = {}
-for _, r in ipairs(dofile(dir .. "../perf/sweep-h200.lua")) do rows[r.family .. ", " .. r.name] = r end
+for _, r in ipairs(measured.plans(measured.sweep)) do rows[r.family .. ", " .. r.name] = r end
 local _, env = names.model:pages{}
 local of = {serial = "attention 128, 8192 keys, 128x128w2 ser", overlap = "attention 128, 8192 keys, 128x128w2 ov",
   pingpong = "attention 128, 8192 keys, 128x128w2 pp", gemm = "gemm 8192x8192x8192, 128x256w2s4"}

@@ -1,7 +1,8 @@
 -- tl:proof(): a bound that no simulation is below, reasons that make it, and eases that are solved again.
 local mr = require "millrace"
 local core = require "millrace.core"
-local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
+local dir = arg[0]:match "^(.*/)" or "./"
+local tap, measured = dofile(dir .. "tap.lua"), dofile(dir .. "../perf/measured.lua")
 local ok, is, near, like = tap.ok, tap.is, tap.near, tap.like
 local h200 = mr.device "h200"
 
@@ -49,7 +50,7 @@ local function check(name, plan)
   worst = math.max(worst, p.gap)
 end
 local n = 0
-for _, row in ipairs(dofile(mr.home .. "/tests/perf/sweep-h200.lua")) do
+for _, row in ipairs(measured.plans(measured.sweep)) do
   n = n + 1
   check(row.family .. " " .. row.name, assert(load(row.script))())
 end
@@ -231,7 +232,7 @@ like(r.why(), "^loop over k: .*\nother tile shapes: none of %d+ can be under", "
 local good, err = pcall(tl.proof, 1)
 ok(not good, "a number is no timeline")
 like(err, "proof: timeline expected", "  and is told so")
-for _, row in ipairs(dofile(mr.home .. "/tests/perf/sweep-h200.lua")) do
+for _, row in ipairs(measured.plans(measured.sweep)) do
   if row.name == "128x128t2s6" then
     p = assert(load(row.script))():simulate{events = 0}:proof()
     break

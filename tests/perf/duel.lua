@@ -2,7 +2,7 @@
 --
 --   millrace tests/perf/duel.lua [PATTERN [I N]]
 --
--- On the attached device, for each family of sweep-h200.lua whose name has PATTERN (Lua), or the I-th of N parts of them, from 0:
+-- On the attached device, for each family of sweep-h200.jsonl whose name has PATTERN (Lua), or the I-th of N parts of them, from 0:
 -- a measured search, afresh; then its answer is raced against the three fastest other plans of the family, and once more, longer,
 -- against the best of them alone: the best of three would be who was lucky. Further shapes of products have the plans of
 -- all families of products, the three that the model likes best. Prints a line of each: ms of the answer, of the best other,
@@ -14,10 +14,10 @@ local OTHERS <const> = 3
 local more = {{m=5120, n=5120, k=5120}, {m=333, n=4096, k=4096}}
 
 local pattern, part, parts = arg[1] or "", tonumber(arg[2] or 0), tonumber(arg[3] or 1)
-local folder = arg[0]:match "^(.*/)" or "./"
+local measured = dofile((arg[0]:match "^(.*/)" or "./") .. "measured.lua")
 
 local families, names = {}, {}
-for _, row in ipairs(dofile(folder .. "sweep-h200.lua")) do
+for _, row in ipairs(measured.plans(measured.sweep)) do
   local name = row.family
   if not families[name] then families[name], names[#names + 1] = {}, name end
   table.insert(families[name], row)

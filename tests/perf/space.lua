@@ -7,8 +7,8 @@
 --
 -- The space: all plans of which kernels come that mr.search comes to with each of the tiles in turn, or one of EVERY N
 -- of them, by predicted time. `list` prints how many there are and the best. `measure` runs on the attached device what the
--- store (MILLRACE_STORE) and spaces-h200.lua do not have yet, as mr.search does, but all of it; Ctrl-C keeps what there is.
--- `save` prints what both have as an entry of that file. `curve` needs no device: of these rows it prints the best time
+-- store (MILLRACE_STORE) and spaces-h200.csv do not have yet, as mr.search does, but all of it; Ctrl-C keeps what there is.
+-- `save` prints what both have as lines of that file. `curve` needs no device: of these rows it prints the best time
 -- found after so many trials, as a share of the best of all (1 is the best plan itself):
 --
 --   random     plans in random order: the mean of so many seeds, and the worst of ten of them
@@ -26,7 +26,7 @@ local mr = require "millrace"
 local core = require "millrace.core"
 local measure = require "millrace.measure"
 local folder <const> = arg[0]:match "^(.*/)" or "./"
-local table_server = dofile(folder .. "table_server.lua")
+local table_server, measured_lists = dofile(folder .. "table_server.lua"), dofile(folder .. "measured.lua")
 
 local KIND <const> = "space"
 
@@ -126,23 +126,22 @@ local function short_hash(script) return core.hash(script):sub(1, 12) end
 
 -- Of these plans, by script: {status=, ms=} of the store, or else of the file.
 local function rows_of(list)
-  local rows, saved = known_rows(), {}
-  for hash, text in (dofile(folder .. "spaces-h200.lua")[title] or ""):gmatch "(%x+) (%S+)" do
-    local ms = tonumber(text)
-    saved[hash] = {ms = ms, status = ms and "ok" or text}
+  local rows, saved = known_rows(), measured_lists.space(measured_lists.spaces, title)
+  for _, c in ipairs(list) do
+    local ms = saved[short_hash(c.script)]
+    if ms and not rows[c.script] then
+      rows[c.script] = ms == "spills" and {status = ms} or {ms = ms, status = "ok"}
+    end
   end
-  for _, c in ipairs(list) do rows[c.script] = rows[c.script] or saved[short_hash(c.script)] end
   return rows
 end
 
 local function save(list)
   local rows = rows_of(list)
-  print(('  ["%s"] = [['):format(title))
   for _, c in ipairs(list) do
     local row = rows[c.script]
-    if row then print(("%s %s"):format(short_hash(c.script), row.ms and ("%.5f"):format(row.ms) or row.status)) end
+    if row then print(("%s,%s,%s"):format(title, short_hash(c.script), row.ms and ("%.5f"):format(row.ms) or row.status)) end
   end
-  print "]],"
 end
 
 local function measure_all(list)

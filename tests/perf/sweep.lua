@@ -4,14 +4,16 @@
 --   millrace tests/perf/sweep.lua measure FOLDER FILE   runs them, and writes FILE
 --   millrace tests/perf/sweep.lua judge FILE            predicts them anew, and compares
 --
--- I and N: the I-th of N parts of the plans, from 0, for several processes. FILE is a list in Lua,
--- {family=, name=, ms=, cycles=, clock_hz=, script=} of each plan: the median of a pass, and of a
--- traced run the cycles of the EU that ends last, less what stamps add, and its clock; `script` makes
--- the plan. A family is one program at one size. `judge` prints of each how far the predicted times are
+-- I and N: the I-th of N parts of the plans, from 0, for several processes. FILE has a line of JSON for
+-- each plan, as measured.lua reads it: family, name, ms (the median of a pass); from a traced run the cycles
+-- of the EU that ends last, less what stamps add, and its clock; the script that makes the plan.
+-- A family is one program at one size. `judge` prints of each how far the predicted times are
 -- off (median and worst), of the pairs that were measured more than 3 % apart how many are in the right
 -- order, and what the plan that the model likes best takes over the best one measured; and the median
 -- errors of cycles and of clocks alone. Searched plans take a minute each to make.
 local mr = require "millrace"
+local json = require "millrace.json"
+local measured = dofile((arg[0]:match "^(.*/)" or "./") .. "measured.lua")
 
 local device = mr.device "h200"
 
@@ -181,12 +183,15 @@ function commands.measure(folder, name)
     if script then
       local k = mr.load_plan(path(folder, i)):compile{target="cuda"}
       local ms, ok, tl = k:bench{seconds=0.2}.ms, pcall(k.trace, k, {seconds=0.05})
-      rows[#rows + 1] = ("{family=%q, name=%q, ms=%.5f,%s script=[==[\n%s]==]},"):format(x.family, x.name, ms,
-        ok and (" cycles=%.0f, clock_hz=%.4g,"):format(tl.cycles / (1 + math.max(tl.overhead, 0)), tl.clock_hz) or "",
-        script)
+      local row = {family=x.family, name=x.name, ms=tonumber(("%.5f"):format(ms)), script=script}
+      if ok then
+        row.cycles = math.tointeger(tl.cycles // (1 + math.max(tl.overhead, 0)))
+        row.clock_hz = tonumber(("%.4g"):format(tl.clock_hz))
+      end
+      rows[#rows + 1] = json.encode(row)
     end
   end
-  write(name, "return {\n" .. table.concat(rows, "\n") .. "\n}\n")
+  write(name, table.concat(rows, "\n") .. "\n")
   print(#rows .. " plans")
 end
 
@@ -225,7 +230,7 @@ end
 
 function commands.judge(name)
   local families, order, cycles, clocks, all, right, pairs = {}, {}, {}, {}, {}, 0, 0
-  for i, x in ipairs(assert(loadfile(name))()) do
+  for i, x in ipairs(measured.plans(name)) do
     local tl = assert(load(x.script))():simulate{events=0}
     x.predicted = tl.seconds * 1e3
     all[i] = off(x.predicted, x.ms)
