@@ -1,4 +1,4 @@
-/* golden.h - texts that are kept in files below tests/: BLESS=1 writes them anew. */
+/* golden.h - texts that are kept in files below tests/; with BLESS=1 in the environment they are written again. */
 #ifndef GOLDEN_H
 #define GOLDEN_H
 
@@ -9,6 +9,21 @@
 #include "tests/tap.h"
 
 enum { GOLDEN_MAX = 1 << 18 };
+
+/* Prints what `diff` says of the file and the text, at most 60 lines. */
+static inline void golden_difference(const char *path, const char *text)
+{
+	char command[512];
+	FILE *diff;
+
+	fflush(stdout);
+	snprintf(command, sizeof(command), "diff -u --label '%s' --label got '%s' - | head -n 60 | sed 's/^/# /'", path, path);
+	diff = popen(command, "w");
+	if (!diff)
+		return;
+	fputs(text, diff);
+	pclose(diff);
+}
 
 /* A check: the text is that of tests/FOLDER/FILE.txt. `name`: what it is called. */
 static inline void golden_is(const char *name, const char *folder, const char *file, const char *text)
@@ -31,7 +46,7 @@ static inline void golden_is(const char *name, const char *folder, const char *f
 	want[n] = '\0';
 	snprintf(what, sizeof(what), "%s is as in tests/%s/%s.txt", name, folder, file);
 	if (!ok(strcmp(text, want) == 0, what))
-		printf("# got:\n%s", text);
+		golden_difference(path, text);
 }
 
 #endif

@@ -2,8 +2,8 @@
 local tap = {}
 local run, failed = 0, 0
 
--- The line of the test file that called.
-local function place()
+-- The line of the test file that called, as "file:line".
+local function caller_location()
   for level = 3, 20 do
     local info = debug.getinfo(level, "Sl")
     if not info then return "?" end
@@ -17,13 +17,13 @@ local function comment(text)
   print("# " .. tostring(text):gsub("\n", "\n# "))
 end
 
--- The further arguments are told if the check fails.
+-- The further arguments are printed if the check fails.
 function tap.ok(good, what, ...)
   run = run + 1
   print(("%s %d - %s"):format(good and "ok" or "not ok", run, what))
   if good then return true end
   failed = failed + 1
-  comment("failed at " .. place())
+  comment("failed at " .. caller_location())
   for _, text in ipairs {...} do comment(text) end
   return false
 end
@@ -50,6 +50,38 @@ function tap.refuses(code, message, what)
   local good, got = pcall(chunk)
   return tap.ok(not good and got == message, what or message, "  got: " .. tostring(got),
     " want: " .. message)
+end
+
+local function read_all(path)
+  local file = io.open(path)
+  if not file then return nil end
+  local text = file:read "a"
+  file:close()
+  return text
+end
+
+local function write_all(path, text)
+  local file = assert(io.open(path, "w"))
+  assert(file:write(text))
+  file:close()
+end
+
+-- What `diff` says of a golden file and the text, at most 60 lines.
+local function difference(path, text)
+  local got = os.tmpname()
+  write_all(got, text)
+  local pipe = io.popen(("diff -u --label '%s' --label got '%s' '%s' 2>&1 | head -n 60"):format(path,
+    read_all(path) and path or "/dev/null", got))
+  local lines = pipe:read "a"
+  pipe:close()
+  os.remove(got)
+  return (lines:gsub("\n$", ""))
+end
+
+-- The text is that of the file. With BLESS=1 in the environment the file is written first.
+function tap.golden(path, text, what)
+  if os.getenv "BLESS" or os.getenv "MILLRACE_GOLD" then write_all(path, text) end
+  return read_all(path) == text and tap.ok(true, what) or tap.ok(false, what, difference(path, text))
 end
 
 function tap.done_testing()
