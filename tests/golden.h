@@ -13,11 +13,11 @@ enum { GOLDEN_MAX = 1 << 18 };
 /* Prints what `diff` says of the file and the text, at most 60 lines. */
 static inline void golden_difference(const char *path, const char *text)
 {
-	char command[512];
+	char command[1024];
 	FILE *diff;
 
 	fflush(stdout);
-	snprintf(command, sizeof(command), "diff -u --label '%s' --label got '%s' - | head -n 60 | sed 's/^/# /'", path, path);
+	snprintf(command, sizeof(command), "diff -u '%s' - | head -n 60 | sed 's/^/# /'", path);
 	diff = popen(command, "w");
 	if (!diff)
 		return;
