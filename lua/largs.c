@@ -5,7 +5,7 @@
 
 /* arguments -------------------------------------------------------------- */
 
-bool is_whole(lua_State *L, int idx, int64_t *out)
+bool is_integer(lua_State *L, int idx, int64_t *out)
 {
 	int exact = 0;
 
@@ -15,13 +15,13 @@ bool is_whole(lua_State *L, int idx, int64_t *out)
 	return exact;
 }
 
-int64_t check_whole(lua_State *L, int idx, const char *what, const char *name, int64_t lo,
+int64_t check_integer(lua_State *L, int idx, const char *what, const char *name, int64_t lo,
 	int64_t hi)
 {
 	char got[SHOW_MAX];
 	int64_t v;
 
-	if (is_whole(L, idx, &v) && v >= lo && v <= hi)
+	if (is_integer(L, idx, &v) && v >= lo && v <= hi)
 		return v;
 	show(L, idx, got);
 	if (lo == INT64_MIN && hi == INT64_MAX)
@@ -114,12 +114,12 @@ static bool option_get(lua_State *L, int idx, const char *name)
 	return false;
 }
 
-bool option_whole(lua_State *L, int idx, const char *what, const char *name, int64_t lo,
+bool option_integer(lua_State *L, int idx, const char *what, const char *name, int64_t lo,
 	int64_t hi, int64_t *out)
 {
 	if (!option_get(L, idx, name))
 		return false;
-	*out = check_whole(L, -1, what, name, lo, hi);
+	*out = check_integer(L, -1, what, name, lo, hi);
 	lua_pop(L, 1);
 	return true;
 }
@@ -220,7 +220,7 @@ void check_tiling(lua_State *L, int idx, const char *what, const struct program 
 		int axis = check_axis_key(L, lua_gettop(L) - 1, what, p);
 
 		snprintf(name, sizeof(name), "tile extent of axis '%.30s'", p->axes.v[axis].name);
-		out->extent[axis] = check_whole(L, -1, what, name, 1, INT64_MAX);
+		out->extent[axis] = check_integer(L, -1, what, name, 1, INT64_MAX);
 		lua_pop(L, 1);
 	}
 }

@@ -121,7 +121,7 @@ static int64_t check_position(lua_State *L, const struct array *a, int first, co
 			a->rank, lua_gettop(L) - first + 1);
 	for (int i = 0; i < a->rank; i++) {
 		snprintf(name, sizeof(name), "position %d", i + 1);
-		at = at * a->dim[i] + check_whole(L, first + i, what, name, 1, a->dim[i]) - 1;
+		at = at * a->dim[i] + check_integer(L, first + i, what, name, 1, a->dim[i]) - 1;
 	}
 	return at;
 }
@@ -149,7 +149,7 @@ static int array_index_l(lua_State *L)
 	const struct array *a = check_array(L, 1, "index");
 	int64_t i;
 
-	if (!is_whole(L, 2, &i))
+	if (!is_integer(L, 2, &i))
 		return class_index(L);
 	if (i < 1 || i > a->n)
 		return 0;
@@ -160,7 +160,7 @@ static int array_index_l(lua_State *L)
 static int array_newindex_l(lua_State *L)
 {
 	struct array *a = check_array(L, 1, "index");
-	int64_t i = check_whole(L, 2, "array", "position", 1, a->n);
+	int64_t i = check_integer(L, 2, "array", "position", 1, a->n);
 
 	dtype_store(a->type, a->data, (size_t)i - 1, check_element(L, 3, "array", a));
 	return 0;
@@ -286,7 +286,7 @@ static int array_new_l(lua_State *L)
 	for (int i = 0; i < rank; i++) {
 		lua_rawgeti(L, 2, i + 1);
 		snprintf(name, sizeof(name), "dimension %d", i + 1);
-		dim[i] = check_whole(L, -1, "array", name, 1, INT64_MAX);
+		dim[i] = check_integer(L, -1, "array", name, 1, INT64_MAX);
 		lua_pop(L, 1);
 	}
 	lua_settop(L, 3);

@@ -528,12 +528,12 @@ static int hint_l(lua_State *L)
 	return 1;
 }
 
-/* core.whole(value) -> integer, or nil */
-static int whole_l(lua_State *L)
+/* core.integer(value) -> integer, or nil */
+static int integer_l(lua_State *L)
 {
 	int64_t v;
 
-	if (is_whole(L, 1, &v))
+	if (is_integer(L, 1, &v))
 		lua_pushinteger(L, v);
 	else
 		lua_pushnil(L);
@@ -634,7 +634,7 @@ int luaopen_millrace_core(lua_State *L)
 {
 	static const luaL_Reg functions[] = {
 		{ "entry", entry_l }, { "place", place_l }, { "raise", raise_l },
-		{ "show", show_l }, { "hint", hint_l }, { "whole", whole_l },
+		{ "show", show_l }, { "hint", hint_l }, { "integer", integer_l },
 		{ "dtype", dtype_l }, { "dtypes", dtypes_l },
 		{ "list", list_l }, { "home", home_l },
 		{ "clock", clock_l }, { NULL, NULL } };

@@ -82,8 +82,8 @@ const char *show(lua_State *L, int idx, char buf[SHOW_MAX]);
 
 /* Arguments; `what` is the function's name as the user wrote it, `name` what the
  * value is to it. Numbers are whole if they have an integer value (4096.0 is). */
-bool is_whole(lua_State *L, int idx, int64_t *out);	/* *out is 0 if it is not */
-int64_t check_whole(lua_State *L, int idx, const char *what, const char *name, int64_t lo,
+bool is_integer(lua_State *L, int idx, int64_t *out);	/* *out is 0 if it is not */
+int64_t check_integer(lua_State *L, int idx, const char *what, const char *name, int64_t lo,
 	int64_t hi);
 double check_real(lua_State *L, int idx, const char *what, const char *name);
 const char *check_text(lua_State *L, int idx, const char *what, const char *name);
@@ -95,7 +95,7 @@ enum dtype check_dtype(lua_State *L, int idx, const char *what);
  * among names[]. The readers leave *out alone and return false where the option is
  * nil (a bool option may also be false); `idx` must be positive. */
 void options_check(lua_State *L, int idx, const char *what, const char *const *names, int n);
-bool option_whole(lua_State *L, int idx, const char *what, const char *name, int64_t lo,
+bool option_integer(lua_State *L, int idx, const char *what, const char *name, int64_t lo,
 	int64_t hi, int64_t *out);
 bool option_real(lua_State *L, int idx, const char *what, const char *name, double *out);
 bool option_bool(lua_State *L, int idx, const char *what, const char *name, bool *out);

@@ -251,7 +251,7 @@ void check_drawing(lua_State *L, int idx, const char *what, struct draw_options 
 	int64_t width = term.width;
 
 	options_check(L, idx, what, names, LEN(names));
-	option_whole(L, idx, what, "width", 20, 1000, &width);
+	option_integer(L, idx, what, "width", 20, 1000, &width);
 	option_bool(L, idx, what, "ascii", &ascii);
 	option_bool(L, idx, what, "color", &color);
 	*o = (struct draw_options){ .width = (int)width,

@@ -62,7 +62,7 @@ static int host_run_l(lua_State *L)
 	lua_settop(L, 3);
 	check_inputs(L, 2, "run", p);
 	options_check(L, 3, "run", names, LEN(names));
-	option_whole(L, 3, "run", "seed", INT64_MIN, INT64_MAX, &seed);
+	option_integer(L, 3, "run", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_bool(L, 3, "run", "race", &o.race);
 	option_real(L, 3, "run", "limit", &o.limit);
 	o.seed = (uint64_t)seed;

@@ -341,7 +341,7 @@ static int run_l(lua_State *L)
 	if (!lua_isnil(L, 2))
 		check_inputs(L, 2, "run", p);
 	options_check(L, 3, "run", names, LEN(names));
-	option_whole(L, 3, "run", "seed", INT64_MIN, INT64_MAX, &seed);
+	option_integer(L, 3, "run", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_real(L, 3, "run", "limit", &limit);
 	timed = option_real(L, 3, "run", "seconds", &bench.seconds);
 	lua_newtable(L);

@@ -43,10 +43,10 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 	int by = TIMELINE_LANES;
 
 	option_name(L, idx, what, "by", rows, LEN(rows), &by);
-	option_whole(L, idx, what, "phase", 1, t->nphases, &phase);
-	option_whole(L, idx, what, "tile", 0, INT32_MAX, &tile);
-	option_whole(L, idx, what, "from", 0, INT64_MAX, &w->view.from);
-	option_whole(L, idx, what, "to", 1, INT64_MAX, &w->view.to);
+	option_integer(L, idx, what, "phase", 1, t->nphases, &phase);
+	option_integer(L, idx, what, "tile", 0, INT32_MAX, &tile);
+	option_integer(L, idx, what, "from", 0, INT64_MAX, &w->view.from);
+	option_integer(L, idx, what, "to", 1, INT64_MAX, &w->view.to);
 	option_bool(L, idx, what, "rings", &w->options.rings);
 	if (w->view.to && w->view.to <= w->view.from)
 		throw_msg(L, "%s: it ends before it begins: from %lld to %lld", what,
@@ -68,8 +68,8 @@ static void check_wish(lua_State *L, int idx, const char *what, const struct tim
 	int theme = THEME_LIGHT;
 
 	options_check(L, idx, what, names, frames ? LEN(names) : t ? LEN(names) - 2 : 5);
-	option_whole(L, idx, what, "width", PICTURE_WIDTH_MIN, PICTURE_WIDTH_MAX, &width);
-	option_whole(L, idx, what, "height", 100, PICTURE_WIDTH_MAX, &height);
+	option_integer(L, idx, what, "width", PICTURE_WIDTH_MIN, PICTURE_WIDTH_MAX, &width);
+	option_integer(L, idx, what, "height", 100, PICTURE_WIDTH_MAX, &height);
 	option_name(L, idx, what, "theme", themes, LEN(themes), &theme);
 	option_text(L, idx, what, "title", &w->options.title);
 	if (option_real(L, idx, what, "scale", &w->how.scale) &&
@@ -78,7 +78,7 @@ static void check_wish(lua_State *L, int idx, const char *what, const struct tim
 	if (t)
 		check_view(L, idx, what, t, w);
 	if (frames) {
-		option_whole(L, idx, what, "count", 1, FRAMES_MAX, &w->count);
+		option_integer(L, idx, what, "count", 1, FRAMES_MAX, &w->count);
 		option_name(L, idx, what, "format", formats, LEN(formats), &w->format);
 	}
 	w->options.width = (double)width;

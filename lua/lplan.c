@@ -66,8 +66,8 @@ static int plan_append_l(lua_State *L)
 	struct err e;
 
 	options_check(L, 3, "append", names, LEN(names));
-	option_whole(L, 3, "append", "eu", 0, history_plan(h)->device->eus - 1, &eu);
-	option_whole(L, 3, "append", "at", -OFFSET_MAX, OFFSET_MAX, &at);
+	option_integer(L, 3, "append", "eu", 0, history_plan(h)->device->eus - 1, &eu);
+	option_integer(L, 3, "append", "at", -OFFSET_MAX, OFFSET_MAX, &at);
 	option_text(L, 3, "append", "seu", &seu);
 	option_text(L, 3, "append", "lane", &lane);
 	raise_if(L, history_append(h, task, seu, lane, (int)at, here_now(L, file), &e), &e);
@@ -83,7 +83,7 @@ static struct move check_move(lua_State *L, const char *what, bool *settle)
 
 	lua_settop(L, 3);
 	options_check(L, 3, what, names, LEN(names));
-	m.set_at = option_whole(L, 3, what, "at", -OFFSET_MAX, OFFSET_MAX, &at);
+	m.set_at = option_integer(L, 3, what, "at", -OFFSET_MAX, OFFSET_MAX, &at);
 	m.at = (int)at;
 	option_text(L, 3, what, "before", &m.before);
 	option_text(L, 3, what, "after", &m.after);
@@ -146,9 +146,9 @@ static int plan_lane_l(lua_State *L)
 	struct err e;
 
 	options_check(L, 3, "lane", names, LEN(names));
-	option_whole(L, 3, "lane", "warps", 1, 1 << 20, &warps);
-	option_whole(L, 3, "lane", "registers", 1, 1 << 20, &registers);
-	option_whole(L, 3, "lane", "turns", 1, 1 << 20, &turns);
+	option_integer(L, 3, "lane", "warps", 1, 1 << 20, &warps);
+	option_integer(L, 3, "lane", "registers", 1, 1 << 20, &registers);
+	option_integer(L, 3, "lane", "turns", 1, 1 << 20, &turns);
 	raise_if(L, history_lane(h, name, (int)warps, (int)registers, (int)turns,
 		here_now(L, file), &e), &e);
 	return 0;
@@ -188,7 +188,7 @@ static struct wait_on check_wait(lua_State *L, int idx)
 	w.task = lua_tostring(L, -1);
 	check_keys(L, idx, names, LEN(names), "a table in the list has an sTask, distance= "
 		"and when=, and nothing else");
-	option_whole(L, idx, "wait", "distance", 0, VERSIONS_MAX, &distance);
+	option_integer(L, idx, "wait", "distance", 0, VERSIONS_MAX, &distance);
 	option_name(L, idx, "wait", "when", whens, LEN(whens), &when);
 	w.distance = (int)distance;
 	w.when = (enum wait_when)when;
@@ -275,7 +275,7 @@ static int plan_buffers_l(lua_State *L)
 		if (lua_type(L, -2) != LUA_TSTRING)
 			throw_msg(L, "buffers: versions are given by name, as in {k=3}");
 		v[n].buffer = lua_tostring(L, -2);
-		v[n].versions = (int)check_whole(L, -1, "buffers", v[n].buffer, 1, VERSIONS_MAX);
+		v[n].versions = (int)check_integer(L, -1, "buffers", v[n].buffer, 1, VERSIONS_MAX);
 		n++;
 	}
 	raise_if(L, history_versions(h, v, n, here_now(L, file), &e), &e);
@@ -296,10 +296,10 @@ static int plan_grid_l(lua_State *L)
 
 	options_check(L, 2, "grid", names, LEN(names));
 	option_name(L, 2, "grid", "raster", rasters, LEN(rasters), &raster);
-	option_whole(L, 2, "grid", "group", 1, 65536, &group);
-	option_whole(L, 2, "grid", "eus", 1, history_plan(h)->device->eus, &eus);
+	option_integer(L, 2, "grid", "group", 1, 65536, &group);
+	option_integer(L, 2, "grid", "eus", 1, history_plan(h)->device->eus, &eus);
 	option_bool(L, 2, "grid", "longest_first", &g.longest_first);
-	option_whole(L, 2, "grid", "cluster", 1, 64, &cluster);
+	option_integer(L, 2, "grid", "cluster", 1, 64, &cluster);
 	g.raster = (enum raster)raster;
 	g.group = (int)group;
 	g.eus = (int)eus;
@@ -313,7 +313,7 @@ static int plan_split_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "split");
 	const char *axis = check_text(L, 2, "split", "axis");
-	int ways = (int)check_whole(L, 3, "split", "ways", 1, INT32_MAX);
+	int ways = (int)check_integer(L, 3, "split", "ways", 1, INT32_MAX);
 	char file[LUA_IDSIZE];
 	const char **tasks;
 	struct err e;

@@ -102,7 +102,7 @@ static int program_inputs_l(lua_State *L)
 	int64_t dim[RANK_MAX], seed = 1;
 
 	options_check(L, 2, "inputs", names, LEN(names));
-	option_whole(L, 2, "inputs", "seed", INT64_MIN, INT64_MAX, &seed);
+	option_integer(L, 2, "inputs", "seed", INT64_MIN, INT64_MAX, &seed);
 	lua_newtable(L);
 	for (int i = 0; i < p->tensors.n; i++) {
 		const struct tensor *t = &p->tensors.v[i];

@@ -46,7 +46,7 @@ static void turn(lua_State *L, double seconds)
 	struct stop stop = stop_of(enter(L));
 	struct err e;
 
-	if (pool_turn(p, seconds, &stop, &e))
+	if (pool_step(p, seconds, &stop, &e))
 		throw_err(L, &e);
 }
 
@@ -231,8 +231,8 @@ static int race_l(lua_State *L)
 	option_real(L, 3, "race", "warmup", &race.warmup);
 	option_real(L, 3, "race", "lost", &race.lost);
 	option_real(L, 3, "race", "limit", &limit);
-	option_whole(L, 3, "race", "rounds", 0, GPU_RUNS_MAX / n, &rounds);
-	option_whole(L, 3, "race", "seed", INT64_MIN, INT64_MAX, &seed);
+	option_integer(L, 3, "race", "rounds", 0, GPU_RUNS_MAX / n, &rounds);
+	option_integer(L, 3, "race", "seed", INT64_MIN, INT64_MAX, &seed);
 	race.rounds_min = (int)rounds;
 	a = scratch_push(L);
 	racers = check_racers(L, n, a);

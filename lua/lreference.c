@@ -26,7 +26,7 @@ static void check_asked(lua_State *L, int opts, const char *what, const struct p
 	options_check(L, opts, what, names, LEN(names));
 	option_bool(L, opts, what, "round", &out->round);
 	option_name(L, opts, what, "on", places, LEN(places), &out->on);
-	option_whole(L, opts, what, "seed", INT64_MIN, INT64_MAX, &out->seed);
+	option_integer(L, opts, what, "seed", INT64_MIN, INT64_MAX, &out->seed);
 	if (option_real(L, opts, what, "limit", &out->limit) && !(out->limit > 0))
 		throw_msg(L, "%s: limit is a number of seconds above 0", what);
 	out->tiled = option_push(L, opts, what, "tile", LUA_TTABLE);

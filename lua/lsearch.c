@@ -36,7 +36,7 @@ static void check_wanted(lua_State *L, int idx, const struct program *p, struct 
 				lua_rawgeti(L, -1, i);
 			else
 				lua_pushvalue(L, -1);
-			out->extent[axis][(*n)++] = check_whole(L, -1, "search", "tile extent", 1,
+			out->extent[axis][(*n)++] = check_integer(L, -1, "search", "tile extent", 1,
 				INT64_MAX);
 			lua_pop(L, 1);
 		}
@@ -93,7 +93,7 @@ static int search_run_l(lua_State *L)
 {
 	struct host *h = enter(L);
 	struct search *s = box_get(L, 1, SEARCH_CLASS, "run");
-	int64_t trials = check_whole(L, 2, "search", "trials", 0, INT64_MAX);
+	int64_t trials = check_integer(L, 2, "search", "trials", 0, INT64_MAX);
 	double until = now() + check_real(L, 3, "search", "seconds"), shown = now();
 	struct stop stop = stop_of(h);
 	const char *end = "done";
@@ -134,7 +134,7 @@ static int search_run_l(lua_State *L)
 static int search_beside_l(lua_State *L)
 {
 	struct search *s = box_get(L, 1, SEARCH_CLASS, "beside");
-	int64_t trial = check_whole(L, 2, "search", "trial", 1, INT32_MAX);
+	int64_t trial = check_integer(L, 2, "search", "trial", 1, INT32_MAX);
 
 	enter(L);
 	if (!search_is_plan(s, (int)trial - 1))
@@ -177,7 +177,7 @@ static int search_plan_l(lua_State *L)
 {
 	struct host *h = enter(L);
 	struct search *s = box_get(L, 1, SEARCH_CLASS, "plan");
-	int64_t trial = check_whole(L, 2, "search", "trial", 1, INT32_MAX);
+	int64_t trial = check_integer(L, 2, "search", "trial", 1, INT32_MAX);
 	struct stop stop = stop_of(h);
 	struct tiling tile;
 	struct buf text;

@@ -68,14 +68,14 @@ static struct store_value check_value(lua_State *L, const struct store_column_in
 	case STORE_REAL:
 		v.set = option_real(L, 2, "put", c->name, &v.real);
 		break;
-	case STORE_WHOLE:
-		v.set = option_whole(L, 2, "put", c->name, INT64_MIN, INT64_MAX, &v.whole);
+	case STORE_INTEGER:
+		v.set = option_integer(L, 2, "put", c->name, INT64_MIN, INT64_MAX, &v.integer);
 		break;
 	case STORE_FLAG:
 		option_bool(L, 2, "put", c->name, &yes);
 		v.set = lua_getfield(L, 2, c->name) != LUA_TNIL;
 		lua_pop(L, 1);
-		v.whole = yes;
+		v.integer = yes;
 		break;
 	}
 	return v;
@@ -114,11 +114,11 @@ static void push_value(lua_State *L, enum store_type type, const struct store_va
 	case STORE_REAL:
 		lua_pushnumber(L, v->real);
 		break;
-	case STORE_WHOLE:
-		lua_pushinteger(L, v->whole);
+	case STORE_INTEGER:
+		lua_pushinteger(L, v->integer);
 		break;
 	case STORE_FLAG:
-		lua_pushboolean(L, v->whole != 0);
+		lua_pushboolean(L, v->integer != 0);
 		break;
 	}
 }
@@ -149,8 +149,8 @@ static struct store_filter check_filter(lua_State *L, int idx, const char *what,
 	options_check(L, idx, what, names, LEN(names));
 	for (int i = 0; i < LEN(text); i++)
 		option_text(L, idx, what, names[i], text[i]);
-	option_whole(L, idx, what, "limit", 1, INT64_MAX, &f.limit);
-	option_whole(L, idx, what, "keep", 0, INT64_MAX, keep);
+	option_integer(L, idx, what, "limit", 1, INT64_MAX, &f.limit);
+	option_integer(L, idx, what, "keep", 0, INT64_MAX, keep);
 	return f;
 }
 
@@ -190,9 +190,9 @@ static int store_find_l(lua_State *L)
 	enter(L);
 	if (store_find(s, (enum store_query)q, &f, &e))
 		return refused(L, &e);
-	turn = store_turn(s);
+	turn = store_generation(s);
 	for (;;) {
-		if (store_turn(s) != turn)
+		if (store_generation(s) != turn)
 			throw_msg(L, "store: it was used while its rows were read");
 		if (store_next(s, &row, &more, &e))
 			return refused(L, &e);

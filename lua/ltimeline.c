@@ -64,7 +64,7 @@ int plan_simulate_l(lua_State *L)
 
 	lua_settop(L, 2);
 	options_check(L, 2, "simulate", names, LEN(names));
-	option_whole(L, 2, "simulate", "events", 0, 1 << 30, &o.keep);
+	option_integer(L, 2, "simulate", "events", 0, 1 << 30, &o.keep);
 	hold_finalizers(L);
 	check_legal(L, history_plan(plan), "simulate");
 	timeline_box(L, 1);
@@ -447,14 +447,14 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 
 	*v = (struct timeline_view){ 0 };
 	options_check(L, idx, what, names, LEN(names));
-	option_whole(L, idx, what, "width", 20, 1000, &width);
+	option_integer(L, idx, what, "width", 20, 1000, &width);
 	option_bool(L, idx, what, "ascii", &ascii);
 	option_bool(L, idx, what, "color", &color);
 	option_name(L, idx, what, "by", rows, LEN(rows), &by);
-	option_whole(L, idx, what, "phase", 1, t->nphases, &phase);
-	option_whole(L, idx, what, "tile", 0, INT32_MAX, &tile);
-	option_whole(L, idx, what, "from", 0, INT64_MAX, &v->from);
-	option_whole(L, idx, what, "to", 1, INT64_MAX, &v->to);
+	option_integer(L, idx, what, "phase", 1, t->nphases, &phase);
+	option_integer(L, idx, what, "tile", 0, INT32_MAX, &tile);
+	option_integer(L, idx, what, "from", 0, INT64_MAX, &v->from);
+	option_integer(L, idx, what, "to", 1, INT64_MAX, &v->to);
 	v->phase = (int)phase - 1;
 	v->by = (enum timeline_rows)by;
 	v->tile = (int)tile;

@@ -36,7 +36,7 @@ static void read_eu(lua_State *L, struct trace_options *o)
 {
 	int64_t eu;
 
-	o->eu = option_whole(L, 3, "trace", "eu", 1, INT32_MAX, &eu) ? (int)eu - 1 : NONE;
+	o->eu = option_integer(L, 3, "trace", "eu", 1, INT32_MAX, &eu) ? (int)eu - 1 : NONE;
 }
 
 /* The times of the plain kernel before and after those of the traced one, which are the
@@ -120,7 +120,7 @@ static int trace_l(lua_State *L)
 	if (!lua_isnil(L, 2))
 		check_inputs(L, 2, "trace", b->graph->program);
 	options_check(L, 3, "trace", names, LEN(names));
-	option_whole(L, 3, "trace", "seed", INT64_MIN, INT64_MAX, &seed);
+	option_integer(L, 3, "trace", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_real(L, 3, "trace", "limit", &limit);
 	option_real(L, 3, "trace", "seconds", &bench.seconds);
 	read_eu(L, &o);
@@ -153,7 +153,7 @@ static int host_trace_l(lua_State *L)
 	lua_settop(L, 3);
 	check_inputs(L, 2, "trace", k->graph->program);
 	options_check(L, 3, "trace", names, LEN(names));
-	option_whole(L, 3, "trace", "seed", INT64_MIN, INT64_MAX, &seed);
+	option_integer(L, 3, "trace", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_real(L, 3, "trace", "limit", &run.limit);
 	run.seed = (uint64_t)seed;
 	read_eu(L, &o);

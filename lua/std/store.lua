@@ -59,10 +59,10 @@ local function sizes_text(sizes, what)
   if type(sizes) ~= "table" then raise(("%s: sizes must be a text or a table, got %s"):format(what, show(sizes))) end
   local words = {}
   for axis, n in pairs(sizes) do
-    if type(axis) ~= "string" or not core.whole(n) then
+    if type(axis) ~= "string" or not core.integer(n) then
       raise(("%s: sizes are whole numbers by axis, as in {m=4096}"):format(what))
     end
-    words[#words + 1] = ("%s=%d"):format(axis, core.whole(n))
+    words[#words + 1] = ("%s=%d"):format(axis, core.integer(n))
   end
   table.sort(words)
   return table.concat(words, " ")
@@ -277,7 +277,7 @@ end
 function store.near(s, bound, device, n, given)
   check_self(s, "near")
   check_bound(bound, "near")
-  local most = n == nil and 3 or core.whole(n)
+  local most = n == nil and 3 or core.integer(n)
   if not most or most < 1 then raise("near: how many? a whole number of at least 1, not " .. show(n)) end
   local o = options.check(given, "near", {"kind", "version"})
   local _, family, text = core.identity(bound)

@@ -110,7 +110,7 @@ local function expression(x, what)
       :format(what))
   end
   expect(type(x) == "number", what, "axis, index expression or whole number", x)
-  return core.whole(x) or raise(("%s: %s is not a whole number"):format(what, show(x)))
+  return core.integer(x) or raise(("%s: %s is not a whole number"):format(what, show(x)))
 end
 
 local function own_expression(p, x, what)
@@ -405,7 +405,7 @@ local function new_axis(p, name, size)
 end
 
 local function check_size(name, size, what, place)
-  local n = core.whole(size)
+  local n = core.integer(size)
   if n and n > 1 << 40 then
     raise(("%s: axis '%s' has size %d; sizes are 1 to 2^40"):format(what, name, n), place)
   end
@@ -518,7 +518,7 @@ end
 
 local option_kinds <const> = {
   number = {"a number", function(v) return math.type(v) and v - v == 0 and v end},
-  whole = {"a whole number", function(v) return type(v) == "number" and core.whole(v) end},
+  whole = {"a whole number", function(v) return type(v) == "number" and core.integer(v) end},
   boolean = {"true or false", function(v) return type(v) == "boolean" and v end},
 }
 

@@ -395,7 +395,7 @@ static void clean(struct pool *p)
 	arena_release(&p->scratch);
 }
 
-enum err_code pool_turn(struct pool *p, double seconds, const struct stop *stop, struct err *e)
+enum err_code pool_step(struct pool *p, double seconds, const struct stop *stop, struct err *e)
 {
 	double end = wire_clock() + seconds;
 	int done;

@@ -1,7 +1,7 @@
 /* pool.h - compiling many texts at once, while the caller goes on.
  *
  * A pool has workers as gpu.h has one, at most as many as cores; they open no device. Texts wait
- * in the order in which they came. Nothing happens but in pool_turn, which starts what can be
+ * in the order in which they came. Nothing happens but in pool_step, which starts what can be
  * started, takes what is finished, and waits no longer than it is told: call it now and then.
  * Binaries also go to the cache on disk (compile.h), from where they are taken when they are
  * there. A worker that dies costs the text that it had, with one message; the next text gets
@@ -24,12 +24,12 @@ void pool_free(struct pool *p);
 
 int pool_workers(const struct pool *p);	/* the most there may be */
 
-/* Put a text last; it is copied. *out is set first. Nothing is started before pool_turn. */
+/* Put a text last; it is copied. *out is set first. Nothing is started before pool_step. */
 void pool_begin(struct pool *p, const struct compile_job *job, struct pool_job **out);
 
 /* Start and take what can be; if nothing has finished, wait for it, at most so many seconds. An
  * error is an interrupt, and no job is lost by it. */
-NODISCARD enum err_code pool_turn(struct pool *p, double seconds, const struct stop *stop,
+NODISCARD enum err_code pool_step(struct pool *p, double seconds, const struct stop *stop,
 	struct err *e);
 
 /* Is there an answer? */

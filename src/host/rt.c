@@ -10,7 +10,7 @@ static inline void host_say_flag(const struct host_thread *t)
 	const struct host_flag *f = host_flag_at(t->a);
 
 	host_say("phase %u of %s (now in phase %u: %d of %d arrivals to come, %lld bytes)", t->b,
-		host_flag_place(f).text, f->phase, f->pending, f->arrivals, (long long)f->bytes);
+		host_flag_location(f).text, f->phase, f->pending, f->arrivals, (long long)f->bytes);
 }
 
 static inline void host_say_wait(const struct host_thread *t)
@@ -72,7 +72,7 @@ static inline void host_deadlock(void)
 		else
 			host_say("\n ");
 		host_say(" threads %d to %d at %s wait for ", first, first + n - 1,
-			host_place(t->task, t->iteration).text);
+			host_location(t->task, t->iteration).text);
 		host_say_wait(t);
 	}
 	host_stop();

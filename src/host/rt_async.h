@@ -235,7 +235,7 @@ static inline void host_copy_step(struct host_copy *c)
 
 	if (!host.left[c->to / host_shared.window])
 		host_fail("block %d has ended while the copy of %s %s its memory is under way",
-			host_owner(c->to), host_place(c->who.task, c->who.iteration).text,
+			host_owner(c->to), host_location(c->who.task, c->who.iteration).text,
 			c->out ? "out of" : "into");
 	n = n < c->rows - c->row ? n : c->rows - c->row;
 	for (int64_t i = 0; i < n; i++)
@@ -428,7 +428,7 @@ static inline void host_give_sums(const struct host_product *p, struct host_sums
 			if (host_bits(s->in[t][i]) != HOST_IN_FLIGHT)
 				host_fail("%s: thread %d of the warpgroup wrote to its accumulators "
 					"while the product was under way",
-					host_place(p->who.task, p->who.iteration).text, t);
+					host_location(p->who.task, p->who.iteration).text, t);
 			s->in[t][i] = *host_sum(s, t, i);
 		}
 }
@@ -464,7 +464,7 @@ static inline void host_product_end(struct host_product *p)
 		if (memcmp(p->from[t], p->held[t], sizeof(p->held[t])) != 0)
 			host_fail("%s: thread %d of the warpgroup wrote to the registers of the first "
 				"operand while the product was under way",
-				host_place(p->who.task, p->who.iteration).text, t);
+				host_location(p->who.task, p->who.iteration).text, t);
 	if (--p->sums->products == 0)
 		host_give_sums(p, p->sums);
 }
@@ -530,7 +530,7 @@ static inline struct host_product *host_deposit(const struct host_product *what)
 	    p->columns != what->columns || p->registers != what->registers ||
 	    p->ta != what->ta || p->tb != what->tb)
 		host_fail("the threads of a warpgroup disagree about its next matrix instruction, %s",
-			host_place(p->who.task, p->who.iteration).text);
+			host_location(p->who.task, p->who.iteration).text);
 	p->arrived++;
 	return p;
 }
@@ -690,18 +690,18 @@ static inline void host_async_end(void)
 	for (int i = 0; i < host_copies(); i++)
 		if (host_async.copy[i].busy)
 			host_fail("the kernel ends while the copy of %s is under way",
-				host_place(host_async.copy[i].who.task,
+				host_location(host_async.copy[i].who.task,
 				host_async.copy[i].who.iteration).text);
 	if (host_async.stored)
 		host_fail("the kernel ends without a wait until the store of %s has been read",
-			host_place(host_async.stored->who.task,
+			host_location(host_async.stored->who.task,
 			host_async.stored->who.iteration).text);
 	for (int i = 0; i < HOST_GROUPS_MAX * host.cluster; i++) {
 		const struct host_group *g = host_async.group[i];
 
 		if (g->done < g->issued)
 			host_fail("the kernel ends while the product of %s is under way",
-				host_place(g->queue[g->done % HOST_QUEUE_MAX]->who.task,
+				host_location(g->queue[g->done % HOST_QUEUE_MAX]->who.task,
 				g->queue[g->done % HOST_QUEUE_MAX]->who.iteration).text);
 	}
 }

@@ -107,13 +107,13 @@ static inline uint32_t host_random(uint32_t n)
 
 /* ---- reports --------------------------------------------------------------------- */
 
-struct host_place {
+struct host_location {
 	char text[160];
 };
 
-static inline struct host_place host_place(const char *task, int iteration)
+static inline struct host_location host_location(const char *task, int iteration)
 {
-	struct host_place p;
+	struct host_location p;
 
 	if (task)
 		snprintf(p.text, sizeof(p.text), "'%s' iteration %d", task, iteration);
@@ -150,7 +150,7 @@ static inline int host_block_of(const struct host_thread *t)
 #define host_fail(...) do { \
 	if (host.self) \
 		host_say("block %d, thread %d at %s: ", host_block_of(host.self), \
-			host.self->thread % host.threads, host_place(host.self->task, host.self->iteration).text); \
+			host.self->thread % host.threads, host_location(host.self->task, host.self->iteration).text); \
 	else \
 		host_say("block %d: ", host.block); \
 	host_say(__VA_ARGS__); \

@@ -167,10 +167,10 @@ static inline bool host_before(const struct host_access *a, const uint32_t *cloc
 }
 
 #define host_race(a, what_a, b, what_b, address) do { \
-	struct host_place p_ = host_place((a)->task, (a)->iteration); \
+	struct host_location p_ = host_location((a)->task, (a)->iteration); \
 	host_say("block %d: race in shared memory at %u: %s %s what %s %s, and nothing orders them", \
 		host_owner(address), (unsigned)host_offset(address), p_.text, what_a, \
-		host_place((b)->task, (b)->iteration).text, what_b); \
+		host_location((b)->task, (b)->iteration).text, what_b); \
 	host_stop(); \
 } while (0)
 
@@ -222,12 +222,12 @@ static inline bool host_fenced(const struct host_unit *u, const struct host_acto
 
 static inline void host_unfenced(const struct host_unit *u, const struct host_actor *a, uint32_t at)
 {
-	struct host_place p = host_place(a->who.task, a->who.iteration);
+	struct host_location p = host_location(a->who.task, a->who.iteration);
 
 	host_say("block %d: %s reads or overwrites shared memory at %u asynchronously, which "
 		"thread %u wrote in %s without a fence (fence_async) in between", host_owner(at),
 		p.text, (unsigned)host_offset(at), (u->writer - 1) % (unsigned)host.threads,
-		host_place(u->write.task, u->write.iteration).text);
+		host_location(u->write.task, u->write.iteration).text);
 	host_stop();
 }
 

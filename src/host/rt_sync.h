@@ -65,9 +65,9 @@ static inline struct host_flag *host_find_flag(uint32_t address)
 	return NULL;
 }
 
-static inline struct host_place host_flag_place(const struct host_flag *f)
+static inline struct host_location host_flag_location(const struct host_flag *f)
 {
-	struct host_place p;
+	struct host_location p;
 
 	if (f->name && host.cluster > 1)
 		snprintf(p.text, sizeof(p.text), "flag '%s'[%d] of block %d", f->name, f->index,
@@ -118,7 +118,7 @@ static inline void host_flag_check(struct host_flag *f)
 		return;
 	if (f->bytes < 0)
 		host_fail("%s: %lld bytes more have come than were expected in phase %u",
-			host_flag_place(f).text, (long long)-f->bytes, f->phase);
+			host_flag_location(f).text, (long long)-f->bytes, f->phase);
 	f->phase++;
 	f->pending = f->arrivals;
 	if (host_racing())
@@ -134,15 +134,15 @@ static inline void host_flag_arrive_for(uint32_t address, uint32_t bytes)
 	host_pause();
 	if (!host.left[address / host_shared.window])
 		host_fail("%s: an arrival after all threads of that block have ended",
-			host_flag_place(f).text);
+			host_flag_location(f).text);
 	if (!f->pending)
 		host_fail("%s: an arrival too many in phase %u, which takes %d and waits only for "
-			"%lld bytes", host_flag_place(f).text, f->phase, f->arrivals,
+			"%lld bytes", host_flag_location(f).text, f->phase, f->arrivals,
 			(long long)f->bytes);
 	f->bytes += bytes;
 	if (f->bytes > HOST_BYTES_MAX)
 		host_fail("%s: %lld bytes expected in a phase; the most is %d",
-			host_flag_place(f).text, (long long)f->bytes, HOST_BYTES_MAX);
+			host_flag_location(f).text, (long long)f->bytes, HOST_BYTES_MAX);
 	if (host_racing())
 		host_release(f->clock);
 	f->pending--;
@@ -167,7 +167,7 @@ static inline void host_flag_bytes(struct host_flag *f, int64_t n, const uint32_
 	f->bytes -= n;
 	if (f->bytes < -HOST_BYTES_MAX)
 		host_fail("%s: %lld bytes more have come than were expected in phase %u",
-			host_flag_place(f).text, (long long)-f->bytes, f->phase);
+			host_flag_location(f).text, (long long)-f->bytes, f->phase);
 	if (host_racing())
 		host_clock_join(f->clock, clock);
 	host_flag_check(f);
@@ -184,7 +184,7 @@ static inline void host_flag_wait(uint32_t address, uint32_t phase)
 		host_block(f, HOST_WAIT_FLAG, f->address, phase);
 	if (f->phase > phase + 1)
 		host_fail("%s: a wait for phase %u, but phase %u has passed as well; by its parity "
-			"this would wait for the wrong one", host_flag_place(f).text, phase,
+			"this would wait for the wrong one", host_flag_location(f).text, phase,
 			f->phase - 1);
 	host_acquire(f->passed);
 }

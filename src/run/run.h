@@ -45,7 +45,7 @@ NODISCARD enum err_code built_emit(struct built *b, struct err *e);
 NODISCARD enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *stop,
 	struct err *e);
 
-/* The same by a pool, after built_emit: begin, call pool_turn until it is ready, end. */
+/* The same by a pool, after built_emit: begin, call pool_step until it is ready, end. */
 void built_begin(struct built *b, struct pool *p);
 bool built_ready(const struct built *b);
 NODISCARD enum err_code built_end(struct built *b, struct err *e);

@@ -22,7 +22,7 @@ enum {
 #define X(name, type) ", " #name " " SQL_##type
 #define SQL_TEXT "TEXT"
 #define SQL_REAL "REAL"
-#define SQL_WHOLE "INTEGER"
+#define SQL_INTEGER "INTEGER"
 #define SQL_FLAG "INTEGER"
 static const char *const steps[STORE_VERSION] = {
 	"CREATE TABLE measured (id INTEGER PRIMARY KEY AUTOINCREMENT" STORE_COLUMNS(X) ");"

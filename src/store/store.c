@@ -125,9 +125,9 @@ static int bind_value(sqlite3_stmt *q, int at, enum store_type type, const struc
 		return sqlite3_bind_text64(q, at, v->text, v->len, SQLITE_STATIC, SQLITE_UTF8);
 	case STORE_REAL:
 		return sqlite3_bind_double(q, at, v->real);
-	case STORE_WHOLE:
+	case STORE_INTEGER:
 	case STORE_FLAG:
-		return sqlite3_bind_int64(q, at, v->whole);
+		return sqlite3_bind_int64(q, at, v->integer);
 	}
 	BUG("a column of type %d", (int)type);
 }
@@ -141,7 +141,7 @@ static bool read_value(sqlite3_stmt *q, int at, enum store_type type, struct sto
 		v->len = (size_t)sqlite3_column_bytes(q, at);
 		return v->text;
 	}
-	v->whole = sqlite3_column_int64(q, at);
+	v->integer = sqlite3_column_int64(q, at);
 	v->real = sqlite3_column_double(q, at);
 	return true;
 }
@@ -207,7 +207,7 @@ const char *store_notice(struct store *s)
 	return s->told;
 }
 
-int64_t store_turn(const struct store *s)
+int64_t store_generation(const struct store *s)
 {
 	return s->turn;
 }

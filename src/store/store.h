@@ -25,8 +25,8 @@
 	X(time, TEXT) X(kind, TEXT) X(status, TEXT) X(program, TEXT) X(sizes, TEXT) X(hash, TEXT) \
 	X(family, TEXT) X(device, TEXT) X(title, TEXT) X(driver, TEXT) X(version, TEXT) \
 	X(kernel, TEXT) X(tile, TEXT) X(predicted, REAL) X(bound, REAL) X(ms, REAL) X(min, REAL) \
-	X(max, REAL) X(runs, WHOLE) X(cache, TEXT) X(clock_hz, REAL) X(watts, REAL) \
-	X(correct, FLAG) X(error, REAL) X(seed, WHOLE) X(message, TEXT) X(script, TEXT)
+	X(max, REAL) X(runs, INTEGER) X(cache, TEXT) X(clock_hz, REAL) X(watts, REAL) \
+	X(correct, FLAG) X(error, REAL) X(seed, INTEGER) X(message, TEXT) X(script, TEXT)
 
 enum store_column {
 #define X(name, type) STORE_##name,
@@ -35,7 +35,7 @@ enum store_column {
 	STORE_COLUMN_COUNT
 };
 
-enum store_type { STORE_TEXT, STORE_REAL, STORE_WHOLE, STORE_FLAG };
+enum store_type { STORE_TEXT, STORE_REAL, STORE_INTEGER, STORE_FLAG };
 
 struct store_column_info {
 	const char *name;
@@ -47,7 +47,7 @@ struct store_value {
 	bool set;
 	const char *text;		/* TEXT: any bytes, `len` of them */
 	size_t len;
-	int64_t whole;			/* WHOLE, FLAG */
+	int64_t integer;			/* INTEGER, FLAG */
 	double real;
 };
 
@@ -82,7 +82,7 @@ const char *store_notice(struct store *s);
 NODISCARD enum err_code store_put(struct store *s, const struct store_row *row, struct err *e);
 
 /* Rows one after the other, until *more is false. Another call ends what was begun, and changes
- * store_turn; store_end ends it, too, and is due if not all are read. The texts of a row hold
+ * store_generation; store_end ends it, too, and is due if not all are read. The texts of a row hold
  * until the next call, those of the filter must until the last.
  *
  * STORE_LIST: the newest first. Of the other two only rows that are "ok" with a time: for
@@ -94,7 +94,7 @@ NODISCARD enum err_code store_find(struct store *s, enum store_query q,
 NODISCARD enum err_code store_next(struct store *s, struct store_row *row, bool *more,
 	struct err *e);
 void store_end(struct store *s);
-int64_t store_turn(const struct store *s);
+int64_t store_generation(const struct store *s);
 
 NODISCARD enum err_code store_count(struct store *s, int64_t *n, struct err *e);
 

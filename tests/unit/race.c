@@ -75,7 +75,7 @@ static bool turn_until_at_gate(struct pool *p, int n, pid_t *pid)
 	double end = wire_clock() + PATIENT;
 
 	while (at_gate(pid) < n && wire_clock() < end)
-		if (pool_turn(p, 0.01, NULL, &err))
+		if (pool_step(p, 0.01, NULL, &err))
 			return false;
 	return at_gate(pid) == n;
 }
@@ -85,7 +85,7 @@ static bool turn_until_done(struct pool *p, const struct pool_job *j)
 	double end = wire_clock() + PATIENT;
 
 	while (!pool_done(j) && wire_clock() < end)
-		if (pool_turn(p, 1, NULL, &err))
+		if (pool_step(p, 1, NULL, &err))
 			return false;
 	return pool_done(j);
 }
@@ -141,7 +141,7 @@ static void test_pool(void)
 	is_int(pool_running(p), 0, "and no worker is there before a turn");
 	ok(turn_until_at_gate(p, n, &pid), "as many compile at the same time as there are workers");
 	is_int(pool_running(p), n, "and no more");
-	ok(!pool_done(j[0]) && !pool_turn(p, 0, NULL, &err) && !pool_done(j[0]),
+	ok(!pool_done(j[0]) && !pool_step(p, 0, NULL, &err) && !pool_done(j[0]),
 		"meanwhile the caller goes on");
 	open_gate();
 	for (int i = 0; i < 5; i++)
@@ -149,7 +149,7 @@ static void test_pool(void)
 	ok(right(j[0], "first") && right(j[4], "fifth") && right(j[2], "third"),
 		"each gets its own binary, and what the compiler said");
 	is_int(pool_waiting(p), 0, "nothing is left");
-	ok(!pool_turn(p, PATIENT, NULL, &err), "a turn with nothing to do ends at once");
+	ok(!pool_step(p, PATIENT, NULL, &err), "a turn with nothing to do ends at once");
 	pool_rest(p);
 	is_int(pool_running(p), 0, "idle workers can be sent home");
 	for (int i = 0; i < 5; i++)
@@ -220,7 +220,7 @@ static void test_endings(void)
 	close_gate();
 	j = begin(p, "interrupted");
 	turn_until_at_gate(p, 1, &pid);
-	is_int(pool_turn(p, PATIENT, &(struct stop){ &flag }, &err), ERR_INTERRUPTED,
+	is_int(pool_step(p, PATIENT, &(struct stop){ &flag }, &err), ERR_INTERRUPTED,
 		"Ctrl-C ends a turn");
 	ok(!pool_done(j), "and no job");
 	pool_drop(j);

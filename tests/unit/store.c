@@ -265,7 +265,7 @@ static bool same_value(enum store_type type, const struct store_value *a, const 
 		return a->set == b->set;
 	if (type == STORE_TEXT)
 		return a->len == b->len && !memcmp(a->text, b->text, a->len);
-	return type == STORE_REAL ? a->real == b->real : a->whole == b->whole;
+	return type == STORE_REAL ? a->real == b->real : a->integer == b->integer;
 }
 
 /* ---- rows out are rows in ---- */
@@ -395,9 +395,9 @@ static void test_interrupted_walk(void)
 	ok(!store_find(s, STORE_LIST, &(struct store_filter){ 0 }, &e) &&
 		!store_next(s, &r, &more, &e) && more, "rows are being read");
 	is_int(put(other, "gemm", "m=3", 1), OK, "another writer does not wait");
-	turn = store_turn(s);
+	turn = store_generation(s);
 	is_int(put(s, "gemm", "m=4", 1), OK, "nor does the reader itself");
-	ok(turn != store_turn(s) && !store_next(s, &r, &more, &e) && !more, "  which ends the reading");
+	ok(turn != store_generation(s) && !store_next(s, &r, &more, &e) && !more, "  which ends the reading");
 	is_int(count(s), 4, "all rows are there");
 	store_free(other);
 	store_free(s);
