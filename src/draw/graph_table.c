@@ -28,7 +28,7 @@ static const char *role_name(enum axis_role r)
 	case AXIS_BATCH: return "batch";
 	case AXIS_GRID: return "grid";
 	case AXIS_LOOP: return "loop";
-	case AXIS_INNER: return "whole";
+	case AXIS_FULL: return "whole";
 	}
 	return NULL;
 }

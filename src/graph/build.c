@@ -324,9 +324,9 @@ static bool takes_tile(const struct builder *b, const struct node *product, int 
 	for (int i = 0; i < a->naxes; i++) {
 		int pos = axis_position(product, a->axis[i]);
 		bool whole = pos == NONE ? !program_axis_bound(b->p, task_at(b,
-			product->task)->loop, a->axis[i]) : x->whole[mma * RANK_MAX + pos];
+			product->task)->loop, a->axis[i]) : x->full_axis[mma * RANK_MAX + pos];
 
-		if (x->whole[arg * RANK_MAX + i] && !whole &&
+		if (x->full_axis[arg * RANK_MAX + i] && !whole &&
 		    x->tile[a->axis[i]] < b->p->axes.v[a->axis[i]].size)
 			return true;
 	}

@@ -8,7 +8,7 @@
 
 /* The places of all axes in one nominal tile: as far as anything reaches. */
 static void nominal_place(const struct builder *b, const struct stask *s, const struct node *n,
-	int node, struct place *at)
+	int node, struct axis_ranges *at)
 {
 	const struct program *p = b->p;
 
@@ -26,7 +26,7 @@ static void count_region(const struct builder *b, struct stask *s, const struct 
 {
 	const struct tensor *t = &b->p->tensors.v[n->ref];
 	const struct shared_layout *box = &target_usual()->shared;
-	struct place at;
+	struct axis_ranges at;
 	int64_t elements = 1, rows = 1, inner = 1;
 
 	nominal_place(b, s, &b->p->nodes.v[node], node, &at);
@@ -209,7 +209,7 @@ static void count_trips(struct graph *g, int loop)
 	struct trips *t = &g->trips[loop];
 	int axes[AXES_MAX], n = bound_axes(g, loop, axes);
 	int64_t total = 1, step, seen = 0;
-	struct place at;
+	struct axis_ranges at;
 	double sum = 0;
 
 	for (int i = 0; i < n; i++)
@@ -232,7 +232,7 @@ static void count_trips(struct graph *g, int loop)
 				g->program->axes.v[axes[i]].size) - 1;
 			rest /= tiles;
 		}
-		place_trips(&g->extents, loop, &at, &first, &last);
+		visited_iterations(&g->extents, loop, &at, &first, &last);
 		t->least = min_i64(t->least, last - first);
 		t->most = max_i64(t->most, last - first);
 		sum += (double)(last - first);

@@ -141,11 +141,11 @@ static bool group_agrees(const struct plan *p, const struct cluster *c, int phas
 	int64_t from[2], end[2];
 
 	for (int i = 0; i < c->size; i++) {
-		struct place at;
+		struct axis_ranges at;
 
-		place_tile(&p->graph->extents, &p->graph->grids[phase], cluster_tile(c, first, i),
+		ranges_set_tile(&p->graph->extents, &p->graph->grids[phase], cluster_tile(c, first, i),
 			&at);
-		place_trips(&p->graph->extents, loop, &at, &from[i > 0], &end[i > 0]);
+		visited_iterations(&p->graph->extents, loop, &at, &from[i > 0], &end[i > 0]);
 		if (i && (from[0] != from[1] || end[0] != end[1]))
 			return false;
 	}

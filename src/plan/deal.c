@@ -42,7 +42,7 @@ static bool bounded_inside(const struct graph *g, int loop)
 /* Count the iterations of a body that runs `times` times at a place. Only where a
  * bound lies further inside do its iterations have to be looked at one by one. */
 static void count_body(struct counter *c, const struct item *items, int n,
-	const struct place *at, int64_t times)
+	const struct axis_ranges *at, int64_t times)
 {
 	for (int i = 0; i < n; i++) {
 		const struct loop *l;
@@ -51,7 +51,7 @@ static void count_body(struct counter *c, const struct item *items, int n,
 		if (!items[i].is_loop)
 			continue;
 		l = loop_at(c->graph, items[i].id);
-		place_trips(&c->graph->extents, items[i].id, at, &first, &last);
+		visited_iterations(&c->graph->extents, items[i].id, at, &first, &last);
 		c->iterations += times * (last - first);
 		c->pattern = keys_mix(c->pattern, last - first);
 		if (!bounded_inside(c->graph, items[i].id)) {
@@ -59,9 +59,9 @@ static void count_body(struct counter *c, const struct item *items, int n,
 			continue;
 		}
 		for (int64_t t = first; t < last; t++) {
-			struct place inside = *at;
+			struct axis_ranges inside = *at;
 
-			place_iteration(&c->graph->extents, items[i].id, t, &inside);
+			ranges_set_iteration(&c->graph->extents, items[i].id, t, &inside);
 			count_body(c, l->body.v, l->body.n, &inside, times);
 		}
 	}
@@ -71,9 +71,9 @@ static struct counter count_tile(const struct graph *g, int phase, int64_t tile)
 {
 	const struct phase *ph = &g->program->phases.v[phase];
 	struct counter c = { .graph = g };
-	struct place at;
+	struct axis_ranges at;
 
-	place_tile(&g->extents, &g->grids[phase], tile, &at);
+	ranges_set_tile(&g->extents, &g->grids[phase], tile, &at);
 	count_body(&c, ph->body.v, ph->body.n, &at, 1);
 	return c;
 }

@@ -42,7 +42,7 @@ static void number_iterations(struct arena *a, struct walk *w, int loop)
 
 /* The place of iteration s of `loop` (its tile and all loops around it). */
 static void place_of(const struct walk *w, const int64_t *tiles, int loop, int64_t s,
-	struct place *at)
+	struct axis_ranges *at)
 {
 	const struct graph *g = w->graph;
 	int chain[16], n = 0;
@@ -53,12 +53,12 @@ static void place_of(const struct walk *w, const int64_t *tiles, int loop, int64
 		seq[n++] = s;
 		s = w->parent[loop][s];
 	}
-	place_tile(&g->extents, &g->grids[w->phase], tiles[s], at);
+	ranges_set_tile(&g->extents, &g->grids[w->phase], tiles[s], at);
 	while (n-- > 0) {
 		int64_t outer = w->parent[chain[n]][seq[n]], first, last;
 
-		place_trips(&g->extents, chain[n], at, &first, &last);
-		place_iteration(&g->extents, chain[n],
+		visited_iterations(&g->extents, chain[n], at, &first, &last);
+		ranges_set_iteration(&g->extents, chain[n],
 			first + seq[n] - w->cum[chain[n]][outer], at);
 	}
 }
@@ -77,14 +77,14 @@ void walk_init(struct arena *a, struct walk *w, const struct graph *g, int phase
 
 		w->cum[l] = ARENA_ARRAY(a, parents + 1, int64_t);
 		for (int64_t s = 0; s < parents; s++) {
-			struct place at;
+			struct axis_ranges at;
 
 			if (constant) {
 				first = 0;
 				last = g->trips[l].least;
 			} else {
 				place_of(w, tiles, parent, s, &at);
-				place_trips(&g->extents, l, &at, &first, &last);
+				visited_iterations(&g->extents, l, &at, &first, &last);
 			}
 			w->cum[l][s + 1] = w->cum[l][s] + last - first;
 		}

@@ -66,7 +66,7 @@ static const char *bound_text(struct plain_text *t, const struct index_expr *x, 
 	return s;
 }
 
-/* Tiles [first, last) of the loop, as place_trips has them. */
+/* Tiles [first, last) of the loop, as visited_iterations has them. */
 static void put_trips(struct plain_text *t, int loop)
 {
 	const struct loop *l = &t->p->loops.v[loop];

@@ -15,7 +15,7 @@ static const char *index_text(struct plain_text *t, const struct node *n, const 
 
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *term = &x->term[i];
-		const char *at = plain_position(t, term->axis, plain_has_axis(n->naxes, n->axis, term->axis));
+		const char *at = plain_position(t, term->axis, ints_hold(n->axis, n->naxes, term->axis));
 
 		if (term->div > 1)
 			at = arena_strf(t->a, "%s / %lld", at, (long long)term->div);
@@ -205,7 +205,7 @@ static void put_reduce(struct plain_text *t, int node)
 static void put_scan(struct plain_text *t, int node)
 {
 	const struct node *n = &t->p->nodes.v[node];
-	const uint8_t *whole = t->x->whole + node * RANK_MAX;
+	const uint8_t *whole = t->x->full_axis + node * RANK_MAX;
 	struct plain_loops l = { 0 };
 	bool along = false;
 
@@ -242,10 +242,10 @@ static struct operand operand_of(const struct plain_text *t, int product, int wh
 	struct operand o = { .size = 1 };
 
 	for (int i = 0; i < n->naxes; i++) {
-		if (!plain_has_axis(a->naxes, a->axis, n->axis[i]))
+		if (!ints_hold(a->axis, a->naxes, n->axis[i]))
 			continue;
 		o.own[o.nown] = n->axis[i];
-		o.own_whole[o.nown++] = t->x->whole[product * RANK_MAX + i];
+		o.own_whole[o.nown++] = t->x->full_axis[product * RANK_MAX + i];
 		o.size *= extent_of_node(t->x, product, i);
 	}
 	return o;
@@ -257,7 +257,7 @@ static int shared_axes(const struct plain_text *t, const struct node *n, int axi
 	int count = 0;
 
 	for (int i = 0; i < a->naxes; i++) {
-		if (!plain_has_axis(n->naxes, n->axis, a->axis[i]))
+		if (!ints_hold(n->axis, n->naxes, a->axis[i]))
 			axis[count++] = a->axis[i];
 	}
 	return count;

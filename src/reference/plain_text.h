@@ -34,7 +34,6 @@ void plain_statement(struct plain_text *t, const char *to, const char *from);
 
 const char *plain_number(struct arena *a, double x);
 const char *plain_axis(const struct plain_text *t, int axis);
-bool plain_has_axis(int n, const int *axes, int axis);
 /* Position along the whole axis, in a loop over it or outside (then it has one value). */
 const char *plain_position(struct plain_text *t, int axis, bool looped);
 /* What a node is, and the element of a carry, at the loops' place. */

@@ -39,15 +39,6 @@ const char *plain_axis(const struct plain_text *t, int axis)
 	return t->p->axes.v[axis].name;
 }
 
-bool plain_has_axis(int n, const int *axes, int axis)
-{
-	for (int i = 0; i < n; i++) {
-		if (axes[i] == axis)
-			return true;
-	}
-	return false;
-}
-
 /* places -------------------------------------------------------------------- */
 
 /* Position along the whole axis, in a loop over it or outside (then it has one value). */
@@ -96,7 +87,7 @@ const char *plain_value(struct plain_text *t, int node)
 	if (n->op == OP_CONST)
 		return plain_number(t->a, n->k);
 	return element(t, arena_strf(t->a, "v%d", node), n->naxes, n->axis,
-		t->x->whole + node * RANK_MAX);
+		t->x->full_axis + node * RANK_MAX);
 }
 
 const char *plain_carry_element(struct plain_text *t, int carry)
@@ -104,7 +95,7 @@ const char *plain_carry_element(struct plain_text *t, int carry)
 	const struct carry *c = &t->p->carries.v[carry];
 
 	return element(t, arena_strf(t->a, "c_%s", c->name), c->naxes, c->axis,
-		t->x->carry_whole + carry * RANK_MAX);
+		t->x->carry_full_axis + carry * RANK_MAX);
 }
 
 /* loops --------------------------------------------------------------------- */
@@ -156,7 +147,7 @@ void plain_each_of_node(struct plain_text *t, int node, const char *after)
 	const struct node *n = &t->p->nodes.v[node];
 	struct plain_loops l = { 0 };
 
-	loops_over(&l, n->naxes, n->axis, t->x->whole + node * RANK_MAX);
+	loops_over(&l, n->naxes, n->axis, t->x->full_axis + node * RANK_MAX);
 	plain_each(t, &l, after);
 }
 
@@ -165,7 +156,7 @@ void plain_each_of_carry(struct plain_text *t, int carry)
 	const struct carry *c = &t->p->carries.v[carry];
 	struct plain_loops l = { 0 };
 
-	loops_over(&l, c->naxes, c->axis, t->x->carry_whole + carry * RANK_MAX);
+	loops_over(&l, c->naxes, c->axis, t->x->carry_full_axis + carry * RANK_MAX);
 	plain_each(t, &l, "");
 }
 

@@ -133,7 +133,7 @@ static bool is_tiled(const struct program *p, int axis)
 	for (int ph = 0; ph < p->phases.n; ph++) {
 		enum axis_role r = program_axis_role(p, ph, axis);
 
-		if (r == AXIS_BATCH || r == AXIS_INNER)
+		if (r == AXIS_BATCH || r == AXIS_FULL)
 			return false;
 		grid |= r == AXIS_GRID;
 	}

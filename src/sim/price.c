@@ -186,7 +186,7 @@ static double trips(const struct reader *r, int loop)
 /* A turn of a loop in a tile, for what its condition asks. */
 struct turn {
 	struct num_env env;
-	const struct place *at;
+	const struct axis_ranges *at;
 	int loop;
 	int64_t first, trips, turn;
 };
@@ -223,7 +223,7 @@ static double clear_share(const struct reader *r, const struct role_op *o)
 {
 	const struct grid *grid = &r->graph->grids[r->number];
 	int64_t n = min_i64(grid->total, TILES_SAMPLE), clear = 0, all = 0;
-	struct place at;
+	struct axis_ranges at;
 	struct turn t = { .env.var = turn_var, .at = &at, .loop = o->u.region.of };
 
 	if (t.loop == NONE)
@@ -231,8 +231,8 @@ static double clear_share(const struct reader *r, const struct role_op *o)
 	for (int64_t i = 0; i < n; i++) {
 		int64_t last, tile = n < grid->total ? i * SCATTER % grid->total : i;
 
-		place_tile(&r->graph->extents, grid, tile, &at);
-		place_trips(&r->graph->extents, t.loop, &at, &t.first, &last);
+		ranges_set_tile(&r->graph->extents, grid, tile, &at);
+		visited_iterations(&r->graph->extents, t.loop, &at, &t.first, &last);
 		t.trips = max_i64(last - t.first, 0);
 		clear += clear_turns(&t, o->u.region.unmasked);
 		all += t.trips;

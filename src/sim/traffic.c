@@ -29,7 +29,7 @@ struct box {
 	struct index_range of[RANK_MAX];
 };
 
-static void box_at(const struct tensor *t, const struct index_expr *index, const struct place *at,
+static void box_at(const struct tensor *t, const struct index_expr *index, const struct axis_ranges *at,
 	struct box *out)
 {
 	for (int i = 0; i < t->rank; i++)
@@ -70,14 +70,14 @@ static void box_add(const struct tensor *t, struct box *hull, const struct box *
 
 /* How often a region runs in the tile at this place. A bound that depends on a loop
  * further out is taken over all of that loop. */
-static double tile_runs(const struct graph *g, int loop, const struct place *at)
+static double tile_runs(const struct graph *g, int loop, const struct axis_ranges *at)
 {
 	double n = 1;
 
 	for (; loop != NONE; loop = g->program->loops.v[loop].parent) {
 		int64_t first, last;
 
-		place_trips(&g->extents, loop, at, &first, &last);
+		visited_iterations(&g->extents, loop, at, &first, &last);
 		n *= (double)(last - first);
 	}
 	return n;
@@ -117,7 +117,7 @@ static int find_readers(const struct graph *g, int phase, struct reader *out)
 static double all_bytes(const struct program *p, const struct tensor *t,
 	const struct index_expr *index)
 {
-	struct place at;
+	struct axis_ranges at;
 	struct box box;
 
 	for (int i = 0; i < p->axes.n; i++) {
@@ -171,7 +171,7 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 
 	keys_init(&seen, a, d->eus);
 	for (int u = 0; u < d->eus; u++) {
-		struct place at;
+		struct axis_ranges at;
 		struct box box;
 		int64_t *at_use, bytes, old;
 		struct use *use;
@@ -180,7 +180,7 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 
 		if (d->start[u] + w >= d->start[u + 1])
 			continue;
-		place_tile(&g->extents, &g->grids[phase], d->order[d->start[u] + w], &at);
+		ranges_set_tile(&g->extents, &g->grids[phase], d->order[d->start[u] + w], &at);
 		asked = r->bytes * tile_runs(g, r->loop, &at);
 		box_at(r->tensor, r->index, &at, &box);
 		bytes = (int64_t)fmin(asked, box_bytes(g->program, r->tensor, &box));

@@ -47,8 +47,8 @@ static enum err_code check_extent(const struct infer *f, int axis, int64_t given
 	if (has_role(f, axis, AXIS_BATCH) && given != 1)
 		return err_set(f->e, ERR_INPUT, NOWHERE, "axis '%s' is batch, so a tile has one "
 			"value of it; leave it out of tile=", a->name);
-	if (!tiled && has_role(f, axis, AXIS_INNER) && given < a->size)
-		return err_set(f->e, ERR_INPUT, NOWHERE, "axis '%s' is whole in every tile "
+	if (!tiled && has_role(f, axis, AXIS_FULL) && given < a->size)
+		return err_set(f->e, ERR_INPUT, NOWHERE, "axis '%s' is complete in every tile "
 			"because no loop runs over it and no store has it; leave it out of tile=",
 			a->name);
 	return OK;
@@ -101,7 +101,7 @@ static bool is_whole(const struct infer *f, int node, int axis)
 
 	for (int i = 0; i < n->naxes; i++) {
 		if (n->axis[i] == axis)
-			return f->x->whole[node * RANK_MAX + i];
+			return f->x->full_axis[node * RANK_MAX + i];
 	}
 	return false;
 }
@@ -112,7 +112,7 @@ static void need_whole(struct infer *f, int node, int axis)
 	const struct node *n = &f->p->nodes.v[node];
 
 	for (int i = 0; i < n->naxes; i++) {
-		uint8_t *w = &f->x->whole[node * RANK_MAX + i];
+		uint8_t *w = &f->x->full_axis[node * RANK_MAX + i];
 
 		if (n->axis[i] == axis && !*w)
 			*w = f->changed = true;
@@ -124,7 +124,7 @@ static void carry_need_whole(struct infer *f, int carry, int axis)
 	const struct carry *c = &f->p->carries.v[carry];
 
 	for (int i = 0; i < c->naxes; i++) {
-		uint8_t *w = &f->x->carry_whole[carry * RANK_MAX + i];
+		uint8_t *w = &f->x->carry_full_axis[carry * RANK_MAX + i];
 
 		if (c->axis[i] == axis && !*w)
 			*w = f->changed = true;
@@ -145,7 +145,7 @@ static void begin(struct infer *f)
 			bool scanned = op_class(n->op) == CLASS_SCAN && n->axis[j] == n->ref &&
 				!program_axis_bound(p, t->loop, n->ref);
 
-			f->x->whole[i * RANK_MAX + j] =
+			f->x->full_axis[i * RANK_MAX + j] =
 				scanned || !stands(f, t->phase, t->loop, n->axis[j]);
 		}
 	}
@@ -153,7 +153,7 @@ static void begin(struct infer *f)
 		const struct carry *c = &p->carries.v[i];
 
 		for (int j = 0; j < c->naxes; j++)
-			f->x->carry_whole[i * RANK_MAX + j] =
+			f->x->carry_full_axis[i * RANK_MAX + j] =
 				!stands(f, c->phase, c->loop, c->axis[j]);
 	}
 }
@@ -165,7 +165,7 @@ static bool needs_whole(const struct infer *f, int node, int axis)
 	const struct node *n = &f->p->nodes.v[node];
 	const struct axis *a = &f->p->axes.v[axis];
 
-	if (axes_have(n->naxes, n->axis, axis))
+	if (ints_hold(n->axis, n->naxes, axis))
 		return is_whole(f, node, axis);
 	if (n->op == OP_UNPACK && a->packs == n->ref)
 		return is_whole(f, node, n->ref);
@@ -185,7 +185,7 @@ static void propagate(struct infer *f, int node)
 	for (int i = 0; (n->op == OP_SET || adds) && i < n->naxes; i++) {
 		for (int j = 0; j < n->naxes; j++) {
 			if (f->p->carries.v[n->ref].axis[j] == n->axis[i] &&
-			    f->x->carry_whole[n->ref * RANK_MAX + j])
+			    f->x->carry_full_axis[n->ref * RANK_MAX + j])
 				need_whole(f, node, n->axis[i]);
 		}
 	}
@@ -209,7 +209,7 @@ static enum err_code check_present(const struct infer *f)
 		const struct node *n = &p->nodes.v[i];
 
 		for (int j = 0; n->task != NONE && j < n->naxes; j++) {
-			if (!f->x->whole[i * RANK_MAX + j] ||
+			if (!f->x->full_axis[i * RANK_MAX + j] ||
 			    !program_axis_bound(p, p->tasks.v[n->task].loop, n->axis[j]))
 				continue;
 			return err_set(f->e, ERR_INPUT, n->loc, "task '%s' is inside a loop over "
@@ -268,8 +268,8 @@ enum err_code extents_infer(struct arena *a, const struct program *p, const stru
 	struct extents x = { .program = p };
 	struct infer f = { .p = p, .x = &x, .changed = true, .e = e };
 
-	x.whole = ARENA_ARRAY(a, (size_t)p->nodes.n * RANK_MAX, uint8_t);
-	x.carry_whole = ARENA_ARRAY(a, (size_t)p->carries.n * RANK_MAX, uint8_t);
+	x.full_axis = ARENA_ARRAY(a, (size_t)p->nodes.n * RANK_MAX, uint8_t);
+	x.carry_full_axis = ARENA_ARRAY(a, (size_t)p->carries.n * RANK_MAX, uint8_t);
 	f.role = ARENA_ARRAY(a, (size_t)p->phases.n * AXES_MAX, enum axis_role);
 	for (int i = 0; i < p->phases.n; i++)
 		axis_roles(p, i, &f.role[i * AXES_MAX]);
@@ -294,14 +294,14 @@ int64_t extent_of_node(const struct extents *x, int node, int i)
 {
 	int axis = x->program->nodes.v[node].axis[i];
 
-	return x->whole[node * RANK_MAX + i] ? x->program->axes.v[axis].size : x->tile[axis];
+	return x->full_axis[node * RANK_MAX + i] ? x->program->axes.v[axis].size : x->tile[axis];
 }
 
 int64_t extent_of_carry(const struct extents *x, int carry, int i)
 {
 	int axis = x->program->carries.v[carry].axis[i];
 
-	return x->carry_whole[carry * RANK_MAX + i] ? x->program->axes.v[axis].size : x->tile[axis];
+	return x->carry_full_axis[carry * RANK_MAX + i] ? x->program->axes.v[axis].size : x->tile[axis];
 }
 
 int64_t extent_elements(const struct extents *x, int node)
@@ -340,7 +340,7 @@ struct grid extents_grid(const struct extents *x, int phase)
 }
 
 /* Put an axis, and those of words of it, at one of its tiles. */
-static void place_axis(const struct extents *x, int axis, int64_t tile, struct place *at)
+static void place_axis(const struct extents *x, int axis, int64_t tile, struct axis_ranges *at)
 {
 	const struct program *p = x->program;
 	int64_t lo = tile * x->tile[axis];
@@ -356,7 +356,7 @@ static void place_axis(const struct extents *x, int axis, int64_t tile, struct p
 	}
 }
 
-void place_tile(const struct extents *x, const struct grid *g, int64_t tile, struct place *out)
+void ranges_set_tile(const struct extents *x, const struct grid *g, int64_t tile, struct axis_ranges *out)
 {
 	const struct program *p = x->program;
 
@@ -370,7 +370,7 @@ void place_tile(const struct extents *x, const struct grid *g, int64_t tile, str
 	}
 }
 
-void place_trips(const struct extents *x, int loop, const struct place *at, int64_t *first,
+void visited_iterations(const struct extents *x, int loop, const struct axis_ranges *at, int64_t *first,
 		 int64_t *last)
 {
 	const struct loop *l = &x->program->loops.v[loop];
@@ -393,7 +393,7 @@ void place_trips(const struct extents *x, int loop, const struct place *at, int6
 	*last = max_i64(*first, *last);
 }
 
-void place_iteration(const struct extents *x, int loop, int64_t tile, struct place *at)
+void ranges_set_iteration(const struct extents *x, int loop, int64_t tile, struct axis_ranges *at)
 {
 	const struct loop *l = &x->program->loops.v[loop];
 

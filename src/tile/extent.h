@@ -22,8 +22,8 @@ struct extents {
 	/* Tile of each axis where it is tiled: 1 for batch axes, at most the size, the
 	 * size itself for axes of which no extent was given. */
 	int64_t tile[AXES_MAX];
-	uint8_t *whole;			/* node * RANK_MAX + position: needed whole? */
-	uint8_t *carry_whole;		/* carry * RANK_MAX + position */
+	uint8_t *full_axis;			/* node * RANK_MAX + position: needed whole? */
+	uint8_t *carry_full_axis;		/* carry * RANK_MAX + position */
 };
 
 /* Arrays in `a`. ERR_INPUT if an extent is not positive, names an axis that is
@@ -50,16 +50,16 @@ struct grid {
 struct grid extents_grid(const struct extents *x, int phase);
 
 /* Where the axes stand: axis a runs over [lo[a], hi[a]], inclusive. */
-struct place {
+struct axis_ranges {
 	int64_t lo[AXES_MAX], hi[AXES_MAX];
 };
 /* Set the axes of tile number `tile` of the grid (row-major); the others whole. */
-void place_tile(const struct extents *x, const struct grid *g, int64_t tile, struct place *out);
+void ranges_set_tile(const struct extents *x, const struct grid *g, int64_t tile, struct axis_ranges *out);
 /* Tiles [*first, *last) of the loop's iteration space that are visited at this
  * place (counted in the loop's own row-major order over its axes). */
-void place_trips(const struct extents *x, int loop, const struct place *at, int64_t *first,
+void visited_iterations(const struct extents *x, int loop, const struct axis_ranges *at, int64_t *first,
 	int64_t *last);
 /* Set the loop's axes for one of these tiles. */
-void place_iteration(const struct extents *x, int loop, int64_t tile, struct place *at);
+void ranges_set_iteration(const struct extents *x, int loop, int64_t tile, struct axis_ranges *at);
 
 #endif

@@ -15,7 +15,7 @@ struct run {
 	const struct stop *stop;
 	struct arena *arena;
 	struct value *node, *carry;
-	struct place at;		/* where the axes stand now */
+	struct axis_ranges at;		/* where the axes stand now */
 };
 
 static void value_alloc(struct run *r, struct value *v)
@@ -320,13 +320,13 @@ static void eval_mma(struct run *r, const struct node *n, struct value *out)
 	int of_a = 0;
 
 	for (int i = 0; i < a->naxes; i++)
-		of_a += !axes_have(b->naxes, b->axis, a->axis[i]);
+		of_a += !ints_hold(b->axis, b->naxes, a->axis[i]);
 	for (int i = 0; i < of_a; i++) {
 		value_add_axis(&x, out->axis[i], out->lo[i], out->len[i]);
 		rows *= out->len[i];
 	}
 	for (int i = 0; i < a->naxes; i++) {
-		if (!axes_have(b->naxes, b->axis, a->axis[i]))
+		if (!ints_hold(b->axis, b->naxes, a->axis[i]))
 			continue;
 		add_contracted(r, &x, loop, a->axis[i]);
 		value_add_axis(&y, a->axis[i], x.lo[x.n - 1], x.len[x.n - 1]);
@@ -356,7 +356,7 @@ static void eval_node(struct run *r, int id)
 	const struct node *n = &r->p->nodes.v[id];
 	struct value *out = &r->node[id];
 
-	value_place(r, out, n->naxes, n->axis, r->x->whole + id * RANK_MAX);
+	value_place(r, out, n->naxes, n->axis, r->x->full_axis + id * RANK_MAX);
 	switch (op_class(n->op)) {
 	case CLASS_MOVE:
 		if (n->op == OP_LOAD)
@@ -408,7 +408,7 @@ static void init_carries(struct run *r, int phase, int loop)
 
 		if (c->phase != phase || c->loop != loop)
 			continue;
-		value_place(r, v, c->naxes, c->axis, r->x->carry_whole + i * RANK_MAX);
+		value_place(r, v, c->naxes, c->axis, r->x->carry_full_axis + i * RANK_MAX);
 		for (int64_t j = 0; j < value_elements(v); j++)
 			v->v[j] = c->init;
 	}
@@ -434,12 +434,12 @@ static enum err_code run_body(struct run *r, int phase, int loop, struct err *e)
 static enum err_code run_loop(struct run *r, int loop, struct err *e)
 {
 	const struct loop *l = &r->p->loops.v[loop];
-	struct place before = r->at;
+	struct axis_ranges before = r->at;
 	int64_t first, last;
 
-	place_trips(r->x, loop, &r->at, &first, &last);
+	visited_iterations(r->x, loop, &r->at, &first, &last);
 	for (int64_t i = first; i < last; i++) {
-		place_iteration(r->x, loop, i, &r->at);
+		ranges_set_iteration(r->x, loop, i, &r->at);
 		TRY(run_body(r, l->phase, loop, e));
 	}
 	r->at = before;
@@ -501,7 +501,7 @@ static enum err_code run_phase(struct run *r, int phase, struct err *e)
 
 	alloc_phase(r, phase);
 	for (int64_t i = 0; i < g.total && !code; i++) {
-		place_tile(r->x, &g, i, &r->at);
+		ranges_set_tile(r->x, &g, i, &r->at);
 		code = run_body(r, phase, NONE, e);
 	}
 	arena_reset(r->arena, mark);

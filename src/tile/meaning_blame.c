@@ -250,7 +250,7 @@ static enum err_code blame_axis(struct arena *a, const struct sample *s, int axi
 	for (int i = 0; i < s->p.loops.n; i++) {
 		const struct loop *l = &s->p.loops.v[i];
 
-		if (axes_have(l->naxes, l->axis, axis))
+		if (ints_hold(l->axis, l->naxes, axis))
 			return err_set(e, ERR_INPUT, l->loc, "the result depends on the tile of '%s'; "
 				"write the loop so that it gives the same whether '%s' is taken "
 				"in one tile or in several", s->p.axes.v[axis].name,

@@ -130,7 +130,7 @@ static double count_elements(const struct sample *s)
 		double elements = n->task != NONE;
 
 		for (int a = 0; a < p->axes.n; a++) {
-			if (axes_have(n->naxes, n->axis, a) ||
+			if (ints_hold(n->axis, n->naxes, a) ||
 			    (n->task != NONE && program_axis_bound(p, p->tasks.v[n->task].loop, a)))
 				elements *= (double)p->axes.v[a].size;
 		}

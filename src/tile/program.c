@@ -123,7 +123,7 @@ enum err_code program_tensor(struct program *p, enum tensor_role role, const cha
 		return err_set(e, ERR_LIMIT, loc, "tensor '%s' has %d dimensions; at most %d are "
 			"possible", name, rank, RANK_MAX);
 	for (int i = 0; i < rank; i++) {
-		if (axes_have(i, dims, dims[i]))
+		if (ints_hold(dims, i, dims[i]))
 			return err_set(e, ERR_INPUT, loc, "tensor '%s' has axis '%s' twice; give "
 				"each dimension an axis of its own", name,
 				axis_at(p, dims[i])->name);
@@ -311,7 +311,7 @@ static enum err_code check_loop_axes(const struct program *p, int naxes, const i
 		const char *name = axis_at(p, axes[i])->name;
 
 		TRY(check_not_words(p, axes[i], "looped over", loc, e));
-		if (axes_have(i, axes, axes[i]))
+		if (ints_hold(axes, i, axes[i]))
 			return err_set(e, ERR_INPUT, loc, "a loop runs over axis '%s' twice; "
 				"name it once", name);
 		if (axis_is_batch(p, p->cur_phase, axes[i]))

@@ -273,7 +273,7 @@ enum axis_role {
 	AXIS_BATCH,			/* one value a tile */
 	AXIS_GRID,			/* of the outputs, tiled over the grid */
 	AXIS_LOOP,			/* tiled over a loop */
-	AXIS_INNER,			/* whole in every tile */
+	AXIS_FULL,			/* whole in every tile */
 };
 enum axis_role program_axis_role(const struct program *p, int phase, int axis);
 int program_find_axis(const struct program *p, const char *name);	/* NONE */

@@ -8,7 +8,7 @@ static enum err_code add_axes(const struct program *p, const struct tensor *t,
 	for (int i = 0; i < x->n; i++) {
 		int axis = x->term[i].axis;
 
-		if (axis_is_batch(p, p->cur_phase, axis) || axes_have(out->naxes, out->axis, axis))
+		if (axis_is_batch(p, p->cur_phase, axis) || ints_hold(out->axis, out->naxes, axis))
 			continue;
 		if (out->naxes == RANK_MAX)
 			return err_set(e, ERR_LIMIT, loc, "tensor '%s' is indexed by more than "

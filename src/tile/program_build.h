@@ -27,7 +27,6 @@ struct phrase loop_phrase(const struct program *p, int loop);
 /* "'load_k'", "the exp2 in 'softmax'", "the constant 3" */
 struct phrase value_phrase(const struct program *p, int node);
 
-bool axes_have(int n, const int *axes, int axis);
 /* As sets. */
 bool same_axes(int na, const int *a, int nb, const int *b);
 bool axis_is_batch(const struct program *p, int phase, int axis);

@@ -20,7 +20,7 @@ enum err_code program_carry(struct program *p, const char *name, int naxes, cons
 	for (int i = 0; i < naxes; i++) {
 		const char *axis = axis_at(p, axes[i])->name;
 
-		if (axes_have(i, axes, axes[i]))
+		if (ints_hold(axes, i, axes[i]))
 			return err_set(e, ERR_INPUT, loc, "carry '%s' has axis '%s' twice; name "
 				"it once", name, axis);
 		/* A tile has one value of a batch axis, as in what is loaded. */
@@ -132,7 +132,7 @@ static enum err_code check_set(const struct program *p, int carry, int value, st
 	for (int i = 0; i < v->naxes; i++) {
 		struct phrase has;
 
-		if (axes_have(c->naxes, c->axis, v->axis[i]))
+		if (ints_hold(c->axis, c->naxes, v->axis[i]))
 			continue;
 		has = axes_phrase(p, c->naxes, c->axis);
 		return err_set(e, ERR_INPUT, loc, "carry '%s' has axes %s, and the value also "

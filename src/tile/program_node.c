@@ -15,7 +15,7 @@ struct node blank_node(enum op op, enum dtype type, struct srcloc loc)
 bool same_axes(int na, const int *a, int nb, const int *b)
 {
 	for (int i = 0; i < na; i++) {
-		if (!axes_have(nb, b, a[i]))
+		if (!ints_hold(b, nb, a[i]))
 			return false;
 	}
 	return na == nb;
@@ -200,11 +200,11 @@ static enum err_code check_mma_axes(const struct program *p, const char *what, i
 	int axis[2 * RANK_MAX], count = 0, total = x->naxes + y->naxes;
 
 	for (int i = 0; i < x->naxes; i++) {
-		if (!axes_have(y->naxes, y->axis, x->axis[i]))
+		if (!ints_hold(y->axis, y->naxes, x->axis[i]))
 			axis[count++] = x->axis[i];
 	}
 	for (int i = 0; i < y->naxes; i++) {
-		if (!axes_have(x->naxes, x->axis, y->axis[i]))
+		if (!ints_hold(x->axis, x->naxes, y->axis[i]))
 			axis[count++] = y->axis[i];
 	}
 	if (count == total)
@@ -294,7 +294,7 @@ static enum err_code check_union(const struct program *p, struct node *n, struct
 		const struct node *a = &p->nodes.v[n->arg[which]];
 
 		for (int j = 0; j < a->naxes; j++) {
-			if (axes_have(n->naxes, n->axis, a->axis[j]))
+			if (ints_hold(n->axis, n->naxes, a->axis[j]))
 				continue;
 			if (n->naxes == RANK_MAX)
 				return err_set(e, ERR_LIMIT, n->loc,
@@ -373,7 +373,7 @@ static enum err_code check_has_axis(const struct program *p, int value, int axis
 	const char *name = axis_at(p, axis)->name;
 	struct phrase has = axes_phrase(p, v->naxes, v->axis);
 
-	if (axes_have(v->naxes, v->axis, axis))
+	if (ints_hold(v->axis, v->naxes, axis))
 		return OK;
 	if (axis_is_batch(p, p->cur_phase, axis))
 		return err_set(e, ERR_INPUT, loc, "%s over '%s': a tile has one value of a batch "
@@ -413,13 +413,13 @@ static bool is_tiled_itself(const struct program *p, int axis)
 			return true;
 	}
 	for (int i = 0; i < p->loops.n; i++) {
-		if (axes_have(p->loops.v[i].naxes, p->loops.v[i].axis, axis))
+		if (ints_hold(p->loops.v[i].axis, p->loops.v[i].naxes, axis))
 			return true;
 	}
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
 
-		if (n->op == OP_STORE && axes_have(n->naxes, n->axis, axis))
+		if (n->op == OP_STORE && ints_hold(n->axis, n->naxes, axis))
 			return true;
 	}
 	return false;
@@ -467,7 +467,7 @@ static enum err_code check_unpack(const struct program *p, int value, int from, 
 		return err_set(e, ERR_INPUT, loc, "unpack: a word of 32 bits cannot hold several "
 			"%s; use a type of 4, 8 or 16 bits", dtype_name(type));
 	TRY(check_has_axis(p, value, from, "unpack", loc, e));
-	if (axes_have(v->naxes, v->axis, to))
+	if (ints_hold(v->axis, v->naxes, to))
 		return err_set(e, ERR_INPUT, loc,
 			"unpack: the value has axis '%s' already; unpack to another one", t->name);
 	if (t->size > f->size * per)

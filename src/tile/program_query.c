@@ -145,15 +145,6 @@ struct phrase value_phrase(const struct program *p, int node)
 	return x;
 }
 
-bool axes_have(int n, const int *axes, int axis)
-{
-	for (int i = 0; i < n; i++) {
-		if (axes[i] == axis)
-			return true;
-	}
-	return false;
-}
-
 bool is_i32_value(double x)
 {
 	return x >= INT32_MIN && x <= INT32_MAX && x == floor(x);
@@ -162,7 +153,7 @@ bool is_i32_value(double x)
 bool axis_is_batch(const struct program *p, int phase, int axis)
 {
 	return phase != NONE &&
-		axes_have(p->phases.v[phase].nbatch, p->phases.v[phase].batch, axis);
+		ints_hold(p->phases.v[phase].batch, p->phases.v[phase].nbatch, axis);
 }
 
 bool is_packed(const struct program *p, int axis)
@@ -215,7 +206,7 @@ bool program_axis_bound(const struct program *p, int loop, int axis)
 	for (; loop != NONE; loop = p->loops.v[loop].parent) {
 		const struct loop *l = &p->loops.v[loop];
 
-		if (axes_have(l->naxes, l->axis, axis) || axes_have(l->naxes, l->axis, packs))
+		if (ints_hold(l->axis, l->naxes, axis) || ints_hold(l->axis, l->naxes, packs))
 			return true;
 	}
 	return false;
@@ -239,12 +230,12 @@ static void use_axes(const struct program *p, enum axis_role *role, const struct
 	int rank = has_index ? p->tensors.v[n->ref].rank : 0;
 
 	for (int i = 0; i < n->naxes; i++)
-		role[n->axis[i]] = AXIS_INNER;
+		role[n->axis[i]] = AXIS_FULL;
 	if (n->op == OP_INDEX)
-		role[n->ref] = AXIS_INNER;
+		role[n->ref] = AXIS_FULL;
 	for (int i = 0; i < rank; i++) {
 		for (int j = 0; j < n->index[i].n; j++)
-			role[n->index[i].term[j].axis] = AXIS_INNER;
+			role[n->index[i].term[j].axis] = AXIS_FULL;
 	}
 }
 
@@ -281,7 +272,7 @@ void axis_roles(const struct program *p, int phase, enum axis_role role[AXES_MAX
 	for (int a = 0; a < p->axes.n; a++) {
 		int packs = p->axes.v[a].packs;
 
-		if (role[a] == AXIS_INNER && packs != NONE && role[packs] != AXIS_UNUSED)
+		if (role[a] == AXIS_FULL && packs != NONE && role[packs] != AXIS_UNUSED)
 			role[a] = role[packs];
 	}
 }

@@ -144,7 +144,7 @@ static const char *shape(struct bench *b, int node)
 	for (int i = 0; i < n->naxes; i++)
 		buf_printf(&t, "%s%s %lld%s", i ? ", " : "", b->p->axes.v[n->axis[i]].name,
 			(long long)extent_of_node(&b->x, node, i),
-			b->x.whole[node * RANK_MAX + i] ? " whole" : "");
+			b->x.full_axis[node * RANK_MAX + i] ? " whole" : "");
 	return t.text;
 }
 
@@ -153,7 +153,7 @@ static void test_attention(void)
 	struct bench b;
 	int h, m, n, d, tq, tk, to, q, k, s, o, acc, again;
 	struct index_expr upto;
-	struct place at;
+	struct axis_ranges at;
 	struct grid g;
 	int64_t lo, hi;
 
@@ -190,16 +190,16 @@ static void test_attention(void)
 	g = extents_grid(&b.x, 0);
 	is_int(g.total, 12, "the grid");
 	ok(g.n == 3 && g.axis[0] == h && g.axis[1] == m && g.axis[2] == d, "batch axes first");
-	place_tile(&b.x, &g, 7, &at);
+	ranges_set_tile(&b.x, &g, 7, &at);
 	ok(at.lo[h] == 1 && at.hi[h] == 1 && at.lo[m] == 96 && at.hi[m] == 99,
 	   "the last, ragged tile of a row of the grid");
 	ok(at.lo[n] == 0 && at.hi[n] == 89 && at.lo[d] == 0 && at.hi[d] == 23, "others are whole");
-	place_trips(&b.x, 0, &at, &lo, &hi);
+	visited_iterations(&b.x, 0, &at, &lo, &hi);
 	ok(lo == 6 && hi == 6, "from the tile past the end: nothing");
-	place_tile(&b.x, &g, 5, &at);
-	place_trips(&b.x, 0, &at, &lo, &hi);
+	ranges_set_tile(&b.x, &g, 5, &at);
+	visited_iterations(&b.x, 0, &at, &lo, &hi);
 	ok(lo == 2 && hi == 4, "from 32 to 63 in tiles of 16");
-	place_iteration(&b.x, 0, 5, &at);
+	ranges_set_iteration(&b.x, 0, 5, &at);
 	ok(at.lo[n] == 80 && at.hi[n] == 89, "the last tile of the loop is ragged");
 	is_int(program_axis_role(b.p, 0, m), AXIS_GRID, "m is of the grid");
 	is_int(program_axis_role(b.p, 0, h), AXIS_BATCH, "h is batch");
@@ -279,7 +279,7 @@ static void test_words(void)
 {
 	struct bench b;
 	int n, k, kw, tw, to, w, u;
-	struct place at;
+	struct axis_ranges at;
 
 	bench_init(&b);
 	n = axis(&b, "n", 10, 4);
@@ -297,7 +297,7 @@ static void test_words(void)
 	is_str(shape(&b, u), "n 4, k 16", "the elements");
 	is_int(extents_grid(&b.x, 0).n, 1, "and are not of the grid");
 	memset(&at, 0, sizeof(at));
-	place_iteration(&b.x, 0, 3, &at);
+	ranges_set_iteration(&b.x, 0, 3, &at);
 	ok(at.lo[k] == 48 && at.hi[k] == 59 && at.lo[kw] == 6 && at.hi[kw] == 7, "they stand "
 	       "there");
 	b.tiling.extent[k] = 12;
@@ -330,12 +330,12 @@ static void test_errors(void)
 	store(&b, to, reduce(&b, OP_SUM, load(&b, tx), d));
 	finish(&b);
 	is_int(program_axis_role(b.p, 0, unused), AXIS_UNUSED, "an axis that nothing has");
-	is_int(program_axis_role(b.p, 0, d), AXIS_INNER, "an axis inside");
+	is_int(program_axis_role(b.p, 0, d), AXIS_FULL, "an axis inside");
 	b.tiling.extent[d] = 8;
 	is_int(infer(&b), OK, "its size may be given");
 	b.tiling.extent[d] = 4;
 	is_int(infer(&b), ERR_INPUT, "but nothing less");
-	is_str(b.e.msg, "axis 'd' is whole in every tile because no loop runs over it and no "
+	is_str(b.e.msg, "axis 'd' is complete in every tile because no loop runs over it and no "
 	       "store has it; leave it out of tile=", "with the reason");
 	b.tiling.extent[d] = 0;
 	b.tiling.extent[a] = 2;
@@ -440,7 +440,7 @@ static void test_two_axes(void)
 {
 	struct bench b;
 	int c, r, tx, to, acc, x;
-	struct place at;
+	struct axis_ranges at;
 	int64_t first, last;
 	const int axes[2] = { 0, 1 };
 
@@ -457,9 +457,9 @@ static void test_two_axes(void)
 	store(&b, to, get(&b, acc));
 	finish(&b);
 	memset(&at, 0, sizeof(at));
-	place_trips(&b.x, 0, &at, &first, &last);
+	visited_iterations(&b.x, 0, &at, &first, &last);
 	ok(first == 0 && last == 9, "trips over two axes");
-	place_iteration(&b.x, 0, 7, &at);
+	ranges_set_iteration(&b.x, 0, 7, &at);
 	ok(at.lo[c] == 8 && at.hi[c] == 9 && at.lo[r] == 1 && at.hi[r] == 1,
 	   "the last axis runs fastest");
 	is_int(extents_grid(&b.x, 0).total, 1, "a grid of one tile");

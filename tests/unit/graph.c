@@ -803,7 +803,7 @@ static void test_refusals(void)
 	end_task();
 	store("Y", x);
 	tiling.extent[K] = 2;
-	refused(NULL, 0, ERR_INPUT, "axis 'k' is whole in every tile because no loop runs over it "
+	refused(NULL, 0, ERR_INPUT, "axis 'k' is complete in every tile because no loop runs over it "
 		"and no store has it; leave it out of tile=");
 	split_program();
 	tiling.extent[M] = -4;

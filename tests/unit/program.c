@@ -984,7 +984,7 @@ static void test_drop(void)
 	is_int(program_axis_role(p, 0, b.m), AXIS_LOOP, "roles: a loop");
 	is_int(program_axis_role(p, 0, b.n), AXIS_GRID, "the loop over n is gone");
 	is_int(program_axis_role(p, 0, b.b), AXIS_BATCH, "batch");
-	is_int(program_axis_role(p, 0, b.k), AXIS_INNER, "inner");
+	is_int(program_axis_role(p, 0, b.k), AXIS_FULL, "inner");
 	is_int(program_axis_role(p, 0, b.h), AXIS_UNUSED, "unused");
 	bench_release(&b);
 }

@@ -368,11 +368,11 @@ static const char *coordinates(const struct view *v, int64_t tile)
 {
 	const struct own *own = v->own;
 	const struct graph *g = v->m->now->graph;
-	struct place at;
+	struct axis_ranges at;
 	struct buf b;
 
 	buf_init(&b, &v->m->frame);
-	place_tile(&g->extents, own->grid, tile, &at);
+	ranges_set_tile(&g->extents, own->grid, tile, &at);
 	for (int i = 0; i < own->grid->n; i++) {
 		int a = own->grid->axis[i];
 

@@ -322,7 +322,7 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 
 		v->rows = v->cols = 1;
 		for (int x = 0; x < p->nodes.v[i].naxes; x++)
-			if (g->extents.whole[i * RANK_MAX + x])
+			if (g->extents.full_axis[i * RANK_MAX + x])
 				v->full_axes |= (uint64_t)1 << p->nodes.v[i].axis[x];
 		for (int x = 0; x < p->nodes.v[i].naxes; x++)
 			add_axis(v, s.side[find_root(&s, node_key(i, x))], p->nodes.v[i].axis[x],
@@ -335,7 +335,7 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 
 		v->rows = v->cols = 1;
 		for (int x = 0; x < p->carries.v[i].naxes; x++)
-			if (g->extents.carry_whole[i * RANK_MAX + x])
+			if (g->extents.carry_full_axis[i * RANK_MAX + x])
 				v->full_axes |= (uint64_t)1 << p->carries.v[i].axis[x];
 		for (int x = 0; x < p->carries.v[i].naxes; x++)
 			add_axis(v, s.side[find_root(&s, carry_key(&s, i, x))],
