@@ -25,11 +25,6 @@ int64_t event_seu_end(const struct chart *c, const struct event *e)
 	return max_i64(e->start, e->end - (int64_t)s->latency);
 }
 
-int64_t chart_column(const struct chart *c, int64_t cycle)
-{
-	return floor_div((cycle - c->from) * c->cols, c->to - c->from);
-}
-
 static int compare_cycles(const void *a, const void *b)
 {
 	const int64_t *x = a, *y = b;

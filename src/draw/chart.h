@@ -1,4 +1,8 @@
-/* chart.h - what drawings of timelines share, as text and as pictures; nobody else includes it. */
+/* chart.h - what drawings of timelines share, as text and as pictures; private to src/draw.
+ *
+ * chart_init chooses which cycles of a phase are shown; chart_lay_out, which rows there are and which event is on
+ * which of them; chart_axis, where the axis has its numbers. chart_rows.c, chart_many.c and panel.c only draw that.
+ */
 #ifndef DRAW_CHART_H
 #define DRAW_CHART_H
 
@@ -15,43 +19,76 @@ struct chart {
 	int64_t from, to;		/* cycles shown; from < to */
 	int left;			/* first column of time */
 	int cols;			/* columns of time, at least 1 */
-	int first, end;			/* of the events: those looked at */
+	int first, end;			/* range of the events that are looked at */
 	const int *deep;		/* as in timeline_view */
 	const struct overview *overview;	/* NULL: events one by one */
 	const struct task_key *key;	/* by sTask */
 };
 
-/* What is to be shown, with everything left open chosen; width of the whole. */
+/* Choose what is shown, where the view leaves it open; `width` is that of the whole chart in columns. */
 void chart_init(struct chart *c, const struct timeline *t, const struct timeline_view *v, int width,
 	unsigned flags, struct arena *a);
 
 /* Does its lane go on while the sEU works? */
 bool event_is_async(const struct chart *c, const struct event *e);
-/* Until when it holds a row of its sEU: a matrix unit takes the next sTask while the
- * result of this one still travels. */
+/* The cycles in which an event holds a row of its sEU. It may end before the event does: a matrix unit takes the
+ * next sTask while the result of this one is still on its way. */
 int64_t event_seu_end(const struct chart *c, const struct event *e);
 static inline int64_t event_seu_begin(const struct event *e)
 {
 	return e->start - e->before;
 }
-/* The column of a cycle; may lie outside. */
-int64_t chart_column(const struct chart *c, int64_t cycle);
+/* Is any of [begin, end) in sight? */
+bool chart_shows(const struct chart *c, int64_t begin, int64_t end);
 
-/* Widest row label, then the rows themselves from row y on; returns the next row. */
+/* ---- rows ---- */
+
+enum { CHART_DEPTH_MAX = 16 };
+
+/* What is drawn on one row: a replica of a lane (seu is NONE), its use of a synchronous sEU, or some of the events
+ * of an asynchronous sEU (lane is NONE). */
+struct layout_row {
+	int lane, copy, seu;
+	const char *label;
+};
+
+struct chart_layout {
+	VEC(struct layout_row) rows;
+	int nlanes;			/* rows of lanes, which come first */
+	int lane_row[LANES_MAX][COPIES_MAX], seu_row[SEU_MAX][LANES_MAX][COPIES_MAX];	/* NONE */
+	int queue_row[SEU_MAX], queue_depth[SEU_MAX];	/* first row of an asynchronous sEU, and how many it has */
+	uint8_t *depth;			/* by event from chart.first on: which of the rows of its sEU */
+};
+
+/* In the arena of the chart. `most`: rows of one asynchronous sEU, at most CHART_DEPTH_MAX; 0: one each, without
+ * looking at events. `slack`: cycles by which two events of one row may overlap. */
+void chart_lay_out(const struct chart *c, int most, int64_t slack, struct chart_layout *out);
+/* The row on which a unit works on the event; the row of the event's lane, NONE if rows are by sEU. */
+int layout_row_of(const struct chart *c, const struct chart_layout *l, int event);
+int layout_lane_row_of(const struct chart *c, const struct chart_layout *l, const struct event *e);
+
+/* Columns of the widest label of a row. */
 int chart_label_width(const struct chart *c);
+/* Draw the rows from row y of the grid on; returns the next row. The same from an overview: chart_many.c. */
 int chart_rows(const struct chart *c, struct cells *out, int y, struct chart_map *map);
-/* The same from an overview: chart_many.c. */
 int chart_many(const struct chart *c, struct cells *out, int y, struct chart_map *map);
-/* Which copies of lanes do something in this phase, on an sEU or (-1) on any: as the events
- * say, or the plan if not all are looked at. */
-void chart_used(const struct chart *c, int seu, bool used[LANES_MAX][COPIES_MAX]);
-/* "c0", "c0.1" */
-const char *chart_lane_label(const struct chart *c, int lane, int copy);
 
-/* The least of 1, 2, 5 times a power of ten that is at least v. */
-double nice_step(double v);
+/* ---- axes ---- */
 
-/* That a simulation knows no kernel, and why. */
+struct chart_tick {
+	double at;			/* share of the axis: 0 is its left end, 1 its right end */
+	const char *text;
+};
+
+struct chart_axis {
+	const char *unit;		/* "cycles", "µs"; NULL: the timeline has no clock */
+	VEC(struct chart_tick) ticks;
+};
+
+/* Round numbers of cycles, or of seconds, that are at least `gap` (a share of the axis) apart. */
+struct chart_axis chart_axis(const struct chart *c, bool seconds, double gap);
+
+/* Why the simulation had to go by the plan instead of a kernel; "" if it did not. */
 const char *timeline_unpriced(struct arena *a, const struct timeline *t);
 
 #endif

@@ -137,42 +137,31 @@ static void draw_row(const struct chart *c, struct cells *out, int y, int row, i
 	}
 }
 
-static void add_row(const struct chart *c, struct cells *out, int y, const char *label,
-	struct chart_row row, int index, struct chart_map *map)
-{
-	int *event = ARENA_ARRAY(c->arena, c->cols, int);
-
-	row.y = y;
-	row.event = event;
-	row.part = ARENA_ARRAY(c->arena, c->cols, uint8_t);
-	for (int x = 0; x < c->cols; x++)
-		event[x] = NONE;
-	cells_grow(out, y + 1);
-	cells_text(out, 0, y, c->left - 1, label, BOLD);
-	if (c->overview->row[index][0])
-		draw_row(c, out, y, index, event);
-	map->row[map->nrows++] = row;
-}
-
-/* An asynchronous sEU is one row here, however many copies are under way. */
+/* An asynchronous sEU has one row here, however many of its events overlap. */
 int chart_many(const struct chart *c, struct cells *out, int y, struct chart_map *map)
 {
-	bool used[LANES_MAX][COPIES_MAX] = { 0 };
+	struct chart lanes = *c;
+	struct chart_layout layout;
 	struct chart_map own;
 
+	lanes.by = TIMELINE_LANES;
+	chart_lay_out(&lanes, 0, 0, &layout);
 	map = map ? map : &own;
 	*map = (struct chart_map){ .left = c->left, .cols = c->cols, .from = c->from, .to = c->to,
-		.row = ARENA_ARRAY(c->arena, ROWS, struct chart_row) };
-	chart_used(c, -1, used);
-	for (int l = 0; l < LANES_MAX; l++)
-		for (int k = 0; k < COPIES_MAX; k++)
-			if (used[l][k])
-				add_row(c, out, y++, chart_lane_label(c, l, k), (struct chart_row){ .lane = l,
-					.copy = k, .seu = NONE }, l * COPIES_MAX + k, map);
-	cells_grow(out, ++y);
-	for (int s = 0; s < c->d->nseus; s++)
-		if (c->d->seu[s].async)
-			add_row(c, out, y++, c->d->seu[s].name, (struct chart_row){ .lane = NONE, .seu = s },
-				LANES_MAX * COPIES_MAX + s, map);
-	return y;
+		.nrows = layout.rows.n, .row = ARENA_ARRAY(c->arena, layout.rows.n, struct chart_row) };
+	cells_grow(out, y + layout.rows.n + 1);
+	for (int r = 0; r < layout.rows.n; r++) {
+		const struct layout_row *x = &layout.rows.v[r];
+		int *event = ARENA_ARRAY(c->arena, c->cols, int);
+		int index = x->lane == NONE ? LANES_MAX * COPIES_MAX + x->seu : x->lane * COPIES_MAX + x->copy;
+
+		for (int i = 0; i < c->cols; i++)
+			event[i] = NONE;
+		map->row[r] = (struct chart_row){ .y = y + r + (r >= layout.nlanes), .event = event,
+			.part = ARENA_ARRAY(c->arena, c->cols, uint8_t) };
+		cells_text(out, 0, map->row[r].y, c->left - 1, x->label, BOLD);
+		if (c->overview->row[index][0])
+			draw_row(c, out, map->row[r].y, index, event);
+	}
+	return y + layout.rows.n + 1;
 }

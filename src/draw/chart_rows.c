@@ -10,13 +10,6 @@ enum {
 	DEPTH_MAX = 4,			/* rows of one asynchronous sEU */
 	MARK_SHIFT = 8,			/* most columns a mark is out of place */
 	CUT = 4,			/* letters of a cut name, always as many */
-	EMPTY = -1,
-};
-
-/* Who a row belongs to; -1: any. */
-struct row {
-	int lane, copy, seu, depth;
-	const char *label;
 };
 
 /* Of an event: its work, its place in the queue of a busy sEU, its lane's waiting. */
@@ -24,7 +17,7 @@ enum part { WORK, QUEUED, HELD };
 
 /* What a column of a row shows. */
 struct slot {
-	int event;			/* EMPTY */
+	int event;			/* NONE */
 	int64_t cover;			/* of the column, in cycles * columns */
 	enum part part;
 	char mark;			/* letter of an issue, '>' before one, or '\0' */
@@ -32,173 +25,9 @@ struct slot {
 
 struct board {
 	const struct chart *c;
-	VEC(struct row) rows;
+	struct chart_layout layout;
 	struct slot *slots;		/* row after row */
-	uint8_t *depth;			/* by event: which of its sEU's rows */
-	int lane_row[LANES_MAX][COPIES_MAX];
-	int seu_row[SEU_MAX][LANES_MAX][COPIES_MAX];	/* of a synchronous sEU */
-	int queue_row[SEU_MAX];		/* first row of an asynchronous sEU */
-	int queue_depth[SEU_MAX];
 };
-
-static bool is_in_window(const struct chart *c, int64_t start, int64_t end)
-{
-	return start < c->to && (end > c->from || (start == end && start == c->from));
-}
-
-const char *chart_lane_label(const struct chart *c, int lane, int copy)
-{
-	const struct lane *l = &c->t->plan->lanes.v[lane];
-
-	return l->turns > 1 ? arena_strf(c->arena, "%s.%d", l->name, copy) : l->name;
-}
-
-int chart_label_width(const struct chart *c)
-{
-	const struct plan *p = c->t->plan;
-	int most = 6, lanes = 0;	/* "cycles" */
-
-	for (int i = 0; i < p->lanes.n; i++)
-		lanes = (int)max_i64(lanes, text_width(chart_lane_label(c, i, 0)));
-	for (int i = 0; i < c->d->nseus; i++)
-		most = (int)max_i64(most, text_width(c->d->seu[i].name) +
-			(c->by == TIMELINE_SEUS && !c->d->seu[i].async ? 1 + lanes : 0));
-	return (int)min_i64(max_i64(most, lanes), 16);
-}
-
-/* Asynchronous events of the window in order of their start. They nearly always come
- * in that order; issue and start differ where a lane queues behind another. */
-static int sort_begins(const struct chart *c, struct event_time *v)
-{
-	bool sorted = true;
-	int n = 0;
-
-	for (int i = c->first; i < c->end; i++) {
-		const struct event *e = &c->line->events.v[i];
-
-		if (!event_is_placed(c->t->plan, e) || !event_is_async(c, e) ||
-		    !is_in_window(c, event_seu_begin(e), event_seu_end(c, e)))
-			continue;
-		sorted &= !n || v[n - 1].at <= event_seu_begin(e);
-		v[n++] = (struct event_time){ event_seu_begin(e), i };
-	}
-	if (!sorted)
-		qsort(v, (size_t)n, sizeof(*v), event_time_compare);
-	return n;
-}
-
-/* Which row of its asynchronous sEU each event takes: the first that is free by then,
- * give or take a column. */
-static void stack_events(struct board *b)
-{
-	const struct chart *c = b->c;
-	struct event_time *v = ARENA_ARRAY(c->arena, c->end - c->first, struct event_time);
-	int64_t until[SEU_MAX][DEPTH_MAX] = { 0 };
-	int64_t slack = (c->to - c->from) / c->cols;
-	int n = sort_begins(c, v);
-
-	b->depth = ARENA_ARRAY(c->arena, c->end - c->first, uint8_t);
-	for (int i = 0; c->deep && i < c->d->nseus; i++)
-		b->queue_depth[i] = c->deep[i];
-	for (int i = 0; i < n; i++) {
-		const struct event *e = &c->line->events.v[v[i].event];
-		int64_t *u = until[e->seu];
-		int k = 0;
-
-		while (k < DEPTH_MAX && u[k] - slack > event_seu_begin(e))
-			k++;
-		if (k == DEPTH_MAX)
-			for (int j = k = 0; j < DEPTH_MAX; j++)
-				k = u[j] < u[k] ? j : k;
-		u[k] = max_i64(u[k], event_seu_end(c, e));
-		b->depth[v[i].event - c->first] = (uint8_t)k;
-		b->queue_depth[e->seu] = (int)max_i64(b->queue_depth[e->seu], k + 1);
-	}
-}
-
-static int add_row(struct board *b, struct row r)
-{
-	VEC_PUSH(b->c->arena, &b->rows, r);
-	return b->rows.n - 1;
-}
-
-void chart_used(const struct chart *c, int seu, bool used[LANES_MAX][COPIES_MAX])
-{
-	const struct plan *p = c->t->plan;
-	bool all = c->end - c->first == c->line->events.n;
-
-	for (int i = 0; i < c->line->events.n && all; i++) {
-		const struct event *e = &c->line->events.v[i];
-
-		if (event_is_placed(c->t->plan, e) && (seu < 0 || e->seu == seu))
-			used[e->lane][e->copy] = true;
-	}
-	for (int i = 0; i < p->entries.n && !all; i++) {
-		const struct entry *e = &p->entries.v[i];
-
-		if (c->g->tasks.v[e->task].phase != c->line->phase || (seu >= 0 && e->seu != seu))
-			continue;
-		for (int k = 0; k < p->lanes.v[e->lane].turns && k < COPIES_MAX; k++)
-			used[e->lane][k] = true;
-	}
-}
-
-/* Rows of the lanes that do something in this phase. */
-static void add_lane_rows(struct board *b)
-{
-	const struct chart *c = b->c;
-	bool used[LANES_MAX][COPIES_MAX] = { 0 };
-
-	chart_used(c, -1, used);
-	for (int l = 0; l < LANES_MAX; l++) {
-		for (int k = 0; k < COPIES_MAX; k++) {
-			b->lane_row[l][k] = EMPTY;
-			if (used[l][k])
-				b->lane_row[l][k] = add_row(b, (struct row){ .lane = l, .copy = k,
-					.seu = -1, .label = chart_lane_label(c, l, k) });
-		}
-	}
-}
-
-static void add_queue_rows(struct board *b, int seu)
-{
-	b->queue_row[seu] = b->rows.n;
-	for (int k = 0; k < b->queue_depth[seu]; k++)
-		add_row(b, (struct row){ .lane = -1, .seu = seu, .depth = k,
-			.label = k ? "" : b->c->d->seu[seu].name });
-}
-
-/* A synchronous sEU: a row for each lane that uses it. */
-static void add_shared_rows(struct board *b, int seu)
-{
-	const struct chart *c = b->c;
-	bool used[LANES_MAX][COPIES_MAX] = { 0 };
-
-	chart_used(c, seu, used);
-	for (int l = 0; l < LANES_MAX; l++) {
-		for (int k = 0; k < COPIES_MAX; k++) {
-			b->seu_row[seu][l][k] = EMPTY;
-			if (used[l][k])
-				b->seu_row[seu][l][k] = add_row(b, (struct row){ .lane = l,
-					.copy = k, .seu = seu, .label = arena_strf(c->arena,
-					"%s %s", c->d->seu[seu].name, chart_lane_label(c, l, k)) });
-		}
-	}
-}
-
-static void add_rows(struct board *b)
-{
-	const struct chart *c = b->c;
-
-	if (c->by == TIMELINE_LANES)
-		add_lane_rows(b);
-	for (int s = 0; s < c->d->nseus; s++) {
-		if (c->d->seu[s].async)
-			add_queue_rows(b, s);
-		else if (c->by == TIMELINE_SEUS)
-			add_shared_rows(b, s);
-	}
-}
 
 static struct slot *slot_at(const struct board *b, int row, int64_t col)
 {
@@ -212,7 +41,7 @@ static void cover(struct board *b, int row, int event, int64_t start, int64_t en
 	const struct chart *c = b->c;
 	int64_t span = c->to - c->from, lo, hi, first, last;
 
-	if (row == EMPTY || !is_in_window(c, start, end))
+	if (row == NONE || !chart_shows(c, start, end))
 		return;
 	lo = (max_i64(start, c->from) - c->from) * c->cols;
 	hi = (min_i64(end, c->to) - c->from) * c->cols;
@@ -223,7 +52,7 @@ static void cover(struct board *b, int row, int event, int64_t start, int64_t en
 		int64_t filled = min_i64(hi, (col + 1) * span) - max_i64(lo, col * span);
 		bool both = (s->part == WORK) == (part == WORK);
 
-		if (s->event != EMPTY && (both ? filled <= s->cover : part != WORK))
+		if (s->event != NONE && (both ? filled <= s->cover : part != WORK))
 			continue;
 		*s = (struct slot){ .event = event, .cover = filled, .part = part };
 	}
@@ -233,25 +62,22 @@ static void cover_event(struct board *b, int i)
 {
 	const struct chart *c = b->c;
 	const struct event *e = &c->line->events.v[i];
-	int row = c->by == TIMELINE_LANES ? b->lane_row[e->lane][e->copy] : EMPTY;
+	int row = layout_row_of(c, &b->layout, i), lane = layout_lane_row_of(c, &b->layout, e);
 
 	if (event_is_async(c, e)) {
-		cover(b, b->queue_row[e->seu] + b->depth[i - c->first], i, event_seu_begin(e), event_seu_end(c, e),
-			WORK);
+		cover(b, row, i, event_seu_begin(e), event_seu_end(c, e), WORK);
 	} else {
-		if (c->by == TIMELINE_SEUS)
-			row = b->seu_row[e->seu][e->lane][e->copy];
 		cover(b, row, i, e->start, e->end, WORK);
 		if (e->start > e->issue)
 			cover(b, row, i, e->issue, e->start, QUEUED);
 	}
-	if (c->by == TIMELINE_LANES && e->issue > e->ready)
-		cover(b, row, i, e->ready, e->issue, HELD);
+	if (e->issue > e->ready)
+		cover(b, lane, i, e->ready, e->issue, HELD);
 }
 
 static bool is_open(const struct slot *s)
 {
-	return !s->mark && (s->event == EMPTY || s->part != WORK);
+	return !s->mark && (s->event == NONE || s->part != WORK);
 }
 
 /* May a mark take the column from the bar that begins there? Only a long bar can spare
@@ -273,11 +99,11 @@ static void mark_issue(struct board *b, int i)
 {
 	const struct chart *c = b->c;
 	const struct event *e = &c->line->events.v[i];
-	int row = b->lane_row[e->lane][e->copy];
-	int64_t col = chart_column(c, e->issue);
+	int row = layout_lane_row_of(c, &b->layout, e);
+	int64_t col = floor_div((e->issue - c->from) * c->cols, c->to - c->from);
 	struct slot mark = { .event = i, .mark = c->key[e->task].letter[0] };
 
-	if (row == EMPTY || col < 0 || col >= c->cols)
+	if (row == NONE || col < 0 || col >= c->cols)
 		return;
 	for (int64_t k = col; k < col + MARK_SHIFT && k + 1 < c->cols; k++) {
 		if (!is_open(slot_at(b, row, k)) || !is_open(slot_at(b, row, k + 1)))
@@ -383,10 +209,10 @@ static void draw_row(const struct board *b, struct cells *out, int row, int y)
 	const struct chart *c = b->c;
 	int n;
 
-	cells_text(out, 0, y, c->left - 1, b->rows.v[row].label, BOLD);
+	cells_text(out, 0, y, c->left - 1, b->layout.rows.v[row].label, BOLD);
 	for (int x = 0; x < c->cols; x += n) {
 		const struct slot *s = slot_at(b, row, x);
-		const struct event *e = s->event == EMPTY ? NULL : &c->line->events.v[s->event];
+		const struct event *e = s->event == NONE ? NULL : &c->line->events.v[s->event];
 
 		for (n = 1; x + n < c->cols && !s->mark; n++) {
 			const struct slot *next = slot_at(b, row, x + n);
@@ -412,7 +238,7 @@ static void fill_map(const struct board *b, struct chart_map *map)
 	static const uint8_t parts[] = { [WORK] = PART_WORK, [QUEUED] = PART_QUEUED,
 		[HELD] = PART_HELD };
 	const struct chart *c = b->c;
-	size_t n = (size_t)b->rows.n * (size_t)c->cols;
+	size_t rows = (size_t)b->layout.rows.n, cols = (size_t)c->cols, n = rows * cols;
 	int *event = ARENA_ARRAY(c->arena, n, int);
 	uint8_t *part = ARENA_ARRAY(c->arena, n, uint8_t);
 
@@ -420,31 +246,26 @@ static void fill_map(const struct board *b, struct chart_map *map)
 		event[i] = b->slots[i].event;
 		part[i] = b->slots[i].mark ? PART_ISSUE : parts[b->slots[i].part];
 	}
-	map->left = c->left;
-	map->cols = c->cols;
-	map->from = c->from;
-	map->to = c->to;
-	map->nrows = b->rows.n;
-	map->row = ARENA_ARRAY(c->arena, b->rows.n, struct chart_row);
-	memcpy(map->deep, b->queue_depth, sizeof(map->deep));
-	for (int r = 0; r < b->rows.n; r++)
-		map->row[r] = (struct chart_row){ .lane = b->rows.v[r].lane, .copy = b->rows.v[r].copy,
-			.seu = b->rows.v[r].seu, .event = event + (size_t)r * (size_t)c->cols,
-			.part = part + (size_t)r * (size_t)c->cols };
+	*map = (struct chart_map){ .left = c->left, .cols = c->cols, .from = c->from, .to = c->to,
+		.nrows = b->layout.rows.n, .row = ARENA_ARRAY(c->arena, rows, struct chart_row) };
+	memcpy(map->deep, b->layout.queue_depth, sizeof(map->deep));
+	for (size_t r = 0; r < rows; r++)
+		map->row[r] = (struct chart_row){ .event = event + r * cols, .part = part + r * cols };
 }
 
 int chart_rows(const struct chart *c, struct cells *out, int y, struct chart_map *map)
 {
 	struct board b = { .c = c };
 	size_t n;
-	int lanes = 0;
+	int rows, lanes;
 
-	stack_events(&b);
-	add_rows(&b);
-	n = (size_t)b.rows.n * (size_t)c->cols;
+	chart_lay_out(c, DEPTH_MAX, (c->to - c->from) / c->cols, &b.layout);
+	rows = b.layout.rows.n;
+	lanes = b.layout.nlanes;
+	n = (size_t)rows * (size_t)c->cols;
 	b.slots = ARENA_ARRAY(c->arena, n, struct slot);
 	for (size_t i = 0; i < n; i++)
-		b.slots[i].event = EMPTY;
+		b.slots[i].event = NONE;
 	for (int i = c->first; i < c->end; i++)
 		if (event_is_placed(c->t->plan, &c->line->events.v[i]))
 			cover_event(&b, i);
@@ -452,15 +273,15 @@ int chart_rows(const struct chart *c, struct cells *out, int y, struct chart_map
 		if (event_is_placed(c->t->plan, &c->line->events.v[i]) &&
 		    event_is_async(c, &c->line->events.v[i]))
 			mark_issue(&b, i);
-	cells_grow(out, y + b.rows.n + 1);
+	cells_grow(out, y + rows + 1);
 	if (map)
 		fill_map(&b, map);
-	for (int r = 0; r < b.rows.n; r++) {
-		lanes += b.rows.v[r].seu == -1;
-		/* a blank row between what issues and what works */
-		draw_row(&b, out, r, y + r + (lanes && b.rows.v[r].seu != -1));
+	for (int r = 0; r < rows; r++) {
+		int at = y + r + (lanes && r >= lanes);		/* a blank row between lanes and sEUs */
+
+		draw_row(&b, out, r, at);
 		if (map)
-			map->row[r].y = y + r + (lanes && b.rows.v[r].seu != -1);
+			map->row[r].y = at;
 	}
-	return y + b.rows.n + (lanes && lanes < b.rows.n);
+	return y + rows + (lanes && lanes < rows);
 }

@@ -66,7 +66,6 @@ enum chart_part { PART_WORK, PART_QUEUED, PART_HELD, PART_ISSUE };
 /* Where a chart's rows are, and what stands in each of their columns: for displays that
  * one can point at. */
 struct chart_row {
-	int lane, copy, seu;		/* NONE: any; a lane's own row has no sEU */
 	int y;				/* in the grid */
 	const int *event;		/* by column: of the phase's events; NONE */
 	const uint8_t *part;		/* by column: enum chart_part */
@@ -117,6 +116,9 @@ struct reason {
  * is known if that is a wait; if it then stood in the queue of its sEU too, it is one
  * of the sTask's waits, and which one only if there is one. */
 struct reason event_held_for(const struct plan *p, const struct event *e);
+
+/* "c0", "c0.1" of a lane with replicas; in `a`. */
+const char *lane_label(struct arena *a, const struct plan *p, int lane, int copy);
 
 /* "cycles", or what a timeline without a clock counts instead. */
 const char *timeline_unit(const struct timeline *t);

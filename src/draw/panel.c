@@ -71,99 +71,21 @@ double panel_labels(const struct timeline *t, const struct timeline_view *v, boo
 
 /* ---- rows ----------------------------------------------------------------------- */
 
-static bool in_window(const struct panel *n, int64_t begin, int64_t end)
+static void add_row(struct panel *n, const char *label, double y, double h)
 {
-	return begin < n->c.to && end >= n->c.from;
+	VEC_PUSH(n->p->arena, &n->rows, ((struct panel_row){ .ring = NONE, .label = label, .y = y, .h = h,
+		.done = -INFINITY }));
 }
 
-static int add_row(struct panel *n, struct panel_row r)
+/* The rows of an asynchronous sEU are the lower the more there are. */
+static double place_queue(struct panel *n, int seu, double y)
 {
-	if (n->nrows == PANEL_ROWS)
-		return NONE;
-	r.done = -INFINITY;
-	n->row[n->nrows] = r;
-	return n->nrows++;
-}
-
-/* Which row of its asynchronous sEU each event takes: the first that is free. */
-static void stack(struct panel *n, int deep[SEU_MAX])
-{
-	const struct chart *c = &n->c;
-	int64_t until[SEU_MAX][PANEL_STACK] = { 0 };
-
-	n->depth = ARENA_ARRAY(n->p->arena, c->line->events.n, uint8_t);
-	for (int i = 0; i < c->line->events.n; i++) {
-		const struct event *e = &c->line->events.v[i];
-		int64_t *u = until[e->seu < SEU_MAX ? e->seu : 0], end;
-		int k = 0;
-
-		if (!event_is_placed(c->t->plan, e) || !event_is_async(c, e))
-			continue;
-		end = event_seu_end(c, e);
-		if (!in_window(n, event_seu_begin(e), end))
-			continue;
-		while (k < PANEL_STACK && u[k] > event_seu_begin(e))
-			k++;
-		if (k == PANEL_STACK)
-			for (int j = k = 0; j < PANEL_STACK; j++)
-				k = u[j] < u[k] ? j : k;
-		u[k] = max_i64(u[k], end);
-		n->depth[i] = (uint8_t)k;
-		deep[e->seu] = (int)max_i64(deep[e->seu], k + 1);
-	}
-}
-
-static double place_lanes(struct panel *n, double y)
-{
-	bool used[LANES_MAX][COPIES_MAX] = { 0 };
-
-	chart_used(&n->c, -1, used);
-	for (int l = 0; l < LANES_MAX; l++) {
-		for (int k = 0; k < COPIES_MAX; k++) {
-			n->lane_row[l][k] = NONE;
-			if (!used[l][k] || n->c.by != TIMELINE_LANES)
-				continue;
-			n->lane_row[l][k] = add_row(n, (struct panel_row){ .lane = l, .copy = k,
-				.seu = NONE, .ring = NONE, .label = chart_lane_label(&n->c, l, k),
-				.y = y, .h = ROW * n->stretch });
-			y += (ROW + ROW_GAP) * n->stretch;
-		}
-	}
-	return y;
-}
-
-/* Of a synchronous sEU, a row for each lane that uses it. */
-static double place_shared(struct panel *n, int seu, double y)
-{
-	bool used[LANES_MAX][COPIES_MAX] = { 0 };
-
-	chart_used(&n->c, seu, used);
-	for (int l = 0; l < LANES_MAX; l++) {
-		for (int k = 0; k < COPIES_MAX; k++) {
-			n->seu_row[seu][l][k] = NONE;
-			if (!used[l][k])
-				continue;
-			n->seu_row[seu][l][k] = add_row(n, (struct panel_row){ .lane = l, .copy = k,
-				.seu = seu, .ring = NONE, .label = arena_strf(n->p->arena, "%s %s",
-				n->c.d->seu[seu].name, chart_lane_label(&n->c, l, k)), .y = y,
-				.h = ROW * n->stretch });
-			y += (ROW + ROW_GAP) * n->stretch;
-		}
-	}
-	return y;
-}
-
-static double place_queue(struct panel *n, int seu, int deep, double y)
-{
+	int deep = n->layout.queue_depth[seu];
 	double h = (deep > 8 ? STACK_ROW / 2.0 : deep > 4 ? STACK_ROW * 0.75 : deep > 1 ? STACK_ROW : ROW) *
 		n->stretch;
 
 	for (int k = 0; k < deep; k++) {
-		int r = add_row(n, (struct panel_row){ .lane = NONE, .seu = seu, .depth = k, .ring = NONE,
-			.label = k ? "" : n->c.d->seu[seu].name, .y = y, .h = h });
-
-		if (!k)
-			n->queue_row[seu] = r;
+		add_row(n, n->layout.rows.v[n->rows.n].label, y, h);
 		y += h + (k + 1 < deep ? 1 : ROW_GAP * n->stretch);
 	}
 	return y;
@@ -171,24 +93,24 @@ static double place_queue(struct panel *n, int seu, int deep, double y)
 
 double panel_place(struct panel *n, double y)
 {
-	int deep[SEU_MAX] = { 0 };
-	double lanes;
-
 	n->top = y;
-	n->nrows = 0;
+	n->rows.n = 0;
 	if (n->only_rings) {
 		n->bottom = panel_place_rings(n, y) - ROW_GAP;
 		return n->bottom;
 	}
-	stack(n, deep);
-	y = lanes = place_lanes(n, y);
-	y += lanes > n->top ? GROUP_GAP : 0;
-	for (int s = 0; s < n->c.d->nseus; s++) {
-		n->queue_row[s] = NONE;
-		if (n->c.d->seu[s].async)
-			y = place_queue(n, s, deep[s], y);
-		else if (n->c.by == TIMELINE_SEUS)
-			y = place_shared(n, s, y);
+	chart_lay_out(&n->c, CHART_DEPTH_MAX, 0, &n->layout);
+	while (n->rows.n < n->layout.rows.n) {
+		const struct layout_row *r = &n->layout.rows.v[n->rows.n];
+
+		if (n->rows.n && n->rows.n == n->layout.nlanes)
+			y += GROUP_GAP;
+		if (r->lane == NONE) {
+			y = place_queue(n, r->seu, y);
+			continue;
+		}
+		add_row(n, r->label, y, ROW * n->stretch);
+		y += (ROW + ROW_GAP) * n->stretch;
 	}
 	if (n->rings)
 		y = panel_place_rings(n, y + GROUP_GAP);
@@ -243,7 +165,7 @@ static const char *tip_of(struct panel *n, const struct event *e)
 
 	buf_init(&b, a);
 	buf_printf(&b, "%s %d of %s on %s: issued %s, ", n->c.g->tasks.v[e->task].name, e->seq,
-		chart_lane_label(&n->c, e->lane, e->copy), n->c.d->seu[e->seu].name,
+		lane_label(a, n->c.t->plan, e->lane, e->copy), n->c.d->seu[e->seu].name,
 		unit_count(e->issue).s);
 	buf_printf(&b, "at work %s", unit_count(e->start).s);
 	buf_printf(&b, " to %s", unit_count(e->end).s);
@@ -256,7 +178,7 @@ static const char *tip_of(struct panel *n, const struct event *e)
 /* Cut to what is in sight. */
 static bool clip(const struct panel *n, int64_t *begin, int64_t *end, double *x, double *w)
 {
-	if (!in_window(n, *begin, *end))
+	if (!chart_shows(&n->c, *begin, *end))
 		return false;
 	*begin = max_i64(*begin, n->c.from);
 	*end = min_i64(*end, n->c.to);
@@ -346,38 +268,27 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 	panel_appear(s, x, w, begin, end);
 }
 
-static struct panel_row *row_of(struct panel *n, const struct event *e, int event)
+static struct panel_row *lane_row_of(struct panel *n, const struct event *e)
 {
-	int r;
+	int r = layout_lane_row_of(&n->c, &n->layout, e);
 
-	if (event_is_async(&n->c, e))
-		r = n->queue_row[e->seu] == NONE ? NONE : n->queue_row[e->seu] + n->depth[event];
-	else
-		r = n->c.by == TIMELINE_LANES ? n->lane_row[e->lane][e->copy] :
-			n->seu_row[e->seu][e->lane][e->copy];
-	return r == NONE || r >= n->nrows ? NULL : &n->row[r];
+	return r == NONE ? NULL : &n->rows.v[r];
 }
 
 static void draw_work(struct panel *n, int event)
 {
 	const struct event *e = &n->c.line->events.v[event];
-	struct panel_row *r = row_of(n, e, event), *lane;
-	bool async = event_is_async(&n->c, e);
+	struct panel_row *r = &n->rows.v[layout_row_of(&n->c, &n->layout, event)], *lane = lane_row_of(n, e);
 
-	if (!r)
-		return;
-	lane = n->c.by == TIMELINE_LANES && n->lane_row[e->lane][e->copy] != NONE ?
-		&n->row[n->lane_row[e->lane][e->copy]] : NULL;
 	if (lane)
 		draw_wait(n, e, lane, e->ready, e->issue, held_for(n, e));
-	if (!async)
-		draw_wait(n, e, r, e->issue, e->start, (struct reason){ e->cause, e->cause_task });
-	if (async)
+	if (event_is_async(&n->c, e)) {
 		draw_bar(n, e, r, event_seu_begin(e), event_seu_end(&n->c, e));
-	else
-		draw_bar(n, e, r, e->start, e->end);
-	if (async)
 		draw_tail(n, e, r);
+	} else {
+		draw_wait(n, e, r, e->issue, e->start, (struct reason){ e->cause, e->cause_task });
+		draw_bar(n, e, r, e->start, e->end);
+	}
 }
 
 /* ---- issues --------------------------------------------------------------------- */
@@ -387,13 +298,12 @@ static void draw_work(struct panel *n, int event)
 static void draw_link(struct panel *n, int event)
 {
 	const struct event *e = &n->c.line->events.v[event];
-	struct panel_row *r = row_of(n, e, event), *lane;
+	struct panel_row *r = &n->rows.v[layout_row_of(&n->c, &n->layout, event)], *lane = lane_row_of(n, e);
 	int64_t begin = e->start;
 	struct shape *s;
 
-	if (!r || e->issue < n->c.from || e->issue > n->c.to || begin > n->c.to)
+	if (e->issue < n->c.from || e->issue > n->c.to || begin > n->c.to)
 		return;
-	lane = &n->row[n->lane_row[e->lane][e->copy]];
 	s = picture_line(n->p, panel_x(n, e->issue), lane->y + lane->h, panel_x(n, begin), r->y,
 		n->ink[e->task], 0.9);
 	s->motion = MOTION_APPEAR;
@@ -404,7 +314,7 @@ static void draw_link(struct panel *n, int event)
 static void draw_mark(struct panel *n, int event, double room)
 {
 	const struct event *e = &n->c.line->events.v[event];
-	const struct panel_row *lane = &n->row[n->lane_row[e->lane][e->copy]];
+	const struct panel_row *lane = lane_row_of(n, e);
 	double x = panel_x(n, e->issue);
 	const char *text;
 	struct shape *s;
@@ -427,8 +337,7 @@ static void draw_mark(struct panel *n, int event, double room)
 
 static bool is_issue(const struct panel *n, const struct event *e)
 {
-	return event_is_placed(n->c.t->plan, e) && event_is_async(&n->c, e) && n->c.by == TIMELINE_LANES &&
-		n->lane_row[e->lane][e->copy] != NONE;
+	return event_is_placed(n->c.t->plan, e) && event_is_async(&n->c, e) && n->c.by == TIMELINE_LANES;
 }
 
 /* Pixels until something else is drawn on the lane's row. */
@@ -452,14 +361,14 @@ static bool is_dense(const struct panel *n)
 	int seen = 0;
 
 	for (int i = 0; i < n->c.line->events.n; i++)
-		seen += in_window(n, n->c.line->events.v[i].start, n->c.line->events.v[i].end);
-	return seen > (n->x1 - n->x0) / DENSE * fmax(n->nrows, 1) / 4;
+		seen += chart_shows(&n->c, n->c.line->events.v[i].start, n->c.line->events.v[i].end);
+	return seen > (n->x1 - n->x0) / DENSE * fmax(n->rows.n, 1) / 4;
 }
 
 void panel_ground(struct panel *n)
 {
-	for (int i = 0; i < n->nrows; i++) {
-		const struct panel_row *r = &n->row[i];
+	for (int i = 0; i < n->rows.n; i++) {
+		const struct panel_row *r = &n->rows.v[i];
 
 		picture_rect(n->p, n->x0, r->y, n->x1 - n->x0, r->h, INK_PANEL, INK_NONE);
 		picture_bold(n->p, n->x0 - 10, r->y + r->h / 2 + TEXT * 0.36, ANCHOR_RIGHT, TEXT, INK_TEXT,

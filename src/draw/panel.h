@@ -12,13 +12,10 @@
 enum {
 	MARGIN = 24, TITLE = 24, TEXT = 15, SMALL = 12,
 	ROW = 30, ROW_GAP = 5, STACK_ROW = 24, GROUP_GAP = 16,
-	PANEL_STACK = 16,		/* rows of an asynchronous sEU, at most */
-	PANEL_ROWS = 128,
 };
 
 struct panel_row {
-	int lane, copy, seu, depth;	/* NONE: any */
-	int ring, slot;			/* NONE */
+	int ring, slot;			/* NONE: events are on it */
 	const char *label;
 	double y, h;
 	double done;			/* right end of what is drawn already */
@@ -36,11 +33,8 @@ struct panel {
 	bool rings, only_rings;
 	bool no_seconds;		/* two clocks share the axis */
 	struct moments *moments;	/* if rings */
-	int nrows;
-	struct panel_row row[PANEL_ROWS];
-	int lane_row[LANES_MAX][COPIES_MAX], seu_row[SEU_MAX][LANES_MAX][COPIES_MAX];
-	int queue_row[SEU_MAX];		/* NONE */
-	uint8_t *depth;			/* by event: which of its sEU's rows */
+	struct chart_layout layout;
+	VEC(struct panel_row) rows;	/* those of the layout, then those of rings */
 };
 
 /* Which part of a timeline, on how many pixels; rows are laid out by panel_place. */

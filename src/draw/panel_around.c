@@ -159,36 +159,26 @@ void panel_strip(struct panel *n, double y)
 
 /* ---- axes ----------------------------------------------------------------------- */
 
-static void draw_ticks(struct panel *n, double y, double grid, double scale, const char *unit)
+static void draw_ticks(struct panel *n, double y, double grid, const struct chart_axis *axis)
 {
-	double span = (double)(n->c.to - n->c.from) * scale, begin = (double)n->c.from * scale;
-	double w = n->x1 - n->x0, step = nice_step(span * AXIS_GAP / w);
-	int places = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
-
-	if (scale == 1 && step < 1)
-		step = 1;
-	picture_text(n->p, n->x0 - 18, y + 18, ANCHOR_RIGHT, 13, INK_FAINT, unit);
+	picture_text(n->p, n->x0 - 18, y + 18, ANCHOR_RIGHT, 13, INK_FAINT, axis->unit);
 	picture_line(n->p, n->x0, y, n->x1, y, INK_LINE, 1);
-	for (double k = ceil(begin / step - 1e-9) + 0.0; k * step <= begin + span * (1 + 1e-9); k++) {
-		double x = n->x0 + (k * step - begin) / span * w;
-		const char *s = scale == 1 ? arena_strf(n->p->arena, "%s",
-			unit_count((int64_t)(k * step)).s) :
-			arena_strf(n->p->arena, "%.*f", places, k * step);
+	for (int i = 0; i < axis->ticks.n; i++) {
+		double x = n->x0 + axis->ticks.v[i].at * (n->x1 - n->x0);
 
 		picture_line(n->p, x, y, x, y + 5, INK_LINE, 1);
 		if (grid < y)
 			picture_line(n->p, x, grid, x, y, INK_GRID, 1);
-		picture_text(n->p, x, y + 18, ANCHOR_MIDDLE, 13, INK_FAINT, s);
+		picture_text(n->p, x, y + 18, ANCHOR_MIDDLE, 13, INK_FAINT, axis->ticks.v[i].text);
 	}
 }
 
 void panel_grid(struct panel *n, double top, double bottom)
 {
-	double span = (double)(n->c.to - n->c.from), w = n->x1 - n->x0;
-	double step = fmax(nice_step(span * AXIS_GAP / w), 1), begin = (double)n->c.from;
+	struct chart_axis axis = chart_axis(&n->c, false, AXIS_GAP / (n->x1 - n->x0));
 
-	for (double k = ceil(begin / step - 1e-9) + 0.0; k * step <= begin + span * (1 + 1e-9); k++) {
-		double x = n->x0 + (k * step - begin) / span * w;
+	for (int i = 0; i < axis.ticks.n; i++) {
+		double x = n->x0 + axis.ticks.v[i].at * (n->x1 - n->x0);
 
 		picture_line(n->p, x, top, x, bottom, INK_GRID, 1);
 	}
@@ -196,16 +186,14 @@ void panel_grid(struct panel *n, double top, double bottom)
 
 double panel_axis(struct panel *n, double y, double grid)
 {
-	double clock = n->c.t->clock_hz > 0 ? n->c.t->clock_hz : n->c.d->clock_hz;
-	double seconds, scale;
+	struct chart_axis cycles = chart_axis(&n->c, false, AXIS_GAP / (n->x1 - n->x0));
+	struct chart_axis seconds = chart_axis(&n->c, true, AXIS_GAP / (n->x1 - n->x0));
 
-	draw_ticks(n, y, grid, 1, timeline_unit(n->c.t));
+	draw_ticks(n, y, grid, &cycles);
 	y += 26;
-	if (!(clock > 0) || n->c.t->logical || n->no_seconds)
+	if (!seconds.unit || n->no_seconds)
 		return y;
-	seconds = (double)(n->c.to - n->c.from) / clock;
-	scale = seconds < 1e-6 ? 1e9 : seconds < 1e-3 ? 1e6 : 1e3;
-	draw_ticks(n, y + 2, y + 2, scale / clock, scale == 1e9 ? "ns" : scale == 1e6 ? "µs" : "ms");
+	draw_ticks(n, y + 2, y + 2, &seconds);
 	return y + 28;
 }
 

@@ -27,10 +27,9 @@ double panel_place_rings(struct panel *n, double y)
 	for (int i = 0; i < n->moments->nrings; i++) {
 		int b = n->moments->ring[i];
 
-		for (int k = 0; k < p->versions[b] && n->nrows < PANEL_ROWS; k++) {
-			n->row[n->nrows++] = (struct panel_row){ .lane = NONE, .seu = NONE, .ring = b, .slot = k,
-				.label = k ? "" : p->graph->buffers.v[b].name, .y = y,
-				.h = SLOT_ROW * n->stretch, .done = -INFINITY };
+		for (int k = 0; k < p->versions[b]; k++) {
+			VEC_PUSH(n->p->arena, &n->rows, ((struct panel_row){ .ring = b, .slot = k,
+				.label = k ? "" : p->graph->buffers.v[b].name, .y = y, .h = SLOT_ROW * n->stretch }));
 			y += SLOT_ROW * n->stretch + 1;
 		}
 		y += ROW_GAP;
@@ -40,7 +39,7 @@ double panel_place_rings(struct panel *n, double y)
 
 static void draw_held(struct panel *n, const struct held *h, int64_t until)
 {
-	const struct panel_row *r = &n->row[h->row];
+	const struct panel_row *r = &n->rows.v[h->row];
 	double x = fmax(panel_x(n, h->since), n->x0), w = fmin(panel_x(n, until), n->x1) - x;
 	const char *text;
 	struct shape *s;
@@ -66,7 +65,7 @@ static void draw_held(struct panel *n, const struct held *h, int64_t until)
 /* The ring whose slots begin at this row, moment by moment. */
 static void draw_ring(struct panel *n, int row, int first, int last, int step)
 {
-	int buffer = n->row[row].ring, versions = n->c.t->plan->versions[buffer];
+	int buffer = n->rows.v[row].ring, versions = n->c.t->plan->versions[buffer];
 	struct slot slots[VERSIONS_MAX];
 	struct held held[VERSIONS_MAX];
 
@@ -79,7 +78,7 @@ static void draw_ring(struct panel *n, int row, int first, int last, int step)
 		if (at + step <= last && n->moments->v[at + step].cycle == now)
 			continue;
 		moments_slots(n->moments, at, buffer, slots);
-		for (int k = 0; k < versions && row + k < n->nrows; k++) {
+		for (int k = 0; k < versions && row + k < n->rows.n; k++) {
 			if (slots[k].state == held[k].state && slots[k].life == held[k].life)
 				continue;
 			draw_held(n, &held[k], now);
@@ -87,7 +86,7 @@ static void draw_ring(struct panel *n, int row, int first, int last, int step)
 				row + k };
 		}
 	}
-	for (int k = 0; k < versions && row + k < n->nrows; k++)
+	for (int k = 0; k < versions && row + k < n->rows.n; k++)
 		draw_held(n, &held[k], n->c.to);
 }
 
@@ -100,8 +99,8 @@ void panel_draw_rings(struct panel *n)
 	first = moments_at(n->moments, n->c.from);
 	last = moments_at(n->moments, n->c.to);
 	step = (last - first) / MOMENTS_SHOWN + 1;
-	for (int i = 0; i < n->nrows; i++)
-		if (n->row[i].ring != NONE && n->row[i].slot == 0)
+	for (int i = 0; i < n->rows.n; i++)
+		if (n->rows.v[i].ring != NONE && n->rows.v[i].slot == 0)
 			draw_ring(n, i, first, last, step);
 }
 

@@ -1,38 +1,22 @@
 /* A timeline as text: the chart with its axes, and the numbers below. */
-#include <math.h>
-
 #include "draw/chart.h"
 #include "draw/pen.h"
 #include "draw/units.h"
 
 enum { BAR = 30, AXIS_GAP = 10 };
 
-double nice_step(double v)
+/* The axis' line with ticks on row `ruler`, its unit and numbers on row `text`; where numbers would touch, some are
+ * left out. */
+static void draw_axis(const struct chart *c, struct cells *out, int ruler, int text, bool seconds, const char *tick)
 {
-	double p = pow(10, floor(log10(v)));
-	double m = v / p;
+	struct chart_axis axis = chart_axis(c, seconds, (double)AXIS_GAP / c->cols);
+	int free = 0;
 
-	return p * (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10);
-}
-
-/* Labels and ticks at multiples of a step, `scale` of them a cycle; the ruler lies on
- * row `ruler`, the labels on row `text`. */
-static void draw_axis(const struct chart *c, struct cells *out, int ruler, int text, double scale,
-	const char *unit, const char *tick)
-{
-	double span = (double)(c->to - c->from) * scale, begin = (double)c->from * scale;
-	double step = nice_step(span * AXIS_GAP / c->cols);
-	int places = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0, free = 0;
-
-	if (scale == 1 && step < 1)
-		step = 1;
-	cells_text(out, 0, text, c->left - 1, unit, FAINT);
+	cells_text(out, 0, text, c->left - 1, axis.unit, FAINT);
 	cells_fill(out, c->left, ruler, c->cols, "─", FAINT);
-	for (double k = ceil(begin / step - 1e-9) + 0.0; k * step <= begin + span; k++) {
-		int x = (int)((k * step - begin) / span * c->cols + 1e-9);
-		const char *s = scale == 1 ? arena_strf(c->arena, "%s",
-			unit_count((int64_t)(k * step)).s) :
-			arena_strf(c->arena, "%.*f", places, k * step);
+	for (int i = 0; i < axis.ticks.n; i++) {
+		int x = (int)(axis.ticks.v[i].at * c->cols + 1e-9);
+		const char *s = axis.ticks.v[i].text;
 
 		if (x >= c->cols)
 			break;
@@ -44,23 +28,13 @@ static void draw_axis(const struct chart *c, struct cells *out, int ruler, int t
 	}
 }
 
-static void draw_seconds(const struct chart *c, struct cells *out, int y)
-{
-	double clock = c->t->clock_hz > 0 ? c->t->clock_hz : c->d->clock_hz;
-	double seconds = (double)(c->to - c->from) / clock;
-	double scale = seconds < 1e-6 ? 1e9 : seconds < 1e-3 ? 1e6 : 1e3;
-
-	draw_axis(c, out, y, y + 1, scale / clock,
-		scale == 1e9 ? "ns" : scale == 1e6 ? "µs" : "ms", "┴");
-}
-
 static void draw_chart(const struct chart *c, int width, struct cells *out, struct chart_map *map)
 {
 	bool timed = c->d->clock_hz > 0 && !c->t->logical;
 	int y;
 
 	cells_init(out, c->arena, width, 2);
-	draw_axis(c, out, 1, 0, 1, timeline_unit(c->t), "┬");
+	draw_axis(c, out, 1, 0, false, "┬");
 	y = c->overview ? chart_many(c, out, 2, map) : chart_rows(c, out, 2, map);
 	if (map) {
 		map->top = 2;
@@ -68,7 +42,7 @@ static void draw_chart(const struct chart *c, int width, struct cells *out, stru
 	}
 	cells_grow(out, y + 2);
 	if (timed)
-		draw_seconds(c, out, y);
+		draw_axis(c, out, y, y + 1, true, "┴");
 	out->h = timed ? y + 2 : y;
 }
 
