@@ -18,45 +18,39 @@ struct gstring {			/* GString of glib */
 	size_t len, allocated;
 };
 
+/* What we use: its result, its name without the prefix, its parameters. */
+#define CHAFA(X) \
+	X(void *, term_db_get_default, (void)) \
+	X(void *, term_db_detect, (void *db, char **environment)) \
+	X(int, term_info_have_seq, (const void *info, int seq)) \
+	X(void, term_info_unref, (void *info)) \
+	X(void *, canvas_config_new, (void)) \
+	X(void, canvas_config_unref, (void *config)) \
+	X(void, canvas_config_set_geometry, (void *config, int w, int h)) \
+	X(void, canvas_config_set_cell_geometry, (void *config, int w, int h)) \
+	X(void, canvas_config_set_pixel_mode, (void *config, int mode)) \
+	X(void *, canvas_new, (const void *config)) \
+	X(void, canvas_unref, (void *canvas)) \
+	X(void, canvas_draw_all_pixels, (void *canvas, int type, const unsigned char *pixels, int w, int h, int stride)) \
+	X(struct gstring *, canvas_print, (void *canvas, void *info))
+
 struct chafa {
-	void *(*term_db_get_default)(void);
-	void *(*term_db_detect)(void *db, char **environment);
-	int (*term_info_have_seq)(const void *info, int seq);
-	void (*term_info_unref)(void *info);
-	void *(*canvas_config_new)(void);
-	void (*canvas_config_unref)(void *config);
-	void (*canvas_config_set_geometry)(void *config, int w, int h);
-	void (*canvas_config_set_cell_geometry)(void *config, int w, int h);
-	void (*canvas_config_set_pixel_mode)(void *config, int mode);
-	void *(*canvas_new)(const void *config);
-	void (*canvas_unref)(void *canvas);
-	void (*canvas_draw_all_pixels)(void *canvas, int type, const unsigned char *pixels, int w,
-		int h, int stride);
-	struct gstring *(*canvas_print)(void *canvas, void *info);
+#define X(type, name, parameters) type (*name)parameters;
+	CHAFA(X)
+#undef X
 	char *(*g_string_free)(struct gstring *s, int all);
 };
 
-/* ISO C has no way from void * to a function but through memory. */
+/* ISO C converts a void * to a function pointer only through memory. */
 #define FIND(lib, c, field, name) (*(void **)&(c)->field = dlsym((lib), (name)))
 
 static bool open_chafa(struct chafa *c)
 {
 	void *lib = dlopen("libchafa.so.0", RTLD_NOW | RTLD_LOCAL);
 
-	return lib && FIND(lib, c, term_db_get_default, "chafa_term_db_get_default") &&
-		FIND(lib, c, term_db_detect, "chafa_term_db_detect") &&
-		FIND(lib, c, term_info_have_seq, "chafa_term_info_have_seq") &&
-		FIND(lib, c, term_info_unref, "chafa_term_info_unref") &&
-		FIND(lib, c, canvas_config_new, "chafa_canvas_config_new") &&
-		FIND(lib, c, canvas_config_unref, "chafa_canvas_config_unref") &&
-		FIND(lib, c, canvas_config_set_geometry, "chafa_canvas_config_set_geometry") &&
-		FIND(lib, c, canvas_config_set_cell_geometry, "chafa_canvas_config_set_cell_geometry") &&
-		FIND(lib, c, canvas_config_set_pixel_mode, "chafa_canvas_config_set_pixel_mode") &&
-		FIND(lib, c, canvas_new, "chafa_canvas_new") &&
-		FIND(lib, c, canvas_unref, "chafa_canvas_unref") &&
-		FIND(lib, c, canvas_draw_all_pixels, "chafa_canvas_draw_all_pixels") &&
-		FIND(lib, c, canvas_print, "chafa_canvas_print") &&
-		FIND(lib, c, g_string_free, "g_string_free");
+#define X(type, name, parameters) FIND(lib, c, name, "chafa_" #name) &&
+	return lib && CHAFA(X) FIND(lib, c, g_string_free, "g_string_free");
+#undef X
 }
 
 /* By a protocol that the terminal knows; 0: it knows none. */

@@ -243,3 +243,10 @@ struct reason event_held_for(const struct plan *p, const struct event *e)
 	}
 	return found > 1 ? (struct reason){ CAUSE_WAIT, NONE } : r;
 }
+
+struct reason event_held_by(const struct timeline *t, const struct event *e)
+{
+	if (!t->measured && e->held != CAUSE_NONE)
+		return (struct reason){ e->held, e->held_task };
+	return event_held_for(t->plan, e);
+}

@@ -112,10 +112,12 @@ struct reason {
 	int cause, task;		/* enum cause; NONE */
 };
 
-/* An event has one cause, the last one. Why its lane was held from `ready` to `issue`
- * is known if that is a wait; if it then stood in the queue of its sEU too, it is one
- * of the sTask's waits, and which one only if there is one. */
+/* Why an event's lane was held from `ready` to `issue`, by the plan and the event's one cause, which is the last
+ * one. If the event also stood in the queue of its sEU, the cause is of that; the lane then waited for one of the
+ * sTask's waits, and it is known for which only if there is just one. */
 struct reason event_held_for(const struct plan *p, const struct event *e);
+/* The same, but as the simulation knows it, if the timeline is simulated. */
+struct reason event_held_by(const struct timeline *t, const struct event *e);
 
 /* "c0", "c0.1" of a lane with replicas; in `a`. */
 const char *lane_label(struct arena *a, const struct plan *p, int lane, int copy);
@@ -138,9 +140,9 @@ const char *blame_text(struct arena *a, const struct plan *p, const struct blame
 /* What is waited for there; NULL if the lane is at work itself, or kept from it by nobody. */
 const char *blame_awaited(struct arena *a, const struct plan *p, const struct blame_part *b, bool whole);
 
+/* Is any sTask of the phase on the lane? */
+bool lane_has_entries(const struct plan *p, int lane, int phase);
 /* "load_k, mma_pv +1, mma_qk.1 issued": what an sTask waits for, how many iterations before. */
 const char *waits_text(struct arena *a, const struct plan *p, int task);
-
-void draw_device(const struct vdevice *d, const struct draw_options *o, struct buf *out);
 
 #endif

@@ -150,13 +150,6 @@ static const char *cause_words(struct panel *n, struct reason r)
 	}
 }
 
-static struct reason held_for(const struct panel *n, const struct event *e)
-{
-	if (!n->c.t->measured && e->held != CAUSE_NONE)
-		return (struct reason){ e->held, e->held_task };
-	return event_held_for(n->c.t->plan, e);
-}
-
 /* "softmax 3 of c0 on cuda: issued 1,200, 1,250 to 1,900; waited 30 for mma_qk" */
 static const char *tip_of(struct panel *n, const struct event *e)
 {
@@ -171,7 +164,7 @@ static const char *tip_of(struct panel *n, const struct event *e)
 	buf_printf(&b, " to %s", unit_count(e->end).s);
 	if (e->issue > e->ready)
 		buf_printf(&b, "; waited %s %s", unit_count(e->issue - e->ready).s,
-			cause_words(n, held_for(n, e)));
+			cause_words(n, event_held_by(n->c.t, e)));
 	return b.text;
 }
 
@@ -281,7 +274,7 @@ static void draw_work(struct panel *n, int event)
 	struct panel_row *r = &n->rows.v[layout_row_of(&n->c, &n->layout, event)], *lane = lane_row_of(n, e);
 
 	if (lane)
-		draw_wait(n, e, lane, e->ready, e->issue, held_for(n, e));
+		draw_wait(n, e, lane, e->ready, e->issue, event_held_by(n->c.t, e));
 	if (event_is_async(&n->c, e)) {
 		draw_bar(n, e, r, event_seu_begin(e), event_seu_end(&n->c, e));
 		draw_tail(n, e, r);

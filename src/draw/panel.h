@@ -75,9 +75,12 @@ static inline double panel_x(const struct panel *n, int64_t cycle)
 
 /* Ink of each sTask of a graph; in `a`. */
 const uint8_t *task_inks(struct arena *a, const struct graph *g);
-/* Title and lines below it; returns where they end. */
-double picture_top(struct picture *p, double width, const char *title, int n,
-	const char *const *line);
+/* The options, or the usual ones for NULL; sets the picture's width. */
+const struct picture_options *picture_begin(struct picture *p, const struct picture_options *o);
+/* The title that was asked for, or "gemm{m=4096, n=4096} on NVIDIA H200". */
+const char *picture_title(struct picture *p, const struct plan *plan, const struct picture_options *o);
+/* Draw the title and n lines below it, within the picture's width; returns where they end. */
+double picture_top(struct picture *p, const char *title, int n, const char *const *line);
 /* Words in lines at most `room` wide; returns the base line after the last. */
 double picture_wrap(struct picture *p, double x, double y, double room, double size, int ink,
 	const char *text);

@@ -51,16 +51,31 @@ double picture_wrap(struct picture *p, double x, double y, double room, double s
 	return y;
 }
 
-double picture_top(struct picture *p, double width, const char *title, int n,
-	const char *const *line)
+const struct picture_options *picture_begin(struct picture *p, const struct picture_options *o)
 {
-	double y = MARGIN + TITLE, size = TITLE, w = picture_width(title, size, true);
+	static const struct picture_options usual;
+
+	o = o ? o : &usual;
+	p->width = o->width > 0 ? o->width : PICTURE_WIDTH;
+	return o;
+}
+
+const char *picture_title(struct picture *p, const struct plan *plan, const struct picture_options *o)
+{
+	const struct vdevice *d = plan->device;
+
+	return o->title ? o->title : arena_strf(p->arena, "%s on %s", program_text(p->arena, plan->graph->program),
+		d->title ? d->title : d->name);
+}
+
+double picture_top(struct picture *p, const char *title, int n, const char *const *line)
+{
+	double y = MARGIN + TITLE, size = TITLE, w = picture_width(title, size, true), room = p->width - 2 * MARGIN;
 	struct buf about;
 
-	if (w > width - 2 * MARGIN)
-		size = fmax(size * (width - 2 * MARGIN) / w, 14);
-	title = picture_width(title, size, true) <= width - 2 * MARGIN + 1 ? title :
-		picture_fit(p, title, size * 1.12, width - 2 * MARGIN);
+	if (w > room)
+		size = fmax(size * room / w, 14);
+	title = picture_width(title, size, true) <= room + 1 ? title : picture_fit(p, title, size * 1.12, room);
 	picture_bold(p, MARGIN, y, ANCHOR_LEFT, size, INK_TEXT, title);
 	y += TEXT * 1.7;
 	buf_init(&about, p->arena);
@@ -68,7 +83,7 @@ double picture_top(struct picture *p, double width, const char *title, int n,
 		if (!line[i][0])
 			continue;
 		buf_printf(&about, "%s%s", about.len ? "; " : "", line[i]);
-		y = picture_wrap(p, MARGIN, y, width - 2 * MARGIN, TEXT, INK_FAINT, line[i]);
+		y = picture_wrap(p, MARGIN, y, room, TEXT, INK_FAINT, line[i]);
 	}
 	p->title = title;
 	p->about = about.len ? about.text : "";

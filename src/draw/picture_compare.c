@@ -113,15 +113,6 @@ static double draw_tasks(struct picture *p, const struct pair *c, double y)
 	return y + rows * TASK_ROW;
 }
 
-static const char *title_of(struct picture *p, const struct timeline *t,
-	const struct picture_options *o)
-{
-	const struct vdevice *d = t->plan->device;
-
-	return o->title ? o->title : arena_strf(p->arena, "%s on %s",
-		program_text(p->arena, t->plan->graph->program), d->title ? d->title : d->name);
-}
-
 /* The same cycles in both: the longer of what each would show. */
 static void choose_window(struct pair *c, struct picture *p, const struct timeline_view *v,
 	const struct picture_options *o, double x0, double x1)
@@ -139,17 +130,15 @@ static void choose_window(struct pair *c, struct picture *p, const struct timeli
 void picture_compare(struct picture *p, const struct timeline *a, const struct timeline *b,
 	const struct timeline_view *v, const struct picture_options *o)
 {
-	static const struct picture_options usual;
 	struct pair c = { .t = { a, b }, .phase = v ? v->phase : 0 };
 	double y, end[2], side, labels;
 	const char *line;
 
-	o = o ? o : &usual;
-	p->width = o->width > 0 ? o->width : PICTURE_WIDTH;
+	o = picture_begin(p, o);
 	name_them(&c);
 	line = arena_strf(p->arena, "%s above %s, which takes %.2f times as many %s", c.name[0], c.name[1],
 		(double)b->cycles / (double)max_i64(a->cycles, 1), timeline_unit(a));
-	y = picture_top(p, p->width, title_of(p, b, o), 1, &line) + 4;
+	y = picture_top(p, picture_title(p, b->plan, o), 1, &line) + 4;
 	side = p->width > 700 ? USE + GAP : 0;
 	labels = fmax(panel_labels(a, v, o->rings || o->only_rings),
 		panel_labels(b, v, o->rings || o->only_rings));

@@ -225,14 +225,13 @@ static double draw_meaning(struct picture *p, double y)
 
 void picture_graph(struct picture *p, const struct graph *g, const struct picture_options *o)
 {
-	static const struct picture_options usual;
 	struct drawn *d = ARENA_NEW(p->arena, struct drawn);
 	const char *title, *line;
 	int64_t tiles = 0;
 	struct buf b;
 	double y;
 
-	o = o ? o : &usual;
+	o = picture_begin(p, o);
 	*d = (struct drawn){ .p = p, .g = g, .theme = o->theme, .ink = task_inks(p->arena, g) };
 	for (int i = 0; i < g->program->phases.n; i++)
 		tiles += g->grids[i].total;
@@ -256,6 +255,6 @@ void picture_graph(struct picture *p, const struct graph *g, const struct pictur
 	}
 	y = draw_meaning(p, y + 12);
 	p->width = fmax(p->width, 560);
-	picture_top(p, p->width, title, 1, &line);
+	picture_top(p, title, 1, &line);
 	p->height = fmax(y + MARGIN, o->height);
 }

@@ -138,14 +138,6 @@ static double draw_region(const struct turns *s, int loop, double y)
 	return y;
 }
 
-static bool lane_enters(const struct plan *p, int lane, int phase)
-{
-	for (int i = 0; i < p->entries.n; i++)
-		if (p->entries.v[i].lane == lane && p->graph->tasks.v[p->entries.v[i].task].phase == phase)
-			return true;
-	return false;
-}
-
 /* A lane in one phase. */
 static double draw_one(struct turns *s, double y)
 {
@@ -206,18 +198,13 @@ static double draw_meaning(struct picture *p, double y)
 
 void picture_plan(struct picture *p, const struct plan *plan, const struct picture_options *o)
 {
-	static const struct picture_options usual;
-	const struct vdevice *d = plan->device;
-	const char *title, *line;
+	const char *line;
 	struct turns s;
 	double y;
 
-	o = o ? o : &usual;
-	p->width = o->width > 0 ? o->width : PICTURE_WIDTH;
-	title = o->title ? o->title : arena_strf(p->arena, "%s on %s",
-		program_text(p->arena, plan->graph->program), d->title ? d->title : d->name);
+	o = picture_begin(p, o);
 	line = "the plan as a table of turns: entry, unit and offset, iteration by turn, what it waits for";
-	y = picture_top(p, p->width, title, 1, &line) + 8;
+	y = picture_top(p, picture_title(p, plan, o), 1, &line) + 8;
 	s = (struct turns){ .p = p, .plan = plan, .g = plan->graph, .theme = o->theme,
 		.ink = task_inks(p->arena, plan->graph), .x = MARGIN + 10 + NAME + UNIT + 10 };
 	picture_text(p, p->width - MARGIN - WAITS, y + 10, ANCHOR_LEFT, 12, INK_FAINT,
@@ -226,7 +213,7 @@ void picture_plan(struct picture *p, const struct plan *plan, const struct pictu
 		for (int i = 0; i < plan->graph->program->phases.n; i++) {
 			s.lane = l;
 			s.phase = i;
-			if (lane_enters(plan, l, i))
+			if (lane_has_entries(plan, l, i))
 				y = draw_one(&s, y);
 		}
 	}

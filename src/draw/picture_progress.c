@@ -326,7 +326,6 @@ static void draw_marks(const struct plot *r, double y)
 void picture_progress(struct picture *p, const struct progress_curve *v, int n,
 	const struct picture_options *o)
 {
-	static const struct picture_options usual;
 	struct plot r = { .p = p, .v = v, .n = n };
 	const char *line = n == 1 ? "what a search tried, and its best so far" :
 		"the best so far of several searches";
@@ -334,10 +333,9 @@ void picture_progress(struct picture *p, const struct progress_curve *v, int n,
 	bool below;
 	double y;
 
-	o = o ? o : &usual;
-	p->width = o->width > 0 ? o->width : PICTURE_WIDTH;
+	o = picture_begin(p, o);
 	p->height = o->height > 0 ? o->height : HEIGHT;
-	y = picture_top(p, p->width, o->title ? o->title : title, 1, &line);
+	y = picture_top(p, o->title ? o->title : title, 1, &line);
 	if (!count_points(&r)) {
 		picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, TEXT, INK_FAINT, "nothing was tried");
 		return;

@@ -294,15 +294,13 @@ static double draw_list(const struct roof *r, const struct roof_point *v, int n,
 void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype type,
 	const struct roof_point *v, int n, const struct picture_options *o)
 {
-	static const struct picture_options usual;
 	struct roof r = { .p = p };
 	const char *line = "roofline: what could be reached with these bytes moved once, and what is";
 	double y, list;
 
-	o = o ? o : &usual;
-	p->width = o->width > 0 ? o->width : PICTURE_WIDTH;
+	o = picture_begin(p, o);
 	p->height = o->height > 0 ? o->height : HEIGHT;
-	y = picture_top(p, p->width, o->title ? o->title : arena_strf(p->arena, "%s",
+	y = picture_top(p, o->title ? o->title : arena_strf(p->arena, "%s",
 		d->title ? d->title : d->name), 1, &line);
 	find_peak(&r, d, type);
 	if (!(r.peak > 0) || !(r.memory > 0) || !n) {

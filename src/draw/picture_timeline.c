@@ -7,15 +7,6 @@
 
 enum { USE = 170, GAP = 28 };
 
-static const char *title_of(struct picture *p, const struct timeline *t,
-	const struct picture_options *o)
-{
-	const struct vdevice *d = t->plan->device;
-
-	return o->title ? o->title : arena_strf(p->arena, "%s on %s",
-		program_text(p->arena, t->plan->graph->program), d->title ? d->title : d->name);
-}
-
 /* "predicted: 71,000 cycles, 0.68 ms at 1.65 GHz, ...; shown: cycles 0 to 6,400" */
 static const char *first_line(struct picture *p, const struct panel *n)
 {
@@ -50,13 +41,6 @@ static double stretch(double height, double rest, double rows)
 	return height > 0 ? fmin(fmax((height - rest) / fmax(rows, 1), 0.4), 4) : 1;
 }
 
-static void nothing(struct picture *p, double width, const char *title, const char *why)
-{
-	double y = picture_top(p, width, title, 1, &why);
-
-	p->height = fmax(p->height, y + MARGIN);
-}
-
 /* Where time passes: a line that moves with it. */
 static void draw_now(struct panel *n, double top, double bottom)
 {
@@ -70,20 +54,19 @@ static void draw_now(struct panel *n, double top, double bottom)
 void picture_timeline(struct picture *p, const struct timeline *t, const struct timeline_view *v,
 	const struct picture_options *o)
 {
-	static const struct picture_options usual;
 	struct panel *n = ARENA_NEW(p->arena, struct panel);
 	double y, rows, top, use, strip, side;
 
-	o = o ? o : &usual;
-	p->width = o->width > 0 ? o->width : PICTURE_WIDTH;
+	o = picture_begin(p, o);
 	p->height = o->height;
 	if (!t->nphases || !t->phases[v ? v->phase : 0].events.n) {
-		nothing(p, p->width, title_of(p, t, o), "no events were kept");
+		y = picture_top(p, picture_title(p, t->plan, o), 1, (const char *[]){ "no events were kept" });
+		p->height = fmax(p->height, y + MARGIN);
 		return;
 	}
 	side = p->width > 700 ? USE + GAP : 0;
 	panel_init(n, p, t, v, o, MARGIN + panel_labels(t, v, o->rings || o->only_rings) + 10, p->width - MARGIN - side);
-	y = picture_top(p, p->width, title_of(p, t, o), 2,
+	y = picture_top(p, picture_title(p, t->plan, o), 2,
 		(const char *[]){ first_line(p, n), second_line(p, n) });
 	strip = panel_strip_height(n);
 	top = y + 6;

@@ -41,7 +41,7 @@ static const char *grid_text(const struct plan *p, struct arena *a)
 	return b.text;
 }
 
-static bool lane_enters(const struct plan *p, int lane, int phase)
+bool lane_has_entries(const struct plan *p, int lane, int phase)
 {
 	for (int i = 0; i < p->entries.n; i++)
 		if (p->entries.v[i].lane == lane &&
@@ -152,7 +152,7 @@ static void put_lane(const struct plan *p, int lane, const struct usage *u, stru
 	put_lane_title(p, lane, u, pen);
 	table_init(&t, pen->arena, col, LEN(col));
 	for (int i = 0; i < pr->phases.n; i++) {
-		if (!lane_enters(p, lane, i))
+		if (!lane_has_entries(p, lane, i))
 			continue;
 		if (pr->phases.n > 1)
 			table_row(&t)[0] = (struct table_cell){ arena_strf(pen->arena, "phase %s",

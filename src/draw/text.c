@@ -224,7 +224,7 @@ void text_wrap(struct buf *out, const char *s, int at, int indent, int width, un
 
 void style_put(struct buf *out, struct style from, struct style to, unsigned flags)
 {
-	if (!(flags & DRAW_COLOUR) || style_equal(from, to))
+	if (!(flags & DRAW_COLOUR) || (from.fg == to.fg && from.bg == to.bg && from.attr == to.attr))
 		return;
 	buf_puts(out, "\033[0");
 	if (to.attr & STYLE_BOLD)

@@ -62,9 +62,4 @@ void text_wrap(struct buf *out, const char *s, int at, int indent, int width, un
 void style_put(struct buf *out, struct style from, struct style to, unsigned flags);
 void text_styled(struct buf *out, const char *s, struct style style, unsigned flags);
 
-static inline bool style_equal(struct style a, struct style b)
-{
-	return a.fg == b.fg && a.bg == b.bg && a.attr == b.attr;
-}
-
 #endif

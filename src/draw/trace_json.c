@@ -287,8 +287,7 @@ static void put_names(struct trace *r, const char *name)
 		for (int c = 0; c < COPIES_MAX; c++)
 			if (r->lane[l][c])
 				put_name(r, "thread_name", THREADS_LANE + l * COPIES_MAX + c,
-					p->lanes.v[l].turns > 1 ? arena_strf(r->a, "lane %s.%d", p->lanes.v[l].name, c) :
-					arena_strf(r->a, "lane %s", p->lanes.v[l].name), l * COPIES_MAX + c);
+					arena_strf(r->a, "lane %s", lane_label(r->a, p, l, c)), l * COPIES_MAX + c);
 	for (int s = 0; s < p->device->nseus; s++)
 		for (int k = 0; k < r->depth[s]; k++)
 			put_name(r, "thread_name", THREADS_SEU + s * QUEUE_THREADS + k, k ?

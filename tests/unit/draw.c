@@ -32,7 +32,6 @@ static void draw_all(const struct fixture *f, const struct draw_options *o, stru
 	draw_timeline(&f->timeline, NULL, o, out);
 	draw_timeline(&f->timeline, &seus, o, out);
 	draw_timeline_summary(&f->timeline, o, out);
-	draw_device(&f->device, o, out);
 }
 
 static int widest_line(const char *text)

@@ -109,8 +109,6 @@ extern const struct action_row action_rows[ACTION_COUNT];	/* that of ACT_NONE is
 enum action action_of(int key, unsigned groups);
 /* "anywhere", "in the timeline" ... */
 const char *action_group_name(enum action_group g);
-/* The name of a key: "Enter", "a". */
-const char *key_name(int key, char buf[8]);
 /* The first of an action's keys: "F1" of "F1 ?". */
 const char *action_key(enum action a, char buf[8]);
 

@@ -69,15 +69,6 @@ const char *action_group_name(enum action_group g)
 	return "";
 }
 
-const char *key_name(int key, char buf[8])
-{
-	for (int i = 0; i < LEN(named); i++)
-		if (named[i].code == key)
-			return named[i].name;
-	snprintf(buf, 8, "%c", key > ' ' && key < 127 ? key : '?');
-	return buf;
-}
-
 const char *action_key(enum action a, char buf[8])
 {
 	size_t n = strcspn(action_rows[a].keys, " ");

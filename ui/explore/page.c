@@ -197,11 +197,3 @@ bool page_find(struct page *p, const char *text, int direction)
 	}
 	return false;
 }
-
-int page_task(const struct page *p)
-{
-	for (int i = 0; i < p->names.n; i++)
-		if (p->names.v[i].y == p->cursor)
-			return p->names.v[i].task;
-	return NONE;
-}

@@ -51,7 +51,5 @@ bool page_act(struct page *p, enum action a);
 bool page_find(struct page *p, const char *text, int direction);
 /* So that it can be seen. */
 void page_go(struct page *p, int line);
-/* The first sTask that the cursor's line names; NONE. */
-int page_task(const struct page *p);
 
 #endif

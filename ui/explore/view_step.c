@@ -111,25 +111,10 @@ static void go(struct view *v, int at)
 
 /* ---- words ---------------------------------------------------------------------- */
 
-static const char *lane_name(const struct scene *s, int lane, int copy)
-{
-	const struct lane *l = &s->plan->lanes.v[lane];
-
-	return l->turns > 1 ? arena_strf(s->a, "%s.%d", l->name, copy) : l->name;
-}
-
 /* "mma_qk.0 3" */
 static const char *instance(const struct scene *s, const struct event *e)
 {
 	return arena_strf(s->a, "%s %d", s->g->tasks.v[e->task].name, e->seq);
-}
-
-/* What held the event between `ready` and its issue. */
-static struct reason held_by(const struct scene *s, const struct event *e)
-{
-	if (!s->m->now->tl->measured && e->held != CAUSE_NONE)
-		return (struct reason){ e->held, e->held_task };
-	return event_held_for(s->plan, e);
 }
 
 /* "until load_k is complete" */
@@ -153,7 +138,7 @@ static const char *reason_text(const struct scene *s, struct reason r)
 /* The next of a lane, that comes to its issue at this moment because of the sTask. */
 static bool is_released(const struct scene *s, const struct event *next, int task)
 {
-	struct reason r = held_by(s, next);
+	struct reason r = event_held_by(s->m->now->tl, next);
 	const struct lookup_list *list = &s->moments->lookup->of_task[task];
 
 	if (r.task != task || next->ready > s->cycle || next->issue < s->cycle)
@@ -182,7 +167,7 @@ static void add_released(const struct scene *s, int task, struct buf *b)
 			if (next == NONE || n == WORDS_MAX || !is_released(s, &s->events[next], task))
 				continue;
 			buf_printf(b, "; %s of %s may be issued", instance(s, &s->events[next]),
-				lane_name(s, l, c));
+				lane_label(s->a, s->plan, l, c));
 			n++;
 		}
 	}
@@ -229,13 +214,13 @@ static const char *story(const struct scene *s)
 	if (t->end)
 		buf_puts(&b, " is complete");
 	else if (u->async)
-		buf_printf(&b, " is issued by %s to %s, and the lane goes on", lane_name(s, e->lane, e->copy),
+		buf_printf(&b, " is issued by %s to %s, and the lane goes on", lane_label(s->a, s->plan, e->lane, e->copy),
 			u->name);
 	else
-		buf_printf(&b, " begins on %s (%s)", lane_name(s, e->lane, e->copy), u->name);
+		buf_printf(&b, " begins on %s (%s)", lane_label(s->a, s->plan, e->lane, e->copy), u->name);
 	if (!t->end && e->issue > e->ready)
 		buf_printf(&b, ", after waiting %s cycles %s", unit_count(e->issue - e->ready).s,
-			reason_text(s, held_by(s, e)));
+			reason_text(s, event_held_by(s->m->now->tl, e)));
 	add_slots(s, e, &b);
 	add_released(s, e->task, &b);
 	return b.text;
@@ -275,7 +260,7 @@ static struct table_cell doing(const struct scene *s, int last, int next)
 		return c;
 	c.text = arena_strf(s->a, "goes on to %s", instance(s, n));
 	if (n->ready <= s->cycle && n->issue > n->ready)
-		c.text = arena_strf(s->a, "waits %s", reason_text(s, held_by(s, n)));
+		c.text = arena_strf(s->a, "waits %s", reason_text(s, event_held_by(s->m->now->tl, n)));
 	if (n->ready > s->cycle)
 		c.text = "issues, tells";
 	return c;
@@ -300,7 +285,7 @@ static void put_lanes(struct scene *s)
 				continue;
 			moments_lane(s->moments, s->at, l, k, &last, &next);
 			row = table_row(&t);
-			row[0] = (struct table_cell){ lane_name(s, l, k), s->events[here].lane == l &&
+			row[0] = (struct table_cell){ lane_label(s->a, s->plan, l, k), s->events[here].lane == l &&
 				s->events[here].copy == k ? BOLD : PLAIN };
 			row[1] = doing(s, last, next);
 			row[1].text = padded(s, row[1].text, DOING);
@@ -334,7 +319,7 @@ static void put_units(struct scene *s)
 			    s->moments->end[i] == s->moments->n)
 				continue;
 			buf_printf(&b, "%s%s (%s%s)", b.len ? ", " : "", instance(s, e),
-				lane_name(s, e->lane, e->copy), e->start > s->cycle ? ", queued" : "");
+				lane_label(s->a, s->plan, e->lane, e->copy), e->start > s->cycle ? ", queued" : "");
 		}
 		row[0].text = s->plan->device->seu[u].name;
 		row[1] = (struct table_cell){ b.len ? b.text : "-", b.len ? PLAIN : FAINT };
