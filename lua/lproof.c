@@ -45,8 +45,8 @@ static void set_unit(lua_State *L, const struct saying *s, int unit)
 		"device memory" : "L2");
 	if (u->lane != NONE)
 		set_text(L, "lane", s->t->plan->lanes.v[u->lane].name);
-	if (u->beside)
-		set_bool(L, "beside", true);
+	if (u->contended)
+		set_bool(L, "contention", true);
 }
 
 static void push_tasks_of(lua_State *L, const struct saying *s)
@@ -125,7 +125,7 @@ static void push_need(lua_State *L, const struct saying *s, const struct modulo_
 {
 	static const char *const kinds[] = { [MODULO_NEED_DEP] = "dependence", [MODULO_NEED_PIN] = "pin",
 		[MODULO_NEED_ORDER] = "order", [MODULO_NEED_VERSIONS] = "versions",
-		[MODULO_NEED_ROOM] = "shared memory", [MODULO_NEED_LANE] = "lane", [MODULO_NEED_UNIT] = "unit" };
+		[MODULO_NEED_CAPACITY] = "shared memory", [MODULO_NEED_LANE] = "lane", [MODULO_NEED_UNIT] = "unit" };
 	const struct modulo_problem *p = &s->x->loop.problem;
 
 	lua_createtable(L, 0, 4);
@@ -140,8 +140,8 @@ static void push_need(lua_State *L, const struct saying *s, const struct modulo_
 	} else if (n->kind == MODULO_NEED_VERSIONS) {
 		set_text(L, "buffer", buffer_name(s, n->index));
 		set_whole(L, "most", p->values[n->index].most);
-	} else if (n->kind == MODULO_NEED_ROOM) {
-		set_number(L, "bytes", p->rooms[n->index].capacity);
+	} else if (n->kind == MODULO_NEED_CAPACITY) {
+		set_number(L, "bytes", p->memories[n->index].capacity);
 	} else if (n->kind == MODULO_NEED_LANE) {
 		set_text(L, "lane", s->t->plan->lanes.v[n->index].name);
 		set_number(L, "cycles", asked(s, n));
@@ -170,8 +170,8 @@ static void push_ease(lua_State *L, const struct saying *s, const struct proof_e
 	lua_createtable(L, 0, 5);
 	if (e->kind == PROOF_VERSION)
 		set_text(L, "buffer", p->graph->buffers.v[e->of].name);
-	else if (e->kind == PROOF_ROOM)
-		set_text(L, "room", "shared memory");
+	else if (e->kind == PROOF_CAPACITY)
+		set_text(L, "memory", "shared memory");
 	else if (e->kind == PROOF_UNIT)
 		set_unit(L, s, e->of);
 	else if (e->kind == PROOF_WORK)

@@ -130,16 +130,16 @@ static int search_run_l(lua_State *L)
 	return 1;
 }
 
-/* search:beside(trial): run goes on with what lies beside that plan */
-static int search_beside_l(lua_State *L)
+/* search:neighbours(trial): run goes on with what lies beside that plan */
+static int search_neighbours_l(lua_State *L)
 {
-	struct search *s = box_get(L, 1, SEARCH_CLASS, "beside");
+	struct search *s = box_get(L, 1, SEARCH_CLASS, "neighbours");
 	int64_t trial = check_integer(L, 2, "search", "trial", 1, INT32_MAX);
 
 	enter(L);
 	if (!search_is_plan(s, (int)trial - 1))
 		throw_msg(L, "search: trial %d is no plan", (int)trial);
-	search_beside(s, (int)trial - 1);
+	search_neighbours(s, (int)trial - 1);
 	return 0;
 }
 
@@ -281,7 +281,7 @@ void lua_open_search(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
 		{ "run", search_run_l }, { "plan", search_plan_l }, { "counts", search_counts_l },
-		{ "found", search_found_l }, { "nearest", search_nearest_l }, { "beside", search_beside_l }, { "tried", search_tried_l }, { NULL, NULL } };
+		{ "found", search_found_l }, { "nearest", search_nearest_l }, { "neighbours", search_neighbours_l }, { "tried", search_tried_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", search_gc_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ SEARCH_CLASS, methods, NULL, meta });

@@ -10,7 +10,12 @@ local LEAST <const> = 0.0005                            -- of the bound: less is
 local WIDTH <const> = 78
 local LINES <const> = 6                                 -- of what would help, in the text
 
-local need = record("need", "kind from to distance cycles buffer most bytes lane unit beside")
+-- `old` is the deprecated name of the field `new`.
+local function alias(old, new)
+  return function(t, name) if name == old then return rawget(t, new) end end
+end
+
+local need = record("need", "kind from to distance cycles buffer most bytes lane unit contention beside", nil, alias("beside", "contention"))
 local task = record("sTask of a proof", "name lane unit hold busy latency start stage")
 local circle = record("circle", "cycles iterations")
 
@@ -57,10 +62,10 @@ local function need_text(n)
     return ("its rings have %d bytes of shared memory"):format(n.bytes)
   elseif n.kind == "lane" then
     return ("lane %s is held %s cycles an iteration"):format(n.lane, cycles(n.cycles))
-  elseif n.beside and n.lane then
+  elseif n.contention and n.lane then
     return ("lane %s needs %s cycles an iteration, as it is slower on %s beside products"):format(n.lane,
       cycles(n.cycles), n.unit)
-  elseif n.beside then
+  elseif n.contention then
     return ("%s needs %s cycles an iteration, as lanes are slower on it beside products"):format(n.unit, cycles(n.cycles))
   elseif n.lane then
     return ("%s takes %s cycles an iteration for %s alone"):format(n.unit, cycles(n.cycles), n.lane)
@@ -92,16 +97,16 @@ local function ease_text(e)
   if e.buffer then return "one more version of " .. e.buffer end
   if e.task then return ("%s %.0f %% less"):format(e.task, 100 * (1 - 1 / e.times)) end
   if e.lane and not e.unit then return "a further lane like " .. e.lane end
-  local what = e.room or e.unit
-  return e.times < 2 and ("%s %.0f %% %s"):format(what, 100 * (e.times - 1), e.room and "larger" or "faster")
-    or ("%s %g times as %s"):format(what, e.times, e.room and "large" or "fast")
+  local what = e.memory or e.unit
+  return e.times < 2 and ("%s %.0f %% %s"):format(what, 100 * (e.times - 1), e.memory and "larger" or "faster")
+    or ("%s %g times as %s"):format(what, e.times, e.memory and "large" or "fast")
 end
 
 -- Those that bring nothing: by what is done to them, each once.
 local function grouped(rest)
   local kinds, of, seen = {}, {}, {}
   for _, e in ipairs(rest) do
-    local name = e.buffer or e.task or e.room or e.unit or e.lane
+    local name = e.buffer or e.task or e.memory or e.unit or e.lane
     local kind = e.buffer and "a version more of " or e.task and "less of " or e.lane and not e.unit and "a lane more like "
       or "more of "
     if not of[kind] then kinds[#kinds + 1], of[kind] = kind, {} end
@@ -117,7 +122,7 @@ end
 local function helps(p, out)
   local shown, rest, seen = 0, {}, {}
   for _, e in ipairs(p.eases) do
-    local of = e.gain >= LEAST and (e.room or e.unit)
+    local of = e.gain >= LEAST and (e.memory or e.unit)
     local again = of and seen[of] == cycles(e.bound)      -- 10 % do as much as twice
     if of then seen[of] = cycles(e.bound) end
     if e.gain < LEAST then
@@ -161,7 +166,7 @@ end
 
 ---- the record --------------------------------------------------------------------------------
 
-local ease = record("ease", "buffer room unit task lane times bound gain exact", {__tostring = ease_text})
+local ease = record("ease", "buffer memory room unit task lane times bound gain exact", {__tostring = ease_text}, alias("room", "memory"))
 need.__tostring = need_text
 
 local proof = record("proof", "loop ii bound gap proven best exact solver unstated tile tasks versions circle core eases "

@@ -678,10 +678,10 @@ Names of the sTasks of the circle of dependences that takes most, with cycles an
   {"proof.core", [[
 List of requirements that together forbid less than the bound, each with a kind: "dependence" (from, to, distance, cycles),
 "versions" (buffer, most), "shared memory" (bytes), "lane" (lane, cycles), "unit" (unit, cycles; lane: as that lane can use
-it; beside: slower beside products). core.irreducible: without any one of them the rest does not.]]},
+it; contention: slower while products are at work). core.irreducible: without any one of them the rest does not.]]},
   {"proof.eases", [[
 List of what would allow less, best first: {times=, bound=, gain=, exact=} and one of buffer (one more version), task (its work,
-1 - 1 / times less), unit, room (times as fast, as large), lane (a further one like it). bound: of the problem solved again.
+1 - 1 / times less), unit, memory (times as fast, as large), lane (a further one like it). bound: of the problem solved again.
 exact=false: it may bring less.]]},
   {"proof.binding, proof.best_loop, proof.rec_of_plan", [[
 What timeline.bound comes from; the bound of the loop alone; timeline.rec_mii, with the plan's versions.]]},

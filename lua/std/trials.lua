@@ -158,7 +158,7 @@ local function refiner(first, told, bound, device, o)
     local from = c.search or near
     local trial = c.trial or trial_of(c, near, o.make)
     if trial and ended ~= "interrupted" then
-      from:beside(trial)
+      from:neighbours(trial)
       ended = o.search(from)
     end
     local list = found_by({}, near, told[near], o.make, "order of its tile")

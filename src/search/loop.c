@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "plan/fit.h"
-#include "search/beside.h"
+#include "search/contention.h"
 #include "sim/bounds.h"
 
 enum {
@@ -27,7 +27,7 @@ struct stating {
 	struct modulo_unit units[LOOP_UNITS];
 	struct loop_unit unit[LOOP_UNITS];
 	int nunits;
-	struct modulo_room room;
+	struct modulo_memory memory;
 };
 
 /* NULL if it can be. */
@@ -92,7 +92,7 @@ static void state_units(struct stating *s)
 	}
 	s->nunits = s->p->device->nseus;
 	for (int l = 0; l < s->p->lanes.n; l++)
-		s->lanes[l] = (struct modulo_lane){ .room = MODULO_NONE };
+		s->lanes[l] = (struct modulo_lane){ .memory = MODULO_NONE };
 }
 
 /* With the time until all but the last parts of a product are through. */
@@ -165,7 +165,7 @@ static void state_slowness(struct stating *s)
 
 	for (int u = 0; u < p->device->nseus; u++) {
 		const struct seu *seu = &p->device->seu[u];
-		struct beside b = { .device = p->device, .unit = u };
+		struct contention b = { .device = p->device, .unit = u };
 		int n = s->tasks.n;
 
 		if (seu->kind != SEU_VECTOR || seu->async || seu->beside >= 1)
@@ -178,12 +178,12 @@ static void state_slowness(struct stating *s)
 			if (entry == NONE)
 				continue;
 			part = bounds_part(p, s->costs, entry);
-			beside_add(&b, p->entries.v[entry].lane, t->unit, &part, t->busy, t->hold, 1);
+			contention_add(&b, p->entries.v[entry].lane, t->unit, &part, t->busy, t->hold, 1);
 		}
 		for (int l = 0; l < p->lanes.n; l++)
-			state_demand(s, (struct loop_unit){ .seu = u, .lane = l, .beside = true },
-				beside_lane(&b, l));
-		state_demand(s, (struct loop_unit){ .seu = u, .lane = NONE, .beside = true }, beside_unit(&b));
+			state_demand(s, (struct loop_unit){ .seu = u, .lane = l, .contended = true },
+				contention_lane(&b, l));
+		state_demand(s, (struct loop_unit){ .seu = u, .lane = NONE, .contended = true }, contention_unit(&b));
 	}
 }
 
@@ -248,7 +248,7 @@ static void state_value(struct stating *s, int buffer, int def, bool counts)
 	}
 	VEC_PUSH(s->a, &s->buffer, buffer);
 	VEC_PUSH(s->a, &s->values, ((struct modulo_value){ .def = s->of[def], .uses = uses.v,
-		.nuses = uses.n, .room = shared && counts ? 0 : MODULO_NONE, .bytes = (double)b->bytes,
+		.nuses = uses.n, .memory = shared && counts ? 0 : MODULO_NONE, .bytes = (double)b->bytes,
 		.least = 1, .most = shared ? RING_VERSIONS : REGISTER_VERSIONS }));
 }
 
@@ -275,7 +275,7 @@ static void state_values(struct stating *s)
 			taken += g->buffers.v[b].bytes;
 		}
 	}
-	s->room.capacity = (double)max_i64(s->p->device->shared_bytes - taken, 0);
+	s->memory.capacity = (double)max_i64(s->p->device->shared_bytes - taken, 0);
 }
 
 /* ---- an order out of starts ---------------------------------------------------------------- */
@@ -380,7 +380,7 @@ void loop_state(struct arena *a, const struct plan *p, const struct entry_cost *
 	state_values(s);
 	out->problem = (struct modulo_problem){ .tasks = s->tasks.v, .ntasks = s->tasks.n,
 		.units = s->units, .nunits = s->nunits, .lanes = s->lanes, .nlanes = p->lanes.n,
-		.rooms = &s->room, .nrooms = 1, .deps = s->deps.v, .ndeps = s->deps.n,
+		.memories = &s->memory, .nmemories = 1, .deps = s->deps.v, .ndeps = s->deps.n,
 		.values = s->values.v, .nvalues = s->values.n };
 	out->task = s->task.v;
 	out->buffer = s->buffer.v;

@@ -22,7 +22,7 @@ struct loop_unit {
 	int seu;			/* or NONE: memory */
 	int lane;			/* the unit as this lane alone can use it; NONE: all of it */
 	bool global;			/* device memory; else L2 */
-	bool beside;			/* a vector unit, or the lane, slower beside products */
+	bool contended;		/* a vector unit, or the lane, slower beside products */
 };
 enum { LOOP_DEMANDS = 2 + 3 * LANES_MAX, LOOP_UNITS = SEU_MAX + LOOP_DEMANDS };
 

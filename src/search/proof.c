@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/beside.h"
+#include "search/contention.h"
 #include "search/loop/modulo_what_if.h"
 #include "sim/bounds.h"
 
@@ -114,13 +114,13 @@ static const double *tile_runs(const struct maker *m, double iterations)
 }
 
 /* What a tile asks of a lane and of vector units beside products. */
-static double tile_beside(const struct maker *m, const struct entry_cost *costs, const double *runs)
+static double tile_contention(const struct maker *m, const struct entry_cost *costs, const double *runs)
 {
 	const struct plan *p = m->p;
 	double most = 0;
 
 	for (int u = 0; u < p->device->nseus; u++) {
-		struct beside b = { .device = p->device, .unit = u };
+		struct contention b = { .device = p->device, .unit = u };
 
 		if (p->device->seu[u].kind != SEU_VECTOR || p->device->seu[u].async || p->device->seu[u].beside >= 1)
 			continue;
@@ -129,13 +129,13 @@ static double tile_beside(const struct maker *m, const struct entry_cost *costs,
 			struct entry_cost part = bounds_part(p, costs, i);
 
 			if (t->phase == m->line->phase)
-				beside_add(&b, p->entries.v[i].lane, p->entries.v[i].seu, &part, costs[i].cost.busy,
+				contention_add(&b, p->entries.v[i].lane, p->entries.v[i].seu, &part, costs[i].cost.busy,
 					bounds_hold(p, costs, i), runs[p->entries.v[i].task]);
 		}
 		for (int l = 0; l < p->lanes.n; l++)
 			if (p->lanes.v[l].turns == 1)
-				most = fmax(most, beside_lane(&b, l));
-		most = fmax(most, beside_unit(&b));
+				most = fmax(most, contention_lane(&b, l));
+		most = fmax(most, contention_unit(&b));
 	}
 	return most;
 }
@@ -153,7 +153,7 @@ static double tile_resources(const struct maker *m, const struct entry_cost *cos
 	iterations = (double)m->line->ii_step / (double)tiles;
 	runs = tile_runs(m, iterations);
 	bounds_of_costs(m->a, m->p, costs, m->line->phase, NONE, runs, &b);
-	return fmax(b.res_mii, tile_beside(m, costs, runs)) / iterations;
+	return fmax(b.res_mii, tile_contention(m, costs, runs)) / iterations;
 }
 
 static double resources(const struct maker *m, const struct entry_cost *costs)
@@ -178,10 +178,10 @@ static int value_of(const struct maker *m, int buffer)
 static enum err_code solve_eased(const struct maker *m, struct proof_ease *x, struct err *e)
 {
 	static const enum modulo_ease_kind kinds[] = { [PROOF_VERSION] = MODULO_EASE_VERSIONS,
-		[PROOF_ROOM] = MODULO_EASE_ROOM, [PROOF_LANE] = MODULO_EASE_LANE };
+		[PROOF_CAPACITY] = MODULO_EASE_CAPACITY, [PROOF_LANE] = MODULO_EASE_LANE };
 	const struct modulo_effort effort = { EASE_NODES, -1 };
 	const struct entry_cost *costs = ease_costs(m, x);
-	struct modulo_ease ease = { .kind = kinds[x->kind], .amount = x->kind == PROOF_ROOM ? x->times : 1,
+	struct modulo_ease ease = { .kind = kinds[x->kind], .amount = x->kind == PROOF_CAPACITY ? x->times : 1,
 		.index = x->kind == PROOF_VERSION ? value_of(m, x->of) : x->kind == PROOF_LANE ? x->of : 0 };
 	double others = x->kind == PROOF_LANE ? 0 : resources(m, costs);
 	struct loop_answer eased;
@@ -234,7 +234,7 @@ static enum err_code ease_units(const struct maker *m, struct err *e)
 
 		for (int i = 0; i < l->problem.ntasks; i++)
 			busy += l->problem.tasks[i].unit == u ? l->problem.tasks[i].busy : 0;
-		if (busy <= 0 || l->unit[u].lane != NONE || l->unit[u].beside)
+		if (busy <= 0 || l->unit[u].lane != NONE || l->unit[u].contended)
 			continue;
 		TRY(solve(m, (struct proof_ease){ .kind = PROOF_UNIT, .of = u, .times = A_LITTLE }, e));
 		TRY(solve(m, (struct proof_ease){ .kind = PROOF_UNIT, .of = u, .times = MUCH }, e));
@@ -289,9 +289,9 @@ static enum err_code ease_need(const struct maker *m, const struct modulo_need *
 		return ease_work(m, l->task[l->problem.deps[need->index].to], e);
 	case MODULO_NEED_VERSIONS:
 		return ease_version(m, need->index, e);
-	case MODULO_NEED_ROOM:
-		TRY(solve(m, (struct proof_ease){ .kind = PROOF_ROOM, .times = A_LITTLE }, e));
-		return solve(m, (struct proof_ease){ .kind = PROOF_ROOM, .times = MUCH }, e);
+	case MODULO_NEED_CAPACITY:
+		TRY(solve(m, (struct proof_ease){ .kind = PROOF_CAPACITY, .times = A_LITTLE }, e));
+		return solve(m, (struct proof_ease){ .kind = PROOF_CAPACITY, .times = MUCH }, e);
 	case MODULO_NEED_LANE:
 		TRY(ease_tasks_of(m, need, e));
 		return solve(m, (struct proof_ease){ .kind = PROOF_LANE, .of = need->index, .times = 1 }, e);
@@ -338,7 +338,7 @@ static enum err_code explain(struct maker *m, struct err *e)
 	const struct modulo_effort effort = { WHY_NODES, -1 };
 	struct modulo_answer about = m->out->loop.answer;
 
-	about.whole = about.bound;	/* for all that units may do, not only one sTask after the other */
+	about.exclusive = about.bound;	/* for all that units may do, not only one sTask after the other */
 	TRY(modulo_why(m->a, &m->out->loop.problem, &about, &effort, m->stop, &m->out->core, e));
 	return ease_all(m, e);
 }

@@ -16,7 +16,7 @@
 
 enum proof_ease_kind {
 	PROOF_VERSION,			/* one more of buffer `of` */
-	PROOF_ROOM,			/* shared memory `times` as large */
+	PROOF_CAPACITY,			/* shared memory `times` as large */
 	PROOF_UNIT,			/* sEU `of`, or memory, `times` as fast */
 	PROOF_WORK,			/* sTask `of` of the program, all its parts, takes 1 - 1 / times less */
 	PROOF_LANE,			/* a further lane like `of` */

@@ -69,7 +69,7 @@ struct search {
 	int before;			/* choices tried before the batch */
 	/* pricing what was only played roughly */
 	bool measured, pricing;
-	bool beside;			/* what is in the batch is the last that is tried */
+	bool neighbours_only;	/* what is in the batch is the last that is tried */
 	int priced;			/* of tried, those before it are done with */
 	/* the candidate in the making */
 	struct graph *graph;
@@ -630,9 +630,9 @@ static enum err_code price_next(struct search *s, const struct stop *stop, bool 
 
 enum err_code search_step(struct search *s, const struct stop *stop, bool *more, struct err *e)
 {
-	*more = (s->beside || s->result.trials < TRIALS_MAX) && !s->pricing;
+	*more = (s->neighbours_only || s->result.trials < TRIALS_MAX) && !s->pricing;
 	if (*more && s->next == s->batch.v.n) {
-		*more = !s->beside;
+		*more = !s->neighbours_only;
 		if (*more)
 			TRY(refill(s, stop, more, e));
 	}
@@ -643,14 +643,14 @@ enum err_code search_step(struct search *s, const struct stop *stop, bool *more,
 	return try_candidate(s, &s->batch.v.v[s->next++], stop, e);
 }
 
-void search_beside(struct search *s, int trial)
+void search_neighbours(struct search *s, int trial)
 {
 	const struct choice c = s->tried.v[trial].choice;
 
 	s->batch.v.n = s->next = 0;
 	for (int k = 0; k < space_coordinates(&s->space); k++)
 		space_along(&s->space, &c, k, &s->arena, &s->batch);
-	s->beside = true;
+	s->neighbours_only = true;
 	s->pricing = false;
 }
 

@@ -42,7 +42,7 @@ NODISCARD enum err_code search_step(struct search *s, const struct stop *stop, b
 	struct err *e);
 /* When there is nothing left: further candidates are those beside the one that was tried as number `trial`
  * (search_found), along each coordinate, whether the model likes it or not. */
-void search_beside(struct search *s, int trial);
+void search_neighbours(struct search *s, int trial);
 struct search_result search_best(const struct search *s);
 const struct program *search_program(const struct search *s);
 

@@ -92,10 +92,10 @@ p = gemm{tile = {m = 128, n = 256, k = 256}, split = 2}:simulate():proof()
 local kinds = {}
 for _, x in ipairs(p.core) do kinds[x.kind] = true end
 ok(kinds["shared memory"], "where rings have no room for two, that is a reason", tostring(p))
-local room = find(p.eases, "room", "shared memory")
+local room = find(p.eases, "memory", "shared memory")
 ok(room and room.gain > 0.1, "  and more of it would help", tostring(p))
 for _, e in ipairs(p.eases) do
-  if e.room and e.times >= 2 then
+  if e.memory and e.times >= 2 then
     local wide = gemm{tile = {m = 128, n = 256, k = 128}, split = 2, rings = {a = 2, b = 2}}:simulate():proof()
     near(e.bound, 2 * wide.bound, 1, "  twice as much: as with half as long an iteration")
   end
@@ -151,8 +151,8 @@ for _, d in ipairs{64, 128} do
   p = attention(d):simulate{events = 0}:proof()
   local by = {}
   for _, e in ipairs(p.eases) do
-    if e.unit or e.room then
-      local of = e.unit or e.room
+    if e.unit or e.memory then
+      local of = e.unit or e.memory
       by[of] = by[of] or {}
       by[of][e.times < 2 and 1 or 2] = e.bound
     end

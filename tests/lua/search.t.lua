@@ -71,7 +71,7 @@ end
 local s, before = run(shipped[3], {m = 128, n = 128}, true)
 local had, n, legal, priced = {}, 0, true, true
 for _, x in ipairs(before) do had[x.trial] = x.seconds end
-s:beside(before[3].trial)
+s:neighbours(before[3].trial)
 is(s:run(math.maxinteger, math.huge), "done", "what lies beside the third: to the end")
 for _, x in ipairs(s:found()) do
   if had[x.trial] then
@@ -83,10 +83,10 @@ end
 ok(n > 3 and legal and priced, "  there are more, legal ones, with their kernels' price", n, legal, priced)
 ok(not next(had), "  what was found is still there")
 local third = s:plan(before[3].trial)
-s:beside(s:found()[3].trial)
+s:neighbours(s:found()[3].trial)
 s:run(math.maxinteger, math.huge)
 is((s:plan(before[3].trial)), third, "  a trial keeps its number, whatever comes after it")
-ok(not pcall(s.beside, s, #s:tried() + 1) and s:plan(#s:tried() + 1) == nil, "  beside none there is nothing")
+ok(not pcall(s.neighbours, s, #s:tried() + 1) and s:plan(#s:tried() + 1) == nil, "  nothing has no neighbours")
 
 ---- twice the same -------------------------------------------------------------------------------
 

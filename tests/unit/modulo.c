@@ -28,7 +28,7 @@ struct bench {
 	struct modulo_task tasks[MANY];
 	struct modulo_unit units[UNITS];
 	struct modulo_lane lanes[5];
-	struct modulo_room rooms[4];
+	struct modulo_memory memories[4];
 	struct modulo_dep deps[2 * MANY];
 	struct modulo_value values[VALUES];
 	struct modulo_use uses[VALUES][3];
@@ -42,10 +42,10 @@ static void bench_init(struct bench *b, int units, int lanes)
 	*b = (struct bench){ 0 };
 	arena_init(&b->arena, &b->mem);
 	b->p = (struct modulo_problem){ .tasks = b->tasks, .units = b->units, .nunits = units,
-		.lanes = b->lanes, .nlanes = lanes, .rooms = b->rooms, .deps = b->deps,
+		.lanes = b->lanes, .nlanes = lanes, .memories = b->memories, .deps = b->deps,
 		.values = b->values, .pins = b->pins, .orders = b->orders };
 	for (int l = 0; l < LEN(b->lanes); l++)
-		b->lanes[l].room = MODULO_NONE;
+		b->lanes[l].memory = MODULO_NONE;
 }
 
 static int add_task(struct bench *b, int unit, double busy, uint32_t lanes, double hold, double latency)
@@ -59,11 +59,11 @@ static void add_dep(struct bench *b, int from, int to, int distance, double lag,
 	b->deps[b->p.ndeps++] = (struct modulo_dep){ from, to, distance, false, lag, cross };
 }
 
-static int add_value(struct bench *b, int def, int room, double bytes, int least, int most)
+static int add_value(struct bench *b, int def, int memory, double bytes, int least, int most)
 {
 	int v = b->p.nvalues++;
 
-	b->values[v] = (struct modulo_value){ def, b->uses[v], 0, room, bytes, least, most };
+	b->values[v] = (struct modulo_value){ def, b->uses[v], 0, memory, bytes, least, most };
 	return v;
 }
 
@@ -72,10 +72,10 @@ static void add_use(struct bench *b, int v, int task, int distance, double lag)
 	b->uses[v][b->values[v].nuses++] = (struct modulo_use){ task, distance, false, lag, 0 };
 }
 
-static int add_room(struct bench *b, double capacity)
+static int add_memory(struct bench *b, double capacity)
 {
-	b->rooms[b->p.nrooms].capacity = capacity;
-	return b->p.nrooms++;
+	b->memories[b->p.nmemories].capacity = capacity;
+	return b->p.nmemories++;
 }
 
 static struct modulo_answer solve(struct bench *b, const struct modulo_effort *effort)
@@ -139,13 +139,13 @@ static const char *wrong_values(const struct bench *b, const struct modulo_answe
 	for (int v = 0; v < b->p.nvalues; v++) {
 		const struct modulo_value *w = &b->values[v];
 		int c = x->versions[v];
-		int room = w->room != MODULO_NONE ? w->room :
-			x->lane[w->def] == MODULO_NONE ? MODULO_NONE : b->lanes[x->lane[w->def]].room;
+		int memory = w->memory != MODULO_NONE ? w->memory :
+			x->lane[w->def] == MODULO_NONE ? MODULO_NONE : b->lanes[x->lane[w->def]].memory;
 
 		if (c < w->least || (w->most && c > w->most))
 			return "versions out of range";
-		if (room != MODULO_NONE)
-			used[room] += c * w->bytes;
+		if (memory != MODULO_NONE)
+			used[memory] += c * w->bytes;
 		for (int k = 0; k < w->nuses; k++) {
 			const struct modulo_use *u = &w->uses[k];
 			double read = task_start(x, u->task, 20 + u->distance) + time_after(b, x, u->task,
@@ -155,9 +155,9 @@ static const char *wrong_values(const struct bench *b, const struct modulo_answe
 				return "a version is overwritten";
 		}
 	}
-	for (int r = 0; r < b->p.nrooms; r++)
-		if (used[r] > b->rooms[r].capacity * (1 + 1e-9))
-			return "a room overflows";
+	for (int r = 0; r < b->p.nmemories; r++)
+		if (used[r] > b->memories[r].capacity * (1 + 1e-9))
+			return "a memory overflows";
 	return NULL;
 }
 
@@ -207,7 +207,7 @@ static const char *wrong(const struct bench *b, const struct modulo_answer *x)
 	}
 	if ((w = wrong_values(b, x)))
 		return w;
-	if (x->bound > x->whole * (1 + 1e-12) || x->whole > x->ii * (1 + 1e-12))
+	if (x->bound > x->exclusive * (1 + 1e-12) || x->exclusive > x->ii * (1 + 1e-12))
 		return "a bound above the interval";
 	return wrong_pins(b, x);
 }
@@ -216,7 +216,7 @@ static const char *wrong(const struct bench *b, const struct modulo_answer *x)
 
 struct oracle {
 	const struct bench *b;
-	bool whole;
+	bool exclusive;
 	int lane[MANY];
 	int versions[VALUES];
 	struct { int from, to; double w; int d; } arc[400];
@@ -325,7 +325,7 @@ static void oracle_gap(const struct oracle *o, int i, int j, double gap[2])
 	if (t->unit >= 0 && t->unit == u->unit) {
 		enum modulo_share s = o->b->units[t->unit].share;
 
-		if (s != MODULO_UNLIMITED && (o->whole || s == MODULO_WHOLE ||
+		if (s != MODULO_UNLIMITED && (o->exclusive || s == MODULO_EXCLUSIVE ||
 		    (s == MODULO_LANES_MIX && same))) {
 			gap[0] = fmax(gap[0], t->busy);
 			gap[1] = fmax(gap[1], u->busy);
@@ -338,15 +338,15 @@ static bool oracle_fits(const struct oracle *o)
 	double used[4] = { 0 };
 
 	for (int v = 0; v < o->b->p.nvalues; v++) {
-		int lane = o->lane[o->b->values[v].def], room = o->b->values[v].room;
+		int lane = o->lane[o->b->values[v].def], memory = o->b->values[v].memory;
 
-		if (room < 0 && lane >= 0)
-			room = o->b->lanes[lane].room;
-		if (room >= 0)
-			used[room] += o->versions[v] * o->b->values[v].bytes;
+		if (memory < 0 && lane >= 0)
+			memory = o->b->lanes[lane].memory;
+		if (memory >= 0)
+			used[memory] += o->versions[v] * o->b->values[v].bytes;
 	}
-	for (int r = 0; r < o->b->p.nrooms; r++)
-		if (used[r] > o->b->rooms[r].capacity)
+	for (int r = 0; r < o->b->p.nmemories; r++)
+		if (used[r] > o->b->memories[r].capacity)
 			return false;
 	return true;
 }
@@ -440,9 +440,9 @@ static void oracle_versions(struct oracle *o, int value)
 
 /* The least interval by enumeration; more than 1e5: there is none. What was found (a
  * schedule is replayed elsewhere) cuts off what is longer, so only the bounds are at test. */
-static double enumerate(const struct bench *b, bool whole, double found)
+static double enumerate(const struct bench *b, bool exclusive, double found)
 {
-	struct oracle o = { .b = b, .whole = whole, .best = fmin(found * (1 + 1e-7), 2e5) };
+	struct oracle o = { .b = b, .exclusive = exclusive, .best = fmin(found * (1 + 1e-7), 2e5) };
 
 	oracle_versions(&o, 0);
 	return o.best;
@@ -456,7 +456,7 @@ static void random_value(struct bench *b, struct prng *r, int def, int use)
 
 	if (b->p.nvalues == 2)
 		return;
-	v = add_value(b, def, b->p.nrooms == 1 ? 0 : MODULO_NONE, 1 + prng_below(r, 3), least,
+	v = add_value(b, def, b->p.nmemories == 1 ? 0 : MODULO_NONE, 1 + prng_below(r, 3), least,
 		least + (int)prng_below(r, 3));
 	add_use(b, v, use, prng_below(r, 8) == 0, prng_below(r, 3));
 	b->uses[v][0].cross = prng_below(r, 2) * 3;
@@ -473,12 +473,12 @@ static void random_problem(struct bench *b, uint64_t seed)
 		n = 7;
 	bench_init(b, units, lanes);
 	for (int u = 0; u < units; u++)
-		b->units[u].share = (enum modulo_share)(prng_below(&r, 2) ? MODULO_WHOLE : prng_below(&r, 3));
+		b->units[u].share = (enum modulo_share)(prng_below(&r, 2) ? MODULO_EXCLUSIVE : prng_below(&r, 3));
 	if (prng_below(&r, 3) == 0)
-		add_room(b, 2 + prng_below(&r, 8));
+		add_memory(b, 2 + prng_below(&r, 8));
 	else if (lanes == 2 && prng_below(&r, 2))
 		for (int l = 0; l < 2; l++)
-			b->lanes[l].room = add_room(b, 2 + prng_below(&r, 5));
+			b->lanes[l].memory = add_memory(b, 2 + prng_below(&r, 5));
 	for (int i = 0; i < n; i++) {
 		double busy = 1 + prng_below(&r, 9), hold = prng_below(&r, 3) ? 1 : busy;
 		uint32_t lane = 1u << prng_below(&r, (uint32_t)lanes);
@@ -517,7 +517,7 @@ static void random_problem(struct bench *b, uint64_t seed)
 
 struct tally {
 	int cases, found, impossible, searched;
-	int bad_status, bad_ii, bad_whole, bad_bound, not_best, invalid, unlike, far;
+	int bad_status, bad_ii, bad_exclusive, bad_bound, not_best, invalid, unlike, far;
 };
 
 static bool near(double x, double y)
@@ -557,7 +557,7 @@ static void judge(struct bench *b, uint64_t seed, double ii, double bound,
 	t->found++;
 	t->searched += x.floor.ii < bound * (1 - 1e-9) || bound < ii * (1 - 1e-9);
 	t->far += x.ii > ii * 1.05;
-	t->bad_whole += x.whole > ii * (1 + 1e-6);
+	t->bad_exclusive += x.exclusive > ii * (1 + 1e-6);
 	w = wrong(b, &x);
 	t->invalid += w != NULL;
 	if (w)
@@ -580,7 +580,7 @@ static void told(const struct tally *t, bool exact, const char *who)
 		t->cases, t->impossible, t->searched, t->far);
 	is_int(t->bad_status, 0, "impossible where there is none, and only there");
 	is_int(t->invalid, 0, "... every schedule survives its replay");
-	is_int(t->bad_whole + t->bad_bound, 0, "... no bound is above what is possible");
+	is_int(t->bad_exclusive + t->bad_bound, 0, "... no bound is above what is possible");
 	is_int(t->unlike, 0, "... twice the same");
 	if (exact) {
 		is_int(t->bad_ii, 0, "... the interval and its bound are what enumeration says");
@@ -635,14 +635,14 @@ static void attention(struct bench *b, int parts, bool open, int versions)
 	bench_init(b, 3, parts + 1);
 	b->units[TENSOR].share = MODULO_LANES_MIX;
 	b->units[VECTOR].share = MODULO_MIX;
-	smem = add_room(b, 160e3);
+	smem = add_memory(b, 160e3);
 	k = add_task(b, COPY, 310, 1, 20, 900);
 	v = add_task(b, COPY, 310, 1, 20, 900);
 	ring[0] = add_value(b, k, smem, 32768, 1, 4);
 	ring[1] = add_value(b, v, smem, 32768, 1, 4);
 	for (int i = 0; i < parts; i++) {
 		uint32_t lane = open ? any : 2u << i;
-		int regs = add_room(b, 128 * 128 * 4 * 2 + 65536);
+		int regs = add_memory(b, 128 * 128 * 4 * 2 + 65536);
 		int qk = add_task(b, TENSOR, 512, lane, 30, 620);
 		int max = add_task(b, VECTOR, 140, lane, 180, 180);
 		int exp = add_task(b, VECTOR, 580, lane, 610, 610);
@@ -652,7 +652,7 @@ static void attention(struct bench *b, int parts, bool open, int versions)
 		int s = add_value(b, qk, open ? regs : MODULO_NONE, 128 * 64 * 4, 1, versions);
 		int p = add_value(b, exp, open ? regs : MODULO_NONE, 128 * 64 * 2, 1, versions);
 
-		b->lanes[i + 1].room = open ? MODULO_NONE : regs;
+		b->lanes[i + 1].memory = open ? MODULO_NONE : regs;
 		add_dep(b, k, qk, 0, 40, 0);
 		add_dep(b, v, pv, 0, 40, 0);
 		add_dep(b, qk, max, 0, 0, 400);
@@ -685,8 +685,8 @@ static void timed(const char *what, struct bench *b, const struct modulo_effort 
 	struct modulo_answer x = solve(b, f);
 	const char *w = x.status == MODULO_FOUND ? wrong(b, &x) : "no schedule";
 
-	diag("%s: %.3f s, %d tasks, II %.1f, whole %.1f, bound %.1f, by %d, %lld nodes, %d milp", what,
-		seconds() - begin, b->p.ntasks, x.ii, x.whole, x.bound, (int)x.solver,
+	diag("%s: %.3f s, %d tasks, II %.1f, exclusive %.1f, bound %.1f, by %d, %lld nodes, %d milp", what,
+		seconds() - begin, b->p.ntasks, x.ii, x.exclusive, x.bound, (int)x.solver,
 		(long long)x.nodes, x.milp_calls);
 	ok(!w, what);
 	if (w)
@@ -731,7 +731,7 @@ static void large_problem(struct bench *b, int n, uint64_t seed)
 	bench_init(b, 3, lanes);
 	b->units[1].share = MODULO_LANES_MIX;
 	b->units[2].share = MODULO_MIX;
-	add_room(b, 24);
+	add_memory(b, 24);
 	for (int i = 0; i < n; i++) {
 		double busy = 50 + prng_below(&r, 400);
 
@@ -783,8 +783,8 @@ static void solve_large(struct bench *b, bool tell, struct large *l)
 	l->bad += x.status != y.status || (found && (wrong(b, &x) || wrong(b, &y)));
 	if (!tell)
 		return;
-	diag("few %.1f, all %.1f (whole %.1f, bound %.1f, by %d, %lld nodes, %d milp)", x.ii, y.ii,
-		y.whole, y.bound, (int)y.solver, (long long)y.nodes, y.milp_calls);
+	diag("few %.1f, all %.1f (exclusive %.1f, bound %.1f, by %d, %lld nodes, %d milp)", x.ii, y.ii,
+		y.exclusive, y.bound, (int)y.solver, (long long)y.nodes, y.milp_calls);
 	x = solve(b, &own);
 	l->alone += found && !x.best;
 }
@@ -866,7 +866,7 @@ static void test_mixed(void)
 	add_dep(&b, 3, 2, 1, 0, 0);
 	x = solve(&b, NULL);
 	is_near(x.bound, 26, 1e-9, "in parts all fits into the sum");
-	is_near(x.ii, 28, 1e-9, "whole, a task waits for a gap");
+	is_near(x.ii, 28, 1e-9, "exclusive, a task waits for a gap");
 	ok(x.best && !x.proven, "... which is known to be best so");
 	ok(!wrong(&b, &x), "... and can be done");
 	arena_release(&b.arena);
@@ -878,21 +878,21 @@ static void test_impossible(void)
 	struct bench b;
 
 	ring_problem(&b, 3);
-	b.values[0].room = add_room(&b, 10);
+	b.values[0].memory = add_memory(&b, 10);
 	b.values[0].bytes = 11;
 	x = solve(&b, NULL);
-	is_int(x.status, MODULO_IMPOSSIBLE, "a room that is too small for one version");
-	is_int(x.room, 0, "... this one");
+	is_int(x.status, MODULO_IMPOSSIBLE, "a memory that is too small for one version");
+	is_int(x.memory, 0, "... this one");
 	arena_release(&b.arena);
 
 	/* read two iterations later: three versions at any interval, though one is asked for */
 	ring_problem(&b, 4);
 	b.uses[0][0].distance = 2;
-	b.values[0].room = add_room(&b, 10);
+	b.values[0].memory = add_memory(&b, 10);
 	b.values[0].bytes = 5;
 	b.deps[0].distance = -1;
 	x = solve(&b, NULL);
-	is_int(x.status, MODULO_IMPOSSIBLE, "a room that is too small for what is alive at once");
+	is_int(x.status, MODULO_IMPOSSIBLE, "a memory that is too small for what is alive at once");
 	arena_release(&b.arena);
 
 	bench_init(&b, 1, 1);
@@ -993,9 +993,9 @@ static const char *core_wrong(struct bench *b, const struct modulo_core *c)
 	struct modulo_unit *units = arena_array(&b->arena, UNITS + 1, sizeof(*units));
 
 	/* the relaxation has no schedules to solve for */
-	if (!c->whole)
+	if (!c->exclusive)
 		for (int u = 0; u < b->p.nunits; u++)
-			if (b->units[u].share != MODULO_WHOLE)
+			if (b->units[u].share != MODULO_EXCLUSIVE)
 				return NULL;
 	if (!c->irreducible)
 		return "not known to be irreducible";
@@ -1010,7 +1010,7 @@ static const char *core_wrong(struct bench *b, const struct modulo_core *c)
 		p = modulo_only(&b->arena, &b->p, rest, n);
 		/* something must take time for there to be an interval; a task may alone */
 		memcpy(units, p->units, (size_t)p->nunits * sizeof(*units));
-		units[p->nunits].share = MODULO_WHOLE;
+		units[p->nunits].share = MODULO_EXCLUSIVE;
 		p->units = units;
 		p->tasks = memcpy(arena_array(&b->arena, MANY, sizeof(*b->tasks)), b->tasks, sizeof(b->tasks));
 		((struct modulo_task *)p->tasks)[p->ntasks++] = (struct modulo_task){ p->nunits++,
@@ -1035,19 +1035,19 @@ static void test_why(void)
 		c.needs[0].kind == MODULO_NEED_DEP && c.needs[1].kind == MODULO_NEED_VERSIONS,
 		"a recurrence: the dependence and the one version");
 	b.values[0].most = 4;
-	b.values[0].room = add_room(&b, 2);
+	b.values[0].memory = add_memory(&b, 2);
 	x = solve(&b, NULL);
 	ok(!modulo_why(&b.arena, &b.p, &x, NULL, NULL, &c, &e) && c.irreducible && c.nneeds == 2 &&
-		c.needs[0].kind == MODULO_NEED_DEP && c.needs[1].kind == MODULO_NEED_ROOM,
-		"... or the room that has space for two");
-	b.rooms[0].capacity = 8;
+		c.needs[0].kind == MODULO_NEED_DEP && c.needs[1].kind == MODULO_NEED_CAPACITY,
+		"... or the memory that has space for two");
+	b.memories[0].capacity = 8;
 	x = solve(&b, NULL);
 	ok(!modulo_why(&b.arena, &b.p, &x, NULL, NULL, &c, &e) && c.irreducible && c.nneeds == 1 &&
 		c.needs[0].kind == MODULO_NEED_UNIT && c.needs[0].index == 0, "... or the unit");
-	b.rooms[0].capacity = 0.5;
+	b.memories[0].capacity = 0.5;
 	x = solve(&b, NULL);
 	ok(!modulo_why(&b.arena, &b.p, &x, NULL, NULL, &c, &e) && c.irreducible && c.nneeds == 1 &&
-		c.needs[0].kind == MODULO_NEED_ROOM && isinf(c.ii), "... or why there is none at all");
+		c.needs[0].kind == MODULO_NEED_CAPACITY && isinf(c.ii), "... or why there is none at all");
 	arena_release(&b.arena);
 	for (int i = 0; i < 120; i++) {
 		const char *w = NULL;
@@ -1061,7 +1061,7 @@ static void test_why(void)
 		if (w)
 			diag("problem %d: %s (%d requirements)", i + 1, w, c.nneeds);
 		bad += w != NULL;
-		cores += x.floor.ii < x.whole * (1 - 1e-9);
+		cores += x.floor.ii < x.exclusive * (1 - 1e-9);
 		most = (int)max_i64(most, c.nneeds);
 		arena_release(&b.arena);
 	}
@@ -1090,9 +1090,9 @@ static void test_what_if(void)
 	is_near(eased(&b, MODULO_EASE_HOLD, 1, 10), 150, 1e-9, "what does not matter");
 	is_near(eased(&b, MODULO_EASE_LANE, 1, 1), 150, 1e-9, "another lane brings nothing");
 	b.values[0].most = 4;
-	b.values[0].room = add_room(&b, 2);
-	is_near(eased(&b, MODULO_EASE_ROOM, 0, 1.5), 50, 1e-9, "half a room more is a third version");
-	is_near(eased(&b, MODULO_EASE_ROOM, 3, 1.5), -1, 0, "no such room");
+	b.values[0].memory = add_memory(&b, 2);
+	is_near(eased(&b, MODULO_EASE_CAPACITY, 0, 1.5), 50, 1e-9, "half a memory more is a third version");
+	is_near(eased(&b, MODULO_EASE_CAPACITY, 3, 1.5), -1, 0, "no such memory");
 	arena_release(&b.arena);
 	bench_init(&b, 0, 1);
 	add_task(&b, MODULO_NONE, 0, 1, 10, 10);

@@ -71,16 +71,16 @@ static void bound_tasks(const struct modulo_problem *p, struct modulo_floor *out
 		offer(out, modulo_task_least(p, i), MODULO_NONE, 0, i);
 }
 
-static void bound_rooms(const struct modulo_problem *p, struct modulo_floor *out)
+static void bound_memories(const struct modulo_problem *p, struct modulo_floor *out)
 {
-	for (int r = 0; r < p->nrooms; r++) {
+	for (int r = 0; r < p->nmemories; r++) {
 		double sum = 0;
 
 		for (int i = 0; i < p->nvalues; i++)
-			if (modulo_room_of(p, &p->values[i], p->tasks[p->values[i].def].lanes) == r)
+			if (modulo_memory_of(p, &p->values[i], p->tasks[p->values[i].def].lanes) == r)
 				sum += p->values[i].bytes * p->values[i].least;
-		if (sum > p->rooms[r].capacity * (1 + 1e-12) && out->room == MODULO_NONE)
-			out->room = r;
+		if (sum > p->memories[r].capacity * (1 + 1e-12) && out->memory == MODULO_NONE)
+			out->memory = r;
 	}
 }
 
@@ -90,14 +90,14 @@ void modulo_floor(struct arena *a, const struct modulo_problem *p, struct modulo
 	struct modulo_net net;
 
 	*out = (struct modulo_floor){ .unit = MODULO_NONE, .task = MODULO_NONE,
-		.room = MODULO_NONE };
+		.memory = MODULO_NONE };
 	bound_units(p, out);
 	bound_lanes(p, out);
 	bound_tasks(p, out);
-	bound_rooms(p, out);
+	bound_memories(p, out);
 	modulo_net_make(a, p, false, &net);
 	out->rec = modulo_net_recurrence(a, &net, out->links, &out->nlinks);
-	out->ii = out->room == MODULO_NONE ? fmax(out->res, out->rec) : INFINITY;
+	out->ii = out->memory == MODULO_NONE ? fmax(out->res, out->rec) : INFINITY;
 	arena_reset(a, scratch);
 }
 
@@ -237,7 +237,7 @@ static void tell(struct solver *s, const struct progress *g)
 	int n = s->p->ntasks;
 
 	out->ii = g->best.ii;
-	out->whole = fmax(fmin(g->least, g->best.ii), out->bound);
+	out->exclusive = fmax(fmin(g->least, g->best.ii), out->bound);
 	if (isinf(g->best.ii))
 		return;
 	out->status = MODULO_FOUND;
@@ -248,16 +248,16 @@ static void tell(struct solver *s, const struct progress *g)
 		out->lane[i] = g->best.lanes[i] ? __builtin_ctz(g->best.lanes[i]) : MODULO_NONE;
 	out->solver = g->by;
 	out->bound = fmin(out->bound, out->ii);
-	out->whole = fmin(out->whole, out->ii);
-	out->best = out->ii <= out->whole * (1 + HAIR);
+	out->exclusive = fmin(out->exclusive, out->ii);
+	out->best = out->ii <= out->exclusive * (1 + HAIR);
 	out->proven = out->ii <= out->bound * (1 + HAIR);
 }
 
-static void impossible(struct modulo_answer *out, int room)
+static void impossible(struct modulo_answer *out, int memory)
 {
 	out->status = MODULO_IMPOSSIBLE;
-	out->bound = out->whole = INFINITY;
-	out->room = room;
+	out->bound = out->exclusive = INFINITY;
+	out->memory = memory;
 }
 
 /* What the heuristic did not find may yet be there: lanes and capacities. */
@@ -273,14 +273,14 @@ static enum modulo_end insist(struct solver *s, struct progress *g)
 
 static enum modulo_end solve(struct solver *s, struct progress *g)
 {
-	int room = MODULO_NONE;
-	enum modulo_end end = modulo_list(s->arena, g->net, &g->least, s->stop, &g->best, &room,
+	int memory = MODULO_NONE;
+	enum modulo_end end = modulo_list(s->arena, g->net, &g->least, s->stop, &g->best, &memory,
 		&s->out->nodes);
 
 	if (end == MODULO_END_LIMIT)
 		end = insist(s, g);
 	if (end == MODULO_END_REFUTED)
-		impossible(s->out, room);
+		impossible(s->out, memory);
 	if (end != MODULO_END_FOUND)
 		return end;
 	g->by = closed(g) && g->least <= s->out->floor.ii * (1 + HAIR) ? MODULO_BY_BOUNDS :
@@ -318,12 +318,12 @@ enum err_code modulo_solve(struct arena *a, const struct modulo_problem *p,
 	struct solver s;
 
 	*out = (struct modulo_answer){ .status = MODULO_UNKNOWN, .ii = INFINITY,
-		.room = MODULO_NONE };
+		.memory = MODULO_NONE };
 	TRY(modulo_check(p, e));
 	s = start(a, p, effort, stop, out);
 	modulo_floor(a, p, &out->floor);
 	if (isinf(out->floor.ii)) {
-		impossible(out, out->floor.room);
+		impossible(out, out->floor.memory);
 		return OK;
 	}
 	out->bound = out->floor.ii;

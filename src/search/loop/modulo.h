@@ -12,7 +12,7 @@
  *     s_i * alpha <= y[j] - y[i] - k <= 1 - s_j * alpha,
  * and a value with c versions must have been read before its slot is written again,
  *     y[def] + c >= y[use] + distance + latency * alpha,
- * where bytes * c of all values of a room are at most its capacity. For given k, c and
+ * where bytes * c of all values of a memory are at most its capacity. For given k, c and
  * lanes the least II is a greatest ratio over cycles; see docs/internals/modulo.md.
  *
  * Two programs. In the schedule that is returned a unit does one task at a time. The
@@ -30,7 +30,7 @@
 #include "base/err.h"
 
 enum {
-	MODULO_NONE = -1,		/* no unit, no room */
+	MODULO_NONE = -1,		/* no unit, no memory */
 	MODULO_TASKS_MAX = 96,
 	MODULO_LANES_MAX = 12,
 	MODULO_VERSIONS_MAX = 64,
@@ -45,7 +45,7 @@ enum {
  * issue alone; or a task for the issue (a lane, no unit) and one for the work (a unit,
  * no lanes) with a dependence from the start of the one to the other. */
 enum modulo_share {
-	MODULO_WHOLE,			/* one at a time */
+	MODULO_EXCLUSIVE,			/* one at a time */
 	MODULO_LANES_MIX,		/* the bound: one at a time of each lane; lanes may mix */
 	MODULO_MIX,			/* the bound: all may mix */
 	MODULO_UNLIMITED,		/* nothing, in both programs */
@@ -57,11 +57,11 @@ struct modulo_unit {
 
 /* What issues tasks: during a task's `hold` no other task of the lane starts. */
 struct modulo_lane {
-	int room;			/* of the values that its tasks make; or MODULO_NONE */
+	int memory;			/* of the values that its tasks make; or MODULO_NONE */
 	bool unlimited;			/* tasks do not hold it */
 };
 
-struct modulo_room {
+struct modulo_memory {
 	double capacity;		/* bytes; INFINITY: no limit */
 };
 
@@ -96,7 +96,7 @@ struct modulo_value {
 	int def;
 	const struct modulo_use *uses;
 	int nuses;
-	int room;			/* MODULO_NONE: that of def's lane, if it has one */
+	int memory;			/* MODULO_NONE: that of def's lane, if it has one */
 	double bytes;			/* of one version */
 	int least, most;		/* versions; at least 1; most 0: no limit */
 };
@@ -120,8 +120,8 @@ struct modulo_problem {
 	int nunits;
 	const struct modulo_lane *lanes;
 	int nlanes;
-	const struct modulo_room *rooms;
-	int nrooms;
+	const struct modulo_memory *memories;
+	int nmemories;
 	const struct modulo_dep *deps;
 	int ndeps;
 	const struct modulo_value *values;
@@ -174,21 +174,21 @@ struct modulo_floor {
 	double rec;
 	int nlinks;			/* of a cycle that gives rec */
 	struct modulo_link links[MODULO_TASKS_MAX];
-	int room;			/* too small for the least versions; or MODULO_NONE */
+	int memory;			/* too small for the least versions; or MODULO_NONE */
 };
 
 struct modulo_answer {
 	enum modulo_status status;
 	double ii;			/* cycles; INFINITY unless found */
 	double bound;			/* no schedule has less, mixed or not; INFINITY if impossible */
-	double whole;			/* no schedule has less whose units do one task at a time */
+	double exclusive;			/* no schedule has less whose units do one task at a time */
 	bool proven;			/* ii is bound, but for 1e-9 of it */
-	bool best;			/* ii is whole, but for 1e-9 of it */
+	bool best;			/* ii is exclusive, but for 1e-9 of it */
 	double *start;			/* y, by task, the least in [0, 1); NULL unless found */
 	int *lane;			/* by task; MODULO_NONE for one without lanes */
 	int *versions;			/* by value: as few as this schedule needs */
-	enum modulo_solver solver;	/* of ii and whole */
-	int room;			/* impossible: too small for any schedule; else MODULO_NONE */
+	enum modulo_solver solver;	/* of ii and exclusive */
+	int memory;			/* impossible: too small for any schedule; else MODULO_NONE */
 	struct modulo_floor floor;
 	int64_t nodes;			/* of our own search */
 	int milp_calls;

@@ -25,10 +25,10 @@ struct branch {
 	struct modulo_try *t;
 	struct prng prng;
 	struct modulo_found *best;
-	double *load;			/* by room or lane; scratch */
+	double *load;			/* by memory or lane; scratch */
 	double *y;			/* scratch */
 	int *integers;			/* by pair; scratch */
-	int room;			/* that was too small last */
+	int memory;			/* that was too small last */
 	VEC(struct state) states;	/* by depth; kept for the next node there */
 };
 
@@ -154,16 +154,16 @@ static bool tighten_pairs(struct branch *b, struct state *s)
 	return true;
 }
 
-/* ---- rooms and lanes ---- */
+/* ---- memories and lanes ---- */
 
-static int room_of(const struct branch *b, const struct state *s, int value)
+static int memory_of(const struct branch *b, const struct state *s, int value)
 {
 	const struct modulo_value *v = &b->net->p->values[value];
 
-	return modulo_room_of(b->net->p, v, s->lanes[v->def]);
+	return modulo_memory_of(b->net->p, v, s->lanes[v->def]);
 }
 
-/* Versions that every schedule here needs, and what the rooms then leave. */
+/* Versions that every schedule here needs, and what the memories then leave. */
 static bool tighten_values(struct branch *b, struct state *s)
 {
 	const struct modulo_problem *p = b->net->p;
@@ -182,32 +182,32 @@ static bool tighten_values(struct branch *b, struct state *s)
 			return false;
 		s->low[x->index] = (int)max_i64(s->low[x->index], need);
 	}
-	memset(b->load, 0, (size_t)p->nrooms * sizeof(*b->load));
+	memset(b->load, 0, (size_t)p->nmemories * sizeof(*b->load));
 	for (int i = 0; i < p->nvalues; i++)
-		if (room_of(b, s, i) != MODULO_NONE)
-			b->load[room_of(b, s, i)] += s->low[i] * p->values[i].bytes;
-	for (int r = 0; r < p->nrooms; r++) {
-		if (b->load[r] > p->rooms[r].capacity * (1 + 1e-12)) {
-			b->room = r;
+		if (memory_of(b, s, i) != MODULO_NONE)
+			b->load[memory_of(b, s, i)] += s->low[i] * p->values[i].bytes;
+	for (int r = 0; r < p->nmemories; r++) {
+		if (b->load[r] > p->memories[r].capacity * (1 + 1e-12)) {
+			b->memory = r;
 			return false;
 		}
 	}
 	return true;
 }
 
-/* The most versions that the rooms leave to each. */
+/* The most versions that the memories leave to each. */
 static bool tighten_most(struct branch *b, struct state *s, bool *moved)
 {
 	const struct modulo_problem *p = b->net->p;
 
 	for (int i = 0; i < p->nvalues; i++) {
-		int room = room_of(b, s, i);
+		int memory = memory_of(b, s, i);
 		double more;
 
-		if (room == MODULO_NONE || !(p->values[i].bytes > 0) ||
-		    isinf(p->rooms[room].capacity))
+		if (memory == MODULO_NONE || !(p->values[i].bytes > 0) ||
+		    isinf(p->memories[memory].capacity))
 			continue;
-		more = floor((p->rooms[room].capacity * (1 + 1e-12) - b->load[room]) /
+		more = floor((p->memories[memory].capacity * (1 + 1e-12) - b->load[memory]) /
 			p->values[i].bytes);
 		if (s->low[i] + more < s->most[i]) {
 			s->most[i] = s->low[i] + (int)more;
@@ -334,17 +334,17 @@ static bool pick_versions(struct branch *b, struct state *s, struct decision *d)
 {
 	const struct modulo_problem *p = b->net->p;
 
-	memset(b->load, 0, (size_t)p->nrooms * sizeof(*b->load));
+	memset(b->load, 0, (size_t)p->nmemories * sizeof(*b->load));
 	for (int i = 0; i < p->nvalues; i++) {
 		b->best->versions[i] = needed(b, s, i);
-		if (room_of(b, s, i) != MODULO_NONE)
-			b->load[room_of(b, s, i)] += b->best->versions[i] * p->values[i].bytes;
+		if (memory_of(b, s, i) != MODULO_NONE)
+			b->load[memory_of(b, s, i)] += b->best->versions[i] * p->values[i].bytes;
 	}
 	for (int i = 0; i < p->nvalues; i++) {
-		int room = room_of(b, s, i);
+		int memory = memory_of(b, s, i);
 
-		if (room != MODULO_NONE && b->best->versions[i] > s->low[i] &&
-		    b->load[room] > p->rooms[room].capacity * (1 + 1e-12)) {
+		if (memory != MODULO_NONE && b->best->versions[i] > s->low[i] &&
+		    b->load[memory] > p->memories[memory].capacity * (1 + 1e-12)) {
 			*d = (struct decision){ .what = DECIDE_VERSIONS, .index = i,
 				.integer = s->low[i] };
 			return true;
@@ -622,14 +622,14 @@ static void start(struct arena *a, struct branch *b)
 
 	b->arena = a;
 	b->n = p->ntasks;
-	b->room = MODULO_NONE;
-	b->load = ARENA_ARRAY(a, p->nrooms + 1, double);
+	b->memory = MODULO_NONE;
+	b->load = ARENA_ARRAY(a, p->nmemories + 1, double);
 	b->y = ARENA_ARRAY(a, p->ntasks, double);
 	b->integers = ARENA_ARRAY(a, b->net->pairs.n + 1, int);
 }
 
 enum modulo_end modulo_branch(struct arena *a, const struct modulo_net *net, struct modulo_try *t,
-	struct modulo_found *best, int *room)
+	struct modulo_found *best, int *memory)
 {
 	struct branch b = { .net = net, .ii = t->ii, .t = t, .prng = { t->seed } };
 	struct arena_mark scratch = arena_mark(a);
@@ -642,14 +642,14 @@ enum modulo_end modulo_branch(struct arena *a, const struct modulo_net *net, str
 	if (stop_asked(t->stop))
 		end = MODULO_END_STOPPED;
 	else if (bound_root(&b, state_at(&b, 0)) && tighten(&b, &b.states.v[0])) {
-		b.room = MODULO_NONE;
+		b.memory = MODULO_NONE;
 		end = explore(&b, 0);
-		b.room = MODULO_NONE;
+		b.memory = MODULO_NONE;
 	}
 	if (end == MODULO_END_FOUND && found.ii < best->ii)
 		modulo_found_copy(net->p, best, &found);
-	if (room)
-		*room = b.room;
+	if (memory)
+		*memory = b.memory;
 	arena_reset(a, scratch);
 	return end;
 }

@@ -50,10 +50,10 @@ struct modulo_try {
 
 /* On success *best gets the schedule, with the least interval of its orders, which may
  * be far below what was asked, if that is less than what *best had. Scratch in `a`,
- * given back. room (may be NULL): of a refutation without any decision, the room that
+ * given back. memory (may be NULL): of a refutation without any decision, the memory that
  * was too small, or MODULO_NONE. */
 enum modulo_end modulo_branch(struct arena *a, const struct modulo_net *net, struct modulo_try *t,
-	struct modulo_found *best, int *room);
+	struct modulo_found *best, int *memory);
 
 /* What holds for every schedule with an interval of at most ii: windows without any
  * decision. */

@@ -36,7 +36,7 @@ static bool task_ok(const struct modulo_problem *p, const struct modulo_task *t)
 
 static bool value_ok(const struct modulo_problem *p, const struct modulo_value *v)
 {
-	if (!index_ok(v->def, p->ntasks, false) || !index_ok(v->room, p->nrooms, true) ||
+	if (!index_ok(v->def, p->ntasks, false) || !index_ok(v->memory, p->nmemories, true) ||
 	    !(v->bytes >= 0 && v->bytes <= 1e15) || v->least < 1 || v->least > MODULO_VERSIONS_MAX ||
 	    v->most > MODULO_VERSIONS_MAX || (v->most && v->most < v->least) || v->nuses < 0)
 		return false;
@@ -62,11 +62,11 @@ static enum err_code wrong(struct err *e, const char *what, int i)
 static enum err_code check_lists(const struct modulo_problem *p, struct err *e)
 {
 	for (int i = 0; i < p->nlanes; i++)
-		if (!index_ok(p->lanes[i].room, p->nrooms, true))
+		if (!index_ok(p->lanes[i].memory, p->nmemories, true))
 			return wrong(e, "lane", i);
-	for (int i = 0; i < p->nrooms; i++)
-		if (!(p->rooms[i].capacity >= 0))
-			return wrong(e, "room", i);
+	for (int i = 0; i < p->nmemories; i++)
+		if (!(p->memories[i].capacity >= 0))
+			return wrong(e, "memory", i);
 	for (int i = 0; i < p->ntasks; i++)
 		if (!task_ok(p, &p->tasks[i]))
 			return wrong(e, "task", i);

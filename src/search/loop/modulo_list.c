@@ -19,10 +19,10 @@ struct lister {
 	int64_t *used;
 };
 
-static enum modulo_end dive(struct lister *l, double ii, int64_t nodes, uint64_t seed, int *room)
+static enum modulo_end dive(struct lister *l, double ii, int64_t nodes, uint64_t seed, int *memory)
 {
 	struct modulo_try t = { ii, nodes, seed, l->stop };
-	enum modulo_end end = modulo_branch(l->arena, l->net, &t, l->best, room);
+	enum modulo_end end = modulo_branch(l->arena, l->net, &t, l->best, memory);
 
 	*l->used += nodes - t.nodes;
 	return end;
@@ -30,12 +30,12 @@ static enum modulo_end dive(struct lister *l, double ii, int64_t nodes, uint64_t
 
 /* With this much time for an iteration only distances count, and what is refuted here
  * is impossible at any interval. */
-static enum modulo_end find_any(struct lister *l, int *room)
+static enum modulo_end find_any(struct lister *l, int *memory)
 {
 	enum modulo_end end = MODULO_END_LIMIT;
 
 	for (int i = 0; i < ANY_TRIES && end == MODULO_END_LIMIT; i++)
-		end = dive(l, l->net->total * 1.01, ANY_NODES, (uint64_t)i, room);
+		end = dive(l, l->net->total * 1.01, ANY_NODES, (uint64_t)i, memory);
 	return end;
 }
 
@@ -60,12 +60,12 @@ static enum modulo_end improve(struct lister *l, double *least, uint64_t seed)
 }
 
 enum modulo_end modulo_list(struct arena *a, const struct modulo_net *net, double *least,
-	const struct stop *stop, struct modulo_found *best, int *room, int64_t *nodes)
+	const struct stop *stop, struct modulo_found *best, int *memory, int64_t *nodes)
 {
 	struct lister l = { a, net, stop, best, nodes };
 
 	if (isinf(best->ii)) {
-		enum modulo_end end = find_any(&l, room);
+		enum modulo_end end = find_any(&l, memory);
 
 		if (end != MODULO_END_FOUND)
 			return end;

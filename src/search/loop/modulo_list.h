@@ -14,8 +14,8 @@
 
 /* *least: a proven bound of the net, raised where a dive refutes more. *nodes is
  * counted up. *best is replaced by what is better. REFUTED: there is no schedule at any
- * II; room as in modulo_branch. LIMIT: none was found. */
+ * II; memory as in modulo_branch. LIMIT: none was found. */
 enum modulo_end modulo_list(struct arena *a, const struct modulo_net *net, double *least,
-	const struct stop *stop, struct modulo_found *best, int *room, int64_t *nodes);
+	const struct stop *stop, struct modulo_found *best, int *memory, int64_t *nodes);
 
 #endif

@@ -244,10 +244,10 @@ static int versions_on(struct builder *b, int value, int lane)
 	return w;
 }
 
-static void add_room(struct builder *b, int room)
+static void add_memory(struct builder *b, int memory)
 {
 	const struct modulo_problem *p = b->p;
-	double capacity = p->rooms[room].capacity;
+	double capacity = p->memories[memory].capacity;
 	struct { int column; double bytes; } *part;
 	int n = 0;
 
@@ -256,12 +256,12 @@ static void add_room(struct builder *b, int room)
 	part = arena_array(b->arena, (size_t)(p->nvalues * (p->nlanes + 1) + 1), sizeof(*part));
 	for (int i = 0; i < p->nvalues; i++) {
 		part[n].bytes = p->values[i].bytes / fmax(capacity, 1);
-		if (p->values[i].room == room) {
+		if (p->values[i].memory == memory) {
 			part[n++].column = b->versions[i];
 			continue;
 		}
-		for (int l = 0; l < p->nlanes && p->values[i].room == MODULO_NONE; l++) {
-			int w = p->lanes[l].room == room ? versions_on(b, i, l) : MODULO_NONE;
+		for (int l = 0; l < p->nlanes && p->values[i].memory == MODULO_NONE; l++) {
+			int w = p->lanes[l].memory == memory ? versions_on(b, i, l) : MODULO_NONE;
 
 			if (w == MODULO_NONE)
 				continue;
@@ -288,8 +288,8 @@ static void build(struct builder *b)
 		add_pair(b, k);
 	for (int k = 0; k < b->p->norders; k++)
 		add_order(b, &b->p->orders[k]);
-	for (int r = 0; r < b->p->nrooms; r++)
-		add_room(b, r);
+	for (int r = 0; r < b->p->nmemories; r++)
+		add_memory(b, r);
 }
 
 /* ---- the solution ---- */

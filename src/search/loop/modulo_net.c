@@ -100,11 +100,11 @@ static void unit_gaps(const struct modulo_net *net, struct modulo_pair *x)
 	if (i->unit == MODULO_NONE || i->unit != j->unit || !(i->busy > 0) || !(j->busy > 0))
 		return;
 	share = net->p->units[i->unit].share;
-	if (share == MODULO_UNLIMITED || (share == MODULO_MIX && !net->whole))
+	if (share == MODULO_UNLIMITED || (share == MODULO_MIX && !net->exclusive))
 		return;
 	x->together[0] = i->busy;
 	x->together[1] = j->busy;
-	if (share == MODULO_WHOLE || net->whole)
+	if (share == MODULO_EXCLUSIVE || net->exclusive)
 		memcpy(x->apart, x->together, sizeof(x->apart));
 }
 
@@ -161,27 +161,27 @@ bool modulo_pair_gaps(const struct modulo_pair *x, const uint32_t *lanes, double
 
 /* ---- versions and lanes ---- */
 
-int modulo_room_of(const struct modulo_problem *p, const struct modulo_value *v, uint32_t lanes)
+int modulo_memory_of(const struct modulo_problem *p, const struct modulo_value *v, uint32_t lanes)
 {
-	if (v->room != MODULO_NONE)
-		return v->room;
-	return lane_known(lanes) ? p->lanes[__builtin_ctz(lanes)].room : MODULO_NONE;
+	if (v->memory != MODULO_NONE)
+		return v->memory;
+	return lane_known(lanes) ? p->lanes[__builtin_ctz(lanes)].memory : MODULO_NONE;
 }
 
-/* What the others leave of the room, if they have as few versions as they may. */
+/* What the others leave of the memory, if they have as few versions as they may. */
 static int most_versions(const struct modulo_problem *p, int value)
 {
 	const struct modulo_value *v = &p->values[value];
 	int most = v->most ? v->most : MODULO_VERSIONS_MAX;
-	int room = modulo_room_of(p, v, p->tasks[v->def].lanes);
+	int memory = modulo_memory_of(p, v, p->tasks[v->def].lanes);
 	double left;
 
-	if (room == MODULO_NONE || !(v->bytes > 0) || isinf(p->rooms[room].capacity))
+	if (memory == MODULO_NONE || !(v->bytes > 0) || isinf(p->memories[memory].capacity))
 		return most;
-	left = p->rooms[room].capacity * (1 + 1e-12);
+	left = p->memories[memory].capacity * (1 + 1e-12);
 	for (int i = 0; i < p->nvalues; i++)
-		if (i != value && modulo_room_of(p, &p->values[i],
-		    p->tasks[p->values[i].def].lanes) == room)
+		if (i != value && modulo_memory_of(p, &p->values[i],
+		    p->tasks[p->values[i].def].lanes) == memory)
 			left -= p->values[i].bytes * p->values[i].least;
 	if (left / v->bytes >= most)
 		return most;
@@ -190,7 +190,7 @@ static int most_versions(const struct modulo_problem *p, int value)
 
 static bool lanes_alike(const struct modulo_problem *p, int x, int y)
 {
-	int r = p->lanes[x].room, s = p->lanes[y].room;
+	int r = p->lanes[x].memory, s = p->lanes[y].memory;
 
 	for (int i = 0; i < p->ntasks; i++)
 		if ((p->tasks[i].lanes >> x & 1) != (p->tasks[i].lanes >> y & 1))
@@ -199,21 +199,21 @@ static bool lanes_alike(const struct modulo_problem *p, int x, int y)
 		return false;
 	if (r == s)
 		return true;
-	if (r == MODULO_NONE || s == MODULO_NONE || p->rooms[r].capacity != p->rooms[s].capacity)
+	if (r == MODULO_NONE || s == MODULO_NONE || p->memories[r].capacity != p->memories[s].capacity)
 		return false;
 	for (int i = 0; i < p->nvalues; i++)
-		if (p->values[i].room == r || p->values[i].room == s)
+		if (p->values[i].memory == r || p->values[i].memory == s)
 			return false;
 	for (int l = 0; l < p->nlanes; l++)
-		if (l != x && l != y && (p->lanes[l].room == r || p->lanes[l].room == s))
+		if (l != x && l != y && (p->lanes[l].memory == r || p->lanes[l].memory == s))
 			return false;
 	return true;
 }
 
-void modulo_net_make(struct arena *a, const struct modulo_problem *p, bool whole,
+void modulo_net_make(struct arena *a, const struct modulo_problem *p, bool exclusive,
 	struct modulo_net *out)
 {
-	*out = (struct modulo_net){ .p = p, .whole = whole };
+	*out = (struct modulo_net){ .p = p, .exclusive = exclusive };
 	add_arcs(a, out);
 	find_parts(a, out);
 	find_pairs(a, out);
@@ -292,21 +292,21 @@ static double longest_task(const struct modulo_net *net)
 	return most;
 }
 
-static bool room_left(const struct modulo_net *net, const struct modulo_choice *c, int value)
+static bool has_capacity_left(const struct modulo_net *net, const struct modulo_choice *c, int value)
 {
 	const struct modulo_problem *p = net->p;
-	int room = modulo_room_of(p, &p->values[value], c->lanes[p->values[value].def]);
+	int memory = modulo_memory_of(p, &p->values[value], c->lanes[p->values[value].def]);
 	double used;
 
 	if (c->versions[value] >= net->most[value])
 		return false;
-	if (room == MODULO_NONE)
+	if (memory == MODULO_NONE)
 		return true;
 	used = p->values[value].bytes;
 	for (int i = 0; i < p->nvalues; i++)
-		if (modulo_room_of(p, &p->values[i], c->lanes[p->values[i].def]) == room)
+		if (modulo_memory_of(p, &p->values[i], c->lanes[p->values[i].def]) == memory)
 			used += p->values[i].bytes * c->versions[i];
-	return used <= p->rooms[room].capacity * (1 + 1e-12);
+	return used <= p->memories[memory].capacity * (1 + 1e-12);
 }
 
 /* One more version of a value on the cycle; false: none can have more. */
@@ -317,7 +317,7 @@ static bool raise_version(const struct modulo_net *net, const struct modulo_choi
 		const struct modulo_arc *x = &f->v[cycle[k]];
 		int value = x->index;
 
-		if (x->kind != MODULO_VALUE || !room_left(net, c, value))
+		if (x->kind != MODULO_VALUE || !has_capacity_left(net, c, value))
 			continue;
 		c->versions[value]++;
 		for (int i = 0; i < f->n; i++)
@@ -328,7 +328,7 @@ static bool raise_version(const struct modulo_net *net, const struct modulo_choi
 	return false;
 }
 
-/* Put parts off by whole iterations until arcs between them hold. They form no cycle,
+/* Put parts off by exclusive iterations until arcs between them hold. They form no cycle,
  * so this ends. A value whose uses are in other parts never needs more than its least. */
 static void stretch(const struct modulo_net *net, const struct modulo_choice *c, double ii, double *y)
 {

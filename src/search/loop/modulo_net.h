@@ -1,12 +1,12 @@
 /* modulo_net.h - a problem as arcs and pairs: what its two programs have in common.
  *
  * An arc says y[to] >= y[from] + cycles / II - distance; a pair says that two tasks
- * exclude each other, for some integer. A net is of one program: `whole`, in which a
+ * exclude each other, for some integer. A net is of one program: `exclusive`, in which a
  * unit does one task at a time, or the relaxation in which work may mix.
  *
  * Parts. Tasks that are bound to each other both ways, by cycles of arcs, are a part
  * (a strongly connected component). Between parts arcs go one way only, so a later
- * part can always be put off by whole iterations, which changes no phase: such arcs
+ * part can always be put off by exclusive iterations, which changes no phase: such arcs
  * bind no II and are left out (`within` false), and a search may assume that the
  * first tasks of all parts start within one interval. modulo_choice_ii puts them back.
  *
@@ -38,7 +38,7 @@ struct modulo_pair {
 
 struct modulo_net {
 	const struct modulo_problem *p;
-	bool whole;
+	bool exclusive;
 	VEC(struct modulo_arc) arcs;
 	VEC(struct modulo_pair) pairs;
 	int *part;			/* by task */
@@ -48,11 +48,11 @@ struct modulo_net {
 	double total;			/* cycles that are certainly enough for an iteration */
 };
 
-void modulo_net_make(struct arena *a, const struct modulo_problem *p, bool whole,
+void modulo_net_make(struct arena *a, const struct modulo_problem *p, bool exclusive,
 	struct modulo_net *out);
 
 /* Where a value is kept if its maker's lanes are `lanes`; MODULO_NONE: nowhere, or not known. */
-int modulo_room_of(const struct modulo_problem *p, const struct modulo_value *v, uint32_t lanes);
+int modulo_memory_of(const struct modulo_problem *p, const struct modulo_value *v, uint32_t lanes);
 
 /* Is it one lane? Both the same one? */
 static inline bool lane_known(uint32_t lanes)

@@ -50,7 +50,7 @@ static enum err_code add_lane(struct arena *a, const struct modulo_problem *p, i
 	struct modulo_task *tasks, struct modulo_problem *out, struct err *e)
 {
 	struct modulo_lane *lanes = copy(a, p->lanes, p->nlanes, 1, sizeof(*lanes));
-	struct modulo_room *rooms = copy(a, p->rooms, p->nrooms, 1, sizeof(*rooms));
+	struct modulo_memory *memories = copy(a, p->memories, p->nmemories, 1, sizeof(*memories));
 
 	if (p->nlanes == MODULO_LANES_MAX)
 		return err_set(e, ERR_LIMIT, NOWHERE, "there are already %d lanes", p->nlanes);
@@ -58,24 +58,24 @@ static enum err_code add_lane(struct arena *a, const struct modulo_problem *p, i
 		if (tasks[i].lanes >> lane & 1)
 			tasks[i].lanes |= (uint32_t)1 << p->nlanes;
 	lanes[p->nlanes] = lanes[lane];
-	if (lanes[lane].room != MODULO_NONE) {
-		lanes[p->nlanes].room = p->nrooms;
-		rooms[out->nrooms++] = rooms[lanes[lane].room];
+	if (lanes[lane].memory != MODULO_NONE) {
+		lanes[p->nlanes].memory = p->nmemories;
+		memories[out->nmemories++] = memories[lanes[lane].memory];
 	}
 	out->nlanes++;
 	out->lanes = lanes;
-	out->rooms = rooms;
+	out->memories = memories;
 	return OK;
 }
 
 static enum err_code check(const struct modulo_problem *p, const struct modulo_ease *x, struct err *e)
 {
 	const int count[] = {
-		[MODULO_EASE_VERSIONS] = p->nvalues, [MODULO_EASE_ROOM] = p->nrooms,
+		[MODULO_EASE_VERSIONS] = p->nvalues, [MODULO_EASE_CAPACITY] = p->nmemories,
 		[MODULO_EASE_UNIT] = p->nunits, [MODULO_EASE_LATENCY] = p->ntasks,
 		[MODULO_EASE_HOLD] = p->ntasks, [MODULO_EASE_LANE] = p->nlanes,
 	};
-	bool times = x->kind == MODULO_EASE_ROOM || x->kind == MODULO_EASE_UNIT;
+	bool times = x->kind == MODULO_EASE_CAPACITY || x->kind == MODULO_EASE_UNIT;
 
 	if ((int)x->kind < 0 || (int)x->kind >= LEN(count) || x->index < 0 ||
 	    x->index >= count[x->kind] || !(x->amount >= (times ? 1 : 0) && x->amount <= 1e9))
@@ -88,21 +88,21 @@ enum err_code modulo_ease(struct arena *a, const struct modulo_problem *p,
 {
 	struct modulo_task *tasks;
 	struct modulo_value *values;
-	struct modulo_room *rooms;
+	struct modulo_memory *memories;
 
 	TRY(check(p, x, e));
 	*out = *p;
 	out->tasks = tasks = copy(a, p->tasks, p->ntasks, 0, sizeof(*tasks));
 	out->values = values = copy(a, p->values, p->nvalues, 0, sizeof(*values));
-	out->rooms = rooms = copy(a, p->rooms, p->nrooms, 0, sizeof(*rooms));
+	out->memories = memories = copy(a, p->memories, p->nmemories, 0, sizeof(*memories));
 	switch (x->kind) {
 	case MODULO_EASE_VERSIONS:
 		if (values[x->index].most)
 			values[x->index].most = (int)fmin(values[x->index].most + x->amount,
 				MODULO_VERSIONS_MAX);
 		return OK;
-	case MODULO_EASE_ROOM:
-		rooms[x->index].capacity *= x->amount;
+	case MODULO_EASE_CAPACITY:
+		memories[x->index].capacity *= x->amount;
 		return OK;
 	case MODULO_EASE_UNIT:
 		speed_up(p, tasks, x->index, x->amount);

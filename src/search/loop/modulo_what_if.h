@@ -9,7 +9,7 @@
 
 enum modulo_ease_kind {
 	MODULO_EASE_VERSIONS,		/* value `index` may have `amount` more */
-	MODULO_EASE_ROOM,		/* room `index` is `amount` times as large */
+	MODULO_EASE_CAPACITY,		/* memory `index` is `amount` times as large */
 	MODULO_EASE_UNIT,		/* unit `index` is `amount` times as fast */
 	MODULO_EASE_LATENCY,		/* task `index` takes `amount` cycles less until it is complete */
 	MODULO_EASE_HOLD,		/* ... and holds its lane so much less */

@@ -19,24 +19,24 @@ static bool needed(const struct modulo_need *needs, int n, enum modulo_need_kind
 	return false;
 }
 
-/* Without its greatest number a value still counts in its room; without that, not at all. */
+/* Without its greatest number a value still counts in its memory; without that, not at all. */
 static struct modulo_value *only_values(struct arena *a, const struct modulo_problem *p,
 	const struct modulo_need *needs, int n)
 {
 	struct modulo_value *out = ARENA_ARRAY(a, p->nvalues + 1, struct modulo_value);
 
 	for (int i = 0; i < p->nvalues; i++) {
-		bool room = p->values[i].room != MODULO_NONE &&
-			needed(needs, n, MODULO_NEED_ROOM, p->values[i].room);
+		bool memory = p->values[i].memory != MODULO_NONE &&
+			needed(needs, n, MODULO_NEED_CAPACITY, p->values[i].memory);
 
 		out[i] = p->values[i];
-		for (int l = 0; l < p->nlanes && out[i].room == MODULO_NONE; l++)
-			if (p->tasks[out[i].def].lanes >> l & 1 && p->lanes[l].room != MODULO_NONE)
-				room |= needed(needs, n, MODULO_NEED_ROOM, p->lanes[l].room);
+		for (int l = 0; l < p->nlanes && out[i].memory == MODULO_NONE; l++)
+			if (p->tasks[out[i].def].lanes >> l & 1 && p->lanes[l].memory != MODULO_NONE)
+				memory |= needed(needs, n, MODULO_NEED_CAPACITY, p->lanes[l].memory);
 		if (needed(needs, n, MODULO_NEED_VERSIONS, i))
 			continue;
 		out[i].most = 0;
-		if (!room)
+		if (!memory)
 			out[i].nuses = 0;
 	}
 	return out;
@@ -48,7 +48,7 @@ struct modulo_problem *modulo_only(struct arena *a, const struct modulo_problem 
 	struct modulo_problem *out = ARENA_NEW(a, struct modulo_problem);
 	struct modulo_unit *units = ARENA_ARRAY(a, p->nunits + 1, struct modulo_unit);
 	struct modulo_lane *lanes = ARENA_ARRAY(a, p->nlanes + 1, struct modulo_lane);
-	struct modulo_room *rooms = ARENA_ARRAY(a, p->nrooms + 1, struct modulo_room);
+	struct modulo_memory *memories = ARENA_ARRAY(a, p->nmemories + 1, struct modulo_memory);
 	struct modulo_dep *deps = ARENA_ARRAY(a, p->ndeps + 1, struct modulo_dep);
 	struct modulo_pin *pins = ARENA_ARRAY(a, p->npins + 1, struct modulo_pin);
 	struct modulo_order *orders = ARENA_ARRAY(a, p->norders + 1, struct modulo_order);
@@ -62,8 +62,8 @@ struct modulo_problem *modulo_only(struct arena *a, const struct modulo_problem 
 		lanes[i] = p->lanes[i];
 		lanes[i].unlimited |= !needed(needs, n, MODULO_NEED_LANE, i);
 	}
-	for (int i = 0; i < p->nrooms; i++)
-		rooms[i].capacity = needed(needs, n, MODULO_NEED_ROOM, i) ? p->rooms[i].capacity :
+	for (int i = 0; i < p->nmemories; i++)
+		memories[i].capacity = needed(needs, n, MODULO_NEED_CAPACITY, i) ? p->memories[i].capacity :
 			INFINITY;
 	for (int i = 0; i < p->ndeps; i++)
 		if (needed(needs, n, MODULO_NEED_DEP, i))
@@ -77,7 +77,7 @@ struct modulo_problem *modulo_only(struct arena *a, const struct modulo_problem 
 	out->values = only_values(a, p, needs, n);
 	out->units = units;
 	out->lanes = lanes;
-	out->rooms = rooms;
+	out->memories = memories;
 	out->deps = deps;
 	out->pins = pins;
 	out->orders = orders;
@@ -92,7 +92,7 @@ struct asker {
 	const struct stop *stop;
 	int64_t nodes;
 	double ii;			/* is it refuted? */
-	bool whole;
+	bool exclusive;
 	VEC(struct modulo_need) needs;
 };
 
@@ -109,7 +109,7 @@ static enum modulo_end ask(struct asker *q)
 
 	modulo_floor(q->arena, p, &floor);
 	if (floor.ii <= q->ii) {
-		modulo_net_make(q->arena, p, q->whole, &net);
+		modulo_net_make(q->arena, p, q->exclusive, &net);
 		modulo_found_init(q->arena, p, &found);
 		end = modulo_branch(q->arena, &net, &t, &found, NULL);
 	}
@@ -129,7 +129,7 @@ static void want_all(struct asker *q)
 	const int count[] = {
 		[MODULO_NEED_DEP] = p->ndeps, [MODULO_NEED_PIN] = p->npins,
 		[MODULO_NEED_ORDER] = p->norders, [MODULO_NEED_VERSIONS] = p->nvalues,
-		[MODULO_NEED_ROOM] = p->nrooms, [MODULO_NEED_LANE] = p->nlanes,
+		[MODULO_NEED_CAPACITY] = p->nmemories, [MODULO_NEED_LANE] = p->nlanes,
 		[MODULO_NEED_UNIT] = p->nunits,
 	};
 
@@ -153,8 +153,8 @@ static void want_simple(struct asker *q, const struct modulo_floor *f)
 		[MODULO_VALUE] = MODULO_NEED_VERSIONS, [MODULO_PIN] = MODULO_NEED_PIN };
 
 	q->needs.n = 0;
-	if (f->room != MODULO_NONE) {
-		want(q, MODULO_NEED_ROOM, f->room);
+	if (f->memory != MODULO_NONE) {
+		want(q, MODULO_NEED_CAPACITY, f->memory);
 	} else if (f->res > q->ii && f->task != MODULO_NONE) {
 		want_lanes(q, q->p->tasks[f->task].lanes);
 		if (q->p->tasks[f->task].unit != MODULO_NONE)
@@ -208,8 +208,8 @@ static void aim(struct asker *q, const struct modulo_answer *x, struct modulo_co
 {
 	struct modulo_net net;
 
-	out->ii = x->status == MODULO_IMPOSSIBLE ? INFINITY : x->whole;
-	q->whole = out->whole = x->status != MODULO_IMPOSSIBLE && x->whole > x->bound * (1 + LESS);
+	out->ii = x->status == MODULO_IMPOSSIBLE ? INFINITY : x->exclusive;
+	q->exclusive = out->exclusive = x->status != MODULO_IMPOSSIBLE && x->exclusive > x->bound * (1 + LESS);
 	q->ii = out->ii * (1 - LESS);
 	if (x->status != MODULO_IMPOSSIBLE)
 		return;

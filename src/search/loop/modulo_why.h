@@ -17,19 +17,19 @@ enum modulo_need_kind {
 	MODULO_NEED_PIN,
 	MODULO_NEED_ORDER,
 	MODULO_NEED_VERSIONS,		/* the value's greatest number of versions */
-	MODULO_NEED_ROOM,		/* its capacity */
+	MODULO_NEED_CAPACITY,		/* its capacity */
 	MODULO_NEED_LANE,		/* that tasks hold it */
 	MODULO_NEED_UNIT,		/* that it does one task at a time, or mixes them */
 };
 
 struct modulo_need {
 	enum modulo_need_kind kind;
-	int index;			/* of the dependence, pin, order, value, room, lane or unit */
+	int index;			/* of the dependence, pin, order, value, memory, lane or unit */
 };
 
 struct modulo_core {
 	double ii;			/* cycles; what is less by 1e-6 of it is refuted. INFINITY: any */
-	bool whole;			/* for units that do one task at a time; else for mixed, too */
+	bool exclusive;			/* for units that do one task at a time; else for mixed, too */
 	bool irreducible;		/* each is known to be needed; else the effort did not do */
 	const struct modulo_need *needs;
 	int nneeds;

@@ -1,8 +1,8 @@
-#include "search/beside.h"
+#include "search/contention.h"
 
 #include <math.h>
 
-void beside_add(struct beside *b, int lane, int unit, const struct entry_cost *part, double busy,
+void contention_add(struct contention *b, int lane, int unit, const struct entry_cost *part, double busy,
 	double hold, double times)
 {
 	const struct seu *u = &b->device->seu[unit];
@@ -20,7 +20,7 @@ void beside_add(struct beside *b, int lane, int unit, const struct entry_cost *p
 		b->products[unit] += times * busy;
 }
 
-static double products(const struct beside *b)
+static double products(const struct contention *b)
 {
 	double most = 0;
 
@@ -29,7 +29,7 @@ static double products(const struct beside *b)
 	return most;
 }
 
-double beside_lane(const struct beside *b, int lane)
+double contention_lane(const struct contention *b, int lane)
 {
 	double slow = products(b) - b->other[lane];
 
@@ -38,7 +38,7 @@ double beside_lane(const struct beside *b, int lane)
 	return b->lane[lane] + products(b) - b->device->seu[b->unit].beside * slow;
 }
 
-double beside_unit(const struct beside *b)
+double contention_unit(const struct contention *b)
 {
 	double drawn = 0;
 

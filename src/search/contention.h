@@ -4,12 +4,12 @@
  * could. At best it does then what is not on the unit. What is left over takes longer by as much as that
  * slows it; and of the unit, by what all lanes together cannot draw.
  */
-#ifndef SEARCH_BESIDE_H
-#define SEARCH_BESIDE_H
+#ifndef SEARCH_CONTENTION_H
+#define SEARCH_CONTENTION_H
 
 #include "sim/price.h"
 
-struct beside {
+struct contention {
 	const struct vdevice *device;
 	int unit;
 	double products[SEU_MAX];	/* cycles of matrix units */
@@ -21,10 +21,10 @@ struct beside {
 
 /* An sTask on a unit, so many times, which holds its lane for so long; part: what one of its lane's groups
  * does. */
-void beside_add(struct beside *b, int lane, int unit, const struct entry_cost *part, double busy,
+void contention_add(struct contention *b, int lane, int unit, const struct entry_cost *part, double busy,
 	double hold, double times);
 /* Cycles that the lane, or all of the unit, takes; 0: products make no difference. */
-double beside_lane(const struct beside *b, int lane);
-double beside_unit(const struct beside *b);
+double contention_lane(const struct contention *b, int lane);
+double contention_unit(const struct contention *b);
 
 #endif
