@@ -52,7 +52,7 @@ return {
     warp_cost = 8,                  -- * estimate, as the H200
     fence_cost = 0,                 -- its engine is the threads themselves
     flag_latency = 92,              -- * mbarrier in shared memory; B200
-    turn_latency = 30,              -- * named barrier; B200
+    issue_order_latency = 30,       -- * named barrier; B200
     handoff_latency = 61,           -- * registers, shared memory, registers; B200
     handoff_rate = 64,              -- * 16.1 cycles a KiB; B200
     launch_seconds = 2.6e-6,        -- 10000 kernels in a row, 64 KiB each (gpu-benches)

@@ -47,7 +47,7 @@ return {
     warp_cost = 8,                  -- * estimate, as the H200
     fence_cost = 24,                -- * estimate, as the H200
     flag_latency = 92,              -- * mbarrier, one way; B200
-    turn_latency = 30,              -- * named barrier; B200
+    issue_order_latency = 30,       -- * named barrier; B200
     handoff_latency = 61,           -- * registers, shared memory, registers; B200
     handoff_rate = 64,              -- * 16.1 cycles a KiB; B200
     launch_seconds = 2.5e-6,        -- * the H200's (gpu-benches)

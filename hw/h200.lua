@@ -64,7 +64,7 @@ return {
     warp_cost = 8,                  -- estimate: a __syncwarp that all have come to
     fence_cost = 24,                -- estimate: fence.proxy.async, about a write to shared memory
     flag_latency = 88,              -- mbarrier, one way; measured [mbarrier_handoff_128]
-    turn_latency = 39,              -- named barrier; measured [named_barrier_handoff]
+    issue_order_latency = 39,       -- named barrier; measured [named_barrier_handoff]
     handoff_latency = 194,          -- registers, shared memory, registers of another lane:
     handoff_rate = 197,             -- 8 KiB 235 cycles, 16 KiB 277; measured [handover_64x64, _64x128]
     launch_seconds = 3.907e-06,     -- calibrated, +- 0.9 %: one small tile
@@ -72,7 +72,7 @@ return {
                                     -- arithmetic
   },
 
-  doubt = {                         -- of 232 plans that were measured
+  uncertainty = {                   -- of 232 plans that were measured
     products = 0.066,
     other = 0.135,
     order = 0.08,
@@ -139,7 +139,7 @@ return {
       },
       slots = 128,                  -- four schedulers issue one warp instruction each; guide
       lane_share = 0.9407,          -- calibrated, +- 0.4 %: 16 multiply-adds an element, by one lane
-      beside = 0.5,                 -- fitted: a softmax takes 783 cycles alone, 1,200 beside products
+      contention = 0.5,             -- fitted: a softmax takes 783 cycles alone, 1,200 during products
       by_age = 0.3,                 -- fitted: two lanes that do one thing after the other get out of
                                     -- each other's way
       chain = 4,                    -- ffma; measured, see latency above

@@ -47,7 +47,7 @@ return {
     warp_cost = 0,                  -- a lane is one thread
     fence_cost = 0,                 -- one memory for all
     flag_latency = 100,             -- a switch to another lane's state
-    turn_latency = 100,             -- the same
+    issue_order_latency = 100,      -- the same
     handoff_latency = 100,          -- the same
     handoff_rate = 16,              -- a write and a read at the rate of L2
     launch_seconds = 5e-5,          -- waking two threads

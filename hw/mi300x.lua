@@ -65,7 +65,7 @@ return {
     fence_cost = 0,                 -- there is no engine beside the threads
     flag_latency = 128,             -- * estimate: LDS write, s_barrier, LDS read; LDS takes
                                     -- about 64
-    turn_latency = 40,              -- * estimate: s_barrier of eight waves
+    issue_order_latency = 40,       -- * estimate: s_barrier of eight waves
     handoff_latency = 128,          -- * estimate: as flag_latency
     handoff_rate = 64,              -- write and read of LDS at 128 each
     launch_seconds = 2.1e-6,        -- * MI210: 10000 kernels in a row (gpu-benches, see

@@ -211,17 +211,17 @@ static int timeline_power_l(lua_State *L)
 }
 
 /* Share of `seconds`. */
-static int timeline_doubt_l(lua_State *L)
+static int timeline_uncertainty_l(lua_State *L)
 {
-	return push_known(L, check_timeline(L, 1, "doubt")->doubt);
+	return push_known(L, check_timeline(L, 1, "uncertainty")->uncertainty);
 }
 
 /* Share by which predictions must differ. */
-static int timeline_tie_l(lua_State *L)
+static int timeline_noise_l(lua_State *L)
 {
-	const struct timeline *t = check_timeline(L, 1, "tie");
+	const struct timeline *t = check_timeline(L, 1, "noise");
 
-	return push_known(L, t->measured ? 0 : t->plan->device->doubt_order);
+	return push_known(L, t->measured ? 0 : t->plan->device->uncertainty_order);
 }
 
 /* J by kind, and "idle"; nil if it is not known. */
@@ -542,7 +542,8 @@ void lua_open_timeline(lua_State *L)
 		{ "cache", timeline_cache_l },
 		{ "clock_hz", timeline_clock_hz_l }, { "full_clock_hz", timeline_full_clock_hz_l },
 		{ "played", timeline_played_l },
-		{ "doubt", timeline_doubt_l }, { "tie", timeline_tie_l },
+		{ "uncertainty", timeline_uncertainty_l }, { "noise", timeline_noise_l },
+		{ "doubt", timeline_uncertainty_l }, { "tie", timeline_noise_l },	/* deprecated */
 		{ "power", timeline_power_l }, { "energy", timeline_energy_l },
 		{ "kernel", timeline_kernel_l },
 		{ "program", timeline_program_l }, { NULL, NULL } };

@@ -66,7 +66,7 @@ $(number(alone.clock_hz / 1e9)) to $(number(pair.clock_hz / 1e9)) GHz.
 
 Take this gain with care. The model is near what an H200 takes for such tiles: 238 us for those of 64 x 128
 (tests/perf/sweep-h200.jsonl), where it says 233. But it does not price what a pair costs in waiting for each other;
-with large tiles an H200 gains 0 to 2 % by pairs (docs/internals/simulator.md). Is the doubt of a time, $(percent(pair.doubt)),
+with large tiles an H200 gains 0 to 2 % by pairs (docs/internals/simulator.md). Is the uncertainty of a time, $(percent(pair.uncertainty)),
 more than the gain? The next lesson is about that.]]},
   {try = {
     {"plan:grid{cluster=4}", "Clusters of four fit only on 120 of the 132 EUs. Do fewer bytes make up for that?",

@@ -1,10 +1,10 @@
--- Lesson 10: when the model is wrong. A prediction has a doubt, cycles are not time where power limits,
+-- Lesson 10: when the model is wrong. A prediction has an uncertainty, cycles are not time where power limits,
 -- and two predictions may be too near to call.
 local mr = require "millrace"
 
 return mr.lesson{
   title = "When is the model wrong?",
-  idea = "A prediction is a time with a doubt. It settles a choice only if the difference is larger than that; else measure.",
+  idea = "A prediction is a time with an uncertainty. It decides between plans only if the difference is larger than that; else measure.",
   {text = [[
 All numbers so far came from a model. It has a few dozen numbers of the device, and rules for queues, latencies and power. Where
 is it wrong, and by how much?
@@ -49,13 +49,14 @@ for _, m in ipairs(measured) do
   local name, ms, cycles, clock = table.unpack(m)
   local tl = tls[name]
   print(("%-8s  %.2f ms +- %4.1f %%  %.2f ms  %s  %s  %s"):format(
-    name, tl.seconds * 1e3, 100 * tl.doubt, ms, off(tl.seconds * 1e3, ms),
-    off(tl.cycles, cycles), off(tl.clock_hz, clock)))
+    name, tl.seconds * 1e3, 100 * tl.uncertainty, ms,
+    off(tl.seconds * 1e3, ms), off(tl.cycles, cycles),
+    off(tl.clock_hz, clock)))
 end]]},
-  {claim = "three are within their doubt, one is not",
-    that = "error_of(1) > tls.serial.doubt and error_of(2) < tls.overlap.doubt and error_of(3) < tls.pingpong.doubt and error_of(4) < tls.gemm.doubt"},
+  {claim = "three are within their uncertainty, one is not",
+    that = "error_of(1) > tls.serial.uncertainty and error_of(2) < tls.overlap.uncertainty and error_of(3) < tls.pingpong.uncertainty and error_of(4) < tls.gemm.uncertainty"},
   {text = [[
-What stands behind +- is tl.doubt: nine of ten measured times are nearer than that. Three of these are. The first is off by
+What stands behind +- is tl.uncertainty: nine of ten measured times are nearer than that. Three of these are. The first is off by
 $(percent(error_of(1))): the tenth. The two lanes that do one thing after the other hide more of each other than the model gives
 them. It knows no better which lane comes first, and how far apart they settle. Look also at the last columns: the cycles are
 off by more than the time. A kernel that needs fewer cycles draws more power, and gets a lower clock. That brings errors
@@ -86,10 +87,10 @@ $(ms(tls.pingpong.seconds)).]]},
   {code = [[
 comparison = mr.compare(tls.overlap, tls.pingpong)
 print(comparison.title)
-print("too near to call", comparison.tie)]]},
-  {claim = "too near to call", that = "comparison.tie == true and tls.overlap.tie == 0.08"},
+print("too near to call", comparison.within_noise)]]},
+  {claim = "too near to call", that = "comparison.within_noise == true and tls.overlap.noise == 0.08"},
   {text = [[
-tl.tie is the difference from which on 19 of 20 pairs are in the right order: $(percent(tls.overlap.tie)). Of nearer ones
+tl.noise is the difference from which on 19 of 20 pairs are in the right order: $(percent(tls.overlap.noise)). Of nearer ones
 mr.compare and plan:try say that they are too near to call. And 19 are not 20: overlap and serial are further apart than that in
 the model, and took the same time.
 

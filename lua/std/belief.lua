@@ -4,7 +4,7 @@
 -- like (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1): a bias that
 -- all plans of a program share, what plans share that have like traits (tiles, lanes, orders, spare
 -- registers), and noise. So one measurement teaches something of all plans, and most of those that are like
--- it. Before the first one, the device's stated doubt is how far errors go: nine of ten are within it.
+-- it. Before the first one, the device's stated uncertainty is how far errors go: nine of ten are within it.
 
 local belief = {}
 belief.__index = belief
@@ -26,9 +26,9 @@ local weights <const> = setmetatable({tile = 3, order = 2, warps = 0.5, columns 
     return weight
   end})
 
--- doubt: a share, 0.07
-local function new(doubt)
-  return setmetatable({spread = math.log(1 + doubt) / NINETY, rows = {}, squares = 0, weight = 0}, belief)
+-- uncertainty: a share, 0.07
+local function new(uncertainty)
+  return setmetatable({spread = math.log(1 + uncertainty) / NINETY, rows = {}, squares = 0, weight = 0}, belief)
 end
 
 -- How alike two plans are, by their traits, 0 to 1; what a trait's table lacks is 0.
@@ -80,8 +80,8 @@ function belief:learn(c, measured)
   self.squares, self.weight = self.squares + share * (off / (sd * far)) ^ 2, self.weight + share
 end
 
--- How many times as far as the doubt says errors go: of what was learned, each was `z` of its scale off, and counts
--- by what it could tell of that. The doubt counts as so many measurements (the conjugate prior of a variance:
+-- How many times as far as the uncertainty says errors go: of what was learned, each was `z` of its scale off, and counts
+-- by what it could tell of that. The uncertainty counts as so many measurements (the conjugate prior of a variance:
 -- Gelman et al., Bayesian Data Analysis, 2013, 2.6).
 function belief:scale()
   return math.sqrt((PRIOR + self.squares) / (PRIOR + self.weight))

@@ -175,13 +175,13 @@ local function text_of(c)
 end
 
 local methods = {}                                      -- those that write pictures (pictures.lua)
-local comparison = record("comparison", "tie rows causes brief ratio title times png svg pdf trace", {methods = methods, __name = "millrace.comparison", __tostring = function(c)
+local comparison = record("comparison", "within_noise rows causes brief ratio title times png svg pdf trace", {methods = methods, aliases = {tie = "within_noise"}, __name = "millrace.comparison", __tostring = function(c)
   local out = text_of(c)
   local late = false
   for _, r in ipairs(c.rows) do late = late or r.measured and r.measured.late > 0.5 end
   table.insert(out, 1, "")
   for i, text in ipairs(changes_text(c.causes)) do table.insert(out, i, text) end
-  if c.tie then table.insert(out, 1, "too near to call: these times may be the other way round") end
+  if c.within_noise then table.insert(out, 1, "too near to call: these times may be the other way round") end
   if c.times then table.insert(out, 1, c.times) end
   table.insert(out, 1, c.title)
   if late then out[#out + 1] = "< it had ended when its lane looked: at most so long" end
@@ -204,9 +204,9 @@ local function times_text(names, one, other)
   if not (one.seconds and other.seconds) then return nil end
   local text = ("%s %s; %s %s"):format(names[1], speed(one), names[2], speed(other))
   local guess, truth = one.measured and other or one, one.measured and one or other
-  if guess.measured or not truth.measured or not guess.doubt then return text end
+  if guess.measured or not truth.measured or not guess.uncertainty then return text end
   local off = math.abs(truth.seconds / guess.seconds - 1)
-  return ("%s: %s the doubt"):format(text, off <= guess.doubt and "within" or "beyond")
+  return ("%s: %s the uncertainty"):format(text, off <= guess.uncertainty and "within" or "beyond")
 end
 
 local function compare(one, other)
@@ -237,7 +237,7 @@ local function compare(one, other)
   if names[1] == names[2] then names = {"first", "second"} end
   return setmetatable({
     times = times_text(names, one, other),
-    tie = near(one, other), rows = rows, causes = changes(one, other), brief = {brief[names[1]], brief[names[2]]}, ratio = other.cycles / one.cycles,
+    within_noise = near(one, other), rows = rows, causes = changes(one, other), brief = {brief[names[1]], brief[names[2]]}, ratio = other.cycles / one.cycles,
     title = ("%s: %s %s %s, %s %s, %.2f times as many; II %s and %s"):format(one.program:match "^[^{]*", names[1],
       count(one.cycles), one.unit, names[2], count(other.cycles), other.cycles / one.cycles, count(one.ii),
       count(other.ii)),

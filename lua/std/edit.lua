@@ -123,10 +123,10 @@ local function times_text(r)
     return ("II %.0f cycles, time %.4g ms; before, the plan was not legal"):format(b.ii, b.seconds * 1e3)
   end
   return ("%s, %s%s"):format(change_text("II", a.ii, b.ii, "%.0f", "cycles"),
-    change_text("time", a.seconds * 1e3, b.seconds * 1e3, "%.4g", "ms"), r.tie and ": too near to call" or "")
+    change_text("time", a.seconds * 1e3, b.seconds * 1e3, "%.4g", "ms"), r.within_noise and ": too near to call" or "")
 end
 
-local result = record("tried edit", "diff before after ok problems came went gain tie kept keep", {__name = "millrace.try", __tostring = function(r)
+local result = record("tried edit", "diff before after ok problems came went gain within_noise kept keep", {aliases = {tie = "within_noise"}, __name = "millrace.try", __tostring = function(r)
   local lines = {tostring(r.diff)}
   add_waits(lines, "came", r.came)
   add_waits(lines, "went", r.went)
@@ -170,7 +170,7 @@ local function result_of(plan, before, statements, waits)
     diff = diff_of(statements, read(plan)), before = before, after = after, ok = ok, problems = problems,
     came = lacking(now, waits), went = lacking(waits, now),
     gain = before and after and 1 - after.seconds / before.seconds,
-    tie = before and after and near(before, after),
+    within_noise = before and after and near(before, after),
   }
 end
 

@@ -35,8 +35,8 @@ end
 
 ---- the answer -------------------------------------------------------------------------------------
 
-local result, plans = planned("improved plan", "plan before timeline seconds gain tie trials ended changes diff pinned keep",
-  {__name = "millrace.improved", methods = {json = late("report", "improved")}})
+local result, plans = planned("improved plan", "plan before timeline seconds gain within_noise trials ended changes diff pinned keep",
+  {__name = "millrace.improved", aliases = {tie = "within_noise"}, methods = {json = late("report", "improved")}})
 
 -- Both times, what was done, what differs, how it was found, how to go on.
 function result.__tostring(r)
@@ -47,7 +47,7 @@ function result.__tostring(r)
     lines[2] = "nothing better was found"
   else
     lines[2] = ("%.1f %% less time; II %.0f -> %.0f cycles%s"):format(100 * r.gain, a.ii, b.ii,
-      r.tie and ": too near to call" or "")
+      r.within_noise and ": too near to call" or "")
     for i, c in ipairs(r.changes) do
       lines[#lines + 1] = ("%d. %s: %.4g ms (%+.1f %%)"):format(i, c.change, c.seconds * 1e3, -100 * c.gain)
     end
@@ -80,7 +80,7 @@ local function improve(plan, options)
   local before, after = plan:simulate(), found.plan:simulate()
   local r = setmetatable({
     before = before, timeline = after, seconds = after.seconds, gain = 1 - after.seconds / before.seconds,
-    tie = near(before, after), trials = found.trials, ended = found.ended, changes = found.changes,
+    within_noise = near(before, after), trials = found.trials, ended = found.ended, changes = found.changes,
     diff = plan:diff(found.plan), pinned = pins.text(p)}, result)
   local from = core.mark(plan)
   r.keep = entry(function() keep(plan, from, found.plan) end)

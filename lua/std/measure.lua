@@ -91,8 +91,8 @@ local run = {}
 run.__index = run
 
 -- Of what the device's file says, the larger: it is not known here what binds.
-local function doubt_of(device)
-  local known = device and math.max(device:number "doubt.products", device:number "doubt.other") or 0
+local function uncertainty_of(device)
+  local known = device and math.max(device:number "uncertainty.products", device:number "uncertainty.other") or 0
   return known > 0 and known or DOUBT
 end
 
@@ -100,7 +100,7 @@ local function new_run(bound, device, candidates, o)
   local servers = o.server or require "millrace.serve"(bound, device, o)
   return setmetatable({
     bound = bound, o = o, queue = new_queue(servers.begin and {servers} or servers), source = new_source(candidates),
-    belief = new_belief(o.doubt or doubt_of(device)), results = {}, trials = 0, known = 0, spent = 0, given = 0,
+    belief = new_belief(o.uncertainty or uncertainty_of(device)), results = {}, trials = 0, known = 0, spent = 0, given = 0,
     seen = {}, reserve = {}, trusted = {}, scores = {}, gain = o.gain or GAIN, risk = o.risk or RISK, worst = o.worst or WORST,
     clock = o.clock or core.clock, most = o.trials or math.huge,
   }, run)
@@ -334,7 +334,7 @@ local why = {
 -- candidates: {plan=, predicted=, bound=, traits=} (seconds; bound, a time that it cannot beat, and traits, numbers
 -- by name that tell how like another it is, may be nil), sorted by predicted time: a list, or a function that
 -- gives the next one. In place of plan=, script= will do, or make=, a function that gives the plan.
--- o: trials=, seconds=, seed=, limit= (seconds that one kernel may take), gain=, risk= (below 0: all are measured), doubt= (the model's,
+-- o: trials=, seconds=, seed=, limit= (seconds that one kernel may take), gain=, risk= (below 0: all are measured), uncertainty= (the model's,
 -- a share), worst= (of the best time: how slow a prediction is looked at), final=false (no last race),
 -- more= (the best candidate -> a list of further ones, and "interrupted" if that was; when none that is left is likely to win),
 -- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),

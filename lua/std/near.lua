@@ -3,5 +3,5 @@
 return function(one, other)
   local a, b = one.seconds or 1, other.seconds or 1
   local apart = math.max(a, b) / math.min(a, b) - 1
-  return one.tie and other.tie and apart < math.max(one.tie, other.tie) or nil
+  return one.noise and other.noise and apart < math.max(one.noise, other.noise) or nil
 end

@@ -4,15 +4,18 @@
 local core = require "millrace.core"
 
 -- names: "one two three". meta: what else the metatable has; its `methods`, if any, are functions by
--- name. getter(table, name): for fields that are not in the table itself.
+-- name; its `aliases` are deprecated names of fields: {old = "new"}. getter(table, name): for fields that are
+-- not in the table itself.
 return function(kind, names, meta, getter)
   meta = meta or {}
-  local known, methods = {}, meta.methods or {}
+  local known, methods, aliases = {}, meta.methods or {}, meta.aliases or {}
   meta.fields = {}                                      -- for completion, as are the methods
   for name in names:gmatch "%S+" do meta.fields[name], known[name] = true, true end
   for name in pairs(methods) do known[name] = true end
+  for name in pairs(aliases) do known[name] = true end
   meta.__index = core.known(kind, known, function(t, name)
     if methods[name] then return methods[name] end
+    if aliases[name] then return t[aliases[name]] end
     if getter then return getter(t, name) end
   end)
   return meta

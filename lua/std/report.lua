@@ -63,7 +63,7 @@ function report.timeline(tl, given)
     events = o.events ~= false and list(tl.events, event) or json.null,
   }
   return json.encode(json.object("format program device measured unit cycles seconds clock_hz full_clock_hz power "
-    .. "energy doubt tie cache overhead tflops ii res_mii rec_mii bound utilization played unpriced phases lanes "
+    .. "energy uncertainty noise doubt tie cache overhead tflops ii res_mii rec_mii bound utilization played unpriced phases lanes "
     .. "events", setmetatable(parts, {__index = tl}))) .. "\n"
 end
 
@@ -128,7 +128,7 @@ end
 -- Of plan:improve.
 function report.improved(r)
   local p = r.plan
-  return json.encode(json.object("format program device tile before seconds gain tie trials ended pinned changes diff "
+  return json.encode(json.object("format program device tile before seconds gain within_noise tie trials ended pinned changes diff "
     .. "plan", setmetatable({
       format = "millrace improved 1", program = program(p.graph.program), device = p.device.name, tile = p.tile,
       before = r.before.seconds, changes = list(r.changes, fields "change seconds gain"), diff = r.diff.text,

@@ -2,6 +2,6 @@
 
 return function(tl)
   local text = ("%.4g ms"):format(tl.seconds * 1e3)
-  if tl.doubt then text = ("%s +- %.2g %%"):format(text, 100 * tl.doubt) end
+  if tl.uncertainty then text = ("%s +- %.2g %%"):format(text, 100 * tl.uncertainty) end
   return ("%s, %.3g TFLOP/s"):format(text, tl.tflops)
 end

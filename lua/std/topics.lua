@@ -242,7 +242,7 @@ What to take out of a plan and to put in to have the other: a list of {"-" or "+
 Shown with the lines around.]]},
   {"plan:try", "plan:try(function(p) ... end[, {keep=true}])", [[
 Edit the plan, see what that brings, and take it back: .diff .came .went (waits) .ok .problems
-.before .after (timelines) .gain .tie; .keep() makes the edits again.]]},
+.before .after (timelines) .gain .within_noise; .keep() makes the edits again.]]},
   {"plan:check", "plan:check()", [[
 true or false, and a list of problems {code=, message=, hint=, task=, other=, edge=,
 place=}.]]},
@@ -462,8 +462,10 @@ tells it.]]},
   {"cluster", [[
 EUs that take neighbouring tiles together and load what is the same for all of them once: plan:grid{cluster=2}.]]},
   {"raster", "The order in which output tiles go over the EUs: plan:grid{raster=, group=}."},
-  {"doubt", "By how much a prediction may be wrong: nine of ten measured times are nearer. timeline.doubt"},
-  {"tie", "Two predictions that are nearer than that may be in the other order: timeline.tie, \"too near to call\"."},
+  {"uncertainty", "By how much a prediction may be wrong: nine of ten measured times are nearer. timeline.uncertainty"},
+  {"within noise", [[
+Of two predictions: so near to each other that they may be in the other order, "too near to call".
+timeline.noise]]},
   {"role program", "What a plan is lowered to: what each lane does, operation by operation. plan:kernel, help \"kernel\""},
 }
 
@@ -501,11 +503,12 @@ one than without.]]},
   {"timeline.power", [[
 W that the device draws then; nil if measured, or if nothing is known of its power.]]},
   {"timeline.energy", "J of a run: .product, .vector, .l2, .global, .idle; nil like tl.power."},
-  {"timeline.doubt", [[
+  {"timeline.uncertainty", [[
 Share of tl.seconds: nine of ten measured times are nearer than that; nil if it is not known.]]},
-  {"timeline.tie", [[
+  {"timeline.noise", [[
 Share of a time: predictions that far apart are in the right order in 19 of 20 cases; nil if it is
 not known.]]},
+  {"timeline.doubt, timeline.tie", "Deprecated names of timeline.uncertainty and timeline.noise."},
   {"timeline.cache", [[
 What its reads find in the L2: "cold L2", as every simulation begins with nothing in it; of a
 trace as b.cache; nil if it is not known.]]},
@@ -587,7 +590,7 @@ Lists of waits: {task=, on=, distance=, when=}; distance is nil if it is open.]]
   {"tried.before, tried.after", "Timelines; nil if the plan is not legal."},
   {"tried.gain", [[
 The share of the time that it saves, negative if it costs; nil without both timelines.]]},
-  {"tried.tie", "True if the times are too near to call, by tl.tie."},
+  {"tried.within_noise", "True if the times are too near to call, by tl.noise. Deprecated name: tried.tie."},
   {"tried.kept", "Do the edits stand?"},
   {"event", [[
 What timeline.events lists: one instance of an sTask, when it was issued, ran and ended.]]},
@@ -633,8 +636,8 @@ Why time passes in a lane, in timeline.blame and mr.compare.]]},
 What mr.compare gives, and the fields of its rows.]]},
   {"compared.rows, compared.causes", [[
 A row for each sTask, and what takes more or less of the lanes' time: most first.]]},
-  {"compared.tie", "true if both are predicted and the times too near to call."},
-  {"compared.title, compared.times", "What is compared; both times, and whether they agree within the doubt: texts."},
+  {"compared.within_noise", "True if both are predicted and the times too near to call. Deprecated name: .tie."},
+  {"compared.title, compared.times", "What is compared; both times, and whether they agree within the uncertainty: texts."},
   {"compared.task, compared.lane", "Names."},
   {"compared.predicted, compared.measured", [[
 What the first and the second timeline say; nil if it has no such event.]]},
@@ -713,8 +716,9 @@ How the best came about: {trial=, phase="model" or "device", predicted=, measure
 What plan:improve gives, besides improved.keep(), which makes the plan what was found, as one edit.]]},
   {"improved.plan", "The best plan: a copy at each reading."},
   {"improved.before, improved.timeline", "Timelines of the plan as it was, and of the best."},
-  {"improved.seconds, improved.gain, improved.tie", [[
-Of the best; the share of the time that it saves; true if both times are too near to call, by tl.tie.]]},
+  {"improved.seconds, improved.gain, improved.within_noise", [[
+Of the best; the share of the time that it saves; true if both times are too near to call, by
+tl.noise. Deprecated name: .tie.]]},
   {"improved.trials, improved.ended", "Plans simulated; \"done\", \"trials\", \"seconds\" or \"interrupted\"."},
   {"improved.changes", [[
 List of {change=, seconds=, gain=}, one after the other: the statements as timeline:why() tells them,
@@ -805,15 +809,16 @@ given.]]},
   {"hw.sync.tell_cost, hw.sync.warp_cost, hw.sync.fence_cost", [[
 Cycles of a lane: an arrival at a flag; a meeting of a warp's threads; until an engine may read
 what threads wrote.]]},
-  {"hw.sync.flag_latency, hw.sync.turn_latency", [[
-Cycles from completion, or issue, until another lane sees it.]]},
+  {"hw.sync.flag_latency, hw.sync.issue_order_latency", [[
+Cycles from completion, or issue, until another lane sees it. Deprecated name of the second:
+sync.turn_latency.]]},
   {"hw.sync.handoff_latency, hw.sync.handoff_rate", [[
 Cycles, and bytes a cycle, of a register tile to another lane.]]},
   {"hw.sync.launch_seconds, hw.sync.tile_overhead", [[
 Seconds of a kernel's start; cycles of a lane between two tiles.]]},
-  {"hw.doubt.products, hw.doubt.other, hw.doubt.order", [[
-Shares, for tl.doubt where products bind, and elsewhere, and for tl.tie; 0, not known, unless
-given.]]},
+  {"hw.uncertainty.products, hw.uncertainty.other, hw.uncertainty.order", [[
+Shares, for tl.uncertainty where products bind, and elsewhere, and for tl.noise; 0, not known,
+unless given. Deprecated name of the table: doubt.]]},
   {"hw.power.limit, hw.power.idle", [[
 W of the device, and those that it draws whatever its EUs do; without a limit the clock is always
 clock_ghz.]]},
@@ -834,10 +839,11 @@ Lane cycles to issue each further instruction of a product; how many of a lane's
 Granularity: rows, columns, bytes.]]},
   {"hw.seu.vector.ops.CLASS", [[
 Elements a cycle, of the classes fma alu sfu cvt div reduce scan move.]]},
-  {"hw.seu.vector.slots, hw.seu.vector.lane_share, hw.seu.vector.beside, hw.seu.vector.by_age, hw.seu.vector.chain", [[
+  {"hw.seu.vector.slots, hw.seu.vector.lane_share, hw.seu.vector.contention, hw.seu.vector.by_age, hw.seu.vector.chain", [[
 Elements a cycle over all classes; the share that a lane of 4 warps can draw; the share of that
-beside a matrix unit at work (1 unless given); the share of the cycles in which the lane that came
-first goes first (0 unless given); cycles from an instruction to the next that needs its result.]]},
+while a matrix unit is at work (1 unless given; deprecated name: beside); the share of the cycles in
+which the lane that came first goes first (0 unless given); cycles from an instruction to the next
+that needs its result.]]},
 }
 
 section("Problems of plans", "problems") {

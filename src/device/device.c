@@ -86,7 +86,8 @@ static const struct field device_fields[] = {
 	D("sync.fence_cost", NUM, fence_cost, 0, 1e9, "cycles",
 		"until an engine may read what threads wrote"),
 	D("sync.flag_latency", NUM, flag_latency, 0, 1e9, "cycles", "completion to another lane"),
-	D("sync.turn_latency", NUM, turn_latency, 0, 1e9, "cycles", "a turn to another lane"),
+	D("sync.issue_order_latency", NUM, issue_order_latency, 0, 1e9, "cycles",
+		"issue to a lane that comes next in an issue order"),
 	D("sync.handoff_latency", NUM, handoff_latency, 0, 1e9, "cycles",
 		"registers to another lane, base"),
 	D("sync.handoff_rate", NUM, handoff_rate, 1e-3, 1e9, "B/cycle", "... and on top of it"),
@@ -102,9 +103,9 @@ static const struct field device_fields[] = {
 	D("power.global", NUM, energy[EFFORT_GLOBAL], 0, 1e9, "pJ/B", "of device memory"),
 	D("power.eu", NUM, energy[EFFORT_EU], 0, 1e9, "pJ/cycle", "of an EU that has a tile"),
 
-	D("doubt.products", NUM, doubt_products, 0, 10, "", "share of a time, where products bind"),
-	D("doubt.other", NUM, doubt_other, 0, 10, "", "... where something else does"),
-	D("doubt.order", NUM, doubt_order, 0, 10, "", "... of a difference"),
+	D("uncertainty.products", NUM, uncertainty_products, 0, 10, "", "share of a time, where products bind"),
+	D("uncertainty.other", NUM, uncertainty_other, 0, 10, "", "... where something else does"),
+	D("uncertainty.order", NUM, uncertainty_order, 0, 10, "", "... of a difference"),
 };
 
 #define S(of, path, kind, over, member, min, max, unit, doc) \
@@ -129,7 +130,7 @@ static const struct field seu_fields[] = {
 	S(VECTOR, "ops", NUM, CLASSES, ops, 1e-6, 1e9, "/cycle", "operations on elements"),
 	S(VECTOR, "slots", NUM, ONE, slots, 1e-6, 1e9, "/cycle", "... over all classes"),
 	S(VECTOR, "lane_share", NUM, ONE, lane_share, 1e-3, 1, "", "drawn by a lane of 4 warps"),
-	S(VECTOR, "beside", NUM, ONE, beside, 1e-3, 1, "", "of that, beside a matrix unit"),
+	S(VECTOR, "contention", NUM, ONE, contention, 1e-3, 1, "", "of that, while a matrix unit works"),
 	S(VECTOR, "by_age", NUM, ONE, by_age, 0, 1, "", "of the cycles go to who came first"),
 	S(VECTOR, "chain", NUM, ONE, chain, 0, 1e9, "cycles", "to the next dependent instruction"),
 
@@ -283,10 +284,22 @@ struct place {
 	char name[NAME_MAX_LEN + 1];	/* of the sEU */
 };
 
+/* Deprecated names of fields, which files may still use, and the names that replace them. */
+static const char *const renamed[][2] = {
+	{ "sync.turn_latency", "sync.issue_order_latency" },
+	{ "doubt.products", "uncertainty.products" },
+	{ "doubt.other", "uncertainty.other" },
+	{ "doubt.order", "uncertainty.order" },
+	{ "beside", "contention" },		/* of a vector sEU */
+};
+
 static bool find_field(const struct field *fields, int n, const char *path, struct place *at)
 {
 	char full[PATH_MAX_LEN + 1];
 
+	for (int i = 0; i < LEN(renamed); i++)
+		if (!strcmp(path, renamed[i][0]))
+			path = renamed[i][1];
 	for (int i = 0; i < n; i++) {
 		for (int j = 0; j < field_count(&fields[i]); j++) {
 			if (!element_name(&fields[i], j))
@@ -533,9 +546,9 @@ static void use_defaults(struct vdevice *d)
 	use_default(&d->l2_warp_rate, d->l2_thread_rate / 2);
 	use_default(&d->l2_again, 0);
 	use_default(&d->drain_cost, d->wait_cost);
-	use_default(&d->doubt_products, 0);
-	use_default(&d->doubt_other, 0);
-	use_default(&d->doubt_order, 0);
+	use_default(&d->uncertainty_products, 0);
+	use_default(&d->uncertainty_other, 0);
+	use_default(&d->uncertainty_order, 0);
 	use_default(&d->power_limit, 0);
 	if (!d->power_limit) {
 		use_default(&d->power_idle, 0);
@@ -546,7 +559,7 @@ static void use_defaults(struct vdevice *d)
 		struct seu *s = &d->seu[i];
 
 		if (s->kind == SEU_VECTOR) {
-			use_default(&s->beside, 1);
+			use_default(&s->contention, 1);
 			use_default(&s->by_age, 0);
 		}
 		if (s->kind == SEU_MATRIX) {

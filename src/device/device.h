@@ -47,7 +47,7 @@ struct seu {
 	double ops[CLASS_COUNT];
 	double slots;			/* element operations per cycle over all classes (issue) */
 	double lane_share;		/* share of the rates that one lane of 4 warps can draw */
-	double beside;			/* ... of that, beside a matrix unit at work */
+	double contention;		/* ... of that, while a matrix unit is at work */
 	double by_age;			/* share of the cycles in which the lane that came first goes
 					 * first; in the others all that want the unit are alike */
 	double chain;			/* cycles from an instruction to the next that needs it */
@@ -111,7 +111,7 @@ struct vdevice {
 	double warp_cost;		/* a meeting of a warp's threads */
 	double fence_cost;		/* until an engine may read what threads wrote */
 	double flag_latency;		/* from completion to another lane seeing it (mbarrier) */
-	double turn_latency;		/* hand-over of a turn between lanes (named barrier) */
+	double issue_order_latency;	/* from an issue to the next lane in an issue order (named barrier) */
 	double handoff_latency;		/* register tile through shared memory to another lane: base */
 	double handoff_rate;		/* ... and bytes a cycle */
 	double launch_seconds;		/* of a kernel */
@@ -121,10 +121,10 @@ struct vdevice {
 	double power_limit;		/* W, over some milliseconds; 0: none is known */
 	double power_idle;		/* W, whatever the EUs do */
 	double energy[EFFORT_KINDS];	/* pJ of each */
-	/* doubt: of measured times nine of ten are nearer than that to what is predicted */
-	double doubt_products;		/* where products bind */
-	double doubt_other;
-	double doubt_order;		/* predictions so far apart are in the right order, 19 of 20 */
+	/* uncertainty: nine of ten measured times differ from the predicted one by less than this share */
+	double uncertainty_products;		/* where products bind */
+	double uncertainty_other;
+	double uncertainty_order;		/* predictions so far apart are in the right order, 19 of 20 */
 };
 
 /* One piece of work, as the sTask-graph describes an sTask. */

@@ -41,7 +41,7 @@ const char *blame_awaited(struct arena *a, const struct plan *p, const struct bl
 	case BLAME_L2: return arena_strf(a, "L2, with %s", on);
 	case BLAME_GLOBAL: return arena_strf(a, "device memory, with %s", on);
 	case BLAME_SLOT: return arena_strf(a, "a free slot, after %s", on);
-	case BLAME_TURN: return arena_strf(a, "its turn after %s", on);
+	case BLAME_ISSUE_ORDER: return arena_strf(a, "its turn after %s", on);
 	case BLAME_SYNC: return arena_strf(a, "news of %s", on);
 	case BLAME_ISSUE: case BLAME_DEPENDENCE: case BLAME_POWER: case BLAMES:
 		break;

@@ -239,7 +239,7 @@ struct reason event_held_for(const struct plan *p, const struct event *e)
 		if (p->waits.v[i].task != e->task)
 			continue;
 		r.task = found++ ? NONE : p->waits.v[i].on;
-		r.cause = p->waits.v[i].when == WAIT_ISSUED ? CAUSE_TURN : CAUSE_WAIT;
+		r.cause = p->waits.v[i].when == WAIT_ISSUED ? CAUSE_ISSUE_ORDER : CAUSE_WAIT;
 	}
 	return found > 1 ? (struct reason){ CAUSE_WAIT, NONE } : r;
 }

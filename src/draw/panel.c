@@ -142,7 +142,7 @@ static const char *cause_words(struct panel *n, struct reason r)
 
 	switch (r.cause) {
 	case CAUSE_WAIT: return arena_strf(n->p->arena, "for %s", on);
-	case CAUSE_TURN: return arena_strf(n->p->arena, "for its turn after %s", on);
+	case CAUSE_ISSUE_ORDER: return arena_strf(n->p->arena, "for its turn after %s", on);
 	case CAUSE_SEU: return arena_strf(n->p->arena, "for its unit, busy with %s", on);
 	case CAUSE_MEMORY: return "for memory";
 	case CAUSE_DRAIN: return arena_strf(n->p->arena, "for %s to drain", on);

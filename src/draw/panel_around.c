@@ -294,7 +294,7 @@ static bool sees(const struct panel *n, int cause)
 double panel_legend(struct panel *n, double y)
 {
 	static const struct { int cause; const char *text; } causes[] = {
-		{ CAUSE_WAIT, "w completion" }, { CAUSE_TURN, "t its turn" },
+		{ CAUSE_WAIT, "w completion" }, { CAUSE_ISSUE_ORDER, "t its turn" },
 		{ CAUSE_SEU, "u its unit" }, { CAUSE_MEMORY, "m memory" },
 		{ CAUSE_DRAIN, "d its products to drain" } };
 	struct flow f = { .p = n->p, .x = MARGIN, .y = y, .left = MARGIN,

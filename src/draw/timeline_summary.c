@@ -91,7 +91,7 @@ static const char *waiting_text(struct arena *a, const struct plan *p, const str
 
 	switch (b->cause) {
 	case CAUSE_WAIT: return arena_strf(a, "%s for %s", task, other);
-	case CAUSE_TURN: return arena_strf(a, "%s for its turn after %s", task, other);
+	case CAUSE_ISSUE_ORDER: return arena_strf(a, "%s for its turn after %s", task, other);
 	case CAUSE_SEU: return arena_strf(a, "%s for its sEU", task);
 	case CAUSE_MEMORY: return arena_strf(a, "%s for memory", task);
 	case CAUSE_DRAIN: return arena_strf(a, "%s for %s to drain", task, other);
@@ -207,8 +207,8 @@ const char *timeline_total(struct arena *a, const struct timeline *t)
 	buf_printf(&b, "%s %s", unit_count(t->cycles).s, timeline_unit(t));
 	if (!t->logical)
 		buf_printf(&b, ", %s", unit_seconds(t->seconds).s);
-	if (t->doubt > 0)
-		buf_printf(&b, " +- %s", unit_percent(t->doubt).s);
+	if (t->uncertainty > 0)
+		buf_printf(&b, " +- %s", unit_percent(t->uncertainty).s);
 	if (t->seconds > 0 && t->flops > 0)
 		buf_printf(&b, ", %s", unit_si(t->flops / t->seconds, "FLOP/s").s);
 	for (int i = 0; i < t->nphases; i++)

@@ -258,7 +258,7 @@ static void read_flag_waits(struct lane_reader *l, const struct kentry *x, struc
 		read_stamp(l, at + x->waits.v[i].stamp);
 		late = only_looked(r, l->now - before, i + 1 - first);
 		if (last && !late)
-			blame(ev, worst, l->now - before, last->when == WAIT_ISSUED ? CAUSE_TURN :
+			blame(ev, worst, l->now - before, last->when == WAIT_ISSUED ? CAUSE_ISSUE_ORDER :
 				CAUSE_WAIT, last->on);
 		for (; first <= i; first++) {
 			int on = r->plan->waits.v[x->waits.v[first].wait].on;

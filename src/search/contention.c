@@ -35,7 +35,7 @@ double contention_lane(const struct contention *b, int lane)
 
 	if (b->lane[lane] <= 0 || slow <= 0)
 		return 0;
-	return b->lane[lane] + products(b) - b->device->seu[b->unit].beside * slow;
+	return b->lane[lane] + products(b) - b->device->seu[b->unit].contention * slow;
 }
 
 double contention_unit(const struct contention *b)
@@ -43,6 +43,6 @@ double contention_unit(const struct contention *b)
 	double drawn = 0;
 
 	for (int l = 0; l < LANES_MAX; l++)
-		drawn += b->device->seu[b->unit].beside * b->most[l];
+		drawn += b->device->seu[b->unit].contention * b->most[l];
 	return drawn < 1 && b->busy > 0 ? b->busy + products(b) * (1 - drawn) : 0;
 }

@@ -168,7 +168,7 @@ static void state_slowness(struct stating *s)
 		struct contention b = { .device = p->device, .unit = u };
 		int n = s->tasks.n;
 
-		if (seu->kind != SEU_VECTOR || seu->async || seu->beside >= 1)
+		if (seu->kind != SEU_VECTOR || seu->async || seu->contention >= 1)
 			continue;
 		for (int i = 0; i < n; i++) {
 			const struct modulo_task *t = &s->tasks.v[i];
@@ -193,7 +193,7 @@ static double crossing(const struct stating *s, const struct edge *e)
 	const struct vdevice *d = s->p->device;
 	const struct graph *g = s->p->graph;
 	int from = plan_entry_of(s->p, e->from);
-	double more = fmin(d->flag_latency, d->turn_latency);
+	double more = fmin(d->flag_latency, d->issue_order_latency);
 
 	if (s->p->entries.v[from].lane != s->p->entries.v[plan_entry_of(s->p, e->to)].lane)
 		return 0;		/* they do: it is counted */

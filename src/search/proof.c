@@ -122,7 +122,7 @@ static double tile_contention(const struct maker *m, const struct entry_cost *co
 	for (int u = 0; u < p->device->nseus; u++) {
 		struct contention b = { .device = p->device, .unit = u };
 
-		if (p->device->seu[u].kind != SEU_VECTOR || p->device->seu[u].async || p->device->seu[u].beside >= 1)
+		if (p->device->seu[u].kind != SEU_VECTOR || p->device->seu[u].async || p->device->seu[u].contention >= 1)
 			continue;
 		for (int i = 0; i < p->entries.n; i++) {
 			const struct stask *t = &p->graph->tasks.v[p->entries.v[i].task];

@@ -335,8 +335,8 @@ static void explain_wait(struct scan *s, int i, double from, double to, double w
 		put(s, BLAME_ISSUE, NONE, NONE, weight * (to - from));
 		return;
 	}
-	if (held == CAUSE_TURN) {
-		put(s, BLAME_TURN, on, NONE, weight * (to - from));
+	if (held == CAUSE_ISSUE_ORDER) {
+		put(s, BLAME_ISSUE_ORDER, on, NONE, weight * (to - from));
 		return;
 	}
 	if (s->costs && deep < DEEPEST)

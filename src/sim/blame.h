@@ -19,7 +19,7 @@ enum blame {				/* ORDER blame_names */
 	BLAME_SHARED,			/* a unit that waits for its operands from shared memory */
 	BLAME_L2, BLAME_GLOBAL,		/* the EU's share of them at work */
 	BLAME_SLOT,			/* a value that is still read where another is to be written */
-	BLAME_TURN,			/* the issue of another lane's sTask */
+	BLAME_ISSUE_ORDER,			/* the issue of another lane's sTask */
 	BLAME_SYNC,			/* completion that is told, or handed over, later */
 	BLAME_POWER,			/* time at a lower clock than the device's */
 	BLAMES

@@ -133,7 +133,7 @@ double bounds_lag(const struct plan *p, const struct entry_cost *costs, const st
 	if (c->handoff_loop == p->graph->tasks.v[e->from].loop)
 		lag += c->handoff;
 	if (x->lane != y->lane)
-		lag += fmin(p->device->flag_latency, p->device->turn_latency);
+		lag += fmin(p->device->flag_latency, p->device->issue_order_latency);
 	return lag;
 }
 

@@ -319,7 +319,7 @@ static void note_held(struct engine *e, const struct lane_run *l, struct event *
 {
 	if (l->seen <= l->asked || (!l->last && l->held_by == NONE))
 		return;
-	ev->held = !l->last ? CAUSE_DRAIN : l->last->when == WAIT_ISSUED ? CAUSE_TURN : CAUSE_WAIT;
+	ev->held = !l->last ? CAUSE_DRAIN : l->last->when == WAIT_ISSUED ? CAUSE_ISSUE_ORDER : CAUSE_WAIT;
 	ev->held_task = (int16_t)(l->last ? l->last->on : l->held_by);
 	blame(e, ev, l->seen - l->asked, (enum cause)ev->held, ev->held_task);
 }
@@ -410,7 +410,7 @@ static void set_beside(struct engine *e, int64_t now)
 	for (int i = 0; i < e->npools; i++) {
 		struct pool *p = &e->pool[e->pools[i]];
 		const struct seu *s = &e->device->seu[e->pools[i]];
-		double pace = works ? s->beside : 1;
+		double pace = works ? s->contention : 1;
 
 		if (s->kind == SEU_VECTOR && pace != p->pace)
 			pool_set_pace(p, now, pace);

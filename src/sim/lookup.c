@@ -123,7 +123,7 @@ static void longest_cause(const struct event *e, int *cause, int *task, int64_t 
 
 	*cause = held ? e->held : e->cause;
 	*task = held ? e->held_task : e->cause_task;
-	*when = held || e->cause == CAUSE_WAIT || e->cause == CAUSE_TURN ? e->issue : e->start;
+	*when = held || e->cause == CAUSE_WAIT || e->cause == CAUSE_ISSUE_ORDER ? e->issue : e->start;
 }
 
 int lookup_cause(const struct lookup *l, int event)
@@ -140,7 +140,7 @@ int lookup_cause(const struct lookup *l, int event)
 	list = &l->of_task[task];
 	for (int i = position(l, list, event) - 1, n = 0; i >= 0 && n < NEAR; i--, n++) {
 		const struct event *c = &all[list->v[i]];
-		int64_t at = cause == CAUSE_TURN ? c->issue : c->end;
+		int64_t at = cause == CAUSE_ISSUE_ORDER ? c->issue : c->end;
 
 		if (list->v[i] == event || (at > when && cause != CAUSE_SEU && cause != CAUSE_MEMORY))
 			continue;

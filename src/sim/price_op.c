@@ -340,7 +340,7 @@ static struct spent reduce(const struct payer *x, const struct role_op *o)
 		return s;
 	s = sum(s, accesses(x, columns * x->warps, BANK_BYTES));
 	s = sum(s, gets(x, x->warps * columns / 4 * threads(x)));
-	return sum(s, cycles(2 * x->device->turn_latency));
+	return sum(s, cycles(2 * x->device->issue_order_latency));
 }
 
 /* synchronisation -------------------------------------------------------------- */
@@ -389,7 +389,7 @@ struct spent price_op(const struct payer *x, const struct role_op *o)
 	case DO_WARP_SYNC:
 		return cycles(d->warp_cost);
 	case DO_LANE_SYNC:
-		return cycles(d->turn_latency);
+		return cycles(d->issue_order_latency);
 	case DO_FENCE:
 		return cycles(d->fence_cost);
 	case DO_LOAD_THREADS:

@@ -446,7 +446,7 @@ static enum err_code play_phase(struct job *j, struct err *e)
 }
 
 /* Products are what is known best. */
-static double doubt_of(const struct timeline *t)
+static double uncertainty_of(const struct timeline *t)
 {
 	const struct vdevice *d = t->plan->device;
 	const struct phase_line *longest = timeline_longest(t);
@@ -454,8 +454,8 @@ static double doubt_of(const struct timeline *t)
 	for (int i = 0; i < d->nseus; i++)
 		if (d->seu[i].kind == SEU_MATRIX && longest->seu[i].share > PRODUCTS &&
 		    longest->memory_share <= MEMORY)
-			return d->doubt_products;
-	return d->doubt_other;
+			return d->uncertainty_products;
+	return d->uncertainty_other;
 }
 
 static bool memory_binds(const struct timeline *t)
@@ -488,7 +488,7 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 		t->nphases * p->device->launch_seconds, &t->watts);
 	t->joules = device_energy(p->device, &t->effort, t->clock_hz);
 	t->seconds = (double)t->cycles / t->clock_hz + t->nphases * p->device->launch_seconds;
-	t->doubt = doubt_of(t);
+	t->uncertainty = uncertainty_of(t);
 	t->cache = "cold L2";		/* no byte is there that no EU has fetched */
 	*clock = used[timeline_longest(t) - t->phases];
 	return OK;

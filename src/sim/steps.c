@@ -46,7 +46,7 @@ static void price_source(const struct eu_run *r, const struct wait *w, struct so
 	if (on == NONE)
 		return;
 	if (p->entries.v[me].lane != p->entries.v[on].lane)
-		s->delay = cycles_to_ticks(w->when == WAIT_ISSUED ? d->turn_latency :
+		s->delay = cycles_to_ticks(w->when == WAIT_ISSUED ? d->issue_order_latency :
 			d->flag_latency);
 	else if (!d->seu[p->entries.v[on].seu].async || w->when == WAIT_ISSUED)
 		return;

@@ -13,7 +13,7 @@
 enum cause {
 	CAUSE_NONE,			/* it started as soon as its lane came to it */
 	CAUSE_WAIT,			/* for the completion of `cause_task` */
-	CAUSE_TURN,			/* for the issue of `cause_task` */
+	CAUSE_ISSUE_ORDER,			/* for the issue of `cause_task` */
 	CAUSE_SEU,			/* its sEU was busy with `cause_task` */
 	CAUSE_MEMORY,			/* its EU's share of L2 or device memory was, likewise */
 	CAUSE_DRAIN,			/* its lane waited for `cause_task`, a product of its own, as
@@ -88,7 +88,7 @@ struct timeline {
 	bool measured;			/* by stamps: see run/trace.h for what they mean */
 	bool logical;			/* and there was no clock: a cycle is one stamp */
 	double clock_hz;		/* of the EU; 0: not known */
-	double doubt;			/* simulated: share of `seconds` that it is off, in nine of ten
+	double uncertainty;			/* simulated: share of `seconds` that it is off, in nine of ten
 					 * cases at most; 0: not known */
 	const char *cache;		/* what its reads find in L2: "cold L2"; NULL: not known */
 	double watts;			/* simulated: that the device draws at it; 0: not known */

@@ -30,7 +30,7 @@ function try(o)
     end
   end
   o = o or {}
-  o.gain, o.doubt, o.alarm = 0, 0.5, function(row) print("alarm", row.why, row.script == row.plan:script()) end
+  o.gain, o.uncertainty, o.alarm = 0, 0.5, function(row) print("alarm", row.why, row.script == row.plan:script()) end
   o.limit = o.limit or 0.5
   local r = measure(bound, device, candidates, o)
   table.sort(r.results, function(a, b) return a.predicted < b.predicted end)

@@ -192,7 +192,7 @@ static void make_device(struct fixture *f)
 		.named_barriers = 16, .max_cluster = 2, .cluster_eus = 132, .global_bytes = 1ll << 34,
 		.global_rate = 1.2e12, .global_latency = 700, .l2_bytes = 50 << 20,
 		.l2_rate = 256, .l2_latency = 280, .shared_rate = 128, .wait_cost = 30,
-		.flag_latency = 92, .turn_latency = 30, .handoff_latency = 61,
+		.flag_latency = 92, .issue_order_latency = 30, .handoff_latency = 61,
 		.handoff_rate = 64, .tile_overhead = 200 };
 	f->device.seu[SEU_TMA] = (struct seu){ .name = "tma", .kind = SEU_COPY, .async = true,
 		.issue = 10, .latency = 700 };

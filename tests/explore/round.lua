@@ -16,7 +16,7 @@ return {
     shared = {bytes = 232448, rate = 128},
   },
   sync = {
-    wait_cost = 4, tell_cost = 4, warp_cost = 0, fence_cost = 0, flag_latency = 20, turn_latency = 20,
+    wait_cost = 4, tell_cost = 4, warp_cost = 0, fence_cost = 0, flag_latency = 20, issue_order_latency = 20,
     handoff_latency = 20, handoff_rate = 128, launch_seconds = 2e-6, tile_overhead = 100,
   },
   seu = {

@@ -43,6 +43,10 @@ ok(not tostring(h200):find("limit%s+500 W"), "  on a device of its own")
 local other_plan = mr.plan(mr.examples.gemm{m=64, n=64, k=64}:graph{tile={m=64, n=64}}, other)
 like(other_plan:script(), 'mr.device%("h200", {%["power.limit"%]=500, %["seu.cuda.ops.sfu"%]=32}%)',
   "a script has the changes")
+local renamed = mr.device("h200", {["sync.turn_latency"]=7, ["doubt.order"]=0.5, ["seu.cuda.beside"]=0.25})
+is(renamed:number "sync.issue_order_latency", 7.0, "a deprecated name of a field is that field")
+is(renamed:number "uncertainty.order", renamed:number "doubt.order", "  to read, too")
+is(renamed:number "seu.cuda.contention", 0.25, "  of a unit")
 bad('mr.device("h200", {["power.limt"]=500})',
   "device 'h200' has no field 'power.limt'; did you mean 'power.limit'?")
 bad('mr.device("h200", {["power.limit"]=-1})', "'power.limit' is -1 W; it must be from 0 to 1e+06")

@@ -311,8 +311,8 @@ like(r, "\n[^\n]*offset: ", "  and tells why not")
 r = plan:try(function() end)
 ok(r.ok and r.gain == 0, "a try of nothing brings nothing")
 like(r, "^no difference\nII .* ms %(%+0%.0 %%%)", "  as text")
-local tied = r.before.tie and true or nil
-is(r.tie, tied, "  which is too near to call")
+local tied = r.before.noise and true or nil
+is(r.within_noise, tied, "  which is too near to call")
 like(r, tied and ": too near to call\n" or "%%%)\n", "  and said to be")
 
 plan:move("load_v", {at = 1})

@@ -26,7 +26,7 @@ tap.near(r.gain, 1 - r.seconds / r.before.seconds, 1e-15, "gain")
 ok(r.seconds <= overlap:simulate().seconds, "with the order alone free, it is as fast as the overlap by hand", r.seconds,
   overlap:simulate().seconds)
 is(r.ended, "done", "  to the end")
-is(r.tie, true, "too near to call, says the model")
+is(r.within_noise, true, "too near to call, says the model")
 is(r.diff.text, serial:diff(r.plan).text, "diff: from the plan to what is found")
 local left = 1
 for i, c in ipairs(r.changes) do

@@ -80,8 +80,8 @@ local function keys(order, object, want, what) is(table.concat(order[object], " 
 local plan = mr.load_plan "attention_pingpong"
 local tl = plan:simulate{events = 200}
 local got, order = parse(tl:json())
-keys(order, got, "format program device measured unit cycles seconds clock_hz full_clock_hz power energy doubt tie cache "
-  .. "overhead tflops ii res_mii rec_mii bound utilization played unpriced phases lanes events", "a timeline's fields")
+keys(order, got, "format program device measured unit cycles seconds clock_hz full_clock_hz power energy uncertainty "
+  .. "noise doubt tie cache overhead tflops ii res_mii rec_mii bound utilization played unpriced phases lanes events", "a timeline's fields")
 is(got.format, "millrace timeline 1", "  its format")
 same(got, tl, "format device", "  and what they say")
 is(got.device, "h200", "  its device")

@@ -128,7 +128,7 @@ ok(like_wide > 0.03 and like_narrow < like_wide - 0.05, "what is like another er
 local _, unsure = belief:error{traits = {ways = 9}}
 local _, sure = belief:error{traits = wide}
 ok(unsure > sure, "and what is like nothing is less sure", unsure, sure)
-near(new_belief(0):chance({predicted = 1}, 2), 1, 0, "a model without doubt is believed")
+near(new_belief(0):chance({predicted = 1}, 2), 1, 0, "a model without uncertainty is believed")
 near(new_belief(0):improvement({predicted = 1}, 2), math.log(2), 0, "  in its improvement, too")
 local few, many = belief:improvement({predicted = 0.95, traits = wide}, 1), belief:improvement({predicted = 1, traits = {ways = 9}}, 1)
 ok(many > few and few >= 0, "who is less sure may improve more, though predicted to be slower", few, many)
@@ -139,7 +139,7 @@ local most, worst = 0, 1
 for seed = 1, 20 do
   local candidates, times, best = space(300, 1.25, 0.03, seed * 100)
   local server = device(times, {noise = 0.003, seed = seed})
-  local r = measure(nil, nil, candidates, {server = server, doubt = 0.08})
+  local r = measure(nil, nil, candidates, {server = server, uncertainty = 0.08})
   most, worst = math.max(most, r.trials), math.min(worst, best / times[r.best.script])
   if r.ended ~= "sure" then ok(false, "ended: " .. r.ended) end
 end
@@ -147,19 +147,19 @@ ok(worst >= 0.99, ("of 300 plans, in 20 spaces, the best or one within 1 %% is f
 ok(most <= 40, ("with at most 40 trials: %d"):format(most))
 
 local candidates, times, best = space(300, 1.0, 0.005, 5)
-local r = measure(nil, nil, candidates, {server = device(times), doubt = 0.1})
+local r = measure(nil, nil, candidates, {server = device(times), uncertainty = 0.1})
 local few = r.trials
 ok(best / times[r.best.script] >= 0.99 and few <= 15, "a model that turns out to be good needs few trials", few)
 candidates, times, best = space(300, 1.4, 0.005, 5)
-r = measure(nil, nil, candidates, {server = device(times), doubt = 0.1})
+r = measure(nil, nil, candidates, {server = device(times), uncertainty = 0.1})
 ok(r.trials <= few + 8 and math.abs(r.bias - math.log(1.4)) < 0.1, "one with a bias hardly more: it is learned", r.trials, r.bias)
 
 -- Nothing but the first can win.
 r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 9e-3}},
-  {server = device{a = 1, b = 9}, doubt = 0.1})
+  {server = device{a = 1, b = 9}, uncertainty = 0.1})
 ok(r.ended == "sure" and scripts(r.results) == "a" and r.why:find "probability above 2 %%", "what cannot win is not measured", r.why)
 r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 1e-3, bound = 1e-3}},
-  {server = device({a = 1, b = 2}, {room = 1}), doubt = 0.1})
+  {server = device({a = 1, b = 2}, {room = 1}), uncertainty = 0.1})
 ok(scripts(r.results) == "a" and r.ended == "sure", "nor what its bound keeps from winning", scripts(r.results))
 
 ---- ties ------------------------------------------------------------------------------------------
@@ -169,10 +169,10 @@ for i = 1, 6 do
   candidates[i], times["t" .. i] = {script = "t" .. i, predicted = 1e-3}, 1
 end
 times.t4 = 0.998
-r = measure(nil, nil, candidates, {server = device(times, {noise = 0.003}), doubt = 0.1, gain = 0})
+r = measure(nil, nil, candidates, {server = device(times, {noise = 0.003}), uncertainty = 0.1, gain = 0})
 is(r.best.script, "t4", "of plans too near to call the last race tells")
 ok(r.best.final and r.best.final.ms, "and what it told is there")
-r = measure(nil, nil, candidates, {server = device(times), doubt = 0.1, final = false})
+r = measure(nil, nil, candidates, {server = device(times), uncertainty = 0.1, final = false})
 ok(not r.best.final, "it can be left out")
 
 ---- order ------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ local server, log = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {room = 2})
 local rows = {}
 candidates = {}
 for i, name in ipairs{"a", "b", "c", "d"} do candidates[i] = {script = name, predicted = 1e-3 + i * 1e-6} end
-r = measure(nil, nil, candidates, {server = server, final = false, gain = 0, doubt = 0.5, put = function(row)
+r = measure(nil, nil, candidates, {server = server, final = false, gain = 0, uncertainty = 0.5, put = function(row)
   rows[#rows + 1] = row
   log[#log + 1] = "put " .. row.script
 end})
@@ -194,19 +194,19 @@ local given = 0
 r = measure(nil, nil, function()
   given = given + 1
   return candidates[given]
-end, {server = device({a = 1, b = 1.01, c = 1.02, d = 1.03}), final = false, gain = 0, doubt = 0.5, trials = 2})
+end, {server = device({a = 1, b = 1.01, c = 1.02, d = 1.03}), final = false, gain = 0, uncertainty = 0.5, trials = 2})
 ok(r.ended == "trials" and r.trials == 2 and given == 5, "candidates may come from a function; trials are limited", given)
 
 -- What is under way when the best comes goes back, and is not measured.
 server, log = device({a = 1, b = 3, c = 3}, {room = 3})
 r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 3e-3}, {script = "c", predicted = 3e-3}},
-  {server = server, doubt = 0.1})
+  {server = server, uncertainty = 0.1})
 is(table.concat(log, ", "), "begin a, begin b, begin c, measure a, drop c, drop b", "what cannot win any more is dropped")
 is(r.ended, "sure", "and that is an end")
 
 local clock
 server, log, clock = device({a = 1, b = 1, c = 1, d = 1}, {late = 3})
-r = measure(nil, nil, candidates, {server = server, clock = clock, seconds = 0.15, doubt = 0.5, gain = 0, final = false})
+r = measure(nil, nil, candidates, {server = server, clock = clock, seconds = 0.15, uncertainty = 0.5, gain = 0, final = false})
 ok(r.ended == "seconds" and r.trials == 2, "the time is limited", r.ended, r.trials)
 ok(server.waits >= 3, "what is not ready is waited for")
 
@@ -215,7 +215,7 @@ ok(server.waits >= 3, "what is not ready is waited for")
 local function with(how, o)
   local alarms, done = {}, {}
   o = o or {}
-  o.server, o.doubt, o.gain, o.final = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {how = how, room = 2}), 0.5, 0, false
+  o.server, o.uncertainty, o.gain, o.final = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {how = how, room = 2}), 0.5, 0, false
   o.alarm = function(row) alarms[#alarms + 1] = row.script end
   o.put = function(row) done[#done + 1] = row.script .. " " .. row.status end
   local found = measure(nil, nil, candidates, o)
@@ -240,7 +240,7 @@ is(r.best.script, "a", "then the best of them is the best")
 local puts
 done, alarms, puts = {}, {}, {}
 r = measure(nil, nil, candidates, {server = device({a = 1, b = 1.01, c = 1.015, d = 2}, {wrong = function(item) return item.script == "a" end}),
-  doubt = 0.5, gain = 0, alarm = function(row) alarms[#alarms + 1] = row.script end,
+  uncertainty = 0.5, gain = 0, alarm = function(row) alarms[#alarms + 1] = row.script end,
   put = function(row) puts[#puts + 1] = row.script .. " " .. row.status end})
 ok(r.best.script == "b" and table.concat(alarms, " ") == "a", "a result that turns out wrong in the last race is out, and told",
   r.best.script, table.concat(alarms, " "))
@@ -249,7 +249,7 @@ is(puts[#puts], "a wrong", "  and its row is put once more")
 -- When nothing that is left is likely to win, the best may lead to others; what was given out is not measured again.
 local asked, fast = {}, {a = 1, b = 1.01, c = 1.02, d = 1.03, e = 0.9}
 done = {}
-r = measure(nil, nil, candidates, {server = device(fast), doubt = 0.5, gain = 0, final = false,
+r = measure(nil, nil, candidates, {server = device(fast), uncertainty = 0.5, gain = 0, final = false,
   put = function(row) done[#done + 1] = row.script end, more = function(best)
     asked[#asked + 1] = best.script
     return #asked == 1 and {{script = "e", predicted = 1e-3}, {script = "b", predicted = 1e-3}} or {}
@@ -268,7 +268,7 @@ end
 done = {}
 r = measure(nil, nil, kinds, {server = device(times, {how = function(item)
   return item.candidate.traits["tile k"] == 8 and not item.anyway and "skipped"
-end}), doubt = 0.1, final = false, put = function(row) done[#done + 1] = row.status end})
+end}), uncertainty = 0.1, final = false, put = function(row) done[#done + 1] = row.status end})
 done = table.concat(done, " ")
 ok(r.best.script == "k9" and done:find "ok" < #("skipped "):rep(6), "a kind of plans whose kernels do not count is left early", done)
 
@@ -281,12 +281,12 @@ ok(r.best == nil and r.ended == "done" and #r.results == 0, "of nothing neither"
 
 server, log = device({a = 1, b = 0.9, c = 1.02, d = 1.03}, {room = 1})
 local known = {a = {status = "ok", ms = 1}, c = {status = "ok", ms = 1.02}, d = {status = "ok", ms = 1.03}}
-r = measure(nil, nil, candidates, {server = server, final = false, doubt = 0.5, gain = 0,
+r = measure(nil, nil, candidates, {server = server, final = false, uncertainty = 0.5, gain = 0,
   known = function(c) return known[c.script] end})
 is(table.concat(log, ", "), "begin b, measure b", "what is known takes no time of the device")
 ok(r.best.script == "b" and r.trials == 1 and r.known == 3, "and counts", r.trials, r.known)
 near(r.best.score, 0.9, 1e-12, "new ones are raced against the best that is known")
-r = measure(nil, nil, candidates, {server = device{}, doubt = 0.5, gain = 0, known = function(c)
+r = measure(nil, nil, candidates, {server = device{}, uncertainty = 0.5, gain = 0, known = function(c)
   return {status = "ok", ms = ({a = 1, b = 2, c = 3, d = 4})[c.script]}
 end})
 ok(r.best.script == "a" and r.trials == 0 and #r.results == 4, "if all is known, nothing is measured")
@@ -295,7 +295,7 @@ ok(r.best.script == "a" and r.trials == 0 and #r.results == 4, "if all is known,
 
 local first, log1 = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {room = 1})
 local second, log2 = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {room = 1})
-r = measure(nil, nil, candidates, {server = {first, second}, doubt = 0.5, gain = 0, final = false})
+r = measure(nil, nil, candidates, {server = {first, second}, uncertainty = 0.5, gain = 0, final = false})
 ok(r.trials == 4 and #log1 > 1 and #log2 > 1 and #log1 + #log2 == 8, "two devices share the work")
 local q = new_queue{(device({x = 1}, {late = 2}))}
 q:put{id = 1, script = "x"}
@@ -307,7 +307,7 @@ is(q:take(), nil, "or nothing, if nothing is under way")
 ---- progress -------------------------------------------------------------------------------------
 
 local told = {}
-measure(nil, nil, candidates, {server = device({a = 1, b = 1.01, c = 1.02, d = 1.03}), doubt = 0.5, gain = 0, final = false,
+measure(nil, nil, candidates, {server = device({a = 1, b = 1.01, c = 1.02, d = 1.03}), uncertainty = 0.5, gain = 0, final = false,
   progress = function(p) told[#told + 1] = ("%d %s"):format(p.trials, p.best.script) end})
 is(table.concat(told, ", "), "1 a, 2 a, 3 a, 4 a", "progress is told after each row")
 

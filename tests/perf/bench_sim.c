@@ -42,7 +42,7 @@ static const struct given h200[] = {
 	{ "sync.wait_cost", 30, NULL }, { "sync.flag_latency", 92, NULL },
 	{ "sync.tell_cost", 12, NULL }, { "sync.warp_cost", 8, NULL },
 	{ "sync.fence_cost", 24, NULL },
-	{ "sync.turn_latency", 30, NULL }, { "sync.handoff_latency", 61, NULL },
+	{ "sync.issue_order_latency", 30, NULL }, { "sync.handoff_latency", 61, NULL },
 	{ "sync.handoff_rate", 64, NULL }, { "sync.launch_seconds", 2.5e-6, NULL },
 	{ "sync.tile_overhead", 200, NULL }, { "seu.tma.kind", 0, "copy" },
 	{ "seu.tma.async", 1, NULL }, { "seu.tma.issue", 30, NULL },

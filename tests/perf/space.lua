@@ -2,7 +2,7 @@
 --
 --   millrace tests/perf/space.lua list PROGRAM SIZE=... [tile.AXIS=EXTENT,...] [every=N]
 --   millrace tests/perf/space.lua measure PROGRAM ...
---   millrace tests/perf/space.lua curve PROGRAM ... [seeds=200] [parts=N] [doubt=X]
+--   millrace tests/perf/space.lua curve PROGRAM ... [seeds=200] [parts=N] [uncertainty=X]
 --   millrace tests/perf/space.lua save PROGRAM ...
 --
 -- The space: all plans of which kernels come that mr.search comes to with each of the tiles in turn, or one of EVERY N
@@ -39,7 +39,7 @@ end
 
 local what, program = arg[1], arg[2]
 if not program or not ({list = true, measure = true, curve = true, save = true})[what] then usage() end
-local sizes, tile, axes, set = {}, {}, {}, {every = 1, seeds = 200, parts = 0, doubt = 0}
+local sizes, tile, axes, set = {}, {}, {}, {every = 1, seeds = 200, parts = 0, uncertainty = 0}
 for i = 3, #arg do
   local key, value = arg[i]:match "^([%w_.]+)=(.+)$"
   local axis = key and key:match "^tile%.(.+)$"
@@ -56,7 +56,7 @@ for i = 3, #arg do
 end
 if what == "curve" or what == "save" then set.every = 1 end -- rows say which: elsewhere, equal times may sort otherwise
 local bound, device = mr.examples[program](sizes), mr.device "h200"
-local doubt <const> = set.doubt > 0 and set.doubt or math.max(device:number "doubt.products", device:number "doubt.other")
+local uncertainty <const> = set.uncertainty > 0 and set.uncertainty or math.max(device:number "uncertainty.products", device:number "uncertainty.other")
 
 -- the space ---------------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ end
 
 local function measured(rows)
   local order = {}
-  local r = measure(nil, nil, by_model(rows), {doubt = doubt, final = false, server = table_server,
+  local r = measure(nil, nil, by_model(rows), {uncertainty = uncertainty, final = false, server = table_server,
     put = function(row) order[#order + 1] = row.candidate end})
   return order, r
 end

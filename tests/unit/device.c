@@ -49,7 +49,7 @@ static const struct given sm[] = {
 	{ "sync.warp_cost", 8, NULL },
 	{ "sync.fence_cost", 24, NULL },
 	{ "sync.flag_latency", 92, NULL },
-	{ "sync.turn_latency", 30, NULL },
+	{ "sync.issue_order_latency", 30, NULL },
 	{ "sync.handoff_latency", 61, NULL },
 	{ "sync.handoff_rate", 64, NULL },
 	{ "sync.launch_seconds", 2e-6, NULL },

@@ -225,7 +225,7 @@ static void test_numbers(void)
 {
 	static const size_t number[] = { offsetof(struct vdevice, wait_cost),
 		offsetof(struct vdevice, tell_cost), offsetof(struct vdevice, warp_cost),
-		offsetof(struct vdevice, fence_cost), offsetof(struct vdevice, turn_latency),
+		offsetof(struct vdevice, fence_cost), offsetof(struct vdevice, issue_order_latency),
 		offsetof(struct vdevice, shared_rate), offsetof(struct vdevice, seu[2].chain),
 		offsetof(struct vdevice, seu[2].slots), offsetof(struct vdevice, seu[2].latency) };
 	struct price was, is;

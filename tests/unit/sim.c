@@ -525,7 +525,7 @@ static void test_beside(void)
 	struct bench b;
 
 	bench_init(&b);
-	b.device.seu[VECTOR].beside = 0.5;
+	b.device.seu[VECTOR].contention = 0.5;
 	ping_pong_program(&b, 1);
 	put(&b, "soft.0", "c0", 30, 0);
 	put(&b, "mma.1", "c1", 40, 0);
@@ -536,7 +536,7 @@ static void test_beside(void)
 		"c1 mma.1 0: 0 0 0 60\n", "slower beside a product");
 	bench_release(&b);
 	bench_init(&b);
-	b.device.seu[VECTOR].beside = 0.5;
+	b.device.seu[VECTOR].contention = 0.5;
 	ping_pong_program(&b, 1);
 	put(&b, "soft.0", "c0", 30, 0);
 	put(&b, "soft.1", "c1", 30, 0);

@@ -125,7 +125,7 @@ static const char *reason_text(const struct scene *s, struct reason r)
 
 	switch (r.cause) {
 	case CAUSE_WAIT: return arena_strf(s->a, "until %s is complete", on);
-	case CAUSE_TURN: return arena_strf(s->a, "for its turn after %s", on);
+	case CAUSE_ISSUE_ORDER: return arena_strf(s->a, "for its turn after %s", on);
 	case CAUSE_SEU: return arena_strf(s->a, "for its sEU, busy with %s", on);
 	case CAUSE_MEMORY: return arena_strf(s->a, "for memory, busy with %s", on);
 	case CAUSE_DRAIN: return arena_strf(s->a, "until its own %s is done", known ? on : "products");
