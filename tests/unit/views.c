@@ -24,10 +24,8 @@ static void model_open(struct model *m, struct mem *mem, struct history *h)
 {
 	struct err e;
 
-	*m = (struct model){ .mem = mem, .history = h, .go = -1, .title = "test",
-		.sel = { .event = NONE, .task = NONE } };
-	arena_init(&m->frame, mem);
-	arena_init(&m->arena, mem);
+	model_init(m, mem);
+	m->history = h;
 	must(state_of_history(m, h, true, &m->now, &e), &e);
 	m->base = m->now;
 }
@@ -40,15 +38,6 @@ static void model_again(struct model *m, struct history *h)
 	if (m->base != m->now)
 		state_free(m->now);
 	must(state_of_history(m, h, true, &m->now, &e), &e);
-}
-
-static void model_close(struct model *m)
-{
-	if (m->base != m->now)
-		state_free(m->base);
-	state_free(m->now);
-	arena_release(&m->frame);
-	arena_release(&m->arena);
 }
 
 struct scene {
@@ -83,7 +72,7 @@ static void scene_again(struct scene *s, const char *chunk)
 	const struct view_ops *ops = s->view.ops;
 
 	scene_look(s, NULL);
-	model_close(&s->m);
+	model_free(&s->m);
 	if (luaL_loadstring(s->L, chunk) || lua_pcall(s->L, 0, 1, 0)) {
 		printf("Bail out! %s\n", lua_tostring(s->L, -1));
 		exit(1);
@@ -94,8 +83,6 @@ static void scene_again(struct scene *s, const char *chunk)
 
 static void scene_look(struct scene *s, const struct view_ops *ops)
 {
-	if (s->view.ops && s->view.ops->close)
-		s->view.ops->close(&s->view);
 	free(s->view.own);
 	s->view = (struct view){ .ops = ops, .m = &s->m, .own = calloc(1, ops ? ops->size + 1 : 1) };
 	if (ops && ops->open)
@@ -106,7 +93,7 @@ static void scene_close(struct scene *s)
 {
 	scene_look(s, NULL);
 	free(s->view.own);
-	model_close(&s->m);
+	model_free(&s->m);
 	arena_release(&s->arena);
 	host_close(s->L);
 	is_int((long long)s->host.mem.used, 0, "all memory is given back");

@@ -81,7 +81,7 @@ static void draw_keys(struct explorer *x, struct cells *out)
 	int at = 0;
 
 	if (x->m.ask.text) {
-		if (!x->leaving)
+		if (!x->m.ask.one_key)
 			cells_text(out, 0, out->h - 1, out->w, "Enter that is it  Esc never mind", FAINT);
 		return;
 	}
@@ -135,7 +135,7 @@ static void draw_view(struct explorer *x, struct cells *out)
 		cells_text(&area, 0, 0, area.w, lacks, FAINT);
 	else
 		ops->draw(x->help ? &x->helper : x->view, &area);
-	cells_blit(out, 0, 1, &area);
+	cells_blit(out, 0, 1, area.w, area.h, &area, 0, 0);
 }
 
 static void draw(struct explorer *x)
@@ -160,9 +160,6 @@ static void leave(struct model *m, const char *answer)
 {
 	struct explorer *x = m->calls.arg;
 
-	x->leaving = false;
-	if (!answer)
-		return;
 	if (answer[0] == 'n')
 		model_discard(m);
 	x->done = true;
@@ -172,8 +169,6 @@ static void save_and_leave(struct model *m, const char *answer)
 {
 	struct explorer *x = m->calls.arg;
 
-	if (!answer || !answer[0])
-		return;
 	model_save(m, answer);
 	x->done = !m->wrong;
 }
@@ -184,21 +179,22 @@ static void ask_to_leave(struct explorer *x)
 		x->done = true;
 		return;
 	}
-	x->leaving = true;
 	model_ask(&x->m, "the plan is edited: y keep it so, n undo all, s save as a script, Esc stay ", "",
 		leave);
+	x->m.ask.one_key = true;
 }
 
 /* ---- keys ---- */
 
+/* The question has been answered, or called off if it was not `given`. An empty answer calls it off, too, unless it
+ * means something. */
 static void answered(struct model *m, bool given)
 {
-	void (*then)(struct model *m, const char *answer) = m->ask.then;
-	char answer[sizeof(m->ask.answer)];
+	struct question q = m->ask;
 
-	snprintf(answer, sizeof(answer), "%s", m->ask.answer);
 	m->ask.text = NULL;
-	then(m, given ? answer : NULL);
+	if (given && (q.answer[0] || q.may_be_empty))
+		q.then(m, q.answer);
 }
 
 /* One key that answers, at once. */
@@ -208,7 +204,6 @@ static void answer_leaving(struct explorer *x, int code)
 		snprintf(x->m.ask.answer, sizeof(x->m.ask.answer), "%c", code);
 		answered(&x->m, code != 27);
 	} else if (code == 's') {
-		x->leaving = false;
 		model_ask(&x->m, "save as: ", "plan.lua", save_and_leave);
 	}
 }
@@ -243,7 +238,7 @@ static void type_answer(struct explorer *x, int code)
 	struct question *q = &x->m.ask;
 	size_t n = strlen(q->answer);
 
-	if (x->leaving) {
+	if (x->m.ask.one_key) {
 		answer_leaving(x, code);
 	} else if (code == '\r' || code == 27) {
 		answered(&x->m, code == '\r');
@@ -293,34 +288,18 @@ static void find(struct explorer *x, int direction)
 
 static void find_first(struct model *m, const char *answer)
 {
-	if (!answer || !answer[0])
-		return;
 	snprintf(m->wanted, sizeof(m->wanted), "%s", answer);
 	find(m->calls.arg, 0);
 }
 
-static void do_save(struct model *m, const char *answer)
-{
-	if (answer && answer[0])
-		model_save(m, answer);
-}
-
 static void do_wait(struct model *m, const char *answer)
 {
-	if (answer && answer[0])
-		model_wait(m, answer, true);
+	model_wait(m, answer, true);
 }
 
 static void do_unwait(struct model *m, const char *answer)
 {
-	if (answer && answer[0])
-		model_wait(m, answer, false);
-}
-
-static void do_tile(struct model *m, const char *answer)
-{
-	if (answer && answer[0])
-		model_tile(m, answer);
+	model_wait(m, answer, false);
 }
 
 /* "m=128 n=64": the present tile. */
@@ -348,8 +327,6 @@ static void run_plan(struct explorer *x)
 /* Takes seconds, too. */
 static void do_improve(struct model *m, const char *answer)
 {
-	if (!answer)
-		return;
 	model_say(m, "searching: Ctrl-C ends it and keeps the best");
 	draw(m->calls.arg);
 	model_improve(m, answer);
@@ -357,9 +334,11 @@ static void do_improve(struct model *m, const char *answer)
 
 static void ask_improve(struct model *m)
 {
-	if (model_can_edit(m))
-		model_ask(m, "search, and leave as it is (sTasks, lanes, buffers, axes, grid): ",
-			m->sel.task == NONE ? "" : model_moved_name(m, m->sel.task), do_improve);
+	if (!model_can_edit(m))
+		return;
+	model_ask(m, "search, and leave as it is (sTasks, lanes, buffers, axes, grid): ",
+		m->sel.task == NONE ? "" : model_moved_name(m, m->sel.task), do_improve);
+	m->ask.may_be_empty = true;
 }
 
 /* Edits mean the same in every view that has them. */
@@ -368,7 +347,12 @@ static bool edit(struct explorer *x, enum action a)
 	struct model *m = &x->m;
 
 	switch ((int)a) {
-	case ACT_PICK: places_open(m); return true;
+	case ACT_PICK:
+		if (x->view->ops->picks)
+			places_open(m);
+		else
+			model_refuse(m, "sTasks are picked up in the plan or the timeline");
+		return true;
 	case ACT_EARLIER: model_shift(m, -1); return true;
 	case ACT_LATER: model_shift(m, 1); return true;
 	case ACT_MOVE_UP: model_reorder(m, -1); return true;
@@ -387,10 +371,10 @@ static bool edit(struct explorer *x, enum action a)
 		model_say(m, m->each_part ? "each part of a split sTask is moved alone" :
 			"all parts of a split sTask are moved likewise");
 		return true;
-	case ACT_SAVE: model_ask(m, "save as: ", "plan.lua", do_save); return true;
+	case ACT_SAVE: model_ask(m, "save as: ", "plan.lua", model_save); return true;
 	case ACT_WAIT_ADD: model_ask(m, "wait for which sTask? ", "", do_wait); return true;
 	case ACT_WAIT_DROP: model_ask(m, "no longer wait for which sTask? ", "", do_unwait); return true;
-	case ACT_TILE: model_ask(m, "tile: ", tile_text(m), do_tile); return true;
+	case ACT_TILE: model_ask(m, "tile: ", tile_text(m), model_tile); return true;
 	default: return false;
 	}
 }
@@ -485,16 +469,14 @@ static void take_key(struct explorer *x, const struct key *k)
 
 void explorer_open_views(struct explorer *x, int first)
 {
-	for (int i = 0; i < VIEW_COUNT; i++) {
-		x->views[i] = (struct view){ .ops = view_list[i], .m = &x->m };
-		x->views[i].own = arena_alloc(&x->m.arena, view_list[i]->size + 1);
-		if (view_list[i]->open)
-			view_list[i]->open(&x->views[i]);
+	for (int i = 0; i <= VIEW_COUNT; i++) {
+		struct view *v = i < VIEW_COUNT ? &x->views[i] : &x->helper;
+
+		*v = (struct view){ .ops = i < VIEW_COUNT ? view_list[i] : &view_help, .m = &x->m };
+		v->own = arena_alloc(&x->m.arena, v->ops->size + 1);
+		if (v->ops->open)
+			v->ops->open(v);
 	}
-	x->helper = (struct view){ .ops = &view_help, .m = &x->m };
-	x->helper.own = arena_alloc(&x->m.arena, view_help.size + 1);
-	if (view_help.open)
-		view_help.open(&x->helper);
 	x->view = &x->views[first];
 }
 
@@ -528,19 +510,6 @@ void explorer_close(struct explorer *x)
 {
 	term_close(x->term);
 	x->term = NULL;
-	for (int i = 0; i < VIEW_COUNT; i++)
-		if (x->views[i].ops && x->views[i].ops->close)
-			x->views[i].ops->close(&x->views[i]);
-	if (x->helper.ops && x->helper.ops->close)
-		x->helper.ops->close(&x->helper);
-	memset(x->views, 0, sizeof(x->views));
-	x->helper.ops = NULL;
 	places_close(&x->m);
-	if (x->m.base != x->m.now)
-		state_free(x->m.base);
-	state_free(x->m.now);
-	state_free(x->m.next);
-	x->m.base = x->m.now = x->m.next = NULL;
-	arena_release(&x->m.frame);
-	arena_release(&x->m.arena);
+	model_free(&x->m);
 }

@@ -10,7 +10,6 @@ struct explorer {
 	struct view views[VIEW_COUNT], helper;
 	struct view *view;		/* shown, unless the help is */
 	bool help;
-	bool leaving;			/* it is asked what becomes of the edits */
 	bool done;
 	bool cut_short;			/* by Ctrl-C, or as the terminal is gone */
 	struct lua_State *L;		/* that it was called from, and where in its stack the table */

@@ -60,18 +60,31 @@ static bool call_option(struct model *m, const char *name, const char *word)
 	return false;
 }
 
-static const char *script_of(struct model *m)
+/* The same, for an option that returns a text (in m->frame), and whether that means a change (changed may be NULL). */
+static const char *call_text(struct model *m, const char *name, const char *word, bool *changed)
 {
 	struct explorer *s = m->calls.arg;
-	const char *text = NULL;
+	const char *text;
 	int top = lua_gettop(s->L);
 
-	if (!call_option(m, "script", NULL))
+	if (!call_option(m, name, word))
 		return NULL;
 	enter(s->L);
 	text = arena_strdup(&m->frame, luaL_checkstring(s->L, -2));
+	if (changed)
+		*changed = lua_toboolean(s->L, -1);
 	lua_settop(s->L, top);
 	return text;
+}
+
+static const char *script_of(struct model *m)
+{
+	return call_text(m, "script", NULL, NULL);
+}
+
+static const char *improve(struct model *m, const char *pinned, bool *changed)
+{
+	return call_text(m, "improve", pinned, changed);
 }
 
 /* The timeline stays alive in the table of options. */
@@ -91,21 +104,6 @@ static const struct timeline *measure(struct model *m)
 	lua_settop(s->L, top);
 	enter(s->L);
 	return t;
-}
-
-static const char *improve(struct model *m, const char *pinned, bool *changed)
-{
-	struct explorer *s = m->calls.arg;
-	const char *text;
-	int top = lua_gettop(s->L);
-
-	if (!call_option(m, "improve", pinned))
-		return NULL;
-	enter(s->L);
-	text = arena_strdup(&m->frame, luaL_checkstring(s->L, -2));
-	*changed = lua_toboolean(s->L, -1);
-	lua_settop(s->L, top);
-	return text;
 }
 
 /* ---- opening ---- */
@@ -217,12 +215,9 @@ static int explore_l(lua_State *L)
 	s->L = L;
 	s->options = 1;
 	m = &s->m;
-	m->mem = &h->mem;
-	arena_init(&m->frame, &h->mem);
-	arena_init(&m->arena, &h->mem);
+	model_init(m, &h->mem);
 	m->interrupted = &h->interrupted;
 	m->stop = stop_of(h);
-	m->sel = (struct selection){ .event = NONE, .task = NONE };
 	m->calls = (struct model_calls){ s, script_of, measure, improve };
 	m->title = option_string(L, 1, "title");
 	hold_finalizers(L);

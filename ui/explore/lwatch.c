@@ -80,19 +80,27 @@ static void show_watched(struct screen *s, const struct watched *w)
 	arena_reset(&s->frame, mark);
 }
 
-/* screen:update{title=, phase=, facts={text, ...}, keys=, bound=, history={...}} -> has the user asked to stop? */
-static int screen_update_l(lua_State *L)
+/* Read what the table at 2 says, for the screen at 1. */
+static struct screen *begin_drawing(lua_State *L, struct watched *w)
 {
 	struct screen *s = check_screen(L);
-	struct watched w;
-	struct key k;
-	bool stop = false;
 
 	luaL_checktype(L, 2, LUA_TTABLE);
 	lua_settop(L, 2);
 	enter(L);
 	arena_release(&s->frame);
-	read_watched(L, s, &w);
+	read_watched(L, s, w);
+	return s;
+}
+
+/* screen:update{title=, phase=, facts={text, ...}, keys=, bound=, history={...}} -> has the user asked to stop? */
+static int screen_update_l(lua_State *L)
+{
+	struct watched w;
+	struct screen *s = begin_drawing(L, &w);
+	struct key k;
+	bool stop = false;
+
 	show_watched(s, &w);
 	while (!s->gone && (k = term_key(s->term, false)).code != KEY_CODE_NONE) {
 		stop |= k.code == 'q' || k.code == KEY_CODE_INTERRUPT || k.code == KEY_CODE_CLOSED;
@@ -115,15 +123,10 @@ static int screen_stop_l(lua_State *L)
 /* screen:finish{...} -> was Enter pressed? Waits for a key, and gives the terminal back. */
 static int screen_finish_l(lua_State *L)
 {
-	struct screen *s = check_screen(L);
 	struct watched w;
+	struct screen *s = begin_drawing(L, &w);
 	int code;
 
-	luaL_checktype(L, 2, LUA_TTABLE);
-	lua_settop(L, 2);
-	enter(L);
-	arena_release(&s->frame);
-	read_watched(L, s, &w);
 	do {
 		show_watched(s, &w);
 		code = term_key(s->term, true).code;

@@ -114,6 +114,38 @@ void state_of_graph(struct model *m, const struct graph *g, struct state **out)
 	s->graph = g;
 }
 
+/* ---- the model ---- */
+
+void model_init(struct model *m, struct mem *mem)
+{
+	*m = (struct model){ .mem = mem, .sel = { .event = NONE, .task = NONE }, .go = -1, .title = "" };
+	arena_init(&m->frame, mem);
+	arena_init(&m->arena, mem);
+}
+
+void model_free(struct model *m)
+{
+	if (m->base != m->now)
+		state_free(m->base);
+	state_free(m->now);
+	state_free(m->next);
+	for (int i = 0; i < m->kept.n; i++)
+		arena_release(m->kept.v[i]);
+	m->kept.n = m->kept.cap = 0;
+	m->base = m->now = m->next = NULL;
+	arena_release(&m->frame);
+	arena_release(&m->arena);
+}
+
+struct arena *model_arena(struct model *m)
+{
+	struct arena *a = ARENA_NEW(&m->arena, struct arena);
+
+	arena_init(a, m->mem);
+	VEC_PUSH(&m->arena, &m->kept, a);
+	return a;
+}
+
 /* ---- texts ---- */
 
 /* Why there is no kernel of the plan; NULL if there is one. */
@@ -127,63 +159,69 @@ static const char *no_kernel(const struct state *s)
 		NULL;
 }
 
-const char *state_kernel_text(struct model *m, struct state *s)
+/* Lower the plan of a state, phase by phase, and print each role program, or the source made of it. */
+static void put_kernels(struct model *m, struct state *s, bool source, struct buf *out)
 {
-	struct buf out;
 	struct err e;
 
-	if (no_kernel(s))
-		return no_kernel(s);
-	if (s->kernel)
-		return s->kernel;
-	buf_init(&out, &s->arena);
 	for (int i = 0; i < s->plan->graph->program->phases.n; i++) {
 		if (lower_plan(m->mem, s->plan, i, &s->held, &e)) {
-			buf_printf(&out, "%s\n", e.msg);
-			break;
+			buf_printf(out, "%s\n", e.msg);
+			return;
 		}
-		role_print(s->held->role, &out);
+		if (source) {
+			struct source text;
+
+			emit_cuda_sm90(s->held->role, &m->frame, &text);
+			buf_puts(out, text.text.text);
+		} else {
+			role_print(s->held->role, out);
+		}
 		kernel_free(s->held);
 		s->held = NULL;
 	}
-	s->kernel = out.text;
+}
+
+const char *state_kernel_text(struct model *m, struct state *s)
+{
+	struct buf out;
+
+	if (no_kernel(s))
+		return no_kernel(s);
+	if (!s->kernel) {
+		buf_init(&out, &s->arena);
+		put_kernels(m, s, false, &out);
+		s->kernel = out.text;
+	}
 	return s->kernel;
 }
 
 const char *model_source_text(struct model *m)
 {
-	const struct plan *p = m->now->plan;
 	struct buf out;
-	struct err e;
 
 	if (no_kernel(m->now))
 		return no_kernel(m->now);
 	buf_init(&out, &m->frame);
-	for (int i = 0; i < p->graph->program->phases.n; i++) {
-		struct source source;
-
-		if (lower_plan(m->mem, p, i, &m->now->held, &e)) {
-			buf_printf(&out, "%s\n", e.msg);
-			break;
-		}
-		emit_cuda_sm90(m->now->held->role, &m->frame, &source);
-		buf_puts(&out, source.text.text);
-		kernel_free(m->now->held);
-		m->now->held = NULL;
-	}
+	put_kernels(m, m->now, true, &out);
 	return out.text;
 }
 
 /* ---- what is said to the user ---- */
+
+static void set_message(struct model *m, bool wrong, const char *fmt, va_list ap)
+{
+	vsnprintf(m->message, sizeof(m->message), fmt, ap);
+	m->wrong = wrong;
+}
 
 void model_say(struct model *m, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(m->message, sizeof(m->message), fmt, ap);
+	set_message(m, false, fmt, ap);
 	va_end(ap);
-	m->wrong = false;
 }
 
 void model_refuse(struct model *m, const char *fmt, ...)
@@ -191,16 +229,14 @@ void model_refuse(struct model *m, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(m->message, sizeof(m->message), fmt, ap);
+	set_message(m, true, fmt, ap);
 	va_end(ap);
-	m->wrong = true;
 }
 
 void model_ask(struct model *m, const char *text, const char *answer,
 	void (*then)(struct model *m, const char *answer))
 {
-	m->ask.text = text;
-	m->ask.then = then;
+	m->ask = (struct question){ .text = text, .then = then };
 	snprintf(m->ask.answer, sizeof(m->ask.answer), "%s", answer);
 }
 

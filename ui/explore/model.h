@@ -54,7 +54,9 @@ struct selection {
 struct question {
 	const char *text;		/* "save as: "; NULL: nothing is asked */
 	char answer[256];
-	void (*then)(struct model *m, const char *answer);	/* NULL answer: called off */
+	void (*then)(struct model *m, const char *answer);	/* not called if the question is called off */
+	bool may_be_empty;		/* the answer "" means something */
+	bool one_key;			/* it is answered by one key, without Enter */
 };
 
 /* What only Lua can do, with the plan at hand; each leaves a message. */
@@ -77,6 +79,7 @@ struct model {
 	volatile int *interrupted;	/* ... the flag that it looks at: Ctrl-C */
 	struct arena arena;		/* of the model */
 	struct arena frame;		/* for one drawing, or one key */
+	VEC(struct arena *) kept;	/* see model_arena */
 	unsigned flags;			/* enum draw_flags of the terminal */
 	const char *title;		/* "flash_attention on h200" */
 	struct history *history;	/* borrowed; NULL: nothing can be edited */
@@ -98,6 +101,13 @@ struct model {
 	int go;				/* enum view_id that a view asks to be shown; -1 */
 	struct model_calls calls;
 };
+
+/* The model is zero but for what the caller sets afterwards. */
+void model_init(struct model *m, struct mem *mem);
+/* Give back all memory, also that of states and of model_arena; idempotent. */
+void model_free(struct model *m);
+/* An arena that model_free releases; its owner may release it earlier and fill it again. */
+struct arena *model_arena(struct model *m);
 
 /* ---- states ---- */
 

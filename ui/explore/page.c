@@ -3,17 +3,13 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "explore/parts.h"
+
 enum { COLUMNS_MAX = 600, SIDE_STEP = 8 };
 
-void page_init(struct page *p, struct mem *mem)
+void page_init(struct page *p, struct model *m)
 {
-	*p = (struct page){ 0 };
-	arena_init(&p->arena, mem);
-}
-
-void page_free(struct page *p)
-{
-	arena_release(&p->arena);
+	*p = (struct page){ .arena = model_arena(m) };
 }
 
 uint64_t key_mix(uint64_t key, uint64_t x)
@@ -30,9 +26,30 @@ uint64_t key_of_state(const struct state *s)
 	return key_mix(key, (uintptr_t)s->tl);
 }
 
-bool page_is_of(const struct page *p, uint64_t key, int width, unsigned flags)
+struct pen frame_pen(struct model *m, int width)
 {
-	return p->made && p->key == key && p->width == width && p->flags == flags;
+	struct draw_options o = { .width = width, .flags = m->flags & DRAW_COLOUR };
+	struct buf *out = ARENA_NEW(&m->frame, struct buf);
+
+	buf_init(out, &m->frame);
+	return pen_new(&o, out);
+}
+
+void pen_show(const struct pen *pen, struct cells *out, int x, int y)
+{
+	cells_scan(out, x, y, pen->width, out->h - y, pen->out->len ? pen->out->text : "");
+}
+
+bool page_begin(struct page *p, struct model *m, uint64_t key, int width, struct pen *pen)
+{
+	if (p->made && p->key == key && p->width == width && p->flags == m->flags)
+		return false;
+	p->made = false;
+	p->key = key;
+	p->width = width;
+	p->flags = m->flags;
+	*pen = frame_pen(m, width);
+	return true;
 }
 
 static bool is_name_char(const struct cell *c)
@@ -66,30 +83,26 @@ static void find_names(struct page *p, const struct graph *g)
 			read_cells(&p->cells, x, y, n, name);
 			task = graph_find_task(g, name);
 			if (task != NONE)
-				VEC_PUSH(&p->arena, &p->names, ((struct page_name){ x, y, n, task }));
+				VEC_PUSH(p->arena, &p->names, ((struct page_name){ x, y, n, task }));
 		}
 	}
 }
 
-void page_set(struct page *p, uint64_t key, int width, unsigned flags, const char *text,
-	const struct graph *g)
+void page_end(struct page *p, const struct pen *pen, const struct graph *g)
 {
+	const char *text = pen->out->len ? pen->out->text : "";
 	int w, h;
 
-	p->made = false;
 	p->cells = (struct cells){ 0 };
 	memset(&p->names, 0, sizeof(p->names));
-	arena_release(&p->arena);
+	arena_release(p->arena);
 	cells_measure(text, &w, &h);
 	w = w < COLUMNS_MAX ? w : COLUMNS_MAX;
-	cells_init(&p->cells, &p->arena, w, h);
+	cells_init(&p->cells, p->arena, w, h);
 	cells_scan(&p->cells, 0, 0, w, h, text);
 	if (g)
 		find_names(p, g);
 	p->made = true;
-	p->key = key;
-	p->width = width;
-	p->flags = flags;
 	page_go(p, p->cursor);
 }
 
@@ -136,10 +149,7 @@ void page_draw(struct page *p, struct cells *out, int x, int y, int w, int h, in
 	if (!p->still)
 		page_go(p, p->cursor);
 	p->top = (int)max_i64(0, min_i64(p->top, p->cells.h - h));
-	for (int i = 0; i < h && p->top + i < p->cells.h; i++)
-		for (int k = 0; k + edge < w && p->left + k < p->cells.w; k++)
-			*cells_at(out, x + edge + k, y + i) =
-				*cells_at(&p->cells, p->left + k, p->top + i);
+	cells_blit(out, x + edge, y, w - edge, h, &p->cells, p->left, p->top);
 	page_mark(p, out, x, y, w, h, task);
 	if (edge && h > 0 && p->cells.h && !p->still)
 		cells_put(out, x, y + p->cursor - p->top, "▸", BOLD);

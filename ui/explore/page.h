@@ -7,7 +7,7 @@
 #ifndef UI_EXPLORE_PAGE_H
 #define UI_EXPLORE_PAGE_H
 
-#include "draw/cells.h"
+#include "draw/pen.h"
 #include "explore/actions.h"
 #include "explore/model.h"
 
@@ -17,7 +17,7 @@ struct page_name {
 };
 
 struct page {
-	struct arena arena;		/* of what follows */
+	struct arena *arena;		/* of what follows */
 	bool made;
 	uint64_t key;			/* of what it was made for */
 	int width;
@@ -30,17 +30,18 @@ struct page {
 	int room;			/* lines that were in sight last */
 };
 
-void page_init(struct page *p, struct mem *mem);
-void page_free(struct page *p);
+void page_init(struct page *p, struct model *m);
 /* What a page is of, as a number: mix in all that its text follows from. A state is known by
  * its address and its statements, as an address alone may be used again. */
 uint64_t key_mix(uint64_t key, uint64_t x);
 uint64_t key_of_state(const struct state *s);
-bool page_is_of(const struct page *p, uint64_t key, int width, unsigned flags);
-/* Make it: a text, with its codes, in which names of the graph's sTasks are looked for; g may
- * be NULL. */
-void page_set(struct page *p, uint64_t key, int width, unsigned flags, const char *text,
-	const struct graph *g);
+/* A pen that writes into a new buffer in m->frame, with the colours of the terminal; and its text onto a grid. */
+struct pen frame_pen(struct model *m, int width);
+void pen_show(const struct pen *pen, struct cells *out, int x, int y);
+/* False if the page is of this key and width already. Else the caller writes its text with the pen, and page_end
+ * makes the page of it; names of the graph's sTasks are looked for, unless g is NULL. */
+bool page_begin(struct page *p, struct model *m, uint64_t key, int width, struct pen *pen);
+void page_end(struct page *p, const struct pen *pen, const struct graph *g);
 /* Into a part of the grid, with the cursor in its line, names of the sTask (or NONE) reversed.
  * page_mark reverses those of another one there. */
 void page_draw(struct page *p, struct cells *out, int x, int y, int w, int h, int task);

@@ -4,8 +4,10 @@
 
 #include "explore/model.h"
 
-/* Put src onto dst, its upper left corner at x, y. */
-void cells_blit(struct cells *dst, int x, int y, const struct cells *src);
+/* Copy w by h cells from (src_x, src_y) of a grid to (x, y) of another, as far as both have them. */
+void cells_blit(struct cells *dst, int x, int y, int w, int h, const struct cells *src, int src_x, int src_y);
+/* A line across the grid: upright in column `at`, or in row `at`. */
+void draw_separator(struct cells *out, bool upright, int at);
 /* "attention.lua:12", "explorer", or "" of no place; in `a`. Folders differ from machine to machine. */
 const char *loc_text(struct arena *a, struct srcloc loc);
 /* What is known of the selected event and sTask, from row y on to the end of the grid. */

@@ -36,8 +36,14 @@ struct view_ops {
 	 * or with 0 from the cursor itself. False: there is none. NULL: sTasks by name, as the
 	 * model finds them. */
 	bool (*find)(struct view *v, const char *text, int direction);
-	void (*close)(struct view *v);	/* may be NULL */
+	bool picks;			/* sTasks can be picked up here, where GROUP_EDIT is */
 };
+
+/* -1 or 1 if the wheel was turned up or down, else 0. */
+static inline int wheel_step(const struct key *k)
+{
+	return (k->code == KEY_CODE_WHEEL_DOWN) - (k->code == KEY_CODE_WHEEL_UP);
+}
 
 #define VIEWS(X) \
 	X(timeline) X(plan) X(graph) X(kernel) X(grid) X(step) X(compare) X(problems)

@@ -479,17 +479,12 @@ static void put_diff(const struct pair *p, struct pen *pen)
 static void make_page(struct view *v, const struct pair *p, int w)
 {
 	struct own *own = v->own;
-	unsigned flags = v->m->flags & DRAW_COLOUR;
 	uint64_t key = key_mix(key_mix(key_of_state(v->m->now), key_of_state(v->m->base)),
 		(uintptr_t)p->tl[1] + (uintptr_t)v->m->sel.phase);
-	struct draw_options o = { .width = w, .flags = flags };
-	struct buf b;
 	struct pen pen;
 
-	if (page_is_of(&own->page, key, w, flags))
+	if (!page_begin(&own->page, v->m, key, w, &pen))
 		return;
-	buf_init(&b, &v->m->frame);
-	pen = pen_new(&o, &b);
 	put_numbers(p, v->m->sel.phase, &pen);
 	if (!p->measured)
 		put_diff(p, &pen);
@@ -499,7 +494,7 @@ static void make_page(struct view *v, const struct pair *p, int w)
 	}
 	if (p->measured)
 		put_diff(p, &pen);
-	page_set(&own->page, key, w, flags, b.text, NULL);
+	page_end(&own->page, &pen, NULL);
 }
 
 /* ---- the charts ----------------------------------------------------------------- */
@@ -573,13 +568,11 @@ static void draw(struct view *v, struct cells *out)
 	cells_text(&all, 0, 0, w, headline(a, &p), BOLD);
 	for (int i = 0; i < 2 && charts[i].h; i++) {
 		cells_text(&all, 0, y, w, chart_title(a, &p, i), BOLD);
-		cells_blit(&all, 0, y + 1, &charts[i]);
+		cells_blit(&all, 0, y + 1, w, charts[i].h, &charts[i], 0, 0);
 		y += charts[i].h + 2;
 	}
-	cells_blit(&all, 0, y - 1, &own->page.cells);
-	for (int r = 0; r < out->h && own->top + r < all.h; r++)
-		for (int k = 0; k < out->w; k++)
-			*cells_at(out, k, r) = *cells_at(&all, k, own->top + r);
+	cells_blit(&all, 0, y - 1, w, own->page.cells.h, &own->page.cells, 0, 0);
+	cells_blit(out, 0, 0, out->w, out->h, &all, 0, own->top);
 }
 
 /* ---- keys ----------------------------------------------------------------------- */
@@ -629,8 +622,8 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	int64_t span = own->to - own->from;
 	int64_t ii = l && l->ii >= 1 && l->ii < (double)CYCLES_MAX ? (int64_t)l->ii : span;
 
-	if (k->code == KEY_CODE_WHEEL_UP || k->code == KEY_CODE_WHEEL_DOWN) {
-		scroll(own, k->code == KEY_CODE_WHEEL_UP ? -3 : 3);
+	if (wheel_step(k)) {
+		scroll(own, 3 * wheel_step(k));
 		return true;
 	}
 	switch ((int)a) {
@@ -648,7 +641,6 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	case ACT_ZOOM_OUT: zoom(own, 2, 1); return true;
 	case ACT_ZOOM_ALL: zoom_all(v); return true;
 	case ACT_ZOOM_LOOP: own->from = own->to = 0; return true;
-	case ACT_PICK: model_refuse(v->m, "sTasks are picked up in the plan or the timeline"); return true;
 	case ACT_MEASURED:
 		if (!v->m->measured)
 			model_refuse(v->m, "there is no measured timeline: run the plan on the device");
@@ -674,15 +666,10 @@ static bool find(struct view *v, const char *text, int direction)
 
 static void open_view(struct view *v)
 {
-	page_init(&((struct own *)v->own)->page, v->m->mem);
-}
-
-static void close_view(struct view *v)
-{
-	page_free(&((struct own *)v->own)->page);
+	page_init(&((struct own *)v->own)->page, v->m);
 }
 
 const struct view_ops view_compare = {
 	.name = "compare", .groups = GROUP_SPAN | GROUP_EDIT, .size = sizeof(struct own), .lacks = lacks,
-	.open = open_view, .draw = draw, .act = act, .find = find, .close = close_view,
+	.open = open_view, .draw = draw, .act = act, .find = find,
 };

@@ -142,16 +142,12 @@ static void put_edges(const struct model *m, int task, struct pen *pen)
 static void make_page(struct view *v, int w)
 {
 	struct own *own = v->own;
-	unsigned flags = v->m->flags & DRAW_COLOUR;
-	struct draw_options o = { .width = w, .flags = flags };
-	uint64_t key = key_of_state(v->m->now);
-	struct buf b;
+	struct pen pen;
 
-	if (page_is_of(&own->page, key, w, flags))
+	if (!page_begin(&own->page, v->m, key_of_state(v->m->now), w, &pen))
 		return;
-	buf_init(&b, &v->m->frame);
-	draw_graph_layers(v->m->now->graph, &o, &b);
-	page_set(&own->page, key, w, flags, b.len ? b.text : "", v->m->now->graph);
+	draw_graph_layers(v->m->now->graph, &(struct draw_options){ .width = w, .flags = pen.flags }, pen.out);
+	page_end(&own->page, &pen, v->m->now->graph);
 	own->follow = true;
 }
 
@@ -178,28 +174,18 @@ static void follow(struct own *own, int task, int w)
 		own->page.left = (int)max_i64(0, box->x - w / 2);
 }
 
-static void scan_pen(struct pen *pen, struct cells *out, int x, int y)
-{
-	cells_scan(out, x, y, pen->width, out->h - y, pen->out->text ? pen->out->text : "");
-}
-
 /* Facts and dependences below each other, or beside each other. */
 static void draw_details(struct view *v, struct cells *out, int x, int y, int w, bool beside)
 {
-	struct draw_options o = { .width = beside ? w / 2 - 1 : w, .flags = v->m->flags & DRAW_COLOUR };
-	struct buf facts, edges;
-	struct pen pen;
+	struct pen pen = frame_pen(v->m, beside ? w / 2 - 1 : w);
 
-	buf_init(&facts, &v->m->frame);
-	buf_init(&edges, &v->m->frame);
-	pen = pen_new(&o, &facts);
 	put_facts(v->m, v->m->sel.task, &pen);
 	if (beside) {
-		scan_pen(&pen, out, x, y);
-		pen = pen_new(&o, &edges);
+		pen_show(&pen, out, x, y);
+		pen = frame_pen(v->m, w / 2 - 1);
 	}
 	put_edges(v->m, v->m->sel.task, &pen);
-	scan_pen(&pen, out, beside ? x + w / 2 + 1 : x, y);
+	pen_show(&pen, out, beside ? x + w / 2 + 1 : x, y);
 }
 
 static void draw(struct view *v, struct cells *out)
@@ -214,10 +200,8 @@ static void draw(struct view *v, struct cells *out)
 	own->page.room = h;
 	follow(own, v->m->sel.task, w);
 	page_draw(&own->page, out, 0, 0, w, h, v->m->sel.task);
-	for (int r = 0; r < out->h && side; r++)
-		cells_put(out, w, r, "│", FAINT);
-	if (below)
-		cells_fill(out, 0, h, out->w, "─", FAINT);
+	if (side || below)
+		draw_separator(out, side, side ? w : h);
 	if (side && selected)
 		draw_details(v, out, w + 2, 0, SIDE, false);
 	else if (side)
@@ -289,8 +273,8 @@ static bool act(struct view *v, enum action a, const struct key *k)
 		click(v, k);
 		return true;
 	}
-	if (k->code == KEY_CODE_WHEEL_UP || k->code == KEY_CODE_WHEEL_DOWN)
-		return page_act(&own->page, k->code == KEY_CODE_WHEEL_UP ? ACT_PAGE_UP : ACT_PAGE_DOWN);
+	if (wheel_step(k))
+		return page_act(&own->page, wheel_step(k) < 0 ? ACT_PAGE_UP : ACT_PAGE_DOWN);
 	switch ((int)a) {
 	case ACT_UP: move(v, 0, -1); return true;
 	case ACT_DOWN: move(v, 0, 1); return true;
@@ -302,7 +286,6 @@ static bool act(struct view *v, enum action a, const struct key *k)
 		else
 			v->m->go = VIEW_plan;
 		return true;
-	case ACT_PICK: model_refuse(v->m, "sTasks are picked up in the plan or the timeline"); return true;
 	}
 	return page_act(&own->page, a);
 }
@@ -316,16 +299,11 @@ static void open_view(struct view *v)
 {
 	struct own *own = v->own;
 
-	page_init(&own->page, v->m->mem);
+	page_init(&own->page, v->m);
 	own->follow = true;
-}
-
-static void close_view(struct view *v)
-{
-	page_free(&((struct own *)v->own)->page);
 }
 
 const struct view_ops view_graph = {
 	.name = "graph", .groups = GROUP_EDIT | GROUP_ITEM, .size = sizeof(struct own), .lacks = lacks,
-	.open = open_view, .draw = draw, .act = act, .changed = changed, .close = close_view,
+	.open = open_view, .draw = draw, .act = act, .changed = changed,
 };

@@ -6,6 +6,7 @@
 #include "draw/pen.h"
 #include "draw/units.h"
 #include "explore/page.h"
+#include "explore/parts.h"
 #include "explore/view.h"
 #include "plan/cluster.h"
 #include "plan/deal.h"
@@ -15,7 +16,7 @@ enum { TILES_MAX = 1 << 22, SIDE = 44, SIDE_MIN = 110, BELOW = 9, BELOW_MIN = 18
 	LISTED = 24 };
 
 struct own {
-	struct arena arena;		/* of what follows from the plan */
+	struct arena *arena;		/* of what follows from the plan */
 	bool made;
 	uint64_t key;
 	int phase;			/* of the program */
@@ -60,8 +61,8 @@ static void index_tiles(struct own *own)
 {
 	int64_t total = own->grid->total;
 
-	own->eu = ARENA_ARRAY(&own->arena, total, int32_t);
-	own->nth = ARENA_ARRAY(&own->arena, total, int32_t);
+	own->eu = ARENA_ARRAY(own->arena, total, int32_t);
+	own->nth = ARENA_ARRAY(own->arena, total, int32_t);
 	for (int64_t t = 0; t < total; t++)
 		own->eu[t] = own->nth[t] = NONE;
 	for (int u = 0; u < own->deal.eus; u++) {
@@ -90,15 +91,15 @@ static void make(struct view *v)
 	if (own->made && own->key == key)
 		return;
 	own->made = false;
-	arena_release(&own->arena);
+	arena_release(own->arena);
 	own->phase = phase;
 	own->grid = &p->graph->grids[phase];
 	own->waves = own->last = 0;
 	own->work = 1;
-	plan_deal(&own->arena, p, phase, &own->deal);
+	plan_deal(own->arena, p, phase, &own->deal);
 	own->cluster = plan_cluster(p, phase);
 	index_tiles(own);
-	own->nclasses = deal_classes(&own->arena, p, phase, &own->deal, &own->classes);
+	own->nclasses = deal_classes(own->arena, p, phase, &own->deal, &own->classes);
 	for (int i = 0; i < own->nclasses; i++)
 		own->work = max_i64(own->work, own->classes[i].work);
 	own->at = max_i64(0, min_i64(own->at, own->grid->total - 1));
@@ -452,22 +453,17 @@ static void put_words(const struct view *v, struct pen *pen)
 static int draw_head(struct view *v, struct cells *out, int w)
 {
 	const struct own *own = v->own;
-	struct draw_options o = { .width = w, .flags = v->m->flags & DRAW_COLOUR };
-	const struct plan *p = v->m->now->plan;
-	struct pen pen;
-	struct buf b;
+	struct pen pen = frame_pen(v->m, w);
 	int cols, rows;
 
 	if (out->h < 6)
 		return 0;
-	buf_init(&b, &v->m->frame);
-	pen = pen_new(&o, &b);
 	pen_name(&pen, arena_strf(pen.arena, "%s tile%s", unit_count(own->grid->total).s,
 		own->grid->total == 1 ? "" : "s"), arena_strf(pen.arena, "on %d of %d EUs, in %d wave%s, %s",
-		own->deal.eus, p->device->eus, own->waves, own->waves == 1 ? "" : "s", order_text(v)));
+		own->deal.eus, v->m->now->plan->device->eus, own->waves, own->waves == 1 ? "" : "s", order_text(v)));
 	pen_wrap(&pen, "", 2, tail_text(v));
-	cells_measure(b.text, &cols, &rows);
-	cells_scan(out, 0, 0, w, out->h, b.text);
+	cells_measure(pen.out->text, &cols, &rows);
+	pen_show(&pen, out, 0, 0);
 	return rows + 1;
 }
 
@@ -476,9 +472,7 @@ static void draw(struct view *v, struct cells *out)
 	struct own *own = v->own;
 	bool side = out->w >= SIDE_MIN, below = !side && out->h >= BELOW_MIN;
 	int w = side ? out->w - SIDE - 2 : out->w, y, h;
-	struct draw_options o = { .width = side ? SIDE : out->w, .flags = v->m->flags & DRAW_COLOUR };
 	struct pen pen;
-	struct buf b;
 
 	make(v);
 	y = draw_head(v, out, w);
@@ -489,14 +483,10 @@ static void draw(struct view *v, struct cells *out)
 		draw_map(v, out, y, w, h);
 	if (!side && !below)
 		return;
-	buf_init(&b, &v->m->frame);
-	pen = pen_new(&o, &b);
+	pen = frame_pen(v->m, side ? SIDE : out->w);
 	put_words(v, &pen);
-	for (int r = 0; r < out->h && side; r++)
-		cells_put(out, w, r, "│", FAINT);
-	if (below)
-		cells_fill(out, 0, out->h - BELOW, out->w, "─", FAINT);
-	cells_scan(out, side ? w + 2 : 0, side ? 0 : out->h - BELOW + 1, o.width, out->h, b.text);
+	draw_separator(out, side, side ? w : out->h - BELOW);
+	pen_show(&pen, out, side ? w + 2 : 0, side ? 0 : out->h - BELOW + 1);
 }
 
 /* ---- keys ----------------------------------------------------------------------- */
@@ -571,15 +561,10 @@ static bool act(struct view *v, enum action a, const struct key *k)
 
 static void open_view(struct view *v)
 {
-	arena_init(&((struct own *)v->own)->arena, v->m->mem);
-}
-
-static void close_view(struct view *v)
-{
-	arena_release(&((struct own *)v->own)->arena);
+	((struct own *)v->own)->arena = model_arena(v->m);
 }
 
 const struct view_ops view_grid = {
 	.name = "grid", .groups = GROUP_SIDES, .size = sizeof(struct own), .lacks = lacks,
-	.open = open_view, .draw = draw, .act = act, .close = close_view,
+	.open = open_view, .draw = draw, .act = act,
 };

@@ -82,18 +82,14 @@ static bool is_left(enum action_group g)
 /* All in one column; or one of two: left or right. */
 static const char *column(struct view *v, int w, bool left, bool right)
 {
-	struct draw_options o = { .width = w, .flags = v->m->flags & DRAW_COLOUR };
-	struct pen pen;
-	struct buf b;
+	struct pen pen = frame_pen(v->m, w);
 
-	buf_init(&b, &v->m->frame);
-	pen = pen_new(&o, &b);
 	for (int i = 0; i < LEN(groups); i++)
 		if (is_left(groups[i]) ? left : right)
 			put_group(&pen, groups[i]);
 	if (left)
 		put_concepts(&pen);
-	return b.text;
+	return pen.out->text;
 }
 
 /* The next line of a text; false at its end. */
@@ -137,10 +133,12 @@ static void draw(struct view *v, struct cells *out)
 {
 	struct own *own = v->own;
 	int w = out->w - 1;
+	struct pen pen;
 
-	if (!page_is_of(&own->page, 1, w, v->m->flags))
-		page_set(&own->page, 1, w, v->m->flags, w >= WIDE ? two_columns(v, w) : column(v,
-			(int)min_i64(w, SINGLE_MAX), true, true), NULL);
+	if (page_begin(&own->page, v->m, 1, w, &pen)) {
+		buf_puts(pen.out, w >= WIDE ? two_columns(v, w) : column(v, (int)min_i64(w, SINGLE_MAX), true, true));
+		page_end(&own->page, &pen, NULL);
+	}
 	page_draw(&own->page, out, 0, 0, out->w, out->h, NONE);
 }
 
@@ -148,8 +146,8 @@ static bool act(struct view *v, enum action a, const struct key *k)
 {
 	struct page *p = &((struct own *)v->own)->page;
 
-	if (k->code == KEY_CODE_WHEEL_UP || k->code == KEY_CODE_WHEEL_DOWN) {
-		page_go(p, p->top + (k->code == KEY_CODE_WHEEL_UP ? -3 : 3));
+	if (wheel_step(k)) {
+		page_go(p, p->top + 3 * wheel_step(k));
 		return true;
 	}
 	return page_act(p, a);
@@ -164,16 +162,11 @@ static void open_view(struct view *v)
 {
 	struct own *own = v->own;
 
-	page_init(&own->page, v->m->mem);
+	page_init(&own->page, v->m);
 	own->page.still = true;
-}
-
-static void close_view(struct view *v)
-{
-	page_free(&((struct own *)v->own)->page);
 }
 
 const struct view_ops view_help = {
 	.name = "help", .groups = 0, .size = sizeof(struct own), .open = open_view, .draw = draw,
-	.act = act, .find = find, .close = close_view,
+	.act = act, .find = find,
 };

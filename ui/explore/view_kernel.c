@@ -7,6 +7,7 @@
 #include "draw/pen.h"
 #include "draw/units.h"
 #include "explore/page.h"
+#include "explore/parts.h"
 #include "explore/view.h"
 
 enum { LIST = 25, LIST_MIN = 96, HEAD_MIN = 8, TAB = 2, SHARED_MAX = 2 };
@@ -44,28 +45,23 @@ static struct side *shown(struct view *v)
 /* ---- the text ------------------------------------------------------------------- */
 
 /* Blanks in place of tabs, and bold for the lines that begin a lane. */
-static const char *prepared(struct model *m, const char *text)
+static void put_text(struct pen *pen, const char *text)
 {
-	unsigned flags = m->flags & DRAW_COLOUR;
-	struct buf b;
-
-	buf_init(&b, &m->frame);
 	while (*text) {
 		size_t n = strcspn(text, "\n");
 		bool title = !strncmp(text, "lane ", 5) || !strncmp(text, "kernel ", 7);
 
-		style_put(&b, PLAIN, title ? BOLD : PLAIN, flags);
+		style_put(pen->out, PLAIN, title ? BOLD : PLAIN, pen->flags);
 		for (size_t i = 0; i < n; i++) {
 			if (text[i] == '\t')
-				buf_repeat(&b, " ", TAB);
+				buf_repeat(pen->out, " ", TAB);
 			else
-				buf_putc(&b, text[i]);
+				buf_putc(pen->out, text[i]);
 		}
-		style_put(&b, title ? BOLD : PLAIN, PLAIN, flags);
-		buf_putc(&b, '\n');
+		style_put(pen->out, title ? BOLD : PLAIN, PLAIN, pen->flags);
+		buf_putc(pen->out, '\n');
 		text += n + (text[n] == '\n');
 	}
-	return b.len ? b.text : "";
 }
 
 /* Where a line's text begins. */
@@ -103,7 +99,7 @@ static void find_tasks(struct side *s)
 	const struct page *p = &s->page;
 	int at = 0, open = -1, task[SHARED_MAX] = { NONE, NONE };
 
-	s->tasks = arena_array(&s->page.arena, (size_t)p->cells.h + 1, sizeof(*s->tasks));
+	s->tasks = arena_array(s->page.arena, (size_t)p->cells.h + 1, sizeof(*s->tasks));
 	for (int y = 0; y < p->cells.h; y++) {
 		const struct page_name *n = first_name(p, y, &at);
 		int indent = indent_of(&p->cells, y);
@@ -126,14 +122,15 @@ static void make(struct view *v)
 {
 	struct own *own = v->own;
 	struct side *s = shown(v);
-	uint64_t key = key_of_state(v->m->now);
 	const char *text;
+	struct pen pen;
 
-	if (page_is_of(&s->page, key, 0, v->m->flags))
+	if (!page_begin(&s->page, v->m, key_of_state(v->m->now), 0, &pen))
 		return;
 	text = own->source ? model_source_text(v->m) : state_kernel_text(v->m, v->m->now);
 	s->tasks = NULL;
-	page_set(&s->page, key, 0, v->m->flags, prepared(v->m, text ? text : ""), v->m->now->graph);
+	put_text(&pen, text ? text : "");
+	page_end(&s->page, &pen, v->m->now->graph);
 	find_tasks(s);
 	own->follow = true;
 }
@@ -234,10 +231,7 @@ static void draw_list(struct view *v, struct cells *out, int y, int h)
 	if (at < own->list_top || at >= own->list_top + h)
 		own->list_top = at - h / 2;
 	own->list_top = (int)max_i64(0, min_i64(own->list_top, n - h));
-	for (int r = 0; r < h && own->list_top + r < all.h; r++)
-		for (int k = 0; k < LIST; k++)
-			if (cells_at(out, k, y + r))
-				*cells_at(out, k, y + r) = *cells_at(&all, k, own->list_top + r);
+	cells_blit(out, 0, y, LIST, h, &all, 0, own->list_top);
 	for (int r = 0; r < h; r++)
 		cells_put(out, LIST, y + r, "│", FAINT);
 }
@@ -329,8 +323,8 @@ static bool act(struct view *v, enum action a, const struct key *k)
 
 	make(v);
 	s = shown(v);
-	if (k->code == KEY_CODE_WHEEL_UP || k->code == KEY_CODE_WHEEL_DOWN) {
-		page_go(&s->page, s->page.cursor + (k->code == KEY_CODE_WHEEL_UP ? -3 : 3));
+	if (wheel_step(k)) {
+		page_go(&s->page, s->page.cursor + 3 * wheel_step(k));
 		select_line(v);
 		return true;
 	}
@@ -379,19 +373,11 @@ static void open_view(struct view *v)
 	struct own *own = v->own;
 
 	for (int i = 0; i < LEN(own->side); i++)
-		page_init(&own->side[i].page, v->m->mem);
+		page_init(&own->side[i].page, v->m);
 	own->follow = true;
-}
-
-static void close_view(struct view *v)
-{
-	struct own *own = v->own;
-
-	for (int i = 0; i < LEN(own->side); i++)
-		page_free(&own->side[i].page);
 }
 
 const struct view_ops view_kernel = {
 	.name = "kernel", .groups = GROUP_ITEM | GROUP_SIDES, .size = sizeof(struct own), .lacks = lacks,
-	.open = open_view, .draw = draw, .act = act, .changed = changed, .find = find, .close = close_view,
+	.open = open_view, .draw = draw, .act = act, .changed = changed, .find = find,
 };

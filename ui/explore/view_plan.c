@@ -242,8 +242,8 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	case ACT_END: go(v, 1000); return true;
 	default: break;
 	}
-	if (k->code == KEY_CODE_WHEEL_UP || k->code == KEY_CODE_WHEEL_DOWN) {
-		go(v, k->code == KEY_CODE_WHEEL_UP ? -1 : 1);
+	if (wheel_step(k)) {
+		go(v, wheel_step(k));
 		return true;
 	}
 	return k->code == KEY_CODE_CLICK && click(v, k);
@@ -251,5 +251,5 @@ static bool act(struct view *v, enum action a, const struct key *k)
 
 const struct view_ops view_plan = {
 	.name = "plan", .groups = GROUP_EDIT, .size = sizeof(struct own),
-	.lacks = lacks, .draw = draw, .act = act,
+	.lacks = lacks, .draw = draw, .act = act, .picks = true,
 };

@@ -67,27 +67,20 @@ static int lines_in(const struct buf *b)
 static void make_list(struct view *v, int w)
 {
 	struct own *own = v->own;
-	unsigned flags = v->m->flags & DRAW_COLOUR;
-	struct draw_options o = { .width = w, .flags = flags };
-	uint64_t key = key_of_state(v->m->now);
 	int n = count(v->m), *line;
 	struct pen pen;
-	struct buf b;
 
-	if (own->line && page_is_of(&own->list, key, w, flags))
+	if (!page_begin(&own->list, v->m, key_of_state(v->m->now), w, &pen))
 		return;
 	own->line = NULL;		/* it goes with the page, also if memory runs out meanwhile */
 	line = ARENA_ARRAY(&v->m->frame, n + 1, int);
-	buf_init(&b, &v->m->frame);
-	pen = pen_new(&o, &b);
 	for (int i = 0; i < n; i++) {
-		line[i] = lines_in(&b);
+		line[i] = lines_in(pen.out);
 		put_problem(v->m, i, &pen);
 	}
-	line[n] = lines_in(&b);
-	page_set(&own->list, key, w, flags, b.text, v->m->now->graph);
-	own->line = ARENA_ARRAY(&own->list.arena, n + 1, int);
-	memcpy(own->line, line, (size_t)(n + 1) * sizeof(*line));
+	line[n] = lines_in(pen.out);
+	page_end(&own->list, &pen, v->m->now->graph);
+	own->line = arena_copy(own->list.arena, line, (size_t)n + 1, sizeof(*line));
 }
 
 /* ---- pictures ------------------------------------------------------------------- */
@@ -270,19 +263,15 @@ static void put_picture(const struct model *m, struct picture *p, const struct d
 static void make_picture(struct view *v, int w, struct picture *p)
 {
 	struct own *own = v->own;
-	unsigned flags = v->m->flags & DRAW_COLOUR;
-	struct draw_options o = { .width = w, .flags = flags };
-	uint64_t key = key_mix(key_of_state(v->m->now), (uint64_t)own->at);
-	struct buf b;
+	struct pen pen;
 
-	buf_init(&b, &v->m->frame);
 	*p = (struct picture){ .plan = v->m->now->plan, .g = v->m->now->graph,
-		.x = problem_at(v->m, own->at), .pen = pen_new(&o, &b) };
-	put_picture(v->m, p, &o);
-	if (page_is_of(&own->picture, key, w, flags))
+		.x = problem_at(v->m, own->at), .pen = frame_pen(v->m, w) };
+	put_picture(v->m, p, &(struct draw_options){ .width = w, .flags = p->pen.flags });
+	if (!page_begin(&own->picture, v->m, key_mix(key_of_state(v->m->now), (uint64_t)own->at), w, &pen))
 		return;
 	own->picture.cursor = own->picture.top = 0;
-	page_set(&own->picture, key, w, flags, b.len ? b.text : "", v->m->now->graph);
+	page_end(&own->picture, &p->pen, v->m->now->graph);
 }
 
 static void draw(struct view *v, struct cells *out)
@@ -307,11 +296,7 @@ static void draw(struct view *v, struct cells *out)
 	room = out->h - y;
 	if (room < 1)
 		return;
-	if (side)
-		for (int r = 0; r < out->h; r++)
-			cells_put(out, w - 1, r, "│", FAINT);
-	else
-		cells_fill(out, 0, h, out->w, "─", FAINT);
+	draw_separator(out, side, side ? w - 1 : h);
 	page_draw(&own->picture, out, x, y, out->w - x, room, NONE);
 	for (int i = 0; i < p.n; i++)
 		page_mark(&own->picture, out, x, y, out->w - x, room, p.task[i]);
@@ -344,11 +329,11 @@ static bool act(struct view *v, enum action a, const struct key *k)
 {
 	struct own *own = v->own;
 
-	if (k->code == KEY_CODE_CLICK || k->code == KEY_CODE_WHEEL_UP || k->code == KEY_CODE_WHEEL_DOWN) {
+	if (k->code == KEY_CODE_CLICK || wheel_step(k)) {
 		if (k->code == KEY_CODE_CLICK)
 			click(v, k);
 		else
-			go(v, own->at + (k->code == KEY_CODE_WHEEL_UP ? -1 : 1));
+			go(v, own->at + wheel_step(k));
 		return true;
 	}
 	switch ((int)a) {
@@ -361,7 +346,6 @@ static bool act(struct view *v, enum action a, const struct key *k)
 		go(v, own->at);
 		v->m->go = VIEW_plan;
 		return true;
-	case ACT_PICK: model_refuse(v->m, "sTasks are picked up in the plan or the timeline"); return true;
 	}
 	return false;
 }
@@ -390,21 +374,12 @@ static void open_view(struct view *v)
 {
 	struct own *own = v->own;
 
-	page_init(&own->list, v->m->mem);
-	page_init(&own->picture, v->m->mem);
+	page_init(&own->list, v->m);
+	page_init(&own->picture, v->m);
 	own->picture.still = true;
-}
-
-static void close_view(struct view *v)
-{
-	struct own *own = v->own;
-
-	page_free(&own->list);
-	page_free(&own->picture);
 }
 
 const struct view_ops view_problems = {
 	.name = "problems", .groups = GROUP_EDIT | GROUP_ITEM, .size = sizeof(struct own),
 	.lacks = lacks, .open = open_view, .draw = draw, .act = act, .changed = changed, .find = find,
-	.close = close_view,
 };

@@ -12,7 +12,7 @@
 enum { JUMP = 20, SLOTS_SHOWN = 7, AROUND = 3, WORDS_MAX = 3, PADDED_MIN = 76, DOING = 34, SLOT = 14 };
 
 struct own {
-	struct arena arena;		/* of the moments */
+	struct arena *arena;		/* of the moments */
 	bool made;
 	uint64_t key;
 	struct moments moments;
@@ -72,8 +72,8 @@ static void make(struct view *v)
 	if (own->made && own->key == key)
 		return;
 	own->made = false;
-	arena_release(&own->arena);
-	moments_init(&own->arena, &own->moments, model_lookup(v->m));
+	arena_release(own->arena);
+	moments_init(own->arena, &own->moments, model_lookup(v->m));
 	own->made = true;
 	own->key = key;
 	own->placed = false;
@@ -405,10 +405,8 @@ static void put_around(struct scene *s)
 static void draw(struct view *v, struct cells *out)
 {
 	struct own *own = v->own;
-	struct draw_options o = { .width = out->w, .flags = v->m->flags & DRAW_COLOUR };
 	struct scene s = { .v = v, .m = v->m, .a = &v->m->frame, .moments = &own->moments,
 		.events = model_line(v->m)->events.v, .plan = v->m->now->tl->plan };
-	struct buf b;
 
 	make(v);
 	place(v);
@@ -418,14 +416,13 @@ static void draw(struct view *v, struct cells *out)
 	s.key = task_keys(s.a, s.g);
 	s.at = own->at;
 	s.cycle = own->moments.v[s.at].cycle;
-	buf_init(&b, s.a);
-	s.pen = pen_new(&o, &b);
+	s.pen = frame_pen(v->m, out->w);
 	put_head(&s);
 	put_lanes(&s);
 	put_units(&s);
 	put_rings(&s);
 	put_around(&s);
-	cells_scan(out, 0, 0, out->w, out->h, b.text);
+	pen_show(&s.pen, out, 0, 0);
 }
 
 /* ---- keys ----------------------------------------------------------------------- */
@@ -448,8 +445,8 @@ static bool act(struct view *v, enum action a, const struct key *k)
 
 	make(v);
 	place(v);
-	if (k->code == KEY_CODE_WHEEL_UP || k->code == KEY_CODE_WHEEL_DOWN) {
-		go(v, own->at + (k->code == KEY_CODE_WHEEL_UP ? -1 : 1));
+	if (wheel_step(k)) {
+		go(v, own->at + wheel_step(k));
 		return true;
 	}
 	if (!own->moments.n)
@@ -469,15 +466,10 @@ static bool act(struct view *v, enum action a, const struct key *k)
 
 static void open_view(struct view *v)
 {
-	arena_init(&((struct own *)v->own)->arena, v->m->mem);
-}
-
-static void close_view(struct view *v)
-{
-	arena_release(&((struct own *)v->own)->arena);
+	((struct own *)v->own)->arena = model_arena(v->m);
 }
 
 const struct view_ops view_step = {
 	.name = "step", .groups = GROUP_STEP, .size = sizeof(struct own), .lacks = lacks,
-	.open = open_view, .draw = draw, .act = act, .close = close_view,
+	.open = open_view, .draw = draw, .act = act,
 };

@@ -329,7 +329,7 @@ static void draw_chart(struct view *v, struct cells *out, struct chart_map *map)
 	lookup_window(model_lookup(v->m), own->from, own->to, &view.first, &view.events);
 	timeline_cells(v->m->now->tl, &view, out->w, v->m->flags, &v->m->frame, &chart, map);
 	memcpy(own->deep, map->deep, sizeof(own->deep));
-	cells_blit(out, 0, 0, &chart);
+	cells_blit(out, 0, 0, chart.w, chart.h, &chart, 0, 0);
 	map->bottom = (int)min_i64(map->bottom, out->h);
 }
 
@@ -596,5 +596,5 @@ static void changed(struct view *v)
 
 const struct view_ops view_timeline = {
 	.name = "timeline", .groups = GROUP_SPAN | GROUP_TIME | GROUP_EDIT, .size = sizeof(struct own),
-	.lacks = lacks, .draw = draw, .act = act, .changed = changed,
+	.lacks = lacks, .draw = draw, .act = act, .changed = changed, .picks = true,
 };
