@@ -209,7 +209,7 @@ static enum wire_status converse(struct gpu *g, struct request *q, enum stage *s
 		if (status)
 			break;
 		if (f.kind == MSG_REPLY) {
-			get_verdict(&f.body, v);
+			get_verdict(&f.body, v, &g->scratch);
 			q->reply = f.body;
 			return f.body.bad ? WIRE_GARBLED : WIRE_OK;
 		}
@@ -265,7 +265,7 @@ enum err_code gpu_probe(struct gpu *g, const struct stop *stop, struct gpu_info 
 	request_init(&q, g, MSG_PROBE, stop);
 	wire_put_u32(&q.body, (uint32_t)g->device);
 	TRY(ask(g, &q, e));
-	get_info(&q.reply, info);
+	get_gpu_info(&q.reply, info, &g->scratch);
 	return check_reply(g, &q, e);
 }
 
@@ -385,7 +385,7 @@ enum err_code gpu_run(struct gpu *g, const struct gpu_job *job, double limit,
 	else
 		code = ask(g, &q, e);
 	if (!code) {
-		get_result(&q.reply, r, a);
+		get_gpu_result(&q.reply, r, a);
 		code = check_reply(g, &q, e);
 	}
 	if (!code)

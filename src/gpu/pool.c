@@ -94,23 +94,17 @@ static void finish(struct pool_job *j, enum err_code code)
 void pool_begin(struct pool *p, const struct compile_job *job, struct pool_job **out)
 {
 	struct arena a;
+	struct wire w = { .arena = &p->scratch };
 	struct pool_job *j;
-	const char **options;
 
-	arena_init(&a, p->mem);
 	*out = NULL;
+	put_compile_job(&w, job);	/* to a message and back: a copy of all that the job has */
+	arena_init(&a, p->mem);
 	j = ARENA_NEW(&a, struct pool_job);
 	j->arena = a;
 	*out = j;
 	j->result.log = "";
-	j->job = *job;
-	j->job.name = job->name ? arena_strdup(&j->arena, job->name) : NULL;
-	j->job.source = job->source ? arena_strdup(&j->arena, job->source) : NULL;
-	j->job.arch = job->arch ? arena_strdup(&j->arena, job->arch) : NULL;
-	options = ARENA_ARRAY(&j->arena, job->noptions, const char *);
-	for (int i = 0; i < job->noptions; i++)
-		options[i] = arena_strdup(&j->arena, job->options[i]);
-	j->job.options = options;
+	get_compile_job(&w, &j->job, &j->arena);
 	j->pool = p;			/* from here on nothing can fail */
 	j->prev = p->last;
 	*(p->last ? &p->last->next : &p->first) = j;
@@ -294,7 +288,7 @@ static void take_reply(struct pool *p, struct slot *s, struct frame *f)
 	struct pool_job *j = s->job;
 	struct verdict v;
 
-	get_verdict(&f->body, &v);
+	get_verdict(&f->body, &v, &p->scratch);
 	get_compile_result(&f->body, &j->result, &j->arena);
 	if (f->body.bad) {
 		lose_worker(p, s, WIRE_GARBLED);

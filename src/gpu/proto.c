@@ -1,238 +1,240 @@
+/* proto.c - the structs of a message.
+ *
+ * One function for each struct both writes it and reads it, so that the two directions cannot
+ * differ. Arrays of a struct that is written are copied first: the functions assign to what they
+ * are given in either direction. What is read lies in the arena, nothing in the message.
+ */
 #include "gpu/proto.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+struct codec {
+	struct wire *w;
+	struct arena *arena;
+	bool reading;
+	unsigned char *share;		/* the mapping that a job's memory is in; only when reading */
+	size_t share_bytes;
+};
+
+/* put_TYPE and get_TYPE of a struct by its code_TYPE. */
+#define PUT_AND_GET(type) \
+	void put_##type(struct wire *w, const struct type *x) \
+	{ \
+		struct codec c = { .w = w, .arena = w->arena }; \
+		struct type copy = *x; \
+		code_##type(&c, &copy); \
+	} \
+	void get_##type(struct wire *w, struct type *x, struct arena *a) \
+	{ \
+		struct codec c = { .w = w, .arena = a, .reading = true }; \
+		*x = (struct type){ 0 }; \
+		code_##type(&c, x); \
+	}
+
+/* ---- values ---- */
+
+/* n bytes; zeros if the message is bad. */
+static void code_bytes(struct codec *c, void *p, size_t n)
+{
+	const void *from;
+
+	if (!c->reading) {
+		wire_put(c->w, p, n);
+		return;
+	}
+	from = wire_get(c->w, n);
+	if (from)
+		memcpy(p, from, n);
+	else
+		memset(p, 0, n);
+}
+
+#define CODE(c, x) code_bytes((c), &(x), sizeof(x))
+/* An array of char that holds a string. */
+#define CODE_CHARS(c, x) (CODE((c), (x)), (void)((x)[sizeof(x) - 1] = '\0'))
+
+/* A number in [0, end). */
+static int code_below(struct codec *c, int x, int end)
+{
+	if (c->reading)
+		return wire_get_below(c->w, end);
+	wire_put_u32(c->w, (uint32_t)x);
+	return x;
+}
+
+#define CODE_ENUM(c, x, type, last) ((x) = (enum type)code_below((c), (int)(x), (last) + 1))
+#define CODE_BOOL(c, x) ((x) = code_below((c), (x), 2))
+
+/* A string or NULL. */
+static void code_string(struct codec *c, const char **s)
+{
+	if (!c->reading) {
+		wire_put_str(c->w, *s);
+		return;
+	}
+	*s = wire_get_str(c->w);
+	if (*s)
+		*s = arena_strdup(c->arena, *s);
+}
+
+/* A string; never NULL when it is read. */
+static void code_text(struct codec *c, const char **s)
+{
+	code_string(c, s);
+	if (!*s)
+		*s = "";
+}
+
+/* n elements in the arena: copies of v if they are to be written, else zeros. */
+static void *new_array(struct codec *c, const void *v, int n, size_t size)
+{
+	return c->reading ? arena_array(c->arena, (size_t)n, size) :
+		arena_copy(c->arena, v, (size_t)n, size);
+}
+
+/* The number of elements, each of which takes at least `least` bytes, and their array. */
+static void *code_array(struct codec *c, const void *v, int *n, size_t size, size_t least)
+{
+	if (c->reading)
+		*n = wire_get_count(c->w, least);
+	else
+		wire_put_u32(c->w, (uint32_t)*n);
+	return new_array(c, v, *n, size);
+}
+
+static const char *const *code_texts(struct codec *c, const char *const *v, int *n)
+{
+	const char **texts = code_array(c, v, n, sizeof(*texts), sizeof(uint32_t));
+
+	for (int i = 0; i < *n; i++)
+		code_text(c, &texts[i]);
+	return texts;
+}
+
 /* ---- verdicts ---- */
 
-void put_verdict(struct wire *w, const struct verdict *v)
+static void code_verdict(struct codec *c, struct verdict *v)
 {
-	wire_put_u32(w, v->failure);
-	wire_put_u32(w, v->lost);
-	if (v->failure == GPU_FAIL_NONE)
-		return;
-	wire_put_u32(w, v->err.code);
-	wire_put_u32(w, (uint32_t)v->err.line);
-	wire_put_str(w, v->err.file);
-	wire_put_str(w, v->err.msg);
+	CODE_ENUM(c, v->failure, gpu_failure, GPU_FAIL_OTHER);
+	CODE_BOOL(c, v->lost);
+	CODE_ENUM(c, v->err.code, err_code, ERR_IO);
+	CODE(c, v->err.line);
+	CODE_CHARS(c, v->err.file);
+	CODE_CHARS(c, v->err.msg);
+	if (v->failure != GPU_FAIL_NONE && v->err.code == OK)
+		v->err.code = ERR_IO;
 }
 
-void get_verdict(struct wire *w, struct verdict *v)
-{
-	struct srcloc loc;
-	enum err_code code;
-
-	*v = (struct verdict){ 0 };
-	v->failure = (enum gpu_failure)wire_get_below(w, GPU_FAIL_OTHER + 1);
-	v->lost = wire_get_below(w, 2);
-	if (v->failure == GPU_FAIL_NONE)
-		return;
-	code = (enum err_code)wire_get_below(w, ERR_IO + 1);
-	loc.line = (int)wire_get_u32(w);
-	loc.file = wire_get_text(w);
-	err_set(&v->err, code ? code : ERR_IO, loc, "%s", wire_get_text(w));
-}
+PUT_AND_GET(verdict)
 
 /* ---- compiling ---- */
 
-void put_compile_job(struct wire *w, const struct compile_job *job)
+static void code_compile_job(struct codec *c, struct compile_job *job)
 {
-	wire_put_str(w, job->name);
-	wire_put_str(w, job->source);
-	wire_put_str(w, job->arch);
-	wire_put_u32(w, job->fast_math);
-	wire_put_u32(w, job->no_cache);
-	wire_put_u32(w, (uint32_t)job->noptions);
-	for (int i = 0; i < job->noptions; i++)
-		wire_put_str(w, job->options[i]);
+	code_string(c, &job->name);
+	code_string(c, &job->source);
+	code_string(c, &job->arch);
+	CODE_BOOL(c, job->fast_math);
+	CODE_BOOL(c, job->no_cache);
+	job->options = code_texts(c, job->options, &job->noptions);
 }
 
-void get_compile_job(struct wire *w, struct compile_job *job, struct arena *a)
-{
-	const char **options;
+PUT_AND_GET(compile_job)
 
-	*job = (struct compile_job){ 0 };
-	job->name = wire_get_str(w);
-	job->source = wire_get_str(w);
-	job->arch = wire_get_str(w);
-	job->fast_math = wire_get_below(w, 2);
-	job->no_cache = wire_get_below(w, 2);
-	job->noptions = wire_get_count(w, sizeof(uint32_t));
-	options = ARENA_ARRAY(a, job->noptions, const char *);
-	for (int i = 0; i < job->noptions; i++)
-		options[i] = wire_get_text(w);
-	job->options = options;
+static void code_use(struct codec *c, struct compile_use *u)
+{
+	code_text(c, &u->entry);
+	CODE(c, u->registers);
+	CODE(c, u->spill_stores);
+	CODE(c, u->spill_loads);
+	CODE(c, u->stack);
+	CODE(c, u->smem);
+	CODE(c, u->barriers);
 }
 
-static void put_use(struct wire *w, const struct compile_use *u)
+static void code_diag(struct codec *c, struct compile_diag *d)
 {
-	wire_put_str(w, u->entry);
-	wire_put_u32(w, (uint32_t)u->registers);
-	wire_put_u32(w, (uint32_t)u->spill_stores);
-	wire_put_u32(w, (uint32_t)u->spill_loads);
-	wire_put_u32(w, (uint32_t)u->stack);
-	wire_put_u32(w, (uint32_t)u->smem);
-	wire_put_u32(w, (uint32_t)u->barriers);
+	CODE_ENUM(c, d->severity, compile_severity, COMPILE_ERROR);
+	code_text(c, &d->file);
+	CODE(c, d->line);
+	CODE(c, d->ptx_line);
+	CODE_BOOL(c, d->serialized);
+	code_text(c, &d->text);
 }
 
-static void get_use(struct wire *w, struct compile_use *u, struct arena *a)
+static void code_cubin(struct codec *c, struct compile_result *r)
 {
-	u->entry = arena_strdup(a, wire_get_text(w));
-	u->registers = (int)wire_get_u32(w);
-	u->spill_stores = (int)wire_get_u32(w);
-	u->spill_loads = (int)wire_get_u32(w);
-	u->stack = (int)wire_get_u32(w);
-	u->smem = (int)wire_get_u32(w);
-	u->barriers = (int)wire_get_u32(w);
-}
-
-static void put_diag(struct wire *w, const struct compile_diag *d)
-{
-	wire_put_u32(w, d->severity);
-	wire_put_str(w, d->file);
-	wire_put_u32(w, (uint32_t)d->line);
-	wire_put_u32(w, (uint32_t)d->ptx_line);
-	wire_put_u32(w, d->serialized);
-	wire_put_str(w, d->text);
-}
-
-static void get_diag(struct wire *w, struct compile_diag *d, struct arena *a)
-{
-	d->severity = (enum compile_severity)wire_get_below(w, COMPILE_ERROR + 1);
-	d->file = arena_strdup(a, wire_get_text(w));
-	d->line = (int)wire_get_u32(w);
-	d->ptx_line = (int)wire_get_u32(w);
-	d->serialized = wire_get_below(w, 2);
-	d->text = arena_strdup(a, wire_get_text(w));
-}
-
-void put_compile_result(struct wire *w, const struct compile_result *r)
-{
-	wire_put_u64(w, r->cubin_bytes);
-	wire_put(w, r->cubin, r->cubin_bytes);
-	wire_put_u32(w, (uint32_t)r->nuses);
-	for (int i = 0; i < r->nuses; i++)
-		put_use(w, &r->uses[i]);
-	wire_put_u32(w, (uint32_t)r->ndiags);
-	for (int i = 0; i < r->ndiags; i++)
-		put_diag(w, &r->diags[i]);
-	wire_put_str(w, r->log);
-	wire_put_u32(w, (uint32_t)r->nvrtc_major);
-	wire_put_u32(w, (uint32_t)r->nvrtc_minor);
-	wire_put_u32(w, r->cached);
-}
-
-/* Everything copied: the result outlives the message. */
-void get_compile_result(struct wire *w, struct compile_result *r, struct arena *a)
-{
-	const void *cubin;
-
-	*r = (struct compile_result){ .log = "" };
-	r->cubin_bytes = wire_get_u64(w);
-	cubin = wire_get(w, r->cubin_bytes);
-	if (!cubin)
+	CODE(c, r->cubin_bytes);
+	if (!c->reading) {
+		wire_put(c->w, r->cubin, r->cubin_bytes);
+		return;
+	}
+	r->cubin = wire_get(c->w, r->cubin_bytes);
+	if (!r->cubin)
 		r->cubin_bytes = 0;
-	if (r->cubin_bytes)
-		r->cubin = memcpy(arena_alloc(a, r->cubin_bytes), cubin, r->cubin_bytes);
-	r->nuses = wire_get_count(w, 7 * sizeof(uint32_t));
-	r->uses = ARENA_ARRAY(a, r->nuses, struct compile_use);
-	for (int i = 0; i < r->nuses; i++)
-		get_use(w, &r->uses[i], a);
-	r->ndiags = wire_get_count(w, 6 * sizeof(uint32_t));
-	r->diags = ARENA_ARRAY(a, r->ndiags, struct compile_diag);
-	for (int i = 0; i < r->ndiags; i++)
-		get_diag(w, &r->diags[i], a);
-	r->log = arena_strdup(a, wire_get_text(w));
-	r->nvrtc_major = (int)wire_get_u32(w);
-	r->nvrtc_minor = (int)wire_get_u32(w);
-	r->cached = wire_get_below(w, 2);
+	r->cubin = r->cubin_bytes ? arena_copy(c->arena, r->cubin, r->cubin_bytes, 1) : NULL;
 }
+
+static void code_compile_result(struct codec *c, struct compile_result *r)
+{
+	code_cubin(c, r);
+	r->uses = code_array(c, r->uses, &r->nuses, sizeof(*r->uses), 7 * sizeof(uint32_t));
+	for (int i = 0; i < r->nuses; i++)
+		code_use(c, &r->uses[i]);
+	r->diags = code_array(c, r->diags, &r->ndiags, sizeof(*r->diags), 6 * sizeof(uint32_t));
+	for (int i = 0; i < r->ndiags; i++)
+		code_diag(c, &r->diags[i]);
+	code_text(c, &r->log);
+	CODE(c, r->nvrtc_major);
+	CODE(c, r->nvrtc_minor);
+	CODE_BOOL(c, r->cached);
+}
+
+PUT_AND_GET(compile_result)
 
 /* ---- the device and the times ---- */
 
-static void put_board(struct wire *w, const struct gpu_board *b)
+static void code_gpu_info(struct codec *c, struct gpu_info *info)
 {
-	wire_put_str(w, b->driver);
-	wire_put_double(w, b->power_limit);
-	wire_put_double(w, b->clock);
-	wire_put_u32(w, b->held);
-	wire_put_u32(w, b->partition);
-	wire_put_u32(w, b->counted);
-	wire_put_u32(w, (uint32_t)b->others);
-	wire_put_u32(w, (uint32_t)b->other);
-	wire_put_u32(w, (uint32_t)b->use);
-}
+	struct gpu_board *b = &info->board;
 
-static void get_board(struct wire *w, struct gpu_board *b)
-{
-	snprintf(b->driver, sizeof(b->driver), "%s", wire_get_text(w));
-	b->power_limit = wire_get_double(w);
-	b->clock = wire_get_double(w);
-	b->held = (enum gpu_held)wire_get_below(w, GPU_HELD_SETTING + 1);
-	b->partition = wire_get_below(w, 2);
-	b->counted = wire_get_below(w, 2);
-	b->others = (int)wire_get_u32(w);
-	b->other = (int)wire_get_u32(w);
-	b->use = (int)wire_get_u32(w);
-}
-
-/* What is all numbers and texts goes as it is. */
-enum { INFO_PLAIN = offsetof(struct gpu_info, board) };
-
-void put_info(struct wire *w, const struct gpu_info *info)
-{
-	wire_put(w, info, INFO_PLAIN);
-	put_board(w, &info->board);
-}
-
-void get_info(struct wire *w, struct gpu_info *info)
-{
-	const void *p = wire_get(w, INFO_PLAIN);
-
-	*info = (struct gpu_info){ 0 };
-	if (p)
-		memcpy(info, p, INFO_PLAIN);
+	code_bytes(c, info, offsetof(struct gpu_info, board));	/* numbers and texts alone */
 	info->name[sizeof(info->name) - 1] = '\0';
 	info->arch[sizeof(info->arch) - 1] = '\0';
-	get_board(w, &info->board);
+	CODE_CHARS(c, b->driver);
+	CODE(c, b->power_limit);
+	CODE(c, b->clock);
+	CODE_ENUM(c, b->held, gpu_held, GPU_HELD_SETTING);
+	CODE_BOOL(c, b->partition);
+	CODE_BOOL(c, b->counted);
+	CODE(c, b->others);
+	CODE(c, b->other);
+	CODE(c, b->use);
 }
 
-void put_result(struct wire *w, const struct gpu_result *r)
+PUT_AND_GET(gpu_info)
+
+static void code_gpu_result(struct codec *c, struct gpu_result *r)
 {
-	wire_put_u32(w, (uint32_t)r->copies);
-	wire_put_u32(w, r->cache);
-	wire_put_double(w, r->watts);
-	wire_put_u32(w, (uint32_t)r->runs);
-	wire_put(w, r->ms, (size_t)r->runs * sizeof(*r->ms));
-	wire_put_u32(w, (uint32_t)r->contestants);
+	CODE(c, r->copies);
+	CODE_ENUM(c, r->cache, gpu_cache, GPU_CACHE_COLD);
+	CODE(c, r->watts);
+	r->ms = code_array(c, r->ms, &r->runs, sizeof(*r->ms), sizeof(*r->ms));
+	code_bytes(c, r->ms, (size_t)r->runs * sizeof(*r->ms));
+	r->least = code_array(c, r->least, &r->contestants, sizeof(*r->least),
+		2 * sizeof(double) + sizeof(int));
+	r->most = new_array(c, r->most, r->contestants, sizeof(*r->most));
+	r->batch = new_array(c, r->batch, r->contestants, sizeof(*r->batch));
 	for (int i = 0; i < r->contestants; i++) {
-		wire_put_double(w, r->least[i]);
-		wire_put_double(w, r->most[i]);
-		wire_put_u32(w, (uint32_t)r->batch[i]);
+		CODE(c, r->least[i]);
+		CODE(c, r->most[i]);
+		CODE(c, r->batch[i]);
 	}
 }
 
-void get_result(struct wire *w, struct gpu_result *r, struct arena *a)
-{
-	*r = (struct gpu_result){ 0 };
-	r->copies = (int)wire_get_u32(w);
-	r->cache = (enum gpu_cache)wire_get_below(w, GPU_CACHE_COLD + 1);
-	r->watts = wire_get_double(w);
-	r->runs = wire_get_count(w, sizeof(*r->ms));
-	r->ms = ARENA_ARRAY(a, r->runs, double);
-	for (int i = 0; i < r->runs; i++)
-		r->ms[i] = wire_get_double(w);
-	r->contestants = wire_get_count(w, 2 * sizeof(double) + sizeof(uint32_t));
-	r->least = ARENA_ARRAY(a, r->contestants, double);
-	r->most = ARENA_ARRAY(a, r->contestants, double);
-	r->batch = ARENA_ARRAY(a, r->contestants, int);
-	for (int i = 0; i < r->contestants; i++) {
-		r->least[i] = wire_get_double(w);
-		r->most[i] = wire_get_double(w);
-		r->batch[i] = (int)wire_get_u32(w);
-	}
-}
+PUT_AND_GET(gpu_result)
 
 /* ---- jobs ---- */
 
@@ -267,216 +269,124 @@ bool share_layout(const struct gpu_job *job, struct share_layout *l, struct aren
 	return true;
 }
 
-/* n bytes of the mapping that start at a number from the wire; NULL if not there. */
-static unsigned char *get_place(struct wire *w, size_t n, unsigned char *share, size_t bytes)
+/* The start of n bytes of the mapping. When reading, the address; NULL if they are not all in it. */
+static void *code_shared(struct codec *c, size_t start, size_t n)
 {
-	uint64_t at = wire_get_u64(w);
-
-	if (at > bytes || n > bytes - at)
-		w->bad = true;
-	return w->bad ? NULL : share + at;
+	CODE(c, start);
+	if (c->reading && (start > c->share_bytes || n > c->share_bytes - start))
+		c->w->bad = true;
+	return c->reading && !c->w->bad ? c->share + start : NULL;
 }
 
-static void put_binary(struct wire *w, const struct gpu_binary *b, size_t at)
+static void code_buffer(struct codec *c, struct gpu_buffer *b, size_t from, size_t to)
 {
-	wire_put_u64(w, b->bytes);
-	wire_put_u64(w, at);
-}
+	bool wanted = b->to != NULL;
 
-static void get_binary(struct wire *w, struct gpu_binary *b, unsigned char *share, size_t bytes)
-{
-	b->bytes = wire_get_u64(w);
-	b->image = get_place(w, b->bytes, share, bytes);
-}
-
-static void put_buffer(struct wire *w, const struct gpu_buffer *b, size_t from, size_t to)
-{
-	wire_put_str(w, b->name);
-	wire_put_u64(w, b->bytes);
-	wire_put_u32(w, b->init);
-	wire_put_u32(w, b->word);
-	wire_put_u32(w, b->rotate);
-	wire_put_u32(w, (uint32_t)b->contestant);
-	wire_put_u32(w, b->to != NULL);
+	code_string(c, &b->name);
+	CODE(c, b->bytes);
+	CODE_ENUM(c, b->init, gpu_init, GPU_INIT_WORD);
+	CODE(c, b->word);
+	CODE_BOOL(c, b->rotate);
+	CODE(c, b->contestant);
+	CODE_BOOL(c, wanted);
 	if (b->init == GPU_INIT_HOST)
-		wire_put_u64(w, from);
-	if (b->to)
-		wire_put_u64(w, to);
+		b->from = code_shared(c, from, b->bytes);
+	if (wanted)
+		b->to = code_shared(c, to, b->bytes);
 }
 
-static void get_buffer(struct wire *w, struct gpu_buffer *b, unsigned char *share, size_t bytes)
+static void code_param(struct codec *c, struct gpu_param *p)
 {
-	bool to;
+	struct gpu_tensor *t;
 
-	b->name = wire_get_str(w);
-	b->bytes = wire_get_u64(w);
-	b->init = (enum gpu_init)wire_get_below(w, GPU_INIT_WORD + 1);
-	b->word = wire_get_u32(w);
-	b->rotate = wire_get_below(w, 2);
-	b->contestant = (int)wire_get_u32(w);
-	to = wire_get_below(w, 2);
-	if (b->init == GPU_INIT_HOST)
-		b->from = get_place(w, b->bytes, share, bytes);
-	if (to)
-		b->to = get_place(w, b->bytes, share, bytes);
-}
-
-static void put_param(struct wire *w, const struct gpu_param *p)
-{
-	wire_put_u32(w, p->kind);
-	wire_put_u32(w, (uint32_t)p->buffer);
-	wire_put_u64(w, p->offset);
-	wire_put_u64(w, p->bits);
-	if (p->kind == GPU_PARAM_TENSOR)
-		wire_put(w, p->tensor, sizeof(*p->tensor));
-}
-
-static void get_param(struct wire *w, struct gpu_param *p, struct arena *a)
-{
-	p->kind = (enum gpu_param_kind)wire_get_below(w, GPU_PARAM_TENSOR + 1);
-	p->buffer = (int)wire_get_u32(w);
-	p->offset = wire_get_u64(w);
-	p->bits = wire_get_u64(w);
-	if (p->kind == GPU_PARAM_TENSOR) {
-		const void *from = wire_get(w, sizeof(struct gpu_tensor));
-		struct gpu_tensor *t = ARENA_NEW(a, struct gpu_tensor);
-
-		if (from)
-			memcpy(t, from, sizeof(*t));
-		p->tensor = t;
-	}
-}
-
-static void put_step(struct wire *w, const struct gpu_step *s)
-{
-	wire_put_u32(w, s->kind);
-	wire_put_u32(w, (uint32_t)s->buffer);
-	wire_put_u32(w, s->word);
-	wire_put_u32(w, s->once);
-	wire_put_u32(w, (uint32_t)s->contestant);
-	if (s->kind != GPU_STEP_KERNEL)
+	CODE_ENUM(c, p->kind, gpu_param_kind, GPU_PARAM_TENSOR);
+	CODE(c, p->buffer);
+	CODE(c, p->offset);
+	CODE(c, p->bits);
+	if (p->kind != GPU_PARAM_TENSOR)
 		return;
-	wire_put_u32(w, (uint32_t)s->binary);
-	wire_put_str(w, s->entry);
-	wire_put(w, s->grid, sizeof(s->grid));
-	wire_put(w, s->block, sizeof(s->block));
-	wire_put(w, s->cluster, sizeof(s->cluster));
-	wire_put_u32(w, s->smem);
-	wire_put_u32(w, s->cooperative);
-	wire_put_u32(w, s->early);
-	wire_put_u32(w, (uint32_t)s->nparams);
-	for (int i = 0; i < s->nparams; i++)
-		put_param(w, &s->params[i]);
+	t = new_array(c, p->tensor, 1, sizeof(*t));
+	CODE(c, *t);
+	p->tensor = t;
 }
 
-static void get_three(struct wire *w, unsigned x[3])
-{
-	for (int i = 0; i < 3; i++)
-		x[i] = wire_get_u32(w);
-}
-
-static void get_step(struct wire *w, struct gpu_step *s, struct arena *a)
+static void code_step(struct codec *c, struct gpu_step *s)
 {
 	struct gpu_param *params;
 
-	s->kind = (enum gpu_step_kind)wire_get_below(w, GPU_STEP_FILL + 1);
-	s->buffer = (int)wire_get_u32(w);
-	s->word = wire_get_u32(w);
-	s->once = wire_get_below(w, 2);
-	s->contestant = (int)wire_get_u32(w);
+	CODE_ENUM(c, s->kind, gpu_step_kind, GPU_STEP_FILL);
+	CODE(c, s->buffer);
+	CODE(c, s->word);
+	CODE_BOOL(c, s->once);
+	CODE(c, s->contestant);
 	if (s->kind != GPU_STEP_KERNEL)
 		return;
-	s->binary = (int)wire_get_u32(w);
-	s->entry = wire_get_text(w);
-	get_three(w, s->grid);
-	get_three(w, s->block);
-	get_three(w, s->cluster);
-	s->smem = wire_get_u32(w);
-	s->cooperative = wire_get_below(w, 2);
-	s->early = wire_get_below(w, 2);
-	s->nparams = wire_get_count(w, 2 * sizeof(uint32_t) + 2 * sizeof(uint64_t));
-	params = ARENA_ARRAY(a, s->nparams, struct gpu_param);
+	CODE(c, s->binary);
+	code_text(c, &s->entry);
+	CODE(c, s->grid);
+	CODE(c, s->block);
+	CODE(c, s->cluster);
+	CODE(c, s->smem);
+	CODE_BOOL(c, s->cooperative);
+	CODE_BOOL(c, s->early);
+	params = code_array(c, s->params, &s->nparams, sizeof(*params),
+		2 * sizeof(uint32_t) + 2 * sizeof(uint64_t));
 	for (int i = 0; i < s->nparams; i++)
-		get_param(w, &params[i], a);
+		code_param(c, &params[i]);
 	s->params = params;
 }
 
-static void put_race(struct wire *w, const struct gpu_race *r)
+static void code_race(struct codec *c, struct gpu_race *r)
 {
-	wire_put_double(w, r->warmup);
-	wire_put_double(w, r->turn);
-	wire_put_double(w, r->seconds);
-	wire_put_u32(w, (uint32_t)r->rounds_min);
-	wire_put_double(w, r->lost);
-	wire_put_u32(w, (uint32_t)r->n);
-	for (int i = 0; i < r->n; i++)
-		wire_put_str(w, r->names[i]);
+	CODE(c, r->warmup);
+	CODE(c, r->turn);
+	CODE(c, r->seconds);
+	CODE(c, r->rounds_min);
+	CODE(c, r->lost);
+	r->names = code_texts(c, r->names, &r->n);
 }
 
-static void get_race(struct wire *w, struct gpu_race *r, struct arena *a)
-{
-	const char **names;
-
-	r->warmup = wire_get_double(w);
-	r->turn = wire_get_double(w);
-	r->seconds = wire_get_double(w);
-	r->rounds_min = (int)wire_get_u32(w);
-	r->lost = wire_get_double(w);
-	r->n = wire_get_count(w, sizeof(uint32_t));
-	names = ARENA_ARRAY(a, r->n, const char *);
-	for (int i = 0; i < r->n; i++)
-		names[i] = wire_get_text(w);
-	r->names = names;
-}
-
-void put_job(struct wire *w, const struct gpu_job *job, const struct share_layout *l)
-{
-	wire_put_u32(w, job->mode);
-	wire_put_double(w, job->bench.warmup);
-	wire_put_double(w, job->bench.seconds);
-	wire_put_u32(w, (uint32_t)job->bench.runs_min);
-	wire_put_u32(w, (uint32_t)job->bench.runs_max);
-	wire_put_u32(w, (uint32_t)job->bench.copies);
-	put_race(w, &job->race);
-	wire_put_u32(w, (uint32_t)job->nbinaries);
-	for (int i = 0; i < job->nbinaries; i++)
-		put_binary(w, &job->binaries[i], l->binary[i]);
-	wire_put_u32(w, (uint32_t)job->nbuffers);
-	for (int i = 0; i < job->nbuffers; i++)
-		put_buffer(w, &job->buffers[i], l->from[i], l->to[i]);
-	wire_put_u32(w, (uint32_t)job->nsteps);
-	for (int i = 0; i < job->nsteps; i++)
-		put_step(w, &job->steps[i]);
-}
-
-void get_job(struct wire *w, struct gpu_job *job, unsigned char *share, size_t bytes,
-	struct arena *a)
+/* l: where the memory is; read from the message when reading. */
+static void code_job(struct codec *c, struct gpu_job *job, const struct share_layout *l)
 {
 	struct gpu_binary *binaries;
 	struct gpu_buffer *buffers;
 	struct gpu_step *steps;
 
-	*job = (struct gpu_job){ 0 };
-	job->mode = (enum gpu_mode)wire_get_below(w, GPU_RACE + 1);
-	job->bench.warmup = wire_get_double(w);
-	job->bench.seconds = wire_get_double(w);
-	job->bench.runs_min = (int)wire_get_u32(w);
-	job->bench.runs_max = (int)wire_get_u32(w);
-	job->bench.copies = (int)wire_get_u32(w);
-	get_race(w, &job->race, a);
-	job->nbinaries = wire_get_count(w, 2 * sizeof(uint64_t));
-	binaries = ARENA_ARRAY(a, job->nbinaries, struct gpu_binary);
-	for (int i = 0; i < job->nbinaries; i++)
-		get_binary(w, &binaries[i], share, bytes);
-	job->nbuffers = wire_get_count(w, 6 * sizeof(uint32_t) + sizeof(uint64_t));
-	buffers = ARENA_ARRAY(a, job->nbuffers, struct gpu_buffer);
+	CODE_ENUM(c, job->mode, gpu_mode, GPU_RACE);
+	CODE(c, job->bench);		/* numbers alone */
+	code_race(c, &job->race);
+	binaries = code_array(c, job->binaries, &job->nbinaries, sizeof(*binaries),
+		2 * sizeof(uint64_t));
+	for (int i = 0; i < job->nbinaries; i++) {
+		CODE(c, binaries[i].bytes);
+		binaries[i].image = code_shared(c, l ? l->binary[i] : 0, binaries[i].bytes);
+	}
+	buffers = code_array(c, job->buffers, &job->nbuffers, sizeof(*buffers),
+		6 * sizeof(uint32_t) + sizeof(uint64_t));
 	for (int i = 0; i < job->nbuffers; i++)
-		get_buffer(w, &buffers[i], share, bytes);
-	job->nsteps = wire_get_count(w, 5 * sizeof(uint32_t));
-	steps = ARENA_ARRAY(a, job->nsteps, struct gpu_step);
+		code_buffer(c, &buffers[i], l ? l->from[i] : 0, l ? l->to[i] : 0);
+	steps = code_array(c, job->steps, &job->nsteps, sizeof(*steps), 5 * sizeof(uint32_t));
 	for (int i = 0; i < job->nsteps; i++)
-		get_step(w, &steps[i], a);
+		code_step(c, &steps[i]);
 	job->binaries = binaries;
 	job->buffers = buffers;
 	job->steps = steps;
+}
+
+void put_job(struct wire *w, const struct gpu_job *job, const struct share_layout *l)
+{
+	struct codec c = { .w = w, .arena = w->arena };
+	struct gpu_job copy = *job;
+
+	code_job(&c, &copy, l);
+}
+
+void get_job(struct wire *w, struct gpu_job *job, unsigned char *share, size_t bytes,
+	struct arena *a)
+{
+	struct codec c = { w, a, true, share, bytes };
+
+	*job = (struct gpu_job){ 0 };
+	code_job(&c, job, NULL);
 }

@@ -37,7 +37,7 @@ struct verdict {
 };
 
 void put_verdict(struct wire *w, const struct verdict *v);
-void get_verdict(struct wire *w, struct verdict *v);
+void get_verdict(struct wire *w, struct verdict *v, struct arena *a);
 
 /* After get_*: w->bad says that it was no such thing. What was got points into the
  * message and the arena. */
@@ -45,10 +45,10 @@ void put_compile_job(struct wire *w, const struct compile_job *job);
 void get_compile_job(struct wire *w, struct compile_job *job, struct arena *a);
 void put_compile_result(struct wire *w, const struct compile_result *r);
 void get_compile_result(struct wire *w, struct compile_result *r, struct arena *a);
-void put_info(struct wire *w, const struct gpu_info *info);
-void get_info(struct wire *w, struct gpu_info *info);
-void put_result(struct wire *w, const struct gpu_result *r);
-void get_result(struct wire *w, struct gpu_result *r, struct arena *a);
+void put_gpu_info(struct wire *w, const struct gpu_info *info);
+void get_gpu_info(struct wire *w, struct gpu_info *info, struct arena *a);
+void put_gpu_result(struct wire *w, const struct gpu_result *r);
+void get_gpu_result(struct wire *w, struct gpu_result *r, struct arena *a);
 
 /* ---- jobs ---- */
 

@@ -45,16 +45,6 @@ void wire_put_u32(struct wire *w, uint32_t x)
 	wire_put(w, &x, sizeof(x));
 }
 
-void wire_put_u64(struct wire *w, uint64_t x)
-{
-	wire_put(w, &x, sizeof(x));
-}
-
-void wire_put_double(struct wire *w, double x)
-{
-	wire_put(w, &x, sizeof(x));
-}
-
 /* The NUL goes too, so that the reader can point at the string. */
 void wire_put_str(struct wire *w, const char *s)
 {
@@ -89,26 +79,6 @@ uint32_t wire_get_u32(struct wire *w)
 	return x;
 }
 
-uint64_t wire_get_u64(struct wire *w)
-{
-	const void *p = wire_get(w, sizeof(uint64_t));
-	uint64_t x = 0;
-
-	if (p)
-		memcpy(&x, p, sizeof(x));
-	return x;
-}
-
-double wire_get_double(struct wire *w)
-{
-	const void *p = wire_get(w, sizeof(double));
-	double x = 0;
-
-	if (p)
-		memcpy(&x, p, sizeof(x));
-	return x;
-}
-
 const char *wire_get_str(struct wire *w)
 {
 	uint32_t n = wire_get_u32(w);
@@ -122,13 +92,6 @@ const char *wire_get_str(struct wire *w)
 		return NULL;
 	}
 	return s;
-}
-
-const char *wire_get_text(struct wire *w)
-{
-	const char *s = wire_get_str(w);
-
-	return s ? s : "";
 }
 
 int wire_get_count(struct wire *w, size_t least)

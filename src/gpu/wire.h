@@ -26,17 +26,12 @@ struct wire {
 
 void wire_put(struct wire *w, const void *p, size_t n);
 void wire_put_u32(struct wire *w, uint32_t x);
-void wire_put_u64(struct wire *w, uint64_t x);
-void wire_put_double(struct wire *w, double x);
 void wire_put_str(struct wire *w, const char *s);	/* or NULL */
 
 /* n bytes in place, or NULL if there are not so many. */
 const void *wire_get(struct wire *w, size_t n);
 uint32_t wire_get_u32(struct wire *w);
-uint64_t wire_get_u64(struct wire *w);
-double wire_get_double(struct wire *w);
 const char *wire_get_str(struct wire *w);	/* in place; or NULL, if that was put */
-const char *wire_get_text(struct wire *w);	/* the same, but never NULL */
 /* A number of elements that take at least `least` bytes each. */
 int wire_get_count(struct wire *w, size_t least);
 /* A number that must be in [0, end). */

@@ -85,7 +85,7 @@ static void serve_probe(struct worker *w, struct frame *f)
 
 	start_reply(w, &reply, device_verdict(w, code));
 	if (!code)
-		put_info(&reply, &info);
+		put_gpu_info(&reply, &info);
 	send_message(w, MSG_REPLY, &reply);
 }
 
@@ -187,7 +187,7 @@ static void serve_run(struct worker *w, struct frame *f)
 		munmap(share, bytes);
 	start_reply(w, &reply, device_verdict(w, code));
 	if (!code)
-		put_result(&reply, &r);
+		put_gpu_result(&reply, &r);
 	send_message(w, MSG_REPLY, &reply);
 }
 
