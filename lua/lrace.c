@@ -130,7 +130,7 @@ static int compile_wait_l(lua_State *L)
 /* core.compile_rest(): end the workers that have nothing to do */
 static int compile_rest_l(lua_State *L)
 {
-	pool_rest(pool_of(L));
+	pool_end_idle(pool_of(L));
 	return 0;
 }
 
@@ -190,11 +190,11 @@ static void push_race(lua_State *L, const struct gpu_result *r)
 		}
 		lua_rawseti(L, -2, i + 1);
 	}
-	push_reals(L, "min", r->least, r->contestants);
-	push_reals(L, "max", r->most, r->contestants);
+	push_reals(L, "min", r->min_ms, r->contestants);
+	push_reals(L, "max", r->max_ms, r->contestants);
 	lua_createtable(L, r->contestants, 0);
 	for (int c = 0; c < r->contestants; c++) {
-		lua_pushinteger(L, r->batch[c]);
+		lua_pushinteger(L, r->sample_runs[c]);
 		lua_rawseti(L, -2, c + 1);
 	}
 	lua_setfield(L, -2, "runs");
@@ -208,7 +208,7 @@ static void push_race(lua_State *L, const struct gpu_result *r)
 static int race_l(lua_State *L)
 {
 	static const char *const names[] = { "seconds", "turn", "warmup", "rounds", "lost", "seed", "limit" };
-	struct gpu_race race = { .seconds = 0.3, .turn = 0.02, .warmup = 0.02 };
+	struct gpu_race race = { .seconds = 0.3, .sample_seconds = 0.02, .warmup = 0.02 };
 	struct stop stop = stop_of(enter(L));
 	int64_t seed = 1, rounds = 0;
 	struct racer *racers;
@@ -227,9 +227,9 @@ static int race_l(lua_State *L)
 		throw_msg(L, "race: 1 to %d kernels, not %d", GPU_CONTESTANTS_MAX, n);
 	options_check(L, 3, "race", names, LEN(names));
 	option_real(L, 3, "race", "seconds", &race.seconds);
-	option_real(L, 3, "race", "turn", &race.turn);
+	option_real(L, 3, "race", "turn", &race.sample_seconds);
 	option_real(L, 3, "race", "warmup", &race.warmup);
-	option_real(L, 3, "race", "lost", &race.lost);
+	option_real(L, 3, "race", "lost", &race.give_up_ratio);
 	option_real(L, 3, "race", "limit", &limit);
 	option_integer(L, 3, "race", "rounds", 0, GPU_RUNS_MAX / n, &rounds);
 	option_integer(L, 3, "race", "seed", INT64_MIN, INT64_MAX, &seed);

@@ -21,21 +21,21 @@ struct compiler {
 	struct arena *arena;
 };
 
-/* ---- what to ask for ---- */
+/* ---- options ---- */
 
 static void add_option(struct compiler *c, const char *option)
 {
 	c->options[c->noptions++] = option;
 }
 
-/* Since 12.9, where there is a driver, NVRTC keeps binaries of its own, beside which it says nothing:
- * then nobody would know a kernel's registers and spills. */
+/* Since 12.9 NVRTC has a cache of its own on machines with a driver. For a binary from there it writes no
+ * log, from which registers and spills are read. */
 static bool keeps_binaries(const struct compile_result *r)
 {
 	return r->nvrtc_major > 12 || (r->nvrtc_major == 12 && r->nvrtc_minor >= 9);
 }
 
-/* -lineinfo costs the kernel nothing; by it errors of ptxas and profilers find lines. */
+/* -lineinfo does not change the kernel, and gives ptxas's messages and profilers the source's lines. */
 static enum err_code set_options(struct compiler *c, const struct compile_result *r, struct err *e)
 {
 	const struct compile_job *job = c->job;
@@ -77,7 +77,7 @@ static char *cache_key(const struct compiler *c, const struct compile_result *r)
 
 /* ---- compiling ---- */
 
-static enum err_code broken(const char *call, int result, struct err *e)
+static enum err_code nvrtc_error(const char *call, int result, struct err *e)
 {
 	return err_set(e, ERR_IO, NOWHERE, "%s failed with NVRTC's error %d", call, result);
 }
@@ -91,7 +91,7 @@ static enum err_code get_log(struct compiler *c, struct _nvrtcProgram *p,
 
 	result = result ? result : c->nvrtc.nvrtcGetProgramLog(p, log);
 	r->log = log;
-	return result ? broken("nvrtcGetProgramLog", result, e) : OK;
+	return result ? nvrtc_error("nvrtcGetProgramLog", result, e) : OK;
 }
 
 static enum err_code get_cubin(struct compiler *c, struct _nvrtcProgram *p,
@@ -109,11 +109,11 @@ static enum err_code get_cubin(struct compiler *c, struct _nvrtcProgram *p,
 	result = result ? result : c->nvrtc.nvrtcGetCUBIN(p, cubin);
 	r->cubin = cubin;
 	r->cubin_bytes = n;
-	return result ? broken("nvrtcGetCUBIN", result, e) : OK;
+	return result ? nvrtc_error("nvrtcGetCUBIN", result, e) : OK;
 }
 
-/* PTX has file names with the folder that we ran in, which the source is not from. */
-static void plain_names(const struct compiler *c, struct compile_result *r)
+/* In the PTX the source's name has the working folder before it, where the source is not. */
+static void strip_folders(const struct compiler *c, struct compile_result *r)
 {
 	size_t n = strlen(c->name);
 
@@ -126,8 +126,8 @@ static void plain_names(const struct compiler *c, struct compile_result *r)
 	}
 }
 
-/* ptxas names lines of its input. Compile once more, only to that, and look there;
- * what goes wrong here leaves the message without a line. */
+/* ptxas names lines of the PTX. Compile again, only to PTX, to find the lines of the source; after an
+ * error the messages stay without them. */
 static void map_ptx(struct compiler *c, struct compile_result *r)
 {
 	const char *options[OPTIONS_MAX];
@@ -147,11 +147,10 @@ static void map_ptx(struct compiler *c, struct compile_result *r)
 			compile_map_ptx(r, ptx, c->arena);
 	}
 	c->nvrtc.nvrtcDestroyProgram(&p);
-	plain_names(c, r);
+	strip_folders(c, r);
 }
 
-/* Where ptxas made wgmma wait is worth a second look at the source; a kernel that is
- * as it should be has nothing of the kind. */
+/* If ptxas made wgmma wait, find the line of the source. Good kernels do not need this second run. */
 static void explain_serialized(struct compiler *c, struct compile_result *r)
 {
 	for (int i = 0; i < r->ndiags; i++) {
@@ -170,9 +169,9 @@ static bool has_error(const struct compile_result *r)
 	return false;
 }
 
-/* NVRTC 13.0 drops errors of ptxas that have no line ("too much shared data") where it
- * shows what -v says. Compile once more without that, to read them. */
-static void ask_plainly(struct compiler *c, struct compile_result *r)
+/* With -v, NVRTC 13.0 drops errors of ptxas that have no line ("too much shared data"). Compile again
+ * without it to get them. */
+static void compile_without_verbose(struct compiler *c, struct compile_result *r)
 {
 	const char *options[OPTIONS_MAX];
 	struct _nvrtcProgram *p;
@@ -197,7 +196,7 @@ static enum err_code source_error(struct compiler *c, struct compile_result *r, 
 	int errors = 0;
 
 	if (!has_error(r))
-		ask_plainly(c, r);
+		compile_without_verbose(c, r);
 	for (int i = 0; i < r->ndiags; i++) {
 		if (r->diags[i].severity != COMPILE_ERROR)
 			continue;
@@ -207,7 +206,7 @@ static enum err_code source_error(struct compiler *c, struct compile_result *r, 
 		errors++;
 	}
 	if (!first)
-		return broken("nvrtcCompileProgram", result, e);
+		return nvrtc_error("nvrtcCompileProgram", result, e);
 	if (result == NVRTC_INVALID_OPTION)
 		return err_set(e, ERR_INPUT, NOWHERE,
 			"NVRTC %d.%d takes no such option: %s (for %s)", r->nvrtc_major,
@@ -234,7 +233,7 @@ static enum err_code compile_fresh(struct compiler *c, struct compile_result *r,
 	int result = c->nvrtc.nvrtcCreateProgram(&p, c->job->source, c->name, 0, NULL, NULL);
 
 	if (result)
-		return broken("nvrtcCreateProgram", result, e);
+		return nvrtc_error("nvrtcCreateProgram", result, e);
 	code = compile_program(c, p, r, e);
 	c->nvrtc.nvrtcDestroyProgram(&p);
 	return code;
@@ -266,7 +265,7 @@ enum err_code compile_here(const struct compile_job *job, struct arena *a,
 	TRY(cuda_nvrtc_open(&c.nvrtc, e));
 	result = c.nvrtc.nvrtcVersion(&r->nvrtc_major, &r->nvrtc_minor);
 	if (result)
-		return broken("nvrtcVersion", result, e);
+		return nvrtc_error("nvrtcVersion", result, e);
 	TRY(set_options(&c, r, e));
 	key = cache_key(&c, r);
 	if (job->no_cache || !from_cache(key, r, a)) {

@@ -1,10 +1,9 @@
-/* compile.h - from CUDA source text to a binary, by NVRTC.
+/* compile.h - compiling CUDA sources with NVRTC.
  *
- * Needs no device and no driver. gpu_compile (gpu.h) does this in the worker process,
- * where it can be interrupted and may crash; compile_here does it in this one.
+ * Needs no device and no driver. gpu_compile (gpu.h) compiles in the worker process, which can be
+ * interrupted and may crash; compile_here compiles in this process.
  *
- * Binaries are kept under $XDG_CACHE_HOME/millrace/cubin, found again by source,
- * options and NVRTC's version together.
+ * Binaries are kept under $XDG_CACHE_HOME/millrace/cubin, by source, options and version of NVRTC.
  */
 #ifndef GPU_COMPILE_H
 #define GPU_COMPILE_H
@@ -17,33 +16,33 @@ struct compile_job {
 	const char *source;
 	const char *arch;		/* "sm_90a" */
 	bool fast_math;
-	bool no_cache;			/* neither looked up nor kept */
-	const char *const *options;	/* more of them, passed on as they are */
+	bool no_cache;			/* neither look the binary up nor keep it */
+	const char *const *options;	/* additional options for NVRTC */
 	int noptions;
 };
 
-/* What ptxas says about one kernel. */
+/* What ptxas reports about one kernel. */
 struct compile_use {
 	const char *entry;
 	int registers;			/* a thread */
-	int spill_stores, spill_loads;	/* bytes a thread, in the code */
+	int spill_stores, spill_loads;	/* bytes a thread, counted once for each instruction */
 	int stack;			/* bytes a thread */
 	int smem;			/* static, bytes a block */
-	int barriers;			/* named ones, with that of __syncthreads */
+	int barriers;			/* named barriers, including that of __syncthreads */
 };
 
 enum compile_severity { COMPILE_NOTE, COMPILE_WARNING, COMPILE_ERROR };
 
 struct compile_diag {
 	enum compile_severity severity;
-	const char *file;		/* "" if unknown; as #line says */
+	const char *file;		/* as given by #line; "" if unknown */
 	int line;			/* 0 if unknown */
-	int ptx_line;			/* of the text between, where ptxas names that; or 0 */
+	int ptx_line;			/* of the PTX, if ptxas names it; or 0 */
 	const char *text;		/* one line */
-	bool serialized;		/* ptxas gave up on asynchronous wgmma */
+	bool serialized;		/* ptxas made asynchronous wgmma wait for each other */
 };
 
-/* In the arena of the call; an input error leaves what the log said. */
+/* After an ERR_INPUT of the source, log and diags are set. */
 struct compile_result {
 	const void *cubin;
 	size_t cubin_bytes;
@@ -51,20 +50,19 @@ struct compile_result {
 	int nuses;
 	struct compile_diag *diags;	/* in the order of the log */
 	int ndiags;
-	const char *log;		/* whole */
+	const char *log;		/* all of NVRTC's output */
 	int nvrtc_major, nvrtc_minor;
 	bool cached;
 };
 
-/* The failure handler of a's memory must not jump: NVRTC holds memory of its own. */
+/* The result lies in `a`, whose failure handler must not jump, as NVRTC has memory of its own. */
 NODISCARD enum err_code compile_here(const struct compile_job *job, struct arena *a,
 	struct compile_result *r, struct err *e);
 
 /* Read r->log into r->uses and r->diags. */
 void compile_parse_log(struct compile_result *r, struct arena *a);
 
-/* Give diags that know only a line of the PTX the place that this came from, as the
- * .loc directives in the PTX have it. */
+/* Set file and line of diags that have only a line of the PTX, by the .loc directives of the PTX. */
 void compile_map_ptx(struct compile_result *r, const char *ptx, struct arena *a);
 
 #endif

@@ -1,9 +1,9 @@
-/* compile_log.c - what NVRTC and ptxas print, taken apart.
+/* compile_log.c - parsing the log of NVRTC and ptxas.
  *
  * Two compilers write into one log. NVRTC: `file(line): error: text`, then the source
  * line and a caret. ptxas: `ptxas info    : text`, or `ptxas FILE, line N; error   : text`
- * with a line of the PTX; its properties of a function stand on a line of their own.
- * What matches nothing is skipped: it is still in the log.
+ * with a line of the PTX; the properties of a function have lines of their own.
+ * Other lines are skipped.
  */
 #include "gpu/compile.h"
 
@@ -16,8 +16,8 @@ struct parse {
 	struct arena *arena;
 	VEC(struct compile_use) uses;
 	VEC(struct compile_diag) diags;
-	int entry;			/* being compiled; index of uses, -1: none */
-	bool other;			/* the properties that come are not of the entry */
+	int entry;			/* the kernel that is being compiled, index of uses; -1: none */
+	bool other;			/* the next properties are of another function */
 };
 
 static const struct {
@@ -33,8 +33,7 @@ static const struct {
 	{ "info", COMPILE_NOTE },
 };
 
-/* "error: text", "warning #177-D: text", "info    : text". Returns the text, or NULL if
- * s is nothing of the kind. */
+/* Of "error: text", "warning #177-D: text", "info    : text": the text; NULL if s has another form. */
 static const char *read_severity(const char *s, enum compile_severity *severity)
 {
 	for (int i = 0; i < LEN(words); i++) {
@@ -90,7 +89,7 @@ static bool parse_front(struct parse *p, const char *line)
 	return false;
 }
 
-/* `nvrtc: error: text`, and `error: text` without a place. */
+/* `nvrtc: error: text`, and `error: text` without file and line. */
 static void parse_bare(struct parse *p, const char *line)
 {
 	enum compile_severity severity;
@@ -120,7 +119,7 @@ static int number_before(const char *line, const char *word)
 	return digits == s ? 0 : (int)strtol(digits, NULL, 10);
 }
 
-/* What stands in the first pair of quotes. */
+/* The text in the first pair of quotes. */
 static char *quoted(struct parse *p, const char *line)
 {
 	const char *s = strchr(line, '\''), *end = s ? strchr(s + 1, '\'') : NULL;
@@ -163,8 +162,8 @@ static bool parse_use(struct parse *p, const char *line)
 	return true;
 }
 
-/* `info    : (C7510) Potential Performance Loss: ...` and the like. An info without
- * such a code is chatter. */
+/* `info    : (C7510) Potential Performance Loss: ...` and the like. An info without a code in
+ * parentheses is ignored. */
 static void parse_ptxas(struct parse *p, const char *line)
 {
 	const char *semicolon = strstr(line, "; "), *at = strstr(line, ", line "), *text;

@@ -24,14 +24,14 @@ struct header {
 
 static const char magic[8] = "MRCUBIN1";
 
-/* ---- places ---- */
+/* ---- paths ---- */
 
-/* NULL if neither variable says where. */
+/* NULL if neither variable is set. */
 static char *cache_dir(struct arena *a)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 
-	if (xdg && *xdg == '/')		/* others are to be ignored, says the standard */
+	if (xdg && *xdg == '/')		/* the standard says to ignore relative paths */
 		return arena_strf(a, "%s/millrace/cubin", xdg);
 	if (home && *home)
 		return arena_strf(a, "%s/.cache/millrace/cubin", home);
@@ -82,29 +82,29 @@ static bool write_all(int fd, const void *from, size_t n)
 	return true;
 }
 
-/* A header that fits a file of this size and this key. */
-static bool plausible(const struct header *h, off_t size, size_t key_bytes)
+/* Does the header fit this size of file and this length of key? */
+static bool is_plausible(const struct header *h, off_t size, size_t key_bytes)
 {
-	uint64_t rest = (uint64_t)size - sizeof(*h);
+	uint64_t left = (uint64_t)size - sizeof(*h);
 
 	return size >= (off_t)sizeof(*h) && !memcmp(h->magic, magic, sizeof(magic)) &&
-		h->key_bytes == key_bytes && h->key_bytes <= rest && h->log_bytes <= rest &&
-		h->cubin_bytes <= rest && h->key_bytes + h->log_bytes + h->cubin_bytes == rest;
+		h->key_bytes == key_bytes && h->key_bytes <= left && h->log_bytes <= left &&
+		h->cubin_bytes <= left && h->key_bytes + h->log_bytes + h->cubin_bytes == left;
 }
 
 static bool read_entry(int fd, const char *key, struct cubin_entry *found, struct arena *a)
 {
-	size_t key_bytes = strlen(key), rest;
+	size_t key_bytes = strlen(key), left;
 	struct header h = { 0 };
 	struct stat st;
 	char *data, *log;
 
 	if (fstat(fd, &st) || !read_all(fd, &h, sizeof(h)) ||
-	    !plausible(&h, st.st_size, key_bytes))
+	    !is_plausible(&h, st.st_size, key_bytes))
 		return false;
-	rest = (size_t)st.st_size - sizeof(h);
-	data = arena_alloc(a, rest);
-	if (!read_all(fd, data, rest) || hash_bytes(hash_basis(0), data, rest) != h.sum ||
+	left = (size_t)st.st_size - sizeof(h);
+	data = arena_alloc(a, left);
+	if (!read_all(fd, data, left) || hash_bytes(hash_basis(0), data, left) != h.sum ||
 	    memcmp(data, key, key_bytes) != 0)
 		return false;
 	log = arena_alloc(a, h.log_bytes + 1);
@@ -125,7 +125,7 @@ bool cubin_cache_find(const char *key, struct cubin_entry *found, struct arena *
 		return false;
 	good = read_entry(fd, key, found, a);
 	if (good)
-		futimens(fd, NULL);	/* the oldest go first */
+		futimens(fd, NULL);	/* the time of last use, for prune() */
 	close(fd);
 	return good;
 }
@@ -148,7 +148,7 @@ static bool write_entry(int fd, const char *key, const struct cubin_entry *entry
 		write_all(fd, entry->cubin, h.cubin_bytes);
 }
 
-/* ---- not without end ---- */
+/* ---- removing old entries ---- */
 
 struct old_file {
 	struct timespec used;

@@ -1,9 +1,9 @@
-/* cubin_cache.h - binaries that were compiled before, on disk.
+/* cubin_cache.h - a cache of compiled binaries on disk.
  *
- * One file an entry, in $XDG_CACHE_HOME/millrace/cubin (~/.cache without it), named by
- * a hash of the key. The whole key stands in the file and is compared, so a collision
- * is a miss; so is anything cut short or altered. Files appear complete, by renaming,
- * and the oldest go when there are thousands. A cache that cannot be written is none.
+ * Each entry is a file in $XDG_CACHE_HOME/millrace/cubin (~/.cache without that variable), named by a
+ * hash of the key. The file has the key, too, which is compared; a collision is a miss, and so is a
+ * truncated or altered file. Files are renamed into the folder when they are complete. If there are
+ * thousands, those not used for longest are removed. Write errors are ignored.
  */
 #ifndef GPU_CUBIN_CACHE_H
 #define GPU_CUBIN_CACHE_H
@@ -16,7 +16,7 @@ struct cubin_entry {
 	size_t cubin_bytes;
 };
 
-/* False: not there. What is found is in `a`. */
+/* False: there is no such entry. *found lies in `a`. */
 bool cubin_cache_find(const char *key, struct cubin_entry *found, struct arena *a);
 void cubin_cache_keep(const char *key, const struct cubin_entry *entry, struct arena *a);
 

@@ -26,13 +26,13 @@ static const struct symbol nvml_symbols[] = { CUDA_NVML_SYMBOLS(NVML_SYMBOL) };
 
 _Static_assert(sizeof(void *) == sizeof(int (*)(void)), "dlsym's result is a function");
 
-/* A library and where it may be. Patterns are for glob; of several matches the last,
- * which has the highest version, is tried first. $NAME at the start is a variable. */
+/* A library and where to look for it. Patterns are for glob; of several matches the last one, which has
+ * the highest version, is tried first. $NAME at the start is an environment variable. */
 struct library {
 	const char *what;
-	const char *variable;		/* names the file, and nothing else is tried */
+	const char *variable;		/* environment variable; if set, only its file is tried */
 	const char *const *names;	/* for the loader's own search */
-	const char *const *places;
+	const char *const *patterns;
 	const char *advice;
 };
 
@@ -40,7 +40,7 @@ static const struct library driver_library = {
 	.what = "NVIDIA driver (libcuda.so.1)",
 	.variable = "MILLRACE_LIBCUDA",
 	.names = (const char *const[]){ "libcuda.so.1", NULL },
-	.places = (const char *const[]){
+	.patterns = (const char *const[]){
 		"/usr/local/nvidia/lib64/libcuda.so.1",
 		"/usr/local/nvidia/lib/libcuda.so.1",
 		"/usr/lib/wsl/lib/libcuda.so.1",
@@ -53,7 +53,7 @@ static const struct library nvrtc_library = {
 	.what = "CUDA run-time compiler (libnvrtc)",
 	.variable = "MILLRACE_LIBNVRTC",
 	.names = (const char *const[]){ "libnvrtc.so.13", "libnvrtc.so.12", NULL },
-	.places = (const char *const[]){
+	.patterns = (const char *const[]){
 		"$CUDA_HOME/lib64/libnvrtc.so.1[23]",
 		"$CUDA_PATH/lib64/libnvrtc.so.1[23]",
 		"/usr/local/cuda/lib64/libnvrtc.so.1[23]",
@@ -73,7 +73,7 @@ static const struct library nvml_library = {
 	.what = "NVIDIA management library (libnvidia-ml.so.1)",
 	.variable = "MILLRACE_LIBNVML",
 	.names = (const char *const[]){ "libnvidia-ml.so.1", NULL },
-	.places = (const char *const[]){
+	.patterns = (const char *const[]){
 		"/usr/local/nvidia/lib64/libnvidia-ml.so.1",
 		"/usr/local/nvidia/lib/libnvidia-ml.so.1",
 		"/usr/lib/wsl/lib/libnvidia-ml.so.1",
@@ -102,7 +102,7 @@ static bool expand(const char *pattern, char *out, size_t size)
 	return (size_t)snprintf(out, size, "%s%s", value, slash) < size;
 }
 
-/* What a file that is there but does not open says is worth telling; keep the first. */
+/* `why` gets the first reason why a file that exists cannot be opened. */
 static void *open_file(const char *path, char *why, size_t size)
 {
 	void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -113,11 +113,11 @@ static void *open_file(const char *path, char *why, size_t size)
 	return lib;
 }
 
-static void *open_places(const struct library *l, char *why, size_t size)
+static void *open_patterns(const struct library *l, char *why, size_t size)
 {
 	void *lib = NULL;
 
-	for (const char *const *p = l->places; *p && !lib; p++) {
+	for (const char *const *p = l->patterns; *p && !lib; p++) {
 		char pattern[1024];
 		glob_t found;
 
@@ -144,7 +144,7 @@ static enum err_code open_library(const struct library *l, void **lib, struct er
 	for (const char *const *n = l->names; *n && !*lib; n++)
 		*lib = dlopen(*n, RTLD_NOW | RTLD_LOCAL);
 	if (!*lib)
-		*lib = open_places(l, why, sizeof(why));
+		*lib = open_patterns(l, why, sizeof(why));
 	if (*lib)
 		return OK;
 	if (*why)
@@ -197,11 +197,11 @@ static bool has_headers(const char *dir, char *out, size_t size)
 	return true;
 }
 
-/* NVRTC brings its own built-ins, but not cuda_fp16.h and its like: they are beside
- * the library in a toolkit, one folder on among Python packages. */
+/* NVRTC lacks headers such as cuda_fp16.h. They are in a folder near the library, in a toolkit or among
+ * Python packages. */
 static void find_include(struct cuda_nvrtc *n)
 {
-	static const char *const beside[] = { "../include", "../../../include",
+	static const char *const near_library[] = { "../include", "../../../include",
 		"../../cuda_runtime/include" };
 	static const char *const usual[] = { "$CUDA_HOME/include", "$CUDA_PATH/include",
 		"/usr/local/cuda/include", "/opt/cuda/include", "/usr/include" };
@@ -212,9 +212,9 @@ static void find_include(struct cuda_nvrtc *n)
 
 	memcpy(&symbol, &n->nvrtcVersion, sizeof(symbol));
 	if (dladdr(symbol, &info) && info.dli_fname && (slash = strrchr(info.dli_fname, '/'))) {
-		for (int i = 0; i < LEN(beside); i++) {
+		for (int i = 0; i < LEN(near_library); i++) {
 			snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - info.dli_fname),
-				info.dli_fname, beside[i]);
+				info.dli_fname, near_library[i]);
 			if (has_headers(path, n->include, sizeof(n->include)))
 				return;
 		}

@@ -1,13 +1,12 @@
-/* cuda_api.h - the few CUDA functions we call, found at run time.
+/* cuda_api.h - the CUDA functions that Millrace calls, loaded at run time.
  *
  * The driver (libcuda.so.1), the run-time compiler (libnvrtc) and the management library
- * (NVML, libnvidia-ml.so.1) are opened with dlopen, so the same program runs where none
- * of them exists and is built without NVIDIA's headers. The declarations here are ours,
- * cut down to what we use; tests/unit/gpu.c compares them with cuda.h and nvml.h where
- * those are installed. Handles are pointers to the structs that the headers name the same;
- * results are plain ints, 0 for success.
+ * (NVML, libnvidia-ml.so.1) are opened with dlopen. So the program runs where they are
+ * missing, and is built without NVIDIA's headers. The declarations here cover only what is
+ * used; tests/unit/gpu.c compares them with cuda.h and nvml.h where those are installed.
+ * Handles are pointers to the structs of the same names; results are ints, 0 for success.
  *
- * Only the worker process opens the driver and NVML. What is opened stays open.
+ * Only the worker process opens the driver and NVML. Libraries are never closed.
  */
 #ifndef GPU_CUDA_API_H
 #define GPU_CUDA_API_H
@@ -25,7 +24,7 @@ struct nvmlDevice_st;
 
 typedef uint64_t cuda_ptr;		/* CUdeviceptr */
 
-/* ---- values, by the driver's numbers ---- */
+/* ---- constants of the driver ---- */
 
 enum cuda_result {
 	CUDA_OK = 0,
@@ -115,7 +114,7 @@ struct cuda_tensor_map {
 	_Alignas(CUDA_TENSOR_MAP_ALIGN) uint64_t opaque[16];
 };
 
-/* What NVML gives as a reason why the clock is not higher; bits. */
+/* NVML's reasons why the clock is not higher; bits. */
 enum nvml_reason {
 	NVML_CLOCK_SETTING = 0x2,	/* "applications clocks setting" */
 	NVML_HW_SLOWDOWN = 0x8,
@@ -138,8 +137,8 @@ struct nvml_process {
 };
 
 /* ---- functions ----
- * SYM(needed, name, suffix, parameters): the library exports name##suffix. Everything
- * that is needed is in the drivers since CUDA 11.8, and in NVRTC since 11. */
+ * SYM(needed, name, suffix, parameters): the library exports name##suffix. It is an error if
+ * a needed one is missing: all are in drivers since CUDA 11.8 and in NVRTC since 11. */
 
 #define CUDA_DRIVER_SYMBOLS(SYM) \
 	SYM(1, cuInit, , (unsigned flags)) \
@@ -204,7 +203,7 @@ struct nvml_process {
 	SYM(1, nvrtcGetPTXSize, , (struct _nvrtcProgram *program, size_t *bytes)) \
 	SYM(1, nvrtcGetPTX, , (struct _nvrtcProgram *program, char *ptx))
 
-/* What is not needed is not in every version, and every device refuses some of it. */
+/* Functions that are not needed are missing in some versions, and fail on some devices. */
 #define CUDA_NVML_SYMBOLS(SYM) \
 	SYM(1, nvmlInit, _v2, (void)) \
 	SYM(1, nvmlDeviceGetHandleByPciBusId, _v2, (const char *id, \
@@ -243,13 +242,13 @@ struct cuda_nvml {
 };
 #undef CUDA_MEMBER
 
-/* Open the library that $MILLRACE_LIBCUDA, $MILLRACE_LIBNVRTC or $MILLRACE_LIBNVML names,
- * or the one of the loader's path, or of the usual places. Does not call into it. */
+/* Open the library that $MILLRACE_LIBCUDA, $MILLRACE_LIBNVRTC or $MILLRACE_LIBNVML names, or else
+ * that of the loader's path or of the usual folders. Calls none of its functions. */
 NODISCARD enum err_code cuda_driver_open(struct cuda_driver *d, struct err *e);
 NODISCARD enum err_code cuda_nvrtc_open(struct cuda_nvrtc *n, struct err *e);
 NODISCARD enum err_code cuda_nvml_open(struct cuda_nvml *n, struct err *e);
 
-/* "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)", also for codes that the
+/* "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)", or "error 12345" for a code that the
  * driver does not know. */
 char *cuda_error_text(const struct cuda_driver *d, int result, struct arena *a);
 

@@ -3,13 +3,13 @@
 #include <math.h>
 
 enum {
-	BATCH_SHORT = 32,		/* runs that end sooner than they are launched */
-	LAUNCH_SHARE = 4,		/* runs shorter than so many launches are such */
-	PLUG_MAX = 64,			/* fills before a batch */
+	BATCH_SHORT = 32,		/* runs of a batch that begins with a blocker */
+	LAUNCH_SHARE = 4,		/* runs shorter than so many launches need a blocker */
+	BLOCKER_MAX = 64,		/* fills before a batch */
 };
 
-#define LEAD_SECONDS 0.01		/* runs shorter than this have one before them */
-#define PLUG_BYTES ((size_t)256 << 20)
+#define LEAD_SECONDS 0.01		/* batches of shorter runs begin with one that does not count */
+#define BLOCKER_BYTES ((size_t)256 << 20)
 
 enum err_code batch_elapsed(struct cuda_device *d, struct CUevent_st *from, struct CUevent_st *to,
 	double *ms)
@@ -44,15 +44,15 @@ static enum err_code enqueue(struct batch *b, int n, bool timed)
 	return OK;
 }
 
-/* The first run also loads code and wakes the device, so a second one is the measure. */
-static enum err_code first_runs(struct batch *b, double seconds)
+/* The first run also loads code and wakes the device, so the second one is timed. */
+static enum err_code calibrate(struct batch *b, double seconds)
 {
 	struct batcher *by = b->by;
 	double start, ms;
 
 	TRY(enqueue(b, 1, false));
 	TRY(synchronize(b));
-	by->progress->tell(by->progress->ud, STAGE_RUNNING);
+	by->progress->report(by->progress->ud, STAGE_RUNNING);
 	start = wire_clock();
 	TRY(enqueue(b, 1, true));
 	b->launch_seconds = wire_clock() - start;
@@ -63,41 +63,42 @@ static enum err_code first_runs(struct batch *b, double seconds)
 	return OK;
 }
 
-static enum err_code fill_plug(struct batcher *by)
+static enum err_code fill_blocker(struct batcher *by)
 {
 	struct cuda_device *d = by->t->d;
 
-	return CU(d, cuMemsetD32Async, by->plug, 0, PLUG_BYTES / 4, d->stream);
+	return CU(d, cuMemsetD32Async, by->blocker, 0, BLOCKER_BYTES / 4, d->stream);
 }
 
-/* If there is memory for it: without, times of very short runs are those of launching them. */
-static enum err_code make_plug(struct batcher *by)
+/* Goes on without a blocker if there is no memory for it: then the times of very short runs are those of
+ * their launches. */
+static enum err_code init_blocker(struct batcher *by)
 {
 	struct cuda_device *d = by->t->d;
 	double ms;
 
-	if (by->plug)
+	if (by->blocker)
 		return OK;
-	if (d->api.cuMemAlloc(&by->plug, PLUG_BYTES)) {
-		by->plug = 0;
+	if (d->api.cuMemAlloc(&by->blocker, BLOCKER_BYTES)) {
+		by->blocker = 0;
 		return OK;
 	}
-	TRY(fill_plug(by));
+	TRY(fill_blocker(by));
 	TRY(CU(d, cuEventRecord, by->events[0], d->stream));
-	TRY(fill_plug(by));
+	TRY(fill_blocker(by));
 	TRY(CU(d, cuEventRecord, by->events[1], d->stream));
 	TRY(CU(d, cuStreamSynchronize, d->stream));
 	TRY(batch_elapsed(d, by->events[0], by->events[1], &ms));
-	by->plug_seconds = fmax(ms * 1e-3, 1e-5);
+	by->blocker_seconds = fmax(ms * 1e-3, 1e-5);
 	return OK;
 }
 
-static enum err_code put_plug(struct batch *b)
+static enum err_code enqueue_blocker(struct batch *b)
 {
 	double need = b->launch_seconds * (b->runs + 1);
 
-	for (int i = 0; b->plugged && i < PLUG_MAX && need > 0; i++, need -= b->by->plug_seconds)
-		TRY(fill_plug(b->by));
+	for (int i = 0; b->blocked && i < BLOCKER_MAX && need > 0; i++, need -= b->by->blocker_seconds)
+		TRY(fill_blocker(b->by));
 	return OK;
 }
 
@@ -105,12 +106,12 @@ enum err_code batch_run(struct batch *b, int n, double *ms, double *sum)
 {
 	struct batcher *by = b->by;
 
-	TRY(put_plug(b));
+	TRY(enqueue_blocker(b));
 	if (b->run_seconds < LEAD_SECONDS)
 		TRY(enqueue(b, 1, false));
 	TRY(enqueue(b, n, true));
 	TRY(synchronize(b));
-	by->progress->tell(by->progress->ud, STAGE_RUNNING);
+	by->progress->report(by->progress->ud, STAGE_RUNNING);
 	for (int i = 0; i < n; i++) {
 		double x;
 
@@ -131,13 +132,13 @@ enum err_code batch_init(struct batch *b, struct batcher *by, int contestant, do
 		if (by->t->launches[i].after && !job->steps[i].once &&
 		    (!job->steps[i].contestant || job->steps[i].contestant == contestant))
 			b->after = by->t->launches[i].after;
-	TRY(first_runs(b, seconds));
+	TRY(calibrate(b, seconds));
 	if (b->run_seconds > LAUNCH_SHARE * b->launch_seconds)
 		return OK;
 	if (b->runs > BATCH_SHORT)
 		b->runs = BATCH_SHORT;
-	TRY(make_plug(by));
-	b->plugged = by->plug != 0;
+	TRY(init_blocker(by));
+	b->blocked = by->blocker != 0;
 	return OK;
 }
 
@@ -146,7 +147,7 @@ enum err_code batcher_init(struct batcher *by, struct cuda_task *t, const struct
 	*by = (struct batcher){ .t = t, .progress = p };
 	for (int i = 0; i < LEN(by->events); i++)
 		TRY(CU(t->d, cuEventCreate, &by->events[i], 0));
-	cuda_device_board(t->d);	/* here, for the device must not idle later */
+	cuda_device_board(t->d);	/* opens NVML now, so that the device does not idle later */
 	return OK;
 }
 
@@ -155,6 +156,6 @@ void batcher_release(struct batcher *by)
 	for (int i = 0; i < LEN(by->events); i++)
 		if (by->events[i])
 			by->t->d->api.cuEventDestroy(by->events[i]);
-	if (by->plug)
-		by->t->d->api.cuMemFree(by->plug);
+	if (by->blocker)
+		by->t->d->api.cuMemFree(by->blocker);
 }

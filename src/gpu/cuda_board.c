@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-/* Call it if there is one; true: it went well. */
+/* Call a function of NVML, if the library has it; true: success. */
 #define ASK(b, call, ...) \
 	((b)->handle && (b)->api.call && (b)->api.call((b)->handle, __VA_ARGS__) == 0)
 
@@ -20,21 +20,21 @@ void cuda_board_open(struct cuda_board *b, const char *bus_id)
 		return;
 	if (b->api.nvmlDeviceGetHandleByPciBusId(bus_id, &b->handle))
 		b->handle = NULL;
-	/* CUDA sees no device of a board with MIG but the parts of it. */
+	/* On a board with MIG, CUDA's devices are its partitions. */
 	b->partition = ASK(b, nvmlDeviceGetMigMode, &mig, &later) && mig;
 }
 
-static enum gpu_held held_by(unsigned long long reasons)
+static enum gpu_throttle throttle_of(unsigned long long reasons)
 {
 	if (reasons & (NVML_HW_THERMAL | NVML_SW_THERMAL))
-		return GPU_HELD_HOT;
+		return GPU_THROTTLE_HEAT;
 	if (reasons & NVML_POWER_BRAKE)
-		return GPU_HELD_BRAKE;
+		return GPU_THROTTLE_POWER_BRAKE;
 	if (reasons & NVML_HW_SLOWDOWN)
-		return GPU_HELD_HARDWARE;
+		return GPU_THROTTLE_HARDWARE;
 	if (reasons & NVML_SYNC_BOOST)
-		return GPU_HELD_SYNC;
-	return reasons & NVML_CLOCK_SETTING ? GPU_HELD_SETTING : GPU_HELD_NOT;
+		return GPU_THROTTLE_SYNC;
+	return reasons & NVML_CLOCK_SETTING ? GPU_THROTTLE_SETTING : GPU_THROTTLE_NONE;
 }
 
 static void read_clock(struct cuda_board *b, struct gpu_board *out)
@@ -43,17 +43,17 @@ static void read_clock(struct cuda_board *b, struct gpu_board *out)
 	unsigned mhz;
 
 	if (!ASK(b, nvmlDeviceGetCurrentClocksEventReasons, &reasons) &&
-	    !ASK(b, nvmlDeviceGetCurrentClocksThrottleReasons, &reasons))	/* as it was called */
+	    !ASK(b, nvmlDeviceGetCurrentClocksThrottleReasons, &reasons))	/* its older name */
 		reasons = 0;
-	out->held = held_by(reasons);
+	out->throttle = throttle_of(reasons);
 	if (ASK(b, nvmlDeviceGetClockInfo, NVML_OF_SM, &mhz))
 		out->clock = mhz * 1e6;
 }
 
 static void count_processes(struct cuda_board *b, struct gpu_board *out)
 {
-	/* Room for more than is asked: the first drivers 535 write a field more for each. Then
-	 * only the first number is one, and if it is not ours, nothing is known. */
+	/* Larger than what is asked for: the first drivers 535 write one more field for each process.
+	 * Then only the first pid is right, and unless it is ours, nothing is known. */
 	struct nvml_process list[PROCESSES_MAX * 3 / 2];
 	unsigned n = PROCESSES_MAX, own = (unsigned)getpid();
 
@@ -61,14 +61,14 @@ static void count_processes(struct cuda_board *b, struct gpu_board *out)
 		return;
 	for (unsigned i = 0; i < n; i++) {
 		if (list[i].pid == own) {
-			out->counted = true;
+			out->others_known = true;
 			continue;
 		}
-		out->other = (int)list[i].pid;
+		out->other_pid = (int)list[i].pid;
 		out->others++;
 	}
-	if (!out->counted)
-		out->others = out->other = 0;
+	if (!out->others_known)
+		out->others = out->other_pid = 0;
 }
 
 void cuda_board_read(struct cuda_board *b, struct gpu_board *out)
@@ -88,7 +88,7 @@ void cuda_board_read(struct cuda_board *b, struct gpu_board *out)
 	count_processes(b, out);
 }
 
-int cuda_board_use(struct cuda_board *b)
+int cuda_board_utilisation(struct cuda_board *b)
 {
 	struct nvml_use use;
 

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What NVML calls the present use is that of up to a second; and some to spare. */
-#define USE_SECONDS 2.0
+/* NVML's utilisation is a mean over up to a second; with some margin. */
+#define UTILISATION_SECONDS 2.0
 
 /* ---- failures ---- */
 
-/* What to make of an error, and what to tell the user to do. */
+/* The kind of failure of a CUDA error, and what the user can do. */
 static const struct advice {
 	int result;
 	enum gpu_failure failure;
@@ -19,7 +19,7 @@ static const struct advice {
 	{ CUDA_STUB_LIBRARY, GPU_FAIL_MISSING,
 		"take the stubs folder of the CUDA toolkit out of LD_LIBRARY_PATH" },
 	{ CUDA_DEVICE_UNAVAILABLE, GPU_FAIL_MISSING,
-		"another process has the device for itself" },
+		"another process uses the device exclusively" },
 	{ CUDA_NO_DEVICE, GPU_FAIL_MISSING,
 		"is one attached, and does CUDA_VISIBLE_DEVICES let us see it?" },
 	{ CUDA_INVALID_DEVICE, GPU_FAIL_MISSING, "there are fewer devices" },
@@ -100,13 +100,13 @@ char *cuda_size_text(const struct cuda_device *d, double bytes)
 	return arena_strf(d->arena, u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
 }
 
-/* After a fault every call fails; so does this one. */
-static bool context_lost(const struct cuda_device *d)
+/* After a fault every call fails. */
+static bool is_context_lost(const struct cuda_device *d)
 {
 	return d->opened && d->api.cuCtxSynchronize() != CUDA_OK;
 }
 
-/* How much there is, where that was the trouble. */
+/* How much memory is free, for the message. */
 static const char *memory_text(const struct cuda_device *d)
 {
 	size_t left, total;
@@ -125,7 +125,7 @@ enum err_code cuda_check(struct cuda_device *d, int result, const char *call, co
 		return OK;
 	advice = find_advice(result);
 	d->verdict.failure = advice->failure;
-	d->verdict.lost = context_lost(d);
+	d->verdict.worker_lost = is_context_lost(d);
 	return err_set(&d->verdict.err, code_of(advice->failure), NOWHERE,
 		"%s%s%s failed with %s%s; %s", call, what ? " " : "", what ? what : "",
 		cuda_error_text(&d->api, result, d->arena),
@@ -146,8 +146,8 @@ enum err_code cuda_fail(struct cuda_device *d, enum gpu_failure failure, enum er
 
 /* ---- the device ---- */
 
-/* From compute capability 9.0 on, the features that make a device worth it are those
- * of its very architecture, which is what the 'a' asks for. */
+/* From compute capability 9.0 on, important instructions (wgmma, tcgen05) are only in the
+ * architecture-specific target, with an 'a'. */
 static void name_arch(struct gpu_info *info)
 {
 	snprintf(info->arch, sizeof(info->arch), "sm_%d%d%s", info->major, info->minor,
@@ -228,7 +228,7 @@ static enum err_code open_driver(struct cuda_device *d)
 	return code;
 }
 
-/* All but a context, which takes the driver's time and the device's memory. */
+/* Everything but a context, which takes time and memory of the device. */
 static enum err_code find_device(struct cuda_device *d, int ordinal)
 {
 	if (d->found)
@@ -264,12 +264,12 @@ struct cuda_board *cuda_device_board(struct cuda_device *d)
 	return &d->board;
 }
 
-/* How much others have it at work: a question for before we have. */
-static int foreign_use(struct cuda_device *d)
+/* % of utilisation by other processes: not known shortly after this process has used the device. */
+static int utilisation_by_others(struct cuda_device *d)
 {
-	if (d->used_at > 0 && wire_clock() - d->used_at < USE_SECONDS)
+	if (d->used_at > 0 && wire_clock() - d->used_at < UTILISATION_SECONDS)
 		return 0;
-	return cuda_board_use(cuda_device_board(d));
+	return cuda_board_utilisation(cuda_device_board(d));
 }
 
 enum err_code cuda_device_info(struct cuda_device *d, int ordinal, struct gpu_info *info)
@@ -278,13 +278,13 @@ enum err_code cuda_device_info(struct cuda_device *d, int ordinal, struct gpu_in
 	int use;
 
 	TRY(find_device(d, ordinal));
-	use = foreign_use(d);
+	use = utilisation_by_others(d);
 	TRY(cuda_device_open(d, ordinal));
 	TRY(CU(d, cuMemGetInfo, &left, &total));
 	*info = d->info;
 	info->memory_free = (int64_t)left;
 	cuda_board_read(cuda_device_board(d), &info->board);
-	info->board.use = use;
+	info->board.utilisation = use;
 	info->board.partition |= strstr(info->name, " MIG ") != NULL;
 	return OK;
 }

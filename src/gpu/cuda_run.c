@@ -1,4 +1,4 @@
-/* cuda_run.c - one run, or many with the clock on them, or several contestants in turns. */
+/* cuda_run.c - one run of a job, a benchmark with many runs, or a race of several contestants. */
 #include "gpu/cuda_run.h"
 
 #include <math.h>
@@ -10,23 +10,23 @@
 enum {
 	RUNS_MIN = 3,
 	ROUNDS_MIN = 3,
-	SETTLING = 6,			/* rounds that are looked at, half with half */
-	TURN_BATCHES = 4,		/* of a turn, but for runs of which no batch is so long ... */
-	TURN_BATCHES_MAX = 8,		/* ... and whatever they take */
+	TREND_ROUNDS = 6,		/* of a race's warm-up, the later half is compared with the earlier one */
+	SAMPLE_BATCHES = 4,		/* of a sample, unless runs are too short for batches of that length */
+	SAMPLE_BATCHES_MAX = 8,
 };
 
-#define BATCH_SECONDS 0.1		/* about what lies between two signs of progress */
-#define BATCH_LEAST 0.01		/* whatever is asked for */
-#define SETTLED 0.004			/* a board is that from rounds to the next slows down by no more */
-#define SETTLES_WITHIN 12		/* times the seconds that are asked for, or never */
-#define POWER_SECONDS 0.3		/* of less, the energy counter knows too little */
-/* Host seconds after which a benchmark ends whatever its runs sum up to: a device that
- * reports no time must not keep us. */
-#define PATIENCE(seconds) (20 * (seconds) + 10)
+#define BATCH_SECONDS 0.1		/* about the time between two reports of progress */
+#define BATCH_SECONDS_MIN 0.01
+#define STABLE_SLOWDOWN 0.004		/* warm-up ends when the later rounds are slower by no more than this share */
+#define WARMUP_FACTOR_MAX 12		/* the longest warm-up of a race, relative to what was asked for */
+#define POWER_SECONDS 0.3		/* the energy counter is too coarse for shorter measurements */
+/* Seconds of the host after which a benchmark ends, even if the device reports times that sum up to
+ * less: a device that reports zeros must not block the worker. */
+#define HOST_SECONDS(seconds) (20 * (seconds) + 10)
 
 /* ---- once ---- */
 
-/* Step by step, so that what goes wrong has a name. */
+/* Synchronize after each step, so that an error names the kernel that caused it. */
 static enum err_code run_steps(struct cuda_task *t, struct CUevent_st *event[2], double *ms)
 {
 	struct cuda_device *d = t->d;
@@ -44,7 +44,7 @@ static enum err_code run_steps(struct cuda_task *t, struct CUevent_st *event[2],
 		TRY(batch_elapsed(d, event[0], event[1], &x));
 		*ms += x;
 		if (t->job->steps[i].kind == GPU_STEP_KERNEL)
-			TRY(cuda_task_check_ends(t, after));
+			TRY(cuda_task_check_guards(t, after));
 	}
 	return OK;
 }
@@ -70,7 +70,7 @@ static enum err_code run_once(struct cuda_task *t, struct gpu_result *r)
 /* Batches whose times do not count. */
 static enum err_code warm_up(struct batch *b, double seconds)
 {
-	double end = wire_clock() + PATIENCE(seconds), sum = 0;
+	double end = wire_clock() + HOST_SECONDS(seconds), sum = 0;
 
 	while (sum < seconds && wire_clock() < end)
 		TRY(batch_run(b, b->runs, NULL, &sum));
@@ -82,7 +82,7 @@ static enum err_code measure(struct batch *b, struct gpu_result *r)
 	const struct gpu_bench *want = &b->by->t->job->bench;
 	int most = want->runs_max ? want->runs_max : GPU_RUNS_MAX;
 	int least = want->runs_min ? want->runs_min : RUNS_MIN;
-	double sum = 0, end = wire_clock() + PATIENCE(want->seconds);
+	double sum = 0, end = wire_clock() + HOST_SECONDS(want->seconds);
 
 	r->ms = ARENA_ARRAY(b->by->t->arena, most, double);
 	while (r->runs < most && (r->runs < least || sum < want->seconds)) {
@@ -96,7 +96,7 @@ static enum err_code measure(struct batch *b, struct gpu_result *r)
 	return OK;
 }
 
-/* The same, and the mean power. Fills between batches draw a power of their own. */
+/* The same, and the mean power, unless fills between batches would add to it. */
 static enum err_code measure_power(struct batch *b, struct gpu_result *r,
 	struct CUevent_st *span[2])
 {
@@ -110,7 +110,7 @@ static enum err_code measure_power(struct batch *b, struct gpu_result *r,
 	TRY(CU(d, cuEventRecord, span[1], d->stream));
 	TRY(CU_FOR(d, b->after, cuStreamSynchronize, d->stream));
 	TRY(batch_elapsed(d, span[0], span[1], &ms));
-	if (!b->plugged && before > 0 && after > before && ms * 1e-3 >= POWER_SECONDS)
+	if (!b->blocked && before > 0 && after > before && ms * 1e-3 >= POWER_SECONDS)
 		r->watts = (after - before) / (ms * 1e-3);
 	return OK;
 }
@@ -118,7 +118,7 @@ static enum err_code measure_power(struct batch *b, struct gpu_result *r,
 static enum err_code run_bench(struct batcher *by, struct gpu_result *r, int *last_copy)
 {
 	const struct gpu_bench *want = &by->t->job->bench;
-	double seconds = fmin(BATCH_SECONDS, fmax(want->seconds, BATCH_LEAST));
+	double seconds = fmin(BATCH_SECONDS, fmax(want->seconds, BATCH_SECONDS_MIN));
 	struct CUevent_st *span[2] = { NULL, NULL };
 	struct batch b;
 	enum err_code code;
@@ -135,12 +135,12 @@ static enum err_code run_bench(struct batcher *by, struct gpu_result *r, int *la
 	return code;
 }
 
-/* ---- in turns ---- */
+/* ---- races ---- */
 
 struct race {
 	struct batch *contestants;
 	int n;
-	double ms[BATCH_MAX * TURN_BATCHES_MAX];	/* of one turn */
+	double ms[BATCH_MAX * SAMPLE_BATCHES_MAX];	/* of one sample */
 };
 
 static int by_size(const void *a, const void *b)
@@ -150,26 +150,26 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Who is the i-th of a round: in pairs of rounds there and back, and each pair begins one
- * further. So a clock that falls or rises steadily is the same for all. */
-static int whose_turn(int n, int round, int i)
+/* The i-th contestant of a round. Every second round has the reverse order, and each pair of rounds
+ * begins with the next contestant; so a clock that rises or falls steadily affects all alike. */
+static int contestant_at(int n, int round, int i)
 {
 	return (round / 2 + (round % 2 ? n - 1 - i : i)) % n;
 }
 
-static int batches_of(const struct batch *b, double turn)
+static int batches_of_sample(const struct batch *b, double seconds)
 {
-	double n = ceil(turn / (b->runs * b->run_seconds) - 0.5);
+	double n = ceil(seconds / (b->runs * b->run_seconds) - 0.5);
 
-	return (int)fmin(fmax(n, 1), TURN_BATCHES_MAX);
+	return (int)fmin(fmax(n, 1), SAMPLE_BATCHES_MAX);
 }
 
-/* The later half of a turn counts: before that, a board that its power limits still has the clock that the
- * one before has left it. */
-static enum err_code race_turn(struct race *race, int c, double turn, struct gpu_result *r, double *sum)
+/* Only the later half of a sample counts: at first, a board at its power limit still has the clock that the
+ * previous contestant left. */
+static enum err_code take_sample(struct race *race, int c, double seconds, struct gpu_result *r, double *sum)
 {
 	struct batch *b = &race->contestants[c];
-	int batches = batches_of(b, turn), n = 0;
+	int batches = batches_of_sample(b, seconds), n = 0;
 
 	for (int i = 0; i < batches; i++) {
 		bool counts = i >= batches / 2;
@@ -179,18 +179,18 @@ static enum err_code race_turn(struct race *race, int c, double turn, struct gpu
 	}
 	qsort(race->ms, (size_t)n, sizeof(*race->ms), by_size);
 	r->ms[r->runs + c] = (race->ms[n / 2] + race->ms[(n - 1) / 2]) / 2;
-	r->least[c] = fmin(r->least[c], race->ms[0]);
-	r->most[c] = fmax(r->most[c], race->ms[n - 1]);
+	r->min_ms[c] = fmin(r->min_ms[c], race->ms[0]);
+	r->max_ms[c] = fmax(r->max_ms[c], race->ms[n - 1]);
 	return OK;
 }
 
-/* Have all but the first lost? In the mean of the first two rounds, there and back. */
-static bool is_lost(const struct race *race, double lost, const double *ms)
+/* After two rounds: are all others slower than the first one by more than `ratio`, in the mean of both? */
+static bool first_has_won(const struct race *race, double ratio, const double *ms)
 {
-	for (int c = 1; c < race->n && lost > 0; c++)
-		if (ms[c] * ms[race->n + c] <= lost * lost * ms[0] * ms[race->n])
+	for (int c = 1; c < race->n && ratio > 0; c++)
+		if (ms[c] * ms[race->n + c] <= ratio * ratio * ms[0] * ms[race->n])
 			return false;
-	return lost > 0 && race->n > 1;
+	return ratio > 0 && race->n > 1;
 }
 
 static enum err_code race_rounds(struct race *race, const struct gpu_race *want,
@@ -198,48 +198,48 @@ static enum err_code race_rounds(struct race *race, const struct gpu_race *want,
 {
 	int most = GPU_RUNS_MAX / race->n, round = 0;
 	int least = want->rounds_min ? want->rounds_min : ROUNDS_MIN;
-	double sum = 0, total = want->seconds * race->n, end = wire_clock() + PATIENCE(total);
+	double sum = 0, total = want->seconds * race->n, end = wire_clock() + HOST_SECONDS(total);
 
 	while (round < most && (round < least || sum < total)) {
 		if (round >= ROUNDS_MIN && wire_clock() > end)
 			break;
 		for (int i = 0; i < race->n; i++)
-			TRY(race_turn(race, whose_turn(race->n, round, i), want->turn, r, &sum));
+			TRY(take_sample(race, contestant_at(race->n, round, i), want->sample_seconds, r, &sum));
 		r->runs += race->n;
 		round++;
-		if (round == 2 && is_lost(race, want->lost, r->ms))
+		if (round == 2 && first_has_won(race, want->give_up_ratio, r->ms))
 			break;
 	}
 	return OK;
 }
 
-/* Are the later of these rounds slower than the earlier ones? */
+/* Are the later rounds slower than the earlier ones? */
 static bool slows_down(const double *round)
 {
 	double before = 0, after = 0;
 
-	for (int i = 0; i < SETTLING / 2; i++) {
+	for (int i = 0; i < TREND_ROUNDS / 2; i++) {
 		before += round[i];
-		after += round[i + SETTLING / 2];
+		after += round[i + TREND_ROUNDS / 2];
 	}
-	return after > before * (1 + SETTLED);
+	return after > before * (1 + STABLE_SLOWDOWN);
 }
 
-/* Rounds of a batch each that do not count, until a board that its power limits has come to the clock that is
- * left to it: a burst is as much as 15 % faster, and favours who draws most. */
+/* Rounds of a batch of each contestant that do not count. They go on until a board at its power limit has
+ * reached a stable clock: before that, runs are up to 15 % faster, most of all those that draw most power. */
 static enum err_code race_warm_up(struct race *race, double warmup)
 {
-	double round[SETTLING] = { 0 }, sum = 0, least = warmup * race->n;
-	double most = SETTLES_WITHIN * least, end = wire_clock() + PATIENCE(least);
+	double round[TREND_ROUNDS] = { 0 }, sum = 0, least = warmup * race->n;
+	double most = WARMUP_FACTOR_MAX * least, end = wire_clock() + HOST_SECONDS(least);
 
 	for (int n = 0; sum < most && wire_clock() < end; n++) {
-		if (sum >= least && n >= SETTLING && !slows_down(round))
+		if (sum >= least && n >= TREND_ROUNDS && !slows_down(round))
 			break;
 		memmove(round, round + 1, sizeof(round) - sizeof(*round));
-		round[SETTLING - 1] = -sum;
+		round[TREND_ROUNDS - 1] = -sum;
 		for (int i = 0; i < race->n; i++)
 			TRY(batch_run(&race->contestants[i], race->contestants[i].runs, NULL, &sum));
-		round[SETTLING - 1] += sum;
+		round[TREND_ROUNDS - 1] += sum;
 	}
 	return OK;
 }
@@ -253,15 +253,15 @@ static enum err_code run_race(struct batcher *by, struct gpu_result *r)
 	race->n = r->contestants = want->n;
 	race->contestants = ARENA_ARRAY(a, want->n, struct batch);
 	r->ms = ARENA_ARRAY(a, GPU_RUNS_MAX, double);
-	r->least = ARENA_ARRAY(a, want->n, double);
-	r->most = ARENA_ARRAY(a, want->n, double);
-	r->batch = ARENA_ARRAY(a, want->n, int);
+	r->min_ms = ARENA_ARRAY(a, want->n, double);
+	r->max_ms = ARENA_ARRAY(a, want->n, double);
+	r->sample_runs = ARENA_ARRAY(a, want->n, int);
 	for (int i = 0; i < want->n; i++) {
 		struct batch *b = &race->contestants[i];
 
-		TRY(batch_init(b, by, i + 1, want->turn / TURN_BATCHES));
-		r->batch[i] = b->runs * batches_of(b, want->turn);
-		r->least[i] = HUGE_VAL;
+		TRY(batch_init(b, by, i + 1, want->sample_seconds / SAMPLE_BATCHES));
+		r->sample_runs[i] = b->runs * batches_of_sample(b, want->sample_seconds);
+		r->min_ms[i] = HUGE_VAL;
 	}
 	TRY(race_warm_up(race, want->warmup));
 	return race_rounds(race, want, r);
@@ -286,9 +286,9 @@ static enum err_code run_task(struct cuda_task *t, const struct progress *p,
 {
 	int copy = 0;
 
-	p->tell(p->ud, STAGE_PREPARING);
+	p->report(p->ud, STAGE_PREPARING);
 	TRY(cuda_task_init(t, t->d, t->job, a));
-	p->tell(p->ud, STAGE_RUNNING);
+	p->report(p->ud, STAGE_RUNNING);
 	r->copies = t->copies;
 	r->cache = t->cache;
 	TRY(cuda_task_begin(t));
@@ -296,7 +296,7 @@ static enum err_code run_task(struct cuda_task *t, const struct progress *p,
 		TRY(run_once(t, r));
 	else
 		TRY(run_timed(t, p, r, &copy));
-	p->tell(p->ud, STAGE_RETURNING);
+	p->report(p->ud, STAGE_RETURNING);
 	return cuda_task_return(t, copy);
 }
 
@@ -309,7 +309,7 @@ enum err_code cuda_run_job(struct cuda_device *d, const struct gpu_job *job,
 	*r = (struct gpu_result){ 0 };
 	code = run_task(&t, p, r, a);
 	d->used_at = wire_clock();
-	if (!d->verdict.lost)
+	if (!d->verdict.worker_lost)
 		cuda_task_release(&t);
 	return code;
 }

@@ -1,16 +1,16 @@
-/* cuda_run.h - doing a job on an open device, once or as a benchmark. */
+/* cuda_run.h - running a job on an open device: once, as a benchmark or as a race. */
 #ifndef GPU_CUDA_RUN_H
 #define GPU_CUDA_RUN_H
 
 #include "gpu/cuda_task.h"
 
-/* Told before each stage, and at each sign of progress within STAGE_RUNNING. */
+/* `report` is called before each stage, and repeatedly in STAGE_RUNNING of a benchmark. */
 struct progress {
-	void (*tell)(void *ud, enum stage stage);
+	void (*report)(void *ud, enum stage stage);
 	void *ud;
 };
 
-/* The device's verdict says more about a failure. The result is in `a`. */
+/* The result lies in `a`. The error is in the device's verdict. */
 NODISCARD enum err_code cuda_run_job(struct cuda_device *d, const struct gpu_job *job,
 	const struct progress *p, struct gpu_result *r, struct arena *a);
 

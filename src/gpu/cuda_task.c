@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Behind each buffer lie so many bytes of a pattern that reads as NaN in every float
- * format. What a kernel reads there spoils its result, what it writes is noticed. */
-enum { END_BYTES = 512, END_PATTERN = 0xff };
+/* Guard bytes follow each buffer, with a pattern that is NaN in every float format. A kernel that reads
+ * them gets a wrong result; one that writes them is reported. */
+enum { GUARD_BYTES = 512, GUARD_PATTERN = 0xff };
 
 enum { PORTABLE_CLUSTER = 8, PARAMS_EXTRA = 16 };
 
-/* One parameter as a launch wants it. */
-union slot {
+/* The value of a kernel's parameter. */
+union argument {
 	uint32_t low;
 	uint64_t bits;
 	struct cuda_tensor_map map;
@@ -33,8 +33,9 @@ static char *buffer_text(const struct cuda_task *t, int i)
 
 /* ---- memory ---- */
 
-/* Of one contestant and of all; with EVERYBODY, really all. */
-enum { EVERYBODY = -1 };
+/* The bytes of buffers that a contestant uses, those of no contestant included; ALL_CONTESTANTS: of all
+ * buffers. */
+enum { ALL_CONTESTANTS = -1 };
 
 static void sum_buffers(const struct gpu_job *job, int contestant, double *rotate, double *fixed)
 {
@@ -42,13 +43,13 @@ static void sum_buffers(const struct gpu_job *job, int contestant, double *rotat
 	for (int i = 0; i < job->nbuffers; i++) {
 		const struct gpu_buffer *b = &job->buffers[i];
 
-		if (!b->contestant || contestant == EVERYBODY || b->contestant == contestant)
+		if (!b->contestant || contestant == ALL_CONTESTANTS || b->contestant == contestant)
 			*(b->rotate ? rotate : fixed) += (double)b->bytes;
 	}
 }
 
-/* Of the contestant that touches least. */
-static double least_rotated(const struct gpu_job *job)
+/* Rotating bytes of the contestant that has fewest. */
+static double min_rotating_bytes(const struct gpu_job *job)
 {
 	double least = HUGE_VAL, rotate, fixed;
 
@@ -59,17 +60,17 @@ static double least_rotated(const struct gpu_job *job)
 	return least;
 }
 
-/* So many copies of what rotates that together they exceed twice the L2: what a run
- * reads was then evicted since it was read last. Never more than fits. */
+/* As many copies as together exceed twice the L2, so that a run's inputs were evicted since they were
+ * last read. No more than fit into the device's memory. */
 static enum err_code count_copies(struct cuda_task *t)
 {
 	const struct gpu_job *job = t->job;
-	double rotate, fixed, fit, least = least_rotated(job);
+	double rotate, fixed, fit, least = min_rotating_bytes(job);
 	size_t left, total;
 	int copies = job->bench.copies;
 
 	t->copies = 1;
-	sum_buffers(job, EVERYBODY, &rotate, &fixed);
+	sum_buffers(job, ALL_CONTESTANTS, &rotate, &fixed);
 	if (job->mode == GPU_RUN || !(least > 0))
 		return OK;
 	TRY(CU(t->d, cuMemGetInfo, &left, &total));
@@ -82,8 +83,9 @@ static enum err_code count_copies(struct cuda_task *t)
 	return OK;
 }
 
-/* What lies between two uses of a byte: all copies of all that rotates, or one run. */
-static void judge_cache(struct cuda_task *t)
+/* Runs find a cold L2 if more bytes than it holds are used between two uses of the same byte: all copies
+ * of a contestant's rotating buffers, or all bytes of one run. */
+static void predict_cache(struct cuda_task *t)
 {
 	const struct gpu_job *job = t->job;
 	int64_t l2 = t->d->info.l2;
@@ -114,14 +116,14 @@ static enum err_code fill(struct cuda_task *t, cuda_ptr p, size_t bytes, uint32_
 static enum err_code allocate(struct cuda_task *t, int buffer, cuda_ptr *p)
 {
 	size_t bytes = t->job->buffers[buffer].bytes;
-	int result = t->d->api.cuMemAlloc(p, bytes + END_BYTES);
+	int result = t->d->api.cuMemAlloc(p, bytes + GUARD_BYTES);
 
 	if (result) {
 		*p = 0;
 		return cuda_check(t->d, result, "cuMemAlloc", arena_strf(t->arena, "of %s for %s",
 			cuda_size_text(t->d, (double)bytes), buffer_text(t, buffer)));
 	}
-	return CU(t->d, cuMemsetD8Async, *p + bytes, END_PATTERN, END_BYTES, t->d->stream);
+	return CU(t->d, cuMemsetD8Async, *p + bytes, GUARD_PATTERN, GUARD_BYTES, t->d->stream);
 }
 
 static enum err_code fill_buffer(struct cuda_task *t, int buffer, int copy)
@@ -133,7 +135,7 @@ static enum err_code fill_buffer(struct cuda_task *t, int buffer, int copy)
 		return fill(t, p, b->bytes, b->word);
 	if (b->init != GPU_INIT_HOST)
 		return OK;
-	if (copy)			/* over the device's memory: faster than the bus */
+	if (copy)			/* faster than to copy from the host again */
 		return CU(t->d, cuMemcpyDtoDAsync, p, first, b->bytes, t->d->stream);
 	return CU(t->d, cuMemcpyHtoDAsync, p, b->from, b->bytes, t->d->stream);
 }
@@ -141,7 +143,7 @@ static enum err_code fill_buffer(struct cuda_task *t, int buffer, int copy)
 static enum err_code make_memory(struct cuda_task *t)
 {
 	TRY(count_copies(t));
-	judge_cache(t);
+	predict_cache(t);
 	t->memory = ARENA_ARRAY(t->arena, t->job->nbuffers * t->copies, cuda_ptr);
 	for (int i = 0; i < t->job->nbuffers; i++) {
 		int copies = t->job->buffers[i].rotate ? t->copies : 1;
@@ -173,36 +175,36 @@ static enum err_code make_map(struct cuda_task *t, const struct cuda_launch *l,
 }
 
 static enum err_code make_param(struct cuda_task *t, const struct cuda_launch *l,
-	const struct gpu_param *p, int copy, union slot *slot)
+	const struct gpu_param *p, int copy, union argument *out)
 {
 	cuda_ptr at = 0;
 
 	if (p->kind == GPU_PARAM_POINTER || p->kind == GPU_PARAM_TENSOR)
 		at = cuda_task_memory(t, p->buffer, copy) + p->offset;
 	if (p->kind == GPU_PARAM_TENSOR)
-		return make_map(t, l, p->tensor, at, &slot->map);
+		return make_map(t, l, p->tensor, at, &out->map);
 	if (p->kind == GPU_PARAM_BITS32)
-		slot->low = (uint32_t)p->bits;
+		out->low = (uint32_t)p->bits;
 	else
-		slot->bits = p->kind == GPU_PARAM_POINTER ? at : p->bits;
+		out->bits = p->kind == GPU_PARAM_POINTER ? at : p->bits;
 	return OK;
 }
 
 static enum err_code make_params(struct cuda_task *t, struct cuda_launch *l,
 	const struct gpu_step *s)
 {
-	/* The arena aligns to 16, tensor maps want more. */
-	const size_t align = _Alignof(union slot);
+	/* Tensor maps need more than the arena's alignment. */
+	const size_t align = _Alignof(union argument);
 	size_t n = (size_t)s->nparams * (size_t)t->copies;
-	uintptr_t raw = (uintptr_t)arena_alloc(t->arena, n * sizeof(union slot) + align);
-	union slot *slots = (union slot *)((raw + align - 1) / align * align);
+	uintptr_t raw = (uintptr_t)arena_alloc(t->arena, n * sizeof(union argument) + align);
+	union argument *arguments = (union argument *)((raw + align - 1) / align * align);
 
 	l->params = ARENA_ARRAY(t->arena, t->copies, void **);
 	for (int c = 0; c < t->copies; c++) {
 		l->params[c] = ARENA_ARRAY(t->arena, s->nparams + PARAMS_EXTRA, void *);
-		for (int i = 0; i < s->nparams; i++, slots++) {
-			l->params[c][i] = slots;
-			TRY(make_param(t, l, &s->params[i], c, slots));
+		for (int i = 0; i < s->nparams; i++, arguments++) {
+			l->params[c][i] = arguments;
+			TRY(make_param(t, l, &s->params[i], c, arguments));
 		}
 	}
 	return OK;
@@ -214,7 +216,7 @@ static size_t param_bytes(const struct gpu_param *p)
 		p->kind == GPU_PARAM_BITS32 ? sizeof(uint32_t) : sizeof(uint64_t);
 }
 
-/* The driver reads as many parameters as the kernel has, whatever it is given. */
+/* The driver reads as many parameters as the kernel has, so their number and sizes must be right. */
 static enum err_code check_params(struct cuda_task *t, const struct cuda_launch *l,
 	const struct gpu_step *s)
 {
@@ -390,9 +392,9 @@ enum err_code cuda_task_run(struct cuda_task *t, int contestant, int copy)
 	return OK;
 }
 
-enum err_code cuda_task_check_ends(struct cuda_task *t, const char *what)
+enum err_code cuda_task_check_guards(struct cuda_task *t, const char *what)
 {
-	unsigned char end[END_BYTES];
+	unsigned char end[GUARD_BYTES];
 
 	for (int i = 0; i < t->job->nbuffers; i++) {
 		size_t bytes = t->job->buffers[i].bytes;
@@ -401,9 +403,9 @@ enum err_code cuda_task_check_ends(struct cuda_task *t, const char *what)
 		TRY(CU(t->d, cuMemcpyDtoHAsync, end, cuda_task_memory(t, i, 0) + bytes,
 			sizeof(end), t->d->stream));
 		TRY(CU_FOR(t->d, what, cuStreamSynchronize, t->d->stream));
-		while (at < END_BYTES && end[at] == END_PATTERN)
+		while (at < GUARD_BYTES && end[at] == GUARD_PATTERN)
 			at++;
-		if (at < END_BYTES)
+		if (at < GUARD_BYTES)
 			return cuda_fail(t->d, GPU_FAIL_OVERRUN, ERR_IO,
 				"%s: %s was written to beyond its end, first at byte %d after "
 				"its %zu", what, buffer_text(t, i), at, bytes);

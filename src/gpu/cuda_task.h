@@ -1,8 +1,8 @@
-/* cuda_task.h - a job on the device: its memory, its binaries, its launches.
+/* cuda_task.h - a job set up on the device: memory, modules, launches.
  *
- * Set up once, then run as often as wanted. Run number i uses copy i % copies of each
- * buffer that rotates; parameters are made for every copy beforehand, so that a run is
- * nothing but its launches.
+ * It is set up once and can then be run any number of times. Run number i uses copy i % copies of
+ * each buffer that rotates. Parameters are made for every copy beforehand, so a run only launches
+ * kernels.
  */
 #ifndef GPU_CUDA_TASK_H
 #define GPU_CUDA_TASK_H
@@ -26,28 +26,29 @@ struct cuda_task {
 	struct cuda_launch *launches;	/* by step; those of fills are empty */
 	cuda_ptr *memory;		/* [buffer * copies + copy]; 0: none */
 	int copies;
-	enum gpu_cache cache;		/* that runs find, which take the copies in turn */
+	enum gpu_cache cache;		/* what a run finds in the L2 */
 };
 
-/* Everything is set first: after a failure cuda_task_release frees what there is. */
+/* *t is valid even after an error, for cuda_task_release. */
 NODISCARD enum err_code cuda_task_init(struct cuda_task *t, struct cuda_device *d,
 	const struct gpu_job *job, struct arena *a);
 void cuda_task_release(struct cuda_task *t);
 
-/* Of a copy that a run uses. */
+/* The address of a buffer, of the copy `copy` if it rotates. */
 cuda_ptr cuda_task_memory(const struct cuda_task *t, int buffer, int copy);
 
-/* The steps that come once, before all runs. */
+/* Do the steps marked `once`, for all copies. */
 NODISCARD enum err_code cuda_task_begin(struct cuda_task *t);
 
-/* Put one step, or a whole run, on the stream; of a race, a run of the contestant, from 1. */
+/* Put one step, or all steps of a run, on the stream. contestant: of a race, from 1; else 0. */
 NODISCARD enum err_code cuda_task_step(struct cuda_task *t, int step, int copy);
 NODISCARD enum err_code cuda_task_run(struct cuda_task *t, int contestant, int copy);
 
-/* Has something written beyond the end of a buffer? `what` did it. */
-NODISCARD enum err_code cuda_task_check_ends(struct cuda_task *t, const char *what);
+/* An error if the guard bytes behind a buffer have changed; the message begins with `what` ("after
+ * 'gemm'"). */
+NODISCARD enum err_code cuda_task_check_guards(struct cuda_task *t, const char *what);
 
-/* Copy what the job wants back, of this copy. */
+/* Copy buffers to their `to`, from the copy `copy` of those that rotate. */
 NODISCARD enum err_code cuda_task_return(struct cuda_task *t, int copy);
 
 #endif

@@ -8,21 +8,21 @@
 #include "gpu/proto.h"
 #include "gpu/share.h"
 
-/* Seconds that the worker may take for what is not a kernel. */
+/* Seconds that the worker may take for anything but a kernel. */
 #define HELLO_SECONDS 30.0
 #define START_SECONDS 60.0
 #define COMPILE_SECONDS 600.0
 #define COPY_SECONDS 60.0
-#define COPY_BYTES_A_SECOND 1e8		/* far below any bus */
-#define BENCH_SECONDS 1.0		/* a benchmark's batch beside the limit of a run */
+#define COPY_BYTES_A_SECOND 1e8		/* a lower bound for any bus */
+#define BENCH_SECONDS 1.0		/* added to a run's limit for a batch of a benchmark */
 
 struct gpu {
 	struct mem *mem;
 	int device;
 	struct process worker;
-	bool busy;			/* asked, and the answer not seen */
-	struct share share;		/* of the present job */
-	struct arena scratch;		/* likewise */
+	bool busy;			/* a request was sent and not answered yet */
+	struct share share;		/* of the current job */
+	struct arena scratch;		/* of the current call */
 	enum gpu_failure failure;
 };
 
@@ -37,7 +37,7 @@ void gpu_new(struct mem *m, int device, struct gpu **out)
 	*out = g;
 }
 
-/* What an earlier call left, if a failure handler cut it short. */
+/* Release what an earlier call left, if a failure handler jumped out of it. */
 static void clean(struct gpu *g)
 {
 	if (g->busy)
@@ -79,7 +79,7 @@ static enum err_code fail(struct gpu *g, enum gpu_failure failure, enum err_code
 	return code;
 }
 
-/* A failure of ours that has no kind yet. */
+/* Set the kind of failure of an error in the shell. */
 static enum err_code fail_by_code(struct gpu *g, enum err_code code)
 {
 	switch (code) {
@@ -102,11 +102,11 @@ static enum err_code fail_by_code(struct gpu *g, enum err_code code)
 struct request {
 	enum message kind;
 	struct wire body;
-	int fd;				/* goes with it; -1: none */
+	int fd;				/* sent along; -1: none */
 	double limit[NSTAGES];		/* seconds for each stage */
-	const char *running;		/* what hangs, if it does; for a message */
+	const char *running;		/* the kernels' names, for the message at a timeout */
 	const struct stop *stop;
-	struct wire reply;		/* what came after the verdict */
+	struct wire reply;		/* of the worker; behind the verdict */
 };
 
 static void request_init(struct request *q, struct gpu *g, enum message kind,
@@ -121,7 +121,7 @@ static void request_init(struct request *q, struct gpu *g, enum message kind,
 	q->limit[STAGE_RETURNING] = COPY_SECONDS;
 }
 
-static enum err_code too_late(const struct request *q, enum stage stage, struct err *e)
+static enum err_code timeout_error(const struct request *q, enum stage stage, struct err *e)
 {
 	double limit = q->limit[stage];
 
@@ -134,7 +134,7 @@ static enum err_code too_late(const struct request *q, enum stage stage, struct 
 			"the source was not compiled within %g s", limit);
 	case STAGE_RUNNING:
 		return err_set(e, ERR_LIMIT, NOWHERE, "%s did not finish within %g s and was "
-			"stopped: a wait that nobody ends, or too short a limit",
+			"stopped: it waits for something that never happens, or the limit is too short",
 			q->running, limit);
 	case STAGE_PREPARING: case STAGE_RETURNING: case NSTAGES:
 		break;
@@ -143,8 +143,8 @@ static enum err_code too_late(const struct request *q, enum stage stage, struct 
 		stage == STAGE_PREPARING ? "to" : "from", limit);
 }
 
-/* The talk came to an end that is none. The worker is finished either way. */
-static enum err_code broken_off(struct gpu *g, const struct request *q, enum wire_status why,
+/* The exchange failed for the reason `why`. Ends the worker. */
+static enum err_code fail_exchange(struct gpu *g, const struct request *q, enum wire_status why,
 	enum stage stage, struct err *e)
 {
 	static const char *const doing[NSTAGES] = {
@@ -153,7 +153,7 @@ static enum err_code broken_off(struct gpu *g, const struct request *q, enum wir
 	char words[320];
 
 	if (why == WIRE_CLOSED) {
-		process_last_words(&g->worker, words, sizeof(words));
+		process_end_reason(&g->worker, words, sizeof(words));
 		return fail(g, GPU_FAIL_WORKER, err_set(e, ERR_IO, NOWHERE,
 			"the worker process %s (while %s%s%s)", words, doing[stage],
 			stage == STAGE_RUNNING ? " " : "",
@@ -164,9 +164,9 @@ static enum err_code broken_off(struct gpu *g, const struct request *q, enum wir
 		return fail(g, GPU_FAIL_STOPPED,
 			err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted"));
 	if (why == WIRE_LATE)
-		return fail(g, GPU_FAIL_TIMEOUT, too_late(q, stage, e));
+		return fail(g, GPU_FAIL_TIMEOUT, timeout_error(q, stage, e));
 	return fail(g, GPU_FAIL_WORKER, err_set(e, ERR_IO, NOWHERE,
-		"the worker process sent what is no message (while %s)", doing[stage]));
+		"the worker process sent a malformed message (while %s)", doing[stage]));
 }
 
 static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct err *e)
@@ -174,7 +174,7 @@ static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct
 	enum wire_status status;
 	struct frame f;
 
-	if (process_is_idle(&g->worker))
+	if (process_is_quiet(&g->worker))
 		return OK;
 	process_end(&g->worker);
 	if (process_start(&g->worker, &g->scratch, e))
@@ -185,16 +185,17 @@ static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct
 	g->busy = false;
 	if (status == WIRE_OK && f.kind == MSG_HELLO)
 		return OK;
-	if (status == WIRE_LATE) {	/* does main() make something else of the argument? */
+	if (status == WIRE_LATE) {	/* perhaps main() does not call gpu_worker_asked() */
 		process_end(&g->worker);
 		return fail(g, GPU_FAIL_WORKER, err_set(e, ERR_IO, NOWHERE,
 			"the worker process did not answer within %g s", HELLO_SECONDS));
 	}
-	return broken_off(g, NULL, status ? status : WIRE_GARBLED, STAGE_STARTING, e);
+	return fail_exchange(g, NULL, status ? status : WIRE_GARBLED, STAGE_STARTING, e);
 }
 
-/* Until the reply, whose verdict goes to *v. */
-static enum wire_status converse(struct gpu *g, struct request *q, enum stage *stage,
+/* Send the request and receive messages until the reply, whose verdict goes to *v. *stage is the last
+ * stage that the worker reported. */
+static enum wire_status exchange(struct gpu *g, struct request *q, enum stage *stage,
 	struct verdict *v)
 {
 	double deadline = wire_clock() + q->limit[*stage];
@@ -205,7 +206,7 @@ static enum wire_status converse(struct gpu *g, struct request *q, enum stage *s
 	while (!status) {
 		status = wire_receive(g->worker.socket, &f, &g->scratch, deadline, q->stop);
 		if (f.fd >= 0)
-			close(f.fd);	/* none is due */
+			close(f.fd);	/* none is expected */
 		if (status)
 			break;
 		if (f.kind == MSG_REPLY) {
@@ -221,8 +222,8 @@ static enum wire_status converse(struct gpu *g, struct request *q, enum stage *s
 	return status;
 }
 
-/* Ask and get a verdict: an error, or a reply. After the worker's own verdict there
- * is a reply in either case. */
+/* Send the request and get an error or a reply. After an error of the worker itself there is a reply,
+ * too. */
 static enum err_code ask(struct gpu *g, struct request *q, struct err *e)
 {
 	enum stage stage = STAGE_STARTING;
@@ -230,13 +231,13 @@ static enum err_code ask(struct gpu *g, struct request *q, struct err *e)
 	struct verdict v;
 
 	TRY(start_worker(g, q->stop, e));
-	process_hush(&g->worker);
+	process_forget_output(&g->worker);
 	g->busy = true;
-	status = converse(g, q, &stage, &v);
+	status = exchange(g, q, &stage, &v);
 	g->busy = false;
 	if (status)
-		return broken_off(g, q, status, stage, e);
-	if (v.lost)
+		return fail_exchange(g, q, status, stage, e);
+	if (v.worker_lost)
 		process_end(&g->worker);
 	g->failure = v.failure;
 	if (v.failure == GPU_FAIL_NONE)
@@ -245,12 +246,12 @@ static enum err_code ask(struct gpu *g, struct request *q, struct err *e)
 	return e->code;
 }
 
-/* A reply that was cut short or is not what it should be. */
+/* After the reply was read: an error if it was truncated or malformed. */
 static enum err_code check_reply(struct gpu *g, struct request *q, struct err *e)
 {
 	if (!q->reply.bad)
 		return OK;
-	return broken_off(g, q, WIRE_GARBLED, STAGE_RETURNING, e);
+	return fail_exchange(g, q, WIRE_GARBLED, STAGE_RETURNING, e);
 }
 
 /* ---- probing and compiling ---- */
@@ -351,7 +352,7 @@ static void set_limits(struct request *q, const struct gpu_job *job, double limi
 	q->limit[STAGE_RETURNING] += bytes / COPY_BYTES_A_SECOND;
 }
 
-/* The job as a request, its memory shared. */
+/* Make the request of a job, and the shared memory with its binaries and inputs. */
 static enum err_code prepare(struct gpu *g, const struct gpu_job *job, double limit,
 	struct share_layout *l, struct request *q, struct err *e)
 {

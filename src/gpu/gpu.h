@@ -1,20 +1,19 @@
-/* gpu.h - the attached device, from a process that outlives whatever a kernel does.
+/* gpu.h - compiling and running kernels on the attached device, in a worker process.
  *
- * A struct gpu is one worker process, started when first needed. Compiling and running
- * happen there. A kernel that hangs is killed with the worker at its time limit; one
- * that faults takes the worker's context with it; either costs one message, and the
- * next call starts a fresh worker. Several may be open, each with a worker of its own:
- * then they compile at the same time.
+ * A struct gpu has one worker process, started when it is first needed. A kernel that hangs is
+ * killed with the worker when its time limit has passed; a kernel that faults destroys the worker's
+ * CUDA context. Either is an error of that call, and the next call starts a new worker. Several
+ * struct gpu may be open at once; their workers compile at the same time.
  *
- * The worker is this same program with "--gpu-worker" as its first argument: a main()
- * that comes to use this header begins with
+ * The worker is this same program with "--gpu-worker" as its first argument. Therefore a main()
+ * that uses this header begins with
  *
  *	if (gpu_worker_asked(argc, argv))
  *		return gpu_worker_main(argc, argv);
  *
- * Failures: ERR_INPUT for a job or source that is wrong, ERR_INTERRUPTED when `stop`
- * was set, ERR_LIMIT for memory and time, ERR_IO for what the device, the driver or
- * the worker did. gpu_failure() says which, for a program to decide on.
+ * Errors: ERR_INPUT for a wrong job or source, ERR_INTERRUPTED when `stop` was set, ERR_LIMIT for
+ * memory and time, ERR_IO for failures of the device, the driver or the worker. gpu_failure() has
+ * the kind of the failure.
  */
 #ifndef GPU_GPU_H
 #define GPU_GPU_H
@@ -26,43 +25,43 @@
 
 struct gpu;
 
-/* What the last failed call of a gpu failed of. */
+/* Why the last call failed. */
 enum gpu_failure {
 	GPU_FAIL_NONE,
 	GPU_FAIL_JOB,			/* the job or the source is wrong */
-	GPU_FAIL_MISSING,		/* no driver, no device, no NVRTC */
+	GPU_FAIL_MISSING,		/* no driver, no device or no NVRTC */
 	GPU_FAIL_MEMORY,		/* of the device, or of the host */
-	GPU_FAIL_BINARY,		/* not for this device, no such entry */
-	GPU_FAIL_LAUNCH,		/* the device refuses these grid, block, resources */
+	GPU_FAIL_BINARY,		/* not for this device, or without that entry */
+	GPU_FAIL_LAUNCH,		/* the device refuses this grid, block or resources */
 	GPU_FAIL_FAULT,			/* illegal address, trap: the context was lost */
 	GPU_FAIL_OVERRUN,		/* a kernel wrote beyond the end of a buffer */
 	GPU_FAIL_TIMEOUT,		/* the time limit passed */
-	GPU_FAIL_WORKER,		/* the worker process died or talks nonsense */
+	GPU_FAIL_WORKER,		/* the worker process died, or sent a malformed message */
 	GPU_FAIL_STOPPED,		/* interrupted */
 	GPU_FAIL_OTHER,
 };
 
-/* Why its clock is lower than it could be, the gravest first. Not that it idles, and not
- * that it keeps to its power limit, as it does under large kernels. */
-enum gpu_held {
-	GPU_HELD_NOT,			/* or not known */
-	GPU_HELD_HOT,
-	GPU_HELD_BRAKE,			/* the machine's power supply asks for it */
-	GPU_HELD_HARDWARE,		/* and does not say why */
-	GPU_HELD_SYNC,			/* it goes with that of other devices */
-	GPU_HELD_SETTING,		/* somebody set it, perhaps no lower than it goes */
+/* Why the clock is lower than it could be, the most serious reason first. Idling is no reason, and
+ * neither is the power limit, which large kernels reach as a rule. */
+enum gpu_throttle {
+	GPU_THROTTLE_NONE,			/* not throttled, or not known */
+	GPU_THROTTLE_HEAT,
+	GPU_THROTTLE_POWER_BRAKE,			/* requested by the machine's power supply */
+	GPU_THROTTLE_HARDWARE,		/* the hardware gives no reason */
+	GPU_THROTTLE_SYNC,			/* kept equal to the clocks of other devices */
+	GPU_THROTTLE_SETTING,		/* set by a user, perhaps to the highest value */
 };
 
-/* The board as the management library sees it; 0 and "" are what it does not tell. */
+/* The board as the management library (NVML) reports it; 0 and "" mean unknown. */
 struct gpu_board {
 	char driver[32];		/* "580.159.03" */
 	double power_limit;		/* W, enforced */
 	double clock;			/* Hz, now */
-	enum gpu_held held;
-	bool partition;			/* the device is a part of the board (MIG) */
-	bool counted;			/* others is known */
-	int others, other;		/* processes that compute there beside ours; one's pid */
-	int use;			/* % of the last second that kernels ran, none of them ours */
+	enum gpu_throttle throttle;
+	bool partition;			/* the device is a MIG partition of the board */
+	bool others_known;		/* `others` is known */
+	int others, other_pid;		/* other processes that compute on it; the pid of one */
+	int utilisation;		/* % of the last second in which kernels of others ran */
 };
 
 struct gpu_info {
@@ -75,56 +74,56 @@ struct gpu_info {
 	int64_t memory_total, memory_free;	/* bytes */
 	int64_t l2, smem_block, smem_sm;	/* bytes; smem_block with the opt-in */
 	int registers_sm;
-	int driver_major, driver_minor;	/* CUDA version that the driver knows */
+	int driver_major, driver_minor;	/* the newest CUDA version that the driver supports */
 	struct gpu_board board;
 };
 
-/* What a benchmark's runs find in the L2. */
+/* What each run of a benchmark finds in the L2. */
 enum gpu_cache {
-	GPU_CACHE_UNKNOWN,		/* of a single run: what its preparation left */
-	GPU_CACHE_WARM,			/* some of what they read: it is read again too soon */
-	GPU_CACHE_COLD,			/* nothing: more than it holds comes in between */
+	GPU_CACHE_UNKNOWN,		/* a single run: whatever its preparation left */
+	GPU_CACHE_WARM,			/* some of its inputs, which were read not long before */
+	GPU_CACHE_COLD,			/* none of its inputs: the runs before it evicted them */
 };
 
 struct gpu_result {
-	double *ms;			/* of each run, in order, milliseconds */
+	double *ms;			/* milliseconds of each run, in order */
 	int runs;
-	int copies;			/* that rotated buffers had */
+	int copies;			/* of each buffer that rotates */
 	enum gpu_cache cache;
-	double watts;			/* that the board drew meanwhile; 0: not known */
-	/* Of a race `ms` are the medians of its turns, round by round, each in the order of the
-	 * contestants. */
-	int contestants;		/* 0: it was none */
-	double *least, *most;		/* of all runs of each contestant */
-	int *batch;			/* runs of a turn of each */
+	double watts;			/* mean power of the board meanwhile; 0: not known */
+	/* Of a race: `ms` has the medians of its samples, round by round, within a round in the order
+	 * of the contestants; `runs` is their number. */
+	int contestants;		/* 0: no race */
+	double *min_ms, *max_ms;	/* of all runs of each contestant */
+	int *sample_runs;		/* how many runs a sample of each contestant has */
 };
 
-/* device: CUDA's number of it, 0 for the first. `m` is borrowed and outlives the gpu.
- * *out is set first, so that a caller whose failure handler jumps out of here or of
- * any call below can free what there is; nothing is started yet. */
+/* device: its CUDA ordinal, from 0. `m` is borrowed and outlives the gpu. Starts no process. *out
+ * is set before anything is allocated, so that a caller whose failure handler jumps out of this or
+ * any other call can free the gpu. */
 void gpu_new(struct mem *m, int device, struct gpu **out);
 void gpu_free(struct gpu *g);		/* ends the worker */
-/* End the worker, so that the device's memory is free; the next call starts another. */
+/* End the worker, which frees the device's memory; the next call starts another worker. */
 void gpu_close(struct gpu *g);
 
-/* Is there a device, which, and in what state? An error says why there is none. The worker
- * does not wait for a driver longer than a minute. */
+/* Look for the device and read its properties and state. The error says why there is none. Waits
+ * for the driver a minute at most. */
 NODISCARD enum err_code gpu_probe(struct gpu *g, const struct stop *stop, struct gpu_info *info,
 	struct err *e);
 
-/* Why times that are taken on it cannot be trusted, as one clause: "another process (pid 123)
- * is on it, 40 % in use". False: nothing is known against them, and the text is "". */
+/* A reason why times measured on this device are not reliable, as a clause: "another process (pid
+ * 123) is on it, 40 % in use". False: no such reason is known, and the text is "". */
 enum { GPU_TROUBLE_MAX = 160 };
 bool gpu_trouble(const struct gpu_info *info, char text[GPU_TROUBLE_MAX]);
 
-/* The result is in `a`; after a compile error, r still has log and diags. */
+/* The result lies in `a`. After a compile error *r still has log and diags. */
 NODISCARD enum err_code gpu_compile(struct gpu *g, const struct compile_job *job,
 	const struct stop *stop, struct arena *a, struct compile_result *r, struct err *e);
 
-/* Run the job; `limit`: seconds that the kernels may take (when benchmarking: between
- * two signs of progress, which come every fraction of a second). Copying and starting
- * up do not count against it. On success the `to` of the job's buffers is filled; on
- * failure it may be in part. */
+/* Run the job. `limit`: seconds that the kernels may take (in a benchmark: between two reports of
+ * progress, which come several times a second). Copying and starting up do not count. On success
+ * the `to` of each buffer is filled; after an error it may be filled in part. The result lies in
+ * `a`. */
 NODISCARD enum err_code gpu_run(struct gpu *g, const struct gpu_job *job, double limit,
 	const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e);
 
@@ -133,7 +132,7 @@ enum gpu_failure gpu_failure(const struct gpu *g);
 /* "cold L2", "warm L2"; NULL: unknown. */
 const char *gpu_cache_name(enum gpu_cache c);
 
-/* ---- the other side ---- */
+/* ---- the worker's side ---- */
 
 bool gpu_worker_asked(int argc, char **argv);
 int gpu_worker_main(int argc, char **argv);	/* the worker's exit status */

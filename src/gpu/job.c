@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The limits of CUDA's programming guide that hold for every device we know; what
- * depends on the device is for the driver to refuse. */
+/* Limits that CUDA's programming guide gives for all devices. The driver checks those that depend on
+ * the device. */
 enum {
 	BINARIES_MAX = 256,
 	BUFFERS_MAX = 4096,
@@ -18,7 +18,7 @@ enum {
 	TENSOR_MAP_BYTES = 128,
 	BOX_MAX = 256,			/* elements a dimension */
 	STEP_MAX = 8,
-	TENSOR_ALIGN = 16,		/* bytes: start, strides, inner side of the box */
+	TENSOR_ALIGN = 16,		/* bytes: start, strides, innermost extent of the box */
 };
 
 #define GRID_X_MAX 0x7fffffffu
@@ -56,7 +56,7 @@ size_t gpu_element_bytes(enum gpu_element t)
 	return 0;
 }
 
-/* A place in the job, for messages. */
+/* The part of the job that a message is about. */
 struct where {
 	char text[160];
 };
@@ -86,7 +86,7 @@ static enum err_code check_buffer(const struct gpu_job *job, int i, struct err *
 	if (b->bytes > SIZE_MAX / 8)
 		return WRONG("%s has an impossible size", name.text);
 	if ((unsigned)b->init > GPU_INIT_WORD)
-		return WRONG("%s begins with no known contents", name.text);
+		return WRONG("%s has an unknown kind of initial contents", name.text);
 	if (b->init == GPU_INIT_HOST && !b->from)
 		return WRONG("%s has nothing to be filled from", name.text);
 	return OK;
@@ -94,8 +94,8 @@ static enum err_code check_buffer(const struct gpu_job *job, int i, struct err *
 
 /* ---- parameters ---- */
 
-/* One past the last byte that the tensor map reaches, as a double: exact enough for a
- * comparison with what fits in memory, and it cannot wrap. */
+/* One past the last byte that the tensor map reaches. A double is exact enough to compare it with
+ * the size of a buffer, and does not overflow. */
 static double tensor_reach(const struct gpu_tensor *t, size_t offset)
 {
 	double end = (double)offset + (double)gpu_element_bytes(t->element) * (double)t->dims[0];
@@ -150,7 +150,7 @@ static enum err_code check_tensor(const struct gpu_tensor *t, size_t offset, siz
 	return OK;
 }
 
-/* Adds what the parameter takes to *total, at its alignment. */
+/* Adds the parameter's bytes to *total, after its alignment. */
 static enum err_code check_param(const struct gpu_job *job, const struct gpu_step *s, int i,
 	size_t *total, struct err *e)
 {
@@ -274,11 +274,11 @@ static enum err_code check_race(const struct gpu_job *job, struct err *e)
 
 	if (r->n < 1 || r->n > GPU_CONTESTANTS_MAX)
 		return WRONG("a race has 1 to %d contestants, not %d", GPU_CONTESTANTS_MAX, r->n);
-	if (!(r->warmup >= 0 && r->warmup < HUGE_VAL && r->turn >= 0 && r->turn < HUGE_VAL &&
+	if (!(r->warmup >= 0 && r->warmup < HUGE_VAL && r->sample_seconds >= 0 && r->sample_seconds < HUGE_VAL &&
 	    r->seconds >= 0 && r->seconds < HUGE_VAL))
 		return WRONG("the seconds of a race are a number from 0");
-	if (!(r->lost >= 0))
-		return WRONG("who has lost a race is told by a number from 0");
+	if (!(r->give_up_ratio >= 0))
+		return WRONG("the ratio at which a race gives up must be at least 0");
 	if (r->rounds_min < 0 || r->rounds_min > GPU_RUNS_MAX / r->n)
 		return WRONG("a race of %d has 0 to %d rounds, not %d", r->n, GPU_RUNS_MAX / r->n,
 			r->rounds_min);

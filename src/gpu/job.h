@@ -1,9 +1,9 @@
-/* job.h - what a device is asked to do, as plain values.
+/* job.h - the description of work for a device, as plain values.
  *
- * A job is some binaries, some buffers, and steps that run in order on one stream: the
- * launch of a kernel of one of the binaries, or a fill of a buffer. One pass over the
- * steps is a run, but for those that come once, before all runs. A race has several contestants
- * whose runs are timed in turns; each has steps and buffers of its own, beside those of all.
+ * A job has binaries, buffers, and steps that run in order on one stream. A step launches a kernel
+ * of one of the binaries, or fills a buffer. One pass over the steps is a run; steps marked `once`
+ * are done before the first run instead. A race has several contestants, whose runs are timed
+ * alternately; a step or buffer belongs to one contestant or to all.
  * Nothing here is owned: arrays, names and host memory are borrowed until gpu_run returns.
  */
 #ifndef GPU_JOB_H
@@ -13,8 +13,8 @@
 
 enum {
 	GPU_RANK_MAX = 5,		/* of a tensor map */
-	GPU_RUNS_MAX = 100000,		/* times that one job may record */
-	GPU_COPIES_MAX = 256,		/* of rotated buffers */
+	GPU_RUNS_MAX = 100000,		/* run times that one job may record */
+	GPU_COPIES_MAX = 256,		/* of a buffer that rotates */
 	GPU_CONTESTANTS_MAX = 64,	/* of a race */
 };
 
@@ -23,7 +23,7 @@ enum {
 enum gpu_init {
 	GPU_INIT_NONE,			/* whatever the memory holds */
 	GPU_INIT_HOST,			/* copied from `from` */
-	GPU_INIT_WORD,			/* filled with `word`: zeros, or a poison */
+	GPU_INIT_WORD,			/* filled with `word`: zeros, or a poison value */
 };
 
 struct gpu_buffer {
@@ -31,35 +31,35 @@ struct gpu_buffer {
 	size_t bytes;			/* > 0 */
 	enum gpu_init init;
 	const void *from;
-	uint32_t word;			/* repeated from the start; the last may be cut */
-	void *to;			/* its contents after the last run; NULL: not wanted */
-	bool rotate;			/* when benchmarking, runs take turns on copies of it */
-	int contestant;			/* of a race, from 1: of this one alone; 0: of all */
+	uint32_t word;			/* repeated from the start; the last one may be truncated */
+	void *to;			/* gets the contents after the last run; NULL: not wanted */
+	bool rotate;			/* successive runs of a benchmark use different copies */
+	int contestant;			/* of a race: only of this one, from 1; 0: of all */
 };
 
 /* ---- parameters of a kernel ---- */
 
-/* As CUtensorMapDataType. For fp8 take U8. */
+/* As CUtensorMapDataType. U8 stands for fp8, too. */
 enum gpu_element {
 	GPU_U8 = 0, GPU_U16 = 1, GPU_U32 = 2, GPU_I32 = 3, GPU_U64 = 4, GPU_I64 = 5,
 	GPU_F16 = 6, GPU_F32 = 7, GPU_F64 = 8, GPU_BF16 = 9, GPU_TF32 = 11,
 };
 
-/* As CUtensorMapSwizzle: atoms of 16 bytes, repeating over so many bytes. */
+/* As CUtensorMapSwizzle: the bytes after which the pattern of 16-byte atoms repeats. */
 enum gpu_swizzle { GPU_SWIZZLE_NONE, GPU_SWIZZLE_32, GPU_SWIZZLE_64, GPU_SWIZZLE_128 };
 
 /* As CUtensorMapL2promotion. */
 enum gpu_promotion { GPU_PROMOTE_NONE, GPU_PROMOTE_64, GPU_PROMOTE_128, GPU_PROMOTE_256 };
 
-/* A tensor in a buffer as the copy engine sees it. Dimension 0 is the contiguous one.
- * What lies outside is read as zero and not written. */
+/* A tensor in a buffer, for a tensor map of the copy engine. Dimension 0 is the contiguous one.
+ * Elements outside are read as zero and not written. */
 struct gpu_tensor {
 	enum gpu_element element;
 	int rank;
 	uint64_t dims[GPU_RANK_MAX];	/* elements */
-	uint64_t strides[GPU_RANK_MAX];	/* bytes, multiples of 16; [0] is not looked at */
+	uint64_t strides[GPU_RANK_MAX];	/* bytes, multiples of 16; [0] is ignored */
 	uint32_t box[GPU_RANK_MAX];	/* elements, at most 256 each */
-	uint32_t step[GPU_RANK_MAX];	/* taken of every so many; 0: 1 */
+	uint32_t step[GPU_RANK_MAX];	/* elements from one taken to the next; 0: 1 */
 	enum gpu_swizzle swizzle;
 	enum gpu_promotion promotion;
 };
@@ -79,7 +79,7 @@ struct gpu_param {
 	const struct gpu_tensor *tensor;
 };
 
-/* The bits of a value that is no integer. */
+/* The bits of a floating-point value, for gpu_param.bits. */
 uint64_t gpu_bits_float(float x);
 uint64_t gpu_bits_double(double x);
 
@@ -94,22 +94,22 @@ enum gpu_step_kind { GPU_STEP_KERNEL, GPU_STEP_FILL };
 
 struct gpu_step {
 	enum gpu_step_kind kind;
-	bool once;			/* before all runs, for each copy of rotated buffers */
-	int contestant;			/* of a race, from 1: in its runs alone; 0: in all */
+	bool once;			/* before the first run, for each copy of rotated buffers */
+	int contestant;			/* of a race: only in its runs, from 1; 0: in all runs */
 
 	/* KERNEL */
-	int binary;			/* that has the kernel: index into the job's */
-	const char *entry;		/* as the binary names it: extern "C" */
+	int binary;			/* index of the binary with the kernel */
+	const char *entry;		/* the kernel's name in the binary: extern "C" */
 	unsigned grid[3], block[3];	/* 0 stands for 1 */
 	unsigned cluster[3];		/* blocks; all 0 or 1: no cluster */
 	unsigned smem;			/* dynamic shared memory, bytes */
-	bool cooperative;		/* every block resident at once, or a refusal */
-	bool early;			/* may begin before the kernel before it has ended: it
+	bool cooperative;		/* fail unless all blocks are resident at once */
+	bool early;			/* may begin before the previous kernel has ended, and
 					 * waits for that itself (griddepcontrol) */
 	const struct gpu_param *params;
 	int nparams;
 
-	/* FILL: of a whole buffer, at every run */
+	/* FILL: all of a buffer, in every run */
 	int buffer;
 	uint32_t word;
 };
@@ -117,31 +117,31 @@ struct gpu_step {
 /* ---- the job ---- */
 
 enum gpu_mode {
-	GPU_RUN,			/* once; the buffers' ends are watched for overruns */
-	GPU_BENCH,			/* many times, for the times */
-	GPU_RACE,			/* likewise, contestant by contestant, round by round */
+	GPU_RUN,			/* one run, which also checks for writes beyond buffers */
+	GPU_BENCH,			/* many runs, each of them timed */
+	GPU_RACE,			/* many runs of several contestants, in rounds */
 };
 
 struct gpu_bench {
-	double warmup;			/* seconds of runs that do not count; one at least */
-	double seconds;			/* sum of the times to reach */
-	int runs_min, runs_max;		/* whatever `seconds` says; 0: 3, GPU_RUNS_MAX */
-	int copies;			/* of rotated buffers; 0: so many that together they
-					 * exceed twice the L2; fewer if memory is short */
+	double warmup;			/* seconds of runs that do not count; one run at least */
+	double seconds;			/* run until the times sum up to this */
+	int runs_min, runs_max;		/* bounds that come before `seconds`; 0: 3, GPU_RUNS_MAX */
+	int copies;			/* of rotated buffers; 0: so many that they exceed twice
+					 * the L2 together; fewer if memory is short */
 };
 
-/* In a round each contestant has one turn: batches of runs, of about so many seconds together, of which the later
- * half counts. In every second round the order is reversed, and after that the next one begins. */
+/* In a round each contestant is sampled once: several batches of runs, of which the later half counts. Every second
+ * round has the reverse order, and each pair of rounds begins with the next contestant. */
 struct gpu_race {
 	const char *const *names;	/* of the contestants, for messages */
 	int n;
-	double warmup;			/* seconds of turns that do not count, each contestant; longer, up
-					 * to twelve times, while they get slower */
-	double turn;			/* seconds of one */
-	double seconds;			/* of each contestant, to reach */
-	int rounds_min;			/* whatever `seconds` says; 0: 3 */
-	double lost;			/* of the first's time: it ends after two rounds if all others take more; 0:
-					 * it does not */
+	double warmup;			/* seconds of each contestant that do not count; up to twelve
+					 * times as long while the runs get slower */
+	double sample_seconds;		/* about how long a sample takes */
+	double seconds;			/* of each contestant: run until its times sum up to this */
+	int rounds_min;			/* a bound that comes before `seconds`; 0: 3 */
+	double give_up_ratio;		/* end after two rounds if all other contestants take more than this
+					 * times the first one's time; 0: never */
 };
 
 struct gpu_job {
@@ -156,7 +156,7 @@ struct gpu_job {
 	struct gpu_race race;
 };
 
-/* Is the description complete and within what any device takes? Needs no device. */
+/* ERR_INPUT unless the description is complete and within the limits of all devices. Needs no device. */
 NODISCARD enum err_code gpu_job_check(const struct gpu_job *job, struct err *e);
 
 /* Bytes of one element; 0: no such type. */

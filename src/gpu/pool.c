@@ -12,12 +12,12 @@
 
 enum {
 	WORKERS_MAX = 64,
-	TICK_MS = 20,			/* how late an interrupt may be seen */
-	NICE = 5,			/* of workers: who measures goes first */
+	TICK_MS = 20,			/* how late an interrupt may be noticed */
+	NICE = 5,			/* of workers, so that measuring comes before compiling */
 };
 
-/* Seconds that may pass without a word: as gpu.c has them. FRAME_SECONDS: for a frame that has
- * begun, which its sender puts in one go. */
+/* Seconds that a worker may take; the first two as in gpu.c. FRAME_SECONDS: for a frame, from its
+ * first byte to its last. */
 #define HELLO_SECONDS 30.0
 #define COMPILE_SECONDS 600.0
 #define FRAME_SECONDS 10.0
@@ -25,9 +25,9 @@ enum {
 enum job_state { JOB_WAITING, JOB_COMPILING, JOB_DONE };
 
 struct pool_job {
-	struct arena arena;		/* of all that is in it, itself too */
-	struct pool *pool;		/* NULL: the pool is gone */
-	struct pool_job *prev, *next;	/* in the order in which they came */
+	struct arena arena;		/* owns this struct, too */
+	struct pool *pool;		/* NULL: the pool was freed */
+	struct pool_job *prev, *next;	/* in the order of pool_begin */
 	struct compile_job job;
 	enum job_state state;
 	struct compile_result result;
@@ -40,7 +40,8 @@ enum slot_state { SLOT_NONE, SLOT_STARTING, SLOT_IDLE, SLOT_COMPILING };
 struct slot {
 	struct process worker;
 	enum slot_state state;
-	bool talking;			/* within a frame: still so, if a handler jumped from it */
+	bool in_frame;			/* while a frame is sent or received; stays true if a
+					 * failure handler jumps out of that */
 	double deadline;
 	struct pool_job *job;
 };
@@ -119,7 +120,7 @@ static void end_slot(struct slot *s)
 {
 	process_end(&s->worker);
 	s->state = SLOT_NONE;
-	s->talking = false;
+	s->in_frame = false;
 	s->job = NULL;
 }
 
@@ -158,7 +159,7 @@ enum err_code pool_result(struct pool_job *j, struct arena *a, struct compile_re
 {
 	struct wire w = { .arena = &j->arena };
 
-	/* As over the wire: the copy has no part in the job's memory. */
+	/* To a message and back: a copy that does not use the job's memory. */
 	put_compile_result(&w, &j->result);
 	get_compile_result(&w, r, a);
 	if (j->code)
@@ -189,7 +190,7 @@ int pool_running(const struct pool *p)
 	return n;
 }
 
-void pool_rest(struct pool *p)
+void pool_end_idle(struct pool *p)
 {
 	for (int i = 0; i < p->nslots; i++)
 		if (p->slots[i].state == SLOT_IDLE || p->slots[i].state == SLOT_STARTING)
@@ -225,16 +226,16 @@ static struct pool_job *next_job(const struct pool *p)
 	return j;
 }
 
-/* What the worker did instead of its work, as the answer to the job that it had; of one that
- * never began, to the job that waits first, or they would be started without end. */
-static void lose_worker(struct pool *p, struct slot *s, enum wire_status why)
+/* A worker failed: end it. The error goes to the job that it had. If it never started, the first
+ * waiting job gets the error; otherwise workers would be started endlessly. */
+static void fail_worker(struct pool *p, struct slot *s, enum wire_status why)
 {
 	const char *doing = s->state == SLOT_STARTING ? "starting" : "compiling";
 	struct pool_job *j = s->state == SLOT_STARTING ? next_job(p) : s->job;
 	char words[320];
 
 	if (why == WIRE_CLOSED)
-		process_last_words(&s->worker, words, sizeof(words));
+		process_end_reason(&s->worker, words, sizeof(words));
 	if (j && why == WIRE_CLOSED)
 		err_set(&j->err, ERR_IO, NOWHERE, "the worker process %s (while %s)", words, doing);
 	else if (j && why == WIRE_LATE && s->state == SLOT_STARTING)
@@ -245,42 +246,42 @@ static void lose_worker(struct pool *p, struct slot *s, enum wire_status why)
 			COMPILE_SECONDS);
 	else if (j)
 		err_set(&j->err, ERR_IO, NOWHERE,
-			"the worker process sent what is no message (while %s)", doing);
+			"the worker process sent a malformed message (while %s)", doing);
 	if (j)
 		finish(j, j->err.code);
 	end_slot(s);
 }
 
-/* It may only say what is wrong where there is a job to tell. */
+/* If the worker cannot be started, that is the answer to job j. */
 static void start_slot(struct pool *p, struct slot *s, struct pool_job *j)
 {
 	if (process_start(&s->worker, &p->scratch, &j->err)) {
 		finish(j, j->err.code);
 		return;
 	}
-	setpriority(PRIO_PROCESS, (id_t)s->worker.pid, NICE);	/* or with that which it has */
+	setpriority(PRIO_PROCESS, (id_t)s->worker.pid, NICE);	/* may fail without harm */
 	s->state = SLOT_STARTING;
 	s->deadline = wire_clock() + HELLO_SECONDS;
 }
 
-static void give(struct pool *p, struct slot *s, struct pool_job *j)
+static void send_job(struct pool *p, struct slot *s, struct pool_job *j)
 {
 	struct wire body = { .arena = &p->scratch };
 	enum wire_status status;
 
 	wire_put_u32(&body, NO_DEVICE);
 	put_compile_job(&body, &j->job);
-	process_hush(&s->worker);
+	process_forget_output(&s->worker);
 	s->job = j;
 	s->state = SLOT_COMPILING;
 	s->deadline = wire_clock() + COMPILE_SECONDS;
 	j->state = JOB_COMPILING;
-	s->talking = true;
+	s->in_frame = true;
 	status = wire_send(s->worker.socket, MSG_COMPILE, &body, -1,
 		wire_clock() + FRAME_SECONDS, NULL);
-	s->talking = false;
+	s->in_frame = false;
 	if (status)
-		lose_worker(p, s, status);
+		fail_worker(p, s, status);
 }
 
 static void take_reply(struct pool *p, struct slot *s, struct frame *f)
@@ -291,7 +292,7 @@ static void take_reply(struct pool *p, struct slot *s, struct frame *f)
 	get_verdict(&f->body, &v, &p->scratch);
 	get_compile_result(&f->body, &j->result, &j->arena);
 	if (f->body.bad) {
-		lose_worker(p, s, WIRE_GARBLED);
+		fail_worker(p, s, WIRE_GARBLED);
 		return;
 	}
 	j->err = v.err;
@@ -300,32 +301,32 @@ static void take_reply(struct pool *p, struct slot *s, struct frame *f)
 	s->state = SLOT_IDLE;
 }
 
-/* A frame has begun to come. */
-static void hear(struct pool *p, struct slot *s)
+/* Receive a frame whose first bytes are there. */
+static void receive_frame(struct pool *p, struct slot *s)
 {
 	enum wire_status status;
 	struct frame f;
 
-	s->talking = true;
+	s->in_frame = true;
 	status = wire_receive(s->worker.socket, &f, &p->scratch, wire_clock() + FRAME_SECONDS,
 		NULL);
 	if (f.fd >= 0)
-		close(f.fd);		/* none is due */
+		close(f.fd);		/* none is expected */
 	if (status)
-		lose_worker(p, s, status);
+		fail_worker(p, s, status);
 	else if (s->state == SLOT_STARTING && f.kind == MSG_HELLO)
 		s->state = SLOT_IDLE;
 	else if (s->state == SLOT_COMPILING && f.kind == MSG_REPLY)
 		take_reply(p, s, &f);
 	else if (s->state != SLOT_COMPILING || f.kind != MSG_STAGE)
-		lose_worker(p, s, WIRE_GARBLED);
-	s->talking = false;
+		fail_worker(p, s, WIRE_GARBLED);
+	s->in_frame = false;
 }
 
-/* ---- turns ---- */
+/* ---- steps ---- */
 
-/* Jobs to idle workers; new workers for those that are left. */
-static void assign(struct pool *p)
+/* Send jobs to idle workers, and start workers for the jobs that are left. */
+static void assign_jobs(struct pool *p)
 {
 	struct pool_job *j;
 	int starting = 0;
@@ -333,10 +334,10 @@ static void assign(struct pool *p)
 	for (int i = 0; i < p->nslots; i++) {
 		struct slot *s = &p->slots[i];
 
-		if (s->state == SLOT_IDLE && !process_is_idle(&s->worker))
-			end_slot(s);	/* it ended while nobody needed it */
+		if (s->state == SLOT_IDLE && !process_is_quiet(&s->worker))
+			end_slot(s);	/* it ended while it was idle */
 		if (s->state == SLOT_IDLE && (j = next_job(p)))
-			give(p, s, j);
+			send_job(p, s, j);
 		starting += s->state == SLOT_STARTING;
 	}
 	for (int i = 0; i < p->nslots && starting < count(p, JOB_WAITING); i++) {
@@ -347,8 +348,8 @@ static void assign(struct pool *p)
 	}
 }
 
-/* Wait for words of any worker, so many milliseconds, and hear them. */
-static void listen_all(struct pool *p, int ms)
+/* Wait for frames of any worker, `ms` milliseconds at most, and receive them. */
+static void receive_frames(struct pool *p, int ms)
 {
 	struct pollfd fds[WORKERS_MAX];
 	int which[WORKERS_MAX], n = 0;
@@ -365,7 +366,7 @@ static void listen_all(struct pool *p, int ms)
 		return;
 	for (int i = 0; i < n; i++)
 		if (fds[i].revents)
-			hear(p, &p->slots[which[i]]);
+			receive_frame(p, &p->slots[which[i]]);
 }
 
 static void check_deadlines(struct pool *p)
@@ -376,16 +377,16 @@ static void check_deadlines(struct pool *p)
 		struct slot *s = &p->slots[i];
 
 		if ((s->state == SLOT_STARTING || s->state == SLOT_COMPILING) && now >= s->deadline)
-			lose_worker(p, s, WIRE_LATE);
+			fail_worker(p, s, WIRE_LATE);
 	}
 }
 
-/* Of a call that a failure handler cut short. */
-static void clean(struct pool *p)
+/* End the workers with which a failure handler interrupted a frame. */
+static void end_interrupted(struct pool *p)
 {
 	for (int i = 0; i < p->nslots; i++)
-		if (p->slots[i].talking)
-			lose_worker(p, &p->slots[i], WIRE_GARBLED);
+		if (p->slots[i].in_frame)
+			fail_worker(p, &p->slots[i], WIRE_GARBLED);
 	arena_release(&p->scratch);
 }
 
@@ -394,21 +395,21 @@ enum err_code pool_step(struct pool *p, double seconds, const struct stop *stop,
 	double end = wire_clock() + seconds;
 	int done;
 
-	clean(p);
+	end_interrupted(p);
 	done = count(p, JOB_DONE);
 	for (bool first = true; ; first = false) {
 		double left = end - wire_clock();
 
 		if (stop_asked(stop))
 			return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
-		assign(p);
+		assign_jobs(p);
 		if (!first && left <= 0)
 			break;
 		if (count(p, JOB_DONE) > done || !pool_waiting(p))
 			left = 0;
-		listen_all(p, left <= 0 ? 0 : left * 1e3 < TICK_MS ? (int)(left * 1e3) + 1 : TICK_MS);
+		receive_frames(p, left <= 0 ? 0 : left * 1e3 < TICK_MS ? (int)(left * 1e3) + 1 : TICK_MS);
 		check_deadlines(p);
-		assign(p);		/* at once, for who finished */
+		assign_jobs(p);		/* at once to the workers that have finished */
 		arena_release(&p->scratch);
 		if (count(p, JOB_DONE) > done || !pool_waiting(p))
 			break;

@@ -18,9 +18,9 @@
 #include "gpu/worker.h"
 
 enum {
-	CLEAR_OF = 16,			/* descriptors that must not be 0 to 3 are moved here */
-	END_MS = 10000,			/* to wait for a killed worker */
-	WORDS_MS = 2000,		/* to wait for one that is ending by itself */
+	FD_MIN = 16,			/* descriptors are moved up to here, away from 0 to 3 */
+	KILLED_MS = 10000,		/* to wait for the end of a killed worker */
+	ENDING_MS = 2000,		/* to wait for the end of one that ends by itself */
 };
 
 /* ---- starting ---- */
@@ -38,18 +38,18 @@ static char **worker_environment(struct arena *a)
 	return env;
 }
 
-/* The same descriptor, out of the way of the numbers that the worker's get. */
+/* The same descriptor with a number that none of the worker's descriptors gets. */
 static int move_clear(int fd)
 {
-	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, CLEAR_OF);
+	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN);
 
 	if (fd >= 0)
 		close(fd);
 	return moved;
 }
 
-/* Signals as at the start of a program, and a process group of its own, so that Ctrl-C
- * and Ctrl-Z at the terminal are the shell's business alone. */
+/* Default signal handling, and a process group of its own: Ctrl-C and Ctrl-Z at the terminal must
+ * reach the shell only. */
 static int set_attributes(posix_spawnattr_t *attr)
 {
 	sigset_t none, all;
@@ -132,8 +132,8 @@ static void close_descriptors(struct process *p)
 		close(p->errors);
 }
 
-/* Wait for the end up to so long; false: it goes on. *status -1: unknown, as where
- * the parent ignores SIGCHLD. */
+/* Wait for the end of the process. False: it still runs after `ms` milliseconds. *status is -1 if it
+ * is unknown, as where the parent ignores SIGCHLD. */
 static bool await_end(pid_t pid, int ms, int *status)
 {
 	*status = -1;
@@ -154,26 +154,26 @@ void process_end(struct process *p)
 
 	if (p->pid > 0) {
 		kill(p->pid, SIGKILL);
-		await_end(p->pid, END_MS, &status);
+		await_end(p->pid, KILLED_MS, &status);
 	}
 	close_descriptors(p);
 	*p = PROCESS_NONE;
 }
 
-bool process_is_idle(const struct process *p)
+bool process_is_quiet(const struct process *p)
 {
 	struct pollfd f = { .fd = p->socket, .events = POLLIN };
 
 	return p->pid > 0 && poll(&f, 1, 0) == 0;
 }
 
-void process_hush(struct process *p)
+void process_forget_output(struct process *p)
 {
 	if (p->errors >= 0 && ftruncate(p->errors, 0))
-		return;			/* then last words may be older ones */
+		return;			/* then a reason may quote an older line */
 }
 
-/* The last line that it wrote; "" if none. */
+/* The last line of its stderr; "" if none. */
 static void last_line(const struct process *p, char *text, size_t size)
 {
 	off_t end = p->errors < 0 ? 0 : lseek(p->errors, 0, SEEK_END);
@@ -189,14 +189,14 @@ static void last_line(const struct process *p, char *text, size_t size)
 		memmove(text, newline + 1, strlen(newline));
 }
 
-void process_last_words(struct process *p, char *text, size_t size)
+void process_end_reason(struct process *p, char *text, size_t size)
 {
 	char line[160], end[120];
 	bool ended;
 	int status = -1;
 
 	last_line(p, line, sizeof(line));
-	ended = await_end(p->pid, WORDS_MS, &status);
+	ended = await_end(p->pid, ENDING_MS, &status);
 	if (!ended)
 		snprintf(end, sizeof(end), "closed its connection");
 	else if (status >= 0 && WIFSIGNALED(status))

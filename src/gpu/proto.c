@@ -118,7 +118,7 @@ static const char *const *code_texts(struct codec *c, const char *const *v, int 
 static void code_verdict(struct codec *c, struct verdict *v)
 {
 	CODE_ENUM(c, v->failure, gpu_failure, GPU_FAIL_OTHER);
-	CODE_BOOL(c, v->lost);
+	CODE_BOOL(c, v->worker_lost);
 	CODE_ENUM(c, v->err.code, err_code, ERR_IO);
 	CODE(c, v->err.line);
 	CODE_CHARS(c, v->err.file);
@@ -206,12 +206,12 @@ static void code_gpu_info(struct codec *c, struct gpu_info *info)
 	CODE_CHARS(c, b->driver);
 	CODE(c, b->power_limit);
 	CODE(c, b->clock);
-	CODE_ENUM(c, b->held, gpu_held, GPU_HELD_SETTING);
+	CODE_ENUM(c, b->throttle, gpu_throttle, GPU_THROTTLE_SETTING);
 	CODE_BOOL(c, b->partition);
-	CODE_BOOL(c, b->counted);
+	CODE_BOOL(c, b->others_known);
 	CODE(c, b->others);
-	CODE(c, b->other);
-	CODE(c, b->use);
+	CODE(c, b->other_pid);
+	CODE(c, b->utilisation);
 }
 
 PUT_AND_GET(gpu_info)
@@ -223,14 +223,14 @@ static void code_gpu_result(struct codec *c, struct gpu_result *r)
 	CODE(c, r->watts);
 	r->ms = code_array(c, r->ms, &r->runs, sizeof(*r->ms), sizeof(*r->ms));
 	code_bytes(c, r->ms, (size_t)r->runs * sizeof(*r->ms));
-	r->least = code_array(c, r->least, &r->contestants, sizeof(*r->least),
+	r->min_ms = code_array(c, r->min_ms, &r->contestants, sizeof(*r->min_ms),
 		2 * sizeof(double) + sizeof(int));
-	r->most = new_array(c, r->most, r->contestants, sizeof(*r->most));
-	r->batch = new_array(c, r->batch, r->contestants, sizeof(*r->batch));
+	r->max_ms = new_array(c, r->max_ms, r->contestants, sizeof(*r->max_ms));
+	r->sample_runs = new_array(c, r->sample_runs, r->contestants, sizeof(*r->sample_runs));
 	for (int i = 0; i < r->contestants; i++) {
-		CODE(c, r->least[i]);
-		CODE(c, r->most[i]);
-		CODE(c, r->batch[i]);
+		CODE(c, r->min_ms[i]);
+		CODE(c, r->max_ms[i]);
+		CODE(c, r->sample_runs[i]);
 	}
 }
 
@@ -339,10 +339,10 @@ static void code_step(struct codec *c, struct gpu_step *s)
 static void code_race(struct codec *c, struct gpu_race *r)
 {
 	CODE(c, r->warmup);
-	CODE(c, r->turn);
+	CODE(c, r->sample_seconds);
 	CODE(c, r->seconds);
 	CODE(c, r->rounds_min);
-	CODE(c, r->lost);
+	CODE(c, r->give_up_ratio);
 	r->names = code_texts(c, r->names, &r->n);
 }
 

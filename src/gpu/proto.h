@@ -1,9 +1,8 @@
-/* proto.h - what the shell and its worker say to each other, as frames of wire.h.
+/* proto.h - the protocol of the shell and its worker, as frames of wire.h.
  *
- * The worker says HELLO once. Then the shell asks (PROBE, COMPILE, RUN) and the worker
- * answers each with STAGE as often as it likes and one REPLY: a verdict, and what was
- * asked for if there is any of it. Memory that a job brings or takes back travels in
- * one shared mapping, whose descriptor comes with RUN.
+ * The worker sends HELLO once. Then the shell sends requests (PROBE, COMPILE, RUN). The worker
+ * answers each with any number of STAGE and one REPLY: a verdict, and the result if there is one.
+ * Binaries and the contents of buffers are in shared memory, whose descriptor is sent along with RUN.
  */
 #ifndef GPU_PROTO_H
 #define GPU_PROTO_H
@@ -17,30 +16,29 @@ enum message {
 	MSG_STAGE, MSG_REPLY,
 };
 
-/* In place of a device's number: compile, and open none. */
+/* In place of a device's ordinal: compile without opening a device. */
 #define NO_DEVICE UINT32_MAX
 
-/* What the worker is about; each has a time limit of its own. */
+/* What the worker does; each stage has a time limit of its own. */
 enum stage {
 	STAGE_STARTING,			/* the driver and the context */
 	STAGE_COMPILING,
 	STAGE_PREPARING,		/* memory, copies to the device, loading the binary */
-	STAGE_RUNNING,			/* said again when benchmarking goes on */
+	STAGE_RUNNING,			/* sent again whenever a benchmark has made progress */
 	STAGE_RETURNING,		/* copies from the device */
 	NSTAGES,
 };
 
 struct verdict {
-	enum gpu_failure failure;	/* GPU_FAIL_NONE: it went well */
+	enum gpu_failure failure;	/* GPU_FAIL_NONE: success */
 	struct err err;
-	bool lost;			/* the worker is of no more use */
+	bool worker_lost;		/* the worker is no longer usable and ends */
 };
 
 void put_verdict(struct wire *w, const struct verdict *v);
 void get_verdict(struct wire *w, struct verdict *v, struct arena *a);
 
-/* After get_*: w->bad says that it was no such thing. What was got points into the
- * message and the arena. */
+/* get_* sets w->bad if the message does not hold such a value. The value lies in `a`. */
 void put_compile_job(struct wire *w, const struct compile_job *job);
 void get_compile_job(struct wire *w, struct compile_job *job, struct arena *a);
 void put_compile_result(struct wire *w, const struct compile_result *r);
@@ -52,14 +50,14 @@ void get_gpu_result(struct wire *w, struct gpu_result *r, struct arena *a);
 
 /* ---- jobs ---- */
 
-/* Where a job's memory is in the shared mapping: starts, in the order of the job's. */
+/* Where a job's memory starts in the shared mapping, by index of binary or buffer. */
 struct share_layout {
-	size_t bytes;			/* of the whole */
+	size_t bytes;			/* of all */
 	size_t *binary;
-	size_t *from, *to;		/* of buffers; looked at only where one has it */
+	size_t *from, *to;		/* of buffers that have a `from` or `to` */
 };
 
-/* False: it would be beyond any address space. */
+/* False: the job needs more than an address space has. */
 bool share_layout(const struct gpu_job *job, struct share_layout *l, struct arena *a);
 
 void put_job(struct wire *w, const struct gpu_job *job, const struct share_layout *l);

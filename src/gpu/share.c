@@ -14,8 +14,8 @@ static enum err_code stopped(struct err *e)
 	return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
 }
 
-/* Have the pages now: writing to a mapping that the system cannot back is a signal,
- * not an error. Piece by piece, so that it can be interrupted. */
+/* Allocate the pages now: writing to a mapping without memory behind it raises a signal instead of
+ * an error. Chunk by chunk, so that it can be interrupted. */
 static enum err_code reserve(int fd, size_t bytes, const struct stop *stop, struct err *e)
 {
 	if (ftruncate(fd, (off_t)bytes))
@@ -33,9 +33,9 @@ static enum err_code reserve(int fd, size_t bytes, const struct stop *stop, stru
 				"no %zu bytes of shared memory for the job: %s", bytes,
 				strerror(errno));
 		else if (errno != EINTR)
-			break;		/* not to be had here; go without */
+			break;		/* not supported here: the pages come when they are used */
 	}
-	/* Neither end can pull it from under the other. */
+	/* Neither process can change the size any more. */
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	return OK;
 }

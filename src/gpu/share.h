@@ -1,7 +1,7 @@
-/* share.h - memory that the shell and its worker both see.
+/* share.h - memory that the shell and its worker share.
  *
- * It counts as memory of the shell's `struct mem`, whose cap holds for it; a request
- * beyond is an error and not a call of the failure handler.
+ * It counts towards the cap of the shell's `struct mem`. A request beyond the cap is ERR_LIMIT; the
+ * failure handler is not called.
  */
 #ifndef GPU_SHARE_H
 #define GPU_SHARE_H
@@ -20,7 +20,7 @@ NODISCARD enum err_code share_init(struct share *s, struct mem *m, size_t bytes,
 	const struct stop *stop, struct err *e);
 void share_release(struct share *s);	/* idempotent; fine on a zeroed one */
 
-/* memcpy for much: looks at `stop`, and gives up when it is set. */
+/* memcpy of much memory, which `stop` interrupts. */
 NODISCARD enum err_code share_copy(void *to, const void *from, size_t n, const struct stop *stop,
 	struct err *e);
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum {
-	TICK_MS = 20,			/* how late an interrupt may be seen */
+	TICK_MS = 20,			/* how late an interrupt may be noticed */
 	MAGIC = 0x4d524750,
 };
 
@@ -45,7 +45,7 @@ void wire_put_u32(struct wire *w, uint32_t x)
 	wire_put(w, &x, sizeof(x));
 }
 
-/* The NUL goes too, so that the reader can point at the string. */
+/* With the NUL, so that the reader can use the string in place. */
 void wire_put_str(struct wire *w, const char *s)
 {
 	size_t n = s ? strlen(s) : 0;
@@ -124,8 +124,8 @@ double wire_clock(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Until the socket is ready for `events`. A signal handler that sets the flag of `stop`
- * may have run in another thread, so this looks from time to time. */
+/* Wait until the socket is ready for `events`. The signal handler that sets the flag of `stop` may run
+ * in another thread, where it does not interrupt poll(): so look at the flag from time to time. */
 static enum wire_status await(int socket, short events, double deadline, const struct stop *stop)
 {
 	for (;;) {
@@ -139,13 +139,13 @@ static enum wire_status await(int socket, short events, double deadline, const s
 			return WIRE_LATE;
 		n = poll(&p, 1, left * 1e3 < TICK_MS && tick > 0 ? (int)(left * 1e3) + 1 : tick);
 		if (n > 0)
-			return WIRE_OK;	/* or gone, which the call that follows sees */
+			return WIRE_OK;	/* or closed, which the following call notices */
 		if (n < 0 && errno != EINTR)
 			return WIRE_CLOSED;
 	}
 }
 
-/* One sendmsg; the descriptor, if any, goes with its first byte. */
+/* One sendmsg, with the descriptor if there is one. */
 static ssize_t send_some(int socket, const void *p, size_t n, int fd)
 {
 	union {
@@ -197,7 +197,7 @@ enum wire_status wire_send(int socket, int kind, const struct wire *body, int fd
 	return send_all(socket, body->data, body->len, -1, deadline, stop);
 }
 
-/* One recvmsg. A descriptor that comes goes to *fd, in place of one that is there. */
+/* One recvmsg. A descriptor that was sent along replaces *fd, which is closed. */
 static ssize_t receive_some(int socket, void *p, size_t n, int *fd)
 {
 	union {

@@ -1,10 +1,9 @@
 /* wire.h - messages between the shell and its worker.
  *
- * A frame is a header (magic, version, kind, length) and so many bytes; a file
- * descriptor may come with it. Both ends are one program on one machine, so numbers go
- * as they are; but one end may be dying, so the other believes nothing: lengths are
- * checked, and a reader that meets the end early turns `bad` and yields zeros from
- * then on.
+ * A frame is a header (magic, version, kind, length) and the bytes of a body; a file descriptor may be
+ * sent along. Both ends are the same program on one machine, so numbers need no conversion. But one
+ * end may be dying, so the other checks everything: a reader that reads beyond the end, or finds a
+ * value out of range, sets `bad` and yields zeros from then on.
  */
 #ifndef GPU_WIRE_H
 #define GPU_WIRE_H
@@ -20,7 +19,7 @@ struct wire {
 	struct arena *arena;		/* when writing */
 	unsigned char *data;
 	size_t len, cap;
-	size_t pos;			/* when reading */
+	size_t pos;			/* the next byte when reading */
 	bool bad;
 };
 
@@ -28,10 +27,10 @@ void wire_put(struct wire *w, const void *p, size_t n);
 void wire_put_u32(struct wire *w, uint32_t x);
 void wire_put_str(struct wire *w, const char *s);	/* or NULL */
 
-/* n bytes in place, or NULL if there are not so many. */
+/* The next n bytes, in place; NULL if fewer are left. */
 const void *wire_get(struct wire *w, size_t n);
 uint32_t wire_get_u32(struct wire *w);
-const char *wire_get_str(struct wire *w);	/* in place; or NULL, if that was put */
+const char *wire_get_str(struct wire *w);	/* in place; NULL if that was put */
 /* A number of elements that take at least `least` bytes each. */
 int wire_get_count(struct wire *w, size_t least);
 /* A number that must be in [0, end). */
@@ -41,7 +40,7 @@ int wire_get_below(struct wire *w, int end);
 
 enum wire_status {
 	WIRE_OK,
-	WIRE_CLOSED,			/* the other end is gone */
+	WIRE_CLOSED,			/* the other end has ended */
 	WIRE_LATE,			/* the deadline passed */
 	WIRE_STOPPED,			/* interrupted */
 	WIRE_GARBLED,			/* not a frame of this version */
@@ -50,16 +49,17 @@ enum wire_status {
 struct frame {
 	int kind;
 	struct wire body;
-	int fd;				/* that came with it, owned by the receiver; -1: none */
+	int fd;				/* that was sent along, owned by the receiver; -1: none */
 };
 
-/* Seconds of a clock that only goes forward. */
+/* Seconds of a monotonic clock. */
 double wire_clock(void);
 
-/* deadline: of wire_clock; 0: never. stop may be NULL. */
+/* fd: sent along; -1: none. deadline: a time of wire_clock; 0: none. stop may be NULL. */
 enum wire_status wire_send(int socket, int kind, const struct wire *body, int fd,
 	double deadline, const struct stop *stop);
-/* f->fd is set before anything is allocated, for a caller whose handler may jump. */
+/* The body lies in `a`. f->fd is set before anything is allocated, for a caller whose failure handler
+ * jumps. */
 enum wire_status wire_receive(int socket, struct frame *f, struct arena *a, double deadline,
 	const struct stop *stop);
 

@@ -1,8 +1,7 @@
-/* worker.c - the process that kernels run in, and may ruin.
+/* worker.c - the process that kernels run in.
  *
- * It serves one shell over descriptor 3 until that is gone, and knows nothing else of
- * it. While a kernel hangs, the main thread hangs with it; so a second thread watches
- * for the end of the shell and takes the process down.
+ * It serves one shell over descriptor 3 until the shell ends. While a kernel hangs, the main thread
+ * hangs with it; so a second thread watches for the end of the shell and then kills the process.
  */
 #define _GNU_SOURCE			/* POLLRDHUP */
 #include "gpu/worker.h"
@@ -23,15 +22,15 @@
 struct worker {
 	int socket;
 	struct mem mem;
-	struct arena arena;		/* of the present request */
+	struct arena arena;		/* of the current request */
 	struct cuda_device device;
 	int wanted;			/* the shell's device */
-	bool woken;
+	bool opening;			/* open_in_background was started */
 };
 
-/* Without the shell there is nothing to do and nobody to tell. _exit: what atexit
- * would run is the driver's, which may wait for a kernel. */
-NORETURN static void leave(void)
+/* End the worker when the shell is gone. _exit, because the driver's atexit handlers may wait for a
+ * kernel. */
+NORETURN static void exit_worker(void)
 {
 	_exit(0);
 }
@@ -39,10 +38,10 @@ NORETURN static void leave(void)
 static void send_message(struct worker *w, enum message kind, const struct wire *body)
 {
 	if (wire_send(w->socket, (int)kind, body, -1, 0, NULL))
-		leave();
+		exit_worker();
 }
 
-static void tell_stage(void *ud, enum stage stage)
+static void report_stage(void *ud, enum stage stage)
 {
 	struct worker *w = ud;
 	struct wire body = { .arena = &w->arena };
@@ -59,7 +58,7 @@ static void start_reply(struct worker *w, struct wire *reply, const struct verdi
 	put_verdict(reply, v);
 }
 
-/* What the device said, made complete: a failure has a code and the other way round. */
+/* The device's verdict, with a failure exactly if there is an error code. */
 static const struct verdict *device_verdict(struct worker *w, enum err_code code)
 {
 	struct verdict *v = &w->device.verdict;
@@ -73,7 +72,7 @@ static const struct verdict *device_verdict(struct worker *w, enum err_code code
 
 static enum err_code probe(struct worker *w, struct frame *f, struct gpu_info *info)
 {
-	tell_stage(w, STAGE_STARTING);
+	report_stage(w, STAGE_STARTING);
 	return cuda_device_info(&w->device, (int)wire_get_u32(&f->body), info);
 }
 
@@ -89,10 +88,10 @@ static void serve_probe(struct worker *w, struct frame *f)
 	send_message(w, MSG_REPLY, &reply);
 }
 
-/* Who compiles for a device will run on it, and the driver takes a fifth of a second to make a
- * context: as long as the compiler works, so it does that meanwhile. The process has one for each
- * device, whoever asks; what goes wrong is told to who asks next. */
-static void *wake_device(void *ud)
+/* A kernel that is compiled for a device will run on it. The driver takes 0.2 s to make a context, so
+ * that is done while the compiler works. A process has one context for each device, whichever thread
+ * made it. An error is ignored here: the next request that needs the context meets it again. */
+static void *open_device_thread(void *ud)
 {
 	struct mem mem = { 0 };
 	struct arena arena;
@@ -104,16 +103,16 @@ static void *wake_device(void *ud)
 	return NULL;
 }
 
-static void wake(struct worker *w, int ordinal)
+static void open_in_background(struct worker *w, int ordinal)
 {
-	pthread_t waker;
+	pthread_t thread;
 
-	if (w->woken)
+	if (w->opening)
 		return;
-	w->woken = true;
+	w->opening = true;
 	w->wanted = ordinal;
-	if (!pthread_create(&waker, NULL, wake_device, &w->wanted))
-		pthread_detach(waker);
+	if (!pthread_create(&thread, NULL, open_device_thread, &w->wanted))
+		pthread_detach(thread);
 }
 
 static void serve_compile(struct worker *w, struct frame *f)
@@ -127,10 +126,10 @@ static void serve_compile(struct worker *w, struct frame *f)
 
 	get_compile_job(&f->body, &job, &w->arena);
 	if (f->body.bad)
-		leave();
-	tell_stage(w, STAGE_COMPILING);
+		exit_worker();
+	report_stage(w, STAGE_COMPILING);
 	if (ordinal != NO_DEVICE)
-		wake(w, (int)ordinal);
+		open_in_background(w, (int)ordinal);
 	code = compile_here(&job, &w->arena, &r, &v.err);
 	if (code)
 		v.failure = code != ERR_IO ? GPU_FAIL_JOB :
@@ -140,7 +139,7 @@ static void serve_compile(struct worker *w, struct frame *f)
 	send_message(w, MSG_REPLY, &reply);
 }
 
-/* The mapping that came with the job; NULL: none, or not what it should be. */
+/* Map the shared memory that came with the job; NULL: none, or no valid one. */
 static unsigned char *map_share(int fd, size_t *bytes)
 {
 	struct stat st;
@@ -159,7 +158,7 @@ static unsigned char *map_share(int fd, size_t *bytes)
 static enum err_code run(struct worker *w, struct frame *f, unsigned char *share, size_t bytes,
 	struct gpu_result *r)
 {
-	struct progress p = { tell_stage, w };
+	struct progress p = { report_stage, w };
 	int ordinal = (int)wire_get_u32(&f->body);
 	struct gpu_job job;
 
@@ -169,7 +168,7 @@ static enum err_code run(struct worker *w, struct frame *f, unsigned char *share
 			"the worker process cannot read the job: is its memory short?");
 	w->device.verdict.failure = GPU_FAIL_JOB;
 	TRY(gpu_job_check(&job, &w->device.verdict.err));
-	tell_stage(w, STAGE_STARTING);
+	report_stage(w, STAGE_STARTING);
 	TRY(cuda_device_open(&w->device, ordinal));
 	return cuda_run_job(&w->device, &job, &p, r, &w->arena);
 }
@@ -206,10 +205,10 @@ static void serve(struct worker *w, struct frame *f)
 		serve_run(w, f);
 		break;
 	default:
-		leave();
+		exit_worker();
 	}
-	if (w->device.verdict.lost)
-		leave();
+	if (w->device.verdict.worker_lost)
+		exit_worker();
 }
 
 /* ---- the process ---- */
@@ -251,5 +250,5 @@ int gpu_worker_main(int argc, char **argv)
 			close(f.fd);
 		arena_release(&w.arena);
 	}
-	leave();
+	exit_worker();
 }

@@ -910,10 +910,10 @@ static void test_board(void)
 
 	is_str(info.board.driver, "580.159.03", "the driver's version");
 	ok(info.board.power_limit == 700 && info.board.clock == 1980e6, "limit and clock");
-	ok(info.board.counted && !info.board.others && !info.board.partition && !info.board.use,
+	ok(info.board.others_known && !info.board.others && !info.board.partition && !info.board.utilisation,
 		"a board that is ours alone");
 	info = probe_with("FAKE_NVML_PIDS=71 72;FAKE_NVML_USE=40");
-	ok(info.board.counted && info.board.others == 2 && info.board.use == 40,
+	ok(info.board.others_known && info.board.others == 2 && info.board.utilisation == 40,
 		"other processes, and the use before ours");
 }
 
@@ -953,8 +953,8 @@ static void test_trouble(void)
 static bool nothing_known(const struct gpu_info *info)
 {
 	return info->sms == 132 && !info->board.driver[0] && !info->board.power_limit &&
-		!info->board.clock && !info->board.held && !info->board.counted &&
-		!info->board.use && !info->board.partition;
+		!info->board.clock && !info->board.throttle && !info->board.others_known &&
+		!info->board.utilisation && !info->board.partition;
 }
 
 /* Whatever the management library lacks, there is a device. */
@@ -987,7 +987,7 @@ static void test_own_use(void)
 	struct gpu_info info;
 
 	setenv("FAKE_NVML_USE", "90", 1);
-	ok(still_works(g) && !gpu_probe(g, NULL, &info, &err) && info.board.use == 0,
+	ok(still_works(g) && !gpu_probe(g, NULL, &info, &err) && info.board.utilisation == 0,
 		"after a job, the use is ours");
 	unsetenv("FAKE_NVML_USE");
 	gpu_free(g);

@@ -150,7 +150,7 @@ static void test_pool(void)
 		"each gets its own binary, and what the compiler said");
 	is_int(pool_waiting(p), 0, "nothing is left");
 	ok(!pool_step(p, PATIENT, NULL, &err), "a turn with nothing to do ends at once");
-	pool_rest(p);
+	pool_end_idle(p);
 	is_int(pool_running(p), 0, "idle workers can be sent home");
 	for (int i = 0; i < 5; i++)
 		pool_drop(j[i]);
@@ -178,7 +178,7 @@ static void test_deaths(void)
 	pool_drop(k);
 
 	setenv("FAKE_NVRTC_CRASH", "poison", 1);
-	pool_rest(p);
+	pool_end_idle(p);
 	j = begin(p, "poison");
 	k = begin(p, "food");
 	ok(turn_until_done(p, j) && result_of(j) == ERR_IO && turn_until_done(p, k) &&
@@ -188,7 +188,7 @@ static void test_deaths(void)
 	pool_drop(k);
 
 	setenv("FAKE_NVRTC_ERROR", "nonsense", 1);
-	pool_rest(p);
+	pool_end_idle(p);
 	j = begin(p, "nonsense");
 	ok(turn_until_done(p, j) && result_of(j) == ERR_INPUT && says(&err, "the fake compiler says so"),
 		"an error of the source comes back");
@@ -200,7 +200,7 @@ static void test_deaths(void)
 	pool_drop(j);
 
 	setenv("MILLRACE_GPU_WORKER", "1", 1);	/* which forbids to start one */
-	pool_rest(p);
+	pool_end_idle(p);
 	j = begin(p, "nobody");
 	ok(turn_until_done(p, j) && result_of(j) == ERR_IO && says(&err, "cannot start a worker"),
 		"nor does one wait that no worker can be started for");
@@ -231,7 +231,7 @@ static void test_endings(void)
 	pool_drop(k);
 
 	close_gate();
-	pool_rest(p);
+	pool_end_idle(p);
 	j = begin(p, "left");
 	k = begin(p, "waiting");
 	turn_until_at_gate(p, 1, &pid);
@@ -332,7 +332,7 @@ static void field_init(struct field *f, int n, const int *us)
 	}
 	f->job = (struct gpu_job){ .binaries = &f->binary, .nbinaries = 1, .steps = f->steps,
 		.nsteps = n, .buffers = f->buffers, .mode = GPU_RACE,
-		.race = { .names = f->names, .n = n, .turn = 0.002, .seconds = 0.02, .rounds_min = 6 } };
+		.race = { .names = f->names, .n = n, .sample_seconds = 0.002, .seconds = 0.02, .rounds_min = 6 } };
 }
 
 static enum err_code race(struct gpu *g, const struct gpu_job *job, struct gpu_result *r)
@@ -367,8 +367,8 @@ static void test_race(void)
 	for (int i = 0; i < r.runs; i++)
 		right = right && fabs(r.ms[i] - us[i % 3] * 1e-3) < 1e-6;
 	ok(right, "every turn has the time of its contestant");
-	ok(fabs(r.least[1] - 0.2) < 1e-6 && fabs(r.most[2] - 1) < 1e-6, "and so have the extremes");
-	is_int(r.batch[2], 2, "a turn has so many runs as fit into its time");
+	ok(fabs(r.min_ms[1] - 0.2) < 1e-6 && fabs(r.max_ms[2] - 1) < 1e-6, "and so have the extremes");
+	is_int(r.sample_runs[2], 2, "a turn has so many runs as fit into its time");
 	f.job.race.seconds = 0;
 	f.job.race.rounds_min = 0;
 	ok(!race(g, &f.job, &r) && r.runs == 9, "three rounds there are at least");
@@ -383,14 +383,14 @@ static void test_lost(void)
 	struct field f;
 
 	field_init(&f, 3, us);
-	f.job.race.lost = 1.08;
+	f.job.race.give_up_ratio = 1.08;
 	ok(!race(g, &f.job, &r) && r.runs == 6, "who has lost by far is raced twice");
-	f.job.race.lost = 1.12;
+	f.job.race.give_up_ratio = 1.12;
 	ok(!race(g, &f.job, &r) && r.runs > 15, "not if one of them is near");
 	f.job.race.n = 1;
 	f.job.nsteps = 1;
 	ok(!race(g, &f.job, &r) && r.runs >= 6, "who is alone cannot lose");
-	f.job.race.lost = -1;
+	f.job.race.give_up_ratio = -1;
 	ok(race(g, &f.job, &r), "nobody loses by less than nothing");
 	gpu_free(g);
 }
@@ -491,7 +491,7 @@ static void test_faults(void)
 	f.steps[1].contestant = 1;
 	refused(g, &f, "contestant 2 of a race has no steps");
 	field_init(&f, 2, us);
-	f.job.race.turn = -1;
+	f.job.race.sample_seconds = -1;
 	refused(g, &f, "the seconds of a race are a number from 0");
 	field_init(&f, 2, us);
 	f.steps[0].once = true;
