@@ -56,7 +56,7 @@ double bounds_hold(const struct plan *p, const struct entry_cost *costs, int ent
 	const struct entry_cost *c = &costs[entry], part = bounds_part(p, costs, entry);
 	const struct entry *en = &p->entries.v[entry];
 
-	if (c->lands)
+	if (c->stored_to_shared)
 		return c->before + traffic_latency(&part) + c->after;
 	if (p->device->seu[en->seu].async)
 		return c->before + c->cost.issue + c->after;
@@ -115,7 +115,7 @@ double bounds_latency(const struct plan *p, const struct entry_cost *costs, int 
 {
 	struct entry_cost part = bounds_part(p, costs, entry);
 
-	return traffic_latency(&part) + (part.lands ? part.after : 0);
+	return traffic_latency(&part) + (part.stored_to_shared ? part.after : 0);
 }
 
 /* A dependence that crosses lanes is seen no sooner than the quicker of the two ways to tell. */

@@ -1,25 +1,29 @@
-/* Discrete events. At every moment each lane has come to one instance of its order.
- * If all that the instance waits for has happened, or it is known when it will, the
- * time at which it can be issued is known; the lane with the least such time is next,
- * unless something leaves a vector or matrix unit before. So time never runs back, and a
- * queue of copies serves in order of issue although its completions are worked out ahead.
+/* Discrete-event simulation of one EU.
  *
- * Cost: a few additions an instance, a scan over the lanes, and whatever the cursor
- * takes. */
+ * Each lane stands at one instance of its order. Once the completion times of everything that the
+ * instance waits for are known, so is the time at which it can issue. The next event is the earliest of
+ * these issue times and of the times at which work leaves a vector or matrix unit. Simulated time
+ * therefore never decreases, and copy queues can compute the completion of a copy when it is issued.
+ *
+ * Three kinds of units: copy units are queues (run_queued), vector units are shared by lanes (pool.h,
+ * run_shared), asynchronous matrix units serve parts of products in order of arrival (server.h,
+ * run_product). All times are integer ticks (engine.h).
+ *
+ * Cost: a few additions per instance, a scan over the lanes per event, and the cursor's steps. */
 #include "sim/engine.h"
 
 #include "base/buf.h"
 #include "sim/steps.h"
 
-enum { POLL = 4096 };			/* instances between two looks at the stop flag */
+enum { POLL = 4096 };			/* events between two checks of the stop flag */
 
-/* Times beyond this are nonsense; POLL instances more cannot overflow. */
+/* Later times are an error (check_limits); POLL further events cannot overflow. */
 #define LATEST ((int64_t)1 << 60)
 
-/* A unit's queue: work is served in order of issue. */
+/* The queue of a copy unit or a memory: work is served in order of issue. */
 struct queue {
-	int64_t free;			/* when it can take the next */
-	int task;			/* who has it until then; NONE */
+	int64_t free;			/* tick at which it can take the next work */
+	int task;			/* sTask that occupies it until then; NONE */
 };
 
 struct engine {
@@ -27,16 +31,17 @@ struct engine {
 	struct eu_run *run;
 	const struct vdevice *device;
 	struct steps steps;
-	int64_t next[RUNS_MAX];		/* when each lane issues; NEVER: not known, or done */
+	int64_t next[RUNS_MAX];		/* tick at which each lane issues; NEVER: unknown or finished */
 	struct queue unit[SEU_MAX];
 	struct queue l2, global;
-	struct pool pool[SEU_MAX];
-	struct server server[SEU_MAX];
-	int npools, pools[SEU_MAX];	/* vector units, shared, and matrix units, which serve in turn */
-	int open;			/* kept events whose end is not known */
+	struct pool pool[SEU_MAX];	/* of vector units */
+	struct server server[SEU_MAX];	/* of matrix units */
+	int ntimed, timed[SEU_MAX];	/* units that raise events: synchronous vector units, and
+					 * asynchronous matrix units */
+	int open_events;		/* kept events whose end is not known yet */
 	int64_t ended;			/* the last completion so far */
 	int64_t watched;		/* completions of run->watch */
-	int64_t worst;			/* the delay that the present event's cause stands for */
+	int64_t worst_delay;		/* the delay behind the current event's cause */
 };
 
 static const struct walk *walk_of(const struct engine *e)
@@ -46,8 +51,8 @@ static const struct walk *walk_of(const struct engine *e)
 
 /* ---- waiting -------------------------------------------------------------------- */
 
-/* Iteration of the awaited region that the source means, negative if none. For lanes
- * with turns order.h is asked, as only every n-th tile counts. */
+/* Iteration of the awaited region in which the source's instance lies; negative: nothing to wait for.
+ * If the lane has replicas only every n-th tile counts, so order.h computes the span each time. */
 static int64_t source_key(const struct engine *e, struct source *s, const struct step *step,
 	int64_t seq)
 {
@@ -78,7 +83,7 @@ static int64_t source_key(const struct engine *e, struct source *s, const struct
 	return at - s->distance;
 }
 
-/* Has the awaited sTask no instance at all in that iteration? */
+/* Does the awaited sTask have no instance in that iteration of the region? */
 static bool is_empty(const struct engine *e, const struct track *t, int64_t key)
 {
 	int loop = e->run->plan->graph->tasks.v[t->on].loop;
@@ -87,11 +92,11 @@ static bool is_empty(const struct engine *e, const struct track *t, int64_t key)
 		walk_inner(walk_of(e), t->region, key + 1, loop);
 }
 
-/* Look at the waits of the instance that the lane has come to, from the first that
- * was not satisfied before. */
-static void try_waits(struct engine *e, int who)
+/* Check the waits of the lane's current instance, from the first one that was not satisfied before.
+ * Sets the lane's issue time, or blocks the lane until the awaited track changes. */
+static void try_waits(struct engine *e, int lane)
 {
-	struct lane_run *l = &e->steps.lanes[who];
+	struct lane_run *l = &e->steps.lanes[lane];
 	struct step *step = l->step;
 
 	for (; l->source < step->nsources; l->source++) {
@@ -100,32 +105,33 @@ static void try_waits(struct engine *e, int who)
 
 		if (key < 0)
 			continue;
-		if (key != s->key && l->paid != s->wait) {
-			/* it asks for something that it has not seen before */
-			l->asked += s->price;
-			l->paid = s->wait;
+		if (key != s->key && l->paid_wait != s->wait) {
+			/* a wait costs the lane only if it asks for a new iteration, and once */
+			l->paid_until += s->cost;
+			l->paid_wait = s->wait;
 		}
 		s->key = key;
 		at = track_get(s->track, key);
 		if (at == PENDING) {
 			if (is_empty(e, s->track, key))
 				continue;
-			s->track->blocked |= (uint64_t)1 << who;
-			e->next[who] = NEVER;
+			s->track->blocked |= (uint64_t)1 << lane;
+			e->next[lane] = NEVER;
 			return;
 		}
-		if (at + s->delay > l->seen || (at + s->delay == l->seen && !l->last)) {
-			l->seen = at + s->delay;
-			l->last = s->wait;
+		at += s->delay;
+		if (at > l->seen_until || (at == l->seen_until && !l->last_wait)) {
+			l->seen_until = at;
+			l->last_wait = s->wait;
 		}
 	}
-	e->next[who] = max_i64(l->asked, l->seen);
+	e->next[lane] = max_i64(l->paid_until, l->seen_until);
 }
 
-/* ---- telling --------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------- */
 
-/* Note the issue or completion of an instance and wake who stood for it. */
-static void tell(struct engine *e, struct step *step, int64_t seq, enum wait_when when,
+/* Record the issue or completion of an instance on its tracks, and retry lanes that are blocked on them. */
+static void signal_instance(struct engine *e, struct step *step, int64_t seq, enum wait_when when,
 	int64_t time)
 {
 	const struct walk *w = walk_of(e);
@@ -154,9 +160,9 @@ static void tell(struct engine *e, struct step *step, int64_t seq, enum wait_whe
 			continue;
 		blocked = t->blocked;
 		t->blocked = 0;
-		for (int who = 0; blocked; who++, blocked >>= 1)
+		for (int lane = 0; blocked; lane++, blocked >>= 1)
 			if (blocked & 1)
-				try_waits(e, who);
+				try_waits(e, lane);
 	}
 }
 
@@ -168,7 +174,7 @@ static void note_end(struct engine *e, int64_t time)
 		r->ends[r->noted++] = time;
 }
 
-/* What the hand-over of the instance's value to another lane adds to its end. */
+/* Ticks that handing the instance's value to another lane adds to its end. */
 static int64_t handoff_of(const struct engine *e, struct step *step, int64_t seq)
 {
 	if (!step->handoff)
@@ -190,19 +196,19 @@ static void note_complete(struct engine *e, const struct step *step, int64_t end
 		note_end(e, end);
 }
 
-static void complete(struct engine *e, struct step *step, int64_t seq, int64_t end)
+static void complete_instance(struct engine *e, struct step *step, int64_t seq, int64_t end)
 {
 	note_complete(e, step, end);
-	tell(e, step, seq, WAIT_COMPLETE, end);
+	signal_instance(e, step, seq, WAIT_COMPLETE, end);
 }
 
-/* ---- going on -------------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------------------- */
 
-/* The lane has nothing more to do, and so nothing to look up; nor to note, if its products are
- * complete. */
-static void leave_tracks(struct lane_run *l)
+/* The lane is at its end and all its products are complete: it will neither read nor write its tracks
+ * again, so they need not keep anything for it. */
+static void release_tracks(struct lane_run *l)
 {
-	if (l->told < l->ngroups)
+	if (l->nsignaled < l->nproducts)
 		return;
 	for (int i = 0; i < l->nsteps; i++) {
 		for (int k = 0; k < l->steps[i].nsources; k++)
@@ -212,16 +218,16 @@ static void leave_tracks(struct lane_run *l)
 	}
 }
 
-/* The lane waits until at most n of its products are under way; NONE: it does not. */
-static void drain(struct lane_run *l, int n)
+/* Make the lane wait until at most n of its products are in flight; NONE: no such wait. */
+static void require_complete(struct lane_run *l, int n)
 {
 	if (n != NONE)
-		l->owes = max_i64(l->owes, l->ngroups - 1 - n);
+		l->must_complete = max_i64(l->must_complete, l->nproducts - 1 - n);
 }
 
-static struct group *group_at(const struct lane_run *l, int64_t i)
+static struct product *product_at(const struct lane_run *l, int64_t i)
 {
-	return &l->groups[i % l->room];
+	return &l->products[i % l->capacity];
 }
 
 static void enter_tile(const struct engine *e, struct lane_run *l, struct step *step)
@@ -236,95 +242,100 @@ static void enter_tile(const struct engine *e, struct lane_run *l, struct step *
 		return;
 	if (l->tile >= 0) {
 		l->ready += l->tile_cost;
-		drain(l, l->tile_drain);
+		require_complete(l, l->tile_drain);
 	}
 	l->tile = step->tile;
 }
 
-/* Others are told of the lane's products before `upto`. */
-static void tell_groups(struct engine *e, struct lane_run *l, int64_t upto, int64_t now)
+/* Signal the completion of the lane's products before number `upto` to other lanes. */
+static void signal_products(struct engine *e, struct lane_run *l, int64_t upto, int64_t now)
 {
-	while (l->told < upto) {
-		struct group *g = group_at(l, l->told++);
+	while (l->nsignaled < upto) {
+		struct product *p = product_at(l, l->nsignaled++);
 
-		tell(e, g->step, g->seq, WAIT_COMPLETE, max_i64(now, g->end));
+		signal_instance(e, p->step, p->seq, WAIT_COMPLETE, max_i64(now, p->end));
 	}
 }
 
-/* It has come to an instance, and waits first for products of its own. */
-static void await_groups(struct engine *e, int who)
+/* Before the waits of the instance: wait for products of the lane itself (wgmma.wait_group). */
+static void await_products(struct engine *e, int lane)
 {
-	struct lane_run *l = &e->steps.lanes[who];
+	struct lane_run *l = &e->steps.lanes[lane];
 
-	l->draining = l->owes >= l->complete;
+	l->draining = l->must_complete >= l->ncomplete;
 	if (l->draining) {
-		e->next[who] = NEVER;
+		e->next[lane] = NEVER;
 		return;
 	}
-	if (l->owes >= 0 && l->owes >= l->ngroups - l->room && group_at(l, l->owes)->end > l->held) {
-		l->held = group_at(l, l->owes)->end;
-		l->held_by = group_at(l, l->owes)->step->task;
+	if (l->must_complete >= 0 && l->must_complete >= l->nproducts - l->capacity) {
+		const struct product *p = product_at(l, l->must_complete);
+
+		if (p->end > l->drained_at) {
+			l->drained_at = p->end;
+			l->drained_task = p->step->task;
+		}
 	}
-	tell_groups(e, l, l->owes + 1, max_i64(l->ready, l->held));
-	l->owes = -1;
-	l->seen = l->held;
-	try_waits(e, who);
+	signal_products(e, l, l->must_complete + 1, max_i64(l->ready, l->drained_at));
+	l->must_complete = -1;
+	l->seen_until = l->drained_at;
+	try_waits(e, lane);
 }
 
-/* The lane comes to its next instance. */
-static void come_to_next(struct engine *e, int who)
+/* Move the lane to the next instance of its order. */
+static void advance_lane(struct engine *e, int lane)
 {
-	struct lane_run *l = &e->steps.lanes[who];
+	struct lane_run *l = &e->steps.lanes[lane];
 	struct instance i;
 
 	if (!cursor_next(l->cursor, &i)) {
 		l->step = NULL;
 		l->ready += l->end_cost;
-		e->next[who] = NEVER;
-		l->late = false;
-		tell_groups(e, l, l->complete, l->ready);
-		leave_tracks(l);
+		e->next[lane] = NEVER;
+		l->signals_late = false;
+		signal_products(e, l, l->ncomplete, l->ready);
+		release_tracks(l);
 		return;
 	}
 	l->step = l->step_of[i.entry];
 	l->seq = i.seq;
 	enter_tile(e, l, l->step);
-	drain(l, l->step->drain);
-	l->asked = l->ready + l->step->asking;
-	l->last = l->paid = NULL;
+	require_complete(l, l->step->drain);
+	l->paid_until = l->ready + l->step->drain_cost;
+	l->last_wait = l->paid_wait = NULL;
 	l->source = 0;
-	l->given = false;
-	await_groups(e, who);
+	l->is_prepared = false;
+	await_products(e, lane);
 }
 
-/* ---- executing ------------------------------------------------------------------- */
+/* ---- events and memory ----------------------------------------------------------- */
 
 static int64_t to_cycles(int64_t ticks)
 {
 	return (ticks + TICKS / 2) / TICKS;
 }
 
-/* Of the delays of an event, the longest is its cause; of equal ones the last. */
-static void blame(struct engine *e, struct event *ev, int64_t delay, enum cause cause, int task)
+/* The cause of an event is its longest delay; of equal delays the one noted last. */
+static void note_cause(struct engine *e, struct event *ev, int64_t delay, enum cause cause, int task)
 {
-	if (!ev || delay <= 0 || delay < e->worst)
+	if (!ev || delay <= 0 || delay < e->worst_delay)
 		return;
-	e->worst = delay;
+	e->worst_delay = delay;
 	ev->cause = (uint8_t)cause;
 	ev->cause_task = (int16_t)task;
 }
 
-/* What held the lane from `ready` to `issue`. */
+/* Note what delayed the lane between `ready` and `issue`. */
 static void note_held(struct engine *e, const struct lane_run *l, struct event *ev)
 {
-	if (l->seen <= l->asked || (!l->last && l->held_by == NONE))
+	if (l->seen_until <= l->paid_until || (!l->last_wait && l->drained_task == NONE))
 		return;
-	ev->held = !l->last ? CAUSE_DRAIN : l->last->when == WAIT_ISSUED ? CAUSE_ISSUE_ORDER : CAUSE_WAIT;
-	ev->held_task = (int16_t)(l->last ? l->last->on : l->held_by);
-	blame(e, ev, l->seen - l->asked, (enum cause)ev->held, ev->held_task);
+	ev->held = !l->last_wait ? CAUSE_DRAIN : l->last_wait->when == WAIT_ISSUED ?
+		CAUSE_ISSUE_ORDER : CAUSE_WAIT;
+	ev->held_task = (int16_t)(l->last_wait ? l->last_wait->on : l->drained_task);
+	note_cause(e, ev, l->seen_until - l->paid_until, (enum cause)ev->held, ev->held_task);
 }
 
-/* Keep the event, but for what is not known yet. Returns NULL if there is no room. */
+/* Keep the event of the current instance; its end may not be known yet. NULL if it is not kept. */
 static struct event *keep_event(struct engine *e, const struct lane_run *l, int64_t issue)
 {
 	struct eu_run *r = e->run;
@@ -332,7 +343,7 @@ static struct event *keep_event(struct engine *e, const struct lane_run *l, int6
 	struct event *ev;
 
 	if (step->group < step->groups - 1)
-		return NULL;		/* the last group's stand for all: then they are complete */
+		return NULL;		/* the last warpgroup's event stands for all */
 	r->nevents++;
 	if (r->nkept == r->keep)
 		return NULL;
@@ -341,7 +352,7 @@ static struct event *keep_event(struct engine *e, const struct lane_run *l, int6
 		.start = to_cycles(issue), .seq = (int32_t)l->seq, .tile = step->tile,
 		.task = (int16_t)step->task, .cause_task = NONE, .held_task = NONE, .lane = (uint8_t)l->lane,
 		.copy = (uint8_t)l->copy, .seu = (uint8_t)step->seu, .cause = CAUSE_NONE };
-	e->worst = 0;
+	e->worst_delay = 0;
 	note_held(e, l, ev);
 	return ev;
 }
@@ -353,13 +364,13 @@ static int64_t use_queue(struct engine *e, struct queue *q, const struct step *s
 
 	if (!cycles)
 		return now;
-	blame(e, ev, start - now, CAUSE_MEMORY, q->task);
+	note_cause(e, ev, start - now, CAUSE_MEMORY, q->task);
 	*q = (struct queue){ .free = start + cycles, .task = step->task };
 	return q->free;
 }
 
-/* Queue for the EU's share of L2, and for that of device memory, which work at the same time;
- * returns when it is through. */
+/* Queue for the EU's shares of L2 and of device memory, which work in parallel; returns the tick at
+ * which both have delivered. */
 static int64_t use_memory(struct engine *e, const struct step *step, int64_t now,
 	struct event *ev)
 {
@@ -367,17 +378,17 @@ static int64_t use_memory(struct engine *e, const struct step *step, int64_t now
 		use_queue(e, &e->global, step, step->global, now, ev));
 }
 
-/* A queue takes the work; its end is known at once. */
-static void run_queued(struct engine *e, int who, int64_t issue)
+/* Issue work to a copy unit, or to any other unit that is a queue: its end is known at once. */
+static void run_queued(struct engine *e, int lane, int64_t issue)
 {
-	struct lane_run *l = &e->steps.lanes[who];
+	struct lane_run *l = &e->steps.lanes[lane];
 	struct step *step = l->step;
 	struct queue *q = &e->unit[step->seu];
 	struct event *ev = keep_event(e, l, issue);
 	int64_t seq = l->seq, given = issue + step->before;
 	int64_t start = max_i64(given, max_i64(q->free, l->unit_free[step->seu])), end;
 
-	blame(e, ev, start - given, CAUSE_SEU, q->free >= start ? q->task : step->task);
+	note_cause(e, ev, start - given, CAUSE_SEU, q->free >= start ? q->task : step->task);
 	q->free = start + step->busy;
 	q->task = step->task;
 	l->unit_free[step->seu] = start + step->alone;
@@ -390,26 +401,26 @@ static void run_queued(struct engine *e, int who, int64_t issue)
 		ev->end = to_cycles(end);
 	}
 	l->ready = step->is_async ? given + step->issue + step->after : end;
-	tell(e, step, seq, WAIT_ISSUED, given + step->issue);
-	complete(e, step, seq, end);
-	come_to_next(e, who);
+	signal_instance(e, step, seq, WAIT_ISSUED, given + step->issue);
+	complete_instance(e, step, seq, end);
+	advance_lane(e, lane);
 }
 
 /* ---- products ------------------------------------------------------------------- */
 
-/* Products come to a matrix unit in parts, of which a lane may have only so many there: of a long
- * one, those of another lane come between. */
+/* A product is sent to its matrix unit in parts, and a lane may have only PARTS_AHEAD parts there: parts
+ * of another lane's product are served between those of a long one. */
 
-/* Lanes compute slower beside matrix units at work. */
-static void set_beside(struct engine *e, int64_t now)
+/* Lanes draw less from vector units while a matrix unit is busy (struct seu's `contention`). */
+static void set_contention(struct engine *e, int64_t now)
 {
 	bool works = false;
 
-	for (int i = 0; i < e->npools; i++)
-		works |= e->server[e->pools[i]].n > 0;
-	for (int i = 0; i < e->npools; i++) {
-		struct pool *p = &e->pool[e->pools[i]];
-		const struct seu *s = &e->device->seu[e->pools[i]];
+	for (int i = 0; i < e->ntimed; i++)
+		works |= e->server[e->timed[i]].n > 0;
+	for (int i = 0; i < e->ntimed; i++) {
+		struct pool *p = &e->pool[e->timed[i]];
+		const struct seu *s = &e->device->seu[e->timed[i]];
 		double pace = works ? s->contention : 1;
 
 		if (s->kind == SEU_VECTOR && pace != p->pace)
@@ -417,171 +428,172 @@ static void set_beside(struct engine *e, int64_t now)
 	}
 }
 
-/* Of so many parts the i-th. */
-static int64_t part_of(int64_t all, int parts, int i)
+/* Ticks of part i, if `all` ticks are divided into so many parts. */
+static int64_t part_ticks(int64_t all, int parts, int i)
 {
 	return all * (i + 1) / parts - all * i / parts;
 }
 
-/* Of the groups that do parts of an instance, when the first began. */
-static int64_t first_start(struct step *step, int64_t seq, int64_t start)
+/* Tick at which the first of the lane's warpgroups began with the instance. */
+static int64_t first_group_start(struct step *step, int64_t seq, int64_t start)
 {
-	struct first *f = &step->first[seq % FIRSTS];
+	struct group_start *f = &step->group_starts[seq % GROUP_STARTS];
 
 	if (f->seq != seq)
-		*f = (struct first){ seq, start };
+		*f = (struct group_start){ seq, start };
 	return f->start;
 }
 
-/* The unit begins with the first part in line. */
-static void serve(struct engine *e, int unit, int64_t now)
+/* The matrix unit begins with the first part in its queue. */
+static void start_part(struct engine *e, int unit, int64_t now)
 {
 	struct server *s = &e->server[unit];
 	struct lane_run *l = &e->steps.lanes[server_first(s)];
-	struct group *g = group_at(l, l->complete);
-	const struct step *step = g->step;
+	struct product *p = product_at(l, l->ncomplete);
+	const struct step *step = p->step;
 	int64_t start = max_i64(now, l->unit_free[unit]), first = start;
 
-	if (!g->done && step->groups > 1)
-		first = first_start(g->step, g->seq, start);
-	if (!g->done && g->event >= 0) {
-		struct event *ev = &e->run->events[g->event];
+	if (!p->done && step->groups > 1)
+		first = first_group_start(p->step, p->seq, start);
+	if (!p->done && p->event >= 0) {
+		struct event *ev = &e->run->events[p->event];
 
 		ev->before = (int32_t)min_i64(to_cycles(start) - to_cycles(first), INT32_MAX);
-		e->worst = g->worst;
+		e->worst_delay = p->worst;
 		ev->start = to_cycles(start);
-		blame(e, ev, start - g->given, CAUSE_SEU, e->unit[unit].task == NONE ? step->task :
+		note_cause(e, ev, start - p->given, CAUSE_SEU, e->unit[unit].task == NONE ? step->task :
 			e->unit[unit].task);
 	}
-	s->next = start + part_of(step->busy, g->parts, g->done);
-	l->unit_free[unit] = start + part_of(step->alone, g->parts, g->done);
+	s->next = start + part_ticks(step->busy, p->parts, p->done);
+	l->unit_free[unit] = start + part_ticks(step->alone, p->parts, p->done);
 	e->unit[unit].task = step->task;
 }
 
-/* Parts of the lane's last product come to the unit, as many as may. */
-static void send_parts(struct engine *e, int who, int64_t now)
+/* Send parts of the lane's last product to the unit, as many as the lane may have there. */
+static void send_parts(struct engine *e, int lane, int64_t now)
 {
-	struct lane_run *l = &e->steps.lanes[who];
-	struct group *g = group_at(l, l->ngroups - 1);
-	int unit = g->step->seu;
+	struct lane_run *l = &e->steps.lanes[lane];
+	struct product *p = product_at(l, l->nproducts - 1);
+	int unit = p->step->seu;
 
-	while (g->sent < g->parts && (!g->step->parts || l->ahead < PARTS_AHEAD)) {
-		server_enter(&e->server[unit], e->a, who);
-		g->sent++;
-		l->ahead++;
+	while (p->sent < p->parts && (!p->step->parts || l->parts_in_unit < PARTS_AHEAD)) {
+		server_enter(&e->server[unit], e->a, lane);
+		p->sent++;
+		l->parts_in_unit++;
 		if (e->server[unit].n == 1)
-			serve(e, unit, now);
+			start_part(e, unit, now);
 	}
-	l->sending = g->sent < g->parts;
+	l->sending = p->sent < p->parts;
 }
 
-static struct group *push_group(struct engine *e, struct lane_run *l)
+/* A slot for one more product, in a ring that grows as needed. */
+static struct product *push_product(struct engine *e, struct lane_run *l)
 {
-	if (l->ngroups - l->told == l->room) {
-		struct group *more = ARENA_ARRAY(e->a, 2 * l->room, struct group);
+	if (l->nproducts - l->nsignaled == l->capacity) {
+		struct product *more = ARENA_ARRAY(e->a, 2 * l->capacity, struct product);
 
-		for (int64_t i = l->told; i < l->ngroups; i++)
-			more[i % (2 * l->room)] = *group_at(l, i);
-		l->groups = more;
-		l->room *= 2;
+		for (int64_t i = l->nsignaled; i < l->nproducts; i++)
+			more[i % (2 * l->capacity)] = *product_at(l, i);
+		l->products = more;
+		l->capacity *= 2;
 	}
-	return group_at(l, l->ngroups++);
+	return product_at(l, l->nproducts++);
 }
 
-/* The lane issues a product. */
-static void run_product(struct engine *e, int who, int64_t now)
+/* The lane issues a product. If that needs preparation (step->before), the first call only starts it. */
+static void run_product(struct engine *e, int lane, int64_t now)
 {
-	struct lane_run *l = &e->steps.lanes[who];
+	struct lane_run *l = &e->steps.lanes[lane];
 	struct step *step = l->step;
 	struct event *ev;
 
-	if (!l->given) {
-		l->issued = now;
-		l->given = true;
+	if (!l->is_prepared) {
+		l->preparing_since = now;
+		l->is_prepared = true;
 		if (step->before) {
-			e->next[who] = now + step->before;
+			e->next[lane] = now + step->before;
 			return;
 		}
 	}
-	ev = keep_event(e, l, l->issued);
+	ev = keep_event(e, l, l->preparing_since);
 	if (ev)
-		e->open++;
-	*push_group(e, l) = (struct group){ .step = step, .seq = l->seq, .given = now, .end = NEVER,
-		.event = ev ? ev - e->run->events : -1, .worst = e->worst,
+		e->open_events++;
+	*push_product(e, l) = (struct product){ .step = step, .seq = l->seq, .given = now, .end = NEVER,
+		.event = ev ? ev - e->run->events : -1, .worst = e->worst_delay,
 		.parts = step->parts ? step->parts : 1 };
 	l->ready = now + step->issue + step->after;
-	drain(l, step->drain_after);
-	e->next[who] = NEVER;
-	tell(e, step, l->seq, WAIT_ISSUED, now + step->issue);
-	send_parts(e, who, now);
-	set_beside(e, now);
-	if (!l->sending && !step->lands)
-		come_to_next(e, who);
+	require_complete(l, step->drain_after);
+	e->next[lane] = NEVER;
+	signal_instance(e, step, l->seq, WAIT_ISSUED, now + step->issue);
+	send_parts(e, lane, now);
+	set_contention(e, now);
+	if (!l->sending && !step->stored_to_shared)
+		advance_lane(e, lane);
 }
 
-/* The lane's first product is complete. */
-static void end_product(struct engine *e, int who, struct group *g, int64_t now)
+/* The lane's oldest product in flight is complete. */
+static void end_product(struct engine *e, int lane, struct product *p, int64_t now)
 {
-	struct lane_run *l = &e->steps.lanes[who];
-	struct step *step = g->step;
-	int64_t seq = g->seq, end = max_i64(now, l->unit_free[step->seu]) + step->latency +
+	struct lane_run *l = &e->steps.lanes[lane];
+	struct step *step = p->step;
+	int64_t seq = p->seq, end = max_i64(now, l->unit_free[step->seu]) + step->latency +
 		handoff_of(e, step, seq);
 
 	if (e->device->seu[step->seu].ordered)
 		end = max_i64(end, l->unit_end[step->seu]);
 	l->unit_end[step->seu] = end;
-	if (step->lands)
+	if (step->stored_to_shared)
 		end += step->after;
-	g->end = end;
-	if (g->event >= 0) {
-		e->run->events[g->event].end = to_cycles(end);
-		e->open--;
+	p->end = end;
+	if (p->event >= 0) {
+		e->run->events[p->event].end = to_cycles(end);
+		e->open_events--;
 	}
-	l->complete++;
+	l->ncomplete++;
 	note_complete(e, step, end);
-	if (!l->late || step->lands)
-		tell_groups(e, l, l->complete, end);
+	if (!l->signals_late || step->stored_to_shared)
+		signal_products(e, l, l->ncomplete, end);
 	if (!l->step) {
-		leave_tracks(l);
-	} else if (step->lands) {
+		release_tracks(l);
+	} else if (step->stored_to_shared) {
 		l->ready = end;
-		come_to_next(e, who);
+		advance_lane(e, lane);
 	} else if (l->draining) {
-		await_groups(e, who);
+		await_products(e, lane);
 	}
 }
 
-/* The part that a matrix unit had is through. */
+/* The matrix unit has finished the part that it was working on. */
 static void leave_server(struct engine *e, int unit, int64_t now)
 {
 	struct server *s = &e->server[unit];
-	int who = server_leave(s);
-	struct lane_run *l = &e->steps.lanes[who];
-	struct group *g = group_at(l, l->complete);
-	const struct step *step = g->step;
+	int lane = server_leave(s);
+	struct lane_run *l = &e->steps.lanes[lane];
+	struct product *p = product_at(l, l->ncomplete);
+	const struct step *step = p->step;
 
-	l->ahead--;
-	g->done++;
+	l->parts_in_unit--;
+	p->done++;
 	if (l->sending) {
-		send_parts(e, who, now);
-		if (!l->sending && !step->lands) {
+		send_parts(e, lane, now);
+		if (!l->sending && !step->stored_to_shared) {
 			l->ready = max_i64(l->ready, now + step->after);
-			come_to_next(e, who);
+			advance_lane(e, lane);
 		}
 	}
-	if (g->done == g->parts)
-		end_product(e, who, g, now);
+	if (p->done == p->parts)
+		end_product(e, lane, p, now);
 	if (s->n && s->next == NEVER)
-		serve(e, unit, now);
-	set_beside(e, now);
+		start_part(e, unit, now);
+	set_contention(e, now);
 }
 
-/* ---- shared units --------------------------------------------------------------- */
+/* ---- vector units ---------------------------------------------------------------- */
 
-/* The work on a shared unit is through, at `time`; its lane goes on. */
-static void end_shared(struct engine *e, int who, int64_t time)
+/* The work of a lane on a vector unit is finished at `time`; the lane continues. */
+static void finish_shared(struct engine *e, int lane, int64_t time)
 {
-	struct lane_run *l = &e->steps.lanes[who];
+	struct lane_run *l = &e->steps.lanes[lane];
 	struct step *step = l->step;
 	int64_t seq = l->seq;
 	int64_t end = max_i64(time, l->memory_end) + step->latency + handoff_of(e, step, seq);
@@ -589,31 +601,31 @@ static void end_shared(struct engine *e, int who, int64_t time)
 	if (l->event >= 0) {
 		e->run->events[l->event].end = to_cycles(end);
 		l->event = -1;
-		e->open--;
+		e->open_events--;
 	}
 	l->ready = end;
-	complete(e, step, seq, end);
-	come_to_next(e, who);
+	complete_instance(e, step, seq, end);
+	advance_lane(e, lane);
 }
 
-/* A shared unit takes the work and holds the lane; when it ends depends on who comes. */
-static void run_shared(struct engine *e, int who, int64_t issue)
+/* Issue work to a vector unit, which holds the lane. When it ends depends on the lanes that share it. */
+static void run_shared(struct engine *e, int lane, int64_t issue)
 {
-	struct lane_run *l = &e->steps.lanes[who];
+	struct lane_run *l = &e->steps.lanes[lane];
 	struct step *step = l->step;
 	struct event *ev = keep_event(e, l, issue);
 
-	e->next[who] = NEVER;
+	e->next[lane] = NEVER;
 	l->memory_end = use_memory(e, step, issue, ev);
 	if (ev) {
 		l->event = ev - e->run->events;
-		e->open++;
+		e->open_events++;
 	}
-	tell(e, step, l->seq, WAIT_ISSUED, issue);
+	signal_instance(e, step, l->seq, WAIT_ISSUED, issue);
 	if (step->busy)
-		pool_enter(&e->pool[step->seu], issue, who, step->busy, step->alone);
+		pool_enter(&e->pool[step->seu], issue, lane, step->busy, step->alone);
 	else
-		end_shared(e, who, issue + step->alone);
+		finish_shared(e, lane, issue + step->alone);
 }
 
 /* ---- the run --------------------------------------------------------------------- */
@@ -633,36 +645,37 @@ static void engine_init(struct engine *e, struct arena *a, struct eu_run *r)
 		pool_init(&e->pool[i], seu->by_age);
 		server_init(&e->server[i]);
 		if ((seu->kind == SEU_VECTOR && !seu->async) || (seu->kind == SEU_MATRIX && seu->async))
-			e->pools[e->npools++] = i;
+			e->timed[e->ntimed++] = i;
 	}
 	r->nevents = r->nkept = r->noted = 0;
 }
 
-/* The lane that issues first, and when; of several, the first lane. */
-static int64_t first_lane(const struct engine *e, int *who)
+/* The earliest issue time and its lane; of equal times, the first lane. NEVER if no lane can issue. */
+static int64_t next_lane(const struct engine *e, int *lane)
 {
 	int64_t best = NEVER;
 
 	for (int i = 0; i < e->steps.nlanes; i++) {
 		if (e->next[i] < best) {
 			best = e->next[i];
-			*who = i;
+			*lane = i;
 		}
 	}
 	return best;
 }
 
-static int64_t first_pool(const struct engine *e, int *pool)
+/* The earliest time at which work leaves a unit, and the unit. NEVER if none is at work. */
+static int64_t next_unit(const struct engine *e, int *which)
 {
 	int64_t best = NEVER;
 
-	for (int i = 0; i < e->npools; i++) {
-		int unit = e->pools[i];
+	for (int i = 0; i < e->ntimed; i++) {
+		int unit = e->timed[i];
 		int64_t next = min_i64(e->pool[unit].next, e->server[unit].next);
 
 		if (next < best) {
 			best = next;
-			*pool = unit;
+			*which = unit;
 		}
 	}
 	return best;
@@ -685,7 +698,7 @@ static void print_lane(const struct engine *e, const struct lane_run *l, struct 
 		buf_printf(b, ", which no lane runs");
 }
 
-/* Nothing can happen any more. Good, if all lanes are at their end. */
+/* No event is left: an error unless all lanes are at their end. */
 static enum err_code check_finished(const struct engine *e, struct err *err)
 {
 	struct srcloc loc = NOWHERE;
@@ -706,7 +719,7 @@ static enum err_code check_finished(const struct engine *e, struct err *err)
 	return err_set(err, ERR_ILLEGAL, loc, "the plan comes to a standstill%s", b.text);
 }
 
-static enum err_code look_up(const struct engine *e, int64_t now, struct err *err)
+static enum err_code check_limits(const struct engine *e, int64_t now, struct err *err)
 {
 	if (stop_asked(e->run->stop))
 		return err_set(err, ERR_INTERRUPTED, NOWHERE, "the simulation was interrupted");
@@ -716,17 +729,18 @@ static enum err_code look_up(const struct engine *e, int64_t now, struct err *er
 	return OK;
 }
 
-/* Nothing can happen before others are told of products that lanes have not waited for: they do
- * where the price, which is about the steady state, has not seen it. */
-static bool tell_late(struct engine *e)
+/* No lane can go on until products are signaled for which their own lane has not waited. Kernels wait for
+ * them, in places that the price, which describes the steady state, does not have. Returns whether
+ * there were such products. */
+static bool signal_unawaited(struct engine *e)
 {
 	bool any = false;
 
 	for (int i = 0; i < e->steps.nlanes; i++) {
 		struct lane_run *l = &e->steps.lanes[i];
 
-		any |= l->told < l->complete;
-		tell_groups(e, l, l->complete, 0);
+		any |= l->nsignaled < l->ncomplete;
+		signal_products(e, l, l->ncomplete, 0);
 	}
 	return any;
 }
@@ -736,7 +750,7 @@ static void leave_unit(struct engine *e, int unit, int64_t now)
 	if (e->device->seu[unit].kind == SEU_MATRIX)
 		leave_server(e, unit, now);
 	else
-		end_shared(e, pool_leave(&e->pool[unit]), now);
+		finish_shared(e, pool_leave(&e->pool[unit]), now);
 }
 
 static enum err_code play(struct engine *e, struct err *err)
@@ -744,26 +758,26 @@ static enum err_code play(struct engine *e, struct err *err)
 	const struct eu_run *r = e->run;
 
 	for (int i = 0; i < e->steps.nlanes; i++)
-		come_to_next(e, i);
+		advance_lane(e, i);
 	for (int64_t n = 1; ; n++) {
-		int who = NONE, pool = NONE;
-		int64_t issue = first_lane(e, &who), leave = first_pool(e, &pool);
+		int lane = NONE, unit = NONE;
+		int64_t issue = next_lane(e, &lane), leave = next_unit(e, &unit);
 
-		if (n % POLL == 0 && (who != NONE || pool != NONE))
-			TRY(look_up(e, min_i64(issue, leave), err));
-		if (pool != NONE && leave <= issue)
-			leave_unit(e, pool, leave);
-		else if (who == NONE && !tell_late(e))
+		if (n % POLL == 0 && (lane != NONE || unit != NONE))
+			TRY(check_limits(e, min_i64(issue, leave), err));
+		if (unit != NONE && leave <= issue)
+			leave_unit(e, unit, leave);
+		else if (lane == NONE && !signal_unawaited(e))
 			return check_finished(e, err);
-		else if (who == NONE)
+		else if (lane == NONE)
 			continue;
-		else if (e->steps.lanes[who].step->is_shared)
-			run_shared(e, who, issue);
-		else if (e->steps.lanes[who].step->is_group)
-			run_product(e, who, issue);
+		else if (e->steps.lanes[lane].step->is_shared)
+			run_shared(e, lane, issue);
+		else if (e->steps.lanes[lane].step->is_product)
+			run_product(e, lane, issue);
 		else
-			run_queued(e, who, issue);
-		if (r->only_kept && r->nkept == r->keep && !e->open)
+			run_queued(e, lane, issue);
+		if (r->only_kept && r->nkept == r->keep && !e->open_events)
 			return OK;
 	}
 }

@@ -1,7 +1,7 @@
-/* engine.h - the lanes of one EU played against its sEUs; for use inside src/sim.
+/* engine.h - simulates the lanes of one EU on its sEUs, event by event; for use inside src/sim.
  *
- * Time is counted in ticks, 1/1024 cycle: as integers, so that equal costs add up to
- * equal times whatever their order, and ties are broken by rule and not by rounding.
+ * Time is counted in ticks of 1/1024 cycle. Ticks are integers, so equal costs add up to equal times in
+ * any order, and simultaneous events are ordered by rule, not by rounding.
  */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
@@ -12,26 +12,28 @@
 
 enum { TICKS = 1024 };
 
-/* One EU's run, asked and answered. */
+/* One EU's run: inputs, and results. All pointers are borrowed. */
 struct eu_run {
-	/* asked */
+	/* inputs */
 	const struct plan *plan;
 	const struct walk *walk;
 	const struct entry_cost *costs;	/* by entry */
-	const struct phase_price *price; /* of the kernel whose plan it is; NULL: there is none */
-	struct event *events;		/* room for the first `keep` */
+	const struct phase_price *price; /* of the kernel made of the plan; NULL: none */
+	struct event *events;		/* capacity for the first `keep` events, in cycles */
 	int64_t keep;
-	bool only_kept;			/* stop when those are complete */
-	int watch;			/* sTask whose ends are noted; NONE */
-	int64_t *ends;			/* room for `nends` of them, in ticks ... */
+	bool only_kept;			/* stop when these are complete */
+	int watch;			/* sTask whose completions are recorded; NONE */
+	int64_t *ends;			/* capacity for `nends` of them, in ticks ... */
 	int64_t nends, skip;		/* ... after the first `skip` */
 	const struct stop *stop;
-	/* answered */
-	int64_t nevents, nkept, noted;
+	/* results */
+	int64_t nevents, nkept;		/* events simulated, and kept in `events` */
+	int64_t noted;			/* completions recorded in `ends` */
 	int64_t ticks;			/* from the start to the last completion */
 };
 
-/* Scratch in `a`. ERR_ILLEGAL if the lanes come to stand, ERR_INTERRUPTED. */
+/* Play the run. Scratch memory in `a`. ERR_ILLEGAL: deadlock; ERR_INTERRUPTED: r->stop asked for it; ERR_LIMIT:
+ * too many lanes, or a time beyond what can be counted. */
 NODISCARD enum err_code eu_run_play(struct arena *a, struct eu_run *r, struct err *e);
 
 #endif

@@ -1,10 +1,9 @@
-/* pool.h - a unit shared by the lanes that want it.
+/* pool.h - a vector unit that several lanes share.
  *
- * The unit gives one cycle of work a cycle. A task that is in it draws at most busy / alone
- * of that, and `pace` of this while the tasks are held up; the rest is spread evenly
- * (water-filling), anew whenever a task enters or leaves. Of `by_age` of its cycles, however,
- * tasks take all that they can draw in the order in which they came. Times are ticks, see
- * engine.h.
+ * The unit has a capacity of 1. A task can draw at most busy / alone of it, times `pace` while the tasks
+ * are slowed down (by a busy matrix unit). The capacity is divided evenly, up to what each task can draw
+ * (water-filling); the shares are computed again whenever a task enters or leaves. In a share `by_age` of
+ * the cycles the oldest task instead draws all it can, then the next. Times are ticks (engine.h).
  */
 #ifndef SIM_POOL_H
 #define SIM_POOL_H
@@ -14,22 +13,22 @@
 enum { POOL_MAX = 64 };
 
 struct pool_task {
-	double left;			/* work to do, in ticks of the whole unit */
-	double most;			/* of the unit that it can draw, (0, 1] */
-	double draws;
-	int64_t came;			/* how many came before it */
-	int who;
+	double left;			/* remaining work, in ticks of the full unit */
+	double most;			/* share of the unit that it can draw, (0, 1] */
+	double draws;			/* share that it draws now */
+	int64_t age;			/* tasks that entered before it */
+	int lane;
 };
 
 struct pool {
 	int n;
-	struct pool_task task[POOL_MAX];	/* by `most`, the least first */
-	double pace;			/* (0, 1] */
-	double by_age;			/* [0, 1] */
-	int64_t came;			/* tasks so far */
-	int64_t now;			/* up to when `left` is right */
-	int64_t next;			/* when the first leaves; INT64_MAX if empty */
-	int leaves;			/* ... and which */
+	struct pool_task task[POOL_MAX];	/* sorted by `most`, the least first */
+	double pace;			/* factor on what tasks can draw, (0, 1] */
+	double by_age;			/* share of the cycles that go to the oldest task, [0, 1] */
+	int64_t entered;		/* tasks so far */
+	int64_t now;			/* the time that `left` is about */
+	int64_t next;			/* when the next task is done; INT64_MAX if there is none */
+	int leaves;			/* ... and its index */
 };
 
 static inline void pool_init(struct pool *p, double by_age)
@@ -37,30 +36,30 @@ static inline void pool_init(struct pool *p, double by_age)
 	p->n = 0;
 	p->pace = 1;
 	p->by_age = by_age;
-	p->came = 0;
+	p->entered = 0;
 	p->now = 0;
 	p->next = INT64_MAX;
 	p->leaves = -1;
 }
 
-/* What every task draws where all are treated alike. */
+/* Set what every task draws if all have the same priority. */
 static inline void pool_share_evenly(struct pool *p)
 {
-	double rest = 1;
+	double left = 1;
 
 	for (int i = 0; i < p->n; i++) {
 		struct pool_task *t = &p->task[i];
-		double even = rest / (p->n - i);
+		double even = left / (p->n - i);
 
 		t->draws = t->most * p->pace < even ? t->most * p->pace : even;
-		rest -= t->draws;
+		left -= t->draws;
 	}
 }
 
-/* ... and where that which came first takes what it can, then the next. */
+/* Change that for the cycles in which older tasks have priority. */
 static inline void pool_share_by_age(struct pool *p)
 {
-	double rest = 1;
+	double left = 1;
 	int64_t last = -1;
 
 	for (int k = 0; k < p->n; k++) {
@@ -68,16 +67,16 @@ static inline void pool_share_by_age(struct pool *p)
 		double most;
 
 		for (int i = 0; i < p->n; i++)
-			if (p->task[i].came > last && (!oldest || p->task[i].came < oldest->came))
+			if (p->task[i].age > last && (!oldest || p->task[i].age < oldest->age))
 				oldest = &p->task[i];
-		last = oldest->came;
-		most = oldest->most * p->pace < rest ? oldest->most * p->pace : rest;
-		rest -= most;
+		last = oldest->age;
+		most = oldest->most * p->pace < left ? oldest->most * p->pace : left;
+		left -= most;
 		oldest->draws += p->by_age * (most - oldest->draws);
 	}
 }
 
-/* Give every task its part and find who is done first; of several, the least `who`. */
+/* Set what every task draws, and find the one that is done first; of several, that of the first lane. */
 static inline void pool_share(struct pool *p)
 {
 	p->next = INT64_MAX;
@@ -89,15 +88,16 @@ static inline void pool_share(struct pool *p)
 		int64_t end;
 
 		if (t->left > 0 && !(t->draws > 0))
-			continue;		/* it waits for those before it */
+			continue;		/* it draws nothing until older ones leave */
 		end = p->now + (t->left > 0 ? (int64_t)(t->left / t->draws + 0.5) : 0);
-		if (end < p->next || (end == p->next && t->who < p->task[p->leaves].who)) {
+		if (end < p->next || (end == p->next && t->lane < p->task[p->leaves].lane)) {
 			p->next = end;
 			p->leaves = i;
 		}
 	}
 }
 
+/* Do the work up to `now`. */
 static inline void pool_advance(struct pool *p, int64_t now)
 {
 	for (int i = 0; i < p->n; i++)
@@ -105,10 +105,10 @@ static inline void pool_advance(struct pool *p, int64_t now)
 	p->now = now;
 }
 
-/* busy > 0 ticks of the whole unit, of which the task draws at most busy / alone. */
-static inline void pool_enter(struct pool *p, int64_t now, int who, int64_t busy, int64_t alone)
+/* A task of the lane enters: busy > 0 ticks of the full unit, and `alone` ticks if nothing else is in it. */
+static inline void pool_enter(struct pool *p, int64_t now, int lane, int64_t busy, int64_t alone)
 {
-	struct pool_task t = { .left = (double)busy, .who = who, .came = p->came++,
+	struct pool_task t = { .left = (double)busy, .lane = lane, .age = p->entered++,
 		.most = alone > busy ? (double)busy / (double)alone : 1 };
 	int i;
 
@@ -119,7 +119,7 @@ static inline void pool_enter(struct pool *p, int64_t now, int who, int64_t busy
 	pool_share(p);
 }
 
-/* Tasks are as fast as that from now on. */
+/* Change the factor on what tasks can draw, from now on. */
 static inline void pool_set_pace(struct pool *p, int64_t now, double pace)
 {
 	pool_advance(p, now);
@@ -128,17 +128,17 @@ static inline void pool_set_pace(struct pool *p, int64_t now, double pace)
 		pool_share(p);
 }
 
-/* Takes out the task that is done at p->next; returns whose it was. */
+/* Remove the task that is done at p->next; returns its lane. */
 static inline int pool_leave(struct pool *p)
 {
-	int who = p->task[p->leaves].who;
+	int lane = p->task[p->leaves].lane;
 
 	pool_advance(p, p->next);
 	p->n--;
 	for (int i = p->leaves; i < p->n; i++)
 		p->task[i] = p->task[i + 1];
 	pool_share(p);
-	return who;
+	return lane;
 }
 
 #endif

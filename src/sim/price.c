@@ -49,12 +49,12 @@ static int fewer(int a, int b)
 
 static void add_task(struct task_price *to, const struct task_price *t)
 {
-	to->asking += t->asking;
+	to->drain_cost += t->drain_cost;
 	add(&to->before, t->before);
 	add(&to->after, t->after);
 	to->by_threads |= t->by_threads;
 	to->arrives |= t->arrives;
-	to->lands |= t->lands;
+	to->stored_to_shared |= t->stored_to_shared;
 	to->drain = fewer(to->drain, t->drain);
 	to->drain_after = fewer(to->drain_after, t->drain_after);
 	to->steps += t->steps;
@@ -88,7 +88,7 @@ static void finish_tasks(struct reader *r)
 		if (!r->texts[i].n)
 			continue;
 		t->known = true;
-		t->asking *= share;
+		t->drain_cost *= share;
 		t->before = spent_times(t->before, share);
 		t->after = spent_times(t->after, share);
 		t->steps *= share;
@@ -128,7 +128,7 @@ static void read_inside(struct reader *r, const struct role_op *o, struct spent 
 		memset(s.ops[0], 0, sizeof(s.ops[0]));
 	}
 	if (o->what == DO_GROUPS_WAIT && !r->multiplied)
-		t->asking += s.lane * r->often;
+		t->drain_cost += s.lane * r->often;
 	else
 		add(r->multiplied ? &t->after : &t->before, spent_times(s, r->often));
 	t->boxes += boxes * r->often;
@@ -138,7 +138,7 @@ static void read_inside(struct reader *r, const struct role_op *o, struct spent 
 	t->arrives |= o->what == DO_LOAD_THREADS && o->u.move.arrives;
 	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_STORE_THREADS ||
 		o->what == DO_STORE_RING;
-	t->lands |= r->multiplied && o->what == DO_PUT;
+	t->stored_to_shared |= r->multiplied && o->what == DO_PUT;
 	if (o->what == DO_PRODUCT)
 		t->steps += r->often * o->u.product.steps * o->u.product.pieces *
 			o->u.product.sum.frag->blocks;
@@ -384,7 +384,7 @@ static void join_groups(struct phase_price *ph, const struct price *x, int phase
 		const struct stask *s = &p->graph->tasks.v[en->task];
 		const struct seu *u = &p->device->seu[en->seu];
 
-		if (s->phase == phase && (p->lanes.v[en->lane].turns > 1 || t->by_threads || t->lands ||
+		if (s->phase == phase && (p->lanes.v[en->lane].turns > 1 || t->by_threads || t->stored_to_shared ||
 		    s->kind == TASK_LOAD || (u->kind == SEU_MATRIX && !u->async)))
 			ph->lanes[en->lane].groups = 1;
 	}
@@ -509,7 +509,7 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 	after = lane_cycles(p->device, &t->after, share);
 	work = arithmetic(p, entry, t, &c->effort.of[EFFORT_VECTOR]);
 	before += s->kind == SEU_VECTOR ? 0 : work.alone;
-	c->asking = t->asking;
+	c->drain_cost = t->drain_cost;
 	c->drain = t->drain;
 	c->drain_after = t->drain_after;
 	if (t->by_threads) {
@@ -521,7 +521,7 @@ void price_entry(const struct price *x, const struct plan *p, int entry, double 
 		c->after = after;
 		c->steps = t->steps;
 		c->cost.issue += fmax(t->steps - 1, 0) * s->step;
-		c->lands = t->lands;
+		c->stored_to_shared = t->stored_to_shared;
 	} else {
 		if (s->kind == SEU_VECTOR) {
 			c->cost.busy = work.busy + t->before.unit + t->after.unit;

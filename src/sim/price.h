@@ -55,9 +55,9 @@ struct task_price {
 	bool known;			/* it is in the tree */
 	bool by_threads;		/* a load or store that no engine does */
 	bool arrives;			/* ... and which is there later than the lane goes on */
-	bool lands;			/* a product for which the lane stays, and whose result it then
+	bool stored_to_shared;			/* a product for which the lane stays, and whose result it then
 					 * brings to shared memory: complete when that is done */
-	double asking;			/* cycles to ask for its own products, waiting or not */
+	double drain_cost;			/* cycles to ask for its own products, waiting or not */
 	struct spent before, after;	/* its unit is at work; all of what has no product: before */
 	/* groups of the lane's products that may be under way when it begins, and when the lane
 	 * goes on; NONE: that is not asked */
@@ -111,9 +111,9 @@ struct entry_cost {
 	 * (`lands`: when it is done, and that puts off the end); groups of products that may
 	 * be under way then, NONE if that is not asked. */
 	double before, after;
-	bool lands;
+	bool stored_to_shared;
 	double steps;			/* instructions of a product; 0: not known */
-	double asking;			/* cycles to ask for `drain`, waiting or not */
+	double drain_cost;			/* cycles to ask for `drain`, waiting or not */
 	int drain, drain_after;
 	/* Warpgroups of the lane that each go on with their part when they have done it; 0 or 1: all
 	 * go together. Of cost.alone, what each of them spends whatever its part: cycles. */

@@ -1,6 +1,6 @@
-/* server.h - a matrix unit that serves one piece of work after the other, in order of arrival.
+/* server.h - the queue of an asynchronous matrix unit.
  *
- * A piece is a part of a product of a lane. Times are ticks, see engine.h.
+ * The unit works on one part of a product at a time, in order of arrival. Times are ticks (engine.h).
  */
 #ifndef SIM_SERVER_H
 #define SIM_SERVER_H
@@ -8,9 +8,9 @@
 #include "base/arena.h"
 
 struct server {
-	int *who;			/* ring of the lanes whose pieces are in line, served first */
-	int64_t room, first, n;
-	int64_t next;			/* when the first is through; INT64_MAX if there is none */
+	int *lane;			/* ring of the lanes whose parts are in the queue */
+	int64_t capacity, first, n;	/* of the ring; the part that is worked on; parts in the queue */
+	int64_t next;			/* tick at which the first part is done; INT64_MAX if there is none */
 };
 
 static inline void server_init(struct server *s)
@@ -18,37 +18,37 @@ static inline void server_init(struct server *s)
 	*s = (struct server){ .next = INT64_MAX };
 }
 
-/* The piece comes last. Ring in `a`. */
-static inline void server_enter(struct server *s, struct arena *a, int who)
+/* Append a part of the lane. The ring is allocated in `a`. */
+static inline void server_enter(struct server *s, struct arena *a, int lane)
 {
-	if (s->n == s->room) {
-		int64_t room = s->room ? 2 * s->room : 16;
-		int *more = ARENA_ARRAY(a, room, int);
+	if (s->n == s->capacity) {
+		int64_t capacity = s->capacity ? 2 * s->capacity : 16;
+		int *more = ARENA_ARRAY(a, capacity, int);
 
 		for (int64_t i = 0; i < s->n; i++)
-			more[i] = s->who[(s->first + i) % s->room];
-		s->who = more;
-		s->room = room;
+			more[i] = s->lane[(s->first + i) % s->capacity];
+		s->lane = more;
+		s->capacity = capacity;
 		s->first = 0;
 	}
-	s->who[(s->first + s->n++) % s->room] = who;
+	s->lane[(s->first + s->n++) % s->capacity] = lane;
 }
 
-/* Whose piece is served; there must be one. */
+/* The lane whose part is worked on; there must be one. */
 static inline int server_first(const struct server *s)
 {
-	return s->who[s->first % s->room];
+	return s->lane[s->first % s->capacity];
 }
 
-/* It is through. */
+/* The first part is done: remove it and return its lane. */
 static inline int server_leave(struct server *s)
 {
-	int who = server_first(s);
+	int lane = server_first(s);
 
-	s->first = (s->first + 1) % s->room;
+	s->first = (s->first + 1) % s->capacity;
 	s->n--;
 	s->next = INT64_MAX;
-	return who;
+	return lane;
 }
 
 #endif

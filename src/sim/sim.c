@@ -298,11 +298,11 @@ static void note_costs(const struct job *j, struct task_cost *costs)
 		if (task_of(j, i)->phase != j->phase)
 			continue;
 		costs[j->plan->entries.v[i].task] = (struct task_cost){
-			.lane = c->cost.issue + c->before + (c->lands ? 0 : c->after),
+			.lane = c->cost.issue + c->before + (c->stored_to_shared ? 0 : c->after),
 			.shared = c->cost.busy > 0 ? c->cost.shared / c->cost.busy : 0,
 			.l2 = c->cost.l2, .global = c->cost.global,
-			.latency = c->cost.latency + c->handoff + (c->lands ? c->after : 0),
-			.handoff = c->handoff + (c->lands ? c->after : 0) };
+			.latency = c->cost.latency + c->handoff + (c->stored_to_shared ? c->after : 0),
+			.handoff = c->handoff + (c->stored_to_shared ? c->after : 0) };
 	}
 }
 

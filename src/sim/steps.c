@@ -1,10 +1,11 @@
+/* Turns entries into steps. The waits follow the rule of walk_wait_spans (plan/order.h). */
 #include "sim/steps.h"
 
 #include <math.h>
 
 enum { NO_LIFE = NONE - 1 };
 
-/* Beyond this a cost is nonsense (a device with a rate near 0); sums stay in range. */
+/* The largest cost, which only a device with a rate near 0 has; sums of it stay in range. */
 #define TICKS_MAX ((int64_t)1 << 44)
 
 int64_t cycles_to_ticks(double cycles)
@@ -34,14 +35,14 @@ static struct track *track_of(struct steps *s, int on, int region, enum wait_whe
 	return t;
 }
 
-/* Fill in what a lane pays and waits for news from another lane. On its own lane, a
- * synchronous sTask is complete when the lane goes on: nothing to ask. */
-static void price_source(const struct eu_run *r, const struct wait *w, struct source *s)
+/* Set how long the lane waits until it sees a signal, and what the wait costs it. A synchronous sTask of
+ * the same lane is complete when the lane continues, which costs nothing. */
+static void set_source_cost(const struct eu_run *r, const struct wait *w, struct source *s)
 {
 	const struct plan *p = r->plan;
 	int me = plan_entry_of(p, w->task), on = plan_entry_of(p, w->on);
 	const struct vdevice *d = p->device;
-	double asking = r->price ? r->price->wait[w - p->waits.v] : d->wait_cost;
+	double cost = r->price ? r->price->wait[w - p->waits.v] : d->wait_cost;
 
 	if (on == NONE)
 		return;
@@ -50,7 +51,7 @@ static void price_source(const struct eu_run *r, const struct wait *w, struct so
 			d->flag_latency);
 	else if (!d->seu[p->entries.v[on].seu].async || w->when == WAIT_ISSUED)
 		return;
-	s->price = cycles_to_ticks(asking);
+	s->cost = cycles_to_ticks(cost);
 }
 
 static bool same_lane(const struct plan *p, int a, int b)
@@ -60,8 +61,8 @@ static bool same_lane(const struct plan *p, int a, int b)
 	return ea != NONE && eb != NONE && p->entries.v[ea].lane == p->entries.v[eb].lane;
 }
 
-/* Do the two sTasks share a lane with turns, whose copies count their own tiles? */
-static bool on_turns(const struct plan *p, int a, int b)
+/* Are both sTasks on one lane with replicas, each of which counts its own tiles? */
+static bool is_on_replicas(const struct plan *p, int a, int b)
 {
 	return same_lane(p, a, b) && p->lanes.v[p->entries.v[plan_entry_of(p, a)].lane].turns > 1;
 }
@@ -70,7 +71,7 @@ struct source_list {
 	VEC(struct source) v;
 };
 
-/* A group waits for what it has done itself, and for all of another lane. */
+/* A warpgroup waits for its own part of an sTask of its lane, and for all parts of another lane's sTask. */
 static void add_source(struct steps *s, struct source_list *list, const struct wait *w,
 	const struct edge *edge, int region, int64_t distance, const struct step *step)
 {
@@ -80,7 +81,7 @@ static void add_source(struct steps *s, struct source_list *list, const struct w
 		.track = track_of(s, w->on, region, w->when, step->groups > 1 && same_lane(p, w->on,
 			w->task) ? step->group : NONE), .life = NO_LIFE,
 		.direct = g->tasks.v[w->task].loop == region,
-		.by_span = on_turns(p, w->on, w->task) };
+		.by_span = is_on_replicas(p, w->on, w->task) };
 
 	if (edge && !edge->reuse && edge->distance > 0)
 		x.life = g->buffers.v[edge->buffer].loop;
@@ -91,7 +92,7 @@ static void add_source(struct steps *s, struct source_list *list, const struct w
 		    o->life == x.life)
 			return;
 	}
-	price_source(s->run, w, &x);
+	set_source_cost(s->run, w, &x);
 	VEC_PUSH(s->a, &list->v, x);
 }
 
@@ -141,64 +142,64 @@ static void fill_step(struct steps *s, int entry, int groups, int group, struct 
 		.latency = cycles_to_ticks(c->cost.latency),
 		.handoff = cycles_to_ticks(c->handoff), .handoff_loop = c->handoff_loop,
 		.handoff_last = -1, .tile = -1, .before = cycles_to_ticks(c->before),
-		.asking = cycles_to_ticks(c->asking),
-		.after = cycles_to_ticks(c->after), .lands = c->lands,
-		.is_group = seu->kind == SEU_MATRIX && seu->async,
+		.drain_cost = cycles_to_ticks(c->drain_cost),
+		.after = cycles_to_ticks(c->after), .stored_to_shared = c->stored_to_shared,
+		.is_product = seu->kind == SEU_MATRIX && seu->async,
 		.drain = c->drain, .drain_after = c->drain_after };
-	if (step->is_group && c->steps > 0)
+	if (step->is_product && c->steps > 0)
 		step->parts = (int)ceil(c->steps * PARTS_AHEAD / seu->depth);
 	step->alone = max_i64(cycles_to_ticks(c->cost.alone), step->busy);
 	find_sources(s, en->task, step);
 }
 
-static bool is_for(const struct track *t, const struct step *step)
+static bool is_recorded_on(const struct track *t, const struct step *step)
 {
 	return t->on == step->task && (t->group == NONE || t->group == step->group);
 }
 
-/* Who looks times up on a track, or sets them, keeps what it may come back to. */
-static void join_tracks(struct steps *s, struct step *step)
+/* Register the step with the tracks that it reads and writes, so that they keep what it may still access. */
+static void register_tracks(struct steps *s, struct step *step)
 {
 	int n = 0;
 
 	for (int i = 0; i < s->tracks.n; i++)
-		n += is_for(s->tracks.v[i], step);
+		n += is_recorded_on(s->tracks.v[i], step);
 	step->posts = ARENA_ARRAY(s->a, n, struct post);
 	for (int i = 0; i < s->tracks.n; i++) {
 		struct track *t = s->tracks.v[i];
 		struct post *post = &step->posts[step->nposts];
 
-		if (!is_for(t, step))
+		if (!is_recorded_on(t, step))
 			continue;
 		*post = (struct post){ .track = t, .last = -1, .direct = t->region == step->loop };
-		VEC_PUSH(s->a, &t->parties, &post->key);
+		VEC_PUSH(s->a, &t->users, &post->key);
 		step->nposts++;
 	}
 	for (int i = 0; i < step->nsources; i++)
-		VEC_PUSH(s->a, &step->sources[i].track->parties, &step->sources[i].key);
+		VEC_PUSH(s->a, &step->sources[i].track->users, &step->sources[i].key);
 }
 
-static struct first *new_firsts(struct steps *s)
+static struct group_start *new_group_starts(struct steps *s)
 {
-	struct first *f = ARENA_ARRAY(s->a, FIRSTS, struct first);
+	struct group_start *f = ARENA_ARRAY(s->a, GROUP_STARTS, struct group_start);
 
-	for (int i = 0; i < FIRSTS; i++)
+	for (int i = 0; i < GROUP_STARTS; i++)
 		f[i].seq = -1;
 	return f;
 }
 
-/* Groups of a lane are built one behind the other. */
+/* Warpgroups of a lane are built one after the other: l[-1] is the one before. */
 static void build_lane(struct steps *s, struct lane_run *l, int lane, int copy, int groups, int group)
 {
 	const struct plan *p = s->run->plan;
 	const struct lane_price *price = s->run->price ? &s->run->price->lanes[lane] : NULL;
 	int n = 0;
 
-	*l = (struct lane_run){ .late = price != NULL, .lane = lane, .copy = copy, .tile = -1, .event = -1,
+	*l = (struct lane_run){ .signals_late = price != NULL, .lane = lane, .copy = copy, .tile = -1, .event = -1,
 		.tile_cost = cycles_to_ticks(p->device->tile_overhead + (price ? price->tile : 0)),
 		.end_cost = cycles_to_ticks(price ? price->end : 0),
-		.tile_drain = price ? price->drain : NONE, .held_by = NONE, .owes = -1,
-		.groups = ARENA_ARRAY(s->a, GROUPS_KEPT, struct group), .room = GROUPS_KEPT,
+		.tile_drain = price ? price->drain : NONE, .drained_task = NONE, .must_complete = -1,
+		.products = ARENA_ARRAY(s->a, PRODUCTS_KEPT, struct product), .capacity = PRODUCTS_KEPT,
 		.cursor = cursor_new(s->a, p, s->run->walk, lane, copy),
 		.step_of = ARENA_ARRAY(s->a, p->entries.n, struct step *) };
 	for (int i = 0; i < p->entries.n; i++)
@@ -212,7 +213,7 @@ static void build_lane(struct steps *s, struct lane_run *l, int lane, int copy, 
 		l->step_of[i] = &l->steps[l->nsteps++];
 		fill_step(s, i, groups, group, l->step_of[i]);
 		if (groups > 1)
-			l->step_of[i]->first = group ? l[-1].step_of[i]->first : new_firsts(s);
+			l->step_of[i]->group_starts = group ? l[-1].step_of[i]->group_starts : new_group_starts(s);
 	}
 }
 
@@ -231,7 +232,7 @@ enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps 
 		n += p->lanes.v[i].turns * groups_of(r, i);
 	if (n > RUNS_MAX)
 		return err_set(e, ERR_LIMIT, p->lanes.v[p->lanes.n - 1].loc,
-			"the plan has %d lanes, counting turns; an EU is simulated with at most %d",
+			"the plan has %d lanes, counting replicas; an EU is simulated with at most %d",
 			n, RUNS_MAX);
 	*out = (struct steps){ .a = a, .run = r, .lanes = ARENA_ARRAY(a, n, struct lane_run) };
 	for (int i = 0; i < p->lanes.n; i++)
@@ -240,6 +241,6 @@ enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps 
 				build_lane(out, &out->lanes[out->nlanes++], i, copy, groups_of(r, i), group);
 	for (int i = 0; i < n; i++)
 		for (int k = 0; k < out->lanes[i].nsteps; k++)
-			join_tracks(out, &out->lanes[i].steps[k]);
+			register_tracks(out, &out->lanes[i].steps[k]);
 	return OK;
 }

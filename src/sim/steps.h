@@ -1,9 +1,9 @@
-/* steps.h - a plan's entries made ready to be played: what engine.c runs on.
+/* steps.h - a plan's entries, prepared for the simulation in engine.c.
  *
- * For each copy of a lane, each of its entries becomes a step: costs in ticks, the
- * spans that its waits ask for as places on tracks, and the tracks on which its own
- * issue and completion are noted. Everything that order.h says about waits is worked
- * out here once, so that an instance costs a few additions.
+ * Each entry becomes a step in each replica of its lane (and in each warpgroup, if these run separately):
+ * its costs in ticks, the track entries that its waits read, and the tracks on which its own issue and
+ * completion are recorded. The rules of plan/order.h about waits are evaluated here once, so that each
+ * simulated instance costs a few additions.
  */
 #ifndef SIM_STEPS_H
 #define SIM_STEPS_H
@@ -15,112 +15,114 @@
 #include "sim/track.h"
 
 enum {
-	RUNS_MAX = POOL_MAX,		/* lane copies of an EU: bits of track.blocked */
-	GROUPS_KEPT = 8,		/* products of a lane that a wait for groups can tell apart, at
-					 * least */
+	RUNS_MAX = POOL_MAX,		/* replicas (and warpgroups) of lanes on an EU: bits of track.blocked */
+	PRODUCTS_KEPT = 8,		/* initial capacity for products of a lane */
 };
 enum { PARTS_AHEAD = PRODUCT_PARTS_AHEAD };
 #define NEVER INT64_MAX
 
-/* One span that a wait asks for: the awaited sTask's instances in one iteration of a
- * region, `distance` iterations before the waiting one's. */
+/* One span of instances that a wait reads: those of the awaited sTask in one iteration of a region,
+ * `distance` iterations before that of the waiting instance. */
 struct source {
 	struct track *track;
-	int64_t key;			/* the last iteration asked for; -1 at first */
+	int64_t key;			/* the last iteration read; -1 at first */
 	int64_t distance;
-	bool direct;			/* the waiting sTask stands in that region itself */
-	bool by_span;			/* lanes with turns: ask order.h each time */
-	/* Of an edge within a life: nothing is owed to iterations before the life's
-	 * first; life NONE - 1: the edge or wait is not of this sort. */
+	bool direct;			/* the waiting sTask is in that region itself */
+	bool by_span;			/* lane with replicas: order.h computes the span each time */
+	/* A carried value is initialised in each iteration of the region `life`, so instances before that
+	 * iteration are not waited for; life NONE - 1: it is no carried value. */
 	int life;
 	int64_t life_first, life_end;
-	const struct edge *edge;	/* what it serves; NULL: the wait's own distance */
+	const struct edge *edge;	/* the dependence it is for; NULL: the wait has a distance of its own */
 	const struct wait *wait;
 	int64_t delay;			/* ticks until the waiting lane sees it */
-	int64_t price;			/* ticks of the lane to ask */
+	int64_t cost;			/* ticks of the lane for the wait itself */
 };
 
-/* A track on which the step's instances are noted: each one, or the last of each
- * iteration of a region further out. */
+/* A track on which the step's instances are recorded: each one, or the last one in each iteration of an
+ * outer region. */
 struct post {
 	struct track *track;
-	int64_t key;			/* the last iteration noted; 0 at first */
+	int64_t key;			/* the last iteration recorded; 0 at first */
 	int64_t last;			/* the last instance in it; -1 at first */
 	bool direct;
 };
 
-/* When the first group's part of an instance began. */
-struct first {
+/* When the first warpgroup began with an instance; of several, each does a part of the instance. */
+struct group_start {
 	int64_t seq, start;
 };
-enum { FIRSTS = 16 };
+enum { GROUP_STARTS = 16 };		/* recent instances that are remembered */
 
 struct step {
 	int entry, task, loop, seu;
-	int groups, group;		/* of the lane, that each do a part; which one this is */
-	struct first *first;		/* FIRSTS of them, that they share */
-	bool is_async, is_shared, is_watched;
+	int groups, group;		/* warpgroups of the lane that each do a part; which one this is */
+	struct group_start *group_starts;	/* GROUP_STARTS of them, shared by the warpgroups */
+	bool is_async;
+	bool is_shared;			/* on a vector unit that lanes share (pool.h) */
+	bool is_watched;		/* its completions are recorded in eu_run.ends */
 	int64_t issue, busy, alone, l2, global, latency;	/* ticks */
-	int64_t asking, before, after;	/* see struct entry_cost */
-	bool is_group, lands;		/* a product that the lane may drain */
-	int parts;			/* of it, of which the lane may have PARTS_AHEAD under way; 0: all */
+	int64_t drain_cost, before, after;	/* see struct entry_cost, likewise the next ones */
 	int drain, drain_after;
+	bool stored_to_shared;
+	bool is_product;		/* on an asynchronous matrix unit (server.h) */
+	int parts;			/* of it, of which PARTS_AHEAD may be at the unit; 0: no limit */
 	int64_t handoff;
 	int handoff_loop;
-	int64_t handoff_last;		/* next instance that is handed over */
-	int32_t tile;			/* of the instances before tile_end */
+	int64_t handoff_last;		/* the next instance whose value is handed to another lane */
+	int32_t tile;			/* of all instances before tile_end */
 	int64_t tile_end;
 	int nsources, nposts;
 	struct source *sources;
 	struct post *posts;
 };
 
-/* A product of a lane's own, from when it is issued. */
-struct group {
+/* A product of a lane on an asynchronous matrix unit, from its issue on. */
+struct product {
 	struct step *step;
-	int64_t seq, given;
-	int64_t end;			/* when it is complete; NEVER: not known yet */
-	int64_t event;			/* kept; -1 */
-	int64_t worst;			/* delay that its event's cause stands for */
-	int parts;			/* that it is done in ... */
-	int sent, done;			/* ... and that have come to the unit, and are through */
+	int64_t seq, given;		/* iteration; tick of the issue */
+	int64_t end;			/* of its completion; NEVER: not known yet */
+	int64_t event;			/* index in eu_run.events; -1: not kept */
+	int64_t worst;			/* delay behind its event's cause */
+	int parts;			/* that it consists of ... */
+	int sent, done;			/* ... of which so many were sent to the unit, and are done */
 };
 
-/* One copy of a lane. */
+/* One replica of a lane, or one warpgroup of it if these run separately. */
 struct lane_run {
 	int lane, copy;
-	int64_t tile_cost, end_cost;	/* ticks between tiles, and behind the last */
-	int tile_drain;			/* groups that may be under way when a tile begins; NONE */
-	struct group *groups;		/* a ring of them, of those under way and the last that were */
-	int64_t room, ngroups;		/* in the ring; issued so far */
-	int64_t complete, told;		/* so many of them; that others have been told of */
-	bool late;			/* those are told when the lane next waits for its products */
-	int64_t owes;			/* the last that must be complete before it goes on; -1 */
-	bool draining;			/* it stands until that is */
-	bool sending;			/* ... until all parts of its last one have come to the unit */
-	int ahead;			/* parts that have, and are not through */
-	bool given;			/* what comes before its product is done */
-	int64_t issued;			/* ... when that was begun */
-	int64_t held;			/* end of the last that it had to see complete */
-	int held_by;			/* ... its task; NONE */
+	int64_t tile_cost, end_cost;	/* ticks between tiles, and after the last one */
+	int tile_drain;			/* products that may be in flight when a tile begins; NONE: any */
+	struct product *products;	/* ring of the last products, at least those not signaled */
+	int64_t capacity;		/* of the ring */
+	int64_t nproducts, ncomplete, nsignaled;	/* issued, complete, and signaled to other lanes so far */
+	bool signals_late;		/* products are signaled when the lane next waits for its own */
+	int64_t must_complete;		/* the last product to wait for before it continues; -1 */
+	bool draining;			/* it waits for that */
+	bool sending;			/* it waits to send the remaining parts of its last product */
+	int parts_in_unit;		/* parts that were sent and are not done */
+	bool is_prepared;		/* step->before has passed for the current product */
+	int64_t preparing_since;	/* ... and when it began */
+	int64_t drained_at;		/* completion of the last product that it waited for */
+	int drained_task;		/* ... and its sTask; NONE */
 	struct cursor *cursor;
-	struct step **step_of;		/* by entry; NULL: another lane's */
+	struct step **step_of;		/* by entry; NULL: an entry of another lane */
 	int nsteps;
 	struct step *steps;
-	/* the instance that it has come to */
+	/* the instance that it stands at */
 	struct step *step;		/* NULL at the end of the order */
 	int64_t seq;
-	int64_t ready;
-	int64_t asked;			/* ready, and the price of its waits so far */
-	int64_t seen;			/* when the last awaited instance was seen */
-	int source;			/* the first not yet satisfied */
-	const struct wait *paid;	/* the last wait whose price was paid */
-	const struct wait *last;	/* whose instance was seen last; NULL: a product, or none */
-	int32_t tile;			/* the last it came to; -1 at first */
-	/* while it is held by a shared sEU */
-	int64_t event;			/* kept; -1 */
-	int64_t memory_end;
-	int64_t unit_free[SEU_MAX];	/* when its own work on a unit is through ... */
+	int64_t ready;			/* tick at which it reached the instance */
+	int64_t paid_until;		/* `ready`, and the cost of its waits so far */
+	int64_t seen_until;		/* tick at which the latest awaited instance was visible */
+	int source;			/* the first one not satisfied yet */
+	const struct wait *paid_wait;	/* the last wait that the lane has paid for */
+	const struct wait *last_wait;	/* the one that was visible latest; NULL: a product, or none */
+	int32_t tile;			/* the last one it reached; -1 at first */
+	/* while its work is on a vector unit */
+	int64_t event;			/* index in eu_run.events; -1: not kept */
+	int64_t memory_end;		/* tick at which L2 and device memory have delivered */
+	int64_t unit_free[SEU_MAX];	/* when its own work on a unit is finished ... */
 	int64_t unit_end[SEU_MAX];	/* ... and complete */
 };
 
@@ -132,8 +134,9 @@ struct steps {
 	VEC(struct track *) tracks;
 };
 
+/* Rounded; negative and NaN give 0, and too large ones a limit that sums cannot overflow with. */
 int64_t cycles_to_ticks(double cycles);
-/* All in `a`. ERR_LIMIT if there are more than RUNS_MAX lane copies. */
+/* Prepare a run; everything is allocated in `a`. ERR_LIMIT if there are more than RUNS_MAX lane replicas. */
 NODISCARD enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps *out,
 	struct err *e);
 

@@ -426,14 +426,14 @@ static void run_price(struct bench *b, const struct price *x)
 	must(b, sim_run(&b->mem, b->plan, &o, NULL, &b->t, &b->e));
 }
 
-static void run_loop(struct bench *b, bool lands)
+static void run_loop(struct bench *b, bool stored)
 {
 	struct price x;
 
 	begin_price(b, &x);
-	x.tasks[task(b, "mma.0")] = (struct task_price){ .known = true, .lands = lands, .drain = NONE,
+	x.tasks[task(b, "mma.0")] = (struct task_price){ .known = true, .stored_to_shared = stored, .drain = NONE,
 		.drain_after = NONE, .before.lane = 3, .after.lane = 6 };
-	x.tasks[task(b, "soft.0")] = (struct task_price){ .known = true, .drain = lands ? NONE : 0,
+	x.tasks[task(b, "soft.0")] = (struct task_price){ .known = true, .drain = stored ? NONE : 0,
 		.drain_after = NONE, .before.lane = 5 };
 	memcpy(x.tasks[task(b, "soft.0")].before.ops[0], b->plan->graph->tasks.v[task(b, "soft.0")].work.ops,
 		sizeof(x.tasks[0].before.ops[0]));
@@ -466,7 +466,7 @@ static void test_kernels(void)
 		"c mma.0 0: 0 0 3 69\n"
 		"c soft.0 0: 69 69 69 104\n"
 		"c mma.0 1: 104 104 107 173\n"
-		"c soft.0 1: 173 173 173 208\n", "a product that lands in shared memory");
+		"c soft.0 1: 173 173 173 208\n", "a product that is stored to shared memory");
 	bench_release(&b);
 
 	/* two tiles of two products each */
