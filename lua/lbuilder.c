@@ -429,7 +429,7 @@ static int builder_index_l(lua_State *L)
 static int builder_op_l(lua_State *L)
 {
 	struct builder *b = check_builder(L);
-	enum op op = op_find(luaL_checkstring(L, 2));
+	enum op op = op_find(OP_ELEMENTWISE, luaL_checkstring(L, 2));
 	int args[3] = { NONE, NONE, NONE }, id;
 	struct err e;
 
@@ -455,14 +455,12 @@ static int builder_cast_l(lua_State *L)
 /* b:reduce(name, value, axis) -> id */
 static int builder_reduce_l(lua_State *L)
 {
-	static const char *const names[] = { "sum", "rmax", "rmin", "cumsum", "cummax", "cummin",
-		NULL };
-	static const enum op ops[] = { OP_SUM, OP_RMAX, OP_RMIN, OP_CUMSUM, OP_CUMMAX, OP_CUMMIN };
 	struct builder *b = check_builder(L);
-	enum op op = ops[luaL_checkoption(L, 2, NULL, names)];
+	enum op op = op_find(OP_REDUCTION, luaL_checkstring(L, 2));
 	int value = check_value(L, 3, b), axis = check_axis(L, 4, b), id;
 	struct err e;
 
+	luaL_argcheck(L, op != OP_COUNT, 2, "no such operation");
 	done(L, b, program_reduce(b->p, op, value, axis, place(L, b), &id, &e), &e);
 	return push_id(L, id);
 }
@@ -525,6 +523,28 @@ static int builder_gc_l(lua_State *L)
 	return 0;
 }
 
+/* core.operations() -> list of {name=, arity=, reduces=, call=, help=}, see tile/ops.def */
+static int operations_l(lua_State *L)
+{
+	lua_newtable(L);
+	for (int i = 0; i < OP_COUNT; i++) {
+		enum op op = (enum op)i;
+
+		if (op_kind(op) == OP_SPECIAL)
+			continue;
+		lua_newtable(L);
+		set_text(L, "name", op_name(op));
+		set_whole(L, "arity", op_arity(op));
+		lua_pushboolean(L, op_kind(op) == OP_REDUCTION);
+		lua_setfield(L, -2, "reduces");
+		set_text(L, "call", op_call(op));
+		if (op_help(op))
+			set_text(L, "help", op_help(op));
+		lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+	}
+	return 1;
+}
+
 /* core.builder(name) */
 static int builder_new_l(lua_State *L)
 {
@@ -559,6 +579,8 @@ void lua_open_builder(lua_State *L)
 	class_new(L, &(struct class_def){ .name = INDEX_CLASS });
 	lua_pushcfunction(L, builder_new_l);
 	lua_setfield(L, -2, "builder");
+	lua_pushcfunction(L, operations_l);
+	lua_setfield(L, -2, "operations");
 	lua_pushcfunction(L, index_axis_l);
 	lua_setfield(L, -2, "index_axis");
 	lua_pushcfunction(L, index_op_l);

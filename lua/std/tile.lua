@@ -234,34 +234,44 @@ local function reduction(op, what)
   end
 end
 
-local exp2, log2, tanh = unary "exp2", unary "log2", unary "tanh"
-
-local function sigmoid(x)
-  return 1 / (1 + exp2(as_value(x, "sigmoid") * -LOG2E))
+local function ternary(op)
+  return function(a, b, c)
+    local p = owner_of(op, a, b, c)
+    local x = id_of(p, a, op)
+    local y = id_of(p, b, op)
+    return value(p, p[BUILDER]:op(op, x, y, id_of(p, c, op)))
+  end
 end
 
--- Functions of one value; each is also a method.
-local functions = {
-  exp2 = exp2, log2 = log2, tanh = tanh, sigmoid = sigmoid,
-  abs = unary "abs", floor = unary "floor", sqrt = unary "sqrt", rsqrt = unary "rsqrt",
-  exp = function(x) return exp2(as_value(x, "exp") * LOG2E) end,
-  log = function(x) return log2(as_value(x, "log")) * LN2 end,
-  silu = function(x)
-    x = as_value(x, "silu")
-    return x * sigmoid(x)
-  end,
-  -- with tanh, as in Hendrycks and Gimpel, "Gaussian error linear units", 2016
-  gelu = function(x)
-    x = as_value(x, "gelu")
-    return x * 0.5 * (1 + tanh(x * (0.7978845608028654 + 0.035677408136300125 * (x * x))))
-  end,
-  rowsum = reduction("sum", "rowsum"),
-  rowmax = reduction("rmax", "rowmax"),
-  rowmin = reduction("rmin", "rowmin"),
-  cumsum = reduction("cumsum", "cumsum"),
-  cummax = reduction("cummax", "cummax"),
-  cummin = reduction("cummin", "cummin"),
-}
+-- The operations of src/tile/ops.def: functions of mr, and methods of values.
+local functions, value_methods = {}, {}
+for _, op in ipairs(core.operations()) do
+  local name, method = op.call:match "^mr%.(%w+)", op.call:match "^x:(%w+)"
+  if method then
+    value_methods[method] = operation(op.name)
+  elseif name and op.reduces then
+    functions[name] = reduction(op.name, name)
+  elseif name then
+    functions[name] = op.arity == 1 and unary(name) or op.arity == 2 and folded(name) or ternary(name)
+  end
+  if name and op.arity == 1 then value_methods[name] = functions[name] end
+end
+value_methods.gt, value_methods.ge = swapped("lt", "gt"), swapped("le", "ge")
+
+-- A function made of others, of one value; it is also a method.
+local function compose(name, f)
+  functions[name] = function(x) return f(as_value(x, name)) end
+  value_methods[name] = functions[name]
+end
+
+compose("exp", function(x) return functions.exp2(x * LOG2E) end)
+compose("log", function(x) return functions.log2(x) * LN2 end)
+compose("sigmoid", function(x) return 1 / (1 + functions.exp2(x * -LOG2E)) end)
+compose("silu", function(x) return x * functions.sigmoid(x) end)
+-- with tanh, as in Hendrycks and Gimpel, "Gaussian error linear units", 2016
+compose("gelu", function(x)
+  return x * 0.5 * (1 + functions.tanh(x * (0.7978845608028654 + 0.035677408136300125 * (x * x))))
+end)
 
 -- The dtype's name; `d` may be what bind was given.
 local function check_dtype(p, d, what)
@@ -282,11 +292,7 @@ function functions.unpack(v, from, to, dtype)
   return value(p, p[BUILDER]:unpack(id, from.id, to.id, check_dtype(p, dtype, "unpack")))
 end
 
-local value_methods = {
-  lt = operation "lt", le = operation "le", eq = operation "eq", ne = operation "ne",
-  gt = swapped("lt", "gt"), ge = swapped("le", "ge"),
-}
-for name, f in pairs(functions) do value_methods[name] = f end
+value_methods.unpack = functions.unpack
 
 function value_methods.to(v, dtype)
   local p = owner_of("to", v)
@@ -329,15 +335,6 @@ end))
 class(CARRY, "carry", carry_methods, value_meta(function(c) return "carry " .. c.name end))
 
 ---- mr.NAME -------------------------------------------------------------------
-
-functions.max, functions.min = folded "max", folded "min"
-
-function functions.where(c, x, y)
-  local p = owner_of("where", c, x, y)
-  local ic = id_of(p, c, "where")
-  local ix = id_of(p, x, "where")
-  return value(p, p[BUILDER]:op("where", ic, ix, id_of(p, y, "where")))
-end
 
 for name, f in pairs(functions) do functions[name] = entry(f) end
 

@@ -5,6 +5,8 @@
 -- colon belongs to the topic before that sign, under which it is listed. Lines of a text that begin with two
 -- spaces stay as they are; all others are filled to the width at hand. Of a problem, `fix` says what to do.
 
+local core = require "millrace.core"
+
 local sections = {}                                     -- in order: {title=, kind=, entries...}
 local topics = {}                                       -- name -> {title=, call=, text=, fix=, note=, kind=}
 
@@ -23,6 +25,14 @@ local function section(title, kind)
     end
     sections[#sections + 1] = s
   end
+end
+
+-- The entries, and those of the functions that are operations (src/tile/ops.def).
+local function with_operations(entries)
+  for _, op in ipairs(core.operations()) do
+    if op.help then entries[#entries + 1] = {op.call:match "^[%w.]+", op.call, op.help} end
+  end
+  return entries
 end
 
 section("The shell") {
@@ -117,7 +127,7 @@ shape, copy, fill, max_error.]]},
   {"array:max_error", "a:max_error(b)", "Two numbers: the largest difference, and the relative one (norms)."},
 }
 
-section("The tile language") {
+section("The tile language")(with_operations {
   {"p", [[
 What the function of a program is given. It makes axes and tensors, loads and stores
 tiles, and groups work into sTasks. p.NAME is an option given to bind, or nil.
@@ -158,30 +168,14 @@ Cast: f64 f32 tf32 f16 bf16 e4m3 e5m2 e2m1 i32 i8 i4.]]},
   {"carry", "A tile-valued variable of p:carry; used as a value, it is what it holds there."},
   {"carry:set", "c:set(v)", "Assign."},
   {"carry:add", "c:add(v)", "Add; a matrix product then accumulates in place."},
-  {"mr.where", "mr.where(c, x, y)", "x where c, else y."},
-  {"mr.max", "mr.max(a, b, ...)", "Element-wise maximum."},
-  {"mr.min", "mr.min(a, b, ...)", "Element-wise minimum."},
-  {"mr.exp2", "mr.exp2(x)", "Two to the power of x; the fast one on GPUs."},
   {"mr.exp", "mr.exp(x)", "e to the power of x."},
-  {"mr.log2", "mr.log2(x)", "Logarithm to base two."},
   {"mr.log", "mr.log(x)", "Natural logarithm."},
-  {"mr.sqrt", "mr.sqrt(x)", "Square root."},
-  {"mr.rsqrt", "mr.rsqrt(x)", "One over the square root."},
-  {"mr.tanh", "mr.tanh(x)", "Hyperbolic tangent."},
-  {"mr.abs", "mr.abs(x)", "Absolute value."},
-  {"mr.floor", "mr.floor(x)", "Round towards minus infinity."},
   {"mr.sigmoid", "mr.sigmoid(x)", "1 / (1 + exp(-x))."},
   {"mr.silu", "mr.silu(x)", "x * sigmoid(x)."},
   {"mr.gelu", "mr.gelu(x)", "Gaussian error linear unit, its tanh form."},
-  {"mr.rowsum", "mr.rowsum(v, axis)", "Sum along an axis."},
-  {"mr.rowmax", "mr.rowmax(v, axis)", "Maximum along an axis."},
-  {"mr.rowmin", "mr.rowmin(v, axis)", "Minimum along an axis."},
-  {"mr.cumsum", "mr.cumsum(v, axis)", "Inclusive running sum along an axis."},
-  {"mr.cummax", "mr.cummax(v, axis)", "Running maximum along an axis."},
-  {"mr.cummin", "mr.cummin(v, axis)", "Running minimum along an axis."},
   {"mr.unpack", "mr.unpack(v, from, to, dtype)", [[
 i32 words over the axis from as elements over the axis to, lowest bits first.]]},
-}
+})
 
 section("Graphs and plans") {
   {"graph", [[

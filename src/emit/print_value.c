@@ -249,68 +249,31 @@ static const char *in_shared(struct print *c, const struct val *v)
 	return from_bits(c, v->from, bits);
 }
 
-/* The element-wise operations in C, on floats and on integers; $0 $1 $2 stand for the
- * arguments. */
-static const struct {
-	enum op op;
-	const char *on_float, *on_int;
-} forms[] = {
-	{ OP_ADD, "$0 + $1", "(int)((u32)$0 + (u32)$1)" },
-	{ OP_SUB, "$0 - $1", "(int)((u32)$0 - (u32)$1)" },
-	{ OP_MUL, "$0 * $1", "(int)((u32)$0 * (u32)$1)" },
-	{ OP_DIV, "op_div($0, $1)", NULL },
-	{ OP_NEG, "-$0", "(int)(0u - (u32)$0)" },
-	{ OP_ABS, "fabsf($0)", "($0 < 0 ? (int)(0u - (u32)$0) : $0)" },
-	{ OP_MIN, "fminf($0, $1)", "min_of($0, $1)" },
-	{ OP_MAX, "fmaxf($0, $1)", "max_of($0, $1)" },
-	{ OP_FLOOR, "floorf($0)", NULL },
-	{ OP_EXP2, "op_exp2($0)", NULL },
-	{ OP_LOG2, "op_log2($0)", NULL },
-	{ OP_RSQRT, "op_rsqrt($0)", NULL },
-	{ OP_SQRT, "sqrtf($0)", NULL },
-	{ OP_TANH, "op_tanh($0)", NULL },
-	{ OP_LT, NULL, "$0 < $1" },
-	{ OP_LE, NULL, "$0 <= $1" },
-	{ OP_EQ, NULL, "$0 == $1" },
-	{ OP_NE, NULL, "$0 != $1" },
-	{ OP_WHERE, "$0 ? $1 : $2", "$0 ? $1 : $2" },
-	{ OP_AND, NULL, "$0 & $1" },
-	{ OP_OR, NULL, "$0 | $1" },
-	{ OP_XOR, NULL, "$0 ^ $1" },
-	{ OP_SHL, NULL, "(int)((u32)$0 << ($1 & 31))" },
-	{ OP_SHR, NULL, "$0 >> ($1 & 31)" },
-};
-
-static const char *expand(struct print *c, const char *form, const char *const *a)
+/* The text of an element-wise operation on these arguments. */
+static const char *apply(struct print *c, enum op op, enum dtype t, const char *const *arg)
 {
+	const char *text = op_kernel_text(op, t);
 	struct buf b;
 
+	if (!text)
+		BUG("kernels have no '%s' of %s", op_name(op), dtype_name(t));
 	buf_init(&b, c->a);
-	for (; *form; form++) {
-		if (*form == '$')
-			buf_puts(&b, a[*++form - '0']);
+	for (; *text; text++) {
+		if (*text == '$')
+			buf_puts(&b, arg[*++text - '0']);
 		else
-			buf_putc(&b, *form);
+			buf_putc(&b, *text);
 	}
 	return b.text;
 }
 
 static const char *operation(struct print *c, const struct val *v)
 {
-	bool floats = dtype_is_float(v->type);
-	const char *a[3] = { NULL };
+	const char *arg[3] = { NULL };
 
-	for (int i = 0; i < LEN(a) && v->arg[i]; i++)
-		a[i] = value(c, v->arg[i]);
-	if (v->op == OP_NOT)
-		return arena_strf(c->a, v->type == DT_BOOL ? "!%s" : "~%s", a[0]);
-	for (int i = 0; i < LEN(forms); i++) {
-		const char *form = floats ? forms[i].on_float : forms[i].on_int;
-
-		if (forms[i].op == v->op && form)
-			return expand(c, form, a);
-	}
-	BUG("'%s' on %s has no form", op_name(v->op), dtype_name(v->type));
+	for (int i = 0; i < LEN(arg) && v->arg[i]; i++)
+		arg[i] = value(c, v->arg[i]);
+	return apply(c, v->op, v->type, arg);
 }
 
 /* A register holds the value that an element of the type would have. */
@@ -382,10 +345,5 @@ const char *value(struct print *c, const struct val *v)
 
 const char *joined(struct print *c, enum op op, enum dtype t, const char *x, const char *y)
 {
-	bool floats = dtype_is_float(t), most = op == OP_RMAX || op == OP_CUMMAX;
-
-	if (op == OP_SUM || op == OP_CUMSUM)
-		return arena_strf(c->a, floats ? "%s + %s" : "(int)((u32)%s + (u32)%s)", x, y);
-	return arena_strf(c->a, "%s(%s, %s)", floats ? most ? "fmaxf" : "fminf" : most ? "max_of" :
-		"min_of", x, y);
+	return apply(c, op_pair(op), t, (const char *const[]){ x, y });
 }

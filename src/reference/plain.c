@@ -206,6 +206,24 @@ static void put_entry(struct plain_text *t, const struct plain *out)
 	buf_puts(t->out, "}\n#endif\n");
 }
 
+/* f_NAME for floats and bools and i_NAME for i32, of every element-wise operation. */
+static void put_operations(struct buf *out)
+{
+	static const char *const parameters[] = { "void", "double x", "double x, double y",
+		"double x, double y, double z" };
+
+	buf_puts(out, "\n/* operations */\n");
+	for (int i = 0; i < OP_COUNT; i++) {
+		for (int integer = 0; integer < 2; integer++) {
+			const char *value = op_value_text((enum op)i, integer);
+
+			if (value)
+				buf_printf(out, "FN double %c_%s(%s) { return %s; }\n", integer ? 'i' : 'f',
+					op_name((enum op)i), parameters[op_arity((enum op)i)], value);
+		}
+	}
+}
+
 enum err_code plain_print(const struct extents *x, unsigned flags, struct arena *a,
 			 struct plain *out, struct err *e)
 {
@@ -218,8 +236,8 @@ enum err_code plain_print(const struct extents *x, unsigned flags, struct arena 
 	t.out = &out->text;
 	buf_printf(t.out, "/* %s, straight from its program */\n#define THREADS %d\n", p->name,
 		PLAIN_THREADS);
-	for (const char *const *line = plain_prelude; *line; line++)
-		buf_puts(t.out, *line);
+	buf_puts(t.out, plain_prelude);
+	put_operations(t.out);
 	for (int i = 0; i < p->phases.n; i++) {
 		struct plain_room r;
 

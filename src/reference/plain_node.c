@@ -89,10 +89,10 @@ static void put_store(struct plain_text *t, int node)
 
 /* element-wise -------------------------------------------------------------- */
 
-/* Does the operation work on integers? (A comparison of them gives a bool.) */
-static char domain(enum op op, enum dtype type)
+/* The function of put_operations that computes the element-wise operation. (A comparison of integers gives a bool.) */
+static const char *function_of(struct plain_text *t, enum op op, enum dtype type)
 {
-	return type == DT_I32 && op != OP_WHERE ? 'i' : 'f';
+	return arena_strf(t->a, "%c_%s", type == DT_I32 ? 'i' : 'f', op_name(op));
 }
 
 static const char *apply(struct plain_text *t, const struct node *n)
@@ -101,7 +101,7 @@ static const char *apply(struct plain_text *t, const struct node *n)
 
 	for (int i = 0; i < op_arity(n->op); i++)
 		args = arena_strf(t->a, "%s%s%s", args, i ? ", " : "", plain_value(t, n->arg[i]));
-	return arena_strf(t->a, "%c_%s(%s)", domain(n->op, n->type), op_name(n->op), args);
+	return arena_strf(t->a, "%s(%s)", function_of(t, n->op, n->type), args);
 }
 
 static const char *cast(struct plain_text *t, const struct node *n)
@@ -162,24 +162,6 @@ static void put_unpack(struct plain_text *t, int node)
 
 /* along an axis ------------------------------------------------------------- */
 
-static const char *pair(const struct node *n)
-{
-	if (n->op == OP_SUM || n->op == OP_CUMSUM)
-		return n->type == DT_I32 ? "i_add" : "f_add";
-	if (n->op == OP_RMAX || n->op == OP_CUMMAX)
-		return n->type == DT_I32 ? "i_max" : "f_max";
-	return n->type == DT_I32 ? "i_min" : "f_min";
-}
-
-static const char *identity(const struct node *n)
-{
-	if (n->op == OP_SUM)
-		return "0";
-	if (n->op == OP_RMAX)
-		return n->type == DT_I32 ? "-2147483648.0" : "-INF";
-	return n->type == DT_I32 ? "2147483647.0" : "INF";
-}
-
 static void put_serial_loop(struct plain_text *t, int axis, bool whole)
 {
 	t->whole[axis] = whole;
@@ -193,10 +175,10 @@ static void put_reduce(struct plain_text *t, int node)
 
 	plain_each_of_node(t, node, " {");
 	t->indent++;
-	plain_line(t, "double s = %s;", identity(n));
+	plain_line(t, "double s = %s;", plain_number(t->a, op_identity(n->op, n->type)));
 	plain_gap(t);
 	put_serial_loop(t, n->ref, contracted_whole(t, n, n->ref));
-	plain_statement(t, "s", arena_strf(t->a, "%s(s, %s)", pair(n), plain_value(t, n->arg[0])));
+	plain_statement(t, "s", arena_strf(t->a, "%s(s, %s)", function_of(t, op_pair(n->op), n->type), plain_value(t, n->arg[0])));
 	plain_line(t, "%s = s;", plain_value(t, node));
 	t->indent--;
 	plain_line(t, "}");
@@ -221,7 +203,7 @@ static void put_scan(struct plain_text *t, int node)
 	plain_gap(t);
 	put_serial_loop(t, n->ref, along);
 	plain_statement(t, plain_value(t, node), arena_strf(t->a, "s = i_%s ? %s(s, %s) : %s",
-		plain_axis(t, n->ref), pair(n), plain_value(t, n->arg[0]), plain_value(t, n->arg[0])));
+		plain_axis(t, n->ref), function_of(t, op_pair(n->op), n->type), plain_value(t, n->arg[0]), plain_value(t, n->arg[0])));
 	t->indent--;
 	plain_line(t, "}");
 }

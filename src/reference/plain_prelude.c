@@ -2,223 +2,187 @@
  * tile/interp_row.c, the types' that of tile/dtype.c, statement by statement. */
 #include "reference/plain_text.h"
 
-const char *const plain_prelude[] = {
-	"typedef long long i64;\n",
-	"typedef unsigned int u32;\n",
-	"typedef unsigned long long u64;\n",
-	"\n",
-	"#ifdef __CUDACC__\n",
-	"#pragma nv_diag_suppress 177\n",
-	"#define FN static __device__ __forceinline__\n",
-	"#define KERNEL extern \"C\" __global__ void __launch_bounds__(THREADS)\n",
-	"#define THREAD ((int)threadIdx.x)\n",
-	"#define BLOCK ((i64)blockIdx.x)\n",
-	"#define BLOCKS ((i64)gridDim.x)\n",
-	"#define SYNC() __syncthreads()\n",
-	"/* Elements are dealt to the threads; an AXIS is one of an element's positions. */\n",
-	"#define EACH(n) for (int e_ = THREAD; e_ < (n); e_ += THREADS)\n",
-	"#define AXIS(i, len, size, inner) \\\n",
-	"\tfor (int i = e_ / (inner) % (size); i < (len); i = 0x7fffffff)\n",
-	"#define MULADD(x, y, s) fma(x, y, s)\n",
-	"/* Of four columns of a product: threads side by side read side by side. */\n",
-	"#define COLUMN(j, c, n) ((j) + (c) * (n))\n",
-	"#else\n",
-	"#include <math.h>\n",
-	"#include \"rt_abi.h\"\n",
-	"#define FN static inline\n",
-	"#define KERNEL static void\n",
-	"#define BLOCK 0\n",
-	"#define BLOCKS 1\n",
-	"#define SYNC()\n",
-	"#define EACH(n)\n",
-	"#define AXIS(i, len, size, inner) for (int i = 0; i < (len); i++)\n",
-	"#define MULADD(x, y, s) ((s) + (x) * (y))\n",
-	"#define COLUMN(j, c, n) (4 * (j) + (c))\n",
-	"#endif\n",
-	"\n",
-	"/* places */\n",
-	"FN i64 floor_div(i64 a, i64 b) { return a / b - (a % b < 0); }\n",
-	"FN i64 min_of(i64 a, i64 b) { return a < b ? a : b; }\n",
-	"FN i64 max_of(i64 a, i64 b) { return a > b ? a : b; }\n",
-	"/* Least and greatest of (i / div) mod m, for i of [lo, hi]; m 0: no mod. */\n",
-	"FN i64 least(i64 lo, i64 hi, i64 div, i64 m)\n",
-	"{ return !m ? lo / div : lo / div / m != hi / div / m ? 0 : lo / div % m; }\n",
-	"FN i64 most(i64 lo, i64 hi, i64 div, i64 m)\n",
-	"{ return !m ? hi / div : lo / div / m != hi / div / m ? m - 1 : hi / div % m; }\n",
-	"\n",
-	"/* numbers */\n",
-	"FN double from_bits(u64 bits) { union { u64 u; double x; } v; v.u = bits; return v.x; }\n",
-	"FN u64 bits_of(double x) { union { u64 u; double x; } v; v.x = x; return v.u; }\n",
-	"FN float float_of(u32 bits) { union { u32 u; float x; } v; v.u = bits; return v.x; }\n",
-	"#define INF from_bits(0x7ff0000000000000ull)\n",
-	"#define NOT_A_NUMBER from_bits(0x7ff8000000000000ull)\n",
-	"FN double pow2(int e) { return from_bits((u64)(e + 1023) << 52); }\n",
-	"FN u32 word(double x) { return (u32)(int)x; }\n",
-	"FN double number(u32 bits) { return (double)(int)bits; }\n",
-	"\n",
-	"/* element-wise, on floats and bools */\n",
-	"FN double f_add(double x, double y) { return x + y; }\n",
-	"FN double f_sub(double x, double y) { return x - y; }\n",
-	"FN double f_mul(double x, double y) { return x * y; }\n",
-	"FN double f_div(double x, double y) { return x / y; }\n",
-	"FN double f_neg(double x) { return -x; }\n",
-	"FN double f_abs(double x) { return fabs(x); }\n",
-	"FN double f_min(double x, double y) { return x < y || y != y ? x : y; }\n",
-	"FN double f_max(double x, double y) { return x > y || y != y ? x : y; }\n",
-	"FN double f_floor(double x) { return floor(x); }\n",
-	"FN double f_exp2(double x) { return exp2(x); }\n",
-	"FN double f_log2(double x) { return log2(x); }\n",
-	"FN double f_rsqrt(double x) { return 1 / sqrt(x); }\n",
-	"FN double f_sqrt(double x) { return sqrt(x); }\n",
-	"FN double f_tanh(double x) { return tanh(x); }\n",
-	"FN double f_lt(double x, double y) { return x < y; }\n",
-	"FN double f_le(double x, double y) { return x <= y; }\n",
-	"FN double f_eq(double x, double y) { return x == y; }\n",
-	"FN double f_ne(double x, double y) { return x != y; }\n",
-	"FN double f_where(double c, double x, double y) { return c != 0 ? x : y; }\n",
-	"FN double f_and(double x, double y) { return x != 0 && y != 0; }\n",
-	"FN double f_or(double x, double y) { return x != 0 || y != 0; }\n",
-	"FN double f_xor(double x, double y) { return (x != 0) != (y != 0); }\n",
-	"FN double f_not(double x) { return x == 0; }\n",
-	"\n",
-	"/* on i32, which wraps around */\n",
-	"FN double i_add(double x, double y) { return number(word(x) + word(y)); }\n",
-	"FN double i_sub(double x, double y) { return number(word(x) - word(y)); }\n",
-	"FN double i_mul(double x, double y) { return number(word(x) * word(y)); }\n",
-	"FN double i_neg(double x) { return number(0 - word(x)); }\n",
-	"FN double i_abs(double x) { return number(x < 0 ? 0 - word(x) : word(x)); }\n",
-	"FN double i_min(double x, double y) { return f_min(x, y); }\n",
-	"FN double i_max(double x, double y) { return f_max(x, y); }\n",
-	"FN double i_and(double x, double y) { return number(word(x) & word(y)); }\n",
-	"FN double i_or(double x, double y) { return number(word(x) | word(y)); }\n",
-	"FN double i_xor(double x, double y) { return number(word(x) ^ word(y)); }\n",
-	"FN double i_not(double x) { return number(~word(x)); }\n",
-	"FN double i_shl(double x, double y) { return number(word(x) << (word(y) & 31)); }\n",
-	"FN double i_shr(double x, double y)\n",
-	"{\n",
-	"\tconst u32 by = word(y) & 31, sign = x < 0 ? ~0u : 0;\n",
-	"\n",
-	"\treturn number(by ? word(x) >> by | sign << (32 - by) : word(x));\n",
-	"}\n",
-	"\n",
-	"/* what a type can hold: its exponent and mantissa bits, has it infinities? */\n",
-	"FN double round_to(double x, int exp, int mant, int inf)\n",
-	"{\n",
-	"\tconst int bias = (1 << (exp - 1)) - 1, nan = exp != 2;\n",
-	"\tconst double top = 2 - pow2(-mant) - (exp == 4 ? pow2(-mant) : 0);\n",
-	"\tconst double greatest = top * pow2(inf ? bias : (1 << exp) - 1 - bias);\n",
-	"\tconst int e = (int)(bits_of(x) >> 52 & 0x7ff) - 1023;\n",
-	"\tconst int q = (e < 1 - bias ? 1 - bias : e) - mant;\n",
-	"\tdouble r;\n",
-	"\n",
-	"\tif (x != x)\n",
-	"\t\treturn nan ? x : greatest;\n",
-	"\tr = fabs(x) > 2 * greatest ? 2 * greatest : rint(fabs(x) * pow2(-q)) * pow2(q);\n",
-	"\tif (r > greatest)\n",
-	"\t\tr = inf ? INF : greatest;\n",
-	"\treturn copysign(r, x);\n",
-	"}\n",
-	"FN double round_whole(double x, double lo, double hi)\n",
-	"{\n",
-	"\tif (x != x)\n",
-	"\t\treturn 0;\n",
-	"\tx = rint(x) + 0.0;\n",
-	"\treturn x < lo ? lo : x > hi ? hi : x;\n",
-	"}\n",
-	"FN double round_f64(double x) { return x; }\n",
-	"FN double round_f32(double x) { return (double)(float)x; }\n",
-	"FN double round_tf32(double x) { return round_to(x, 8, 10, 1); }\n",
-	"FN double round_f16(double x) { return round_to(x, 5, 10, 1); }\n",
-	"FN double round_bf16(double x) { return round_to(x, 8, 7, 1); }\n",
-	"FN double round_e4m3(double x) { return round_to(x, 4, 3, 0); }\n",
-	"FN double round_e5m2(double x) { return round_to(x, 5, 2, 1); }\n",
-	"FN double round_e2m1(double x) { return round_to(x, 2, 1, 0); }\n",
-	"FN double round_i32(double x) { return round_whole(x, -2147483648.0, 2147483647.0); }\n",
-	"FN double round_i8(double x) { return round_whole(x, -128, 127); }\n",
-	"FN double round_i4(double x) { return round_whole(x, -8, 7); }\n",
-	"FN double round_bool(double x) { return round_whole(x, 0, 1); }\n",
-	"\n",
-	"/* what the bits of an element mean */\n",
-	"FN double decode(u32 bits, int exp, int mant, int inf)\n",
-	"{\n",
-	"\tconst u32 ones = (1u << exp) - 1, e = bits >> mant & ones, m = bits & ((1u << mant) - 1);\n",
-	"\tconst int bias = (1 << (exp - 1)) - 1;\n",
-	"\tdouble x;\n",
-	"\n",
-	"\tif (e == ones && inf)\n",
-	"\t\tx = m ? NOT_A_NUMBER : INF;\n",
-	"\telse if (exp == 4 && e == ones && m == 7)\n",
-	"\t\tx = NOT_A_NUMBER;\n",
-	"\telse if (e == 0)\n",
-	"\t\tx = m * pow2(1 - bias - mant);\n",
-	"\telse\n",
-	"\t\tx = (m + (1u << mant)) * pow2((int)e - bias - mant);\n",
-	"\treturn bits >> (exp + mant) & 1 ? -x : x;\n",
-	"}\n",
-	"FN double value_f32(u32 bits) { return (double)float_of(bits); }\n",
-	"FN double value_tf32(u32 bits) { return (double)float_of(bits); }\n",
-	"FN double value_f16(u32 bits) { return decode(bits, 5, 10, 1); }\n",
-	"FN double value_bf16(u32 bits) { return decode(bits, 8, 7, 1); }\n",
-	"FN double value_e4m3(u32 bits) { return decode(bits, 4, 3, 0); }\n",
-	"FN double value_e5m2(u32 bits) { return decode(bits, 5, 2, 1); }\n",
-	"FN double value_e2m1(u32 bits) { return decode(bits, 2, 1, 0); }\n",
-	"FN double value_i32(u32 bits) { return number(bits); }\n",
-	"FN double value_i8(u32 bits) { return bits < 128 ? (double)bits : (double)bits - 256; }\n",
-	"FN double value_i4(u32 bits) { return bits < 8 ? (double)bits : (double)bits - 16; }\n",
-	"FN double value_bool(u32 bits) { return bits != 0; }\n",
-	"FN u32 field_32(const void *p, i64 i) { return ((const u32 *)p)[i]; }\n",
-	"FN u32 field_16(const void *p, i64 i) { return ((const unsigned short *)p)[i]; }\n",
-	"FN u32 field_8(const void *p, i64 i) { return ((const unsigned char *)p)[i]; }\n",
-	"FN u32 field_4(const void *p, i64 i) { return field_8(p, i / 2) >> i % 2 * 4 & 15; }\n",
-	"#define STORED(type, bits) \\\n",
-	"\tFN double load_##type(const void *p, i64 i) { return value_##type(field_##bits(p, i)); } \\\n",
-	"\tFN double unpack_##type(double x, int i) \\\n",
-	"\t{ return value_##type(word(x) >> bits * i & (u32)((1ull << bits) - 1)); }\n",
-	"STORED(f32, 32)\n",
-	"STORED(tf32, 32)\n",
-	"STORED(f16, 16)\n",
-	"STORED(bf16, 16)\n",
-	"STORED(e4m3, 8)\n",
-	"STORED(e5m2, 8)\n",
-	"STORED(e2m1, 4)\n",
-	"STORED(i32, 32)\n",
-	"STORED(i8, 8)\n",
-	"STORED(i4, 4)\n",
-	"STORED(bool, 8)\n",
-	"FN double load_f64(const void *p, i64 i) { return ((const double *)p)[i]; }\n",
-	"\n",
-	"/* out[r][c] += sum over k of a[k][r] b[k][c]; rows of a and b are padded to fours, and a\n",
-	" * step of these loops is four rows by four columns. */\n",
-	"#define PRODUCT(type, from, to, add) \\\n",
-	"\tconst int down = (rows + 3) / 4, across = (cols + 3) / 4; \\\n",
-	"\t\\\n",
-	"\tEACH(down * across) AXIS(i, down, down, across) AXIS(j, across, across, 1) { \\\n",
-	"\t\tconst double *x = a + 4 * i, *y = b; \\\n",
-	"\t\ttype s[4][4]; \\\n",
-	"\t\t\\\n",
-	"\t\tfor (int r = 0; r < 4; r++) \\\n",
-	"\t\t\tfor (int c = 0; c < 4; c++) \\\n",
-	"\t\t\t\ts[r][c] = 0; \\\n",
-	"\t\tfor (int k = 0; k < depth; k++, x += 4 * down, y += 4 * across) \\\n",
-	"\t\t\tfor (int r = 0; r < 4; r++) \\\n",
-	"\t\t\t\tfor (int c = 0; c < 4; c++) \\\n",
-	"\t\t\t\t\ts[r][c] = add(from(x[r]), from(y[COLUMN(j, c, across)]), s[r][c]); \\\n",
-	"\t\tfor (int r = 0; r < 4; r++) \\\n",
-	"\t\t\tfor (int c = 0; c < 4; c++) \\\n",
-	"\t\t\t\tif (4 * i + r < rows && COLUMN(j, c, across) < cols) { \\\n",
-	"\t\t\t\t\tdouble *o = out + (i64)(4 * i + r) * cols + COLUMN(j, c, across); \\\n",
-	"\t\t\t\t\t\\\n",
-	"\t\t\t\t\t*o = to(from(*o) + s[r][c]); \\\n",
-	"\t\t\t\t} \\\n",
-	"\t}\n",
-	"#define MULADD_I32(x, y, s) ((s) + (x) * (y))\n",
-	"FN void product(int rows, int cols, int depth, const double *a, const double *b, double *out)\n",
-	"{\n",
-	"\tPRODUCT(double, , , MULADD)\n",
-	"}\n",
-	"FN void product_i32(int rows, int cols, int depth, const double *a, const double *b, double *out)\n",
-	"{\n",
-	"\tPRODUCT(u32, word, number, MULADD_I32)\n",
-	"}\n",
-	NULL
-};
+const char plain_prelude[] =
+	"typedef long long i64;\n"
+	"typedef unsigned int u32;\n"
+	"typedef unsigned long long u64;\n"
+	"\n"
+	"#ifdef __CUDACC__\n"
+	"#pragma nv_diag_suppress 177\n"
+	"#define FN static __device__ __forceinline__\n"
+	"#define KERNEL extern \"C\" __global__ void __launch_bounds__(THREADS)\n"
+	"#define THREAD ((int)threadIdx.x)\n"
+	"#define BLOCK ((i64)blockIdx.x)\n"
+	"#define BLOCKS ((i64)gridDim.x)\n"
+	"#define SYNC() __syncthreads()\n"
+	"/* Elements are dealt to the threads; an AXIS is one of an element's positions. */\n"
+	"#define EACH(n) for (int e_ = THREAD; e_ < (n); e_ += THREADS)\n"
+	"#define AXIS(i, len, size, inner) \\\n"
+	"\tfor (int i = e_ / (inner) % (size); i < (len); i = 0x7fffffff)\n"
+	"#define MULADD(x, y, s) fma(x, y, s)\n"
+	"/* Of four columns of a product: threads side by side read side by side. */\n"
+	"#define COLUMN(j, c, n) ((j) + (c) * (n))\n"
+	"#else\n"
+	"#include <math.h>\n"
+	"#include \"rt_abi.h\"\n"
+	"#define FN static inline\n"
+	"#define KERNEL static void\n"
+	"#define BLOCK 0\n"
+	"#define BLOCKS 1\n"
+	"#define SYNC()\n"
+	"#define EACH(n)\n"
+	"#define AXIS(i, len, size, inner) for (int i = 0; i < (len); i++)\n"
+	"#define MULADD(x, y, s) ((s) + (x) * (y))\n"
+	"#define COLUMN(j, c, n) (4 * (j) + (c))\n"
+	"#endif\n"
+	"\n"
+	"/* places */\n"
+	"FN i64 floor_div(i64 a, i64 b) { return a / b - (a % b < 0); }\n"
+	"FN i64 min_of(i64 a, i64 b) { return a < b ? a : b; }\n"
+	"FN i64 max_of(i64 a, i64 b) { return a > b ? a : b; }\n"
+	"/* Least and greatest of (i / div) mod m, for i of [lo, hi]; m 0: no mod. */\n"
+	"FN i64 least(i64 lo, i64 hi, i64 div, i64 m)\n"
+	"{ return !m ? lo / div : lo / div / m != hi / div / m ? 0 : lo / div % m; }\n"
+	"FN i64 most(i64 lo, i64 hi, i64 div, i64 m)\n"
+	"{ return !m ? hi / div : lo / div / m != hi / div / m ? m - 1 : hi / div % m; }\n"
+	"\n"
+	"/* numbers */\n"
+	"FN double from_bits(u64 bits) { union { u64 u; double x; } v; v.u = bits; return v.x; }\n"
+	"FN u64 bits_of(double x) { union { u64 u; double x; } v; v.x = x; return v.u; }\n"
+	"FN float float_of(u32 bits) { union { u32 u; float x; } v; v.u = bits; return v.x; }\n"
+	"#define INF from_bits(0x7ff0000000000000ull)\n"
+	"#define NOT_A_NUMBER from_bits(0x7ff8000000000000ull)\n"
+	"FN double pow2(int e) { return from_bits((u64)(e + 1023) << 52); }\n"
+	"FN u32 word(double x) { return (u32)(int)x; }\n"
+	"FN double number(u32 bits) { return (double)(int)bits; }\n"
+	"\n"
+	"/* what the formulas of operations use */\n"
+	"FN double lesser(double x, double y) { return x < y || y != y ? x : y; }\n"
+	"FN double greater(double x, double y) { return x > y || y != y ? x : y; }\n"
+	"FN u32 shift_right(u32 x, u32 by)\n"
+	"{\n"
+	"\tconst u32 sign = x >> 31 ? ~0u : 0;\n"
+	"\n"
+	"\tby &= 31;\n"
+	"\treturn by ? x >> by | sign << (32 - by) : x;\n"
+	"}\n"
+	"\n"
+	"/* what a type can hold: its exponent and mantissa bits, has it infinities? */\n"
+	"FN double round_to(double x, int exp, int mant, int inf)\n"
+	"{\n"
+	"\tconst int bias = (1 << (exp - 1)) - 1, nan = exp != 2;\n"
+	"\tconst double top = 2 - pow2(-mant) - (exp == 4 ? pow2(-mant) : 0);\n"
+	"\tconst double greatest = top * pow2(inf ? bias : (1 << exp) - 1 - bias);\n"
+	"\tconst int e = (int)(bits_of(x) >> 52 & 0x7ff) - 1023;\n"
+	"\tconst int q = (e < 1 - bias ? 1 - bias : e) - mant;\n"
+	"\tdouble r;\n"
+	"\n"
+	"\tif (x != x)\n"
+	"\t\treturn nan ? x : greatest;\n"
+	"\tr = fabs(x) > 2 * greatest ? 2 * greatest : rint(fabs(x) * pow2(-q)) * pow2(q);\n"
+	"\tif (r > greatest)\n"
+	"\t\tr = inf ? INF : greatest;\n"
+	"\treturn copysign(r, x);\n"
+	"}\n"
+	"FN double round_whole(double x, double lo, double hi)\n"
+	"{\n"
+	"\tif (x != x)\n"
+	"\t\treturn 0;\n"
+	"\tx = rint(x) + 0.0;\n"
+	"\treturn x < lo ? lo : x > hi ? hi : x;\n"
+	"}\n"
+	"FN double round_f64(double x) { return x; }\n"
+	"FN double round_f32(double x) { return (double)(float)x; }\n"
+	"FN double round_tf32(double x) { return round_to(x, 8, 10, 1); }\n"
+	"FN double round_f16(double x) { return round_to(x, 5, 10, 1); }\n"
+	"FN double round_bf16(double x) { return round_to(x, 8, 7, 1); }\n"
+	"FN double round_e4m3(double x) { return round_to(x, 4, 3, 0); }\n"
+	"FN double round_e5m2(double x) { return round_to(x, 5, 2, 1); }\n"
+	"FN double round_e2m1(double x) { return round_to(x, 2, 1, 0); }\n"
+	"FN double round_i32(double x) { return round_whole(x, -2147483648.0, 2147483647.0); }\n"
+	"FN double round_i8(double x) { return round_whole(x, -128, 127); }\n"
+	"FN double round_i4(double x) { return round_whole(x, -8, 7); }\n"
+	"FN double round_bool(double x) { return round_whole(x, 0, 1); }\n"
+	"\n"
+	"/* what the bits of an element mean */\n"
+	"FN double decode(u32 bits, int exp, int mant, int inf)\n"
+	"{\n"
+	"\tconst u32 ones = (1u << exp) - 1, e = bits >> mant & ones, m = bits & ((1u << mant) - 1);\n"
+	"\tconst int bias = (1 << (exp - 1)) - 1;\n"
+	"\tdouble x;\n"
+	"\n"
+	"\tif (e == ones && inf)\n"
+	"\t\tx = m ? NOT_A_NUMBER : INF;\n"
+	"\telse if (exp == 4 && e == ones && m == 7)\n"
+	"\t\tx = NOT_A_NUMBER;\n"
+	"\telse if (e == 0)\n"
+	"\t\tx = m * pow2(1 - bias - mant);\n"
+	"\telse\n"
+	"\t\tx = (m + (1u << mant)) * pow2((int)e - bias - mant);\n"
+	"\treturn bits >> (exp + mant) & 1 ? -x : x;\n"
+	"}\n"
+	"FN double value_f32(u32 bits) { return (double)float_of(bits); }\n"
+	"FN double value_tf32(u32 bits) { return (double)float_of(bits); }\n"
+	"FN double value_f16(u32 bits) { return decode(bits, 5, 10, 1); }\n"
+	"FN double value_bf16(u32 bits) { return decode(bits, 8, 7, 1); }\n"
+	"FN double value_e4m3(u32 bits) { return decode(bits, 4, 3, 0); }\n"
+	"FN double value_e5m2(u32 bits) { return decode(bits, 5, 2, 1); }\n"
+	"FN double value_e2m1(u32 bits) { return decode(bits, 2, 1, 0); }\n"
+	"FN double value_i32(u32 bits) { return number(bits); }\n"
+	"FN double value_i8(u32 bits) { return bits < 128 ? (double)bits : (double)bits - 256; }\n"
+	"FN double value_i4(u32 bits) { return bits < 8 ? (double)bits : (double)bits - 16; }\n"
+	"FN double value_bool(u32 bits) { return bits != 0; }\n"
+	"FN u32 field_32(const void *p, i64 i) { return ((const u32 *)p)[i]; }\n"
+	"FN u32 field_16(const void *p, i64 i) { return ((const unsigned short *)p)[i]; }\n"
+	"FN u32 field_8(const void *p, i64 i) { return ((const unsigned char *)p)[i]; }\n"
+	"FN u32 field_4(const void *p, i64 i) { return field_8(p, i / 2) >> i % 2 * 4 & 15; }\n"
+	"#define STORED(type, bits) \\\n"
+	"\tFN double load_##type(const void *p, i64 i) { return value_##type(field_##bits(p, i)); } \\\n"
+	"\tFN double unpack_##type(double x, int i) \\\n"
+	"\t{ return value_##type(word(x) >> bits * i & (u32)((1ull << bits) - 1)); }\n"
+	"STORED(f32, 32)\n"
+	"STORED(tf32, 32)\n"
+	"STORED(f16, 16)\n"
+	"STORED(bf16, 16)\n"
+	"STORED(e4m3, 8)\n"
+	"STORED(e5m2, 8)\n"
+	"STORED(e2m1, 4)\n"
+	"STORED(i32, 32)\n"
+	"STORED(i8, 8)\n"
+	"STORED(i4, 4)\n"
+	"STORED(bool, 8)\n"
+	"FN double load_f64(const void *p, i64 i) { return ((const double *)p)[i]; }\n"
+	"\n"
+	"/* out[r][c] += sum over k of a[k][r] b[k][c]; rows of a and b are padded to fours, and a\n"
+	" * step of these loops is four rows by four columns. */\n"
+	"#define PRODUCT(type, from, to, add) \\\n"
+	"\tconst int down = (rows + 3) / 4, across = (cols + 3) / 4; \\\n"
+	"\t\\\n"
+	"\tEACH(down * across) AXIS(i, down, down, across) AXIS(j, across, across, 1) { \\\n"
+	"\t\tconst double *x = a + 4 * i, *y = b; \\\n"
+	"\t\ttype s[4][4]; \\\n"
+	"\t\t\\\n"
+	"\t\tfor (int r = 0; r < 4; r++) \\\n"
+	"\t\t\tfor (int c = 0; c < 4; c++) \\\n"
+	"\t\t\t\ts[r][c] = 0; \\\n"
+	"\t\tfor (int k = 0; k < depth; k++, x += 4 * down, y += 4 * across) \\\n"
+	"\t\t\tfor (int r = 0; r < 4; r++) \\\n"
+	"\t\t\t\tfor (int c = 0; c < 4; c++) \\\n"
+	"\t\t\t\t\ts[r][c] = add(from(x[r]), from(y[COLUMN(j, c, across)]), s[r][c]); \\\n"
+	"\t\tfor (int r = 0; r < 4; r++) \\\n"
+	"\t\t\tfor (int c = 0; c < 4; c++) \\\n"
+	"\t\t\t\tif (4 * i + r < rows && COLUMN(j, c, across) < cols) { \\\n"
+	"\t\t\t\t\tdouble *o = out + (i64)(4 * i + r) * cols + COLUMN(j, c, across); \\\n"
+	"\t\t\t\t\t\\\n"
+	"\t\t\t\t\t*o = to(from(*o) + s[r][c]); \\\n"
+	"\t\t\t\t} \\\n"
+	"\t}\n"
+	"#define MULADD_I32(x, y, s) ((s) + (x) * (y))\n"
+	"FN void product(int rows, int cols, int depth, const double *a, const double *b, double *out)\n"
+	"{\n"
+	"\tPRODUCT(double, , , MULADD)\n"
+	"}\n"
+	"FN void product_i32(int rows, int cols, int depth, const double *a, const double *b, double *out)\n"
+	"{\n"
+	"\tPRODUCT(u32, word, number, MULADD_I32)\n"
+	"}\n";

@@ -4,7 +4,7 @@
 
 #include "reference/plain.h"
 
-extern const char *const plain_prelude[];	/* line by line, then NULL */
+extern const char plain_prelude[];
 
 /* Where the values of a phase lie in a block's memory, in doubles. */
 struct plain_room {

@@ -289,13 +289,13 @@ static struct value gather_rows(struct run *r, const struct node *n, const struc
 static void eval_reduce(struct run *r, const struct node *n, struct value *out)
 {
 	struct value box = gather_rows(r, n, out);
-	double start = reduce_identity(n->op, n->type);
+	double start = op_identity(n->op, n->type);
 	int64_t row = value_elements(out);
 
 	for (int64_t i = 0; i < row; i++)
 		out->v[i] = start;
 	for (int64_t i = 0; i < box.len[0]; i++)
-		reduce_rows(n->op, n->type, row, out->v, out->v, box.v + i * row);
+		join_rows(n->op, n->type, row, out->v, out->v, box.v + i * row);
 }
 
 static void eval_scan(struct run *r, const struct node *n, struct value *out)
@@ -306,7 +306,7 @@ static void eval_scan(struct run *r, const struct node *n, struct value *out)
 	for (int64_t i = 1; i < box.len[0]; i++) {
 		double *to = box.v + i * row;
 
-		reduce_rows(n->op, n->type, row, to, to - row, to);
+		join_rows(n->op, n->type, row, to, to - row, to);
 	}
 	value_copy(out, &box);
 }

@@ -24,10 +24,7 @@ void multiply_f64(int64_t m, int64_t n, int64_t k, const double *a, const double
 void multiply_i32(int64_t m, int64_t n, int64_t k, const double *a, const double *b, double *c,
 	uint32_t *row);
 
-/* The value from which a reduction or scan starts. */
-double reduce_identity(enum op op, enum dtype t);
-/* out[i] = op(a[i], b[i]); out may be a or b. */
-void reduce_rows(enum op op, enum dtype t, int64_t n, double *out, const double *a,
-	const double *b);
+/* out[i] = what the reduction or scan makes of a[i] and b[i]; out may be a or b. */
+void join_rows(enum op op, enum dtype t, int64_t n, double *out, const double *a, const double *b);
 
 #endif

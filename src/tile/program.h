@@ -36,6 +36,7 @@
 #include "base/err.h"
 #include "tile/dtype.h"
 #include "tile/index.h"
+#include "tile/ops.h"
 
 enum {
 	RANK_MAX = 8,			/* axes of a value, dimensions of a tensor */
@@ -44,22 +45,6 @@ enum {
 	LOOP_DEPTH_MAX = 16,		/* loops around an sTask; what reads programs counts on it */
 	NONE = -1,			/* no such id */
 };
-
-enum op {
-#define OP(id, name, arity, class) OP_##id,
-#include "tile/ops.def"
-#undef OP
-	OP_COUNT
-};
-
-enum op_class { CLASS_FREE, CLASS_FMA, CLASS_ALU, CLASS_SFU, CLASS_CVT, CLASS_DIV, CLASS_REDUCE,
-	CLASS_SCAN, CLASS_MOVE, CLASS_MMA, CLASS_COUNT };
-
-const char *op_name(enum op op);
-int op_arity(enum op op);
-enum op_class op_class(enum op op);
-/* The element-wise operation of that name ("add", "exp2", ...), or OP_COUNT. */
-enum op op_find(const char *name);
 
 struct axis {
 	const char *name;

@@ -34,9 +34,6 @@ bool axis_is_batch(const struct program *p, int phase, int axis);
 bool is_packed(const struct program *p, int axis);
 /* Can an i32 hold it exactly? */
 bool is_i32_value(double x);
-/* The type of an arithmetic, comparison, select, bit, reduction or scan operation
- * on arguments of these types; false if it does not take them. */
-bool op_result_type(enum op op, const enum dtype *args, enum dtype *out);
 
 NODISCARD enum err_code check_name(const char *kind, const char *name, struct srcloc loc,
 	struct err *e);

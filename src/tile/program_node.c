@@ -327,7 +327,7 @@ enum err_code program_op(struct program *p, enum op op, const int *args, struct 
 	struct node n = blank_node(op, DT_F32, loc);
 	enum dtype types[3] = { DT_F32, DT_F32, DT_F32 };
 
-	if (op < OP_ADD || op > OP_SHR)
+	if (op_kind(op) != OP_ELEMENTWISE)
 		BUG("program_op does not make operation %d", (int)op);
 	TRY(check_in_phase(p, "an operation", loc, e));
 	for (int i = 0; i < op_arity(op); i++) {
@@ -387,7 +387,7 @@ enum err_code program_reduce(struct program *p, enum op op, int value, int axis,
 {
 	struct node n = unary(p, op, value, DT_F32, loc);
 
-	if (op < OP_SUM || op > OP_CUMMIN)
+	if (op_kind(op) != OP_REDUCTION)
 		BUG("program_reduce does not make operation %d", (int)op);
 	TRY(check_in_phase(p, "a reduction", loc, e));
 	TRY(check_value(p, value, loc, e));

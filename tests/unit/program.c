@@ -793,9 +793,10 @@ static void test_types(void)
 	TYPE(mma(&b, NULL, d, h), "f64", "mma of f64");
 	TYPE(mma(&b, NULL, e8, i), "i32", "mma of integers");
 #undef TYPE
-	is_int(op_find("exp2"), OP_EXP2, "find an operation");
-	is_int(op_find("load"), OP_COUNT, "that is not element-wise");
-	is_int(op_find("sum"), OP_COUNT, "nor is this");
+	is_int(op_find(OP_ELEMENTWISE, "exp2"), OP_EXP2, "find an operation");
+	is_int(op_find(OP_ELEMENTWISE, "load"), OP_COUNT, "that is not element-wise");
+	is_int(op_find(OP_ELEMENTWISE, "sum"), OP_COUNT, "nor is this");
+	is_int(op_find(OP_REDUCTION, "sum"), OP_SUM, "find a reduction");
 	bench_release(&b);
 }
 

@@ -2,18 +2,12 @@
  * no part. */
 #include "lower/body/body.h"
 
-#include <math.h>
-
 /* What joined with anything leaves it as it is. */
 static const struct val *identity_of(struct body *c, enum op op, enum dtype t)
 {
-	bool most = op == OP_RMIN || op == OP_CUMMIN;
+	enum dtype type = op_pair(op) == OP_ADD || !dtype_is_float(t) ? DT_I32 : DT_F32;
 
-	if (op == OP_SUM || op == OP_CUMSUM)
-		return val_const(c, DT_I32, 0);
-	if (!dtype_is_float(t))
-		return val_const(c, DT_I32, most ? INT32_MAX : INT32_MIN);
-	return val_const(c, DT_F32, most ? HUGE_VAL : -HUGE_VAL);
+	return val_const(c, type, op_identity(op, t));
 }
 
 /* The argument where element (rb, j, h, e) of its fragment is at hand. */

@@ -250,26 +250,6 @@ enum err_code body_not_lowered(const struct node *n, struct err *e)
 		op_name(n->op));
 }
 
-static bool is_among(enum op op, const enum op *list, int n)
-{
-	for (int i = 0; i < n; i++)
-		if (list[i] == op)
-			return true;
-	return false;
-}
-
-/* Can the element-wise operation be computed in this type? */
-static bool has_form(const struct node *n)
-{
-	static const enum op any[] = { OP_ADD, OP_SUB, OP_MUL, OP_NEG, OP_ABS, OP_MIN, OP_MAX, OP_WHERE };
-	static const enum op real[] = { OP_DIV, OP_FLOOR, OP_EXP2, OP_LOG2, OP_RSQRT, OP_SQRT, OP_TANH };
-	static const enum op whole[] = { OP_LT, OP_LE, OP_EQ, OP_NE, OP_AND, OP_OR, OP_XOR, OP_SHL, OP_SHR,
-		OP_NOT };
-
-	return is_among(n->op, any, LEN(any)) || (dtype_is_float(n->type) ?
-		is_among(n->op, real, LEN(real)) : is_among(n->op, whole, LEN(whole)));
-}
-
 /* Of what can be cast, all but what only memory holds. */
 static bool can_cast(enum dtype to)
 {
@@ -302,7 +282,7 @@ enum err_code body_element(struct body *c, const struct kentry *x, int node,
 		v->from = c->p->nodes.v[n->arg[0]].type;
 	for (int i = 0; i < op_arity(n->op); i++)
 		TRY(body_operand(c, x, node, n->arg[i], &v->arg[i], e));
-	if (n->op == OP_CAST ? !can_cast(n->type) : !has_form(n))
+	if (n->op == OP_CAST ? !can_cast(n->type) : !op_kernel_text(n->op, n->type))
 		return body_not_lowered(n, e);
 	v->unmasked = n->op == OP_WHERE && body_clear_where(c, stask_of(c, x), node);
 	*out = v;
