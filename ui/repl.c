@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/select.h>
 #include <time.h>
 #include <unistd.h>
 #include <wchar.h>
 
 #include "complete.h"
 #include "past.h"
+#include "input.h"
 #include "inspect.h"
 #include "lua/lcore.h"
 #include "pager.h"
@@ -89,23 +89,9 @@ static void on_signal(int sig)
 		continued = 1;
 }
 
-/* Return when there is input or a signal came. Between looking at the flags and
- * waiting the signals are blocked, so that none can slip through. */
-static void wait_for_input(const struct host *h)
+static bool is_pending(const void *host)
 {
-	sigset_t ours, before;
-	fd_set in;
-
-	sigemptyset(&ours);
-	sigaddset(&ours, SIGINT);
-	sigaddset(&ours, SIGWINCH);
-	sigaddset(&ours, SIGCONT);
-	sigprocmask(SIG_BLOCK, &ours, &before);
-	FD_ZERO(&in);
-	FD_SET(STDIN_FILENO, &in);
-	if (!h->interrupted && !resized && !continued)
-		pselect(STDIN_FILENO + 1, &in, NULL, NULL, NULL, &before);
-	sigprocmask(SIG_SETMASK, &before, NULL);
+	return ((const struct host *)host)->interrupted || resized || continued;
 }
 
 /* Read a character for libedit. Ctrl-C becomes a key; a new size or coming back from
@@ -118,7 +104,7 @@ static int on_read(EditLine *el, wchar_t *out)
 	char c;
 
 	for (;;) {
-		wait_for_input(h);
+		input_wait(STDIN_FILENO, -1, is_pending, h);
 		if (h->interrupted) {
 			h->interrupted = 0;
 			*out = CTRL_C;
@@ -616,19 +602,27 @@ static bool is_command(const char *line)
 	return line[0] == ':' && line[1] != ':';	/* ::label:: is Lua */
 }
 
-/* help("NAME"), "commands" unless there is a name. */
+/* Push what a module of ours returns; false after its error has been reported. */
+static bool push_module(lua_State *L, const char *name)
+{
+	lua_getglobal(L, "require");
+	lua_pushstring(L, name);
+	if (user_call(L, 1, 1) == LUA_OK)
+		return true;
+	user_report(L, "");
+	return false;
+}
+
+/* help("NAME"), or help("commands") if the name is "". */
 static void command_help(struct repl *r, const char *name)
 {
 	lua_State *L = r->L;
 
-	lua_getglobal(L, "require");
-	lua_pushliteral(L, "millrace.help");
-	if (user_call(L, 1, 1) == LUA_OK) {
-		lua_pushstring(L, *name ? name : "commands");
-		if (user_call(L, 1, 0) == LUA_OK)
-			return;
-	}
-	user_report(L, "");
+	if (!push_module(L, "millrace.help"))
+		return;
+	lua_pushstring(L, *name ? name : "commands");
+	if (user_call(L, 1, 0) != LUA_OK)
+		user_report(L, "");
 }
 
 static void command_save(struct repl *r, const char *path, bool over)
@@ -708,31 +702,20 @@ static void set_globals(struct repl *r)
 {
 	lua_State *L = r->L;
 
-	lua_getglobal(L, "require");
-	lua_pushliteral(L, "millrace.core");
-	if (user_call(L, 1, 1) == LUA_OK) {
+	if (push_module(L, "millrace.core")) {
 		lua_pushcfunction(L, page_l);
 		lua_setfield(L, -2, "page");
 		lua_pop(L, 1);
-	} else {
-		user_report(L, "");
 	}
-
 	lua_pushlightuserdata(L, r);
 	lua_pushcclosure(L, quit_l, 1);
 	lua_pushvalue(L, -1);
 	lua_setglobal(L, "quit");
 	lua_setglobal(L, "exit");
-	lua_getglobal(L, "require");
-	lua_pushliteral(L, "millrace.words");
-	if (user_call(L, 1, 0) != LUA_OK)
-		user_report(L, "");
-	lua_getglobal(L, "require");
-	lua_pushliteral(L, "millrace.help");
-	if (user_call(L, 1, 1) == LUA_OK)
+	if (push_module(L, "millrace.words"))	/* for complete.c, which finds it among what is loaded */
+		lua_pop(L, 1);
+	if (push_module(L, "millrace.help"))
 		lua_setglobal(L, "help");
-	else
-		user_report(L, "");
 }
 
 static void welcome(lua_State *L)

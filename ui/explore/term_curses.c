@@ -1,22 +1,21 @@
-/* term_curses.c - term.h on ncurses, of which no other file knows.
+/* term_curses.c - term.h on ncurses, which no other file includes.
  *
- * ncurses does what needs terminfo: what to write to change this screen into that one,
- * which bytes are which key. Signals, waiting, and giving the terminal back in a hurry are
- * ours, because its handlers would end the program with exit(), and know of no Ctrl-C that
- * is a key.
+ * ncurses does what needs terminfo: which bytes change one screen into another, and which bytes
+ * are which key. Signals are ours (term_guard.h), and so is waiting (input.h): the handlers of
+ * ncurses would end the program with exit(), and could not make a key of Ctrl-C.
  */
 #include "explore/term.h"
 
-#include <errno.h>
 #include <langinfo.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/select.h>
-#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
+
+#include "explore/term_guard.h"
+#include "input.h"
 
 #define NCURSES_NOMACROS
 #define term curses_term		/* they have a struct term too */
@@ -30,35 +29,20 @@ enum {
 	CTRL_L = 12,
 	ESCAPE_MS = 25,			/* what comes later is no part of the key that Escape began */
 	LOOK_MS = 500,			/* a signal may have come to another thread */
-	CODES_MAX = 256,		/* of the bytes that take and give back the terminal */
 	SIDE_MAX = 10000,		/* columns or rows */
 	RUN = 128,			/* cells handed to ncurses at once */
-	SPARE_STACK = 1 << 16,
 };
-
-/* Signals that end the program; those of them that come from an instruction first. */
-static const int deadly[] = {
-	SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGHUP, SIGQUIT,
-};
-enum { FAULTS = 4, DEADLY = sizeof(deadly) / sizeof(deadly[0]) };
 
 /* Keys of our own: how a report of the mouse begins. ncurses would take a press and a
  * release that come together for a click at one place. */
 enum { KEY_MOUSE_SGR = KEY_MAX + 1, KEY_MOUSE_OLD };
 static const char mouse_on[] = "\033[?1000h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1000l";
 
-/* Bytes to be written by a signal handler. */
-struct codes {
-	char text[CODES_MAX];
-	size_t len;
-};
-
 struct term {
 	struct mem *mem;		/* borrowed */
 	struct term_setup setup;	/* in, out and type filled in */
 	SCREEN *screen;
 	unsigned flags;
-	int fd;				/* of out */
 	int colours;			/* of its palette: 256, 88, 16, 8, or 0 */
 	int own_fg, own_bg;		/* what stands for colour 0 of a style */
 	volatile int *interrupted;	/* borrowed */
@@ -68,199 +52,12 @@ struct term {
 	struct key pressed;		/* where the left button went down; code 0: it is up */
 	mbstate_t partial;		/* of a character of several bytes */
 	bool cursor;			/* it is shown */
-
-	/* What the signal handlers use. */
-	bool has_modes;
-	struct termios theirs, ours;
-	struct codes take, give;
-	volatile sig_atomic_t taken;	/* the terminal is ours */
-	volatile sig_atomic_t stale;	/* what stands on it is not what we think */
-	volatile sig_atomic_t resized;
-	struct sigaction was_deadly[DEADLY], was_int, was_winch, was_tstp, was_cont;
-	bool own_stack;			/* the alternate stack is ours */
+	struct term_guard guard;	/* gives the terminal back in time, and takes it again */
 };
-
-static struct term *volatile the_term;	/* the one that is open */
-
-/* ---- signals ---- */
-
-static void write_text(int fd, const char *text, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno != EINTR)
-			return;
-		text += n > 0 ? n : 0;
-		len -= n > 0 ? (size_t)n : 0;
-	}
-}
-
-/* These two may run in a signal handler at any place, also within ncurses, and so touch
- * nothing of it. */
-static void give_back(struct term *t)
-{
-	if (!t->taken)
-		return;
-	t->taken = 0;
-	write_text(t->fd, t->give.text, t->give.len);
-	if (t->has_modes)
-		tcsetattr(t->fd, TCSANOW, &t->theirs);
-}
-
-static void take_again(struct term *t)
-{
-	if (t->taken)
-		return;
-	if (t->has_modes) {
-		tcgetattr(t->fd, &t->theirs);
-		tcsetattr(t->fd, TCSANOW, &t->ours);
-	}
-	write_text(t->fd, t->take.text, t->take.len);
-	t->taken = t->stale = t->resized = 1;
-}
-
-/* Hand the signal on to whoever had it before. A faulting instruction does that by being
- * run again; everything else must be raised again, and comes when this returns. */
-static void on_deadly(int sig, siginfo_t *info, void *context)
-{
-	struct term *t = the_term;
-	int saved = errno;
-
-	(void)context;
-	for (int i = 0; i < DEADLY; i++) {
-		if (deadly[i] != sig)
-			continue;
-		if (t) {
-			give_back(t);
-			sigaction(sig, &t->was_deadly[i], NULL);
-		} else {
-			signal(sig, SIG_DFL);
-		}
-		if (i >= FAULTS || info->si_code <= 0)
-			raise(sig);
-	}
-	errno = saved;
-}
-
-/* The program's handler does what is to be done; a second Ctrl-C that finds it busy may
- * make it end the program when this returns. */
-static void on_interrupt(int sig)
-{
-	struct term *t = the_term;
-	struct sigaction now;
-
-	if (!t)
-		return;
-	if (t->was_int.sa_handler == SIG_DFL) {
-		signal(sig, SIG_DFL);
-		raise(sig);
-	} else if (t->was_int.sa_handler != SIG_IGN) {
-		t->was_int.sa_handler(sig);
-	}
-	if (!sigaction(sig, NULL, &now) && now.sa_handler == SIG_DFL)
-		give_back(t);
-}
-
-/* Ctrl-Z. Stops in the middle of this function, and goes on there. */
-static void on_stop(int sig)
-{
-	struct sigaction stop = { .sa_handler = SIG_DFL }, ours;
-	struct term *t = the_term;
-	sigset_t set, before;
-	int saved = errno;
-
-	if (!t)
-		return;
-	give_back(t);
-	sigaction(sig, &stop, &ours);
-	raise(sig);
-	sigemptyset(&set);
-	sigaddset(&set, sig);
-	pthread_sigmask(SIG_UNBLOCK, &set, &before);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	sigaction(sig, &ours, NULL);
-	take_again(t);
-	errno = saved;
-}
-
-/* SIGWINCH; SIGCONT, after a SIGSTOP that could not be handled. */
-static void on_change(int sig)
-{
-	struct term *t = the_term;
-
-	if (!t)
-		return;
-	t->resized = 1;
-	if (sig == SIGCONT) {
-		int saved = errno;
-
-		if (t->taken && t->has_modes)
-			tcsetattr(t->fd, TCSANOW, &t->ours);
-		t->stale = 1;
-		errno = saved;
-	}
-}
-
-static bool is_ignored(int sig)
-{
-	struct sigaction now;
-
-	return !sigaction(sig, NULL, &now) && now.sa_handler == SIG_IGN;
-}
-
-/* A stack that has overflown cannot run the handler that says so. */
-static void spare_stack(struct term *t)
-{
-	static char room[SPARE_STACK];
-	stack_t spare = { .ss_sp = room, .ss_size = sizeof(room) }, now;
-
-	if (!sigaltstack(NULL, &now) && (now.ss_flags & SS_DISABLE))
-		t->own_stack = !sigaltstack(&spare, NULL);
-}
-
-/* Before ncurses looks, which leaves alone whatever has a handler. */
-static void hold_signals(struct term *t)
-{
-	struct sigaction fatal = { .sa_sigaction = on_deadly, .sa_flags = SA_SIGINFO | SA_ONSTACK };
-	struct sigaction interrupt = { .sa_handler = on_interrupt };
-	struct sigaction change = { .sa_handler = on_change }, stop = { .sa_handler = on_stop };
-
-	sigemptyset(&interrupt.sa_mask);
-	sigemptyset(&change.sa_mask);
-	sigemptyset(&stop.sa_mask);
-	sigfillset(&fatal.sa_mask);
-	spare_stack(t);
-	for (int i = 0; i < DEADLY; i++) {
-		sigaction(deadly[i], NULL, &t->was_deadly[i]);
-		if (!is_ignored(deadly[i]))
-			sigaction(deadly[i], &fatal, NULL);
-	}
-	sigaction(SIGINT, &interrupt, &t->was_int);
-	sigaction(SIGWINCH, &change, &t->was_winch);
-	sigaction(SIGCONT, &change, &t->was_cont);
-	sigaction(SIGTSTP, NULL, &t->was_tstp);
-	if (!is_ignored(SIGTSTP))
-		sigaction(SIGTSTP, &stop, NULL);
-}
-
-static void let_signals(struct term *t)
-{
-	stack_t none = { .ss_flags = SS_DISABLE };
-
-	for (int i = 0; i < DEADLY; i++)
-		sigaction(deadly[i], &t->was_deadly[i], NULL);
-	sigaction(SIGINT, &t->was_int, NULL);
-	sigaction(SIGWINCH, &t->was_winch, NULL);
-	sigaction(SIGCONT, &t->was_cont, NULL);
-	sigaction(SIGTSTP, &t->was_tstp, NULL);
-	if (t->own_stack)
-		sigaltstack(&none, NULL);
-}
 
 /* ---- taking the terminal ---- */
 
-static struct codes *collected;		/* what put_code adds to */
+static struct term_codes *collected;		/* what put_code adds to */
 
 static int put_code(int c)
 {
@@ -276,7 +73,7 @@ static const char *capability(const char *name)
 	return s == (char *)-1 ? NULL : s;
 }
 
-static void add_code(struct codes *c, const char *code)
+static void add_code(struct term_codes *c, const char *code)
 {
 	collected = c;
 	if (code)
@@ -288,15 +85,15 @@ static void collect_codes(struct term *t)
 {
 	static const char *const give[] = { "rmkx", "sgr0", "op", "cnorm", "rmcup" };
 
-	add_code(&t->take, capability("smcup"));
-	add_code(&t->take, capability("smkx"));
+	add_code(&t->guard.take, capability("smcup"));
+	add_code(&t->guard.take, capability("smkx"));
 	t->mouse = capability("kmous") != NULL;
 	if (t->mouse) {
-		add_code(&t->take, mouse_on);
-		add_code(&t->give, mouse_off);
+		add_code(&t->guard.take, mouse_on);
+		add_code(&t->guard.give, mouse_off);
 	}
 	for (int i = 0; i < LEN(give); i++)
-		add_code(&t->give, capability(give[i]));
+		add_code(&t->guard.give, capability(give[i]));
 }
 
 /* What newterm will need of terminfo is there. It would only say that it failed. */
@@ -309,7 +106,7 @@ static enum err_code check_type(struct term *t, struct err *e)
 	if (!type || !*type)
 		return err_set(e, ERR_IO, NOWHERE,
 			"TERM is not set, so that nothing is known about this terminal");
-	if (setupterm((char *)(uintptr_t)type, t->fd, &found) != OK)
+	if (setupterm((char *)(uintptr_t)type, t->guard.fd, &found) != OK)
 		return err_set(e, ERR_IO, NOWHERE, found < 0 ? "no description of any terminal "
 			"(terminfo) is installed; TERM is '%s'" :
 			"nothing is known about a terminal of the type '%s', which TERM names", type);
@@ -328,7 +125,7 @@ static bool ask_size(const struct term *t, int *w, int *h)
 {
 	struct winsize size;
 
-	if (ioctl(t->fd, TIOCGWINSZ, &size) || !size.ws_col || !size.ws_row)
+	if (ioctl(t->guard.fd, TIOCGWINSZ, &size) || !size.ws_col || !size.ws_row)
 		return false;
 	*w = size.ws_col < SIDE_MAX ? size.ws_col : SIDE_MAX;
 	*h = size.ws_row < SIDE_MAX ? size.ws_row : SIDE_MAX;
@@ -378,11 +175,11 @@ static void set_keys(struct term *t)
 		define_key("\033[<", KEY_MOUSE_SGR);
 		define_key("\033[M", KEY_MOUSE_OLD);
 	}
-	if (!t->has_modes || tcgetattr(t->fd, &t->ours))
+	if (!t->guard.has_modes || tcgetattr(t->guard.fd, &t->guard.ours))
 		return;
-	t->ours.c_iflag &= ~(tcflag_t)IXON;
-	t->ours.c_lflag &= ~(tcflag_t)IEXTEN;
-	tcsetattr(t->fd, TCSANOW, &t->ours);
+	t->guard.ours.c_iflag &= ~(tcflag_t)IXON;
+	t->guard.ours.c_lflag &= ~(tcflag_t)IEXTEN;
+	tcsetattr(t->guard.fd, TCSANOW, &t->guard.ours);
 	def_prog_mode();
 }
 
@@ -390,7 +187,7 @@ static enum err_code take(struct term *t, struct err *e)
 {
 	use_env(FALSE);			/* LINES and COLUMNS may be of another terminal */
 	use_tioctl(TRUE);
-	t->taken = 1;
+	t->guard.taken = 1;
 	t->screen = newterm(t->setup.type, t->setup.out, t->setup.in);
 	if (!t->screen)
 		return err_set(e, ERR_IO, NOWHERE, "cannot use a terminal of the type '%s', "
@@ -401,7 +198,7 @@ static enum err_code take(struct term *t, struct err *e)
 	curs_set(0);
 	refresh();
 	if (t->mouse)
-		write_text(t->fd, mouse_on, strlen(mouse_on));
+		term_write(t->guard.fd, mouse_on, strlen(mouse_on));
 	return OK;
 }
 
@@ -418,7 +215,7 @@ enum err_code term_open(struct mem *mem, const struct term_setup *setup,
 	t->setup.out = t->setup.out ? t->setup.out : stdout;
 	t->setup.type = t->setup.type ? t->setup.type : getenv("TERM");
 	t->flags = strcmp(nl_langinfo(CODESET), "UTF-8") ? DRAW_ASCII : 0;
-	t->fd = fileno(t->setup.out);
+	t->guard.fd = fileno(t->setup.out);
 	if ((!setup || !setup->in) && !isatty(STDIN_FILENO))
 		code = err_set(e, ERR_IO, NOWHERE, "the explorer needs a terminal, "
 			"and standard input is none");
@@ -429,10 +226,9 @@ enum err_code term_open(struct mem *mem, const struct term_setup *setup,
 		code = check_type(t, e);
 	if (!code) {
 		fflush(t->setup.out);
-		t->has_modes = !tcgetattr(t->fd, &t->theirs);
-		t->ours = t->theirs;
-		the_term = t;
-		hold_signals(t);
+		t->guard.has_modes = !tcgetattr(t->guard.fd, &t->guard.theirs);
+		t->guard.ours = t->guard.theirs;
+		term_guard_begin(&t->guard);
 		code = take(t, e);
 	}
 	if (code) {
@@ -453,16 +249,11 @@ void term_close(struct term *t)
 			refresh();
 		}
 		if (t->mouse)
-			write_text(t->fd, mouse_off, strlen(mouse_off));
+			term_write(t->guard.fd, mouse_off, strlen(mouse_off));
 		endwin();
 		delscreen(t->screen);
 	}
-	if (the_term == t) {
-		if (t->taken && t->has_modes)
-			tcsetattr(t->fd, TCSADRAIN, &t->theirs);
-		let_signals(t);
-		the_term = NULL;
-	}
+	term_guard_end(&t->guard);
 	mem_put(t->mem, t, sizeof(*t));
 }
 
@@ -603,7 +394,7 @@ static void show_row(const struct term *t, const struct cells *c, int y, int w)
 /* After something else wrote on the terminal. */
 static void refresh_all(struct term *t)
 {
-	t->stale = 0;
+	t->guard.stale = 0;
 	clearok(curscr, TRUE);
 	curs_set(1);			/* else it would take it to be as it was */
 	curs_set(t->cursor);
@@ -613,7 +404,7 @@ void term_show(struct term *t, const struct cells *c, int x, int y)
 {
 	int w = getmaxx(stdscr), h = getmaxy(stdscr);
 
-	take_again(t);
+	term_guard_take(&t->guard);
 	erase();
 	for (int row = 0; row < h && row < c->h; row++)
 		show_row(t, c, row, c->w < w ? c->w : w);
@@ -622,7 +413,7 @@ void term_show(struct term *t, const struct cells *c, int x, int y)
 	if (t->cursor)
 		move(y, x);
 	curs_set(t->cursor);
-	if (t->stale)
+	if (t->guard.stale)
 		refresh_all(t);
 	refresh();
 }
@@ -756,7 +547,7 @@ static struct key read_key(struct term *t)
 			k.code = code_of(c);
 	}
 	if (k.code == CTRL_L)
-		t->stale = 1;
+		t->guard.stale = 1;
 	return k;
 }
 
@@ -772,26 +563,11 @@ static bool has_ended(const struct term *t)
 	return select(fd + 1, &in, NULL, NULL, &now) > 0 && (ioctl(fd, FIONREAD, &n) || n == 0);
 }
 
-/* Return when there is input or a signal came. Between looking at the flags and waiting
- * the signals are blocked, so that none can slip through. */
-static void wait_for_input(const struct term *t)
+static bool is_pending(const void *arg)
 {
-	struct timespec most = { .tv_nsec = LOOK_MS * 1000000L };
-	int fd = fileno(t->setup.in);
-	sigset_t ours, before;
-	fd_set in;
+	const struct term *t = arg;
 
-	sigemptyset(&ours);
-	sigaddset(&ours, SIGINT);
-	sigaddset(&ours, SIGWINCH);
-	sigaddset(&ours, SIGCONT);
-	sigaddset(&ours, SIGTSTP);
-	pthread_sigmask(SIG_BLOCK, &ours, &before);
-	FD_ZERO(&in);
-	FD_SET(fd, &in);
-	if (!*t->interrupted && !t->resized && !t->stale)
-		pselect(fd + 1, &in, NULL, NULL, &most, &before);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return *t->interrupted || t->guard.resized || t->guard.stale;
 }
 
 /* What happened beside typing. */
@@ -803,16 +579,16 @@ static int happened(struct term *t)
 		*t->interrupted = 0;
 		return KEY_CODE_INTERRUPT;
 	}
-	take_again(t);
-	if (t->resized) {
-		t->resized = 0;
+	term_guard_take(&t->guard);
+	if (t->guard.resized) {
+		t->guard.resized = 0;
 		set_size(t);
 		if (w != getmaxx(stdscr) || h != getmaxy(stdscr)) {
-			t->stale = 1;
+			t->guard.stale = 1;
 			return KEY_CODE_RESIZE;
 		}
 	}
-	if (t->stale) {
+	if (t->guard.stale) {
 		refresh_all(t);
 		refresh();
 	}
@@ -836,7 +612,7 @@ struct key term_key(struct term *t, bool wait)
 		if (!wait)
 			return k;
 		if (!t->setup.idle)
-			wait_for_input(t);
+			input_wait(fileno(t->setup.in), LOOK_MS, is_pending, t);
 		else if (!t->setup.idle(t->setup.arg))
 			break;
 	}
