@@ -101,58 +101,66 @@ static const char *show_picture(const struct picture *p, const struct wish *w)
 		size.ws_row ? size.ws_ypixel / size.ws_row : CELL_H, stdout);
 }
 
-/* To a file, if there is a path, and to the terminal, if that is wanted: nothing, or why it cannot be
- * shown. */
-static int finish(lua_State *L, const struct picture *p, const struct wish *w, const char *path,
-	bool show)
+/* A picture that a function of core is asked for. */
+struct request {
+	const char *what, *path;	/* for messages: the format; NULL: to no file */
+	struct wish wish;
+	struct picture picture;
+};
+
+/* Read format, path or nil, options or nil and script from index `first` on; t as in check_wish. Leaves scratch
+ * memory on the stack, in which the picture is. */
+static void begin_picture(lua_State *L, int first, const struct timeline *t, struct request *r)
+{
+	int format = check_choice(L, first, "picture", "format", formats, LEN(formats));
+
+	*r = (struct request){ .what = formats[format] };
+	r->path = lua_isnil(L, first + 1) ? NULL : check_text(L, first + 1, r->what, "path");
+	check_wish(L, first + 2, r->what, t, false, &r->wish);
+	r->wish.how.format = (enum picture_format)format;
+	picture_init(&r->picture, scratch_push(L), "");
+	r->picture.script = lua_isnil(L, first + 3) ? "" : check_text(L, first + 3, r->what, "script");
+	enter(L);
+}
+
+/* Save the picture if there is a path, and show it on the terminal if that is wanted: returns nothing, or why it
+ * cannot be shown. */
+static int finish_picture(lua_State *L, const struct request *r, bool show)
 {
 	struct err e;
 
-	if (path && picture_save(p, &w->how, path, &e))
+	if (r->path && picture_save(&r->picture, &r->wish.how, r->path, &e))
 		throw_err(L, &e);
 	if (!show)
 		return 0;
-	lua_pushstring(L, show_picture(p, w));
+	lua_pushstring(L, show_picture(&r->picture, &r->wish));
 	return 1;
-}
-
-static const char *path_at(lua_State *L, int idx, const char *what)
-{
-	return lua_isnil(L, idx) ? NULL : check_text(L, idx, what, "path");
 }
 
 /* core.picture(x, format, path or nil, options or nil, script, other timeline or nil, show) */
 static int picture_l(lua_State *L)
 {
-	enum picture_format format = (enum picture_format)check_choice(L, 2, "picture", "format",
-		formats, LEN(formats));
-	const char *what = formats[format], *path = path_at(L, 3, what);
 	struct timeline *t = NULL, *other = NULL;
-	struct wish w = { 0 };
-	struct picture p;
+	struct request r;
 
 	lua_settop(L, 7);
 	if (luaL_testudata(L, 1, TIMELINE_CLASS))
-		t = check_timeline(L, 1, what);
+		t = check_timeline(L, 1, "picture");
 	if (!lua_isnil(L, 6))
-		other = check_timeline(L, 6, what);
-	check_wish(L, 4, what, t, false, &w);
-	w.how.format = format;
-	if (w.how.animate && (format != PICTURE_SVG || other))
+		other = check_timeline(L, 6, "picture");
+	begin_picture(L, 2, t, &r);
+	if (r.wish.how.animate && (r.wish.how.format != PICTURE_SVG || other))
 		throw_msg(L, "%s: only the svg of one timeline can be animated; tl:frames writes single pictures",
-			what);
-	picture_init(&p, scratch_push(L), "");
-	enter(L);
+			r.what);
 	if (other)
-		picture_compare(&p, t, other, &w.view, &w.options);
+		picture_compare(&r.picture, t, other, &r.wish.view, &r.wish.options);
 	else if (t)
-		picture_timeline(&p, t, &w.view, &w.options);
+		picture_timeline(&r.picture, t, &r.wish.view, &r.wish.options);
 	else if (luaL_testudata(L, 1, PLAN_CLASS))
-		picture_plan(&p, history_plan(check_plan(L, 1, what)), &w.options);
+		picture_plan(&r.picture, history_plan(check_plan(L, 1, r.what)), &r.wish.options);
 	else
-		picture_graph(&p, check_graph(L, 1, what), &w.options);
-	p.script = lua_isnil(L, 5) ? "" : check_text(L, 5, what, "script");
-	return finish(L, &p, &w, path, lua_toboolean(L, 7));
+		picture_graph(&r.picture, check_graph(L, 1, r.what), &r.wish.options);
+	return finish_picture(L, &r, lua_toboolean(L, 7));
 }
 
 /* "frame 3 of 24: cycle 1,200", in the picture's corner. */
@@ -262,76 +270,67 @@ static double number_at(lua_State *L, const char *key)
 	return v;
 }
 
+/* The name of the table on top, in the picture's arena. */
+static const char *name_at(lua_State *L, const struct request *r)
+{
+	const char *name;
+
+	lua_getfield(L, -1, "name");
+	name = arena_strdup(r->picture.arena, check_text(L, -1, r->what, "name"));
+	lua_pop(L, 1);
+	return name;
+}
+
 /* core.roofline(device, format, path or nil, options or nil, script, dtype, points, show) */
 static int roofline_l(lua_State *L)
 {
 	const struct vdevice *d = check_device(L, 1, "roofline");
-	enum picture_format format = (enum picture_format)check_choice(L, 2, "roofline", "format",
-		formats, LEN(formats));
-	const char *what = formats[format], *path = path_at(L, 3, what);
-	enum dtype type = check_dtype(L, 6, what);
-	struct wish w = { 0 };
+	enum dtype type = check_dtype(L, 6, "roofline");
 	struct roof_point *v;
-	struct picture p;
+	struct request r;
 	int n;
 
 	lua_settop(L, 8);
 	luaL_checktype(L, 7, LUA_TTABLE);
-	check_wish(L, 4, what, NULL, false, &w);
-	w.how.format = format;
-	picture_init(&p, scratch_push(L), "");
-	enter(L);
+	begin_picture(L, 2, NULL, &r);
 	n = (int)lua_rawlen(L, 7);
-	v = ARENA_ARRAY(p.arena, n, struct roof_point);
+	v = ARENA_ARRAY(r.picture.arena, n, struct roof_point);
 	for (int i = 0; i < n; i++) {
 		lua_rawgeti(L, 7, i + 1);
-		v[i] = (struct roof_point){ .flops = number_at(L, "flops"), .bytes = number_at(L, "bytes"),
-			.seconds = number_at(L, "seconds") };
+		v[i] = (struct roof_point){ .name = name_at(L, &r), .flops = number_at(L, "flops"),
+			.bytes = number_at(L, "bytes"), .seconds = number_at(L, "seconds") };
 		lua_getfield(L, -1, "measured");
 		v[i].measured = lua_toboolean(L, -1);
-		lua_getfield(L, -2, "name");
-		v[i].name = arena_strdup(p.arena, check_text(L, -1, what, "name"));
-		lua_pop(L, 3);
+		lua_pop(L, 2);
 	}
-	picture_roofline(&p, d, type, v, n, &w.options);
-	p.script = lua_isnil(L, 5) ? "" : check_text(L, 5, what, "script");
-	return finish(L, &p, &w, path, lua_toboolean(L, 8));
+	picture_roofline(&r.picture, d, type, v, n, &r.wish.options);
+	return finish_picture(L, &r, lua_toboolean(L, 8));
 }
 
 /* core.progress(format, path or nil, options or nil, script, curves, show); curves: a list of
  * {name=, bound=, history={...}} */
 static int progress_l(lua_State *L)
 {
-	enum picture_format format = (enum picture_format)check_choice(L, 1, "progress", "format",
-		formats, LEN(formats));
-	const char *what = formats[format], *path = path_at(L, 2, what);
 	struct progress_curve *v;
-	struct wish w = { 0 };
-	struct picture p;
+	struct request r;
 	int n;
 
 	lua_settop(L, 6);
 	luaL_checktype(L, 5, LUA_TTABLE);
-	check_wish(L, 3, what, NULL, false, &w);
-	w.how.format = format;
-	picture_init(&p, scratch_push(L), "");
-	enter(L);
+	begin_picture(L, 1, NULL, &r);
 	n = (int)lua_rawlen(L, 5);
 	if (n < 1 || n > PROGRESS_CURVES)
-		throw_msg(L, "%s: from 1 to %d searches are drawn", what, PROGRESS_CURVES);
-	v = ARENA_ARRAY(p.arena, n, struct progress_curve);
+		throw_msg(L, "%s: from 1 to %d searches are drawn", r.what, PROGRESS_CURVES);
+	v = ARENA_ARRAY(r.picture.arena, n, struct progress_curve);
 	for (int i = 0; i < n; i++) {
 		lua_rawgeti(L, 5, i + 1);
-		v[i] = (struct progress_curve){ .bound = number_at(L, "bound") };
-		lua_getfield(L, -1, "name");
-		v[i].name = arena_strdup(p.arena, check_text(L, -1, what, "name"));
-		lua_getfield(L, -2, "history");
-		read_history(L, lua_gettop(L), p.arena, &v[i]);
-		lua_pop(L, 3);
+		v[i] = (struct progress_curve){ .name = name_at(L, &r), .bound = number_at(L, "bound") };
+		lua_getfield(L, -1, "history");
+		read_history(L, lua_gettop(L), r.picture.arena, &v[i]);
+		lua_pop(L, 2);
 	}
-	picture_progress(&p, v, n, &w.options);
-	p.script = lua_isnil(L, 4) ? "" : check_text(L, 4, what, "script");
-	return finish(L, &p, &w, path, lua_toboolean(L, 6));
+	picture_progress(&r.picture, v, n, &r.wish.options);
+	return finish_picture(L, &r, lua_toboolean(L, 6));
 }
 
 void lua_open_picture(lua_State *L)

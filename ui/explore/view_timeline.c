@@ -185,6 +185,17 @@ static int row_of(const struct chart_map *map, int event, bool work)
 	return -1;
 }
 
+/* A line down a column, where nothing else is drawn. */
+static void draw_upright(struct cells *out, int x, int from, int to, const char *utf8, struct style style)
+{
+	for (int y = from; y < to; y++) {
+		const struct cell *c = cells_at(out, x, y);
+
+		if (c && (!c->utf8[0] || !strcmp(c->utf8, " ") || !strcmp(c->utf8, "·")))
+			cells_put(out, x, y, utf8, style);
+	}
+}
+
 /* A line from where the cause ended to the row of what waited for it. */
 static void draw_cause(struct view *v, const struct chart_map *map, struct cells *out)
 {
@@ -200,12 +211,8 @@ static void draw_cause(struct view *v, const struct chart_map *map, struct cells
 	x = column(map, min_i64(c->end, model_event(v->m)->start));
 	if (from < 0 || to < 0 || x < map->left || x >= map->left + map->cols)
 		return;
-	for (int y = (int)min_i64(from, to) + 1; y < max_i64(from, to); y++) {
-		struct cell *cell = cells_at(out, x, y);
-
-		if (cell && (!cell->utf8[0] || cell->utf8[0] == ' ' || !strcmp(cell->utf8, "·")))
-			cells_put(out, x, y, "│", (struct style){ .fg = 220, .attr = STYLE_BOLD });
-	}
+	draw_upright(out, x, (int)min_i64(from, to) + 1, (int)max_i64(from, to), "│",
+		(struct style){ .fg = 220, .attr = STYLE_BOLD });
 }
 
 /* Marks at each interval, from the event on and before it; on the axis above. */
@@ -222,12 +229,8 @@ static void draw_ruler(struct view *v, const struct chart_map *map, struct cells
 
 		if (x < map->left || x >= map->left + map->cols)
 			continue;
-		for (int y = map->top - 1; y < map->bottom; y++) {
-			struct cell *c = cells_at(out, x, y);
-
-			if (c && (y < map->top || !c->utf8[0] || c->utf8[0] == ' '))
-				cells_put(out, x, y, y < map->top ? "┼" : "┆", (struct style){ .fg = 220 });
-		}
+		cells_put(out, x, map->top - 1, "┼", (struct style){ .fg = 220 });
+		draw_upright(out, x, map->top, map->bottom, "┆", (struct style){ .fg = 220 });
 	}
 }
 
@@ -281,12 +284,8 @@ static void mark_cursors(struct view *v, const struct chart_map *map, struct cel
 		cells_put(out, x, map->top - 1, "▼", BOLD);
 	if (!sel->marked || mark < map->left || mark >= map->left + map->cols)
 		return;
-	for (int y = map->top - 1; y < map->bottom; y++) {
-		struct cell *c = cells_at(out, mark, y);
-
-		if (c && (y < map->top || !c->utf8[0] || c->utf8[0] == ' '))
-			cells_put(out, mark, y, y < map->top ? "▽" : "┊", BOLD);
-	}
+	cells_put(out, mark, map->top - 1, "▽", BOLD);
+	draw_upright(out, mark, map->top, map->bottom, "┊", BOLD);
 }
 
 /* "II 1,312, 4.1 % above the bound   tensor 87 %  cuda 43 %": one line, bars if there is room. */
