@@ -135,21 +135,22 @@ static int plan_remove_l(lua_State *L)
 	return 0;
 }
 
-/* plan:lane(name[, {warps=, registers=, turns=}]) */
+/* plan:lane(name[, {warps=, registers=, replicas=}]); turns= is deprecated for replicas= */
 static int plan_lane_l(lua_State *L)
 {
-	static const char *const names[] = { "warps", "registers", "turns" };
+	static const char *const names[] = { "warps", "registers", "replicas", "turns" };
 	struct history *h = plan_arg(L, "lane");
 	const char *name = check_text(L, 2, "lane", "name");
-	int64_t warps = 0, registers = 0, turns = 1;
+	int64_t warps = 0, registers = 0, replicas = 1;
 	char file[LUA_IDSIZE];
 	struct err e;
 
 	options_check(L, 3, "lane", names, LEN(names));
 	option_integer(L, 3, "lane", "warps", 1, 1 << 20, &warps);
 	option_integer(L, 3, "lane", "registers", 1, 1 << 20, &registers);
-	option_integer(L, 3, "lane", "turns", 1, 1 << 20, &turns);
-	raise_if(L, history_lane(h, name, (int)warps, (int)registers, (int)turns,
+	option_integer(L, 3, "lane", "turns", 1, 1 << 20, &replicas);
+	option_integer(L, 3, "lane", "replicas", 1, 1 << 20, &replicas);
+	raise_if(L, history_lane(h, name, (int)warps, (int)registers, (int)replicas,
 		here_now(L, file), &e), &e);
 	return 0;
 }

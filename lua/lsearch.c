@@ -147,7 +147,7 @@ static int search_neighbours_l(lua_State *L)
 static void push_traits(lua_State *L, const struct program *p, const struct choice *c, int spare)
 {
 	const struct { const char *name; double x; } traits[] = { { "cut", c->cut },
-		{ "ways", c->ways }, { "columns", c->parts == PARTS_COLUMNS }, { "depth parts", c->parts == PARTS_DEPTH }, { "warps", c->warps / 4.0 }, { "turns", c->turns },
+		{ "ways", c->ways }, { "columns", c->parts == PARTS_COLUMNS }, { "depth parts", c->parts == PARTS_DEPTH }, { "warps", c->warps / 4.0 }, { "replicas", c->replicas },
 		{ "in_turn", c->in_turn }, { "versions", c->versions != 0 },
 		{ "depth", log2(c->depth + c->deeper) / 2 }, { "tiles", c->tiles / 2.0 }, { "by_threads", c->by_threads },
 		/* that EUs wait for each other is not in the model */

@@ -299,7 +299,7 @@ static void set_cycle(lua_State *L, const char *key, int64_t v)
 #define PHASE_RECORD "millrace.phase"
 
 static const char *const event_fields[] = { "task", "lane", "seu", "cause", "on", "late", "iteration",
-	"copy", "phase", "tile", "ready", "issue", "start", "end" };
+	"replica", "copy", "phase", "tile", "ready", "issue", "start", "end" };
 static const char *const phase_fields[] = { "name", "cycles", "tiles", "eus", "eu", "ii", "res_mii",
 	"rec_mii" };
 
@@ -309,7 +309,7 @@ static void push_event(lua_State *L, const struct timeline *t, const struct even
 		"drain" };		/* ORDER cause */
 	const struct graph *g = t->plan->graph;
 
-	lua_createtable(L, 0, 14);
+	lua_createtable(L, 0, 15);
 	lua_pushstring(L, g->tasks.v[e->task].name);
 	lua_setfield(L, -2, "task");
 	lua_pushstring(L, t->plan->lanes.v[e->lane].name);
@@ -327,7 +327,8 @@ static void push_event(lua_State *L, const struct timeline *t, const struct even
 		lua_setfield(L, -2, "late");
 	}
 	set_cycle(L, "iteration", e->seq);
-	set_cycle(L, "copy", e->copy);
+	set_cycle(L, "replica", e->replica);
+	set_cycle(L, "copy", e->replica);	/* deprecated */
 	set_cycle(L, "phase", g->tasks.v[e->task].phase + 1);
 	set_cycle(L, "tile", e->tile);
 	set_cycle(L, "ready", e->ready);
@@ -506,8 +507,8 @@ static int timeline_plan_l(lua_State *L)
 	return 1;
 }
 
-/* core.lanes(timeline) -> list of {name=, warps=, registers=, turns=}; registers nil: what the lane
- * needs */
+/* core.lanes(timeline) -> list of {name=, warps=, registers=, replicas=, turns=}; registers nil:
+ * what the lane needs; turns: deprecated, the same as replicas */
 static int timeline_lanes_l(lua_State *L)
 {
 	const struct plan *p = check_timeline(L, 1, "lanes")->plan;
@@ -516,12 +517,13 @@ static int timeline_lanes_l(lua_State *L)
 	for (int i = 0; i < p->lanes.n; i++) {
 		const struct lane *l = &p->lanes.v[i];
 
-		lua_createtable(L, 0, 4);
+		lua_createtable(L, 0, 5);
 		set_name(L, "name", l->name);
 		set_cycle(L, "warps", l->warps);
 		if (l->registers)
 			set_cycle(L, "registers", l->registers);
-		set_cycle(L, "turns", l->turns);
+		set_cycle(L, "replicas", l->replicas);
+		set_cycle(L, "turns", l->replicas);
 		lua_rawseti(L, -2, i + 1);
 	}
 	return 1;

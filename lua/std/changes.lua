@@ -122,40 +122,40 @@ local function lane_of(x, name)
 end
 
 -- Each lane with so many warps. Registers are what these need, if there are more threads than before.
-local function set_lanes(d, names, warps, turns, more)
+local function set_lanes(d, names, warps, replicas, more)
   for _, name in ipairs(names) do
     local _, s = draft.find(d, "lane", name)
     if not s then
       s = {"lane", name, {}}
       table.insert(d.list, 1, s)
     end
-    s[3].warps, s[3].turns = warps, turns > 1 and turns or nil
+    s[3].warps, s[3].replicas = warps, replicas > 1 and replicas or nil
     if more then s[3].registers = nil end
   end
 end
 
-local function lanes_text(x, names, warps, turns, more)
+local function lanes_text(x, names, warps, replicas, more)
   local texts = {}
   for i, name in ipairs(names) do
     local _, s = lane_of(x, names[1])
-    texts[i] = statement{"lane", name, {warps = warps, turns = turns > 1 and turns or nil,
+    texts[i] = statement{"lane", name, {warps = warps, replicas = replicas > 1 and replicas or nil,
       registers = not more and s and s[3].registers or nil}}
   end
   return table.concat(texts, "; ")
 end
 
 -- So many lanes of so many warps with a part each, or that take so many tiles in turn.
-local function shared_by(x, now, axis, ways, turns, extent, warps)
+local function shared_by(x, now, axis, ways, replicas, extent, warps)
   local tile = x.draft.tile
   if extent % ways > 0 or warps % 4 > 0 or warps < 4 then return end
-  local more = ways * turns * warps > now.warps * now.ways * now.turns
+  local more = ways * replicas * warps > now.warps * now.ways * now.replicas
   local names = {now.lane}
   local function edit(d)
     d.tile[axis] = extent
     draft.join(d)
     names = ways > 1 and draft.split(d, x.plan.graph.program, x.plan.device, now.lane, axis, ways) or
       {now.lane}
-    set_lanes(d, names, warps, turns, more)
+    set_lanes(d, names, warps, replicas, more)
   end
   if not pcall(edit, draft.copy(x.draft)) then return end
   local texts = {}
@@ -163,7 +163,7 @@ local function shared_by(x, now, axis, ways, turns, extent, warps)
   if ways ~= now.ways then
     texts[#texts + 1] = ways > 1 and statement{"split", axis, ways} or "no plan:split"
   end
-  texts[#texts + 1] = lanes_text(x, names, warps, turns, more)
+  texts[#texts + 1] = lanes_text(x, names, warps, replicas, more)
   add(x, table.concat(texts, "; "), edit, true)
 end
 
@@ -174,16 +174,16 @@ local function shares(x, now, axis)
   local each = extent // now.ways
   local function try(...) shared_by(x, now, axis, ...) end
   for _, ways in ipairs{now.ways + 1, now.ways - 1} do
-    if ways >= 1 and now.turns == 1 then
+    if ways >= 1 and now.replicas == 1 then
       try(ways, 1, each * ways, now.warps)
       try(ways, 1, extent, now.ways * now.warps // ways)
       if ways > now.ways then try(ways, 1, extent, now.warps) end
     end
   end
-  if now.turns == 1 then
+  if now.replicas == 1 then
     try(1, math.max(now.ways, 2), each, now.warps)
   else
-    try(now.turns, 1, each * now.turns, now.warps)
+    try(now.replicas, 1, each * now.replicas, now.warps)
   end
 end
 
@@ -192,7 +192,7 @@ local function consumer(x)
   local lanes, split = draft.shared(x.draft)
   if split then
     local warps, s = lane_of(x, lanes[1])
-    return {lane = lanes[1], ways = split[3], warps = warps, turns = s and s[3].turns or 1}, split[2]
+    return {lane = lanes[1], ways = split[3], warps = warps, replicas = s and s[3].replicas or 1}, split[2]
   end
   local found
   for _, s in draft.each(x.draft, "append") do
@@ -201,7 +201,7 @@ local function consumer(x)
     if kind ~= "load" then found = s[3].lane end
   end
   local warps, s = lane_of(x, found or "")
-  return found and {lane = found, ways = 1, warps = warps, turns = s and s[3].turns or 1}
+  return found and {lane = found, ways = 1, warps = warps, replicas = s and s[3].replicas or 1}
 end
 
 local function lanes(x)

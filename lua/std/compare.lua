@@ -15,7 +15,7 @@ local mean_fields = record("side of a row", "count duration wait lane_time inter
 local function lane_times(events)
   local last, times = {}, {}
   for _, e in ipairs(events) do
-    local lane = ("%s.%d.%d"):format(e.lane, e.copy, e.phase)
+    local lane = ("%s.%d.%d"):format(e.lane, e.replica, e.phase)
     local before = last[lane]
     if before then times[before] = e.ready - before.ready end
     last[lane] = e

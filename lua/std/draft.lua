@@ -8,7 +8,7 @@ local core = require "millrace.core"
 local draft = {}
 
 -- Keys that do not stand in the order of the alphabet.
-local first <const> = {seu = 1, lane = 2, at = 3, warps = 1, registers = 2, turns = 3, raster = 1, group = 2}
+local first <const> = {seu = 1, lane = 2, at = 3, warps = 1, registers = 2, replicas = 3, raster = 1, group = 2}
 
 local function sorted_keys(t)
   local keys = {}

@@ -61,7 +61,7 @@ function lines_of.tasks(x, names, out)
   return true
 end
 
--- Its warps, registers and turns, and which sTasks it has, in whatever order.
+-- Its warps, registers and replicas, and which sTasks it has, in whatever order.
 function lines_of.lanes(x, names, out)
   for _, name in ipairs(sorted(names)) do
     if not x.lanes[name] then return false end

@@ -43,7 +43,7 @@ end
 ---- one function for each kind ------------------------------------------------------------------
 
 local phase = fields "name cycles tiles eus eu ii res_mii rec_mii"
-local event = fields "task lane copy seu phase iteration tile ready issue start end cause on late"
+local event = fields "task lane replica copy seu phase iteration tile ready issue start end cause on late"
 
 local function bound_of(tl)
   return (tl.measured and tl.kernel.plan or core.plan_of(tl)).graph.program
@@ -59,7 +59,7 @@ function report.timeline(tl, given)
   local parts = {
     format = "millrace timeline 1", program = program(bound), device = tl.measured and tl.kernel.plan.device.name
       or core.plan_of(tl).device.name,
-    phases = list(tl.phases, phase), lanes = list(core.lanes(tl), fields "name warps registers turns"),
+    phases = list(tl.phases, phase), lanes = list(core.lanes(tl), fields "name warps registers replicas turns"),
     events = o.events ~= false and list(tl.events, event) or json.null,
   }
   return json.encode(json.object("format program device measured unit cycles seconds clock_hz full_clock_hz power "
@@ -81,7 +81,8 @@ local function statements(plan)
   for _, s in ipairs(draft.read(plan).list) do
     local what, of, o = s[1], s[2], s[3] or {}
     if what == "lane" then
-      lanes[#lanes + 1] = {name = of, warps = o.warps, registers = o.registers, turns = o.turns or 1}
+      lanes[#lanes + 1] = {name = of, warps = o.warps, registers = o.registers, replicas = o.replicas or 1,
+        turns = o.replicas or 1}
     elseif what == "append" then
       entries[#entries + 1] = {task = of, lane = o.lane, seu = o.seu, at = o.at or 0}
     elseif what == "grid" then
@@ -101,7 +102,7 @@ function report.plan(p)
   local lanes, entries, waits, grid = statements(p)
   return json.encode(json.object("format program device tile lanes rings entries waits grid script", {
     format = "millrace plan 1", program = program(p.graph.program), device = p.device.name, tile = p.tile,
-    lanes = list(lanes, fields "name warps registers turns"), rings = p.rings,
+    lanes = list(lanes, fields "name warps registers replicas turns"), rings = p.rings,
     entries = list(entries, fields "task lane seu at"), waits = list(waits, fields "task on distance when"),
     grid = grid, script = p:script()})) .. "\n"
 end

@@ -194,9 +194,9 @@ graph.tiles, graph.flops, graph.bytes. graph.program is the program. Shown as a 
   {"plan", [[
 Who runs what, when, waiting for whom: an order of sTasks for every lane. Fields: tasks,
 edges, tile (as they are after splits), rings, usage, graph, device. Shown as a table.]]},
-  {"plan:lane", "plan:lane(name, {warps=, registers=, turns=})", [[
+  {"plan:lane", "plan:lane(name, {warps=, registers=, replicas=})", [[
 Declare a lane or change it. registers: of a thread; without it, what the lane needs.
-turns=n: n such lanes, which take the output tiles in turn.]]},
+replicas=n: n such lanes, which take the output tiles in turn.]]},
   {"plan:append", 'plan:append(task, {seu="tensor", lane="c0", at=1})', [[
 Give an sTask to a unit and a lane, after what was appended before. at: how many
 iterations ahead it runs. Without options: the unit that such work goes to, lane "p0"
@@ -267,7 +267,7 @@ keeps the best; r.keep() makes the plan so. progress(trials, seconds) is called 
 What plan:improve leaves as it is: {tasks={"softmax"}, lanes={"c0"}, rings={"k"}, tile={"m"}, grid=true};
 true for a list: all of them. A pinned sTask keeps unit, lane, offset and what it reads and makes,
 and pinned ones on a lane their order, though others may come between; "mma" means all parts mma.0,
-mma.1, ... A lane keeps its warps, registers, turns and sTasks, in whatever order; a buffer its
+mma.1, ... A lane keeps its warps, registers, replicas and sTasks, in whatever order; a buffer its
 versions, an axis its extent.]]},
   {"improved:json", "improved:json()", "What was found as JSON, with the changes and the plan's script. help \"json\""},
   {"mr.search", "mr.search(bound[, device[, {seconds=60, trials=, tile=, measure=, seed=, fresh=, show=}]])", [[
@@ -423,8 +423,8 @@ sTask with offset 1 works on iteration j + 1. PipeThreader calls it the stage.]]
   {"turn", [[
 One round of a lane through its order. In turn j each sTask runs for iteration j + its offset, if there
 is such an iteration.]]},
-  {"turns", [[
-Copies of a lane that take the output tiles of an EU in turn: turns= of plan:lane.]]},
+  {"replicas", [[
+Lanes alike that take the output tiles of an EU in turn: replicas= of plan:lane.]]},
   {"prologue", "The first turns of a loop, in which only those sTasks run that are ahead."},
   {"steady state", "The turns of a loop in which every sTask of it runs."},
   {"epilogue", [[
@@ -602,7 +602,8 @@ with on, "memory", "drain": the kernel has its lane wait for on, a product of it
   {"event.late", [[
 True: traced, and seen by a lane that came later, so that ["end"] is the latest that it can have
 been.]]},
-  {"event.copy", "Which of the copies of a lane with turns, from 0."},
+  {"event.replica", "Which of the replicas of its lane, from 0."},
+  {"event.copy", "The old name of event.replica."},
   {"event.phase", "Of the program, from 1."},
   {"blame", [[
 What timeline.blame lists: a row for each sTask of each lane. The causes: help "cause".]]},
@@ -614,7 +615,7 @@ Parts of share, by cause; these add up to it. help "cause"]]},
 List of {cause=, on=, unit=, share=}, the greatest first: on is the sTask that is waited for, unit
 the sEU that is at work.]]},
   {"blame.feeds", "True if all that the lane does is to feed a copy engine: it is there to wait."},
-  {"blame.lane_cycles", "The time of the lane; of a lane with turns, of one of its copies."},
+  {"blame.lane_cycles", "The time of the lane; of a lane with replicas, of one of them."},
   {"cause", [[
 Why time passes in a lane, in timeline.blame and mr.compare.]]},
   {"cause.issue", "The lane's own: asking, issuing, telling, what is between tiles."},

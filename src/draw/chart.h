@@ -48,14 +48,14 @@ enum { CHART_DEPTH_MAX = 16 };
 /* What is drawn on one row: a replica of a lane (seu is NONE), its use of a synchronous sEU, or some of the events
  * of an asynchronous sEU (lane is NONE). */
 struct layout_row {
-	int lane, copy, seu;
+	int lane, replica, seu;
 	const char *label;
 };
 
 struct chart_layout {
 	VEC(struct layout_row) rows;
 	int nlanes;			/* rows of lanes, which come first */
-	int lane_row[LANES_MAX][COPIES_MAX], seu_row[SEU_MAX][LANES_MAX][COPIES_MAX];	/* NONE */
+	int lane_row[LANES_MAX][REPLICAS_MAX], seu_row[SEU_MAX][LANES_MAX][REPLICAS_MAX];	/* NONE */
 	int queue_row[SEU_MAX], queue_depth[SEU_MAX];	/* first row of an asynchronous sEU, and how many it has */
 	uint8_t *depth;			/* by event from chart.first on: which of the rows of its sEU */
 };

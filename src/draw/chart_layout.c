@@ -10,11 +10,11 @@ bool chart_shows(const struct chart *c, int64_t begin, int64_t end)
 	return begin < c->to && (end > c->from || (begin == end && begin == c->from));
 }
 
-const char *lane_label(struct arena *a, const struct plan *p, int lane, int copy)
+const char *lane_label(struct arena *a, const struct plan *p, int lane, int replica)
 {
 	const struct lane *l = &p->lanes.v[lane];
 
-	return l->turns > 1 ? arena_strf(a, "%s.%d", l->name, copy) : l->name;
+	return l->replicas > 1 ? arena_strf(a, "%s.%d", l->name, replica) : l->name;
 }
 
 int chart_label_width(const struct chart *c)
@@ -78,7 +78,7 @@ static void stack_events(const struct chart *c, int most, int64_t slack, struct 
 
 /* Which replicas of lanes do something in this phase on an sEU, or on any (NONE): by the events, or by the plan
  * if the chart looks at some of the events only. */
-static void find_used(const struct chart *c, int seu, bool used[LANES_MAX][COPIES_MAX])
+static void find_used(const struct chart *c, int seu, bool used[LANES_MAX][REPLICAS_MAX])
 {
 	const struct plan *p = c->t->plan;
 	bool all = c->end - c->first == c->line->events.n;
@@ -87,26 +87,26 @@ static void find_used(const struct chart *c, int seu, bool used[LANES_MAX][COPIE
 		const struct event *e = &c->line->events.v[i];
 
 		if (event_is_placed(p, e) && (seu == NONE || e->seu == seu))
-			used[e->lane][e->copy] = true;
+			used[e->lane][e->replica] = true;
 	}
 	for (int i = 0; i < p->entries.n && !all; i++) {
 		const struct entry *e = &p->entries.v[i];
 
 		if (c->g->tasks.v[e->task].phase != c->line->phase || (seu != NONE && e->seu != seu))
 			continue;
-		for (int k = 0; k < p->lanes.v[e->lane].turns && k < COPIES_MAX; k++)
+		for (int k = 0; k < p->lanes.v[e->lane].replicas && k < REPLICAS_MAX; k++)
 			used[e->lane][k] = true;
 	}
 }
 
 /* A row for each replica of a lane that does something: on any sEU (NONE), or on a synchronous one. */
-static void add_lane_rows(const struct chart *c, int seu, int row[LANES_MAX][COPIES_MAX], struct chart_layout *out)
+static void add_lane_rows(const struct chart *c, int seu, int row[LANES_MAX][REPLICAS_MAX], struct chart_layout *out)
 {
-	bool used[LANES_MAX][COPIES_MAX] = { 0 };
+	bool used[LANES_MAX][REPLICAS_MAX] = { 0 };
 
 	find_used(c, seu, used);
 	for (int l = 0; l < LANES_MAX; l++) {
-		for (int k = 0; k < COPIES_MAX; k++) {
+		for (int k = 0; k < REPLICAS_MAX; k++) {
 			const char *label;
 
 			row[l][k] = NONE;
@@ -114,7 +114,7 @@ static void add_lane_rows(const struct chart *c, int seu, int row[LANES_MAX][COP
 				continue;
 			label = lane_label(c->arena, c->t->plan, l, k);
 			row[l][k] = out->rows.n;
-			VEC_PUSH(c->arena, &out->rows, ((struct layout_row){ .lane = l, .copy = k, .seu = seu,
+			VEC_PUSH(c->arena, &out->rows, ((struct layout_row){ .lane = l, .replica = k, .seu = seu,
 				.label = seu == NONE ? label : arena_strf(c->arena, "%s %s", c->d->seu[seu].name, label) }));
 		}
 	}
@@ -146,12 +146,12 @@ int layout_row_of(const struct chart *c, const struct chart_layout *l, int event
 
 	if (event_is_async(c, e))
 		return l->queue_row[e->seu] + l->depth[event - c->first];
-	return c->by == TIMELINE_LANES ? l->lane_row[e->lane][e->copy] : l->seu_row[e->seu][e->lane][e->copy];
+	return c->by == TIMELINE_LANES ? l->lane_row[e->lane][e->replica] : l->seu_row[e->seu][e->lane][e->replica];
 }
 
 int layout_lane_row_of(const struct chart *c, const struct chart_layout *l, const struct event *e)
 {
-	return c->by == TIMELINE_LANES ? l->lane_row[e->lane][e->copy] : NONE;
+	return c->by == TIMELINE_LANES ? l->lane_row[e->lane][e->replica] : NONE;
 }
 
 /* ---- the axis ------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 
 #include "draw/chart.h"
 
-enum { BUCKETS = 1 << 17, LEVELS = 18, ROWS = LANES_MAX * COPIES_MAX + SEU_MAX };
+enum { BUCKETS = 1 << 17, LEVELS = 18, ROWS = LANES_MAX * REPLICAS_MAX + SEU_MAX };
 
 /* A row during so many cycles. */
 struct bucket {
@@ -21,7 +21,7 @@ struct overview {
 
 static int row_of(const struct event *e, bool async)
 {
-	return async ? LANES_MAX * COPIES_MAX + e->seu : e->lane * COPIES_MAX + e->copy;
+	return async ? LANES_MAX * REPLICAS_MAX + e->seu : e->lane * REPLICAS_MAX + e->replica;
 }
 
 static void add_work(struct overview *o, struct bucket *v, int event, int64_t from, int64_t to)
@@ -153,7 +153,7 @@ int chart_many(const struct chart *c, struct cells *out, int y, struct chart_map
 	for (int r = 0; r < layout.rows.n; r++) {
 		const struct layout_row *x = &layout.rows.v[r];
 		int *event = ARENA_ARRAY(c->arena, c->cols, int);
-		int index = x->lane == NONE ? LANES_MAX * COPIES_MAX + x->seu : x->lane * COPIES_MAX + x->copy;
+		int index = x->lane == NONE ? LANES_MAX * REPLICAS_MAX + x->seu : x->lane * REPLICAS_MAX + x->replica;
 
 		for (int i = 0; i < c->cols; i++)
 			event[i] = NONE;

@@ -120,7 +120,7 @@ struct reason event_held_for(const struct plan *p, const struct event *e);
 struct reason event_held_by(const struct timeline *t, const struct event *e);
 
 /* "c0", "c0.1" of a lane with replicas; in `a`. */
-const char *lane_label(struct arena *a, const struct plan *p, int lane, int copy);
+const char *lane_label(struct arena *a, const struct plan *p, int lane, int replica);
 
 /* "cycles", or what a timeline without a clock counts instead. */
 const char *timeline_unit(const struct timeline *t);

@@ -59,7 +59,7 @@ double panel_labels(const struct timeline *t, const struct timeline_view *v, boo
 
 	for (int i = 0; i < plan->lanes.n; i++)
 		lanes = fmax(lanes, picture_width(plan->lanes.v[i].name, TEXT, true) +
-			(plan->lanes.v[i].turns > 1 ? 24 : 0));
+			(plan->lanes.v[i].replicas > 1 ? 24 : 0));
 	for (int i = 0; i < plan->device->nseus; i++)
 		w = fmax(w, picture_width(plan->device->seu[i].name, TEXT, true) +
 			(both && !plan->device->seu[i].async ? lanes + 6 : 0));
@@ -158,7 +158,7 @@ static const char *tip_of(struct panel *n, const struct event *e)
 
 	buf_init(&b, a);
 	buf_printf(&b, "%s %d of %s on %s: issued %s, ", n->c.g->tasks.v[e->task].name, e->seq,
-		lane_label(a, n->c.t->plan, e->lane, e->copy), n->c.d->seu[e->seu].name,
+		lane_label(a, n->c.t->plan, e->lane, e->replica), n->c.d->seu[e->seu].name,
 		unit_count(e->issue).s);
 	buf_printf(&b, "at work %s", unit_count(e->start).s);
 	buf_printf(&b, " to %s", unit_count(e->end).s);

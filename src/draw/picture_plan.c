@@ -149,8 +149,8 @@ static double draw_one(struct turns *s, double y)
 
 	buf_init(&b, s->p->arena);
 	buf_printf(&b, "%d warp%s", warps, warps == 1 ? "" : "s");
-	if (l->turns > 1)
-		buf_printf(&b, ", %d alike taking tiles in turn", l->turns);
+	if (l->replicas > 1)
+		buf_printf(&b, ", %d alike taking tiles in turn", l->replicas);
 	if (l->registers)
 		buf_printf(&b, ", %d registers a thread", l->registers);
 	if (p->graph->program->phases.n > 1)

@@ -51,11 +51,11 @@ static int compare_waiting(const void *a, const void *b)
 	return x->cause_task - y->cause_task;
 }
 
-/* Cycles that the lane's events span, all copies of it taken together. */
+/* Cycles that the lane's events span, all replicas of it taken together. */
 static int64_t lane_time(const struct plan *plan, const struct phase_line *p, int lane)
 {
 	int64_t first = INT64_MAX, last = 0;
-	int copies = 1;
+	int replicas = 1;
 
 	for (int i = 0; i < p->events.n; i++) {
 		const struct event *e = &p->events.v[i];
@@ -64,9 +64,9 @@ static int64_t lane_time(const struct plan *plan, const struct phase_line *p, in
 			continue;
 		first = min_i64(first, e->ready);
 		last = max_i64(last, e->end);
-		copies = (int)max_i64(copies, e->copy + 1);
+		replicas = (int)max_i64(replicas, e->replica + 1);
 	}
-	return first < last ? (last - first) * copies : 0;
+	return first < last ? (last - first) * replicas : 0;
 }
 
 /* What a task waits for by the plan: "load_a or load_b". */

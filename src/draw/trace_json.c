@@ -28,7 +28,7 @@ struct trace {
 	struct slice *work, *issue;	/* by event */
 	int64_t queue[SEU_MAX][QUEUE_THREADS];
 	int depth[SEU_MAX];
-	bool lane[LANES_MAX][COPIES_MAX];
+	bool lane[LANES_MAX][REPLICAS_MAX];
 	bool any;
 };
 
@@ -65,7 +65,7 @@ static void put_name(struct trace *r, const char *what, int thread, const char *
 
 static int lane_thread(const struct event *e)
 {
-	return THREADS_LANE + e->lane * COPIES_MAX + e->copy;
+	return THREADS_LANE + e->lane * REPLICAS_MAX + e->replica;
 }
 
 /* A complete event after what its thread has already; false if nothing of it is left. */
@@ -104,9 +104,9 @@ static void put_args(struct trace *r, const struct event *e)
 }
 
 /* What a lane does, event after event: it waits, issues or executes. */
-static void put_lane(struct trace *r, int lane, int copy)
+static void put_lane(struct trace *r, int lane, int replica)
 {
-	const struct lookup_list *list = &r->lookup.of_lane[lane][copy];
+	const struct lookup_list *list = &r->lookup.of_lane[lane][replica];
 	const struct plan *p = r->t->plan;
 	int64_t until = INT64_MIN;
 
@@ -127,7 +127,7 @@ static void put_lane(struct trace *r, int lane, int copy)
 		    async ? "issue" : "work", async ? &r->issue[list->v[i]] : &r->work[list->v[i]]))
 			put_args(r, e);
 	}
-	r->lane[lane][copy] |= list->n > 0;
+	r->lane[lane][replica] |= list->n > 0;
 }
 
 /* Work of an asynchronous sEU, on as many threads as there is of it at once. */
@@ -284,10 +284,10 @@ static void put_names(struct trace *r, const char *name)
 
 	put_name(r, "process_name", 0, name, r->pid);
 	for (int l = 0; l < p->lanes.n && l < LANES_MAX; l++)
-		for (int c = 0; c < COPIES_MAX; c++)
+		for (int c = 0; c < REPLICAS_MAX; c++)
 			if (r->lane[l][c])
-				put_name(r, "thread_name", THREADS_LANE + l * COPIES_MAX + c,
-					arena_strf(r->a, "lane %s", lane_label(r->a, p, l, c)), l * COPIES_MAX + c);
+				put_name(r, "thread_name", THREADS_LANE + l * REPLICAS_MAX + c,
+					arena_strf(r->a, "lane %s", lane_label(r->a, p, l, c)), l * REPLICAS_MAX + c);
 	for (int s = 0; s < p->device->nseus; s++)
 		for (int k = 0; k < r->depth[s]; k++)
 			put_name(r, "thread_name", THREADS_SEU + s * QUEUE_THREADS + k, k ?
@@ -302,7 +302,7 @@ static void put_phase(struct trace *r, int phase)
 	r->work = ARENA_ARRAY(r->a, r->line->events.n, struct slice);
 	r->issue = ARENA_ARRAY(r->a, r->line->events.n, struct slice);
 	for (int l = 0; l < LANES_MAX; l++)
-		for (int c = 0; c < COPIES_MAX; c++)
+		for (int c = 0; c < REPLICAS_MAX; c++)
 			put_lane(r, l, c);
 	for (int s = 0; s < r->t->plan->device->nseus; s++)
 		if (r->t->plan->device->seu[s].async)

@@ -204,7 +204,7 @@ struct kstep {
 	int at;				/* offset */
 	int younger;			/* of a loop in a lane that shifts tiles: products that may be
 					 * under way when others are told of its run; NONE: no wait */
-	int turn;			/* there, if it is taken by copies in turn: flag whose instance
+	int turn;			/* there, if it is taken by replicas in turn: flag whose instance
 					 * t - 1 is awaited before the step for tile t; NONE */
 };
 
@@ -217,10 +217,10 @@ struct kregion {
 
 struct klane {
 	int lane;			/* of the plan */
-	int copy, copies;		/* its turn: of `copies` tiles the copy-th, from 0 */
+	int replica, replicas;		/* of `replicas` consecutive tiles it takes number `replica` */
 	int turn;			/* flag whose instance t - 1 is awaited when tile t begins:
-					 * else a phase of a tile that another copy waits for could
-					 * be taken for one of this. NONE: there is one copy, or each
+					 * else a phase of a tile that another replica waits for could
+					 * be taken for one of this. NONE: there is one replica, or each
 					 * step has its own, as they are about several tiles */
 	int barrier;			/* number of the named barrier where its threads meet */
 	int warps, first_warp;
@@ -241,7 +241,7 @@ static inline bool shifts_tiles(const struct klane *l)
 /* How many of so many tiles it takes. */
 static inline int64_t lane_tiles(const struct klane *l, int64_t tiles)
 {
-	return (tiles + l->copies - 1 - l->copy) / l->copies;
+	return (tiles + l->replicas - 1 - l->replica) / l->replicas;
 }
 
 /* Why no kernel comes of a plan. */

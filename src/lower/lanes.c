@@ -48,7 +48,7 @@ static void build_regions(struct kernel *k, struct klane *l)
 		for (int i = 0; i < n; i++) {
 			struct kstep s = { steps[i].is_loop, steps[i].id, -least, NONE, NONE };
 
-			if (loop == NONE && k->turn_of[l->lane] == NONE && l->copies > 1)
+			if (loop == NONE && k->turn_of[l->lane] == NONE && l->replicas > 1)
 				s.turn = lower_step_turn(k, l->lane, &steps[i]);
 			if (!s.is_loop) {
 				add_entry(k, l, steps[i].id);
@@ -123,13 +123,13 @@ bool lower_has_work(const struct kernel *k, int lane)
 	return false;
 }
 
-/* One copy of a lane that takes tiles in turn; lane_copy: among those of all the plan's lanes. */
-static enum err_code add_lane(struct kernel *k, int lane, int copy, int lane_copy, struct err *e)
+/* One replica of a lane that takes tiles in turn; lane_replica: among those of all the plan's lanes. */
+static enum err_code add_lane(struct kernel *k, int lane, int replica, int lane_replica, struct err *e)
 {
 	const struct plan *p = k->plan;
 	struct klane *l = VEC_ADD(&k->arena, &k->lanes);
 
-	*l = (struct klane){ .lane = lane, .copy = copy, .copies = p->lanes.v[lane].turns,
+	*l = (struct klane){ .lane = lane, .replica = replica, .replicas = p->lanes.v[lane].replicas,
 		.turn = k->turn_of[lane], .barrier = k->lanes.n, .warps = lane_warps(p, lane),
 		.registers = p->lanes.v[lane].registers };
 	if (l->barrier >= p->device->named_barriers)
@@ -139,19 +139,19 @@ static enum err_code add_lane(struct kernel *k, int lane, int copy, int lane_cop
 	l->scratch = k->shared_bytes;
 	k->shared_bytes += scratch_bytes(k, l);
 	find_unroll(k, l);
-	lower_groups(k, l, lane_copy);
+	lower_groups(k, l, lane_replica);
 	return OK;
 }
 
 enum err_code lower_lanes(struct kernel *k, struct err *e)
 {
 	const struct plan *p = k->plan;
-	int warp = 0, copies = 0;
+	int warp = 0, replicas = 0;
 
 	for (int i = 0; i < p->lanes.n; i++) {
-		for (int copy = 0; copy < p->lanes.v[i].turns && lower_has_work(k, i); copy++)
-			TRY(add_lane(k, i, copy, copies + copy, e));
-		copies += p->lanes.v[i].turns;
+		for (int replica = 0; replica < p->lanes.v[i].replicas && lower_has_work(k, i); replica++)
+			TRY(add_lane(k, i, replica, replicas + replica, e));
+		replicas += p->lanes.v[i].replicas;
 	}
 	/* lanes of whole groups first: matrix instructions want aligned ones */
 	for (int pass = 0; pass < 2; pass++) {

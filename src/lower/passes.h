@@ -101,16 +101,16 @@ NODISCARD enum err_code lower_body(struct kernel *k, struct err *e);
 struct wait_part {
 	int loop, back;
 	bool life;			/* nothing if that is before this run of `loop` */
-	bool copies;			/* nothing if it is in this run: only what other copies of the
+	bool replicas;			/* nothing if it is in this run: only what other replicas of the
 					 * lane did is asked for */
 	int runs;			/* the flag counts the runs of this loop; NONE: instances */
 };
-/* Of a wait for an sTask of the same lane: does it ask for what another copy of the lane did,
- * as they take tiles in turn and share a ring; for what the copy at hand did? */
-bool lower_awaits_copies(const struct kernel *k, const struct wait *w);
+/* Of a wait for an sTask of the same lane: does it ask for what another replica of the lane did,
+ * as they take tiles in turn and share a ring; for what the replica at hand did? */
+bool lower_awaits_replicas(const struct kernel *k, const struct wait *w);
 bool lower_awaits_own(const struct kernel *k, const struct wait *w);
 /* Is a wait of a lane that takes tiles in turn for a load of its own so many iterations of a loop
- * back? In its first iterations that is one of the last tile that was the copy's. */
+ * back? In its first iterations that is one of the last tile that was the replica's. */
 bool lower_awaits_last_tile(const struct kernel *k, const struct wait *w);
 /* The parts of a wait, one after the other. *i: 0 before the first. */
 bool lower_next_part(struct kernel *k, const struct wait *w, int *i, struct wait_part *out);
@@ -119,7 +119,7 @@ int lower_part_flag(const struct kernel *k, const struct wait *w, const struct w
 bool lower_asks(struct kernel *k, const struct wait *w, const struct flag *f,
 	struct wait_part *part);
 bool lower_same_flag(const struct flag *a, const struct flag *b);
-/* The flag by which copies of a lane with offsets in the tile loop do a step in turn; NONE. */
+/* The flag by which replicas of a lane with offsets in the tile loop do a step in turn; NONE. */
 int lower_step_turn(const struct kernel *k, int lane, const struct order_step *s);
 /* The flag of the loop's runs as an sTask within completes them; NONE. */
 int lower_run_flag(const struct kernel *k, int task, int loop);
@@ -137,9 +137,9 @@ bool lower_keeps_step(const struct kernel *k, const struct wait *w);
 void lower_run_waits(struct kernel *k, struct kentry *x);
 /* The carries in shared memory whose lives entry x may begin. */
 void lower_begins(struct kernel *k, struct kentry *x);
-/* What lane l, the kernel's `lane_copy`-th, leaves under way where it waits for its own
+/* What lane l, the kernel's `lane_replica`-th, leaves under way where it waits for its own
  * products; where its entries drain. */
-void lower_groups(struct kernel *k, struct klane *l, int lane_copy);
+void lower_groups(struct kernel *k, struct klane *l, int lane_replica);
 /* More waits for groups, of which it is known how many products they may leave: what the machine's
  * compiler asks. */
 void lower_stages(struct kernel *k, struct klane *l);
@@ -210,7 +210,7 @@ static inline bool for_own_copy(const struct kernel *k, const struct wait *w)
 }
 
 /* Is this wait seen by a flag? What a lane has issued itself it knows, and of its products when
- * it counts its groups; but of what another copy of a lane that takes tiles in turn has done it
+ * it counts its groups; but of what another replica of a lane that takes tiles in turn has done it
  * knows nothing. A wait can be about both. */
 static inline bool by_flag(const struct kernel *k, const struct wait *w)
 {
@@ -218,7 +218,7 @@ static inline bool by_flag(const struct kernel *k, const struct wait *w)
 		return false;
 	if (!on_one_lane(k, w))
 		return target_seen(k->target, seu_of(k, w->on), false) == SEEN_FLAGGED;
-	return for_own_copy(k, w) || lower_awaits_copies(k, w);
+	return for_own_copy(k, w) || lower_awaits_replicas(k, w);
 }
 
 static inline int64_t round_up(int64_t x, int64_t unit)

@@ -73,7 +73,7 @@ static void place(struct kernel *k, int64_t tiles, int64_t held)
 
 	for (int i = 0; i < k->lanes.n; i++) {
 		struct klane *l = &k->lanes.v[i];
-		int64_t own = ceil_div(tiles, l->copies);
+		int64_t own = ceil_div(tiles, l->replicas);
 
 		l->traced.tiles_held = min_i64(own, held);
 		l->traced.tiles_out = ceil_div(own, l->traced.tiles_held) * l->traced.tiles_held;
@@ -93,7 +93,7 @@ static const struct klane *klane_of(const struct kernel *k, int task)
 
 	for (int i = 0; i < k->lanes.n; i++)
 		if (k->lanes.v[i].lane == lane)
-			return k->lanes.v[i].copies == 1 ? &k->lanes.v[i] : NULL;
+			return k->lanes.v[i].replicas == 1 ? &k->lanes.v[i] : NULL;
 	return NULL;
 }
 
@@ -148,7 +148,7 @@ enum err_code lower_stamps(struct kernel *k, struct err *e)
 	for (int i = 0; i < k->lanes.n; i++) {
 		for (int x = 0; x < k->lanes.v[i].entries.n; x++)
 			fill_record(k, &k->lanes.v[i].entries.v[x]);
-		turns = max_i64(turns, k->lanes.v[i].copies * k->lanes.v[i].regions[0].most);
+		turns = max_i64(turns, k->lanes.v[i].replicas * k->lanes.v[i].regions[0].most);
 	}
 	for (int loop = 0; loop < k->plan->graph->program->loops.n; loop++)
 		limit = max_i64(loop ? limit : 1, most_iterations(k, loop));

@@ -9,16 +9,16 @@ static void collect_instances(struct arena *a, struct relation *r)
 	VEC(int) first = { 0 };
 
 	for (int lane = 0; lane < p->lanes.n; lane++) {
-		for (int copy = 0; copy < p->lanes.v[lane].turns; copy++) {
-			struct cursor *c = cursor_new(a, p, r->walk, lane, copy);
+		for (int replica = 0; replica < p->lanes.v[lane].replicas; replica++) {
+			struct cursor *c = cursor_new(a, p, r->walk, lane, replica);
 			struct instance i;
 
 			VEC_PUSH(a, &first, v.n);
 			for (int place = 0; cursor_next(c, &i); place++)
 				VEC_PUSH(a, &v, ((struct node_instance){
 					.task = p->entries.v[i.entry].task, .entry = i.entry,
-					.lane = lane, .copy = copy,
-					.lane_copy = first.n - 1, .seq = i.seq,
+					.lane = lane, .replica = replica,
+					.lane_replica = first.n - 1, .seq = i.seq,
 					.place = place }));
 		}
 	}
@@ -54,17 +54,17 @@ static const struct seu *unit_of(const struct relation *r, int i)
 
 /* ---- clocks ----------------------------------------------------------------------- */
 
-/* The lane copies on their way through their orders, each as far as its waits allow. */
+/* The lane replicas on their way through their orders, each as far as its waits allow. */
 struct progress {
 	struct arena *a;
 	struct relation *r;
-	int *at;			/* by lane copy: its next instance */
-	int *sleeper, *next;		/* lane copies that wait for an instance, as lists */
-	int *ready, nready;		/* lane copies that may go on */
+	int *at;			/* by lane replica: its next instance */
+	int *sleeper, *next;		/* lane replicas that wait for an instance, as lists */
+	int *ready, nready;		/* lane replicas that may go on */
 	int *wait_head, *wait_next;	/* by sTask: its waits, the last one first */
-	int *last;			/* [lane copy * SEU_MAX + unit]: on ordered units */
-	struct span *covered;		/* [wait * nlanes + lane copy]: what the instances of
-					 * the lane copy that are done have waited for */
+	int *last;			/* [lane replica * SEU_MAX + unit]: on ordered units */
+	struct span *covered;		/* [wait * nlanes + lane replica]: what the instances of
+					 * the lane replica that are done have waited for */
 	int asked;			/* the instance whose waits these are: */
 	VEC(struct span) spans;		/* those of the first wait first ... */
 	int *nspans;			/* ... so many of each wait, by its number */
@@ -74,7 +74,7 @@ struct progress {
 
 static bool is_done(const struct progress *g, int i)
 {
-	return i < g->at[g->r->inst[i].lane_copy];
+	return i < g->at[g->r->inst[i].lane_replica];
 }
 
 static const struct wait *wait_at(const struct relation *r, int k)
@@ -89,10 +89,10 @@ static int spans_of(const struct relation *r, int wait, int i, struct span *out)
 
 static struct span *covered_by(const struct progress *g, int wait, int i)
 {
-	return &g->covered[(size_t)wait * (size_t)g->r->nlanes + (size_t)g->r->inst[i].lane_copy];
+	return &g->covered[(size_t)wait * (size_t)g->r->nlanes + (size_t)g->r->inst[i].lane_replica];
 }
 
-/* The spans of a wait of instance i, without what an earlier instance of its lane copy
+/* The spans of a wait of instance i, without what an earlier instance of its lane replica
  * waited for: a carry's reader waits for all the iterations before. */
 static int new_spans(const struct progress *g, int wait, int i, struct span *out)
 {
@@ -177,7 +177,7 @@ static bool is_complete_by(const struct relation *r, int i, const int *clock)
 	for (int k = x->known; k != NONE; k = r->knowers.v[k].next) {
 		const struct node_instance *z = &r->inst[r->knowers.v[k].instance];
 
-		if (clock[z->lane_copy] >= 2 * z->place + 1)
+		if (clock[z->lane_replica] >= 2 * z->place + 1)
 			return true;
 	}
 	return false;
@@ -189,7 +189,7 @@ static void note_knower(struct progress *g, int on, int i)
 	struct relation *r = g->r;
 
 	for (int k = r->inst[on].known; k != NONE; k = r->knowers.v[k].next)
-		if (r->inst[r->knowers.v[k].instance].lane_copy == r->inst[i].lane_copy)
+		if (r->inst[r->knowers.v[k].instance].lane_replica == r->inst[i].lane_replica)
 			return;
 	VEC_PUSH(g->a, &r->knowers, ((struct knower){ i, r->inst[on].known }));
 	r->inst[on].known = r->knowers.n - 1;
@@ -285,13 +285,13 @@ static void pass(struct progress *g, int i)
 	struct relation *r = g->r;
 	struct node_instance *x = &r->inst[i];
 	const struct seu *unit = unit_of(r, i);
-	int *last = &g->last[x->lane_copy * SEU_MAX + r->plan->entries.v[x->entry].seu];
+	int *last = &g->last[x->lane_replica * SEU_MAX + r->plan->entries.v[x->entry].seu];
 
 	raise_to_former(r, issue_of(r, i), i);
 	raise_to_waits(g, i);
 	if (g->needed)
 		note_needed(g, i);
-	issue_of(r, i)[x->lane_copy] = 2 * x->place + 1;
+	issue_of(r, i)[x->lane_replica] = 2 * x->place + 1;
 	raise_to(start_of(r, i), issue_of(r, i), r->nchains);
 	if (!unit->async || !unit->ordered)
 		return;
@@ -300,20 +300,20 @@ static void pass(struct progress *g, int i)
 	*last = i;
 }
 
-static void go_on(struct progress *g, int lane_copy)
+static void go_on(struct progress *g, int lane_replica)
 {
 	const struct relation *r = g->r;
 
-	while (g->at[lane_copy] < r->lane_first[lane_copy + 1]) {
-		int i = g->at[lane_copy], on = missing(g, i);
+	while (g->at[lane_replica] < r->lane_first[lane_replica + 1]) {
+		int i = g->at[lane_replica], on = missing(g, i);
 
 		if (on != NONE) {
-			g->next[lane_copy] = g->sleeper[on];
-			g->sleeper[on] = lane_copy;
+			g->next[lane_replica] = g->sleeper[on];
+			g->sleeper[on] = lane_replica;
 			return;
 		}
 		pass(g, i);
-		g->at[lane_copy]++;
+		g->at[lane_replica]++;
 		for (int l = g->sleeper[i]; l != NONE; l = g->next[l])
 			g->ready[g->nready++] = l;
 	}
@@ -328,11 +328,11 @@ static void number_chains(struct arena *a, struct relation *r)
 	r->nchains = r->nlanes;
 	for (int i = 0; i < r->n; i++) {
 		struct node_instance *x = &r->inst[i];
-		int k = x->lane_copy * SEU_MAX + r->plan->entries.v[x->entry].seu;
+		int k = x->lane_replica * SEU_MAX + r->plan->entries.v[x->entry].seu;
 
 		x->known = x->chain = NONE;
 		if (!unit_of(r, i)->async) {
-			x->chain = x->lane_copy;
+			x->chain = x->lane_replica;
 			x->link = 2 * x->place + 2;
 		} else if (unit_of(r, i)->ordered) {
 			if (!length[k]++)
@@ -390,7 +390,7 @@ static int cause(const struct progress *g, int event)
 		return event - 1;
 	case AT_START:
 		if (r->inst[i].chain >= r->nlanes)
-			for (prev = i - 1; prev >= r->lane_first[r->inst[i].lane_copy]; prev--)
+			for (prev = i - 1; prev >= r->lane_first[r->inst[i].lane_replica]; prev--)
 				if (r->inst[prev].chain == r->inst[i].chain)
 					return is_done(g, prev) ? event - 1 : prev * 3 + AT_END;
 		return event - 1;
@@ -465,6 +465,6 @@ bool relation_before(const struct relation *r, int i, enum event_of x, int j, en
 	if (i == j)
 		return x < y;
 	if (x == AT_ISSUE)
-		return clock[from->lane_copy] >= 2 * from->place + 1;
+		return clock[from->lane_replica] >= 2 * from->place + 1;
 	return is_complete_by(r, i, clock);
 }

@@ -6,12 +6,12 @@
  * event is before another if arcs lead there.
  *
  * That closure is kept as clocks (Fidge, Mattern 1988). Most events stand in chains,
- * each event of which is before the next: the issues of a lane copy, with the
- * completions on synchronous units among them; the completions of a lane copy on an
+ * each event of which is before the next: the issues of a lane replica, with the
+ * completions on synchronous units among them; the completions of a lane replica on an
  * ordered unit. So an event needs only one number for each chain: how far along it
  * the events are that come before. What completes in no order on an asynchronous unit
  * is in no chain; all that follows from it goes through those who wait for it, of
- * which the first on each lane copy is noted.
+ * which the first on each lane replica is noted.
  */
 #ifndef PLAN_EVENTS_H
 #define PLAN_EVENTS_H
@@ -21,15 +21,15 @@
 enum event_of { AT_ISSUE, AT_START, AT_END };
 
 struct node_instance {
-	int task, entry, lane, copy;
-	int lane_copy;			/* copies of all lanes, counted through */
+	int task, entry, lane, replica;
+	int lane_replica;			/* copies of all lanes, counted through */
 	int64_t seq;
-	int place;			/* in the lane copy's order */
+	int place;			/* in the lane replica's order */
 	int chain, link;		/* where its completion stands; chain NONE: in none */
 	int known;			/* then: first of those who wait for it, or NONE */
 };
 
-/* The first instance of a lane copy that waits for an unordered one's completion. */
+/* The first instance of a lane replica that waits for an unordered one's completion. */
 struct knower {
 	int instance, next;
 };
@@ -41,12 +41,12 @@ struct relation {
 	struct node_instance *inst;
 	int *of_task;			/* first index into `index` of each task */
 	int *index;			/* instance of (task, seq): index[of_task[task] + seq] */
-	int nlanes;			/* lane copies */
-	int *lane_first;		/* instances of a lane copy lie together, in its order;
+	int nlanes;			/* lane replicas */
+	int *lane_first;		/* instances of a lane replica lie together, in its order;
 					 * nlanes + 1 */
 	int ncycle;			/* > 0: instances on a cycle, in order of waiting */
 	int *cycle;
-	int nchains;			/* lane copies first */
+	int nchains;			/* lane replicas first */
 	int *issue, *start;		/* clocks, [instance * nchains + chain]: up to its issue,
 					 * up to its start */
 	VEC(struct knower) knowers;

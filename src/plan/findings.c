@@ -53,7 +53,7 @@ static void check_edge(struct findings *f, const struct relation *r, int edge)
 	const struct edge *e = &g->edges.v[edge];
 	int64_t n = walk_count(r->walk, g->tasks.v[e->to].loop);
 	struct span before = { 0 };
-	int copy = NONE;
+	int replica = NONE;
 
 	for (int64_t s = 0; s < n && !f->edge[edge].found; s++) {
 		int to = relation_instance(r, e->to, s);
@@ -62,13 +62,13 @@ static void check_edge(struct findings *f, const struct relation *r, int edge)
 
 		walk_edge_span(r->walk, r->plan, e, s, &now.first, &now.last);
 		x = now.first;
-		/* what is kept for one instance is for the next of the same lane copy */
-		if (r->inst[to].lane_copy == copy && before.first <= x && x < before.last)
+		/* what is kept for one instance is for the next of the same lane replica */
+		if (r->inst[to].lane_replica == replica && before.first <= x && x < before.last)
 			x = before.last;
 		for (; x < now.last && !f->edge[edge].found; x++)
 			check_pair(f, r, edge, relation_instance(r, e->from, x), to);
 		before = now;
-		copy = r->inst[to].lane_copy;
+		replica = r->inst[to].lane_replica;
 	}
 }
 

@@ -143,7 +143,7 @@ void fit_memory(const struct plan *p, struct arena *a, struct problems *out, str
 		u->shared_bytes = max_i64(u->shared_bytes, bytes);
 	}
 	for (int i = 0; i < p->lanes.n; i++)
-		u->threads += lane_warps(p, i) * p->lanes.v[i].turns * d->warp;
+		u->threads += lane_warps(p, i) * p->lanes.v[i].replicas * d->warp;
 	if (u->threads > d->max_threads)
 		problem_add(a, out, (struct problem){ .code = PROBLEM_THREADS, .task = NONE,
 			.other = NONE, .edge = NONE, .loc = p->lanes.v[p->lanes.n - 1].loc,
@@ -171,10 +171,10 @@ static int64_t thread_registers(const struct plan *p, int buffer, int lane)
 
 /* The place in its lane's order up to which an instance holds the registers that it
  * touches. A store has copied them to shared memory when it is issued. */
-static int held_until(const struct relation *r, int lane_copy, int i)
+static int held_until(const struct relation *r, int lane_replica, int i)
 {
 	const struct plan *p = r->plan;
-	int held = i, known = r->lane_first[lane_copy + 1];
+	int held = i, known = r->lane_first[lane_replica + 1];
 
 	if (!p->device->seu[p->entries.v[r->inst[i].entry].seu].async ||
 	    p->graph->tasks.v[r->inst[i].task].kind == TASK_STORE)
@@ -191,12 +191,12 @@ static int held_until(const struct relation *r, int lane_copy, int i)
 }
 
 /* Add one buffer's lives, and those of what lies in its place, to the register count at the places of
- * a lane copy: `step` is how much more (or less) it is at each than at the one before. */
-static void add_lives(const struct relation *r, int lane_copy, int buffer, struct arena *a,
+ * a lane replica: `step` is how much more (or less) it is at each than at the one before. */
+static void add_lives(const struct relation *r, int lane_replica, int buffer, struct arena *a,
 	int64_t *step)
 {
 	const struct graph *g = r->plan->graph;
-	int first = r->lane_first[lane_copy], end = r->lane_first[lane_copy + 1];
+	int first = r->lane_first[lane_replica], end = r->lane_first[lane_replica + 1];
 	int loop = g->buffers.v[buffer].loop;
 	int64_t lives = walk_count(r->walk, loop);
 	int *from = ARENA_ARRAY(a, lives, int), *to = ARENA_ARRAY(a, lives, int);
@@ -216,7 +216,7 @@ static void add_lives(const struct relation *r, int lane_copy, int buffer, struc
 		if (!touches)
 			continue;
 		s = walk_outer(r->walk, t->loop, r->inst[i].seq, loop);
-		until = held_until(r, lane_copy, i);
+		until = held_until(r, lane_replica, i);
 		if (from[s] == NONE)
 			from[s] = r->inst[i].place;
 		if (until > to[s])
@@ -232,12 +232,12 @@ static void add_lives(const struct relation *r, int lane_copy, int buffer, struc
 
 /* A product whose result lies in shared memory has it in registers while it is at work: the
  * lane reads there what it adds to, and writes it back. */
-static void add_landings(const struct relation *r, int lane_copy, int64_t *step)
+static void add_landings(const struct relation *r, int lane_replica, int64_t *step)
 {
 	const struct graph *g = r->plan->graph;
-	int end = r->lane_first[lane_copy + 1];
+	int end = r->lane_first[lane_replica + 1];
 
-	for (int i = r->lane_first[lane_copy]; i < end; i++) {
+	for (int i = r->lane_first[lane_replica]; i < end; i++) {
 		const struct stask *t = &g->tasks.v[r->inst[i].task];
 
 		for (int k = 0; k < t->writes.n && t->kind == TASK_MMA; k++) {
@@ -304,8 +304,8 @@ void fit_register_file(const struct plan *p, struct arena *a, struct problems *o
 					"give the lane more warps" });
 		if (l->registers)
 			u->lane_registers[i] = l->registers;
-		u->registers += (int64_t)u->lane_registers[i] * warps * d->warp * l->turns;
-		threads += (int64_t)warps * d->warp * l->turns;
+		u->registers += (int64_t)u->lane_registers[i] * warps * d->warp * l->replicas;
+		threads += (int64_t)warps * d->warp * l->replicas;
 	}
 	/* a launch gives all threads alike, in steps; among them it can be shared anew */
 	most = threads ? d->registers / threads / d->register_step * d->register_step * threads : 0;

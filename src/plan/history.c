@@ -370,11 +370,11 @@ static enum err_code commit(struct history *h, struct record *r, int n, struct e
 	return OK;
 }
 
-enum err_code history_lane(struct history *h, const char *name, int warps, int registers, int turns,
+enum err_code history_lane(struct history *h, const char *name, int warps, int registers, int replicas,
 	struct srcloc loc, struct err *e)
 {
 	struct record r = { .kind = EDIT_LANE, .name = name, .a = warps, .b = registers,
-		.c = turns, .loc = loc };
+		.c = replicas, .loc = loc };
 
 	return commit(h, &r, 1, e);
 }

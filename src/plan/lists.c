@@ -18,7 +18,7 @@ enum {
 struct choices {
 	int phase;
 	int *least, *most;		/* by loop */
-	int turns;			/* of the lane with most */
+	int replicas;			/* of the lane with most */
 	int ntiles;			/* of a list in which every deadlock shows */
 };
 
@@ -70,14 +70,14 @@ static int as_many_as_matter(const struct plan *p, int phase, int loop)
 	return sum_of_spreads(p, phase, loop) + greatest_reach(p, phase, loop) + 2;
 }
 
-static int greatest_turns(const struct plan *p)
+static int most_replicas(const struct plan *p)
 {
-	int turns = 1;
+	int replicas = 1;
 
 	for (int i = 0; i < p->lanes.n; i++)
-		if (p->lanes.v[i].turns > turns)
-			turns = p->lanes.v[i].turns;
-	return turns;
+		if (p->lanes.v[i].replicas > replicas)
+			replicas = p->lanes.v[i].replicas;
+	return replicas;
 }
 
 static void choose(const struct plan *p, int phase, struct arena *a, struct choices *c)
@@ -85,7 +85,7 @@ static void choose(const struct plan *p, int phase, struct arena *a, struct choi
 	const struct graph *g = p->graph;
 	int nloops = g->program->loops.n;
 
-	*c = (struct choices){ .phase = phase, .turns = greatest_turns(p),
+	*c = (struct choices){ .phase = phase, .replicas = most_replicas(p),
 		.least = ARENA_ARRAY(a, nloops, int), .most = ARENA_ARRAY(a, nloops, int) };
 	for (int l = 0; l < nloops; l++) {
 		int many = as_many_as_matter(p, phase, l);
@@ -93,7 +93,7 @@ static void choose(const struct plan *p, int phase, struct arena *a, struct choi
 		c->least[l] = (int)min_i64(g->trips[l].least, many);
 		c->most[l] = (int)min_i64(g->trips[l].most, many);
 	}
-	c->ntiles = (int)min_i64(c->turns * as_many_as_matter(p, phase, NONE),
+	c->ntiles = (int)min_i64(c->replicas * as_many_as_matter(p, phase, NONE),
 		g->grids[phase].total);
 }
 
@@ -363,7 +363,7 @@ static void distribute(struct trial *t, int region, int count)
 		return;
 	}
 	parent = parent_of(t, region);
-	if (parent == NONE ? t->c->turns > 1 : t->c->least[parent] > 1)
+	if (parent == NONE ? t->c->replicas > 1 : t->c->least[parent] > 1)
 		x.empty = count <= LIVES_SOME ? EMPTY_MOST : 1;
 	distribute_rest(t, &x);
 }
@@ -419,7 +419,7 @@ static void try_edge(struct trial *t)
 		return;
 	t->from = uncertain_loop(t, g->tasks.v[e->from].loop, e->loop);
 	t->to = uncertain_loop(t, g->tasks.v[e->to].loop, e->loop);
-	t->stride = e->reuse ? edge_turns(t->f->plan, e) : 1;
+	t->stride = e->reuse ? edge_replicas(t->f->plan, e) : 1;
 	try_plain(t, t->c->most);
 	try_plain(t, t->c->least);
 	for (int k = 1; k == 1 || (k == 2 && lives && has_gaps(t, e->loop)); k++)

@@ -152,13 +152,13 @@ int64_t walk_inner(const struct walk *w, int outer, int64_t n, int loop)
 static bool has_turns(const struct plan *p)
 {
 	for (int i = 0; i < p->lanes.n; i++)
-		if (p->lanes.v[i].turns > 1)
+		if (p->lanes.v[i].replicas > 1)
 			return true;
 	return false;
 }
 
 /* How many copies the lane has that both sTasks are on; 1 if they are on two. */
-static int shared_turns(const struct plan *p, int a, int b)
+static int shared_replicas(const struct plan *p, int a, int b)
 {
 	int ea, eb;
 
@@ -168,19 +168,19 @@ static int shared_turns(const struct plan *p, int a, int b)
 	eb = plan_entry_of(p, b);
 	if (ea == NONE || eb == NONE || p->entries.v[ea].lane != p->entries.v[eb].lane)
 		return 1;
-	return p->lanes.v[p->entries.v[ea].lane].turns;
+	return p->lanes.v[p->entries.v[ea].lane].replicas;
 }
 
 /* Iteration d before s of region c, where only every `turns`-th tile counts; negative
  * if that is before the start. */
-static int64_t walk_back(const struct walk *w, int c, int64_t s, int64_t d, int turns)
+static int64_t walk_back(const struct walk *w, int c, int64_t s, int64_t d, int replicas)
 {
 	int64_t tile;
 
-	if (turns == 1)
+	if (replicas == 1)
 		return s - d;
 	if (c == NONE)
-		return s - d * turns;
+		return s - d * replicas;
 	tile = walk_outer(w, c, s, NONE);
 	for (;;) {
 		int64_t inside = s - walk_inner(w, NONE, tile, c);
@@ -188,7 +188,7 @@ static int64_t walk_back(const struct walk *w, int c, int64_t s, int64_t d, int 
 		if (inside >= d)
 			return s - d;
 		d -= inside;		/* leaves d >= 1 for the tiles before */
-		tile -= turns;
+		tile -= replicas;
 		if (tile < 0)
 			return -1;
 		s = walk_inner(w, NONE, tile + 1, c);
@@ -213,7 +213,7 @@ void walk_span(const struct walk *w, const struct plan *p, int from, int to, int
 {
 	int64_t at = walk_outer(w, p->graph->tasks.v[to].loop, s, c);
 
-	at = walk_back(w, c, at, d, shared_turns(p, from, to));
+	at = walk_back(w, c, at, d, shared_replicas(p, from, to));
 	span_of(w, from, c, at, at + 1, first, last);
 }
 
@@ -250,21 +250,21 @@ static bool is_used(const struct walk *w, int buffer, int64_t life, int likely)
 	return false;
 }
 
-int edge_turns(const struct plan *p, const struct edge *e)
+int edge_replicas(const struct plan *p, const struct edge *e)
 {
-	int turns = shared_turns(p, e->from, e->to);
+	int replicas = shared_replicas(p, e->from, e->to);
 
-	return turns > 1 && plan_scope(p, e->buffer) == SCOPE_REGISTERS ? turns : 1;
+	return replicas > 1 && plan_scope(p, e->buffer) == SCOPE_REGISTERS ? replicas : 1;
 }
 
 /* The life that was in the slot before life `at`; negative if there was none. */
 static int64_t life_before(const struct walk *w, const struct plan *p, const struct edge *e,
 	int64_t at)
 {
-	int turns = edge_turns(p, e);
+	int replicas = edge_replicas(p, e);
 
 	do
-		at = walk_back(w, e->loop, at, edge_distance(p, e), turns);
+		at = walk_back(w, e->loop, at, edge_distance(p, e), replicas);
 	while (at >= 0 && !is_used(w, e->buffer, at, e->from));
 	return at;
 }
@@ -341,7 +341,7 @@ struct frame {
 struct cursor {
 	const struct plan *p;
 	const struct walk *w;
-	int copy, turns;
+	int replica, replicas;
 	struct level *levels;		/* by loop id + 1; 0 is the tile loop */
 	struct frame stack[17];
 	int depth;
@@ -417,16 +417,16 @@ static void push_frame(struct cursor *c, int loop, int64_t base, int64_t count)
 }
 
 struct cursor *cursor_new(struct arena *a, const struct plan *p, const struct walk *w, int lane,
-	int copy)
+	int replica)
 {
 	const struct graph *g = p->graph;
 	struct cursor *c = ARENA_NEW(a, struct cursor);
-	int turns = p->lanes.v[lane].turns;
+	int replicas = p->lanes.v[lane].replicas;
 
 	c->p = p;
 	c->w = w;
-	c->copy = copy;
-	c->turns = turns;
+	c->replica = replica;
+	c->replicas = replicas;
 	c->levels = ARENA_ARRAY(a, g->program->loops.n + 1, struct level);
 	for (int l = NONE; l < g->program->loops.n; l++)
 		if (l == NONE || loop_at(g, l)->phase == w->phase) {
@@ -436,15 +436,15 @@ struct cursor *cursor_new(struct arena *a, const struct plan *p, const struct wa
 			v->nsteps = order_steps(a, p, lane, w->phase, l, &v->steps, &v->least,
 				&v->most);
 		}
-	if (w->ntiles > copy)
-		push_frame(c, NONE, 0, (w->ntiles - copy + turns - 1) / turns);
+	if (w->ntiles > replica)
+		push_frame(c, NONE, 0, (w->ntiles - replica + replicas - 1) / replicas);
 	return c;
 }
 
 /* Sequence number of iteration i of this run of a region. */
 static int64_t frame_seq(const struct cursor *c, const struct frame *f, int64_t i)
 {
-	return f->level->loop == NONE ? c->copy + i * c->turns : f->base + i;
+	return f->level->loop == NONE ? c->replica + i * c->replicas : f->base + i;
 }
 
 bool cursor_next(struct cursor *c, struct instance *out)

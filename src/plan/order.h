@@ -47,7 +47,7 @@ int64_t walk_inner(const struct walk *w, int outer, int64_t n, int loop);
 
 /* The instances of `from` that a wait of `to` means for instance s of `to`, at a
  * distance of d iterations of region c: [*first, *last) in from's sequence. If both
- * are on one lane with turns, only that copy's tiles are counted. */
+ * are on one lane with replicas, only that replica's tiles are counted. */
 void walk_span(const struct walk *w, const struct plan *p, int from, int to, int c, int d,
 	int64_t s, int64_t *first, int64_t *last);
 /* The same for an edge, by graph.h's rules (life and reuse). */
@@ -55,7 +55,7 @@ void walk_edge_span(const struct walk *w, const struct plan *p, const struct edg
 	int64_t *first, int64_t *last);
 /* Of how many tiles one counts for the lives that a reuse edge is about: a lane's turns
  * if the buffer is in its registers, else 1. */
-int edge_turns(const struct plan *p, const struct edge *e);
+int edge_replicas(const struct plan *p, const struct edge *e);
 
 /* Instances [first, last) of a task's sequence. */
 struct span {
@@ -84,9 +84,9 @@ struct instance {
 
 struct cursor;				/* a lane's position in its order */
 
-/* copy: which of the lane's `turns`. In `a`; plan and walk outlive it. */
+/* replica: which of the lane's replicas. In `a`; plan and walk outlive it. */
 struct cursor *cursor_new(struct arena *a, const struct plan *p, const struct walk *w, int lane,
-	int copy);
+	int replica);
 /* False at the end. */
 bool cursor_next(struct cursor *c, struct instance *out);
 

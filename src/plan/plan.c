@@ -104,7 +104,7 @@ static enum err_code check_name(const char *name, struct srcloc loc, struct err 
 		"digits and _", name);
 }
 
-enum err_code plan_lane(struct plan *p, const char *name, int warps, int registers, int turns,
+enum err_code plan_lane(struct plan *p, const char *name, int warps, int registers, int replicas,
 	struct srcloc loc, struct err *e)
 {
 	int lane = plan_find_lane(p, name);
@@ -115,9 +115,9 @@ enum err_code plan_lane(struct plan *p, const char *name, int warps, int registe
 	if (registers < 0 || registers > p->device->thread_registers)
 		return err_set(e, ERR_INPUT, loc, "lane '%s': a thread has at most %d registers, "
 			"not %d", name, p->device->thread_registers, registers);
-	if (turns < 1 || turns > COPIES_MAX)
-		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to %d turns, not %d", name,
-			COPIES_MAX, turns);
+	if (replicas < 1 || replicas > REPLICAS_MAX)
+		return err_set(e, ERR_INPUT, loc, "lane '%s': 1 to %d replicas, not %d", name,
+			REPLICAS_MAX, replicas);
 	if (lane == NONE && p->lanes.n == LANES_MAX)
 		return err_set(e, ERR_LIMIT, loc, "a plan has at most %d lanes", LANES_MAX);
 	if (lane == NONE) {
@@ -127,7 +127,7 @@ enum err_code plan_lane(struct plan *p, const char *name, int warps, int registe
 	}
 	p->lanes.v[lane].warps = warps;
 	p->lanes.v[lane].registers = registers;
-	p->lanes.v[lane].turns = turns;
+	p->lanes.v[lane].replicas = replicas;
 	p->lanes.v[lane].loc = loc;
 	return OK;
 }

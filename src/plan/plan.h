@@ -25,7 +25,7 @@
  * are issued. Which instances: let c be the innermost region that holds both; for
  * the waiting instance in iteration s of c's sequence (numbered through over tiles),
  * all instances of the awaited sTask in iteration s - distance; none if that is
- * before the start. Two sTasks of one lane with turns (below) count only the tiles
+ * before the start. Two sTasks of one lane with replicas (below) count only the tiles
  * of their own copy. A wait whose distance is left open (DISTANCE_AUTO) is for just
  * those instances that the graph's dependences from the awaited sTask to the waiting
  * one name (a reuse edge with the buffer's versions); if there is none, distance 0.
@@ -33,7 +33,7 @@
  *
  * Buffers. A buffer has `versions` slots; life s is in slot s mod versions.
  *
- * Tiles. With `turns` = n, a lane stands for n lanes alike ("c.0", "c.1", ...) of
+ * Tiles. With `replicas` = n, a lane stands for n lanes alike ("c.0", "c.1", ...) of
  * which number t takes the tiles t, t + n, ... that the EU gets. Several EUs may take
  * neighbouring tiles in lockstep: cluster.h.
  */
@@ -43,13 +43,13 @@
 #include "graph/graph.h"
 
 enum { DISTANCE_AUTO = -1, LANES_MAX = 16, VERSIONS_MAX = 64, OFFSET_MAX = 16 };
-enum { COPIES_MAX = 8 };		/* of a lane, that take tiles in turn */
+enum { REPLICAS_MAX = 8 };		/* of a lane */
 
 struct lane {
 	const char *name;
 	int warps;
 	int registers;			/* a thread; 0: what it needs */
-	int turns;			/* 1 to COPIES_MAX: tiles in turn over as many copies of the lane */
+	int replicas;			/* 1 to REPLICAS_MAX */
 	struct srcloc loc;
 };
 
@@ -114,7 +114,7 @@ void plan_copy(struct mem *mem, const struct plan *p, struct plan **out);
 
 /* Declare or change a lane. warps 0: 4, or 1 if all it has is copies. */
 NODISCARD enum err_code plan_lane(struct plan *p, const char *name, int warps, int registers,
-	int turns, struct srcloc loc, struct err *e);
+	int replicas, struct srcloc loc, struct err *e);
 /* seu NULL: the device's choice for such work. lane NULL: "p0" for an asynchronous
  * copy unit, else "c0". The lane is declared if it was not. */
 NODISCARD enum err_code plan_append(struct plan *p, int task, const char *seu, const char *lane,

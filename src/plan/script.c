@@ -18,8 +18,8 @@ static void print_lanes(const struct plan *p, struct buf *out)
 			buf_printf(out, "%sregisters=%d", comma, l->registers);
 			comma = ", ";
 		}
-		if (l->turns > 1)
-			buf_printf(out, "%sturns=%d", comma, l->turns);
+		if (l->replicas > 1)
+			buf_printf(out, "%sreplicas=%d", comma, l->replicas);
 		buf_puts(out, "})\n");
 	}
 }

@@ -395,8 +395,8 @@ void role_print(const struct role_program *r, struct buf *out)
 		const struct role *l = &r->roles.v[i];
 
 		buf_printf(out, "lane %s", l->name);
-		if (l->copies > 1)
-			buf_printf(out, ", copy %d of %d", l->copy, l->copies);
+		if (l->replicas > 1)
+			buf_printf(out, ", replica %d of %d", l->replica, l->replicas);
 		buf_printf(out, ": warps %d to %d", l->first_warp, l->first_warp + l->warps - 1);
 		if (l->words)
 			buf_printf(out, ", values in %d registers at most", l->words);

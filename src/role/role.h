@@ -427,7 +427,7 @@ struct role_region {
 struct role {
 	const char *name;		/* of the lane */
 	int lane;			/* of the plan */
-	int copy, copies;		/* of `copies` tiles it takes the copy-th */
+	int replica, replicas;		/* of `replicas` consecutive tiles it takes number `replica` */
 	int warps, first_warp;
 	int barrier;			/* named barrier where its threads meet */
 	struct role_body body;

@@ -166,7 +166,7 @@ static int class_of(const struct lane_reader *l, const struct kentry *x, int64_t
 	int64_t outer, first, trips;
 
 	if (loop == NONE)
-		return turn_class(&l->l->regions[0], seq / l->l->copies - x->at,
+		return turn_class(&l->l->regions[0], seq / l->l->replicas - x->at,
 			lane_tiles(l->l, w->ntiles));
 	parent = l->r->plan->graph->program->loops.v[loop].parent;
 	outer = walk_outer(w, loop, seq, parent);
@@ -289,7 +289,7 @@ static void read_instance(struct lane_reader *l, const struct kentry *x, int64_t
 	bool late;
 	struct event ev = { .ready = l->now, .seq = (int32_t)seq, .task = (int16_t)x->task,
 		.tile = (int32_t)tile, .cause_task = NONE, .held_task = NONE, .lane = (uint8_t)l->l->lane,
-		.copy = (uint8_t)l->l->copy, .seu = (uint8_t)r->plan->entries.v[x->entry].seu,
+		.replica = (uint8_t)l->l->replica, .seu = (uint8_t)r->plan->entries.v[x->entry].seu,
 		.end = OPEN };
 
 	if (at < 0) {
@@ -345,7 +345,7 @@ static int64_t turn_of(const struct lane_reader *l, const struct kentry *x, int6
 {
 	const struct klane *k = l->l;
 
-	return tile + (int64_t)(k->regions[0].most - offset_in_turn(l, x)) * k->copies;
+	return tile + (int64_t)(k->regions[0].most - offset_in_turn(l, x)) * k->replicas;
 }
 
 /* Between tiles the lane waits for all of its products, unless they overlap. False if the
@@ -357,16 +357,16 @@ static bool enter_turn(struct lane_reader *l, int64_t turn)
 	for (; l->turn < turn; l->turn++) {
 		int64_t before = l->now;
 
-		if (l->turn >= 0 && l->turn % k->copies == k->copy) {
+		if (l->turn >= 0 && l->turn % k->replicas == k->replica) {
 			bool late = only_looked(l->r, read_stamp(l, STAMP_TILE_END) - before, 0);
 
-			if (!shifts_tiles(k) || k->copies > 1)
+			if (!shifts_tiles(k) || k->replicas > 1)
 				see_products(l, NULL, l->now, late);
 		}
 		if (l->turn + 1 >= l->r->k->traced.tiles)
 			return false;
 		l->words = l->r->words + k->traced.out_at + STAMP_LANE_HEAD +
-			(l->turn + 1) / k->copies * k->traced.tile_words;
+			(l->turn + 1) / k->replicas * k->traced.tile_words;
 	}
 	return true;
 }
@@ -383,7 +383,7 @@ static void read_lane(struct reader *r, const struct klane *l)
 {
 	struct lane_reader lane = { .r = r, .l = l, .clock = r->words[STAMP_START], .turn = NONE,
 		.products = ARENA_ARRAY(r->a, r->plan->graph->tasks.n, struct issued) };
-	struct cursor *c = cursor_new(r->a, r->plan, r->walk, l->lane, l->copy);
+	struct cursor *c = cursor_new(r->a, r->plan, r->walk, l->lane, l->replica);
 	struct instance i;
 
 	while (cursor_next(c, &i)) {
@@ -410,8 +410,8 @@ static int by_issue(const void *x, const void *y)
 		return a->issue < b->issue ? -1 : 1;
 	if (a->lane != b->lane)
 		return a->lane - b->lane;
-	if (a->copy != b->copy)
-		return a->copy - b->copy;
+	if (a->replica != b->replica)
+		return a->replica - b->replica;
 	return (a->ready > b->ready) - (a->ready < b->ready);
 }
 

@@ -67,7 +67,7 @@ static enum err_code add_lanes(const struct making *m)
 	TRY(plan_lane(m->p, "p0", 0, 0, 1, NOWHERE, m->e));
 	for (int i = 0; i < m->c->ways; i++) {
 		snprintf(name, sizeof(name), "c%d", i);
-		TRY(plan_lane(m->p, name, m->c->warps, 0, m->c->turns, NOWHERE, m->e));
+		TRY(plan_lane(m->p, name, m->c->warps, 0, m->c->replicas, NOWHERE, m->e));
 	}
 	return OK;
 }
@@ -197,7 +197,7 @@ uint64_t build_hash(const struct choice *c, const struct plan *p)
 
 uint64_t build_order_hash(const struct choice *c, const struct plan *p)
 {
-	const int64_t whole[] = { c->cut, c->ways, c->parts, c->warps, c->turns, p->grid.eus, p->grid.cluster };
+	const int64_t whole[] = { c->cut, c->ways, c->parts, c->warps, c->replicas, p->grid.eus, p->grid.cluster };
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
 
 	h = hash_bytes(h, whole, sizeof(whole));

@@ -48,7 +48,7 @@ static const char *why_unstated(const struct plan *p, int loop)
 			continue;
 		if (entry == NONE)
 			return "some of its sTasks are on no lane";
-		if (p->lanes.v[p->entries.v[entry].lane].turns > 1)
+		if (p->lanes.v[p->entries.v[entry].lane].replicas > 1)
 			return "its lanes take tiles in turn";
 		n++;
 	}

@@ -133,7 +133,7 @@ static double tile_contention(const struct maker *m, const struct entry_cost *co
 					bounds_hold(p, costs, i), runs[p->entries.v[i].task]);
 		}
 		for (int l = 0; l < p->lanes.n; l++)
-			if (p->lanes.v[l].turns == 1)
+			if (p->lanes.v[l].replicas == 1)
 				most = fmax(most, contention_lane(&b, l));
 		most = fmax(most, contention_unit(&b));
 	}

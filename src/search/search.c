@@ -455,7 +455,7 @@ static bool same_shape(const struct choice *x, const struct choice *y)
 	for (int i = 0; i < AXES_MAX; i++)
 		if (x->tiling.extent[i] != y->tiling.extent[i])
 			return false;
-	return x->ways == y->ways && x->warps == y->warps && x->turns == y->turns &&
+	return x->ways == y->ways && x->warps == y->warps && x->replicas == y->replicas &&
 		x->parts == y->parts;
 }
 

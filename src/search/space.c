@@ -284,7 +284,7 @@ static void find_orders(struct space *s, const struct graph *g, struct variant *
 
 static struct choice first_choice(const struct space *s)
 {
-	struct choice c = { .ways = 1, .warps = 4, .turns = 1, .depth = 6, .tiles = TILES_USUAL };
+	struct choice c = { .ways = 1, .warps = 4, .replicas = 1, .depth = 6, .tiles = TILES_USUAL };
 
 	for (int i = 0; i < s->ndims; i++)
 		for (int k = 0; k < s->dims[i].n && !c.tiling.extent[s->dims[i].axis]; k++)
@@ -330,7 +330,7 @@ enum err_code space_init(struct space *s, struct arena *a, struct mem *mem, cons
 /* ---- where to start -------------------------------------------------------------------- */
 
 /* What one lane takes, by how many parts and warps. */
-static const struct { int ways, warps, turns; enum parts parts; } lanes[] = { { 2, 4, 1, PARTS_ROWS },
+static const struct { int ways, warps, replicas; enum parts parts; } lanes[] = { { 2, 4, 1, PARTS_ROWS },
 	{ 1, 4, 1, PARTS_ROWS }, { 1, 8, 1, PARTS_ROWS }, { 3, 4, 1, PARTS_ROWS }, { 1, 4, 2, PARTS_ROWS },
 	{ 2, 4, 1, PARTS_COLUMNS }, { 2, 4, 2, PARTS_ROWS }, { 1, 4, 3, PARTS_ROWS }, { 2, 4, 1, PARTS_DEPTH } };
 
@@ -379,7 +379,7 @@ static void add_lanes(const struct space *s, struct arena *a, const struct choic
 			c.cut = cut;
 			c.ways = s->has_products ? lanes[i].ways : 1;
 			c.warps = lanes[i].warps << (i == 0 && !s->has_products);
-			c.turns = lanes[i].turns;
+			c.replicas = lanes[i].replicas;
 			c.parts = lanes[i].parts;
 			set_orders(s, &c, false);
 			VEC_PUSH(a, &out->v, c);
@@ -456,10 +456,10 @@ static void along_lanes(const struct space *s, const struct choice *c, struct ar
 			continue;
 		x.ways = lanes[i].ways;
 		x.warps = lanes[i].warps;
-		x.turns = lanes[i].turns;
+		x.replicas = lanes[i].replicas;
 		x.parts = lanes[i].parts;
 		x.in_turn = c->in_turn && x.ways > 1;
-		if (x.ways != c->ways || x.warps != c->warps || x.turns != c->turns || x.parts != c->parts)
+		if (x.ways != c->ways || x.warps != c->warps || x.replicas != c->replicas || x.parts != c->parts)
 			VEC_PUSH(a, &out->v, x);
 	}
 }
@@ -572,7 +572,7 @@ uint64_t choice_hash(const struct choice *c)
 		h = mix(h, c->tiling.extent[i]);
 	for (int i = 0; i < CHOICE_LOOPS; i++)
 		h = mix(h, c->order[i]);
-	h = mix(mix(mix(mix(mix(h, c->cut), c->ways), c->warps), c->turns), c->parts);
+	h = mix(mix(mix(mix(mix(h, c->cut), c->ways), c->warps), c->replicas), c->parts);
 	h = mix(mix(mix(mix(h, c->in_turn), c->versions), c->depth), c->deeper);
 	h = mix(mix(mix(mix(h, c->tiles), c->by_threads), c->grid.eus), c->grid.raster);
 	return mix(mix(mix(h, c->grid.group), c->grid.longest_first), c->grid.cluster);

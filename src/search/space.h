@@ -28,7 +28,7 @@ enum parts { PARTS_ROWS, PARTS_COLUMNS, PARTS_DEPTH };
 struct choice {
 	struct tiling tiling;
 	bool cut;			/* what products read is converted by sTasks of its own */
-	int ways, warps, turns;		/* of the lanes that compute: parts, warps of each, turns */
+	int ways, warps, replicas;		/* of the lanes that compute: slices, warps and replicas of each */
 	enum parts parts;		/* what they have a part of each */
 	int order[CHOICE_LOOPS];	/* by region (space_region): one of the space's orders */
 	bool in_turn;			/* lanes take turns on the matrix unit */

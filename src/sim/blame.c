@@ -20,7 +20,7 @@ struct busy {
 
 /* One lane's way, or one copy's: its events in order. */
 struct way {
-	int lane, copy;
+	int lane, replica;
 	VEC(int) v;
 };
 
@@ -429,9 +429,9 @@ static void explain_lane(struct scan *s, int way, double from, double to, double
 static int way_of(struct scan *s, const struct event *e)
 {
 	for (int i = 0; i < s->ways.n; i++)
-		if (s->ways.v[i].lane == e->lane && s->ways.v[i].copy == e->copy)
+		if (s->ways.v[i].lane == e->lane && s->ways.v[i].replica == e->replica)
 			return i;
-	VEC_PUSH(s->a, &s->ways, ((struct way){ .lane = e->lane, .copy = e->copy }));
+	VEC_PUSH(s->a, &s->ways, ((struct way){ .lane = e->lane, .replica = e->replica }));
 	return s->ways.n - 1;
 }
 
@@ -483,12 +483,12 @@ static void scan_init(struct scan *s, struct arena *a, const struct timeline *t,
 	replay_memory(s);
 }
 
-static void explain_phase(struct scan *s, int *copies)
+static void explain_phase(struct scan *s, int *replicas)
 {
 	for (int i = 0; i < s->ways.n; i++) {
 		const struct way *w = &s->ways.v[i];
 
-		copies[w->lane] = (int)max_i64(copies[w->lane], w->copy + 1);
+		replicas[w->lane] = (int)max_i64(replicas[w->lane], w->replica + 1);
 		s->lane = w->lane;
 		s->way = i;
 		for (int k = 0; k < w->v.n; k++) {
@@ -541,14 +541,14 @@ static int compare_parts(const void *a, const void *b)
 	return x->on != y->on ? x->on - y->on : x->unit - y->unit;
 }
 
-static void finish(struct blames *b, const int *copies)
+static void finish(struct blames *b, const int *replicas)
 {
 	for (int i = 0; i < b->v.n; i++)
 		b->lane_cycles[b->v.v[i].lane] += b->v.v[i].cycles;
 	for (int i = 0; i < b->v.n; i++)
 		b->v.v[i].share = b->v.v[i].cycles / b->lane_cycles[b->v.v[i].lane];
 	for (int i = 0; i < LANES_MAX; i++)
-		b->lane_cycles[i] /= (double)max_i64(copies[i], 1);
+		b->lane_cycles[i] /= (double)max_i64(replicas[i], 1);
 	if (b->v.n)
 		qsort(b->v.v, (size_t)b->v.n, sizeof(*b->v.v), compare_parts);
 }
@@ -556,7 +556,7 @@ static void finish(struct blames *b, const int *copies)
 void timeline_blame(struct arena *a, const struct timeline *t, bool plainly, struct blames *out)
 {
 	struct scan s = { .a = a, .t = t, .plan = t->plan, .out = out };
-	int copies[LANES_MAX] = { 0 };
+	int replicas[LANES_MAX] = { 0 };
 
 	*out = (struct blames){ 0 };
 	s.first = ARENA_ARRAY(a, t->plan->graph->tasks.n, int);
@@ -564,11 +564,11 @@ void timeline_blame(struct arena *a, const struct timeline *t, bool plainly, str
 		s.first[i] = NONE;
 	for (int i = 0; i < t->nphases; i++) {
 		scan_init(&s, a, t, &t->phases[i], plainly);
-		explain_phase(&s, copies);
+		explain_phase(&s, replicas);
 	}
 	if (!plainly)
 		blame_power(&s);
-	finish(out, copies);
+	finish(out, replicas);
 }
 
 bool lane_only_feeds(const struct plan *p, int lane)

@@ -80,10 +80,10 @@ static void bound_resources(const struct side *s, struct bounds *out)
 		l = entry_at(s, i)->lane;
 		u = entry_at(s, i)->seu;
 		seu[u] += n * s->costs[i].cost.busy;
-		own[l][u] += n * bounds_part(p, s->costs, i).cost.alone / p->lanes.v[l].turns;
+		own[l][u] += n * bounds_part(p, s->costs, i).cost.alone / p->lanes.v[l].replicas;
 		l2 += n * s->costs[i].cost.l2;
 		global += n * s->costs[i].cost.global;
-		lane[l] += n * bounds_hold(p, s->costs, i) / p->lanes.v[l].turns;
+		lane[l] += n * bounds_hold(p, s->costs, i) / p->lanes.v[l].replicas;
 	}
 	for (int u = 0; u < p->device->nseus; u++) {
 		offer(out, seu[u], u);
@@ -94,7 +94,7 @@ static void bound_resources(const struct side *s, struct bounds *out)
 	offer(out, fmax(l2, global), BINDING_MEMORY);
 	for (int l = 0; l < p->lanes.n; l++) {
 		if (s->loop == NONE && lane[l] > 0)
-			lane[l] += p->device->tile_overhead / p->lanes.v[l].turns;
+			lane[l] += p->device->tile_overhead / p->lanes.v[l].replicas;
 		offer(out, lane[l], BINDING_LANE + l);
 	}
 }
@@ -227,7 +227,7 @@ static double take_cycle(const struct arcs *arcs, const int *into, int start,
  * TODAES 9, 2004 compares it with others). */
 static void bound_recurrences(struct arena *a, const struct side *s, struct bounds *out)
 {
-	int n = s->p->graph->tasks.n, turns = 1;
+	int n = s->p->graph->tasks.n, replicas = 1;
 	double *at = ARENA_ARRAY(a, n, double);
 	int *into = ARENA_ARRAY(a, n, int), start;
 	struct arcs arcs = { 0 };
@@ -242,12 +242,12 @@ static void bound_recurrences(struct arena *a, const struct side *s, struct boun
 		if (isinf(ratio))
 			break;
 	}
-	/* copies of a lane with turns work on different tiles at the same time */
+	/* copies of a lane with replicas work on different tiles at the same time */
 	for (int i = 0; i < n; i++)
 		if (s->entry_of[i] != NONE)
-			turns = (int)max_i64(turns,
-				s->p->lanes.v[entry_at(s, s->entry_of[i])->lane].turns);
-	out->rec_mii /= turns;
+			replicas = (int)max_i64(replicas,
+				s->p->lanes.v[entry_at(s, s->entry_of[i])->lane].replicas);
+	out->rec_mii /= replicas;
 }
 
 void bounds_of_costs(struct arena *a, const struct plan *p, const struct entry_cost *costs,

@@ -351,7 +351,7 @@ static struct event *keep_event(struct engine *e, const struct lane_run *l, int6
 	*ev = (struct event){ .ready = to_cycles(l->ready), .issue = to_cycles(issue),
 		.start = to_cycles(issue), .seq = (int32_t)l->seq, .tile = step->tile,
 		.task = (int16_t)step->task, .cause_task = NONE, .held_task = NONE, .lane = (uint8_t)l->lane,
-		.copy = (uint8_t)l->copy, .seu = (uint8_t)step->seu, .cause = CAUSE_NONE };
+		.replica = (uint8_t)l->replica, .seu = (uint8_t)step->seu, .cause = CAUSE_NONE };
 	e->worst_delay = 0;
 	note_held(e, l, ev);
 	return ev;
@@ -688,8 +688,8 @@ static void print_lane(const struct engine *e, const struct lane_run *l, struct 
 	int64_t key = l->step->sources[l->source].key;
 
 	buf_printf(b, "; lane '%s", p->lanes.v[l->lane].name);
-	if (p->lanes.v[l->lane].turns > 1)
-		buf_printf(b, ".%d", l->copy);
+	if (p->lanes.v[l->lane].replicas > 1)
+		buf_printf(b, ".%d", l->replica);
 	buf_printf(b, "' stands at '%s' %lld and waits for '%s' %lld to be %s",
 		p->graph->tasks.v[l->step->task].name, (long long)l->seq,
 		p->graph->tasks.v[t->on].name, (long long)key,

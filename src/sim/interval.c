@@ -67,10 +67,10 @@ int interval_step(const struct plan *p, int task, int64_t n)
 {
 	/* copies of the lane work on different iterations at the same time: so many ends are
 	 * one step of each */
-	int turns = p->lanes.v[p->entries.v[plan_entry_of(p, task)].lane].turns;
+	int replicas = p->lanes.v[p->entries.v[plan_entry_of(p, task)].lane].replicas;
 	int period = ring_period(p, p->graph->tasks.v[task].phase, p->graph->tasks.v[task].loop);
 
-	return n > 2 * (int64_t)turns * period ? turns * period : turns;
+	return n > 2 * (int64_t)replicas * period ? replicas * period : replicas;
 }
 
 static int by_value(const void *x, const void *y)

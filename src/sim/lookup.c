@@ -51,7 +51,7 @@ void lookup_init(struct arena *a, struct lookup *l, const struct timeline *t, in
 		for (int i = 0; i < n; i++) {
 			const struct event *e = &l->line->events.v[v[i].event];
 			struct lookup_list *task = &l->of_task[e->task];
-			struct lookup_list *lane = &l->of_lane[e->lane][e->copy];
+			struct lookup_list *lane = &l->of_lane[e->lane][e->replica];
 
 			if (pass) {
 				put(task, v[i].event);
@@ -64,7 +64,7 @@ void lookup_init(struct arena *a, struct lookup *l, const struct timeline *t, in
 		for (int i = 0; i < tasks && !pass; i++)
 			make_room(a, &l->of_task[i]);
 		for (int i = 0; i < LANES_MAX && !pass; i++)
-			for (int k = 0; k < COPIES_MAX; k++)
+			for (int k = 0; k < REPLICAS_MAX; k++)
 				make_room(a, &l->of_lane[i][k]);
 	}
 }
@@ -163,7 +163,7 @@ int lookup_next_of_lane(const struct lookup *l, int event, int n)
 {
 	const struct event *e = &l->line->events.v[event];
 
-	return step(l, &l->of_lane[e->lane][e->copy], event, n);
+	return step(l, &l->of_lane[e->lane][e->replica], event, n);
 }
 
 int lookup_next_of_task(const struct lookup *l, int event, int n)

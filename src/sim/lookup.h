@@ -13,7 +13,7 @@ struct lookup {
 	const struct plan *plan;
 	const struct phase_line *line;	/* borrowed */
 	struct lookup_list *of_task;	/* by sTask of the graph */
-	struct lookup_list of_lane[LANES_MAX][COPIES_MAX];
+	struct lookup_list of_lane[LANES_MAX][REPLICAS_MAX];
 	bool sorted;			/* all events are in order of issue */
 	int64_t before, after;		/* most cycles that an event begins before its issue, and
 					 * ends after it */

@@ -25,7 +25,7 @@ static bool is_ring(const struct plan *p, int buffer)
 	if (plan_scope(p, buffer) == SCOPE_SHARED)
 		return true;
 	entry = b->first == NONE ? NONE : plan_entry_of(p, b->first);
-	return p->versions[buffer] > 1 && entry != NONE && p->lanes.v[p->entries.v[entry].lane].turns == 1;
+	return p->versions[buffer] > 1 && entry != NONE && p->lanes.v[p->entries.v[entry].lane].replicas == 1;
 }
 
 static void find_rings(struct arena *a, struct moments *m)
@@ -93,9 +93,9 @@ int moments_at(const struct moments *m, int64_t cycle)
 	return lo ? lo - 1 : 0;
 }
 
-void moments_lane(const struct moments *m, int at, int lane, int copy, int *last, int *next)
+void moments_lane(const struct moments *m, int at, int lane, int replica, int *last, int *next)
 {
-	const struct lookup_list *list = &m->lookup->of_lane[lane][copy];
+	const struct lookup_list *list = &m->lookup->of_lane[lane][replica];
 	int lo = 0, hi = list->n;
 
 	while (lo < hi) {

@@ -32,7 +32,7 @@ void moments_init(struct arena *a, struct moments *m, const struct lookup *l);
 /* The last moment that is not after a cycle; 0 if there is none. */
 int moments_at(const struct moments *m, int64_t cycle);
 /* The instance that the lane was given last, and the one that comes next; NONE. */
-void moments_lane(const struct moments *m, int at, int lane, int copy, int *last, int *next);
+void moments_lane(const struct moments *m, int at, int lane, int replica, int *last, int *next);
 
 enum slot_state {
 	SLOT_EMPTY,			/* nothing was there yet */

@@ -384,7 +384,7 @@ static void join_groups(struct phase_price *ph, const struct price *x, int phase
 		const struct stask *s = &p->graph->tasks.v[en->task];
 		const struct seu *u = &p->device->seu[en->seu];
 
-		if (s->phase == phase && (p->lanes.v[en->lane].turns > 1 || t->by_threads || t->stored_to_shared ||
+		if (s->phase == phase && (p->lanes.v[en->lane].replicas > 1 || t->by_threads || t->stored_to_shared ||
 		    s->kind == TASK_LOAD || (u->kind == SEU_MATRIX && !u->async)))
 			ph->lanes[en->lane].groups = 1;
 	}

@@ -64,7 +64,7 @@ static bool same_lane(const struct plan *p, int a, int b)
 /* Are both sTasks on one lane with replicas, each of which counts its own tiles? */
 static bool is_on_replicas(const struct plan *p, int a, int b)
 {
-	return same_lane(p, a, b) && p->lanes.v[p->entries.v[plan_entry_of(p, a)].lane].turns > 1;
+	return same_lane(p, a, b) && p->lanes.v[p->entries.v[plan_entry_of(p, a)].lane].replicas > 1;
 }
 
 struct source_list {
@@ -189,18 +189,18 @@ static struct group_start *new_group_starts(struct steps *s)
 }
 
 /* Warpgroups of a lane are built one after the other: l[-1] is the one before. */
-static void build_lane(struct steps *s, struct lane_run *l, int lane, int copy, int groups, int group)
+static void build_lane(struct steps *s, struct lane_run *l, int lane, int replica, int groups, int group)
 {
 	const struct plan *p = s->run->plan;
 	const struct lane_price *price = s->run->price ? &s->run->price->lanes[lane] : NULL;
 	int n = 0;
 
-	*l = (struct lane_run){ .signals_late = price != NULL, .lane = lane, .copy = copy, .tile = -1, .event = -1,
+	*l = (struct lane_run){ .signals_late = price != NULL, .lane = lane, .replica = replica, .tile = -1, .event = -1,
 		.tile_cost = cycles_to_ticks(p->device->tile_overhead + (price ? price->tile : 0)),
 		.end_cost = cycles_to_ticks(price ? price->end : 0),
 		.tile_drain = price ? price->drain : NONE, .drained_task = NONE, .must_complete = -1,
 		.products = ARENA_ARRAY(s->a, PRODUCTS_KEPT, struct product), .capacity = PRODUCTS_KEPT,
-		.cursor = cursor_new(s->a, p, s->run->walk, lane, copy),
+		.cursor = cursor_new(s->a, p, s->run->walk, lane, replica),
 		.step_of = ARENA_ARRAY(s->a, p->entries.n, struct step *) };
 	for (int i = 0; i < p->entries.n; i++)
 		n += p->entries.v[i].lane == lane;
@@ -229,16 +229,16 @@ enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps 
 	int n = 0;
 
 	for (int i = 0; i < p->lanes.n; i++)
-		n += p->lanes.v[i].turns * groups_of(r, i);
+		n += p->lanes.v[i].replicas * groups_of(r, i);
 	if (n > RUNS_MAX)
 		return err_set(e, ERR_LIMIT, p->lanes.v[p->lanes.n - 1].loc,
 			"the plan has %d lanes, counting replicas; an EU is simulated with at most %d",
 			n, RUNS_MAX);
 	*out = (struct steps){ .a = a, .run = r, .lanes = ARENA_ARRAY(a, n, struct lane_run) };
 	for (int i = 0; i < p->lanes.n; i++)
-		for (int copy = 0; copy < p->lanes.v[i].turns; copy++)
+		for (int replica = 0; replica < p->lanes.v[i].replicas; replica++)
 			for (int group = 0; group < groups_of(r, i); group++)
-				build_lane(out, &out->lanes[out->nlanes++], i, copy, groups_of(r, i), group);
+				build_lane(out, &out->lanes[out->nlanes++], i, replica, groups_of(r, i), group);
 	for (int i = 0; i < n; i++)
 		for (int k = 0; k < out->lanes[i].nsteps; k++)
 			register_tracks(out, &out->lanes[i].steps[k]);

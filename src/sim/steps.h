@@ -90,7 +90,7 @@ struct product {
 
 /* One replica of a lane, or one warpgroup of it if these run separately. */
 struct lane_run {
-	int lane, copy;
+	int lane, replica;
 	int64_t tile_cost, end_cost;	/* ticks between tiles, and after the last one */
 	int tile_drain;			/* products that may be in flight when a tile begins; NONE: any */
 	struct product *products;	/* ring of the last products, at least those not signaled */

@@ -30,7 +30,7 @@ struct event {
 	int32_t tile;			/* of the EU, counted from 0 */
 	int16_t task;
 	int16_t cause_task;		/* NONE */
-	uint8_t lane, copy, seu, cause;
+	uint8_t lane, replica, seu, cause;
 	uint8_t late;			/* measured: it was seen by one who came later, so
 					 * `end` is the latest that it can have been */
 	uint8_t held;			/* simulated: of its causes, the one from `ready` to `issue`;
@@ -112,10 +112,10 @@ void timeline_free(struct timeline *t);
 
 /* Has it a place in the plan, and a time? A trace from a device may hold anything. */
 bool event_is_sound(const struct plan *p, const struct event *e);
-/* ... and in a table by lane and copy? */
+/* ... and in a table by lane and replica? */
 static inline bool event_is_placed(const struct plan *p, const struct event *e)
 {
-	return event_is_sound(p, e) && e->lane < LANES_MAX && e->copy < COPIES_MAX;
+	return event_is_sound(p, e) && e->lane < LANES_MAX && e->replica < REPLICAS_MAX;
 }
 
 /* An event by one of its times, to be sorted: the earlier one first, of several the lesser number. */

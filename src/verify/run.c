@@ -125,7 +125,7 @@ static int place_of_frag(const struct run *x, int buffer, int version)
 {
 	const struct setting *set = x->s->set;
 
-	return set->first[buffer] + x->role->copy * set->versions[buffer] + version;
+	return set->first[buffer] + x->role->replica * set->versions[buffer] + version;
 }
 
 static int place_of(struct run *x, const struct touch *t)
@@ -583,7 +583,7 @@ int script_lane(const struct script *s, int flag, int n)
 	int lane = s->set->lane[r->flags.v[flag].task];
 
 	return lane + (int)(walk_outer(s->walk, r->flags.v[flag].loop, n, NONE) %
-		r->roles.v[lane].copies);
+		r->roles.v[lane].replicas);
 }
 
 static void number_instances(struct arena *a, struct script *s)

@@ -68,7 +68,7 @@ static int copies_of(const struct setting *s, int buffer)
 {
 	int lane = s->lane[buffer_at(s, buffer)->first];
 
-	return s->ring_of[buffer] != NONE ? 1 : s->r->roles.v[lane].copies;
+	return s->ring_of[buffer] != NONE ? 1 : s->r->roles.v[lane].replicas;
 }
 
 static void add_places(struct setting *s, int buffer)

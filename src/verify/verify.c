@@ -277,7 +277,7 @@ static void find_period(struct check *c)
 		const struct role *l = &c->r->roles.v[i];
 		int most = 0;
 
-		add_period(c, l->copies);
+		add_period(c, l->replicas);
 		for (int v = 0; v < l->regions.n; v++) {
 			add_period(c, l->regions.v[v].unroll);
 			most = l->regions.v[v].most > most ? l->regions.v[v].most : most;
@@ -394,7 +394,7 @@ static enum err_code play_few_tiles(struct check *c, int16_t *trips)
 
 	for (int i = 0; i < c->r->roles.n; i++) {
 		const struct role *l = &c->r->roles.v[i];
-		int n = l->copies * 2 * (l->regions.v[0].most + l->regions.v[0].unroll);
+		int n = l->replicas * 2 * (l->regions.v[0].most + l->regions.v[0].unroll);
 
 		most = l->regions.v[0].most > 0 && n > most ? n : most;
 	}

@@ -205,8 +205,8 @@ static void make_device(struct fixture *f)
 
 static void make_plan(struct fixture *f)
 {
-	static struct lane lanes[] = { { .name = "p0", .warps = 1, .turns = 1 },
-		{ .name = "c0", .warps = 8, .registers = 240, .turns = 1 } };
+	static struct lane lanes[] = { { .name = "p0", .warps = 1, .replicas = 1 },
+		{ .name = "c0", .warps = 8, .registers = 240, .replicas = 1 } };
 	static struct entry entries[] = {
 		{ T_LOAD_Q, 0, SEU_TMA, 0, { 0 } }, { T_LOAD_K, 0, SEU_TMA, 0, { 0 } },
 		{ T_LOAD_V, 0, SEU_TMA, 0, { 0 } }, { T_MMA_QK, 1, SEU_TENSOR, 1, { 0 } },

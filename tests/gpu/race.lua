@@ -14,7 +14,7 @@ local function gemm(o)
   local plan = mr.plan(bound:graph{tile={m=o[1], n=o[2], k=64}}, device)
   if o.ways then plan:split("m", o.ways) end
   plan:lane("p0", {warps=1})
-  for i = 0, (o.ways or 1) - 1 do plan:lane("c" .. i, {warps=4, turns=o.turns}) end
+  for i = 0, (o.ways or 1) - 1 do plan:lane("c" .. i, {warps=4, replicas=o.replicas}) end
   plan:grid{group=o.group or 8, cluster=o.cluster}
   plan:buffers{a=o.stages, b=o.stages}
   plan:append("load_a", {lane="p0"})
@@ -31,7 +31,7 @@ end
 local function tell(...) print("# " .. tostring(select("#", ...) == 1 and ... or string.format(...)):gsub("\n", "\n# ")) end
 
 -- compiling in the background, with nothing in the cache
-local large, turns, small = gemm{128, 256, ways=2, stages=4}, gemm{128, 128, turns=2, stages=6}, gemm{64, 128, stages=8}
+local large, turns, small = gemm{128, 256, ways=2, stages=4}, gemm{128, 128, replicas=2, stages=6}, gemm{64, 128, stages=8}
 local began = core.clock()
 local begun = {core.compile_begin(large), core.compile_begin(turns), core.compile_begin(small)}
 local given = core.clock() - began
@@ -78,7 +78,7 @@ tell("a short race of two took %.0f ms, all in all", 1e3 * (core.clock() - began
 
 -- measuring
 local shapes = {{128, 256, ways=2, stages=4}, {256, 128, ways=2, stages=4}, {128, 128, ways=2, stages=6},
-  {192, 128, ways=3, stages=4}, {128, 192, ways=2, stages=5}, {64, 256, turns=2, stages=4}, {128, 128, turns=2, stages=6},
+  {192, 128, ways=3, stages=4}, {128, 192, ways=2, stages=5}, {64, 256, replicas=2, stages=4}, {128, 128, replicas=2, stages=6},
   {64, 128, stages=8}, {128, 256, ways=2, stages=4, cluster=2}, {128, 256, ways=2, stages=3, group=1}}
 local candidates = {}
 for i, shape in ipairs(shapes) do

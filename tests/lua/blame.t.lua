@@ -9,7 +9,7 @@ local function gemm(o)
   local bound = mr.examples.gemm{m = o.m or 2048, n = o.n or 4096, k = o.k or 2048}
   local plan = mr.plan(bound:graph{tile = o.tile or {m = 128, n = 256, k = 64}}, mr.device(o.device or "h200"))
   plan:lane("p0", {warps = 1})
-  plan:lane("c0", {warps = 8, turns = o.turns})
+  plan:lane("c0", {warps = 8, replicas = o.replicas})
   plan:buffers{a = o.rings, b = o.rings}
   for _, task in ipairs(plan.tasks) do
     plan:append(task.name, {lane = task.kind == "load" and (o.loads or "p0") or "c0"})
@@ -44,7 +44,7 @@ for _, name in ipairs{"attention_serial", "attention_pingpong", "attention_d64",
   check_sums(mr.load_plan(name):simulate(), name)
 end
 check_sums(mr.load_plan "attention_d128":simulate{events = 1000}, "the first 1000 events")
-check_sums(gemm{rings = 4, turns = 2, tile = {m = 128, n = 128, k = 64}}:simulate(), "turns")
+check_sums(gemm{rings = 4, replicas = 2, tile = {m = 128, n = 128, k = 64}}:simulate(), "turns")
 check_sums(gemm{rings = 2, loads = "c0"}:simulate(), "a lane that loads and computes")
 for _, device in ipairs{"mi300x", "a100"} do
   local bound = mr.examples.gemm{m = 1024, n = 1024, k = 1024}

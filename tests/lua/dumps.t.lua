@@ -33,7 +33,7 @@ local plans = {
     return plan
   end,
   gemm_turns = function()
-    local plan = gemm({m = 640, n = 2304, k = 96}, {m = 64, n = 64, k = 32}, {c = {warps = 4, turns = 2}}, {a = 3, b = 3})
+    local plan = gemm({m = 640, n = 2304, k = 96}, {m = 64, n = 64, k = 32}, {c = {warps = 4, replicas = 2}}, {a = 3, b = 3})
     return all(plan, {mma = {lane = "c"}, epilogue = {lane = "c"}, store_c = {lane = "c"}})
   end,
   gemm_handed_over = function()

@@ -442,7 +442,7 @@ for _, name in ipairs{"a_idle", "z_idle"} do
     for turns = 1, 3 do
       local where = name == "a_idle" and "before the others" or "behind the others"
       case(("lanes: idle %s, %d warps, %d turns"):format(where, warps, turns), function()
-        return gemm{lanes = {[name] = {warps = warps, turns = turns}, c0 = {warps = 4}}}
+        return gemm{lanes = {[name] = {warps = warps, replicas = turns}, c0 = {warps = 4}}}
       end)
     end
   end
@@ -450,25 +450,25 @@ for _, name in ipairs{"a_idle", "z_idle"} do
     return gemm{lanes = {[name] = {warps = 2, registers = 100}}}
   end)
   case(("lanes: idle %s, program without a product"):format(name), function()
-    return schedule(rare.outer{m = 32, n = 32, k = 16}, {}, nil, function(plan) plan:lane(name, {turns = 2}) end)
+    return schedule(rare.outer{m = 32, n = 32, k = 16}, {}, nil, function(plan) plan:lane(name, {replicas = 2}) end)
   end)
 end
 for turns = 1, 3 do
   case(("lanes: loads in %d turns"):format(turns), function()
-    return gemm{lanes = {p0 = {warps = 1, turns = turns}}}
+    return gemm{lanes = {p0 = {warps = 1, replicas = turns}}}
   end)
   case(("lanes: a product in %d turns"):format(turns), function()
-    return gemm{lanes = {c0 = {warps = 4, turns = turns}}}
+    return gemm{lanes = {c0 = {warps = 4, replicas = turns}}}
   end)
   case(("lanes: all on one lane in %d turns"):format(turns), function()
-    return gemm{lanes = {c0 = {warps = 4, turns = turns}}, on = {load_a = "c0", load_b = "c0"}}
+    return gemm{lanes = {c0 = {warps = 4, replicas = turns}}, on = {load_a = "c0", load_b = "c0"}}
   end)
 end
 case("lanes: as many threads as there can be", function()
-  return gemm{lanes = {c0 = {warps = 4}, c1 = {warps = 12, turns = 2}, p0 = {warps = 4}}}
+  return gemm{lanes = {c0 = {warps = 4}, c1 = {warps = 12, replicas = 2}, p0 = {warps = 4}}}
 end)
 case("lanes: so many if each had only the warps it says", function()
-  return gemm{lanes = {c0 = {warps = 4}, c1 = {warps = 12, turns = 2}, p0 = {warps = 1}, p1 = {warps = 1}}}
+  return gemm{lanes = {c0 = {warps = 4}, c1 = {warps = 12, replicas = 2}, p0 = {warps = 1}, p1 = {warps = 1}}}
 end)
 for _, n in ipairs{6, 7, 14, 15} do
   case(("lanes: %d idle ones of one warp"):format(n), function()
@@ -478,7 +478,7 @@ for _, n in ipairs{6, 7, 14, 15} do
   end)
 end
 case("lanes: one idle, in eight turns", function()
-  return gemm{lanes = {c0 = {warps = 4}, idle = {warps = 1, turns = 8}}}
+  return gemm{lanes = {c0 = {warps = 4}, idle = {warps = 1, replicas = 8}}}
 end)
 for _, registers in ipairs{128, 168, 232} do
   case(("lanes: %d registers for each of twelve warps"):format(registers), function()

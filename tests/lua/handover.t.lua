@@ -144,7 +144,7 @@ end
 
 -- A lane of several copies that take tiles in turn: rings that they share, with other lanes or alone.
 local function in_turn(turns, plan)
-  plan:lane("c0", {warps = 4, turns = turns})
+  plan:lane("c0", {warps = 4, replicas = turns})
   plan:fill_waits()
   return plan
 end

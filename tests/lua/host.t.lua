@@ -106,7 +106,7 @@ end
 local function in_turn(sizes, tile, ring, turns)
   local plan = mr.plan(mr.examples.gemm(sizes):graph{tile = tile}, mr.device "h200")
   plan:lane("p0", {warps = 1})
-  plan:lane("c", {warps = 4, turns = turns})
+  plan:lane("c", {warps = 4, replicas = turns})
   plan:buffers{a = ring, b = ring}
   plan:append("load_a", {seu = "tma", lane = "p0"})
   plan:append("load_b", {seu = "tma", lane = "p0"})

@@ -78,9 +78,9 @@ like(statements(plan), 'plan:lane%("c1"', "  and leaves the lanes")
 plan = mr.plan(graph, device)
 plan:lane "c0"
 plan:lane("p0", {warps = 1})
-plan:lane("c0", {warps = 8, registers = 240, turns = 2})
+plan:lane("c0", {warps = 8, registers = 240, replicas = 2})
 is(statements(plan), [[
-plan:lane("c0", {warps=8, registers=240, turns=2})
+plan:lane("c0", {warps=8, registers=240, replicas=2})
 plan:lane("p0", {warps=1})
 ]], "lane declares a lane, or changes it")
 plan:lane "c0"
@@ -702,7 +702,7 @@ bad("plan.try(print, print)", "try: plan expected, got function")
 bad("plan:lane('c0', {warps = 33})", "lane 'c0': 1 to 32 warps, not 33")
 bad("plan:lane('c0', {warps = 0})", "lane: warps must be a whole number from 1 to 1048576, got 0")
 bad("plan:lane('c0', {registers = 256})", "lane 'c0': a thread has at most 255 registers, not 256")
-bad("plan:lane('c0', {turns = 9})", "lane 'c0': 1 to 8 turns, not 9")
+bad("plan:lane('c0', {replicas = 9})", "lane 'c0': 1 to 8 replicas, not 9")
 bad("plan:lane('')", "'' is no name for a lane: use letters, digits and _")
 bad("plan:lane(('x'):rep(64))",
   "'" .. ("x"):rep(60) .. "' is no name for a lane: use letters, digits and _")

@@ -8,7 +8,7 @@ run("wild", nil, 500, {
   "warps of loads 1", "warps of loads 2", "warps of loads 4", "warps of loads 8",
   "warps of element-wise work 1", "warps of element-wise work 3", "warps of element-wise work 7",
   "warps of element-wise work 12", "registers of a lane odd", "registers of a lane by-8", "registers of a lane needed",
-  "idle plain", "idle turns", "turns 2", "turns 3", "lanes 1", "lanes 2", "lanes 3", "lanes 4",
+  "idle plain", "idle replicas", "replicas 2", "replicas 3", "lanes 1", "lanes 2", "lanes 3", "lanes 4",
   "split m", "split n", "split d", "parts 2", "parts 3", "parts 4",
   "part 4", "part 8", "part 12", "part 16", "part 24", "part 32", "part 64",
   "tile 8", "tile 16", "tile 24", "tile 32", "tile 48", "tile 96",

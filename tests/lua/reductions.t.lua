@@ -90,7 +90,7 @@ end
 right("lanes that take tiles in turn", rare.unary({"cumsum", "rowmax"}, "mnk", "n", "against")
   {m = 50, n = 12, k = 10, dtype = "f32"}, {m = 8}, compute_on "c0", function(plan)
     plan:lane("p0", {warps = 1})
-    plan:lane("c0", {warps = 4, turns = 2})
+    plan:lane("c0", {warps = 4, replicas = 2})
   end)
 for _, f in ipairs{"rowmax", "cumsum"} do
   right("parts of " .. f .. " along m on two lanes", rare.unary({f}, "mn", "m", "against", nil, true)

@@ -26,7 +26,7 @@ local function schedule(bound, tile, o)
   local ways = o.ways or 1
   if ways > 1 then plan:split("m", ways) end
   plan:lane("p0", {warps = 1})
-  for i = 0, ways - 1 do plan:lane("c" .. i, {warps = o.warps or 4, turns = o.turns}) end
+  for i = 0, ways - 1 do plan:lane("c" .. i, {warps = o.warps or 4, replicas = o.replicas}) end
   if o.lane then plan:lane(o.lane, {warps = o.store_warps or 1}) end
   plan:buffers{a = o.ring or 2, b = o.ring or 2}
   plan:append("load_a", {seu = "tma", lane = "p0"})
@@ -70,7 +70,7 @@ try("two stores that end within rows", "threads", product("bf16", true){m = 128,
   {m = 64, n = 64, k = 32})
 try("two lanes", "engine", product "bf16"{m = 256, n = 128, k = 64}, {m = 128, n = 128, k = 32}, {ways = 2})
 try("two blocks of rows a lane", "engine", product "bf16"{m = 256, n = 64, k = 64}, {m = 128, n = 64, k = 32})
-try("lanes in turn", "engine", product "bf16"{m = 512, n = 64, k = 64}, {m = 64, n = 64, k = 32}, {turns = 2})
+try("lanes in turn", "engine", product "bf16"{m = 512, n = 64, k = 64}, {m = 64, n = 64, k = 32}, {replicas = 2})
 try("the last warps have no rows", "engine", product "bf16"{m = 64, n = 64, k = 32}, {m = 32, n = 64, k = 32})
 try("rows that are no whole warps'", "threads", product "bf16"{m = 80, n = 64, k = 32}, {m = 40, n = 64, k = 32})
 for _, n in ipairs{16, 24, 40, 144} do               -- eights of columns that are no whole fours

@@ -25,7 +25,7 @@ local function schedule(bound, tile, at, spec)
     plan:append(t.name, {lane = lane, at = at[name] or 0})
   end
   for name, options in pairs(lanes) do
-    plan:lane(name, {warps = options.warps, turns = name == "c0" and spec.turns or nil})
+    plan:lane(name, {warps = options.warps, replicas = name == "c0" and spec.replicas or nil})
   end
   local names = {}
   for name in pairs(plan.rings) do names[#names + 1] = name end
@@ -133,14 +133,14 @@ each_grid("a loop in a loop", mlp, {m = 64, n = 64, k = 32}, {{convert = -1, sto
 ---- copies in turn, parts, clusters, phases ------------------------------------
 
 for turns = 2, 3 do
-  local with = {turns = turns, grids = {{1, 1}, {2, 1}, {3, 1}, {7, 1}, {7, 2}}}
+  local with = {replicas = turns, grids = {{1, 1}, {2, 1}, {3, 1}, {7, 1}, {7, 2}}}
   each_grid(("gemm on %d copies"):format(turns), gemm, {m = 64, n = 64, k = 32},
     {{epilogue = -1, store_c = -1}, {load_bias = 1, store_c = -1}}, with)
   each_grid(("a product once a tile on %d copies"):format(turns), project, {m = 64, n = 64},
     {{mma = 1}, {store_c = -1}}, with)
 end
 each_grid("attention of many lengths on copies", causal, {m = 64, n = 64}, {{normalise = -1, store_o = -2}},
-  {turns = 2, grids = {{1, 1}, {2, 1}, {5, 1}}})
+  {replicas = 2, grids = {{1, 1}, {2, 1}, {5, 1}}})
 
 for _, grid in ipairs{{1, 1}, {3, 1}, {7, 2}} do
   local plan = schedule(mr.examples.gemm{m = 128 * grid[1], n = 56, k = 88, activation = "relu"},
@@ -201,7 +201,7 @@ for _, case in ipairs{
   {"gemm", gemm(4), {m = 64, n = 64, k = 32}, {load_bias = 1, epilogue = -1, store_c = -1}},
   {"attention of many lengths", causal(4), {m = 64, n = 64}, {load_q = 1, normalise = -1, store_o = -2}},
   {"a loop in a loop", mlp(3), {m = 64, n = 64, k = 32}, {convert = -1, store_o = -1}},
-  {"gemm on two copies", gemm(5), {m = 64, n = 64, k = 32}, {epilogue = -1, store_c = -1}, {turns = 2}},
+  {"gemm on two copies", gemm(5), {m = 64, n = 64, k = 32}, {epilogue = -1, store_c = -1}, {replicas = 2}},
 } do
   local plan = schedule(case[2], case[3], case[4], case[5])
   local want, traced = plan:simulate(), plan:compile{target = "host"}:trace{}

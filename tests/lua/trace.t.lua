@@ -11,7 +11,7 @@ local function gemm(swap, sizes, device, turns, late)
   local bound = mr.examples.gemm(sizes or {m = 128, n = 128, k = 256})
   local plan = mr.plan(bound:graph{tile = {m = 64, n = 64, k = 32}}, device or mr.device "h200")
   plan:lane("p0", {warps = 1})
-  plan:lane("c0", {warps = 4, turns = turns})
+  plan:lane("c0", {warps = 4, replicas = turns})
   plan:buffers{a = 3, b = 3, epilogue = late and 2 or nil}
   plan:append(swap and "load_b" or "load_a", {seu = "tma", lane = "p0"})
   plan:append(swap and "load_a" or "load_b", {seu = "tma", lane = "p0"})
@@ -110,7 +110,7 @@ is(tl.phases[1].tiles, 32 * 9, "tiles of the grid")
 -- Copies of a lane that take tiles in turn, and loops in loops.
 local turns = mr.plan(mr.examples.gemm{m = 640, n = 2304, k = 96}:graph{tile = {m = 64, n = 64, k = 32}}, mr.device "h200")
 turns:lane("p", {warps = 1})
-turns:lane("c", {warps = 4, turns = 2})
+turns:lane("c", {warps = 4, replicas = 2})
 turns:buffers{a = 3, b = 3}
 for _, task in ipairs{"load_a", "load_b"} do turns:append(task, {seu = "tma", lane = "p"}) end
 turns:append("mma", {seu = "tensor", lane = "c"})

@@ -61,18 +61,18 @@ kernel("one of a lane's loads by threads, behind the other", gemm{load = on "p0"
 kernel("loads by threads of what the copy engine cannot bring", gemm{sizes = {k = 100, n = 35, b = "kn"}, load = on("c0", "cuda")},
   nil, {"complete': "})
 kernel("loads that the plan has on the copy engine, which cannot", gemm{sizes = {k = 100}}, {"load_threads A", "load_a complete"})
-right("loads by threads, of lanes in turn", gemm{sizes = {m = 200}, load = on("p0", "cuda"), lanes = {{"c0", {warps = 4, turns = 2}}},
+right("loads by threads, of lanes in turn", gemm{sizes = {m = 200}, load = on("p0", "cuda"), lanes = {{"c0", {warps = 4, replicas = 2}}},
   rings = {a = 2, b = 2}})
-right("loads by threads in turn", gemm{sizes = {m = 200}, load = on("p0", "cuda"), lanes = {{"p0", {warps = 2, turns = 2}}}})
+right("loads by threads in turn", gemm{sizes = {m = 200}, load = on("p0", "cuda"), lanes = {{"p0", {warps = 2, replicas = 2}}}})
 for turns = 2, 3 do
   kernel(("loads in turn, by %d copies, of more iterations than a flag has phases"):format(turns),
     gemm{sizes = {m = 64 * 7, n = 8, k = 320}, tile = {m = 64, n = 8, k = 16}, load = on("p0", "tma"),
-      lanes = {{"p0", {warps = 1, turns = turns}}}, rings = {a = 2, b = 2}},
+      lanes = {{"p0", {warps = 1, replicas = turns}}}, rings = {a = 2, b = 2}},
     {"'load_a complete': 2 deep", "the copy that has the last tile has seen all flags"})
 end
 for turns = 2, 3 do
   right(("all of it by a lane of %d copies, which share the rings"):format(turns), gemm{sizes = {m = 200, k = 32}, load = on("c0", "cuda"),
-    mma = turns == 3 and cuda or nil, lanes = {{"c0", {warps = 4, turns = turns}}}})
+    mma = turns == 3 and cuda or nil, lanes = {{"c0", {warps = 4, replicas = turns}}}})
 end
 right("loads by threads in a cluster", gemm{sizes = {m = 256, n = 64, k = 64}, load_a = on("p0", "cuda"), lanes = {{"p0", {warps = 2}}}, rings = {a = 2, b = 2},
   grid = {raster = "rows", group = 8, cluster = 2, eus = 4}})
@@ -160,7 +160,7 @@ do
   local r = plan:compile{target = "host"}:check{seed = 3}
   tap.ok(r.relative < 1e-6, "... adds up in f32", tostring(r.relative))
 end
-right("products by threads of lanes in turn", gemm{sizes = {m = 200}, mma = cuda, lanes = {{"c0", {warps = 4, turns = 2}}}, rings = {a = 2, b = 2}})
+right("products by threads of lanes in turn", gemm{sizes = {m = 200}, mma = cuda, lanes = {{"c0", {warps = 4, replicas = 2}}}, rings = {a = 2, b = 2}})
 right("a product by threads whose result another lane takes", gemm{mma = cuda, epilogue = on "c1", store = on "c1"})
 
 -- Rows, columns and a number: what is left of the operands' axes.
@@ -229,7 +229,7 @@ end
 
 -- A launch of 896 threads gives each 72 registers, too few for an instruction of 128 columns.
 local crowd = mr.plan(mr.examples.gemm{m = 128, n = 256, k = 160}:graph{tile = {m = 64, n = 128, k = 64}}, mr.device "h200")
-crowd:lane("p0", {warps = 8, turns = 3})
+crowd:lane("p0", {warps = 8, replicas = 3})
 crowd:lane("c0", {warps = 4})
 for _, t in ipairs(crowd.tasks) do crowd:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
 crowd:fill_waits()
@@ -291,7 +291,7 @@ end
 
 -- Copies of a lane in turn would wait for those of others: they do not arrive by themselves.
 kernel("copies of rows of 68 elements by lanes in turn", gemm{sizes = {m = 301, n = 72, k = 580}, tile = {m = 128, n = 64, k = 32},
-  lanes = {{"p0", {warps = 2, turns = 2}}}, rings = {a = 3, b = 2}, load = on "p0"}, {"4 at once"}, {"threads have copied it"})
+  lanes = {{"p0", {warps = 2, replicas = 2}}}, rings = {a = 3, b = 2}, load = on "p0"}, {"4 at once"}, {"threads have copied it"})
 
 -- Another lane has seen that the keys are there: the one whose engine reads them fences, too.
 do

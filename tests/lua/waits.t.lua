@@ -93,9 +93,9 @@ local first = {load_a = true, mask_a = true, load_b = true, mma_c = true, out_c 
 local function append_all(plan, tasks)
   local own = random() < 0.8                            -- producers of their own
   plan:lane("p0", {warps = choose{1, 1, 2, 4}})
-  plan:lane("c0", {warps = 4, turns = random() < 0.15 and 2 or nil})
+  plan:lane("c0", {warps = 4, replicas = random() < 0.15 and 2 or nil})
   if own then plan:lane("p1", {warps = choose{1, 1, 2, 4}}) end
-  plan:lane("c1", {warps = 4, turns = random() < 0.15 and 2 or nil})
+  plan:lane("c1", {warps = 4, replicas = random() < 0.15 and 2 or nil})
   for _ = 1, random(0, 4) do
     local i = random(#tasks - 1)
     tasks[i], tasks[i + 1] = tasks[i + 1], tasks[i]

@@ -392,7 +392,7 @@ static bool shrink_number(struct subject *s, stands_fn stands, int kind, int i)
 
 	plan_copy(&mem, s->p, &q);
 	x = kind == 0 ? &q->entries.v[i].at : kind == 1 ? &q->entries.v[i].lane :
-		kind == 2 ? &q->versions[i] : &q->lanes.v[i].turns;
+		kind == 2 ? &q->versions[i] : &q->lanes.v[i].replicas;
 	if (*x == plain) {
 		plan_free(q);
 		return false;
@@ -436,7 +436,7 @@ static void disagree(const struct subject *s, stands_fn stands, int count, const
 static bool same_order(const struct plan *p, const struct walk *w, struct arena *a)
 {
 	for (int l = 0; l < p->lanes.n; l++) {
-		for (int t = 0; t < p->lanes.v[l].turns; t++) {
+		for (int t = 0; t < p->lanes.v[l].replicas; t++) {
 			struct cursor *c = cursor_new(a, p, w, l, t);
 			int copy = machine.copy_first[l] + t, k = 0;
 			struct instance i;

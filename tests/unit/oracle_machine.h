@@ -77,11 +77,11 @@ struct touch {
 };
 
 struct happening {
-	int task, entry, lane, copy;	/* copies of all lanes are numbered through */
+	int task, entry, lane, replica;	/* copies of all lanes are numbered through */
 	int seu;
 	bool is_async, is_ordered;
 	/* The iteration of every region around it (by loop + 1; 0: the tile): counted over
-	 * all tiles, and over the tiles that its copy of the lane gets. */
+	 * all tiles, and over the tiles that its replica of the lane gets. */
 	int seq[LOOPS + 1], own[LOOPS + 1];
 	int ntouches;
 	struct touch touch[TOUCHES];
@@ -125,7 +125,7 @@ static int entry_of_task(const struct plan *p, int task)
 
 static int turns_of(const struct machine *m, int lane)
 {
-	return m->p->lanes.v[lane].turns;
+	return m->p->lanes.v[lane].replicas;
 }
 
 /* ---- the program, played in order -------------------------------------------------- */
@@ -134,7 +134,7 @@ struct playing {
 	struct machine *m;
 	int tile;
 	int inside[LOOPS];		/* iteration in the present run of each loop */
-	/* Iterations of each region so far, less 1: all, and by turns those of each copy. */
+	/* Iterations of each region so far, less 1: all, and by turns those of each replica. */
 	int seq[LOOPS + 1], own[TURNS][TURNS][LOOPS + 1];
 	bool full;
 };
@@ -158,7 +158,7 @@ static void play_one(struct playing *pl, int task)
 	x->is_async = u->async;
 	x->is_ordered = u->async && u->ordered;
 	turns = turns_of(m, x->lane);
-	x->copy = m->copy_first[x->lane] + pl->tile % turns;
+	x->replica = m->copy_first[x->lane] + pl->tile % turns;
 	memcpy(x->seq, pl->seq, sizeof(x->seq));
 	memcpy(x->own, pl->own[turns - 1][pl->tile % turns], sizeof(x->own));
 }
@@ -213,7 +213,7 @@ static bool play_program(struct machine *m)
 
 struct lining {
 	struct machine *m;
-	int lane, copy;
+	int lane, replica;
 	int ntasks, nloops;		/* met so far in the text of the program */
 	int task_place[64], loop_place[LOOPS];
 };
@@ -281,7 +281,7 @@ static void line_up(struct lining *l, int entry, int seq)
 	for (int i = 0; i < m->n; i++) {
 		if (m->at[i].task != task || m->at[i].seq[region] != seq)
 			continue;
-		m->order[l->copy][m->norder[l->copy]++] = i;
+		m->order[l->replica][m->norder[l->replica]++] = i;
 		return;
 	}
 	BUG("the oracle has no instance %d of sTask %d", seq, task);
@@ -344,8 +344,8 @@ static void order_lanes(struct machine *m)
 		int turns = turns_of(m, l.lane);
 
 		for (int t = 0; t < turns; t++) {
-			l.copy = m->copy_first[l.lane] + t;
-			m->norder[l.copy] = 0;
+			l.replica = m->copy_first[l.lane] + t;
+			m->norder[l.replica] = 0;
 			if (m->s->ntiles > t)
 				run_region(&l, NONE, t, turns, (m->s->ntiles - t - 1) / turns + 1);
 		}
@@ -377,7 +377,7 @@ static bool task_touches(const struct machine *m, int task, int buffer)
 		list_has(&m->g->tasks.v[task], buffer, true);
 }
 
-/* The lane in whose registers a buffer is held, so that each copy of the lane has it
+/* The lane in whose registers a buffer is held, so that each replica of the lane has it
  * for itself; or NONE. */
 static int private_lane(const struct machine *m, int buffer)
 {
@@ -412,14 +412,14 @@ static bool was_before(const struct machine *m, int buffer, const struct happeni
 	bool private = private_lane(m, buffer) != NONE;
 	int best = INT32_MIN, here = private ? to->own[region] : to->seq[region];
 
-	if (private && from->copy != to->copy)
+	if (private && from->replica != to->replica)
 		return false;
 	for (int i = 0; i < m->n; i++) {
 		const struct happening *x = &m->at[i];
 		int life = private ? x->own[region] : x->seq[region];
 
 		if (life > best && life < here && (here - life) % versions == 0 &&
-		    (!private || x->copy == to->copy) && task_touches(m, x->task, buffer))
+		    (!private || x->replica == to->replica) && task_touches(m, x->task, buffer))
 			best = life;
 	}
 	return (private ? from->own[region] : from->seq[region]) == best;
@@ -459,20 +459,20 @@ static bool wait_means(const struct machine *m, const struct wait *w, int x, int
 	if (served)
 		return false;
 	if (from->lane == to->lane)
-		return from->copy == to->copy && from->own[region] == to->own[region] - back;
+		return from->replica == to->replica && from->own[region] == to->own[region] - back;
 	return from->seq[region] == to->seq[region] - back;
 }
 
 /* What each instance waits for: the lane, the queue of its unit, the plan's waits. */
-static void take_order(struct machine *m, int copy)
+static void take_order(struct machine *m, int replica)
 {
 	int last[SEU_MAX];
 
 	for (int u = 0; u < SEU_MAX; u++)
 		last[u] = NONE;
-	for (int k = 0; k < m->norder[copy]; k++) {
-		struct happening *x = &m->at[m->order[copy][k]];
-		int before = k ? m->order[copy][k - 1] : NONE;
+	for (int k = 0; k < m->norder[replica]; k++) {
+		struct happening *x = &m->at[m->order[replica][k]];
+		int before = k ? m->order[replica][k - 1] : NONE;
 
 		if (before != NONE)
 			bit_set(m->at[before].is_async ? &x->issued : &x->done, before);
@@ -480,7 +480,7 @@ static void take_order(struct machine *m, int copy)
 			continue;
 		if (last[x->seu] != NONE)
 			bit_set(&x->queue, last[x->seu]);
-		last[x->seu] = m->order[copy][k];
+		last[x->seu] = m->order[replica][k];
 	}
 }
 
@@ -519,7 +519,7 @@ static void lay_out_buffer(struct machine *m, int buffer)
 		if (!t.reads && !t.writes)
 			continue;
 		t.slot = m->nslots + (lane == NONE ? life % versions :
-			(x->copy - m->copy_first[lane]) * versions + x->own[b->loop + 1] % versions);
+			(x->replica - m->copy_first[lane]) * versions + x->own[b->loop + 1] % versions);
 		t.adds = t.writes && b->carry != NONE && m->g->tasks.v[x->task].kind == TASK_MMA;
 		t.expect = writer[life];
 		t.reads &= t.expect != NONE;
@@ -543,7 +543,7 @@ static void find_rivals(struct machine *m, int i, const struct touch *a)
 
 	for (int k = 0; k < i; k++) {
 		struct happening *y = &m->at[k];
-		bool queue = x->copy == y->copy && x->seu == y->seu && x->is_ordered;
+		bool queue = x->replica == y->replica && x->seu == y->seu && x->is_ordered;
 
 		for (int j = 0; j < y->ntouches; j++) {
 			const struct touch *b = &y->touch[j];
@@ -578,7 +578,7 @@ static bool machine_build(struct machine *m, const struct plan *p, const struct 
 	m->ncopies = m->n = 0;
 	for (int l = 0; l < p->lanes.n; l++) {
 		m->copy_first[l] = m->ncopies;
-		m->ncopies += p->lanes.v[l].turns;
+		m->ncopies += p->lanes.v[l].replicas;
 	}
 	if (m->ncopies > COPIES || !play_program(m))
 		return false;
@@ -610,7 +610,7 @@ struct exploration {
 	const struct machine *m;
 	struct states *seen;
 	struct bits issued, done;
-	int next[COPIES];		/* how far each lane copy has come */
+	int next[COPIES];		/* how far each lane replica has come */
 	int content[SLOTS];		/* who wrote each slot last; NONE */
 	int depth, trace[2 * INSTANCES];	/* 2i: issue of i; 2i + 1: its completion */
 	enum verdict verdict;
@@ -736,18 +736,18 @@ static bool wrong_at_end(struct exploration *x, int i)
 
 static bool explore(struct exploration *x);
 
-static bool explore_issue(struct exploration *x, int copy)
+static bool explore_issue(struct exploration *x, int replica)
 {
-	int i = x->m->order[copy][x->next[copy]];
+	int i = x->m->order[replica][x->next[replica]];
 
 	x->trace[x->depth++] = 2 * i;
 	if (wrong_at_issue(x, i))
 		return false;
 	bit_set(&x->issued, i);
-	x->next[copy]++;
+	x->next[replica]++;
 	if (!explore(x))
 		return false;
-	x->next[copy]--;
+	x->next[replica]--;
 	bit_clear(&x->issued, i);
 	x->depth--;
 	return true;

@@ -32,8 +32,8 @@ static const char *trace(struct bench *b)
 		const struct event *e = &l->events.v[i];
 
 		buf_printf(&out, "%s", b->plan->lanes.v[e->lane].name);
-		if (b->plan->lanes.v[e->lane].turns > 1)
-			buf_printf(&out, ".%d", e->copy);
+		if (b->plan->lanes.v[e->lane].replicas > 1)
+			buf_printf(&out, ".%d", e->replica);
 		buf_printf(&out, " %s %d: %lld %lld %lld %lld%s%s%s\n",
 			b->g->tasks.v[e->task].name, e->seq, (long long)e->ready,
 			(long long)e->issue, (long long)e->start, (long long)e->end,
@@ -1128,7 +1128,7 @@ static int broken_order(struct bench *b, const struct played *x)
 	int broken = 0;
 
 	for (int l = 0; l < b->plan->lanes.n; l++) {
-		for (int copy = 0; copy < b->plan->lanes.v[l].turns; copy++) {
+		for (int copy = 0; copy < b->plan->lanes.v[l].replicas; copy++) {
 			struct cursor *c = cursor_new(&b->arena, b->plan, &x->walk, l, copy);
 			struct instance i;
 			int64_t time = 0;
@@ -1139,7 +1139,7 @@ static int broken_order(struct bench *b, const struct played *x)
 
 				broken += !e || e->ready < time || e->issue < e->ready ||
 					e->start < e->issue || e->end < e->start ||
-					e->lane != l || e->copy != copy;
+					e->lane != l || e->replica != copy;
 				time = b->device.seu[e->seu].async ? e->issue : e->end;
 			}
 		}

@@ -44,8 +44,8 @@ static const char *lane_text(struct model *m, int lane)
 	else if (l->registers || (m->now->checked && m->now->usage.lane_registers[lane]))
 		buf_printf(&b, ", %d registers", l->registers ? l->registers :
 			m->now->usage.lane_registers[lane]);
-	if (l->turns > 1)
-		buf_printf(&b, ", %d in turn", l->turns);
+	if (l->replicas > 1)
+		buf_printf(&b, ", %d in turn", l->replicas);
 	return b.text;
 }
 

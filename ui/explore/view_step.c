@@ -160,7 +160,7 @@ static void add_released(const struct scene *s, int task, struct buf *b)
 	int n = 0;
 
 	for (int l = 0; l < s->plan->lanes.n; l++) {
-		for (int c = 0; c < s->plan->lanes.v[l].turns && c < COPIES_MAX; c++) {
+		for (int c = 0; c < s->plan->lanes.v[l].replicas && c < REPLICAS_MAX; c++) {
 			int last, next;
 
 			moments_lane(s->moments, s->at, l, c, &last, &next);
@@ -214,10 +214,10 @@ static const char *story(const struct scene *s)
 	if (t->end)
 		buf_puts(&b, " is complete");
 	else if (u->async)
-		buf_printf(&b, " is issued by %s to %s, and the lane goes on", lane_label(s->a, s->plan, e->lane, e->copy),
+		buf_printf(&b, " is issued by %s to %s, and the lane goes on", lane_label(s->a, s->plan, e->lane, e->replica),
 			u->name);
 	else
-		buf_printf(&b, " begins on %s (%s)", lane_label(s->a, s->plan, e->lane, e->copy), u->name);
+		buf_printf(&b, " begins on %s (%s)", lane_label(s->a, s->plan, e->lane, e->replica), u->name);
 	if (!t->end && e->issue > e->ready)
 		buf_printf(&b, ", after waiting %s cycles %s", unit_count(e->issue - e->ready).s,
 			reason_text(s, event_held_by(s->m->now->tl, e)));
@@ -277,7 +277,7 @@ static void put_lanes(struct scene *s)
 
 	table_init(&t, s->a, col, LEN(col));
 	for (int l = 0; l < s->plan->lanes.n; l++) {
-		for (int k = 0; k < s->plan->lanes.v[l].turns && k < COPIES_MAX; k++) {
+		for (int k = 0; k < s->plan->lanes.v[l].replicas && k < REPLICAS_MAX; k++) {
 			struct table_cell *row;
 			int last, next;
 
@@ -286,7 +286,7 @@ static void put_lanes(struct scene *s)
 			moments_lane(s->moments, s->at, l, k, &last, &next);
 			row = table_row(&t);
 			row[0] = (struct table_cell){ lane_label(s->a, s->plan, l, k), s->events[here].lane == l &&
-				s->events[here].copy == k ? BOLD : PLAIN };
+				s->events[here].replica == k ? BOLD : PLAIN };
 			row[1] = doing(s, last, next);
 			row[1].text = padded(s, row[1].text, DOING);
 			row[2].text = padded(s, last == NONE ? "-" : instance(s, &s->events[last]), SLOT);
@@ -319,7 +319,7 @@ static void put_units(struct scene *s)
 			    s->moments->end[i] == s->moments->n)
 				continue;
 			buf_printf(&b, "%s%s (%s%s)", b.len ? ", " : "", instance(s, e),
-				lane_label(s->a, s->plan, e->lane, e->copy), e->start > s->cycle ? ", queued" : "");
+				lane_label(s->a, s->plan, e->lane, e->replica), e->start > s->cycle ? ", queued" : "");
 		}
 		row[0].text = s->plan->device->seu[u].name;
 		row[1] = (struct table_cell){ b.len ? b.text : "-", b.len ? PLAIN : FAINT };

@@ -403,11 +403,11 @@ static void change_row(struct view *v, int by)
 {
 	const struct lookup *l = model_lookup(v->m);
 	const struct event *e = model_event(v->m);
-	int n = LANES_MAX * COPIES_MAX, at = e->lane * COPIES_MAX + e->copy;
+	int n = LANES_MAX * REPLICAS_MAX, at = e->lane * REPLICAS_MAX + e->replica;
 
 	for (int i = 1; i < n; i++) {
 		int k = (at + by * i + n) % n;
-		const struct lookup_list *list = &l->of_lane[k / COPIES_MAX][k % COPIES_MAX];
+		const struct lookup_list *list = &l->of_lane[k / REPLICAS_MAX][k % REPLICAS_MAX];
 
 		if (list->n) {
 			select_event(v, lookup_near(l, list, v->m->sel.cursor));

@@ -160,10 +160,10 @@ static void take_turn(struct body *c)
 	const struct kregion *v = &c->lane->regions[0];
 	struct role_body *outer;
 
-	if (c->lane->copies == 1)
+	if (c->lane->replicas == 1)
 		return;
-	outer = body_enter(c, &body_if(c, NUM2(NE, MOD(SUB(V(c, VAR_T, NONE), N(c, c->lane->copy)), N(c,
-		c->lane->copies)), N(c, 0)), "another's turn")->u.region.body);
+	outer = body_enter(c, &body_if(c, NUM2(NE, MOD(SUB(V(c, VAR_T, NONE), N(c, c->lane->replica)), N(c,
+		c->lane->replicas)), N(c, 0)), "another's turn")->u.region.body);
 	for (int i = 0; i < v->steps.n; i++)
 		if (v->steps.v[i].is_loop)
 			body_passed(c, v->steps.v[i].id);
@@ -245,7 +245,7 @@ static void others_until(struct body *c, int loop, const struct num *end)
 /* ... and has told all of its products of the tiles before, as each turn ends with that. */
 static void pass_others(struct body *c, const struct kstep *s)
 {
-	if (c->lane->copies == 1)
+	if (c->lane->replicas == 1)
 		return;
 	if (s->is_loop) {
 		others_until(c, s->id, V(c, VAR_T, NONE));
@@ -263,9 +263,9 @@ static void pass_others(struct body *c, const struct kstep *s)
 /* Of the lane's own tiles, or turns, number n among those of all its copies. */
 static const struct num *number_of(struct body *c, const struct num *n)
 {
-	if (c->lane->copies == 1)
+	if (c->lane->replicas == 1)
 		return n;
-	return num_plus(c->a, MUL(n, N(c, c->lane->copies)), c->lane->copy);
+	return num_plus(c->a, MUL(n, N(c, c->lane->replicas)), c->lane->replica);
 }
 
 enum err_code body_tile_step(struct body *c, const struct kstep *s, int class,
@@ -299,7 +299,7 @@ enum err_code body_tile_step(struct body *c, const struct kstep *s, int class,
 
 void body_tile_turn_end(struct body *c, bool last)
 {
-	if (last || c->lane->copies > 1)
+	if (last || c->lane->replicas > 1)
 		all_products(c);
 	body_tile_end_stamp(c);
 }
@@ -312,12 +312,12 @@ static enum err_code tile_turns(struct body *c, struct err *e)
 	const struct num *tiles = V(c, VAR_TILES, NONE);
 
 	body_op(c, DO_COUNT_TILES);
-	body_let(c, VAR_TRIPS, NONE, DIV(ADD(tiles, N(c, l->copies - 1 - l->copy)), N(c, l->copies)));
-	for (int i = 0; i < v->steps.n && l->copies > 1; i++)
+	body_let(c, VAR_TRIPS, NONE, DIV(ADD(tiles, N(c, l->replicas - 1 - l->replica)), N(c, l->replicas)));
+	for (int i = 0; i < v->steps.n && l->replicas > 1; i++)
 		if (v->steps.v[i].is_loop)
 			body_let(c, VAR_PASSED, v->steps.v[i].id, N(c, 0))->u.let.changes = true;
 	TRY(body_region(c, NONE, e));
-	for (int i = 0; i < v->steps.n && l->copies > 1; i++)
+	for (int i = 0; i < v->steps.n && l->replicas > 1; i++)
 		if (v->steps.v[i].is_loop)
 			others_until(c, v->steps.v[i].id, tiles);
 	return OK;
@@ -351,7 +351,7 @@ static void last_copies(struct body *c)
 
 	for (int i = 0; i < c->k->flags.n; i++)
 		any |= is_copied(c, &c->k->flags.v[i]);
-	if (any && c->lane->copies > 1)
+	if (any && c->lane->replicas > 1)
 		last_turns(c);
 	for (int i = 0; i < c->k->flags.n; i++) {
 		const struct flag *f = &c->k->flags.v[i];

@@ -107,7 +107,7 @@ bool lower_copies_arrive(const struct kernel *k, int task)
 	int buffer = s->writes.v[0];
 
 	/* a lane in turns would wait for copies of its last tiles only, and those may be another's */
-	if (!is_copy(k, task) || k->plan->lanes.v[lane_of(k, task)].turns > 1 ||
+	if (!is_copy(k, task) || k->plan->lanes.v[lane_of(k, task)].replicas > 1 ||
 	    k->rings.v[k->ring_of[buffer]].engine ||
 	    lower_piece(k, task) * element_bytes(k, s) < 4)
 		return false;

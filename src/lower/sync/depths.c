@@ -52,7 +52,7 @@ int lower_tile_spread(const struct kernel *k)
 	for (int l = 0; l < p->lanes.n; l++) {
 		int least;
 
-		sum += lower_tile_offsets(k, l, &least) * p->lanes.v[l].turns;
+		sum += lower_tile_offsets(k, l, &least) * p->lanes.v[l].replicas;
 	}
 	return sum;
 }
@@ -92,7 +92,7 @@ static bool arrival_holds(const struct relation *r, const struct flag *f, int de
 	int old = relation_instance(r, f->task, x - depth), now = relation_instance(r, f->task, x);
 
 	for (int j = 0; j < r->n; j++)
-		if (r->inst[j].lane_copy != r->inst[old].lane_copy && relation_before(r, old, flag_event(f),
+		if (r->inst[j].lane_replica != r->inst[old].lane_replica && relation_before(r, old, flag_event(f),
 		    j, AT_ISSUE) && relation_before(r, j, AT_ISSUE, now, AT_ISSUE))
 			return true;
 	return false;
@@ -131,7 +131,7 @@ static bool wait_is_safe(const struct proof *p, const struct wait *w, int depth)
 {
 	const struct plan *plan = p->k->plan;
 	int64_t count = walk_count(p->r->walk, stask_at(p->k, w->task)->loop);
-	bool in_turn = plan->lanes.v[lane_of(p->k, w->task)].turns > 1;
+	bool in_turn = plan->lanes.v[lane_of(p->k, w->task)].replicas > 1;
 
 	memset(p->seen, 0, (size_t)p->n * sizeof(*p->seen));
 	for (int64_t s = 0; s < count; s++) {
@@ -222,7 +222,7 @@ static int tiles_in_window(struct kernel *k, int64_t trips)
 		if (g->program->loops.v[l].phase == k->phase)
 			trips = min_i64(trips, max_i64(1, g->trips[l].most));
 	for (int i = 0; i < k->plan->lanes.n; i++)
-		least = max_i64(least, TILES_MOST * k->plan->lanes.v[i].turns);
+		least = max_i64(least, TILES_MOST * k->plan->lanes.v[i].replicas);
 	for (int i = 0; i < g->buffers.n; i++)	/* a ring of tiles goes around */
 		if (g->buffers.v[i].loop == NONE && k->plan->versions[i] > 1)
 			least = max_i64(least, 2 * (k->plan->versions[i] + 1));
@@ -307,7 +307,7 @@ enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e)
 	for (int i = 0; i < k->flags.n; i++)
 		if (is_turn(k, i))
 			k->flags.v[i].depth = (int)round_up(k->flags.v[i].depth,
-				k->plan->lanes.v[lane_of(k, k->flags.v[i].task)].turns);
+				k->plan->lanes.v[lane_of(k, k->flags.v[i].task)].replicas);
 	for (int i = 0; i < k->flags.n; i++) {
 		struct flag *f = &k->flags.v[i];
 

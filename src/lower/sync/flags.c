@@ -130,7 +130,7 @@ static void add_step_turns(struct kernel *k, int lane)
 {
 	const struct program *p = k->plan->graph->program;
 	struct order_step *steps;
-	int least, most, n, copies = k->plan->lanes.v[lane].turns;
+	int least, most, n, copies = k->plan->lanes.v[lane].replicas;
 
 	n = order_steps(&k->arena, k->plan, lane, k->phase, NONE, &steps, &least, &most);
 	for (int i = 0; i < n; i++) {
@@ -162,7 +162,7 @@ static void find_turn(struct kernel *k, int lane)
 	int task, loop = NONE, least;
 
 	k->turn_of[lane] = NONE;
-	if (l->turns == 1)
+	if (l->replicas == 1)
 		return;
 	if (lower_tile_offsets(k, lane, &least)) {
 		add_step_turns(k, lane);

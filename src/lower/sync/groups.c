@@ -38,7 +38,7 @@ struct counting {
 	struct kernel *k;
 	struct klane *l;
 	const struct relation *r;
-	int lane_copy;
+	int lane_replica;
 	bool opens;			/* second pass: what each wait leaves open */
 	int *scratch;			/* by sTask */
 };
@@ -69,7 +69,7 @@ static int last_awaited(const struct counting *c, int inst)
 		for (int s = 0; s < n; s++) {
 			int on = relation_instance(c->r, w->on, spans[s].last - 1);
 
-			if (on > last && c->r->inst[on].lane_copy == c->lane_copy)
+			if (on > last && c->r->inst[on].lane_replica == c->lane_replica)
 				last = on;
 		}
 	}
@@ -82,7 +82,7 @@ static int last_awaited(const struct counting *c, int inst)
 static void note_group_wait(const struct counting *c, struct group_wait *w, int class, int before,
 	int younger)
 {
-	int first = c->r->lane_first[c->lane_copy], groups = 0;
+	int first = c->r->lane_first[c->lane_replica], groups = 0;
 	int ntasks = c->k->plan->graph->tasks.n;
 	int *open = w->behind[class], *now = c->scratch;
 
@@ -110,7 +110,7 @@ static int instance_class(const struct counting *c, int inst)
 	int64_t outer, base, trips, tiles = c->r->walk->ntiles;
 
 	if (loop == NONE)
-		return turn_class(&c->l->regions[0], n->seq / c->l->copies -
+		return turn_class(&c->l->regions[0], n->seq / c->l->replicas -
 			entry_of_task(c->l, n->task)->at, lane_tiles(c->l, tiles));
 	parent = c->k->plan->graph->program->loops.v[loop].parent;
 	outer = walk_outer(c->r->walk, loop, n->seq, parent);
@@ -176,7 +176,7 @@ static void complete_before(const struct counting *c, int i, int j)
 
 static void count_dependents(const struct counting *c, int i)
 {
-	int end = c->r->lane_first[c->lane_copy + 1];
+	int end = c->r->lane_first[c->lane_replica + 1];
 
 	if (!on_matrix(c->k, c->r->inst[i].task) || (c->k->flag_of[c->r->inst[i].task] == NONE &&
 	    !c->k->lessons->complete.n) || kernel_result_shared(c->k, c->r->inst[i].task))
@@ -213,7 +213,7 @@ static void complete_with_run(const struct counting *c, int i, int loop)
 	int64_t run = walk_outer(w, stask_at(c->k, c->r->inst[i].task)->loop, c->r->inst[i].seq, parent);
 	struct kstep *s = step_of_loop(c, loop);
 
-	for (int k = i + 1; k < c->r->lane_first[c->lane_copy + 1]; k++) {
+	for (int k = i + 1; k < c->r->lane_first[c->lane_replica + 1]; k++) {
 		const struct node_instance *x = &c->r->inst[k];
 		int mine = stask_at(c->k, x->task)->loop;
 
@@ -263,7 +263,7 @@ static int last_reader(const struct counting *c, int j, int buffer)
 	int64_t life = walk_outer(w, stask_at(c->k, c->r->inst[j].task)->loop, c->r->inst[j].seq, loop);
 	int64_t at = life - walk_inner(w, parent, walk_outer(w, loop, life, parent), loop);
 
-	for (int i = c->r->lane_first[c->lane_copy]; i < j; i++) {
+	for (int i = c->r->lane_first[c->lane_replica]; i < j; i++) {
 		const struct stask *s = stask_at(c->k, c->r->inst[i].task);
 		int64_t old, first;
 
@@ -302,7 +302,7 @@ static void count_versions(const struct counting *c, int j)
 static void count_instance(const struct counting *c, int inst)
 {
 	struct kentry *x = entry_of_task(c->l, c->r->inst[inst].task);
-	int first = c->r->lane_first[c->lane_copy], younger = 0, awaited;
+	int first = c->r->lane_first[c->lane_replica], younger = 0, awaited;
 	int class = instance_class(c, inst);
 
 	if (x->waits_groups) {
@@ -321,39 +321,39 @@ static void count_instance(const struct counting *c, int inst)
 	count_runs(c, inst);
 }
 
-static void count_tiles(struct kernel *k, struct klane *l, int lane_copy, bool opens, int tiles)
+static void count_tiles(struct kernel *k, struct klane *l, int lane_replica, bool opens, int tiles)
 {
 	for (int64_t trips = 0; trips <= lower_window(k); trips++) {
 		struct arena_mark mark = arena_mark(&k->arena);
-		struct counting c = { .k = k, .l = l, .lane_copy = lane_copy, .opens = opens,
+		struct counting c = { .k = k, .l = l, .lane_replica = lane_replica, .opens = opens,
 			.scratch = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int) };
 		struct relation r;
 		struct walk w;
 
 		lower_relation(k, &k->arena, trips, tiles, &w, &r);
 		c.r = &r;
-		for (int i = r.lane_first[lane_copy]; !r.ncycle && i < r.lane_first[lane_copy + 1]; i++)
+		for (int i = r.lane_first[lane_replica]; !r.ncycle && i < r.lane_first[lane_replica + 1]; i++)
 			count_instance(&c, i);
 		arena_reset(&k->arena, mark);
 	}
 }
 
-static void count_pass(struct kernel *k, struct klane *l, int lane_copy, bool opens)
+static void count_pass(struct kernel *k, struct klane *l, int lane_replica, bool opens)
 {
-	int spread = lower_tile_spread(k), most = 2 * l->copies;
+	int spread = lower_tile_spread(k), most = 2 * l->replicas;
 
 	if (!spread) {			/* any number of tiles is legal */
-		count_tiles(k, l, lane_copy, opens, most);
+		count_tiles(k, l, lane_replica, opens, most);
 		return;
 	}
 	if (shifts_tiles(l))
-		most = l->copies * (int)lower_window(k) + spread;
+		most = l->replicas * (int)lower_window(k) + spread;
 	most = (int)min_i64(most, k->most_tiles);
 	for (int tiles = shifts_tiles(l) ? 1 : most; tiles <= most; tiles++)
-		count_tiles(k, l, lane_copy, opens, tiles);
+		count_tiles(k, l, lane_replica, opens, tiles);
 }
 
-void lower_groups(struct kernel *k, struct klane *l, int lane_copy)
+void lower_groups(struct kernel *k, struct klane *l, int lane_replica)
 {
 	bool multiplies = false;
 
@@ -365,7 +365,7 @@ void lower_groups(struct kernel *k, struct klane *l, int lane_copy)
 	}
 	if (!multiplies)
 		return;
-	count_pass(k, l, lane_copy, false);
+	count_pass(k, l, lane_replica, false);
 	lower_stages(k, l);
-	count_pass(k, l, lane_copy, true);
+	count_pass(k, l, lane_replica, true);
 }

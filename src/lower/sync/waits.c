@@ -78,7 +78,7 @@ static bool is_last_passed(struct kernel *k, const struct wait *w, int inner, in
 	before = steps[i].is_loop;
 	arena_reset(&k->arena, mark);
 	/* copies that work on several tiles in a turn count the others' when they come to the loop */
-	if (p->lanes.v[lane].turns > 1 && least < most && loop_of(k, w->task) == NONE)
+	if (p->lanes.v[lane].replicas > 1 && least < most && loop_of(k, w->task) == NONE)
 		return before && !at && !back;
 	return at - back == (before ? 0 : -1);
 }
@@ -102,18 +102,18 @@ static int runs_of(struct kernel *k, const struct wait *w, int loop, int back)
 
 static int turns_of(const struct kernel *k, const struct wait *w)
 {
-	return k->plan->lanes.v[lane_of(k, w->task)].turns;
+	return k->plan->lanes.v[lane_of(k, w->task)].replicas;
 }
 
 /* Is the dependence, of two sTasks of a lane that takes tiles in turn, about lives of a ring that
  * its copies share, and about one of another copy? Lives of a loop are so where a run begins. */
-static bool crosses_copies(const struct kernel *k, const struct wait *w, const struct edge *e)
+static bool crosses_replicas(const struct kernel *k, const struct wait *w, const struct edge *e)
 {
-	return e->from == w->on && e->to == w->task && e->reuse && edge_turns(k->plan, e) == 1 &&
+	return e->from == w->on && e->to == w->task && e->reuse && edge_replicas(k->plan, e) == 1 &&
 		(e->loop != NONE || edge_distance(k->plan, e) % turns_of(k, w));
 }
 
-bool lower_awaits_copies(const struct kernel *k, const struct wait *w)
+bool lower_awaits_replicas(const struct kernel *k, const struct wait *w)
 {
 	const struct graph *g = k->plan->graph;
 	bool any = false;
@@ -121,7 +121,7 @@ bool lower_awaits_copies(const struct kernel *k, const struct wait *w)
 	if (!on_one_lane(k, w) || turns_of(k, w) == 1 || w->distance != DISTANCE_AUTO)
 		return false;
 	for (int i = 0; i < g->edges.n; i++)
-		any |= crosses_copies(k, w, &g->edges.v[i]);
+		any |= crosses_replicas(k, w, &g->edges.v[i]);
 	return any;
 }
 
@@ -129,11 +129,11 @@ bool lower_awaits_own(const struct kernel *k, const struct wait *w)
 {
 	const struct graph *g = k->plan->graph;
 
-	if (!lower_awaits_copies(k, w))
+	if (!lower_awaits_replicas(k, w))
 		return on_one_lane(k, w);
 	for (int i = 0; i < g->edges.n; i++)
 		if (g->edges.v[i].from == w->on && g->edges.v[i].to == w->task &&
-		    (g->edges.v[i].loop != NONE || !crosses_copies(k, w, &g->edges.v[i])))
+		    (g->edges.v[i].loop != NONE || !crosses_replicas(k, w, &g->edges.v[i])))
 			return true;
 	return false;
 }
@@ -158,7 +158,7 @@ static bool has_part(const struct kernel *k, const struct wait *w, int n)
 	if (e->from != w->on || e->to != w->task)
 		return false;
 	if (on_one_lane(k, w) && !for_own_copy(k, w))
-		return crosses_copies(k, w, e);
+		return crosses_replicas(k, w, e);
 	return !e->reuse || e->kind != EDGE_OUTPUT || !is_served(k, w, n) ||
 		(on_one_lane(k, w) && turns_of(k, w) > 1);
 }
@@ -192,7 +192,7 @@ bool lower_next_part(struct kernel *k, const struct wait *w, int *i, struct wait
 			d = &g->edges.v[*i];
 	if (d)
 		*out = (struct wait_part){ .loop = d->loop, .back = edge_distance(k->plan, d),
-			.life = !d->reuse, .copies = on_one_lane(k, w) && !for_own_copy(k, w) };
+			.life = !d->reuse, .replicas = on_one_lane(k, w) && !for_own_copy(k, w) };
 	else if (*i > g->edges.n || (w->distance == DISTANCE_AUTO && is_served(k, w, *i)))
 		return false;
 	else
@@ -206,7 +206,7 @@ bool lower_next_part(struct kernel *k, const struct wait *w, int *i, struct wait
 bool lower_by_flag_of(const struct kernel *k, const struct wait *w, const struct relation *r, int i,
 	int on)
 {
-	return for_own_copy(k, w) || r->inst[i].lane_copy != r->inst[on].lane_copy;
+	return for_own_copy(k, w) || r->inst[i].lane_replica != r->inst[on].lane_replica;
 }
 
 int lower_run_flag(const struct kernel *k, int task, int loop)
@@ -244,7 +244,7 @@ static void add_wait(struct kernel *k, struct kentry *x, int wait, const struct 
 		f.loop = theirs;
 	} else if (mine == part->loop) {
 		f.which = mine == NONE || part->back == 0 ? AWAIT_BACK : part->life ? AWAIT_WITHIN :
-			part->copies ? AWAIT_BEFORE : AWAIT_BACK;
+			part->replicas ? AWAIT_BEFORE : AWAIT_BACK;
 	} else {
 		f.which = AWAIT_AROUND;
 		for (int l = mine; l != part->loop; l = g->program->loops.v[l].parent)

@@ -297,7 +297,7 @@ local function part_of(task)
 end
 
 local function lanes(plan, wide, spread)
-  local spec = {loads = {}, warps = {}, turns = {}}
+  local spec = {loads = {}, warps = {}, replicas = {}}
   local producers = choose{0, 1, 1, 1, 1, 2}
   for i = 0, producers - 1 do
     spec.warps["p" .. i] = choose{1, 1, 1, 2, 4}
@@ -310,7 +310,7 @@ local function lanes(plan, wide, spread)
     if t.kind ~= "load" then spec.warps["c" .. part_of(t)] = 4 * wide end
   end
   -- whole tiles in turn, where the copies find room; with a producer, as loads are not shared
-  if producers > 0 and wide == 1 and not spec.warps.c1 and chance(0.2) then spec.turns.c0 = random(2, 3) end
+  if producers > 0 and wide == 1 and not spec.warps.c1 and chance(0.2) then spec.replicas.c0 = random(2, 3) end
   return spec
 end
 
@@ -333,10 +333,10 @@ local function wild_lanes(plan, spec)
     if name:find "^p" then spec.warps[name] = choose{1, 1, 2, 4, 8} end
     if name:find "^c" then spec.warps[name] = chance(0.35) and random(12) or choose{4, 4, 4, 8} end
     if chance(0.15) then spec.registers[name] = random(24, 255) end
-    if chance(0.06) then spec.turns[name] = random(2, 3) end
+    if chance(0.06) then spec.replicas[name] = random(2, 3) end
   end
   if chance(0.12) then
-    spec.idle = {first = chance(0.5), warps = random(5), turns = chance(0.5) and random(3) or nil,
+    spec.idle = {first = chance(0.5), warps = random(5), replicas = chance(0.5) and random(3) or nil,
       registers = chance(0.2) and random(24, 255) or nil}
   end
 end
@@ -352,7 +352,7 @@ end
 
 local function declare_idle(plan, spec, first)
   if spec.idle and spec.idle.warps and spec.idle.first == first then
-    plan:lane("idle", {warps = spec.idle.warps, turns = spec.idle.turns, registers = spec.idle.registers})
+    plan:lane("idle", {warps = spec.idle.warps, replicas = spec.idle.replicas, registers = spec.idle.registers})
   end
 end
 
@@ -380,7 +380,7 @@ local function append_all(plan, spec)
   for name in pairs(spec.warps) do names[#names + 1] = name end
   table.sort(names)
   for _, name in ipairs(names) do
-    plan:lane(name, {warps = spec.warps[name], turns = spec.turns[name],
+    plan:lane(name, {warps = spec.warps[name], replicas = spec.replicas[name],
       registers = spec.registers and spec.registers[name]})
   end
   declare_idle(plan, spec, false)
@@ -660,7 +660,7 @@ local function wild_features(plan, info, add)
     if what == "lane" then
       local has = appended[name]
       add("registers of a lane", o.registers and (o.registers % 8 == 0 and "by-8" or "odd") or "needed")
-      if not has then add("idle", (o.turns or 1) > 1 and "turns" or "plain") end
+      if not has then add("idle", (o.replicas or 1) > 1 and "replicas" or "plain") end
       if has and has:find "^l+$" then add("warps of loads", o.warps or "default") end
       if has and has:find "^e+$" then add("warps of element-wise work", o.warps or "default") end
     end
@@ -685,7 +685,7 @@ function M.features(plan, info)
     if what == "lane" then
       lanes = lanes + 1
       add("warps", o.warps or "default")
-      add("turns", o.turns or 1)
+      add("replicas", o.replicas or 1)
     end
   end
   for _, b in ipairs(plan.graph.buffers) do
