@@ -148,7 +148,7 @@ static void state_demands(struct stating *s)
 			continue;
 		l2 += s->costs[i].cost.l2;
 		global += s->costs[i].cost.global;
-		own[e->lane][e->seu] += bounds_part(p, s->costs, i).cost.alone;
+		own[e->lane][e->seu] += bounds_group(p, s->costs, i).cost.alone;
 		all[e->lane][e->seu] += s->costs[i].cost.busy;
 	}
 	state_demand(s, (struct loop_unit){ .seu = NONE, .lane = NONE }, l2);
@@ -177,7 +177,7 @@ static void state_slowness(struct stating *s)
 
 			if (entry == NONE)
 				continue;
-			part = bounds_part(p, s->costs, entry);
+			part = bounds_group(p, s->costs, entry);
 			contention_add(&b, p->entries.v[entry].lane, t->unit, &part, t->busy, t->hold, 1);
 		}
 		for (int l = 0; l < p->lanes.n; l++)

@@ -126,7 +126,7 @@ static double tile_contention(const struct maker *m, const struct entry_cost *co
 			continue;
 		for (int i = 0; i < p->entries.n; i++) {
 			const struct stask *t = &p->graph->tasks.v[p->entries.v[i].task];
-			struct entry_cost part = bounds_part(p, costs, i);
+			struct entry_cost part = bounds_group(p, costs, i);
 
 			if (t->phase == m->line->phase)
 				contention_add(&b, p->entries.v[i].lane, p->entries.v[i].seu, &part, costs[i].cost.busy,

@@ -18,9 +18,9 @@ static const struct entry *entry_at(const struct side *s, int i)
 }
 
 /* What one of the groups of the entry's lane takes of it. */
-struct entry_cost bounds_part(const struct plan *p, const struct entry_cost *costs, int entry)
+struct entry_cost bounds_group(const struct plan *p, const struct entry_cost *costs, int entry)
 {
-	return price_part(&costs[entry], price_pace(&p->device->seu[p->entries.v[entry].seu],
+	return price_group(&costs[entry], price_group_pace(&p->device->seu[p->entries.v[entry].seu],
 		costs[entry].groups));
 }
 
@@ -53,7 +53,7 @@ static void offer(struct bounds *out, double cycles, int binding)
 /* All of it on a synchronous sEU. Of groups, each does its part. */
 double bounds_hold(const struct plan *p, const struct entry_cost *costs, int entry)
 {
-	const struct entry_cost *c = &costs[entry], part = bounds_part(p, costs, entry);
+	const struct entry_cost *c = &costs[entry], part = bounds_group(p, costs, entry);
 	const struct entry *en = &p->entries.v[entry];
 
 	if (c->stored_to_shared)
@@ -80,7 +80,7 @@ static void bound_resources(const struct side *s, struct bounds *out)
 		l = entry_at(s, i)->lane;
 		u = entry_at(s, i)->seu;
 		seu[u] += n * s->costs[i].cost.busy;
-		own[l][u] += n * bounds_part(p, s->costs, i).cost.alone / p->lanes.v[l].replicas;
+		own[l][u] += n * bounds_group(p, s->costs, i).cost.alone / p->lanes.v[l].replicas;
 		l2 += n * s->costs[i].cost.l2;
 		global += n * s->costs[i].cost.global;
 		lane[l] += n * bounds_hold(p, s->costs, i) / p->lanes.v[l].replicas;
@@ -113,7 +113,7 @@ struct arcs {
 
 double bounds_latency(const struct plan *p, const struct entry_cost *costs, int entry)
 {
-	struct entry_cost part = bounds_part(p, costs, entry);
+	struct entry_cost part = bounds_group(p, costs, entry);
 
 	return traffic_latency(&part) + (part.stored_to_shared ? part.after : 0);
 }
@@ -123,7 +123,7 @@ double bounds_lag(const struct plan *p, const struct entry_cost *costs, const st
 {
 	int from = plan_entry_of(p, e->from), to = plan_entry_of(p, e->to);
 	const struct entry *x = &p->entries.v[from], *y = &p->entries.v[to];
-	const struct entry_cost part = bounds_part(p, costs, from), *c = &part;
+	const struct entry_cost part = bounds_group(p, costs, from), *c = &part;
 	const struct seu *u = &p->device->seu[x->seu];
 	double lag;
 
@@ -141,7 +141,7 @@ double bounds_lag(const struct plan *p, const struct entry_cost *costs, const st
 static double arc_length(const struct side *s, const struct edge *e)
 {
 	int from = s->entry_of[e->from];
-	struct entry_cost part = bounds_part(s->p, s->costs, from);
+	struct entry_cost part = bounds_group(s->p, s->costs, from);
 
 	return fmax(graph_runs(s->p->graph, task_of(s, from)->loop, e->loop) - 1, 0) * part.cost.busy +
 		bounds_lag(s->p, s->costs, e);

@@ -41,7 +41,7 @@ enum { PRODUCT_PARTS_AHEAD = 3 };
 /* What they are made of, for who states the same as a problem (search/loop.h). What a group of an entry's lane
  * takes, of several that go on by themselves; cycles that an instance holds its lane; cycles from its start to its completion; and from the start of the edge's `from`, whose
  * entry and that of `to` stand in the same region, to the first that `to` may have. */
-struct entry_cost bounds_part(const struct plan *p, const struct entry_cost *costs, int entry);
+struct entry_cost bounds_group(const struct plan *p, const struct entry_cost *costs, int entry);
 double bounds_hold(const struct plan *p, const struct entry_cost *costs, int entry);
 double bounds_latency(const struct plan *p, const struct entry_cost *costs, int entry);
 double bounds_lag(const struct plan *p, const struct entry_cost *costs, const struct edge *e);

@@ -1,18 +1,21 @@
-/* A kernel's tree, gone through once: what each sTask and each lane pays, and what that makes
- * of the costs of a plan's entries. */
+/* Walks the role program of a kernel once and adds up the cost of each sTask and of each lane; then applies
+ * that to the costs of a plan's entries (price_entry).
+ *
+ * An sTask may occur several times: in the prologue, in the loop, in the epilogue. Only its occurrences in
+ * the deepest loop count, which are the steady state, and of these the mean. Costs outside of sTasks are
+ * summed per tile, or once for the lane if they are outside of the tile loop. */
 #include "sim/price.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { TILES_SAMPLE = 64 };		/* of which a loop's turns are looked at ... */
+enum { TILES_SAMPLE = 64 };		/* tiles in which the interior iterations of a loop are counted ... */
 #define SCATTER INT64_C(2654435761)	/* ... so many apart: a prime (Knuth, TAOCP 3, 6.4) */
-enum { GROUP_WARPS = 4 };		/* of a warpgroup, that multiplies by itself */
-enum { LINES = 8 };			/* that a warp reads at once: four rows, which begin anywhere */
+enum { GROUP_WARPS = 4 };		/* of a warpgroup */
+enum { LINES = 8 };			/* cache lines that a warp reads at once: four rows that are not aligned */
 
-/* Texts of an sTask differ: in the turns before and behind a loop it stands elsewhere. Those
- * deepest in loops are the steady state, and of them the mean counts. */
-struct texts {
+/* The occurrences of an sTask: their loop depth, and how many were added. */
+struct occurrences {
 	int depth, n;
 };
 
@@ -22,30 +25,31 @@ struct reader {
 	const struct graph *graph;
 	int number;			/* of the phase */
 	struct lane_price *lane;
-	struct payer payer;
-	struct texts *texts;		/* by sTask */
+	struct cost_context context;
+	struct occurrences *seen;	/* by sTask */
 	int depth;			/* loops around */
 	bool per_tile;			/* inside the tile loop */
-	double often;			/* ... times a tile; of what is inside an sTask: a time */
-	struct task_price *text;	/* of the sTask at hand; NULL: outside of any */
-	int task;
-	bool multiplied;		/* and its product is behind */
-	int wait, waits;		/* operations for one wait of it, one after the other */
-	double clear;			/* share of the turns that are, of the loop around */
-	struct stages stages;		/* of the sTask at hand */
+	double runs;			/* per tile; inside an sTask: per instance of it */
+	struct task_price *occurrence;	/* of the current sTask; NULL: outside of sTasks */
+	int task;			/* ... and which it is */
+	bool multiplied;		/* its product has been issued */
+	int wait, waits;		/* the current wait of the plan, and its operations so far */
+	double interior;		/* share of the iterations of the loop around that are interior */
+	struct stages stages;		/* of the current sTask */
 };
 
-static void add(struct spent *to, struct spent s)
+static void add(struct op_cost *to, struct op_cost s)
 {
-	*to = spent_sum(*to, &s);
+	*to = op_cost_sum(*to, s);
 }
 
+/* The smaller number of products that may be in flight; NONE: no limit. */
 static int fewer(int a, int b)
 {
 	return a == NONE || (b != NONE && b < a) ? b : a;
 }
 
-/* sTasks ----------------------------------------------------------------------- */
+/* ---- sTasks --------------------------------------------------------------------------- */
 
 static void add_task(struct task_price *to, const struct task_price *t)
 {
@@ -60,22 +64,22 @@ static void add_task(struct task_price *to, const struct task_price *t)
 	to->steps += t->steps;
 	to->boxes += t->boxes;
 	to->issued += t->issued;
-	to->pieces += t->pieces;
-	to->spread = fmax(to->spread, t->spread);
+	to->copies += t->copies;
+	to->sector_ratio = fmax(to->sector_ratio, t->sector_ratio);
 }
 
-static void end_text(struct reader *r)
+static void end_occurrence(struct reader *r)
 {
-	struct texts *seen = &r->texts[r->task];
+	struct occurrences *seen = &r->seen[r->task];
 	struct task_price *sum = &r->x->tasks[r->task];
 
 	if (seen->n && r->depth < seen->depth)
 		return;
 	if (!seen->n || r->depth > seen->depth) {
-		*seen = (struct texts){ .depth = r->depth };
+		*seen = (struct occurrences){ .depth = r->depth };
 		*sum = (struct task_price){ .drain = NONE, .drain_after = NONE };
 	}
-	add_task(sum, r->text);
+	add_task(sum, r->occurrence);
 	seen->n++;
 }
 
@@ -83,44 +87,45 @@ static void finish_tasks(struct reader *r)
 {
 	for (int i = 0; i < r->graph->tasks.n; i++) {
 		struct task_price *t = &r->x->tasks[i];
-		double share = 1.0 / max_i64(r->texts[i].n, 1);
+		double share = 1.0 / max_i64(r->seen[i].n, 1);
 
-		if (!r->texts[i].n)
+		if (!r->seen[i].n)
 			continue;
 		t->known = true;
 		t->drain_cost *= share;
-		t->before = spent_times(t->before, share);
-		t->after = spent_times(t->after, share);
+		t->before = op_cost_times(t->before, share);
+		t->after = op_cost_times(t->after, share);
 		t->steps *= share;
 		t->boxes *= share;
 		t->issued *= share;
-		t->pieces *= share;
+		t->copies *= share;
 	}
 }
 
-/* A wait of the plan costs when it asks for something new: the simulator knows when. */
+/* A wait of the plan costs the lane only if it asks for a new instance, which the simulator decides. If
+ * several operations serve it, they cost together. */
 static void read_wait(struct reader *r, const struct role_op *o)
 {
 	double *cost = &r->phase->wait[o->wait];
 
 	r->waits = o->wait == r->wait ? r->waits + 1 : 1;
 	r->wait = o->wait;
-	*cost = fmax(*cost, r->waits * r->payer.device->wait_cost);
+	*cost = fmax(*cost, r->waits * r->context.device->wait_cost);
 }
 
 static void read_drain(struct reader *r, const struct role_op *o)
 {
-	int *drain = r->text ? (r->multiplied ? &r->text->drain_after : &r->text->drain) :
+	int *drain = r->occurrence ? (r->multiplied ? &r->occurrence->drain_after : &r->occurrence->drain) :
 		&r->lane->drain;
 
-	if (r->often == 1 && (r->text || r->per_tile))
+	if (r->runs == 1 && (r->occurrence || r->per_tile))
 		*drain = fewer(*drain, o->u.count);
 }
 
-static void read_inside(struct reader *r, const struct role_op *o, struct spent s)
+static void read_inside(struct reader *r, const struct role_op *o, struct op_cost s)
 {
-	struct task_price *t = r->text;
-	double issued, boxes = price_boxes(&r->payer, o, &issued);
+	struct task_price *t = r->occurrence;
+	double issued, boxes = price_boxes(&r->context, o, &issued);
 	int stage = stage_of(&r->stages, o);
 
 	if (stage) {
@@ -128,52 +133,52 @@ static void read_inside(struct reader *r, const struct role_op *o, struct spent 
 		memset(s.ops[0], 0, sizeof(s.ops[0]));
 	}
 	if (o->what == DO_GROUPS_WAIT && !r->multiplied)
-		t->drain_cost += s.lane * r->often;
+		t->drain_cost += s.lane * r->runs;
 	else
-		add(r->multiplied ? &t->after : &t->before, spent_times(s, r->often));
-	t->boxes += boxes * r->often;
-	t->issued += issued * r->often;
-	t->pieces += boxes > 0 ? r->often : 0;
-	t->spread = fmax(t->spread, price_spread(&r->payer, o));
+		add(r->multiplied ? &t->after : &t->before, op_cost_times(s, r->runs));
+	t->boxes += boxes * r->runs;
+	t->issued += issued * r->runs;
+	t->copies += boxes > 0 ? r->runs : 0;
+	t->sector_ratio = fmax(t->sector_ratio, price_sector_ratio(&r->context, o));
 	t->arrives |= o->what == DO_LOAD_THREADS && o->u.move.arrives;
 	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_STORE_THREADS ||
 		o->what == DO_STORE_RING;
 	t->stored_to_shared |= r->multiplied && o->what == DO_PUT;
 	if (o->what == DO_PRODUCT)
-		t->steps += r->often * o->u.product.steps * o->u.product.pieces *
+		t->steps += r->runs * o->u.product.steps * o->u.product.pieces *
 			o->u.product.sum.frag->blocks;
 	r->multiplied |= o->what == DO_PRODUCT;
 }
 
-static void read_outside(struct reader *r, const struct role_op *o, struct spent s)
+static void read_outside(struct reader *r, const struct role_op *o, struct op_cost s)
 {
 	if (o->what == DO_WAIT)
-		s.lane = r->payer.device->wait_cost;
+		s.lane = r->context.device->wait_cost;
 	if (r->per_tile)
-		r->lane->tile += s.lane * r->often;
+		r->lane->tile += s.lane * r->runs;
 	else
-		r->lane->end += s.lane * r->often;
+		r->lane->end += s.lane * r->runs;
 }
 
-/* regions ---------------------------------------------------------------------- */
+/* ---- regions -------------------------------------------------------------------------- */
 
 static void read_body(struct reader *r, const struct role_body *b);
 
 static void read_task(struct reader *r, const struct role_op *o)
 {
-	struct task_price text = { .drain = NONE, .drain_after = NONE };
-	double often = r->often;
+	struct task_price occurrence = { .drain = NONE, .drain_after = NONE };
+	double runs = r->runs;
 
-	r->text = &text;
+	r->occurrence = &occurrence;
 	r->task = o->task;
-	r->often = 1;
+	r->runs = 1;
 	r->multiplied = false;
 	r->wait = NONE;
-	r->stages = (struct stages){ .a = r->payer.a };
+	r->stages = (struct stages){ .a = r->context.a };
 	read_body(r, &o->u.region.body);
-	end_text(r);
-	r->text = NULL;
-	r->often = often;
+	end_occurrence(r);
+	r->occurrence = NULL;
+	r->runs = runs;
 }
 
 static double trips(const struct reader *r, int loop)
@@ -181,50 +186,50 @@ static double trips(const struct reader *r, int loop)
 	return loop == NONE ? 1 : fmax(r->graph->trips[loop].mean, 1);
 }
 
-/* ---- turns that nothing cuts --------------------------------------------------------- */
+/* ---- interior iterations -------------------------------------------------------------- */
 
-/* A turn of a loop in a tile, for what its condition asks. */
-struct turn {
+/* One iteration of a loop in a tile: the variables of the loop's `unmasked` condition. */
+struct loop_iteration {
 	struct num_env env;
 	const struct axis_ranges *at;
 	int loop;
-	int64_t first, trips, turn;
+	int64_t first, trips, iteration;
 };
 
-static int64_t turn_var(const struct num_env *env, enum var v, int of)
+static int64_t iteration_var(const struct num_env *env, enum var v, int of)
 {
-	const struct turn *t = (const struct turn *)env;
+	const struct loop_iteration *t = (const struct loop_iteration *)env;
 
 	if (v == VAR_LO)
 		return t->at->lo[of];
 	if (of != t->loop)
 		return v == VAR_TRIPS || v == VAR_STEADY ? 1 : 0;
 	return v == VAR_FIRST ? t->first : v == VAR_TRIPS || v == VAR_STEADY ? t->trips :
-		v == VAR_J || v == VAR_I ? t->turn : 0;
+		v == VAR_J || v == VAR_I ? t->iteration : 0;
 }
 
-/* The first ones are clear, up to some turn. */
-static int64_t clear_turns(struct turn *t, const struct num *clear)
+/* The number of iterations that fulfil the condition, which are the first ones: bisection. */
+static int64_t interior_iterations(struct loop_iteration *t, const struct num *unmasked)
 {
 	int64_t least = 0, most = t->trips;
 
 	while (least < most) {
-		t->turn = least + (most - least) / 2;
-		if (num_value(clear, &t->env))
-			least = t->turn + 1;
+		t->iteration = least + (most - least) / 2;
+		if (num_value(unmasked, &t->env))
+			least = t->iteration + 1;
 		else
-			most = t->turn;
+			most = t->iteration;
 	}
 	return least;
 }
 
-/* Of all turns of the loop, in a sample of the tiles, which are those of no single axis. */
-static double clear_share(const struct reader *r, const struct role_op *o)
+/* The share of the loop's iterations that are interior, in a sample of tiles that is spread over all axes. */
+static double interior_share(const struct reader *r, const struct role_op *o)
 {
 	const struct grid *grid = &r->graph->grids[r->number];
-	int64_t n = min_i64(grid->total, TILES_SAMPLE), clear = 0, all = 0;
+	int64_t n = min_i64(grid->total, TILES_SAMPLE), interior = 0, all = 0;
 	struct axis_ranges at;
-	struct turn t = { .env.var = turn_var, .at = &at, .loop = o->u.region.of };
+	struct loop_iteration t = { .env.var = iteration_var, .at = &at, .loop = o->u.region.of };
 
 	if (t.loop == NONE)
 		return 0;
@@ -234,29 +239,29 @@ static double clear_share(const struct reader *r, const struct role_op *o)
 		ranges_set_tile(&r->graph->extents, grid, tile, &at);
 		visited_iterations(&r->graph->extents, t.loop, &at, &t.first, &last);
 		t.trips = max_i64(last - t.first, 0);
-		clear += clear_turns(&t, o->u.region.unmasked);
+		interior += interior_iterations(&t, o->u.region.unmasked);
 		all += t.trips;
 	}
-	return all > 0 ? (double)clear / (double)all : 0;
+	return all > 0 ? (double)interior / (double)all : 0;
 }
 
-/* A loop of the tile's. One over tiles is about a tile in each of its turns. */
+/* A loop within a tile, or the loop over tiles, each of whose iterations is one tile. */
 static void read_loop(struct reader *r, const struct role_op *o)
 {
 	struct reader outer = *r;
 
 	r->depth++;
 	if (o->u.region.unmasked)
-		r->clear = clear_share(r, o);
-	if (!r->text) {
-		r->often *= trips(r, o->u.region.of) / o->u.region.step;
+		r->interior = interior_share(r, o);
+	if (!r->occurrence) {
+		r->runs *= trips(r, o->u.region.of) / o->u.region.step;
 		r->per_tile |= o->u.region.of == NONE && o->u.region.var == VAR_J;
 	}
 	read_body(r, &o->u.region.body);
 	r->depth = outer.depth;
-	r->often = outer.often;
+	r->runs = outer.runs;
 	r->per_tile = outer.per_tile;
-	r->clear = outer.clear;
+	r->interior = outer.interior;
 }
 
 static void read_tiles(struct reader *r, const struct role_op *o)
@@ -273,57 +278,58 @@ static bool ends_with(const struct role_body *b, enum role_do what)
 	return b->v.n && b->v.v[b->v.n - 1]->what == what;
 }
 
-/* Inside an sTask, a condition asks whether a run begins or ends. Around them, it is the end
- * of a loop's turns, or how few there are. */
+/* A condition inside an sTask holds once per run of its loop: at the beginning or at the end. Outside of
+ * sTasks it is the end of a loop (DO_BREAK), which happens once, or the case of few iterations (the
+ * first branch; only the other one counts). */
 static void read_if(struct reader *r, const struct role_op *o)
 {
 	struct reader outer = *r;
 
 	if (ends_with(&o->u.region.body, DO_CONTINUE))
 		return;
-	if (r->text) {
-		r->often /= trips(r, r->graph->tasks.v[r->task].loop);
+	if (r->occurrence) {
+		r->runs /= trips(r, r->graph->tasks.v[r->task].loop);
 	} else if (ends_with(&o->u.region.body, DO_BREAK)) {
 		r->depth--;
 		r->per_tile = r->depth > 0;
-		r->often = r->per_tile ? 0 : 1;
+		r->runs = r->per_tile ? 0 : 1;
 	}
 	read_body(r, &o->u.region.body);
 	r->depth = outer.depth - 1;
-	r->often = r->text ? r->often : 0;
+	r->runs = r->occurrence ? r->runs : 0;
 	read_body(r, &o->u.region.other);
 	r->depth = outer.depth;
-	r->often = outer.often;
+	r->runs = outer.runs;
 	r->per_tile = outer.per_tile;
 }
 
 static void read_each(struct reader *r, const struct role_op *o)
 {
 	for (int i = 0; i < o->u.region.step; i++) {
-		r->payer.round = i;
+		r->context.repetition = i;
 		read_body(r, &o->u.region.body);
 	}
-	r->payer.round = 0;
+	r->context.repetition = 0;
 }
 
 static void read_op(struct reader *r, const struct role_op *o)
 {
-	struct spent s;
+	struct op_cost s;
 
-	if (o->what == DO_WAIT && o->wait != NONE && r->text)
+	if (o->what == DO_WAIT && o->wait != NONE && r->occurrence)
 		read_wait(r, o);
 	if (o->what == DO_GROUPS_WAIT)
 		read_drain(r, o);
-	s = price_op(&r->payer, o);
-	if (r->clear > 0) {
-		s = spent_times(s, 1 - r->clear);
-		r->payer.clear = true;
-		add(&s, spent_times(price_op(&r->payer, o), r->clear));
-		r->payer.clear = false;
+	s = price_op(&r->context, o);
+	if (r->interior > 0) {
+		s = op_cost_times(s, 1 - r->interior);
+		r->context.unmasked = true;
+		add(&s, op_cost_times(price_op(&r->context, o), r->interior));
+		r->context.unmasked = false;
 	}
 	if (r->depth > 1 && (o->what == DO_LANE_SYNC || (o->what == DO_REDUCE && o->u.reduce.along_rows)))
 		r->lane->groups = 1;
-	if (r->text)
+	if (r->occurrence)
 		read_inside(r, o, s);
 	else
 		read_outside(r, o, s);
@@ -355,7 +361,7 @@ static void read_body(struct reader *r, const struct role_body *b)
 	}
 }
 
-/* ------------------------------------------------------------------------------ */
+/* ---- a kernel ------------------------------------------------------------------------- */
 
 void price_init(struct arena *a, const struct plan *p, struct price *out)
 {
@@ -372,8 +378,9 @@ static const struct seu *vector_of(const struct vdevice *d)
 	return NULL;
 }
 
-/* What copies for all of the lane is done once, a product that lands is waited for by all, and of one that
- * the lane itself does no unit is known that groups would share. */
+/* The warpgroups of a lane cannot run separately if it has replicas, if an sTask is executed once for all of
+ * them (a load, a copy by threads), if all wait for a product (stored_to_shared), or if products are
+ * synchronous, since a synchronous matrix unit is not modelled as shared. */
 static void join_groups(struct phase_price *ph, const struct price *x, int phase)
 {
 	const struct plan *p = ph->plan;
@@ -390,28 +397,28 @@ static void join_groups(struct phase_price *ph, const struct price *x, int phase
 	}
 }
 
-/* Copies of a lane have the same texts: what is said of the last of them holds for all. */
+/* Replicas of a lane have the same operations, so the last one stands for all. */
 void price_add(struct price *x, const struct plan *own, int phase, const struct role_program *p)
 {
 	struct phase_price *ph = &x->phases[phase];
 	struct reader r = { .x = x, .phase = ph, .number = phase, .graph = own->graph,
-		.texts = ARENA_ARRAY(x->a, own->graph->tasks.n, struct texts) };
+		.seen = ARENA_ARRAY(x->a, own->graph->tasks.n, struct occurrences) };
 
-	r.payer = (struct payer){ .device = own->device, .vector = vector_of(own->device),
+	r.context = (struct cost_context){ .device = own->device, .vector = vector_of(own->device),
 		.program = p, .a = x->a };
-	if (!r.payer.vector)
-		return;			/* nobody to do what no engine does */
+	if (!r.context.vector)
+		return;			/* nothing could execute the lane's own instructions */
 	ph->plan = own;
 	ph->wait = ARENA_ARRAY(x->a, own->waits.n, double);
 	for (int i = 0; i < p->roles.n; i++) {
 		const struct role *role = &p->roles.v[i];
 
-		r.payer.warps = role->warps;
+		r.context.warps = role->warps;
 		r.lane = &ph->lanes[role->lane];
 		*r.lane = (struct lane_price){ .drain = NONE,
 			.groups = role->warps % GROUP_WARPS ? 1 : role->warps / GROUP_WARPS };
 		r.depth = 0;
-		r.often = 1;
+		r.runs = 1;
 		r.per_tile = false;
 		read_body(&r, &role->body);
 	}
@@ -421,21 +428,21 @@ void price_add(struct price *x, const struct plan *own, int phase, const struct 
 
 /* ---- one entry ------------------------------------------------------------------------- */
 
-/* Reads of global memory by threads wait for it: a warp for the slowest of the lines that it reads at
- * once, a share of which come from device memory. What is waited for is there when the lane goes on. */
-static double lane_cycles(const struct vdevice *d, const struct spent *s, double share)
+/* Cycles of the lane, with the reads of global memory that it waits for. A warp waits for the slowest of LINES
+ * lines, each of which comes from device memory with probability `share`. */
+static double lane_cycles(const struct vdevice *d, const struct op_cost *s, double share)
 {
 	double slow = 1 - pow(1 - fmin(share, 1), LINES);
 
-	return s->lane + s->rounds * (slow * d->global_latency + (1 - slow) * d->l2_latency);
+	return s->lane + s->global_reads * (slow * d->global_latency + (1 - slow) * d->l2_latency);
 }
 
-/* The lane itself copies: no engine is asked, and when the lane goes on it is done, unless the copies
- * tell of themselves. */
+/* A copy by threads. It is complete when the lane continues, unless the copies signal their arrival
+ * themselves (cp.async with an mbarrier). */
 static void price_threads(const struct vdevice *d, const struct seu *s, const struct task_price *t,
 	double lane, double share, struct entry_cost *c)
 {
-	const struct spent trip = { .rounds = 1 };
+	const struct op_cost trip = { .global_reads = 1 };
 
 	c->cost.busy = s->kind == SEU_VECTOR ? t->before.unit : 0;
 	c->cost.alone = s->async ? 0 : lane;
@@ -449,16 +456,16 @@ static void price_copy(const struct seu *s, const struct task_price *t, double l
 {
 	c->cost.busy = t->boxes * s->box_interval;
 	c->cost.alone = c->cost.busy + (s->async ? 0 : lane);
-	c->cost.issue = t->pieces * s->issue + fmax(t->issued - t->pieces, 0) * s->box_interval +
+	c->cost.issue = t->copies * s->issue + fmax(t->issued - t->copies, 0) * s->box_interval +
 		lane;
 }
 
-/* What the threads of an entry's lane compute: cycles, and operations. */
+/* The arithmetic of the entry's threads: cycles, stage by stage, and the number of operations. */
 static struct cost arithmetic(const struct plan *p, int entry, const struct task_price *t,
 	double *operations)
 {
 	const struct seu *s = vector_of(p->device);
-	struct spent all = spent_sum(t->before, &t->after);
+	struct op_cost all = op_cost_sum(t->before, t->after);
 	struct cost sum = { 0 };
 
 	*operations = all.unit * s->slots;
@@ -473,7 +480,7 @@ static struct cost arithmetic(const struct plan *p, int entry, const struct task
 	return sum;
 }
 
-struct entry_cost price_part(const struct entry_cost *c, double pace)
+struct entry_cost price_group(const struct entry_cost *c, double pace)
 {
 	struct entry_cost part = *c;
 
@@ -488,7 +495,7 @@ struct entry_cost price_part(const struct entry_cost *c, double pace)
 	return part;
 }
 
-double price_pace(const struct seu *seu, int groups)
+double price_group_pace(const struct seu *seu, int groups)
 {
 	return seu->kind == SEU_VECTOR ? fmin(1, seu->lane_share * fmax(groups, 1)) / seu->lane_share : 1;
 }

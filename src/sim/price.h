@@ -1,13 +1,14 @@
-/* price.h - what a plan costs beyond its work: read off the kernel that is made of it.
+/* price.h - what a plan costs beyond its work, read from the kernels that are made of it.
  *
- * device_cost knows what an sTask computes and moves. What else a lane does for it stands in
- * the kernel's tree (role/role.h): it asks and tells, meets, fences, drains its products,
- * writes values to shared memory and gets them back, copies element by element what no engine
- * can. The tree is gone through once a plan, not once an event: each sTask gets the mean of
- * its texts in the steady state, each lane what it does between tiles and at the end.
+ * device_cost (device/device.h) knows the cost of what an sTask computes and moves. A lane does more for
+ * it, and that is in the kernel's role program (role/role.h): it waits and signals, synchronises, fences,
+ * drains its products, writes values to shared memory and reads them back, and copies element by element
+ * what no engine can copy. price_add walks the role program once per plan, not once per event. Each sTask
+ * gets the mean over its occurrences in the steady state; each lane gets what it does between tiles and
+ * after the last one.
  *
- * price_op.c has what each operation costs, price_math.c and price_stages.c what those on
- * elements do; price.c how that adds up.
+ * price_op.c has the cost of each operation, price_math.c and price_stages.c that of arithmetic on elements;
+ * price.c adds them up. Unless stated otherwise costs are cycles of the EU clock.
  */
 #ifndef SIM_PRICE_H
 #define SIM_PRICE_H
@@ -15,122 +16,120 @@
 #include "plan/plan.h"
 #include "role/role.h"
 
-/* Operations of an sTask come in stages: those behind a reduction that need what came of it, behind a
- * reduction of theirs, and so on. In a stage, all pipes of the unit work at the same time. */
+/* Operations of an sTask are in stages: stage 0 depends on no reduction of the sTask, stage i + 1 on one of
+ * stage i. The pipes of a vector unit work in parallel within a stage, but not across stages. */
 enum { STAGES = 4 };
 
-/* What operations take, in cycles unless said. */
-struct spent {
+/* The cost of operations, in cycles unless stated otherwise. */
+struct op_cost {
 	double lane;			/* of the lane, which does nothing else meanwhile */
 	double unit;			/* of the vector unit at its full rate */
-	double rounds;			/* reads of global memory, each waited for */
-	double ops[STAGES][CLASS_COUNT];	/* operations on elements, which the vector unit does;
-					 * of a single operation all are in the first stage */
+	double global_reads;		/* a number: reads of global memory that the lane waits for, each */
+	double ops[STAGES][CLASS_COUNT];	/* numbers: operations on elements, by stage and class; a
+					 * single operation has all of them in stage 0 */
 };
 
-static inline struct spent spent_times(struct spent s, double n)
+static inline struct op_cost op_cost_times(struct op_cost s, double n)
 {
 	s.lane *= n;
 	s.unit *= n;
-	s.rounds *= n;
+	s.global_reads *= n;
 	for (int i = 0; i < STAGES; i++)
 		for (int k = 0; k < CLASS_COUNT; k++)
 			s.ops[i][k] *= n;
 	return s;
 }
 
-static inline struct spent spent_sum(struct spent a, const struct spent *b)
+static inline struct op_cost op_cost_sum(struct op_cost a, struct op_cost b)
 {
-	a.lane += b->lane;
-	a.unit += b->unit;
-	a.rounds += b->rounds;
+	a.lane += b.lane;
+	a.unit += b.unit;
+	a.global_reads += b.global_reads;
 	for (int i = 0; i < STAGES; i++)
 		for (int k = 0; k < CLASS_COUNT; k++)
-			a.ops[i][k] += b->ops[i][k];
+			a.ops[i][k] += b.ops[i][k];
 	return a;
 }
 
-/* What an sTask costs a lane. */
+/* The cost of an sTask to its lane, per instance. */
 struct task_price {
-	bool known;			/* it is in the tree */
-	bool by_threads;		/* a load or store that no engine does */
-	bool arrives;			/* ... and which is there later than the lane goes on */
-	bool stored_to_shared;			/* a product for which the lane stays, and whose result it then
-					 * brings to shared memory: complete when that is done */
-	double drain_cost;			/* cycles to ask for its own products, waiting or not */
-	struct spent before, after;	/* its unit is at work; all of what has no product: before */
-	/* groups of the lane's products that may be under way when it begins, and when the lane
-	 * goes on; NONE: that is not asked */
-	int drain, drain_after;
+	bool known;			/* the role program has it */
+	bool by_threads;		/* a load or store by threads, not by an engine */
+	bool arrives;			/* ... whose completion is signaled later, when the copies arrive */
+	bool stored_to_shared;		/* a product that the lane waits for and then stores to shared
+					 * memory: it is complete when that is done */
+	double drain_cost;		/* cycles of the wait for its lane's own products, not the waiting */
+	struct op_cost before, after;	/* until its unit has the work, and then; if it has no product all
+					 * is in `before` */
+	int drain, drain_after;		/* products of the lane that may be in flight when it begins, and
+					 * when the lane continues; NONE: it does not wait */
 	double steps;			/* instructions of its product */
-	double boxes, issued;		/* on the copy engine, and of them by one thread */
-	double pieces;			/* operations that issue such */
-	double spread;			/* if by_threads: bytes that leave L2 in whole sectors, over
-					 * those that are asked for */
+	double boxes, issued;		/* boxes for the copy engine; those that one thread issues */
+	double copies;			/* operations that issue boxes */
+	double sector_ratio;		/* if by_threads: bytes of the sectors that it moves, over the bytes
+					 * that it needs */
 };
 
 /* What a lane does outside of sTasks. */
 struct lane_price {
 	double tile;			/* cycles between a tile and the next */
-	int drain;			/* then: groups that may be under way; NONE */
-	int groups;			/* warpgroups that go through its loops without meeting; 1: they meet */
-	double end;			/* cycles behind the last tile */
+	int drain;			/* products that may be in flight then; NONE: it does not wait */
+	int groups;			/* warpgroups that run the loops without synchronising; 1: they
+					 * synchronise, or there is one */
+	double end;			/* cycles after the last tile */
 };
 
 struct phase_price {
-	const struct plan *plan;	/* the plan with the kernel's own waits; NULL: there is no
-					 * kernel, and the plan's entries are all that is known */
-	double *wait;			/* by wait of that: cycles of the lane that asks */
+	const struct plan *plan;	/* the plan with the kernel's own waits; NULL: there is no kernel, and
+					 * only the costs of the plan's entries are known */
+	double *wait;			/* by wait of that plan: cycles of the waiting lane */
 	struct lane_price lanes[LANES_MAX];
 };
 
 struct price {
 	struct arena *a;
-	struct phase_price *phases;
+	struct phase_price *phases;	/* of the program */
 	struct task_price *tasks;	/* of the graph */
 };
 
-/* A price of nothing, for all phases of p. In `a`. */
+/* A price without any kernel, for all phases of p. Allocated in `a`, which must outlive it. */
 void price_init(struct arena *a, const struct plan *p, struct price *out);
-/* What the kernel of a phase costs. own: its plan, with the waits that its operations serve;
- * borrowed. */
+/* Add the kernel of a phase. own: its plan, with the waits that the kernel's operations serve; borrowed. */
 void price_add(struct price *x, const struct plan *own, int phase, const struct role_program *r);
 
 /* ---- one entry ------------------------------------------------------------------------- */
 
-/* What an entry of a plan costs: its work, and with a kernel what its lane does for it. */
+/* The cost of an instance of a plan's entry: its work, and with a kernel what its lane does for it. */
 struct entry_cost {
 	struct cost cost;
 	struct effort effort;
-	/* Without a kernel: a value that crosses lanes in registers is brought over through
-	 * shared memory, which puts off the producer's end: of every instance if handoff_loop
-	 * is the sTask's own region, else of the last in each iteration of that region. */
+	/* Without a kernel: a register value that another lane reads is handed over through shared memory,
+	 * which delays the producer's completion. If handoff_loop is the sTask's own region this holds for
+	 * every instance, else for the last one in each iteration of that region. */
 	double handoff;			/* cycles; 0: none */
 	int handoff_loop;
-	/* With one: cycles of the lane before an asynchronous unit has the work, and when it has
-	 * (`lands`: when it is done, and that puts off the end); groups of products that may
-	 * be under way then, NONE if that is not asked. */
+	/* With a kernel: cycles of the lane before an asynchronous unit has the work, and after that
+	 * (stored_to_shared: after the work is done, which delays its completion). */
 	double before, after;
 	bool stored_to_shared;
 	double steps;			/* instructions of a product; 0: not known */
-	double drain_cost;			/* cycles to ask for `drain`, waiting or not */
-	int drain, drain_after;
-	/* Warpgroups of the lane that each go on with their part when they have done it; 0 or 1: all
-	 * go together. Of cost.alone, what each of them spends whatever its part: cycles. */
-	int groups;
-	double fixed;
+	double drain_cost;		/* cycles of the wait for `drain`, not the waiting */
+	int drain, drain_after;		/* as in struct task_price */
+	int groups;			/* warpgroups of the lane that each do a part and then continue; 0 or
+					 * 1: all continue together */
+	double fixed;			/* cycles of cost.alone that each of them needs, whatever its part */
 };
 
-/* Make of the cost of an entry's work, without its traffic with shared memory, what it
- * costs with the kernel. Nothing changes where there is none. share: of what it loads,
- * from device memory. */
+/* Add the kernel's cost to that of an entry's work, which has no traffic with shared memory in it. Nothing
+ * changes if there is no kernel. share: of the bytes that it loads, those from device memory. */
 void price_entry(const struct price *x, const struct plan *p, int entry, double share,
 	struct entry_cost *c);
-/* Of an entry whose lane's groups go on by themselves, what one of them takes; of others all. pace: as many
- * times as long as its part of what all of them take together. */
-struct entry_cost price_part(const struct entry_cost *c, double pace);
-/* That: a group's own warps draw less of a vector unit than its share of what all would. */
-double price_pace(const struct seu *seu, int groups);
+/* The cost for one warpgroup, if those of the entry's lane run separately; else *c. pace: see
+ * price_group_pace. */
+struct entry_cost price_group(const struct entry_cost *c, double pace);
+/* How much longer a warpgroup needs for its part than the lane for all parts, over their number: 1 unless
+ * the unit limits the share that few warps can draw (lane_share). */
+double price_group_pace(const struct seu *seu, int groups);
 /* Is there a kernel of the phase? */
 static inline bool price_knows(const struct price *x, int phase)
 {
@@ -139,42 +138,43 @@ static inline bool price_knows(const struct price *x, int phase)
 
 /* ---- one operation (price_op.c) ---------------------------------------------------------- */
 
-/* Whoever does it. */
-struct payer {
+/* Who executes an operation, and where it is. */
+struct cost_context {
 	const struct vdevice *device;
-	const struct seu *vector;	/* the unit that a lane's own instructions run on */
+	const struct seu *vector;	/* the unit that executes the lane's own instructions */
 	const struct role_program *program;
-	int warps;
-	int round;			/* of a DO_EACH around */
-	bool clear;			/* in turns of a loop that nothing cuts */
+	int warps;			/* of the lane */
+	int repetition;			/* of the DO_EACH around it */
+	bool unmasked;			/* in interior iterations of the loop around it */
 	struct arena *a;		/* scratch */
 };
 
-/* What an operation takes of the lane. Nothing: it is bookkeeping, or its unit's work, or a
- * wait of the plan (phase_price.wait). */
-struct spent price_op(const struct payer *x, const struct role_op *o);
-/* Bytes of memory's sectors that it moves over those of its elements; 0: it moves none itself. */
-double price_spread(const struct payer *x, const struct role_op *o);
-/* Boxes that it has the copy engine move, and of them those that one thread issues. */
-double price_boxes(const struct payer *x, const struct role_op *o, double *issued);
+/* The cost of an operation to its lane. 0 if it is bookkeeping, the work of another unit, or a wait of the
+ * plan (phase_price.wait). */
+struct op_cost price_op(const struct cost_context *x, const struct role_op *o);
+/* Bytes of the memory sectors that the operation moves, over those of its elements; 0: it moves none itself. */
+double price_sector_ratio(const struct cost_context *x, const struct role_op *o);
+/* Boxes that the operation makes the copy engine move; *issued: those that one thread issues. */
+double price_boxes(const struct cost_context *x, const struct role_op *o, double *issued);
 
-/* ---- what follows what (price_stages.c) --------------------------------------------------- */
+/* ---- dependences within an sTask (price_stages.c) ----------------------------------------- */
 
-/* Of the fragments that operations of an sTask leave, in which stage they are there. */
+/* The stage in which each fragment is computed that operations of the sTask have written so far. */
 struct stages {
 	struct arena *a;
-	VEC(struct made { const struct frag *frag; int stage; }) v;
+	VEC(struct frag_stage { const struct frag *frag; int stage; }) v;
 };
 
-/* In which of STAGES the operation is, given those before it. */
+/* The stage of the operation, 0 to STAGES - 1; records the stage of its results. */
 int stage_of(struct stages *t, const struct role_op *o);
 
 /* ---- arithmetic (price_math.c) ----------------------------------------------------------- */
 
-/* Adds what the operation does with n elements, those that its fragment is filled up with too. */
-void price_map(const struct payer *x, const struct role_op *o, double n, struct spent *s);
-void price_pack(const struct payer *x, const struct role_op *o, double n, struct spent *s);
-void price_sum_product(const struct payer *x, const struct role_op *o, double n, struct spent *s);
-void price_reduce(const struct payer *x, const struct role_op *o, double n, struct spent *s);
+/* Add what the operation does with n elements, including those that only fill up its fragment, to s->ops[0]
+ * (and to s->lane for waits between threads). */
+void price_map(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s);
+void price_pack(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s);
+void price_sum_product(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s);
+void price_reduce(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s);
 
 #endif

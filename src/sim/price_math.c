@@ -1,26 +1,28 @@
-/* Operations on elements that an arithmetic operation of a kernel takes, by what they cost. */
+/* The number of operations on elements that an arithmetic operation of a kernel executes, by cost class. A
+ * multiplication whose only use is an addition counts as one FMA with it; masks are not counted in interior
+ * iterations. */
 #include "sim/price.h"
 
 enum {
-	GUARD = 2,			/* a compare and a select; what is compared goes along with the loop */
-	FIELD = 2,			/* of a packed word: a shift to the left, one to the right */
-	FOLDS = 2,			/* rounds in which the threads of a row join what each has */
+	GUARD = 2,			/* a compare and a select; the compared index advances with the loop */
+	FIELD = 2,			/* of a packed word: a shift left, a shift right */
+	FOLDS = 2,			/* shuffles in which the four threads of a row combine their results */
 };
 
-/* Is that asked, in the text at hand? */
-static bool is_asked(const struct payer *x, const struct num *when)
+/* Does the guard remain in the text, in the present kind of iteration? */
+static bool is_evaluated(const struct cost_context *x, const struct num *when)
 {
-	return when && !num_is(x->clear ? num_assume_interior(x->a, when) : when, 1);
+	return when && !num_is(x->unmasked ? num_assume_interior(x->a, when) : when, 1);
 }
 
-/* Multiplies an addition that has no other use for it: one instruction. */
-static bool fuses(const struct val *sum, const struct val *factor)
+/* Is `factor` a floating-point multiplication that becomes an FMA with the addition `sum`? */
+static bool is_fused(const struct val *sum, const struct val *factor)
 {
 	return sum->kind == VAL_OP && (sum->op == OP_ADD || sum->op == OP_SUB) &&
 		factor->kind == VAL_OP && factor->op == OP_MUL && dtype_is_float(factor->type);
 }
 
-static void count_cast(const struct val *v, double n, struct spent *s)
+static void count_cast(const struct val *v, double n, struct op_cost *s)
 {
 	bool narrow = dtype_is_float(v->type) && dtype_bits(v->type) < 32;
 
@@ -28,14 +30,14 @@ static void count_cast(const struct val *v, double n, struct spent *s)
 		s->ops[0][narrow ? CLASS_CVT : CLASS_ALU] += n;
 }
 
-/* A value, of n elements. */
-static void count(const struct payer *x, const struct val *v, double n, struct spent *s)
+/* Operations to compute v for n elements. */
+static void count_operations(const struct cost_context *x, const struct val *v, double n, struct op_cost *s)
 {
-	bool clear = x->clear && v->unmasked;
+	bool unmasked = x->unmasked && v->unmasked;
 
 	switch (v->kind) {
 	case VAL_CONST: case VAL_FRAG: case VAL_NODE:
-	case VAL_SHARED:		/* price_op.c has what reading takes */
+	case VAL_SHARED:		/* reads are counted in price_op.c */
 		return;
 	case VAL_NUM: case VAL_COLUMN:
 		s->ops[0][CLASS_ALU] += n;
@@ -47,28 +49,28 @@ static void count(const struct payer *x, const struct val *v, double n, struct s
 		count_cast(v, n, s);
 		break;
 	case VAL_GUARD:
-		if (is_asked(x, v->num))
+		if (is_evaluated(x, v->num))
 			s->ops[0][CLASS_ALU] += GUARD * n;
-		count(x, v->arg[0], n, s);
+		count_operations(x, v->arg[0], n, s);
 		return;
 	case VAL_OP:
-		if (clear) {
-			count(x, v->arg[1], n, s);
+		if (unmasked) {
+			count_operations(x, v->arg[1], n, s);
 			return;
 		}
 		s->ops[0][op_class(v->op)] += n;
 		break;
 	}
 	for (int i = 0; i < LEN(v->arg) && v->arg[i]; i++) {
-		count(x, v->arg[i], n, s);
-		if (fuses(v, v->arg[i]))
+		count_operations(x, v->arg[i], n, s);
+		if (is_fused(v, v->arg[i]))
 			s->ops[0][CLASS_FMA] -= n;
 	}
 }
 
-/* Is the step only there for an addition, which it is one instruction with? Or only for a choice
- * that is not made in clear turns? */
-static bool is_free(const struct payer *x, const struct role_op *o, int step)
+/* Does the step need no instruction of its own? If all its uses are additions that it fuses with, or selects
+ * that are left out in interior iterations. */
+static bool is_free(const struct cost_context *x, const struct role_op *o, int step)
 {
 	const struct role_step *s = &o->u.map.steps.v[step];
 	bool used = false;
@@ -81,7 +83,7 @@ static bool is_free(const struct payer *x, const struct role_op *o, int step)
 		for (int k = 0; k < LEN(v->arg) && v->arg[k]; k++) {
 			if (v->arg[k]->kind != VAL_NODE || v->arg[k]->node != s->node)
 				continue;
-			if (!fuses(v, s->value) && !(x->clear && v->unmasked && k != 1))
+			if (!is_fused(v, s->value) && !(x->unmasked && v->unmasked && k != 1))
 				return false;
 			used = true;
 		}
@@ -89,36 +91,36 @@ static bool is_free(const struct payer *x, const struct role_op *o, int step)
 	return used;
 }
 
-void price_map(const struct payer *x, const struct role_op *o, double n, struct spent *s)
+void price_map(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s)
 {
 	for (int i = 0; i < o->u.map.steps.n; i++)
 		if (!is_free(x, o, i))
-			count(x, o->u.map.steps.v[i].value, n, s);
+			count_operations(x, o->u.map.steps.v[i].value, n, s);
 }
 
-void price_pack(const struct payer *x, const struct role_op *o, double n, struct spent *s)
+void price_pack(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s)
 {
-	count(x, o->u.pack.value, n, s);
+	count_operations(x, o->u.pack.value, n, s);
 	if (dtype_bits(o->u.pack.to.frag->type) < 32 && o->u.pack.value->kind != VAL_CAST)
 		s->ops[0][CLASS_CVT] += n;
 }
 
-void price_sum_product(const struct payer *x, const struct role_op *o, double n, struct spent *s)
+void price_sum_product(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s)
 {
 	const struct frag *f = o->u.sum_product.sum.frag;
 
 	s->ops[0][CLASS_FMA] += n;
-	count(x, o->u.sum_product.a, f->cols > 0 ? n / (double)f->cols : n, s);
-	count(x, o->u.sum_product.b, f->blocks > 0 ? n / f->blocks / f->layout->halves : n, s);
+	count_operations(x, o->u.sum_product.a, f->cols > 0 ? n / (double)f->cols : n, s);
+	count_operations(x, o->u.sum_product.b, f->blocks > 0 ? n / f->blocks / f->layout->halves : n, s);
 }
 
-/* Each thread its own part of a row, one after the other; then the threads of the row. Over a row
- * vector only that. */
-void price_reduce(const struct payer *x, const struct role_op *o, double n, struct spent *s)
+/* Each thread reduces its own elements of a row, then the threads of the row combine their results by shuffles.
+ * If the operand is a row vector only the latter is left. */
+void price_reduce(const struct cost_context *x, const struct role_op *o, double n, struct op_cost *s)
 {
 	const struct frag *f = o->u.reduce.over;
 
-	count(x, o->u.reduce.value, n, s);
+	count_operations(x, o->u.reduce.value, n, s);
 	if (o->what == DO_SCAN)
 		s->ops[0][CLASS_SCAN] += n;
 	else if (f->kind == FRAG_FULL)

@@ -1,4 +1,5 @@
-/* In which stage of its sTask an operation can be done: behind the reductions whose results it needs. */
+/* The stage of each operation of an sTask (price.h): one after that of the row reductions whose results it needs,
+ * directly or through other fragments. */
 #include "sim/price.h"
 
 static int stage_of_frag(const struct stages *t, const struct frag *f)
@@ -24,10 +25,10 @@ static int stage_of_value(const struct stages *t, const struct val *v)
 	return stage;
 }
 
-static void made(struct stages *t, const struct frag *f, int stage)
+static void note_result(struct stages *t, const struct frag *f, int stage)
 {
 	if (f)
-		VEC_PUSH(t->a, &t->v, ((struct made){ f, stage }));
+		VEC_PUSH(t->a, &t->v, ((struct frag_stage){ f, stage }));
 }
 
 static int stage_of_map(struct stages *t, const struct role_op *o)
@@ -40,17 +41,17 @@ static int stage_of_map(struct stages *t, const struct role_op *o)
 		stage = of > stage ? of : stage;
 	}
 	for (int i = 0; i < o->u.map.steps.n; i++)
-		made(t, o->u.map.steps.v[i].to, stage);
-	made(t, o->u.map.to.frag, stage);
+		note_result(t, o->u.map.steps.v[i].to, stage);
+	note_result(t, o->u.map.to.frag, stage);
 	return stage;
 }
 
-/* What comes of a row's reduction is there when all of it has been read. */
+/* The result of a row reduction is known only after the whole row was read: one stage later. */
 static int stage_of_reduce(struct stages *t, const struct role_op *o)
 {
 	int stage = stage_of_value(t, o->u.reduce.value);
 
-	made(t, o->u.reduce.to, o->u.reduce.over->kind == FRAG_FULL ? stage + 1 : stage);
+	note_result(t, o->u.reduce.to, o->u.reduce.over->kind == FRAG_FULL ? stage + 1 : stage);
 	return stage;
 }
 
@@ -64,7 +65,7 @@ int stage_of(struct stages *t, const struct role_op *o)
 		stage = stage_of_reduce(t, o);
 	} else if (o->what == DO_PACK) {
 		stage = stage_of_value(t, o->u.pack.value);
-		made(t, o->u.pack.to.frag, stage);
+		note_result(t, o->u.pack.to.frag, stage);
 	}
 	return stage < STAGES ? stage : STAGES - 1;
 }

@@ -301,8 +301,8 @@ static void read_kernel(const struct plan *p, const struct entry *en, const stru
 	if (!t->by_threads)
 		return;
 	w->by_threads = w->kind == WORK_LOAD;
-	w->global_bytes *= fmax(t->spread, 1);
-	w->unique_share /= fmax(t->spread, 1);
+	w->global_bytes *= fmax(t->sector_ratio, 1);
+	w->unique_share /= fmax(t->sector_ratio, 1);
 }
 
 struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
