@@ -212,7 +212,7 @@ mr> (print)(y)
 43
 mr> help "plan:undo"
 plan:undo()
-  Take the last edit back; plan:redo() makes it again.
+  Undo the last edit; plan:redo() makes it again.
 mr> :save typed.lua
 typed.lua: 5 chunks
 mr> :save typed.lua
@@ -231,7 +231,7 @@ mr> :time
 :time CHUNK runs it and tells how long that took
 mr> :help plan:undo
 plan:undo()
-  Take the last edit back; plan:redo() makes it again.
+  Undo the last edit; plan:redo() makes it again.
 mr> ::label:: print "Lua"
 Lua
 E
@@ -274,7 +274,7 @@ E
 session 'help' <<'E'
 mr> help "plan:undo"
 plan:undo()
-  Take the last edit back; plan:redo() makes it again.
+  Undo the last edit; plan:redo() makes it again.
 mr> help "plan:undoo"
 no help about 'plan:undoo'; did you mean 'plan:undo'?
 mr> help "sarch"
