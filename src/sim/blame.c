@@ -1,25 +1,29 @@
+/* Explains lanes' time (blame.h). explain_lane divides an interval of a lane's time into visits of sTasks,
+ * explain_visit each of these into waiting and what follows the issue, and explain_event the waiting by what
+ * the awaited event did: recursively, since that may wait for another lane. Every cause is added with a
+ * weight, the share of the interval that it stands for. All times are cycles. */
 #include "sim/blame.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { DEEPEST = 8 };			/* lanes that wait for each other in a row */
+enum { DEEPEST = 8 };			/* longest chain of lanes waiting for each other that is followed */
 
 const char *const blame_names[] = { "issue", "pipe", "dependence", "shared", "l2", "global", "slot",
 	"turn", "sync", "power" };
 _Static_assert(LEN(blame_names) == BLAMES, "a name for every kind");
 
-/* A time in which a memory is at work without a pause; cycles of those before it. */
-struct stretch {
+/* A time in which a memory is at work without a pause; cycles of all such times before it. */
+struct busy_period {
 	double from, to, before;
 };
 
-struct busy {
-	VEC(struct stretch) v;
+struct memory_queue {
+	VEC(struct busy_period) v;
 };
 
-/* One lane's way, or one copy's: its events in order. */
-struct way {
+/* The events of one replica of a lane, in order. */
+struct lane_events {
 	int lane, replica;
 	VEC(int) v;
 };
@@ -29,19 +33,19 @@ struct scan {
 	const struct timeline *t;
 	const struct plan *plan;
 	const struct phase_line *line;
-	const struct task_cost *costs;	/* NULL: not known, or not asked */
-	VEC(struct way) ways;
-	int *way_of;			/* by event; NONE: unsound */
-	int *at;			/* by event: its place there */
+	const struct task_cost *costs;	/* by sTask; NULL: not known, or not to be used */
+	VEC(struct lane_events) lanes;
+	int *lane_of;			/* by event: index in lanes; NONE: no valid event */
+	int *position;			/* by event: index among its lane's events */
 	struct ends { VEC(int) v; } *ended;	/* by sTask: events in order of their ends */
-	struct busy l2, global;
-	double *through;		/* by event: when memory is done with it */
-	bool *by_global;		/* ... device memory last */
-	int *hold;			/* by event: the last event of its way, up to it, that was held;
-					 * NONE */
+	struct memory_queue l2, global;
+	double *delivered;		/* by event: when L2 and device memory have delivered */
+	bool *from_global;		/* ... and device memory was the last */
+	int *last_held;			/* by event: the last event of its lane, up to it, whose lane
+					 * had to wait; NONE */
 	struct blames *out;
-	int *first;			/* by sTask: its parts; NONE */
-	int lane, way, task;		/* whose time is being explained */
+	int *first;			/* by sTask: its first part in *out; NONE */
+	int lane, explained, task;	/* whose time is explained: lane, index in lanes, sTask */
 };
 
 static const struct event *event_at(const struct scan *s, int i)
@@ -54,7 +58,8 @@ static const struct seu *seu_of(const struct scan *s, const struct event *e)
 	return &s->plan->device->seu[e->seu];
 }
 
-static void put(struct scan *s, enum blame why, int on, int unit, double cycles)
+/* Add cycles to the part of the current sTask with this cause; nothing if cycles is not positive. */
+static void add_part(struct scan *s, enum blame why, int on, int unit, double cycles)
 {
 	struct blames *b = s->out;
 
@@ -77,22 +82,22 @@ static void put(struct scan *s, enum blame why, int on, int unit, double cycles)
 
 /* ---- memory -------------------------------------------------------------------------- */
 
-/* Work of so many cycles that comes at `now`, behind what came before; when it is through. */
-static double work(struct arena *a, struct busy *b, double now, double cycles)
+/* Work of `cycles` arrives at `now`, behind what arrived before; returns when it is finished. */
+static double enqueue(struct arena *a, struct memory_queue *b, double now, double cycles)
 {
-	struct stretch *last = b->v.n ? &b->v.v[b->v.n - 1] : NULL;
+	struct busy_period *last = b->v.n ? &b->v.v[b->v.n - 1] : NULL;
 	double start = last ? fmax(now, last->to) : now;
 
 	if (last && start == last->to)
 		last->to += cycles;
 	else
-		VEC_PUSH(a, &b->v, ((struct stretch){ start, start + cycles,
+		VEC_PUSH(a, &b->v, ((struct busy_period){ start, start + cycles,
 			last ? last->before + last->to - last->from : 0 }));
 	return start + cycles;
 }
 
-/* The last stretch that begins before then; NULL. */
-static const struct stretch *stretch_at(const struct busy *b, double then)
+/* The last busy period that begins before `then`; NULL. */
+static const struct busy_period *period_before(const struct memory_queue *b, double then)
 {
 	int lo = 0, hi = b->v.n;
 
@@ -107,15 +112,15 @@ static const struct stretch *stretch_at(const struct busy *b, double then)
 	return lo ? &b->v.v[lo - 1] : NULL;
 }
 
-/* Cycles at work before then. */
-static double worked(const struct busy *b, double then)
+/* Cycles that the memory was busy before `then`. */
+static double busy_cycles(const struct memory_queue *b, double then)
 {
-	const struct stretch *x = stretch_at(b, then);
+	const struct busy_period *x = period_before(b, then);
 
 	return x ? x->before + fmin(then, x->to) - x->from : 0;
 }
 
-/* The queues for L2 and device memory, as engine.c has them: in order of issue. */
+/* Replay the queues of L2 and device memory, which engine.c serves in order of issue. */
 static void replay_memory(struct scan *s)
 {
 	for (int i = 0; i < s->line->events.n; i++) {
@@ -123,23 +128,23 @@ static void replay_memory(struct scan *s)
 		const struct task_cost *c;
 		double l2 = 0, global = 0;
 
-		if (s->way_of[i] == NONE)
+		if (s->lane_of[i] == NONE)
 			continue;
 		c = &s->costs[e->task];
 		if (c->l2 > 0)
-			l2 = work(s->a, &s->l2, (double)e->start, c->l2);
+			l2 = enqueue(s->a, &s->l2, (double)e->start, c->l2);
 		if (c->global > 0)
-			global = work(s->a, &s->global, (double)e->start, c->global);
-		s->by_global[i] = global > l2;
-		s->through[i] = fmax(l2, global);
+			global = enqueue(s->a, &s->global, (double)e->start, c->global);
+		s->from_global[i] = global > l2;
+		s->delivered[i] = fmax(l2, global);
 	}
 }
 
 /* ---- what is waited for ------------------------------------------------------------------ */
 
-static void explain_lane(struct scan *s, int way, double from, double to, double weight, int deep);
+static void explain_lane(struct scan *s, int lane, double from, double to, double weight, int depth);
 
-/* The unit is at work on it, or on others before it. */
+/* The unit is at work on event i, or on earlier work in its queue. */
 static void explain_unit(struct scan *s, int i, double from, double to, double weight)
 {
 	const struct event *e = event_at(s, i);
@@ -147,97 +152,97 @@ static void explain_unit(struct scan *s, int i, double from, double to, double w
 
 	if (from >= to)
 		return;
-	put(s, BLAME_SHARED, e->task, e->seu, weight * shared * (to - from));
-	put(s, BLAME_PIPE, e->task, e->seu, weight * (1 - shared) * (to - from));
+	add_part(s, BLAME_SHARED, e->task, e->seu, weight * shared * (to - from));
+	add_part(s, BLAME_PIPE, e->task, e->seu, weight * (1 - shared) * (to - from));
 }
 
-/* Since when memory has been at work when it is done with event i; when it has the event if that
- * asks nothing of it. */
+/* The start of the busy period in which memory delivers for event i; its start if it needs no memory. */
 static double at_work_since(const struct scan *s, int i)
 {
-	const struct stretch *x = stretch_at(s->by_global[i] ? &s->global : &s->l2, s->through[i]);
+	const struct busy_period *x = period_before(s->from_global[i] ? &s->global : &s->l2, s->delivered[i]);
 
-	return s->through[i] > 0 && x ? x->from : (double)event_at(s, i)->start;
+	return s->delivered[i] > 0 && x ? x->from : (double)event_at(s, i)->start;
 }
 
-/* A part of the time in which memory is at work on event i, or its engine. */
+/* Memory, then the copy engine, is at work on event i. */
 static void explain_transfer(struct scan *s, int i, double from, double to, double weight)
 {
 	const struct event *e = event_at(s, i);
-	double through = s->through[i];
+	double delivered = s->delivered[i];
 
-	put(s, s->by_global[i] ? BLAME_GLOBAL : BLAME_L2, e->task, NONE,
-		weight * (fmin(to, through) - from));
-	put(s, BLAME_PIPE, e->task, e->seu, weight * (to - fmax(from, through)));
+	add_part(s, s->from_global[i] ? BLAME_GLOBAL : BLAME_L2, e->task, NONE,
+		weight * (fmin(to, delivered) - from));
+	add_part(s, BLAME_PIPE, e->task, e->seu, weight * (to - fmax(from, delivered)));
 }
 
-/* The lane of event i, a copy, was held before it could ask for it: so much earlier it would have been
- * there, unless memory was at work already when the lane went on. */
-static void explain_late_copy(struct scan *s, int i, double from, double to, double weight, int deep)
+/* The lane of copy i had to wait before it could issue it. Without that wait the copy would have arrived
+ * earlier, so the interval is shifted back to that wait and explained by what the lane did then; unless
+ * memory was already busy when the lane continued, so that an earlier issue would not have helped. */
+static void explain_late_copy(struct scan *s, int i, double from, double to, double weight, int depth)
 {
 	const struct event *e = event_at(s, i);
-	double asked = (double)event_at(s, s->hold[i])->issue, since = at_work_since(s, i);
-	double told = s->plan->device->flag_latency;
-	double shift = since < asked ? s->costs[e->task].latency : (double)e->end - asked;
+	double requested = (double)event_at(s, s->last_held[i])->issue, since = at_work_since(s, i);
+	double signaled = s->plan->device->flag_latency;
+	double shift = since < requested ? s->costs[e->task].latency : (double)e->end - requested;
 
-	from -= shift + told;
-	to -= shift + told;
-	if (since >= asked)
+	from -= shift + signaled;
+	to -= shift + signaled;
+	if (since >= requested)
 		since = to;
-	explain_lane(s, s->way_of[i], from, fmin(to, since), weight, deep);
+	explain_lane(s, s->lane_of[i], from, fmin(to, since), weight, depth);
 	if (fmax(from, since) < to)
 		explain_transfer(s, i, fmax(from, since), to, weight);
 }
 
-static void explain_copy(struct scan *s, int i, double from, double to, double weight, int deep)
+static void explain_copy(struct scan *s, int i, double from, double to, double weight, int depth)
 {
 	const struct event *e = event_at(s, i);
 	double issue = (double)e->issue, end = (double)e->end;
-	double there = end - s->costs[e->task].latency;
+	double delivered = end - s->costs[e->task].latency;
 
-	if (s->hold[i] != NONE && s->way_of[i] != s->way) {
-		explain_late_copy(s, i, from, to, weight, deep);
+	if (s->last_held[i] != NONE && s->lane_of[i] != s->explained) {
+		explain_late_copy(s, i, from, to, weight, depth);
 		return;
 	}
-	explain_lane(s, s->way_of[i], from, fmin(to, issue), weight, deep);
-	if (fmax(from, issue) < fmin(to, there))
-		explain_transfer(s, i, fmax(from, issue), fmin(to, there), weight);
-	put(s, BLAME_DEPENDENCE, e->task, NONE,
-		weight * (fmin(to, end) - fmax(from, fmax(issue, there))));
-	put(s, BLAME_SYNC, e->task, NONE, weight * (to - fmax(from, end)));
+	explain_lane(s, s->lane_of[i], from, fmin(to, issue), weight, depth);
+	if (fmax(from, issue) < fmin(to, delivered))
+		explain_transfer(s, i, fmax(from, issue), fmin(to, delivered), weight);
+	add_part(s, BLAME_DEPENDENCE, e->task, NONE,
+		weight * (fmin(to, end) - fmax(from, fmax(issue, delivered))));
+	add_part(s, BLAME_SYNC, e->task, NONE, weight * (to - fmax(from, end)));
 }
 
-static void explain_product(struct scan *s, int i, double from, double to, double weight, int deep)
+static void explain_product(struct scan *s, int i, double from, double to, double weight, int depth)
 {
 	const struct event *e = event_at(s, i);
 	const struct task_cost *c = &s->costs[e->task];
 	double issue = (double)e->issue, end = (double)e->end;
-	double told = end - c->handoff, done = end - c->latency;
+	double signaled = end - c->handoff, done = end - c->latency;
 
-	explain_lane(s, s->way_of[i], from, fmin(to, issue), weight, deep);
+	explain_lane(s, s->lane_of[i], from, fmin(to, issue), weight, depth);
 	explain_unit(s, i, fmax(from, issue), fmin(to, done), weight);
-	put(s, BLAME_DEPENDENCE, e->task, NONE,
-		weight * (fmin(to, told) - fmax(from, fmax(issue, done))));
-	put(s, BLAME_SYNC, e->task, NONE, weight * (to - fmax(from, fmax(issue, told))));
+	add_part(s, BLAME_DEPENDENCE, e->task, NONE,
+		weight * (fmin(to, signaled) - fmax(from, fmax(issue, done))));
+	add_part(s, BLAME_SYNC, e->task, NONE, weight * (to - fmax(from, fmax(issue, signaled))));
 }
 
-/* A part of the time in which event i, of a lane's own unit, moves what it reads or writes: as far as its
- * memory was at work, on whomever. Returns the share of the rest. */
+/* The time in which memory was at work while event i of a synchronous unit copied, for whichever event.
+ * Returns the share of the interval that this does not explain. */
 static double explain_memory(struct scan *s, int i, double from, double to, double weight)
 {
 	const struct event *e = event_at(s, i);
-	const struct busy *first = s->by_global[i] ? &s->global : &s->l2;
+	const struct memory_queue *first = s->from_global[i] ? &s->global : &s->l2;
 	const struct task_cost *c = &s->costs[e->task];
 	double at_work = 0;
 
 	if (!(c->l2 > 0 || c->global > 0) || from >= to)
 		return 1;
-	at_work = worked(first, to) - worked(first, from);
-	put(s, s->by_global[i] ? BLAME_GLOBAL : BLAME_L2, e->task, NONE, weight * at_work);
+	at_work = busy_cycles(first, to) - busy_cycles(first, from);
+	add_part(s, s->from_global[i] ? BLAME_GLOBAL : BLAME_L2, e->task, NONE, weight * at_work);
 	return 1 - fmin(at_work / (to - from), 1);
 }
 
-/* What a lane does itself, and what it asks of memory at the same time. */
+/* A synchronous unit is at work for its lane, and memory with it. */
 static void explain_own(struct scan *s, int i, double from, double to, double weight)
 {
 	const struct event *e = event_at(s, i);
@@ -247,17 +252,17 @@ static void explain_own(struct scan *s, int i, double from, double to, double we
 	explain_unit(s, i, from, to, weight * idle);
 }
 
-static void explain_vector(struct scan *s, int i, double from, double to, double weight, int deep)
+static void explain_vector(struct scan *s, int i, double from, double to, double weight, int depth)
 {
 	const struct event *e = event_at(s, i);
-	double issue = (double)e->issue, told = (double)e->end - s->costs[e->task].handoff;
+	double issue = (double)e->issue, signaled = (double)e->end - s->costs[e->task].handoff;
 
-	explain_lane(s, s->way_of[i], from, fmin(to, issue), weight, deep);
-	explain_own(s, i, fmax(from, issue), fmin(to, told), weight);
-	put(s, BLAME_SYNC, e->task, NONE, weight * (to - fmax(from, fmax(issue, told))));
+	explain_lane(s, s->lane_of[i], from, fmin(to, issue), weight, depth);
+	explain_own(s, i, fmax(from, issue), fmin(to, signaled), weight);
+	add_part(s, BLAME_SYNC, e->task, NONE, weight * (to - fmax(from, fmax(issue, signaled))));
 }
 
-static void explain_event(struct scan *s, int i, double from, double to, double weight, int deep)
+static void explain_event(struct scan *s, int i, double from, double to, double weight, int depth)
 {
 	const struct event *e = event_at(s, i);
 	const struct seu *u = seu_of(s, e);
@@ -265,14 +270,14 @@ static void explain_event(struct scan *s, int i, double from, double to, double 
 	if (from >= to)
 		return;
 	if (u->kind == SEU_COPY)
-		explain_copy(s, i, from, to, weight, deep);
+		explain_copy(s, i, from, to, weight, depth);
 	else if (u->kind == SEU_MATRIX && u->async)
-		explain_product(s, i, from, to, weight, deep);
+		explain_product(s, i, from, to, weight, depth);
 	else
-		explain_vector(s, i, from, to, weight, deep);
+		explain_vector(s, i, from, to, weight, depth);
 }
 
-/* The last event in the list that was complete then; NONE. */
+/* The last event of the list that was complete at `then`; NONE. */
 static int last_ended(const struct scan *s, const struct ends *list, int64_t then)
 {
 	int lo = 0, hi = list->v.n;
@@ -288,8 +293,8 @@ static int last_ended(const struct scan *s, const struct ends *list, int64_t the
 	return lo ? list->v.v[lo - 1] : NONE;
 }
 
-/* Is it only there because a place is to be written again? */
-static bool is_slot(const struct graph *g, int on, int task)
+/* Do all dependences of `task` on `on` only protect a slot that is written again? */
+static bool is_reuse_only(const struct graph *g, int on, int task)
 {
 	bool any = false;
 
@@ -305,10 +310,10 @@ static bool is_slot(const struct graph *g, int on, int task)
 	return any;
 }
 
-/* Event i, of sTask `on`, has the slot. While its unit is at work it is a matter of how long that takes;
- * before, and until it is told, another slot would do. */
+/* Event i, of sTask `on`, still uses the slot. While its unit is at work, that work is the cause; before, and
+ * until the signal, it is the slot: one more version would avoid the wait. */
 static void explain_slot(struct scan *s, int i, int on, double from, double to, double weight,
-	int deep)
+	int depth)
 {
 	double issue = to, end = to;
 
@@ -316,14 +321,14 @@ static void explain_slot(struct scan *s, int i, int on, double from, double to, 
 		issue = (double)event_at(s, i)->issue;
 		end = fmax((double)event_at(s, i)->end, issue);
 	}
-	put(s, BLAME_SLOT, on, NONE, weight * (fmin(to, issue) - from));
+	add_part(s, BLAME_SLOT, on, NONE, weight * (fmin(to, issue) - from));
 	if (fmax(from, issue) < fmin(to, end))
-		explain_event(s, i, fmax(from, issue), fmin(to, end), weight, deep + 1);
-	put(s, BLAME_SLOT, on, NONE, weight * (to - fmax(from, end)));
+		explain_event(s, i, fmax(from, issue), fmin(to, end), weight, depth + 1);
+	add_part(s, BLAME_SLOT, on, NONE, weight * (to - fmax(from, end)));
 }
 
-/* The lane of event i waits from `from` to `to`, a part of what it waits in all. */
-static void explain_wait(struct scan *s, int i, double from, double to, double weight, int deep)
+/* The lane waits for event i to be issuable, in an interval of that wait. */
+static void explain_wait(struct scan *s, int i, double from, double to, double weight, int depth)
 {
 	const struct event *e = event_at(s, i);
 	int held = e->held ? e->held : s->t->measured ? e->cause : CAUSE_NONE;
@@ -332,37 +337,37 @@ static void explain_wait(struct scan *s, int i, double from, double to, double w
 	if (from >= to)
 		return;
 	if (on < 0 || on >= s->plan->graph->tasks.n || held == CAUSE_NONE) {
-		put(s, BLAME_ISSUE, NONE, NONE, weight * (to - from));
+		add_part(s, BLAME_ISSUE, NONE, NONE, weight * (to - from));
 		return;
 	}
 	if (held == CAUSE_ISSUE_ORDER) {
-		put(s, BLAME_ISSUE_ORDER, on, NONE, weight * (to - from));
+		add_part(s, BLAME_ISSUE_ORDER, on, NONE, weight * (to - from));
 		return;
 	}
-	if (s->costs && deep < DEEPEST)
+	if (s->costs && depth < DEEPEST)
 		x = last_ended(s, &s->ended[on], e->issue);
-	if (is_slot(s->plan->graph, on, e->task))
-		explain_slot(s, x, on, from, to, weight, deep);
+	if (is_reuse_only(s->plan->graph, on, e->task))
+		explain_slot(s, x, on, from, to, weight, depth);
 	else if (x == NONE || x == i)
-		put(s, BLAME_DEPENDENCE, on, NONE, weight * (to - from));
+		add_part(s, BLAME_DEPENDENCE, on, NONE, weight * (to - from));
 	else
-		explain_event(s, x, from, to, weight, deep + 1);
+		explain_event(s, x, from, to, weight, depth + 1);
 }
 
 /* ---- a lane ----------------------------------------------------------------------------- */
 
-/* When the lane comes to its next event; behind the last one, its end. */
+/* When the lane reaches its next event; after the last one, the end of that. */
 static double next_ready(const struct scan *s, int i)
 {
-	const struct way *w = &s->ways.v[s->way_of[i]];
+	const struct lane_events *l = &s->lanes.v[s->lane_of[i]];
 	const struct event *e = event_at(s, i);
 
-	if (s->at[i] + 1 < w->v.n)
-		return fmax((double)event_at(s, w->v.v[s->at[i] + 1])->ready, (double)e->issue);
+	if (s->position[i] + 1 < l->v.n)
+		return fmax((double)event_at(s, l->v.v[s->position[i] + 1])->ready, (double)e->issue);
 	return fmax((double)e->end, (double)e->issue);
 }
 
-/* From its issue on: a part of that. */
+/* An interval between the issue of event i and the lane's next event. */
 static void explain_issued(struct scan *s, int i, double from, double to, double weight)
 {
 	const struct event *e = event_at(s, i);
@@ -373,76 +378,77 @@ static void explain_issued(struct scan *s, int i, double from, double to, double
 		if (s->costs)
 			explain_own(s, i, from, fmin(to, end), weight);
 		else
-			put(s, BLAME_PIPE, e->task, e->seu, weight * (fmin(to, end) - from));
-		put(s, BLAME_ISSUE, NONE, NONE, weight * (to - fmax(from, end)));
+			add_part(s, BLAME_PIPE, e->task, e->seu, weight * (fmin(to, end) - from));
+		add_part(s, BLAME_ISSUE, NONE, NONE, weight * (to - fmax(from, end)));
 		return;
 	}
 	lane = issue + (s->costs ? s->costs[e->task].lane : to - issue);
-	put(s, BLAME_ISSUE, NONE, NONE, weight * (fmin(to, lane) - from));
+	add_part(s, BLAME_ISSUE, NONE, NONE, weight * (fmin(to, lane) - from));
 	from = fmax(from, lane);
-	if (from < to && (u->kind == SEU_MATRIX || s->at[i] + 1 == s->ways.v[s->way_of[i]].v.n))
+	if (from < to && (u->kind == SEU_MATRIX || s->position[i] + 1 == s->lanes.v[s->lane_of[i]].v.n))
 		explain_event(s, i, from, to, weight, DEEPEST);
 	else
-		put(s, BLAME_ISSUE, NONE, NONE, weight * (to - from));
+		add_part(s, BLAME_ISSUE, NONE, NONE, weight * (to - from));
 }
 
-static void explain_stretch(struct scan *s, int i, double from, double to, double weight, int deep)
+/* The part of [from, to) in which the lane was at event i. */
+static void explain_visit(struct scan *s, int i, double from, double to, double weight, int depth)
 {
 	const struct event *e = event_at(s, i);
 	double ready = (double)e->ready, issue = (double)e->issue;
 
-	explain_wait(s, i, fmax(from, ready), fmin(to, issue), weight, deep);
+	explain_wait(s, i, fmax(from, ready), fmin(to, issue), weight, depth);
 	from = fmax(from, issue);
 	to = fmin(to, next_ready(s, i));
 	if (from < to)
 		explain_issued(s, i, from, to, weight);
 }
 
-/* What the lane was about meanwhile. */
-static void explain_lane(struct scan *s, int way, double from, double to, double weight, int deep)
+/* What the lane did in [from, to). */
+static void explain_lane(struct scan *s, int lane, double from, double to, double weight, int depth)
 {
-	const struct way *w = &s->ways.v[way];
-	int lo = 0, hi = w->v.n;
+	const struct lane_events *l = &s->lanes.v[lane];
+	int lo = 0, hi = l->v.n;
 
 	if (from >= to || !(weight > 0))
 		return;
 	while (lo < hi) {
 		int mid = (lo + hi) / 2;
 
-		if ((double)event_at(s, w->v.v[mid])->ready <= from)
+		if ((double)event_at(s, l->v.v[mid])->ready <= from)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
 	if (!lo)			/* before it began */
-		put(s, BLAME_ISSUE, NONE, NONE, weight * (fmin(to, w->v.n ?
-			(double)event_at(s, w->v.v[0])->ready : to) - from));
-	for (int k = lo ? lo - 1 : 0; k < w->v.n && (double)event_at(s, w->v.v[k])->ready < to; k++)
-		explain_stretch(s, w->v.v[k], from, to, weight, deep);
-	if (w->v.n && to > next_ready(s, w->v.v[w->v.n - 1]))
-		put(s, BLAME_ISSUE, NONE, NONE, weight *
-			(to - fmax(from, next_ready(s, w->v.v[w->v.n - 1]))));
+		add_part(s, BLAME_ISSUE, NONE, NONE, weight * (fmin(to, l->v.n ?
+			(double)event_at(s, l->v.v[0])->ready : to) - from));
+	for (int k = lo ? lo - 1 : 0; k < l->v.n && (double)event_at(s, l->v.v[k])->ready < to; k++)
+		explain_visit(s, l->v.v[k], from, to, weight, depth);
+	if (l->v.n && to > next_ready(s, l->v.v[l->v.n - 1]))
+		add_part(s, BLAME_ISSUE, NONE, NONE, weight *
+			(to - fmax(from, next_ready(s, l->v.v[l->v.n - 1]))));
 }
 
 /* ---- all of it ---------------------------------------------------------------------------- */
 
-static int way_of(struct scan *s, const struct event *e)
+static int lane_of(struct scan *s, const struct event *e)
 {
-	for (int i = 0; i < s->ways.n; i++)
-		if (s->ways.v[i].lane == e->lane && s->ways.v[i].replica == e->replica)
+	for (int i = 0; i < s->lanes.n; i++)
+		if (s->lanes.v[i].lane == e->lane && s->lanes.v[i].replica == e->replica)
 			return i;
-	VEC_PUSH(s->a, &s->ways, ((struct way){ .lane = e->lane, .replica = e->replica }));
-	return s->ways.n - 1;
+	VEC_PUSH(s->a, &s->lanes, ((struct lane_events){ .lane = e->lane, .replica = e->replica }));
+	return s->lanes.n - 1;
 }
 
-/* Events of each sTask in order of their ends. */
+/* Sort the events of each sTask by their ends. */
 static void sort_ends(struct scan *s)
 {
 	int n = s->line->events.n, found = 0;
 	struct event_time *w = ARENA_ARRAY(s->a, n, struct event_time);
 
 	for (int i = 0; i < n; i++)
-		if (s->way_of[i] != NONE)
+		if (s->lane_of[i] != NONE)
 			w[found++] = (struct event_time){ event_at(s, i)->end, i };
 	qsort(w, (size_t)found, sizeof(*w), event_time_compare);
 	for (int i = 0; i < found; i++)
@@ -450,32 +456,32 @@ static void sort_ends(struct scan *s)
 }
 
 static void scan_init(struct scan *s, struct arena *a, const struct timeline *t,
-	const struct phase_line *line, bool plainly)
+	const struct phase_line *line, bool events_only)
 {
 	int n = line->events.n;
 
 	s->line = line;
-	s->costs = plainly ? NULL : line->costs;
-	s->ways.n = s->ways.cap = 0;
-	s->way_of = ARENA_ARRAY(a, n, int);
-	s->at = ARENA_ARRAY(a, n, int);
+	s->costs = events_only ? NULL : line->costs;
+	s->lanes.n = s->lanes.cap = 0;
+	s->lane_of = ARENA_ARRAY(a, n, int);
+	s->position = ARENA_ARRAY(a, n, int);
 	s->ended = ARENA_ARRAY(a, t->plan->graph->tasks.n, struct ends);
-	s->by_global = ARENA_ARRAY(a, n, bool);
-	s->through = ARENA_ARRAY(a, n, double);
-	s->hold = ARENA_ARRAY(a, n, int);
-	s->l2 = s->global = (struct busy){ 0 };
+	s->from_global = ARENA_ARRAY(a, n, bool);
+	s->delivered = ARENA_ARRAY(a, n, double);
+	s->last_held = ARENA_ARRAY(a, n, int);
+	s->l2 = s->global = (struct memory_queue){ 0 };
 	for (int i = 0; i < n; i++) {
 		const struct event *e = event_at(s, i);
-		struct way *w;
+		struct lane_events *l;
 
-		s->way_of[i] = NONE;
+		s->lane_of[i] = NONE;
 		if (!event_is_sound(t->plan, e) || e->lane >= LANES_MAX)
 			continue;
-		s->way_of[i] = way_of(s, e);
-		w = &s->ways.v[s->way_of[i]];
-		s->at[i] = w->v.n;
-		s->hold[i] = e->held ? i : w->v.n ? s->hold[w->v.v[w->v.n - 1]] : NONE;
-		VEC_PUSH(a, &w->v, i);
+		s->lane_of[i] = lane_of(s, e);
+		l = &s->lanes.v[s->lane_of[i]];
+		s->position[i] = l->v.n;
+		s->last_held[i] = e->held ? i : l->v.n ? s->last_held[l->v.v[l->v.n - 1]] : NONE;
+		VEC_PUSH(a, &l->v, i);
 	}
 	if (!s->costs)
 		return;
@@ -485,28 +491,28 @@ static void scan_init(struct scan *s, struct arena *a, const struct timeline *t,
 
 static void explain_phase(struct scan *s, int *replicas)
 {
-	for (int i = 0; i < s->ways.n; i++) {
-		const struct way *w = &s->ways.v[i];
+	for (int i = 0; i < s->lanes.n; i++) {
+		const struct lane_events *l = &s->lanes.v[i];
 
-		replicas[w->lane] = (int)max_i64(replicas[w->lane], w->replica + 1);
-		s->lane = w->lane;
-		s->way = i;
-		for (int k = 0; k < w->v.n; k++) {
-			const struct event *e = event_at(s, w->v.v[k]);
+		replicas[l->lane] = (int)max_i64(replicas[l->lane], l->replica + 1);
+		s->lane = l->lane;
+		s->explained = i;
+		for (int k = 0; k < l->v.n; k++) {
+			const struct event *e = event_at(s, l->v.v[k]);
 
 			s->task = e->task;
-			explain_stretch(s, w->v.v[k], (double)e->ready, next_ready(s, w->v.v[k]), 1, 0);
+			explain_visit(s, l->v.v[k], (double)e->ready, next_ready(s, l->v.v[k]), 1, 0);
 		}
 	}
 }
 
-/* What has clocks of its own does not wait for the EU's. */
+/* Memory has clocks of its own: a lower clock of the EUs does not make it slower. */
 static bool at_own_clock(enum blame why)
 {
 	return why == BLAME_L2 || why == BLAME_GLOBAL;
 }
 
-/* All else would take less at the full clock. */
+/* Move the share of the time that the full clock would save to BLAME_POWER. */
 static void blame_power(struct scan *s)
 {
 	const struct timeline *t = s->t;
@@ -524,7 +530,7 @@ static void blame_power(struct scan *s)
 		p->cycles -= part;
 		s->lane = p->lane;
 		s->task = p->task;
-		put(s, BLAME_POWER, NONE, NONE, part);
+		add_part(s, BLAME_POWER, NONE, NONE, part);
 	}
 }
 
@@ -553,7 +559,7 @@ static void finish(struct blames *b, const int *replicas)
 		qsort(b->v.v, (size_t)b->v.n, sizeof(*b->v.v), compare_parts);
 }
 
-void timeline_blame(struct arena *a, const struct timeline *t, bool plainly, struct blames *out)
+void timeline_blame(struct arena *a, const struct timeline *t, bool events_only, struct blames *out)
 {
 	struct scan s = { .a = a, .t = t, .plan = t->plan, .out = out };
 	int replicas[LANES_MAX] = { 0 };
@@ -563,10 +569,10 @@ void timeline_blame(struct arena *a, const struct timeline *t, bool plainly, str
 	for (int i = 0; i < t->plan->graph->tasks.n; i++)
 		s.first[i] = NONE;
 	for (int i = 0; i < t->nphases; i++) {
-		scan_init(&s, a, t, &t->phases[i], plainly);
+		scan_init(&s, a, t, &t->phases[i], events_only);
 		explain_phase(&s, replicas);
 	}
-	if (!plainly)
+	if (!events_only)
 		blame_power(&s);
 	finish(out, replicas);
 }
