@@ -146,10 +146,10 @@ static int search_neighbours_l(lua_State *L)
 /* What a choice is, as numbers that tell how like another it is. */
 static void push_traits(lua_State *L, const struct program *p, const struct choice *c, int spare)
 {
-	const struct { const char *name; double x; } traits[] = { { "cut", c->cut },
-		{ "ways", c->ways }, { "columns", c->parts == PARTS_COLUMNS }, { "depth parts", c->parts == PARTS_DEPTH }, { "warps", c->warps / 4.0 }, { "replicas", c->replicas },
-		{ "in_turn", c->in_turn }, { "versions", c->versions != 0 },
-		{ "depth", log2(c->depth + c->deeper) / 2 }, { "tiles", c->tiles / 2.0 }, { "by_threads", c->by_threads },
+	const struct { const char *name; double x; } traits[] = { { "cut", c->split_off },
+		{ "ways", c->ways }, { "columns", c->split == SPLIT_COLUMNS }, { "depth parts", c->split == SPLIT_DEPTH }, { "warps", c->warps / 4.0 }, { "replicas", c->replicas },
+		{ "in_turn", c->issue_order }, { "versions", c->extra_versions != 0 },
+		{ "depth", log2(c->ring_depth + c->deeper_rings) / 2 }, { "tiles", c->tile_versions / 2.0 }, { "by_threads", c->stores_by_threads },
 		/* that EUs wait for each other is not in the model */
 		{ "cluster", c->grid.cluster > 1 ? 2 : 0 }, { "raster", c->grid.raster == RASTER_ROWS },
 		{ "pressure", fmax(TIGHT - spare, 0) / TIGHT }, { "group", log2(c->grid.group) / 4 },

@@ -10,23 +10,23 @@ enum err_code build_graph(const struct space *s, const struct choice *c, struct 
 {
 	struct arena_mark mark = arena_mark(s->a);
 	struct split split = { .ways = c->ways, .axis = NONE };
-	int *tasks = ARENA_ARRAY(s->a, s->program->tasks.n + s->ncuts, int);
+	int *tasks = ARENA_ARRAY(s->a, s->program->tasks.n + s->nconversions, int);
 	struct shaping how = { .splits = &split, .nsplits = c->ways > 1 };
 	enum err_code code;
 
 	if (c->ways > 1) {
 		split.axis = space_split_axis(s->program, c);
 		if (split.axis != NONE)
-			split.ntasks = split_all(s->program, s->cuts, c->cut ? s->ncuts : 0, split.axis, tasks);
+			split.ntasks = split_all(s->program, s->conversions, c->split_off ? s->nconversions : 0, split.axis, tasks);
 		if (!split.ntasks)
 			return err_set(e, ERR_INPUT, NOWHERE, "there is nothing to split");
 		split.tasks = tasks;
 	}
-	if (c->cut) {
-		how.cuts = s->cuts;
-		how.ncuts = s->ncuts;
-		how.places = s->places;
-		how.nplaces = s->nplaces;
+	if (c->split_off) {
+		how.cuts = s->conversions;
+		how.ncuts = s->nconversions;
+		how.places = s->aliases;
+		how.nplaces = s->naliases;
 	}
 	code = graph_build(s->mem, s->program, &c->tiling, &how, out, e);
 	arena_reset(s->a, mark);
@@ -77,14 +77,14 @@ static enum err_code append(const struct making *m, int task, int at)
 	const struct stask *s = &m->p->graph->tasks.v[task];
 	char name[16];
 
-	return plan_append(m->p, task, m->c->by_threads && s->kind == TASK_STORE ?
+	return plan_append(m->p, task, m->c->stores_by_threads && s->kind == TASK_STORE ?
 		by_threads(m->p, task) : NULL, lane_of(m->p, task, name), at, NOWHERE, m->e);
 }
 
 static const struct order *order_of(const struct making *m, int phase, int loop)
 {
 	int region = space_region(m->s->program, phase, loop);
-	const struct orders *o = region != NONE ? &m->s->variants[m->c->cut].orders[region] : NULL;
+	const struct orders *o = region != NONE ? &m->s->variants[m->c->split_off].orders[region] : NULL;
 
 	return o && o->n > m->c->order[region] ? &o->v[m->c->order[region]] : NULL;
 }
@@ -167,7 +167,7 @@ static void add_versions(const struct making *m)
 	for (int i = 0; i < p->graph->buffers.n; i++) {
 		int value = order_value(p->graph, i);
 
-		if (value != NONE && value < 32 && m->c->versions >> value & 1)
+		if (value != NONE && value < 32 && m->c->extra_versions >> value & 1)
 			p->versions[i] = 2;
 	}
 }
@@ -181,10 +181,10 @@ enum err_code build_plan(const struct space *s, const struct choice *c, struct p
 	TRY(add_lanes(&m));
 	for (int phase = 0; phase < prog->phases.n; phase++)
 		TRY(append_phase(&m, phase));
-	for (int loop = NONE; c->in_turn && loop < prog->loops.n; loop++)
+	for (int loop = NONE; c->issue_order && loop < prog->loops.n; loop++)
 		TRY(take_turns(&m, loop));
 	add_versions(&m);
-	search_rings(p, c->depth, c->deeper, c->tiles);
+	search_rings(p, c->ring_depth, c->deeper_rings, c->tile_versions);
 	return OK;
 }
 
@@ -197,7 +197,7 @@ uint64_t build_hash(const struct choice *c, const struct plan *p)
 
 uint64_t build_order_hash(const struct choice *c, const struct plan *p)
 {
-	const int64_t whole[] = { c->cut, c->ways, c->parts, c->warps, c->replicas, p->grid.eus, p->grid.cluster };
+	const int64_t whole[] = { c->split_off, c->ways, c->split, c->warps, c->replicas, p->grid.eus, p->grid.cluster };
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
 
 	h = hash_bytes(h, whole, sizeof(whole));
@@ -219,11 +219,11 @@ uint64_t build_order_hash(const struct choice *c, const struct plan *p)
 
 void build_script(const struct space *s, const struct choice *c, struct buf *out)
 {
-	for (int i = 0; c->cut && i < s->ncuts; i++)
-		buf_printf(out, "plan:cut(\"%s\", \"%s\")\n", s->cuts[i].value, s->cuts[i].name);
+	for (int i = 0; c->split_off && i < s->nconversions; i++)
+		buf_printf(out, "plan:cut(\"%s\", \"%s\")\n", s->conversions[i].value, s->conversions[i].name);
 	if (c->ways > 1)
 		buf_printf(out, "plan:split(\"%s\", %d)\n",
 			s->program->axes.v[space_split_axis(s->program, c)].name, c->ways);
-	for (int i = 0; c->cut && i < s->nplaces; i++)
-		script_place(s->places[i].what, s->places[i].of, out);
+	for (int i = 0; c->split_off && i < s->naliases; i++)
+		script_place(s->aliases[i].what, s->aliases[i].of, out);
 }

@@ -18,7 +18,7 @@ static enum err_code solve(struct space *s, const struct choice *c, const struct
 	TRY(loop_solve(scratch, p, sim_costs(scratch, p, phase, NULL), loop, LOOP_ORDER, &effort, stop, &answer,
 		e));
 	if (answer.stated && answer.order.n)
-		*order = orders_add(&s->variants[c->cut].orders[region], &answer.order);
+		*order = orders_add(&s->variants[c->split_off].orders[region], &answer.order);
 	arena_reset(scratch, mark);
 	return OK;
 }
@@ -43,7 +43,7 @@ enum err_code exact_orders(struct space *s, const struct choice *c, const struct
 			}
 		}
 	for (int turn = 0; found && turn < 1 + (c->ways > 1); turn++) {
-		x.in_turn = turn;
+		x.issue_order = turn;
 		VEC_PUSH(s->a, &out->v, x);
 	}
 	return OK;

@@ -2,7 +2,7 @@
 #ifndef SEARCH_EXACT_H
 #define SEARCH_EXACT_H
 
-#include "search/space.h"
+#include "search/neighbours.h"
 
 /* Solve every loop of p, the plan of choice c. Orders that come of it are the space's from then on, and
  * the same choice with them goes to *out, its lanes in turn and not. Scratch in `a`, given back.

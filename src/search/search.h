@@ -1,17 +1,14 @@
-/* search.h - find a plan: PipeThreader's two-level policy on the simulator.
+/* search.h - find a fast plan: PipeThreader's two-level policy on the simulator.
  *
- * Inter-EU (Cheng et al., OSDI 2025, Fig. 9): tile shapes, lanes, how tiles go over the
- * EUs. Intra-EU: what of a loop runs ahead of the rest, and how deep rings are. All of it
- * is one choice (space.h), and a plan is made of a choice by rule (build.h).
+ * Between EUs (Cheng et al., OSDI 2025, Fig. 9) the policy chooses tile shapes, lanes, and how tiles are assigned to EUs;
+ * within an EU, what of a loop runs ahead, and how deep rings are. A choice (space.h) holds both.
  *
- * First the usual choices are tried, roughly: each by its plan's entries alone, on the EU
- * that has most to do. From the best of them it goes along one coordinate at a time to
- * whatever is faster, as long as anything is. A shape whose analytic bound (limits.h) is
- * no better than the best plan is not tried. What puts itself before the best is lowered,
- * and its time is that with what its kernels cost.
+ * The search evaluates usual choices first. Then it climbs from the best of these: along one coordinate at a time it
+ * moves to the best neighbour, until no coordinate has a better one (coordinate descent). Shapes whose analytic bound
+ * (limits.h) is no better than the best plan are pruned. evaluate.h says what a candidate's time is.
  *
- * The search is a sequence of steps, so that a caller can stop it, show progress and
- * keep what was found. The same program and device give the same steps everywhere.
+ * The search is a sequence of steps, so a caller can show progress, stop, and keep what was found. The same program and
+ * device give the same steps on every machine.
  */
 #ifndef SEARCH_SEARCH_H
 #define SEARCH_SEARCH_H
@@ -22,55 +19,56 @@
 struct search;
 
 struct search_result {
-	int found;			/* legal plans, that search_ranked knows */
-	double seconds;			/* of the best; 0: nothing legal found */
+	int found;			/* legal plans: ranks of search_ranked */
+	double seconds;			/* predicted, of the best plan; 0: none is legal */
 	int trials;			/* plans simulated */
 	int shapes;			/* tile shapes looked at */
-	int pruned;			/* candidates cut off by their shape's bound */
-	double bound_seconds;		/* least of all shapes' analytic bounds */
+	int pruned;			/* candidates whose shape's bound is no better than the best plan */
+	double bound_seconds;		/* the least analytic bound of all shapes */
 };
 
-/* program and device are borrowed and outlive the search. want: NULL, or extents to try. *out is set first, so that a
- * caller whose failure handler jumps out of here can free what there is. */
+/* program and device are borrowed and outlive the search. want: NULL, or extents to try. *out is set before anything
+ * can fail, so that the caller can free it. ERR_INPUT: the program has nothing to schedule, or as of space_init. */
 NODISCARD enum err_code search_new(struct mem *mem, const struct program *p,
 	const struct vdevice *d, const struct wanted *want, struct search **out, struct err *e);
 void search_free(struct search *s);
 
-/* Try the next candidate. *more is false when there is none left. Candidates that do
- * not work are no error; ERR_INTERRUPTED when `stop` asks. */
+/* Try the next candidate. *more is false when there is none left. A candidate that is not legal is no error.
+ * ERR_INTERRUPTED when `stop` asks. */
 NODISCARD enum err_code search_step(struct search *s, const struct stop *stop, bool *more,
 	struct err *e);
-/* When there is nothing left: further candidates are those beside the one that was tried as number `trial`
- * (search_found), along each coordinate, whether the model likes it or not. */
+/* When no candidates are left: add all neighbours of candidate `trial` (search_found), even those of which the model
+ * expects nothing. */
 void search_neighbours(struct search *s, int trial);
 struct search_result search_best(const struct search *s);
 const struct program *search_program(const struct search *s);
 
-/* What was found, by rank: 0 is the best. */
+/* A legal plan. */
 struct search_found {
 	const struct choice *choice;
-	double seconds;			/* predicted ... */
-	bool priced;			/* ... with what its kernel costs; false: none was tried, or comes of it */
+	double seconds;			/* predicted */
+	bool priced;			/* seconds counts the costs of the kernels; false: no kernel was made, or can be */
 	int spare;			/* registers of a thread that the kernel leaves, if priced */
-	int trial;			/* its number among those that were tried, from 0 */
+	int trial;			/* the candidate's number, in the order in which they were tried, from 0 */
 };
+/* The plan of that rank; 0 is the best. */
 struct search_found search_ranked(struct search *s, int rank);
-/* Was something tried as number `trial`, and is it a legal plan? */
+/* Was there a candidate of that number, and is it a legal plan? */
 bool search_is_plan(const struct search *s, int trial);
-/* That plan as statements on a fresh plan of its tile shape (plan_script with what shapes the graph
- * before it). *tile: that shape. Failures as of search_step. */
+/* Append to *out the statements that make this plan on a graph of *tile, with those that shape the graph first. Errors
+ * as of search_step. */
 NODISCARD enum err_code search_script(struct search *s, int trial, const struct stop *stop,
 	struct buf *out, struct tiling *tile, struct err *e);
-/* Predicted seconds of candidate i, in the order in which they were tried; INFINITY: it was not legal, or
- * cut off. False: there is none. */
+/* Predicted seconds of candidate i, in the order in which they were tried; INFINITY: it was not legal, or pruned.
+ * False: there is no such candidate. */
 bool search_tried(const struct search *s, int i, double *seconds);
 
-/* The same of the candidate that came nearest to a plan, if none was found; *tile has no extents if there is none. */
+/* If nothing was found: the statements of the candidate with the fewest problems. *tile has no extents if there is no
+ * candidate. */
 NODISCARD enum err_code search_nearest(struct search *s, const struct stop *stop, struct buf *out,
 	struct tiling *tile, struct err *e);
 
-/* What kept candidates from being legal, the most frequent first, as a sentence each; nothing if
- * all were. */
+/* Why candidates were refused, the most frequent reason first, a line each; nothing if all were legal. */
 void search_refusals(const struct search *s, struct buf *out);
 
 #endif

@@ -1,14 +1,11 @@
-/* space.h - what a search chooses from.
+/* space.h - the space that a search covers: all choices for a program and a device.
  *
- * A choice is what a person decides who writes a plan: tile extents, how rows go over
- * lanes, which sTasks run ahead of others, how deep rings are, how tiles go over the
- * EUs. It is a plain value, and says nothing that build.h could work out itself: waits
- * and the versions that an order needs follow from the order.
+ * A choice holds what a person decides who writes a plan: tile extents, how work is split over lanes, which sTasks
+ * run ahead, how deep rings are, in which order tiles are computed. It is a plain value. What follows from these
+ * decisions (waits, the versions that an order needs) is not in it: build.h works that out.
  *
- * The space knows, for a program and a device, where to start (space_starts) and what
- * lies beside a choice along one coordinate (space_along). What it offers depends on the
- * kind of each axis (rows or columns of a product, contracted, looped over, or none of
- * it) and never on a name.
+ * The space knows which extents and orders there are. This depends on how the program uses each axis (rows or columns
+ * of a product, contracted, looped over, or none of these), never on its name. neighbours.h walks through the space.
  */
 #ifndef SEARCH_SPACE_H
 #define SEARCH_SPACE_H
@@ -16,94 +13,84 @@
 #include "search/orders.h"
 
 enum {
-	CHOICE_LOOPS = 8,		/* regions whose orders are chosen; of others, the program's */
-	CHOICES_MAX = 24,		/* extents of an axis, and choices along any coordinate */
-	CUTS_MAX = 4,
+	CHOICE_LOOPS = 8,		/* regions whose orders are chosen; all others have the program's order */
+	CHOICES_MAX = 24,		/* most extents of an axis */
+	CONVERSIONS_MAX = 4,
 };
 
-/* Rows or columns of products; or neither, but of what products contract: those who make their operands work in
- * parts, and one lane has the products. */
-enum parts { PARTS_ROWS, PARTS_COLUMNS, PARTS_DEPTH };
+/* What is split over the computing lanes: rows or columns of products; or the axis that products contract. In the last
+ * case each lane makes a slice of the operands, and one lane computes the products. */
+enum split_kind { SPLIT_ROWS, SPLIT_COLUMNS, SPLIT_DEPTH };
 
 struct choice {
 	struct tiling tiling;
-	bool cut;			/* what products read is converted by sTasks of its own */
-	int ways, warps, replicas;		/* of the lanes that compute: slices, warps and replicas of each */
-	enum parts parts;		/* what they have a part of each */
-	int order[CHOICE_LOOPS];	/* by region (space_region): one of the space's orders */
-	bool in_turn;			/* lanes take turns on the matrix unit */
-	unsigned versions;		/* bits, by order_value: values with one version more than needed */
-	int depth;			/* most versions of rings that loads fill ... */
-	int deeper;			/* ... and how many of them get one more than all */
-	int tiles;			/* most versions of what is loaded once a tile and read by a loop */
-	bool by_threads;		/* stores by threads, not by an engine */
+	bool split_off;			/* conversions of what products read are sTasks of their own */
+	int ways, warps, replicas;	/* of the computing lanes: slices, warps of each lane, replicas of each lane */
+	enum split_kind split;
+	int order[CHOICE_LOOPS];	/* by region (space_region): index into the space's orders */
+	bool issue_order;		/* lanes agree on who issues products next */
+	unsigned extra_versions;	/* bits, by order_value: values with one version more than their order needs */
+	int ring_depth;			/* most versions of rings that loads of loops fill ... */
+	int deeper_rings;		/* ... and how many of these rings get one version more */
+	int tile_versions;		/* most versions of what is loaded once a tile and read by a loop */
+	bool stores_by_threads;		/* threads store results, not a copy engine */
 	struct grid_plan grid;
 };
 
-/* Extents that make sense for one tiled axis, in order. */
+/* The extents of one tiled axis, in increasing order. */
 struct dim {
 	int axis, n;
 	int64_t extent[CHOICES_MAX];
-	uint32_t coarse;		/* bits: those to start from */
+	uint32_t coarse;		/* bits: the extents that the search starts from */
 };
 
-/* What the caller wants: extents of some axes, n of axis a; 0: what suits it. */
+/* What the caller asks for: n[axis] extents of an axis; n[axis] 0: the space decides. */
 struct wanted {
-	bool measured;			/* many plans are to be measured: all good ones get a kernel's price */
+	bool measured;			/* plans will be measured, so all good ones are priced with their kernels */
 	int n[AXES_MAX];
 	int64_t extent[AXES_MAX][CHOICES_MAX];
 };
 
-/* The orders of each region, of the program as it is and with its conversions cut off. */
+/* The orders of each region, for one value of choice.split_off. */
 struct variant {
 	bool exists;
 	struct orders orders[CHOICE_LOOPS];
 };
 
 struct space {
-	struct arena *a;		/* borrowed, as all here */
+	struct arena *a;		/* all pointers here are borrowed */
 	struct mem *mem;
 	const struct program *program;
 	const struct vdevice *device;
 	int ndims;
 	struct dim *dims;
-	int ncuts;
-	struct cutting cuts[CUTS_MAX];
-	int nplaces;			/* of values that are made for those */
-	struct placing places[CUTS_MAX];
+	int nconversions;
+	struct cutting conversions[CONVERSIONS_MAX];
+	int naliases;			/* of values that conversions read */
+	struct placing aliases[CONVERSIONS_MAX];
 	bool has_products;
-	bool uneven;			/* tiles differ in how often their loops run */
-	struct variant variants[2];	/* by choice.cut */
+	bool uneven;			/* loops of some tiles have more iterations than those of others */
+	struct variant variants[2];	/* by choice.split_off */
 };
 
-/* What the space is, in `a`. want: NULL for what suits. *held is a graph in the making, to be freed by who
- * is left by a jump; NULL when this returns. ERR_INPUT if an axis is wanted that no tile cuts. */
+/* Find the space, in `a`. want: NULL, or what the caller asks for. *held is NULL when this returns; if `a` runs out of
+ * memory and the caller is left by a jump, it must free the graph that *held then points to. ERR_INPUT if extents are
+ * wanted of an axis that is not tiled. */
 NODISCARD enum err_code space_init(struct space *s, struct arena *a, struct mem *mem,
 	const struct program *p, const struct vdevice *d, const struct wanted *want, struct graph **held,
 	struct err *e);
 
-/* Choices to begin with, in `a`: usual extents and lanes, every loop in the program's order. */
-struct choices {
-	VEC(struct choice) v;
-};
-void space_starts(const struct space *s, struct arena *a, struct choices *out);
-/* The same with most that runs ahead in every loop, and versions for it. False: nothing can. */
-bool space_ahead(const struct space *s, const struct choice *c, struct choice *out);
-
-/* How many coordinates a choice has, and all that differ from it along one. */
-int space_coordinates(const struct space *s);
-void space_along(const struct space *s, const struct choice *c, int coordinate, struct arena *a,
-	struct choices *out);
-
-/* Equal choices have equal numbers; others hardly ever do. */
+/* Equal choices have equal hashes; different ones hardly ever do. */
 uint64_t choice_hash(const struct choice *c);
 
-/* The number of a loop among the regions whose orders are chosen, or of a tile (loop NONE) in a phase that
- * has no loops. NONE: it is none of them. */
+/* The choice with the space's first extents, and usual values of everything else. */
+struct choice space_first(const struct space *s);
+
+/* The index in choice.order of a loop, or (loop NONE) of the tiles of a phase without loops. NONE if its order is not
+ * chosen. */
 int space_region(const struct program *p, int phase, int loop);
-/* The axis along which a choice splits work over lanes: the tiled output axis of the products' rows, which first
- * operands have, or of columns; of several the outermost, since those of a part must lie together; or an axis that
- * products contract. NONE. */
+/* The axis that a choice splits over lanes: a tiled output axis of the products' rows or columns, or an axis that they
+ * contract. Of several axes it is the outermost, as a slice must be contiguous. NONE if there is none. */
 int space_split_axis(const struct program *p, const struct choice *c);
 
 #endif

@@ -1,0 +1,279 @@
+#include "search/evaluate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "lower/lower.h"
+#include "plan/check.h"
+#include "search/build.h"
+#include "search/limits.h"
+#include "sim/priced.h"
+
+#define TOO_LARGE 1e6			/* problems of a graph that is too large for any plan: more than plans have */
+
+/* What plan_settle made of a legal plan. */
+struct repaired {
+	uint64_t order;			/* build_order_hash, before the repair */
+	struct wait *waits;
+	int nwaits, *versions;
+};
+
+void evaluator_init(struct evaluator *ev, struct arena *a, struct mem *mem, const struct vdevice *d,
+	const struct space *s, struct tried_list *tried)
+{
+	*ev = (struct evaluator){ .a = a, .mem = mem, .space = s, .tried = tried, .has_target = lower_has_target(d),
+		.bound_seconds = INFINITY, .nearest = NONE };
+	deals_init(&ev->assignments, mem);
+}
+
+void evaluator_release(struct evaluator *ev)
+{
+	timeline_free(ev->line);
+	ev->line = NULL;
+	kernels_free(ev->kernels);
+	ev->kernels = NULL;
+	plan_free(ev->plan);
+	ev->plan = NULL;
+	graph_free(ev->graph);
+	ev->graph = NULL;
+}
+
+void evaluator_free(struct evaluator *ev)
+{
+	evaluator_release(ev);
+	deals_free(&ev->assignments);
+}
+
+/* ---- refusals ---------------------------------------------------------------------------- */
+
+/* Count a refusal. True if it is the first of its kind, whose message is kept. */
+static bool count_refusal(struct evaluator *ev, enum problem_code code, struct refusal_count **out)
+{
+	*out = &ev->refusals[(int)code < REFUSAL_KINDS ? (int)code : 0];
+	return !(*out)->count++;
+}
+
+static void refuse(struct evaluator *ev, enum problem_code code, const char *message)
+{
+	struct refusal_count *r;
+
+	if (count_refusal(ev, code, &r))
+		r->message = arena_strf(ev->a, "%s", message);
+}
+
+static void note_problems(struct evaluator *ev, int i, double problems)
+{
+	if (ev->nearest != NONE && problems >= ev->nearest_problems)
+		return;
+	ev->nearest = i;
+	ev->nearest_problems = problems;
+}
+
+void evaluator_refusals(const struct evaluator *ev, struct buf *out)
+{
+	bool written[REFUSAL_KINDS] = { false };
+
+	for (;;) {
+		int most = NONE;
+
+		for (int i = 0; i < REFUSAL_KINDS; i++)
+			if (ev->refusals[i].count && !written[i] &&
+			    (most == NONE || ev->refusals[i].count > ev->refusals[most].count))
+				most = i;
+		if (most == NONE)
+			return;
+		written[most] = true;
+		buf_printf(out, "%s%d: %s: %s", out->len ? "\n" : "", ev->refusals[most].count,
+			problem_name((enum problem_code)most), ev->refusals[most].message);
+	}
+}
+
+/* ---- before a plan is built -------------------------------------------------------------- */
+
+/* Is the bound of the candidate's shape no better than the best candidate? */
+static bool is_pruned(struct evaluator *ev, double best)
+{
+	double bound = limit_seconds(ev->space->program, ev->space->device, ev->graph);
+
+	ev->bound_seconds = fmin(ev->bound_seconds, bound);
+	if (bound < best)
+		return false;
+	ev->pruned++;
+	return true;
+}
+
+/* Do the registers or the shared memory of an EU forbid every plan of the graph? */
+static bool is_too_large(struct evaluator *ev, int i)
+{
+	const struct vdevice *d = ev->space->device;
+	int64_t bytes = limit_shared(ev->graph), sums = limit_sums(ev->graph);
+	struct refusal_count *r;
+
+	if (!sums && bytes <= d->shared_bytes)
+		return false;
+	note_problems(ev, i, TOO_LARGE + (double)bytes + (double)sums);
+	if (count_refusal(ev, sums ? PROBLEM_REGISTERS : PROBLEM_SHARED_MEMORY, &r))
+		r->message = sums ? arena_strf(ev->a, "a product of this tile has %lld sums, the registers of "
+			"an EU of '%s' hold %d", (long long)sums, d->name, ACCUMULATORS_MAX) :
+			arena_strf(ev->a, "one version of everything takes %lld bytes of shared memory, "
+			"'%s' has %lld", (long long)bytes, d->name, (long long)d->shared_bytes);
+	return true;
+}
+
+/* ---- the plan ---------------------------------------------------------------------------- */
+
+/* Has a ring that loads fill only one version, since shared memory holds no more? */
+static bool is_shallow(const struct evaluator *ev)
+{
+	const struct graph *g = ev->graph;
+
+	for (int i = 0; i < g->buffers.n; i++)
+		if (g->buffers.v[i].loop != NONE && ev->plan->versions[i] == 1 &&
+		    plan_scope(ev->plan, i) == SCOPE_SHARED &&
+		    g->tasks.v[g->buffers.v[i].first].kind == TASK_LOAD)
+			return true;
+	return false;
+}
+
+/* Has an earlier candidate the plan at hand? Then its result is copied. */
+static bool is_duplicate(struct evaluator *ev, struct tried *x)
+{
+	uint64_t hash = build_hash(&x->choice, ev->plan);
+
+	for (int i = 0; i < ev->tried->v.n && !x->duplicate; i++) {
+		const struct tried *y = &ev->tried->v.v[i];
+
+		x->duplicate = y->plan == hash && y != x;
+		if (x->duplicate) {
+			x->seconds = y->seconds;
+			x->priced = y->priced;
+		}
+	}
+	x->plan = hash;
+	return x->duplicate;
+}
+
+/* Find the waits of the plan at hand, or copy those of a legal plan with the same order. *known: they were copied. */
+static enum err_code repair_waits(struct evaluator *ev, uint64_t order, bool *known, const struct stop *stop,
+	struct err *e)
+{
+	struct plan *p = ev->plan;
+
+	for (int i = 0; i < ev->repaired.n; i++) {
+		const struct repaired *x = &ev->repaired.v[i];
+
+		if (x->order != order)
+			continue;
+		p->waits.v = arena_copy(&p->arena, x->waits, (size_t)x->nwaits, sizeof(*x->waits));
+		p->waits.n = p->waits.cap = x->nwaits;
+		memcpy(p->versions, x->versions, (size_t)p->graph->buffers.n * sizeof(*x->versions));
+		*known = true;
+		return OK;
+	}
+	*known = false;
+	return plan_settle(p, NULL, NULL, 0, stop, e);
+}
+
+static void keep_repaired(struct evaluator *ev, uint64_t order)
+{
+	const struct plan *p = ev->plan;
+	const struct repaired x = { .order = order, .nwaits = p->waits.n,
+		.waits = arena_copy(ev->a, p->waits.v, (size_t)p->waits.n, sizeof(*p->waits.v)),
+		.versions = arena_copy(ev->a, p->versions, (size_t)p->graph->buffers.n, sizeof(*p->versions)) };
+
+	VEC_PUSH(ev->a, &ev->repaired, x);
+}
+
+enum err_code evaluator_build(struct evaluator *ev, const struct choice *c, const struct stop *stop, struct err *e)
+{
+	bool known;
+
+	evaluator_release(ev);
+	TRY(build_graph(ev->space, c, &ev->graph, e));
+	ev->plan = plan_new(ev->mem, ev->graph, ev->space->device);
+	TRY(build_plan(ev->space, c, ev->plan, e));
+	return repair_waits(ev, build_order_hash(c, ev->plan), &known, stop, e);
+}
+
+static enum err_code check(struct evaluator *ev, int i, const struct stop *stop, bool *legal, bool *full,
+	struct err *e)
+{
+	struct arena_mark mark = arena_mark(&ev->plan->arena);
+	struct problems problems;
+
+	TRY(plan_check(ev->plan, &ev->plan->arena, stop, &problems, NULL, e));
+	*legal = problems.v.n == 0;
+	*full = problems.v.n ? problems.v.v[0].code == PROBLEM_SHARED_MEMORY : is_shallow(ev);
+	if (problems.v.n) {
+		refuse(ev, problems.v.v[0].code, problems.v.v[0].message);
+		note_problems(ev, i, problems.v.n);
+	}
+	arena_reset(&ev->plan->arena, mark);
+	return OK;
+}
+
+/* ---- its time ---------------------------------------------------------------------------- */
+
+static enum err_code simulate(struct evaluator *ev, int i, double best, bool price, const struct stop *stop,
+	struct err *e)
+{
+	struct tried *x = &ev->tried->v.v[i];
+	struct sim_options rough = { .keep = 0, .rough = true, .deals = &ev->assignments };
+
+	TRY(sim_run(ev->mem, ev->plan, &rough, stop, &ev->line, e));
+	x->seconds = ev->line->seconds;
+	if ((x->seconds >= best && !price) || !ev->has_target)
+		return OK;
+	timeline_free(ev->line);
+	ev->line = NULL;
+	TRY(priced_run(ev->mem, ev->plan, &rough, stop, &ev->kernels, &ev->line, e));
+	x->priced = ev->line->priced;
+	x->seconds = x->priced ? ev->line->seconds : INFINITY;
+	x->spare = ev->line->spare_registers;
+	if (!x->priced) {
+		refuse(ev, PROBLEM_KERNEL, ev->line->unpriced);
+		note_problems(ev, i, 0);
+	}
+	return OK;
+}
+
+static enum err_code evaluate_plan(struct evaluator *ev, int i, double best, bool price, const struct stop *stop,
+	bool *full, struct err *e)
+{
+	struct tried *x = &ev->tried->v.v[i];
+	bool known, legal;
+	uint64_t order;
+
+	TRY(build_graph(ev->space, &x->choice, &ev->graph, e));
+	if (is_too_large(ev, i) || !limit_suits(ev->space->device, ev->graph, &x->choice) || is_pruned(ev, best))
+		return OK;
+	ev->plan = plan_new(ev->mem, ev->graph, ev->space->device);
+	TRY(build_plan(ev->space, &x->choice, ev->plan, e));
+	if (!price && is_duplicate(ev, x))
+		return OK;
+	order = build_order_hash(&x->choice, ev->plan);
+	TRY(repair_waits(ev, order, &known, stop, e));
+	if (known) {
+		*full = is_shallow(ev);
+	} else {
+		TRY(check(ev, i, stop, &legal, full, e));
+		if (!legal)
+			return OK;
+		keep_repaired(ev, order);
+	}
+	TRY(simulate(ev, i, best, price, stop, e));
+	ev->simulated++;
+	return OK;
+}
+
+enum err_code evaluate(struct evaluator *ev, int i, double best, bool price, const struct stop *stop, bool *full,
+	struct err *e)
+{
+	enum err_code code;
+
+	*full = false;
+	evaluator_release(ev);		/* of a step that ran out of memory */
+	code = evaluate_plan(ev, i, best, price, stop, full, e);
+	evaluator_release(ev);
+	return code;
+}

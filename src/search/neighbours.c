@@ -1,0 +1,233 @@
+#include "search/neighbours.h"
+
+enum {
+	STARTS_MAX = 4096,
+	DEPTH_MAX = 8,			/* of loaded rings; a lane that still waits then waits for something else */
+	FREE_VERSIONS = 4,		/* values whose extra versions are tried one by one */
+};
+
+/* Computing lanes that are tried. Programs without products start from the first three only. */
+static const struct { int ways, warps, replicas; enum split_kind split; } lanes[] = { { 2, 4, 1, SPLIT_ROWS },
+	{ 1, 4, 1, SPLIT_ROWS }, { 1, 8, 1, SPLIT_ROWS }, { 3, 4, 1, SPLIT_ROWS }, { 1, 4, 2, SPLIT_ROWS },
+	{ 2, 4, 1, SPLIT_COLUMNS }, { 2, 4, 2, SPLIT_ROWS }, { 1, 4, 3, SPLIT_ROWS }, { 2, 4, 1, SPLIT_DEPTH } };
+
+/* Let every loop have the program's order; or, if ahead, that order in which most runs ahead, and versions for it. */
+static void set_orders(const struct space *s, struct choice *c, bool ahead)
+{
+	c->extra_versions = 0;
+	for (int l = 0; l < CHOICE_LOOPS; l++) {
+		const struct orders *o = &s->variants[c->split_off].orders[l];
+
+		c->order[l] = ahead ? o->most : 0;
+		if (ahead && o->n)
+			c->extra_versions |= o->v[o->most].versions;
+	}
+}
+
+/* The i-th of the extents to start from; 0 if there are fewer. */
+static int64_t start_extent(const struct dim *d, int i)
+{
+	for (int k = 0; k < d->n; k++)
+		if (d->coarse >> k & 1 && i-- == 0)
+			return d->extent[k];
+	return 0;
+}
+
+bool space_ahead(const struct space *s, const struct choice *c, struct choice *out)
+{
+	bool has = false;
+
+	for (int l = 0; l < CHOICE_LOOPS; l++)
+		has |= s->variants[c->split_off].orders[l].n > 1;
+	*out = *c;
+	set_orders(s, out, true);
+	return has;
+}
+
+/* Of a program without products, the first lanes are one lane of twice the warps. */
+static void add_lanes(const struct space *s, struct arena *a, const struct choice *shape, struct choices *out)
+{
+	for (int split_off = 0; split_off < 2; split_off++)
+		for (int i = 0; i < LEN(lanes) && s->variants[split_off].exists; i++) {
+			struct choice c = *shape;
+
+			if (!s->has_products && i > 2)
+				continue;
+			c.split_off = split_off;
+			c.ways = s->has_products ? lanes[i].ways : 1;
+			c.warps = lanes[i].warps << (i == 0 && !s->has_products);
+			c.replicas = lanes[i].replicas;
+			c.split = lanes[i].split;
+			set_orders(s, &c, false);
+			VEC_PUSH(a, &out->v, c);
+		}
+}
+
+void space_starts(const struct space *s, struct arena *a, struct choices *out)
+{
+	int at[AXES_MAX] = { 0 }, d = 0;
+	struct choice c = space_first(s);
+
+	/* an odometer over the extents to start from; the last dimension turns fastest */
+	while (d >= 0 && out->v.n < STARTS_MAX) {
+		for (d = s->ndims - 1; d >= 0; d--)
+			c.tiling.extent[s->dims[d].axis] = start_extent(&s->dims[d], at[d]);
+		add_lanes(s, a, &c, out);
+		for (d = s->ndims - 1; d >= 0 && !start_extent(&s->dims[d], ++at[d]); d--)
+			at[d] = 0;
+	}
+}
+
+/* ---- neighbours ------------------------------------------------------------------------ */
+
+enum coordinate { BY_ORDER, BY_ISSUE_ORDER = BY_ORDER + CHOICE_LOOPS, BY_SPLIT_OFF, BY_GROUP, BY_RASTER, BY_CLUSTER,
+	BY_LONGEST_FIRST, BY_DEPTH, BY_DEEPER_RINGS, BY_TILE_VERSIONS, BY_STORES, BY_VERSIONS, BY_LANES, BY_EXTENT };
+
+int space_coordinates(const struct space *s)
+{
+	return BY_EXTENT + s->ndims;
+}
+
+/* The three next extents in either direction, and all extents that the search starts from. */
+static void along_extent(const struct dim *d, const struct choice *c, struct arena *a, struct choices *out)
+{
+	struct choice x = *c;
+	int at = 0;
+
+	while (at < d->n && d->extent[at] != c->tiling.extent[d->axis])
+		at++;
+	for (int i = 0; i < d->n; i++) {
+		int far = i > at ? i - at : at - i;
+
+		if (far == 0 || (far > 3 && !(d->coarse >> i & 1)))
+			continue;
+		x.tiling.extent[d->axis] = d->extent[i];
+		VEC_PUSH(a, &out->v, x);
+	}
+}
+
+/* Other orders with the versions that there are, and each order with the versions of what it computes ahead. */
+static void along_order(const struct space *s, int region, const struct choice *c, struct arena *a,
+	struct choices *out)
+{
+	const struct orders *o = &s->variants[c->split_off].orders[region];
+	struct choice x = *c;
+
+	for (int i = 0; i < o->n; i++) {
+		x.order[region] = i;
+		x.extra_versions = c->extra_versions;
+		if (i != c->order[region])
+			VEC_PUSH(a, &out->v, x);
+		x.extra_versions |= o->v[i].versions;
+		if (x.extra_versions != c->extra_versions)
+			VEC_PUSH(a, &out->v, x);
+	}
+}
+
+static void along_lanes(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
+{
+	struct choice x = *c;
+
+	for (int i = 0; i < LEN(lanes); i++) {
+		if (!s->has_products && lanes[i].ways > 1)
+			continue;
+		x.ways = lanes[i].ways;
+		x.warps = lanes[i].warps;
+		x.replicas = lanes[i].replicas;
+		x.split = lanes[i].split;
+		x.issue_order = c->issue_order && x.ways > 1;
+		if (x.ways != c->ways || x.warps != c->warps || x.replicas != c->replicas || x.split != c->split)
+			VEC_PUSH(a, &out->v, x);
+	}
+}
+
+/* Orders belong to a variant: the other one begins with its own. */
+static void along_split_off(const struct space *s, const struct choice *c, struct arena *a, struct choices *out)
+{
+	struct choice x = *c;
+
+	x.split_off = !c->split_off;
+	for (int ahead = 0; ahead < 2 && s->variants[x.split_off].exists; ahead++) {
+		set_orders(s, &x, ahead);
+		VEC_PUSH(a, &out->v, x);
+	}
+}
+
+/* All values from first to last of an int of the choice, but for its own. x: a copy of c, field: in x. */
+static void along_range(struct choice *x, int *field, int first, int last, struct arena *a, struct choices *out)
+{
+	int own = *field;
+
+	for (*field = first; *field <= last; ++*field)
+		if (*field != own)
+			VEC_PUSH(a, &out->v, *x);
+}
+
+void space_neighbours(const struct space *s, const struct choice *c, int coordinate, struct arena *a,
+	struct choices *out)
+{
+	static const int groups[] = { 1, 4, 8, 16, 32 };
+	struct choice x = *c;
+
+	if (coordinate >= BY_EXTENT) {
+		along_extent(&s->dims[coordinate - BY_EXTENT], c, a, out);
+		return;
+	}
+	if (coordinate < BY_ISSUE_ORDER) {
+		along_order(s, coordinate - BY_ORDER, c, a, out);
+		return;
+	}
+	switch (coordinate) {
+	case BY_ISSUE_ORDER:
+		x.issue_order = !c->issue_order;
+		if (c->ways > 1)
+			VEC_PUSH(a, &out->v, x);
+		break;
+	case BY_SPLIT_OFF:
+		along_split_off(s, c, a, out);
+		break;
+	case BY_GROUP:
+		for (int i = 0; i < LEN(groups); i++) {
+			x.grid.group = groups[i];
+			if (groups[i] != c->grid.group)
+				VEC_PUSH(a, &out->v, x);
+		}
+		break;
+	case BY_RASTER:
+		x.grid.raster = c->grid.raster == RASTER_ROWS ? RASTER_COLUMNS : RASTER_ROWS;
+		VEC_PUSH(a, &out->v, x);
+		break;
+	case BY_CLUSTER:
+		x.grid.cluster = c->grid.cluster == 1 ? 2 : 1;
+		VEC_PUSH(a, &out->v, x);
+		break;
+	case BY_LONGEST_FIRST:
+		x.grid.longest_first = !c->grid.longest_first;
+		if (s->uneven)
+			VEC_PUSH(a, &out->v, x);
+		break;
+	case BY_DEPTH:
+		along_range(&x, &x.ring_depth, 1, DEPTH_MAX, a, out);
+		break;
+	case BY_DEEPER_RINGS:
+		along_range(&x, &x.deeper_rings, 0, 2, a, out);
+		break;
+	case BY_TILE_VERSIONS:
+		x.tile_versions = c->tile_versions == 1 ? 2 : 1;
+		VEC_PUSH(a, &out->v, x);
+		break;
+	case BY_STORES:
+		x.stores_by_threads = !c->stores_by_threads;
+		VEC_PUSH(a, &out->v, x);
+		break;
+	case BY_VERSIONS:
+		for (int i = 0; i < FREE_VERSIONS; i++) {
+			x.extra_versions = c->extra_versions ^ 1u << i;
+			VEC_PUSH(a, &out->v, x);
+		}
+		break;
+	case BY_LANES:
+		along_lanes(s, c, a, out);
+		break;
+	}
+}
