@@ -300,24 +300,16 @@ static void lines(struct print *c, const struct role_op *o)
 
 void print_math(struct print *c, const struct role_op *o)
 {
-	if (o->what == DO_PRODUCT)
-		product(c, o);
-	else if (o->what == DO_SUM_PRODUCT)
-		sum_product(c, o);
-	else if (o->what == DO_INIT)
-		init(c, o);
-	else if (o->what == DO_MAP)
-		map(c, o);
-	else if (o->what == DO_PACK)
-		pack(c, o);
-	else if (o->what == DO_KEEP)
-		keep(c, o);
-	else if (o->what == DO_SCAN)
-		scan(c, o);
-	else if (o->what == DO_LINES)
-		lines(c, o);
-	else if (o->u.reduce.along_rows)
-		reduce_rows(c, o);
-	else
-		reduce_columns(c, o);
+	switch ((int)o->what) {
+	case DO_PRODUCT: product(c, o); break;
+	case DO_SUM_PRODUCT: sum_product(c, o); break;
+	case DO_INIT: init(c, o); break;
+	case DO_MAP: map(c, o); break;
+	case DO_PACK: pack(c, o); break;
+	case DO_KEEP: keep(c, o); break;
+	case DO_REDUCE: (o->u.reduce.along_rows ? reduce_rows : reduce_columns)(c, o); break;
+	case DO_SCAN: scan(c, o); break;
+	case DO_LINES: lines(c, o); break;
+	default: BUG("'%s' has no text", role_op_info[o->what].name);
+	}
 }

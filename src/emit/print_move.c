@@ -450,22 +450,16 @@ static void fetch(struct print *c, const struct role_op *o)
 
 void print_move(struct print *c, const struct role_op *o)
 {
-	if (o->what == DO_LOAD_BOXES)
-		load_boxes(c, o);
-	else if (o->what == DO_LOAD_THREADS)
-		load_threads(c, o);
-	else if (o->what == DO_STORE_BOXES)
-		store_boxes(c, o);
-	else if (o->what == DO_STORE_THREADS)
-		store_threads(c, o);
-	else if (o->what == DO_STORE_RING)
-		store_ring(c, o);
-	else if (o->what == DO_PUT)
-		put_elements(c, o);
-	else if (o->what == DO_PUT_PANELS)
-		put_panels(c, o);
-	else if (o->what == DO_FETCH)
-		fetch(c, o);
-	else
-		fill(c, o);
+	switch ((int)o->what) {
+	case DO_LOAD_BOXES: load_boxes(c, o); break;
+	case DO_LOAD_THREADS: load_threads(c, o); break;
+	case DO_STORE_BOXES: store_boxes(c, o); break;
+	case DO_STORE_THREADS: store_threads(c, o); break;
+	case DO_STORE_RING: store_ring(c, o); break;
+	case DO_PUT: put_elements(c, o); break;
+	case DO_PUT_PANELS: put_panels(c, o); break;
+	case DO_FILL: fill(c, o); break;
+	case DO_FETCH: fetch(c, o); break;
+	default: BUG("'%s' has no text", role_op_info[o->what].name);
+	}
 }

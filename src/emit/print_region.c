@@ -206,15 +206,22 @@ static void put_pin(struct print *c, const struct role_op *o)
 		frag_name(c, o->u.frag.at), o->u.frag.words);
 }
 
-static void print_op(struct print *c, const struct role_op *o)
+static void print_region(struct print *c, const struct role_op *o)
 {
-	switch (o->what) {
+	switch ((int)o->what) {
 	case DO_BLOCK: put_block(c, o->u.region.note, &o->u.region.body); break;
 	case DO_TASK: put_task(c, o); break;
 	case DO_TILES: put_tiles(c, o); break;
 	case DO_LOOP: put_loop(c, o); break;
 	case DO_EACH: put_each(c, o); break;
 	case DO_IF: put_if(c, o); break;
+	default: BUG("'%s' has no text", role_op_info[o->what].name);
+	}
+}
+
+static void print_control(struct print *c, const struct role_op *o)
+{
+	switch ((int)o->what) {
 	case DO_BREAK: put(c, "break;"); break;
 	case DO_CONTINUE: put(c, "continue;"); break;
 	case DO_AT: put_at(c, o); break;
@@ -230,31 +237,17 @@ static void print_op(struct print *c, const struct role_op *o)
 	case DO_FRAGMENT: put_fragment(c, o); break;
 	case DO_PIN: put_pin(c, o); break;
 	case DO_SLOT: put_slot(c, o); break;
-	case DO_WAIT: case DO_WAIT_LAST: case DO_ARRIVE: case DO_RELEASE: case DO_WARP_SYNC:
-	case DO_LANE_SYNC: case DO_FENCE: case DO_GROUPS_FENCE: case DO_GROUPS_COMMIT:
-	case DO_GROUPS_WAIT: case DO_STORES_COMMIT: case DO_STORES_WAIT:
-		print_sync(c, o);
-		break;
-	case DO_LOAD_BOXES: case DO_LOAD_THREADS: case DO_STORE_BOXES: case DO_STORE_THREADS:
-	case DO_STORE_RING: case DO_PUT: case DO_PUT_PANELS: case DO_FILL:
-	case DO_FETCH:
-		print_move(c, o);
-		break;
-	case DO_PRODUCT: case DO_SUM_PRODUCT: case DO_INIT: case DO_MAP: case DO_PACK: case DO_KEEP:
-	case DO_REDUCE: case DO_SCAN: case DO_LINES:
-		print_math(c, o);
-		break;
-	case DO_STAMP: case DO_STAMPS_BEGIN: case DO_STAMPS_TILE: case DO_STAMPS_END: case DO_WATCH:
-	case DO_WATCH_ENDS:
-		print_stamp(c, o);
-		break;
-	case DO_COUNT:
-		BUG("no operation");
+	default: BUG("'%s' has no text", role_op_info[o->what].name);
 	}
 }
 
 void print_body(struct print *c, const struct role_body *b)
 {
+	static void (*const print[])(struct print *c, const struct role_op *o) = {
+		[OPS_REGION] = print_region, [OPS_CONTROL] = print_control, [OPS_SYNC] = print_sync,
+		[OPS_MOVE] = print_move, [OPS_MATH] = print_math, [OPS_STAMP] = print_stamp,
+	};
+
 	for (int i = 0; i < b->v.n; i++)
-		print_op(c, b->v.v[i]);
+		print[role_op_info[b->v.v[i]->what].group](c, b->v.v[i]);
 }

@@ -81,19 +81,18 @@ static void end(struct print *c)
 
 void print_stamp(struct print *c, const struct role_op *o)
 {
-	if (o->what == DO_STAMP)
-		stamp(c, o);
-	else if (o->what == DO_WATCH)
-		watch(c, o);
-	else if (o->what == DO_WATCH_ENDS)
+	switch ((int)o->what) {
+	case DO_STAMP: stamp(c, o); break;
+	case DO_STAMPS_BEGIN: begin(c); break;
+	case DO_STAMPS_TILE: tile(c); break;
+	case DO_STAMPS_END: end(c); break;
+	case DO_WATCH: watch(c, o); break;
+	case DO_WATCH_ENDS:
 		put(c, "if (leader) shared_put_u32(shared + %lld, 1);\t/* stamp no more */",
 			(long long)o->u.watch.ended);
-	else if (o->what == DO_STAMPS_BEGIN)
-		begin(c);
-	else if (o->what == DO_STAMPS_TILE)
-		tile(c);
-	else
-		end(c);
+		break;
+	default: BUG("'%s' has no text", role_op_info[o->what].name);
+	}
 }
 
 const char *const cuda_stamps[] = {

@@ -49,11 +49,6 @@ static void put_release(struct print *c, const struct role_op *o)
 	put_arrive(c, &c->r->flags.v[o->u.flag.flag], "\t", n);
 }
 
-static void put_lane_sync(struct print *c)
-{
-	put(c, "lane_sync(%d, %d);", c->role->barrier, lane_threads(c));
-}
-
 static const char *issuer(bool elected)
 {
 	return elected ? "elected" : "leader";
@@ -72,29 +67,22 @@ static void put_stores_wait(struct print *c, const struct role_op *o)
 
 void print_sync(struct print *c, const struct role_op *o)
 {
-	if (o->what == DO_WAIT)
-		put_wait(c, o);
-	else if (o->what == DO_WAIT_LAST)
-		put_wait_last(c, o);
-	else if (o->what == DO_ARRIVE)
+	switch ((int)o->what) {
+	case DO_WAIT: put_wait(c, o); break;
+	case DO_WAIT_LAST: put_wait_last(c, o); break;
+	case DO_ARRIVE:
 		put_arrive(c, &c->r->flags.v[o->u.flag.flag], asks(c, o->u.flag.when) ? arena_strf(c->a,
 			"if (%s) ", num(c, o->u.flag.when)) : "", num(c, o->u.flag.n));
-	else if (o->what == DO_RELEASE)
-		put_release(c, o);
-	else if (o->what == DO_WARP_SYNC)
-		put(c, "WARP_SYNC();");
-	else if (o->what == DO_LANE_SYNC)
-		put_lane_sync(c);
-	else if (o->what == DO_FENCE)
-		put(c, "fence_async();");
-	else if (o->what == DO_GROUPS_FENCE)
-		put(c, "groups_fence();");
-	else if (o->what == DO_GROUPS_COMMIT)
-		put(c, "groups_commit();");
-	else if (o->what == DO_GROUPS_WAIT)
-		put(c, "GROUPS_WAIT(%d);", o->u.count);
-	else if (o->what == DO_STORES_COMMIT)
-		put(c, "if (%s) stores_commit();", issuer(o->u.stores.elected));
-	else
-		put_stores_wait(c, o);
+		break;
+	case DO_RELEASE: put_release(c, o); break;
+	case DO_WARP_SYNC: put(c, "WARP_SYNC();"); break;
+	case DO_LANE_SYNC: put(c, "lane_sync(%d, %d);", c->role->barrier, lane_threads(c)); break;
+	case DO_FENCE: put(c, "fence_async();"); break;
+	case DO_GROUPS_FENCE: put(c, "groups_fence();"); break;
+	case DO_GROUPS_COMMIT: put(c, "groups_commit();"); break;
+	case DO_GROUPS_WAIT: put(c, "GROUPS_WAIT(%d);", o->u.count); break;
+	case DO_STORES_COMMIT: put(c, "if (%s) stores_commit();", issuer(o->u.stores.elected)); break;
+	case DO_STORES_WAIT: put_stores_wait(c, o); break;
+	default: BUG("'%s' has no text", role_op_info[o->what].name);
+	}
 }

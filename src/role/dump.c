@@ -1,5 +1,7 @@
-/* A role program for people: lane by lane, an operation a line. */
-#include "role/role.h"
+/* The text of a role program: lane by lane, one operation in each line. */
+#include <string.h>
+
+#include "role/operands.h"
 
 struct dump {
 	const struct role_program *r;
@@ -157,12 +159,6 @@ static const char *boxes(const struct dump *d, const struct role_op *o)
 	return b.text;
 }
 
-static const char *sum_product(const struct dump *d, const struct role_op *o)
-{
-	return arena_strf(d->a, "%s += %s x %s, %lld deep", frag(d, o->u.sum_product.sum), value(d,
-		o->u.sum_product.a), value(d, o->u.sum_product.b), (long long)o->u.sum_product.depth);
-}
-
 static const char *move(const struct dump *d, const struct role_op *o)
 {
 	const char *name = d->r->tensors.v[o->u.move.tensor].name;
@@ -189,44 +185,26 @@ static const char *reduction(const struct dump *d, const struct role_op *o)
 		", each thread its own" : "");
 }
 
-static const char *lines(const struct dump *d, const struct role_op *o)
+static const char *task(const struct dump *d, const struct role_op *o)
 {
-	return arena_strf(d->a, "%s of %s, %lld of %s, to %s", op_name(o->u.lines.op), value(d,
-		o->u.lines.value), (long long)o->u.lines.n, num(d, o->u.lines.length), num(d,
-		o->u.lines.to));
+	return arena_strf(d->a, "'%s', %s", d->r->tasks[o->task], o->u.region.iteration ? arena_strf(d->a,
+		"%s %s", o->u.region.of != NONE ? "iteration" : "tile", num(d, o->u.region.iteration)) :
+		"once a tile");
 }
 
-static const char *flag_text(const struct dump *d, const struct role_op *o)
+static const char *fragment(const struct dump *d, const struct role_op *o)
 {
-	const char *when = o->u.flag.when ? arena_strf(d->a, " if %s", num(d, o->u.flag.when)) : "";
+	const struct frag *f = o->u.frag.at.frag;
 
-	return arena_strf(d->a, "'%s' %s%s%s", flag_name(d, o->u.flag.flag), num(d, o->u.flag.n), when,
-		o->u.flag.once ? " unless it was seen" : "");
+	return arena_strf(d->a, "%s, %s%s", f->name, extents(d, f), f->versions > 1 ? arena_strf(d->a,
+		", %d versions", f->versions) : "");
 }
 
-static const char *loop(const struct dump *d, const struct role_op *o)
+static const char *fetch(const struct dump *d, const struct role_op *o)
 {
-	const char *name = var_text(d->a, o->u.region.var, o->u.region.of, &d->r->names);
-
-	if (o->what == DO_EACH)
-		return arena_strf(d->a, "%s of %d", name, o->u.region.step);
-	return arena_strf(d->a, "%s%s%s by %d%s%s%s%s", name, o->u.region.end ? " < " : "",
-		o->u.region.end ? num(d, o->u.region.end) : "", o->u.region.step, o->u.region.unmasked ?
-		", clear where " : "", o->u.region.unmasked ? num(d, o->u.region.unmasked) : "",
-		o->u.region.interior ? ", whole where " : "", o->u.region.interior ? num(d, o->u.region.interior) : "");
-}
-
-static const char *region(const struct dump *d, const struct role_op *o)
-{
-	const char *note = o->u.region.note ? o->u.region.note : "";
-
-	if (o->what == DO_TASK)
-		return arena_strf(d->a, "'%s', %s", d->r->tasks[o->task], o->u.region.iteration ?
-			arena_strf(d->a, "%s %s", o->u.region.of != NONE ? "iteration" : "tile", num(d,
-			o->u.region.iteration)) : "once a tile");
-	if (o->what == DO_IF)
-		return arena_strf(d->a, "%s%s%s", num(d, o->u.region.when), *note ? ": " : "", note);
-	return o->what == DO_LOOP || o->what == DO_EACH ? loop(d, o) : note;
+	return arena_strf(d->a, "%s by %s from %s%s", o->u.fetch.to->name, o->u.fetch.words ? "words" :
+		"elements", num(d, o->u.fetch.address), num_is(o->u.fetch.inside, 1) ? "" :
+		arena_strf(d->a, " if %s", num(d, o->u.fetch.inside)));
 }
 
 static const char *stores_wait(const struct dump *d, const struct role_op *o)
@@ -236,84 +214,140 @@ static const char *stores_wait(const struct dump *d, const struct role_op *o)
 	return arena_strf(d->a, "until %d unread, then %d", o->u.stores.first, o->u.stores.other);
 }
 
-/* What stands behind the name of an operation. */
-static const char *operands(const struct dump *d, const struct role_op *o)
+/* Operands of the operations whose row in ops.def has no text. */
+static const char *own_text(const struct dump *d, const struct role_op *o)
 {
-	switch (o->what) {
-	case DO_BLOCK: case DO_TASK: case DO_TILES: case DO_LOOP: case DO_EACH: case DO_IF:
-		return region(d, o);
+	switch ((int)o->what) {
+	case DO_TASK:
+		return task(d, o);
 	case DO_LET: case DO_SET: case DO_ADVANCE:
 		return lets(d, o);
-	case DO_REGISTERS:
-		return arena_strf(d->a, "%d", o->u.registers.n);
-	case DO_LEAVE:
-		return arena_strf(d->a, "warps from %d on", o->u.lane.warp);
 	case DO_FRAGMENT:
-		return arena_strf(d->a, "%s, %s%s", o->u.frag.at.frag->name, extents(d,
-			o->u.frag.at.frag), o->u.frag.at.frag->versions > 1 ? arena_strf(d->a,
-			", %d versions", o->u.frag.at.frag->versions) : "");
-	case DO_PIN:
-		return frag(d, o->u.frag.at);
-	case DO_INIT:
-		return arena_strf(d->a, "%s = %s", frag(d, o->u.frag.at), value(d, o->u.frag.value));
+		return fragment(d, o);
 	case DO_SLOT:
 		return arena_strf(d->a, "%s of %s, %d in the ring", d->r->rings.v[o->u.slot.ring].name,
 			num(d, o->u.slot.life), d->r->rings.v[o->u.slot.ring].versions);
-	case DO_WAIT: case DO_WAIT_LAST: case DO_ARRIVE: case DO_RELEASE:
-		return flag_text(d, o);
-	case DO_GROUPS_WAIT:
-		return arena_strf(d->a, "until %d under way", o->u.count);
 	case DO_STORES_WAIT:
 		return stores_wait(d, o);
 	case DO_LOAD_BOXES: case DO_STORE_BOXES:
 		return boxes(d, o);
 	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING:
 		return move(d, o);
-	case DO_PUT:
-		return arena_strf(d->a, "%s at %s%s", o->u.put.from.frag ? frag(d, o->u.put.from) :
-			value(d, o->u.put.value), num(d, o->u.put.address), o->u.put.pairs ?
-			", in pairs" : "");
-	case DO_PUT_PANELS:
-		return arena_strf(d->a, "%s at %s", frag(d, o->u.panels.from), num(d, o->u.panels.to));
 	case DO_FETCH:
-		return arena_strf(d->a, "%s by %s from %s%s", o->u.fetch.to->name, o->u.fetch.words ?
-			"words" : "elements", num(d, o->u.fetch.address), num_is(o->u.fetch.inside, 1) ?
-			"" : arena_strf(d->a, " if %s", num(d, o->u.fetch.inside)));
-	case DO_FILL:
-		return arena_strf(d->a, "%s with %s", d->r->rings.v[o->u.fill.ring].name, value(d,
-			o->u.fill.value));
+		return fetch(d, o);
 	case DO_PRODUCT:
 		return product(d, o);
-	case DO_SUM_PRODUCT:
-		return sum_product(d, o);
 	case DO_MAP:
 		return steps(d, o);
-	case DO_PACK:
-		return arena_strf(d->a, "%s = %s(%s)", frag(d, o->u.pack.to), dtype_name(o->u.pack.type),
-			value(d, o->u.pack.value));
-	case DO_KEEP:
-		return arena_strf(d->a, "%s = %s", frag(d, o->u.pack.to), o->u.pack.from->name);
 	case DO_REDUCE: case DO_SCAN:
 		return reduction(d, o);
-	case DO_LINES:
-		return lines(d, o);
-	case DO_BREAK: case DO_CONTINUE: case DO_AT: case DO_OPAQUE: case DO_LANE: case DO_COUNT_TILES:
-	case DO_WARP_SYNC: case DO_LANE_SYNC: case DO_FENCE: case DO_GROUPS_FENCE:
-	case DO_GROUPS_COMMIT: case DO_STORES_COMMIT: case DO_STAMP:
-	case DO_STAMPS_BEGIN: case DO_STAMPS_TILE: case DO_STAMPS_END: case DO_WATCH:
-	case DO_WATCH_ENDS: case DO_COUNT:
-		break;
+	default:
+		BUG("'%s' has no text in a dump", role_op_info[o->what].name);
 	}
-	return "";
 }
 
-/* Bookkeeping that says nothing to a reader: counters follow from the iteration. */
+/* Texts of ops.def ------------------------------------------------------------- */
+
+static const void *field(const struct role_op *o, const struct role_operand *x)
+{
+	return (const char *)o + x->offset;
+}
+
+/* The operand at s, which begins "name}". */
+static const struct role_operand *operand_at(const struct role_op *o, const char *s)
+{
+	size_t len = strcspn(s, "}");
+
+	for (const struct role_operand *x = role_op_info[o->what].operands; x->kind != OPERAND_END; x++) {
+		const char *dot = strrchr(x->path, '.'), *name = dot ? dot + 1 : x->path;
+
+		if (strlen(name) == len && !memcmp(name, s, len))
+			return x;
+	}
+	BUG("'%s' has no operand '%.*s'", role_op_info[o->what].name, (int)len, s);
+}
+
+static bool is_absent(const struct role_op *o, const struct role_operand *x)
+{
+	if (x->kind == OPERAND_BOOL)
+		return !*(const bool *)field(o, x);
+	if (x->kind == OPERAND_USE)
+		return !((const struct frag_at *)field(o, x))->frag;
+	return (x->kind == OPERAND_NUM || x->kind == OPERAND_VALUE || x->kind == OPERAND_STRING) &&
+		!*(const void *const *)field(o, x);
+}
+
+static const char *operand_text(const struct dump *d, const struct role_op *o,
+	const struct role_operand *x)
+{
+	const void *at = field(o, x);
+
+	switch ((int)x->kind) {
+	case OPERAND_NUM: case OPERAND_ADDRESS: case OPERAND_OWN_ADDRESS:
+		return num(d, *(const struct num *const *)at);
+	case OPERAND_VALUE:
+		return value(d, *(const struct val *const *)at);
+	case OPERAND_USE: case OPERAND_DEF: case OPERAND_SUM: case OPERAND_FRAG:
+		return frag(d, *(const struct frag_at *)at);
+	case OPERAND_USE_FRAG: case OPERAND_DEF_FRAG:
+		return (*(const struct frag *const *)at)->name;
+	case OPERAND_COUNTER:
+		return var_text(d->a, o->u.region.var, o->u.region.of, &d->r->names);
+	case OPERAND_FLAG:
+		return flag_name(d, *(const int *)at);
+	case OPERAND_RING:
+		return d->r->rings.v[*(const int *)at].name;
+	case OPERAND_INT:
+		return arena_strf(d->a, "%d", *(const int *)at);
+	case OPERAND_INT64:
+		return arena_strf(d->a, "%lld", (long long)*(const int64_t *)at);
+	case OPERAND_TYPE:
+		return dtype_name(*(const enum dtype *)at);
+	case OPERAND_OPERATOR:
+		return op_name(*(const enum op *)at);
+	case OPERAND_STRING:
+		return *(const char *const *)at;
+	default:
+		return "";
+	}
+}
+
+/* Does the part in brackets that begins at s have an absent operand? */
+static bool is_left_out(const struct role_op *o, const char *s)
+{
+	for (; *s != ']'; s++)
+		if (*s == '{' && is_absent(o, operand_at(o, s + 1)))
+			return true;
+	return false;
+}
+
+static const char *operands(const struct dump *d, const struct role_op *o)
+{
+	const char *s = role_op_info[o->what].text;
+	struct buf b;
+
+	if (!s)
+		return own_text(d, o);
+	buf_init(&b, d->a);
+	for (; *s; s++) {
+		if (*s == '{') {
+			buf_puts(&b, operand_text(d, o, operand_at(o, s + 1)));
+			s += strcspn(s, "}");
+		} else if (*s == '[' && is_left_out(o, s)) {
+			s += strcspn(s, "]");
+		} else if (*s != '[' && *s != ']') {
+			buf_putc(&b, *s);
+		}
+	}
+	return b.text ? b.text : "";
+}
+
+/* Iterations and coordinates follow from the name of the sTask's instance. */
 static bool is_shown(const struct role_op *o)
 {
 	if (o->what == DO_LET)
 		return o->u.let.v.v[0].var != VAR_I && o->u.let.v.v[0].var != VAR_LO;
-	return o->what != DO_AT && o->what != DO_OPAQUE && o->what != DO_LANE && o->what != DO_COUNT_TILES &&
-		o->what != DO_GROUPS_FENCE;
+	return !(role_op_info[o->what].traits & TRAIT_HIDDEN);
 }
 
 static void print_body(struct dump *d, const struct role_body *b);
@@ -324,7 +358,7 @@ static void print_line(struct dump *d, const struct role_op *o)
 	const char *what = operands(d, o);
 
 	buf_repeat(d->out, "  ", d->depth);
-	buf_printf(d->out, "%s%s%s", role_do_info[o->what].name, *what ? " " : "", what);
+	buf_printf(d->out, "%s%s%s", role_op_info[o->what].name, *what ? " " : "", what);
 	width = d->out->len - start;
 	if (o->why)
 		buf_printf(d->out, "%*s; %s", width < WHY_COLUMN ? (int)(WHY_COLUMN - width) : 1, "",

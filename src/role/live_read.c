@@ -8,7 +8,7 @@
  */
 #include "role/live_state.h"
 
-#include "role/uses.h"
+#include "role/operands.h"
 
 int live_find(struct reading *r, struct frag_at at)
 {

@@ -1,8 +1,20 @@
 #include "role/num.h"
 
+#include <string.h>
+
 #include "base/buf.h"
 
 enum { TILE_LOOP = -1 };
+
+const struct var_info var_info[VAR_COUNT] = {
+#define LET false
+#define GIVEN true
+#define X(id, name, index, scope) { name, index, scope },
+	VARS(X)
+#undef X
+#undef GIVEN
+#undef LET
+};
 
 static int64_t apply(enum num_op op, int64_t x, int64_t y)
 {
@@ -228,26 +240,19 @@ static void print(struct buf *out, const struct num *x, const struct num_names *
 
 static void print_var(struct buf *out, enum var v, int of, const struct num_names *names)
 {
-	static const char *const text[] = {
-#define X(id, name) name,
-		VARS(X)
-#undef X
-	};
-	const char *at = text[v];
+	const char *at = var_info[v].name, *index = strchr(at, '%');
 
-	for (; *at; at++) {
-		if (*at != '%') {
-			buf_putc(out, *at);
-			continue;
-		}
-		at++;
-		if (*at == 's')
-			buf_puts(out, v == VAR_LO ? names->axes[of] : names->rings[of]);
-		else if (of == TILE_LOOP)
-			buf_puts(out, "tile");
-		else
-			buf_printf(out, "%d", of);
+	if (!index) {
+		buf_puts(out, at);
+		return;
 	}
+	buf_putn(out, at, (size_t)(index - at));
+	if (var_info[v].index == OF_AXIS || var_info[v].index == OF_RING)
+		buf_puts(out, var_info[v].index == OF_AXIS ? names->axes[of] : names->rings[of]);
+	else if (of == TILE_LOOP)
+		buf_puts(out, "tile");
+	else
+		buf_printf(out, "%d", of);
 }
 
 static void print_call(struct buf *out, const char *name, const struct num *x,

@@ -9,59 +9,75 @@
 
 #include "base/arena.h"
 
-/* columns: ID, name in a dump (%d: the loop or flag, %s: the axis or ring) */
+/* What there are several of a variable for. The tile loop is loop NONE. */
+enum var_index {
+	OF_NONE,			/* there is one */
+	OF_LOOP, OF_AXIS, OF_FLAG, OF_RING,
+	OF_START,			/* one of the lives of carries, by what may begin them */
+	OF_DIMENSION,			/* of a tensor */
+};
+
+/* Columns: id; name in a dump, in which %d or %s is the index; index; LET, if an operation declares the
+ * variable, or GIVEN, if it needs no declaration. */
 #define VARS(X) \
-	/* of a lane, changing as it goes */ \
-	X(AT, "at")			/* of the EU's tiles in the order of dealing */ \
-	X(T, "t")			/* number of the tile at hand among those of the EU */ \
-	X(TILE, "tile")			/* number of that tile in the grid */ \
-	X(TILES, "tiles")		/* of the EU */ \
-	X(ALL_TILES, "start[BLOCK + 1] - start[BLOCK]")	/* the same, where it is not let */ \
-	X(LO, "lo_%s")			/* where an axis stands: first index at hand */ \
-	X(FIRST, "first_%d")		/* tile of its axes with which a loop begins */ \
-	X(TRIPS, "trips_%d")		/* iterations that it makes then */ \
-	X(BASE, "base_%d")		/* that it has made in all runs before */ \
-	X(I, "i_%d")			/* iteration at hand, of this run */ \
-	X(SEQ, "seq_%d")		/* ... of all runs */ \
-	X(J, "j_%d")			/* turn */ \
-	X(STEADY, "steady_%d")		/* turns of the steady state */ \
-	X(PASSED, "passed_%d")		/* tiles of which a copy has counted the iterations */ \
-	X(TILE_BASE, "tile_base_%d")	/* base where the tile begins, for stamps */ \
-	X(ISSUED, "issued_%d")		/* of a flag: instances of its product issued */ \
-	X(RELEASED, "released_%d")	/* ... that others have been told of */ \
-	X(SEEN, "seen_%d")		/* ... that the lane has waited for, where that is counted */ \
-	X(TOLD, "told_%d")		/* runs told of early */ \
-	X(FRESH, "fresh")		/* is a carry without a value? */ \
-	X(BARE, "bare_%d")		/* ... where no number of iterations says so? By who begins it */ \
-	X(SLOT, "slot_%s")		/* address of the slot of a ring at hand */ \
-	/* places of threads, and of what they have at hand */ \
-	X(SHARED, "shared")		/* where the block's shared memory begins */ \
-	X(WARP, "warp")			/* of the block */ \
-	X(THREAD, "thread")		/* of the lane */ \
-	X(GROUP, "group")		/* warpgroup of the lane */ \
-	X(RANK, "rank")			/* of the block in its cluster */ \
-	X(ROW0, "row0")			/* first row and column of a fragment that a thread has */ \
-	X(COL0, "col0") \
-	X(RB, "rb")			/* block of rows; eight of columns, half of its rows, element */ \
-	X(EIGHT, "j") \
-	X(H, "h") \
-	X(E, "e") \
-	X(KS, "ks")			/* step, or element, along what a product contracts */ \
-	X(CB, "cb")			/* piece of its columns */ \
-	X(EACH, "at")			/* element of a ring, one after the other over the threads */ \
-	X(ALONG, "along")		/* along an axis, in a line of DO_LINES; EACH: which line */ \
-	X(ROUND, "n")			/* of a store in batches; panel of the batch */ \
-	X(PANEL, "p") \
-	X(INDEX, "i%d")			/* in a dimension of the tensor */ \
-	X(TO, "to")			/* address of the batch */ \
-	X(W, "w")			/* warp of the lane, where all are gone through */
+	/* counters of a lane */ \
+	X(AT, "at", OF_NONE, LET)		/* position in the EU's list of tiles */ \
+	X(T, "t", OF_NONE, LET)			/* number of the tile among those of the EU, from 0 */ \
+	X(TILE, "tile", OF_NONE, LET)		/* number of that tile in the grid */ \
+	X(TILES, "tiles", OF_NONE, LET)		/* how many tiles the EU has */ \
+	X(ALL_TILES, "start[BLOCK + 1] - start[BLOCK]", OF_NONE, GIVEN)	/* the same, not declared */ \
+	X(LO, "lo_%s", OF_AXIS, LET)		/* first index of an axis in the tile at hand */ \
+	X(FIRST, "first_%d", OF_LOOP, LET)	/* tile of its axes with which a loop begins */ \
+	X(TRIPS, "trips_%d", OF_LOOP, LET)	/* iterations of this run of a loop */ \
+	X(BASE, "base_%d", OF_LOOP, LET)	/* iterations of all runs before */ \
+	X(I, "i_%d", OF_LOOP, LET)		/* number of the source iteration in this run */ \
+	X(SEQ, "seq_%d", OF_LOOP, LET)		/* its number in all runs: base + i */ \
+	X(J, "j_%d", OF_LOOP, LET)		/* number of the iteration of the pipelined loop */ \
+	X(STEADY, "steady_%d", OF_LOOP, LET)	/* how many of those are in the steady state */ \
+	X(PASSED, "passed_%d", OF_LOOP, LET)	/* tiles whose iterations a replica of a lane has counted */ \
+	X(TILE_BASE, "tile_base_%d", OF_LOOP, LET)	/* base when the tile began, for stamps */ \
+	X(ISSUED, "issued_%d", OF_FLAG, LET)	/* instances of a flag's product that are issued */ \
+	X(RELEASED, "released_%d", OF_FLAG, LET)	/* instances that the lane has signalled */ \
+	X(SEEN, "seen_%d", OF_FLAG, LET)	/* instances that the lane has waited for, where it counts them */ \
+	X(TOLD, "told_%d", OF_FLAG, LET)	/* runs of a loop that were signalled before their end */ \
+	X(FRESH, "fresh", OF_NONE, LET)		/* is a carry still without a value? */ \
+	X(BARE, "bare_%d", OF_START, LET)	/* the same, where no number of iterations says it */ \
+	X(SLOT, "slot_%s", OF_RING, LET)	/* address of the slot at hand */ \
+	/* where a thread is, and which elements it has at hand */ \
+	X(SHARED, "shared", OF_NONE, GIVEN)	/* where the block's shared memory begins */ \
+	X(WARP, "warp", OF_NONE, GIVEN)		/* number of the warp in its block */ \
+	X(THREAD, "thread", OF_NONE, LET)	/* number of the thread in its lane */ \
+	X(GROUP, "group", OF_NONE, LET)		/* number of the warpgroup in its lane */ \
+	X(RANK, "rank", OF_NONE, GIVEN)		/* number of the block in its cluster */ \
+	X(ROW0, "row0", OF_NONE, LET)		/* first row and column of a fragment that a thread has */ \
+	X(COL0, "col0", OF_NONE, LET) \
+	X(RB, "rb", OF_NONE, GIVEN)		/* block of rows */ \
+	X(EIGHT, "j", OF_NONE, GIVEN)		/* group of columns */ \
+	X(H, "h", OF_NONE, GIVEN)		/* half of the rows of a block */ \
+	X(E, "e", OF_NONE, GIVEN)		/* element of a thread's neighbouring elements */ \
+	X(KS, "ks", OF_NONE, GIVEN)		/* step, or element, along what a product contracts */ \
+	X(CB, "cb", OF_NONE, GIVEN)		/* number of the instruction along the columns of a product */ \
+	X(EACH, "at", OF_NONE, GIVEN)		/* element of a ring, or line of DO_LINES, over all threads */ \
+	X(ALONG, "along", OF_NONE, GIVEN)	/* element of a line of DO_LINES */ \
+	X(ROUND, "n", OF_NONE, LET)		/* batch of a store */ \
+	X(PANEL, "p", OF_NONE, GIVEN)		/* panel of that batch */ \
+	X(INDEX, "i%d", OF_DIMENSION, GIVEN)	/* index in a tensor */ \
+	X(TO, "to", OF_NONE, LET)		/* address of the batch */ \
+	X(W, "w", OF_NONE, GIVEN)		/* warp of the lane, in a loop over all */
 
 enum var {
-#define X(id, name) VAR_##id,
+#define X(id, name, index, scope) VAR_##id,
 	VARS(X)
 #undef X
 	VAR_COUNT
 };
+
+struct var_info {
+	const char *name;
+	enum var_index index;
+	bool given;
+};
+extern const struct var_info var_info[VAR_COUNT];
 
 enum num_op {
 	NUM_CONST, NUM_VAR,

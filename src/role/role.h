@@ -1,16 +1,14 @@
-/* role.h - role programs: exactly what each lane of an EU does, as one tree of operations.
+/* role.h - role programs: what each lane of an EU does, as one tree of operations.
  *
- * A kernel is one tree. What it does not say does not happen; and what it says is proven
- * (verify), priced (sim) and printed (emit) from the same operations. Regions hold bodies:
- * the tile loop, loops, the straight pieces that order and offsets make of them. Bounds,
- * instances and slots are expressions of counters (num.h), of which each has one place where
- * it is let and few where it is changed.
+ * lower makes a role program from each phase of a plan. What the tree does not say does not happen: verify
+ * proves it, sim prices it and emit prints it, from the same operations. Regions are operations that hold
+ * bodies, which are lists of operations: the tile loop, loops, and the straight-line pieces of prologues and
+ * epilogues. Bounds, sTask instances, slots and addresses are expressions (num.h) over counters, each of
+ * which is declared in one place.
  *
- * Every operation names the sTask at work, and what it touches: slots of rings, versions of
- * fragments, room of stores. One that synchronises says which wait of the plan it serves.
- *
- * Flags, groups, outboxes, clusters: lower/kernel.h has how they are made to fit the plan;
- * what each operation does is in the table below.
+ * An operation names the sTask that it belongs to and, if it synchronises, the wait of the plan that it
+ * serves. An operation on data names what it *touches*: slots of rings, versions of fragments, staging of
+ * stores. ops.def has a row for each operation, with everything that holds for all operations of that kind.
  */
 #ifndef ROLE_ROLE_H
 #define ROLE_ROLE_H
@@ -19,94 +17,42 @@
 #include "role/value.h"
 #include "target/target.h"
 
-/* columns: ID, name in a dump, unit that does it, who waits for its completion and how */
-#define ROLE_OPS(X) \
-	/* regions */ \
-	X(BLOCK,	"block",	"lane",		"") \
-	X(TASK,		"task",		"lane",		"") \
-	X(TILES,	"tiles",	"lane",		"") \
-	X(LOOP,		"loop",		"lane",		"") \
-	X(EACH,		"each",		"lane",		"") \
-	X(IF,		"if",		"lane",		"") \
-	X(BREAK,	"break",	"lane",		"") \
-	X(CONTINUE,	"continue",	"lane",		"") \
-	/* bookkeeping */ \
-	X(AT,		"at",		"lane",		"") \
-	X(LANE,		"lane",		"lane",		"") \
-	X(REGISTERS,	"registers",	"lane",		"") \
-	X(LEAVE,	"leave",	"lane",		"") \
-	X(COUNT_TILES,	"count_tiles",	"lane",		"") \
-	X(LET,		"let",		"lane",		"") \
-	X(SET,		"set",		"lane",		"") \
-	X(ADVANCE,	"advance",	"lane",		"") \
-	X(FRAGMENT,	"fragment",	"lane",		"") \
-	X(PIN,		"pin",		"lane",		"") \
-	X(OPAQUE,	"opaque",		"lane",		"")	/* thread, row0, col0 */ \
-	X(SLOT,		"slot",		"lane",		"") \
-	/* synchronisation */ \
-	X(WAIT,		"wait",		"lane",		"until the phase is over") \
-	X(WAIT_LAST,	"wait_last",	"lane",		"until the last phases are over") \
-	X(ARRIVE,	"arrive",	"lane",		"who waits on the flag") \
-	X(RELEASE,	"release",	"lane",		"who waits on the flag") \
-	X(WARP_SYNC,	"warp_sync",	"lane",		"until the warp's threads are here") \
-	X(LANE_SYNC,	"lane_sync",	"lane",		"until the lane's warps are here") \
-	X(FENCE,	"fence",	"lane",		"engines see what was written") \
-	X(GROUPS_FENCE,	"groups_fence",	"lane",		"") \
-	X(GROUPS_COMMIT, "commit",	"lane",		"") \
-	X(GROUPS_WAIT,	"groups_wait",	"lane",		"until at most n groups are under way") \
-	X(STORES_COMMIT, "stores_commit", "lane",	"") \
-	X(STORES_WAIT,	"stores_wait",	"lane",		"until at most n stores are unread") \
-	/* movement */ \
-	X(LOAD_BOXES,	"load_boxes",	"copy",		"flag, when the bytes are there") \
-	X(LOAD_THREADS,	"load_threads",	"lane",		"done") \
-	X(STORE_BOXES,	"store_boxes",	"copy",		"stores_wait, when it has been read") \
-	X(STORE_THREADS, "store_threads", "lane",	"done") \
-	X(STORE_RING,	"store_ring",	"lane",		"done") \
-	X(PUT,		"put",		"lane",		"done") \
-	X(PUT_PANELS,	"put_panels",	"lane",		"done") \
-	X(FILL,		"fill",		"lane",		"done") \
-	X(FETCH,	"fetch",	"lane",		"done") \
-	/* arithmetic */ \
-	X(PRODUCT,	"product",	"matrix",	"groups_wait, with its group") \
-	X(SUM_PRODUCT,	"sum_product",	"lane",		"done") \
-	X(INIT,		"init",		"lane",		"done") \
-	X(MAP,		"map",		"lane",		"done") \
-	X(PACK,		"pack",		"lane",		"done") \
-	X(KEEP,		"keep",		"lane",		"done") \
-	X(REDUCE,	"reduce",	"lane",		"done") \
-	X(SCAN,		"scan",		"lane",		"done") \
-	X(LINES,	"lines",	"lane",		"done") \
-	/* of a traced kernel */ \
-	X(STAMP,	"stamp",	"lane",		"") \
-	X(STAMPS_BEGIN,	"stamps_begin",	"lane",		"") \
-	X(STAMPS_TILE,	"stamps_tile",	"lane",		"") \
-	X(STAMPS_END,	"stamps_end",	"lane",		"") \
-	X(WATCH,	"watch",	"lane",		"") \
-	X(WATCH_ENDS,	"watch_ends",	"lane",		"")
-
 enum role_do {
-#define X(id, name, unit, completes) DO_##id,
-	ROLE_OPS(X)
-#undef X
+#define OP(id, name, group, play, cost, traits, text, operands) DO_##id,
+#include "role/ops.def"
+#undef OP
 	DO_COUNT
 };
 
-struct role_do_info {
-	const char *name, *unit, *completes;
-};
-extern const struct role_do_info role_do_info[DO_COUNT];
+/* The columns of ops.def, which explains their values. */
+enum role_group { OPS_REGION, OPS_CONTROL, OPS_SYNC, OPS_MOVE, OPS_MATH, OPS_STAMP };
+enum role_play { PLAY_NONE, PLAY_TOUCHES, PLAY_OWN };
+enum role_cost { COST_LANE, COST_STAGED, COST_UNIT, COST_ISSUE, COST_COMPILER, COST_OVERHEAD, COST_TRACE };
+enum role_trait { TRAIT_HIDDEN = 1, TRAIT_ELEMENTWISE = 2 };
 
-/* Does it hold others? */
+struct role_operand;			/* operands.h */
+
+struct role_op_info {
+	const char *name;
+	enum role_group group;
+	enum role_play play;
+	enum role_cost cost;
+	int traits;			/* bits of enum role_trait */
+	const char *text;		/* of its operands in a dump; NULL: dump.c has a case */
+	const struct role_operand *operands;	/* up to OPERAND_END */
+};
+extern const struct role_op_info role_op_info[DO_COUNT];
+
+/* Does it hold bodies, u.region? */
 static inline bool role_is_region(enum role_do what)
 {
-	return what == DO_BLOCK || what == DO_TASK || what == DO_TILES || what == DO_LOOP ||
-		what == DO_EACH || what == DO_IF;
+	return role_op_info[what].group == OPS_REGION;
 }
 
-/* Does it read or write what sTasks leave each other, so that it says which? */
+/* May it have touches? */
 static inline bool role_may_touch(enum role_do what)
 {
-	return what == DO_EACH || (what >= DO_LOAD_BOXES && what <= DO_LINES);
+	return what == DO_EACH || role_op_info[what].group == OPS_MOVE || role_op_info[what].group == OPS_MATH;
 }
 
 struct role_op;

@@ -378,7 +378,9 @@ struct op_cost price_op(const struct cost_context *x, const struct role_op *o)
 {
 	const struct vdevice *d = x->device;
 
-	switch (o->what) {
+	if (role_op_info[o->what].cost != COST_LANE && role_op_info[o->what].cost != COST_STAGED)
+		return (struct op_cost){ 0 };
+	switch ((int)o->what) {
 	case DO_WAIT:
 		return cycles(o->wait == NONE ? d->wait_cost : 0);
 	case DO_WAIT_LAST:
@@ -419,20 +421,7 @@ struct op_cost price_op(const struct cost_context *x, const struct role_op *o)
 		return reduce(x, o);
 	case DO_LINES:
 		return lines(x, o);
-	/* work of another unit: boxes are counted by price_boxes, products by device_cost */
-	case DO_LOAD_BOXES: case DO_STORE_BOXES: case DO_PRODUCT:
-	/* part of what issuing a product or a copy costs */
-	case DO_GROUPS_FENCE: case DO_GROUPS_COMMIT: case DO_STORES_COMMIT:
-	/* moves and constants, which the compiler folds into their uses */
-	case DO_INIT: case DO_KEEP: case DO_PIN: case DO_OPAQUE: case DO_FRAGMENT:
-	/* bookkeeping, part of tile_overhead */
-	case DO_BLOCK: case DO_TASK: case DO_TILES: case DO_LOOP: case DO_EACH: case DO_IF:
-	case DO_BREAK: case DO_CONTINUE: case DO_AT: case DO_LANE: case DO_REGISTERS: case DO_LEAVE:
-	case DO_COUNT_TILES: case DO_LET: case DO_SET: case DO_ADVANCE: case DO_SLOT:
-	/* stamps: what they cost is measured, not predicted */
-	case DO_STAMP: case DO_STAMPS_BEGIN: case DO_STAMPS_TILE: case DO_STAMPS_END:
-	case DO_WATCH: case DO_WATCH_ENDS: case DO_COUNT:
-		break;
+	default:
+		BUG("'%s' has no price", role_op_info[o->what].name);
 	}
-	return (struct op_cost){ 0 };
 }

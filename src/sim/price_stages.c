@@ -1,71 +1,48 @@
 /* The stage of each operation of an sTask (price.h): one after that of the row reductions whose results it needs,
  * directly or through other fragments. */
+#include "role/operands.h"
 #include "sim/price.h"
 
-static int stage_of_frag(const struct stages *t, const struct frag *f)
+/* A walk over the fragments of an operation. */
+struct stage_walk {
+	struct stages *known;
+	int stage;			/* the latest of those read so far; then that of the results */
+};
+
+static void note_operand(void *ctx, struct frag_at at, bool all)
 {
-	for (int i = t->v.n - 1; i >= 0; i--)
-		if (t->v.v[i].frag == f)
-			return t->v.v[i].stage;
-	return 0;
-}
+	struct stage_walk *w = ctx;
 
-static int stage_of_value(const struct stages *t, const struct val *v)
-{
-	int stage;
+	(void)all;
+	for (int i = w->known->v.n - 1; i >= 0; i--) {
+		const struct frag_stage *f = &w->known->v.v[i];
 
-	if (!v)
-		return 0;
-	stage = v->kind == VAL_FRAG ? stage_of_frag(t, v->frag.frag) : 0;
-	for (int i = 0; i < LEN(v->arg); i++) {
-		int of = stage_of_value(t, v->arg[i]);
-
-		stage = of > stage ? of : stage;
+		if (f->frag == at.frag) {
+			w->stage = f->stage > w->stage ? f->stage : w->stage;
+			return;
+		}
 	}
-	return stage;
 }
 
-static void note_result(struct stages *t, const struct frag *f, int stage)
+static void note_result(void *ctx, struct frag_at at)
 {
-	if (f)
-		VEC_PUSH(t->a, &t->v, ((struct frag_stage){ f, stage }));
-}
+	struct stage_walk *w = ctx;
 
-static int stage_of_map(struct stages *t, const struct role_op *o)
-{
-	int stage = 0;
-
-	for (int i = 0; i < o->u.map.steps.n; i++) {
-		int of = stage_of_value(t, o->u.map.steps.v[i].value);
-
-		stage = of > stage ? of : stage;
-	}
-	for (int i = 0; i < o->u.map.steps.n; i++)
-		note_result(t, o->u.map.steps.v[i].to, stage);
-	note_result(t, o->u.map.to.frag, stage);
-	return stage;
-}
-
-/* The result of a row reduction is known only after the whole row was read: one stage later. */
-static int stage_of_reduce(struct stages *t, const struct role_op *o)
-{
-	int stage = stage_of_value(t, o->u.reduce.value);
-
-	note_result(t, o->u.reduce.to, o->u.reduce.over->kind == FRAG_FULL ? stage + 1 : stage);
-	return stage;
+	VEC_PUSH(w->known->a, &w->known->v, ((struct frag_stage){ at.frag, w->stage }));
 }
 
 int stage_of(struct stages *t, const struct role_op *o)
 {
-	int stage = 0;
+	struct stage_walk w = { t, 0 };
+	int stage;
 
-	if (o->what == DO_MAP) {
-		stage = stage_of_map(t, o);
-	} else if (o->what == DO_REDUCE || o->what == DO_SCAN) {
-		stage = stage_of_reduce(t, o);
-	} else if (o->what == DO_PACK) {
-		stage = stage_of_value(t, o->u.pack.value);
-		note_result(t, o->u.pack.to.frag, stage);
-	}
+	if (role_op_info[o->what].cost != COST_STAGED)
+		return 0;
+	role_uses(o, &(struct uses){ NULL, note_operand, &w });
+	stage = w.stage;
+	/* the result of a row reduction is known only after the whole row was read: one stage later */
+	if ((o->what == DO_REDUCE || o->what == DO_SCAN) && o->u.reduce.over->kind == FRAG_FULL)
+		w.stage++;
+	role_uses(o, &(struct uses){ note_result, NULL, &w });
 	return stage < STAGES ? stage : STAGES - 1;
 }

@@ -63,6 +63,8 @@ struct setting {
 };
 void setting_init(struct arena *a, const struct role_program *r, const struct plan *p, int phase,
 	struct setting *out);
+/* How many variables there are of such an index, the tile loop not counted. */
+int setting_vars(const struct setting *s, enum var_index index);
 
 /* One play: how often the loops run, and what should come of it. */
 struct script {

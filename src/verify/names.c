@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 
+#include "role/operands.h"
+
 void names_fail(struct names *c, const char *fmt, ...)
 {
 	const struct graph *g = c->set->plan->graph;
@@ -14,20 +16,12 @@ void names_fail(struct names *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	c->code = err_set(c->e, ERR_ILLEGAL, task == NONE ? NOWHERE : g->tasks.v[task].loc,
 		"lane '%s'%s: '%s' %s", c->role->name, task == NONE ? "" : arena_strf(c->a, ", '%s'",
-		g->tasks.v[task].name), c->op ? role_do_info[c->op->what].name : "the end",
+		g->tasks.v[task].name), c->op ? role_op_info[c->op->what].name : "the end",
 		arena_vstrf(c->a, fmt, ap));
 	va_end(ap);
 }
 
 /* variables -------------------------------------------------------------------- */
-
-/* Is it there without being let: a place in what an operation goes through? */
-static bool is_given(enum var v)
-{
-	return v == VAR_SHARED || v == VAR_WARP || v == VAR_RANK || v == VAR_RB || v == VAR_EIGHT ||
-		v == VAR_H || v == VAR_E || v == VAR_KS || v == VAR_ALONG || v == VAR_CB || v == VAR_EACH ||
-		v == VAR_PANEL || v == VAR_INDEX || v == VAR_W || v == VAR_ALL_TILES;
-}
 
 static int name_of(const struct names *c, enum var v, int of)
 {
@@ -56,7 +50,7 @@ static void use(struct names *c, enum var v, int of)
 	struct name *n = &c->name[name_of(c, v, of)];
 
 	c->absolute |= v == VAR_SHARED;
-	if (is_given(v))
+	if (var_info[v].given)
 		return;
 	if (!n->body)
 		names_fail(c, "needs '%s', which is not there", text_of(c, v, of));
@@ -90,7 +84,7 @@ static void note_deps(struct names *c, const struct num *x)
 {
 	if (!x)
 		return;
-	if (x->op == NUM_VAR && !is_given(x->var)) {
+	if (x->op == NUM_VAR && !var_info[x->var].given) {
 		int at = name_of(c, x->var, x->of);
 
 		VEC_PUSH(c->a, &c->deps, ((struct dep){ at, c->name[at].id }));
@@ -210,198 +204,133 @@ static void read_task(struct names *c, const struct role_op *o)
 
 /* operations ------------------------------------------------------------------- */
 
-static void read_indices(struct names *c, const struct role_op *o)
+static void visit_num(void *ctx, const struct num *x)
 {
-	for (int i = 0; i < o->u.move.rank; i++)
-		names_num(c, o->u.move.index[i].at);
-	names_num(c, o->u.move.inside);
-	names_num(c, o->u.move.address);
-	names_num(c, o->u.move.n);
-	use(c, VAR_THREAD, NONE);
-	if (o->what == DO_STORE_THREADS)
-		names_read(c, o->u.move.from);
+	names_num(ctx, x);
 }
 
-static void read_boxes(struct names *c, const struct role_op *o)
+static void visit_value(void *ctx, const struct val *v)
 {
-	int rank = c->r->maps.v[o->u.boxes.map].rank;
-
-	names_num(c, o->u.boxes.n);
-	use(c, VAR_THREAD, NONE);
-	for (int i = 0; i < o->u.boxes.boxes.n; i++) {
-		const struct role_box *b = &o->u.boxes.boxes.v[i];
-
-		names_num(c, b->when);
-		names_num(c, b->to);
-		for (int d = 0; d < rank; d++)
-			names_num(c, b->corner[d]);
-	}
+	names_val(ctx, v);
 }
 
-static void read_put(struct names *c, const struct role_op *o)
+static void visit_use(void *ctx, struct frag_at at)
 {
-	names_num(c, o->u.put.when);
-	names_num(c, o->u.put.inside);
-	if (o->u.put.from.frag)
-		names_read(c, o->u.put.from);
-	else
-		names_val(c, o->u.put.value);
+	names_read(ctx, at);
+}
+
+static void visit_def(void *ctx, struct frag_at at)
+{
+	names_write(ctx, at);
+}
+
+static void visit_needs(void *ctx, enum var v)
+{
+	use(ctx, v, NONE);
+}
+
+/* Only addresses in the scratch begin at VAR_SHARED: those of slots begin at VAR_SLOT. `own`: a thread may
+ * write over what it alone has read in this operation. */
+static void visit_address(void *ctx, const struct num *x, bool own)
+{
+	struct names *c = ctx;
+
 	c->absolute = false;
-	names_num(c, o->u.put.address);
+	names_num(c, x);
+	c->scratch_read = own ? c->scratch_read_before : c->scratch_read;
 	if (c->absolute)
-		names_scratch_write(c, o->u.put.address);
+		names_scratch_write(c, x);
 }
 
-static void read_panels(struct names *c, const struct role_op *o)
+static void read_operands(struct names *c, const struct role_op *o)
 {
-	use(c, VAR_THREAD, NONE);
-	names_read(c, o->u.panels.from);
-	names_num(c, o->u.panels.to);
-	names_num(c, o->u.panels.block);
-	names_num(c, o->u.panels.column);
+	c->scratch_read_before = c->scratch_read;
+	role_visit(o, &(struct role_visitor){ .ctx = c, .num = visit_num, .address = visit_address,
+		.value = visit_value, .use = visit_use, .def = visit_def, .needs = visit_needs });
 }
 
-static void read_map(struct names *c, const struct role_op *o)
+/* What an operation does to names beyond its operands. */
+static void read_own(struct names *c, const struct role_op *o)
 {
-	for (int i = 0; i < o->u.map.steps.n; i++) {
-		const struct role_step *s = &o->u.map.steps.v[i];
+	static const enum var of_lane[] = { VAR_THREAD, VAR_GROUP, VAR_ROW0, VAR_COL0 };
 
-		names_val(c, s->value);
-		if (s->to)
-			names_write(c, (struct frag_at){ s->to, 0 });
-	}
-	if (o->u.map.to.frag)
-		names_write(c, o->u.map.to);
-}
-
-static void read_pack(struct names *c, const struct role_op *o)
-{
-	names_val(c, o->u.pack.value);
-	names_num(c, o->u.pack.inside);
-	if (o->u.pack.from)
-		names_read(c, (struct frag_at){ o->u.pack.from, 0 });
-	names_write(c, o->u.pack.to);
-}
-
-static void read_reduce(struct names *c, const struct role_op *o)
-{
-	use(c, VAR_THREAD, NONE);
-	names_val(c, o->u.reduce.value);
-	names_val(c, o->u.reduce.zero);
-	if (o->what == DO_REDUCE && o->u.reduce.along_rows && c->role->warps > 1)
-		names_scratch_all(c);
-	names_write(c, (struct frag_at){ o->u.reduce.to, 0 });
-}
-
-/* A thread has a line to itself: what it reads of it, it may write over. */
-static void read_lines(struct names *c, const struct role_op *o)
-{
-	bool read = c->scratch_read;
-
-	use(c, VAR_THREAD, NONE);
-	names_num(c, o->u.lines.when);
-	names_num(c, o->u.lines.length);
-	names_val(c, o->u.lines.value);
-	names_val(c, o->u.lines.zero);
-	c->scratch_read = read;
-	names_scratch_write(c, o->u.lines.to);
-}
-
-static void read_sync(struct names *c, const struct role_op *o)
-{
-	if (o->what == DO_GROUPS_WAIT)
-		names_groups_wait(c, o->u.count);
-	else if (o->what == DO_GROUPS_FENCE)
-		c->fenced = c->now;
-	else if (o->what == DO_LANE_SYNC || (o->what == DO_WARP_SYNC && c->role->warps == 1))
-		names_met(c);
-	else if (o->what == DO_STORES_WAIT && o->u.stores.first != o->u.stores.other)
-		use(c, VAR_ROUND, NONE);
-}
-
-static void read_flag(struct names *c, const struct role_op *o)
-{
-	names_num(c, o->u.flag.n);
-	names_num(c, o->u.flag.when);
-	if (o->what == DO_ARRIVE || o->what == DO_RELEASE)
-		use(c, VAR_THREAD, NONE);
-	if (o->what == DO_RELEASE)
+	switch ((int)o->what) {
+	case DO_AT:
+		use(c, o->u.let.v.v[0].var, o->u.let.v.v[0].of);
+		break;
+	case DO_LANE:
+		for (int i = 0; i < LEN(of_lane); i++)
+			declare(c, of_lane[i], NONE, false);
+		break;
+	case DO_COUNT_TILES:
+		declare(c, VAR_TILES, NONE, false);
+		break;
+	case DO_SLOT:
+		declare(c, VAR_SLOT, o->u.slot.ring, false);
+		break;
+	case DO_FRAGMENT:
+		names_declare_frag(c, o->u.frag.at.frag);
+		break;
+	case DO_PIN:
+		names_pin(c, o->u.frag.at);
+		break;
+	case DO_WAIT:
+		if (o->u.flag.once)
+			change(c, VAR_SEEN, o->u.flag.flag);
+		break;
+	case DO_RELEASE:
 		change(c, VAR_RELEASED, o->u.flag.flag);
-	if (o->what == DO_WAIT && o->u.flag.once)
-		change(c, VAR_SEEN, o->u.flag.flag);
+		break;
+	case DO_WARP_SYNC: case DO_LANE_SYNC:
+		if (o->what == DO_LANE_SYNC || c->role->warps == 1)
+			names_met(c);
+		break;
+	case DO_GROUPS_FENCE:
+		c->fenced = c->now;
+		break;
+	case DO_GROUPS_WAIT:
+		names_groups_wait(c, o->u.count);
+		break;
+	case DO_STORES_WAIT:
+		if (o->u.stores.first != o->u.stores.other)
+			use(c, VAR_ROUND, NONE);
+		break;
+	case DO_PRODUCT: case DO_SUM_PRODUCT:
+		names_product(c, o);
+		break;
+	case DO_REDUCE:
+		if (o->u.reduce.along_rows && c->role->warps > 1)
+			names_scratch_all(c);
+		break;
+	default:
+		break;
+	}
 }
 
-static void read_lane(struct names *c)
+static void read_region(struct names *c, const struct role_op *o)
 {
-	static const enum var v[] = { VAR_THREAD, VAR_GROUP, VAR_ROW0, VAR_COL0 };
-
-	for (int i = 0; i < LEN(v); i++)
-		declare(c, v[i], NONE, false);
-}
-
-static void read_opaque(struct names *c)
-{
-	use(c, VAR_THREAD, NONE);
-	use(c, VAR_ROW0, NONE);
-	use(c, VAR_COL0, NONE);
+	if (o->what == DO_BLOCK) {
+		read_body(c, &o->u.region.body);
+	} else if (o->what == DO_TASK) {
+		read_task(c, o);
+	} else if (o->what == DO_IF) {
+		names_num(c, o->u.region.when);
+		read_perhaps(c, &o->u.region.body);
+		read_perhaps(c, &o->u.region.other);
+	} else {
+		read_header(c, o);
+	}
 }
 
 static void read_op(struct names *c, const struct role_op *o)
 {
-	switch (o->what) {
-	case DO_BLOCK: read_body(c, &o->u.region.body); break;
-	case DO_TASK: read_task(c, o); break;
-	case DO_TILES: case DO_LOOP: case DO_EACH: read_header(c, o); break;
-	case DO_IF:
-		names_num(c, o->u.region.when);
-		read_perhaps(c, &o->u.region.body);
-		read_perhaps(c, &o->u.region.other);
-		break;
-	case DO_AT: use(c, o->u.let.v.v[0].var, o->u.let.v.v[0].of); break;
-	case DO_OPAQUE: read_opaque(c); break;
-	case DO_LANE: read_lane(c); break;
-	case DO_COUNT_TILES: declare(c, VAR_TILES, NONE, false); break;
-	case DO_LET: case DO_SET: case DO_ADVANCE: let(c, o); break;
-	case DO_FRAGMENT: names_declare_frag(c, o->u.frag.at.frag); break;
-	case DO_PIN: names_pin(c, o->u.frag.at); break;
-	case DO_SLOT:
-		names_num(c, o->u.slot.life);
-		declare(c, VAR_SLOT, o->u.slot.ring, false);
-		break;
-	case DO_WAIT: case DO_WAIT_LAST: case DO_ARRIVE: case DO_RELEASE: read_flag(c, o); break;
-	case DO_WARP_SYNC: case DO_LANE_SYNC: case DO_FENCE: case DO_GROUPS_FENCE:
-	case DO_GROUPS_COMMIT: case DO_GROUPS_WAIT: case DO_STORES_COMMIT: case DO_STORES_WAIT:
-		read_sync(c, o);
-		break;
-	case DO_LOAD_BOXES: case DO_STORE_BOXES: read_boxes(c, o); break;
-	case DO_LOAD_THREADS: case DO_STORE_THREADS: case DO_STORE_RING: read_indices(c, o); break;
-	case DO_PUT: read_put(c, o); break;
-	case DO_PUT_PANELS: read_panels(c, o); break;
-	case DO_FILL:
-		names_num(c, o->u.fill.address);
-		names_val(c, o->u.fill.value);
-		break;
-	case DO_FETCH:
-		names_num(c, o->u.fetch.inside);
-		names_num(c, o->u.fetch.address);
-		names_write(c, (struct frag_at){ o->u.fetch.to, 0 });
-		break;
-	case DO_PRODUCT: case DO_SUM_PRODUCT: names_product(c, o); break;
-	case DO_INIT:
-		names_val(c, o->u.frag.value);
-		names_write(c, o->u.frag.at);
-		break;
-	case DO_MAP: read_map(c, o); break;
-	case DO_PACK: case DO_KEEP: read_pack(c, o); break;
-	case DO_REDUCE: case DO_SCAN: read_reduce(c, o); break;
-	case DO_LINES: read_lines(c, o); break;
-	case DO_STAMP:
-		names_num(c, o->u.stamp.iteration);
-		names_num(c, o->u.stamp.when);
-		break;
-	case DO_BREAK: case DO_CONTINUE: case DO_REGISTERS: case DO_LEAVE: case DO_STAMPS_BEGIN:
-	case DO_STAMPS_TILE: case DO_STAMPS_END: case DO_WATCH: case DO_WATCH_ENDS: case DO_COUNT:
-		break;
+	if (role_is_region(o->what)) {
+		read_region(c, o);
+	} else if (o->what == DO_LET || o->what == DO_SET || o->what == DO_ADVANCE) {
+		let(c, o);
+	} else {
+		read_operands(c, o);
+		read_own(c, o);
 	}
 }
 
@@ -422,30 +351,12 @@ static void read_body(struct names *c, const struct role_body *b)
 	c->begin = begin;
 }
 
-/* How many there are of a variable. */
-static int count_of(const struct names *c, enum var v)
-{
-	static const enum var by_loop[] = { VAR_FIRST, VAR_TRIPS, VAR_BASE, VAR_I, VAR_SEQ, VAR_J,
-		VAR_STEADY, VAR_PASSED, VAR_TILE_BASE };
-	static const enum var by_flag[] = { VAR_ISSUED, VAR_RELEASED, VAR_SEEN, VAR_TOLD };
-	const struct program *p = c->set->plan->graph->program;
-
-	for (int i = 0; i < LEN(by_loop); i++)
-		if (v == by_loop[i])
-			return p->loops.n;
-	for (int i = 0; i < LEN(by_flag); i++)
-		if (v == by_flag[i])
-			return c->r->flags.n;
-	return v == VAR_LO ? p->axes.n : v == VAR_SLOT ? c->r->rings.n : v == VAR_INDEX ? RANK_MAX :
-		v == VAR_BARE ? c->r->begins : 0;
-}
-
 enum err_code names_check(struct arena *a, const struct setting *s, struct err *e)
 {
 	struct names c = { .a = a, .set = s, .r = s->r, .e = e };
 
 	for (int v = 0; v < VAR_COUNT; v++)
-		c.first[v + 1] = c.first[v] + count_of(&c, (enum var)v) + 1;
+		c.first[v + 1] = c.first[v] + setting_vars(s, var_info[v].index) + 1;
 	for (int i = 0; i < s->r->roles.n && !c.code; i++) {
 		c.role = &s->r->roles.v[i];
 		c.op = NULL;

@@ -136,55 +136,25 @@ static void check_columns(struct names *c, const struct role_op *o)
 	c->product = c->now;
 }
 
-static void sum_product(struct names *c, const struct role_op *o)
-{
-	struct seen_frag *x;
-
-	names_num(c, o->u.sum_product.inside);
-	names_val(c, o->u.sum_product.a);
-	names_val(c, o->u.sum_product.b);
-	x = find(c, o->u.sum_product.sum.frag);
-	if (x && is_own(x) && !x->written)
-		names_fail(c, "adds to '%s', which nothing has written", x->frag->name);
-	if (x)
-		note_write(c, x);
-}
-
-static void names_place(struct names *c, const struct matrix_place *at)
-{
-	names_num(c, at->from);
-	names_num(c, at->by);
-}
-
+/* Its operands have been read. What an asynchronous product reads or writes is pinned, behind a fence. */
 void names_product(struct names *c, const struct role_op *o)
 {
-	struct seen_frag *x;
-	int before = c->product;
 	bool async = o->what == DO_PRODUCT && o->u.product.form.by->async;
+	struct frag_at sum = o->what == DO_PRODUCT ? o->u.product.sum : o->u.sum_product.sum;
+	bool adds = o->what == DO_SUM_PRODUCT || at_zero(o->u.product.adds);
+	struct seen_frag *x = async && o->u.product.a.frag ? find(c, o->u.product.a.frag) : NULL;
+	int before = c->product;
 
 	check_columns(c, o);
-	if (o->what == DO_SUM_PRODUCT) {
-		sum_product(c, o);
-		return;
-	}
-	names_place(c, &o->u.product.a_at);
-	names_place(c, &o->u.product.b_at);
-	names_num(c, o->u.product.adds);
-	if (o->u.product.b.frag)
-		names_read(c, o->u.product.b);
-	if (o->u.product.a.frag) {
-		names_read(c, o->u.product.a);
-		x = find(c, o->u.product.a.frag);
-		if (x && async)
-			check_fenced(c, x, o->u.product.a.version, 0);
-	}
-	x = find(c, o->u.product.sum.frag);
+	if (x)
+		check_fenced(c, x, o->u.product.a.version, 0);
+	x = find(c, sum.frag);
 	if (!x)
 		return;
-	if (is_own(x) && at_zero(o->u.product.adds) && !x->written)
+	if (is_own(x) && adds && !x->written)
 		names_fail(c, "adds to '%s', which nothing has written", x->frag->name);
 	if (async)
-		check_fenced(c, x, o->u.product.sum.version, before);
+		check_fenced(c, x, sum.version, before);
 	note_write(c, x);
 	if (is_own(x) && async)
 		x->sum = SUM_UNDER_WAY;

@@ -66,6 +66,7 @@ struct names {
 	VEC(int) wrote;			/* buffers */
 	VEC(struct scratched) scratch;
 	bool scratch_read;		/* since all have met, or may have been */
+	bool scratch_read_before;	/* that, when the operation at hand began */
 	bool absolute;			/* the address at hand is none in a slot */
 	enum err_code code;		/* of what was wrong first */
 	struct err *e;

@@ -247,7 +247,7 @@ static enum err_code check_together(struct run *x, const struct role_op *o)
 		return OK;
 	return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s': a thread goes on to %s for its warp, "
 		"of which others may not have %s yet ('%s')", x->role->name,
-		role_do_info[o->what].name, x->scattered ? "touched shared memory" :
+		role_op_info[o->what].name, x->scattered ? "touched shared memory" :
 		"looked at a flag", o->task == NONE ? "the end of a loop" :
 		graph_of(x)->tasks.v[o->task].name);
 }
@@ -340,25 +340,6 @@ static void stores(struct run *x, const struct role_op *o)
 	}
 	x->unread += x->unread != NONE;
 	act(x, ACT_STORE_COMMIT, NONE, 0)->leader = !o->u.stores.elected;
-}
-
-static enum err_code synchronise(struct run *x, const struct role_op *o)
-{
-	if (o->what == DO_WAIT)
-		wait(x, o);
-	else if (o->what == DO_WAIT_LAST)
-		wait_last(x, o);
-	else if (o->what == DO_ARRIVE || o->what == DO_RELEASE)
-		return tell(x, o);
-	else if (o->what == DO_LANE_SYNC || o->what == DO_WARP_SYNC)
-		meet(x, o);
-	else if (o->what == DO_FENCE)
-		fence(x);
-	else if (o->what == DO_GROUPS_COMMIT || o->what == DO_GROUPS_WAIT)
-		groups(x, o);
-	else
-		stores(x, o);
-	return OK;
 }
 
 /* engines ---------------------------------------------------------------------- */
@@ -471,9 +452,10 @@ static enum err_code run_each(struct run *x, const struct role_op *o)
 	return OK;
 }
 
-static enum err_code run_op(struct run *x, const struct role_op *o)
+/* Operations whose effect is more than what they touch: OWN in ops.def. */
+static enum err_code run_own(struct run *x, const struct role_op *o)
 {
-	switch (o->what) {
+	switch ((int)o->what) {
 	case DO_BLOCK:
 		return run_body(x, &o->u.region.body);
 	case DO_TASK:
@@ -489,45 +471,63 @@ static enum err_code run_op(struct run *x, const struct role_op *o)
 			&o->u.region.other);
 	case DO_BREAK:
 		x->goes = BREAKS;
-		break;
+		return OK;
 	case DO_CONTINUE:
 		x->goes = CONTINUES;
-		break;
+		return OK;
 	case DO_AT:
 		return begin_task(x, o);
 	case DO_COUNT_TILES:
 		*var_at(x, VAR_TILES, NONE) = x->s->walk->ntiles;
-		break;
+		return OK;
 	case DO_LET: case DO_SET: case DO_ADVANCE:
 		return let(x, o);
 	case DO_SLOT:
 		*var_at(x, VAR_SLOT, o->u.slot.ring) = value(x, o->u.slot.life) %
 			x->s->set->r->rings.v[o->u.slot.ring].versions;
-		break;
-	case DO_WAIT: case DO_WAIT_LAST: case DO_ARRIVE: case DO_RELEASE: case DO_WARP_SYNC:
-	case DO_LANE_SYNC: case DO_FENCE: case DO_GROUPS_COMMIT: case DO_GROUPS_WAIT:
+		return OK;
+	case DO_PIN:
+		pin(x, o);
+		return OK;
+	case DO_WAIT:
+		wait(x, o);
+		return OK;
+	case DO_WAIT_LAST:
+		wait_last(x, o);
+		return OK;
+	case DO_ARRIVE: case DO_RELEASE:
+		return tell(x, o);
+	case DO_LANE_SYNC: case DO_WARP_SYNC:
+		meet(x, o);
+		return OK;
+	case DO_FENCE:
+		fence(x);
+		return OK;
+	case DO_GROUPS_COMMIT: case DO_GROUPS_WAIT:
+		groups(x, o);
+		return OK;
 	case DO_STORES_COMMIT: case DO_STORES_WAIT:
-		return synchronise(x, o);
+		stores(x, o);
+		return OK;
 	case DO_LOAD_BOXES:
 		return load(x, o);
 	case DO_STORE_BOXES:
 		return store(x, o);
 	case DO_LOAD_THREADS:
 		return load_threads(x, o);
-	case DO_STORE_THREADS: case DO_STORE_RING: case DO_PUT:
-	case DO_PUT_PANELS: case DO_FILL: case DO_FETCH: case DO_PRODUCT: case DO_SUM_PRODUCT: case DO_INIT:
-	case DO_MAP: case DO_PACK: case DO_KEEP: case DO_REDUCE: case DO_SCAN:
-	case DO_LINES:
-		return touches(x, o);
-	case DO_PIN:
-		pin(x, o);
-		break;
-	case DO_OPAQUE: case DO_LANE: case DO_REGISTERS: case DO_LEAVE: case DO_FRAGMENT:
-	case DO_GROUPS_FENCE: case DO_STAMP: case DO_STAMPS_BEGIN: case DO_STAMPS_TILE:
-	case DO_STAMPS_END: case DO_WATCH: case DO_WATCH_ENDS: case DO_COUNT:
-		break;
+	default:
+		BUG("verify does not know what '%s' does", role_op_info[o->what].name);
 	}
-	return OK;
+}
+
+static enum err_code run_op(struct run *x, const struct role_op *o)
+{
+	switch (role_op_info[o->what].play) {
+	case PLAY_NONE: return OK;
+	case PLAY_TOUCHES: return touches(x, o);
+	case PLAY_OWN: break;
+	}
+	return run_own(x, o);
 }
 
 static enum err_code run_body(struct run *x, const struct role_body *b)
@@ -545,19 +545,11 @@ static enum err_code run_body(struct run *x, const struct role_body *b)
 
 static void init_vars(struct run *x)
 {
-	static const enum var by_loop[] = { VAR_FIRST, VAR_TRIPS, VAR_BASE, VAR_I, VAR_SEQ, VAR_J,
-		VAR_STEADY, VAR_PASSED, VAR_TILE_BASE };
-	static const enum var by_flag[] = { VAR_ISSUED, VAR_RELEASED, VAR_SEEN, VAR_TOLD };
-	const struct role_program *r = x->s->set->r;
-
 	x->env.var = var_value;
-	for (int i = 0; i < LEN(by_loop); i++)
-		x->vars[by_loop[i]] = ARENA_ARRAY(x->a, graph_of(x)->program->loops.n + 1, int64_t) + 1;
-	for (int i = 0; i < LEN(by_flag); i++)
-		x->vars[by_flag[i]] = ARENA_ARRAY(x->a, r->flags.n, int64_t);
-	x->vars[VAR_LO] = ARENA_ARRAY(x->a, graph_of(x)->program->axes.n, int64_t);
-	x->vars[VAR_SLOT] = ARENA_ARRAY(x->a, r->rings.n, int64_t);
-	x->vars[VAR_BARE] = ARENA_ARRAY(x->a, r->begins, int64_t);
+	for (int v = 0; v < VAR_COUNT; v++)
+		if (var_info[v].index != OF_NONE)
+			x->vars[v] = ARENA_ARRAY(x->a, setting_vars(x->s->set, var_info[v].index) + 1,
+				int64_t) + 1;
 	x->one[VAR_ALL_TILES] = x->s->walk->ntiles;
 }
 

@@ -118,6 +118,22 @@ void setting_init(struct arena *a, const struct role_program *r, const struct pl
 			s->buffer[s->staging[i] + v] = stask_at(s, r->stagings.v[i].task)->reads.v[0];
 }
 
+int setting_vars(const struct setting *s, enum var_index index)
+{
+	const struct program *p = s->plan->graph->program;
+
+	switch (index) {
+	case OF_NONE: return 0;
+	case OF_LOOP: return p->loops.n;
+	case OF_AXIS: return p->axes.n;
+	case OF_FLAG: return s->r->flags.n;
+	case OF_RING: return s->r->rings.n;
+	case OF_START: return s->r->begins;
+	case OF_DIMENSION: break;
+	}
+	return RANK_MAX;
+}
+
 /* who writes what is read --------------------------------------------------- */
 
 /* The program in its own order, one thing after the other. */

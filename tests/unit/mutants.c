@@ -79,9 +79,9 @@ static const char *describe(struct bench *b, const struct role *l, const struct 
 		b->plan->graph->tasks.v[o->task].name);
 
 	if (how == EXCHANGE)
-		return arena_strf(&b->arena, "%s: %s%s after %s", l->name, role_do_info[o->what].name,
-			task, role_do_info[next->what].name);
-	return arena_strf(&b->arena, "%s: %s%s %s", l->name, role_do_info[o->what].name, task,
+		return arena_strf(&b->arena, "%s: %s%s after %s", l->name, role_op_info[o->what].name,
+			task, role_op_info[next->what].name);
+	return arena_strf(&b->arena, "%s: %s%s %s", l->name, role_op_info[o->what].name, task,
 		change_names[how]);
 }
 

@@ -194,7 +194,7 @@ static void drop(struct bench *b, struct kernel *k, struct role *r, enum role_do
 	    !same_phase(&was.phases[k->phase], &is.phases[k->phase]))
 		return;
 	++*missed;
-	printf("# %s of lane '%s'%s%s costs nothing\n", role_do_info[what].name, r->name,
+	printf("# %s of lane '%s'%s%s costs nothing\n", role_op_info[what].name, r->name,
 		task == NONE ? "" : ", ", task == NONE ? "" : k->plan->graph->tasks.v[task].name);
 }
 
