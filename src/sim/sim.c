@@ -1,4 +1,9 @@
-/* A plan's phases one after the other, each on the EU that finishes last. */
+/* Simulates the phases of a plan, one after the other.
+ *
+ * Of each phase the EUs are divided into classes whose tiles have the same trip counts; one EU of each class
+ * is played (eu_run_play), and the slowest gives the phase's time and numbers. Costs of memory in EU cycles
+ * depend on the clock, and the clock on power, thus on the time: sim_run repeats until both agree.
+ * Seconds are cycles / clock + launches. */
 #include "sim/sim.h"
 
 #include <math.h>
@@ -10,38 +15,39 @@
 #include "sim/interval.h"
 
 enum {
-	KEEP = 1 << 16,			/* events of a phase by default */
-	MAX_EVENTS = 200000000,		/* by default: some twenty seconds */
-	MAX_TILES = 1 << 24,		/* of a grid: dealing takes 20 bytes for each */
-	MAX_ENDS = 1 << 16,		/* that the initiation interval is taken from */
-	/* Of many classes, those with most work are simulated, and some of the others. */
+	KEEP = 1 << 16,			/* default number of events kept per phase */
+	MAX_EVENTS = 200000000,		/* default limit of simulated events: about twenty seconds */
+	MAX_TILES = 1 << 24,		/* of a grid: assigning tiles takes 20 bytes for each */
+	MAX_ENDS = 1 << 16,		/* completions that the initiation interval is computed from */
+	/* If there are many classes, those with most work are simulated, and a sample of the others. */
 	CLASSES_MOST = 16,
 	CLASSES_SAMPLE = 8,
-	ROUNDS_MAX = 2,			/* of looking for the clock, after the first */
+	ROUNDS_MAX = 2,			/* further simulations in search of the clock */
 };
 
-/* Of the time: products are at work for more than that where they are most of it, memory where it binds. */
-#define PRODUCTS 0.6
-#define MEMORY 0.85
-#define AGREED 0.01		/* clocks so near are alike */
-#define SLOWER 1.15		/* than its busiest unit is a kernel, as a rule */
+/* Shares of the time: products (or memory) bind if they are at work for more than this. */
+#define PRODUCTS_BIND 0.6
+#define MEMORY_BINDS 0.85
+#define CLOCK_TOLERANCE 0.01		/* relative difference of clocks that is neglected */
+#define TYPICAL_SLOWDOWN 1.15		/* a kernel's time over that of its busiest unit, typically */
 
+/* The simulation of one phase. */
 struct job {
 	struct arena *a;		/* scratch */
 	struct timeline *t;
-	const struct plan *plan;	/* with the kernel's own waits, if there is one */
+	const struct plan *plan;	/* with the kernel's own waits, if there is a kernel */
 	const struct price *price;
 	int phase;
 	int64_t keep, max_events;
 	bool rough;
-	double clock;			/* of the EUs; 0: a likely one */
+	double clock;			/* of the EUs, Hz; 0: to be estimated */
 	const struct stop *stop;
 	struct dealing dealing;
 	struct deals *deals;		/* or NULL */
 	const struct entry_cost *costs;
 	struct phase_line *line;
 	const struct eu_class *slowest;
-	const struct eu_class *kept;	/* whose events are in line->events; NULL */
+	const struct eu_class *kept;	/* the class whose events are in line->events; NULL: none yet */
 	int64_t ticks;
 };
 
@@ -50,9 +56,9 @@ static const struct stask *task_of(const struct job *j, int entry)
 	return &j->plan->graph->tasks.v[j->plan->entries.v[entry].task];
 }
 
-/* ---- what one EU's run tells ------------------------------------------------------ */
+/* ---- results of one EU's run ------------------------------------------------------ */
 
-/* The part of the ends that is noted: the middle half, or all of a few. */
+/* Choose which completions to record: the middle half, or all if they are few. */
 static void choose_ends(struct job *j, struct eu_run *r, int64_t count)
 {
 	bool few = count < 8;
@@ -72,7 +78,7 @@ static void measure_interval(const struct job *j, const struct eu_run *r, int64_
 		line->ii = (double)r->ticks / TICKS / (double)max_i64(count, 1);
 }
 
-/* How much of its time each unit worked: what was asked of it, over the time. */
+/* Utilization: the work of each unit, from the costs, over the time. */
 static void measure_use(const struct job *j, const struct walk *w, int64_t ticks)
 {
 	struct phase_line *line = j->line;
@@ -124,9 +130,8 @@ static enum err_code too_many(const struct job *j, struct err *e)
 		(long long)j->max_events);
 }
 
-/* No fewer events than so many has the EU that has most: told before anything is made
- * that is as large as they are. */
-static double least_events(const struct job *j)
+/* A lower bound on the events of the EU with the most: checked before memory of that size is allocated. */
+static double fewest_events(const struct job *j)
 {
 	const struct graph *g = j->plan->graph;
 	double total = (double)g->grids[j->phase].total, eus = plan_eus(j->plan, j->phase);
@@ -149,15 +154,15 @@ static double least_events(const struct job *j)
 	return sum;
 }
 
-/* Play one class; if it is the slowest so far, its numbers are the phase's. With
- * `keep`, its first events are kept. */
+/* Play one EU of a class; if it is the slowest so far, its numbers become those of the phase. keep: keep its
+ * first events. */
 static enum err_code play_class(struct job *j, const struct eu_class *c, bool keep,
 	struct err *e)
 {
 	struct arena_mark scratch = arena_mark(j->a);
 	struct eu_run r = { .plan = j->plan, .costs = j->costs, .stop = j->stop, .watch = NONE,
 		.price = price_knows(j->price, j->phase) ? &j->price->phases[j->phase] : NULL };
-	bool again = c == j->slowest;	/* only for its events */
+	bool again = c == j->slowest;	/* played before: only its events are missing */
 	struct walk w;
 	int64_t count;
 	int loop;
@@ -192,9 +197,8 @@ static enum err_code play_class(struct job *j, const struct eu_class *c, bool ke
 	return OK;
 }
 
-/* Every class if they are few. Else those with most work, of which the slowest is one
- * unless the order of tiles matters more than their number, and against that an even
- * sample of the rest. */
+/* Play every class if they are few. Else play those with most work, and an even sample of the others, in case
+ * the order of tiles matters more than their number. */
 static enum err_code play_classes(struct job *j, const struct eu_class *v, int n, struct err *e)
 {
 	int most = n <= CLASSES_MOST + CLASSES_SAMPLE ? n : CLASSES_MOST;
@@ -225,7 +229,7 @@ static enum err_code check_units(const struct job *j, struct err *e)
 	return OK;
 }
 
-/* Most tiles of an EU. */
+/* The largest number of tiles that an EU has. */
 static int64_t most_tiles(const struct job *j)
 {
 	int64_t most = 0;
@@ -235,26 +239,8 @@ static int64_t most_tiles(const struct job *j)
 	return most;
 }
 
-/* Events of the EU that has most of them, counted. */
-static double count_most(struct job *j)
-{
-	const struct dealing *d = &j->dealing;
-	double most = 0;
-
-	for (int u = 0; u < d->eus; u++) {
-		struct arena_mark mark = arena_mark(j->a);
-		struct walk w;
-
-		walk_init(j->a, &w, j->plan->graph, j->phase, (int)(d->start[u + 1] - d->start[u]),
-			d->order + d->start[u]);
-		most = fmax(most, (double)count_events(j, &w));
-		arena_reset(j->a, mark);
-	}
-	return most;
-}
-
-/* The same where every tile has as many: without looking at each. */
-static double multiply_most(struct job *j)
+/* An upper bound on the events of an EU; exact if every tile has the same trip counts. */
+static double most_events(struct job *j)
 {
 	const struct graph *g = j->plan->graph;
 	double tiles = (double)most_tiles(j), most = 0;
@@ -271,25 +257,16 @@ static double multiply_most(struct job *j)
 	return most;
 }
 
-/* Room for the first events of any EU: before the scratch, because it stays. */
-static void make_room(struct job *j)
+/* Allocate the list of events, outside of the scratch memory because it stays. */
+static void allocate_events(struct job *j)
 {
-	const struct graph *g = j->plan->graph;
-	bool even = true;
-	double most;
-
 	if (!j->keep)
 		return;
-	for (int l = 0; l < g->program->loops.n; l++)
-		even &= g->trips[l].least == g->trips[l].most;
-	most = multiply_most(j);
-	if (!even && most > 0 && most < (double)j->max_events)
-		most = count_most(j);
-	j->line->events.cap = (int)fmin(most, (double)j->keep);
+	j->line->events.cap = (int)fmin(most_events(j), (double)j->keep);
 	j->line->events.v = ARENA_ARRAY(j->a, j->line->events.cap, struct event);
 }
 
-/* What blame.h asks later of the events that are kept; in the timeline's arena. */
+/* Record what blame.h needs to explain the events that are kept. */
 static void note_costs(const struct job *j, struct task_cost *costs)
 {
 	for (int i = 0; i < j->plan->entries.n; i++) {
@@ -308,12 +285,13 @@ static void note_costs(const struct job *j, struct task_cost *costs)
 
 /* ---- power -------------------------------------------------------------------------- */
 
-/* Of an entry, over all EUs. */
+/* Instances of an entry, over all EUs. */
 static double runs_of(const struct job *j, int entry)
 {
 	return (double)j->dealing.total * graph_runs(j->plan->graph, task_of(j, entry)->loop, NONE);
 }
 
+/* The effort of the phase (device.h), over all EUs. */
 static struct effort effort_of(const struct job *j)
 {
 	struct effort sum = { 0 };
@@ -324,8 +302,8 @@ static struct effort effort_of(const struct job *j)
 	return sum;
 }
 
-/* Before anything is played: as if the busiest unit took all of the time, and some more. How long
- * memory takes in an EU's cycles depends on it. */
+/* An estimate of the clock before the simulation, from the time of the busiest unit. The costs of memory in
+ * cycles depend on it. */
 static double likely_clock(const struct job *j, const struct effort *e)
 {
 	double unit[SEU_MAX + 2] = { 0 }, most = 0, watts;
@@ -340,12 +318,12 @@ static double likely_clock(const struct job *j, const struct effort *e)
 	}
 	for (int i = 0; i < LEN(unit); i++)
 		most = fmax(most, unit[i] / j->dealing.eus);
-	sum.of[EFFORT_EU] = SLOWER * most * j->dealing.eus;
-	return device_clock(j->plan->device, &sum, SLOWER * most, j->plan->device->launch_seconds,
+	sum.of[EFFORT_EU] = TYPICAL_SLOWDOWN * most * j->dealing.eus;
+	return device_clock(j->plan->device, &sum, TYPICAL_SLOWDOWN * most, j->plan->device->launch_seconds,
 		&watts);
 }
 
-/* EUs that are at work at a time, in the mean: who has less to do leaves its share of memory to the others. */
+/* The mean number of EUs at work: those with less to do leave their share of memory to the others. */
 static int active_eus(struct job *j)
 {
 	struct arena_mark scratch = arena_mark(j->a);
@@ -369,8 +347,7 @@ static void deal(struct job *j)
 		plan_deal(j->a, j->plan, j->phase, &j->dealing);
 }
 
-/* Set the costs of entries, at the clock that they are likely to leave. Returns what the
- * work takes of all EUs. */
+/* Set the costs of entries for the clock j->clock, which is estimated if it is 0. Returns the effort. */
 static struct effort price_work(struct job *j)
 {
 	struct pace pace;
@@ -416,10 +393,10 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	if (j->plan->graph->grids[j->phase].total > MAX_TILES)
 		return too_many(j, e);
 	TRY(check_units(j, e));
-	if (least_events(j) > (double)j->max_events)
+	if (fewest_events(j) > (double)j->max_events)
 		return too_many(j, e);
 	deal(j);
-	make_room(j);
+	allocate_events(j);
 	scratch = arena_mark(j->a);
 	effort = price_work(j);
 	note_costs(j, costs);
@@ -445,25 +422,26 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	return OK;
 }
 
-/* Products are what is known best. */
+/* The stated uncertainty of the device, which is smaller if products bind. */
 static double uncertainty_of(const struct timeline *t)
 {
 	const struct vdevice *d = t->plan->device;
 	const struct phase_line *longest = timeline_longest(t);
 
 	for (int i = 0; i < d->nseus; i++)
-		if (d->seu[i].kind == SEU_MATRIX && longest->seu[i].share > PRODUCTS &&
-		    longest->memory_share <= MEMORY)
+		if (d->seu[i].kind == SEU_MATRIX && longest->seu[i].share > PRODUCTS_BIND &&
+		    longest->memory_share <= MEMORY_BINDS)
 			return d->uncertainty_products;
 	return d->uncertainty_other;
 }
 
 static bool memory_binds(const struct timeline *t)
 {
-	return timeline_longest(t)->memory_share > MEMORY;
+	return timeline_longest(t)->memory_share > MEMORY_BINDS;
 }
 
-/* *clock: 0, or that for which memory's costs are; then what they were for, in the longest phase. */
+/* Simulate all phases. *clock: the clock that memory's costs are computed for, 0 if unknown; set to the one that
+ * was used in the longest phase. */
 static enum err_code play_all(struct timeline *t, const struct sim_options *o, double *clock,
 	const struct stop *stop, struct err *e)
 {
@@ -489,13 +467,12 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 	t->joules = device_energy(p->device, &t->effort, t->clock_hz);
 	t->seconds = (double)t->cycles / t->clock_hz + t->nphases * p->device->launch_seconds;
 	t->uncertainty = uncertainty_of(t);
-	t->cache = "cold L2";		/* no byte is there that no EU has fetched */
+	t->cache = "cold L2";		/* the simulation begins with an empty L2 */
 	*clock = used[timeline_longest(t) - t->phases];
 	return OK;
 }
 
-/* Where memory binds, how many cycles it takes goes with the clock, and the clock with how long all of it
- * takes: until both agree. */
+/* If memory binds, its cycles depend on the clock, and the clock on the total time: repeat until both agree. */
 enum err_code sim_run(struct mem *mem, const struct plan *p, const struct sim_options *o,
 	const struct stop *stop, struct timeline **out, struct err *e)
 {
@@ -507,7 +484,7 @@ enum err_code sim_run(struct mem *mem, const struct plan *p, const struct sim_op
 		timeline_new(mem, p, out);
 		code = play_all(*out, o, &clock, stop, e);
 		if (!code && (round == ROUNDS_MAX || (round && fabs((*out)->clock_hz / clock - 1) <
-		    AGREED) || (!round && !memory_binds(*out))))
+		    CLOCK_TOLERANCE) || (!round && !memory_binds(*out))))
 			return OK;
 		clock = (*out)->clock_hz;
 		timeline_free(*out);

@@ -1,16 +1,15 @@
-/* sim.h - a plan on a vDevice, as discrete events.
+/* sim.h - simulates a plan on a vDevice by discrete events.
  *
- * Each lane of an EU walks its order (plan/order.h). An entry is issued when the
- * lane has come to it and its waits are satisfied; a copy engine is a queue with an
- * issue interval and a latency, served in order of issue; a matrix sEU serves parts of
- * products in order of arrival; a vector sEU is shared by the lanes that want it, each
- * drawing at most its lane's share; copies also queue for the EU's shares of L2 and
- * device memory. What all of it takes decides the clock (device_clock). All costs are
- * device_cost's, with the share of a load's bytes that L2 does not have estimated from
- * the order of tiles (traffic.h); and with the plan's kernels at hand, what those do beside
- * (price.h). EUs differ only in the tiles they get (plan/deal.h), and
- * those whose tiles have the same trip counts are simulated once. If there are many sorts
- * of EUs, those with most iterations and a sample of the others are.
+ * Each lane of an EU walks its order (plan/order.h). It issues an entry when it has reached it and the
+ * entry's waits are satisfied. A copy engine is a queue with an issue interval and a latency; a matrix sEU
+ * serves parts of products in order of arrival; a vector sEU is shared by the lanes that use it, up to
+ * each lane's share; copies also queue for the EU's shares of L2 and device memory. The work decides the
+ * clock (device_clock), and so the time.
+ *
+ * Costs come from device_cost; traffic.h estimates which bytes of a load are not in L2; if kernels are given,
+ * price.h adds what their lanes do in addition to the sTasks' work. EUs differ only in their tiles (plan/deal.h):
+ * those whose tiles have the same trip counts are simulated once, and if there are many such classes, only
+ * those with most iterations and a sample of the others.
  */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
@@ -19,22 +18,22 @@
 #include "sim/timeline.h"
 
 struct sim_options {
-	int64_t keep;			/* most events kept a phase; 0: none, < 0: a default */
-	int64_t max_events;		/* give up beyond this many; 0: a default */
-	const struct price *price;	/* of its kernels; NULL: the plan's entries are all there is */
+	int64_t keep;			/* events kept per phase, at most; 0: none, < 0: a default */
+	int64_t max_events;		/* ERR_LIMIT beyond this many events; 0: a default */
+	const struct price *price;	/* of the plan's kernels; NULL: simulate the plan's entries alone */
 	struct deals *deals;		/* dealings at hand, of plans of the program; NULL: none */
-	bool rough;			/* of EUs that differ, only the one with most to do is played, and
-					 * its kernel is not proven */
+	bool rough;			/* play only the EU with most work; its kernel is not verified */
 };
 
-/* The plan must be legal (plan_check); one that deadlocks gives ERR_ILLEGAL naming
- * the lanes and what each waits for. */
+/* Simulate a legal plan (plan_check); o NULL: defaults. *out is the caller's, to free with timeline_free; it
+ * borrows p. ERR_ILLEGAL: deadlock, the message names the lanes and what each waits for; ERR_LIMIT: too many
+ * events, tiles or lanes; ERR_INTERRUPTED: *stop asked for it. */
 NODISCARD enum err_code sim_run(struct mem *mem, const struct plan *p,
 	const struct sim_options *o, const struct stop *stop, struct timeline **out,
 	struct err *e);
 
-/* What the entries of a phase cost there, by entry; every one's sEU must be able to run its sTask. price
- * as above. In `a`, with scratch. */
+/* The costs that sim_run uses for a phase, by entry of the plan (of the kernel's plan, if price has one). Each
+ * entry's sEU must be able to run its sTask. Result and scratch memory in `a`. */
 const struct entry_cost *sim_costs(struct arena *a, const struct plan *p, int phase,
 	const struct price *price);
 

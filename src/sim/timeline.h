@@ -1,130 +1,131 @@
-/* timeline.h - what happened when, predicted or measured.
+/* timeline.h - what a plan did when, predicted or measured.
  *
- * A list of events on the lanes and sEUs of one EU, with the numbers that sum them
- * up. The simulator makes one; so does a trace read from a device. Times are cycles
- * of the EU clock from the start of the phase.
+ * For each phase of the program: the events on the lanes and sEUs of one EU, and numbers that summarise
+ * them. The simulator makes a timeline (sim.h), and so does a trace read from a device (run/trace.h).
+ * Times are cycles of the EU clock from the start of the phase unless stated otherwise.
  */
 #ifndef SIM_TIMELINE_H
 #define SIM_TIMELINE_H
 
 #include "plan/plan.h"
 
-/* Why an instance did not start earlier: the longest of what held it up. */
+/* Why an instance did not start earlier: the longest of its delays. */
 enum cause {
-	CAUSE_NONE,			/* it started as soon as its lane came to it */
-	CAUSE_WAIT,			/* for the completion of `cause_task` */
-	CAUSE_ISSUE_ORDER,			/* for the issue of `cause_task` */
+	CAUSE_NONE,			/* it started as soon as its lane reached it */
+	CAUSE_WAIT,			/* it waited for the completion of `cause_task` */
+	CAUSE_ISSUE_ORDER,		/* it waited for the issue of `cause_task` */
 	CAUSE_SEU,			/* its sEU was busy with `cause_task` */
-	CAUSE_MEMORY,			/* its EU's share of L2 or device memory was, likewise */
-	CAUSE_DRAIN,			/* its lane waited for `cause_task`, a product of its own, as
-					 * the kernel has it and the plan does not */
+	CAUSE_MEMORY,			/* the EU's share of L2 or device memory was busy with it */
+	CAUSE_DRAIN,			/* its lane waited for `cause_task`, a product of its own: a wait of
+					 * the kernel, not of the plan */
 	CAUSES
 };
 
+/* One instance of an sTask. */
 struct event {
-	int64_t ready;			/* the lane came to it */
+	int64_t ready;			/* its lane reached it */
 	int64_t issue;			/* its waits were satisfied */
 	int64_t start;			/* its sEU began */
-	int64_t end;			/* its completion could be seen */
+	int64_t end;			/* its completion was visible to its own lane */
 	int32_t seq;			/* iteration in its region's sequence */
-	int32_t tile;			/* of the EU, counted from 0 */
+	int32_t tile;			/* number of the tile on this EU, from 0 */
 	int16_t task;
 	int16_t cause_task;		/* NONE */
 	uint8_t lane, replica, seu, cause;
-	uint8_t late;			/* measured: it was seen by one who came later, so
-					 * `end` is the latest that it can have been */
-	uint8_t held;			/* simulated: of its causes, the one from `ready` to `issue`;
-					 * CAUSE_NONE: its lane only asked */
+	uint8_t late;			/* measured: observed by a lane that arrived after its end, so
+					 * `end` is an upper bound */
+	uint8_t held;			/* simulated: the cause of the time from `ready` to `issue`;
+					 * CAUSE_NONE: only the cost of the waits themselves */
 	int16_t held_task;		/* NONE */
-	int32_t before;			/* cycles from when its sEU began with the parts of other groups of
-					 * the lane to `start`; the event is the last group's */
+	int32_t before;			/* if warpgroups of the lane run separately, the event is that of the
+					 * last one: cycles from the first one's start to `start` */
 };
-_Static_assert(sizeof(struct event) <= 64, "events are held by the million");
+_Static_assert(sizeof(struct event) <= 64, "there are millions of events");
 
 struct seu_use {
-	double busy;			/* cycles */
-	double share;			/* of the time, 0 to 1 */
+	double busy;			/* cycles at work */
+	double share;			/* of the phase's time, 0 to 1 */
 };
 
-/* What an instance of an sTask takes, in cycles. */
+/* The cost of an instance of an sTask, in cycles unless stated otherwise. */
 struct task_cost {
-	double lane;			/* of its lane, which gives it to an asynchronous unit */
-	double shared;			/* of its unit's cycles, the share in which it waits for shared
-					 * memory */
-	double l2, global;		/* of the EU's shares of these */
+	double lane;			/* of its lane, to issue it to an asynchronous unit */
+	double shared;			/* share of its unit's cycles that wait for shared memory, 0 to 1 */
+	double l2, global;		/* of the EU's shares of L2 and device memory */
 	double latency;			/* from the end of the work to completion ... */
-	double handoff;			/* ... of which its value is brought to another lane */
+	double handoff;			/* ... and of that, to hand its value to another lane */
 };
 
 struct entry_cost;			/* price.h */
 
-/* One phase on the EU that finishes last. */
+/* One phase, on the EU that finishes last. */
 struct phase_line {
 	int phase;
-	int eus;			/* that worked */
-	int eu;				/* the one whose events these are */
+	int eus;			/* that have tiles */
+	int eu;				/* number of the EU whose events these are */
 	int64_t tiles;			/* of the grid */
 	int64_t cycles;			/* from start to the end of the last EU */
-	double ii;			/* cycles an iteration of the innermost busiest loop, steady
-					 * state: the median distance of its last task's ends */
+	double ii;			/* initiation interval: cycles per iteration of the innermost loop
+					 * that runs most, in the steady state (interval.h) */
 	int ii_loop;			/* that loop; NONE: the tile loop */
-	int ii_step;			/* iterations over which a distance is taken */
+	int ii_step;			/* iterations between the completions that are compared */
 	double res_mii, rec_mii;	/* lower bounds on ii, see bounds.h */
-	int binding_seu;		/* what res_mii comes from, see bounds.h's binding_name */
+	int binding_seu;		/* the resource that determines res_mii, see binding_name (bounds.h) */
 	struct seu_use seu[SEU_MAX];
-	double memory_share;		/* of the EU's share of L2 and device memory bandwidth;
-					 * not measured */
+	double memory_share;		/* utilization of the EU's share of L2 or device memory, whichever is
+					 * higher; simulated only */
 	const struct task_cost *costs;	/* by sTask of the graph; NULL: measured */
-	const struct entry_cost *entry_costs;	/* by entry, those that were played; NULL: measured */
-	VEC(struct event) events;	/* the first ones of that EU, in order of issue */
+	const struct entry_cost *entry_costs;	/* by entry of the simulated plan; NULL: measured */
+	VEC(struct event) events;	/* the first ones of that EU, in order of issue, as many as were kept */
 };
 
 struct timeline {
 	struct arena arena;
 	const struct plan *plan;	/* borrowed */
-	bool priced;			/* simulated with what its kernels cost beside the work */
-	int spare_registers;		/* priced: of a thread's, in the lane that has fewest left */
-	const char *unpriced;		/* why not, if that was asked for; else NULL */
-	bool measured;			/* by stamps: see run/trace.h for what they mean */
-	bool logical;			/* and there was no clock: a cycle is one stamp */
-	double clock_hz;		/* of the EU; 0: not known */
-	double uncertainty;			/* simulated: share of `seconds` that it is off, in nine of ten
-					 * cases at most; 0: not known */
-	const char *cache;		/* what its reads find in L2: "cold L2"; NULL: not known */
-	double watts;			/* simulated: that the device draws at it; 0: not known */
-	struct effort effort, joules;	/* simulated: of all EUs, all phases */
-	double overhead;		/* measured: by which share the stamps lengthen the
-					 * kernel; NAN: not known */
+	bool priced;			/* simulated with the costs of its kernels (price.h) */
+	int spare_registers;		/* priced: registers of a thread that remain, in the lane with the fewest */
+	const char *unpriced;		/* why there are no kernels; NULL: there are, or none were asked for */
+	bool measured;			/* by stamps of a traced kernel (run/trace.h); else simulated */
+	bool logical;			/* measured without a clock: one cycle is one stamp */
+	double clock_hz;		/* of the EUs; 0: not known */
+	double uncertainty;		/* simulated: relative error of `seconds` that nine of ten plans do not
+					 * exceed; 0: not known */
+	const char *cache;		/* state of L2 at the start: "cold L2"; NULL: not known */
+	double watts;			/* simulated: power of the device; 0: not known */
+	struct effort effort, joules;	/* simulated: of all EUs and phases (device.h) */
+	double overhead;		/* measured: time that the stamps add to the kernel, over its own;
+					 * NAN: not known */
 	int nphases;
 	struct phase_line *phases;
 	int64_t cycles;			/* all phases */
 	double seconds;
-	double flops;			/* of the program, for TFLOP/s */
-	int64_t nevents;		/* simulated in all, kept or not */
+	double flops;			/* of the program */
+	int64_t nevents;		/* simulated on all EUs, kept or not */
 };
 
-/* An empty one for all phases of the plan's program; *out is set before anything that
- * can fail, so that the owner can free it. Free with timeline_free. */
+/* Make an empty timeline for all phases of the plan's program; the plan is borrowed. *out is set before the
+ * first allocation that can fail, so that the owner can free it with timeline_free. */
 void timeline_new(struct mem *mem, const struct plan *p, struct timeline **out);
 void timeline_free(struct timeline *t);
-/* Of what can be drawn: keeps cycles * columns far from overflow. */
+/* The largest cycle of a valid event: cycles * columns of a picture do not overflow. */
 #define CYCLES_MAX ((int64_t)1 << 50)
 
-/* Has it a place in the plan, and a time? A trace from a device may hold anything. */
+/* Does the event name an sTask, lane and sEU of the plan, and possible times? Traces may hold anything. */
 bool event_is_sound(const struct plan *p, const struct event *e);
-/* ... and in a table by lane and replica? */
+/* ... and can it index tables by lane and replica? */
 static inline bool event_is_placed(const struct plan *p, const struct event *e)
 {
 	return event_is_sound(p, e) && e->lane < LANES_MAX && e->replica < REPLICAS_MAX;
 }
 
-/* An event by one of its times, to be sorted: the earlier one first, of several the lesser number. */
+/* A time of an event, to sort events by it. */
 struct event_time {
 	int64_t at;
 	int event;
 };
+/* Comparison for qsort: the earlier first; of equal times, the event with the lesser number. */
 int event_time_compare(const void *a, const void *b);
-/* The phase that takes longest: what single numbers are about. */
+/* The phase that takes longest, which numbers of the whole timeline such as II refer to. */
 const struct phase_line *timeline_longest(const struct timeline *t);
 
 #endif
