@@ -237,6 +237,21 @@ for _, case in ipairs(odd) do
   computes(case[1] .. " of odd sizes, as searched", found.plan, 2)
 end
 
+-- Every function of one value, in a kernel.
+for _, name in ipairs{"exp2", "log2", "sqrt", "rsqrt", "tanh", "erf", "abs", "floor"} do
+  local bound = mr.program(name, function(p)
+    local m, n = p:axes("m", "n")
+    local X, Y = p:input("X", {m, n}, "f32"), p:output("Y", {m, n}, "f32")
+    local x = p:load(X) * 3
+    Y:store(mr[name]((name:find "log" or name:find "sqrt") and x:abs() + 0.25 or x))
+  end):bind{m = 70, n = 90}
+  local plan = mr.plan(bound:graph{tile = {m = 32, n = 32}}, mr.device "h200")
+  plan:lane("c0", {warps = 4})
+  for _, t in ipairs(plan.tasks) do plan:append(t.name) end
+  plan:fill_waits()
+  computes("a kernel with " .. name, plan, 1)
+end
+
 -- What the runtime reports comes back as text, and outputs as they are.
 local plan = gemm({m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 2, 1)
 local kernel = core.host_build(plan)

@@ -118,7 +118,7 @@ for _, t in ipairs(dtypes) do
   if not t:find "^i" then unary("store of " .. t, function(x) return x end, {round = true}, nil, t) end
 end
 
-for _, name in ipairs{"exp2", "log2", "sqrt", "rsqrt", "tanh", "abs", "floor"} do unary(name, mr[name]) end
+for _, name in ipairs{"exp2", "log2", "sqrt", "rsqrt", "tanh", "erf", "abs", "floor"} do unary(name, mr[name]) end
 unary("minus", function(x) return -x end)
 binary("sum", function(x, y) return x + y end, "f64")
 binary("difference", function(x, y) return x - y end, "f64")

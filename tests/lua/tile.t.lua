@@ -78,6 +78,15 @@ local function tanh(x) return 1 - 2 / (math.exp(2 * x) + 1) end
 local function gelu(x)
   return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ^ 3)))
 end
+-- By Simpson's rule; from 6 on it is 1 in double precision.
+local function erf(x)
+  local n, sum = 2000, 0
+  local h = math.min(x, 6) / n
+  for i = 0, n do
+    sum = sum + math.exp(-(i * h) ^ 2) * (i % n == 0 and 1 or i % 2 == 1 and 4 or 2)
+  end
+  return 2 / math.sqrt(math.pi) * sum * h / 3
+end
 for name, f in pairs {
   exp2 = function(x) return 2 ^ x end,
   exp = math.exp,
@@ -86,6 +95,7 @@ for name, f in pairs {
   sqrt = math.sqrt,
   rsqrt = function(x) return 1 / math.sqrt(x) end,
   tanh = tanh,
+  erf = erf,
   abs = math.abs,
   floor = math.floor,
   sigmoid = function(x) return 1 / (1 + math.exp(-x)) end,
