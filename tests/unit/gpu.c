@@ -772,7 +772,7 @@ static void test_failures(void)
 	fails(g, "refuse", GPU_FAIL_LAUNCH, "cuLaunchKernelEx of 'refuse' failed");
 	fails(g, "crash", GPU_FAIL_WORKER, "an assertion failed (while running 'crash')");
 	fails(g, "quit", GPU_FAIL_WORKER, "ended with status 7");
-	fails(g, "babble", GPU_FAIL_WORKER, "no message");
+	fails(g, "babble", GPU_FAIL_WORKER, "a malformed message");
 	fails(g, "none", GPU_FAIL_BINARY, "cuModuleGetFunction of 'none'");
 	gpu_free(g);
 }
