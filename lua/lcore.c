@@ -652,7 +652,7 @@ int luaopen_millrace_core(lua_State *L)
 	lua_open_proof(L);
 	lua_open_kernel(L);
 	lua_open_race(L);
-	lua_open_host(L);
+	lua_open_lower(L);
 	lua_open_export(L);
 	lua_open_reference(L);
 	lua_open_trace(L);

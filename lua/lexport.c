@@ -1,5 +1,5 @@
 /* k:export: kernels as files. */
-#include "lplan.h"
+#include "lkernel.h"
 
 #include <string.h>
 
@@ -10,16 +10,15 @@ static int export_l(lua_State *L)
 {
 	const char *dir = check_text(L, 2, "export", "folder");
 	const char *name = lua_isnoneornil(L, 3) ? NULL : check_text(L, 3, "export", "name");
-	bool host = luaL_testudata(L, 1, ON_HOST_CLASS) != NULL;
-	const void *k = box_get(L, 1, host ? ON_HOST_CLASS : KERNEL_CLASS, "export");
+	const struct built *b = check_built(L, 1, "export");
 	struct export_set set;
 	char *path, *end;
 	struct arena *a;
 	struct err e;
 
-	if (host ? ((const struct on_host *)k)->traced : ((const struct built *)k)->traced)
-		throw_msg(L, "export: a traced kernel needs room for its stamps: export the one that "
-			"was traced");
+	if (b->traced)
+		throw_msg(L, "export: a traced kernel needs memory for its stamps: export the kernel "
+			"that was traced");
 	if (!*dir)
 		throw_msg(L, "export: the folder has no name; \".\" is this one");
 	if (name && !*name)
@@ -28,9 +27,9 @@ static int export_l(lua_State *L)
 	enter(L);
 	for (end = path = arena_strdup(a, dir), end += strlen(path); end > path + 1 && end[-1] == '/';)
 		*--end = '\0';
-	if (host)
-		export_host(k, name, a, &set);
-	else if (export_cuda(k, name, a, &set, &e))
+	if (b->backend == BACKEND_HOST)
+		export_host(b, name, a, &set);
+	else if (export_cuda(b, name, a, &set, &e))
 		throw_err(L, &e);
 	if (export_write(&set, path, a, &e))
 		throw_err(L, &e);

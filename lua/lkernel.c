@@ -1,9 +1,5 @@
+/* The attached device, and kernels: building them for either backend, their fields, running them. */
 #include "lkernel.h"
-
-#include "emit/emit.h"
-#include "lower/lower.h"
-#include "lower/stamps.h"
-#include "plan/deal.h"
 
 #define GPU_CLASS "millrace.gpu"
 
@@ -15,28 +11,33 @@ static int gpu_gc_l(lua_State *L)
 	return 0;
 }
 
-struct gpu *gpu_of(lua_State *L)
+void **box_single(lua_State *L, const char *class_name)
 {
-	static const char key;
-	struct host *h = enter(L);
-	struct gpu *g;
 	void **box;
 
-	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) == LUA_TUSERDATA) {
-		g = *(void **)lua_touserdata(L, -1);
+	if (lua_rawgetp(L, LUA_REGISTRYINDEX, class_name) != LUA_TUSERDATA) {
 		lua_pop(L, 1);
-		return g;
+		box_new(L, class_name, 0);
+		lua_pushvalue(L, -1);
+		lua_rawsetp(L, LUA_REGISTRYINDEX, class_name);
 	}
+	box = lua_touserdata(L, -1);
 	lua_pop(L, 1);
-	box = box_new(L, GPU_CLASS, 0);
-	gpu_new(&h->mem, 0, (struct gpu **)box);
-	g = *box;
-	lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
-	return g;
+	return box;
 }
 
-/* Nothing if it is empty. */
-static void set_known(lua_State *L, const char *key, const char *text)
+struct gpu *gpu_of(lua_State *L)
+{
+	struct host *h = enter(L);
+	void **box = box_single(L, GPU_CLASS);
+
+	if (!*box)
+		gpu_new(&h->mem, 0, (struct gpu **)box);
+	return *box;
+}
+
+/* Set a field, unless the text is empty. */
+static void set_unless_empty(lua_State *L, const char *key, const char *text)
 {
 	if (text[0])
 		set_text(L, key, text);
@@ -53,10 +54,10 @@ static void push_info(lua_State *L, const struct gpu_info *info)
 
 	gpu_trouble(info, trouble);
 	lua_createtable(L, 0, 8);
-	set_known(L, "name", info->name);
-	set_known(L, "arch", info->arch);
-	set_known(L, "driver", info->board.driver);
-	set_known(L, "trouble", trouble);
+	set_unless_empty(L, "name", info->name);
+	set_unless_empty(L, "arch", info->arch);
+	set_unless_empty(L, "driver", info->board.driver);
+	set_unless_empty(L, "trouble", trouble);
 	lua_pushinteger(L, info->sms);
 	lua_setfield(L, -2, "sms");
 	lua_pushinteger(L, info->memory_free);
@@ -97,13 +98,30 @@ static struct built *check_kernel(lua_State *L, int idx, const char *what)
 	return box_get(L, idx, KERNEL_CLASS, what);
 }
 
+struct built *check_built(lua_State *L, int idx, const char *what)
+{
+	return box_get(L, idx, luaL_testudata(L, idx, ON_HOST_CLASS) ? ON_HOST_CLASS : KERNEL_CLASS, what);
+}
+
 static int kernel_gc_l(lua_State *L)
 {
-	built_free(box_take(L, KERNEL_CLASS));
+	void **box = lua_touserdata(L, 1);
+
+	built_free(*box);
+	*box = NULL;
 	return 0;
 }
 
-/* Each phase's text is what the function at idx makes of it. */
+enum backend check_backend(lua_State *L, int idx, const char *what)
+{
+	const char *names[BACKEND_COUNT];
+
+	for (int i = 0; i < BACKEND_COUNT; i++)
+		names[i] = backends[i].name;
+	return (enum backend)check_choice(L, idx, what, "target", names, BACKEND_COUNT);
+}
+
+/* Replace each phase's text by the result of the function at idx. */
 static void edit_sources(lua_State *L, int idx, struct built *b)
 {
 	for (int i = 0; i < b->nphases; i++) {
@@ -126,7 +144,7 @@ static void edit_sources(lua_State *L, int idx, struct built *b)
 	}
 }
 
-struct built *push_text(lua_State *L, const char *class_name)
+struct built *push_built(lua_State *L, const char *class_name, enum backend backend)
 {
 	struct host *h = enter(L);
 	struct history *plan = check_plan(L, 1, "compile");
@@ -138,7 +156,7 @@ struct built *push_text(lua_State *L, const char *class_name)
 	box = box_new(L, class_name, 2);
 	keep(L, -1, 1, 1);
 	enter(L);
-	built_new(&h->mem, (struct built **)box);
+	built_new(&h->mem, backend, (struct built **)box);
 	b = *box;
 	if (history_snapshot(plan, &b->graph, &b->plan, &e))
 		throw_err(L, &e);
@@ -151,19 +169,42 @@ struct built *push_text(lua_State *L, const char *class_name)
 	return b;
 }
 
-/* core.build(plan, compile?[, edit[, without]]) -> kernel: text, and binaries if asked for.
- * edit(text) -> the text to compile in its stead: a kernel that no plan gives, for the
- * tests of those that hang or fault. */
+/* core.targets() -> names of the backends, the default one first */
+static int targets_l(lua_State *L)
+{
+	lua_createtable(L, BACKEND_COUNT, 0);
+	for (int i = 0; i < BACKEND_COUNT; i++) {
+		lua_pushstring(L, backends[i].name);
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 1;
+}
+
+/* core.target(x) -> the target of a kernel, nil of any other value */
+static int target_l(lua_State *L)
+{
+	bool kernel = luaL_testudata(L, 1, KERNEL_CLASS) || luaL_testudata(L, 1, ON_HOST_CLASS);
+
+	lua_pushstring(L, kernel ? backends[check_built(L, 1, "target")->backend].name : NULL);
+	return 1;
+}
+
+/* core.build(plan, compile?[, edit[, without[, target]]]) -> kernel, compiled if `compile`. edit(text)
+ * -> the text to compile instead: tests use it for kernels that hang or fault. without: bits of
+ * core.lean_names(). target: "cuda" unless given. */
 static int build_l(lua_State *L)
 {
 	bool compile = lua_toboolean(L, 2);
 	struct stop stop = stop_of(host_of(L));
+	enum backend backend = BACKEND_CUDA;
 	struct built *b;
 	struct err e;
 
-	lua_settop(L, 4);
+	lua_settop(L, 5);
+	if (!lua_isnil(L, 5))
+		backend = check_backend(L, 5, "compile");
 	hold_finalizers(L);
-	b = push_text(L, KERNEL_CLASS);
+	b = push_built(L, backend == BACKEND_HOST ? ON_HOST_CLASS : KERNEL_CLASS, backend);
 	if (compile && built_compile(b, gpu_of(L), &stop, &e))
 		throw_err(L, &e);
 	return 1;
@@ -171,7 +212,7 @@ static int build_l(lua_State *L)
 
 static int kernel_source_l(lua_State *L)
 {
-	const struct built *b = check_kernel(L, 1, "source");
+	const struct built *b = check_built(L, 1, "source");
 	luaL_Buffer text;
 
 	luaL_buffinit(L, &text);
@@ -183,7 +224,7 @@ static int kernel_source_l(lua_State *L)
 
 static int kernel_target_l(lua_State *L)
 {
-	lua_pushliteral(L, "cuda");
+	lua_pushstring(L, backends[check_built(L, 1, "target")->backend].name);
 	return 1;
 }
 
@@ -198,7 +239,7 @@ static int kernel_smem_l(lua_State *L)
 	return 1;
 }
 
-/* What the compiler reported, the most of all phases. */
+/* Registers (which 0) or spills (1) that the compiler reported, the maximum over phases. */
 static int kernel_use(lua_State *L, const char *what, int which)
 {
 	const struct built *b = check_kernel(L, 1, what);
@@ -225,7 +266,7 @@ static int kernel_spills_l(lua_State *L)
 	return kernel_use(L, "spills", 1);
 }
 
-/* Warnings of the compiler, wgmma groups that it serialized above all. */
+/* The compiler's warnings, above all about wgmma that it serialized. */
 static int kernel_warnings_l(lua_State *L)
 {
 	const struct built *b = check_kernel(L, 1, "warnings");
@@ -245,7 +286,7 @@ static int kernel_warnings_l(lua_State *L)
 	return 1;
 }
 
-/* Registers in memory, products that wait for each other: as plan:check() tells problems. */
+/* Spills and serialized products, as problems like those of plan:check(). */
 static int kernel_problems_l(lua_State *L)
 {
 	const struct built *b = check_kernel(L, 1, "problems");
@@ -272,7 +313,7 @@ static int compile_log_l(lua_State *L)
 
 static int kernel_plan_l(lua_State *L)
 {
-	check_kernel(L, 1, "plan");
+	check_built(L, 1, "plan");
 	lua_getiuservalue(L, 1, 1);
 	return 1;
 }
@@ -307,7 +348,7 @@ void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int re
 	return data;
 }
 
-static void push_circumstances(lua_State *L, const struct gpu_result *r)
+static void push_conditions(lua_State *L, const struct gpu_result *r)
 {
 	lua_createtable(L, 0, 2);
 	lua_pushstring(L, gpu_cache_name(r->cache));
@@ -319,8 +360,8 @@ static void push_circumstances(lua_State *L, const struct gpu_result *r)
 }
 
 /* core.run(kernel, inputs or nil, {limit=, seconds=, seed=}) -> outputs, list of milliseconds,
- * {cache=, watts=}, each nil if unknown. Without inputs, random ones of the seed. seconds:
- * benchmark for so long; otherwise one run. */
+ * {cache=, watts=}, each nil if unknown. inputs nil: random ones of the seed. seconds: the length of a
+ * benchmark; without it one run. */
 static int run_l(lua_State *L)
 {
 	static const char *const names[] = { "limit", "seconds", "seed" };
@@ -357,165 +398,65 @@ static int run_l(lua_State *L)
 		lua_pushnumber(L, r.ms[i]);
 		lua_rawseti(L, -2, i + 1);
 	}
-	push_circumstances(L, &r);
+	push_conditions(L, &r);
 	return 3;
 }
 
-/* lowering alone ------------------------------------------------------------ */
-
-static int lowered_gc_l(lua_State *L)
+/* core.host_run(kernel, inputs, {seed=, race=, limit=}) -> outputs, and nil or a report of what the
+ * kernel did wrong */
+static int host_run_l(lua_State *L)
 {
-	kernel_free(box_take(L, LOWERED_CLASS));
-	return 0;
-}
-
-static void push_whole(lua_State *L, const char *key, int64_t v)
-{
-	lua_pushinteger(L, v);
-	lua_setfield(L, -2, key);
-}
-
-static void push_list(lua_State *L, const char *key, const int64_t *v, int n)
-{
-	lua_createtable(L, n, 0);
-	for (int i = 0; i < n; i++) {
-		lua_pushinteger(L, v[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
-	lua_setfield(L, -2, key);
-}
-
-static void push_param(lua_State *L, const struct program *p, const struct param *x)
-{
-	static const char *const kinds[] = { "pointer", "map", "order", "start",
-		"trace" };			/* ORDER param_kind */
-
-	lua_createtable(L, 0, 8);
-	lua_pushstring(L, kinds[x->kind]);
-	lua_setfield(L, -2, "kind");
-	if (x->tensor != NONE) {
-		lua_pushstring(L, p->tensors.v[x->tensor].name);
-		lua_setfield(L, -2, "tensor");
-	}
-	if (x->kind != PARAM_MAP)
-		return;
-	push_list(L, "dims", x->dim, x->rank);
-	push_list(L, "box", x->box, x->rank);
-	push_list(L, "strides", x->stride, x->rank);
-	push_whole(L, "swizzle", x->swizzle);
-}
-
-static void push_source(lua_State *L, const struct plan *p, int phase, const struct source *s)
-{
-	struct dealing d;
-
-	lua_createtable(L, 0, 8);
-	lua_pushlstring(L, s->text.text, s->text.len);
-	lua_setfield(L, -2, "text");
-	lua_pushstring(L, s->entry);
-	lua_setfield(L, -2, "entry");
-	push_whole(L, "threads", s->threads);
-	push_whole(L, "shared_bytes", s->shared_bytes);
-	lua_createtable(L, s->params.n, 0);
-	for (int i = 0; i < s->params.n; i++) {
-		push_param(L, p->graph->program, &s->params.v[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
-	lua_setfield(L, -2, "params");
-	plan_deal(s->text.arena, p, phase, &d);
-	push_whole(L, "blocks", d.eus);
-	push_list(L, "order", d.order, (int)d.total);
-	push_list(L, "start", d.start, d.eus + 1);
-}
-
-/* core.lower(plan, target, traced) -> list of {text=, entry=, params=, ...}, one a phase */
-static int lower_l(lua_State *L)
-{
-	static const char *const targets[] = { "cuda", "host" };
-	bool host = check_choice(L, 2, "compile", "target", targets, LEN(targets)) == 1;
-	bool traced = lua_toboolean(L, 3);
+	static const char *const names[] = { "seed", "race", "limit" };
 	struct host *h = enter(L);
-	const struct plan *p = history_plan(check_plan(L, 1, "compile"));
-	struct source s;
+	const struct built *b = box_get(L, 1, ON_HOST_CLASS, "run");
+	const struct program *p = b->graph->program;
+	struct on_host_options o = { .limit = 60 };
+	struct stop stop = stop_of(h);
+	const char *report;
+	int64_t seed = 1;
 	struct arena *a;
+	void **data;
 	struct err e;
-	void **box;
 
-	hold_finalizers(L);
-	check_legal(L, p, "compile");
-	lua_createtable(L, p->graph->program->phases.n, 0);
-	for (int i = 0; i < p->graph->program->phases.n; i++) {
-		box = box_new(L, LOWERED_CLASS, 0);
-		a = scratch_push(L);
-		enter(L);
-		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e) ||
-		    (traced && lower_stamps(*box, &e)))
-			throw_err(L, &e);
-		(host ? emit_host : emit_cuda_sm90)(((struct kernel *)*box)->role, a, &s);
-		push_source(L, p, i, &s);
-		lua_rawseti(L, -4, i + 1);
-		lua_closeslot(L, -1);
-		lua_pop(L, 2);
-	}
-	return 1;
-}
-
-/* core.role_text(plan) -> the dump of its role programs, phase by phase */
-static int role_text_l(lua_State *L)
-{
-	struct host *h = enter(L);
-	const struct plan *p = history_plan(check_plan(L, 1, "kernel"));
-	struct buf out;
-	struct err e;
-	void **box;
-
-	hold_finalizers(L);
-	check_legal(L, p, "kernel");
-	buf_init(&out, scratch_push(L));
-	for (int i = 0; i < p->graph->program->phases.n; i++) {
-		box = box_new(L, LOWERED_CLASS, 0);
-		enter(L);
-		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e))
-			throw_err(L, &e);
-		role_print(((struct kernel *)*box)->role, &out);
-		lua_closeslot(L, -1);
-		lua_pop(L, 1);
-	}
-	lua_pushlstring(L, out.text, out.len);
-	return 1;
-}
-
-/* core.lean_names() -> the passes that can be left out */
-static int lean_names_l(lua_State *L)
-{
-	lua_createtable(L, LEAN_COUNT, 0);
-	for (int i = 0; i < LEAN_COUNT; i++) {
-		lua_pushstring(L, lean_names[i]);
-		lua_rawseti(L, -2, i + 1);
-	}
-	return 1;
+	lua_settop(L, 3);
+	check_inputs(L, 2, "run", p);
+	options_check(L, 3, "run", names, LEN(names));
+	option_integer(L, 3, "run", "seed", INT64_MIN, INT64_MAX, &seed);
+	option_bool(L, 3, "run", "race", &o.race);
+	option_real(L, 3, "run", "limit", &o.limit);
+	o.seed = (uint64_t)seed;
+	lua_newtable(L);
+	a = scratch_push(L);
+	enter(L);
+	data = tensor_pointers(L, p, 2, 4, a);
+	enter(L);
+	if (on_host_run(b, data, &o, &stop, a, &report, &e))
+		throw_err(L, &e);
+	lua_pushvalue(L, 4);
+	lua_pushstring(L, report);
+	return 2;
 }
 
 void lua_open_kernel(lua_State *L)
 {
-	static const luaL_Reg lowered[] = { { "__gc", lowered_gc_l }, { NULL, NULL } };
 	static const luaL_Reg gpu[] = { { "__gc", gpu_gc_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", kernel_gc_l }, { NULL, NULL } };
 	static const luaL_Reg fields[] = {
 		{ "source", kernel_source_l }, { "target", kernel_target_l },
 		{ "smem", kernel_smem_l },
 		{ "registers", kernel_registers_l }, { "spills", kernel_spills_l },
-		{ "warnings", kernel_warnings_l }, { "problems", kernel_problems_l }, { "plan", kernel_plan_l }, { NULL, NULL } };
+		{ "warnings", kernel_warnings_l }, { "problems", kernel_problems_l },
+		{ "plan", kernel_plan_l }, { NULL, NULL } };
+	static const luaL_Reg on_host[] = { { "source", kernel_source_l }, { "target", kernel_target_l },
+		{ "plan", kernel_plan_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
-		{ "lower", lower_l }, { "role_text", role_text_l },
-		{ "lean_names", lean_names_l },
-		{ "build", build_l }, { "run", run_l },
-		{ "compile_log", compile_log_l },
-		{ "attached", attached_l }, { NULL, NULL } };
+		{ "build", build_l }, { "run", run_l }, { "host_run", host_run_l },
+		{ "targets", targets_l }, { "target", target_l },
+		{ "compile_log", compile_log_l }, { "attached", attached_l }, { NULL, NULL } };
 
-	class_new(L, &(struct class_def){ .name = LOWERED_CLASS, .meta = lowered });
 	class_new(L, &(struct class_def){ .name = GPU_CLASS, .meta = gpu });
 	class_new(L, &(struct class_def){ KERNEL_CLASS, NULL, fields, meta });
+	class_new(L, &(struct class_def){ ON_HOST_CLASS, NULL, on_host, meta });
 	record_class(L, ATTACHED_RECORD, "what is attached", attached_fields, LEN(attached_fields));
 	luaL_setfuncs(L, functions, 0);
 }

@@ -5,14 +5,23 @@
 #include "lplan.h"
 #include "run/on_host.h"
 #include "run/report.h"
+#include "run/run.h"
 
-/* The one device of this state, made when first asked for. */
+/* The only box of this class in the Lua state, empty at first. class_name must be the same pointer each
+ * time. */
+void **box_single(lua_State *L, const char *class_name);
+/* The attached device of this Lua state. */
 struct gpu *gpu_of(lua_State *L);
-/* Push an object of the class with the text of the plan at 1, which it keeps; at 3 may stand an edit
- * of its sources (core.build), at 4 the passes to leave out. */
-struct built *push_text(lua_State *L, const char *class_name);
-/* Pointers to the packed elements of all tensors: the inputs' arrays from the table at
- * `inputs`, new ones for the outputs, which go into the table at `results`. */
+/* The kernel, of either backend, at idx. */
+struct built *check_built(lua_State *L, int idx, const char *what);
+/* The backend that the string at idx names. */
+enum backend check_backend(lua_State *L, int idx, const char *what);
+/* Push an object of the class: the plan at index 1, which the object keeps alive, with its sources
+ * printed. At 3 may be a function that edits the sources (core.build), at 4 the bits of passes to leave
+ * out. */
+struct built *push_built(lua_State *L, const char *class_name, enum backend backend);
+/* Pointers to the packed elements of all tensors: the inputs' arrays from the table at `inputs`, new
+ * arrays for the outputs, which are stored in the table at `results`. In `a`. */
 void **tensor_pointers(lua_State *L, const struct program *p, int inputs, int results,
 	struct arena *a);
 

@@ -49,7 +49,7 @@ void lua_open_timeline(lua_State *L);
 void lua_open_search(lua_State *L);
 void lua_open_kernel(lua_State *L);
 void lua_open_race(lua_State *L);
-void lua_open_host(lua_State *L);
+void lua_open_lower(lua_State *L);
 void lua_open_export(lua_State *L);
 void lua_open_reference(lua_State *L);
 void lua_open_trace(lua_State *L);

@@ -1,5 +1,5 @@
-/* What measuring many kernels needs: compiling them in the background, timing them in turns, and
- * taking Ctrl-C for an answer. */
+/* Measuring many kernels: compiling them in the background, timing them alternately, and calling
+ * functions that an error or Ctrl-C may end. */
 #include "lkernel.h"
 
 #define POOL_CLASS "millrace.pool"
@@ -13,25 +13,14 @@ static int pool_gc_l(lua_State *L)
 	return 0;
 }
 
-/* The one pool of this state, made when first asked for. */
 static struct pool *pool_of(lua_State *L)
 {
-	static const char key;
 	struct host *h = enter(L);
-	struct pool *p;
-	void **box;
+	void **box = box_single(L, POOL_CLASS);
 
-	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) == LUA_TUSERDATA) {
-		p = *(void **)lua_touserdata(L, -1);
-		lua_pop(L, 1);
-		return p;
-	}
-	lua_pop(L, 1);
-	box = box_new(L, POOL_CLASS, 0);
-	pool_new(&h->mem, 0, (struct pool **)box);
-	p = *box;
-	lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
-	return p;
+	if (!*box)
+		pool_new(&h->mem, 0, (struct pool **)box);
+	return *box;
 }
 
 static int compiling_gc_l(lua_State *L)
@@ -40,7 +29,7 @@ static int compiling_gc_l(lua_State *L)
 	return 0;
 }
 
-static void turn(lua_State *L, double seconds)
+static void step(lua_State *L, double seconds)
 {
 	struct pool *p = pool_of(L);
 	struct stop stop = stop_of(enter(L));
@@ -62,13 +51,13 @@ static int compile_begin_l(lua_State *L)
 	lua_pushboolean(L, true);
 	lua_insert(L, 2);		/* -- plan true edit without */
 	hold_finalizers(L);
-	b = push_text(L, COMPILING_CLASS);
+	b = push_built(L, COMPILING_CLASS, BACKEND_CUDA);
 	built_begin(b, p);
-	turn(L, 0);
+	step(L, 0);
 	return 1;
 }
 
-/* What compiles at index 1; NULL: it has become a kernel, or was dropped. */
+/* The compiling object at index 1; NULL if it has become a kernel or was dropped. */
 static struct built *check_compiling(lua_State *L)
 {
 	return *(void **)luaL_checkudata(L, 1, COMPILING_CLASS);
@@ -80,12 +69,12 @@ static int compiling_done_l(lua_State *L)
 	const struct built *b = check_compiling(L);
 
 	if (b)
-		turn(L, 0);
+		step(L, 0);
 	lua_pushboolean(L, !b || built_ready(b));
 	return 1;
 }
 
-/* compiling:kernel(): waits; raises what is wrong with it */
+/* compiling:kernel(): waits for the compiler; raises its error */
 static int compiling_kernel_l(lua_State *L)
 {
 	struct built *b = check_compiling(L);
@@ -95,9 +84,9 @@ static int compiling_kernel_l(lua_State *L)
 	if (lua_getiuservalue(L, 1, COMPILING_KERNEL) == LUA_TUSERDATA)
 		return 1;
 	if (!b)
-		throw_msg(L, "compile: this one was dropped");
+		throw_msg(L, "compile: this compilation was dropped");
 	while (!built_ready(b))
-		turn(L, 1);
+		step(L, 1);
 	enter(L);
 	if (built_end(b, &e))
 		throw_err(L, &e);
@@ -110,7 +99,7 @@ static int compiling_kernel_l(lua_State *L)
 	return 1;
 }
 
-/* compiling:drop(): nobody wants it any more */
+/* compiling:drop(): stop compiling it */
 static int compiling_drop_l(lua_State *L)
 {
 	struct built *b = check_compiling(L);
@@ -120,21 +109,21 @@ static int compiling_drop_l(lua_State *L)
 	return 0;
 }
 
-/* core.compile_wait(seconds): until something is compiled that was not, or so long */
+/* core.compile_wait(seconds): wait until another kernel is compiled, for `seconds` at most */
 static int compile_wait_l(lua_State *L)
 {
-	turn(L, check_real(L, 1, "compile_wait", "seconds"));
+	step(L, check_real(L, 1, "compile_wait", "seconds"));
 	return 0;
 }
 
-/* core.compile_rest(): end the workers that have nothing to do */
-static int compile_rest_l(lua_State *L)
+/* core.compile_end_idle(): end the workers without a job */
+static int compile_end_idle_l(lua_State *L)
 {
 	pool_end_idle(pool_of(L));
 	return 0;
 }
 
-/* core.compile_state() -> workers there may be, workers there are, texts that are not compiled yet */
+/* core.compile_state() -> the most workers, the present workers, the sources not compiled yet */
 static int compile_state_l(lua_State *L)
 {
 	const struct pool *p = pool_of(L);
@@ -162,7 +151,7 @@ static struct racer *check_racers(lua_State *L, int n, struct arena *a)
 		if (!built_same_tensors(out[0].built, out[i].built))
 			throw_msg(L, "race: '%.40s' and '%.40s' do not compute the same",
 				out[0].name, out[i].name);
-		lua_pop(L, 2);		/* the list keeps it */
+		lua_pop(L, 2);		/* the list keeps the kernel alive */
 	}
 	return out;
 }
@@ -202,12 +191,12 @@ static void push_race(lua_State *L, const struct gpu_result *r)
 	lua_setfield(L, -2, "cache");
 }
 
-/* core.race(kernels, names, {seconds=, turn=, warmup=, rounds=, lost=, seed=, limit=}) -> list of rounds, each
- * a list of milliseconds in the order of the kernels, with min=, max= and runs= (of a turn), lists, and
- * cache=. On random inputs of the seed. */
+/* core.race(kernels, names, {seconds=, sample=, warmup=, rounds=, give_up=, seed=, limit=}) -> list of
+ * rounds, each a list of milliseconds in the order of the kernels, with the lists min=, max= and runs=
+ * (of a sample), and cache=. On random inputs of the seed. See struct gpu_race. */
 static int race_l(lua_State *L)
 {
-	static const char *const names[] = { "seconds", "turn", "warmup", "rounds", "lost", "seed", "limit" };
+	static const char *const names[] = { "seconds", "sample", "warmup", "rounds", "give_up", "seed", "limit" };
 	struct gpu_race race = { .seconds = 0.3, .sample_seconds = 0.02, .warmup = 0.02 };
 	struct stop stop = stop_of(enter(L));
 	int64_t seed = 1, rounds = 0;
@@ -227,9 +216,9 @@ static int race_l(lua_State *L)
 		throw_msg(L, "race: 1 to %d kernels, not %d", GPU_CONTESTANTS_MAX, n);
 	options_check(L, 3, "race", names, LEN(names));
 	option_real(L, 3, "race", "seconds", &race.seconds);
-	option_real(L, 3, "race", "turn", &race.sample_seconds);
+	option_real(L, 3, "race", "sample", &race.sample_seconds);
 	option_real(L, 3, "race", "warmup", &race.warmup);
-	option_real(L, 3, "race", "lost", &race.give_up_ratio);
+	option_real(L, 3, "race", "give_up", &race.give_up_ratio);
 	option_real(L, 3, "race", "limit", &limit);
 	option_integer(L, 3, "race", "rounds", 0, GPU_RUNS_MAX / n, &rounds);
 	option_integer(L, 3, "race", "seed", INT64_MIN, INT64_MAX, &seed);
@@ -247,9 +236,9 @@ static int race_l(lua_State *L)
 
 /* Ctrl-C ------------------------------------------------------------------- */
 
-/* core.heed(f, ...) -> true and what f gives; false if Ctrl-C ended it, which then goes no further.
- * Errors do. */
-static int heed_l(lua_State *L)
+/* Call the function at 1 with the arguments behind it: true and its results. Otherwise, if Ctrl-C ended
+ * it exactly when `interrupts`: false and the error; other errors are raised. */
+static int protected_call(lua_State *L, bool interrupts)
 {
 	struct host *h = host_of(L);
 
@@ -259,27 +248,25 @@ static int heed_l(lua_State *L)
 		lua_insert(L, 1);
 		return lua_gettop(L);
 	}
-	if (!h->interrupted)
+	if ((h->interrupted != 0) != interrupts)
 		return lua_error(L);
 	h->interrupted = 0;
 	lua_pushboolean(L, false);
-	return 1;
-}
-
-/* core.try(f, ...) -> true and what f gives; false and its error. Ctrl-C is no error of f. */
-static int try_l(lua_State *L)
-{
-	luaL_checktype(L, 1, LUA_TFUNCTION);
-	if (lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0) == LUA_OK) {
-		lua_pushboolean(L, true);
-		lua_insert(L, 1);
-		return lua_gettop(L);
-	}
-	if (host_of(L)->interrupted)
-		return lua_error(L);
-	lua_pushboolean(L, false);
 	lua_insert(L, -2);
 	return 2;
+}
+
+/* core.heed(f, ...) -> true and the results of f, or false and an error if Ctrl-C ended it. Raises errors
+ * of f. */
+static int heed_l(lua_State *L)
+{
+	return protected_call(L, true);
+}
+
+/* core.try(f, ...) -> true and the results of f, or false and its error. Raises at Ctrl-C. */
+static int try_l(lua_State *L)
+{
+	return protected_call(L, false);
 }
 
 void lua_open_race(lua_State *L)
@@ -291,7 +278,7 @@ void lua_open_race(lua_State *L)
 		{ "drop", compiling_drop_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
 		{ "compile_begin", compile_begin_l }, { "compile_wait", compile_wait_l },
-		{ "compile_rest", compile_rest_l }, { "compile_state", compile_state_l },
+		{ "compile_end_idle", compile_end_idle_l }, { "compile_state", compile_state_l },
 		{ "race", race_l }, { "heed", heed_l }, { "try", try_l },
 		{ NULL, NULL } };
 

@@ -19,19 +19,6 @@ static double median(struct gpu_result *r)
 	return r->runs ? r->ms[(r->runs - 1) / 2] : NAN;
 }
 
-/* A new kernel of the kind at index 1, which keeps that one and its plan. */
-static void **traced_new(lua_State *L, const char *class_name)
-{
-	void **box = box_new(L, class_name, 2);
-	int at = lua_gettop(L);
-
-	lua_getiuservalue(L, 1, 1);
-	keep(L, at, 1, at + 1);
-	lua_pop(L, 1);
-	keep(L, at, 2, 1);
-	return box;
-}
-
 static void read_eu(lua_State *L, struct trace_options *o)
 {
 	int64_t eu;
@@ -39,8 +26,7 @@ static void read_eu(lua_State *L, struct trace_options *o)
 	o->eu = option_integer(L, 3, "trace", "eu", 1, INT32_MAX, &eu) ? (int)eu - 1 : NONE;
 }
 
-/* The times of the plain kernel before and after those of the traced one, which are the
- * last to leave stamps. */
+/* Time the plain kernel, the traced one, and the plain one again, for the overhead of stamps. */
 static enum err_code time_both(struct built *plain, struct built *traced, struct gpu *g,
 	const struct feed *in, double limit, const struct gpu_bench *bench, const struct stop *stop,
 	struct arena *a, struct trace_options *o, struct err *e)
@@ -59,43 +45,52 @@ static enum err_code time_both(struct built *plain, struct built *traced, struct
 	return OK;
 }
 
-enum { OUTPUTS = 4 };			/* place on the stack of the table of outputs */
-
-/* A trace under way, of a kernel of either kind. */
+/* A trace in progress, of a kernel of either backend. */
 struct tracing {
 	struct host *host;
-	void **box;			/* of the traced kernel */
+	struct stop stop;
+	struct built *traced;
 	struct timeline **out;
-	int timeline;			/* its place on the stack */
-	struct trace_input *in;		/* by phase */
+	int timeline;			/* its index on the stack */
 	void **data;			/* of the program's tensors */
 	struct arena *a;
 };
 
-/* Arguments: kernel, inputs, options. The options are read by then. */
-static struct tracing tracing_begin(lua_State *L, const char *class_name, const struct graph *g)
+/* Build the kernel at 1 with stamps. Inputs are at 2; the options at 3 have been read. */
+static struct tracing tracing_begin(lua_State *L, const struct built *b, const char *class_name)
 {
 	struct tracing t;
+	struct err e;
+	void **box;
+	int at;
 
-	lua_newtable(L);
+	lua_newtable(L);		/* of outputs, at 4 */
 	hold_finalizers(L);
-	t.box = traced_new(L, class_name);
+	box = box_new(L, class_name, 2);
+	at = lua_gettop(L);
+	lua_getiuservalue(L, 1, 1);
+	keep(L, at, 1, at + 1);		/* the plan */
+	lua_pop(L, 1);
+	keep(L, at, 2, 1);
 	t.out = timeline_box(L, -1);
 	t.timeline = lua_gettop(L);
 	t.a = scratch_push(L);
 	enter(L);
-	t.data = tensor_pointers(L, g->program, 2, OUTPUTS, t.a);
+	t.data = tensor_pointers(L, b->graph->program, 2, 4, t.a);
 	t.host = enter(L);
-	t.in = ARENA_ARRAY(t.a, g->program->phases.n, struct trace_input);
+	t.stop = stop_of(t.host);
+	built_new_traced(&t.host->mem, b, (struct built **)box);
+	t.traced = *box;
+	if (built_emit(t.traced, &e) || built_compile(t.traced, gpu_of(L), &t.stop, &e))
+		throw_err(L, &e);
 	return t;
 }
 
-static int tracing_end(lua_State *L, const struct tracing *t, const struct plan *p,
-	const struct trace_options *o)
+static int tracing_end(lua_State *L, const struct tracing *t, const struct trace_options *o)
 {
 	struct err e;
 
-	if (trace_read(&t->host->mem, p, t->in, o, t->a, t->out, &e))
+	if (trace_read(&t->host->mem, t->traced, o, t->a, t->out, &e))
 		throw_err(L, &e);
 	lua_pushvalue(L, t->timeline);
 	return 1;
@@ -105,11 +100,9 @@ static int tracing_end(lua_State *L, const struct tracing *t, const struct plan 
 static int trace_l(lua_State *L)
 {
 	static const char *const names[] = { "limit", "seconds", "eu", "seed" };
-	struct host *h = enter(L);
-	struct built *b = box_get(L, 1, KERNEL_CLASS, "trace"), *traced;
+	struct built *b = box_get(L, 1, KERNEL_CLASS, "trace");
 	struct gpu_bench bench = { .warmup = 0.05, .seconds = 0.1 };
 	struct trace_options o = { .overhead = NAN };
-	struct stop stop = stop_of(h);
 	double limit = 10;
 	int64_t seed = 1;
 	struct tracing t;
@@ -124,53 +117,40 @@ static int trace_l(lua_State *L)
 	option_real(L, 3, "trace", "limit", &limit);
 	option_real(L, 3, "trace", "seconds", &bench.seconds);
 	read_eu(L, &o);
-	t = tracing_begin(L, KERNEL_CLASS, b->graph);
-	built_new_traced(&h->mem, b, (struct built **)t.box);
-	traced = *t.box;
+	t = tracing_begin(L, b, KERNEL_CLASS);
 	in = (struct feed){ t.data, (uint64_t)seed };
-	if (built_emit(traced, &e) || built_compile(traced, gpu_of(L), &stop, &e) ||
-	    time_both(b, traced, gpu_of(L), &in, limit, &bench, &stop, t.a, &o, &e))
+	if (time_both(b, t.traced, gpu_of(L), &in, limit, &bench, &t.stop, t.a, &o, &e))
 		throw_err(L, &e);
-	for (int i = 0; i < traced->nphases; i++)
-		t.in[i] = (struct trace_input){ traced->phases[i].kernel, traced->phases[i].stamps };
-	return tracing_end(L, &t, traced->plan, &o);
+	return tracing_end(L, &t, &o);
 }
 
 /* core.host_trace(kernel, inputs, {seed=, limit=, eu=}) -> timeline, or nil and a report */
 static int host_trace_l(lua_State *L)
 {
 	static const char *const names[] = { "seed", "limit", "eu" };
-	struct host *h = enter(L);
-	struct on_host *k = box_get(L, 1, ON_HOST_CLASS, "trace"), *traced;
+	const struct built *b = box_get(L, 1, ON_HOST_CLASS, "trace");
 	struct trace_options o = { .logical = true, .overhead = NAN };
 	struct on_host_options run = { .limit = 60 };
-	struct stop stop = stop_of(h);
 	const char *report;
 	struct tracing t;
 	int64_t seed = 1;
 	struct err e;
 
 	lua_settop(L, 3);
-	check_inputs(L, 2, "trace", k->graph->program);
+	check_inputs(L, 2, "trace", b->graph->program);
 	options_check(L, 3, "trace", names, LEN(names));
 	option_integer(L, 3, "trace", "seed", INT64_MIN, INT64_MAX, &seed);
 	option_real(L, 3, "trace", "limit", &run.limit);
 	run.seed = (uint64_t)seed;
 	read_eu(L, &o);
-	t = tracing_begin(L, ON_HOST_CLASS, k->graph);
-	on_host_new_traced(&h->mem, k, (struct on_host **)t.box);
-	traced = *t.box;
-	if (on_host_compile(traced, &stop, &e) ||
-	    on_host_run(traced, t.data, &run, &stop, t.a, &report, &e))
+	t = tracing_begin(L, b, ON_HOST_CLASS);
+	if (on_host_run(t.traced, t.data, &run, &t.stop, t.a, &report, &e))
 		throw_err(L, &e);
-	if (report) {
-		lua_pushnil(L);
-		lua_pushstring(L, report);
-		return 2;
-	}
-	for (int i = 0; i < traced->nphases; i++)
-		t.in[i] = (struct trace_input){ traced->lowered[i], traced->stamps[i] };
-	return tracing_end(L, &t, traced->plan, &o);
+	if (!report)
+		return tracing_end(L, &t, &o);
+	lua_pushnil(L);
+	lua_pushstring(L, report);
+	return 2;
 }
 
 void lua_open_trace(lua_State *L)

@@ -7,8 +7,8 @@ local late = require "millrace.late"
 local within = require "millrace.within"
 local raise, show, entry = core.raise, core.show, core.entry
 
--- The references: flops a second of the interpreter and of the plain kernel on one core, and
--- the seconds for which neither is worth a thought, and for which nobody waits unasked.
+-- Which reference check() uses: the flops a second of the interpreter and of the plain kernel on one core; the
+-- interpreter if it takes at most SOON seconds; an error if the CPU would take more than LATE seconds.
 local INTERPRETER, HOST, SOON, LATE = 1.3e9, 5e9, 2, 300
 
 local function median(list)
@@ -25,21 +25,20 @@ local function options(o, what, ...)
 end
 
 local function check_kernel(k, what)
-  if not core.is(k, "millrace.kernel") and not core.is(k, "millrace.on_host") then
+  if not core.target(k) then
     raise(("%s: kernel expected, got %s"):format(what, show(k)))
   end
 end
 
--- Before inputs are made for it. A kernel that was compiled has registers.
+-- Called before inputs are made. A compiled kernel has registers.
 local function check_compiled(k, what)
   if k.target == "cuda" and k.registers == 0 then
     raise(what .. ": this kernel is text alone; compile it without text=true")
   end
 end
 
--- Outputs of one run, on the device or on the CPU. Without inputs, random ones of the seed, which the
--- device makes itself. What the CPU's runtime finds wrong (a race, a deadlock, an unbalanced barrier)
--- is an error.
+-- The outputs of one run, on the device or on the CPU. inputs nil: random ones of the seed, which the device makes
+-- itself. Raises what the CPU's runtime finds wrong (a race, a deadlock, an unbalanced barrier).
 local function execute(k, inputs, o)
   if k.target == "cuda" then return (core.run(k, inputs, {limit = o.limit, seed = o.seed})) end
   inputs = inputs or bound_of(k):inputs{seed = o.seed}
@@ -48,7 +47,7 @@ local function execute(k, inputs, o)
   return outputs
 end
 
--- Which reference is the one to ask.
+-- The fastest reference that is there.
 local function reference_for(k)
   local flops = k.plan.graph.flops
   if flops / INTERPRETER <= SOON then return "interpreter" end
@@ -115,18 +114,26 @@ local function export(k, dir, given)
   return core.export(k, dir, o.name)
 end
 
+-- The option target=, by default the first target.
+local function target_of(o, what)
+  local targets = core.targets()
+  if o.target == nil then return targets[1] end
+  for i, name in ipairs(targets) do
+    if o.target == name then return name end
+    targets[i] = ("%q"):format(name)
+  end
+  raise(("%s: there is no target %s (known: %s)"):format(what, show(o.target), table.concat(targets, ", ")))
+end
+
 -- The role program of a plan: tostring() is the dump, lane by lane.
 local role_program = record("role program", "target text", {__name = "millrace.role_program", __tostring = function(k) return k.text end})
 
 local function role(plan, given)
   local o = options(given, "kernel", "target")
-  if o.target ~= nil and o.target ~= "cuda" and o.target ~= "host" then
-    raise(("kernel: there is no target %s (known: \"cuda\", \"host\")"):format(show(o.target)))
-  end
-  return setmetatable({target = o.target or "cuda", text = core.role_text(plan)}, role_program)
+  return setmetatable({target = target_of(o, "kernel"), text = core.role_text(plan)}, role_program)
 end
 
--- Names of passes of lowering -> a bit for each.
+-- The bits of passes of lowering, from their names.
 local function passes(what, names)
   local bits, known = 0, core.lean_names()
   if names ~= nil and type(names) ~= "table" then
@@ -146,17 +153,13 @@ end
 
 local function compile(plan, given)
   local o = options(given, "compile", "target", "text", "without")
-  local without = passes("compile", o.without)
-  if o.target == "host" then return core.host_build(plan, without) end
-  if o.target ~= nil and o.target ~= "cuda" then
-    raise(("compile: there is no target %s (known: \"cuda\", \"host\")"):format(show(o.target)))
-  end
-  return core.build(plan, not o.text, nil, without)
+  local without, target = passes("compile", o.without), target_of(o, "compile")
+  return core.build(plan, target == "host" or not o.text, nil, without, target)
 end
 
--- What a kernel is, what is wrong with it, and how to go on.
+-- The description of a kernel: what it is, its problems, and what to do next.
 local function as_text(k)
-  if not core.is(k, "millrace.kernel") and not core.is(k, "millrace.on_host") then return "kernel" end
+  if not core.target(k) then return "kernel" end
   local lines = {("kernel of %s for %s"):format(bound_of(k).name, k.target == "host" and "the CPU"
     or k.plan.device.name)}
   if k.target == "host" then

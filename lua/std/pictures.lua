@@ -117,7 +117,7 @@ local function points_of(x, i)
     plan, times = given.measured and given.kernel.plan or core.plan_of(given), {{given.seconds, given.measured}}
   elseif core.is(given, "millrace.plan") then
     plan, times = given, {{given:simulate().seconds, false}}
-  elseif core.is(given, "millrace.kernel") or core.is(given, "millrace.on_host") then
+  elseif core.target(given) then
     plan, times = given.plan, {}
     if given.target == "cuda" and given.registers > 0 and core.attached() then
       times[1] = {given:bench().ms / 1000, true}

@@ -36,7 +36,7 @@ local function compile(list, names)
     if core.is(x, "millrace.plan") then begun[i] = core.compile_begin(x) end
   end
   for i, x in pairs(begun) do list[i] = x:kernel() end
-  if next(begun) then core.compile_rest() end
+  if next(begun) then core.compile_end_idle() end
   for i, k in ipairs(list) do
     if k.registers == 0 then raise(("race: %s is text alone; compile it without text=true"):format(names[i])) end
   end

@@ -38,7 +38,7 @@ end
 
 function server:wait(seconds) core.compile_wait(seconds) end
 
-function server:rest() core.compile_rest() end
+function server:rest() core.compile_end_idle() end
 
 -- The outputs as they should be. Not before the first kernel is there: until then there are texts to hand
 -- out, after that the compilers are at work meanwhile.

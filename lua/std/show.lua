@@ -75,7 +75,7 @@ local function of(x)
   if core.is(x, "millrace.graph") then
     return {graph = x, title = x.program.name, view = "graph"}
   end
-  if core.is(x, "millrace.kernel") or core.is(x, "millrace.on_host") then
+  if core.target(x) then
     local o = of_plan(x.plan)
     o.view = "kernel"
     return o

@@ -316,7 +316,7 @@ local function tile_text(tile, sizes)
   return table.concat(words, " ")
 end
 
-local function is_kernel(x) return core.is(x, "millrace.kernel") or core.is(x, "millrace.on_host") end
+local function is_kernel(x) return core.target(x) end
 
 local drivers = {}
 

@@ -23,7 +23,7 @@ end
 
 -- On the host the seed is also that of everything whose order the plan leaves open.
 local function trace(k, given)
-  if not core.is(k, "millrace.kernel") and not core.is(k, "millrace.on_host") then
+  if not core.target(k) then
     raise("trace: kernel expected, got " .. show(k))
   end
   local o = options(k, given)

@@ -25,7 +25,7 @@ struct export_set {
  * in C and Python becomes one. All in `a`; ERR_INPUT for a kernel without binaries. */
 NODISCARD enum err_code export_cuda(const struct built *b, const char *name, struct arena *a,
 	struct export_set *out, struct err *e);
-void export_host(const struct on_host *h, const char *name, struct arena *a,
+void export_host(const struct built *b, const char *name, struct arena *a,
 	struct export_set *out);
 
 /* Write all into `dir`, making it and its parents if they are missing. A file that is

@@ -114,26 +114,26 @@ static void put_tensors(struct export_kit *k)
 	export_word(k, "TENSORS", list.text);
 }
 
-void export_host(const struct on_host *h, const char *name, struct arena *a,
+void export_host(const struct built *b, const char *name, struct arena *a,
 	struct export_set *out)
 {
 	struct table t = { .params_most = 0 };
 	struct export_kit k;
 
-	export_begin(&k, h->plan, name, a, out);
+	export_begin(&k, b->plan, name, a, out);
 	buf_init(&t.params, a);
 	buf_init(&t.phases, a);
 	buf_init(&t.data, a);
 	buf_init(&t.objects, a);
 	buf_init(&t.rules, a);
-	for (int i = 0; i < h->nphases; i++)
-		put_phase(&k, &h->sources[i], i, &t);
+	for (int i = 0; i < b->nphases; i++)
+		put_phase(&k, &b->phases[i].source, i, &t);
 	put_tensors(&k);
-	export_word(&k, "ENTRY", h->sources[h->nphases - 1].entry);
-	export_word(&k, "FORKNOTE", h->nphases == 1 ? "" : " Phases\n * before the last run in a "
+	export_word(&k, "ENTRY", b->phases[b->nphases - 1].source.entry);
+	export_word(&k, "FORKNOTE", b->nphases == 1 ? "" : " Phases\n * before the last run in a "
 		"process of their own: `set follow-fork-mode child`.");
 	export_word(&k, "NTENSORS", arena_strf(a, "%d", k.ntensors));
-	export_word(&k, "NPHASES", arena_strf(a, "%d", h->nphases));
+	export_word(&k, "NPHASES", arena_strf(a, "%d", b->nphases));
 	export_word(&k, "PARAMS_MOST", arena_strf(a, "%d", t.params_most));
 	export_word(&k, "TABLES", t.params.text);
 	export_word(&k, "PHASES", t.phases.text);

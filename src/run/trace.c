@@ -27,7 +27,7 @@ static int last_eu(const struct kernel *k, const uint32_t *words, int eus, bool 
 	return best;
 }
 
-static enum err_code read_phase(struct timeline *t, const struct trace_input *in, int phase,
+static enum err_code read_phase(struct timeline *t, const struct built_phase *in, int phase,
 	const struct trace_options *o, struct arena *a, struct err *e)
 {
 	struct phase_line *line = &t->phases[phase];
@@ -41,10 +41,10 @@ static enum err_code read_phase(struct timeline *t, const struct trace_input *in
 		return err_set(e, ERR_INPUT, NOWHERE, "there is no EU %d: %d EU%s at work", o->eu + 1,
 			d.eus, d.eus == 1 ? " is" : "s are");
 	line->phase = phase;
-	line->eu = o->eu == NONE ? last_eu(in->kernel, in->words, d.eus, o->logical) : o->eu;
+	line->eu = o->eu == NONE ? last_eu(in->kernel, in->stamps, d.eus, o->logical) : o->eu;
 	walk_init(a, &walk, t->plan->graph, phase, (int)(d.start[line->eu + 1] -
 		d.start[line->eu]), d.order + d.start[line->eu]);
-	eu.words = in->words + line->eu * in->kernel->traced.words;
+	eu.words = in->stamps + line->eu * in->kernel->traced.words;
 	eu.walk = &walk;
 	missing = trace_eu(a, &t->arena, &eu, line, &t->clock_hz);
 	if (missing)
@@ -56,12 +56,12 @@ static enum err_code read_phase(struct timeline *t, const struct trace_input *in
 	return OK;
 }
 
-enum err_code trace_read(struct mem *mem, const struct plan *p, const struct trace_input *in,
-	const struct trace_options *o, struct arena *scratch, struct timeline **out, struct err *e)
+enum err_code trace_read(struct mem *mem, const struct built *traced, const struct trace_options *o,
+	 struct arena *scratch, struct timeline **out, struct err *e)
 {
 	struct timeline *t;
 
-	timeline_new(mem, p, out);
+	timeline_new(mem, traced->plan, out);
 	t = *out;
 	t->measured = true;
 	t->logical = o->logical;
@@ -69,6 +69,6 @@ enum err_code trace_read(struct mem *mem, const struct plan *p, const struct tra
 	t->overhead = o->overhead;
 	t->cache = o->cache;
 	for (int i = 0; i < t->nphases; i++)
-		TRY(read_phase(t, &in[i], i, o, scratch, e));
+		TRY(read_phase(t, &traced->phases[i], i, o, scratch, e));
 	return OK;
 }

@@ -1,17 +1,17 @@
-/* trace.h - the stamps that a traced kernel left, as a timeline.
+/* trace.h - a timeline from the stamps that a traced kernel left.
  *
- * Where stamps lie, and behind which statements, lower/stamps.h says. What happened in
- * between follows from the plan: each lane's order says whose the next record is, and its
- * waits say what it knew then. Of an event
+ * lower/stamps.h says where stamps lie and after which statements they are taken. The plan says what
+ * happened in between: each lane's order tells which instance the next record is of, and its waits
+ * tell what it knew by then. The times of an event:
  *
- *	ready	its lane was through with the sTask before
- *	issue	the last of its waits was over; start is the same, as nobody saw when an
- *		asynchronous sEU began
- *	end	synchronous: it was through. A copy: a warp that watches its flag saw it,
- *		or the first lane's wait for it was over. A product: the first wait for its
- *		lane's groups that covers it was over. `late` if that wait took no time:
- *		then it may have ended before.
- *	cause	the longest of its waits, if it took longer than looking does
+ *	ready	its lane had finished the previous sTask
+ *	issue	the last of its waits had ended; start is the same, as nothing shows when an
+ *		asynchronous sEU begins
+ *	end	synchronous: its lane had finished it. A copy: a warp that watches its flag saw it,
+ *		or the first lane's wait for it had ended. A product: the first wait for its lane's
+ *		groups that covers it had ended. `late` if that wait took no time: then the end may
+ *		have been earlier.
+ *	cause	the longest of its waits, if it took longer than a look at the flag
  *
  * Times are cycles of the clock of the block's SM from the moment at which the block had
  * set up its flags; on the host, which has no clock, the number of stamps since then.
@@ -19,28 +19,21 @@
 #ifndef RUN_TRACE_H
 #define RUN_TRACE_H
 
-#include "lower/stamps.h"
+#include "run/built.h"
 #include "sim/timeline.h"
-
-/* What one phase left: all blocks' words. */
-struct trace_input {
-	const struct kernel *kernel;
-	const uint32_t *words;
-};
 
 struct trace_options {
 	bool logical;
-	int eu;				/* whose events are shown; NONE: the one that ended last */
-	double seconds;			/* that the traced kernel took */
-	double overhead;		/* NAN: not known */
+	int eu;				/* the EU to show; NONE: the one that ended last */
+	double seconds;			/* time of the traced kernel */
+	double overhead;		/* of tracing, as a share; NAN: not known */
 	const char *cache;		/* static: as in the timeline */
 };
 
-/* in[phase] for every phase of the plan, which outlives the timeline. ERR_INPUT if there
- * is no such EU, ERR_IO if stamps are missing. *out is set first, and its owner
- * frees it whatever happens. */
-NODISCARD enum err_code trace_read(struct mem *mem, const struct plan *p,
-	const struct trace_input *in, const struct trace_options *o, struct arena *scratch,
-	struct timeline **out, struct err *e);
+/* The stamps that the last run of a traced plan left. The plan must outlive the timeline. ERR_INPUT if
+ * there is no such EU, ERR_IO if stamps are missing. *out is set first, and the caller frees it also
+ * after an error. */
+NODISCARD enum err_code trace_read(struct mem *mem, const struct built *traced,
+	const struct trace_options *o, struct arena *scratch, struct timeline **out, struct err *e);
 
 #endif

@@ -44,7 +44,7 @@ tell("three plans: given away in %.3f s, compiled in %.2f s by %d workers", give
 tap.is(most, math.min(3, (core.compile_state())), "three plans compile at the same time")
 local kernels = {}
 for i, x in ipairs(begun) do kernels[i] = x:kernel() end
-core.compile_rest()
+core.compile_end_idle()
 tap.is(select(2, core.compile_state()), 0, "and their workers go")
 tap.ok(kernels[1].registers > 0 and kernels[1].spills == 0 and #kernels[1].problems == 0, "what they made is whole")
 tap.ok(kernels[1]:check().ok, "and right")

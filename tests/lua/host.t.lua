@@ -8,7 +8,7 @@ local home = core.home()
 
 -- Worst relative error over some seeds, and the first report if there is one.
 local function run(plan, seeds)
-  local kernel, bound = core.host_build(plan), plan.graph.program
+  local kernel, bound = plan:compile{target = "host"}, plan.graph.program
   local inputs = bound:inputs{seed = 5}
   local want, worst = bound:reference(inputs), 0
   for seed = 1, seeds do
@@ -68,7 +68,7 @@ local function conv2d(axis)
   return plan
 end
 computes("conv2d, split along its outermost row axis", conv2d "n", 2)
-local good, message = pcall(core.host_build, conv2d "p")
+local good, message = pcall(core.build, conv2d "p", true, nil, nil, "host")
 tap.ok(not good and tostring(message):find "its rows do not lie together",
   "conv2d, split along another, is refused", tostring(message))
 
@@ -213,7 +213,7 @@ for _, grid in ipairs{{cluster = 2, eus = 4, group = 8}, {cluster = 2, eus = 4, 
     {cluster = 3, eus = 7, group = 8}} do
   local plan = clustered({m = 392, n = 400, k = 200, a = "km", b = "kn"}, {m = 128, n = 128, k = 64}, 3, 2, grid)
   computes("gemm of transposed operands, " .. name_of(grid), plan, 2)
-  tap.like(core.host_build(plan).source, "tma_load_all_2d", "  one of which all bring to all")
+  tap.like(plan:compile{target = "host"}.source, "tma_load_all_2d", "  one of which all bring to all")
 end
 for _, name in ipairs{"overlap", "pingpong"} do
   local bound = mr.examples.flash_attention{b = 1, h = 2, m = 600, n = 200, d = 64}
@@ -254,7 +254,7 @@ end
 
 -- What the runtime reports comes back as text, and outputs as they are.
 local plan = gemm({m = 64, n = 64, k = 64}, {m = 64, n = 64, k = 32}, 2, 1)
-local kernel = core.host_build(plan)
+local kernel = plan:compile{target = "host"}
 tap.like(kernel.source, "HOST_ENTRY%(gemm_main, %d+%)", "the source is the kernel's")
 local inputs = plan.graph.program:inputs{}
 local a, b = core.host_run(kernel, inputs, {seed = 1}), core.host_run(kernel, inputs, {seed = 2})
@@ -262,7 +262,7 @@ tap.is(a.C:max_error(b.C), 0, "the order of a run does not change the result")
 
 -- A second's work in the time of a blink.
 plan = gemm({m = 1024, n = 1024, k = 512}, {m = 64, n = 64, k = 32}, 2, 1)
-local _, report = core.host_run(core.host_build(plan), plan.graph.program:inputs{}, {limit = 0.01})
+local _, report = core.host_run(plan:compile{target = "host"}, plan.graph.program:inputs{}, {limit = 0.01})
 tap.like(report, "^the kernel did not end within 0%.01 s$", "a time limit")
 
 -- The same through the plan.

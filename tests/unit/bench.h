@@ -28,8 +28,7 @@ struct bench {
 	struct arena arena;
 	struct source was;		/* text of the kernel as it is */
 	/* by phase; that of the one at hand is made for each run */
-	struct source sources[BENCH_PHASES];
-	struct host_kernel *kernels[BENCH_PHASES];
+	struct built_phase phases[BENCH_PHASES];
 	void **data;			/* of tensors */
 	void **good;			/* outputs of the kernel as it is */
 	int seeds;			/* of a run */
@@ -59,10 +58,10 @@ static inline void bench_others(struct bench *b)
 		if (i == b->phase)
 			continue;
 		must(b, lower_plan(&b->mem, b->plan, i, &k, &b->e));
-		emit_host(k->role, &b->arena, &b->sources[i]);
+		emit_host(k->role, &b->arena, &b->phases[i].source);
 		kernel_free(k);
-		must(b, host_compile(&b->mem, b->sources[i].text.text, b->sources[i].text.len, NULL,
-			&b->kernels[i], &b->e));
+		must(b, host_compile(&b->mem, b->phases[i].source.text.text, b->phases[i].source.text.len, NULL,
+			&b->phases[i].object, &b->e));
 	}
 }
 
@@ -93,7 +92,7 @@ static inline void bench_open(struct bench *b, const char *prelude, const char *
 static inline void bench_close(struct bench *b)
 {
 	for (int i = 0; i < b->nphases; i++)
-		host_free(b->kernels[i]);
+		host_free(b->phases[i].object);
 	kernel_free(b->k);
 	arena_release(&b->arena);
 	host_close(b->L);
@@ -160,15 +159,15 @@ static inline const char *bench_compare(struct bench *b, bool first)
 /* What the kernel at hand does wrong on the CPU; NULL if nothing. */
 static inline const char *bench_run(struct bench *b, const struct source *s, bool first)
 {
-	struct on_host h = { .plan = (struct plan *)b->plan, .nphases = b->nphases,
-		.sources = b->sources, .kernels = b->kernels };
+	struct built h = { .backend = BACKEND_HOST, .plan = (struct plan *)b->plan,
+		.nphases = b->nphases, .phases = b->phases };
 	const char *report = NULL;
 	struct err e;
 
-	b->sources[b->phase] = *s;
-	if (host_compile(&b->mem, s->text.text, s->text.len, NULL, &b->kernels[b->phase], &e)) {
-		host_free(b->kernels[b->phase]);
-		b->kernels[b->phase] = NULL;
+	b->phases[b->phase].source = *s;
+	if (host_compile(&b->mem, s->text.text, s->text.len, NULL, &b->phases[b->phase].object, &e)) {
+		host_free(b->phases[b->phase].object);
+		b->phases[b->phase].object = NULL;
 		return arena_strf(&b->arena, "%s", e.msg);
 	}
 	for (int seed = 0; seed < b->seeds && !report; seed++) {
@@ -179,8 +178,8 @@ static inline const char *bench_run(struct bench *b, const struct source *s, boo
 		if (!report)
 			report = bench_compare(b, first);
 	}
-	host_free(b->kernels[b->phase]);
-	b->kernels[b->phase] = NULL;
+	host_free(b->phases[b->phase].object);
+	b->phases[b->phase].object = NULL;
 	return report;
 }
 

@@ -9,7 +9,7 @@
 #include "lower/passes.h"
 #include "verify/verify.h"
 #include "lua/lplan.h"
-#include "run/on_host.h"
+#include "run/built.h"
 
 /* Let the sTask no longer wait for the other. A wait for own products is a count; then the
  * lane waits for none. */
@@ -63,7 +63,7 @@ static int force_l(lua_State *L)
 	struct host *host = enter(L);
 	struct history *plan = check_plan(L, 1, "force");
 	struct breaking x = { luaL_optstring(L, 2, NULL), luaL_optstring(L, 3, NULL), "" };
-	struct on_host *h;
+	struct built *h;
 	struct err e;
 	void **box;
 
@@ -71,10 +71,10 @@ static int force_l(lua_State *L)
 	box = box_new(L, "millrace.on_host", 1);
 	keep(L, -1, 1, 1);
 	enter(L);
-	on_host_new(&host->mem, (struct on_host **)box);
+	built_new(&host->mem, BACKEND_HOST, (struct built **)box);
 	h = *box;
 	if (!history_snapshot(plan, &h->graph, &h->plan, &e) &&
-	    !on_host_compile_by(h, lower_broken, &x, NULL, &e)) {
+	    !built_emit_by(h, lower_broken, &x, &e) && !built_compile(h, NULL, NULL, &e)) {
 		lua_pushstring(L, *x.wrong ? x.wrong : NULL);
 		return 2;
 	}

@@ -1,0 +1,148 @@
+/* Role programs and kernel texts without compiling: core.lower, core.role_text. */
+#include "lkernel.h"
+
+#include "lower/lower.h"
+#include "lower/stamps.h"
+#include "plan/deal.h"
+
+static int lowered_gc_l(lua_State *L)
+{
+	kernel_free(box_take(L, LOWERED_CLASS));
+	return 0;
+}
+
+static void push_integer(lua_State *L, const char *key, int64_t v)
+{
+	lua_pushinteger(L, v);
+	lua_setfield(L, -2, key);
+}
+
+static void push_list(lua_State *L, const char *key, const int64_t *v, int n)
+{
+	lua_createtable(L, n, 0);
+	for (int i = 0; i < n; i++) {
+		lua_pushinteger(L, v[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+	lua_setfield(L, -2, key);
+}
+
+static void push_param(lua_State *L, const struct program *p, const struct param *x)
+{
+	static const char *const kinds[] = { "pointer", "map", "order", "start",
+		"trace" };			/* ORDER param_kind */
+
+	lua_createtable(L, 0, 8);
+	lua_pushstring(L, kinds[x->kind]);
+	lua_setfield(L, -2, "kind");
+	if (x->tensor != NONE) {
+		lua_pushstring(L, p->tensors.v[x->tensor].name);
+		lua_setfield(L, -2, "tensor");
+	}
+	if (x->kind != PARAM_MAP)
+		return;
+	push_list(L, "dims", x->dim, x->rank);
+	push_list(L, "box", x->box, x->rank);
+	push_list(L, "strides", x->stride, x->rank);
+	push_integer(L, "swizzle", x->swizzle);
+}
+
+static void push_source(lua_State *L, const struct plan *p, int phase, const struct source *s)
+{
+	struct dealing d;
+
+	lua_createtable(L, 0, 8);
+	lua_pushlstring(L, s->text.text, s->text.len);
+	lua_setfield(L, -2, "text");
+	lua_pushstring(L, s->entry);
+	lua_setfield(L, -2, "entry");
+	push_integer(L, "threads", s->threads);
+	push_integer(L, "shared_bytes", s->shared_bytes);
+	lua_createtable(L, s->params.n, 0);
+	for (int i = 0; i < s->params.n; i++) {
+		push_param(L, p->graph->program, &s->params.v[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+	lua_setfield(L, -2, "params");
+	plan_deal(s->text.arena, p, phase, &d);
+	push_integer(L, "blocks", d.eus);
+	push_list(L, "order", d.order, (int)d.total);
+	push_list(L, "start", d.start, d.eus + 1);
+}
+
+/* core.lower(plan, target, traced) -> list of {text=, entry=, params=, ...}, one a phase */
+static int lower_l(lua_State *L)
+{
+	enum backend backend = check_backend(L, 2, "compile");
+	bool traced = lua_toboolean(L, 3);
+	struct host *h = enter(L);
+	const struct plan *p = history_plan(check_plan(L, 1, "compile"));
+	struct source s;
+	struct arena *a;
+	struct err e;
+	void **box;
+
+	hold_finalizers(L);
+	check_legal(L, p, "compile");
+	lua_createtable(L, p->graph->program->phases.n, 0);
+	for (int i = 0; i < p->graph->program->phases.n; i++) {
+		box = box_new(L, LOWERED_CLASS, 0);
+		a = scratch_push(L);
+		enter(L);
+		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e) ||
+		    (traced && lower_stamps(*box, &e)))
+			throw_err(L, &e);
+		backends[backend].emit(((struct kernel *)*box)->role, a, &s);
+		push_source(L, p, i, &s);
+		lua_rawseti(L, -4, i + 1);
+		lua_closeslot(L, -1);
+		lua_pop(L, 2);
+	}
+	return 1;
+}
+
+/* core.role_text(plan) -> the dump of its role programs, phase by phase */
+static int role_text_l(lua_State *L)
+{
+	struct host *h = enter(L);
+	const struct plan *p = history_plan(check_plan(L, 1, "kernel"));
+	struct buf out;
+	struct err e;
+	void **box;
+
+	hold_finalizers(L);
+	check_legal(L, p, "kernel");
+	buf_init(&out, scratch_push(L));
+	for (int i = 0; i < p->graph->program->phases.n; i++) {
+		box = box_new(L, LOWERED_CLASS, 0);
+		enter(L);
+		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e))
+			throw_err(L, &e);
+		role_print(((struct kernel *)*box)->role, &out);
+		lua_closeslot(L, -1);
+		lua_pop(L, 1);
+	}
+	lua_pushlstring(L, out.text, out.len);
+	return 1;
+}
+
+/* core.lean_names() -> the passes that can be left out */
+static int lean_names_l(lua_State *L)
+{
+	lua_createtable(L, LEAN_COUNT, 0);
+	for (int i = 0; i < LEAN_COUNT; i++) {
+		lua_pushstring(L, lean_names[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+	return 1;
+}
+
+void lua_open_lower(lua_State *L)
+{
+	static const luaL_Reg meta[] = { { "__gc", lowered_gc_l }, { NULL, NULL } };
+	static const luaL_Reg functions[] = { { "lower", lower_l }, { "role_text", role_text_l },
+		{ "lean_names", lean_names_l }, { NULL, NULL } };
+
+	class_new(L, &(struct class_def){ .name = LOWERED_CLASS, .meta = meta });
+	luaL_setfuncs(L, functions, 0);
+}

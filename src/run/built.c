@@ -1,0 +1,186 @@
+#include "run/built.h"
+
+#include "lower/lower.h"
+#include "lower/stamps.h"
+#include "plan/deal.h"
+
+const struct backend_info backends[BACKEND_COUNT] = {
+	[BACKEND_CUDA] = { "cuda", emit_cuda_sm90 },
+	[BACKEND_HOST] = { "host", emit_host },
+};
+
+void built_new(struct mem *mem, enum backend backend, struct built **out)
+{
+	struct arena a;
+
+	arena_init(&a, mem);
+	*out = NULL;
+	*out = ARENA_NEW(&a, struct built);
+	(*out)->arena = a;
+	(*out)->backend = backend;
+}
+
+void built_free(struct built *b)
+{
+	struct arena a;
+
+	if (!b)
+		return;
+	kernel_free(b->kernel);
+	for (int i = 0; i < b->nphases; i++) {
+		kernel_free(b->phases[i].kernel);
+		pool_drop(b->phases[i].compiling);
+		host_free(b->phases[i].object);
+	}
+	plan_free(b->plan);
+	if (!b->traced)
+		graph_free(b->graph);
+	a = b->arena;
+	arena_release(&a);
+}
+
+void built_new_traced(struct mem *mem, const struct built *of, struct built **out)
+{
+	built_new(mem, of->backend, out);
+	(*out)->traced = true;
+	(*out)->graph = of->graph;
+	plan_copy(mem, of->plan, &(*out)->plan);
+}
+
+/* ---- building ---- */
+
+/* Keep the kernel, which says where its stamps lie, and make memory for them. */
+static void make_stamps(struct built *b, struct built_phase *p, int phase)
+{
+	struct dealing d;
+
+	p->kernel = b->kernel;
+	b->kernel = NULL;
+	plan_deal(&b->arena, b->plan, phase, &d);
+	p->stamps = ARENA_ARRAY(&b->arena, p->kernel->traced.words * d.eus, uint32_t);
+}
+
+enum err_code built_emit_by(struct built *b, lower_fn *lower, void *ud, struct err *e)
+{
+	int n = b->plan->graph->program->phases.n;
+
+	b->phases = ARENA_ARRAY(&b->arena, n, struct built_phase);
+	b->nphases = n;
+	for (int i = 0; i < n; i++) {
+		TRY(lower(b->arena.mem, b->plan, i, ud, &b->kernel, e));
+		if (b->traced)
+			TRY(lower_stamps(b->kernel, e));
+		backends[b->backend].emit(b->kernel->role, &b->arena, &b->phases[i].source);
+		if (b->traced)
+			make_stamps(b, &b->phases[i], i);
+		kernel_free(b->kernel);
+		b->kernel = NULL;
+	}
+	return OK;
+}
+
+static enum err_code lower_unchanged(struct mem *mem, const struct plan *p, int phase, void *ud,
+	struct kernel **out, struct err *e)
+{
+	(void)ud;
+	return lower_plan(mem, p, phase, out, e);
+}
+
+enum err_code built_emit(struct built *b, struct err *e)
+{
+	return built_emit_by(b, lower_unchanged, NULL, e);
+}
+
+static struct compile_job make_job(struct built *b, const struct source *s)
+{
+	return (struct compile_job){ .name = arena_strf(&b->arena, "%s.cu", s->entry),
+		.source = s->text.text, .arch = b->plan->device->arch };
+}
+
+enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *stop, struct err *e)
+{
+	for (int i = 0; i < b->nphases; i++) {
+		struct built_phase *p = &b->phases[i];
+		struct compile_job job = make_job(b, &p->source);
+
+		if (b->backend == BACKEND_HOST)
+			TRY(host_compile(b->arena.mem, p->source.text.text, p->source.text.len,
+				stop, &p->object, e));
+		else
+			TRY(gpu_compile(g, &job, stop, &b->arena, &p->binary, e));
+	}
+	return OK;
+}
+
+void built_begin(struct built *b, struct pool *p)
+{
+	for (int i = 0; i < b->nphases; i++) {
+		struct compile_job job = make_job(b, &b->phases[i].source);
+
+		pool_begin(p, &job, &b->phases[i].compiling);
+	}
+}
+
+bool built_ready(const struct built *b)
+{
+	for (int i = 0; i < b->nphases; i++)
+		if (b->phases[i].compiling && !pool_done(b->phases[i].compiling))
+			return false;
+	return true;
+}
+
+enum err_code built_end(struct built *b, struct err *e)
+{
+	for (int i = 0; i < b->nphases; i++) {
+		struct built_phase *p = &b->phases[i];
+
+		if (!p->compiling)
+			continue;
+		TRY(pool_result(p->compiling, &b->arena, &p->binary, e));
+		pool_drop(p->compiling);
+		p->compiling = NULL;
+	}
+	return OK;
+}
+
+/* ---- launches ---- */
+
+static struct phase_buffer int_buffer(struct arena *a, const int64_t *v, int64_t n)
+{
+	int *out = ARENA_ARRAY(a, n, int);
+
+	for (int64_t i = 0; i < n; i++)
+		out[i] = (int)v[i];
+	return (struct phase_buffer){ .bytes = (size_t)n * sizeof(int), .from = out };
+}
+
+int built_phase_buffers(const struct built *b, int phase, struct arena *a,
+	struct phase_buffer out[PHASE_BUFFERS])
+{
+	const struct built_phase *p = &b->phases[phase];
+	struct dealing d;
+
+	plan_deal(a, b->plan, phase, &d);
+	out[PHASE_ORDER] = int_buffer(a, d.order, d.total);
+	out[PHASE_START] = int_buffer(a, d.start, d.eus + 1);
+	out[PHASE_STAMPS] = (struct phase_buffer){ .to = p->stamps };
+	if (b->traced)
+		out[PHASE_STAMPS].bytes = (size_t)(p->kernel->traced.words * d.eus) * sizeof(uint32_t);
+	return d.eus;
+}
+
+int built_buffer_of(const struct param *x, const int *tensors, int first)
+{
+	switch (x->kind) {
+	case PARAM_ORDER:
+		return first + PHASE_ORDER;
+	case PARAM_START:
+		return first + PHASE_START;
+	case PARAM_TRACE:
+		return first + PHASE_STAMPS;
+	case PARAM_POINTER:
+	case PARAM_MAP:
+		break;
+	}
+	return tensors ? tensors[x->tensor] : x->tensor;
+}

@@ -1,0 +1,89 @@
+/* built.h - a plan, lowered, printed and compiled for a backend.
+ *
+ * A backend is what users name by target=: how role programs are printed (emit) and compiled. The
+ * rest of src/run starts the kernels: run.h on the attached device, on_host.h on the CPU. A built
+ * plan has one kernel for each phase of its program. It can be built with stamps (lower/stamps.h),
+ * which each of its runs then leaves for trace.h.
+ */
+#ifndef RUN_BUILT_H
+#define RUN_BUILT_H
+
+#include "emit/emit.h"
+#include "gpu/pool.h"
+#include "host/host.h"
+#include "plan/plan.h"
+
+enum backend { BACKEND_CUDA, BACKEND_HOST, BACKEND_COUNT };
+
+struct backend_info {
+	const char *name;		/* "cuda", "host" */
+	void (*emit)(const struct role_program *r, struct arena *a, struct source *out);
+};
+extern const struct backend_info backends[BACKEND_COUNT];
+
+struct built_phase {
+	struct source source;
+	/* CUDA */
+	struct compile_result binary;
+	struct pool_job *compiling;	/* between built_begin and built_end; else NULL */
+	/* host */
+	struct host_kernel *object;
+	/* of a traced plan */
+	struct kernel *kernel;
+	uint32_t *stamps;		/* of all blocks, as the last run left them */
+};
+
+struct built {
+	struct arena arena;		/* owns this struct and all that is in it but graph and plan */
+	enum backend backend;
+	struct graph *graph;		/* owned, as is the plan, unless the plan is traced */
+	struct plan *plan;
+	bool traced;			/* its kernels leave stamps; the graph is borrowed */
+	struct kernel *kernel;		/* under construction */
+	int nphases;
+	struct built_phase *phases;
+};
+
+/* *out is set before anything is allocated. The caller fills graph and plan (history_snapshot). */
+void built_new(struct mem *mem, enum backend backend, struct built **out);
+void built_free(struct built *b);	/* NULL is fine */
+/* The same plan, to be built with stamps. `of` must outlive it. *out is set first. */
+void built_new_traced(struct mem *mem, const struct built *of, struct built **out);
+
+/* Print the sources of all phases. */
+NODISCARD enum err_code built_emit(struct built *b, struct err *e);
+/* The same with another function in place of lower_plan; `ud` is passed on to it. */
+typedef enum err_code lower_fn(struct mem *mem, const struct plan *p, int phase, void *ud,
+	struct kernel **out, struct err *e);
+NODISCARD enum err_code built_emit_by(struct built *b, lower_fn *lower, void *ud, struct err *e);
+
+/* Compile what built_emit printed. CUDA: by NVRTC in the worker of g. Host: by the system's C compiler;
+ * g is not used. */
+NODISCARD enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *stop,
+	struct err *e);
+
+/* CUDA, in the background: after built_emit call built_begin, then pool_step until built_ready, then
+ * built_end, which has the errors of the compiler. */
+void built_begin(struct built *b, struct pool *p);
+bool built_ready(const struct built *b);
+NODISCARD enum err_code built_end(struct built *b, struct err *e);
+
+/* ---- for run.c and on_host.c ---- */
+
+/* The buffers of a phase's launch besides those of tensors. */
+enum { PHASE_ORDER, PHASE_START, PHASE_STAMPS, PHASE_BUFFERS };
+
+struct phase_buffer {
+	size_t bytes;			/* 0: the kernel does not use it */
+	const void *from;		/* contents; NULL: zeros */
+	void *to;			/* where the contents after the run belong; NULL: nowhere */
+};
+
+/* In `a`. Returns how many EUs are at work, which is the number of blocks. */
+int built_phase_buffers(const struct built *b, int phase, struct arena *a,
+	struct phase_buffer out[PHASE_BUFFERS]);
+/* The number of a parameter's buffer, where the phase's buffers begin with `first` and tensor t is
+ * buffer tensors[t]; tensors NULL: buffer t. */
+int built_buffer_of(const struct param *x, const int *tensors, int first);
+
+#endif
