@@ -1,35 +1,37 @@
+/* ResMII by adding up the costs of a loop's entries per resource; RecMII as a maximum cycle ratio of its
+ * dependences (bounds.h). */
 #include "sim/bounds.h"
 
 #include <math.h>
 
 #include "sim/traffic.h"
 
-struct side {
+/* The loop, and what its entries cost. */
+struct loop_costs {
 	const struct plan *p;
 	const struct entry_cost *costs;
 	int phase, loop;
 	const double *runs;		/* by sTask; NULL: as the graph has them */
-	int *entry_of;			/* by sTask, if it is inside the loop; else NONE */
+	int *entry_of;			/* by sTask; NONE if it is outside of the loop */
 };
 
-static const struct entry *entry_at(const struct side *s, int i)
+static const struct entry *entry_at(const struct loop_costs *s, int i)
 {
 	return &s->p->entries.v[i];
 }
 
-/* What one of the groups of the entry's lane takes of it. */
 struct entry_cost bounds_group(const struct plan *p, const struct entry_cost *costs, int entry)
 {
 	return price_group(&costs[entry], price_group_pace(&p->device->seu[p->entries.v[entry].seu],
 		costs[entry].groups));
 }
 
-static const struct stask *task_of(const struct side *s, int entry)
+static const struct stask *task_of(const struct loop_costs *s, int entry)
 {
 	return &s->p->graph->tasks.v[entry_at(s, entry)->task];
 }
 
-static void find_entries(struct arena *a, struct side *s)
+static void find_entries(struct arena *a, struct loop_costs *s)
 {
 	const struct graph *g = s->p->graph;
 
@@ -50,7 +52,7 @@ static void offer(struct bounds *out, double cycles, int binding)
 	}
 }
 
-/* All of it on a synchronous sEU. Of groups, each does its part. */
+/* Work on a synchronous sEU occupies the lane until it is complete. */
 double bounds_hold(const struct plan *p, const struct entry_cost *costs, int entry)
 {
 	const struct entry_cost *c = &costs[entry], part = bounds_group(p, costs, entry);
@@ -64,7 +66,7 @@ double bounds_hold(const struct plan *p, const struct entry_cost *costs, int ent
 		c->handoff : 0);
 }
 
-static void bound_resources(const struct side *s, struct bounds *out)
+static void bound_resources(const struct loop_costs *s, struct bounds *out)
 {
 	const struct plan *p = s->p;
 	double seu[SEU_MAX] = { 0 }, l2 = 0, global = 0;
@@ -101,7 +103,7 @@ static void bound_resources(const struct side *s, struct bounds *out)
 
 /* ---- recurrences ------------------------------------------------------------------ */
 
-/* `to` starts no earlier than `length` after `from`, `distance` iterations later. */
+/* `to` of iteration i + distance starts at least `length` cycles after `from` of iteration i. */
 struct arc {
 	int from, to;
 	double length, distance;
@@ -118,7 +120,7 @@ double bounds_latency(const struct plan *p, const struct entry_cost *costs, int 
 	return traffic_latency(&part) + (part.stored_to_shared ? part.after : 0);
 }
 
-/* A dependence that crosses lanes is seen no sooner than the quicker of the two ways to tell. */
+/* A dependence between lanes takes at least the shorter of the two latencies of signals. */
 double bounds_lag(const struct plan *p, const struct entry_cost *costs, const struct edge *e)
 {
 	int from = plan_entry_of(p, e->from), to = plan_entry_of(p, e->to);
@@ -137,8 +139,8 @@ double bounds_lag(const struct plan *p, const struct entry_cost *costs, const st
 	return lag;
 }
 
-/* From the first start of e->from to the first of e->to. */
-static double arc_length(const struct side *s, const struct edge *e)
+/* Cycles from the first start of e->from in an iteration to the first of e->to. */
+static double arc_length(const struct loop_costs *s, const struct edge *e)
 {
 	int from = s->entry_of[e->from];
 	struct entry_cost part = bounds_group(s->p, s->costs, from);
@@ -147,9 +149,9 @@ static double arc_length(const struct side *s, const struct edge *e)
 		bounds_lag(s->p, s->costs, e);
 }
 
-/* The edges that bind iterations of the loop; of an inner loop, those within one
- * iteration, which order its first iterations too. */
-static void find_arcs(struct arena *a, const struct side *s, struct arcs *out)
+/* Find the dependences that constrain iterations of the loop. Those of an inner loop count if they are within
+ * one iteration, since they order its first iterations too. */
+static void find_arcs(struct arena *a, const struct loop_costs *s, struct arcs *out)
 {
 	const struct graph *g = s->p->graph;
 
@@ -165,10 +167,9 @@ static void find_arcs(struct arena *a, const struct side *s, struct arcs *out)
 	}
 }
 
-/* Bellman and Ford: is there a cycle on which the lengths, less `ii` for each
- * iteration, sum to more than nothing? If so, into[] (the arc by which each task is
- * reached last) contains one, and a task on it is returned; else NONE. */
-static int find_gain(const struct arcs *arcs, double ii, int n, double *at, int *into)
+/* Bellman-Ford: is there a cycle whose sum of length - ii * distance is positive? If so, a task on it is
+ * returned, and into[] has the arcs of it (by task, the arc by which it was reached last); else NONE. */
+static int find_positive_cycle(const struct arcs *arcs, double ii, int n, double *at, int *into)
 {
 	int last = NONE;
 
@@ -196,8 +197,8 @@ static int find_gain(const struct arcs *arcs, double ii, int n, double *at, int 
 	return last;
 }
 
-/* Note the cycle through `start`; returns its length over its distance. */
-static double take_cycle(const struct arcs *arcs, const int *into, int start,
+/* Store the cycle through `start` in *out; returns its length over its distance. */
+static double read_cycle(const struct arcs *arcs, const int *into, int start,
 	struct bounds *out)
 {
 	double length = 0, distance = 0;
@@ -222,10 +223,9 @@ static double take_cycle(const struct arcs *arcs, const int *into, int start,
 	return distance > 0 ? length / distance : HUGE_VAL;
 }
 
-/* The greatest ratio of length to distance over all cycles: start from 0, and as long
- * as some cycle has more, go on with what that one has (Dinkelbach's method; Dasdan,
- * TODAES 9, 2004 compares it with others). */
-static void bound_recurrences(struct arena *a, const struct side *s, struct bounds *out)
+/* The maximum ratio of length to distance over all cycles: start with 0, and while some cycle has a greater
+ * ratio, continue with that (Dinkelbach's method; compared with others by Dasdan, TODAES 9, 2004). */
+static void bound_recurrences(struct arena *a, const struct loop_costs *s, struct bounds *out)
 {
 	int n = s->p->graph->tasks.n, replicas = 1;
 	double *at = ARENA_ARRAY(a, n, double);
@@ -233,8 +233,8 @@ static void bound_recurrences(struct arena *a, const struct side *s, struct boun
 	struct arcs arcs = { 0 };
 
 	find_arcs(a, s, &arcs);
-	while ((start = find_gain(&arcs, out->rec_mii, n, at, into)) != NONE) {
-		double ratio = take_cycle(&arcs, into, start, out);
+	while ((start = find_positive_cycle(&arcs, out->rec_mii, n, at, into)) != NONE) {
+		double ratio = read_cycle(&arcs, into, start, out);
 
 		if (!(ratio > out->rec_mii))
 			break;
@@ -254,7 +254,7 @@ void bounds_of_costs(struct arena *a, const struct plan *p, const struct entry_c
 	int phase, int loop, const double *runs, struct bounds *out)
 {
 	struct arena_mark scratch = arena_mark(a);
-	struct side s = { .p = p, .costs = costs, .phase = phase, .loop = loop, .runs = runs };
+	struct loop_costs s = { .p = p, .costs = costs, .phase = phase, .loop = loop, .runs = runs };
 
 	*out = (struct bounds){ 0 };
 	find_entries(a, &s);

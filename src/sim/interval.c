@@ -1,9 +1,10 @@
+/* The median distance of completions, and how far apart those must be that are compared (interval.h). */
 #include "sim/interval.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { PERIOD_MAX = 60 };		/* iterations after which a pattern is looked for again */
+enum { PERIOD_MAX = 60 };		/* the longest period of rings that is used, in iterations */
 
 static bool is_innermost(const struct program *p, int loop)
 {
@@ -39,8 +40,8 @@ int interval_task(const struct plan *p, int phase, int loop)
 	return best;
 }
 
-/* After how many iterations of the loop the slots of all its rings come round together:
- * the steady state repeats itself after so many, and need not after fewer. */
+/* The period of the steady state in iterations: the least common multiple of the rings' versions, without those
+ * that would make it longer than PERIOD_MAX. */
 static int ring_period(const struct plan *p, int phase, int loop)
 {
 	const struct graph *g = p->graph;
@@ -52,10 +53,10 @@ static int ring_period(const struct plan *p, int phase, int loop)
 		if (g->buffers.v[i].phase != phase || g->buffers.v[i].loop != loop)
 			continue;
 		while (b) {
-			int rest = a % b;
+			int remainder = a % b;
 
 			a = b;
-			b = rest;
+			b = remainder;
 		}
 		if (period / a * v <= PERIOD_MAX)
 			period = period / a * v;

@@ -1,8 +1,8 @@
-/* interval.h - the initiation interval of a phase, from the times at which things ended.
+/* interval.h - the initiation interval (II) of a phase, from completion times.
  *
- * It is the distance between the ends of one sTask, the last one of the loop that runs
- * most often. Where rings make some iterations differ from their neighbours, a distance
- * is taken over as many as it takes until they come round together.
+ * II is the median distance between successive completions of one sTask, the last one of the innermost loop
+ * that runs most. Rings can make iterations differ with a period, the least common multiple of their
+ * numbers of versions; then completions one period apart are compared, and their distance is divided by it.
  */
 #ifndef SIM_INTERVAL_H
 #define SIM_INTERVAL_H
@@ -11,12 +11,13 @@
 
 /* The innermost loop that runs most often; NONE if the phase has none that runs. */
 int interval_loop(const struct plan *p, int phase, const struct walk *w);
-/* The sTask whose ends count; NONE if the loop has none. */
+/* The sTask whose completions count; NONE if the loop has no entry. */
 int interval_task(const struct plan *p, int phase, int loop);
-/* Over how many of its ends a distance is taken, if there are n. */
+/* The number of completions between the two that are compared, if there are n of them: a multiple of the lane's
+ * replicas, and of the period of the rings if n is large enough. */
 int interval_step(const struct plan *p, int task, int64_t n);
-/* The median of the distances of ends that are `step` apart, for each of them; NAN if
- * there are too few. The ends are used up. */
+/* The median distance of completions that are `step` apart, divided by step, in the unit of ends[]; NAN if there
+ * are too few. ends[] is overwritten. */
 double interval_median(int64_t *ends, int64_t n, int64_t step);
 
 #endif

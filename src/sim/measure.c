@@ -6,7 +6,7 @@
 #include "sim/interval.h"
 #include "sim/traffic.h"
 
-/* The middle half of the ends, or all of a few. */
+/* II, from the middle half of the completions, or from all if they are few. */
 static double interval_of(struct arena *a, const struct plan *p, const struct phase_line *line,
 	int task)
 {
@@ -20,7 +20,7 @@ static double interval_of(struct arena *a, const struct plan *p, const struct ph
 	return interval_median(ends + skip, n, interval_step(p, task, n));
 }
 
-/* From the start to the last of the events that were kept. */
+/* Cycles from the start to the end of the last event that was kept. */
 static int64_t time_kept(const struct phase_line *line)
 {
 	int64_t last = 0;
@@ -30,7 +30,7 @@ static int64_t time_kept(const struct phase_line *line)
 	return max_i64(last, 1);
 }
 
-/* Events lie in order of issue, and start when they are issued. */
+/* Utilization: the union of the events of each sEU; they are sorted by issue, which is their start. */
 static void measure_use(const struct plan *p, struct phase_line *line)
 {
 	int64_t time = time_kept(line);

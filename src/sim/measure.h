@@ -1,13 +1,13 @@
-/* measure.h - the numbers of a phase from the events that a device left. */
+/* measure.h - the numbers of a phase (struct phase_line) from the events of a traced kernel. */
 #ifndef SIM_MEASURE_H
 #define SIM_MEASURE_H
 
 #include "plan/order.h"
 #include "sim/timeline.h"
 
-/* Given line's phase, cycles and events, which are those of an EU that walks w, all the
- * rest but line->eu: bounds from the model, the interval from the events, and how much of
- * the time some event was under way on each sEU. Scratch in `a`, given back. */
+/* Set all fields of *line but eu, given its phase, cycles and events, which are those of an EU with the tiles of w:
+ * II from the events, the bounds from the model, and as utilization the share of the time in which an event
+ * was running on each sEU. Scratch memory in `a`, released on return. */
 void measure_line(struct arena *a, const struct plan *p, const struct walk *w,
 	struct phase_line *line);
 

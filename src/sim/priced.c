@@ -1,9 +1,9 @@
-/* Kernels are made for their price, and let go when the plan has been played. */
+/* Makes the kernels of a plan for their price, and frees them after the simulation. */
 #include "sim/priced.h"
 
 #include "lower/lower.h"
 
-enum { MANY = 64 };			/* registers of a thread */
+enum { MANY = 64 };			/* registers of a thread that make a lane count */
 
 struct kernels {
 	struct arena arena;
@@ -12,7 +12,7 @@ struct kernels {
 	struct price price;
 };
 
-static void make(struct mem *mem, const struct plan *p, struct kernels **out)
+static void kernels_new(struct mem *mem, const struct plan *p, struct kernels **out)
 {
 	struct kernels *k;
 	struct arena a;
@@ -47,8 +47,8 @@ static enum err_code lower_phases(struct mem *mem, const struct plan *p, bool ro
 	return OK;
 }
 
-/* What the values of a lane leave of its threads' registers, for addresses and what the compiler does; of
- * lanes that have many. */
+/* The least number of registers that values leave to a thread, for addresses and the compiler's temporaries, over
+ * the lanes that need many. */
 static int spare_registers(const struct kernels *k)
 {
 	int least = INT32_MAX;
@@ -70,7 +70,7 @@ enum err_code priced_run(struct mem *mem, const struct plan *p, const struct sim
 	enum err_code code;
 	struct err why;
 
-	make(mem, p, k);
+	kernels_new(mem, p, k);
 	with.price = lower_phases(mem, p, with.rough, *k, &why) ? NULL : &(*k)->price;
 	code = sim_run(mem, p, &with, stop, out, e);
 	if (!code && !with.price)

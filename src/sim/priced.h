@@ -1,13 +1,13 @@
-/* priced.h - a plan simulated with what its kernels cost. */
+/* priced.h - simulates a plan with the costs of its kernels. */
 #ifndef SIM_PRICED_H
 #define SIM_PRICED_H
 
 #include "sim/sim.h"
 
-/* As sim_run, but the plan is lowered first, and plays with its kernels' own waits and price.
- * A plan that cannot be lowered plays by its entries alone; the timeline's `unpriced` says
- * why. o->price is not looked at. *k holds the kernels meanwhile: a caller whose failure
- * handler jumps out of here frees it; it is NULL when this returns. */
+/* Lower the plan, and simulate it as sim_run does, with its kernels' own waits and their price (price.h);
+ * o->price is ignored. A plan that cannot be lowered is simulated by its entries alone, and the timeline's
+ * `unpriced` says why. *k owns the kernels meanwhile and is NULL on return: a caller whose failure handler
+ * jumps out of this call must free it. */
 struct kernels;
 NODISCARD enum err_code priced_run(struct mem *mem, const struct plan *p,
 	const struct sim_options *o, const struct stop *stop, struct kernels **k,

@@ -6,7 +6,7 @@ struct task_sum *phase_sums(struct arena *a, const struct timeline *t, int phase
 {
 	const struct phase_line *p = &t->phases[phase];
 	struct task_sum *sum = ARENA_ARRAY(a, t->plan->graph->tasks.n, struct task_sum);
-	/* the last event of each lane, whose time ends when the lane comes to the next */
+	/* the last event of each lane: its time ends when the lane reaches the next one */
 	const struct event **last = ARENA_ARRAY(a, LANES_MAX * COPIES, const struct event *);
 
 	for (int i = 0; i < p->events.n; i++) {

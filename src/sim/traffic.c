@@ -1,3 +1,9 @@
+/* Estimates which bytes of loads come from device memory, and computes the costs of entries.
+ *
+ * If all tensors of a phase fit into the usable part of L2, each byte is fetched once. Else loads are
+ * examined wave by wave: a wave is the w-th tile of every EU. What several tiles of a wave load is fetched
+ * once; a later wave finds nothing in L2. A request for bytes that n other EUs have requested in the same
+ * wave takes again^n of a fetch's time, where `again` is the device's memory.l2.again. */
 #include "sim/traffic.h"
 
 #include <math.h>
@@ -5,26 +11,26 @@
 #include "plan/cluster.h"
 #include "plan/keys.h"
 
-/* Half of L2 can be counted on. On NVIDIA's GPUs it is two halves, and a line that
- * SMs on both sides read stands in both (NVIDIA A100 white paper, "L2 cache"; H100
- * likewise); elsewhere the outputs that pass through take their part. */
+/* The usable share of L2. On NVIDIA's GPUs L2 has two partitions, and a line that SMs of both read is in both
+ * (NVIDIA A100 white paper, "L2 cache"; H100 likewise); elsewhere outputs take a part of it. */
 #define L2_USABLE 0.5
 
 enum {
-	WAVES_MAX = 8,			/* waves looked at; the others are much alike */
-	ASKERS_MAX = 16,		/* of a box; further ones make no difference */
+	WAVES_MAX = 8,			/* waves that are examined; others are similar */
+	REQUESTS_MAX = 16,		/* of a box that count; further ones take no time */
 };
 
-/* A load: what it addresses and how much it asks for. */
-struct reader {
+/* A load of the program: what it addresses and how many bytes it requests. */
+struct load {
 	int task, loop;			/* program task (its parts read alike) and its region */
 	const struct tensor *tensor;
 	const struct index_expr *index;
 	double bytes;			/* a time, all parts */
-	double asked, unique, fetched;	/* in the waves looked at */
+	double requested, unique, fetched;	/* bytes in the waves examined: requested, fetched, and fetched with the time
+					 * of repeated requests */
 };
 
-/* Where an access touches its tensor, by dimension; it may reach beyond. */
+/* The elements of a tensor that an access covers, as a range for each dimension; it may extend beyond the tensor. */
 struct box {
 	struct index_range of[RANK_MAX];
 };
@@ -36,7 +42,7 @@ static void box_at(const struct tensor *t, const struct index_expr *index, const
 		out->of[i] = index_bounds(&index[i], at->lo, at->hi);
 }
 
-/* Bytes of the tensor in it. */
+/* Bytes of the tensor that are in the box. */
 static double box_bytes(const struct program *p, const struct tensor *t, const struct box *b)
 {
 	double elements = 1;
@@ -50,7 +56,7 @@ static double box_bytes(const struct program *p, const struct tensor *t, const s
 	return elements * dtype_bits(t->type) / 8;
 }
 
-/* Which box that is, as a hash. */
+/* A hash of the box, which stands for the box. */
 static uint64_t box_key(const struct tensor *t, const struct box *b)
 {
 	uint64_t h = 0;
@@ -68,8 +74,7 @@ static void box_add(const struct tensor *t, struct box *hull, const struct box *
 	}
 }
 
-/* How often a region runs in the tile at this place. A bound that depends on a loop
- * further out is taken over all of that loop. */
+/* How often a region runs in a tile. A loop bound that depends on an outer loop is taken over all of that loop. */
 static double tile_runs(const struct graph *g, int loop, const struct axis_ranges *at)
 {
 	double n = 1;
@@ -95,7 +100,7 @@ static bool touches_memory(const struct stask *s)
 	return s->kind == TASK_LOAD || s->kind == TASK_STORE;
 }
 
-static int find_readers(const struct graph *g, int phase, struct reader *out)
+static int find_loads(const struct graph *g, int phase, struct load *out)
 {
 	int n = 0;
 
@@ -106,14 +111,14 @@ static int find_readers(const struct graph *g, int phase, struct reader *out)
 		if (s->phase != phase || s->kind != TASK_LOAD || s->part)
 			continue;
 		node = access_of(g, s);
-		out[n++] = (struct reader){ .task = s->task, .loop = s->loop,
+		out[n++] = (struct load){ .task = s->task, .loop = s->loop,
 			.index = node->index, .tensor = &g->program->tensors.v[node->ref],
 			.bytes = s->work.global_bytes * s->parts };
 	}
 	return n;
 }
 
-/* Bytes that an access touches over all of its axes. */
+/* Bytes that an access covers over all values of its axes. */
 static double all_bytes(const struct program *p, const struct tensor *t,
 	const struct index_expr *index)
 {
@@ -128,7 +133,7 @@ static double all_bytes(const struct program *p, const struct tensor *t,
 	return box_bytes(p, t, &box);
 }
 
-/* Bytes of all tensors that the phase touches. */
+/* Bytes of all tensors that the phase loads or stores. */
 static double footprint(struct arena *a, const struct graph *g, int phase)
 {
 	double *most = ARENA_ARRAY(a, g->program->tensors.n, double), sum = 0;
@@ -145,25 +150,24 @@ static double footprint(struct arena *a, const struct graph *g, int phase)
 	return sum;
 }
 
-/* What several EUs ask for before it is there comes from device memory once, but crosses between the
- * parts of L2 for each of them, which takes time: of a fetch, for the one after so many others. */
-static double again_for(double again, double others)
+/* The time of a repeated request, over that of the fetch, after so many `others`. Bytes that several EUs request
+ * before they arrive come from device memory once, but cross between the partitions of L2 for each. */
+static double repeat_time(double repeat, double others)
 {
-	return others < ASKERS_MAX ? pow(again, others) : 0;
+	return others < REQUESTS_MAX ? pow(repeat, others) : 0;
 }
 
-/* Who touches a box: the most that one does, and how many they are. */
-struct use {
-	int64_t most, askers;
+/* The use of a box: the most bytes that one EU loads of it, and the number of EUs that do. */
+struct box_use {
+	int64_t most, requests;
 };
 
-/* One wave: the tiles that the EUs have as their w-th. They run the same loops at the
- * same pace, so what several of them touch is fetched for all; where loop bounds make
- * one tile touch more of the same box than another, the most counts. */
+/* Add one wave: the w-th tile of each EU. The EUs run the same loops at the same pace, so what several of them
+ * load is fetched for all. If loop bounds make one EU load more of a box than another, the most counts. */
 static void count_wave(struct arena *a, const struct graph *g, int phase,
-	const struct dealing *d, double again, int64_t w, struct reader *r)
+	const struct dealing *d, double repeat, int64_t w, struct load *r)
 {
-	struct use *uses = ARENA_ARRAY(a, d->eus, struct use);
+	struct box_use *uses = ARENA_ARRAY(a, d->eus, struct box_use);
 	struct keys seen;
 	struct box hull;
 	double unique = 0, fetched = 0;
@@ -174,16 +178,16 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 		struct axis_ranges at;
 		struct box box;
 		int64_t *at_use, bytes, old;
-		struct use *use;
-		double asked;
+		struct box_use *use;
+		double requested;
 		bool is_new;
 
 		if (d->start[u] + w >= d->start[u + 1])
 			continue;
 		ranges_set_tile(&g->extents, &g->grids[phase], d->order[d->start[u] + w], &at);
-		asked = r->bytes * tile_runs(g, r->loop, &at);
+		requested = r->bytes * tile_runs(g, r->loop, &at);
 		box_at(r->tensor, r->index, &at, &box);
-		bytes = (int64_t)fmin(asked, box_bytes(g->program, r->tensor, &box));
+		bytes = (int64_t)fmin(requested, box_bytes(g->program, r->tensor, &box));
 		at_use = keys_at(&seen, box_key(r->tensor, &box), &is_new);
 		if (!n)
 			hull = box;
@@ -191,41 +195,41 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 			*at_use = n++;
 		use = &uses[*at_use];
 		old = min_i64(bytes, use->most);
-		r->asked += asked;
+		r->requested += requested;
 		unique += (double)(bytes - old);
-		fetched += (double)(bytes - old) + (double)old * again_for(again, (double)use->askers);
+		fetched += (double)(bytes - old) + (double)old * repeat_time(repeat, (double)use->requests);
 		use->most = max_i64(bytes, use->most);
-		use->askers++;
+		use->requests++;
 		box_add(r->tensor, &hull, &box);
 	}
-	/* Boxes overlap where an index is a sum, as a convolution's: together they are no more than
-	 * what is between the first and the last in each dimension. */
+	/* Boxes overlap if an index is a sum, as that of a convolution: together they have at most the bytes of
+	 * their hull. */
 	if (!n)
 		return;
 	r->unique += fmin(unique, box_bytes(g->program, r->tensor, &hull));
-	r->fetched += fmin(fetched, box_bytes(g->program, r->tensor, &hull) / (1 - again));
+	r->fetched += fmin(fetched, box_bytes(g->program, r->tensor, &hull) / (1 - repeat));
 }
 
-/* Everything fits in L2: each byte comes from device memory once in the phase, and a
- * temporary, which an earlier phase has left there, not at all. */
-static struct fetched fetched_once(const struct graph *g, int phase, double again, const struct reader *r)
+/* Everything fits into L2: each byte comes from device memory once per phase. A temporary is in L2 already, since
+ * an earlier phase has stored it. */
+static struct fetched fetched_once(const struct graph *g, int phase, double repeat, const struct load *r)
 {
-	double asked = r->bytes * (double)g->grids[phase].total, once;
+	double requested = r->bytes * (double)g->grids[phase].total, once;
 
 	if (r->tensor->role == TENSOR_TEMP)
 		return (struct fetched){ 0, 1 };
 	once = all_bytes(g->program, r->tensor, r->index);
-	asked *= graph_runs(g, r->loop, NONE);
-	if (asked <= once)
+	requested *= graph_runs(g, r->loop, NONE);
+	if (requested <= once)
 		return (struct fetched){ 1, 1 };
-	return (struct fetched){ once / asked, (1 - again_for(again, asked / once)) / (1 - again) };
+	return (struct fetched){ once / requested, (1 - repeat_time(repeat, requested / once)) / (1 - repeat) };
 }
 
-static struct fetched fetched_in_waves(const struct reader *r)
+static struct fetched fetched_in_waves(const struct load *r)
 {
-	if (!(r->asked > 0) || !(r->unique > 0))
-		return (struct fetched){ r->asked > 0 ? 0 : 1, 1 };
-	return (struct fetched){ r->unique / r->asked, r->fetched / r->unique };
+	if (!(r->requested > 0) || !(r->unique > 0))
+		return (struct fetched){ r->requested > 0 ? 0 : 1, 1 };
+	return (struct fetched){ r->unique / r->requested, r->fetched / r->unique };
 }
 
 struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase,
@@ -234,8 +238,8 @@ struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase
 	const struct graph *g = p->graph;
 	struct fetched *out = ARENA_ARRAY(a, g->tasks.n, struct fetched);
 	struct arena_mark scratch = arena_mark(a);
-	struct reader *readers = ARENA_ARRAY(a, g->tasks.n, struct reader);
-	int n = find_readers(g, phase, readers);
+	struct load *loads = ARENA_ARRAY(a, g->tasks.n, struct load);
+	int n = find_loads(g, phase, loads);
 	bool fits = footprint(a, g, phase) <= L2_USABLE * (double)p->device->l2_bytes;
 	int64_t waves = 0;
 
@@ -248,18 +252,18 @@ struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase
 		struct fetched f;
 
 		for (int64_t i = 0; i < look; i++)
-			count_wave(a, g, phase, d, p->device->l2_again, i * waves / look, &readers[r]);
-		f = fits ? fetched_once(g, phase, p->device->l2_again, &readers[r]) :
-			fetched_in_waves(&readers[r]);
+			count_wave(a, g, phase, d, p->device->l2_again, i * waves / look, &loads[r]);
+		f = fits ? fetched_once(g, phase, p->device->l2_again, &loads[r]) :
+			fetched_in_waves(&loads[r]);
 		for (int i = 0; i < g->tasks.n; i++)
-			if (g->tasks.v[i].task == readers[r].task)
+			if (g->tasks.v[i].task == loads[r].task)
 				out[i] = f;
 	}
 	arena_reset(a, scratch);
 	return out;
 }
 
-/* The hand-over of the values that the entry's sTask makes for other lanes. */
+/* Add the handover of the values that the entry's sTask computes for other lanes. */
 static void handoff_cost(const struct plan *p, const struct entry *en, struct entry_cost *c)
 {
 	const struct graph *g = p->graph;
@@ -289,9 +293,9 @@ static void handoff_cost(const struct plan *p, const struct entry *en, struct en
 	}
 }
 
-/* A kernel says itself what its lanes write to shared memory and get from there; and threads
- * have L2 bring whole sectors, of which neighbours then find the rest there. */
-static void read_kernel(const struct plan *p, const struct entry *en, const struct task_price *t,
+/* With a kernel, its own operations have the accesses to shared memory (price.h), so these are not counted here.
+ * Threads load whole sectors from L2; neighbouring elements then find the remainder of a sector there. */
+static void apply_kernel(const struct plan *p, const struct entry *en, const struct task_price *t,
 	struct work *w)
 {
 	const struct seu *s = &p->device->seu[en->seu];
@@ -321,7 +325,7 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 		work.times = f[en->task].times;
 		work.sharers = cluster_shares(p, &c, en->task) ? c.size : 0;
 		if (price_knows(price, phase))
-			read_kernel(p, en, &price->tasks[en->task], &work);
+			apply_kernel(p, en, &price->tasks[en->task], &work);
 		out[i].cost = device_cost(p->device, en->seu, &work, lane_warps(p, en->lane),
 			pace);
 		out[i].effort = device_effort(p->device, en->seu, &work);

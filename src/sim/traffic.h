@@ -1,8 +1,8 @@
-/* traffic.h - what each entry of a plan costs, with the L2 in account.
+/* traffic.h - the costs of a plan's entries, with an estimate of what L2 saves.
  *
- * The graph knows how many bytes a load asks for; how many of them another EU has
- * just brought to L2 depends on which tiles are at work together, which is the plan's
- * doing. For use inside src/sim.
+ * The graph knows how many bytes a load requests. How many of them another EU has just fetched to L2 depends
+ * on which tiles run at the same time, and that is decided by the plan: the order of tiles, and which EU
+ * gets which. For use inside src/sim.
  */
 #ifndef SIM_TRAFFIC_H
 #define SIM_TRAFFIC_H
@@ -10,26 +10,26 @@
 #include "plan/deal.h"
 #include "sim/price.h"
 
-/* Of a load's bytes, as an estimate: the share that must come from device memory, and how many times as
- * long they take because several EUs ask for them. 1 and 1 for everything else. */
+/* An estimate for a load: the share of its bytes that comes from device memory, and the factor by which they take
+ * longer because several EUs request them at the same time. 1 and 1 for all other sTasks. */
 struct fetched {
 	double share, times;
 };
 
-/* By sTask. In `a`. */
+/* The estimate, by sTask of the graph; allocated in `a`. d: the tiles of each EU. */
 struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase,
 	const struct dealing *d);
 
-/* By entry; those of other phases are left zero. Every entry's sEU must be able to
- * run its sTask. f: as above; price: of the plan's kernels, NULL. In `a`. */
+/* Costs by entry, in cycles at the given pace (device.h); 0 for entries of other phases. Each entry's sEU must be
+ * able to run its sTask. f: from traffic_fetched; price: of the plan's kernels, or NULL. Allocated in `a`. */
 struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phase,
 	const struct fetched *f, const struct price *price, struct pace pace);
 
-/* The same of a plan without kernels, at the device's full clock. */
+/* Both steps, for a plan without kernels at the device's full clock. Allocated in `a`. */
 struct entry_cost *traffic_plain(struct arena *a, const struct plan *p, int phase,
 	const struct dealing *d);
 
-/* Cycles between start and completion when nothing else wants the units. */
+/* Cycles from start to completion if no other lane uses the units. */
 double traffic_latency(const struct entry_cost *c);
 
 #endif
