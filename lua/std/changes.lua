@@ -1,27 +1,27 @@
--- changes.lua - changes of one thing in a plan, for tl:why() and plan:improve() to try.
+-- changes.lua - the changes of a plan that tl:why() and plan:improve() try, each of one decision.
 --
--- A change is {text=, edit=, waits=, repair=}: the statements that a user would write or change, what
--- it does to a draft, whether other waits may be needed then, and whether something else may make it
--- legal if it is not (repair.lua does both).
--- Those come first that are likeliest to help, as not all may be tried.
+-- A change is {text=, edit=, waits=, repair=}: the statements that a user would write or change, a function that makes
+-- the change in a draft (draft.lua), whether other waits may be necessary then, and whether further statements may make
+-- the plan legal again. repair.lua makes the changed plan. Changes that are more likely to help come first, as there may
+-- not be time for all.
 
 local draft = require "millrace.draft"
 local statement = draft.statement
 
 local changes = {}
 
--- What is there to be changed: the plan's own words, and of each lane and loop which sTasks it has.
-local function look_at(plan)
-  local x = {plan = plan, draft = draft.read(plan), task = {}, buffer = {}, regions = {}, list = {},
-    told = {}}
+-- The plan as a draft, its sTasks and buffers by name; and regions: the "append" statements of each lane in each loop,
+-- of split sTasks the first slice only.
+local function describe(plan)
+  local x = {plan = plan, draft = draft.read(plan), task = {}, buffer = {}, regions = {}, list = {}, tiles_seen = {}}
   for _, task in ipairs(plan.tasks) do x.task[task.name] = task end
   for _, b in ipairs(plan.graph.buffers) do x.buffer[b.name] = b end
   local regions = {}
   for _, s in draft.each(x.draft, "append") do
     local task, lane = x.task[s[2]], s[3].lane
-    local _, part = draft.part_of(s[2])
+    local _, slice = draft.part_of(s[2])
     local key = lane .. " " .. (task.loop or "")
-    if task.loop and (not part or part == 0) then
+    if task.loop and (slice or 0) == 0 then
       if not regions[key] then
         regions[key] = {only_loads = true}
         table.insert(x.regions, regions[key])
@@ -37,11 +37,32 @@ local function add(x, text, edit, waits)
   x.list[#x.list + 1] = {text = text, edit = edit, waits = waits, repair = true}
 end
 
--- One more statement, after all others, which stands or falls by itself.
-local function add_statement(x, ...)
-  local s = {...}
-  local function edit(d) draft.add(d, table.unpack(draft.copy(s))) end
-  x.list[#x.list + 1] = {text = statement(s), edit = edit}
+-- Further statements at the end of the plan.
+local function add_statements(x, list, waits)
+  local texts = {}
+  for i, s in ipairs(list) do texts[i] = statement(s) end
+  add(x, table.concat(texts, "; "), function(d)
+    for _, s in ipairs(list) do draft.add(d, table.unpack(draft.copy(s))) end
+  end, waits)
+end
+
+-- A further statement that nothing else needs to repair.
+local function add_independent(x, ...)
+  add_statements(x, {{...}})
+  x.list[#x.list].repair = nil
+end
+
+-- Other options of entries: edit(options, task) changes a copy of the options; it returns false if they stay.
+local function change_entries(x, edit, waits)
+  local own, texts = {}, {}
+  for _, s in draft.each(x.draft, "append") do
+    local changed = draft.copy(s)
+    if edit(changed[3], x.task[s[2]]) then own[s[2]], texts[#texts + 1] = changed, statement(changed) end
+  end
+  if #texts == 0 then return end
+  add(x, table.concat(texts, "; "), function(d)
+    for i, s in draft.each(d, "append") do d.list[i] = draft.copy(own[s[2]]) or s end
+  end, waits)
 end
 
 ---- rings ------------------------------------------------------------------------------
@@ -50,11 +71,11 @@ local function deeper(x, names)
   for more = 1, 2 do
     local depth = {}
     for _, name in ipairs(names) do depth[name] = (x.plan.rings[name] or 1) + more end
-    add_statement(x, "buffers", depth)
+    add_independent(x, "buffers", depth)
   end
 end
 
--- Those of a loop together, because a product waits for the shallowest; or each alone.
+-- Deeper rings: those of a loop together, because a product waits for the shallowest one; or each alone.
 local function rings(x, together)
   local loops, of = {}, {}
   for _, b in ipairs(x.plan.graph.buffers) do
@@ -71,14 +92,7 @@ end
 
 ---- tiles ------------------------------------------------------------------------------
 
-local function axes_of(t)
-  local axes = {}
-  for axis in pairs(t) do axes[#axes + 1] = axis end
-  table.sort(axes)
-  return axes
-end
-
--- What each axis of the tile grows by: rows of a product by 64 for each of its parts, others by 16.
+-- The step of each axis of the tile: 64 for rows of a product, 16 for others; of a split axis, for each slice.
 local function steps(x)
   local by = {}
   for axis in pairs(x.draft.tile) do by[axis] = 16 end
@@ -92,14 +106,14 @@ local function steps(x)
   return by
 end
 
--- Each axis with the other extents that `others` tells of the present one and its step.
+-- Each axis with other extents: others(extent, step) gives them.
 local function tiles(x, others)
   local by = steps(x)
-  for _, axis in ipairs(axes_of(x.draft.tile)) do
+  for _, axis in ipairs(draft.keys(x.draft.tile)) do
     for _, extent in ipairs(others(x.draft.tile[axis], by[axis])) do
       local text = statement{"propagate", {[axis] = extent}}
-      if extent > 0 and extent % math.min(by[axis], 16) == 0 and not x.told[text] then
-        x.told[text] = true
+      if extent > 0 and extent % math.min(by[axis], 16) == 0 and not x.tiles_seen[text] then
+        x.tiles_seen[text] = true
         add(x, text, function(d) d.tile[axis] = extent end)
       end
     end
@@ -115,13 +129,13 @@ end
 
 ---- lanes ------------------------------------------------------------------------------
 
--- Warps of a lane, if it says how many; and the statement.
-local function lane_of(x, name)
+-- The options of a lane; empty if no statement gives any.
+local function lane_options(x, name)
   local _, s = draft.find(x.draft, "lane", name)
-  return s and s[3].warps or 4, s
+  return s and s[3] or {}
 end
 
--- Each lane with so many warps. Registers are what these need, if there are more threads than before.
+-- The warps of each lane. If there are more threads than before, registers are left to the plan.
 local function set_lanes(d, names, warps, replicas, more)
   for _, name in ipairs(names) do
     local _, s = draft.find(d, "lane", name)
@@ -137,42 +151,37 @@ end
 local function lanes_text(x, names, warps, replicas, more)
   local texts = {}
   for i, name in ipairs(names) do
-    local _, s = lane_of(x, names[1])
     texts[i] = statement{"lane", name, {warps = warps, replicas = replicas > 1 and replicas or nil,
-      registers = not more and s and s[3].registers or nil}}
+      registers = not more and lane_options(x, names[1]).registers or nil}}
   end
   return table.concat(texts, "; ")
 end
 
--- So many lanes of so many warps with a part each, or that take so many tiles in turn.
-local function shared_by(x, now, axis, ways, replicas, extent, warps)
-  local tile = x.draft.tile
+-- Other computing lanes: so many (ways) with a slice each along the axis, each with so many warps and replicas.
+local function share(x, now, axis, ways, replicas, extent, warps)
   if extent % ways > 0 or warps % 4 > 0 or warps < 4 then return end
   local more = ways * replicas * warps > now.warps * now.ways * now.replicas
-  local names = {now.lane}
+  local names
   local function edit(d)
     d.tile[axis] = extent
     draft.join(d)
-    names = ways > 1 and draft.split(d, x.plan.graph.program, x.plan.device, now.lane, axis, ways) or
-      {now.lane}
+    names = ways > 1 and draft.split(d, x.plan.graph.program, x.plan.device, now.lane, axis, ways) or {now.lane}
     set_lanes(d, names, warps, replicas, more)
   end
   if not pcall(edit, draft.copy(x.draft)) then return end
   local texts = {}
-  if extent ~= tile[axis] then texts[1] = statement{"propagate", {[axis] = extent}} end
-  if ways ~= now.ways then
-    texts[#texts + 1] = ways > 1 and statement{"split", axis, ways} or "no plan:split"
-  end
+  if extent ~= x.draft.tile[axis] then texts[1] = statement{"propagate", {[axis] = extent}} end
+  if ways ~= now.ways then texts[#texts + 1] = ways > 1 and statement{"split", axis, ways} or "no plan:split" end
   texts[#texts + 1] = lanes_text(x, names, warps, replicas, more)
   add(x, table.concat(texts, "; "), edit, true)
 end
 
--- One lane more or less, each with as many rows as before or the same tile among them; and whole
--- tiles in turn instead of parts, and the other way round.
+-- One lane more or fewer, with slices of the same extent, or with the same tile divided among them; and replicas that
+-- take tiles in round robin instead of slices, and the other way round.
 local function shares(x, now, axis)
   local extent = x.draft.tile[axis]
   local each = extent // now.ways
-  local function try(...) shared_by(x, now, axis, ...) end
+  local function try(...) share(x, now, axis, ...) end
   for _, ways in ipairs{now.ways + 1, now.ways - 1} do
     if ways >= 1 and now.replicas == 1 then
       try(ways, 1, each * ways, now.warps)
@@ -187,58 +196,52 @@ local function shares(x, now, axis)
   end
 end
 
--- The lane that computes, if there is one, or its parts are alike.
+-- The computing lane, {lane=, ways=, warps=, replicas=}; of lanes that share a tile, the first one, and the split axis.
+-- nil if different lanes compute different sTasks.
 local function consumer(x)
-  local lanes, split = draft.shared(x.draft)
-  if split then
-    local warps, s = lane_of(x, lanes[1])
-    return {lane = lanes[1], ways = split[3], warps = warps, replicas = s and s[3].replicas or 1}, split[2]
-  end
-  local found
+  local shared, split = draft.shared(x.draft)
+  local lane = shared and shared[1]
   for _, s in draft.each(x.draft, "append") do
-    local kind = x.task[s[2]].kind
-    if kind ~= "load" and found and found ~= s[3].lane then return nil end
-    if kind ~= "load" then found = s[3].lane end
+    local computes = not shared and x.task[s[2]].kind ~= "load"
+    if computes and lane and lane ~= s[3].lane then return nil end
+    if computes then lane = s[3].lane end
   end
-  local warps, s = lane_of(x, found or "")
-  return found and {lane = found, ways = 1, warps = warps, replicas = s and s[3].replicas or 1}
+  if not lane then return nil end
+  local o = lane_options(x, lane)
+  return {lane = lane, ways = shared and split[3] or 1, warps = o.warps or 4, replicas = o.replicas or 1}, shared and split[2]
 end
 
 local function lanes(x)
   local now, axis = consumer(x)
   if not now then return end
-  for _, a in ipairs(axis and {axis} or axes_of(x.draft.tile)) do shares(x, now, a) end
+  for _, a in ipairs(axis and {axis} or draft.keys(x.draft.tile)) do shares(x, now, a) end
 end
 
--- Loads of lanes that do other things too go to one of their own.
+-- Loads on a lane of their own, if all are on lanes that also compute.
 local function producer(x)
-  local mixed, others, texts = {}, {}, {}
+  local computes = {}
   for _, s in draft.each(x.draft, "append") do
-    if x.task[s[2]].kind ~= "load" then others[s[3].lane] = true end
+    if x.task[s[2]].kind ~= "load" then computes[s[3].lane] = true end
   end
   for _, s in draft.each(x.draft, "append") do
-    if x.task[s[2]].kind == "load" then
-      if not others[s[3].lane] then return end
-      local own = draft.copy(s)
-      own[3].lane, own[3].at = "p0", nil
-      mixed[s[2]], texts[#texts + 1] = own, statement(own)
-    end
+    if computes.p0 or x.task[s[2]].kind == "load" and not computes[s[3].lane] then return end
   end
-  if #texts == 0 or others.p0 then return end
-  add(x, table.concat(texts, "; "), function(d)
-    for i, s in draft.each(d, "append") do d.list[i] = mixed[s[2]] or s end
+  change_entries(x, function(options, task)
+    if task.kind ~= "load" then return false end
+    options.lane, options.at = "p0", nil
+    return true
   end, true)
 end
 
--- Of lanes that only load: half and twice the warps.
+-- Lanes that only load: with half and with twice the warps.
 local function loaders(x)
-  local only = {}
+  local only_loads = {}
   for _, s in draft.each(x.draft, "append") do
-    if only[s[3].lane] ~= false then only[s[3].lane] = x.task[s[2]].kind == "load" end
+    if only_loads[s[3].lane] ~= false then only_loads[s[3].lane] = x.task[s[2]].kind == "load" end
   end
   for i, s in draft.each(x.draft, "lane") do
     local warps = s[3].warps
-    for _, n in ipairs(only[s[2]] and warps and warps > 1 and {2 * warps, warps // 2} or {}) do
+    for _, n in ipairs(only_loads[s[2]] and warps and warps > 1 and {2 * warps, warps // 2} or {}) do
       local other = draft.copy(s)
       other[3].warps = n
       add(x, statement(other), function(d) d.list[i] = draft.copy(other) end)
@@ -248,7 +251,7 @@ end
 
 ---- orders -----------------------------------------------------------------------------
 
--- With so many versions, if any are named.
+-- Move an entry to another offset, and behind another entry if one is given, with other versions if any are given.
 local function move(x, s, at, behind, versions)
   local own = draft.copy(s)
   own[3].at = at ~= 0 and at or nil
@@ -261,12 +264,12 @@ local function move(x, s, at, behind, versions)
   end, true)
 end
 
--- One version more of what the sTask has in common with others of its loop, so that it need not
--- wait for them; nil if that is nothing.
+-- One version more of each of these values that is in registers and that others of the loop use, so that the sTask need
+-- not wait for them. nil if there is no such value.
 local function another_version(x, names)
   local depth, any = {}, false
   for _, name in ipairs(names) do
-    local b = x.buffer[draft.part_of(name)]             -- none: a value that a cut has made
+    local b = x.buffer[draft.part_of(name)]             -- nil: what split_off made
     if not b or b.loop and not b.carry and b.scope == "registers" then
       for _, part in ipairs(draft.parts(name, x.plan.rings)) do
         depth[part], any = x.plan.rings[part] + 1, true
@@ -276,8 +279,8 @@ local function another_version(x, names)
   return any and depth or nil
 end
 
--- The last of a loop an iteration later, under the first ones of the next, or the first one earlier:
--- what the lane waited for between them it waits for no longer.
+-- Software pipelining by one entry: the last of a loop an iteration later, overlapping the first ones of the next
+-- iteration; or the first one an iteration earlier. The lane no longer waits for what was between them.
 local function overlaps(x)
   for _, region in ipairs(x.regions) do
     local n = region.only_loads and 0 or #region
@@ -321,25 +324,25 @@ local function grid(x)
       {raster = "columns", cluster = 2}, {longest_first = true}, {longest_first = false}} do
     local changed = true
     for key, value in pairs(other) do changed = changed and now[key] ~= value end
-    if changed then add_statement(x, "grid", other) end
+    if changed then add_independent(x, "grid", other) end
   end
 end
 
----- turns, conversions, stores --------------------------------------------------------------
+---- issue order, conversions, stores ---------------------------------------------------------
 
--- The first and the last product of each part in a loop, as statements; nil if a part has none.
+-- The first and the last product of each slice in a loop, as statements; nil if a slice has none.
 local function ends_of(x, loop, ways)
   local ends = {}
   for _, s in draft.each(x.draft, "append") do
-    local task, _, part = x.task[s[2]], draft.part_of(s[2])
-    if part and task.kind == "mma" and task.loop == loop then
-      ends[part + 1] = {first = ends[part + 1] and ends[part + 1].first or s, last = s}
+    local task, _, slice = x.task[s[2]], draft.part_of(s[2])
+    if slice and task.kind == "mma" and task.loop == loop then
+      ends[slice + 1] = {first = ends[slice + 1] and ends[slice + 1].first or s, last = s}
     end
   end
   return #ends == ways and ends or nil
 end
 
-local function has_turns(x)
+local function has_issue_order(x)
   for _, s in draft.each(x.draft, "wait") do
     for _, on in ipairs(s[3]) do
       if type(on) == "table" and on.when == "issued" then return true end
@@ -347,32 +350,27 @@ local function has_turns(x)
   end
 end
 
--- Lanes that share a tile take turns on the matrix unit: each begins when the one before has issued
--- the last of its products; the first, of the turn before.
-local function turns(x)
+-- Lanes that share a tile agree on who issues products: a lane begins when the one before it has issued its last product
+-- of the iteration; the first lane, when the last one has issued that of the iteration before.
+local function issue_order(x)
   local lanes, split = draft.shared(x.draft)
   local seen = {}
-  if has_turns(x) then return end
-  for _, task in ipairs(lanes and x.plan.tasks or {}) do
-    local ends = task.loop and not seen[task.loop] and ends_of(x, task.loop, split[3])
-    local waits, texts = {}, {}
+  if not lanes or has_issue_order(x) then return end
+  for _, task in ipairs(x.plan.tasks) do
+    local ends = task.loop and not seen[task.loop] and ends_of(x, task.loop, split[3]) or {}
+    local waits = {}
     seen[task.loop or ""] = true
-    for i = 1, ends and #ends or 0 do
-      local first, last = ends[i].first, ends[(i - 2) % #ends + 1].last
+    for i, this in ipairs(ends) do
+      local first, last = this.first, ends[(i - 2) % #ends + 1].last
       local distance = (first[3].at or 0) - (last[3].at or 0) + (i == 1 and 1 or 0)
-      local s = {"wait", first[2], {{last[2], distance = distance, when = "issued"}}}
-      waits[i] = distance >= 0 and s or nil
-      texts[i] = ('plan:wait(%q, {{%q, distance=%d, when="issued"}})'):format(first[2], last[2], distance)
+      if distance < 0 then break end
+      waits[i] = {"wait", first[2], {{last[2], distance = distance, when = "issued"}}}
     end
-    if ends and #waits == #ends then
-      add(x, table.concat(texts, "; "), function(d)
-        for _, s in ipairs(waits) do draft.add(d, table.unpack(draft.copy(s))) end
-      end)
-    end
+    if #ends > 0 and #waits == #ends then add_statements(x, waits) end
   end
 end
 
--- Names that no sTask has: "convert", "convert2".
+-- A name that no sTask has: "convert", "convert2".
 local function new_task(x)
   local name, i = "convert", 1
   while x.task[name] or x.task[name .. ".0"] do
@@ -382,69 +380,55 @@ local function new_task(x)
   return name
 end
 
--- The statements of a cut, and of the new sTask behind the one that it is cut off.
-local function cut(d, base, name, value, place)
+-- Split the last step towards a value off sTask `base`, and insert the new sTask (its slices) behind it.
+local function split_off(d, base, name, value, alias)
   table.insert(d.list, 1, {"cut", value, name})
-  if place then
-    local i = 1
-    while d.list[i][1] == "cut" or d.list[i][1] == "split" do i = i + 1 end
-    table.insert(d.list, i, {"place", place})
-  end
+  if alias then table.insert(d.list, #draft.shaping(d) + 1, {"place", alias}) end
   for i = #d.list, 1, -1 do
     local new = draft.copy(d.list[i])
-    local of, part = draft.part_of(new[1] == "append" and new[2] or "")
+    local of, slice = draft.part_of(new[1] == "append" and new[2] or "")
     if of == base then
-      new[2] = part and ("%s.%d"):format(name, part) or name
+      new[2] = slice and ("%s.%d"):format(name, slice) or name
       table.insert(d.list, i + 1, new)
     end
   end
 end
 
--- The sTask that makes a value, if it is of a kind.
-local function maker(x, value, kind)
+-- Has an sTask of the kind the value among what it reads or writes (list)?
+local function is_in(x, kind, list, value)
   for _, task in ipairs(x.plan.tasks) do
-    for _, written in ipairs(task.kind == kind and task.writes or {}) do
-      if written == value then return task end
+    for _, name in ipairs(task.kind == kind and task[list] or {}) do
+      if name == value then return true end
     end
   end
 end
 
-local function is_operand(x, value)
-  for _, task in ipairs(x.plan.tasks) do
-    for _, read in ipairs(task.kind == "mma" and task.reads or {}) do
-      if read == value then return true end
-    end
-  end
-end
-
--- What a value that is cut off is made of, and the product that this may lie in the place of, if there is one.
-local function place_of(x, s, name, value)
-  local d = {tile = x.draft.tile, list = {{"cut", value, name}}}
-  for _, own in ipairs(x.draft.list) do
-    if own[1] == "cut" or own[1] == "split" then table.insert(d.list, own) end
-  end
+-- What the split-off step reads; and the product that this value is computed from, of which it may be an alias.
+local function alias_of(x, s, name, value)
+  local d = {tile = x.draft.tile, list = draft.shaping(x.draft)}
+  table.insert(d.list, 1, {"cut", value, name})
   local product
   for _, read in ipairs(x.task[s[2]].reads) do
-    product = product or maker(x, read, "mma") and draft.part_of(read)
+    product = product or is_in(x, "mma", "writes", read) and draft.part_of(read)
   end
   for _, task in ipairs(draft.make(d, x.plan.graph.program, x.plan.device).tasks) do
     if draft.part_of(task.name) == name then return draft.part_of(task.reads[1]), product end
   end
 end
 
--- What a product reads is converted by an sTask of its own, which may wait for another product alone. Until
--- then it lies in the place of the product that it is made of, or has one of its own.
+-- An operand of products is converted by an sTask of its own, which may wait for another product while the rest of the
+-- computation does not. What it converts is an alias of a product, or has registers of its own.
 local function conversion(x, s, value)
   local name, base = new_task(x), draft.part_of(s[2])
-  local good, before, of = pcall(place_of, x, s, name, value)
+  local good, unconverted, product = pcall(alias_of, x, s, name, value)
   local text = statement{"cut", value, name}
   local insert = ("; plan:insert(%q, {after=%q})"):format(name, base)
-  if not good or not before then return end
-  if of then
-    local place = {[before] = of}
-    add(x, text .. "; " .. statement{"place", place} .. insert, function(d) cut(d, base, name, value, place) end, true)
+  if not good or not unconverted then return end
+  if product then
+    local alias = {[unconverted] = product}
+    add(x, text .. "; " .. statement{"place", alias} .. insert, function(d) split_off(d, base, name, value, alias) end, true)
   end
-  add(x, text .. insert, function(d) cut(d, base, name, value) end, true)
+  add(x, text .. insert, function(d) split_off(d, base, name, value) end, true)
 end
 
 local function conversions(x)
@@ -452,58 +436,44 @@ local function conversions(x)
     for _, s in ipairs(region) do
       local task = x.task[s[2]]
       for _, value in ipairs(task.kind == "compute" and task.writes or {}) do
-        if is_operand(x, value) then conversion(x, s, (draft.part_of(value))) end
+        if is_in(x, "mma", "reads", value) then conversion(x, s, (draft.part_of(value))) end
       end
     end
   end
 end
 
-local function vector_unit(device)
-  for _, seu in ipairs(device.seus) do
-    if seu.kind == "vector" then return seu.name end
-  end
-end
-
--- All stores by the lanes' threads in place of an engine.
+-- All stores by the threads of lanes, not by a copy engine.
 local function stores(x)
-  local unit, texts, own = vector_unit(x.plan.device), {}, {}
-  for _, s in draft.each(x.draft, "append") do
-    if x.task[s[2]].kind == "store" and s[3].seu ~= unit then
-      own[s[2]] = draft.copy(s)
-      own[s[2]][3].seu = unit
-      texts[#texts + 1] = statement(own[s[2]])
-    end
-  end
-  if unit and #texts > 0 then
-    add(x, table.concat(texts, "; "), function(d)
-      for i, s in draft.each(d, "append") do d.list[i] = draft.copy(own[s[2]]) or s end
-    end, true)
-  end
+  local unit
+  for _, seu in ipairs(x.plan.device.seus) do unit = unit or seu.kind == "vector" and seu.name end
+  if not unit then return end
+  change_entries(x, function(options, task)
+    if task.kind ~= "store" or options.seu == unit then return false end
+    options.seu = unit
+    return true
+  end, true)
 end
 
--- One version less of what a loop has, of all parts of it: there is room for something else then.
+-- One version less of a loop's value, of all its slices: its memory may hold something else then.
 local function shallower(x)
-  local told = {}
+  local seen = {}
   for _, b in ipairs(x.plan.graph.buffers) do
     local base = draft.part_of(b.name)
-    local depth, any = {}, false
-    for _, part in ipairs(b.loop and not told[base] and draft.parts(x.plan.rings[b.name] and b.name or b.name .. ".0",
-        x.plan.rings) or {}) do
-      local n = x.plan.rings[part]
-      if n and n > 1 then depth[part], any = n - 1, true end
+    local first, depth = x.plan.rings[b.name] and b.name or b.name .. ".0", {}
+    for _, slice in ipairs(b.loop and not seen[base] and draft.parts(first, x.plan.rings) or {}) do
+      local n = x.plan.rings[slice]
+      if n and n > 1 then depth[slice] = n - 1 end
     end
-    told[base] = true
-    if any then
-      add(x, statement{"buffers", depth}, function(d) draft.add(d, "buffers", draft.copy(depth)) end, true)
-    end
+    seen[base] = true
+    if next(depth) then add_statements(x, {{"buffers", depth}}, true) end
   end
 end
 
 ---- all ----------------------------------------------------------------------------------
 
--- more: also what changes a plan in kind, and few plans gain by.
+-- The changes of a plan, and its draft. more: also changes of another kind, which fewer plans gain by.
 function changes.of(plan, more)
-  local x = look_at(plan)
+  local x = describe(plan)
   rings(x, true)
   overlaps(x)
   tiles(x, doubled)
@@ -517,7 +487,7 @@ function changes.of(plan, more)
   offsets(x)
   tiles(x, finer)
   if more then
-    turns(x)
+    issue_order(x)
     conversions(x)
     stores(x)
     shallower(x)

@@ -7,26 +7,31 @@ local core = require "millrace.core"
 
 local draft = {}
 
--- Keys that do not stand in the order of the alphabet.
+-- Keys that come before all others, in this order.
 local first <const> = {seu = 1, lane = 2, at = 3, warps = 1, registers = 2, replicas = 3, raster = 1, group = 2}
 
-local function sorted_keys(t)
+-- The names in a table by the alphabet.
+function draft.keys(t)
   local keys = {}
-  for key in pairs(t) do keys[#keys + 1] = key end
-  table.sort(keys, function(a, b)
-    local i, k = first[a] or 9, first[b] or 9
-    if i ~= k then return i < k end
-    return a < b
-  end)
+  for key in pairs(t) do
+    if type(key) == "string" then keys[#keys + 1] = key end
+  end
+  table.sort(keys)
   return keys
 end
 
--- A table with strings for keys as Lua text: {k=64, ["in"]=128}. Numbers read back exactly.
+-- A table as Lua text: its list, then names and values: {"a", k=64, ["in"]=128}. Numbers read back exactly.
 function draft.literal(t)
-  local parts = {}
-  for _, key in ipairs(sorted_keys(t)) do
+  local function text(x) return type(x) == "table" and draft.literal(x) or ("%q"):format(x) end
+  local parts, keys = {}, draft.keys(t)
+  for i, x in ipairs(t) do parts[i] = text(x) end
+  table.sort(keys, function(a, b)
+    local i, k = first[a] or 9, first[b] or 9
+    return i < k or i == k and a < b
+  end)
+  for _, key in ipairs(keys) do
     local plain = key:find "^[%a_][%w_]*$" and load("local " .. key)    -- "in" is no name
-    parts[#parts + 1] = (plain and "%s=%q" or "[%q]=%q"):format(key, t[key])
+    parts[#parts + 1] = ((plain and "%s" or "[%q]") .. "=%s"):format(key, text(t[key]))
   end
   return "{" .. table.concat(parts, ", ") .. "}"
 end
@@ -185,14 +190,19 @@ function draft.join(d)
   d.list = list
 end
 
--- Names that the graph has once it is cut and split.
-local function names_of(d, bound, device)
-  local shaped = {tile = d.tile, list = {}}
+-- The statements that shape the graph, which come first.
+function draft.shaping(d)
+  local list = {}
   for _, s in ipairs(d.list) do
-    if s[1] == "cut" or s[1] == "split" then table.insert(shaped.list, s) end
+    if s[1] == "cut" or s[1] == "split" then list[#list + 1] = s end
   end
+  return list
+end
+
+-- Names of the sTasks and buffers of the graph.
+local function names_of(d, bound, device)
   local tasks, buffers = {}, {}
-  local plan = draft.make(shaped, bound, device)
+  local plan = draft.make({tile = d.tile, list = draft.shaping(d)}, bound, device)
   for _, task in ipairs(plan.tasks) do tasks[task.name] = true end
   for name in pairs(plan.rings) do buffers[name] = true end
   return tasks, buffers

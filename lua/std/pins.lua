@@ -1,7 +1,7 @@
--- pins.lua - what of a plan must stay while the rest of it is searched.
+-- pins.lua - what of a plan must stay while plan:improve searches around it.
 --
--- A pin is read as a list of lines that say all about what it holds: another plan keeps it if it gives
--- the same lines. So it does not matter how the other plan came about.
+-- A pin is a text that says all about what it holds. Another plan keeps the pin if it gives the same text, however that
+-- plan was made. So changes need not know pins.
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
@@ -10,109 +10,88 @@ local raise, show, hint = core.raise, core.show, core.hint
 local pins = {}
 
 local kinds <const> = {"tasks", "lanes", "rings", "tile", "grid"}
-local one <const> = {tasks = "sTask", lanes = "lane", rings = "buffer", tile = "tile axis"}
-
-local function sorted(set)
-  local list = {}
-  for name in pairs(set) do list[#list + 1] = name end
-  table.sort(list)
-  return list
-end
+local singular <const> = {tasks = "sTask", lanes = "lane", rings = "buffer", tile = "tile axis"}
 
 ---- what a plan says ---------------------------------------------------------------------------
 
--- {tasks=, lanes=, rings=, tile=}: by name; order: of each lane, its sTasks; grid.
+-- {tasks=, lanes=, rings=, tile=} by name, grid, and order: the names of each lane's sTasks.
 local function read(plan)
   local x = {tasks = {}, lanes = {}, rings = plan.rings, tile = plan.tile, order = {}, grid = {raster = "rows", group = 1,
     eus = 0, longest_first = false, cluster = 1}}
-  local of = {}
-  for _, task in ipairs(plan.tasks) do of[task.name] = task end
+  local task_of = {}
+  for _, task in ipairs(plan.tasks) do task_of[task.name] = task end
   for _, s in ipairs(draft.read(plan).list) do
-    local what, name, o = s[1], s[2], s[3]
-    if what == "lane" then
+    local method, name, o = s[1], s[2], s[3]
+    if method == "lane" then
       x.lanes[name] = o
-    elseif what == "grid" then
+    elseif method == "grid" then
       for key, value in pairs(name) do x.grid[key] = value end
-    elseif what == "append" then
+    elseif method == "append" then
       x.order[o.lane] = x.order[o.lane] or {}
       table.insert(x.order[o.lane], name)
-      x.tasks[name] = {o = o, task = of[name]}
+      x.tasks[name] = {options = o, task = task_of[name]}
     end
   end
   for lane in pairs(x.order) do x.lanes[lane] = x.lanes[lane] or {} end
   return x
 end
 
-local lines_of = {}
+-- line_of[kind](x, name): what plan x says about one name.
+local line_of = {}
 
--- What it does, where and when; and of each lane, in which order it has those that are pinned.
-function lines_of.tasks(x, names, out)
-  for _, name in ipairs(sorted(names)) do
-    local t = x.tasks[name]
-    if not t then return false end
-    out[#out + 1] = ("%s %s: %s -> %s"):format(name, draft.literal(t.o), table.concat(t.task.reads, " "),
-      table.concat(t.task.writes, " "))
-  end
-  for _, lane in ipairs(sorted(x.order)) do
-    local list = {}
-    for _, name in ipairs(x.order[lane]) do list[#list + 1] = names[name] and name end
-    if #list > 0 then out[#out + 1] = ("%s: %s"):format(lane, table.concat(list, " ")) end
-  end
-  return true
+function line_of.tasks(x, name)
+  local t = x.tasks[name]
+  return ("%s: %s -> %s"):format(draft.literal(t.options), table.concat(t.task.reads, " "), table.concat(t.task.writes, " "))
 end
 
--- Its warps, registers and replicas, and which sTasks it has, in whatever order.
-function lines_of.lanes(x, names, out)
-  for _, name in ipairs(sorted(names)) do
-    if not x.lanes[name] then return false end
-    local list = table.move(x.order[name] or {}, 1, #(x.order[name] or {}), 1, {})
-    table.sort(list)
-    out[#out + 1] = ("%s %s: %s"):format(name, draft.literal(x.lanes[name]), table.concat(list, " "))
-  end
-  return true
+-- With the sTasks of the lane, in whatever order.
+function line_of.lanes(x, name)
+  local names = table.move(x.order[name] or {}, 1, #(x.order[name] or {}), 1, {})
+  table.sort(names)
+  return draft.literal(x.lanes[name]) .. ": " .. table.concat(names, " ")
 end
 
-local function numbers(kind)
-  return function(x, names, out)
-    for _, name in ipairs(sorted(names)) do out[#out + 1] = ("%s %s"):format(name, x[kind][name]) end
-    return true
-  end
-end
+function line_of.rings(x, name) return x.rings[name] end
+function line_of.tile(x, name) return x.tile[name] end
 
-lines_of.rings, lines_of.tile = numbers "rings", numbers "tile"
-
-function lines_of.grid(x, _, out)
-  out[#out + 1] = draft.literal(x.grid)
-  return true
-end
-
--- All names of a kind that are pinned as a whole: others must not come, either.
+-- The text of all pins; nil if a name is not there. Where all names of a kind are pinned, no other may be added. Of pinned
+-- sTasks their order on each lane stays, too.
 local function text_of(p, plan)
   local x, out = read(plan), {}
   for _, kind in ipairs(kinds) do
     local names = p[kind]
-    if names and p.all[kind] and kind ~= "grid" then out[#out + 1] = table.concat(sorted(x[kind]), " ") end
-    if names and not lines_of[kind](x, names, out) then return nil end
+    if names and kind == "grid" then
+      out[#out + 1] = draft.literal(x.grid)
+    elseif names then
+      if p.all[kind] then out[#out + 1] = table.concat(draft.keys(x[kind]), " ") end
+      for _, name in ipairs(draft.keys(names)) do
+        if not x[kind][name] then return nil end
+        out[#out + 1] = ("%s %s"):format(name, line_of[kind](x, name))
+      end
+    end
+    for _, lane in ipairs(names and kind == "tasks" and draft.keys(x.order) or {}) do
+      local list = {}
+      for _, name in ipairs(x.order[lane]) do list[#list + 1] = names[name] and name end
+      if #list > 0 then out[#out + 1] = ("%s: %s"):format(lane, table.concat(list, " ")) end
+    end
   end
   return table.concat(out, "\n")
 end
 
 ---- what is pinned --------------------------------------------------------------------------------
 
--- The names that one means: of a split sTask or value, its parts.
+-- Add a name to the set; of a split sTask or value, its slices.
 local function add_name(set, kind, name, known)
   if type(name) ~= "string" then
     raise(("improve: pin: %s: names expected, got %s"):format(kind, show(name)))
   end
-  local any = known[name]
-  if any then set[name] = true end
-  for _, part in ipairs(not any and (kind == "tasks" or kind == "rings") and draft.parts(name .. ".0", known) or {}) do
-    set[part], any = true, true
-  end
-  if not any then
-    local names = sorted(known)
+  local sliced = not known[name] and (kind == "tasks" or kind == "rings")
+  local found = known[name] and {name} or sliced and draft.parts(name .. ".0", known) or {}
+  for _, each in ipairs(found) do set[each] = true end
+  if #found == 0 then
+    local names = draft.keys(known)
     local near = #name > 1 and hint(name, names) or ""
-    raise(("improve: pin: no %s '%s'%s"):format(one[kind], name, near ~= "" and near or "; there are " ..
+    raise(("improve: pin: no %s '%s'%s"):format(singular[kind], name, near ~= "" and near or "; there are " ..
       table.concat(names, ", ")))
   end
 end
@@ -143,18 +122,15 @@ function pins.of(plan, given)
     raise("improve: pin: table of what stays expected, got " .. show(given))
   end
   for key, value in pairs(given or {}) do
-    if not lines_of[key] then raise(("improve: pin: unknown kind %s%s"):format(show(key), hint(key, kinds))) end
     if key == "grid" and type(value) ~= "boolean" then
       raise("improve: pin: grid: true or false expected, got " .. show(value))
+    elseif key ~= "grid" and not singular[key] then
+      raise(("improve: pin: unknown kind %s%s"):format(show(key), hint(key, kinds)))
     end
   end
   for _, kind in ipairs(kinds) do
     local value = given and given[kind]
-    if kind == "grid" then
-      p.grid = value and {} or nil
-    elseif value ~= nil and value ~= false then
-      p[kind], p.all[kind] = names_of(kind, value, x[kind]), value == true
-    end
+    if value then p[kind], p.all[kind] = kind == "grid" and {} or names_of(kind, value, x[kind]), value == true end
   end
   p.text = text_of(p, plan)
   return p
@@ -165,14 +141,15 @@ function pins.hold(p, plan) return text_of(p, plan) == p.text end
 
 -- "tasks softmax; tile"; "nothing"
 function pins.text(p)
-  local parts = {}
+  local texts = {}
   for _, kind in ipairs(kinds) do
-    if p[kind] and (kind == "grid" or next(p[kind])) then
-      local all = kind == "grid" or p.all[kind]
-      parts[#parts + 1] = all and kind or ("%s %s"):format(kind, table.concat(sorted(p[kind]), " "))
+    if p.all[kind] and (kind == "grid" or next(p[kind])) then
+      texts[#texts + 1] = kind
+    elseif p[kind] and next(p[kind]) then
+      texts[#texts + 1] = ("%s %s"):format(kind, table.concat(draft.keys(p[kind]), " "))
     end
   end
-  return #parts > 0 and table.concat(parts, ", ") or "nothing"
+  return #texts > 0 and table.concat(texts, ", ") or "nothing"
 end
 
 return pins
