@@ -1,38 +1,39 @@
--- belief.lua - how far the model's predictions are off, learned as measurements come.
+-- belief.lua - how far the model's predictions are off: a Gaussian process that learns from measurements.
 --
--- The error of a prediction is x = log(measured / predicted). It is a Gaussian process over what plans are
--- like (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1): a bias that
--- all plans of a program share, what plans share that have like traits (tiles, lanes, orders, spare
--- registers), and noise. So one measurement teaches something of all plans, and most of those that are like
--- it. Before the first one, the device's stated uncertainty is how far errors go: nine of ten are within it.
+-- The error of a prediction is x = log(measured / predicted). It is the sum of a bias, which all plans of a program share;
+-- of a part that plans with similar traits (tiles, lanes, orders, spare registers) share; and of noise. So the covariance of
+-- two plans is spread^2 * (BIAS^2 + SHAPE^2 * similarity), where similarity is the squared-exponential kernel of their
+-- traits, and the posterior follows from the Cholesky factor of the covariances (Rasmussen and Williams, Gaussian Processes
+-- for Machine Learning, 2006, algorithm 2.1). One measurement tells something about all plans, most about similar ones.
+-- Before the first one, the device's stated uncertainty is the spread: nine of ten errors are within it.
 
 local belief = {}
 belief.__index = belief
 
-local NINETY <const> = 1.645                            -- of the normal distribution, nine of ten are within
-local BIAS <const>, SHAPE <const> = 1.5, 1              -- of the spread; of a bias, little is known
-local LENGTH <const> = 2                                -- in units of traits, each times its weight
-local PRIOR <const> = 4
-local NOISE <const> = 0.015                             -- of a time measured in turns, and of what no trait tells
-local FAR <const> = 2.5                                 -- standard deviations: beyond, an error is of a kind of its own
+local NINETY <const> = 1.645                            -- standard deviations: nine of ten are nearer to the mean
+local BIAS <const>, SHAPE <const> = 1.5, 1              -- in units of the spread; little is known of a bias
+local LENGTH <const> = 2                                -- length scale, in units of weighted traits
+local PRIOR <const> = 4                                 -- measurements that the prior of the scale counts as
+local NOISE <const> = 0.015                             -- relative: of measured times, and of what no trait explains
+local FAR <const> = 2.5                                 -- standard deviations: farther errors are outliers
 
--- By the first word of a trait's name. From the likelihood of 1,600 plans measured in three whole spaces and 26
--- searches, each trait with a length of its own, and rounded: all others have 1.
+-- Inverse length scales, by the first word of a trait's name; all others have 1. They maximise the likelihood of 1,600
+-- plans measured in three complete spaces and 26 searches, with a length scale for each trait, and are rounded.
 local weights <const> = setmetatable({tile = 3, order = 2, warps = 0.5, columns = 0.5, cut = 0.5, in_turn = 0.5, raster = 0.5, group = 0.5},
   {__index = function(all, name)
-    if type(name) ~= "string" then return 1 end         -- of one that is like none
+    if type(name) ~= "string" then return 1 end         -- see traits_of
     local weight = rawget(all, name:match "^[%w_]+") or 1
     all[name] = weight
     return weight
   end})
 
--- uncertainty: a share, 0.07
+-- uncertainty: a share, 0.07; 0: predictions are exact
 local function new(uncertainty)
   return setmetatable({spread = math.log(1 + uncertainty) / NINETY, rows = {}, squares = 0, weight = 0}, belief)
 end
 
--- How alike two plans are, by their traits, 0 to 1; what a trait's table lacks is 0.
-local function alike(a, b)
+-- The similarity of two plans, 0 to 1, by their traits. A trait that a table lacks is 0.
+local function similarity(a, b)
   local d = 0
   for key, x in pairs(a) do
     local y = b[key] or 0
@@ -43,17 +44,16 @@ local function alike(a, b)
   end
   return math.exp(-d / (2 * LENGTH ^ 2))
 end
-belief.alike = alike
+belief.similarity = similarity
 
--- Of one that has none, nobody knows what it is like.
+-- A candidate without traits gets one of its own: it is similar to no other.
 local function traits_of(c) return c.traits or {[c] = 100} end
 
 function belief:covariance(a, b)
-  return self.spread ^ 2 * (BIAS ^ 2 + SHAPE ^ 2 * alike(a, b))
+  return self.spread ^ 2 * (BIAS ^ 2 + SHAPE ^ 2 * similarity(a, b))
 end
 
--- The next row of the Cholesky factor of the covariances, for a plan with these traits, and its product with
--- what was learned: the mean of its error, and what is left of its variance.
+-- For a plan with these traits: the next row of the Cholesky factor, and the posterior mean and variance of its error.
 function belief:extend(traits)
   local row, mean, variance = {}, 0, self:covariance(traits, traits)
   for j, known in ipairs(self.rows) do
@@ -66,9 +66,9 @@ function belief:extend(traits)
   return row, mean, math.max(variance, 0)
 end
 
--- c: {predicted= seconds, traits=}. Who is far off has more noise, so that it teaches little: some plans are slow for a
--- reason of which others know nothing, and one of them would make all that are unlike those measured look hopeless. But
--- the first one tells the bias, whatever it is.
+-- Learn from a measurement, in seconds. c: {predicted= seconds, traits=}. An outlier is given more noise, so that it tells
+-- little: some plans are slow for a reason that others do not share, and one of them would make all plans that are unlike
+-- the measured ones look hopeless. But the first measurement tells the bias, however large that is.
 function belief:learn(c, measured)
   local traits, n = traits_of(c), #self.rows + 1
   local row, mean, variance = self:extend(traits)
@@ -76,30 +76,30 @@ function belief:learn(c, measured)
   local far = n == 1 and 1 or math.max(math.abs(off) / (FAR * sd), 1)
   row[n] = sd * far ^ 2
   self.rows[n] = {traits = traits, row = row, z = off / row[n]}
-  local share = variance / sd ^ 2                       -- of one that is like those before it, all is noise
+  local share = variance / sd ^ 2                       -- near 0 if similar plans were measured: all is noise then
   self.squares, self.weight = self.squares + share * (off / (sd * far)) ^ 2, self.weight + share
 end
 
--- How many times as far as the uncertainty says errors go: of what was learned, each was `z` of its scale off, and counts
--- by what it could tell of that. The uncertainty counts as so many measurements (the conjugate prior of a variance:
--- Gelman et al., Bayesian Data Analysis, 2013, 2.6).
+-- The factor by which errors are larger than the stated uncertainty: the root of the mean square of the normalised errors
+-- that were learned, each weighted by the share of its variance that is no noise. The stated uncertainty counts as PRIOR
+-- measurements (the conjugate prior of a variance: Gelman et al., Bayesian Data Analysis, 2013, 2.6).
 function belief:scale()
   return math.sqrt((PRIOR + self.squares) / (PRIOR + self.weight))
 end
 
--- The error of such a plan: its mean, how uncertain it is, and how much of that is no noise.
-function belief:error(c)
+-- The error of a candidate: its mean, its standard deviation, and the standard deviation without noise.
+function belief:predict_error(c)
   local _, mean, variance = self:extend(traits_of(c))
   local scale = self:scale()
   return mean, scale * math.sqrt(variance + (self.spread > 0 and NOISE ^ 2 or 0)), scale * math.sqrt(variance)
 end
 
--- Mean and spread of the errors that were seen, as the next of a plan that is like none of them.
-function belief:state()
-  return self:error{traits = {unlike = 100}}
+-- Mean and standard deviation of the error of a plan that is similar to no measured one.
+function belief:unknown_error()
+  return self:predict_error{traits = {unlike = 100}}
 end
 
--- The normal distribution (Abramowitz and Stegun, 26.2.17; to 1e-7).
+-- The cumulative normal distribution (Abramowitz and Stegun, 26.2.17; to 1e-7).
 local function normal(z)
   local t = 1 / (1 + 0.2316419 * math.abs(z))
   local tail = math.exp(-z * z / 2) / math.sqrt(2 * math.pi) * t * (0.319381530 + t * (-0.356563782
@@ -110,21 +110,21 @@ belief.normal = normal
 
 -- The probability of improvement (Kushner 1964; Jones, J. Global Optimization 21, 2001, section 4): that the
 -- plan takes less than `seconds`.
-function belief:chance(c, seconds)
-  local mean, scale = self:error(c)
-  local z = math.log(seconds / c.predicted) - mean
-  if scale == 0 then return z > 0 and 1 or 0 end
-  return normal(z / scale)
+function belief:improvement_probability(c, seconds)
+  local mean, deviation = self:predict_error(c)
+  local below = math.log(seconds / c.predicted) - mean
+  if deviation == 0 then return below > 0 and 1 or 0 end
+  return normal(below / deviation)
 end
 
--- The expected improvement (Mockus 1975; Jones, Schonlau and Welch, J. Global Optimization 13, 1998): by how much less
--- than `seconds` the plan takes on average, 0 if it does not, as a share. What noise promises is not worth a trial.
-function belief:improvement(c, seconds)
-  local mean, _, scale = self:error(c)
+-- The expected improvement (Mockus 1975; Jones, Schonlau and Welch, J. Global Optimization 13, 1998): the mean of
+-- max(log(seconds / time), 0), where time is what the plan takes without noise.
+function belief:expected_improvement(c, seconds)
+  local mean, _, deviation = self:predict_error(c)
   local below = math.log(seconds / c.predicted) - mean
-  if scale == 0 then return math.max(below, 0) end
-  local z = below / scale
-  return math.max(below * normal(z) + scale * math.exp(-z * z / 2) / math.sqrt(2 * math.pi), 0)
+  if deviation == 0 then return math.max(below, 0) end
+  local z = below / deviation
+  return math.max(below * normal(z) + deviation * math.exp(-z * z / 2) / math.sqrt(2 * math.pi), 0)
 end
 
 return new

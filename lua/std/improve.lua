@@ -1,15 +1,95 @@
--- improve.lua - plan:improve: a search from a plan that is there, of which some things are to stay.
+-- improve.lua - plan:improve: a search of the plans around one, of which some things are to stay.
+--
+-- Best-first search: of the plans found, the fastest one whose changes were not tried yet is expanded next. A plan that is
+-- somewhat slower than the best is expanded, too, as many a change pays only together with another one. The search ends
+-- when several plans in a row brought nothing better.
 
 local core = require "millrace.core"
+local changes = require "millrace.changes"
+local draft = require "millrace.draft"
 local late = require "millrace.late"
 local near = require "millrace.near"
 local options = require "millrace.options"
+local pins = require "millrace.pins"
 local planned = require "millrace.planned"
+local repair = require "millrace.repair"
 local speed = require "millrace.speed"
 local raise, show, entry = core.raise, core.show, core.entry
 
+local GAIN <const> = 0.002                              -- relative: less is no better plan
+local SLACK <const> = 0.03                              -- relative to the best: slower plans are not expanded
+local SAME <const> = 1e-5                               -- relative: a change with less effect has none
+local PATIENCE <const> = 4                              -- plans expanded without a better one
 local known <const> = {"pin", "trials", "seconds", "progress"}
 local SECONDS_SHOWN <const> = 0.2                       -- between two lines of progress
+
+---- the search -------------------------------------------------------------------------------------
+
+-- A plan that was found, as text: there may be many. parent: the node that it is a change of.
+local function node_of(plan, seconds, parent, change)
+  return {text = core.statements(plan), tile = plan.tile, seconds = seconds, parent = parent, change = change,
+    depth = parent and parent.depth + 1 or 0}
+end
+
+local function key_of(node) return draft.literal(node.tile) .. "\n" .. node.text end
+
+-- Take the node to expand next: the fastest; of equal ones that with fewer changes, then the one found first.
+local function take_next(open)
+  local best
+  for i, node in ipairs(open) do
+    local other = open[best]
+    if not other or node.seconds < other.seconds or node.seconds == other.seconds and node.depth < other.depth then
+      best = i
+    end
+  end
+  return best and table.remove(open, best)
+end
+
+-- Is a budget used up? run.ended says which one.
+local function is_over(run)
+  if run.trials >= run.o.trials then run.ended = "trials" end
+  if core.clock() >= run.deadline then run.ended = "seconds" end
+  return run.ended
+end
+
+-- Try one change, x: of the node, as repair.make takes it.
+local function try(run, x, node, change)
+  local good, plan, text = core.try(repair.make, x, change)
+  if not good or not plan or not pins.hold(run.pins, plan) then return end
+  local found = node_of(plan, 0, node, text)
+  local key = key_of(found)
+  if run.seen[key] then return end
+  run.seen[key], run.trials = true, run.trials + 1
+  found.seconds = plan:simulate{events = 0}.seconds
+  if math.abs(found.seconds / node.seconds - 1) > SAME then table.insert(run.open, found) end
+  if found.seconds < run.best.seconds * (1 - GAIN) then run.best = found end
+  if run.o.progress then run.o.progress(run.trials, run.best.seconds) end
+end
+
+local function climb(run)
+  local in_vain = 0
+  while not is_over(run) do
+    local node, best = take_next(run.open), run.best
+    if not node or in_vain >= PATIENCE or node.seconds > best.seconds * (1 + SLACK) then return end
+    local d = draft.parse(node.text, node.tile)
+    local x = {draft = d, bound = run.bound, device = run.device, pinned = {rings = run.pins.rings or {}}}
+    for _, change in ipairs(changes.of(draft.make(d, x.bound, x.device), true)) do
+      try(run, x, node, change)
+      if is_over(run) then return end
+    end
+    in_vain = run.best ~= best and 0 or in_vain + 1
+  end
+end
+
+-- The best plan, and the changes that made it in order.
+local function result_of(run)
+  local path, node = {}, run.best
+  while node.parent do
+    table.insert(path, 1, {change = node.change, seconds = node.seconds, gain = 1 - node.seconds / node.parent.seconds})
+    node = node.parent
+  end
+  return draft.make(draft.parse(run.best.text, run.best.tile), run.bound, run.device), path
+end
 
 ---- options --------------------------------------------------------------------------------------
 
@@ -22,7 +102,7 @@ local function options_of(given)
     pin = o.pin, progress = o.progress}
 end
 
--- On a terminal, one line that is written over and over.
+-- On a terminal: one line of progress, overwritten again and again.
 local function progress_line()
   if not core.terminal().color then return nil end
   local shown = core.clock()
@@ -33,12 +113,12 @@ local function progress_line()
   end
 end
 
----- the answer -------------------------------------------------------------------------------------
+---- the result -------------------------------------------------------------------------------------
 
 local result, plans = planned("improved plan", "plan before timeline seconds gain within_noise trials ended changes diff pinned keep",
   {__name = "millrace.improved", aliases = {tie = "within_noise"}, methods = {json = late("report", "improved")}})
 
--- Both times, what was done, what differs, how it was found, how to go on.
+-- Both times, the changes and what differs, how the search ended, what to do next.
 function result.__tostring(r)
   local a, b, plan = r.before, r.timeline, plans[r]
   local lines = {("%s on %s: %.4g ms, then %s, predicted"):format(plan.graph.program.name, plan.device.name,
@@ -60,7 +140,7 @@ function result.__tostring(r)
   return table.concat(lines, "\n")
 end
 
--- The plan that was searched from is what was found, as one edit.
+-- Make the original plan what was found, as one edit.
 local function keep(plan, from, found)
   if not core.is_at(plan, from) then raise "keep: the plan has changed since it was searched from" end
   core.become(plan, found)
@@ -71,20 +151,22 @@ local function improve(plan, options)
   local o = options_of(options)
   local good, problems = plan:check()
   if not good then raise("improve: the plan is not legal: " .. problems[1].message) end
-  local pins = require "millrace.pins"
-  local p = pins.of(plan, o.pin)
   local line = not o.progress and progress_line()
-  local found = require "millrace.climb"(plan, {pins = p, trials = o.trials, clock = core.clock,
-    late = core.clock() + o.seconds, progress = o.progress or line})
+  o.progress = o.progress or line
+  local start = node_of(plan, plan:simulate{events = 0}.seconds)
+  local run = {o = o, pins = pins.of(plan, o.pin), deadline = core.clock() + o.seconds, bound = plan.graph.program,
+    device = plan.device, trials = 0, open = {start}, best = start, seen = {[key_of(start)] = true}}
+  local finished = core.heed(climb, run)
   if line then io.stderr:write "\r\27[K" end
-  local before, after = plan:simulate(), found.plan:simulate()
+  local found, path = result_of(run)
+  local before, after = plan:simulate(), found:simulate()
   local r = setmetatable({
     before = before, timeline = after, seconds = after.seconds, gain = 1 - after.seconds / before.seconds,
-    within_noise = near(before, after), trials = found.trials, ended = found.ended, changes = found.changes,
-    diff = plan:diff(found.plan), pinned = pins.text(p)}, result)
+    within_noise = near(before, after), trials = run.trials, ended = finished and (run.ended or "done") or "interrupted", changes = path,
+    diff = plan:diff(found), pinned = pins.text(run.pins)}, result)
   local from = core.mark(plan)
-  r.keep = entry(function() keep(plan, from, found.plan) end)
-  plans[r] = found.plan
+  r.keep = entry(function() keep(plan, from, found) end)
+  plans[r] = found
   return r
 end
 

@@ -7,7 +7,7 @@
 
 local core = require "millrace.core"
 local new_belief = require "millrace.belief"
-local alike = new_belief(0).alike
+local similarity = new_belief(0).similarity
 local new_queue = require "millrace.queue"
 
 local GAIN, RISK = 0.005, 0.02
@@ -34,7 +34,7 @@ end
 -- Whether the kernel of such a plan counts is learned of those that are like it.
 function source:teach(traits, counts)
   for _, c in ipairs(traits and self.list or {}) do
-    local k = c.traits and alike(c.traits, traits) ^ SHARP or 0
+    local k = c.traits and similarity(c.traits, traits) ^ SHARP or 0
     c.like, c.fine = (c.like or 1) + k, (c.fine or 1) + (counts and k or 0)
   end
 end
@@ -136,7 +136,7 @@ function run:chance(c)
   if not self.best or self.risk < 0 then return 1 end   -- all are wanted
   local target = self:target()
   if c.bound and c.bound >= target then return 0 end
-  return self.belief:chance(c, target)
+  return self.belief:improvement_probability(c, target)
 end
 
 function run:item_of(c, anyway)
@@ -174,29 +174,29 @@ function run:next_one()
     local share = 1
     for _, work in ipairs(pending) do
       local other = work.item.candidate
-      if other and other.traits and c.traits then share = math.min(share, 1 - alike(other.traits, c.traits)) end
+      if other and other.traits and c.traits then share = math.min(share, 1 - similarity(other.traits, c.traits)) end
     end
     return share
   end
   local first = self.source:hopeful()
   local function rate(c)
     local target = self.best and self:target() or first * (1 - self.gain)
-    local chance = self.best and self:chance(c) or self.belief:chance(c, target)
+    local chance = self.best and self:chance(c) or self.belief:improvement_probability(c, target)
     if self.risk < 0 then return chance, 1 end
-    return chance, chance > self.risk and self.belief:improvement(c, target) or 0
+    return chance, chance > self.risk and self.belief:expected_improvement(c, target) or 0
   end
   local most = self.worst * (self.best and self.best.score * 1e-3 or first or 0)
   local c, chance = self.source:head(rate, #self.results, fresh, most)
   return c, self.best and chance or 1
 end
 
--- Give the servers all they have room for, as far as it is worth it. True if there is something left.
+-- Give the servers as many items as they can hold, as long as these are worth it. True if there is something left.
 function run:feed()
   while true do
     local c, chance = self:next_one()
     if not c or chance <= self.risk then return c ~= nil end
-    local _, room = self.queue:freest()
-    if self.trials + self.queue:count() >= self.most or room == 0 then return true end
+    local _, free = self.queue:freest()
+    if self.trials + self.queue:count() >= self.most or free == 0 then return true end
     self.source:drop()
     if not self:again(c) and not self:recall(c) then self.queue:put(self:item_of(c)) end
   end
@@ -218,7 +218,7 @@ end
 
 function run:tell()
   if not self.o.progress then return end
-  local mean, spread = self.belief:state()
+  local mean, spread = self.belief:unknown_error()
   self.o.progress{trials = self.trials, best = self.best, last = self.results[#self.results], results = self.results, bias = mean, spread = spread,
     device_seconds = self.spent, under_way = self.queue:count(), chance = select(2, self:next_one())}
 end
@@ -229,7 +229,7 @@ function run:sort()
   local target, value = self:target(), {}
   for i, work in ipairs(self.queue.under_way) do
     local c = work.item.candidate
-    value[work] = {gain = c and self.belief:improvement(c, target) or 0, place = i}
+    value[work] = {gain = c and self.belief:expected_improvement(c, target) or 0, place = i}
   end
   table.sort(self.queue.under_way, function(a, b)
     local x, y = value[a], value[b]
@@ -356,7 +356,7 @@ return function(bound, device, candidates, o)
   if not good then ended = r.ended or "interrupted" end
   r.queue:drop()
   for _, server in ipairs(r.queue.servers) do if server.rest then server:rest() end end
-  local mean, spread = r.belief:state()
+  local mean, spread = r.belief:unknown_error()
   local text = ended == "sure" and why.sure:format(100 * r.gain, 100 * r.risk)
     or ended == "trials" and why.trials:format(r.most) or why[ended]
   return {best = r.best, results = r.results, ended = ended, why = text, trials = r.trials, known = r.known,

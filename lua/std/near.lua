@@ -1,4 +1,4 @@
--- near.lua - are two predicted times too near to call? True, or nil where that is not known.
+-- near.lua - are the predicted times of two timelines within noise? True if so; otherwise, or if it is not known, nil.
 
 return function(one, other)
   local a, b = one.seconds or 1, other.seconds or 1

@@ -1,9 +1,9 @@
--- planned.lua - records about a plan that was found: `plan` is a copy at each reading, so that nobody changes what
--- the other fields are about.
+-- planned.lua - records about a plan that was found. Each reading of the field `plan` gives a copy, so that the caller
+-- cannot change the plan that the other fields describe.
 
 local record = require "millrace.record"
 
--- A metatable as record gives it, and where the plan of each record goes: plans[r].
+-- Arguments as of record. Returns the metatable, and a table in which the plan of each record r is kept: plans[r].
 return function(kind, names, meta)
   local plans = setmetatable({}, {__mode = "k"})
   function meta.__pairs(r)

@@ -1,21 +1,16 @@
--- proof.lua - tl:proof(): how short the interval of a simulated timeline's loop could be, why no shorter, and
--- what would change that.
+-- proof.lua - tl:proof(): the least interval that the loop of a simulated timeline could have, why it cannot be less, and what
+-- would make it less. src/search/proof.c computes it; here it becomes a record and a text.
 
 local core = require "millrace.core"
 local record = require "millrace.record"
 local raise = core.raise
 
-local REACHED <const> = 1.001                           -- of the bound: nearer is at it
-local LEAST <const> = 0.0005                            -- of the bound: less is nothing
-local WIDTH <const> = 78
-local LINES <const> = 6                                 -- of what would help, in the text
+local REACHED <const> = 1.001                           -- times the bound: an interval up to that is at the bound
+local LEAST <const> = 0.0005                            -- of the bound: a smaller gain is none
+local WIDTH <const> = 78                                -- columns of the text
+local LINES <const> = 6                                 -- most lines about what would help
 
--- `old` is the deprecated name of the field `new`.
-local function alias(old, new)
-  return function(t, name) if name == old then return rawget(t, new) end end
-end
-
-local need = record("need", "kind from to distance cycles buffer most bytes lane unit contention beside", nil, alias("beside", "contention"))
+local need = record("need", "kind from to distance cycles buffer most bytes lane unit contention", {aliases = {beside = "contention"}})
 local task = record("sTask of a proof", "name lane unit hold busy latency start stage")
 local circle = record("circle", "cycles iterations")
 
@@ -26,7 +21,7 @@ local function list(names, last)
   return table.concat(names, ", ", 1, #names - 1) .. (last or " and ") .. names[#names]
 end
 
--- Lines go on indented.
+-- Wrap a line; further lines are indented more.
 local function wrapped(line)
   local out, indent = {}, line:match "^ *" .. "  "
   for word in line:gmatch "%s*%S+" do
@@ -73,7 +68,7 @@ local function need_text(n)
   return ("%s is at work %s cycles an iteration"):format(n.unit, cycles(n.cycles))
 end
 
--- Why nothing is shorter: one sentence, or several requirements that only together forbid it.
+-- Why the interval cannot be less: one sentence, or several requirements that forbid it together.
 local function reasons(p, out)
   if p.unstated then
     out[#out + 1] = ("nothing shorter: %s takes %s cycles (the loop is not solved: %s)"):format(p.binding,
@@ -102,10 +97,10 @@ local function ease_text(e)
     or ("%s %g times as %s"):format(what, e.times, e.memory and "large" or "fast")
 end
 
--- Those that bring nothing: by what is done to them, each once.
-local function grouped(rest)
+-- Eases that gain nothing, as a text: names by the kind of ease, each once.
+local function useless_text(eases)
   local kinds, of, seen = {}, {}, {}
-  for _, e in ipairs(rest) do
+  for _, e in ipairs(eases) do
     local name = e.buffer or e.task or e.memory or e.unit or e.lane
     local kind = e.buffer and "a version more of " or e.task and "less of " or e.lane and not e.unit and "a lane more like "
       or "more of "
@@ -120,13 +115,13 @@ local function grouped(rest)
 end
 
 local function helps(p, out)
-  local shown, rest, seen = 0, {}, {}
+  local shown, useless, seen = 0, {}, {}
   for _, e in ipairs(p.eases) do
     local of = e.gain >= LEAST and (e.memory or e.unit)
-    local again = of and seen[of] == cycles(e.bound)      -- 10 % do as much as twice
+    local again = of and seen[of] == cycles(e.bound)      -- 10 % more gain as much as twice as much
     if of then seen[of] = cycles(e.bound) end
     if e.gain < LEAST then
-      rest[#rest + 1] = e
+      useless[#useless + 1] = e
     elseif shown < LINES and not again then
       if shown == 0 then out[#out + 1] = "what would allow less, each solved again:" end
       shown = shown + 1
@@ -134,8 +129,7 @@ local function helps(p, out)
         e.exact and "" or "at most ", 100 * e.gain)
     end
   end
-  rest = grouped(rest)
-  if rest ~= "" then out[#out + 1] = "nothing: " .. rest end
+  if #useless > 0 then out[#out + 1] = "nothing: " .. useless_text(useless) end
 end
 
 local function text_of(p)
@@ -166,7 +160,8 @@ end
 
 ---- the record --------------------------------------------------------------------------------
 
-local ease = record("ease", "buffer memory room unit task lane times bound gain exact", {__tostring = ease_text}, alias("room", "memory"))
+local ease = record("ease", "buffer memory unit task lane times bound gain exact",
+  {aliases = {room = "memory"}, __tostring = ease_text})
 need.__tostring = need_text
 
 local proof = record("proof", "loop ii bound gap proven best exact solver unstated tile tasks versions circle core eases "

@@ -1,34 +1,32 @@
--- queue.lua - work and its results, between who wants plans measured and who measures them.
+-- queue.lua - the queue of work between a policy, which chooses plans to measure (measure.lua), and servers, which measure.
 --
--- An item of work is {id=, script=, bound=, ...}: the text of a plan, what it is for, and what the two ends
--- agree on. A result is a row {id=, status=, ...}, plain values. A server takes items and gives rows:
+-- An item of work is {id=, script=, bound=, ...}: the text of a plan, its program, and whatever policy and server agree
+-- on. A result is a row {id=, status=, ...} of plain values. A server has:
 --
---   server.room            how many items it wants to have at a time, those that it prepares included
+--   server.capacity        how many items it wants to hold at a time, with those whose kernels it still compiles
 --   server:begin(item)     -> handle; does not wait
---   server:wait(seconds)   until something may have changed, no longer
---   handle:poll(incumbent) -> a row; or nil: not yet. It may take as long as one measurement, against the
---                          item that is the best so far
---   handle:drop()          nobody wants it any more; not after a row
+--   server:wait(seconds)   waits until something may have changed, but no longer
+--   handle:poll(incumbent) -> a row; nil: not yet. It may measure meanwhile, against the incumbent, the best item so far
+--   handle:drop()          the item is no longer wanted; not called after a row
 --
--- There may be several servers, each with a device of its own. The queue knows no more of them.
+-- There may be several servers, each with a device of its own.
 
-local WAIT = 0.2                                        -- seconds between two looks at all handles
+local WAIT = 0.2                                        -- seconds between two polls of all handles
 
 local queue = {}
 queue.__index = queue
 
--- queue(servers): all of these
 local function new(servers)
   return setmetatable({servers = servers, under_way = {}}, queue)
 end
 
--- The server with most room, and how many items it can take.
+-- The server that can take most items, and how many.
 function queue:freest()
   local best, most = nil, 0
   for _, server in ipairs(self.servers) do
-    local room = server.room
-    for _, work in ipairs(self.under_way) do if work.server == server then room = room - 1 end end
-    if room > most then best, most = server, room end
+    local free = server.capacity
+    for _, work in ipairs(self.under_way) do if work.server == server then free = free - 1 end end
+    if free > most then best, most = server, free end
   end
   return best, most
 end
@@ -38,10 +36,10 @@ function queue:put(item)
   self.under_way[#self.under_way + 1] = {item = item, server = server, handle = server:begin(item)}
 end
 
--- How many items have been put and not taken.
+-- The number of items that were put, and neither taken nor dropped.
 function queue:count() return #self.under_way end
 
--- Wait for a row, and give it with its item; nil if nothing is under way.
+-- Wait for a row. Returns it and its item; nil if no item is under way.
 function queue:take(incumbent)
   while #self.under_way > 0 do
     for i, work in ipairs(self.under_way) do
@@ -55,7 +53,7 @@ function queue:take(incumbent)
   end
 end
 
--- Take an item back; all of them without one.
+-- Drop an item, or all of them.
 function queue:drop(item)
   for i = #self.under_way, 1, -1 do
     local work = self.under_way[i]

@@ -1,15 +1,15 @@
--- repair.lua - a changed plan, made legal: the waits, versions and warps that a change needs.
+-- repair.lua - make a changed plan, with the waits, versions and warps that it needs to be legal.
 
 local draft = require "millrace.draft"
 
 local repair = {}
 
-local REPAIRS <const> = 3                               -- statements more that a change may need
+local REPAIRS <const> = 3                               -- the most further statements of a change
 local none <const> = {rings = {}}
 
----- what makes a plan legal ---------------------------------------------------------------------
+---- repairs --------------------------------------------------------------------------------------
 
--- Versions that the order needs, of all parts of a buffer.
+-- The versions that the order needs, of all slices of a buffer.
 local function more_versions(plan, problems)
   local depth, any = {}, false
   for _, p in ipairs(problems) do
@@ -20,17 +20,17 @@ local function more_versions(plan, problems)
   return any and {"buffers", depth}
 end
 
--- All rings of loops one shallower, but those that are to stay.
-local function fewer_versions(plan, stay)
+-- One version less of all rings of loops, except pinned ones.
+local function fewer_versions(plan, pinned)
   local depth, any = {}, false
   for _, b in ipairs(plan.graph.buffers) do
     local n = plan.rings[b.name]
-    if b.loop and b.scope == "shared" and n and n > 1 and not stay[b.name] then depth[b.name], any = n - 1, true end
+    if b.loop and b.scope == "shared" and n and n > 1 and not pinned[b.name] then depth[b.name], any = n - 1, true end
   end
   return any and {"buffers", depth}
 end
 
--- Twice the warps for a lane that has too much, of a tile that nothing splits.
+-- Twice the warps for a lane whose registers do not suffice, if the tile is not split.
 local function more_warps(d, problem)
   local _, s = draft.find(d, "append", problem.task or "")
   local _, lane = draft.find(d, "lane", s and s[3].lane or "")
@@ -40,7 +40,7 @@ local function more_warps(d, problem)
   return options.warps <= 16 and {"lane", lane[2], options}
 end
 
--- A statement that takes away a problem of the changed plan, or nil.
+-- A statement that solves the first problem of the changed plan, or nil.
 local function repair_of(d, plan, problems, pinned)
   local code = problems[1].code
   if code == "versions" then return more_versions(plan, problems) end
@@ -50,14 +50,14 @@ end
 
 ---- the changed plan ------------------------------------------------------------------------------
 
--- One more statement of a draft, in place of one that says the same of other numbers.
+-- Add a statement; one about a lane replaces the earlier one.
 local function add(d, s)
   local i = s[1] == "lane" and draft.find(d, "lane", s[2])
   if i then d.list[i] = s else draft.add(d, table.unpack(s)) end
 end
 
--- The change on a draft, with what makes it legal: the plan and the text of it all; nil if nothing does.
--- x: {draft=, bound=, device=, pinned=}; pinned.rings: names of rings that no repair may change.
+-- Make a change in a copy of x.draft, and repair the plan. Returns the plan and the text of all statements; nil if the plan
+-- cannot be made legal. x: {draft=, bound=, device=, pinned=}; pinned.rings: names of rings that no repair may change.
 function repair.make(x, change)
   local d, texts = draft.copy(x.draft), {change.text}
   local last

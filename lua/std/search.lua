@@ -1,6 +1,8 @@
--- search.lua - mr.search: run a search and make its answer a plan like any other.
+-- search.lua - mr.search: find a fast plan in the model (src/search), and have the best candidates measured (trials.lua) if
+-- the device is attached.
 
 local core = require "millrace.core"
+local draft = require "millrace.draft"
 local late = require "millrace.late"
 local options = require "millrace.options"
 local planned = require "millrace.planned"
@@ -9,14 +11,13 @@ local trials = require "millrace.trials"
 local mr = require "millrace"
 local raise, show = core.raise, core.show
 
-local SIMULATED <const>, MEASURED <const> = 2000, 32   -- plans, unless the caller says
+local SIMULATED <const>, MEASURED <const> = 2000, 32   -- trials, unless the caller gives a number
 
 local known = {"seconds", "trials", "measure", "tile", "seed", "fresh", "show", "progress"}
 
 local function number(o, key, default) return options.number(o, "search", key, default) end
 
--- The search's answer goes through the same calls as a plan typed by hand, so that it
--- is checked by the same checker.
+-- Make the plan that a search found by the same calls as a plan typed by hand.
 local function rebuild(bound, device, statements, tile)
   local plan = core.plan(bound:graph{tile = tile}, device)
   local chunk = assert(load("local plan = ...\n" .. statements, "=[millrace.search]", "t", {}))
@@ -24,7 +25,7 @@ local function rebuild(bound, device, statements, tile)
   return plan
 end
 
--- Why the interval is not shorter (proof.lua), and where the other tile shapes stand.
+-- Why the interval cannot be less (proof.lua), and the bound of other tile shapes.
 local function why(r, proof)
   local below = 1 - r.bound_seconds / r.seconds
   return ("%s\nother tile shapes: none of %d can be under %.4g ms in the model%s"):format(proof, r.shapes,
@@ -36,14 +37,12 @@ local result, plans = planned("search result", "plan timeline seconds ii bound g
   methods = {json = late("report", "search"), png = late("curves", "png"), svg = late("curves", "svg"), pdf = late("curves", "pdf")}})
 
 local function tile_text(tile)
-  local axes = {}
-  for axis in pairs(tile) do axes[#axes + 1] = axis end
-  table.sort(axes)
-  for i, axis in ipairs(axes) do axes[i] = ("%s=%d"):format(axis, tile[axis]) end
-  return table.concat(axes, " ")
+  local texts = draft.keys(tile)
+  for i, axis in ipairs(texts) do texts[i] = ("%s=%d"):format(axis, tile[axis]) end
+  return table.concat(texts, " ")
 end
 
--- What was measured, in a line; nothing if nothing was.
+-- A line about what was measured; nil if nothing was.
 local function measured_text(r)
   if not r.measured then return end
   local good = 0
@@ -54,7 +53,7 @@ local function measured_text(r)
     #r.measurements > good and (", %d more did not count"):format(#r.measurements - good) or "")
 end
 
--- The answer as people read it: what it found, how good that is, how it was found, how to go on.
+-- What was found, how good it is, how the search went, and what to do next.
 function result.__tostring(r)
   local plan, tl = plans[r], r.timeline
   local above = r.gap > 0.001 and (", %.1f %% above its bound %.0f"):format(100 * r.gap, r.bound) or ", at its bound"
@@ -71,9 +70,9 @@ function result.__tostring(r)
   return table.concat(lines, "\n")
 end
 
----- how it came about --------------------------------------------------------------------------------
+---- the history --------------------------------------------------------------------------------------
 
--- Best so far against trials: of the model's candidates, then of what was measured.
+-- The best time so far after each trial: first of candidates in the model, then of measured ones.
 local function history_of(s, measured)
   local list, best = {}, nil
   for i, seconds in ipairs(s and s:tried() or {}) do
@@ -100,7 +99,7 @@ local function check_device(device)
   return device or mr.device()
 end
 
--- Is it to be measured, and on what? nil: it is not.
+-- The device to measure on; nil: plans are not measured.
 local function where_to_measure(o, device)
   if o.measure ~= nil and type(o.measure) ~= "boolean" then
     raise("search: measure must be true or false, not " .. show(o.measure))
@@ -111,7 +110,7 @@ local function where_to_measure(o, device)
   return found
 end
 
--- Of what came nearest to a plan: its tile, what is against it, and what would help.
+-- The candidate with the fewest problems: its tile, its first problem, and a hint.
 local function nearest(s, bound, device)
   local statements, tile = s:nearest()
   if not statements then return "" end
@@ -121,7 +120,7 @@ local function nearest(s, bound, device)
   return ("\nthe nearest is a tile of %s: %s%s"):format(tile_text(tile), first.message, first.hint and "\n  try: " .. first.hint or "")
 end
 
--- In the model: what there is, best first. nil and why if that is nothing.
+-- Search in the model. Returns the search, why it ended, and its counts; or nil and why there is no legal plan.
 local function find(bound, device, o, most, measured, watch)
   local s = core.search(bound, device, o.tile, measured)
   local ended = s:run(most, number(o, "seconds", 60), function(tried, shapes, seconds)
@@ -158,7 +157,7 @@ local function measure(s, bound, device, found, counts, o, most, watch)
     end})
 end
 
-local function answer(plan, counts, ended, rest)
+local function answer(plan, counts, ended, fields)
   local tl = plan:simulate()
   local proof = tl:proof()
   local r
@@ -168,12 +167,12 @@ local function answer(plan, counts, ended, rest)
     trials = counts.trials, shapes = counts.shapes, pruned = counts.pruned, ended = ended,
     why = function() return why(r, proof) end,
   }, result)
-  for key, value in pairs(rest) do r[key] = value end
+  for key, value in pairs(fields) do r[key] = value end
   plans[r] = plan
   return r
 end
 
--- What an earlier search for the same has left in the store.
+-- The result of an earlier search for the same, from the store.
 local function remembered(bound, device, found)
   local plan, row = trials.remembered(bound, device, found)
   if not plan then return nil end
@@ -192,7 +191,7 @@ local function check_flags(o)
   end
 end
 
--- Both parts, seen by `watch`.
+-- Search, then measure. watch: shows the progress.
 local function search(bound, device, found, o, watch)
   local most = math.tointeger(math.min(number(o, "trials", found and MEASURED or SIMULATED), 2^53) // 1)
   local s, ended, counts = find(bound, device, o, found and math.maxinteger or most, found ~= nil, watch)

@@ -173,5 +173,5 @@ return function(bound, _, o)
   if not found then core.raise("measure: " .. why) end
   local workers = core.compile_state()
   return setmetatable({bound = bound, seed = o and o.seed or 1, limit = o and o.limit or LIMIT,
-    room = math.max(workers, 2), kernels = {}, compared = {}}, server)
+    capacity = math.max(workers, 2), kernels = {}, compared = {}}, server)
 end

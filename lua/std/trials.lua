@@ -1,16 +1,21 @@
--- trials.lua - what a search found, measured on the attached device, and every measurement kept.
+-- trials.lua - measure what a search found on the attached device, and keep every measurement in the store.
+--
+-- The candidates are the plans that the search priced, and plans that were best for other sizes of the program. measure.lua
+-- chooses which of them to measure. When none that is left is likely to be faster than the best, the neighbours of the best
+-- become candidates, too.
 
 local core = require "millrace.core"
+local draft = require "millrace.draft"
 local measure = require "millrace.measure"
 
 local mr = require "millrace"
 
 local trials = {}
 
-local NEIGHBOURS <const> = 4                            -- plans of other sizes to begin with
+local OTHER_SIZES <const> = 4                           -- the most plans that were best for other sizes
 local KIND <const> = "search"
 
--- The attached device if that is what the model is of; else nil and why not.
+-- The attached device if `device` models it; otherwise nil and why not.
 function trials.attached(device)
   local found, why = core.attached()
   if not found then return nil, why end
@@ -22,18 +27,18 @@ end
 
 ---- the store ------------------------------------------------------------------------------------
 
-local function is_present(row, driver) return row.version == mr.version and row.driver == driver end
+local function is_current(row, driver) return row.version == mr.version and row.driver == driver end
 
--- What was measured of these plans before, with the same driver: by script.
+-- Earlier measurements of this program with the same version and driver, by script.
 local function known_rows(bound, device, driver)
   local rows = {}
   for _, row in ipairs(mr.store.path and mr.store:list{program = bound, device = device.name, kind = KIND} or {}) do
-    if row.script and is_present(row, driver) and not rows[row.script] then rows[row.script] = row end
+    if row.script and is_current(row, driver) and not rows[row.script] then rows[row.script] = row end
   end
   return rows
 end
 
--- The answer of an earlier search for the same: its best row, whose status says that it was the end of one.
+-- The plan and the row that an earlier search for the same ended with. Such rows have a kind of their own.
 function trials.remembered(bound, device, found)
   local row = mr.store.path and mr.store:best(bound, device, {kind = KIND .. "ed", version = mr.version})
   if row and row.ms and row.driver == found.driver then
@@ -42,9 +47,9 @@ function trials.remembered(bound, device, found)
   end
 end
 
-local words = {ok = "ok", wrong = "wrong", failed = "failed", skipped = "spills"}
+local status_words = {ok = "ok", wrong = "wrong", failed = "failed", skipped = "spills"}
 
--- nil: its output was not compared, as it was slower than the best.
+-- nil: the output was not checked, as the kernel was slower than the best.
 local function is_correct(row)
   if row.status == "wrong" then return false end
   return row.relative and true or nil
@@ -53,17 +58,17 @@ end
 local function keep(row, kind, driver, seed, bound)
   local plan = row.plan
   if not plan then return end
-  mr.store:put{plan = plan, kind = kind, status = words[row.status] or row.status, message = row.why,
+  mr.store:put{plan = plan, kind = kind, status = status_words[row.status] or row.status, message = row.why,
     predicted = row.predicted, ms = row.score or row.ms, min = row.min, max = row.max, error = row.relative,
     correct = is_correct(row), driver = driver, seed = seed, bound = bound}
 end
 
 ---- candidates -------------------------------------------------------------------------------------
 
--- Plans that were best at other sizes, where they fit here.
-local function neighbours(bound, device)
+-- Candidates from the store: plans that were best for other sizes, if they are plans for these sizes, too.
+local function from_other_sizes(bound, device)
   local list = {}
-  for _, row in ipairs(mr.store.path and mr.store:near(bound, device, NEIGHBOURS, {kind = KIND .. "ed"}) or {}) do
+  for _, row in ipairs(mr.store.path and mr.store:near(bound, device, OTHER_SIZES, {kind = KIND .. "ed"}) or {}) do
     local good, plan = core.try(function() return row:plan(bound) end)
     if good then
       local tl = plan:simulate{events = 0}
@@ -81,9 +86,9 @@ local function has_tile(traits, tile)
   return true
 end
 
--- Add a plan from elsewhere, unless it is there. What it is like is not known: most likely the candidate of its tile whose
--- prediction is nearest; so that what it takes teaches of that kind.
-local function add_neighbour(list, new)
+-- Add a candidate from the store, unless its plan is in the list. Its traits are not known: those of the candidate with the
+-- same tile and the nearest prediction are most likely right, so that its measurement tells about such candidates.
+local function add_from_store(list, new)
   local best, script = math.huge, new.plan:script()
   for _, c in ipairs(list) do
     local off = math.abs(c.predicted - new.predicted)
@@ -98,12 +103,13 @@ local function add_neighbour(list, new)
   list[#list + 1] = new
 end
 
--- Of a search of core's, what is not in `told` yet, best first; make(search, trial): the plan. Orders have numbers of the
--- search's own (but for the program's order, which has none): `order` is what their traits are called.
-local function found_by(list, search, told, make, order)
+-- Append what a search found, best first, to the list; `added` holds the trials that were appended before.
+-- make(search, trial): the plan. order: what traits of orders are called, as searches number orders differently, apart from
+-- the program's order, which has no trait.
+local function add_found(list, search, added, make, order)
   for rank, x in ipairs(search:found()) do
-    if x.priced and not told[x.trial] then
-      told[x.trial] = true
+    if x.priced and not added[x.trial] then
+      added[x.trial] = true
       local traits = {}
       for name, value in pairs(x.traits) do traits[(name:gsub("^order", order))] = value end
       list[#list + 1] = {predicted = x.seconds, traits = traits, rank = rank, search = search, trial = x.trial,
@@ -113,10 +119,10 @@ local function found_by(list, search, told, make, order)
   return list
 end
 
--- What it found, by prediction, and neighbours.
-local function candidates(search, told, bound, device, make)
-  local list = found_by({}, search, told, make, "order")
-  for _, c in ipairs(neighbours(bound, device)) do add_neighbour(list, c) end
+-- The first candidates, by predicted time.
+local function candidates(search, added, bound, device, make)
+  local list = add_found({}, search, added, make, "order")
+  for _, c in ipairs(from_other_sizes(bound, device)) do add_from_store(list, c) end
   table.sort(list, function(a, b)
     if a.predicted ~= b.predicted then return a.predicted < b.predicted end
     return (a.rank or 0) < (b.rank or 0)
@@ -124,61 +130,55 @@ local function candidates(search, told, bound, device, make)
   return list
 end
 
-local function same(a, b)
-  for axis, extent in pairs(a) do
-    if b[axis] ~= extent then return false end
-  end
-  return true
-end
-
--- Where a search found the candidate, by its predicted time; nil: nowhere.
+-- The trial of a search that has the candidate's plan; nil if there is none.
 local function trial_of(c, search, make)
   for _, x in ipairs(search:found()) do
     if x.seconds == c.predicted and make(search, x.trial):script() == c.script then return x.trial end
   end
 end
 
--- What is like the best has been looked at little where the model prefers another, or sees no difference. So further candidates
--- are what a search of its tile alone finds, and all that lies beside it. That is where it was found: no other search
--- need come to it. Gives a function: the best candidate -> list, and why the search ended.
-local function refiner(first, told, bound, device, o)
-  local looked, of_tile = {}, {}
+-- Returns a function: the best candidate -> further candidates, and why the search for them ended. The first search tried
+-- few plans near the best where the model prefers others, or sees no difference. So a second search is made of the best
+-- candidate's tile alone, and all neighbours of the candidate are tried in the search that found it.
+local function refiner(first, added, bound, device, o)
+  local refined, of_tile = {}, {}
   local function search_of(tile)
-    for _, x in ipairs(of_tile) do
-      if same(x.tile, tile) then return x.search end
-    end
-    local search = core.search(bound, device, tile, true)
-    of_tile[#of_tile + 1], told[search] = {tile = tile, search = search}, {}
+    local key = draft.literal(tile)
+    local search = of_tile[key]
+    if search then return search end
+    search = core.search(bound, device, tile, true)
+    of_tile[key], added[search] = search, {}
     return search, o.search(search)
   end
   return function(c)
-    if looked[c.script] then return {}, "done" end
-    looked[c.script] = true
-    local near, ended = search_of(c.plan.tile)
-    local from = c.search or near
-    local trial = c.trial or trial_of(c, near, o.make)
+    if refined[c.script] then return {}, "done" end
+    refined[c.script] = true
+    local second, ended = search_of(c.plan.tile)
+    local from = c.search or second
+    local trial = c.trial or trial_of(c, second, o.make)
     if trial and ended ~= "interrupted" then
       from:neighbours(trial)
       ended = o.search(from)
     end
-    local list = found_by({}, near, told[near], o.make, "order of its tile")
-    return from == first and found_by(list, first, told[first], o.make, "order") or list, ended
+    local list = add_found({}, second, added[second], o.make, "order of its tile")
+    return from == first and add_found(list, first, added[first], o.make, "order") or list, ended
   end
 end
 
--- Measure them. o has trials, seconds, seed, fresh, progress, the bound of all shapes, in seconds, make (search, trial -> plan), and
--- search, which runs one and gives why it ended; server: the attached device's, unless given. Gives what measure() does.
+-- Measure what a search found; returns what measure() does. o: trials, seconds, seed, fresh, progress; bound: of all shapes,
+-- in seconds; make: search, trial -> plan; search: a function that runs a search and returns why it ended; server: nil for
+-- the attached device's.
 function trials.run(search, bound, device, found, o)
-  local seed, told = o.seed or 1, {[search] = {}}
+  local seed, added = o.seed or 1, {[search] = {}}
   local known = o.fresh and {} or known_rows(bound, device, found.driver)
-  local r = measure(bound, device, candidates(search, told[search], bound, device, o.make), {
+  local r = measure(bound, device, candidates(search, added[search], bound, device, o.make), {
     trials = o.trials, seconds = o.seconds, seed = seed, progress = o.progress, server = o.server,
     known = function(plan)
       local row = known[plan:script()]
       return row and row.ms and {status = row.status, ms = row.ms, min = row.min, max = row.max, relative = row.error}
     end,
     put = function(row) keep(row, KIND, found.driver, seed, o.bound) end,
-    more = refiner(search, told, bound, device, o),
+    more = refiner(search, added, bound, device, o),
   })
   if r.best and r.ended ~= "interrupted" then keep(r.best, KIND .. "ed", found.driver, seed, o.bound) end
   return r

@@ -26,12 +26,12 @@ local function normal(seed)
   end
 end
 
--- A server that knows the true times; o: noise= (a share), room=, how= (script -> status), log= (what it was
+-- A server that knows the true times; o: noise= (a share), capacity=, how= (script -> status), log= (what it was
 -- asked, in order), late= (polls until an item is ready).
 local function device(times, o)
   o = o or {}
   local noise, log, clock = normal(o.seed or 7), o.log or {}, 0
-  local server = {room = o.room or 3, waits = 0}
+  local server = {capacity = o.capacity or 3, waits = 0}
   local function time(item) return times[item.script] * (1 + (o.noise or 0) * noise()) end
   function server:wait() self.waits = self.waits + 1 end
   function server:begin(item)
@@ -111,26 +111,26 @@ ok(#ratios == 2 and ratios[1] == 1 and ratios[2] == 2, "ratios are taken over pa
 local belief = new_belief(0.1)
 near(belief.normal(1.6449), 0.95, 1e-5, "the normal distribution")
 near(belief.normal(-2.3263), 0.01, 1e-5, "far below its mean")
-near(belief:chance({predicted = 1}, 1), 0.5, 1e-7, "before any measurement a prediction is as likely too high as too low")
-ok(belief:chance({predicted = 1}, 0.7) < belief:chance({predicted = 1}, 0.9), "and less likely by much than by little")
+near(belief:improvement_probability({predicted = 1}, 1), 0.5, 1e-7, "before any measurement a prediction is as likely too high as too low")
+ok(belief:improvement_probability({predicted = 1}, 0.7) < belief:improvement_probability({predicted = 1}, 0.9), "and less likely by much than by little")
 for _ = 1, 8 do belief:learn({predicted = 1}, 1.3) end
-local mean, spread = belief:state()
+local mean, spread = belief:unknown_error()
 ok(mean > 0.15 and mean < math.log(1.3) and spread < 0.1, "a bias is learned", mean, spread)
-ok(belief:chance({predicted = 1.1}, 1.3) < 0.2, "and counts for what is not measured")
+ok(belief:improvement_probability({predicted = 1.1}, 1.3) < 0.2, "and counts for what is not measured")
 local wide, narrow = {ways = 3, tile = 7}, {ways = 2, tile = 6}
 belief = new_belief(0.1)
 for _ = 1, 4 do
   belief:learn({predicted = 1, traits = wide}, 1.1)
   belief:learn({predicted = 1, traits = narrow}, 0.95)
 end
-local like_wide, like_narrow = belief:error{traits = {ways = 3, tile = 7.2}}, belief:error{traits = {ways = 2, tile = 6.2}}
+local like_wide, like_narrow = belief:predict_error{traits = {ways = 3, tile = 7.2}}, belief:predict_error{traits = {ways = 2, tile = 6.2}}
 ok(like_wide > 0.03 and like_narrow < like_wide - 0.05, "what is like another errs like it", like_wide, like_narrow)
-local _, unsure = belief:error{traits = {ways = 9}}
-local _, sure = belief:error{traits = wide}
+local _, unsure = belief:predict_error{traits = {ways = 9}}
+local _, sure = belief:predict_error{traits = wide}
 ok(unsure > sure, "and what is like nothing is less sure", unsure, sure)
-near(new_belief(0):chance({predicted = 1}, 2), 1, 0, "a model without uncertainty is believed")
-near(new_belief(0):improvement({predicted = 1}, 2), math.log(2), 0, "  in its improvement, too")
-local few, many = belief:improvement({predicted = 0.95, traits = wide}, 1), belief:improvement({predicted = 1, traits = {ways = 9}}, 1)
+near(new_belief(0):improvement_probability({predicted = 1}, 2), 1, 0, "a model without uncertainty is believed")
+near(new_belief(0):expected_improvement({predicted = 1}, 2), math.log(2), 0, "  in its improvement, too")
+local few, many = belief:expected_improvement({predicted = 0.95, traits = wide}, 1), belief:expected_improvement({predicted = 1, traits = {ways = 9}}, 1)
 ok(many > few and few >= 0, "who is less sure may improve more, though predicted to be slower", few, many)
 
 ---- the best is found -------------------------------------------------------------------------
@@ -159,7 +159,7 @@ r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicte
   {server = device{a = 1, b = 9}, uncertainty = 0.1})
 ok(r.ended == "sure" and scripts(r.results) == "a" and r.why:find "probability above 2 %%", "what cannot win is not measured", r.why)
 r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 1e-3, bound = 1e-3}},
-  {server = device({a = 1, b = 2}, {room = 1}), uncertainty = 0.1})
+  {server = device({a = 1, b = 2}, {capacity = 1}), uncertainty = 0.1})
 ok(scripts(r.results) == "a" and r.ended == "sure", "nor what its bound keeps from winning", scripts(r.results))
 
 ---- ties ------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ ok(not r.best.final, "it can be left out")
 
 ---- order ------------------------------------------------------------------------------------------
 
-local server, log = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {room = 2})
+local server, log = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {capacity = 2})
 local rows = {}
 candidates = {}
 for i, name in ipairs{"a", "b", "c", "d"} do candidates[i] = {script = name, predicted = 1e-3 + i * 1e-6} end
@@ -198,7 +198,7 @@ end, {server = device({a = 1, b = 1.01, c = 1.02, d = 1.03}), final = false, gai
 ok(r.ended == "trials" and r.trials == 2 and given == 5, "candidates may come from a function; trials are limited", given)
 
 -- What is under way when the best comes goes back, and is not measured.
-server, log = device({a = 1, b = 3, c = 3}, {room = 3})
+server, log = device({a = 1, b = 3, c = 3}, {capacity = 3})
 r = measure(nil, nil, {{script = "a", predicted = 1e-3}, {script = "b", predicted = 3e-3}, {script = "c", predicted = 3e-3}},
   {server = server, uncertainty = 0.1})
 is(table.concat(log, ", "), "begin a, begin b, begin c, measure a, drop c, drop b", "what cannot win any more is dropped")
@@ -215,7 +215,7 @@ ok(server.waits >= 3, "what is not ready is waited for")
 local function with(how, o)
   local alarms, done = {}, {}
   o = o or {}
-  o.server, o.uncertainty, o.gain, o.final = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {how = how, room = 2}), 0.5, 0, false
+  o.server, o.uncertainty, o.gain, o.final = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {how = how, capacity = 2}), 0.5, 0, false
   o.alarm = function(row) alarms[#alarms + 1] = row.script end
   o.put = function(row) done[#done + 1] = row.script .. " " .. row.status end
   local found = measure(nil, nil, candidates, o)
@@ -279,7 +279,7 @@ ok(r.best == nil and r.ended == "done" and #r.results == 0, "of nothing neither"
 
 ---- what is known ---------------------------------------------------------------------------------
 
-server, log = device({a = 1, b = 0.9, c = 1.02, d = 1.03}, {room = 1})
+server, log = device({a = 1, b = 0.9, c = 1.02, d = 1.03}, {capacity = 1})
 local known = {a = {status = "ok", ms = 1}, c = {status = "ok", ms = 1.02}, d = {status = "ok", ms = 1.03}}
 r = measure(nil, nil, candidates, {server = server, final = false, uncertainty = 0.5, gain = 0,
   known = function(c) return known[c.script] end})
@@ -293,8 +293,8 @@ ok(r.best.script == "a" and r.trials == 0 and #r.results == 4, "if all is known,
 
 ---- several servers -------------------------------------------------------------------------------
 
-local first, log1 = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {room = 1})
-local second, log2 = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {room = 1})
+local first, log1 = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {capacity = 1})
+local second, log2 = device({a = 1, b = 1.01, c = 1.02, d = 1.03}, {capacity = 1})
 r = measure(nil, nil, candidates, {server = {first, second}, uncertainty = 0.5, gain = 0, final = false})
 ok(r.trials == 4 and #log1 > 1 and #log2 > 1 and #log1 + #log2 == 8, "two devices share the work")
 local q = new_queue{(device({x = 1}, {late = 2}))}

@@ -18,7 +18,7 @@ local function run(search) return search:run(math.maxinteger, math.huge) end
 
 -- A device that the model knows but for rings: what it takes is told by `slower`, of what a plan's script says of them.
 local function server_of(slower)
-  return {room = 4, wait = function() end, begin = function(_, item)
+  return {capacity = 4, wait = function() end, begin = function(_, item)
     return {drop = function() end, poll = function(_, incumbent)
       if item.finalists then return {id = item.id, status = "failed"} end
       local function ms(c) return c.predicted * 1e3 * slower(c.script:match "plan:buffers(%b{})" or "") end

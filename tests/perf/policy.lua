@@ -9,7 +9,7 @@
 local mr = require "millrace"
 local core = require "millrace.core"
 local measure = require "millrace.measure"
-local alike = require "millrace.belief"(0).alike
+local similarity = require "millrace.belief"(0).similarity
 local table_server = dofile((arg[0]:match "^(.*/)" or "./") .. "table_server.lua")
 
 local BIAS <const>, SHAPE <const>, NOISE <const> = 0.14, 0.07, 0.016
@@ -54,7 +54,7 @@ local function factor(list)
   for i = 1, #list do
     rows[i] = {}
     for j = 1, i do
-      local s = SHAPE ^ 2 * alike(list[i].traits, list[j].traits)
+      local s = SHAPE ^ 2 * similarity(list[i].traits, list[j].traits)
       for k = 1, j - 1 do s = s - rows[i][k] * rows[j][k] end
       rows[i][j] = i == j and math.sqrt(math.max(s, 1e-10)) or s / rows[j][j]
     end

@@ -1,6 +1,6 @@
 -- table_server.lua - a server of measure(), as queue.lua has them, that knows each candidate's time beforehand: `ms`.
 return {
-  room = 16, wait = function() end,                     -- as many as a machine has workers
+  capacity = 16, wait = function() end,                     -- as many as a machine has workers
   begin = function(_, item)
     return {
       drop = function() end,
