@@ -1,4 +1,4 @@
--- late.lua - functions of modules that not every session needs: a module is loaded by the first call.
+-- late.lua - late(module, name): a function of a module that its first call loads.
 
 local entry = require("millrace.core").entry
 

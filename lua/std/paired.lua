@@ -1,4 +1,4 @@
--- paired.lua - what times say that were taken in the same rounds.
+-- paired.lua - statistics of times that were measured in the same rounds.
 
 local paired = {}
 
@@ -9,9 +9,8 @@ function paired.median(list)
   return (sorted[(n + 1) // 2] + sorted[n // 2 + 1]) / 2
 end
 
--- The rank below which one value of n in 40 lies, at most, by chance: the values of that rank from either
--- end hold the true median in 19 of 20 cases, whatever the distribution (David and Nagaraja, Order
--- Statistics, 7.1). 0: there are too few values.
+-- The rank k so that the k-th smallest and the k-th largest of n values are a 95 % confidence interval of the
+-- median, whatever the distribution (David and Nagaraja, Order Statistics, 7.1). 0: there are too few values.
 local function rank(n)
   local term, sum = 0.5 ^ n, 0
   for k = 0, n do
@@ -21,8 +20,8 @@ local function rank(n)
   end
 end
 
--- The median, and an interval that holds the true one in 19 of 20 cases; with fewer than six values, all
--- there is, which is less sure.
+-- The median and its 95 % confidence interval. With fewer than six values the interval is their range, and the
+-- confidence less.
 function paired.interval(list)
   local sorted = table.move(list, 1, #list, 1, {})
   table.sort(sorted)
@@ -30,15 +29,15 @@ function paired.interval(list)
   return paired.median(sorted), sorted[k], sorted[#sorted + 1 - k]
 end
 
--- Of rounds, lists of times in one order: those of contestant c.
+-- The times of contestant c. rounds: a list of lists of times, each in the order of the contestants.
 function paired.times(rounds, c)
   local list = {}
   for i, round in ipairs(rounds) do list[i] = round[c] end
   return list
 end
 
--- Their ratios to those of `base`, two rounds at a time: the second is run in the reverse order of the
--- first, so that in the mean of both a clock that falls or rises steadily is the same for all.
+-- The ratios of the times of c to those of `base`, one for each two rounds. The second round has the reverse order of
+-- the first, so a clock that rises or falls steadily cancels out.
 function paired.ratios(rounds, c, base)
   local list = {}
   for i = 1, #rounds - 1, 2 do

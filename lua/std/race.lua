@@ -1,19 +1,21 @@
--- race.lua - mr.race: several kernels of one program, timed in turns.
+-- race.lua - mr.race: timing several kernels of one program alternately.
 
 local core = require "millrace.core"
+local columns = require "millrace.columns"
 local options = require "millrace.options"
 local paired = require "millrace.paired"
 local record = require "millrace.record"
 local raise, show, hint = core.raise, core.show, core.hint
 
--- Each kernel's. Who draws more power than the board has is slowed down, but not at once: in turns of 10 ms an H200 gives all
--- the same clock, and products that are 1 % slower win by 1.6 %. What counts is the later half of a turn, 30 ms.
-local SECONDS, TURN, WARMUP = 0.5, 0.06, 0.05
-local LEAST = 12                                        -- rounds: six pairs, for an interval that is one
+-- Seconds of each kernel, of a sample, and of the warm-up. A board at its power limit lowers the clock, but only after a
+-- while: with samples of 10 ms an H200 gives all kernels the same clock, and products that are 1 % slower win by 1.6 %.
+-- Of a sample of 60 ms the later half counts.
+local SECONDS, SAMPLE, WARMUP = 0.5, 0.06, 0.05
+local ROUNDS_MIN = 12                                   -- six pairs, the fewest that give a 95 % interval
 
-local known = {"seconds", "turn", "base", "seed", "limit"}
+local known = {"seconds", "sample", "turn", "base", "seed", "limit"}   -- turn: the old name of sample
 
--- Names and contestants: those of a list by their numbers first, the others by the alphabet.
+-- The kernels and their names, those of a list first, the others sorted by name.
 local function contestants(given)
   if type(given) ~= "table" then raise("race: table of kernels expected, got " .. show(given)) end
   local names, list = options.names(given, "race"), {}
@@ -29,14 +31,14 @@ local function contestants(given)
   return list, names
 end
 
--- Plans become kernels, all at the same time.
+-- Replace plans by kernels, which are compiled in parallel.
 local function compile(list, names)
-  local begun = {}
+  local compiling = {}
   for i, x in ipairs(list) do
-    if core.is(x, "millrace.plan") then begun[i] = core.compile_begin(x) end
+    if core.is(x, "millrace.plan") then compiling[i] = core.compile_begin(x) end
   end
-  for i, x in pairs(begun) do list[i] = x:kernel() end
-  if next(begun) then core.compile_end_idle() end
+  for i, x in pairs(compiling) do list[i] = x:kernel() end
+  if next(compiling) then core.compile_end_idle() end
   for i, k in ipairs(list) do
     if k.registers == 0 then raise(("race: %s is text alone; compile it without text=true"):format(names[i])) end
   end
@@ -46,29 +48,18 @@ local row_fields = record("row of a race", "name kernel ms min max ratio low hig
 local race = record("race", "base rounds cache", {__name = "millrace.race"})
 
 function race.__tostring(r)
-  local rows = {{"", "ms", "min", "max", "of " .. r.base, "19 of 20 times in", "TFLOP/s"}}
+  local rows = {{"", "ms", "min", "max", "of " .. r.base, "95 % interval", "TFLOP/s"}}
   for _, x in ipairs(r) do
     rows[#rows + 1] = {x.name, ("%.4g"):format(x.ms), ("%.4g"):format(x.min), ("%.4g"):format(x.max),
       ("%.4f"):format(x.ratio), ("%.4f to %.4f"):format(x.low, x.high), ("%.4g"):format(x.tflops)}
   end
-  local widths, lines = {}, {}
-  for _, cells in ipairs(rows) do
-    for i, cell in ipairs(cells) do widths[i] = math.max(widths[i] or 0, utf8.len(cell) or #cell) end
-  end
-  for n, cells in ipairs(rows) do
-    for i, cell in ipairs(cells) do
-      local gap = (" "):rep(widths[i] - (utf8.len(cell) or #cell))
-      cells[i] = i == 1 and cell .. gap or gap .. cell
-    end
-    lines[n] = table.concat(cells, "  ")
-  end
-  return ("%s, %d rounds in turns%s\n%s"):format(r[1].kernel.plan.graph.program.name, r.rounds,
-    r.cache and ", " .. r.cache or "", table.concat(lines, "\n"))
+  return ("%s, %d rounds%s\n%s"):format(r[1].kernel.plan.graph.program.name, r.rounds,
+    r.cache and ", " .. r.cache or "", table.concat(columns(rows, function(i) return i > 1 end), "\n"))
 end
 
 local function run(given, o)
   o = options.check(o, "race", known)
-  options.seconds(o, "race", {"seconds", "turn", "limit"})
+  options.seconds(o, "race", {"seconds", "sample", "turn", "limit"})
   local list, names = contestants(given)
   local base = 1
   if o.base ~= nil then
@@ -77,8 +68,8 @@ local function run(given, o)
     if not base then raise(("race: there is no %s to compare with%s"):format(show(o.base), hint(tostring(o.base), names))) end
   end
   compile(list, names)
-  local rounds = core.race(list, names, {seconds = o.seconds or SECONDS, turn = o.turn or TURN, warmup = WARMUP,
-    rounds = LEAST, seed = o.seed, limit = o.limit})
+  local rounds = core.race(list, names, {seconds = o.seconds or SECONDS, sample = o.sample or o.turn or SAMPLE,
+    warmup = WARMUP, rounds = ROUNDS_MIN, seed = o.seed, limit = o.limit})
   local medians = {}
   for c in ipairs(list) do medians[c] = paired.median(paired.times(rounds, c)) end
   if not o.base then for c, ms in ipairs(medians) do if ms < medians[base] then base = c end end end

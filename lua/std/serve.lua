@@ -1,18 +1,18 @@
--- serve.lua - the attached device as one that measures plans, for queue.lua.
+-- serve.lua - a server of queue.lua that measures plans on the attached device.
 --
--- Plans are compiled in the background, by as many workers as there are cores. The reference is
--- computed once, on the device, for one set of random inputs; the outputs of every kernel that may be the best
--- are compared with it. A kernel that hangs or faults costs its candidate.
+-- Plans are compiled in the background, by as many workers as there are cores. The reference is computed once, on
+-- the device, for one set of random inputs. The outputs of each kernel that may be the best are compared with it. A
+-- kernel that hangs or faults fails its candidate, no other.
 
 local core = require "millrace.core"
 local paired = require "millrace.paired"
 local within = require "millrace.within"
 
--- Turns as long as those of mr.race, for the same reason.
-local SHORT = {seconds = 0.3, turn = 0.06, warmup = 0.05, rounds = 6, lost = 1.06}
-local LONG = {seconds = 0.6, turn = 0.06, warmup = 0.1, rounds = 12}
+-- The options of races: samples as long as those of mr.race, for the same reason.
+local SHORT = {seconds = 0.3, sample = 0.06, warmup = 0.05, rounds = 6, give_up = 1.06}
+local LONG = {seconds = 0.6, sample = 0.06, warmup = 0.1, rounds = 12}
 local LIMIT = 5                                         -- seconds that one kernel may take
-local PATIENCE = 30                                     -- seconds with a compiler: those that took so long had spills, all of them
+local COMPILE_SECONDS = 30                              -- a candidate is skipped after that: all that took so long had spills
 
 local server = {}
 server.__index = server
@@ -23,7 +23,7 @@ local function plan_of(item)
   return item.plan or assert(load(item.script, "=[millrace.serve]", "t"))(item.bound)
 end
 
--- As an answer to the item. Places in messages are those of whoever called us, and say nothing here.
+-- The row of an item. Drops the location from the message, which is that of the caller of the search.
 local function answer(item, status, why)
   return {id = item.id, status = status, why = why and why:gsub("^[^:]+:%d+: ", ""), script = item.script}
 end
@@ -40,8 +40,7 @@ function server:wait(seconds) core.compile_wait(seconds) end
 
 function server:rest() core.compile_end_idle() end
 
--- The outputs as they should be. Not before the first kernel is there: until then there are texts to hand
--- out, after that the compilers are at work meanwhile.
+-- The reference's outputs. Computed when the first kernel is compiled: by then the compilers have other work.
 function server:reference()
   self.want = self.want or self.bound:reference(nil, {on = "device", seed = self.seed})
   return self.want
@@ -60,27 +59,27 @@ end
 function server:race(items, how)
   local list, names = {}, {}
   for i, item in ipairs(items) do list[i], names[i] = self:kernel(item), "plan " .. item.id end
-  local began = core.clock()
-  local rounds = core.race(list, names, {seconds = how.seconds, turn = how.turn, warmup = how.warmup, rounds = how.rounds, lost = how.lost,
-    seed = self.seed, limit = self.limit})
+  local began, o = core.clock(), {seed = self.seed, limit = self.limit}
+  for key, value in pairs(how) do o[key] = value end
+  local rounds = core.race(list, names, o)
   return rounds, core.clock() - began
 end
 
--- Against the incumbent, if there is one; the result in `row`.
+-- Race the item against the incumbent, if there is one. Fills the row; returns the seconds taken.
 function server:time(row, item, incumbent)
   local items = incumbent and {incumbent, item} or {item}
-  local me, rounds, spent = #items, self:race(items, SHORT)
+  local me, rounds, seconds = #items, self:race(items, SHORT)
   row.ms = paired.median(paired.times(rounds, me))
   row.min, row.max, row.rounds, row.cache = rounds.min[me], rounds.max[me], #rounds, rounds.cache
   if incumbent then
     row.against = incumbent.id
     row.ratio, row.low, row.high = paired.interval(paired.ratios(rounds, me, 1))
   end
-  return spent
+  return seconds
 end
 
--- Why its result is wrong, if it is; and the result's error. Once for each: to compare large results takes longer than to
--- race for them.
+-- Why the item's result is wrong, or nil; and its relative error. Each is compared only once, as comparing large results
+-- takes longer than a race.
 function server:wrong(item)
   local known = self.compared[item.id]
   if not known then
@@ -93,7 +92,7 @@ function server:wrong(item)
   return known.why, known.relative
 end
 
--- All together; that which comes out best has been compared, or is out, as the next one may be.
+-- Race all finalists together. The fastest one is compared with the reference; if it is wrong, the next one is.
 function handle:finals()
   local s, row, began = self.server, answer(self.item, "ok"), core.clock()
   local rounds, order = s:race(self.item.finalists, LONG), {}
@@ -113,14 +112,13 @@ function handle:finals()
   return row
 end
 
--- Of a race that failed: whose fault it was.
+-- A race failed: run the candidate alone, which raises its own error if it was to blame.
 function server:blame(k, why)
   core.run(k, nil, {seed = self.seed, limit = self.limit})
   core.raise(why)
 end
 
--- Time it, and if it is the best so far, compare what it computed. Who is slower needs no result, and only teaches how
--- far the model is off.
+-- Time the candidate, and compare its result if it is the best so far. The time of a slower one only improves the belief.
 function handle:trial(k, incumbent)
   local s, item, began = self.server, self.item, core.clock()
   local row = answer(item, "ok")
@@ -129,7 +127,7 @@ function handle:trial(k, incumbent)
   for _ = 1, 2 do
     local good, why = core.try(s.time, s, row, item, incumbent)
     if not good then s:blame(k, why) end
-    if not incumbent or row.ratio >= 1 then break end   -- who seems faster has another race, which counts: the first may have been luck
+    if not incumbent or row.ratio >= 1 then break end   -- if it seems faster, a second race counts
   end
   if not incumbent or row.ratio < 1 then
     row.why, row.relative = s:wrong(item)
@@ -147,9 +145,9 @@ function handle:poll(incumbent)
     return good and row or answer(item, "failed", row)
   end
   if not self.compiling:done() then
-    if item.anyway or core.clock() - self.began < PATIENCE then return nil end
+    if item.anyway or core.clock() - self.began < COMPILE_SECONDS then return nil end
     self:drop()
-    return answer(item, "skipped", ("its compiler takes more than %d s"):format(PATIENCE))
+    return answer(item, "skipped", ("its compiler takes more than %d s"):format(COMPILE_SECONDS))
   end
   local good, k = core.try(self.compiling.kernel, self.compiling)
   if not good then return answer(item, "failed", k) end
@@ -158,7 +156,7 @@ function handle:poll(incumbent)
     row.registers, row.spills, row.problems = k.registers, k.spills, #k.problems
     return row
   end
-  self.server:reference()                               -- whose failure is not the candidate's
+  self.server:reference()                               -- here: its error is not the candidate's
   good, failed = core.try(self.trial, self, k, incumbent)
   return good and failed or answer(item, "failed", failed)
 end

@@ -1,4 +1,4 @@
--- speed.lua - how long a timeline is, as people want to know it first: "0.2032 ms +- 6.6 %, 676 TFLOP/s".
+-- speed.lua - the time of a timeline in short: "0.2032 ms +- 6.6 %, 676 TFLOP/s".
 
 return function(tl)
   local text = ("%.4g ms"):format(tl.seconds * 1e3)

@@ -341,7 +341,7 @@ Time it: .ms (median) .tflops .gbps .min .max .runs; .watts, the mean power, or 
 "cold L2" or "warm L2". Shown as two lines.]]},
   {"benched:json", "benched:json()", "The result of k:bench{} as JSON. help \"json\""},
   {"checked:json", "checked:json()", "The result of k:check{} as JSON. help \"json\""},
-  {"mr.race", "mr.race({a=k1, b=k2, ...}[, {seconds=0.5, turn=0.06, base=, seed=, limit=}])", [[
+  {"mr.race", "mr.race({a=k1, b=k2, ...}[, {seconds=0.5, sample=0.06, base=, seed=, limit=}])", [[
 Time kernels of one program alternately, on the same inputs, so that they are compared at the same clock;
 plans among them are compiled first, in parallel. Returns a list, the fastest first: .name .ms .ratio .low
 .high. Shown as a table. help "race"]]},

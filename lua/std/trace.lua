@@ -21,7 +21,7 @@ local function options(k, o)
   return copy
 end
 
--- On the host the seed is also that of everything whose order the plan leaves open.
+-- On the host the seed also decides wherever the plan leaves an order open.
 local function trace(k, given)
   if not core.target(k) then
     raise("trace: kernel expected, got " .. show(k))

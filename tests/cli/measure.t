@@ -65,11 +65,11 @@ print(r[1].name, ("%.3f"):format(r[1].ratio), r[2].name, r[2].ratio)
 E
 t_cmd 'a race' 0 "$MILLRACE" "$T/race.lua" "$T/plans.lua"
 t_out '  is sorted, and compares with the fastest' <<'E'
-gemm, N rounds in turns, cold L2
-         ms   min   max  of three  19 of 20 times in  TFLOP/s
-three   0.4   0.4   0.4    1.0000   1.0000 to 1.0000  0.08389
-four   0.41  0.41  0.41    1.0250   1.0250 to 1.0250  0.08184
-two     0.5   0.5   0.5    1.2500   1.2500 to 1.2500  0.06711
+gemm, N rounds, cold L2
+         ms   min   max  of three     95 % interval  TFLOP/s
+three   0.4   0.4   0.4    1.0000  1.0000 to 1.0000  0.08389
+four   0.41  0.41  0.41    1.0250  1.0250 to 1.0250  0.08184
+two     0.5   0.5   0.5    1.2500  1.2500 to 1.2500  0.06711
 three	three	92160	true	cold L2
 2	0.800	1	1.0
 E

@@ -73,7 +73,7 @@ local same = mr.race({a=kernels[1], b=kernels[1]}, {base="a"})
 tell(same)
 tap.near(ratio_of(same, "b"), 1, 0.01, "a kernel is as fast as itself")
 began = core.clock()
-core.race({kernels[1], kernels[2]}, {"large", "turns"}, {seconds=0.03, turn=0.003, warmup=0.01, rounds=12})
+core.race({kernels[1], kernels[2]}, {"large", "turns"}, {seconds=0.03, sample=0.003, warmup=0.01, rounds=12})
 tell("a short race of two took %.0f ms, all in all", 1e3 * (core.clock() - began))
 
 -- measuring
