@@ -1,5 +1,5 @@
-/* Pictures as PNG and PDF, through cairo. Nothing here takes memory from an arena while cairo
- * holds some of its own: a jump out of here would lose that. */
+/* Pictures as PNG and PDF, through cairo. No function here allocates from an arena while cairo has memory of its own,
+ * because an error of the arena would leak it. */
 #include <cairo-pdf.h>
 #include <cairo.h>
 #include <math.h>
@@ -9,8 +9,7 @@
 #include "draw/picture.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-/* fontconfig keeps what it has read, where the sanitizer cannot see it; nor need every run say
- * that it was overlooked. */
+/* fontconfig keeps memory that the sanitizer takes for a leak. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_options(void);
 const char *__lsan_default_suppressions(void)
@@ -113,7 +112,7 @@ static void draw_text(cairo_t *c, const struct shape *s, enum theme theme)
 		s->bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
 	cairo_set_font_size(c, s->size);
 	cairo_text_extents(c, s->text, &e);
-	narrow = e.x_advance > s->room && s->room > 0 ? s->room / e.x_advance : 1;
+	narrow = e.x_advance > s->max_width && s->max_width > 0 ? s->max_width / e.x_advance : 1;
 	x -= s->anchor == ANCHOR_LEFT ? 0 : e.x_advance * narrow * (s->anchor == ANCHOR_MIDDLE ? 0.5 : 1);
 	set_ink(c, theme, s->fill);
 	cairo_save(c);
@@ -132,7 +131,7 @@ bool cairo_has_font(void)
 	bool found;
 
 	cairo_select_font_face(c, FONT, CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
-	/* cairo's own is of the kind that users make */
+	/* the font that is built into cairo is a user font */
 	found = cairo_scaled_font_get_type(cairo_get_scaled_font(c)) != CAIRO_FONT_TYPE_USER;
 	cairo_destroy(c);
 	cairo_surface_destroy(s);
@@ -175,7 +174,7 @@ static void draw(cairo_t *c, const struct picture *p, const struct picture_how *
 struct sink {
 	FILE *f;
 	size_t written;
-	const char *metadata;		/* goes behind the head of a PNG; NULL: has gone, or none */
+	const char *metadata;		/* to be written after the head of a PNG; NULL: none, or written */
 	size_t nmetadata;
 };
 
@@ -201,7 +200,7 @@ static cairo_status_t write_part(void *own, const unsigned char *data, unsigned 
 	return put(s, data, n) ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
 }
 
-/* Of a status; a failed write is for the caller to explain. */
+/* Text of a status; NULL for success, and for a failed write, which the caller explains. */
 static const char *status_text(cairo_status_t status)
 {
 	return status == CAIRO_STATUS_SUCCESS || status == CAIRO_STATUS_WRITE_ERROR ? NULL :
@@ -284,7 +283,7 @@ unsigned char *cairo_pixels(const struct picture *p, const struct picture_how *h
 		*w = cairo_image_surface_get_width(s);
 		*h = cairo_image_surface_get_height(s);
 		out = malloc((size_t)*w * (size_t)*h * 4);
-		*error = out ? NULL : "there is no memory for it";
+		*error = out ? NULL : "there is not enough memory for it";
 		for (int y = 0; out && y < *h; y++)
 			memcpy(out + (size_t)y * (size_t)*w * 4, cairo_image_surface_get_data(s) +
 				(ptrdiff_t)y * cairo_image_surface_get_stride(s), (size_t)*w * 4);

@@ -38,7 +38,7 @@ void cells_put(struct cells *c, int x, int y, const char *utf8, struct style sty
 	memcpy(cell->utf8, utf8, (size_t)min_i64((int64_t)strlen(utf8), 4));
 }
 
-/* A character of width g->width at x; a wide one leaves its right half blank. */
+/* Put a character; the right half of a wide one is an empty cell. */
 static void put_glyph(struct cells *c, int x, int y, const struct glyph *g, struct style style)
 {
 	cells_put(c, x, y, g->utf8, style);
@@ -46,22 +46,22 @@ static void put_glyph(struct cells *c, int x, int y, const struct glyph *g, stru
 		cells_put(c, x + 1, y, "", style);
 }
 
-int cells_text(struct cells *c, int x, int y, int room, const char *s, struct style style)
+int cells_text(struct cells *c, int x, int y, int space, const char *s, struct style style)
 {
-	bool cut = text_width(s) > room;
+	bool too_long = text_width(s) > space;
 	int n = 0;
 
 	while (*s) {
 		struct glyph g;
 
 		s = glyph_next(s, &g);
-		if (n + g.width > room - cut)
+		if (n + g.width > space - too_long)
 			break;
 		if (g.width)
 			put_glyph(c, x + n, y, &g, style);
 		n += g.width;
 	}
-	if (cut && room > 0)
+	if (too_long && space > 0)
 		cells_put(c, x + n++, y, "…", style);
 	return n;
 }
@@ -82,7 +82,7 @@ void cells_mark(struct cells *c, int x, int y, int n, unsigned attr)
 	}
 }
 
-/* The number at *s, which goes on behind it. */
+/* Read the number at *s and move *s behind it. */
 static int next_number(const char **s)
 {
 	int n = 0;
@@ -92,7 +92,7 @@ static int next_number(const char **s)
 	return n;
 }
 
-/* The style after one code, whose parameters s points at: the inverse of style_put. */
+/* The style after an SGR code with the parameters at s: the inverse of style_put. */
 static struct style style_after(struct style style, const char *s)
 {
 	for (;; s++) {
@@ -117,7 +117,7 @@ static struct style style_after(struct style style, const char *s)
 	}
 }
 
-/* Behind a code that begins at s; NULL if there is none. */
+/* The end of an SGR code that begins at s; NULL if there is none. */
 static const char *code_end(const char *s)
 {
 	size_t n = s[0] == '\033' && s[1] == '[' ? strspn(s + 2, "0123456789;") : 0;
@@ -192,7 +192,7 @@ static void print_row(const struct cells *c, int y, unsigned flags, struct buf *
 
 		if (cell->utf8[0])
 			glyph_next(cell->utf8, &g);
-		/* nothing of most styles shows on a blank without background */
+		/* most styles do not show on a blank without background */
 		if (!is_blank(cell)) {
 			style_put(out, now, cell->style, flags);
 			now = cell->style;

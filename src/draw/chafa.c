@@ -1,5 +1,5 @@
-/* Pictures on a terminal, through libchafa, which is opened when it is first asked for. The
- * declarations are ours: what we use of chafa 1.12, by its names and numbers. */
+/* Pictures on a terminal, through libchafa, which is loaded when it is first needed. What we use of chafa 1.12 is
+ * declared here. */
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ static bool open_chafa(struct chafa *c)
 #undef X
 }
 
-/* By a protocol that the terminal knows; 0: it knows none. */
+/* A protocol that the terminal understands; 0: none. */
 static int mode_of(const struct chafa *c, const void *info)
 {
 	if (c->term_info_have_seq(info, SEQ_BEGIN_KITTY))
@@ -102,5 +102,5 @@ const char *picture_show(const struct picture *p, const struct picture_how *how,
 		free(pixels);
 	}
 	c.term_info_unref(info);
-	return mode ? why : "the terminal knows neither kitty's protocol nor sixels";
+	return mode ? why : "the terminal supports neither kitty's protocol nor sixels";
 }

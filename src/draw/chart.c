@@ -1,4 +1,4 @@
-/* Which part of a timeline is shown, and how each sTask is told from the others. */
+/* Which cycles of a timeline a chart shows, and by which letter and colour each sTask is recognised. */
 #include "draw/chart.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ enum {
 	TASK_COLUMNS = 6,		/* of an sTask of the steady state, unless asked */
 	SAMPLES = 4096,
 	TIME_COLUMNS_MIN = 8,
-	MANY = 6,			/* events in sight a column, of which none can be seen */
+	MANY = 6,			/* events per column from which on the overview is drawn */
 };
 
 bool event_is_async(const struct chart *c, const struct event *e)
@@ -32,8 +32,8 @@ static int compare_cycles(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Median length of what the busiest loop's sTasks do on units other than copy engines
- * (whose latency would hide the rest); of all sTasks, if there are no such. */
+/* Median length of the events of the busiest loop, without copy engines, whose long latency would dominate; of all
+ * events, if there are no others. `any`: of all. */
 static int64_t typical_length(const struct chart *c, bool any)
 {
 	int64_t *length = ARENA_ARRAY(c->arena, SAMPLES, int64_t);
@@ -65,7 +65,7 @@ static int64_t last_end(const struct chart *c)
 	return end;
 }
 
-/* When every sTask of the busiest loop has been through once. */
+/* When every sTask of the busiest loop has completed once. */
 static int64_t prologue_end(const struct chart *c)
 {
 	bool *seen = ARENA_ARRAY(c->arena, c->g->tasks.n, bool);
@@ -83,7 +83,7 @@ static int64_t prologue_end(const struct chart *c)
 	return end;
 }
 
-/* Six columns an sTask; down to four, if only then two steady iterations show. */
+/* An sTask gets six columns, or down to four if two iterations of the steady state only fit then. */
 static int64_t choose_end(const struct chart *c)
 {
 	int64_t length = typical_length(c, false);
@@ -156,7 +156,7 @@ static char free_letter(const char *name, const bool *taken)
 	return '*';
 }
 
-/* The second part of a split sTask has the capital of the first. */
+/* The second slice of a split sTask gets the capital of the first one's letter. */
 static char letter_of(const struct graph *g, const struct task_key *key, int task,
 	const bool *taken)
 {
@@ -171,7 +171,7 @@ static char letter_of(const struct graph *g, const struct task_key *key, int tas
 	return free_letter(s->name, taken);
 }
 
-/* A colour of the kind's own range. */
+/* The nth colour of the kind. */
 static struct style bar_style(enum task_kind kind, int nth)
 {
 	static const uint8_t colour[][5] = {
@@ -184,7 +184,7 @@ static struct style bar_style(enum task_kind kind, int nth)
 	return (struct style){ .fg = 16, .bg = colour[kind][nth % LEN(colour[kind])] };
 }
 
-/* Letters are unique in a phase; inner sTasks, those seen most, choose first. */
+/* Letters are unique in a phase; sTasks in loops, which are seen most, choose first. */
 static void choose_letters(const struct graph *g, int phase, struct task_key *key)
 {
 	bool taken[256] = { 0 };
@@ -224,7 +224,7 @@ struct task_key *task_keys(struct arena *a, const struct graph *g)
 
 char cause_letter(int cause)
 {
-	return cause > CAUSE_NONE && cause < CAUSES ? "wtumd"[cause - CAUSE_WAIT] : '\0';
+	return cause > CAUSE_NONE && cause < CAUSES ? "woumd"[cause - CAUSE_WAIT] : '\0';
 }
 
 struct reason event_held_for(const struct plan *p, const struct event *e)
@@ -242,6 +242,21 @@ struct reason event_held_for(const struct plan *p, const struct event *e)
 		r.cause = p->waits.v[i].when == WAIT_ISSUED ? CAUSE_ISSUE_ORDER : CAUSE_WAIT;
 	}
 	return found > 1 ? (struct reason){ CAUSE_WAIT, NONE } : r;
+}
+
+const char *reason_text(struct arena *a, const struct graph *g, struct reason r)
+{
+	bool known = r.task >= 0 && r.task < g->tasks.n;
+	const char *on = known ? g->tasks.v[r.task].name : "another";
+
+	switch (r.cause) {
+	case CAUSE_WAIT: return arena_strf(a, "for %s", on);
+	case CAUSE_ISSUE_ORDER: return arena_strf(a, "for the issue order, after %s", on);
+	case CAUSE_SEU: return known ? arena_strf(a, "for its sEU, busy with %s", on) : "for its sEU";
+	case CAUSE_MEMORY: return known ? arena_strf(a, "for memory, busy with %s", on) : "for memory";
+	case CAUSE_DRAIN: return arena_strf(a, "for %s to drain", known ? on : "its own products");
+	default: return "";
+	}
 }
 
 struct reason event_held_by(const struct timeline *t, const struct event *e)

@@ -25,7 +25,7 @@ struct chart {
 	const struct task_key *key;	/* by sTask */
 };
 
-/* Choose what is shown, where the view leaves it open; `width` is that of the whole chart in columns. */
+/* Choose what is shown, where the view leaves it open; `width`: columns of the chart with its labels. */
 void chart_init(struct chart *c, const struct timeline *t, const struct timeline_view *v, int width,
 	unsigned flags, struct arena *a);
 

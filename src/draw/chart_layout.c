@@ -169,7 +169,7 @@ struct chart_axis chart_axis(const struct chart *c, bool seconds, double gap)
 	double clock = c->t->clock_hz > 0 ? c->t->clock_hz : c->d->clock_hz;
 	double cycles = (double)(c->to - c->from), scale = 1, begin, span, step;
 	struct chart_axis x = { .unit = timeline_unit(c->t) };
-	int places;
+	int decimals;
 
 	if (seconds && (!(clock > 0) || c->t->logical))
 		return (struct chart_axis){ 0 };
@@ -182,10 +182,10 @@ struct chart_axis chart_axis(const struct chart *c, bool seconds, double gap)
 	span = cycles * scale;
 	step = nice_step(span * gap);
 	step = seconds ? step : fmax(step, 1);
-	places = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
+	decimals = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
 	for (double k = ceil(begin / step - 1e-9) + 0.0; k * step <= begin + span * (1 + 1e-9); k++)
 		VEC_PUSH(c->arena, &x.ticks, ((struct chart_tick){ (k * step - begin) / span, seconds ?
-			arena_strf(c->arena, "%.*f", places, k * step) :
+			arena_strf(c->arena, "%.*f", decimals, k * step) :
 			arena_strf(c->arena, "%s", unit_count((int64_t)(k * step)).s) }));
 	return x;
 }

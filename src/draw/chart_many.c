@@ -1,22 +1,22 @@
-/* Events on rows where there are so many that a column holds dozens: how much of it the row is at
- * work, as the height of a block in the colour of what it does most. */
+/* Rows of a chart where dozens of events share a column: the height of a block is the share of time in which the row is
+ * busy, its colour that of the sTask which takes most of it. */
 #include <string.h>
 
 #include "draw/chart.h"
 
 enum { BUCKETS = 1 << 17, LEVELS = 18, ROWS = LANES_MAX * REPLICAS_MAX + SEU_MAX };
 
-/* A row during so many cycles. */
+/* What a row does during a range of cycles. */
 struct bucket {
-	int32_t event;			/* that which fills most of it; NONE */
-	float most;			/* cycles that this one does */
-	float work;			/* cycles at work, of all events */
+	int32_t event;			/* that takes most of it; NONE */
+	float most;			/* cycles of that event */
+	float work;			/* cycles of all events */
 };
 
 struct overview {
 	int64_t step;			/* cycles of a bucket of level 0 */
 	int n;				/* buckets of level 0 */
-	struct bucket *row[ROWS][LEVELS];	/* NULL: nothing is ever done there */
+	struct bucket *row[ROWS][LEVELS];	/* NULL: the row has no events */
 };
 
 static int row_of(const struct event *e, bool async)
@@ -40,8 +40,8 @@ static void add_work(struct overview *o, struct bucket *v, int event, int64_t fr
 	}
 }
 
-/* Two buckets as one. */
-static struct bucket joined(struct bucket a, struct bucket b)
+/* The bucket of two neighbouring ones. */
+static struct bucket join(struct bucket a, struct bucket b)
 {
 	struct bucket c = a.event != NONE && (b.event == NONE || a.most >= b.most) ? a : b;
 
@@ -58,7 +58,7 @@ static void add_levels(struct arena *a, struct overview *o, struct bucket **leve
 
 		level[l] = ARENA_ARRAY(a, half, struct bucket);
 		for (int i = 0; i < half; i++)
-			level[l][i] = 2 * i + 1 < n ? joined(level[l - 1][2 * i], level[l - 1][2 * i + 1]) :
+			level[l][i] = 2 * i + 1 < n ? join(level[l - 1][2 * i], level[l - 1][2 * i + 1]) :
 				level[l - 1][2 * i];
 	}
 }
@@ -100,7 +100,7 @@ struct overview *overview_new(struct arena *a, const struct timeline *t, int pha
 
 /* ---- drawing ---- */
 
-/* What happens between two cycles, of buckets no longer than that if there are such. */
+/* The bucket between two cycles, from the level whose buckets are just not longer. */
 static struct bucket sum(const struct overview *o, int row, int64_t from, int64_t to)
 {
 	struct bucket s = { .event = NONE };
@@ -113,7 +113,7 @@ static struct bucket sum(const struct overview *o, int row, int64_t from, int64_
 		n = (n + 1) / 2;
 	}
 	for (int64_t k = from / step; k * step < to && k < n; k++)
-		s = joined(s, o->row[row][level][k]);
+		s = join(s, o->row[row][level][k]);
 	s.work *= (float)(to - from) / (float)(step * max_i64(1, ceil_div(to, step) - from / step));
 	return s;
 }

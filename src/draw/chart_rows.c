@@ -1,5 +1,5 @@
-/* Events on rows: bars where a unit works, marks where a lane issues, dots where it
- * waits. A column shows the event that fills most of it. */
+/* Rows of a chart as text: bars where a unit works, marks where a lane issues, dots where it waits. A column shows the
+ * event that takes most of it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +8,11 @@
 
 enum {
 	DEPTH_MAX = 4,			/* rows of one asynchronous sEU */
-	MARK_SHIFT = 8,			/* most columns a mark is out of place */
-	CUT = 4,			/* letters of a cut name, always as many */
+	MARK_SHIFT = 8,			/* columns by which a mark may be late */
+	SHORT = 4,			/* letters of a shortened name */
 };
 
-/* Of an event: its work, its place in the queue of a busy sEU, its lane's waiting. */
+/* What of an event: its work, its time in the queue of a busy sEU, the waiting of its lane. */
 enum part { WORK, QUEUED, HELD };
 
 /* What a column of a row shows. */
@@ -34,8 +34,8 @@ static struct slot *slot_at(const struct board *b, int row, int64_t col)
 	return &b->slots[(int64_t)row * b->c->cols + col];
 }
 
-/* Give [start, end) to the event in every column of which it fills most so far; work
- * comes before waiting. An interval without length shows where nothing else is. */
+/* Give [start, end) to the event in every column of which it takes more than any event so far; work hides waiting. An
+ * interval without length is shown where there is nothing else. */
 static void cover(struct board *b, int row, int event, int64_t start, int64_t end, enum part part)
 {
 	const struct chart *c = b->c;
@@ -80,8 +80,7 @@ static bool is_open(const struct slot *s)
 	return !s->mark && (s->event == NONE || s->part != WORK);
 }
 
-/* May a mark take the column from the bar that begins there? Only a long bar can spare
- * it. */
+/* May a mark hide the first column of the bar that begins there? Only if the bar is long. */
 static bool may_steal(const struct board *b, int row, int64_t col)
 {
 	const struct slot *s = slot_at(b, row, col);
@@ -93,8 +92,8 @@ static bool may_steal(const struct board *b, int row, int64_t col)
 	return true;
 }
 
-/* Where a lane hands work to an asynchronous sEU: "▸q", or "q" where it is narrow. Of
- * several in one column the later ones move on to the right. */
+/* Mark the issue of work to an asynchronous sEU: "▸q", or "q" if there is little space. Marks that would be in the same
+ * column move to the right. */
 static void mark_issue(struct board *b, int i)
 {
 	const struct chart *c = b->c;
@@ -120,8 +119,8 @@ static void mark_issue(struct board *b, int i)
 	}
 }
 
-/* The first CUT columns of a name, in whole characters. */
-static void cut_name(const char *name, char *out, size_t size)
+/* The first SHORT columns of a name. */
+static void shorten(const char *name, char *out, size_t size)
 {
 	struct glyph g;
 	size_t n = 0;
@@ -129,7 +128,7 @@ static void cut_name(const char *name, char *out, size_t size)
 
 	while (*name) {
 		name = glyph_next(name, &g);
-		if (w + g.width > CUT || n + sizeof(g.utf8) > size)
+		if (w + g.width > SHORT || n + sizeof(g.utf8) > size)
 			break;
 		memcpy(out + n, g.utf8, strlen(g.utf8));
 		n += strlen(g.utf8);
@@ -138,31 +137,31 @@ static void cut_name(const char *name, char *out, size_t size)
 	out[n] = '\0';
 }
 
-/* The longest text that fits: "mma_qk 3", "qk 3", "soft 3", "q3", "q". The parts of a
- * split sTask would all be cut to the same. */
-static void bar_text(const struct chart *c, const struct event *e, int room, char *out, size_t size)
+/* The longest text that fits: "mma_qk 3", "qk 3", "soft 3", "q3", "q". Names of slices are not shortened, because all
+ * would be the same. */
+static void bar_text(const struct chart *c, const struct event *e, int space, char *out, size_t size)
 {
 	const struct stask *s = &c->g->tasks.v[e->task];
 	const struct task_key *k = &c->key[e->task];
 	char seq[16], start[32];
-	int cut;
+	int left;
 
 	snprintf(seq, sizeof(seq), " %d", (int)e->seq);
-	cut_name(s->name, start, sizeof(start));
-	cut = room - (int)strlen(seq);
-	if (text_width(s->name) <= cut)
+	shorten(s->name, start, sizeof(start));
+	left = space - (int)strlen(seq);
+	if (text_width(s->name) <= left)
 		snprintf(out, size, "%s%s", s->name, seq);
-	else if (k->brief != s->name && text_width(k->brief) <= cut)
+	else if (k->brief != s->name && text_width(k->brief) <= left)
 		snprintf(out, size, "%s%s", k->brief, seq);
-	else if (k->brief == s->name && cut >= CUT && s->parts <= 1)
+	else if (k->brief == s->name && left >= SHORT && s->parts <= 1)
 		snprintf(out, size, "%s%s", start, seq);
-	else if (room > (int)strlen(seq) - 1)
+	else if (space > (int)strlen(seq) - 1)
 		snprintf(out, size, "%s%s", k->letter, seq + 1);
 	else
-		snprintf(out, size, "%s", room > 0 ? k->letter : "");
+		snprintf(out, size, "%s", space > 0 ? k->letter : "");
 }
 
-/* A bar of n columns. Without colour its left edge and a fill tell it from the next. */
+/* A bar of n columns. Without colour, a left edge and the fill separate it from its neighbours. */
 static void draw_bar(const struct chart *c, struct cells *out, int x, int y, int n,
 	const struct event *e)
 {
@@ -180,7 +179,7 @@ static void draw_bar(const struct chart *c, struct cells *out, int x, int y, int
 	cells_text(out, x + 1, y, n - 1, text, k->bar);
 }
 
-/* "····w:mma_qk···": why, and for whom. */
+/* "····w:mma_qk···": why the lane waits, and for which sTask. */
 static void draw_wait(const struct chart *c, struct cells *out, int x, int y, int n,
 	const struct slot *s)
 {
@@ -232,7 +231,7 @@ static void draw_row(const struct board *b, struct cells *out, int row, int y)
 	}
 }
 
-/* Tell what stands where. */
+/* Fill in which event each column shows. */
 static void fill_map(const struct board *b, struct chart_map *map)
 {
 	static const uint8_t parts[] = { [WORK] = PART_WORK, [QUEUED] = PART_QUEUED,

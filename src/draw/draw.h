@@ -1,9 +1,8 @@
-/* draw.h - everything as text.
+/* draw.h - graphs, plans and timelines as text.
  *
- * Each function appends to `out` what a person should see of a graph, a plan, a
- * timeline or a vDevice, in lines of at most `width` columns where that is possible.
- * Nothing here decides or computes anything about a plan that others would need; it
- * reads, and never fails. Working memory is taken from the arena of `out`.
+ * Each function appends to `out` lines of at most `width` columns, where that is possible. Drawings only read;
+ * they compute nothing about a plan that other code needs, and never fail. Working memory is taken from the
+ * arena of `out`.
  */
 #ifndef DRAW_DRAW_H
 #define DRAW_DRAW_H
@@ -18,64 +17,61 @@ struct draw_options {
 	unsigned flags;			/* enum draw_flags */
 };
 
-/* Options may be NULL everywhere: 80 columns of UTF-8 without colour. */
+/* Options may be NULL: 80 columns of UTF-8 without colour. */
 
 /* Axes, sTasks, buffers and dependences as tables. */
 void draw_graph_table(const struct graph *g, const struct draw_options *o, struct buf *out);
 /* For Graphviz: a cluster for each phase and loop. */
 void draw_graph_dot(const struct graph *g, struct buf *out);
-/* A layered drawing: what flows within an iteration runs downward, loops are frames,
- * what flows to a later iteration is a dashed line upward, and reuse is listed below.
- * Where it cannot fit, a list. */
+/* A layered drawing: flow within an iteration runs downward, loops are frames, flow to a later iteration is a dashed
+ * line upward, and reuse of slots is listed below. A list, if the drawing does not fit. */
 void draw_graph_layers(const struct graph *g, const struct draw_options *o, struct buf *out);
 
-/* Each lane's order with its waits, the rings, and what plan_check found; usage and
- * problems may be NULL. */
+/* Each lane's order with its waits, the rings, and the results of plan_check; usage and problems may be NULL. */
 void draw_plan(const struct plan *p, const struct usage *usage, const struct problems *problems,
 	const struct draw_options *o, struct buf *out);
 
-/* Parts of that: one lane's order with its waits; the rings, and how much of an EU is in use. */
+/* Parts of that: one lane's order with its waits; the rings and the usage of an EU. */
 void draw_lane(const struct plan *p, int lane, const struct usage *usage,
 	const struct draw_options *o, struct buf *out);
 void draw_usage(const struct plan *p, const struct usage *usage, const struct draw_options *o,
 	struct buf *out);
 
 enum timeline_rows {
-	TIMELINE_LANES,			/* a row a lane, then the asynchronous sEUs */
+	TIMELINE_LANES,			/* a row for each lane, then the asynchronous sEUs */
 	TIMELINE_SEUS,			/* sEUs only */
 };
 
-/* What to show of a timeline; all zero (or NULL): the beginning of the first phase. */
+/* What to show of a timeline; NULL or all zero: the beginning of the first phase. */
 struct timeline_view {
 	int phase;			/* index into timeline.phases */
 	enum timeline_rows by;
 	int tile;			/* begin with this tile, counted from 0, ... */
 	int64_t from;			/* ... or with this cycle, if it is later */
-	int64_t to;			/* end before it; 0: where an sTask of the steady
-					 * state is still some six columns wide */
-	int first, events;		/* look at these of the phase's events only: who knows that no
-					 * other is in sight need not ask all; 0, 0: at all */
-	const int *deep;		/* by sEU: rows of an asynchronous one, at least; NULL: what is
-					 * in sight needs */
-	struct overview *overview;	/* of the phase: drawn where events are too many to be told
-					 * apart; NULL: they are drawn one by one however many */
+	int64_t to;			/* end before it; 0: where an sTask of the steady state is still about six
+					 * columns wide */
+	int first, events;		/* only these events of the phase are looked at, because the caller knows
+					 * that no others are in sight; 0, 0: all */
+	const int *deep;		/* by sEU: rows of an asynchronous one, at least; NULL: as many as events
+					 * in sight need */
+	struct overview *overview;	/* of the phase, drawn where there are too many events to draw each; NULL:
+					 * each event is drawn */
 };
 
 enum chart_part { PART_WORK, PART_QUEUED, PART_HELD, PART_ISSUE };
 
-/* Where a chart's rows are, and what stands in each of their columns: for displays that
- * one can point at. */
+/* Where the rows of a chart are, and which event each of their columns shows; for displays with a mouse. */
 struct chart_row {
 	int y;				/* in the grid */
-	const int *event;		/* by column: of the phase's events; NONE */
+	const int *event;		/* by column: an event of the phase; NONE */
 	const uint8_t *part;		/* by column: enum chart_part */
 };
 
 struct chart_map {
 	int left, cols;			/* columns of the grid that are time */
-	int64_t from, to;		/* that they show */
-	int top, bottom;		/* rows of the grid, to the one below */
-	int deep[SEU_MAX];		/* rows that each asynchronous sEU has */
+	int64_t from, to;		/* cycles that they show */
+	int top, bottom;		/* rows of the grid: [top, bottom) */
+	int deep[SEU_MAX];		/* rows of each asynchronous sEU */
 	int nrows;
 	struct chart_row *row;
 };
@@ -83,29 +79,29 @@ struct chart_map {
 /* Rows of events over a time axis, then utilisation, bounds and legend. */
 void draw_timeline(const struct timeline *t, const struct timeline_view *v,
 	const struct draw_options *o, struct buf *out);
-/* The rows and axes alone, `width` columns wide, for any display; in `a`. map may be NULL. */
+/* Only the rows and axes, `width` columns wide, in `a`. map may be NULL. */
 void timeline_cells(const struct timeline *t, const struct timeline_view *v, int width,
 	unsigned flags, struct arena *a, struct cells *out, struct chart_map *map);
-/* How much of each moment a row is at work, and mostly at what, in steps of cycles and of twice as
- * many, so that a million events are drawn as quickly as a hundred. In `a`. */
+/* How busy each row is, and mostly with what, in steps of cycles, of twice as many, and so on, so that a million events
+ * are drawn as fast as a hundred. In `a`. */
 struct overview *overview_new(struct arena *a, const struct timeline *t, int phase);
-/* How long, how fast, how near to the bounds, who waited for what: a few lines. */
+/* Time, speed, bounds and waits in a few lines. */
 void draw_timeline_summary(const struct timeline *t, const struct draw_options *o,
 	struct buf *out);
 
-/* ---- for displays that put their own drawings together ---- */
+/* ---- parts of drawings, for other displays ---- */
 
-/* How an sTask looks in every row. */
+/* How an sTask looks in all rows. */
 struct task_key {
-	char letter[2];			/* unique in a phase while letters last */
-	const char *brief;		/* what follows the last '_' of the name, or all of it */
+	char letter[2];			/* unique in a phase, as long as there are letters */
+	const char *brief;		/* what follows the last '_' of the name, or the name */
 	const char *fill;		/* of a bar without colour, by kind of sEU */
 	struct style bar, tick;
 };
-/* Of all sTasks of the graph; in `a`. */
+/* By sTask of the graph; in `a`. */
 struct task_key *task_keys(struct arena *a, const struct graph *g);
 
-/* 'w', 't', 'u', 'm', or '\0' for CAUSE_NONE. */
+/* 'w', 'o', 'u', 'm', 'd', or '\0' for CAUSE_NONE; what each means is in the legends. */
 char cause_letter(int cause);
 
 struct reason {
@@ -119,30 +115,33 @@ struct reason event_held_for(const struct plan *p, const struct event *e);
 /* The same, but as the simulation knows it, if the timeline is simulated. */
 struct reason event_held_by(const struct timeline *t, const struct event *e);
 
+/* "for mma_qk", "for its sEU, busy with softmax": what is waited for; in `a`, "" for CAUSE_NONE. */
+const char *reason_text(struct arena *a, const struct graph *g, struct reason r);
+
 /* "c0", "c0.1" of a lane with replicas; in `a`. */
 const char *lane_label(struct arena *a, const struct plan *p, int lane, int replica);
 
-/* "cycles", or what a timeline without a clock counts instead. */
+/* "cycles", or "stamps" of a timeline without a clock. */
 const char *timeline_unit(const struct timeline *t);
 
-/* Sentences about a timeline; in `a`, empty where there is nothing to say. */
+/* Sentences about a timeline, in `a`; "" if there is nothing to say. */
 /* "on h200, measured at 1.65 GHz; stamps cost 1.2 %" */
 const char *timeline_origin(struct arena *a, const struct timeline *t);
 const char *timeline_total(struct arena *a, const struct timeline *t);
 /* "loop n: II 1,312, 4.1 % above the bound; ResMII 1,260 (tensor), RecMII 980" */
 const char *timeline_ii(struct arena *a, const struct timeline *t, const struct phase_line *p);
-/* The largest causes of waiting, as a share of their lane's time. */
+/* The main causes of waiting, as shares of the time of their lanes. */
 const char *timeline_waits(struct arena *a, const struct timeline *t, const struct phase_line *p);
 
-/* "softmax for products of its own (mma_qk)", "softmax on cuda", "softmax issuing"; whole: without
- * the numbers of the parts of split sTasks. */
-const char *blame_text(struct arena *a, const struct plan *p, const struct blame_part *b, bool whole);
-/* What is waited for there; NULL if the lane is at work itself, or kept from it by nobody. */
-const char *blame_awaited(struct arena *a, const struct plan *p, const struct blame_part *b, bool whole);
+/* "softmax for products of its own (mma_qk)", "softmax on cuda", "softmax issuing"; no_slices: without the numbers of
+ * slices of split sTasks. */
+const char *blame_text(struct arena *a, const struct plan *p, const struct blame_part *b, bool no_slices);
+/* What is waited for there; NULL if the lane does not wait. */
+const char *blame_awaited(struct arena *a, const struct plan *p, const struct blame_part *b, bool no_slices);
 
 /* Is any sTask of the phase on the lane? */
 bool lane_has_entries(const struct plan *p, int lane, int phase);
-/* "load_k, mma_pv +1, mma_qk.1 issued": what an sTask waits for, how many iterations before. */
+/* "load_k, mma_pv +1, mma_qk.1 issued": what an sTask waits for, and of how many iterations before. */
 const char *waits_text(struct arena *a, const struct plan *p, int task);
 
 #endif

@@ -3,11 +3,11 @@
 #include "draw/label.h"
 #include "draw/units.h"
 
-struct look {
+struct node_style {
 	const char *shape, *style, *fill, *line;
 };
 
-static const struct look looks[] = {
+static const struct node_style node_styles[] = {
 	[TASK_LOAD] = { "invhouse", "filled", "#dcebf7", "#3f7fb5" },
 	[TASK_MMA] = { "box", "filled,bold", "#fde3c8", "#d9791a" },
 	[TASK_COMPUTE] = { "box", "filled,rounded", "#dff0d8", "#4d944a" },
@@ -23,7 +23,7 @@ static void put_indent(struct buf *out, int depth)
 static void put_task(const struct graph *g, int task, int depth, struct buf *out)
 {
 	const struct stask *s = &g->tasks.v[task];
-	const struct look *k = &looks[s->kind];
+	const struct node_style *k = &node_styles[s->kind];
 	struct unit_text cost = s->work.global_bytes > 0 ? unit_bytes(s->work.global_bytes) :
 		unit_si(s->work.flops, "flop");
 
@@ -72,8 +72,8 @@ static void put_phase(const struct graph *g, int phase, struct buf *out)
 	buf_puts(out, "\t}\n");
 }
 
-/* What lies within an iteration decides the ranks; all else only points back. That an
- * sTask follows its own earlier runs goes without an arrow. */
+/* Dependences within an iteration determine the ranks; the others do not. An sTask that reuses its own slot gets no
+ * arrow for that. */
 static void put_edge(const struct graph *g, int i, struct buf *out)
 {
 	static const char *const style[] = {

@@ -10,8 +10,8 @@ bool sketch_is_flow(const struct sketch *s, const struct edge *e)
 		s->layer[e->to] != NONE && s->layer[e->from] < s->layer[e->to];
 }
 
-/* Longest path over the flow among tasks[0..n), which are in program order; the layers
- * begin at `base`. Returns the first layer after them. */
+/* Layers of tasks[0..n), which are in program order, by the longest path of flow among them; the first layer is `base`.
+ * Returns the first layer after them. */
 static int layer_run(struct sketch *s, const int *tasks, int n, int base)
 {
 	const struct graph *g = s->g;
@@ -34,8 +34,7 @@ static int layer_run(struct sketch *s, const int *tasks, int n, int base)
 	return next;
 }
 
-/* Bring what has no source in the run down to just above its first reader, so that a
- * load stands where it is needed. */
+/* Move sTasks without a source among these, such as loads, down to just above their first reader. */
 static void pull_down(struct sketch *s, const int *tasks, int n, int base, int end)
 {
 	const struct graph *g = s->g;
@@ -58,8 +57,7 @@ static void pull_down(struct sketch *s, const int *tasks, int n, int base, int e
 	}
 }
 
-/* Layers of a body: runs of sTasks and loops stand below one another. Returns the
- * first layer after it. */
+/* Layers of a body: runs of sTasks, and loops, one below the other. Returns the first layer after it. */
 static int layer_body(struct sketch *s, const struct item *items, int n, int base, int depth)
 {
 	const struct graph *g = s->g;
@@ -110,8 +108,7 @@ void sketch_init(struct sketch *s, struct arena *a, const struct graph *g, int p
 	s->nlayers = layer_body(s, p->body.v, p->body.n, 0, 0);
 }
 
-/* With room in each box for its name, at most `most` columns, and for as many lines as
- * meet it. */
+/* Columns of a box: for its name, of which at most `most` are shown, and for the lines that end at it. */
 static int box_width(const struct sketch *s, int task, int most)
 {
 	const struct graph *g = s->g;
@@ -126,7 +123,7 @@ static int box_width(const struct sketch *s, int task, int most)
 	return (int)max_i64(name + 4 + 2 * self, in + 2);
 }
 
-/* Boxes with names of at most `most` columns; false if they have no room. */
+/* Place boxes with names of at most `most` columns; false if they do not fit. */
 static bool sketch_layout(struct sketch *s, int width, int most)
 {
 	const struct graph *g = s->g;
@@ -139,10 +136,10 @@ static bool sketch_layout(struct sketch *s, int width, int most)
 		if (sketch_is_flow(s, &g->edges.v[i]))
 			layout_join(&s->layout, s->node[g->edges.v[i].from],
 				s->node[g->edges.v[i].to]);
-	return layout_place(&s->layout, width - 4 * s->depth);
+	return layout_arrange(&s->layout, width - 4 * s->depth);
 }
 
-/* False if there is no room for it. */
+/* False if it does not fit. */
 static bool draw_sketch(const struct graph *g, int phase, struct pen *pen)
 {
 	static const int most[] = { 40, 16, 10, 6 };
@@ -165,7 +162,7 @@ static bool draw_sketch(const struct graph *g, int phase, struct pen *pen)
 	return false;
 }
 
-/* "mma_qk, +1 mma_pv": where the values that a task reads come from. */
+/* "mma_qk, +1 mma_pv": the sTasks whose values an sTask reads. */
 static const char *sources(struct arena *a, const struct graph *g, int task)
 {
 	struct buf b;
@@ -188,7 +185,7 @@ static const char *sources(struct arena *a, const struct graph *g, int task)
 	return b.text;
 }
 
-/* Where boxes do not fit: the bodies as they stand in the program. */
+/* A list instead of boxes: the bodies in the order of the program. */
 static void list_body(const struct graph *g, const struct item *items, int n, int indent,
 	struct pen *pen)
 {
@@ -219,7 +216,7 @@ static void list_body(const struct graph *g, const struct item *items, int n, in
 	}
 }
 
-/* What the drawing shows with marks only: values for later iterations. */
+/* Values for later iterations, which the drawing shows only as marks. */
 static void list_carried(const struct graph *g, int phase, struct pen *pen)
 {
 	static const struct column col[] = {
@@ -253,7 +250,7 @@ static void list_carried(const struct graph *g, int phase, struct pen *pen)
 	pen_table(pen, &t);
 }
 
-/* Who fills a shared buffer and who must be done with it before it is filled again. */
+/* For each shared buffer, the sTask that fills it and the sTasks that must have read it before it is filled again. */
 static void list_rings(const struct graph *g, int phase, struct pen *pen)
 {
 	static const struct column col[] = {

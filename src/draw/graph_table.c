@@ -28,12 +28,12 @@ static const char *role_name(enum axis_role r)
 	case AXIS_BATCH: return "batch";
 	case AXIS_GRID: return "grid";
 	case AXIS_LOOP: return "loop";
-	case AXIS_FULL: return "whole";
+	case AXIS_FULL: return "full";
 	}
 	return NULL;
 }
 
-/* What the axis is in the phases, "grid" or "grid, loop" if they differ. */
+/* Roles of the axis in the phases: "grid", or "grid, loop" if they differ. */
 static const char *axis_roles(struct arena *a, const struct program *p, int axis)
 {
 	const char *all = NULL, *last = NULL;
@@ -209,7 +209,7 @@ static void add_edge_row(const struct graph *g, int i, struct arena *a, struct t
 		row[c].style = FAINT;
 }
 
-/* Flow first, then what is owed within a life, then reuse. */
+/* Flow first, then other dependences within a life of a buffer, then reuse. */
 static void put_edges(const struct graph *g, struct pen *pen)
 {
 	static const struct column col[] = {

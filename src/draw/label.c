@@ -59,7 +59,7 @@ const char *label_extents(struct arena *a, const struct program *p, int naxes, c
 	return b.text;
 }
 
-/* Axes that both operands of the task's product have. */
+/* Axes that both operands of the product have. */
 static int summed_axes(const struct program *p, const struct task *t, int *out)
 {
 	const struct node *a, *b, *n = NULL;

@@ -1,5 +1,4 @@
-/* layers.h - what drawings of graphs in layers share, as text and as pictures; nobody else
- * includes it. */
+/* layers.h - graphs in layers, for drawings as text and as pictures; private to src/draw. */
 #ifndef DRAW_LAYERS_H
 #define DRAW_LAYERS_H
 
@@ -7,7 +6,7 @@
 #include "draw/layout.h"
 #include "graph/graph.h"
 
-/* Around the layers first to last. */
+/* The frame of a loop, around the layers first to last. */
 struct frame {
 	int loop, first, last;
 	int depth;			/* 0: outermost */
@@ -29,7 +28,7 @@ struct gap {
 	int ntracks;
 };
 
-/* One phase on its way to a drawing. */
+/* A phase, layer by layer. */
 struct sketch {
 	struct arena *arena;
 	const struct graph *g;
@@ -43,11 +42,11 @@ struct sketch {
 	struct gap *gaps;		/* below each layer */
 };
 
-/* Give each sTask of a phase its layer, and each loop its frame; nothing is placed yet. */
+/* Determine the layer of each sTask of a phase and the frame of each loop. Columns are found later. */
 void sketch_init(struct sketch *s, struct arena *a, const struct graph *g, int phase);
-/* Fill s->gaps from a placed layout. False if two lines could not be told apart. */
+/* Fill s->gaps from a finished layout. False if two lines would overlap. */
 bool sketch_route(struct sketch *s);
-/* Into a grid of its own, at most `width` wide; false if it cannot fit. */
+/* Draw into a new grid at most `width` wide; false if it does not fit. */
 bool sketch_draw(struct sketch *s, int width, struct cells *out);
 
 /* Does the edge run downward in the drawing? */

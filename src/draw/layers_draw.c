@@ -1,4 +1,4 @@
-/* The layered drawing itself, once everything has its place. */
+/* The layered drawing as text, from a finished layout. */
 #include <string.h>
 
 #include "draw/label.h"
@@ -8,11 +8,11 @@ enum { BOX_ROWS = 3, INSET = 2, BACK_LABEL_MAX = 16, TITLE_MIN = 8, NO_OWNER = -
 
 enum { N = 1, E = 2, S = 4, W = 8 };
 
-/* A value for a later iteration: a dashed line up one side of the drawing. */
+/* A value for a later iteration: a dashed line upward at one side of the drawing. */
 struct back {
 	int from, to;			/* sTasks */
 	bool right;
-	int x;				/* column of its upright, from the layout's 0 */
+	int x;				/* column of the vertical part, from the layout's 0 */
 	const char *label;
 };
 
@@ -22,10 +22,10 @@ struct canvas {
 	int x0;				/* grid column of the layout's column 0 */
 	int *layer_y, *gap_y;
 	int *top_y, *bottom_y;		/* by frame */
-	uint8_t *mask;			/* by cell: sides that a wire joins */
-	int *owner;			/* by cell: node whose wire it is */
+	uint8_t *mask;			/* by cell: sides to which a wire goes */
+	int *owner;			/* by cell: node from which the wire comes */
 	VEC(struct back) backs;
-	int left, right;		/* columns that the backs take */
+	int left, right;		/* columns for backs at either side */
 };
 
 static const struct layout_node *task_node(const struct sketch *s, int task)
@@ -33,8 +33,8 @@ static const struct layout_node *task_node(const struct sketch *s, int task)
 	return &s->layout.nodes.v[s->node[task]];
 }
 
-/* Rows of everything; returns how many there are. */
-static int lay_rows(struct canvas *v)
+/* Choose the rows of layers, gaps and frames; returns how many rows there are. */
+static int choose_rows(struct canvas *v)
 {
 	const struct sketch *s = v->s;
 	int y = 0;
@@ -73,7 +73,7 @@ static bool is_outermost(const struct sketch *s, int task, bool right)
 	return true;
 }
 
-/* The side of a task's box takes one dashed line only: two could not be told apart. */
+/* Only one dashed line may end at a side of a box. */
 static bool side_is_taken(const struct canvas *v, int task, bool right)
 {
 	for (int i = 0; i < v->backs.n; i++)
@@ -93,7 +93,7 @@ static void add_back(struct canvas *v, const struct edge *e)
 {
 	const struct sketch *s = v->s;
 	struct back b = { .from = e->from, .to = e->to };
-	int room;
+	int space;
 
 	if (e->kind != EDGE_FLOW || e->reuse || !e->distance || s->layer[e->from] == NONE ||
 	    s->layer[e->from] == s->layer[e->to])
@@ -103,13 +103,13 @@ static void add_back(struct canvas *v, const struct edge *e)
 		return;
 	b.label = arena_strf(s->arena, "%s %s", label_distance(s->arena, e),
 		s->g->buffers.v[e->buffer].name);
-	room = (int)min_i64(text_width(b.label), BACK_LABEL_MAX) + 3;
+	space = (int)min_i64(text_width(b.label), BACK_LABEL_MAX) + 3;
 	if (b.right) {
 		b.x = s->layout.width + 1 + v->right;
-		v->right += room;
+		v->right += space;
 	} else {
 		b.x = -2 - v->left;
-		v->left += room;
+		v->left += space;
 	}
 	VEC_PUSH(s->arena, &v->backs, b);
 }
@@ -125,7 +125,7 @@ static void join_cell(struct canvas *v, int x, int y, int sides, int owner)
 		v->owner[i] = owner;
 		v->mask[i] |= (uint8_t)sides;
 	} else if (sides == (N | S)) {
-		/* where two lines cross, the upright one passes in front */
+		/* where two lines cross, the vertical one is in front */
 		v->owner[i] = owner;
 		v->mask[i] = N | S;
 	}
@@ -137,7 +137,7 @@ static void draw_down(struct canvas *v, int x, int from_y, int to_y, int owner)
 		join_cell(v, x, y, N | S, owner);
 }
 
-/* From below the box, through the frames that end there, to its row, and on. */
+/* From below the box, through frames that end there, to the row of the wire, and down to its targets. */
 static void draw_wire(struct canvas *v, int layer, const struct wire *w)
 {
 	int top = v->layer_y[layer] + BOX_ROWS, bottom = v->layer_y[layer + 1] - 1;
@@ -182,7 +182,7 @@ static void draw_wires(struct canvas *v)
 				glyph[v->mask[i]], PLAIN);
 }
 
-/* Corners, horizontal, vertical, and where a line leaves below. */
+/* Corners, horizontal and vertical lines, and where a wire leaves below. */
 struct border {
 	const char *nw, *ne, *sw, *se, *h, *v, *down;
 };
@@ -279,24 +279,24 @@ static bool is_wire(const struct canvas *v, int x, int y)
 	return v->owner[(size_t)y * (size_t)v->c->w + (size_t)x] != NO_OWNER;
 }
 
-/* The title of a frame stands between the lines that cross its upper edge: where it
- * fits first, or else, cut, in the widest place. */
+/* Put the title of a frame between the lines that cross its upper edge: into the first gap in which it fits, or
+ * shortened into the widest gap. */
 static void draw_title(struct canvas *v, int f)
 {
 	const char *title = frame_title(v->s, f);
 	int left = INSET * v->s->frames.v[f].depth + 2, end = v->c->w - left;
-	int y = v->top_y[f], want = text_width(title), best = left, room = 0;
+	int y = v->top_y[f], want = text_width(title), best = left, space = 0;
 
-	for (int x = left, n; x < end && room < want; x += n + 1) {
+	for (int x = left, n; x < end && space < want; x += n + 1) {
 		for (n = 0; x + n < end && !is_wire(v, x + n, y); n++)
 			;
-		if (n > room) {
+		if (n > space) {
 			best = x;
-			room = n;
+			space = n;
 		}
 	}
-	if (room >= want || room > TITLE_MIN)
-		cells_text(v->c, best, y, room, title, FAINT);
+	if (space >= want || space > TITLE_MIN)
+		cells_text(v->c, best, y, space, title, FAINT);
 }
 
 static void put_if_blank(struct canvas *v, int x, int y, const char *utf8, struct style style)
@@ -316,7 +316,7 @@ static void draw_back(struct canvas *v, const struct back *b)
 	int from_x = v->x0 + (b->right ? from->x + from->width : from->x - 1);
 	int to_x = v->x0 + (b->right ? to->x + to->width : to->x - 1);
 	int top = (int)min_i64(from_y, to_y), bottom = (int)max_i64(from_y, to_y);
-	int room = (int)min_i64(text_width(b->label), BACK_LABEL_MAX);
+	int space = (int)min_i64(text_width(b->label), BACK_LABEL_MAX);
 
 	cells_put(v->c, to_x, to_y, b->right ? "◂" : "▸", style);
 	for (int i = x + step; i != from_x + step; i += step)
@@ -327,20 +327,20 @@ static void draw_back(struct canvas *v, const struct back *b)
 		cells_put(v->c, x, y, "┆", style);
 	cells_put(v->c, x, top, b->right ? "┐" : "┌", style);
 	cells_put(v->c, x, bottom, b->right ? "┘" : "└", style);
-	cells_text(v->c, b->right ? x + 2 : x - 1 - room, (top + bottom) / 2, room, b->label,
+	cells_text(v->c, b->right ? x + 2 : x - 1 - space, (top + bottom) / 2, space, b->label,
 		style);
 }
 
 bool sketch_draw(struct sketch *s, int width, struct cells *out)
 {
 	struct canvas v = { .s = s, .c = out };
-	int h = lay_rows(&v), w, inset = INSET * s->depth;
+	int h = choose_rows(&v), w, inset = INSET * s->depth;
 
 	for (int i = 0; i < s->g->edges.n; i++)
 		add_back(&v, &s->g->edges.v[i]);
 	w = s->layout.width + v.left + v.right + 2 * inset;
 	if (w > width) {
-		v.backs.n = v.left = v.right = 0;	/* they are listed anyway */
+		v.backs.n = v.left = v.right = 0;	/* the list below has them anyway */
 		w = s->layout.width + 2 * inset;
 	}
 	for (int f = 0; f < s->frames.n; f++)

@@ -1,10 +1,8 @@
-/* Lines between two layers of boxes: where each leaves and enters its boxes, and on
- * which row it runs sideways.
+/* Lines between two layers of boxes: in which columns they leave and enter boxes, and on which row they run sideways.
  *
- * One line a source, branching to all its targets, so that a value that many read is
- * one line. Rows are given by the constrained left-edge algorithm of channel routing
- * (Hashimoto, Stevens 1971; Yoshimura, Kuh 1982): where one line leaves a box in the
- * column in which another enters one, the first must turn off above the second. */
+ * There is one line for each source, with branches to all targets. Rows are found by the constrained left-edge
+ * algorithm of channel routing (Hashimoto, Stevens 1971; Yoshimura, Kuh 1982): where one line leaves a box in the
+ * column in which another one enters a box, the first must bend above the second. */
 #include "draw/layers.h"
 
 static const struct layout_node *node_at(const struct sketch *s, int node)
@@ -17,7 +15,7 @@ static int clamp(int x, int lo, int hi)
 	return x < lo ? lo : x > hi ? hi : x;
 }
 
-/* Columns of a box where lines may touch it: not its corners. */
+/* First and last column in which lines may touch a box: not its corners. */
 static int port_least(const struct layout_node *n)
 {
 	return n->passing ? n->x : n->x + 1;
@@ -33,8 +31,8 @@ static int centre(const struct layout_node *n)
 	return n->x + (n->width - 1) / 2;
 }
 
-/* The line leaves straight down into the middle one of its targets if it can, and in
- * the middle of the box if it branches to both sides. */
+/* The column in which a line leaves its box: above the middle one of its targets if possible, or in the middle of the
+ * box if it branches to both sides. */
 static int leave_column(const struct sketch *s, const struct wire *w)
 {
 	const struct layout_node *n = node_at(s, w->node);
@@ -80,7 +78,7 @@ static void collect_wires(const struct sketch *s, int layer, struct gap *gap)
 	}
 }
 
-/* Does another line leave its box in this column and then turn? */
+/* Does another line leave its box in this column? */
 static bool leaves_here(const struct gap *gap, const struct wire *self, int x)
 {
 	for (int i = 0; i < gap->nwires; i++)
@@ -96,8 +94,8 @@ struct port {
 	int x;
 };
 
-/* Distinct columns for the lines that enter one box, in the order of their sources and
- * each as near to its own as can be. False if the box is too narrow. */
+/* Choose different columns for the lines that enter a box, in the order of their sources and as near to them as
+ * possible. False if the box is too narrow. */
 static bool enter_columns(const struct sketch *s, struct gap *gap, int node)
 {
 	const struct layout_node *n = node_at(s, node);
@@ -115,7 +113,7 @@ static bool enter_columns(const struct sketch *s, struct gap *gap, int node)
 
 		p[i].x = i && x <= p[i - 1].x ? p[i - 1].x + 1 : x;
 	}
-	/* a line that ends where another begins would need a row of its own */
+	/* avoid columns in which another line begins: both would need different rows */
 	for (int i = count - 1; i >= 0; i--) {
 		int most = i + 1 < count ? p[i + 1].x - 1 : hi;
 		int least = i ? p[i - 1].x + 1 : lo;
@@ -151,7 +149,7 @@ static bool enters_at(const struct wire *w, int x)
 	return false;
 }
 
-/* May wire i take this track? Not before those that must lie above it have one. */
+/* May wire i have this track? Not before all wires that must be above it have one. */
 static bool may_take(const struct gap *gap, int i, int track)
 {
 	const struct wire *w = &gap->wires[i];

@@ -7,8 +7,8 @@ enum {
 	BOX_GAP = 3,
 	LINE_GAP = 2,			/* next to a passing node */
 	ORDER_SWEEPS = 12,
-	PLACE_SWEEPS = 12,
-	LINE_WEIGHT = 4,		/* a bent line is worse than a box off its centre */
+	COLUMN_SWEEPS = 12,
+	LINE_WEIGHT = 4,		/* a bent line is worse than a box that is not centred */
 };
 
 void layout_init(struct layout *l, struct arena *a)
@@ -74,8 +74,7 @@ static void number_layers(struct layout *l)
 	}
 }
 
-/* Where the links out of one layer have ended so far, as a binary indexed tree (Fenwick
- * 1994) over the places in the next. */
+/* At which positions of the next layer the links seen so far end, as a binary indexed tree (Fenwick 1994). */
 struct ends {
 	int *sum;
 	int n, all;
@@ -97,8 +96,7 @@ static int ends_right_of(const struct ends *e, int pos)
 	return sum;
 }
 
-/* Crossings below a layer: from the left, each link crosses those of boxes before that end
- * to the right of it. */
+/* Crossings below a layer: each link crosses those links of boxes further left that end further right. */
 static int64_t crossings_below(const struct layout *l, int layer)
 {
 	int below = l->count[layer + 1];
@@ -127,9 +125,9 @@ static int64_t crossings(const struct layout *l)
 	return sum;
 }
 
-/* Mean over a node's neighbours above or below of their place; `otherwise` if it has
- * none. Place: position (centres false) or centre column. */
-static double mean_place(const struct layout *l, int node, bool above, bool centres,
+/* Mean position (or centre column, if `centres`) of a node's neighbours above or below; `otherwise` if there are
+ * none. */
+static double mean_position(const struct layout *l, int node, bool above, bool centres,
 	double otherwise)
 {
 	const struct layout_node *here = &l->nodes.v[node];
@@ -147,7 +145,7 @@ static double mean_place(const struct layout *l, int node, bool above, bool cent
 	return n ? sum / n : otherwise;
 }
 
-/* Stable, so that equal barycentres keep the program's order. */
+/* Sort by barycentres. Stable, so that nodes with equal ones keep the order of the program. */
 static void order_layer(struct layout *l, int layer, bool above)
 {
 	int *order = l->order[layer], n = l->count[layer];
@@ -155,7 +153,7 @@ static void order_layer(struct layout *l, int layer, bool above)
 	double *key = ARENA_ARRAY(l->arena, n, double);
 
 	for (int i = 0; i < n; i++)
-		key[i] = mean_place(l, order[i], above, false, i);
+		key[i] = mean_position(l, order[i], above, false, i);
 	for (int i = 1; i < n; i++) {
 		double k = key[i];
 		int node = order[i], j = i;
@@ -208,8 +206,8 @@ static int gap_between(const struct layout_node *a, const struct layout_node *b)
 	return a->passing || b->passing ? LINE_GAP : BOX_GAP;
 }
 
-/* Room that the nodes of a layer before position i need. */
-static int room_before(const struct layout *l, int layer, int i)
+/* Columns that the nodes of a layer before position i need. */
+static int width_before(const struct layout *l, int layer, int i)
 {
 	int sum = 0;
 
@@ -223,25 +221,25 @@ static int room_before(const struct layout *l, int layer, int i)
 	return sum;
 }
 
-/* A run of nodes that stand as close as they may. */
+/* Nodes that are as close together as they may be. */
 struct block {
 	double sum, weight;
 	int n;
 };
 
-/* Columns nearest to the wanted ones (least squares) that keep order and distance:
- * pool adjacent violators (Ayer et al. 1955) on the columns less the room before. */
-static void place_layer(struct layout *l, int layer, const double *want, int width)
+/* Choose columns nearest to the wanted ones (least squares) that keep the order and the least distances: pool adjacent
+ * violators (Ayer et al. 1955) on columns minus width_before. */
+static void choose_columns(struct layout *l, int layer, const double *want, int width)
 {
 	int n = l->count[layer], nblocks = 0, at = 0;
 	struct arena_mark mark = arena_mark(l->arena);
 	struct block *b = ARENA_ARRAY(l->arena, n, struct block);
-	double slack = width - room_before(l, layer, n);
+	double slack = width - width_before(l, layer, n);
 
 	for (int i = 0; i < n; i++) {
 		double w = l->nodes.v[l->order[layer][i]].passing ? LINE_WEIGHT : 1;
 
-		b[nblocks++] = (struct block){ w * (want[i] - room_before(l, layer, i)), w, 1 };
+		b[nblocks++] = (struct block){ w * (want[i] - width_before(l, layer, i)), w, 1 };
 		while (nblocks > 1 && b[nblocks - 2].sum / b[nblocks - 2].weight >
 		       b[nblocks - 1].sum / b[nblocks - 1].weight) {
 			b[nblocks - 2].sum += b[nblocks - 1].sum;
@@ -256,12 +254,12 @@ static void place_layer(struct layout *l, int layer, const double *want, int wid
 		y = y < 0 ? 0 : y > slack ? slack : y;
 		for (int j = 0; j < b[i].n; j++, at++)
 			l->nodes.v[l->order[layer][at]].x = (int)floor(y + 0.5) +
-				room_before(l, layer, at);
+				width_before(l, layer, at);
 	}
 	arena_reset(l->arena, mark);
 }
 
-static void place_towards(struct layout *l, int layer, bool above, int width)
+static void move_towards(struct layout *l, int layer, bool above, int width)
 {
 	struct arena_mark mark = arena_mark(l->arena);
 	double *want = ARENA_ARRAY(l->arena, l->count[layer], double);
@@ -270,9 +268,9 @@ static void place_towards(struct layout *l, int layer, bool above, int width)
 		const struct layout_node *n = &l->nodes.v[l->order[layer][i]];
 		double half = (n->width - 1) / 2.0;
 
-		want[i] = mean_place(l, l->order[layer][i], above, true, n->x + half) - half;
+		want[i] = mean_position(l, l->order[layer][i], above, true, n->x + half) - half;
 	}
-	place_layer(l, layer, want, width);
+	choose_columns(l, layer, want, width);
 	arena_reset(l->arena, mark);
 }
 
@@ -288,7 +286,7 @@ static void shift_left(struct layout *l)
 	}
 }
 
-/* Could the layers have room in any order? */
+/* Could the layers fit in any order? */
 static bool may_fit(const struct layout *l, int width)
 {
 	for (int k = 0; k < l->nlayers; k++) {
@@ -302,7 +300,7 @@ static bool may_fit(const struct layout *l, int width)
 	return true;
 }
 
-bool layout_place(struct layout *l, int width)
+bool layout_arrange(struct layout *l, int width)
 {
 	if (!l->nodes.n || l->nodes.n > LAYOUT_NODES_MAX)
 		return false;
@@ -312,19 +310,19 @@ bool layout_place(struct layout *l, int width)
 	order_layers(l);
 	for (int k = 0; k < l->nlayers; k++) {
 		double *centre = ARENA_ARRAY(l->arena, l->count[k], double);
-		int room = room_before(l, k, l->count[k]);
+		int least = width_before(l, k, l->count[k]);
 
-		if (room > width)
+		if (least > width)
 			return false;
 		for (int i = 0; i < l->count[k]; i++)
-			centre[i] = (width - room) / 2.0 + room_before(l, k, i);
-		place_layer(l, k, centre, width);
+			centre[i] = (width - least) / 2.0 + width_before(l, k, i);
+		choose_columns(l, k, centre, width);
 	}
-	for (int sweep = 0; sweep < PLACE_SWEEPS; sweep++) {
+	for (int sweep = 0; sweep < COLUMN_SWEEPS; sweep++) {
 		for (int k = 1; k < l->nlayers; k++)
-			place_towards(l, k, true, width);
+			move_towards(l, k, true, width);
 		for (int k = l->nlayers - 2; k >= 0; k--)
-			place_towards(l, k, false, width);
+			move_towards(l, k, false, width);
 	}
 	shift_left(l);
 	return true;

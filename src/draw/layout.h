@@ -1,10 +1,9 @@
-/* layout.h - where the boxes of a layered drawing stand.
+/* layout.h - positions of the boxes of a layered drawing.
  *
- * After Sugiyama, Tagawa, Toda (1981): nodes have layers, given by the caller; a link
- * over several layers becomes a chain of passing nodes, one a layer, shared by all
- * links from the same box; an order within each layer is sought that has few
- * crossings (barycentres), then columns near those of the neighbours. Columns are
- * those of a character grid.
+ * After Sugiyama, Tagawa, Toda (1981): the caller gives each node a layer; a link over several layers becomes a
+ * chain of passing nodes, one in each layer, which all links of a box share; the order within each layer is
+ * chosen to have few crossings (barycentres), and columns to be near those of neighbours. Columns are those of
+ * a character grid.
  */
 #ifndef DRAW_LAYOUT_H
 #define DRAW_LAYOUT_H
@@ -13,17 +12,17 @@
 #include "tile/program.h"
 
 struct layout_node {
-	int item;			/* the caller's; of a passing node, its source's */
+	int item;			/* of the caller; a passing node has that of its source */
 	bool passing;
 	int layer;
 	int width;
-	int below;			/* passing node that goes on from here; NONE */
+	int below;			/* next passing node of the chain; NONE */
 	int first_down, first_up;	/* links; NONE */
 	int pos;			/* in its layer, from the left */
 	int x;				/* leftmost column */
 };
 
-/* Between neighbouring layers, downward; node ids. */
+/* From a node to a node in the next layer. */
 struct layout_link {
 	int from, to;
 	int next_down, next_up;		/* the next with the same `from`, with the same `to` */
@@ -39,15 +38,15 @@ struct layout {
 	int width;			/* columns used, from 0 */
 };
 
-/* More nodes are not laid out: nobody could read it, and orders take time. */
+/* Graphs with more nodes are not laid out: they would be illegible and take long. */
 enum { LAYOUT_NODES_MAX = 400 };
 
 void layout_init(struct layout *l, struct arena *a);
-/* Returns the id. */
+/* Returns the id of the new node. */
 int layout_add(struct layout *l, int item, int layer, int width);
-/* `from` must be in a layer above that of `to`. Twice is once. */
+/* Link two nodes, unless they are linked; `from` must be in a layer above that of `to`. */
 void layout_join(struct layout *l, int from, int to);
-/* False if there is no room in `width` columns. */
-bool layout_place(struct layout *l, int width);
+/* Choose order and columns; false if `width` columns are too few. */
+bool layout_arrange(struct layout *l, int width);
 
 #endif

@@ -1,5 +1,5 @@
-/* Rows of a timeline in a picture: bars where a unit works, lines where a lane waits, marks where
- * it issues, joined to the bar that begins by it. */
+/* Rows of a timeline in a picture: bars where a unit works, hatched bars where a lane waits, marks where it issues, with
+ * lines from the marks to the bars that they start. */
 #include "draw/panel.h"
 
 #include <math.h>
@@ -9,10 +9,10 @@
 #include "draw/units.h"
 
 enum {
-	COLUMN = 9,			/* pixels that stand for a column of a text chart */
+	COLUMN = 9,			/* pixels for each column that a chart of text would have */
 	BAR_TEXT = 13,
-	LETTER_LEAST = 11,		/* pixels of a bar that has a letter */
-	DENSE = 5,			/* pixels an event has, below which lines would be a grey sheet */
+	LETTER_LEAST = 11,		/* least width of a bar with a letter */
+	DENSE = 5,			/* pixels for each event below which no lines are drawn */
 };
 
 const uint8_t *task_inks(struct arena *a, const struct graph *g)
@@ -77,8 +77,8 @@ static void add_row(struct panel *n, const char *label, double y, double h)
 		.done = -INFINITY }));
 }
 
-/* The rows of an asynchronous sEU are the lower the more there are. */
-static double place_queue(struct panel *n, int seu, double y)
+/* The rows of an asynchronous sEU are less high the more of them there are. */
+static double arrange_queue(struct panel *n, int seu, double y)
 {
 	int deep = n->layout.queue_depth[seu];
 	double h = (deep > 8 ? STACK_ROW / 2.0 : deep > 4 ? STACK_ROW * 0.75 : deep > 1 ? STACK_ROW : ROW) *
@@ -91,12 +91,12 @@ static double place_queue(struct panel *n, int seu, double y)
 	return y;
 }
 
-double panel_place(struct panel *n, double y)
+double panel_arrange(struct panel *n, double y)
 {
 	n->top = y;
 	n->rows.n = 0;
 	if (n->only_rings) {
-		n->bottom = panel_place_rings(n, y) - ROW_GAP;
+		n->bottom = panel_arrange_rings(n, y) - ROW_GAP;
 		return n->bottom;
 	}
 	chart_lay_out(&n->c, CHART_DEPTH_MAX, 0, &n->layout);
@@ -106,14 +106,14 @@ double panel_place(struct panel *n, double y)
 		if (n->rows.n && n->rows.n == n->layout.nlanes)
 			y += GROUP_GAP;
 		if (r->lane == NONE) {
-			y = place_queue(n, r->seu, y);
+			y = arrange_queue(n, r->seu, y);
 			continue;
 		}
 		add_row(n, r->label, y, ROW * n->stretch);
 		y += (ROW + ROW_GAP) * n->stretch;
 	}
 	if (n->rings)
-		y = panel_place_rings(n, y + GROUP_GAP);
+		y = panel_arrange_rings(n, y + GROUP_GAP);
 	n->bottom = y - ROW_GAP * n->stretch;
 	return n->bottom;
 }
@@ -121,7 +121,7 @@ double panel_place(struct panel *n, double y)
 /* ---- bars ----------------------------------------------------------------------- */
 
 /* "mma_qk 3", "qk 3", "q3", "q": as much as fits. */
-static const char *bar_text(struct panel *n, const struct event *e, double size, double room)
+static const char *bar_text(struct panel *n, const struct event *e, double size, double space)
 {
 	const struct task_key *k = &n->c.key[e->task];
 	const char *text[] = {
@@ -130,24 +130,9 @@ static const char *bar_text(struct panel *n, const struct event *e, double size,
 		arena_strf(n->p->arena, "%s%d", k->letter, e->seq), k->letter };
 
 	for (int i = 0; i < LEN(text); i++)
-		if (picture_width(text[i], size, false) <= room)
+		if (picture_width(text[i], size, false) <= space)
 			return text[i];
 	return "";
-}
-
-static const char *cause_words(struct panel *n, struct reason r)
-{
-	bool known = r.task >= 0 && r.task < n->c.g->tasks.n;
-	const char *on = known ? n->c.g->tasks.v[r.task].name : "another";
-
-	switch (r.cause) {
-	case CAUSE_WAIT: return arena_strf(n->p->arena, "for %s", on);
-	case CAUSE_ISSUE_ORDER: return arena_strf(n->p->arena, "for its turn after %s", on);
-	case CAUSE_SEU: return arena_strf(n->p->arena, "for its unit, busy with %s", on);
-	case CAUSE_MEMORY: return "for memory";
-	case CAUSE_DRAIN: return arena_strf(n->p->arena, "for %s to drain", on);
-	default: return "";
-	}
 }
 
 /* "softmax 3 of c0 on cuda: issued 1,200, 1,250 to 1,900; waited 30 for mma_qk" */
@@ -164,11 +149,11 @@ static const char *tip_of(struct panel *n, const struct event *e)
 	buf_printf(&b, " to %s", unit_count(e->end).s);
 	if (e->issue > e->ready)
 		buf_printf(&b, "; waited %s %s", unit_count(e->issue - e->ready).s,
-			cause_words(n, event_held_by(n->c.t, e)));
+			reason_text(a, n->c.g, event_held_by(n->c.t, e)));
 	return b.text;
 }
 
-/* Cut to what is in sight. */
+/* Clip an interval to the window; false if nothing of it is in sight. */
 static bool clip(const struct panel *n, int64_t *begin, int64_t *end, double *x, double *w)
 {
 	if (!chart_shows(&n->c, *begin, *end))
@@ -182,7 +167,7 @@ static bool clip(const struct panel *n, int64_t *begin, int64_t *end, double *x,
 
 void panel_appear(struct shape *s, double x, double w, int64_t begin, int64_t end)
 {
-	double right = s->x + s->room / 2 - x;
+	double right = s->x + s->max_width / 2 - x;
 
 	s->motion = MOTION_APPEAR;
 	s->begin = (double)begin + (double)(end - begin) * fmin(fmax(right / w, 0), 1);
@@ -214,7 +199,7 @@ static void draw_bar(struct panel *n, const struct event *e, struct panel_row *r
 	panel_appear(s, x, w, begin, end);
 }
 
-/* Until completion is seen, after the unit has gone on: a line with an end. */
+/* A line from the end of the work to the completion, while the unit works on other events. */
 static void draw_tail(struct panel *n, const struct event *e, const struct panel_row *r)
 {
 	int64_t begin = event_seu_end(&n->c, e), end = e->end;
@@ -247,7 +232,7 @@ static void draw_wait(struct panel *n, const struct event *e, struct panel_row *
 	s = picture_rect(n->p, x, r->y + r->h * 0.38, w, r->h * 0.22, INK_NONE, INK_NONE);
 	s->hatched = true;
 	s->tip = arena_strf(n->p->arena, "%s %d waits %s cycles %s", n->c.g->tasks.v[e->task].name,
-		e->seq, unit_count(waited).s, cause_words(n, why));
+		e->seq, unit_count(waited).s, reason_text(n->p->arena, n->c.g, why));
 	s->motion = MOTION_GROW;
 	s->begin = (double)begin;
 	s->end = (double)end;
@@ -286,8 +271,7 @@ static void draw_work(struct panel *n, int event)
 
 /* ---- issues --------------------------------------------------------------------- */
 
-/* The line from a mark on a lane to the bar that begins by it; the mark is that of the last group, and
- * its part may begin in the midst of the bar. */
+/* The line from the mark of an issue to the bar; it ends where the part that this issue started begins. */
 static void draw_link(struct panel *n, int event)
 {
 	const struct event *e = &n->c.line->events.v[event];
@@ -303,8 +287,8 @@ static void draw_link(struct panel *n, int event)
 	s->begin = (double)begin;
 }
 
-/* A stroke over the lane's row, with its letter where there is room beside. */
-static void draw_mark(struct panel *n, int event, double room)
+/* A mark in the lane's row, with its letter if there is space next to it. */
+static void draw_mark(struct panel *n, int event, double space)
 {
 	const struct event *e = &n->c.line->events.v[event];
 	const struct panel_row *lane = lane_row_of(n, e);
@@ -319,9 +303,9 @@ static void draw_mark(struct panel *n, int event, double room)
 	s->begin = (double)e->issue;
 	s->tip = tip_of(n, e);
 	text = arena_strf(n->p->arena, "%s%d", n->c.key[e->task].letter, e->seq);
-	if (picture_width(text, SMALL, false) > room - 5)
+	if (picture_width(text, SMALL, false) > space - 5)
 		text = n->c.key[e->task].letter;
-	if (picture_width(text, SMALL, false) > room - 5)
+	if (picture_width(text, SMALL, false) > space - 5)
 		return;
 	s = picture_text(n->p, x + 3, lane->y + 11, ANCHOR_LEFT, SMALL, INK_TEXT, text);
 	s->motion = MOTION_APPEAR;
@@ -333,8 +317,8 @@ static bool is_issue(const struct panel *n, const struct event *e)
 	return event_is_placed(n->c.t->plan, e) && event_is_async(&n->c, e) && n->c.by == TIMELINE_LANES;
 }
 
-/* Pixels until something else is drawn on the lane's row. */
-static double room_after(const struct panel *n, int event)
+/* Pixels until the next event in the lane's row. */
+static double space_after(const struct panel *n, int event)
 {
 	const struct event *e = &n->c.line->events.v[event];
 	int next = lookup_next_of_lane(&n->lookup, event, 1);
@@ -348,7 +332,7 @@ static double room_after(const struct panel *n, int event)
 	return fmin(panel_x(n, until), n->x1) - panel_x(n, e->issue);
 }
 
-/* Are events so many that lines and letters would hide them? */
+/* Are there so many events that lines and letters would hide them? */
 static bool is_dense(const struct panel *n)
 {
 	int seen = 0;
@@ -386,5 +370,5 @@ void panel_draw(struct panel *n)
 			draw_work(n, i);
 	for (int i = 0; i < line->events.n && !dense; i++)
 		if (is_issue(n, &line->events.v[i]))
-			draw_mark(n, i, room_after(n, i));
+			draw_mark(n, i, space_after(n, i));
 }

@@ -1,6 +1,7 @@
-/* panel.h - what pictures of timelines share; nobody else includes it.
+/* panel.h - what pictures of timelines, plans and graphs share; private to src/draw.
  *
- * A panel is the rows of one timeline between two heights of a picture: lanes, units, rings.
+ * A panel is a part of a picture that shows the rows of one timeline: lanes, units, rings. Which rows there are
+ * and what is on them is chosen by chart.h; here they only get coordinates and shapes.
  */
 #ifndef DRAW_PANEL_H
 #define DRAW_PANEL_H
@@ -18,7 +19,7 @@ struct panel_row {
 	int ring, slot;			/* NONE: events are on it */
 	const char *label;
 	double y, h;
-	double done;			/* right end of what is drawn already */
+	double done;			/* right end of the bars drawn so far */
 };
 
 struct panel {
@@ -27,44 +28,44 @@ struct panel {
 	struct lookup lookup;
 	enum theme theme;
 	const uint8_t *ink;		/* by sTask */
-	double x0, x1;			/* of time */
+	double x0, x1;			/* of the time axis */
 	double top, bottom;		/* of the rows */
-	double stretch;			/* of rows: 1, or what fills the height that was asked for */
+	double stretch;			/* of the heights of rows, to fill the height that was asked for; 1: none */
 	bool rings, only_rings;
-	bool no_seconds;		/* two clocks share the axis */
-	struct moments *moments;	/* if rings */
+	bool no_seconds;		/* no axis of seconds, because two clocks share the axis */
+	struct moments *moments;	/* if rings are drawn */
 	struct chart_layout layout;
 	VEC(struct panel_row) rows;	/* those of the layout, then those of rings */
 };
 
-/* Which part of a timeline, on how many pixels; rows are laid out by panel_place. */
+/* Choose the part of a timeline, between x0 and x1. */
 void panel_init(struct panel *n, struct picture *p, const struct timeline *t,
 	const struct timeline_view *v, const struct picture_options *o, double x0, double x1);
-/* Room for the widest label of a row; v may be NULL. */
+/* Width of the widest label of a row; v may be NULL. */
 double panel_labels(const struct timeline *t, const struct timeline_view *v, bool rings);
-/* Choose rows, the first at height y; returns where they end. */
-double panel_place(struct panel *n, double y);
-/* What lies behind, and the names of the rows; then, after the axis, what is on them. */
+/* Choose the rows and their heights, from y down; returns where they end. */
+double panel_arrange(struct panel *n, double y);
+/* Draw the background and the labels of the rows; then, after the axis, what is on the rows. */
 void panel_ground(struct panel *n);
 void panel_draw(struct panel *n);
-/* Prologue, steady state and epilogue of each tile in sight, II and its bound; panel_strip_height
- * of room above y. */
+/* Draw a strip above the rows: prologue, steady state and epilogue of each tile in sight, II and its bound. Its height
+ * is panel_strip_height. */
 double panel_strip_height(const struct panel *n);
 void panel_strip(struct panel *n, double y);
-/* Cycles and microseconds below y; returns where they end. grid: up to that height. */
+/* Draw the axes of cycles and of seconds below y, and lines from there up to `grid`; returns where they end. */
 double panel_axis(struct panel *n, double y, double grid);
-/* The axis' lines alone, behind other rows. */
+/* Draw only the vertical lines of the axis. */
 void panel_grid(struct panel *n, double top, double bottom);
-/* How busy each unit is, from y on; returns where that ends. */
+/* Draw how busy each unit is, from y down; returns where that ends. */
 double panel_use(struct panel *n, double x, double w, double y);
-/* What colours, letters and marks mean. */
+/* Draw the legend of colours, letters and marks; returns where it ends. */
 double panel_legend(struct panel *n, double y);
 
-/* A text in the middle of a bar that grows is there when the bar has reached its end. */
+/* In animations, a text in a bar that grows from x to x + w appears when the bar has reached the end of the text. */
 void panel_appear(struct shape *s, double x, double w, int64_t begin, int64_t end);
 
-/* The rings' part of all that: panel_rings.c. */
-double panel_place_rings(struct panel *n, double y);
+/* The same for rings: panel_rings.c. */
+double panel_arrange_rings(struct panel *n, double y);
 void panel_draw_rings(struct panel *n);
 double panel_legend_rings(struct panel *n, double y);
 
@@ -81,8 +82,8 @@ const struct picture_options *picture_begin(struct picture *p, const struct pict
 const char *picture_title(struct picture *p, const struct plan *plan, const struct picture_options *o);
 /* Draw the title and n lines below it, within the picture's width; returns where they end. */
 double picture_top(struct picture *p, const char *title, int n, const char *const *line);
-/* Words in lines at most `room` wide; returns the base line after the last. */
-double picture_wrap(struct picture *p, double x, double y, double room, double size, int ink,
+/* Draw a text in lines at most `space` wide; returns the base line after the last. */
+double picture_wrap(struct picture *p, double x, double y, double space, double size, int ink,
 	const char *text);
 /* "gemm{m=4096, n=4096, k=4096}" */
 const char *program_text(struct arena *a, const struct program *p);

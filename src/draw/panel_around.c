@@ -1,4 +1,4 @@
-/* What stands around the rows of a timeline: titles, axes, intervals, shares, legend. */
+/* Around the rows of a timeline: title, axes, intervals, shares, legend; and titles of all pictures. */
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ const char *program_text(struct arena *a, const struct program *p)
 	return b.text;
 }
 
-double picture_wrap(struct picture *p, double x, double y, double room, double size, int ink,
+double picture_wrap(struct picture *p, double x, double y, double space, double size, int ink,
 	const char *text)
 {
 	struct buf b;
@@ -32,7 +32,7 @@ double picture_wrap(struct picture *p, double x, double y, double room, double s
 		const char *longer = arena_strf(p->arena, "%s%s%.*s", b.len ? b.text : "",
 			b.len ? " " : "", (int)n, text);
 
-		if (b.len && picture_width(longer, size, false) > room) {
+		if (b.len && picture_width(longer, size, false) > space) {
 			picture_text(p, x, y, ANCHOR_LEFT, size, ink, b.text);
 			y += size * 1.4;
 			buf_init(&b, p->arena);
@@ -70,12 +70,12 @@ const char *picture_title(struct picture *p, const struct plan *plan, const stru
 
 double picture_top(struct picture *p, const char *title, int n, const char *const *line)
 {
-	double y = MARGIN + TITLE, size = TITLE, w = picture_width(title, size, true), room = p->width - 2 * MARGIN;
+	double y = MARGIN + TITLE, size = TITLE, w = picture_width(title, size, true), space = p->width - 2 * MARGIN;
 	struct buf about;
 
-	if (w > room)
-		size = fmax(size * room / w, 14);
-	title = picture_width(title, size, true) <= room + 1 ? title : picture_fit(p, title, size * 1.12, room);
+	if (w > space)
+		size = fmax(size * space / w, 14);
+	title = picture_width(title, size, true) <= space + 1 ? title : picture_fit(p, title, size * 1.12, space);
 	picture_bold(p, MARGIN, y, ANCHOR_LEFT, size, INK_TEXT, title);
 	y += TEXT * 1.7;
 	buf_init(&about, p->arena);
@@ -83,7 +83,7 @@ double picture_top(struct picture *p, const char *title, int n, const char *cons
 		if (!line[i][0])
 			continue;
 		buf_printf(&about, "%s%s", about.len ? "; " : "", line[i]);
-		y = picture_wrap(p, MARGIN, y, room, TEXT, INK_FAINT, line[i]);
+		y = picture_wrap(p, MARGIN, y, space, TEXT, INK_FAINT, line[i]);
 	}
 	p->title = title;
 	p->about = about.len ? about.text : "";
@@ -92,24 +92,24 @@ double picture_top(struct picture *p, const char *title, int n, const char *cons
 
 /* ---- above the rows ------------------------------------------------------------- */
 
-static const char *const parts[] = { "prologue", "steady state", "epilogue" };
-static const char *const briefly[] = { "", "steady", "" };
+static const char *const stages[] = { "prologue", "steady state", "epilogue" };
+static const char *const short_stages[] = { "", "steady", "" };
 
-static void draw_band(struct panel *n, double y, int64_t from, int64_t to, int part)
+static void draw_band(struct panel *n, double y, int64_t from, int64_t to, int stage)
 {
 	double x = fmax(panel_x(n, from), n->x0), end = fmin(panel_x(n, to), n->x1);
-	const char *text = parts[part];
+	const char *text = stages[stage];
 
 	if (end - x < 2)
 		return;
-	picture_rect(n->p, x, y + BAND - 5, end - x - 1, 4, INK_PROLOGUE + part, INK_NONE);
+	picture_rect(n->p, x, y + BAND - 5, end - x - 1, 4, INK_PROLOGUE + stage, INK_NONE);
 	if (picture_width(text, SMALL, false) > end - x - 4)
-		text = briefly[part];
+		text = short_stages[stage];
 	if (picture_width(text, SMALL, false) <= end - x - 4)
 		picture_text(n->p, (x + end) / 2, y + BAND - 8, ANCHOR_MIDDLE, SMALL, INK_FAINT, text);
 }
 
-/* |---| of a length, with its name; returns where that ends. */
+/* |---| NAME, so many cycles long; returns where the name ends. */
 static double draw_bracket(struct panel *n, double y, int64_t from, double cycles, int ink,
 	const char *name)
 {
@@ -253,7 +253,7 @@ struct flow {
 	double x, y, left, right;
 };
 
-/* Room for the next item; returns its left side. */
+/* Reserve a width for the next item; returns its left side. */
 static double flow_next(struct flow *f, double w)
 {
 	double x = f->x;
@@ -283,7 +283,7 @@ static void put_words(struct flow *f, double sample, const char *text, double *x
 	picture_text(f->p, *x + sample, f->y + 1, ANCHOR_LEFT, 13, INK_FAINT, text);
 }
 
-static bool sees(const struct panel *n, int cause)
+static bool has_cause(const struct panel *n, int cause)
 {
 	for (int i = 0; i < n->c.line->events.n; i++)
 		if (n->c.line->events.v[i].cause == cause || n->c.line->events.v[i].held == cause)
@@ -294,8 +294,8 @@ static bool sees(const struct panel *n, int cause)
 double panel_legend(struct panel *n, double y)
 {
 	static const struct { int cause; const char *text; } causes[] = {
-		{ CAUSE_WAIT, "w completion" }, { CAUSE_ISSUE_ORDER, "t its turn" },
-		{ CAUSE_SEU, "u its unit" }, { CAUSE_MEMORY, "m memory" },
+		{ CAUSE_WAIT, "w completion" }, { CAUSE_ISSUE_ORDER, "o the issue order" },
+		{ CAUSE_SEU, "u its sEU" }, { CAUSE_MEMORY, "m memory" },
 		{ CAUSE_DRAIN, "d its products to drain" } };
 	struct flow f = { .p = n->p, .x = MARGIN, .y = y, .left = MARGIN,
 		.right = n->p->width - MARGIN };
@@ -313,7 +313,7 @@ double panel_legend(struct panel *n, double y)
 	f.y += LINE;
 	buf_init(&b, n->p->arena);
 	for (int i = 0; i < LEN(causes); i++)
-		if (sees(n, causes[i].cause))
+		if (has_cause(n, causes[i].cause))
 			buf_printf(&b, "%s%s", b.len ? ", " : "the lane waits for: ", causes[i].text);
 	if (b.len) {
 		put_words(&f, 44, b.text, &x);

@@ -1,4 +1,4 @@
-/* What each slot of each ring holds over time. */
+/* Rows for the slots of rings: which life of the buffer each slot holds, and in which state. */
 #include <math.h>
 
 #include "draw/panel.h"
@@ -11,14 +11,14 @@ static const uint8_t inks[] = { [SLOT_EMPTY] = INK_NONE, [SLOT_FILLING] = INK_FI
 static const char *const words[] = { [SLOT_EMPTY] = "empty", [SLOT_FILLING] = "being filled",
 	[SLOT_FULL] = "full", [SLOT_READ] = "being read", [SLOT_FREE] = "read by all: free" };
 
-/* A slot since it changed last. */
-struct held {
+/* The state of a slot since its last change. */
+struct slot_span {
 	enum slot_state state;
 	int64_t life, since;
 	int row;
 };
 
-double panel_place_rings(struct panel *n, double y)
+double panel_arrange_rings(struct panel *n, double y)
 {
 	const struct plan *p = n->c.t->plan;
 
@@ -37,7 +37,7 @@ double panel_place_rings(struct panel *n, double y)
 	return y;
 }
 
-static void draw_held(struct panel *n, const struct held *h, int64_t until)
+static void draw_span(struct panel *n, const struct slot_span *h, int64_t until)
 {
 	const struct panel_row *r = &n->rows.v[h->row];
 	double x = fmax(panel_x(n, h->since), n->x0), w = fmin(panel_x(n, until), n->x1) - x;
@@ -62,32 +62,32 @@ static void draw_held(struct panel *n, const struct held *h, int64_t until)
 	panel_appear(s, x, w, h->since, until);
 }
 
-/* The ring whose slots begin at this row, moment by moment. */
+/* Draw the ring whose slots begin at this row, moment by moment. */
 static void draw_ring(struct panel *n, int row, int first, int last, int step)
 {
 	int buffer = n->rows.v[row].ring, versions = n->c.t->plan->versions[buffer];
 	struct slot slots[VERSIONS_MAX];
-	struct held held[VERSIONS_MAX];
+	struct slot_span span[VERSIONS_MAX];
 
 	for (int k = 0; k < versions; k++)
-		held[k] = (struct held){ SLOT_EMPTY, NONE, n->c.from, row + k };
+		span[k] = (struct slot_span){ SLOT_EMPTY, NONE, n->c.from, row + k };
 	for (int at = first; at <= last; at += step) {
 		int64_t now = n->moments->v[at].cycle;
 
-		/* what happens in one cycle is seen when all of it has */
+		/* several moments in one cycle are drawn as one */
 		if (at + step <= last && n->moments->v[at + step].cycle == now)
 			continue;
 		moments_slots(n->moments, at, buffer, slots);
 		for (int k = 0; k < versions && row + k < n->rows.n; k++) {
-			if (slots[k].state == held[k].state && slots[k].life == held[k].life)
+			if (slots[k].state == span[k].state && slots[k].life == span[k].life)
 				continue;
-			draw_held(n, &held[k], now);
-			held[k] = (struct held){ slots[k].state, slots[k].life, max_i64(now, n->c.from),
+			draw_span(n, &span[k], now);
+			span[k] = (struct slot_span){ slots[k].state, slots[k].life, max_i64(now, n->c.from),
 				row + k };
 		}
 	}
 	for (int k = 0; k < versions && row + k < n->rows.n; k++)
-		draw_held(n, &held[k], n->c.to);
+		draw_span(n, &span[k], n->c.to);
 }
 
 void panel_draw_rings(struct panel *n)

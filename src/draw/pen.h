@@ -1,4 +1,4 @@
-/* pen.h - writing lines by the caller's options; shared by the drawings here. */
+/* pen.h - writes lines of text as draw_options ask. */
 #ifndef DRAW_PEN_H
 #define DRAW_PEN_H
 
@@ -7,24 +7,24 @@
 
 struct pen {
 	struct buf *out;		/* borrowed */
-	struct arena *arena;		/* of out, for texts that live as long */
+	struct arena *arena;		/* of out; for texts that live as long as out */
 	int width;
 	unsigned flags;
 };
 
-/* o may be NULL; widths out of range are brought into it. */
+/* o may be NULL; a width out of range is clamped. */
 struct pen pen_new(const struct draw_options *o, struct buf *out);
 void pen_puts(struct pen *pen, const char *s, struct style style);
 void pen_printf(struct pen *pen, const char *fmt, ...) PRINTF(2, 3);
-/* A blank line and a title of its own line. */
+/* A blank line, and a line with a title. */
 void pen_section(struct pen *pen, const char *title);
-/* `lead`, then s wrapped at the width, its further lines `indent` columns in. */
+/* `lead`, then s, wrapped at the width; further lines are indented by `indent` columns. */
 void pen_wrap(struct pen *pen, const char *lead, int indent, const char *s);
-/* A drawing's first line: what it is of, in bold, and s, wrapped. */
+/* The first line of a drawing: a name in bold, and s, wrapped. */
 void pen_name(struct pen *pen, const char *name, const char *s);
 /* A share in [0, 1] as a bar of `cols` columns; in `a`. */
 struct table_cell pen_bar(struct arena *a, double share, int cols);
-/* Two columns in, under a section's title. */
+/* A table, indented by two columns. */
 void pen_table(struct pen *pen, const struct table *t);
 
 #endif

@@ -4,8 +4,7 @@
 
 #include "draw/text.h"
 
-/* Thousandths of the size, from ' ' to '~': those of DejaVu Sans, one of the widest that there
- * are on most machines. */
+/* Widths of ' ' to '~' in thousandths of the size: those of DejaVu Sans, which is one of the widest common fonts. */
 static const uint16_t advance[] = {
 	318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337,
 	636, 636, 636, 636, 636, 636, 636, 636, 636, 636, 337, 337, 838, 838, 838, 531,
@@ -15,8 +14,7 @@ static const uint16_t advance[] = {
 	635, 635, 411, 521, 392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838,};
 enum { ADVANCE_OTHER = 640, ADVANCE_WIDE = 1000, BOLD_MORE = 12 };
 
-/* After Okabe and Ito (2008): told apart by those who do not see all colours, and by their
- * lightness in print. */
+/* After Okabe and Ito (2008): they differ for colour-blind people too, and by lightness in print. */
 static const uint32_t colours[THEMES][INKS] = {
 	[THEME_LIGHT] = { [INK_PAPER] = 0xffffff, [INK_TEXT] = 0x1a1a1a, [INK_FAINT] = 0x5c6068,
 		[INK_LINE] = 0x6b7078, [INK_GRID] = 0xdfe2e6, [INK_PANEL] = 0xf4f5f7,
@@ -98,7 +96,7 @@ struct shape *picture_text(struct picture *p, double x, double y, enum anchor an
 {
 	return add(p, (struct shape){ .kind = SHAPE_TEXT, .x = x, .y = y, .anchor = (uint8_t)anchor,
 		.size = size, .fill = (uint8_t)ink, .text = text,
-		.room = picture_width(text, size, false) });
+		.max_width = picture_width(text, size, false) });
 }
 
 struct shape *picture_bold(struct picture *p, double x, double y, enum anchor anchor, double size,
@@ -107,7 +105,7 @@ struct shape *picture_bold(struct picture *p, double x, double y, enum anchor an
 	struct shape *s = picture_text(p, x, y, anchor, size, ink, text);
 
 	s->bold = true;
-	s->room = picture_width(text, size, true);
+	s->max_width = picture_width(text, size, true);
 	return s;
 }
 
@@ -141,20 +139,20 @@ double picture_width(const char *s, double size, bool bold)
 	return w * size / 1000 * (bold ? 1 + BOLD_MORE / 100.0 : 1);
 }
 
-const char *picture_fit(struct picture *p, const char *s, double size, double room)
+const char *picture_fit(struct picture *p, const char *s, double size, double space)
 {
 	double w = picture_width("…", size, false);
 	const char *at = s;
 	int letters = 0;
 	struct glyph g;
 
-	if (picture_width(s, size, false) <= room)
+	if (picture_width(s, size, false) <= space)
 		return s;
 	while (*at) {
 		const char *next = glyph_next(at, &g);
 
 		w += advance_of(&g) * size / 1000;
-		if (w > room)
+		if (w > space)
 			break;
 		at = next;
 		letters++;

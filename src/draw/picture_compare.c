@@ -1,4 +1,4 @@
-/* Two timelines on one axis, and below how long each sTask takes in both. */
+/* Two timelines over one axis, and below, how long each sTask takes in both. */
 #include <math.h>
 
 #include "draw/panel.h"
@@ -14,7 +14,7 @@ struct pair {
 	int phase;
 };
 
-static void name_them(struct pair *c)
+static void choose_names(struct pair *c)
 {
 	for (int i = 0; i < 2; i++)
 		c->name[i] = c->t[i]->measured ? "measured" : "predicted";
@@ -36,7 +36,7 @@ static const char *head_of(struct picture *p, const struct pair *c, int i)
 	return b.text;
 }
 
-/* A half with its head, from y on; returns where its rows end. */
+/* Draw one timeline with its heading from y down; returns where its rows end. */
 static double draw_half(struct panel *n, const char *head, int ink, double y)
 {
 	double strip = panel_strip_height(n), end;
@@ -45,7 +45,7 @@ static double draw_half(struct panel *n, const char *head, int ink, double y)
 	picture_bold(n->p, MARGIN + 16, y + 16, ANCHOR_LEFT, TEXT, INK_TEXT,
 		picture_fit(n->p, head, TEXT, n->p->width - 2 * MARGIN - 40));
 	y += HEAD + 4;
-	end = panel_place(n, y + strip);
+	end = panel_arrange(n, y + strip);
 	panel_strip(n, y);
 	panel_ground(n);
 	return end;
@@ -83,7 +83,7 @@ static double draw_tasks(struct picture *p, const struct pair *c, double y)
 	int *task = ARENA_ARRAY(p->arena, g[0]->tasks.n + g[1]->tasks.n, int);
 	double (*mean)[2] = arena_alloc(p->arena, (size_t)(g[0]->tasks.n + g[1]->tasks.n) * sizeof(*mean));
 
-	/* in the order of the program: those of the second, then those that only the first has */
+	/* in program order: sTasks of the second, then those that only the first has */
 	for (int side = 1; side >= 0; side--) {
 		for (int i = 0; i < g[side]->tasks.n; i++) {
 			const char *name = g[side]->tasks.v[i].name;
@@ -113,7 +113,7 @@ static double draw_tasks(struct picture *p, const struct pair *c, double y)
 	return y + rows * TASK_ROW;
 }
 
-/* The same cycles in both: the longer of what each would show. */
+/* Show the same cycles in both: all that either would show. */
 static void choose_window(struct pair *c, struct picture *p, const struct timeline_view *v,
 	const struct picture_options *o, double x0, double x1)
 {
@@ -135,7 +135,7 @@ void picture_compare(struct picture *p, const struct timeline *a, const struct t
 	const char *line;
 
 	o = picture_begin(p, o);
-	name_them(&c);
+	choose_names(&c);
 	line = arena_strf(p->arena, "%s above %s, which takes %.2f times as many %s", c.name[0], c.name[1],
 		(double)b->cycles / (double)max_i64(a->cycles, 1), timeline_unit(a));
 	y = picture_top(p, picture_title(p, b->plan, o), 1, &line) + 4;

@@ -8,11 +8,11 @@
 
 enum {
 	COLUMN = 9, BOX = 62, BETWEEN = 46, PAD = 16, HEAD = 26,
-	NAME_SIZE = 15, LINE_SIZE = 12, LANES_AT = 22,
-	MADE = 340,			/* of what an sTask makes, at most */
+	NAME_SIZE = 15, LINE_SIZE = 12, BACK_WIDTH = 22,
+	WRITTEN = 340,			/* most width for what an sTask writes */
 };
 
-struct drawn {
+struct graph_picture {
 	struct picture *p;
 	struct sketch s;
 	const struct graph *g;
@@ -23,8 +23,8 @@ struct drawn {
 	double w;
 };
 
-/* "k 32 KiB", of what an sTask makes. */
-static const char *made(struct picture *p, const struct graph *g, int task)
+/* "→ k 32 KiB": what an sTask writes. */
+static const char *written_text(struct picture *p, const struct graph *g, int task)
 {
 	const struct stask *t = &g->tasks.v[task];
 	struct buf b;
@@ -45,11 +45,11 @@ static double box_pixels(struct picture *p, const struct graph *g, int task)
 	double w = picture_width(g->tasks.v[task].name, NAME_SIZE, true);
 
 	w = fmax(w, picture_width(label_shape(p->arena, g, task), LINE_SIZE, false));
-	w = fmax(w, fmin(picture_width(made(p, g, task), LINE_SIZE, false), MADE));
+	w = fmax(w, fmin(picture_width(written_text(p, g, task), LINE_SIZE, false), WRITTEN));
 	return w + 22;
 }
 
-static bool place(struct drawn *d, int columns)
+static bool arrange(struct graph_picture *d, int columns)
 {
 	struct sketch *s = &d->s;
 	int n = 0;
@@ -68,20 +68,20 @@ static bool place(struct drawn *d, int columns)
 		if (sketch_is_flow(s, &d->g->edges.v[i]))
 			layout_join(&s->layout, s->node[d->g->edges.v[i].from],
 				s->node[d->g->edges.v[i].to]);
-	return layout_place(&s->layout, columns);
+	return layout_arrange(&s->layout, columns);
 }
 
-static double node_x(const struct drawn *d, const struct layout_node *n)
+static double node_x(const struct graph_picture *d, const struct layout_node *n)
 {
 	return d->x + n->x * COLUMN;
 }
 
-static double node_middle(const struct drawn *d, const struct layout_node *n)
+static double node_middle(const struct graph_picture *d, const struct layout_node *n)
 {
 	return node_x(d, n) + n->width * COLUMN / 2.0;
 }
 
-static void draw_frames(struct drawn *d)
+static void draw_frames(struct graph_picture *d)
 {
 	for (int i = 0; i < d->s.frames.n; i++) {
 		const struct frame *f = &d->s.frames.v[i];
@@ -97,7 +97,7 @@ static void draw_frames(struct drawn *d)
 }
 
 /* A smooth line from the bottom of one layer to the top of the next. */
-static void draw_link(struct drawn *d, const struct layout_link *l, int ink)
+static void draw_link(struct graph_picture *d, const struct layout_link *l, int ink)
 {
 	const struct layout_node *from = &d->s.layout.nodes.v[l->from], *to = &d->s.layout.nodes.v[l->to];
 	double x0 = node_middle(d, from), x1 = node_middle(d, to), y0 = d->top[from->layer] + BOX;
@@ -117,11 +117,11 @@ static void draw_link(struct drawn *d, const struct layout_link *l, int ink)
 		picture_head(d->p, x1, y1 + 5, 0, 1, 9, ink);
 }
 
-/* What is read in a later iteration: a dashed line beside the boxes, upward. */
-static int draw_carried(struct drawn *d)
+/* Values that are read in a later iteration: dashed lines upward, right of the boxes. Returns how many. */
+static int draw_carried(struct graph_picture *d)
 {
 	const struct layout_node *nodes = d->s.layout.nodes.v;
-	int lanes = 0;
+	int backs = 0;
 
 	for (int i = 0; i < d->g->edges.n; i++) {
 		const struct edge *e = &d->g->edges.v[i];
@@ -137,21 +137,21 @@ static int draw_carried(struct drawn *d)
 			continue;
 		from = &nodes[d->s.node[e->from]];
 		to = &nodes[d->s.node[e->to]];
-		x = d->x + d->w + PAD + 24 + LANES_AT * lanes++;
+		x = d->x + d->w + PAD + 24 + BACK_WIDTH * backs++;
 		y0 = d->top[from->layer] + BOX * 0.7;
 		y1 = d->top[to->layer] + BOX * 0.3;
 		picture_path(d->p, (struct point[]){ { node_x(d, from) + from->width * COLUMN, y0 }, { x, y0 },
 			{ x, y1 }, { node_x(d, to) + to->width * COLUMN + 6, y1 } }, 4, false, INK_NONE,
 			INK_BOUND)->dash = 5;
 		picture_head(d->p, node_x(d, to) + to->width * COLUMN, y1, -1, 0, 9, INK_BOUND);
-		picture_text(d->p, x + 4, (y0 + y1) / 2 + 14 * (lanes % 2 ? -0.5 : 0.5), ANCHOR_LEFT,
+		picture_text(d->p, x + 4, (y0 + y1) / 2 + 14 * (backs % 2 ? -0.5 : 0.5), ANCHOR_LEFT,
 			LINE_SIZE, INK_BOUND, picture_fit(d->p, arena_strf(d->p->arena, "%s %s",
 			label_distance(d->p->arena, e), buffers), LINE_SIZE, 130));
 	}
-	return lanes;
+	return backs;
 }
 
-static void draw_boxes(struct drawn *d)
+static void draw_boxes(struct graph_picture *d)
 {
 	for (int i = 0; i < d->g->tasks.n; i++) {
 		const struct layout_node *n;
@@ -170,18 +170,18 @@ static void draw_boxes(struct drawn *d)
 		picture_text(d->p, x + w / 2, y + 37, ANCHOR_MIDDLE, LINE_SIZE, on,
 			picture_fit(d->p, label_shape(d->p->arena, d->g, i), LINE_SIZE, w - 8));
 		picture_text(d->p, x + w / 2, y + 53, ANCHOR_MIDDLE, LINE_SIZE, on,
-			picture_fit(d->p, made(d->p, d->g, i), LINE_SIZE, w - 8));
+			picture_fit(d->p, written_text(d->p, d->g, i), LINE_SIZE, w - 8));
 	}
 }
 
-static double draw_phase(struct drawn *d, int phase, double y)
+static double draw_phase(struct graph_picture *d, int phase, double y)
 {
 	struct sketch *s = &d->s;
 	double most;
-	int lanes;
+	int backs;
 
 	sketch_init(s, d->p->arena, d->g, phase);
-	if (!place(d, (PICTURE_WIDTH_MAX - 500) / COLUMN)) {
+	if (!arrange(d, (PICTURE_WIDTH_MAX - 500) / COLUMN)) {
 		picture_text(d->p, MARGIN, y + 20, ANCHOR_LEFT, TEXT, INK_FAINT,
 			"too many sTasks to be drawn: graph:table() lists them");
 		return y + 40;
@@ -196,16 +196,16 @@ static double draw_phase(struct drawn *d, int phase, double y)
 		y += BOX + BETWEEN;
 	}
 	draw_frames(d);
-	lanes = draw_carried(d);
+	backs = draw_carried(d);
 	for (int i = 0; i < s->layout.links.n; i++)
 		draw_link(d, &s->layout.links.v[i], INK_LINE);
 	draw_boxes(d);
-	most = d->x + d->w + (s->depth + 0.5) * (PAD + 4) + (lanes ? 24 + LANES_AT * lanes + 140 : 0) + MARGIN;
+	most = d->x + d->w + (s->depth + 0.5) * (PAD + 4) + (backs ? 24 + BACK_WIDTH * backs + 140 : 0) + MARGIN;
 	d->p->width = fmax(d->p->width, most);
 	return y - BETWEEN + PAD;
 }
 
-static double draw_meaning(struct picture *p, double y)
+static double draw_legend(struct picture *p, double y)
 {
 	static const char *const kinds[] = { "copies in", "products", "element-wise", "copies out" };
 	double x = MARGIN;
@@ -218,21 +218,21 @@ static double draw_meaning(struct picture *p, double y)
 	picture_line(p, x, y - 5, x + 28, y - 5, INK_BOUND, 1)->dash = 5;
 	picture_text(p, x + 34, y, ANCHOR_LEFT, 13, INK_FAINT, "read so many iterations later");
 	picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, 13, INK_FAINT,
-		"· summed over; → what it makes, and its size");
+		"· summed over; → what it writes, and its size");
 	p->width = fmax(p->width, x + 34 + picture_width("read so many iterations later", 13, false) + MARGIN);
 	return y + 20;
 }
 
 void picture_graph(struct picture *p, const struct graph *g, const struct picture_options *o)
 {
-	struct drawn *d = ARENA_NEW(p->arena, struct drawn);
+	struct graph_picture *d = ARENA_NEW(p->arena, struct graph_picture);
 	const char *title, *line;
 	int64_t tiles = 0;
 	struct buf b;
 	double y;
 
 	o = picture_begin(p, o);
-	*d = (struct drawn){ .p = p, .g = g, .theme = o->theme, .ink = task_inks(p->arena, g) };
+	*d = (struct graph_picture){ .p = p, .g = g, .theme = o->theme, .ink = task_inks(p->arena, g) };
 	for (int i = 0; i < g->program->phases.n; i++)
 		tiles += g->grids[i].total;
 	buf_init(&b, p->arena);
@@ -253,7 +253,7 @@ void picture_graph(struct picture *p, const struct graph *g, const struct pictur
 		}
 		y = draw_phase(d, i, y) + 16;
 	}
-	y = draw_meaning(p, y + 12);
+	y = draw_legend(p, y + 12);
 	p->width = fmax(p->width, 560);
 	picture_top(p, title, 1, &line);
 	p->height = fmax(y + MARGIN, o->height);

@@ -1,4 +1,5 @@
-/* A plan as a table of turns: what each lane executes in which turn, for which iteration. */
+/* A plan as tables: for each lane, which iteration of the source loop each entry performs in each iteration of the
+ * pipelined loop. */
 #include <math.h>
 
 #include "draw/label.h"
@@ -8,20 +9,20 @@
 
 enum {
 	CELL = 46, CELL_H = 28, NAME = 130, UNIT = 70, WAITS = 300,
-	TURNS_LAST = 3,			/* at least, of those at the end of many */
+	LAST_SHOWN = 3,			/* columns at the end of a loop that is too long, at least */
 };
 
-struct turns {
+struct plan_picture {
 	struct picture *p;
 	const struct plan *plan;
 	const struct graph *g;
 	const uint8_t *ink;
 	enum theme theme;
-	double x;			/* where turns begin */
+	double x;			/* where the columns of iterations begin */
 	int phase, lane;
 };
 
-static void draw_names(const struct turns *s, const struct entry *e, double y)
+static void draw_names(const struct plan_picture *s, const struct entry *e, double y)
 {
 	double base = y + CELL_H / 2.0 + 5, right = s->p->width - MARGIN;
 
@@ -34,7 +35,7 @@ static void draw_names(const struct turns *s, const struct entry *e, double y)
 		picture_fit(s->p, waits_text(s->p->arena, s->plan, e->task), 12, WAITS));
 }
 
-static void draw_cell(const struct turns *s, const struct entry *e, double x, double y, double w,
+static void draw_cell(const struct plan_picture *s, const struct entry *e, double x, double y, double w,
 	const char *text)
 {
 	int ink = s->ink[e->task];
@@ -44,43 +45,43 @@ static void draw_cell(const struct turns *s, const struct entry *e, double x, do
 		text);
 }
 
-/* Turns of a region with `trips` iterations: from, to, and where the middle is left out. */
-struct span_of {
-	int64_t from, to, skip, resume;	/* skip == resume: nothing */
+/* Iterations of a pipelined loop, [from, to], of which [skip, resume) are left out. */
+struct iterations {
+	int64_t from, to, skip, resume;	/* skip == resume: all are shown */
 	int columns;
 };
 
-static struct span_of turns_of(int64_t trips, int least, int most, int columns)
+static struct iterations iterations_of(int64_t trips, int least, int most, int columns)
 {
-	struct span_of t = { -most, trips - 1 - least, 0, 0, 0 };
+	struct iterations t = { -most, trips - 1 - least, 0, 0, 0 };
 	int64_t n = t.to - t.from + 1;
 
 	t.columns = (int)min_i64(n, columns);
 	t.skip = t.resume = t.to + 1;
 	if (n > columns) {
-		t.resume = t.to - min_i64(TURNS_LAST + (most - least), columns / 2) + 1;
+		t.resume = t.to - min_i64(LAST_SHOWN + (most - least), columns / 2) + 1;
 		t.skip = t.from + columns - 1 - (t.to - t.resume + 1);
 	}
 	return t;
 }
 
-static double column_x(const struct turns *s, const struct span_of *t, int64_t turn)
+static double column_x(const struct plan_picture *s, const struct iterations *t, int64_t j)
 {
-	return s->x + (double)(turn < t->skip ? turn - t->from :
-		turn - t->resume + t->skip - t->from + 1) * CELL;
+	return s->x + (double)(j < t->skip ? j - t->from :
+		j - t->resume + t->skip - t->from + 1) * CELL;
 }
 
-/* A loop's rows with their turns above; returns where they end. */
-static double draw_loop(const struct turns *s, int loop, const struct order_step *steps, int n,
+/* Rows of a loop, with the numbers of iterations above; returns where they end. */
+static double draw_loop(const struct plan_picture *s, int loop, const struct order_step *steps, int n,
 	int least, int most, double y)
 {
 	int columns = (int)((s->p->width - MARGIN - WAITS - 12 - s->x) / CELL);
 	int64_t trips = max_i64(s->g->trips[loop].most, 1);
-	struct span_of t = turns_of(trips, least, most, (int)max_i64(columns, 4));
+	struct iterations t = iterations_of(trips, least, most, (int)max_i64(columns, 4));
 
 	picture_text(s->p, MARGIN + 10, y + 15, ANCHOR_LEFT, 13, INK_FAINT,
 		picture_fit(s->p, label_loop_trips(s->p->arena, s->g, loop), 13, NAME + UNIT - 20));
-	picture_text(s->p, s->x - 8, y + 15, ANCHOR_RIGHT, 12, INK_FAINT, "turn");
+	picture_text(s->p, s->x - 8, y + 15, ANCHOR_RIGHT, 12, INK_FAINT, "iteration");
 	for (int64_t j = t.from; j <= t.to; j = j + 1 == t.skip ? t.resume : j + 1) {
 		double x = column_x(s, &t, j);
 		bool steady = j + least >= 0 && j + most < trips;
@@ -113,7 +114,7 @@ static double draw_loop(const struct turns *s, int loop, const struct order_step
 	return y;
 }
 
-static double draw_region(const struct turns *s, int loop, double y)
+static double draw_region(const struct plan_picture *s, int loop, double y)
 {
 	struct order_step *steps;
 	int least, most, n = order_steps(s->p->arena, s->plan, s->lane, s->phase, loop, &steps, &least,
@@ -139,7 +140,7 @@ static double draw_region(const struct turns *s, int loop, double y)
 }
 
 /* A lane in one phase. */
-static double draw_one(struct turns *s, double y)
+static double draw_lane_rows(struct plan_picture *s, double y)
 {
 	const struct plan *p = s->plan;
 	const struct lane *l = &p->lanes.v[s->lane];
@@ -180,10 +181,10 @@ static double draw_rings(struct picture *p, const struct plan *plan, double y)
 	return b.len ? picture_wrap(p, MARGIN, y + 12, p->width - 2 * MARGIN, 13, INK_FAINT, b.text) : y;
 }
 
-static double draw_meaning(struct picture *p, double y)
+static double draw_legend(struct picture *p, double y)
 {
-	static const char *const words[] = { "prologue: some entry has no iteration yet",
-		"steady state: every entry", "epilogue: some have no more" };
+	static const char *const words[] = { "prologue: some entries have nothing to do yet",
+		"steady state: all entries work", "epilogue: some have no more to do" };
 	double x = MARGIN;
 
 	for (int i = 0; i < LEN(words); i++) {
@@ -191,21 +192,21 @@ static double draw_meaning(struct picture *p, double y)
 		picture_text(p, x + 28, y, ANCHOR_LEFT, 13, INK_FAINT, words[i]);
 		x += 46 + picture_width(words[i], 13, false);
 	}
-	picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, 13, INK_FAINT, "a cell's number is the iteration that "
-		"the lane executes in the turn above it, from top to bottom");
+	picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, 13, INK_FAINT, "numbers in cells: the iteration of the "
+		"source loop that is performed in the iteration above, from top to bottom");
 	return y + 20;
 }
 
 void picture_plan(struct picture *p, const struct plan *plan, const struct picture_options *o)
 {
 	const char *line;
-	struct turns s;
+	struct plan_picture s;
 	double y;
 
 	o = picture_begin(p, o);
-	line = "the plan as a table of turns: entry, unit and offset, iteration by turn, what it waits for";
+	line = "the plan as a table: entry, unit and offset, what it performs in each iteration of the pipelined loop, waits";
 	y = picture_top(p, picture_title(p, plan, o), 1, &line) + 8;
-	s = (struct turns){ .p = p, .plan = plan, .g = plan->graph, .theme = o->theme,
+	s = (struct plan_picture){ .p = p, .plan = plan, .g = plan->graph, .theme = o->theme,
 		.ink = task_inks(p->arena, plan->graph), .x = MARGIN + 10 + NAME + UNIT + 10 };
 	picture_text(p, p->width - MARGIN - WAITS, y + 10, ANCHOR_LEFT, 12, INK_FAINT,
 		"waits for; +1: of the iteration before");
@@ -214,10 +215,10 @@ void picture_plan(struct picture *p, const struct plan *plan, const struct pictu
 			s.lane = l;
 			s.phase = i;
 			if (lane_has_entries(plan, l, i))
-				y = draw_one(&s, y);
+				y = draw_lane_rows(&s, y);
 		}
 	}
-	y = draw_meaning(p, y + 10);
+	y = draw_legend(p, y + 10);
 	y = draw_rings(p, plan, y + 10);
 	p->height = fmax(y + MARGIN, o->height);
 }

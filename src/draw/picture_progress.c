@@ -1,4 +1,4 @@
-/* The best so far against trials, and every candidate where it was predicted or measured. */
+/* The best time so far over trials, and the time of every candidate. */
 #include <math.h>
 #include <string.h>
 
@@ -8,11 +8,11 @@
 enum {
 	LIST = 360, HEIGHT = 640, LEFT = 78,
 	LEAST = 150,			/* height of the plot */
-	NARROW = 760,			/* a picture below that width has its list below, too */
-	ENTRY = 84,			/* height of what the list says of a curve, at most */
+	NARROW = 760,			/* a narrower picture has its list below the plot */
+	ENTRY = 84,			/* height of a curve's entry in the list, at most */
 	LINE = 18,
-	MANY = 400,			/* points of several curves that are too many to be seen */
-	SHOWN = 4000			/* points of one that are drawn, about */
+	MANY = 400,			/* points of several curves, above which none are drawn */
+	SHOWN = 4000			/* points of one curve that are drawn, about */
 };
 
 static const double RADIUS = 4.5;
@@ -51,7 +51,7 @@ static double dash_of(const struct plot *r, int curve)
 	return r->n == 1 ? 0 : dashes[curve / LEN(inks) % LEN(dashes)];
 }
 
-/* ---- behind --------------------------------------------------------------------- */
+/* ---- background ------------------------------------------------------------------ */
 
 static void draw_grid(const struct plot *r)
 {
@@ -106,7 +106,7 @@ static void draw_bounds(const struct plot *r)
 	}
 }
 
-/* Where one search begins to measure. */
+/* Where a search begins to measure. */
 static void draw_begin_of_device(const struct plot *r)
 {
 	const struct progress_curve *c = &r->v[0];
@@ -135,7 +135,7 @@ static enum look look_of(const struct progress_entry *e)
 		e->measured > 0 ? LOOK_MEASURED : LOOK_PREDICTED;
 }
 
-/* `ink`: of its curve; 0: as it looks. */
+/* `ink`: of its curve; 0: by its look. */
 static struct shape *draw_point(struct picture *p, double x, double y, double radius, enum look look, int ink)
 {
 	struct shape *s;
@@ -195,7 +195,7 @@ static void draw_look(const struct plot *r, int k, enum look look, int by)
 	}
 }
 
-/* What tells most is above the rest. */
+/* The most important points are drawn last, above the others. */
 static void draw_points(const struct plot *r)
 {
 	static const enum look order[] = { LOOK_SKIPPED, LOOK_PREDICTED, LOOK_MEASURED, LOOK_BAD };
@@ -237,7 +237,7 @@ static void draw_curve(const struct plot *r, int k)
 	s->dash = dash_of(r, k);
 }
 
-/* ---- beside --------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------- */
 
 static double best_of_all(const struct plot *r)
 {
@@ -264,8 +264,8 @@ static const char *trials_text(struct arena *a, const struct progress_curve *c)
 		bad ? arena_strf(a, ", %s wrong or failed", unit_count(bad).s) : "");
 }
 
-/* What came of a curve, in lines; returns how many. */
-static int say_curve(const struct plot *r, const struct progress_curve *c, double all, const char *line[3])
+/* Describe a curve in lines; returns how many. */
+static int describe_curve(const struct plot *r, const struct progress_curve *c, double all, const char *line[3])
 {
 	struct arena *a = r->p->arena;
 	double best = progress_best(c);
@@ -280,23 +280,23 @@ static int say_curve(const struct plot *r, const struct progress_curve *c, doubl
 	return n;
 }
 
-/* Returns the height below. */
+/* Returns where it ends. */
 static double draw_list(const struct plot *r, double y)
 {
-	double left = r->left, room = r->p->width - left - 40 - MARGIN, all = best_of_all(r);
+	double left = r->left, space = r->p->width - left - 40 - MARGIN, all = best_of_all(r);
 
 	for (int k = 0; k < r->n; k++) {
 		const struct progress_curve *c = &r->v[k];
 		struct shape *s = picture_line(r->p, left, y - 5, left + 28, y - 5, ink_of(r, k), 2.5);
 		const char *line[3];
-		int n = say_curve(r, c, all, line);
+		int n = describe_curve(r, c, all, line);
 
 		s->dash = dash_of(r, k);
 		picture_bold(r->p, left + 40, y, ANCHOR_LEFT, TEXT, INK_TEXT, picture_fit(r->p,
-			r->n > 1 && c->name[0] ? c->name : "best so far", TEXT, room));
+			r->n > 1 && c->name[0] ? c->name : "best so far", TEXT, space));
 		for (int i = 0; i < n; i++)
 			picture_text(r->p, left + 40, y + 1 + LINE * (i + 1), ANCHOR_LEFT, 13, INK_FAINT,
-				picture_fit(r->p, line[i], 13, room));
+				picture_fit(r->p, line[i], 13, space));
 		y += LINE * n + 30;
 	}
 	return y;
@@ -346,7 +346,7 @@ void picture_progress(struct picture *p, const struct progress_curve *v, int n,
 	r.x1 = below ? p->width - MARGIN : p->width - LIST - MARGIN;
 	r.y1 = y + 30;
 	r.left = below ? MARGIN : r.x1 + 36;
-	y = below ? p->height : r.y1;		/* where the list begins, about */
+	y = below ? p->height : r.y1;		/* where the list begins */
 	r.a = progress_axes_of(v, n);
 	r.y0 = p->height - 70;
 	p->height = fmax(p->height, y + n * ENTRY + LOOKS * 24 + MARGIN);

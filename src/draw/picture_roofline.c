@@ -1,4 +1,4 @@
-/* Kernels between what a device can compute and what it can move. */
+/* A roofline: speeds of kernels by arithmetic intensity, and what the device allows. */
 #include <math.h>
 
 #include "draw/panel.h"
@@ -6,8 +6,8 @@
 
 enum {
 	LIST = 400, DOT = 7, HEIGHT = 680, CORNERS = 20,
-	STEP = 13, FAR = 8,		/* numbers of crowded points: so far out at a time, so often */
-	FINE = 3			/* decades that have lines within, too */
+	STEP = 13, FAR = 8,		/* numbers of crowded points are moved out by such steps, at most so often */
+	FINE = 3			/* up to so many decades there are grid lines within them */
 };
 
 struct roof {
@@ -15,7 +15,7 @@ struct roof {
 	double x0, x1, y0, y1;		/* of the plot; y1 is its top */
 	double i0, i1, f0, f1;		/* flop/byte and flop/s at its sides */
 	double peak, memory, l2;	/* flop/s, bytes/s */
-	const char *unit;		/* that has the peak */
+	const char *unit;		/* sEU that has the peak */
 };
 
 static double at_x(const struct roof *r, double intensity)
@@ -28,7 +28,7 @@ static double at_y(const struct roof *r, double flops)
 	return r->y0 + (r->y1 - r->y0) * log(flops / r->f0) / log(r->f1 / r->f0);
 }
 
-/* What the roof allows. */
+/* The roof at the intensity of a point. */
 static double most_at(const struct roof *r, const struct roof_point *v)
 {
 	return fmin(r->peak, v->flops / fmax(v->bytes, 1) * r->memory);
@@ -52,7 +52,7 @@ static void find_peak(struct roof *r, const struct vdevice *d, enum dtype type)
 	r->l2 = d->l2_rate * d->clock_hz;
 }
 
-/* Decades that hold all points and the ridge. */
+/* Choose decades that contain all points and the ridge. */
 static void choose_range(struct roof *r, const struct roof_point *v, int n)
 {
 	double ridge = r->peak / r->memory, low = ridge, high = ridge, least = r->peak, best = r->peak;
@@ -75,7 +75,7 @@ static void choose_range(struct roof *r, const struct roof_point *v, int n)
 		r->f0 = fmin(pow(10, floor(log10(least))), r->f1 / 1e3);
 }
 
-/* The round number after v, among those of which `from` to `to` has a few. */
+/* The next grid line after v: decades, or 1, 2, 5 in each if there are few. */
 static double next_round(double v, double from, double to)
 {
 	double decade = pow(10, floor(log10(v) + 1e-9));
@@ -105,7 +105,7 @@ static void draw_grid(const struct roof *r)
 	picture_text(r->p, r->x0 - 50, r->y1 - 10, ANCHOR_LEFT, TEXT, INK_FAINT, "flop/s");
 }
 
-/* What so many bytes a second allow, up to the peak. */
+/* The slope of a memory of `rate` bytes a second, up to the peak. */
 static void draw_slope(const struct roof *r, double rate, double width, double dash, const char *name)
 {
 	double from = fmax(r->i0, r->f0 / rate), to = fmin(r->i1, r->peak / rate);
@@ -149,8 +149,8 @@ struct box {
 	double x0, y0, x1, y1;
 };
 
-/* Where dots are, and then numbers. */
-struct places {
+/* Areas that dots and numbers occupy. */
+struct occupied {
 	struct box *box;
 	int nboxes;
 };
@@ -160,7 +160,7 @@ static struct box box_around(double x, double y, double w, double h)
 	return (struct box){ x - w / 2, y - h / 2, x + w / 2, y + h / 2 };
 }
 
-static bool is_free(const struct places *s, const struct box *b)
+static bool is_free(const struct occupied *s, const struct box *b)
 {
 	bool free = true;
 
@@ -175,14 +175,14 @@ static bool is_drawn(const struct roof_point *v)
 	return v->seconds > 0 && v->flops > 0;
 }
 
-static struct point place_of(const struct roof *r, const struct roof_point *v)
+static struct point point_of(const struct roof *r, const struct roof_point *v)
 {
 	return (struct point){ at_x(r, v->flops / fmax(v->bytes, 1)), at_y(r, v->flops / v->seconds) };
 }
 
-/* Where a number of that width finds room: beside its dot, else farther out and farther, at the end of
- * a line. Beside the dot if there is room nowhere. */
-static struct point find_room(const struct roof *r, struct places *s, struct point dot, double width,
+/* The position of a number: next to its dot, or if that is occupied further out at the end of a line; next to the dot if
+ * all positions are occupied. */
+static struct point find_position(const struct roof *r, struct occupied *s, struct point dot, double width,
 	bool *line)
 {
 	static const double around[][2] = { { 1, 0 }, { -1, 0 }, { 1, 1 }, { -1, 1 }, { 1, -1 }, { -1, -1 } };
@@ -209,22 +209,22 @@ static const char *number_of(const struct roof *r, int i)
 	return arena_strf(r->p->arena, "%d", i + 1);
 }
 
-/* How far below the roof it is. */
+/* A line from the point to the roof. */
 static void draw_stem(const struct roof *r, const struct roof_point *v)
 {
-	struct point c = place_of(r, v);
+	struct point c = point_of(r, v);
 
 	picture_line(r->p, c.x, c.y, c.x, at_y(r, most_at(r, v)), INK_LINE, 1)->dash = 3;
 }
 
-static void draw_number(const struct roof *r, struct places *s, const struct roof_point *v, int i)
+static void draw_number(const struct roof *r, struct occupied *s, const struct roof_point *v, int i)
 {
 	const char *text = number_of(r, i);
 	double width = picture_width(text, TEXT, true);
-	struct point dot = place_of(r, v), c;
+	struct point dot = point_of(r, v), c;
 	bool line;
 
-	c = find_room(r, s, dot, width, &line);
+	c = find_position(r, s, dot, width, &line);
 	if (line) {
 		double l = hypot(c.x - dot.x, c.y - dot.y), from = DOT / l, to = 1 - (TEXT / 2.0 + 1) / l;
 
@@ -234,21 +234,21 @@ static void draw_number(const struct roof *r, struct places *s, const struct roo
 	picture_bold(r->p, c.x, c.y + 5, ANCHOR_MIDDLE, TEXT, INK_TEXT, text);
 }
 
-/* The highest point that was not chosen before. */
+/* The highest point that has not been chosen yet. */
 static int next_down(const struct roof *r, const struct roof_point *v, int n, const bool *chosen)
 {
 	int best = NONE;
 
 	for (int i = 0; i < n; i++)
 		if (is_drawn(&v[i]) && !chosen[i] &&
-		    (best == NONE || place_of(r, &v[i]).y < place_of(r, &v[best]).y))
+		    (best == NONE || point_of(r, &v[i]).y < point_of(r, &v[best]).y))
 			best = i;
 	return best;
 }
 
 static void draw_points(const struct roof *r, const struct roof_point *v, int n)
 {
-	struct places s = { .box = ARENA_ARRAY(r->p->arena, 2 * n, struct box) };
+	struct occupied s = { .box = ARENA_ARRAY(r->p->arena, 2 * n, struct box) };
 	bool *chosen = ARENA_ARRAY(r->p->arena, n, bool);
 
 	for (int i = 0; i < n; i++) {
@@ -256,21 +256,21 @@ static void draw_points(const struct roof *r, const struct roof_point *v, int n)
 
 		if (!is_drawn(&v[i]))
 			continue;
-		c = place_of(r, &v[i]);
+		c = point_of(r, &v[i]);
 		s.box[s.nboxes++] = box_around(c.x, c.y, 2 * DOT + 2, 2 * DOT + 2);
 		draw_stem(r, &v[i]);
 	}
-	/* in that order lines to numbers do not cross */
+	/* from the top down, so that lines to numbers do not cross */
 	for (int i; (i = next_down(r, v, n, chosen)) != NONE; chosen[i] = true)
 		draw_number(r, &s, &v[i], i);
 	for (int i = 0; i < n; i++) {
 		if (is_drawn(&v[i]))
-			draw_dot(r->p, place_of(r, &v[i]).x, place_of(r, &v[i]).y, v[i].measured,
+			draw_dot(r->p, point_of(r, &v[i]).x, point_of(r, &v[i]).y, v[i].measured,
 				v[i].measured ? INK_SECOND : INK_FIRST);
 	}
 }
 
-/* What each number is; returns the height below. */
+/* The list of numbers; returns where it ends. */
 static double draw_list(const struct roof *r, const struct roof_point *v, int n, double y)
 {
 	double left = r->x1 + 40;
@@ -295,7 +295,7 @@ void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype typ
 	const struct roof_point *v, int n, const struct picture_options *o)
 {
 	struct roof r = { .p = p };
-	const char *line = "roofline: what could be reached with these bytes moved once, and what is";
+	const char *line = "roofline: the speeds that are possible if each byte is moved once, and those of kernels";
 	double y, list;
 
 	o = picture_begin(p, o);
@@ -304,7 +304,7 @@ void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype typ
 		d->title ? d->title : d->name), 1, &line);
 	find_peak(&r, d, type);
 	if (!(r.peak > 0) || !(r.memory > 0) || !n) {
-		picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, TEXT, INK_FAINT, "the device's rates are not known");
+		picture_text(p, MARGIN, y + 20, ANCHOR_LEFT, TEXT, INK_FAINT, "the rates of the device are not known");
 		return;
 	}
 	choose_range(&r, v, n);

@@ -1,4 +1,4 @@
-/* Pictures to files, and everything that can go wrong with a file. */
+/* Writes pictures to files, and says what went wrong. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -48,7 +48,7 @@ static void put_chunk(struct buf *out, const char *key, const char *text)
 
 /* ---- files ---------------------------------------------------------------------- */
 
-/* A closed pipe is an error of write, not the end of the process. */
+/* SIGPIPE is blocked while writing, so that a closed pipe is an error instead of the end of the process. */
 struct quiet {
 	sigset_t before;
 	bool pending;
@@ -79,7 +79,7 @@ static void quiet_end(const struct quiet *q)
 	pthread_sigmask(SIG_SETMASK, &q->before, NULL);
 }
 
-/* What writes: either bytes, or a picture through cairo. */
+/* What is written: bytes, or a picture through cairo. */
 struct content {
 	const char *bytes;
 	size_t n;
@@ -87,7 +87,7 @@ struct content {
 	const struct picture_how *how;
 };
 
-/* NULL, or what cairo says; what the file says is in errno. */
+/* Returns NULL or the error of cairo; errors of the file are in errno. */
 static const char *write_content(const struct content *c, FILE *f)
 {
 	if (c->picture)

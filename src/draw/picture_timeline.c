@@ -35,13 +35,13 @@ static const char *second_line(struct picture *p, const struct panel *n)
 	return b.text;
 }
 
-/* How much rows are to be stretched to fill a height. */
-static double stretch(double height, double rest, double rows)
+/* The factor by which rows must be stretched to fill a height; `others`: the height of all else. */
+static double stretch(double height, double others, double rows)
 {
-	return height > 0 ? fmin(fmax((height - rest) / fmax(rows, 1), 0.4), 4) : 1;
+	return height > 0 ? fmin(fmax((height - others) / fmax(rows, 1), 0.4), 4) : 1;
 }
 
-/* Where time passes: a line that moves with it. */
+/* In animations: a line that moves with time. */
 static void draw_now(struct panel *n, double top, double bottom)
 {
 	struct shape *s = picture_line(n->p, n->x0, top, n->x0, bottom, INK_BOUND, 1.5);
@@ -60,7 +60,7 @@ void picture_timeline(struct picture *p, const struct timeline *t, const struct 
 	o = picture_begin(p, o);
 	p->height = o->height;
 	if (!t->nphases || !t->phases[v ? v->phase : 0].events.n) {
-		y = picture_top(p, picture_title(p, t->plan, o), 1, (const char *[]){ "no events were kept" });
+		y = picture_top(p, picture_title(p, t->plan, o), 1, (const char *[]){ "no events were recorded" });
 		p->height = fmax(p->height, y + MARGIN);
 		return;
 	}
@@ -70,10 +70,10 @@ void picture_timeline(struct picture *p, const struct timeline *t, const struct 
 		(const char *[]){ first_line(p, n), second_line(p, n) });
 	strip = panel_strip_height(n);
 	top = y + 6;
-	y = panel_place(n, top + strip);
+	y = panel_arrange(n, top + strip);
 	rows = y - top - strip;
 	n->stretch = stretch(o->height, top + strip + 150, rows);
-	y = panel_place(n, top + strip);
+	y = panel_arrange(n, top + strip);
 	panel_strip(n, top);
 	panel_ground(n);
 	rows = panel_axis(n, y + 6, top + strip);

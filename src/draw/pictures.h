@@ -1,7 +1,7 @@
-/* pictures.h - what there is to be drawn as pictures.
+/* pictures.h - pictures of timelines, plans, graphs, rooflines and searches.
  *
- * Each fills a picture that picture_init has begun, in its arena, and chooses its size. They read
- * and never fail; what cannot be drawn is said in the picture.
+ * Each function fills a picture that picture_init has begun, in its arena, and sets its size. Options may be NULL.
+ * They never fail; if something cannot be drawn, the picture says why.
  */
 #ifndef DRAW_PICTURES_H
 #define DRAW_PICTURES_H
@@ -11,24 +11,24 @@
 #include "draw/progress.h"
 
 struct picture_options {
-	double width, height;		/* pixels; 0: 1280, and what the rows need */
+	double width, height;		/* pixels; 0: 1280, and as high as needed */
 	const char *title;		/* NULL: program and device */
-	enum theme theme;		/* decides which letters are light */
-	bool rings;			/* of a timeline: slots of its rings below ... */
-	bool only_rings;		/* ... or nothing else */
+	enum theme theme;		/* some texts are light or dark by theme */
+	bool rings;			/* timelines: slots of rings below the rows */
+	bool only_rings;		/* timelines: slots of rings, no rows */
 };
 
 enum { PICTURE_WIDTH = 1280, PICTURE_WIDTH_MIN = 320, PICTURE_WIDTH_MAX = 10000 };
 
-/* Lanes, then units, over cycles. Shapes have their times. v and o may be NULL. */
+/* Lanes, then units, over cycles; shapes have times. v may be NULL. */
 void picture_timeline(struct picture *p, const struct timeline *t, const struct timeline_view *v,
 	const struct picture_options *o);
-/* Two of one program, one above the other on one axis, and how long each sTask takes in both. */
+/* Two timelines of one program over one axis, and how long each sTask takes in both. */
 void picture_compare(struct picture *p, const struct timeline *a, const struct timeline *b,
 	const struct timeline_view *v, const struct picture_options *o);
-/* Each lane's entries as rows, turns as columns. */
+/* A table for each lane: a row for each entry, a column for each iteration of the pipelined loop. */
 void picture_plan(struct picture *p, const struct plan *plan, const struct picture_options *o);
-/* sTasks in layers, what flows between them, loops as frames. */
+/* sTasks in layers, the flow between them, loops as frames. */
 void picture_graph(struct picture *p, const struct graph *g, const struct picture_options *o);
 
 struct roof_point {
@@ -37,13 +37,13 @@ struct roof_point {
 	bool measured;
 };
 
-/* Kernels between what the device can compute and what it can move; type: of its products. */
+/* A roofline: kernels below what the device can compute and move. type: of the products. */
 void picture_roofline(struct picture *p, const struct vdevice *d, enum dtype type,
 	const struct roof_point *v, int n, const struct picture_options *o);
 
 enum { PROGRESS_CURVES = 12 };
 
-/* The best so far of searches against trials, with all that they tried; n is at most PROGRESS_CURVES. */
+/* The best time of searches over their trials, with all trials; n is at most PROGRESS_CURVES. */
 void picture_progress(struct picture *p, const struct progress_curve *v, int n,
 	const struct picture_options *o);
 

@@ -59,7 +59,7 @@ static void add_name(struct buf *b, const char *name, int distance, enum wait_wh
 		buf_puts(b, " issued");
 }
 
-/* One item a distance that the wait stands for, as the dependences give them. */
+/* One item for each distance that the wait covers, according to the dependences. */
 static void add_wait(const struct plan *p, const struct wait *w, struct buf *b)
 {
 	const struct graph *g = p->graph;
@@ -102,7 +102,7 @@ static void add_entry(const struct plan *p, const struct entry *e, int indent, s
 	row[3].text = waits_text(t->arena, p, e->task);
 }
 
-/* In the order in which the lane executes them. */
+/* Entries in the order in which the lane executes them. */
 static void add_region(const struct plan *p, int lane, int phase, int loop, int indent,
 	struct table *t)
 {

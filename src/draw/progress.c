@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-enum { LOG_FROM = 3, LONGER = 20 };	/* such ratios want a scale of logarithms */
+enum { LOG_FROM = 3, LONGER = 20 };	/* ratios from which on a scale is logarithmic */
 
 double progress_seconds(const struct progress_entry *x)
 {
@@ -49,7 +49,7 @@ int progress_reaches(const struct progress_curve *c, double seconds)
 
 /* ---- axes ----------------------------------------------------------------------- */
 
-static void take_in(struct progress_axes *a, double seconds)
+static void include(struct progress_axes *a, double seconds)
 {
 	if (!(seconds > 0) || !isfinite(seconds))
 		return;
@@ -66,11 +66,11 @@ struct progress_axes progress_axes_of(const struct progress_curve *c, int n)
 		double last = c[k].n ? (double)c[k].v[c[k].n - 1].trial : 1;
 
 		for (int i = 0; i < c[k].n; i++) {
-			take_in(&a, progress_seconds(&c[k].v[i]));
-			take_in(&a, c[k].v[i].best);
+			include(&a, progress_seconds(&c[k].v[i]));
+			include(&a, c[k].v[i].best);
 			a.first = fmin(a.first, (double)c[k].v[i].trial);
 		}
-		take_in(&a, c[k].bound);
+		include(&a, c[k].bound);
 		a.last = fmax(a.last, last);
 		shortest = fmin(shortest, fmax(last, 1));
 	}
@@ -124,7 +124,7 @@ static double round_up(double v)
 	return decade * (x <= 1 + 1e-9 ? 1 : x <= 2 + 1e-9 ? 2 : x <= 5 + 1e-9 ? 5 : 10);
 }
 
-/* As many marks a decade as there is room for; at worst every second decade, third ... */
+/* As many ticks in a decade as fit; if necessary, only every second decade or less. */
 static int log_ticks(double low, double high, int most, double tick[PROGRESS_TICKS])
 {
 	static const struct {
@@ -158,7 +158,7 @@ int progress_ticks(double low, double high, bool log_scale, int most, double tic
 		n = log_ticks(low, high, most, tick);
 		if (n > 1)
 			return n;
-		n = 0;			/* less than a decade: steps are as good */
+		n = 0;			/* less than a decade: linear steps */
 	}
 	step = round_up((high - low) / most);
 	for (double v = ceil(low / step - 1e-9) * step; v <= high + step * 1e-6 && n < PROGRESS_TICKS; v += step)

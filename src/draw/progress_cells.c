@@ -1,4 +1,4 @@
-/* The best so far as characters: each cell is two columns and four rows of dots (Braille). */
+/* A curve as characters: each cell has two columns and four rows of dots (Braille). */
 #include <math.h>
 #include <stdio.h>
 

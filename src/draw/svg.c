@@ -1,4 +1,4 @@
-/* Pictures as SVG: texts stay texts, what is pointed at tells, and time is SMIL's. */
+/* Pictures as SVG: texts are text, tips are titles, and animations are SMIL. */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ struct svg {
 	struct buf *out;
 };
 
-/* Characters of XML; bytes that no XML file may have become '?'. */
+/* Escaped for XML; bytes that XML does not allow become '?'. */
 static void put_text(struct buf *out, const char *s)
 {
 	struct glyph g;
@@ -30,7 +30,7 @@ static void put_text(struct buf *out, const char *s)
 	}
 }
 
-/* A script keeps its lines. */
+/* The same, with newlines. */
 static void put_lines(struct buf *out, const char *s)
 {
 	char *copy = arena_strdup(out->arena, s), *line = copy, *end;
@@ -43,7 +43,7 @@ static void put_lines(struct buf *out, const char *s)
 	put_text(out, line);
 }
 
-/* A tenth of a pixel is enough, and shorter. */
+/* Rounded to a tenth of a pixel. */
 static void put_number(struct buf *out, const char *name, double v)
 {
 	double r = round(v * 10) / 10;
@@ -72,12 +72,12 @@ static void put_stroke(const struct svg *s, const struct shape *x)
 		buf_printf(s->out, " stroke-dasharray=\"%.1f\"", x->dash);
 }
 
-/* Share of the animation that has passed at a cycle. */
+/* The share of the animation that has passed at a cycle. */
 static double share(const struct svg *s, double cycle)
 {
 	double v = (cycle - s->p->from) / fmax(s->p->to - s->p->from, 1);
 
-	/* the whole is seen for a while before it begins again */
+	/* at the end, the complete picture stays for a while */
 	return fmin(fmax(v, 0), 1) * 0.9;
 }
 

@@ -5,7 +5,7 @@ enum { GAP = 2 };
 struct shape {
 	int width[TABLE_COLUMNS_MAX];	/* 0: not shown */
 	int last;			/* last column shown */
-	int word;			/* longest word in it: wrapping cuts none */
+	int word;			/* longest word in that column, which wrapping does not divide */
 };
 
 void table_init(struct table *t, struct arena *a, const struct column *col, int n)
@@ -60,8 +60,8 @@ static int total_width(const struct table *t, const struct shape *s)
 	return sum;
 }
 
-/* The widest column that can still give one, or NONE. */
-static int widest_to_cut(const struct table *t, const struct shape *s)
+/* The widest column that can be narrowed; NONE. */
+static int widest_to_narrow(const struct table *t, const struct shape *s)
 {
 	int best = -1;
 
@@ -84,7 +84,7 @@ static int next_to_drop(const struct table *t, const struct shape *s)
 	return best;
 }
 
-static void fit(const struct table *t, int room, struct shape *s)
+static void choose_widths(const struct table *t, int space, struct shape *s)
 {
 	bool dropped[TABLE_COLUMNS_MAX] = { 0 };
 
@@ -93,8 +93,8 @@ static void fit(const struct table *t, int room, struct shape *s)
 
 		natural_widths(t, dropped, s);
 		longest_word(t, s);
-		over = total_width(t, s) - room;
-		for (; over > 0 && (c = widest_to_cut(t, s)) >= 0; over--)
+		over = total_width(t, s) - space;
+		for (; over > 0 && (c = widest_to_narrow(t, s)) >= 0; over--)
 			s->width[c]--;
 		c = next_to_drop(t, s);
 		if (over <= 0 || c < 0)
@@ -139,7 +139,7 @@ void table_print(const struct table *t, int indent, int width, unsigned flags, s
 
 	if (!t->rows.n)
 		return;
-	fit(t, width - indent, &s);
+	choose_widths(t, width - indent, &s);
 	for (int c = 0; c < t->ncols; c++)
 		title[c] = (struct table_cell){ t->col[c].title, FAINT };
 	put_row(t, &s, title, indent, flags, out);

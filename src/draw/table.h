@@ -1,8 +1,7 @@
-/* table.h - aligned columns that know how wide the terminal is.
+/* table.h - tables that fit into a width.
  *
- * A column that is empty in every row is left out. When the rest is too wide,
- * columns are first cut down to the least they can bear, then dropped one by one;
- * the last one may wrap. What still does not fit runs over the edge.
+ * A column that is empty in every row is left out. If the others are too wide, columns are first made narrower, down
+ * to `least`, then dropped one by one; the last column may wrap. What still does not fit runs over the edge.
  */
 #ifndef DRAW_TABLE_H
 #define DRAW_TABLE_H
@@ -12,8 +11,8 @@
 struct column {
 	const char *title;
 	enum align align;
-	int least;			/* may be cut down to so many columns; 0: never */
-	int drop;			/* the greatest is dropped first; 0: never */
+	int least;			/* it may be narrowed to so many columns; 0: not at all */
+	int drop;			/* columns with greater numbers are dropped first; 0: never dropped */
 };
 
 struct table_cell {
@@ -33,8 +32,8 @@ struct table {
 void table_init(struct table *t, struct arena *a, const struct column *col, int n);
 /* The cells of a new row, all empty. */
 struct table_cell *table_row(struct table *t);
-/* Title line and rows, `indent` columns from the left. Prints nothing if there is no
- * row. The last column wraps if it has a `least`. */
+/* Print a title line and the rows, indented by `indent` columns; nothing if there are no rows. The last column wraps if
+ * it has a `least`. */
 void table_print(const struct table *t, int indent, int width, unsigned flags, struct buf *out);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Length of the UTF-8 sequence at s and its code point; 0 if it is none (RFC 3629:
- * no overlong forms, no surrogates). */
+/* Length and code point of the UTF-8 sequence at s; 0 if it is not valid (RFC 3629: no overlong forms, no
+ * surrogates). */
 static int decode(const unsigned char *s, uint32_t *cp)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -22,8 +22,8 @@ static int decode(const unsigned char *s, uint32_t *cp)
 	return n;
 }
 
-/* The ranges that matter for names and messages, after Unicode's East Asian Width
- * (UAX 11); wcwidth would depend on the locale. */
+/* Widths after Unicode's East Asian Width (UAX 11), for the ranges that matter in names and messages; wcwidth depends on
+ * the locale. */
 static int columns_of(uint32_t cp)
 {
 	static const struct {
@@ -64,7 +64,7 @@ static bool is_braille(const char *utf8)
 	return (unsigned char)utf8[0] == 0xe2 && ((unsigned char)utf8[1] & 0xfc) == 0xa0;
 }
 
-/* Dots in the upper half, the lower, both. */
+/* Whether there are dots in the upper half, the lower half, or both. */
 static char ascii_dots(const char *utf8)
 {
 	int dots = ((unsigned char)utf8[1] & 3) << 6 | ((unsigned char)utf8[2] & 63);
@@ -74,7 +74,7 @@ static char ascii_dots(const char *utf8)
 
 char glyph_ascii(const char *utf8)
 {
-	/* Each row: what they become, and the characters that do. */
+	/* each row: an ASCII character, and those that it replaces */
 	static const struct {
 		char ascii;
 		const char *from;
@@ -121,7 +121,7 @@ int text_word(const char *s, size_t *bytes)
 	return n;
 }
 
-/* Wide characters become two in ASCII too, so that columns stay where they are. */
+/* A wide character becomes two in ASCII, so that columns stay aligned. */
 static void put_glyph(struct buf *out, const struct glyph *g, unsigned flags)
 {
 	if (!(flags & DRAW_ASCII)) {
@@ -151,7 +151,7 @@ void text_put_quoted(struct buf *out, const char *s)
 	buf_putc(out, '"');
 }
 
-/* From s as many whole characters as fit in `cols`; returns the columns used. */
+/* As many characters of s as fit into `cols` columns; returns how many columns they take. */
 static int put_some(struct buf *out, const char *s, int cols, unsigned flags)
 {
 	struct glyph g;
@@ -215,7 +215,7 @@ void text_wrap(struct buf *out, const char *s, int at, int indent, int width, un
 			buf_putc(out, ' ');
 			x++;
 		}
-		put_some(out, s, w, flags);	/* s goes on, but w columns are this word */
+		put_some(out, s, w, flags);	/* the word is w columns */
 		x += w;
 		first = false;
 		s += bytes;

@@ -1,9 +1,8 @@
-/* text.h - text that has to fit: how wide it is, cut, padded, wrapped, coloured.
+/* text.h - widths, padding, shortening, wrapping and colours of texts on a character grid.
  *
- * Everything in this folder is written in UTF-8 with the line-drawing characters
- * of Unicode. DRAW_ASCII turns each into one ASCII character at the moment it is
- * written, so that layouts do not depend on it; bytes that are not UTF-8 and
- * control characters come out as '?', so that no name can spoil a terminal.
+ * Drawings are written in UTF-8 with the line-drawing characters of Unicode. With DRAW_ASCII each character is
+ * replaced by one of ASCII when it is written, so that layouts are the same. Bytes that are not UTF-8, and control
+ * characters, become '?', so that no name can disturb a terminal.
  */
 #ifndef DRAW_TEXT_H
 #define DRAW_TEXT_H
@@ -27,7 +26,7 @@ enum style_attr {
 	STYLE_BOLD = 1 << 0,
 	STYLE_DIM = 1 << 1,
 	STYLE_UNDERLINE = 1 << 2,
-	STYLE_REVERSE = 1 << 3,		/* the two colours change places */
+	STYLE_REVERSE = 1 << 3,		/* text and background colour are swapped */
 };
 
 /* Colours are indices of the 256-colour palette; 0: the terminal's own. */
@@ -40,25 +39,25 @@ struct style {
 
 enum align { ALIGN_LEFT, ALIGN_RIGHT };
 
-/* The character at s; returns where the next one begins. s is not at its end. */
+/* The character at s, which is not "", and its width; returns where the next one begins. */
 const char *glyph_next(const char *s, struct glyph *g);
-/* What stands for a character in ASCII. */
+/* The ASCII character that replaces another one. */
 char glyph_ascii(const char *utf8);
 
-/* Columns. */
+/* Columns of a text. */
 int text_width(const char *s);
-/* Columns of the first word of s that ends at a space or the end; its bytes. */
+/* Columns and bytes of the first word of s. */
 int text_word(const char *s, size_t *bytes);
 
 void text_put(struct buf *out, const char *s, unsigned flags);
-/* In quotes, as Graphviz and JSON read it: names may hold anything, a newline breaks the line. */
+/* In quotes, as Graphviz and JSON read it; a newline becomes \n. */
 void text_put_quoted(struct buf *out, const char *s);
-/* Exactly `cols` columns: padded, or cut with an ellipsis at the end. */
+/* Exactly `cols` columns: padded, or shortened with an ellipsis. */
 void text_fit(struct buf *out, const char *s, int cols, enum align align, unsigned flags);
-/* At spaces into lines that end before column `width`. The first begins at column
- * `at` of a line begun by the caller, the others at `indent`; no newline at the end. */
+/* Wrap at spaces into lines that end before column `width`. The first line continues one of the caller at column `at`,
+ * the others begin at `indent`; there is no newline at the end. */
 void text_wrap(struct buf *out, const char *s, int at, int indent, int width, unsigned flags);
-/* The codes that lead from one style to another; nothing without DRAW_COLOUR. */
+/* SGR codes that change one style into another; nothing without DRAW_COLOUR. */
 void style_put(struct buf *out, struct style from, struct style to, unsigned flags);
 void text_styled(struct buf *out, const char *s, struct style style, unsigned flags);
 

@@ -1,4 +1,4 @@
-/* A timeline in a few lines: how long, how near to the bounds, who waited for whom. */
+/* A timeline in a few lines: time, bounds, causes of waiting. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 
 enum { CAUSES_SHOWN = 3 };
 
-/* All the waiting of one sTask for one reason. */
+/* All waiting of an sTask for one reason. */
 struct waiting {
 	int task, cause, cause_task;
 	int64_t cycles;
@@ -39,7 +39,7 @@ static void add_waiting(struct waits *b, struct arena *a, int task, struct reaso
 	b->first[task] = b->v.n - 1;
 }
 
-/* Most cycles first; ties in the order of the program, so that texts are stable. */
+/* Most cycles first; if equal, in the order of the program, so that texts are stable. */
 static int compare_waiting(const void *a, const void *b)
 {
 	const struct waiting *x = a, *y = b;
@@ -51,7 +51,7 @@ static int compare_waiting(const void *a, const void *b)
 	return x->cause_task - y->cause_task;
 }
 
-/* Cycles that the lane's events span, all replicas of it taken together. */
+/* Cycles that the events of a lane span, summed over its replicas. */
 static int64_t lane_time(const struct plan *plan, const struct phase_line *p, int lane)
 {
 	int64_t first = INT64_MAX, last = 0;
@@ -86,17 +86,11 @@ static const char *waiting_text(struct arena *a, const struct plan *p, const str
 {
 	const struct graph *g = p->graph;
 	const char *task = g->tasks.v[b->task].name;
-	const char *other = b->cause_task >= 0 && b->cause_task < g->tasks.n ?
-		g->tasks.v[b->cause_task].name : awaited(a, p, b->task);
 
-	switch (b->cause) {
-	case CAUSE_WAIT: return arena_strf(a, "%s for %s", task, other);
-	case CAUSE_ISSUE_ORDER: return arena_strf(a, "%s for its turn after %s", task, other);
-	case CAUSE_SEU: return arena_strf(a, "%s for its sEU", task);
-	case CAUSE_MEMORY: return arena_strf(a, "%s for memory", task);
-	case CAUSE_DRAIN: return arena_strf(a, "%s for %s to drain", task, other);
-	default: return NULL;
-	}
+	if (b->cause == CAUSE_WAIT && b->cause_task == NONE)
+		return arena_strf(a, "%s for %s", task, awaited(a, p, b->task));
+	return arena_strf(a, "%s %s", task, reason_text(a, g, (struct reason){ b->cause,
+		b->cause == CAUSE_SEU || b->cause == CAUSE_MEMORY ? NONE : b->cause_task }));
 }
 
 static void collect_waits(struct arena *a, const struct timeline *t, const struct phase_line *p,
@@ -135,7 +129,7 @@ const char *timeline_waits(struct arena *a, const struct timeline *t, const stru
 		const char *text = waiting_text(a, t->plan, &b.v.v[i]);
 		int64_t time;
 
-		if (entry == NONE || !text)
+		if (entry == NONE)
 			continue;
 		time = lane_time(t->plan, p, t->plan->entries.v[entry].lane);
 		buf_printf(&out, "%s%s %s of %s", out.len ? ", " : "waiting: ", text,

@@ -68,18 +68,18 @@ static void put_keys(const struct chart *c, struct pen *pen)
 
 	for (int i = 0; i < c->g->tasks.n; i++) {
 		const struct task_key *k = &c->key[i];
-		int room = 2 + text_width(c->g->tasks.v[i].name);
+		int space = 2 + text_width(c->g->tasks.v[i].name);
 
 		if (c->g->tasks.v[i].phase != c->line->phase)
 			continue;
-		if (x && x + 2 + room > pen->width) {
+		if (x && x + 2 + space > pen->width) {
 			pen_puts(pen, "\n", PLAIN);
 			x = 0;
 		}
 		pen_puts(pen, x ? "  " : "", PLAIN);
 		pen_puts(pen, k->letter, colour ? k->bar : PLAIN);
 		pen_printf(pen, " %s", c->g->tasks.v[i].name);
-		x += room + (x ? 2 : 0);
+		x += space + (x ? 2 : 0);
 	}
 	pen_puts(pen, "\n", PLAIN);
 }
@@ -102,7 +102,7 @@ static void put_legend(const struct chart *c, struct pen *pen)
 	if (!(pen->flags & DRAW_COLOUR))
 		buf_puts(&b, "▓ matrix, ▒ vector, ░ copy; ");
 	buf_puts(&b, c->by == TIMELINE_LANES ? "▸ issued; dots: waiting, w for completion, "
-		"t for a turn, u for its sEU, m for memory" :
+		"o for the issue order, u for its sEU, m for memory" :
 		"dots: waiting, u for its sEU, m for memory");
 	if (c->by == TIMELINE_LANES && has_drains(c))
 		buf_puts(&b, ", d to drain the lane's products");
@@ -155,7 +155,7 @@ static const char *chart_title(const struct chart *c)
 	if (t->nphases > 1)
 		buf_printf(&b, ", phase %s", c->g->program->phases.v[c->line->phase].name);
 	if (!c->line->events.n) {
-		buf_puts(&b, ": no events were kept");
+		buf_puts(&b, ": no events were recorded");
 		return b.text;
 	}
 	buf_printf(&b, ": %s %s to %s", timeline_unit(t), unit_count(c->from).s,

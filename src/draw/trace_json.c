@@ -10,7 +10,7 @@
 
 enum { QUEUE_THREADS = 64, THREADS_LANE = 1, THREADS_SEU = 1000, LIVES_MAX = 1 << 22 };
 
-/* Where an instance stands in the trace; begin < end, or it is not there. */
+/* Where an instance is in the trace; begin == end: it is not in it. */
 struct slice {
 	int thread;
 	int64_t begin, end;		/* picoseconds */
@@ -44,7 +44,7 @@ static void put_time(struct trace *r, const char *key, int64_t ps)
 		(long long)(ps % 1000000));
 }
 
-static void begin(struct trace *r, const char *kind, int thread)
+static void begin_record(struct trace *r, const char *kind, int thread)
 {
 	buf_printf(r->out, "%s\n{\"ph\":\"%s\",\"pid\":%d,\"tid\":%d", r->any ? "," : "", kind, r->pid, thread);
 	r->any = true;
@@ -54,11 +54,11 @@ static void put_name(struct trace *r, const char *what, int thread, const char *
 {
 	bool process = strcmp(what, "process_name") == 0;
 
-	begin(r, "M", thread);
+	begin_record(r, "M", thread);
 	buf_printf(r->out, ",\"name\":\"%s\",\"args\":{\"name\":", what);
 	text_put_quoted(r->out, name);
 	buf_puts(r->out, "}}");
-	begin(r, "M", thread);
+	begin_record(r, "M", thread);
 	buf_printf(r->out, ",\"name\":\"%s\",\"args\":{\"sort_index\":%d}}",
 		process ? "process_sort_index" : "thread_sort_index", order);
 }
@@ -68,7 +68,7 @@ static int lane_thread(const struct event *e)
 	return THREADS_LANE + e->lane * REPLICAS_MAX + e->replica;
 }
 
-/* A complete event after what its thread has already; false if nothing of it is left. */
+/* A complete event, without what overlaps an earlier one of its thread; false if nothing is left of it. */
 static bool put_slice(struct trace *r, int64_t *until, int thread, int64_t from, int64_t to,
 	const char *name, const char *category, struct slice *out)
 {
@@ -78,7 +78,7 @@ static bool put_slice(struct trace *r, int64_t *until, int thread, int64_t from,
 	*until = to;
 	if (out)
 		*out = (struct slice){ thread, from, to };
-	begin(r, "X", thread);
+	begin_record(r, "X", thread);
 	buf_puts(r->out, ",\"name\":");
 	text_put_quoted(r->out, name);
 	buf_printf(r->out, ",\"cat\":\"%s\"", category);
@@ -89,7 +89,7 @@ static bool put_slice(struct trace *r, int64_t *until, int thread, int64_t from,
 
 static void put_args(struct trace *r, const struct event *e)
 {
-	static const char *const causes[] = { NULL, "completion", "turn", "unit", "memory", "drain" };
+	static const char *const causes[] = { NULL, "completion", "issue order", "sEU", "memory", "drain" };
 	const struct graph *g = r->t->plan->graph;
 
 	buf_printf(r->out, ",\"args\":{\"iteration\":%d,\"tile\":%d,\"cycles\":%lld", e->seq, e->tile,
@@ -103,7 +103,7 @@ static void put_args(struct trace *r, const struct event *e)
 	buf_puts(r->out, "}}");
 }
 
-/* What a lane does, event after event: it waits, issues or executes. */
+/* The events of a lane: it waits, issues or executes. */
 static void put_lane(struct trace *r, int lane, int replica)
 {
 	const struct lookup_list *list = &r->lookup.of_lane[lane][replica];
@@ -130,7 +130,7 @@ static void put_lane(struct trace *r, int lane, int replica)
 	r->lane[lane][replica] |= list->n > 0;
 }
 
-/* Work of an asynchronous sEU, on as many threads as there is of it at once. */
+/* The work of an asynchronous sEU, on as many threads as it has events at a time. */
 static void put_queue(struct trace *r, int seu)
 {
 	struct event_time *v = ARENA_ARRAY(r->a, r->line->events.n, struct event_time);
@@ -159,8 +159,8 @@ static void put_queue(struct trace *r, int seu)
 	}
 }
 
-/* It leaves an issue where that begins, and work not after it arrives, at `arrives` or where `to`
- * begins. */
+/* A flow from one slice to another, in which it ends at `arrives`, or at its begin if that is later. From an issue it
+ * starts where the issue begins; from work, as late as possible. */
 static void put_flow(struct trace *r, const struct slice *from, const struct slice *to,
 	int64_t arrives, const char *name)
 {
@@ -172,7 +172,7 @@ static void put_flow(struct trace *r, const struct slice *from, const struct sli
 		return;
 	r->flows++;
 	for (int end = 0; end < 2; end++) {
-		begin(r, end ? "f" : "s", end ? to->thread : from->thread);
+		begin_record(r, end ? "f" : "s", end ? to->thread : from->thread);
 		buf_printf(r->out, ",\"id\":%d,\"name\":\"%s\",\"cat\":\"flow\"", r->pid * 100000000 + r->flows,
 			name);
 		put_time(r, "ts", end ? arrives : leaves);
@@ -188,7 +188,7 @@ static void put_flows(struct trace *r)
 
 		if (!event_is_placed(r->t->plan, e))
 			continue;
-		/* of the last group, whose part may begin in the midst of the work */
+		/* the work that this issue started may begin later than the event */
 		put_flow(r, &r->issue[i], &r->work[i], time_of(r, e->start), "issue");
 		cause = lookup_cause(&r->lookup, i);
 		if (cause != NONE)
@@ -211,7 +211,7 @@ static int compare_changes(const void *a, const void *b)
 	return (x->cycle > y->cycle) - (x->cycle < y->cycle);
 }
 
-/* From when each life of a buffer is being filled, is full, and is read by all. */
+/* When each life of a buffer begins to be filled, is full, and has been read by all readers. */
 static int lives_of(struct trace *r, const struct moments *m, int buffer, struct change **out)
 {
 	const struct graph *g = r->t->plan->graph;
@@ -266,7 +266,7 @@ static void put_rings(struct trace *r)
 			full += v[k].full;
 			if (k + 1 < n && v[k + 1].cycle == v[k].cycle)
 				continue;
-			begin(r, "C", 0);
+			begin_record(r, "C", 0);
 			buf_puts(r->out, ",\"name\":");
 			text_put_quoted(r->out, arena_strf(r->a, "ring %s",
 				r->t->plan->graph->buffers.v[m.ring[i]].name));
@@ -276,7 +276,7 @@ static void put_rings(struct trace *r)
 	}
 }
 
-/* ---- the whole ------------------------------------------------------------------ */
+/* ---- the trace ------------------------------------------------------------------- */
 
 static void put_names(struct trace *r, const char *name)
 {

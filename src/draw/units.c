@@ -8,19 +8,18 @@
 static void put_digits(char *out, size_t size, double v)
 {
 	double a = fabs(v);
-	int places = a < 9.995 ? 2 : a < 99.95 ? 1 : 0;
+	int decimals = a < 9.995 ? 2 : a < 99.95 ? 1 : 0;
 	char *end;
 
-	snprintf(out, size, "%.*f", places, v);
-	if (!places)
+	snprintf(out, size, "%.*f", decimals, v);
+	if (!decimals)
 		return;
 	for (end = out + strlen(out); end[-1] == '0'; end--)
 		;
 	*(end[-1] == '.' ? end - 1 : end) = '\0';
 }
 
-/* v in the largest of the prefixes, each `base` times the one before, that leaves it
- * at least 1; what would round up to the next prefix takes it. */
+/* v with the largest prefix for which it is at least 1 after rounding; each prefix is `base` times the one before. */
 static struct unit_text scaled(double v, double base, const char *const *prefix, int n,
 	const char *unit)
 {

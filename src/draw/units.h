@@ -1,8 +1,7 @@
-/* units.h - numbers as people read them.
+/* units.h - numbers with units, for people.
  *
- * Three significant digits and a prefix: "16 KiB", "4.19 Mflop", "0.686 ms". Each
- * function returns a short text by value: `unit_bytes(n).s` lives to the end of the
- * full expression.
+ * Three significant digits and a prefix: "16 KiB", "4.19 Mflop", "0.686 ms". The text is returned by value, so
+ * unit_bytes(n).s is valid until the end of the full expression.
  */
 #ifndef DRAW_UNITS_H
 #define DRAW_UNITS_H

@@ -181,7 +181,7 @@ static const struct offer {
 	{ "plan:wait(\"mma.0\", {{\"load_a\", ", "distance= when=", NULL },
 	{ "plan:unwait(\"mma.0\", \"", "load_a", NULL },
 	{ "plan:lane(\"", "c0 c1 p0", "mma" },
-	{ "plan:lane(\"c0\", {", "warps= registers= turns=", "at=" },
+	{ "plan:lane(\"c0\", {", "warps= registers= replicas=", "at=" },
 	{ "plan:buffers{", "a= b=", "load_a=" },
 	{ "plan:buffers{a=3, ", "b=", NULL },
 	{ "plan:place{a=\"", "a b", "load_a" },

@@ -562,16 +562,15 @@ static void test_refused(void)
 	screen_open(&s, 40, 4);
 	setup = screen_setup(&s, "no-such-terminal");
 	is_int(term_open(&mem, &setup, &interrupted, &t, &e), ERR_IO, "a type that is unknown");
-	is_str(e.msg, "nothing is known about a terminal of the type 'no-such-terminal', "
-		"which TERM names", "says so");
+	is_str(e.msg, "terminfo has no description of 'no-such-terminal', the terminal type in TERM", "says so");
 	setup.type = "dumb";
 	is_int(term_open(&mem, &setup, &interrupted, &t, &e), ERR_IO, "one that has no places");
-	is_str(e.msg, "a terminal of the type 'dumb', which TERM names, cannot be written on at any place",
+	is_str(e.msg, "the explorer cannot use a terminal of the type 'dumb' (TERM), whose cursor cannot be moved",
 		"says so");
 	setup.type = NULL;
 	unsetenv("TERM");
 	is_int(term_open(&mem, &setup, &interrupted, &t, &e), ERR_IO, "none");
-	is_str(e.msg, "TERM is not set, so that nothing is known about this terminal", "says so");
+	is_str(e.msg, "TERM is not set, so the type of this terminal is unknown", "says so");
 	ok(t == NULL && mem.used == calls, "and nothing is left");
 	is_int((long long)screen_bytes(&s), 0, "nor was anything written");
 	screen_close(&s);

@@ -1,16 +1,15 @@
-/* actions.h - everything a key does in the explorer: one row each.
+/* actions.h - everything that a key does in the explorer, one row each.
  *
- * columns: ID, group, keys, short name for the bar of keys ("" if it has no place there), what
- * the help says. Keys are separated by spaces; those that are no characters are named as in
- * keys.c. The same key may stand in several groups, not twice in one that is taken with it: a
- * view takes ACT_ANY and its own groups (view.h). The enum, the lookup, the bar and the help
- * are made from this table.
+ * Columns: ID, group, keys, short name for the bar of keys ("": it is not in the bar), text of the help.
+ * Keys are separated by spaces; keys that are no characters have the names of keys.c. A key may be in
+ * several groups, but only once in the groups that are active at a time: a view has GROUP_ANY and its own
+ * groups (view.h). The enum, the lookup, the bar and the help are made from this table.
  */
 #ifndef UI_EXPLORE_ACTIONS_H
 #define UI_EXPLORE_ACTIONS_H
 
 #define ACTIONS(X) \
-	X(QUIT, ANY, "q", "quit", "leave; asks if edits are unsaved") \
+	X(QUIT, ANY, "q", "quit", "leave; asks first if there are unsaved edits") \
 	X(HELP, ANY, "? F1", "help", "all keys; again to go back") \
 	X(NEXT_VIEW, ANY, "Tab", "view", "the next view") \
 	X(PREV_VIEW, ANY, "BTab", "", "the view before") \
@@ -23,66 +22,66 @@
 	X(VIEW_7, ANY, "7", "", "compare") \
 	X(VIEW_8, ANY, "8", "", "problems") \
 	X(SEARCH, ANY, "/", "find", "find an sTask, or text, by part of its name") \
-	X(FIND_NEXT, ANY, "n", "", "the next that is like it") \
-	X(FIND_PREV, ANY, "N", "", "the one before") \
-	X(CANCEL, ANY, "Esc", "", "put down, unmark, leave the help") \
-	X(REDRAW, ANY, "C-l", "", "draw all anew") \
+	X(FIND_NEXT, ANY, "n", "", "the next match") \
+	X(FIND_PREV, ANY, "N", "", "the previous match") \
+	X(CANCEL, ANY, "Esc", "", "cancel, remove marks, leave the help") \
+	X(REDRAW, ANY, "C-l", "", "redraw the screen") \
 	X(UP, ANY, "Up k", "", "up: another row, a line") \
 	X(DOWN, ANY, "Down j", "", "down") \
 	X(LEFT, ANY, "Left h", "", "left: the event before, an offset less") \
 	X(RIGHT, ANY, "Right l", "", "right: the next event, an offset more") \
-	X(PAGE_UP, ANY, "PgUp C-b", "", "a page up, or half a window back in time") \
-	X(PAGE_DOWN, ANY, "PgDn C-f", "", "a page down, or half a window on") \
+	X(PAGE_UP, ANY, "PgUp C-b", "", "a page up; in the timeline half a window back") \
+	X(PAGE_DOWN, ANY, "PgDn C-f", "", "a page down; in the timeline half a window forward") \
 	X(HOME, ANY, "Home g", "", "to the beginning") \
 	X(END, ANY, "End G", "", "to the end") \
 	\
-	X(ZOOM_IN, SPAN, "+ =", "- zoom", "closer, around the cursor; the wheel does it too") \
-	X(ZOOM_OUT, SPAN, "-", "", "farther away") \
-	X(ZOOM_ALL, SPAN, "0", "all", "all that was kept of the phase") \
-	X(ZOOM_LOOP, SPAN, "z", "", "so close that an iteration of the busiest loop can be read") \
-	X(PAN_LEFT, SPAN, "[", "", "an interval (II) back") \
-	X(PAN_RIGHT, SPAN, "]", "", "an interval on") \
-	X(MEASURED, SPAN, "x", "", "the measured timeline beside the predicted one, or not") \
+	X(ZOOM_IN, SPAN, "+ =", "- zoom", "zoom in around the cursor; so does the mouse wheel") \
+	X(ZOOM_OUT, SPAN, "-", "", "zoom out") \
+	X(ZOOM_ALL, SPAN, "0", "all", "all that was recorded of the phase") \
+	X(ZOOM_LOOP, SPAN, "z", "", "a few iterations of the busiest loop") \
+	X(PAN_LEFT, SPAN, "[", "", "back by one initiation interval (II)") \
+	X(PAN_RIGHT, SPAN, "]", "", "forward by one initiation interval") \
+	X(MEASURED, SPAN, "x", "", "compare with the measured timeline, or not") \
 	\
-	X(NEXT_WAIT, TIME, "w", "wait", "the next event of this lane that was held up") \
-	X(PREV_WAIT, TIME, "W", "", "the one before") \
-	X(TO_CAUSE, TIME, "Enter", "cause", "to what the event waited for") \
-	X(BACK, TIME, "Bs", "", "back to where that was asked") \
-	X(CRITICAL, TIME, "c", "critical", "mark the chain of causes that leads to the event, or not") \
-	X(RULER, TIME, "r", "ruler", "marks at each interval from the event on, or none") \
-	X(MARK, TIME, "m", "mark", "the second cursor here: the span between both is told") \
+	X(NEXT_WAIT, TIME, "w", "wait", "the next event of this lane that had to wait") \
+	X(PREV_WAIT, TIME, "W", "", "the previous one") \
+	X(TO_CAUSE, TIME, "Enter", "cause", "to the event that this one waited for") \
+	X(BACK, TIME, "Bs", "", "back to the event before Enter") \
+	X(CRITICAL, TIME, "c", "critical", "mark the critical path: the chain of causes up to the event") \
+	X(RULER, TIME, "r", "ruler", "marks at every initiation interval from the event on, or none") \
+	X(MARK, TIME, "m", "mark", "set the second cursor: the distance between both is shown") \
 	X(ROWS, TIME, "v", "", "rows by lane, or by sEU") \
 	X(PHASE, TIME, "p", "", "the next phase of the program") \
-	X(DETAILS, TIME, "d", "", "how much of the details is shown") \
+	X(DETAILS, TIME, "d", "", "show the details of the event, or hide them") \
 	\
-	X(PICK, EDIT, "Space", "pick up", "pick the sTask up; its legal places are marked, with their times") \
-	X(EARLIER, EDIT, "<", "> offset", "its offset one less: an iteration later") \
-	X(LATER, EDIT, ">", "", "its offset one more: an iteration earlier") \
-	X(MOVE_UP, EDIT, "K", "J order", "before the one above in its lane's order") \
-	X(MOVE_DOWN, EDIT, "J", "", "behind the one below") \
-	X(OTHER_LANE, EDIT, "L", "lane", "to the next lane that may have it") \
-	X(PARTS, EDIT, "P", "", "move all parts of a split sTask likewise, or each alone") \
-	X(DEEPER, EDIT, "}", "{ ring", "one version more of what it makes") \
+	X(PICK, EDIT, "Space", "pick up", "pick the sTask up: its legal positions are listed with their times") \
+	X(EARLIER, EDIT, "<", "> offset", "offset - 1: it works one iteration later") \
+	X(LATER, EDIT, ">", "", "offset + 1: it works one iteration earlier") \
+	X(MOVE_UP, EDIT, "K", "J order", "one up in its lane's order") \
+	X(MOVE_DOWN, EDIT, "J", "", "one down") \
+	X(OTHER_LANE, EDIT, "L", "lane", "to the next lane") \
+	X(PARTS, EDIT, "P", "", "move all slices of a split sTask alike, or each alone") \
+	X(DEEPER, EDIT, "}", "{ ring", "one version more of the values that it writes") \
 	X(SHALLOWER, EDIT, "{", "", "one version less") \
-	X(WAIT_ADD, EDIT, "a", "", "let it wait for another sTask, which is asked for") \
-	X(WAIT_DROP, EDIT, "D", "", "let it no longer wait for one, which is asked for") \
-	X(TILE, EDIT, "t", "tile", "other tile extents, which are asked for") \
-	X(REPAIR, EDIT, "f", "", "try to repair what is not legal") \
-	X(IMPROVE, EDIT, "i", "", "search from this plan; asked for is what is to stay as it is") \
-	X(UNDO, EDIT, "u", "undo", "take the last edit back") \
-	X(REDO, EDIT, "U C-r", "", "and do it again") \
-	X(BASE, EDIT, "b", "", "compare with the plan as it is now from here on") \
+	X(WAIT_ADD, EDIT, "a", "", "add a wait for another sTask; asks which") \
+	X(WAIT_DROP, EDIT, "D", "", "remove a wait; asks which") \
+	X(TILE, EDIT, "t", "tile", "another tile; asks for its extents") \
+	X(REPAIR, EDIT, "f", "", "try to repair a plan that is not legal") \
+	X(IMPROVE, EDIT, "i", "", "search from this plan; asks what must stay as it is") \
+	X(UNDO, EDIT, "u", "undo", "undo the last edit") \
+	X(REDO, EDIT, "U C-r", "", "redo it") \
+	X(BASE, EDIT, "b", "", "from now on, compare with the plan as it is now") \
 	X(SAVE, EDIT, "s", "save", "save the plan as a script") \
-	X(RUN, EDIT, "!", "run", "run it on the device, and see predicted and measured") \
-	X(DROP, PICKED, "Enter Space", "put down", "put it where it is shown") \
+	X(RUN, EDIT, "!", "run", "run it on the device; compare (7) then shows predicted and measured") \
+	X(DROP, PICKED, "Enter Space", "put down", "put it at the selected position") \
 	\
 	X(GO, ITEM, "Enter", "go", "to the sTask in the plan") \
-	X(OTHER_SIDE, SIDES, "v", "other", "the kernel's role program, or its source; tiles by place, or by EU") \
-	X(SIDE_LEFT, SIDES, "[", "", "what is cut off on the left") \
-	X(SIDE_RIGHT, SIDES, "]", "", "what is cut off on the right") \
+	X(OTHER_SIDE, SIDES, "v", "other", "kernel: role program or source; grid: a map of tiles or rows of EUs") \
+	X(SIDE_LEFT, SIDES, "[", "", "scroll left") \
+	X(SIDE_RIGHT, SIDES, "]", "", "scroll right") \
 	\
-	X(STEP_NEXT, STEP, "Space", "step", "the next issue or completion") \
-	X(STEP_BACK, STEP, "Bs b", "back", "the one before")
+	X(STEP_NEXT, STEP, "Space", "step", "to the next issue or completion") \
+	X(STEP_BACK, STEP, "Bs b", "back", "to the previous one")
 
 enum action {
 	ACT_NONE,
@@ -104,12 +103,12 @@ struct action_row {
 };
 extern const struct action_row action_rows[ACTION_COUNT];	/* that of ACT_NONE is empty */
 
-/* What a key does among these groups; later groups in the table come first, so that what is
- * particular hides what is general. ACT_NONE. */
+/* The action of a key in these groups, or ACT_NONE. Rows further down in the table win, so that a view's own keys
+ * hide general ones. */
 enum action action_of(int key, unsigned groups);
-/* "anywhere", "in the timeline" ... */
+/* Heading of a group in the help: "anywhere", "in the timeline", ... */
 const char *action_group_name(enum action_group g);
-/* The first of an action's keys: "F1" of "F1 ?". */
+/* The first of an action's keys: "?" of "? F1". */
 const char *action_key(enum action a, char buf[8]);
 
 #endif

@@ -23,7 +23,7 @@ bool pair_has_one_axis(const struct pair *p)
 
 /* ---- numbers -------------------------------------------------------------------- */
 
-/* "-12 %", green where that is better: sign < 0 if less is, 0 if neither. */
+/* "▼ -12 %", in green if it is better: sign is -1 if less is better, 1 if more is, 0 if neither is. */
 static struct table_cell change(struct arena *a, double one, double two, int sign)
 {
 	double by = one > 0 ? two / one - 1 : 0;
@@ -43,7 +43,7 @@ struct numbers {
 	struct table t;
 };
 
-/* A row, unless there is nothing to say of either; `what` outlives the table. */
+/* Add a row, unless both are NULL. `what` must live as long as the table. */
 static void add_number(struct numbers *n, const char *what, const char *one, const char *two,
 	struct table_cell by)
 {
@@ -66,7 +66,7 @@ static void add_value(struct numbers *n, const char *what, double one, double tw
 		change(n->a, one, two, sign) : (struct table_cell){ 0 });
 }
 
-static struct unit_text whole(double v)
+static struct unit_text rounded(double v)
 {
 	return unit_count((int64_t)(v + 0.5));
 }
@@ -86,7 +86,7 @@ static struct unit_text flops(double v)
 	return unit_si(v, "FLOP/s");
 }
 
-/* A share, and by how many points of a hundred it is another. */
+/* Add two shares, and their difference in percentage points. */
 static void add_share(struct numbers *n, const char *what, double one, double two)
 {
 	double by = 100 * (two - one);
@@ -114,8 +114,8 @@ static void add_loop(struct numbers *n, const struct phase_line *one, const stru
 {
 	const char *b[2] = { binding(n->p, 0, one), binding(n->p, 1, two) };
 
-	add_value(n, "interval (II)", one ? one->ii : 0, two ? two->ii : 0, whole, -1);
-	add_value(n, "  its bound", bound_of(one), bound_of(two), whole, -1);
+	add_value(n, "interval (II)", one ? one->ii : 0, two ? two->ii : 0, rounded, -1);
+	add_value(n, "  its bound", bound_of(one), bound_of(two), rounded, -1);
 	if (b[0] && b[1] && strcmp(b[0], b[1]))
 		add_number(n, "  which is", b[0], b[1], (struct table_cell){ 0 });
 }
@@ -138,8 +138,8 @@ static void add_usage(struct numbers *n)
 	if (!one || !two)
 		return;
 	add_value(n, "shared memory", (double)one->shared_bytes, (double)two->shared_bytes, unit_bytes, 0);
-	add_value(n, "registers", (double)one->registers, (double)two->registers, whole, 0);
-	add_value(n, "threads", one->threads, two->threads, whole, 0);
+	add_value(n, "registers", (double)one->registers, (double)two->registers, rounded, 0);
+	add_value(n, "threads", one->threads, two->threads, rounded, 0);
 }
 
 static void put_numbers(const struct pair *p, int phase, struct pen *pen)
@@ -158,7 +158,7 @@ static void put_numbers(const struct pair *p, int phase, struct pen *pen)
 		add_value(&n, "clock", one->clock_hz, two->clock_hz, hertz, 1);
 		add_value(&n, "power", one->watts, two->watts, watts, 0);
 	}
-	add_value(&n, "cycles", one ? (double)one->cycles : 0, two ? (double)two->cycles : 0, whole, -1);
+	add_value(&n, "cycles", one ? (double)one->cycles : 0, two ? (double)two->cycles : 0, rounded, -1);
 	add_loop(&n, pair_line(one, phase), pair_line(two, phase));
 	add_units(&n, pair_line(one, phase), pair_line(two, phase));
 	add_usage(&n);
@@ -186,16 +186,15 @@ static struct cause_row *cause_row_of(struct cause_rows *s, struct arena *a, con
 	return &s->v.v[s->v.n - 1];
 }
 
-/* How long for each cause, on average over the lanes that do not only feed others: as
- * lua/std/compare.lua has it. */
+/* Add the time of each cause, on average over the lanes that do not only feed others, like lua/std/compare.lua. */
 static void add_causes(struct cause_rows *s, struct arena *a, const struct timeline *t, int which,
-	bool plainly, double all)
+	bool in_cycles, double all)
 {
-	double unit = plainly ? 1 : t->clock_hz;
+	double unit = in_cycles ? 1 : t->clock_hz;
 	struct blames b = { 0 };
 	int lanes = 0;
 
-	timeline_blame(a, t, plainly, &b);
+	timeline_blame(a, t, in_cycles, &b);
 	for (int l = 0; l < t->plan->lanes.n && l < LANES_MAX; l++)
 		lanes += b.lane_cycles[l] > 0 && !lane_only_feeds(t->plan, l);
 	for (int i = 0; i < b.v.n; i++) {
@@ -226,13 +225,13 @@ static void put_causes(const struct pair *p, struct pen *pen)
 		{ "where lanes spend their time", ALIGN_LEFT, 20, 0 }, { p->name[0], ALIGN_RIGHT, 0, 0 },
 		{ p->name[1], ALIGN_RIGHT, 0, 0 }, { "", ALIGN_LEFT, 0, 1 },
 	};
-	bool plainly = p->measured || !(p->tl[0]->clock_hz > 0 && p->tl[1]->clock_hz > 0);
-	double all = (double)p->tl[0]->cycles / (plainly ? 1 : p->tl[0]->clock_hz);
+	bool in_cycles = p->measured || !(p->tl[0]->clock_hz > 0 && p->tl[1]->clock_hz > 0);
+	double all = (double)p->tl[0]->cycles / (in_cycles ? 1 : p->tl[0]->clock_hz);
 	struct cause_rows s = { 0 };
 	struct table t;
 
 	for (int i = 0; i < 2; i++)
-		add_causes(&s, pen->arena, p->tl[i], i, plainly, all);
+		add_causes(&s, pen->arena, p->tl[i], i, in_cycles, all);
 	qsort(s.v.v, (size_t)s.v.n, sizeof(*s.v.v), by_difference);
 	table_init(&t, pen->arena, col, LEN(col));
 	for (int i = 0; i < s.v.n && i < CAUSES_SHOWN; i++) {
@@ -253,7 +252,7 @@ static void put_causes(const struct pair *p, struct pen *pen)
 	pen_section(pen, arena_strf(pen->arena, "in causes, as shares of the time %s%s",
 		strcmp(p->name[0], "the other") ? "" : "of ", p->name[0]));
 	if (!t.rows.n)
-		pen_puts(pen, "  lanes wait for the same, as long\n", FAINT);
+		pen_puts(pen, "  lanes wait for the same things for as long\n", FAINT);
 	pen_table(pen, &t);
 }
 
@@ -261,8 +260,8 @@ static void put_causes(const struct pair *p, struct pen *pen)
 
 struct task_row {
 	const char *name;
-	const struct task_sum *sum[2];	/* NULL: it is not there */
-	double adds;			/* cycles of its lane */
+	const struct task_sum *sum[2];	/* NULL: the sTask is not in that plan */
+	double adds;			/* cycles by which its lane takes longer */
 };
 
 struct task_rows {
@@ -276,7 +275,7 @@ static int by_added(const void *x, const void *y)
 	return (a < b) - (a > b);
 }
 
-/* Matched by name, as the graphs may be different. */
+/* Match sTasks by name, because the graphs may differ. */
 static void gather(struct arena *a, const struct pair *p, int phase, struct task_rows *out)
 {
 	for (int i = 0; i < 2; i++) {
@@ -307,7 +306,7 @@ static void gather(struct arena *a, const struct pair *p, int phase, struct task
 
 static const char *mean(struct arena *a, const struct task_sum *s, double sum)
 {
-	return s ? arena_strf(a, "%s%s", s->late * 2 > s->n ? "<" : "", whole(sum / (double)s->n).s) : "-";
+	return s ? arena_strf(a, "%s%s", s->late * 2 > s->n ? "<" : "", rounded(sum / (double)s->n).s) : "-";
 }
 
 static void put_tasks(const struct pair *p, int phase, struct pen *pen)
@@ -335,8 +334,8 @@ static void put_tasks(const struct pair *p, int phase, struct pen *pen)
 		if (one && two && one->duration > 0)
 			row[3].text = arena_strf(pen->arena, "%.2f", two->duration / (double)two->n /
 				(one->duration / (double)one->n));
-		row[4].text = one ? arena_strf(pen->arena, "%s", whole(one->wait / (double)one->n).s) : "-";
-		row[5].text = two ? arena_strf(pen->arena, "%s", whole(two->wait / (double)two->n).s) : "-";
+		row[4].text = one ? arena_strf(pen->arena, "%s", rounded(one->wait / (double)one->n).s) : "-";
+		row[5].text = two ? arena_strf(pen->arena, "%s", rounded(two->wait / (double)two->n).s) : "-";
 		row[6].text = arena_strf(pen->arena, "%s%s", r->adds > 0.5 ? "+" : "",
 			unit_count((int64_t)round(r->adds)).s);
 		row[6].style.fg = r->adds > 0.5 ? WORSE : r->adds < -0.5 ? BETTER : 0;
@@ -346,7 +345,7 @@ static void put_tasks(const struct pair *p, int phase, struct pen *pen)
 		timeline_unit(p->tl[1]), p->name[0], p->name[1]));
 	pen_table(pen, &t);
 	if (late)
-		pen_puts(pen, "  < it had ended when its lane looked: at most so long\n", FAINT);
+		pen_puts(pen, "  < an upper bound: it had completed before its lane looked\n", FAINT);
 }
 
 /* ---- statements ----------------------------------------------------------------- */

@@ -1,5 +1,4 @@
-/* What is known of the event and the sTask under the cursor, line by line, the most wanted
- * first: what does not fit is left out. */
+/* Details of the selected event and sTask. The most important lines are first; those that do not fit are left out. */
 #include <string.h>
 
 #include "draw/label.h"
@@ -14,8 +13,8 @@ struct lines {
 	int y;
 };
 
-/* "head    s", s wrapped behind its head. */
-static void line(struct lines *x, const char *head, const char *s)
+/* "head    s", with s wrapped. */
+static void put_line(struct lines *x, const char *head, const char *s)
 {
 	int at = text_width(head);
 	struct buf b;
@@ -48,37 +47,34 @@ static const char *number(struct model *m, int64_t n)
 
 static const char *held_text(struct model *m, const struct event *e)
 {
-	static const char *const words[] = { "", "completion of", "the turn of", "its unit, busy with",
-		"memory, busy with", "products of its own," };	/* ORDER cause */
 	struct buf b;
 
 	buf_init(&b, &m->frame);
 	if (e->issue > e->ready) {
-		int cause = e->held != CAUSE_NONE ? e->held : e->cause;
-		int task = e->held != CAUSE_NONE ? e->held_task : e->cause_task;
+		struct reason r = e->held != CAUSE_NONE ? (struct reason){ e->held, e->held_task } :
+			(struct reason){ e->cause, e->cause_task };
 
 		buf_printf(&b, ", waits %s", number(m, e->issue - e->ready));
-		if (cause > CAUSE_NONE && cause < CAUSES && task != NONE)
-			buf_printf(&b, " for %s %s", words[cause], task_name(m, task));
+		if (r.task != NONE)
+			buf_printf(&b, " %s", reason_text(&m->frame, m->now->graph, r));
 	}
 	buf_printf(&b, ", issued %s", number(m, e->issue));
 	if (e->start > e->issue) {
 		buf_printf(&b, ", queues %s", number(m, e->start - e->issue));
-		if (e->cause > CAUSE_NONE && e->cause < CAUSES && e->cause_task != NONE &&
-		    (e->cause == CAUSE_SEU || e->cause == CAUSE_MEMORY))
-			buf_printf(&b, " for %s %s", words[e->cause], task_name(m, e->cause_task));
+		if (e->cause_task != NONE && (e->cause == CAUSE_SEU || e->cause == CAUSE_MEMORY))
+			buf_printf(&b, " %s", reason_text(&m->frame, m->now->graph,
+				(struct reason){ e->cause, e->cause_task }));
 	}
 	return b.text;
 }
 
-/* Cycles that it could complete later and nobody would notice: until the first of those that
- * depend on it is issued. */
+/* Slack: by how many cycles the event could complete later without delaying any event that depends on it. */
 static const char *slack_text(struct model *m, const struct event *e)
 {
 	const struct graph *g = m->now->graph;
 	const struct lookup *l = model_lookup(m);
 	int64_t least = INT64_MAX;
-	int who = NONE;
+	int first = NONE;
 
 	for (int i = 0; i < g->edges.n; i++) {
 		const struct edge *edge = &g->edges.v[i];
@@ -93,13 +89,13 @@ static const char *slack_text(struct model *m, const struct event *e)
 			near = lookup_next_of_task(l, near, 1);
 		if (near != NONE && l->line->events.v[near].issue - e->end < least) {
 			least = l->line->events.v[near].issue - e->end;
-			who = near;
+			first = near;
 		}
 	}
-	if (who == NONE)
+	if (first == NONE)
 		return "";
 	return arena_strf(&m->frame, "%s cycles, then %s %d is issued", number(m, least),
-		task_name(m, l->line->events.v[who].task), (int)l->line->events.v[who].seq);
+		task_name(m, l->line->events.v[first].task), (int)l->line->events.v[first].seq);
 }
 
 static void put_event(struct lines *x, const struct event *e)
@@ -113,8 +109,8 @@ static void put_event(struct lines *x, const struct event *e)
 	buf_printf(&b, "lane free %s%s", number(m, e->ready), held_text(m, e));
 	buf_printf(&b, ", starts %s", number(m, e->start));
 	buf_printf(&b, ", complete %s (%s later)", number(m, e->end), number(m, e->end - e->start));
-	line(x, "when    ", b.text);
-	line(x, "slack   ", slack_text(m, e));
+	put_line(x, "when    ", b.text);
+	put_line(x, "slack   ", slack_text(m, e));
 	buf_init(&b, &m->frame);
 	if (cost) {
 		if (cost->lane > 0)
@@ -130,7 +126,7 @@ static void put_event(struct lines *x, const struct event *e)
 		if (cost->handoff > 0)
 			buf_printf(&b, " (%s to hand over)", number(m, (int64_t)cost->handoff));
 	}
-	line(x, "cycles  ", b.len ? b.text + 2 : "");
+	put_line(x, "cycles  ", b.len ? b.text + 2 : "");
 	if (m->sel.marked) {
 		int64_t span = m->sel.cursor > m->sel.mark ? m->sel.cursor - m->sel.mark :
 			m->sel.mark - m->sel.cursor;
@@ -142,7 +138,7 @@ static void put_event(struct lines *x, const struct event *e)
 			buf_printf(&b, ", %s", unit_seconds((double)span / t->clock_hz).s);
 		if (ii > 0)
 			buf_printf(&b, ", %.2f intervals", (double)span / ii);
-		line(x, "span    ", b.text);
+		put_line(x, "span    ", b.text);
 	}
 }
 
@@ -163,7 +159,7 @@ static const char *work_text(struct model *m, const struct stask *s, int task)
 	return b.text;
 }
 
-/* "k (2, slot 1), v (2)": buffers with their versions, and which one this instance has. */
+/* "k (slot 1 of 2), v (2 versions)": buffers, with the slot that the instance uses or how many versions there are. */
 static const char *buffers_text(struct model *m, const int *v, int n, const struct event *e)
 {
 	const struct graph *g = m->now->graph;
@@ -214,18 +210,18 @@ static void put_task(struct lines *x, int task, const struct event *e)
 	const struct stask *s = &m->now->graph->tasks.v[task];
 	int entry = m->now->plan ? plan_entry_of(m->now->plan, task) : NONE;
 
-	line(x, "work    ", work_text(m, s, task));
-	line(x, "reads   ", buffers_text(m, s->reads.v, s->reads.n, e));
-	line(x, "writes  ", buffers_text(m, s->writes.v, s->writes.n, e));
-	line(x, "waits   ", m->now->plan ? waits_text(&m->frame, m->now->plan, task) : "");
-	line(x, "needs   ", edges_text(m, task, true));
-	line(x, "feeds   ", edges_text(m, task, false));
+	put_line(x, "work    ", work_text(m, s, task));
+	put_line(x, "reads   ", buffers_text(m, s->reads.v, s->reads.n, e));
+	put_line(x, "writes  ", buffers_text(m, s->writes.v, s->writes.n, e));
+	put_line(x, "waits   ", m->now->plan ? waits_text(&m->frame, m->now->plan, task) : "");
+	put_line(x, "needs   ", edges_text(m, task, true));
+	put_line(x, "feeds   ", edges_text(m, task, false));
 	if (entry != NONE)
-		line(x, "append  ", loc_text(&m->frame, m->now->plan->entries.v[entry].loc));
-	line(x, "program ", loc_text(&m->frame, s->loc));
+		put_line(x, "append  ", loc_text(&m->frame, m->now->plan->entries.v[entry].loc));
+	put_line(x, "program ", loc_text(&m->frame, s->loc));
 }
 
-/* What the kernel does for the sTask, first of all why it waits: its lines of the role program. */
+/* The lines of the role program for the sTask, with its waits. */
 static void put_kernel(struct lines *x, const char *name)
 {
 	struct model *m = x->m;
@@ -275,7 +271,7 @@ void details_draw(struct model *m, struct cells *out, int y)
 	const struct event *e = model_event(m);
 
 	if (m->sel.task == NONE) {
-		line(&x, "", "no event is selected: arrows, or a click");
+		put_line(&x, "", "no event is selected: use the arrows, or click one");
 		return;
 	}
 	if (x.y < out->h)

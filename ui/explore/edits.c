@@ -1,24 +1,24 @@
-/* Edits of the explored plan: each goes into its history, makes the state that follows, and
- * tells what came of it. */
+/* Edits of the explored plan. Each is an edit of the history; then the new state is made, and the message says what
+ * has changed. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "draw/units.h"
 #include "explore/model.h"
-#include "explore/places.h"
+#include "explore/positions.h"
 
 static const struct srcloc here = { .file = "explorer", .line = 0 };
 
-/* ---- what came of it ---- */
+/* ---- the message ---- */
 
-/* "+3.2 %" of what was before. */
+/* "+3.2 %" */
 static const char *change(struct model *m, double before, double now)
 {
 	return arena_strf(&m->frame, "%+.1f %%", 100 * (now / before - 1));
 }
 
-/* Waits of `a` that `b` lacks, counted. */
+/* How many waits of `a` there are not in `b`. */
 static int waits_without(const struct plan *a, const struct plan *b)
 {
 	int n = 0;
@@ -38,8 +38,8 @@ static int waits_without(const struct plan *a, const struct plan *b)
 	return n;
 }
 
-/* The difference that an edit made: time, interval, waits; or what is wrong now. */
-static void tell(struct model *m, const char *what, const struct state *before)
+/* Say how time, II and waits have changed, or what is not legal now. */
+static void report_change(struct model *m, const char *what, const struct state *before)
 {
 	const struct state *now = m->now;
 	struct buf b;
@@ -73,9 +73,9 @@ static void tell(struct model *m, const char *what, const struct state *before)
 	model_say(m, "%s", b.text);
 }
 
-/* ---- making the new state ---- */
+/* ---- the new state ---- */
 
-/* Whatever was selected, by name. */
+/* Select what was selected before, by name. */
 static void keep_selection(struct model *m, const struct state *before)
 {
 	const char *name = m->sel.task == NONE ? NULL : before->graph->tasks.v[m->sel.task].name;
@@ -98,8 +98,8 @@ static void keep_selection(struct model *m, const struct state *before)
 		model_select_event(m, model_lookup(m)->of_task[task].v[seq]);
 }
 
-/* After an edit of the history that succeeded. */
-static void follow(struct model *m, const char *what)
+/* After an edit of the history: make the new state and show it. */
+static void show_edit(struct model *m, const char *what)
 {
 	struct state *before = m->now;
 	struct err e;
@@ -113,33 +113,33 @@ static void follow(struct model *m, const char *what)
 		return;
 	}
 	m->now = m->next;
-	m->next = m->base == before ? NULL : before;	/* until it has been told what changed */
+	m->next = m->base == before ? NULL : before;	/* freed when the message is made */
 	m->at = history_mark(m->history);
 	keep_selection(m, before);
-	tell(m, what, before);
+	report_change(m, what, before);
 	state_free(m->next);
 	m->next = NULL;
-	places_close(m);
+	positions_close(m);
 }
 
-/* The end of every edit. */
-static void done(struct model *m, enum err_code code, const struct err *e, const char *what)
+/* The end of every edit: show its error, or the new state. */
+static void finish_edit(struct model *m, enum err_code code, const struct err *e, const char *what)
 {
 	if (code)
 		model_refuse(m, "%s: %s", what, e->msg);
 	else
-		follow(m, what);
+		show_edit(m, what);
 }
 
 bool model_can_edit(struct model *m)
 {
 	if (!m->history)
-		model_refuse(m, "this cannot be edited: it is %s; open a plan, or a timeline that was "
-			"simulated", m->now->plan ? "measured, or its plan has been edited since" : "a graph");
+		model_refuse(m, "this cannot be edited, because it is %s; open a plan or a simulated "
+			"timeline", m->now->plan ? "measured, or its plan has been edited since" : "a graph");
 	return m->history != NULL;
 }
 
-/* An edit is about the selected sTask, which the plan has. */
+/* Is an sTask selected that is in the plan? If not, the message says so. */
 static bool has_entry(struct model *m)
 {
 	if (!model_can_edit(m))
@@ -170,21 +170,21 @@ const char *model_moved_name(struct model *m, int task)
 	return m->each_part ? s->name : base_of(m, s);
 }
 
-/* What it goes before or behind, named as the moved one is. */
-static const char *beside(struct model *m, const char *name)
+/* The name of another sTask, as the moved one is named: of all its slices, or of one. */
+static const char *neighbour_name(struct model *m, const char *name)
 {
 	int t = name ? graph_find_task(m->now->graph, name) : NONE;
 
 	return t == NONE ? name : model_moved_name(m, t);
 }
 
-int model_deeper(const struct model *m, int task, enum deeper which, struct versions_of *out, int room)
+int model_deeper(const struct model *m, int task, enum deeper which, struct versions_of *out, int max)
 {
 	const struct plan *p = m->now->plan;
 	const struct graph *g = p->graph;
 	int n = 0;
 
-	for (int i = 0; i < g->buffers.n && n < room && which; i++) {
+	for (int i = 0; i < g->buffers.n && n < max && which; i++) {
 		const struct buffer *b = &g->buffers.v[i];
 		bool used = false;
 
@@ -216,8 +216,8 @@ void model_move(struct model *m, const struct move *how, enum deeper deeper)
 	if (!has_entry(m))
 		return;
 	name = model_moved_name(m, m->sel.task);
-	move.before = beside(m, how->before);
-	move.after = beside(m, how->after);
+	move.before = neighbour_name(m, how->before);
+	move.after = neighbour_name(m, how->after);
 	n = model_deeper(m, m->sel.task, deeper, v, LEN(v));
 	code = history_move(m->history, &name, 1, &move, true, &m->stop, here, &e);
 	if (!code && n && !history_versions(m->history, v, n, here, &e)) {
@@ -225,7 +225,7 @@ void model_move(struct model *m, const struct move *how, enum deeper deeper)
 		if (!history_move(m->history, &name, 1, &move, true, &m->stop, here, &e))
 			history_join(m->history, 2);
 	}
-	done(m, code, &e, name);
+	finish_edit(m, code, &e, name);
 }
 
 void model_shift(struct model *m, int by)
@@ -238,8 +238,8 @@ void model_shift(struct model *m, int by)
 		.at = p->entries.v[plan_entry_of(p, m->sel.task)].at + by }, DEEPER_NONE);
 }
 
-/* The entry of the same lane and region that comes before (-1) or behind (1) another one; of
- * another sTask of the program, as its parts go together. NONE. */
+/* The entry before (-1) or after (1) another one in the same lane and loop; slices that are moved together are
+ * skipped. NONE. */
 static int neighbour(const struct model *m, int entry, int by)
 {
 	const struct plan *p = m->now->plan;
@@ -267,7 +267,7 @@ void model_reorder(struct model *m, int by)
 		return;
 	other = neighbour(m, plan_entry_of(p, m->sel.task), by);
 	if (other == NONE) {
-		model_refuse(m, "it is the %s of its lane's order", by < 0 ? "first" : "last");
+		model_refuse(m, "it is already the %s in its lane's order", by < 0 ? "first" : "last");
 		return;
 	}
 	name = p->graph->tasks.v[p->entries.v[other].task].name;
@@ -291,7 +291,7 @@ void model_change_lane(struct model *m)
 		model_move(m, &(struct move){ .lane = p->lanes.v[lane].name }, DEEPER_NONE);
 		return;
 	}
-	m->each_part = true;			/* parts are on lanes of their own */
+	m->each_part = true;			/* slices can be on different lanes */
 	model_move(m, &(struct move){ .lane = p->lanes.v[lane].name }, DEEPER_NONE);
 	m->each_part = false;
 }
@@ -318,16 +318,16 @@ void model_deepen(struct model *m, int by)
 			continue;
 		v[n++] = (struct versions_of){ b->name, p->versions[i] + by };
 		if (p->versions[i] + by < 1 || p->versions[i] + by > VERSIONS_MAX) {
-			model_refuse(m, "'%s' has %d version%s already", b->name, p->versions[i],
+			model_refuse(m, "'%s' already has %d version%s", b->name, p->versions[i],
 				p->versions[i] == 1 ? "" : "s");
 			return;
 		}
 	}
 	if (!n) {
-		model_refuse(m, "'%s' makes no value of a loop", s->name);
+		model_refuse(m, "'%s' writes no value in a loop", s->name);
 		return;
 	}
-	done(m, history_versions(m->history, v, n, here, &e), &e, arena_strf(&m->frame,
+	finish_edit(m, history_versions(m->history, v, n, here, &e), &e, arena_strf(&m->frame,
 		"%s: %d version%s", v[0].buffer, v[0].versions, v[0].versions == 1 ? "" : "s"));
 }
 
@@ -341,10 +341,10 @@ void model_wait(struct model *m, const char *on, bool add)
 		return;
 	name = m->now->graph->tasks.v[m->sel.task].name;
 	if (add)
-		done(m, history_wait(m->history, name, &w, 1, here, &e), &e,
+		finish_edit(m, history_wait(m->history, name, &w, 1, here, &e), &e,
 			arena_strf(&m->frame, "%s waits for %s", name, on));
 	else
-		done(m, history_unwait(m->history, name, on, here, &e), &e,
+		finish_edit(m, history_unwait(m->history, name, on, here, &e), &e,
 			arena_strf(&m->frame, "%s no longer waits for %s", name, on));
 }
 
@@ -364,7 +364,7 @@ static bool read_tile(struct model *m, const char *words, struct tiling *t)
 		axis = program_find_axis(p, name);
 		if (s[n] != '=' || sscanf(s + n + 1, "%lld%n", &extent, &used) != 1 || extent < 1 ||
 		    axis == NONE) {
-			model_refuse(m, "a tile is said as in m=128 n=64; '%s' is no axis with an extent",
+			model_refuse(m, "'%s' is not an axis with an extent; write a tile like m=128 n=64",
 				name);
 			return false;
 		}
@@ -382,13 +382,13 @@ void model_tile(struct model *m, const char *words)
 
 	if (!model_can_edit(m) || !read_tile(m, words, &t))
 		return;
-	done(m, history_propagate(m->history, &t, here, &e), &e,
+	finish_edit(m, history_propagate(m->history, &t, here, &e), &e,
 		arena_strf(&m->frame, "propagate %s", words));
 }
 
 /* ---- repair ---- */
 
-/* More versions of what is too shallow, else the waits that are missing. */
+/* Add a version where there are too few, or else the missing waits. */
 static enum err_code repair_once(struct model *m, const char **what, struct err *e)
 {
 	const struct problem *pr = &m->now->problems.v.v[0];
@@ -414,7 +414,7 @@ void model_repair(struct model *m)
 	if (!model_can_edit(m))
 		return;
 	if (m->now->legal || !m->now->problems.v.n) {
-		model_say(m, "there is nothing to repair");
+		model_say(m, "the plan is legal: nothing to repair");
 		return;
 	}
 	for (int i = 0; i < TRIES && !m->now->legal && m->now->problems.v.n; i++) {
@@ -422,7 +422,7 @@ void model_repair(struct model *m)
 		struct err e;
 		enum err_code code = repair_once(m, &what, &e);
 
-		done(m, code, &e, what);
+		finish_edit(m, code, &e, what);
 		if (code)
 			return;
 	}
@@ -443,7 +443,7 @@ void model_improve(struct model *m, const char *pinned)
 	}
 	what = m->calls.improve ? m->calls.improve(m, pinned, &changed) : NULL;
 	if (what && changed)
-		follow(m, what);
+		show_edit(m, what);
 	else if (what)
 		model_say(m, "%s: nothing better was found", what);
 }
@@ -457,7 +457,7 @@ void model_undo(struct model *m)
 	if (history_is_at(m->history, m->opened) || !history_undo(m->history))
 		model_refuse(m, "nothing to undo since this was opened");
 	else
-		follow(m, "undone");
+		show_edit(m, "undo");
 }
 
 void model_redo(struct model *m)
@@ -467,7 +467,7 @@ void model_redo(struct model *m)
 	if (!history_redo(m->history))
 		model_refuse(m, "nothing to redo");
 	else
-		follow(m, "done again");
+		show_edit(m, "redo");
 }
 
 bool model_is_changed(const struct model *m)
@@ -479,7 +479,7 @@ void model_discard(struct model *m)
 {
 	if (m->history)
 		history_return(m->history, m->opened);
-	m->saved = m->now->script;		/* of which nothing is left to be saved */
+	m->saved = m->now->script;		/* nothing is unsaved */
 }
 
 void model_set_base(struct model *m)
@@ -488,10 +488,10 @@ void model_set_base(struct model *m)
 		state_free(m->base);
 	m->base = m->now;
 	m->base_given = false;
-	model_say(m, "compared with this plan from here on");
+	model_say(m, "from now on compared with this plan");
 }
 
-/* ---- out of the explorer ---- */
+/* ---- saving and running ---- */
 
 void model_save(struct model *m, const char *path)
 {
@@ -517,7 +517,7 @@ void model_run(struct model *m)
 	const struct timeline *t;
 
 	if (!m->now->plan || !m->now->legal) {
-		model_refuse(m, "the plan is not legal: nothing to run");
+		model_refuse(m, "the plan is not legal, so it cannot be run");
 		return;
 	}
 	t = m->calls.measure ? m->calls.measure(m) : NULL;

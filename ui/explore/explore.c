@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "explore/explorer.h"
-#include "explore/places.h"
+#include "explore/positions.h"
 #include "explore/parts.h"
 
 static const struct view_ops *const view_list[] = {
@@ -14,20 +14,20 @@ static const struct view_ops *const view_list[] = {
 #undef X
 };
 
-enum { BAR_ROWS = 3 };				/* tabs above, message and keys below */
+enum { BAR_ROWS = 3 };			/* tabs above the view, message and keys below */
 
-/* ---- what is shown around a view ---- */
+/* ---- around the view: tabs, message, keys ---- */
 
 static unsigned groups_of(const struct explorer *x)
 {
 	unsigned g = GROUP_ANY | x->view->ops->groups;
 
-	if (x->m.places)
+	if (x->m.positions)
 		return GROUP_ANY | GROUP_PICKED;
 	return x->help ? (unsigned)GROUP_ANY : g;
 }
 
-/* " 2 plan ", or the number alone of one that is not looked at, where there is little room. */
+/* " 2 plan "; on a narrow terminal the number alone, but for the tab of the view that is shown. */
 static const char *tab_text(struct explorer *x, int i, int width)
 {
 	bool brief = width < 100 && (x->help || x->view != &x->views[i]);
@@ -36,7 +36,7 @@ static const char *tab_text(struct explorer *x, int i, int width)
 		arena_strf(&x->m.frame, " %d %s ", i + 1, view_list[i]->name);
 }
 
-/* Which tab is at a column; NONE. */
+/* The tab at a column; NONE. */
 static int tab_at(struct explorer *x, int column)
 {
 	int at = 0, w, h;
@@ -54,7 +54,7 @@ static void draw_tabs(struct explorer *x, struct cells *out)
 {
 	const char *title = arena_strf(&x->m.frame, "%s%s", x->m.title,
 		model_is_changed(&x->m) ? " *" : "");
-	int at = 0, room = out->w - text_width(title) - 1;
+	int at = 0, space = out->w - text_width(title) - 1;
 
 	for (int i = 0; i < VIEW_COUNT; i++) {
 		bool here = x->view == &x->views[i] && !x->help;
@@ -64,17 +64,17 @@ static void draw_tabs(struct explorer *x, struct cells *out)
 
 		at += cells_text(out, at, 0, out->w - at, tab_text(x, i, out->w), style);
 	}
-	if (room > at)
+	if (space > at)
 		cells_text(out, out->w - text_width(title), 0, out->w, title, BOLD);
 }
 
-/* Those that every view needs at hand stand first in the bar. */
+/* Keys that are the same in all views are first in the bar. */
 static bool comes_first(int a)
 {
 	return a == ACT_QUIT || a == ACT_HELP || a == ACT_NEXT_VIEW || a == ACT_SEARCH;
 }
 
-/* "q quit  ? help", as far as there is room. */
+/* "q quit  ? help", as many as fit. */
 static void draw_keys(struct explorer *x, struct cells *out)
 {
 	unsigned groups = groups_of(x);
@@ -82,7 +82,7 @@ static void draw_keys(struct explorer *x, struct cells *out)
 
 	if (x->m.ask.text) {
 		if (!x->m.ask.one_key)
-			cells_text(out, 0, out->h - 1, out->w, "Enter that is it  Esc never mind", FAINT);
+			cells_text(out, 0, out->h - 1, out->w, "Enter confirms  Esc cancels", FAINT);
 		return;
 	}
 	for (int i = 0; i < 2 * ACTION_COUNT; i++) {
@@ -100,7 +100,7 @@ static void draw_keys(struct explorer *x, struct cells *out)
 	}
 }
 
-/* What is asked, or said, or how things stand. Returns the column of the cursor; -1: none. */
+/* The question, the message, or the state of the plan. Returns the column of the cursor; -1: none. */
 static int draw_message(struct explorer *x, struct cells *out)
 {
 	const struct model *m = &x->m;
@@ -114,8 +114,8 @@ static int draw_message(struct explorer *x, struct cells *out)
 	if (m->message[0])
 		cells_text(out, 0, y, out->w, m->message, m->wrong ? (struct style){ .fg = 203,
 			.attr = STYLE_BOLD } : BOLD);
-	else if (m->places)
-		cells_text(out, 0, y, out->w, "arrows hold it elsewhere, Enter puts it there, Esc back", FAINT);
+	else if (m->positions)
+		cells_text(out, 0, y, out->w, "arrows choose a position, Enter puts it there, Esc cancels", FAINT);
 	else if (m->now->checked && !m->now->legal)
 		cells_text(out, 0, y, out->w, arena_strf(&x->m.frame, "not legal: %d problem%s (8)",
 			m->now->problems.v.n, m->now->problems.v.n == 1 ? "" : "s"), FAINT);
@@ -179,7 +179,7 @@ static void ask_to_leave(struct explorer *x)
 		x->done = true;
 		return;
 	}
-	model_ask(&x->m, "the plan is edited: y keep it so, n undo all, s save as a script, Esc stay ", "",
+	model_ask(&x->m, "the plan has been edited: y keep the edits, n undo them, s save as a script, Esc stay ", "",
 		leave);
 	x->m.ask.one_key = true;
 }
@@ -197,7 +197,7 @@ static void answered(struct model *m, bool given)
 		q.then(m, q.answer);
 }
 
-/* One key that answers, at once. */
+/* Each answer is one key. */
 static void answer_leaving(struct explorer *x, int code)
 {
 	if (code == 'y' || code == 'n' || code == 27) {
@@ -208,8 +208,8 @@ static void answer_leaving(struct explorer *x, int code)
 	}
 }
 
-/* UTF-8 of a character. */
-static size_t encode(int code, char *out)
+/* Write a character as UTF-8; returns how many bytes. */
+static size_t put_utf8(int code, char *out)
 {
 	if (code < 0x80) {
 		out[0] = (char)code;
@@ -247,7 +247,7 @@ static void type_answer(struct explorer *x, int code)
 			;
 		q->answer[n] = '\0';
 	} else if (code >= ' ' && code < 0x110000 && code != 127 && n + 5 < sizeof(q->answer)) {
-		q->answer[n + encode(code, q->answer + n)] = '\0';
+		q->answer[n + put_utf8(code, q->answer + n)] = '\0';
 	}
 }
 
@@ -255,7 +255,7 @@ static void show_view(struct explorer *x, int id)
 {
 	x->view = &x->views[id];
 	x->help = false;
-	places_close(&x->m);
+	positions_close(&x->m);
 	if (x->view->ops->changed)
 		x->view->ops->changed(x->view);
 }
@@ -275,7 +275,7 @@ static void find(struct explorer *x, int direction)
 	bool found;
 
 	if (!m->wanted[0]) {
-		model_refuse(m, "nothing was searched for: / asks");
+		model_refuse(m, "nothing to repeat: / starts a search");
 		return;
 	}
 	found = v->ops->find && !(v->ops->lacks && v->ops->lacks(m)) ?
@@ -302,7 +302,7 @@ static void do_unwait(struct model *m, const char *answer)
 	model_wait(m, answer, false);
 }
 
-/* "m=128 n=64": the present tile. */
+/* The present tile: "m=128 n=64". */
 static const char *tile_text(struct model *m)
 {
 	const struct program *p = m->now->graph->program;
@@ -316,18 +316,17 @@ static const char *tile_text(struct model *m)
 	return b.text;
 }
 
-/* Takes seconds: say so first. */
+/* Takes seconds, so the message is drawn first. */
 static void run_plan(struct explorer *x)
 {
-	model_say(&x->m, "compiling, checking against the reference, measuring: Ctrl-C stops it");
+	model_say(&x->m, "compiling, checking against the reference, measuring: Ctrl-C stops this");
 	draw(x);
 	model_run(&x->m);
 }
 
-/* Takes seconds, too. */
 static void do_improve(struct model *m, const char *answer)
 {
-	model_say(m, "searching: Ctrl-C ends it and keeps the best");
+	model_say(m, "searching: Ctrl-C ends it and keeps the best plan");
 	draw(m->calls.arg);
 	model_improve(m, answer);
 }
@@ -336,20 +335,20 @@ static void ask_improve(struct model *m)
 {
 	if (!model_can_edit(m))
 		return;
-	model_ask(m, "search, and leave as it is (sTasks, lanes, buffers, axes, grid): ",
+	model_ask(m, "search, but keep as they are (sTasks, lanes, buffers, axes, grid): ",
 		m->sel.task == NONE ? "" : model_moved_name(m, m->sel.task), do_improve);
 	m->ask.may_be_empty = true;
 }
 
-/* Edits mean the same in every view that has them. */
-static bool edit(struct explorer *x, enum action a)
+/* Edits are the same in every view that has them. */
+static bool act_edit(struct explorer *x, enum action a)
 {
 	struct model *m = &x->m;
 
 	switch ((int)a) {
 	case ACT_PICK:
 		if (x->view->ops->picks)
-			places_open(m);
+			positions_open(m);
 		else
 			model_refuse(m, "sTasks are picked up in the plan or the timeline");
 		return true;
@@ -368,30 +367,31 @@ static bool edit(struct explorer *x, enum action a)
 	case ACT_RUN: run_plan(x); return true;
 	case ACT_PARTS:
 		m->each_part = !m->each_part;
-		model_say(m, m->each_part ? "each part of a split sTask is moved alone" :
-			"all parts of a split sTask are moved likewise");
+		model_say(m, m->each_part ? "each slice of a split sTask is moved alone" :
+			"all slices of a split sTask are moved alike");
 		return true;
 	case ACT_SAVE: model_ask(m, "save as: ", "plan.lua", model_save); return true;
-	case ACT_WAIT_ADD: model_ask(m, "wait for which sTask? ", "", do_wait); return true;
-	case ACT_WAIT_DROP: model_ask(m, "no longer wait for which sTask? ", "", do_unwait); return true;
+	case ACT_WAIT_ADD: model_ask(m, "add a wait for which sTask? ", "", do_wait); return true;
+	case ACT_WAIT_DROP: model_ask(m, "remove the wait for which sTask? ", "", do_unwait); return true;
 	case ACT_TILE: model_ask(m, "tile: ", tile_text(m), model_tile); return true;
 	default: return false;
 	}
 }
 
-static bool hold(struct explorer *x, enum action a)
+/* While an sTask is picked up. */
+static bool act_picked(struct explorer *x, enum action a)
 {
 	struct model *m = &x->m;
 
 	switch ((int)a) {
-	case ACT_LEFT: places_hold(m, -1, 0); return true;
-	case ACT_RIGHT: places_hold(m, 1, 0); return true;
-	case ACT_UP: places_hold(m, 0, -1); return true;
-	case ACT_DOWN: places_hold(m, 0, 1); return true;
-	case ACT_DROP: places_drop(m); return true;
+	case ACT_LEFT: positions_hold(m, -1, 0); return true;
+	case ACT_RIGHT: positions_hold(m, 1, 0); return true;
+	case ACT_UP: positions_hold(m, 0, -1); return true;
+	case ACT_DOWN: positions_hold(m, 0, 1); return true;
+	case ACT_DROP: positions_drop(m); return true;
 	case ACT_CANCEL:
-		places_close(m);
-		model_say(m, "put down where it was");
+		positions_close(m);
+		model_say(m, "put back where it was");
 		return true;
 	default: return false;
 	}
@@ -429,7 +429,7 @@ static void dispatch(struct explorer *x, const struct key *k)
 	own.y--;				/* below the tabs */
 	x->m.message[0] = '\0';
 	x->m.go = -1;
-	if (x->m.places && hold(x, a))
+	if (x->m.positions && act_picked(x, a))
 		;
 	else if (x->help && (a == ACT_HELP || a == ACT_CANCEL || a == ACT_QUIT))
 		x->help = false;
@@ -437,7 +437,7 @@ static void dispatch(struct explorer *x, const struct key *k)
 		click_tab(x, k->x);
 	else if (!lacks && v->ops->act && v->ops->act(v, a, &own))
 		;
-	else if (!((v->ops->groups & GROUP_EDIT) && edit(x, a)))
+	else if (!((v->ops->groups & GROUP_EDIT) && act_edit(x, a)))
 		act_anywhere(x, a);
 	if (x->m.go >= 0)
 		show_view(x, x->m.go);
@@ -453,7 +453,7 @@ static void take_key(struct explorer *x, const struct key *k)
 	case KEY_CODE_NONE: case KEY_CODE_RESIZE:
 		break;
 	case KEY_CODE_INTERRUPT: case KEY_CODE_CLOSED:
-		x->cut_short = true;		/* edits stay in the plan */
+		x->interrupted = true;		/* edits are kept */
 		x->done = true;
 		break;
 	default:
@@ -487,12 +487,12 @@ void explorer_run(struct explorer *x)
 		bool more;
 
 		draw(x);
-		more = x->m.places != NULL && !x->m.ask.text;
+		more = x->m.positions != NULL && !x->m.ask.text;
 		k = term_key(x->term, false);
 		if (k.code == KEY_CODE_NONE && more) {
 			struct arena_mark mark = arena_mark(&x->m.frame);
 
-			more = places_step(&x->m);
+			more = positions_step(&x->m);
 			arena_reset(&x->m.frame, mark);
 			if (more)
 				continue;
@@ -510,6 +510,6 @@ void explorer_close(struct explorer *x)
 {
 	term_close(x->term);
 	x->term = NULL;
-	places_close(&x->m);
+	positions_close(&x->m);
 	model_free(&x->m);
 }

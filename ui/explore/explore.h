@@ -1,7 +1,6 @@
-/* explore.h - the explorer: a timeline, plan or graph that one can touch.
+/* explore.h - the explorer: an interactive screen for a timeline, plan, graph or kernel.
  *
- * Opened from Lua by the show methods of timelines, plans, graphs and kernels
- * (lua/std/show.lua), it takes the terminal until the user leaves it.
+ * The show methods (lua/std/show.lua) open it; it has the terminal until the user leaves.
  */
 #ifndef UI_EXPLORE_EXPLORE_H
 #define UI_EXPLORE_EXPLORE_H
@@ -10,10 +9,10 @@
 
 #include "explore/term.h"
 
-/* Add core.explore, core.keys and core.search_screen, for lua/std. May raise: call it protected. */
+/* Add core.explore, core.keys and core.search_screen, for lua/std. May raise, so call it protected. */
 void lua_open_explore(lua_State *L);
-/* Explorers opened from now on use this in place of the terminal; NULL: the terminal.
- * Borrowed. For tests. */
+/* For tests: explorers that are opened from now on use this instead of the terminal; NULL: the terminal again.
+ * Borrowed. */
 void explore_setup(const struct term_setup *setup);
 const struct term_setup *explore_setup_now(void);
 

@@ -1,4 +1,4 @@
-/* explorer.h - one explorer that is open; for explore.c and its binding to Lua. */
+/* explorer.h - the state of an open explorer; for explore.c and its binding to Lua. */
 #ifndef UI_EXPLORE_EXPLORER_H
 #define UI_EXPLORE_EXPLORER_H
 
@@ -8,19 +8,19 @@ struct explorer {
 	struct model m;
 	struct term *term;
 	struct view views[VIEW_COUNT], helper;
-	struct view *view;		/* shown, unless the help is */
+	struct view *view;		/* that is shown, or that the help hides */
 	bool help;
 	bool done;
-	bool cut_short;			/* by Ctrl-C, or as the terminal is gone */
-	struct lua_State *L;		/* that it was called from, and where in its stack the table */
-	int options;			/* of what is shown is: for lexplore.c */
+	bool interrupted;		/* it ended by Ctrl-C, or because the terminal is gone */
+	struct lua_State *L;		/* for lexplore.c: the caller, */
+	int options;			/* and the stack index of its table of options */
 };
 
-/* The model is complete, and the terminal open. */
+/* Create the views; the model is filled in and the terminal open before. first: enum view_id. */
 void explorer_open_views(struct explorer *x, int first);
-/* Until the user leaves. Draws into m.frame. */
+/* Draw and take keys until the user leaves. */
 void explorer_run(struct explorer *x);
-/* Give back terminal and memory; idempotent. */
+/* Give back the terminal and all memory; idempotent. */
 void explorer_close(struct explorer *x);
 
 #endif

@@ -1,4 +1,4 @@
-/* What each key is called, and does. */
+/* Names of keys, and their actions. */
 #include "explore/actions.h"
 
 #include <stdio.h>

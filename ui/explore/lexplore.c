@@ -33,9 +33,10 @@ static int explorer_close_l(lua_State *L)
 	return 0;
 }
 
-/* ---- what only Lua can do ---- */
+/* ---- functions of the Lua side ---- */
 
-/* Call options.NAME(word), protected; its two results are on the stack. False after a message. */
+/* Call options.NAME(word), protected, and leave its two results on the stack. False if it failed: the message says
+ * why. */
 static bool call_option(struct model *m, const char *name, const char *word)
 {
 	struct explorer *s = m->calls.arg;
@@ -44,7 +45,7 @@ static bool call_option(struct model *m, const char *name, const char *word)
 
 	if (lua_getfield(L, s->options, name) != LUA_TFUNCTION) {
 		lua_settop(L, top);
-		model_refuse(m, "there is no way to %s this", name);
+		model_refuse(m, "%s is not possible here", name);
 		return false;
 	}
 	lua_pushstring(L, word);
@@ -54,13 +55,13 @@ static bool call_option(struct model *m, const char *name, const char *word)
 		model_refuse(m, "interrupted");
 	else
 		model_refuse(m, "%s", lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : name);
-	*m->interrupted = 0;		/* it was this call that Ctrl-C meant */
+	*m->interrupted = 0;		/* Ctrl-C was meant for this call, not for the explorer */
 	lua_settop(L, top);
 	enter(L);
 	return false;
 }
 
-/* The same, for an option that returns a text (in m->frame), and whether that means a change (changed may be NULL). */
+/* Call an option that returns a text (here in m->frame) and whether the plan was changed; changed may be NULL. */
 static const char *call_text(struct model *m, const char *name, const char *word, bool *changed)
 {
 	struct explorer *s = m->calls.arg;
@@ -87,7 +88,7 @@ static const char *improve(struct model *m, const char *pinned, bool *changed)
 	return call_text(m, "improve", pinned, changed);
 }
 
-/* The timeline stays alive in the table of options. */
+/* The table of options keeps the timeline alive. */
 static const struct timeline *measure(struct model *m)
 {
 	struct explorer *s = m->calls.arg;
@@ -108,14 +109,13 @@ static const struct timeline *measure(struct model *m)
 
 /* ---- opening ---- */
 
-/* The object at options.NAME; NULL if there is none. Leaves it on the stack. */
+/* Push options.NAME; returns its object, or NULL if it is nil. */
 static const void *object(lua_State *L, int options, const char *name)
 {
 	return lua_getfield(L, options, name) == LUA_TNIL ? NULL : lua_touserdata(L, -1);
 }
 
-/* The statements of the plan at options.NAME, if it is still the one of the timeline; else NULL. In
- * m->arena. */
+/* The statements of the plan at options.NAME, in m->arena; NULL if it has been edited since p was made of it. */
 static const char *script_if_same(struct explorer *s, const char *name, const struct plan *p)
 {
 	struct model *m = &s->m;
@@ -136,7 +136,7 @@ static const char *script_if_same(struct explorer *s, const char *name, const st
 	return a.text;
 }
 
-/* What is shown first: the timeline given, or what follows from the plan, or the graph. */
+/* Make the first state: of a timeline, a plan, or a graph, whichever options has. */
 static void first_state(struct explorer *s)
 {
 	lua_State *L = s->L;
@@ -192,10 +192,10 @@ static const char *option_string(lua_State *L, int options, const char *name)
 	return luaL_optstring(L, -1, "");
 }
 
-/* core.explore{plan=, timeline=, plan_of_timeline=, graph=, base=, plan_of_base=, measured=, title=,
- * view=, script=f, measure=f, improve=f}:
- * until the user leaves. Returns whether the plan was edited, and whether it was cut short; nil if
- * there is no terminal, and a reason if there is one that is of no use. */
+/* core.explore{plan=, timeline=, plan_of_timeline=, graph=, base=, plan_of_base=, measured=, title=, view=,
+ * script=f, measure=f, improve=f} -> edited, interrupted
+ * Shows the explorer until the user leaves. Returns whether the plan was edited, and whether Ctrl-C ended it. Without a
+ * terminal it returns nothing; with one that cannot be used, nil and the reason. */
 static int explore_l(lua_State *L)
 {
 	struct host *h = enter(L);
@@ -232,13 +232,13 @@ static int explore_l(lua_State *L)
 	explorer_open_views(s, first_view(L, 1));
 	explorer_run(s);
 	lua_pushboolean(L, model_is_changed(m));
-	lua_pushboolean(L, s->cut_short);
-	if (s->cut_short)
+	lua_pushboolean(L, s->interrupted);
+	if (s->interrupted)
 		h->interrupted = 0;
 	return 2;
 }
 
-/* core.keys() -> every action: {group=, keys=, help=} in the order of the help */
+/* core.keys() -> list of all actions, {group=, keys=, help=}, in the order of the help */
 static int keys_l(lua_State *L)
 {
 	lua_createtable(L, ACTION_COUNT, 0);

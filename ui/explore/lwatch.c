@@ -1,4 +1,4 @@
-/* The binding of a search that is watched to Lua: core.search_screen. */
+/* core.search_screen: the Lua binding of watch.h. */
 #include <lauxlib.h>
 #include <math.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 struct screen {
 	struct host *host;
 	struct arena frame;		/* of one drawing */
-	struct term *term;		/* NULL: it was closed */
-	bool open;			/* the arena is */
-	bool gone;			/* there is no terminal any more */
+	struct term *term;		/* NULL: the screen is closed */
+	bool open;			/* the arena is in use */
+	bool gone;			/* the terminal is gone */
 };
 
 static struct screen *check_screen(lua_State *L)
@@ -43,7 +43,7 @@ static int screen_close_l(lua_State *L)
 	return 0;
 }
 
-/* What the table at 2 tells, in s->frame. */
+/* Read the table at 2 into s->frame. */
 static void read_watched(lua_State *L, struct screen *s, struct watched *w)
 {
 	const char *title = raw_text(L, 2, "title", &s->frame), *phase = raw_text(L, 2, "phase", &s->frame);
@@ -80,7 +80,7 @@ static void show_watched(struct screen *s, const struct watched *w)
 	arena_reset(&s->frame, mark);
 }
 
-/* Read what the table at 2 says, for the screen at 1. */
+/* The screen at 1, with the table at 2 read. */
 static struct screen *begin_drawing(lua_State *L, struct watched *w)
 {
 	struct screen *s = check_screen(L);
@@ -93,7 +93,7 @@ static struct screen *begin_drawing(lua_State *L, struct watched *w)
 	return s;
 }
 
-/* screen:update{title=, phase=, facts={text, ...}, keys=, bound=, history={...}} -> has the user asked to stop? */
+/* screen:update{title=, phase=, facts={text, ...}, keys=, bound=, history={...}} -> true if the user wants to stop the search */
 static int screen_update_l(lua_State *L)
 {
 	struct watched w;
@@ -112,7 +112,7 @@ static int screen_update_l(lua_State *L)
 	return 1;
 }
 
-/* screen:stop() -> true: as if Ctrl-C had been pressed. Nothing of the caller's may come after it. */
+/* screen:stop() -> true. Acts as if Ctrl-C had been pressed, so the caller must return at once. */
 static int screen_stop_l(lua_State *L)
 {
 	check_screen(L)->host->interrupted = 1;
@@ -120,7 +120,7 @@ static int screen_stop_l(lua_State *L)
 	return 1;
 }
 
-/* screen:finish{...} -> was Enter pressed? Waits for a key, and gives the terminal back. */
+/* screen:finish{...} -> true if Enter was pressed. Shows the result, waits for a key, and gives the terminal back. */
 static int screen_finish_l(lua_State *L)
 {
 	struct watched w;
@@ -136,8 +136,8 @@ static int screen_finish_l(lua_State *L)
 	return 1;
 }
 
-/* core.search_screen() -> a screen, which is to be closed; nil if there is no terminal, and a reason if there is
- * one that is of no use. */
+/* core.search_screen() -> a screen, which the caller closes. Without a terminal it returns nothing; with one that
+ * cannot be used, nil and the reason. */
 static int search_screen_l(lua_State *L)
 {
 	struct host *h = enter(L);

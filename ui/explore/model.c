@@ -1,4 +1,4 @@
-/* States of a plan, and where the user is in them. */
+/* States of a plan, and what is selected in them. */
 #include "explore/model.h"
 
 #include <stdarg.h>
@@ -44,8 +44,8 @@ static void index_events(struct state *s)
 		lookup_init(&s->arena, &s->lookup[i], s->tl, i);
 }
 
-/* What the checker says of the plan: whatever it is, there is a state. */
-static enum err_code look(struct model *m, struct state *s, struct err *e)
+/* Fill in problems and usage. A plan that cannot be checked is no error: `unchecked` says why. */
+static enum err_code check_state(struct model *m, struct state *s, struct err *e)
 {
 	enum err_code code = lower_check(m->mem, s->plan, &s->arena, &m->stop, &s->held, &s->problems,
 		&s->usage, &s->model_only, e);
@@ -71,7 +71,7 @@ enum err_code state_of_history(struct model *m, struct history *h, bool events, 
 	buf_init(&script, &s->arena);
 	history_script(h, &script);
 	s->script = script.text;
-	TRY(look(m, s, e));
+	TRY(check_state(m, s, e));
 	if (!s->legal)
 		return OK;
 	code = priced_run(m->mem, s->plan, &o, &m->stop, &s->kernels, &s->own_tl, e);
@@ -102,7 +102,7 @@ void state_of_timeline(struct model *m, const struct timeline *t, const char *sc
 	else
 		plan_script(t->plan, &text);
 	s->script = text.text;
-	if (look(m, s, &e))
+	if (check_state(m, s, &e))
 		s->unchecked = arena_strdup(&s->arena, e.msg);
 	index_events(s);
 }
@@ -155,7 +155,7 @@ static const char *no_kernel(const struct state *s)
 		return "there is no plan";
 	if (s->checked && !s->legal)
 		return "the plan is not legal";
-	return s->model_only || !lower_has_target(s->plan->device) ? "no kernel is made for this device" :
+	return s->model_only || !lower_has_target(s->plan->device) ? "no kernels are generated for this device" :
 		NULL;
 }
 
@@ -207,7 +207,7 @@ const char *model_source_text(struct model *m)
 	return out.text;
 }
 
-/* ---- what is said to the user ---- */
+/* ---- messages ---- */
 
 static void set_message(struct model *m, bool wrong, const char *fmt, va_list ap)
 {

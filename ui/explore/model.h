@@ -1,9 +1,8 @@
-/* model.h - what the explorer is about: a plan and all that follows from it.
+/* model.h - the data that all views of the explorer show and edit.
  *
- * A state is one plan, with what check, simulation and lowering say of it; each edit makes
- * a new one. Views read states and the selection, and edit through the functions here.
- * Names of sTasks are how things are kept from one state to the next, since an edit may
- * change the graph.
+ * A state is one plan with the results of checking, simulating and lowering it; each edit makes a new
+ * state. Views read states and the selection, and edit through the functions here. An edit may change
+ * the graph, so that sTasks of two states are matched by name.
  */
 #ifndef UI_EXPLORE_MODEL_H
 #define UI_EXPLORE_MODEL_H
@@ -25,13 +24,13 @@ struct state {
 	struct overview **overview;	/* likewise; NULL until it is asked for */
 	bool checked;			/* problems and usage are filled in */
 	bool legal;
-	bool model_only;		/* no kernel is made for the device */
+	bool model_only;		/* no kernels are generated for the device */
 	struct problems problems;
 	struct usage usage;
 	const char *unchecked;		/* why it could not be checked; NULL */
 	const char *script;		/* statements of the plan; "" */
-	const char *kernel;		/* what state_kernel_text found; NULL */
-	/* what is freed with it; views do not look here */
+	const char *kernel;		/* cached by state_kernel_text; NULL */
+	/* owned, freed by state_free; views do not use these */
 	struct graph *own_graph;
 	struct plan *own_plan;
 	struct timeline *own_tl;
@@ -41,7 +40,7 @@ struct state {
 
 struct model;
 
-/* Where the user is. */
+/* What is selected, in all views. */
 struct selection {
 	int phase;			/* of the timeline shown */
 	int event;			/* of that phase's events; NONE */
@@ -50,55 +49,55 @@ struct selection {
 	int64_t cursor, mark;		/* cycles */
 };
 
-/* What the user asks for in words, in the line at the bottom. */
+/* A question to the user, in the line above the keys. */
 struct question {
-	const char *text;		/* "save as: "; NULL: nothing is asked */
+	const char *text;		/* "save as: "; NULL: there is no question */
 	char answer[256];
 	void (*then)(struct model *m, const char *answer);	/* not called if the question is called off */
 	bool may_be_empty;		/* the answer "" means something */
 	bool one_key;			/* it is answered by one key, without Enter */
 };
 
-/* What only Lua can do, with the plan at hand; each leaves a message. */
+/* Functions of the Lua side, for the present plan. Each leaves a message if it fails. */
 struct model_calls {
 	void *arg;
-	/* The whole script of the present plan; in m->frame; NULL after a message. */
+	/* The complete script of the plan, in m->frame; NULL if it failed. */
 	const char *(*script)(struct model *m);
-	/* Compile, check and trace the present plan on the device; NULL after a message. */
+	/* Compile, check and trace the plan on the device; NULL if it failed. */
 	const struct timeline *(*measure)(struct model *m);
-	/* Search from the present plan, which is then what was found, by one edit or none if *changed is
-	 * false; `pinned` are names of what stays. What was done, in m->frame; NULL after a message. */
+	/* Search from the plan, and replace it by what was found, as one edit; *changed: something better was found.
+	 * `pinned`: names that must stay as they are. Returns a summary in m->frame; NULL if it failed. */
 	const char *(*improve)(struct model *m, const char *pinned, bool *changed);
 };
 
-struct places;
+struct positions;
 
 struct model {
 	struct mem *mem;
-	struct stop stop;		/* of what takes long */
-	volatile int *interrupted;	/* ... the flag that it looks at: Ctrl-C */
-	struct arena arena;		/* of the model */
-	struct arena frame;		/* for one drawing, or one key */
+	struct stop stop;		/* ends long computations */
+	volatile int *interrupted;	/* Ctrl-C sets this flag, which `stop` reads */
+	struct arena arena;		/* lives as long as the model */
+	struct arena frame;		/* lives for one drawing, or one key */
 	VEC(struct arena *) kept;	/* see model_arena */
 	unsigned flags;			/* enum draw_flags of the terminal */
 	const char *title;		/* "flash_attention on h200" */
 	struct history *history;	/* borrowed; NULL: nothing can be edited */
 	struct state *now;
-	struct state *next;		/* in the making, where whoever is left by a jump finds it */
-	struct state *base;		/* what comparisons are with; never NULL, may be `now` */
-	bool base_given;		/* it is another object of the user's, not an earlier state */
-	const struct timeline *measured;	/* borrowed; of the plan `measured_of`; NULL */
-	const char *measured_of;	/* its statements */
-	int opened, at;			/* marks of the history: when it was opened, of `now` */
-	bool each_part;			/* parts of a split sTask are moved one by one */
-	const char *saved;		/* statements as they were opened or saved last */
+	struct state *next;		/* under construction; kept here so that it is freed also after an error of Lua */
+	struct state *base;		/* baseline of comparisons; never NULL, may be `now` */
+	bool base_given;		/* the baseline is another object of the user, not an earlier state */
+	const struct timeline *measured;	/* borrowed; NULL: nothing was measured */
+	const char *measured_of;	/* statements of the plan that was measured */
+	int opened, at;			/* marks of the history: at the beginning, and of `now` */
+	bool each_part;			/* slices of a split sTask are moved one by one */
+	const char *saved;		/* statements when it was opened or saved last */
 	struct selection sel;
-	struct places *places;		/* of the sTask that is picked up; NULL: none is */
+	struct positions *positions;	/* of the sTask that is picked up; NULL: none is */
 	struct question ask;
-	char message[512];		/* for the user, until the next key */
-	bool wrong;			/* ... that something cannot be done */
-	char wanted[64];		/* what was searched for last; "" */
-	int go;				/* enum view_id that a view asks to be shown; -1 */
+	char message[512];		/* shown until the next key */
+	bool wrong;			/* the message is an error */
+	char wanted[64];		/* text that was searched for last; "" */
+	int go;				/* enum view_id to be shown next, set by a view; -1 */
 	struct model_calls calls;
 };
 
@@ -111,10 +110,10 @@ struct arena *model_arena(struct model *m);
 
 /* ---- states ---- */
 
-/* A state of the history's present plan, its timeline with events or without; of a timeline and its
- * plan, whose statements are `script` (NULL: those that leave out what shaped the graph); of a graph
- * alone. The two latter borrow. *out is set before anything that can fail; ERR_INTERRUPTED if it took
- * too long for the user. */
+/* New states: of the history's present plan (`events`: with all events of its timeline); of a timeline and its plan,
+ * whose statements are `script` (NULL: they are made from the plan, without those that shaped the graph); of a graph
+ * alone. The latter two borrow their argument. *out is set before anything that can fail; ERR_INTERRUPTED if the
+ * user stopped it. */
 NODISCARD enum err_code state_of_history(struct model *m, struct history *h, bool events,
 	struct state **out, struct err *e);
 void state_of_timeline(struct model *m, const struct timeline *t, const char *script,
@@ -122,14 +121,15 @@ void state_of_timeline(struct model *m, const struct timeline *t, const char *sc
 void state_of_graph(struct model *m, const struct graph *g, struct state **out);
 void state_free(struct state *s);	/* NULL is fine */
 
-/* Role programs of the state's plan as text (role_print), phase by phase; a sentence if there are
- * none. Made once, and kept with the state. */
+/* The role programs of the plan as text (role_print), phase by phase, or a sentence that says why there are none.
+ * Cached in the state. */
 const char *state_kernel_text(struct model *m, struct state *s);
-/* The source printed for the plan's device; in m->frame. */
+/* The source code for the plan's device, in m->frame. */
 const char *model_source_text(struct model *m);
 
-/* ---- what is said to the user ---- */
+/* ---- messages ---- */
 
+/* Set the message, or an error message; ask a question. */
 void model_say(struct model *m, const char *fmt, ...) PRINTF(2, 3);
 void model_refuse(struct model *m, const char *fmt, ...) PRINTF(2, 3);
 void model_ask(struct model *m, const char *text, const char *answer,
@@ -141,40 +141,40 @@ void model_ask(struct model *m, const char *text, const char *answer,
 const struct phase_line *model_line(const struct model *m);
 const struct lookup *model_lookup(const struct model *m);
 const struct event *model_event(const struct model *m);	/* NULL */
-/* Of the phase shown, if it has so many events that one is wanted; NULL. */
+/* Of the phase shown; NULL if it has so few events that none is needed. */
 struct overview *model_overview(struct model *m);
-void model_select_event(struct model *m, int event);	/* its sTask, too */
-/* Of an sTask, the event nearest to the cursor. */
+void model_select_event(struct model *m, int event);	/* and its sTask */
+/* Select an sTask, and its event that is nearest to the cursor. */
 void model_select_task(struct model *m, int task);
-/* The next sTask whose name holds the text; direction as in view_ops.find. */
+/* Select the next sTask whose name contains the text; direction as in view_ops.find. */
 bool model_find_task(struct model *m, const char *text, int direction);
 
-/* ---- edits: each is one of the history, makes the new state, and says what came of it ---- */
+/* ---- edits: each is one edit of the history, makes the new state, and says how it differs ---- */
 
-bool model_can_edit(struct model *m);	/* or says why not */
-/* The selected sTask, or all parts of it likewise; with one version more of values, as one edit.
- * before= and after= are full names. */
+bool model_can_edit(struct model *m);	/* if not, the message says why */
+/* Move the selected sTask, or all its slices alike, and add a version to some values; both are one edit. `before`
+ * and `after` of the move are full names. */
 enum deeper { DEEPER_NONE, DEEPER_READS, DEEPER_WRITES };
 void model_move(struct model *m, const struct move *how, enum deeper deeper);
-/* One version more of the values in registers that the moved sTask reads in its loop, or writes;
- * returns how many, at most `room`. */
-int model_deeper(const struct model *m, int task, enum deeper which, struct versions_of *out, int room);
-void model_shift(struct model *m, int by);	/* the selected sTask's offset */
-void model_reorder(struct model *m, int by);	/* ... and place in its lane's order */
+/* Values in registers that the sTask reads in its loop, or writes, each with one version more than now; returns how
+ * many, at most `max`. */
+int model_deeper(const struct model *m, int task, enum deeper which, struct versions_of *out, int max);
+void model_shift(struct model *m, int by);	/* change the offset of the selected sTask */
+void model_reorder(struct model *m, int by);	/* move it up or down in its lane's order */
 void model_change_lane(struct model *m);
-void model_deepen(struct model *m, int by);	/* ring of the selected sTask's value */
+void model_deepen(struct model *m, int by);	/* change the versions of the values that it writes */
 void model_wait(struct model *m, const char *on, bool add);
 void model_tile(struct model *m, const char *words);	/* "m=128 n=64" */
 void model_repair(struct model *m);
-void model_improve(struct model *m, const char *pinned);	/* "softmax tile": names of what stays */
+void model_improve(struct model *m, const char *pinned);	/* "softmax tile": names that must stay as they are */
 void model_undo(struct model *m);
 void model_redo(struct model *m);
 void model_save(struct model *m, const char *path);
 void model_run(struct model *m);
-void model_set_base(struct model *m);		/* compare with the present state from here on */
-/* The name by which the selected sTask is moved: its own, or that of all its parts; in m->frame. */
+void model_set_base(struct model *m);		/* the present state becomes the baseline */
+/* The name by which an sTask is moved: its own, or that of all its slices; in m->frame. */
 const char *model_moved_name(struct model *m, int task);
 bool model_is_changed(const struct model *m);	/* since it was opened or saved */
-void model_discard(struct model *m);		/* all edits since it was opened */
+void model_discard(struct model *m);		/* undo all edits since it was opened */
 
 #endif

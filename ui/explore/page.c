@@ -57,7 +57,7 @@ static bool is_name_char(const struct cell *c)
 	return isalnum((unsigned char)c->utf8[0]) || c->utf8[0] == '_' || c->utf8[0] == '.';
 }
 
-/* What stands in n cells from x, y on, as long as each has one byte. */
+/* The characters of n cells from (x, y) on; a blank for each that has more than one byte. */
 static void read_cells(const struct cells *c, int x, int y, int n, char *out)
 {
 	for (int i = 0; i < n; i++) {
@@ -112,16 +112,16 @@ void page_go(struct page *p, int line)
 
 	p->cursor = line < 0 ? 0 : line > last ? last : line;
 	if (p->still) {
-		p->top = (int)max_i64(0, min_i64(p->cursor, p->cells.h - p->room));
+		p->top = (int)max_i64(0, min_i64(p->cursor, p->cells.h - p->height));
 		return;
 	}
 	if (p->cursor < p->top)
 		p->top = p->cursor;
-	if (p->room && p->cursor >= p->top + p->room)
-		p->top = p->cursor - p->room + 1;
+	if (p->height && p->cursor >= p->top + p->height)
+		p->top = p->cursor - p->height + 1;
 }
 
-/* Is there a column for the cursor? */
+/* Is the page wide enough for a column with the cursor? */
 static bool has_edge(int w)
 {
 	return w > 8;
@@ -145,7 +145,7 @@ void page_draw(struct page *p, struct cells *out, int x, int y, int w, int h, in
 {
 	int edge = has_edge(w);
 
-	p->room = h;
+	p->height = h;
 	if (!p->still)
 		page_go(p, p->cursor);
 	p->top = (int)max_i64(0, min_i64(p->top, p->cells.h - h));
@@ -157,7 +157,7 @@ void page_draw(struct page *p, struct cells *out, int x, int y, int w, int h, in
 
 bool page_act(struct page *p, enum action a)
 {
-	int page = p->room > 2 ? p->room - 1 : 1, at = p->still ? p->top : p->cursor;
+	int page = p->height > 2 ? p->height - 1 : 1, at = p->still ? p->top : p->cursor;
 
 	switch ((int)a) {
 	case ACT_UP: page_go(p, at - 1); return true;
@@ -175,7 +175,7 @@ bool page_act(struct page *p, enum action a)
 	return false;
 }
 
-/* Does a line hold the text, whatever the case? */
+/* Does a line contain the text? Upper and lower case are the same. */
 static bool line_holds(const struct page *p, int y, const char *text)
 {
 	char line[COLUMNS_MAX + 1];

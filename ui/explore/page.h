@@ -1,8 +1,7 @@
-/* page.h - text that one can read up and down: the drawings of src/draw on a grid of cells.
+/* page.h - text that can be scrolled, made from the drawings of src/draw.
  *
- * A page is made anew when what it tells has changed, and not for each frame; where the
- * reader was stays. A place where the name of an sTask stands is known, so that all
- * places of the selected one can be marked and the cursor's line can lead to one.
+ * A page is made again only if its contents have changed, not for each frame; it stays scrolled where it
+ * was. It knows at which cells names of sTasks are, so that those of the selected sTask can be marked.
  */
 #ifndef UI_EXPLORE_PAGE_H
 #define UI_EXPLORE_PAGE_H
@@ -19,20 +18,20 @@ struct page_name {
 struct page {
 	struct arena *arena;		/* of what follows */
 	bool made;
-	uint64_t key;			/* of what it was made for */
+	uint64_t key;			/* hash of all that the text depends on */
 	int width;
 	unsigned flags;
-	struct cells cells;		/* a row a line */
+	struct cells cells;		/* all lines */
 	VEC(struct page_name) names;	/* in reading order */
-	bool still;			/* there is no cursor to be seen: keys move the text itself */
+	bool still;			/* no cursor is shown: keys scroll the text */
 	int cursor;			/* line */
 	int top, left;			/* first line and column in sight */
-	int room;			/* lines that were in sight last */
+	int height;			/* lines in sight when it was drawn last */
 };
 
 void page_init(struct page *p, struct model *m);
-/* What a page is of, as a number: mix in all that its text follows from. A state is known by
- * its address and its statements, as an address alone may be used again. */
+/* Keys of pages: mix in all that the text depends on. That of a state is of its address and its statements, because
+ * memory of a freed state may be used again. */
 uint64_t key_mix(uint64_t key, uint64_t x);
 uint64_t key_of_state(const struct state *s);
 /* A pen that writes into a new buffer in m->frame, with the colours of the terminal; and its text onto a grid. */
@@ -42,15 +41,15 @@ void pen_show(const struct pen *pen, struct cells *out, int x, int y);
  * makes the page of it; names of the graph's sTasks are looked for, unless g is NULL. */
 bool page_begin(struct page *p, struct model *m, uint64_t key, int width, struct pen *pen);
 void page_end(struct page *p, const struct pen *pen, const struct graph *g);
-/* Into a part of the grid, with the cursor in its line, names of the sTask (or NONE) reversed.
- * page_mark reverses those of another one there. */
+/* Draw into a part of the grid, with names of the sTask (or NONE) reversed. page_mark reverses those of one more
+ * sTask. */
 void page_draw(struct page *p, struct cells *out, int x, int y, int w, int h, int task);
 void page_mark(const struct page *p, struct cells *out, int x, int y, int w, int h, int task);
-/* Up, down, pages, home, end, left, right. */
+/* Keys that scroll: up, down, pages, home, end, left, right; false for all others. */
 bool page_act(struct page *p, enum action a);
-/* As view_ops.find. */
+/* See view_ops.find. */
 bool page_find(struct page *p, const char *text, int direction);
-/* So that it can be seen. */
+/* Put the cursor on a line and scroll so that it is in sight. */
 void page_go(struct page *p, int line);
 
 #endif

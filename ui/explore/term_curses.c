@@ -27,14 +27,14 @@
 enum {
 	ESCAPE = 27,
 	CTRL_L = 12,
-	ESCAPE_MS = 25,			/* what comes later is no part of the key that Escape began */
-	LOOK_MS = 500,			/* a signal may have come to another thread */
+	ESCAPE_MS = 25,			/* bytes of one key come within that time after Escape */
+	LOOK_MS = 500,			/* look at the flags that often: a signal may interrupt another thread */
 	SIDE_MAX = 10000,		/* columns or rows */
 	RUN = 128,			/* cells handed to ncurses at once */
 };
 
-/* Keys of our own: how a report of the mouse begins. ncurses would take a press and a
- * release that come together for a click at one place. */
+/* Our own keys: the beginnings of mouse reports. ncurses would merge a press and a release that come together into
+ * one click, although the mouse moved between them. */
 enum { KEY_MOUSE_SGR = KEY_MAX + 1, KEY_MOUSE_OLD };
 static const char mouse_on[] = "\033[?1000h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1000l";
 
@@ -44,14 +44,14 @@ struct term {
 	SCREEN *screen;
 	unsigned flags;
 	int colours;			/* of its palette: 256, 88, 16, 8, or 0 */
-	int own_fg, own_bg;		/* what stands for colour 0 of a style */
+	int own_fg, own_bg;		/* for colour 0 of a style */
 	volatile int *interrupted;	/* borrowed */
-	bool mouse;			/* it has one */
+	bool mouse;			/* it reports the mouse */
 	bool closed;			/* the input has ended */
 
-	struct key pressed;		/* where the left button went down; code 0: it is up */
-	mbstate_t partial;		/* of a character of several bytes */
-	bool cursor;			/* it is shown */
+	struct key pressed;		/* where the left button was pressed; code 0: it is not */
+	mbstate_t partial;		/* of a multibyte character that is not complete */
+	bool cursor;			/* the cursor is shown */
 	struct term_guard guard;	/* gives the terminal back in time, and takes it again */
 };
 
@@ -80,7 +80,7 @@ static void add_code(struct term_codes *c, const char *code)
 		tputs(code, 1, put_code);
 }
 
-/* The bytes that a signal handler writes, as ncurses writes them itself. */
+/* Collect the bytes that a signal handler writes: the same as ncurses writes. */
 static void collect_codes(struct term *t)
 {
 	static const char *const give[] = { "rmkx", "sgr0", "op", "cnorm", "rmcup" };
@@ -96,7 +96,7 @@ static void collect_codes(struct term *t)
 		add_code(&t->guard.give, capability(give[i]));
 }
 
-/* What newterm will need of terminfo is there. It would only say that it failed. */
+/* Check that terminfo has what newterm needs, because newterm does not say why it fails. */
 static enum err_code check_type(struct term *t, struct err *e)
 {
 	const char *type = t->setup.type;
@@ -105,22 +105,22 @@ static enum err_code check_type(struct term *t, struct err *e)
 
 	if (!type || !*type)
 		return err_set(e, ERR_IO, NOWHERE,
-			"TERM is not set, so that nothing is known about this terminal");
+			"TERM is not set, so the type of this terminal is unknown");
 	if (setupterm((char *)(uintptr_t)type, t->guard.fd, &found) != OK)
 		return err_set(e, ERR_IO, NOWHERE, found < 0 ? "no description of any terminal "
 			"(terminfo) is installed; TERM is '%s'" :
-			"nothing is known about a terminal of the type '%s', which TERM names", type);
+			"terminfo has no description of '%s', the terminal type in TERM", type);
 	moves = capability("cup") != NULL;
 	if (moves)
 		collect_codes(t);
 	del_curterm(cur_term);
 	if (!moves)
-		return err_set(e, ERR_IO, NOWHERE, "a terminal of the type '%s', which TERM names, "
-			"cannot be written on at any place", type);
+		return err_set(e, ERR_IO, NOWHERE, "the explorer cannot use a terminal "
+			"of the type '%s' (TERM), whose cursor cannot be moved", type);
 	return OK;
 }
 
-/* Of the terminal itself; false if it does not know. */
+/* The size that the terminal reports; false if it reports none. */
 static bool ask_size(const struct term *t, int *w, int *h)
 {
 	struct winsize size;
@@ -158,8 +158,8 @@ static void set_colours(struct term *t)
 		t->flags |= DRAW_COLOUR;
 }
 
-/* How keys come: at once, with no echo, Ctrl-C and Ctrl-Z as signals, and none of the
- * others that a terminal would take for itself (Ctrl-S, Ctrl-Q, Ctrl-V, Ctrl-O). */
+/* Keys arrive one by one without echo; Ctrl-C and Ctrl-Z are signals, and the terminal handles no other keys itself
+ * (Ctrl-S, Ctrl-Q, Ctrl-V, Ctrl-O). */
 static void set_keys(struct term *t)
 {
 	cbreak();
@@ -169,7 +169,7 @@ static void set_keys(struct term *t)
 	keypad(stdscr, TRUE);
 	nodelay(stdscr, TRUE);
 	set_escdelay(ESCAPE_MS);
-	typeahead(-1);			/* a screen is written whole, whatever was typed */
+	typeahead(-1);			/* keys do not interrupt the writing of a screen */
 	if (t->mouse) {
 		define_key(NULL, KEY_MOUSE);
 		define_key("\033[<", KEY_MOUSE_SGR);
@@ -183,9 +183,9 @@ static void set_keys(struct term *t)
 	def_prog_mode();
 }
 
-static enum err_code take(struct term *t, struct err *e)
+static enum err_code start_curses(struct term *t, struct err *e)
 {
-	use_env(FALSE);			/* LINES and COLUMNS may be of another terminal */
+	use_env(FALSE);			/* LINES and COLUMNS may be those of another terminal */
 	use_tioctl(TRUE);
 	t->guard.taken = 1;
 	t->screen = newterm(t->setup.type, t->setup.out, t->setup.in);
@@ -218,10 +218,10 @@ enum err_code term_open(struct mem *mem, const struct term_setup *setup,
 	t->guard.fd = fileno(t->setup.out);
 	if ((!setup || !setup->in) && !isatty(STDIN_FILENO))
 		code = err_set(e, ERR_IO, NOWHERE, "the explorer needs a terminal, "
-			"and standard input is none");
+			"but standard input is not one");
 	else if ((!setup || !setup->out) && !isatty(STDOUT_FILENO))
 		code = err_set(e, ERR_IO, NOWHERE, "the explorer needs a terminal, "
-			"and standard output is none");
+			"but standard output is not one");
 	else
 		code = check_type(t, e);
 	if (!code) {
@@ -229,7 +229,7 @@ enum err_code term_open(struct mem *mem, const struct term_setup *setup,
 		t->guard.has_modes = !tcgetattr(t->guard.fd, &t->guard.theirs);
 		t->guard.ours = t->guard.theirs;
 		term_guard_begin(&t->guard);
-		code = take(t, e);
+		code = start_curses(t, e);
 	}
 	if (code) {
 		term_close(t);
@@ -243,7 +243,7 @@ void term_close(struct term *t)
 	if (!t)
 		return;
 	if (t->screen) {
-		if (!capability("rmcup")) {	/* then the drawing stays; not below the prompt */
+		if (!capability("rmcup")) {	/* the drawing stays; make way for the prompt */
 			move(getmaxy(stdscr) - 1, 0);
 			clrtoeol();
 			refresh();
@@ -275,7 +275,7 @@ struct rgb {
 	int r, g, b;
 };
 
-/* What xterm shows for a colour of a palette of n. */
+/* The colour that xterm shows for entry i of a palette of n. */
 static struct rgb rgb_of(int i, int n)
 {
 	static const struct rgb first[16] = {
@@ -299,7 +299,7 @@ static struct rgb rgb_of(int i, int n)
 	return (struct rgb){ grey, grey, grey };
 }
 
-/* The colour of the terminal's palette that is most like one of the 256. */
+/* The colour of the terminal's palette that is nearest to one of 256. */
 static int nearest(const struct term *t, int colour)
 {
 	struct rgb want = rgb_of(colour, 256);
@@ -325,7 +325,7 @@ static int pair_of(const struct term *t, struct style style)
 	int fg = style.fg ? nearest(t, style.fg) : t->own_fg;
 	int bg = style.bg ? nearest(t, style.bg) : t->own_bg, pair;
 
-	/* Where two colours become one, it still must be possible to read. */
+	/* where text and background become one colour, keep the text legible */
 	if (t->colours <= 16 && style.bg && (!style.fg || fg == bg)) {
 		struct rgb c = rgb_of(bg, t->colours);
 
@@ -344,8 +344,8 @@ static attr_t attr_of(struct style style)
 		(style.attr & STYLE_REVERSE ? A_REVERSE : 0);
 }
 
-/* What is shown of the cell at x, y: a character that the C library thinks as wide as we
- * do, because ncurses goes by that. Returns its columns. */
+/* The character to show for the cell at x, y; '?' if the C library, which ncurses relies on, takes its width to be
+ * another one than we do. Returns its columns. */
 static int glyph_at(const struct term *t, const struct cells *c, int x, int y, int w, wchar_t *out)
 {
 	const struct cell *cell = cells_at(c, x, y), *next = cells_at(c, x + 1, y);
@@ -391,12 +391,12 @@ static void show_row(const struct term *t, const struct cells *c, int y, int w)
 	}
 }
 
-/* After something else wrote on the terminal. */
+/* Write everything again, after something else wrote on the terminal. */
 static void refresh_all(struct term *t)
 {
 	t->guard.stale = 0;
 	clearok(curscr, TRUE);
-	curs_set(1);			/* else it would take it to be as it was */
+	curs_set(1);			/* or ncurses would believe that nothing has to change */
 	curs_set(t->cursor);
 }
 
@@ -441,7 +441,7 @@ static int code_of(int key)
 	return key < 128 ? key : KEY_CODE_NONE;
 }
 
-/* The next byte of a sequence that has begun; ERR if there is none. */
+/* The next byte of an escape sequence; ERR if there is none. */
 static int next_byte(void)
 {
 	int c;
@@ -452,7 +452,7 @@ static int next_byte(void)
 	return c < 256 ? c : ERR;
 }
 
-/* A number and the byte behind it. */
+/* A number; *end is the byte after it. */
 static int next_number(int *end)
 {
 	int n = 0;
@@ -462,8 +462,8 @@ static int next_number(int *end)
 	return n;
 }
 
-/* The rest of a report: ESC [ < BUTTON ; X ; Y and M or m (it was released), or the older
- * ESC [ M and three bytes. Places count from 1. */
+/* Read a mouse report after its beginning: ESC [ < BUTTON ; X ; Y and M (pressed) or m (released), or the older
+ * ESC [ M and three bytes. Coordinates count from 1. */
 static struct key mouse_key(struct term *t, int how)
 {
 	struct key up = t->pressed, now = { 0 };
@@ -496,8 +496,8 @@ static struct key mouse_key(struct term *t, int how)
 	return now;
 }
 
-/* After Escape: drop the rest of a key that has no name, so that its bytes are not taken
- * for keys. True: it was one. */
+/* After Escape: skip the escape sequence of a key that has no name here, so that its bytes are not taken for
+ * characters. False if there is none: the key is Escape itself. */
 static bool skip_sequence(void)
 {
 	int c = wgetch(stdscr);
@@ -517,7 +517,7 @@ static bool skip_sequence(void)
 	return true;
 }
 
-/* A character is complete with this byte; else KEY_CODE_NONE. */
+/* The character that this byte completes, or KEY_CODE_NONE. */
 static int add_byte(struct term *t, int c)
 {
 	char byte = (char)c;
@@ -529,7 +529,7 @@ static int add_byte(struct term *t, int c)
 	return n == (size_t)-1 || n == (size_t)-2 ? KEY_CODE_NONE : (int)wide;
 }
 
-/* What was typed and not yet read; KEY_CODE_NONE if nothing. */
+/* A key that was pressed and not yet read, or KEY_CODE_NONE. */
 static struct key read_key(struct term *t)
 {
 	struct key k = { 0 };
@@ -551,7 +551,7 @@ static struct key read_key(struct term *t)
 	return k;
 }
 
-/* There is something to be read, and it is nothing. */
+/* Is the input at its end: readable, but without a byte? */
 static bool has_ended(const struct term *t)
 {
 	struct timeval now = { 0 };
@@ -570,8 +570,8 @@ static bool is_pending(const void *arg)
 	return *t->interrupted || t->guard.resized || t->guard.stale;
 }
 
-/* What happened beside typing. */
-static int happened(struct term *t)
+/* A key code for Ctrl-C and for a change of size; also takes the terminal again after Ctrl-Z. */
+static int check_events(struct term *t)
 {
 	int w = getmaxx(stdscr), h = getmaxy(stdscr);
 
@@ -600,7 +600,7 @@ struct key term_key(struct term *t, bool wait)
 	struct key k = { 0 };
 
 	while (!t->closed) {
-		k.code = happened(t);
+		k.code = check_events(t);
 		if (!k.code)
 			k = read_key(t);
 		if (k.code)

@@ -2,7 +2,7 @@
  *
  * While a guard is on, its signal handlers restore the terminal before the program dies by a
  * signal or is stopped by Ctrl-Z, and take it again when the program goes on. The handlers may run at
- * any place, also within ncurses, and therefore call nothing of it: they write bytes that were
+ * any point, also within ncurses, and therefore call nothing of it: they write bytes that were
  * collected before.
  */
 #ifndef UI_EXPLORE_TERM_GUARD_H

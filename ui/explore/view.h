@@ -1,9 +1,8 @@
-/* view.h - one way to look at what is explored.
+/* view.h - a view: one way to show the model.
  *
- * A view is a file, view_NAME.c, that defines one struct view_ops, and a row in VIEWS.
- * What all views share is the model: plan, timelines, selection. A view keeps no copy of
- * that; it holds only where it has scrolled to and the like, and is told (changed) when
- * the plan or the selection is another one.
+ * A view is a file, view_NAME.c, that defines a struct view_ops, and an entry in VIEWS. The model, with plan,
+ * timelines and selection, is shared by all views. A view has only its own state, such as how far it is
+ * scrolled, and is notified by `changed` when the plan or the selection has changed.
  */
 #ifndef UI_EXPLORE_VIEW_H
 #define UI_EXPLORE_VIEW_H
@@ -19,22 +18,20 @@ struct view {
 };
 
 struct view_ops {
-	const char *name;		/* "timeline": of the tab, and where a test asks for it */
-	unsigned groups;		/* enum action_group, beside GROUP_ANY */
+	const char *name;		/* of its tab: "timeline" */
+	unsigned groups;		/* enum action_group, in addition to GROUP_ANY */
 	size_t size;
-	/* Why the view has nothing to show of the model ("there is no timeline"), or NULL. */
+	/* Why the view cannot show the model ("there is no timeline"); NULL if it can. */
 	const char *(*lacks)(const struct model *m);
-	void (*open)(struct view *v);	/* once, before anything else; may be NULL */
-	/* Onto the whole grid, which is blank; may be of any size, down to 1 x 1. Memory for the
-	 * frame is m->frame. */
+	void (*open)(struct view *v);	/* called once, before anything else; may be NULL */
+	/* Draw onto all of the grid, which is blank and of any size, down to 1 x 1. Memory is taken from m->frame. */
 	void (*draw)(struct view *v, struct cells *out);
-	/* Returns false if the action is none of the view's. k: the key, with the place in
-	 * the view's grid for those of the mouse. Mouse keys come with ACT_NONE. */
+	/* Perform an action; false if it is not one of the view's. k: the key; for the mouse, `a` is ACT_NONE and k has
+	 * the coordinates in the view's grid. */
 	bool (*act)(struct view *v, enum action a, const struct key *k);
 	void (*changed)(struct view *v);	/* may be NULL */
-	/* Part of a text to look for (ACT_SEARCH); direction 1 or -1, from beyond the cursor,
-	 * or with 0 from the cursor itself. False: there is none. NULL: sTasks by name, as the
-	 * model finds them. */
+	/* Find a text (ACT_SEARCH): direction 1 or -1 searches from the next or previous line on, 0 from the cursor's line.
+	 * False if it is not found. NULL: model_find_task is used. */
 	bool (*find)(struct view *v, const char *text, int direction);
 	bool picks;			/* sTasks can be picked up here, where GROUP_EDIT is */
 };

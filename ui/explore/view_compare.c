@@ -11,10 +11,10 @@ enum { SPAN_MIN = 16 };
 
 struct own {
 	struct page page;
-	bool unmeasured;		/* the user wants to see edits, though there is a trace */
-	int64_t from, to;		/* cycles in sight; 0, 0: as the timeline has it by itself */
+	bool unmeasured;		/* the user wants to see edits although there is a measured timeline */
+	int64_t from, to;		/* cycles in sight; 0, 0: not chosen yet */
 	int top;			/* first row in sight, of charts and page */
-	int rows, room;			/* in all, and in sight, when it was drawn last */
+	int rows, height;		/* in all, and in sight, when it was drawn last */
 };
 
 static bool is_measured_shown(const struct view *v)
@@ -46,7 +46,7 @@ static struct pair pair_of(const struct view *v)
 	return p;
 }
 
-/* ---- in words ------------------------------------------------------------------- */
+/* ---- the headline ---------------------------------------------------------------- */
 
 static const char *lacks(const struct model *m)
 {
@@ -109,7 +109,7 @@ static void chart(const struct view *v, const struct pair *p, int i, int w, stru
 	timeline_cells(p->tl[i], &tv, w, v->m->flags, &v->m->frame, out, map);
 }
 
-/* The cycles that both are shown over: as the second has it by itself, unless it was chosen. */
+/* The cycles that both charts show: those that the second would choose, unless the user chose. */
 static void choose_span(struct view *v, const struct pair *p, int w)
 {
 	struct own *own = v->own;
@@ -130,7 +130,7 @@ static const char *chart_title(struct arena *a, const struct pair *p, int i)
 	return arena_strf(a, "%s: %s", p->name[i], timeline_total(a, t));
 }
 
-/* The second cursor's place, that the charts share with the timeline. */
+/* Where the cursor of the timeline view is. */
 static void mark_cursor(const struct view *v, const struct chart_map *map, struct cells *c)
 {
 	int64_t at = v->m->sel.cursor;
@@ -159,8 +159,8 @@ static void draw(struct view *v, struct cells *out)
 		}
 	}
 	own->rows = y + charts[0].h + charts[1].h + 4 + own->page.cells.h;
-	own->room = out->h;
-	own->top = (int)max_i64(0, min_i64(own->top, own->rows - own->room));
+	own->height = out->h;
+	own->top = (int)max_i64(0, min_i64(own->top, own->rows - own->height));
 	cells_init(&all, a, w, own->rows);
 	cells_text(&all, 0, 0, w, headline(a, &p), BOLD);
 	for (int i = 0; i < 2 && charts[i].h; i++) {
@@ -176,7 +176,7 @@ static void draw(struct view *v, struct cells *out)
 
 static void scroll(struct own *own, int by)
 {
-	own->top = (int)max_i64(0, min_i64(own->top + by, own->rows - own->room));
+	own->top = (int)max_i64(0, min_i64(own->top + by, own->rows - own->height));
 }
 
 static void move_window(struct own *own, int64_t by)
@@ -186,7 +186,7 @@ static void move_window(struct own *own, int64_t by)
 	own->to += by;
 }
 
-/* Around the middle; num / den of it. */
+/* To num / den of the window, around its middle. */
 static void zoom(struct own *own, int num, int den)
 {
 	int64_t span = own->to - own->from, next = min_i64(max_i64(span * num / den, SPAN_MIN), CYCLES_MAX);
@@ -226,8 +226,8 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	switch ((int)a) {
 	case ACT_UP: scroll(own, -1); return true;
 	case ACT_DOWN: scroll(own, 1); return true;
-	case ACT_PAGE_UP: scroll(own, 1 - own->room); return true;
-	case ACT_PAGE_DOWN: scroll(own, own->room - 1); return true;
+	case ACT_PAGE_UP: scroll(own, 1 - own->height); return true;
+	case ACT_PAGE_DOWN: scroll(own, own->height - 1); return true;
 	case ACT_HOME: scroll(own, -own->rows); return true;
 	case ACT_END: scroll(own, own->rows); return true;
 	case ACT_LEFT: move_window(own, -span / 8); return true;

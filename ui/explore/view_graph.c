@@ -1,5 +1,5 @@
-/* The sTask-graph in layers; a cursor goes from sTask to sTask, and what is known of the one
- * it is at stands beside or below. */
+/* The sTask-graph in layers. The cursor moves from sTask to sTask; details of the selected one are on the right or
+ * below. */
 #include <stdlib.h>
 
 #include "draw/label.h"
@@ -13,7 +13,7 @@ enum { SIDE = 46, SIDE_MIN = 110, BELOW = 12, BELOW_MIN = 20 };
 
 struct own {
 	struct page page;
-	bool follow;			/* the selected sTask must come in sight */
+	bool follow;			/* scroll to the selected sTask */
 };
 
 static const char *lacks(const struct model *m)
@@ -30,8 +30,8 @@ static void put_pair(struct pen *pen, const char *what, const char *text)
 	pen_wrap(pen, what, 10, text);
 }
 
-/* "tensor of c0, an iteration earlier (@+1)": where the plan has it. */
-static const char *place_text(struct arena *a, const struct plan *p, int task)
+/* "lane c0, sEU tensor, offset +1" */
+static const char *position_text(struct arena *a, const struct plan *p, int task)
 {
 	int entry = p ? plan_entry_of(p, task) : NONE;
 	const struct entry *e = entry == NONE ? NULL : &p->entries.v[entry];
@@ -56,7 +56,7 @@ static const char *work_text(struct arena *a, const struct graph *g, int task)
 	return b.text;
 }
 
-/* "k x2 (shared, 32 KiB)": a buffer, with its versions. */
+/* "k ×2 (shared, 32 KiB)": a buffer with its versions. */
 static void add_buffer(const struct model *m, int buffer, struct buf *b)
 {
 	const struct plan *p = m->now->plan;
@@ -80,7 +80,7 @@ static const char *buffers_text(struct model *m, const int *v, int n)
 	return b.len ? b.text : NULL;
 }
 
-/* A dependence, unless another that differs in the buffer alone stands for it. */
+/* A dependence, unless it is listed already with one that differs only in the buffer. */
 static void put_edge(const struct model *m, int i, bool in, struct pen *pen)
 {
 	const struct graph *g = m->now->graph;
@@ -102,7 +102,7 @@ static void put_edge(const struct model *m, int i, bool in, struct pen *pen)
 	pen_wrap(pen, in ? "  ← " : "  → ", 6, b.text);
 }
 
-static void put_facts(struct model *m, int task, struct pen *pen)
+static void put_task(struct model *m, int task, struct pen *pen)
 {
 	const struct graph *g = m->now->graph;
 	const struct stask *s = &g->tasks.v[task];
@@ -115,7 +115,7 @@ static void put_facts(struct model *m, int task, struct pen *pen)
 	put_pair(pen, "work      ", work_text(pen->arena, g, task));
 	put_pair(pen, "runs      ", s->loop == NONE ? "once a tile" :
 		label_loop_trips(pen->arena, g, s->loop));
-	put_pair(pen, "plan      ", place_text(pen->arena, m->now->plan, task));
+	put_pair(pen, "plan      ", position_text(pen->arena, m->now->plan, task));
 	put_pair(pen, "reads     ", buffers_text(m, s->reads.v, s->reads.n));
 	put_pair(pen, "writes    ", buffers_text(m, s->writes.v, s->writes.n));
 }
@@ -151,7 +151,7 @@ static void make_page(struct view *v, int w)
 	own->follow = true;
 }
 
-/* Where its box stands: its name is there first. */
+/* The name in the box of an sTask, which is where its name is first. */
 static const struct page_name *box_of(const struct page *p, int task)
 {
 	for (int i = 0; i < p->names.n; i++)
@@ -174,18 +174,18 @@ static void follow(struct own *own, int task, int w)
 		own->page.left = (int)max_i64(0, box->x - w / 2);
 }
 
-/* Facts and dependences below each other, or beside each other. */
-static void draw_details(struct view *v, struct cells *out, int x, int y, int w, bool beside)
+/* The sTask and its dependences, one below the other or side by side. */
+static void draw_details(struct view *v, struct cells *out, int x, int y, int w, bool side_by_side)
 {
-	struct pen pen = frame_pen(v->m, beside ? w / 2 - 1 : w);
+	struct pen pen = frame_pen(v->m, side_by_side ? w / 2 - 1 : w);
 
-	put_facts(v->m, v->m->sel.task, &pen);
-	if (beside) {
+	put_task(v->m, v->m->sel.task, &pen);
+	if (side_by_side) {
 		pen_show(&pen, out, x, y);
 		pen = frame_pen(v->m, w / 2 - 1);
 	}
 	put_edges(v->m, v->m->sel.task, &pen);
-	pen_show(&pen, out, beside ? x + w / 2 + 1 : x, y);
+	pen_show(&pen, out, side_by_side ? x + w / 2 + 1 : x, y);
 }
 
 static void draw(struct view *v, struct cells *out)
@@ -197,7 +197,7 @@ static void draw(struct view *v, struct cells *out)
 	int edge = w > 8;
 
 	make_page(v, w - edge);
-	own->page.room = h;
+	own->page.height = h;
 	follow(own, v->m->sel.task, w);
 	page_draw(&own->page, out, 0, 0, w, h, v->m->sel.task);
 	if (side || below)
@@ -212,7 +212,7 @@ static void draw(struct view *v, struct cells *out)
 
 /* ---- keys ----------------------------------------------------------------------- */
 
-/* How far a box is in a direction; sideways counts more. -1: it lies elsewhere. */
+/* How far a box is in a direction; a sideways distance counts more. -1: it is not in that direction. */
 static int distance_to(const struct page_name *from, const struct page_name *to, int dx, int dy)
 {
 	int x = to->x + to->n / 2 - (from->x + from->n / 2), y = to->y - from->y;
@@ -221,7 +221,7 @@ static int distance_to(const struct page_name *from, const struct page_name *to,
 	return ahead > 0 ? ahead * (dx ? 1 : 3) + aside * 2 : -1;
 }
 
-/* Boxes are in the drawing; names below it stand in lists. */
+/* Select the nearest box in a direction; below the last box, scroll to the lists. */
 static void move(struct view *v, int dx, int dy)
 {
 	struct own *own = v->own;
@@ -248,7 +248,7 @@ static void move(struct view *v, int dx, int dy)
 	if (best)
 		model_select_task(v->m, best->task);
 	else
-		page_go((struct page *)p, p->cursor + 3 * dy);	/* the lists below */
+		page_go((struct page *)p, p->cursor + 3 * dy);	/* the lists */
 	own->follow = best != NULL;
 }
 

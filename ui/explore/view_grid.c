@@ -1,5 +1,5 @@
-/* Which EU takes which output tiles, and when: a map of the tiles by their waves, or a row for
- * each EU with its tiles in order. */
+/* The assignment of output tiles to EUs: a map of the tiles with their waves, or a row for each EU with its tiles in
+ * order. */
 #include <string.h>
 
 #include "draw/label.h"
@@ -16,26 +16,26 @@ enum { TILES_MAX = 1 << 22, SIDE = 44, SIDE_MIN = 110, BELOW = 9, BELOW_MIN = 18
 	LISTED = 24 };
 
 struct own {
-	struct arena *arena;		/* of what follows from the plan */
+	struct arena *arena;		/* of what is computed from the plan */
 	bool made;
 	uint64_t key;
 	int phase;			/* of the program */
 	const struct grid *grid;
-	struct dealing deal;
+	struct dealing assignment;
 	struct cluster cluster;
-	int32_t *eu, *nth;		/* by tile: who takes it, and as which of its tiles */
+	int32_t *eu, *nth;		/* by tile: its EU, and its position in the order of that EU */
 	struct eu_class *classes;
 	int nclasses;
 	int waves;			/* most tiles of an EU */
-	int last;			/* EUs that have so many */
+	int last;			/* how many EUs have that many */
 	int64_t work;			/* iterations of the EU with most */
-	/* where the user is */
-	int64_t at;			/* tile */
+	int64_t at;			/* selected tile */
 	bool by_eu;
-	int64_t top, left;
-	/* of the map, when it was drawn last */
+	int64_t top, left;		/* first row and column in sight */
+	/* geometry of the map when it was drawn last: columns of tiles; columns of cells for labels, for one tile, and
+	 * tiles in sight; rows */
 	int64_t columns;
-	int label, wide, y, h, room;	/* columns of its labels and of a tile; rows */
+	int label, wide, in_sight, y, h;
 };
 
 static int phase_of(const struct model *m)
@@ -49,13 +49,13 @@ static int phase_of(const struct model *m)
 static const char *lacks(const struct model *m)
 {
 	if (!m->now->plan)
-		return "there is no plan that deals tiles to EUs";
+		return "there is no plan, so no EU has tiles";
 	if (m->now->graph->grids[phase_of(m)].total > TILES_MAX)
 		return "the grid has too many tiles to be drawn";
 	return NULL;
 }
 
-/* ---- what follows from the plan ------------------------------------------------- */
+/* ---- computed from the plan ------------------------------------------------------ */
 
 static void index_tiles(struct own *own)
 {
@@ -65,14 +65,14 @@ static void index_tiles(struct own *own)
 	own->nth = ARENA_ARRAY(own->arena, total, int32_t);
 	for (int64_t t = 0; t < total; t++)
 		own->eu[t] = own->nth[t] = NONE;
-	for (int u = 0; u < own->deal.eus; u++) {
-		int n = (int)(own->deal.start[u + 1] - own->deal.start[u]);
+	for (int u = 0; u < own->assignment.eus; u++) {
+		int n = (int)(own->assignment.start[u + 1] - own->assignment.start[u]);
 
 		for (int i = 0; i < n; i++) {
-			int64_t t = own->deal.order[own->deal.start[u] + i];
+			int64_t t = own->assignment.order[own->assignment.start[u] + i];
 
 			if (own->eu[t] != NONE)
-				continue;	/* one that fills up a cluster's group */
+				continue;	/* only fills up a cluster */
 			own->eu[t] = u;
 			own->nth[t] = i;
 		}
@@ -96,10 +96,10 @@ static void make(struct view *v)
 	own->grid = &p->graph->grids[phase];
 	own->waves = own->last = 0;
 	own->work = 1;
-	plan_deal(own->arena, p, phase, &own->deal);
+	plan_deal(own->arena, p, phase, &own->assignment);
 	own->cluster = plan_cluster(p, phase);
 	index_tiles(own);
-	own->nclasses = deal_classes(own->arena, p, phase, &own->deal, &own->classes);
+	own->nclasses = deal_classes(own->arena, p, phase, &own->assignment, &own->classes);
 	for (int i = 0; i < own->nclasses; i++)
 		own->work = max_i64(own->work, own->classes[i].work);
 	own->at = max_i64(0, min_i64(own->at, own->grid->total - 1));
@@ -109,15 +109,15 @@ static void make(struct view *v)
 
 static int64_t tiles_of(const struct own *own, int eu)
 {
-	return own->deal.start[eu + 1] - own->deal.start[eu];
+	return own->assignment.start[eu + 1] - own->assignment.start[eu];
 }
 
 static int64_t tile_of(const struct own *own, int eu, int64_t nth)
 {
-	return own->deal.order[own->deal.start[eu] + max_i64(0, min_i64(nth, tiles_of(own, eu) - 1))];
+	return own->assignment.order[own->assignment.start[eu] + max_i64(0, min_i64(nth, tiles_of(own, eu) - 1))];
 }
 
-/* The class that the EU is the first of, as that of a timeline is; NULL. */
+/* The class of EUs whose first one this is, as the EU of a timeline is; NULL. */
 static const struct eu_class *class_of(const struct own *own, int eu)
 {
 	for (int i = 0; i < own->nclasses; i++)
@@ -126,9 +126,9 @@ static const struct eu_class *class_of(const struct own *own, int eu)
 	return NULL;
 }
 
-/* ---- looks ---------------------------------------------------------------------- */
+/* ---- letters and colours --------------------------------------------------------- */
 
-/* From a to z and A to Z, and again from a on. */
+/* a to z, A to Z, and a again. */
 static const char *wave_letter(int nth)
 {
 	static const char letters[] = "a\0b\0c\0d\0e\0f\0g\0h\0i\0j\0k\0l\0m\0n\0o\0p\0q\0r\0s\0t\0u\0v\0w\0x"
@@ -158,7 +158,7 @@ static struct style tile_style(const struct own *own, int64_t tile)
 
 /* ---- the map -------------------------------------------------------------------- */
 
-/* The axes that have more than one tile: the last of them, and how many. */
+/* The last axis that has more than one tile, and how many such axes there are. */
 static int last_axis(const struct grid *g, int *n)
 {
 	int last = 0;
@@ -171,17 +171,17 @@ static int last_axis(const struct grid *g, int *n)
 	return last;
 }
 
-/* Columns of tiles: those of the fastest axis; of a single axis, as many as fit. */
-static int64_t map_columns(const struct own *own, int room)
+/* Columns of tiles: the tiles of the last axis; if there is only one axis, as many as fit. */
+static int64_t map_columns(const struct own *own, int width)
 {
 	const struct grid *g = own->grid;
-	int64_t fit = room > LABEL_MAX + 8 ? (room - LABEL_MAX) / 8 * 8 : 8;
+	int64_t fit = width > LABEL_MAX + 8 ? (width - LABEL_MAX) / 8 * 8 : 8;
 	int n, last = last_axis(g, &n);
 
 	return n > 1 ? g->tiles[last] : max_i64(1, min_i64(g->total, fit));
 }
 
-/* "b 0 h 3": the other axes of a row; of a single axis, the first tile. */
+/* "b 0 h 3": coordinates of a row on the other axes; if there is only one axis, its first tile. */
 static const char *row_label(const struct view *v, int64_t row, int64_t columns)
 {
 	const struct own *own = v->own;
@@ -203,7 +203,7 @@ static const char *row_label(const struct view *v, int64_t row, int64_t columns)
 	return b.text;
 }
 
-/* That of the longest label, which is the last row's, and a blank. */
+/* Columns of the longest label, which is that of the last row, and a blank. */
 static int label_width(const struct view *v, int w)
 {
 	const struct own *own = v->own;
@@ -213,14 +213,14 @@ static int label_width(const struct view *v, int w)
 	return w > 2 * LABEL_MAX ? (int)min_i64(n, LABEL_MAX) : 0;
 }
 
-/* Let `at` of `n` be among `room` in sight. */
-static int64_t scrolled(int64_t first, int64_t at, int64_t n, int64_t room)
+/* The first of n rows in sight, such that row `at` is among the `height` that are. */
+static int64_t scrolled(int64_t first, int64_t at, int64_t n, int64_t height)
 {
 	if (at < first)
 		first = at;
-	if (at >= first + room)
-		first = at - room + 1;
-	return max_i64(0, min_i64(first, n - room));
+	if (at >= first + height)
+		first = at - height + 1;
+	return max_i64(0, min_i64(first, n - height));
 }
 
 static void draw_map(struct view *v, struct cells *out, int y, int w, int h)
@@ -228,21 +228,21 @@ static void draw_map(struct view *v, struct cells *out, int y, int w, int h)
 	struct own *own = v->own;
 	int64_t columns = map_columns(own, w), rows = ceil_div(own->grid->total, columns);
 	int label = label_width(v, w);
-	int wide = label + 2 * columns <= w ? 2 : 1, room = (w - label) / wide;
+	int wide = label + 2 * columns <= w ? 2 : 1, width = (w - label) / wide;
 
 	own->columns = columns;
 	own->label = label;
 	own->wide = wide;
-	own->room = room;
+	own->in_sight = width;
 	own->y = y;
 	own->h = h;
-	if (room < 1 || h < 1)
+	if (width < 1 || h < 1)
 		return;
 	own->top = scrolled(own->top, own->at / columns, rows, h);
-	own->left = scrolled(own->left, own->at % columns, columns, room);
+	own->left = scrolled(own->left, own->at % columns, columns, width);
 	for (int r = 0; r < h && own->top + r < rows; r++) {
 		cells_text(out, 0, y + r, label - 1, label ? row_label(v, own->top + r, columns) : "", FAINT);
-		for (int c = 0; c < room && own->left + c < columns; c++) {
+		for (int c = 0; c < width && own->left + c < columns; c++) {
 			int64_t t = (own->top + r) * columns + own->left + c;
 
 			if (t >= own->grid->total)
@@ -257,13 +257,13 @@ static void draw_map(struct view *v, struct cells *out, int y, int w, int h)
 
 /* ---- by EU ---------------------------------------------------------------------- */
 
-/* A tile from column x to the one before `end`, of which those in [0, room) are in sight. */
-static void draw_tile(const struct view *v, struct cells *out, int y, int left, int room, int64_t x,
+/* A tile in the columns [x, end), of which [0, width) are in sight. */
+static void draw_tile(const struct view *v, struct cells *out, int y, int left, int width, int64_t x,
 	int64_t end, int64_t tile, int nth)
 {
 	const struct own *own = v->own;
 	struct style s = wave_style(nth);
-	int from = (int)max_i64(x, 0), to = (int)min_i64(end, room);
+	int from = (int)max_i64(x, 0), to = (int)min_i64(end, width);
 	const char *text;
 
 	if (from >= to)
@@ -280,8 +280,8 @@ static void draw_tile(const struct view *v, struct cells *out, int y, int left, 
 static void draw_eu(struct view *v, struct cells *out, int y, int w, int eu, int line_eu)
 {
 	const struct own *own = v->own;
-	int label = w > 24 ? 9 : 0, room = w - label;
-	int64_t done = 0, cols = max_i64(room, (int64_t)own->waves * TILE);
+	int label = w > 24 ? 9 : 0, width = w - label;
+	int64_t done = 0, cols = max_i64(width, (int64_t)own->waves * TILE);
 
 	if (label)
 		cells_text(out, 0, y, label - 1, arena_strf(&v->m->frame, "EU %-4d%s", eu, eu == line_eu ?
@@ -289,26 +289,26 @@ static void draw_eu(struct view *v, struct cells *out, int y, int w, int eu, int
 	for (int64_t i = 0; i < tiles_of(own, eu); i++) {
 		int64_t t = tile_of(own, eu, i), work = deal_tile_work(v->m->now->graph, own->phase, t);
 
-		draw_tile(v, out, y, label, room, done * cols / own->work - own->left,
+		draw_tile(v, out, y, label, width, done * cols / own->work - own->left,
 			(done + work) * cols / own->work - own->left, t, (int)i);
 		done += work;
 	}
 }
 
-/* So that the tile at the cursor is in sight. */
-static void scroll_eus(struct view *v, int room, int h)
+/* Scroll so that the selected tile is in sight. */
+static void scroll_eus(struct view *v, int width, int h)
 {
 	struct own *own = v->own;
 	int eu = own->eu[own->at];
-	int64_t done = 0, cols = max_i64(room, (int64_t)own->waves * TILE), end;
+	int64_t done = 0, cols = max_i64(width, (int64_t)own->waves * TILE), end;
 
 	for (int i = 0; i <= own->nth[own->at]; i++)
 		done += deal_tile_work(v->m->now->graph, own->phase, tile_of(own, eu, i));
 	end = done * cols / own->work;
-	own->top = scrolled(own->top, eu, own->deal.eus, h);
-	if (end < own->left + TILE || end > own->left + room)
-		own->left = end - room / 2;
-	own->left = max_i64(0, min_i64(own->left, cols - room));
+	own->top = scrolled(own->top, eu, own->assignment.eus, h);
+	if (end < own->left + TILE || end > own->left + width)
+		own->left = end - width / 2;
+	own->left = max_i64(0, min_i64(own->left, cols - width));
 }
 
 static void draw_eus(struct view *v, struct cells *out, int y, int w, int h)
@@ -319,13 +319,13 @@ static void draw_eus(struct view *v, struct cells *out, int y, int w, int h)
 	if (h < 1)
 		return;
 	scroll_eus(v, w > 24 ? w - 9 : w, h);
-	for (int r = 0; r < h && own->top + r < own->deal.eus; r++)
+	for (int r = 0; r < h && own->top + r < own->assignment.eus; r++)
 		draw_eu(v, out, y + r, w, (int)own->top + r, l ? l->eu : NONE);
 }
 
-/* ---- words ---------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------- */
 
-/* "by columns, 4 rows at a time, longest first, clusters of 2 along m" */
+/* "by columns, groups of 4 columns, clusters of 2 EUs along m" */
 static const char *order_text(const struct view *v)
 {
 	const struct own *own = v->own;
@@ -338,7 +338,7 @@ static const char *order_text(const struct view *v)
 	if (p->grid.group > 1)
 		buf_printf(&b, ", groups of %d %s", p->grid.group, rows ? "rows" : "columns");
 	if (p->grid.longest_first)
-		buf_puts(&b, ", those with most iterations first, each to the EU with fewest");
+		buf_puts(&b, ", those with the most iterations first, each to the EU with the fewest");
 	if (own->cluster.size > 1)
 		buf_printf(&b, ", clusters of %d EUs along %s", own->cluster.size,
 			p->graph->program->axes.v[own->cluster.axis].name);
@@ -352,19 +352,19 @@ static const char *tail_text(const struct view *v)
 	struct buf b;
 
 	buf_init(&b, &v->m->frame);
-	if (own->last == own->deal.eus && own->deal.eus == p->device->eus)
-		buf_printf(&b, "all %d EUs have %d tile%s: no tail", own->deal.eus, own->waves,
+	if (own->last == own->assignment.eus && own->assignment.eus == p->device->eus)
+		buf_printf(&b, "all %d EUs have %d tile%s: no tail", own->assignment.eus, own->waves,
 			own->waves == 1 ? "" : "s");
 	else
 		buf_printf(&b, "wave %d of %d: %d of %d EUs have work", own->waves, own->waves, own->last,
 			p->device->eus);
 	if (own->nclasses > 1)
-		buf_printf(&b, "; EUs do %s to %s iterations, what is around a tile's counted as one",
+		buf_printf(&b, "; EUs perform %s to %s iterations, where a tile counts one more than its loop",
 			unit_count(own->classes[own->nclasses - 1].work).s, unit_count(own->work).s);
 	return b.text;
 }
 
-/* "b 0, m 5 (640 to 767)": where a tile is. */
+/* Coordinates of a tile: "b 0, m 640 to 767". */
 static const char *coordinates(const struct view *v, int64_t tile)
 {
 	const struct own *own = v->own;
@@ -385,7 +385,7 @@ static const char *coordinates(const struct view *v, int64_t tile)
 	return b.text ? b.text : "the only one";
 }
 
-/* "loop n 26 (of 1 to 64)": how often its loops run. */
+/* "loop n: 26 iterations (others 1 to 64)": trip counts of a tile's loops. */
 static const char *trips_text(const struct view *v, int64_t tile)
 {
 	const struct own *own = v->own;
@@ -408,7 +408,7 @@ static const char *trips_text(const struct view *v, int64_t tile)
 	return b.len ? b.text : "no loops";
 }
 
-/* The EU's tiles, those around the cursor's. */
+/* Tiles of an EU, around the selected one. */
 static const char *list_text(const struct view *v, int eu)
 {
 	const struct own *own = v->own;
@@ -445,7 +445,7 @@ static void put_words(const struct view *v, struct pen *pen)
 		pen_wrap(pen, "", 2, arena_strf(pen->arena, "the timeline is of EU %d%s", l->eu,
 			c && c->members > 1 ? arena_strf(pen->arena, ": %d EUs do the same",
 			c->members) : ""));
-	pen_wrap(pen, "", 2, "PgDn, PgUp: the EU's next tile; Home: the timeline's EU; End: the tail");
+	pen_wrap(pen, "", 2, "PgDn, PgUp: next and previous tile of the EU; Home: the EU of the timeline; End: the last tile");
 }
 
 /* ---- drawing -------------------------------------------------------------------- */
@@ -460,7 +460,7 @@ static int draw_head(struct view *v, struct cells *out, int w)
 		return 0;
 	pen_name(&pen, arena_strf(pen.arena, "%s tile%s", unit_count(own->grid->total).s,
 		own->grid->total == 1 ? "" : "s"), arena_strf(pen.arena, "on %d of %d EUs, in %d wave%s, %s",
-		own->deal.eus, v->m->now->plan->device->eus, own->waves, own->waves == 1 ? "" : "s", order_text(v)));
+		own->assignment.eus, v->m->now->plan->device->eus, own->waves, own->waves == 1 ? "" : "s", order_text(v)));
 	pen_wrap(&pen, "", 2, tail_text(v));
 	cells_measure(pen.out->text, &cols, &rows);
 	pen_show(&pen, out, 0, 0);
@@ -498,12 +498,12 @@ static void go(struct own *own, int64_t tile)
 
 static void go_eu(struct own *own, int eu, int64_t nth)
 {
-	eu = (int)max_i64(0, min_i64(eu, own->deal.eus - 1));
+	eu = (int)max_i64(0, min_i64(eu, own->assignment.eus - 1));
 	if (tiles_of(own, eu) > 0)
 		go(own, tile_of(own, eu, nth));
 }
 
-/* Up and down: along the columns of the map as it was drawn, or from EU to EU. */
+/* Move in the map, or from EU to EU. */
 static void move(struct own *own, int dx, int dy, int64_t columns)
 {
 	int eu = own->eu[own->at];
@@ -523,7 +523,7 @@ static void click(struct own *own, const struct key *k)
 	if (own->by_eu || own->wide < 1 || k->x < own->label || k->y < own->y || k->y >= own->y + own->h)
 		return;
 	column = own->left + (k->x - own->label) / own->wide;
-	if (column < own->columns && (k->x - own->label) / own->wide < own->room &&
+	if (column < own->columns && (k->x - own->label) / own->wide < own->in_sight &&
 	    row * own->columns + column < own->grid->total)
 		go(own, row * own->columns + column);
 }
@@ -550,7 +550,7 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	case ACT_PAGE_DOWN: go_eu(own, eu, own->nth[own->at] + 1); return true;
 	case ACT_PAGE_UP: go_eu(own, eu, own->nth[own->at] - 1); return true;
 	case ACT_HOME: go_eu(own, l ? l->eu : 0, 0); return true;
-	case ACT_END: go(own, own->deal.order[own->deal.total - 1]); return true;
+	case ACT_END: go(own, own->assignment.order[own->assignment.total - 1]); return true;
 	case ACT_OTHER_SIDE:
 		own->by_eu = !own->by_eu;
 		own->top = own->left = 0;

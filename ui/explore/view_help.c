@@ -1,4 +1,4 @@
-/* All keys, from the one table of actions, and the words that the views use. */
+/* All keys, from the table of actions, and the words that the views use. */
 #include <string.h>
 
 #include "draw/pen.h"
@@ -11,25 +11,23 @@ struct own {
 	struct page page;
 };
 
-/* In this order. */
 static const enum action_group groups[] = { GROUP_ANY, GROUP_SPAN, GROUP_TIME, GROUP_EDIT, GROUP_PICKED,
 	GROUP_ITEM, GROUP_SIDES, GROUP_STEP };
 
-static const char *const concepts[][2] = {
+static const char *const words[][2] = {
 	{ "sTask", "a step of a tile program on one tile: a load, a product, element-wise work, a store" },
-	{ "EU, sEU", "a multiprocessor; a unit of it: copy engine (tma), tensor cores, vector lanes (cuda)" },
-	{ "lane", "warps that issue sTasks in one order; it goes on at once where the unit is asynchronous" },
-	{ "offset", "@+1: in turn j of a loop the lane has the sTask of iteration j + 1: this makes a pipeline" },
-	{ "wait", "no sTask is issued before what it waits for is complete, or issued" },
-	{ "versions", "slots of a buffer's ring: a value is made while those before it are still read" },
-	{ "II", "initiation interval: cycles from an iteration to the next, once the loop is under way" },
-	{ "bounds", "ResMII: the busiest unit allows no less; RecMII: the longest chain around the loop" },
-	{ "critical", "the chain of causes that an event had to wait for, back to the beginning" },
-	{ "tile, wave", "a part of the output, worked on by one EU; tiles that all EUs have at a time" },
-	{ "legal", "no race and no deadlock whatever the speed of the units, and it fits the EU" },
+	{ "EU, sEU", "a multiprocessor; a unit of it: copy engine (tma), tensor cores, CUDA cores (cuda)" },
+	{ "lane", "warps that issue sTasks in order; a lane does not wait for an asynchronous unit" },
+	{ "offset", "at +1: in iteration j of the pipelined loop the lane performs the sTask of iteration j + 1" },
+	{ "wait", "the sTask is issued after another one is complete, or issued" },
+	{ "versions", "slots of a buffer's ring: one is written while others are still read" },
+	{ "II", "initiation interval: cycles from one iteration to the next in the steady state" },
+	{ "bounds", "lower bounds of II: ResMII by the busiest unit, RecMII by the longest recurrence" },
+	{ "critical", "the critical path: events that each had to wait for the one before" },
+	{ "tile, wave", "a tile of the output is computed by one EU; a wave is the tiles of all EUs at a time" },
+	{ "legal", "no race and no deadlock, however fast units are; and the plan fits into an EU" },
 };
 
-/* "Up k": keys as they are typed. */
 static void put_row(struct pen *pen, const char *head, const char *text)
 {
 	struct buf b;
@@ -44,7 +42,7 @@ static void put_row(struct pen *pen, const char *head, const char *text)
 	pen_puts(pen, "\n", PLAIN);
 }
 
-/* The views' own keys stand in a row. */
+/* Is it a key of a view, but the first, which stands for all? */
 static bool is_view(int a)
 {
 	return a > ACT_VIEW_1 && a <= ACT_VIEW_8;
@@ -66,20 +64,20 @@ static void put_group(struct pen *pen, enum action_group group)
 	}
 }
 
-static void put_concepts(struct pen *pen)
+static void put_words(struct pen *pen)
 {
 	pen_section(pen, "words");
-	for (int i = 0; i < LEN(concepts); i++)
-		put_row(pen, concepts[i][0], concepts[i][1]);
+	for (int i = 0; i < LEN(words); i++)
+		put_row(pen, words[i][0], words[i][1]);
 }
 
-/* Whether the group stands in the left of two columns. */
+/* Is the group in the left one of two columns? */
 static bool is_left(enum action_group g)
 {
 	return g & (GROUP_ANY | GROUP_STEP | GROUP_SIDES | GROUP_ITEM);
 }
 
-/* All in one column; or one of two: left or right. */
+/* The groups of the left column, of the right one, or of both. */
 static const char *column(struct view *v, int w, bool left, bool right)
 {
 	struct pen pen = frame_pen(v->m, w);
@@ -88,7 +86,7 @@ static const char *column(struct view *v, int w, bool left, bool right)
 		if (is_left(groups[i]) ? left : right)
 			put_group(&pen, groups[i]);
 	if (left)
-		put_concepts(&pen);
+		put_words(&pen);
 	return pen.out->text;
 }
 

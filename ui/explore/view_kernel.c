@@ -1,5 +1,5 @@
-/* What the plan comes to: its role programs, or the source that is printed of them. The lines
- * of the selected sTask are marked; the plan's entries stand beside them. */
+/* The kernel of the plan: its role programs, or the source code. Lines of the selected sTask are marked; the plan's
+ * entries are listed on the left. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,13 +15,13 @@ enum { LIST = 25, LIST_MIN = 96, HEAD_MIN = 8, TAB = 2, SHARED_MAX = 2 };
 /* One of the two texts. */
 struct side {
 	struct page page;
-	int (*tasks)[SHARED_MAX];	/* by line: whose it is; lanes alike share theirs; NONE */
+	int (*tasks)[SHARED_MAX];	/* by line: the sTasks it is of (two slices can share code); NONE */
 };
 
 struct own {
 	struct side side[2];
 	bool source;
-	bool follow;			/* the selected sTask's lines must come in sight */
+	bool follow;			/* scroll to the lines of the selected sTask */
 	int list_top;
 	int head;			/* rows above the text, when it was drawn last */
 };
@@ -29,9 +29,9 @@ struct own {
 static const char *lacks(const struct model *m)
 {
 	if (!m->now->plan)
-		return "there is no plan that a kernel could be made of";
+		return "there is no plan to make a kernel of";
 	if (m->now->checked && !m->now->legal)
-		return "no kernel is made of a plan that is not legal: see the problems";
+		return "the plan is not legal, so there is no kernel: see the problems (8)";
 	return NULL;
 }
 
@@ -44,7 +44,7 @@ static struct side *shown(struct view *v)
 
 /* ---- the text ------------------------------------------------------------------- */
 
-/* Blanks in place of tabs, and bold for the lines that begin a lane. */
+/* Write the text with blanks for tabs, and lines that begin a lane in bold. */
 static void put_text(struct pen *pen, const char *text)
 {
 	while (*text) {
@@ -64,7 +64,7 @@ static void put_text(struct pen *pen, const char *text)
 	}
 }
 
-/* Where a line's text begins. */
+/* The column in which a line's text begins. */
 static int indent_of(const struct cells *c, int y)
 {
 	int x = 0;
@@ -74,7 +74,7 @@ static int indent_of(const struct cells *c, int y)
 	return x;
 }
 
-/* Does the block of an sTask begin here? "task 'NAME', ..." and "{   [slash]* NAME|NAME, ..." */
+/* Does the block of an sTask begin in this line: "task 'NAME', ..." or "{" and a comment "NAME|NAME, ..."? */
 static bool begins_task(const struct page *p, int y, int indent, const struct page_name *first)
 {
 	const char *c = cells_at(&p->cells, indent, y)->utf8;
@@ -86,7 +86,7 @@ static bool begins_task(const struct page *p, int y, int indent, const struct pa
 	return c[0] == '{' && first->x > 3 && !strcmp(cells_at(&p->cells, first->x - 2, y)->utf8, "*");
 }
 
-/* Names are in reading order: *at is the first one that may be of this line. */
+/* The first name in a line; NULL. Lines are asked for in order: *at is the first name that can be in this one. */
 static const struct page_name *first_name(const struct page *p, int y, int *at)
 {
 	while (*at < p->names.n && p->names.v[*at].y < y)
@@ -141,7 +141,7 @@ static bool is_of(const struct side *s, int line, int task)
 		(s->tasks[line][0] == task || s->tasks[line][1] == task);
 }
 
-/* Its block in the steady state, which is the one deepest inside; -1. */
+/* The first line of its block in the steady state, which is the most deeply nested one; -1. */
 static int block_of(const struct side *s, int task)
 {
 	int best = -1, deepest = -1;
@@ -174,13 +174,13 @@ static void follow(struct view *v)
 	line = block_of(s, task);
 	if (line < 0)
 		return;
-	page_go(&s->page, line + s->page.room * 2 / 3);
+	page_go(&s->page, line + s->page.height * 2 / 3);
 	page_go(&s->page, line);
 }
 
-/* ---- the plan beside it --------------------------------------------------------- */
+/* ---- the list of entries --------------------------------------------------------- */
 
-/* Entries lane by lane, in the order of the plan. */
+/* The next entry, lane by lane in the order of the plan. */
 static int next_entry(const struct plan *p, int at, int step)
 {
 	int n = p->entries.n, lane = at == NONE ? 0 : p->entries.v[at].lane;
@@ -208,7 +208,7 @@ static void put_entry(struct view *v, struct cells *out, int y, const struct ent
 		cells_text(out, LIST - 4, y, 3, arena_strf(&v->m->frame, "%+d", e->at), FAINT);
 }
 
-/* The lanes with what they need, and their entries. */
+/* The lanes with their entries. */
 static void draw_list(struct view *v, struct cells *out, int y, int h)
 {
 	struct own *own = v->own;
@@ -236,7 +236,7 @@ static void draw_list(struct view *v, struct cells *out, int y, int h)
 		cells_put(out, LIST, y + r, "│", FAINT);
 }
 
-/* ---- what it takes -------------------------------------------------------------- */
+/* ---- drawing --------------------------------------------------------------------- */
 
 static const char *usage_text(struct view *v)
 {
@@ -282,7 +282,7 @@ static void draw(struct view *v, struct cells *out)
 		cells_text(out, 0, 0, out->w, usage_text(v), BOLD);
 	if (list)
 		draw_list(v, out, head, out->h - head);
-	s->page.room = out->h - head;
+	s->page.height = out->h - head;
 	((struct own *)v->own)->head = head;
 	follow(v);
 	page_draw(&s->page, out, x, head, out->w - x, out->h - head, v->m->sel.task);
@@ -292,7 +292,7 @@ static void draw(struct view *v, struct cells *out)
 
 /* ---- keys ----------------------------------------------------------------------- */
 
-/* The cursor's line tells which sTask is selected. */
+/* Select the sTask of the cursor's line. */
 static void select_line(struct view *v)
 {
 	const struct side *s = shown(v);

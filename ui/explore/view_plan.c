@@ -1,15 +1,15 @@
-/* The plan: each lane's order with offsets and waits, the rings; where one edits. */
+/* The plan: each lane's order with offsets and waits, and the rings. */
 #include <string.h>
 
 #include "draw/label.h"
 #include "explore/parts.h"
-#include "explore/places.h"
+#include "explore/positions.h"
 #include "explore/view.h"
 #include "plan/order.h"
 
 enum { PANEL_ROWS = 10, NAME_COLUMNS = 20, UNIT_COLUMNS = 8, AT_COLUMNS = 7 };
 
-/* A line of the list: a lane's head, a region's, an sTask, or a text. */
+/* A line of the list: the head of a lane, of a phase or loop, an entry, or another text. */
 struct row {
 	enum { ROW_LANE, ROW_REGION, ROW_ENTRY, ROW_TEXT } kind;
 	int id;				/* lane, loop, entry */
@@ -29,7 +29,7 @@ static const char *lacks(const struct model *m)
 	return m->now->plan ? NULL : "there is no plan: this is a graph; mr.plan(graph) begins one";
 }
 
-/* ---- what stands in the list ---- */
+/* ---- the list ---- */
 
 static const char *lane_text(struct model *m, int lane)
 {
@@ -49,7 +49,7 @@ static const char *lane_text(struct model *m, int lane)
 	return b.text;
 }
 
-/* What a lane does in a region, in order; loops with what it does in them where they stand. */
+/* Entries of a lane in a phase or loop in order, with those of the loops in it. */
 static void add_region(struct model *m, struct list *out, int lane, int phase, int loop)
 {
 	struct arena *a = &m->frame;
@@ -171,7 +171,7 @@ static void draw(struct view *v, struct cells *out)
 {
 	struct model *m = v->m;
 	struct own *own = v->own;
-	int panel = m->places ? (int)min_i64(PANEL_ROWS, out->h / 2) : 0, rows = out->h - panel, at;
+	int panel = m->positions ? (int)min_i64(PANEL_ROWS, out->h / 2) : 0, rows = out->h - panel, at;
 	struct list list;
 
 	make_list(m, &list);
@@ -189,8 +189,8 @@ static void draw(struct view *v, struct cells *out)
 		else
 			cells_text(out, 0, i, out->w, r->text, r->kind == ROW_LANE ? BOLD : FAINT);
 	}
-	if (m->places)
-		places_draw(m, out, rows);
+	if (m->positions)
+		positions_draw(m, out, rows);
 	else if (panel > 2)
 		details_draw(m, out, rows + 1);
 }
@@ -234,7 +234,7 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	case ACT_UP: go(v, -1); return true;
 	case ACT_DOWN: go(v, 1); return true;
 	case ACT_LEFT: case ACT_RIGHT:
-		model_say(v->m, "< and > change the offset, Space picks up");
+		model_say(v->m, "< and > change the offset, Space picks the sTask up");
 		return true;
 	case ACT_PAGE_UP: go(v, -8); return true;
 	case ACT_PAGE_DOWN: go(v, 8); return true;

@@ -1,4 +1,4 @@
-/* What is wrong with the plan, and a picture of the selected problem where it happens. */
+/* The problems of the plan, and a picture of the selected one. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +13,8 @@ enum { SIDE_MIN = 130, CIRCLE_MAX = 16 };
 
 struct own {
 	struct page list, picture;
-	int *line;			/* by problem, then one more: its first line; in the list's arena */
-	int at;				/* the selected one; notes follow problems */
+	int *line;			/* by problem: its first line, then where the last one ends; in the list's arena */
+	int at;				/* selected problem; notes follow problems */
 };
 
 static int count(const struct model *m)
@@ -72,7 +72,7 @@ static void make_list(struct view *v, int w)
 
 	if (!page_begin(&own->list, v->m, key_of_state(v->m->now), w, &pen))
 		return;
-	own->line = NULL;		/* it goes with the page, also if memory runs out meanwhile */
+	own->line = NULL;		/* page_end frees it */
 	line = ARENA_ARRAY(&v->m->frame, n + 1, int);
 	for (int i = 0; i < n; i++) {
 		line[i] = lines_in(pen.out);
@@ -90,7 +90,7 @@ struct picture {
 	const struct graph *g;
 	const struct problem *x;
 	struct pen pen;
-	int task[CIRCLE_MAX], n;	/* that it is about, in order */
+	int task[CIRCLE_MAX], n;	/* that the problem is about, in order */
 };
 
 static const char *lane_of(const struct picture *p, int task)
@@ -100,7 +100,7 @@ static const char *lane_of(const struct picture *p, int task)
 	return entry == NONE ? "-" : p->plan->lanes.v[p->plan->entries.v[entry].lane].name;
 }
 
-/* The sTasks whose names stand in quotes in the message, in order. */
+/* Find the sTasks whose names are quoted in the message. */
 static void read_names(struct picture *p)
 {
 	const char *s = p->x->message;
@@ -115,8 +115,8 @@ static void read_names(struct picture *p)
 	}
 }
 
-/* Why the one comes after the other. */
-static const char *after(const struct picture *p, int task, int on)
+/* Why an sTask comes after another one. */
+static const char *reason_for_order(const struct picture *p, int task, int on)
 {
 	const struct plan *pl = p->plan;
 	const char *other = p->g->tasks.v[on].name;
@@ -133,7 +133,7 @@ static const char *after(const struct picture *p, int task, int on)
 			w->when == WAIT_ISSUED ? ", its issue" : "");
 	}
 	if (!strcmp(lane_of(p, task), lane_of(p, on)))
-		return arena_strf(p->pen.arena, "comes behind %s in the order of %s", other, lane_of(p, on));
+		return arena_strf(p->pen.arena, "comes after %s in the order of %s", other, lane_of(p, on));
 	return arena_strf(p->pen.arena, "comes after %s", other);
 }
 
@@ -154,12 +154,12 @@ static void put_circle(struct picture *p)
 		pen_puts(&p->pen, p->n == 1 ? "  ↺ " : line, PLAIN);
 		text_fit(p->pen.out, lane_of(p, task), lane + 2, ALIGN_LEFT, 0);
 		text_fit(p->pen.out, p->g->tasks.v[task].name, name + 2, ALIGN_LEFT, 0);
-		pen_puts(&p->pen, after(p, task, next), FAINT);
+		pen_puts(&p->pen, reason_for_order(p, task, next), FAINT);
 		pen_puts(&p->pen, "\n", PLAIN);
 	}
 }
 
-/* The two instances that a message of problem.c names. */
+/* Read the two iterations from a message of problem.c. */
 static bool read_instances(const struct picture *p, long long *to, long long *from)
 {
 	const char *s = strstr(p->x->message, " of iteration ");
@@ -168,7 +168,7 @@ static bool read_instances(const struct picture *p, long long *to, long long *fr
 		sscanf(s, " of iteration %lld of", from) == 1;
 }
 
-/* "slot 1 of k": where an instance's value lies, if it is known. */
+/* "slot 1 of k": where an instance's value is, if that is known. */
 static const char *slot_of(const struct picture *p, int task, int buffer, long long instance)
 {
 	const struct buffer *b = &p->g->buffers.v[buffer];
@@ -178,17 +178,17 @@ static const char *slot_of(const struct picture *p, int task, int buffer, long l
 	return arena_strf(p->pen.arena, "slot %lld of %s", instance % p->plan->versions[buffer], b->name);
 }
 
-static const char *what_lacks(enum problem_code code)
+static const char *missing_text(enum problem_code code)
 {
 	switch ((int)code) {
 	case PROBLEM_MISPLACED_WAIT: return "  ┊ its wait is for another iteration";
 	case PROBLEM_VERSIONS: return "  ┊ there are too few versions";
-	case PROBLEM_OFFSET: return "  ┊ the order has it the other way round";
-	default: return "  ┊ no wait is between them";
+	case PROBLEM_OFFSET: return "  ┊ the order is the other way round";
+	default: return "  ┊ there is no wait between them";
 	}
 }
 
-/* The one that must be first, what is between them, the one that may overtake it. */
+/* The instance that must be first, what is missing, and the instance that may come too early. */
 static void put_race(struct picture *p)
 {
 	const struct edge *e = &p->g->edges.v[p->x->edge];
@@ -197,7 +197,7 @@ static void put_race(struct picture *p)
 	int task[2] = { e->from, e->to };
 	long long at[2] = { -1, -1 };
 	struct arena *a = p->pen.arena;
-	const struct table_cell between = { what_lacks(p->x->code), FAINT };
+	const struct table_cell between = { missing_text(p->x->code), FAINT };
 	static const struct column col[] = {
 		{ "lane", ALIGN_LEFT, 0, 0 }, { "sTask", ALIGN_LEFT, 8, 0 },
 		{ "iteration", ALIGN_RIGHT, 0, 0 }, { "", ALIGN_LEFT, 8, 0 },
@@ -224,7 +224,7 @@ static void put_race(struct picture *p)
 		FAINT);
 }
 
-static bool is_of_room(const struct problem *x)
+static bool is_of_capacity(const struct problem *x)
 {
 	return x->code == PROBLEM_REGISTERS || x->code == PROBLEM_SHARED_MEMORY ||
 		x->code == PROBLEM_BARRIERS || x->code == PROBLEM_THREADS;
@@ -246,7 +246,7 @@ static void put_picture(const struct model *m, struct picture *p, const struct d
 		put_circle(p);
 	else if (p->x->edge != NONE)
 		put_race(p);
-	if (is_of_room(p->x))
+	if (is_of_capacity(p->x))
 		draw_usage(pl, &m->now->usage, o, p->pen.out);
 	for (int i = 0; i < p->n; i++) {
 		int entry = plan_entry_of(pl, p->task[i]);
@@ -279,7 +279,7 @@ static void draw(struct view *v, struct cells *out)
 	struct own *own = v->own;
 	bool side = out->w >= SIDE_MIN;
 	int w = side ? out->w / 2 : out->w, h = side ? out->h : out->h - out->h / 2;
-	int x = side ? w : 0, y = side ? 0 : h + 1, room;
+	int x = side ? w : 0, y = side ? 0 : h + 1, space;
 	struct picture p;
 
 	own->at = (int)max_i64(0, min_i64(own->at, count(v->m) - 1));
@@ -293,13 +293,13 @@ static void draw(struct view *v, struct cells *out)
 	if (own->list.top + h < own->line[own->at + 1])
 		own->list.top = own->line[own->at + 1] - h;
 	page_draw(&own->list, out, 0, 0, w, h, NONE);
-	room = out->h - y;
-	if (room < 1)
+	space = out->h - y;
+	if (space < 1)
 		return;
 	draw_separator(out, side, side ? w - 1 : h);
-	page_draw(&own->picture, out, x, y, out->w - x, room, NONE);
+	page_draw(&own->picture, out, x, y, out->w - x, space, NONE);
 	for (int i = 0; i < p.n; i++)
-		page_mark(&own->picture, out, x, y, out->w - x, room, p.task[i]);
+		page_mark(&own->picture, out, x, y, out->w - x, space, p.task[i]);
 }
 
 /* ---- keys ----------------------------------------------------------------------- */
@@ -320,7 +320,7 @@ static void click(struct view *v, const struct key *k)
 	struct own *own = v->own;
 	int line = own->list.top + k->y;
 
-	for (int i = 0; own->line && i < count(v->m) && k->y < own->list.room; i++)
+	for (int i = 0; own->line && i < count(v->m) && k->y < own->list.height; i++)
 		if (line >= own->line[i] && line < own->line[i + 1])
 			go(v, i);
 }

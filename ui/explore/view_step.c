@@ -1,5 +1,5 @@
-/* One issue or completion after the other, as for a class: who does what, who waits for what, and
- * what each slot of each ring holds in between. */
+/* Step by step, one issue or completion after the other: what each lane and each sEU does, what they wait for, and what
+ * each slot of each ring holds. */
 #include <string.h>
 
 #include "draw/label.h"
@@ -17,9 +17,9 @@ struct own {
 	uint64_t key;
 	struct moments moments;
 	int at;
-	int event;			/* the selection that it has set */
-	int64_t cursor;
-	bool placed;
+	int at_event;			/* the selection when `at` was chosen */
+	int64_t at_cursor;
+	bool chosen;			/* `at` is chosen */
 };
 
 static const char *lacks(const struct model *m)
@@ -28,12 +28,12 @@ static const char *lacks(const struct model *m)
 
 	if (!l)
 		return m->now->plan && !m->now->legal ?
-			"the plan is not legal, so there is nothing to step through" :
+			"the plan is not legal, so there is no timeline to step through" :
 			"there is no timeline to step through";
-	return l->events.n ? NULL : "no events of this phase were kept";
+	return l->events.n ? NULL : "no events of this phase were recorded";
 }
 
-/* One drawing of a moment. */
+/* The moment being drawn. */
 struct scene {
 	struct view *v;
 	struct model *m;
@@ -48,8 +48,7 @@ struct scene {
 	struct pen pen;
 };
 
-/* Filled up with blanks where there is room, so that columns stay where they are from moment to
- * moment. */
+/* Pad with blanks, if the screen is wide enough, so that columns do not move from moment to moment. */
 static const char *padded(const struct scene *s, const char *text, int cols)
 {
 	struct buf b;
@@ -76,21 +75,21 @@ static void make(struct view *v)
 	moments_init(own->arena, &own->moments, model_lookup(v->m));
 	own->made = true;
 	own->key = key;
-	own->placed = false;
+	own->chosen = false;
 }
 
-/* Where the timeline's cursor is, unless it is still where this view has put it. */
-static void place(struct view *v)
+/* Go to the moment of the timeline's cursor, unless the cursor is still where this view has put it. */
+static void follow_cursor(struct view *v)
 {
 	struct own *own = v->own;
 	const struct selection *sel = &v->m->sel;
 
-	if (own->placed && own->event == sel->event && own->cursor == sel->cursor)
+	if (own->chosen && own->at_event == sel->event && own->at_cursor == sel->cursor)
 		return;
 	own->at = moments_at(&own->moments, sel->cursor);
-	own->event = sel->event;
-	own->cursor = sel->cursor;
-	own->placed = true;
+	own->at_event = sel->event;
+	own->at_cursor = sel->cursor;
+	own->chosen = true;
 }
 
 static void go(struct view *v, int at)
@@ -104,12 +103,12 @@ static void go(struct view *v, int at)
 	t = &own->moments.v[own->at];
 	model_select_event(v->m, t->event);
 	v->m->sel.cursor = t->cycle;
-	own->event = v->m->sel.event;
-	own->cursor = t->cycle;
-	own->placed = true;
+	own->at_event = v->m->sel.event;
+	own->at_cursor = t->cycle;
+	own->chosen = true;
 }
 
-/* ---- words ---------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------- */
 
 /* "mma_qk.0 3" */
 static const char *instance(const struct scene *s, const struct event *e)
@@ -117,25 +116,9 @@ static const char *instance(const struct scene *s, const struct event *e)
 	return arena_strf(s->a, "%s %d", s->g->tasks.v[e->task].name, e->seq);
 }
 
-/* "until load_k is complete" */
-static const char *reason_text(const struct scene *s, struct reason r)
-{
-	bool known = r.task >= 0 && r.task < s->g->tasks.n;
-	const char *on = known ? s->g->tasks.v[r.task].name : "another";
+/* ---- the event of the moment ----------------------------------------------------- */
 
-	switch (r.cause) {
-	case CAUSE_WAIT: return arena_strf(s->a, "until %s is complete", on);
-	case CAUSE_ISSUE_ORDER: return arena_strf(s->a, "for its turn after %s", on);
-	case CAUSE_SEU: return arena_strf(s->a, "for its sEU, busy with %s", on);
-	case CAUSE_MEMORY: return arena_strf(s->a, "for memory, busy with %s", on);
-	case CAUSE_DRAIN: return arena_strf(s->a, "until its own %s is done", known ? on : "products");
-	default: return "";
-	}
-}
-
-/* ---- what has happened ---------------------------------------------------------- */
-
-/* The next of a lane, that comes to its issue at this moment because of the sTask. */
+/* May the next event of a lane be issued from now on, because this instance of the sTask has completed? */
 static bool is_released(const struct scene *s, const struct event *next, int task)
 {
 	struct reason r = event_held_by(s->m->now->tl, next);
@@ -143,7 +126,7 @@ static bool is_released(const struct scene *s, const struct event *next, int tas
 
 	if (r.task != task || next->ready > s->cycle || next->issue < s->cycle)
 		return false;
-	/* no other instance of it completes before that */
+	/* not if a later instance completes before the issue */
 	for (int i = 0; i < list->n; i++) {
 		const struct event *e = &s->events[list->v[i]];
 
@@ -173,7 +156,7 @@ static void add_released(const struct scene *s, int task, struct buf *b)
 	}
 }
 
-/* "; slot 1 of k is full": of the rings that the instance writes or reads. */
+/* "; slot 1 of k is full": the slots that the instance writes or reads. */
 static void add_slots(const struct scene *s, const struct event *e, struct buf *b)
 {
 	static const char *const words[] = { [SLOT_EMPTY] = "is empty", [SLOT_FILLING] = "is being filled",
@@ -220,7 +203,7 @@ static const char *story(const struct scene *s)
 		buf_printf(&b, " begins on %s (%s)", lane_label(s->a, s->plan, e->lane, e->replica), u->name);
 	if (!t->end && e->issue > e->ready)
 		buf_printf(&b, ", after waiting %s cycles %s", unit_count(e->issue - e->ready).s,
-			reason_text(s, event_held_by(s->m->now->tl, e)));
+			reason_text(s->a, s->g, event_held_by(s->m->now->tl, e)));
 	add_slots(s, e, &b);
 	add_released(s, e->task, &b);
 	return b.text;
@@ -244,7 +227,7 @@ static void put_head(struct scene *s)
 
 /* ---- lanes ---------------------------------------------------------------------- */
 
-static struct table_cell doing(const struct scene *s, int last, int next)
+static struct table_cell activity(const struct scene *s, int last, int next)
 {
 	const struct event *e = last == NONE ? NULL : &s->events[last];
 	const struct event *n = next == NONE ? NULL : &s->events[next];
@@ -260,9 +243,9 @@ static struct table_cell doing(const struct scene *s, int last, int next)
 		return c;
 	c.text = arena_strf(s->a, "goes on to %s", instance(s, n));
 	if (n->ready <= s->cycle && n->issue > n->ready)
-		c.text = arena_strf(s->a, "waits %s", reason_text(s, event_held_by(s->m->now->tl, n)));
+		c.text = arena_strf(s->a, "waits %s", reason_text(s->a, s->g, event_held_by(s->m->now->tl, n)));
 	if (n->ready > s->cycle)
-		c.text = "issues, tells";
+		c.text = "issues, signals";
 	return c;
 }
 
@@ -287,7 +270,7 @@ static void put_lanes(struct scene *s)
 			row = table_row(&t);
 			row[0] = (struct table_cell){ lane_label(s->a, s->plan, l, k), s->events[here].lane == l &&
 				s->events[here].replica == k ? BOLD : PLAIN };
-			row[1] = doing(s, last, next);
+			row[1] = activity(s, last, next);
 			row[1].text = padded(s, row[1].text, DOING);
 			row[2].text = padded(s, last == NONE ? "-" : instance(s, &s->events[last]), SLOT);
 			row[3].text = next == NONE ? "-" : instance(s, &s->events[next]);
@@ -361,7 +344,7 @@ static void put_rings(struct scene *s)
 	bool any = false;
 	struct table t;
 
-	_Static_assert(LEN(col) == SLOTS_SHOWN + 2, "a column a slot, and one for the others");
+	_Static_assert(LEN(col) == SLOTS_SHOWN + 2, "a column for each slot, and one for the others");
 	table_init(&t, s->a, col, LEN(col));
 	for (int i = 0; i < s->moments->nrings; i++) {
 		int buffer = s->moments->ring[i], versions = s->plan->versions[buffer];
@@ -380,12 +363,12 @@ static void put_rings(struct scene *s)
 	}
 	pen_table(&s->pen, &t);
 	if (any)
-		pen_puts(&s->pen, "  ⁰ ¹ filled so often, mod 2: the phase of a flag as deep as "
-			"its ring\n", FAINT);
+		pen_puts(&s->pen, "  ⁰ ¹ how often it has been filled, modulo 2: the phase of its "
+			"mbarrier\n", FAINT);
 	pen_puts(&s->pen, "\n", PLAIN);
 }
 
-/* ---- around --------------------------------------------------------------------- */
+/* ---- neighbouring moments -------------------------------------------------------- */
 
 static void put_around(struct scene *s)
 {
@@ -409,7 +392,7 @@ static void draw(struct view *v, struct cells *out)
 		.events = model_line(v->m)->events.v, .plan = v->m->now->tl->plan };
 
 	make(v);
-	place(v);
+	follow_cursor(v);
 	if (!own->moments.n)
 		return;
 	s.g = s.plan->graph;
@@ -427,7 +410,7 @@ static void draw(struct view *v, struct cells *out)
 
 /* ---- keys ----------------------------------------------------------------------- */
 
-/* The next moment of the same sTask's. */
+/* The next moment of the same sTask. */
 static int of_same_task(const struct own *own, const struct event *events, int step)
 {
 	int task = events[own->moments.v[own->at].event].task;
@@ -444,7 +427,7 @@ static bool act(struct view *v, enum action a, const struct key *k)
 	const struct event *events = model_line(v->m)->events.v;
 
 	make(v);
-	place(v);
+	follow_cursor(v);
 	if (wheel_step(k)) {
 		go(v, own->at + wheel_step(k));
 		return true;

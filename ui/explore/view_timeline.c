@@ -1,27 +1,26 @@
-/* The timeline: rows of lanes and units over time, one event under the cursor, and all that is
- * known of it below. */
+/* The timeline: rows of lanes and units over time, with the selected event; below, its details. */
 #include <string.h>
 
 #include "draw/units.h"
 #include "explore/parts.h"
-#include "explore/places.h"
+#include "explore/positions.h"
 #include "explore/view.h"
 
 enum {
-	BACK_MAX = 64,			/* causes that one can come back from */
-	CHAIN_MAX = 4096,		/* events of a critical chain */
-	FEWEST = 12,			/* cycles in a window */
-	DETAIL_ROWS = 8,		/* left for them, where there is room */
+	BACK_MAX = 64,			/* events to go back to */
+	CHAIN_MAX = 4096,		/* events of the critical path */
+	FEWEST = 12,			/* cycles in a window, at least */
+	DETAIL_ROWS = 8,		/* rows for details from which on they are set off by a blank row */
 };
 
 struct own {
-	int64_t from, to;		/* cycles shown; to 0: not chosen yet */
+	int64_t from, to;		/* cycles shown; to is 0: not chosen yet */
 	enum timeline_rows by;
 	bool ruler, critical, short_details;
 	int64_t ruler_at;
-	int deep[SEU_MAX];		/* rows that units had so far, so that none jumps */
+	int deep[SEU_MAX];		/* most rows that units have had, so that rows do not jump when time moves */
 	int back[BACK_MAX], nback;
-	struct chart_map map;		/* of the last drawing; its rows are gone */
+	struct chart_map map;		/* of the last drawing, without its rows */
 	int *hit;			/* by row and column of the map: the event there */
 	int *hit_y;			/* by row: where it is in the grid */
 	int hit_rows, hit_cap;
@@ -32,12 +31,12 @@ static const char *lacks(const struct model *m)
 	if (!m->now->plan)
 		return "there is no timeline: this is a graph; mr.plan(graph) begins a plan";
 	if (!m->now->tl)
-		return "there is no timeline, as the plan is not legal: 8 shows the problems, f tries a "
-			"repair, u undoes";
+		return "there is no timeline, because the plan is not legal: 8 shows the problems, f tries "
+			"to repair it, u undoes the last edit";
 	return NULL;
 }
 
-/* ---- where the window is ---- */
+/* ---- the window ---- */
 
 static int64_t last_cycle(const struct view *v)
 {
@@ -75,7 +74,7 @@ static void pan(struct view *v, int64_t by)
 	set_window(v, own->from + by, own->to + by);
 }
 
-/* So that the selected event can be seen, the lane's waiting before it, too. */
+/* Move the window so that the selected event is in sight. */
 static void follow(struct view *v)
 {
 	struct own *own = v->own;
@@ -96,7 +95,7 @@ static void follow(struct view *v)
 		pan(v, end - own->to + span / 8);
 }
 
-/* What a chart chooses by itself: so that sTasks of the steady state can be read. */
+/* The window that a chart chooses by itself, in which sTasks of the steady state are legible. */
 static void choose_window(struct view *v, int width)
 {
 	struct timeline_view view = { .phase = v->m->sel.phase };
@@ -114,7 +113,7 @@ static void choose_window(struct view *v, int width)
 
 /* ---- drawing ---- */
 
-/* Remember which event each column shows: the mouse asks for it later. */
+/* Keep which event each cell shows, for clicks. */
 static void keep_hits(struct view *v, const struct chart_map *map)
 {
 	struct own *own = v->own;
@@ -141,7 +140,7 @@ static void mark_event(const struct chart_map *map, struct cells *out, int event
 				cells_mark(out, map->left + x, map->row[r].y, 1, attr);
 }
 
-/* The chain of causes back from an event: what it waited for, or what its lane did before. */
+/* The critical path back from an event: each time the event that it waited for, or else the one before in its lane. */
 static int find_chain(const struct lookup *l, int event, int *out)
 {
 	int n = 0;
@@ -175,7 +174,7 @@ static int column(const struct chart_map *map, int64_t cycle)
 	return map->left + (int)floor_div((cycle - map->from) * map->cols, map->to - map->from);
 }
 
-/* The first row that shows work of an event, else anything of it; -1. */
+/* The lowest row that shows the event, or its work; -1. */
 static int row_of(const struct chart_map *map, int event, bool work)
 {
 	for (int r = map->nrows - 1; r >= 0; r--)
@@ -185,18 +184,19 @@ static int row_of(const struct chart_map *map, int event, bool work)
 	return -1;
 }
 
-/* A line down a column, where nothing else is drawn. */
-static void draw_upright(struct cells *out, int x, int from, int to, const char *utf8, struct style style)
+/* A line down a column, over blank cells, and over the dots of waiting lanes if `over_dots`. */
+static void draw_upright(struct cells *out, int x, int from, int to, bool over_dots, const char *utf8,
+	struct style style)
 {
 	for (int y = from; y < to; y++) {
 		const struct cell *c = cells_at(out, x, y);
 
-		if (c && (!c->utf8[0] || !strcmp(c->utf8, " ") || !strcmp(c->utf8, "·")))
+		if (c && (!c->utf8[0] || !strcmp(c->utf8, " ") || (over_dots && !strcmp(c->utf8, "·"))))
 			cells_put(out, x, y, utf8, style);
 	}
 }
 
-/* A line from where the cause ended to the row of what waited for it. */
+/* A line from the end of the cause to the row of the event that waited for it. */
 static void draw_cause(struct view *v, const struct chart_map *map, struct cells *out)
 {
 	const struct lookup *l = model_lookup(v->m);
@@ -211,11 +211,11 @@ static void draw_cause(struct view *v, const struct chart_map *map, struct cells
 	x = column(map, min_i64(c->end, model_event(v->m)->start));
 	if (from < 0 || to < 0 || x < map->left || x >= map->left + map->cols)
 		return;
-	draw_upright(out, x, (int)min_i64(from, to) + 1, (int)max_i64(from, to), "│",
+	draw_upright(out, x, (int)min_i64(from, to) + 1, (int)max_i64(from, to), true, "│",
 		(struct style){ .fg = 220, .attr = STYLE_BOLD });
 }
 
-/* Marks at each interval, from the event on and before it; on the axis above. */
+/* Marks at every initiation interval before and after the event, and on the axis. */
 static void draw_ruler(struct view *v, const struct chart_map *map, struct cells *out)
 {
 	const struct own *own = v->own;
@@ -230,7 +230,7 @@ static void draw_ruler(struct view *v, const struct chart_map *map, struct cells
 		if (x < map->left || x >= map->left + map->cols)
 			continue;
 		cells_put(out, x, map->top - 1, "┼", (struct style){ .fg = 220 });
-		draw_upright(out, x, map->top, map->bottom, "┆", (struct style){ .fg = 220 });
+		draw_upright(out, x, map->top, map->bottom, false, "┆", (struct style){ .fg = 220 });
 	}
 }
 
@@ -285,10 +285,10 @@ static void mark_cursors(struct view *v, const struct chart_map *map, struct cel
 	if (!sel->marked || mark < map->left || mark >= map->left + map->cols)
 		return;
 	cells_put(out, mark, map->top - 1, "▽", BOLD);
-	draw_upright(out, mark, map->top, map->bottom, "┊", BOLD);
+	draw_upright(out, mark, map->top, map->bottom, false, "┊", BOLD);
 }
 
-/* "II 1,312, 4.1 % above the bound   tensor 87 %  cuda 43 %": one line, bars if there is room. */
+/* "0.612 ms  II 1,312 (bound 1,260)  tensor ██████░░ 87 %": one line. */
 static void draw_busy(struct view *v, struct cells *out, int y)
 {
 	const struct phase_line *line = model_line(v->m);
@@ -357,8 +357,8 @@ static void draw(struct view *v, struct cells *out)
 		draw_stages(v, &map, out, y++);
 	if (y < out->h)
 		draw_busy(v, out, y++);
-	if (v->m->places)
-		places_draw(v->m, out, (int)min_i64(y + (y + DETAIL_ROWS < out->h), max_i64(out->h - 8, 2)));
+	if (v->m->positions)
+		positions_draw(v->m, out, (int)min_i64(y + (y + DETAIL_ROWS < out->h), max_i64(out->h - 8, 2)));
 	else if (!own->short_details && y < out->h)
 		details_draw(v->m, out, y + (y + DETAIL_ROWS < out->h));
 }
@@ -368,14 +368,15 @@ static void draw(struct view *v, struct cells *out)
 static void select_event(struct view *v, int event)
 {
 	if (event == NONE) {
-		model_refuse(v->m, "there is no further one");
+		model_refuse(v->m, "there are no more");
 		return;
 	}
 	model_select_event(v->m, event);
 	follow(v);
 }
 
-/* An event to begin with: the first in sight of a lane that does more than feed, else of any. */
+/* If no event is selected, select one in the window, of a product if there is one. False: it was selected now, or
+ * there is none. */
 static bool select_any(struct view *v)
 {
 	const struct lookup *l = model_lookup(v->m);
@@ -391,7 +392,7 @@ static bool select_any(struct view *v)
 			best = e;
 	}
 	if (best == NONE) {
-		model_refuse(v->m, "no events were kept");
+		model_refuse(v->m, "no events were recorded");
 		return false;
 	}
 	select_event(v, best);
@@ -416,7 +417,7 @@ static void change_row(struct view *v, int by)
 	}
 }
 
-/* The next event of the lane that was held up by more than a glance. */
+/* The next event of the lane that had to wait for more than a fiftieth of the II. */
 static void next_wait(struct view *v, int by)
 {
 	const struct lookup *l = model_lookup(v->m);
@@ -438,7 +439,7 @@ static void to_cause(struct view *v)
 	int cause = lookup_cause(model_lookup(v->m), v->m->sel.event);
 
 	if (cause == NONE) {
-		model_refuse(v->m, "nothing that was kept held it up");
+		model_refuse(v->m, "it did not wait for any recorded event");
 		return;
 	}
 	if (own->nback == BACK_MAX)
@@ -463,7 +464,7 @@ static void change_phase(struct view *v)
 	model_say(m, "phase %s", m->now->graph->program->phases.v[model_line(m)->phase].name);
 }
 
-/* Keys that need no event. */
+/* Keys for which no event has to be selected. */
 static bool act_window(struct view *v, enum action a)
 {
 	struct own *own = v->own;
@@ -534,7 +535,7 @@ static bool act_event(struct view *v, enum action a)
 	return true;
 }
 
-/* The event at a place of the grid; NONE. */
+/* The event at a cell; NONE. */
 static int event_at(const struct view *v, int x, int y)
 {
 	const struct own *own = v->own;

@@ -1,4 +1,3 @@
-/* A search on a grid of cells. */
 #include "explore/watch.h"
 
 #include <math.h>
@@ -7,9 +6,9 @@
 #include "draw/units.h"
 
 enum {
-	NARROW = 28, WIDE = 42,		/* columns for what marks mean, in short and in full */
-	SIDE_MIN = 72,			/* columns for two lists beside each other */
-	WRAP_MIN = 14,			/* rows from which on facts have as many as they want */
+	NARROW = 28, WIDE = 42,		/* columns for a short and a complete legend */
+	SIDE_MIN = 72,			/* columns for two lists next to each other */
+	WRAP_MIN = 14,			/* rows of the screen from which on facts are wrapped */
 	CURVE_MIN = 5, LIST_MIN = 3, LIST_MAX = 12,
 };
 
@@ -45,7 +44,7 @@ static void put_candidate(struct cells *out, int x, int y, int w, const struct p
 			e->status == PROGRESS_WRONG ? "wrong result" : "failed", e->text) : e->text, PLAIN);
 }
 
-/* Is a better candidate than b? What was measured comes before what was not. */
+/* Is a better than b? Measured candidates come before all others. */
 static bool is_before(const struct progress_entry *a, const struct progress_entry *b)
 {
 	if ((a->measured > 0) != (b->measured > 0))
@@ -58,7 +57,7 @@ static bool is_same(const struct progress_entry *a, const struct progress_entry 
 	return a->text[0] && !strcmp(a->text, b->text) && a->predicted == b->predicted;
 }
 
-/* The n best, each once, in order; returns how many there are. */
+/* The n best candidates in order, each once; returns how many there are. */
 static int find_best(const struct progress_curve *c, int n, const struct progress_entry **out)
 {
 	int have = 0;
@@ -113,7 +112,7 @@ static void put_last(const struct watched *s, struct cells *out, int x, int y, i
 		put_candidate(out, x, y + 1 + i, w, &s->curve.v[s->curve.n - 1 - i], digits_of(&s->curve), false);
 }
 
-/* ---- all of it ------------------------------------------------------------------ */
+/* ---- the screen ----------------------------------------------------------------- */
 
 static int put_facts(const struct watched *s, struct cells *out, int y)
 {
@@ -158,7 +157,7 @@ static void put_lists(const struct watched *s, struct cells *out, int y, int h)
 
 void watch_draw(const struct watched *s, struct cells *out)
 {
-	int at = cells_text(out, 0, 0, out->w, s->title, BOLD), y, room, curve = 0, list;
+	int at = cells_text(out, 0, 0, out->w, s->title, BOLD), y, rows, curve = 0, list;
 	int phase = text_width(s->phase);
 
 	if (at + 2 + phase <= out->w)
@@ -166,16 +165,16 @@ void watch_draw(const struct watched *s, struct cells *out)
 	if (out->h > 1)
 		cells_text(out, 0, out->h - 1, out->w, s->keys, FAINT);
 	y = put_facts(s, out, 1);
-	room = out->h - 1 - y;
-	if (room < 1)
+	rows = out->h - 1 - y;
+	if (rows < 1)
 		return;
-	list = room / 3 < LIST_MIN ? LIST_MIN : room / 3 < LIST_MAX + 1 ? room / 3 : LIST_MAX + 1;
-	if (out->w < SIDE_MIN && room / 2 > list)
-		list = room / 2;
-	if (s->curve.n && room >= CURVE_MIN + 1)
-		curve = room - list - 1 >= CURVE_MIN ? room - list - 1 : room;
+	list = rows / 3 < LIST_MIN ? LIST_MIN : rows / 3 < LIST_MAX + 1 ? rows / 3 : LIST_MAX + 1;
+	if (out->w < SIDE_MIN && rows / 2 > list)
+		list = rows / 2;
+	if (s->curve.n && rows >= CURVE_MIN + 1)
+		curve = rows - list - 1 >= CURVE_MIN ? rows - list - 1 : rows;
 	progress_cells(out, 0, y, out->w, curve, &s->curve);
-	if (curve == room)
+	if (curve == rows)
 		return;
 	if (curve)
 		y += curve + 1;

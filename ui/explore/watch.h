@@ -1,7 +1,6 @@
-/* watch.h - a search as one watches it: what it has found, its curve, its candidates.
+/* watch.h - the screen that shows a running search: its best plan so far, its curve, its candidates.
  *
- * Drawn anew from what is told each time; keeps nothing. lwatch.c shows it on the terminal
- * while the search runs.
+ * Drawn from a struct watched each time; keeps no state. lwatch.c shows it on the terminal.
  */
 #ifndef UI_EXPLORE_WATCH_H
 #define UI_EXPLORE_WATCH_H
@@ -12,15 +11,15 @@
 
 struct watched {
 	const char *title, *phase;	/* "gemm on h200", "device" */
-	const char *const *fact;	/* lines: the best, the bound, what it took so far */
+	const char *const *fact;	/* lines: the best plan, the bound, the effort so far */
 	int nfacts;
-	const char *keys;		/* what can be done: the last line */
-	struct progress_curve curve;	/* all that was tried */
+	const char *keys;		/* the last line: which keys there are */
+	struct progress_curve curve;	/* all trials */
 };
 
-/* Onto the whole grid, which is blank and may be of any size. */
+/* Draw onto all of the grid, which is blank and of any size. */
 void watch_draw(const struct watched *s, struct cells *out);
-/* Add core.search_screen, for lua/std: the table of core's functions is on top. May raise. */
+/* Add core.search_screen to the table on top of the stack. May raise. */
 void lua_open_watch(lua_State *L);
 
 #endif

@@ -1,30 +1,30 @@
-#include "explore/places.h"
+#include "explore/positions.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { OFFSETS_BESIDE = 1, PLACES_MAX = 400 };
+enum { OFFSETS_MORE = 1, POSITIONS_MAX = 400 };
 
 static const struct srcloc here = { .file = "explorer", .line = 0 };
 
-void places_close(struct model *m)
+void positions_close(struct model *m)
 {
-	struct places *s = m->places;
+	struct positions *s = m->positions;
 	struct arena a;
 
 	if (!s)
 		return;
-	m->places = NULL;
+	m->positions = NULL;
 	state_free(s->state);
 	history_free(s->copy);
 	a = s->arena;
 	arena_release(&a);
 }
 
-/* ---- which there are ---- */
+/* ---- the list ---- */
 
-/* Is the entry of the region in which the sTask can be, and not itself moved with it? */
-static bool is_beside(const struct model *m, const struct entry *o, const struct stask *s)
+/* Is the entry in the loop of the sTask, but not moved with it? */
+static bool is_neighbour(const struct model *m, const struct entry *o, const struct stask *s)
 {
 	const struct stask *t = &m->now->graph->tasks.v[o->task];
 
@@ -32,7 +32,7 @@ static bool is_beside(const struct model *m, const struct entry *o, const struct
 		(m->each_part ? t != s : t->task != s->task);
 }
 
-/* May it be on the lane? On its own; elsewhere if it goes alone. */
+/* Slices that are moved together stay on their lanes. */
 static bool may_be_on(const struct model *m, const struct entry *e, int lane)
 {
 	return lane == e->lane || m->each_part || m->now->graph->tasks.v[e->task].parts <= 1;
@@ -41,21 +41,20 @@ static bool may_be_on(const struct model *m, const struct entry *e, int lane)
 static void add_offsets(struct model *m, const struct entry *e, int lane, int before, int lo, int hi,
 	bool here_in_order)
 {
-	struct places *s = m->places;
+	struct positions *s = m->positions;
 
-	for (int at = lo; at <= hi && s->v.n < PLACES_MAX; at++) {
+	for (int at = lo; at <= hi && s->v.n < POSITIONS_MAX; at++) {
 		bool is_here = here_in_order && at == e->at;
 
 		if (is_here)
 			s->at = s->v.n;
-		VEC_PUSH(&s->arena, &s->v, ((struct spot){ .lane = lane, .before = before, .at = at,
+		VEC_PUSH(&s->arena, &s->v, ((struct position){ .lane = lane, .before = before, .at = at,
 			.here = is_here }));
 	}
 }
 
-/* Every place in the order of every lane, at the offsets that its region has, one more and one
- * less. */
-static void list_places(struct model *m, int entry)
+/* All gaps in the orders of all lanes, at the offsets of the entries there, one less and one more. */
+static void list_positions(struct model *m, int entry)
 {
 	const struct plan *p = m->now->plan;
 	const struct entry *e = &p->entries.v[entry];
@@ -65,13 +64,13 @@ static void list_places(struct model *m, int entry)
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct entry *o = &p->entries.v[i];
 
-		if (!is_beside(m, o, s))
+		if (!is_neighbour(m, o, s))
 			continue;
 		lo = (int)min_i64(lo, o->at);
 		hi = (int)max_i64(hi, o->at);
 	}
-	lo = (int)max_i64(lo - OFFSETS_BESIDE, -OFFSET_MAX);
-	hi = (int)min_i64(hi + OFFSETS_BESIDE, OFFSET_MAX);
+	lo = (int)max_i64(lo - OFFSETS_MORE, -OFFSET_MAX);
+	hi = (int)min_i64(hi + OFFSETS_MORE, OFFSET_MAX);
 	for (int lane = 0; lane < p->lanes.n; lane++) {
 		bool passed = false, mine = lane == e->lane;
 
@@ -80,7 +79,7 @@ static void list_places(struct model *m, int entry)
 		for (int i = 0; i < p->entries.n; i++) {
 			const struct entry *o = &p->entries.v[i];
 
-			if (o->lane != lane || !is_beside(m, o, s))
+			if (o->lane != lane || !is_neighbour(m, o, s))
 				continue;
 			add_offsets(m, e, lane, o->task, lo, hi, mine && !passed && i > entry);
 			passed |= mine && i > entry;
@@ -89,12 +88,12 @@ static void list_places(struct model *m, int entry)
 	}
 }
 
-void places_open(struct model *m)
+void positions_open(struct model *m)
 {
 	struct arena a;
 	int entry;
 
-	places_close(m);
+	positions_close(m);
 	if (!model_can_edit(m))
 		return;
 	entry = m->sel.task == NONE ? NONE : plan_entry_of(m->now->plan, m->sel.task);
@@ -103,22 +102,22 @@ void places_open(struct model *m)
 		return;
 	}
 	arena_init(&a, m->mem);
-	m->places = ARENA_NEW(&a, struct places);
-	m->places->arena = a;
-	m->places->task = m->sel.task;
-	history_copy(m->history, &m->places->copy);
-	m->places->mark = history_mark(m->places->copy);
-	list_places(m, entry);
-	model_say(m, "%s is picked up: arrows hold it elsewhere, Enter puts it there, Esc back",
+	m->positions = ARENA_NEW(&a, struct positions);
+	m->positions->arena = a;
+	m->positions->task = m->sel.task;
+	history_copy(m->history, &m->positions->copy);
+	m->positions->mark = history_mark(m->positions->copy);
+	list_positions(m, entry);
+	model_say(m, "%s is picked up: arrows choose a position, Enter puts it there, Esc cancels",
 		model_moved_name(m, m->sel.task));
 }
 
-/* ---- what they would do ---- */
+/* ---- trying ---- */
 
-static struct move move_to(struct model *m, const struct spot *p)
+static struct move move_to(struct model *m, const struct position *p)
 {
 	const struct plan *plan = m->now->plan;
-	const struct entry *e = &plan->entries.v[plan_entry_of(plan, m->places->task)];
+	const struct entry *e = &plan->entries.v[plan_entry_of(plan, m->positions->task)];
 	const struct stask *s = &plan->graph->tasks.v[e->task];
 	struct move move = { .set_at = true, .at = p->at };
 	int last = NONE;
@@ -130,17 +129,17 @@ static struct move move_to(struct model *m, const struct spot *p)
 		return move;
 	}
 	for (int i = 0; i < plan->entries.n; i++)
-		if (plan->entries.v[i].lane == p->lane && is_beside(m, &plan->entries.v[i], s))
+		if (plan->entries.v[i].lane == p->lane && is_neighbour(m, &plan->entries.v[i], s))
 			last = plan->entries.v[i].task;
 	if (last != NONE)
 		move.after = model_moved_name(m, last);
 	return move;
 }
 
-/* The place with one version more of some values: better than what was tried before? */
-static void try_with(struct model *m, struct spot *p, const struct move *move, enum deeper deeper)
+/* Try a position with one version more of some values, and keep the result if it is better than the last one. */
+static void try_with(struct model *m, struct position *p, const struct move *move, enum deeper deeper)
 {
-	struct places *s = m->places;
+	struct positions *s = m->positions;
 	const char *name = model_moved_name(m, s->task), *why = NULL;
 	struct versions_of v[16];
 	int n = model_deeper(m, s->task, deeper, v, LEN(v));
@@ -166,7 +165,7 @@ static void try_with(struct model *m, struct spot *p, const struct move *move, e
 	history_return(s->copy, s->mark);
 }
 
-static void try_place(struct model *m, struct spot *p)
+static void try_position(struct model *m, struct position *p)
 {
 	struct move move = move_to(m, p);
 
@@ -180,67 +179,67 @@ static void try_place(struct model *m, struct spot *p)
 		try_with(m, p, &move, (enum deeper)d);
 }
 
-/* The nearest ones first: those that the user comes to first. */
-bool places_step(struct model *m)
+/* Positions near the chosen one first, because the user reaches them first. */
+bool positions_step(struct model *m)
 {
-	struct places *s = m->places;
+	struct positions *s = m->positions;
 	int best = NONE;
 
 	for (int i = 0; s && i < s->v.n; i++)
 		if (!s->v.v[i].tried && (best == NONE || abs(i - s->at) < abs(best - s->at)))
 			best = i;
 	if (best != NONE)
-		try_place(m, &s->v.v[best]);
+		try_position(m, &s->v.v[best]);
 	return best != NONE;
 }
 
-/* ---- holding ---- */
+/* ---- choosing ---- */
 
-const struct spot *places_held(const struct model *m)
+const struct position *positions_held(const struct model *m)
 {
-	return m->places ? &m->places->v.v[m->places->at] : NULL;
+	return m->positions ? &m->positions->v.v[m->positions->at] : NULL;
 }
 
-void places_hold(struct model *m, int dx, int dy)
+void positions_hold(struct model *m, int dx, int dy)
 {
-	struct places *s = m->places;
-	const struct spot *now = places_held(m);
+	struct positions *s = m->positions;
+	const struct position *now = positions_held(m);
 	int best = NONE;
 
 	for (int i = 0; i < s->v.n; i++) {
-		const struct spot *p = &s->v.v[i];
-		bool same_place = p->lane == now->lane && p->before == now->before;
+		const struct position *p = &s->v.v[i];
+		bool same_position = p->lane == now->lane && p->before == now->before;
 
-		if (dx && same_place && p->at == now->at + dx)
+		if (dx && same_position && p->at == now->at + dx)
 			best = i;
-		if (dy > 0 && i > s->at && !same_place && p->at == now->at && best == NONE)
+		if (dy > 0 && i > s->at && !same_position && p->at == now->at && best == NONE)
 			best = i;
-		if (dy < 0 && i < s->at && !same_place && p->at == now->at)
+		if (dy < 0 && i < s->at && !same_position && p->at == now->at)
 			best = i;
 	}
 	if (best != NONE)
 		s->at = best;
 }
 
-void places_drop(struct model *m)
+void positions_drop(struct model *m)
 {
-	const struct spot *p = places_held(m);
+	const struct position *p = positions_held(m);
 	struct move move;
 
 	if (!p)
 		return;
 	if (p->here) {
-		places_close(m);
-		model_say(m, "put down where it was");
+		positions_close(m);
+		model_say(m, "put back where it was");
 		return;
 	}
 	move = move_to(m, p);
-	m->sel.task = m->places->task;
+	m->sel.task = m->positions->task;
 	model_move(m, &move, p->deeper);
-	places_close(m);
+	positions_close(m);
 }
 
-const char *place_text(struct model *m, const struct spot *p)
+const char *position_text(struct model *m, const struct position *p)
 {
 	const struct plan *plan = m->now->plan;
 	const char *what;
@@ -257,7 +256,7 @@ const char *place_text(struct model *m, const struct spot *p)
 		what = "legal";
 	if (p->tried && p->legal && p->deeper)
 		what = arena_strf(&m->frame, "%s, with one version more of what it %s", what,
-			p->deeper == DEEPER_READS ? "reads" : "makes");
+			p->deeper == DEEPER_READS ? "reads" : "writes");
 	return arena_strf(&m->frame, "%s, %s%s, at %+d: %s", plan->lanes.v[p->lane].name,
 		p->before == NONE ? "last" : "before ",
 		p->before == NONE ? "" : plan->graph->tasks.v[p->before].name, p->at, what);

@@ -1,11 +1,11 @@
-/* The places of an sTask that is picked up, as a table: orders down, offsets across. */
-#include "explore/places.h"
+/* Positions of an sTask that is picked up, as a table: a row for each gap in an order, a column for each offset. */
+#include "explore/positions.h"
 #include "explore/parts.h"
 
 enum { WIDE = 11, ORDER_COLUMNS = 26 };
 
 /* "+3.2 %", "deadlock", "...". */
-static const char *cell_text(struct model *m, const struct spot *p)
+static const char *cell_text(struct model *m, const struct position *p)
 {
 	if (p->here)
 		return "here";
@@ -19,7 +19,7 @@ static const char *cell_text(struct model *m, const struct spot *p)
 		p->deeper ? " +" : "");
 }
 
-static struct style cell_style(const struct model *m, const struct spot *p)
+static struct style cell_style(const struct model *m, const struct position *p)
 {
 	double before = m->now->tl ? m->now->tl->seconds : 0;
 
@@ -30,16 +30,16 @@ static struct style cell_style(const struct model *m, const struct spot *p)
 	return p->here ? BOLD : PLAIN;
 }
 
-static void draw_place(struct model *m, struct cells *out, int x, int y, const struct spot *p)
+static void draw_position(struct model *m, struct cells *out, int x, int y, const struct position *p)
 {
 	struct style style = cell_style(m, p);
 
-	if (p == places_held(m))
+	if (p == positions_held(m))
 		style.attr |= STYLE_REVERSE;
 	cells_text(out, x, y, WIDE - 1, cell_text(m, p), style);
 }
 
-static const char *order_text(struct model *m, const struct spot *p, int lane)
+static const char *order_text(struct model *m, const struct position *p, int lane)
 {
 	const struct plan *plan = m->now->plan;
 	const char *name = p->lane == lane ? "" : plan->lanes.v[p->lane].name;
@@ -49,10 +49,10 @@ static const char *order_text(struct model *m, const struct spot *p, int lane)
 	return arena_strf(&m->frame, "%-4s before %s", name, plan->graph->tasks.v[p->before].name);
 }
 
-void places_draw(struct model *m, struct cells *out, int y)
+void positions_draw(struct model *m, struct cells *out, int y)
 {
-	const struct places *s = m->places;
-	const struct spot *held = places_held(m);
+	const struct positions *s = m->positions;
+	const struct position *held = positions_held(m);
 	int least = s->v.v[0].at, row = 0, held_row = 0, rows = out->h - y - 2, skip, lane = NONE;
 
 	for (int i = 0; i < s->v.n; i++) {
@@ -61,11 +61,11 @@ void places_draw(struct model *m, struct cells *out, int y)
 		held_row = &s->v.v[i] == held ? row : held_row;
 	}
 	skip = (int)max_i64(0, held_row - rows + 1);
-	cells_text(out, 0, y, out->w, arena_strf(&m->frame, "%s held at: %s", model_moved_name(m, s->task),
-		place_text(m, held)), BOLD);
+	cells_text(out, 0, y, out->w, arena_strf(&m->frame, "%s at: %s", model_moved_name(m, s->task),
+		position_text(m, held)), BOLD);
 	row = -1;
 	for (int i = 0; i < s->v.n; i++) {
-		const struct spot *p = &s->v.v[i];
+		const struct position *p = &s->v.v[i];
 		int x = ORDER_COLUMNS + (p->at - least) * WIDE;
 
 		if (!i || p->before != s->v.v[i - 1].before || p->lane != s->v.v[i - 1].lane) {
@@ -77,6 +77,6 @@ void places_draw(struct model *m, struct cells *out, int y)
 		}
 		cells_text(out, x, y + 1, WIDE - 1, arena_strf(&m->frame, "at %+d", p->at), FAINT);
 		if (row >= skip && row - skip < rows)
-			draw_place(m, out, x, y + 2 + row - skip, p);
+			draw_position(m, out, x, y + 2 + row - skip, p);
 	}
 }

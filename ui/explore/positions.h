@@ -1,0 +1,45 @@
+/* positions.h - the positions to which an sTask that is picked up can move, and what each would cost.
+ *
+ * A position is a lane, the entry that follows in its order, and an offset. While no key is pressed, positions are tried one
+ * by one, by moving the sTask in a copy of the plan.
+ */
+#ifndef UI_EXPLORE_POSITIONS_H
+#define UI_EXPLORE_POSITIONS_H
+
+#include "explore/model.h"
+
+struct position {
+	int lane;			/* of the plan */
+	int before;			/* sTask before which it would be issued; NONE: it would be the last */
+	int at;				/* offset */
+	bool here;			/* the sTask is there now */
+	bool tried, legal;
+	double seconds;			/* time of the plan, if it is legal */
+	enum deeper deeper;		/* values that need one version more for that time */
+	const char *why;		/* name of the problem, if it is not legal */
+};
+
+struct positions {
+	struct arena arena;
+	struct history *copy;
+	struct state *state;		/* of the position being tried */
+	int mark;			/* of the unchanged copy */
+	int task;			/* of the plan */
+	VEC(struct position) v;		/* sorted by lane, order, offset */
+	int at;				/* that the user has chosen */
+};
+
+/* Pick the selected sTask up; if that is not possible, the message says why. */
+void positions_open(struct model *m);
+/* Move it to the chosen position; leave it where it was. Nothing happens if none is picked up. */
+void positions_drop(struct model *m);
+void positions_close(struct model *m);
+/* Try one more position; false if all have been tried. */
+bool positions_step(struct model *m);
+/* Choose the next position in the order (dy) or the next offset (dx). */
+void positions_hold(struct model *m, int dx, int dy);
+const struct position *positions_held(const struct model *m);	/* NULL */
+/* "before mma_qk at +1: -3.2 %"; in m->frame */
+const char *position_text(struct model *m, const struct position *p);
+
+#endif
