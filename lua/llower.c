@@ -126,12 +126,15 @@ static int role_text_l(lua_State *L)
 	return 1;
 }
 
-/* core.lean_names() -> the passes that can be left out */
-static int lean_names_l(lua_State *L)
+/* core.lower_options() -> by bit of `without`, counted from 1: what can be left out, or false */
+static int lower_options_l(lua_State *L)
 {
-	lua_createtable(L, LEAN_COUNT, 0);
-	for (int i = 0; i < LEAN_COUNT; i++) {
-		lua_pushstring(L, lean_names[i]);
+	lua_createtable(L, OPTION_COUNT, 0);
+	for (int i = 0; i < OPTION_COUNT; i++) {
+		if (lower_options[i])
+			lua_pushstring(L, lower_options[i]);
+		else
+			lua_pushboolean(L, false);
 		lua_rawseti(L, -2, i + 1);
 	}
 	return 1;
@@ -141,7 +144,7 @@ void lua_open_lower(lua_State *L)
 {
 	static const luaL_Reg meta[] = { { "__gc", lowered_gc_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = { { "lower", lower_l }, { "role_text", role_text_l },
-		{ "lean_names", lean_names_l }, { NULL, NULL } };
+		{ "lower_options", lower_options_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = LOWERED_CLASS, .meta = meta });
 	luaL_setfuncs(L, functions, 0);

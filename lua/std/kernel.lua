@@ -133,18 +133,23 @@ local function role(plan, given)
   return setmetatable({target = target_of(o, "kernel"), text = core.role_text(plan)}, role_program)
 end
 
+-- What passes were called before; deprecated.
+local renamed = {clear = "unmask", before = "hoist", parts = "partial_sums"}
+
 -- The bits of passes of lowering, from their names.
 local function passes(what, names)
-  local bits, known = 0, core.lean_names()
+  local bits, known, bit_of = 0, {}, {}
+  for i, name in ipairs(core.lower_options()) do
+    if name then known[#known + 1], bit_of[name] = name, 1 << i - 1 end
+  end
   if names ~= nil and type(names) ~= "table" then
     raise(("%s: without must be a list of passes, got %s"):format(what, show(names)))
   end
   for _, name in ipairs(names or {}) do
-    local bit
-    for i, k in ipairs(known) do if k == name then bit = 1 << i - 1 end end
+    local bit = bit_of[renamed[name] or name]
     if not bit then
-      raise(("%s: there is no pass %s%s (known: %s)"):format(what, show(name), core.hint(tostring(name), known),
-        table.concat(known, ", ")))
+      raise(("%s: there is no pass %s that can be left out%s (known: %s)"):format(what, show(name),
+        core.hint(tostring(name), known), table.concat(known, ", ")))
     end
     bits = bits | bit
   end

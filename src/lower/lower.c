@@ -212,10 +212,11 @@ enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,
 	return try_lower(mem, p, phase, false, out, why, e);
 }
 
-const char *const lean_names[LEAN_COUNT] = {
-#define X(id, name) name,
-	LEAN_PASSES(X)
-#undef X
+const char *const lower_options[OPTION_COUNT] = {
+#define PASS(id, name, optional, needs, promises) optional ? #name : NULL,
+#include "lower/passes.def"
+#undef PASS
+	"partial_sums",
 };
 
 enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struct kernel **out,

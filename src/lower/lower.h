@@ -4,22 +4,20 @@
 
 #include "lower/kernel.h"
 
-/* Passes that kernels are right without, by which they have less to do: bits of plan.without. */
-#define LEAN_PASSES(X) \
-	X(CLEAR, "clear")		/* turns that nothing cuts ask nothing (body/clear.c) */ \
-	X(PARTS, "parts")		/* sums stay with their threads (layout/partial.c) */ \
-	X(BEFORE, "before")		/* what a loop waits for once is awaited before it */
-
-enum lean {
-#define X(id, name) LEAN_##id,
-	LEAN_PASSES(X)
-#undef X
-	LEAN_COUNT
+/* The passes that make a kernel's tree (passes.def), and other decisions that a plan may leave out: bits of plan.without. */
+enum pass_id {
+#define PASS(id, name, optional, needs, promises) PASS_##id,
+#include "lower/passes.def"
+#undef PASS
+	PASS_COUNT,
+	PARTIAL_SUMS = PASS_COUNT,	/* sums stay with their threads (layout/partial.c) */
+	OPTION_COUNT
 };
-extern const char *const lean_names[LEAN_COUNT];
-static inline bool lower_does(const struct kernel *k, enum lean pass)
+/* Names of what can be left out, by bit; NULL: what that is must be done. */
+extern const char *const lower_options[OPTION_COUNT];
+static inline bool lower_does(const struct kernel *k, enum pass_id id)
 {
-	return !(k->plan->without >> pass & 1);
+	return !(k->plan->without >> id & 1);
 }
 
 /* The plan must be legal and outlives the kernel. ERR_ILLEGAL says, with the user's

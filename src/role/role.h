@@ -55,6 +55,16 @@ static inline bool role_may_touch(enum role_do what)
 	return what == DO_EACH || role_op_info[what].group == OPS_MOVE || role_op_info[what].group == OPS_MATH;
 }
 
+/* Which part of a pipelined loop a region is. */
+enum role_section {
+	SECTION_NONE,
+	SECTION_LOOP,			/* LOOP: all iterations of a pipelined loop, before it is peeled */
+	SECTION_STEADY,			/* LOOP: its steady state */
+	SECTION_EPILOGUE,		/* IF: the steady state ends here; what follows is the epilogue */
+	SECTION_TRIPS,			/* IF: for so many iterations, or at least so many */
+};
+
+struct point;				/* of lowering: lower/pass/pass.h */
 struct role_op;
 struct role_body {
 	VEC(struct role_op *) v;
@@ -128,11 +138,13 @@ struct role_op {
 	int task;			/* at work; NONE */
 	int wait;			/* of the kernel's plan, that it serves; NONE */
 	const char *why;		/* why it is there, for a dump; NULL */
+	const struct point *point;	/* while it is lowered; NULL */
 	VEC(struct touch) touches;
 	union {
 		struct {		/* BLOCK, TASK, TILES, LOOP, EACH, IF */
 			struct role_body body;
 			struct role_body other;		/* IF: otherwise */
+			enum role_section section;
 			const char *note;		/* BLOCK, IF: for who reads; NULL */
 			const struct num *when;		/* IF */
 			/* LOOP: for (var = from; var < end; var += step); from NULL: it is let
@@ -159,6 +171,11 @@ struct role_op {
 			bool hidden;			/* LET: compilers shall not know what it is */
 			const char *note;
 		} let;
+		struct {		/* LOOP_END: the iterations of a loop are over */
+			int loop;
+			int trips;			/* iterations, modulo the unrolling */
+			bool exact;			/* just so many */
+		} loop_end;
 		struct {		/* REGISTERS */
 			int n;
 			bool more;			/* than the launch gave */

@@ -17,8 +17,8 @@
 #include "lower/passes.h"
 #include "role/role.h"
 
-/* A turn of a region (loop.c): its number is known, or as many before the end, or neither. */
-enum turn_kind { TURN_KNOWN, TURN_STEADY, TURN_LATE };
+struct point;
+enum { GROUPS_MOST = 7 };		/* that a wait can name */
 
 /* A value in the lane's scratch, see detours.h. */
 struct detoured {
@@ -38,17 +38,7 @@ struct body {
 	struct role_body *into;		/* where operations go */
 	int task, wait;			/* that the next ones are for; NONE */
 	VEC(struct touch) touches;	/* of the operation in the making */
-	int region;			/* loop in whose turns they stand; NONE: the tile loop */
-	bool done;			/* the sTask at hand has been issued */
-	enum turn_kind kind;		/* of the turn at hand */
-	int *told, *left;		/* by flag: what others were told of, see release.c */
-	bool *by_count;			/* by flag: only a counter knows that */
-	bool again;			/* the lane must be made once more */
-	bool *released;			/* by flag: ... and of those told of */
-	bool *counted;			/* by flag: its lane must keep count of issued products */
-	int turn;			/* turn of the tree at hand, modulo the region's unroll */
-	int *around;			/* by loop, NONE too: the turn's iteration, of those around */
-	int last;			/* greatest iteration there is, counted likewise */
+	const struct point *at;		/* where they stand (pass/pass.h) */
 	const struct frag **of_buffer;	/* by buffer, on this lane; NULL: not yet */
 	struct frag **of_node;		/* by node: of the sTask at work alone */
 	bool *fused;			/* by node: an element of the loop at hand */
@@ -62,9 +52,6 @@ struct body {
 	bool has_room;			/* for those of each loop beside each other: lane.c */
 	bool walks;			/* row and column at hand are any element's, not a fragment's */
 	bool reads_value;		/* ... are certainly a fragment's */
-	const struct num *iteration;	/* of the sTask at hand, in its loop */
-	const struct num *clear;	/* when the turn at hand is clear; NULL: nobody asks */
-	const struct num *whole;	/* ... when no axis ends in it */
 	const struct shape2 *along;	/* what a product by threads contracts, as rows, of which
 					 * element KS is at hand; NULL */
 };
@@ -197,12 +184,8 @@ static inline bool under_way(const struct body *c, int task)
 	return on_matrix(c->k, task) && !kernel_result_shared(c->k, task);
 }
 
-/* ---- turns that nothing cuts (clear.c) ------------------------------------------------- */
+/* ---- conditions that whole tiles may meet (masks.c) ------------------------------------- */
 
-/* From here on, a steady turn of the loop is made; until the end, which gives the loop the conditions
- * under which a turn is clear, and whole. */
-void body_clear_begin(struct body *c, int loop);
-void body_clear_end(struct body *c, struct role_op *o);
 /* `inside`, which is about the end of the axis, marked if the turn can be clear of it. */
 const struct num *body_clear_end_of(struct body *c, const struct stask *s, const struct shape2 *shape,
 	int axis, const struct num *inside);
@@ -312,67 +295,23 @@ bool body_reads_own(const struct body *c, const struct kentry *x);
 NODISCARD enum err_code body_load(struct body *c, const struct kentry *x, struct err *e);
 NODISCARD enum err_code body_store(struct body *c, const struct kentry *x, struct err *e);
 
-/* ---- structure, from the outside in ---------------------------------------------------- */
+/* ---- what passes use (pass/pass.h) -------------------------------------------------------- */
 
-NODISCARD enum err_code body_lane(struct body *c, struct err *e);	/* c->lane, c->role */
-/* All turns of a loop in the iteration at hand; NONE: of the tile loop, where it has offsets. */
-NODISCARD enum err_code body_region(struct body *c, int loop, struct err *e);
-/* Step s of the tile loop for the tile that is called `iteration` among the lane's. */
-NODISCARD enum err_code body_tile_step(struct body *c, const struct kstep *s, int class,
-	const struct num *iteration, struct err *e);
-void body_tile_turn_end(struct body *c, bool last);
+/* The lane's fragments that live beyond an sTask; c->words, c->has_room. */
+NODISCARD enum err_code body_registers(struct body *c, struct err *e);
 /* Where a loop begins in the iteration at hand, and how often it runs. */
 void body_trips(struct body *c, int loop);
-/* The loop of a tile that is another copy's: only its iterations are counted. */
+/* The loop of a tile that is another replica's: only its iterations are counted. */
 void body_passed(struct body *c, int loop);
-/* `iteration`: its number; class: of the turn, see kernel.h. */
-NODISCARD enum err_code body_task(struct body *c, const struct kentry *x, int class,
-	const struct num *iteration, struct err *e);
 void body_loop_axes(struct body *c, int loop);	/* where the axes of iteration i_LOOP stand */
-/* Initial values: all carries of the tile; those of `loop` that first matter in `nested`. */
-NODISCARD enum err_code body_initial_tile(struct body *c, struct err *e);
-NODISCARD enum err_code body_initial_nested(struct body *c, int loop, int nested, struct err *e);
-void body_flag_waits(struct body *c, const struct kentry *x);
-void body_waits_before_loop(struct body *c, int loop);	/* in whose steady turns they are left out */
-/* After a loop that may have made no iteration: what its entries would have waited for, told. */
-NODISCARD enum err_code body_missed(struct body *c, int loop, int nested, struct err *e);
-bool body_waits_once(const struct body *c, int flag);
-NODISCARD enum err_code body_group_wait(struct body *c, const struct kentry *x,
-	const struct group_wait *w, int class, const char *why, struct err *e);
-/* Behind a wait for all products, of which x may be one. */
-NODISCARD enum err_code body_pin_all(struct body *c, const struct kentry *x, struct err *e);
-/* The products that x waits for before it begins, in words. */
-const char *body_awaited_products(struct body *c, const struct kentry *x);
-NODISCARD enum err_code body_read_pins(struct body *c, const struct kentry *x, struct err *e);
-/* The latest iteration of product m that is issued when the lane stands at x (or just
- * behind it, if x is m), in the count of c->turn. */
-int body_latest_issued(const struct body *c, const struct kentry *x, const struct kentry *m);
-const struct kentry *body_entry_of(const struct body *c, int task);
-/* Who waits for a flag's products is told of them later than they are issued (release.c): now,
- * when the lane stands at x, of all but the last `behind`; along the turns of a loop. */
+bool body_writes_ring(const struct body *c, const struct stask *s);
+/* Does the lane issue the flag's products and learn later that they are complete? */
 bool body_tells_later(const struct body *c, int flag);
-void body_release(struct body *c, int flag, const struct kentry *x, int behind);
-void body_told_begin(struct body *c, int loop);
-void body_told_end(struct body *c, int loop, int trips, bool exact);
-int *body_told_copy(struct body *c);
-bool body_told_steady(struct body *c, int loop, int u, const int *first, int *begin);
-void body_releases(struct body *c, const struct kentry *x, const int *behind);
 void body_arrive(struct body *c, int flag, const struct num *seq, const char *why);
-NODISCARD enum err_code body_early_runs(struct body *c, const struct kentry *x, struct err *e);
-NODISCARD enum err_code body_run(struct body *c, const struct kstep *nested, struct err *e);
 /* Number of the iteration, or tile, of region `loop` at hand, of all runs. */
 static inline const struct num *body_seq(struct body *c, int loop)
 {
 	return loop == NONE ? V(c, VAR_T, NONE) : V(c, VAR_SEQ, loop);
 }
-
-/* Stamps of a traced kernel (body_stamp.c); nothing in another. */
-void body_stamp(struct body *c, const struct kentry *x, int n);	/* nth of x's record; NONE */
-void body_watches(struct body *c);		/* by warps that this lane leaves over */
-void body_lane_stamps(struct body *c);		/* where this lane's are */
-void body_tile_stamps(struct body *c);		/* where a tile begins, or a turn with several */
-void body_tile_bases(struct body *c);		/* where the steps of one tile do */
-void body_tile_end_stamp(struct body *c);	/* where the tile ends, or that turn */
-void body_end_stamp(struct body *c);
 
 #endif

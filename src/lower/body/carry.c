@@ -1,6 +1,6 @@
 /* Carries in shared memory, and products whose results go there: where lanes pass them to
  * each other. */
-#include "lower/body/body.h"
+#include "lower/pass/pass.h"
 
 enum { PATH_MOST = LOOP_DEPTH_MAX };
 
@@ -264,7 +264,7 @@ enum err_code body_landing(struct body *c, const struct kentry *x, struct err *e
 	if (on_matrix(c->k, x->task)) {
 		body_groups_wait(c, 0, "its result goes to shared memory");
 		body_pin(c, acc, 0, frag_block_words(acc));
-		TRY(body_pin_all(c, x, e));
+		TRY(add_pins(c, c->at, e));
 	}
 	put_elements(c, x, product_node(c, s), product_buffer(c, s), acc,
 		val_frag(c, (struct frag_at){ acc, 0 }));

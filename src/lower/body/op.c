@@ -113,3 +113,14 @@ void body_pin(struct body *c, const struct frag *f, int version, int words)
 	o->u.frag.at = (struct frag_at){ f, version };
 	o->u.frag.words = words;
 }
+
+void body_arrive(struct body *c, int flag, const struct num *seq, const char *why)
+{
+	struct role_op *o;
+
+	body_warp_sync(c, "one thread tells for all");
+	o = body_op(c, DO_ARRIVE);
+	o->u.flag.flag = flag;
+	o->u.flag.n = seq;
+	o->why = why;
+}

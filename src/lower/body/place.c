@@ -1,5 +1,5 @@
 /* Where things are: axes, elements of fragments, of rings, of tensors. */
-#include "lower/body/body.h"
+#include "lower/pass/pass.h"
 
 enum { FRAGMENT_MOST = 4096 };		/* elements a thread: beyond all use */
 
@@ -113,8 +113,8 @@ int body_version(const struct body *c, const struct kentry *x, int buffer)
 	int versions = c->plan->versions[buffer];
 
 	if (b->loop == c->g->tasks.v[x->task].loop)
-		return (int)floor_mod(c->turn + x->at, versions);
-	return (int)floor_mod(c->around[b->loop], versions);
+		return (int)floor_mod(c->at->number + x->at, versions);
+	return (int)floor_mod(c->at->around[b->loop], versions);
 }
 
 /* quotients ---------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* A kernel's tree: what all lanes share, then one role a lane. */
-#include "lower/body/body.h"
+#include "lower/pass/pass.h"
 #include "role/live.h"
 
 static void list_tensors(struct body *c)
@@ -106,46 +106,17 @@ static void list_regions(struct body *c, const struct klane *l)
 				l->regions[i].unroll }));
 }
 
-/* Counters of products that nobody asks. */
-static bool is_needless(const struct body *c, const struct role_op *o)
-{
-	const struct role_let *l = &o->u.let.v.v[0];
-
-	if (o->what != DO_LET && o->what != DO_SET && o->what != DO_ADVANCE)
-		return false;
-	return (l->var == VAR_ISSUED && !c->counted[l->of]) ||
-		(l->var == VAR_RELEASED && !c->released[l->of]);
-}
-
-static void drop_counters(const struct body *c, struct role_body *b)
-{
-	int n = 0;
-
-	for (int i = 0; i < b->v.n; i++) {
-		struct role_op *o = b->v.v[i];
-
-		if (is_needless(c, o))
-			continue;
-		b->v.v[n++] = o;
-		if (role_is_region(o->what))
-			drop_counters(c, &o->u.region.body);
-		if (o->what == DO_IF)
-			drop_counters(c, &o->u.region.other);
-	}
-	b->v.n = n;
-}
-
-static enum err_code make_lane(struct body *c, struct err *e)
+/* The lane's tree, by one pass after the other. */
+static enum err_code run_passes(struct body *c, struct err *e)
 {
 	c->role->body = (struct role_body){ 0 };
-	c->into = &c->role->body;
-	c->task = c->wait = c->region = NONE;
-	c->again = false;
-	c->told = ARENA_ARRAY(c->a, c->k->flags.n, int);
-	c->left = ARENA_ARRAY(c->a, c->k->flags.n, int);
-	c->counted = ARENA_ARRAY(c->a, c->k->flags.n, bool);
-	c->released = ARENA_ARRAY(c->a, c->k->flags.n, bool);
-	return body_lane(c, e);
+	for (int i = 0; i < PASS_COUNT; i++) {
+		c->into = &c->role->body;
+		c->task = c->wait = NONE;
+		if (!passes[i].optional || lower_does(c->k, (enum pass_id)i))
+			TRY(passes[i].run(c, e));
+	}
+	return OK;
 }
 
 static enum err_code add_role(struct body *c, const struct klane *l, struct err *e)
@@ -160,11 +131,7 @@ static enum err_code add_role(struct body *c, const struct klane *l, struct err 
 	list_regions(c, l);
 	c->of_buffer = ARENA_ARRAY(c->a, c->g->buffers.n, const struct frag *);
 	c->of_node = ARENA_ARRAY(c->a, c->p->nodes.n, struct frag *);
-	c->by_count = ARENA_ARRAY(c->a, c->k->flags.n, bool);
-	do {
-		TRY(make_lane(c, e));
-	} while (c->again);
-	drop_counters(c, &c->role->body);
+	TRY(run_passes(c, e));
 	role_find_live(c->role, c->a);
 	return OK;
 }
@@ -175,7 +142,6 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 		.a = &k->arena };
 
 	c.fused = ARENA_ARRAY(c.a, c.p->nodes.n, bool);
-	c.around = ARENA_ARRAY(c.a, c.p->loops.n + 1, int) + 1;
 	c.r = ARENA_NEW(c.a, struct role_program);
 	c.r->program = c.p->name;
 	c.r->phase = c.p->phases.v[k->phase].name;

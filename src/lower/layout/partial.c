@@ -146,7 +146,7 @@ static bool is_partial(struct chain *x)
 	const struct carry *c = &x->p->carries.v[x->carry];
 	int set = find_set(x->p, x->carry);
 
-	if (!lower_does(x->k, LEAN_PARTS) || set == NONE || c->phase != x->k->phase || c->init != 0 ||
+	if (!lower_does(x->k, PARTIAL_SUMS) || set == NONE || c->phase != x->k->phase || c->init != 0 ||
 	    c->type != DT_F32 || !in_registers(x))
 		return false;
 	x->task = x->p->nodes.v[set].task;

@@ -1,51 +1,23 @@
-/* Turns that nothing cuts: no end of an axis, and no condition that the program asks of each
- * element, as a causal mask. Turns in which no axis ends, though the program asks, are whole.
- *
- * Most turns of a loop are such, and asking costs them as much as computing. So a steady loop gets
- * a condition on its turn (role.h, region.unmasked) under which all of that holds for all elements of
- * the turn's sTasks: what was marked here, NUM_INTERIOR or a `where` that is clear; and another one
- * under which NUM_INTERIOR holds. Printers write the turns that are clear first, without what is marked,
- * then those that are whole, and then all that are left. They are found by the bounds of what is
- * compared over the tile, so a turn may be missed, but none is too many. */
-#include "lower/body/body.h"
+/* Conditions that a tile may meet as a whole: whether it does is said of the iteration (struct hint), and the condition of the
+ * single element is marked, so that unmask.c can leave it out. It follows from bounds of what is compared. */
+#include "lower/pass/pass.h"
 
 /* Least and greatest value over the tile at hand. */
 struct bounds {
 	const struct num *least, *most;
 };
 
-void body_clear_begin(struct body *c, int loop)
+static void add_hint(struct body *c, bool interior, const struct num *holds)
 {
-	const struct kregion *v = &c->lane->regions[loop + 1];
+	struct point *p = (struct point *)c->at;
 
-	c->clear = loop != NONE && lower_does(c->k, LEAN_CLEAR) && c->has_room ? N(c, 1) : NULL;
-	c->whole = N(c, 1);
-	for (int i = 0; i < v->steps.n; i++)
-		if (v->steps.v[i].is_loop)	/* its text would stand there twice, too */
-			c->clear = NULL;
+	VEC_PUSH(c->a, &p->hints, ((struct hint){ holds, interior }));
 }
 
-void body_clear_end(struct body *c, struct role_op *o)
+/* Does the sTask stand in the steady state of a loop that can be unmasked? */
+static bool in_own_loop(const struct body *c, const struct stask *s)
 {
-	o->u.region.unmasked = c->clear && !num_is(c->clear, 1) ? c->clear : NULL;
-	o->u.region.interior = o->u.region.unmasked && !num_is(c->whole, 1) && !num_has_conjunct(c->whole, c->clear) ?
-		c->whole : NULL;
-	c->clear = NULL;
-}
-
-/* The turns so marked are clear only if this holds, which knows the turn, but not the element. */
-static void ask(struct body *c, const struct num *when)
-{
-	if (!num_has_conjunct(c->clear, when))
-		c->clear = NUM2(BOTH, c->clear, when);
-}
-
-/* ... and whole. */
-static void ask_end(struct body *c, const struct num *when)
-{
-	ask(c, when);
-	if (!num_has_conjunct(c->whole, when))
-		c->whole = NUM2(BOTH, c->whole, when);
+	return c->at->region == s->loop && c->at->kind == ITERATION_STEADY && can_unmask(c, s->loop);
 }
 
 /* Where the axis stands in the iteration at hand, counted from the loop's turn. */
@@ -63,7 +35,7 @@ static const struct num *first_of(struct body *c, const struct stask *s, const s
 			below *= tiles;
 			continue;
 		}
-		at = DIV(ADD(V(c, VAR_FIRST, s->loop), c->iteration), N(c, below));
+		at = DIV(ADD(V(c, VAR_FIRST, s->loop), c->at->iteration), N(c, below));
 		return MUL(i ? MOD(at, N(c, tiles)) : at, N(c, c->g->extents.tile[axis]));
 	}
 	return body_lo(c, s, shape, axis);
@@ -84,9 +56,9 @@ static bool axis_bounds(struct body *c, const struct stask *s, const struct shap
 const struct num *body_clear_end_of(struct body *c, const struct stask *s, const struct shape2 *shape,
 	int axis, const struct num *inside)
 {
-	if (!c->clear || s->loop != c->region || c->p->axes.v[axis].packs != NONE)
+	if (!in_own_loop(c, s) || c->p->axes.v[axis].packs != NONE)
 		return inside;
-	ask_end(c, NUM2(LE, ADD(first_of(c, s, shape, axis), N(c, c->g->extents.tile[axis])), N(c,
+	add_hint(c, true, NUM2(LE, ADD(first_of(c, s, shape, axis), N(c, c->g->extents.tile[axis])), N(c,
 		c->p->axes.v[axis].size)));
 	return num_mark_interior(c->a, inside);
 }
@@ -96,7 +68,7 @@ const struct num *body_clear_index(struct body *c, const struct stask *s, const 
 {
 	const struct num *least = N(c, x->k), *most = least;
 
-	if (!c->clear || s->loop != c->region)
+	if (!in_own_loop(c, s))
 		return within;
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
@@ -107,8 +79,8 @@ const struct num *body_clear_index(struct body *c, const struct stask *s, const 
 		least = ADD(least, MUL(N(c, t->coef), t->coef > 0 ? at.least : at.most));
 		most = ADD(most, MUL(N(c, t->coef), t->coef > 0 ? at.most : at.least));
 	}
-	ask_end(c, NUM2(LE, N(c, 0), least));
-	ask_end(c, NUM2(LT, most, N(c, size)));
+	add_hint(c, true, NUM2(LE, N(c, 0), least));
+	add_hint(c, true, NUM2(LT, most, N(c, size)));
 	return num_mark_interior(c->a, within);
 }
 
@@ -160,10 +132,10 @@ bool body_clear_where(struct body *c, const struct stask *s, int node)
 {
 	const struct num *when;
 
-	if (!c->clear || s->loop != c->region)
+	if (!in_own_loop(c, s))
 		return false;
 	when = holds_for_all(c, s, &c->k->node_shape[node], c->p->nodes.v[node].arg[0]);
 	if (when)
-		ask(c, when);
+		add_hint(c, false, when);
 	return when;
 }

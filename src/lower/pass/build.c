@@ -1,0 +1,387 @@
+/* The plain tree of a lane: its registers and counters, the tile loop, in it the loops of the program, and in
+ * those a TASK for each entry. Every loop is whole yet, with the offsets of its entries: peel.c divides it.
+ * What an sTask waits for and tells others is wait.c's and run.c's. */
+#include "lower/pass/build.h"
+
+/* The point of operations between entries, in the region at hand. */
+static struct point *stand(struct body *c, int region)
+{
+	struct point like = *c->at, *p;
+
+	if (like.region != region)
+		like = (struct point){ .around = c->at->around };
+	p = point_new(c, &like);
+	p->region = region;
+	p->entry = NULL;
+	p->iteration = NULL;
+	p->kind = ITERATION_STEADY;
+	p->number = 0;
+	p->last = INT32_MAX;
+	p->run_of = NONE;
+	return p;
+}
+
+/* tiles ------------------------------------------------------------------------ */
+
+void build_tile_axes(struct body *c)
+{
+	const struct grid *g = &c->g->grids[c->k->phase];
+	int64_t below = 1;
+
+	for (int i = g->n - 1; i >= 0; i--) {
+		body_let(c, VAR_LO, g->axis[i], MUL(MOD(DIV(V(c, VAR_TILE, NONE), N(c, below)), N(c,
+			g->tiles[i])), N(c, c->g->extents.tile[g->axis[i]])));
+		below *= g->tiles[i];
+	}
+}
+
+/* sTasks ----------------------------------------------------------------------- */
+
+static void add_slots(struct body *c, const struct kentry *x)
+{
+	const struct stask *s = stask_of(c, x);
+
+	for (int i = 0; i < c->k->rings.n; i++) {
+		const struct ring *r = &c->k->rings.v[i];
+		struct role_op *o;
+
+		if (!stask_touches(s, r->buffer))
+			continue;
+		o = body_op(c, DO_SLOT);
+		o->u.slot.ring = i;
+		o->u.slot.life = body_seq(c, c->g->buffers.v[r->buffer].loop);
+	}
+}
+
+/* Has the lane loops that run while the sTask waits for its next iteration? Compilers would keep its
+ * addresses in registers all the while. */
+static bool is_around_loop(const struct body *c, const struct stask *s)
+{
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		int loop = c->g->tasks.v[c->lane->entries.v[i].task].loop;
+
+		if (loop != s->loop && program_loop_within(c->p, loop, s->loop))
+			return true;
+	}
+	return false;
+}
+
+/* Does the sTask find elements in shared memory by addresses, for which the lane's values leave few registers? */
+static bool is_short_of_registers(const struct body *c, const struct stask *s)
+{
+	bool addresses = body_writes_ring(c, s);
+
+	for (int i = 0; i < s->reads.n; i++)
+		addresses |= has_ring(c, s->reads.v[i]);
+	return addresses && s->kind == TASK_COMPUTE && 2 * c->words > c->lane->given;
+}
+
+/* A wait for the lane's own products, with the point of the TASK around it. */
+static void add_own_wait(struct body *c, const struct point *at, const struct group_wait *w, bool issued,
+	const char *why)
+{
+	struct point *p = add_groups_wait(c, 0, at, why);
+
+	p->iteration = NULL;
+	p->wait = w;
+	p->pins = true;
+	p->signals = SIGNAL_COMPLETE;
+	p->issued = issued;
+	group_wait_set_class(c->into->v.v[c->into->v.n - 1], p, 0);
+}
+
+/* What others are signaled of when the sTask is issued, or complete where the lane goes on only then. */
+static void add_signals(struct body *c, const struct kentry *x)
+{
+	const struct stask *s = stask_of(c, x);
+
+	if (x->flag != NONE && s->kind == TASK_MMA && under_way(c, x->task))
+		body_advance(c, VAR_ISSUED, x->flag, N(c, 1));
+	else if (x->flag != NONE && s->kind != TASK_LOAD)
+		body_arrive(c, x->flag, body_seq(c, s->loop), "others wait for it");
+	build_early_runs(c, x);
+}
+
+static enum err_code add_task(struct body *c, const struct kentry *x, const struct num *iteration,
+	struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct point *around = c->at;
+	struct point *p = stand(c, s->loop);
+	struct role_op *task, *at;
+	struct role_body *outer;
+
+	p->entry = x;
+	p->at = x->at;
+	p->iteration = iteration;
+	if (!shifts_tiles(c->lane) && s->loop == NONE)
+		p->kind = ITERATION_KNOWN;
+	c->task = x->task;
+	c->at = p;
+	task = body_op(c, DO_TASK);
+	task->point = p;
+	task->u.region.iteration = s->loop != NONE || shifts_tiles(c->lane) ? iteration : NULL;
+	task->u.region.of = s->loop;
+	task->u.region.seq = body_seq(c, s->loop);
+	outer = body_enter(c, &task->u.region.body);
+	if (s->loop != NONE) {
+		body_let_more(c, body_let(c, VAR_I, s->loop, iteration), VAR_SEQ, s->loop,
+			ADD(V(c, VAR_BASE, s->loop), V(c, VAR_I, s->loop)));
+		body_loop_axes(c, s->loop);
+	}
+	at = body_op(c, DO_AT);
+	VEC_PUSH(c->a, &at->u.let.v, ((struct role_let){ s->loop == NONE ? VAR_T : VAR_I, s->loop, NULL }));
+	if (is_around_loop(c, s) || is_short_of_registers(c, s))
+		body_op(c, DO_OPAQUE);
+	add_slots(c, x);
+	build_flag_waits(c, x);
+	if (x->waits_groups)
+		add_own_wait(c, p, &x->before, false, build_awaited_products(c, x));
+	TRY(build_read_pins(c, x, e));
+	body_op(c, DO_WORK);
+	add_signals(c, x);
+	if (x->drains)
+		add_own_wait(c, p, &x->after, true, "others are told of the one before");
+	body_leave(c, outer);
+	c->task = NONE;
+	c->at = around;
+	return OK;
+}
+
+/* loops ------------------------------------------------------------------------ */
+
+static enum err_code add_loop(struct body *c, int loop, struct err *e);
+
+/* A loop inside, in the iteration at hand of the region around it. */
+static enum err_code add_run(struct body *c, int region, const struct kstep *s, struct err *e)
+{
+	struct point *p;
+	struct role_op *run = body_block(c, NULL);
+	struct role_body *outer = body_enter(c, &run->u.region.body);
+	const struct point *around = c->at;
+
+	p = stand(c, s->id);
+	p->run_of = s->id;
+	run->point = p;
+	body_trips(c, s->id);
+	body_begins_late(c, s->id, false);
+	c->at = p;
+	TRY(add_loop(c, s->id, e));
+	c->at = around;
+	body_begins_late(c, s->id, true);
+	body_advance(c, VAR_BASE, s->id, V(c, VAR_TRIPS, s->id));
+	body_leave(c, outer);
+	build_missed(c, region, s->id);
+	build_run_end(c, s);
+	return OK;
+}
+
+/* A step of a loop's iteration that is itself a loop. */
+static enum err_code add_nested(struct body *c, int loop, const struct kstep *s, const struct num *iteration,
+	struct err *e)
+{
+	struct role_op *step = body_block(c, NULL);
+	struct role_body *outer = body_enter(c, &step->u.region.body);
+	const struct point *around = c->at;
+	struct point *p = stand(c, loop);
+
+	p->at = s->at;
+	p->iteration = iteration;
+	step->point = p;
+	body_let_more(c, body_let(c, VAR_I, loop, iteration), VAR_SEQ, loop, ADD(V(c, VAR_BASE, loop),
+		V(c, VAR_I, loop)));
+	body_loop_axes(c, loop);
+	c->at = p = point_new(c, p);
+	p->iteration = NULL;
+	p->around[loop] = s->at;
+	TRY(build_initial_nested(c, loop, s->id, e));
+	TRY(add_run(c, loop, s, e));
+	c->at = around;
+	body_leave(c, outer);
+	return OK;
+}
+
+static enum err_code add_step(struct body *c, int loop, const struct kstep *s, struct err *e)
+{
+	const struct num *iteration = num_moved(c, V(c, VAR_J, loop), s->at);
+
+	if (loop == NONE)
+		return build_tile_step(c, s, iteration, e);
+	if (s->is_loop)
+		return add_nested(c, loop, s, iteration, e);
+	return add_task(c, &c->lane->entries.v[s->id], iteration, e);
+}
+
+/* All iterations of a loop: in iteration j, an entry at offset `at` performs iteration j + at, if there is one. */
+static enum err_code add_loop(struct body *c, int loop, struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+	struct role_op *o = body_op(c, DO_LOOP);
+	struct role_body *outer = body_enter(c, &o->u.region.body);
+
+	o->point = stand(c, loop);
+	o->u.region.section = SECTION_LOOP;
+	o->u.region.var = VAR_J;
+	o->u.region.of = loop;
+	o->u.region.from = N(c, -v->most);
+	o->u.region.end = V(c, VAR_TRIPS, loop);
+	o->u.region.step = 1;
+	for (int i = 0; i < v->steps.n; i++)
+		TRY(add_step(c, loop, &v->steps.v[i], e));
+	if (loop == NONE)
+		build_all_products(c, c->lane->copies == 1);
+	body_leave(c, outer);
+	return OK;
+}
+
+/* the tile loop ---------------------------------------------------------------- */
+
+void build_all_products(struct body *c, bool last_only)
+{
+	struct point *p;
+	bool multiplies = false;
+
+	for (int i = 0; i < c->lane->entries.n; i++)
+		multiplies |= under_way(c, c->lane->entries.v[i].task);
+	if (!multiplies)
+		return;
+	p = add_groups_wait(c, 0, stand(c, NONE), "the tile ends");
+	p->signals = SIGNAL_COMPLETE;
+	p->last_only = last_only;
+}
+
+static enum err_code add_tile(struct body *c, struct err *e)
+{
+	const struct kregion *v = &c->lane->regions[0];
+
+	build_tile_axes(c);
+	build_skip_tiles(c);
+	TRY(build_initial_tile(c, e));
+	for (int i = 0; i < v->steps.n; i++) {
+		const struct kstep *s = &v->steps.v[i];
+
+		if (s->is_loop)
+			TRY(add_run(c, NONE, s, e));
+		else
+			TRY(add_task(c, &c->lane->entries.v[s->id], N(c, 0), e));
+	}
+	return OK;
+}
+
+/* One tile after the other: none begins before the one before it is complete. */
+static enum err_code add_tiles(struct body *c, struct err *e)
+{
+	struct role_body *outer = body_enter(c, &body_op(c, DO_TILES)->u.region.body);
+
+	TRY(add_tile(c, e));
+	build_all_products(c, false);
+	body_leave(c, outer);
+	return OK;
+}
+
+/* A step of an iteration of the tile loop, where entries have offsets in it: each is about a tile of its own. */
+enum err_code build_tile_step(struct body *c, const struct kstep *s, const struct num *iteration,
+	struct err *e)
+{
+	struct role_op *step = body_block(c, NULL);
+	struct role_body *outer = body_enter(c, &step->u.region.body);
+	const struct point *around = c->at;
+	struct point *p = stand(c, NONE);
+
+	p->at = s->at;
+	p->iteration = iteration;
+	step->point = p;
+	/* no constant, not even 0: t - 1 is one */
+	body_let(c, VAR_T, NONE, tile_number(c, iteration))->u.let.changes = true;
+	body_let(c, VAR_TILE, NONE, NUM2(TILE_AT, V(c, VAR_T, NONE), N(c, 0)));
+	build_tile_axes(c);
+	if (s->turn != NONE)
+		build_handover_wait(c, s->turn);
+	build_pass_others(c, s);
+	c->at = p = point_new(c, p);
+	p->iteration = NULL;
+	p->around[NONE] = s->at;
+	if (s->is_loop) {
+		TRY(build_initial_nested(c, NONE, s->id, e));
+		TRY(add_run(c, NONE, s, e));
+	} else {
+		TRY(add_task(c, &c->lane->entries.v[s->id], iteration, e));
+	}
+	c->at = around;
+	body_leave(c, outer);
+	return OK;
+}
+
+/* The tile loop as a pipelined loop. */
+static enum err_code add_tile_loop(struct body *c, struct err *e)
+{
+	const struct klane *l = c->lane;
+
+	body_op(c, DO_COUNT_TILES);
+	body_let(c, VAR_TRIPS, NONE, DIV(ADD(V(c, VAR_TILES, NONE), N(c, l->copies - 1 - l->copy)), N(c,
+		l->copies)));
+	build_count_others(c);
+	TRY(add_loop(c, NONE, e));
+	build_others_end(c);
+	return OK;
+}
+
+/* the lane --------------------------------------------------------------------- */
+
+static bool stores_by_engine(const struct body *c)
+{
+	for (int i = 0; i < c->lane->entries.n; i++)
+		if (c->lane->entries.v[i].outbox != NONE)
+			return true;
+	return false;
+}
+
+static void add_counter(struct body *c, enum var v, int of)
+{
+	body_let(c, v, of, N(c, 0))->u.let.changes = true;
+}
+
+static void add_counters(struct body *c)
+{
+	for (int f = 0; f < c->k->flags.n; f++) {
+		if (!body_tells_later(c, f))
+			continue;
+		add_counter(c, VAR_ISSUED, f);
+		add_counter(c, VAR_RELEASED, f);
+	}
+	for (int f = 0; f < c->k->flags.n; f++)
+		if (build_waits_once(c, f))
+			add_counter(c, VAR_SEEN, f);
+	for (int f = 0; f < c->k->flags.n; f++)
+		if (c->k->flags.v[f].early && in_lane(c, c->k->flags.v[f].task))
+			add_counter(c, VAR_TOLD, f);
+	for (int i = 0; i < c->p->loops.n; i++)
+		if (c->p->loops.v[i].phase == c->k->phase)
+			add_counter(c, VAR_BASE, i);
+}
+
+enum err_code pass_build(struct body *c, struct err *e)
+{
+	const struct klane *l = c->lane;
+	struct point at = { .region = NONE, .run_of = NONE, .last = INT32_MAX };
+	struct role_op *o;
+
+	c->at = point_new(c, &at);
+	if (c->k->shares_registers) {
+		o = body_op(c, DO_REGISTERS);
+		o->u.registers.n = l->given;
+		o->u.registers.more = l->given > lower_launched(c->k);
+	}
+	if (l->warps % c->k->target->group)
+		body_op(c, DO_LEAVE)->u.lane.warp = l->first_warp + l->warps;
+	o = body_op(c, DO_LANE);
+	o->u.lane.warp = l->first_warp;
+	o->u.lane.stores = stores_by_engine(c);
+	add_counters(c);
+	TRY(body_registers(c, e));
+	TRY(shifts_tiles(l) ? add_tile_loop(c, e) : add_tiles(c, e));
+	build_last_copies(c);
+	if (stores_by_engine(c))	/* no block ends while something is copied out of it */
+		body_op(c, DO_STORES_WAIT)->u.stores.elected = true;
+	return OK;
+}

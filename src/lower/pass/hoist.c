@@ -1,0 +1,63 @@
+/* Hoisting: what the first sTask of a steady state waits for in its first iteration alone, since it happens outside of
+ * the loop, is awaited before the loop, so that no iteration asks whether it is the first one.
+ *
+ * A loop with a prologue does not begin with its steady state, so there is nothing to hoist from it. */
+#include "lower/pass/pass.h"
+
+static bool is_invariant(const struct body *c, const struct role_op *o, int loop)
+{
+	const struct flag_wait *w = o->point ? o->point->flag_wait : NULL;
+
+	return w && w->which == AWAIT_AROUND && !w->once && c->p->loops.v[loop].parent == w->loop;
+}
+
+/* The waits that can go, out of the TASK, to the operations at hand. */
+static void hoist_waits(struct body *c, struct role_op *task, int loop)
+{
+	struct role_body *b = &task->u.region.body;
+	bool always = c->g->trips[loop].least > 0;
+	int n = 0;
+
+	for (int i = 0; i < b->v.n; i++) {
+		struct role_op *o = b->v.v[i];
+
+		if (!is_invariant(c, o, loop)) {
+			b->v.v[n++] = o;
+			continue;
+		}
+		o->u.flag.when = always ? NULL : NUM2(GT, V(c, VAR_TRIPS, loop), N(c, 0));
+		VEC_PUSH(c->a, &c->into->v, o);
+		if (c->k->flags.v[o->point->flag_wait->flag].copies)	/* with its fence */
+			VEC_PUSH(c->a, &c->into->v, b->v.v[++i]);
+	}
+	b->v.n = n;
+}
+
+static void hoist_body(struct body *c, struct role_body *b)
+{
+	struct role_body old = *b, *outer;
+
+	*b = (struct role_body){ 0 };
+	outer = body_enter(c, b);
+	for (int i = 0; i < old.v.n; i++) {
+		struct role_op *o = old.v.v[i];
+		int loop = o->what == DO_LOOP ? o->u.region.of : NONE;
+
+		if (is_section(o, SECTION_STEADY) && loop != NONE && !c->lane->regions[loop + 1].most &&
+		    o->u.region.body.v.v[0]->what == DO_TASK)
+			hoist_waits(c, o->u.region.body.v.v[0], loop);
+		if (role_is_region(o->what)) {
+			hoist_body(c, &o->u.region.body);
+			hoist_body(c, &o->u.region.other);
+		}
+		VEC_PUSH(c->a, &c->into->v, o);
+	}
+	body_leave(c, outer);
+}
+
+enum err_code pass_hoist(struct body *c, struct err *e)
+{
+	(void)e;
+	hoist_body(c, &c->role->body);
+	return OK;
+}

@@ -1,0 +1,161 @@
+/* Peeling: from a pipelined loop to prologue, steady state and epilogue, so that each iteration has just the
+ * entries that have something to do in it.
+ *
+ * Offsets of a region are counted from the least, `most` is the greatest. The `most` iterations before 0 are the
+ * prologue, whose numbers are known; 0 to trips - most - 1 the steady state, with every entry; the `most` after it the
+ * epilogue, counted from the end. Where the loop may make fewer trips than `most`, all of that stands behind a
+ * condition, and each smaller number has a text of its own, without a steady state. */
+#include "lower/pass/pass.h"
+
+/* An iteration, as far as it is known. */
+struct iteration {
+	enum iteration_kind kind;
+	int number, class, last;
+	const struct num *from;		/* its number is `add` more */
+	int add;
+	int least, end;			/* entries with these offsets have something to do */
+};
+
+static void copy_iteration(struct body *c, const struct role_op *loop, const struct iteration *t)
+{
+	struct copying how = { .loop = loop->u.region.of, .shift = t->number, .kind = t->kind,
+		.class = t->class, .last = t->last, .from = t->from, .add = t->add };
+
+	for (int i = 0; i < loop->u.region.body.v.n; i++) {
+		const struct role_op *o = loop->u.region.body.v.v[i];
+		const struct point *p = o->point;
+
+		if (p && p->iteration ? p->at >= t->least && p->at < t->end : !(p && p->last_only) || t->end == 1)
+			copy_op(c, o, &how);
+	}
+}
+
+/* Iteration j, whose number is known, of so many trips or, in a prologue, at least so many. */
+static void add_known(struct body *c, const struct role_op *loop, int j, int class, int trips)
+{
+	copy_iteration(c, loop, &(struct iteration){ .kind = ITERATION_KNOWN, .number = j, .class = class,
+		.last = trips - 1, .from = N(c, 0), .add = j, .least = -j, .end = trips - j });
+}
+
+static void add_loop_end(struct body *c, int loop, int trips, bool exact)
+{
+	struct role_op *o = body_op(c, DO_LOOP_END);
+
+	o->u.loop_end.loop = loop;
+	o->u.loop_end.trips = trips;
+	o->u.loop_end.exact = exact;
+}
+
+static void add_steady(struct body *c, const struct role_op *loop, int most)
+{
+	struct role_op *o = body_op(c, DO_LOOP);
+	struct role_body *outer = body_enter(c, &o->u.region.body);
+
+	o->point = loop->point;
+	o->u.region.section = SECTION_STEADY;
+	o->u.region.var = VAR_J;
+	o->u.region.of = loop->u.region.of;
+	o->u.region.end = V(c, VAR_STEADY, loop->u.region.of);
+	o->u.region.step = 1;
+	copy_iteration(c, loop, &(struct iteration){ .kind = ITERATION_STEADY, .last = INT32_MAX,
+		.from = V(c, VAR_J, loop->u.region.of), .end = most + 1 });
+	body_leave(c, outer);
+}
+
+/* All iterations where there are at least as many as the greatest offset. */
+static void add_long(struct body *c, const struct role_op *loop, int most)
+{
+	int l = loop->u.region.of;
+
+	for (int n = -most; n < 0; n++)
+		add_known(c, loop, n, -n, most);
+	/* nvcc would unroll some loops, asked or not, if it knew how many trips there are, and keep more in
+	 * registers */
+	body_let(c, VAR_STEADY, l, SUB(V(c, VAR_TRIPS, l), N(c, most)))->u.let.hidden = true;
+	body_let(c, VAR_J, l, N(c, 0))->u.let.changes = true;
+	add_steady(c, loop, most);
+	for (int n = 1; n <= most; n++)
+		copy_iteration(c, loop, &(struct iteration){ .kind = ITERATION_LATE, .number = n - 1,
+			.class = most + n, .last = most - 1, .from = V(c, VAR_TRIPS, l), .add = n - most - 1,
+			.end = most + 1 - n });
+	add_loop_end(c, l, most, false);
+}
+
+/* All iterations of just so many, at most the greatest offset: there is no steady state. */
+static void add_short(struct body *c, const struct role_op *loop, int most, int trips)
+{
+	for (int j = -most; j < trips; j++)
+		add_known(c, loop, j, j < 0 ? -j : most + j - (trips - 1 - most), trips);
+	add_loop_end(c, loop->u.region.of, trips, true);
+}
+
+/* Where paths for other numbers of trips meet: of so many. */
+static void meet(struct body *c, const struct role_op *loop, int number)
+{
+	struct point *p = point_new(c, loop->point);
+
+	p->number = p->last = number;
+	add_meeting(c, p);
+}
+
+static void add_alternatives(struct body *c, const struct role_op *loop)
+{
+	int l = loop->u.region.of, offset = c->lane->regions[l + 1].most, most = offset;
+	int64_t least = l == NONE ? 0 : c->g->trips[l].least;
+	const struct num *trips = V(c, VAR_TRIPS, l);
+	struct role_body *outer = c->into;
+	struct role_op *o = NULL;
+
+	if (l != NONE)
+		most = (int)min_i64(most, c->g->trips[l].most);
+	if (least < most) {
+		o = body_if(c, NUM2(GE, trips, N(c, most)), NULL);
+		o->u.region.section = SECTION_TRIPS;
+		body_enter(c, &o->u.region.body);
+	}
+	if (l == NONE || c->g->trips[l].most > most)
+		add_long(c, loop, offset);
+	else
+		add_short(c, loop, offset, most);
+	if (!o)
+		return;
+	meet(c, loop, most - 1);
+	for (int n = least > 1 ? (int)least : 1; n < most; n++) {
+		body_enter(c, &o->u.region.other);
+		o = body_if(c, NUM2(EQ, trips, N(c, n)), NULL);
+		o->u.region.section = SECTION_TRIPS;
+		body_enter(c, &o->u.region.body);
+		add_short(c, loop, offset, n);
+		meet(c, loop, n - 1);
+	}
+	body_leave(c, outer);
+}
+
+static void peel_body(struct body *c, struct role_body *b)
+{
+	struct role_body old = *b, *outer;
+
+	*b = (struct role_body){ 0 };
+	outer = body_enter(c, b);
+	for (int i = 0; i < old.v.n; i++) {
+		if (is_section(old.v.v[i], SECTION_LOOP))
+			add_alternatives(c, old.v.v[i]);
+		else
+			VEC_PUSH(c->a, &b->v, old.v.v[i]);
+	}
+	/* loops inside, of each copy */
+	for (int i = 0; i < b->v.n; i++) {
+		if (!role_is_region(b->v.v[i]->what) || b->v.v[i]->what == DO_TASK)
+			continue;
+		peel_body(c, &b->v.v[i]->u.region.body);
+		peel_body(c, &b->v.v[i]->u.region.other);
+	}
+	body_leave(c, outer);
+}
+
+enum err_code pass_peel(struct body *c, struct err *e)
+{
+	(void)e;
+	peel_body(c, &c->role->body);
+	return OK;
+}

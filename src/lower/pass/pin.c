@@ -1,0 +1,85 @@
+/* Pins: compilers must not read the registers of a product before the wait that completes it. They are pinned behind a wait
+ * for groups, those of all products that are complete then. */
+#include "lower/pass/pass.h"
+
+static void pin(struct body *c, const struct frag *f, int version)
+{
+	body_pin(c, f, version, frag_block_words(f));
+}
+
+/* The latest iteration of product m that is issued when the lane stands at the point (or just behind it, if m stands
+ * there), counted as the point's number is. Entries of a region are in its order. */
+int latest_issued(const struct point *p, const struct kentry *x, const struct kentry *m)
+{
+	int latest = p->number + m->at - (m > x);
+
+	return latest < p->last ? latest : p->last;
+}
+
+/* Pin those versions of a product's result of which none is under way; `open` of the latest may be. */
+static enum err_code pin_finished(struct body *c, const struct point *p, const struct kentry *x,
+	const struct kentry *m, int buffer, int open, struct err *e)
+{
+	int versions = c->plan->versions[buffer], latest = 0;
+	const struct frag *f;
+
+	TRY(body_buffer(c, buffer, &f, e));
+	if (f->kind != FRAG_FULL)
+		return OK;
+	if (is_pinned_where_read(c, m, buffer) && (open || c->g->buffers.v[buffer].loop == NONE))
+		return OK;
+	if (shifts_tiles(c->lane) && open && stask_of(c, m)->loop != stask_of(c, x)->loop)
+		return OK;		/* behind its loop nobody reads it */
+	if (stask_of(c, m)->loop == stask_of(c, x)->loop)
+		latest = latest_issued(p, x, m);
+	for (int k = open; k < versions; k++)
+		pin(c, f, (int)floor_mod(latest - k, versions));
+	return OK;
+}
+
+/* A carry has one version, which stays open while any product on it is. */
+enum err_code add_pins(struct body *c, const struct point *p, struct err *e)
+{
+	const struct kentry *x = p->entry ? p->entry : &c->lane->entries.v[0];
+
+	for (int k = 0; k < c->lane->entries.n; k++) {
+		const struct kentry *m = &c->lane->entries.v[k];
+		const struct stask *s = stask_of(c, m);
+
+		for (int w = 0; w < s->writes.n && under_way(c, m->task); w++)
+			if (!has_ring(c, s->writes.v[w]))
+				TRY(pin_finished(c, p, x, m, s->writes.v[w], p->behind ?
+					p->behind[m->task] : 0, e));
+	}
+	return OK;
+}
+
+static enum err_code pin_body(struct body *c, struct role_body *b, struct err *e)
+{
+	struct role_body old = *b, *outer;
+
+	*b = (struct role_body){ 0 };
+	outer = body_enter(c, b);
+	for (int i = 0; i < old.v.n; i++) {
+		struct role_op *o = old.v.v[i];
+
+		if (role_is_region(o->what)) {
+			TRY(pin_body(c, &o->u.region.body, e));
+			TRY(pin_body(c, &o->u.region.other, e));
+		}
+		VEC_PUSH(c->a, &b->v, o);
+		c->task = o->task;
+		if (o->what == DO_GROUPS_WAIT && o->point && o->point->pins)
+			TRY(add_pins(c, o->point, e));
+	}
+	body_leave(c, outer);
+	return OK;
+}
+
+enum err_code pass_pin(struct body *c, struct err *e)
+{
+	enum err_code code = pin_body(c, &c->role->body, e);
+
+	c->task = NONE;
+	return code;
+}

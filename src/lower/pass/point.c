@@ -1,0 +1,165 @@
+/* Points of operations, and copies of operations with the points moved. */
+#include "lower/pass/pass.h"
+
+struct point *point_new(struct body *c, const struct point *like)
+{
+	struct point *p = ARENA_NEW(c->a, struct point);
+	int n = c->p->loops.n + 1;
+
+	*p = *like;
+	p->around = ARENA_ARRAY(c->a, n, int) + 1;
+	for (int i = 0; like->around && i < n; i++)
+		p->around[i - 1] = like->around[i - 1];
+	return p;
+}
+
+const struct num *num_moved(struct body *c, const struct num *from, int n)
+{
+	if (!n)
+		return from;
+	return n < 0 ? SUB(from, N(c, -n)) : ADD(from, N(c, n));
+}
+
+struct point *add_groups_wait(struct body *c, int n, const struct point *like, const char *why)
+{
+	struct point *p = point_new(c, like);
+
+	body_groups_wait(c, n, why);
+	c->into->v.v[c->into->v.n - 1]->point = p;
+	return p;
+}
+
+/* The version of a buffer that lives for an iteration of the loop is that of the iteration. */
+static void move_version(const struct body *c, struct role_op *o, const struct copying *how)
+{
+	int buffer = o->touches.n ? o->touches.v[0].of : o->u.frag.at.frag->buffer;
+	int versions = c->plan->versions[buffer];
+	struct touch *t;
+
+	if (c->g->buffers.v[buffer].loop != how->loop)
+		return;
+	o->u.frag.at.version = (int)floor_mod(o->u.frag.at.version + how->shift, versions);
+	if (!o->touches.n)
+		return;
+	t = ARENA_NEW(c->a, struct touch);
+	*t = o->touches.v[0];
+	t->version = o->u.frag.at.version;
+	o->touches.v = t;
+}
+
+/* How many groups a wait leaves under way follows from the class of the iteration. */
+void group_wait_set_class(struct role_op *o, struct point *p, int class)
+{
+	int younger;
+
+	p->class = class;
+	if (!p->wait)
+		return;
+	younger = p->wait->younger[class];
+	p->behind = younger < 0 ? NULL : p->wait->behind[class];
+	o->u.count = younger < 0 ? 0 : younger > GROUPS_MOST ? GROUPS_MOST : younger;
+}
+
+static void move_point(struct body *c, struct role_op *o, const struct copying *how)
+{
+	struct point *p = point_new(c, o->point);
+
+	o->point = p;
+	if (p->region != how->loop) {
+		p->around[how->loop] += how->shift;
+		return;
+	}
+	p->number += how->shift;
+	p->kind = how->kind;
+	p->last = how->last;
+	group_wait_set_class(o, p, how->class);
+	if (!p->iteration)
+		return;
+	p->iteration = num_moved(c, how->from, how->add + p->at);
+	if (o->what == DO_TASK && o->u.region.iteration)
+		o->u.region.iteration = p->iteration;
+}
+
+/* Number of iteration n of the tile loop among the tiles of the EU. */
+const struct num *tile_number(struct body *c, const struct num *n)
+{
+	if (c->lane->copies == 1)
+		return n;
+	return num_plus(c->a, MUL(n, N(c, c->lane->copies)), c->lane->copy);
+}
+
+/* An iteration begins with its number. */
+static void set_iteration(struct body *c, struct role_op *o, const struct num *iteration)
+{
+	struct role_let *let = &o->u.let.v.v[0], *v;
+
+	v = ARENA_ARRAY(c->a, o->u.let.v.n, struct role_let);
+	for (int i = 0; i < o->u.let.v.n; i++)
+		v[i] = let[i];
+	v[0].to = v[0].var == VAR_T ? tile_number(c, iteration) : iteration;
+	o->u.let.v.v = v;
+}
+
+static void copy_body(struct body *c, const struct role_body *from, struct role_body *to,
+	const struct copying *how, const struct num *iteration)
+{
+	struct role_body *outer = body_enter(c, to);
+
+	for (int i = 0; i < from->v.n; i++) {
+		const struct role_op *o = from->v.v[i];
+
+		copy_op(c, o, how);
+		if (o->what == DO_LET && iteration && o->u.let.v.v[0].of == how->loop &&
+		    o->u.let.v.v[0].var == (how->loop == NONE ? VAR_T : VAR_I))
+			set_iteration(c, to->v.v[to->v.n - 1], iteration);
+	}
+	body_leave(c, outer);
+}
+
+void copy_op(struct body *c, const struct role_op *o, const struct copying *how)
+{
+	struct role_op *n = ARENA_NEW(c->a, struct role_op);
+	const struct num *iteration = NULL;
+
+	*n = *o;
+	if (n->point)
+		move_point(c, n, how);
+	if (n->point && n->point->region == how->loop)
+		iteration = n->point->iteration;
+	if (n->what == DO_INIT || n->what == DO_PIN)
+		move_version(c, n, how);
+	if (n->what == DO_LOOP_END && n->u.loop_end.loop == how->loop && !n->u.loop_end.exact)
+		n->u.loop_end.trips += how->shift;
+	if (role_is_region(n->what)) {
+		n->u.region.body = n->u.region.other = (struct role_body){ 0 };
+		copy_body(c, &o->u.region.body, &n->u.region.body, how, iteration);
+		copy_body(c, &o->u.region.other, &n->u.region.other, how, NULL);
+	}
+	VEC_PUSH(c->a, &c->into->v, n);
+}
+
+/* products that are under way -------------------------------------------------- */
+
+const struct kentry *last_product(const struct body *c, int loop)
+{
+	const struct kentry *last = NULL;
+
+	for (int i = 0; i < c->lane->entries.n && loop != NONE; i++)
+		if (under_way(c, c->lane->entries.v[i].task) && program_loop_within(c->p,
+		    c->g->tasks.v[c->lane->entries.v[i].task].loop, loop))
+			last = &c->lane->entries.v[i];
+	return last;
+}
+
+void add_meeting(struct body *c, const struct point *p)
+{
+	const struct kentry *last = last_product(c, p->region);
+	struct point *at;
+
+	if (!last)
+		return;
+	at = add_groups_wait(c, 0, p, "the compiler sees branches meet");
+	at->entry = last;
+	at->pins = true;
+	at->signals = SIGNAL_NOTHING;
+}

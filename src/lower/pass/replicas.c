@@ -1,0 +1,150 @@
+/* Replicas of a lane, which take the tiles of an EU in round robin: a replica passes over the tiles of the others,
+ * of which it only counts the iterations, and waits until the one before has seen all flags of its tile. */
+#include "lower/pass/build.h"
+
+static void add_handover_wait(struct body *c, int flag, const struct num *n, const char *why)
+{
+	struct role_op *o = body_op(c, DO_WAIT);
+
+	o->u.flag.flag = flag;
+	o->u.flag.n = n;
+	o->why = why;
+}
+
+/* A copy begins with a tile when the one before has seen all flags of the tile before. */
+void build_handover_wait(struct body *c, int flag)
+{
+	add_handover_wait(c, flag, SUB(V(c, VAR_T, NONE), N(c, 1)),
+		"the copy before has seen all flags of its tile");
+}
+
+/* Number of instances of the flag's products where a tile's begin. */
+static void restart_flag(struct body *c, int f)
+{
+	const struct flag *fl = &c->k->flags.v[f];
+	int loop = fl->runs ? c->p->loops.v[fl->loop].parent : c->g->tasks.v[fl->task].loop;
+	const struct num *first = loop == NONE ? V(c, VAR_T, NONE) : V(c, VAR_BASE, loop);
+
+	body_set(c, VAR_ISSUED, f, first);
+	body_set(c, VAR_RELEASED, f, first);
+}
+
+/* Passes over a tile of another replica: its iterations are counted. */
+void build_skip_tiles(struct body *c)
+{
+	const struct kregion *v = &c->lane->regions[0];
+	struct role_body *outer;
+
+	if (c->lane->copies == 1)
+		return;
+	outer = body_enter(c, &body_if(c, NUM2(NE, MOD(SUB(V(c, VAR_T, NONE), N(c, c->lane->copy)), N(c,
+		c->lane->copies)), N(c, 0)), "another's turn")->u.region.body);
+	for (int i = 0; i < v->steps.n; i++)
+		if (v->steps.v[i].is_loop)
+			body_passed(c, v->steps.v[i].id);
+	body_op(c, DO_CONTINUE);
+	body_leave(c, outer);
+	for (int f = 0; f < c->k->flags.n; f++)
+		if (body_tells_later(c, f))
+			restart_flag(c, f);
+	if (c->lane->turn != NONE)
+		build_handover_wait(c, c->lane->turn);
+}
+
+/* A copy passes over the tiles of others up to one: their iterations are counted. */
+static void others_until(struct body *c, int loop, const struct num *end)
+{
+	struct role_op *o = body_op(c, DO_LOOP);
+	struct role_body *outer = body_enter(c, &o->u.region.body);
+
+	o->u.region.var = VAR_PASSED;
+	o->u.region.of = loop;
+	o->u.region.end = end;
+	o->u.region.step = 1;
+	body_let(c, VAR_TILE, NONE, NUM2(TILE_AT, V(c, VAR_PASSED, loop), N(c, 0)));
+	build_tile_axes(c);
+	body_passed(c, loop);
+	body_leave(c, outer);
+}
+
+/* ... and has told all of its products of the tiles before, as each turn ends with that. */
+void build_pass_others(struct body *c, const struct kstep *s)
+{
+	if (c->lane->copies == 1)
+		return;
+	if (s->is_loop) {
+		others_until(c, s->id, V(c, VAR_T, NONE));
+		body_advance(c, VAR_PASSED, s->id, N(c, 1));
+	}
+	for (int f = 0; f < c->k->flags.n; f++) {
+		int task = c->k->flags.v[f].task;
+
+		if (body_tells_later(c, f) && (s->is_loop ? program_loop_within(c->p, c->g->tasks.v[task].loop,
+		    s->id) : c->lane->entries.v[s->id].task == task))
+			restart_flag(c, f);
+	}
+}
+
+/* Tiles of which a replica has counted the iterations, by the steps of the tile loop that are loops. */
+void build_count_others(struct body *c)
+{
+	const struct kregion *v = &c->lane->regions[0];
+
+	for (int i = 0; i < v->steps.n && c->lane->copies > 1; i++)
+		if (v->steps.v[i].is_loop)
+			body_let(c, VAR_PASSED, v->steps.v[i].id, N(c, 0))->u.let.changes = true;
+}
+
+void build_others_end(struct body *c)
+{
+	const struct kregion *v = &c->lane->regions[0];
+
+	for (int i = 0; i < v->steps.n && c->lane->copies > 1; i++)
+		if (v->steps.v[i].is_loop)
+			others_until(c, v->steps.v[i].id, V(c, VAR_TILES, NONE));
+}
+
+static bool is_copied(const struct body *c, const struct flag *f)
+{
+	return (f->bytes || f->copies) && in_lane(c, f->task);
+}
+
+/* A copy of a lane knows what the one that has the last tile has seen: only then it can tell the
+ * phases of that tile from those before. */
+static void last_turns(struct body *c)
+{
+	const struct kregion *v = &c->lane->regions[0];
+	const struct num *last = SUB(V(c, VAR_ALL_TILES, NONE), N(c, 1));
+	const char *why = "the copy that has the last tile has seen all flags";
+
+	if (c->lane->turn != NONE)
+		add_handover_wait(c, c->lane->turn, last, why);
+	for (int i = 0; i < v->steps.n; i++)
+		if (v->steps.v[i].turn != NONE)
+			add_handover_wait(c, v->steps.v[i].turn, last, why);
+}
+
+/* A block may not end while something is copied to its memory, and nobody need have
+ * waited for what a loop without iterations would have read. */
+void build_last_copies(struct body *c)
+{
+	bool any = false;
+
+	for (int i = 0; i < c->k->flags.n; i++)
+		any |= is_copied(c, &c->k->flags.v[i]);
+	if (any && c->lane->copies > 1)
+		last_turns(c);
+	for (int i = 0; i < c->k->flags.n; i++) {
+		const struct flag *f = &c->k->flags.v[i];
+		int loop = c->g->tasks.v[f->task].loop;
+		struct role_op *o;
+
+		if (!is_copied(c, f))
+			continue;
+		o = body_op(c, DO_WAIT_LAST);
+		o->u.flag.flag = i;
+		o->why = "no block ends while something is copied to it";
+		o->u.flag.n = loop == NONE ? V(c, VAR_ALL_TILES, NONE) : V(c, VAR_BASE, loop);
+	}
+}
+

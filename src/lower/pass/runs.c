@@ -1,0 +1,73 @@
+/* Others are signaled that a run of a loop is over: behind the loop, or, where a flag is early, behind the last
+ * instance in it. */
+#include "lower/pass/build.h"
+
+static bool is_run_of(const struct body *c, const struct flag *f, int loop)
+{
+	return f->runs && f->loop == loop && in_lane(c, f->task);
+}
+
+/* A run is over: tell those who wait for it, or note to do so once its products are known
+ * to be complete. */
+static void signal_run(struct body *c, int f)
+{
+	const struct flag *fl = &c->k->flags.v[f];
+	const struct num *seq = body_seq(c, c->p->loops.v[fl->loop].parent);
+	struct point *p;
+
+	if (fl->early)
+		body_set(c, VAR_TOLD, f, ADD(seq, N(c, 1)));
+	if (!under_way(c, fl->task) || fl->issued) {
+		body_arrive(c, f, seq, "the run is over");
+		return;
+	}
+	body_advance(c, VAR_ISSUED, f, N(c, 1));
+	if (!fl->ends)
+		return;
+	p = add_groups_wait(c, 0, c->at, "others wait for the end of the run");
+	p->entry = NULL;
+	p->iteration = NULL;
+	p->pins = true;
+	p->signals = SIGNAL_COMPLETE;
+}
+
+void build_signal_run_if(struct body *c, int f, const struct num *when)
+{
+	struct role_body *outer = body_enter(c, &body_if(c, when, NULL)->u.region.body);
+
+	signal_run(c, f);
+	body_leave(c, outer);
+}
+
+/* Behind sTask x, which may be the last instance of a run. */
+void build_early_runs(struct body *c, const struct kentry *x)
+{
+	for (int f = 0; f < c->k->flags.n; f++) {
+		const struct flag *fl = &c->k->flags.v[f];
+		const struct num *last = N(c, 1);
+
+		if (!fl->early || fl->task != x->task)
+			continue;
+		for (int l = stask_of(c, x)->loop; l != c->p->loops.v[fl->loop].parent;
+		     l = c->p->loops.v[l].parent)
+			last = NUM2(BOTH, last, NUM2(EQ, V(c, VAR_I, l), SUB(V(c, VAR_TRIPS, l), N(c, 1))));
+		build_signal_run_if(c, f, last);
+	}
+}
+
+/* A run of loop `nested` is over. */
+void build_run_end(struct body *c, const struct kstep *nested)
+{
+	struct point *p;
+
+	for (int f = 0; f < c->k->flags.n; f++)
+		if (is_run_of(c, &c->k->flags.v[f], nested->id) && !c->k->flags.v[f].early)
+			signal_run(c, f);
+	if (nested->younger == NONE)
+		return;
+	p = add_groups_wait(c, nested->younger > GROUPS_MOST ? GROUPS_MOST : nested->younger, c->at,
+		"others wait for the end of the run");
+	p->entry = NULL;
+	p->signals = SIGNAL_RUNS;
+	p->run_of = nested->id;
+}

@@ -1,0 +1,94 @@
+/* Selection: the operations of each sTask, in place of WORK. Which they are follows from what the sTask is and where its
+ * values lie; registers are those of the versions that the iteration at hand uses. */
+#include "lower/pass/pass.h"
+
+bool body_writes_ring(const struct body *c, const struct stask *s)
+{
+	for (int i = 0; i < s->writes.n; i++)
+		if (has_ring(c, s->writes.v[i]))
+			return true;
+	return false;
+}
+
+static enum err_code work(struct body *c, const struct kentry *x, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+
+	switch (s->kind) {
+	case TASK_LOAD:
+		return body_load(c, x, e);
+	case TASK_MMA:
+		return on_matrix(c->k, x->task) ? body_mma(c, x, e) : body_sums(c, x, e);
+	case TASK_COMPUTE:
+		return body_compute(c, x, e);
+	case TASK_STORE:
+		break;
+	}
+	return body_store(c, x, e);
+}
+
+/* Does the lane go on only when all is done? Then whose turn is next need not wait for that. */
+static bool ends_as_issued(const struct body *c, const struct kentry *x)
+{
+	return stask_of(c, x)->kind != TASK_STORE && !seu_of(c->k, x->task)->async;
+}
+
+static enum err_code select_task(struct body *c, const struct kentry *x, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct num *seq = body_seq(c, s->loop);
+	bool shares = s->kind == TASK_COMPUTE && body_writes_ring(c, s);
+
+	c->landing = NULL;
+	if (shares || x->result_shared || x->begins.n)
+		body_lane_sync(c, "its warps read and write what others of them have");
+	TRY(body_initial_of_task(c, x, e));
+	body_begins(c, x);
+	if (x->issue_flag != NONE && ends_as_issued(c, x))
+		body_arrive(c, x->issue_flag, seq, "whose turn is next may begin");
+	TRY(work(c, x, e));
+	if (shares)
+		body_lane_sync(c, "all of the result is there");
+	if (x->issue_flag != NONE && !ends_as_issued(c, x))
+		body_arrive(c, x->issue_flag, seq, "whose turn is next may begin");
+	return x->result_shared ? body_landing(c, x, e) : OK;
+}
+
+static enum err_code select_body(struct body *c, struct role_body *b, struct err *e)
+{
+	struct role_body old = *b, *outer;
+
+	*b = (struct role_body){ 0 };
+	outer = body_enter(c, b);
+	for (int i = 0; i < old.v.n; i++) {
+		struct role_op *o = old.v.v[i];
+
+		if (o->what == DO_WORK) {
+			TRY(select_task(c, c->at->entry, e));
+			continue;
+		}
+		VEC_PUSH(c->a, &b->v, o);
+		if (!role_is_region(o->what))
+			continue;
+		if (o->what == DO_TASK) {
+			c->task = o->task;
+			c->at = point_new(c, o->point);
+			o->point = c->at;
+		}
+		TRY(select_body(c, &o->u.region.body, e));
+		TRY(select_body(c, &o->u.region.other, e));
+	}
+	body_leave(c, outer);
+	return OK;
+}
+
+enum err_code pass_select(struct body *c, struct err *e)
+{
+	enum err_code code;
+
+	c->task = NONE;
+	code = select_body(c, &c->role->body, e);
+	if (!code)			/* else it says which sTask it was */
+		c->task = NONE;
+	return code;
+}

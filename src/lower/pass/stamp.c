@@ -1,0 +1,159 @@
+/* Stamps of a traced kernel, see lower/stamps.h: all by which its tree differs from that of another. */
+#include "lower/pass/build.h"
+
+#include "lower/stamps.h"
+
+enum { WORD = 4 };
+
+static struct role_op *add_stamp(struct body *c, int64_t at)
+{
+	struct role_op *o = body_op(c, DO_STAMP);
+
+	o->u.stamp.at = (int)(WORD * at);
+	return o;
+}
+
+/* Stamp n of the entry's record. */
+static void add_task_stamp(struct body *c, const struct kentry *x, int n)
+{
+	const struct record *r = &x->stamps;
+	int loop = c->g->tasks.v[x->task].loop;
+	struct role_op *o;
+
+	if (n == NONE)
+		return;
+	o = add_stamp(c, r->at + n);
+	if (loop == NONE)
+		return;
+	o->u.stamp.step = WORD * r->words;
+	o->u.stamp.iteration = c->p->loops.v[loop].parent == NONE ? V(c, VAR_I, loop) :
+		SUB(V(c, VAR_SEQ, loop), V(c, VAR_TILE_BASE, loop));
+	if (r->keep < c->g->trips[loop].most || c->p->loops.v[loop].parent != NONE)
+		o->u.stamp.when = NUM2(LT, o->u.stamp.iteration, N(c, r->keep));
+}
+
+/* The warps of the lane that do nothing else watch the flags of its loads. */
+static void add_watches(struct body *c, enum role_do what)
+{
+	for (int i = 0; i < c->k->traced.watches.n; i++) {
+		const struct watch *w = &c->k->traced.watches.v[i];
+		struct role_op *o;
+
+		if (!in_lane(c, c->k->flags.v[w->flag].task))
+			continue;
+		o = body_op(c, what);
+		o->u.watch.flag = w->flag;
+		o->u.watch.warp = w->warp;
+		o->u.watch.ended = w->ended;
+		o->u.watch.at = w->at;
+		o->u.watch.keep = w->keep;
+	}
+}
+
+/* Iterations of a loop within a loop are counted from the tile's first. */
+static void add_tile_bases(struct body *c)
+{
+	for (int i = 0; i < c->p->loops.n; i++)
+		if (c->p->loops.v[i].phase == c->k->phase && c->p->loops.v[i].parent != NONE)
+			body_let(c, VAR_TILE_BASE, i, V(c, VAR_BASE, i));
+}
+
+static void keep(struct body *c, struct role_op *o)
+{
+	VEC_PUSH(c->a, &c->into->v, o);
+}
+
+static void stamp_task(struct body *c, struct role_op *task)
+{
+	const struct kentry *x = task->point->entry;
+	struct role_body old = task->u.region.body, *outer;
+
+	task->u.region.body = (struct role_body){ 0 };
+	outer = body_enter(c, &task->u.region.body);
+	c->task = task->task;
+	for (int i = 0; i < old.v.n; i++) {
+		struct role_op *o = old.v.v[i];
+		const struct point *p = o->point;
+
+		keep(c, o);
+		if (p && p->flag_wait) {
+			if (c->k->flags.v[p->flag_wait->flag].copies)	/* the fence belongs to it */
+				keep(c, old.v.v[++i]);
+			add_task_stamp(c, x, p->flag_wait->stamp);
+		} else if (p && p->wait) {
+			add_task_stamp(c, x, p->issued ? x->stamps.drain : x->stamps.groups);
+		}
+		/* what others are signaled of belongs to the sTask */
+		if (i + 1 == old.v.n || (old.v.v[i + 1]->point && old.v.v[i + 1]->point->issued))
+			if (!(p && p->issued))
+				add_task_stamp(c, x, x->stamps.body);
+	}
+	c->task = NONE;
+	body_leave(c, outer);
+}
+
+static bool begins_tile(const struct role_op *o)
+{
+	return o->what == DO_INIT || o->what == DO_BLOCK || o->what == DO_TASK;
+}
+
+static void stamp_body(struct body *c, struct role_body *b, bool tile, bool step);
+
+static void stamp_op(struct body *c, struct role_op *o)
+{
+	bool tile_loop = is_section(o, SECTION_LOOP) && o->u.region.of == NONE;
+	bool step = o->what == DO_BLOCK && o->point && o->point->region == NONE && o->point->iteration;
+
+	if (o->what == DO_TASK)
+		stamp_task(c, o);
+	else if (role_is_region(o->what))
+		stamp_body(c, &o->u.region.body, o->what == DO_TILES || tile_loop, step || o->what == DO_TILES);
+}
+
+/* bases: a tile begins, so loops inside count their iterations from here. */
+static void stamp_body(struct body *c, struct role_body *b, bool tile, bool bases)
+{
+	struct role_body old = *b, *outer;
+	bool begun = false;
+
+	*b = (struct role_body){ 0 };
+	outer = body_enter(c, b);
+	for (int i = 0; i < old.v.n; i++) {
+		if (!begun && begins_tile(old.v.v[i])) {
+			begun = true;
+			if (tile)
+				body_op(c, DO_STAMPS_TILE);
+			if (bases && old.v.v[i]->what != DO_TASK)
+				add_tile_bases(c);
+		}
+		stamp_op(c, old.v.v[i]);
+		keep(c, old.v.v[i]);
+	}
+	if (tile)
+		add_stamp(c, STAMP_TILE_END);
+	body_leave(c, outer);
+}
+
+enum err_code pass_stamp(struct body *c, struct err *e)
+{
+	struct role_body *b = &c->role->body, old = *b;
+
+	(void)e;
+	if (!c->k->traced.words)
+		return OK;
+	*b = (struct role_body){ 0 };
+	c->into = b;
+	for (int i = 0; i < old.v.n; i++) {
+		struct role_op *o = old.v.v[i];
+
+		if (o->what == DO_LEAVE)
+			add_watches(c, DO_WATCH);
+		stamp_op(c, o);
+		keep(c, o);
+		if (o->what == DO_LANE)
+			body_op(c, DO_STAMPS_BEGIN);
+	}
+	add_watches(c, DO_WATCH_ENDS);
+	body_op(c, DO_STAMPS_END);
+	return OK;
+}

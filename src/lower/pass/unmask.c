@@ -1,0 +1,72 @@
+/* Unmasking: in most iterations of a loop no tile meets the end of an axis, and no element fails a condition as that of a causal
+ * mask; asking costs as much as computing.
+ *
+ * So a steady loop gets a condition on its iteration (role.h, region.unmasked) under which all conditions hold that its sTasks
+ * have marked, for all elements: NUM_INTERIOR, or a `where` that is unmasked; and another one under which NUM_INTERIOR holds. Printers
+ * write the loop once without what is marked, once without the ends of axes, and once as it is. The conditions are made
+ * of bounds over the tile (body/masks.c), so an iteration may be missed, but none is too many. */
+#include "lower/pass/pass.h"
+
+/* `all` and `when`, unless it is there already. */
+static const struct num *and(struct body *c, const struct num *all, const struct num *when)
+{
+	return num_has_conjunct(all, when) ? all : NUM2(BOTH, all, when);
+}
+
+bool can_unmask(const struct body *c, int loop)
+{
+	const struct kregion *v = &c->lane->regions[loop + 1];
+
+	/* where few registers are left, compilers spill over several texts */
+	if (loop == NONE || !lower_does(c->k, PASS_UNMASK) || !c->has_room)
+		return false;
+	for (int i = 0; i < v->steps.n; i++)
+		if (v->steps.v[i].is_loop)	/* its text would be there several times, too */
+			return false;
+	return true;
+}
+
+static void unmask_loop(struct body *c, struct role_op *loop)
+{
+	const struct num *unmasked = N(c, 1), *interior = N(c, 1);
+
+	for (int i = 0; i < loop->u.region.body.v.n; i++) {
+		const struct role_op *o = loop->u.region.body.v.v[i];
+
+		for (int k = 0; o->what == DO_TASK && k < o->point->hints.n; k++) {
+			const struct hint *h = &o->point->hints.v[k];
+
+			unmasked = and(c, unmasked, h->holds);
+			if (h->interior)
+				interior = and(c, interior, h->holds);
+		}
+	}
+	if (num_is(unmasked, 1))
+		return;
+	loop->u.region.unmasked = unmasked;
+	if (!num_is(interior, 1) && !num_has_conjunct(interior, unmasked))
+		loop->u.region.interior = interior;
+	loop->u.region.late = c->p->loops.v[loop->u.region.of].has_from;
+	loop->u.region.meets = last_product(c, loop->u.region.of);
+}
+
+static void unmask_body(struct body *c, struct role_body *b)
+{
+	for (int i = 0; i < b->v.n; i++) {
+		struct role_op *o = b->v.v[i];
+
+		if (!role_is_region(o->what))
+			continue;
+		if (is_section(o, SECTION_STEADY) && can_unmask(c, o->u.region.of))
+			unmask_loop(c, o);
+		unmask_body(c, &o->u.region.body);
+		unmask_body(c, &o->u.region.other);
+	}
+}
+
+enum err_code pass_unmask(struct body *c, struct err *e)
+{
+	(void)e;
+	unmask_body(c, &c->role->body);
+	return OK;
+}

@@ -1,0 +1,92 @@
+/* Unrolling: a value in registers with several versions is an array, and registers have no addresses, so the version
+ * must be known when the kernel is compiled. The steady state is there once for each of as many iterations as the versions
+ * of its region have in common (kregion.unroll).
+ *
+ * It can end before each of its copies. There the epilogue stands with the versions of that place, so that an iteration has
+ * one text for each version, and none is needed for iterations that are left over. */
+#include "lower/pass/pass.h"
+
+static void unroll_body(struct body *c, struct role_body *b);
+
+static void copy_body_of(struct body *c, const struct role_body *b, const struct copying *how)
+{
+	for (int i = 0; i < b->v.n; i++)
+		copy_op(c, b->v.v[i], how);
+}
+
+/* The end of the steady state before its k-th copy. */
+static void add_exit(struct body *c, const struct role_op *loop, const struct role_body *epilogue, int k)
+{
+	int l = loop->u.region.of, most = c->lane->regions[l + 1].most;
+	struct role_op *o = body_if(c, NUM2(EQ, num_moved(c, V(c, VAR_J, l), k), V(c, VAR_STEADY, l)), NULL);
+	struct role_body *outer = body_enter(c, &o->u.region.body);
+	struct point *p = point_new(c, loop->point);
+
+	o->u.region.section = SECTION_EPILOGUE;
+	for (int i = 0; i < epilogue->v.n; i++) {
+		const struct role_op *x = epilogue->v.v[i];
+		const struct point *at = x->point;
+
+		copy_op(c, x, &(struct copying){ .loop = l, .shift = k, .kind = ITERATION_LATE,
+			.class = at ? at->class : 0, .last = most - 1 + k, .from = V(c, VAR_TRIPS, l),
+			.add = at ? at->number - most : 0 });
+	}
+	p->number = p->last = k - 1 + most;
+	add_meeting(c, p);
+	body_op(c, DO_BREAK);
+	body_leave(c, outer);
+}
+
+/* epilogue: what followed the loop, and is part of it now. */
+static void unroll_loop(struct body *c, struct role_op *loop, const struct role_body *epilogue, int u)
+{
+	struct role_body once = loop->u.region.body, *outer;
+
+	loop->u.region.body = (struct role_body){ 0 };
+	loop->u.region.end = NULL;
+	loop->u.region.step = u;
+	outer = body_enter(c, &loop->u.region.body);
+	for (int k = 0; k < u; k++) {
+		add_exit(c, loop, epilogue, k);
+		copy_body_of(c, &once, &(struct copying){ .loop = loop->u.region.of, .shift = k,
+			.kind = ITERATION_STEADY, .last = INT32_MAX,
+			.from = V(c, VAR_J, loop->u.region.of), .add = k });
+	}
+	body_leave(c, outer);
+}
+
+static void unroll_body(struct body *c, struct role_body *b)
+{
+	struct role_body old = *b, *outer;
+
+	*b = (struct role_body){ 0 };
+	outer = body_enter(c, b);
+	for (int i = 0; i < old.v.n; i++) {
+		struct role_op *o = old.v.v[i];
+		int u = is_section(o, SECTION_STEADY) ? c->lane->regions[o->u.region.of + 1].unroll : 1;
+
+		VEC_PUSH(c->a, &b->v, o);
+		if (u > 1) {
+			struct role_body epilogue = { 0 };
+
+			do
+				VEC_PUSH(c->a, &epilogue.v, old.v.v[++i]);
+			while (old.v.v[i]->what != DO_LOOP_END);
+			unroll_loop(c, o, &epilogue, u);
+		}
+	}
+	for (int i = 0; i < b->v.n; i++) {
+		if (!role_is_region(b->v.v[i]->what) || b->v.v[i]->what == DO_TASK)
+			continue;
+		unroll_body(c, &b->v.v[i]->u.region.body);
+		unroll_body(c, &b->v.v[i]->u.region.other);
+	}
+	body_leave(c, outer);
+}
+
+enum err_code pass_unroll(struct body *c, struct err *e)
+{
+	(void)e;
+	unroll_body(c, &c->role->body);
+	return OK;
+}

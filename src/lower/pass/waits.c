@@ -1,0 +1,208 @@
+/* What entries wait for, as operations: flags of other lanes, and why. */
+#include "lower/pass/build.h"
+
+#include <string.h>
+
+/* The instance that a wait is for; a negative one is none. */
+static const struct num *awaited(struct body *c, const struct flag_wait *w)
+{
+	if (w->which == AWAIT_RUN)
+		return SUB(V(c, VAR_BASE, w->loop), N(c, 1));
+	return SUB(body_seq(c, w->loop), N(c, w->back));
+}
+
+/* The dependences that a wait serves, in words. */
+static const char *reason(struct body *c, const struct wait *w)
+{
+	const char *why = NULL;
+
+	for (int i = 0; i < c->g->edges.n; i++) {
+		const struct edge *d = &c->g->edges.v[i];
+		const char *name = c->g->buffers.v[d->buffer].name, *more;
+
+		if (d->from != w->on || d->to != w->task)
+			continue;
+		more = arena_strf(c->a, d->kind == EDGE_FLOW ? "'%s' is there" : d->reuse ?
+			"a slot of '%s' is free" : "'%s' may change", name);
+		if (!why || !strstr(why, more))
+			why = why ? arena_strf(c->a, "%s, %s", why, more) : more;
+	}
+	return why ? why : w->when == WAIT_ISSUED ? "its turn" : "the plan wants it";
+}
+
+static void add_flag_wait(struct body *c, const struct flag_wait *w, const struct num *when)
+{
+	struct role_op *o;
+	struct point *p;
+
+	c->wait = w->wait;
+	o = body_op(c, DO_WAIT);
+	o->u.flag.flag = w->flag;
+	o->u.flag.n = awaited(c, w);
+	o->u.flag.when = when;
+	o->u.flag.once = w->once;
+	o->why = reason(c, &c->plan->waits.v[w->wait]);
+	p = point_new(c, c->at);
+	p->flag_wait = w;
+	o->point = p;
+	if (c->k->flags.v[w->flag].copies)
+		body_fence(c, "threads have copied it, engines may read it");
+	c->wait = NONE;
+}
+
+static bool waits_for(const struct kentry *x, int flag)
+{
+	for (int i = 0; i < x->waits.n; i++)
+		if (x->waits.v[i].flag == flag)
+			return true;
+	return false;
+}
+
+/* Does an engine read for the entry what threads have copied, of which others have told it? A wait
+ * for copies has a fence; of these there is none. */
+static bool reads_copied(const struct body *c, const struct kentry *x)
+{
+	const struct stask *s = stask_of(c, x);
+	bool engine = s->kind == TASK_MMA ? on_matrix(c->k, x->task) : x->outbox != NONE;
+
+	for (int t = 0; t < c->g->tasks.n && engine; t++) {
+		const struct stask *from = &c->g->tasks.v[t];
+		int flag = c->k->flag_of[t];
+
+		if (flag != NONE && c->k->flags.v[flag].copies && from->kind == TASK_LOAD &&
+		    stask_reads(s, from->writes.v[0]) && !waits_for(x, flag))
+			return true;
+	}
+	return false;
+}
+
+void build_flag_waits(struct body *c, const struct kentry *x)
+{
+	for (int i = 0; i < x->waits.n; i++) {
+		const struct flag_wait *w = &x->waits.v[i];
+		const struct num *when = NULL;
+
+		if (w->which == AWAIT_WITHIN)
+			when = NUM2(GE, V(c, VAR_I, w->loop), N(c, w->back));
+		if (w->which == AWAIT_BEFORE)
+			when = NUM2(LT, V(c, VAR_I, w->loop), N(c, w->back));
+		for (int l = stask_of(c, x)->loop; w->which == AWAIT_AROUND && !w->once &&
+		     l != w->loop; l = c->p->loops.v[l].parent) {
+			const struct num *first = NUM2(EQ, V(c, VAR_I, l), N(c, 0));
+
+			when = when ? NUM2(BOTH, when, first) : first;
+		}
+		add_flag_wait(c, w, when);
+	}
+	if (reads_copied(c, x))
+		body_fence(c, "threads have copied what others have told of, engines may read it");
+}
+
+bool build_waits_once(const struct body *c, int flag)
+{
+	for (int i = 0; i < c->lane->entries.n; i++)
+		for (int k = 0; k < c->lane->entries.v[i].waits.n; k++)
+			if (c->lane->entries.v[i].waits.v[k].once &&
+			    c->lane->entries.v[i].waits.v[k].flag == flag)
+				return true;
+	return false;
+}
+
+const char *build_awaited_products(struct body *c, const struct kentry *x)
+{
+	const char *why = NULL;
+
+	for (int i = 0; i < c->plan->waits.n; i++) {
+		const struct wait *w = &c->plan->waits.v[i];
+
+		if (w->task != x->task || !lower_awaits_own(c->k, w) || !under_way(c, w->on))
+			continue;
+		why = arena_strf(c->a, "%s%s'%s' is complete: %s", why ? why : "", why ? "; " : "",
+			c->g->tasks.v[w->on].name, reason(c, w));
+	}
+	return why ? why : "others are told of products";
+}
+
+/* Does one thread of the lane issue copies to shared memory? */
+static bool issues_copies(const struct body *c)
+{
+	for (int i = 0; i < c->lane->entries.n; i++)
+		if (stask_of(c, &c->lane->entries.v[i])->kind == TASK_LOAD)
+			return true;
+	return false;
+}
+
+/* What entry x, inside the loop `nested`, waits for once in region `loop`. */
+static bool missed_waits(struct body *c, const struct kentry *x, int loop, int nested)
+{
+	bool waits = false;
+
+	for (int k = 0; k < x->waits.n; k++) {
+		if (!x->waits.v[k].once || x->waits.v[k].loop != loop ||
+		    !program_loop_within(c->p, stask_of(c, x)->loop, nested))
+			continue;
+		add_flag_wait(c, &x->waits.v[k], NULL);
+		waits = true;
+	}
+	return waits;
+}
+
+/* After a loop that may have made no iteration: what its entries would have waited for, and
+ * told. The next may be a load that waits for nothing. */
+void build_missed(struct body *c, int loop, int nested)
+{
+	bool waits = false;
+
+	for (int i = 0; i < c->lane->entries.n; i++) {
+		const struct kentry *x = &c->lane->entries.v[i];
+
+		waits |= missed_waits(c, x, loop, nested);
+		for (int f = 0; f < c->k->flags.n; f++)
+			if (c->k->flags.v[f].early && c->k->flags.v[f].task == x->task &&
+			    c->k->flags.v[f].loop == nested)
+				build_signal_run_if(c, f, NUM2(LE, V(c, VAR_TOLD, f), body_seq(c,
+					c->p->loops.v[nested].parent)));
+	}
+	if (waits && issues_copies(c))
+		body_lane_sync(c, "all threads have looked at the flags");
+}
+
+/* pins of what is read ---------------------------------------------------------- */
+
+/* Is the result of product m one of several versions, of which nobody knows at a wait whose is
+ * under way: as each life has products in many iterations of its loop, or as a turn is about
+ * several tiles? */
+bool is_pinned_where_read(const struct body *c, const struct kentry *m, int buffer)
+{
+	const struct stask *s = stask_of(c, m);
+	int loop = c->g->buffers.v[buffer].loop;
+	bool writes = false;
+
+	for (int i = 0; i < s->writes.n && under_way(c, m->task); i++)
+		writes |= s->writes.v[i] == buffer && !has_ring(c, buffer);
+	return writes && ((shifts_tiles(c->lane) && loop == NONE) ||
+		(c->plan->versions[buffer] > 1 && loop != s->loop));
+}
+
+/* Where x reads what products left for longer than their own loop's iteration, it is pinned:
+ * by then they are complete. */
+enum err_code build_read_pins(struct body *c, const struct kentry *x, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct frag *f;
+
+	for (int i = 0; i < s->reads.n && !on_matrix(c->k, x->task); i++) {
+		int buffer = s->reads.v[i];
+		bool pinned = false;
+
+		for (int k = 0; k < c->lane->entries.n; k++)
+			pinned |= is_pinned_where_read(c, &c->lane->entries.v[k], buffer);
+		if (!pinned)
+			continue;
+		TRY(body_buffer(c, buffer, &f, e));
+		if (f->kind == FRAG_FULL)
+			body_pin(c, f, body_version(c, x, buffer), frag_block_words(f));
+	}
+	return OK;
+}
+
