@@ -20,17 +20,17 @@ end
 -- what the program asks.
 local function loops(source)
   local function count(pattern) return select(2, source:gsub(pattern, "")) end
-  return ("%d %d %d"):format(count "/%* clear %*/", count "&& !%(", count "/%* whole %*/")
+  return ("%d %d %d"):format(count "/%* unmasked %*/", count "&& !%(", count "/%* interior %*/")
 end
 
-local function compare(what, bound, plan, clear, late, whole)
-  tap.is(loops(plan:compile{target = "host"}.source), ("%d %d %d"):format(clear, late or 0, whole or 0),
+local function compare(what, bound, plan, unmasked, late, interior)
+  tap.is(loops(plan:compile{target = "host"}.source), ("%d %d %d"):format(unmasked, late or 0, interior or 0),
     what .. ": loops of their own")
   local r = plan:compile{target = "host"}:check{seed = 5}
   tap.ok(r.ok, "  right", tostring(r.relative))
   local inputs = bound:inputs{seed = 7}
-  local all = plan:compile{target = "host", without = {"clear", "parts", "before"}}:run(inputs)
-  local lean = plan:compile{target = "host", without = {"parts"}}:run(inputs)
+  local all = plan:compile{target = "host", without = {"unmask", "partial_sums", "hoist"}}:run(inputs)
+  local lean = plan:compile{target = "host", without = {"partial_sums"}}:run(inputs)
   for name, x in pairs(all) do
     tap.is(lean[name]:max_error(x), 0.0, ("  '%s' is the same without"):format(name))
   end
