@@ -229,7 +229,7 @@ static enum err_code add_loop(struct body *c, int loop, struct err *e)
 	for (int i = 0; i < v->steps.n; i++)
 		TRY(add_step(c, loop, &v->steps.v[i], e));
 	if (loop == NONE)
-		build_all_products(c, c->lane->copies == 1);
+		build_all_products(c, c->lane->replicas == 1);
 	body_leave(c, outer);
 	return OK;
 }
@@ -318,8 +318,8 @@ static enum err_code add_tile_loop(struct body *c, struct err *e)
 	const struct klane *l = c->lane;
 
 	body_op(c, DO_COUNT_TILES);
-	body_let(c, VAR_TRIPS, NONE, DIV(ADD(V(c, VAR_TILES, NONE), N(c, l->copies - 1 - l->copy)), N(c,
-		l->copies)));
+	body_let(c, VAR_TRIPS, NONE, DIV(ADD(V(c, VAR_TILES, NONE), N(c, l->replicas - 1 - l->replica)), N(c,
+		l->replicas)));
 	build_count_others(c);
 	TRY(add_loop(c, NONE, e));
 	build_others_end(c);

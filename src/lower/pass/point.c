@@ -83,9 +83,9 @@ static void move_point(struct body *c, struct role_op *o, const struct copying *
 /* Number of iteration n of the tile loop among the tiles of the EU. */
 const struct num *tile_number(struct body *c, const struct num *n)
 {
-	if (c->lane->copies == 1)
+	if (c->lane->replicas == 1)
 		return n;
-	return num_plus(c->a, MUL(n, N(c, c->lane->copies)), c->lane->copy);
+	return num_plus(c->a, MUL(n, N(c, c->lane->replicas)), c->lane->replica);
 }
 
 /* An iteration begins with its number. */

@@ -35,10 +35,10 @@ void build_skip_tiles(struct body *c)
 	const struct kregion *v = &c->lane->regions[0];
 	struct role_body *outer;
 
-	if (c->lane->copies == 1)
+	if (c->lane->replicas == 1)
 		return;
-	outer = body_enter(c, &body_if(c, NUM2(NE, MOD(SUB(V(c, VAR_T, NONE), N(c, c->lane->copy)), N(c,
-		c->lane->copies)), N(c, 0)), "another's turn")->u.region.body);
+	outer = body_enter(c, &body_if(c, NUM2(NE, MOD(SUB(V(c, VAR_T, NONE), N(c, c->lane->replica)), N(c,
+		c->lane->replicas)), N(c, 0)), "another's turn")->u.region.body);
 	for (int i = 0; i < v->steps.n; i++)
 		if (v->steps.v[i].is_loop)
 			body_passed(c, v->steps.v[i].id);
@@ -70,7 +70,7 @@ static void others_until(struct body *c, int loop, const struct num *end)
 /* ... and has told all of its products of the tiles before, as each turn ends with that. */
 void build_pass_others(struct body *c, const struct kstep *s)
 {
-	if (c->lane->copies == 1)
+	if (c->lane->replicas == 1)
 		return;
 	if (s->is_loop) {
 		others_until(c, s->id, V(c, VAR_T, NONE));
@@ -90,7 +90,7 @@ void build_count_others(struct body *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
 
-	for (int i = 0; i < v->steps.n && c->lane->copies > 1; i++)
+	for (int i = 0; i < v->steps.n && c->lane->replicas > 1; i++)
 		if (v->steps.v[i].is_loop)
 			body_let(c, VAR_PASSED, v->steps.v[i].id, N(c, 0))->u.let.changes = true;
 }
@@ -99,7 +99,7 @@ void build_others_end(struct body *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
 
-	for (int i = 0; i < v->steps.n && c->lane->copies > 1; i++)
+	for (int i = 0; i < v->steps.n && c->lane->replicas > 1; i++)
 		if (v->steps.v[i].is_loop)
 			others_until(c, v->steps.v[i].id, V(c, VAR_TILES, NONE));
 }
@@ -132,7 +132,7 @@ void build_last_copies(struct body *c)
 
 	for (int i = 0; i < c->k->flags.n; i++)
 		any |= is_copied(c, &c->k->flags.v[i]);
-	if (any && c->lane->copies > 1)
+	if (any && c->lane->replicas > 1)
 		last_turns(c);
 	for (int i = 0; i < c->k->flags.n; i++) {
 		const struct flag *f = &c->k->flags.v[i];
