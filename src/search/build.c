@@ -35,15 +35,15 @@ enum err_code build_graph(const struct space *s, const struct choice *c, struct 
 
 /* ---- the plan -------------------------------------------------------------------------- */
 
-struct making {
+struct builder {
 	const struct space *s;
 	const struct choice *c;
 	struct plan *p;
 	struct err *e;
 };
 
-/* The unit of threads that could do what an engine does by default; NULL: there is none. */
-static const char *by_threads(const struct plan *p, int task)
+/* The name of the vector unit that can do what an engine does by default. NULL: there is none. */
+static const char *vector_unit(const struct plan *p, int task)
 {
 	for (int u = 0; u < p->device->nseus; u++)
 		if (p->device->seu[u].kind == SEU_VECTOR &&
@@ -60,7 +60,7 @@ static const char *lane_of(const struct plan *p, int task, char name[16])
 	return s->kind == TASK_LOAD ? "p0" : name;
 }
 
-static enum err_code add_lanes(const struct making *m)
+static enum err_code add_lanes(const struct builder *m)
 {
 	char name[16];
 
@@ -72,16 +72,16 @@ static enum err_code add_lanes(const struct making *m)
 	return OK;
 }
 
-static enum err_code append(const struct making *m, int task, int at)
+static enum err_code append(const struct builder *m, int task, int at)
 {
 	const struct stask *s = &m->p->graph->tasks.v[task];
 	char name[16];
 
 	return plan_append(m->p, task, m->c->stores_by_threads && s->kind == TASK_STORE ?
-		by_threads(m->p, task) : NULL, lane_of(m->p, task, name), at, NOWHERE, m->e);
+		vector_unit(m->p, task) : NULL, lane_of(m->p, task, name), at, NOWHERE, m->e);
 }
 
-static const struct order *order_of(const struct making *m, int phase, int loop)
+static const struct order *order_of(const struct builder *m, int phase, int loop)
 {
 	int region = space_region(m->s->program, phase, loop);
 	const struct orders *o = region != NONE ? &m->s->variants[m->c->split_off].orders[region] : NULL;
@@ -89,8 +89,8 @@ static const struct order *order_of(const struct making *m, int phase, int loop)
 	return o && o->n > m->c->order[region] ? &o->v[m->c->order[region]] : NULL;
 }
 
-/* The entries of a part of the program, in a region: in the order that was chosen, or the program's. */
-static enum err_code append_region(const struct making *m, int phase, int loop, int part)
+/* Append the entries of a slice in a region, in the chosen order, or the program's. */
+static enum err_code append_region(const struct builder *m, int phase, int loop, int part)
 {
 	const struct graph *g = m->p->graph;
 	const struct order *o = order_of(m, phase, loop);
@@ -106,8 +106,8 @@ static enum err_code append_region(const struct making *m, int phase, int loop, 
 	return OK;
 }
 
-/* Loads first, then lane by lane, loops before what stands around them: as people write it. */
-static enum err_code append_phase(const struct making *m, int phase)
+/* As people write it: loads, then lane by lane; of a lane, loops first, then what surrounds them. */
+static enum err_code append_phase(const struct builder *m, int phase)
 {
 	const struct program *prog = m->p->graph->program;
 	const struct graph *g = m->p->graph;
@@ -131,9 +131,9 @@ static bool is_product(const struct plan *p, const struct entry *e, int loop, in
 		p->device->seu[e->seu].kind == SEU_MATRIX;
 }
 
-/* Each lane's first product in a turn waits until the lane before it has issued its last one; the first
- * lane's, until the last lane has, a turn earlier. */
-static enum err_code take_turns(const struct making *m, int loop)
+/* Make lanes issue products one after another: the first product of a lane waits until the lane before it has issued its
+ * last product of the iteration; that of the first lane, until the last lane has in the iteration before. */
+static enum err_code add_issue_order(const struct builder *m, int loop)
 {
 	const struct plan *p = m->p;
 	int first[8], last[8];
@@ -160,7 +160,7 @@ static enum err_code take_turns(const struct making *m, int loop)
 	return OK;
 }
 
-static void add_versions(const struct making *m)
+static void add_extra_versions(const struct builder *m)
 {
 	struct plan *p = m->p;
 
@@ -174,7 +174,7 @@ static void add_versions(const struct making *m)
 
 enum err_code build_plan(const struct space *s, const struct choice *c, struct plan *p, struct err *e)
 {
-	const struct making m = { s, c, p, e };
+	const struct builder m = { s, c, p, e };
 	const struct program *prog = p->graph->program;
 
 	TRY(plan_grid(p, &c->grid, NOWHERE, e));
@@ -182,8 +182,8 @@ enum err_code build_plan(const struct space *s, const struct choice *c, struct p
 	for (int phase = 0; phase < prog->phases.n; phase++)
 		TRY(append_phase(&m, phase));
 	for (int loop = NONE; c->issue_order && loop < prog->loops.n; loop++)
-		TRY(take_turns(&m, loop));
-	add_versions(&m);
+		TRY(add_issue_order(&m, loop));
+	add_extra_versions(&m);
 	search_rings(p, c->ring_depth, c->deeper_rings, c->tile_versions);
 	return OK;
 }
@@ -197,10 +197,10 @@ uint64_t build_hash(const struct choice *c, const struct plan *p)
 
 uint64_t build_order_hash(const struct choice *c, const struct plan *p)
 {
-	const int64_t whole[] = { c->split_off, c->ways, c->split, c->warps, c->replicas, p->grid.eus, p->grid.cluster };
+	const int64_t numbers[] = { c->split_off, c->ways, c->split, c->warps, c->replicas, p->grid.eus, p->grid.cluster };
 	uint64_t h = hash_bytes(hash_basis(0), c->tiling.extent, sizeof(c->tiling.extent));
 
-	h = hash_bytes(h, whole, sizeof(whole));
+	h = hash_bytes(h, numbers, sizeof(numbers));
 	h = hash_bytes(h, p->versions, (size_t)p->graph->buffers.n * sizeof(*p->versions));
 	for (int i = 0; i < p->entries.n; i++) {
 		const struct entry *x = &p->entries.v[i];

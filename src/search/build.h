@@ -1,26 +1,25 @@
-/* build.h - a choice made into a graph, and a plan. */
+/* build.h - from a choice to its graph and its plan. */
 #ifndef SEARCH_BUILD_H
 #define SEARCH_BUILD_H
 
 #include "search/space.h"
 
-/* The graph of a choice, with the space's cuts, places and the split of its rows. *out stays NULL if it
- * fails. */
+/* The graph of a choice: tiled, split over lanes, with the space's conversions split off and aliases if it says so. *out
+ * stays NULL on failure. */
 NODISCARD enum err_code build_graph(const struct space *s, const struct choice *c, struct graph **out,
 	struct err *e);
 
-/* Fill p, a fresh plan of that graph: lanes, entries, rings, the grid. Waits and the versions that an order
- * needs are for plan_settle to add. ERR_INPUT, ERR_LIMIT: nothing can come of it. It may still be illegal. */
+/* Fill p, an empty plan of that graph: lanes, entries, rings, the grid. plan_settle then adds waits, and the versions that
+ * the order needs. ERR_INPUT, ERR_LIMIT: the choice has no plan. The plan need not be legal. */
 NODISCARD enum err_code build_plan(const struct space *s, const struct choice *c, struct plan *p,
 	struct err *e);
 
-/* Equal for choices of which the same plan comes, and hardly ever for others. p: before it is settled. */
+/* Equal if choices have the same plan, and hardly ever otherwise. p: before plan_settle. */
 uint64_t build_hash(const struct choice *c, const struct plan *p);
-/* Equal for choices whose plans differ in nothing but which tile comes when, too: plan_settle and plan_check say the same
- * of these. */
+/* Equal, too, if the plans differ only in the order of tiles: they have the same waits and problems. */
 uint64_t build_order_hash(const struct choice *c, const struct plan *p);
 
-/* What a script of the plan has before plan_script's: what shapes the graph. */
+/* Print the statements that shape the graph. plan_script prints those that follow. */
 void build_script(const struct space *s, const struct choice *c, struct buf *out);
 
 #endif

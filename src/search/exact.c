@@ -3,10 +3,10 @@
 #include "search/loop.h"
 #include "sim/sim.h"
 
-/* Of one search's many: what takes longer than a look is not worth it for an order. */
+/* A search solves many loops, so each gets little effort. */
 enum { NODES = 4000, MILP_NODES = 200 };
 
-/* *order: the number of what came of it; NONE. */
+/* *order: the index of the order among the space's; NONE if there is none. */
 static enum err_code solve(struct space *s, const struct choice *c, const struct plan *p, int phase, int loop,
 	int region, struct arena *scratch, const struct stop *stop, int *order, struct err *e)
 {

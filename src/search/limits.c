@@ -6,7 +6,7 @@
 
 enum { ROWS_MAX = 512 };
 
-/* Of a phase, cycles of the EU with the mean share of tiles. */
+/* Cycles of the busiest unit of an EU that gets the mean number of tiles of a phase. *sum: effort is added. */
 static double phase_cycles(const struct vdevice *d, const struct graph *g, int phase, struct effort *sum)
 {
 	double unit[SEU_MAX] = { 0 }, worst = 0;
@@ -53,8 +53,8 @@ bool limit_suits(const struct vdevice *d, const struct graph *g, const struct ch
 			return false;
 		if (unit == NONE || d->seu[unit].kind != SEU_MATRIX)
 			continue;
-		/* more warps than there are rows for would idle, and rows that do not divide are
-		 * wasted; a part begins where the swizzle's pattern of rows does */
+		/* warps without rows would idle, and a remainder of rows would waste an instruction; a slice must
+		 * begin where the swizzle's pattern of rows begins */
 		if ((w->m % rows && !(c->warps == 4 && w->m < rows)) ||
 		    (g->tasks.v[i].parts > 1 && w->m % shared_pattern_rows(&t->shared)))
 			return false;

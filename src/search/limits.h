@@ -1,20 +1,20 @@
-/* limits.h - what no plan of a graph can be better than, and what graphs no plan suits. */
+/* limits.h - bounds that hold for every plan of a graph, and graphs that have no useful plan. */
 #ifndef SEARCH_LIMITS_H
 #define SEARCH_LIMITS_H
 
 #include "search/space.h"
 
-enum { ACCUMULATORS_MAX = 65536 };	/* of one product: the registers of an EU */
+enum { ACCUMULATORS_MAX = 65536 };	/* sums of one product: the registers of an EU */
 
-/* Seconds that the busiest unit, or device memory, needs for all the work, without any waiting: no plan
- * of the graph is faster in the model, however it goes over lanes and whatever it cuts off. */
+/* A bound in seconds: the busiest unit, or device memory, does all its work without waiting. No plan of the graph is
+ * faster in the model, whatever it splits or splits off. */
 double limit_seconds(const struct program *p, const struct vdevice *d, const struct graph *g);
 
-/* Do the rows of its products fill the lanes' instructions? */
+/* Do rows of products fill the instructions of the choice's lanes? */
 bool limit_suits(const struct vdevice *d, const struct graph *g, const struct choice *c);
 
-/* What no plan of the graph can do without: bytes of shared memory, with one version of everything; and sums
- * of one product, where the registers of an EU do not hold them, else 0. */
+/* Bytes of shared memory that every plan of the graph needs: one version of everything. And the sums of the largest
+ * product if the registers of an EU do not hold them; otherwise 0. */
 int64_t limit_shared(const struct graph *g);
 int64_t limit_sums(const struct graph *g);
 

@@ -7,19 +7,19 @@
 #include "sim/bounds.h"
 
 enum {
-	REGISTER_VERSIONS = 2,		/* most of a value in registers ... */
-	RING_VERSIONS = 8,		/* ... and of one in shared memory */
+	REGISTER_VERSIONS = 2,		/* most versions of a value in registers ... */
+	RING_VERSIONS = 8,		/* ... and in shared memory */
 };
 
-/* The problem as it is stated. */
-struct stating {
+/* A problem in the making. */
+struct statement {
 	struct arena *a;
 	const struct plan *p;
 	const struct entry_cost *costs;
 	int loop;
-	int *of;			/* by sTask: task of the problem; NONE */
-	VEC(int) task;			/* by task of the problem: sTask; NONE */
-	VEC(int) buffer;		/* by value of the problem */
+	int *of;			/* by sTask: its task of the problem; NONE */
+	VEC(int) task;			/* by task: its sTask; NONE */
+	VEC(int) buffer;		/* by value */
 	VEC(struct modulo_task) tasks;
 	VEC(struct modulo_dep) deps;
 	VEC(struct modulo_value) values;
@@ -30,7 +30,7 @@ struct stating {
 	struct modulo_memory memory;
 };
 
-/* NULL if it can be. */
+/* Why the loop cannot be stated; NULL if it can. */
 static const char *why_unstated(const struct plan *p, int loop)
 {
 	const struct graph *g = p->graph;
@@ -56,8 +56,8 @@ static const char *why_unstated(const struct plan *p, int loop)
 		p->lanes.n > MODULO_LANES_MAX ? "it has too many sTasks or lanes" : NULL;
 }
 
-/* Parts in which a product comes to its unit; 0: not known, or its lane's groups go on by themselves. */
-static double parts_of(const struct stating *s, int entry)
+/* The number of parts in which a product arrives at its unit; 0: not known, or warpgroups of its lane run separately. */
+static double parts_of(const struct statement *s, int entry)
 {
 	const struct entry_cost *c = &s->costs[entry];
 	const struct seu *u = &s->p->device->seu[s->p->entries.v[entry].seu];
@@ -67,14 +67,14 @@ static double parts_of(const struct stating *s, int entry)
 	return ceil(c->steps * PRODUCT_PARTS_AHEAD / u->depth);
 }
 
-/* Work queues for a unit after it is issued, and alternates there in parts: a bound that is to hold counts
- * only the sum. A schedule has one sTask at a time.
+/* Do products of one lane exclude each other on the unit?
  *
- * A lane may have few parts of products at their unit and stands until the last of a product is there. Let such
- * a product's start be that, less what its earlier parts take: it is not before the lane issues it, and not
- * before the lane's last product is complete, if a product has no fewer parts than may be there. So products of
- * one lane do exclude each other. */
-static bool excludes(const struct stating *s, int unit)
+ * Issued work queues for a unit, and the unit alternates between its parts. So only the sum of all work bounds an interval
+ * in general. But a lane may have only few parts of products at their unit, and waits until the last part of a product has
+ * arrived. Let the start of a product be that time, less what its earlier parts take. It is not before the lane issues the
+ * product. Nor is it before the lane's previous product is complete, if every product has at least as many parts as may be
+ * there. */
+static bool excludes(const struct statement *s, int unit)
 {
 	bool all = true;
 
@@ -84,7 +84,7 @@ static bool excludes(const struct stating *s, int unit)
 	return all && s->p->device->seu[unit].kind == SEU_MATRIX && s->p->device->seu[unit].async;
 }
 
-static void state_units(struct stating *s)
+static void state_units(struct statement *s)
 {
 	for (int u = 0; u < s->p->device->nseus; u++) {
 		s->units[u].share = excludes(s, u) ? MODULO_LANES_MIX : MODULO_MIX;
@@ -95,8 +95,8 @@ static void state_units(struct stating *s)
 		s->lanes[l] = (struct modulo_lane){ .memory = MODULO_NONE };
 }
 
-/* With the time until all but the last parts of a product are through. */
-static double hold_of(const struct stating *s, int entry)
+/* The cycles for which an entry holds its lane; of a product, at least until all but its last parts are complete. */
+static double hold_of(const struct statement *s, int entry)
 {
 	const struct entry_cost *c = &s->costs[entry];
 	double hold = bounds_hold(s->p, s->costs, entry), parts = parts_of(s, entry);
@@ -106,7 +106,7 @@ static double hold_of(const struct stating *s, int entry)
 	return fmax(hold, c->before + c->cost.busy * (parts - PRODUCT_PARTS_AHEAD) / parts + c->after);
 }
 
-static void state_tasks(struct stating *s)
+static void state_tasks(struct statement *s)
 {
 	const struct graph *g = s->p->graph;
 
@@ -125,7 +125,7 @@ static void state_tasks(struct stating *s)
 	}
 }
 
-static void state_demand(struct stating *s, struct loop_unit unit, double cycles)
+static void state_demand(struct statement *s, struct loop_unit unit, double cycles)
 {
 	if (cycles <= 0 || s->nunits == LOOP_UNITS)
 		return;
@@ -135,8 +135,8 @@ static void state_demand(struct stating *s, struct loop_unit unit, double cycles
 	VEC_PUSH(s->a, &s->tasks, ((struct modulo_task){ .unit = s->nunits++, .busy = cycles }));
 }
 
-/* What an iteration asks of memory, and of units that one lane alone cannot use in full. */
-static void state_demands(struct stating *s)
+/* What an iteration asks of the memories, and of units of which one lane cannot use all. */
+static void state_demands(struct statement *s)
 {
 	const struct plan *p = s->p;
 	double l2 = 0, global = 0, own[LANES_MAX][SEU_MAX] = { { 0 } }, all[LANES_MAX][SEU_MAX] = { { 0 } };
@@ -159,16 +159,15 @@ static void state_demands(struct stating *s)
 				state_demand(s, (struct loop_unit){ .seu = u, .lane = l }, own[l][u]);
 }
 
-static void state_slowness(struct stating *s)
+static void state_contention(struct statement *s)
 {
 	const struct plan *p = s->p;
 
 	for (int u = 0; u < p->device->nseus; u++) {
-		const struct seu *seu = &p->device->seu[u];
 		struct contention b = { .device = p->device, .unit = u };
 		int n = s->tasks.n;
 
-		if (seu->kind != SEU_VECTOR || seu->async || seu->contention >= 1)
+		if (!contention_matters(p->device, u))
 			continue;
 		for (int i = 0; i < n; i++) {
 			const struct modulo_task *t = &s->tasks.v[i];
@@ -187,8 +186,8 @@ static void state_slowness(struct stating *s)
 	}
 }
 
-/* What a dependence takes more if the sTasks that it is between stand on different lanes. */
-static double crossing(const struct stating *s, const struct edge *e)
+/* The further cycles of a dependence if its sTasks are on different lanes. */
+static double crossing(const struct statement *s, const struct edge *e)
 {
 	const struct vdevice *d = s->p->device;
 	const struct graph *g = s->p->graph;
@@ -202,9 +201,8 @@ static double crossing(const struct stating *s, const struct edge *e)
 	return more + fmax(bounds_latency(s->p, s->costs, from) - bounds_lag(s->p, s->costs, e), 0);
 }
 
-/* Does the value lie where another lies, one after the other? Then they have one version, and who comes
- * too early is told by the edge. */
-static bool has_place(const struct graph *g, int buffer)
+/* Is the buffer an alias, or has it one? Then it has one version, and edges order its accesses. */
+static bool is_aliased(const struct graph *g, int buffer)
 {
 	bool has = g->buffers.v[buffer].place != NONE;
 
@@ -213,13 +211,13 @@ static bool has_place(const struct graph *g, int buffer)
 	return has;
 }
 
-static void state_deps(struct stating *s)
+static void state_deps(struct statement *s)
 {
 	const struct graph *g = s->p->graph;
 
 	for (int i = 0; i < g->edges.n; i++) {
 		const struct edge *e = &g->edges.v[i];
-		bool fixed = !e->reuse || g->buffers.v[e->buffer].carry != NONE || has_place(g, e->buffer);
+		bool fixed = !e->reuse || g->buffers.v[e->buffer].carry != NONE || is_aliased(g, e->buffer);
 
 		if (e->loop != s->loop || s->of[e->from] == NONE || s->of[e->to] == NONE || !fixed)
 			continue;
@@ -229,8 +227,9 @@ static void state_deps(struct stating *s)
 	}
 }
 
-/* The uses of a buffer by who begins its next life; a problem's value has one such. */
-static void state_value(struct stating *s, int buffer, int def, bool counts)
+/* State a buffer that sTask `def` writes. Its uses are the accesses after which def may overwrite it. counts: its bytes
+ * count, as they are not counted for another writer. */
+static void state_value(struct statement *s, int buffer, int def, bool counts)
 {
 	const struct graph *g = s->p->graph;
 	const struct buffer *b = &g->buffers.v[buffer];
@@ -252,7 +251,7 @@ static void state_value(struct stating *s, int buffer, int def, bool counts)
 		.least = 1, .most = shared ? RING_VERSIONS : REGISTER_VERSIONS }));
 }
 
-static void state_values(struct stating *s)
+static void state_values(struct statement *s)
 {
 	const struct graph *g = s->p->graph;
 	int64_t taken = 0;
@@ -263,7 +262,7 @@ static void state_values(struct stating *s)
 	for (int b = 0; b < g->buffers.n; b++) {
 		bool counts = true;
 
-		if (g->buffers.v[b].carry == NONE && g->buffers.v[b].loop == s->loop && !has_place(g, b)) {
+		if (g->buffers.v[b].carry == NONE && g->buffers.v[b].loop == s->loop && !is_aliased(g, b)) {
 			for (int t = 0; t < g->tasks.n; t++)
 				if (s->of[t] != NONE && ints_hold(g->tasks.v[t].writes.v,
 				    g->tasks.v[t].writes.n, b)) {
@@ -278,31 +277,31 @@ static void state_values(struct stating *s)
 	s->memory.capacity = (double)max_i64(s->p->device->shared_bytes - taken, 0);
 }
 
-/* ---- an order out of starts ---------------------------------------------------------------- */
+/* ---- an order from start times ---------------------------------------------------------------- */
 
-/* The turn of a start, counted from the lane's first instant of a turn, `phase`. */
-static int turn_at(double start, double phase)
+/* The iteration of a start, if iterations of the lane begin at `phase`. Times are in units of the interval. */
+static int iteration_at(double start, double phase)
 {
 	return (int)floor(start - phase + 1e-9);
 }
 
-struct placed {
+struct started {
 	int task;			/* of the problem */
 	double start;
 };
 
-static bool by_phase(const struct placed *x, const struct placed *y, double phase)
+static bool by_phase(const struct started *x, const struct started *y, double phase)
 {
-	double p = x->start - phase - turn_at(x->start, phase), q = y->start - phase -
-		turn_at(y->start, phase);
+	double p = x->start - phase - iteration_at(x->start, phase), q = y->start - phase -
+		iteration_at(y->start, phase);
 
 	return p != q ? p < q : x->task < y->task;
 }
 
-static void sort(struct placed *v, int n, double phase)
+static void sort(struct started *v, int n, double phase)
 {
 	for (int i = 1; i < n; i++) {
-		struct placed x = v[i];
+		struct started x = v[i];
 		int k = i;
 
 		for (; k > 0 && by_phase(&x, &v[k - 1], phase); k--)
@@ -311,8 +310,8 @@ static void sort(struct placed *v, int n, double phase)
 	}
 }
 
-/* The lane's turn may begin with any of its sTasks: with that by which the least runs ahead. */
-static double best_phase(const struct placed *v, int n)
+/* An iteration of the lane may begin with any of its sTasks. This is the start of the one with which least runs ahead. */
+static double best_phase(const struct started *v, int n)
 {
 	int least = 0;
 	double best = 0;
@@ -321,9 +320,9 @@ static double best_phase(const struct placed *v, int n)
 		int most = INT32_MIN, ahead = 0;
 
 		for (int k = 0; k < n; k++)
-			most = (int)max_i64(most, turn_at(v[k].start, v[i].start));
+			most = (int)max_i64(most, iteration_at(v[k].start, v[i].start));
 		for (int k = 0; k < n; k++)
-			ahead += most - turn_at(v[k].start, v[i].start);
+			ahead += most - iteration_at(v[k].start, v[i].start);
 		if (i == 0 || ahead < least) {
 			least = ahead;
 			best = v[i].start;
@@ -335,7 +334,7 @@ static double best_phase(const struct placed *v, int n)
 static void read_order(const struct plan *p, const struct loop_answer *x, struct order *out)
 {
 	const struct graph *g = p->graph;
-	struct placed v[ORDER_TASKS];
+	struct started v[ORDER_TASKS];
 	int n = 0, most = INT32_MIN;
 	double phase;
 
@@ -344,22 +343,22 @@ static void read_order(const struct plan *p, const struct loop_answer *x, struct
 		const struct stask *t = x->task[i] == NONE ? NULL : &g->tasks.v[x->task[i]];
 
 		if (t && t->kind != TASK_LOAD && t->part == 0 && n < ORDER_TASKS)
-			v[n++] = (struct placed){ i, x->answer.start[i] };
+			v[n++] = (struct started){ i, x->answer.start[i] };
 	}
 	phase = best_phase(v, n);
 	sort(v, n, phase);
 	for (int i = 0; i < n; i++)
-		most = (int)max_i64(most, turn_at(v[i].start, phase));
+		most = (int)max_i64(most, iteration_at(v[i].start, phase));
 	for (int i = 0; i < n; i++) {
 		out->v[out->n].task = g->tasks.v[x->task[v[i].task]].task;
-		out->v[out->n++].at = most - turn_at(v[i].start, phase);
+		out->v[out->n++].at = most - iteration_at(v[i].start, phase);
 	}
 }
 
 void loop_state(struct arena *a, const struct plan *p, const struct entry_cost *costs, int loop,
 	enum loop_aim aim, struct loop_answer *out)
 {
-	struct stating *s = ARENA_NEW(a, struct stating);
+	struct statement *s = ARENA_NEW(a, struct statement);
 
 	*out = (struct loop_answer){ .ii = INFINITY, .unstated = why_unstated(p, loop) };
 	out->stated = !out->unstated;
@@ -374,7 +373,7 @@ void loop_state(struct arena *a, const struct plan *p, const struct entry_cost *
 	state_units(s);
 	if (aim == LOOP_BOUND) {
 		state_demands(s);
-		state_slowness(s);
+		state_contention(s);
 	}
 	state_deps(s);
 	state_values(s);
@@ -398,7 +397,7 @@ enum err_code loop_solve(struct arena *a, const struct plan *p, const struct ent
 		return OK;
 	code = modulo_solve(a, &out->problem, effort, stop, &out->answer, e);
 	if (code == ERR_LIMIT || code == ERR_INPUT) {
-		out->stated = false;	/* too much, or numbers that no device has */
+		out->stated = false;	/* too many tasks, or numbers that no device has */
 		out->unstated = "its numbers are beyond any device's";
 		return OK;
 	}

@@ -1,8 +1,8 @@
 #include "search/orders.h"
 
-enum { SETS_MAX = 20 };			/* leaves room for exact ones */
+enum { SETS_MAX = 20 };			/* fewer than ORDERS_MAX, for exact orders to come */
 
-/* The body of a loop, less its loads. */
+/* The body of a loop without its loads. Sets of its sTasks are bits. */
 struct body {
 	const struct graph *g;
 	const struct vdevice *d;
@@ -19,7 +19,7 @@ static int find_in(const struct body *b, int stask)
 	return NONE;
 }
 
-/* False if there are too many, or a loop among them. */
+/* False if there are too many sTasks, or a loop among them. */
 static bool collect(struct body *b)
 {
 	const struct program *p = b->g->program;
@@ -41,38 +41,38 @@ static bool collect(struct body *b)
 	return true;
 }
 
-/* Turns by which the end of an edge comes too early, with what is ahead; 0: it is a matter of the
- * order in the turn. */
-static bool binds(const struct body *b, const struct edge *e, uint32_t ahead, int *turns)
+/* Is the edge a dependence of the body? *early: the iterations by which its end comes too early if `ahead` runs ahead; 0:
+ * its ends belong to one iteration, in which they must be in order. */
+static bool binds(const struct body *b, const struct edge *e, uint32_t ahead, int *early)
 {
 	int from = find_in(b, e->from), to = find_in(b, e->to);
 
 	if (e->loop != b->loop || e->reuse || from == NONE || to == NONE)
 		return false;
-	*turns = (int)(ahead >> to & 1) - (int)(ahead >> from & 1) - e->distance;
+	*early = (int)(ahead >> to & 1) - (int)(ahead >> from & 1) - e->distance;
 	return true;
 }
 
 static bool is_possible(const struct body *b, uint32_t ahead)
 {
-	int turns;
+	int early;
 
 	for (int i = 0; i < b->g->edges.n; i++)
-		if (binds(b, &b->g->edges.v[i], ahead, &turns) && turns > 0)
+		if (binds(b, &b->g->edges.v[i], ahead, &early) && early > 0)
 			return false;
 	return true;
 }
 
-/* Does it come after one of `open`, in the same turn? */
+/* Must sTask x come after one of `open` in the iteration? */
 static bool must_wait(const struct body *b, int x, uint32_t ahead, uint32_t open)
 {
-	int turns;
+	int early;
 
 	for (int i = 0; i < b->g->edges.n; i++) {
 		const struct edge *e = &b->g->edges.v[i];
 
-		if (e->to == b->task[x] && e->from != e->to && binds(b, e, ahead, &turns) &&
-		    turns == 0 && open >> find_in(b, e->from) & 1)
+		if (e->to == b->task[x] && e->from != e->to && binds(b, e, ahead, &early) &&
+		    early == 0 && open >> find_in(b, e->from) & 1)
 			return true;
 	}
 	return false;
@@ -87,7 +87,7 @@ static bool goes_before(const struct body *b, uint32_t ahead, int x, int y)
 	return xa != ya ? ya : x < y;
 }
 
-/* False if what must come first goes round. */
+/* Topological order of the body. False: there is a circle. */
 static bool arrange(const struct body *b, uint32_t ahead, struct order *out)
 {
 	uint32_t open = b->n ? (uint32_t)((UINT64_C(1) << b->n) - 1) : 0;
@@ -124,7 +124,7 @@ static bool equal(const struct order *x, const struct order *y)
 	return x->n == y->n;
 }
 
-static bool is_made(const struct graph *g, int buffer)
+static bool is_computed(const struct graph *g, int buffer)
 {
 	const struct buffer *b = &g->buffers.v[buffer];
 
@@ -135,14 +135,14 @@ int order_value(const struct graph *g, int buffer)
 {
 	int n = 0;
 
-	if (!is_made(g, buffer))
+	if (!is_computed(g, buffer))
 		return NONE;
 	for (int i = 0; i < buffer; i++)
-		n += is_made(g, i) && g->buffers.v[i].part == 0;
+		n += is_computed(g, i) && g->buffers.v[i].part == 0;
 	return g->buffers.v[buffer].part ? n - 1 : n;
 }
 
-/* Values of which one is made while another is read. */
+/* Values that are computed ahead of their readers. */
 static unsigned made_ahead(const struct body *b, uint32_t ahead)
 {
 	unsigned versions = 0;
@@ -156,15 +156,6 @@ static unsigned made_ahead(const struct body *b, uint32_t ahead)
 			versions |= 1u << value;
 	}
 	return versions;
-}
-
-static int members(uint32_t set)
-{
-	int n = 0;
-
-	for (; set; set &= set - 1)
-		n++;
-	return n;
 }
 
 int orders_add(struct orders *o, const struct order *x)
@@ -187,12 +178,12 @@ void orders_find(const struct graph *g, const struct vdevice *d, int phase, int 
 	if (!collect(&b))
 		return;
 	program_order(&b, &out->v[out->n++]);
-	most = b.n <= 12 ? (UINT32_C(1) << b.n) - 1 : 0;	/* sets that are not all of it */
+	most = b.n <= 12 ? (UINT32_C(1) << b.n) - 1 : 0;	/* proper subsets */
 	for (int n = 0; n < b.n; n++)
 		for (uint32_t ahead = 0; ahead < most; ahead++) {
 			struct order x;
 
-			if (members(ahead) == n && is_possible(&b, ahead) && arrange(&b, ahead, &x) &&
+			if (__builtin_popcount(ahead) == n && is_possible(&b, ahead) && arrange(&b, ahead, &x) &&
 			    out->n < SETS_MAX) {
 				x.versions = made_ahead(&b, ahead);
 				orders_add(out, &x);

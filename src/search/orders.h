@@ -1,10 +1,9 @@
-/* orders.h - in which order a lane can go through the body of a loop.
+/* orders.h - the orders in which a lane can perform the body of a loop.
  *
- * Software pipelining by hand is to let a part of the body run an iteration ahead: the
- * scores of the next block while this one's are used. What runs ahead must not need what
- * does not, so it is a set that holds, with an sTask, all it depends on within the
- * iteration; each such set gives an order. Within a turn, products go first (their unit
- * then works while the lane does), then what belongs to the older iteration, then the
+ * Software pipelining by hand lets a part of the body run an iteration ahead: the scores of the next block are computed
+ * while those of this one are used. What runs ahead must not depend, within the iteration, on what does not. So it is a
+ * set of sTasks that is closed under dependences, and each such set gives one order. Within an iteration products come
+ * first (their unit works while the lane does something else), then what belongs to the older iteration, then the
  * program's order. Exact schedules (loop/modulo.h) are added as they are found.
  */
 #ifndef SEARCH_ORDERS_H
@@ -15,10 +14,10 @@
 enum { ORDER_TASKS = 24, ORDERS_MAX = 32 };
 
 struct order {
-	unsigned versions;		/* bits, by order_value: made ahead of who reads it */
+	unsigned versions;		/* bits, by order_value: values that are computed ahead of their readers */
 	int n;
 	struct {
-		int task;		/* of the program as it is cut; all its parts */
+		int task;		/* of the program with conversions split off; all its slices */
 		int at;
 	} v[ORDER_TASKS];
 };
@@ -26,19 +25,19 @@ struct order {
 /* The first is the program's. */
 struct orders {
 	int n;
-	int most;			/* the one of which most runs ahead */
+	int most;			/* index of the order in which most runs ahead */
 	struct order v[ORDERS_MAX];
 };
 
-/* Of the region's own sTasks that are no loads, in a graph without splits: a loop's, or, of a phase that has
- * none (loop NONE), those of a tile; then what runs ahead is of the next tile. */
+/* Find the orders of a region, without its loads, of a graph without splits: of a loop's body; or (loop NONE) of a tile in a
+ * phase without loops, where what runs ahead belongs to the next tile. */
 void orders_find(const struct graph *g, const struct vdevice *d, int phase, int loop, struct orders *out);
 
-/* The number of an order among them, where it is added if it is new; NONE: there is no room. */
+/* The index of an order among them; a new one is added. NONE: there are ORDERS_MAX already. */
 int orders_add(struct orders *o, const struct order *x);
 
-/* The number of a buffer among the values that a graph's sTasks make anew in each iteration of a loop, where
- * parts of one value count as one, so that it is the same for all splits; NONE: it is none of them. */
+/* Number the values that sTasks of a graph compute in each iteration of a loop; slices of a value have one number, so it is
+ * the same for all splits. NONE: the buffer is no such value. */
 int order_value(const struct graph *g, int buffer);
 
 #endif

@@ -9,17 +9,17 @@
 #include "sim/bounds.h"
 
 enum {
-	NODES = 20000, MILP_NODES = 2000,	/* for the bound */
-	WHY_NODES = 2000,		/* for each question about it */
-	EASE_NODES = 1000,		/* for each ease, without another solver */
+	NODES = 20000, MILP_NODES = 2000,	/* effort for the bound */
+	WHY_NODES = 2000,		/* ... for each subset of requirements */
+	EASE_NODES = 1000,		/* ... for each ease, without CBC */
 	EASES_MAX = 48,
 };
 
-#define ROUNDING 1e-5			/* of an interval: costs are played in whole ticks */
-#define A_LITTLE 1.1			/* times: faster, larger ... */
+#define ROUNDING 1e-5			/* relative: the simulator rounds costs to ticks */
+#define A_LITTLE 1.1			/* factors of eases: faster, larger */
 #define MUCH 2.0
 
-struct maker {
+struct prover {
 	struct arena *a;
 	const struct plan *p;
 	const struct phase_line *line;
@@ -29,15 +29,15 @@ struct maker {
 
 /* ---- easing ------------------------------------------------------------------------ */
 
-static void faster(struct entry_cost *c, double times)
+static void speed_up_unit(struct entry_cost *c, double times)
 {
 	c->cost.busy /= times;
 	c->cost.alone = (c->cost.alone - c->fixed) / times + c->fixed;
 }
 
-static void less(struct entry_cost *c, double times)
+static void reduce_work(struct entry_cost *c, double times)
 {
-	faster(c, times);
+	speed_up_unit(c, times);
 	c->cost.alone += c->fixed / times - c->fixed;
 	c->fixed /= times;
 	c->cost.issue /= times;
@@ -50,28 +50,28 @@ static void less(struct entry_cost *c, double times)
 	c->handoff /= times;
 }
 
-/* Memory's part of an entry is that share that takes longer. */
-static void feed(struct entry_cost *c, bool global, double times)
+/* The memory cycles of an entry are those of the slower memory. */
+static void speed_up_memory(struct entry_cost *c, bool global, double times)
 {
 	*(global ? &c->cost.global : &c->cost.l2) /= times;
 	c->cost.memory = fmin(c->cost.memory, fmax(c->cost.l2, c->cost.global));
 }
 
-static void ease_entry(const struct maker *m, const struct proof_ease *x, int entry, struct entry_cost *c)
+static void ease_entry(const struct prover *m, const struct proof_ease *x, int entry, struct entry_cost *c)
 {
 	const struct entry *en = &m->p->entries.v[entry];
 
 	if (x->kind == PROOF_WORK && m->p->graph->tasks.v[en->task].task == x->of)
-		less(c, x->times);
+		reduce_work(c, x->times);
 	if (x->kind != PROOF_UNIT)
 		return;
 	if (m->out->loop.unit[x->of].seu == NONE)
-		feed(c, m->out->loop.unit[x->of].global, x->times);
+		speed_up_memory(c, m->out->loop.unit[x->of].global, x->times);
 	else if (m->out->loop.unit[x->of].seu == en->seu)
-		faster(c, x->times);
+		speed_up_unit(c, x->times);
 }
 
-static const struct entry_cost *ease_costs(const struct maker *m, const struct proof_ease *x)
+static const struct entry_cost *ease_costs(const struct prover *m, const struct proof_ease *x)
 {
 	struct entry_cost *out = ARENA_ARRAY(m->a, m->p->entries.n, struct entry_cost);
 
@@ -82,8 +82,8 @@ static const struct entry_cost *ease_costs(const struct maker *m, const struct p
 	return out;
 }
 
-/* Iterations of the watched loop in a tile, at most. */
-static int64_t tile_trips(const struct maker *m)
+/* The most iterations of the loop in a tile. */
+static int64_t tile_trips(const struct prover *m)
 {
 	const struct graph *g = m->p->graph;
 	int64_t trips = 1;
@@ -93,10 +93,10 @@ static int64_t tile_trips(const struct maker *m)
 	return trips;
 }
 
-/* How often each sTask runs, at least, for one tile's ends in any distance over which the interval is taken. That
- * has ii_step iterations of the watched loop, and so the ends of ii_step / trips tiles at least: each of these has so
- * many iterations, if they were the fewest tiles. Loops around the watched one likewise; others run as little as they may. */
-static const double *tile_runs(const struct maker *m, double iterations)
+/* How often each sTask runs at least for each end of a tile in the distance over which the interval is taken. The distance
+ * has ii_step iterations of the loop, and so at least ii_step / trips ends of tiles: if they were the fewest, each tile
+ * has `iterations` iterations. Loops around it are scaled likewise; other loops have as few iterations as they may. */
+static const double *tile_runs(const struct prover *m, double iterations)
 {
 	const struct graph *g = m->p->graph;
 	double *runs = ARENA_ARRAY(m->a, g->tasks.n, double);
@@ -113,8 +113,8 @@ static const double *tile_runs(const struct maker *m, double iterations)
 	return runs;
 }
 
-/* What a tile asks of a lane and of vector units beside products. */
-static double tile_contention(const struct maker *m, const struct entry_cost *costs, const double *runs)
+/* The cycles of a tile on a lane or a vector unit, with what contention costs. */
+static double tile_contention(const struct prover *m, const struct entry_cost *costs, const double *runs)
 {
 	const struct plan *p = m->p;
 	double most = 0;
@@ -122,7 +122,7 @@ static double tile_contention(const struct maker *m, const struct entry_cost *co
 	for (int u = 0; u < p->device->nseus; u++) {
 		struct contention b = { .device = p->device, .unit = u };
 
-		if (p->device->seu[u].kind != SEU_VECTOR || p->device->seu[u].async || p->device->seu[u].contention >= 1)
+		if (!contention_matters(p->device, u))
 			continue;
 		for (int i = 0; i < p->entries.n; i++) {
 			const struct stask *t = &p->graph->tasks.v[p->entries.v[i].task];
@@ -140,8 +140,8 @@ static double tile_contention(const struct maker *m, const struct entry_cost *co
 	return most;
 }
 
-/* Where the interval is taken over whole tiles, all that these ask for counts, over their iterations. */
-static double tile_resources(const struct maker *m, const struct entry_cost *costs)
+/* If the interval is taken over complete tiles: all work of a tile, divided by its iterations. */
+static double tile_resources(const struct prover *m, const struct entry_cost *costs)
 {
 	int64_t trips = tile_trips(m), tiles = trips > 0 ? m->line->ii_step / trips : 0;
 	const double *runs;
@@ -156,7 +156,7 @@ static double tile_resources(const struct maker *m, const struct entry_cost *cos
 	return fmax(b.res_mii, tile_contention(m, costs, runs)) / iterations;
 }
 
-static double resources(const struct maker *m, const struct entry_cost *costs)
+static double resources(const struct prover *m, const struct entry_cost *costs)
 {
 	struct bounds b;
 
@@ -166,7 +166,7 @@ static double resources(const struct maker *m, const struct entry_cost *costs)
 	return fmax(b.res_mii, tile_resources(m, costs));
 }
 
-static int value_of(const struct maker *m, int buffer)
+static int value_of(const struct prover *m, int buffer)
 {
 	for (int i = 0; i < m->out->loop.problem.nvalues; i++)
 		if (m->out->loop.buffer[i] == buffer)
@@ -174,8 +174,8 @@ static int value_of(const struct maker *m, int buffer)
 	return NONE;
 }
 
-/* The eased problem, solved; x->bound stays if it is none. */
-static enum err_code solve_eased(const struct maker *m, struct proof_ease *x, struct err *e)
+/* Solve the eased problem. x->bound stays as it is if there is none. */
+static enum err_code solve_eased(const struct prover *m, struct proof_ease *x, struct err *e)
 {
 	static const enum modulo_ease_kind kinds[] = { [PROOF_VERSION] = MODULO_EASE_VERSIONS,
 		[PROOF_CAPACITY] = MODULO_EASE_CAPACITY, [PROOF_LANE] = MODULO_EASE_LANE };
@@ -202,13 +202,13 @@ static enum err_code solve_eased(const struct maker *m, struct proof_ease *x, st
 	return OK;
 }
 
-static enum err_code solve(const struct maker *m, struct proof_ease x, struct err *e)
+static enum err_code solve(const struct prover *m, struct proof_ease x, struct err *e)
 {
 	struct arena_mark mark = arena_mark(m->a);
 	enum err_code code;
 
 	if (m->out->eases.n == m->out->eases.cap)
-		return OK;		/* made before, so that scratch can go */
+		return OK;		/* its memory is allocated once, so that scratch can be released */
 	for (int i = 0; i < m->out->eases.n; i++) {
 		const struct proof_ease *y = &m->out->eases.v[i];
 
@@ -225,7 +225,7 @@ static enum err_code solve(const struct maker *m, struct proof_ease x, struct er
 
 /* ---- what is worth easing ------------------------------------------------------------- */
 
-static enum err_code ease_units(const struct maker *m, struct err *e)
+static enum err_code ease_units(const struct prover *m, struct err *e)
 {
 	const struct loop_answer *l = &m->out->loop;
 
@@ -242,7 +242,7 @@ static enum err_code ease_units(const struct maker *m, struct err *e)
 	return OK;
 }
 
-static enum err_code ease_work(const struct maker *m, int task, struct err *e)
+static enum err_code ease_work(const struct prover *m, int task, struct err *e)
 {
 	if (task == NONE)
 		return OK;
@@ -250,14 +250,14 @@ static enum err_code ease_work(const struct maker *m, int task, struct err *e)
 		.times = 1 / 0.9 }, e);
 }
 
-static enum err_code ease_version(const struct maker *m, int value, struct err *e)
+static enum err_code ease_version(const struct prover *m, int value, struct err *e)
 {
 	return solve(m, (struct proof_ease){ .kind = PROOF_VERSION, .of = m->out->loop.buffer[value], .times = 1 }, e);
 }
 
-/* Does what is needed stand for this task of the problem? A unit that only demands are on stands for all sTasks
- * of its lane, or of the unit whose it is. */
-static bool concerns(const struct maker *m, const struct modulo_need *need, int i)
+/* Does the requirement concern this task of the problem? A unit that only demands use concerns all sTasks of its lane, or of
+ * the sEU that it belongs to. */
+static bool concerns(const struct prover *m, const struct modulo_need *need, int i)
 {
 	const struct modulo_task *t = &m->out->loop.problem.tasks[i];
 	const struct loop_unit *u = &m->out->loop.unit[need->index];
@@ -269,7 +269,7 @@ static bool concerns(const struct maker *m, const struct modulo_need *need, int 
 	return t->unit == (u->seu != NONE ? u->seu : need->index);
 }
 
-static enum err_code ease_tasks_of(const struct maker *m, const struct modulo_need *need, struct err *e)
+static enum err_code ease_tasks_of(const struct prover *m, const struct modulo_need *need, struct err *e)
 {
 	const struct loop_answer *l = &m->out->loop;
 
@@ -279,7 +279,7 @@ static enum err_code ease_tasks_of(const struct maker *m, const struct modulo_ne
 	return OK;
 }
 
-static enum err_code ease_need(const struct maker *m, const struct modulo_need *need, struct err *e)
+static enum err_code ease_need(const struct prover *m, const struct modulo_need *need, struct err *e)
 {
 	const struct loop_answer *l = &m->out->loop;
 
@@ -315,7 +315,7 @@ static int by_bound(const void *a, const void *b)
 	return x->of != y->of ? x->of - y->of : x->times < y->times ? -1 : 1;
 }
 
-static enum err_code ease_all(const struct maker *m, struct err *e)
+static enum err_code ease_all(const struct prover *m, struct err *e)
 {
 	const struct modulo_core *core = &m->out->core;
 
@@ -333,12 +333,12 @@ static enum err_code ease_all(const struct maker *m, struct err *e)
 
 /* ---- the proof ------------------------------------------------------------------------ */
 
-static enum err_code explain(struct maker *m, struct err *e)
+static enum err_code explain(struct prover *m, struct err *e)
 {
 	const struct modulo_effort effort = { WHY_NODES, -1 };
 	struct modulo_answer about = m->out->loop.answer;
 
-	about.exclusive = about.bound;	/* for all that units may do, not only one sTask after the other */
+	about.exclusive = about.bound;	/* why units cannot do better even if they mix work */
 	TRY(modulo_why(m->a, &m->out->loop.problem, &about, &effort, m->stop, &m->out->core, e));
 	return ease_all(m, e);
 }
@@ -348,7 +348,7 @@ enum err_code proof_make(struct arena *a, const struct timeline *t, const struct
 {
 	const struct modulo_effort effort = { NODES, MILP_NODES };
 	const struct phase_line *line = timeline_longest(t);
-	struct maker m = { a, t->plan, line, stop, out };
+	struct prover m = { a, t->plan, line, stop, out };
 
 	*out = (struct proof){ 0 };
 	TRY(loop_solve(a, t->plan, line->entry_costs, line->ii_loop, LOOP_BOUND, &effort, stop,
@@ -366,7 +366,7 @@ enum err_code proof_make(struct arena *a, const struct timeline *t, const struct
 	return explain(&m, e);
 }
 
-/* Of the uses of a value that the task makes, that which is seen last. */
+/* The latest use of a value by the task. */
 static double last_use(const struct modulo_value *v, int task)
 {
 	double most = 0;
@@ -377,7 +377,7 @@ static double last_use(const struct modulo_value *v, int task)
 	return most;
 }
 
-/* Versions may be fewer than the most that a value may have, where there is no room for them. */
+/* A value may have fewer versions than its most, if the memory holds no more. So the iterations follow from the ratio. */
 void proof_circle(const struct proof *x, double *cycles, int *iterations)
 {
 	const struct modulo_problem *p = &x->loop.problem;

@@ -1,11 +1,9 @@
-/* proof.h - how short the interval of a simulated plan's loop could be, why not shorter, and what would help.
+/* proof.h - the least interval that the loop of a simulated plan could have, why it cannot be less, and what would help.
  *
- * The bound is one on every order, offset and number of versions with the plan's lanes, at the costs that
- * were played. It is the greater of what loop.h's problem has and of what bounds.h counts, so that no
- * simulation of the plan goes below it in its steady state. Its reasons are a core (loop/modulo_why.h); what
- * would help is solved again with that made easier.
- *
- * No clock is read: effort is counted.
+ * The bound holds for every order, offset and number of versions with the plan's lanes, at the costs of the simulation. It is
+ * the greater one of the bound of loop.h's problem and of the sums in sim/bounds.h, so no simulation of the plan goes below
+ * it in its steady state. The reasons are an irreducible core of the problem (loop/modulo_why.h). What would help is found
+ * by easing one thing and solving the problem again. Effort is counted, not timed, so results are reproducible.
  */
 #ifndef SEARCH_PROOF_H
 #define SEARCH_PROOF_H
@@ -15,34 +13,34 @@
 #include "sim/timeline.h"
 
 enum proof_ease_kind {
-	PROOF_VERSION,			/* one more of buffer `of` */
+	PROOF_VERSION,			/* one more version of buffer `of` */
 	PROOF_CAPACITY,			/* shared memory `times` as large */
 	PROOF_UNIT,			/* sEU `of`, or memory, `times` as fast */
-	PROOF_WORK,			/* sTask `of` of the program, all its parts, takes 1 - 1 / times less */
+	PROOF_WORK,			/* sTask `of` of the program, all its slices, takes 1 - 1 / times less */
 	PROOF_LANE,			/* a further lane like `of` */
 };
 
 struct proof_ease {
 	enum proof_ease_kind kind;
-	int of;				/* PROOF_UNIT: of the problem's units */
+	int of;				/* buffer, unit of the problem, sTask or lane, by kind */
 	double times;
-	double bound;			/* then; never more than the proof's */
-	bool exact;			/* a schedule has it: what it brings is no less */
+	double bound;			/* of the eased problem; at most the proof's bound */
+	bool exact;			/* there is a schedule with that interval */
 };
 
 struct proof {
-	struct loop_answer loop;	/* as the plan's costs are */
+	struct loop_answer loop;	/* with the costs of the simulation */
 	double bound;			/* cycles */
-	bool tile;			/* that of the loop alone is less: all that a tile asks for counts */
-	struct modulo_core core;	/* of the loop's bound; empty if it is not stated */
-	VEC(struct proof_ease) eases;	/* that which brings most first */
+	bool tile;			/* the bound counts all work of a tile, which is more than that of the loop */
+	struct modulo_core core;	/* of the loop's bound; empty if the loop is not stated */
+	VEC(struct proof_ease) eases;	/* the best first */
 };
 
-/* t: simulated. Everything in `a`, which borrows t. ERR_INTERRUPTED: what there is so far. */
+/* t: a simulated timeline, borrowed. Everything is in `a`. ERR_INTERRUPTED: *out has what was found so far. */
 NODISCARD enum err_code proof_make(struct arena *a, const struct timeline *t, const struct stop *stop,
 	struct proof *out, struct err *e);
 
-/* Cycles around the circle of the floor's links, and iterations that it spans. */
+/* The cycles of the recurrence that gives RecMII (the floor's links), and the iterations that it spans. */
 void proof_circle(const struct proof *x, double *cycles, int *iterations);
 
 #endif

@@ -4,7 +4,7 @@
 
 enum {
 	TILE_RING_MAX = 4,		/* versions of a ring that is filled once a tile */
-	FLAG_BYTES = 1024,		/* for flags */
+	FLAG_BYTES = 1024,		/* reserved for mbarriers */
 };
 
 static bool fits(const struct plan *p)
@@ -21,7 +21,7 @@ static bool is_loaded(const struct plan *p, int buffer)
 		p->graph->tasks.v[p->graph->buffers.v[buffer].first].kind == TASK_LOAD;
 }
 
-/* Is it filled by a load in each iteration of a loop? */
+/* Does a load fill it in each iteration of a loop? */
 static bool is_ring(const struct plan *p, int buffer)
 {
 	return p->graph->buffers.v[buffer].loop != NONE && is_loaded(p, buffer);
@@ -36,8 +36,7 @@ static bool loop_reads(const struct graph *g, int buffer)
 	return false;
 }
 
-/* Is it loaded once a tile, where an EU has more tiles than one: does the next tile's value come while
- * this one is worked on? */
+/* Is it loaded once a tile, and have EUs several tiles, so that the next tile can be loaded ahead? */
 static bool is_of_tile(const struct plan *p, int buffer)
 {
 	const struct buffer *b = &p->graph->buffers.v[buffer];
@@ -45,7 +44,7 @@ static bool is_of_tile(const struct plan *p, int buffer)
 	return b->loop == NONE && is_loaded(p, buffer) && p->graph->grids[b->phase].total > p->device->eus;
 }
 
-/* Which rings are deepened together. */
+/* Rings of one kind get equally many versions. */
 enum kind { OF_LOOPS, OF_TILES_FOR_LOOPS, OF_TILES };
 
 static bool is_kind(const struct plan *p, int buffer, enum kind kind)
@@ -62,7 +61,7 @@ static void set_depth(struct plan *p, enum kind kind, int depth)
 			p->versions[i] = depth;
 }
 
-/* Evenly, as far as shared memory goes. */
+/* One version after the other, as long as shared memory holds all. */
 static void deepen(struct plan *p, enum kind kind, int most)
 {
 	for (int depth = 2; depth <= most; depth++) {
@@ -74,7 +73,7 @@ static void deepen(struct plan *p, enum kind kind, int most)
 	}
 }
 
-/* Whether they fit is for the check to say: of some plans nothing but rings is in shared memory. */
+/* Does not ask whether these fit: plan_check does. */
 static void set_deeper(struct plan *p, int n)
 {
 	for (int i = 0; i < p->graph->buffers.n && n > 0; i++)

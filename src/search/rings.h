@@ -1,12 +1,12 @@
-/* rings.h - how deep a candidate's rings are. */
+/* rings.h - the versions of rings that loads fill. */
 #ifndef SEARCH_RINGS_H
 #define SEARCH_RINGS_H
 
 #include "plan/plan.h"
 
-/* Set the versions of what loads fill in shared memory; those of all else stay. Rings of loops get as
- * many as fit, up to `depth`, all alike; then `deeper` of them, from the first on, one more. Then those that are
- * filled once a tile: up to `tiles` if a loop reads them, as many as fit if none does. */
+/* Set the versions of all buffers in shared memory that loads fill. Rings of loops get equally many, as many as fit, up to
+ * `depth`; then the first `deeper` of them get one more. Then buffers that are loaded once a tile get as many as fit: up to
+ * `tiles` if a loop reads them, and otherwise up to a maximum of 4. */
 void search_rings(struct plan *p, int depth, int deeper, int tiles);
 
 #endif
