@@ -1,3 +1,4 @@
+/* mr.store: rows of the store, and the hashes by which programs are known there. */
 #include "lplan.h"
 
 #include <string.h>
@@ -6,7 +7,7 @@
 #include "store/store.h"
 
 #define STORE_CLASS "millrace.store"
-#define WALK_CLASS "millrace.walk"
+#define READING_CLASS "millrace.reading"
 
 static struct store *check_store(lua_State *L, int idx, const char *what)
 {
@@ -19,7 +20,8 @@ static int store_gc_l(lua_State *L)
 	return 0;
 }
 
-/* What the file's state forbids is an answer, which the caller may do without: nil, message. */
+/* An error of the file is returned as nil and a message, as the caller may go on without the store. Others are
+ * raised. */
 static int refused(lua_State *L, const struct err *e)
 {
 	if (e->code != ERR_IO)
@@ -29,7 +31,7 @@ static int refused(lua_State *L, const struct err *e)
 	return 2;
 }
 
-/* core.store() -> the store of this shell, always the same; no file is touched yet */
+/* core.store() -> the only store of this Lua state; opens no file */
 static int store_l(lua_State *L)
 {
 	static const char key;
@@ -44,16 +46,16 @@ static int store_l(lua_State *L)
 	box = box_new(L, STORE_CLASS, 0);
 	a = scratch_push(L);
 	enter(L);
-	store_new(&h->mem, store_place(a), (struct store **)box);
+	store_new(&h->mem, store_default_path(a), (struct store **)box);
 	lua_pushvalue(L, 1);
 	lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
 	lua_pushvalue(L, 1);
 	return 1;
 }
 
-/* ---- rows in ---- */
+/* ---- writing rows ---- */
 
-/* The field of the table at 2, whose text stays on the stack. */
+/* The value of a column in the table at 2. A text stays on the stack. */
 static struct store_value check_value(lua_State *L, const struct store_column_info *c)
 {
 	struct store_value v = { 0 };
@@ -81,7 +83,7 @@ static struct store_value check_value(lua_State *L, const struct store_column_in
 	return v;
 }
 
-/* core.store_put(store, {column=, ...}) -> true, or nil and why it was not kept */
+/* core.store_put(store, {column=, ...}) -> true, or nil and a message */
 static int store_put_l(lua_State *L)
 {
 	struct store *s = check_store(L, 1, "put");
@@ -103,7 +105,7 @@ static int store_put_l(lua_State *L)
 	return 1;
 }
 
-/* ---- rows out ---- */
+/* ---- reading rows ---- */
 
 static void push_value(lua_State *L, enum store_type type, const struct store_value *v)
 {
@@ -136,7 +138,7 @@ static void push_row(lua_State *L, const struct store_row *row)
 	}
 }
 
-/* The texts stay on the stack. */
+/* Texts stay on the stack. */
 static struct store_filter check_filter(lua_State *L, int idx, const char *what, int64_t *keep)
 {
 	static const char *const names[] = { "program", "device", "kind", "status", "version", "hash",
@@ -154,9 +156,9 @@ static struct store_filter check_filter(lua_State *L, int idx, const char *what,
 	return f;
 }
 
-static int walk_end_l(lua_State *L)
+static int reading_end_l(lua_State *L)
 {
-	struct store **s = luaL_checkudata(L, 1, WALK_CLASS);
+	struct store **s = luaL_checkudata(L, 1, READING_CLASS);
 
 	if (*s)
 		store_end(*s);
@@ -164,15 +166,15 @@ static int walk_end_l(lua_State *L)
 	return 0;
 }
 
-/* However the C function ends, so does what was begun. */
-static void walk_push(lua_State *L, struct store *s)
+/* Push a value whose closing ends the query, also after an error. */
+static void reading_push(lua_State *L, struct store *s)
 {
-	*box_new(L, WALK_CLASS, 0) = s;
+	*box_new(L, READING_CLASS, 0) = s;
 	lua_toclose(L, -1);
 }
 
-/* core.store_find(store, "list", "best" or "near", filter, f): f(row) for each. true, or nil
- * and why not */
+/* core.store_find(store, "list", "best" or "near", filter, f): calls f(row) for each row -> true, or nil and a
+ * message */
 static int store_find_l(lua_State *L)
 {
 	static const char *const queries[] = { "list", "best", "near" };	/* ORDER store_query */
@@ -180,20 +182,20 @@ static int store_find_l(lua_State *L)
 	int q = check_choice(L, 2, "list", "query", queries, LEN(queries));
 	struct store_filter f;
 	struct store_row row;
-	int64_t turn, keep;
+	int64_t generation, keep;
 	struct err e;
 	bool more;
 
 	lua_settop(L, 4);
 	f = check_filter(L, 3, "list", &keep);
-	walk_push(L, s);
+	reading_push(L, s);
 	enter(L);
 	if (store_find(s, (enum store_query)q, &f, &e))
 		return refused(L, &e);
-	turn = store_generation(s);
+	generation = store_generation(s);
 	for (;;) {
-		if (store_generation(s) != turn)
-			throw_msg(L, "store: it was used while its rows were read");
+		if (store_generation(s) != generation)
+			throw_msg(L, "store: it was used while its rows were being read");
 		if (store_next(s, &row, &more, &e))
 			return refused(L, &e);
 		if (!more)
@@ -208,7 +210,7 @@ static int store_find_l(lua_State *L)
 	return 1;
 }
 
-/* core.store_count(store) -> how many rows, or nil and why that is not known */
+/* core.store_count(store) -> the number of rows, or nil and a message */
 static int store_count_l(lua_State *L)
 {
 	struct store *s = check_store(L, 1, "store");
@@ -222,7 +224,7 @@ static int store_count_l(lua_State *L)
 	return 1;
 }
 
-/* core.store_prune(store, filter) -> how many rows are gone, or nil and why none */
+/* core.store_prune(store, filter) -> the number of rows removed, or nil and a message */
 static int store_prune_l(lua_State *L)
 {
 	struct store *s = check_store(L, 1, "prune");
@@ -238,7 +240,7 @@ static int store_prune_l(lua_State *L)
 	return 1;
 }
 
-/* core.store_notice(store) -> what the user should know of the last call; "" */
+/* core.store_notice(store) -> what the user should know about the file, or "" */
 static int store_notice_l(lua_State *L)
 {
 	lua_pushstring(L, store_notice(check_store(L, 1, "store")));
@@ -262,7 +264,7 @@ static int store_path_l(lua_State *L)
 	return 1;
 }
 
-/* ---- what a program is known by ---- */
+/* ---- identities of programs ---- */
 
 static void push_hash(lua_State *L, const char *text, size_t n)
 {
@@ -282,7 +284,7 @@ static int hash_l(lua_State *L)
 	return 1;
 }
 
-/* core.identity(bound) -> hash of all that it is, of all but its sizes, and these as text */
+/* core.identity(bound) -> hash of the program, hash without its sizes, sizes as text */
 static int identity_l(lua_State *L)
 {
 	static void (*const print[])(const struct program *, struct buf *) = {
@@ -307,7 +309,7 @@ void lua_open_store(lua_State *L)
 {
 	static const luaL_Reg fields[] = { { "path", store_path_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", store_gc_l }, { NULL, NULL } };
-	static const luaL_Reg walk[] = { { "__close", walk_end_l }, { NULL, NULL } };
+	static const luaL_Reg reading[] = { { "__close", reading_end_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = {
 		{ "store", store_l }, { "store_put", store_put_l }, { "store_find", store_find_l },
 		{ "store_count", store_count_l }, { "store_prune", store_prune_l },
@@ -315,6 +317,6 @@ void lua_open_store(lua_State *L)
 		{ "hash", hash_l }, { "identity", identity_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ STORE_CLASS, NULL, fields, meta });
-	class_new(L, &(struct class_def){ .name = WALK_CLASS, .meta = walk });
+	class_new(L, &(struct class_def){ .name = READING_CLASS, .meta = reading });
 	luaL_setfuncs(L, functions, 0);
 }

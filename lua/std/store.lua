@@ -1,41 +1,43 @@
--- store.lua - mr.store: every measurement that was ever made.
+-- store.lua - mr.store: a file with all measurements.
 --
--- Whoever works goes on without a store: put, best and near tell once what is wrong with the file, and
--- answer as if it were empty. Who asks for what is in it is told each time.
+-- A search goes on without the file: put, best and near report an error of it once, and behave as if it were empty.
+-- list, json, export and prune raise the error.
 
 local core = require "millrace.core"
+local columns_of = require "millrace.columns"
 local json = require "millrace.json"
 local loader = require "millrace.loader"
 local options = require "millrace.options"
 local record = require "millrace.record"
 local raise, show, entry = core.raise, core.show, core.entry
 
-local SHOWN <const> = 1000                              -- rows that list gives, unless it is told
+local SHOWN <const> = 1000                              -- the default limit of list
 
 local columns = core.store_columns()
 local names = "id " .. table.concat(columns, " ")
-local file = core.store()                               -- always the same one
+local file = core.store()                               -- the only one
 local mr = require "millrace"
 
----- what goes wrong with the file --------------------------------------------------------------
+---- errors of the file -------------------------------------------------------------------------
 
-local told = {}
+local reported = {}
 
-local function tell(message)
-  if message ~= "" and not told[message] then io.stderr:write("millrace: ", message, "\n") end
-  told[message] = true
+-- Show a message to the user, each one once.
+local function report(message)
+  if message ~= "" and not reported[message] then io.stderr:write("millrace: ", message, "\n") end
+  reported[message] = true
 end
 
--- The answer of a call of the core, or nil and a message, once the user knows what became of the file.
-local function ask(f, ...)
-  local answer, message = f(file, ...)
-  tell(core.store_notice(file))
-  return answer, message
+-- Call a function of the core, and report what happened to the file. -> its result, or nil and a message
+local function call(f, ...)
+  local result, message = f(file, ...)
+  report(core.store_notice(file))
+  return result, message
 end
 
-local function must(answer, message)
-  if answer == nil then raise(message) end
-  return answer
+local function must(result, message)
+  if result == nil then raise(message) end
+  return result
 end
 
 ---- options ------------------------------------------------------------------------------------
@@ -44,7 +46,7 @@ local function check_bound(x, what)
   if not core.is(x, "millrace.program") then raise(("%s: program with sizes expected, got %s"):format(what, show(x))) end
 end
 
--- "h200", a device, or nil: the one that mr.device() gives.
+-- The name of a device that is given as its name, as a device, or as nil (the one of mr.device()).
 local function device_name(d, what)
   if d == nil then return mr.device().name end
   if type(d) ~= "string" and not core.is(d, "millrace.device") then
@@ -68,13 +70,13 @@ local function sizes_text(sizes, what)
   return table.concat(words, " ")
 end
 
--- A day, a moment, or seconds as os.time() gives them.
+-- The text of a point in time that is given as a day, a date with time, or seconds of os.time().
 local function moment(t, what)
   if math.type(t) and t == t and math.abs(t) < 1e11 then return os.date("!%Y-%m-%dT%H:%M:%SZ", math.floor(t)) end
   if type(t) == "string" and (t:find "^%d%d%d%d%-%d%d%-%d%d$" or t:find "^%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%dZ$") then
     return t
   end
-  raise(("%s: before must be a day, \"2026-01-31\", a moment, \"2026-01-31T12:00:00Z\", or what os.time() gives, not %s")
+  raise(("%s: before must be a day, \"2026-01-31\", a time, \"2026-01-31T12:00:00Z\", or a result of os.time(), not %s")
     :format(what, show(t)))
 end
 
@@ -102,7 +104,7 @@ end
 
 local function ms(x) return x and ("%.4g"):format(x) or "-" end
 
--- What became of it, in a word or two.
+-- The result of a row in a few words.
 local function outcome(row)
   if row.status == "ok" then return row.kind end
   return row.message and ("%s: %s"):format(row.status, row.message:match "^[^\n]*") or row.status
@@ -119,7 +121,7 @@ local function row_text(row)
   return table.concat(lines, "\n")
 end
 
--- The program to build a row's plan for; nil: the one that its script names.
+-- Check the program for which a row's plan is wanted; nil: that of the row, which must be an example.
 local function check_given(row, bound)
   if bound == nil then
     if row.script:find("or mr.examples.", 1, true) then return end
@@ -139,7 +141,7 @@ local function rebuild(row, bound)
   check_given(row, bound)
   local p = loader.of_text(mr, row.script, ("row %d"):format(row.id), bound)
   if not bound and core.identity(p.graph.program) ~= row.hash then
-    raise(("plan: examples/%s.lua is not what it was when row %d was written; give the program: row:plan(bound)")
+    raise(("plan: examples/%s.lua has changed since row %d was written; give the program: row:plan(bound)")
       :format(row.program, row.id))
   end
   local ok, problems = p:check()
@@ -164,31 +166,16 @@ end
 
 local function timed(row) return row.status == "ok" and (row.ms or row.predicted) end
 
-local function columns_of(rows, best)
-  local lines, width = {{"", "time", "tile", "predicted", "ms", ""}}, {}
+local function group_lines(rows, best)
+  local cells = {{"", "time", "tile", "predicted", "ms", ""}}
   for _, row in ipairs(rows) do
-    lines[#lines + 1] = {"#" .. row.id, row.time:sub(1, 16):gsub("T", " "), row.tile or "",
+    cells[#cells + 1] = {"#" .. row.id, (row.time:sub(1, 16):gsub("T", " ")), row.tile or "",
       ms(row.predicted and row.predicted * 1e3), ms(row.ms), outcome(row) .. (row == best and ", best" or "")}
   end
-  for _, line in ipairs(lines) do
-    for i, text in ipairs(line) do width[i] = math.max(width[i] or 0, utf8.len(text) or #text) end
-  end
-  return lines, width
+  return columns_of(cells, function(i) return i == 4 or i == 5 end)
 end
 
-local function put_group(out, rows, best)
-  local lines, width = columns_of(rows, best)
-  for _, line in ipairs(lines) do
-    local cells = {}
-    for i, text in ipairs(line) do
-      local blank = (" "):rep(width[i] - (utf8.len(text) or #text))
-      cells[i] = (i == 4 or i == 5) and blank .. text or text .. blank
-    end
-    out[#out + 1] = ("  " .. table.concat(cells, "  ")):gsub("%s+$", "")
-  end
-end
-
--- By program, sizes and device, those with the newest row first; the best of each is marked.
+-- Rows grouped by program, sizes and device, the group with the newest row first; the best row of each is marked.
 local function list_text(rows)
   local groups, of, out = {}, {}, {}
   for _, row in ipairs(rows) do
@@ -203,7 +190,7 @@ local function list_text(rows)
   end
   for _, g in ipairs(groups) do
     out[#out + 1] = g.name
-    put_group(out, g, g.best)
+    for _, line in ipairs(group_lines(g, g.best)) do out[#out + 1] = "  " .. line end
   end
   return #rows > 0 and table.concat(out, "\n") or "no rows"
 end
@@ -218,10 +205,10 @@ local list_methods = {json = entry(list_json)}
 local list_class = {__name = "millrace.rows", __tostring = list_text, __index = list_methods, methods = list_methods,
   __metatable = false}
 
--- Rows of a query, or nil and a message.
+-- The rows of a query, or nil and a message.
 local function find(query, f)
   local rows = setmetatable({}, list_class)
-  local good, message = ask(core.store_find, query, f, function(row) rows[#rows + 1] = setmetatable(row, row_class) end)
+  local good, message = call(core.store_find, query, f, function(row) rows[#rows + 1] = setmetatable(row, row_class) end)
   if not good then return nil, message end
   return rows
 end
@@ -246,10 +233,10 @@ function store.json(s, given)
   return list_json(must(find("list", filter(given, "json", {"limit"}))))
 end
 
--- For those who work: what they ask of a store that cannot be read is not there.
+-- The rows of a query; none if the file cannot be read, which is reported.
 local function find_quietly(query, f)
   local rows, message = find(query, f)
-  if not rows then tell(message) end
+  if not rows then report(message) end
   return rows or setmetatable({}, list_class)
 end
 
@@ -267,7 +254,7 @@ local function sizes_of(text)
   return sizes
 end
 
--- How many doublings and halvings lead from one to the other.
+-- How different sizes are: the sum of the binary logarithms of the ratios of all axes.
 local function distance(a, b)
   local sum = 0
   for axis, n in pairs(a) do sum = sum + math.abs(math.log(n / (b[axis] or n), 2)) end
@@ -278,7 +265,7 @@ function store.near(s, bound, device, n, given)
   check_self(s, "near")
   check_bound(bound, "near")
   local most = n == nil and 3 or core.integer(n)
-  if not most or most < 1 then raise("near: how many? a whole number of at least 1, not " .. show(n)) end
+  if not most or most < 1 then raise("near: the number of rows must be a whole number of at least 1, not " .. show(n)) end
   local o = options.check(given, "near", {"kind", "version"})
   local _, family, text = core.identity(bound)
   local rows, here = find_quietly("near", {family = family, device = device_name(device, "near"), kind = o.kind,
@@ -296,9 +283,9 @@ function store.prune(s, given)
   check_self(s, "prune")
   local f = filter(given, "prune", {"keep"})
   if next(f) == nil then
-    raise("prune: say which rows are to go: before=, program=, version=, ..., or keep=, how many of the best stay")
+    raise("prune: say which rows to remove: before=, program=, version=, ..., or keep=, how many of the best stay")
   end
-  return must(ask(core.store_prune, f))
+  return must(call(core.store_prune, f))
 end
 
 ---- putting rows ------------------------------------------------------------------------------------
@@ -316,17 +303,15 @@ local function tile_text(tile, sizes)
   return table.concat(words, " ")
 end
 
-local function is_kernel(x) return core.target(x) end
-
 local drivers = {}
 
--- That of the attached device, looked for once; nil: there is none.
+-- The driver version of the attached device, read once; nil: there is no device.
 local function driver()
   if not drivers.known then drivers.known, drivers.attached = true, core.attached() or nil end
   return drivers.attached and drivers.attached.driver
 end
 
--- What the objects that were given say of the row.
+-- Set columns of a row from an object that was given.
 local derive = {}
 
 function derive.plan(p, row)
@@ -356,17 +341,18 @@ local function check_objects(o)
   end
   for _, name in ipairs{"bench", "check"} do
     if o[name] ~= nil and type(o[name]) ~= "table" then
-      raise(("put: %s must be what k:%s{} gives, got %s"):format(name, name, show(o[name])))
+      raise(("put: %s must be a result of k:%s{}, got %s"):format(name, name, show(o[name])))
     end
   end
-  if o.kernel ~= nil and type(o.kernel) ~= "string" and not is_kernel(o.kernel) then
+  if o.kernel ~= nil and type(o.kernel) ~= "string" and not core.target(o.kernel) then
     raise("put: kernel must be a kernel or the hash of its text, got " .. show(o.kernel))
   end
 end
 
 local function make_row(o)
   local row = {time = os.date "!%Y-%m-%dT%H:%M:%SZ", version = mr.version, status = "ok"}
-  local plan = o.plan or is_kernel(o.kernel) and o.kernel.plan or nil
+  local is_kernel = o.kernel ~= nil and core.target(o.kernel)
+  local plan = o.plan or is_kernel and o.kernel.plan or nil
   if plan then derive.plan(plan, row) end
   for _, name in ipairs{"timeline", "bench", "check"} do
     if o[name] ~= nil then derive[name](o[name], row) end
@@ -374,7 +360,7 @@ local function make_row(o)
   for _, name in ipairs(columns) do
     if o[name] ~= nil then row[name] = o[name] end
   end
-  if is_kernel(o.kernel) then row.kernel = core.hash(o.kernel.source) end
+  if is_kernel then row.kernel = core.hash(o.kernel.source) end
   return row
 end
 
@@ -392,8 +378,8 @@ function store.put(s, given)
     end
   end
   if not file.path then return false end
-  local good, message = ask(core.store_put, row)
-  if not good then tell(message) end
+  local good, message = call(core.store_put, row)
+  if not good then report(message) end
   return good, message
 end
 
@@ -428,14 +414,14 @@ function writers.json(out)
   end, function() out:write(between:find "%[" and "[]\n" or "\n]\n") end
 end
 
--- The file appears whole or not at all, and one that was there stays until then.
+-- Write to another file and rename it at the end, so that the path never has an incomplete file.
 local function write(path, writer, f)
   local part, n = path .. ".part", 0
   local out, why = io.open(part, "w")
   if not out then raise("export: " .. why) end
   out:setvbuf "full"
   local put_row, finish = writer(out)
-  local done, good, message = pcall(ask, core.store_find, "list", f, function(row)
+  local done, good, message = pcall(call, core.store_find, "list", f, function(row)
     n = n + 1
     put_row(row)
   end)
@@ -457,7 +443,7 @@ function store.export(s, path, given)
   check_self(s, "export")
   if type(path) ~= "string" then raise("export: path expected, got " .. show(path)) end
   local writer = writers[path:match "%.(%a+)$"]
-  if not writer then raise(("export: %s ends neither in .csv nor in .json, which says what to write"):format(show(path))) end
+  if not writer then raise(("export: %s must end in .csv or .json, which is the format to write"):format(show(path))) end
   return write(path, writer, filter(given, "export", {"limit"}))
 end
 
@@ -465,7 +451,7 @@ end
 
 local function as_text(s)
   if not s.path then return "no store: MILLRACE_STORE is \"none\", or there is no home folder" end
-  local n, message = ask(core.store_count)
+  local n, message = call(core.store_count)
   if not n then return message end
   local head = ("%s: %d row%s"):format(s.path, n, n == 1 and "" or "s")
   if n == 0 then return head end
@@ -476,6 +462,6 @@ end
 
 store.text = as_text
 
-function store.size() return must(ask(core.store_count)) end
+function store.size() return must(call(core.store_count)) end
 
 return store

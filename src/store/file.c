@@ -11,14 +11,14 @@
 #include "store/store.h"
 
 enum {
-	OURS = 0x4d696c6c,		/* application_id: "Mill" */
-	PATIENCE = 10000,		/* ms for which another writer is waited for */
-	LOOKED_THROUGH = 64 << 20,	/* bytes: larger files are not read when they are opened */
-	PATH_ENDS = 64,			/* bytes for what is put behind a path */
+	APPLICATION_ID = 0x4d696c6c,	/* "Mill" */
+	BUSY_MS = 10000,		/* how long to wait for another writer */
+	CHECKED_MAX = 64 << 20,		/* bytes: larger files are not checked when they are opened */
+	PATH_SPARE = 64,		/* bytes for what is appended to a path */
 };
 
-/* steps[i] leads from version i to i + 1; the first one makes an empty file a store. A step that
- * was once in use never changes. */
+/* steps[i] upgrades from version i to i + 1; the first one turns an empty file into a store. Released steps never
+ * change. */
 #define X(name, type) ", " #name " " SQL_##type
 #define SQL_TEXT "TEXT"
 #define SQL_REAL "REAL"
@@ -38,7 +38,7 @@ static const char *const steps[STORE_VERSION] = {
 
 bool file_is_damage(int rc)
 {
-	rc &= 0xff;			/* SQLITE_ERROR: other tables than ours */
+	rc &= 0xff;			/* SQLITE_ERROR: the tables are other ones */
 	return rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB || rc == SQLITE_ERROR;
 }
 
@@ -55,13 +55,13 @@ enum err_code file_error(const struct store_file *f, int rc, struct err *e)
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
 		return err_set(e, ERR_IO, NOWHERE, "store: another program has held %s for %d seconds; "
-			"end it, or set MILLRACE_STORE to another file", f->path, PATIENCE / 1000);
+			"end it, or set MILLRACE_STORE to another file", f->path, BUSY_MS / 1000);
 	case SQLITE_FULL:
-		return err_set(e, ERR_IO, NOWHERE, "store: there is no room on the disk for %s; make "
-			"some, or set MILLRACE_STORE to another file", f->path);
+		return err_set(e, ERR_IO, NOWHERE, "store: the disk is full, so %s cannot grow; free "
+			"some space, or set MILLRACE_STORE to another file", f->path);
 	case SQLITE_READONLY:
-		return err_set(e, ERR_IO, NOWHERE, "store: %s may not be written; set MILLRACE_STORE to "
-			"a file that may, or to \"none\"", f->path);
+		return err_set(e, ERR_IO, NOWHERE, "store: %s is not writable; set MILLRACE_STORE to "
+			"one that is, or to \"none\"", f->path);
 	default:
 		return err_set(e, ERR_IO, NOWHERE, "store: %s: %s; set MILLRACE_STORE to another file, "
 			"or to \"none\"", f->path, why);
@@ -70,15 +70,14 @@ enum err_code file_error(const struct store_file *f, int rc, struct err *e)
 
 /* ---- set aside ---- */
 
-static bool is_there(const char *path)
+static bool file_exists(const char *path)
 {
 	struct stat st;
 
 	return !lstat(path, &st);
 }
 
-/* What SQLite keeps beside it, and then the file itself: a new file that found an old log would
- * take it for its own. */
+/* Rename SQLite's additional files and then the file itself: SQLite would apply an old log to a new file. */
 static bool rename_all(const char *from, const char *to)
 {
 	static const char *const ends[] = { "-wal", "-journal", "-shm", "" };
@@ -88,21 +87,21 @@ static bool rename_all(const char *from, const char *to)
 	for (int i = 0; i < LEN(ends); i++) {
 		snprintf(old, sizeof(old), "%s%s", from, ends[i]);
 		snprintf(new, sizeof(new), "%s%s", to, ends[i]);
-		if (is_there(old))
+		if (file_exists(old))
 			good = !rename(old, new);
 	}
 	return good;
 }
 
-/* Of the file at the path. */
-static bool is_seen(const struct store_file *f)
+/* Is the file at the path still the one that was opened? */
+static bool is_open_file(const struct store_file *f)
 {
 	struct stat st;
 
 	return !stat(f->path, &st) && st.st_ino == f->seen.st_ino && st.st_dev == f->seen.st_dev;
 }
 
-/* Of two who find the damage the second finds another file there, once it has the lock. */
+/* If two processes find the damage, the second one gets the lock when another file is at the path. */
 enum err_code file_set_aside(struct store_file *f, const char *why, struct err *e)
 {
 	enum err_code code = OK;
@@ -111,10 +110,10 @@ enum err_code file_set_aside(struct store_file *f, const char *why, struct err *
 
 	file_close(f);
 	fd = open(f->path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && !flock(fd, LOCK_EX) && is_seen(f)) {
+	if (fd >= 0 && !flock(fd, LOCK_EX) && is_open_file(f)) {
 		do
 			snprintf(to, sizeof(to), "%s.%s-%d", f->path, why, n++);
-		while (is_there(to));
+		while (file_exists(to));
 		if (rename_all(f->path, to))
 			snprintf(f->notice, sizeof(f->notice), "store: %s is %s; it was set aside as %s, "
 				"and a new one is begun", f->path, why, to);
@@ -134,8 +133,8 @@ static int run(const struct store_file *f, const char *sql)
 	return sqlite3_exec(f->db, sql, NULL, NULL, NULL);
 }
 
-/* The number that a statement gives. */
-static int ask(const struct store_file *f, const char *sql, int *out)
+/* The integer that a statement yields; 0 if it yields none. */
+static int read_integer(const struct store_file *f, const char *sql, int *out)
 {
 	sqlite3_stmt *q;
 	int rc = sqlite3_prepare_v2(f->db, sql, -1, &q, NULL);
@@ -148,13 +147,13 @@ static int ask(const struct store_file *f, const char *sql, int *out)
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* Every page is read: where damage is found late, rows were written into it. */
-static int look_through(const struct store_file *f)
+/* Check all pages: damage that is found later would lose the rows written until then. */
+static int check_pages(const struct store_file *f)
 {
 	sqlite3_stmt *q;
 	int rc;
 
-	if (f->seen.st_size > LOOKED_THROUGH)
+	if (f->seen.st_size > CHECKED_MAX)
 		return SQLITE_OK;
 	rc = sqlite3_prepare_v2(f->db, "PRAGMA quick_check(1)", -1, &q, NULL);
 	if (rc)
@@ -166,14 +165,14 @@ static int look_through(const struct store_file *f)
 	return rc;
 }
 
-/* All steps at once or none; of two processes that come to it the second finds it done. */
-static int bring_up_to_date(const struct store_file *f)
+/* All steps in one transaction. If two processes upgrade, the second one finds that it is done. */
+static int upgrade(const struct store_file *f)
 {
 	int version, rc = run(f, "BEGIN IMMEDIATE");
 
 	if (rc)
 		return rc;
-	rc = ask(f, "PRAGMA user_version", &version);
+	rc = read_integer(f, "PRAGMA user_version", &version);
 	while (!rc && version < STORE_VERSION)
 		rc = run(f, steps[version++]);
 	if (!rc)
@@ -183,51 +182,50 @@ static int bring_up_to_date(const struct store_file *f)
 	return rc;
 }
 
-/* SQLITE_OK and what stands in the file at one moment. */
-static int look(const struct store_file *f, int *version, int *owner, int *tables)
+/* Read the file's version, application id and number of tables in one transaction. */
+static int read_versions(const struct store_file *f, int *version, int *owner, int *tables)
 {
 	int rc = run(f, "BEGIN");
 
 	if (!rc)
-		rc = ask(f, "PRAGMA user_version", version);
+		rc = read_integer(f, "PRAGMA user_version", version);
 	if (!rc)
-		rc = ask(f, "PRAGMA application_id", owner);
+		rc = read_integer(f, "PRAGMA application_id", owner);
 	if (!rc)
-		rc = ask(f, "SELECT count(*) FROM sqlite_master", tables);
+		rc = read_integer(f, "SELECT count(*) FROM sqlite_master", tables);
 	run(f, "ROLLBACK");
 	return rc;
 }
 
-/* A connection is there: make sure of what it leads to. *rc: SQLite's answer, if that is what
- * is wrong. */
+/* After connecting: check whose file it is and upgrade it. *rc: SQLite's result code if that is the error. */
 static enum err_code examine(struct store_file *f, int *rc, struct err *e)
 {
 	int version, owner, tables;
 
-	*rc = look(f, &version, &owner, &tables);
+	*rc = read_versions(f, &version, &owner, &tables);
 	if (*rc)
 		return OK;
-	if (tables && owner != OURS)
+	if (tables && owner != APPLICATION_ID)
 		return err_set(e, ERR_IO, NOWHERE, "store: %s is a database of another program; set "
 			"MILLRACE_STORE to another file", f->path);
 	if (version > STORE_VERSION)
 		return err_set(e, ERR_IO, NOWHERE, "store: %s was written by a newer Millrace (version %d, "
 			"this one knows %d) and stays as it is; use that one, or set MILLRACE_STORE to "
 			"another file", f->path, version, STORE_VERSION);
-	*rc = look_through(f);
+	*rc = check_pages(f);
 	if (*rc || version == STORE_VERSION)
 		return OK;
 	if (tables && version < 1)
 		return file_set_aside(f, "older", e);
-	run(f, "PRAGMA journal_mode = WAL");	/* where that cannot be, the usual one will do */
-	*rc = bring_up_to_date(f);
+	run(f, "PRAGMA journal_mode = WAL");	/* if it fails, the default mode works, too */
+	*rc = upgrade(f);
 	if (*rc == SQLITE_ERROR)
 		return file_set_aside(f, "older", e);
 	return OK;
 }
 
 /* "file:PATH?immutable=1" */
-static void write_uri(char *out, const char *path)
+static void print_uri(char *out, const char *path)
 {
 	out += sprintf(out, "file:");
 	for (const char *s = path; *s; s++)
@@ -235,20 +233,20 @@ static void write_uri(char *out, const char *path)
 	sprintf(out, "?immutable=1");
 }
 
-/* Frozen: for reading, where nobody can write. */
+/* frozen: read-only, for a file in a folder that is not writable. */
 static int connect(struct store_file *f, bool make, bool frozen)
 {
 	int flags = make ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READWRITE, rc;
-	char uri[3 * PATH_MAX + PATH_ENDS];
+	char uri[3 * PATH_MAX + PATH_SPARE];
 
 	if (frozen)
 		flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
-	write_uri(uri, f->path);
+	print_uri(uri, f->path);
 	rc = sqlite3_open_v2(frozen ? uri : f->path, &f->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
 	if (rc)
 		return rc;
 	sqlite3_extended_result_codes(f->db, 1);
-	sqlite3_busy_timeout(f->db, PATIENCE);
+	sqlite3_busy_timeout(f->db, BUSY_MS);
 	return run(f, "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; "
 		"PRAGMA cell_size_check = ON;");
 }
@@ -267,7 +265,7 @@ static bool make_folder(const struct store_file *f)
 	return good;
 }
 
-static bool is_closed(int rc)
+static bool is_read_only(int rc)
 {
 	rc &= 0xff;
 	return rc == SQLITE_CANTOPEN || rc == SQLITE_READONLY;
@@ -281,8 +279,8 @@ static enum err_code open_once(struct store_file *f, bool make, int *rc, struct 
 	if (!*rc && stat(f->path, &f->seen))
 		*rc = SQLITE_CANTOPEN;
 	code = *rc ? OK : examine(f, rc, e);
-	if (!code && !make && is_closed(*rc)) {
-		/* SQLite's log needs a folder that can be written, even to be read */
+	if (!code && !make && is_read_only(*rc)) {
+		/* even to read, SQLite's log needs a writable folder */
 		file_close(f);
 		*rc = connect(f, false, true);
 		code = *rc ? OK : examine(f, rc, e);
@@ -290,16 +288,16 @@ static enum err_code open_once(struct store_file *f, bool make, int *rc, struct 
 	return code;
 }
 
-/* What is known of a file before SQLite sees it. */
-static enum err_code check_place(struct store_file *f, bool make, bool *there, struct err *e)
+/* Check the path before SQLite opens it, and make its folder. */
+static enum err_code check_path(struct store_file *f, bool make, bool *exists, struct err *e)
 {
-	if (strlen(f->path) > PATH_MAX - PATH_ENDS)
+	if (strlen(f->path) > PATH_MAX - PATH_SPARE)
 		return err_set(e, ERR_IO, NOWHERE, "store: the path that MILLRACE_STORE gives is too long");
-	*there = !stat(f->path, &f->seen);
-	if (*there && !S_ISREG(f->seen.st_mode))
+	*exists = !stat(f->path, &f->seen);
+	if (*exists && !S_ISREG(f->seen.st_mode))
 		return err_set(e, ERR_IO, NOWHERE, "store: %s is not a file; set MILLRACE_STORE to one",
 			f->path);
-	if (!*there && make && !make_folder(f))
+	if (!*exists && make && !make_folder(f))
 		return err_set(e, ERR_IO, NOWHERE, "store: the folder of %s cannot be made: %s; set "
 			"MILLRACE_STORE to another file, or to \"none\"", f->path, strerror(errno));
 	return OK;
@@ -308,14 +306,14 @@ static enum err_code check_place(struct store_file *f, bool make, bool *there, s
 enum err_code file_open(struct store_file *f, bool make, struct err *e)
 {
 	enum err_code code = OK;
-	bool there = false;
+	bool exists = false;
 	int rc = 0;
 
-	if (f->db && !is_seen(f))
+	if (f->db && !is_open_file(f))
 		file_close(f);
 	for (int tries = 0; !f->db && !code && tries < 3; tries++) {
-		code = check_place(f, make, &there, e);
-		if (code || (!there && !make))
+		code = check_path(f, make, &exists, e);
+		if (code || (!exists && !make))
 			break;
 		code = open_once(f, make, &rc, e);
 		if (!code && file_is_damage(rc))

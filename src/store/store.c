@@ -7,10 +7,10 @@
 
 struct store {
 	struct arena arena;		/* owns this struct, too */
-	struct store_file file;		/* path NULL: keeps nothing */
-	sqlite3_stmt *walk;		/* of store_find, not at its end yet; NULL */
-	int64_t turn;			/* calls so far that end what was begun */
-	char told[NOTICE_MAX];		/* the last notice that was read */
+	struct store_file file;		/* path NULL: nothing is kept */
+	sqlite3_stmt *reading;		/* of store_find, until its last row; else NULL */
+	int64_t generation;		/* how many calls have ended a reading */
+	char last_notice[NOTICE_MAX];	/* the result of store_notice */
 };
 
 const struct store_column_info store_columns[STORE_COLUMN_COUNT] = {
@@ -21,7 +21,7 @@ const struct store_column_info store_columns[STORE_COLUMN_COUNT] = {
 
 /* ---- statements ---- */
 
-/* All have the same parameters, by number: what a filter says, in this order. */
+/* The numbers of the parameters, in all statements: those of a filter, in this order, and P_KEEP. */
 enum parameter { P_PROGRAM = 1, P_DEVICE, P_KIND, P_STATUS, P_VERSION, P_HASH, P_FAMILY, P_SIZES,
 	P_BEFORE, P_LIMIT, P_KEEP };
 
@@ -43,25 +43,25 @@ static const char put_columns[] = "INSERT INTO measured (" COLUMNS ") VALUES (NU
 #undef X
 
 #define X(name, type) ", " #name
-/* The first ones are those of enum store_query. Where one value is asked for, it is told plainly,
- * so that an index serves. */
+/* Indices below PUT are those of enum store_query. A condition that always applies (hash = ?6) comes first, so
+ * that an index is used. */
 enum { PUT = STORE_NEAR + 1, COUNT, PRUNE };
 static const char *const sql[] = {
 	[STORE_LIST] = "SELECT " COLUMNS " FROM measured WHERE " CHOSEN " ORDER BY id DESC LIMIT ?10",
 	[STORE_BEST] = "SELECT " COLUMNS " FROM measured WHERE hash = ?6 AND " TIMED " AND " CHOSEN
 		" ORDER BY " FASTEST " LIMIT ?10",
 	[STORE_NEAR] = "SELECT " COLUMNS " FROM (SELECT *, row_number() OVER "
-		"(PARTITION BY sizes ORDER BY " FASTEST ") AS place FROM measured "
-		"WHERE family = ?7 AND " TIMED " AND " CHOSEN ") WHERE place = 1 LIMIT ?10",
+		"(PARTITION BY sizes ORDER BY " FASTEST ") AS rank FROM measured "
+		"WHERE family = ?7 AND " TIMED " AND " CHOSEN ") WHERE rank = 1 LIMIT ?10",
 	[PUT] = put_columns,
 	[COUNT] = "SELECT count(*) FROM measured",
 	[PRUNE] = "DELETE FROM measured WHERE " CHOSEN " AND id NOT IN (SELECT id FROM "
 		"(SELECT id, row_number() OVER (PARTITION BY hash, device ORDER BY " FASTEST ") "
-		"AS place FROM measured WHERE " TIMED ") WHERE place <= ?11)",
+		"AS rank FROM measured WHERE " TIMED ") WHERE rank <= ?11)",
 };
 #undef X
 
-/* has_sizes("m=4096 n=64 k=64", "k=64 m=4096"): is every word of the second among the first? */
+/* has_sizes("m=4096 n=64 k=64", "k=64 m=4096"): is every word of the second text in the first? */
 static void has_sizes(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	const char *has = (const char *)sqlite3_value_text(v[0]);
@@ -94,7 +94,7 @@ static int prepare(struct store *s, int which, sqlite3_stmt **out)
 	return rc;
 }
 
-/* A NULL is told as one. */
+/* text NULL binds a NULL. A statement may lack the last parameters. */
 static int bind_text(sqlite3_stmt *q, int at, const char *text)
 {
 	if (at > sqlite3_bind_parameter_count(q))
@@ -132,7 +132,7 @@ static int bind_value(sqlite3_stmt *q, int at, enum store_type type, const struc
 	BUG("a column of type %d", (int)type);
 }
 
-/* False: there is no memory for it. */
+/* False: out of memory. */
 static bool read_value(sqlite3_stmt *q, int at, enum store_type type, struct store_value *v)
 {
 	v->set = sqlite3_column_type(q, at) != SQLITE_NULL;
@@ -157,14 +157,14 @@ static int read_row(sqlite3_stmt *q, struct store_row *row)
 
 /* ---- the store ---- */
 
-const char *store_place(struct arena *a)
+const char *store_default_path(struct arena *a)
 {
 	const char *given = getenv("MILLRACE_STORE"), *xdg = getenv("XDG_DATA_HOME");
 	const char *home = getenv("HOME");
 
 	if (given && *given)
 		return strcmp(given, "none") ? arena_strdup(a, given) : NULL;
-	if (xdg && *xdg == '/')		/* others are to be ignored, says the standard */
+	if (xdg && *xdg == '/')		/* the standard says to ignore relative paths */
 		return arena_strf(a, "%s/millrace/store.db", xdg);
 	if (home && *home == '/')
 		return arena_strf(a, "%s/.local/share/millrace/store.db", home);
@@ -202,33 +202,33 @@ const char *store_notice(struct store *s)
 {
 	char *notice = s->file.notice;
 
-	memcpy(s->told, notice, sizeof(s->told));
+	memcpy(s->last_notice, notice, sizeof(s->last_notice));
 	*notice = '\0';
-	return s->told;
+	return s->last_notice;
 }
 
 int64_t store_generation(const struct store *s)
 {
-	return s->turn;
+	return s->generation;
 }
 
 void store_end(struct store *s)
 {
-	sqlite3_reset(s->walk);
-	s->walk = NULL;
+	sqlite3_reset(s->reading);
+	s->reading = NULL;
 }
 
-/* The file is open, if it is there or to be made; nothing is under way. */
+/* Open the file if it exists, or if `make`, and end what is being read. */
 static enum err_code ready(struct store *s, bool make, struct err *e)
 {
 	store_end(s);
-	s->turn++;
+	s->generation++;
 	return s->file.path ? file_open(&s->file, make, e) : OK;
 }
 
-/* What SQLite's answer comes to. *again: the file was set aside, and the call may be made once
- * more. */
-static enum err_code settle(struct store *s, int rc, bool *again, struct err *e)
+/* Turn SQLite's result into an error or OK. *again: the file was damaged and set aside; the call may be tried
+ * again. */
+static enum err_code conclude(struct store *s, int rc, bool *again, struct err *e)
 {
 	*again = file_is_damage(rc);
 	if (*again)
@@ -258,7 +258,7 @@ enum err_code store_put(struct store *s, const struct store_row *row, struct err
 		TRY(ready(s, true, e));
 		if (!s->file.db)
 			return OK;
-		TRY(settle(s, put_once(s, row), &again, e));
+		TRY(conclude(s, put_once(s, row), &again, e));
 	}
 	return OK;
 }
@@ -277,8 +277,8 @@ enum err_code store_find(struct store *s, enum store_query which, const struct s
 	if (!rc)
 		rc = bind_filter(q, f);
 	if (!rc)
-		s->walk = q;
-	return settle(s, rc, &again, e);
+		s->reading = q;
+	return conclude(s, rc, &again, e);
 }
 
 enum err_code store_next(struct store *s, struct store_row *row, bool *more, struct err *e)
@@ -287,18 +287,21 @@ enum err_code store_next(struct store *s, struct store_row *row, bool *more, str
 	int rc;
 
 	*more = false;
-	if (!s->walk)
+	if (!s->reading)
 		return OK;
-	rc = sqlite3_step(s->walk);
+	rc = sqlite3_step(s->reading);
 	if (rc == SQLITE_ROW)
-		rc = read_row(s->walk, row);
+		rc = read_row(s->reading, row);
 	*more = rc == SQLITE_ROW;
 	if (!*more)
 		store_end(s);
-	return settle(s, rc, &again, e);
+	return conclude(s, rc, &again, e);
 }
 
-enum err_code store_count(struct store *s, int64_t *n, struct err *e)
+/* Run a statement that has one row or none. *n: the first column of its row, or else the rows that it
+ * changed; 0 if there is no file. */
+static enum err_code run_once(struct store *s, int which, const struct store_filter *f, int64_t keep,
+	int64_t *n, struct err *e)
 {
 	sqlite3_stmt *q;
 	bool again;
@@ -308,37 +311,31 @@ enum err_code store_count(struct store *s, int64_t *n, struct err *e)
 	TRY(ready(s, false, e));
 	if (!s->file.db)
 		return OK;
-	rc = prepare(s, COUNT, &q);
+	rc = prepare(s, which, &q);
+	if (!rc)
+		rc = bind_filter(q, f);
+	if (!rc && sqlite3_bind_parameter_count(q) >= P_KEEP)
+		rc = sqlite3_bind_int64(q, P_KEEP, keep);
 	if (!rc)
 		rc = sqlite3_step(q);
 	if (rc == SQLITE_ROW)
 		*n = sqlite3_column_int64(q, 0);
+	else if (rc == SQLITE_DONE)
+		*n = sqlite3_changes(s->file.db);
 	sqlite3_reset(q);
-	return settle(s, rc, &again, e);
+	return conclude(s, rc, &again, e);
+}
+
+enum err_code store_count(struct store *s, int64_t *n, struct err *e)
+{
+	return run_once(s, COUNT, &(struct store_filter){ 0 }, 0, n, e);
 }
 
 enum err_code store_prune(struct store *s, const struct store_filter *f, int64_t keep,
 	int64_t *removed, struct err *e)
 {
-	sqlite3_stmt *q;
-	bool again;
-	int rc;
-
-	*removed = 0;
-	TRY(ready(s, false, e));
-	if (!s->file.db)
-		return OK;
-	rc = prepare(s, PRUNE, &q);
-	if (!rc)
-		rc = bind_filter(q, f);
-	if (!rc)
-		rc = sqlite3_bind_int64(q, P_KEEP, keep);
-	if (!rc)
-		rc = sqlite3_step(q);
-	if (rc == SQLITE_DONE)
-		*removed = sqlite3_changes(s->file.db);
-	sqlite3_reset(q);
-	if (*removed)			/* gives the room back; if it cannot, that is no loss */
+	TRY(run_once(s, PRUNE, f, keep, removed, e));
+	if (*removed)			/* makes the file smaller; an error does no harm */
 		sqlite3_exec(s->file.db, "VACUUM", NULL, NULL, NULL);
-	return settle(s, rc, &again, e);
+	return OK;
 }

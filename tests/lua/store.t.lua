@@ -139,7 +139,7 @@ local near = mr.store:near(gemm(1024, 1024, 512), "h200")
 is(ids(near), "2 8 6", "the nearest sizes, each with its best")
 is(("%g %g %g"):format(near[1].distance, near[2].distance, near[3].distance), "0 1 1", "  and how far they are")
 is(ids(mr.store:near(gemm(4096, 8192, 8192), "h200", 1)), "7", "  so many")
-is(refused(mr.store.near, mr.store, bound, "h200", 0), "near: how many? a whole number of at least 1, not 0")
+is(refused(mr.store.near, mr.store, bound, "h200", 0), "near: the number of rows must be a whole number of at least 1, not 0")
 is(refused(mr.store.best, mr.store, "gemm"), "best: program with sizes expected, got 'gemm'")
 is(refused(mr.store.best, mr.store, bound, 3), "best: device or its name expected, got 3")
 
@@ -207,7 +207,7 @@ is(refused(mr.store.prune, mr.store, {limit = 3}), "prune: unknown option 'limit
 
 local before = #mr.store
 local file = mr.store
-is(refused(core.store_find, file, "list", {}, function() local _ = #file end), "store: it was used while its rows were read",
+is(refused(core.store_find, file, "list", {}, function() local _ = #file end), "store: it was used while its rows were being read",
   "rows are not cut short without a word")
 is(refused(core.store_find, file, "list", {}, function() error "enough" end):match "enough", "enough", "an error ends it")
 is(#mr.store, before, "and the store can be used")
