@@ -21,6 +21,20 @@
 
 #define LEN(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
+/* Binary search: set the int i to the first index in [0, n) for which `before`, an expression in i, is false; to n
+ * if there is none. Where `before` is true must come first. */
+#define BISECT(i, n, before) do { \
+	int low_ = 0, high_ = (n); \
+	while (low_ < high_) { \
+		(i) = low_ + (high_ - low_) / 2; \
+		if (before) \
+			low_ = (i) + 1; \
+		else \
+			high_ = (i); \
+	} \
+	(i) = low_; \
+} while (0)
+
 static inline int64_t min_i64(int64_t a, int64_t b)
 {
 	return a < b ? a : b;

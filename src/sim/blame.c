@@ -99,16 +99,9 @@ static double enqueue(struct arena *a, struct memory_queue *b, double now, doubl
 /* The last busy period that begins before `then`; NULL. */
 static const struct busy_period *period_before(const struct memory_queue *b, double then)
 {
-	int lo = 0, hi = b->v.n;
+	int lo;
 
-	while (lo < hi) {
-		int mid = (lo + hi) / 2;
-
-		if (b->v.v[mid].from < then)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	BISECT(lo, b->v.n, b->v.v[lo].from < then);
 	return lo ? &b->v.v[lo - 1] : NULL;
 }
 
@@ -280,16 +273,9 @@ static void explain_event(struct scan *s, int i, double from, double to, double 
 /* The last event of the list that was complete at `then`; NONE. */
 static int last_ended(const struct scan *s, const struct ends *list, int64_t then)
 {
-	int lo = 0, hi = list->v.n;
+	int lo;
 
-	while (lo < hi) {
-		int mid = (lo + hi) / 2;
-
-		if (event_at(s, list->v.v[mid])->end <= then)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	BISECT(lo, list->v.n, event_at(s, list->v.v[lo])->end <= then);
 	return lo ? list->v.v[lo - 1] : NONE;
 }
 
@@ -408,18 +394,11 @@ static void explain_visit(struct scan *s, int i, double from, double to, double 
 static void explain_lane(struct scan *s, int lane, double from, double to, double weight, int depth)
 {
 	const struct lane_events *l = &s->lanes.v[lane];
-	int lo = 0, hi = l->v.n;
+	int lo;
 
 	if (from >= to || !(weight > 0))
 		return;
-	while (lo < hi) {
-		int mid = (lo + hi) / 2;
-
-		if ((double)event_at(s, l->v.v[mid])->ready <= from)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	BISECT(lo, l->v.n, (double)event_at(s, l->v.v[lo])->ready <= from);
 	if (!lo)			/* before it began */
 		add_part(s, BLAME_ISSUE, NONE, NONE, weight * (fmin(to, l->v.n ?
 			(double)event_at(s, l->v.v[0])->ready : to) - from));

@@ -1,8 +1,9 @@
+/* Indices of a phase's events by sTask and by lane, sorted by issue, and binary searches in them (lookup.h). */
 #include "sim/lookup.h"
 
 #include <stdlib.h>
 
-/* Events that can be looked up, in order of issue. */
+/* Sort the valid events by issue; returns their number. */
 static int order_events(struct arena *a, struct lookup *l, struct event_time **out)
 {
 	const struct phase_line *line = l->line;
@@ -27,14 +28,14 @@ static int order_events(struct arena *a, struct lookup *l, struct event_time **o
 	return n;
 }
 
-/* Room for what a list will hold, which `n` has counted. */
-static void make_room(struct arena *a, struct lookup_list *list)
+/* Allocate a list for the n events that were counted. */
+static void allocate_list(struct arena *a, struct lookup_list *list)
 {
 	list->v = ARENA_ARRAY(a, list->n, int);
 	list->n = 0;
 }
 
-static void put(struct lookup_list *list, int event)
+static void append(struct lookup_list *list, int event)
 {
 	((int *)list->v)[list->n++] = event;
 }
@@ -54,34 +55,27 @@ void lookup_init(struct arena *a, struct lookup *l, const struct timeline *t, in
 			struct lookup_list *lane = &l->of_lane[e->lane][e->replica];
 
 			if (pass) {
-				put(task, v[i].event);
-				put(lane, v[i].event);
+				append(task, v[i].event);
+				append(lane, v[i].event);
 			} else {
 				task->n++;
 				lane->n++;
 			}
 		}
 		for (int i = 0; i < tasks && !pass; i++)
-			make_room(a, &l->of_task[i]);
+			allocate_list(a, &l->of_task[i]);
 		for (int i = 0; i < LANES_MAX && !pass; i++)
 			for (int k = 0; k < REPLICAS_MAX; k++)
-				make_room(a, &l->of_lane[i][k]);
+				allocate_list(a, &l->of_lane[i][k]);
 	}
 }
 
-/* How many of the first events were issued before a cycle. */
+/* The number of events issued before a cycle; events are sorted. */
 static int issued_before(const struct lookup *l, int64_t cycle)
 {
-	int lo = 0, hi = l->line->events.n;
+	int lo;
 
-	while (lo < hi) {
-		int mid = lo + (hi - lo) / 2;
-
-		if (l->line->events.v[mid].issue < cycle)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	BISECT(lo, l->line->events.n, l->line->events.v[lo].issue < cycle);
 	return lo;
 }
 
@@ -95,27 +89,18 @@ void lookup_window(const struct lookup *l, int64_t from, int64_t to, int *first,
 	*n = issued_before(l, to + l->before + 1) - *first;
 }
 
-/* Position of an event in a list; of one that is not in it, of the first that is issued no
- * earlier. */
+/* The index of an event in a list; if it is not in it, of the first one that is issued no earlier. */
 static int position(const struct lookup *l, const struct lookup_list *list, int event)
 {
 	const struct event *all = l->line->events.v;
-	int lo = 0, hi = list->n;
+	int64_t issue = all[event].issue;
+	int lo;
 
-	while (lo < hi) {
-		int mid = lo + (hi - lo) / 2;
-		const struct event *e = &all[list->v[mid]];
-
-		if (e->issue < all[event].issue || (e->issue == all[event].issue &&
-		    list->v[mid] < event))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	BISECT(lo, list->n, all[list->v[lo]].issue < issue || (all[list->v[lo]].issue == issue && list->v[lo] < event));
 	return lo;
 }
 
-/* Why the event was held longest. */
+/* The longest delay of the event: its cause, the awaited sTask, and when it ended. */
 static void longest_cause(const struct event *e, int *cause, int *task, int64_t *when)
 {
 	bool held = e->held != CAUSE_NONE && e->held_task != NONE &&
@@ -174,16 +159,9 @@ int lookup_next_of_task(const struct lookup *l, int event, int n)
 int lookup_near(const struct lookup *l, const struct lookup_list *list, int64_t cycle)
 {
 	const struct event *all = l->line->events.v;
-	int lo = 0, hi = list->n;
+	int lo;
 
-	while (lo < hi) {
-		int mid = lo + (hi - lo) / 2;
-
-		if (all[list->v[mid]].issue < cycle)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	BISECT(lo, list->n, all[list->v[lo]].issue < cycle);
 	if (!list->n)
 		return NONE;
 	if (lo == list->n || (lo > 0 && cycle - all[list->v[lo - 1]].issue <= all[list->v[lo]].issue - cycle))
@@ -202,18 +180,11 @@ bool lookup_steady(const struct lookup *l, int tile, int64_t *begin, int64_t *fr
 	*from = *end = 0;
 	for (int t = 0; t < g->tasks.n && l->line->ii_loop != NONE; t++) {
 		const struct lookup_list *list = &l->of_task[t];
-		int first = NONE, last = NONE, lo = 0, hi = list->n;
+		int first = NONE, last = NONE, lo;
 
 		if (g->tasks.v[t].loop != l->line->ii_loop)
 			continue;
-		while (lo < hi) {		/* events of a task come tile by tile */
-			int mid = lo + (hi - lo) / 2;
-
-			if (all[list->v[mid]].tile < tile)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		BISECT(lo, list->n, all[list->v[lo]].tile < tile);	/* events of a task come tile by tile */
 		for (; lo < list->n && all[list->v[lo]].tile == tile; lo++) {
 			first = first == NONE ? list->v[lo] : first;
 			last = list->v[lo];

@@ -1,3 +1,4 @@
+/* Sorts the issues and completions of a phase, and derives the state of a ring's slots after each (moments.h). */
 #include "sim/moments.h"
 
 #include <stdlib.h>
@@ -15,8 +16,8 @@ static int compare_moments(const void *x, const void *y)
 	return a->event - b->event;
 }
 
-/* Is the buffer's slot one of a ring that everybody counts alike? Copies of a lane count the
- * lives in their own registers each for itself. */
+/* Does the buffer have slots that all lanes number alike? Replicas of a lane count the lives of values in their
+ * registers separately. */
 static bool is_ring(const struct plan *p, int buffer)
 {
 	const struct buffer *b = &p->graph->buffers.v[buffer];
@@ -38,7 +39,7 @@ static void find_rings(struct arena *a, struct moments *m)
 			m->ring[m->nrings++] = i;
 }
 
-/* The tiles of the EU that the events are of. */
+/* Walk the tiles of the EU that the events are from. */
 static void find_tiles(struct arena *a, struct moments *m)
 {
 	const struct phase_line *line = m->lookup->line;
@@ -80,32 +81,18 @@ void moments_init(struct arena *a, struct moments *m, const struct lookup *l)
 
 int moments_at(const struct moments *m, int64_t cycle)
 {
-	int lo = 0, hi = m->n;
+	int lo;
 
-	while (lo < hi) {
-		int mid = lo + (hi - lo) / 2;
-
-		if (m->v[mid].cycle <= cycle)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	BISECT(lo, m->n, m->v[lo].cycle <= cycle);
 	return lo ? lo - 1 : 0;
 }
 
 void moments_lane(const struct moments *m, int at, int lane, int replica, int *last, int *next)
 {
 	const struct lookup_list *list = &m->lookup->of_lane[lane][replica];
-	int lo = 0, hi = list->n;
+	int lo;
 
-	while (lo < hi) {
-		int mid = lo + (hi - lo) / 2;
-
-		if (m->issue[list->v[mid]] <= at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	BISECT(lo, list->n, m->issue[list->v[lo]] <= at);
 	*last = lo ? list->v[lo - 1] : NONE;
 	*next = lo < list->n ? list->v[lo] : NONE;
 }
@@ -124,25 +111,24 @@ int64_t moments_life(const struct moments *m, const struct event *e, int buffer)
 	return walk_outer(&m->walk, loop, e->seq, of);
 }
 
-/* What an instance that touches a slot does to what is known of it; those that read and are
- * still to come are counted in *left. */
-static void see(const struct moments *m, int at, int buffer, int event, struct slot *s, int *left)
+/* Update the state of a slot by an event that accesses it, and count in *left the events not complete yet. */
+static void update_slot(const struct moments *m, int at, int buffer, int event, struct slot *s, int *left)
 {
 	const struct event *e = &m->lookup->line->events.v[event];
 	const struct stask *t = &m->lookup->plan->graph->tasks.v[e->task];
 	bool writes = ints_hold(t->writes.v, t->writes.n, buffer);
-	bool under_way = m->issue[event] <= at && m->end[event] > at;
+	bool in_flight = m->issue[event] <= at && m->end[event] > at;
 
-	if (writes && under_way && s->state != SLOT_READ)
+	if (writes && in_flight && s->state != SLOT_READ)
 		s->state = SLOT_FILLING;
-	if (stask_reads(t, buffer) && under_way && !writes)
+	if (stask_reads(t, buffer) && in_flight && !writes)
 		s->state = SLOT_READ;
-	if (under_way)
+	if (in_flight)
 		s->by = e->task;
 	*left += m->end[event] > at;
 }
 
-/* The last life in each slot that somebody has begun to fill. */
+/* Find the last life in each slot whose first writer was issued. */
 static void find_lives(const struct moments *m, int at, int buffer, struct slot *out)
 {
 	const struct plan *p = m->lookup->plan;
@@ -183,7 +169,7 @@ void moments_slots(const struct moments *m, int at, int buffer, struct slot *out
 			int k = life < 0 ? 0 : (int)(life % versions);
 
 			if (life >= 0 && out[k].life == life)
-				see(m, at, buffer, list->v[i], &out[k], &left[k]);
+				update_slot(m, at, buffer, list->v[i], &out[k], &left[k]);
 		}
 	}
 	for (int k = 0; k < versions; k++)
