@@ -12,7 +12,7 @@ const char *product_name(struct arena *a, const struct product_form *f)
 		f->registers ? "rs" : "ss", f->cols, f->a_rows, f->b_rows);
 }
 
-static void put_descriptor(struct print *c, const char *name, const struct matrix_place *at)
+static void put_descriptor(struct print *c, const char *name, const struct matrix_operand *at)
 {
 	put(c, c->r->cluster > 1 ? "\tconst u64 %s = descriptor(0x%llxull, in_block(%s), %s);" :
 		"\tconst u64 %s = descriptor(0x%llxull, %s, %s);", name, (unsigned long long)at->bits,
@@ -26,7 +26,7 @@ static void product_of_registers(struct print *c, const struct role_op *o)
 	const struct frag *sum = o->u.product.sum.frag, *a = o->u.product.a.frag;
 
 	put(c, "%sEACH(cb, %d) %s(%s[rb] + cb * %d, %s[rb]%s, %s[cb], %s);", each_block(c, sum),
-		o->u.product.pieces, product_name(c->a, f), frag_name(c, o->u.product.sum),
+		o->u.product.col_steps, product_name(c->a, f), frag_name(c, o->u.product.sum),
 		frag_step_words(sum, f->cols), frag_name(c, o->u.product.a), a->cols > f->depth ?
 		arena_strf(c->a, " + ks * %d", frag_step_words(a, f->depth)) : "", frag_name(c,
 		o->u.product.b), num(c, o->u.product.adds));
@@ -36,14 +36,14 @@ static void product(struct print *c, const struct role_op *o)
 {
 	const struct product_form *f = &o->u.product.form;
 	const struct frag *sum = o->u.product.sum.frag;
-	bool pieces = o->u.product.pieces > 1;
+	bool pieces = o->u.product.col_steps > 1;
 
 	if (f->b_registers) {
 		product_of_registers(c, o);
 		return;
 	}
 	put(c, "%s%sEACH(ks, %d) {", each_block(c, sum), pieces ? arena_strf(c->a, "EACH(cb, %d) ",
-		o->u.product.pieces) : "", o->u.product.steps);
+		o->u.product.col_steps) : "", o->u.product.steps);
 	if (!f->registers)
 		put_descriptor(c, "da", &o->u.product.a_at);
 	put_descriptor(c, "db", &o->u.product.b_at);
@@ -176,7 +176,7 @@ static void reduce_columns(struct print *c, const struct role_op *o)
 	} else {
 		put(c, "\t%s y = %s;", type, value(c, o->u.reduce.value));
 	}
-	if (!o->u.reduce.part)
+	if (!o->u.reduce.partial)
 		put(c, "\t%s{ const %s z = %s; y = %s; }", each_turn(c, across), type, shuffled(c, t,
 			"xor", "y", spread_mask(c, across)), both);
 	put(c, "\t%s%s = y;", o->u.reduce.to->name, *full_rows(c, f) ? "[rb][h]" : "[0]");

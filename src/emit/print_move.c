@@ -41,7 +41,7 @@ static void load_boxes(struct print *c, const struct role_op *o)
 	for (int i = 0; i < o->u.boxes.boxes.n; i++) {
 		const struct role_box *b = &o->u.boxes.boxes.v[i];
 
-		if (o->u.boxes.all)
+		if (o->u.boxes.multicast)
 			put(c, "\t%stma_load_all_%dd(%s, &map%d, full, %d%s);", guard(c, b->when), m->rank,
 				num(c, b->to), map, (1 << c->r->cluster) - 1, corner(c, b, m->rank));
 		else
@@ -204,7 +204,7 @@ static void read_asked(struct print *c, const struct role_op *o)
 static void shift_strides(struct print *c, const struct role_op *o)
 {
 	bool asked = asks(c, o->u.move.inside);
-	struct strided x = begin_strides(c, o, asked ? ASKED : o->u.move.together);
+	struct strided x = begin_strides(c, o, asked ? ASKED : o->u.move.in_flight);
 
 	put(c, "u32 x[%lld][4];", x.n);
 	put(c, "EACH(u, %lld) {", x.n);
@@ -346,10 +346,10 @@ static void store_elements(struct print *c, const struct role_op *o)
 
 static void store_threads(struct print *c, const struct role_op *o)
 {
-	switch (o->u.move.piece) {
-	case PIECE_EIGHT: store_eights(c, o); break;
-	case PIECE_PAIR: store_pairs(c, o); break;
-	case PIECE_ONE: store_elements(c, o); break;
+	switch (o->u.move.width) {
+	case ACCESS_EIGHT: store_eights(c, o); break;
+	case ACCESS_PAIR: store_pairs(c, o); break;
+	case ACCESS_ONE: store_elements(c, o); break;
 	}
 }
 

@@ -64,7 +64,7 @@ static void put_alike(struct print *c, const struct role_op *o, enum masking mas
 	put_region(c, &o->u.region.body);
 	c->unmasked = c->interior = false;
 	put(c, "}");
-	if (o->u.region.meets)
+	if (o->u.region.drains)
 		put(c, "GROUPS_WAIT(0);\t/* texts meet */");
 }
 
@@ -76,7 +76,7 @@ static void put_loop(struct print *c, const struct role_op *o)
 	const char *step = o->u.region.step == 1 ? arena_strf(c->a, "%s++", i) :
 		arena_strf(c->a, "%s += %d", i, o->u.region.step);
 
-	if (o->u.region.unmasked && o->u.region.late)
+	if (o->u.region.unmasked && o->u.region.starts_masked)
 		put_alike(c, o, MASK_ALL);
 	if (o->u.region.unmasked)
 		put_alike(c, o, MASK_NONE);

@@ -131,11 +131,11 @@ static const char *product(const struct dump *d, const struct role_op *o)
 	if (f->b_registers)
 		return arena_strf(d->a, "%s += %s x %s, %s, %s, %d at once", frag(d, o->u.product.sum),
 			frag(d, o->u.product.a), frag(d, o->u.product.b), dtype_name(f->type), f->by->name,
-			o->u.product.sum.frag->blocks * o->u.product.pieces);
+			o->u.product.sum.frag->blocks * o->u.product.col_steps);
 	return arena_strf(d->a, "%s%s += %s x b, %s, %d columns, %d steps, in %d", frag(d,
 		o->u.product.sum), o->u.product.first ? arena_strf(d->a, " from column %d",
 		o->u.product.first) : "", f->registers ? frag(d, o->u.product.a) : "a", dtype_name(f->type),
-		f->cols, o->u.product.steps, o->u.product.sum.frag->blocks * o->u.product.pieces);
+		f->cols, o->u.product.steps, o->u.product.sum.frag->blocks * o->u.product.col_steps);
 }
 
 static const char *boxes(const struct dump *d, const struct role_op *o)
@@ -152,7 +152,7 @@ static const char *boxes(const struct dump *d, const struct role_op *o)
 	if (o->what == DO_LOAD_BOXES)
 		buf_printf(&b, ", %lld bytes on '%s' %s", (long long)o->u.boxes.bytes,
 			flag_name(d, o->u.boxes.flag), num(d, o->u.boxes.n));
-	if (o->u.boxes.all)
+	if (o->u.boxes.multicast)
 		buf_puts(&b, ", to all blocks");
 	if (o->u.boxes.once)
 		buf_puts(&b, ", evicted first");
@@ -171,7 +171,7 @@ static const char *move(const struct dump *d, const struct role_op *o)
 		return arena_strf(d->a, "%s, %lld elements one by one", name,
 			(long long)o->u.move.elements);
 	return arena_strf(d->a, "%s from %s, %d neighbour%s at once", name, frag(d, o->u.move.from),
-		o->u.move.piece, o->u.move.piece == 1 ? "" : "s");
+		o->u.move.width, o->u.move.width == 1 ? "" : "s");
 }
 
 static const char *reduction(const struct dump *d, const struct role_op *o)
@@ -181,7 +181,7 @@ static const char *reduction(const struct dump *d, const struct role_op *o)
 			op_name(o->u.reduce.op), value(d, o->u.reduce.value));
 	return arena_strf(d->a, "%s = %s along %s of %s, %s%s", o->u.reduce.to->name,
 		op_name(o->u.reduce.op), o->u.reduce.along_rows ? "rows" : "columns",
-		value(d, o->u.reduce.value), extents(d, o->u.reduce.over), o->u.reduce.part ?
+		value(d, o->u.reduce.value), extents(d, o->u.reduce.over), o->u.reduce.partial ?
 		", each thread its own" : "");
 }
 
@@ -401,7 +401,7 @@ static void print_shared(const struct role_program *r, struct buf *out)
 	}
 	for (int i = 0; i < r->stagings.n; i++)
 		if (r->stagings.v[i].bytes)
-			buf_printf(out, "  room of '%s': %d of %lld bytes a warp at %lld\n",
+			buf_printf(out, "  staging of '%s': %d of %lld bytes a warp at %lld\n",
 				r->tasks[r->stagings.v[i].task], r->stagings.v[i].batches,
 				(long long)r->stagings.v[i].bytes, (long long)r->stagings.v[i].offset);
 	for (int i = 0; i < r->flags.n; i++) {

@@ -39,7 +39,7 @@ enum var_index {
 	X(ISSUED, "issued_%d", OF_FLAG, LET)	/* instances of a flag's product that are issued */ \
 	X(RELEASED, "released_%d", OF_FLAG, LET)	/* instances that the lane has signalled */ \
 	X(SEEN, "seen_%d", OF_FLAG, LET)	/* instances that the lane has waited for, where it counts them */ \
-	X(TOLD, "told_%d", OF_FLAG, LET)	/* runs of a loop that were signalled before their end */ \
+	X(SIGNALLED, "signalled_%d", OF_FLAG, LET)/* runs of a loop that were signalled before their end */ \
 	X(FRESH, "fresh", OF_NONE, LET)		/* is a carry still without a value? */ \
 	X(BARE, "bare_%d", OF_START, LET)	/* the same, where no number of iterations says it */ \
 	X(SLOT, "slot_%s", OF_RING, LET)	/* address of the slot at hand */ \

@@ -70,308 +70,311 @@ struct role_body {
 	VEC(struct role_op *) v;
 };
 
-/* What an operation touches. */
+/* What an operation reads or writes that other operations do, too. */
 enum touch_how { TOUCH_READ, TOUCH_WRITE };
 enum touch_what { TOUCH_SLOT, TOUCH_FRAG, TOUCH_STAGING };
 
 struct touch {
 	enum touch_how how;
 	enum touch_what what;
-	int of;				/* SLOT, FRAG: buffer of the graph; ROOM: outbox */
-	int version;			/* FRAG; SLOT: the one at hand (DO_SLOT); ROOM: batch */
-	bool initial;			/* WRITE: no instance's value; READ: may be such a one */
-	bool sums;			/* by a product that adds to what is there */
+	int of;				/* SLOT, FRAG: buffer of the graph; STAGING: its number */
+	int version;			/* FRAG: version; STAGING: number of batches. A SLOT is the one that
+					 * the last DO_SLOT of the ring has chosen */
+	bool initial;			/* WRITE: an initial value of no instance; READ: it may be one */
+	bool sums;			/* WRITE: by a product that adds to what is there */
 };
 
-/* Counters that are let or set. */
+/* A counter and the value that it gets, or by which it grows. */
 struct role_let {
 	enum var var;
 	int of;
 	const struct num *to;
 };
 
-/* A matrix product of one instruction's size, by the threads of its warps: d is as high as the
- * instruction is, `cols` wide, as fragments are (value.h), and `depth` elements of the contracted
- * axis deep. An operand is in registers, as the instruction says, or a descriptor of swizzled shared
- * memory as the PTX ISA has them for wgmma. */
+/* The form of one matrix instruction: d += a b, by the threads of its warps. d is as high as the instruction
+ * says and `cols` wide; `depth` elements of the contracted axis are contracted. The words of d, and of operands in
+ * registers, are spread over threads as the instruction says (struct frag_layout). */
 struct product_form {
 	const struct matrix_instruction *by;
-	bool registers, b_registers;	/* a, b: words of each thread */
-	bool a_rows, b_rows;		/* the contracted axis goes along rows, not columns */
+	bool registers, b_registers;	/* a, b are words of each thread; else descriptors, as the PTX ISA
+					 * has them for wgmma, of swizzled shared memory */
+	bool a_rows, b_rows;		/* in memory the contracted axis goes along rows, not columns */
 	int cols, depth;
-	enum dtype type;		/* of both operands */
+	enum dtype type;		/* of a and b */
 };
 
-/* Where an instruction finds an operand in shared memory: `from` is an address, the same for all
- * blocks and steps of a product, `by` the bytes from there at (rb, cb, ks), a multiple of 16; `bits`
- * of the descriptor are the same wherever it is. */
-struct matrix_place {
-	uint64_t bits;
-	const struct num *from, *by;	/* NULL: in registers */
+/* An operand in shared memory. The instruction at (rb, cb, ks) reads from `from` + `by`. */
+struct matrix_operand {
+	uint64_t bits;			/* of the descriptor, without the address */
+	const struct num *from;		/* address; the same for all rb, cb, ks. NULL: it is in registers */
+	const struct num *by;		/* bytes, a multiple of 16 */
 };
 
-/* One dimension of a tensor where an element, or a box's corner, is. */
+/* The index of an element in one dimension of a tensor. */
 struct role_index {
 	const struct num *at;
 	int64_t size;			/* of the dimension */
 };
 
-/* A box for the copy engine. */
+/* A box that the copy engine moves. */
 struct role_box {
 	const struct num *when;		/* NULL: always */
-	const struct num *to;		/* in shared memory: where it goes, or comes from */
-	const struct num *corner[RANK_MAX];	/* innermost dimension first */
+	const struct num *to;		/* its address in shared memory, for stores too */
+	const struct num *corner[RANK_MAX];	/* its first index; innermost dimension first */
 };
 
-/* Elements that go to or come from global memory by threads: how many neighbours at once. */
-enum piece { PIECE_ONE = 1, PIECE_PAIR = 2, PIECE_EIGHT = 8 };
+/* How many elements a thread moves between registers and global memory in one access. */
+enum access_width { ACCESS_ONE = 1, ACCESS_PAIR = 2, ACCESS_EIGHT = 8 };
 
 /* One step of an element-wise loop. */
 struct role_step {
-	int node;
+	int node;			/* of the program */
 	const struct val *value;
-	const struct frag *to;		/* NULL: only what follows in the loop uses it */
+	const struct frag *to;		/* NULL: only later steps use it (VAL_NODE) */
 };
 
+/* One operation. Conditions (`when`, `inside`) that are NULL always hold. */
 struct role_op {
 	enum role_do what;
-	int task;			/* at work; NONE */
-	int wait;			/* of the kernel's plan, that it serves; NONE */
-	const char *why;		/* why it is there, for a dump; NULL */
+	int task;			/* the sTask that it belongs to; NONE */
+	int wait;			/* the wait that it serves, of the kernel's plan; NONE */
+	const char *why;		/* its reason, for a dump; NULL */
 	const struct point *point;	/* while it is lowered; NULL */
 	VEC(struct touch) touches;
 	union {
 		struct {		/* BLOCK, TASK, TILES, LOOP, EACH, IF */
 			struct role_body body;
-			struct role_body other;		/* IF: otherwise */
+			struct role_body other;		/* IF: the else branch; empty in all others */
 			enum role_section section;
-			const char *note;		/* BLOCK, IF: for who reads; NULL */
+			const char *note;		/* BLOCK, IF: a comment; NULL */
 			const struct num *when;		/* IF */
-			/* LOOP: for (var = from; var < end; var += step); from NULL: it is let
-			 * before; end NULL: until a BREAK */
+			/* LOOP: for (var = from; var < end; var += step). EACH, which is unrolled: var
+			 * from 0 to step - 1. TASK: `of` is the loop of the sTask */
 			enum var var;
 			int of;
-			const struct num *from, *end;
-			int step;			/* EACH, unrolled: how often, var from 0 */
-			const struct num *unmasked;	/* LOOP: turns for which that holds are clear: nothing
-							 * cuts their elements (lower/body/clear.c). Of the
-							 * first ones there can be a text that asks nothing;
-							 * NULL */
-			const struct num *interior;	/* ... in turns for which that holds no axis ends, but
-							 * the program may ask; NULL: it asks in no others */
-			bool late;			/* ... but the loop may begin with others */
-			bool meets;			/* no product may be under way between such texts */
+			const struct num *from;		/* NULL: the counter is declared before */
+			const struct num *end;		/* NULL: the loop ends with a BREAK */
+			int step;
+			/* LOOP: iterations that need fewer conditions on elements, see lower/body/clear.c */
+			const struct num *unmasked;	/* where this holds, an iteration needs none; NULL: never */
+			const struct num *interior;	/* where this holds, it needs only those of the program,
+							 * none for the ends of axes; NULL: no such iterations */
+			bool starts_masked;		/* iterations before the unmasked ones may need conditions */
+			bool drains;			/* products must be complete between texts of the body */
 			/* TASK */
-			const struct num *iteration;	/* of its loop, or tile; NULL: tile at hand */
-			const struct num *seq;		/* instance */
+			const struct num *iteration;	/* of its loop, or the tile; NULL: the tile at hand */
+			const struct num *seq;		/* sequence number of the instance */
 		} region;
-		struct {		/* LET, SET, ADVANCE (+= to) */
+		struct {		/* AT (only the counter), LET, SET, ADVANCE (adds) */
 			VEC(struct role_let) v;
-			bool changes;			/* LET: not constant */
-			bool hidden;			/* LET: compilers shall not know what it is */
+			bool changes;			/* LET: the counters may be set later */
+			bool hidden;			/* LET: compilers must not know the values */
 			const char *note;
 		} let;
 		struct {		/* LOOP_END: the iterations of a loop are over */
 			int loop;
-			int trips;			/* iterations, modulo the unrolling */
+			int trips;			/* how many there were, modulo the unrolling */
 			bool exact;			/* just so many */
 		} loop_end;
 		struct {		/* REGISTERS */
-			int n;
-			bool more;			/* than the launch gave */
+			int n;				/* of a thread */
+			bool more;			/* than it has so far */
 		} registers;
 		struct {		/* LANE, LEAVE */
-			int warp;			/* the first */
-			bool stores;			/* a thread of each warp issues stores */
+			int warp;			/* first warp of the lane; LEAVE: first warp that ends */
+			bool stores;			/* LANE: a thread of each warp issues stores */
 		} lane;
 		struct {		/* FRAGMENT, PIN, INIT */
 			struct frag_at at;
-			int words;			/* PIN: of a block; FRAGMENT: NONE all */
+			int words;			/* PIN: of a block of rows */
 			const struct val *value;	/* INIT */
 		} frag;
-		struct {		/* SLOT */
+		struct {		/* SLOT: chooses the slot at hand */
 			int ring;
-			const struct num *life;		/* whose slot it is */
+			const struct num *life;		/* its slot is this modulo the versions */
 		} slot;
 		struct {		/* WAIT, WAIT_LAST, ARRIVE, RELEASE */
 			int flag;
-			const struct num *n;		/* instance; negative: none. WAIT_LAST: the end
-							 * of all; RELEASE: those to be told of */
-			const struct num *when;		/* WAIT: else not; NULL */
-			bool once;			/* WAIT: only beyond those that were seen */
+			const struct num *n;		/* WAIT, ARRIVE: the instance; none if negative.
+							 * WAIT_LAST: how many instances there are; it waits
+							 * for the last `depth`. RELEASE: it arrives for all
+							 * before this one that it has not arrived for yet */
+			const struct num *when;		/* WAIT, ARRIVE */
+			bool once;			/* WAIT: not for instances that VAR_SEEN counts */
 		} flag;
-		int count;		/* GROUPS_WAIT, STORES_WAIT */
+		int count;		/* GROUPS_WAIT: groups of products that may be under way */
 		struct {		/* STORES_WAIT, STORES_COMMIT */
-			bool elected;			/* by a thread of each warp, else one of the lane */
-			int first, other;		/* left unread: in ROUND 0, in others */
+			bool elected;			/* by one thread of each warp; else one of the lane */
+			int first, other;		/* WAIT: groups that may be unread, in ROUND 0 and later */
 		} stores;
 		struct {		/* LOAD_BOXES, STORE_BOXES */
-			int map;			/* of the program's */
-			int flag;			/* LOAD */
+			int map;			/* of the program's maps */
+			int flag;			/* LOAD: where the bytes are counted */
 			const struct num *n;		/* LOAD: instance of the flag */
-			int64_t bytes;			/* LOAD: that the flag expects here */
-			int ring;			/* of the slot; NONE: out of room */
-			int outbox;			/* STORE */
-			bool all;			/* LOAD: to all blocks of the cluster */
-			bool once;			/* LOAD: nobody reads these bytes again */
-			int panels;			/* STORE: as many boxes, PANEL from 0 */
-			bool elected;			/* STORE: by a thread of each warp, else one of
-							 * the lane */
-			VEC(struct role_box) boxes;
+			int64_t bytes;			/* LOAD: that the flag expects of this block */
+			int ring;			/* of the slot; NONE: a staging */
+			int outbox;			/* STORE: number of the staging */
+			bool multicast;			/* LOAD: to all blocks of the cluster */
+			bool once;			/* LOAD: these bytes are not read again */
+			int panels;			/* STORE: boxes of the batch, VAR_PANEL from 0 */
+			bool elected;			/* STORE: by one thread of each warp; else one of the lane */
+			VEC(struct role_box) boxes;	/* STORE: one, a function of VAR_PANEL */
 		} boxes;
-		struct {		/* LOAD_THREADS, STORE_THREADS, STORE_RING */
+		struct {		/* LOAD_THREADS, STORE_THREADS, STORE_RING: without the copy engine */
 			int tensor, rank;
-			struct role_index index[RANK_MAX];
-			const struct num *inside;
-			enum dtype type;
+			struct role_index index[RANK_MAX];	/* of the element at hand */
+			const struct num *inside;	/* LOAD: zero where not; STORE: nothing */
+			enum dtype type;		/* of the tensor */
 			struct frag_at from;		/* STORE_THREADS */
-			const struct val *value;	/* where it is converted; NULL: as it lies */
-			enum piece piece;		/* STORE_THREADS */
-			int64_t elements, cols;		/* of the ring, gone through one by one, or
-							 * `run` neighbours in a row at once */
-			int run;			/* LOAD_THREADS: 4, 8 or 16 bytes of them, or a
-							 * single one of any size */
-			bool shifted;			/* ... of 16 bytes that begin anywhere in memory, */
-			int together;			/* of which a thread has so many on their way */
-			/* LOAD_THREADS: if a thread may go on by so many rows at once, bytes in the
-			 * slot and elements in memory from one to the next; rows 0: it may not */
+			const struct val *value;	/* STORE: the converted element; NULL: as it is there */
+			enum access_width width;	/* STORE_THREADS */
+			int64_t elements, cols;		/* of the ring's slot: all, and of a row */
+			int run;			/* LOAD: neighbours in one access, 4, 8 or 16 bytes; or 1 */
+			bool shifted;			/* LOAD: accesses of 16 bytes that need not be aligned in
+							 * global memory */
+			int in_flight;			/* ... of which a thread begins so many at once */
+			/* LOAD: a thread goes on by `rows` rows, which are so many bytes in the slot and
+			 * elements in global memory; rows 0: every access computes its addresses */
 			struct role_stride {
 				int64_t rows, to, from;
 			} stride;
-			bool arrives;			/* LOAD_THREADS: each thread's copies arrive at
-							 * instance `n` of `flag` when they are there */
+			bool arrives;			/* LOAD: the thread's copies arrive at the flag; else the
+							 * lane waits for them */
 			int flag;
-			const struct num *n;
-			const struct num *address;	/* of the ring's element */
+			const struct num *n;		/* instance of the flag */
+			const struct num *address;	/* of the element at hand in the slot */
 			int64_t bytes;			/* of a tile, in global memory */
 		} move;
 		struct {		/* PUT: elements of a fragment to shared memory */
 			const struct frag *over;
 			const struct num *when, *address;
-			const struct val *value;
-			enum dtype type;		/* what memory holds */
-			bool pairs;			/* words of two columns */
-			struct frag_at from;		/* where `value` is just its element */
-			const struct num *inside;	/* zero where not; NULL */
-		} put;
-		struct {		/* PUT_PANELS: a batch of a warp's rows, swizzled */
+			const struct val *value;	/* NULL: the element of `from` */
+			enum dtype type;		/* in memory */
+			bool pairs;			/* two columns at once, as one word */
 			struct frag_at from;
-			int batch;
-			const struct num *to;		/* where the batch begins */
+			const struct num *inside;	/* zero where not */
+		} put;
+		struct {		/* PUT_PANELS: a batch of swizzled panels of a warp's rows to its staging */
+			struct frag_at from;
+			int batch;			/* panels */
+			const struct num *to;		/* address of the batch */
 			int64_t panel_bytes, panel_cols;
-			int swizzle;
-			const struct num *block, *column;	/* of a panel */
-			enum dtype type;
+			int swizzle;			/* bytes of a row of a panel */
+			const struct num *block, *column;	/* of a panel in the fragment */
+			enum dtype type;		/* in memory */
 		} panels;
-		struct {		/* FILL: a ring's slot with one value */
+		struct {		/* FILL: all of a slot with one value */
 			int ring;
 			int64_t elements;
-			const struct num *address;
+			const struct num *address;	/* of the element at hand */
 			const struct val *value;
-			enum dtype type;
+			enum dtype type;		/* in memory */
 		} fill;
-		struct {		/* FETCH: a fragment out of shared memory, as its elements lie there */
+		struct {		/* FETCH: a fragment from shared memory, without conversion */
 			const struct frag *to;
 			const struct num *address;	/* of the element at hand */
 			const struct num *inside;	/* zero where not */
-			bool words;			/* all of a word's at once, by the first one's */
+			bool words;			/* a word at once, from the address of its first element */
 		} fetch;
-		struct {		/* PRODUCT */
+		struct {		/* PRODUCT: by matrix instructions */
 			struct product_form form;
-			struct frag_at sum, a, b;	/* a, b: where they are in registers */
-			int steps, pieces;		/* along the contracted axis; of the columns */
-			int first;			/* column of the sum, with which they begin */
-			struct matrix_place a_at, b_at;	/* of operands in shared memory */
-			const struct num *adds;		/* to what is there? */
+			struct frag_at sum, a, b;	/* a, b: if the form has them in registers */
+			int steps;			/* instructions along the contracted axis */
+			int col_steps;			/* instructions along the columns of the sum, */
+			int first;			/* which begin at this column */
+			struct matrix_operand a_at, b_at;	/* if the form has them in memory */
+			const struct num *adds;		/* 0: the sum begins at zero */
 		} product;
-		struct {		/* SUM_PRODUCT: by threads, to what is there */
+		struct {		/* SUM_PRODUCT: by threads, added to the sum */
 			struct frag_at sum;
-			int64_t depth;			/* steps KS along what is contracted */
-			const struct num *inside;	/* of them only those; NULL: all */
-			const struct val *a, *b;	/* elements of the step: of the sum's row at
-							 * hand, of its column */
+			int64_t depth;			/* elements along the contracted axis, VAR_KS from 0 */
+			const struct num *inside;	/* only those */
+			const struct val *a, *b;	/* at the row, the column of the sum's element at hand */
 		} sum_product;
-		struct {		/* MAP */
+		struct {		/* MAP: an element-wise loop */
 			const struct frag *over;
 			VEC(struct role_step) steps;
-			struct frag_at to;		/* the last one's; NULL: none but in steps */
+			struct frag_at to;		/* result of the only step; frag NULL: steps say where */
 		} map;
-		struct {		/* PACK, KEEP */
+		struct {		/* PACK (to pairs of a 16-bit type), KEEP (copies a fragment) */
 			struct frag_at to;
 			const struct frag *from;	/* KEEP */
 			const struct val *value;	/* PACK */
-			const struct num *inside;	/* KEEP: zero where not; NULL */
+			const struct num *inside;	/* KEEP: zero where not */
 			enum dtype type;
 		} pack;
-		struct {		/* REDUCE, SCAN; over a row vector: joins the parts of its threads */
-			const struct frag *over, *to;
-			bool part;			/* REDUCE: of what each thread has, no more */
+		struct {		/* REDUCE, SCAN */
+			const struct frag *over, *to;	/* the same row vector: joins the parts of threads */
+			bool partial;			/* REDUCE: each thread joins only what it has */
 			enum op op;
 			const struct val *value;
-			const struct val *zero;	/* joined with anything leaves it as it is */
+			const struct val *zero;		/* the neutral element of op */
 			bool along_rows;
-			int64_t scratch;
+			int64_t scratch;		/* offset in shared memory, where warps join their parts */
 		} reduce;
-		struct {		/* LINES: a reduction or scan in shared memory, line EACH
-					 * of `n` by one thread, ALONG from 0 to `length` */
+		struct {		/* LINES: reductions or scans of lines in shared memory. One thread does one of
+					 * the n lines, number VAR_EACH: VAR_ALONG from 0 to length - 1 */
 			int64_t n;
 			const struct num *when, *length;
 			enum op op;
-			enum dtype type, kept;		/* of the result; what memory holds of it */
+			enum dtype type, kept;		/* of the result; of it in memory */
 			const struct val *value, *zero;
-			bool running;			/* each element's is left, not the last one's */
-			const struct num *to;		/* address */
+			bool running;			/* a scan: it stores each partial result */
+			const struct num *to;		/* address of the result */
 		} lines;
 		struct {		/* STAMP */
-			int at;				/* bytes from the tile's */
-			int step;			/* ... and an iteration's */
+			int at;				/* offset of its first word among those of the tile: bytes */
+			int step;			/* bytes from an iteration's to the next one's */
 			const struct num *iteration, *when;
 		} stamp;
-		struct {		/* WATCH, WATCH_ENDS */
+		struct {		/* WATCH, WATCH_ENDS: see lower/stamps.h */
 			int flag, warp;
-			int64_t ended, at, keep;
+			int64_t ended;			/* offset of the word in shared memory that ends it */
+			int64_t at, keep;		/* first of the block's words, how many */
 		} watch;
 	} u;
 };
 
-/* ---- what lanes share ------------------------------------------------------------------ */
+/* ---- what the lanes of a block share --------------------------------------------------------- */
 
 struct role_ring {
 	const char *name;		/* of its buffer */
 	int buffer;
-	int64_t offset, slot_bytes;	/* of the block's shared memory */
+	int64_t offset, slot_bytes;	/* in the block's shared memory: of slot 0; of each */
 	int versions;
-	bool shared;			/* its load, by all blocks of the cluster */
+	bool shared;			/* the blocks of a cluster load it together */
 };
 
-/* A ring of mbarriers, see lower/kernel.h. */
+/* A ring of mbarriers: instance n completes a phase of barrier n mod depth (lower/kernel.h). */
 struct role_flag {
 	const char *name;		/* "mma.0 complete" */
 	int task;
-	bool issued, runs;
-	int loop;			/* of whose iterations it has a phase each; NONE: tiles */
-	int run_of;			/* if `runs`: they are those of this loop, inside that one */
-	bool early;			/* a run is over with the last instance in it, not with the loop */
-	int depth, arrivals;
-	bool all;			/* those of all blocks of the cluster, each to all */
-	bool copies;			/* copies by threads arrive, when they are there */
+	bool issued;			/* phases complete when instances are issued, else when they are complete */
+	bool runs;			/* phases are runs of loop `run_of`, not instances */
+	int loop;			/* each of its iterations has a phase; NONE: each tile */
+	int run_of;			/* if `runs`: a loop inside of `loop` */
+	bool early;			/* if `runs`: a run ends with its last instance, not with the loop */
+	int depth, arrivals;		/* barriers; arrivals in a phase */
+	bool all;			/* each arrival is at the flags of all blocks of the cluster */
+	bool copies;			/* copies by threads arrive when they are complete */
 	int64_t bytes;			/* that the copy engine brings in a phase; 0: none */
-	int64_t offset;			/* in shared memory, 8 bytes each */
+	int64_t offset;			/* in shared memory, 8 bytes a barrier */
 };
 
-/* Room in shared memory through which registers are stored, see lower/kernel.h. */
+/* Shared memory through which registers are stored. A warp has `batches` batches, one after the other. */
 struct role_staging {
 	int task;
-	int64_t offset, bytes;		/* the first warp's; of one batch. 0: there is none */
-	int warps, batches;		/* that lie one after the other */
+	int64_t offset;			/* of the first warp's */
+	int64_t bytes;			/* of a batch; 0: the store needs none */
+	int warps, batches;
 };
 
-/* Boxes of a tensor, as the copy engine is told of them. */
+/* How the copy engine sees a tensor: dimensions innermost first. */
 struct role_map {
-	int tensor, task;		/* the first sTask that goes by it */
-	int rank;			/* dimensions innermost first */
-	int64_t dim[RANK_MAX], box[RANK_MAX];
-	int64_t stride[RANK_MAX];	/* bytes, from one element of the dimension to the next */
+	int tensor, task;		/* the first sTask that uses it */
+	int rank;
+	int64_t dim[RANK_MAX], box[RANK_MAX];	/* elements */
+	int64_t stride[RANK_MAX];	/* bytes from one element of the dimension to the next */
 	int swizzle;			/* bytes */
 };
 
@@ -381,34 +384,36 @@ struct role_tensor {
 	bool input;
 };
 
-/* What repeats: turns of a region. */
+/* How a loop, or the tile loop, was pipelined. */
 struct role_region {
-	int most;			/* turns of the prologue */
-	int unroll;			/* turns after which registers are where they were */
+	int prologue;			/* iterations */
+	int unroll;			/* iterations of the steady state that the text has */
 };
 
+/* What one lane does, or one of its replicas. */
 struct role {
 	const char *name;		/* of the lane */
 	int lane;			/* of the plan */
 	int replica, replicas;		/* of `replicas` consecutive tiles it takes number `replica` */
 	int warps, first_warp;
-	int barrier;			/* named barrier where its threads meet */
+	int barrier;			/* named barrier at which its threads meet */
 	struct role_body body;
-	VEC(struct role_region) regions;	/* the tile loop, then all loops that it has */
-	int words;			/* of values, that a thread holds at most at a time */
-	int words_in;			/* the sTask where that is; NONE: between sTasks */
-	/* of a traced kernel */
-	int64_t stamps;			/* of the tiles held: bytes, of shared memory */
-	int64_t stamps_out;		/* of all its tiles: words, from the block's */
-	int64_t tile_words;
-	int64_t tiles_held, tiles_out;
+	VEC(struct role_region) regions;	/* the tile loop, then all its loops */
+	int words;			/* registers that its values take at most (live.h) */
+	int words_in;			/* the sTask in which they do; NONE: between sTasks */
+	/* of a traced kernel, see lower/stamps.h */
+	int64_t stamps;			/* offset in shared memory of the stamps of tiles held there */
+	int64_t stamps_out;		/* first word of the lane among those of the block in global memory */
+	int64_t tile_words;		/* of one tile */
+	int64_t tiles_held, tiles_out;	/* how many in shared memory; in global memory */
 };
 
+/* A kernel: one phase of a program. */
 struct role_program {
-	const char *program, *phase, *device;
+	const char *program, *phase, *device;	/* names */
 	const struct target *target;
-	int threads;
-	int cluster;			/* blocks that share loads; 1 */
+	int threads;			/* of a block */
+	int cluster;			/* blocks that load together; 1: there are no clusters */
 	int64_t shared_bytes;
 	bool first, last;		/* of the program's phases */
 	struct num_names names;
@@ -418,15 +423,15 @@ struct role_program {
 	VEC(struct role_flag) flags;
 	VEC(struct role_staging) stagings;
 	VEC(struct role_map) maps;
-	int begins;			/* lives of carries, by who may begin them */
+	int begins;			/* how many variables VAR_BARE there are */
 	VEC(struct role) roles;
-	VEC(struct product_form) products;	/* in use */
-	int64_t stamp_words;		/* of a block; 0: it is not traced */
-	VEC(int64_t) watched;		/* words in shared memory that end a watch */
+	VEC(struct product_form) products;	/* in use, each once */
+	int64_t stamp_words;		/* of a block; 0: the kernel is not traced */
+	VEC(int64_t) watched;		/* offsets in shared memory of words that end a watch */
 };
 
-/* A readable dump, lane by lane: each operation with its sTask, what it touches, and why a
- * wait is there. */
+/* Appends a readable dump: what lanes share, then each lane, operation by operation, with the reason of each
+ * wait (docs/internals/role.md). */
 void role_print(const struct role_program *r, struct buf *out);
 
 #endif

@@ -145,7 +145,7 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 		o->what == DO_STORE_RING;
 	t->stored_to_shared |= r->multiplied && o->what == DO_PUT;
 	if (o->what == DO_PRODUCT)
-		t->steps += r->runs * o->u.product.steps * o->u.product.pieces *
+		t->steps += r->runs * o->u.product.steps * o->u.product.col_steps *
 			o->u.product.sum.frag->blocks;
 	r->multiplied |= o->what == DO_PRODUCT;
 }

@@ -125,6 +125,6 @@ void price_reduce(const struct cost_context *x, const struct role_op *o, double 
 		s->ops[0][CLASS_SCAN] += n;
 	else if (f->kind == FRAG_FULL)
 		s->ops[0][o->u.reduce.op == OP_SUM ? CLASS_FMA : CLASS_ALU] += n;
-	if (o->what == DO_REDUCE && !o->u.reduce.part && !o->u.reduce.along_rows)
+	if (o->what == DO_REDUCE && !o->u.reduce.partial && !o->u.reduce.along_rows)
 		s->lane += FOLDS * (x->vector->latency + x->vector->chain);
 }

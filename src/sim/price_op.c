@@ -210,7 +210,7 @@ static struct op_cost load_threads(const struct cost_context *x, const struct ro
 	if (!o->u.move.stride.rows)
 		s.lane = fmax(s.lane, rounds * n * x->vector->chain);
 	if (o->u.move.shifted)
-		s.global_reads = ceil(rounds / o->u.move.together);
+		s.global_reads = ceil(rounds / o->u.move.in_flight);
 	else
 		s.global_reads = o->u.move.arrives ? 0 : bytes < BANK_BYTES ? ceil(rounds / TOGETHER) : 1;
 	return s;
@@ -220,9 +220,9 @@ static struct op_cost load_threads(const struct cost_context *x, const struct ro
  * computation. */
 static struct op_cost store_threads(const struct cost_context *x, const struct role_op *o)
 {
-	double chunks = elements(x, o->u.move.from.frag) / (double)o->u.move.piece;
+	double chunks = elements(x, o->u.move.from.frag) / (double)o->u.move.width;
 	double rows = 2.0 * o->u.move.from.frag->blocks * threads(x);
-	double n = STORE + (o->u.move.piece == PIECE_EIGHT ? 4 * TRANSPOSE : 0);
+	double n = STORE + (o->u.move.width == ACCESS_EIGHT ? 4 * TRANSPOSE : 0);
 
 	return instructions(x, chunks * n + rows * index_instructions(o));
 }
@@ -287,10 +287,10 @@ double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 		return SECTOR_BYTES / bytes;
 	if (is_ring)
 		run = fmin((double)o->u.move.cols, x->program->target->warp) * bytes;
-	else if (o->u.move.piece == PIECE_EIGHT)
+	else if (o->u.move.width == ACCESS_EIGHT)
 		return 1;
 	else
-		return SECTOR_BYTES / (4 * bytes * (double)o->u.move.piece);
+		return SECTOR_BYTES / (4 * bytes * (double)o->u.move.width);
 	run = (ceil(run / SECTOR_BYTES) + 1) * SECTOR_BYTES / run;
 	return is_ring && o->u.move.shifted ? run * SHIFTED_ASKED : run;
 }

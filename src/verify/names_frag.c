@@ -131,7 +131,7 @@ static void check_columns(struct names *c, const struct role_op *o)
 		names_fail(c, "begins behind columns that no product of its sTask has");
 	if (o->what == DO_PRODUCT) {
 		c->sum = o->u.product.sum.frag;
-		c->multiplied += (int64_t)o->u.product.form.cols * o->u.product.pieces;
+		c->multiplied += (int64_t)o->u.product.form.cols * o->u.product.col_steps;
 	}
 	c->product = c->now;
 }

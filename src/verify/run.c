@@ -351,7 +351,7 @@ static enum err_code load(struct run *x, const struct role_op *o)
 	TRY(check_together(x, o));
 	a = act(x, ACT_COPY, o->u.boxes.flag, value(x, o->u.boxes.n));
 	a->to = place_of(x, &o->touches.v[0]);
-	a->all = o->u.boxes.all;
+	a->all = o->u.boxes.multicast;
 	return OK;
 }
 

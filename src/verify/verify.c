@@ -78,7 +78,7 @@ static enum err_code check_boxes(const struct check *c, const struct role_op *o,
 	struct rank_env env = { .env.var = rank_var };
 
 	*bytes = 0;
-	for (; env.rank < (o->u.boxes.all ? c->r->cluster : 1); env.rank++) {
+	for (; env.rank < (o->u.boxes.multicast ? c->r->cluster : 1); env.rank++) {
 		for (int i = 0; i < o->u.boxes.boxes.n; i++) {
 			const struct role_box *b = &o->u.boxes.boxes.v[i];
 			int64_t at = num_value(b->to, &env.env);
@@ -101,7 +101,7 @@ static enum err_code check_load(const struct check *c, const struct role_op *o)
 	const struct role_flag *f = &c->r->flags.v[o->u.boxes.flag];
 	int64_t bytes;
 
-	if (o->u.boxes.all != c->r->rings.v[o->u.boxes.ring].shared || (o->u.boxes.all &&
+	if (o->u.boxes.multicast != c->r->rings.v[o->u.boxes.ring].shared || (o->u.boxes.multicast &&
 	    (all.size != c->r->cluster || !cluster_shares(c->plan, &all, o->task))))
 		return fault(c, o->task, "the number of blocks that get the load", c->r->cluster, 1);
 	TRY(check_boxes(c, o, &bytes));
@@ -280,7 +280,7 @@ static void find_period(struct check *c)
 		add_period(c, l->replicas);
 		for (int v = 0; v < l->regions.n; v++) {
 			add_period(c, l->regions.v[v].unroll);
-			most = l->regions.v[v].most > most ? l->regions.v[v].most : most;
+			most = l->regions.v[v].prologue > most ? l->regions.v[v].prologue : most;
 		}
 		spread += most;
 	}
@@ -394,9 +394,9 @@ static enum err_code play_few_tiles(struct check *c, int16_t *trips)
 
 	for (int i = 0; i < c->r->roles.n; i++) {
 		const struct role *l = &c->r->roles.v[i];
-		int n = l->replicas * 2 * (l->regions.v[0].most + l->regions.v[0].unroll);
+		int n = l->replicas * 2 * (l->regions.v[0].prologue + l->regions.v[0].unroll);
 
-		most = l->regions.v[0].most > 0 && n > most ? n : most;
+		most = l->regions.v[0].prologue > 0 && n > most ? n : most;
 	}
 	most = most < c->tiles ? most : c->tiles;
 	for (int tiles = 1; tiles <= most; tiles++) {

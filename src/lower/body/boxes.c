@@ -183,10 +183,10 @@ void body_boxes(struct body *c, const struct kentry *x, const struct ring *r,
 	o->u.boxes.bytes = c->k->flags.v[x->flag].bytes;
 	o->u.boxes.map = load_map(c, s, r, n);
 	o->u.boxes.ring = c->k->ring_of[r->buffer];
-	o->u.boxes.all = r->cut != CUT_NONE;
-	o->u.boxes.once = !o->u.boxes.all && is_read_once(c, s, n);
-	if (o->u.boxes.all)
+	o->u.boxes.multicast = r->cut != CUT_NONE;
+	o->u.boxes.once = !o->u.boxes.multicast && is_read_once(c, s, n);
+	if (o->u.boxes.multicast)
 		add_shared_boxes(c, s, r, n, o);
-	for (int p = 0; p < r->boxes && !o->u.boxes.all; p++)
+	for (int p = 0; p < r->boxes && !o->u.boxes.multicast; p++)
 		add_box(c, s, r, n, NULL, N(c, p), o);
 }

@@ -106,7 +106,7 @@ static void try_shifted(const struct body *c, const struct kentry *x, const stru
 		o->u.move.stride = find_stride(c, x, r, o);
 	o->u.move.shifted = o->u.move.stride.rows;
 	o->u.move.run = o->u.move.shifted ? o->u.move.run : 1;
-	o->u.move.together = pieces_together(c);
+	o->u.move.in_flight = pieces_together(c);
 }
 
 /* The lane waits for what its threads have copied, and tells of it. If the plan's unit is

@@ -136,7 +136,7 @@ static void add_product(const struct fetched *x, struct frag_at a, struct frag_a
 	o->u.product.a = a;
 	o->u.product.b = b;
 	o->u.product.steps = 1;
-	o->u.product.pieces = (int)x->p->sum.frag->cols / x->by->cols_most;
+	o->u.product.col_steps = (int)x->p->sum.frag->cols / x->by->cols_most;
 	o->u.product.adds = N(c, 1);
 }
 

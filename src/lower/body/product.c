@@ -120,11 +120,11 @@ static const struct num *bytes_of_line(struct body *c, const struct operand *o, 
 /* Where the operand is read: from line `first` on, and in the block `block` of rows or columns
  * and the step KS of the instruction at hand. What is the same for all of a sTask's instructions
  * is apart from what each knows when it is compiled. */
-static struct matrix_place operand_place(struct body *c, const struct operand *o, const struct num *first,
+static struct matrix_operand operand_place(struct body *c, const struct operand *o, const struct num *first,
 	const struct num *block)
 {
 	const struct num *ks = V(c, VAR_KS, NONE);
-	struct matrix_place at = { .bits = descriptor_bits(o),
+	struct matrix_operand at = { .bits = descriptor_bits(o),
 		.from = ADD(body_slot(c, o->ring), bytes_of_line(c, o, first)),
 		.by = bytes_of_line(c, o, block) };
 
@@ -391,7 +391,7 @@ static void add_product(struct body *c, const struct stask *s, const struct prod
 	o->u.product.first = first;
 	o->u.product.a = a;
 	o->u.product.steps = p->steps;
-	o->u.product.pieces = pieces;
+	o->u.product.col_steps = pieces;
 	if (!p->registers)
 		o->u.product.a_at = operand_place(c, &p->a, ADD(p->first_a, MUL(V(c, VAR_GROUP, NONE),
 			N(c, p->by->rows))), MUL(V(c, VAR_RB, NONE), N(c, c->k->target->frag.rows *

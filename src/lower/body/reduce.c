@@ -65,7 +65,7 @@ static enum err_code in_registers(struct body *c, const struct kentry *x, int no
 	o->u.reduce.value = scans ? value : guarded(c, x, n, f, over, value);
 	o->u.reduce.zero = identity_of(c, n->op, n->type);
 	o->u.reduce.along_rows = f->way == FOLD_ROWS;
-	o->u.reduce.part = c->has_room && lower_is_part(c->k, node);
+	o->u.reduce.partial = c->has_room && lower_is_part(c->k, node);
 	o->u.reduce.scratch = c->lane->scratch;
 	return OK;
 }

@@ -18,15 +18,15 @@ static bool in_pieces(const struct body *c, const struct node *n, const struct s
 
 /* Single elements; pairs, as a thread has them; or eights, once the threads of a quad have
  * exchanged theirs. */
-static enum piece piece_of_store(const struct body *c, const struct node *n,
+static enum access_width piece_of_store(const struct body *c, const struct node *n,
 	const struct shape2 *shape, const struct frag *f)
 {
 	const struct frag_layout *l = f->layout;
-	bool quads = l->col.div == 1 && l->col.mod == 4 && l->pair == PIECE_PAIR;
+	bool quads = l->col.div == 1 && l->col.mod == 4 && l->pair == ACCESS_PAIR;
 
-	if (quads && f->cols > l->cols && in_pieces(c, n, shape, f, PIECE_EIGHT))
-		return PIECE_EIGHT;
-	return in_pieces(c, n, shape, f, PIECE_PAIR) ? PIECE_PAIR : PIECE_ONE;
+	if (quads && f->cols > l->cols && in_pieces(c, n, shape, f, ACCESS_EIGHT))
+		return ACCESS_EIGHT;
+	return in_pieces(c, n, shape, f, ACCESS_PAIR) ? ACCESS_PAIR : ACCESS_ONE;
 }
 
 static void move(struct body *c, struct role_op *o, const struct stask *s, const struct node *n,
@@ -56,17 +56,17 @@ static void store_fragment(struct body *c, const struct kentry *x, const struct 
 	const struct shape2 *shape = body_value_shape(c, &c->g->buffers.v[buffer]);
 	const struct frag *f = from.frag;
 	const struct val *value = converted(c, n, buffer, val_frag(c, from));
-	enum piece piece = value ? PIECE_ONE : piece_of_store(c, n, shape, f);
+	enum access_width piece = value ? ACCESS_ONE : piece_of_store(c, n, shape, f);
 	const struct num *inside = body_inside(c, s, shape, f, ALL_AXES);
 	struct role_op *o;
 
-	if (piece == PIECE_ONE)
+	if (piece == ACCESS_ONE)
 		inside = NUM2(BOTH, body_one_of_copies(c, f->kind), inside);
 	body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, from.version);
 	o = body_op(c, DO_STORE_THREADS);
 	move(c, o, s, n, shape, inside);
 	o->u.move.from = from;
-	o->u.move.piece = piece;
+	o->u.move.width = piece;
 	o->u.move.value = value;
 }
 

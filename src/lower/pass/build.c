@@ -354,7 +354,7 @@ static void add_counters(struct body *c)
 			add_counter(c, VAR_SEEN, f);
 	for (int f = 0; f < c->k->flags.n; f++)
 		if (c->k->flags.v[f].early && in_lane(c, c->k->flags.v[f].task))
-			add_counter(c, VAR_TOLD, f);
+			add_counter(c, VAR_SIGNALLED, f);
 	for (int i = 0; i < c->p->loops.n; i++)
 		if (c->p->loops.v[i].phase == c->k->phase)
 			add_counter(c, VAR_BASE, i);

@@ -16,7 +16,7 @@ static void signal_run(struct body *c, int f)
 	struct point *p;
 
 	if (fl->early)
-		body_set(c, VAR_TOLD, f, ADD(seq, N(c, 1)));
+		body_set(c, VAR_SIGNALLED, f, ADD(seq, N(c, 1)));
 	if (!under_way(c, fl->task) || fl->issued) {
 		body_arrive(c, f, seq, "the run is over");
 		return;

@@ -46,8 +46,8 @@ static void unmask_loop(struct body *c, struct role_op *loop)
 	loop->u.region.unmasked = unmasked;
 	if (!num_is(interior, 1) && !num_has_conjunct(interior, unmasked))
 		loop->u.region.interior = interior;
-	loop->u.region.late = c->p->loops.v[loop->u.region.of].has_from;
-	loop->u.region.meets = last_product(c, loop->u.region.of);
+	loop->u.region.starts_masked = c->p->loops.v[loop->u.region.of].has_from;
+	loop->u.region.drains = last_product(c, loop->u.region.of);
 }
 
 static void unmask_body(struct body *c, struct role_body *b)

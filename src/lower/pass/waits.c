@@ -160,7 +160,7 @@ void build_missed(struct body *c, int loop, int nested)
 		for (int f = 0; f < c->k->flags.n; f++)
 			if (c->k->flags.v[f].early && c->k->flags.v[f].task == x->task &&
 			    c->k->flags.v[f].loop == nested)
-				build_signal_run_if(c, f, NUM2(LE, V(c, VAR_TOLD, f), body_seq(c,
+				build_signal_run_if(c, f, NUM2(LE, V(c, VAR_SIGNALLED, f), body_seq(c,
 					c->p->loops.v[nested].parent)));
 	}
 	if (waits && issues_copies(c))
