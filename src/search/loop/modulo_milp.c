@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "search/loop/milp.h"
+#include "search/loop/modulo_propagate.h"
 
 static const double TOLERANCE = 1e-6;	/* of CBC's objective, relative */
 
@@ -11,16 +12,15 @@ struct builder {
 	struct arena *arena;
 	const struct modulo_net *net;
 	const struct modulo_problem *p;
-	struct modulo_windows w;
-	double scale;			/* cycles: alpha is scale / II */
-	double at_most;			/* the interval that windows hold for */
-	uint32_t *lanes;		/* by task, as the problem has them */
+	struct modulo_state w;		/* holds for all better schedules */
+	double scale;			/* cycles: the column alpha is scale / II */
+	double at_most;			/* cycles: the windows hold for intervals up to this */
 	struct milp m;
 	int alpha;
 	int *y, *versions;		/* columns, by task and value */
-	int *integer;			/* by pair; MODULO_NONE: there is one that is possible, */
-	int *fixed;			/* this one */
-	int (*on)[MODULO_LANES_MAX];	/* by task and lane; MODULO_NONE: known without a column */
+	int *integer;			/* column by pair; MODULO_NONE: only one integer is possible, ... */
+	int *fixed;			/* ... this one */
+	int (*on)[MODULO_LANES_MAX];	/* column by task and lane; MODULO_NONE: the lane is decided */
 };
 
 static void row(struct builder *b, double lo, double hi)
@@ -62,8 +62,7 @@ static void add_lanes(struct builder *b, int task)
 			term(b, b->on[task][l], 1);
 }
 
-/* Of lanes that nothing distinguishes, a task is on the second only if one before it
- * is on the first, and so on. */
+/* Of lanes that are alike, a task is on the second only if an earlier task is on the first, and so on. */
 static void break_symmetry(struct builder *b, int task, int lane)
 {
 	int before = MODULO_NONE;
@@ -102,7 +101,7 @@ static void add_columns(struct builder *b)
 
 /* ---- rows ---- */
 
-/* Whether a task is on a lane, as a term or, if it is known, as a number that is returned. */
+/* Add factor * (task is on lane) to the row: as a term, or if it is decided, as the number that is returned. */
 static double lane_term(struct builder *b, int task, int lane, double factor)
 {
 	if (b->on[task][lane] == MODULO_NONE)
@@ -118,8 +117,8 @@ static bool lanes_open(const struct builder *b, int i, int j)
 	return x && y && !(lane_known(x) && lane_known(y));
 }
 
-/* A column that is at least cross * alpha if the lanes differ: they do if, for any
- * lane, one task is on it and the other is not. */
+/* A column that is at least cross * alpha if the tasks are on different lanes: for some lane, one task is on it and the
+ * other is not. */
 static int crossing(struct builder *b, int i, int j, double cross)
 {
 	int differ = column(b, 0, 1, false), z = column(b, 0, fmax(cross / b->scale, 0), false);
@@ -138,27 +137,24 @@ static int crossing(struct builder *b, int i, int j, double cross)
 
 static void add_arc(struct builder *b, const struct modulo_arc *x)
 {
-	double cycles = x->cycles;
 	int z = MODULO_NONE;
 
 	if (!x->within)
 		return;
-	if (lane_crossed(b->p->tasks[x->from].lanes, b->p->tasks[x->to].lanes))
-		cycles += x->cross;
-	else if (x->cross > 0 && lanes_open(b, x->from, x->to))
+	if (x->cross > 0 && lanes_open(b, x->from, x->to))
 		z = crossing(b, x->from, x->to, x->cross);
 	row(b, -x->distance, INFINITY);
 	term(b, b->y[x->to], 1);
 	term(b, b->y[x->from], -1);
-	term(b, b->alpha, -cycles / b->scale);
+	term(b, b->alpha, -arc_cycles(x, b->net->lanes) / b->scale);
 	if (x->kind == MODULO_VALUE)
 		term(b, b->versions[x->index], 1);
 	if (z != MODULO_NONE)
 		term(b, z, -1);
 }
 
-/* gap[0] alpha <= y[j] - y[i] - k <= 1 - gap[1] alpha, or if lane is given, only if
- * both are on it: no gap is more than an interval, so 1 for each that is not will do. */
+/* gap[0] alpha <= y[j] - y[i] - k <= 1 - gap[1] alpha. If a lane is given, this must hold only if both tasks are on it: no
+ * gap is longer than an interval, so subtracting 1 for each task that is not relaxes it (big M). */
 static void add_gaps(struct builder *b, int pair, const double gap[2], int lane)
 {
 	const struct modulo_pair *x = &b->net->pairs.v[pair];
@@ -189,7 +185,7 @@ static void add_pair(struct builder *b, int pair)
 	int first, last;
 	double gap[2], share[2];
 
-	modulo_pair_gaps(x, b->lanes, gap);
+	modulo_pair_gaps(x, b->net->lanes, gap);
 	share[0] = gap[0] / b->at_most;
 	share[1] = gap[1] / b->at_most;
 	modulo_integers(share, window(b, x->i, x->j), -window(b, x->j, x->i), &first, &last);
@@ -203,7 +199,7 @@ static void add_pair(struct builder *b, int pair)
 			add_gaps(b, pair, x->together, l);
 }
 
-/* k of a to b, b to c, c to a sum to -1; k of a pair the other way around is -1 - k. */
+/* The integers from a to b, b to c and c to a add up to -1. That of a reversed pair is -1 - k. */
 static void add_order(struct builder *b, const struct modulo_order *o)
 {
 	const int ends[4] = { o->a, o->b, o->c, o->a };
@@ -211,23 +207,19 @@ static void add_order(struct builder *b, const struct modulo_order *o)
 
 	row(b, 0, 0);
 	for (int i = 0; i < 3; i++) {
-		for (int k = 0; k < b->net->pairs.n; k++) {
-			const struct modulo_pair *x = &b->net->pairs.v[k];
-			bool along = x->i == ends[i] && x->j == ends[i + 1];
+		int k = modulo_net_pair(b->net, ends[i], ends[i + 1]);
+		bool along = b->net->pairs.v[k].i == ends[i];
 
-			if (!along && !(x->j == ends[i] && x->i == ends[i + 1]))
-				continue;
-			sum += along ? 0 : 1;
-			if (b->integer[k] == MODULO_NONE)
-				sum -= along ? b->fixed[k] : -b->fixed[k];
-			else
-				term(b, b->integer[k], along ? 1 : -1);
-		}
+		sum += along ? 0 : 1;
+		if (b->integer[k] == MODULO_NONE)
+			sum -= along ? b->fixed[k] : -b->fixed[k];
+		else
+			term(b, b->integer[k], along ? 1 : -1);
 	}
 	b->m.rows.v[b->m.rows.n - 1].lo = b->m.rows.v[b->m.rows.n - 1].hi = sum;
 }
 
-/* The versions of a value, or nothing if its maker is on another lane. */
+/* A column with the versions of a value if its task is on the lane, otherwise 0. MODULO_NONE: it is never on it. */
 static int versions_on(struct builder *b, int value, int lane)
 {
 	int def = b->p->values[value].def, w;
@@ -278,9 +270,6 @@ static void build(struct builder *b)
 {
 	b->integer = ARENA_ARRAY(b->arena, b->net->pairs.n + 1, int);
 	b->fixed = ARENA_ARRAY(b->arena, b->net->pairs.n + 1, int);
-	b->lanes = ARENA_ARRAY(b->arena, b->p->ntasks, uint32_t);
-	for (int i = 0; i < b->p->ntasks; i++)
-		b->lanes[i] = b->p->tasks[i].lanes;
 	add_columns(b);
 	for (int k = 0; k < b->net->arcs.n; k++)
 		add_arc(b, &b->net->arcs.v[k]);
@@ -294,7 +283,7 @@ static void build(struct builder *b)
 
 /* ---- the solution ---- */
 
-/* The integers of the solution, and the interval that they give. */
+/* Take lanes, versions and integers from the solution, and compute the interval that they give. */
 static void take(struct builder *b, const double *x, struct modulo_found *best)
 {
 	const struct modulo_problem *p = b->p;
@@ -351,7 +340,7 @@ enum modulo_end modulo_milp(struct arena *a, const struct modulo_net *net, int n
 	struct milp_result r;
 	struct err e;
 
-	/* a little more than the best, so that it is inside: CBC sees no hair's breadth */
+	/* a little more than the best, so that the best is inside in spite of CBC's tolerance */
 	b.at_most = isinf(best->ii) ? net->total * 1.01 : best->ii * (1 + TOLERANCE);
 	if (modulo_windows(a, net, b.at_most, &b.w)) {
 		build(&b);

@@ -91,7 +91,7 @@ static void find_parts(struct arena *a, struct modulo_net *net)
 
 /* ---- pairs ---- */
 
-/* What a task on one unit is to the next one there. */
+/* Gaps because of a unit that both tasks use. */
 static void unit_gaps(const struct modulo_net *net, struct modulo_pair *x)
 {
 	const struct modulo_task *i = &net->p->tasks[x->i], *j = &net->p->tasks[x->j];
@@ -108,6 +108,7 @@ static void unit_gaps(const struct modulo_net *net, struct modulo_pair *x)
 		memcpy(x->apart, x->together, sizeof(x->apart));
 }
 
+/* Gaps because of lanes that both tasks may have. */
 static void lane_gaps(const struct modulo_net *net, struct modulo_pair *x)
 {
 	const struct modulo_task *i = &net->p->tasks[x->i], *j = &net->p->tasks[x->j];
@@ -123,7 +124,8 @@ static void lane_gaps(const struct modulo_net *net, struct modulo_pair *x)
 	}
 }
 
-static bool order_asks(const struct modulo_problem *p, int i, int j)
+/* Does an order need the integer of this pair? */
+static bool is_ordered(const struct modulo_problem *p, int i, int j)
 {
 	for (int k = 0; k < p->norders; k++) {
 		const int v[3] = { p->orders[k].a, p->orders[k].b, p->orders[k].c };
@@ -139,7 +141,7 @@ static void find_pairs(struct arena *a, struct modulo_net *net)
 	for (int j = 0; j < net->p->ntasks; j++) {
 		for (int i = 0; i < j; i++) {
 			struct modulo_pair x = { .i = i, .j = j,
-				.ordered = order_asks(net->p, i, j) };
+				.ordered = is_ordered(net->p, i, j) };
 
 			unit_gaps(net, &x);
 			lane_gaps(net, &x);
@@ -147,6 +149,15 @@ static void find_pairs(struct arena *a, struct modulo_net *net)
 				VEC_PUSH(a, &net->pairs, x);
 		}
 	}
+}
+
+int modulo_net_pair(const struct modulo_net *net, int i, int j)
+{
+	for (int k = 0; k < net->pairs.n; k++)
+		if ((net->pairs.v[k].i == i && net->pairs.v[k].j == j) ||
+		    (net->pairs.v[k].i == j && net->pairs.v[k].j == i))
+			return k;
+	return MODULO_NONE;
 }
 
 bool modulo_pair_gaps(const struct modulo_pair *x, const uint32_t *lanes, double gap[2])
@@ -168,7 +179,18 @@ int modulo_memory_of(const struct modulo_problem *p, const struct modulo_value *
 	return lane_known(lanes) ? p->lanes[__builtin_ctz(lanes)].memory : MODULO_NONE;
 }
 
-/* What the others leave of the memory, if they have as few versions as they may. */
+void modulo_memory_loads(const struct modulo_problem *p, const uint32_t *lanes, const int *versions, double *load)
+{
+	memset(load, 0, (size_t)p->nmemories * sizeof(*load));
+	for (int i = 0; i < p->nvalues; i++) {
+		int memory = modulo_memory_of(p, &p->values[i], lanes[p->values[i].def]);
+
+		if (memory != MODULO_NONE)
+			load[memory] += versions[i] * p->values[i].bytes;
+	}
+}
+
+/* The versions that a memory can hold of a value if all others have their least. */
 static int most_versions(const struct modulo_problem *p, int value)
 {
 	const struct modulo_value *v = &p->values[value];
@@ -178,7 +200,7 @@ static int most_versions(const struct modulo_problem *p, int value)
 
 	if (memory == MODULO_NONE || !(v->bytes > 0) || isinf(p->memories[memory].capacity))
 		return most;
-	left = p->memories[memory].capacity * (1 + 1e-12);
+	left = modulo_memory_limit(&p->memories[memory]);
 	for (int i = 0; i < p->nvalues; i++)
 		if (i != value && modulo_memory_of(p, &p->values[i],
 		    p->tasks[p->values[i].def].lanes) == memory)
@@ -188,6 +210,7 @@ static int most_versions(const struct modulo_problem *p, int value)
 	return (int)fmax(floor(left / v->bytes), v->least);
 }
 
+/* Can the two lanes be exchanged in every schedule? */
 static bool lanes_alike(const struct modulo_problem *p, int x, int y)
 {
 	int r = p->lanes[x].memory, s = p->lanes[y].memory;
@@ -217,6 +240,9 @@ void modulo_net_make(struct arena *a, const struct modulo_problem *p, bool exclu
 	add_arcs(a, out);
 	find_parts(a, out);
 	find_pairs(a, out);
+	out->lanes = ARENA_ARRAY(a, p->ntasks, uint32_t);
+	for (int i = 0; i < p->ntasks; i++)
+		out->lanes[i] = p->tasks[i].lanes;
 	out->most = ARENA_ARRAY(a, p->nvalues + 1, int);
 	for (int i = 0; i < p->nvalues; i++)
 		out->most[i] = most_versions(p, i);
@@ -239,12 +265,12 @@ struct fixed {
 	int n;
 };
 
-static struct modulo_arc settle(const struct modulo_arc *x, const uint32_t *lanes, const int *versions)
+/* The arc with what the choice adds to it. */
+static struct modulo_arc fix_arc(const struct modulo_arc *x, const uint32_t *lanes, const int *versions)
 {
 	struct modulo_arc y = *x;
 
-	if (lane_crossed(lanes[x->from], lanes[x->to]))
-		y.cycles += x->cross;
+	y.cycles = arc_cycles(x, lanes);
 	if (x->kind == MODULO_VALUE)
 		y.distance += versions[x->index];
 	return y;
@@ -256,7 +282,7 @@ static struct fixed fix_arcs(struct arena *a, const struct modulo_net *net, cons
 
 	for (int k = 0; k < net->arcs.n; k++)
 		if (net->arcs.v[k].within)
-			f.v[f.n++] = settle(&net->arcs.v[k], c->lanes, c->versions);
+			f.v[f.n++] = fix_arc(&net->arcs.v[k], c->lanes, c->versions);
 	for (int k = 0; k < net->pairs.n; k++) {
 		const struct modulo_pair *x = &net->pairs.v[k];
 		double gap[2];
@@ -282,7 +308,7 @@ double modulo_task_least(const struct modulo_problem *p, int task)
 	return fmax(works ? t->busy : 0, held ? t->hold : 0);
 }
 
-/* A bound that needs no cycle; never 0, by which one cannot divide. */
+/* A bound of II without any cycle; never 0, as ratios are divided by it. */
 static double longest_task(const struct modulo_net *net)
 {
 	double most = net->total * 1e-6;
@@ -306,10 +332,10 @@ static bool has_capacity_left(const struct modulo_net *net, const struct modulo_
 	for (int i = 0; i < p->nvalues; i++)
 		if (modulo_memory_of(p, &p->values[i], c->lanes[p->values[i].def]) == memory)
 			used += p->values[i].bytes * c->versions[i];
-	return used <= p->memories[memory].capacity * (1 + 1e-12);
+	return used <= modulo_memory_limit(&p->memories[memory]);
 }
 
-/* One more version of a value on the cycle; false: none can have more. */
+/* Add a version of a value on the cycle. False: none can have more. */
 static bool raise_version(const struct modulo_net *net, const struct modulo_choice *c,
 	struct fixed *f, const int *cycle, int ncycle)
 {
@@ -328,14 +354,14 @@ static bool raise_version(const struct modulo_net *net, const struct modulo_choi
 	return false;
 }
 
-/* Put parts off by exclusive iterations until arcs between them hold. They form no cycle,
- * so this ends. A value whose uses are in other parts never needs more than its least. */
-static void stretch(const struct modulo_net *net, const struct modulo_choice *c, double ii, double *y)
+/* Delay parts by complete iterations until the arcs between them hold. These arcs form no cycle, so this ends. A value all
+ * of whose uses are in other parts needs no more than its least versions. */
+static void delay_parts(const struct modulo_net *net, const struct modulo_choice *c, double ii, double *y)
 {
 	for (bool moved = true; moved; ) {
 		moved = false;
 		for (int k = 0; k < net->arcs.n; k++) {
-			struct modulo_arc x = settle(&net->arcs.v[k], c->lanes, c->versions);
+			struct modulo_arc x = fix_arc(&net->arcs.v[k], c->lanes, c->versions);
 			double late;
 
 			if (x.within)
@@ -380,7 +406,7 @@ int modulo_versions_needed(const struct modulo_problem *p, int value, const uint
 	return (int)most;
 }
 
-static void tell_links(const struct fixed *f, const int *cycle, int ncycle,
+static void copy_links(const struct fixed *f, const int *cycle, int ncycle,
 	struct modulo_link *links, int *nlinks)
 {
 	if (!links)
@@ -404,9 +430,9 @@ double modulo_choice_ii(struct arena *a, const struct modulo_net *net, const str
 	do
 		ii = modulo_ratio(a, f.v, f.n, n, longest_task(net), y, cycle, &ncycle);
 	while (raise_version(net, c, &f, cycle, ncycle));
-	tell_links(&f, cycle, ncycle, links, nlinks);
+	copy_links(&f, cycle, ncycle, links, nlinks);
 	if (!isinf(ii)) {
-		stretch(net, c, ii, y);
+		delay_parts(net, c, ii, y);
 		normalise(y, n);
 		for (int i = 0; i < net->p->nvalues; i++)
 			c->versions[i] = modulo_versions_needed(net->p, i, c->lanes, y, ii);
@@ -421,17 +447,14 @@ double modulo_net_recurrence(struct arena *a, const struct modulo_net *net,
 	struct arena_mark scratch = arena_mark(a);
 	int n = net->p->ntasks, *cycle = ARENA_ARRAY(a, n, int), ncycle;
 	struct fixed f = { ARENA_ARRAY(a, net->arcs.n + 1, struct modulo_arc), 0 };
-	uint32_t *lanes = ARENA_ARRAY(a, n, uint32_t);
 	double *y = ARENA_ARRAY(a, n, double), ii;
 
-	for (int i = 0; i < n; i++)
-		lanes[i] = net->p->tasks[i].lanes;
 	for (int k = 0; k < net->arcs.n; k++)
 		if (net->arcs.v[k].within)
-			f.v[f.n++] = settle(&net->arcs.v[k], lanes, net->most);
-	/* far below all that takes time, yet not 0, by which one cannot divide */
+			f.v[f.n++] = fix_arc(&net->arcs.v[k], net->lanes, net->most);
+	/* far below any ratio; not 0, as ratios are divided by it */
 	ii = modulo_ratio(a, f.v, f.n, n, net->total * 1e-6, y, cycle, &ncycle);
-	tell_links(&f, cycle, ncycle, links, nlinks);
+	copy_links(&f, cycle, ncycle, links, nlinks);
 	if (!ncycle)
 		ii = 0;
 	arena_reset(a, scratch);
