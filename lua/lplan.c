@@ -75,9 +75,10 @@ static int plan_append_l(lua_State *L)
 }
 
 /* Options of plan:move and plan:insert at index 3; the strings stay on the stack. */
-static struct move check_move(lua_State *L, const char *what, bool *settle)
+static struct move check_move(lua_State *L, const char *what, bool *repair_waits)
 {
-	static const char *const names[] = { "at", "before", "after", "lane", "seu", "settle" };
+	static const char *const names[] = { "at", "before", "after", "lane", "seu", "repair_waits",
+		"settle" };
 	struct move m = { 0 };
 	int64_t at = 0;
 
@@ -89,37 +90,38 @@ static struct move check_move(lua_State *L, const char *what, bool *settle)
 	option_text(L, 3, what, "after", &m.after);
 	option_text(L, 3, what, "lane", &m.lane);
 	option_text(L, 3, what, "seu", &m.seu);
-	option_bool(L, 3, what, "settle", settle);
+	option_bool(L, 3, what, "settle", repair_waits);	/* deprecated name */
+	option_bool(L, 3, what, "repair_waits", repair_waits);
 	return m;
 }
 
-/* plan:move(task, {at=, before=, after=, lane=, seu=, settle=}) */
+/* plan:move(task, {at=, before=, after=, lane=, seu=, repair_waits=}) */
 static int plan_move_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "move");
 	const char *task = check_text(L, 2, "move", "sTask");
 	struct stop stop = stop_of(host_of(L));
-	bool settle = true;
-	struct move m = check_move(L, "move", &settle);
+	bool repair_waits = true;
+	struct move m = check_move(L, "move", &repair_waits);
 	char file[LUA_IDSIZE];
 	struct err e;
 
-	raise_if(L, history_move(h, &task, 1, &m, settle, &stop, here_now(L, file), &e), &e);
+	raise_if(L, history_move(h, &task, 1, &m, repair_waits, &stop, here_now(L, file), &e), &e);
 	return 0;
 }
 
-/* plan:insert(task[, {at=, before=, after=, lane=, seu=, settle=}]) */
+/* plan:insert(task[, {at=, before=, after=, lane=, seu=, repair_waits=}]) */
 static int plan_insert_l(lua_State *L)
 {
 	struct history *h = plan_arg(L, "insert");
 	const char *task = check_text(L, 2, "insert", "sTask");
 	struct stop stop = stop_of(host_of(L));
-	bool settle = true;
-	struct move m = check_move(L, "insert", &settle);
+	bool repair_waits = true;
+	struct move m = check_move(L, "insert", &repair_waits);
 	char file[LUA_IDSIZE];
 	struct err e;
 
-	raise_if(L, history_insert(h, &task, 1, &m, settle, &stop, here_now(L, file), &e), &e);
+	raise_if(L, history_insert(h, &task, 1, &m, repair_waits, &stop, here_now(L, file), &e), &e);
 	return 0;
 }
 
@@ -336,30 +338,30 @@ static int plan_split_l(lua_State *L)
 	return 0;
 }
 
-/* plan:cut(value, task) */
-static int plan_cut_l(lua_State *L)
+/* plan:split_off(value, task); plan:cut is its deprecated name */
+static int plan_split_off_l(lua_State *L)
 {
-	struct history *h = plan_arg(L, "cut");
-	const char *value = check_text(L, 2, "cut", "value"), *task = check_text(L, 3, "cut", "sTask");
+	struct history *h = plan_arg(L, "split_off");
+	const char *value = check_text(L, 2, "split_off", "value"), *task = check_text(L, 3, "split_off", "sTask");
 	char file[LUA_IDSIZE];
 	struct err e;
 
-	raise_if(L, history_cut(h, value, task, here_now(L, file), &e), &e);
+	raise_if(L, history_split_off(h, value, task, here_now(L, file), &e), &e);
 	return 0;
 }
 
-/* plan:place{value=other, ...} */
-static int plan_place_l(lua_State *L)
+/* plan:alias{value=other, ...}; plan:place is its deprecated name */
+static int plan_alias_l(lua_State *L)
 {
-	struct history *h = plan_arg(L, "place");
-	struct placing *v;
+	struct history *h = plan_arg(L, "alias");
+	struct alias *v;
 	char file[LUA_IDSIZE];
 	struct err e;
 	int n = 0, room;
 
 	lua_settop(L, 2);
 	if (lua_type(L, 2) != LUA_TTABLE)
-		throw_type(L, 2, "place", "table of values by value");
+		throw_type(L, 2, "alias", "table of values by value");
 	for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1))
 		n++;
 	v = lua_newuserdatauv(L, sizeof(*v) * (size_t)(n + 1), 0);
@@ -367,12 +369,12 @@ static int plan_place_l(lua_State *L)
 	n = 0;
 	for (lua_pushnil(L); lua_next(L, 2) && n < room; lua_pop(L, 1)) {
 		if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
-			throw_msg(L, "place: values are named, as in {softmax_3=\"mma_qk\"}");
+			throw_msg(L, "alias: values are named, as in {softmax_3=\"mma_qk\"}");
 		v[n].what = lua_tostring(L, -2);
 		v[n].of = lua_tostring(L, -1);
 		n++;
 	}
-	raise_if(L, history_place(h, v, n, here_now(L, file), &e), &e);
+	raise_if(L, history_alias(h, v, n, here_now(L, file), &e), &e);
 	return 0;
 }
 
@@ -828,7 +830,8 @@ void lua_open_plan(lua_State *L)
 		{ "wait", plan_wait_l }, { "unwait", plan_unwait_l },
 		{ "fill_waits", plan_fill_waits_l }, { "buffers", plan_buffers_l },
 		{ "grid", plan_grid_l }, { "split", plan_split_l },
-		{ "cut", plan_cut_l }, { "place", plan_place_l },
+		{ "split_off", plan_split_off_l }, { "alias", plan_alias_l },
+		{ "cut", plan_split_off_l }, { "place", plan_alias_l },	/* deprecated names */
 		{ "propagate", plan_propagate_l }, { "undo", plan_undo_l },
 		{ "move", plan_move_l }, { "insert", plan_insert_l }, { "copy", plan_copy_l },
 		{ "redo", plan_redo_l }, { "check", plan_check_l },

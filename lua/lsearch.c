@@ -146,7 +146,7 @@ static int search_neighbours_l(lua_State *L)
 /* What a choice is, as numbers that tell how like another it is. */
 static void push_traits(lua_State *L, const struct program *p, const struct choice *c, int spare)
 {
-	const struct { const char *name; double x; } traits[] = { { "cut", c->split_off },
+	const struct { const char *name; double x; } traits[] = { { "split off", c->split_off },
 		{ "ways", c->ways }, { "columns", c->split == SPLIT_COLUMNS }, { "depth parts", c->split == SPLIT_DEPTH }, { "warps", c->warps / 4.0 }, { "replicas", c->replicas },
 		{ "in_turn", c->issue_order }, { "versions", c->extra_versions != 0 },
 		{ "depth", log2(c->ring_depth + c->deeper_rings) / 2 }, { "tiles", c->tile_versions / 2.0 }, { "by_threads", c->stores_by_threads },

@@ -50,10 +50,10 @@ plan = legal()]]},
   {code = 'plan:wait("load_b", {{"mma", distance=0}})\nprint(select(2, plan:check()))\nplan = legal()'},
   {ask = "load_a and load_b are appended in the other order. Only load_a waits for the product.",
     choices = {"it is still right", "a wrong answer", "it hangs"},
-    answer = 'kind(function(p) p:move("load_a", {after="load_b", settle=false}) end)', because = [[
+    answer = 'kind(function(p) p:move("load_a", {after="load_b", repair_waits=false}) end)', because = [[
 One lane issues in order. While load_a came first, its wait held back load_b, too. Now nothing does. An order is a promise as
 much as a wait is.]]},
-  {code = 'plan:move("load_a", {after="load_b", settle=false})\nprint(plan:check())'},
+  {code = 'plan:move("load_a", {after="load_b", repair_waits=false})\nprint(plan:check())'},
   {claim = "a missing wait is a wrong answer", that = [[kind(function(p) p:unwait("mma", "load_b") end) == 2]]},
   {claim = "a circle hangs", that = [[kind(function(p) p:wait("load_b", {{"mma", distance=0}}) end) == 3]]},
   {claim = "the order of issue protects", that = [[not plan:check() and legal():check()]]},
@@ -64,7 +64,7 @@ the H200), so fewer are better.]]},
   {code = "print(plan:fill_waits(), plan:check())\nprint(legal():diff(plan))"},
   {claim = "fill_waits repairs it", that = "plan:check()"},
   {text = [[
-A move settles by itself: plan:move brings the waits that it needs. Only settle=false, as above, leaves that to you.]]},
+A move repairs waits by itself: plan:move brings those that it needs. Only repair_waits=false, as above, leaves that to you.]]},
   {try = {
     {"plan:buffers{a=7, b=7}", "A ring of seven. What is wrong with it?", that = "not r.ok"},
     {'plan:unwait("epilogue", "mma")', "In the explorer, view 8 shows what is wrong, and f tries the repairs.",

@@ -11,9 +11,9 @@ local mr = require "millrace"
 local bound = ... or mr.examples.flash_attention{b=2, h=16, m=8192, n=8192, d=128}
 local plan = mr.plan(bound:graph{tile={m=128, n=176}}, mr.device "h200")
 
-plan:cut("softmax_2", "convert")
+plan:split_off("softmax_2", "convert")
 plan:split("m", 2)
-plan:place{softmax_3="mma_qk"}
+plan:alias{softmax_3="mma_qk"}
 plan:lane("p0", {warps=1})
 plan:lane("c0", {warps=4, registers=240})
 plan:lane("c1", {warps=4, registers=240})

@@ -8,8 +8,8 @@ local mr = require "millrace"
 local bound = ... or mr.examples.flash_attention{b=2, h=16, m=8192, n=8192, d=128, causal=true}
 local plan = mr.plan(bound:graph{tile={m=128, n=128}}, mr.device "h200")
 
-plan:cut("softmax_2", "convert")
-plan:place{softmax_3="mma_qk"}
+plan:split_off("softmax_2", "convert")
+plan:alias{softmax_3="mma_qk"}
 plan:lane("p0", {warps=1})
 plan:lane("c0", {warps=8, registers=240})
 plan:buffers{k=2, v=2}

@@ -7,9 +7,9 @@ local mr = require "millrace"
 local bound = ... or mr.examples.flash_attention{b=2, h=32, m=8192, n=8192, d=64}
 local plan = mr.plan(bound:graph{tile={m=192, n=112}}, mr.device "h200")
 
-plan:cut("softmax_2", "convert")
+plan:split_off("softmax_2", "convert")
 plan:split("m", 3)
-plan:place{softmax_3="mma_qk"}
+plan:alias{softmax_3="mma_qk"}
 plan:lane("p0", {warps=1})
 for i = 0, 2 do plan:lane("c" .. i, {warps=4, registers=160}) end
 plan:buffers{k=2, v=2}

@@ -382,8 +382,8 @@ end
 
 -- Split the last step towards a value off sTask `base`, and insert the new sTask (its slices) behind it.
 local function split_off(d, base, name, value, alias)
-  table.insert(d.list, 1, {"cut", value, name})
-  if alias then table.insert(d.list, #draft.shaping(d) + 1, {"place", alias}) end
+  table.insert(d.list, 1, {"split_off", value, name})
+  if alias then table.insert(d.list, #draft.shaping(d) + 1, {"alias", alias}) end
   for i = #d.list, 1, -1 do
     local new = draft.copy(d.list[i])
     local of, slice = draft.part_of(new[1] == "append" and new[2] or "")
@@ -406,7 +406,7 @@ end
 -- What the split-off step reads; and the product that this value is computed from, of which it may be an alias.
 local function alias_of(x, s, name, value)
   local d = {tile = x.draft.tile, list = draft.shaping(x.draft)}
-  table.insert(d.list, 1, {"cut", value, name})
+  table.insert(d.list, 1, {"split_off", value, name})
   local product
   for _, read in ipairs(x.task[s[2]].reads) do
     product = product or is_in(x, "mma", "writes", read) and draft.part_of(read)
@@ -421,12 +421,12 @@ end
 local function conversion(x, s, value)
   local name, base = new_task(x), draft.part_of(s[2])
   local good, unconverted, product = pcall(alias_of, x, s, name, value)
-  local text = statement{"cut", value, name}
+  local text = statement{"split_off", value, name}
   local insert = ("; plan:insert(%q, {after=%q})"):format(name, base)
   if not good or not unconverted then return end
   if product then
     local alias = {[unconverted] = product}
-    add(x, text .. "; " .. statement{"place", alias} .. insert, function(d) split_off(d, base, name, value, alias) end, true)
+    add(x, text .. "; " .. statement{"alias", alias} .. insert, function(d) split_off(d, base, name, value, alias) end, true)
   end
   add(x, text .. insert, function(d) split_off(d, base, name, value) end, true)
 end

@@ -194,7 +194,7 @@ end
 function draft.shaping(d)
   local list = {}
   for _, s in ipairs(d.list) do
-    if s[1] == "cut" or s[1] == "split" then list[#list + 1] = s end
+    if s[1] == "split_off" or s[1] == "split" then list[#list + 1] = s end
   end
   return list
 end
@@ -266,7 +266,7 @@ end
 -- Share the work of a lane with so many more, along the axis. Returns their names.
 function draft.split(d, bound, device, lane, axis, ways)
   local at = 1
-  while d.list[at] and d.list[at][1] == "cut" do at = at + 1 end
+  while d.list[at] and d.list[at][1] == "split_off" do at = at + 1 end
   table.insert(d.list, at, {"split", axis, ways})
   local tasks, buffers = names_of(d, bound, device)
   local lanes, list, own, waits = lane_names(d, lane, ways), {}, {}, {}

@@ -201,11 +201,11 @@ replicas=n: n such lanes, which take the output tiles in turn.]]},
 Give an sTask to a unit and a lane, after those appended before. at: how many
 iterations ahead it runs. Without options: the unit for such work, lane "p0" for copies,
 else "c0".]]},
-  {"plan:move", 'plan:move(task, {at=, before=, after=, lane=, seu=, settle=})', [[
+  {"plan:move", 'plan:move(task, {at=, before=, after=, lane=, seu=, repair_waits=})', [[
 Change the offset of an sTask, its place in the order, its lane or unit; what is not named
 stays. "mma" moves all parts mma.0, mma.1, ... alike. Waits that are needed then come,
-needless ones go, and versions rise to what the order needs, unless settle=false.]]},
-  {"plan:insert", 'plan:insert(task, {at=, before=, after=, lane=, seu=, settle=})', [[
+needless ones go, and versions rise to what the order needs, unless repair_waits=false.]]},
+  {"plan:insert", 'plan:insert(task, {at=, before=, after=, lane=, seu=, repair_waits=})', [[
 Append an sTask at a place, on the lane of the one beside it; then as plan:move.]]},
   {"plan:remove", "plan:remove(task)", "Remove an sTask from the plan."},
   {"plan:wait", 'plan:wait(task, {other, {other, distance=1, when="issued"}, ...})', [[
@@ -221,12 +221,14 @@ many EUs take neighbouring tiles together and load the data that they share once
   {"plan:split", "plan:split(axis, ways[, {task, ...}])", [[
 Divide tasks along an axis: mma becomes mma.0, mma.1, ... Without a list: every task that has
 the axis, except loads. Only before they are appended.]]},
-  {"plan:cut", "plan:cut(value, task)", [[
+  {"plan:split_off", "plan:split_off(value, task)", [[
 The last step to a value, such as a conversion, is an sTask of its own, called task. So it
 can come later than the rest. Before it is split or appended.]]},
-  {"plan:place", "plan:place{value=other, ...}", [[
-A value lies where another one was, once that has been read: in its registers, or in the
-room of its ring.]]},
+  {"plan:cut", "plan:cut(value, task)", "The old name of plan:split_off."},
+  {"plan:alias", "plan:alias{value=other, ...}", [[
+A value uses the storage of another one, once that has been read: its registers, or the
+memory of its ring.]]},
+  {"plan:place", "plan:place{value=other, ...}", "The old name of plan:alias."},
   {"plan:propagate", "plan:propagate{m=128, n=256, k=64}", "Change tile extents."},
   {"plan:undo", "plan:undo()", "Undo the last edit; plan:redo() makes it again."},
   {"plan:redo", "plan:redo()", "Make an undone edit again."},
@@ -450,7 +452,9 @@ Wait the three primitives of PipeThreader.]]},
   {"dependence of a loop", [[
 Iteration s of one sTask needs iteration s - d of another; d is the distance. It is carried by the loop
 if d is not 0.]]},
-  {"settle", "After a move: the waits that are needed come, needless ones go, versions rise. plan:move, settle=false: not."},
+  {"repair waits", [[
+To add the waits that a move makes necessary, drop those that it makes needless, and raise versions.
+plan:move(task, {..., repair_waits=false}) does not. settle= is its old name.]]},
   {"slack", [[
 How much later an event could be without making the end later; 0 on the critical chain. The explorer
 shows it.]]},
@@ -870,8 +874,8 @@ The problems that plan:check() and kernel.problems find; each has a message, and
     "an sTask is not in the plan"},
   {"check.duplicate_task", fix = "remove it, append it once; split it to run it on several lanes",
     "an sTask is appended more than once"},
-  {"check.place", fix = "as many versions; one lane for all who make and use both; or no plan:place",
-    "values in each other's place that have other versions, or are not in registers of one lane"},
+  {"check.alias", fix = "as many versions; one lane for all sTasks that make and use both; or no plan:alias",
+    "a value and its alias have other versions, or are not in registers of one lane"},
   {"check.cluster", fix = "no clusters, or another raster or group",
     "clusters with too few EUs, with nothing to share, or whose tiles have loops that run otherwise"},
   {"check.layout", fix = "another lane, so that the value lies in shared memory, or another tile",

@@ -91,7 +91,8 @@ local places = {
   move = {tasks, lane = lanes, seu = units, before = tasks, after = tasks},
   insert = {tasks, lane = lanes, seu = units, before = tasks, after = tasks},
   wait = {tasks, tasks, [0] = tasks, when = one_of("complete", "issued")}, unwait = {tasks, tasks, [0] = tasks},
-  lane = {lanes}, split = {axes, [0] = tasks}, cut = {buffers}, place = {["*"] = buffers},
+  lane = {lanes}, split = {axes, [0] = tasks}, split_off = {buffers}, cut = {buffers},
+  alias = {["*"] = buffers}, place = {["*"] = buffers},
   grid = {raster = one_of("rows", "columns")},
   compile = {target = one_of("cuda", "host"), [0] = one_of("clear", "parts", "before")},
   kernel = {target = one_of("cuda", "host")},
@@ -141,7 +142,7 @@ local function options(x, name, path, keys)
   if keys[1] == "tile" or name == "propagate" then return with_sign(axes(x)) end
   if #keys > 0 and not (name == "wait") then return {} end
   if name == "wait" then return #keys > 0 and {"distance=", "when="} or {} end
-  if name == "buffers" or name == "place" then return with_sign(buffers(x)) end
+  if name == "buffers" or name == "alias" or name == "place" then return with_sign(buffers(x)) end
   local words = example_options(path)
   local topic = topic_of(x, name, path)
   for key in gmatch(topic and topic.call or "", "([%a_]+)=") do words[#words + 1] = key .. "=" end

@@ -212,13 +212,13 @@ static void put_places(const struct plan *p, struct pen *pen)
 	bool any = false;
 
 	for (int i = 0; i < g->buffers.n; i++) {
-		if (g->buffers.v[i].place == NONE)
+		if (g->buffers.v[i].alias_of == NONE)
 			continue;
 		if (!any)
 			pen_section(pen, "places");
 		any = true;
 		pen_printf(pen, "  '%s' lies where '%s' was\n", g->buffers.v[i].name,
-			g->buffers.v[g->buffers.v[i].place].name);
+			g->buffers.v[g->buffers.v[i].alias_of].name);
 	}
 }
 

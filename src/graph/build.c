@@ -215,8 +215,8 @@ static const char *value_name(struct builder *b, int node)
 	int task = b->p->nodes.v[node].task;
 	const char *name = task_at(b, task)->name;
 
-	if (task >= b->cut)
-		name = b->cuts[task - b->cut].value;
+	if (task >= b->first_split_off)
+		name = b->split_offs[task - b->first_split_off].value;
 	else if (strncmp(name, "load_", 5) == 0 && name[5])
 		name += 5;
 	return unique_name(b, name, b->parts[task]);
@@ -227,7 +227,7 @@ static int buffer_of_value(struct builder *b, int node)
 	const struct node *n = &b->p->nodes.v[node];
 	const struct task *t = task_at(b, n->task);
 	struct buffer buf = { .node = node, .carry = NONE, .type = n->type, .phase = t->phase,
-		.loop = t->loop, .loc = n->loc, .first = NONE, .place = NONE };
+		.loop = t->loop, .loc = n->loc, .first = NONE, .alias_of = NONE };
 	int64_t extent[RANK_MAX];
 
 	if (b->node_buffer[node] != NONE)
@@ -246,7 +246,7 @@ static enum err_code buffer_of_carry(struct builder *b, int carry, int task, int
 {
 	const struct carry *c = &b->p->carries.v[carry];
 	struct buffer buf = { .node = NONE, .carry = carry, .type = c->type, .phase = c->phase,
-		.loop = c->loop, .loc = c->loc, .first = NONE, .place = NONE,
+		.loop = c->loop, .loc = c->loc, .first = NONE, .alias_of = NONE,
 		.scope = SCOPE_REGISTERS };
 	int64_t extent[RANK_MAX];
 
@@ -309,7 +309,7 @@ static void find_apart(struct builder *b)
 	}
 }
 
-static bool is_cut(const struct builder *b, int parts, int axis, int node)
+static bool is_divided(const struct builder *b, int parts, int axis, int node)
 {
 	return parts > 1 && axis_position(&b->p->nodes.v[node], axis) != NONE;
 }
@@ -343,10 +343,10 @@ static void read_value(struct builder *b, int stask, int node, const struct node
 	const struct node *n = &b->p->nodes.v[node];
 	int first = buffer_of_value(b, node);
 	struct stask *s = &b->g->tasks.v[stask];
-	bool in_pieces = is_cut(b, b->parts[n->task], b->split_axis[n->task], node);
+	bool in_pieces = is_divided(b, b->parts[n->task], b->split_axis[n->task], node);
 	/* instructions of a product read beyond its own part, if the parts lie together */
 	bool alike = split_alike(b, n->task, s->task) && !(product && in_pieces && b->apart[node]);
-	bool moves = (!alike && (in_pieces || is_cut(b, s->parts, s->split_axis, node))) ||
+	bool moves = (!alike && (in_pieces || is_divided(b, s->parts, s->split_axis, node))) ||
 		(product && (operand == 1 || takes_tile(b, product, node)));
 
 	for (int part = 0; part < b->node_parts[node]; part++) {
@@ -387,14 +387,14 @@ static enum err_code connect_node(struct builder *b, int stask, int node, struct
 
 /* Values get their names as they are met: what is handed to a task cut off, last, so that the others
  * are called the same with and without. */
-static enum err_code connect_tasks(struct builder *b, bool cut, struct err *e)
+static enum err_code connect_tasks(struct builder *b, bool split_off, struct err *e)
 {
 	struct graph *g = b->g;
 
 	for (int s = 0; s < g->tasks.n; s++) {
 		const struct task *t = task_at(b, g->tasks.v[s].task);
 
-		for (int i = 0; i < t->nodes.n && (g->tasks.v[s].task >= b->cut) == cut; i++)
+		for (int i = 0; i < t->nodes.n && (g->tasks.v[s].task >= b->first_split_off) == split_off; i++)
 			TRY(connect_node(b, s, t->nodes.v[i], e));
 	}
 	return OK;
@@ -468,8 +468,8 @@ static enum err_code build(struct graph *g, const struct shaping *how, struct er
 {
 	const struct program *p = g->program;
 	struct arena *a = &g->arena;
-	struct builder b = { .g = g, .p = p, .cut = p->tasks.n - how->ncuts,
-		.cuts = how->cuts,
+	struct builder b = { .g = g, .p = p, .first_split_off = p->tasks.n - how->nsplit_offs,
+		.split_offs = how->split_offs,
 		.parts = ids(a, p->tasks.n, 1), .split_axis = ids(a, p->tasks.n, NONE),
 		.first_stask = ids(a, p->tasks.n, NONE), .task_order = ids(a, p->tasks.n, NONE),
 		.node_buffer = ids(a, p->nodes.n, NONE), .node_parts = ids(a, p->nodes.n, 0),
@@ -484,9 +484,9 @@ static enum err_code build(struct graph *g, const struct shaping *how, struct er
 	add_stasks(&b);
 	TRY(connect(&b, e));
 	lay_loads(&b);
-	TRY(build_places(g, how->places, how->nplaces, e));
+	TRY(build_aliases(g, how->aliases, how->naliases, e));
 	build_edges(g, b.first_stask);
-	TRY(build_check_places(g, how->places, e));
+	TRY(build_check_aliases(g, how->aliases, e));
 	for (int i = 0; i < g->tasks.n; i++)
 		build_work(&b, &g->tasks.v[i]);
 	return OK;
@@ -505,7 +505,7 @@ enum err_code graph_build(struct mem *mem, const struct program *p, const struct
 	(*out)->program = p;
 	(*out)->tiling = *t;
 	how = how ? how : &plain;
-	code = how->ncuts ? program_cut(&(*out)->arena, p, how->cuts, how->ncuts, &(*out)->program, e) :
+	code = how->nsplit_offs ? program_split_off(&(*out)->arena, p, how->split_offs, how->nsplit_offs, &(*out)->program, e) :
 		OK;
 	code = code ? code : build(*out, how, e);
 	if (code) {

@@ -16,8 +16,8 @@ struct builder {
 	int *carry_buffer, *carry_parts, *carry_split;	/* by carry; the axis of its split */
 	int *task_order;		/* program tasks in program order */
 	int ntasks;
-	int cut;			/* program tasks from here on are cut off others ... */
-	const struct cutting *cuts;	/* ... so */
+	int first_split_off;		/* program tasks from here on are split off from others ... */
+	const struct split_off *split_offs;	/* ... by these */
 };
 
 /* Is the value of `node` handed from its task to another? CONST and INDEX are made
@@ -37,9 +37,9 @@ void build_work(const struct builder *b, struct stask *s);
  * together. */
 void build_edges(struct graph *g, const int *first_stask);
 /* Set buffers' places; before the edges, which tell who may not touch what lies there yet. */
-NODISCARD enum err_code build_places(struct graph *g, const struct placing *v, int n, struct err *e);
+NODISCARD enum err_code build_aliases(struct graph *g, const struct alias *v, int n, struct err *e);
 /* Does everybody find what he reads there? Behind the edges. */
-NODISCARD enum err_code build_check_places(struct graph *g, const struct placing *v, struct err *e);
+NODISCARD enum err_code build_check_aliases(struct graph *g, const struct alias *v, struct err *e);
 /* Fill g->trips and g->grids. */
 NODISCARD enum err_code build_trips(struct graph *g, struct err *e);
 

@@ -100,7 +100,7 @@ static void join_reader(struct player *p, const struct access *from, const struc
 	for (int i = 0; i < s->reads.n; i++) {
 		struct edge e = edge_between(p, from, to, EDGE_FLOW);
 
-		if (s->reads.v[i] != p->buffer && g->buffers.v[s->reads.v[i]].place != p->buffer)
+		if (s->reads.v[i] != p->buffer && g->buffers.v[s->reads.v[i]].alias_of != p->buffer)
 			continue;
 		e.buffer = s->reads.v[i];
 		if (e.from != e.to || e.distance)
@@ -120,7 +120,7 @@ static bool touches(const int *list, int n, int buffer)
 static bool meets(const struct graph *g, const int *list, int n, int buffer)
 {
 	for (int i = 0; i < n; i++)
-		if (list[i] == buffer || g->buffers.v[list[i]].place == buffer)
+		if (list[i] == buffer || g->buffers.v[list[i]].alias_of == buffer)
 			return true;
 	return false;
 }

@@ -94,7 +94,7 @@ const char *task_kind_name(enum task_kind k)
 	return names[k];
 }
 
-int split_all(const struct program *p, const struct cutting *cuts, int ncuts, int axis, int *out)
+int split_all(const struct program *p, const struct split_off *split_offs, int nsplit_offs, int axis, int *out)
 {
 	int n = 0;
 
@@ -106,8 +106,8 @@ int split_all(const struct program *p, const struct cutting *cuts, int ncuts, in
 		if (has && p->tasks.v[t].kind != TASK_LOAD)
 			out[n++] = t;
 	}
-	for (int i = 0; i < ncuts; i++)
-		if (node_has_axis(&p->nodes.v[cuts[i].node], axis))
+	for (int i = 0; i < nsplit_offs; i++)
+		if (node_has_axis(&p->nodes.v[split_offs[i].node], axis))
 			out[n++] = p->tasks.n + i;
 	return n;
 }

@@ -68,7 +68,7 @@ struct buffer {
 					 * take its bytes once */
 	int phase, loop;		/* region whose iterations are its lives */
 	int first;			/* the task that begins a life */
-	int place;			/* the buffer whose registers, or room in shared memory, it takes once
+	int alias_of;			/* the buffer whose registers, or room in shared memory, it takes once
 					 * that is read; NONE */
 	struct srcloc loc;
 };
@@ -92,9 +92,9 @@ struct split {
 };
 
 /* The tasks that a split along an axis means if it names none: all that have the axis in their result, but
- * loads; and what is cut off, if its value has it (those ids follow the program's). out has room for all.
+ * loads; and those that are split off, if its value has it (those ids follow the program's). out has room for all.
  * Returns how many. */
-int split_all(const struct program *p, const struct cutting *cuts, int ncuts, int axis, int *out);
+int split_all(const struct program *p, const struct split_off *split_offs, int nsplit_offs, int axis, int *out);
 
 /* Trip counts of a loop over the tiles of its phase's grid. */
 struct trips {
@@ -102,25 +102,25 @@ struct trips {
 	double mean;
 };
 
-/* Let a value lie where another was, by their names without the part's number. */
-struct placing {
+/* Let value `what` use the registers or the memory of value `of`; names without the part's number. */
+struct alias {
 	const char *what, *of;
 	struct srcloc loc;
 };
 
 /* What a plan makes of a program's tasks and values besides their tiles. */
 struct shaping {
-	const struct cutting *cuts;		/* of values, in the order of what is cut off */
-	int ncuts;
-	const struct split *splits;	/* of the tasks, those that are cut off among them */
+	const struct split_off *split_offs;		/* of values, in the order of their new tasks */
+	int nsplit_offs;
+	const struct split *splits;	/* of the tasks, those that are split off among them */
 	int nsplits;
-	const struct placing *places;
-	int nplaces;
+	const struct alias *aliases;
+	int naliases;
 };
 
 struct graph {
 	struct arena arena;
-	const struct program *program;	/* borrowed, outlives the graph; as it is cut */
+	const struct program *program;	/* borrowed, outlives the graph; with split_offs applied */
 	struct tiling tiling;		/* as asked for */
 	struct extents extents;
 	VEC(struct stask) tasks;	/* in program order */

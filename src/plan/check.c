@@ -25,7 +25,7 @@ enum err_code plan_check_order(const struct plan *p, struct arena *a, const stru
 			if (f.edge[i].found)
 				problem_add_breach(&f, i, a, out);
 		cluster_check(p, a, out);
-		problem_add_places(p, a, out);
+		problem_add_aliases(p, a, out);
 	}
 	if (usage)
 		*usage = u;

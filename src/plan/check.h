@@ -29,7 +29,7 @@ enum problem_code {
 	PROBLEM_DUPLICATE_TASK,
 	PROBLEM_OFFSET,			/* an offset where none can be */
 	PROBLEM_CLUSTER,		/* EUs that cannot go together */
-	PROBLEM_PLACE,			/* values that cannot take each other's place */
+	PROBLEM_ALIAS,			/* values that cannot share registers or memory */
 	/* what no kernel can be made of (lower/lower.h) */
 	PROBLEM_LAYOUT,			/* a value whose axes cannot lie as they are needed */
 	PROBLEM_PRODUCT,		/* a product that its unit cannot do */
@@ -94,7 +94,7 @@ NODISCARD enum err_code plan_fill_waits(struct plan *p, const struct stop *stop,
  * found anew, too; if they still would, and if an sTask is not there once, on a unit that can run it,
  * nothing changes. `was` NULL or not whole: no wait between others goes. Fails like
  * plan_fill_waits. */
-NODISCARD enum err_code plan_settle(struct plan *p, const struct plan *was, const int *tasks, int n,
+NODISCARD enum err_code plan_repair_waits(struct plan *p, const struct plan *was, const int *tasks, int n,
 	const struct stop *stop, struct err *e);
 
 #endif

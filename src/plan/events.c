@@ -14,12 +14,12 @@ static void collect_instances(struct arena *a, struct relation *r)
 			struct instance i;
 
 			VEC_PUSH(a, &first, v.n);
-			for (int place = 0; cursor_next(c, &i); place++)
+			for (int position = 0; cursor_next(c, &i); position++)
 				VEC_PUSH(a, &v, ((struct node_instance){
 					.task = p->entries.v[i.entry].task, .entry = i.entry,
 					.lane = lane, .replica = replica,
 					.lane_replica = first.n - 1, .seq = i.seq,
-					.place = place }));
+					.position = position }));
 		}
 	}
 	r->nlanes = first.n;
@@ -177,7 +177,7 @@ static bool is_complete_by(const struct relation *r, int i, const int *clock)
 	for (int k = x->known; k != NONE; k = r->knowers.v[k].next) {
 		const struct node_instance *z = &r->inst[r->knowers.v[k].instance];
 
-		if (clock[z->lane_replica] >= 2 * z->place + 1)
+		if (clock[z->lane_replica] >= 2 * z->position + 1)
 			return true;
 	}
 	return false;
@@ -207,9 +207,9 @@ static void raise_to_awaited(const struct relation *r, int *clock, const struct 
 /* ... and when it is through with the instance before i. */
 static void raise_to_former(const struct relation *r, int *clock, int i)
 {
-	if (r->inst[i].place && unit_of(r, i - 1)->async)
+	if (r->inst[i].position && unit_of(r, i - 1)->async)
 		raise_to(clock, issue_of(r, i - 1), r->nchains);
-	else if (r->inst[i].place)
+	else if (r->inst[i].position)
 		raise_to_completion(r, clock, i - 1);
 }
 
@@ -291,7 +291,7 @@ static void pass(struct progress *g, int i)
 	raise_to_waits(g, i);
 	if (g->needed)
 		note_needed(g, i);
-	issue_of(r, i)[x->lane_replica] = 2 * x->place + 1;
+	issue_of(r, i)[x->lane_replica] = 2 * x->position + 1;
 	raise_to(start_of(r, i), issue_of(r, i), r->nchains);
 	if (!unit->async || !unit->ordered)
 		return;
@@ -333,7 +333,7 @@ static void number_chains(struct arena *a, struct relation *r)
 		x->known = x->chain = NONE;
 		if (!unit_of(r, i)->async) {
 			x->chain = x->lane_replica;
-			x->link = 2 * x->place + 2;
+			x->link = 2 * x->position + 2;
 		} else if (unit_of(r, i)->ordered) {
 			if (!length[k]++)
 				chain[k] = r->nchains++;
@@ -465,6 +465,6 @@ bool relation_before(const struct relation *r, int i, enum event_of x, int j, en
 	if (i == j)
 		return x < y;
 	if (x == AT_ISSUE)
-		return clock[from->lane_replica] >= 2 * from->place + 1;
+		return clock[from->lane_replica] >= 2 * from->position + 1;
 	return is_complete_by(r, i, clock);
 }

@@ -24,7 +24,7 @@ struct node_instance {
 	int task, entry, lane, replica;
 	int lane_replica;			/* copies of all lanes, counted through */
 	int64_t seq;
-	int place;			/* in the lane replica's order */
+	int position;			/* in the lane replica's order */
 	int chain, link;		/* where its completion stands; chain NONE: in none */
 	int known;			/* then: first of those who wait for it, or NONE */
 };

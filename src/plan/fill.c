@@ -1,5 +1,5 @@
 /* plan_fill_waits: add the wait of the first breach until there is none, then take out what
- * turns out needless. plan_settle: the same after a change of the order, and with versions. */
+ * turns out needless. plan_repair_waits: the same after a change of the order, and with versions. */
 #include "plan/check.h"
 
 #include <string.h>
@@ -94,7 +94,7 @@ static void raise_versions(struct plan *p, int buffer)
 	int n = ++p->versions[buffer];
 
 	for (int i = 0; i < g->buffers.n; i++)
-		if ((g->buffers.v[i].place == buffer || g->buffers.v[buffer].place == i) &&
+		if ((g->buffers.v[i].alias_of == buffer || g->buffers.v[buffer].alias_of == i) &&
 		    p->versions[i] < n)
 			p->versions[i] = n;
 }
@@ -382,7 +382,7 @@ static void restore_order(struct plan *p, const struct wait *had, int n)
 			p->waits.v[p->waits.n++] = now.waits.v[i];
 }
 
-enum err_code plan_settle(struct plan *p, const struct plan *was, const int *tasks, int n,
+enum err_code plan_repair_waits(struct plan *p, const struct plan *was, const int *tasks, int n,
 	const struct stop *stop, struct err *e)
 {
 	const struct filling x = { p, &p->arena, true, stop, e };

@@ -66,7 +66,7 @@ int64_t fit_shared(const struct plan *p, int phase)
 
 	for (int i = 0; i < g->buffers.n; i++)
 		if (g->buffers.v[i].phase == phase && plan_scope(p, i) == SCOPE_SHARED &&
-		    g->buffers.v[i].place == NONE)
+		    g->buffers.v[i].alias_of == NONE)
 			bytes += ceil_div(g->buffers.v[i].bytes + spare_rows(p, i), align) * align *
 				p->versions[i];
 	for (int i = 0; i < g->tasks.n; i++)
@@ -178,7 +178,7 @@ static int held_until(const struct relation *r, int lane_replica, int i)
 
 	if (!p->device->seu[p->entries.v[r->inst[i].entry].seu].async ||
 	    p->graph->tasks.v[r->inst[i].task].kind == TASK_STORE)
-		return r->inst[i].place;
+		return r->inst[i].position;
 	while (held + 1 < known) {	/* what is known once stays known */
 		int k = held + (known - held) / 2;
 
@@ -187,7 +187,7 @@ static int held_until(const struct relation *r, int lane_replica, int i)
 		else
 			held = k;
 	}
-	return r->inst[held].place;
+	return r->inst[held].position;
 }
 
 /* Add one buffer's lives, and those of what lies in its place, to the register count at the places of
@@ -211,14 +211,14 @@ static void add_lives(const struct relation *r, int lane_replica, int buffer, st
 		int until;
 
 		for (int b = 0; b < g->buffers.n; b++)
-			touches |= (b == buffer || g->buffers.v[b].place == buffer) &&
+			touches |= (b == buffer || g->buffers.v[b].alias_of == buffer) &&
 				stask_touches(t, b);
 		if (!touches)
 			continue;
 		s = walk_outer(r->walk, t->loop, r->inst[i].seq, loop);
 		until = held_until(r, lane_replica, i);
 		if (from[s] == NONE)
-			from[s] = r->inst[i].place;
+			from[s] = r->inst[i].position;
 		if (until > to[s])
 			to[s] = until;
 	}
@@ -245,8 +245,8 @@ static void add_landings(const struct relation *r, int lane_replica, int64_t *st
 
 			if (plan_scope(r->plan, t->writes.v[k]) != SCOPE_SHARED)
 				continue;
-			step[r->inst[i].place] += each;
-			step[r->inst[i].place + 1] -= each;
+			step[r->inst[i].position] += each;
+			step[r->inst[i].position + 1] -= each;
 		}
 	}
 }
@@ -265,7 +265,7 @@ void fit_registers(const struct relation *r, struct arena *a, struct usage *u)
 		lane = r->inst[first].lane;
 		for (int b = 0; b < g->buffers.n; b++) {
 			bool here = g->buffers.v[b].phase == r->walk->phase &&
-				g->buffers.v[b].place == NONE && plan_scope(p, b) == SCOPE_REGISTERS;
+				g->buffers.v[b].alias_of == NONE && plan_scope(p, b) == SCOPE_REGISTERS;
 			int e = plan_entry_of(p, g->buffers.v[b].first);
 
 			if (here && e != NONE && p->entries.v[e].lane == lane)

@@ -6,7 +6,7 @@
 #include "plan/names.h"
 
 enum edit_kind { EDIT_LANE, EDIT_APPEND, EDIT_MOVE, EDIT_REMOVE, EDIT_WAIT, EDIT_UNWAIT,
-	EDIT_DROP_WAIT, EDIT_VERSIONS, EDIT_GRID, EDIT_CUT, EDIT_SPLIT, EDIT_PLACE,
+	EDIT_DROP_WAIT, EDIT_VERSIONS, EDIT_GRID, EDIT_SPLIT_OFF, EDIT_SPLIT, EDIT_ALIAS,
 	EDIT_PROPAGATE, EDIT_ANEW };
 
 /* One line of the log. Which fields mean what depends on the kind. */
@@ -112,7 +112,7 @@ static enum err_code apply(struct history *h, struct plan *p, const struct recor
 		return plan_versions(p, task, r->a, r->loc, e);
 	case EDIT_GRID:
 		return plan_grid(p, &r->grid, r->loc, e);
-	case EDIT_CUT: case EDIT_SPLIT: case EDIT_PLACE: case EDIT_PROPAGATE: case EDIT_ANEW:
+	case EDIT_SPLIT_OFF: case EDIT_SPLIT: case EDIT_ALIAS: case EDIT_PROPAGATE: case EDIT_ANEW:
 		break;
 	}
 	return OK;
@@ -120,7 +120,7 @@ static enum err_code apply(struct history *h, struct plan *p, const struct recor
 
 static bool reshapes(const struct record *r)
 {
-	return r->kind == EDIT_CUT || r->kind == EDIT_SPLIT || r->kind == EDIT_PLACE ||
+	return r->kind == EDIT_SPLIT_OFF || r->kind == EDIT_SPLIT || r->kind == EDIT_ALIAS ||
 		r->kind == EDIT_PROPAGATE || r->kind == EDIT_ANEW;
 }
 
@@ -134,12 +134,12 @@ static int first_of(const struct record *log, int n)
 
 /* What the records so far say of tasks and values. */
 struct shapings {
-	VEC(struct cutting) cuts;
+	VEC(struct split_off) split_offs;
 	VEC(struct split) splits;
-	VEC(struct placing) places;
+	VEC(struct alias) aliases;
 };
 
-static enum err_code read_cut(struct history *h, const struct record *r, struct shapings *x,
+static enum err_code read_split_off(struct history *h, const struct record *r, struct shapings *x,
 	struct err *e)
 {
 	const struct graph *g = h->base;
@@ -147,26 +147,26 @@ static enum err_code read_cut(struct history *h, const struct record *r, struct 
 
 	TRY(named_buffer(&h->arena, g, r->name, r->loc, &b, e));
 	if (x->splits.n)
-		return err_set(e, ERR_INPUT, r->loc, "'%s' is cut off behind a split: cut first, as the "
-			"split shares out what was cut off, too", r->name);
+		return err_set(e, ERR_INPUT, r->loc, "'%s' is split off after a split: split it off first, as "
+			"the split divides what was split off, too", r->name);
 	if (g->buffers.v[b].node == NONE)
 		return err_set(e, ERR_INPUT, r->loc, "'%s' is a carry, whose last step stands where it is "
 			"set", r->name);
-	for (int i = 0; i < x->cuts.n; i++)
-		if (x->cuts.v[i].node == g->buffers.v[b].node)
-			return err_set(e, ERR_INPUT, r->loc, "'%s' is cut off already", r->name);
-	VEC_PUSH(&h->arena, &x->cuts, ((struct cutting){ g->buffers.v[b].node, r->name, r->other,
+	for (int i = 0; i < x->split_offs.n; i++)
+		if (x->split_offs.v[i].node == g->buffers.v[b].node)
+			return err_set(e, ERR_INPUT, r->loc, "'%s' is split off already", r->name);
+	VEC_PUSH(&h->arena, &x->split_offs, ((struct split_off){ g->buffers.v[b].node, r->name, r->other,
 		r->loc }));
 	return OK;
 }
 
-/* A task of the program, or one that is cut off; NONE. */
+/* A task of the program, or one that is split off; NONE. */
 static int split_task(const struct program *p, const struct shapings *x, const char *name)
 {
 	int t = program_find_task(p, name);
 
-	for (int i = 0; i < x->cuts.n && t == NONE; i++)
-		if (!strcmp(x->cuts.v[i].name, name))
+	for (int i = 0; i < x->split_offs.n && t == NONE; i++)
+		if (!strcmp(x->split_offs.v[i].name, name))
 			t = p->tasks.n + i;
 	return t;
 }
@@ -175,7 +175,7 @@ static enum err_code read_split(struct history *h, const struct record *r, struc
 	struct err *e)
 {
 	const struct program *p = h->base->program;
-	int *tasks = ARENA_ARRAY(&h->arena, p->tasks.n + x->cuts.n, int);
+	int *tasks = ARENA_ARRAY(&h->arena, p->tasks.n + x->split_offs.n, int);
 	struct split s = { .axis = program_find_axis(p, r->name), .ways = r->a, .tasks = tasks };
 
 	if (s.axis == NONE)
@@ -190,7 +190,7 @@ static enum err_code read_split(struct history *h, const struct record *r, struc
 		tasks[s.ntasks++] = t;
 	}
 	if (!r->b)
-		s.ntasks = split_all(p, x->cuts.v, x->cuts.n, s.axis, tasks);
+		s.ntasks = split_all(p, x->split_offs.v, x->split_offs.n, s.axis, tasks);
 	if (!s.ntasks)
 		return err_set(e, ERR_INPUT, r->loc, "nothing but loads of '%s' has axis '%s' in its "
 			"result: there is nothing to split", p->name, r->name);
@@ -201,12 +201,12 @@ static enum err_code read_split(struct history *h, const struct record *r, struc
 static enum err_code read_shaping(struct history *h, const struct record *r, struct shapings *x,
 	struct tiling *t, struct err *e)
 {
-	if (r->kind == EDIT_CUT)
-		TRY(read_cut(h, r, x, e));
+	if (r->kind == EDIT_SPLIT_OFF)
+		TRY(read_split_off(h, r, x, e));
 	if (r->kind == EDIT_SPLIT)
 		TRY(read_split(h, r, x, e));
-	if (r->kind == EDIT_PLACE)
-		VEC_PUSH(&h->arena, &x->places, ((struct placing){ r->name, r->other, r->loc }));
+	if (r->kind == EDIT_ALIAS)
+		VEC_PUSH(&h->arena, &x->aliases, ((struct alias){ r->name, r->other, r->loc }));
 	for (int a = 0; r->kind == EDIT_PROPAGATE && a < AXES_MAX; a++)
 		if (r->tiling->extent[a])
 			t->extent[a] = r->tiling->extent[a];
@@ -228,9 +228,9 @@ static enum err_code replay_graph(struct history *h, const struct record *log, i
 	}
 	if (!changed && !copy)
 		return OK;
-	return graph_build(h->mem, h->base->program, &t, &(struct shaping){ .cuts = x.cuts.v,
-		.ncuts = x.cuts.n, .splits = x.splits.v, .nsplits = x.splits.n,
-		.places = x.places.v, .nplaces = x.places.n }, out, e);
+	return graph_build(h->mem, h->base->program, &t, &(struct shaping){ .split_offs = x.split_offs.v,
+		.nsplit_offs = x.split_offs.n, .splits = x.splits.v, .nsplits = x.splits.n,
+		.aliases = x.aliases.v, .naliases = x.aliases.n }, out, e);
 }
 
 static void drop_next(struct history *h)
@@ -433,21 +433,21 @@ enum err_code history_grid(struct history *h, const struct grid_plan *g, struct 
 	return commit(h, &r, 1, e);
 }
 
-enum err_code history_cut(struct history *h, const char *value, const char *task, struct srcloc loc,
+enum err_code history_split_off(struct history *h, const char *value, const char *task, struct srcloc loc,
 	struct err *e)
 {
-	struct record r = { .kind = EDIT_CUT, .name = value, .other = task, .loc = loc };
+	struct record r = { .kind = EDIT_SPLIT_OFF, .name = value, .other = task, .loc = loc };
 
 	return commit(h, &r, 1, e);
 }
 
-enum err_code history_place(struct history *h, const struct placing *v, int n, struct srcloc loc,
+enum err_code history_alias(struct history *h, const struct alias *v, int n, struct srcloc loc,
 	struct err *e)
 {
 	struct record *r = ARENA_ARRAY(&h->arena, n, struct record);
 
 	for (int i = 0; i < n; i++)
-		r[i] = (struct record){ .kind = EDIT_PLACE, .name = v[i].what, .other = v[i].of,
+		r[i] = (struct record){ .kind = EDIT_ALIAS, .name = v[i].what, .other = v[i].of,
 			.loc = loc };
 	return commit(h, r, n, e);
 }
@@ -591,8 +591,8 @@ static enum err_code add_named(struct history *h, struct change *c, const char *
 	return OK;
 }
 
-/* What came of settling next_plan, as records. */
-static void add_settled(struct history *h, struct change *c, struct srcloc loc)
+/* Record the waits and versions that differ between the present plan and next_plan. */
+static void add_repairs(struct history *h, struct change *c, struct srcloc loc)
 {
 	const struct plan *was = h->plan, *now = h->next_plan;
 	const struct graph *g = now->graph;
@@ -627,7 +627,7 @@ static enum err_code make_change(struct history *h, struct change *c, const char
 }
 
 static enum err_code change_entries(struct history *h, const char *const *tasks, int n,
-	const struct move *m, bool insert, bool settle, const struct stop *stop, struct srcloc loc,
+	const struct move *m, bool insert, bool repair_waits, const struct stop *stop, struct srcloc loc,
 	struct err *e)
 {
 	struct change c = { 0 };
@@ -636,28 +636,28 @@ static enum err_code change_entries(struct history *h, const char *const *tasks,
 	drop_next(h);
 	plan_copy(h->mem, h->plan, &h->next_plan);
 	code = make_change(h, &c, tasks, n, m, insert, loc, e);
-	if (!code && settle)
-		code = plan_settle(h->next_plan, h->plan, c.tasks.v, c.tasks.n, stop, e);
+	if (!code && repair_waits)
+		code = plan_repair_waits(h->next_plan, h->plan, c.tasks.v, c.tasks.n, stop, e);
 	if (code) {
 		drop_next(h);
 		return code;
 	}
-	add_settled(h, &c, loc);
+	add_repairs(h, &c, loc);
 	return commit(h, c.records.v, c.records.n, e);
 }
 
 enum err_code history_move(struct history *h, const char *const *tasks, int n,
-	const struct move *m, bool settle, const struct stop *stop, struct srcloc loc,
+	const struct move *m, bool repair_waits, const struct stop *stop, struct srcloc loc,
 	struct err *e)
 {
-	return change_entries(h, tasks, n, m, false, settle, stop, loc, e);
+	return change_entries(h, tasks, n, m, false, repair_waits, stop, loc, e);
 }
 
 enum err_code history_insert(struct history *h, const char *const *tasks, int n,
-	const struct move *m, bool settle, const struct stop *stop, struct srcloc loc,
+	const struct move *m, bool repair_waits, const struct stop *stop, struct srcloc loc,
 	struct err *e)
 {
-	return change_entries(h, tasks, n, m, true, settle, stop, loc, e);
+	return change_entries(h, tasks, n, m, true, repair_waits, stop, loc, e);
 }
 
 enum err_code history_become(struct history *h, const struct history *other, struct srcloc loc,
@@ -788,27 +788,27 @@ static void print_split(const struct record *r, struct buf *out)
 	buf_puts(out, r->b ? "})\n" : ")\n");
 }
 
-static void print_cuts(const struct history *h, struct buf *out)
+static void print_split_offs(const struct history *h, struct buf *out)
 {
 	for (int i = first_of(h->log.v, h->done); i < h->done; i++)
-		if (h->log.v[i].kind == EDIT_CUT)
-			buf_printf(out, "plan:cut(\"%s\", \"%s\")\n", h->log.v[i].name,
+		if (h->log.v[i].kind == EDIT_SPLIT_OFF)
+			buf_printf(out, "plan:split_off(\"%s\", \"%s\")\n", h->log.v[i].name,
 				h->log.v[i].other);
 }
 
-static void print_places(const struct history *h, struct buf *out)
+static void print_aliases(const struct history *h, struct buf *out)
 {
 	for (int i = 0; i < h->done; i++)
-		if (h->log.v[i].kind == EDIT_PLACE)
-			script_place(h->log.v[i].name, h->log.v[i].other, out);
+		if (h->log.v[i].kind == EDIT_ALIAS)
+			script_alias(h->log.v[i].name, h->log.v[i].other, out);
 }
 
 void history_script(struct history *h, struct buf *out)
 {
-	print_cuts(h, out);
+	print_split_offs(h, out);
 	for (int i = first_of(h->log.v, h->done); i < h->done; i++)
 		if (h->log.v[i].kind == EDIT_SPLIT)
 			print_split(&h->log.v[i], out);
-	print_places(h, out);
+	print_aliases(h, out);
 	plan_script(h->plan, out);
 }

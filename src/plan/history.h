@@ -1,6 +1,6 @@
 /* history.h - a plan under editing, with undo and redo.
  *
- * Keeps the log of edits, by name, and the plan (and, after a cut, split, place or Propagate, the
+ * Keeps the log of edits, by name, and the plan (and, after split_off, split, alias or Propagate, the
  * graph) that they make. An edit that fails leaves everything as it was. Undo plays
  * the log again without its last edit, so what comes back is exact.
  */
@@ -37,15 +37,15 @@ NODISCARD enum err_code history_append(struct history *h, const char *task, cons
 	const char *lane, int at, struct srcloc loc, struct err *e);
 /* Change the entries of the named sTasks (plan_move), as one edit. The name of a split task means all
  * its parts; then before= and after= may be that of another split task, of whose parts each means that
- * of the same number. settle: and what hangs on the order (plan_settle). Fails, and changes nothing,
- * also where plan_settle does; ERR_INTERRUPTED, too, which *stop may ask for. */
+ * of the same number. repair_waits: and adapt waits and versions (plan_repair_waits). Fails, and changes nothing,
+ * also where plan_repair_waits does; ERR_INTERRUPTED, too, which *stop may ask for. */
 NODISCARD enum err_code history_move(struct history *h, const char *const *tasks, int n,
-	const struct move *m, bool settle, const struct stop *stop, struct srcloc loc,
+	const struct move *m, bool repair_waits, const struct stop *stop, struct srcloc loc,
 	struct err *e);
 /* The same for sTasks that are not in the plan: append each, on the lane of that which it comes before
  * or after, if none is named. */
 NODISCARD enum err_code history_insert(struct history *h, const char *const *tasks, int n,
-	const struct move *m, bool settle, const struct stop *stop, struct srcloc loc,
+	const struct move *m, bool repair_waits, const struct stop *stop, struct srcloc loc,
 	struct err *e);
 NODISCARD enum err_code history_remove(struct history *h, const char *task, struct srcloc loc,
 	struct err *e);
@@ -57,11 +57,11 @@ NODISCARD enum err_code history_versions(struct history *h, const struct version
 	struct srcloc loc, struct err *e);
 NODISCARD enum err_code history_grid(struct history *h, const struct grid_plan *g,
 	struct srcloc loc, struct err *e);
-/* Let the last step to a value be an sTask of its own. Before the one that it is cut off is split. */
-NODISCARD enum err_code history_cut(struct history *h, const char *value, const char *task,
+/* Let the last step to a value be an sTask of its own. Before any split. */
+NODISCARD enum err_code history_split_off(struct history *h, const char *value, const char *task,
 	struct srcloc loc, struct err *e);
-/* Let values lie where others were, once these are read: graph.h. One edit. */
-NODISCARD enum err_code history_place(struct history *h, const struct placing *v, int n,
+/* Let values share registers or memory of others: graph.h. One edit. */
+NODISCARD enum err_code history_alias(struct history *h, const struct alias *v, int n,
 	struct srcloc loc, struct err *e);
 /* Split the named tasks of the program; ntasks 0: every one but loads that has the
  * axis. Before these are appended. */

@@ -160,6 +160,6 @@ void plan_script(const struct plan *p, struct buf *out);
 /* May the name be written as {name=...}? */
 bool script_is_key(const char *name);
 /* The statement that lets a value lie where another was. */
-void script_place(const char *what, const char *of, struct buf *out);
+void script_alias(const char *what, const char *of, struct buf *out);
 
 #endif

@@ -4,7 +4,7 @@ const char *problem_name(enum problem_code c)
 {
 	static const char *const names[] = { "missing_wait", "misplaced_wait", "deadlock",
 		"wrong_seu", "versions", "registers", "shared_memory", "barriers", "threads",
-		"missing_task", "duplicate_task", "offset", "cluster", "place", "layout", "product", "waits",
+		"missing_task", "duplicate_task", "offset", "cluster", "alias", "layout", "product", "waits",
 		"kernel", "spills", "serialized", "by_threads" };
 
 	return names[c];
@@ -77,8 +77,8 @@ static int lane_of_value(const struct plan *p, int buffer)
 	return p->entries.v[plan_entry_of(p, t)].lane;
 }
 
-/* What forbids that a value lies in the place of another; NULL: nothing does. */
-static const char *against_place(const struct plan *p, struct arena *a, int buffer, int of)
+/* Why a value cannot share the storage of another under this plan; NULL: it can. */
+static const char *alias_conflict(const struct plan *p, struct arena *a, int buffer, int of)
 {
 	const struct buffer *v = p->graph->buffers.v;
 
@@ -98,21 +98,21 @@ static const char *against_place(const struct plan *p, struct arena *a, int buff
 		"they are in registers of different lanes";
 }
 
-void problem_add_places(const struct plan *p, struct arena *a, struct problems *out)
+void problem_add_aliases(const struct plan *p, struct arena *a, struct problems *out)
 {
 	const struct graph *g = p->graph;
 
 	for (int i = 0; i < g->buffers.n; i++) {
 		const struct buffer *b = &g->buffers.v[i];
-		const char *why = b->place == NONE ? NULL : against_place(p, a, i, b->place);
+		const char *why = b->alias_of == NONE ? NULL : alias_conflict(p, a, i, b->alias_of);
 
 		if (why)
-			problem_add(a, out, (struct problem){ .code = PROBLEM_PLACE, .task = b->first,
-				.other = g->buffers.v[b->place].first, .edge = NONE,
+			problem_add(a, out, (struct problem){ .code = PROBLEM_ALIAS, .task = b->first,
+				.other = g->buffers.v[b->alias_of].first, .edge = NONE,
 				.loc = g->tasks.v[b->first].loc, .message = arena_strf(a, "'%s' cannot "
-				"lie in the place of '%s': %s", b->name, g->buffers.v[b->place].name, why),
+				"be an alias of '%s': %s", b->name, g->buffers.v[b->alias_of].name, why),
 				.hint = "in registers, let one lane make and use both, in one version each; in "
-					"shared memory, give both as many versions; or take out plan:place" });
+					"shared memory, give both as many versions; or take out plan:alias" });
 	}
 }
 

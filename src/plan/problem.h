@@ -16,7 +16,7 @@ void problem_add_note(struct arena *a, struct problems *out, struct problem note
  * can be looked at. */
 void problem_add_entries(const struct plan *p, struct arena *a, struct problems *out);
 /* Values that lie in the place of others are in registers of one lane, once. */
-void problem_add_places(const struct plan *p, struct arena *a, struct problems *out);
+void problem_add_aliases(const struct plan *p, struct arena *a, struct problems *out);
 /* The deadlock that was found; the dependence that is not kept. */
 void problem_add_deadlock(const struct findings *f, struct arena *a, struct problems *out);
 void problem_add_breach(const struct findings *f, int edge, struct arena *a,

@@ -36,9 +36,9 @@ bool script_is_key(const char *name)
 	return !strchr(name, '.');
 }
 
-void script_place(const char *what, const char *of, struct buf *out)
+void script_alias(const char *what, const char *of, struct buf *out)
 {
-	buf_printf(out, script_is_key(what) ? "plan:place{%s=\"%s\"}\n" : "plan:place{[\"%s\"]=\"%s\"}\n",
+	buf_printf(out, script_is_key(what) ? "plan:alias{%s=\"%s\"}\n" : "plan:alias{[\"%s\"]=\"%s\"}\n",
 		what, of);
 }
 

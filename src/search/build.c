@@ -23,10 +23,10 @@ enum err_code build_graph(const struct space *s, const struct choice *c, struct 
 		split.tasks = tasks;
 	}
 	if (c->split_off) {
-		how.cuts = s->conversions;
-		how.ncuts = s->nconversions;
-		how.places = s->aliases;
-		how.nplaces = s->naliases;
+		how.split_offs = s->conversions;
+		how.nsplit_offs = s->nconversions;
+		how.aliases = s->aliases;
+		how.naliases = s->naliases;
 	}
 	code = graph_build(s->mem, s->program, &c->tiling, &how, out, e);
 	arena_reset(s->a, mark);
@@ -220,10 +220,10 @@ uint64_t build_order_hash(const struct choice *c, const struct plan *p)
 void build_script(const struct space *s, const struct choice *c, struct buf *out)
 {
 	for (int i = 0; c->split_off && i < s->nconversions; i++)
-		buf_printf(out, "plan:cut(\"%s\", \"%s\")\n", s->conversions[i].value, s->conversions[i].name);
+		buf_printf(out, "plan:split_off(\"%s\", \"%s\")\n", s->conversions[i].value, s->conversions[i].name);
 	if (c->ways > 1)
 		buf_printf(out, "plan:split(\"%s\", %d)\n",
 			s->program->axes.v[space_split_axis(s->program, c)].name, c->ways);
 	for (int i = 0; c->split_off && i < s->naliases; i++)
-		script_place(s->aliases[i].what, s->aliases[i].of, out);
+		script_alias(s->aliases[i].what, s->aliases[i].of, out);
 }

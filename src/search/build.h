@@ -9,12 +9,12 @@
 NODISCARD enum err_code build_graph(const struct space *s, const struct choice *c, struct graph **out,
 	struct err *e);
 
-/* Fill p, an empty plan of that graph: lanes, entries, rings, the grid. plan_settle then adds waits, and the versions that
+/* Fill p, an empty plan of that graph: lanes, entries, rings, the grid. plan_repair_waits then adds waits, and the versions that
  * the order needs. ERR_INPUT, ERR_LIMIT: the choice has no plan. The plan need not be legal. */
 NODISCARD enum err_code build_plan(const struct space *s, const struct choice *c, struct plan *p,
 	struct err *e);
 
-/* Equal if choices have the same plan, and hardly ever otherwise. p: before plan_settle. */
+/* Equal if choices have the same plan, and hardly ever otherwise. p: before plan_repair_waits. */
 uint64_t build_hash(const struct choice *c, const struct plan *p);
 /* Equal, too, if the plans differ only in the order of tiles: they have the same waits and problems. */
 uint64_t build_order_hash(const struct choice *c, const struct plan *p);

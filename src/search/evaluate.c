@@ -11,7 +11,7 @@
 
 #define TOO_LARGE 1e6			/* problems of a graph that is too large for any plan: more than plans have */
 
-/* What plan_settle made of a legal plan. */
+/* What plan_repair_waits made of a legal plan. */
 struct repaired {
 	uint64_t order;			/* build_order_hash, before the repair */
 	struct wait *waits;
@@ -171,7 +171,7 @@ static enum err_code repair_waits(struct evaluator *ev, uint64_t order, bool *kn
 		return OK;
 	}
 	*known = false;
-	return plan_settle(p, NULL, NULL, 0, stop, e);
+	return plan_repair_waits(p, NULL, NULL, 0, stop, e);
 }
 
 static void keep_repaired(struct evaluator *ev, uint64_t order)

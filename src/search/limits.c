@@ -71,7 +71,7 @@ int64_t limit_shared(const struct graph *g)
 
 		for (int i = 0; i < g->buffers.n; i++)
 			if (g->buffers.v[i].phase == ph && g->buffers.v[i].scope == SCOPE_SHARED &&
-			    g->buffers.v[i].place == NONE && g->buffers.v[i].carry == NONE)
+			    g->buffers.v[i].alias_of == NONE && g->buffers.v[i].carry == NONE)
 				bytes += g->buffers.v[i].bytes;
 		most = max_i64(most, bytes);
 	}

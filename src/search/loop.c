@@ -204,10 +204,10 @@ static double crossing(const struct statement *s, const struct edge *e)
 /* Is the buffer an alias, or has it one? Then it has one version, and edges order its accesses. */
 static bool is_aliased(const struct graph *g, int buffer)
 {
-	bool has = g->buffers.v[buffer].place != NONE;
+	bool has = g->buffers.v[buffer].alias_of != NONE;
 
 	for (int b = 0; b < g->buffers.n; b++)
-		has |= g->buffers.v[b].place == buffer;
+		has |= g->buffers.v[b].alias_of == buffer;
 	return has;
 }
 
@@ -270,7 +270,7 @@ static void state_values(struct statement *s)
 					counts = false;
 				}
 		} else if (g->buffers.v[b].phase == phase && plan_scope(s->p, b) == SCOPE_SHARED &&
-		    g->buffers.v[b].place == NONE) {
+		    g->buffers.v[b].alias_of == NONE) {
 			taken += g->buffers.v[b].bytes;
 		}
 	}

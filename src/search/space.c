@@ -218,7 +218,7 @@ static void find_conversions(struct space *s, const struct graph *g)
 		if (x->node == NONE || !x->matrix_a || x->loop == NONE || x->part ||
 		    p->nodes.v[x->node].op != OP_CAST)
 			continue;
-		s->conversions[s->nconversions] = (struct cutting){ .node = x->node,
+		s->conversions[s->nconversions] = (struct split_off){ .node = x->node,
 			.value = arena_strf(s->a, "%s", x->name), .name = conversion_name(s, s->nconversions),
 			.loc = NOWHERE };
 		s->nconversions++;
@@ -230,7 +230,7 @@ static void find_conversions(struct space *s, const struct graph *g)
 static void find_aliases(struct space *s, struct graph **g, const struct choice *c)
 {
 	const struct graph *without = *g;
-	struct placing found[CONVERSIONS_MAX];
+	struct alias found[CONVERSIONS_MAX];
 	int n = 0;
 
 	for (int b = 0; b < without->buffers.n; b++) {
@@ -244,7 +244,7 @@ static void find_aliases(struct space *s, struct graph **g, const struct choice 
 
 			if (y->node != NONE && y->loop == x->loop && y->scope == SCOPE_REGISTERS &&
 			    y->bytes == x->bytes && y->type == x->type)
-				found[n++] = (struct placing){ arena_strf(s->a, "%s", x->name),
+				found[n++] = (struct alias){ arena_strf(s->a, "%s", x->name),
 					arena_strf(s->a, "%s", y->name), NOWHERE };
 		}
 	}

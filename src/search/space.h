@@ -65,9 +65,9 @@ struct space {
 	int ndims;
 	struct dim *dims;
 	int nconversions;
-	struct cutting conversions[CONVERSIONS_MAX];
+	struct split_off conversions[CONVERSIONS_MAX];
 	int naliases;			/* of values that conversions read */
-	struct placing aliases[CONVERSIONS_MAX];
+	struct alias aliases[CONVERSIONS_MAX];
 	bool has_products;
 	bool uneven;			/* loops of some tiles have more iterations than those of others */
 	struct variant variants[2];	/* by choice.split_off */

@@ -152,7 +152,7 @@ struct program {
 };
 
 /* A value, as people call it, whose last step is to be a task of its own, named `name`. */
-struct cutting {
+struct split_off {
 	int node;
 	const char *value, *name;
 	struct srcloc loc;
@@ -247,9 +247,9 @@ NODISCARD enum err_code program_unpack(struct program *p, int value, int from, i
  * last. */
 NODISCARD enum err_code program_finish(struct program *p, struct err *e);
 
-/* The same program with each value's last step, an element-wise one, as a task behind the one that
- * it is cut off; ids stay, the new tasks' come behind. It borrows from p, and is in `a`. */
-NODISCARD enum err_code program_cut(struct arena *a, const struct program *p, const struct cutting *cuts,
+/* The same program with each value's last step, an element-wise one, as a task of its own behind the one
+ * that it is split off from; ids stay, the new tasks' come behind. It borrows from p, and is in `a`. */
+NODISCARD enum err_code program_split_off(struct arena *a, const struct program *p, const struct split_off *split_offs,
 	int n, const struct program **out, struct err *e);
 
 /* How an axis is used in a phase. */

@@ -58,7 +58,7 @@ struct setting {
 	int *first, *versions;		/* by buffer: its first place, places of a copy */
 	int *staging;			/* by outbox: its first place, if it has staging */
 	int *buffer;			/* by place */
-	int nslots, nshared, nplaces;	/* places below `nslots` are slots; others are each warp's
+	int nslots, nshared, naliases;	/* places below `nslots` are slots; others are each warp's
 					 * own, those from `nshared` on in registers */
 };
 void setting_init(struct arena *a, const struct role_program *r, const struct plan *p, int phase,

@@ -45,7 +45,7 @@ static enum err_code check_order(const struct play *p, int place, const struct a
 
 int play_cells(const struct play *p)
 {
-	return p->s->set->nslots + (p->s->set->nplaces - p->s->set->nslots) * WARPS;
+	return p->s->set->nslots + (p->s->set->naliases - p->s->set->nslots) * WARPS;
 }
 
 static struct cell *place_at(const struct play *p, int block, const struct warp *w, int place)

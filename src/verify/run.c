@@ -559,7 +559,7 @@ static enum err_code run_lane(struct arena *a, struct script *s, int lane, struc
 		.task = NONE, .unread = NONE, .e = e };
 
 	init_vars(&x);
-	x.sums = ARENA_ARRAY(a, s->set->nplaces - s->set->nshared, struct sum);
+	x.sums = ARENA_ARRAY(a, s->set->naliases - s->set->nshared, struct sum);
 	TRY(run_body(&x, &x.role->body));
 	know_stores(&x);
 	if (s->set->r->cluster > 1)

@@ -73,8 +73,8 @@ static int copies_of(const struct setting *s, int buffer)
 
 static void add_places(struct setting *s, int buffer)
 {
-	s->first[buffer] = s->nplaces;
-	s->nplaces += s->versions[buffer] * copies_of(s, buffer);
+	s->first[buffer] = s->naliases;
+	s->naliases += s->versions[buffer] * copies_of(s, buffer);
 }
 
 void setting_init(struct arena *a, const struct role_program *r, const struct plan *p, int phase,
@@ -92,25 +92,25 @@ void setting_init(struct arena *a, const struct role_program *r, const struct pl
 	for (int i = 0; i < n; i++)
 		s->versions[i] = versions_of(s, i);
 	for (int i = 0; i < r->rings.n; i++)
-		if (buffer_at(s, r->rings.v[i].buffer)->place == NONE)
+		if (buffer_at(s, r->rings.v[i].buffer)->alias_of == NONE)
 			add_places(s, r->rings.v[i].buffer);
-	s->nslots = s->nplaces;
+	s->nslots = s->naliases;
 	s->staging = ARENA_ARRAY(a, r->stagings.n, int);
 	for (int i = 0; i < r->stagings.n; i++) {
-		s->staging[i] = s->nplaces;
-		s->nplaces += r->stagings.v[i].batches;
+		s->staging[i] = s->naliases;
+		s->naliases += r->stagings.v[i].batches;
 	}
-	s->nshared = s->nplaces;
+	s->nshared = s->naliases;
 	for (int i = 0; i < n; i++)
 		if (buffer_at(s, i)->phase == phase && s->ring_of[i] == NONE &&
-		    buffer_at(s, i)->place == NONE)
+		    buffer_at(s, i)->alias_of == NONE)
 			add_places(s, i);
 	for (int i = 0; i < n; i++)
-		if (buffer_at(s, i)->phase == phase && buffer_at(s, i)->place != NONE)
-			s->first[i] = s->first[buffer_at(s, i)->place];
-	s->buffer = ARENA_ARRAY(a, s->nplaces, int);
+		if (buffer_at(s, i)->phase == phase && buffer_at(s, i)->alias_of != NONE)
+			s->first[i] = s->first[buffer_at(s, i)->alias_of];
+	s->buffer = ARENA_ARRAY(a, s->naliases, int);
 	for (int i = 0; i < n; i++)
-		for (int v = 0; s->first[i] != NONE && buffer_at(s, i)->place == NONE && v < s->versions[i] *
+		for (int v = 0; s->first[i] != NONE && buffer_at(s, i)->alias_of == NONE && v < s->versions[i] *
 		     copies_of(s, i); v++)
 			s->buffer[s->first[i] + v] = i;
 	for (int i = 0; i < r->stagings.n; i++)

@@ -196,9 +196,9 @@ static bool lies_in(const struct check *c, int a, int b)
 {
 	const struct role_ring *x = &c->r->rings.v[a], *y = &c->r->rings.v[b];
 
-	int place = graph_of(c)->buffers.v[y->buffer].place;
+	int place = graph_of(c)->buffers.v[y->buffer].alias_of;
 
-	return graph_of(c)->buffers.v[x->buffer].place == (place == NONE ? y->buffer : place) && x->offset == y->offset &&
+	return graph_of(c)->buffers.v[x->buffer].alias_of == (place == NONE ? y->buffer : place) && x->offset == y->offset &&
 		x->slot_bytes <= y->slot_bytes && x->versions == y->versions;
 }
 

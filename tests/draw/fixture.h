@@ -141,7 +141,7 @@ static void make_buffers(struct fixture *f)
 	for (int i = 0; i < NBUFFERS; i++) {
 		v[i] = buffers[i];
 		v[i].elements = 1;
-		v[i].place = NONE;
+		v[i].alias_of = NONE;
 		for (int k = 0; k < v[i].naxes; k++)
 			v[i].elements *= v[i].extent[k];
 		v[i].bytes = v[i].elements * dtype_bits(v[i].type) / 8;

@@ -298,12 +298,12 @@ static enum err_code edit_cut(struct session *s, struct err *e)
 	static const char *const names[] = { "last", "last", "another", "softmax", "no name", "" };
 	const char *value = next_value(s), *task = NEXT_OF(s, names);
 
-	return history_cut(s->history, value, task, edit_here, e);
+	return history_split_off(s->history, value, task, edit_here, e);
 }
 
 static enum err_code edit_place(struct session *s, struct err *e)
 {
-	struct placing v[2];
+	struct alias v[2];
 	int n = next_number(s, 0, 2);
 
 	for (int i = 0; i < n; i++) {
@@ -311,7 +311,7 @@ static enum err_code edit_place(struct session *s, struct err *e)
 		v[i].of = next_value(s);
 		v[i].loc = edit_here;
 	}
-	return history_place(s->history, v, n, edit_here, e);
+	return history_alias(s->history, v, n, edit_here, e);
 }
 
 static enum err_code edit_propagate(struct session *s, struct err *e)

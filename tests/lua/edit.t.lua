@@ -47,7 +47,7 @@ ok(plan:check(), "  and the plan is legal", select(2, plan:check()))
 plan:move("mma_qk", {at = 0})
 is(plan.rings.mma_qk, 2, "  which stay when it does not")
 ok(undone_to(plan, before) and plan.rings.mma_qk == 1, "  undone, there are as many as before")
-plan:move("mma_qk", {at = 1, settle = false})
+plan:move("mma_qk", {at = 1, repair_waits = false})
 is(plan.rings.mma_qk, 1, "  not settled, too")
 ok(not plan:check(), "  and the plan is not legal")
 plan = mr.load_plan "attention_overlap"
@@ -83,7 +83,7 @@ plan:remove "softmax"
 plan:insert("softmax", {after = "mma_pv", at = 1})
 is(plan:script(), before, "insert: what was taken out, with its waits")
 plan:remove "softmax"
-plan:insert("softmax", {before = "rescale", lane = "c0", seu = "cuda", at = 1, settle = false})
+plan:insert("softmax", {before = "rescale", lane = "c0", seu = "cuda", at = 1, repair_waits = false})
 is(plan:script(), before, "  which are still there")
 plan = mr.load_plan "attention_pingpong"
 before = plan:script()
@@ -229,7 +229,7 @@ local function text(d) return tostring(d) end
 copy = plan:copy()
 local d = plan:diff(copy)
 ok(#d == 0 and text(d) == "no difference", "diff: none", d)
-copy:move("load_v", {at = 1, settle = false})
+copy:move("load_v", {at = 1, repair_waits = false})
 d = plan:diff(copy)
 is(text(d), [[
   plan:append("load_k", {seu="tma", lane="p0"})
@@ -243,7 +243,7 @@ copy:undo()
 copy:propagate{n = 64}
 is(text(plan:diff(copy)), '- plan:propagate{n=128}\n+ plan:propagate{n=64}\n  plan:split("m", 2)', "  of a tile")
 copy:undo()
-copy:move("load_k", {after = "load_v", settle = false})
+copy:move("load_k", {after = "load_v", repair_waits = false})
 d = plan:diff(copy)
 ok(#d == 2 and d[1][2] == d[2][2], "  of an order: one line that moves", d)
 local h100 = mr.load_plan "attention_serial"
@@ -332,7 +332,7 @@ local raised = {}
 good, message = pcall(plan.try, plan, function() error(raised) end)
 ok(not good and message == raised, "  whatever was raised")
 r = plan:try(function(p)
-  local inner = p:try(function(q) q:move("load_v", {at = 1, settle = false}) end, {keep = true})
+  local inner = p:try(function(q) q:move("load_v", {at = 1, repair_waits = false}) end, {keep = true})
   p:try(function(q) q:move("load_k", {at = 1}) end)
   ok(inner.kept, "a try in a try")
 end)

@@ -176,15 +176,15 @@ local function find(plan, text)
   end
 end
 
-local cut, text_of_cut = find(serial, "plan:cut")
-is(text_of_cut, 'plan:cut("softmax_2", "convert"); plan:place{softmax_3="mma_qk"}; plan:insert("convert", {after="softmax"})',
+local cut, text_of_cut = find(serial, "plan:split_off")
+is(text_of_cut, 'plan:split_off("softmax_2", "convert"); plan:alias{softmax_3="mma_qk"}; plan:insert("convert", {after="softmax"})',
   "a conversion is cut off, in the place of the scores")
 ok(cut and cut:check() and order_of(cut, "c0") == "mma_qk softmax convert rescale mma_pv normalise store_o",
   "  behind the sTask that it comes from", cut and order_of(cut, "c0"))
-cut = find(split, "plan:cut")
+cut = find(split, "plan:split_off")
 ok(cut and cut:check() and order_of(cut, "c1"):find("softmax.1 convert.1", 1, true), "  of each part", cut and
   order_of(cut, "c1"))
-is(find(mr.load_plan "attention_d128", "plan:cut"), nil, "  once")
+is(find(mr.load_plan "attention_d128", "plan:split_off"), nil, "  once")
 is(find(split, 'when="issued"'), nil, "lanes that take turns need no more")
 for _, pair in ipairs{{"mma_qk.0", "mma_pv.1"}, {"mma_qk.1", "mma_pv.0"}} do split:unwait(pair[1], pair[2]) end
 local turns = find(split, 'when="issued"')

@@ -661,7 +661,7 @@ bad("plan:move('mma', {lnae = 'c1'})", "move: unknown option 'lnae'; did you mea
 bad("plan:move('mma', {befor = 'load_a'})", "move: unknown option 'befor'; did you mean 'before'?")
 bad("plan:move('mma', {1})", "move: options are given by name: move{at=...}")
 bad("plan:move('mma', {at = 17})", "move: at must be a whole number from -16 to 16, got 17")
-bad("plan:move('mma', {settle = 1})", "move: settle must be true or false, got 1")
+bad("plan:move('mma', {repair_waits = 1})", "move: repair_waits must be true or false, got 1")
 bad("plan:move('mma', {before = 1})", "move: before must be a string, got 1")
 bad("plan:append('mma'); plan:move('mma', {before = 'load_a', after = 'load_b'})",
   "'mma': before= or after=, not both")

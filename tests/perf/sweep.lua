@@ -22,7 +22,7 @@ local device = mr.device "h200"
 -- `ways` lanes of `warps` warps that share the rows, or one; loads on a lane of their own.
 local function begin(bound, o)
   local plan = mr.plan(bound:graph{tile={m=o.m, n=o.n, k=o.k}}, device)
-  if o.cut then plan:cut(table.unpack(o.cut)) end
+  if o.cut then plan:split_off(table.unpack(o.cut)) end
   if o.ways then plan:split("m", o.ways) end
   plan:lane("p0", {warps=1})
   local parts = {}
@@ -54,7 +54,7 @@ local orders = {
 local function attention(bound, o)
   local plan, parts = begin(bound, {m=o[1], n=o[2], ways=o.ways, warps=o.warps, registers=o.registers, longest_first=o.causal,
     cut=o.order == "placed" and {"softmax_2", "convert"}})
-  if o.order == "placed" then plan:place{softmax_3="mma_qk"} end
+  if o.order == "placed" then plan:alias{softmax_3="mma_qk"} end
   plan:buffers{k=o.stages, v=o.stages}
   for _, task in ipairs{"load_q", "load_k", "load_v"} do plan:append(task, {lane="p0"}) end
   for _, part in ipairs(parts) do

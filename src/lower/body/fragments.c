@@ -6,7 +6,7 @@ static bool in_registers(const struct body *c, int buffer)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
 
-	return b->phase == c->k->phase && !has_ring(c, buffer) && in_lane(c, b->first) && b->place == NONE;
+	return b->phase == c->k->phase && !has_ring(c, buffer) && in_lane(c, b->first) && b->alias_of == NONE;
 }
 
 /* May it hold something while the loop runs, which has sTask `any`? A carry may. */
@@ -19,7 +19,7 @@ static bool holds_in(const struct body *c, int buffer, int loop, int any)
 		bool touches = false;
 
 		for (int b = 0; b < c->g->buffers.n; b++)
-			touches |= (b == buffer || c->g->buffers.v[b].place == buffer) && stask_touches(s, b);
+			touches |= (b == buffer || c->g->buffers.v[b].alias_of == buffer) && stask_touches(s, b);
 		if (touches && program_loop_within(c->p, s->loop, loop))
 			return true;
 		before |= touches && s->position < c->g->tasks.v[any].position;

@@ -24,7 +24,7 @@ static bool reads_room(const struct body *c, const struct kentry *x)
 
 	for (int i = 0; i < c->lane->entries.n; i++)
 		for (int b = 0; b < c->g->buffers.n; b++)
-			reads |= c->g->buffers.v[b].place == buffer &&
+			reads |= c->g->buffers.v[b].alias_of == buffer &&
 				stask_reads(stask_of(c, &c->lane->entries.v[i]), b);
 	return reads;
 }

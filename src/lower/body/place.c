@@ -72,7 +72,7 @@ static enum err_code take_place(struct body *c, int buffer, int place, struct er
 
 enum err_code body_buffer(struct body *c, int buffer, const struct frag **f, struct err *e)
 {
-	int place = c->g->buffers.v[buffer].place;
+	int place = c->g->buffers.v[buffer].alias_of;
 	struct frag *new;
 
 	if (!c->of_buffer[buffer] && place != NONE)

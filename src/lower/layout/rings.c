@@ -506,11 +506,11 @@ static void lay_behind(struct kernel *k, struct ring *r)
 static enum err_code take_place(const struct kernel *k, struct ring *r, const struct buffer *b,
 	struct err *e)
 {
-	const struct ring *of = &k->rings.v[k->ring_of[b->place]];
+	const struct ring *of = &k->rings.v[k->ring_of[b->alias_of]];
 
 	if (r->slot_bytes > of->slot_bytes || r->versions != of->versions)
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot lie in the place of '%s': it takes %d times "
-			"%lld bytes, not %d times %lld", b->name, k->plan->graph->buffers.v[b->place].name,
+			"%lld bytes, not %d times %lld", b->name, k->plan->graph->buffers.v[b->alias_of].name,
 			r->versions, (long long)r->slot_bytes, of->versions, (long long)of->slot_bytes);
 	r->offset = of->offset;
 	r->slot_bytes = of->slot_bytes;
@@ -539,7 +539,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	choose_panels(k, &r, b);
 	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols),
 		k->target->shared.align);
-	if (b->place != NONE)
+	if (b->alias_of != NONE)
 		TRY(take_place(k, &r, b, e));
 	else
 		lay_behind(k, &r);
@@ -616,7 +616,7 @@ static enum err_code add_rings(struct kernel *k, bool placed, struct err *e)
 
 	for (int i = 0; i < g->buffers.n; i++)
 		if (g->buffers.v[i].phase == k->phase && plan_scope(k->plan, i) == SCOPE_SHARED &&
-		    (g->buffers.v[i].place != NONE) == placed)
+		    (g->buffers.v[i].alias_of != NONE) == placed)
 			TRY(add_ring(k, i, e));
 	return OK;
 }

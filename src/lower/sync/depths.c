@@ -81,7 +81,7 @@ static bool wait_holds(const struct relation *r, const struct flag *f, int depth
 		return false;
 	if (x < depth || seen[x - depth])
 		return true;
-	return r->inst[j].place && relation_before(r, relation_instance(r, f->task, x - depth),
+	return r->inst[j].position && relation_before(r, relation_instance(r, f->task, x - depth),
 		flag_event(f), j - 1, AT_ISSUE);
 }
 

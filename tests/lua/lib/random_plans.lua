@@ -437,14 +437,14 @@ end
 
 -- Cut off last steps and let values lie in the place of others, where that is possible.
 local function shape(plan, info)
-  info.cuts, info.places, info.placed = 0, 0, {}
+  info.split_offs, info.places, info.placed = 0, 0, {}
   for _, name in ipairs(values(plan)) do
-    if chance(0.6) and pcall(plan.cut, plan, name, "last_" .. name) then info.cuts = info.cuts + 1 end
+    if chance(0.6) and pcall(plan.split_off, plan, name, "last_" .. name) then info.split_offs = info.split_offs + 1 end
   end
   if chance(0.3) then return end
   for _, name in ipairs(values(plan)) do
     for _, of in ipairs(values(plan, true)) do
-      if chance(0.5) and pcall(plan.place, plan, {[name] = of}) then
+      if chance(0.5) and pcall(plan.alias, plan, {[name] = of}) then
         info.places, info.placed[name], info.placed[of] = info.places + 1, of, of
       end
     end
@@ -697,7 +697,7 @@ function M.features(plan, info)
   add("parts", info.ways)
   add("warpgroups a lane", info.wide)
   add("waits", info.waits)
-  if info.cuts then add("cut", info.cuts) end
+  if info.split_offs then add("split off", info.split_offs) end
   if info.places then add("placed", info.places) end
   for _, kind in ipairs{"issued", "complete", "distance"} do
     if info[kind] then add("waits", kind) end

@@ -19,13 +19,13 @@ static enum err_code find_value(struct graph *g, const char *name, struct srcloc
 	*out = graph_find_buffer(g, name);
 	if (*out == NONE && part && graph_find_buffer(g, arena_strf(&g->arena, "%.*s",
 	    (int)(part - name), name)) != NONE)
-		return err_set(e, ERR_INPUT, loc, "there is no buffer '%s': values take each other's place "
-			"if both are split, or none", name);
+		return err_set(e, ERR_INPUT, loc, "there is no buffer '%s': both values of an alias "
+			"are split, or none is", name);
 	if (*out == NONE)
 		return err_set(e, ERR_INPUT, loc, "there is no buffer '%s'", name);
 	b = &g->buffers.v[*out];
 	if (b->node == NONE)
-		return err_set(e, ERR_INPUT, loc, "'%s' is a carry: only values take each other's place", name);
+		return err_set(e, ERR_INPUT, loc, "'%s' is a carry: only values can be aliases", name);
 	return OK;
 }
 
@@ -58,14 +58,14 @@ static int made_beside(const struct graph *g, int what, int of)
 		for (int i = 0; i < s->writes.n && ints_hold(s->writes.v, s->writes.n, what); i++) {
 			int b = s->writes.v[i];
 
-			if (b == of || (b != what && g->buffers.v[b].place == of))
+			if (b == of || (b != what && g->buffers.v[b].alias_of == of))
 				return b;
 		}
 	}
 	return NONE;
 }
 
-static enum err_code place(struct graph *g, const struct placing *x, int part, struct err *e)
+static enum err_code add_alias(struct graph *g, const struct alias *x, int part, struct err *e)
 {
 	struct buffer *what, *of;
 	int a, b;
@@ -74,44 +74,44 @@ static enum err_code place(struct graph *g, const struct placing *x, int part, s
 	TRY(find_value(g, part_name(g, x->of, part), x->loc, &b, e));
 	what = &g->buffers.v[a];
 	of = &g->buffers.v[b];
-	if (a == b || of->place != NONE || what->place != NONE)
-		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot take the place of '%s', as '%s' %s",
-			what->name, of->name, of->place != NONE ? of->name : what->name, a == b ? "is the "
-			"same" : "lies in another's place already");
+	if (a == b || of->alias_of != NONE || what->alias_of != NONE)
+		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot be an alias of '%s', as '%s' %s",
+			what->name, of->name, of->alias_of != NONE ? of->name : what->name, a == b ? "is the "
+			"same" : "is an alias already");
 	for (int i = 0; i < g->buffers.n; i++)
-		if (g->buffers.v[i].place == a)
-			return err_set(e, ERR_INPUT, x->loc, "'%s' cannot take the place of '%s', as '%s' "
-				"lies in its own", what->name, of->name, g->buffers.v[i].name);
+		if (g->buffers.v[i].alias_of == a)
+			return err_set(e, ERR_INPUT, x->loc, "'%s' cannot be an alias of '%s', as '%s' "
+				"is an alias of it", what->name, of->name, g->buffers.v[i].name);
 	if (made_beside(g, a, b) != NONE)
-		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot take the place of '%s': '%s' is made "
+		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot be an alias of '%s': '%s' is made "
 			"beside it", what->name, of->name, g->buffers.v[made_beside(g, a, b)].name);
 	if (g->program->tasks.v[g->program->nodes.v[what->node].task].kind == TASK_LOAD ||
 	    (what->scope == SCOPE_SHARED && of->scope != SCOPE_SHARED))
-		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot take the place of '%s': it is in shared "
+		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot be an alias of '%s': it is in shared "
 			"memory%s", what->name, of->name, of->scope == SCOPE_SHARED ? ", loaded ahead" : "");
 	if (what->together || of->together)
-		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot take the place of '%s', as the parts of "
+		return err_set(e, ERR_INPUT, x->loc, "'%s' cannot be an alias of '%s', as the parts of "
 			"'%s' lie together: somebody reads several", what->name, of->name, what->together ?
 			what->name : of->name);
 	if (!has_room(what, of))
-		return err_set(e, ERR_INPUT, x->loc, of->scope == SCOPE_SHARED ? "'%s' cannot take the place "
-			"of '%s': it is larger, or of another loop" : "'%s' cannot take the place of '%s': they "
+		return err_set(e, ERR_INPUT, x->loc, of->scope == SCOPE_SHARED ? "'%s' cannot be an alias "
+			"of '%s': it is larger, or of another loop" : "'%s' cannot be an alias of '%s': they "
 			"differ in shape, type or loop", what->name, of->name);
-	what->place = b;
+	what->alias_of = b;
 	what->scope = of->scope == SCOPE_SHARED ? SCOPE_SHARED : what->scope;
 	return OK;
 }
 
-enum err_code build_places(struct graph *g, const struct placing *v, int n, struct err *e)
+enum err_code build_aliases(struct graph *g, const struct alias *v, int n, struct err *e)
 {
 	for (int i = 0; i < n; i++) {
 		int part = graph_find_buffer(g, part_name(g, v[i].what, 0)), parts;
 
 		parts = part == NONE ? 0 : g->buffers.v[part].parts;
 		if (!parts)
-			TRY(place(g, &v[i], NONE, e));
+			TRY(add_alias(g, &v[i], NONE, e));
 		for (part = 0; part < parts; part++)
-			TRY(place(g, &v[i], part, e));
+			TRY(add_alias(g, &v[i], part, e));
 	}
 	return OK;
 }
@@ -125,9 +125,9 @@ static bool is_wrong(const struct graph *g, const struct edge *e)
 		!ints_hold(from->writes.v, from->writes.n, e->buffer);
 }
 
-static int place_of(const struct graph *g, int buffer)
+static int storage_of(const struct graph *g, int buffer)
 {
-	return g->buffers.v[buffer].place == NONE ? buffer : g->buffers.v[buffer].place;
+	return g->buffers.v[buffer].alias_of == NONE ? buffer : g->buffers.v[buffer].alias_of;
 }
 
 /* What the sTask makes of another value that lies in the same place, if it makes or reads this one;
@@ -140,7 +140,7 @@ static int made_there(const struct graph *g, const struct stask *s, int buffer, 
 
 			*of = read;
 			if (made != read && (made == buffer || read == buffer) &&
-			    place_of(g, made) == place_of(g, read))
+			    storage_of(g, made) == storage_of(g, read))
 				return made;
 		}
 	return NONE;
@@ -148,7 +148,7 @@ static int made_there(const struct graph *g, const struct stask *s, int buffer, 
 
 /* Who makes the value of what lies there already, or of it what comes there, where threads, or a
  * unit, read what others have written over? In registers each reads its own, element by element. */
-static const struct stask *made_of_its_place(const struct graph *g, int buffer, int *made, int *of)
+static const struct stask *computed_in_place(const struct graph *g, int buffer, int *made, int *of)
 {
 	for (int t = 0; t < g->tasks.n && g->buffers.v[buffer].scope == SCOPE_SHARED; t++) {
 		*made = made_there(g, &g->tasks.v[t], buffer, of);
@@ -159,7 +159,7 @@ static const struct stask *made_of_its_place(const struct graph *g, int buffer, 
 }
 
 /* The statement by which it lies there; by its name, or that of all parts. */
-static struct srcloc loc_of(const struct placing *v, const struct buffer *b)
+static struct srcloc loc_of(const struct alias *v, const struct buffer *b)
 {
 	size_t n = strcspn(b->name, ".");
 
@@ -168,34 +168,34 @@ static struct srcloc loc_of(const struct placing *v, const struct buffer *b)
 	return v->loc;
 }
 
-static enum err_code check_place(const struct graph *g, const struct placing *v, int buffer, struct err *e)
+static enum err_code check_alias(const struct graph *g, const struct alias *v, int buffer, struct err *e)
 {
 	const struct buffer *b = &g->buffers.v[buffer];
-	const char *of = g->buffers.v[b->place].name;
+	const char *of = g->buffers.v[b->alias_of].name;
 	const struct stask *maker;
 	int made, read;
 
 	for (int k = 0; k < g->edges.n; k++) {
 		const struct edge *x = &g->edges.v[k];
 
-		if ((x->buffer == buffer || x->buffer == b->place) && is_wrong(g, x))
-			return err_set(e, ERR_INPUT, loc_of(v, b), "'%s' cannot take the place of '%s': "
+		if ((x->buffer == buffer || x->buffer == b->alias_of) && is_wrong(g, x))
+			return err_set(e, ERR_INPUT, loc_of(v, b), "'%s' cannot be an alias of '%s': "
 				"'%s' reads '%s' when '%s' has written over it", b->name, of,
 				g->tasks.v[x->to].name, g->buffers.v[x->buffer].name,
 				g->tasks.v[x->from].name);
 	}
-	maker = made_of_its_place(g, buffer, &made, &read);
+	maker = computed_in_place(g, buffer, &made, &read);
 	if (maker)
-		return err_set(e, ERR_INPUT, loc_of(v, b), "'%s' cannot take the place of '%s' in shared "
+		return err_set(e, ERR_INPUT, loc_of(v, b), "'%s' cannot be an alias of '%s' in shared "
 			"memory: '%s' makes '%s' of '%s', which lies there", b->name, of, maker->name,
 			g->buffers.v[made].name, g->buffers.v[read].name);
 	return OK;
 }
 
-enum err_code build_check_places(struct graph *g, const struct placing *v, struct err *e)
+enum err_code build_check_aliases(struct graph *g, const struct alias *v, struct err *e)
 {
 	for (int i = 0; i < g->buffers.n; i++)
-		if (g->buffers.v[i].place != NONE)
-			TRY(check_place(g, v, i, e));
+		if (g->buffers.v[i].alias_of != NONE)
+			TRY(check_alias(g, v, i, e));
 	return OK;
 }

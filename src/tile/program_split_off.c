@@ -36,12 +36,12 @@ static bool is_last_step(const struct program *p, const struct node *n)
 	return fed;
 }
 
-static enum err_code check_cut(const struct program *p, const struct cutting *x, struct err *e)
+static enum err_code check_split_off(const struct program *p, const struct split_off *x, struct err *e)
 {
 	const struct node *n = &p->nodes.v[x->node];
 
 	if (!is_last_step(p, n))
-		return err_set(e, ERR_INPUT, x->loc, "'%s' has no last step to cut off: it is not made element "
+		return err_set(e, ERR_INPUT, x->loc, "'%s' has no last step to split off: it is not made element "
 			"by element from what its sTask has computed before", x->value);
 	for (int i = 0; i < p->tasks.v[n->task].nodes.n; i++)
 		if (takes(&p->nodes.v[p->tasks.v[n->task].nodes.v[i]], x->node))
@@ -68,7 +68,7 @@ static void insert(struct arena *a, struct item **v, int *n, int after, int task
 	*n = at;
 }
 
-static void cut(struct arena *a, struct program *p, const struct cutting *x)
+static void split_off(struct arena *a, struct program *p, const struct split_off *x)
 {
 	int from = p->nodes.v[x->node].task, to = p->tasks.n, n = 0;
 	struct task *t = &p->tasks.v[from], last = *t;
@@ -91,7 +91,7 @@ static void cut(struct arena *a, struct program *p, const struct cutting *x)
 		insert(a, &p->loops.v[last.loop].body.v, &p->loops.v[last.loop].body.n, from, to);
 }
 
-enum err_code program_cut(struct arena *a, const struct program *p, const struct cutting *cuts, int n,
+enum err_code program_split_off(struct arena *a, const struct program *p, const struct split_off *split_offs, int n,
 	const struct program **out, struct err *e)
 {
 	struct program *q = ARENA_NEW(a, struct program);
@@ -103,8 +103,8 @@ enum err_code program_cut(struct arena *a, const struct program *p, const struct
 	q->loops.v = arena_copy(a, p->loops.v, (size_t)p->loops.n, sizeof(*p->loops.v));
 	q->phases.v = arena_copy(a, p->phases.v, (size_t)p->phases.n, sizeof(*p->phases.v));
 	for (int i = 0; i < n; i++) {
-		TRY(check_cut(q, &cuts[i], e));
-		cut(a, q, &cuts[i]);
+		TRY(check_split_off(q, &split_offs[i], e));
+		split_off(a, q, &split_offs[i]);
 	}
 	*out = q;
 	return OK;

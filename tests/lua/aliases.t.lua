@@ -1,4 +1,4 @@
--- Last steps cut off, and values in the place of others: what plan:cut and plan:place do to the graph,
+-- Last steps split off, and values that use the storage of others: what plan:split_off and plan:alias do to the graph,
 -- what they refuse, and that the kernels are the same.
 local mr = require "millrace"
 local tap = dofile((arg[0]:match "^(.*/)" or "./") .. "tap.lua")
@@ -16,7 +16,7 @@ local function fresh() return mr.plan(attention:graph{tile = {m = 64, n = 64}}, 
 
 local plan = fresh()
 local before = names(plan.tasks)
-plan:cut("softmax_2", "convert")
+plan:split_off("softmax_2", "convert")
 tap.is(names(plan.tasks), "load_q load_k mma_qk softmax convert rescale load_v mma_pv normalise store_o",
   "what is cut off is an sTask behind")
 local of = {}
@@ -29,13 +29,13 @@ tap.is(names(plan.tasks), before, "undo puts them together")
 plan:redo()
 plan:split("m", 2)
 tap.like(names(plan.tasks), "convert%.0 convert%.1", "it is split as the others are")
-plan:place{softmax_3 = "mma_qk"}
-tap.like(plan:script(), 'plan:cut%("softmax_2", "convert"%)\nplan:split%("m", 2%)\nplan:place{softmax_3="mma_qk"}\n',
+plan:alias{softmax_3 = "mma_qk"}
+tap.like(plan:script(), 'plan:split_off%("softmax_2", "convert"%)\nplan:split%("m", 2%)\nplan:alias{softmax_3="mma_qk"}\n',
   "the script says so")
 tap.is(load(plan:script())(attention):script(), plan:script(), "and makes the same plan")
 local twice = fresh()
-twice:cut("softmax_2", "convert")
-twice:cut("normalise", "round")
+twice:split_off("softmax_2", "convert")
+twice:split_off("normalise", "round")
 tap.like(names(twice.tasks), "normalise round store_o", "a second one")
 
 ---- what is refused ------------------------------------------------------------
@@ -48,29 +48,29 @@ local function refused(what, pattern, edit, shape)
   tap.ok(not good and message:find(pattern), what, tostring(message))
   tap.is(p:script(), script, "  and nothing has changed")
 end
-local function converts(p) p:cut("softmax_2", "convert") end
+local function converts(p) p:split_off("softmax_2", "convert") end
 
-refused("no such value", "there is no buffer 'sofmax_2'; did you mean 'softmax_2'", function(p) p:cut("sofmax_2", "x") end)
-refused("a carry", "'l' is a carry", function(p) p:cut("l", "x") end)
-refused("a product", "'mma_qk' has no last step", function(p) p:cut("mma_qk", "x") end)
+refused("no such value", "there is no buffer 'sofmax_2'; did you mean 'softmax_2'", function(p) p:split_off("sofmax_2", "x") end)
+refused("a carry", "'l' is a carry", function(p) p:split_off("l", "x") end)
+refused("a product", "'mma_qk' has no last step", function(p) p:split_off("mma_qk", "x") end)
 refused("what the sTask itself needs", "'softmax' goes on with 'softmax': it cannot be made later",
-  function(p) p:cut("softmax", "x") end)
-refused("a name that is taken", "has a task 'rescale' already", function(p) p:cut("softmax_2", "rescale") end)
-refused("no name", "cannot name a task", function(p) p:cut("softmax_2", "2nd") end)
-refused("no sTask", "cut: ", function(p) p:cut "softmax_2" end)
-refused("twice", "'softmax_2' is cut off already", function(p) p:cut("softmax_2", "again") end, converts)
-refused("to place what is not there", "there is no buffer 'softmax_9'", function(p) p:place{softmax_9 = "mma_qk"} end)
-refused("to place a carry", "'o' is a carry", function(p) p:place{o = "mma_qk"} end)
-refused("to place by number", "values are named", function(p) p:place{"mma_qk"} end)
-refused("in the room of what is smaller", "'softmax_3' cannot take the place of 'k': it is larger",
-  function(p) p:place{softmax_3 = "k"} end, converts)
-refused("in that of what lives otherwise", "it is larger, or of another loop", function(p) p:place{softmax_2 = "q"} end)
-refused("what is loaded", "'v' cannot take the place of 'k': it is in shared memory, loaded ahead", function(p) p:place{v = "k"} end)
-refused("in its own place", "is the same", function(p) p:place{softmax_3 = "softmax_3"} end, converts)
+  function(p) p:split_off("softmax", "x") end)
+refused("a name that is taken", "has a task 'rescale' already", function(p) p:split_off("softmax_2", "rescale") end)
+refused("no name", "cannot name a task", function(p) p:split_off("softmax_2", "2nd") end)
+refused("no sTask", "split_off: ", function(p) p:split_off "softmax_2" end)
+refused("twice", "'softmax_2' is split off already", function(p) p:split_off("softmax_2", "again") end, converts)
+refused("to place what is not there", "there is no buffer 'softmax_9'", function(p) p:alias{softmax_9 = "mma_qk"} end)
+refused("to place a carry", "'o' is a carry", function(p) p:alias{o = "mma_qk"} end)
+refused("to place by number", "values are named", function(p) p:alias{"mma_qk"} end)
+refused("in the room of what is smaller", "'softmax_3' cannot be an alias of 'k': it is larger",
+  function(p) p:alias{softmax_3 = "k"} end, converts)
+refused("in that of what lives otherwise", "it is larger, or of another loop", function(p) p:alias{softmax_2 = "q"} end)
+refused("what is loaded", "'v' cannot be an alias of 'k': it is in shared memory, loaded ahead", function(p) p:alias{v = "k"} end)
+refused("in its own place", "is the same", function(p) p:alias{softmax_3 = "softmax_3"} end, converts)
 refused("in the place of what is smaller", "they differ in shape, type or loop",
-  function(p) p:place{mma_qk = "softmax_2"} end)
-refused("a second time", "lies in another's place already", function(p) p:place{softmax_3 = "mma_qk"} end,
-  function(p) converts(p) p:place{softmax_3 = "mma_qk"} end)
+  function(p) p:alias{mma_qk = "softmax_2"} end)
+refused("a second time", "is an alias already", function(p) p:alias{softmax_3 = "mma_qk"} end,
+  function(p) converts(p) p:alias{softmax_3 = "mma_qk"} end)
 
 -- Two results of one task; a value that is read when another has taken its place.
 local chain = mr.program("chain", function(p)
@@ -85,12 +85,12 @@ local chain = mr.program("chain", function(p)
 end)
 local function chained(places)
   local p = mr.plan(chain{m = 64, n = 64}:graph{tile = {m = 64, n = 32}}, mr.device "h200")
-  return pcall(p.place, p, places)
+  return pcall(p.alias, p, places)
 end
 local _, message = chained{first = "first_2"}
-tap.like(message, "'first' cannot take the place of 'first_2': 'first_2' is made beside it", "two results of one sTask")
+tap.like(message, "'first' cannot be an alias of 'first_2': 'first_2' is made beside it", "two results of one sTask")
 _, message = chained{second = "first_2"}
-tap.like(message, "'second' cannot take the place of 'first_2': 'third' reads 'first_2' when 'second' has written over it",
+tap.like(message, "'second' cannot be an alias of 'first_2': 'third' reads 'first_2' when 'second' has written over it",
   "a value that is still to be read")
 tap.ok(chained{second = "first"}, "one that is not")
 
@@ -98,8 +98,8 @@ tap.ok(chained{second = "first"}, "one that is not")
 
 local function ready(edit)
   local p = fresh()
-  p:cut("softmax_2", "convert")
-  p:place{softmax_3 = "mma_qk"}
+  p:split_off("softmax_2", "convert")
+  p:alias{softmax_3 = "mma_qk"}
   p:lane("p0", {warps = 1})
   for _, t in ipairs(p.tasks) do p:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
   p:buffers{k = 3, v = 3}
@@ -109,8 +109,8 @@ local function ready(edit)
   return good and "good" or problems[1].code .. ": " .. problems[1].message
 end
 tap.is(ready(), "good", "in turn on one lane")
-tap.like(ready(function(p) p:buffers{softmax_3 = 2} end), "^place: .*'softmax_3' has 2 versions", "in versions")
-tap.like(ready(function(p) p:remove "convert" p:append("convert", {lane = "c1"}) end), "^place: .*'softmax_3' is in shared",
+tap.like(ready(function(p) p:buffers{softmax_3 = 2} end), "^alias: .*'softmax_3' has 2 versions", "in versions")
+tap.like(ready(function(p) p:remove "convert" p:append("convert", {lane = "c1"}) end), "^alias: .*'softmax_3' is in shared",
   "for another lane")
 tap.like(ready(function(p)
   for _, name in ipairs{"softmax", "convert", "rescale", "mma_pv"} do
@@ -131,9 +131,9 @@ local sequence = {"load_q", "load_k", "load_v", "mma_qk", "mma_pv", "softmax", "
 local function attend(bound, how, placed)
   local _, at, ways = table.unpack(how)
   local p = mr.plan(bound:graph{tile = {m = 64 * ways, n = 64}}, mr.device "h200")
-  if placed ~= nil then p:cut("softmax_2", "convert") end
+  if placed ~= nil then p:split_off("softmax_2", "convert") end
   if ways > 1 then p:split("m", ways) end
-  if placed then p:place{softmax_3 = "mma_qk"} end
+  if placed then p:alias{softmax_3 = "mma_qk"} end
   p:lane("p0", {warps = 1})
   for _, name in ipairs(next(at) and sequence or {}) do
     if name ~= "convert" or placed ~= nil then
@@ -171,7 +171,7 @@ end
 local function through(sizes, at, edit)
   sizes.b, sizes.h = 1, 2
   local p = mr.plan(mr.examples.flash_attention(sizes):graph{tile = {m = 64, n = 64}}, mr.device "h200")
-  p:place{normalise = "q"}
+  p:alias{normalise = "q"}
   p:lane("p0", {warps = 1})
   for _, t in ipairs(p.tasks) do p:append(t.name, {lane = t.kind == "load" and "p0" or "c0", at = at and at[t.name]}) end
   p:buffers{k = 2, v = 2}
@@ -182,7 +182,7 @@ local function through(sizes, at, edit)
 end
 for _, d in ipairs{32, 64} do
   local p = through{m = 168, n = 136, d = d, causal = d == 32}
-  tap.like(p:script(), 'plan:place{normalise="q"}', "the output in the room of the queries")
+  tap.like(p:script(), 'plan:alias{normalise="q"}', "the output in the room of the queries")
   tap.like(tostring(p:kernel{}), "ring q: 1 of (%d+) bytes at 0\n.*ring normalise: 1 of %1 bytes at 0", "  lies there")
   tap.like(p:script(), 'plan:wait%("load_q", {"store_o"', "  and the next ones wait until it is stored")
   local k = p:compile{target = "host"}
@@ -194,7 +194,7 @@ end
 tap.ok(through({m = 256, n = 128, d = 64}, nil, function(p) p:buffers{q = 2, normalise = 2} end):compile{target = "host"}:check().ok,
   "two rooms, of two tiles")
 local _, told = through({m = 256, n = 128, d = 64}, nil, function(p) p:buffers{q = 2} end):check()
-tap.like(told[1].code .. ": " .. told[1].message, "^place: .*'normalise' has versions: 1, 'q': 2", "not as many rooms")
+tap.like(told[1].code .. ": " .. told[1].message, "^alias: .*'normalise' has versions: 1, 'q': 2", "not as many rooms")
 _, told = through({m = 128, n = 128, d = 64}, nil, function(p)
   p:remove "normalise" p:remove "store_o"
   p:append("normalise", {lane = "c0", at = 1})
@@ -220,7 +220,7 @@ local function halved(n, edit)
   return p
 end
 for versions = 1, 3 do
-  local p = halved(16, function(p) p:place{halve = "a"} end)
+  local p = halved(16, function(p) p:alias{halve = "a"} end)
   p:buffers{a = versions, halve = versions}
   p:fill_waits()
   tap.ok(p:check(), ("a smaller value in the room of %d"):format(versions))
@@ -233,14 +233,14 @@ local function refused(what, pattern, edit)
   tap.ok(not good, what)
   tap.like(tostring(message), pattern, "  and why")
 end
-refused("a product in the room of its operand", "'mma' makes 'mma' of 'a', which lies there", function(p) p:place{mma = "a"} end)
-refused("a split value in the room of a whole one", "no buffer 'a.0': .*both are split", function(p)
-  p:split("m", 2) p:place{halve = "a"}
+refused("a product in the room of its operand", "'mma' makes 'mma' of 'a', which lies there", function(p) p:alias{mma = "a"} end)
+refused("a split value in the room of a whole one", "no buffer 'a.0': both values of an alias are split, or none is", function(p)
+  p:split("m", 2) p:alias{halve = "a"}
 end)
-refused("a part where another part lies", "'halve.0' cannot take the place of 'a'", function(p)
-  p:split("m", 2) p:place{["halve.0"] = "a"} p:place{["halve.1"] = "a"}
+refused("a part where another part lies", "'halve.0' cannot be an alias of 'a'", function(p)
+  p:split("m", 2) p:alias{["halve.0"] = "a"} p:alias{["halve.1"] = "a"}
 end)
-refused("cut off behind a split", "cut first", function(p) p:split("m", 2) p:cut("halve", "convert") end)
+refused("split off behind a split", "split it off first", function(p) p:split("m", 2) p:split_off("halve", "convert") end)
 
 local second = mr.program("second", function(p)
   local m, n, k = p:axes("m", "n", "k")
@@ -253,8 +253,8 @@ local second = mr.program("second", function(p)
   C:store("store_c", p:task("finish", function() return c * 1 end))
 end)
 local p = mr.plan(second{m = 64, n = 8, k = 32}:graph{tile = {m = 64, k = 16}}, mr.device "h200")
-p:cut("twice", "convert")
-tap.like(select(2, pcall(p.place, p, {twice_2 = "twice"})), "'convert' makes 'twice' of 'twice_2', which lies there",
+p:split_off("twice", "convert")
+tap.like(select(2, pcall(p.alias, p, {twice_2 = "twice"})), "'convert' makes 'twice' of 'twice_2', which lies there",
   "a value in the room of what is made of it")
 
 local columns = mr.program("columns", function(p)
@@ -267,7 +267,7 @@ local columns = mr.program("columns", function(p)
 end)
 local p = mr.plan(columns{m = 64, n = 64}:graph{tile = {m = 32, n = 64}}, mr.device "h200")
 p:split("n", 2, {"first", "second"})
-tap.like(select(2, pcall(p.place, p, {second = "first"})), "the parts of 'second.0' lie together", "parts that somebody reads as a whole")
+tap.like(select(2, pcall(p.alias, p, {second = "first"})), "the parts of 'second.0' lie together", "parts that somebody reads as a whole")
 
 local steps = mr.program("steps", function(p)
   local m, n = p:axes("m", "n")
@@ -278,22 +278,22 @@ local steps = mr.program("steps", function(p)
   C:store("store_c", p:task("third", function() return y * 2 end))
 end)
 local p = mr.plan(steps{m = 64, n = 8}:graph{tile = {m = 64}}, mr.device "h200")
-p:cut("first", "last_first")
-p:cut("second", "last_second")
-p:place{first_2 = "second"}
+p:split_off("first", "last_first")
+p:split_off("second", "last_second")
+p:alias{first_2 = "second"}
 for _, t in ipairs(p.tasks) do
   p:append(t.name, {lane = ({first = "c1", last_first = "c1", second = "c1"})[t.name] or "c0"})
 end
 p:fill_waits()
 local good, problems = p:check()
-tap.ok(not good and problems[1].code == "place", "values in registers of different lanes", tostring(problems))
+tap.ok(not good and problems[1].code == "alias", "values in registers of different lanes", tostring(problems))
 tap.like(problems[1].message, "they are in registers of different lanes", "  and why")
 
 local by_part = mr.plan(mr.examples.flash_attention{b = 1, h = 1, m = 128, n = 192, d = 64}:graph{tile = {m = 128, n = 64}}, mr.device "h200")
-by_part:cut("softmax_2", "convert")
+by_part:split_off("softmax_2", "convert")
 by_part:split("m", 2)
-by_part:place{["softmax_3.0"] = "mma_qk.0"}
-tap.like(by_part:script(), 'plan:place{%["softmax_3.0"%]="mma_qk.0"}', "one part alone")
+by_part:alias{["softmax_3.0"] = "mma_qk.0"}
+tap.like(by_part:script(), 'plan:alias{%["softmax_3.0"%]="mma_qk.0"}', "one part alone")
 tap.is(assert(load(by_part:script()))():script(), by_part:script(), "  comes back from its script")
 
 -- One lane loads what another reads, and stages an output there: its threads are not done with that
@@ -309,7 +309,7 @@ for _, n in ipairs{64, 60} do
       D:store("store_d", p:task("second", function() return y:to "bf16" end))
     end)
     local p = mr.plan(staged{m = 200, n = n}:graph{tile = {m = 40}}, mr.device "h200")
-    p:place{second = "a"}
+    p:alias{second = "a"}
     p:lane("c0", {warps = 4})
     for _, t in ipairs(p.tasks) do
       p:append(t.name, {lane = t.name == "scale" and "e0" or "c0", seu = t.kind == "load" and unit or t.kind == "store" and unit or nil})
