@@ -101,9 +101,12 @@ static int lower_l(lua_State *L)
 	return 1;
 }
 
-/* core.role_text(plan) -> the dump of its role programs, phase by phase */
+/* core.role_text(plan, after, traced) -> the dump of its role programs, phase by phase; after: number of a
+ * pass, or nil: what all of them make */
 static int role_text_l(lua_State *L)
 {
+	int after = (int)luaL_optinteger(L, 2, PASS_COUNT);
+	bool traced = lua_toboolean(L, 3);
 	struct host *h = enter(L);
 	const struct plan *p = history_plan(check_plan(L, 1, "kernel"));
 	struct buf out;
@@ -116,7 +119,9 @@ static int role_text_l(lua_State *L)
 	for (int i = 0; i < p->graph->program->phases.n; i++) {
 		box = box_new(L, LOWERED_CLASS, 0);
 		enter(L);
-		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e))
+		if (lower_plan(&h->mem, p, i, (struct kernel **)box, &e) ||
+		    (traced && lower_stamps(*box, &e)) ||
+		    (after < PASS_COUNT && kernel_after(*box, (enum pass_id)(after - 1), &e)))
 			throw_err(L, &e);
 		role_print(((struct kernel *)*box)->role, &out);
 		lua_closeslot(L, -1);
@@ -126,15 +131,25 @@ static int role_text_l(lua_State *L)
 	return 1;
 }
 
-/* core.lower_options() -> by bit of `without`, counted from 1: what can be left out, or false */
-static int lower_options_l(lua_State *L)
+/* core.passes() -> list of {name=, optional=, needs=, promises=, tree=}, in their order; tree: it makes the tree
+ * of a lane, so that it can be looked at behind it. The number is that of its bit in `without`, from 1. */
+static int passes_l(lua_State *L)
 {
 	lua_createtable(L, OPTION_COUNT, 0);
 	for (int i = 0; i < OPTION_COUNT; i++) {
-		if (lower_options[i])
-			lua_pushstring(L, lower_options[i]);
-		else
-			lua_pushboolean(L, false);
+		const struct pass_info *p = &lower_passes[i];
+
+		lua_createtable(L, 0, 5);
+		lua_pushstring(L, p->name);
+		lua_setfield(L, -2, "name");
+		lua_pushboolean(L, p->optional);
+		lua_setfield(L, -2, "optional");
+		lua_pushboolean(L, i < PASS_COUNT);
+		lua_setfield(L, -2, "tree");
+		lua_pushstring(L, p->needs);
+		lua_setfield(L, -2, "needs");
+		lua_pushstring(L, p->promises);
+		lua_setfield(L, -2, "promises");
 		lua_rawseti(L, -2, i + 1);
 	}
 	return 1;
@@ -144,7 +159,7 @@ void lua_open_lower(lua_State *L)
 {
 	static const luaL_Reg meta[] = { { "__gc", lowered_gc_l }, { NULL, NULL } };
 	static const luaL_Reg functions[] = { { "lower", lower_l }, { "role_text", role_text_l },
-		{ "lower_options", lower_options_l }, { NULL, NULL } };
+		{ "passes", passes_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ .name = LOWERED_CLASS, .meta = meta });
 	luaL_setfuncs(L, functions, 0);

@@ -128,30 +128,36 @@ end
 -- The role program of a plan: tostring() is the dump, lane by lane.
 local role_program = record("role program", "target text", {__name = "millrace.role_program", __tostring = function(k) return k.text end})
 
-local function role(plan, given)
-  local o = options(given, "kernel", "target")
-  return setmetatable({target = target_of(o, "kernel"), text = core.role_text(plan)}, role_program)
-end
-
 -- What passes were called before; deprecated.
 local renamed = {clear = "unmask", before = "hoist", parts = "partial_sums"}
 
+-- The number of a pass of lowering that `is` holds for, from its name.
+local function pass_of(what, name, is, that)
+  local known = {}
+  for i, p in ipairs(core.passes()) do
+    if p[is] then
+      if p.name == (renamed[name] or name) then return i end
+      known[#known + 1] = p.name
+    end
+  end
+  raise(("%s: there is no pass %s%s%s (known: %s)"):format(what, show(name), that, core.hint(tostring(name), known),
+    table.concat(known, ", ")))
+end
+
+local function role(plan, given)
+  local o = options(given, "kernel", "target", "after")
+  local after = o.after ~= nil and pass_of("kernel", o.after, "tree", " that makes a tree") or nil
+  return setmetatable({target = target_of(o, "kernel"), text = core.role_text(plan, after)}, role_program)
+end
+
 -- The bits of passes of lowering, from their names.
 local function passes(what, names)
-  local bits, known, bit_of = 0, {}, {}
-  for i, name in ipairs(core.lower_options()) do
-    if name then known[#known + 1], bit_of[name] = name, 1 << i - 1 end
-  end
+  local bits = 0
   if names ~= nil and type(names) ~= "table" then
     raise(("%s: without must be a list of passes, got %s"):format(what, show(names)))
   end
   for _, name in ipairs(names or {}) do
-    local bit = bit_of[renamed[name] or name]
-    if not bit then
-      raise(("%s: there is no pass %s that can be left out%s (known: %s)"):format(what, show(name),
-        core.hint(tostring(name), known), table.concat(known, ", ")))
-    end
-    bits = bits | bit
+    bits = bits | 1 << pass_of(what, name, "optional", " that can be left out") - 1
   end
   return bits
 end

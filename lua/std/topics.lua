@@ -256,11 +256,12 @@ A plan from a file with the text of plan:script(), or from examples/ by name, su
   {"plan:simulate", "plan:simulate{events=}", [[
 Run the plan on the model of the device: a timeline. events: how many to keep.]]},
   {"plan:compile", 'plan:compile{target="cuda", text=, without=}', [[
-Generate and compile the kernel. text=true: its text alone. without={"clear", "parts", "before"}:
+Generate and compile the kernel. text=true: its text alone. without={"hoist", "unmask", "partial_sums"}:
 skip passes of lowering, to see their effect.]]},
-  {"plan:kernel", 'plan:kernel{target="cuda"}', [[
+  {"plan:kernel", 'plan:kernel{target="cuda", after="peel"}', [[
 The role program: what each lane does, operation by operation, and why each wait is there.
-tostring() and .text are the dump.]]},
+tostring() and .text are the dump. after: as it is behind that pass of lowering: build, stamp, peel, hoist,
+unroll, signal, pin, select or unmask.]]},
   {"plan:improve", "plan:improve{pin={tasks=, lanes=, rings=, tile=, grid=}, trials=1000, seconds=60, progress=}", [[
 Search from a plan: other rings, tiles, lanes, orders, grids, one change after the other. What pin
 names is kept: help "pin". The plan itself is not changed; the result is .plan, and r.keep() applies it to the

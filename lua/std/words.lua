@@ -82,6 +82,17 @@ local function one_of(...)
   return function() return words end
 end
 
+-- Names of passes of lowering that have such a field.
+local function passes(field)
+  return function()
+    local names, list = {}, core.passes()
+    for i = 1, #list do
+      if list[i][field] then names[#names + 1] = list[i].name end
+    end
+    return names
+  end
+end
+
 ---- what stands where -------------------------------------------------------------------------
 
 -- Of a method or function: words of its arguments by position, of its options by name; [0]: of the
@@ -94,8 +105,8 @@ local places = {
   lane = {lanes}, split = {axes, [0] = tasks}, split_off = {buffers}, cut = {buffers},
   alias = {["*"] = buffers}, place = {["*"] = buffers},
   grid = {raster = one_of("rows", "columns")},
-  compile = {target = one_of("cuda", "host"), [0] = one_of("clear", "parts", "before")},
-  kernel = {target = one_of("cuda", "host")},
+  compile = {target = one_of("cuda", "host"), [0] = passes "optional"},
+  kernel = {target = one_of("cuda", "host"), after = passes "tree"},
   print = {by = one_of("lane", "seu")}, text = {by = one_of("lane", "seu")},
   reference = {on = one_of("host", "device")}, check = {reference = one_of("interpreter", "host", "device")},
   device = {devices, files = true}, load_plan = {plans, files = true}, calibrate = {files = true},

@@ -261,6 +261,7 @@ struct kernel {
 					 * hold back who would run too far ahead; borrows the rest */
 	int phase;
 	bool unproven;			/* it is for its price only */
+	int passes;			/* so many of passes.def make the tree; 0: all */
 	VEC(struct klane) lanes;
 	int *ring_of;			/* by buffer: index into rings; NONE: registers */
 	VEC(struct ring) rings;

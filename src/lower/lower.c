@@ -212,11 +212,11 @@ enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,
 	return try_lower(mem, p, phase, false, out, why, e);
 }
 
-const char *const lower_options[OPTION_COUNT] = {
-#define PASS(id, name, optional, needs, promises) optional ? #name : NULL,
+const struct pass_info lower_passes[OPTION_COUNT] = {
+#define PASS(id, name, optional, needs, promises) { #name, optional, needs, promises },
 #include "lower/passes.def"
 #undef PASS
-	"partial_sums",
+	{ "partial_sums", true, "shapes and rings", "the threads of a row each add up their own part of a sum" },
 };
 
 enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase, struct kernel **out,

@@ -13,8 +13,12 @@ enum pass_id {
 	PARTIAL_SUMS = PASS_COUNT,	/* sums stay with their threads (layout/partial.c) */
 	OPTION_COUNT
 };
-/* Names of what can be left out, by bit; NULL: what that is must be done. */
-extern const char *const lower_options[OPTION_COUNT];
+struct pass_info {
+	const char *name;
+	bool optional;			/* kernels are right without it: plan.without may leave it out */
+	const char *needs, *promises;
+};
+extern const struct pass_info lower_passes[OPTION_COUNT];
 static inline bool lower_does(const struct kernel *k, enum pass_id id)
 {
 	return !(k->plan->without >> id & 1);
@@ -32,6 +36,8 @@ NODISCARD enum err_code lower_for_price(struct mem *mem, const struct plan *p, i
 NODISCARD enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase,
 	struct kernel **out, struct err *e);
 void kernel_free(struct kernel *k);
+/* The tree of a kernel as it is behind a pass, in place of what it had: to be shown. */
+NODISCARD enum err_code kernel_after(struct kernel *k, enum pass_id pass, struct err *e);
 
 /* Is the plan legal (plan_check), and does a kernel come of each phase? Whatever keeps one
  * from that is a problem, and what the plan asks of an EU is counted off the kernels. What

@@ -273,23 +273,18 @@ static void read_tiles(struct reader *r, const struct role_op *o)
 	r->depth--;
 }
 
-static bool ends_with(const struct role_body *b, enum role_do what)
-{
-	return b->v.n && b->v.v[b->v.n - 1]->what == what;
-}
-
 /* A condition inside an sTask holds once per run of its loop: at the beginning or at the end. Outside of
- * sTasks it is the end of a loop (DO_BREAK), which happens once, or the case of few iterations (the
- * first branch; only the other one counts). */
+ * sTasks it is the end of a steady state, which comes once, or the case of few iterations (the other branch),
+ * which counts nothing. */
 static void read_if(struct reader *r, const struct role_op *o)
 {
 	struct reader outer = *r;
 
-	if (ends_with(&o->u.region.body, DO_CONTINUE))
+	if (o->u.region.section == SECTION_SKIP)
 		return;
 	if (r->occurrence) {
 		r->runs /= trips(r, r->graph->tasks.v[r->task].loop);
-	} else if (ends_with(&o->u.region.body, DO_BREAK)) {
+	} else if (o->u.region.section == SECTION_EPILOGUE) {
 		r->depth--;
 		r->per_tile = r->depth > 0;
 		r->runs = r->per_tile ? 0 : 1;

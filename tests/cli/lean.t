@@ -76,7 +76,7 @@ done
 
 # Each pass does something there.
 full=$(count serial 128 causal 128)
-for pass in clear parts before; do
+for pass in unmask partial_sums hoist; do
 	n=$(count serial 128 causal 128 $pass)
 	t_ok "without '$pass': $n, with it $full" [ "$n" -gt "$full" ]
 done

@@ -146,7 +146,7 @@ local function attend(bound, how, placed)
   for _, t in ipairs(next(at) and {} or p.tasks) do p:append(t.name, {lane = t.kind == "load" and "p0" or "c0"}) end
   p:buffers{k = 2, v = 2}
   p:fill_waits()
-  return p:compile{target = "host", without = {"parts"}}
+  return p:compile{target = "host", without = {"partial_sums"}}
 end
 
 for _, x in ipairs{{"plain", {m = 128, n = 256}}, {"ragged", {m = 152, n = 200}}, {"causal", {m = 192, n = 192, causal = true}}} do

@@ -6,7 +6,7 @@
 -- only compiles the I-th of N parts of the kernels, from 0, so that they are in the cache.
 local mr = require "millrace"
 
-local passes = {"", "clear", "parts", "before"}
+local passes = {"", "unmask", "partial_sums", "hoist"}
 local shapes = {{d=128}, {d=128, causal=true}, {d=64}, {d=64, causal=true}}
 local rounds, part, parts = tonumber(arg[1] or 7), tonumber(arg[2]), tonumber(arg[3])
 

@@ -109,12 +109,14 @@ static void list_regions(struct body *c, const struct klane *l)
 /* The lane's tree, by one pass after the other. */
 static enum err_code run_passes(struct body *c, struct err *e)
 {
+	int n = c->k->passes ? c->k->passes : PASS_COUNT;
+
 	c->role->body = (struct role_body){ 0 };
-	for (int i = 0; i < PASS_COUNT; i++) {
+	for (int i = 0; i < n; i++) {
 		c->into = &c->role->body;
 		c->task = c->wait = NONE;
-		if (!passes[i].optional || lower_does(c->k, (enum pass_id)i))
-			TRY(passes[i].run(c, e));
+		if (!lower_passes[i].optional || lower_does(c->k, (enum pass_id)i))
+			TRY(passes[i](c, e));
 	}
 	return OK;
 }
@@ -132,7 +134,8 @@ static enum err_code add_role(struct body *c, const struct klane *l, struct err 
 	c->of_buffer = ARENA_ARRAY(c->a, c->g->buffers.n, const struct frag *);
 	c->of_node = ARENA_ARRAY(c->a, c->p->nodes.n, struct frag *);
 	TRY(run_passes(c, e));
-	role_find_live(c->role, c->a);
+	if (!c->k->passes)
+		role_find_live(c->role, c->a);
 	return OK;
 }
 
@@ -173,4 +176,10 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 	}
 	k->role = c.r;
 	return OK;
+}
+
+enum err_code kernel_after(struct kernel *k, enum pass_id pass, struct err *e)
+{
+	k->passes = (int)pass + 1;
+	return lower_body(k, e);
 }

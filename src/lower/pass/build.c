@@ -221,6 +221,7 @@ static enum err_code add_loop(struct body *c, int loop, struct err *e)
 
 	o->point = stand(c, loop);
 	o->u.region.section = SECTION_LOOP;
+	o->u.region.note = "all iterations; an sTask performs those that there are";
 	o->u.region.var = VAR_J;
 	o->u.region.of = loop;
 	o->u.region.from = N(c, -v->most);

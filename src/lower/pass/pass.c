@@ -1,8 +1,8 @@
 /* The passes, in their order. */
 #include "lower/pass/pass.h"
 
-const struct pass passes[PASS_COUNT] = {
-#define PASS(id, name, optional, needs, promises) { #name, pass_##name, optional, needs, promises },
+pass_run *const passes[PASS_COUNT] = {
+#define PASS(id, name, optional, needs, promises) pass_##name,
 #include "lower/passes.def"
 #undef PASS
 };

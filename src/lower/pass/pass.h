@@ -52,13 +52,8 @@ struct point {
 
 typedef enum err_code pass_run(struct body *c, struct err *e);
 
-struct pass {
-	const char *name;
-	pass_run *run;			/* on the tree of c->lane */
-	bool optional;			/* plan.without may leave it out: kernels are right without it */
-	const char *needs, *promises;
-};
-extern const struct pass passes[PASS_COUNT];
+/* On the tree of c->lane; lower_passes (lower.h) has their names and contracts. */
+extern pass_run *const passes[PASS_COUNT];
 
 pass_run pass_build, pass_stamp, pass_peel, pass_hoist, pass_unroll, pass_signal, pass_pin, pass_select,
 	pass_unmask;

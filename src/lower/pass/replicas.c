@@ -34,11 +34,14 @@ void build_skip_tiles(struct body *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
 	struct role_body *outer;
+	struct role_op *skip;
 
 	if (c->lane->replicas == 1)
 		return;
-	outer = body_enter(c, &body_if(c, NUM2(NE, MOD(SUB(V(c, VAR_T, NONE), N(c, c->lane->replica)), N(c,
-		c->lane->replicas)), N(c, 0)), "another's turn")->u.region.body);
+	skip = body_if(c, NUM2(NE, MOD(SUB(V(c, VAR_T, NONE), N(c, c->lane->replica)), N(c,
+		c->lane->replicas)), N(c, 0)), "a tile of another replica");
+	skip->u.region.section = SECTION_SKIP;
+	outer = body_enter(c, &skip->u.region.body);
 	for (int i = 0; i < v->steps.n; i++)
 		if (v->steps.v[i].is_loop)
 			body_passed(c, v->steps.v[i].id);

@@ -1,0 +1,65 @@
+-- Each pass of lowering: the tree of a lane before and behind it is that of tests/lua/passes/NAME.txt, and
+-- docs/internals/lowering.md has the passes as they are. Where either changes on purpose,
+-- `MILLRACE_GOLD=1 build/millrace tests/lua/passes.t.lua` writes it anew, to be read before it is committed.
+local dir = (arg[0]:match "^(.*/)" or "./")
+local tap = dofile(dir .. "tap.lua")
+local mr = require "millrace"
+local core = require "millrace.core"
+
+local function attention(name, causal)
+  return mr.load_plan(name, mr.examples.flash_attention{b = 1, h = 1, m = 256, n = 512, d = 64, causal = causal})
+end
+
+-- What shows best what a pass does: a plan and one of its lanes.
+local shown = {
+  build = {attention "attention_overlap", "c0"}, stamp = {attention "attention_serial", "p0"},
+  peel = {attention "attention_overlap", "c0"}, hoist = {attention "attention_serial", "c0"},
+  unroll = {attention "attention_overlap", "c0"}, signal = {attention "attention_overlap", "c0"},
+  pin = {attention "attention_serial", "c0"}, select = {attention "attention_serial", "c0"},
+  unmask = {attention("attention_serial", true), "c0"},
+}
+
+local function read(path)
+  local f = io.open(path)
+  local text = f and f:read "a" or ""
+  if f then f:close() end
+  return text
+end
+
+-- The lane's part of a dump.
+local function lane(text, name)
+  local at = assert(text:find("lane " .. name .. ":", 1, true))
+  local last = text:find("\nlane ", at, true)
+  return text:sub(at, last or -1)
+end
+
+local passes, rows = core.passes(), {}
+for i, pass in ipairs(passes) do
+  rows[#rows + 1] = ("| `%s` | %s | %s | %s |"):format(pass.name, pass.optional and "yes" or "", pass.needs, pass.promises)
+  if pass.tree then
+    local plan, name = table.unpack(shown[pass.name])
+    local before = i > 1 and lane(core.role_text(plan, i - 1, pass.name == "stamp"), name) or ""
+    tap.golden(dir .. "passes/" .. pass.name .. ".txt", ("---- before %s\n%s---- behind %s\n%s"):format(pass.name, before,
+      pass.name, lane(core.role_text(plan, i, pass.name == "stamp"), name)), pass.name .. ": the tree before and behind it")
+    tap.is(tostring(plan:kernel{after = pass.name}), core.role_text(plan, i), "  plan:kernel shows it")
+  end
+end
+tap.is(core.role_text(shown.peel[1], #passes - 1), core.role_text(shown.peel[1]), "behind the last one stands the kernel")
+local plan = [[local plan = mr.load_plan "attention_serial" ]]
+local trees = "build, stamp, peel, hoist, unroll, signal, pin, select, unmask"
+tap.refuses(plan .. [[plan:kernel{after = "peal"}]],
+  "user.lua:1: kernel: there is no pass 'peal' that makes a tree; did you mean 'peel'? (known: " .. trees .. ")")
+tap.refuses(plan .. [[plan:kernel{after = "partial_sums"}]],
+  "user.lua:1: kernel: there is no pass 'partial_sums' that makes a tree (known: " .. trees .. ")")
+tap.refuses(plan .. [[plan:compile{without = {"peel"}}]],
+  "user.lua:1: compile: there is no pass 'peel' that can be left out (known: hoist, unmask, partial_sums)")
+tap.is(shown.peel[1]:compile{text = true, without = {"before"}}.source,
+  shown.peel[1]:compile{text = true, without = {"hoist"}}.source, "a deprecated name does the same")
+
+-- The table of the document.
+local path = dir .. "../../docs/internals/lowering.md"
+local head, _, tail = read(path):match "^(.-<!%-%- from passes.def %-%->\n)(.-)(<!%-%- end %-%->.*)$"
+local made = "| pass | can be left out | needs | promises |\n|---|---|---|---|\n" .. table.concat(rows, "\n") .. "\n"
+if head then tap.golden(path, head .. made .. tail, "docs/internals/lowering.md has the passes")
+else tap.ok(false, "docs/internals/lowering.md has a place for the passes") end
+tap.done_testing()
