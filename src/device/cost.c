@@ -1,10 +1,13 @@
+/* The cost model: cycles of work on a unit (device_cost), energy (device_effort), and the clock that the limit
+ * of power allows (device_clock). Costs of product, vector and copy units are computed from the rates of the
+ * device file; each function states its formula. */
 #include "device/device.h"
 
 #include <math.h>
 
-/* Warps (waves) of a lane that reaches every part of an EU: SMs and CUs are four
- * quarters, each with its own issue, vector and matrix unit, and warp w lives in
- * quarter w mod 4 (CUDA programming guide, compute capability 8 and 9; CDNA 3 ISA). */
+/* The warps (waves) that a lane needs to use all of an EU: SMs and CUs consist of four quarters, each with its own
+ * issue, vector and matrix unit, and warp w runs in quarter w mod 4 (CUDA programming guide, compute
+ * capability 8 and 9; CDNA 3 ISA). */
 enum { QUARTERS = 4 };
 
 static bool is_valid_type(enum dtype t)
@@ -30,7 +33,7 @@ bool device_can(const struct vdevice *d, int seu, const struct work *w)
 	return false;
 }
 
-/* ORDER work_kind */
+/* The kind of unit that executes each kind of work by default. ORDER work_kind */
 static const enum seu_kind home[] = { SEU_COPY, SEU_COPY, SEU_MATRIX, SEU_VECTOR };
 _Static_assert(LEN(home) == WORK_COMPUTE + 1, "a home for every kind of work");
 
@@ -60,17 +63,16 @@ static double round_up(double x, int64_t step)
 	return step > 1 ? ceil(x / (double)step) * (double)step : x;
 }
 
-/* EUs of a cluster each bring their part of what they share. */
+/* The number of EUs of a cluster that each load a part of the bytes, for all of them. */
 static double sharers(const struct work *w)
 {
 	return w->sharers > 1 ? w->sharers : 1;
 }
 
-/* The part of an EU's memory time that this work takes: it draws from L2 no faster
- * than one EU, or its threads, can, nor than its share when all draw; of that, what no
- * other EU has brought to L2 comes from device memory, whose rate is in seconds. The two are
- * pipelined, so the slower one counts. What EUs share leaves L2 once for all of them,
- * but each must take in all of it. */
+/* Cycles of the EU's share of L2 and of device memory. L2: bytes / min(rate of one EU or of its threads, the EU's
+ * share of the whole rate). Device memory: bytes * unique_share / its share of that rate, which is in seconds.
+ * The two are pipelined, so the slower one counts. Bytes that EUs of a cluster share leave L2 once for all of
+ * them, but each EU receives all of them. */
 static void memory_cycles(const struct vdevice *d, const struct work *w, int warps,
 	struct pace pace, struct cost *c)
 {
@@ -85,11 +87,10 @@ static void memory_cycles(const struct vdevice *d, const struct work *w, int war
 	c->memory = fmax(c->l2, c->global);
 }
 
-/* A tile is complete when its last byte is. If any EU must fetch a part of it from
- * device memory, the EUs that share the part ask for it at about the same time (they
- * run the same loop) and wait for the same line: so the longest latency counts, not
- * the mean. A store is complete, for its lane, when its source may be written again,
- * which takes no memory latency. */
+/* A load is complete when its last byte has arrived. EUs that share bytes request them at about the same time (they
+ * run the same loop) and wait for the same line, so if any part comes from device memory its latency counts,
+ * not the mean. A store is complete for its lane when its source may be overwritten, which takes no latency of
+ * memory. */
 static double memory_latency(const struct vdevice *d, const struct work *w)
 {
 	if (w->kind != WORK_LOAD || !(w->global_bytes > 0))
@@ -97,8 +98,8 @@ static double memory_latency(const struct vdevice *d, const struct work *w)
 	return w->unique_share > 0 ? d->global_latency : d->l2_latency;
 }
 
-/* 2 m n k with the extents rounded up to what an instruction computes: a part of an
- * instruction costs as much as all of it. */
+/* 2 m n k flops, with the extents rounded up to those of an instruction: a part of an instruction costs as much as
+ * all of it. */
 static double product_flops(const struct seu *s, const struct work *w)
 {
 	double m = round_up(positive((double)w->m), s->min_m);
@@ -109,10 +110,10 @@ static double product_flops(const struct seu *s, const struct work *w)
 }
 
 /* Bytes that the instructions of an asynchronous unit read from shared memory: each
- * takes min_m rows of the first operand, if that is not in registers, and all of the
- * second. A product of more rows reads the second once for each min_m of them.
- * (wgmma, PTX ISA: the second operand always lies in shared memory.) A synchronous
- * unit has both in registers; bringing them there is w->shared_bytes. */
+ * reads min_m rows of the first operand, if that is not in registers, and all of the
+ * second, so a product of more rows reads the second once for each min_m of them
+ * (wgmma, PTX ISA: the second operand is always in shared memory). A synchronous unit
+ * has both in registers; loading them there is w->shared_bytes. */
 static double operand_bytes(const struct seu *s, const struct work *w)
 {
 	double m, n, k;
@@ -126,11 +127,9 @@ static double operand_bytes(const struct seu *s, const struct work *w)
 		positive(w->shared_bytes));
 }
 
-/* A matrix unit computes at its rate or waits for shared memory to bring operands,
- * whichever is slower: m64n64k16 of bf16 reads 4 KiB in 32 cycles, which is all that
- * an SM's shared memory gives. The loss of efficiency is the unit's own (bubbles
- * between instructions), so it does not slow the reading. Fewer than four warps
- * reach fewer than the four units. */
+/* The larger of flops / (rate * efficiency) and operand bytes / rate of shared memory: m64n64k16 of bf16 reads
+ * 4 KiB in 32 cycles, which is all that an SM's shared memory delivers. `efficiency` stands for gaps between
+ * instructions, which do not slow the reads. Fewer than four warps use fewer than the four units. */
 static void matrix_cost(const struct vdevice *d, const struct seu *s, const struct work *w,
 	int warps, struct cost *c)
 {
@@ -141,18 +140,16 @@ static void matrix_cost(const struct vdevice *d, const struct seu *s, const stru
 	c->alone = c->busy * fmax(1, QUARTERS / (double)warps);
 }
 
-/* Is an operation of this class a sequence of instructions? Then the rate in the
- * device file already counts its issue slots (a reduction: one operation an element
- * in registers, and its part of the shuffles at the end of the row), and it overlaps
- * with nothing else of the same lane; the simple classes share the slots, each bound
- * by its own pipe. */
+/* Is an operation of this class a sequence of instructions? Then the rate in the device file includes its issue
+ * slots (a reduction: one operation per element, and its part of the shuffles at the end of the row), and it
+ * overlaps with nothing else of the same lane. The other classes share the issue slots, and each is limited by
+ * its own pipe. */
 static bool is_sequence(int class)
 {
 	return class == CLASS_DIV || class == CLASS_REDUCE || class == CLASS_SCAN;
 }
 
-/* Cycles of the vector unit: the busiest pipe, or the issue slots if they run out
- * first; then its traffic with shared memory, which its own instructions wait for. */
+/* Cycles of the vector unit: the larger of the busiest pipe and the issue slots with the sequences. */
 static double vector_cycles(const struct seu *s, const double *ops)
 {
 	double pipe = 0, issued = 0, sequences = 0;
@@ -161,7 +158,7 @@ static double vector_cycles(const struct seu *s, const double *ops)
 		double n = positive(ops[i]);
 
 		if (!(s->ops[i] > 0))
-			continue;		/* FREE; MMA is counted as FMA */
+			continue;		/* FREE costs nothing; MMA is counted as FMA */
 		if (is_sequence(i)) {
 			sequences += n / s->ops[i];
 		} else {
@@ -172,8 +169,8 @@ static double vector_cycles(const struct seu *s, const double *ops)
 	return fmax(pipe, issued + sequences);
 }
 
-/* One warp in each quarter cannot fill every slot (dependent instructions wait): it draws lane_share;
- * a lane of eight warps draws twice that, up to all, one of two warps half of it. */
+/* One warp per quarter cannot fill every slot, since instructions depend on each other: it draws lane_share of them.
+ * A lane of eight warps draws twice that, up to all; one of two warps draws half. */
 static double vector_alone(const struct seu *s, double busy, int warps)
 {
 	return busy / fmin(1, s->lane_share * warps / QUARTERS);
@@ -187,10 +184,8 @@ struct cost device_vector(const struct seu *s, const double *ops, int warps)
 	return c;
 }
 
-/* Anything runs here. A product without a matrix unit is its multiply-adds; a load or
- * store without a copy engine is a move for each element. One warp in each quarter
- * cannot fill every slot (dependent instructions wait): it draws lane_share; a lane
- * of eight warps draws twice that, up to all, one of two warps half of it. */
+/* A vector unit can execute any work: a product as multiply-adds, a load or store as a move per element. Its traffic
+ * with shared memory adds to that, since its own instructions wait for it. */
 static void vector_cost(const struct vdevice *d, const struct seu *s, const struct work *w,
 	int warps, struct cost *c)
 {
@@ -208,11 +203,10 @@ static void vector_cost(const struct vdevice *d, const struct seu *s, const stru
 	c->alone = vector_alone(s, c->busy, warps);
 }
 
-/* The engine starts a box every box_interval, whatever its size; the bytes are the
- * memory's time. One thread issues all boxes of a piece, so the lane goes on only
- * when it has issued the last. A store's tile comes from registers: the lane itself
- * writes it to shared memory first. (Without an engine the lane stays for all of it.)
- * Of a shared load's boxes each EU brings some, or a part of each. */
+/* The engine starts a box every box_interval cycles, whatever its size; the time for the bytes is that of memory
+ * (memory_cycles). One thread issues all boxes of a copy, so the lane continues after it has issued the last. The
+ * lane itself first writes the tile of a store from registers to shared memory. (Without an engine the lane is
+ * occupied all the time.) Of the boxes that a cluster shares, each EU loads its part. */
 static void copy_cost(const struct vdevice *d, const struct seu *s, const struct work *w,
 	struct cost *c)
 {
@@ -235,11 +229,11 @@ struct effort device_effort(const struct vdevice *d, int seu, const struct work 
 
 	for (int i = 0; i < CLASS_COUNT; i++)
 		e.of[EFFORT_VECTOR] += positive(w->ops[i]);
-	/* what an instruction is filled up with is zeros, which draw next to nothing */
+	/* the exact extents: the padding of an instruction is zeros, which take almost no energy */
 	if (w->kind == WORK_MMA && s->kind == SEU_MATRIX)
 		e.of[EFFORT_PRODUCT] = 2.0 * (double)(w->m * w->n * w->k) * dtype_bits(w->type) / 16;
 	if (w->kind == WORK_LOAD || w->kind == WORK_STORE) {
-		e.of[EFFORT_L2] = bytes;	/* also of what EUs share: each takes all of it in */
+		e.of[EFFORT_L2] = bytes;	/* of shared bytes, too: each EU receives all of them */
 		e.of[EFFORT_GLOBAL] = bytes * share;
 	}
 	return e;
@@ -285,7 +279,7 @@ struct effort device_energy(const struct vdevice *d, const struct effort *e, dou
 	return joules;
 }
 
-/* Joules of all work at the full clock. */
+/* Joules of all kinds together, at the full clock. */
 static double energy(const struct vdevice *d, const struct effort *e)
 {
 	struct effort joules = device_energy(d, e, d->clock_hz);
@@ -306,9 +300,9 @@ double device_full_clock(const struct vdevice *d, const struct effort *e)
 	return clock;
 }
 
-/* At clock x of the highest, the work takes x E and lasts C / (x f) + W: where that draws all that is
- * left beside the idle power P, x E = P (C / (x f) + W). (Voltage goes with the clock, energy with its
- * square; over the range that power leaves, one power less fits what was measured.) */
+/* At clock x f, where f is the device's clock, the work takes x E joules and C / (x f) + W seconds. If P is the limit
+ * of power minus the idle power, the highest clock solves x E = P (C / (x f) + W). (Voltage rises with the clock
+ * and energy with its square; in the range that the limit leaves, a linear law fits the measurements better.) */
 double device_clock(const struct vdevice *d, const struct effort *e, double cycles, double waits,
 	double *watts)
 {

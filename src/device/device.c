@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Every field that a file may give stands in one of the two tables below, and
- * everything here (setting, hints, completeness, printing) goes through them. */
+/* Sets, checks and prints the fields of a vDevice. All fields that a file may have are in the two tables below;
+ * everything in this file works on these. */
 
 enum field_kind {
 	NUM,
@@ -23,7 +23,7 @@ enum field_over {
 	CLASSES,			/* an array by op_class ("ops.fma") */
 };
 
-/* Which sEUs have a field (and must have it, if it is not 0 by default). */
+/* The kinds of sEUs that have a field (and must have it, unless it has a default). */
 enum {
 	COPY = 1 << SEU_COPY,
 	MATRIX = 1 << SEU_MATRIX,
@@ -31,11 +31,11 @@ enum {
 	ALL = COPY | MATRIX | VECTOR,
 };
 
-/* What a field holds until it is given: below the least value of each. */
+/* The value of a field that was not given: less than any valid value. */
 #define UNSET (-1.0)
 
 struct field {
-	const char *path;		/* of an sEU: what follows "seu.NAME." */
+	const char *path;		/* of an sEU's field: what follows "seu.NAME." */
 	enum field_kind kind;
 	enum field_over over;
 	unsigned of;
@@ -75,16 +75,16 @@ static const struct field device_fields[] = {
 		"... by loads of its threads"),
 	D("memory.l2.warp_rate", NUM, l2_warp_rate, 1e-3, 1e9, "B/cycle", "... of one warp"),
 	D("memory.l2.latency", NUM, l2_latency, 0, 1e9, "cycles", "of a read that hits"),
-	D("memory.l2.again", NUM, l2_again, 0, 0.9, "", "of a fetch's time, for another EU that asks"),
+	D("memory.l2.again", NUM, l2_again, 0, 0.9, "", "of a fetch's time, for another EU's request"),
 	D("memory.shared.bytes", BYTES, shared_bytes, 1, 0x1p50, "B", "that a block can use"),
 	D("memory.shared.rate", NUM, shared_rate, 1e-3, 1e9, "B/cycle", "of an EU"),
 
-	D("sync.wait_cost", NUM, wait_cost, 0, 1e9, "cycles", "a wait already satisfied"),
+	D("sync.wait_cost", NUM, wait_cost, 0, 1e9, "cycles", "a wait that is satisfied"),
 	D("sync.drain_cost", NUM, drain_cost, 0, 1e9, "cycles", "... for a lane's own products"),
 	D("sync.tell_cost", NUM, tell_cost, 0, 1e9, "cycles", "an arrival at a flag"),
-	D("sync.warp_cost", NUM, warp_cost, 0, 1e9, "cycles", "a meeting of a warp's threads"),
+	D("sync.warp_cost", NUM, warp_cost, 0, 1e9, "cycles", "synchronisation of a warp"),
 	D("sync.fence_cost", NUM, fence_cost, 0, 1e9, "cycles",
-		"until an engine may read what threads wrote"),
+		"between writes of threads and reads of an engine"),
 	D("sync.flag_latency", NUM, flag_latency, 0, 1e9, "cycles", "completion to another lane"),
 	D("sync.issue_order_latency", NUM, issue_order_latency, 0, 1e9, "cycles",
 		"issue to a lane that comes next in an issue order"),
@@ -103,8 +103,8 @@ static const struct field device_fields[] = {
 	D("power.global", NUM, energy[EFFORT_GLOBAL], 0, 1e9, "pJ/B", "of device memory"),
 	D("power.eu", NUM, energy[EFFORT_EU], 0, 1e9, "pJ/cycle", "of an EU that has a tile"),
 
-	D("uncertainty.products", NUM, uncertainty_products, 0, 10, "", "share of a time, where products bind"),
-	D("uncertainty.other", NUM, uncertainty_other, 0, 10, "", "... where something else does"),
+	D("uncertainty.products", NUM, uncertainty_products, 0, 10, "", "share of a time, if products bind"),
+	D("uncertainty.other", NUM, uncertainty_other, 0, 10, "", "... if something else does"),
 	D("uncertainty.order", NUM, uncertainty_order, 0, 10, "", "... of a difference"),
 };
 
@@ -113,15 +113,15 @@ static const struct field device_fields[] = {
 
 static const struct field seu_fields[] = {
 	S(ALL, "kind", KIND, ONE, kind, 0, SEU_KINDS - 1, "", "copy, matrix or vector"),
-	S(ALL, "async", FLAG, ONE, async, 0, 1, "", "the lane goes on after issuing"),
+	S(ALL, "async", FLAG, ONE, async, 0, 1, "", "the lane continues after the issue"),
 	S(ALL, "ordered", FLAG, ONE, ordered, 0, 1, "", "a lane's work completes in order"),
-	S(ALL, "issue", NUM, ONE, issue, 0, 1e9, "cycles", "of the lane, to issue a piece"),
+	S(ALL, "issue", NUM, ONE, issue, 0, 1e9, "cycles", "of the lane, to issue an sTask"),
 	S(ALL, "latency", NUM, ONE, latency, 0, 1e9, "cycles", "end of work to completion"),
 
 	S(MATRIX, "flops", NUM, TYPES, flops, 0, 1e9, "flop/cycle", "dense, of an EU"),
 	S(MATRIX, "efficiency", NUM, ONE, efficiency, 1e-3, 1, "", "share of it in long runs"),
 	S(MATRIX, "step", NUM, ONE, step, 0, 1e9, "cycles", "of the lane, each further instruction"),
-	S(MATRIX, "depth", NUM, ONE, depth, 1, 1e9, "", "instructions of a lane under way, at most"),
+	S(MATRIX, "depth", NUM, ONE, depth, 1, 1e9, "", "instructions of a lane in flight, at most"),
 	S(MATRIX, "clock_ghz", GIGA, ONE, clock_hz, 0.01, 20, "GHz", "clock of EUs when it has work"),
 	S(MATRIX, "min_m", BYTES, ONE, min_m, 1, 65536, "rows", "of an instruction"),
 	S(MATRIX, "min_n", BYTES, ONE, min_n, 1, 65536, "columns", "of an instruction, least"),
@@ -129,12 +129,12 @@ static const struct field seu_fields[] = {
 
 	S(VECTOR, "ops", NUM, CLASSES, ops, 1e-6, 1e9, "/cycle", "operations on elements"),
 	S(VECTOR, "slots", NUM, ONE, slots, 1e-6, 1e9, "/cycle", "... over all classes"),
-	S(VECTOR, "lane_share", NUM, ONE, lane_share, 1e-3, 1, "", "drawn by a lane of 4 warps"),
+	S(VECTOR, "lane_share", NUM, ONE, lane_share, 1e-3, 1, "", "that a lane of 4 warps can use"),
 	S(VECTOR, "contention", NUM, ONE, contention, 1e-3, 1, "", "of that, while a matrix unit works"),
-	S(VECTOR, "by_age", NUM, ONE, by_age, 0, 1, "", "of the cycles go to who came first"),
+	S(VECTOR, "by_age", NUM, ONE, by_age, 0, 1, "", "of the cycles, for the oldest work"),
 	S(VECTOR, "chain", NUM, ONE, chain, 0, 1e9, "cycles", "to the next dependent instruction"),
 
-	S(COPY, "box_bytes", NUM, ONE, box_bytes, 1, 1e12, "B", "most one instruction moves"),
+	S(COPY, "box_bytes", NUM, ONE, box_bytes, 1, 1e12, "B", "that one instruction moves, at most"),
 	S(COPY, "box_interval", NUM, ONE, box_interval, 0, 1e9, "cycles", "between instructions"),
 };
 
@@ -147,7 +147,7 @@ static const char *const class_names[] = { NULL, "fma", "alu", "sfu", "cvt", "di
 	"scan", "move", NULL };
 _Static_assert(LEN(class_names) == CLASS_COUNT, "a name for every class");
 
-/* What must hold between two fields: the first is at most the second. */
+/* Pairs of fields of which the first must not exceed the second. */
 static const char *const at_most[][2] = {
 	{ "limits.warp", "limits.max_threads" },
 	{ "limits.register_step", "limits.thread_registers" },
@@ -172,8 +172,8 @@ static int field_count(const struct field *f)
 	return 0;
 }
 
-/* "bf16" of "flops.bf16", "" if the field is no array, NULL if the element has no
- * path and stays 0. */
+/* The name of an array's element i, "bf16" of "flops.bf16"; "" if the field is no array; NULL if the element cannot
+ * be given and stays 0. */
 static const char *element_name(const struct field *f, int i)
 {
 	switch (f->over) {
@@ -191,7 +191,7 @@ static void field_path(char *path, const char *seu, const struct field *f, int i
 		seu ? "." : "", f->path, f->over == ONE ? "" : ".", element_name(f, i));
 }
 
-static double get(const void *base, const struct field *f, int i)
+static double get_field(const void *base, const struct field *f, int i)
 {
 	const void *at = (const char *)base + f->offset;
 	enum seu_kind kind;
@@ -210,14 +210,14 @@ static double get(const void *base, const struct field *f, int i)
 	return UNSET;
 }
 
-static void put_text(void *base, const struct field *f, const char *text)
+static void set_text_field(void *base, const struct field *f, const char *text)
 {
 	void *at = (char *)base + f->offset;
 
 	*(const char **)at = text;
 }
 
-static void put(void *base, const struct field *f, int i, double v)
+static void set_field(void *base, const struct field *f, int i, double v)
 {
 	void *at = (char *)base + f->offset;
 
@@ -228,15 +228,15 @@ static void put(void *base, const struct field *f, int i, double v)
 	case BYTES: *(int64_t *)at = (int64_t)v; break;
 	case FLAG: *(bool *)at = v > 0; break;
 	case KIND: *(enum seu_kind *)at = v < 0 ? SEU_KINDS : (enum seu_kind)v; break;
-	case TEXT: put_text(base, f, NULL); break;
+	case TEXT: set_text_field(base, f, NULL); break;
 	}
 }
 
-static void clear(void *base, const struct field *fields, int n)
+static void clear_fields(void *base, const struct field *fields, int n)
 {
 	for (int i = 0; i < n; i++)
 		for (int j = 0; j < field_count(&fields[i]); j++)
-			put(base, &fields[i], j, fields[i].over == TYPES ? 0 : UNSET);
+			set_field(base, &fields[i], j, fields[i].over == TYPES ? 0 : UNSET);
 }
 
 struct vdevice *device_new(struct mem *mem, const char *name)
@@ -246,10 +246,10 @@ struct vdevice *device_new(struct mem *mem, const char *name)
 	struct vdevice *d;
 
 	arena_init(&arena, mem);
-	d = arena_alloc(&arena, sizeof(*d) + len);	/* one piece: there is no half of it */
+	d = arena_alloc(&arena, sizeof(*d) + len);	/* one allocation, so it fails or succeeds as one */
 	d->arena = arena;
 	d->name = memcpy(d + 1, name, len);
-	clear(d, device_fields, LEN(device_fields));
+	clear_fields(d, device_fields, LEN(device_fields));
 	return d;
 }
 
@@ -259,7 +259,7 @@ void device_free(struct vdevice *d)
 
 	if (!d)
 		return;
-	arena = d->arena;		/* d itself lies in it */
+	arena = d->arena;		/* d itself is in its arena */
 	arena_release(&arena);
 }
 
@@ -276,8 +276,8 @@ int device_find_seu(const struct vdevice *d, const char *name)
 	return find_seu(d, name, strlen(name));
 }
 
-/* Where a path leads. */
-struct place {
+/* What a path names. */
+struct field_ref {
 	const struct field *field;
 	int index;
 	int seu;			/* nseus: one still to be added; NONE: the device */
@@ -293,7 +293,7 @@ static const char *const renamed[][2] = {
 	{ "beside", "contention" },		/* of a vector sEU */
 };
 
-static bool find_field(const struct field *fields, int n, const char *path, struct place *at)
+static bool find_field(const struct field *fields, int n, const char *path, struct field_ref *at)
 {
 	char full[PATH_MAX_LEN + 1];
 
@@ -358,7 +358,7 @@ static bool is_name(const char *s, size_t n)
 	return true;
 }
 
-static enum err_code resolve(const struct vdevice *d, const char *path, struct place *at,
+static enum err_code resolve_path(const struct vdevice *d, const char *path, struct field_ref *at,
 	struct srcloc loc, struct err *e)
 {
 	const char *name = path + strlen("seu.");
@@ -391,8 +391,8 @@ static enum err_code resolve(const struct vdevice *d, const char *path, struct p
 	return OK;
 }
 
-/* The record that the place lies in; adds the sEU if it is new. */
-static void *record(struct vdevice *d, const struct place *at)
+/* The record that has the field; adds the sEU if it is new. */
+static void *record_of(struct vdevice *d, const struct field_ref *at)
 {
 	struct seu *s;
 
@@ -400,7 +400,7 @@ static void *record(struct vdevice *d, const struct place *at)
 		return d;
 	s = &d->seu[at->seu];
 	if (at->seu == d->nseus) {
-		clear(s, seu_fields, LEN(seu_fields));
+		clear_fields(s, seu_fields, LEN(seu_fields));
 		s->name = arena_strdup(&d->arena, at->name);
 		d->nseus++;
 	}
@@ -410,10 +410,10 @@ static void *record(struct vdevice *d, const struct place *at)
 enum err_code device_set_number(struct vdevice *d, const char *path, double v, struct srcloc loc,
 	struct err *e)
 {
-	struct place at;
+	struct field_ref at;
 	const struct field *f;
 
-	TRY(resolve(d, path, &at, loc, e));
+	TRY(resolve_path(d, path, &at, loc, e));
 	f = at.field;
 	if (f->kind == TEXT || f->kind == KIND)
 		return err_set(e, ERR_INPUT, loc, "'%s' takes a text, not the number %g", path, v);
@@ -422,35 +422,35 @@ enum err_code device_set_number(struct vdevice *d, const char *path, double v, s
 			path, v, *f->unit ? " " : "", f->unit, f->min, f->max);
 	if (f->kind != NUM && f->kind != GIGA && v != floor(v))
 		return err_set(e, ERR_INPUT, loc, "'%s' is %g; it must be a whole number", path, v);
-	put(record(d, &at), f, at.index, v);
+	set_field(record_of(d, &at), f, at.index, v);
 	return OK;
 }
 
 enum err_code device_number(const struct vdevice *d, const char *path, double *v, struct srcloc loc,
 	struct err *e)
 {
-	struct place at;
+	struct field_ref at;
 
-	TRY(resolve(d, path, &at, loc, e));
+	TRY(resolve_path(d, path, &at, loc, e));
 	if (at.field->kind == TEXT || at.field->kind == KIND)
 		return err_set(e, ERR_INPUT, loc, "'%s' is a text, not a number", path);
 	if (at.seu == d->nseus)
 		return err_set(e, ERR_INPUT, loc, "device '%s' has no sEU '%s'", d->name, at.name);
-	*v = get(at.seu == NONE ? (const void *)d : &d->seu[at.seu], at.field, at.index);
+	*v = get_field(at.seu == NONE ? (const void *)d : &d->seu[at.seu], at.field, at.index);
 	return OK;
 }
 
 enum err_code device_set_text(struct vdevice *d, const char *path, const char *v,
 	struct srcloc loc, struct err *e)
 {
-	struct place at;
+	struct field_ref at;
 	int kind = 0;
 
-	TRY(resolve(d, path, &at, loc, e));
+	TRY(resolve_path(d, path, &at, loc, e));
 	if (at.field->kind == TEXT) {
 		if (!*v)
 			return err_set(e, ERR_INPUT, loc, "'%s' is an empty text", path);
-		put_text(record(d, &at), at.field, arena_strdup(&d->arena, v));
+		set_text_field(record_of(d, &at), at.field, arena_strdup(&d->arena, v));
 		return OK;
 	}
 	if (at.field->kind != KIND)
@@ -461,7 +461,7 @@ enum err_code device_set_text(struct vdevice *d, const char *path, const char *v
 	if (kind == SEU_KINDS)
 		return err_set(e, ERR_INPUT, loc, "'%s' is '%s'; it must be copy, matrix or vector",
 			path, v);
-	put(record(d, &at), at.field, 0, kind);
+	set_field(record_of(d, &at), at.field, 0, kind);
 	return OK;
 }
 
@@ -471,22 +471,21 @@ static enum err_code finish_element(const struct vdevice *d, void *base, const c
 	char path[PATH_MAX_LEN + 1];
 	bool has = element_name(f, i) && (f->of & kinds) == kinds;
 
-	if (!has && !(get(base, f, i) > 0)) {
-		put(base, f, i, 0);
+	if (!has && !(get_field(base, f, i) > 0)) {
+		set_field(base, f, i, 0);
 		return OK;
 	}
 	field_path(path, seu, f, i);
 	if (!has)
 		return err_set(e, ERR_INPUT, loc, "'%s' is given, but a %s sEU has no such field",
 			path, kind_names[((const struct seu *)base)->kind]);
-	if (get(base, f, i) < f->min)
+	if (get_field(base, f, i) < f->min)
 		return err_set(e, ERR_INPUT, loc, "device '%s' lacks '%s' (%s%s%s)", d->name, path,
 			f->doc, *f->unit ? ", in " : "", f->unit);
 	return OK;
 }
 
-/* Is there all that a record must have, and no more? An sEU keeps 0 in the fields
- * that its kind has not. */
+/* Check that a record has all fields that it must have, and no others; of an sEU those are set to 0. */
 static enum err_code finish_record(const struct vdevice *d, void *base, const char *seu,
 	const struct field *fields, int n, unsigned kinds, struct srcloc loc, struct err *e)
 {
@@ -501,7 +500,7 @@ static enum err_code finish_seu(const struct vdevice *d, struct seu *s, struct s
 {
 	bool any = false;
 
-	/* the kind first, since it says which of the others there are */
+	/* the kind first, since it decides which other fields there are */
 	TRY(finish_record(d, s, s->name, seu_fields, 1, ALL, loc, e));
 	TRY(finish_record(d, s, s->name, seu_fields, LEN(seu_fields), 1u << s->kind, loc, e));
 	for (int i = 0; i < RATE_TYPES; i++)
@@ -516,14 +515,14 @@ static enum err_code check_limits(const struct vdevice *d, struct srcloc loc, st
 {
 	for (int i = 0; i < LEN(at_most); i++) {
 		const char *const *names = at_most[i];
-		struct place a, b;
+		struct field_ref a, b;
 		double low, high;
 
 		if (!find_field(device_fields, LEN(device_fields), names[0], &a) ||
 		    !find_field(device_fields, LEN(device_fields), names[1], &b))
 			BUG("no field '%s' or '%s'", names[0], names[1]);
-		low = get(d, a.field, a.index);
-		high = get(d, b.field, b.index);
+		low = get_field(d, a.field, a.index);
+		high = get_field(d, b.field, b.index);
 		if (low > high)
 			return err_set(e, ERR_INPUT, loc, "'%s' is %g; it must not exceed '%s', "
 				"which is %g", names[0], low, names[1], high);
@@ -599,10 +598,10 @@ static void print_record(const void *base, const char *seu, const struct field *
 		    (f->of & kinds) != kinds)
 			continue;
 		for (int j = 0; j < field_count(f); j++) {
-			if (!element_name(f, j) || (f->over == TYPES && !(get(base, f, j) > 0)))
+			if (!element_name(f, j) || (f->over == TYPES && !(get_field(base, f, j) > 0)))
 				continue;
 			field_path(path, seu, f, j);
-			buf_printf(out, "  %-26s %12.9g %-11s %s\n", path, get(base, f, j),
+			buf_printf(out, "  %-26s %12.9g %-11s %s\n", path, get_field(base, f, j),
 				f->unit, f->doc);
 		}
 	}

@@ -1,13 +1,12 @@
-/* device.h - the vDevice: a GPU as a scheduler sees it.
+/* device.h - the vDevice: a GPU as the scheduler models it.
  *
- * A vDevice is EUs (SMs, CUs), all alike, that share an L2 and a device memory.
- * An EU has sEUs, specialised units that take sTasks, a shared memory, registers,
- * and lanes: contexts that issue (a warp, warpgroup, wave group). It is a plain
- * record of numbers, read from hw/NAME.lua, where each stands with its source.
- * Times are cycles of the EU clock, rates are per cycle and EU unless said.
+ * A vDevice has EUs (SMs, CUs), all alike, that share an L2 and a device memory. An EU has sEUs (specialised
+ * units that execute sTasks), shared memory, registers, and lanes: contexts that issue (a warp, a warpgroup,
+ * a group of waves). A vDevice is a record of numbers, read from hw/NAME.lua, which states the source of each.
+ * Times are cycles of the EU clock, and rates are per cycle and EU, unless stated otherwise.
  *
- * device_cost turns a piece of work into cycles on one of the sEUs. It is the only
- * cost model there is: the simulator, the bounds and the search all ask it.
+ * device_cost converts work to cycles on an sEU. It is the only cost model: the simulator, the bounds and the
+ * search all use it.
  */
 #ifndef DEVICE_DEVICE_H
 #define DEVICE_DEVICE_H
@@ -18,11 +17,11 @@
 
 enum { SEU_MAX = 8 };
 
-/* What kind of unit an sEU is; decides which work it takes and how it is costed. */
+/* The kind of an sEU decides which work it can execute and how its cost is computed. */
 enum seu_kind {
 	SEU_COPY,			/* moves tiles between global and on-chip memory */
 	SEU_MATRIX,			/* matrix products */
-	SEU_VECTOR,			/* element-wise work; can run anything else slowly */
+	SEU_VECTOR,			/* element-wise work; can execute anything else slowly */
 	SEU_KINDS
 };
 
@@ -31,42 +30,42 @@ enum { RATE_TYPES = DT_COUNT };
 struct seu {
 	const char *name;		/* "tma", "tensor", "cuda" */
 	enum seu_kind kind;
-	bool async;			/* the lane goes on after issuing */
-	bool ordered;			/* its work of one lane completes in order of issue */
-	double issue;			/* lane cycles to issue one piece (one instruction group) */
+	bool async;			/* the lane continues after the issue */
+	bool ordered;			/* work of one lane completes in order of issue */
+	double issue;			/* lane cycles to issue one sTask (an instruction, or a group of them) */
 	double latency;			/* cycles from the end of its work to visible completion */
-	/* MATRIX: dense flop/cycle of one EU by operand type; 0: not supported.
-	 * A product's row count is split into instructions of min_m rows. */
+	/* MATRIX: dense flop/cycle of one EU, by type of the operands; 0: not supported */
 	double flops[RATE_TYPES];
-	double efficiency;		/* share of that rate that long runs reach, (0, 1] */
+	double efficiency;		/* share of that rate that long sequences reach, (0, 1] */
 	double step;			/* lane cycles to issue each further instruction */
-	double depth;			/* instructions of a lane under way, beyond which it stands */
-	double clock_hz;		/* of the EUs when it has work; at most the device's */
-	int64_t min_m, min_n, min_k;	/* granularity: smaller products cost as much; min_k in bytes */
-	/* VECTOR: element operations per cycle of one EU, by cost class. */
+	double depth;			/* instructions that a lane may have in flight before it must wait */
+	double clock_hz;		/* clock of the EUs while it has work, Hz; at most the device's */
+	int64_t min_m, min_n, min_k;	/* extents of an instruction; smaller products cost as much; min_k in bytes */
+	/* VECTOR: operations on elements per cycle of one EU, by cost class */
 	double ops[CLASS_COUNT];
-	double slots;			/* element operations per cycle over all classes (issue) */
-	double lane_share;		/* share of the rates that one lane of 4 warps can draw */
-	double contention;		/* ... of that, while a matrix unit is at work */
-	double by_age;			/* share of the cycles in which the lane that came first goes
-					 * first; in the others all that want the unit are alike */
-	double chain;			/* cycles from an instruction to the next that needs it */
-	/* COPY: most bytes one instruction moves, cycles between instructions. */
-	double box_bytes;
-	double box_interval;
+	double slots;			/* operations on elements per cycle, over all classes (issue slots) */
+	double lane_share;		/* share of these rates that one lane of 4 warps can use */
+	double contention;		/* factor on lane_share while a matrix unit is at work */
+	double by_age;			/* share of the cycles in which the oldest work has priority; in the
+					 * others all lanes have the same */
+	double chain;			/* cycles from an instruction to one that depends on it */
+	/* COPY */
+	double box_bytes;		/* bytes that one instruction moves, at most */
+	double box_interval;		/* cycles between instructions */
 };
 
-/* Where energy goes, and how much of each a piece of work takes. */
+/* What consumes energy. */
 enum effort_kind {
-	EFFORT_PRODUCT,			/* flops of matrix units, as if on 16 bits */
-	EFFORT_VECTOR,			/* operations of threads */
-	EFFORT_L2,			/* bytes that L2 gives or takes */
-	EFFORT_GLOBAL,			/* ... and device memory */
+	EFFORT_PRODUCT,			/* flops of matrix units, scaled to 16-bit operands */
+	EFFORT_VECTOR,			/* operations of threads on elements */
+	EFFORT_L2,			/* bytes to or from L2 */
+	EFFORT_GLOBAL,			/* bytes to or from device memory */
 	EFFORT_EU,			/* cycles of EUs that have a tile */
 	EFFORT_KINDS
 };
 extern const char *const effort_names[EFFORT_KINDS];
 
+/* An amount of each, or its energy in joules. */
 struct effort {
 	double of[EFFORT_KINDS];
 };
@@ -77,133 +76,137 @@ struct vdevice {
 	const char *title;		/* "NVIDIA H200 SXM" */
 	const char *arch;		/* "sm_90a" */
 	int eus;
-	double clock_hz;		/* that power does not limit */
+	double clock_hz;		/* Hz, if power does not limit it */
 	int nseus;
 	struct seu seu[SEU_MAX];
-	/* limits of one EU, for one block */
-	int warp;			/* threads a warp (wave) */
+	/* limits of an EU, for one block */
+	int warp;			/* threads per warp (wave) */
 	int max_threads;
 	int registers;			/* 32-bit, of an EU */
-	int thread_registers;		/* most a thread may have */
-	int register_step;		/* granularity a thread */
-	int reserved_registers;		/* a thread, for addresses, counters, barriers */
-	int64_t shared_bytes;		/* a block can use */
+	int thread_registers;		/* of a thread, at most */
+	int register_step;		/* a thread has a multiple of this */
+	int reserved_registers;		/* of a thread, for addresses, counters, barriers */
+	int64_t shared_bytes;		/* of a block, at most */
 	int named_barriers;
 	int max_cluster;
-	int cluster_eus;		/* that clusters of more than two can fill */
+	int cluster_eus;		/* EUs that clusters of more than two can use at the same time */
 	/* memory */
 	int64_t global_bytes;
-	double global_rate;		/* bytes a second, whole device */
+	double global_rate;		/* bytes per second, whole device */
 	double global_latency;		/* cycles */
 	int64_t l2_bytes;
-	double l2_rate;			/* bytes a cycle, whole device */
-	double l2_eu_rate;		/* bytes a cycle that one EU can draw */
-	double l2_thread_rate;		/* ... by loads of its threads, in whole sectors */
-	double l2_warp_rate;		/* ... and of one warp */
+	double l2_rate;			/* bytes per cycle, whole device */
+	double l2_eu_rate;		/* bytes per cycle that one EU can load */
+	double l2_thread_rate;		/* ... by loads of its threads, counting complete sectors */
+	double l2_warp_rate;		/* ... of one warp */
 	double l2_latency;		/* cycles */
-	double l2_again;		/* of the time that bytes take, more for each other EU that asks
-					 * for them before they are there */
-	double shared_rate;		/* bytes a cycle of one EU */
+	double l2_again;		/* time of a request for bytes that another EU is fetching, over that of
+					 * the fetch */
+	double shared_rate;		/* bytes per cycle of one EU */
 	/* synchronisation, cycles */
-	double wait_cost;		/* a wait that is already satisfied */
-	double drain_cost;		/* ... for products of the lane's own */
-	double tell_cost;		/* an arrival at a flag, of the lane that arrives */
-	double warp_cost;		/* a meeting of a warp's threads */
-	double fence_cost;		/* until an engine may read what threads wrote */
-	double flag_latency;		/* from completion to another lane seeing it (mbarrier) */
+	double wait_cost;		/* a wait that is satisfied already */
+	double drain_cost;		/* ... for products of the lane itself */
+	double tell_cost;		/* an arrival at a flag, for the lane that arrives */
+	double warp_cost;		/* synchronisation of a warp's threads */
+	double fence_cost;		/* a fence, after which an engine can read what threads wrote */
+	double flag_latency;		/* from completion until another lane sees it (mbarrier) */
 	double issue_order_latency;	/* from an issue to the next lane in an issue order (named barrier) */
-	double handoff_latency;		/* register tile through shared memory to another lane: base */
-	double handoff_rate;		/* ... and bytes a cycle */
-	double launch_seconds;		/* of a kernel */
-	double tile_overhead;		/* cycles a lane spends between two output tiles */
-	/* power: of the whole device, at clock_hz. What switches takes its voltage's square, and that
-	 * goes with the clock. */
-	double power_limit;		/* W, over some milliseconds; 0: none is known */
-	double power_idle;		/* W, whatever the EUs do */
-	double energy[EFFORT_KINDS];	/* pJ of each */
+	double handoff_latency;		/* to hand a register value to another lane: base */
+	double handoff_rate;		/* ... plus its bytes at so many bytes per cycle */
+	double launch_seconds;		/* seconds to start a kernel */
+	double tile_overhead;		/* cycles of a lane between two output tiles */
+	/* power of the whole device, at clock_hz */
+	double power_limit;		/* W, averaged over some milliseconds; 0: not known */
+	double power_idle;		/* W that it always draws */
+	double energy[EFFORT_KINDS];	/* pJ per unit of each kind of effort */
 	/* uncertainty: nine of ten measured times differ from the predicted one by less than this share */
-	double uncertainty_products;		/* where products bind */
-	double uncertainty_other;
-	double uncertainty_order;		/* predictions so far apart are in the right order, 19 of 20 */
+	double uncertainty_products;		/* if products bind */
+	double uncertainty_other;	/* else */
+	double uncertainty_order;		/* of two predictions that differ by more, 19 of 20 pairs are in the right
+					 * order */
 };
 
-/* One piece of work, as the sTask-graph describes an sTask. */
+/* The work of an instance of an sTask. */
 enum work_kind { WORK_LOAD, WORK_STORE, WORK_MMA, WORK_COMPUTE };
 
 struct work {
 	enum work_kind kind;
 	enum dtype type;		/* of the operands (MMA) or elements moved */
 	int64_t m, n, k;		/* MMA: extents of the product */
-	bool a_in_registers;		/* MMA: first operand comes from registers */
+	bool a_in_registers;		/* MMA: the first operand is in registers */
 	double flops;
 	double global_bytes;		/* to or from global memory */
-	double unique_share;		/* share of them that must come from device memory, not L2 */
-	double times;			/* LOAD: as many times as long they take, as others ask, too; 0: 1 */
-	bool by_threads;		/* LOAD: no engine does */
-	double sharers;			/* LOAD: EUs that bring these bytes to each other; else 0 */
+	double unique_share;		/* share of them that is not in L2 */
+	double times;			/* LOAD: factor on their time because other EUs request them, too; 0: 1 */
+	bool by_threads;		/* LOAD: by threads, not by an engine */
+	double sharers;			/* LOAD: EUs of a cluster that load these bytes for each other; else 0 */
 	double shared_bytes;		/* read or written in shared memory */
-	double boxes;			/* contiguous pieces a copy engine is told */
-	double ops[CLASS_COUNT];	/* element operations by cost class */
+	double boxes;			/* boxes that a copy engine is given */
+	double ops[CLASS_COUNT];	/* operations on elements, by cost class */
 };
 
+/* In cycles. */
 struct cost {
-	double issue;			/* cycles of the lane before it may go on (async) */
-	double busy;			/* cycles of the sEU at its full rate */
-	double alone;			/* cycles when only this lane uses it; >= busy */
-	double shared;			/* of `busy`, what it is longer for waiting for shared memory */
-	double l2, global;		/* cycles of this EU's share of L2, and of device memory */
-	double memory;			/* ... of the slower */
+	double issue;			/* of the lane, before it continues (asynchronous units) */
+	double busy;			/* of the sEU at its full rate */
+	double alone;			/* if only this lane uses it; >= busy */
+	double shared;			/* the part of `busy` that waits for shared memory */
+	double l2, global;		/* of the EU's share of L2, and of device memory */
+	double memory;			/* ... the larger of them */
 	double latency;			/* from the end of the work to completion */
 };
 
-/* The attached sEU that this kind of work goes to by default; NONE if there is
- * none that can. */
+/* The sEU that executes this work by default; NONE if none can. */
 int device_seu_for(const struct vdevice *d, const struct work *w);
+/* Can sEU number `seu` execute the work? */
 bool device_can(const struct vdevice *d, int seu, const struct work *w);
-int device_find_seu(const struct vdevice *d, const char *name);	/* NONE */
-/* How many EUs are at work, at which clock. L2 and device memory have clocks of their own: of an EU's
- * cycles they take fewer where those are longer. */
+/* The sEU of that name; NONE. */
+int device_find_seu(const struct vdevice *d, const char *name);
+/* The number of EUs at work, and their clock. L2 and device memory have clocks of their own: at a lower clock of the
+ * EUs they take fewer cycles. */
 struct pace {
 	int active;
 	double clock_hz;
 };
-/* Cost on sEU `seu` for a lane of `warps` warps. The sEU must be able to run it. */
+/* The cost of the work on sEU `seu`, which must be able to execute it, for a lane of `warps` warps. */
 struct cost device_cost(const struct vdevice *d, int seu, const struct work *w, int warps,
 	struct pace pace);
 
-/* What a piece of work takes, however long. */
+/* The effort of the work on sEU `seu`. */
 struct effort device_effort(const struct vdevice *d, int seu, const struct work *w);
 
-/* The clock that power does not limit, with that work. */
+/* The clock for that effort if power does not limit it, Hz: matrix units at work have one of their own. */
 double device_full_clock(const struct vdevice *d, const struct effort *e);
-/* The clock at which the device does work that takes so many cycles, and `waits` seconds that no
- * clock shortens, over and over; *watts: what it draws then. Matrix units at work have their own. */
+/* The clock, Hz, at which the device executes work again and again that takes so many cycles and additional
+ * `waits` seconds; *watts: its power then, 0 if no limit is known. */
 double device_clock(const struct vdevice *d, const struct effort *e, double cycles, double waits,
 	double *watts);
 
 /* Joules of each kind at that clock. */
 struct effort device_energy(const struct vdevice *d, const struct effort *e, double clock_hz);
 
-/* Operations on elements by class, on a vector sEU, for a lane of so many warps: busy and alone. */
+/* The cost of operations on elements, by class, on a vector sEU for a lane of so many warps: busy and alone. */
 struct cost device_vector(const struct seu *s, const double *ops, int warps);
 
-/* Building one from named fields, as read from a file. Paths are those of the
- * file: "clock_ghz", "memory.l2.rate", "seu.tensor.flops.bf16"; true and false are
- * 1 and 0. sEUs stand in the order in which their names first appear. Unknown names
- * get the nearest known one in the message, and the device stays as it was.
- * device_finish names the first missing or impossible field; after it succeeded,
- * fields may be refined and the device finished again. Fields that an sEU's kind has
- * not are 0. Free with device_free. */
+/* Building a device from named fields, as a file gives them. Paths are those of the file: "clock_ghz",
+ * "memory.l2.rate", "seu.tensor.flops.bf16"; deprecated names are accepted; true and false are 1 and 0. sEUs are
+ * in the order in which their names first appear.
+ *
+ * Setters: ERR_INPUT for an unknown name (the message suggests the nearest one) or an impossible value, and the
+ * device is unchanged; ERR_LIMIT for too many sEUs. device_finish names the first missing or impossible field;
+ * fields that the kind of an sEU does not have become 0. After it has succeeded fields may be changed, and the
+ * device finished again. Texts are copied. Free with device_free (NULL is allowed). */
 struct vdevice *device_new(struct mem *mem, const char *name);
 void device_free(struct vdevice *d);
 NODISCARD enum err_code device_set_number(struct vdevice *d, const char *path, double v,
 	struct srcloc loc, struct err *e);
 NODISCARD enum err_code device_set_text(struct vdevice *d, const char *path, const char *v,
 	struct srcloc loc, struct err *e);
-/* The number of a field, as a file gives it. */
+/* The number of a field, in the unit of the file. */
 NODISCARD enum err_code device_number(const struct vdevice *d, const char *path, double *v,
 	struct srcloc loc, struct err *e);
 NODISCARD enum err_code device_finish(struct vdevice *d, struct srcloc loc, struct err *e);
+/* Append all fields, with units, as text. */
 void device_print(const struct vdevice *d, struct buf *out);
 
 #endif
