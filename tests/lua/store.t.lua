@@ -193,7 +193,7 @@ is(mr.store:json{}, rows:json(), "and the store")
 ---- pruning ----------------------------------------------------------------------------------------
 
 is(refused(mr.store.prune, mr.store, {}),
-  "prune: say which rows are to go: before=, program=, version=, ..., or keep=, how many of the best stay")
+  "prune: say which rows to remove: before=, program=, version=, ..., or keep=, how many of the best stay")
 is(mr.store:prune{program = "p"}, 1, "rows of a program are removed")
 is(mr.store:prune{program = bound, before = "2026-02-02", keep = 1}, 1, "old ones but for the best")
 is(list{program = bound}, "5 4 3 2", "  and the others stay")
