@@ -76,7 +76,7 @@ enum child_end child_wait(struct child *c, double seconds, const struct stop *st
 			reap(c, 0, status);
 			break;
 		}
-		if (poll(&p, 1, LOOK_EVERY_MS) > 0) {	/* it is about to end */
+		if (poll(&p, 1, LOOK_EVERY_MS) > 0) {	/* it is ending */
 			reap(c, 0, status);
 			break;
 		}

@@ -1,4 +1,4 @@
-/* child.h - processes that we wait for, but not forever; for use inside src/host. */
+/* child.h - child processes with a time limit; for use inside src/host. */
 #ifndef HOST_CHILD_H
 #define HOST_CHILD_H
 
@@ -8,16 +8,16 @@
 
 struct child {
 	pid_t pid;
-	int alive;			/* end of a pipe whose other end dies with the child */
+	int alive;			/* end of a pipe whose other end is closed when the child ends */
 };
 
 enum child_end { CHILD_EXITED, CHILD_LATE, CHILD_STOPPED };
 
-/* As fork: -1 on failure, 0 in the child, which dies with us and has a process group of
- * its own, out of reach of the terminal. */
+/* As fork: -1 after an error, 0 in the child. The child is killed when this process ends, and has a process
+ * group of its own, so that the terminal does not signal it. */
 int child_fork(struct child *c);
-/* Wait until it ends, `seconds` (if not 0) have passed or the user asks to stop; in the
- * latter cases it is killed. *status is waitpid's. */
+/* Wait until the child ends. It is killed when `seconds` have passed (0: no limit) or `stop` is set. *status
+ * is that of waitpid. */
 enum child_end child_wait(struct child *c, double seconds, const struct stop *stop, int *status);
 
 #endif

@@ -1,4 +1,4 @@
-/* From a kernel's text to a shared object that no folder holds. */
+/* Compiling a kernel's text to a shared object, an open file without a name. */
 #include "host/object.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 enum { COMPILE_SECONDS = 300, WORDS_MAX = 64, LOG_SHOWN = 400 };
 
-/* A folder of our own while the compiler is at work. */
+/* A temporary folder for the compiler. */
 struct folder {
 	char path[256];
 };
@@ -73,11 +73,11 @@ static void remove_all(const struct folder *f)
 	rmdir(f->path);
 }
 
-/* Most texts are compiled for one run or a few, whose time is spent in the runtime: to
- * optimise them takes longer than it saves. */
+/* Most texts run only a few times and spend that time in the runtime; optimising them takes longer than it
+ * saves. */
 static const char *const efforts[] = { "-O0", "-O3" };	/* quick, fast */
 
-/* In the child: become the compiler. CC may be words, as "ccache gcc". */
+/* In the child: execute the compiler. CC may have several words, as "ccache gcc". */
 static void exec_compiler(const struct folder *f, bool fast)
 {
 	const char *cc = getenv("CC");
@@ -101,7 +101,7 @@ static void exec_compiler(const struct folder *f, bool fast)
 	_exit(127);
 }
 
-/* The compiler's first words, or what else went wrong. */
+/* The error, with the beginning of the compiler's output. */
 static enum err_code compiler_failed(const struct folder *f, struct err *e)
 {
 	char path[PATH_MAX], log[LOG_SHOWN + 1];

@@ -1,11 +1,10 @@
-/* millrace_host.h - what a kernel's text stands on, on a CPU.
+/* millrace_host.h - the functions that a kernel's text calls, on a CPU.
  *
  * The names are those of src/emit/cuda_prelude.c. Every thread of a block is a coroutine
- * (rt_machine.h); flags, copies and matrix instructions behave as on the GPU, in any
- * order and at any time that the GPU's rules allow, as a seed decides; what these rules
- * forbid is reported and ends the run. The runtime that does it is part of the program
- * (rt.c); a text gets at it through a table, so that only the text is compiled anew. It
- * ends with
+ * (rt_machine.h). Flags, copies and matrix instructions take place in a random order, which a seed
+ * decides, among all orders that the GPU's rules allow; a violation of these rules is reported and
+ * ends the run. The runtime is part of the program (rt.c), and the text calls it through a table, so
+ * only the text has to be compiled. The text ends with
  *
  *	HOST_ENTRY(name, threads) { name(args[0], args[1], ...); }
  */
@@ -42,7 +41,7 @@ static const struct host_runtime *host_rt;	/* set by the entry */
 #define WARP_SYNC() host_rt->warp_sync()
 #define UNIFORM(x) host_rt->uniform(x)
 #define SET_REGISTERS(how, n) host_rt->set_registers(n)
-/* Memory that others may change is read again after this. */
+/* The compiler must read memory again after this. */
 #define PIN_F(x, n) __asm__ volatile("" : : "r"(x) : "memory")
 #define PIN_U(x, n) PIN_F(x, n)
 #define GROUPS_WAIT(n) host_rt->groups_wait(n)
@@ -57,7 +56,7 @@ static inline u32 shared_base(void)
 	return host_rt->shared_base();
 }
 
-/* The name and the place in its ring are for reports. */
+/* The name, and the flag's index in its ring, are for reports. */
 static inline void flag_init(u32 a, u32 arrivals, const char *name, int index)
 {
 	host_rt->flag_init(a, arrivals, name, index);
@@ -72,14 +71,14 @@ static inline void flag_expect(u32 a, u32 bytes)
 	host_rt->flag_arrive(a, bytes);
 }
 
-/* One thread of the warp does. */
+/* One thread of the warp arrives. */
 static inline void flag_arrive_warp(u32 a)
 {
 	if (host_rt->elect())
 		host_rt->flag_arrive(a, 0);
 }
 
-/* At the flag in the same place of a block of the cluster. */
+/* Arrive at the flag with the same address in another block of the cluster. */
 static inline void flag_arrive_at(u32 a, int block)
 {
 	host_rt->flag_arrive_at(a, block);
@@ -137,7 +136,7 @@ static inline void stamp(int here, u32 at)
 {
 	u32 now;
 
-	if (!here || THREAD % 32)	/* one for the warp */
+	if (!here || THREAD % 32)	/* one stamp for the warp */
 		return;
 	now = ++host_stamps;
 	host_rt->put(at, &now, sizeof(now));
@@ -151,7 +150,7 @@ static inline void stamps_out(u32 *to, u32 from, int n, int lane)
 	WARP_SYNC();
 }
 
-/* Nobody watches: a copy completes in no time. */
+/* Not implemented: a copy completes in no time. */
 static inline void stamp_watch(u32 *to, int most, u32 flag, int depth, u32 ended)
 {
 	(void)to, (void)most, (void)flag, (void)depth, (void)ended;
@@ -197,7 +196,7 @@ static inline void fence_async(void)
 	host_rt->fence();
 }
 
-/* As its own block numbers it. */
+/* The address without the rank of the block. */
 static inline u32 in_block(u32 a)
 {
 	return a & HOST_IN_BLOCK;
@@ -235,87 +234,28 @@ static inline void host_mma_warp(float *d, const u32 *a, const u32 *b, int add, 
 	host_rt->warp_product(d, a, b, add, type);
 }
 
-static inline void tma_load_1d(u32 dst, const TensorMap *map, u32 flag, int c0)
-{
-	host_rt->copy(dst, *map, flag, 0, 1, (int[]){ c0 });
-}
+/* The coordinates of a box, innermost first. */
+#define HOST_BOX(...) (int[]){ __VA_ARGS__ }
+#define tma_load_1d(to, map, flag, ...) host_rt->copy(to, *(map), flag, 0, 1, HOST_BOX(__VA_ARGS__))
+#define tma_load_2d(to, map, flag, ...) host_rt->copy(to, *(map), flag, 0, 2, HOST_BOX(__VA_ARGS__))
+#define tma_load_3d(to, map, flag, ...) host_rt->copy(to, *(map), flag, 0, 3, HOST_BOX(__VA_ARGS__))
+#define tma_load_4d(to, map, flag, ...) host_rt->copy(to, *(map), flag, 0, 4, HOST_BOX(__VA_ARGS__))
+#define tma_load_5d(to, map, flag, ...) host_rt->copy(to, *(map), flag, 0, 5, HOST_BOX(__VA_ARGS__))
 
-static inline void tma_load_2d(u32 dst, const TensorMap *map, u32 flag, int c0, int c1)
-{
-	host_rt->copy(dst, *map, flag, 0, 2, (int[]){ c0, c1 });
-}
+/* To the same address in each of these blocks of the cluster (bits), with the flag of each. */
+#define HOST_MULTICAST(to, map, flag, blocks, rank, ...) \
+	host_rt->copy(to, *(map), flag, blocks, rank, HOST_BOX(__VA_ARGS__))
+#define tma_load_all_1d(to, map, flag, blocks, ...) HOST_MULTICAST(to, map, flag, blocks, 1, __VA_ARGS__)
+#define tma_load_all_2d(to, map, flag, blocks, ...) HOST_MULTICAST(to, map, flag, blocks, 2, __VA_ARGS__)
+#define tma_load_all_3d(to, map, flag, blocks, ...) HOST_MULTICAST(to, map, flag, blocks, 3, __VA_ARGS__)
+#define tma_load_all_4d(to, map, flag, blocks, ...) HOST_MULTICAST(to, map, flag, blocks, 4, __VA_ARGS__)
+#define tma_load_all_5d(to, map, flag, blocks, ...) HOST_MULTICAST(to, map, flag, blocks, 5, __VA_ARGS__)
 
-static inline void tma_load_3d(u32 dst, const TensorMap *map, u32 flag, int c0, int c1, int c2)
-{
-	host_rt->copy(dst, *map, flag, 0, 3, (int[]){ c0, c1, c2 });
-}
-
-static inline void tma_load_4d(u32 dst, const TensorMap *map, u32 flag, int c0, int c1, int c2,
-	int c3)
-{
-	host_rt->copy(dst, *map, flag, 0, 4, (int[]){ c0, c1, c2, c3 });
-}
-
-static inline void tma_load_5d(u32 dst, const TensorMap *map, u32 flag, int c0, int c1, int c2,
-	int c3, int c4)
-{
-	host_rt->copy(dst, *map, flag, 0, 5, (int[]){ c0, c1, c2, c3, c4 });
-}
-
-/* A box to the same place in each of these blocks (bits), on each one's flag. */
-static inline void tma_load_all_1d(u32 dst, const TensorMap *map, u32 flag, u32 blocks, int c0)
-{
-	host_rt->copy(dst, *map, flag, blocks, 1, (int[]){ c0 });
-}
-
-static inline void tma_load_all_2d(u32 dst, const TensorMap *map, u32 flag, u32 blocks, int c0, int c1)
-{
-	host_rt->copy(dst, *map, flag, blocks, 2, (int[]){ c0, c1 });
-}
-
-static inline void tma_load_all_3d(u32 dst, const TensorMap *map, u32 flag, u32 blocks, int c0,
-	int c1, int c2)
-{
-	host_rt->copy(dst, *map, flag, blocks, 3, (int[]){ c0, c1, c2 });
-}
-
-static inline void tma_load_all_4d(u32 dst, const TensorMap *map, u32 flag, u32 blocks, int c0,
-	int c1, int c2, int c3)
-{
-	host_rt->copy(dst, *map, flag, blocks, 4, (int[]){ c0, c1, c2, c3 });
-}
-
-static inline void tma_load_all_5d(u32 dst, const TensorMap *map, u32 flag, u32 blocks, int c0,
-	int c1, int c2, int c3, int c4)
-{
-	host_rt->copy(dst, *map, flag, blocks, 5, (int[]){ c0, c1, c2, c3, c4 });
-}
-
-static inline void tma_store_1d(const TensorMap *map, u32 src, int c0)
-{
-	host_rt->store(*map, src, 1, (int[]){ c0 });
-}
-
-static inline void tma_store_2d(const TensorMap *map, u32 src, int c0, int c1)
-{
-	host_rt->store(*map, src, 2, (int[]){ c0, c1 });
-}
-
-static inline void tma_store_3d(const TensorMap *map, u32 src, int c0, int c1, int c2)
-{
-	host_rt->store(*map, src, 3, (int[]){ c0, c1, c2 });
-}
-
-static inline void tma_store_4d(const TensorMap *map, u32 src, int c0, int c1, int c2, int c3)
-{
-	host_rt->store(*map, src, 4, (int[]){ c0, c1, c2, c3 });
-}
-
-static inline void tma_store_5d(const TensorMap *map, u32 src, int c0, int c1, int c2, int c3,
-	int c4)
-{
-	host_rt->store(*map, src, 5, (int[]){ c0, c1, c2, c3, c4 });
-}
+#define tma_store_1d(map, from, ...) host_rt->store(*(map), from, 1, HOST_BOX(__VA_ARGS__))
+#define tma_store_2d(map, from, ...) host_rt->store(*(map), from, 2, HOST_BOX(__VA_ARGS__))
+#define tma_store_3d(map, from, ...) host_rt->store(*(map), from, 3, HOST_BOX(__VA_ARGS__))
+#define tma_store_4d(map, from, ...) host_rt->store(*(map), from, 4, HOST_BOX(__VA_ARGS__))
+#define tma_store_5d(map, from, ...) host_rt->store(*(map), from, 5, HOST_BOX(__VA_ARGS__))
 
 static inline void stores_commit(void)
 {
@@ -324,7 +264,7 @@ static inline void stores_commit(void)
 
 #define STORES_READ(n) host_rt->stores_read(n)
 
-/* There is no L2 to leave. */
+/* Without an L2 there is no eviction hint. */
 #define tma_load_once_1d tma_load_1d
 #define tma_load_once_2d tma_load_2d
 #define tma_load_once_3d tma_load_3d
@@ -333,70 +273,18 @@ static inline void stores_commit(void)
 
 /* ---- shared memory --------------------------------------------------------------------- */
 
-static inline void host_get(u32 a, void *to, u32 n)
-{
-	host_rt->get(a, to, n);
-}
+#define HOST_SHARED(type, name) \
+	static inline type shared_##name(u32 a) \
+	{ type x; host_rt->get(a, &x, sizeof(x)); return x; } \
+	static inline void shared_put_##name(u32 a, type x) \
+	{ host_rt->put(a, &x, sizeof(x)); }
+HOST_SHARED(u8, u8)
+HOST_SHARED(u16, u16)
+HOST_SHARED(u32, u32)
+HOST_SHARED(float, f32)
 
-static inline void host_put(u32 a, const void *from, u32 n)
-{
-	host_rt->put(a, from, n);
-}
-
-static inline u16 shared_u16(u32 a)
-{
-	u16 x;
-
-	host_get(a, &x, sizeof(x));
-	return x;
-}
-
-static inline float shared_f32(u32 a)
-{
-	float x;
-
-	host_get(a, &x, sizeof(x));
-	return x;
-}
-
-static inline u32 shared_u32(u32 a)
-{
-	u32 x;
-
-	host_get(a, &x, sizeof(x));
-	return x;
-}
-
-static inline u8 shared_u8(u32 a)
-{
-	u8 x;
-
-	host_get(a, &x, sizeof(x));
-	return x;
-}
-
-static inline void shared_put_u16(u32 a, u16 x)
-{
-	host_put(a, &x, sizeof(x));
-}
-
-static inline void shared_put_u8(u32 a, u8 x)
-{
-	host_put(a, &x, sizeof(x));
-}
-
-static inline void shared_put_u32(u32 a, u32 x)
-{
-	host_put(a, &x, sizeof(x));
-}
-
-static inline void shared_put_f32(u32 a, float x)
-{
-	host_put(a, &x, sizeof(x));
-}
-
-/* To shared memory; zeros unless `inside`. On a GPU only copies_wait or what copies_arrive told ends
- * it: no text does anything with it in between. */
+/* Copy to shared memory; zeros unless `inside`. It is done at once: no text reads the memory before
+ * copies_wait or the flag of copies_arrive. */
 static inline void host_copy(u32 to, const void *from, u32 n, bool inside)
 {
 	static const u32 zeros[4];
@@ -408,7 +296,7 @@ static inline void host_copy(u32 to, const void *from, u32 n, bool inside)
 #define copy_8(to, from, inside) host_copy(to, from, 8, inside)
 #define copy_16(to, from, inside) host_copy(to, from, 16, inside)
 
-/* 16 bytes that begin anywhere. */
+/* 16 bytes at any alignment. */
 static inline void read_shifted(u32 *x, const void *from)
 {
 	memcpy(x, from, 16);
@@ -416,7 +304,7 @@ static inline void read_shifted(u32 *x, const void *from)
 
 static inline void shared_put_16(u32 a, const u32 *x)
 {
-	host_put(a, x, 16);
+	host_rt->put(a, x, 16);
 }
 
 static inline void copies_wait(void)
@@ -435,7 +323,7 @@ static inline int max_of(int a, int b)
 	return a > b ? a : b;
 }
 
-/* Of numbers that are not negative. */
+/* For numbers that are not negative. */
 static inline int quo(int a, int b)
 {
 	return (int)((u32)a / (u32)b);
@@ -451,20 +339,9 @@ static inline int min_of(int a, int b)
 	return a < b ? a : b;
 }
 
-static inline float op_exp2(float x)
-{
-	return exp2f(x);
-}
-
-static inline float op_log2(float x)
-{
-	return log2f(x);
-}
-
-static inline float op_tanh(float x)
-{
-	return tanhf(x);
-}
+#define op_exp2 exp2f
+#define op_log2 log2f
+#define op_tanh tanhf
 
 static inline float op_div(float x, float y)
 {
@@ -486,15 +363,10 @@ static inline u32 pack_f16(float lo, float hi)
 	return host_to_f16(hi) << 16 | host_to_f16(lo);
 }
 
-static inline float from_bf16(u16 x)
-{
-	return host_from_bf16(x);
-}
-
-static inline float from_f16(u16 x)
-{
-	return host_from_f16(x);
-}
+#define from_bf16 host_from_bf16
+#define from_f16 host_from_f16
+#define from_e4m3 host_from_e4m3
+#define to_tf32 host_to_tf32
 
 static inline u8 to_e4m3(float x)
 {
@@ -506,19 +378,9 @@ static inline u8 to_e5m2(float x)
 	return (u8)host_to_e5m2(x);
 }
 
-static inline float from_e4m3(u32 x)
-{
-	return host_from_e4m3(x);
-}
-
 static inline float from_e5m2(u32 x)
 {
 	return host_from_f16((u16)(x << 8));
-}
-
-static inline float to_tf32(float x)
-{
-	return host_to_tf32(x);
 }
 
 static inline float from_e2m1(u32 x)

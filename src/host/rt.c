@@ -1,6 +1,5 @@
-/* The runtime of kernels on the CPU: deadlock reports, playing all blocks, and the table
- * through which a kernel's text gets at all this. It runs in a child process, a kernel at
- * a time, so its state is the process's. */
+/* The runtime of kernels on the CPU: deadlock reports, running all blocks, and the table of functions that
+ * kernels call. It runs one kernel in a child process, so its state is global. */
 #include "host/rt_async.h"
 
 /* ---- deadlocks --------------------------------------------------------------------------- */
@@ -51,7 +50,7 @@ static inline bool host_waits_alike(const struct host_thread *a, const struct ho
 		a->task == b->task && a->iteration == b->iteration;
 }
 
-/* Everybody waits and nothing is under way. */
+/* All threads wait, and no asynchronous work is left. */
 static inline void host_deadlock(void)
 {
 	if (host.cluster > 1)
@@ -80,7 +79,7 @@ static inline void host_deadlock(void)
 
 /* ---- running ----------------------------------------------------------------------------- */
 
-/* The blocks of a cluster, from this one on. */
+/* Start the cluster whose first block is `block`. */
 static inline void host_block_start(int block)
 {
 	host.block = block;
@@ -174,7 +173,7 @@ static void host_warp_sync(void)
 	host_meet(HOST_WARP_SYNC, 0, 0);
 }
 
-/* A block's warpgroups have 64 Ki registers between them. */
+/* All warpgroups of a block together have 64 Ki registers. */
 static void host_set_registers(int n)
 {
 	int all = 0, first = host.self->thread / host.threads * host.threads;

@@ -1,8 +1,8 @@
-/* rt_abi.h - what the core and a kernel compiled for the host say to each other.
+/* rt_abi.h - the interface between the program and a kernel compiled for the host.
  *
- * This header, rt_number.h and millrace_host.h travel inside the program as text: the
- * system's C compiler sees them with a kernel's text. So do the rest of the runtime, rt.c
- * and rt_*.h, for exported kernels; hence none includes anything but each other.
+ * This header, rt_number.h and millrace_host.h are also inside the program as text, which the
+ * system's C compiler reads with a kernel's text; so is the rest of the runtime, rt.c and rt_*.h, for
+ * exported kernels. Therefore they include nothing of this project but each other.
  */
 #ifndef HOST_RT_ABI_H
 #define HOST_RT_ABI_H
@@ -14,8 +14,8 @@ enum {
 	HOST_DIMS_MAX = 8,
 	HOST_FIRST = 1024,		/* address of a block's dynamic shared memory */
 	HOST_CLUSTER_MAX = 8,		/* blocks */
-	HOST_RANK_BIT = 24,		/* addresses have the block's rank in its cluster from here on */
-	HOST_IN_BLOCK = (1 << HOST_RANK_BIT) - 1,	/* ... and the block's own numbering below */
+	HOST_RANK_BIT = 24,		/* from this bit on, addresses have the block's rank in its cluster */
+	HOST_IN_BLOCK = (1 << HOST_RANK_BIT) - 1,	/* the bits below: the address in the block */
 };
 
 /* A tensor map: boxes of a tensor, dimensions innermost first. */
@@ -28,7 +28,7 @@ struct host_map {
 
 struct host_launch;
 
-/* What a kernel can do; millrace_host.h gives it the names of the text. */
+/* The functions that a kernel can call; millrace_host.h defines the names that texts use. */
 struct host_runtime {
 	void (*play)(const struct host_launch *l, void (*kernel)(void *const *args), int threads);
 	int (*thread)(void);
@@ -46,13 +46,13 @@ struct host_runtime {
 	void (*warp_sync)(void);
 	int (*uniform)(int x);
 	int (*elect)(void);
-	float (*shuffle)(float x, int lane);	/* what that thread of the warp has */
+	float (*shuffle)(float x, int lane);	/* x of that thread of the warp */
 	void (*set_registers)(int n);
 	void (*fence)(void);
-	/* blocks: a bit for each of the cluster's that gets it; 0: this one alone */
+	/* blocks: a bit for each block of the cluster that gets the copy; 0: only this block */
 	void (*copy)(uint32_t to, const struct host_map *map, uint32_t flag, unsigned blocks,
 		int rank, const int *at);
-	/* the box in shared memory at `from` to the tensor, as one of the thread's next group */
+	/* copy shared memory at `from` to a box of the tensor; it belongs to the thread's next group */
 	void (*store)(const struct host_map *map, uint32_t from, int rank, const int *at);
 	void (*stores_commit)(void);
 	void (*stores_read)(int n);
@@ -62,7 +62,7 @@ struct host_runtime {
 	/* regs NULL: the first operand is in shared memory at descriptor a */
 	void (*product)(float *d, const uint32_t *regs, uint64_t a, uint64_t b, int add,
 		int columns, int ta, int tb, int type);
-	/* of a warp, at once: 16 x 8 sums, 16 deep */
+	/* of a warp, synchronous: 16 x 8 sums, 16 deep */
 	void (*warp_product)(float *d, const uint32_t *a, const uint32_t *b, int add, int type);
 	void (*get)(uint32_t address, void *to, uint32_t n);
 	void (*put)(uint32_t address, const void *from, uint32_t n);
@@ -77,14 +77,14 @@ struct host_launch {
 	int cluster;			/* blocks that run together, a divisor of `blocks`; 0: 1 */
 	int64_t shared_bytes;		/* with room to align it to 1024 */
 	uint64_t seed;
-	int race;			/* look for accesses that nothing orders */
+	int race;			/* report accesses that nothing orders */
 	char *report;			/* filled before the process ends with failure */
 	size_t report_size;
 	void (*stopped)(const char *report);	/* called at failure, before the process ends; or NULL */
 };
 
-/* Name of the function in the shared object; returns if all went well, and ends the
- * process with this status after writing a report if not. */
+/* The name of the function in the shared object. It returns if the kernel is right; otherwise it writes a
+ * report and ends the process with HOST_FAILED. */
 #define HOST_RUN_SYMBOL "millrace_host_run"
 enum { HOST_FAILED = 3 };
 typedef void host_run_function(const struct host_launch *launch);

@@ -1,13 +1,12 @@
-/* rt_async.h - what goes on beside the threads: copies of boxes of tensors into shared
- * memory and out of it, and matrix products of a warpgroup.
+/* rt_async.h - asynchronous work: copies of boxes of tensors into shared memory and out of
+ * it, and matrix products of a warpgroup.
  *
- * A copy goes row by row of its box, some rows at a time, whenever the scheduler likes;
- * from its issue on its destination holds NaN. One out of shared memory (a store) belongs to
- * a group of the thread that issues it, which alone can wait until it has been read. The products of a warpgroup go in order;
- * from the moment that a thread issues one until it is done the thread's accumulators
- * hold a pattern that is a NaN, so that who reads them too early sees it in the result,
- * and who writes them is found out. Operands are found from the bits of descriptors as
- * the hardware does (PTX ISA, matrix descriptor format).
+ * A copy proceeds by rows of its box, some rows at a time, whenever the scheduler chooses it; from its
+ * issue on its destination holds NaN. A store (out of shared memory) belongs to a group of the thread
+ * that issues it; only this thread can wait until the group has been read. The products of a warpgroup
+ * take place in order. From the issue of a product to its end the thread's accumulators hold a NaN
+ * pattern: reading them too early shows in the result, and writing them is detected. Operands are
+ * addressed by the bits of descriptors, as on the hardware (PTX ISA, matrix descriptor format).
  */
 #ifndef HOST_RT_ASYNC_H
 #define HOST_RT_ASYNC_H
@@ -18,8 +17,8 @@
 enum {
 	HOST_ROWS = 64, HOST_DEPTH_BYTES = 32, HOST_COLUMNS_MAX = 256,	/* of an instruction */
 	HOST_DEPTH_MAX = HOST_DEPTH_BYTES,
-	HOST_PIECE_ROWS = 48,		/* of a box, most at once */
-	HOST_QUEUE_MAX = 1024,		/* instructions of a warpgroup under way */
+	HOST_STEP_ROWS = 48,		/* the most rows of a box that are copied in one step */
+	HOST_QUEUE_MAX = 1024,		/* instructions of a warpgroup in flight */
 	HOST_IN_FLIGHT = 0x7fc0dead,	/* a NaN */
 };
 
@@ -29,12 +28,12 @@ struct host_copy {
 	bool busy, out;			/* out of shared memory */
 	const struct host_map *map;
 	uint32_t to;			/* in shared memory */
-	struct host_flag *flag;		/* of one into it */
+	struct host_flag *flag;		/* of a load */
 	int at[HOST_DIMS_MAX];
-	int64_t row, rows;		/* next, and how many */
+	int64_t row, rows;		/* the next row; how many there are */
 	struct host_access who;
 	uint32_t *clock;
-	const uint32_t *fenced;		/* what who started it knew at a fence; NULL: there was none */
+	const uint32_t *fenced;		/* the starting thread's clock at its last fence; NULL: no fence */
 };
 
 /* A store that its thread has not waited for. */
@@ -45,7 +44,7 @@ struct host_stored {
 	bool read;
 };
 
-/* Accumulators of a warpgroup while products on them are under way. */
+/* Accumulators of a warpgroup while products on them are in flight. */
 struct host_sums {
 	int products, columns;		/* 0 products: free */
 	float *in[HOST_GROUP];
@@ -54,26 +53,26 @@ struct host_sums {
 
 struct host_product {
 	int arrived;
-	bool commit;			/* not a product but the end of a group */
+	bool commit;			/* the end of a group, no product */
 	bool registers, add, ta, tb;	/* A in registers; ta, tb: rows contiguous, not depth */
 	uint64_t a, b;
 	int columns, group;
-	uint32_t block;				/* of the cluster */
+	uint32_t block;			/* of the cluster */
 	enum host_type type;
 	struct host_sums *sums;
 	struct host_access who;
-	const uint32_t *from[HOST_GROUP];	/* A's registers, and what they held */
+	const uint32_t *from[HOST_GROUP];	/* A's registers, and their values at the issue */
 	uint32_t held[HOST_GROUP][4];
 	uint32_t *clock, *warp_clock[HOST_GROUP / HOST_WARP];
-	uint32_t *fenced;		/* what all threads knew at fences */
-	bool unfenced;			/* one had none */
+	uint32_t *fenced;		/* the minimum of all threads' clocks at their last fences */
+	bool unfenced;			/* a thread has had no fence */
 };
 
 enum { HOST_SUMS_MAX = 32 };
 
 struct host_group {
-	int issued, done;		/* instructions; those between are in the queue */
-	int groups;			/* that are complete */
+	int issued, done;		/* instructions; those in between are in the queue */
+	int groups;			/* complete ones */
 	struct host_product *queue[HOST_QUEUE_MAX];
 	struct host_sums sums[HOST_SUMS_MAX];
 };
@@ -143,7 +142,7 @@ static inline void host_copy_actor(struct host_copy *c, int slot)
 	c->clock[c->who.thread] = c->who.time;
 }
 
-/* A copy between the box at these coordinates and an address among those of all blocks. */
+/* A copy between the box at these coordinates and an address in the cluster. */
 static inline struct host_copy *host_copy_make(uint32_t to, const struct host_map *map, int rank,
 	const int *at)
 {
@@ -189,7 +188,7 @@ static inline void host_copy_start(uint32_t to, const struct host_map *map, uint
 	host_pause();
 }
 
-/* Where the box's row begins in the tensor; false if it lies outside. */
+/* The offset of the row of the box in the tensor; false if the row is outside. */
 static inline bool host_copy_row(const struct host_copy *c, int64_t row, int64_t *offset)
 {
 	*offset = 0;
@@ -230,7 +229,7 @@ static inline void host_copy_one_row(const struct host_copy *c, int64_t row)
 
 static inline void host_copy_step(struct host_copy *c)
 {
-	int64_t n = 1 + host_random(HOST_PIECE_ROWS), width = c->map->box[0] * c->map->element_bytes;
+	int64_t n = 1 + host_random(HOST_STEP_ROWS), width = c->map->box[0] * c->map->element_bytes;
 	struct host_flag *flag = c->flag;
 
 	if (!host.left[c->to / host_shared.window])
@@ -274,7 +273,7 @@ static inline void host_stores_commit(void)
 	host.self->stores++;
 }
 
-/* The first store of the thread's groups before `end` that is still to be read. */
+/* A store of the thread's groups before `end` that has not been read yet. */
 static inline const struct host_stored *host_store_unread(int end)
 {
 	for (const struct host_stored *s = host_async.stored; s; s = s->next)
@@ -407,7 +406,7 @@ static inline struct host_sums *host_find_sums(struct host_group *g, int t, cons
 	host_fail("products on more than %d accumulators are under way", HOST_SUMS_MAX);
 }
 
-/* Thread t's registers go to the product's; who looks at them now sees NaN. */
+/* Move thread t's accumulators to the product, and leave NaN in the registers. */
 static inline void host_take_sums(struct host_sums *s, int t, float *d)
 {
 	if (s->in[t] == d)
@@ -474,7 +473,7 @@ static inline bool host_product_ready(const struct host_group *g)
 	return g->done < g->issued && g->queue[g->done % HOST_QUEUE_MAX]->arrived == HOST_GROUP;
 }
 
-/* What all warps that issued it know happened before; each may begin on its own. */
+/* The product's clock: the minimum of those of its warps, as each warp's part may begin on its own. */
 static inline void host_product_clock(struct host_product *p)
 {
 	if (!host_racing())
@@ -504,8 +503,8 @@ static inline void host_product_step(struct host_group *g)
 	free(p);
 }
 
-/* This thread's next instruction to its warpgroup, which has it from here once all
- * 128 have said the same. `sums`: it is a product on these registers. */
+/* Add this thread's next instruction to its warpgroup's queue. It is ready when all 128 threads have issued
+ * the same. */
 static inline struct host_product *host_deposit(const struct host_product *what)
 {
 	int group = host.self->thread / HOST_GROUP;
@@ -647,7 +646,7 @@ static inline void host_groups_wait(int n)
 
 /* ---- the scheduler's part -------------------------------------------------------------- */
 
-/* Some piece of asynchronous work; false if there is none. */
+/* Do one step of asynchronous work; false if there is none. */
 static inline bool host_async_step(void)
 {
 	int copies = host_copies(), n = copies + host.all / HOST_GROUP;
@@ -684,7 +683,7 @@ static inline void host_async_start(void)
 	}
 }
 
-/* After all threads have returned nothing may be under way. */
+/* After all threads have ended no asynchronous work may be left. */
 static inline void host_async_end(void)
 {
 	for (int i = 0; i < host_copies(); i++)

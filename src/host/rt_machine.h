@@ -1,12 +1,12 @@
-/* rt_machine.h - the threads of a block as coroutines, and who runs next.
+/* rt_machine.h - the threads of a block as coroutines, and their scheduler.
  *
- * The blocks of a cluster run together; their threads are numbered through, and so are
- * warps, warpgroups, and bytes of shared memory.
+ * The blocks of a cluster run together. Threads, warps, warpgroups and bytes of shared memory are
+ * numbered across all blocks of the cluster.
  *
- * One OS thread plays all. A coroutine runs until it blocks; then the scheduler picks,
- * as the seed decides, another that is ready or a piece of asynchronous work. Warps
- * have priorities that change now and then, so that some run far ahead of others, and
- * asynchronous work is now eager, now put off until nobody can go on without it.
+ * All coroutines run in one OS thread. A coroutine runs until it blocks; then the scheduler chooses at
+ * random, by the seed, another that is ready or a step of asynchronous work. Warps have priorities
+ * that change from time to time, so that some run far ahead of others. Asynchronous work is sometimes
+ * done early, sometimes only when no thread can go on without it.
  */
 #ifndef HOST_RT_MACHINE_H
 #define HOST_RT_MACHINE_H
@@ -39,7 +39,7 @@ enum {
 
 enum host_state { HOST_READY, HOST_BLOCKED, HOST_DONE };
 
-/* What a blocked thread waits for; with the numbers a and b. */
+/* What a blocked thread waits for. The comments say what its numbers a and b are. */
 enum host_wait {
 	HOST_WAIT_FLAG,			/* address, phase */
 	HOST_WAIT_BARRIER,		/* id, threads */
@@ -56,19 +56,19 @@ struct host_thread {
 #else
 	ucontext_t context;
 #endif
-	int thread, ready_at;		/* place in host.ready */
+	int thread, ready_at;		/* its number; its index in host.ready */
 	enum host_state state;
-	const void *on;			/* woken through this */
+	const void *on;			/* the object that wakes it */
 	enum host_wait wait;
 	uint32_t a, b;
-	const char *task;		/* where it is: set by AT */
+	const char *task;		/* the sTask that it is in, set by AT */
 	int iteration;
-	uint32_t *clock;		/* what happened before, by thread; race mode */
-	uint32_t fences, fences_cap;	/* of the asynchronous proxy, so far */
-	uint32_t *fence_clock, *fence_seen;	/* of its own; what it knew at the last */
+	uint32_t *clock;		/* vector clock; race mode */
+	uint32_t fences, fences_cap;	/* fences of the asynchronous proxy so far */
+	uint32_t *fence_clock, *fence_seen;	/* its own time at each fence; its clock at the last one */
 	int deposits, commits, registers;
 	int stores;			/* groups of stores that it has committed */
-	bool fenced;			/* since it last waited for groups */
+	bool fenced;			/* groups_fence since it last waited for groups */
 };
 
 struct host_machine {
@@ -81,20 +81,20 @@ struct host_machine {
 	ucontext_t context;
 #endif
 	char *stacks;
-	int threads, block;		/* of a block; the first that is at work */
-	int cluster, all;		/* blocks at work, threads of all of them */
+	int threads, block;		/* threads of a block; the first block that runs */
+	int cluster, all;		/* how many blocks run, and threads of all of them */
 	int ready[HOST_ALL_MAX], nready, ndone;
 	int left[HOST_CLUSTER_MAX];	/* threads of each block that are not done */
-	int meeting;			/* threads at a meeting of the cluster */
+	int meeting;			/* threads that wait in cluster_sync */
 	uint32_t priority[HOST_WARPS_MAX * HOST_CLUSTER_MAX];
-	uint32_t eager;			/* of 256: asynchronous work first */
+	uint32_t eager;			/* how often of 256 asynchronous work comes first */
 	int elected;			/* lane */
 	uint64_t random;
 };
 
 static struct host_machine host;
 
-/* ---- chance ---------------------------------------------------------------------- */
+/* ---- random numbers ---------------------------------------------------------------------- */
 
 static inline uint32_t host_random(uint32_t n)
 {
@@ -140,13 +140,13 @@ __attribute__((noreturn)) static inline void host_stop(void)
 	_exit(HOST_FAILED);
 }
 
-/* Its number in the grid. */
+/* The number of the thread's block in the grid. */
 static inline int host_block_of(const struct host_thread *t)
 {
 	return host.block + t->thread / host.threads;
 }
 
-/* One sentence about the thread that runs, if one does. */
+/* Report an error of the thread that runs, and end the process. */
 #define host_fail(...) do { \
 	if (host.self) \
 		host_say("block %d, thread %d at %s: ", host_block_of(host.self), \
@@ -250,7 +250,7 @@ static inline void host_unready(struct host_thread *t)
 	host.thread[last].ready_at = t->ready_at;
 }
 
-/* Until somebody wakes those on `on`; then look again whether it is time. */
+/* Block until host_wake is called for `on`. The caller must check its condition again. */
 static inline void host_block(const void *on, enum host_wait wait, uint32_t a, uint32_t b)
 {
 	struct host_thread *t = host.self;
@@ -270,7 +270,7 @@ static inline void host_wake(const void *on, int first, int n)
 			host_make_ready(&host.thread[i]);
 }
 
-/* A point where others may run. */
+/* A point at which another coroutine may run. */
 static inline void host_pause(void)
 {
 	if (!host_random(HOST_PAUSE_EVERY))
@@ -295,7 +295,7 @@ static inline void host_change(void)
 	host.eager = eager[host_random(4)];
 }
 
-/* The one of highest priority among a few that are ready. */
+/* The thread of highest priority among a few that are ready. */
 static inline struct host_thread *host_pick(void)
 {
 	struct host_thread *best = NULL;

@@ -1,48 +1,47 @@
-/* rt_memory.h - a block's shared memory, and who touched it when.
+/* rt_memory.h - shared memory, and the checks of its accesses.
  *
- * Addresses are 32-bit offsets, as on the GPU; 1024 is where dynamic shared memory
- * begins. The blocks of a cluster have theirs side by side, each its own window; the
- * runtime adds where a block's begins to the addresses that its threads give. Memory
- * holds NaN until somebody writes. Two things are watched, byte by byte:
+ * Addresses are 32-bit offsets, as on the GPU; dynamic shared memory begins at 1024. Each block of a
+ * cluster has a window of its own, and the runtime adds the start of the window to the addresses that
+ * its threads use. Memory holds NaN until it is written. Two rules are checked for each byte:
  *
- * Ordinary writes are seen by the asynchronous proxy (copies, matrix instructions) only
- * after a fence by their writer; what a thread has copied (cp.async), also after one by who has seen
- * that it is there and starts what reads it.
+ * The asynchronous proxy (copies, matrix instructions) sees an ordinary write only after a fence by
+ * the thread that wrote. A byte that a thread copied (cp.async) it also sees after a fence by a thread
+ * that knows of the copy's end and then starts the asynchronous access.
  *
- * In race mode, clocks say what happened before what (Lamport; vector clocks as in
- * FastTrack, Flanagan and Freund, PLDI 2009): each thread has one, and so has each
- * warpgroup's queue of matrix instructions and each copy under way. An access is ordered
- * after an earlier one if its clock has the earlier one's time.
+ * In race mode, vector clocks tell which accesses are ordered (FastTrack, Flanagan and Freund, PLDI
+ * 2009). Each thread has a clock, and so has each warpgroup's queue of matrix instructions and each
+ * copy in flight. An access is ordered after an earlier one if its clock has reached the time of the
+ * earlier one.
  */
 #ifndef HOST_RT_MEMORY_H
 #define HOST_RT_MEMORY_H
 
 #include "host/rt_machine.h"
 
-enum { HOST_UNIT = 1 };			/* bytes that are watched together */
+enum { HOST_UNIT = 1 };			/* bytes that are checked together */
 
 #define HOST_COPIED UINT32_MAX
 
-/* Who and when: `thread` is one of the block's, or stands for an asynchronous queue. */
+/* An access: `thread` is a thread of the cluster, or stands for an asynchronous queue. */
 struct host_access {
 	const char *task;
 	int iteration;
 	uint32_t time;
-	int thread;			/* -1: nobody yet */
+	int thread;			/* -1: there was no access yet */
 };
 
 struct host_unit {
-	/* thread + 1 of an ordinary write, its fences before; HOST_COPIED: it copied */
+	/* of an ordinary write: thread + 1, and its fences before that; HOST_COPIED: a cp.async */
 	uint32_t writer, fences;
 	struct host_access write, *reads;
 	uint16_t nreads, cap;
 };
 
-/* Somebody who accesses shared memory. */
+/* A thread or an asynchronous queue that accesses shared memory. */
 struct host_actor {
 	struct host_access who;
 	const uint32_t *clock;		/* NULL unless in race mode */
-	const uint32_t *fenced;		/* async: what whoever started it knew at a fence */
+	const uint32_t *fenced;		/* async: the clock of the starting thread at its last fence */
 	bool async;
 };
 
@@ -63,7 +62,7 @@ static inline bool host_racing(void)
 	return host.launch->race != 0;
 }
 
-/* Entries of a clock that stand for asynchronous work. */
+/* The entries of a clock for asynchronous work. */
 static inline int host_group_entry(int group)
 {
 	return host.all + group;
@@ -96,7 +95,7 @@ static inline void host_clock_copy(uint32_t *a, const uint32_t *b)
 	memcpy(a, b, (size_t)host_shared.nclock * sizeof(*a));
 }
 
-/* What the thread did so far is told to whoever reads `to`. */
+/* Release: whoever acquires `to` is ordered after all that the thread did so far. */
 static inline void host_release(uint32_t *to)
 {
 	if (!host_racing())
@@ -113,8 +112,8 @@ static inline void host_acquire(const uint32_t *from)
 
 /* ---- addresses ---------------------------------------------------------------------- */
 
-/* A kernel's addresses have the block's rank above its own numbering, as the hardware's do;
- * the runtime numbers those of all blocks of the cluster one after the other. */
+/* In a kernel, the high bits of an address are the block's rank, as on the hardware; in the runtime, the
+ * windows of all blocks of the cluster follow each other. */
 static inline uint32_t host_rank(void)
 {
 	return (uint32_t)(host.self->thread / host.threads);
@@ -125,7 +124,7 @@ static inline uint32_t host_shared_base(void)
 	return host_rank() << HOST_RANK_BIT | HOST_FIRST;
 }
 
-/* Number `at` of the cluster's block number `block`. */
+/* Address `at` of block number `block` of the cluster. */
 static inline uint32_t host_address_in(uint32_t block, uint32_t at)
 {
 	if (at >= host_shared.window)
@@ -134,7 +133,7 @@ static inline uint32_t host_address_in(uint32_t block, uint32_t at)
 	return block * host_shared.window + at;
 }
 
-/* The same place as the thread's `at`, in the cluster's block number `block`. */
+/* The thread's address `at`, but in block number `block` of the cluster. */
 static inline uint32_t host_address(uint32_t block, uint32_t at)
 {
 	if (at >> HOST_RANK_BIT != host_rank())
@@ -148,7 +147,7 @@ static inline uint32_t host_here(uint32_t at)
 	return host_address(host_rank(), at);
 }
 
-/* Whose it is, and its distance from the dynamic memory's start. */
+/* The block that owns an address, and its offset in that block's dynamic memory. */
 static inline int host_owner(uint32_t at)
 {
 	return host.block + (int)(at / host_shared.window);
@@ -159,7 +158,7 @@ static inline int host_offset(uint32_t at)
 	return (int)(at % host_shared.window) - HOST_FIRST;
 }
 
-/* ---- watching --------------------------------------------------------------------- */
+/* ---- checking --------------------------------------------------------------------- */
 
 static inline bool host_before(const struct host_access *a, const uint32_t *clock)
 {
@@ -231,7 +230,7 @@ static inline void host_unfenced(const struct host_unit *u, const struct host_ac
 	host_stop();
 }
 
-/* The memory at an address, for somebody who reads or writes it. */
+/* Check an access and return its memory. */
 static inline unsigned char *host_access(uint32_t at, uint32_t n, bool write,
 	const struct host_actor *a)
 {
@@ -281,7 +280,7 @@ static inline void host_put(uint32_t at, const void *from, uint32_t n)
 	memcpy(host_access(host_here(at), n, true, &a), from, n);
 }
 
-/* Without clocks nobody can tell who has seen that it is there. */
+/* A cp.async. Its completion is tracked in race mode only, by the clocks. */
 static inline void host_put_copied(uint32_t at, const void *from, uint32_t n)
 {
 	host_put(at, from, n);
@@ -314,7 +313,7 @@ static inline void host_fence(void)
 static inline void host_memory_open(void)
 {
 	host_shared.end = (uint32_t)(host.launch->shared_bytes - 1024 + HOST_FIRST + 15) & ~15u;
-	host_shared.window = (host_shared.end + 1023) & ~1023u;	/* swizzling goes by address */
+	host_shared.window = (host_shared.end + 1023) & ~1023u;	/* swizzling depends on the address */
 	host_shared.bytes = host_alloc((size_t)host.cluster, host_shared.window);
 	host_shared.units = host_alloc((size_t)host.cluster * host_shared.window / HOST_UNIT,
 		sizeof(struct host_unit));

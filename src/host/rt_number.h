@@ -1,4 +1,4 @@
-/* rt_number.h - elements of 16 and 8 bits; for kernels as well as for the runtime. */
+/* rt_number.h - conversions of 16-bit and 8-bit floats; for kernels and for the runtime. */
 #ifndef HOST_RT_NUMBER_H
 #define HOST_RT_NUMBER_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What the matrix instructions multiply. */
+/* The operand types of matrix instructions. */
 enum host_type { HOST_bf16, HOST_f16, HOST_e4m3, HOST_e5m2, HOST_tf32 };
 
 static inline float host_float(uint32_t bits)
@@ -60,7 +60,7 @@ static inline uint32_t host_to_f16(float x)
 		return 0x7fff;
 	if (y >= 65520.f)
 		return sign | 0x7c00;
-	if (y < 0x1p-14f)		/* a step of 2^-24: what nearbyint rounds to */
+	if (y < 0x1p-14f)		/* subnormal: a multiple of 2^-24 */
 		return sign | (uint32_t)nearbyintf(y * 0x1p24f);
 	e = host_bits(y);
 	return sign | (((e + 0xfff + (e >> 13 & 1)) >> 13) - (112 << 10));
@@ -84,7 +84,7 @@ static inline float host_from_small(uint32_t x, int man, int bias)
 		ldexpf((float)m, 1 - bias - man);
 }
 
-/* It has no infinity: what is too large is its largest. */
+/* e4m3 has no infinity: too large values become the largest finite one. */
 static inline uint32_t host_to_e4m3(float x)
 {
 	uint32_t sign = host_bits(x) >> 24 & 0x80;
@@ -136,7 +136,7 @@ static inline float host_from_bits(enum host_type t, uint32_t bits)
 		return host_from_e4m3(bits);
 	case HOST_e5m2:
 		return host_from_f16((uint16_t)(bits << 8));
-	case HOST_tf32:			/* the instruction looks at no more than these bits */
+	case HOST_tf32:			/* the instruction ignores the low bits */
 		break;
 	}
 	return host_float(bits & ~(uint32_t)0x1fff);

@@ -1,4 +1,4 @@
-/* rt_sync.h - flags, named barriers, and what a warp or a cluster does together. */
+/* rt_sync.h - flags, named barriers, and the collective operations of warps and clusters. */
 #ifndef HOST_RT_SYNC_H
 #define HOST_RT_SYNC_H
 
@@ -6,8 +6,8 @@
 
 enum {
 	HOST_FLAGS_MAX = 4096,
-	HOST_BARRIERS = 16,		/* of a block; 0 is __syncthreads' */
-	HOST_BYTES_MAX = (1 << 20) - 1,	/* that a flag can expect (PTX ISA, mbarrier) */
+	HOST_BARRIERS = 16,		/* of a block; number 0 is that of __syncthreads */
+	HOST_BYTES_MAX = (1 << 20) - 1,	/* the most that a flag can expect (PTX ISA, mbarrier) */
 	HOST_PENDING_MAX = (1 << 20) - 1,
 };
 
@@ -16,15 +16,15 @@ struct host_flag {
 	uint32_t address;
 	const char *name;		/* "load_a complete", or NULL */
 	int index, arrivals, pending;
-	int64_t bytes;			/* still expected; below 0: came before they were */
-	uint32_t phase;			/* that is under way */
-	uint32_t *clock, *passed;	/* of arrivals so far, and when the last phase ended */
+	int64_t bytes;			/* still expected; below 0: they came before flag_expect */
+	uint32_t phase;			/* the present one, counted from 0 */
+	uint32_t *clock, *passed;	/* of arrivals so far; at the end of the last phase */
 };
 
 struct host_barrier {
 	int threads, arrived;
 	uint32_t generation;
-	uint32_t came[HOST_THREADS_MAX];	/* generation + 1 that a thread came to last */
+	uint32_t came[HOST_THREADS_MAX];	/* 1 + the last generation at which a thread arrived */
 	uint32_t *clock, *passed;
 };
 
@@ -52,7 +52,7 @@ static struct {
 	int nflags;
 	struct host_barrier barrier[HOST_BARRIERS * HOST_CLUSTER_MAX];
 	struct host_warp warp[HOST_WARPS_MAX * HOST_CLUSTER_MAX];
-	uint32_t generation, *clock, *passed;	/* of meetings of the cluster */
+	uint32_t generation, *clock, *passed;	/* of cluster_sync */
 } host_sync;
 
 /* ---- flags ------------------------------------------------------------------------- */
@@ -111,7 +111,7 @@ static inline void host_flag_init(uint32_t address, uint32_t arrivals)
 	f->passed = host_clock_new();
 }
 
-/* The phase ends when all have arrived and all bytes have come. */
+/* The phase ends when all arrivals and all bytes have come. */
 static inline void host_flag_check(struct host_flag *f)
 {
 	if (f->pending || f->bytes > 0)
@@ -126,7 +126,7 @@ static inline void host_flag_check(struct host_flag *f)
 	host_wake(f, (int)(f->address / host_shared.window) * host.threads, host.threads);
 }
 
-/* By its address among all of the cluster. */
+/* Arrive at a flag by its address in the cluster. */
 static inline void host_flag_arrive_for(uint32_t address, uint32_t bytes)
 {
 	struct host_flag *f = host_flag_at(address);
@@ -161,7 +161,7 @@ static inline void host_flag_arrive_at(uint32_t address, int block)
 	host_flag_arrive_for(host_address((uint32_t)block, address), 0);
 }
 
-/* Bytes of a copy have come. */
+/* n bytes of a copy have come. */
 static inline void host_flag_bytes(struct host_flag *f, int64_t n, const uint32_t *clock)
 {
 	f->bytes -= n;
@@ -173,8 +173,8 @@ static inline void host_flag_bytes(struct host_flag *f, int64_t n, const uint32_
 	host_flag_check(f);
 }
 
-/* Until phase number `phase` has passed. The hardware sees its parity only, so who
- * comes after another phase has passed too would wait for the wrong one. */
+/* Wait until phase number `phase` has passed. The hardware compares only its parity: a thread that comes
+ * after another phase has passed, too, would wait for the wrong one, so that is an error. */
 static inline void host_flag_wait(uint32_t address, uint32_t phase)
 {
 	struct host_flag *f = host_flag_at(host_here(address));
@@ -199,7 +199,7 @@ static inline void host_barrier_arrive(struct host_barrier *b, int id, int threa
 		host_fail("barrier %d: the thread comes twice before the %d others have come once",
 			id, threads - 1);
 	if (b->arrived && b->threads != threads)
-		host_fail("barrier %d: %d threads said here, %d by those who came before", id,
+		host_fail("barrier %d: %d threads are given here, %d by the threads that came before", id,
 			threads, b->threads);
 	b->came[me] = b->generation + 1;
 	b->threads = threads;
@@ -256,7 +256,7 @@ static inline void host_block_sync(void)
 	host_acquire(b->passed);
 }
 
-/* All threads of the cluster that are not done. */
+/* All threads of the cluster that have not ended. */
 static inline void host_cluster_sync(void)
 {
 	uint32_t generation = host_sync.generation;
@@ -269,7 +269,7 @@ static inline void host_cluster_sync(void)
 	host_acquire(host_sync.passed);
 }
 
-/* By the scheduler: have they all come? */
+/* Called by the scheduler: wakes the cluster when all of its threads have come. */
 static inline void host_cluster_check(void)
 {
 	if (!host.meeting || host.meeting + host.ndone < host.all)
@@ -283,8 +283,8 @@ static inline void host_cluster_check(void)
 
 /* ---- warps -------------------------------------------------------------------------- */
 
-/* All 32 threads meet. Returns the half of `value` that holds what they brought, which
- * stays until the meeting after the next. */
+/* All 32 threads exchange values. Returns the half of `value` that has them, which is valid until the
+ * exchange after the next one. */
 static inline int host_meet(enum host_together what, float f, int i)
 {
 	int me = host.self->thread, first = me / HOST_WARP * HOST_WARP;
@@ -332,7 +332,7 @@ static inline int host_uniform(int x)
 	return host_sync.warp[me / HOST_WARP].value[half][0].i;
 }
 
-/* The hardware elects one, always the same; which is not ours to know. */
+/* The hardware always elects the same thread, but does not say which: here a random one. */
 static inline int host_elect(void)
 {
 	host_meet(HOST_ELECT, 0, 0);

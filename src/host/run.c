@@ -1,4 +1,4 @@
-/* A kernel's run in a child process, on memory that both see. */
+/* Running a kernel in a child process, on shared memory. */
 #include "host/object.h"
 
 #include <dlfcn.h>
@@ -14,8 +14,7 @@
 
 enum { REPORT_BYTES = 1 << 16, ALIGN = 16 };
 
-/* What we share with the child: the report, then the buffers, each with its end at a
- * page that nobody may touch. */
+/* Memory shared with the child: the report, then the buffers, each of which ends at an inaccessible page. */
 struct shared {
 	unsigned char *base;
 	size_t bytes;
@@ -33,10 +32,10 @@ static void share_layout(const struct host_job *job, size_t page, struct arena *
 	s->bytes = REPORT_BYTES + page;
 	for (int i = 0; i < job->nbuffers; i++) {
 		size_t n = round_up(job->buffers[i].bytes, ALIGN);
-		size_t room = round_up(n ? n : 1, page);
+		size_t pages = round_up(n ? n : 1, page);
 
-		s->at[i] = s->bytes + room - n;
-		s->bytes += room + page;
+		s->at[i] = s->bytes + pages - n;
+		s->bytes += pages + page;
 	}
 }
 
@@ -103,7 +102,7 @@ NORETURN static void play(const struct host_kernel *k, const struct host_launch 
 	_exit(0);
 }
 
-/* Why the child ended as it did; NULL if all is well. */
+/* The report of what the kernel did wrong; NULL if it ended well. */
 static const char *verdict(const struct host_job *job, enum child_end end, int status,
 	const char *report, struct arena *a)
 {
@@ -125,7 +124,7 @@ enum err_code host_run(struct host_kernel *k, const struct host_job *job, const 
 		.cluster = job->cluster,
 		.shared_bytes = job->shared_bytes, .seed = job->seed, .race = job->race,
 		.report_size = REPORT_BYTES };
-	/* Nothing is allocated while we hold the mapping: a failure would jump away. */
+	/* Allocate before the mapping exists: a failure handler may jump, and would leak it. */
 	char *said = arena_alloc(a, REPORT_BYTES);
 	void **args = ARENA_ARRAY(a, job->nargs + 1, void *);
 	struct host_map *maps = ARENA_ARRAY(a, job->nargs + 1, struct host_map);

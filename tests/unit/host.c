@@ -257,7 +257,7 @@ static void test_refused(void)
 			"threads 32 to 63 at its start wait for barrier 1, where 32 of 64", false, false },
 		{ "if (t < 32) { turn_pass(1, 64); turn_pass(1, 64); }",
 			"barrier 1: the thread comes twice", false, false },
-		{ "turn_wait(1, t < 32 ? 32 : 64);", "threads said here", false, true },
+		{ "turn_wait(1, t < 32 ? 32 : 64);", "threads are given here", false, true },
 		{ "shared_put_f32(shared + 4096, 1);", "outside of its 2048 bytes", false, false },
 		{ "shared_put_f32(shared + 4 * (t / 2), 1);",
 			"its start overwrites what its start writes, and nothing orders", true, false },
