@@ -1,4 +1,4 @@
-/* Pictures and traces of timelines, plans, graphs and kernels, to files. */
+/* core.picture and others: pictures and traces, to files and to the terminal. */
 #include "lplan.h"
 #include "lprogress.h"
 
@@ -17,8 +17,8 @@ static const char *const themes[] = { "light", "dark" };	/* ORDER theme */
 
 enum { FRAMES_MAX = 10000, CELL_W = 10, CELL_H = 20 };
 
-/* What was asked for. */
-struct wish {
+/* Options of a picture. */
+struct picture_wish {
 	struct timeline_view view;
 	struct picture_options options;
 	struct picture_how how;
@@ -26,7 +26,7 @@ struct wish {
 	int format;
 };
 
-static void check_seconds(lua_State *L, int idx, const char *what, struct wish *w)
+static void check_seconds(lua_State *L, int idx, const char *what, struct picture_wish *w)
 {
 	option_bool(L, idx, what, "animate", &w->how.animate);
 	if (option_real(L, idx, what, "seconds", &w->how.seconds) &&
@@ -34,9 +34,9 @@ static void check_seconds(lua_State *L, int idx, const char *what, struct wish *
 		throw_msg(L, "%s: seconds are from 0.1 to 3600", what);
 }
 
-/* Of timelines. */
+/* Options of timelines. */
 static void check_view(lua_State *L, int idx, const char *what, const struct timeline *t,
-	struct wish *w)
+	struct picture_wish *w)
 {
 	static const char *const rows[] = { "lane", "seu", "ring" };	/* ORDER timeline_rows */
 	int64_t phase = 1, tile = 0;
@@ -49,7 +49,7 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 	option_integer(L, idx, what, "to", 1, INT64_MAX, &w->view.to);
 	option_bool(L, idx, what, "rings", &w->options.rings);
 	if (w->view.to && w->view.to <= w->view.from)
-		throw_msg(L, "%s: it ends before it begins: from %lld to %lld", what,
+		throw_msg(L, "%s: `to` must be after `from`, got from %lld to %lld", what,
 			(long long)w->view.from, (long long)w->view.to);
 	w->view.phase = (int)phase - 1;
 	w->options.only_rings = by == LEN(rows) - 1;
@@ -58,9 +58,9 @@ static void check_view(lua_State *L, int idx, const char *what, const struct tim
 	check_seconds(L, idx, what, w);
 }
 
-/* Options at idx; t NULL: it is not of a timeline. */
+/* Read the options at idx; t is NULL if the picture is not of a timeline. */
 static void check_wish(lua_State *L, int idx, const char *what, const struct timeline *t, bool frames,
-	struct wish *w)
+	struct picture_wish *w)
 {
 	static const char *const names[] = { "width", "height", "theme", "title", "scale", "by", "phase",
 		"tile", "from", "to", "rings", "animate", "seconds", "count", "format" };
@@ -86,13 +86,13 @@ static void check_wish(lua_State *L, int idx, const char *what, const struct tim
 	w->options.theme = w->how.theme = (enum theme)theme;
 }
 
-/* On the terminal; NULL, or why not. */
-static const char *show_picture(const struct picture *p, const struct wish *w)
+/* Show a picture on the terminal; returns NULL, or why that is not possible. */
+static const char *show_picture(const struct picture *p, const struct picture_wish *w)
 {
 	struct winsize size = { 0 };
 
 	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
-		return "the standard output is no terminal";
+		return "standard output is not a terminal";
 	if (!size.ws_xpixel || !size.ws_ypixel || !size.ws_row) {
 		size.ws_xpixel = (unsigned short)(size.ws_col * CELL_W);
 		size.ws_ypixel = (unsigned short)(size.ws_row * CELL_H);
@@ -104,7 +104,7 @@ static const char *show_picture(const struct picture *p, const struct wish *w)
 /* A picture that a function of core is asked for. */
 struct request {
 	const char *what, *path;	/* for messages: the format; NULL: to no file */
-	struct wish wish;
+	struct picture_wish wish;
 	struct picture picture;
 };
 
@@ -163,7 +163,7 @@ static int picture_l(lua_State *L)
 	return finish_picture(L, &r, lua_toboolean(L, 7));
 }
 
-/* "frame 3 of 24: cycle 1,200", in the picture's corner. */
+/* "frame 3 of 24: cycle 1,200", in a corner. */
 static void put_caption(struct picture *p, int64_t i, int64_t n, double cycle)
 {
 	picture_bold(p, p->width - 24, p->height - 12, ANCHOR_RIGHT, 15, INK_BOUND,
@@ -176,7 +176,7 @@ static int frames_l(lua_State *L)
 {
 	struct timeline *t = check_timeline(L, 1, "frames");
 	const char *dir = check_text(L, 2, "frames", "folder");
-	struct wish w = { .count = 24, .format = PICTURE_PNG, .options.rings = true };
+	struct picture_wish w = { .count = 24, .format = PICTURE_PNG, .options.rings = true };
 	struct picture p;
 	struct err e;
 	int shapes;
@@ -193,7 +193,7 @@ static int frames_l(lua_State *L)
 	p.height += 12;
 	p.script = lua_isnil(L, 4) ? "" : check_text(L, 4, "frames", "script");
 	if (mkdir(dir, 0777) && errno != EEXIST)
-		throw_msg(L, "cannot make the folder %s: %s", dir, strerror(errno));
+		throw_msg(L, "cannot create the folder %s: %s", dir, strerror(errno));
 	shapes = p.shapes.n;
 	lua_createtable(L, (int)w.count, 0);
 	for (int64_t i = 1; i <= w.count; i++) {
@@ -241,7 +241,7 @@ static int has_font_l(lua_State *L)
 	return 1;
 }
 
-/* core.products_type(graph): of its greatest product; of its first tensor, if it has none. */
+/* core.products_type(graph) -> the type of its largest product, or of its first tensor if it has no products */
 static int products_type_l(lua_State *L)
 {
 	const struct graph *g = check_graph(L, 1, "roofline");

@@ -1,4 +1,3 @@
-/* What a search has tried, from Lua. */
 #include "lprogress.h"
 
 #include <lauxlib.h>
@@ -28,7 +27,7 @@ const char *raw_text(lua_State *L, int idx, const char *key, struct arena *a)
 	return text;
 }
 
-/* Seconds of the table on top; 0: not known. */
+/* A time of the table on top; 0: not known. */
 static double seconds_at(lua_State *L, const char *key)
 {
 	double v = raw_number(L, lua_gettop(L), key);
@@ -66,7 +65,7 @@ void read_history(lua_State *L, int idx, struct arena *a, struct progress_curve 
 	int n = lua_type(L, idx) == LUA_TTABLE ? (int)lua_rawlen(L, idx) : 0;
 	struct progress_entry *v = ARENA_ARRAY(a, n + 1, struct progress_entry);
 
-	int64_t last = 0, before = 0;	/* trials of a phase that counted anew */
+	int64_t last = 0, before = 0;	/* `before`: trials of earlier phases, if a phase counts from 1 again */
 
 	out->v = v;
 	out->n = 0;

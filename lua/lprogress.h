@@ -1,4 +1,4 @@
-/* lprogress.h - what a search has tried, read from tables. */
+/* lprogress.h - reads the trials of a search from Lua tables. */
 #ifndef LUA_LPROGRESS_H
 #define LUA_LPROGRESS_H
 
@@ -7,12 +7,12 @@
 #include "base/arena.h"
 #include "draw/progress.h"
 
-/* A field of the table at idx, without its metatable: a number (NAN: it is none), a text in `a` (NULL). */
+/* A field of the table at idx, without metamethods: a number, or NAN; a text in `a`, or NULL. */
 double raw_number(lua_State *L, int idx, const char *key);
 const char *raw_text(lua_State *L, int idx, const char *key, struct arena *a);
 
-/* The list at idx (nil: it is empty) of {trial=, predicted=, measured=, status=, best=, phase=, text=}; what
- * is no table is left out. Each field may be missing. Needs three places of the stack. */
+/* Read the list at idx (nil: empty) of {trial=, predicted=, measured=, status=, best=, phase=, text=}, whose fields may
+ * be missing; elements that are no tables are skipped. Needs three slots of the stack. */
 void read_history(lua_State *L, int idx, struct arena *a, struct progress_curve *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the standard output can show, and a key that is pressed. */
+/* Properties of the terminal, and single keys. */
 #include "lplan.h"
 
 #include <poll.h>
@@ -36,7 +36,7 @@ struct terminal terminal_get(void)
 	return t;
 }
 
-/* Columns of standard error; 0: it is no terminal. */
+/* Columns of standard error; 0: it is not a terminal. */
 static int columns_of_errors(void)
 {
 	struct winsize size;
@@ -46,8 +46,9 @@ static int columns_of_errors(void)
 	return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < 1 ? 80 : size.ws_col;
 }
 
-/* core.terminal() -> {width=, utf8=, color=, both=, errors=, unicode=}; both: input and output are one; errors:
- * columns of standard error, 0 if that is none; unicode: what the locale says, whatever is a terminal */
+/* core.terminal() -> {width=, utf8=, color=, both=, errors=, unicode=}
+ * width, utf8, color: of standard output; both: input and output are terminals; errors: columns of standard error, 0 if
+ * it is not a terminal; unicode: the locale is UTF-8, whether there is a terminal or not */
 static int terminal_l(lua_State *L)
 {
 	struct terminal t = terminal_get();
@@ -68,9 +69,9 @@ static int terminal_l(lua_State *L)
 	return 1;
 }
 
-enum { KEY_MAX = 8, LOOK_MS = 200, REST_MS = 20 };
+enum { KEY_MAX = 8, LOOK_MS = 200, ESCAPE_MS = 20 };
 
-/* Wait for input on the terminal so long; -1: until there is some or Ctrl-C was pressed. */
+/* Wait for input for so many milliseconds; -1: until there is some or Ctrl-C is pressed. */
 static bool has_input(const struct host *h, int ms)
 {
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -86,12 +87,12 @@ static bool has_input(const struct host *h, int ms)
 	return false;
 }
 
-/* One key; what begins with Esc is read as a whole. Returns the bytes. */
+/* Read a key, with all bytes of an escape sequence; returns how many bytes. */
 static size_t read_key(const struct host *h, char key[KEY_MAX])
 {
 	size_t n = 0;
 
-	while (n < KEY_MAX && (n == 0 ? has_input(h, -1) : key[0] == '\33' && has_input(h, REST_MS))) {
+	while (n < KEY_MAX && (n == 0 ? has_input(h, -1) : key[0] == '\33' && has_input(h, ESCAPE_MS))) {
 		if (read(STDIN_FILENO, key + n, 1) != 1)
 			break;
 		n++;
@@ -99,7 +100,7 @@ static size_t read_key(const struct host *h, char key[KEY_MAX])
 	return n;
 }
 
-/* core.key() -> what a key sends, without waiting for Enter; nil at the end of input */
+/* core.key() -> the bytes of a key, without waiting for Enter; nil at the end of input */
 static int key_l(lua_State *L)
 {
 	struct host *h = host_of(L);

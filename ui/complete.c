@@ -21,7 +21,7 @@ static const char *const keywords[] = { "and", "break", "do", "else", "elseif", 
 
 static const char *const commands[] = { "help", "save", "time" };	/* of the shell */
 
-/* What is being collected: a set of names at stack index `set`. */
+/* The names that are collected: keys of the table at stack index `set`. */
 struct words {
 	lua_State *L;
 	int set;
@@ -49,7 +49,7 @@ static void add(struct words *w, const char *s, size_t n)
 	if (n < w->len || memcmp(s, w->prefix, w->len) != 0)
 		return;
 	if (s[0] == '_' && !w->len)
-		return;			/* private, unless asked for */
+		return;			/* private, unless the prefix has a _ */
 	luaL_checkstack(w->L, 4, "completion");
 	lua_pushlstring(w->L, s, n);
 	lua_pushboolean(w->L, 1);
@@ -60,7 +60,7 @@ static void add(struct words *w, const char *s, size_t n)
 
 enum where { IN_CODE, IN_COMMENT, IN_STRING, IN_LONG_STRING };
 
-/* Past "[==[ ... ]==]" if that starts at s; NULL: it does not; end: it never closes. */
+/* The end of the long bracket "[==[ ... ]==]" at s; NULL: there is none; `end`: it is not closed. */
 static const char *skip_long(const char *s, const char *end)
 {
 	const char *p = s + 1;
@@ -83,7 +83,7 @@ static const char *skip_long(const char *s, const char *end)
 	return end;
 }
 
-/* The names that `local`, `for` or a parameter list declares, up to its end. */
+/* Add the names that `local`, `for` or a parameter list declares; returns where the list ends. */
 static const char *declare(struct words *w, const char *s, const char *end, const char *closers)
 {
 	while (s < end && !strchr(closers, *s)) {
@@ -114,8 +114,8 @@ static const char *declare(struct words *w, const char *s, const char *end, cons
 	return s;
 }
 
-/* Where does the text end? If in a string, *quote is its first character. With w,
- * also collect the locals. */
+/* What is the end of the text in: code, a comment, a string (*quote is its first character)? With w, also collect the
+ * locals. */
 static enum where scan(const char *s, const char *end, const char **quote, struct words *w)
 {
 	while (s < end) {
@@ -166,10 +166,21 @@ static enum where scan(const char *s, const char *end, const char **quote, struc
 	return IN_CODE;
 }
 
+/* Push the set of the locals that the text declares; returns its stack index. */
+static int push_locals(lua_State *L, const char *text, const char *end)
+{
+	struct words locals = { .L = L, .prefix = "" };
+	const char *quote;
+
+	lua_newtable(L);
+	locals.set = lua_gettop(L);
+	scan(text, end, &quote, &locals);
+	return locals.set;
+}
+
 /* ---- values, without calling anything ---- */
 
-/* Replace the table or object on top by its metatable's __index table; false, with
- * nothing on top, if there is none. */
+/* Replace the value on top by its metatable's __index table. If there is none, pop it and return false. */
 static bool next_index(lua_State *L)
 {
 	if (!lua_getmetatable(L, -1)) {
@@ -186,8 +197,8 @@ static bool next_index(lua_State *L)
 	return false;
 }
 
-/* Replace the value on top by its field; false, with nothing on top, if it has none
- * that can be read without a call. */
+/* Replace the value on top by one of its fields. If that cannot be read without a call, pop the value and return
+ * false. */
 static bool field(lua_State *L, const char *name, size_t n)
 {
 	for (int i = 0; i < CHAIN_MAX; i++) {
@@ -227,8 +238,8 @@ static void add_keys(struct words *w, bool functions_only)
 	}
 }
 
-/* The names under the value on top, which is popped. Our objects, tables and userdata,
- * keep theirs in the tables `methods` and `fields` of the metatable. */
+/* Add the names of the fields of the value on top, and pop it. Our objects have theirs in the tables `methods` and
+ * `fields` of the metatable. */
 static void add_fields(struct words *w, bool methods_only)
 {
 	lua_State *L = w->L;
@@ -254,9 +265,8 @@ static void add_fields(struct words *w, bool methods_only)
 	lua_pop(L, 1);
 }
 
-/* Push the value of the path text[..end), such as `a.b[1].c`; false: not a path, or
- * without a value that can be read. `set` holds the locals, whose values we cannot
- * know. */
+/* Push the value of the path that ends at `end`, such as `a.b[1].c`. False if there is no path, or its value cannot be
+ * known: that of a local, which is in the table at `set`, or one that needs a call. */
 static bool push_path(lua_State *L, const char *text, const char *end, int set)
 {
 	const char *s = end;
@@ -333,11 +343,11 @@ static void add_files(struct words *w, const char *dir, size_t dir_len)
 /* A bracket that is open at the cursor. */
 struct bracket {
 	const char *at;
-	const char *item;		/* where what is between commas begins */
+	const char *item;		/* beginning of the element at the cursor */
 	int commas;
 };
 
-/* Past the comment, string or long string at s, or s if there is none. */
+/* The end of the comment, string or long string at s; s if there is none. */
 static const char *skip_quiet(const char *s, const char *end)
 {
 	const char *past = NULL, *quote = s;
@@ -358,7 +368,7 @@ static const char *skip_quiet(const char *s, const char *end)
 	return s < end ? s + 1 : end;
 }
 
-/* How many brackets are open at the end; those that are deeper than there is room are not seen. */
+/* Find the brackets that are open at the end, at most DEPTH_MAX; returns how many. */
 static int open_brackets(const char *s, const char *end, struct bracket open[DEPTH_MAX])
 {
 	int n = 0;
@@ -403,7 +413,7 @@ static const char *path_begin(const char *text, const char *end)
 	return s;
 }
 
-/* Push the key of the element that begins at s: `key =`, or "" if it has none. */
+/* Push the key of the table element that begins at s, `key =`; "" if it has none. */
 static void push_key(lua_State *L, const char *s, const char *end)
 {
 	const char *from;
@@ -418,8 +428,8 @@ static void push_key(lua_State *L, const char *s, const char *end)
 	lua_pushlstring(L, from, s < end && *s == '=' ? strcspn(from, " \t\n=") : 0);
 }
 
-/* Where is `at` in a call? Pushes the list of keys of the tables around it, and sets the callee's end
- * and which argument it is; false: it is in none. */
+/* Find the call around `at`: *callee is the end of the path of the function, *arg which argument it is. Pushes the keys
+ * of the tables around `at`, innermost first. False if it is in no call. */
 static bool find_call(lua_State *L, const char *text, const char *at, const struct bracket *open,
 	int n, bool quoted, const char **callee, int *arg)
 {
@@ -442,7 +452,7 @@ static bool find_call(lua_State *L, const char *text, const char *at, const stru
 		if (path_begin(text, *callee) < *callee)
 			return true;		/* f{...} */
 		at = b->at;
-		quoted = true;			/* what is left is about the elements around it */
+		quoted = true;			/* from here on, elements contain a table */
 	}
 	if (!n || *open[n - 1].at != '(')
 		return false;
@@ -451,15 +461,14 @@ static bool find_call(lua_State *L, const char *text, const char *at, const stru
 	return path_begin(text, *callee) < *callee;
 }
 
-/* Add what lua/std/words.lua knows of a place in a call; 1: files may stand there, 0: they may
- * not, -1: it is not known what may. */
+/* Add the words that lua/std/words.lua has for this argument of a call. Returns 1 if names of files are possible too, 0
+ * if they are not, -1 if it does not know the call. */
 static int add_call_words(struct words *w, const char *text, const char *at, bool quoted)
 {
 	lua_State *L = w->L;
 	struct bracket open[DEPTH_MAX];
-	struct words locals = { .L = L, .prefix = "" };
-	const char *callee, *path, *name, *unused;
-	int top = lua_gettop(L), arg, files = -1;
+	const char *callee, *path, *name;
+	int top = lua_gettop(L), locals, arg, files = -1;
 
 	if (!find_call(L, text, at, open, open_brackets(text, at, open), quoted, &callee, &arg))
 		return lua_settop(L, top), -1;
@@ -472,11 +481,9 @@ static int add_call_words(struct words *w, const char *text, const char *at, boo
 	lua_pushliteral(L, "millrace.words");
 	if (lua_rawget(L, -2) != LUA_TFUNCTION)
 		return lua_settop(L, top), -1;
-	lua_newtable(L);
-	locals.set = lua_gettop(L);
-	scan(text, at, &unused, &locals);
+	locals = push_locals(L, text, at);
 	lua_pushvalue(L, -2);				/* -- keys loaded f locals f */
-	if (name - path < 2 || !push_path(L, text, name - 1, locals.set))
+	if (name - path < 2 || !push_path(L, text, name - 1, locals))
 		lua_pushnil(L);
 	lua_pushlstring(L, name, (size_t)(callee - name));
 	lua_pushlstring(L, path, (size_t)(callee - path));
@@ -497,19 +504,15 @@ static int add_call_words(struct words *w, const char *text, const char *at, boo
 	return files;
 }
 
-/* In a string: what the call around it wants there, names of fields in t["..."], else files. */
+/* In a string: words for the call around it, names of fields in t["..."], or else names of files. */
 static void add_quoted(struct words *w, const char *text, const char *quote, const char *start)
 {
-	const char *before = back_over_space(quote, text), *unused;
+	const char *before = back_over_space(quote, text);
 	lua_State *L = w->L;
-	struct words locals = { .L = L, .prefix = "" };
 	int files = -1, top = lua_gettop(L);
 
 	if (before > text && before[-1] == '[' && path_begin(text, before - 1) < before - 1) {
-		lua_newtable(L);
-		locals.set = lua_gettop(L);
-		scan(text, quote, &unused, &locals);
-		if (push_path(L, text, before - 1, locals.set))
+		if (push_path(L, text, before - 1, push_locals(L, text, quote)))
 			add_fields(w, false);
 		lua_settop(L, top);
 		return;
@@ -520,7 +523,7 @@ static void add_quoted(struct words *w, const char *text, const char *quote, con
 		add_files(w, quote + 1, (size_t)(start - quote - 1));
 }
 
-/* Names of options, where one can begin: behind a { or a comma of a table of a call. */
+/* Names of options, after { or a comma in a table of a call. */
 static void add_options(struct words *w, const char *text, const char *start)
 {
 	const char *before = back_over_space(start, text);
@@ -529,7 +532,7 @@ static void add_options(struct words *w, const char *text, const char *start)
 		add_call_words(w, text, start, false);
 }
 
-/* ---- all together ---- */
+/* ---- completion ---- */
 
 static int by_text(const void *a, const void *b)
 {
@@ -563,7 +566,7 @@ static void push_list(lua_State *L)
 	lua_pop(L, 1);
 }
 
-/* Does the word begin behind the colon of a command of the shell? */
+/* Is the word a command of the shell, after its colon? */
 static bool is_command(const char *text, const char *start)
 {
 	return start > text && start[-1] == ':' && back_over_space(start - 1, text) == text;
@@ -598,13 +601,7 @@ size_t complete(lua_State *L, const char *text, size_t pos)
 		add_quoted(&w, text, quote, start);
 	} else if (where == IN_CODE && start > text && (start[-1] == ':' || start[-1] == '.') &&
 		   !(start - text > 1 && start[-2] == '.')) {
-		struct words locals = { .L = L };
-
-		lua_newtable(L);
-		locals.set = lua_gettop(L);
-		locals.prefix = "";
-		scan(text, end, &quote, &locals);
-		if (push_path(L, text, start - 1, locals.set))
+		if (push_path(L, text, start - 1, push_locals(L, text, end)))
 			add_fields(&w, start[-1] == ':');
 		lua_settop(L, w.set);
 	} else if (where == IN_CODE && !(start < end && isdigit((unsigned char)*start))) {

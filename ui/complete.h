@@ -1,9 +1,8 @@
-/* complete.h - the words that could stand at the cursor.
+/* complete.h - completion of Lua code.
  *
- * A pure function of the text before the cursor and of the tables it names. It only
- * ever looks: no metamethod and no function of the user's is called, so completing can
- * neither fail nor change anything. Inside calls of ours, lua/std/words.lua, if it is
- * loaded, looks at objects of ours. Needs no terminal.
+ * The result depends only on the text before the cursor and on the tables that it names. No metamethod and no
+ * function of the user is called, so that completion cannot fail or change anything. Inside calls of our functions,
+ * lua/std/words.lua, if it is loaded, gives words for each argument. Needs no terminal.
  */
 #ifndef UI_COMPLETE_H
 #define UI_COMPLETE_H
@@ -11,10 +10,10 @@
 #include <lua.h>
 #include <stddef.h>
 
-/* Push a sorted list of the words that could replace text[start..pos), and return
- * start. `text` is the unfinished chunk, so that its locals are known. Words are
- * keywords, locals and globals; fields after '.', methods after ':'; "option=" in the table
- * of a call; inside quotes what the call wants there, sTasks, say, or names of files. Raises only when memory is short. */
+/* Push a sorted list of the words that could replace text[start..pos), and return start. `text` is the unfinished
+ * chunk, so that its locals are known. Words are keywords, locals and globals; fields after '.', methods after ':';
+ * "option=" in the table of a call; inside quotes what the call expects there, such as sTasks, or names of files.
+ * Raises only when memory is short. */
 size_t complete(lua_State *L, const char *text, size_t pos);
 
 #endif

@@ -14,8 +14,8 @@ enum {
 
 /* A key that is not in the array part. */
 struct key {
-	int type;			/* LUA_TNUMBER first, then strings, then the rest */
-	bool whole;			/* a number: its exact value is in `integer` */
+	int type;			/* sorted: LUA_TNUMBER, then strings, then others */
+	bool is_integer;		/* its value is in `integer` */
 	lua_Integer integer;
 	double number;
 	const char *name;		/* a string key, or the type of another one */
@@ -33,7 +33,7 @@ static bool is_identifier(const char *s, size_t len)
 	return true;
 }
 
-/* Bytes below space, except in text that is shown as it is, become \ddd. */
+/* Control characters become \ddd, but for those in `as_is`. */
 static void put_escaped(struct buf *b, const char *s, size_t len, const char *as_is, bool quoted)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -57,8 +57,8 @@ static void put_quoted(struct buf *b, const char *s, size_t len)
 	buf_putc(b, '"');
 }
 
-/* Not in the middle of a UTF-8 character. */
-static size_t cut(const char *s, size_t len, size_t most)
+/* How many bytes to keep of at most `most`, without dividing a UTF-8 character. */
+static size_t shorten(const char *s, size_t len, size_t most)
 {
 	if (len <= most)
 		return len;
@@ -87,7 +87,7 @@ static bool has_tostring(lua_State *L, int idx)
 	return true;
 }
 
-/* A value inside a table: always short, always one line. */
+/* A value inside a table, always short and in one line. */
 static void put_item(lua_State *L, struct buf *b, int idx)
 {
 	size_t len, shown;
@@ -96,7 +96,7 @@ static void put_item(lua_State *L, struct buf *b, int idx)
 	idx = lua_absindex(L, idx);
 	if (lua_type(L, idx) == LUA_TSTRING) {
 		s = lua_tolstring(L, idx, &len);
-		shown = cut(s, len, ITEM_WIDTH);
+		shown = shorten(s, len, ITEM_WIDTH);
 		put_quoted(b, s, shown);
 		buf_puts(b, shown < len ? "..." : "");
 	} else if (lua_isfunction(L, idx)) {
@@ -161,8 +161,8 @@ static int collect_keys(lua_State *L, struct arena *a, int idx, lua_Integer n, s
 
 		if (k.type == LUA_TNUMBER) {
 			k.number = lua_tonumber(L, -2);
-			k.whole = lua_isinteger(L, -2);
-			k.integer = k.whole ? lua_tointeger(L, -2) : 0;
+			k.is_integer = lua_isinteger(L, -2);
+			k.integer = k.is_integer ? lua_tointeger(L, -2) : 0;
 		} else if (k.type == LUA_TSTRING) {
 			k.name = lua_tolstring(L, -2, &k.len);
 		} else {
@@ -189,7 +189,7 @@ static int collect_keys(lua_State *L, struct arena *a, int idx, lua_Integer n, s
 
 static void put_pair(lua_State *L, struct buf *b, int idx, const struct key *k)
 {
-	if (k->type == LUA_TNUMBER && k->whole) {
+	if (k->type == LUA_TNUMBER && k->is_integer) {
 		buf_printf(b, "[%lld] = ", (long long)k->integer);
 		lua_rawgeti(L, idx, k->integer);
 	} else if (k->type == LUA_TNUMBER) {
@@ -201,7 +201,7 @@ static void put_pair(lua_State *L, struct buf *b, int idx, const struct key *k)
 			buf_puts(b, k->name);
 		} else {
 			buf_putc(b, '[');
-			put_quoted(b, k->name, cut(k->name, k->len, ITEM_WIDTH));
+			put_quoted(b, k->name, shorten(k->name, k->len, ITEM_WIDTH));
 			buf_putc(b, ']');
 		}
 		buf_puts(b, " = ");
@@ -222,11 +222,11 @@ static void put_table(lua_State *L, struct buf *out, int idx, size_t width)
 	int items = n > ITEMS_SHOWN ? ITEMS_SHOWN : (int)n, nkeys, pairs, count = 0;
 	struct key *keys;
 	size_t total = 2, column = 0;
-	const char **piece;
+	const char **item;
 
 	nkeys = collect_keys(L, a, idx, n, &keys);
 	pairs = nkeys > ITEMS_SHOWN ? ITEMS_SHOWN : nkeys;
-	piece = ARENA_ARRAY(a, items + pairs + 2, const char *);
+	item = ARENA_ARRAY(a, items + pairs + 2, const char *);
 	for (int i = 0; i < items + pairs; i++) {
 		struct buf b;
 
@@ -239,22 +239,22 @@ static void put_table(lua_State *L, struct buf *out, int idx, size_t width)
 			put_pair(L, &b, idx, &keys[i - items]);
 		}
 		total += b.len + 2;
-		piece[count++] = b.text;
+		item[count++] = b.text;
 		if (i == items - 1 && n > items)
-			piece[count++] = arena_strf(a, "... %lld more", (long long)n - items);
+			item[count++] = arena_strf(a, "... %lld more", (long long)n - items);
 	}
 	if (nkeys > pairs)
-		piece[count++] = arena_strf(a, "... %d more", nkeys - pairs);
+		item[count++] = arena_strf(a, "... %d more", nkeys - pairs);
 	if (total <= width + 2 && n == items && nkeys == pairs) {
 		buf_putc(out, '{');
 		for (int i = 0; i < count; i++)
-			buf_printf(out, "%s%s", i ? ", " : "", piece[i]);
+			buf_printf(out, "%s%s", i ? ", " : "", item[i]);
 		buf_putc(out, '}');
 		return;
 	}
 	buf_putc(out, '{');
 	for (int i = 0; i < count; i++) {
-		size_t len = strlen(piece[i]) + 1;
+		size_t len = strlen(item[i]) + 1;
 		bool flows = i && i < items + (n > items);
 
 		if (flows && column + 1 + len <= width) {
@@ -264,7 +264,7 @@ static void put_table(lua_State *L, struct buf *out, int idx, size_t width)
 			buf_puts(out, "\n  ");
 			column = 2 + len;
 		}
-		buf_printf(out, "%s,", piece[i]);
+		buf_printf(out, "%s,", item[i]);
 	}
 	buf_puts(out, "\n}");
 }

@@ -1,4 +1,4 @@
-/* main.c - the command line, as the lua program does it. */
+/* main.c - the command line, with the options of the lua program. */
 #include <errno.h>
 #include <lauxlib.h>
 #include <limits.h>
@@ -20,7 +20,7 @@ enum { EXIT_SCRIPT = 1, EXIT_USAGE = 2 };
 static const char usage[] =
 	"usage: millrace [options] [FILE.lua [arguments]]\n"
 	"  -e CODE  run CODE (may be given again)\n"
-	"  -s       strict: reading a global or field that there is not is an error\n"
+	"  -s       strict: reading a global or field that does not exist is an error\n"
 	"  -i       open the shell after the script\n"
 	"  -v       print the version\n"
 	"  -h       print this text\n"
@@ -35,7 +35,7 @@ struct options {
 	char **argv;
 	int script;			/* position of FILE or "-" in argv; argc: none */
 	bool code, interactive, strict, version, help;
-	const char *wrong;		/* option that is none */
+	const char *wrong;		/* an option that does not exist */
 	int status;			/* of the exit */
 };
 
@@ -77,8 +77,8 @@ static bool is_home(const char *dir)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* $MILLRACE_HOME; or beside the program or above it (checkout, bundle); or in the
- * share/millrace of one of these folders (installed). */
+/* $MILLRACE_HOME, or the first folder, from that of the program upward, that has hw/ (checkout, bundle) or
+ * share/millrace/hw (installed). */
 static void find_home(char home[PATH_MAX])
 {
 	const char *given = getenv("MILLRACE_HOME");
@@ -104,8 +104,8 @@ static void find_home(char home[PATH_MAX])
 	snprintf(home, PATH_MAX, "/usr/local/share/millrace");
 }
 
-/* $MILLRACE_MEMORY; or three quarters of what this machine or this container has:
- * more would only make it swap, or be killed. */
+/* $MILLRACE_MEMORY, or three quarters of the memory of this machine or container: with more, it would swap or be
+ * killed. */
 static size_t memory_cap(void)
 {
 	const char *given = getenv("MILLRACE_MEMORY");
@@ -125,7 +125,7 @@ static size_t memory_cap(void)
 
 /* ---- scripts ---- */
 
-/* The table `arg`: the script at 0, its arguments after, what came before below. */
+/* The table `arg`, as in lua: the script is at 0, its arguments follow, what comes before it has negative indices. */
 static void set_arg(lua_State *L, const struct options *o)
 {
 	int zero = o->script < o->argc ? o->script : 0;
@@ -138,7 +138,7 @@ static void set_arg(lua_State *L, const struct options *o)
 	lua_setglobal(L, "arg");
 }
 
-/* Push the script's arguments; how many. */
+/* Push the script's arguments; returns how many. */
 static int push_arguments(lua_State *L, const struct options *o)
 {
 	int n = o->argc - o->script - 1;
@@ -151,8 +151,8 @@ static int push_arguments(lua_State *L, const struct options *o)
 	return n;
 }
 
-/* Call the chunk that was loaded with its arguments on top; false: it failed. */
-static bool finish(lua_State *L, int loaded, int nargs)
+/* Call a chunk with its arguments, which are on the stack; false if loading or calling it failed. */
+static bool call_chunk(lua_State *L, int loaded, int nargs)
 {
 	if (loaded != LUA_OK)
 		lua_pop(L, nargs);
@@ -164,10 +164,10 @@ static bool finish(lua_State *L, int loaded, int nargs)
 
 static bool run_code(lua_State *L, const char *code)
 {
-	return finish(L, user_load(L, code, strlen(code), "(command line)"), 0);
+	return call_chunk(L, user_load(L, code, strlen(code), "(command line)"), 0);
 }
 
-/* Push all of standard input. */
+/* Push all of standard input as a string. */
 static void push_stdin(lua_State *L)
 {
 	luaL_Buffer b;
@@ -193,7 +193,7 @@ static bool run_stdin(lua_State *L, const struct options *o)
 	text = lua_tolstring(L, -1, &len);
 	loaded = user_load(L, text, len, "stdin");
 	lua_remove(L, -2);
-	return finish(L, loaded, push_arguments(L, o));
+	return call_chunk(L, loaded, push_arguments(L, o));
 }
 
 static bool run_file(lua_State *L, const struct options *o)
@@ -201,7 +201,7 @@ static bool run_file(lua_State *L, const struct options *o)
 	const char *path = o->argv[o->script];
 	int loaded = luaL_loadfilex(L, path, "t");
 
-	return finish(L, loaded, push_arguments(L, o));
+	return call_chunk(L, loaded, push_arguments(L, o));
 }
 
 static bool run_options(lua_State *L, const struct options *o)
@@ -223,7 +223,7 @@ static void print_version(lua_State *L)
 	lua_pop(L, 3);
 }
 
-/* All that may raise. Leaves the exit status in o->status. */
+/* Everything that may raise an error of Lua. Sets o->status. */
 static int main_l(lua_State *L)
 {
 	struct options *o = lua_touserdata(L, 1);

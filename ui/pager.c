@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NO_COMMAND = 127 };		/* what a shell ends with that cannot find one */
+enum { NO_COMMAND = 127 };		/* exit status of a shell that cannot find a command */
 
-/* NULL: none. */
+/* The command of the pager; NULL: no paging. */
 static const char *pager_command(void)
 {
 	const char *own = getenv("MILLRACE_PAGER"), *others = getenv("PAGER");
@@ -35,12 +35,12 @@ static bool is_long(const char *text, size_t len)
 		if (text[i] == '\n' || column == w.ws_col)
 			rows++, column = 0;
 		if (text[i] != '\n' && ((unsigned char)text[i] & 0xc0) != 0x80)
-			column++;	/* colours count as text: a page too early, never too late */
+			column++;	/* SGR codes are counted too: rather page too early than too late */
 	}
 	return rows + 1 >= w.ws_row;
 }
 
-/* False: there is no such pager, and nothing was shown. */
+/* False if the command does not exist; then nothing has been shown. */
 static bool page(const char *command, const char *text, size_t len)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, interrupt, broken;
@@ -55,7 +55,7 @@ static bool page(const char *command, const char *text, size_t len)
 		return false;
 	sigaction(SIGINT, &ignore, &interrupt);
 	sigaction(SIGPIPE, &ignore, &broken);
-	fwrite(text, 1, len, f);	/* less than all if the pager is left early */
+	fwrite(text, 1, len, f);	/* fails if the user leaves the pager early */
 	if (len && text[len - 1] != '\n')
 		putc('\n', f);
 	status = pclose(f);

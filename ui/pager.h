@@ -1,16 +1,14 @@
-/* pager.h - long text, a screen at a time.
+/* pager.h - shows long text a screen at a time.
  *
- * Only in a terminal, and only what is longer than that. The pager is $MILLRACE_PAGER,
- * which turns paging off if it is empty, else $PAGER, else less, as `less -FRX`, if it is
- * there.
+ * Only on a terminal, and only if the text is longer than the screen. The pager is $MILLRACE_PAGER, or $PAGER, or
+ * `less -FRX` if it is installed. An empty MILLRACE_PAGER turns paging off.
  */
 #ifndef UI_PAGER_H
 #define UI_PAGER_H
 
 #include <stddef.h>
 
-/* Print the text on the standard output and end its last line. While the pager runs Ctrl-C is
- * the pager's. */
+/* Print the text on standard output and end its last line. While the pager runs, Ctrl-C is left to it. */
 void pager_print(const char *text, size_t len);
 
 #endif

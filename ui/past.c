@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 enum {
-	LINE_END = 036,			/* in the file, of a line within an entry */
-	BYTES_READ = 1 << 17,		/* of the end of the file */
+	LINE_END = 036,			/* stands for a newline in an entry */
+	BYTES_READ = 1 << 17,		/* at most, from the end of the file */
 };
 
 void past_find(char *path, size_t size)
@@ -42,7 +42,7 @@ void past_load(const char *path, void (*f)(void *ud, const char *entry), void *u
 	if (!file)
 		return;
 	if (!fseek(file, -BYTES_READ, SEEK_END))
-		n = getline(&line, &cap, file);	/* the rest of a cut line */
+		n = getline(&line, &cap, file);	/* skip the incomplete line */
 	else
 		rewind(file);
 	while ((n = getline(&line, &cap, file)) > 0) {

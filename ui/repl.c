@@ -26,18 +26,18 @@ enum {
 	CTRL_C = 3,
 	HISTORY_LINES = 1000,
 	WORDS_SHOWN = 200,
-	ROOM = 1 << 20,			/* bytes that a line may use when all are used up */
+	SPARE_BYTES = 1 << 20,		/* that a chunk may use although memory is used up */
 };
 
 struct repl {
 	lua_State *L;
 	char *text;			/* the unfinished chunk, owned; NULL if none */
-	int count;			/* chunks read: the next one is [count + 1] */
+	int count;			/* of chunks: the next one is called [count + 1] */
 	bool leave;
 	bool colour;
 	bool cleared;			/* Ctrl-C dropped what was typed */
-	bool timed;			/* the chunk is to be timed */
-	bool hinted;			/* that locals end with their chunk */
+	bool timed;			/* print how long the chunk takes */
+	bool hinted;			/* the user knows that locals end with their chunk */
 	struct typed typed;
 	EditLine *el;			/* NULL: no terminal */
 	History *history;
@@ -50,7 +50,7 @@ static const char *prompt(const struct repl *r)
 {
 	bool more = r->text != NULL;
 
-	if (r->colour && r->el)		/* \1: what takes no place */
+	if (r->colour && r->el)		/* \1: encloses what has no width */
 		return more ? "\1\033[36m\1>> \1\033[0m\1" : "\1\033[36m\1mr> \1\033[0m\1";
 	return more ? ">> " : "mr> ";
 }
@@ -94,8 +94,7 @@ static bool is_pending(const void *host)
 	return ((const struct host *)host)->interrupted || resized || continued;
 }
 
-/* Read a character for libedit. Ctrl-C becomes a key; a new size or coming back from
- * Ctrl-Z makes it draw again. */
+/* Read a character for libedit. Ctrl-C becomes a key; after a change of size and after Ctrl-Z it draws again. */
 static int on_read(EditLine *el, wchar_t *out)
 {
 	struct host *h = host_of(repl_of(el)->L);
@@ -115,7 +114,7 @@ static int on_read(EditLine *el, wchar_t *out)
 				el_set(el, EL_PREP_TERM, 0);
 				el_set(el, EL_PREP_TERM, 1);
 			}
-			putchar('\r');		/* where el_resize takes the cursor to be */
+			putchar('\r');		/* el_resize expects the cursor there */
 			el_resize(el);
 			el_set(el, EL_REFRESH);
 			resized = continued = 0;
@@ -152,7 +151,7 @@ static unsigned char on_clear(EditLine *el, int ch)
 
 /* ---- completion ---- */
 
-/* (struct repl *) -> list of words, length of what is there of them */
+/* (struct repl *) -> list of words, how many bytes of them are typed already */
 static int complete_l(lua_State *L)
 {
 	struct repl *r = lua_touserdata(L, 1);
@@ -297,8 +296,7 @@ static void open_terminal(struct repl *r)
 	el_set(r->el, EL_BIND, "^C", "mr-clear", NULL);
 }
 
-/* Read a line into r->line, without its newline; false: end of the input. With
- * r->cleared, Ctrl-C came instead. */
+/* Read a line into r->line, without its newline; false at the end of input. r->cleared: Ctrl-C was pressed instead. */
 static bool read_terminal(struct repl *r)
 {
 	struct sigaction sa = { .sa_handler = on_signal }, winch, cont;
@@ -319,7 +317,7 @@ static bool read_terminal(struct repl *r)
 		return false;
 	}
 	free(r->line);
-	r->line = strdup(s);		/* an entry of the history has lines of its own */
+	r->line = strdup(s);		/* an entry of the history may have several lines */
 	if (r->line && r->line[len = (int)strlen(r->line) - 1] == '\n')
 		r->line[len] = '\0';
 	return r->line != NULL;
@@ -348,7 +346,7 @@ static bool read_plain(struct repl *r)
 		putchar('\n');
 		return true;
 	}
-	if (h->interrupted) {		/* before the line, while nothing waited for it */
+	if (h->interrupted) {		/* Ctrl-C came before the line */
 		h->interrupted = 0;
 		drop_text(r);
 		putchar('\n');
@@ -371,7 +369,7 @@ static const char *lead_of(const struct repl *r)
 	return r->timed ? ":time " : "";
 }
 
-/* After Ctrl-C: what was typed can be had back from the history. */
+/* After Ctrl-C: drop what was typed, but keep it in the history. */
 static void clear_text(struct repl *r)
 {
 	if (r->text)
@@ -380,7 +378,7 @@ static void clear_text(struct repl *r)
 	r->timed = false;
 }
 
-/* Add the line to the unfinished chunk; false: nothing but space so far. */
+/* Add the line to the unfinished chunk; false if that is still blank. */
 static bool add_line(struct repl *r)
 {
 	size_t len = r->text ? strlen(r->text) + 1 : 0;
@@ -400,14 +398,14 @@ static bool add_line(struct repl *r)
 
 /* ---- running ---- */
 
-/* Ends the chunk it is called in, and the shell then, even if something catches it. */
+/* Ends the chunk that calls it, and then the shell, even if the chunk catches errors. */
 static int quit_l(lua_State *L)
 {
 	struct repl *r = lua_touserdata(L, lua_upvalueindex(1));
 
 	r->leave = true;
 	lua_pushlightuserdata(L, r);
-	return lua_error(L);		/* which on_error lets pass */
+	return lua_error(L);		/* on_error ignores it */
 }
 
 static bool is_unfinished(lua_State *L, int status)
@@ -418,8 +416,8 @@ static bool is_unfinished(lua_State *L, int status)
 	return status == LUA_ERRSYNTAX && n >= 5 && !strcmp(msg + n - 5, "<eof>");
 }
 
-/* Load the text, first as an expression: pushes a function (LUA_OK) or a message.
- * *more: it would make sense if it went on. */
+/* Load the text as an expression, or else as statements: pushes a function (LUA_OK) or a message. *more: the chunk is
+ * not complete. */
 static int load_text(struct repl *r, bool *more)
 {
 	lua_State *L = r->L;
@@ -455,7 +453,7 @@ static bool is_global(lua_State *L, int idx, const char *name)
 	return same;
 }
 
-/* Show the values from stack index `first` up, on one line if each is one. */
+/* Show the values from stack index `first` up, in one line if each of them has one. */
 static bool show_values(lua_State *L, int first)
 {
 	int n = lua_gettop(L) - first + 1;
@@ -486,7 +484,7 @@ static bool show_values(lua_State *L, int first)
 	return true;
 }
 
-/* What a chunk gave stands from stack index `first` up. */
+/* Show the results of a chunk, which are at stack index `first` and above, and set `_`. */
 static void take_results(struct repl *r, int first)
 {
 	lua_State *L = r->L;
@@ -540,7 +538,7 @@ static double seconds_now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* (struct repl *): run the text if it is complete, else leave it. */
+/* (struct repl *): run the text, if it is complete. */
 static int run_text_l(lua_State *L)
 {
 	struct repl *r = lua_touserdata(L, 1);
@@ -549,8 +547,8 @@ static int run_text_l(lua_State *L)
 	double start;
 	int status;
 
-	if (m->cap && m->used + ROOM > m->cap)
-		m->cap = m->used + ROOM;	/* for the line that frees something */
+	if (m->cap && m->used + SPARE_BYTES > m->cap)
+		m->cap = m->used + SPARE_BYTES;	/* so that a chunk can free something */
 	status = load_text(r, &more);
 	if (status != LUA_OK && more)
 		return 0;
@@ -635,40 +633,40 @@ static void command_save(struct repl *r, const char *path, bool over)
 	}
 	n = typed_save(&r->typed, path, over);
 	if (n < 0 && errno == EEXIST)
-		fprintf(stderr, "%s is there; :save! %s writes over it\n", path, path);
+		fprintf(stderr, "%s exists; :save! %s overwrites it\n", path, path);
 	else if (n < 0)
 		fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));
 	else
 		printf("%s: %d chunk%s\n", path, n, n == 1 ? "" : "s");
 }
 
-/* The line is a command; true: what is left of it is a chunk to be timed. */
+/* Run a line that is a command. True if r->line is now a chunk to be timed. */
 static bool run_command(struct repl *r)
 {
-	char *word = r->line + strspn(r->line, " \t") + 1, *rest = word + strcspn(word, " \t\n"), *end;
+	char *word = r->line + strspn(r->line, " \t") + 1, *argument = word + strcspn(word, " \t\n"), *end;
 	const char *near;
-	char first = *rest;
+	char first = *argument;
 
-	*rest = '\0';
+	*argument = '\0';
 	if (!strcmp(word, "time")) {
-		r->timed = first && rest[1 + strspn(rest + 1, " \t\n")];
+		r->timed = first && argument[1 + strspn(argument + 1, " \t\n")];
 		if (r->timed)
-			memmove(r->line, rest + 1, strlen(rest + 1) + 1);
+			memmove(r->line, argument + 1, strlen(argument + 1) + 1);
 		else
-			fputs(":time CHUNK runs it and tells how long that took\n", stderr);
+			fputs(":time CHUNK runs the chunk and prints how long it takes\n", stderr);
 		return r->timed;
 	}
-	*rest = first;
+	*argument = first;
 	remember(r, "", r->line);
-	*rest = '\0';
-	rest += first != '\0';
-	rest += strspn(rest, " \t\n");
-	for (end = rest + strlen(rest); end > rest && strchr(" \t\n", end[-1]); )
+	*argument = '\0';
+	argument += first != '\0';
+	argument += strspn(argument, " \t\n");
+	for (end = argument + strlen(argument); end > argument && strchr(" \t\n", end[-1]); )
 		*--end = '\0';
 	if (!strcmp(word, "help")) {
-		command_help(r, rest);
+		command_help(r, argument);
 	} else if (!strcmp(word, "save") || !strcmp(word, "save!")) {
-		command_save(r, rest, word[4]);
+		command_save(r, argument, word[4]);
 	} else {
 		near = nearest_name(word, commands, LEN(commands));
 		fprintf(stderr, "no command ':%s'%s%s%s\n", word, near ? "; did you mean ':" : "; :help lists them",
@@ -688,7 +686,7 @@ static void take_line(struct repl *r)
 		run_text(r);
 }
 
-/* core.page(text): print it, a screen at a time if it is long */
+/* core.page(text): print it, by screens if it is long */
 static int page_l(lua_State *L)
 {
 	size_t len;

@@ -1,15 +1,14 @@
-/* repl.h - the shell: read a line, run it, show what it gave.
+/* repl.h - the shell: reads a line, runs it, shows its values.
  *
- * With a terminal, lines are edited by libedit, with history and completion. Without
- * one, lines are read as they come, and each is printed after its prompt, so that
- * what comes out reads like a session.
+ * On a terminal, lines are edited with libedit, with history and completion. Otherwise they are read from standard
+ * input, and each is printed after its prompt, so that the output looks like a session.
  */
 #ifndef UI_REPL_H
 #define UI_REPL_H
 
 #include <lua.h>
 
-/* Until quit(), exit, or the end of the input. Raises only when memory is short. */
+/* Runs until quit(), exit() or the end of input. Raises only when memory is short. */
 void repl(lua_State *L);
 
 #endif

@@ -43,7 +43,7 @@ void typed_add(struct typed *t, const char *text, bool statement, bool value)
 	struct typed_chunk c = { NULL, statement, value };
 
 	if (begins(text, "help") || begins(text, "quit") || begins(text, "exit"))
-		return;			/* the shell's own, unknown to scripts */
+		return;			/* scripts do not have these functions */
 	if (t->n == t->cap) {
 		int cap = t->cap ? 2 * t->cap : 16;
 		struct typed_chunk *v = realloc(t->v, (size_t)cap * sizeof(*v));
@@ -66,7 +66,7 @@ void typed_free(struct typed *t)
 	*t = (struct typed){ 0 };
 }
 
-/* Does the chunk read the last value? As the name of a loop's variable, `_` is its own. */
+/* Does the chunk read the last value, `_`? Not if it declares `_` as a variable. */
 static bool reads_last(const char *text)
 {
 	for (const char *s = text; (s = find_word(s, "_")); s++) {
@@ -83,7 +83,7 @@ static bool reads_last(const char *text)
 	return false;
 }
 
-/* Is the value of chunk i read by one behind it, before there is another value? */
+/* Is the value of chunk i read by a later chunk, before there is another value? */
 static bool is_read(const struct typed *t, int i)
 {
 	if (!t->v[i].value)
@@ -97,7 +97,7 @@ static bool is_read(const struct typed *t, int i)
 	return false;
 }
 
-/* A parenthesis would be taken for arguments of what stands before it. */
+/* Does the chunk begin with a parenthesis? It would be taken for arguments of the statement before it. */
 static bool begins_call(const char *text)
 {
 	return text[strspn(text, " \t\n")] == '(';
@@ -118,7 +118,7 @@ static int write_chunks(const struct typed *t, FILE *f)
 		if (read)
 			fprintf(f, "_ = %s\n", c->text);
 		else if (begins(c->text, "local"))
-			fprintf(f, "do\n%s\nend\n", c->text);	/* it ended with its chunk */
+			fprintf(f, "do\n%s\nend\n", c->text);	/* it is local to its chunk */
 		else
 			fprintf(f, "%s%s\n", begins_call(c->text) ? ";" : "", c->text);
 	}
@@ -148,7 +148,7 @@ int typed_save(const struct typed *t, const char *path, bool over)
 
 const char *typed_lost_local(const char *text, char name[64])
 {
-	const char *s = text + strspn(text, " \t\n"), *from, *rest, *end;
+	const char *s = text + strspn(text, " \t\n"), *from, *after, *end;
 	bool function;
 
 	if (!begins(s, "local"))
@@ -165,8 +165,8 @@ const char *typed_lost_local(const char *text, char name[64])
 	if (s == from)
 		return NULL;
 	snprintf(name, 64, "%.*s", (int)(s - from), from);
-	rest = s;
-	while (function && (end = find_word(rest, "end")))
-		rest = end + strlen("end");
-	return find_word(rest, name) ? NULL : name;
+	after = s;
+	while (function && (end = find_word(after, "end")))
+		after = end + strlen("end");
+	return find_word(after, name) ? NULL : name;
 }

@@ -10,15 +10,15 @@
 #include <unistd.h>
 
 enum {
-	HOOK_COUNT = 1000,		/* Lua instructions between two looks at the flag */
-	FRAMES_SEEN = 40,		/* of the stack, at either end */
-	FRAMES_SHOWN = 4,		/* of them, the user's, at either end */
+	HOOK_COUNT = 1000,		/* Lua instructions between two checks of the flag */
+	FRAMES_SEEN = 40,		/* frames of the stack that are looked at, at either end */
+	FRAMES_SHOWN = 4,		/* frames of the user that are shown, at either end */
 	LINE_SHOWN = 160,		/* bytes of a source line in a message */
 };
 
 /* ---- Ctrl-C ---- */
 
-/* What a signal handler can reach: the flag of the one shell. */
+/* The flag of the shell, for the signal handler. */
 static volatile int *stop_flag;
 
 static void on_interrupt(int sig)
@@ -39,16 +39,16 @@ static void on_interrupt(int sig)
 	errno = saved;
 }
 
-/* Code of the user, not ours and not C. */
+/* Is it code of the user, neither ours nor C? */
 static bool is_users(const lua_Debug *ar)
 {
 	return ar->currentline > 0 && strncmp(ar->source, "=[millrace", 10) != 0;
 }
 
-/* Where Ctrl-C found the user's code; "" if it did not. One shell, one place. */
-static char stop_place[LUA_IDSIZE + 16];
+/* Source location at which Ctrl-C stopped code of the user; "" if there is none. */
+static char stop_location[LUA_IDSIZE + 16];
 
-static void note_place(lua_State *L, lua_Debug *ar)
+static void note_location(lua_State *L, lua_Debug *ar)
 {
 	lua_getinfo(L, "Sl", ar);
 	for (int level = 1; !is_users(ar); level++) {
@@ -56,14 +56,13 @@ static void note_place(lua_State *L, lua_Debug *ar)
 			return;
 		lua_getinfo(L, "Sl", ar);
 	}
-	snprintf(stop_place, sizeof(stop_place), "%s:%d: ", ar->short_src, ar->currentline);
+	snprintf(stop_location, sizeof(stop_location), "%s:%d: ", ar->short_src, ar->currentline);
 }
 
-/* Raising once is not enough: `while true do pcall(f) end` would catch it. So the
- * hook stays and fires on everything until the flag is cleared. And an ordinary error
- * would first call the error handler of an xpcall, with hooks off, so that one that
- * loops could never be stopped; the only error that calls no handler is want of
- * memory, so we ask for more than there can be. */
+/* Raising an error once is not enough: `while true do pcall(f) end` would catch it. So the hook stays and raises one
+ * after every instruction until the flag is cleared. An ordinary error would first call the error handler of an xpcall,
+ * with hooks off, and a handler that loops could never be stopped. The only error without a handler is lack of memory,
+ * so more memory is requested than can exist. */
 static void stop_hook(lua_State *L, lua_Debug *ar)
 {
 	if (!host_of(L)->interrupted) {
@@ -72,8 +71,8 @@ static void stop_hook(lua_State *L, lua_Debug *ar)
 		return;
 	}
 	lua_sethook(L, stop_hook, LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
-	if (!stop_place[0])
-		note_place(L, ar);
+	if (!stop_location[0])
+		note_location(L, ar);
 	lua_newuserdatauv(L, SIZE_MAX / 4, 0);
 	luaL_error(L, "interrupted");
 }
@@ -96,7 +95,7 @@ static int tostring_l(lua_State *L)
 	return 1;
 }
 
-/* Push the text of the error value at index 1, whatever it is. */
+/* Push the text of the error value at index 1. */
 static const char *error_text(lua_State *L)
 {
 	if (lua_type(L, 1) == LUA_TSTRING) {
@@ -113,8 +112,8 @@ static const char *error_text(lua_State *L)
 	return lua_tostring(L, -1);
 }
 
-/* Number of frames. A frame is found from the top, so doubling and halving keeps
- * this fast on a stack that has overflown. */
+/* Number of frames of the stack. lua_getstack takes time proportional to the level, so a binary search keeps this fast
+ * after a stack overflow. */
 static int stack_depth(lua_State *L)
 {
 	lua_Debug ar;
@@ -135,11 +134,11 @@ static int stack_depth(lua_State *L)
 	return hi;
 }
 
-/* The user's frames after the one that the message itself names. */
+/* Add the frames of the user below the one that the message names. */
 static void add_trace(lua_State *L, luaL_Buffer *b, const char *msg)
 {
-	char place[2 * FRAMES_SEEN][LUA_IDSIZE + 16];
-	int depth = stack_depth(L), n = 0, cut = -1;
+	char location[2 * FRAMES_SEEN][LUA_IDSIZE + 16];
+	int depth = stack_depth(L), n = 0, skipped_at = -1;
 	bool named = false;
 	lua_Debug ar;
 
@@ -147,14 +146,14 @@ static void add_trace(lua_State *L, luaL_Buffer *b, const char *msg)
 		size_t len;
 
 		if (level == FRAMES_SEEN && depth - FRAMES_SEEN > level) {
-			cut = n;
+			skipped_at = n;
 			level = depth - FRAMES_SEEN;
 		}
 		if (!lua_getstack(L, level, &ar) || !lua_getinfo(L, "Sl", &ar) || !is_users(&ar))
 			continue;
-		snprintf(place[n], sizeof(place[n]), "%s:%d", ar.short_src, ar.currentline);
-		len = strlen(place[n]);
-		if (!named && !strncmp(msg, place[n], len) && msg[len] == ':') {
+		snprintf(location[n], sizeof(location[n]), "%s:%d", ar.short_src, ar.currentline);
+		len = strlen(location[n]);
+		if (!named && !strncmp(msg, location[n], len) && msg[len] == ':') {
 			named = true;
 			n = 0;
 		} else {
@@ -162,12 +161,12 @@ static void add_trace(lua_State *L, luaL_Buffer *b, const char *msg)
 		}
 	}
 	for (int i = 0; i < n; i++) {
-		if (i == FRAMES_SHOWN && (n > 2 * FRAMES_SHOWN || cut > 0)) {
+		if (i == FRAMES_SHOWN && (n > 2 * FRAMES_SHOWN || skipped_at > 0)) {
 			luaL_addstring(b, "\n  ...");
 			i = n - FRAMES_SHOWN;
 		}
 		luaL_addstring(b, "\n  called from ");
-		luaL_addstring(b, place[i]);
+		luaL_addstring(b, location[i]);
 	}
 }
 
@@ -177,7 +176,7 @@ static int on_error(lua_State *L)
 	luaL_Buffer b;
 
 	if (lua_islightuserdata(L, 1))
-		return 1;		/* a signal of the shell's own, not an error */
+		return 1;		/* quit() */
 	lua_settop(L, 1);
 	msg = error_text(L);
 	if (host_of(L)->interrupted)
@@ -197,13 +196,13 @@ int user_call(lua_State *L, int nargs, int nresults)
 	lua_pushcfunction(L, on_error);
 	lua_insert(L, at);
 	h->interrupted = 0;
-	stop_place[0] = '\0';
+	stop_location[0] = '\0';
 	status = lua_pcall(L, nargs, nresults, at);
 	lua_sethook(L, stop_hook, LUA_MASKCOUNT, HOOK_COUNT);
 	lua_remove(L, at);
-	if (status != LUA_OK && h->interrupted && stop_place[0]) {
+	if (status != LUA_OK && h->interrupted && stop_location[0]) {
 		lua_pop(L, 1);
-		lua_pushfstring(L, "%sinterrupted", stop_place);
+		lua_pushfstring(L, "%sinterrupted", stop_location);
 	} else if (status == LUA_ERRMEM) {
 		lua_gc(L, LUA_GCCOLLECT);
 	}
@@ -213,7 +212,7 @@ int user_call(lua_State *L, int nargs, int nresults)
 
 /* ---- source lines ---- */
 
-/* Registry slot of a table: name of a chunk without a file -> its text. */
+/* Key in the registry of a table: name of a chunk without a file -> its text. */
 static const char texts;
 
 void user_remember(lua_State *L, const char *text, size_t len, const char *name)
@@ -283,7 +282,7 @@ static bool line_of_file(const char *path, int want, char line[LINE_SHOWN])
 	return line[0] != '\0';
 }
 
-/* If msg begins with "NAME:LINE:", the text of that line. */
+/* If msg begins with "NAME:LINE:", copy that line of source and return its number; else 0. */
 static int source_line(lua_State *L, const char *msg, char line[LINE_SHOWN])
 {
 	char name[LUA_IDSIZE];

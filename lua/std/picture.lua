@@ -1,11 +1,11 @@
--- picture.lua - what all pictures have in common: where they go, showing them, what is said then.
+-- picture.lua - what all pictures share: paths, showing on a terminal, messages.
 
 local core = require "millrace.core"
 local raise, show = core.raise, core.show
 
 local picture = {formats = {"svg", "png", "pdf"}}
 
--- Of the path the file's name only: folders are of this machine.
+-- A call for a script, with the path without folders, which are of this machine.
 function picture.call_of(what, path) return ("%s(%q)"):format(what, path:match "[^/]*$") end
 
 function picture.check_path(what, path)
@@ -13,8 +13,7 @@ function picture.check_path(what, path)
   if path == "" then raise(what .. ": the path of the file is empty") end
 end
 
--- path, options as the user gave them -> path or nil, options without `show`, whether to show it; of a png the
--- path may be left out then.
+-- Arguments of the user -> path or nil, options without `show`, whether to show it. A png that is shown needs no path.
 function picture.where(format, path, options)
   if options == nil and type(path) == "table" then path, options = nil, path end
   local show_it
@@ -24,28 +23,28 @@ function picture.where(format, path, options)
   end
   if show_it ~= nil then
     if format ~= "png" then raise(format .. ": only a png can be shown") end
-    local rest = {}
-    for key, value in pairs(options) do if key ~= "show" then rest[key] = value end end
-    options = rest
+    local others = {}
+    for key, value in pairs(options) do if key ~= "show" then others[key] = value end end
+    options = others
   end
   if path ~= nil or not show_it then picture.check_path(format, path) end
   return path, options, show_it
 end
 
--- Of a file that has the shapes of its letters in it, not the text alone; said once.
+-- A note, given once, that letters in files other than svg will be simple.
 local noted
 function picture.note_font(format)
   if noted or format == "svg" or core.has_font() then return end
   noted = true
-  io.stderr:write("no font is installed: the texts of PNG and PDF are drawn with cairo's own strokes; ",
-    "a font, such as fonts-dejavu-core, mends that\n")
+  io.stderr:write("no font is installed, so texts in PNG and PDF use cairo's built-in one; ",
+    "install a font such as fonts-dejavu-core for better ones\n")
 end
 
--- What is to be said of a picture that was made. That it cannot be shown is an error if nothing else was asked for.
+-- Messages after a picture was made. If it was only to be shown and cannot be, that is an error.
 function picture.say(format, path, why)
   picture.note_font(format)
-  if why and not path then raise(("%s: it cannot be shown here: %s"):format(format, why)) end
-  if why then io.stderr:write("it cannot be shown here: ", why, "\n") end
+  if why and not path then raise(("%s: the picture cannot be shown here: %s"):format(format, why)) end
+  if why then io.stderr:write("the picture cannot be shown here: ", why, "\n") end
 end
 
 return picture

@@ -6,7 +6,7 @@ local raise, show, entry = core.raise, core.show, core.entry
 local formats, call_of, check_path, where, say = picture.formats, picture.call_of, picture.check_path, picture.where,
   picture.say
 
----- the script that makes it again, kept in the file ---------------------------------
+---- the script that draws a picture again, stored in the file -------------------------
 
 local function plan_script(plan, ending)
   return (plan:script():gsub("return plan\n$", "")) .. ending .. "\n"
@@ -20,7 +20,7 @@ local function timeline_script(tl, call)
   return plan_script(core.plan_of(tl), "local tl = plan:simulate()\ntl:" .. call)
 end
 
--- A graph is what an empty plan is of.
+-- The script of a graph is that of an empty plan.
 local function graph_script(graph, call)
   return plan_script(core.plan(graph, require "millrace".device "h200"), "plan.graph:" .. call)
 end
@@ -31,7 +31,7 @@ local classes = {
   graph = graph_script,
 }
 
--- Of two: both, one after the other.
+-- The script of a comparison: that of both timelines.
 local function pair_script(one, other, call)
   return ("-- the first\n%s-- the second\n%s-- mr.compare(first, second):%s\n"):format(
     timeline_script(one, "summary()"), timeline_script(other, "summary()"), call)
@@ -79,7 +79,7 @@ end
 
 ---- comparisons ---------------------------------------------------------------------------
 
--- Methods of a comparison, whose timelines `pairs_of` knows.
+-- Methods of a comparison; `pairs_of` has its timelines.
 local function comparison_methods(pairs_of)
   local methods = {}
   local function pair(what, c)
@@ -108,7 +108,7 @@ end
 
 ---- rooflines -----------------------------------------------------------------------------
 
--- What an entry of mr.roofline says: a kernel, plan or timeline, or {one of them, name=, ms=}.
+-- Points of an entry of mr.roofline: a kernel, plan or timeline, or {one of them, name=, ms=}.
 local function points_of(x, i)
   local given, name = x, nil
   if type(x) == "table" then given, name = x[1], x.name end
@@ -133,7 +133,7 @@ local function points_of(x, i)
   if name ~= nil and type(name) ~= "string" then raise("roofline: name must be a string, got " .. show(name)) end
   local points = {}
   for _, t in ipairs(times) do
-    if not t[1] then raise "roofline: a timeline without a clock has no place on it" end
+    if not t[1] then raise "roofline: a timeline without a clock has no time and cannot be drawn" end
     points[#points + 1] = {name = name or plan.graph.program.name, flops = plan.graph.flops, bytes = plan.graph.bytes,
       seconds = t[1], measured = t[2]}
   end
@@ -183,7 +183,7 @@ return function(mr)
   core.method("millrace.timeline", "trace", entry(trace))
   local compare, pairs_of = mr.compare, setmetatable({}, {__mode = "k"})
   local methods = comparison_methods(pairs_of)
-  -- the comparison with its pictures
+  -- mr.compare, with methods for pictures
   local function with_pictures(one, other)
     local c = compare(one, other)
     pairs_of[c] = {one, other}

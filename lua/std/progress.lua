@@ -1,16 +1,16 @@
--- progress.lua - how far a search is: as one line, as a line of the terminal, as a screen of the explorer.
+-- progress.lua - the progress of a search: as a text, on a line of the terminal, on a screen of the explorer.
 --
 -- A state is {phase="model" or "device", trials=, shapes=, best=, bound=, gap=, chance=, device_seconds=,
--- under_way=, last=, history=, predicted=, measured=, most=, text=, ended=}: seconds and shares; each may be missing.
--- predicted: what the model said of the best; measured: how many were (trials unless given); most: how many may be;
--- text: what the best is; last: the newest entry of the history, which will do in its place.
+-- under_way=, last=, history=, predicted=, measured=, most=, text=, ended=}, with times in seconds; each field may be
+-- missing. predicted: prediction for the best plan; measured: how many were measured (default: trials); most: how many
+-- may be; text: description of the best plan; last: the newest entry of the history, instead of all of it.
 
 local core = require "millrace.core"
 
 local progress = {}
 
-local EVERY <const> = 0.2                               -- seconds between two looks
-local SHARE <const> = 10                                -- of the time, at most one part of so many goes into them
+local EVERY <const> = 0.2                               -- seconds between two updates
+local SHARE <const> = 10                                -- updates take at most one part in so many of the time
 
 ---- numbers -----------------------------------------------------------------------------------
 
@@ -23,7 +23,7 @@ local function unit_of(seconds)
   return units[#units]
 end
 
--- Three digits, without zeros behind the point.
+-- Three significant digits, without zeros at the end.
 local function digits(v)
   local text = v < 9.995 and ("%.2f"):format(v) or v < 99.95 and ("%.1f"):format(v) or ("%.0f"):format(v)
   return text:find "%." and (text:gsub("0+$", ""):gsub("%.$", "")) or text
@@ -44,14 +44,14 @@ local function is_time(v) return is_number(v) and v > 0 end
 
 local function count(n, what) return ("%d %s%s"):format(n, what, n == 1 and "" or "s") end
 
-local function whole(v) return is_number(v) and math.tointeger(v // 1) or nil end
+local function integer_of(v) return is_number(v) and math.tointeger(v // 1) or nil end
 
 ---- texts ---------------------------------------------------------------------------------------
 
 local function model_parts(s)
   local parts = {}
   if is_number(s.trials) then
-    parts[1] = count(whole(s.trials), "plan") .. (is_number(s.shapes) and " of " .. count(whole(s.shapes), "shape") or "")
+    parts[1] = count(integer_of(s.trials), "plan") .. (is_number(s.shapes) and " of " .. count(integer_of(s.shapes), "shape") or "")
   end
   if is_time(s.best) then parts[#parts + 1] = "best " .. time(s.best) end
   if is_time(s.bound) then
@@ -61,9 +61,9 @@ local function model_parts(s)
 end
 
 local function measured_part(s)
-  local n = whole(s.measured or s.trials)
+  local n = integer_of(s.measured or s.trials)
   if not n then return nil end
-  local most = whole(s.most)
+  local most = integer_of(s.most)
   return most and ("%d of at most %d measured"):format(n, most) or ("%d measured"):format(n)
 end
 
@@ -73,7 +73,7 @@ local function device_parts(s)
     parts[#parts + 1] = "best " .. time(s.best)
       .. (is_time(s.predicted) and (" (model said %s)"):format(time(s.predicted, unit_of(s.best))) or "")
   end
-  if is_number(s.under_way) and s.under_way > 0 then parts[#parts + 1] = ("%d compiling"):format(whole(s.under_way)) end
+  if is_number(s.under_way) and s.under_way > 0 then parts[#parts + 1] = ("%d compiling"):format(integer_of(s.under_way)) end
   if is_number(s.chance) then parts[#parts + 1] = "chance of better " .. percent(s.chance) end
   if is_number(s.device_seconds) then parts[#parts + 1] = ("%.1f s of device time"):format(s.device_seconds) end
   return parts
@@ -86,14 +86,14 @@ function progress.text(s)
   return (device and "device: " or "model: ") .. (#parts > 0 and table.concat(parts, ", ") or "nothing yet")
 end
 
--- The first `width` columns.
-local function cut(text, width)
+-- The first `width` columns of a text.
+local function shorten(text, width)
   local n = utf8.len(text) or #text
   if n <= width then return text end
   return text:sub(1, (utf8.offset(text, math.max(width, 0) + 1) or #text + 1) - 1)
 end
 
--- The entry that the best is of.
+-- The entry of the best plan.
 local function best_entry(s)
   local found
   for _, e in ipairs(s.history or {}) do
@@ -104,7 +104,7 @@ local function best_entry(s)
   return found
 end
 
--- What stands above the curve: the best, the bound, what it took.
+-- Lines above the curve: the best plan, the bound, the effort.
 local function facts(s)
   local list, e = {}, best_entry(s)
   if is_time(s.best) then
@@ -135,16 +135,16 @@ local function facts(s)
   return list
 end
 
--- What the screen is told of a state.
+-- A state as screen:update wants it.
 function progress.view(s, title, ended)
   return {title = title, phase = ended and "ended" or s.phase or "model", facts = facts(s), bound = s.bound,
-    history = s.history, keys = not ended and "q stops it, and keeps the best"
+    history = s.history, keys = not ended and "q stops the search and keeps the best plan"
       or s.best and "Enter opens the best plan in the explorer, any other key leaves" or "any key leaves"}
 end
 
 ---- watching -------------------------------------------------------------------------------------
 
--- The line: written over itself, and gone at the end.
+-- Write a text over the last one on the line.
 local function put_line(w, text)
   local n = utf8.len(text) or #text
   w.out:write("\r", text, (" "):rep(w.written - n))
@@ -153,7 +153,7 @@ local function put_line(w, text)
   w.out:flush()
 end
 
--- With the ^C that the terminal itself put behind it.
+-- Clear the line, also of a ^C that the terminal may have added.
 local function clear_line(w)
   if w.written > 0 then
     w.out:write("\r", (" "):rep(math.min(w.written + 2, w.columns - 1)), "\r")
@@ -165,10 +165,10 @@ end
 local function line_text(w, state)
   local text = progress.text(state)
   if w.ascii then text = text:gsub("µ", "u") end
-  return cut(text, w.columns - 1)
+  return shorten(text, w.columns - 1)
 end
 
--- The state with its history, which is collected here if only the newest entry is told.
+-- The state with its history, which is collected here if the state has only the newest entry.
 local function with_history(w, state)
   if state.history then return state end
   if state.last and state.last ~= w.last then
@@ -181,8 +181,8 @@ end
 local watcher = {}
 watcher.__index = watcher
 
--- Called with a state, as often as one likes. True: the search is to stop, and Ctrl-C stands for that already,
--- so that nothing must come between this and whoever heeds it.
+-- Show a state; it may be called often. True: the search must stop. The flag of Ctrl-C is set then, so the caller must
+-- return at once to code that checks it.
 function watcher.__call(w, state)
   state = with_history(w, state)
   w.state = state
@@ -199,8 +199,8 @@ function watcher.__call(w, state)
   return false
 end
 
--- The search has ended; `result` has fields of a state that are others now. On a screen this waits for a key: "open"
--- if it was Enter and there is something to open. Afterwards the terminal is as it was.
+-- The search has ended; fields of `result` replace those of the last state. A screen waits for a key and is closed;
+-- returns "open" if that was Enter and there is a best plan.
 function watcher:finish(result)
   clear_line(self)
   local screen = self.screen
@@ -217,15 +217,15 @@ function watcher:finish(result)
   return open and state.best and "open" or nil
 end
 
--- Whatever ends the search, also an error.
+-- However the search ends, also by an error.
 function watcher:__close()
   clear_line(self)
   if self.screen then self.screen:close() end
   self.screen = nil
 end
 
--- watch{title=, show=}: who is to be called with states. show: on a screen, if there is a terminal; else on a line of
--- standard error, if that is one. To be declared <close>. For tests: clock=, out=, columns=, ascii=.
+-- watch{title=, show=} -> a watcher to call with states; declare it <close>. show: on a screen, if there is a terminal;
+-- otherwise on a line of standard error, if that is a terminal. For tests: clock=, out=, columns=, ascii=.
 function progress.watch(o)
   local terminal = core.terminal()
   local w = setmetatable({title = o.title or "search", clock = o.clock or core.clock, out = o.out or io.stderr,

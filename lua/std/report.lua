@@ -1,6 +1,6 @@
--- report.lua - what timelines, plans, graphs, searches and the rest are, as JSON for other programs.
--- docs/reference.md has the fields. An object says in `format` what it is, and by a number which fields
--- that means; what is not known is null.
+-- report.lua - timelines, plans, graphs, searches and others as JSON, for other programs.
+-- docs/reference.md lists the fields. `format` says what an object is, with a number that changes if fields do;
+-- what is not known is null.
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
@@ -20,7 +20,7 @@ local function fields(names)
   return function(x) return json.object(names, x) end
 end
 
----- what several have -------------------------------------------------------------------------
+---- shared parts --------------------------------------------------------------------------------
 
 -- Axes in the program's order.
 local function program(bound)
@@ -75,7 +75,7 @@ function report.graph(g)
     .. "\n"
 end
 
--- What the statements of a plan say, by kind.
+-- The statements of a plan, by kind.
 local function statements(plan)
   local lanes, entries, waits, grid = {}, {}, {}, {}
   for _, s in ipairs(draft.read(plan).list) do

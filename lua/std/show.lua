@@ -1,4 +1,4 @@
--- show.lua - the show methods: the explorer on what there is, or text where there is no terminal.
+-- show.lua - the show methods: the explorer, or text if there is no terminal.
 
 local core = require "millrace.core"
 local draft = require "millrace.draft"
@@ -8,17 +8,17 @@ local function title_of(plan)
   return ("%s on %s"):format(plan.graph.program.name, plan.device.name)
 end
 
--- On the device, checked against the reference first.
+-- Run a plan on the device, after a check against the reference.
 local function measure(plan)
   local board, why = core.attached()
-  if not board then return nil, "nothing to run it on: " .. tostring(why) end
+  if not board then return nil, "there is no device to run it on: " .. tostring(why) end
   local k = plan:compile{target = "cuda"}
   local good = k:check()
-  if not good.ok then return nil, ("the kernel is wrong: off by %.2g"):format(good.max_abs) end
-  return k:trace(), "measured on the device: 7 has predicted and measured"
+  if not good.ok then return nil, ("the kernel is wrong: its error is %.2g"):format(good.max_abs) end
+  return k:trace(), "measured on the device: compare (7) shows predicted and measured"
 end
 
--- "softmax k tile": names, of whatever kind they are, or kinds, of which all stay.
+-- "softmax k tile" -> pins: names of sTasks, lanes, rings or axes; or a kind, of which all are pinned.
 local function pins_of(plan, words)
   local kinds = {tasks = {}, lanes = {}, rings = plan.rings, tile = plan.tile, grid = {}}
   local pin = {}
@@ -26,7 +26,7 @@ local function pins_of(plan, words)
     kinds.tasks[s[2]], kinds.tasks[draft.part_of(s[2])], kinds.lanes[s[3].lane] = true, true, true
   end
   for word in words:gmatch "[^%s,]+" do
-    local of = "tasks"                                  -- who is misspelt is told so as an sTask
+    local of = "tasks"                                  -- an unknown name is reported as an sTask
     for _, kind in ipairs{"tile", "rings", "lanes", "tasks"} do
       if kinds[kind][word] then of = kind end
     end
@@ -42,14 +42,14 @@ end
 
 local ended <const> = {trials = "their number", seconds = "time", interrupted = "Ctrl-C"}
 
--- The plan is what a search from it finds. What was done, and whether it is another one.
+-- Replace the plan by what a search from it finds; returns a summary, and whether it was changed.
 local function improve(plan, words)
   local r = plan:improve{pin = pins_of(plan, words), progress = function() end}
   if #r.changes > 0 then r.keep() end
   return ("%d plans tried%s"):format(r.trials, r.ended == "done" and "" or ", ended by " .. ended[r.ended]), #r.changes > 0
 end
 
--- What core.explore wants to know of a plan.
+-- Options of core.explore for a plan.
 local function of_plan(plan)
   return {plan = plan, title = title_of(plan), view = "plan",
     script = function() return plan:script() end,
@@ -83,7 +83,7 @@ local function of(x)
   raise("show: timeline, plan, graph or kernel expected, got " .. show(x))
 end
 
--- What stands in for the explorer where nobody could see it.
+-- Instead of the explorer, if there is no terminal.
 local function as_text(x, y)
   if y then
     print(core.is(x, "millrace.timeline") and require "millrace".compare(x, y) or y)
@@ -104,14 +104,14 @@ local function run(x, y)
     o = of(y)
     o.base, o.plan_of_base, o.view = first, first.measured and first.kernel.plan or core.plan_of(first), "compare"
   end
-  local edited, cut = core.explore(o)
-  if edited == nil and cut then io.stderr:write(cut, "\n") end
+  local edited, interrupted = core.explore(o)
+  if edited == nil and interrupted then io.stderr:write(interrupted, "\n") end
   if edited == nil then return as_text(x, y) end
-  if cut then io.stderr:write("left by Ctrl-C; the plan is as it was edited: plan:undo() takes that back\n") end
+  if interrupted then io.stderr:write("interrupted; the plan keeps its edits: plan:undo() undoes them\n") end
   if edited then return o.plan end
 end
 
--- Keys by group, as people read them.
+-- The list of keys by group.
 local key_list = {__tostring = function(list)
   local lines, group = {}, nil
   for _, k in ipairs(list) do

@@ -151,7 +151,7 @@ static double draw_lane_rows(struct plan_picture *s, double y)
 	buf_init(&b, s->p->arena);
 	buf_printf(&b, "%d warp%s", warps, warps == 1 ? "" : "s");
 	if (l->replicas > 1)
-		buf_printf(&b, ", %d alike taking tiles in turn", l->replicas);
+		buf_printf(&b, ", %d replicas", l->replicas);
 	if (l->registers)
 		buf_printf(&b, ", %d registers a thread", l->registers);
 	if (p->graph->program->phases.n > 1)

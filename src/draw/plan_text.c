@@ -129,7 +129,7 @@ static void put_lane_title(const struct plan *p, int lane, const struct usage *u
 	buf_init(&b, pen->arena);
 	buf_printf(&b, "%d warp%s", warps, warps == 1 ? "" : "s");
 	if (l->replicas > 1)
-		buf_printf(&b, ", %d alike taking tiles in turn", l->replicas);
+		buf_printf(&b, ", %d replicas", l->replicas);
 	if (u && l->registers)
 		buf_printf(&b, ", needs %d of its %d registers a thread",
 			u->lane_registers[lane], l->registers);

@@ -147,7 +147,7 @@ t_until 20 shows '^mr>'
 modes >"$T/modes"
 for key in q C-c; do
 	type 'watch(true)'
-	t_ok "a search is watched while it runs" t_until 20 has 'q stops it'
+	t_ok "a search is watched while it runs" t_until 20 has 'q stops the search'
 	keys $key
 	t_ok "$key stops it" t_until 20 has 'any other key leaves'
 	t_ok '  and it stays to be seen' has 'ended: interrupted'
@@ -156,7 +156,7 @@ for key in q C-c; do
 	t_is '  the modes of the terminal are as before' "$(modes)" "$(<"$T/modes")"
 done
 type 'watch(true)'
-t_until 20 has 'q stops it'
+t_until 20 has 'q stops the search'
 keys q
 t_until 20 has 'any other key leaves'
 keys Enter

@@ -216,7 +216,7 @@ plan:undo()
 mr> :save typed.lua
 typed.lua: 5 chunks
 mr> :save typed.lua
-typed.lua is there; :save! typed.lua writes over it
+typed.lua exists; :save! typed.lua overwrites it
 mr> :save! typed.lua
 typed.lua: 5 chunks
 mr> :save none/typed.lua
@@ -228,7 +228,7 @@ no command ':tiem'; did you mean ':time'?
 mr> :what
 no command ':what'; :help lists them
 mr> :time
-:time CHUNK runs it and tells how long that took
+:time CHUNK runs the chunk and prints how long it takes
 mr> :help plan:undo
 plan:undo()
   Undo the last edit; plan:redo() makes it again.

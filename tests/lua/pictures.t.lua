@@ -118,7 +118,7 @@ refuses('graph:pdf("x", {by="lane"})', "user.lua:1: pdf: unknown option 'by'")
 refuses('tl:svg("x", {theme="drak"})', "user.lua:1: svg: unknown theme 'drak'; did you mean 'dark'?")
 refuses('tl:png("x", {animate=true})', "user.lua:1: png: only the svg of one timeline can be animated; tl:frames writes "
   .. "single pictures")
-refuses('tl:png("x", {from=10, to=10})', "user.lua:1: png: it ends before it begins: from 10 to 10")
+refuses('tl:png("x", {from=10, to=10})', "user.lua:1: png: `to` must be after `from`, got from 10 to 10")
 refuses("mr.roofline{}", "user.lua:1: roofline: list of kernels expected, got table")
 refuses("mr.roofline{3}", "user.lua:1: roofline: kernel, plan or timeline expected as entry 1, got 3")
 refuses("mr.progress(3)", "user.lua:1: progress: table of searches expected, got 3")
@@ -130,12 +130,12 @@ refuses("local t = {} for i = 1, 13 do t['s' .. i] = {} end mr.progress(t)",
   "user.lua:1: progress: at most 12 searches are drawn, got 13")
 refuses('mr.progress{a={}}:svg("x", {rings=true})', "user.lua:1: svg: unknown option 'rings'")
 refuses('mr.progress{a={}}:svg()', "user.lua:1: svg: path of a file expected, got nil")
-refuses('tl:frames("/nowhere/x")', "user.lua:1: cannot make the folder /nowhere/x: No such file or directory")
+refuses('tl:frames("/nowhere/x")', "user.lua:1: cannot create the folder /nowhere/x: No such file or directory")
 
 refuses('tl:svg{show=true}', "user.lua:1: svg: only a png can be shown")
 refuses('tl:png{show=1}', "user.lua:1: png: show must be true or false, got 1")
 if not require "millrace.core".terminal().color then
-  refuses('tl:png{show=true}', "user.lua:1: png: it cannot be shown here: the standard output is no terminal")
+  refuses('tl:png{show=true}', "user.lua:1: png: the picture cannot be shown here: standard output is not a terminal")
 end
 
 ---- traces ---------------------------------------------------------------------------

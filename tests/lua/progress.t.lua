@@ -35,7 +35,7 @@ local view = progress.view({phase = "device", trials = 9, measured = 2, best = 1
 is(view.facts[1], "best 1.6 ms measured, the model said 1.5: two", "the best says what it is")
 is(view.facts[2], "bound 1.2 ms, the best is 33 % above it")
 is(view.facts[3], "9 plans, 2 measured")
-is(view.keys, "q stops it, and keeps the best")
+is(view.keys, "q stops the search and keeps the best plan")
 is(view.title, "it", "the title")
 is(progress.view({phase = "device", measured = 3, best = 2.5e-3}, "it").facts[1], "best 2.5 ms measured")
 is(progress.view({best = 1e-3, bound = 1.1e-3}, "it").facts[2], "bound 1.1 ms, which the best reaches",

@@ -45,7 +45,7 @@ static const char *lane_text(struct model *m, int lane)
 		buf_printf(&b, ", %d registers", l->registers ? l->registers :
 			m->now->usage.lane_registers[lane]);
 	if (l->replicas > 1)
-		buf_printf(&b, ", %d in turn", l->replicas);
+		buf_printf(&b, ", %d replicas", l->replicas);
 	return b.text;
 }
 
