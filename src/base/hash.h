@@ -1,21 +1,21 @@
-/* hash.h - a number that stands for a text, the same on every machine.
+/* hash.h - numbers that stand for texts and for other numbers, the same on every machine.
  *
- * FNV-1a (Fowler, Noll, Vo), from a basis that is chosen: from different ones come
- * different numbers of the same text. Good against chance, not against malice.
+ * Bytes are hashed by FNV-1a (Fowler, Noll, Vo), numbers by the last steps of splitmix64 (prng.h). Both continue from
+ * a hash h, so that several things have one hash. Good against chance, not against malice.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
 #include <stdio.h>
 
-#include "base/base.h"
+#include "base/prng.h"
 
+/* Where a hash starts; from different starts come different hashes of the same bytes. */
 static inline uint64_t hash_basis(int which)
 {
 	return 0xcbf29ce484222325u + (uint64_t)which * 0x9e3779b97f4a7c15u;
 }
 
-/* Goes on from h. */
 static inline uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
 {
 	const unsigned char *p = data;
@@ -25,7 +25,14 @@ static inline uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
 	return h;
 }
 
-/* 128 bits in hexadecimal. */
+static inline uint64_t hash_mix(uint64_t h, uint64_t x)
+{
+	struct prng r = { h ^ x };
+
+	return prng_next(&r);
+}
+
+/* 128 bits in hexadecimal, with the final NUL. */
 enum { HASH_TEXT = 33 };
 
 static inline void hash_text(const void *data, size_t n, char out[HASH_TEXT])

@@ -53,7 +53,7 @@ static void count_body(struct counter *c, const struct item *items, int n,
 		l = loop_at(c->graph, items[i].id);
 		visited_iterations(&c->graph->extents, items[i].id, at, &first, &last);
 		c->iterations += times * (last - first);
-		c->pattern = keys_mix(c->pattern, last - first);
+		c->pattern = hash_mix(c->pattern, last - first);
 		if (!bounded_inside(c->graph, items[i].id)) {
 			count_body(c, l->body.v, l->body.n, at, times * (last - first));
 			continue;
@@ -367,14 +367,14 @@ int deal_classes(struct arena *a, const struct plan *p, int phase, const struct 
 	find_kinds(a, p->graph, phase, &kinds);
 	keys_init(&keys, a, d->eus);
 	for (int u = 0; u < d->eus; u++) {
-		uint64_t hash = keys_mix(0, d->start[u + 1] - d->start[u]);
+		uint64_t hash = hash_mix(0, d->start[u + 1] - d->start[u]);
 		int64_t work = 0, *class;
 		bool is_new;
 
 		for (int64_t t = d->start[u]; t < d->start[u + 1]; t++) {
 			work += tile_work(&kinds, d->order[t]);
 			if (kinds.of)
-				hash = keys_mix(hash, kinds.of[d->order[t]]);
+				hash = hash_mix(hash, kinds.of[d->order[t]]);
 		}
 		class = keys_at(&keys, hash, &is_new);
 		if (is_new) {

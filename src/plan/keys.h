@@ -1,4 +1,4 @@
-/* keys.h - a table from 64-bit hashes to numbers, and the hash.
+/* keys.h - a table from 64-bit hashes to numbers.
  *
  * Two things are taken to be equal if their hashes are: with the few thousand that
  * are ever compared, the chance of a mistake is below 2^-40. Open addressing; the
@@ -8,6 +8,7 @@
 #define PLAN_KEYS_H
 
 #include "base/arena.h"
+#include "base/hash.h"
 
 struct keys {
 	size_t mask;
@@ -37,16 +38,6 @@ static inline int64_t *keys_at(struct keys *k, uint64_t key, bool *is_new)
 	*is_new = !k->key[i];
 	k->key[i] = key;
 	return &k->value[i];
-}
-
-/* One more number into a hash: the finisher of splitmix64 (base/prng.h). */
-static inline uint64_t keys_mix(uint64_t h, int64_t x)
-{
-	uint64_t z = (h ^ (uint64_t)x) + 0x9e3779b97f4a7c15u;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
 }
 
 #endif

@@ -62,7 +62,7 @@ static uint64_t box_key(const struct tensor *t, const struct box *b)
 	uint64_t h = 0;
 
 	for (int i = 0; i < t->rank; i++)
-		h = keys_mix(keys_mix(h, b->of[i].lo), b->of[i].hi);
+		h = hash_mix(hash_mix(h, b->of[i].lo), b->of[i].hi);
 	return h;
 }
 

@@ -1,5 +1,8 @@
 #include "tile/random.h"
 
+#include <string.h>
+
+#include "base/hash.h"
 #include "base/prng.h"
 
 struct fill_type random_type(enum dtype t)
@@ -18,9 +21,7 @@ struct fill_type random_type(enum dtype t)
 
 uint64_t random_state(uint64_t seed, const char *tensor)
 {
-	struct prng r = { 0xcbf29ce484222325u };	/* FNV-1a */
+	struct prng r = { hash_bytes(hash_basis(0), tensor, strlen(tensor)) };
 
-	while (*tensor)
-		r.state = (r.state ^ (unsigned char)*tensor++) * 0x100000001b3u;
 	return prng_next(&r) ^ seed;
 }

@@ -12,18 +12,12 @@ void page_init(struct page *p, struct model *m)
 	*p = (struct page){ .arena = model_arena(m) };
 }
 
-uint64_t key_mix(uint64_t key, uint64_t x)
-{
-	return (key ^ x) * 0x100000001b3u + (x >> 29);
-}
-
 uint64_t key_of_state(const struct state *s)
 {
-	uint64_t key = key_mix(0xcbf29ce484222325u, (uintptr_t)s);
+	const char *script = s->script ? s->script : "";
+	uint64_t key = hash_bytes(hash_basis(0), script, strlen(script));
 
-	for (const char *c = s->script ? s->script : ""; *c; c++)
-		key = key_mix(key, (unsigned char)*c);
-	return key_mix(key, (uintptr_t)s->tl);
+	return hash_mix(hash_mix(key, (uintptr_t)s), (uintptr_t)s->tl);
 }
 
 struct pen frame_pen(struct model *m, int width)

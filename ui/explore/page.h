@@ -6,6 +6,7 @@
 #ifndef UI_EXPLORE_PAGE_H
 #define UI_EXPLORE_PAGE_H
 
+#include "base/hash.h"
 #include "draw/pen.h"
 #include "explore/actions.h"
 #include "explore/model.h"
@@ -30,9 +31,8 @@ struct page {
 };
 
 void page_init(struct page *p, struct model *m);
-/* Keys of pages: mix in all that the text depends on. That of a state is of its address and its statements, because
- * memory of a freed state may be used again. */
-uint64_t key_mix(uint64_t key, uint64_t x);
+/* A key of pages: a hash of the state's address and of its statements, because memory of a freed state may be used
+ * again. Mix in all else that the text depends on (hash_mix). */
 uint64_t key_of_state(const struct state *s);
 /* A pen that writes into a new buffer in m->frame, with the colours of the terminal; and its text onto a grid. */
 struct pen frame_pen(struct model *m, int width);

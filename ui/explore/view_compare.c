@@ -84,7 +84,7 @@ static const char *headline(struct arena *a, const struct pair *p)
 static void make_page(struct view *v, const struct pair *p, int w)
 {
 	struct own *own = v->own;
-	uint64_t key = key_mix(key_mix(key_of_state(v->m->now), key_of_state(v->m->base)),
+	uint64_t key = hash_mix(hash_mix(key_of_state(v->m->now), key_of_state(v->m->base)),
 		(uintptr_t)p->tl[1] + (uintptr_t)v->m->sel.phase);
 	struct pen pen;
 

@@ -86,7 +86,7 @@ static void make(struct view *v)
 	struct own *own = v->own;
 	const struct plan *p = v->m->now->plan;
 	int phase = phase_of(v->m);
-	uint64_t key = key_mix(key_of_state(v->m->now), (uint64_t)phase);
+	uint64_t key = hash_mix(key_of_state(v->m->now), (uint64_t)phase);
 
 	if (own->made && own->key == key)
 		return;

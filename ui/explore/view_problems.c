@@ -268,7 +268,7 @@ static void make_picture(struct view *v, int w, struct picture *p)
 	*p = (struct picture){ .plan = v->m->now->plan, .g = v->m->now->graph,
 		.x = problem_at(v->m, own->at), .pen = frame_pen(v->m, w) };
 	put_picture(v->m, p, &(struct draw_options){ .width = w, .flags = p->pen.flags });
-	if (!page_begin(&own->picture, v->m, key_mix(key_of_state(v->m->now), (uint64_t)own->at), w, &pen))
+	if (!page_begin(&own->picture, v->m, hash_mix(key_of_state(v->m->now), (uint64_t)own->at), w, &pen))
 		return;
 	own->picture.cursor = own->picture.top = 0;
 	page_end(&own->picture, &p->pen, v->m->now->graph);

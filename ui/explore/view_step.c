@@ -66,7 +66,7 @@ static const char *padded(const struct scene *s, const char *text, int cols)
 static void make(struct view *v)
 {
 	struct own *own = v->own;
-	uint64_t key = key_mix(key_of_state(v->m->now), (uintptr_t)model_line(v->m));
+	uint64_t key = hash_mix(key_of_state(v->m->now), (uintptr_t)model_line(v->m));
 
 	if (own->made && own->key == key)
 		return;
