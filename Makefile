@@ -89,7 +89,9 @@ HEADERS := $(sort $(wildcard src/*/*.h src/lower/*/*.h src/search/*/*.h lua/*.h 
 TESTS ?= $(sort $(wildcard tests/lua/*.t.lua tests/*/*.t))
 
 # Tests that take long, the longest first. `make check` begins with them, `make check-quick` leaves them out.
-SLOW := $(addprefix $(B)/tests/,broken mutants torture) $(wildcard tests/lua/plans_*.t.lua)
+SLOW := $(B)/tests/torture tests/lua/host.t.lua $(wildcard tests/lua/plans_*.t.lua) tests/lua/families.t.lua \
+	$(addprefix $(B)/tests/,broken mutants verify) tests/lua/shipped.t.lua tests/lua/lean.t.lua tests/lua/improve.t.lua \
+	$(B)/tests/modulo
 
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 # What a unit test is linked with: everything but main() and the terminal.

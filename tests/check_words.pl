@@ -21,7 +21,7 @@ my @paths = @ARGV ? @ARGV : qw(src ui lua examples hw docs README.md Makefile te
 open my $files, '-|', 'git', 'ls-files', '--', @paths or die "git: $!\n";
 while (my $path = <$files>) {
 	chomp $path;
-	next if $path =~ m{^tests/words\.txt$|\.svg$|\.png$|^docs/changes\.md$};
+	next if $path =~ m{^tests/words\.txt$|\.svg$|\.png$|\.jsonl$|^docs/changes\.md$};
 	open my $file, '<', $path or next;
 	while (my $line = <$file>) {
 		next if $line !~ /(?<![A-Za-z])(?:$any)(?![A-Za-z])/i || $line =~ /deprecated/;
