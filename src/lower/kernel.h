@@ -250,7 +250,7 @@ struct refusal {
 	int task;			/* NONE */
 };
 
-struct lessons;
+struct refinements;
 
 struct kernel {
 	struct arena arena;
@@ -280,7 +280,7 @@ struct kernel {
 	int most_tiles;			/* that an EU gets */
 	struct traced traced;
 	struct role_program *role;	/* what all of it comes to: the last pass */
-	struct lessons *lessons;	/* of earlier attempts, for the passes (lessons.h) */
+	struct refinements *refinements;	/* of earlier attempts (refine.h) */
 };
 
 /* Does the result of a product go to shared memory? The rings are there. */

@@ -2,7 +2,7 @@
  *
  * lower.c calls the passes in the order of this file. Each fills in fields of the kernel
  * that those before it do not look at. The last word has verify (verify/verify.h), which knows
- * nothing of them; what it finds is noted for another attempt (lessons.h). */
+ * nothing of them; what it finds is noted for another attempt (refine.h). */
 #ifndef LOWER_PASSES_H
 #define LOWER_PASSES_H
 
@@ -40,7 +40,7 @@ bool lower_joins_parts(const struct kernel *k, int node);
 /* computes: own, a plan of the kernel's own, whose waits the two below change
  * promises: what must come before what stays as in the plan, or is more */
 void lower_own_waits(struct kernel *k);
-/* needs: own, rings, lessons; takes out or replaces waits of it
+/* needs: own, rings, refinements; takes out or replaces waits of it
  * promises: a flag can show each wait that is left, or the lane knows. ERR_ILLEGAL: not so */
 NODISCARD enum err_code lower_showable_waits(struct kernel *k, struct err *e);
 /* Let the sTask that wait number `wait` is for wait in turn for the one that waits. Returns
@@ -57,7 +57,7 @@ int lower_shifted_piece(const struct kernel *k, int task);
 /* ... and do the copies themselves arrive at its flag, when they are there? */
 bool lower_copies_arrive(const struct kernel *k, int task);
 
-/* needs: own, rings, lessons
+/* needs: own, rings, refinements
  * computes: flags, but for depth and place; flag_of, issue_flag_of, turn_of
  * promises: what any wait of the plan asks for, and whose turn it is, is a phase of one of them */
 void lower_flags(struct kernel *k);
@@ -66,13 +66,13 @@ void lower_flags(struct kernel *k);
  * computes: cluster; how rings are cut, and which flags are everybody's */
 void lower_cluster(struct kernel *k);
 
-/* needs: own, flags, lessons
+/* needs: own, flags, refinements
  * computes: their depth and place; shared_bytes so far
  * promises: as far as the relation of the plan's events says, nobody takes a phase for another.
  * On failure *unserved is a wait, of `own`, that no depth serves, or NONE. */
 NODISCARD enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e);
 
-/* needs: own, rings, flags with depths, lessons
+/* needs: own, rings, flags with depths, refinements
  * computes: lanes, but for outboxes; threads; shared_bytes so far
  * promises: each entry waits for what the plan has it wait for, by flags or by a count of groups */
 NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);

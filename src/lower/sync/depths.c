@@ -1,7 +1,7 @@
 /* How deep a flag's ring of barriers must be that nobody takes one phase for another. The
  * relation of the plan's events over a few tiles decides, for each number of trips that may
  * make a difference. */
-#include "lower/lessons.h"
+#include "lower/refine.h"
 #include "lower/passes.h"
 
 #include <string.h>
@@ -302,7 +302,7 @@ enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e)
 	struct deepening d = { k, NONE };
 	const char *ahead = NULL;
 
-	lessons_set_depths(k);
+	refined_set_depths(k);
 	lower_all_windows(k, deepen, &d);
 	for (int i = 0; i < k->flags.n; i++)
 		if (is_turn(k, i))

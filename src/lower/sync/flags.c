@@ -1,5 +1,5 @@
 /* Which sTasks others see by a flag, and whose instance says whose turn it is. */
-#include "lower/lessons.h"
+#include "lower/refine.h"
 #include "lower/passes.h"
 
 static int add_flag(struct kernel *k, int task, bool issued)
@@ -36,8 +36,8 @@ static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 
 	if (flag == NONE) {
 		flag = k->flags.n;
-		f.ends = lessons_complete_before(k, task, NONE);
-		f.early = lessons_is_early(k, &f);
+		f.ends = refined_complete_before(k, task, NONE);
+		f.early = refined_is_early(k, &f);
 		VEC_PUSH(&k->arena, &k->flags, f);
 	}
 	if (k->flags.v[flag].depth < depth)

@@ -1,6 +1,6 @@
 /* What a wait for the lane's own products may leave under way: counted over the plan's
  * events with few trips, the least for each class of turns (kernel.h). */
-#include "lower/lessons.h"
+#include "lower/refine.h"
 #include "lower/passes.h"
 
 #include <limits.h>
@@ -179,10 +179,10 @@ static void count_dependents(const struct counting *c, int i)
 	int end = c->r->lane_first[c->lane_replica + 1];
 
 	if (!on_matrix(c->k, c->r->inst[i].task) || (c->k->flag_of[c->r->inst[i].task] == NONE &&
-	    !c->k->lessons->complete.n) || kernel_result_shared(c->k, c->r->inst[i].task))
+	    !c->k->refinements->complete.n) || kernel_result_shared(c->k, c->r->inst[i].task))
 		return;
 	for (int j = i + 1; j < end; j++) {
-		if (!needs_end(c, i, j) && !lessons_complete_before(c->k, c->r->inst[i].task,
+		if (!needs_end(c, i, j) && !refined_complete_before(c->k, c->r->inst[i].task,
 		    c->r->inst[j].task))
 			continue;
 		complete_before(c, i, j);

@@ -1,5 +1,5 @@
 /* Waits that are seen by flags: which instance of the awaited sTask each is for. */
-#include "lower/lessons.h"
+#include "lower/refine.h"
 #include "lower/passes.h"
 
 static int loop_of(const struct kernel *k, int task)
@@ -94,7 +94,7 @@ static int runs_of(struct kernel *k, const struct wait *w, int loop, int back)
 		return NONE;
 	while (p->loops.v[inner].parent != loop)
 		inner = p->loops.v[inner].parent;
-	if (!lessons_sees_runs(k, w) && mine == loop && inner == theirs && back <= 1 && !lower_waits_for_run(k, w, &depth) &&
+	if (!refined_sees_runs(k, w) && mine == loop && inner == theirs && back <= 1 && !lower_waits_for_run(k, w, &depth) &&
 	    enters(k, lane_of(k, w->task), theirs) && is_last_passed(k, w, theirs, back))
 		return NONE;
 	return inner;

@@ -1,0 +1,245 @@
+/* Lowering as counterexample-guided refinement: one loop of attempts.
+ *
+ * The decisions about flags, depths and counts are derived from the relation of the plan's events, which says for
+ * every number of iterations what must come before what. Four things it does not know:
+ *
+ *  - Whether a flag of bounded depth can serve a wait at all. If lower_depths finds none that does, a wait is added that holds
+ *    back the lane that runs ahead, and as that changes the relation, everything is derived again.
+ *  - Lanes wait at loops that make no iteration, too, behind the loop, for what its sTasks would have waited for
+ *    (lower_run_waits). There are no events there.
+ *  - A product is complete before others are signaled of it: when its lane next counts its groups. So lanes may wait for each
+ *    other although no event waits for itself.
+ *  - At its end a lane waits for the last copies on each of its flags, whichever lane issued them.
+ *
+ * To know the last three, one would have to play the kernel, as verify does. So where verify finds that phases of a flag can
+ * be mistaken, or that lanes wait for each other, it returns that counterexample, a refinement is noted, and the kernel is made
+ * again. No refinement is noted twice and each list ends (a depth grows to DEPTH_MAX, a wait is held back at so many
+ * distances), so the loop does. The shipped plans take one attempt each, and of
+ * random plans nearly all; the most that one took was eight. */
+#include "lower/refine.h"
+
+#include "lower/passes.h"
+#include "plan/deal.h"
+
+enum { ATTEMPTS_MOST = 64 };
+
+/* What an attempt comes to beside errors. */
+struct outcome {
+	int unserved;			/* a wait that no depth serves: lowering stopped there; NONE */
+	enum err_code wrong;		/* what check of the kernel says: OK, it is right */
+	struct counterexample counterexample;
+};
+
+/* what the passes ask ---------------------------------------------------------- */
+
+bool refined_complete_before(const struct kernel *k, int product, int before)
+{
+	for (int i = 0; i < k->refinements->complete.n; i++)
+		if (k->refinements->complete.v[i].product == product &&
+		    k->refinements->complete.v[i].before == before)
+			return true;
+	return false;
+}
+
+bool refined_sees_runs(const struct kernel *k, const struct wait *w)
+{
+	for (int i = 0; i < k->refinements->runs.n; i++)
+		if (k->refinements->runs.v[i].task == w->task && k->refinements->runs.v[i].on == w->on)
+			return true;
+	return false;
+}
+
+bool refined_is_early(const struct kernel *k, const struct flag *f)
+{
+	for (int i = 0; i < k->refinements->early.n; i++)
+		if (lower_same_flag(&k->refinements->early.v[i], f))
+			return true;
+	return false;
+}
+
+void refined_set_depths(struct kernel *k)
+{
+	for (int i = 0; i < k->flags.n; i++)
+		for (int j = 0; j < k->refinements->deep.n; j++)
+			if (lower_same_flag(&k->flags.v[i], &k->refinements->deep.v[j]))
+				k->flags.v[i].depth = k->refinements->deep.v[j].depth;
+}
+
+/* refinements -------------------------------------------------------------------- */
+
+static bool complete_first(struct kernel *k, struct untold x)
+{
+	if (refined_complete_before(k, x.product, x.before))
+		return false;
+	VEC_PUSH(&k->arena, &k->refinements->complete, ((struct complete_before){ x.product, x.before }));
+	return true;
+}
+
+/* Who looks only at the last instance of each run of a loop knows little of those before. */
+static bool see_runs(struct kernel *k, const struct flag *f)
+{
+	struct wait_part part;
+
+	for (int i = 0; i < k->plan->waits.n && !f->runs; i++) {
+		const struct wait *w = &k->plan->waits.v[i];
+
+		if (!lower_asks(k, w, f, &part) || part.loop == stask_at(k, w->on)->loop ||
+		    refined_sees_runs(k, w))
+			continue;
+		VEC_PUSH(&k->arena, &k->refinements->runs, ((struct sees_runs){ w->task, w->on }));
+		return true;
+	}
+	return false;
+}
+
+static bool tell_early(struct kernel *k, const struct flag *f)
+{
+	if (refined_is_early(k, f))
+		return false;
+	VEC_PUSH(&k->arena, &k->refinements->early, *f);
+	return true;
+}
+
+static bool deepen(struct kernel *k, const struct flag *f)
+{
+	struct flag deeper = *f;
+
+	if (f->depth >= DEPTH_MAX)
+		return false;
+	deeper.depth = (int)min_i64(2 * f->depth, DEPTH_MAX);
+	for (int i = 0; i < k->refinements->deep.n; i++) {
+		if (lower_same_flag(&k->refinements->deep.v[i], f)) {
+			k->refinements->deep.v[i] = deeper;
+			return true;
+		}
+	}
+	VEC_PUSH(&k->arena, &k->refinements->deep, deeper);
+	return true;
+}
+
+static bool hold_back(struct kernel *k, const struct flag *f)
+{
+	struct wait_part part;
+	bool held = false;
+	int n = k->plan->waits.n;
+
+	for (int i = 0; i < n; i++)
+		if (lower_asks(k, &k->plan->waits.v[i], f, &part))
+			held |= lower_hold_back(k, i);
+	return held;
+}
+
+/* What the next attempt does otherwise; false if nothing is left to try. */
+static bool refine_by(struct kernel *k, const struct counterexample *r)
+{
+	const struct flag *f = r->mistaken == NONE ? NULL : &k->flags.v[r->mistaken];
+
+	if (r->untold.product != NONE)
+		return complete_first(k, r->untold);
+	if (r->run != NONE)
+		return tell_early(k, &k->flags.v[r->run]);
+	return f && (see_runs(k, f) || deepen(k, f) || hold_back(k, f));
+}
+
+/* attempts --------------------------------------------------------------------- */
+
+static enum err_code check_threads(struct kernel *k, struct err *e)
+{
+	const struct vdevice *d = k->plan->device;
+
+	k->refusal.code = PROBLEM_THREADS;
+	if (k->threads <= d->max_threads)
+		return OK;
+	return err_set(e, ERR_ILLEGAL, NOWHERE, "the lanes, each filled up to whole groups of %d "
+		"warps, have %d threads; an EU of '%s' takes %d", k->target->group, k->threads,
+		d->name, d->max_threads);
+}
+
+static enum err_code check_bytes(struct kernel *k, struct err *e)
+{
+	const struct vdevice *d = k->plan->device;
+	int64_t bytes = k->shared_bytes + k->target->shared.align;
+
+	k->refusal.code = PROBLEM_SHARED_MEMORY;
+	if (bytes <= d->shared_bytes)
+		return OK;
+	return err_set(e, ERR_ILLEGAL, NOWHERE, "the kernel needs %lld bytes of shared memory, '%s' "
+		"has %lld", (long long)bytes, d->name, (long long)d->shared_bytes);
+}
+
+static int most_tiles(struct kernel *k)
+{
+	struct arena_mark mark = arena_mark(&k->arena);
+	struct dealing d;
+	int64_t most = 1;
+
+	plan_deal(&k->arena, k->plan, k->phase, &d);
+	for (int i = 0; i < d.eus; i++)
+		most = max_i64(most, d.start[i + 1] - d.start[i]);
+	arena_reset(&k->arena, mark);
+	return (int)most;
+}
+
+static enum err_code attempt(struct kernel *k, struct outcome *out, struct err *e)
+{
+	struct verified v;
+
+	*out = (struct outcome){ .unserved = NONE, .counterexample = COUNTEREXAMPLE_NONE };
+	k->flags.n = k->lanes.n = k->outboxes.n = k->begins = 0;
+	k->refusal.code = PROBLEM_WAITS;
+	TRY(lower_showable_waits(k, e));
+	lower_flags(k);
+	lower_cluster(k);
+	TRY(lower_depths(k, &out->unserved, e));
+	k->refusal.code = PROBLEM_BARRIERS;
+	TRY(lower_lanes(k, e));
+	TRY(check_threads(k, e));
+	k->refusal.code = PROBLEM_REGISTERS;
+	TRY(lower_grant(k, e));
+	lower_stores(k);
+	out->wrong = check_bytes(k, e);
+	if (out->wrong)
+		return OK;
+	k->refusal.code = PROBLEM_LAYOUT;
+	TRY(lower_body(k, e));
+	k->refusal.code = PROBLEM_KERNEL;
+	if (k->unproven)
+		return OK;
+	out->wrong = verify(k->role, k->plan, k->phase, &k->arena, &v, e);
+	out->counterexample = v.counterexample;
+	return OK;
+}
+
+enum err_code lower_refined(struct kernel *k, enum err_code *wrong, struct err *e)
+{
+	struct outcome out;
+	int64_t bytes;
+	int attempts = 0;
+
+	k->most_tiles = most_tiles(k);
+	k->refinements = ARENA_NEW(&k->arena, struct refinements);
+	k->refusal = (struct refusal){ PROBLEM_LAYOUT, NONE };
+	TRY(lower_shapes(k, e));
+	TRY(lower_rings(k, e));
+	bytes = k->shared_bytes;
+	lower_own_waits(k);
+	for (;;) {
+		enum err_code code = attempt(k, &out, e);
+
+		if (out.unserved != NONE && lower_hold_back(k, out.unserved)) {
+			k->shared_bytes = bytes;
+			continue;
+		}
+		if (code)
+			return code;
+		if (!out.wrong || ++attempts == ATTEMPTS_MOST || !refine_by(k, &out.counterexample))
+			break;
+		k->shared_bytes = bytes;
+	}
+	*wrong = out.wrong;
+	if (*wrong)
+		return OK;
+	k->refusal.code = PROBLEM_REGISTERS;
+	*wrong = lower_fit_registers(k, e);
+	return OK;
+}
