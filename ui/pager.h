@@ -1,7 +1,7 @@
 /* pager.h - shows long text a screen at a time.
  *
  * Only on a terminal, and only if the text is longer than the screen. The pager is $MILLRACE_PAGER, or $PAGER, or
- * `less -FRX` if it is installed. An empty MILLRACE_PAGER turns paging off.
+ * `less -FRX` if it is installed. With an empty MILLRACE_PAGER there is no paging.
  */
 #ifndef UI_PAGER_H
 #define UI_PAGER_H

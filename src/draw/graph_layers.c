@@ -123,7 +123,7 @@ static int box_width(const struct sketch *s, int task, int most)
 	return (int)max_i64(name + 4 + 2 * self, in + 2);
 }
 
-/* Place boxes with names of at most `most` columns; false if they do not fit. */
+/* Arrange boxes with names of at most `most` columns; false if they do not fit. */
 static bool sketch_layout(struct sketch *s, int width, int most)
 {
 	const struct graph *g = s->g;

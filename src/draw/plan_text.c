@@ -205,8 +205,8 @@ static void put_rings(const struct plan *p, struct pen *pen)
 	pen_table(pen, &t);
 }
 
-/* Values in the registers of others. */
-static void put_places(const struct plan *p, struct pen *pen)
+/* Values in the registers or the shared memory of others. */
+static void put_aliases(const struct plan *p, struct pen *pen)
 {
 	const struct graph *g = p->graph;
 	bool any = false;
@@ -215,7 +215,7 @@ static void put_places(const struct plan *p, struct pen *pen)
 		if (g->buffers.v[i].alias_of == NONE)
 			continue;
 		if (!any)
-			pen_section(pen, "places");
+			pen_section(pen, "aliases");
 		any = true;
 		pen_printf(pen, "  '%s' lies where '%s' was\n", g->buffers.v[i].name,
 			g->buffers.v[g->buffers.v[i].alias_of].name);
@@ -301,7 +301,7 @@ void draw_plan(const struct plan *p, const struct usage *usage, const struct pro
 		put_lane(p, i, usage, &pen);
 	put_missing(p, &pen);
 	put_rings(p, &pen);
-	put_places(p, &pen);
+	put_aliases(p, &pen);
 	if (usage)
 		put_usage(p, usage, &pen);
 	if (problems)

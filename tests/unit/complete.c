@@ -115,7 +115,7 @@ static void test_locals(lua_State *L)
 	is_str(words(L, "local unfinis"), "6:", "the word itself is no candidate");
 }
 
-static void test_places(lua_State *L)
+static void test_calls(lua_State *L)
 {
 	is_str(words(L, "x = 1 -- pri"), "9:", "a comment");
 	is_str(words(L, "x = 1 -- a\npri"), "11: print", "the line after it");
@@ -326,7 +326,7 @@ int main(void)
 	test_fields(L);
 	test_hostile(L);
 	test_locals(L);
-	test_places(L);
+	test_calls(L);
 	test_files(L);
 	test_any_text(L);
 	lua_close(L);

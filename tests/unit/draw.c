@@ -1,4 +1,4 @@
-/* Drawings, compared with tests/draw/NAME.txt; BLESS=1 writes those files anew. */
+/* Drawings, compared with tests/draw/NAME.txt; BLESS=1 writes those files. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -91,7 +91,7 @@ static void test_text(struct arena *a)
 	text_fit(&b, "abcdef", 4, ALIGN_LEFT, 0);
 	text_fit(&b, "ab", 4, ALIGN_RIGHT, 0);
 	text_fit(&b, "日本語", 4, ALIGN_LEFT, 0);
-	is_str(b.text, "abc…  ab日… ", "cut and padded");
+	is_str(b.text, "abc…  ab日… ", "shortened and padded");
 	buf_init(&b, a);
 	text_put(&b, "a\x1b[1m\xff\xc0\x80\xed\xa0\x80z", 0);
 	is_str(b.text, "a?[1m??????z", "control characters and broken UTF-8");
@@ -110,7 +110,7 @@ static void test_cells(struct arena *a)
 	struct buf b;
 
 	cells_init(&c, a, 6, 1);
-	is_int(cells_text(&c, 0, 0, 4, "abcdef", PLAIN), 4, "text takes its room");
+	is_int(cells_text(&c, 0, 0, 4, "abcdef", PLAIN), 4, "text takes its columns");
 	cells_grow(&c, 2);
 	cells_put(&c, 1, 1, "█", red);
 	cells_put(&c, 6, 0, "x", red);
@@ -173,7 +173,7 @@ static void test_table(struct arena *a)
 	table_row(&t)[0].text = "x";
 	table_print(&t, 1, 80, 0, &b);
 	is_str(b.text, " name      n  text\n longname  7  some words here\n x\n",
-		"a table with room");
+		"a wide table");
 	buf_init(&b, a);
 	table_print(&t, 0, 20, 0, &b);
 	is_str(b.text, "name     n  text\nlongna…  7  some\n            words\n"

@@ -11,8 +11,8 @@
  *                      <S-Right> <Home> <End> <PgUp> <PgDn> <Enter> <Esc> <Tab> <BTab> <Bs>
  *                      <Del> <F1> <Space> <C-c> (any letter) <lt>
  *   click X Y          with the left button; also menu, up, down: the right one, the wheel.
- *                      Places count from 0
- *   drag X Y X Y       from one place to the other
+ *                      Coordinates count from 0
+ *   drag X Y X Y       from one cell to another
  *   resize 120x30      the terminal
  *   screen             and, framed below it, what is to be seen
  *   styles             the same in letters, one for each style, and what they mean
@@ -20,7 +20,7 @@
  *   fails TEXT         the script ends with an error that has it; the last line
  *
  * A step is done when the explorer has nothing more to do and waits for a key. After the
- * last one it is told to leave.
+ * last one it is closed.
  */
 #include "screen.h"
 
@@ -36,7 +36,7 @@ enum { LINES_MAX = 4000, STYLES_MAX = 52, TEXT_MAX = SCREEN_TEXT + 4096 };
 
 struct scenario {
 	const char *path;
-	char *text;			/* of the file, owned; cut into lines */
+	char *text;			/* of the file, owned; split into lines */
 	char *line[LINES_MAX];
 	int nlines, at;			/* the line that is next */
 	struct screen screen;
@@ -257,37 +257,37 @@ static void check_found(struct scenario *s, const char *text, bool want)
 
 /* ---- steps ---- */
 
-static bool starts(const char *line, const char *word, const char **rest)
+static bool starts(const char *line, const char *word, const char **argument)
 {
 	size_t n = strlen(word);
 
-	*rest = line + n + (line[n] == ' ');
+	*argument = line + n + (line[n] == ' ');
 	return !strncmp(line, word, n) && (line[n] == ' ' || !line[n]);
 }
 
 /* One line; true if the explorer has something to do now. */
 static bool step(struct scenario *s)
 {
-	const char *line = s->line[s->at++], *rest;
+	const char *line = s->line[s->at++], *argument;
 	int w, h;
 
 	fprintf(s->fresh, "%s\n", line);
 	if (!line[0] || line[0] == '#')
 		return false;
-	if (starts(line, "keys", &rest)) {
-		s->keys = rest[0] ? rest : NULL;
+	if (starts(line, "keys", &argument)) {
+		s->keys = argument[0] ? argument : NULL;
 		return s->keys && type_key(s);
 	}
-	if (starts(line, "screen", &rest)) {
+	if (starts(line, "screen", &argument)) {
 		check_block(s, put_screen);
-	} else if (starts(line, "styles", &rest)) {
+	} else if (starts(line, "styles", &argument)) {
 		check_block(s, put_styles);
-	} else if (starts(line, "found", &rest)) {
-		check_found(s, rest, true);
-	} else if (starts(line, "not found", &rest)) {
-		check_found(s, rest, false);
-	} else if (starts(line, "fails", &rest)) {
-		snprintf(s->fails, sizeof(s->fails), "%s", rest);
+	} else if (starts(line, "found", &argument)) {
+		check_found(s, argument, true);
+	} else if (starts(line, "not found", &argument)) {
+		check_found(s, argument, false);
+	} else if (starts(line, "fails", &argument)) {
+		snprintf(s->fails, sizeof(s->fails), "%s", argument);
 	} else if (sscanf(line, "resize %dx%d", &w, &h) == 2 && w > 0 && h > 0 && w <= SCREEN_SIDE &&
 		   h <= SCREEN_SIDE) {
 		screen_resize(&s->screen, w, h);
@@ -302,7 +302,7 @@ static bool step(struct scenario *s)
 	return false;
 }
 
-/* In place of the user: called when the explorer waits for a key. */
+/* Instead of a user: called when the explorer waits for a key. */
 static bool idle(void *arg)
 {
 	static const char *const leave[] = { "\033", "\033", "q", "n" };

@@ -1,6 +1,6 @@
 /* monkey.c - explorers under random keys, clicks and sizes.
  *
- * Whatever is typed, an explorer must go on, and leave when it is told to: no error of Lua,
+ * Whatever is typed, an explorer must go on, and leave when it is asked to: no error of Lua,
  * no byte left over, and under the sanitizers nothing that they see. MILLRACE_MONKEY is
  * how many keys are typed, MILLRACE_SEED which (the same ones each time); a million with
  *

@@ -1,5 +1,5 @@
-/* Pictures: their lists of shapes against tests/draw/picture_NAME.txt (BLESS=1 writes those files
- * anew), the writers, some pixels, and files that cannot be written. */
+/* Pictures: their lists of shapes against tests/draw/picture_NAME.txt (BLESS=1 writes those
+ * files), the writers, some pixels, and files that cannot be written. */
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ static void golden(const char *name, const char *text)
 	golden_is(name, "draw", file, text);
 }
 
-/* A line a shape, with whole pixels. */
+/* A line for each shape, in integer pixels. */
 static void list(const struct picture *p, struct buf *out)
 {
 	static const char *const kinds[] = { "rect", "line", "path", "text" };
@@ -86,7 +86,7 @@ static void roofline(struct fixture *f, struct picture *p)
 	picture_roofline(p, &f->device, DT_BF16, v, LEN(v), NULL);
 }
 
-/* Numbers of points that lie upon and beside each other: none is missing, none is on another or on a dot,
+/* Numbers of points that lie upon and next to each other: none is missing, none is on another or on a dot,
  * and all are within the picture. */
 static void check_crowded(struct fixture *f)
 {
@@ -176,7 +176,7 @@ static void test_progress(struct fixture *f)
 	is_near(searched[5].best, 1.5e-3, 1e-12, "unless it is wrong");
 	is_near(progress_best(&c), 1.4e-3, 1e-12, "the best is at the end");
 	is_int(progress_reaches(&c, 1.4e-3), 6, "where it was found");
-	is_int(progress_reaches(&c, 1.3e-3), NONE, "predictions do not count beside what was measured");
+	is_int(progress_reaches(&c, 1.3e-3), NONE, "predictions do not count once something was measured");
 	ok(a.log && !a.log_trials, "times that are far apart want logarithms");
 	ok(progress_up(&a, 1e-3) > 0 && progress_up(&a, 5e-3) < 1, "nothing lies on the edge");
 	n = progress_ticks(1, 10, true, 9, tick);
@@ -263,8 +263,8 @@ static void test_text(struct fixture *f)
 	struct picture p;
 
 	picture_init(&p, &f->arena, "");
-	is_str(picture_fit(&p, "softmax", 10, 200), "softmax", "a text that fits is whole");
-	is_str(picture_fit(&p, "softmax", 10, 40), "softm…", "one that does not is cut");
+	is_str(picture_fit(&p, "softmax", 10, 200), "softmax", "a text that fits is complete");
+	is_str(picture_fit(&p, "softmax", 10, 40), "softm…", "one that does not is shortened");
 	is_str(picture_fit(&p, "softmax", 10, 15), "", "or left out");
 	ok(picture_width("W", 10, true) > picture_width("W", 10, false), "bold is wider");
 	is_near(picture_width("", 10, false), 0, 0, "no text has no width");
@@ -376,7 +376,7 @@ static void test_fontless(void)
 	snprintf(path, sizeof(path), "/tmp/picture.%d.conf", (int)getpid());
 	conf = fopen(path, "w");
 	if (!conf) {
-		skip("no room for a file");
+		skip("no space for a file");
 		return;
 	}
 	fputs("<?xml version=\"1.0\"?><fontconfig><dir>/nowhere</dir></fontconfig>\n", conf);

@@ -102,7 +102,7 @@ static void test_text(void)
 	is_int(term_flags(t), DRAW_COLOUR, "it has colours and line-drawing characters");
 	show_lines(t, 24, 6, lines, LEN(lines));
 	is_str(screen_text(&s), "plain ─│┌┐ µ × …\na 漢字 b           ?\naaaaaaaaaaaaaaaaaaaa\n"
-		"  ?[31m??\n                  co\n", "what is outside is cut off, and a half character too");
+		"  ?[31m??\n                  co\n", "what is outside is left out, and a half character too");
 	is_int(screen_cell(&s, 2, 1).width, 2, "a wide character is wide");
 	show_text(t, 3, 1, "new");
 	is_str(screen_text(&s), "new\n\n\n\n\n", "a smaller grid leaves nothing of a larger one");
@@ -289,7 +289,7 @@ static void test_differences(void)
 	is_int(term_key(t, false).code, 12, "Ctrl-L is a key");
 	show_text(t, 80, 24, "the quick brawn fox");
 	is_int(strncmp(screen_text(&s), "the quick brawn fox\n\n\n", 22), 0,
-		"and makes the next picture whole");
+		"and makes the next picture complete");
 	close_on(&s, t);
 }
 
@@ -355,7 +355,7 @@ static void test_keys(void)
 	is_str(keys_of(&s, t, "\033[1;5D\033[99~\033OR\033[24~x"), "78", "those without a name are left out");
 	is_str(keys_of(&s, t, "\033x"), "1b 78", "Alt is Escape");
 	is_str(keys_of(&s, t, "\xff" "a\xe6" "b\xe6\xbc"), "61 62", "bytes that are no character");
-	is_str(keys_of(&s, t, "\xa2"), "6f22", "a character may come in pieces");
+	is_str(keys_of(&s, t, "\xa2"), "6f22", "a character may come byte by byte");
 	close_on(&s, t);
 }
 
@@ -367,7 +367,7 @@ static void test_mouse(void)
 	screen_sync(&s);
 	is_int(s.mouse, VTERM_PROP_MOUSE_CLICK, "the mouse is asked for");
 	is_str(keys_of(&s, t, "\033[<0;5;2M"), "11000e@4,1", "the left button");
-	is_str(keys_of(&s, t, "\033[<0;5;2m"), "", "is released at the same place");
+	is_str(keys_of(&s, t, "\033[<0;5;2m"), "", "is released in the same cell");
 	is_str(keys_of(&s, t, "\033[<0;5;2M\033[<0;290;3m"), "11000e@4,1 11000f@289,2", "or elsewhere");
 	is_str(keys_of(&s, t, "\033[<0;7;2m"), "", "without having been pressed");
 	is_str(keys_of(&s, t, "\033[<2;1;1M\033[<2;1;1m"), "110010@0,0", "the right button");
@@ -430,7 +430,7 @@ static void test_idle(void)
 	setup = screen_setup(&s, "xterm-256color");
 	setup.idle = idle_twice;
 	setup.arg = &s;
-	if (!ok(!term_open(&mem, &setup, &interrupted, &t, &e), "a test in place of the user"))
+	if (!ok(!term_open(&mem, &setup, &interrupted, &t, &e), "a test instead of a user"))
 		return;
 	is_int(term_key(t, false).code, KEY_CODE_NONE, "nobody waits");
 	is_int(idle_calls, 0, "so that it is not called");
@@ -461,7 +461,7 @@ static void test_interrupt(void)
 	raise(SIGINT);
 	is_int(interrupted, 1, "the program's handler sets its flag");
 	is_int(term_key(t, true).code, KEY_CODE_INTERRUPT, "Ctrl-C is a key");
-	is_int(interrupted, 0, "and told once");
+	is_int(interrupted, 0, "and reported once");
 	is_int(term_key(t, true).code, 'x', "what was typed before is there still");
 	for (int i = 0; i < 200; i++) {
 		pthread_create(&other, NULL, send_interrupt, NULL);
@@ -564,7 +564,7 @@ static void test_refused(void)
 	is_int(term_open(&mem, &setup, &interrupted, &t, &e), ERR_IO, "a type that is unknown");
 	is_str(e.msg, "terminfo has no description of 'no-such-terminal', the terminal type in TERM", "says so");
 	setup.type = "dumb";
-	is_int(term_open(&mem, &setup, &interrupted, &t, &e), ERR_IO, "one that has no places");
+	is_int(term_open(&mem, &setup, &interrupted, &t, &e), ERR_IO, "one whose cursor cannot be moved");
 	is_str(e.msg, "the explorer cannot use a terminal of the type 'dumb' (TERM), whose cursor cannot be moved",
 		"says so");
 	setup.type = NULL;
@@ -715,7 +715,7 @@ static void test_survived(void)
 	screen_sync(&s);
 	is_int(s.other, false, "an earlier handler gets the terminal as it was");
 	show_text(t, 40, 4, "goes on");
-	is_str(screen_text(&s), "goes on\n\n\n\n", "and if it goes on, the picture is whole");
+	is_str(screen_text(&s), "goes on\n\n\n\n", "and if it goes on, the picture is complete");
 	is_int(s.other, true, "on the other screen");
 	close_on(&s, t);
 	signal(SIGTERM, SIG_DFL);

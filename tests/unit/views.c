@@ -1,5 +1,5 @@
 /* The explorer's views, drawn without a terminal, compared with tests/explore/views/NAME.txt;
- * BLESS=1 writes those files anew. After each grid stands what of it is reversed. */
+ * BLESS=1 writes those files. After each grid, its reversed cells are listed. */
 #include <lauxlib.h>
 #include <stdlib.h>
 
@@ -213,11 +213,11 @@ static const char two_phases[] = "local mr = require 'millrace'\n"
 	"local text = f:read 'a':gsub('\"h200\"', '\"tests/explore/round.lua\"')\n"
 	"f:close()\n"
 	"return load(text, '@split.lua')()";
-static const char in_turns[] = "local mr = require 'millrace'\n"
+static const char replicas[] = "local mr = require 'millrace'\n"
 	"local b = mr.examples.gemm{m=2048, n=2048, k=512}\n"
 	"local p = mr.plan(b:graph{tile={m=128, n=128, k=64}}, mr.device 'tests/explore/round.lua')\n"
 	"p:buffers{a=4, b=4}\n"
-	"p:lane('c0', {warps=4, turns=2})\n"
+	"p:lane('c0', {warps=4, replicas=2})\n"
 	"for _, t in ipairs{'load_a', 'load_b', 'mma', 'epilogue', 'store_c'} do p:append(t) end\n"
 	"p:fill_waits()\n"
 	"return p";
@@ -260,7 +260,7 @@ static void test_compare(void)
 	scene_look(&s, &view_compare);
 	picture(&s, "nothing to compare", 80, 3);
 	edit(&s, "local p = ...; p:unwait('mma_qk.0', 'mma_pv.1'); p:unwait('mma_qk.1', 'mma_pv.0')");
-	picture(&s, "without turns", 100, 70);
+	picture(&s, "without issue order", 100, 70);
 	picture(&s, "the same", 80, 24);
 	act(&s, ACT_ZOOM_IN);
 	act(&s, ACT_PAGE_DOWN);
@@ -349,7 +349,7 @@ static void test_grid(void)
 
 	scene_open(&s, gemm);
 	scene_look(&s, &view_grid);
-	picture(&s, "by place", 100, 50);
+	picture(&s, "as a map", 100, 50);
 	act(&s, ACT_DOWN);
 	act(&s, ACT_RIGHT);
 	act(&s, ACT_RIGHT);
@@ -403,7 +403,7 @@ static void test_help(void)
 	scene_close(&s);
 }
 
-/* A timeline beside the prediction, as if it had been measured. */
+/* A timeline next to the prediction, as if it had been measured. */
 static void test_measured(void)
 {
 	struct scene s;
@@ -470,10 +470,10 @@ static void test_less(void)
 	scene_look(&s, &view_step);
 	s.m.sel.cursor = 1000;
 	picture(&s, "the second phase", 100, 30);
-	scene_again(&s, in_turns);
+	scene_again(&s, replicas);
 	s.m.sel.cursor = 4000;
-	picture(&s, "tiles in turn", 100, 30);
-	shake(&s, "step of tiles in turn");
+	picture(&s, "replicas", 100, 30);
+	shake(&s, "step of replicas");
 	golden(&s, "phases");
 	scene_close(&s);
 }
