@@ -1,3 +1,4 @@
+/* Devices in Lua: read from a file of hw/, or from one of the user. The setters of device.h check the fields. */
 #include "lcore.h"
 
 #include <stdio.h>
@@ -42,7 +43,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Go one step down the path; returns where to cut it to come back. */
+/* Append a name to the path; returns the length to cut it back to. */
 static size_t enter_field(struct reader *r, const char *name)
 {
 	size_t base = strlen(r->path);
@@ -51,8 +52,8 @@ static size_t enter_field(struct reader *r, const char *name)
 	return base;
 }
 
-/* Keys of the table on top, in order, for the same device on every run, without
- * `name` if it is one of a list. They stay valid while they stay in the table. */
+/* The keys of the table on top of the stack, sorted, so that every run makes the same device; without `name` if the
+ * table is one of a list. They are valid while they are in the table. */
 static int sorted_keys(lua_State *L, const struct reader *r, bool listed,
 	const char *keys[FIELDS_MAX])
 {
@@ -72,7 +73,7 @@ static int sorted_keys(lua_State *L, const struct reader *r, bool listed,
 	return n;
 }
 
-/* One value, on top of the stack, into the field r->path. */
+/* Set the field r->path to the value on top of the stack. */
 static void read_leaf(lua_State *L, struct reader *r)
 {
 	enum err_code code;
@@ -97,8 +98,8 @@ static void read_leaf(lua_State *L, struct reader *r)
 
 static void read_table(lua_State *L, struct reader *r, int depth, bool listed);
 
-/* A list of tables, each with a name, in their order: "seu.tma" is the one with
- * name = "tma" of the list seu. */
+/* Read a list of tables, each with a name, in their order: "seu.tma" is the table with name = "tma" of the list
+ * `seu`. */
 static void read_list(lua_State *L, struct reader *r, int depth)
 {
 	lua_Integer n = (lua_Integer)lua_rawlen(L, -1);
@@ -119,7 +120,7 @@ static void read_list(lua_State *L, struct reader *r, int depth)
 	}
 }
 
-/* Every field of the table on top of the stack. */
+/* Read every field of the table on top of the stack. */
 static void read_table(lua_State *L, struct reader *r, int depth, bool listed)
 {
 	const char *keys[FIELDS_MAX];
@@ -161,7 +162,7 @@ NORETURN static void throw_load(lua_State *L, int status, const char *path, cons
 	throw_err(L, &e);
 }
 
-/* Push the table that the file returns. It sees no global: the file is data. */
+/* Push the table that the file returns. The file is data: it cannot access globals. */
 static void push_file(lua_State *L, const char *path, const char *shown)
 {
 	int status = luaL_loadfilex(L, path, "t");
@@ -180,7 +181,7 @@ static void push_file(lua_State *L, const char *path, const char *shown)
 	throw_err(L, &e);
 }
 
-/* Numbers instead of the file's: the table on top of the stack has them by path. */
+/* Set the fields that the table on top of the stack has, by path. */
 static void read_changes(lua_State *L, struct reader *r)
 {
 	const char *paths[FIELDS_MAX];
@@ -222,35 +223,20 @@ static int device_new_l(lua_State *L)
 
 /* fields ------------------------------------------------------------------ */
 
-static int device_name_l(lua_State *L)
-{
-	lua_pushstring(L, check_device(L, 1, "name")->name);
-	return 1;
-}
+/* A getter of a field of the device d, which `push` pushes. */
+#define FIELD(name, push) \
+	static int device_##name##_l(lua_State *L) \
+	{ \
+		const struct vdevice *d = check_device(L, 1, #name); \
+		push; \
+		return 1; \
+	}
 
-static int device_title_l(lua_State *L)
-{
-	lua_pushstring(L, check_device(L, 1, "title")->title);
-	return 1;
-}
-
-static int device_arch_l(lua_State *L)
-{
-	lua_pushstring(L, check_device(L, 1, "arch")->arch);
-	return 1;
-}
-
-static int device_eus_l(lua_State *L)
-{
-	lua_pushinteger(L, check_device(L, 1, "eus")->eus);
-	return 1;
-}
-
-static int device_clock_l(lua_State *L)
-{
-	lua_pushnumber(L, check_device(L, 1, "clock_hz")->clock_hz);
-	return 1;
-}
+FIELD(name, lua_pushstring(L, d->name))
+FIELD(title, lua_pushstring(L, d->title))
+FIELD(arch, lua_pushstring(L, d->arch))
+FIELD(eus, lua_pushinteger(L, d->eus))
+FIELD(clock_hz, lua_pushnumber(L, d->clock_hz))
 
 static void push_seu(lua_State *L, const struct seu *s)
 {
@@ -258,10 +244,8 @@ static void push_seu(lua_State *L, const struct seu *s)
 	static const char *const kinds[] = { "copy", "matrix", "vector" };
 
 	lua_createtable(L, 0, 4);
-	lua_pushstring(L, s->name);
-	lua_setfield(L, -2, "name");
-	lua_pushstring(L, kinds[s->kind]);
-	lua_setfield(L, -2, "kind");
+	set_text(L, "name", s->name);
+	set_text(L, "kind", kinds[s->kind]);
 	lua_pushboolean(L, s->async);
 	lua_setfield(L, -2, "async");
 }
@@ -309,7 +293,7 @@ void lua_open_device(lua_State *L)
 {
 	static const luaL_Reg fields[] = {
 		{ "name", device_name_l }, { "title", device_title_l }, { "arch", device_arch_l },
-		{ "eus", device_eus_l }, { "clock_hz", device_clock_l },
+		{ "eus", device_eus_l }, { "clock_hz", device_clock_hz_l },
 		{ "seus", device_seus_l }, { NULL, NULL } };
 	static const luaL_Reg methods[] = { { "number", device_number_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = {

@@ -1,3 +1,4 @@
+/* Timelines in Lua: simulation, fields, and drawings. docs/reference.md says what each field is. */
 #include "lplan.h"
 
 #include <math.h>
@@ -6,8 +7,8 @@
 #include "sim/blame.h"
 #include "sim/priced.h"
 
-/* A timeline with a copy of the plan it is of, so that later edits do not touch it; or
- * with none, if uservalue 1 is the traced kernel whose plan it is. */
+/* What a timeline in Lua owns. A simulated one has a copy of its plan, which later edits do not change, and its plan
+ * as uservalue 1; a traced one has the kernel as uservalue 1, whose plan it borrows. */
 struct held {
 	struct graph *graph;
 	struct plan *plan;
@@ -78,153 +79,55 @@ int plan_simulate_l(lua_State *L)
 
 /* fields ------------------------------------------------------------------ */
 
-/* A number that comes from a clock, or from a model of one. */
-static int push_timed(lua_State *L, const struct timeline *t, double x)
+/* A number that depends on a clock; nil if the timeline has none. */
+static void push_timed(lua_State *L, const struct timeline *t, double x)
 {
 	if (t->logical)
 		lua_pushnil(L);
 	else
 		lua_pushnumber(L, x);
-	return 1;
-}
-
-static int timeline_cycles_l(lua_State *L)
-{
-	lua_pushinteger(L, check_timeline(L, 1, "cycles")->cycles);
-	return 1;
-}
-
-static int timeline_seconds_l(lua_State *L)
-{
-	const struct timeline *t = check_timeline(L, 1, "seconds");
-
-	return push_timed(L, t, t->seconds);
-}
-
-static int timeline_tflops_l(lua_State *L)
-{
-	const struct timeline *t = check_timeline(L, 1, "tflops");
-
-	return push_timed(L, t, t->flops / t->seconds / 1e12);
-}
-
-static int timeline_ii_l(lua_State *L)
-{
-	lua_pushnumber(L, timeline_longest(check_timeline(L, 1, "ii"))->ii);
-	return 1;
-}
-
-static int timeline_res_mii_l(lua_State *L)
-{
-	const struct timeline *t = check_timeline(L, 1, "res_mii");
-
-	return push_timed(L, t, timeline_longest(t)->res_mii);
-}
-
-static int timeline_rec_mii_l(lua_State *L)
-{
-	const struct timeline *t = check_timeline(L, 1, "rec_mii");
-
-	return push_timed(L, t, timeline_longest(t)->rec_mii);
-}
-
-static int timeline_bound_l(lua_State *L)
-{
-	const struct timeline *t = check_timeline(L, 1, "bound");
-	const struct phase_line *p = timeline_longest(t);
-
-	return push_timed(L, t, p->res_mii > p->rec_mii ? p->res_mii : p->rec_mii);
-}
-
-/* Of all EUs that were looked at, kept or not. */
-static int timeline_played_l(lua_State *L)
-{
-	lua_pushinteger(L, check_timeline(L, 1, "played")->nevents);
-	return 1;
-}
-
-/* Why a simulation knows only the plan's entries; nil if it knows the kernels. */
-static int timeline_unpriced_l(lua_State *L)
-{
-	lua_pushstring(L, check_timeline(L, 1, "unpriced")->unpriced);
-	return 1;
-}
-
-static int timeline_measured_l(lua_State *L)
-{
-	lua_pushboolean(L, check_timeline(L, 1, "measured")->measured);
-	return 1;
-}
-
-/* What its reads found in L2; nil if that is not known. */
-static int timeline_cache_l(lua_State *L)
-{
-	lua_pushstring(L, check_timeline(L, 1, "cache")->cache);
-	return 1;
-}
-
-/* What times are counted in: "cycles", or "stamps" where there was no clock. */
-static int timeline_unit_l(lua_State *L)
-{
-	lua_pushstring(L, check_timeline(L, 1, "unit")->logical ? "stamps" : "cycles");
-	return 1;
-}
-
-static int timeline_overhead_l(lua_State *L)
-{
-	double overhead = check_timeline(L, 1, "overhead")->overhead;
-
-	if (isnan(overhead))
-		lua_pushnil(L);
-	else
-		lua_pushnumber(L, overhead);
-	return 1;
 }
 
 /* A number that is 0 where it is not known. */
-static int push_known(lua_State *L, double x)
+static void push_known(lua_State *L, double x)
 {
 	if (x > 0)
 		lua_pushnumber(L, x);
 	else
 		lua_pushnil(L);
-	return 1;
 }
 
-/* What power leaves it, or more: the clock that it would not go beyond. */
-static int timeline_full_clock_hz_l(lua_State *L)
-{
-	const struct timeline *t = check_timeline(L, 1, "full_clock_hz");
+/* A getter of a field of the timeline t, which `push` pushes. */
+#define FIELD(name, push) \
+	static int timeline_##name##_l(lua_State *L) \
+	{ \
+		const struct timeline *t = check_timeline(L, 1, #name); \
+		push; \
+		return 1; \
+	}
 
-	return push_known(L, t->measured ? 0 : device_full_clock(t->plan->device, &t->effort));
-}
+FIELD(cycles, lua_pushinteger(L, t->cycles))
+FIELD(seconds, push_timed(L, t, t->seconds))
+FIELD(tflops, push_timed(L, t, t->flops / t->seconds / 1e12))
+FIELD(ii, lua_pushnumber(L, timeline_longest(t)->ii))
+FIELD(res_mii, push_timed(L, t, timeline_longest(t)->res_mii))
+FIELD(rec_mii, push_timed(L, t, timeline_longest(t)->rec_mii))
+FIELD(bound, push_timed(L, t, fmax(timeline_longest(t)->res_mii, timeline_longest(t)->rec_mii)))
+FIELD(played, lua_pushinteger(L, t->nevents))		/* on all simulated EUs, kept or not */
+FIELD(unpriced, lua_pushstring(L, t->unpriced))		/* why there is no kernel; nil: there is */
+FIELD(measured, lua_pushboolean(L, t->measured))
+FIELD(cache, lua_pushstring(L, t->cache))		/* what reads find in L2; nil: not known */
+FIELD(unit, lua_pushstring(L, t->logical ? "stamps" : "cycles"))
+FIELD(overhead, isnan(t->overhead) ? lua_pushnil(L) : lua_pushnumber(L, t->overhead))
+FIELD(clock_hz, push_known(L, t->clock_hz))
+/* the clock without a limit of power */
+FIELD(full_clock_hz, push_known(L, t->measured ? 0 : device_full_clock(t->plan->device, &t->effort)))
+FIELD(power, push_known(L, t->watts))			/* W */
+FIELD(uncertainty, push_known(L, t->uncertainty))	/* share of `seconds` */
+/* the share by which predictions must differ to be in the right order */
+FIELD(noise, push_known(L, t->measured ? 0 : t->plan->device->uncertainty_order))
 
-static int timeline_clock_hz_l(lua_State *L)
-{
-	return push_known(L, check_timeline(L, 1, "clock_hz")->clock_hz);
-}
-
-/* W */
-static int timeline_power_l(lua_State *L)
-{
-	return push_known(L, check_timeline(L, 1, "power")->watts);
-}
-
-/* Share of `seconds`. */
-static int timeline_uncertainty_l(lua_State *L)
-{
-	return push_known(L, check_timeline(L, 1, "uncertainty")->uncertainty);
-}
-
-/* Share by which predictions must differ. */
-static int timeline_noise_l(lua_State *L)
-{
-	const struct timeline *t = check_timeline(L, 1, "noise");
-
-	return push_known(L, t->measured ? 0 : t->plan->device->uncertainty_order);
-}
-
-/* J by kind, and "idle"; nil if it is not known. */
+/* J by kind of effort, and "idle"; nil if it is not known. */
 static int timeline_energy_l(lua_State *L)
 {
 	const struct timeline *t = check_timeline(L, 1, "energy");
@@ -235,11 +138,9 @@ static int timeline_energy_l(lua_State *L)
 	}
 	lua_newtable(L);
 	for (int i = 0; i < EFFORT_KINDS; i++) {
-		lua_pushnumber(L, t->joules.of[i]);
-		lua_setfield(L, -2, effort_names[i]);
+		set_real(L, effort_names[i], t->joules.of[i]);
 	}
-	lua_pushnumber(L, t->plan->device->power_idle * t->seconds);
-	lua_setfield(L, -2, "idle");
+	set_real(L, "idle", t->plan->device->power_idle * t->seconds);
 	return 1;
 }
 
@@ -279,20 +180,12 @@ static int timeline_utilization_l(lua_State *L)
 
 	lua_newtable(L);
 	for (int i = 0; i < t->plan->device->nseus; i++) {
-		lua_pushnumber(L, p->seu[i].share);
-		lua_setfield(L, -2, t->plan->device->seu[i].name);
+		set_real(L, t->plan->device->seu[i].name, p->seu[i].share);
 	}
 	if (t->measured)
 		return 1;
-	lua_pushnumber(L, p->memory_share);
-	lua_setfield(L, -2, "memory");
+	set_real(L, "memory", p->memory_share);
 	return 1;
-}
-
-static void set_cycle(lua_State *L, const char *key, int64_t v)
-{
-	lua_pushinteger(L, v);
-	lua_setfield(L, -2, key);
 }
 
 #define EVENT_RECORD "millrace.event"
@@ -310,35 +203,30 @@ static void push_event(lua_State *L, const struct timeline *t, const struct even
 	const struct graph *g = t->plan->graph;
 
 	lua_createtable(L, 0, 15);
-	lua_pushstring(L, g->tasks.v[e->task].name);
-	lua_setfield(L, -2, "task");
-	lua_pushstring(L, t->plan->lanes.v[e->lane].name);
-	lua_setfield(L, -2, "lane");
-	lua_pushstring(L, t->plan->device->seu[e->seu].name);
-	lua_setfield(L, -2, "seu");
-	lua_pushstring(L, causes[e->cause]);
-	lua_setfield(L, -2, "cause");
+	set_text(L, "task", g->tasks.v[e->task].name);
+	set_text(L, "lane", t->plan->lanes.v[e->lane].name);
+	set_text(L, "seu", t->plan->device->seu[e->seu].name);
+	set_text(L, "cause", causes[e->cause]);
 	if (e->cause_task != NONE) {
-		lua_pushstring(L, g->tasks.v[e->cause_task].name);
-		lua_setfield(L, -2, "on");
+		set_text(L, "on", g->tasks.v[e->cause_task].name);
 	}
 	if (e->late) {
 		lua_pushboolean(L, true);
 		lua_setfield(L, -2, "late");
 	}
-	set_cycle(L, "iteration", e->seq);
-	set_cycle(L, "replica", e->replica);
-	set_cycle(L, "copy", e->replica);	/* deprecated */
-	set_cycle(L, "phase", g->tasks.v[e->task].phase + 1);
-	set_cycle(L, "tile", e->tile);
-	set_cycle(L, "ready", e->ready);
-	set_cycle(L, "issue", e->issue);
-	set_cycle(L, "start", e->start);
-	set_cycle(L, "end", e->end);
+	set_whole(L, "iteration", e->seq);
+	set_whole(L, "replica", e->replica);
+	set_whole(L, "copy", e->replica);	/* deprecated */
+	set_whole(L, "phase", g->tasks.v[e->task].phase + 1);
+	set_whole(L, "tile", e->tile);
+	set_whole(L, "ready", e->ready);
+	set_whole(L, "issue", e->issue);
+	set_whole(L, "start", e->start);
+	set_whole(L, "end", e->end);
 	luaL_setmetatable(L, EVENT_RECORD);
 }
 
-/* Events of all phases that were kept; `end` is a keyword, so e["end"]. */
+/* The events that were kept, of all phases; `end` is a keyword in Lua, so e["end"]. */
 static int timeline_events_l(lua_State *L)
 {
 	const struct timeline *t = check_timeline(L, 1, "events");
@@ -363,29 +251,18 @@ static int timeline_phases_l(lua_State *L)
 		const struct phase_line *p = &t->phases[i];
 
 		lua_createtable(L, 0, 8);
-		lua_pushstring(L, t->plan->graph->program->phases.v[p->phase].name);
-		lua_setfield(L, -2, "name");
-		set_cycle(L, "cycles", p->cycles);
-		set_cycle(L, "tiles", p->tiles);
-		set_cycle(L, "eus", p->eus);
-		set_cycle(L, "eu", p->eu + 1);
-		lua_pushnumber(L, p->ii);
-		lua_setfield(L, -2, "ii");
-		lua_pushnumber(L, p->res_mii);
-		lua_setfield(L, -2, "res_mii");
-		lua_pushnumber(L, p->rec_mii);
-		lua_setfield(L, -2, "rec_mii");
+		set_text(L, "name", t->plan->graph->program->phases.v[p->phase].name);
+		set_whole(L, "cycles", p->cycles);
+		set_whole(L, "tiles", p->tiles);
+		set_whole(L, "eus", p->eus);
+		set_whole(L, "eu", p->eu + 1);
+		set_real(L, "ii", p->ii);
+		set_real(L, "res_mii", p->res_mii);
+		set_real(L, "rec_mii", p->rec_mii);
 		luaL_setmetatable(L, PHASE_RECORD);
 		lua_rawseti(L, -2, i + 1);
 	}
 	return 1;
-}
-
-/* Leaves it out if there is none. */
-static void set_name(lua_State *L, const char *key, const char *name)
-{
-	lua_pushstring(L, name);
-	lua_setfield(L, -2, key);
 }
 
 static void push_part(lua_State *L, struct arena *a, const struct timeline *t, const struct blames *b,
@@ -394,23 +271,21 @@ static void push_part(lua_State *L, struct arena *a, const struct timeline *t, c
 	const struct plan *plan = t->plan;
 
 	lua_createtable(L, 0, 11);
-	set_name(L, "text", blame_text(a, plan, p, true));
-	set_name(L, "awaited", blame_awaited(a, plan, p, false));
-	set_name(L, "lane", plan->lanes.v[p->lane].name);
-	set_name(L, "task", plan->graph->tasks.v[p->task].name);
-	set_name(L, "cause", blame_names[p->why]);
-	set_name(L, "on", p->on == NONE ? NULL : plan->graph->tasks.v[p->on].name);
-	set_name(L, "unit", p->unit == NONE ? NULL : plan->device->seu[p->unit].name);
-	lua_pushnumber(L, p->share);
-	lua_setfield(L, -2, "share");
-	lua_pushnumber(L, b->lane_cycles[p->lane]);
-	lua_setfield(L, -2, "lane_cycles");
+	set_text(L, "text", blame_text(a, plan, p, true));
+	set_text(L, "awaited", blame_awaited(a, plan, p, false));
+	set_text(L, "lane", plan->lanes.v[p->lane].name);
+	set_text(L, "task", plan->graph->tasks.v[p->task].name);
+	set_text(L, "cause", blame_names[p->why]);
+	set_text(L, "on", p->on == NONE ? NULL : plan->graph->tasks.v[p->on].name);
+	set_text(L, "unit", p->unit == NONE ? NULL : plan->device->seu[p->unit].name);
+	set_real(L, "share", p->share);
+	set_real(L, "lane_cycles", b->lane_cycles[p->lane]);
 	lua_pushboolean(L, lane_only_feeds(plan, p->lane));
 	lua_setfield(L, -2, "feeds");
 }
 
-/* core.blame(timeline, plainly) -> list of parts, sTask by sTask, the greatest first, with what they
- * are in words; list of the causes' names. lua/std/blame.lua makes tl.blame of it. */
+/* core.blame(timeline, events_only) -> list of parts with a description, by sTask, the largest first; list of the
+ * causes' names. lua/std/blame.lua makes tl.blame of it. */
 static int timeline_blame_l(lua_State *L)
 {
 	const struct timeline *t = check_timeline(L, 1, "blame");
@@ -499,7 +374,7 @@ static int timeline_tostring_l(lua_State *L)
 	return timeline_text_l(L);
 }
 
-/* core.plan_of(timeline): the plan that was simulated, as it is now. */
+/* core.plan_of(timeline): the plan that was simulated, in its present state. */
 static int timeline_plan_l(lua_State *L)
 {
 	check_timeline(L, 1, "plan_of");
@@ -518,12 +393,12 @@ static int timeline_lanes_l(lua_State *L)
 		const struct lane *l = &p->lanes.v[i];
 
 		lua_createtable(L, 0, 5);
-		set_name(L, "name", l->name);
-		set_cycle(L, "warps", l->warps);
+		set_text(L, "name", l->name);
+		set_whole(L, "warps", l->warps);
 		if (l->registers)
-			set_cycle(L, "registers", l->registers);
-		set_cycle(L, "replicas", l->replicas);
-		set_cycle(L, "turns", l->replicas);
+			set_whole(L, "registers", l->registers);
+		set_whole(L, "replicas", l->replicas);
+		set_whole(L, "turns", l->replicas);
 		lua_rawseti(L, -2, i + 1);
 	}
 	return 1;
