@@ -7,7 +7,7 @@
 
 enum edit_kind { EDIT_LANE, EDIT_APPEND, EDIT_MOVE, EDIT_REMOVE, EDIT_WAIT, EDIT_UNWAIT,
 	EDIT_DROP_WAIT, EDIT_VERSIONS, EDIT_GRID, EDIT_SPLIT_OFF, EDIT_SPLIT, EDIT_ALIAS,
-	EDIT_PROPAGATE, EDIT_ANEW };
+	EDIT_PROPAGATE, EDIT_RESTART };
 
 /* One line of the log. Which fields mean what depends on the kind. */
 struct record {
@@ -112,7 +112,7 @@ static enum err_code apply(struct history *h, struct plan *p, const struct recor
 		return plan_versions(p, task, r->a, r->loc, e);
 	case EDIT_GRID:
 		return plan_grid(p, &r->grid, r->loc, e);
-	case EDIT_SPLIT_OFF: case EDIT_SPLIT: case EDIT_ALIAS: case EDIT_PROPAGATE: case EDIT_ANEW:
+	case EDIT_SPLIT_OFF: case EDIT_SPLIT: case EDIT_ALIAS: case EDIT_PROPAGATE: case EDIT_RESTART:
 		break;
 	}
 	return OK;
@@ -121,13 +121,13 @@ static enum err_code apply(struct history *h, struct plan *p, const struct recor
 static bool reshapes(const struct record *r)
 {
 	return r->kind == EDIT_SPLIT_OFF || r->kind == EDIT_SPLIT || r->kind == EDIT_ALIAS ||
-		r->kind == EDIT_PROPAGATE || r->kind == EDIT_ANEW;
+		r->kind == EDIT_PROPAGATE || r->kind == EDIT_RESTART;
 }
 
-/* The first of n records that is in force: behind the last one that begins anew. */
+/* The first of n records in force: the one after the last EDIT_RESTART. Records before it are kept for undo alone. */
 static int first_of(const struct record *log, int n)
 {
-	while (n > 0 && log[n - 1].kind != EDIT_ANEW)
+	while (n > 0 && log[n - 1].kind != EDIT_RESTART)
 		n--;
 	return n;
 }
@@ -668,7 +668,7 @@ enum err_code history_become(struct history *h, const struct history *other, str
 
 	if (h->base->program != other->base->program || h->device != other->device)
 		return err_set(e, ERR_INPUT, loc, "the plans are of different programs or devices");
-	add_record(h, &c, (struct record){ .kind = EDIT_ANEW });
+	add_record(h, &c, (struct record){ .kind = EDIT_RESTART });
 	add_record(h, &c, (struct record){ .kind = EDIT_PROPAGATE, .tiling = &other->base->tiling });
 	for (int i = from; i < other->done; i++)
 		add_record(h, &c, other->log.v[i]);
@@ -780,35 +780,32 @@ enum err_code history_snapshot(struct history *h, struct graph **g, struct plan 
 	return OK;
 }
 
-static void print_split(const struct record *r, struct buf *out)
+/* Print the records of one kind that are in force. Statements of the graph stand in the order of kinds, not of edits, as
+ * a split_off comes before any split. */
+static void print_shapings(const struct history *h, enum edit_kind kind, struct buf *out)
 {
-	buf_printf(out, "plan:split(\"%s\", %d", r->name, r->a);
-	for (int i = 0; i < r->b; i++)
-		buf_printf(out, "%s\"%s\"", i ? ", " : ", {", r->names[i]);
-	buf_puts(out, r->b ? "})\n" : ")\n");
-}
+	for (int i = first_of(h->log.v, h->done); i < h->done; i++) {
+		const struct record *r = &h->log.v[i];
 
-static void print_split_offs(const struct history *h, struct buf *out)
-{
-	for (int i = first_of(h->log.v, h->done); i < h->done; i++)
-		if (h->log.v[i].kind == EDIT_SPLIT_OFF)
-			buf_printf(out, "plan:split_off(\"%s\", \"%s\")\n", h->log.v[i].name,
-				h->log.v[i].other);
-}
-
-static void print_aliases(const struct history *h, struct buf *out)
-{
-	for (int i = 0; i < h->done; i++)
-		if (h->log.v[i].kind == EDIT_ALIAS)
-			script_alias(h->log.v[i].name, h->log.v[i].other, out);
+		if (r->kind != kind)
+			continue;
+		if (kind == EDIT_SPLIT_OFF)
+			buf_printf(out, "plan:split_off(\"%s\", \"%s\")\n", r->name, r->other);
+		if (kind == EDIT_ALIAS)
+			script_alias(r->name, r->other, out);
+		if (kind != EDIT_SPLIT)
+			continue;
+		buf_printf(out, "plan:split(\"%s\", %d", r->name, r->a);
+		for (int k = 0; k < r->b; k++)
+			buf_printf(out, "%s\"%s\"", k ? ", " : ", {", r->names[k]);
+		buf_puts(out, r->b ? "})\n" : ")\n");
+	}
 }
 
 void history_script(struct history *h, struct buf *out)
 {
-	print_split_offs(h, out);
-	for (int i = first_of(h->log.v, h->done); i < h->done; i++)
-		if (h->log.v[i].kind == EDIT_SPLIT)
-			print_split(&h->log.v[i], out);
-	print_aliases(h, out);
+	print_shapings(h, EDIT_SPLIT_OFF, out);
+	print_shapings(h, EDIT_SPLIT, out);
+	print_shapings(h, EDIT_ALIAS, out);
 	plan_script(h->plan, out);
 }
