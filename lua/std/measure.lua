@@ -1,9 +1,8 @@
 -- measure.lua - which of many plans to measure, in what order, and when to stop.
 --
--- A model's choice is as good as the model. So candidates are measured, those first that are most likely to
--- be the fastest, each in turns with the best so far, while what is measured teaches how far the model is
--- off (belief.lua). It ends when no candidate that is left would beat the best by more than `gain` with a
--- probability above `risk`. Who measures, and how, is not known here: queue.lua.
+-- The candidates most likely to be the fastest are measured first, each alternately with the best so far. The measured
+-- times tell how far the model's predictions are off (belief.lua). It ends when no candidate left would beat the best by
+-- more than `gain` with a probability above `risk`. The measuring is done by servers (queue.lua).
 
 local core = require "millrace.core"
 local new_belief = require "millrace.belief"
@@ -11,13 +10,13 @@ local similarity = new_belief(0).similarity
 local new_queue = require "millrace.queue"
 
 local GAIN, RISK = 0.005, 0.02
-local SWITCH <const> = 0.01                             -- by so much is who takes over as the one that others race against
-local DOUBT = 0.1                                       -- of a model that does not say
-local WORST = 1.25                                      -- of the best time: who is predicted to be slower is not looked at
-local SHARP <const> = 8                                 -- whether a kernel keeps to its registers depends on less than its speed
-local NEAR, FINALISTS = 1.02, 6                         -- who is raced again at the end
+local SWITCH <const> = 0.01                             -- the share by which a new best must be faster to become the incumbent of races
+local UNCERTAINTY = 0.1                                       -- if the model's uncertainty is not known
+local WORST = 1.25                                      -- candidates predicted to take more than this times the best are ignored
+local SHARP <const> = 8                                 -- whether kernels spill depends more closely on likeness than their speed does
+local NEAR, FINALISTS = 1.02, 6                         -- the candidates of the last race: how near to the best, how many
 
--- The candidates that are left, and what chance each of them has, as far as is known.
+-- The candidates left, sorted by predicted time, and the known chances of each.
 local source = {}
 source.__index = source
 
@@ -31,7 +30,7 @@ local function new_source(candidates)
   return setmetatable({list = list, chances = {}}, source)
 end
 
--- Whether the kernel of such a plan counts is learned of those that are like it.
+-- Learn from a candidate, by the likeness of others to it, whether their kernels will count (run without spills).
 function source:teach(traits, counts)
   for _, c in ipairs(traits and self.list or {}) do
     local k = c.traits and similarity(c.traits, traits) ^ SHARP or 0
@@ -41,7 +40,7 @@ end
 
 local function luck(c) return (c.fine or 1) / (c.like or 1) end
 
--- The best prediction among those whose kernels will rather count than not.
+-- The best prediction among the candidates whose kernels will probably count.
 function source:hopeful()
   for _, c in ipairs(self.list) do
     if luck(c) >= 0.5 then return c.predicted end
@@ -49,9 +48,9 @@ function source:hopeful()
   return self.list[1] and self.list[1].predicted
 end
 
--- The one that promises most, and the greatest chance of all; 0 of those whose prediction is beyond `most_seconds`.
--- rate(c) tells its chance and what it promises; it is asked anew when `stamp` changes. What is like those under way
--- tells little more than they will: it comes later.
+-- The candidate of the greatest expected improvement, and the greatest chance of all; candidates predicted beyond
+-- `most_seconds` have chance 0. rate(c) -> its chance and its expected improvement; cached until `stamp` changes.
+-- under_way(c): a factor below 1 for candidates like those being measured, which would tell little more.
 function source:head(rate, stamp, under_way, most_seconds)
   if stamp ~= self.stamp then self.stamp, self.chances, self.promises = stamp, {}, {} end
   local top, most, rank
@@ -74,14 +73,14 @@ end
 
 function source:drop() table.remove(self.list, self.top) end
 
--- In its place: by predicted time.
+-- Insert it by its predicted time.
 function source:put_back(c)
   local at = 1
   while self.list[at] and self.list[at].predicted < c.predicted do at = at + 1 end
   table.insert(self.list, at, c)
 end
 
--- A legal plan whose kernel is wrong is our fault, and nothing to pass over.
+-- A legal plan with a wrong result is a fault of Millrace, which must be reported.
 local function alarm(row)
   io.stderr:write(("millrace: a plan that was measured gives a wrong result (%s): a fault of Millrace, please report "
     .. "its script:\n%s\n"):format(row.why or "no reason", row.script or "(none)"))
@@ -90,30 +89,30 @@ end
 local run = {}
 run.__index = run
 
--- Of what the device's file says, the larger: it is not known here what binds.
+-- The larger uncertainty of the device's file, as the kind of bottleneck is not known here.
 local function uncertainty_of(device)
   local known = device and math.max(device:number "uncertainty.products", device:number "uncertainty.other") or 0
-  return known > 0 and known or DOUBT
+  return known > 0 and known or UNCERTAINTY
 end
 
 local function new_run(bound, device, candidates, o)
   local servers = o.server or require "millrace.serve"(bound, device, o)
   return setmetatable({
     bound = bound, o = o, queue = new_queue(servers.begin and {servers} or servers), source = new_source(candidates),
-    belief = new_belief(o.uncertainty or uncertainty_of(device)), results = {}, trials = 0, known = 0, spent = 0, given = 0,
+    belief = new_belief(o.uncertainty or uncertainty_of(device)), results = {}, trials = 0, known = 0, device_seconds = 0, given = 0,
     seen = {}, reserve = {}, trusted = {}, scores = {}, gain = o.gain or GAIN, risk = o.risk or RISK, worst = o.worst or WORST,
     clock = o.clock or core.clock, most = o.trials or math.huge,
   }, run)
 end
 
--- What a row of a candidate has beside its server's.
+-- Add to a server's row what is known about the candidate.
 local function finish_row(row, c)
   row.predicted, row.bound_seconds, row.script, row.plan = c.predicted, c.bound, row.script or c.script, c.plan
   return row
 end
 
--- The best is told by ratios: `score` is the time on the clock on which the first one was measured. Each new incumbent brings
--- the noise of its race into all scores after it, and one that is chosen for it: so it changes seldom.
+-- `score`: the time, by ratios of races, at the clock of the first measurement. The noise of an incumbent's race is in all
+-- later scores, and it is biased as the fastest was chosen: so the incumbent changes seldom.
 function run:learn(row, item)
   self.results[#self.results + 1] = row
   self.source:teach(item.candidate.traits, row.status == "ok")
@@ -127,13 +126,13 @@ function run:learn(row, item)
   if not self.incumbent or row.score < self.scores[self.incumbent.id] * (1 - SWITCH) then self.incumbent = item end
 end
 
--- Seconds that beat the best by more than the gain.
+-- The seconds below which a candidate beats the best by more than the gain.
 function run:target() return self.best.score * 1e-3 * (1 - self.gain) end
 
--- The probability that the candidate beats the best by that.
+-- The probability that the candidate is faster than the target.
 function run:chance(c)
   if not c then return 0 end
-  if not self.best or self.risk < 0 then return 1 end   -- all are wanted
+  if not self.best or self.risk < 0 then return 1 end   -- measure all
   local target = self:target()
   if c.bound and c.bound >= target then return 0 end
   return self.belief:improvement_probability(c, target)
@@ -145,8 +144,8 @@ function run:item_of(c, anyway)
     seed = self.o.seed}
 end
 
--- Has it been given out in this run? Two searches may come to the same plan.
-function run:again(c)
+-- Was the same plan measured in this run? Two searches may find the same one.
+function run:is_repeated(c)
   if not c.plan and c.make then c.plan = c.make() end
   c.script = c.script or c.plan:script()
   local seen = self.seen[c.script]
@@ -154,7 +153,7 @@ function run:again(c)
   return seen
 end
 
--- Candidates that were measured before cost nothing.
+-- Use the row of a candidate that was measured by an earlier run. -> was there one?
 function run:recall(c)
   local row = self.o.known and self.o.known(c.plan or c)
   if not row then return false end
@@ -167,7 +166,7 @@ function run:recall(c)
   return true
 end
 
--- The candidate to measure next, and its chance. Before the first result that is a matter of predictions.
+-- The candidate to measure next, and its chance; by predictions alone before the first result.
 function run:next_one()
   local pending = self.queue.under_way
   local function fresh(c)
@@ -198,12 +197,12 @@ function run:feed()
     local _, free = self.queue:freest()
     if self.trials + self.queue:count() >= self.most or free == 0 then return true end
     self.source:drop()
-    if not self:again(c) and not self:recall(c) then self.queue:put(self:item_of(c)) end
+    if not self:is_repeated(c) and not self:recall(c) then self.queue:put(self:item_of(c)) end
   end
 end
 
--- What is under way and no longer worth it goes back to those that are left, the last one first.
-function run:weed()
+-- Withdraw work that is no longer worth it, the last one first.
+function run:drop_hopeless()
   local hopeless = {}
   for _, work in ipairs(self.queue.under_way) do
     local c = work.item.candidate
@@ -216,14 +215,14 @@ function run:weed()
   end
 end
 
-function run:tell()
+function run:report()
   if not self.o.progress then return end
   local mean, spread = self.belief:unknown_error()
   self.o.progress{trials = self.trials, best = self.best, last = self.results[#self.results], results = self.results, bias = mean, spread = spread,
-    device_seconds = self.spent, under_way = self.queue:count(), chance = select(2, self:next_one())}
+    device_seconds = self.device_seconds, under_way = self.queue:count(), chance = select(2, self:next_one())}
 end
 
--- Those that are ready come in this order: with the greatest expected improvement first.
+-- Sort the work in progress by expected improvement: ready work is measured in this order.
 function run:sort()
   if not self.best or self.risk < 0 then return end
   local target, value = self:target(), {}
@@ -242,7 +241,7 @@ function run:take()
   self:sort()
   local row, item = self.queue:take(self.incumbent)
   if not row then return nil end
-  self.spent = self.spent + (row.device_seconds or 0)
+  self.device_seconds = self.device_seconds + (row.device_seconds or 0)
   if row.status == "skipped" then
     self.reserve[#self.reserve + 1] = item
   else
@@ -251,11 +250,11 @@ function run:take()
   self:learn(finish_row(row, item.candidate), item)
   if self.o.put then self.o.put(row) end
   if row.status == "wrong" then (self.o.alarm or alarm)(row) end
-  self:tell()
+  self:report()
   return row
 end
 
--- Others that are worth a look, now that the best is known: are there any, and why did it end to look for them?
+-- Ask the search for more candidates near the best. -> were there any, and "interrupted" if the search was.
 function run:more()
   if not self.best or not self.o.more then return false end
   local list, ended = self.o.more(self.winner)
@@ -263,7 +262,7 @@ function run:more()
   return #list > 0, ended
 end
 
--- Until one of the reasons to end.
+-- Measure until there is a reason to end, which it returns.
 function run:loop()
   local late = self.o.seconds and self.clock() + self.o.seconds
   while true do
@@ -272,14 +271,14 @@ function run:loop()
     if self.trials >= self.most then return "trials" end
     if self.queue:count() > 0 then
       self:take()
-      self:weed()
+      self:drop_hopeless()
     else
       local others, ended = self:more()
       if ended == "interrupted" then return ended end
       if not others then
         if left then return "sure" end
         if self.best or #self.reserve == 0 then return "done" end
-        for _, item in ipairs(self.reserve) do           -- nothing else is left
+        for _, item in ipairs(self.reserve) do           -- only skipped candidates are left
           item.anyway = true
           self.queue:put(item)
         end
@@ -289,7 +288,7 @@ function run:loop()
   end
 end
 
--- Those that are too near to call are raced once more, all together, in longer turns.
+-- Race the candidates that are too close to the best once more, all together and for longer.
 function run:final()
   local near = {}
   for _, x in ipairs(self.trusted) do
@@ -306,7 +305,7 @@ function run:final()
   if #items < 2 or not fresh then return end
   self.queue:put{id = 0, bound = self.bound, finalists = items, seed = self.o.seed}
   local row = self.queue:take(self.incumbent)
-  self.spent = self.spent + (row.device_seconds or 0)
+  self.device_seconds = self.device_seconds + (row.device_seconds or 0)
   if row.status ~= "ok" then return end
   for _, x in ipairs(near) do
     local final, wrong = row.results[x.item.id], row.wrong and row.wrong[x.item.id]
@@ -331,12 +330,12 @@ local why = {
 -- measure(bound, device, candidates, o) -> {best=, results=, ended=, why=, trials=, known=, bias=, spread=,
 -- chance=, device_seconds=}
 --
--- candidates: {plan=, predicted=, bound=, traits=} (seconds; bound, a time that it cannot beat, and traits, numbers
+-- candidates: {plan=, predicted=, bound=, traits=} (seconds; bound, a lower bound of its time, and traits, numbers
 -- by name that tell how like another it is, may be nil), sorted by predicted time: a list, or a function that
 -- gives the next one. In place of plan=, script= will do, or make=, a function that gives the plan.
 -- o: trials=, seconds=, seed=, limit= (seconds that one kernel may take), gain=, risk= (below 0: all are measured), uncertainty= (the model's,
--- a share), worst= (of the best time: how slow a prediction is looked at), final=false (no last race),
--- more= (the best candidate -> a list of further ones, and "interrupted" if that was; when none that is left is likely to win),
+-- a share), worst= (candidates predicted slower than this times the best are ignored), final=false (no last race),
+-- more= (called when none left is likely to win: the best candidate -> a list of more, and "interrupted" if it was),
 -- known= (plan -> row or nil), put= (each row, at once), progress= (a state, after each row),
 -- alarm= (a row with a wrong result), server= (or a list of them).
 -- Rows: id, status ("ok", "skipped", "wrong", "failed"), why, ms, min, max, ratio, low, high, against (an
@@ -348,7 +347,7 @@ return function(bound, device, candidates, o)
     local reason = r:loop()
     r.queue:drop()
     if r.best and r.o.final ~= false then
-      r.ended = reason                                  -- if the last race is interrupted
+      r.ended = reason                                  -- stays the reason if the last race is interrupted
       r:final()
     end
     return reason
@@ -360,5 +359,5 @@ return function(bound, device, candidates, o)
   local text = ended == "sure" and why.sure:format(100 * r.gain, 100 * r.risk)
     or ended == "trials" and why.trials:format(r.most) or why[ended]
   return {best = r.best, results = r.results, ended = ended, why = text, trials = r.trials, known = r.known,
-    bias = mean, spread = spread, chance = select(2, r:next_one()), device_seconds = r.spent}
+    bias = mean, spread = spread, chance = select(2, r:next_one()), device_seconds = r.device_seconds}
 end

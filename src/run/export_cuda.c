@@ -24,10 +24,10 @@ static const char *torch_type(enum dtype t)
 	case DT_I4:
 	case DT_COUNT:	break;
 	}
-	return "torch.uint8";		/* two to a byte */
+	return "torch.uint8";		/* two elements a byte */
 }
 
-/* "(4096, 64)"; two 4-bit elements to a byte, in a flat tensor if rows end within one. */
+/* "(4096, 64)". Two 4-bit elements are a byte; if rows end within a byte, the tensor is flat. */
 static const char *python_shape(const struct export_kit *k, int tensor)
 {
 	const struct tensor *t = &k->p->tensors.v[tensor];
@@ -45,7 +45,7 @@ static const char *python_shape(const struct export_kit *k, int tensor)
 	return b.text;
 }
 
-/* A tuple's inside, one Tensor(...) a line. */
+/* The elements of a tuple, one Tensor(...) a line. */
 static const char *python_tensors(const struct export_kit *k, int first, int n)
 {
 	struct buf b;
@@ -218,12 +218,12 @@ static void put_phase(const struct export_kit *k, const struct built_phase *b, i
 
 /* the C launcher ----------------------------------------------------------- */
 
-static const char *whole(const struct export_kit *k, int64_t v)
+static const char *integer_text(const struct export_kit *k, int64_t v)
 {
 	return arena_strf(k->a, "%lld", (long long)v);
 }
 
-/* One parameter a line, the last with `end` behind it, with or without comments. */
+/* One parameter a line, the last one followed by `end`. */
 static const char *c_parameters(const struct export_kit *k, const char *end, bool comments)
 {
 	int n = k->ninputs + k->noutputs;
@@ -265,15 +265,15 @@ static void c_words(struct export_kit *k, const struct table *t)
 	export_word(k, "TENSORBYTES", bytes.text);
 	export_word(k, "SOURCES", sources.text);
 	export_word(k, "FIRSTSOURCE", arena_strf(k->a, "%s.cu", export_stem(k, 0)));
-	export_word(k, "MAJOR", whole(k, version / 10));
-	export_word(k, "MINOR", whole(k, version % 10));
-	export_word(k, "NARGUMENTS", whole(k, nargs));
-	export_word(k, "NTENSORS", whole(k, k->ntensors));
-	export_word(k, "NPHASES", whole(k, k->p->phases.n));
-	export_word(k, "PARAMS_MOST", whole(k, t->params_most));
-	export_word(k, "TEMPNOTE", nargs == k->ntensors ? "" : " *\n * What one phase leaves for "
-		"the next lies in memory that is taken from the stream's\n * pool and given back "
-		"at each call (cuMemAllocAsync).\n");
+	export_word(k, "MAJOR", integer_text(k, version / 10));
+	export_word(k, "MINOR", integer_text(k, version % 10));
+	export_word(k, "NARGUMENTS", integer_text(k, nargs));
+	export_word(k, "NTENSORS", integer_text(k, k->ntensors));
+	export_word(k, "NPHASES", integer_text(k, k->p->phases.n));
+	export_word(k, "PARAMS_MOST", integer_text(k, t->params_most));
+	export_word(k, "TEMPNOTE", nargs == k->ntensors ? "" : " *\n * Tensors between phases "
+		"are in memory that each call takes from the stream's\n * pool and gives back "
+		"(cuMemAllocAsync).\n");
 	export_word(k, "TABLES", arena_strf(k->a, "%sstatic const struct phase phases[PHASES] = {\n%s};\n",
 		t->params.text, t->phases.text));
 	export_word(k, "DATA", t->data.text);
@@ -304,9 +304,9 @@ enum err_code export_cuda(const struct built *b, const char *name, struct arena 
 		export_add(&k, arena_strf(a, "%s.cubin", export_stem(&k, i)), p->binary.cubin,
 			p->binary.cubin_bytes);
 	}
-	export_word(&k, "FLOPS", whole(&k, (int64_t)graph_flops(b->graph)));
-	export_word(&k, "BYTES", whole(&k, (int64_t)graph_bytes(b->graph)));
-	export_word(&k, "PROMOTION", whole(&k, MAP_PROMOTION));
+	export_word(&k, "FLOPS", integer_text(&k, (int64_t)graph_flops(b->graph)));
+	export_word(&k, "BYTES", integer_text(&k, (int64_t)graph_bytes(b->graph)));
+	export_word(&k, "PROMOTION", integer_text(&k, MAP_PROMOTION));
 	export_word(&k, "PHASES", t.python.text);
 	python_words(&k);
 	c_words(&k, &t);

@@ -75,7 +75,7 @@ static void put_phase(struct export_kit *k, const struct source *s, int i, struc
 	buf_printf(&t->phases, "\t{ run_%s, %d, %d, %d, %lld, params_%s, %d, order_%s, start_%s },\n",
 		s->entry, d.eus, s->cluster, s->threads, (long long)s->shared_bytes, name, s->params.n, name, name);
 	buf_printf(&t->objects, "%s%s_kernel.o", i ? " " : "", stem);
-	/* each text defines the same function; -w: it is no text for eyes that look for warnings */
+	/* -D, because each text defines the same function; -w, because generated text has warnings */
 	buf_printf(&t->rules, "%s_kernel.o: %s_kernel.c\n\t$(CC) $(CFLAGS) $(FLAGS) -w -D%s=run_%s "
 		"-c -o $@ $<\n", stem, stem, HOST_RUN_SYMBOL, s->entry);
 	export_add(k, arena_strf(k->a, "%s_kernel.c", stem), s->text.text, s->text.len);

@@ -12,7 +12,7 @@ static bool listed(const char *name, const char *const *list, int n)
 	return false;
 }
 
-/* What a parameter of run() may not be called, nor a module be imported as. */
+/* Names that neither a parameter of run() nor a module may have. */
 const char *export_python_name(struct arena *a, const char *name)
 {
 	static const char *const words[] = { "False", "None", "True", "and", "as", "assert", "async",
@@ -26,7 +26,7 @@ const char *export_python_name(struct arena *a, const char *name)
 
 static const char *identifier(struct arena *a, const char *name)
 {
-	/* modules that ours imports, itself or by torch: it must not be found instead */
+	/* modules that the exported one imports, itself or by torch, and must not hide */
 	static const char *const modules[] = { "collections", "ctypes", "os", "sys", "threading",
 		"torch", "math", "types", "typing", "numpy" };
 	char *s = arena_strdup(a, name);
@@ -118,7 +118,7 @@ void export_add(struct export_kit *k, const char *name, const char *text, size_t
 	VEC_PUSH(k->a, &k->out->files, ((struct export_file){ name, text, len }));
 }
 
-/* The text of what begins with '@' at s, and its length there. */
+/* The text of the word that begins with '@' at s, and its length in the template. */
 static const char *word_at(const struct export_kit *k, const char *s, size_t *len)
 {
 	size_t letters = strspn(s + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");

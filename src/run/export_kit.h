@@ -5,8 +5,8 @@
 #include "base/buf.h"
 #include "run/export.h"
 
-/* src/run/export/NAME as text, and the host's runtime, made by the Makefile; the last one
- * has no name. */
+/* The files of src/run/export and the host's runtime as text, made by the Makefile; the last one has name
+ * NULL. */
 struct export_template {
 	const char *name;		/* "launcher.c" */
 	const char *text;
@@ -19,7 +19,7 @@ struct export_word {
 	const char *text;
 };
 
-/* What is being exported. */
+/* An export in progress. */
 struct export_kit {
 	struct arena *a;
 	const struct plan *plan;
@@ -31,17 +31,17 @@ struct export_kit {
 	struct export_set *out;
 };
 
-/* With the words NAME, PROGRAM, DEVICE and ARCH. */
+/* Begin an export, and define the words NAME, PROGRAM, DEVICE and ARCH. */
 void export_begin(struct export_kit *k, const struct plan *plan, const char *name,
 	struct arena *a, struct export_set *out);
 void export_word(struct export_kit *k, const char *word, const char *text);
-/* Add a file; or one that a template gives with the words so far. */
+/* Add a file with this text; or the text of a template, with its words replaced. */
 void export_add(struct export_kit *k, const char *name, const char *text, size_t len);
 void export_fill(struct export_kit *k, const char *name, const char *template);
 
 /* "gemm", of one of several phases "gemm_split". */
 const char *export_stem(const struct export_kit *k, int phase);
-/* The place of a tensor's id among k->tensors. */
+/* The index in k->tensors of a tensor. */
 int export_number(const struct export_kit *k, int tensor);
 int64_t export_bytes(const struct export_kit *k, int tensor);
 /* "bf16 A[m=4096][k=64]" */

@@ -1,4 +1,4 @@
-/* Files into a folder. */
+/* Writing files into a folder. */
 #include "run/export.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static enum err_code fail(struct err *e, const char *what, const char *path)
 		strerror(errno));
 }
 
-/* The folders on the way to the last '/' of the path. */
+/* Make the folders of the path up to its last '/'. */
 static enum err_code make_folders(const char *path, struct arena *a, struct err *e)
 {
 	char *dir = arena_strdup(a, path);
@@ -34,7 +34,7 @@ static enum err_code make_folders(const char *path, struct arena *a, struct err 
 	return OK;
 }
 
-/* Written beside its place, then renamed: no reader sees half of it. */
+/* Write another file and rename it, so that no reader sees an incomplete one. */
 static enum err_code write_file(const struct export_file *f, const char *path, struct arena *a,
 	struct err *e)
 {

@@ -1,24 +1,26 @@
-/* fill.h - inputs that a job's device makes itself: random ones, as tile/fill.h says. */
+/* fill.h - random inputs that the device makes itself, the same as tile/fill.h makes. */
 #ifndef RUN_FILL_H
 #define RUN_FILL_H
 
 #include "gpu/gpu.h"
 #include "tile/program.h"
 
-/* What a program's tensors hold at first. */
+/* The initial contents of a program's tensors. */
 struct feed {
-	void *const *data;		/* by tensor: packed elements; of an input NULL: random */
-	uint64_t seed;			/* of those */
+	void *const *data;		/* by tensor: packed elements; NULL for an input: random */
+	uint64_t seed;			/* of random inputs */
 };
 
+/* How many inputs are random. */
 int feed_randoms(const struct program *p, const struct feed *f);
-/* The binary with the kernel that fills a tensor, compiled unless it is known. In `a`. */
+/* Compile the kernel that fills a tensor, unless the cache has it. *out lies in `a`. */
 NODISCARD enum err_code feed_binary(struct gpu *g, const char *arch, const struct stop *stop,
 	struct arena *a, struct gpu_binary *out, struct err *e);
-/* A step for each random input, of which tensor t is buffer t of the job, by that binary. In `a`. */
+/* A step for each random input. `binary` is the index of feed_binary's result; tensor t must be buffer t of the
+ * job. Parameters lie in `a`. */
 void feed_steps(const struct program *p, const struct feed *f, int binary, struct arena *a,
 	struct gpu_step *out);
-/* What buffer `tensor` begins with. */
+/* Set the initial contents of the buffer of a tensor. */
 void feed_buffer(const struct feed *f, int tensor, struct gpu_buffer *out);
 
 #endif

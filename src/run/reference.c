@@ -60,7 +60,7 @@ static void device_buffers(const struct reference *r, const struct feed *in, siz
 		else
 			out[i].to = in->data[i];
 	}
-	/* NaN, so that what is read before it is written shows */
+	/* NaN, so that reading before writing shows in the result */
 	out[p->tensors.n] = (struct gpu_buffer){ .name = "values", .bytes = scratch,
 		.init = GPU_INIT_WORD, .word = UINT32_MAX };
 }
@@ -78,7 +78,7 @@ static enum err_code compile(struct reference *r, struct gpu *g, const char *arc
 	return OK;
 }
 
-/* A launch for each phase, of at most so many blocks; the most of any. */
+/* A launch of at most `blocks` blocks for each phase. Returns the largest grid. */
 static int64_t device_steps(const struct reference *r, int64_t blocks,
 	const struct gpu_param *params, struct gpu_step *out)
 {

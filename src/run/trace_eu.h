@@ -1,5 +1,4 @@
-/* trace_eu.h - the stamps of one EU as events; for use inside src/run. What the moments
- * mean is told in trace.h. */
+/* trace_eu.h - the stamps of one EU as events; for use inside src/run. trace.h defines the times of an event. */
 #ifndef RUN_TRACE_EU_H
 #define RUN_TRACE_EU_H
 
@@ -14,14 +13,14 @@ struct eu_stamps {
 	bool logical;
 };
 
-/* A time in a head. */
+/* The 64-bit time at w. */
 static inline uint64_t time_at(const uint32_t *w)
 {
 	return (uint64_t)w[1] << 32 | w[0];
 }
 
-/* Fills line's cycles and events, which lie in `kept`, and the clock's rate, 0 if there
- * is none; scratch in `a`. Returns how many stamps are missing. */
+/* Set the line's cycles and events, which lie in `kept`, and the clock's rate in Hz, 0 if there is no clock.
+ * Temporary memory comes from `a`. Returns how many stamps are missing. */
 int trace_eu(struct arena *a, struct arena *kept, const struct eu_stamps *in,
 	struct phase_line *line, double *clock_hz);
 
