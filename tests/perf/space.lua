@@ -122,7 +122,13 @@ local function known_rows()
 end
 
 local title <const> = ("%s %s"):format(program, (select(3, core.identity(bound))))
-local function short_hash(script) return core.hash(script):sub(1, 12) end
+
+-- The hash by which spaces-h200.csv names a plan: that of its script as version 0.1.0 wrote it, by deprecated names.
+local old_names <const> = {["plan:split_off"] = "plan:cut", ["plan:alias"] = "plan:place", ["replicas="] = "turns="} -- deprecated
+local function short_hash(script)
+  for new, old in pairs(old_names) do script = script:gsub(new, old) end
+  return core.hash(script):sub(1, 12)
+end
 
 -- Of these plans, by script: {status=, ms=} of the store, or else of the file.
 local function rows_of(list)
