@@ -94,7 +94,7 @@ lua_tests = $(patsubst %,tests/lua/%.t.lua,$(1))
 SLOW := $(B)/tests/torture $(call lua_tests,host) $(wildcard tests/lua/plans_*.t.lua) $(call lua_tests,families) \
 	$(addprefix $(B)/tests/,broken mutants verify) \
 	$(call lua_tests,tile_offsets trips reference lean search shipped improve trace targets) \
-	$(B)/tests/modulo $(call lua_tests,places calibrate reductions errors) $(addprefix $(B)/tests/,starve oracle)
+	$(B)/tests/modulo $(call lua_tests,aliases calibrate reductions errors) $(addprefix $(B)/tests/,starve oracle)
 
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 # What a unit test is linked with: everything but main() and the terminal.
