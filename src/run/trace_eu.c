@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 enum {
-	/* That a wait takes if there is nothing to wait for: by a flag (60 to 85 measured on an
-	 * H200), for groups with what is told to others then (90 to 120). */
+	/* The most that a wait takes if there is nothing to wait for: for a flag (60 to 85 measured on an
+	 * H200), for groups together with the signals after it (90 to 120). */
 	FLAG_CYCLES = 100, GROUPS_CYCLES = 130,
-	LOOK_STAMPS = 1,		/* on the host: no other stamp in between */
-	MISSING_MAX = 2,		/* a stamp is 0 by chance once in a long while */
-	OPEN = -1,			/* the end of an event that nobody has seen */
+	POLL_STAMPS = 1,		/* on the host: no other stamp in between */
+	MISSING_MAX = 2,		/* on rare occasions a stamp is 0 by chance */
+	OPEN = -1,			/* the end of an event is not known yet */
 };
 
 /* The instances of one sTask: their events by sequence number, NONE: not recorded. */
@@ -20,12 +20,12 @@ struct instances {
 
 /* The instances of a product on one lane, in order. */
 struct issued {
-	int64_t done;			/* so many of them are known to be complete */
+	int64_t done;			/* how many are known to be complete */
 	VEC(int64_t) seq;
 };
 
-/* A lane's wait for a copy was over. */
-struct seen {
+/* The end of a lane's wait for a copy. */
+struct copy_end {
 	int task;
 	int64_t seq, time;
 	bool late;
@@ -40,22 +40,22 @@ struct reader {
 	bool logical;
 	struct phase_line *line;
 	struct instances *of;		/* by sTask */
-	VEC(struct seen) seen;
-	int64_t cut;			/* what was issued later is not known in full */
+	VEC(struct copy_end) copy_ends;
+	int64_t known_until;		/* events issued later are not all known */
 	int missing;
 };
 
-/* A lane's way through its records. */
+/* The reading of a lane's records. */
 struct lane_reader {
 	struct reader *r;
 	const struct klane *l;
-	const uint32_t *words;		/* of the tile at hand; NULL: none are kept */
-	uint32_t clock;			/* at the last stamp ... */
-	int64_t now;			/* ... which is this long after the block's start */
-	bool lost;			/* instances in between left no record */
+	const uint32_t *words;		/* of the current tile; NULL: none are kept */
+	uint32_t clock;			/* the last stamp ... */
+	int64_t now;			/* ... and its time after the block's start */
+	bool has_gap;			/* the previous instances left no record */
 	struct issued *products;	/* by sTask */
-	int64_t turn;			/* of the tile loop, from 0, counted over all copies; where
-					 * that has no offsets, the tile */
+	int64_t iteration;		/* of the tile loop, from 0, counted over all replicas; without
+					 * offsets it is the tile */
 };
 
 static const struct stask *stask_at(const struct reader *r, int task)
@@ -68,7 +68,7 @@ static const struct seu *seu_at(const struct reader *r, int task)
 	return &r->plan->device->seu[r->plan->entries.v[plan_entry_of(r->plan, task)].seu];
 }
 
-/* Of which the lane learns later that it is complete? */
+/* Is it asynchronous, so that the lane learns of its completion by a later wait? */
 static bool is_product(const struct reader *r, int task)
 {
 	return seu_at(r, task)->kind == SEU_MATRIX && seu_at(r, task)->async &&
@@ -82,8 +82,8 @@ static bool is_copy(const struct reader *r, int task)
 
 /* clocks ------------------------------------------------------------------- */
 
-/* Stamps are read in the order in which the lane left them, so that the half that they
- * do not tell follows from the one before. */
+/* Stamps are the low half of a clock. They are read in the lane's order, so the high half follows from the
+ * stamp before. */
 static int64_t read_stamp(struct lane_reader *l, int64_t at)
 {
 	uint32_t clock = l->words[at];
@@ -97,8 +97,8 @@ static int64_t read_stamp(struct lane_reader *l, int64_t at)
 	return l->now;
 }
 
-/* When a lane ended, in cycles. Its last stamp that was kept may be long ago, but the
- * time that all share says how often the half clock went round. */
+/* When a lane ended, in cycles. The last kept stamp may be long before, but the global time in nanoseconds tells
+ * how often the low half of the clock wrapped around. */
 static int64_t lane_end(const struct reader *r, const struct klane *l)
 {
 	const uint32_t *w = r->words + l->traced.out_at;
@@ -139,8 +139,8 @@ static void set_end(struct reader *r, int task, int64_t seq, int64_t time, bool 
 	ev->late = late;
 }
 
-/* All products of the lane but the last behind[t] of sTask t are complete. */
-static void see_products(struct lane_reader *l, const int *behind, int64_t time, bool late)
+/* All products of the lane are complete, except the last behind[t] of each sTask t. */
+static void complete_products(struct lane_reader *l, const int *behind, int64_t time, bool late)
 {
 	for (int i = 0; i < l->l->entries.n; i++) {
 		int task = l->l->entries.v[i].task;
@@ -152,13 +152,13 @@ static void see_products(struct lane_reader *l, const int *behind, int64_t time,
 	}
 }
 
-static void see_groups(struct lane_reader *l, const struct group_wait *w, int class, int64_t time,
+static void complete_groups(struct lane_reader *l, const struct group_wait *w, int class, int64_t time,
 	bool late)
 {
-	see_products(l, w->younger[class] < 0 ? NULL : w->behind[class], time, late);
+	complete_products(l, w->younger[class] < 0 ? NULL : w->behind[class], time, late);
 }
 
-/* The region's turn that the instance was executed in, as kernel.h numbers classes. */
+/* The class (kernel.h) of the region's iteration in which the instance was executed. */
 static int class_of(const struct lane_reader *l, const struct kentry *x, int64_t seq)
 {
 	const struct walk *w = l->r->walk;
@@ -175,7 +175,7 @@ static int class_of(const struct lane_reader *l, const struct kentry *x, int64_t
 	return turn_class(&l->l->regions[loop + 1], seq - first - x->at, trips);
 }
 
-/* The instance that a wait was for; negative: none. */
+/* The instance that a wait waits for; negative: none. */
 static int64_t awaited(const struct lane_reader *l, const struct kentry *x,
 	const struct flag_wait *f, int64_t seq)
 {
@@ -201,14 +201,14 @@ static int64_t awaited(const struct lane_reader *l, const struct kentry *x,
 	return walk_inner(w, mine, seq + 1 - f->back, f->loop) - 1;
 }
 
-/* Did a wait that took so long wait for nothing? flags: behind so many; 0: for groups. */
-static bool only_looked(const struct reader *r, int64_t took, int flags)
+/* Did a wait of this time wait for nothing? flags: how many waits for flags it has; 0: a wait for groups. */
+static bool waited_for_nothing(const struct reader *r, int64_t took, int flags)
 {
-	return took <= (r->logical ? LOOK_STAMPS : flags ? flags * FLAG_CYCLES : GROUPS_CYCLES);
+	return took <= (r->logical ? POLL_STAMPS : flags ? flags * FLAG_CYCLES : GROUPS_CYCLES);
 }
 
 /* The longest wait is the cause. */
-static void blame(struct event *ev, int64_t *worst, int64_t took, enum cause cause, int task)
+static void set_cause(struct event *ev, int64_t *worst, int64_t took, enum cause cause, int task)
 {
 	if (took <= *worst)
 		return;
@@ -217,7 +217,7 @@ static void blame(struct event *ev, int64_t *worst, int64_t took, enum cause cau
 	ev->cause_task = (int16_t)task;
 }
 
-/* Which of the own products that it waits for was issued last. */
+/* The product of its own lane that an entry waits for and that was issued last. */
 static int product_awaited(const struct lane_reader *l, const struct kentry *x)
 {
 	const struct reader *r = l->r;
@@ -239,8 +239,8 @@ static int product_awaited(const struct lane_reader *l, const struct kentry *x)
 	return best;
 }
 
-/* The waits by flags. Several in a row may have one stamp behind them, and then the last
- * that was for anything stands for all. */
+/* Read the waits for flags. Several in a row may share one stamp; then the last one that waits for an instance
+ * stands for all. */
 static void read_flag_waits(struct lane_reader *l, const struct kentry *x, struct event *ev,
 	int64_t at, int64_t *worst)
 {
@@ -256,15 +256,15 @@ static void read_flag_waits(struct lane_reader *l, const struct kentry *x, struc
 		if (x->waits.v[i].stamp == NONE)
 			continue;
 		read_stamp(l, at + x->waits.v[i].stamp);
-		late = only_looked(r, l->now - before, i + 1 - first);
+		late = waited_for_nothing(r, l->now - before, i + 1 - first);
 		if (last && !late)
-			blame(ev, worst, l->now - before, last->when == WAIT_ISSUED ? CAUSE_ISSUE_ORDER :
+			set_cause(ev, worst, l->now - before, last->when == WAIT_ISSUED ? CAUSE_ISSUE_ORDER :
 				CAUSE_WAIT, last->on);
 		for (; first <= i; first++) {
 			int on = r->plan->waits.v[x->waits.v[first].wait].on;
 
 			if (is_copy(r, on))
-				VEC_PUSH(r->a, &r->seen, ((struct seen){ on, awaited(l, x,
+				VEC_PUSH(r->a, &r->copy_ends, ((struct copy_end){ on, awaited(l, x,
 					&x->waits.v[first], ev->seq), l->now, late }));
 		}
 		last = NULL;
@@ -295,25 +295,25 @@ static void read_instance(struct lane_reader *l, const struct kentry *x, int64_t
 	if (at < 0) {
 		if (is_product(r, x->task))
 			VEC_PUSH(r->a, &l->products[x->task].seq, seq);
-		l->lost = true;
+		l->has_gap = true;
 		return;
 	}
 	read_flag_waits(l, x, &ev, at, &worst);
 	if (x->waits_groups) {
 		before = l->now;
-		late = only_looked(r, read_stamp(l, at + x->stamps.groups) - before, 0);
+		late = waited_for_nothing(r, read_stamp(l, at + x->stamps.groups) - before, 0);
 		if (!late)
-			blame(&ev, &worst, l->now - before, CAUSE_WAIT, product_awaited(l, x));
-		see_groups(l, &x->before, class, l->now, late);
+			set_cause(&ev, &worst, l->now - before, CAUSE_WAIT, product_awaited(l, x));
+		complete_groups(l, &x->before, class, l->now, late);
 	}
 	ev.issue = ev.start = l->now;
 	end = read_stamp(l, at + x->stamps.body);
-	if (l->lost) {			/* when it came here is not known */
+	if (l->has_gap) {		/* it is not known when the lane came here */
 		ev.ready = ev.issue = ev.start = max_i64(ev.issue, ev.ready);
 		ev.cause = CAUSE_NONE;
 		ev.cause_task = NONE;
 	}
-	l->lost = false;
+	l->has_gap = false;
 	if (!is_product(r, x->task) && !is_copy(r, x->task))
 		ev.end = end;
 	if (is_product(r, x->task))
@@ -322,13 +322,13 @@ static void read_instance(struct lane_reader *l, const struct kentry *x, int64_t
 	VEC_PUSH(r->a, &r->line->events, ev);
 	if (x->drains) {
 		before = l->now;
-		late = only_looked(r, read_stamp(l, at + x->stamps.drain) - before, 0);
-		see_groups(l, &x->after, class, l->now, late);
+		late = waited_for_nothing(r, read_stamp(l, at + x->stamps.drain) - before, 0);
+		complete_groups(l, &x->after, class, l->now, late);
 	}
 }
 
-/* The offset at which the lane's turn of the tile loop has the entry, or the loop around it. */
-static int offset_in_turn(const struct lane_reader *l, const struct kentry *x)
+/* The offset in the tile loop of the entry, or of the loop around it. */
+static int tile_offset(const struct lane_reader *l, const struct kentry *x)
 {
 	const struct kregion *v = &l->l->regions[0];
 	int loop = stask_at(l->r, x->task)->loop;
@@ -340,33 +340,33 @@ static int offset_in_turn(const struct lane_reader *l, const struct kentry *x)
 	return x->at;
 }
 
-/* The turn of the tile loop in which the lane does an instance of that tile. */
-static int64_t turn_of(const struct lane_reader *l, const struct kentry *x, int64_t tile)
+/* The iteration of the tile loop in which the lane performs an instance of that tile. */
+static int64_t tile_iteration_of(const struct lane_reader *l, const struct kentry *x, int64_t tile)
 {
 	const struct klane *k = l->l;
 
-	return tile + (int64_t)(k->regions[0].most - offset_in_turn(l, x)) * k->replicas;
+	return tile + (int64_t)(k->regions[0].most - tile_offset(l, x)) * k->replicas;
 }
 
-/* Between tiles the lane waits for all of its products, unless they overlap. False if the
- * words of the turn are not there. */
-static bool enter_turn(struct lane_reader *l, int64_t turn)
+/* Go on to an iteration of the tile loop. Between tiles the lane waits for all of its products, unless tiles
+ * overlap. False if the iteration's words were not kept. */
+static bool enter_iteration(struct lane_reader *l, int64_t iteration)
 {
 	const struct klane *k = l->l;
 
-	for (; l->turn < turn; l->turn++) {
+	for (; l->iteration < iteration; l->iteration++) {
 		int64_t before = l->now;
 
-		if (l->turn >= 0 && l->turn % k->replicas == k->replica) {
-			bool late = only_looked(l->r, read_stamp(l, STAMP_TILE_END) - before, 0);
+		if (l->iteration >= 0 && l->iteration % k->replicas == k->replica) {
+			bool late = waited_for_nothing(l->r, read_stamp(l, STAMP_TILE_END) - before, 0);
 
 			if (!shifts_tiles(k) || k->replicas > 1)
-				see_products(l, NULL, l->now, late);
+				complete_products(l, NULL, l->now, late);
 		}
-		if (l->turn + 1 >= l->r->k->traced.tiles)
+		if (l->iteration + 1 >= l->r->k->traced.tiles)
 			return false;
 		l->words = l->r->words + k->traced.out_at + STAMP_LANE_HEAD +
-			(l->turn + 1) / k->replicas * k->traced.tile_words;
+			(l->iteration + 1) / k->replicas * k->traced.tile_words;
 	}
 	return true;
 }
@@ -381,7 +381,7 @@ static struct kentry *entry_at(const struct klane *l, int entry)
 
 static void read_lane(struct reader *r, const struct klane *l)
 {
-	struct lane_reader lane = { .r = r, .l = l, .clock = r->words[STAMP_START], .turn = NONE,
+	struct lane_reader lane = { .r = r, .l = l, .clock = r->words[STAMP_START], .iteration = NONE,
 		.products = ARENA_ARRAY(r->a, r->plan->graph->tasks.n, struct issued) };
 	struct cursor *c = cursor_new(r->a, r->plan, r->walk, l->lane, l->replica);
 	struct instance i;
@@ -391,17 +391,17 @@ static void read_lane(struct reader *r, const struct klane *l)
 
 		int64_t tile = walk_outer(r->walk, stask_at(r, x->task)->loop, i.seq, NONE);
 
-		if (!enter_turn(&lane, turn_of(&lane, x, tile))) {
-			r->cut = min_i64(r->cut, lane.now);
+		if (!enter_iteration(&lane, tile_iteration_of(&lane, x, tile))) {
+			r->known_until = min_i64(r->known_until, lane.now);
 			return;
 		}
 		read_instance(&lane, x, tile, i.seq);
 	}
-	if (lane.turn >= 0)
-		see_products(&lane, NULL, read_stamp(&lane, STAMP_TILE_END), false);
+	if (lane.iteration >= 0)
+		complete_products(&lane, NULL, read_stamp(&lane, STAMP_TILE_END), false);
 }
 
-/* By the time at which each was issued; on one lane no two are equal. */
+/* By the time of issue; on one lane no two are equal. */
 static int by_issue(const void *x, const void *y)
 {
 	const struct event *a = x, *b = y;
@@ -415,8 +415,8 @@ static int by_issue(const void *x, const void *y)
 	return (a->ready > b->ready) - (a->ready < b->ready);
 }
 
-/* When copies completed, as far as a warp watched. It may have come too late to tell two
- * phases apart, which shows in a time after somebody else saw it. */
+/* The ends of copies that a warp recorded by watching their flag. It may have been too late to tell two phases
+ * apart; then its time is later than the end that another lane saw, and is ignored. */
 static void read_watch(struct reader *r, const struct watch *w)
 {
 	const struct instances *of = &r->of[r->k->flags.v[w->flag].task];
@@ -435,27 +435,27 @@ static void read_watch(struct reader *r, const struct watch *w)
 	}
 }
 
-/* What others saw of copies, and what nobody needed to see. */
+/* Set the ends of copies, and of events that nothing waited for. */
 static void close_events(struct reader *r)
 {
 	struct phase_line *line = r->line;
 	int n = 0;
 
-	for (int i = 0; i < r->seen.n; i++)
-		set_end(r, r->seen.v[i].task, r->seen.v[i].seq, r->seen.v[i].time,
-			r->seen.v[i].late);
+	for (int i = 0; i < r->copy_ends.n; i++)
+		set_end(r, r->copy_ends.v[i].task, r->copy_ends.v[i].seq, r->copy_ends.v[i].time,
+			r->copy_ends.v[i].late);
 	for (int i = 0; i < r->k->traced.watches.n; i++)
 		read_watch(r, &r->k->traced.watches.v[i]);
 	for (int i = 0; i < line->events.n; i++) {
 		struct event *ev = &line->events.v[i];
 
-		if (ev->end == OPEN && r->cut == INT64_MAX) {
+		if (ev->end == OPEN && r->known_until == INT64_MAX) {
 			ev->end = max_i64(line->cycles, ev->start);
 			ev->late = true;
 		}
-		/* who watches copies may see the last one when all lanes have ended */
+		/* the watching warp may see the last copy after all lanes have ended */
 		line->cycles = max_i64(line->cycles, ev->end);
-		if (ev->end != OPEN && ev->issue <= r->cut)
+		if (ev->end != OPEN && ev->issue <= r->known_until)
 			line->events.v[n++] = *ev;
 	}
 	line->events.n = n;
@@ -463,8 +463,8 @@ static void close_events(struct reader *r)
 		qsort(line->events.v, (size_t)n, sizeof(*line->events.v), by_issue);
 }
 
-/* Room for what the EU's lanes left. */
-static void make_room(struct reader *r, struct arena *a)
+/* Reserve memory for the events of all lanes. */
+static void reserve_events(struct reader *r, struct arena *a)
 {
 	int64_t n = 0;
 
@@ -492,7 +492,7 @@ int trace_eu(struct arena *a, struct arena *kept, const struct eu_stamps *in,
 	struct phase_line *line, double *clock_hz)
 {
 	const struct kernel *k = in->kernel;
-	struct reader r = { .a = a, .k = k, .plan = k->plan, .line = line, .cut = INT64_MAX,
+	struct reader r = { .a = a, .k = k, .plan = k->plan, .line = line, .known_until = INT64_MAX,
 		.words = in->words, .walk = in->walk, .logical = in->logical };
 	int ntasks = k->plan->graph->tasks.n;
 
@@ -500,7 +500,7 @@ int trace_eu(struct arena *a, struct arena *kept, const struct eu_stamps *in,
 	for (int i = 0; i < ntasks; i++)
 		if (stask_at(&r, i)->phase == k->phase)
 			fill_none(a, &r.of[i], walk_count(r.walk, stask_at(&r, i)->loop));
-	make_room(&r, kept);
+	reserve_events(&r, kept);
 	for (int i = 0; i < k->lanes.n; i++) {
 		line->cycles = max_i64(line->cycles, lane_end(&r, &k->lanes.v[i]));
 		read_lane(&r, &k->lanes.v[i]);

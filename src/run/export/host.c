@@ -84,15 +84,15 @@ static size_t bytes_of(const struct tensor *t)
 static unsigned char *get_memory(size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), n = (bytes + 15) / 16 * 16;
-	size_t room = (n + page - 1) / page * page;
-	unsigned char *p = mmap(NULL, room + page, PROT_READ | PROT_WRITE,
+	size_t pages = (n + page - 1) / page * page;
+	unsigned char *p = mmap(NULL, pages + page, PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		fail("no memory for", "tensors");
-	mprotect(p + room, page, PROT_NONE);
-	memset(p, 0xff, room);
-	return p + room - n;
+	mprotect(p + pages, page, PROT_NONE);
+	memset(p, 0xff, pages);
+	return p + pages - n;
 }
 
 static uint64_t next_random(uint64_t *state)

@@ -124,14 +124,14 @@ static int failed(const char *function, int code)
 
 static int open_driver(void)
 {
-	static const char *const places[] = { "libcuda.so.1",
+	static const char *const libraries[] = { "libcuda.so.1",
 		"/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1" };
 	static void *library;
 
 	if (library)
 		return 0;
 	for (int i = 0; i < 3 && !library; i++)
-		library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
+		library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		snprintf(error_text, sizeof(error_text), "@NAME@: NVIDIA's driver cannot be "
 			"loaded: %s", dlerror());

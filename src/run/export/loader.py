@@ -9,7 +9,7 @@ All are contiguous, on one CUDA device of architecture @ARCH@. The kernel runs o
 current stream; a call does not wait for it. It can be captured into a CUDA graph once
 load() or run() was called before. There is no gradient.
 
-Beside this file it needs @FILES@, torch, and NVIDIA's driver.
+It needs @FILES@ in the same folder, torch, and NVIDIA's driver.
 """
 import ctypes
 import os
@@ -216,8 +216,8 @@ class _Device:
                 ctypes.c_uint(p["smem"]), args)
 
     def _map(self, address, element, dims, strides, box, swizzle):
-        room = ctypes.create_string_buffer(128 + 64)
-        tensor_map = (ctypes.c_char * 128).from_buffer(room, -ctypes.addressof(room) % 64)
+        buffer = ctypes.create_string_buffer(128 + 64)
+        tensor_map = (ctypes.c_char * 128).from_buffer(buffer, -ctypes.addressof(buffer) % 64)
         rank = len(dims)
         self._do("cuTensorMapEncodeTiled", tensor_map, ctypes.c_int(element), ctypes.c_uint(rank),
                  ctypes.c_uint64(address), (ctypes.c_uint64 * rank)(*dims),
