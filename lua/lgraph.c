@@ -8,7 +8,8 @@
 #define EDGE_RECORD "millrace.dependence"
 
 static const char *const task_fields[] = { "name", "kind", "phase", "loop", "shape", "dtype", "bytes",
-	"shared_bytes", "flops", "m", "n", "k", "reads", "writes", "place" };
+	"shared_bytes", "flops", "m", "n", "k", "reads", "writes",
+	"location", "place" };
 static const char *const buffer_fields[] = { "name", "dtype", "scope", "phase", "loop", "shape",
 	"bytes", "carry" };
 static const char *const edge_fields[] = { "from", "to", "kind", "buffer", "distance", "loop",
@@ -89,17 +90,19 @@ static void set_buffers(lua_State *L, const struct graph *g, const char *key, co
 	lua_setfield(L, -2, key);
 }
 
-static void set_place(lua_State *L, struct srcloc loc)
+void set_location(lua_State *L, struct srcloc loc)
 {
 	if (!loc.line)
 		return;
 	lua_pushfstring(L, "%s:%d", loc.file ? loc.file : "?", loc.line);
+	lua_pushvalue(L, -1);
+	lua_setfield(L, -3, "location");
 	lua_setfield(L, -2, "place");
 }
 
 static void push_task(lua_State *L, const struct graph *g, const struct stask *s)
 {
-	lua_createtable(L, 0, 14);
+	lua_createtable(L, 0, 15);
 	set_text(L, "name", s->name);
 	set_text(L, "kind", task_kind_name(s->kind));
 	set_text(L, "phase", g->program->phases.v[s->phase].name);
@@ -116,7 +119,7 @@ static void push_task(lua_State *L, const struct graph *g, const struct stask *s
 	}
 	set_buffers(L, g, "reads", s->reads.v, s->reads.n);
 	set_buffers(L, g, "writes", s->writes.v, s->writes.n);
-	set_place(L, s->loc);
+	set_location(L, s->loc);
 	luaL_setmetatable(L, TASK_RECORD);
 }
 

@@ -456,12 +456,12 @@ static int plan_copy_l(lua_State *L)
 #define USAGE_RECORD "millrace.usage"
 
 static const char *const problem_fields[] = { "code", "message", "hint", "task", "other", "edge",
-	"place" };
+	"location", "place" };
 static const char *const usage_fields[] = { "threads", "registers", "shared_bytes", "lanes" };
 
 static void push_problem(lua_State *L, const struct plan *p, const struct problem *pr)
 {
-	lua_createtable(L, 0, 7);
+	lua_createtable(L, 0, 8);
 	lua_pushstring(L, problem_name(pr->code));
 	lua_setfield(L, -2, "code");
 	lua_pushstring(L, pr->message);
@@ -480,10 +480,7 @@ static void push_problem(lua_State *L, const struct plan *p, const struct proble
 		push_edge(L, p->graph, &p->graph->edges.v[pr->edge]);
 		lua_setfield(L, -2, "edge");
 	}
-	if (pr->loc.line) {
-		lua_pushfstring(L, "%s:%d", pr->loc.file ? pr->loc.file : "?", pr->loc.line);
-		lua_setfield(L, -2, "place");
-	}
+	set_location(L, pr->loc);
 	luaL_setmetatable(L, PROBLEM_RECORD);
 }
 
@@ -583,12 +580,12 @@ static int problems_tostring_l(lua_State *L)
 	enter(L);
 	buf_init(&b, a);
 	for (int i = 1; i <= n; i++) {
-		const char *place;
+		const char *location;
 
 		if (lua_rawgeti(L, 1, i) != LUA_TTABLE)
 			throw_msg(L, "tostring: list of problems expected");
-		place = text_at(L, "place");
-		text_wrap(&b, arena_strf(a, "%s%s%s: %s", place, *place ? ": " : "",
+		location = text_at(L, "location");
+		text_wrap(&b, arena_strf(a, "%s%s%s: %s", location, *location ? ": " : "",
 			text_at(L, "code"), text_at(L, "message")), 0, 4, o.width, o.flags);
 		buf_puts(&b, "\n    try: ");
 		text_wrap(&b, text_at(L, "hint"), 9, 9, o.width, o.flags);

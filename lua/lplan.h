@@ -26,6 +26,8 @@ void push_tasks(lua_State *L, const struct graph *g);
 void push_buffers(lua_State *L, const struct graph *g);
 void push_edges(lua_State *L, const struct graph *g);
 void push_edge(lua_State *L, const struct graph *g, const struct edge *e);
+/* location= of the table on top, "FILE:LINE", if it is known; place=, its deprecated name, too. */
+void set_location(lua_State *L, struct srcloc loc);
 void push_tile(lua_State *L, const struct program *p, const struct tiling *t);	/* axis -> extent */
 void push_problems(lua_State *L, const struct plan *p, const struct problems *list);
 

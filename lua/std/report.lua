@@ -31,7 +31,7 @@ local function program(bound)
     sizes = json.object(table.concat(order, " "), size)})
 end
 
-local task = fields "name kind phase loop shape dtype flops bytes shared_bytes m n k reads writes place"
+local task = fields "name kind phase loop shape dtype flops bytes shared_bytes m n k reads writes location place"
 local edge = fields "from to kind buffer distance loop reuse"
 local buffer = fields "name phase loop dtype scope shape bytes carry"
 
@@ -108,9 +108,9 @@ function report.plan(p)
 end
 
 local function problem(p)
-  local file, line = (p.place or ""):match "^(.*):(%d+)$"
+  local file, line = (p.location or ""):match "^(.*):(%d+)$"
   local parts = {file = file, line = math.tointeger(line), edge = p.edge and edge(p.edge)}
-  return json.object("code message hint task other edge place file line", setmetatable(parts, {__index = p}))
+  return json.object("code message hint task other edge location place file line", setmetatable(parts, {__index = p}))
 end
 
 function report.problems(list_of)

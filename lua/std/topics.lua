@@ -241,7 +241,7 @@ Edit the plan, see the effect, and undo the edits: .diff .came .went (waits) .ok
 .before .after (timelines) .gain .within_noise; .keep() makes the edits again.]]},
   {"plan:check", "plan:check()", [[
 true or false, and a list of problems {code=, message=, hint=, task=, other=, edge=,
-place=}.]]},
+location=}.]]},
   {"problems:json", "problems:json()", "The list of plan:check() as JSON. help \"json\""},
   {"plan:table", "plan:table{width=, ascii=, color=}", "Lanes, waits, rings and problems as text."},
   {"plan:script", "plan:script()", "Lua text that rebuilds exactly this plan."},
@@ -557,7 +557,8 @@ product, element-wise work or a store.]]},
 Of one instance: operations, bytes of global memory, bytes of shared memory.]]},
   {"sTask.m, sTask.n, sTask.k", "Of a product."},
   {"sTask.reads, sTask.writes", "Lists of names of buffers."},
-  {"sTask.place", "\"FILE:LINE\" in the program."},
+  {"sTask.location", "\"FILE:LINE\" in the program."},
+  {"sTask.place", "The old name of sTask.location."},
   {"dependence", [[
 An element of graph.edges: every instance of from in iteration s - distance comes before every
 instance of to in iteration s.]]},
@@ -581,7 +582,8 @@ An element of the list of plan:check(). help "problems" lists the codes and thei
   {"problem.hint", "A repair, as a statement where possible."},
   {"problem.task, problem.other", "sTasks concerned."},
   {"problem.edge", "The dependence, as in plan.edges."},
-  {"problem.place", "\"FILE:LINE\" of the entry, wait or task."},
+  {"problem.location", "\"FILE:LINE\" of the entry, wait or task."},
+  {"problem.place", "The old name of problem.location."},
   {"tried", [[
 The result of plan:try; tried.keep() makes the edits again.]]},
   {"tried.diff", "The difference of the statements, as by plan:diff."},

@@ -177,7 +177,7 @@ local gallery <const> = {
     'plan = mr.load_plan "attention_overlap"\nplan:unwait("mma_pv", "load_v") print(select(2, plan:check()))', nil,
     function(env)
       local _, problems = env.plan:check()
-      for _, problem in ipairs(problems) do problem.place = here(problem.place) end
+      for _, problem in ipairs(problems) do problem.location = here(problem.location) end
       return tostring(problems)                         -- folded by what is left of the place
     end},
 }
