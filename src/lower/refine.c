@@ -67,7 +67,7 @@ void refined_set_depths(struct kernel *k)
 
 /* refinements -------------------------------------------------------------------- */
 
-static bool complete_first(struct kernel *k, struct untold x)
+static bool complete_first(struct kernel *k, struct unsignalled x)
 {
 	if (refined_complete_before(k, x.product, x.before))
 		return false;
@@ -134,8 +134,8 @@ static bool refine_by(struct kernel *k, const struct counterexample *r)
 {
 	const struct flag *f = r->mistaken == NONE ? NULL : &k->flags.v[r->mistaken];
 
-	if (r->untold.product != NONE)
-		return complete_first(k, r->untold);
+	if (r->unsignalled.product != NONE)
+		return complete_first(k, r->unsignalled);
 	if (r->run != NONE)
 		return tell_early(k, &k->flags.v[r->run]);
 	return f && (see_runs(k, f) || deepen(k, f) || hold_back(k, f));

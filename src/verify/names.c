@@ -1,4 +1,4 @@
-/* The tree as a text: variables, and the way through it. */
+/* Reads the tree once, top down: variables, and the operations that declare, change and use them. */
 #include "verify/names_state.h"
 
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static const char *text_of(struct names *c, enum var v, int of)
 	return var_text(c->a, v, of, &c->r->names);
 }
 
-/* Has something that it was computed from another meaning here? */
+/* Was it computed from a variable whose name means another declaration here? */
 static bool is_stale(const struct names *c, const struct name *n)
 {
 	for (int i = 0; i < n->ndeps; i++) {
@@ -55,7 +55,7 @@ static void use(struct names *c, enum var v, int of)
 	if (!n->body)
 		names_fail(c, "needs '%s', which is not there", text_of(c, v, of));
 	else if (c->hiding && is_stale(c, n))
-		names_fail(c, "takes '%s' of another place", text_of(c, v, of));
+		names_fail(c, "uses '%s', which was computed from other values", text_of(c, v, of));
 	n->used = c->now;
 }
 
@@ -65,9 +65,9 @@ static void declare(struct names *c, enum var v, int of, bool changes)
 	struct name *n = &c->name[at];
 
 	if (n->body == c->body)
-		names_fail(c, "lets '%s', which is there already", text_of(c, v, of));
+		names_fail(c, "declares '%s', which is there already", text_of(c, v, of));
 	else if (n->body && n->used >= c->begin)
-		names_fail(c, "lets '%s' behind what needs it", text_of(c, v, of));
+		names_fail(c, "declares '%s' after what needs it", text_of(c, v, of));
 	c->hiding += n->body != 0;
 	VEC_PUSH(c->a, &c->shadowed, ((struct shadow){ at, *n }));
 	*n = (struct name){ .body = c->body, .id = ++c->ids, .changes = changes };
@@ -144,7 +144,7 @@ static void let(struct names *c, const struct role_op *o)
 
 static void read_body(struct names *c, const struct role_body *b);
 
-/* What is let in it can be seen no more. */
+/* What the body has declared ends with it; declarations that it hid are visible again. */
 static void leave_body(struct names *c, int names, int frags)
 {
 	for (; c->shadowed.n > names; c->shadowed.n--) {
@@ -156,7 +156,7 @@ static void leave_body(struct names *c, int names, int frags)
 	c->frags.n = frags;
 }
 
-/* A body that need not be done. */
+/* A body that may not be executed. */
 static void read_perhaps(struct names *c, const struct role_body *b)
 {
 	int since = c->now;
@@ -167,7 +167,7 @@ static void read_perhaps(struct names *c, const struct role_body *b)
 	names_forget(c, since);
 }
 
-/* Regions with names of their own, beside those in the body. */
+/* Regions whose header declares names, which their body can see. */
 static void read_header(struct names *c, const struct role_op *o)
 {
 	int names = c->shadowed.n, frags = c->frags.n, body = c->body, begin = c->begin;

@@ -8,7 +8,7 @@ static struct seen_frag *find(struct names *c, const struct frag *f)
 	for (int i = c->frags.n - 1; i >= 0; i--)
 		if (c->frags.v[i].frag == f)
 			return &c->frags.v[i];
-	for (int i = c->frags.n - 1; i >= 0; i--)	/* described anew */
+	for (int i = c->frags.n - 1; i >= 0; i--)	/* another description of it */
 		if (!strcmp(c->frags.v[i].frag->name, f->name))
 			return &c->frags.v[i];
 	names_fail(c, "needs the fragment '%s', which is not there", f->name);
@@ -96,8 +96,8 @@ void names_groups_wait(struct names *c, int n)
 			c->frags.v[i].sum = SUM_UNPINNED;
 }
 
-/* The compiler may move nothing that it does with the registers behind the fence; what the
- * sTask's product `before` changes is not the compiler's. */
+/* The pin and the fence keep the compiler from moving its own accesses to the registers past them. A change by the
+ * sTask's product at time `before` is no access of the compiler's. */
 static void check_fenced(struct names *c, const struct seen_frag *x, int version, int before)
 {
 	bool changed = x->pinned <= x->changed && (!before || x->changed != before);
@@ -114,7 +114,7 @@ static int64_t zero_var(const struct num_env *env, enum var v, int of)
 	return 0;
 }
 
-/* With all counters 0: of an address what it begins with. */
+/* With all counters 0: of an address its constant part. */
 static int64_t at_zero(const struct num *x)
 {
 	struct num_env env = { zero_var };
@@ -122,7 +122,7 @@ static int64_t at_zero(const struct num *x)
 	return num_value(x, &env);
 }
 
-/* Products of an sTask have its columns one behind the other. */
+/* The products of an sTask compute its columns one after the other. */
 static void check_columns(struct names *c, const struct role_op *o)
 {
 	if (c->product && (o->what == DO_SUM_PRODUCT || o->u.product.first != c->multiplied))
@@ -179,7 +179,7 @@ void names_scratch_read(struct names *c, const struct num *address)
 	c->scratch_read = true;
 }
 
-/* What all have met behind is of no use any more where something else is written. */
+/* A write after the threads have met ends the use of what was written before. */
 void names_scratch_write(struct names *c, const struct num *address)
 {
 	int64_t at = at_zero(address);
@@ -192,7 +192,7 @@ void names_scratch_write(struct names *c, const struct num *address)
 		VEC_PUSH(c->a, &c->scratch, ((struct scratched){ at, false }));
 }
 
-/* The lane's warps meet, use the scratch as they like, and look at it last. */
+/* The lane's warps meet, then use all of the scratch, and read it last. */
 void names_scratch_all(struct names *c)
 {
 	c->scratch.n = 0;

@@ -16,7 +16,7 @@ void names_begin_task(struct names *c)
 	c->multiplied = 0;
 	c->stores = false;
 	c->scratch.n = 0;
-	c->scratch_read = true;		/* by the one before, perhaps */
+	c->scratch_read = true;		/* perhaps by the sTask before */
 	c->wrote.n = 0;
 	c->depth = 0;
 }
@@ -34,7 +34,7 @@ static bool has_written(const struct names *c, int buffer)
 	return false;
 }
 
-/* What the graph does not let it read, it must have written itself. */
+/* An sTask may read what the graph says, or what it has written itself. */
 static void check_read(struct names *c, const struct role_op *o, int buffer)
 {
 	const struct graph *g = c->set->plan->graph;
@@ -79,7 +79,7 @@ void names_end_task(struct names *c, const struct role_op *task)
 
 /* lanes ------------------------------------------------------------------------ */
 
-/* All warps of a group change their registers at once, before some of them leave. */
+/* All warps of a group change their registers together, before some of them end. */
 static bool may_precede(enum role_do what)
 {
 	return what == DO_REGISTERS || what == DO_WATCH || what == DO_WATCH_ENDS ||

@@ -1,4 +1,4 @@
-/* A play: which warp goes on, and whether all came to a good end. */
+/* Executes the actions of all warps, and checks the end: deadlocks, and work that is still under way. */
 #include "verify/play_state.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ const char *play_flag_name(const struct play *p, int flag, int n)
 	if (f->runs)
 		return arena_strf(p->a, "run %d of the loop of '%s'", n,
 			p->s->set->plan->graph->tasks.v[f->task].name);
-	return play_name(p, script_instance(p->s, f->task, n));
+	return play_name(p, scenario_instance(p->s, f->task, n));
 }
 
 struct srcloc play_line(const struct play *p, int instance)
@@ -62,7 +62,7 @@ static int issued_by_all(const struct play *p, const struct warp *w)
 	return n;
 }
 
-/* All of n warps stand at the same point. */
+/* The warp comes to a point where n warps meet. Are all there? Then their clocks are joined. */
 static bool meet(struct play *p, struct warp *w, struct warp *first, int n)
 {
 	w->meets = true;
@@ -75,7 +75,7 @@ static bool meet(struct play *p, struct warp *w, struct warp *first, int n)
 		memcpy(first[i].clock, first->clock, (size_t)p->nclock * sizeof(int));
 	for (int i = 0; i < n; i++) {
 		first[i].meets = false;
-		first[i].at += &first[i] != w;	/* the others have done theirs, too */
+		first[i].at += &first[i] != w;	/* the caller counts the action of w */
 	}
 	return true;
 }
@@ -86,11 +86,11 @@ static bool is_ready(struct play *p, struct warp *w, const struct act *a)
 	int flag = flag_in(p, w->block, a->at);
 
 	if (a->kind == ACT_WAIT)
-		return a->n >= p->ninstances[flag] || p->round[flag][a->n].complete;
+		return a->n >= p->ninstances[flag] || p->phase[flag][a->n].complete;
 	if (a->kind == ACT_GROUPS)
 		return issued_by_all(p, w) >= w->groups - a->n;
 	if (a->kind == ACT_STORES)
-		return true;	/* what the engine reads it will have read */
+		return true;	/* the engine always completes its reads */
 	if (a->kind == ACT_SYNC)
 		return !w->meets && meet(p, w, w - w->number, warps_of(p, w));
 	if (a->kind == ACT_CLUSTER)
@@ -166,20 +166,20 @@ static enum err_code go_on(struct play *p, struct warp *w, bool *moved)
 	return OK;
 }
 
-/* The last instance of the flag's sTask in its nth phase; NONE: it is a run without any. */
+/* The last instance of the flag's sTask in phase n; NONE: a run without instances. */
 static int last_of(const struct play *p, int flag, int n)
 {
 	const struct role_flag *f = &p->r->flags.v[flag];
 	int loop = p->s->set->plan->graph->tasks.v[f->task].loop, around = p->r->flags.v[kernel_flag(p, flag)].loop;
 
 	if (!f->runs)
-		return script_instance(p->s, f->task, n);
+		return scenario_instance(p->s, f->task, n);
 	if (walk_inner(p->s->walk, around, n, loop) == walk_inner(p->s->walk, around, n + 1, loop))
 		return NONE;
-	return script_instance(p->s, f->task, walk_inner(p->s->walk, around, n + 1, loop) - 1);
+	return scenario_instance(p->s, f->task, walk_inner(p->s->walk, around, n + 1, loop) - 1);
 }
 
-/* Has the lane, up to action `end`, done something of the instance? */
+/* Is there an action of the instance, or if `committed` its commit, before action `end` of the lane? */
 static bool has_come(const struct play *p, int lane, int end, int instance, bool committed)
 {
 	for (int i = 0; i < end; i++)
@@ -189,9 +189,9 @@ static bool has_come(const struct play *p, int lane, int end, int instance, bool
 	return false;
 }
 
-/* What the warp waits for is done, or a product that is issued, but its lane waits itself
- * before it tells of it. */
-static bool is_untold(const struct play *p, const struct warp *w, struct counterexample *r)
+/* Does the warp wait for something that is complete, or for an issued product, whose lane waits itself before it
+ * signals it? Then *r says for what. */
+static bool is_unsignalled(const struct play *p, const struct warp *w, struct counterexample *r)
 {
 	const struct act *a = &p->s->acts[w->lane][w->at], *b;
 	const struct role_flag *f = &p->r->flags.v[a->at];
@@ -213,16 +213,16 @@ static bool is_untold(const struct play *p, const struct warp *w, struct counter
 	if (f->runs && !f->early && (inside || last == NONE))
 		r->run = a->at;
 	else if (p->s->set->matrix[f->task] && f->runs && !inside)
-		r->untold = (struct untold){ f->task, NONE };
+		r->unsignalled = (struct unsignalled){ f->task, NONE };
 	else if (p->s->set->matrix[f->task] && b->instance != NONE)
-		r->untold = (struct untold){ f->task, p->s->task[b->instance] };
-	return r->run != NONE || r->untold.product != NONE;
+		r->unsignalled = (struct unsignalled){ f->task, p->s->task[b->instance] };
+	return r->run != NONE || r->unsignalled.product != NONE;
 }
 
-static void find_untold(const struct play *p)
+static void find_unsignalled(const struct play *p)
 {
 	for (int i = 0; i < p->nwarps; i++)
-		if (p->warp[i].at < p->s->nacts[p->warp[i].lane] && is_untold(p, &p->warp[i],
+		if (p->warp[i].at < p->s->nacts[p->warp[i].lane] && is_unsignalled(p, &p->warp[i],
 		    p->counterexample))
 			return;
 }
@@ -247,20 +247,20 @@ static enum err_code deadlock(const struct play *p)
 	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "nobody can go on: %s", text);
 }
 
-/* Does the block know of the arrival before its last warp ends? */
-static bool is_known(const struct play *p, int block, const struct warp *who, int event)
+/* Does a warp of the block know of the arrival, which is an event of warp `arriving`, before it ends? */
+static bool is_known(const struct play *p, int block, const struct warp *arriving, int event)
 {
 	for (int i = 0; i < p->nwarps; i++)
-		if (p->warp[i].block == block && p->warp[i].clock[events_of(p, warp_index(p, who))] >=
+		if (p->warp[i].block == block && p->warp[i].clock[events_of(p, warp_index(p, arriving))] >=
 		    event)
 			return true;
 	return false;
 }
 
-/* Nobody may arrive at a barrier of a block that has ended. */
+/* No warp may arrive at a barrier of a block that has ended. */
 static enum err_code check_peers(const struct play *p, int flag, int n)
 {
-	const struct round *ph = &p->round[flag][n];
+	const struct phase_state *ph = &p->phase[flag][n];
 	int block = flag / p->r->flags.n, lane = completer(p, flag, n)->lane;
 
 	for (int i = 0; i < p->nwarps && flag_at(p, flag)->all; i++) {
@@ -269,12 +269,12 @@ static enum err_code check_peers(const struct play *p, int flag, int n)
 		if (w->lane == lane && w->block != block && !is_known(p, block, w,
 		    ph->event[bit_of(w)]))
 			return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, flag), "a block of the cluster "
-				"may end before another tells it of %s", play_flag_name(p, flag, n));
+				"may end before another signals %s to it", play_flag_name(p, flag, n));
 	}
 	return OK;
 }
 
-/* Is a copy over before the block ends, as one of its warps knows? */
+/* Does a warp of the block know that the phase, and so its copies, is over? */
 static bool is_over_for_block(const struct play *p, int flag, int n)
 {
 	int block = flag / p->r->flags.n;
@@ -286,7 +286,7 @@ static bool is_over_for_block(const struct play *p, int flag, int n)
 	return false;
 }
 
-/* A block may not end while something is under way in it. */
+/* A block may not end while products, stores or copies are under way in it. */
 static enum err_code check_end(const struct play *p)
 {
 	for (int i = 0; i < p->nwarps; i++) {
@@ -301,8 +301,8 @@ static enum err_code check_end(const struct play *p)
 	}
 	for (int f = 0; f < p->r->flags.n * p->blocks; f++) {
 		for (int n = 0; n < p->ninstances[f]; n++) {
-			if (!p->round[f][n].complete)
-				return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, f), "nobody is told of %s",
+			if (!p->phase[f][n].complete)
+				return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, f), "%s is not signalled",
 					play_flag_name(p, f, n));
 			if ((flag_at(p, f)->bytes || flag_at(p, f)->copies) && !is_over_for_block(p, f, n))
 				return err_set(p->e, ERR_ILLEGAL, play_flag_line(p, f), "the kernel may "
@@ -339,12 +339,12 @@ static void init_flags(struct play *p)
 
 	p->first_barrier = ARENA_ARRAY(p->a, n, int);
 	p->ninstances = ARENA_ARRAY(p->a, n, int);
-	p->round = ARENA_ARRAY(p->a, n, struct round *);
+	p->phase = ARENA_ARRAY(p->a, n, struct phase_state *);
 	for (int f = 0; f < n; f++) {
 		p->ninstances[f] = (int)walk_count(p->s->walk, flag_at(p, f)->loop);
-		p->round[f] = ARENA_ARRAY(p->a, p->ninstances[f], struct round);
+		p->phase[f] = ARENA_ARRAY(p->a, p->ninstances[f], struct phase_state);
 		for (int i = 0; i < p->ninstances[f]; i++)
-			p->round[f][i].waiter = NONE;
+			p->phase[f][i].waiter = NONE;
 		p->first_barrier[f] = p->nclock;
 		p->nclock += depth_of(p, f);
 	}
@@ -371,7 +371,7 @@ static void find_awaited(struct play *p)
 	}
 }
 
-enum err_code play_script(struct arena *a, const struct script *s, struct counterexample *counterexample,
+enum err_code play_scenario(struct arena *a, const struct scenario *s, struct counterexample *counterexample,
 	struct err *e)
 {
 	struct play p = { .a = a, .s = s, .r = s->set->r, .blocks = s->set->r->cluster,
@@ -386,7 +386,7 @@ enum err_code play_script(struct arena *a, const struct script *s, struct counte
 		p.warp[i].clock = ARENA_ARRAY(a, p.nclock, int);
 		p.warp[i].fenced = ARENA_ARRAY(a, p.nclock, int);
 	}
-	p.cell = ARENA_ARRAY(a, p.blocks * play_cells(&p), struct cell);
+	p.cell = ARENA_ARRAY(a, p.blocks * play_ncells(&p), struct cell_state);
 	TRY(check_ran(&p));
 	while (moved) {
 		moved = false;
@@ -396,7 +396,7 @@ enum err_code play_script(struct arena *a, const struct script *s, struct counte
 	for (int i = 0; i < p.nwarps; i++) {
 		if (p.warp[i].at == s->nacts[p.warp[i].lane])
 			continue;
-		find_untold(&p);
+		find_unsignalled(&p);
 		return deadlock(&p);
 	}
 	return check_end(&p);

@@ -1,4 +1,4 @@
-/* Phases of flags: who may arrive, copy and wait, and when they are over. */
+/* Phases of flags: which warps may arrive, copy and wait, and when a phase is complete. */
 #include "verify/play_state.h"
 
 static enum err_code check_number(const struct play *p, int flag, int n, int instance,
@@ -11,9 +11,9 @@ static enum err_code check_number(const struct play *p, int flag, int n, int ins
 		p->s->set->plan->graph->tasks.v[flag_at(p, flag)->task].name);
 }
 
-/* Where nobody waits any more, it makes no difference in which order the warps of a lane
- * bring their arrivals. The phase after the last that somebody waits for may not end too
- * early, so it may not take the next one's. */
+/* Does the order of arrivals matter for this phase? Not if nobody waits for it or a later one on its barrier. It
+ * still does for the phase after the last one that is waited for, which must not complete too early by an arrival
+ * that is meant for the next. */
 static bool is_awaited(const struct play *p, int flag, int n)
 {
 	int last = p->awaited[barrier_of(p, flag, n)];
@@ -21,11 +21,11 @@ static bool is_awaited(const struct play *p, int flag, int n)
 	return last && n / depth_of(p, flag) < last + 2;
 }
 
-/* Is the phase of instance n over for the warp? It has seen it or a later one, or knows
- * that all have arrived. */
+/* Does the warp know that the phase of instance n is over? It has seen this phase or a later one of the barrier, or
+ * it knows of all arrivals. */
 static bool is_over(const struct play *p, const struct warp *w, int flag, int n)
 {
-	const struct round *ph = &p->round[flag][n];
+	const struct phase_state *ph = &p->phase[flag][n];
 	int lane;
 
 	if (w->clock[barrier_of(p, flag, n)] > n / depth_of(p, flag))
@@ -40,9 +40,9 @@ static bool is_over(const struct play *p, const struct warp *w, int flag, int n)
 	return true;
 }
 
-/* The phase before on the same barrier must be over for whoever comes, or it would take
- * that for this one. */
-static enum err_code check_turn(const struct play *p, const struct warp *w, int flag, int n,
+/* A warp must know that the phase before on the same barrier is over: by its parity that phase looks like the one
+ * that the warp means. */
+static enum err_code check_parity(const struct play *p, const struct warp *w, int flag, int n,
 	int instance, const char *what)
 {
 	int depth = depth_of(p, flag);
@@ -55,12 +55,12 @@ static enum err_code check_turn(const struct play *p, const struct warp *w, int 
 		play_flag_name(p, flag, n - depth));
 }
 
-/* No phase may be passed again while somebody may still look at it. */
-static enum err_code check_waiters(const struct play *p, int flag, int n, const struct round *ph)
+/* A phase may not complete before all who wait for the phase before on its barrier have seen that one. */
+static enum err_code check_waiters(const struct play *p, int flag, int n, const struct phase_state *ph)
 {
 	int depth = depth_of(p, flag);
 
-	for (int i = n < depth ? NONE : p->round[flag][n - depth].waiter; i != NONE;
+	for (int i = n < depth ? NONE : p->phase[flag][n - depth].waiter; i != NONE;
 	     i = p->waiters.v[i].next) {
 		const struct waiter *w = &p->waiters.v[i];
 
@@ -75,9 +75,9 @@ static enum err_code check_waiters(const struct play *p, int flag, int n, const 
 	return OK;
 }
 
-static struct round *round_at(const struct play *p, int flag, int n)
+static struct phase_state *phase_at(const struct play *p, int flag, int n)
 {
-	struct round *ph = &p->round[flag][n];
+	struct phase_state *ph = &p->phase[flag][n];
 
 	if (!ph->clock) {
 		ph->clock = ARENA_ARRAY(p->a, p->nclock, int);
@@ -86,11 +86,11 @@ static struct round *round_at(const struct play *p, int flag, int n)
 	return ph;
 }
 
-/* The phase is over when all have arrived and all parts that are copied have come: of an
- * own load one, of a shared load one from each block. */
+/* The phase is complete when all have arrived and all `copies` parts of the load are there: one part of a block's
+ * own load, one from each block of a shared load. */
 static enum err_code try_complete(struct play *p, int flag, int n, int copies)
 {
-	struct round *ph = &p->round[flag][n];
+	struct phase_state *ph = &p->phase[flag][n];
 
 	if (ph->arrived != arrivals_of(p, flag, n) || ph->copies < copies)
 		return OK;
@@ -101,12 +101,12 @@ static enum err_code try_complete(struct play *p, int flag, int n, int copies)
 
 static enum err_code arrive(struct play *p, struct warp *w, int flag, int n, int instance)
 {
-	struct round *ph;
+	struct phase_state *ph;
 
 	TRY(check_number(p, flag, n, instance, "arrives for"));
 	if (is_awaited(p, flag, n))
-		TRY(check_turn(p, w, flag, n, instance, "arrives for"));
-	ph = round_at(p, flag, n);
+		TRY(check_parity(p, w, flag, n, instance, "arrives for"));
+	ph = phase_at(p, flag, n);
 	if (ph->arrived >> bit_of(w) & 1)
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s arrives twice for %s",
 			play_name(p, instance), play_flag_name(p, flag, n));
@@ -131,13 +131,13 @@ enum err_code play_arrive(struct play *p, struct warp *w, const struct act *a)
 static enum err_code copy_to(struct play *p, int block, struct warp *w, const struct act *a)
 {
 	int flag = flag_in(p, block, a->at);
-	struct round *ph;
+	struct phase_state *ph;
 
-	TRY(check_turn(p, w, flag, a->n, a->instance, "copies for"));
+	TRY(check_parity(p, w, flag, a->n, a->instance, "copies for"));
 	TRY(play_add_access(p, block, w, a->to, (struct access){ .of = barrier_of(p, flag, a->n),
 		.until = a->n / depth_of(p, flag) + 1, .instance = a->instance, .warp = NONE,
 		.writes = true }));
-	ph = round_at(p, flag, a->n);
+	ph = phase_at(p, flag, a->n);
 	join(p, ph->clock, w->clock);
 	ph->copies++;
 	return OK;
@@ -145,7 +145,7 @@ static enum err_code copy_to(struct play *p, int block, struct warp *w, const st
 
 enum err_code play_copy(struct play *p, struct warp *w, const struct act *a)
 {
-	bool all = a->all;
+	bool all = a->multicast;
 	int first = all ? 0 : w->block, end = all ? p->blocks : w->block + 1;
 
 	if (w->number)
@@ -163,24 +163,24 @@ enum err_code play_copy_threads(struct play *p, struct warp *w, const struct act
 {
 	int flag = flag_in(p, w->block, a->at);
 
-	TRY(check_turn(p, w, flag, a->n, a->instance, "copies for"));
+	TRY(check_parity(p, w, flag, a->n, a->instance, "copies for"));
 	TRY(play_add_access(p, w->block, w, a->to, (struct access){ .of = barrier_of(p, flag, a->n),
 		.until = a->n / depth_of(p, flag) + 1, .instance = a->instance, .warp = NONE,
 		.copied = true, .writes = true }));
 	TRY(arrive(p, w, flag, a->n, a->instance));
-	p->round[flag][a->n].copies++;
+	p->phase[flag][a->n].copies++;
 	return try_complete(p, flag, a->n, 0);
 }
 
 enum err_code play_wait(struct play *p, struct warp *w, const struct act *a)
 {
 	int flag = flag_in(p, w->block, a->at), depth = depth_of(p, flag);
-	struct round *ph;
+	struct phase_state *ph;
 
 	TRY(check_number(p, flag, a->n, a->instance, "waits for"));
-	ph = &p->round[flag][a->n];
-	TRY(check_turn(p, w, flag, a->n, a->instance, "waits for"));
-	if (a->n + depth < p->ninstances[flag] && p->round[flag][a->n + depth].complete) {
+	ph = &p->phase[flag][a->n];
+	TRY(check_parity(p, w, flag, a->n, a->instance, "waits for"));
+	if (a->n + depth < p->ninstances[flag] && p->phase[flag][a->n + depth].complete) {
 		blame_flag(p, flag);
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, a->instance), "%s waits for %s, but %s "
 			"may be over by then too, on the same barrier of %d", play_name(p, a->instance),

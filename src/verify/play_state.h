@@ -1,7 +1,7 @@
-/* play_state.h - where a play stands, for the files that play it; inside src/verify.
+/* play_state.h - the state of the execution of a scenario; for play*.c alone.
  *
- * play.c lets warps go on, play_flags.c does what concerns flags and copies, play_places.c
- * what concerns slots and registers.
+ * play.c executes actions and finds deadlocks; play_flags.c has the rules of flags and copies, play_cells.c those of
+ * slots, stagings and registers.
  */
 #ifndef VERIFY_PLAY_STATE_H
 #define VERIFY_PLAY_STATE_H
@@ -14,20 +14,20 @@ enum {
 };
 _Static_assert(WARPS * BLOCKS_MOST <= 32, "a bit a warp");
 
-/* Something that happened to a place. It is over for those whose clock has at least
- * `until` of component `of`. */
+/* A read or write of a cell. An event knows that it is over if component `of` of the event's clock is at least
+ * `until`. */
 struct access {
 	int of, until;
 	int instance;
-	int warp;			/* who did it with ordinary instructions; NONE: an engine */
-	int fence;			/* of that warp after it; 0: none yet */
-	int by;				/* an engine's: the warp that issued it */
-	bool copied;			/* by threads that do not wait for it */
+	int warp;			/* that did it with ordinary instructions; NONE: an engine did */
+	int fence;			/* event of the first fence of that warp after it; 0: none yet */
+	int by;				/* the warp that did or issued it */
+	bool copied;			/* by copies that threads do not wait for */
 	bool writes, sums;
-	bool initial;			/* it writes a value that is no instance's */
+	bool initial;			/* it writes an initial value, of no instance */
 };
 
-struct cell {
+struct cell_state {
 	int writer;			/* instance that wrote last */
 	bool written;
 	VEC(struct access) now, before;	/* since that instance wrote, and since the one before */
@@ -37,40 +37,40 @@ struct waiter {
 	int warp, event, next;
 };
 
-/* A phase of a barrier: the one that instance n of a flag completes in one block. */
-struct round {
+/* The phase that instance n of a flag completes in one block. */
+struct phase_state {
 	uint32_t arrived;		/* a bit a warp, by block */
-	int *event;			/* when they did, by bit */
-	int copies;			/* under way to it, by block of the cluster */
+	int *event;			/* of each arrival, by bit */
+	int copies;			/* parts of a load that are issued */
 	bool complete;
-	int waiter;			/* list */
-	int *clock;			/* joined as they come */
+	int waiter;			/* first of a list in play.waiters */
+	int *clock;			/* the join of those of all arrivals and copies */
 };
 
 struct warp {
 	int block, lane, number;	/* 0: the lane's first */
 	int at;				/* next action */
-	int event;			/* that is under way */
+	int event;			/* number of the event at hand */
 	int groups, stores;		/* issued */
-	bool multiplies, stores_on;	/* something that no group has been issued with */
-	bool meets;			/* stands at an ACT_SYNC or ACT_CLUSTER */
-	int *clock, *fenced;		/* now; when it came to its last fence */
-	VEC(int) unfenced;		/* places */
+	bool multiplies, stores_on;	/* products, stores that are not committed */
+	bool meets;			/* waits at an ACT_SYNC or ACT_CLUSTER */
+	int *clock, *fenced;		/* now; at its last fence */
+	VEC(int) unfenced;		/* cells that it has written since */
 };
 
 struct play {
 	struct arena *a;
-	const struct script *s;
+	const struct scenario *s;
 	const struct role_program *r;
 	int blocks, nwarps, nclock;
 	struct warp *warp;
-	/* Flags are numbered through over the blocks, those of the first as in the kernel. */
+	/* flags are numbered over all blocks, those of the first block as in the kernel */
 	int *first_barrier;		/* by flag: component of the clock */
-	int *awaited;			/* by component, of barriers: phases up to the last that
-					 * somebody waits for */
+	int *awaited;			/* by component of a barrier: phases up to the last one that a lane waits
+					 * for */
 	int *ninstances;		/* by flag */
-	struct round **round;		/* by flag and instance */
-	struct cell *cell;		/* by block; but for slots, one a warp of the lane */
+	struct phase_state **phase;		/* by flag and instance */
+	struct cell_state *cell;	/* by block: slots, then the other cells of each of the WARPS */
 	VEC(struct waiter) waiters;
 	struct counterexample *counterexample;
 	struct err *e;
@@ -86,7 +86,7 @@ static inline int warps_of(const struct play *p, const struct warp *w)
 	return p->r->roles.v[w->lane].warps > 1 ? WARPS : 1;
 }
 
-/* Of block `block`. */
+/* Number of the kernel's flag in block `block`; and back. */
 static inline int flag_in(const struct play *p, int block, int flag)
 {
 	return block * p->r->flags.n + flag;
@@ -112,18 +112,18 @@ static inline const struct warp *completer(const struct play *p, int flag, int n
 {
 	const struct warp *w = p->warp + flag / p->r->flags.n * (p->nwarps / p->blocks);
 
-	while (w->lane != script_lane(p->s, kernel_flag(p, flag), n))
+	while (w->lane != scenario_lane(p->s, kernel_flag(p, flag), n))
 		w++;
 	return w;
 }
 
-/* Its bit among those who arrive. */
+/* The warp's bit in phase_state.arrived. */
 static inline int bit_of(const struct warp *w)
 {
 	return w->block * WARPS + w->number;
 }
 
-/* The bits of those who must arrive for instance n. */
+/* The bits of all warps that must arrive for instance n. */
 static inline uint32_t arrivals_of(const struct play *p, int flag, int n)
 {
 	const struct warp *w = completer(p, flag, n);
@@ -136,8 +136,8 @@ static inline uint32_t arrivals_of(const struct play *p, int flag, int n)
 	return all;
 }
 
-/* clocks: events of each warp, groups and stores of each warp that are over, phases of
- * barriers. */
+/* Components of a clock: events of each warp, groups and stores of each warp that are over, phases of barriers that
+ * are over. */
 
 static inline int events_of(const struct play *p, int warp)
 {
@@ -166,7 +166,7 @@ static inline void join(const struct play *p, int *into, const int *from)
 		into[i] = into[i] > from[i] ? into[i] : from[i];
 }
 
-/* Somebody may take a phase of the flag for another. */
+/* A warp may take a phase of the flag for another one. */
 static inline void blame_flag(const struct play *p, int flag)
 {
 	p->counterexample->mistaken = kernel_flag(p, flag);
@@ -178,12 +178,12 @@ const char *play_flag_name(const struct play *p, int flag, int n);
 struct srcloc play_line(const struct play *p, int instance);
 struct srcloc play_flag_line(const struct play *p, int flag);
 
-/* Cells of a block: its slots, then registers of either warp. */
-int play_cells(const struct play *p);
-/* An access that begins where the warp stands, to a place of this block. */
-NODISCARD enum err_code play_add_access(struct play *p, int block, struct warp *w, int place,
+/* How many cells a block has, those that each warp has for itself counted for each. */
+int play_ncells(const struct play *p);
+/* Adds an access by the warp to a cell of the block. ERR_ILLEGAL if an earlier access may not be over. */
+NODISCARD enum err_code play_add_access(struct play *p, int block, struct warp *w, int cell,
 	struct access x);
-/* READ, WRITE, GROUP_READ and GROUP_SUM. */
+/* ACT_READ, ACT_WRITE, ACT_GROUP_READ and ACT_GROUP_SUM; then ACT_STORE; and so on. */
 NODISCARD enum err_code play_access(struct play *p, struct warp *w, const struct act *a);
 NODISCARD enum err_code play_store(struct play *p, struct warp *w, const struct act *a);
 void play_fence(struct play *p, struct warp *w);

@@ -1,39 +1,39 @@
-/* What each lane does, operation by operation: the tree, gone through with numbers. */
+/* Lists the actions of each lane: executes its tree with the trip counts of a scenario. */
 #include "verify/acts.h"
 
-/* What a variable was before it was let in a region. */
+/* The value of a variable before a region declared it again. */
 struct scoped {
 	int64_t *var, was;
 };
 
-/* Registers in which a product leaves its result. */
+/* The registers of one version of a buffer, which a product may have written. */
 struct sum {
-	int group;			/* the last one's */
-	bool loose;			/* the compiler may read them before it is complete */
+	int group;			/* of the last product */
+	bool loose;			/* the compiler may move reads before the wait for that group */
 };
 
-enum { TURNS_MOST = 1 << 14 };		/* of a loop: more are no play's */
+enum { ITERATIONS_MOST = 1 << 14 };	/* of a loop: no scenario has more */
 
-/* A lane at work. VAR_TILE is the number of the tile among the EU's. */
+/* The execution of a lane. VAR_TILE is the number of the tile among those of the EU. */
 struct run {
-	struct num_env env;		/* first: var() gets at the rest */
+	struct num_env env;		/* first, so that var_value() can cast */
 	struct arena *a;
-	struct script *s;
+	struct scenario *s;
 	const struct role *role;
 	VEC(struct act) acts;
-	int64_t *vars[VAR_COUNT];	/* by what they are of, NONE too; NULL: one */
+	int64_t *vars[VAR_COUNT];	/* by index, NONE too; NULL: the variable has no index, and is in one[] */
 	int64_t one[VAR_COUNT];
-	VEC(struct scoped) scoped;	/* lets that end with the regions at hand */
-	int instance, task;		/* at work; NONE */
+	VEC(struct scoped) scoped;	/* declarations that end with the regions at hand */
+	int instance, task;		/* at hand; NONE */
 	enum { ON, BREAKS, CONTINUES } goes;
-	/* Threads of a warp may not have done what it has: touched shared memory, written to it,
-	 * looked at a flag. Since they met: */
+	/* Since the threads of a warp last met, some of them may not have touched shared memory, written to it,
+	 * looked at a flag, although the warp has */
 	bool scattered, writing, looking;
-	bool unfenced;			/* they have written to shared memory, with no fence since */
-	int unread;			/* stores that may be unread, as one of them knows; NONE: it
-					 * has not asked */
+	bool unfenced;			/* the warp has written to shared memory, with no fence since */
+	int unread;			/* stores that may be unread, as the thread that issues them knows; NONE:
+					 * it has not waited since the threads met */
 	int issued, complete;		/* groups of products */
-	struct sum *sums;		/* by place, from the first one in registers on */
+	struct sum *sums;		/* by cell, from the first in registers on */
 	struct err *e;
 };
 
@@ -66,8 +66,9 @@ static const struct graph *graph_of(const struct run *x)
 
 /* counters --------------------------------------------------------------------- */
 
-/* Which iteration of a region is at hand, of all that the play makes of it; NONE: one that
- * there is not. Read off the loops around, as a lane may go through them again to count. */
+/* The number of the iteration at hand among all that the scenario has of a region; NONE: it has no such
+ * iteration. It follows from the counters of the loops around, because a lane may pass through them again only to
+ * count. */
 static int64_t iteration(struct run *x, int loop)
 {
 	int64_t at = *var_at(x, loop == NONE ? VAR_TILE : VAR_I, loop), first = 0, outer;
@@ -83,7 +84,7 @@ static int64_t iteration(struct run *x, int loop)
 	return at >= 0 && at < end ? first + at : NONE;
 }
 
-/* How often the loop runs is the play's to say, in each iteration around it that there is. */
+/* The scenario says how many iterations the loop makes, for each iteration of the region around it. */
 static enum err_code trips(struct run *x, int loop, int64_t *out)
 {
 	int64_t at = iteration(x, graph_of(x)->program->loops.v[loop].parent);
@@ -100,7 +101,7 @@ static enum err_code let_value(struct run *x, const struct role_let *l, int64_t 
 {
 	if (l->var == VAR_TRIPS && l->of != NONE)
 		return trips(x, l->of, out);
-	/* where things are makes no difference here */
+	/* coordinates and addresses make no difference here */
 	*out = l->var == VAR_LO || l->var == VAR_FIRST || l->var == VAR_TO ? 0 : value(x, l->to);
 	return OK;
 }
@@ -119,16 +120,16 @@ static enum err_code let(struct run *x, const struct role_op *o)
 	return OK;
 }
 
-/* places ----------------------------------------------------------------------- */
+/* cells ------------------------------------------------------------------------ */
 
-static int place_of_frag(const struct run *x, int buffer, int version)
+static int cell_of_frag(const struct run *x, int buffer, int version)
 {
 	const struct setting *set = x->s->set;
 
 	return set->first[buffer] + x->role->replica * set->versions[buffer] + version;
 }
 
-static int place_of(struct run *x, const struct touch *t)
+static int cell_of(struct run *x, const struct touch *t)
 {
 	const struct setting *set = x->s->set;
 	int64_t round = *var_at(x, VAR_ROUND, NONE);
@@ -137,15 +138,15 @@ static int place_of(struct run *x, const struct touch *t)
 	case TOUCH_SLOT:
 		return set->first[t->of] + (int)*var_at(x, VAR_SLOT, set->ring_of[t->of]);
 	case TOUCH_FRAG:
-		return place_of_frag(x, t->of, t->version);
+		return cell_of_frag(x, t->of, t->version);
 	case TOUCH_STAGING:
 		break;
 	}
 	return set->staging[t->of] + (int)(round % t->version);
 }
 
-/* Does a product with nothing to add to begin each life of the carry? The matrix unit can do
- * without what is there. */
+/* Does a product that adds to nothing begin each life of the carry? Then the matrix unit does not read the
+ * registers. */
 static bool begins_by_product(const struct run *x, const struct buffer *b)
 {
 	const struct graph *g = graph_of(x);
@@ -164,7 +165,7 @@ static bool has_initial(const struct run *x, int buffer)
 		!begins_by_product(x, b));
 }
 
-/* Which instance must have left what the sTask at work finds there. */
+/* Notes which instance must have written what the sTask at hand reads. */
 static void expect(struct run *x, struct act *a, int buffer)
 {
 	const struct stask *s = &graph_of(x)->tasks.v[x->task];
@@ -183,12 +184,11 @@ static bool in_shared(const struct touch *t)
 	return t->what != TOUCH_FRAG;
 }
 
-/* What a product leaves in registers is pinned there behind the wait for it, or the compiler
- * may read them before. */
+/* The result of a product must be pinned after the wait for it: else the compiler may read the registers before. */
 static enum err_code check_pinned(struct run *x, const struct role_op *o, const struct touch *t,
 	bool product)
 {
-	struct sum *s = &x->sums[place_of_frag(x, t->of, t->version) - x->s->set->nshared];
+	struct sum *s = &x->sums[cell_of_frag(x, t->of, t->version) - x->s->set->nshared];
 
 	if (t->how == TOUCH_READ && s->loose && !product)
 		return err_set(x->e, ERR_ILLEGAL, graph_of(x)->tasks.v[o->task].loc, "'%s' reads '%s', "
@@ -206,7 +206,7 @@ static enum err_code touch(struct run *x, const struct role_op *o, const struct 
 	bool product = o->what == DO_PRODUCT && o->u.product.form.by->async;
 	bool writes = t->how == TOUCH_WRITE;
 	struct act *a = act(x, product ? (writes ? ACT_GROUP_SUM : ACT_GROUP_READ) :
-		writes ? ACT_WRITE : ACT_READ, place_of(x, t), 0);
+		writes ? ACT_WRITE : ACT_READ, cell_of(x, t), 0);
 
 	x->scattered |= in_shared(t) && !product;
 	x->writing |= in_shared(t) && !product && writes;
@@ -232,15 +232,14 @@ static void pin(struct run *x, const struct role_op *o)
 
 	if (at->frag->buffer == NONE)
 		return;
-	s = &x->sums[place_of_frag(x, at->frag->buffer, at->version) - x->s->set->nshared];
+	s = &x->sums[cell_of_frag(x, at->frag->buffer, at->version) - x->s->set->nshared];
 	s->loose &= s->group > x->complete;
 }
 
 /* synchronisation -------------------------------------------------------------- */
 
-/* One thread speaks for its warp. What it lets others do may end the phase that the rest of
- * the warp looks for, or change what that still reads; but a store lets nobody do anything, and
- * only reads what the warp must have written. */
+/* One thread acts for its warp. What it allows others to do may end the phase that the other threads still wait
+ * for, or change what they still read. A store allows nobody anything, and only reads what the warp has written. */
 static enum err_code check_together(struct run *x, const struct role_op *o)
 {
 	if (o->what == DO_STORE_BOXES ? !x->writing : !x->scattered && !x->looking)
@@ -282,7 +281,7 @@ static void release(struct run *x, const struct role_op *o)
 		act(x, ACT_ARRIVE, o->u.flag.flag, *n);
 }
 
-static enum err_code tell(struct run *x, const struct role_op *o)
+static enum err_code signal(struct run *x, const struct role_op *o)
 {
 	TRY(check_together(x, o));
 	if (o->what == DO_RELEASE)
@@ -292,7 +291,7 @@ static enum err_code tell(struct run *x, const struct role_op *o)
 	return OK;
 }
 
-/* What one thread knows of the stores that it issued, its warp knows when they meet. */
+/* What the issuing thread knows of its stores, the warp knows when its threads meet. */
 static void know_stores(struct run *x)
 {
 	if (x->unread != NONE)
@@ -308,7 +307,7 @@ static void meet(struct run *x, const struct role_op *o)
 		act(x, ACT_SYNC, NONE, 0);
 }
 
-/* A fence is each thread's own, so they meet behind it. */
+/* A fence is about what its own thread wrote, so the threads have to meet after it. */
 static void fence(struct run *x)
 {
 	x->scattered |= x->unfenced;
@@ -326,7 +325,7 @@ static void groups(struct run *x, const struct role_op *o)
 	}
 	if (x->complete < x->issued - o->u.count)
 		x->complete = x->issued - o->u.count;
-	x->looking = false;		/* the warp's threads do it together */
+	x->looking = false;		/* the threads of a warp wait for groups together */
 	act(x, ACT_GROUPS, NONE, o->u.count);
 }
 
@@ -350,8 +349,8 @@ static enum err_code load(struct run *x, const struct role_op *o)
 
 	TRY(check_together(x, o));
 	a = act(x, ACT_COPY, o->u.boxes.flag, value(x, o->u.boxes.n));
-	a->to = place_of(x, &o->touches.v[0]);
-	a->all = o->u.boxes.multicast;
+	a->to = cell_of(x, &o->touches.v[0]);
+	a->multicast = o->u.boxes.multicast;
 	return OK;
 }
 
@@ -363,7 +362,7 @@ static enum err_code load_threads(struct run *x, const struct role_op *o)
 	if (!o->u.move.arrives)
 		return touches(x, o);
 	a = act(x, ACT_COPY_THREADS, o->u.move.flag, value(x, o->u.move.n));
-	a->to = place_of(x, &o->touches.v[0]);
+	a->to = cell_of(x, &o->touches.v[0]);
 	x->scattered = x->writing = true;
 	return OK;
 }
@@ -374,7 +373,7 @@ static enum err_code store(struct run *x, const struct role_op *o)
 	struct act *a;
 
 	TRY(check_together(x, o));
-	a = act(x, ACT_STORE, place_of(x, t), 0);
+	a = act(x, ACT_STORE, cell_of(x, t), 0);
 	if (t->what == TOUCH_SLOT)
 		expect(x, a, t->of);
 	else
@@ -389,14 +388,14 @@ static enum err_code run_body(struct run *x, const struct role_body *b);
 static enum err_code run_task(struct run *x, const struct role_op *o)
 {
 	x->task = o->task;
-	/* the instance is that of the iteration at hand, once that is let */
+	/* the instance is known at DO_AT, when the counters of the iteration are declared */
 	x->instance = NONE;
 	TRY(run_body(x, &o->u.region.body));
 	x->task = x->instance = NONE;
 	return OK;
 }
 
-/* From here on the sTask is at work. */
+/* Here an instance of the sTask begins. */
 static enum err_code begin_task(struct run *x, const struct role_op *o)
 {
 	int loop = graph_of(x)->tasks.v[x->task].loop;
@@ -406,7 +405,7 @@ static enum err_code begin_task(struct run *x, const struct role_op *o)
 	if (seq < 0 || seq >= walk_count(x->s->walk, loop))
 		return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' does an instance of '%s' that "
 			"is not there", x->role->name, graph_of(x)->tasks.v[x->task].name);
-	x->instance = script_instance(x->s, x->task, seq);
+	x->instance = scenario_instance(x->s, x->task, seq);
 	x->s->ran[x->instance]++;
 	return OK;
 }
@@ -424,12 +423,12 @@ static enum err_code run_tiles(struct run *x, const struct role_op *o)
 static enum err_code run_loop(struct run *x, const struct role_op *o)
 {
 	int64_t *i = var_at(x, o->u.region.var, o->u.region.of);
-	int turns = 0;
+	int iterations = 0;
 
 	if (o->u.region.from)
 		*i = value(x, o->u.region.from);
 	for (; !o->u.region.end || *i < value(x, o->u.region.end); *i += o->u.region.step) {
-		if (turns++ == TURNS_MOST)
+		if (iterations++ == ITERATIONS_MOST)
 			return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' has a loop without end",
 				x->role->name);
 		TRY(run_body(x, &o->u.region.body));
@@ -445,7 +444,7 @@ static enum err_code run_each(struct run *x, const struct role_op *o)
 {
 	int64_t *i = var_at(x, o->u.region.var, o->u.region.of);
 
-	TRY(touches(x, o));		/* what all of it does as one */
+	TRY(touches(x, o));		/* of all its rounds together */
 	for (*i = 0; *i < o->u.region.step; ++*i)
 		TRY(run_body(x, &o->u.region.body));
 	*i = 0;
@@ -496,7 +495,7 @@ static enum err_code run_own(struct run *x, const struct role_op *o)
 		wait_last(x, o);
 		return OK;
 	case DO_ARRIVE: case DO_RELEASE:
-		return tell(x, o);
+		return signal(x, o);
 	case DO_LANE_SYNC: case DO_WARP_SYNC:
 		meet(x, o);
 		return OK;
@@ -553,13 +552,13 @@ static void init_vars(struct run *x)
 	x->one[VAR_ALL_TILES] = x->s->walk->ntiles;
 }
 
-static enum err_code run_lane(struct arena *a, struct script *s, int lane, struct err *e)
+static enum err_code run_lane(struct arena *a, struct scenario *s, int lane, struct err *e)
 {
 	struct run x = { .a = a, .s = s, .role = &s->set->r->roles.v[lane], .instance = NONE,
 		.task = NONE, .unread = NONE, .e = e };
 
 	init_vars(&x);
-	x.sums = ARENA_ARRAY(a, s->set->naliases - s->set->nshared, struct sum);
+	x.sums = ARENA_ARRAY(a, s->set->ncells - s->set->nshared, struct sum);
 	TRY(run_body(&x, &x.role->body));
 	know_stores(&x);
 	if (s->set->r->cluster > 1)
@@ -569,7 +568,7 @@ static enum err_code run_lane(struct arena *a, struct script *s, int lane, struc
 	return OK;
 }
 
-int script_lane(const struct script *s, int flag, int n)
+int scenario_lane(const struct scenario *s, int flag, int n)
 {
 	const struct role_program *r = s->set->r;
 	int lane = s->set->lane[r->flags.v[flag].task];
@@ -578,7 +577,7 @@ int script_lane(const struct script *s, int flag, int n)
 		r->roles.v[lane].replicas);
 }
 
-static void number_instances(struct arena *a, struct script *s)
+static void number_instances(struct arena *a, struct scenario *s)
 {
 	const struct graph *g = s->set->plan->graph;
 
@@ -598,16 +597,16 @@ static void number_instances(struct arena *a, struct script *s)
 			s->task[i] = t;
 }
 
-enum err_code script_init(struct arena *a, const struct setting *set, const struct walk *w,
-	struct script *s, struct err *e)
+enum err_code scenario_init(struct arena *a, const struct setting *set, const struct walk *w,
+	struct scenario *s, struct err *e)
 {
 	int ntasks = set->plan->graph->tasks.n, nroles = set->r->roles.n;
 
-	*s = (struct script){ .set = set, .walk = w, .first = ARENA_ARRAY(a, ntasks + 1, int),
+	*s = (struct scenario){ .set = set, .walk = w, .first = ARENA_ARRAY(a, ntasks + 1, int),
 		.want = ARENA_ARRAY(a, ntasks, int *), .acts = ARENA_ARRAY(a, nroles, struct act *),
 		.nacts = ARENA_ARRAY(a, nroles, int) };
 	number_instances(a, s);
-	script_writers(a, s);
+	scenario_writers(a, s);
 	for (int i = 0; i < nroles; i++)
 		TRY(run_lane(a, s, i, e));
 	return OK;

@@ -1,4 +1,4 @@
-/* What is the same in every play of a role program, and what its program would do in order. */
+/* What all scenarios of a role program share, and which instance writes what each sTask reads. */
 #include "verify/acts.h"
 
 static const struct stask *stask_at(const struct setting *s, int task)
@@ -11,8 +11,8 @@ static const struct buffer *buffer_at(const struct setting *s, int buffer)
 	return &s->plan->graph->buffers.v[buffer];
 }
 
-/* Does the result of a product go to shared memory? Then the lane waits for it at once. */
-static bool lands(const struct setting *s, int task)
+/* Does the result of a product go to shared memory? Then the lane waits for the product at once. */
+static bool is_result_shared(const struct setting *s, int task)
 {
 	const struct stask *t = stask_at(s, task);
 
@@ -22,14 +22,14 @@ static bool lands(const struct setting *s, int task)
 	return false;
 }
 
-/* Whose completion the lane learns of later? */
-static bool on_matrix(const struct setting *s, int task)
+/* Is it a product of which the lane learns later that it is complete? */
+static bool is_async_product(const struct setting *s, int task)
 {
 	const struct seu *u = &s->plan->device->seu[s->plan->entries.v[plan_entry_of(s->plan,
 		task)].seu];
 
 	return u->kind == SEU_MATRIX && target_seen(s->r->target, u, true) == SEEN_COUNTED &&
-		!lands(s, task);
+		!is_result_shared(s, task);
 }
 
 static int role_of(const struct role_program *r, int lane)
@@ -52,7 +52,7 @@ static void find_lanes(struct arena *a, struct setting *s)
 		if (stask_at(s, i)->phase != s->phase)
 			continue;
 		s->lane[i] = role_of(s->r, s->plan->entries.v[plan_entry_of(s->plan, i)].lane);
-		s->matrix[i] = on_matrix(s, i);
+		s->matrix[i] = is_async_product(s, i);
 	}
 }
 
@@ -63,18 +63,18 @@ static int versions_of(const struct setting *s, int buffer)
 	return ring != NONE ? s->r->rings.v[ring].versions : s->plan->versions[buffer];
 }
 
-/* Copies of a lane have registers of their own. */
-static int copies_of(const struct setting *s, int buffer)
+/* Each replica of a lane has its own registers. */
+static int replicas_of(const struct setting *s, int buffer)
 {
 	int lane = s->lane[buffer_at(s, buffer)->first];
 
 	return s->ring_of[buffer] != NONE ? 1 : s->r->roles.v[lane].replicas;
 }
 
-static void add_places(struct setting *s, int buffer)
+static void add_cells(struct setting *s, int buffer)
 {
-	s->first[buffer] = s->naliases;
-	s->naliases += s->versions[buffer] * copies_of(s, buffer);
+	s->first[buffer] = s->ncells;
+	s->ncells += s->versions[buffer] * replicas_of(s, buffer);
 }
 
 void setting_init(struct arena *a, const struct role_program *r, const struct plan *p, int phase,
@@ -93,25 +93,25 @@ void setting_init(struct arena *a, const struct role_program *r, const struct pl
 		s->versions[i] = versions_of(s, i);
 	for (int i = 0; i < r->rings.n; i++)
 		if (buffer_at(s, r->rings.v[i].buffer)->alias_of == NONE)
-			add_places(s, r->rings.v[i].buffer);
-	s->nslots = s->naliases;
+			add_cells(s, r->rings.v[i].buffer);
+	s->nslots = s->ncells;
 	s->staging = ARENA_ARRAY(a, r->stagings.n, int);
 	for (int i = 0; i < r->stagings.n; i++) {
-		s->staging[i] = s->naliases;
-		s->naliases += r->stagings.v[i].batches;
+		s->staging[i] = s->ncells;
+		s->ncells += r->stagings.v[i].batches;
 	}
-	s->nshared = s->naliases;
+	s->nshared = s->ncells;
 	for (int i = 0; i < n; i++)
 		if (buffer_at(s, i)->phase == phase && s->ring_of[i] == NONE &&
 		    buffer_at(s, i)->alias_of == NONE)
-			add_places(s, i);
+			add_cells(s, i);
 	for (int i = 0; i < n; i++)
 		if (buffer_at(s, i)->phase == phase && buffer_at(s, i)->alias_of != NONE)
 			s->first[i] = s->first[buffer_at(s, i)->alias_of];
-	s->buffer = ARENA_ARRAY(a, s->naliases, int);
+	s->buffer = ARENA_ARRAY(a, s->ncells, int);
 	for (int i = 0; i < n; i++)
 		for (int v = 0; s->first[i] != NONE && buffer_at(s, i)->alias_of == NONE && v < s->versions[i] *
-		     copies_of(s, i); v++)
+		     replicas_of(s, i); v++)
 			s->buffer[s->first[i] + v] = i;
 	for (int i = 0; i < r->stagings.n; i++)
 		for (int v = 0; v < r->stagings.v[i].batches; v++)
@@ -134,12 +134,12 @@ int setting_vars(const struct setting *s, enum var_index index)
 	return RANK_MAX;
 }
 
-/* who writes what is read --------------------------------------------------- */
+/* writers --------------------------------------------------- */
 
-/* The program in its own order, one thing after the other. */
+/* An execution of the program in its own order, one sTask after the other. */
 struct sequence {
-	struct script *s;
-	int *writer;			/* by buffer: the instance that wrote last in this life */
+	struct scenario *s;
+	int *writer;			/* by buffer: the instance that wrote last in its current life */
 	int64_t *at;			/* by loop: sequence number */
 	int64_t tile;
 };
@@ -157,7 +157,7 @@ static void sequence_task(struct sequence *q, int task)
 	for (int i = 0; i < t->reads.n; i++)
 		q->s->want[task][seq * t->reads.n + i] = q->writer[t->reads.v[i]];
 	for (int i = 0; i < t->writes.n; i++)
-		q->writer[t->writes.v[i]] = script_instance(q->s, task, seq);
+		q->writer[t->writes.v[i]] = scenario_instance(q->s, task, seq);
 }
 
 static void new_lives(struct sequence *q, int loop)
@@ -190,7 +190,7 @@ static void sequence_body(struct sequence *q, int loop, const struct item *items
 	}
 }
 
-void script_writers(struct arena *a, struct script *s)
+void scenario_writers(struct arena *a, struct scenario *s)
 {
 	const struct graph *g = s->set->plan->graph;
 	const struct phase *p = &g->program->phases.v[s->set->phase];

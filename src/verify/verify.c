@@ -10,11 +10,11 @@
 
 enum {
 	PERIOD_MAX = 60,
-	COUNTS_MAX = 64,		/* trip counts of a loop that are played */
+	COUNTS_MAX = 64,		/* trip counts of a loop that are tried */
 	TILES_MAX = 24,
-	STEPS_MAX = 64,			/* iterations of a region around, with counts of their own */
+	STEPS_MAX = 64,			/* iterations of a region, of which each has its own trip counts inside */
 	RANDOM_PLAYS = 16,
-	FEW_COUNTS = 4,			/* trip counts with each small number of tiles */
+	FEW_COUNTS = 4,			/* trip counts that are tried with each small number of tiles */
 };
 
 struct check {
@@ -24,8 +24,8 @@ struct check {
 	int phase;
 	struct setting set;
 	int period, margin;
-	int tiles;			/* most that an EU gets */
-	int *ncounts, **counts;		/* by loop: trip counts to play */
+	int tiles;			/* the most that an EU gets */
+	int *ncounts, **counts;		/* by loop: trip counts to try */
 	int most_counts;
 	struct verified done;
 	struct err *e;
@@ -36,7 +36,7 @@ static const struct graph *graph_of(const struct check *c)
 	return c->plan->graph;
 }
 
-/* what needs no play ---------------------------------------------------------- */
+/* checks without a play ---------------------------------------------------------- */
 
 static enum err_code fault(const struct check *c, int task, const char *what, int64_t is,
 	int64_t should)
@@ -56,7 +56,7 @@ static int64_t box_bytes(const struct check *c, const struct role_map *m)
 	return bytes;
 }
 
-/* Numbers that go by the block's rank alone. */
+/* Evaluates numbers that depend only on the block's rank. */
 struct rank_env {
 	struct num_env env;
 	int64_t rank;
@@ -70,7 +70,7 @@ static int64_t rank_var(const struct num_env *env, enum var v, int of)
 	return v == VAR_RANK ? x->rank : 0;
 }
 
-/* What all blocks bring of a load: how many bytes, and do they stay in the slot? */
+/* The boxes of all blocks of a load: *bytes in all; each must lie in the slot. */
 static enum err_code check_boxes(const struct check *c, const struct role_op *o, int64_t *bytes)
 {
 	const struct role_ring *r = &c->r->rings.v[o->u.boxes.ring];
@@ -94,7 +94,7 @@ static enum err_code check_boxes(const struct check *c, const struct role_op *o,
 	return OK;
 }
 
-/* Only what is the same in all blocks may go from one to all. */
+/* A load may be multicast only if it is the same in all blocks. */
 static enum err_code check_load(const struct check *c, const struct role_op *o)
 {
 	struct cluster all = plan_cluster(c->plan, c->phase);
@@ -110,19 +110,19 @@ static enum err_code check_load(const struct check *c, const struct role_op *o)
 	return OK;
 }
 
-/* All panels go through the room in whole batches, of which a box has a warp's rows. */
+/* The panels of a batch must fit in the slot or the staging. */
 static enum err_code check_panels(const struct check *c, const struct role_op *o)
 {
 	int64_t bytes = box_bytes(c, &c->r->maps.v[o->u.boxes.map]);
-	int64_t room = o->u.boxes.ring != NONE ? c->r->rings.v[o->u.boxes.ring].slot_bytes :
+	int64_t capacity = o->u.boxes.ring != NONE ? c->r->rings.v[o->u.boxes.ring].slot_bytes :
 		c->r->stagings.v[o->u.boxes.outbox].bytes;
 
-	if (o->u.boxes.panels * bytes > room)
-		return fault(c, o->task, "the size of the panels", o->u.boxes.panels * bytes, room);
+	if (o->u.boxes.panels * bytes > capacity)
+		return fault(c, o->task, "the size of the panels", o->u.boxes.panels * bytes, capacity);
 	return OK;
 }
 
-/* At a flag for copies by threads each of them arrives, by pieces that can, and nobody else. */
+/* At a flag for copies by threads only such copies arrive, whose accesses must be large enough to do so. */
 static enum err_code check_arrivals(const struct check *c, const struct role_op *o)
 {
 	bool loads = o->what == DO_LOAD_THREADS;
@@ -133,7 +133,7 @@ static enum err_code check_arrivals(const struct check *c, const struct role_op 
 		return OK;
 	if (c->r->flags.v[flag].copies != loads)
 		return fault(c, o->task, "who arrives at the flag", loads, !loads);
-	return loads && bytes < 4 ? fault(c, o->task, "the bytes of a piece", bytes, 4) : OK;
+	return loads && bytes < 4 ? fault(c, o->task, "the bytes of an access", bytes, 4) : OK;
 }
 
 static enum err_code check_ops(const struct check *c, const struct role_body *b)
@@ -155,7 +155,7 @@ static enum err_code check_ops(const struct check *c, const struct role_body *b)
 	return OK;
 }
 
-/* By the copy engine one arrives, or each block's part with its own; else all warps. */
+/* One thread arrives for a copy by the engine, each thread for copies by threads, else each warp. */
 static enum err_code check_flag(const struct check *c, const struct role_flag *f)
 {
 	int lane = c->set.lane[f->task];
@@ -169,8 +169,8 @@ static enum err_code check_flag(const struct check *c, const struct role_flag *f
 	return OK;
 }
 
-/* The n-th thing in shared memory; false: there are fewer. */
-static bool thing_at(const struct role_program *r, int n, int64_t *from, int64_t *to)
+/* The n-th range of shared memory in use: rings, then flags, then stagings; false: there are fewer. */
+static bool range_at(const struct role_program *r, int n, int64_t *from, int64_t *to)
 {
 	if (n < r->rings.n) {
 		*from = r->rings.v[n].offset;
@@ -191,7 +191,7 @@ static bool thing_at(const struct role_program *r, int n, int64_t *from, int64_t
 	return true;
 }
 
-/* Does the first lie in the slots of the second? The setting takes them for the same places. */
+/* Do the slots of the first alias those of the second? The setting has the same cells for both. */
 static bool lies_in(const struct check *c, int a, int b)
 {
 	const struct role_ring *x = &c->r->rings.v[a], *y = &c->r->rings.v[b];
@@ -202,7 +202,7 @@ static bool lies_in(const struct check *c, int a, int b)
 		x->slot_bytes <= y->slot_bytes && x->versions == y->versions;
 }
 
-/* Parts of one value in the same slots? */
+/* Are they slices of one value, in the same slots? */
 static bool lie_together(const struct check *c, int a, int b)
 {
 	const struct role_ring *x = &c->r->rings.v[a], *y = &c->r->rings.v[b];
@@ -214,27 +214,27 @@ static bool lie_together(const struct check *c, int a, int b)
 		x->versions == y->versions;
 }
 
-/* Things lie beside each other. */
+/* No ranges overlap, unless the plan says so. */
 static enum err_code check_memory(const struct check *c)
 {
 	int64_t from[2], to[2];
 
-	for (int i = 0; thing_at(c->r, i, &from[0], &to[0]); i++) {
+	for (int i = 0; range_at(c->r, i, &from[0], &to[0]); i++) {
 		for (int j = 0; j <= i; j++) {
-			thing_at(c->r, j, &from[1], &to[1]);
+			range_at(c->r, j, &from[1], &to[1]);
 			if (i != j && i < c->r->rings.n && (lie_together(c, i, j) || lies_in(c, i, j) ||
 			    lies_in(c, j, i)))
 				continue;
 			if ((i != j && from[0] < to[1] && from[1] < to[0]) || to[0] > c->r->shared_bytes)
 				return err_set(c->e, ERR_ILLEGAL, NOWHERE, "the kernel is wrong: bytes "
-					"%lld to %lld of shared memory are given away twice or not "
-					"there", (long long)from[0], (long long)to[0]);
+					"%lld to %lld of shared memory are used twice, or beyond "
+					"the end", (long long)from[0], (long long)to[0]);
 		}
 	}
 	return OK;
 }
 
-static enum err_code check_still(const struct check *c)
+static enum err_code check_without_play(const struct check *c)
 {
 	for (int i = 0; i < c->r->flags.n; i++)
 		TRY(check_flag(c, &c->r->flags.v[i]));
@@ -244,7 +244,7 @@ static enum err_code check_still(const struct check *c)
 	return check_memory(c);
 }
 
-/* what to play ---------------------------------------------------------------- */
+/* scenarios ---------------------------------------------------------------- */
 
 static int gcd(int a, int b)
 {
@@ -262,8 +262,8 @@ static void add_period(struct check *c, int n)
 	c->margin = c->margin > n ? c->margin : n;
 }
 
-/* After `period` iterations all rings, flags and unrolled registers are where they were;
- * `margin` of them are between any two instances that have to do with each other. */
+/* After `period` iterations all rings, flags and unrolled registers are in the same state again. Two instances that a
+ * rule is about are at most `margin` iterations apart. */
 static void find_period(struct check *c)
 {
 	int spread = 0;
@@ -287,8 +287,8 @@ static void find_period(struct check *c)
 	c->margin += spread;
 }
 
-/* All counts up to the margin and two periods; those beyond are like the last of these
- * that differs by whole periods. */
+/* All trip counts up to the margin and two periods. A greater one is like the greatest of these that differs from it
+ * by a multiple of the period. */
 static void find_counts(struct check *c, int loop)
 {
 	int64_t least = graph_of(c)->trips[loop].least, most = graph_of(c)->trips[loop].most;
@@ -329,25 +329,25 @@ static void find_plays(struct check *c)
 			c->tiles = (int)min_i64(d.start[i + 1] - d.start[i], TILES_MAX);
 }
 
-/* One play: counts by loop and iteration of the region around, from the choice of each. */
+/* Plays one scenario. trips: by loop, the trip counts in STEPS_MAX iterations of the region around it. */
 static enum err_code play(struct check *c, int ntiles, const int16_t *trips)
 {
 	struct arena_mark mark = arena_mark(c->a);
-	struct script s;
+	struct scenario s;
 	struct walk w;
 	enum err_code code;
 
 	walk_init_trips(c->a, &w, graph_of(c), c->phase, ntiles, STEPS_MAX, trips);
-	TRY(script_init(c->a, &c->set, &w, &s, c->e));
+	TRY(scenario_init(c->a, &c->set, &w, &s, c->e));
 	for (int i = 0; i < c->r->roles.n; i++)
 		c->done.actions += s.nacts[i] * c->r->cluster;
 	c->done.plays++;
-	code = play_script(c->a, &s, &c->done.counterexample, c->e);
+	code = play_scenario(c->a, &s, &c->done.counterexample, c->e);
 	arena_reset(c->a, mark);
 	return code;
 }
 
-/* Iterations in a row go through counts number u and v of each loop in turn: u v v u ... */
+/* Successive runs of each loop have its trip counts number u and v in the order u v v u ... */
 static enum err_code play_pair(struct check *c, int u, int v, int16_t *trips)
 {
 	int loops = graph_of(c)->program->loops.n, least = INT16_MAX, tiles;
@@ -361,7 +361,7 @@ static enum err_code play_pair(struct check *c, int u, int v, int16_t *trips)
 				least = trips[l * STEPS_MAX + s];
 		}
 	}
-	/* all rings of loops go around twice, and those of tiles */
+	/* so many tiles that each ring of a loop, and each of the tile loop, is used twice around */
 	least = least < 1 || least > 2 * c->period ? 1 : least;
 	tiles = (2 * c->period + least - 1) / least + 2;
 	tiles = tiles < c->margin + 2 ? c->margin + 2 : tiles;
@@ -386,8 +386,8 @@ static bool enough(struct check *c)
 	return c->done.actions > VERIFY_ACTIONS;
 }
 
-/* Where turns of the tile loop are about several tiles, it makes a difference how many there
- * are: to the lanes' prologues and epilogues. */
+/* Where the tile loop itself is pipelined, its prologues and epilogues depend on the number of tiles, so small numbers
+ * are tried one by one. */
 static enum err_code play_few_tiles(struct check *c, int16_t *trips)
 {
 	int loops = graph_of(c)->program->loops.n, most = 0;
@@ -433,7 +433,7 @@ static enum err_code play_all(struct check *c)
 static enum err_code check_program(struct check *c)
 {
 	setting_init(c->a, c->r, c->plan, c->phase, &c->set);
-	TRY(check_still(c));
+	TRY(check_without_play(c));
 	find_plays(c);
 	return play_all(c);
 }

@@ -1,32 +1,29 @@
-/* verify.h - does a role program keep the rules? The last pass of lowering.
+/* verify.h - proves that a role program keeps the rules of synchronisation. The last pass of lowering.
  *
- * The passes before it derive flags, depths and counts from the relation of the plan's
- * events. This takes the tree as it is, knows nothing of that relation nor of those passes,
- * plays the operations of its lanes (acts.h) and proves, or says what is wrong:
+ * The passes before it derive flags, depths and counts from the dependences of the plan's events. verify uses neither
+ * those dependences nor those passes. It takes the finished tree, executes the synchronisation of its lanes for given
+ * trip counts (a *play* of a scenario, acts.h) and proves, or says what is wrong:
  *
- *  - nobody waits for ever;
- *  - a barrier tells its phases apart by their parity alone: whoever waits for a phase or
- *    arrives for it knows that the one before is over, and no phase ends before all who
- *    wait for the one before have seen it;
- *  - each phase gets the arrivals and bytes that its flag has been told of, once;
- *  - a slot of a ring and the registers of a product are touched only after the write of
- *    the very instance that the program names, and not before those who read what was
- *    there are done, by nothing but the order of each warp, phases seen, groups waited
- *    for, and the lane's own barrier;
- *  - what a warp wrote is read by an engine only after that warp's fence;
- *  - every instance is done once, and a block ends with nothing under way.
+ *  - no lane waits for ever;
+ *  - phases of a barrier, which can be told apart only by their parity, are not mistaken: a warp that waits or arrives
+ *    for a phase knows that the phase before is over, and no phase completes before all who wait for the phase before
+ *    have seen it;
+ *  - each phase gets just the arrivals and bytes that its flag expects;
+ *  - a read of a slot or of registers finds the value of the instance that the program says, and a write comes after
+ *    all reads of what was there. This must follow from the order of each warp, phases seen, groups waited for and the
+ *    lane's own barrier alone;
+ *  - an engine reads what a warp wrote only after that warp's fence;
+ *  - every instance is executed once, and a block ends with nothing under way.
  *
- * One play decides for its trip counts. No action depends on data, and one that can go on
- * stays able to until it does, as the parity rule is proven on the way; so every order
- * comes to the same end, and all orders have the same happens-before, which the clocks
- * of play.c compute. A copy or a product is over at the latest moment that this allows.
+ * One play proves this for its trip counts. No action depends on data, and an action that can be executed stays so
+ * until it is, because the parity rule is proven at the same time. So all orders come to the same end and have the same
+ * happens-before relation, which the vector clocks of play.c compute. A copy or a product counts as over at the latest
+ * moment that this relation allows.
  *
- * Few trip counts stand for all: what concerns a pair of instances is a few iterations
- * long, and everything repeats with the least common multiple of depths, versions and
- * unrolling (docs/internals/protocol.md has the argument). For a phase with one loop the
- * plays are complete in this sense as long as they stay within VERIFY_ACTIONS; beyond,
- * and for nested loops and for long sequences of unequal tiles, they are a choice, shorter
- * ones first.
+ * Few trip counts stand for all: a rule is about instances that are a few iterations apart, and everything repeats with
+ * the least common multiple of depths, versions and unrolling (docs/internals/verify.md has the argument). For a phase
+ * with one loop the plays are complete in this sense if they stay within VERIFY_ACTIONS. Beyond that, for nested loops
+ * and for long sequences of unequal tiles they are a sample, shorter ones first.
  */
 #ifndef VERIFY_VERIFY_H
 #define VERIFY_VERIFY_H
@@ -35,18 +32,17 @@
 
 enum { VERIFY_ACTIONS = 200000 };
 
-/* What was played. */
+/* What was done. */
 struct verified {
 	int plays;
 	int64_t actions;
 	int period;
 	bool complete;			/* else it stopped at VERIFY_ACTIONS */
-	struct counterexample counterexample;		/* on failure */
+	struct counterexample counterexample;	/* on failure */
 };
 
-/* Does phase `phase` of plan p come out of r? ERR_ILLEGAL with sTasks, iterations and the
- * user's line. As the plan is legal, that is a mistake of ours. `a` is scratch; out may be
- * NULL. */
+/* Does r implement phase `phase` of plan p? ERR_ILLEGAL, with sTasks, iterations and the user's line, if not; because
+ * the plan is legal, that is an error of lowering. `a` is scratch; out may be NULL. */
 NODISCARD enum err_code verify(const struct role_program *r, const struct plan *p, int phase,
 	struct arena *a, struct verified *out, struct err *e);
 

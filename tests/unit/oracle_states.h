@@ -35,7 +35,7 @@ struct x_warp {
 };
 
 struct explorer {
-	const struct script *s;
+	const struct scenario *s;
 	const struct role_program *r;
 	struct x_warp warp[X_WARPS];
 	int nwarps, nbarriers, ncopies;
@@ -79,7 +79,7 @@ static inline int x_place(const struct explorer *x, const struct x_warp *v, int 
 	const struct setting *set = x->s->set;
 
 	return !v->number || place < set->nslots || place >= set->nshared ? place :
-		set->naliases + place - set->nslots;
+		set->ncells + place - set->nslots;
 }
 
 /* Who wrote a slot or a room. */
@@ -87,7 +87,7 @@ static inline int16_t *x_tag(const struct explorer *x, struct x_state *s, int pl
 {
 	const struct setting *set = x->s->set;
 
-	return &s->tag[place < set->nshared ? place : place - set->naliases + set->nshared];
+	return &s->tag[place < set->nshared ? place : place - set->ncells + set->nshared];
 }
 
 /* Does the warp do it, or only the first of its lane? */
@@ -449,7 +449,7 @@ static inline bool x_open(struct explorer *x)
 		}
 	}
 	return x->r->roles.n <= X_LANES && x->nbarriers <= X_BARRIERS &&
-		2 * x->s->set->nshared <= X_PLACES && x->s->set->naliases <= 256;
+		2 * x->s->set->nshared <= X_PLACES && x->s->set->ncells <= 256;
 }
 
 static inline void x_explore(struct explorer *x)
@@ -480,7 +480,7 @@ static inline void x_explore(struct explorer *x)
 }
 
 /* *why: what can go wrong, if something can; *states: how many were seen. */
-static inline enum verdict explore(const struct script *s, const char **why, int *states)
+static inline enum verdict explore(const struct scenario *s, const char **why, int *states)
 {
 	struct explorer x = { .s = s, .r = s->set->r };
 	bool fits;

@@ -213,7 +213,7 @@ static void try_all_states(struct bench *b, struct tally *t, const char *what)
 	int64_t *trips = ARENA_ARRAY(&b->arena, g->program->loops.n * t->tiles, int64_t);
 	enum err_code code;
 	struct setting set;
-	struct script s;
+	struct scenario s;
 	struct walk w;
 	bool strict;
 	struct counterexample counterexample;
@@ -228,13 +228,13 @@ static void try_all_states(struct bench *b, struct tally *t, const char *what)
 	walk_init_counts(&b->arena, &w, g, 0, t->tiles, trips);
 	must(b, lower_body(b->k, &b->e));
 	setting_init(&b->arena, b->k->role, b->k->plan, 0, &set);
-	code = script_init(&b->arena, &set, &w, &s, &e);
+	code = scenario_init(&b->arena, &set, &w, &s, &e);
 	if (code) {			/* no play comes of it */
 		t->refused++;
 		arena_reset(&b->arena, mark);
 		return;
 	}
-	code = play_script(&b->arena, &s, &counterexample, &e);
+	code = play_scenario(&b->arena, &s, &counterexample, &e);
 	v = explore(&s, &why, &states);
 	t->refused += code && v == X_WRONG;
 	t->harmless += !code && v == X_GOOD;

@@ -1,4 +1,4 @@
-/* Slots and registers: who may touch them, and what is there. */
+/* Slots, stagings and registers: which accesses are ordered, and which value a read finds. */
 #include "verify/play_state.h"
 
 #include <string.h>
@@ -16,11 +16,11 @@ static enum err_code race(const struct play *p, const char *buffer, const struct
 		old->writes ? "write" : "read");
 }
 
-/* Is the earlier access over for the one at hand, whose start has this clock? */
-static enum err_code check_order(const struct play *p, int place, const struct access *x,
+/* Is access `old` over for access x, which starts with this clock? */
+static enum err_code check_order(const struct play *p, int cell, const struct access *x,
 	const struct access *old, const int *clock)
 {
-	const char *buffer = p->s->set->plan->graph->buffers.v[p->s->set->buffer[place]].name;
+	const char *buffer = p->s->set->plan->graph->buffers.v[p->s->set->buffer[cell]].name;
 
 	if ((!x->writes && !old->writes) || (x->instance == old->instance && x->instance != NONE &&
 	    (x->warp == NONE) == (old->warp == NONE)))
@@ -29,13 +29,13 @@ static enum err_code check_order(const struct play *p, int place, const struct a
 		return OK;
 	if (clock[old->of] < old->until)
 		return race(p, buffer, x, old);
-	if (place < p->s->set->nshared && x->warp == NONE && old->warp != NONE && old->writes &&
+	if (cell < p->s->set->nshared && x->warp == NONE && old->warp != NONE && old->writes &&
 	    (!old->fence || clock[events_of(p, old->warp)] < old->fence))
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' by an engine, "
 			"without a fence after %s wrote it", play_name(p, x->instance), verb(x), buffer,
 			play_name(p, old->instance));
-	/* who lets an engine read what threads have copied fences when it has seen that it is there */
-	if (place < p->s->set->nshared && x->warp == NONE && !x->copied && old->copied &&
+	/* a warp that has an engine read what threads have copied must fence after it has seen the copies complete */
+	if (cell < p->s->set->nshared && x->warp == NONE && !x->copied && old->copied &&
 	    p->warp[x->by].fenced[old->of] < old->until)
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' by an engine, "
 			"without a fence after it has seen what %s copied", play_name(p, x->instance), verb(x),
@@ -43,31 +43,31 @@ static enum err_code check_order(const struct play *p, int place, const struct a
 	return OK;
 }
 
-int play_cells(const struct play *p)
+int play_ncells(const struct play *p)
 {
-	return p->s->set->nslots + (p->s->set->naliases - p->s->set->nslots) * WARPS;
+	return p->s->set->nslots + (p->s->set->ncells - p->s->set->nslots) * WARPS;
 }
 
-static struct cell *place_at(const struct play *p, int block, const struct warp *w, int place)
+static struct cell_state *cell_at(const struct play *p, int block, const struct warp *w, int cell)
 {
-	int shared = p->s->set->nslots, first = block * play_cells(p);
+	int shared = p->s->set->nslots, first = block * play_ncells(p);
 
-	return &p->cell[first + (place < shared ? place : shared + (place - shared) * WARPS +
+	return &p->cell[first + (cell < shared ? cell : shared + (cell - shared) * WARPS +
 		w->number)];
 }
 
-static enum err_code check_place(const struct play *p, const struct cell *at, int place,
+static enum err_code check_accesses(const struct play *p, const struct cell_state *at, int cell,
 	const struct access *x, const int *clock)
 {
 	for (int i = 0; i < at->now.n; i++)
-		TRY(check_order(p, place, x, &at->now.v[i], clock));
+		TRY(check_order(p, cell, x, &at->now.v[i], clock));
 	for (int i = 0; i < at->before.n && x->writes; i++)
-		TRY(check_order(p, place, x, &at->before.v[i], clock));
+		TRY(check_order(p, cell, x, &at->before.v[i], clock));
 	return OK;
 }
 
-/* What is read must be what the program says. */
-static enum err_code check_value(const struct play *p, const struct cell *at, int place,
+/* A read must find the value of the instance that the program says. */
+static enum err_code check_value(const struct play *p, const struct cell_state *at, int cell,
 	const struct act *a)
 {
 	int instance = a->instance, want = a->want;
@@ -76,18 +76,18 @@ static enum err_code check_value(const struct play *p, const struct cell *at, in
 		return OK;
 	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s reads '%s' as %s left it, "
 		"not %s", play_name(p, instance),
-		p->s->set->plan->graph->buffers.v[p->s->set->buffer[place]].name,
+		p->s->set->plan->graph->buffers.v[p->s->set->buffer[cell]].name,
 		at->written && at->writer != NONE ? play_name(p, at->writer) : "nobody",
 		want == NONE ? "its initial value" : play_name(p, want));
 }
 
-enum err_code play_add_access(struct play *p, int block, struct warp *w, int place,
+enum err_code play_add_access(struct play *p, int block, struct warp *w, int cell,
 	struct access x)
 {
-	struct cell *at = place_at(p, block, w, place);
+	struct cell_state *at = cell_at(p, block, w, cell);
 	int writer = x.initial ? NONE : x.instance;
 
-	TRY(check_place(p, at, place, &x, w->clock));
+	TRY(check_accesses(p, at, cell, &x, w->clock));
 	if (x.writes && !(at->written && at->writer == writer)) {
 		struct access *v = at->before.v;
 		int cap = at->before.cap;
@@ -115,7 +115,7 @@ enum err_code play_access(struct play *p, struct warp *w, const struct act *a)
 		.sums = a->kind == ACT_GROUP_SUM, .initial = a->kind == ACT_WRITE && a->initial };
 
 	if (!x.writes || x.sums)
-		TRY(check_value(p, place_at(p, w->block, w, a->at), a->at, a));
+		TRY(check_value(p, cell_at(p, w->block, w, a->at), a->at, a));
 	TRY(play_add_access(p, w->block, w, a->at, x));
 	if (x.writes && !group && a->at < p->s->set->nshared)
 		VEC_PUSH(p->a, &w->unfenced, a->at);
@@ -128,7 +128,7 @@ enum err_code play_store(struct play *p, struct warp *w, const struct act *a)
 	struct access x = { .of = stores_of(p, me), .until = w->stores + 1, .instance = a->instance,
 		.warp = NONE, .by = me };
 
-	TRY(check_value(p, place_at(p, w->block, w, a->at), a->at, a));
+	TRY(check_value(p, cell_at(p, w->block, w, a->at), a->at, a));
 	return play_add_access(p, w->block, w, a->at, x);
 }
 
@@ -138,7 +138,7 @@ void play_fence(struct play *p, struct warp *w)
 
 	memcpy(w->fenced, w->clock, (size_t)p->nclock * sizeof(int));
 	for (int i = 0; i < w->unfenced.n; i++) {
-		struct cell *at = place_at(p, w->block, w, w->unfenced.v[i]);
+		struct cell_state *at = cell_at(p, w->block, w, w->unfenced.v[i]);
 
 		for (int k = 0; k < at->now.n; k++)
 			if (at->now.v[k].warp == me && at->now.v[k].writes && !at->now.v[k].fence)
