@@ -422,16 +422,16 @@ plan:buffers sets how many; plan.rings has them.]]},
 Of a ring: how many of its versions hold data that is still to be read, at a moment. A full ring
 makes its producer wait (cause "slot"), an empty one its consumers.]]},
   {"offset", [[
-How many iterations ahead an sTask runs: at= of plan:append and plan:move. In turn j of its lane an
-sTask with offset 1 works on iteration j + 1. PipeThreader calls it the stage.]]},
+How many iterations ahead an sTask runs: at= of plan:append and plan:move. In iteration j of the pipelined loop
+an sTask with offset 1 works on iteration j + 1. PipeThreader calls it the stage.]]},
   {"Stage", "PipeThreader's word for the iteration offset of an sTask: help \"offset\"."},
   {"turn", [[
 One round of a lane through its order. In turn j each sTask runs for iteration j + its offset, if there
 is such an iteration.]]},
   {"replicas", [[
-Lanes alike that take the output tiles of an EU in turn: replicas= of plan:lane.]]},
-  {"prologue", "The first turns of a loop, in which only those sTasks run that are ahead."},
-  {"steady state", "The turns of a loop in which every sTask of it runs."},
+Lanes alike that take the output tiles of an EU in round robin: replicas= of plan:lane.]]},
+  {"prologue", "The first iterations of a pipelined loop, in which only those sTasks run that are ahead."},
+  {"steady state", "The iterations of a pipelined loop in which every sTask of it runs."},
   {"epilogue", [[
 The last iterations of a pipelined loop, in which the sTasks that were ahead have no more work. Also the work of a
 program on a tile after its loop.]]},
