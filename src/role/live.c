@@ -1,10 +1,9 @@
-/* Registers by liveness: how many words of values a thread of a lane holds at most.
+/* Register pressure by liveness: how many words of values a thread of a lane holds at most.
  *
- * Backward over the tree, as for any program: a fragment's version is live from where it is
- * written to where it is read last. A loop is gone through until nothing changes. Element-wise
- * work takes the place of what it is made of, so the two count once. Not all is where the text
- * has it: live_read.c knows what is made elsewhere, live_products.c what matrix products read
- * later, and which sums begin later.
+ * A backward walk over the tree: a version of a fragment is live from its write to its last read. A loop is repeated
+ * until nothing changes. The result of an element-wise operation takes the registers of its operands, so the two count
+ * once. Compilers do not keep all operations where the text has them: live_read.c knows which values are computed where
+ * they are used, live_products.c what matrix products read later and which sums begin later.
  */
 #include "role/live_state.h"
 
@@ -15,10 +14,10 @@
 struct live {
 	struct reading r;
 	const struct role_op *at;
-	bool *now;			/* by version: live behind the operation at hand */
-	const bool *at_break, *at_continue;	/* behind the loop; where its next turn begins */
-	int most, most_in;
-	struct ops pins;		/* of what is live */
+	bool *now;			/* by version: live after the operation at hand */
+	const bool *at_break, *at_continue;	/* live after the loop; where its next iteration begins */
+	int most, most_in;		/* words, and the sTask then */
+	struct ops pins;		/* those of live fragments */
 };
 
 /* operations ---------------------------------------------------------------------- */
@@ -30,14 +29,14 @@ static void set_made(void *ctx, struct frag_at at)
 	x->now[live_find(&x->r, at)] = false;
 }
 
-/* What is made where it is used is not there before: what it is made of is. */
-static void set_used(void *ctx, struct frag_at at, bool whole)
+/* A value that is computed where it is used is not live before: its operands are. */
+static void set_used(void *ctx, struct frag_at at, bool all)
 {
 	struct live *x = ctx;
 	int i = live_find(&x->r, at);
 	const struct version *v = &x->r.versions.v[i];
 
-	(void)whole;
+	(void)all;
 	if (x->at->what == DO_PRODUCT && ops_hold(&x->r.fresh, x->at) &&
 	    at.frag == x->at->u.product.sum.frag)
 		return;
@@ -79,7 +78,7 @@ static void pass_work(struct live *x, const struct role_op *o)
 
 	x->at = o;
 	role_uses(o, &(struct uses){ find_passing, NULL, &m });
-	if (m.passing && !m.others)	/* its uses are those of who uses it */
+	if (m.passing && !m.others)	/* its operands count where its results are used */
 		return;
 	role_uses(o, &(struct uses){ set_made, set_used, x });
 	for (int i = 0; i < x->r.retired.n; i++)

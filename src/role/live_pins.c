@@ -1,11 +1,10 @@
-/* Pins behind waits for groups. They are made for all that is complete then, whoever reads it. One
- * whose fragment nobody reads before it is made anew is taken out: where texts meet, compilers
- * would keep what is pinned. A product's own pins stay also where they are right behind a wait.
+/* Removes needless pins after waits for groups. Lowering pins every result that is complete then. If nothing reads the
+ * fragment before it is written again, its pin is removed, because compilers would keep the registers where branches
+ * join. The pins that belong to a product stay, even right after a wait.
  */
 #include "role/live_state.h"
 
-/* Are the pins from the i-th operation on those of a product, or followed by them? Its fence comes
- * behind them. */
+/* Do the pins from operation i on belong to a product, whose fence follows them? */
 static bool are_of_product(const struct role_body *b, int i)
 {
 	while (i < b->v.n && b->v.v[i]->what == DO_PIN)

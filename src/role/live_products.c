@@ -1,6 +1,6 @@
-/* Matrix products, whose values are not live where the text has them: an operand in registers is
- * read until the lane has waited for the product's group, and a sum to which a loop's first product
- * adds nothing begins with the loop.
+/* Asynchronous matrix products, which read and write their registers later than the text says: an operand in registers
+ * is live until the lane has waited for the product's group, and a sum that the first product of a loop overwrites
+ * becomes live with the loop.
  */
 #include "role/live_state.h"
 
@@ -8,29 +8,29 @@
 
 /* where sums begin ---------------------------------------------------------------- */
 
-static bool asks_iteration(const struct num *x, int loop)
+static bool uses_iteration(const struct num *x, int loop)
 {
 	if (!x)
 		return false;
 	return (x->op == NUM_VAR && x->var == VAR_I && x->of == loop) ||
-		asks_iteration(x->a, loop) || asks_iteration(x->b, loop) ||
-		asks_iteration(x->c, loop);
+		uses_iteration(x->a, loop) || uses_iteration(x->b, loop) ||
+		uses_iteration(x->c, loop);
 }
 
-/* In a loop of turns, or in the first iteration, which stands before it. */
+/* The product is in a loop with a counter, or in the first iteration, which was peeled off before it. */
 static void note_sum(struct reading *r, const struct role_op *o)
 {
 	const struct num *adds = o->u.product.adds;
 	const struct role_op *task = r->task;
 
 	for (int i = 0; i < r->around.v.n; i++)
-		if (asks_iteration(adds, r->around.v.v[i]->u.region.of)) {
+		if (uses_iteration(adds, r->around.v.v[i]->u.region.of)) {
 			VEC_PUSH(r->a, &r->born, ((struct born){ r->around.v.v[i],
 				live_find(r, o->u.product.sum) }));
 			return;
 		}
 	if (task && task->u.region.iteration && num_is(task->u.region.iteration, 0) &&
-	    asks_iteration(adds, task->u.region.of))
+	    uses_iteration(adds, task->u.region.of))
 		VEC_PUSH(r->a, &r->fresh.v, o);
 }
 
@@ -54,7 +54,7 @@ void live_note_product(struct reading *r, const struct role_op *o)
 	note_sum(r, o);
 }
 
-/* A group is in the making from the end of the one before. */
+/* A group begins when the one before is committed. */
 void live_note_commit(struct reading *r)
 {
 	VEC_PUSH(r->a, &r->groups, ((struct group){ { 0 } }));

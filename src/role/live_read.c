@@ -1,10 +1,10 @@
-/* The text in order: who makes each version of a fragment, who uses it, and whether it is made
- * where it is used.
+/* A forward walk over the tree: which operations write and read each version of a fragment, and whether a value is
+ * computed where it is used.
  *
- * A value that is made of others element by element, and is used so and once, is made where it is
- * used, as compilers do: a tile that is converted while it is stored takes no more room than
- * before. One that is made of numbers alone is, however often it is used. What it is made of must
- * be as it was, and the use in the same turn of the same loop.
+ * A value that is computed element by element, and used once in the same way, is computed where it is used, as compilers
+ * do: a tile that is converted while it is stored takes no more registers. A value that is made of numbers alone is so
+ * however often it is used. Its operands must not have changed in between, and the use must be in the same iteration of
+ * the same loop.
  */
 #include "role/live_state.h"
 
@@ -52,18 +52,18 @@ static bool is_elementwise(const struct role_op *o)
 	return o->what == DO_MAP || o->what == DO_KEEP;
 }
 
-/* What is asked of all versions that an operation uses. */
+/* A test of all versions that an operation reads. */
 struct sources {
 	struct reading *r;
 	int order;			/* made no later */
 	bool all;
 };
 
-static void ask_numbers(void *ctx, struct frag_at at, bool whole)
+static void ask_numbers(void *ctx, struct frag_at at, bool all)
 {
 	struct sources *s = ctx;
 
-	(void)whole;
+	(void)all;
 	s->all &= version_at(s->r, at)->of_numbers;
 }
 
@@ -90,15 +90,15 @@ static void note_made(void *ctx, struct frag_at at)
 
 /* who uses it --------------------------------------------------------------------- */
 
-static void ask_made(void *ctx, struct frag_at at, bool whole)
+static void ask_made(void *ctx, struct frag_at at, bool all)
 {
 	struct sources *s = ctx;
 
-	(void)whole;
+	(void)all;
 	s->all &= version_at(s->r, at)->made_at <= s->order;
 }
 
-/* Is all that the version was made of as it was then? */
+/* Are all operands of the version unchanged since it was computed? */
 static bool stands(struct reading *r, const struct version *v)
 {
 	struct sources s = { r, v->made_at, true };
@@ -107,7 +107,7 @@ static bool stands(struct reading *r, const struct version *v)
 	return s.all;
 }
 
-static void note_used(void *ctx, struct frag_at at, bool whole)
+static void note_used(void *ctx, struct frag_at at, bool all)
 {
 	struct reading *r = ctx;
 	int i = live_find(r, at);
@@ -115,14 +115,14 @@ static void note_used(void *ctx, struct frag_at at, bool whole)
 
 	v.uses += v.user != r->at;
 	v.user = r->at;
-	v.whole |= whole || !v.maker || v.made_in != r->loop || !is_elementwise(v.maker) ||
+	v.all |= all || !v.maker || v.made_in != r->loop || !is_elementwise(v.maker) ||
 		!stands(r, &v);
 	r->versions.v[i] = v;
 }
 
 bool live_is_passing(const struct version *v)
 {
-	return v->makers == 1 && (v->of_numbers || (!v->whole && v->uses == 1));
+	return v->makers == 1 && (v->of_numbers || (!v->all && v->uses == 1));
 }
 
 /* the tree ------------------------------------------------------------------------ */
@@ -136,7 +136,7 @@ static bool leaves(const struct role_body *b)
 	return last == DO_BREAK || last == DO_CONTINUE;
 }
 
-/* What is under way behind it is what the branch that goes on leaves there. */
+/* Groups under way after it are those of the branch that does not leave the loop. */
 static void read_if(struct reading *r, const struct role_op *o)
 {
 	int n = r->groups.n;
@@ -153,7 +153,7 @@ static void read_if(struct reading *r, const struct role_op *o)
 	read_body(r, &o->u.region.other);
 }
 
-/* Twice: what a turn leaves under way, the next one finds. */
+/* Twice, because an iteration begins with the groups that the one before has left under way. */
 static void read_loop(struct reading *r, const struct role_op *o)
 {
 	int outer = r->loop;

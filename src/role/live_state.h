@@ -1,8 +1,7 @@
-/* live_state.h - what a lane's tree says of its values; for live*.c alone.
+/* live_state.h - facts about the values of a lane, for liveness; for live*.c alone.
  *
- * live_read.c goes through the tree as it is written and notes what live.c has to know when it
- * goes back; live_products.c notes what is so of matrix products alone. live_pins.c takes out the
- * pins that live.c has not found to be of use.
+ * live_read.c walks forward over the tree and notes what live.c needs on its backward walk; live_products.c adds what
+ * holds for matrix products alone. live_pins.c removes the pins that live.c has not found useful.
  */
 #ifndef ROLE_LIVE_STATE_H
 #define ROLE_LIVE_STATE_H
@@ -16,8 +15,8 @@ struct version {
 	int makers, uses;		/* operations, and the last one met */
 	const struct role_op *maker, *user;
 	int made_at, made_in;		/* its number in the order of the text; its loop's */
-	bool whole;			/* somebody needs more of it than the element at hand */
-	bool of_numbers;		/* it is made of nothing in registers */
+	bool all;			/* some operation needs more of it than the element at hand */
+	bool of_numbers;		/* it is computed from nothing in registers */
 };
 
 /* A sum that has no value before the loop. */
