@@ -3,7 +3,7 @@
 
 #include "lower/lower.h"
 #include "lower/stamps.h"
-#include "plan/deal.h"
+#include "plan/assign.h"
 
 static int lowered_gc_l(lua_State *L)
 {
@@ -49,7 +49,7 @@ static void push_param(lua_State *L, const struct program *p, const struct param
 
 static void push_source(lua_State *L, const struct plan *p, int phase, const struct source *s)
 {
-	struct dealing d;
+	struct tile_assignment d;
 
 	lua_createtable(L, 0, 8);
 	lua_pushlstring(L, s->text.text, s->text.len);
@@ -64,7 +64,7 @@ static void push_source(lua_State *L, const struct plan *p, int phase, const str
 		lua_rawseti(L, -2, i + 1);
 	}
 	lua_setfield(L, -2, "params");
-	plan_deal(s->text.arena, p, phase, &d);
+	plan_assign_tiles(s->text.arena, p, phase, &d);
 	push_integer(L, "blocks", d.eus);
 	push_list(L, "order", d.order, (int)d.total);
 	push_list(L, "start", d.start, d.eus + 1);

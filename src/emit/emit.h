@@ -12,7 +12,7 @@
 enum param_kind {
 	PARAM_POINTER,			/* to the first element of a tensor */
 	PARAM_MAP,			/* a tensor map: boxes of a tensor for the copy engine */
-	PARAM_ORDER,			/* int[]: tiles in order of dealing (plan_deal) */
+	PARAM_ORDER,			/* int[]: tiles in order of assignment (plan_assign_tiles) */
 	PARAM_START,			/* int[]: where each block's tiles begin */
 	PARAM_TRACE,			/* unsigned[]: stamps of all blocks (lower/stamps.h) */
 };

@@ -19,7 +19,7 @@
 #include "lower/refine.h"
 
 #include "lower/passes.h"
-#include "plan/deal.h"
+#include "plan/assign.h"
 
 enum { ATTEMPTS_MOST = 64 };
 
@@ -170,10 +170,10 @@ static enum err_code check_bytes(struct kernel *k, struct err *e)
 static int most_tiles(struct kernel *k)
 {
 	struct arena_mark mark = arena_mark(&k->arena);
-	struct dealing d;
+	struct tile_assignment d;
 	int64_t most = 1;
 
-	plan_deal(&k->arena, k->plan, k->phase, &d);
+	plan_assign_tiles(&k->arena, k->plan, k->phase, &d);
 	for (int i = 0; i < d.eus; i++)
 		most = max_i64(most, d.start[i + 1] - d.start[i]);
 	arena_reset(&k->arena, mark);

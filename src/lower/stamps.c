@@ -1,7 +1,7 @@
 #include "lower/stamps.h"
 
 #include "lower/passes.h"
-#include "plan/deal.h"
+#include "plan/assign.h"
 
 enum {
 	WORD = 4,
@@ -136,14 +136,14 @@ enum err_code lower_stamps(struct kernel *k, struct err *e)
 {
 	int64_t tiles = k->most_tiles, turns = 0, limit = INT32_MAX, words;
 	struct arena_mark mark;
-	struct dealing d;
+	struct tile_assignment d;
 	int64_t room;
 
 	k->shared_bytes = ceil_div(k->shared_bytes, WORD) * WORD;
 	add_watches(k);
 	room = k->plan->device->shared_bytes - k->target->shared.align - k->shared_bytes;
 	mark = arena_mark(&k->arena);
-	plan_deal(&k->arena, k->plan, k->phase, &d);
+	plan_assign_tiles(&k->arena, k->plan, k->phase, &d);
 	arena_reset(&k->arena, mark);
 	for (int i = 0; i < k->lanes.n; i++) {
 		for (int x = 0; x < k->lanes.v[i].entries.n; x++)

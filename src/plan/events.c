@@ -174,8 +174,8 @@ static bool is_complete_by(const struct relation *r, int i, const int *clock)
 
 	if (x->chain != NONE)
 		return clock[x->chain] >= x->link;
-	for (int k = x->known; k != NONE; k = r->knowers.v[k].next) {
-		const struct node_instance *z = &r->inst[r->knowers.v[k].instance];
+	for (int k = x->known; k != NONE; k = r->first_observers.v[k].next) {
+		const struct node_instance *z = &r->inst[r->first_observers.v[k].instance];
 
 		if (clock[z->lane_replica] >= 2 * z->position + 1)
 			return true;
@@ -184,15 +184,15 @@ static bool is_complete_by(const struct relation *r, int i, const int *clock)
 }
 
 /* Instance i waits for the completion of an unordered one. */
-static void note_knower(struct progress *g, int on, int i)
+static void note_first_observer(struct progress *g, int on, int i)
 {
 	struct relation *r = g->r;
 
-	for (int k = r->inst[on].known; k != NONE; k = r->knowers.v[k].next)
-		if (r->inst[r->knowers.v[k].instance].lane_replica == r->inst[i].lane_replica)
+	for (int k = r->inst[on].known; k != NONE; k = r->first_observers.v[k].next)
+		if (r->inst[r->first_observers.v[k].instance].lane_replica == r->inst[i].lane_replica)
 			return;
-	VEC_PUSH(g->a, &r->knowers, ((struct knower){ i, r->inst[on].known }));
-	r->inst[on].known = r->knowers.n - 1;
+	VEC_PUSH(g->a, &r->first_observers, ((struct first_observer){ i, r->inst[on].known }));
+	r->inst[on].known = r->first_observers.n - 1;
 }
 
 /* What a lane knows when instance `on` is as far as a wait asks for. */
@@ -232,7 +232,7 @@ static void raise_to_waits(struct progress *g, int i)
 					continue;
 				raise_to_awaited(r, issue_of(r, i), w, on);
 				if (w->when != WAIT_ISSUED && r->inst[on].chain == NONE)
-					note_knower(g, on, i);
+					note_first_observer(g, on, i);
 			}
 			if (spans[s].first == c->last)
 				c->last = spans[s].last;

@@ -30,7 +30,7 @@ struct node_instance {
 };
 
 /* The first instance of a lane replica that waits for an unordered one's completion. */
-struct knower {
+struct first_observer {
 	int instance, next;
 };
 
@@ -49,7 +49,7 @@ struct relation {
 	int nchains;			/* lane replicas first */
 	int *issue, *start;		/* clocks, [instance * nchains + chain]: up to its issue,
 					 * up to its start */
-	VEC(struct knower) knowers;
+	VEC(struct first_observer) first_observers;
 };
 
 /* All in `a`. If the relation has a cycle, ncycle > 0 and there are no clocks. needed: NULL, or by wait: set

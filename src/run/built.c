@@ -2,7 +2,7 @@
 
 #include "lower/lower.h"
 #include "lower/stamps.h"
-#include "plan/deal.h"
+#include "plan/assign.h"
 
 const struct backend_info backends[BACKEND_COUNT] = {
 	[BACKEND_CUDA] = { "cuda", emit_cuda_sm90 },
@@ -52,11 +52,11 @@ void built_new_traced(struct mem *mem, const struct built *of, struct built **ou
 /* Keep the kernel, which says where its stamps lie, and make memory for them. */
 static void make_stamps(struct built *b, struct built_phase *p, int phase)
 {
-	struct dealing d;
+	struct tile_assignment d;
 
 	p->kernel = b->kernel;
 	b->kernel = NULL;
-	plan_deal(&b->arena, b->plan, phase, &d);
+	plan_assign_tiles(&b->arena, b->plan, phase, &d);
 	p->stamps = ARENA_ARRAY(&b->arena, p->kernel->traced.words * d.eus, uint32_t);
 }
 
@@ -158,9 +158,9 @@ int built_phase_buffers(const struct built *b, int phase, struct arena *a,
 	struct phase_buffer out[PHASE_BUFFERS])
 {
 	const struct built_phase *p = &b->phases[phase];
-	struct dealing d;
+	struct tile_assignment d;
 
-	plan_deal(a, b->plan, phase, &d);
+	plan_assign_tiles(a, b->plan, phase, &d);
 	out[PHASE_ORDER] = int_buffer(a, d.order, d.total);
 	out[PHASE_START] = int_buffer(a, d.start, d.eus + 1);
 	out[PHASE_STAMPS] = (struct phase_buffer){ .to = p->stamps };

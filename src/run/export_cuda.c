@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "plan/deal.h"
+#include "plan/assign.h"
 
 /* tensors ------------------------------------------------------------------ */
 
@@ -194,9 +194,9 @@ static void put_phase(const struct export_kit *k, const struct built_phase *b, i
 {
 	const struct source *s = &b->source;
 	const char *name = k->p->phases.v[i].name;
-	struct dealing d;
+	struct tile_assignment d;
 
-	plan_deal(k->a, k->plan, i, &d);
+	plan_assign_tiles(k->a, k->plan, i, &d);
 	t->params_most = (int)max_i64(t->params_most, s->params.n);
 	buf_printf(&t->python, "    {\n        \"entry\": \"%s\", \"binary\": \"%s.cubin\",\n"
 		"        \"grid\": %d, \"threads\": %d, \"smem\": %lld,\n        \"params\": (\n",

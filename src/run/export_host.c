@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "plan/deal.h"
+#include "plan/assign.h"
 
 struct table {
 	struct buf params, phases, data, objects, rules;
@@ -61,9 +61,9 @@ static void put_tiles(struct table *t, const char *what, const char *phase, cons
 static void put_phase(struct export_kit *k, const struct source *s, int i, struct table *t)
 {
 	const char *name = k->p->phases.v[i].name, *stem = export_stem(k, i);
-	struct dealing d;
+	struct tile_assignment d;
 
-	plan_deal(k->a, k->plan, i, &d);
+	plan_assign_tiles(k->a, k->plan, i, &d);
 	t->params_most = (int)max_i64(t->params_most, s->params.n);
 	buf_printf(&t->params, "host_run_function run_%s;\n", s->entry);
 	buf_printf(&t->params, "static const struct param params_%s[%d] = {\n", name, s->params.n);

@@ -1,7 +1,7 @@
 #include "run/trace.h"
 
 #include "run/trace_eu.h"
-#include "plan/deal.h"
+#include "plan/assign.h"
 #include "sim/measure.h"
 
 /* The EU that ended last. */
@@ -32,11 +32,11 @@ static enum err_code read_phase(struct timeline *t, const struct built_phase *in
 {
 	struct phase_line *line = &t->phases[phase];
 	struct eu_stamps eu = { .kernel = in->kernel, .logical = o->logical };
-	struct dealing d;
+	struct tile_assignment d;
 	struct walk walk;
 	int missing;
 
-	plan_deal(a, t->plan, phase, &d);
+	plan_assign_tiles(a, t->plan, phase, &d);
 	if (o->eu != NONE && (o->eu < 0 || o->eu >= d.eus))
 		return err_set(e, ERR_INPUT, NOWHERE, "there is no EU %d: %d EU%s at work", o->eu + 1,
 			d.eus, d.eus == 1 ? " is" : "s are");

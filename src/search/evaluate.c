@@ -23,7 +23,7 @@ void evaluator_init(struct evaluator *ev, struct arena *a, struct mem *mem, cons
 {
 	*ev = (struct evaluator){ .a = a, .mem = mem, .space = s, .tried = tried, .has_target = lower_has_target(d),
 		.bound_seconds = INFINITY, .nearest = NONE };
-	deals_init(&ev->assignments, mem);
+	assignment_cache_init(&ev->assignments, mem);
 }
 
 void evaluator_release(struct evaluator *ev)
@@ -41,7 +41,7 @@ void evaluator_release(struct evaluator *ev)
 void evaluator_free(struct evaluator *ev)
 {
 	evaluator_release(ev);
-	deals_free(&ev->assignments);
+	assignment_cache_free(&ev->assignments);
 }
 
 /* ---- refusals ---------------------------------------------------------------------------- */
@@ -218,7 +218,7 @@ static enum err_code simulate(struct evaluator *ev, int i, double best, bool pri
 	struct err *e)
 {
 	struct tried *x = &ev->tried->v.v[i];
-	struct sim_options rough = { .keep = 0, .rough = true, .deals = &ev->assignments };
+	struct sim_options rough = { .keep = 0, .rough = true, .assignments = &ev->assignments };
 
 	TRY(sim_run(ev->mem, ev->plan, &rough, stop, &ev->line, e));
 	x->seconds = ev->line->seconds;

@@ -11,7 +11,7 @@
 #ifndef SEARCH_EVALUATE_H
 #define SEARCH_EVALUATE_H
 
-#include "plan/deal.h"
+#include "plan/assign.h"
 #include "search/tried.h"
 
 enum { REFUSAL_KINDS = 32 };		/* problem codes; greater ones count as code 0 */
@@ -33,7 +33,7 @@ struct evaluator {
 	struct plan *plan;
 	struct timeline *line;
 	struct kernels *kernels;
-	struct deals assignments;
+	struct assignment_cache assignments;
 	VEC(struct repaired) repaired;	/* waits of legal plans */
 	int simulated, pruned;		/* candidates; pruned: by their shape's bound */
 	double bound_seconds;		/* the least analytic bound of all shapes */

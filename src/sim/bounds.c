@@ -267,9 +267,9 @@ void plan_bounds(struct arena *a, const struct plan *p, int phase, int loop,
 	struct bounds *out)
 {
 	struct arena_mark scratch = arena_mark(a);
-	struct dealing d;
+	struct tile_assignment d;
 
-	plan_deal(a, p, phase, &d);
+	plan_assign_tiles(a, p, phase, &d);
 	bounds_of_costs(a, p, traffic_plain(a, p, phase, &d), phase, loop, NULL, out);
 	arena_reset(a, scratch);
 }

@@ -55,11 +55,11 @@ void measure_line(struct arena *a, const struct plan *p, const struct walk *w,
 	struct phase_line *line)
 {
 	struct arena_mark mark = arena_mark(a);
-	struct dealing d;
+	struct tile_assignment d;
 	struct bounds b;
 	int task;
 
-	plan_deal(a, p, line->phase, &d);
+	plan_assign_tiles(a, p, line->phase, &d);
 	line->eus = d.eus;
 	line->tiles = d.total;
 	line->ii_loop = interval_loop(p, line->phase, w);

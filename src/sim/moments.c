@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "plan/deal.h"
+#include "plan/assign.h"
 
 static int compare_moments(const void *x, const void *y)
 {
@@ -44,9 +44,9 @@ static void find_tiles(struct arena *a, struct moments *m)
 {
 	const struct phase_line *line = m->lookup->line;
 	int64_t eu = line->eu;
-	struct dealing d;
+	struct tile_assignment d;
 
-	plan_deal(a, m->lookup->plan, line->phase, &d);
+	plan_assign_tiles(a, m->lookup->plan, line->phase, &d);
 	if (eu < 0 || eu >= d.eus)
 		eu = 0;
 	walk_init(a, &m->walk, m->lookup->plan->graph, line->phase, (int)(d.start[eu + 1] - d.start[eu]),

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "plan/deal.h"
+#include "plan/assign.h"
 #include "sim/bounds.h"
 #include "sim/engine.h"
 #include "sim/interval.h"
@@ -42,8 +42,8 @@ struct job {
 	bool rough;
 	double clock;			/* of the EUs, Hz; 0: to be estimated */
 	const struct stop *stop;
-	struct dealing dealing;
-	struct deals *deals;		/* or NULL */
+	struct tile_assignment assignment;
+	struct assignment_cache *assignments;		/* or NULL */
 	const struct entry_cost *costs;
 	struct phase_line *line;
 	const struct eu_class *slowest;
@@ -105,10 +105,10 @@ static void measure_use(const struct job *j, const struct walk *w, int64_t ticks
 
 static void init_walk(const struct job *j, const struct eu_class *c, struct walk *w)
 {
-	const int64_t *start = &j->dealing.start[c->eu];
+	const int64_t *start = &j->assignment.start[c->eu];
 
 	walk_init(j->a, w, j->plan->graph, j->phase, (int)(start[1] - start[0]),
-		j->dealing.order + start[0]);
+		j->assignment.order + start[0]);
 }
 
 static int64_t count_events(const struct job *j, const struct walk *w)
@@ -234,8 +234,8 @@ static int64_t most_tiles(const struct job *j)
 {
 	int64_t most = 0;
 
-	for (int u = 0; u < j->dealing.eus; u++)
-		most = max_i64(most, j->dealing.start[u + 1] - j->dealing.start[u]);
+	for (int u = 0; u < j->assignment.eus; u++)
+		most = max_i64(most, j->assignment.start[u + 1] - j->assignment.start[u]);
 	return most;
 }
 
@@ -288,7 +288,7 @@ static void note_costs(const struct job *j, struct task_cost *costs)
 /* Instances of an entry, over all EUs. */
 static double runs_of(const struct job *j, int entry)
 {
-	return (double)j->dealing.total * graph_runs(j->plan->graph, task_of(j, entry)->loop, NONE);
+	return (double)j->assignment.total * graph_runs(j->plan->graph, task_of(j, entry)->loop, NONE);
 }
 
 /* The effort of the phase (device.h), over all EUs. */
@@ -317,8 +317,8 @@ static double likely_clock(const struct job *j, const struct effort *e)
 		unit[SEU_MAX + 1] += runs_of(j, i) * j->costs[i].cost.global;
 	}
 	for (int i = 0; i < LEN(unit); i++)
-		most = fmax(most, unit[i] / j->dealing.eus);
-	sum.of[EFFORT_EU] = TYPICAL_SLOWDOWN * most * j->dealing.eus;
+		most = fmax(most, unit[i] / j->assignment.eus);
+	sum.of[EFFORT_EU] = TYPICAL_SLOWDOWN * most * j->assignment.eus;
 	return device_clock(j->plan->device, &sum, TYPICAL_SLOWDOWN * most, j->plan->device->launch_seconds,
 		&watts);
 }
@@ -329,22 +329,22 @@ static int active_eus(struct job *j)
 	struct arena_mark scratch = arena_mark(j->a);
 	struct eu_class *v;
 	int64_t most = 0, sum = 0;
-	int n = deal_classes(j->a, j->plan, j->phase, &j->dealing, &v);
+	int n = eu_classes(j->a, j->plan, j->phase, &j->assignment, &v);
 
 	for (int i = 0; i < n; i++) {
 		most = max_i64(most, v[i].work);
 		sum += v[i].work * v[i].members;
 	}
 	arena_reset(j->a, scratch);
-	return most ? (int)max_i64(ceil_div(sum, most), 1) : j->dealing.eus;
+	return most ? (int)max_i64(ceil_div(sum, most), 1) : j->assignment.eus;
 }
 
-static void deal(struct job *j)
+static void assign_tiles(struct job *j)
 {
-	if (j->deals)
-		j->dealing = *deals_of(j->deals, j->plan, j->phase);
+	if (j->assignments)
+		j->assignment = *assignment_of(j->assignments, j->plan, j->phase);
 	else
-		plan_deal(j->a, j->plan, j->phase, &j->dealing);
+		plan_assign_tiles(j->a, j->plan, j->phase, &j->assignment);
 }
 
 /* Set the costs of entries for the clock j->clock, which is estimated if it is 0. Returns the effort. */
@@ -354,8 +354,8 @@ static struct effort price_work(struct job *j)
 	struct effort effort;
 	const struct fetched *fetched;
 
-	fetched = traffic_fetched(j->a, j->plan, j->phase, &j->dealing);
-	pace = (struct pace){ j->clock > 0 ? active_eus(j) : j->dealing.eus,
+	fetched = traffic_fetched(j->a, j->plan, j->phase, &j->assignment);
+	pace = (struct pace){ j->clock > 0 ? active_eus(j) : j->assignment.eus,
 		j->plan->device->clock_hz };
 	j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, j->price, pace);
 	effort = effort_of(j);
@@ -374,7 +374,7 @@ const struct entry_cost *sim_costs(struct arena *a, const struct plan *p, int ph
 
 	if (price_knows(price, phase))
 		j.plan = price->phases[phase].plan;
-	deal(&j);
+	assign_tiles(&j);
 	price_work(&j);
 	return j.costs;
 }
@@ -395,7 +395,7 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	TRY(check_units(j, e));
 	if (fewest_events(j) > (double)j->max_events)
 		return too_many(j, e);
-	deal(j);
+	assign_tiles(j);
 	allocate_events(j);
 	scratch = arena_mark(j->a);
 	effort = price_work(j);
@@ -404,12 +404,12 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	for (int i = 0; i < j->plan->entries.n; i++)
 		kept[i] = j->costs[i];
 	line->entry_costs = kept;
-	n = deal_classes(j->a, j->plan, j->phase, &j->dealing, &classes);
+	n = eu_classes(j->a, j->plan, j->phase, &j->assignment, &classes);
 	TRY(play_classes(j, classes, n, e));
 	line->phase = j->phase;
 	line->eu = j->slowest->eu;
-	line->eus = j->dealing.eus;
-	line->tiles = j->dealing.total;
+	line->eus = j->assignment.eus;
+	line->tiles = j->assignment.total;
 	line->cycles = ceil_div(j->ticks, TICKS);
 	effort.of[EFFORT_EU] = (double)line->cycles * line->eus;
 	for (int k = 0; k < EFFORT_KINDS; k++)
@@ -452,7 +452,7 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 		struct job j = { .a = &t->arena, .t = t, .plan = p, .phase = i, .stop = stop,
 			.keep = !o || o->keep < 0 ? KEEP : min_i64(o->keep, INT32_MAX),
 			.max_events = o && o->max_events > 0 ? o->max_events : MAX_EVENTS,
-			.line = &t->phases[i], .price = o ? o->price : NULL, .deals = o ? o->deals : NULL,
+			.line = &t->phases[i], .price = o ? o->price : NULL, .assignments = o ? o->assignments : NULL,
 			.rough = o && o->rough, .clock = *clock };
 
 		if (price_knows(j.price, i))

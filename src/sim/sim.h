@@ -7,7 +7,7 @@
  * clock (device_clock), and so the time.
  *
  * Costs come from device_cost; traffic.h estimates which bytes of a load are not in L2; if kernels are given,
- * price.h adds what their lanes do in addition to the sTasks' work. EUs differ only in their tiles (plan/deal.h):
+ * price.h adds what their lanes do in addition to the sTasks' work. EUs differ only in their tiles (plan/assign.h):
  * those whose tiles have the same trip counts are simulated once, and if there are many such classes, only
  * those with most iterations and a sample of the others.
  */
@@ -21,7 +21,7 @@ struct sim_options {
 	int64_t keep;			/* events kept per phase, at most; 0: none, < 0: a default */
 	int64_t max_events;		/* ERR_LIMIT beyond this many events; 0: a default */
 	const struct price *price;	/* of the plan's kernels; NULL: simulate the plan's entries alone */
-	struct deals *deals;		/* dealings at hand, of plans of the program; NULL: none */
+	struct assignment_cache *assignments;		/* assignments of plans of the program; NULL: none */
 	bool rough;			/* play only the EU with most work; its kernel is not verified */
 };
 

@@ -165,7 +165,7 @@ struct box_use {
 /* Add one wave: the w-th tile of each EU. The EUs run the same loops at the same pace, so what several of them
  * load is fetched for all. If loop bounds make one EU load more of a box than another, the most counts. */
 static void count_wave(struct arena *a, const struct graph *g, int phase,
-	const struct dealing *d, double repeat, int64_t w, struct load *r)
+	const struct tile_assignment *d, double repeat, int64_t w, struct load *r)
 {
 	struct box_use *uses = ARENA_ARRAY(a, d->eus, struct box_use);
 	struct keys seen;
@@ -233,7 +233,7 @@ static struct fetched fetched_in_waves(const struct load *r)
 }
 
 struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase,
-	const struct dealing *d)
+	const struct tile_assignment *d)
 {
 	const struct graph *g = p->graph;
 	struct fetched *out = ARENA_ARRAY(a, g->tasks.n, struct fetched);
@@ -339,7 +339,7 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 }
 
 struct entry_cost *traffic_plain(struct arena *a, const struct plan *p, int phase,
-	const struct dealing *d)
+	const struct tile_assignment *d)
 {
 	return traffic_costs(a, p, phase, traffic_fetched(a, p, phase, d), NULL,
 		(struct pace){ d->eus, p->device->clock_hz });

@@ -4,7 +4,7 @@
 
 #include "base/prng.h"
 #include "plan/cluster.h"
-#include "plan/deal.h"
+#include "plan/assign.h"
 #include "verify/names.h"
 #include "verify/play.h"
 
@@ -313,7 +313,7 @@ static void find_counts(struct check *c, int loop)
 static void find_plays(struct check *c)
 {
 	int loops = graph_of(c)->program->loops.n;
-	struct dealing d;
+	struct tile_assignment d;
 
 	find_period(c);
 	c->counts = ARENA_ARRAY(c->a, loops, int *);
@@ -322,7 +322,7 @@ static void find_plays(struct check *c)
 	for (int l = 0; l < loops; l++)
 		if (graph_of(c)->program->loops.v[l].phase == c->phase)
 			find_counts(c, l);
-	plan_deal(c->a, c->plan, c->phase, &d);
+	plan_assign_tiles(c->a, c->plan, c->phase, &d);
 	c->tiles = 1;
 	for (int i = 0; i < d.eus; i++)
 		if (d.start[i + 1] - d.start[i] > c->tiles)

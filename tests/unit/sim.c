@@ -598,10 +598,10 @@ static void causal_program(struct bench *b, int64_t tiles)
 
 static const char *dealt(struct bench *b)
 {
-	struct dealing d;
+	struct tile_assignment d;
 	struct buf out;
 
-	plan_deal(&b->arena, b->plan, 0, &d);
+	plan_assign_tiles(&b->arena, b->plan, 0, &d);
 	buf_init(&out, &b->arena);
 	for (int u = 0; u < d.eus; u++) {
 		buf_puts(&out, u ? " |" : "");
@@ -702,18 +702,18 @@ static void clusters(struct bench *b, enum raster raster, int group, int size, b
 static void test_clusters(void)
 {
 	struct bench b;
-	struct dealing d;
+	struct tile_assignment d;
 
 	bench_init(&b);
 	grid_program(&b);
 	clusters(&b, RASTER_ROWS, 2, 2, false);
-	plan_deal(&b.arena, b.plan, 0, &d);
+	plan_assign_tiles(&b.arena, b.plan, 0, &d);
 	is_int(d.cluster, 1, "nothing is loaded yet, so there are no clusters");
 	put(&b, "load_X", "p", 10, 0);
-	plan_deal(&b.arena, b.plan, 0, &d);
+	plan_assign_tiles(&b.arena, b.plan, 0, &d);
 	is_int(d.cluster, 1, "along m, X is no tile's neighbour's");
 	put(&b, "load_Z", "p", 10, 0);
-	plan_deal(&b.arena, b.plan, 0, &d);
+	plan_assign_tiles(&b.arena, b.plan, 0, &d);
 	is_int(d.cluster, 2, "Z is");
 	is_int(d.total, 18, "... and groups of the fifth row are filled up");
 	is_str(dealt(&b), " 0 2 7 12 14 | 3 5 10 12 14 | 1 6 8 13 | 4 9 11 13",
@@ -740,7 +740,7 @@ static void test_shared_loads(void)
 {
 	const struct entry_cost *own, *both;
 	struct bench b;
-	struct dealing d;
+	struct tile_assignment d;
 
 	bench_init(&b);
 	grid_program(&b);
@@ -750,11 +750,11 @@ static void test_shared_loads(void)
 	put(&b, "load_Z", "p", 10, 0);
 	b.g->tasks.v[task(&b, "load_X")].work.global_bytes = 960;
 	b.g->tasks.v[task(&b, "load_Z")].work.global_bytes = 960;
-	plan_deal(&b.arena, b.plan, 0, &d);
+	plan_assign_tiles(&b.arena, b.plan, 0, &d);
 	own = traffic_plain(&b.arena, b.plan, 0, &d);
 	is_near(own[0].cost.memory, 60, 1e-9, "an EU alone draws its share of L2");
 	clusters(&b, RASTER_ROWS, 2, 2, false);
-	plan_deal(&b.arena, b.plan, 0, &d);
+	plan_assign_tiles(&b.arena, b.plan, 0, &d);
 	both = traffic_plain(&b.arena, b.plan, 0, &d);
 	is_near(both[0].cost.memory, 60, 1e-9, "so it does of what is its own");
 	is_near(both[1].cost.memory, 40, 1e-9, "what two share comes as fast as one can take it");
@@ -924,7 +924,7 @@ static void test_run_ahead(void)
 static void test_traffic(void)
 {
 	struct bench b;
-	struct dealing d;
+	struct tile_assignment d;
 	const struct fetched *share;
 	int m, n, k, x, y, out, acc, v;
 
@@ -946,7 +946,7 @@ static void test_traffic(void)
 	end_task(&b);
 	store(&b, out, v);
 	make_graph(&b, 1);
-	plan_deal(&b.arena, b.plan, 0, &d);
+	plan_assign_tiles(&b.arena, b.plan, 0, &d);
 	share = traffic_fetched(&b.arena, b.plan, 0, &d);
 	is_near(share[task(&b, "load_A")].share, 0.25, 1e-9, "all in L2: each row of A once for 4 tiles");
 	is_near(share[task(&b, "load_B")].share, 0.25, 1e-9, "... and each of B");
@@ -956,7 +956,7 @@ static void test_traffic(void)
 	is_near(share[task(&b, "load_A")].share, 0.25, 1e-9, "a byte too small: a wave has one row");
 	is_near(share[task(&b, "load_B")].share, 1, 1e-9, "... and four columns");
 	grid(&b, 0, RASTER_ROWS, 2, false);
-	plan_deal(&b.arena, b.plan, 0, &d);
+	plan_assign_tiles(&b.arena, b.plan, 0, &d);
 	share = traffic_fetched(&b.arena, b.plan, 0, &d);
 	is_near(share[task(&b, "load_A")].share, 0.5, 1e-9, "two rows together: two rows");
 	is_near(share[task(&b, "load_B")].share, 0.5, 1e-9, "... and two columns");
@@ -973,7 +973,7 @@ static void test_traffic(void)
 static void test_phases(void)
 {
 	struct bench b;
-	struct dealing d;
+	struct tile_assignment d;
 	int m, x, t, y;
 
 	bench_init(&b);
@@ -988,7 +988,7 @@ static void test_phases(void)
 	store(&b, y, load(&b, t));
 	must(&b, program_phase_end(b.p, NOWHERE, &b.e));
 	make_graph(&b, 1);
-	plan_deal(&b.arena, b.plan, 1, &d);
+	plan_assign_tiles(&b.arena, b.plan, 1, &d);
 	is_near(traffic_fetched(&b.arena, b.plan, 0, &d)[task(&b, "load_X")].share, 1, 0,
 		"an input comes from device memory");
 	is_near(traffic_fetched(&b.arena, b.plan, 1, &d)[task(&b, "load_T")].share, 0, 0,
@@ -1060,10 +1060,10 @@ struct played {
 static void index_events(struct bench *b, struct played *x)
 {
 	const struct phase_line *l = &b->t->phases[0];
-	struct dealing d;
+	struct tile_assignment d;
 	int total = 0;
 
-	plan_deal(&b->arena, b->plan, 0, &d);
+	plan_assign_tiles(&b->arena, b->plan, 0, &d);
 	walk_init(&b->arena, &x->walk, b->g, 0, (int)d.total, d.order);
 	x->first = ARENA_ARRAY(&b->arena, b->g->tasks.n, int);
 	for (int i = 0; i < b->g->tasks.n; i++) {

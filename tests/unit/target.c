@@ -10,7 +10,7 @@
 #include "lower/lower.h"
 #include "lower/stamps.h"
 #include "lua/lplan.h"
-#include "plan/deal.h"
+#include "plan/assign.h"
 #include "plan/history.h"
 #include "tests/tap.h"
 
@@ -197,7 +197,7 @@ static const char *argument(struct arena *a, const struct param *p)
 }
 
 static void put_main(struct arena *a, struct source *s, const struct plan *plan,
-	const struct dealing *d)
+	const struct tile_assignment *d)
 {
 	const struct program *p = plan->graph->program;
 	struct buf *o = &s->text;
@@ -337,7 +337,7 @@ static void count(lua_State *L, const char *name, const char *script, bool trace
 	struct mem mem = { 0 };
 	struct kernel *k;
 	struct expected x;
-	struct dealing d;
+	struct tile_assignment d;
 	struct source s;
 	struct arena a;
 	struct err e;
@@ -347,7 +347,7 @@ static void count(lua_State *L, const char *name, const char *script, bool trace
 	if (lower_plan(&mem, p, 0, &k, &e) || (traced && lower_stamps(k, &e)))
 		stop(e.msg);
 	emit_counting(k->role, &a, &s);
-	plan_deal(&a, p, 0, &d);
+	plan_assign_tiles(&a, p, 0, &d);
 	put_main(&a, &s, p, &d);
 	out = run_text(&a, s.text.text);
 	expect(p, d.total, &x);

@@ -9,7 +9,7 @@
 #include "explore/parts.h"
 #include "explore/view.h"
 #include "plan/cluster.h"
-#include "plan/deal.h"
+#include "plan/assign.h"
 #include "plan/order.h"
 
 enum { TILES_MAX = 1 << 22, SIDE = 44, SIDE_MIN = 110, BELOW = 9, BELOW_MIN = 18, LABEL_MAX = 14, TILE = 6,
@@ -21,7 +21,7 @@ struct own {
 	uint64_t key;
 	int phase;			/* of the program */
 	const struct grid *grid;
-	struct dealing assignment;
+	struct tile_assignment assignment;
 	struct cluster cluster;
 	int32_t *eu, *nth;		/* by tile: its EU, and its position in the order of that EU */
 	struct eu_class *classes;
@@ -96,10 +96,10 @@ static void make(struct view *v)
 	own->grid = &p->graph->grids[phase];
 	own->waves = own->last = 0;
 	own->work = 1;
-	plan_deal(own->arena, p, phase, &own->assignment);
+	plan_assign_tiles(own->arena, p, phase, &own->assignment);
 	own->cluster = plan_cluster(p, phase);
 	index_tiles(own);
-	own->nclasses = deal_classes(own->arena, p, phase, &own->assignment, &own->classes);
+	own->nclasses = eu_classes(own->arena, p, phase, &own->assignment, &own->classes);
 	for (int i = 0; i < own->nclasses; i++)
 		own->work = max_i64(own->work, own->classes[i].work);
 	own->at = max_i64(0, min_i64(own->at, own->grid->total - 1));
@@ -287,7 +287,7 @@ static void draw_eu(struct view *v, struct cells *out, int y, int w, int eu, int
 		cells_text(out, 0, y, label - 1, arena_strf(&v->m->frame, "EU %-4d%s", eu, eu == line_eu ?
 			"◂" : ""), eu == own->eu[own->at] ? BOLD : FAINT);
 	for (int64_t i = 0; i < tiles_of(own, eu); i++) {
-		int64_t t = tile_of(own, eu, i), work = deal_tile_work(v->m->now->graph, own->phase, t);
+		int64_t t = tile_of(own, eu, i), work = tile_iterations(v->m->now->graph, own->phase, t);
 
 		draw_tile(v, out, y, label, width, done * cols / own->work - own->left,
 			(done + work) * cols / own->work - own->left, t, (int)i);
@@ -303,7 +303,7 @@ static void scroll_eus(struct view *v, int width, int h)
 	int64_t done = 0, cols = max_i64(width, (int64_t)own->waves * TILE), end;
 
 	for (int i = 0; i <= own->nth[own->at]; i++)
-		done += deal_tile_work(v->m->now->graph, own->phase, tile_of(own, eu, i));
+		done += tile_iterations(v->m->now->graph, own->phase, tile_of(own, eu, i));
 	end = done * cols / own->work;
 	own->top = scrolled(own->top, eu, own->assignment.eus, h);
 	if (end < own->left + TILE || end > own->left + width)

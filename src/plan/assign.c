@@ -1,5 +1,5 @@
 /* Tiles to EUs: in what order, and to whom; EUs that do the same. */
-#include "plan/deal.h"
+#include "plan/assign.h"
 
 #include <stdlib.h>
 
@@ -78,7 +78,7 @@ static struct counter count_tile(const struct graph *g, int phase, int64_t tile)
 	return c;
 }
 
-int64_t deal_tile_work(const struct graph *g, int phase, int64_t tile)
+int64_t tile_iterations(const struct graph *g, int phase, int64_t tile)
 {
 	return 1 + count_tile(g, phase, tile).iterations;
 }
@@ -194,7 +194,7 @@ static int by_falling_work(const void *x, const void *y)
 	return (a < b) - (a > b);
 }
 
-/* Sort tiles by falling work; equal ones stay in order (a counting sort). */
+/* Sort tiles by decreasing work; equal ones stay in order (a counting sort). */
 static void sort_longest_first(struct arena *a, const struct kinds *k, int64_t *tiles, int64_t n)
 {
 	int64_t *level = ARENA_ARRAY(a, k->n, int64_t), *sorted = ARENA_ARRAY(a, n, int64_t);
@@ -266,7 +266,7 @@ static void deal_to_free(struct arena *a, const struct kinds *k, int units, cons
 	}
 }
 
-void plan_deal(struct arena *a, const struct plan *p, int phase, struct dealing *out)
+void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct tile_assignment *out)
 {
 	const struct grid *grid = &p->graph->grids[phase];
 	struct cluster c = plan_cluster(p, phase);
@@ -275,7 +275,7 @@ void plan_deal(struct arena *a, const struct plan *p, int phase, struct dealing 
 	int32_t *unit_of;
 	struct arena_mark scratch;
 
-	*out = (struct dealing){ .eus = eus, .cluster = c.size, .total = c.groups * c.size,
+	*out = (struct tile_assignment){ .eus = eus, .cluster = c.size, .total = c.groups * c.size,
 		.order = ARENA_ARRAY(a, c.groups * c.size, int64_t),
 		.start = ARENA_ARRAY(a, eus + 1, int64_t) };
 	scratch = arena_mark(a);
@@ -305,16 +305,16 @@ void plan_deal(struct arena *a, const struct plan *p, int phase, struct dealing 
 	arena_reset(a, scratch);
 }
 
-void deals_init(struct deals *d, struct mem *mem)
+void assignment_cache_init(struct assignment_cache *d, struct mem *mem)
 {
-	*d = (struct deals){ 0 };
-	for (int i = 0; i < DEALS; i++)
+	*d = (struct assignment_cache){ 0 };
+	for (int i = 0; i < ASSIGNMENTS_KEPT; i++)
 		arena_init(&d->arenas[i], mem);
 }
 
-void deals_free(struct deals *d)
+void assignment_cache_free(struct assignment_cache *d)
 {
-	for (int i = 0; i < DEALS; i++)
+	for (int i = 0; i < ASSIGNMENTS_KEPT; i++)
 		arena_release(&d->arenas[i]);
 }
 
@@ -329,7 +329,7 @@ static uint64_t deal_key(const struct plan *p, int phase)
 	return hash_bytes(hash_bytes(hash_basis(0), t->extent, sizeof(t->extent)), rest, sizeof(rest));
 }
 
-const struct dealing *deals_of(struct deals *d, const struct plan *p, int phase)
+const struct tile_assignment *assignment_of(struct assignment_cache *d, const struct plan *p, int phase)
 {
 	uint64_t key = deal_key(p, phase);
 	int i = d->next;
@@ -339,10 +339,10 @@ const struct dealing *deals_of(struct deals *d, const struct plan *p, int phase)
 			return &d->v[k];
 	arena_reset(&d->arenas[i], (struct arena_mark){ 0 });
 	d->keys[i] = 0;
-	plan_deal(&d->arenas[i], p, phase, &d->v[i]);
+	plan_assign_tiles(&d->arenas[i], p, phase, &d->v[i]);
 	d->keys[i] = key;
-	d->n = d->n < DEALS ? d->n + 1 : DEALS;
-	d->next = (i + 1) % DEALS;
+	d->n = d->n < ASSIGNMENTS_KEPT ? d->n + 1 : ASSIGNMENTS_KEPT;
+	d->next = (i + 1) % ASSIGNMENTS_KEPT;
 	return &d->v[i];
 }
 
@@ -355,7 +355,7 @@ static int by_class_work(const void *x, const void *y)
 	return (a->eu > b->eu) - (a->eu < b->eu);
 }
 
-int deal_classes(struct arena *a, const struct plan *p, int phase, const struct dealing *d,
+int eu_classes(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d,
 	struct eu_class **out)
 {
 	struct eu_class *v = ARENA_ARRAY(a, d->eus, struct eu_class);

@@ -1,0 +1,54 @@
+/* assign.h - tiles to EUs: which tiles each EU gets, and which EUs are alike.
+ *
+ * The grid's tiles are assigned in the plan's order, tile t to EU t mod n, or, longest first,
+ * to the EU that has the fewest iterations so far. Where EUs form clusters (cluster.h),
+ * groups of tiles are assigned to clusters in the same way, a tile of the group to each EU.
+ *
+ * EUs differ only in their tiles, and tiles only in how often their loops run. So
+ * EUs whose tiles have the same trip counts in the same order do the same, cycle for
+ * cycle, and one of them stands for all.
+ */
+#ifndef PLAN_ASSIGN_H
+#define PLAN_ASSIGN_H
+
+#include "plan/plan.h"
+
+/* The order in which the grid's tiles are taken, and how many and which each EU
+ * gets: tiles of EU u are order[start[u]] .. order[start[u + 1] - 1]. */
+struct tile_assignment {
+	int eus, cluster;		/* EUs of one: consecutive, from a multiple on; 1 */
+	int64_t total;			/* tiles, those counted twice that fill up groups */
+	int64_t *order;
+	int64_t *start;			/* eus + 1 */
+};
+
+/* In `a`. */
+void plan_assign_tiles(struct arena *a, const struct plan *p, int phase, struct tile_assignment *out);
+
+/* The last few assignments, for callers with many plans of one program, most of which differ in other things. */
+enum { ASSIGNMENTS_KEPT = 4 };
+struct assignment_cache {
+	struct arena arenas[ASSIGNMENTS_KEPT];	/* of which each has one */
+	uint64_t keys[ASSIGNMENTS_KEPT];
+	struct tile_assignment v[ASSIGNMENTS_KEPT];
+	int n, next;
+};
+void assignment_cache_init(struct assignment_cache *d, struct mem *mem);
+void assignment_cache_free(struct assignment_cache *d);
+/* The same as plan_assign_tiles, for plans of one program and device. Good until ASSIGNMENTS_KEPT others are asked for. */
+const struct tile_assignment *assignment_of(struct assignment_cache *d, const struct plan *p, int phase);
+
+/* Iterations of all loops in a tile of the grid, and 1 for the rest. */
+int64_t tile_iterations(const struct graph *g, int phase, int64_t tile);
+
+struct eu_class {
+	int eu;				/* the first of them */
+	int members;
+	int64_t work;			/* iterations of all its tiles */
+};
+
+/* The classes of an assignment, in `a`, by decreasing work. Returns how many. */
+int eu_classes(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d,
+	struct eu_class **out);
+
+#endif
