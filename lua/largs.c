@@ -182,7 +182,7 @@ void set_text(lua_State *L, const char *key, const char *v)
 	lua_setfield(L, -2, key);
 }
 
-void set_whole(lua_State *L, const char *key, int64_t v)
+void set_integer(lua_State *L, const char *key, int64_t v)
 {
 	lua_pushinteger(L, v);
 	lua_setfield(L, -2, key);

@@ -69,7 +69,7 @@ struct array *array_new(lua_State *L, const char *what, enum dtype type, int ran
 	if (a->n == 0)
 		throw_msg(L, "%s: %s is too large", what, thing);
 	a->bytes = dtype_bytes(type, (size_t)a->n);
-	check_room(L, what, thing, a->bytes);
+	check_memory(L, what, thing, a->bytes);
 	account(L, a->bytes);
 	enter(L);
 	a->data = mem_get(a->mem, a->bytes);

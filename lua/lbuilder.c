@@ -4,8 +4,8 @@
 
 #include "tile/meaning.h"
 
-/* The builder under lua/std/tile.lua, which knows what the user called and gives
- * ids; what is checked here is only that no id, however obtained, leads outside. */
+/* The builder that lua/std/tile.lua calls. Errors of the user are found there and in the core; here it is only
+ * checked that ids are in range. */
 
 #define BUILDER_CLASS "millrace.builder"
 #define INDEX_CLASS "millrace.index"
@@ -30,9 +30,9 @@ static struct builder *check_builder(lua_State *L)
 	return b;
 }
 
-/* Around every core call that changes the program: the place to call it with, and
- * what it returned. A call that memory made to jump out leaves the builder busy. */
-static struct srcloc place(lua_State *L, struct builder *b)
+/* Every core call that changes the program is enclosed in begin_call, which gives the user's line, and done, which
+ * raises its error. A call that runs out of memory does not return, and leaves the builder busy. */
+static struct srcloc begin_call(lua_State *L, struct builder *b)
 {
 	b->busy = true;
 	return here(L, &b->p->arena, &b->file);
@@ -201,7 +201,7 @@ static int builder_axis_l(lua_State *L)
 	struct err e;
 	int id;
 
-	done(L, b, program_axis(b->p, name, size, place(L, b), &id, &e), &e);
+	done(L, b, program_axis(b->p, name, size, begin_call(L, b), &id, &e), &e);
 	return push_id(L, id);
 }
 
@@ -217,7 +217,7 @@ static int builder_tensor_l(lua_State *L)
 	int dims[RANK_MAX], rank = check_axes(L, 5, b, dims), id;
 	struct err e;
 
-	done(L, b, program_tensor(b->p, role, name, type, rank, dims, place(L, b), &id, &e), &e);
+	done(L, b, program_tensor(b->p, role, name, type, rank, dims, begin_call(L, b), &id, &e), &e);
 	return push_id(L, id);
 }
 
@@ -227,7 +227,7 @@ static int builder_batch_l(lua_State *L)
 	int axis = check_axis(L, 2, b);
 	struct err e;
 
-	done(L, b, program_batch(b->p, axis, place(L, b), &e), &e);
+	done(L, b, program_batch(b->p, axis, begin_call(L, b), &e), &e);
 	return 0;
 }
 
@@ -237,7 +237,7 @@ static int builder_phase_begin_l(lua_State *L)
 	const char *name = check_name(L, 2, false);
 	struct err e;
 
-	done(L, b, program_phase_begin(b->p, name, place(L, b), &e), &e);
+	done(L, b, program_phase_begin(b->p, name, begin_call(L, b), &e), &e);
 	return 0;
 }
 
@@ -246,7 +246,7 @@ static int builder_phase_end_l(lua_State *L)
 	struct builder *b = check_builder(L);
 	struct err e;
 
-	done(L, b, program_phase_end(b->p, place(L, b), &e), &e);
+	done(L, b, program_phase_end(b->p, begin_call(L, b), &e), &e);
 	return 0;
 }
 
@@ -264,7 +264,7 @@ static int builder_loop_begin_l(lua_State *L)
 	if (has_upto)
 		upto = check_own_index(L, 4, b);
 	done(L, b, program_loop_begin(b->p, n, axes, has_from ? &from : NULL,
-		has_upto ? &upto : NULL, place(L, b), &e), &e);
+		has_upto ? &upto : NULL, begin_call(L, b), &e), &e);
 	return 0;
 }
 
@@ -273,7 +273,7 @@ static int builder_loop_end_l(lua_State *L)
 	struct builder *b = check_builder(L);
 	struct err e;
 
-	done(L, b, program_loop_end(b->p, place(L, b), &e), &e);
+	done(L, b, program_loop_end(b->p, begin_call(L, b), &e), &e);
 	return 0;
 }
 
@@ -283,7 +283,7 @@ static int builder_task_begin_l(lua_State *L)
 	const char *name = check_name(L, 2, false);
 	struct err e;
 
-	done(L, b, program_task_begin(b->p, name, place(L, b), &e), &e);
+	done(L, b, program_task_begin(b->p, name, begin_call(L, b), &e), &e);
 	return 0;
 }
 
@@ -292,7 +292,7 @@ static int builder_task_end_l(lua_State *L)
 	struct builder *b = check_builder(L);
 	struct err e;
 
-	done(L, b, program_task_end(b->p, place(L, b), &e), &e);
+	done(L, b, program_task_end(b->p, begin_call(L, b), &e), &e);
 	return 0;
 }
 
@@ -320,7 +320,7 @@ static int builder_load_l(lua_State *L)
 	struct err e;
 
 	check_indices(L, 4, b, tensor, index);
-	done(L, b, program_load(b->p, name, tensor, index, place(L, b), &id, &e), &e);
+	done(L, b, program_load(b->p, name, tensor, index, begin_call(L, b), &id, &e), &e);
 	return push_id(L, id);
 }
 
@@ -337,7 +337,7 @@ static int builder_store_l(lua_State *L)
 
 	if (indexed)
 		check_indices(L, 4, b, tensor, index);
-	done(L, b, program_store(b->p, name, tensor, indexed ? index : NULL, value, place(L, b),
+	done(L, b, program_store(b->p, name, tensor, indexed ? index : NULL, value, begin_call(L, b),
 		&e), &e);
 	return 0;
 }
@@ -350,7 +350,7 @@ static int builder_mma_l(lua_State *L)
 	int x = check_value(L, 3, b), y = check_value(L, 4, b), id;
 	struct err e;
 
-	done(L, b, program_mma(b->p, name, x, y, place(L, b), &id, &e), &e);
+	done(L, b, program_mma(b->p, name, x, y, begin_call(L, b), &id, &e), &e);
 	return push_id(L, id);
 }
 
@@ -365,7 +365,7 @@ static int builder_carry_l(lua_State *L)
 	double init = luaL_checknumber(L, 4);
 	struct err e;
 
-	done(L, b, program_carry(b->p, name, n, axes, init, place(L, b), &id, &e), &e);
+	done(L, b, program_carry(b->p, name, n, axes, init, begin_call(L, b), &id, &e), &e);
 	return push_id(L, id);
 }
 
@@ -375,7 +375,7 @@ static int builder_get_l(lua_State *L)
 	int carry = check_id(L, 2, b->p->carries.n), id;
 	struct err e;
 
-	done(L, b, program_get(b->p, carry, place(L, b), &id, &e), &e);
+	done(L, b, program_get(b->p, carry, begin_call(L, b), &id, &e), &e);
 	return push_id(L, id);
 }
 
@@ -386,7 +386,7 @@ static int builder_set_l(lua_State *L)
 	int carry = check_id(L, 2, b->p->carries.n), value = check_value(L, 3, b);
 	struct err e;
 
-	done(L, b, program_set(b->p, carry, value, place(L, b), &e), &e);
+	done(L, b, program_set(b->p, carry, value, begin_call(L, b), &e), &e);
 	return 0;
 }
 
@@ -397,7 +397,7 @@ static int builder_add_l(lua_State *L)
 	int carry = check_id(L, 2, b->p->carries.n), value = check_value(L, 3, b);
 	struct err e;
 
-	done(L, b, program_accumulate(b->p, carry, value, place(L, b), &e), &e);
+	done(L, b, program_accumulate(b->p, carry, value, begin_call(L, b), &e), &e);
 	return 0;
 }
 
@@ -410,7 +410,7 @@ static int builder_const_l(lua_State *L)
 	struct err e;
 	int id;
 
-	done(L, b, program_const(b->p, k, place(L, b), &id, &e), &e);
+	done(L, b, program_const(b->p, k, begin_call(L, b), &id, &e), &e);
 	return push_id(L, id);
 }
 
@@ -421,7 +421,7 @@ static int builder_index_l(lua_State *L)
 	int axis = check_axis(L, 2, b), id;
 	struct err e;
 
-	done(L, b, program_index(b->p, axis, place(L, b), &id, &e), &e);
+	done(L, b, program_index(b->p, axis, begin_call(L, b), &id, &e), &e);
 	return push_id(L, id);
 }
 
@@ -436,7 +436,7 @@ static int builder_op_l(lua_State *L)
 	luaL_argcheck(L, op != OP_COUNT, 2, "no such operation");
 	for (int i = 0; i < op_arity(op); i++)
 		args[i] = check_value(L, 3 + i, b);
-	done(L, b, program_op(b->p, op, args, place(L, b), &id, &e), &e);
+	done(L, b, program_op(b->p, op, args, begin_call(L, b), &id, &e), &e);
 	return push_id(L, id);
 }
 
@@ -448,7 +448,7 @@ static int builder_cast_l(lua_State *L)
 	enum dtype type = check_dtype(L, 3, "to");
 	struct err e;
 
-	done(L, b, program_cast(b->p, value, type, place(L, b), &id, &e), &e);
+	done(L, b, program_cast(b->p, value, type, begin_call(L, b), &id, &e), &e);
 	return push_id(L, id);
 }
 
@@ -461,7 +461,7 @@ static int builder_reduce_l(lua_State *L)
 	struct err e;
 
 	luaL_argcheck(L, op != OP_COUNT, 2, "no such operation");
-	done(L, b, program_reduce(b->p, op, value, axis, place(L, b), &id, &e), &e);
+	done(L, b, program_reduce(b->p, op, value, axis, begin_call(L, b), &id, &e), &e);
 	return push_id(L, id);
 }
 
@@ -473,7 +473,7 @@ static int builder_unpack_l(lua_State *L)
 	enum dtype type = check_dtype(L, 5, "unpack");
 	struct err e;
 
-	done(L, b, program_unpack(b->p, value, from, to, type, place(L, b), &id, &e), &e);
+	done(L, b, program_unpack(b->p, value, from, to, type, begin_call(L, b), &id, &e), &e);
 	return push_id(L, id);
 }
 
@@ -492,7 +492,7 @@ static int builder_show_l(lua_State *L)
 	return push_buf(L, &text);
 }
 
-/* the whole --------------------------------------------------------------- */
+/* completion -------------------------------------------------------------- */
 
 /* b:finish() -> bound program */
 static int builder_finish_l(lua_State *L)
@@ -534,7 +534,7 @@ static int operations_l(lua_State *L)
 			continue;
 		lua_newtable(L);
 		set_text(L, "name", op_name(op));
-		set_whole(L, "arity", op_arity(op));
+		set_integer(L, "arity", op_arity(op));
 		lua_pushboolean(L, op_kind(op) == OP_REDUCTION);
 		lua_setfield(L, -2, "reduces");
 		set_text(L, "call", op_call(op));

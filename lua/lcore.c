@@ -34,7 +34,7 @@ void check_stop(lua_State *L)
 		throw_msg(L, "interrupted");
 }
 
-/* mem.fail: the core wants memory that is not there. Returning aborts. */
+/* mem.fail: a request of the core for memory failed. If this returns, the program aborts. */
 static void host_fail(void *ud, size_t want)
 {
 	struct host *h = ud;
@@ -85,8 +85,8 @@ static void preload_chunks(lua_State *L, int preload)
 	}
 }
 
-/* Lua 5.4 makes the metatable of its large buffers on first use, and for ever
- * incomplete if memory runs out just then. Here that is no state at all. */
+/* Lua 5.4 makes the metatable of its large buffers on first use, and it stays incomplete if memory runs out then.
+ * So make it before anything else. */
 static void make_buffer_class(lua_State *L)
 {
 	luaL_Buffer b;
@@ -147,9 +147,9 @@ void host_set_mr(lua_State *L)
 	lua_setglobal(L, "mr");
 }
 
-/* places ----------------------------------------------------------------- */
+/* locations -------------------------------------------------------------- */
 
-/* The nearest Lua function of the user's on the stack. */
+/* Find the innermost Lua function on the stack that is not of lua/std. */
 static bool user_frame(lua_State *L, lua_Debug *ar)
 {
 	for (int level = 0; lua_getstack(L, level, ar); level++) {
@@ -417,7 +417,7 @@ struct arena *scratch_push(lua_State *L)
 	return a;
 }
 
-void check_room(lua_State *L, const char *what, const char *thing, size_t bytes)
+void check_memory(lua_State *L, const char *what, const char *thing, size_t bytes)
 {
 	const struct mem *m = &host_of(L)->mem;
 	size_t left;
@@ -446,7 +446,7 @@ int push_buf(lua_State *L, const struct buf *b)
 	return 1;
 }
 
-/* the module: what lua/std needs beside the objects ---------------------- */
+/* the module millrace.core: functions for lua/std -------------------------- */
 
 static int entry_end(lua_State *L, int status, lua_KContext ctx)
 {
@@ -471,8 +471,8 @@ int entry_l(lua_State *L)
 	return 1;
 }
 
-/* core.place() -> "FILE:LINE" of the user's code, or nil */
-static int place_l(lua_State *L)
+/* core.location() -> "FILE:LINE" of the user's code, or nil */
+static int location_l(lua_State *L)
 {
 	char file[LUA_IDSIZE];
 	struct srcloc loc = here_now(L, file);
@@ -484,15 +484,15 @@ static int place_l(lua_State *L)
 	return 1;
 }
 
-/* core.raise(message[, place]) */
+/* core.raise(message[, location]) */
 static int raise_l(lua_State *L)
 {
 	const char *msg = luaL_checkstring(L, 1);
-	const char *place = luaL_optstring(L, 2, NULL);
+	const char *location = luaL_optstring(L, 2, NULL);
 
-	if (!place)
+	if (!location)
 		throw_msg(L, "%s", msg);
-	lua_pushfstring(L, "%s: %s", place, msg);
+	lua_pushfstring(L, "%s: %s", location, msg);
 	return lua_error(L);
 }
 
@@ -633,7 +633,7 @@ static void open_own_classes(lua_State *L)
 int luaopen_millrace_core(lua_State *L)
 {
 	static const luaL_Reg functions[] = {
-		{ "entry", entry_l }, { "place", place_l }, { "raise", raise_l },
+		{ "entry", entry_l }, { "location", location_l }, { "raise", raise_l },
 		{ "show", show_l }, { "hint", hint_l }, { "integer", integer_l },
 		{ "dtype", dtype_l }, { "dtypes", dtypes_l },
 		{ "list", list_l }, { "home", home_l },

@@ -8,7 +8,7 @@
  * the thread that called enter() last. An object that borrows another one keeps it
  * alive in a uservalue (keep).
  *
- * Every message for the user begins with the place in the user's script: the
+ * Every message for the user begins with the location in the user's script: the
  * nearest Lua function on the stack that is not one of lua/std, whose chunks are
  * named "=[millrace.NAME]". Positions are counted from 1 outside, from 0 inside.
  */
@@ -25,14 +25,14 @@
 #include "tile/extent.h"
 #include "tile/program.h"
 
-/* Who is told of names that there are not: nobody; chunks that were typed; all but us. */
+/* Where reading a missing name is an error: nowhere; in chunks typed into the shell; in all but lua/std. */
 enum strict { STRICT_OFF, STRICT_TYPED, STRICT_ALL };
 
-/* The shell, owned by main; every Lua thread knows it (host_of). */
+/* The state of the program, owned by main; every Lua thread has a pointer to it (host_of). */
 struct host {
 	struct mem mem;			/* of the core and of Lua; main sets the cap */
-	volatile int interrupted;	/* set by Ctrl-C, asked by everything that runs long */
-	lua_State *L;			/* thread that is in the core now: set by enter() */
+	volatile int interrupted;	/* set by Ctrl-C; code that runs long checks it */
+	lua_State *L;			/* the Lua thread that called the core last: set by enter() */
 	enum strict strict;		/* set by strict_set */
 	const char *home;		/* folder of hw/ and examples/; borrowed from main */
 };
@@ -61,13 +61,13 @@ struct host *enter(lua_State *L);
 void check_stop(lua_State *L);
 struct stop stop_of(const struct host *h);
 
-/* Places. here(): the user's line, its file name copied into `a`, or shared with
+/* Locations. here(): the user's line, its file name copied into `a`, or shared with
  * *last (the previous one, NULL at first) when equal; line 0 if there is none. */
 struct srcloc here(lua_State *L, struct arena *a, const char **last);
 /* The same for one message: the file name goes to `file`. */
 struct srcloc here_now(lua_State *L, char file[LUA_IDSIZE]);
 
-/* Raise "FILE:LINE: message"; e's own place if it has one, else the user's line, which is
+/* Raise "FILE:LINE: message"; e's own location if it has one, else the user's line, which is
  * also what asked for more than a limit. */
 NORETURN void throw_err(lua_State *L, const struct err *e);
 NORETURN void throw_msg(lua_State *L, const char *fmt, ...) PRINTF(2, 3);
@@ -105,13 +105,13 @@ bool option_name(lua_State *L, int idx, const char *what, const char *name,
 bool option_text(lua_State *L, int idx, const char *what, const char *name, const char **out);
 /* Push the option's value, of Lua type `type`; pushes nothing if it is nil. */
 bool option_push(lua_State *L, int idx, const char *what, const char *name, int type);
-/* {m=128, k=64} at idx into a tiling; the axes must be the program's. */
 /* Set a field of the table on top. */
 void set_text(lua_State *L, const char *key, const char *v);
-void set_whole(lua_State *L, const char *key, int64_t v);
+void set_integer(lua_State *L, const char *key, int64_t v);
 void set_real(lua_State *L, const char *key, double v);
-/* The axis that a key of such a table names. */
+/* The axis that the key at `key` of a table like {m=128, k=64} names. */
 int check_axis_key(lua_State *L, int key, const char *what, const struct program *p);
+/* {m=128, k=64} at idx into a tiling; the axes must be the program's. */
 void check_tiling(lua_State *L, int idx, const char *what, const struct program *p,
 	struct tiling *out);
 
@@ -129,11 +129,10 @@ void class_method(lua_State *L, const char *name, const char *method, lua_CFunct
 /* As __index, or from a class's own __index. */
 int class_index(lua_State *L);
 
-/* lstrict.c: names that there are not. The metatable of _G is touched when it is first asked
- * for; what stands in it stays. */
+/* lstrict.c: missing names. strict_set adds to the metatable of _G on the first call; it keeps what is in it. */
 void strict_set(lua_State *L, enum strict strict);
 /* End of an __index function with the object and the key at 1 and 2: raise "KIND has no
- * 'KEY'; did you mean '...'?" if the reader is to be told, else push nil and return 1. The
+ * 'KEY'; did you mean '...'?" where that is an error, else push nil and return 1. The
  * names are the keys of the tables at `one` and `two` (0: none). */
 int missing_field(lua_State *L, const char *kind, int one, int two);
 /* A metatable in the registry, for luaL_setmetatable on plain tables: reading any other field
@@ -159,8 +158,8 @@ void keep(lua_State *L, int owner, int slot, int value);
 
 /* Push a userdata that releases its arena when the C function ends, however. */
 struct arena *scratch_push(lua_State *L);
-/* Raise if `bytes` for `thing` do not fit under the cap even without garbage. */
-void check_room(lua_State *L, const char *what, const char *thing, size_t bytes);
+/* Raise if `bytes` for `thing` would exceed the cap on memory even after a garbage collection. */
+void check_memory(lua_State *L, const char *what, const char *thing, size_t bytes);
 /* Tell the collector that an object it sees as small holds so many bytes. */
 void account(lua_State *L, size_t bytes);
 /* Push the text of a buf. */
@@ -205,7 +204,7 @@ void array_show_shape(char *buf, size_t size, int rank, const int64_t *dim);
 #define PROGRAM_CLASS "millrace.program"
 const struct program *check_program(lua_State *L, int idx, const char *what);
 /* The table of inputs at idx has an array of the right shape for every input tensor
- * and no other name. In its place a copy is put that no script can change. */
+ * and no other name. It is replaced by a copy that no script can change. */
 void check_inputs(lua_State *L, int idx, const char *what, const struct program *p);
 /* Push the array of one tensor, which check_inputs has seen. */
 struct array *push_input(lua_State *L, int idx, const char *what, const char *name);

@@ -76,7 +76,7 @@ static void set_shape(lua_State *L, const struct graph *g, int n, const int *axi
 {
 	lua_createtable(L, 0, n);
 	for (int i = 0; i < n; i++)
-		set_whole(L, g->program->axes.v[axis[i]].name, extent[i]);
+		set_integer(L, g->program->axes.v[axis[i]].name, extent[i]);
 	lua_setfield(L, -2, "shape");
 }
 
@@ -113,9 +113,9 @@ static void push_task(lua_State *L, const struct graph *g, const struct stask *s
 	set_real(L, "shared_bytes", s->work.shared_bytes);
 	set_real(L, "flops", s->work.flops);
 	if (s->kind == TASK_MMA) {
-		set_whole(L, "m", s->work.m);
-		set_whole(L, "n", s->work.n);
-		set_whole(L, "k", s->work.k);
+		set_integer(L, "m", s->work.m);
+		set_integer(L, "n", s->work.n);
+		set_integer(L, "k", s->work.k);
 	}
 	set_buffers(L, g, "reads", s->reads.v, s->reads.n);
 	set_buffers(L, g, "writes", s->writes.v, s->writes.n);
@@ -132,7 +132,7 @@ static void push_buffer(lua_State *L, const struct graph *g, const struct buffer
 	set_text(L, "phase", g->program->phases.v[b->phase].name);
 	set_loop(L, g, b->loop);
 	set_shape(L, g, b->naxes, b->axis, b->extent);
-	set_whole(L, "bytes", b->bytes);
+	set_integer(L, "bytes", b->bytes);
 	lua_pushboolean(L, b->carry != NONE);
 	lua_setfield(L, -2, "carry");
 	luaL_setmetatable(L, BUFFER_RECORD);
@@ -145,7 +145,7 @@ void push_edge(lua_State *L, const struct graph *g, const struct edge *e)
 	set_text(L, "to", g->tasks.v[e->to].name);
 	set_text(L, "kind", edge_kind_name(e->kind));
 	set_text(L, "buffer", g->buffers.v[e->buffer].name);
-	set_whole(L, "distance", e->distance);
+	set_integer(L, "distance", e->distance);
 	set_loop(L, g, e->loop);
 	lua_pushboolean(L, e->reuse);
 	lua_setfield(L, -2, "reuse");
@@ -184,7 +184,7 @@ void push_tile(lua_State *L, const struct program *p, const struct tiling *t)
 	lua_newtable(L);
 	for (int a = 0; a < p->axes.n; a++)
 		if (t->extent[a])
-			set_whole(L, p->axes.v[a].name, t->extent[a]);
+			set_integer(L, p->axes.v[a].name, t->extent[a]);
 }
 
 static int graph_tasks_l(lua_State *L)

@@ -1,9 +1,8 @@
-/* Lua's own libraries, narrowed to what no script can crash the shell with.
+/* Lua's own libraries without what lets a script crash the shell.
  *
- * Lua takes bytecode on trust: wrong bytecode can do anything to the process. So `load`,
- * `loadfile`, `dofile` and `require` take text only; they are Lua's otherwise (lbaselib.c,
- * loadlib.c). From `debug` go the functions that put one value in another's place where C
- * code relies on it, and getlocal does not see the temporaries of C functions. */
+ * Lua does not check bytecode: wrong bytecode can do anything to the process. So `load`, `loadfile`, `dofile` and
+ * `require` accept text only; otherwise they are Lua's (lbaselib.c, loadlib.c). `debug` loses the functions that
+ * replace values that C code relies on, and its getlocal does not see the temporaries of C functions. */
 #include "lcore.h"
 
 #include <lualib.h>
@@ -34,9 +33,9 @@ static int loaded(lua_State *L, int status, int env)
 	return 1;
 }
 
-enum { PIECE = 5 };			/* where load keeps its function's last string */
+enum { CHUNK = 5 };			/* where load keeps its function's last string */
 
-static const char *read_piece(lua_State *L, void *ud, size_t *size)
+static const char *read_chunk(lua_State *L, void *ud, size_t *size)
 {
 	(void)ud;
 	luaL_checkstack(L, 2, "too many nested functions");
@@ -49,8 +48,8 @@ static const char *read_piece(lua_State *L, void *ud, size_t *size)
 	}
 	if (!lua_isstring(L, -1))
 		luaL_error(L, "reader function must return a string");
-	lua_replace(L, PIECE);
-	return lua_tolstring(L, PIECE, size);
+	lua_replace(L, CHUNK);
+	return lua_tolstring(L, CHUNK, size);
 }
 
 /* load(chunk[, name[, mode[, env]]]) */
@@ -65,8 +64,8 @@ static int load_l(lua_State *L)
 			env);
 	luaL_checktype(L, 1, LUA_TFUNCTION);
 	text = luaL_optstring(L, 2, "=(load)");
-	lua_settop(L, PIECE);
-	return loaded(L, lua_load(L, read_piece, NULL, text, mode), env);
+	lua_settop(L, CHUNK);
+	return loaded(L, lua_load(L, read_chunk, NULL, text, mode), env);
 }
 
 /* loadfile([path[, mode[, env]]]) */

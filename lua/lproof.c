@@ -74,7 +74,7 @@ static void push_tasks_of(lua_State *L, const struct saying *s)
 			double stage = floor(a->start[i] + 1e-9);
 
 			set_number(L, "start", fmax(a->start[i] - stage, 0) * a->ii);
-			set_whole(L, "stage", (int64_t)stage);
+			set_integer(L, "stage", (int64_t)stage);
 		}
 		lua_rawseti(L, -2, ++n);
 	}
@@ -86,7 +86,7 @@ static void push_versions(lua_State *L, const struct saying *s)
 
 	lua_newtable(L);
 	for (int i = 0; a->status == MODULO_FOUND && i < s->x->loop.problem.nvalues; i++)
-		set_whole(L, buffer_name(s, i), a->versions[i]);
+		set_integer(L, buffer_name(s, i), a->versions[i]);
 }
 
 /* A list of names of sTasks around the circle. */
@@ -103,7 +103,7 @@ static void push_circle(lua_State *L, const struct saying *s)
 	}
 	proof_circle(s->x, &cycles, &iterations);
 	set_number(L, "cycles", cycles);
-	set_whole(L, "iterations", iterations);
+	set_integer(L, "iterations", iterations);
 }
 
 /* Cycles of an iteration that a lane is held, or a unit at work. */
@@ -135,11 +135,11 @@ static void push_need(lua_State *L, const struct saying *s, const struct modulo_
 
 		set_text(L, "from", task_name(s, d->from));
 		set_text(L, "to", task_name(s, d->to));
-		set_whole(L, "distance", d->distance);
+		set_integer(L, "distance", d->distance);
 		set_number(L, "cycles", d->lag);
 	} else if (n->kind == MODULO_NEED_VERSIONS) {
 		set_text(L, "buffer", buffer_name(s, n->index));
-		set_whole(L, "most", p->values[n->index].most);
+		set_integer(L, "most", p->values[n->index].most);
 	} else if (n->kind == MODULO_NEED_CAPACITY) {
 		set_number(L, "bytes", p->memories[n->index].capacity);
 	} else if (n->kind == MODULO_NEED_LANE) {

@@ -6,8 +6,8 @@
 
 #define REFERENCE_CLASS "millrace.reference"
 
-enum { INTERPRETER, HOST, DEVICE };	/* ORDER places */
-static const char *const places[] = { "interpreter", "host", "device" };
+enum { INTERPRETER, HOST, DEVICE };	/* ORDER evaluators */
+static const char *const evaluators[] = { "interpreter", "host", "device" };
 
 struct asked {
 	bool tiled, round;
@@ -25,7 +25,7 @@ static void check_asked(lua_State *L, int opts, const char *what, const struct p
 	*out = (struct asked){ .on = INTERPRETER, .limit = 600, .seed = 1 };
 	options_check(L, opts, what, names, LEN(names));
 	option_bool(L, opts, what, "round", &out->round);
-	option_name(L, opts, what, "on", places, LEN(places), &out->on);
+	option_name(L, opts, what, "on", evaluators, LEN(evaluators), &out->on);
 	option_integer(L, opts, what, "seed", INT64_MIN, INT64_MAX, &out->seed);
 	if (option_real(L, opts, what, "limit", &out->limit) && !(out->limit > 0))
 		throw_msg(L, "%s: limit is a number of seconds above 0", what);
@@ -51,17 +51,17 @@ static double *new_output(lua_State *L, int results, const struct program *p, in
 
 /* the interpreter --------------------------------------------------------- */
 
-/* Before any time is spent on converting inputs. */
-static void check_reference_room(lua_State *L, const struct program *p)
+/* Checked first, as converting the inputs takes time. */
+static void check_reference_memory(lua_State *L, const struct program *p)
 {
 	size_t bytes = 0;
 
 	for (int i = 0; i < p->tensors.n; i++)
 		bytes += dtype_bytes(DT_F64, (size_t)tensor_elements(p, i));
-	check_room(L, "reference", "every tensor in f64", bytes);
+	check_memory(L, "reference", "every tensor in f64", bytes);
 }
 
-/* The elements of a tensor as doubles: those of the input, or room for the others. */
+/* The elements of a tensor as doubles: those of an input, or zeros. */
 static double *tensor_data(lua_State *L, int inputs, int results, const struct program *p,
 	int tensor, struct arena *a)
 {
@@ -89,7 +89,7 @@ static void interpret(lua_State *L, int inputs, int results, const struct progra
 	double **data;
 	struct err e;
 
-	check_reference_room(L, p);
+	check_reference_memory(L, p);
 	a = scratch_push(L);
 	if (asked->tiled ? extents_infer(a, p, &asked->tiling, &extents, &e) :
 	    interp_extents(a, p, &extents, &e))

@@ -270,7 +270,7 @@ static int search_counts_l(lua_State *L)
 	search_refusals(s, &text);
 	lua_createtable(L, 0, LEN(counts) + 2);
 	for (int i = 0; i < LEN(counts); i++)
-		set_whole(L, counts[i].name, counts[i].n);
+		set_integer(L, counts[i].name, counts[i].n);
 	set_real(L, "bound_seconds", r.bound_seconds);
 	push_buf(L, &text);
 	lua_setfield(L, -2, "refusals");

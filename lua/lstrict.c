@@ -1,8 +1,7 @@
-/* Names that there are not: an error in what is typed, and in scripts that want it so.
+/* Reading a missing global or field is an error where that helps.
  *
- * Lua answers nil to a misspelt global or field, and a line with a slip of the finger in it
- * then prints nothing. Whether a reader is told depends on who reads: our own chunks and C
- * never, chunks of the shell's prompt unless it is switched off, scripts when they ask. */
+ * Lua gives nil for a misspelt name, and a line with a typing error prints nothing. It is an error in chunks typed
+ * at the prompt unless that is switched off, and in scripts that ask for it (mr.strict); never in lua/std and in C. */
 #include "lcore.h"
 
 #include <ctype.h>
@@ -11,8 +10,7 @@
 
 enum { NAMES_MAX = 1024 };
 
-/* Is the Lua function that reads one that has to be told? It is the caller of the C function
- * that runs. */
+/* Is a missing name an error in the Lua function that reads it, the caller of the running C function? */
 static bool reader_is_strict(lua_State *L)
 {
 	enum strict strict = host_of(L)->strict;

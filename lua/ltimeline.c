@@ -214,15 +214,15 @@ static void push_event(lua_State *L, const struct timeline *t, const struct even
 		lua_pushboolean(L, true);
 		lua_setfield(L, -2, "late");
 	}
-	set_whole(L, "iteration", e->seq);
-	set_whole(L, "replica", e->replica);
-	set_whole(L, "copy", e->replica);	/* deprecated */
-	set_whole(L, "phase", g->tasks.v[e->task].phase + 1);
-	set_whole(L, "tile", e->tile);
-	set_whole(L, "ready", e->ready);
-	set_whole(L, "issue", e->issue);
-	set_whole(L, "start", e->start);
-	set_whole(L, "end", e->end);
+	set_integer(L, "iteration", e->seq);
+	set_integer(L, "replica", e->replica);
+	set_integer(L, "copy", e->replica);	/* deprecated */
+	set_integer(L, "phase", g->tasks.v[e->task].phase + 1);
+	set_integer(L, "tile", e->tile);
+	set_integer(L, "ready", e->ready);
+	set_integer(L, "issue", e->issue);
+	set_integer(L, "start", e->start);
+	set_integer(L, "end", e->end);
 	luaL_setmetatable(L, EVENT_RECORD);
 }
 
@@ -252,10 +252,10 @@ static int timeline_phases_l(lua_State *L)
 
 		lua_createtable(L, 0, 8);
 		set_text(L, "name", t->plan->graph->program->phases.v[p->phase].name);
-		set_whole(L, "cycles", p->cycles);
-		set_whole(L, "tiles", p->tiles);
-		set_whole(L, "eus", p->eus);
-		set_whole(L, "eu", p->eu + 1);
+		set_integer(L, "cycles", p->cycles);
+		set_integer(L, "tiles", p->tiles);
+		set_integer(L, "eus", p->eus);
+		set_integer(L, "eu", p->eu + 1);
 		set_real(L, "ii", p->ii);
 		set_real(L, "res_mii", p->res_mii);
 		set_real(L, "rec_mii", p->rec_mii);
@@ -394,11 +394,11 @@ static int timeline_lanes_l(lua_State *L)
 
 		lua_createtable(L, 0, 5);
 		set_text(L, "name", l->name);
-		set_whole(L, "warps", l->warps);
+		set_integer(L, "warps", l->warps);
 		if (l->registers)
-			set_whole(L, "registers", l->registers);
-		set_whole(L, "replicas", l->replicas);
-		set_whole(L, "turns", l->replicas);
+			set_integer(L, "registers", l->registers);
+		set_integer(L, "replicas", l->replicas);
+		set_integer(L, "turns", l->replicas);
 		lua_rawseti(L, -2, i + 1);
 	}
 	return 1;

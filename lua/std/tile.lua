@@ -16,7 +16,7 @@ local LOG2E <const> = 1.4426950408889634
 local LN2 <const> = 0.6931471805599453
 
 -- Keys of what p keeps to itself; every other key is an option or a method.
-local BUILDER, GIVEN, READ, PLACE, NAME = {}, {}, {}, {}, {}
+local BUILDER, GIVEN, READ, LOCATION, NAME = {}, {}, {}, {}, {}
 
 ---- errors --------------------------------------------------------------------
 
@@ -33,11 +33,11 @@ local function sorted_keys(t)
   return keys
 end
 
--- For the mistakes that a value given to bind explains: its place.
+-- The location of the call of bind, if the mistake is a value that was given to it.
 local function same(x, y) return rawequal(x, y) or x ~= x and y ~= y end       -- nan is nan
 
 local function blame(p, option, value)
-  return value ~= nil and same(p[GIVEN][option], value) and p[PLACE] or nil
+  return value ~= nil and same(p[GIVEN][option], value) and p[LOCATION] or nil
 end
 
 -- Lua ends what is nested deeper than 200 calls through C, and only says "C stack overflow".
@@ -277,11 +277,11 @@ end)
 local function check_dtype(p, d, what)
   if type(d) == "string" and core.dtype(d) then return d end
   local near = type(d) == "string" and hint(d, core.dtypes()) or ""
-  local place = nil
+  local location = nil
   for _, given in pairs(p[GIVEN]) do
-    if d ~= nil and same(given, d) then place = p[PLACE] end
+    if d ~= nil and same(given, d) then location = p[LOCATION] end
   end
-  raise(("%s: unknown dtype %s%s"):format(place and "bind" or what, show(d), near), place)
+  raise(("%s: unknown dtype %s%s"):format(location and "bind" or what, show(d), near), location)
 end
 
 function functions.unpack(v, from, to, dtype)
@@ -401,14 +401,14 @@ local function new_axis(p, name, size)
   return new(AXIS, {id = id, owner = p, name = name, size = size, expr = core.index_axis(id)})
 end
 
-local function check_size(name, size, what, place)
+local function check_size(name, size, what, location)
   local n = core.integer(size)
   if n and n > 1 << 40 then
-    raise(("%s: axis '%s' has size %d; sizes are 1 to 2^40"):format(what, name, n), place)
+    raise(("%s: axis '%s' has size %d; sizes are 1 to 2^40"):format(what, name, n), location)
   end
   if n and n >= 1 then return n end
   raise(("%s: size of axis '%s' %s"):format(what, name, size == nil and "is missing"
-    or "must be a whole number of at least 1, got " .. show(size)), place)
+    or "must be a whole number of at least 1, got " .. show(size)), location)
 end
 
 -- Run f between begin and end; what it returns.
@@ -440,7 +440,7 @@ function p_methods.axes(p, ...)
   for i, name in ipairs(axes) do
     expect(type(name) == "string", "axes", "name of an axis", name)
     p[READ][name] = true
-    axes[i] = new_axis(p, name, check_size(name, p[GIVEN][name], "bind", p[PLACE]))
+    axes[i] = new_axis(p, name, check_size(name, p[GIVEN][name], "bind", p[LOCATION]))
   end
   return table.unpack(axes)
 end
@@ -448,8 +448,8 @@ end
 function p_methods.axis(p, name, size)
   self_p(p, "axis")
   expect(type(name) == "string", "axis", "name of an axis", name)
-  local place = blame(p, name, size)
-  return new_axis(p, name, check_size(name, size, place and "bind" or "axis", place))
+  local location = blame(p, name, size)
+  return new_axis(p, name, check_size(name, size, location and "bind" or "axis", location))
 end
 
 function p_methods.batch(p, ...)
@@ -529,14 +529,14 @@ function p_methods.option(p, name, kind, default)
   if given == nil or given == false and kind ~= "boolean" then return default end
   local v = known[2](given)
   if v or given == false then return v end
-  raise(("%s: %s must be %s, got %s"):format(p[NAME], name, known[1], show(given)), p[PLACE])
+  raise(("%s: %s must be %s, got %s"):format(p[NAME], name, known[1], show(given)), p[LOCATION])
 end
 
--- What a program asks of its sizes and options; the place is that of the bind.
+-- What a program asks of its sizes and options; the location is that of the bind.
 function p_methods.check(p, condition, message)
   self_p(p, "check")
   if condition then return condition end
-  raise(("%s: %s"):format(p[NAME], message or "these sizes do not fit"), p[PLACE])
+  raise(("%s: %s"):format(p[NAME], message or "these sizes do not fit"), p[LOCATION])
 end
 
 class(P, "program under construction", p_methods, {
@@ -564,12 +564,12 @@ local function check_sizes(sizes, what)
   end
 end
 
--- A key that the program has not asked for is a slip, found out only afterwards.
-local function check_read(prog, given, read, place)
+-- A key that the program has not read is a mistake, known only after its function has run.
+local function check_read(prog, given, read, location)
   for _, key in ipairs(sorted_keys(given)) do
     if not read[key] then
       raise(("bind: unknown size or option '%s' of '%s'%s"):format(key, prog.name,
-        hint(key, sorted_keys(read))), place)
+        hint(key, sorted_keys(read))), location)
     end
   end
 end
@@ -579,13 +579,13 @@ local origins = setmetatable({}, {__mode = "k"})        -- bound -> what it was 
 local function bind(prog, sizes)
   expect(getmetatable(prog) == PROGRAM, "bind", "program", prog)
   check_sizes(sizes, "bind")
-  local given, read, place = {}, {}, core.place()
+  local given, read, location = {}, {}, core.location()
   for key, size in pairs(sizes) do given[key] = size end
   local _ <close> = nest "bind"
   local builder = core.builder(prog.name)
-  prog[BODY](new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [PLACE] = place,
+  prog[BODY](new(P, {[BUILDER] = builder, [GIVEN] = given, [READ] = read, [LOCATION] = location,
     [NAME] = prog.name}))
-  check_read(prog, given, read, place)
+  check_read(prog, given, read, location)
   local bound = builder:finish()
   origins[bound] = {prog, given}
   return bound

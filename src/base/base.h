@@ -63,7 +63,7 @@ static inline int64_t floor_mod(int64_t a, int64_t b)
 	return a - floor_div(a, b) * b;
 }
 
-/* A broken invariant of ours: prints the place and aborts. */
+/* For an invariant that does not hold: prints file, line and message, and aborts. */
 NORETURN void bug_at(const char *file, int line, const char *fmt, ...) PRINTF(3, 4);
 #define BUG(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
 

@@ -3,14 +3,14 @@
  * Functions that can fail return an err_code and take a `struct err *`, which
  * they fill on failure and leave alone on success. The record has a fixed size,
  * so that filling it cannot fail. A message is one complete sentence without a
- * full stop; `loc` is the place in the user's Lua that it is about.
+ * full stop; `loc` is the line of the user's script that it is about.
  */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
 #include "base/base.h"
 
-/* A place in a user's script. `file` is Lua's short source ("gemm.lua", "stdin")
+/* A line of a user's script. `file` is Lua's short source ("gemm.lua", "stdin")
  * and lives as long as the object that holds the location. line 0: unknown. */
 struct srcloc {
 	const char *file;
@@ -40,7 +40,7 @@ enum err_code err_set(struct err *e, enum err_code code, struct srcloc loc,
 #define NOWHERE ((struct srcloc){ 0 })
 #define TRY(call) do { enum err_code code_ = (call); if (code_) return code_; } while (0)
 
-/* Asked now and then by everything that runs long; set by Ctrl-C. */
+/* Code that runs long checks it regularly; Ctrl-C sets it. */
 struct stop {
 	const volatile int *flag;	/* NULL: never */
 };

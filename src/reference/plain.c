@@ -133,7 +133,7 @@ static void put_body(struct plain_text *t, int phase, int loop)
 }
 
 /* The block's arrays. */
-static void put_arrays(struct plain_text *t, const struct plain_room *r)
+static void put_arrays(struct plain_text *t, const struct plain_memory *r)
 {
 	plain_line(t, "double *const own = scratch + BLOCK * %lldll;", (long long)r->total);
 	plain_line(t, "double *const a = own + %lld, *const b = own + %lld;", (long long)r->a,
@@ -154,7 +154,7 @@ static const char *param_type(const struct tensor *x)
 	return x->role == TENSOR_INPUT ? "const void *" : "double *";
 }
 
-static void put_kernel(struct plain_text *t, int phase, const struct plain_room *r,
+static void put_kernel(struct plain_text *t, int phase, const struct plain_memory *r,
 		       const struct plain_phase *out)
 {
 	const struct program *p = t->p;
@@ -239,9 +239,9 @@ enum err_code plain_print(const struct extents *x, unsigned flags, struct arena 
 	buf_puts(t.out, plain_prelude);
 	put_operations(t.out);
 	for (int i = 0; i < p->phases.n; i++) {
-		struct plain_room r;
+		struct plain_memory r;
 
-		TRY(plain_room(a, x, i, &r, e));
+		TRY(plain_memory(a, x, i, &r, e));
 		out->phases[i].entry = arena_strf(a, "plain_%s", p->phases.v[i].name);
 		out->phases[i].tiles = extents_grid(x, i).total;
 		out->scratch_bytes = max_i64(out->scratch_bytes, r.total * (int64_t)sizeof(double));

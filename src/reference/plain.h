@@ -5,7 +5,7 @@
  * in program order, tile by tile. Graph, plan and lowering have no part in it, so what
  * it says of a kernel made from a plan is an independent opinion.
  *
- * One text serves two compilers. As CUDA C++ each block takes output tiles in turn; its
+ * One text serves two compilers. As CUDA C++ each block takes output tiles one after the other; its
  * threads share the elements of each value, which lies in memory of the block's own. As
  * C, over what src/host compiles with a kernel, there is one block of one thread.
  */

@@ -1,8 +1,8 @@
 /* The text of one node: what interp.c does for it, element by element. */
 #include "reference/plain_text.h"
 
-/* Is what a contraction or reduction goes over all of the axis? */
-static bool contracted_whole(const struct plain_text *t, const struct node *n, int axis)
+/* Does a contraction or reduction go over all of the axis, not only the present tile of it? */
+static bool contracts_full_axis(const struct plain_text *t, const struct node *n, int axis)
 {
 	return !program_axis_bound(t->p, t->p->tasks.v[n->task].loop, axis);
 }
@@ -31,7 +31,7 @@ static const char *index_text(struct plain_text *t, const struct node *n, const 
 }
 
 /* Inside the braces of a load or store: i64 at, and is it inside the tensor? */
-static void put_place(struct plain_text *t, const struct node *n)
+static void put_location(struct plain_text *t, const struct node *n)
 {
 	const struct tensor *x = &t->p->tensors.v[n->ref];
 	const char *inside = "", *at = "";
@@ -58,7 +58,7 @@ static void put_load(struct plain_text *t, int node)
 
 	plain_each_of_node(t, node, " {");
 	t->indent++;
-	put_place(t, n);
+	put_location(t, n);
 	plain_line(t, "%s = inside ? load_%s(t_%s, at) : 0;", plain_value(t, node), dtype_name(held),
 		x->name);
 	t->indent--;
@@ -79,7 +79,7 @@ static void put_store(struct plain_text *t, int node)
 
 	plain_each_of_node(t, node, " {");
 	t->indent++;
-	put_place(t, n);
+	put_location(t, n);
 	plain_line(t, "if (inside)");
 	plain_statement(t, arena_strf(t->a, "t_%s[at]", t->p->tensors.v[n->ref].name),
 		rounded(t, n->type, plain_value(t, n->arg[0])));
@@ -149,9 +149,9 @@ static void put_unpack(struct plain_text *t, int node)
 	from = plain_axis(t, words);
 	plain_each_of_node(t, node, " {");
 	t->indent++;
-	t->whole[words] = t->whole[n->ref];
+	t->full_axis[words] = t->full_axis[n->ref];
 	plain_line(t, "const i64 at = %s;", plain_position(t, n->ref, true));
-	plain_line(t, t->whole[words] ? "const int i_%s = (int)(at / %d);" :
+	plain_line(t, t->full_axis[words] ? "const int i_%s = (int)(at / %d);" :
 		"const int i_%s = (int)(at / %d - lo_%s);", from, per, from);
 	plain_gap(t);
 	plain_line(t, "%s = unpack_%s(%s, (int)(at %% %d));\t/* %s in %s */", plain_value(t, node),
@@ -162,11 +162,11 @@ static void put_unpack(struct plain_text *t, int node)
 
 /* along an axis ------------------------------------------------------------- */
 
-static void put_serial_loop(struct plain_text *t, int axis, bool whole)
+static void put_serial_loop(struct plain_text *t, int axis, bool full)
 {
-	t->whole[axis] = whole;
+	t->full_axis[axis] = full;
 	plain_line(t, "for (int i_%s = 0; i_%s < %s; i_%s++)", plain_axis(t, axis),
-		plain_axis(t, axis), plain_length(t, axis, whole), plain_axis(t, axis));
+		plain_axis(t, axis), plain_length(t, axis, full), plain_axis(t, axis));
 }
 
 static void put_reduce(struct plain_text *t, int node)
@@ -177,7 +177,7 @@ static void put_reduce(struct plain_text *t, int node)
 	t->indent++;
 	plain_line(t, "double s = %s;", plain_number(t->a, op_identity(n->op, n->type)));
 	plain_gap(t);
-	put_serial_loop(t, n->ref, contracted_whole(t, n, n->ref));
+	put_serial_loop(t, n->ref, contracts_full_axis(t, n, n->ref));
 	plain_statement(t, "s", arena_strf(t->a, "%s(s, %s)", function_of(t, op_pair(n->op), n->type), plain_value(t, n->arg[0])));
 	plain_line(t, "%s = s;", plain_value(t, node));
 	t->indent--;
@@ -187,15 +187,15 @@ static void put_reduce(struct plain_text *t, int node)
 static void put_scan(struct plain_text *t, int node)
 {
 	const struct node *n = &t->p->nodes.v[node];
-	const uint8_t *whole = t->x->full_axis + node * RANK_MAX;
+	const uint8_t *full_axis = t->x->full_axis + node * RANK_MAX;
 	struct plain_loops l = { 0 };
 	bool along = false;
 
 	for (int i = 0; i < n->naxes; i++) {
 		if (n->axis[i] == n->ref)
-			along = whole[i];
+			along = full_axis[i];
 		else
-			plain_loop(&l, n->axis[i], whole[i]);
+			plain_loop(&l, n->axis[i], full_axis[i]);
 	}
 	plain_each(t, &l, " {");
 	t->indent++;
@@ -214,7 +214,7 @@ static void put_scan(struct plain_text *t, int node)
 struct operand {
 	int nown, own[RANK_MAX];
 	int64_t size;			/* of its own axes, nominal */
-	bool own_whole[RANK_MAX];
+	bool own_full[RANK_MAX];
 };
 
 static struct operand operand_of(const struct plain_text *t, int product, int which)
@@ -227,7 +227,7 @@ static struct operand operand_of(const struct plain_text *t, int product, int wh
 		if (!ints_hold(a->axis, a->naxes, n->axis[i]))
 			continue;
 		o.own[o.nown] = n->axis[i];
-		o.own_whole[o.nown++] = t->x->full_axis[product * RANK_MAX + i];
+		o.own_full[o.nown++] = t->x->full_axis[product * RANK_MAX + i];
 		o.size *= extent_of_node(t->x, product, i);
 	}
 	return o;
@@ -256,18 +256,18 @@ static void put_operand(struct plain_text *t, int product, int which)
 	struct plain_loops l = { 0 };
 
 	for (int i = 0; i < nshared; i++) {
-		bool whole = contracted_whole(t, n, shared[i]);
+		bool full = contracts_full_axis(t, n, shared[i]);
 
-		plain_loop(&l, shared[i], whole);
+		plain_loop(&l, shared[i], full);
 		row = i == 0 ? arena_strf(t->a, "i_%s", plain_axis(t, shared[i])) :
-			arena_strf(t->a, "(%s) * %s + i_%s", row, plain_length(t, shared[i], whole),
+			arena_strf(t->a, "(%s) * %s + i_%s", row, plain_length(t, shared[i], full),
 				plain_axis(t, shared[i]));
 	}
 	for (int i = 0; i < o.nown; i++) {
-		plain_loop(&l, o.own[i], o.own_whole[i]);
+		plain_loop(&l, o.own[i], o.own_full[i]);
 		col = i == 0 ? arena_strf(t->a, "i_%s", plain_axis(t, o.own[i])) :
 			arena_strf(t->a, "(%s) * %lld + i_%s", col,
-				(long long)plain_nominal(t, o.own[i], o.own_whole[i]),
+				(long long)plain_nominal(t, o.own[i], o.own_full[i]),
 				plain_axis(t, o.own[i]));
 	}
 	plain_each(t, &l, "");
@@ -288,7 +288,7 @@ static void put_mma(struct plain_text *t, int node)
 	plain_line(t, "SYNC();");
 	for (int i = 0; i < nshared; i++)
 		depth = arena_strf(t->a, "%s%s%s", depth, i ? " * " : "",
-			plain_length(t, shared[i], contracted_whole(t, n, shared[i])));
+			plain_length(t, shared[i], contracts_full_axis(t, n, shared[i])));
 	plain_line(t, "%s(%lld, %lld, %s, a, b, v%d);", n->type == DT_I32 ? "product_i32" : "product",
 		(long long)operand_of(t, node, 0).size, (long long)operand_of(t, node, 1).size, depth,
 		node);

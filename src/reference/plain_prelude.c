@@ -1,5 +1,5 @@
-/* What the text of plain.h stands on: as CUDA C++, and as C. The arithmetic is that of
- * tile/interp_row.c, the types' that of tile/dtype.c, statement by statement. */
+/* The functions that the text of plain.h calls, as CUDA C++ and as C. Arithmetic is that of tile/interp_row.c,
+ * conversion of types that of tile/dtype.c, statement by statement. */
 #include "reference/plain_text.h"
 
 const char plain_prelude[] =
@@ -15,7 +15,7 @@ const char plain_prelude[] =
 	"#define BLOCK ((i64)blockIdx.x)\n"
 	"#define BLOCKS ((i64)gridDim.x)\n"
 	"#define SYNC() __syncthreads()\n"
-	"/* Elements are dealt to the threads; an AXIS is one of an element's positions. */\n"
+	"/* The threads share the elements; an AXIS is the position along one axis. */\n"
 	"#define EACH(n) for (int e_ = THREAD; e_ < (n); e_ += THREADS)\n"
 	"#define AXIS(i, len, size, inner) \\\n"
 	"\tfor (int i = e_ / (inner) % (size); i < (len); i = 0x7fffffff)\n"
@@ -36,7 +36,7 @@ const char plain_prelude[] =
 	"#define COLUMN(j, c, n) (4 * (j) + (c))\n"
 	"#endif\n"
 	"\n"
-	"/* places */\n"
+	"/* positions */\n"
 	"FN i64 floor_div(i64 a, i64 b) { return a / b - (a % b < 0); }\n"
 	"FN i64 min_of(i64 a, i64 b) { return a < b ? a : b; }\n"
 	"FN i64 max_of(i64 a, i64 b) { return a > b ? a : b; }\n"
@@ -84,7 +84,7 @@ const char plain_prelude[] =
 	"\t\tr = inf ? INF : greatest;\n"
 	"\treturn copysign(r, x);\n"
 	"}\n"
-	"FN double round_whole(double x, double lo, double hi)\n"
+	"FN double round_integer(double x, double lo, double hi)\n"
 	"{\n"
 	"\tif (x != x)\n"
 	"\t\treturn 0;\n"
@@ -99,10 +99,10 @@ const char plain_prelude[] =
 	"FN double round_e4m3(double x) { return round_to(x, 4, 3, 0); }\n"
 	"FN double round_e5m2(double x) { return round_to(x, 5, 2, 1); }\n"
 	"FN double round_e2m1(double x) { return round_to(x, 2, 1, 0); }\n"
-	"FN double round_i32(double x) { return round_whole(x, -2147483648.0, 2147483647.0); }\n"
-	"FN double round_i8(double x) { return round_whole(x, -128, 127); }\n"
-	"FN double round_i4(double x) { return round_whole(x, -8, 7); }\n"
-	"FN double round_bool(double x) { return round_whole(x, 0, 1); }\n"
+	"FN double round_i32(double x) { return round_integer(x, -2147483648.0, 2147483647.0); }\n"
+	"FN double round_i8(double x) { return round_integer(x, -128, 127); }\n"
+	"FN double round_i4(double x) { return round_integer(x, -8, 7); }\n"
+	"FN double round_bool(double x) { return round_integer(x, 0, 1); }\n"
 	"\n"
 	"/* what the bits of an element mean */\n"
 	"FN double decode(u32 bits, int exp, int mant, int inf)\n"

@@ -6,14 +6,14 @@
 
 extern const char plain_prelude[];
 
-/* Where the values of a phase lie in a block's memory, in doubles. */
-struct plain_room {
-	int64_t *node, *carry;		/* by id; NONE: has no place */
-	int64_t a, b;			/* operands of the product at hand, rearranged */
+/* Offsets of the values of a phase in a block's memory, in doubles. */
+struct plain_memory {
+	int64_t *node, *carry;		/* by id; NONE: is not there */
+	int64_t a, b;			/* operands of the present product, rearranged */
 	int64_t total;
 };
-NODISCARD enum err_code plain_room(struct arena *arena, const struct extents *x, int phase,
-	struct plain_room *out, struct err *e);
+NODISCARD enum err_code plain_memory(struct arena *arena, const struct extents *x, int phase,
+	struct plain_memory *out, struct err *e);
 
 struct plain_text {
 	const struct program *p;
@@ -24,7 +24,7 @@ struct plain_text {
 	int indent;
 	/* Of the axes that the loops at hand run over: does i_AXIS count along all of the
 	 * axis, or from lo_AXIS on? */
-	bool whole[AXES_MAX];
+	bool full_axis[AXES_MAX];
 };
 
 /* A line at the present indentation; an empty one; "TO = FROM;" under the line before. */
@@ -34,21 +34,21 @@ void plain_statement(struct plain_text *t, const char *to, const char *from);
 
 const char *plain_number(struct arena *a, double x);
 const char *plain_axis(const struct plain_text *t, int axis);
-/* Position along the whole axis, in a loop over it or outside (then it has one value). */
+/* Position along all of the axis, in a loop over it, or outside of one (then the axis has one value). */
 const char *plain_position(struct plain_text *t, int axis, bool looped);
-/* What a node is, and the element of a carry, at the loops' place. */
+/* The element of a node or of a carry for the indices of the loops around. */
 const char *plain_value(struct plain_text *t, int node);
 const char *plain_carry_element(struct plain_text *t, int carry);
 
-/* Loops over some axes, each whole or over the tile at hand. */
+/* Loops over some axes: each over all of the axis, or over the present tile. */
 struct plain_loops {
 	int n;
 	int axis[2 * RANK_MAX];
-	bool whole[2 * RANK_MAX];
+	bool full_axis[2 * RANK_MAX];
 };
-void plain_loop(struct plain_loops *l, int axis, bool whole);
-int64_t plain_nominal(const struct plain_text *t, int axis, bool whole);
-const char *plain_length(struct plain_text *t, int axis, bool whole);
+void plain_loop(struct plain_loops *l, int axis, bool full);
+int64_t plain_nominal(const struct plain_text *t, int axis, bool full);
+const char *plain_length(struct plain_text *t, int axis, bool full);
 /* "EACH(...) AXIS(...)": the threads share what follows. */
 void plain_each(struct plain_text *t, const struct plain_loops *l, const char *after);
 void plain_each_of_node(struct plain_text *t, int node, const char *after);

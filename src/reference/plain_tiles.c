@@ -8,10 +8,10 @@ enum {
 	TILE_LEAST = 8,			/* the most that a word holds divides it */
 	TILE_FEW = 16,			/* not less to have more of them */
 	TILES_WANTED = 256,
-	ROOM_WANTED = 1 << 18,		/* doubles a block */
+	MEMORY_WANTED = 1 << 18,		/* doubles a block */
 };
 
-/* Room for `extents` multiplied, up to the limit. */
+/* Elements: `extents` multiplied, up to the limit. */
 static int64_t times(int64_t n, int64_t by)
 {
 	return n > ELEMENTS_MAX / by ? ELEMENTS_MAX + 1 : n * by;
@@ -58,7 +58,7 @@ static int64_t node_elements(const struct extents *x, int node)
 	return n;
 }
 
-static int64_t place(struct plain_room *r, int64_t elements, int64_t *most)
+static int64_t reserve(struct plain_memory *r, int64_t elements, int64_t *most)
 {
 	int64_t at = r->total;
 
@@ -67,12 +67,12 @@ static int64_t place(struct plain_room *r, int64_t elements, int64_t *most)
 	return at;
 }
 
-enum err_code plain_room(struct arena *arena, const struct extents *x, int phase,
-			 struct plain_room *out, struct err *e)
+enum err_code plain_memory(struct arena *arena, const struct extents *x, int phase,
+			 struct plain_memory *out, struct err *e)
 {
 	const struct program *p = x->program;
 	int64_t most = 0, a = 0, b = 0;
-	struct plain_room r = { .node = ARENA_ARRAY(arena, p->nodes.n, int64_t),
+	struct plain_memory r = { .node = ARENA_ARRAY(arena, p->nodes.n, int64_t),
 		.carry = ARENA_ARRAY(arena, p->carries.n, int64_t) };
 
 	for (int i = 0; i < p->nodes.n; i++) {
@@ -82,7 +82,7 @@ enum err_code plain_room(struct arena *arena, const struct extents *x, int phase
 		if (n->task == NONE || p->tasks.v[n->task].phase != phase || n->op == OP_SET ||
 		    n->op == OP_STORE)
 			continue;
-		r.node[i] = place(&r, node_elements(x, i), &most);
+		r.node[i] = reserve(&r, node_elements(x, i), &most);
 		if (n->op == OP_MMA) {
 			a = max_i64(a, operand_elements(x, i, 0));
 			b = max_i64(b, operand_elements(x, i, 1));
@@ -91,10 +91,10 @@ enum err_code plain_room(struct arena *arena, const struct extents *x, int phase
 	for (int i = 0; i < p->carries.n; i++) {
 		r.carry[i] = NONE;
 		if (p->carries.v[i].phase == phase)
-			r.carry[i] = place(&r, carry_elements(x, i), &most);
+			r.carry[i] = reserve(&r, carry_elements(x, i), &most);
 	}
-	r.a = place(&r, a, &most);
-	r.b = place(&r, b, &most);
+	r.a = reserve(&r, a, &most);
+	r.b = reserve(&r, b, &most);
 	if (most > ELEMENTS_MAX)
 		return err_set(e, ERR_LIMIT, p->phases.v[phase].loc, "a value of phase '%s' has more "
 			"than 2^30 elements in a tile", p->phases.v[phase].name);
@@ -103,7 +103,7 @@ enum err_code plain_room(struct arena *arena, const struct extents *x, int phase
 }
 
 /* Doubles that a block needs, in the phase that needs most; -1 if that is too much. */
-static int64_t room_wanted(struct arena *a, const struct program *p, const struct tiling *t,
+static int64_t memory_wanted(struct arena *a, const struct program *p, const struct tiling *t,
 			   struct extents *x, struct err *e)
 {
 	int64_t most = 0;
@@ -111,9 +111,9 @@ static int64_t room_wanted(struct arena *a, const struct program *p, const struc
 	if (extents_infer(a, p, t, x, e))
 		return -1;
 	for (int i = 0; i < p->phases.n; i++) {
-		struct plain_room r;
+		struct plain_memory r;
 
-		if (plain_room(a, x, i, &r, e))
+		if (plain_memory(a, x, i, &r, e))
 			return -1;
 		most = max_i64(most, r.total);
 	}
@@ -147,9 +147,9 @@ static int64_t halved(int64_t tile)
 }
 
 /* Halve the tile that lets the values shrink most; false if none does. */
-static bool shrink(struct arena *a, const struct program *p, struct tiling *t, int64_t *room)
+static bool shrink(struct arena *a, const struct program *p, struct tiling *t, int64_t *memory)
 {
-	int64_t least = *room < 0 ? INT64_MAX : *room;
+	int64_t least = *memory < 0 ? INT64_MAX : *memory;
 	int best = NONE;
 
 	for (int i = 0; i < p->axes.n; i++) {
@@ -162,11 +162,11 @@ static bool shrink(struct arena *a, const struct program *p, struct tiling *t, i
 		if (t->extent[i] <= TILE_LEAST)
 			continue;
 		one.extent[i] = halved(t->extent[i]);
-		n = room_wanted(a, p, &one, &x, &e);
+		n = memory_wanted(a, p, &one, &x, &e);
 		arena_reset(a, mark);
 		n = n < 0 ? INT64_MAX : n;
 		if (n < least || (n == least && best != NONE && t->extent[i] > t->extent[best]) ||
-		    (*room < 0 && best == NONE)) {
+		    (*memory < 0 && best == NONE)) {
 			least = n;
 			best = i;
 		}
@@ -174,7 +174,7 @@ static bool shrink(struct arena *a, const struct program *p, struct tiling *t, i
 	if (best == NONE)
 		return false;
 	t->extent[best] = halved(t->extent[best]);
-	*room = least == INT64_MAX ? -1 : least;
+	*memory = least == INT64_MAX ? -1 : least;
 	return true;
 }
 
@@ -205,11 +205,11 @@ enum err_code plain_extents(struct arena *a, const struct program *p, struct ext
 {
 	struct extents x;
 	struct tiling t;
-	int64_t room;
+	int64_t memory;
 
 	first_tiles(p, &t);
-	room = room_wanted(a, p, &t, &x, e);
-	while ((room < 0 || room > ROOM_WANTED) && shrink(a, p, &t, &room))
+	memory = memory_wanted(a, p, &t, &x, e);
+	while ((memory < 0 || memory > MEMORY_WANTED) && shrink(a, p, &t, &memory))
 		;
 	for (int i = 0; i < p->phases.n; i++)
 		TRY(spread(a, p, &t, i, e));

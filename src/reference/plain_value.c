@@ -39,47 +39,46 @@ const char *plain_axis(const struct plain_text *t, int axis)
 	return t->p->axes.v[axis].name;
 }
 
-/* places -------------------------------------------------------------------- */
+/* positions ----------------------------------------------------------------- */
 
-/* Position along the whole axis, in a loop over it or outside (then it has one value). */
+/* Position along the full axis, in a loop over it or outside (then it has one value). */
 const char *plain_position(struct plain_text *t, int axis, bool looped)
 {
 	const char *name = plain_axis(t, axis);
 
 	if (!looped)
 		return arena_strf(t->a, "lo_%s", name);
-	return arena_strf(t->a, t->whole[axis] ? "i_%s" : "(lo_%s + i_%s)", name, name);
+	return arena_strf(t->a, t->full_axis[axis] ? "i_%s" : "(lo_%s + i_%s)", name, name);
 }
 
-/* Position in an array whose axis begins at 0 or where the tile at hand does. */
-static const char *offset_in(struct plain_text *t, int axis, bool array_is_whole)
+/* Position in an array that holds all of the axis, or only the present tile. */
+static const char *offset_in(struct plain_text *t, int axis, bool array_is_full)
 {
 	const char *name = plain_axis(t, axis);
 
-	if (array_is_whole && !t->whole[axis])
+	if (array_is_full && !t->full_axis[axis])
 		return arena_strf(t->a, "(lo_%s + i_%s)", name, name);
 	return arena_strf(t->a, "i_%s", name);
 }
 
 /* NAME[i_m * 64 + i_n] */
 static const char *element(struct plain_text *t, const char *name, int n, const int *axis,
-			   const uint8_t *whole)
+			   const uint8_t *full_axis)
 {
 	const char *at = "";
 	int64_t stride = 1;
 
 	for (int i = n - 1; i >= 0; i--) {
-		const char *term = offset_in(t, axis[i], whole[i]);
+		const char *term = offset_in(t, axis[i], full_axis[i]);
 
 		if (stride != 1)
 			term = arena_strf(t->a, "%s * %lld", term, (long long)stride);
 		at = *at ? arena_strf(t->a, "%s + %s", term, at) : term;
-		stride *= whole[i] ? t->p->axes.v[axis[i]].size : t->x->tile[axis[i]];
+		stride *= full_axis[i] ? t->p->axes.v[axis[i]].size : t->x->tile[axis[i]];
 	}
 	return arena_strf(t->a, "%s[%s]", name, *at ? at : "0");
 }
 
-/* What a node is at the loops' place. */
 const char *plain_value(struct plain_text *t, int node)
 {
 	const struct node *n = &t->p->nodes.v[node];
@@ -100,26 +99,26 @@ const char *plain_carry_element(struct plain_text *t, int carry)
 
 /* loops --------------------------------------------------------------------- */
 
-void plain_loop(struct plain_loops *l, int axis, bool whole)
+void plain_loop(struct plain_loops *l, int axis, bool full)
 {
 	l->axis[l->n] = axis;
-	l->whole[l->n++] = whole;
+	l->full_axis[l->n++] = full;
 }
 
-static void loops_over(struct plain_loops *l, int n, const int *axis, const uint8_t *whole)
+static void loops_over(struct plain_loops *l, int n, const int *axis, const uint8_t *full_axis)
 {
 	for (int i = 0; i < n; i++)
-		plain_loop(l, axis[i], whole[i]);
+		plain_loop(l, axis[i], full_axis[i]);
 }
 
-int64_t plain_nominal(const struct plain_text *t, int axis, bool whole)
+int64_t plain_nominal(const struct plain_text *t, int axis, bool full)
 {
-	return whole ? t->p->axes.v[axis].size : t->x->tile[axis];
+	return full ? t->p->axes.v[axis].size : t->x->tile[axis];
 }
 
-const char *plain_length(struct plain_text *t, int axis, bool whole)
+const char *plain_length(struct plain_text *t, int axis, bool full)
 {
-	if (whole)
+	if (full)
 		return arena_strf(t->a, "%lld", (long long)t->p->axes.v[axis].size);
 	return arena_strf(t->a, "len_%s", plain_axis(t, axis));
 }
@@ -131,13 +130,13 @@ void plain_each(struct plain_text *t, const struct plain_loops *l, const char *a
 	const char *text = "";
 
 	for (int i = l->n - 1; i >= 0; i--) {
-		int64_t size = plain_nominal(t, l->axis[i], l->whole[i]);
+		int64_t size = plain_nominal(t, l->axis[i], l->full_axis[i]);
 
 		text = arena_strf(t->a, " AXIS(i_%s, %s, %lld, %lld)%s", plain_axis(t, l->axis[i]),
-			plain_length(t, l->axis[i], l->whole[i]), (long long)size, (long long)total,
+			plain_length(t, l->axis[i], l->full_axis[i]), (long long)size, (long long)total,
 			text);
 		total *= size;
-		t->whole[l->axis[i]] = l->whole[i];
+		t->full_axis[l->axis[i]] = l->full_axis[i];
 	}
 	plain_line(t, "EACH(%lld)%s%s", (long long)total, text, after);
 }

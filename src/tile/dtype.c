@@ -263,7 +263,7 @@ double dtype_load(enum dtype t, const void *array, size_t i)
 	case DT_COUNT:
 		break;
 	}
-	BUG("type %s is not stored in whole bytes", dtype_name(t));
+	BUG("type %s takes less than a byte", dtype_name(t));
 }
 
 static float float_of(uint32_t bits)
@@ -362,5 +362,5 @@ void dtype_store(enum dtype t, void *array, size_t i, double x)
 	case DT_COUNT:
 		break;
 	}
-	BUG("type %s is not stored in whole bytes", dtype_name(t));
+	BUG("type %s takes less than a byte", dtype_name(t));
 }

@@ -29,7 +29,7 @@ static bool has_role(const struct infer *f, int axis, enum axis_role role)
 	return false;
 }
 
-/* The tile= that these messages are about has no place in the program. */
+/* tile= is given where the graph is made, so that no line of the program is to blame. */
 static enum err_code check_extent(const struct infer *f, int axis, int64_t given)
 {
 	const struct axis *a = &f->p->axes.v[axis];
@@ -54,7 +54,7 @@ static enum err_code check_extent(const struct infer *f, int axis, int64_t given
 	return OK;
 }
 
-/* Words are tiled as what they hold; a tile must not end inside a word. */
+/* Packed words are tiled with their elements; a tile must not end inside a word. */
 static enum err_code follow_tile(const struct infer *f, int axis)
 {
 	const struct axis *a = &f->p->axes.v[axis], *to = &f->p->axes.v[a->packs];
@@ -89,13 +89,13 @@ static enum err_code choose_tiles(struct infer *f, const struct tiling *t)
 	return OK;
 }
 
-/* Is there a present tile of the axis in this region, or is all of it there? */
-static bool stands(const struct infer *f, int phase, int loop, int axis)
+/* Does this region work on one tile of the axis at a time? */
+static bool is_tiled(const struct infer *f, int phase, int loop, int axis)
 {
 	return role_of(f, phase, axis) == AXIS_GRID || program_axis_bound(f->p, loop, axis);
 }
 
-static bool is_whole(const struct infer *f, int node, int axis)
+static bool is_full(const struct infer *f, int node, int axis)
 {
 	const struct node *n = &f->p->nodes.v[node];
 
@@ -106,8 +106,8 @@ static bool is_whole(const struct infer *f, int node, int axis)
 	return false;
 }
 
-/* Let the value be needed whole along an axis, if it has that. */
-static void need_whole(struct infer *f, int node, int axis)
+/* Note that all of an axis of the value is needed, if the value has the axis. */
+static void need_full(struct infer *f, int node, int axis)
 {
 	const struct node *n = &f->p->nodes.v[node];
 
@@ -119,7 +119,7 @@ static void need_whole(struct infer *f, int node, int axis)
 	}
 }
 
-static void carry_need_whole(struct infer *f, int carry, int axis)
+static void carry_need_full(struct infer *f, int carry, int axis)
 {
 	const struct carry *c = &f->p->carries.v[carry];
 
@@ -131,8 +131,8 @@ static void carry_need_whole(struct infer *f, int carry, int axis)
 	}
 }
 
-/* Before any user is looked at: whole where no tile stands; and a scan along an
- * axis of the grid needs all that comes before. */
+/* What is known before propagation: an axis of which there is no present tile is full, and a scan along an axis of
+ * the grid needs all elements before its own. */
 static void begin(struct infer *f)
 {
 	const struct program *p = f->p;
@@ -146,7 +146,7 @@ static void begin(struct infer *f)
 				!program_axis_bound(p, t->loop, n->ref);
 
 			f->x->full_axis[i * RANK_MAX + j] =
-				scanned || !stands(f, t->phase, t->loop, n->axis[j]);
+				scanned || !is_tiled(f, t->phase, t->loop, n->axis[j]);
 		}
 	}
 	for (int i = 0; i < p->carries.n; i++) {
@@ -154,22 +154,21 @@ static void begin(struct infer *f)
 
 		for (int j = 0; j < c->naxes; j++)
 			f->x->carry_full_axis[i * RANK_MAX + j] =
-				!stands(f, c->phase, c->loop, c->axis[j]);
+				!is_tiled(f, c->phase, c->loop, c->axis[j]);
 	}
 }
 
-/* What a node needs of its argument along an axis that both have, or that the
- * operation goes along. */
-static bool needs_whole(const struct infer *f, int node, int axis)
+/* Does a node need all of an axis of its argument? */
+static bool needs_full(const struct infer *f, int node, int axis)
 {
 	const struct node *n = &f->p->nodes.v[node];
 	const struct axis *a = &f->p->axes.v[axis];
 
 	if (ints_hold(n->axis, n->naxes, axis))
-		return is_whole(f, node, axis);
+		return is_full(f, node, axis);
 	if (n->op == OP_UNPACK && a->packs == n->ref)
-		return is_whole(f, node, n->ref);
-	/* Reduced or contracted: the tile that a loop stands at, or all of it. */
+		return is_full(f, node, n->ref);
+	/* Reduced or contracted: the present tile if a loop runs over the axis, else all of it. */
 	return !program_axis_bound(f->p, f->p->tasks.v[n->task].loop, axis);
 }
 
@@ -179,28 +178,28 @@ static void propagate(struct infer *f, int node)
 	bool adds = n->op == OP_MMA && n->ref != NONE;
 
 	for (int i = 0; i < n->naxes; i++) {
-		if ((n->op == OP_GET || adds) && is_whole(f, node, n->axis[i]))
-			carry_need_whole(f, n->ref, n->axis[i]);
+		if ((n->op == OP_GET || adds) && is_full(f, node, n->axis[i]))
+			carry_need_full(f, n->ref, n->axis[i]);
 	}
 	for (int i = 0; (n->op == OP_SET || adds) && i < n->naxes; i++) {
 		for (int j = 0; j < n->naxes; j++) {
 			if (f->p->carries.v[n->ref].axis[j] == n->axis[i] &&
 			    f->x->carry_full_axis[n->ref * RANK_MAX + j])
-				need_whole(f, node, n->axis[i]);
+				need_full(f, node, n->axis[i]);
 		}
 	}
 	for (int i = 0; i < op_arity(n->op); i++) {
 		const struct node *arg = &f->p->nodes.v[n->arg[i]];
 
 		for (int j = 0; j < arg->naxes; j++) {
-			if (needs_whole(f, node, arg->axis[j]))
-				need_whole(f, n->arg[i], arg->axis[j]);
+			if (needs_full(f, node, arg->axis[j]))
+				need_full(f, n->arg[i], arg->axis[j]);
 		}
 	}
 }
 
-/* Where a loop stands at a tile of an axis, the rest of the axis is not there. The
- * building calls see to that, but for axes that became words only later. */
+/* In a loop over an axis only the present tile of it exists. The building calls check that, except for axes that
+ * became axes of packed words later. */
 static enum err_code check_present(const struct infer *f)
 {
 	const struct program *p = f->p;
@@ -339,8 +338,8 @@ struct grid extents_grid(const struct extents *x, int phase)
 	return g;
 }
 
-/* Put an axis, and those of words of it, at one of its tiles. */
-static void place_axis(const struct extents *x, int axis, int64_t tile, struct axis_ranges *at)
+/* Set the ranges of an axis, and of the axes of words that pack it, to one of its tiles. */
+static void set_range(const struct extents *x, int axis, int64_t tile, struct axis_ranges *at)
 {
 	const struct program *p = x->program;
 	int64_t lo = tile * x->tile[axis];
@@ -365,7 +364,7 @@ void ranges_set_tile(const struct extents *x, const struct grid *g, int64_t tile
 		out->hi[a] = p->axes.v[a].size - 1;
 	}
 	for (int i = g->n - 1; i >= 0; i--) {
-		place_axis(x, g->axis[i], tile % g->tiles[i], out);
+		set_range(x, g->axis[i], tile % g->tiles[i], out);
 		tile /= g->tiles[i];
 	}
 }
@@ -400,7 +399,7 @@ void ranges_set_iteration(const struct extents *x, int loop, int64_t tile, struc
 	for (int i = l->naxes - 1; i >= 0; i--) {
 		int64_t n = extent_tiles(x, l->axis[i]);
 
-		place_axis(x, l->axis[i], tile % n, at);
+		set_range(x, l->axis[i], tile % n, at);
 		tile /= n;
 	}
 }

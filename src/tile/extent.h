@@ -1,9 +1,8 @@
 /* extent.h - Propagate: from a tile shape to the extent of every value.
  *
- * The user names a tile extent for some axes. Walking backward from the stores,
- * every value learns, axis by axis, whether it is needed for the present tile only
- * or over the whole axis (a contraction or reduction over an axis that no loop
- * around it runs over needs the whole axis). This is the inference of output
+ * The user names a tile extent for some axes. Backward from the stores it is found out
+ * for every axis of every value whether only the present tile of the axis is needed or
+ * all of it, a full axis (as by a reduction over an axis that no loop runs over). This is the inference of output
  * regions that PipeThreader calls Propagate, with named axes.
  */
 #ifndef TILE_EXTENT_H
@@ -22,12 +21,12 @@ struct extents {
 	/* Tile of each axis where it is tiled: 1 for batch axes, at most the size, the
 	 * size itself for axes of which no extent was given. */
 	int64_t tile[AXES_MAX];
-	uint8_t *full_axis;			/* node * RANK_MAX + position: needed whole? */
+	uint8_t *full_axis;			/* node * RANK_MAX + position of the axis: is it a full one? */
 	uint8_t *carry_full_axis;		/* carry * RANK_MAX + position */
 };
 
-/* Arrays in `a`. ERR_INPUT if an extent is not positive, names an axis that is
- * whole by its role, or a value made inside a loop is needed whole. */
+/* Arrays in `a`. ERR_INPUT if an extent is not positive, names an axis
+ * that cannot be tiled, or all of an axis is needed of a value made in a loop over it. */
 NODISCARD enum err_code extents_infer(struct arena *a, const struct program *p,
 	const struct tiling *t, struct extents *out, struct err *e);
 
@@ -49,14 +48,14 @@ struct grid {
 };
 struct grid extents_grid(const struct extents *x, int phase);
 
-/* Where the axes stand: axis a runs over [lo[a], hi[a]], inclusive. */
+/* The present part of each axis: axis a runs over [lo[a], hi[a]], inclusive. */
 struct axis_ranges {
 	int64_t lo[AXES_MAX], hi[AXES_MAX];
 };
-/* Set the axes of tile number `tile` of the grid (row-major); the others whole. */
+/* The ranges in tile number `tile` of the grid (row-major); axes that are not of the grid are full. */
 void ranges_set_tile(const struct extents *x, const struct grid *g, int64_t tile, struct axis_ranges *out);
-/* Tiles [*first, *last) of the loop's iteration space that are visited at this
- * place (counted in the loop's own row-major order over its axes). */
+/* The loop visits tiles [*first, *last) of its axes (row-major) while the surrounding
+ * loops and the grid have these ranges. */
 void visited_iterations(const struct extents *x, int loop, const struct axis_ranges *at, int64_t *first,
 	int64_t *last);
 /* Set the loop's axes for one of these tiles. */

@@ -105,11 +105,11 @@ enum err_code index_scale(const struct index_expr *a, int64_t by, struct index_e
 	return OK;
 }
 
-/* An expression as by * whole + rest, with rest a constant or one term with a
+/* An expression as by * quotient + remainder, with remainder a constant or one term with a
  * positive factor that divides `by`: what division and modulo can be taken of. */
 struct split {
-	struct index_expr whole;
-	int64_t k;			/* rest: this, or */
+	struct index_expr quotient;
+	int64_t k;			/* remainder: this, or */
 	bool has_term;
 	struct index_term term;		/* this, and then k is 0 */
 };
@@ -117,22 +117,22 @@ struct split {
 static enum err_code split_by(const struct index_expr *a, int64_t by, const char *what,
 			      struct split *out, struct err *e)
 {
-	struct split s = { .whole = index_const(floor_div(a->k, by)), .k = floor_mod(a->k, by) };
-	int rest = 0;
+	struct split s = { .quotient = index_const(floor_div(a->k, by)), .k = floor_mod(a->k, by) };
+	int remainder = 0;
 
 	for (int i = 0; i < a->n; i++) {
 		struct index_term t = a->term[i];
 
 		if (t.coef % by == 0) {
 			t.coef /= by;
-			s.whole.term[s.whole.n++] = t;
+			s.quotient.term[s.quotient.n++] = t;
 		} else {
 			s.term = t;
-			rest++;
+			remainder++;
 		}
 	}
-	s.has_term = rest == 1;
-	if (rest > 1 || (rest == 1 && (s.k || s.term.coef < 0 || by % s.term.coef)))
+	s.has_term = remainder == 1;
+	if (remainder > 1 || (remainder == 1 && (s.k || s.term.coef < 0 || by % s.term.coef)))
 		return err_set(e, ERR_INPUT, NOWHERE,
 			"%s %lld needs a single axis, or parts that %lld divides evenly", what,
 			(long long)by, (long long)by);
@@ -179,9 +179,9 @@ enum err_code index_div(const struct index_expr *a, int64_t by, struct index_exp
 			return err_set(e, ERR_INPUT, NOWHERE, "an index modulo %lld cannot be "
 				"divided by %lld, which does not divide it",
 				(long long)s.term.mod, (long long)by);
-		TRY(add_term(&s.whole, &s.term, e));
+		TRY(add_term(&s.quotient, &s.term, e));
 	}
-	*out = s.whole;
+	*out = s.quotient;
 	return OK;
 }
 

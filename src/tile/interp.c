@@ -15,7 +15,7 @@ struct run {
 	const struct stop *stop;
 	struct arena *arena;
 	struct value *node, *carry;
-	struct axis_ranges at;		/* where the axes stand now */
+	struct axis_ranges at;		/* the present tile */
 };
 
 static void value_alloc(struct run *r, struct value *v)
@@ -23,30 +23,30 @@ static void value_alloc(struct run *r, struct value *v)
 	v->v = ARENA_ARRAY(r->arena, value_elements(v), double);
 }
 
-/* Let the value's box be where its axes stand, or all of them. */
-static void value_place(const struct run *r, struct value *v, int n, const int *axis,
-			const uint8_t *whole)
+/* Set the value's box: the present range of each axis, or all of a full one. */
+static void set_box(const struct run *r, struct value *v, int n, const int *axis,
+			const uint8_t *full_axis)
 {
 	v->n = 0;
 	for (int i = 0; i < n; i++) {
 		int a = axis[i];
 
-		if (whole[i])
+		if (full_axis[i])
 			value_add_axis(v, a, 0, r->p->axes.v[a].size);
 		else
 			value_add_axis(v, a, r->at.lo[a], r->at.hi[a] - r->at.lo[a] + 1);
 	}
 }
 
-/* The same elements in the order and the box of `want`, into scratch. */
+/* Copy the value of a node into scratch memory, in the order and the box of `want`. */
 static void gather(struct run *r, struct value *want, int node)
 {
 	value_alloc(r, want);
 	value_copy(want, &r->node[node]);
 }
 
-/* Add the part of an axis that a reduction or contraction goes over: the tile at
- * which a loop around stands, or all. */
+/* Add the part of an axis that a reduction or contraction goes over: the present tile
+ * if a loop runs over the axis, else all of it. */
 static void add_contracted(const struct run *r, struct value *v, int loop, int axis)
 {
 	if (program_axis_bound(r->p, loop, axis))
@@ -356,7 +356,7 @@ static void eval_node(struct run *r, int id)
 	const struct node *n = &r->p->nodes.v[id];
 	struct value *out = &r->node[id];
 
-	value_place(r, out, n->naxes, n->axis, r->x->full_axis + id * RANK_MAX);
+	set_box(r, out, n->naxes, n->axis, r->x->full_axis + id * RANK_MAX);
 	switch (op_class(n->op)) {
 	case CLASS_MOVE:
 		if (n->op == OP_LOAD)
@@ -408,13 +408,13 @@ static void init_carries(struct run *r, int phase, int loop)
 
 		if (c->phase != phase || c->loop != loop)
 			continue;
-		value_place(r, v, c->naxes, c->axis, r->x->carry_full_axis + i * RANK_MAX);
+		set_box(r, v, c->naxes, c->axis, r->x->carry_full_axis + i * RANK_MAX);
 		for (int64_t j = 0; j < value_elements(v); j++)
 			v->v[j] = c->init;
 	}
 }
 
-/* Show what the carries of a region hold at the end of its iteration. */
+/* Give the sample the values of the carries of a region at the end of its iteration. */
 static void probe_carries(struct run *r, int phase, int loop)
 {
 	for (int i = 0; i < r->p->carries.n && r->sample; i++) {
@@ -472,7 +472,7 @@ static double *alloc_box(struct run *r, int64_t elements)
 	return ARENA_ARRAY(r->arena, elements, double);
 }
 
-/* Room for the values of a phase, each as large as it ever is. */
+/* Memory for the values of a phase, of the greatest size that each can have. */
 static void alloc_phase(struct run *r, int phase)
 {
 	for (int i = 0; i < r->p->nodes.n; i++) {

@@ -20,7 +20,7 @@ enum interp_flags {
 NODISCARD enum err_code interp_run(struct arena *a, const struct extents *x, double *const *data,
 	unsigned flags, const struct stop *stop, struct err *e);
 
-/* Of a program whose axes were cut short, see meaning_sample.h. */
+/* For a program with shortened axes, see meaning_sample.h. */
 struct interp_sample {
 	/* Of each axis in the program itself. A load gives zero outside what its tensor has
 	 * there, and within wraps around what the tensor has here. */

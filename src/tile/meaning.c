@@ -7,18 +7,18 @@ static enum err_code check_sample(struct arena *a, const struct sample *s, struc
 	return sample_differs(a, s) ? meaning_blame(a, s, e) : OK;
 }
 
-/* A sample begins where the axes do. If that is not where a loop's bounds cut, one more
- * sample is taken there. */
+/* A sample has the beginning of each axis. For a loop whose bounds leave out tiles only elsewhere, a second sample
+ * is taken there. */
 static enum err_code check_samples(struct arena *a, const struct program *p, struct err *e)
 {
 	struct sample s;
 
-	sample_cut(a, p, &s);
+	sample_shorten(a, p, &s);
 	if (!s.nvary)
 		return OK;
 	TRY(check_sample(a, &s, e));
 	for (int i = 0; i < 2 * p->loops.n; i++) {
-		sample_cut(a, p, &s);
+		sample_shorten(a, p, &s);
 		if (sample_shift(a, &s, i / 2, i % 2))
 			TRY(check_sample(a, &s, e));
 	}

@@ -19,10 +19,10 @@ enum {
 static const double INSTANCES_MAX = 2000;
 static const double ELEMENTS_MAX = 100e3;
 
-/* The error of a number that was rounded to 16 bits, and of one that became a whole one
- * of 8 bits. */
+/* The error of a number that was rounded to 16 bits, and of one that was
+ * rounded to an integer of 8 bits. */
 static const double FLOAT_ERROR = 0x1p-11;
-static const double WHOLE_ERROR = 0x1p-6;
+static const double STEP_ERROR = 0x1p-6;
 /* Of the greatest element: float64's own error in what cancels. */
 static const double NOISE = 1e-9;
 
@@ -160,15 +160,15 @@ static void limit_elements(struct sample *s)
 	}
 }
 
-/* Does any number become a whole one, so that a small difference may become a step? */
+/* Is any number rounded to an integer, so that a small difference may become a step? */
 static bool has_rounding(const struct program *p)
 {
 	for (int i = 0; i < p->nodes.n; i++) {
 		const struct node *n = &p->nodes.v[i];
-		bool whole = n->op == OP_CAST && n->type != DT_BOOL && !dtype_is_float(n->type) &&
+		bool integer = n->op == OP_CAST && n->type != DT_BOOL && !dtype_is_float(n->type) &&
 			dtype_is_float(p->nodes.v[n->arg[0]].type);
 
-		if (n->task != NONE && (whole || n->op == OP_FLOOR))
+		if (n->task != NONE && (integer || n->op == OP_FLOOR))
 			return true;
 	}
 	return false;
@@ -188,7 +188,7 @@ static void copy_arrays(struct arena *a, const struct program *p, struct program
 	}
 }
 
-void sample_cut(struct arena *a, const struct program *p, struct sample *out)
+void sample_shorten(struct arena *a, const struct program *p, struct sample *out)
 {
 	struct use use[AXES_MAX] = { { 0 } };
 
@@ -289,9 +289,9 @@ static bool next_element(const struct sample *s, const struct index_expr *x, int
 	return false;
 }
 
-/* Does any value of the bound cut the loop's part of the axis, of so many elements? If not, *past is
- * the least of those behind that, INT64_MAX if there are none. */
-static bool cuts(const struct sample *s, const struct index_expr *x, int64_t size, int64_t *past)
+/* Is any value of the bound inside the loop's axis of `size` elements? If not, *past is the least value
+ * beyond its end, INT64_MAX if there is none. */
+static bool bounds_inside(const struct sample *s, const struct index_expr *x, int64_t size, int64_t *past)
 {
 	int64_t at[AXES_MAX] = { 0 };
 
@@ -318,7 +318,7 @@ static bool find_shift(const struct sample *s, int loop, const struct index_expr
 
 	for (int a = 0; a < s->p.axes.n; a++)
 		hi[a] = s->p.axes.v[a].size - 1;
-	if (cuts(s, x, size, &past))
+	if (bounds_inside(s, x, size, &past))
 		return false;
 	r = index_bounds(x, lo, hi);
 	for (int i = 0; i < x->n; i++) {
@@ -464,11 +464,11 @@ static double greatest(int64_t n, const double *x)
 	return most;
 }
 
-/* Where numbers become whole ones, a step is one of the greatest element's. */
+/* With rounding to integers, numbers may differ by a step of the greatest element. */
 static bool same_numbers(const struct sample *s, int64_t n, const double *x, const double *y)
 {
 	double scale = fmax(greatest(n, x), greatest(n, y));
-	double step = (s->rounds ? WHOLE_ERROR : NOISE) * scale;
+	double step = (s->rounds ? STEP_ERROR : NOISE) * scale;
 
 	for (int64_t i = 0; i < n; i++) {
 		double off = fabs(x[i] - y[i]);

@@ -1,12 +1,12 @@
 /* meaning_sample.h - a small copy of a program, evaluated under several tilings.
  *
  * For meaning.c and meaning_blame.c alone. A sample has the program's nodes, loops and
- * phases over axes that were cut short, so that an evaluation takes some thousand
- * operations, whatever the sizes. What an element of a tensor is depends on its position
- * alone, and a load outside the program's own tensor gives zero, as ever; so a program
+ * phases over shortened axes, so that an evaluation takes some thousand
+ * operations, whatever the sizes. The value of an element of a tensor depends on its position
+ * alone, and a load outside the program's own tensor gives zero, as always; so a program
  * that means the same under all tilings does so in its sample.
  *
- * Everything lives in the arena given; nothing fails but for memory.
+ * Everything is allocated in the given arena; only memory can run out.
  */
 #ifndef TILE_MEANING_SAMPLE_H
 #define TILE_MEANING_SAMPLE_H
@@ -14,19 +14,19 @@
 #include "tile/program.h"
 
 struct sample {
-	struct program p;		/* shares with the program all that is not cut */
+	struct program p;		/* shares with the program all but the sizes of axes */
 	int64_t size[AXES_MAX];		/* of the program itself */
 	bool looped[AXES_MAX];		/* some loop runs over it */
 	bool varies[AXES_MAX];		/* and may do so in one tile or in several */
 	int nvary;			/* axes that do */
 	bool grid[AXES_MAX];		/* of the outputs, and tiled */
 	int64_t per[AXES_MAX];		/* tiles are multiples of this many; else 1 */
-	bool rounds;			/* numbers become whole ones on the way */
+	bool rounds;			/* numbers are rounded to integers on the way */
 };
 
-void sample_cut(struct arena *a, const struct program *p, struct sample *out);
-/* Let the axes begin where the bound of a loop cuts through the sample; false if it does
- * from 0 on, or if there is no such place. */
+void sample_shorten(struct arena *a, const struct program *p, struct sample *out);
+/* Let the axes begin where the bound of a loop leaves out a part of the sample; false if it
+ * does already where they begin at 0, or nowhere. */
 bool sample_shift(struct arena *a, struct sample *s, int loop, bool upto);
 /* Take away the bounds of a loop. */
 void sample_unbound(struct sample *s, int loop);

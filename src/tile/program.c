@@ -16,7 +16,7 @@ struct program *program_new(struct mem *mem, const char *name)
 	struct program *p;
 
 	arena_init(&arena, mem);
-	p = arena_alloc(&arena, sizeof(*p) + len);	/* one piece: there is no half of it */
+	p = arena_alloc(&arena, sizeof(*p) + len);	/* one allocation: it succeeds or fails as one */
 	p->arena = arena;
 	p->cur_phase = p->cur_loop = p->cur_task = NONE;
 	p->name = memcpy(p + 1, name, len);

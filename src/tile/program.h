@@ -197,7 +197,7 @@ NODISCARD enum err_code program_task_end(struct program *p, struct srcloc loc, s
 NODISCARD enum err_code program_load(struct program *p, const char *name, int tensor,
 	const struct index_expr *index, struct srcloc loc, int *out, struct err *e);
 /* index may be NULL: each dimension at its own axis. The value's axes must be
- * those that the expressions use, and no two elements may go to one place: all batch
+ * those that the expressions use, and no two elements may have the same coordinates: all batch
  * axes take part. name NULL: "store_" and the tensor's name. */
 NODISCARD enum err_code program_store(struct program *p, const char *name, int tensor,
 	const struct index_expr *index, int value, struct srcloc loc, struct err *e);
@@ -236,12 +236,12 @@ NODISCARD enum err_code program_reduce(struct program *p, enum op op, int value,
 	struct srcloc loc, int *out, struct err *e);
 /* Words over `from` to elements of `type` over `to`, where to = from * (32 / bits),
  * the lowest bits first. size(to) must be at most size(from) * (32 / bits). The
- * result has the argument's axes with `to` in the place of `from`. From then on the
+ * result has the argument's axes with `to` instead of `from`. From then on the
  * words are tiled with the elements: see struct axis. */
 NODISCARD enum err_code program_unpack(struct program *p, int value, int from, int to,
 	enum dtype type, struct srcloc loc, int *out, struct err *e);
 
-/* Checks what only the whole program can show (every output stored, every loop
+/* Checks what only the complete program can show (every output stored, every loop
  * closed, every load and product used) and drops element-wise nodes that nothing uses:
  * they are in no task then; tasks and loops left empty are in no body. Call once,
  * last. */
@@ -258,7 +258,7 @@ enum axis_role {
 	AXIS_BATCH,			/* one value a tile */
 	AXIS_GRID,			/* of the outputs, tiled over the grid */
 	AXIS_LOOP,			/* tiled over a loop */
-	AXIS_FULL,			/* whole in every tile */
+	AXIS_FULL,			/* complete in every tile */
 };
 enum axis_role program_axis_role(const struct program *p, int phase, int axis);
 int program_find_axis(const struct program *p, const char *name);	/* NONE */
@@ -275,8 +275,8 @@ static inline bool node_has_axis(const struct node *n, int axis)
 
 /* Elements of a tensor. */
 int64_t tensor_elements(const struct program *p, int tensor);
-/* Readable listing, one node a line. Programs with the same one are the same but for the places
- * in the user's file. */
+/* Readable listing, one node a line. Programs with the same one differ only in the lines of the
+ * user's file. */
 void program_print(const struct program *p, struct buf *out);
 /* The same without the sizes of the axes. */
 void program_print_family(const struct program *p, struct buf *out);

@@ -80,7 +80,7 @@ static int64_t extend(const struct tensor *t, const struct access *x, int axis, 
 	return most;
 }
 
-static bool axis_is_told(const struct program *p, const struct tensor *t, const struct access *x,
+static bool index_has_axis(const struct program *p, const struct tensor *t, const struct access *x,
 			 int axis)
 {
 	int64_t size = p->axes.v[axis].size, known = 1, more;
@@ -106,14 +106,14 @@ enum err_code check_apart(const struct program *p, const struct tensor *t,
 				p->axes.v[t->dim[i]].name, t->name);
 	}
 	for (int i = 0; ph && i < ph->nbatch; i++) {
-		if (!axis_is_told(p, t, x, ph->batch[i]))
+		if (!index_has_axis(p, t, x, ph->batch[i]))
 			return err_set(e, ERR_INPUT, loc, "all tiles along batch axis '%s' would "
 				"be stored at one place of '%s'; let its index depend on '%s'",
 				p->axes.v[ph->batch[i]].name, t->name,
 				p->axes.v[ph->batch[i]].name);
 	}
 	for (int i = 0; i < x->naxes; i++) {
-		if (!axis_is_told(p, t, x, x->axis[i]))
+		if (!index_has_axis(p, t, x, x->axis[i]))
 			return err_set(e, ERR_INPUT, loc, "several elements along '%s' would be "
 				"stored at one place of '%s'; index it by '%s' itself",
 				p->axes.v[x->axis[i]].name, t->name, p->axes.v[x->axis[i]].name);

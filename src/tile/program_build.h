@@ -62,7 +62,7 @@ struct access {
 NODISCARD enum err_code check_access(const struct program *p, const struct tensor *t,
 	const struct index_expr *index, struct srcloc loc, struct access *out,
 	struct err *e);
-/* Does every element of every tile that is stored so have a place of its own? */
+/* Does every element of every tile that is stored so have coordinates of its own? */
 NODISCARD enum err_code check_apart(const struct program *p, const struct tensor *t,
 	const struct access *x, struct srcloc loc, struct err *e);
 

@@ -110,7 +110,7 @@ static enum err_code check_carry_type(const struct program *p, int carry, enum d
 	return OK;
 }
 
-/* The loop around the present place that runs over the axis; there is one. */
+/* The surrounding loop that runs over the axis; there is one. */
 static int find_loop_over(const struct program *p, int axis)
 {
 	int l = p->cur_loop;
@@ -120,7 +120,7 @@ static int find_loop_over(const struct program *p, int axis)
 	return l;
 }
 
-/* Do the value's axes and the present place allow the carry to be set? */
+/* Do the value's axes and the present loop allow the carry to be set? */
 static enum err_code check_set(const struct program *p, int carry, int value, struct srcloc loc,
 			       struct err *e)
 {

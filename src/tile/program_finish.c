@@ -132,7 +132,7 @@ static enum err_code check_used(const struct program *p, const struct live *l, s
 }
 
 /* The type of a node whose arguments' or carry's type may have become f64. */
-static enum dtype settled_type(const struct program *p, const struct node *n)
+static enum dtype final_type(const struct program *p, const struct node *n)
 {
 	enum dtype t[3] = { n->type, n->type, n->type }, out = n->type;
 	enum op_class class = op_class(n->op);
@@ -153,7 +153,7 @@ static enum dtype settled_type(const struct program *p, const struct node *n)
 
 /* A carry becomes f64 when it is set to an f64 value, which may be long after it
  * was read: let the types follow, until no more changes. */
-static void settle_types(struct program *p)
+static void widen_types(struct program *p)
 {
 	bool again = true;
 
@@ -168,7 +168,7 @@ static void settle_types(struct program *p)
 				again |= p->carries.v[n->ref].type != DT_F64;
 				p->carries.v[n->ref].type = DT_F64;
 			}
-			t = settled_type(p, n);
+			t = final_type(p, n);
 			again |= t != n->type;
 			n->type = t;
 		}
@@ -223,7 +223,7 @@ enum err_code program_finish(struct program *p, struct err *e)
 	if (!code)
 		code = check_used(p, &l, e);
 	if (!code) {
-		settle_types(p);
+		widen_types(p);
 		drop_nodes(p, &l);
 		/* Loops after those inside them, which have greater ids. */
 		for (int i = p->loops.n - 1; i >= 0; i--)

@@ -37,7 +37,7 @@ static void print_index(const struct program *p, const struct index_expr *x, str
 }
 
 /* T[m, k // 8] */
-static void print_place(const struct program *p, const struct node *n, struct buf *out)
+static void print_indices(const struct program *p, const struct node *n, struct buf *out)
 {
 	const struct tensor *t = &p->tensors.v[n->ref];
 
@@ -73,7 +73,7 @@ static void print_work(const struct program *p, const struct node *n, struct buf
 		buf_printf(out, "index %s", p->axes.v[n->ref].name);
 	} else if (n->op == OP_LOAD) {
 		buf_puts(out, "load ");
-		print_place(p, n, out);
+		print_indices(p, n, out);
 	} else {
 		if (n->op == OP_MMA && n->ref != NONE)
 			buf_printf(out, "%s += ", p->carries.v[n->ref].name);
@@ -95,7 +95,7 @@ static void print_node(const struct program *p, int id, int depth, struct buf *o
 		buf_printf(out, "%s :=", p->carries.v[n->ref].name);
 		print_args(p, n, out);
 	} else if (n->op == OP_STORE) {
-		print_place(p, n, out);
+		print_indices(p, n, out);
 		buf_puts(out, " :=");
 		print_args(p, n, out);
 	} else {

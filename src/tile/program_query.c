@@ -11,7 +11,7 @@ struct items program_body(const struct program *p, int phase, int loop)
 	return (struct items){ p->phases.v[phase].body.v, p->phases.v[phase].body.n };
 }
 
-/* Append to a phrase; what does not fit is cut, as in any message. */
+/* Append to a phrase; what does not fit is left out, as in any message. */
 static void say(struct phrase *x, const char *before, const char *s)
 {
 	size_t n = strlen(x->s);
