@@ -18,26 +18,26 @@ static void set_bool(lua_State *L, const char *key, bool x)
 	lua_setfield(L, -2, key);
 }
 
-/* What is said of. */
-struct saying {
+/* A proof and its timeline. */
+struct context {
 	const struct timeline *t;
 	const struct proof *x;
 };
 
-static const char *task_name(const struct saying *s, int i)
+static const char *task_name(const struct context *s, int i)
 {
 	int task = s->x->loop.task[i];
 
 	return task == NONE ? NULL : s->t->plan->graph->tasks.v[task].name;
 }
 
-static const char *buffer_name(const struct saying *s, int value)
+static const char *buffer_name(const struct context *s, int value)
 {
 	return s->t->plan->graph->buffers.v[s->x->loop.buffer[value]].name;
 }
 
-/* unit = "tensor", "L2" or "device memory"; lane: whose share of it, if that is meant. */
-static void set_unit(lua_State *L, const struct saying *s, int unit)
+/* unit = "tensor", "L2" or "device memory"; lane = the lane that alone uses it, if the unit of the problem says so. */
+static void set_unit(lua_State *L, const struct context *s, int unit)
 {
 	const struct loop_unit *u = &s->x->loop.unit[unit];
 
@@ -49,7 +49,7 @@ static void set_unit(lua_State *L, const struct saying *s, int unit)
 		set_bool(L, "contention", true);
 }
 
-static void push_tasks_of(lua_State *L, const struct saying *s)
+static void push_tasks_of(lua_State *L, const struct context *s)
 {
 	const struct modulo_problem *p = &s->x->loop.problem;
 	const struct modulo_answer *a = &s->x->loop.answer;
@@ -80,7 +80,7 @@ static void push_tasks_of(lua_State *L, const struct saying *s)
 	}
 }
 
-static void push_versions(lua_State *L, const struct saying *s)
+static void push_versions(lua_State *L, const struct context *s)
 {
 	const struct modulo_answer *a = &s->x->loop.answer;
 
@@ -89,8 +89,8 @@ static void push_versions(lua_State *L, const struct saying *s)
 		set_integer(L, buffer_name(s, i), a->versions[i]);
 }
 
-/* A list of names of sTasks around the circle. */
-static void push_circle(lua_State *L, const struct saying *s)
+/* The names of the sTasks of the recurrence that gives RecMII. */
+static void push_circle(lua_State *L, const struct context *s)
 {
 	const struct modulo_floor *f = &s->x->loop.answer.floor;
 	double cycles;
@@ -106,8 +106,8 @@ static void push_circle(lua_State *L, const struct saying *s)
 	set_integer(L, "iterations", iterations);
 }
 
-/* Cycles of an iteration that a lane is held, or a unit at work. */
-static double asked(const struct saying *s, const struct modulo_need *n)
+/* The cycles for which an iteration holds a lane, or uses a unit. */
+static double cycles_needed(const struct context *s, const struct modulo_need *n)
 {
 	const struct modulo_problem *p = &s->x->loop.problem;
 	double sum = 0;
@@ -121,7 +121,7 @@ static double asked(const struct saying *s, const struct modulo_need *n)
 	return sum;
 }
 
-static void push_need(lua_State *L, const struct saying *s, const struct modulo_need *n)
+static void push_need(lua_State *L, const struct context *s, const struct modulo_need *n)
 {
 	static const char *const kinds[] = { [MODULO_NEED_DEP] = "dependence", [MODULO_NEED_PIN] = "pin",
 		[MODULO_NEED_ORDER] = "order", [MODULO_NEED_VERSIONS] = "versions",
@@ -144,14 +144,14 @@ static void push_need(lua_State *L, const struct saying *s, const struct modulo_
 		set_number(L, "bytes", p->memories[n->index].capacity);
 	} else if (n->kind == MODULO_NEED_LANE) {
 		set_text(L, "lane", s->t->plan->lanes.v[n->index].name);
-		set_number(L, "cycles", asked(s, n));
+		set_number(L, "cycles", cycles_needed(s, n));
 	} else if (n->kind == MODULO_NEED_UNIT) {
 		set_unit(L, s, n->index);
-		set_number(L, "cycles", asked(s, n));
+		set_number(L, "cycles", cycles_needed(s, n));
 	}
 }
 
-static void push_core(lua_State *L, const struct saying *s)
+static void push_core(lua_State *L, const struct context *s)
 {
 	const struct modulo_core *core = &s->x->core;
 
@@ -163,7 +163,7 @@ static void push_core(lua_State *L, const struct saying *s)
 	set_bool(L, "irreducible", core->irreducible);
 }
 
-static void push_ease(lua_State *L, const struct saying *s, const struct proof_ease *e)
+static void push_ease(lua_State *L, const struct context *s, const struct proof_ease *e)
 {
 	const struct plan *p = s->t->plan;
 
@@ -184,7 +184,7 @@ static void push_ease(lua_State *L, const struct saying *s, const struct proof_e
 	set_bool(L, "exact", e->exact);
 }
 
-static void push_eases(lua_State *L, const struct saying *s)
+static void push_eases(lua_State *L, const struct context *s)
 {
 	lua_createtable(L, s->x->eases.n, 0);
 	for (int i = 0; i < s->x->eases.n; i++) {
@@ -193,7 +193,7 @@ static void push_eases(lua_State *L, const struct saying *s)
 	}
 }
 
-static void push_stated(lua_State *L, const struct saying *s)
+static void push_stated(lua_State *L, const struct context *s)
 {
 	static const char *const solvers[] = { [MODULO_BY_BOUNDS] = "bounds", [MODULO_BY_SEARCH] = "search",
 		[MODULO_BY_MILP] = "cbc" };
@@ -215,7 +215,7 @@ static void push_stated(lua_State *L, const struct saying *s)
 	lua_setfield(L, -2, "eases");
 }
 
-/* By the axis that runs fastest; NULL: the tiles follow one another. */
+/* A loop is named by its fastest axis. NULL: the loop over tiles. */
 static const char *loop_name(const struct program *p, int loop)
 {
 	return loop == NONE ? NULL : p->axes.v[p->loops.v[loop].axis[p->loops.v[loop].naxes - 1]].name;
@@ -230,7 +230,7 @@ static int proof_l(lua_State *L)
 	struct stop stop = stop_of(h);
 	struct arena *a = scratch_push(L);
 	struct proof x;
-	struct saying s = { t, &x };
+	struct context s = { t, &x };
 	struct err e;
 
 	if (t->measured)

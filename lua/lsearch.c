@@ -7,7 +7,7 @@
 
 #define SEARCH_CLASS "millrace.search"
 
-/* Spare registers below which compilers begin to move values about. */
+/* With fewer spare registers, compilers add moves, and spill. */
 #define TIGHT 64.0
 
 static int search_gc_l(lua_State *L)
@@ -86,9 +86,8 @@ static void show_progress(lua_State *L, int progress, const struct search *s)
 	enter(L);
 }
 
-/* search:run(trials, seconds, progress) -> "done", "trials", "seconds" or
- * "interrupted". What was found stays in the search whatever ends it; Ctrl-C is
- * taken as the answer to this call and does not go on to the script. */
+/* search:run(trials, seconds, progress) -> "done", "trials", "seconds" or "interrupted". Whatever ends it, the search keeps
+ * what was found, and can be run further. Ctrl-C ends this call only, not the script. */
 static int search_run_l(lua_State *L)
 {
 	struct host *h = enter(L);
@@ -130,7 +129,7 @@ static int search_run_l(lua_State *L)
 	return 1;
 }
 
-/* search:neighbours(trial): run goes on with what lies beside that plan */
+/* search:neighbours(trial): the next run tries all neighbours of that plan */
 static int search_neighbours_l(lua_State *L)
 {
 	struct search *s = box_get(L, 1, SEARCH_CLASS, "neighbours");
@@ -143,14 +142,16 @@ static int search_neighbours_l(lua_State *L)
 	return 0;
 }
 
-/* What a choice is, as numbers that tell how like another it is. */
+/* Traits: a choice as numbers by name, from which lua/std/belief.lua computes how similar two choices are. The scales of the
+ * numbers belong to its weights. */
 static void push_traits(lua_State *L, const struct program *p, const struct choice *c, int spare)
 {
 	const struct { const char *name; double x; } traits[] = { { "split off", c->split_off },
-		{ "ways", c->ways }, { "columns", c->split == SPLIT_COLUMNS }, { "depth parts", c->split == SPLIT_DEPTH }, { "warps", c->warps / 4.0 }, { "replicas", c->replicas },
+		{ "ways", c->ways }, { "columns", c->split == SPLIT_COLUMNS },
+		{ "depth parts", c->split == SPLIT_DEPTH }, { "warps", c->warps / 4.0 }, { "replicas", c->replicas },
 		{ "in_turn", c->issue_order }, { "versions", c->extra_versions != 0 },
 		{ "depth", log2(c->ring_depth + c->deeper_rings) / 2 }, { "tiles", c->tile_versions / 2.0 }, { "by_threads", c->stores_by_threads },
-		/* that EUs wait for each other is not in the model */
+		/* the model does not know that EUs of a cluster wait for each other */
 		{ "cluster", c->grid.cluster > 1 ? 2 : 0 }, { "raster", c->grid.raster == RASTER_ROWS },
 		{ "pressure", fmax(TIGHT - spare, 0) / TIGHT }, { "group", log2(c->grid.group) / 4 },
 		{ "longest_first", c->grid.longest_first } };
@@ -172,7 +173,7 @@ static void push_traits(lua_State *L, const struct program *p, const struct choi
 		}
 }
 
-/* search:plan(trial) -> statements, tile; nothing if that is no plan. */
+/* search:plan(trial) -> statements, tile; nothing if that candidate is not legal */
 static int search_plan_l(lua_State *L)
 {
 	struct host *h = enter(L);
@@ -193,7 +194,7 @@ static int search_plan_l(lua_State *L)
 	return 2;
 }
 
-/* search:nearest() -> statements, tile; nothing if there is none */
+/* search:nearest() -> statements, tile of the candidate with the fewest problems; nothing if there is none */
 static int search_nearest_l(lua_State *L)
 {
 	struct host *h = enter(L);
@@ -237,8 +238,8 @@ static int search_found_l(lua_State *L)
 	return 1;
 }
 
-/* search:tried() -> predicted seconds of all candidates in the order in which they were tried; false: it
- * was not legal, or cut off. */
+/* search:tried() -> predicted seconds of all candidates in the order in which they were tried; false: not legal, or
+ * pruned */
 static int search_tried_l(lua_State *L)
 {
 	struct search *s = box_get(L, 1, SEARCH_CLASS, "tried");
@@ -281,7 +282,8 @@ void lua_open_search(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
 		{ "run", search_run_l }, { "plan", search_plan_l }, { "counts", search_counts_l },
-		{ "found", search_found_l }, { "nearest", search_nearest_l }, { "neighbours", search_neighbours_l }, { "tried", search_tried_l }, { NULL, NULL } };
+		{ "found", search_found_l }, { "nearest", search_nearest_l },
+		{ "neighbours", search_neighbours_l }, { "tried", search_tried_l }, { NULL, NULL } };
 	static const luaL_Reg meta[] = { { "__gc", search_gc_l }, { NULL, NULL } };
 
 	class_new(L, &(struct class_def){ SEARCH_CLASS, methods, NULL, meta });

@@ -1,4 +1,4 @@
-/* CBC by dlopen. The declarations are ours: what we use of Cbc_C_Interface.h of CBC 2.10
+/* CBC, opened by dlopen. The declarations repeat what is used of Cbc_C_Interface.h of CBC 2.10
  * (github.com/coin-or/Cbc), by its names. CoinBigIndex is int there unless
  * CoinUtils was configured otherwise, which Debian's is not. */
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ enum {
 	BY_EVENT = 5,			/* Cbc_status: stopped by Ctrl-C */
 };
 
-static const double LARGE = 1e9;	/* more than this in one program is not solved, but guessed */
+static const double LARGE = 1e9;	/* CBC is not exact with greater numbers */
 
 struct cbc {
 	void *(*newModel)(void);
@@ -61,8 +61,8 @@ static enum err_code find_symbols(void *lib, struct cbc *c, struct err *e)
 	return OK;
 }
 
-/* Each time anew: the loader keeps count, and what is open is found at once. It is not
- * closed, for a library of C++ does not always survive that. */
+/* Called for each program: the loader counts, and finds at once what is open. The library is never closed, as libraries of
+ * C++ do not always survive that. */
 static enum err_code open_cbc(struct cbc *c, struct err *e)
 {
 	const char *given = getenv("MILLRACE_LIBCBC");
@@ -84,15 +84,15 @@ bool milp_available(void)
 	return open_cbc(&c, &e) == OK;
 }
 
-/* ---- what CBC is given ---- */
+/* ---- the input of CBC ---- */
 
-/* A NaN is not near anything. */
-static bool sane(double x)
+/* False for NaN, too. */
+static bool is_sane(double x)
 {
 	return fabs(x) <= LARGE;
 }
 
-/* CBC aborts where it runs out of memory, and may on numbers that are none. */
+/* CBC aborts if it runs out of memory, and may abort on NaN. */
 static enum err_code check(const struct milp *m, struct err *e)
 {
 	if (m->columns.n > COLUMNS_MAX || m->rows.n > ROWS_MAX || m->terms.n > TERMS_MAX)
@@ -104,24 +104,24 @@ static enum err_code check(const struct milp *m, struct err *e)
 	for (int i = 0; i < m->columns.n; i++) {
 		const struct milp_column *c = &m->columns.v[i];
 
-		if (!sane(c->lo) || !sane(c->hi) || !sane(c->objective) || c->lo > c->hi)
+		if (!is_sane(c->lo) || !is_sane(c->hi) || !is_sane(c->objective) || c->lo > c->hi)
 			return err_set(e, ERR_INPUT, NOWHERE, "column %d of a linear program", i);
 	}
 	for (int i = 0; i < m->rows.n; i++) {
 		const struct milp_row *r = &m->rows.v[i];
 
-		if (!(sane(r->lo) || r->lo == -INFINITY) || !(sane(r->hi) || r->hi == INFINITY) ||
+		if (!(is_sane(r->lo) || r->lo == -INFINITY) || !(is_sane(r->hi) || r->hi == INFINITY) ||
 		    r->lo > r->hi)
 			return err_set(e, ERR_INPUT, NOWHERE, "row %d of a linear program", i);
 	}
 	for (int i = 0; i < m->terms.n; i++)
-		if (!sane(m->terms.v[i].factor) || m->terms.v[i].column < 0 ||
+		if (!is_sane(m->terms.v[i].factor) || m->terms.v[i].column < 0 ||
 		    m->terms.v[i].column >= m->columns.n)
 			return err_set(e, ERR_INPUT, NOWHERE, "term %d of a linear program", i);
 	return OK;
 }
 
-/* The rows' terms, column by column. */
+/* The terms by column. */
 struct matrix {
 	int *start, *index;
 	double *value;
@@ -149,18 +149,18 @@ static struct matrix transpose(struct arena *a, const struct milp *m)
 	return x;
 }
 
-/* All that is sent, made before there is a model that could leak. It minimises: the
- * sign of its bound is then what one expects. */
-struct sent {
+/* All arrays that CBC reads, allocated before there is a model that could leak. CBC minimises, so the objective is negated:
+ * then its bound has the expected sign. */
+struct input {
 	struct matrix x;
 	double *lo, *hi, *cost, *row_lo, *row_hi;
-	double *solution;		/* room for it */
+	double *solution;		/* of n columns */
 };
 
-static struct sent prepare(struct arena *a, const struct milp *m)
+static struct input prepare(struct arena *a, const struct milp *m)
 {
 	int n = m->columns.n, k = m->rows.n;
-	struct sent s = { transpose(a, m), ARENA_ARRAY(a, n, double), ARENA_ARRAY(a, n, double),
+	struct input s = { transpose(a, m), ARENA_ARRAY(a, n, double), ARENA_ARRAY(a, n, double),
 		ARENA_ARRAY(a, n, double), ARENA_ARRAY(a, k + 1, double),
 		ARENA_ARRAY(a, k + 1, double), ARENA_ARRAY(a, n, double) };
 
@@ -176,7 +176,7 @@ static struct sent prepare(struct arena *a, const struct milp *m)
 	return s;
 }
 
-static void load(const struct cbc *c, void *model, const struct milp *m, const struct sent *s)
+static void load(const struct cbc *c, void *model, const struct milp *m, const struct input *s)
 {
 	c->loadProblem(model, m->columns.n, m->rows.n, s->x.start, s->x.index, s->x.value, s->lo,
 		s->hi, s->cost, s->row_lo, s->row_hi);
@@ -212,7 +212,7 @@ static enum milp_status outcome(const struct cbc *c, void *model)
 	return c->status(model) == 1 ? MILP_LIMIT : MILP_FAILED;
 }
 
-static void take(const struct cbc *c, void *model, const struct sent *s, int n,
+static void take(const struct cbc *c, void *model, const struct input *s, int n,
 	struct milp_result *out)
 {
 	out->status = outcome(c, model);
@@ -231,7 +231,7 @@ enum err_code milp_solve(struct arena *a, const struct milp *m, int nodes, struc
 {
 	struct sigaction before;
 	char limit[16];
-	struct sent s;
+	struct input s;
 	struct cbc c;
 	void *model;
 

@@ -11,7 +11,7 @@ void milp_row(struct arena *a, struct milp *m, double lo, double hi)
 	VEC_PUSH(a, &m->rows, ((struct milp_row){ lo, hi, m->terms.n }));
 }
 
-/* A solver wants each column once in a row; rows are short. */
+/* CBC accepts each column only once in a row. Rows are short, so a linear search will do. */
 void milp_term(struct arena *a, struct milp *m, int column, double factor)
 {
 	for (int i = m->rows.v[m->rows.n - 1].first; i < m->terms.n; i++) {

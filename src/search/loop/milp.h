@@ -1,13 +1,11 @@
-/* milp.h - a linear program with integers, and who solves it.
+/* milp.h - a mixed integer linear program, and its solver.
  *
- * maximise sum(objective * x), with lo <= x <= hi for every column and for the sum of
- * every row's terms; some columns are integers. A program is built in an arena row by
- * row; terms belong to the row that was added last.
+ * maximise sum(objective * x), with lo <= x <= hi for every column and for the sum of every row's terms; some columns are
+ * integers. A program is built in an arena row by row; terms belong to the row that was added last.
  *
- * It is solved by CBC (COIN-OR branch and cut), if its library is on this machine: it
- * is opened when first asked for. $MILLRACE_LIBCBC names another file; "none" is none.
- * One thread, no clock, nothing printed. CBC's numbers are good to about 1e-7: who
- * wants more takes the integers from the solution and computes the rest from them.
+ * CBC (COIN-OR branch and cut) solves it, if its library is on this machine: the library is opened at the first use.
+ * $MILLRACE_LIBCBC names another file; "none": CBC is not used. It runs on one thread, reads no clock and prints nothing. Its
+ * numbers are exact to about 1e-7: for more, take the integers from a solution and compute everything else from them.
  */
 #ifndef SEARCH_LOOP_MILP_H
 #define SEARCH_LOOP_MILP_H
@@ -52,17 +50,17 @@ struct milp_result {
 	double *x;			/* by column, in the arena; NULL: none was found */
 };
 
-/* The number of the column. */
+/* Add a column; returns its index. */
 int milp_column(struct arena *a, struct milp *m, double lo, double hi, bool integer, double objective);
-/* A row without terms; those that follow are added to it. Terms of one column add up. */
+/* Add a row, and terms to the last row. Terms of one column add up. */
 void milp_row(struct arena *a, struct milp *m, double lo, double hi);
 void milp_term(struct arena *a, struct milp *m, int column, double factor);
 
-/* Is there a solver? */
+/* Can CBC be used? */
 bool milp_available(void);
 
-/* ERR_IO: no solver, or $MILLRACE_LIBCBC names none. ERR_LIMIT: larger than is sent to
- * one. ERR_INPUT: a number is not finite, or a bound is above its other. */
+/* Solve a program; results in `a`. ERR_IO: CBC cannot be used. ERR_LIMIT: the program is too large. ERR_INPUT: a number is not
+ * finite, or a lower bound is above its upper bound. */
 NODISCARD enum err_code milp_solve(struct arena *a, const struct milp *m, int nodes,
 	struct milp_result *out, struct err *e);
 

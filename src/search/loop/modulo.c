@@ -9,16 +9,16 @@
 #include "search/loop/modulo_milp.h"
 
 enum {
-	NODES = 50000,			/* of our own search, where another solver can go on */
-	NODES_ALONE = 400000,
+	NODES = 50000,			/* of branch and bound, if CBC can continue */
+	NODES_ALONE = 400000,		/* ... without CBC */
 	MILP_NODES = 3000,
 };
 
-static const double HAIR = 1e-9;	/* relative: less is the same interval */
+static const double EQUAL = 1e-9;	/* relative: intervals nearer than this are equal */
 
 /* ---- bounds ---- */
 
-/* The cycles of an iteration for the lanes of a set: of tasks that are on no other. */
+/* The cycles that an iteration holds the lanes of a set: of tasks that may be on no other lane. */
 static double lanes_load(const struct modulo_problem *p, uint32_t set)
 {
 	double sum = 0;
@@ -29,7 +29,8 @@ static double lanes_load(const struct modulo_problem *p, uint32_t set)
 	return sum;
 }
 
-static void offer(struct modulo_floor *out, double cycles, int unit, uint32_t lanes, int task)
+/* Raise ResMII. */
+static void raise_res(struct modulo_floor *out, double cycles, int unit, uint32_t lanes, int task)
 {
 	if (cycles <= out->res * (1 + 1e-12))
 		return;
@@ -48,7 +49,7 @@ static void bound_units(const struct modulo_problem *p, struct modulo_floor *out
 			if (p->tasks[i].unit == u)
 				sum += p->tasks[i].busy;
 		if (p->units[u].share != MODULO_UNLIMITED)
-			offer(out, sum, u, 0, MODULO_NONE);
+			raise_res(out, sum, u, 0, MODULO_NONE);
 	}
 }
 
@@ -61,14 +62,14 @@ static void bound_lanes(const struct modulo_problem *p, struct modulo_floor *out
 			limited |= (uint32_t)1 << l;
 	for (uint32_t set = 1; set < (uint32_t)1 << p->nlanes; set++)
 		if (!(set & ~limited))
-			offer(out, lanes_load(p, set) / __builtin_popcount(set), MODULO_NONE, set,
+			raise_res(out, lanes_load(p, set) / __builtin_popcount(set), MODULO_NONE, set,
 				MODULO_NONE);
 }
 
 static void bound_tasks(const struct modulo_problem *p, struct modulo_floor *out)
 {
 	for (int i = 0; i < p->ntasks; i++)
-		offer(out, modulo_task_least(p, i), MODULO_NONE, 0, i);
+		raise_res(out, modulo_task_least(p, i), MODULO_NONE, 0, i);
 }
 
 static void bound_memories(const struct modulo_problem *p, struct modulo_floor *out)
@@ -79,7 +80,7 @@ static void bound_memories(const struct modulo_problem *p, struct modulo_floor *
 		for (int i = 0; i < p->nvalues; i++)
 			if (modulo_memory_of(p, &p->values[i], p->tasks[p->values[i].def].lanes) == r)
 				sum += p->values[i].bytes * p->values[i].least;
-		if (sum > p->memories[r].capacity * (1 + 1e-12) && out->memory == MODULO_NONE)
+		if (sum > modulo_memory_limit(&p->memories[r]) && out->memory == MODULO_NONE)
 			out->memory = r;
 	}
 }
@@ -107,22 +108,22 @@ struct solver {
 	struct arena *arena;
 	const struct modulo_problem *p;
 	const struct stop *stop;
-	int64_t nodes;			/* of our own search, per program */
-	int milp_nodes;			/* 0: no other solver */
+	int64_t nodes;			/* of branch and bound, per program */
+	int milp_nodes;			/* 0: CBC is not used */
 	struct modulo_answer *out;
 };
 
-/* One program on its way: what was found, and what is proven. */
+/* The state of solving one program: what was found, and what is proven. */
 struct progress {
 	const struct modulo_net *net;
 	struct modulo_found best;
-	double least;
+	double least;			/* a proven bound */
 	enum modulo_solver by;
 };
 
-static bool closed(const struct progress *g)
+static bool is_closed(const struct progress *g)
 {
-	return g->best.ii <= g->least * (1 + HAIR);
+	return g->best.ii <= g->least * (1 + EQUAL);
 }
 
 static enum modulo_end try_at(struct solver *s, struct progress *g, double ii, int64_t *nodes)
@@ -137,16 +138,16 @@ static enum modulo_end try_at(struct solver *s, struct progress *g, double ii, i
 	return end;
 }
 
-/* Ask for less than the best until there is none. */
-static enum modulo_end search(struct solver *s, struct progress *g)
+/* Look for schedules that are better than the best until there is none. */
+static enum modulo_end improve(struct solver *s, struct progress *g)
 {
 	int64_t nodes = s->nodes;
 	enum modulo_end end = MODULO_END_FOUND;
 
-	while (!closed(g) && end == MODULO_END_FOUND) {
+	while (!is_closed(g) && end == MODULO_END_FOUND) {
 		double before = g->best.ii;
 
-		end = try_at(s, g, before * (1 - HAIR / 2), &nodes);
+		end = try_at(s, g, before * (1 - EQUAL / 2), &nodes);
 		if (end == MODULO_END_FOUND && !(g->best.ii < before))
 			end = MODULO_END_LIMIT;	/* of precision */
 	}
@@ -156,12 +157,12 @@ static enum modulo_end search(struct solver *s, struct progress *g)
 	return end;
 }
 
-/* What can be proven with the effort that did not do for all: halve what is left. */
+/* The effort did not suffice for a proof of the best: raise the bound by bisection. */
 static enum modulo_end raise_bound(struct solver *s, struct progress *g)
 {
 	double high = g->best.ii;
 
-	for (int i = 0; i < 5 && !closed(g); i++) {
+	for (int i = 0; i < 5 && !is_closed(g); i++) {
 		int64_t nodes = s->nodes / 8;
 		double ii = (g->least + fmin(high, g->best.ii)) / 2;
 		enum modulo_end end = try_at(s, g, ii, &nodes);
@@ -182,29 +183,29 @@ static enum modulo_end ask_milp(struct solver *s, struct progress *g)
 		return MODULO_END_LIMIT;
 	s->out->milp_calls++;
 	end = modulo_milp(s->arena, g->net, s->milp_nodes, &g->best, &g->least);
-	if (end == MODULO_END_FOUND && closed(g))
+	if (end == MODULO_END_FOUND && is_closed(g))
 		g->by = MODULO_BY_MILP;
 	return stop_asked(s->stop) ? MODULO_END_STOPPED : end;
 }
 
-/* From any schedule to the best one, as far as the effort goes. */
+/* From any schedule to the best one and its proof, as far as the effort goes. */
 static enum modulo_end prove(struct solver *s, struct progress *g)
 {
 	enum modulo_end end;
 
-	if (closed(g))
+	if (is_closed(g))
 		return MODULO_END_FOUND;
 	if (s->nodes <= 0)
 		return MODULO_END_LIMIT;
-	end = search(s, g);
+	end = improve(s, g);
 	if (end == MODULO_END_LIMIT)
 		end = ask_milp(s, g);
-	if (end != MODULO_END_STOPPED && !closed(g))
+	if (end != MODULO_END_STOPPED && !is_closed(g))
 		end = raise_bound(s, g);
 	return end;
 }
 
-static bool mixes(const struct modulo_problem *p)
+static bool has_mixing_units(const struct modulo_problem *p)
 {
 	for (int u = 0; u < p->nunits; u++)
 		if (p->units[u].share == MODULO_LANES_MIX || p->units[u].share == MODULO_MIX)
@@ -212,8 +213,7 @@ static bool mixes(const struct modulo_problem *p)
 	return false;
 }
 
-/* The least interval of the relaxation, which has nothing to do with the schedule but
- * that no less than the one is needed for the other. */
+/* Bound the interval of the relaxed program. Its schedules are not returned. */
 static enum modulo_end bound_mixed(struct solver *s, const struct progress *g)
 {
 	struct modulo_net net;
@@ -222,7 +222,7 @@ static enum modulo_end bound_mixed(struct solver *s, const struct progress *g)
 
 	modulo_net_make(s->arena, s->p, false, &net);
 	modulo_found_init(s->arena, s->p, &r.best);
-	/* the schedule is one of the relaxation, too */
+	/* a schedule of the exclusive program is one of the relaxed program, too */
 	modulo_found_copy(s->p, &r.best, &g->best);
 	end = modulo_list(s->arena, &net, &r.least, s->stop, &r.best, NULL, &s->out->nodes);
 	if (end != MODULO_END_STOPPED)
@@ -231,7 +231,7 @@ static enum modulo_end bound_mixed(struct solver *s, const struct progress *g)
 	return end;
 }
 
-static void tell(struct solver *s, const struct progress *g)
+static void set_answer(struct solver *s, const struct progress *g)
 {
 	struct modulo_answer *out = s->out;
 	int n = s->p->ntasks;
@@ -249,8 +249,8 @@ static void tell(struct solver *s, const struct progress *g)
 	out->solver = g->by;
 	out->bound = fmin(out->bound, out->ii);
 	out->exclusive = fmin(out->exclusive, out->ii);
-	out->best = out->ii <= out->exclusive * (1 + HAIR);
-	out->proven = out->ii <= out->bound * (1 + HAIR);
+	out->best = out->ii <= out->exclusive * (1 + EQUAL);
+	out->proven = out->ii <= out->bound * (1 + EQUAL);
 }
 
 static void impossible(struct modulo_answer *out, int memory)
@@ -260,8 +260,8 @@ static void impossible(struct modulo_answer *out, int memory)
 	out->memory = memory;
 }
 
-/* What the heuristic did not find may yet be there: lanes and capacities. */
-static enum modulo_end insist(struct solver *s, struct progress *g)
+/* The heuristic found no schedule, as lanes or capacities are tight: ask CBC for one. */
+static enum modulo_end ask_for_any(struct solver *s, struct progress *g)
 {
 	enum modulo_end end;
 
@@ -278,17 +278,17 @@ static enum modulo_end solve(struct solver *s, struct progress *g)
 		&s->out->nodes);
 
 	if (end == MODULO_END_LIMIT)
-		end = insist(s, g);
+		end = ask_for_any(s, g);
 	if (end == MODULO_END_REFUTED)
 		impossible(s->out, memory);
 	if (end != MODULO_END_FOUND)
 		return end;
-	g->by = closed(g) && g->least <= s->out->floor.ii * (1 + HAIR) ? MODULO_BY_BOUNDS :
+	g->by = is_closed(g) && g->least <= s->out->floor.ii * (1 + EQUAL) ? MODULO_BY_BOUNDS :
 		MODULO_BY_SEARCH;
 	end = prove(s, g);
 	if (end == MODULO_END_STOPPED)
 		return end;
-	if (!mixes(s->p)) {
+	if (!has_mixing_units(s->p)) {
 		s->out->bound = fmax(s->out->bound, g->least);
 		return end;
 	}
@@ -332,7 +332,7 @@ enum err_code modulo_solve(struct arena *a, const struct modulo_problem *p,
 	g.least = out->floor.ii;
 	end = solve(&s, &g);
 	if (out->status != MODULO_IMPOSSIBLE)
-		tell(&s, &g);
+		set_answer(&s, &g);
 	if (end == MODULO_END_STOPPED)
 		return err_set(e, ERR_INTERRUPTED, NOWHERE, "the search for a schedule was stopped");
 	return OK;

@@ -19,14 +19,15 @@ struct branch {
 
 /* ---- decisions ---- */
 
-/* One of two or more ways to go on. */
+/* The next decision at a node. */
 struct decision {
 	enum { DECIDED_ALL, DECIDE_LANE, DECIDE_PAIR, DECIDE_VERSIONS, DECIDE_NOTHING } what;
 	int index;			/* task, pair, value */
 	int integer;			/* of the pair, before the gap; versions at most, or one more */
-	bool later;			/* the pair's second task after the gap, first */
+	bool later;			/* try first that the pair's second task comes after the gap */
 };
 
+/* The task that holds its lane longest, of those whose lane is not decided. */
 static bool pick_lane(const struct branch *b, const struct modulo_state *s, struct decision *d)
 {
 	const struct modulo_task *t = b->g.net->p->tasks;
@@ -40,8 +41,8 @@ static bool pick_lane(const struct branch *b, const struct modulo_state *s, stru
 	return best != MODULO_NONE;
 }
 
-/* The least slack first, and of alike the ones where both ways have little (bslack of
- * Smith and Cheng). */
+/* The violated pair with the least slack; of similar ones, the pair both of whose orders have little (the bslack of Smith and
+ * Cheng). */
 static bool pick_pair(struct branch *b, struct modulo_state *s, struct decision *d)
 {
 	double urgent = INFINITY;
@@ -70,13 +71,14 @@ static bool pick_pair(struct branch *b, struct modulo_state *s, struct decision 
 	return urgent < INFINITY;
 }
 
-/* By the uses of its part: others never need more than the least. */
+/* The versions that the earliest starts need. Uses in other parts never need more than the least. */
 static int versions_needed(const struct branch *b, const struct modulo_state *s, int value)
 {
 	double most = s->low[value];
 
 	for (int k = 0; k < b->g.net->arcs.n; k++) {
 		const struct modulo_arc *x = &b->g.net->arcs.v[k];
+
 		if (x->kind == MODULO_VALUE && x->index == value && x->within)
 			most = fmax(most, ceil(b->y[x->from] - x->distance + arc_cycles(x, s->lanes) / b->g.ii -
 				b->y[x->to] - MODULO_NEAR));
@@ -84,7 +86,7 @@ static int versions_needed(const struct branch *b, const struct modulo_state *s,
 	return (int)min_i64((int64_t)most, s->most[value]);
 }
 
-/* y keeps all pairs; do the values fit? If not, one decides how many versions it may have. */
+/* The earliest starts violate no pair. If memories do not hold the versions that these need, pick a value to decide. */
 static bool pick_versions(struct branch *b, struct modulo_state *s, struct decision *d)
 {
 	const struct modulo_problem *p = b->g.net->p;
@@ -105,15 +107,15 @@ static bool pick_versions(struct branch *b, struct modulo_state *s, struct decis
 	return false;
 }
 
-/* The integer of y[y] - y[x]; a pair may have its tasks the other way around. */
-static int integer_of(const struct branch *b, int x, int y)
+/* The integer of y[to] - y[from]; the pair may be reversed. */
+static int integer_of(const struct branch *b, int from, int to)
 {
-	int k = modulo_net_pair(b->g.net, x, y);
+	int k = modulo_net_pair(b->g.net, from, to);
 
-	return b->g.net->pairs.v[k].i == x ? b->integers[k] : -b->integers[k] - 1;
+	return b->g.net->pairs.v[k].i == from ? b->integers[k] : -b->integers[k] - 1;
 }
 
-/* From a to b, on to c, and back to a is one interval or two; an order wants one. */
+/* From a to b, to c, and back to a are one interval or two. An order that is kept has one. */
 static bool pick_order(struct branch *b, struct modulo_state *s, struct decision *d)
 {
 	for (int k = 0; k < b->g.net->p->norders; k++) {
@@ -140,8 +142,8 @@ static bool pick_order(struct branch *b, struct modulo_state *s, struct decision
 	return false;
 }
 
-/* For pairs that touch: an integer that their window has. */
-static void settle_integers(struct branch *b, struct modulo_state *s)
+/* Of pairs whose tasks touch, the integer may lie outside of the window: move it inside. */
+static void clamp_integers(struct branch *b, struct modulo_state *s)
 {
 	for (int k = 0; k < b->g.net->pairs.n; k++) {
 		const struct modulo_pair *x = &b->g.net->pairs.v[k];
@@ -166,7 +168,7 @@ static struct decision decide(struct branch *b, struct modulo_state *s)
 	memcpy(b->y, least_of(&b->g, s, 0, 0), (size_t)b->g.n * sizeof(*b->y));
 	if (pick_pair(b, s, &d))
 		return d;
-	settle_integers(b, s);
+	clamp_integers(b, s);
 	if (pick_order(b, s, &d) || pick_versions(b, s, &d))
 		return d;
 	return d;
@@ -183,8 +185,8 @@ static struct modulo_state *state_at(struct branch *b, int depth)
 
 static enum modulo_end explore(struct branch *b, int depth);
 
-/* y keeps everything at this interval. What is the least one with its orders? */
-static enum modulo_end take(struct branch *b, const struct modulo_state *s)
+/* The earliest starts are a schedule. Keep it, with the least interval for its orders. */
+static enum modulo_end keep_schedule(struct branch *b, const struct modulo_state *s)
 {
 	const struct modulo_net *net = b->g.net;
 	struct modulo_found *f = b->best;
@@ -218,7 +220,7 @@ static bool apply_versions(struct branch *b, struct modulo_state *s, const struc
 	return modulo_bound_arcs(&b->g, s);
 }
 
-/* Go on one way. */
+/* Explore the first or the second alternative of a decision. */
 static enum modulo_end follow(struct branch *b, int depth, const struct decision *d, bool second)
 {
 	struct modulo_state *s = state_at(b, depth + 1);
@@ -230,8 +232,8 @@ static enum modulo_end follow(struct branch *b, int depth, const struct decision
 	return fits && modulo_tighten(&b->g, s) ? explore(b, depth + 1) : MODULO_END_REFUTED;
 }
 
-/* Of lanes that nothing distinguishes, only the first that is still empty is tried. */
-static bool lane_worth(const struct branch *b, const struct modulo_state *s, int lane)
+/* Of lanes that are alike, only the first one without tasks is tried. */
+static bool is_worth_trying(const struct branch *b, const struct modulo_state *s, int lane)
 {
 	for (int l = 0; l < lane; l++) {
 		bool used = false;
@@ -244,7 +246,7 @@ static bool lane_worth(const struct branch *b, const struct modulo_state *s, int
 	return true;
 }
 
-/* The lanes that a task may still be on, best first: few cycles held, few to cross. */
+/* The lanes that a task may have: those with the fewest cycles held, and dependences that cross lanes, first. */
 static int rank_lanes(const struct branch *b, const struct modulo_state *s, int task, int *lanes)
 {
 	const struct modulo_problem *p = b->g.net->p;
@@ -264,7 +266,7 @@ static int rank_lanes(const struct branch *b, const struct modulo_state *s, int 
 	for (int l = 0; l < p->nlanes; l++) {
 		int at = n;
 
-		if (!(s->lanes[task] >> l & 1) || !lane_worth(b, s, l))
+		if (!(s->lanes[task] >> l & 1) || !is_worth_trying(b, s, l))
 			continue;
 		for (; at > 0 && cost[lanes[at - 1]] > cost[l]; at--)
 			lanes[at] = lanes[at - 1];
@@ -309,7 +311,7 @@ static enum modulo_end explore(struct branch *b, int depth)
 		return MODULO_END_STOPPED;
 	d = decide(b, &b->states.v[depth]);
 	if (d.what == DECIDED_ALL)
-		return take(b, &b->states.v[depth]);
+		return keep_schedule(b, &b->states.v[depth]);
 	if (d.what == DECIDE_NOTHING)
 		return MODULO_END_REFUTED;
 	if (d.what == DECIDE_LANE)
@@ -320,7 +322,7 @@ static enum modulo_end explore(struct branch *b, int depth)
 	return end == MODULO_END_REFUTED ? follow(b, depth, &d, true) : end;
 }
 
-/* ---- from outside ---- */
+/* ---- the interface ---- */
 
 void modulo_found_init(struct arena *a, const struct modulo_problem *p, struct modulo_found *out)
 {

@@ -3,7 +3,7 @@
 #include "search/loop/modulo.h"
 
 static const double CYCLES_MAX = 1e9;
-static const double SPREAD_MAX = 1e6;	/* all cycles over the most that any one resource wants */
+static const double SPREAD_MAX = 1e6;	/* the sum of all cycles, divided by the most that a resource needs */
 enum { DISTANCE_MAX = 1000 };
 
 static bool cycles_ok(double x)
@@ -21,7 +21,7 @@ static bool distance_ok(int d)
 	return d >= -DISTANCE_MAX && d <= DISTANCE_MAX;
 }
 
-/* The times after a task: its latency, unless they count from its start. */
+/* Cycles after the completion of a task, or its start. */
 static bool after_ok(const struct modulo_problem *p, int task, bool from_start, double lag, double cross)
 {
 	return index_ok(task, p->ntasks, false) && cycles_ok(cross) &&
@@ -91,8 +91,7 @@ static enum err_code check_lists(const struct modulo_problem *p, struct err *e)
 	return OK;
 }
 
-/* Starts are in units of the interval, so an iteration of a million of them would be
- * exact to no more than a thousandth. */
+/* Starts are in units of the interval. If an iteration took a million intervals, they would be exact to a thousandth. */
 static enum err_code check_spread(const struct modulo_problem *p, struct err *e)
 {
 	double all = 0, most = 0;

@@ -3,13 +3,13 @@
 #include <math.h>
 
 enum {
-	ANY_NODES = 20000,		/* for some schedule */
+	ANY_NODES = 20000,		/* for any schedule */
 	ANY_TRIES = 8,
 	DIVES = 10,			/* per seed */
 	SEEDS = 2,
 };
 
-static const double CLOSE = 2e-3;	/* of the interval; nearer is left to those who prove */
+static const double CLOSE = 2e-3;	/* relative: schedules so near to the bound are left to the exact solvers */
 
 struct lister {
 	struct arena *arena;
@@ -28,8 +28,7 @@ static enum modulo_end dive(struct lister *l, double ii, int64_t nodes, uint64_t
 	return end;
 }
 
-/* With this much time for an iteration only distances count, and what is refuted here
- * is impossible at any interval. */
+/* With so long an interval only distances matter: what is refuted here has no schedule at any interval. */
 static enum modulo_end find_any(struct lister *l, int *memory)
 {
 	enum modulo_end end = MODULO_END_LIMIT;
@@ -39,7 +38,7 @@ static enum modulo_end find_any(struct lister *l, int *memory)
 	return end;
 }
 
-/* Halve what is between `low` and the best. */
+/* Bisect between `low` and the best. */
 static enum modulo_end improve(struct lister *l, double *least, uint64_t seed)
 {
 	int64_t nodes = 20 + l->net->pairs.n + l->net->p->ntasks;

@@ -10,9 +10,8 @@ static double weight(const struct modulo_arc *x, double ii)
 	return x->cycles / ii - x->distance;
 }
 
-/* Bellman and Ford: is there a cycle with a positive sum? If so, into[] (the arc by
- * which each task is reached last) contains one, and a task on it is returned; else
- * y satisfies all arcs. */
+/* Bellman-Ford: is there a cycle with a positive sum? Then a task on it is returned, and into[] (the arc by which each task
+ * was reached last) contains the cycle. Otherwise y satisfies all arcs, and MODULO_NONE is returned. */
 static int find_gain(const struct modulo_arc *arcs, int n, int ntasks, double ii, double *y, int *into)
 {
 	int last = MODULO_NONE;
@@ -35,7 +34,7 @@ static int find_gain(const struct modulo_arc *arcs, int n, int ntasks, double ii
 		if (last == MODULO_NONE)
 			return MODULO_NONE;
 	}
-	/* a chain of fewer arcs than tasks, though rounds went on: gains too small to be cycles */
+	/* if the chain ends, the gains were too small to be a cycle */
 	for (int i = 0; i < ntasks && last != MODULO_NONE; i++)
 		last = into[last] == MODULO_NONE ? MODULO_NONE : arcs[into[last]].from;
 	return last;
@@ -65,8 +64,8 @@ static double take_cycle(const struct modulo_arc *arcs, const int *into, int sta
 	return distance > 0 ? cycles / distance : INFINITY;
 }
 
-/* Dinkelbach's method, as in sim/bounds.c: as long as some cycle has more than the
- * ratio, go on with what that one has. Dasdan, TODAES 9, 2004 compares it with others. */
+/* Dinkelbach's method, as in sim/bounds.c: while some cycle has a greater ratio, continue with that ratio (compared with
+ * others in Dasdan, TODAES 9, 2004). */
 double modulo_ratio(struct arena *a, const struct modulo_arc *arcs, int n, int ntasks, double least,
 	double *y, int *cycle, int *ncycle)
 {

@@ -4,11 +4,10 @@
 
 #include "search/loop/modulo_net.h"
 
-/* Of the n arcs among ntasks tasks; `cross` is not looked at. `least` if none has more;
- * it is positive. INFINITY: a cycle takes time, or distance, and gains no iteration.
- * y, by task: starts, in units of that ratio, that satisfy all arcs (not if INFINITY).
- * cycle (room for ntasks): the arcs of a cycle with that ratio, in order; *ncycle is 0
- * if none has more than least. */
+/* The ratio, over cycles of the n arcs among ntasks tasks; at least `least`, which is positive. `cross` of arcs is ignored.
+ * INFINITY: a cycle takes time but spans no iteration, or fewer than none. y: by task, starts in units of the ratio that
+ * satisfy all arcs (not if INFINITY). cycle: indices of the arcs of a cycle with that ratio, in order, at most ntasks;
+ * *ncycle is 0 if no cycle has more than least. Scratch memory in `a`, released on return. */
 double modulo_ratio(struct arena *a, const struct modulo_arc *arcs, int n, int ntasks, double least,
 	double *y, int *cycle, int *ncycle);
 

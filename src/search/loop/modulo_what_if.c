@@ -3,15 +3,17 @@
 #include <math.h>
 #include <string.h>
 
-static void *copy(struct arena *a, const void *v, int n, int more, size_t size)
+/* A copy of an array of n, with space for one more. */
+static void *copy(struct arena *a, const void *v, int n, size_t size)
 {
-	void *out = arena_array(a, (size_t)(n + more + 1), size);
+	void *out = arena_array(a, (size_t)n + 1, size);
 
 	if (n)
 		memcpy(out, v, (size_t)n * size);
 	return out;
 }
 
+/* The most cycles that a negative lag subtracts from the latency of a task. */
 static double most_lag(const struct modulo_problem *p, int task)
 {
 	double most = 0;
@@ -49,8 +51,8 @@ static void speed_up(const struct modulo_problem *p, struct modulo_task *tasks, 
 static enum err_code add_lane(struct arena *a, const struct modulo_problem *p, int lane,
 	struct modulo_task *tasks, struct modulo_problem *out, struct err *e)
 {
-	struct modulo_lane *lanes = copy(a, p->lanes, p->nlanes, 1, sizeof(*lanes));
-	struct modulo_memory *memories = copy(a, p->memories, p->nmemories, 1, sizeof(*memories));
+	struct modulo_lane *lanes = copy(a, p->lanes, p->nlanes, sizeof(*lanes));
+	struct modulo_memory *memories = copy(a, p->memories, p->nmemories, sizeof(*memories));
 
 	if (p->nlanes == MODULO_LANES_MAX)
 		return err_set(e, ERR_LIMIT, NOWHERE, "there are already %d lanes", p->nlanes);
@@ -79,7 +81,7 @@ static enum err_code check(const struct modulo_problem *p, const struct modulo_e
 
 	if ((int)x->kind < 0 || (int)x->kind >= LEN(count) || x->index < 0 ||
 	    x->index >= count[x->kind] || !(x->amount >= (times ? 1 : 0) && x->amount <= 1e9))
-		return err_set(e, ERR_INPUT, NOWHERE, "nothing of a modulo schedule that could be eased");
+		return err_set(e, ERR_INPUT, NOWHERE, "a modulo schedule has nothing of this kind that could be eased");
 	return OK;
 }
 
@@ -92,9 +94,9 @@ enum err_code modulo_ease(struct arena *a, const struct modulo_problem *p,
 
 	TRY(check(p, x, e));
 	*out = *p;
-	out->tasks = tasks = copy(a, p->tasks, p->ntasks, 0, sizeof(*tasks));
-	out->values = values = copy(a, p->values, p->nvalues, 0, sizeof(*values));
-	out->memories = memories = copy(a, p->memories, p->nmemories, 0, sizeof(*memories));
+	out->tasks = tasks = copy(a, p->tasks, p->ntasks, sizeof(*tasks));
+	out->values = values = copy(a, p->values, p->nvalues, sizeof(*values));
+	out->memories = memories = copy(a, p->memories, p->nmemories, sizeof(*memories));
 	switch (x->kind) {
 	case MODULO_EASE_VERSIONS:
 		if (values[x->index].most)

@@ -5,9 +5,9 @@
 
 #include "search/loop/modulo_branch.h"
 
-enum { NODES = 50000 };			/* per question, unless told otherwise */
+enum { NODES = 50000 };			/* for each subset of requirements, by default */
 
-static const double LESS = 1e-6;	/* of the interval */
+static const double LESS = 1e-6;	/* relative: an interval less by this is refuted */
 
 /* ---- a problem without some requirements ---- */
 
@@ -19,7 +19,7 @@ static bool needed(const struct modulo_need *needs, int n, enum modulo_need_kind
 	return false;
 }
 
-/* Without its greatest number a value still counts in its memory; without that, not at all. */
+/* A value without its limit of versions still counts in its memory, if the memory is needed; otherwise not at all. */
 static struct modulo_value *only_values(struct arena *a, const struct modulo_problem *p,
 	const struct modulo_need *needs, int n)
 {
@@ -84,20 +84,20 @@ struct modulo_problem *modulo_only(struct arena *a, const struct modulo_problem 
 	return out;
 }
 
-/* ---- questions ---- */
+/* ---- subsets of requirements ---- */
 
-struct asker {
+struct refuter {
 	struct arena *arena;
 	const struct modulo_problem *p;
 	const struct stop *stop;
 	int64_t nodes;
-	double ii;			/* is it refuted? */
+	double ii;			/* the interval to refute */
 	bool exclusive;
 	VEC(struct modulo_need) needs;
 };
 
-/* Do the requirements refute the interval, and all less? */
-static enum modulo_end ask(struct asker *q)
+/* Do the requirements refute the interval, and all shorter ones? */
+static enum modulo_end refute(struct refuter *q)
 {
 	struct arena_mark scratch = arena_mark(q->arena);
 	const struct modulo_problem *p = modulo_only(q->arena, q->p, q->needs.v, q->needs.n);
@@ -117,13 +117,13 @@ static enum modulo_end ask(struct asker *q)
 	return end;
 }
 
-static void want(struct asker *q, enum modulo_need_kind kind, int index)
+static void add_need(struct refuter *q, enum modulo_need_kind kind, int index)
 {
 	if (!needed(q->needs.v, q->needs.n, kind, index))
 		VEC_PUSH(q->arena, &q->needs, ((struct modulo_need){ kind, index }));
 }
 
-static void want_all(struct asker *q)
+static void add_all(struct refuter *q)
 {
 	const struct modulo_problem *p = q->p;
 	const int count[] = {
@@ -136,51 +136,51 @@ static void want_all(struct asker *q)
 	q->needs.n = 0;
 	for (int kind = 0; kind < LEN(count); kind++)
 		for (int i = 0; i < count[kind]; i++)
-			want(q, (enum modulo_need_kind)kind, i);
+			add_need(q, (enum modulo_need_kind)kind, i);
 }
 
-static void want_lanes(struct asker *q, uint32_t lanes)
+static void add_lanes(struct refuter *q, uint32_t lanes)
 {
 	for (int l = 0; l < q->p->nlanes; l++)
 		if (lanes >> l & 1)
-			want(q, MODULO_NEED_LANE, l);
+			add_need(q, MODULO_NEED_LANE, l);
 }
 
-/* One resource that is asked for too much, or one recurrence. */
-static void want_simple(struct asker *q, const struct modulo_floor *f)
+/* One resource that is asked for too much, or one recurrence, as ResMII and RecMII tell. */
+static void add_simple(struct refuter *q, const struct modulo_floor *f)
 {
 	static const enum modulo_need_kind kind[] = { [MODULO_DEP] = MODULO_NEED_DEP,
 		[MODULO_VALUE] = MODULO_NEED_VERSIONS, [MODULO_PIN] = MODULO_NEED_PIN };
 
 	q->needs.n = 0;
 	if (f->memory != MODULO_NONE) {
-		want(q, MODULO_NEED_CAPACITY, f->memory);
+		add_need(q, MODULO_NEED_CAPACITY, f->memory);
 	} else if (f->res > q->ii && f->task != MODULO_NONE) {
-		want_lanes(q, q->p->tasks[f->task].lanes);
+		add_lanes(q, q->p->tasks[f->task].lanes);
 		if (q->p->tasks[f->task].unit != MODULO_NONE)
-			want(q, MODULO_NEED_UNIT, q->p->tasks[f->task].unit);
+			add_need(q, MODULO_NEED_UNIT, q->p->tasks[f->task].unit);
 	} else if (f->res > q->ii) {
-		want_lanes(q, f->lanes);
+		add_lanes(q, f->lanes);
 		if (f->unit != MODULO_NONE)
-			want(q, MODULO_NEED_UNIT, f->unit);
+			add_need(q, MODULO_NEED_UNIT, f->unit);
 	} else if (f->rec > q->ii) {
 		for (int i = 0; i < f->nlinks; i++)
-			want(q, kind[f->links[i].kind], f->links[i].index);
+			add_need(q, kind[f->links[i].kind], f->links[i].index);
 	}
 }
 
-/* A list that is refuted, to begin with: the simple ones may lack what limits versions. */
-static enum modulo_end begin(struct asker *q, const struct modulo_floor *f)
+/* Requirements that refute the interval, to begin with. Simple ones may not suffice, as they lack what limits versions. */
+static enum modulo_end begin(struct refuter *q, const struct modulo_floor *f)
 {
-	want_simple(q, f);
-	if (q->needs.n && ask(q) == MODULO_END_REFUTED)
+	add_simple(q, f);
+	if (q->needs.n && refute(q) == MODULO_END_REFUTED)
 		return MODULO_END_REFUTED;
-	want_all(q);
-	return ask(q);
+	add_all(q);
+	return refute(q);
 }
 
-/* Leave out each in turn. False: of some it is not known. */
-static bool filter(struct asker *q, enum modulo_end *end)
+/* Leave out one requirement after the other. False: it is not known whether all that are left are needed. */
+static bool filter(struct refuter *q, enum modulo_end *end)
 {
 	bool known = true;
 
@@ -190,7 +190,7 @@ static bool filter(struct asker *q, enum modulo_end *end)
 
 		memmove(&q->needs.v[i], &q->needs.v[i + 1], rest);
 		q->needs.n--;
-		*end = ask(q);
+		*end = refute(q);
 		if (*end == MODULO_END_REFUTED)
 			continue;
 		memmove(&q->needs.v[i + 1], &q->needs.v[i], rest);
@@ -203,8 +203,8 @@ static bool filter(struct asker *q, enum modulo_end *end)
 	return known;
 }
 
-/* What is asked about, and of which program. */
-static void aim(struct asker *q, const struct modulo_answer *x, struct modulo_core *out)
+/* Set the interval to refute, and the program. */
+static void set_target(struct refuter *q, const struct modulo_answer *x, struct modulo_core *out)
 {
 	struct modulo_net net;
 
@@ -222,12 +222,12 @@ enum err_code modulo_why(struct arena *a, const struct modulo_problem *p,
 	struct modulo_core *out, struct err *e)
 {
 	int64_t nodes = effort && effort->nodes > 0 ? effort->nodes : NODES;
-	struct asker q = { .arena = a, .p = p, .stop = stop, .nodes = nodes };
+	struct refuter q = { .arena = a, .p = p, .stop = stop, .nodes = nodes };
 	enum modulo_end end;
 
 	*out = (struct modulo_core){ 0 };
 	TRY(modulo_check(p, e));
-	aim(&q, x, out);
+	set_target(&q, x, out);
 	end = begin(&q, &x->floor);
 	if (end == MODULO_END_REFUTED)
 		out->irreducible = filter(&q, &end);
