@@ -318,7 +318,7 @@ void assignment_cache_free(struct assignment_cache *d)
 		arena_release(&d->arenas[i]);
 }
 
-/* All that a dealing depends on. */
+/* Everything that an assignment depends on. */
 static uint64_t deal_key(const struct plan *p, int phase)
 {
 	const struct tiling *t = &p->graph->tiling;
