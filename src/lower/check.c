@@ -77,7 +77,7 @@ static void note_load(const struct kernel *k, int task, struct arena *a, struct 
 	int chunk = k->target->shared.chunk, bits = dtype_bits(x->type);
 	struct problem n = { .code = NOTE_BY_THREADS, .task = task, .other = NONE, .edge = NONE,
 		.loc = k->plan->entries.v[plan_entry_of(k->plan, task)].loc };
-	int piece = lower_piece(k, task) * bits / 8;
+	int piece = lower_copy_width(k, task) * bits / 8;
 	const char *pieces = arena_strf(a, "'%s' is copied by the threads of its lane, %s", s->name,
 		piece >= 4 ? arena_strf(a, "%d bytes at a time", piece) : "through registers");
 

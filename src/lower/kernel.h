@@ -68,10 +68,10 @@ struct shape2 {
 };
 
 /* What a block brings of a load that the cluster shares. */
-enum cut {
-	CUT_NONE,			/* all of it: it is not shared */
-	CUT_PANELS,			/* panel p by block p mod the cluster's */
-	CUT_ROWS,			/* of each panel an equal part of the rows, by block */
+enum cluster_share {
+	SHARE_NONE,			/* all of it: it is not shared */
+	SHARE_PANELS,			/* panel p by block p mod the cluster's */
+	SHARE_ROWS,			/* of each panel an equal part of the rows, by block */
 };
 
 /* A ring in shared memory. */
@@ -91,7 +91,7 @@ struct ring {
 	int boxes;			/* panels that hold something, and bytes in one of them */
 	int64_t box_bytes;
 	bool engine;			/* filled by the copy engine, in boxes of one panel */
-	enum cut cut;
+	enum cluster_share share;
 	int64_t box_rows;		/* of one box: full_rows, or a block's part of them */
 };
 
@@ -135,13 +135,13 @@ struct flag {
 /* Offsets here are counted from the least one of the lane's region, which is 0. So turns
  * of a region fall into classes: 0 the steady state, 1 .. most the turns -1, -2, ... of
  * the prologue, most + 1 .. 2 most the turns of the epilogue. */
-enum { TURN_CLASSES = 4 * OFFSET_MAX + 2 };
+enum { ITERATION_CLASSES = 4 * OFFSET_MAX + 2 };
 
 /* A point where the lane waits for its own matrix groups: at most `younger` of them may
  * still be under way then, among them the last behind[t] of sTask t. */
 struct group_wait {
-	int younger[TURN_CLASSES];
-	int *behind[TURN_CLASSES];	/* by sTask */
+	int younger[ITERATION_CLASSES];
+	int *behind[ITERATION_CLASSES];	/* by sTask */
 };
 
 /* Which instance of the awaited sTask a wait on a flag is for, counted in the awaited
@@ -204,7 +204,7 @@ struct kstep {
 	int at;				/* offset */
 	int younger;			/* of a loop in a lane that shifts tiles: products that may be
 					 * under way when others are told of its run; NONE: no wait */
-	int turn;			/* there, if it is taken by replicas in turn: flag whose instance
+	int handover_flag;			/* there, if it is taken by replicas in turn: flag whose instance
 					 * t - 1 is awaited before the step for tile t; NONE */
 };
 
@@ -218,7 +218,7 @@ struct kregion {
 struct klane {
 	int lane;			/* of the plan */
 	int replica, replicas;		/* of `replicas` consecutive tiles it takes number `replica` */
-	int turn;			/* flag whose instance t - 1 is awaited when tile t begins:
+	int handover_flag;			/* flag whose instance t - 1 is awaited when tile t begins:
 					 * else a phase of a tile that another replica waits for could
 					 * be taken for one of this. NONE: there is one replica, or each
 					 * step has its own, as they are about several tiles */
@@ -267,7 +267,7 @@ struct kernel {
 	VEC(struct ring) rings;
 	VEC(struct outbox) outboxes;
 	int *flag_of, *issue_flag_of;	/* by sTask; NONE */
-	int *turn_of;			/* by lane of the plan: flag; NONE */
+	int *handover_flag_of;			/* by lane of the plan: flag; NONE */
 	VEC(struct flag) flags;
 	int begins;
 	struct shape2 *node_shape;	/* by program node */
@@ -303,7 +303,7 @@ static inline int kernel_common_loop(const struct program *p, int a, int b)
 }
 
 /* The class of a turn where the loop makes so many trips. */
-static inline int turn_class(const struct kregion *v, int64_t turn, int64_t trips)
+static inline int iteration_class(const struct kregion *v, int64_t turn, int64_t trips)
 {
 	if (turn < 0)
 		return (int)-turn;

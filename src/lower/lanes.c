@@ -48,8 +48,8 @@ static void build_regions(struct kernel *k, struct klane *l)
 		for (int i = 0; i < n; i++) {
 			struct kstep s = { steps[i].is_loop, steps[i].id, -least, NONE, NONE };
 
-			if (loop == NONE && k->turn_of[l->lane] == NONE && l->replicas > 1)
-				s.turn = lower_step_turn(k, l->lane, &steps[i]);
+			if (loop == NONE && k->handover_flag_of[l->lane] == NONE && l->replicas > 1)
+				s.handover_flag = lower_step_handover(k, l->lane, &steps[i]);
 			if (!s.is_loop) {
 				add_entry(k, l, steps[i].id);
 				s.id = l->entries.n - 1;
@@ -80,19 +80,19 @@ static void find_unroll(struct kernel *k, struct klane *l)
 	}
 }
 
-static int64_t all_detours(const struct kernel *k, const struct stask *s)
+static int64_t all_conversions(const struct kernel *k, const struct stask *s)
 {
 	const struct task *t = &k->plan->graph->program->tasks.v[s->task];
-	struct detour d;
+	struct layout_conversion d;
 	int64_t n = 0;
 
 	for (int i = 0; i < t->nodes.n; i++)
-		for (int x = 0; detour_next(k, s, t->nodes.v[i], &x, &d);)
-			n += detour_bytes(s, &d);
+		for (int x = 0; conversion_next(k, s, t->nodes.v[i], &x, &d);)
+			n += conversion_bytes(s, &d);
 	return n;
 }
 
-/* What the detours of an sTask take, or a reduction or scan, whichever is most. */
+/* What the conversions of an sTask take, or a reduction or scan, whichever is most. */
 static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
 {
 	const struct program *p = k->plan->graph->program;
@@ -102,7 +102,7 @@ static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
 		const struct stask *s = stask_at(k, l->entries.v[i].task);
 		const struct task *t = &p->tasks.v[s->task];
 
-		most = max_i64(most, all_detours(k, s));
+		most = max_i64(most, all_conversions(k, s));
 		for (int j = 0; j < t->nodes.n; j++) {
 			enum op_class c = op_class(p->nodes.v[t->nodes.v[j]].op);
 
@@ -130,7 +130,7 @@ static enum err_code add_lane(struct kernel *k, int lane, int replica, int lane_
 	struct klane *l = VEC_ADD(&k->arena, &k->lanes);
 
 	*l = (struct klane){ .lane = lane, .replica = replica, .replicas = p->lanes.v[lane].replicas,
-		.turn = k->turn_of[lane], .barrier = k->lanes.n, .warps = lane_warps(p, lane),
+		.handover_flag = k->handover_flag_of[lane], .barrier = k->lanes.n, .warps = lane_warps(p, lane),
 		.registers = p->lanes.v[lane].registers };
 	if (l->barrier >= p->device->named_barriers)
 		return err_set(e, ERR_ILLEGAL, p->lanes.v[lane].loc, "the lanes are more than the %d "

@@ -34,8 +34,8 @@ bool lower_is_operand(const struct kernel *k, int buffer);
 bool lower_is_multiplied(const struct kernel *k, int buffer);
 /* Is the node a sum of which each thread keeps its own part? Does it read a carry that such sums
  * are added to, where the parts must be joined? (layout/partial.c; needs shapes and rings.) */
-bool lower_is_part(const struct kernel *k, int node);
-bool lower_joins_parts(const struct kernel *k, int node);
+bool lower_is_partial_sum(const struct kernel *k, int node);
+bool lower_joins_partial_sums(const struct kernel *k, int node);
 
 /* computes: own, a plan of the kernel's own, whose waits the two below change
  * promises: what must come before what stays as in the plan, or is more */
@@ -49,16 +49,16 @@ bool lower_hold_back(struct kernel *k, int wait);
 
 /* Of a ring, the part of s, if it holds all parts: its extents, and in rows and cols what is
  * filled: beyond the value's end with the last part. */
-struct frag lower_ring_part(const struct stask *s, const struct ring *r);
+struct frag lower_ring_slice(const struct stask *s, const struct ring *r);
 /* needs: rings. Of a load by threads: elements that one copies at once, neighbours in a row. */
-int lower_piece(const struct kernel *k, int task);
+int lower_copy_width(const struct kernel *k, int task);
 /* ... or that one reads at once, wherever they begin, through registers; 1: none. */
-int lower_shifted_piece(const struct kernel *k, int task);
+int lower_shifted_width(const struct kernel *k, int task);
 /* ... and do the copies themselves arrive at its flag, when they are there? */
 bool lower_copies_arrive(const struct kernel *k, int task);
 
 /* needs: own, rings, refinements
- * computes: flags, but for depth and place; flag_of, issue_flag_of, turn_of
+ * computes: flags, but for depth and place; flag_of, issue_flag_of, handover_flag_of
  * promises: what any wait of the plan asks for, and whose turn it is, is a phase of one of them */
 void lower_flags(struct kernel *k);
 
@@ -98,7 +98,7 @@ NODISCARD enum err_code lower_body(struct kernel *k, struct err *e);
 
 /* What a wait that is seen by flags asks of one of them: what belongs to the iteration of
  * `loop` at hand, or to the one so many before it. */
-struct wait_part {
+struct flag_demand {
 	int loop, back;
 	bool life;			/* nothing if that is before this run of `loop` */
 	bool replicas;			/* nothing if it is in this run: only what other replicas of the
@@ -113,14 +113,14 @@ bool lower_awaits_own(const struct kernel *k, const struct wait *w);
  * back? In its first iterations that is one of the last tile that was the replica's. */
 bool lower_awaits_last_tile(const struct kernel *k, const struct wait *w);
 /* The parts of a wait, one after the other. *i: 0 before the first. */
-bool lower_next_part(struct kernel *k, const struct wait *w, int *i, struct wait_part *out);
-int lower_part_flag(const struct kernel *k, const struct wait *w, const struct wait_part *part);
+bool lower_next_demand(struct kernel *k, const struct wait *w, int *i, struct flag_demand *out);
+int lower_demand_flag(const struct kernel *k, const struct wait *w, const struct flag_demand *part);
 /* Does the wait ask something of the flag? Then *part is what. */
-bool lower_asks(struct kernel *k, const struct wait *w, const struct flag *f,
-	struct wait_part *part);
+bool lower_demands(struct kernel *k, const struct wait *w, const struct flag *f,
+	struct flag_demand *part);
 bool lower_same_flag(const struct flag *a, const struct flag *b);
 /* The flag by which replicas of a lane with offsets in the tile loop do a step in turn; NONE. */
-int lower_step_turn(const struct kernel *k, int lane, const struct order_step *s);
+int lower_step_handover(const struct kernel *k, int lane, const struct order_step *s);
 /* The flag of the loop's runs as an sTask within completes them; NONE. */
 int lower_run_flag(const struct kernel *k, int task, int loop);
 /* Does instance i of the waiting sTask see by a flag that instance `on` of the other is done? */

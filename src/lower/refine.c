@@ -78,12 +78,12 @@ static bool complete_first(struct kernel *k, struct unsignalled x)
 /* Who looks only at the last instance of each run of a loop knows little of those before. */
 static bool see_runs(struct kernel *k, const struct flag *f)
 {
-	struct wait_part part;
+	struct flag_demand part;
 
 	for (int i = 0; i < k->plan->waits.n && !f->runs; i++) {
 		const struct wait *w = &k->plan->waits.v[i];
 
-		if (!lower_asks(k, w, f, &part) || part.loop == stask_at(k, w->on)->loop ||
+		if (!lower_demands(k, w, f, &part) || part.loop == stask_at(k, w->on)->loop ||
 		    refined_sees_runs(k, w))
 			continue;
 		VEC_PUSH(&k->arena, &k->refinements->runs, ((struct sees_runs){ w->task, w->on }));
@@ -119,12 +119,12 @@ static bool deepen(struct kernel *k, const struct flag *f)
 
 static bool hold_back(struct kernel *k, const struct flag *f)
 {
-	struct wait_part part;
+	struct flag_demand part;
 	bool held = false;
 	int n = k->plan->waits.n;
 
 	for (int i = 0; i < n; i++)
-		if (lower_asks(k, &k->plan->waits.v[i], f, &part))
+		if (lower_demands(k, &k->plan->waits.v[i], f, &part))
 			held |= lower_hold_back(k, i);
 	return held;
 }

@@ -166,13 +166,13 @@ static int class_of(const struct lane_reader *l, const struct kentry *x, int64_t
 	int64_t outer, first, trips;
 
 	if (loop == NONE)
-		return turn_class(&l->l->regions[0], seq / l->l->replicas - x->at,
+		return iteration_class(&l->l->regions[0], seq / l->l->replicas - x->at,
 			lane_tiles(l->l, w->ntiles));
 	parent = l->r->plan->graph->program->loops.v[loop].parent;
 	outer = walk_outer(w, loop, seq, parent);
 	first = walk_inner(w, parent, outer, loop);
 	trips = walk_inner(w, parent, outer + 1, loop) - first;
-	return turn_class(&l->l->regions[loop + 1], seq - first - x->at, trips);
+	return iteration_class(&l->l->regions[loop + 1], seq - first - x->at, trips);
 }
 
 /* The instance that a wait waits for; negative: none. */

@@ -317,7 +317,7 @@ static void test_detours(void)
 	double none = lane_of("flipped(0)", "add"), one = lane_of("flipped(1)", "add");
 	double two = lane_of("flipped(2)", "add");
 
-	ok(one > none + 100, "a value that lies otherwise takes a detour");
+	ok(one > none + 100, "a value that lies otherwise takes a layout_conversion");
 	ok(two > one + 100, "two take two");
 }
 

@@ -278,7 +278,7 @@ static void mutate_waits(struct bench *b, struct tally *t, struct kentry *x)
 static void mutate_groups(struct bench *b, struct tally *t, struct kentry *x, struct group_wait *w,
 	const char *which)
 {
-	for (int c = 0; c < TURN_CLASSES; c++) {
+	for (int c = 0; c < ITERATION_CLASSES; c++) {
 		if (w->younger[c] < 0)
 			continue;
 		w->younger[c]++;
@@ -418,13 +418,13 @@ static void mutate_cut(struct bench *b, struct tally *t, struct ring *r)
 
 	if (b->k->cluster == 1 || !r->engine)
 		return;
-	r->cut = was.cut == CUT_NONE ? CUT_PANELS : CUT_NONE;
+	r->cut = was.cut == SHARE_NONE ? SHARE_PANELS : SHARE_NONE;
 	r->box_rows = r->full_rows;
-	t->try(b, t, arena_strf(&b->arena, "'%s' is %s", name, was.cut == CUT_NONE ? "shared" :
+	t->try(b, t, arena_strf(&b->arena, "'%s' is %s", name, was.cut == SHARE_NONE ? "shared" :
 		"each block's own"));
 	*r = was;
-	if (r->cut == CUT_ROWS) {
-		r->cut = CUT_PANELS;
+	if (r->cut == SHARE_ROWS) {
+		r->cut = SHARE_PANELS;
 		t->try(b, t, arena_strf(&b->arena, "'%s' is cut otherwise than its boxes", name));
 	}
 	*r = was;

@@ -14,9 +14,9 @@ static bool rows_divide(const struct ring *r, int blocks, const struct shared_la
 static void cut(struct ring *r, int blocks, const struct shared_layout *l)
 {
 	/* of a part of the slot there may be panels that no block brings */
-	r->cut = r->boxes % blocks && r->box_rows == r->full_rows && rows_divide(r, blocks, l) ?
-		CUT_ROWS : CUT_PANELS;
-	if (r->cut == CUT_ROWS)
+	r->share = r->boxes % blocks && r->box_rows == r->full_rows && rows_divide(r, blocks, l) ?
+		SHARE_ROWS : SHARE_PANELS;
+	if (r->share == SHARE_ROWS)
 		r->box_rows = r->full_rows / blocks;
 }
 
@@ -42,7 +42,7 @@ static bool loads_for_all(const struct kernel *k, int lane)
 	for (int i = 0; i < k->rings.n; i++) {
 		const struct ring *r = &k->rings.v[i];
 
-		if (r->cut != CUT_NONE && lane_of(k, k->plan->graph->buffers.v[r->buffer].first) == lane)
+		if (r->share != SHARE_NONE && lane_of(k, k->plan->graph->buffers.v[r->buffer].first) == lane)
 			return true;
 	}
 	return false;
@@ -65,13 +65,13 @@ static void share_flags(struct kernel *k)
 
 	for (int i = 0; i < p->waits.n; i++) {
 		const struct wait *w = &p->waits.v[i];
-		struct wait_part part;
+		struct flag_demand part;
 
 		if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w) || is_copy(k, w->on) ||
 		    !loads_for_all(k, lane_of(k, w->task)))
 			continue;
-		for (int n = 0; lower_next_part(k, w, &n, &part);)
-			share_flag(k, lower_part_flag(k, w, &part));
+		for (int n = 0; lower_next_demand(k, w, &n, &part);)
+			share_flag(k, lower_demand_flag(k, w, &part));
 	}
 }
 

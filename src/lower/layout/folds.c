@@ -108,7 +108,7 @@ void fold_of(const struct kernel *k, const struct stask *s, int node, struct fol
 	const struct shape2 *to = &k->node_shape[node];
 
 	*out = (struct fold){ .shared = p->nodes.v[n->arg[0]].task != n->task &&
-			detour_in_ring(k, s, n->arg[0], NONE),
+			conversion_in_ring(k, s, n->arg[0], NONE),
 		.whole = !program_axis_bound(p, s->loop, n->ref) };
 	if (op_class(n->op) == CLASS_SCAN ? scans_in_registers(k, n, to, out) :
 	    reduces_in_registers(k, n, to, out))
@@ -138,13 +138,13 @@ static int64_t rows_bytes(const struct kernel *k, const struct shape2 *over, int
 
 int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, int warps)
 {
-	struct detour lines = { .arg = NONE, .carry = NONE };
+	struct layout_conversion lines = { .arg = NONE, .carry = NONE };
 	struct fold f;
 
 	fold_of(k, s, node, &f);
 	if (f.way == FOLD_LINES) {
 		lines.from = fold_room(k, node, &f);
-		return detour_bytes(s, &lines);
+		return conversion_bytes(s, &lines);
 	}
 	return f.way == FOLD_ROWS ? rows_bytes(k, &f.over, warps) : 0;
 }

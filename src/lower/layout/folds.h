@@ -8,7 +8,7 @@
 #ifndef LOWER_FOLDS_H
 #define LOWER_FOLDS_H
 
-#include "lower/layout/detours.h"
+#include "lower/layout/conversions.h"
 
 enum fold_way { FOLD_COLUMNS, FOLD_ROWS, FOLD_LINES };
 

@@ -154,7 +154,7 @@ static bool is_partial(struct chain *x)
 		x->sums > 0;
 }
 
-bool lower_joins_parts(const struct kernel *k, int node)
+bool lower_joins_partial_sums(const struct kernel *k, int node)
 {
 	const struct node *n = &program_of(k)->nodes.v[node];
 	struct chain x = { .k = k, .p = program_of(k), .carry = n->ref, .node = NONE };
@@ -162,7 +162,7 @@ bool lower_joins_parts(const struct kernel *k, int node)
 	return n->op == OP_GET && is_partial(&x) && n->task != x.task;
 }
 
-bool lower_is_part(const struct kernel *k, int node)
+bool lower_is_partial_sum(const struct kernel *k, int node)
 {
 	const struct program *p = program_of(k);
 

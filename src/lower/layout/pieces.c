@@ -6,7 +6,7 @@
  * begin anywhere, 16 bytes are read as the words around them, and shifted in registers. */
 #include "lower/passes.h"
 
-struct frag lower_ring_part(const struct stask *s, const struct ring *r)
+struct frag lower_ring_slice(const struct stask *s, const struct ring *r)
 {
 	struct frag f = { .height = r->shape.rows, .width = r->shape.cols, .rows = r->full_rows,
 		.cols = r->full_cols };
@@ -45,7 +45,7 @@ static int axis_in_row(const struct kernel *k, const struct ring *r, const struc
 static bool in_runs(const struct kernel *k, const struct stask *s, const struct ring *r, int axis,
 	int64_t run)
 {
-	int64_t sizes[] = { r->shape.cols, lower_ring_part(s, r).cols, r->panel_cols,
+	int64_t sizes[] = { r->shape.cols, lower_ring_slice(s, r).cols, r->panel_cols,
 		r->shape.full_axes >> axis & 1 ? 0 : k->plan->graph->extents.tile[axis] };
 
 	for (int i = 0; i < LEN(sizes); i++)
@@ -77,7 +77,7 @@ static int element_bytes(const struct kernel *k, const struct stask *s)
 	return dtype_bits(k->plan->graph->program->tensors.v[load_node(k, s)->ref].type) / 8;
 }
 
-int lower_piece(const struct kernel *k, int task)
+int lower_copy_width(const struct kernel *k, int task)
 {
 	const struct stask *s = stask_at(k, task);
 	const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
@@ -91,7 +91,7 @@ int lower_piece(const struct kernel *k, int task)
 	return 1;
 }
 
-int lower_shifted_piece(const struct kernel *k, int task)
+int lower_shifted_width(const struct kernel *k, int task)
 {
 	const struct stask *s = stask_at(k, task);
 	const struct ring *r = &k->rings.v[k->ring_of[s->writes.v[0]]];
@@ -109,7 +109,7 @@ bool lower_copies_arrive(const struct kernel *k, int task)
 	/* a lane in turns would wait for copies of its last tiles only, and those may be another's */
 	if (!is_copy(k, task) || k->plan->lanes.v[lane_of(k, task)].replicas > 1 ||
 	    k->rings.v[k->ring_of[buffer]].engine ||
-	    lower_piece(k, task) * element_bytes(k, s) < 4)
+	    lower_copy_width(k, task) * element_bytes(k, s) < 4)
 		return false;
 	for (int t = 0; t < k->plan->graph->tasks.n; t++)	/* who copies does not read */
 		if (stask_reads(stask_at(k, t), buffer) && lane_of(k, t) == lane_of(k, task))

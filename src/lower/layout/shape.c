@@ -6,7 +6,7 @@
  * The sides are fixed by the products: rows and columns of the result, and of a first
  * operand that comes from registers. What is reduced has the sides of the result, and
  * element-wise work keeps those of its arguments, as far as they agree: an argument with
- * an axis on the other side takes a detour (detours.h). What no product fixes is reduced
+ * an axis on the other side takes a layout_conversion (conversions.h). What no product fixes is reduced
  * along columns, and takes its first axis otherwise as rows. */
 #include "lower/passes.h"
 
@@ -191,7 +191,7 @@ static enum err_code connect_node(struct sides *s, int node, struct err *e)
 }
 
 /* Those who cannot give way come first. */
-static int turn_of(enum op op)
+static int handover_flag_of(enum op op)
 {
 	enum op_class c = op_class(op);
 
@@ -308,7 +308,7 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 		s.parent[i] = i;
 	for (int turn = 0; turn < 3; turn++)
 		for (int i = 0; i < p->nodes.n; i++)
-			if (in_phase(k, i) && turn_of(p->nodes.v[i].op) == turn)
+			if (in_phase(k, i) && handover_flag_of(p->nodes.v[i].op) == turn)
 				TRY(connect_node(&s, i, e));
 	for (int i = 0; i < p->nodes.n; i++)
 		if (in_phase(k, i))

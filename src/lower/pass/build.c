@@ -4,7 +4,7 @@
 #include "lower/pass/build.h"
 
 /* The point of operations between entries, in the region at hand. */
-static struct point *stand(struct body *c, int region)
+static struct point *stand(struct lowering *c, int region)
 {
 	struct point like = *c->at, *p;
 
@@ -23,13 +23,13 @@ static struct point *stand(struct body *c, int region)
 
 /* tiles ------------------------------------------------------------------------ */
 
-void build_tile_axes(struct body *c)
+void build_tile_axes(struct lowering *c)
 {
 	const struct grid *g = &c->g->grids[c->k->phase];
 	int64_t below = 1;
 
 	for (int i = g->n - 1; i >= 0; i--) {
-		body_let(c, VAR_LO, g->axis[i], MUL(MOD(DIV(V(c, VAR_TILE, NONE), N(c, below)), N(c,
+		add_let(c, VAR_LO, g->axis[i], MUL(MOD(DIV(V(c, VAR_TILE, NONE), N(c, below)), N(c,
 			g->tiles[i])), N(c, c->g->extents.tile[g->axis[i]])));
 		below *= g->tiles[i];
 	}
@@ -37,7 +37,7 @@ void build_tile_axes(struct body *c)
 
 /* sTasks ----------------------------------------------------------------------- */
 
-static void add_slots(struct body *c, const struct kentry *x)
+static void add_slots(struct lowering *c, const struct kentry *x)
 {
 	const struct stask *s = stask_of(c, x);
 
@@ -47,15 +47,15 @@ static void add_slots(struct body *c, const struct kentry *x)
 
 		if (!stask_touches(s, r->buffer))
 			continue;
-		o = body_op(c, DO_SLOT);
+		o = add_op(c, DO_SLOT);
 		o->u.slot.ring = i;
-		o->u.slot.life = body_seq(c, c->g->buffers.v[r->buffer].loop);
+		o->u.slot.life = instance_number(c, c->g->buffers.v[r->buffer].loop);
 	}
 }
 
 /* Has the lane loops that run while the sTask waits for its next iteration? Compilers would keep its
  * addresses in registers all the while. */
-static bool is_around_loop(const struct body *c, const struct stask *s)
+static bool is_around_loop(const struct lowering *c, const struct stask *s)
 {
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		int loop = c->g->tasks.v[c->lane->entries.v[i].task].loop;
@@ -67,9 +67,9 @@ static bool is_around_loop(const struct body *c, const struct stask *s)
 }
 
 /* Does the sTask find elements in shared memory by addresses, for which the lane's values leave few registers? */
-static bool is_short_of_registers(const struct body *c, const struct stask *s)
+static bool is_short_of_registers(const struct lowering *c, const struct stask *s)
 {
-	bool addresses = body_writes_ring(c, s);
+	bool addresses = writes_ring(c, s);
 
 	for (int i = 0; i < s->reads.n; i++)
 		addresses |= has_ring(c, s->reads.v[i]);
@@ -77,7 +77,7 @@ static bool is_short_of_registers(const struct body *c, const struct stask *s)
 }
 
 /* A wait for the lane's own products, with the point of the TASK around it. */
-static void add_own_wait(struct body *c, const struct point *at, const struct group_wait *w, bool issued,
+static void add_own_wait(struct lowering *c, const struct point *at, const struct group_wait *w, bool issued,
 	const char *why)
 {
 	struct point *p = add_groups_wait(c, 0, at, why);
@@ -91,18 +91,18 @@ static void add_own_wait(struct body *c, const struct point *at, const struct gr
 }
 
 /* What others are signaled of when the sTask is issued, or complete where the lane goes on only then. */
-static void add_signals(struct body *c, const struct kentry *x)
+static void add_signals(struct lowering *c, const struct kentry *x)
 {
 	const struct stask *s = stask_of(c, x);
 
 	if (x->flag != NONE && s->kind == TASK_MMA && under_way(c, x->task))
-		body_advance(c, VAR_ISSUED, x->flag, N(c, 1));
+		add_advance(c, VAR_ISSUED, x->flag, N(c, 1));
 	else if (x->flag != NONE && s->kind != TASK_LOAD)
-		body_arrive(c, x->flag, body_seq(c, s->loop), "others wait for it");
+		add_arrive(c, x->flag, instance_number(c, s->loop), "others wait for it");
 	build_early_runs(c, x);
 }
 
-static enum err_code add_task(struct body *c, const struct kentry *x, const struct num *iteration,
+static enum err_code add_task(struct lowering *c, const struct kentry *x, const struct num *iteration,
 	struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -118,31 +118,31 @@ static enum err_code add_task(struct body *c, const struct kentry *x, const stru
 		p->kind = ITERATION_KNOWN;
 	c->task = x->task;
 	c->at = p;
-	task = body_op(c, DO_TASK);
+	task = add_op(c, DO_TASK);
 	task->point = p;
 	task->u.region.iteration = s->loop != NONE || shifts_tiles(c->lane) ? iteration : NULL;
 	task->u.region.of = s->loop;
-	task->u.region.seq = body_seq(c, s->loop);
-	outer = body_enter(c, &task->u.region.body);
+	task->u.region.seq = instance_number(c, s->loop);
+	outer = enter_body(c, &task->u.region.body);
 	if (s->loop != NONE) {
-		body_let_more(c, body_let(c, VAR_I, s->loop, iteration), VAR_SEQ, s->loop,
+		add_let_more(c, add_let(c, VAR_I, s->loop, iteration), VAR_SEQ, s->loop,
 			ADD(V(c, VAR_BASE, s->loop), V(c, VAR_I, s->loop)));
-		body_loop_axes(c, s->loop);
+		add_loop_axes(c, s->loop);
 	}
-	at = body_op(c, DO_AT);
+	at = add_op(c, DO_AT);
 	VEC_PUSH(c->a, &at->u.let.v, ((struct role_let){ s->loop == NONE ? VAR_T : VAR_I, s->loop, NULL }));
 	if (is_around_loop(c, s) || is_short_of_registers(c, s))
-		body_op(c, DO_OPAQUE);
+		add_op(c, DO_OPAQUE);
 	add_slots(c, x);
 	build_flag_waits(c, x);
 	if (x->waits_groups)
 		add_own_wait(c, p, &x->before, false, build_awaited_products(c, x));
 	TRY(build_read_pins(c, x, e));
-	body_op(c, DO_WORK);
+	add_op(c, DO_WORK);
 	add_signals(c, x);
 	if (x->drains)
 		add_own_wait(c, p, &x->after, true, "others are told of the one before");
-	body_leave(c, outer);
+	leave_body(c, outer);
 	c->task = NONE;
 	c->at = around;
 	return OK;
@@ -150,58 +150,58 @@ static enum err_code add_task(struct body *c, const struct kentry *x, const stru
 
 /* loops ------------------------------------------------------------------------ */
 
-static enum err_code add_loop(struct body *c, int loop, struct err *e);
+static enum err_code add_loop(struct lowering *c, int loop, struct err *e);
 
 /* A loop inside, in the iteration at hand of the region around it. */
-static enum err_code add_run(struct body *c, int region, const struct kstep *s, struct err *e)
+static enum err_code add_run(struct lowering *c, int region, const struct kstep *s, struct err *e)
 {
 	struct point *p;
-	struct role_op *run = body_block(c, NULL);
-	struct role_body *outer = body_enter(c, &run->u.region.body);
+	struct role_op *run = add_block(c, NULL);
+	struct role_body *outer = enter_body(c, &run->u.region.body);
 	const struct point *around = c->at;
 
 	p = stand(c, s->id);
 	p->run_of = s->id;
 	run->point = p;
-	body_trips(c, s->id);
-	body_begins_late(c, s->id, false);
+	add_trips(c, s->id);
+	add_late_begins(c, s->id, false);
 	c->at = p;
 	TRY(add_loop(c, s->id, e));
 	c->at = around;
-	body_begins_late(c, s->id, true);
-	body_advance(c, VAR_BASE, s->id, V(c, VAR_TRIPS, s->id));
-	body_leave(c, outer);
+	add_late_begins(c, s->id, true);
+	add_advance(c, VAR_BASE, s->id, V(c, VAR_TRIPS, s->id));
+	leave_body(c, outer);
 	build_missed(c, region, s->id);
 	build_run_end(c, s);
 	return OK;
 }
 
 /* A step of a loop's iteration that is itself a loop. */
-static enum err_code add_nested(struct body *c, int loop, const struct kstep *s, const struct num *iteration,
+static enum err_code add_nested(struct lowering *c, int loop, const struct kstep *s, const struct num *iteration,
 	struct err *e)
 {
-	struct role_op *step = body_block(c, NULL);
-	struct role_body *outer = body_enter(c, &step->u.region.body);
+	struct role_op *step = add_block(c, NULL);
+	struct role_body *outer = enter_body(c, &step->u.region.body);
 	const struct point *around = c->at;
 	struct point *p = stand(c, loop);
 
 	p->at = s->at;
 	p->iteration = iteration;
 	step->point = p;
-	body_let_more(c, body_let(c, VAR_I, loop, iteration), VAR_SEQ, loop, ADD(V(c, VAR_BASE, loop),
+	add_let_more(c, add_let(c, VAR_I, loop, iteration), VAR_SEQ, loop, ADD(V(c, VAR_BASE, loop),
 		V(c, VAR_I, loop)));
-	body_loop_axes(c, loop);
+	add_loop_axes(c, loop);
 	c->at = p = point_new(c, p);
 	p->iteration = NULL;
 	p->around[loop] = s->at;
 	TRY(build_initial_nested(c, loop, s->id, e));
 	TRY(add_run(c, loop, s, e));
 	c->at = around;
-	body_leave(c, outer);
+	leave_body(c, outer);
 	return OK;
 }
 
-static enum err_code add_step(struct body *c, int loop, const struct kstep *s, struct err *e)
+static enum err_code add_step(struct lowering *c, int loop, const struct kstep *s, struct err *e)
 {
 	const struct num *iteration = num_moved(c, V(c, VAR_J, loop), s->at);
 
@@ -213,11 +213,11 @@ static enum err_code add_step(struct body *c, int loop, const struct kstep *s, s
 }
 
 /* All iterations of a loop: in iteration j, an entry at offset `at` performs iteration j + at, if there is one. */
-static enum err_code add_loop(struct body *c, int loop, struct err *e)
+static enum err_code add_loop(struct lowering *c, int loop, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
-	struct role_op *o = body_op(c, DO_LOOP);
-	struct role_body *outer = body_enter(c, &o->u.region.body);
+	struct role_op *o = add_op(c, DO_LOOP);
+	struct role_body *outer = enter_body(c, &o->u.region.body);
 
 	o->point = stand(c, loop);
 	o->u.region.section = SECTION_LOOP;
@@ -231,13 +231,13 @@ static enum err_code add_loop(struct body *c, int loop, struct err *e)
 		TRY(add_step(c, loop, &v->steps.v[i], e));
 	if (loop == NONE)
 		build_all_products(c, c->lane->replicas == 1);
-	body_leave(c, outer);
+	leave_body(c, outer);
 	return OK;
 }
 
 /* the tile loop ---------------------------------------------------------------- */
 
-void build_all_products(struct body *c, bool last_only)
+void build_all_products(struct lowering *c, bool last_only)
 {
 	struct point *p;
 	bool multiplies = false;
@@ -251,7 +251,7 @@ void build_all_products(struct body *c, bool last_only)
 	p->last_only = last_only;
 }
 
-static enum err_code add_tile(struct body *c, struct err *e)
+static enum err_code add_tile(struct lowering *c, struct err *e)
 {
 	const struct kregion *v = &c->lane->regions[0];
 
@@ -270,22 +270,22 @@ static enum err_code add_tile(struct body *c, struct err *e)
 }
 
 /* One tile after the other: none begins before the one before it is complete. */
-static enum err_code add_tiles(struct body *c, struct err *e)
+static enum err_code add_tiles(struct lowering *c, struct err *e)
 {
-	struct role_body *outer = body_enter(c, &body_op(c, DO_TILES)->u.region.body);
+	struct role_body *outer = enter_body(c, &add_op(c, DO_TILES)->u.region.body);
 
 	TRY(add_tile(c, e));
 	build_all_products(c, false);
-	body_leave(c, outer);
+	leave_body(c, outer);
 	return OK;
 }
 
 /* A step of an iteration of the tile loop, where entries have offsets in it: each is about a tile of its own. */
-enum err_code build_tile_step(struct body *c, const struct kstep *s, const struct num *iteration,
+enum err_code build_tile_step(struct lowering *c, const struct kstep *s, const struct num *iteration,
 	struct err *e)
 {
-	struct role_op *step = body_block(c, NULL);
-	struct role_body *outer = body_enter(c, &step->u.region.body);
+	struct role_op *step = add_block(c, NULL);
+	struct role_body *outer = enter_body(c, &step->u.region.body);
 	const struct point *around = c->at;
 	struct point *p = stand(c, NONE);
 
@@ -293,11 +293,11 @@ enum err_code build_tile_step(struct body *c, const struct kstep *s, const struc
 	p->iteration = iteration;
 	step->point = p;
 	/* no constant, not even 0: t - 1 is one */
-	body_let(c, VAR_T, NONE, tile_number(c, iteration))->u.let.changes = true;
-	body_let(c, VAR_TILE, NONE, NUM2(TILE_AT, V(c, VAR_T, NONE), N(c, 0)));
+	add_let(c, VAR_T, NONE, tile_number(c, iteration))->u.let.changes = true;
+	add_let(c, VAR_TILE, NONE, NUM2(TILE_AT, V(c, VAR_T, NONE), N(c, 0)));
 	build_tile_axes(c);
-	if (s->turn != NONE)
-		build_handover_wait(c, s->turn);
+	if (s->handover_flag != NONE)
+		build_handover_wait(c, s->handover_flag);
 	build_pass_others(c, s);
 	c->at = p = point_new(c, p);
 	p->iteration = NULL;
@@ -309,17 +309,17 @@ enum err_code build_tile_step(struct body *c, const struct kstep *s, const struc
 		TRY(add_task(c, &c->lane->entries.v[s->id], iteration, e));
 	}
 	c->at = around;
-	body_leave(c, outer);
+	leave_body(c, outer);
 	return OK;
 }
 
 /* The tile loop as a pipelined loop. */
-static enum err_code add_tile_loop(struct body *c, struct err *e)
+static enum err_code add_tile_loop(struct lowering *c, struct err *e)
 {
 	const struct klane *l = c->lane;
 
-	body_op(c, DO_COUNT_TILES);
-	body_let(c, VAR_TRIPS, NONE, DIV(ADD(V(c, VAR_TILES, NONE), N(c, l->replicas - 1 - l->replica)), N(c,
+	add_op(c, DO_COUNT_TILES);
+	add_let(c, VAR_TRIPS, NONE, DIV(ADD(V(c, VAR_TILES, NONE), N(c, l->replicas - 1 - l->replica)), N(c,
 		l->replicas)));
 	build_count_others(c);
 	TRY(add_loop(c, NONE, e));
@@ -329,7 +329,7 @@ static enum err_code add_tile_loop(struct body *c, struct err *e)
 
 /* the lane --------------------------------------------------------------------- */
 
-static bool stores_by_engine(const struct body *c)
+static bool stores_by_engine(const struct lowering *c)
 {
 	for (int i = 0; i < c->lane->entries.n; i++)
 		if (c->lane->entries.v[i].outbox != NONE)
@@ -337,15 +337,15 @@ static bool stores_by_engine(const struct body *c)
 	return false;
 }
 
-static void add_counter(struct body *c, enum var v, int of)
+static void add_counter(struct lowering *c, enum var v, int of)
 {
-	body_let(c, v, of, N(c, 0))->u.let.changes = true;
+	add_let(c, v, of, N(c, 0))->u.let.changes = true;
 }
 
-static void add_counters(struct body *c)
+static void add_counters(struct lowering *c)
 {
 	for (int f = 0; f < c->k->flags.n; f++) {
-		if (!body_tells_later(c, f))
+		if (!signals_later(c, f))
 			continue;
 		add_counter(c, VAR_ISSUED, f);
 		add_counter(c, VAR_RELEASED, f);
@@ -361,7 +361,7 @@ static void add_counters(struct body *c)
 			add_counter(c, VAR_BASE, i);
 }
 
-enum err_code pass_build(struct body *c, struct err *e)
+enum err_code pass_build(struct lowering *c, struct err *e)
 {
 	const struct klane *l = c->lane;
 	struct point at = { .region = NONE, .run_of = NONE, .last = INT32_MAX };
@@ -369,20 +369,20 @@ enum err_code pass_build(struct body *c, struct err *e)
 
 	c->at = point_new(c, &at);
 	if (c->k->shares_registers) {
-		o = body_op(c, DO_REGISTERS);
+		o = add_op(c, DO_REGISTERS);
 		o->u.registers.n = l->given;
 		o->u.registers.more = l->given > lower_launched(c->k);
 	}
 	if (l->warps % c->k->target->group)
-		body_op(c, DO_LEAVE)->u.lane.warp = l->first_warp + l->warps;
-	o = body_op(c, DO_LANE);
+		add_op(c, DO_LEAVE)->u.lane.warp = l->first_warp + l->warps;
+	o = add_op(c, DO_LANE);
 	o->u.lane.warp = l->first_warp;
 	o->u.lane.stores = stores_by_engine(c);
 	add_counters(c);
-	TRY(body_registers(c, e));
+	TRY(add_fragments(c, e));
 	TRY(shifts_tiles(l) ? add_tile_loop(c, e) : add_tiles(c, e));
 	build_last_copies(c);
 	if (stores_by_engine(c))	/* no block ends while something is copied out of it */
-		body_op(c, DO_STORES_WAIT)->u.stores.elected = true;
+		add_op(c, DO_STORES_WAIT)->u.stores.elected = true;
 	return OK;
 }

@@ -6,35 +6,35 @@
 #include "lower/pass/pass.h"
 
 /* build.c */
-void build_tile_axes(struct body *c);			/* where the axes of tile TILE stand */
-void build_all_products(struct body *c, bool last_only);
-NODISCARD enum err_code build_tile_step(struct body *c, const struct kstep *s, const struct num *iteration,
+void build_tile_axes(struct lowering *c);			/* where the axes of tile TILE stand */
+void build_all_products(struct lowering *c, bool last_only);
+NODISCARD enum err_code build_tile_step(struct lowering *c, const struct kstep *s, const struct num *iteration,
 	struct err *e);
 
 /* waits.c: what an entry waits for. */
-void build_flag_waits(struct body *c, const struct kentry *x);
-bool build_waits_once(const struct body *c, int flag);
-const char *build_awaited_products(struct body *c, const struct kentry *x);
-NODISCARD enum err_code build_read_pins(struct body *c, const struct kentry *x, struct err *e);
+void build_flag_waits(struct lowering *c, const struct kentry *x);
+bool build_waits_once(const struct lowering *c, int flag);
+const char *build_awaited_products(struct lowering *c, const struct kentry *x);
+NODISCARD enum err_code build_read_pins(struct lowering *c, const struct kentry *x, struct err *e);
 /* After a loop that may have made no iteration: what its entries would have waited for, and signaled. */
-void build_missed(struct body *c, int loop, int nested);
+void build_missed(struct lowering *c, int loop, int nested);
 
 /* runs.c: others are signaled that a run of a loop is over. */
-void build_early_runs(struct body *c, const struct kentry *x);
-void build_run_end(struct body *c, const struct kstep *nested);
-void build_signal_run_if(struct body *c, int flag, const struct num *when);
+void build_early_runs(struct lowering *c, const struct kentry *x);
+void build_run_end(struct lowering *c, const struct kstep *nested);
+void build_signal_run_if(struct lowering *c, int flag, const struct num *when);
 
 /* initial.c: initial values of carries, of the tile, and of those lives of region `loop` that begin in the
  * loop `nested`. */
-NODISCARD enum err_code build_initial_tile(struct body *c, struct err *e);
-NODISCARD enum err_code build_initial_nested(struct body *c, int loop, int nested, struct err *e);
+NODISCARD enum err_code build_initial_tile(struct lowering *c, struct err *e);
+NODISCARD enum err_code build_initial_nested(struct lowering *c, int loop, int nested, struct err *e);
 
 /* replicas.c: lanes that take tiles in round robin; nothing where there is one replica. */
-void build_skip_tiles(struct body *c);			/* tiles of other replicas */
-void build_handover_wait(struct body *c, int flag);	/* until the replica before has seen all flags */
-void build_pass_others(struct body *c, const struct kstep *s);
-void build_count_others(struct body *c);
-void build_others_end(struct body *c);
-void build_last_copies(struct body *c);
+void build_skip_tiles(struct lowering *c);			/* tiles of other replicas */
+void build_handover_wait(struct lowering *c, int flag);	/* until the replica before has seen all flags */
+void build_pass_others(struct lowering *c, const struct kstep *s);
+void build_count_others(struct lowering *c);
+void build_others_end(struct lowering *c);
+void build_last_copies(struct lowering *c);
 
 #endif

@@ -4,7 +4,7 @@
  * A loop with a prologue does not begin with its steady state, so there is nothing to hoist from it. */
 #include "lower/pass/pass.h"
 
-static bool is_invariant(const struct body *c, const struct role_op *o, int loop)
+static bool is_invariant(const struct lowering *c, const struct role_op *o, int loop)
 {
 	const struct flag_wait *w = o->point ? o->point->flag_wait : NULL;
 
@@ -12,7 +12,7 @@ static bool is_invariant(const struct body *c, const struct role_op *o, int loop
 }
 
 /* The waits that can go, out of the TASK, to the operations at hand. */
-static void hoist_waits(struct body *c, struct role_op *task, int loop)
+static void hoist_waits(struct lowering *c, struct role_op *task, int loop)
 {
 	struct role_body *b = &task->u.region.body;
 	bool always = c->g->trips[loop].least > 0;
@@ -33,12 +33,12 @@ static void hoist_waits(struct body *c, struct role_op *task, int loop)
 	b->v.n = n;
 }
 
-static void hoist_body(struct body *c, struct role_body *b)
+static void hoist_body(struct lowering *c, struct role_body *b)
 {
 	struct role_body old = *b, *outer;
 
 	*b = (struct role_body){ 0 };
-	outer = body_enter(c, b);
+	outer = enter_body(c, b);
 	for (int i = 0; i < old.v.n; i++) {
 		struct role_op *o = old.v.v[i];
 		int loop = o->what == DO_LOOP ? o->u.region.of : NONE;
@@ -52,10 +52,10 @@ static void hoist_body(struct body *c, struct role_body *b)
 		}
 		VEC_PUSH(c->a, &c->into->v, o);
 	}
-	body_leave(c, outer);
+	leave_body(c, outer);
 }
 
-enum err_code pass_hoist(struct body *c, struct err *e)
+enum err_code pass_hoist(struct lowering *c, struct err *e)
 {
 	(void)e;
 	hoist_body(c, &c->role->body);

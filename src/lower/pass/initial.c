@@ -3,7 +3,7 @@
 
 /* Does a product with nothing to add to begin each life of the carry? The matrix unit can do
  * without what is there. */
-static bool begins_by_product(const struct body *c, const struct buffer *b)
+static bool begins_by_product(const struct lowering *c, const struct buffer *b)
 {
 	const struct stask *first = &c->g->tasks.v[b->first];
 
@@ -14,7 +14,7 @@ static bool begins_by_product(const struct body *c, const struct buffer *b)
 		c->p->carries.v[b->carry].init == 0;
 }
 
-enum err_code body_initial(struct body *c, int buffer, int iteration, struct err *e)
+enum err_code add_initial(struct lowering *c, int buffer, int iteration, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	struct frag_at at;
@@ -23,10 +23,10 @@ enum err_code body_initial(struct body *c, int buffer, int iteration, struct err
 	if (b->carry == NONE || b->phase != c->k->phase || has_ring(c, buffer) ||
 	    !in_lane(c, b->first) || begins_by_product(c, b))
 		return OK;
-	TRY(body_buffer(c, buffer, &at.frag, e));
+	TRY(find_buffer_frag(c, buffer, &at.frag, e));
 	at.version = (int)floor_mod(iteration, c->plan->versions[buffer]);
-	body_touch(c, TOUCH_WRITE, TOUCH_FRAG, buffer, at.version);
-	o = body_op(c, DO_INIT);
+	add_touch(c, TOUCH_WRITE, TOUCH_FRAG, buffer, at.version);
+	o = add_op(c, DO_INIT);
 	o->touches.v[0].initial = true;
 	o->u.frag.at = at;
 	o->u.frag.value = val_const(c, DT_F32, c->p->carries.v[b->carry].init);
@@ -36,30 +36,30 @@ enum err_code body_initial(struct body *c, int buffer, int iteration, struct err
 /* Carries begin each life with their initial value. Those of the tile do so at once, if that
  * is all the lane works on; those of a loop before the first to touch them, or before the
  * loop inside where it stands. */
-enum err_code build_initial_tile(struct body *c, struct err *e)
+enum err_code build_initial_tile(struct lowering *c, struct err *e)
 {
 	for (int i = 0; i < c->g->buffers.n; i++)
 		if (c->g->buffers.v[i].loop == NONE)
-			TRY(body_initial(c, i, 0, e));
+			TRY(add_initial(c, i, 0, e));
 	return OK;
 }
 
-enum err_code body_initial_of_task(struct body *c, const struct kentry *x, struct err *e)
+enum err_code add_initial_of_task(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	for (int i = 0; i < c->g->buffers.n; i++)
 		if (c->g->buffers.v[i].first == x->task && c->g->buffers.v[i].loop == stask_of(c, x)->loop &&
 		    (c->g->buffers.v[i].loop != NONE || shifts_tiles(c->lane)))
-			TRY(body_initial(c, i, c->at->number + x->at, e));
+			TRY(add_initial(c, i, c->at->number + x->at, e));
 	return OK;
 }
 
-enum err_code build_initial_nested(struct body *c, int loop, int nested, struct err *e)
+enum err_code build_initial_nested(struct lowering *c, int loop, int nested, struct err *e)
 {
 	for (int i = 0; i < c->g->buffers.n; i++) {
 		const struct buffer *b = &c->g->buffers.v[i];
 
 		if (b->loop == loop && program_loop_within(c->p, c->g->tasks.v[b->first].loop, nested))
-			TRY(body_initial(c, i, c->at->around[loop], e));
+			TRY(add_initial(c, i, c->at->around[loop], e));
 	}
 	return OK;
 }

@@ -11,7 +11,7 @@
 #ifndef LOWER_PASS_PASS_H
 #define LOWER_PASS_PASS_H
 
-#include "lower/body/body.h"
+#include "lower/select/lowering.h"
 
 /* What is known of an iteration's number: all of it, that it is one of the steady state, or how far it
  * is from the end. */
@@ -50,7 +50,7 @@ struct point {
 	bool last_only;			/* it stands in the last iteration of its region alone */
 };
 
-typedef enum err_code pass_run(struct body *c, struct err *e);
+typedef enum err_code pass_run(struct lowering *c, struct err *e);
 
 /* On the tree of c->lane; lower_passes (lower.h) has their names and contracts. */
 extern pass_run *const passes[PASS_COUNT];
@@ -61,19 +61,19 @@ pass_run pass_build, pass_stamp, pass_peel, pass_hoist, pass_unroll, pass_signal
 /* Sets what a wait for groups leaves under way to that of a class of iterations. */
 void group_wait_set_class(struct role_op *o, struct point *p, int class);
 /* Number of iteration n of the tile loop among the tiles of the EU: the lane may have replicas. */
-const struct num *tile_number(struct body *c, const struct num *n);
+const struct num *tile_number(struct lowering *c, const struct num *n);
 /* The latest iteration of product m that is issued when the lane stands at the point, at entry x. */
 int latest_issued(const struct point *p, const struct kentry *x, const struct kentry *m);
 /* Is the result of product m pinned where it is read, not where it is awaited? */
-bool is_pinned_where_read(const struct body *c, const struct kentry *m, int buffer);
+bool is_pinned_where_read(const struct lowering *c, const struct kentry *m, int buffer);
 /* Operations of an sTask's initial value: as iteration `iteration` has it. */
-NODISCARD enum err_code body_initial(struct body *c, int buffer, int iteration, struct err *e);
-NODISCARD enum err_code body_initial_of_task(struct body *c, const struct kentry *x, struct err *e);
+NODISCARD enum err_code add_initial(struct lowering *c, int buffer, int iteration, struct err *e);
+NODISCARD enum err_code add_initial_of_task(struct lowering *c, const struct kentry *x, struct err *e);
 
 /* ---- what passes share ------------------------------------------------------------------ */
 
 /* Add an operation that stands somewhere: its point, to be filled in. */
-struct point *point_new(struct body *c, const struct point *like);
+struct point *point_new(struct lowering *c, const struct point *like);
 static inline bool is_section(const struct role_op *o, enum role_section s)
 {
 	return (o->what == DO_LOOP || o->what == DO_IF) && o->u.region.section == s;
@@ -89,19 +89,19 @@ struct copying {
 	const struct num *from;		/* entries at offset `at` perform iteration from + add + at */
 	int add;
 };
-void copy_op(struct body *c, const struct role_op *o, const struct copying *how);
+void copy_op(struct lowering *c, const struct role_op *o, const struct copying *how);
 /* from + n. */
-const struct num *num_moved(struct body *c, const struct num *from, int n);
+const struct num *num_moved(struct lowering *c, const struct num *from, int n);
 /* Where paths for other numbers of trips meet, compilers do not know which products are under way, and may
  * move registers there: wait for all that the loop may have left, if there are any. */
-void add_meeting(struct body *c, const struct point *p);
+void add_meeting(struct lowering *c, const struct point *p);
 /* A wait for groups, with the point that passes read. */
-struct point *add_groups_wait(struct body *c, int n, const struct point *like, const char *why);
+struct point *add_groups_wait(struct lowering *c, int n, const struct point *like, const char *why);
 /* The last product of the loop that may be under way when an iteration ends; NULL. */
-const struct kentry *last_product(const struct body *c, int loop);
+const struct kentry *last_product(const struct lowering *c, int loop);
 /* May the loop have several texts, of which some leave conditions out? */
-bool can_unmask(const struct body *c, int loop);
+bool can_unmask(const struct lowering *c, int loop);
 /* Pins of what is complete behind a wait for groups at that point. */
-NODISCARD enum err_code add_pins(struct body *c, const struct point *p, struct err *e);
+NODISCARD enum err_code add_pins(struct lowering *c, const struct point *p, struct err *e);
 
 #endif

@@ -16,7 +16,7 @@ struct iteration {
 	int least, end;			/* entries with these offsets have something to do */
 };
 
-static void copy_iteration(struct body *c, const struct role_op *loop, const struct iteration *t)
+static void copy_iteration(struct lowering *c, const struct role_op *loop, const struct iteration *t)
 {
 	struct copying how = { .loop = loop->u.region.of, .shift = t->number, .kind = t->kind,
 		.class = t->class, .last = t->last, .from = t->from, .add = t->add };
@@ -31,25 +31,25 @@ static void copy_iteration(struct body *c, const struct role_op *loop, const str
 }
 
 /* Iteration j, whose number is known, of so many trips or, in a prologue, at least so many. */
-static void add_known(struct body *c, const struct role_op *loop, int j, int class, int trips)
+static void add_known(struct lowering *c, const struct role_op *loop, int j, int class, int trips)
 {
 	copy_iteration(c, loop, &(struct iteration){ .kind = ITERATION_KNOWN, .number = j, .class = class,
 		.last = trips - 1, .from = N(c, 0), .add = j, .least = -j, .end = trips - j });
 }
 
-static void add_loop_end(struct body *c, int loop, int trips, bool exact)
+static void add_loop_end(struct lowering *c, int loop, int trips, bool exact)
 {
-	struct role_op *o = body_op(c, DO_LOOP_END);
+	struct role_op *o = add_op(c, DO_LOOP_END);
 
 	o->u.loop_end.loop = loop;
 	o->u.loop_end.trips = trips;
 	o->u.loop_end.exact = exact;
 }
 
-static void add_steady(struct body *c, const struct role_op *loop, int most)
+static void add_steady(struct lowering *c, const struct role_op *loop, int most)
 {
-	struct role_op *o = body_op(c, DO_LOOP);
-	struct role_body *outer = body_enter(c, &o->u.region.body);
+	struct role_op *o = add_op(c, DO_LOOP);
+	struct role_body *outer = enter_body(c, &o->u.region.body);
 
 	o->point = loop->point;
 	o->u.region.section = SECTION_STEADY;
@@ -59,11 +59,11 @@ static void add_steady(struct body *c, const struct role_op *loop, int most)
 	o->u.region.step = 1;
 	copy_iteration(c, loop, &(struct iteration){ .kind = ITERATION_STEADY, .last = INT32_MAX,
 		.from = V(c, VAR_J, loop->u.region.of), .end = most + 1 });
-	body_leave(c, outer);
+	leave_body(c, outer);
 }
 
 /* All iterations where there are at least as many as the greatest offset. */
-static void add_long(struct body *c, const struct role_op *loop, int most)
+static void add_long(struct lowering *c, const struct role_op *loop, int most)
 {
 	int l = loop->u.region.of;
 
@@ -71,8 +71,8 @@ static void add_long(struct body *c, const struct role_op *loop, int most)
 		add_known(c, loop, n, -n, most);
 	/* nvcc would unroll some loops, asked or not, if it knew how many trips there are, and keep more in
 	 * registers */
-	body_let(c, VAR_STEADY, l, SUB(V(c, VAR_TRIPS, l), N(c, most)))->u.let.hidden = true;
-	body_let(c, VAR_J, l, N(c, 0))->u.let.changes = true;
+	add_let(c, VAR_STEADY, l, SUB(V(c, VAR_TRIPS, l), N(c, most)))->u.let.hidden = true;
+	add_let(c, VAR_J, l, N(c, 0))->u.let.changes = true;
 	add_steady(c, loop, most);
 	for (int n = 1; n <= most; n++)
 		copy_iteration(c, loop, &(struct iteration){ .kind = ITERATION_LATE, .number = n - 1,
@@ -82,7 +82,7 @@ static void add_long(struct body *c, const struct role_op *loop, int most)
 }
 
 /* All iterations of just so many, at most the greatest offset: there is no steady state. */
-static void add_short(struct body *c, const struct role_op *loop, int most, int trips)
+static void add_short(struct lowering *c, const struct role_op *loop, int most, int trips)
 {
 	for (int j = -most; j < trips; j++)
 		add_known(c, loop, j, j < 0 ? -j : most + j - (trips - 1 - most), trips);
@@ -90,7 +90,7 @@ static void add_short(struct body *c, const struct role_op *loop, int most, int 
 }
 
 /* Where paths for other numbers of trips meet: of so many. */
-static void meet(struct body *c, const struct role_op *loop, int number)
+static void meet(struct lowering *c, const struct role_op *loop, int number)
 {
 	struct point *p = point_new(c, loop->point);
 
@@ -98,7 +98,7 @@ static void meet(struct body *c, const struct role_op *loop, int number)
 	add_meeting(c, p);
 }
 
-static void add_alternatives(struct body *c, const struct role_op *loop)
+static void add_alternatives(struct lowering *c, const struct role_op *loop)
 {
 	int l = loop->u.region.of, offset = c->lane->regions[l + 1].most, most = offset;
 	int64_t least = l == NONE ? 0 : c->g->trips[l].least;
@@ -109,9 +109,9 @@ static void add_alternatives(struct body *c, const struct role_op *loop)
 	if (l != NONE)
 		most = (int)min_i64(most, c->g->trips[l].most);
 	if (least < most) {
-		o = body_if(c, NUM2(GE, trips, N(c, most)), NULL);
+		o = add_if(c, NUM2(GE, trips, N(c, most)), NULL);
 		o->u.region.section = SECTION_TRIPS;
-		body_enter(c, &o->u.region.body);
+		enter_body(c, &o->u.region.body);
 	}
 	if (l == NONE || c->g->trips[l].most > most)
 		add_long(c, loop, offset);
@@ -121,22 +121,22 @@ static void add_alternatives(struct body *c, const struct role_op *loop)
 		return;
 	meet(c, loop, most - 1);
 	for (int n = least > 1 ? (int)least : 1; n < most; n++) {
-		body_enter(c, &o->u.region.other);
-		o = body_if(c, NUM2(EQ, trips, N(c, n)), NULL);
+		enter_body(c, &o->u.region.other);
+		o = add_if(c, NUM2(EQ, trips, N(c, n)), NULL);
 		o->u.region.section = SECTION_TRIPS;
-		body_enter(c, &o->u.region.body);
+		enter_body(c, &o->u.region.body);
 		add_short(c, loop, offset, n);
 		meet(c, loop, n - 1);
 	}
-	body_leave(c, outer);
+	leave_body(c, outer);
 }
 
-static void peel_body(struct body *c, struct role_body *b)
+static void peel_body(struct lowering *c, struct role_body *b)
 {
 	struct role_body old = *b, *outer;
 
 	*b = (struct role_body){ 0 };
-	outer = body_enter(c, b);
+	outer = enter_body(c, b);
 	for (int i = 0; i < old.v.n; i++) {
 		if (is_section(old.v.v[i], SECTION_LOOP))
 			add_alternatives(c, old.v.v[i]);
@@ -150,10 +150,10 @@ static void peel_body(struct body *c, struct role_body *b)
 		peel_body(c, &b->v.v[i]->u.region.body);
 		peel_body(c, &b->v.v[i]->u.region.other);
 	}
-	body_leave(c, outer);
+	leave_body(c, outer);
 }
 
-enum err_code pass_peel(struct body *c, struct err *e)
+enum err_code pass_peel(struct lowering *c, struct err *e)
 {
 	(void)e;
 	peel_body(c, &c->role->body);

@@ -2,9 +2,9 @@
  * for groups, those of all products that are complete then. */
 #include "lower/pass/pass.h"
 
-static void pin(struct body *c, const struct frag *f, int version)
+static void pin(struct lowering *c, const struct frag *f, int version)
 {
-	body_pin(c, f, version, frag_block_words(f));
+	add_pin(c, f, version, frag_block_words(f));
 }
 
 /* The latest iteration of product m that is issued when the lane stands at the point (or just behind it, if m stands
@@ -17,13 +17,13 @@ int latest_issued(const struct point *p, const struct kentry *x, const struct ke
 }
 
 /* Pin those versions of a product's result of which none is under way; `open` of the latest may be. */
-static enum err_code pin_finished(struct body *c, const struct point *p, const struct kentry *x,
+static enum err_code pin_finished(struct lowering *c, const struct point *p, const struct kentry *x,
 	const struct kentry *m, int buffer, int open, struct err *e)
 {
 	int versions = c->plan->versions[buffer], latest = 0;
 	const struct frag *f;
 
-	TRY(body_buffer(c, buffer, &f, e));
+	TRY(find_buffer_frag(c, buffer, &f, e));
 	if (f->kind != FRAG_FULL)
 		return OK;
 	if (is_pinned_where_read(c, m, buffer) && (open || c->g->buffers.v[buffer].loop == NONE))
@@ -38,7 +38,7 @@ static enum err_code pin_finished(struct body *c, const struct point *p, const s
 }
 
 /* A carry has one version, which stays open while any product on it is. */
-enum err_code add_pins(struct body *c, const struct point *p, struct err *e)
+enum err_code add_pins(struct lowering *c, const struct point *p, struct err *e)
 {
 	const struct kentry *x = p->entry ? p->entry : &c->lane->entries.v[0];
 
@@ -54,12 +54,12 @@ enum err_code add_pins(struct body *c, const struct point *p, struct err *e)
 	return OK;
 }
 
-static enum err_code pin_body(struct body *c, struct role_body *b, struct err *e)
+static enum err_code pin_body(struct lowering *c, struct role_body *b, struct err *e)
 {
 	struct role_body old = *b, *outer;
 
 	*b = (struct role_body){ 0 };
-	outer = body_enter(c, b);
+	outer = enter_body(c, b);
 	for (int i = 0; i < old.v.n; i++) {
 		struct role_op *o = old.v.v[i];
 
@@ -72,11 +72,11 @@ static enum err_code pin_body(struct body *c, struct role_body *b, struct err *e
 		if (o->what == DO_GROUPS_WAIT && o->point && o->point->pins)
 			TRY(add_pins(c, o->point, e));
 	}
-	body_leave(c, outer);
+	leave_body(c, outer);
 	return OK;
 }
 
-enum err_code pass_pin(struct body *c, struct err *e)
+enum err_code pass_pin(struct lowering *c, struct err *e)
 {
 	enum err_code code = pin_body(c, &c->role->body, e);
 

@@ -1,7 +1,7 @@
 /* Points of operations, and copies of operations with the points moved. */
 #include "lower/pass/pass.h"
 
-struct point *point_new(struct body *c, const struct point *like)
+struct point *point_new(struct lowering *c, const struct point *like)
 {
 	struct point *p = ARENA_NEW(c->a, struct point);
 	int n = c->p->loops.n + 1;
@@ -13,24 +13,24 @@ struct point *point_new(struct body *c, const struct point *like)
 	return p;
 }
 
-const struct num *num_moved(struct body *c, const struct num *from, int n)
+const struct num *num_moved(struct lowering *c, const struct num *from, int n)
 {
 	if (!n)
 		return from;
 	return n < 0 ? SUB(from, N(c, -n)) : ADD(from, N(c, n));
 }
 
-struct point *add_groups_wait(struct body *c, int n, const struct point *like, const char *why)
+struct point *add_groups_wait(struct lowering *c, int n, const struct point *like, const char *why)
 {
 	struct point *p = point_new(c, like);
 
-	body_groups_wait(c, n, why);
+	add_groups_wait_op(c, n, why);
 	c->into->v.v[c->into->v.n - 1]->point = p;
 	return p;
 }
 
 /* The version of a buffer that lives for an iteration of the loop is that of the iteration. */
-static void move_version(const struct body *c, struct role_op *o, const struct copying *how)
+static void move_version(const struct lowering *c, struct role_op *o, const struct copying *how)
 {
 	int buffer = o->touches.n ? o->touches.v[0].of : o->u.frag.at.frag->buffer;
 	int versions = c->plan->versions[buffer];
@@ -60,7 +60,7 @@ void group_wait_set_class(struct role_op *o, struct point *p, int class)
 	o->u.count = younger < 0 ? 0 : younger > GROUPS_MOST ? GROUPS_MOST : younger;
 }
 
-static void move_point(struct body *c, struct role_op *o, const struct copying *how)
+static void move_point(struct lowering *c, struct role_op *o, const struct copying *how)
 {
 	struct point *p = point_new(c, o->point);
 
@@ -81,7 +81,7 @@ static void move_point(struct body *c, struct role_op *o, const struct copying *
 }
 
 /* Number of iteration n of the tile loop among the tiles of the EU. */
-const struct num *tile_number(struct body *c, const struct num *n)
+const struct num *tile_number(struct lowering *c, const struct num *n)
 {
 	if (c->lane->replicas == 1)
 		return n;
@@ -89,7 +89,7 @@ const struct num *tile_number(struct body *c, const struct num *n)
 }
 
 /* An iteration begins with its number. */
-static void set_iteration(struct body *c, struct role_op *o, const struct num *iteration)
+static void set_iteration(struct lowering *c, struct role_op *o, const struct num *iteration)
 {
 	struct role_let *let = &o->u.let.v.v[0], *v;
 
@@ -100,10 +100,10 @@ static void set_iteration(struct body *c, struct role_op *o, const struct num *i
 	o->u.let.v.v = v;
 }
 
-static void copy_body(struct body *c, const struct role_body *from, struct role_body *to,
+static void copy_body(struct lowering *c, const struct role_body *from, struct role_body *to,
 	const struct copying *how, const struct num *iteration)
 {
-	struct role_body *outer = body_enter(c, to);
+	struct role_body *outer = enter_body(c, to);
 
 	for (int i = 0; i < from->v.n; i++) {
 		const struct role_op *o = from->v.v[i];
@@ -113,10 +113,10 @@ static void copy_body(struct body *c, const struct role_body *from, struct role_
 		    o->u.let.v.v[0].var == (how->loop == NONE ? VAR_T : VAR_I))
 			set_iteration(c, to->v.v[to->v.n - 1], iteration);
 	}
-	body_leave(c, outer);
+	leave_body(c, outer);
 }
 
-void copy_op(struct body *c, const struct role_op *o, const struct copying *how)
+void copy_op(struct lowering *c, const struct role_op *o, const struct copying *how)
 {
 	struct role_op *n = ARENA_NEW(c->a, struct role_op);
 	const struct num *iteration = NULL;
@@ -140,7 +140,7 @@ void copy_op(struct body *c, const struct role_op *o, const struct copying *how)
 
 /* products that are under way -------------------------------------------------- */
 
-const struct kentry *last_product(const struct body *c, int loop)
+const struct kentry *last_product(const struct lowering *c, int loop)
 {
 	const struct kentry *last = NULL;
 
@@ -151,7 +151,7 @@ const struct kentry *last_product(const struct body *c, int loop)
 	return last;
 }
 
-void add_meeting(struct body *c, const struct point *p)
+void add_meeting(struct lowering *c, const struct point *p)
 {
 	const struct kentry *last = last_product(c, p->region);
 	struct point *at;

@@ -2,9 +2,9 @@
  * of which it only counts the iterations, and waits until the one before has seen all flags of its tile. */
 #include "lower/pass/build.h"
 
-static void add_handover_wait(struct body *c, int flag, const struct num *n, const char *why)
+static void add_handover_wait(struct lowering *c, int flag, const struct num *n, const char *why)
 {
-	struct role_op *o = body_op(c, DO_WAIT);
+	struct role_op *o = add_op(c, DO_WAIT);
 
 	o->u.flag.flag = flag;
 	o->u.flag.n = n;
@@ -12,25 +12,25 @@ static void add_handover_wait(struct body *c, int flag, const struct num *n, con
 }
 
 /* A copy begins with a tile when the one before has seen all flags of the tile before. */
-void build_handover_wait(struct body *c, int flag)
+void build_handover_wait(struct lowering *c, int flag)
 {
 	add_handover_wait(c, flag, SUB(V(c, VAR_T, NONE), N(c, 1)),
 		"the copy before has seen all flags of its tile");
 }
 
 /* Number of instances of the flag's products where a tile's begin. */
-static void restart_flag(struct body *c, int f)
+static void restart_flag(struct lowering *c, int f)
 {
 	const struct flag *fl = &c->k->flags.v[f];
 	int loop = fl->runs ? c->p->loops.v[fl->loop].parent : c->g->tasks.v[fl->task].loop;
 	const struct num *first = loop == NONE ? V(c, VAR_T, NONE) : V(c, VAR_BASE, loop);
 
-	body_set(c, VAR_ISSUED, f, first);
-	body_set(c, VAR_RELEASED, f, first);
+	add_set(c, VAR_ISSUED, f, first);
+	add_set(c, VAR_RELEASED, f, first);
 }
 
 /* Passes over a tile of another replica: its iterations are counted. */
-void build_skip_tiles(struct body *c)
+void build_skip_tiles(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
 	struct role_body *outer;
@@ -38,67 +38,67 @@ void build_skip_tiles(struct body *c)
 
 	if (c->lane->replicas == 1)
 		return;
-	skip = body_if(c, NUM2(NE, MOD(SUB(V(c, VAR_T, NONE), N(c, c->lane->replica)), N(c,
+	skip = add_if(c, NUM2(NE, MOD(SUB(V(c, VAR_T, NONE), N(c, c->lane->replica)), N(c,
 		c->lane->replicas)), N(c, 0)), "a tile of another replica");
 	skip->u.region.section = SECTION_SKIP;
-	outer = body_enter(c, &skip->u.region.body);
+	outer = enter_body(c, &skip->u.region.body);
 	for (int i = 0; i < v->steps.n; i++)
 		if (v->steps.v[i].is_loop)
-			body_passed(c, v->steps.v[i].id);
-	body_op(c, DO_CONTINUE);
-	body_leave(c, outer);
+			add_skipped_loop(c, v->steps.v[i].id);
+	add_op(c, DO_CONTINUE);
+	leave_body(c, outer);
 	for (int f = 0; f < c->k->flags.n; f++)
-		if (body_tells_later(c, f))
+		if (signals_later(c, f))
 			restart_flag(c, f);
-	if (c->lane->turn != NONE)
-		build_handover_wait(c, c->lane->turn);
+	if (c->lane->handover_flag != NONE)
+		build_handover_wait(c, c->lane->handover_flag);
 }
 
 /* A copy passes over the tiles of others up to one: their iterations are counted. */
-static void others_until(struct body *c, int loop, const struct num *end)
+static void others_until(struct lowering *c, int loop, const struct num *end)
 {
-	struct role_op *o = body_op(c, DO_LOOP);
-	struct role_body *outer = body_enter(c, &o->u.region.body);
+	struct role_op *o = add_op(c, DO_LOOP);
+	struct role_body *outer = enter_body(c, &o->u.region.body);
 
 	o->u.region.var = VAR_PASSED;
 	o->u.region.of = loop;
 	o->u.region.end = end;
 	o->u.region.step = 1;
-	body_let(c, VAR_TILE, NONE, NUM2(TILE_AT, V(c, VAR_PASSED, loop), N(c, 0)));
+	add_let(c, VAR_TILE, NONE, NUM2(TILE_AT, V(c, VAR_PASSED, loop), N(c, 0)));
 	build_tile_axes(c);
-	body_passed(c, loop);
-	body_leave(c, outer);
+	add_skipped_loop(c, loop);
+	leave_body(c, outer);
 }
 
 /* ... and has told all of its products of the tiles before, as each turn ends with that. */
-void build_pass_others(struct body *c, const struct kstep *s)
+void build_pass_others(struct lowering *c, const struct kstep *s)
 {
 	if (c->lane->replicas == 1)
 		return;
 	if (s->is_loop) {
 		others_until(c, s->id, V(c, VAR_T, NONE));
-		body_advance(c, VAR_PASSED, s->id, N(c, 1));
+		add_advance(c, VAR_PASSED, s->id, N(c, 1));
 	}
 	for (int f = 0; f < c->k->flags.n; f++) {
 		int task = c->k->flags.v[f].task;
 
-		if (body_tells_later(c, f) && (s->is_loop ? program_loop_within(c->p, c->g->tasks.v[task].loop,
+		if (signals_later(c, f) && (s->is_loop ? program_loop_within(c->p, c->g->tasks.v[task].loop,
 		    s->id) : c->lane->entries.v[s->id].task == task))
 			restart_flag(c, f);
 	}
 }
 
 /* Tiles of which a replica has counted the iterations, by the steps of the tile loop that are loops. */
-void build_count_others(struct body *c)
+void build_count_others(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
 
 	for (int i = 0; i < v->steps.n && c->lane->replicas > 1; i++)
 		if (v->steps.v[i].is_loop)
-			body_let(c, VAR_PASSED, v->steps.v[i].id, N(c, 0))->u.let.changes = true;
+			add_let(c, VAR_PASSED, v->steps.v[i].id, N(c, 0))->u.let.changes = true;
 }
 
-void build_others_end(struct body *c)
+void build_others_end(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
 
@@ -107,29 +107,29 @@ void build_others_end(struct body *c)
 			others_until(c, v->steps.v[i].id, V(c, VAR_TILES, NONE));
 }
 
-static bool is_copied(const struct body *c, const struct flag *f)
+static bool is_copied(const struct lowering *c, const struct flag *f)
 {
 	return (f->bytes || f->copies) && in_lane(c, f->task);
 }
 
 /* A copy of a lane knows what the one that has the last tile has seen: only then it can tell the
  * phases of that tile from those before. */
-static void last_turns(struct body *c)
+static void last_turns(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
 	const struct num *last = SUB(V(c, VAR_ALL_TILES, NONE), N(c, 1));
 	const char *why = "the copy that has the last tile has seen all flags";
 
-	if (c->lane->turn != NONE)
-		add_handover_wait(c, c->lane->turn, last, why);
+	if (c->lane->handover_flag != NONE)
+		add_handover_wait(c, c->lane->handover_flag, last, why);
 	for (int i = 0; i < v->steps.n; i++)
-		if (v->steps.v[i].turn != NONE)
-			add_handover_wait(c, v->steps.v[i].turn, last, why);
+		if (v->steps.v[i].handover_flag != NONE)
+			add_handover_wait(c, v->steps.v[i].handover_flag, last, why);
 }
 
 /* A block may not end while something is copied to its memory, and nobody need have
  * waited for what a loop without iterations would have read. */
-void build_last_copies(struct body *c)
+void build_last_copies(struct lowering *c)
 {
 	bool any = false;
 
@@ -144,7 +144,7 @@ void build_last_copies(struct body *c)
 
 		if (!is_copied(c, f))
 			continue;
-		o = body_op(c, DO_WAIT_LAST);
+		o = add_op(c, DO_WAIT_LAST);
 		o->u.flag.flag = i;
 		o->why = "no block ends while something is copied to it";
 		o->u.flag.n = loop == NONE ? V(c, VAR_ALL_TILES, NONE) : V(c, VAR_BASE, loop);

@@ -2,26 +2,26 @@
  * instance in it. */
 #include "lower/pass/build.h"
 
-static bool is_run_of(const struct body *c, const struct flag *f, int loop)
+static bool is_run_of(const struct lowering *c, const struct flag *f, int loop)
 {
 	return f->runs && f->loop == loop && in_lane(c, f->task);
 }
 
 /* A run is over: tell those who wait for it, or note to do so once its products are known
  * to be complete. */
-static void signal_run(struct body *c, int f)
+static void signal_run(struct lowering *c, int f)
 {
 	const struct flag *fl = &c->k->flags.v[f];
-	const struct num *seq = body_seq(c, c->p->loops.v[fl->loop].parent);
+	const struct num *seq = instance_number(c, c->p->loops.v[fl->loop].parent);
 	struct point *p;
 
 	if (fl->early)
-		body_set(c, VAR_SIGNALLED, f, ADD(seq, N(c, 1)));
+		add_set(c, VAR_SIGNALLED, f, ADD(seq, N(c, 1)));
 	if (!under_way(c, fl->task) || fl->issued) {
-		body_arrive(c, f, seq, "the run is over");
+		add_arrive(c, f, seq, "the run is over");
 		return;
 	}
-	body_advance(c, VAR_ISSUED, f, N(c, 1));
+	add_advance(c, VAR_ISSUED, f, N(c, 1));
 	if (!fl->ends)
 		return;
 	p = add_groups_wait(c, 0, c->at, "others wait for the end of the run");
@@ -31,16 +31,16 @@ static void signal_run(struct body *c, int f)
 	p->signals = SIGNAL_COMPLETE;
 }
 
-void build_signal_run_if(struct body *c, int f, const struct num *when)
+void build_signal_run_if(struct lowering *c, int f, const struct num *when)
 {
-	struct role_body *outer = body_enter(c, &body_if(c, when, NULL)->u.region.body);
+	struct role_body *outer = enter_body(c, &add_if(c, when, NULL)->u.region.body);
 
 	signal_run(c, f);
-	body_leave(c, outer);
+	leave_body(c, outer);
 }
 
 /* Behind sTask x, which may be the last instance of a run. */
-void build_early_runs(struct body *c, const struct kentry *x)
+void build_early_runs(struct lowering *c, const struct kentry *x)
 {
 	for (int f = 0; f < c->k->flags.n; f++) {
 		const struct flag *fl = &c->k->flags.v[f];
@@ -56,7 +56,7 @@ void build_early_runs(struct body *c, const struct kentry *x)
 }
 
 /* A run of loop `nested` is over. */
-void build_run_end(struct body *c, const struct kstep *nested)
+void build_run_end(struct lowering *c, const struct kstep *nested)
 {
 	struct point *p;
 

@@ -2,7 +2,7 @@
  * values lie; registers are those of the versions that the iteration at hand uses. */
 #include "lower/pass/pass.h"
 
-bool body_writes_ring(const struct body *c, const struct stask *s)
+bool writes_ring(const struct lowering *c, const struct stask *s)
 {
 	for (int i = 0; i < s->writes.n; i++)
 		if (has_ring(c, s->writes.v[i]))
@@ -10,56 +10,56 @@ bool body_writes_ring(const struct body *c, const struct stask *s)
 	return false;
 }
 
-static enum err_code work(struct body *c, const struct kentry *x, struct err *e)
+static enum err_code work(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 
 	switch (s->kind) {
 	case TASK_LOAD:
-		return body_load(c, x, e);
+		return select_load(c, x, e);
 	case TASK_MMA:
-		return on_matrix(c->k, x->task) ? body_mma(c, x, e) : body_sums(c, x, e);
+		return on_matrix(c->k, x->task) ? select_matrix_product(c, x, e) : select_thread_product(c, x, e);
 	case TASK_COMPUTE:
-		return body_compute(c, x, e);
+		return select_compute(c, x, e);
 	case TASK_STORE:
 		break;
 	}
-	return body_store(c, x, e);
+	return select_store(c, x, e);
 }
 
 /* Does the lane go on only when all is done? Then whose turn is next need not wait for that. */
-static bool ends_as_issued(const struct body *c, const struct kentry *x)
+static bool ends_as_issued(const struct lowering *c, const struct kentry *x)
 {
 	return stask_of(c, x)->kind != TASK_STORE && !seu_of(c->k, x->task)->async;
 }
 
-static enum err_code select_task(struct body *c, const struct kentry *x, struct err *e)
+static enum err_code select_task(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
-	const struct num *seq = body_seq(c, s->loop);
-	bool shares = s->kind == TASK_COMPUTE && body_writes_ring(c, s);
+	const struct num *seq = instance_number(c, s->loop);
+	bool shares = s->kind == TASK_COMPUTE && writes_ring(c, s);
 
-	c->landing = NULL;
+	c->stored_result = NULL;
 	if (shares || x->result_shared || x->begins.n)
-		body_lane_sync(c, "its warps read and write what others of them have");
-	TRY(body_initial_of_task(c, x, e));
-	body_begins(c, x);
+		add_lane_sync(c, "its warps read and write what others of them have");
+	TRY(add_initial_of_task(c, x, e));
+	add_begins(c, x);
 	if (x->issue_flag != NONE && ends_as_issued(c, x))
-		body_arrive(c, x->issue_flag, seq, "whose turn is next may begin");
+		add_arrive(c, x->issue_flag, seq, "whose turn is next may begin");
 	TRY(work(c, x, e));
 	if (shares)
-		body_lane_sync(c, "all of the result is there");
+		add_lane_sync(c, "all of the result is there");
 	if (x->issue_flag != NONE && !ends_as_issued(c, x))
-		body_arrive(c, x->issue_flag, seq, "whose turn is next may begin");
-	return x->result_shared ? body_landing(c, x, e) : OK;
+		add_arrive(c, x->issue_flag, seq, "whose turn is next may begin");
+	return x->result_shared ? store_result(c, x, e) : OK;
 }
 
-static enum err_code select_body(struct body *c, struct role_body *b, struct err *e)
+static enum err_code select_body(struct lowering *c, struct role_body *b, struct err *e)
 {
 	struct role_body old = *b, *outer;
 
 	*b = (struct role_body){ 0 };
-	outer = body_enter(c, b);
+	outer = enter_body(c, b);
 	for (int i = 0; i < old.v.n; i++) {
 		struct role_op *o = old.v.v[i];
 
@@ -78,11 +78,11 @@ static enum err_code select_body(struct body *c, struct role_body *b, struct err
 		TRY(select_body(c, &o->u.region.body, e));
 		TRY(select_body(c, &o->u.region.other, e));
 	}
-	body_leave(c, outer);
+	leave_body(c, outer);
 	return OK;
 }
 
-enum err_code pass_select(struct body *c, struct err *e)
+enum err_code pass_select(struct lowering *c, struct err *e)
 {
 	enum err_code code;
 

@@ -9,7 +9,7 @@
 #include "lower/pass/pass.h"
 
 struct signaling {
-	struct body *c;
+	struct lowering *c;
 	const struct point *at;		/* where the lane stands */
 	int *signaled, *remaining;	/* by flag: instances */
 	bool *by_count;			/* by flag: only a counter tells how many */
@@ -17,12 +17,12 @@ struct signaling {
 	bool changed;			/* by_count has, so that paths must be followed again */
 };
 
-static int loop_of(const struct body *c, int flag)
+static int loop_of(const struct lowering *c, int flag)
 {
 	return c->g->tasks.v[c->k->flags.v[flag].task].loop;
 }
 
-bool body_tells_later(const struct body *c, int flag)
+bool signals_later(const struct lowering *c, int flag)
 {
 	const struct flag *f = &c->k->flags.v[flag];
 
@@ -31,7 +31,7 @@ bool body_tells_later(const struct body *c, int flag)
 
 static bool is_straight(const struct signaling *g, int flag)
 {
-	const struct body *c = g->c;
+	const struct lowering *c = g->c;
 	int loop = loop_of(c, flag);
 
 	return !c->k->flags.v[flag].runs && loop != NONE && c->p->loops.v[loop].parent == NONE &&
@@ -40,7 +40,7 @@ static bool is_straight(const struct signaling *g, int flag)
 
 static bool is_followed(const struct signaling *g, int flag, int loop)
 {
-	return body_tells_later(g->c, flag) && loop_of(g->c, flag) == loop;
+	return signals_later(g->c, flag) && loop_of(g->c, flag) == loop;
 }
 
 static void count_instead(struct signaling *g, int flag)
@@ -57,7 +57,7 @@ static int *copy_signaled(const struct signaling *g)
 	return v;
 }
 
-static const struct kentry *entry_of(const struct body *c, int task)
+static const struct kentry *entry_of(const struct lowering *c, int task)
 {
 	for (int i = 0; i < c->lane->entries.n; i++)
 		if (c->lane->entries.v[i].task == task)
@@ -82,7 +82,7 @@ static int issued_end(const struct signaling *g, int flag)
  * kept: it would take a register all through the loop. */
 static const struct num *issued(struct signaling *g, int flag, int but)
 {
-	struct body *c = g->c;
+	struct lowering *c = g->c;
 	const struct kentry *x = g->at->entry;
 	int loop = loop_of(c, flag), region = g->at->region;
 	bool counted = c->k->flags.v[flag].runs || loop == NONE || shifts_tiles(c->lane) ||
@@ -98,7 +98,7 @@ static const struct num *issued(struct signaling *g, int flag, int but)
 
 static void release_by_count(struct signaling *g, int flag, int behind)
 {
-	struct role_op *o = body_op(g->c, DO_RELEASE);
+	struct role_op *o = add_op(g->c, DO_RELEASE);
 
 	o->u.flag.flag = flag;
 	o->u.flag.n = issued(g, flag, behind);
@@ -107,9 +107,9 @@ static void release_by_count(struct signaling *g, int flag, int behind)
 
 /* straight --------------------------------------------------------------------- */
 
-static void arrive(struct body *c, int flag, const struct num *n, const struct num *when)
+static void arrive(struct lowering *c, int flag, const struct num *n, const struct num *when)
 {
-	struct role_op *o = body_op(c, DO_ARRIVE);
+	struct role_op *o = add_op(c, DO_ARRIVE);
 
 	o->u.flag.flag = flag;
 	o->u.flag.n = n;
@@ -135,7 +135,7 @@ static bool may_be_none(const struct signaling *g, int n)
 /* In the loop's own iterations. */
 static void release_inside(struct signaling *g, int flag, int behind)
 {
-	struct body *c = g->c;
+	struct lowering *c = g->c;
 	const struct point *p = g->at;
 	int end = issued_end(g, flag) - behind, at = p->number + p->entry->at;
 
@@ -152,7 +152,7 @@ static void release_inside(struct signaling *g, int flag, int behind)
 /* Before or behind the loop. */
 static void release_outside(struct signaling *g, int flag, int behind)
 {
-	struct body *c = g->c;
+	struct lowering *c = g->c;
 
 	for (; g->remaining[flag] > behind; g->remaining[flag]--)
 		arrive(c, flag, SUB(V(c, VAR_BASE, loop_of(c, flag)), N(c, g->remaining[flag])), NULL);
@@ -177,7 +177,7 @@ static void release(struct signaling *g, int flag, int behind)
 }
 
 /* Do threads of the lane themselves read shared memory? */
-static bool reads_shared(const struct body *c)
+static bool reads_shared(const struct lowering *c)
 {
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		const struct stask *s = stask_of(c, &c->lane->entries.v[i]);
@@ -196,17 +196,17 @@ static bool reads_shared(const struct body *c)
 /* Behind a wait for groups. Others may conclude that what stands before it in the lane's order is done, too. */
 static void signal_complete(struct signaling *g)
 {
-	struct body *c = g->c;
+	struct lowering *c = g->c;
 	const int *behind = g->at->behind;
 	bool synced = false;
 
 	for (int f = 0; f < c->k->flags.n; f++) {
 		const struct flag *fl = &c->k->flags.v[f];
 
-		if (!body_tells_later(c, f))
+		if (!signals_later(c, f))
 			continue;
 		if (!synced && reads_shared(c))
-			body_warp_sync(c, "all of its threads have read");
+			add_warp_sync(c, "all of its threads have read");
 		synced = true;
 		if (fl->runs && behind && behind[fl->task])
 			continue;	/* the last run may be under way */
@@ -217,14 +217,14 @@ static void signal_complete(struct signaling *g)
 /* Behind a loop: only its runs. */
 static void signal_runs(struct signaling *g)
 {
-	struct body *c = g->c;
+	struct lowering *c = g->c;
 
 	if (reads_shared(c))
-		body_warp_sync(c, "all of its threads have read");
+		add_warp_sync(c, "all of its threads have read");
 	for (int f = 0; f < c->k->flags.n; f++) {
 		const struct flag *fl = &c->k->flags.v[f];
 
-		if (fl->runs && fl->loop == g->at->run_of && body_tells_later(c, f))
+		if (fl->runs && fl->loop == g->at->run_of && signals_later(c, f))
 			release(g, f, 0);
 	}
 }
@@ -332,8 +332,8 @@ static void follow_region(struct signaling *g, const struct role_op *from, struc
 /* The body once more, with signals. */
 static void follow_body(struct signaling *g, const struct role_body *from, struct role_body *to)
 {
-	struct body *c = g->c;
-	struct role_body *outer = body_enter(c, to);
+	struct lowering *c = g->c;
+	struct role_body *outer = enter_body(c, to);
 
 	for (int i = 0; i < from->v.n; i++) {
 		const struct role_op *o = from->v.v[i];
@@ -356,7 +356,7 @@ static void follow_body(struct signaling *g, const struct role_body *from, struc
 		else if (g->at->signals == SIGNAL_RUNS)
 			signal_runs(g);
 	}
-	body_leave(c, outer);
+	leave_body(c, outer);
 }
 
 /* counters ----------------------------------------------------------------------- */
@@ -390,7 +390,7 @@ static void drop_counters(const struct signaling *g, struct role_body *b)
 	b->v.n = n;
 }
 
-enum err_code pass_signal(struct body *c, struct err *e)
+enum err_code pass_signal(struct lowering *c, struct err *e)
 {
 	const struct role_body plain = c->role->body;
 	struct signaling g = { .c = c };

@@ -5,16 +5,16 @@
 
 enum { WORD = 4 };
 
-static struct role_op *add_stamp(struct body *c, int64_t at)
+static struct role_op *add_stamp(struct lowering *c, int64_t at)
 {
-	struct role_op *o = body_op(c, DO_STAMP);
+	struct role_op *o = add_op(c, DO_STAMP);
 
 	o->u.stamp.at = (int)(WORD * at);
 	return o;
 }
 
 /* Stamp n of the entry's record. */
-static void add_task_stamp(struct body *c, const struct kentry *x, int n)
+static void add_task_stamp(struct lowering *c, const struct kentry *x, int n)
 {
 	const struct record *r = &x->stamps;
 	int loop = c->g->tasks.v[x->task].loop;
@@ -33,7 +33,7 @@ static void add_task_stamp(struct body *c, const struct kentry *x, int n)
 }
 
 /* The warps of the lane that do nothing else watch the flags of its loads. */
-static void add_watches(struct body *c, enum role_do what)
+static void add_watches(struct lowering *c, enum role_do what)
 {
 	for (int i = 0; i < c->k->traced.watches.n; i++) {
 		const struct watch *w = &c->k->traced.watches.v[i];
@@ -41,7 +41,7 @@ static void add_watches(struct body *c, enum role_do what)
 
 		if (!in_lane(c, c->k->flags.v[w->flag].task))
 			continue;
-		o = body_op(c, what);
+		o = add_op(c, what);
 		o->u.watch.flag = w->flag;
 		o->u.watch.warp = w->warp;
 		o->u.watch.ended = w->ended;
@@ -51,25 +51,25 @@ static void add_watches(struct body *c, enum role_do what)
 }
 
 /* Iterations of a loop within a loop are counted from the tile's first. */
-static void add_tile_bases(struct body *c)
+static void add_tile_bases(struct lowering *c)
 {
 	for (int i = 0; i < c->p->loops.n; i++)
 		if (c->p->loops.v[i].phase == c->k->phase && c->p->loops.v[i].parent != NONE)
-			body_let(c, VAR_TILE_BASE, i, V(c, VAR_BASE, i));
+			add_let(c, VAR_TILE_BASE, i, V(c, VAR_BASE, i));
 }
 
-static void keep(struct body *c, struct role_op *o)
+static void keep(struct lowering *c, struct role_op *o)
 {
 	VEC_PUSH(c->a, &c->into->v, o);
 }
 
-static void stamp_task(struct body *c, struct role_op *task)
+static void stamp_task(struct lowering *c, struct role_op *task)
 {
 	const struct kentry *x = task->point->entry;
 	struct role_body old = task->u.region.body, *outer;
 
 	task->u.region.body = (struct role_body){ 0 };
-	outer = body_enter(c, &task->u.region.body);
+	outer = enter_body(c, &task->u.region.body);
 	c->task = task->task;
 	for (int i = 0; i < old.v.n; i++) {
 		struct role_op *o = old.v.v[i];
@@ -89,7 +89,7 @@ static void stamp_task(struct body *c, struct role_op *task)
 				add_task_stamp(c, x, x->stamps.body);
 	}
 	c->task = NONE;
-	body_leave(c, outer);
+	leave_body(c, outer);
 }
 
 static bool begins_tile(const struct role_op *o)
@@ -97,9 +97,9 @@ static bool begins_tile(const struct role_op *o)
 	return o->what == DO_INIT || o->what == DO_BLOCK || o->what == DO_TASK;
 }
 
-static void stamp_body(struct body *c, struct role_body *b, bool tile, bool step);
+static void stamp_body(struct lowering *c, struct role_body *b, bool tile, bool step);
 
-static void stamp_op(struct body *c, struct role_op *o)
+static void stamp_op(struct lowering *c, struct role_op *o)
 {
 	bool tile_loop = is_section(o, SECTION_LOOP) && o->u.region.of == NONE;
 	bool step = o->what == DO_BLOCK && o->point && o->point->region == NONE && o->point->iteration;
@@ -111,18 +111,18 @@ static void stamp_op(struct body *c, struct role_op *o)
 }
 
 /* bases: a tile begins, so loops inside count their iterations from here. */
-static void stamp_body(struct body *c, struct role_body *b, bool tile, bool bases)
+static void stamp_body(struct lowering *c, struct role_body *b, bool tile, bool bases)
 {
 	struct role_body old = *b, *outer;
 	bool begun = false;
 
 	*b = (struct role_body){ 0 };
-	outer = body_enter(c, b);
+	outer = enter_body(c, b);
 	for (int i = 0; i < old.v.n; i++) {
 		if (!begun && begins_tile(old.v.v[i])) {
 			begun = true;
 			if (tile)
-				body_op(c, DO_STAMPS_TILE);
+				add_op(c, DO_STAMPS_TILE);
 			if (bases && old.v.v[i]->what != DO_TASK)
 				add_tile_bases(c);
 		}
@@ -131,10 +131,10 @@ static void stamp_body(struct body *c, struct role_body *b, bool tile, bool base
 	}
 	if (tile)
 		add_stamp(c, STAMP_TILE_END);
-	body_leave(c, outer);
+	leave_body(c, outer);
 }
 
-enum err_code pass_stamp(struct body *c, struct err *e)
+enum err_code pass_stamp(struct lowering *c, struct err *e)
 {
 	struct role_body *b = &c->role->body, old = *b;
 
@@ -151,9 +151,9 @@ enum err_code pass_stamp(struct body *c, struct err *e)
 		stamp_op(c, o);
 		keep(c, o);
 		if (o->what == DO_LANE)
-			body_op(c, DO_STAMPS_BEGIN);
+			add_op(c, DO_STAMPS_BEGIN);
 	}
 	add_watches(c, DO_WATCH_ENDS);
-	body_op(c, DO_STAMPS_END);
+	add_op(c, DO_STAMPS_END);
 	return OK;
 }

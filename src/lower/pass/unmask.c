@@ -8,17 +8,17 @@
 #include "lower/pass/pass.h"
 
 /* `all` and `when`, unless it is there already. */
-static const struct num *and(struct body *c, const struct num *all, const struct num *when)
+static const struct num *and(struct lowering *c, const struct num *all, const struct num *when)
 {
 	return num_has_conjunct(all, when) ? all : NUM2(BOTH, all, when);
 }
 
-bool can_unmask(const struct body *c, int loop)
+bool can_unmask(const struct lowering *c, int loop)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
 
 	/* where few registers are left, compilers spill over several texts */
-	if (loop == NONE || !lower_does(c->k, PASS_UNMASK) || !c->has_room)
+	if (loop == NONE || !lower_does(c->k, PASS_UNMASK) || !c->has_spare_registers)
 		return false;
 	for (int i = 0; i < v->steps.n; i++)
 		if (v->steps.v[i].is_loop)	/* its text would be there several times, too */
@@ -26,7 +26,7 @@ bool can_unmask(const struct body *c, int loop)
 	return true;
 }
 
-static void unmask_loop(struct body *c, struct role_op *loop)
+static void unmask_loop(struct lowering *c, struct role_op *loop)
 {
 	const struct num *unmasked = N(c, 1), *interior = N(c, 1);
 
@@ -50,7 +50,7 @@ static void unmask_loop(struct body *c, struct role_op *loop)
 	loop->u.region.drains = last_product(c, loop->u.region.of);
 }
 
-static void unmask_body(struct body *c, struct role_body *b)
+static void unmask_body(struct lowering *c, struct role_body *b)
 {
 	for (int i = 0; i < b->v.n; i++) {
 		struct role_op *o = b->v.v[i];
@@ -64,7 +64,7 @@ static void unmask_body(struct body *c, struct role_body *b)
 	}
 }
 
-enum err_code pass_unmask(struct body *c, struct err *e)
+enum err_code pass_unmask(struct lowering *c, struct err *e)
 {
 	(void)e;
 	unmask_body(c, &c->role->body);

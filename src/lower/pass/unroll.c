@@ -6,20 +6,20 @@
  * one text for each version, and none is needed for iterations that are left over. */
 #include "lower/pass/pass.h"
 
-static void unroll_body(struct body *c, struct role_body *b);
+static void unroll_body(struct lowering *c, struct role_body *b);
 
-static void copy_body_of(struct body *c, const struct role_body *b, const struct copying *how)
+static void copy_body_of(struct lowering *c, const struct role_body *b, const struct copying *how)
 {
 	for (int i = 0; i < b->v.n; i++)
 		copy_op(c, b->v.v[i], how);
 }
 
 /* The end of the steady state before its k-th copy. */
-static void add_exit(struct body *c, const struct role_op *loop, const struct role_body *epilogue, int k)
+static void add_exit(struct lowering *c, const struct role_op *loop, const struct role_body *epilogue, int k)
 {
 	int l = loop->u.region.of, most = c->lane->regions[l + 1].most;
-	struct role_op *o = body_if(c, NUM2(EQ, num_moved(c, V(c, VAR_J, l), k), V(c, VAR_STEADY, l)), NULL);
-	struct role_body *outer = body_enter(c, &o->u.region.body);
+	struct role_op *o = add_if(c, NUM2(EQ, num_moved(c, V(c, VAR_J, l), k), V(c, VAR_STEADY, l)), NULL);
+	struct role_body *outer = enter_body(c, &o->u.region.body);
 	struct point *p = point_new(c, loop->point);
 
 	o->u.region.section = SECTION_EPILOGUE;
@@ -33,34 +33,34 @@ static void add_exit(struct body *c, const struct role_op *loop, const struct ro
 	}
 	p->number = p->last = k - 1 + most;
 	add_meeting(c, p);
-	body_op(c, DO_BREAK);
-	body_leave(c, outer);
+	add_op(c, DO_BREAK);
+	leave_body(c, outer);
 }
 
 /* epilogue: what followed the loop, and is part of it now. */
-static void unroll_loop(struct body *c, struct role_op *loop, const struct role_body *epilogue, int u)
+static void unroll_loop(struct lowering *c, struct role_op *loop, const struct role_body *epilogue, int u)
 {
 	struct role_body once = loop->u.region.body, *outer;
 
 	loop->u.region.body = (struct role_body){ 0 };
 	loop->u.region.end = NULL;
 	loop->u.region.step = u;
-	outer = body_enter(c, &loop->u.region.body);
+	outer = enter_body(c, &loop->u.region.body);
 	for (int k = 0; k < u; k++) {
 		add_exit(c, loop, epilogue, k);
 		copy_body_of(c, &once, &(struct copying){ .loop = loop->u.region.of, .shift = k,
 			.kind = ITERATION_STEADY, .last = INT32_MAX,
 			.from = V(c, VAR_J, loop->u.region.of), .add = k });
 	}
-	body_leave(c, outer);
+	leave_body(c, outer);
 }
 
-static void unroll_body(struct body *c, struct role_body *b)
+static void unroll_body(struct lowering *c, struct role_body *b)
 {
 	struct role_body old = *b, *outer;
 
 	*b = (struct role_body){ 0 };
-	outer = body_enter(c, b);
+	outer = enter_body(c, b);
 	for (int i = 0; i < old.v.n; i++) {
 		struct role_op *o = old.v.v[i];
 		int u = is_section(o, SECTION_STEADY) ? c->lane->regions[o->u.region.of + 1].unroll : 1;
@@ -81,10 +81,10 @@ static void unroll_body(struct body *c, struct role_body *b)
 		unroll_body(c, &b->v.v[i]->u.region.body);
 		unroll_body(c, &b->v.v[i]->u.region.other);
 	}
-	body_leave(c, outer);
+	leave_body(c, outer);
 }
 
-enum err_code pass_unroll(struct body *c, struct err *e)
+enum err_code pass_unroll(struct lowering *c, struct err *e)
 {
 	(void)e;
 	unroll_body(c, &c->role->body);

@@ -4,15 +4,15 @@
 #include <string.h>
 
 /* The instance that a wait is for; a negative one is none. */
-static const struct num *awaited(struct body *c, const struct flag_wait *w)
+static const struct num *awaited(struct lowering *c, const struct flag_wait *w)
 {
 	if (w->which == AWAIT_RUN)
 		return SUB(V(c, VAR_BASE, w->loop), N(c, 1));
-	return SUB(body_seq(c, w->loop), N(c, w->back));
+	return SUB(instance_number(c, w->loop), N(c, w->back));
 }
 
 /* The dependences that a wait serves, in words. */
-static const char *reason(struct body *c, const struct wait *w)
+static const char *reason(struct lowering *c, const struct wait *w)
 {
 	const char *why = NULL;
 
@@ -30,13 +30,13 @@ static const char *reason(struct body *c, const struct wait *w)
 	return why ? why : w->when == WAIT_ISSUED ? "its turn" : "the plan wants it";
 }
 
-static void add_flag_wait(struct body *c, const struct flag_wait *w, const struct num *when)
+static void add_flag_wait(struct lowering *c, const struct flag_wait *w, const struct num *when)
 {
 	struct role_op *o;
 	struct point *p;
 
 	c->wait = w->wait;
-	o = body_op(c, DO_WAIT);
+	o = add_op(c, DO_WAIT);
 	o->u.flag.flag = w->flag;
 	o->u.flag.n = awaited(c, w);
 	o->u.flag.when = when;
@@ -46,7 +46,7 @@ static void add_flag_wait(struct body *c, const struct flag_wait *w, const struc
 	p->flag_wait = w;
 	o->point = p;
 	if (c->k->flags.v[w->flag].copies)
-		body_fence(c, "threads have copied it, engines may read it");
+		add_fence(c, "threads have copied it, engines may read it");
 	c->wait = NONE;
 }
 
@@ -60,7 +60,7 @@ static bool waits_for(const struct kentry *x, int flag)
 
 /* Does an engine read for the entry what threads have copied, of which others have told it? A wait
  * for copies has a fence; of these there is none. */
-static bool reads_copied(const struct body *c, const struct kentry *x)
+static bool reads_copied(const struct lowering *c, const struct kentry *x)
 {
 	const struct stask *s = stask_of(c, x);
 	bool engine = s->kind == TASK_MMA ? on_matrix(c->k, x->task) : x->outbox != NONE;
@@ -76,7 +76,7 @@ static bool reads_copied(const struct body *c, const struct kentry *x)
 	return false;
 }
 
-void build_flag_waits(struct body *c, const struct kentry *x)
+void build_flag_waits(struct lowering *c, const struct kentry *x)
 {
 	for (int i = 0; i < x->waits.n; i++) {
 		const struct flag_wait *w = &x->waits.v[i];
@@ -95,10 +95,10 @@ void build_flag_waits(struct body *c, const struct kentry *x)
 		add_flag_wait(c, w, when);
 	}
 	if (reads_copied(c, x))
-		body_fence(c, "threads have copied what others have told of, engines may read it");
+		add_fence(c, "threads have copied what others have told of, engines may read it");
 }
 
-bool build_waits_once(const struct body *c, int flag)
+bool build_waits_once(const struct lowering *c, int flag)
 {
 	for (int i = 0; i < c->lane->entries.n; i++)
 		for (int k = 0; k < c->lane->entries.v[i].waits.n; k++)
@@ -108,7 +108,7 @@ bool build_waits_once(const struct body *c, int flag)
 	return false;
 }
 
-const char *build_awaited_products(struct body *c, const struct kentry *x)
+const char *build_awaited_products(struct lowering *c, const struct kentry *x)
 {
 	const char *why = NULL;
 
@@ -124,7 +124,7 @@ const char *build_awaited_products(struct body *c, const struct kentry *x)
 }
 
 /* Does one thread of the lane issue copies to shared memory? */
-static bool issues_copies(const struct body *c)
+static bool issues_copies(const struct lowering *c)
 {
 	for (int i = 0; i < c->lane->entries.n; i++)
 		if (stask_of(c, &c->lane->entries.v[i])->kind == TASK_LOAD)
@@ -133,7 +133,7 @@ static bool issues_copies(const struct body *c)
 }
 
 /* What entry x, inside the loop `nested`, waits for once in region `loop`. */
-static bool missed_waits(struct body *c, const struct kentry *x, int loop, int nested)
+static bool missed_waits(struct lowering *c, const struct kentry *x, int loop, int nested)
 {
 	bool waits = false;
 
@@ -149,7 +149,7 @@ static bool missed_waits(struct body *c, const struct kentry *x, int loop, int n
 
 /* After a loop that may have made no iteration: what its entries would have waited for, and
  * told. The next may be a load that waits for nothing. */
-void build_missed(struct body *c, int loop, int nested)
+void build_missed(struct lowering *c, int loop, int nested)
 {
 	bool waits = false;
 
@@ -160,11 +160,11 @@ void build_missed(struct body *c, int loop, int nested)
 		for (int f = 0; f < c->k->flags.n; f++)
 			if (c->k->flags.v[f].early && c->k->flags.v[f].task == x->task &&
 			    c->k->flags.v[f].loop == nested)
-				build_signal_run_if(c, f, NUM2(LE, V(c, VAR_SIGNALLED, f), body_seq(c,
+				build_signal_run_if(c, f, NUM2(LE, V(c, VAR_SIGNALLED, f), instance_number(c,
 					c->p->loops.v[nested].parent)));
 	}
 	if (waits && issues_copies(c))
-		body_lane_sync(c, "all threads have looked at the flags");
+		add_lane_sync(c, "all threads have looked at the flags");
 }
 
 /* pins of what is read ---------------------------------------------------------- */
@@ -172,7 +172,7 @@ void build_missed(struct body *c, int loop, int nested)
 /* Is the result of product m one of several versions, of which nobody knows at a wait whose is
  * under way: as each life has products in many iterations of its loop, or as a turn is about
  * several tiles? */
-bool is_pinned_where_read(const struct body *c, const struct kentry *m, int buffer)
+bool is_pinned_where_read(const struct lowering *c, const struct kentry *m, int buffer)
 {
 	const struct stask *s = stask_of(c, m);
 	int loop = c->g->buffers.v[buffer].loop;
@@ -186,7 +186,7 @@ bool is_pinned_where_read(const struct body *c, const struct kentry *m, int buff
 
 /* Where x reads what products left for longer than their own loop's iteration, it is pinned:
  * by then they are complete. */
-enum err_code build_read_pins(struct body *c, const struct kentry *x, struct err *e)
+enum err_code build_read_pins(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct frag *f;
@@ -199,9 +199,9 @@ enum err_code build_read_pins(struct body *c, const struct kentry *x, struct err
 			pinned |= is_pinned_where_read(c, &c->lane->entries.v[k], buffer);
 		if (!pinned)
 			continue;
-		TRY(body_buffer(c, buffer, &f, e));
+		TRY(find_buffer_frag(c, buffer, &f, e));
 		if (f->kind == FRAG_FULL)
-			body_pin(c, f, body_version(c, x, buffer), frag_block_words(f));
+			add_pin(c, f, register_version(c, x, buffer), frag_block_words(f));
 	}
 	return OK;
 }

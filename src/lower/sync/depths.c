@@ -107,10 +107,10 @@ static bool is_awaited(const bool *awaited, int64_t n, int depth, int64_t x)
 	return false;
 }
 
-bool lower_asks(struct kernel *k, const struct wait *w, const struct flag *f,
-	struct wait_part *part)
+bool lower_demands(struct kernel *k, const struct wait *w, const struct flag *f,
+	struct flag_demand *part)
 {
-	for (int i = 0; w->on == f->task && by_flag(k, w) && lower_next_part(k, w, &i, part);)
+	for (int i = 0; w->on == f->task && by_flag(k, w) && lower_next_demand(k, w, &i, part);)
 		if (f->runs ? part->runs == f->loop && !f->issued : part->runs == NONE &&
 		    (w->when == WAIT_ISSUED) == f->issued)
 			return true;
@@ -172,7 +172,7 @@ static int end_of_run(const struct proof *p, int64_t run)
 /* The same for runs. Who waits sees them one after the other; those without an iteration
  * end when the missed waits behind them say so, of which the relation knows nothing. */
 static bool run_wait_is_safe(const struct proof *p, const struct wait *w,
-	const struct wait_part *part, int depth)
+	const struct flag_demand *part, int depth)
 {
 	int mine = stask_at(p->k, w->task)->loop;
 	int64_t count = walk_count(p->r->walk, mine);
@@ -197,9 +197,9 @@ static bool depth_holds(const struct proof *p, int depth, int *wait)
 	memset(p->awaited, 0, (size_t)p->n * sizeof(*p->awaited));
 	for (int i = 0; i < plan->waits.n; i++) {
 		const struct wait *w = &plan->waits.v[i];
-		struct wait_part part;
+		struct flag_demand part;
 
-		if (!lower_asks(p->k, w, p->f, &part))
+		if (!lower_demands(p->k, w, p->f, &part))
 			continue;
 		*wait = i;
 		if (!(p->f->runs ? run_wait_is_safe(p, w, &part, depth) : wait_is_safe(p, w, depth)))
@@ -293,7 +293,7 @@ static bool is_turn(const struct kernel *k, int flag)
 {
 	int lane = lane_of(k, k->flags.v[flag].task), least;
 
-	return k->turn_of[lane] == flag || (k->flags.v[flag].issued && k->turn_of[lane] == NONE &&
+	return k->handover_flag_of[lane] == flag || (k->flags.v[flag].issued && k->handover_flag_of[lane] == NONE &&
 		lower_tile_offsets(k, lane, &least));
 }
 

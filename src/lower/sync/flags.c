@@ -47,12 +47,12 @@ static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 
 static void add_wait_flags(struct kernel *k, const struct wait *w)
 {
-	struct wait_part part;
+	struct flag_demand part;
 	bool now = false;		/* who looks back at a run looks at the one at hand, too */
 
-	for (int i = 0; lower_next_part(k, w, &i, &part);)
+	for (int i = 0; lower_next_demand(k, w, &i, &part);)
 		now |= part.runs != NONE && !part.back;
-	for (int i = 0; lower_next_part(k, w, &i, &part);)
+	for (int i = 0; lower_next_demand(k, w, &i, &part);)
 		if (part.runs != NONE)	/* no run ends only after what may wait for its end */
 			add_run_flag(k, w->on, part.runs, part.back + (part.back && (now ||
 				k->plan->graph->trips[part.runs].least == 0)));
@@ -113,7 +113,7 @@ static bool may_wait(const struct kernel *k, int task)
 	return false;
 }
 
-int lower_step_turn(const struct kernel *k, int lane, const struct order_step *s)
+int lower_step_handover(const struct kernel *k, int lane, const struct order_step *s)
 {
 	int task = s->is_loop ? NONE : k->plan->entries.v[s->id].task;
 
@@ -149,7 +149,7 @@ static void add_step_turns(struct kernel *k, int lane)
 		}
 	}
 	for (int i = 0; i < n; i++) {
-		int flag = lower_step_turn(k, lane, &steps[i]);
+		int flag = lower_step_handover(k, lane, &steps[i]);
 
 		if (flag != NONE)
 			k->flags.v[flag].depth = copies;
@@ -161,7 +161,7 @@ static void find_turn(struct kernel *k, int lane)
 	const struct lane *l = &k->plan->lanes.v[lane];
 	int task, loop = NONE, least;
 
-	k->turn_of[lane] = NONE;
+	k->handover_flag_of[lane] = NONE;
 	if (l->replicas == 1)
 		return;
 	if (lower_tile_offsets(k, lane, &least)) {
@@ -170,9 +170,9 @@ static void find_turn(struct kernel *k, int lane)
 	}
 	task = turn_task(k, lane, &loop);
 	if (task != NONE)
-		k->turn_of[lane] = add_flag(k, task, true);
+		k->handover_flag_of[lane] = add_flag(k, task, true);
 	else if (loop != NONE)
-		k->turn_of[lane] = add_run_flag(k, task_within(k, lane, loop), loop, 1);
+		k->handover_flag_of[lane] = add_run_flag(k, task_within(k, lane, loop), loop, 1);
 }
 
 void lower_flags(struct kernel *k)
@@ -182,7 +182,7 @@ void lower_flags(struct kernel *k)
 
 	k->flag_of = ARENA_ARRAY(&k->arena, n, int);
 	k->issue_flag_of = ARENA_ARRAY(&k->arena, n, int);
-	k->turn_of = ARENA_ARRAY(&k->arena, p->lanes.n, int);
+	k->handover_flag_of = ARENA_ARRAY(&k->arena, p->lanes.n, int);
 	for (int i = 0; i < n; i++)
 		k->flag_of[i] = k->issue_flag_of[i] = NONE;
 	for (int i = 0; i < p->waits.n; i++) {

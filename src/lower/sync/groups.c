@@ -8,7 +8,7 @@
 
 static void init_group_wait(struct kernel *k, struct group_wait *w)
 {
-	for (int c = 0; c < TURN_CLASSES; c++) {
+	for (int c = 0; c < ITERATION_CLASSES; c++) {
 		w->younger[c] = -1;
 		w->behind[c] = ARENA_ARRAY(&k->arena, k->plan->graph->tasks.n, int);
 	}
@@ -110,13 +110,13 @@ static int instance_class(const struct counting *c, int inst)
 	int64_t outer, base, trips, tiles = c->r->walk->ntiles;
 
 	if (loop == NONE)
-		return turn_class(&c->l->regions[0], n->seq / c->l->replicas -
+		return iteration_class(&c->l->regions[0], n->seq / c->l->replicas -
 			entry_of_task(c->l, n->task)->at, lane_tiles(c->l, tiles));
 	parent = c->k->plan->graph->program->loops.v[loop].parent;
 	outer = walk_outer(c->r->walk, loop, n->seq, parent);
 	base = walk_inner(c->r->walk, parent, outer, loop);
 	trips = walk_inner(c->r->walk, parent, outer + 1, loop) - base;
-	return turn_class(&c->l->regions[loop + 1], n->seq - base -
+	return iteration_class(&c->l->regions[loop + 1], n->seq - base -
 		entry_of_task(c->l, n->task)->at, trips);
 }
 

@@ -86,13 +86,13 @@ static bool has_no_cycle(void *ctx, const struct relation *r)
  * the engine knows. */
 static bool is_hidden(struct kernel *k, const struct wait *w)
 {
-	struct wait_part part;
+	struct flag_demand part;
 	bool hidden = false;
 
 	if (stask_at(k, w->task)->phase != k->phase || !by_flag(k, w) || !is_copy(k, w->on) ||
 	    w->when == WAIT_ISSUED)
 		return false;
-	for (int i = 0; lower_next_part(k, w, &i, &part);)
+	for (int i = 0; lower_next_demand(k, w, &i, &part);)
 		hidden |= part.runs != NONE;
 	return hidden;
 }

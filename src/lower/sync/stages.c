@@ -132,7 +132,7 @@ static void part_stages(const struct turn_order *t)
 			    turns) || ends_between(t, from, to, turns))
 				continue;
 			x->waits_groups = true;
-			for (int c = 0; c < TURN_CLASSES; c++)
+			for (int c = 0; c < ITERATION_CLASSES; c++)
 				x->before.younger[c] = 0;
 		}
 	}

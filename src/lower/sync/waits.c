@@ -171,9 +171,9 @@ bool lower_awaits_last_tile(const struct kernel *k, const struct wait *w)
 
 /* What a wait asks for that serves no dependence. Of one lane only the own copy's tiles count:
  * what is in the last of these others have seen to (lower_showable_waits). */
-static struct wait_part plain_part(const struct kernel *k, const struct wait *w)
+static struct flag_demand plain_part(const struct kernel *k, const struct wait *w)
 {
-	struct wait_part part = { .loop = graph_common_loop(k->plan->graph, w->on, w->task),
+	struct flag_demand part = { .loop = graph_common_loop(k->plan->graph, w->on, w->task),
 		.back = w->distance == DISTANCE_AUTO ? 0 : w->distance,
 		.life = lower_awaits_last_tile(k, w) };
 
@@ -182,7 +182,7 @@ static struct wait_part plain_part(const struct kernel *k, const struct wait *w)
 	return part;
 }
 
-bool lower_next_part(struct kernel *k, const struct wait *w, int *i, struct wait_part *out)
+bool lower_next_demand(struct kernel *k, const struct wait *w, int *i, struct flag_demand *out)
 {
 	const struct graph *g = k->plan->graph;
 	const struct edge *d = NULL;
@@ -191,7 +191,7 @@ bool lower_next_part(struct kernel *k, const struct wait *w, int *i, struct wait
 		if (has_part(k, w, *i))
 			d = &g->edges.v[*i];
 	if (d)
-		*out = (struct wait_part){ .loop = d->loop, .back = edge_distance(k->plan, d),
+		*out = (struct flag_demand){ .loop = d->loop, .back = edge_distance(k->plan, d),
 			.life = !d->reuse, .replicas = on_one_lane(k, w) && !for_own_copy(k, w) };
 	else if (*i > g->edges.n || (w->distance == DISTANCE_AUTO && is_served(k, w, *i)))
 		return false;
@@ -218,7 +218,7 @@ int lower_run_flag(const struct kernel *k, int task, int loop)
 	return NONE;
 }
 
-int lower_part_flag(const struct kernel *k, const struct wait *w, const struct wait_part *part)
+int lower_demand_flag(const struct kernel *k, const struct wait *w, const struct flag_demand *part)
 {
 	if (part->runs != NONE)
 		return lower_run_flag(k, w->on, part->runs);
@@ -231,13 +231,13 @@ static bool may_be_empty(const struct graph *g, int loop)
 	return g->trips[loop].least == 0 && g->trips[loop].most > 0;
 }
 
-static void add_wait(struct kernel *k, struct kentry *x, int wait, const struct wait_part *part)
+static void add_wait(struct kernel *k, struct kentry *x, int wait, const struct flag_demand *part)
 {
 	const struct wait *w = &k->plan->waits.v[wait];
 	const struct graph *g = k->plan->graph;
 	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on);
 	struct flag_wait f = { .wait = wait, .loop = part->loop, .back = part->back,
-		.flag = lower_part_flag(k, w, part) };
+		.flag = lower_demand_flag(k, w, part) };
 
 	if (theirs != part->loop && part->runs == NONE) {
 		f.which = AWAIT_RUN;
@@ -255,9 +255,9 @@ static void add_wait(struct kernel *k, struct kentry *x, int wait, const struct 
 
 void lower_flag_waits(struct kernel *k, struct kentry *x, int wait)
 {
-	struct wait_part part;
+	struct flag_demand part;
 
-	for (int i = 0; lower_next_part(k, &k->plan->waits.v[wait], &i, &part);)
+	for (int i = 0; lower_next_demand(k, &k->plan->waits.v[wait], &i, &part);)
 		add_wait(k, x, wait, &part);
 }
 
@@ -290,10 +290,10 @@ static void add_new(struct kernel *k, struct kentry *x, struct flag_wait f)
 /* How far back the wait looks at runs. */
 static int runs_back(struct kernel *k, const struct wait *w)
 {
-	struct wait_part part;
+	struct flag_demand part;
 	int most = 0;
 
-	for (int i = 0; lower_next_part(k, w, &i, &part);)
+	for (int i = 0; lower_next_demand(k, w, &i, &part);)
 		if (part.runs != NONE && part.back > most)
 			most = part.back;
 	return most;

@@ -7,7 +7,7 @@ struct bounds {
 	const struct num *least, *most;
 };
 
-static void add_hint(struct body *c, bool interior, const struct num *holds)
+static void add_hint(struct lowering *c, bool interior, const struct num *holds)
 {
 	struct point *p = (struct point *)c->at;
 
@@ -15,13 +15,13 @@ static void add_hint(struct body *c, bool interior, const struct num *holds)
 }
 
 /* Does the sTask stand in the steady state of a loop that can be unmasked? */
-static bool in_own_loop(const struct body *c, const struct stask *s)
+static bool in_own_loop(const struct lowering *c, const struct stask *s)
 {
 	return c->at->region == s->loop && c->at->kind == ITERATION_STEADY && can_unmask(c, s->loop);
 }
 
 /* Where the axis stands in the iteration at hand, counted from the loop's turn. */
-static const struct num *first_of(struct body *c, const struct stask *s, const struct shape2 *shape,
+static const struct num *first_of(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	int axis)
 {
 	const struct loop *l = &c->p->loops.v[s->loop];
@@ -38,11 +38,11 @@ static const struct num *first_of(struct body *c, const struct stask *s, const s
 		at = DIV(ADD(V(c, VAR_FIRST, s->loop), c->at->iteration), N(c, below));
 		return MUL(i ? MOD(at, N(c, tiles)) : at, N(c, c->g->extents.tile[axis]));
 	}
-	return body_lo(c, s, shape, axis);
+	return axis_first(c, s, shape, axis);
 }
 
 /* Of an axis's index over the tile at hand; false: it counts words, of which nobody knows. */
-static bool axis_bounds(struct body *c, const struct stask *s, const struct shape2 *shape, int axis,
+static bool axis_bounds(struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis,
 	struct bounds *out)
 {
 	const struct axis *a = &c->p->axes.v[axis];
@@ -53,7 +53,7 @@ static bool axis_bounds(struct body *c, const struct stask *s, const struct shap
 	return a->packs == NONE;
 }
 
-const struct num *body_clear_end_of(struct body *c, const struct stask *s, const struct shape2 *shape,
+const struct num *mark_axis_end(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	int axis, const struct num *inside)
 {
 	if (!in_own_loop(c, s) || c->p->axes.v[axis].packs != NONE)
@@ -63,7 +63,7 @@ const struct num *body_clear_end_of(struct body *c, const struct stask *s, const
 	return num_mark_interior(c->a, inside);
 }
 
-const struct num *body_clear_index(struct body *c, const struct stask *s, const struct shape2 *shape,
+const struct num *mark_index(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	const struct index_expr *x, int64_t size, const struct num *within)
 {
 	const struct num *least = N(c, x->k), *most = least;
@@ -85,7 +85,7 @@ const struct num *body_clear_index(struct body *c, const struct stask *s, const 
 }
 
 /* Of a whole number that is made of indices and constants by sums. */
-static bool find_bounds(struct body *c, const struct stask *s, const struct shape2 *shape, int node,
+static bool find_bounds(struct lowering *c, const struct stask *s, const struct shape2 *shape, int node,
 	struct bounds *out)
 {
 	const struct node *n = &c->p->nodes.v[node];
@@ -108,7 +108,7 @@ static bool find_bounds(struct body *c, const struct stask *s, const struct shap
 }
 
 /* When the condition holds for all elements of the tile at hand; NULL: nobody knows. */
-static const struct num *holds_for_all(struct body *c, const struct stask *s,
+static const struct num *holds_for_all(struct lowering *c, const struct stask *s,
 	const struct shape2 *shape, int node)
 {
 	const struct node *n = &c->p->nodes.v[node];
@@ -128,7 +128,7 @@ static const struct num *holds_for_all(struct body *c, const struct stask *s,
 	return n->op == OP_LT ? NUM2(LT, x.most, y.least) : NUM2(LE, x.most, y.least);
 }
 
-bool body_clear_where(struct body *c, const struct stask *s, int node)
+bool mark_where(struct lowering *c, const struct stask *s, int node)
 {
 	const struct num *when;
 

@@ -1,9 +1,9 @@
 /* Stores: by the copy engine, or by the lane's threads, from registers or out of a ring. */
-#include "lower/body/body.h"
+#include "lower/select/lowering.h"
 
 /* Do `n` neighbouring columns of the fragment lie next to each other in the tensor, begin
  * at multiples of n, and end together? */
-static bool in_pieces(const struct body *c, const struct node *n, const struct shape2 *shape,
+static bool in_pieces(const struct lowering *c, const struct node *n, const struct shape2 *shape,
 	const struct frag *f, int64_t piece)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
@@ -18,7 +18,7 @@ static bool in_pieces(const struct body *c, const struct node *n, const struct s
 
 /* Single elements; pairs, as a thread has them; or eights, once the threads of a quad have
  * exchanged theirs. */
-static enum access_width piece_of_store(const struct body *c, const struct node *n,
+static enum access_width piece_of_store(const struct lowering *c, const struct node *n,
 	const struct shape2 *shape, const struct frag *f)
 {
 	const struct frag_layout *l = f->layout;
@@ -29,18 +29,18 @@ static enum access_width piece_of_store(const struct body *c, const struct node 
 	return in_pieces(c, n, shape, f, ACCESS_PAIR) ? ACCESS_PAIR : ACCESS_ONE;
 }
 
-static void move(struct body *c, struct role_op *o, const struct stask *s, const struct node *n,
+static void move(struct lowering *c, struct role_op *o, const struct stask *s, const struct node *n,
 	const struct shape2 *shape, const struct num *inside)
 {
 	o->u.move.tensor = n->ref;
 	o->u.move.rank = c->p->tensors.v[n->ref].rank;
 	o->u.move.type = c->p->tensors.v[n->ref].type;
 	o->u.move.inside = inside;
-	body_indices(c, s, n, shape, o->u.move.index, &o->u.move.inside);
+	tensor_indices(c, s, n, shape, o->u.move.index, &o->u.move.inside);
 }
 
 /* What the tensor's type makes of a value; NULL: it has that type. */
-static const struct val *converted(struct body *c, const struct node *n, int buffer,
+static const struct val *converted(struct lowering *c, const struct node *n, int buffer,
 	const struct val *x)
 {
 	enum dtype to = c->p->tensors.v[n->ref].type, from = c->g->buffers.v[buffer].type;
@@ -49,21 +49,21 @@ static const struct val *converted(struct body *c, const struct node *n, int buf
 }
 
 /* Straight from the fragment to global memory. */
-static void store_fragment(struct body *c, const struct kentry *x, const struct node *n,
+static void store_fragment(struct lowering *c, const struct kentry *x, const struct node *n,
 	int buffer, struct frag_at from)
 {
 	const struct stask *s = stask_of(c, x);
-	const struct shape2 *shape = body_value_shape(c, &c->g->buffers.v[buffer]);
+	const struct shape2 *shape = buffer_shape(c, &c->g->buffers.v[buffer]);
 	const struct frag *f = from.frag;
 	const struct val *value = converted(c, n, buffer, val_frag(c, from));
 	enum access_width piece = value ? ACCESS_ONE : piece_of_store(c, n, shape, f);
-	const struct num *inside = body_inside(c, s, shape, f, ALL_AXES);
+	const struct num *inside = inside_condition(c, s, shape, f, ALL_AXES);
 	struct role_op *o;
 
 	if (piece == ACCESS_ONE)
-		inside = NUM2(BOTH, body_one_of_copies(c, f->kind), inside);
-	body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, from.version);
-	o = body_op(c, DO_STORE_THREADS);
+		inside = NUM2(BOTH, one_holder_condition(c, f->kind), inside);
+	add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, from.version);
+	o = add_op(c, DO_STORE_THREADS);
 	move(c, o, s, n, shape, inside);
 	o->u.move.from = from;
 	o->u.move.width = piece;
@@ -71,23 +71,23 @@ static void store_fragment(struct body *c, const struct kentry *x, const struct 
 }
 
 /* Out of shared memory, where another lane left the value. */
-static void store_ring(struct body *c, const struct kentry *x, const struct node *n, int buffer)
+static void store_ring(struct lowering *c, const struct kentry *x, const struct node *n, int buffer)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct ring *r = ring_of(c, buffer);
 	enum dtype t = c->g->buffers.v[buffer].type;
 	struct role_op *o;
 
-	body_touch_ring(c, s, buffer);
-	o = body_op(c, DO_STORE_RING);
-	move(c, o, s, n, &r->shape, body_walk(c, s, r, o));
+	add_ring_touch(c, s, buffer);
+	o = add_op(c, DO_STORE_RING);
+	move(c, o, s, n, &r->shape, walk_ring(c, s, r, o));
 	o->u.move.value = converted(c, n, buffer, val_shared(c, t, t, o->u.move.address));
 }
 
 /* ---- by the copy engine ---------------------------------------------------------------- */
 
 /* Number of the panel at hand, PANEL of batch ROUND; of it the column, the block of rows. */
-static const struct num *panel_of(struct body *c, const struct outbox *o)
+static const struct num *panel_of(struct lowering *c, const struct outbox *o)
 {
 	const struct num *first = MUL(V(c, VAR_ROUND, NONE), N(c, o->batch));
 
@@ -96,32 +96,32 @@ static const struct num *panel_of(struct body *c, const struct outbox *o)
 	return o->panels == o->batch ? V(c, VAR_PANEL, NONE) : ADD(first, V(c, VAR_PANEL, NONE));
 }
 
-static const struct num *column_of(struct body *c, const struct outbox *o)
+static const struct num *column_of(struct lowering *c, const struct outbox *o)
 {
 	return o->across == o->panels ? panel_of(c, o) : MOD(panel_of(c, o), N(c, o->across));
 }
 
-static const struct num *block_of(struct body *c, const struct outbox *o)
+static const struct num *block_of(struct lowering *c, const struct outbox *o)
 {
 	return o->across == o->panels ? N(c, 0) : DIV(panel_of(c, o), N(c, o->across));
 }
 
 /* The warp's number among those of the lane that have a block of rows each. */
-static const struct num *warp_row(struct body *c, const struct outbox *o)
+static const struct num *warp_row(struct lowering *c, const struct outbox *o)
 {
 	return MUL(ADD(MUL(block_of(c, o), N(c, c->lane->warps)), DIV(V(c, VAR_THREAD, NONE),
 		N(c, c->k->target->warp))), N(c, o->rows));
 }
 
 /* Where the panel begins in the tensor, innermost dimension first. */
-static void find_corner(struct body *c, const struct stask *s, const struct node *n,
+static void find_corner(struct lowering *c, const struct stask *s, const struct node *n,
 	const struct shape2 *v, const struct outbox *o, struct role_box *b)
 {
 	int rank = c->p->tensors.v[n->ref].rank;
 
 	for (int d = rank - 1; d >= 0; d--) {
 		const struct index_expr *x = &n->index[d];
-		const struct num *at = body_index(c, s, x, v, false);
+		const struct num *at = tensor_index(c, s, x, v, false);
 
 		for (int i = 0; i < x->n && s->parts > 1; i++)
 			if (x->term[i].axis == s->split_axis)
@@ -136,7 +136,7 @@ static void find_corner(struct body *c, const struct stask *s, const struct node
 	}
 }
 
-static int store_map(struct body *c, const struct stask *s, const struct node *n,
+static int store_map(struct lowering *c, const struct stask *s, const struct node *n,
 	const struct shape2 *v, const struct outbox *o)
 {
 	int rank = c->p->tensors.v[n->ref].rank;
@@ -151,15 +151,15 @@ static int store_map(struct body *c, const struct stask *s, const struct node *n
 				box[d] = o->rows;
 	}
 	box[0] = o->panel_cols;
-	return body_map(c, s, n, box, o->swizzle);
+	return tensor_map(c, s, n, box, o->swizzle);
 }
 
 /* The panels of a batch, from `from` on, by the thread that will ask about them. */
-static void store_batch(struct body *c, const struct stask *s, const struct node *n,
+static void store_batch(struct lowering *c, const struct stask *s, const struct node *n,
 	const struct shape2 *v, const struct outbox *o, const struct num *from,
 	const struct num *when)
 {
-	struct role_op *op = body_op(c, DO_STORE_BOXES);
+	struct role_op *op = add_op(c, DO_STORE_BOXES);
 	struct role_box b = { .when = when };
 
 	op->u.boxes.map = store_map(c, s, n, v, o);
@@ -170,30 +170,30 @@ static void store_batch(struct body *c, const struct stask *s, const struct node
 	b.to = o->batch > 1 ? ADD(from, MUL(V(c, VAR_PANEL, NONE), N(c, o->panel_bytes))) : from;
 	find_corner(c, s, n, v, o, &b);
 	VEC_PUSH(c->a, &op->u.boxes.boxes, b);
-	body_op(c, DO_STORES_COMMIT)->u.stores.elected = op->u.boxes.elected;
+	add_op(c, DO_STORES_COMMIT)->u.stores.elected = op->u.boxes.elected;
 }
 
 /* The slot must not be given back before it has been read. */
-static void store_slot(struct body *c, const struct stask *s, const struct node *n,
+static void store_slot(struct lowering *c, const struct stask *s, const struct node *n,
 	const struct shape2 *v, const struct outbox *o)
 {
 	const struct ring *r = &c->k->rings.v[o->ring];
 
-	body_touch_ring(c, s, r->buffer);
-	store_batch(c, s, n, v, o, body_slot(c, r), NULL);
-	body_op(c, DO_STORES_WAIT);
+	add_ring_touch(c, s, r->buffer);
+	store_batch(c, s, n, v, o, slot_address(c, r), NULL);
+	add_op(c, DO_STORES_WAIT);
 	if (c->lane->warps > 1)
-		body_lane_sync(c, "the slot has been read");
+		add_lane_sync(c, "the slot has been read");
 }
 
 /* A batch of panels of the warp's rows, swizzled as the engine expects it. */
-static void put_panels(struct body *c, const struct outbox *o, int buffer, struct frag_at from)
+static void put_panels(struct lowering *c, const struct outbox *o, int buffer, struct frag_at from)
 {
 	struct role_op *op;
 
-	body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, from.version);
-	body_touch(c, TOUCH_WRITE, TOUCH_STAGING, (int)(o - c->k->outboxes.v), o->batches);
-	op = body_op(c, DO_PUT_PANELS);
+	add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, from.version);
+	add_touch(c, TOUCH_WRITE, TOUCH_STAGING, (int)(o - c->k->outboxes.v), o->batches);
+	op = add_op(c, DO_PUT_PANELS);
 	op->u.panels.from = from;
 	op->u.panels.batch = o->batch;
 	op->u.panels.to = V(c, VAR_TO, NONE);
@@ -206,47 +206,47 @@ static void put_panels(struct body *c, const struct outbox *o, int buffer, struc
 }
 
 /* Of a fragment of which the last block is not full: has this warp rows in the block? */
-static const struct num *has_rows(struct body *c, const struct frag *f, const struct outbox *o)
+static const struct num *has_rows(struct lowering *c, const struct frag *f, const struct outbox *o)
 {
 	return f->height == f->rows ? NULL : NUM2(LT, warp_row(c, o), N(c, f->height));
 }
 
 /* Through the room: batch number n is written when the one that was there has been read. */
-static void store_panels(struct body *c, const struct kentry *x, const struct node *n,
+static void store_panels(struct lowering *c, const struct kentry *x, const struct node *n,
 	const struct shape2 *shape, const struct outbox *o, int buffer, struct frag_at from)
 {
 	int rounds = o->panels / o->batch;
 	int64_t bytes = o->batch * o->panel_bytes;
 	const struct num *to = ADD(ADD(V(c, VAR_SHARED, NONE), N(c, o->offset)), MUL(DIV(V(c, VAR_THREAD,
 		NONE), N(c, c->k->target->warp)), N(c, o->batches * bytes)));
-	struct role_op *each = body_op(c, rounds > 1 ? DO_EACH : DO_BLOCK), *wait;
-	struct role_body *outer = body_enter(c, &each->u.region.body);
+	struct role_op *each = add_op(c, rounds > 1 ? DO_EACH : DO_BLOCK), *wait;
+	struct role_body *outer = enter_body(c, &each->u.region.body);
 
 	each->u.region.var = VAR_ROUND;
 	each->u.region.of = NONE;
 	each->u.region.step = rounds;
-	wait = body_op(c, DO_STORES_WAIT);
+	wait = add_op(c, DO_STORES_WAIT);
 	wait->u.stores.elected = true;
 	wait->u.stores.first = o->unread[0];
 	wait->u.stores.other = rounds > 1 ? o->unread[1] : o->unread[0];
-	body_warp_sync(c, "the room is free");
+	add_warp_sync(c, "the room is free");
 	if (o->batches > 1)
 		to = ADD(to, MUL(MOD(V(c, VAR_ROUND, NONE), N(c, 2)), N(c, bytes)));
-	body_let(c, VAR_TO, NONE, to);
+	add_let(c, VAR_TO, NONE, to);
 	put_panels(c, o, buffer, from);
-	body_fence(c, "the copy engine reads it");
-	body_warp_sync(c, "all of the warp's rows are there");
-	body_touch(c, TOUCH_READ, TOUCH_STAGING, (int)(o - c->k->outboxes.v), o->batches);
+	add_fence(c, "the copy engine reads it");
+	add_warp_sync(c, "all of the warp's rows are there");
+	add_touch(c, TOUCH_READ, TOUCH_STAGING, (int)(o - c->k->outboxes.v), o->batches);
 	store_batch(c, stask_of(c, x), n, shape, o, V(c, VAR_TO, NONE), has_rows(c, from.frag, o));
-	body_leave(c, outer);
+	leave_body(c, outer);
 }
 
-enum err_code body_store(struct body *c, const struct kentry *x, struct err *e)
+enum err_code select_store(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct task *t = &c->p->tasks.v[s->task];
 	const struct node *n = &c->p->nodes.v[t->nodes.v[t->nodes.n - 1]];
-	int buffer = body_buffer_of_node(c, s, n->arg[0]);
+	int buffer = buffer_of_node(c, s, n->arg[0]);
 	const struct outbox *o = x->outbox == NONE ? NULL : &c->k->outboxes.v[x->outbox];
 	const struct shape2 *shape;
 	struct frag_at from;
@@ -254,7 +254,7 @@ enum err_code body_store(struct body *c, const struct kentry *x, struct err *e)
 	if (buffer == NONE)
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s' must store a value that another sTask "
 			"made", s->name);
-	shape = body_value_shape(c, &c->g->buffers.v[buffer]);
+	shape = buffer_shape(c, &c->g->buffers.v[buffer]);
 	if (o && o->ring != NONE) {
 		store_slot(c, s, n, shape, o);
 		return OK;
@@ -263,8 +263,8 @@ enum err_code body_store(struct body *c, const struct kentry *x, struct err *e)
 		store_ring(c, x, n, buffer);
 		return OK;
 	}
-	TRY(body_buffer(c, buffer, &from.frag, e));
-	from.version = body_version(c, x, buffer);
+	TRY(find_buffer_frag(c, buffer, &from.frag, e));
+	from.version = register_version(c, x, buffer);
 	if (o)
 		store_panels(c, x, n, shape, o, buffer, from);
 	else

@@ -1,8 +1,8 @@
 /* The registers of a lane: fragments that live beyond an sTask, and how much is left beside them. */
-#include "lower/body/body.h"
+#include "lower/select/lowering.h"
 
 /* Does the lane have registers for the buffer? What lies in another's place has that one's. */
-static bool in_registers(const struct body *c, int buffer)
+static bool in_registers(const struct lowering *c, int buffer)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
 
@@ -10,7 +10,7 @@ static bool in_registers(const struct body *c, int buffer)
 }
 
 /* May it hold something while the loop runs, which has sTask `any`? A carry may. */
-static bool holds_in(const struct body *c, int buffer, int loop, int any)
+static bool holds_in(const struct lowering *c, int buffer, int loop, int any)
 {
 	bool before = false, behind = false;
 
@@ -29,7 +29,7 @@ static bool holds_in(const struct body *c, int buffer, int loop, int any)
 }
 
 /* Words of a thread for all values that the loop holds; `widest` is for the widest that a turn makes. */
-static int words_in(const struct body *c, int loop, int any, int *widest)
+static int words_in(const struct lowering *c, int loop, int any, int *widest)
 {
 	int words = 0;
 
@@ -48,7 +48,7 @@ static int words_in(const struct body *c, int loop, int any, int *widest)
 }
 
 /* Is a product under way when a turn of the loop ends? */
-static bool ends_under_way(const struct body *c, int loop)
+static bool ends_under_way(const struct lowering *c, int loop)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
 	bool under = false;
@@ -73,7 +73,7 @@ static bool ends_under_way(const struct body *c, int loop)
  * of 240 spilled. Products that are under way from a turn to the next they serialize unless there is
  * more: of 75 plans with less than twice what is reserved 54 were, and of 76 with that the 18 whose
  * turns make a value of 80 words or more and had not two thirds of it beside. */
-static bool has_room(const struct body *c)
+static bool has_spare_registers(const struct lowering *c)
 {
 	int reserved = c->plan->device->reserved_registers;
 
@@ -96,7 +96,7 @@ static bool has_room(const struct body *c)
 }
 
 
-enum err_code body_registers(struct body *c, struct err *e)
+enum err_code add_fragments(struct lowering *c, struct err *e)
 {
 	c->words = 0;
 	for (int i = 0; i < c->g->buffers.n; i++) {
@@ -104,10 +104,10 @@ enum err_code body_registers(struct body *c, struct err *e)
 
 		if (!in_registers(c, i))
 			continue;
-		TRY(body_buffer(c, i, &f, e));
-		body_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
+		TRY(find_buffer_frag(c, i, &f, e));
+		add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
 		c->words += frag_words(f) * f->versions;
 	}
-	c->has_room = has_room(c);
+	c->has_spare_registers = has_spare_registers(c);
 	return OK;
 }

@@ -1,13 +1,13 @@
 /* Trips of a loop, and where its axes stand in an iteration. */
-#include "lower/body/body.h"
+#include "lower/select/lowering.h"
 
 /* Least or greatest value of (axis / div) mod mod over the tile at hand. Where its elements
  * go past a multiple of `mod`, there is one of 0 among them, and one of mod - 1. */
-static const struct num *term_bound(struct body *c, const struct stask *s,
+static const struct num *term_bound(struct lowering *c, const struct stask *s,
 	const struct index_term *t, bool greatest)
 {
 	int64_t tile = c->g->extents.tile[t->axis];
-	const struct num *least = body_lo(c, s, NULL, t->axis);
+	const struct num *least = axis_first(c, s, NULL, t->axis);
 	const struct num *most = SUB(NUM2(MIN, ADD(least, N(c, tile)),
 		N(c, c->p->axes.v[t->axis].size)), N(c, 1));
 	const struct num *at;
@@ -25,7 +25,7 @@ static const struct num *term_bound(struct body *c, const struct stask *s,
 }
 
 /* Least or greatest value of a bound over the tile at hand. */
-static const struct num *bound(struct body *c, const struct stask *s, const struct index_expr *x,
+static const struct num *bound(struct lowering *c, const struct stask *s, const struct index_expr *x,
 	bool greatest)
 {
 	const struct num *sum = N(c, x->k);
@@ -38,7 +38,7 @@ static const struct num *bound(struct body *c, const struct stask *s, const stru
 	return sum;
 }
 
-static const struct stask *task_in(const struct body *c, int loop)
+static const struct stask *task_in(const struct lowering *c, int loop)
 {
 	for (int i = 0; i < c->g->tasks.n; i++)
 		if (program_loop_within(c->p, c->g->tasks.v[i].loop, loop))
@@ -46,7 +46,7 @@ static const struct stask *task_in(const struct body *c, int loop)
 	BUG("loop %d is empty", loop);
 }
 
-void body_trips(struct body *c, int loop)
+void add_trips(struct lowering *c, int loop)
 {
 	const struct loop *l = &c->p->loops.v[loop];
 	const struct stask *any = task_in(c, loop);
@@ -66,11 +66,11 @@ void body_trips(struct body *c, int loop)
 		end = NUM2(MIN, end, num_select(c->a, NUM2(LT, most, zero), zero, ADD(DIV(most, tile),
 			N(c, 1))));
 	}
-	let = body_let(c, VAR_FIRST, loop, first);
-	body_let_more(c, let, VAR_TRIPS, loop, NUM2(MAX, zero, SUB(end, V(c, VAR_FIRST, loop))));
+	let = add_let(c, VAR_FIRST, loop, first);
+	add_let_more(c, let, VAR_TRIPS, loop, NUM2(MAX, zero, SUB(end, V(c, VAR_FIRST, loop))));
 }
 
-void body_loop_axes(struct body *c, int loop)
+void add_loop_axes(struct lowering *c, int loop)
 {
 	const struct loop *l = &c->p->loops.v[loop];
 	const struct num *at = ADD(V(c, VAR_FIRST, loop), V(c, VAR_I, loop));
@@ -79,34 +79,34 @@ void body_loop_axes(struct body *c, int loop)
 	for (int i = l->naxes - 1; i >= 0; i--) {
 		int64_t tiles = extent_tiles(&c->g->extents, l->axis[i]);
 
-		body_let(c, VAR_LO, l->axis[i], MUL(MOD(DIV(at, N(c, below)), N(c, tiles)), N(c,
+		add_let(c, VAR_LO, l->axis[i], MUL(MOD(DIV(at, N(c, below)), N(c, tiles)), N(c,
 			c->g->extents.tile[l->axis[i]])));
 		below *= tiles;
 	}
 }
 
 /* Tiles of a lane's other copies: only their iterations are counted. */
-void body_passed(struct body *c, int loop)
+void add_skipped_loop(struct lowering *c, int loop)
 {
-	struct role_body *outer = body_enter(c, &body_block(c, NULL)->u.region.body), *inner = c->into;
+	struct role_body *outer = enter_body(c, &add_block(c, NULL)->u.region.body), *inner = c->into;
 
-	body_trips(c, loop);
+	add_trips(c, loop);
 	for (int l = 0; l < c->p->loops.n; l++) {
 		struct role_op *o;
 
 		if (c->p->loops.v[l].parent != loop)
 			continue;
-		o = body_op(c, DO_LOOP);
+		o = add_op(c, DO_LOOP);
 		o->u.region.var = VAR_I;
 		o->u.region.of = loop;
 		o->u.region.from = N(c, 0);
 		o->u.region.end = V(c, VAR_TRIPS, loop);
 		o->u.region.step = 1;
-		body_enter(c, &o->u.region.body);
-		body_loop_axes(c, loop);
-		body_passed(c, l);
-		body_leave(c, inner);
+		enter_body(c, &o->u.region.body);
+		add_loop_axes(c, loop);
+		add_skipped_loop(c, l);
+		leave_body(c, inner);
 	}
-	body_advance(c, VAR_BASE, loop, V(c, VAR_TRIPS, loop));
-	body_leave(c, outer);
+	add_advance(c, VAR_BASE, loop, V(c, VAR_TRIPS, loop));
+	leave_body(c, outer);
 }

@@ -1,7 +1,7 @@
 /* Matrix products that are done when the lane goes on. On a synchronous matrix unit they go in steps
  * (operands.c). On CUDA cores the lane's threads do them: each adds up its own elements of the
  * result, and both operands come out of shared memory (plan_scope), as they lie there. */
-#include "lower/body/body.h"
+#include "lower/select/lowering.h"
 
 static bool can_multiply(enum dtype t)
 {
@@ -17,9 +17,9 @@ static bool can_multiply(enum dtype t)
 
 /* An axis that no loop around runs over is contracted from end to end. The order is that of the
  * first operand. */
-static void find_along(const struct body *c, const struct stask *s, struct sync_product *p)
+static void find_along(const struct lowering *c, const struct stask *s, struct sync_product *p)
 {
-	int first = body_buffer_of_node(c, s, p->mma->arg[0]);
+	int first = buffer_of_node(c, s, p->mma->arg[0]);
 	const struct node *a = &c->p->nodes.v[p->mma->arg[0]];
 	const struct shape2 *v = &c->k->node_shape[p->mma->arg[0]];
 	const int *axes = has_ring(c, first) ? a->axis : v->col;
@@ -42,7 +42,7 @@ static void find_along(const struct body *c, const struct stask *s, struct sync_
 }
 
 /* Of the steps those that are within the ends of what is contracted. */
-static const struct num *steps_inside(struct body *c, const struct stask *s,
+static const struct num *steps_inside(struct lowering *c, const struct stask *s,
 	const struct sync_product *p)
 {
 	const struct num *all = N(c, 1);
@@ -52,13 +52,13 @@ static const struct num *steps_inside(struct body *c, const struct stask *s,
 		int64_t size = c->p->axes.v[axis].size;
 
 		if (!(p->along.full_axes >> axis & 1) && size % c->g->extents.tile[axis])
-			all = NUM2(BOTH, all, NUM2(LT, ADD(body_lo(c, s, &p->at, axis), body_local(c, s,
+			all = NUM2(BOTH, all, NUM2(LT, ADD(axis_first(c, s, &p->at, axis), axis_local_index(c, s,
 				&p->at, axis)), N(c, size)));
 	}
 	return all;
 }
 
-enum err_code body_one_piece(const struct body *c, const struct stask *s, const struct ring *r,
+enum err_code check_contiguous(const struct lowering *c, const struct stask *s, const struct ring *r,
 	struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[r->buffer];
@@ -70,13 +70,13 @@ enum err_code body_one_piece(const struct body *c, const struct stask *s, const 
 }
 
 /* An operand's element in step KS of the sum's row at hand, or of its column. */
-static enum err_code operand(struct body *c, const struct stask *s,
+static enum err_code operand(struct lowering *c, const struct stask *s,
 	const struct sync_product *p, int arg, const struct val **out, struct err *e)
 {
 	const struct frag *f = p->sum.frag;
 	struct frag side = { .height = arg ? 1 : f->height, .rows = arg ? 1 : f->rows,
 		.width = arg ? f->width : 1, .cols = arg ? f->cols : 1 };
-	int buffer = body_buffer_of_node(c, s, p->mma->arg[arg]);
+	int buffer = buffer_of_node(c, s, p->mma->arg[arg]);
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	const struct ring *r;
 
@@ -85,40 +85,40 @@ static enum err_code operand(struct body *c, const struct stask *s,
 			"multiply f32, tf32, f16, bf16, e4m3, e5m2, i32 and i8", s->name,
 			dtype_name(b->type));
 	r = ring_of(c, buffer);
-	TRY(body_one_piece(c, s, r, e));
-	body_touch_ring(c, s, buffer);
-	*out = val_guard(c, body_inside(c, s, &p->at, &side, r->shape.full_axes & ~p->at.full_axes),
-		val_shared(c, b->type, b->type, body_ring_address(c, s, r, &p->at)),
+	TRY(check_contiguous(c, s, r, e));
+	add_ring_touch(c, s, buffer);
+	*out = val_guard(c, inside_condition(c, s, &p->at, &side, r->shape.full_axes & ~p->at.full_axes),
+		val_shared(c, b->type, b->type, ring_address(c, s, r, &p->at)),
 		val_const(c, DT_I32, 0));
 	return OK;
 }
 
 /* The registers of the result, with what is added to. */
-static enum err_code begin(struct body *c, const struct kentry *x, struct sync_product *p,
+static enum err_code begin(struct lowering *c, const struct kentry *x, struct sync_product *p,
 	struct err *e)
 {
 	struct role_op *o;
 
-	p->result = p->mma->ref != NONE ? body_buffer_of_carry(c, stask_of(c, x), p->mma->ref) :
-		body_buffer_of_node(c, stask_of(c, x), p->node);
+	p->result = p->mma->ref != NONE ? buffer_of_carry(c, stask_of(c, x), p->mma->ref) :
+		buffer_of_node(c, stask_of(c, x), p->node);
 	if (x->result_shared) {
-		TRY(body_landing_frag(c, x, &p->sum.frag, e));
-		TRY(body_take_off(c, x, p->node, p->result, p->sum.frag, e));
+		TRY(stored_result_frag(c, x, &p->sum.frag, e));
+		TRY(load_accumulator(c, x, p->node, p->result, p->sum.frag, e));
 	} else {
-		TRY(body_buffer(c, p->result, &p->sum.frag, e));
-		p->sum.version = body_version(c, x, p->result);
+		TRY(find_buffer_frag(c, p->result, &p->sum.frag, e));
+		p->sum.version = register_version(c, x, p->result);
 	}
 	if (p->mma->ref != NONE)
 		return OK;
 	if (!x->result_shared)
-		body_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, p->sum.version);
-	o = body_op(c, DO_INIT);
+		add_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, p->sum.version);
+	o = add_op(c, DO_INIT);
 	o->u.frag.at = p->sum;
 	o->u.frag.value = val_const(c, dtype_is_float(p->sum.frag->type) ? DT_F32 : DT_I32, 0);
 	return OK;
 }
 
-enum err_code body_sums(struct body *c, const struct kentry *x, struct err *e)
+enum err_code select_thread_product(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct task *t = &c->p->tasks.v[s->task];
@@ -131,17 +131,17 @@ enum err_code body_sums(struct body *c, const struct kentry *x, struct err *e)
 	find_along(c, s, &p);
 	TRY(begin(c, x, &p, e));
 	if (seu_of(c->k, x->task)->kind == SEU_MATRIX)
-		return body_step_products(c, x, &p, e);
+		return select_step_products(c, x, &p, e);
 	c->along = &p.along;
 	inside = steps_inside(c, s, &p);
 	for (int arg = 0; arg < 2; arg++)
 		TRY(operand(c, s, &p, arg, &of[arg], e));
 	c->along = NULL;
 	if (!x->result_shared) {
-		body_touch(c, TOUCH_READ, TOUCH_FRAG, p.result, p.sum.version);
-		body_touch(c, TOUCH_WRITE, TOUCH_FRAG, p.result, p.sum.version);
+		add_touch(c, TOUCH_READ, TOUCH_FRAG, p.result, p.sum.version);
+		add_touch(c, TOUCH_WRITE, TOUCH_FRAG, p.result, p.sum.version);
 	}
-	o = body_op(c, DO_SUM_PRODUCT);
+	o = add_op(c, DO_SUM_PRODUCT);
 	o->u.sum_product.sum = p.sum;
 	o->u.sum_product.depth = p.along.rows;
 	o->u.sum_product.inside = inside;

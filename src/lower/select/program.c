@@ -2,7 +2,7 @@
 #include "lower/pass/pass.h"
 #include "role/live.h"
 
-static void list_tensors(struct body *c)
+static void list_tensors(struct lowering *c)
 {
 	for (int t = 0; t < c->p->tensors.n; t++) {
 		const struct tensor *x = &c->p->tensors.v[t];
@@ -12,7 +12,7 @@ static void list_tensors(struct body *c)
 	}
 }
 
-static void list_names(struct body *c)
+static void list_names(struct lowering *c)
 {
 	const char **axes = ARENA_ARRAY(c->a, c->p->axes.n, const char *);
 	const char **rings = ARENA_ARRAY(c->a, c->k->rings.n, const char *);
@@ -31,13 +31,13 @@ static void list_names(struct body *c)
 				*p = '_';
 		rings[i] = name;
 		VEC_PUSH(c->a, &c->r->rings, ((struct role_ring){ name, r->buffer, r->offset,
-			r->slot_bytes, r->versions, r->cut != CUT_NONE }));
+			r->slot_bytes, r->versions, r->share != SHARE_NONE }));
 	}
 	c->r->names = (struct num_names){ axes, rings };
 	c->r->tasks = tasks;
 }
 
-static void list_flags(struct body *c)
+static void list_flags(struct lowering *c)
 {
 	for (int i = 0; i < c->k->flags.n; i++) {
 		const struct flag *f = &c->k->flags.v[i];
@@ -70,7 +70,7 @@ static bool is_known(const struct node *n, enum dtype t)
 	return false;
 }
 
-static enum err_code check_types(const struct body *c, struct err *e)
+static enum err_code check_types(const struct lowering *c, struct err *e)
 {
 	for (int i = 0; i < c->g->tasks.n; i++) {
 		const struct task *t = &c->p->tasks.v[c->g->tasks.v[i].task];
@@ -87,7 +87,7 @@ static enum err_code check_types(const struct body *c, struct err *e)
 	return OK;
 }
 
-static void list_rooms(struct body *c)
+static void list_rooms(struct lowering *c)
 {
 	for (int i = 0; i < c->k->outboxes.n; i++) {
 		const struct outbox *o = &c->k->outboxes.v[i];
@@ -98,7 +98,7 @@ static void list_rooms(struct body *c)
 	}
 }
 
-static void list_regions(struct body *c, const struct klane *l)
+static void list_regions(struct lowering *c, const struct klane *l)
 {
 	for (int i = 0; i <= c->p->loops.n; i++)
 		if (l->regions[i].unroll)
@@ -107,7 +107,7 @@ static void list_regions(struct body *c, const struct klane *l)
 }
 
 /* The lane's tree, by one pass after the other. */
-static enum err_code run_passes(struct body *c, struct err *e)
+static enum err_code run_passes(struct lowering *c, struct err *e)
 {
 	int n = c->k->passes ? c->k->passes : PASS_COUNT;
 
@@ -121,7 +121,7 @@ static enum err_code run_passes(struct body *c, struct err *e)
 	return OK;
 }
 
-static enum err_code add_role(struct body *c, const struct klane *l, struct err *e)
+static enum err_code add_role(struct lowering *c, const struct klane *l, struct err *e)
 {
 	c->lane = l;
 	c->role = VEC_ADD(c->a, &c->r->roles);
@@ -141,7 +141,7 @@ static enum err_code add_role(struct body *c, const struct klane *l, struct err 
 
 enum err_code lower_body(struct kernel *k, struct err *e)
 {
-	struct body c = { .k = k, .plan = k->plan, .g = k->plan->graph, .p = k->plan->graph->program,
+	struct lowering c = { .k = k, .plan = k->plan, .g = k->plan->graph, .p = k->plan->graph->program,
 		.a = &k->arena };
 
 	c.fused = ARENA_ARRAY(c.a, c.p->nodes.n, bool);

@@ -1,6 +1,6 @@
 /* Asynchronous matrix products: wgmma with the second operand, and often the first, read from
  * swizzled shared memory through matrix descriptors. */
-#include "lower/body/body.h"
+#include "lower/select/lowering.h"
 
 /* An operand in shared memory. */
 struct operand {
@@ -11,7 +11,7 @@ struct operand {
 };
 
 /* Do the axes of more than one element agree, in order? */
-static bool same_order(const struct body *c, const int *a, int na, const int *b, int nb)
+static bool same_order(const struct lowering *c, const int *a, int na, const int *b, int nb)
 {
 	const int64_t *tile = c->g->extents.tile;
 	int i = 0, k = 0;
@@ -29,7 +29,7 @@ static bool same_order(const struct body *c, const int *a, int na, const int *b,
 }
 
 /* The step, of the contracted axis, at which an iteration's part of a whole axis lies. */
-static enum err_code find_first_step(struct body *c, const struct stask *s, const struct buffer *b,
+static enum err_code find_first_step(struct lowering *c, const struct stask *s, const struct buffer *b,
 	struct operand *o, struct err *e)
 {
 	int64_t step = matrix_depth(o->by, b->type);
@@ -47,23 +47,23 @@ static enum err_code find_first_step(struct body *c, const struct stask *s, cons
 				"they are a multiple of %lld and lie together", b->name,
 				c->p->axes.v[axis].name, (long long)c->g->extents.tile[axis],
 				(long long)step);
-		o->k_first = DIV(body_lo(c, s, NULL, axis), N(c, step));
+		o->k_first = DIV(axis_first(c, s, NULL, axis), N(c, step));
 	}
 	return OK;
 }
 
 /* own: axes of the result that are the operand's. */
-static enum err_code find_operand(struct body *c, const struct kentry *x, int arg, const int *own,
+static enum err_code find_operand(struct lowering *c, const struct kentry *x, int arg, const int *own,
 	int nown, struct operand *o, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct task *t = &c->p->tasks.v[s->task];
 	const struct node *mma = &c->p->nodes.v[t->nodes.v[t->nodes.n - 1]];
-	const struct buffer *b = &c->g->buffers.v[body_buffer_of_node(c, s, arg)];
+	const struct buffer *b = &c->g->buffers.v[buffer_of_node(c, s, arg)];
 	const struct shape2 *shape;
 	bool kept = false;
 
-	o->ring = ring_of(c, body_buffer_of_node(c, s, arg));
+	o->ring = ring_of(c, buffer_of_node(c, s, arg));
 	shape = &o->ring->shape;
 	if (shape->ncol != 1)
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s': the contiguous axis of an operand "
@@ -90,14 +90,14 @@ static uint64_t descriptor_bits(const struct operand *o)
 }
 
 /* Elements of the contracted axis, or rows of them, in a step. */
-static int depth_in(const struct body *c, const struct operand *o)
+static int depth_in(const struct lowering *c, const struct operand *o)
 {
 	return matrix_depth(o->by, c->g->buffers.v[o->ring->buffer].type);
 }
 
 /* Bytes from one k step to another, and to a row or column, each that the matrix unit can begin
  * with: those of a sum are the sum of theirs. */
-static const struct num *bytes_of_step(struct body *c, const struct operand *o, const struct num *ks)
+static const struct num *bytes_of_step(struct lowering *c, const struct operand *o, const struct num *ks)
 {
 	const struct ring *r = o->ring;
 	const struct num *per_panel = N(c, r->swizzle / o->by->k_bytes);
@@ -108,7 +108,7 @@ static const struct num *bytes_of_step(struct body *c, const struct operand *o, 
 		N(c, o->by->k_bytes)));
 }
 
-static const struct num *bytes_of_line(struct body *c, const struct operand *o, const struct num *line)
+static const struct num *bytes_of_line(struct lowering *c, const struct operand *o, const struct num *line)
 {
 	const struct ring *r = o->ring;
 
@@ -120,12 +120,12 @@ static const struct num *bytes_of_line(struct body *c, const struct operand *o, 
 /* Where the operand is read: from line `first` on, and in the block `block` of rows or columns
  * and the step KS of the instruction at hand. What is the same for all of a sTask's instructions
  * is apart from what each knows when it is compiled. */
-static struct matrix_operand operand_place(struct body *c, const struct operand *o, const struct num *first,
+static struct matrix_operand operand_place(struct lowering *c, const struct operand *o, const struct num *first,
 	const struct num *block)
 {
 	const struct num *ks = V(c, VAR_KS, NONE);
 	struct matrix_operand at = { .bits = descriptor_bits(o),
-		.from = ADD(body_slot(c, o->ring), bytes_of_line(c, o, first)),
+		.from = ADD(slot_address(c, o->ring), bytes_of_line(c, o, first)),
 		.by = bytes_of_line(c, o, block) };
 
 	if (o->k_first && !o->k_major)
@@ -137,7 +137,7 @@ static struct matrix_operand operand_place(struct body *c, const struct operand 
 }
 
 /* 0 in the first product of a life that begins with this sTask and with zero. */
-static const struct num *adds(struct body *c, const struct kentry *x, const struct node *mma,
+static const struct num *adds(struct lowering *c, const struct kentry *x, const struct node *mma,
 	int buffer)
 {
 	const struct stask *s = stask_of(c, x);
@@ -155,7 +155,7 @@ static const struct num *adds(struct body *c, const struct kentry *x, const stru
 }
 
 /* The rows of a piece lie together only if no other axis goes around its own. */
-static enum err_code check_piece(const struct body *c, const struct stask *s,
+static enum err_code check_piece(const struct lowering *c, const struct stask *s,
 	const struct operand *o, const struct buffer *b, int axis, struct err *e)
 {
 	const struct shape2 *shape = &o->ring->shape;
@@ -171,7 +171,7 @@ static enum err_code check_piece(const struct body *c, const struct stask *s,
 }
 
 /* Where the matrix unit can begin to read rows or columns: the swizzle repeats there. */
-static enum err_code check_begin(const struct body *c, const struct stask *s,
+static enum err_code check_begin(const struct lowering *c, const struct stask *s,
 	const struct operand *o, const struct buffer *b, int axis, int64_t at, struct err *e)
 {
 	int64_t grain = o->k_major ? shared_pattern_rows(&c->k->target->shared) : o->ring->panel_cols;
@@ -187,7 +187,7 @@ static enum err_code check_begin(const struct body *c, const struct stask *s,
 /* First row or column of the operand's that the product takes, of `extent` at a time: where
  * the operand has more of an axis than the part that a split product makes, and more than
  * the tile at hand. */
-static enum err_code find_begin(struct body *c, const struct stask *s, const struct operand *o,
+static enum err_code find_begin(struct lowering *c, const struct stask *s, const struct operand *o,
 	const struct buffer *b, const struct shape2 *result, int64_t extent,
 	const struct num **begin, struct err *e)
 {
@@ -212,7 +212,7 @@ static enum err_code find_begin(struct body *c, const struct stask *s, const str
 		    tile < c->p->axes.v[axis].size) {
 			TRY(check_piece(c, s, o, b, axis, e));
 			TRY(check_begin(c, s, o, b, axis, extent / inner * tile, e));
-			*begin = ADD(*begin, MUL(body_lo(c, s, result, axis), N(c, extent / inner)));
+			*begin = ADD(*begin, MUL(axis_first(c, s, result, axis), N(c, extent / inner)));
 		}
 	}
 	return OK;
@@ -233,7 +233,7 @@ struct product {
 };
 
 /* Columns of an instruction at most: many threads have few registers each. */
-static int widest(const struct body *c, const struct product *p)
+static int widest(const struct lowering *c, const struct product *p)
 {
 	const struct matrix_instruction *x = p->by;
 	int threads = x->warps * c->k->target->warp, words = x->rows * x->k_bytes / 4 / threads;
@@ -249,7 +249,7 @@ static int widest(const struct body *c, const struct product *p)
 
 /* The columns in as few equal instructions as there can be, where that is not many more than
  * it takes; else in the widest ones, and a rest. */
-static void find_pieces(const struct body *c, struct product *p)
+static void find_pieces(const struct lowering *c, struct product *p)
 {
 	int cols = (int)p->sum->cols, most = widest(c, p), least = (int)ceil_div(cols, most);
 	int unit = least > 1 && !p->b.k_major ? (int)p->b.ring->panel_cols : p->by->cols_step;
@@ -266,7 +266,7 @@ static void find_pieces(const struct body *c, struct product *p)
 }
 
 /* The types that a target multiplies, in words. */
-static const char *types_of(struct body *c)
+static const char *types_of(struct lowering *c)
 {
 	const char *names = "", *last = NULL;
 
@@ -284,7 +284,7 @@ static const char *types_of(struct body *c)
 	return arena_strf(c->a, "%s%s%s", names, *names ? " or " : "", last ? last : "nothing");
 }
 
-enum err_code body_find_instruction(struct body *c, const struct stask *s, const struct frag *f,
+enum err_code find_matrix_instruction(struct lowering *c, const struct stask *s, const struct frag *f,
 	const struct matrix_instruction **out, struct err *e)
 {
 	const struct target *t = c->k->target;
@@ -315,7 +315,7 @@ static enum err_code check_operands(const struct stask *s, const struct product 
 		s->name, dtype_name(s->work.type));
 }
 
-static enum err_code find_product(struct body *c, const struct kentry *x, struct product *p,
+static enum err_code find_product(struct lowering *c, const struct kentry *x, struct product *p,
 	struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -324,13 +324,13 @@ static enum err_code find_product(struct body *c, const struct kentry *x, struct
 	const struct shape2 *shape = &c->k->node_shape[node];
 
 	p->mma = &c->p->nodes.v[node];
-	p->result = p->mma->ref != NONE ? body_buffer_of_carry(c, s, p->mma->ref) :
-		body_buffer_of_node(c, s, node);
-	TRY(x->result_shared ? body_landing_frag(c, x, &p->sum, e) : body_buffer(c, p->result, &p->sum, e));
-	TRY(body_find_instruction(c, s, p->sum, &p->by, e));
+	p->result = p->mma->ref != NONE ? buffer_of_carry(c, s, p->mma->ref) :
+		buffer_of_node(c, s, node);
+	TRY(x->result_shared ? stored_result_frag(c, x, &p->sum, e) : find_buffer_frag(c, p->result, &p->sum, e));
+	TRY(find_matrix_instruction(c, s, p->sum, &p->by, e));
 	p->a.by = p->b.by = p->by;
-	p->pa = body_buffer_of_node(c, s, p->mma->arg[0]);
-	p->pb = body_buffer_of_node(c, s, p->mma->arg[1]);
+	p->pa = buffer_of_node(c, s, p->mma->arg[0]);
+	p->pb = buffer_of_node(c, s, p->mma->arg[1]);
 	p->registers = !has_ring(c, p->pa);
 	p->steps = (int)ceil_div(s->work.k, matrix_depth(p->by, s->work.type));
 	TRY(find_operand(c, x, p->mma->arg[1], shape->col, shape->ncol, &p->b, e));
@@ -343,7 +343,7 @@ static enum err_code find_product(struct body *c, const struct kentry *x, struct
 	return find_begin(c, s, &p->a, &c->g->buffers.v[p->pa], shape, p->sum->height, &p->first_a, e);
 }
 
-void body_note_form(struct body *c, const struct product_form *f)
+void note_product_form(struct lowering *c, const struct product_form *f)
 {
 	for (int i = 0; i < c->r->products.n; i++) {
 		const struct product_form *x = &c->r->products.v[i];
@@ -356,37 +356,37 @@ void body_note_form(struct body *c, const struct product_form *f)
 	VEC_PUSH(c->a, &c->r->products, *f);
 }
 
-static void touch_operand(struct body *c, const struct kentry *x, int buffer, int version)
+static void touch_operand(struct lowering *c, const struct kentry *x, int buffer, int version)
 {
 	if (has_ring(c, buffer))
-		body_touch_ring(c, stask_of(c, x), buffer);
+		add_ring_touch(c, stask_of(c, x), buffer);
 	else
-		body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, version);
+		add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, version);
 }
 
 /* What it reads and writes, as part of the lane's next group. */
-static void touch_product(struct body *c, const struct kentry *x, const struct product *p,
+static void touch_product(struct lowering *c, const struct kentry *x, const struct product *p,
 	int version_a, int version)
 {
 	touch_operand(c, x, p->pa, version_a);
 	touch_operand(c, x, p->pb, 0);
 	if (x->result_shared)			/* into registers of its own */
 		return;
-	body_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, version);
+	add_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, version);
 	c->touches.v[c->touches.n - 1].sums = true;
 }
 
 /* `pieces` instructions of `cols` columns, from column `first` of the result on. */
-static void add_product(struct body *c, const struct stask *s, const struct product *p,
+static void add_product(struct lowering *c, const struct stask *s, const struct product *p,
 	struct frag_at sum, struct frag_at a, int first, int cols, int pieces)
 {
-	struct role_op *o = body_op(c, DO_PRODUCT);
+	struct role_op *o = add_op(c, DO_PRODUCT);
 	const struct num *b_first = first ? ADD(p->first_b, N(c, first)) : p->first_b;
 
 	o->u.product.form = (struct product_form){ .by = p->by, .registers = p->registers,
 		.a_rows = !p->registers && !p->a.k_major, .b_rows = !p->b.k_major, .cols = cols,
 		.depth = matrix_depth(p->by, s->work.type), .type = s->work.type };
-	body_note_form(c, &o->u.product.form);
+	note_product_form(c, &o->u.product.form);
 	o->u.product.sum = sum;
 	o->u.product.first = first;
 	o->u.product.a = a;
@@ -401,31 +401,31 @@ static void add_product(struct body *c, const struct stask *s, const struct prod
 	o->u.product.adds = p->adds;
 }
 
-enum err_code body_mma(struct body *c, const struct kentry *x, struct err *e)
+enum err_code select_matrix_product(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	struct product p = { 0 };
 	struct frag_at sum, a = { 0 };
 
 	TRY(find_product(c, x, &p, e));
-	sum = (struct frag_at){ p.sum, x->result_shared ? 0 : body_version(c, x, p.result) };
+	sum = (struct frag_at){ p.sum, x->result_shared ? 0 : register_version(c, x, p.result) };
 	if (p.registers) {
-		TRY(body_buffer(c, p.pa, &a.frag, e));
-		a.version = body_version(c, x, p.pa);
+		TRY(find_buffer_frag(c, p.pa, &a.frag, e));
+		a.version = register_version(c, x, p.pa);
 	}
 	if (x->result_shared)
-		TRY(body_take_off(c, x, (int)(p.mma - c->p->nodes.v), p.result, p.sum, e));
-	body_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));
+		TRY(load_accumulator(c, x, (int)(p.mma - c->p->nodes.v), p.result, p.sum, e));
+	add_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));
 	if (p.registers)
-		body_pin(c, a.frag, a.version, p.steps * frag_step_words(a.frag, matrix_depth(p.by,
+		add_pin(c, a.frag, a.version, p.steps * frag_step_words(a.frag, matrix_depth(p.by,
 			s->work.type)));
-	body_op(c, DO_GROUPS_FENCE);
+	add_op(c, DO_GROUPS_FENCE);
 	touch_product(c, x, &p, a.version, sum.version);
 	p.adds = adds(c, x, p.mma, p.result);
 	add_product(c, s, &p, sum, a, 0, p.cols, p.pieces);
 	if (p.rest)			/* it touches what the others do, in the same group */
 		add_product(c, s, &p, sum, a, p.cols * p.pieces, p.rest, 1);
-	body_op(c, DO_GROUPS_COMMIT);
-	body_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));
+	add_op(c, DO_GROUPS_COMMIT);
+	add_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));
 	return OK;
 }

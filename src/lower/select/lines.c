@@ -1,6 +1,6 @@
 /* Reductions and scans line by line: the value is in shared memory, each line of it along the
  * axis is gone through by one thread, in the axis's order. */
-#include "lower/body/body.h"
+#include "lower/select/lowering.h"
 
 /* Axes of a result that number its lines, the last fastest. */
 static int line_axes(const struct shape2 *to, int along, int *axes)
@@ -17,7 +17,7 @@ static int line_axes(const struct shape2 *to, int along, int *axes)
 }
 
 /* Line EACH is at hand, at ALONG. Returns how many lines there are. */
-static int64_t stand_at_line(struct body *c, const struct stask *s, const struct shape2 *over,
+static int64_t stand_at_line(struct lowering *c, const struct stask *s, const struct shape2 *over,
 	int along)
 {
 	int axes[2 * RANK_MAX], n = line_axes(over, along, axes);
@@ -25,7 +25,7 @@ static int64_t stand_at_line(struct body *c, const struct stask *s, const struct
 	int64_t below = 1;
 
 	for (int i = n - 1; i >= 0; i--) {
-		int64_t extent = body_extent(c, s, over, axes[i]);
+		int64_t extent = axis_extent(c, s, over, axes[i]);
 		const struct num *at = below > 1 ? DIV(line, N(c, below)) : line;
 
 		c->at_hand[axes[i]] = i ? MOD(at, N(c, extent)) : at;
@@ -35,39 +35,39 @@ static int64_t stand_at_line(struct body *c, const struct stask *s, const struct
 	return below;
 }
 
-static void stand_at_fragment(struct body *c)
+static void stand_at_fragment(struct lowering *c)
 {
 	for (int i = 0; i < LEN(c->at_hand); i++)
 		c->at_hand[i] = NULL;
 }
 
 /* Lines beyond the end of an axis are nobody's; and what lies there may have no room for them. */
-static const struct num *within_ends(struct body *c, const struct stask *s,
+static const struct num *within_ends(struct lowering *c, const struct stask *s,
 	const struct shape2 *over, int along)
 {
 	int axes[2 * RANK_MAX], n = line_axes(over, along, axes);
 	const struct num *all = N(c, 1);
 
 	for (int i = 0; i < n; i++)
-		if (body_is_ragged(c, over, axes[i]))
-			all = NUM2(BOTH, all, NUM2(LT, ADD(body_lo(c, s, over, axes[i]), body_local(c, s,
+		if (axis_is_ragged(c, over, axes[i]))
+			all = NUM2(BOTH, all, NUM2(LT, ADD(axis_first(c, s, over, axes[i]), axis_local_index(c, s,
 				over, axes[i])), N(c, c->p->axes.v[axes[i]].size)));
 	return all;
 }
 
 /* Elements of a line. */
-static const struct num *line_length(struct body *c, const struct stask *s,
+static const struct num *line_length(struct lowering *c, const struct stask *s,
 	const struct shape2 *over, int along)
 {
-	const struct num *extent = N(c, body_extent(c, s, over, along));
+	const struct num *extent = N(c, axis_extent(c, s, over, along));
 
-	if (!body_is_ragged(c, over, along))
+	if (!axis_is_ragged(c, over, along))
 		return extent;
-	return NUM2(MIN, extent, SUB(N(c, c->p->axes.v[along].size), body_lo(c, s, over, along)));
+	return NUM2(MIN, extent, SUB(N(c, c->p->axes.v[along].size), axis_first(c, s, over, along)));
 }
 
 /* A value in registers, to the scratch as it lies. */
-static enum err_code put_argument(struct body *c, const struct kentry *x, int arg, struct err *e)
+static enum err_code put_argument(struct lowering *c, const struct kentry *x, int arg, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct shape2 *shape = &c->k->node_shape[arg];
@@ -75,19 +75,19 @@ static enum err_code put_argument(struct body *c, const struct kentry *x, int ar
 	const struct val *value;
 	struct role_op *o;
 
-	TRY(body_node_frag(c, s, arg, over, e));
-	TRY(body_operand(c, x, arg, arg, &value, e));
-	o = body_op(c, DO_PUT);
+	TRY(lay_out_node(c, s, arg, over, e));
+	TRY(operand_value(c, x, arg, arg, &value, e));
+	o = add_op(c, DO_PUT);
 	o->u.put.over = over;
-	o->u.put.when = body_brought(c, s, shape, over);
-	o->u.put.address = body_scratch(c, s, 0, shape, shape);
+	o->u.put.when = owner_condition(c, s, shape, over);
+	o->u.put.address = scratch_address(c, s, 0, shape, shape);
 	o->u.put.value = value;
-	o->u.put.type = body_kept_as(c->p->nodes.v[arg].type);
-	body_lane_sync(c, "all of it is in the scratch");
+	o->u.put.type = scratch_type(c->p->nodes.v[arg].type);
+	add_lane_sync(c, "all of it is in the scratch");
 	return OK;
 }
 
-static void go_through(struct body *c, const struct kentry *x, int node, const struct fold *f,
+static void go_through(struct lowering *c, const struct kentry *x, int node, const struct fold *f,
 	const struct val *zero)
 {
 	const struct stask *s = stask_of(c, x);
@@ -95,28 +95,28 @@ static void go_through(struct body *c, const struct kentry *x, int node, const s
 	const struct shape2 *room = fold_room(c->k, node, f);
 	int64_t lines = stand_at_line(c, s, &f->over, n->ref);
 	enum dtype type = c->p->nodes.v[n->arg[0]].type;
-	const struct val *value = f->shared ? body_in_ring(c, x, ring_of(c, body_buffer_of_node(c, s,
-		n->arg[0])), &f->over) : val_shared(c, type, body_kept_as(type), body_scratch(c, s, 0,
+	const struct val *value = f->shared ? ring_value(c, x, ring_of(c, buffer_of_node(c, s,
+		n->arg[0])), &f->over) : val_shared(c, type, scratch_type(type), scratch_address(c, s, 0,
 		room, &f->over));
-	struct role_op *o = body_op(c, DO_LINES);
+	struct role_op *o = add_op(c, DO_LINES);
 
 	o->u.lines.n = lines;
 	o->u.lines.when = within_ends(c, s, &f->over, n->ref);
 	o->u.lines.length = line_length(c, s, &f->over, n->ref);
 	o->u.lines.op = n->op;
 	o->u.lines.type = n->type;
-	o->u.lines.kept = body_kept_as(n->type);
+	o->u.lines.kept = scratch_type(n->type);
 	o->u.lines.value = value;
 	o->u.lines.zero = zero;
 	o->u.lines.running = op_class(n->op) == CLASS_SCAN;
 	if (!o->u.lines.running)	/* the place of a line's first element has its result */
 		c->at_hand[n->ref] = N(c, 0);
-	o->u.lines.to = body_scratch(c, s, 0, room, &f->over);
+	o->u.lines.to = scratch_address(c, s, 0, room, &f->over);
 	stand_at_fragment(c);
 }
 
 /* What came out, as the lane's threads hold it. */
-static enum err_code take(struct body *c, const struct kentry *x, int node, const struct fold *f,
+static enum err_code take(struct lowering *c, const struct kentry *x, int node, const struct fold *f,
 	struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -126,27 +126,27 @@ static enum err_code take(struct body *c, const struct kentry *x, int node, cons
 	const struct frag *to;
 	struct role_op *o;
 
-	TRY(body_node(c, s, node, &to, e));
+	TRY(find_node_frag(c, s, node, &to, e));
 	if (op_class(n->op) == CLASS_REDUCE)
 		c->at_hand[n->ref] = N(c, 0);
-	step.value = val_guard(c, body_inside(c, s, &f->over, to, room->full_axes & ~f->over.full_axes),
-		val_shared(c, n->type, body_kept_as(n->type), body_scratch(c, s, 0, room, &f->over)),
+	step.value = val_guard(c, inside_condition(c, s, &f->over, to, room->full_axes & ~f->over.full_axes),
+		val_shared(c, n->type, scratch_type(n->type), scratch_address(c, s, 0, room, &f->over)),
 		val_const(c, DT_I32, 0));
 	stand_at_fragment(c);
-	o = body_op(c, DO_MAP);
+	o = add_op(c, DO_MAP);
 	o->u.map.over = to;
 	o->u.map.to.frag = to;
 	VEC_PUSH(c->a, &o->u.map.steps, step);
 	return OK;
 }
 
-enum err_code body_lines(struct body *c, const struct kentry *x, int node, const struct fold *f,
+enum err_code select_lines(struct lowering *c, const struct kentry *x, int node, const struct fold *f,
 	const struct val *zero, struct err *e)
 {
-	body_lane_sync(c, "what was in the scratch has been read");
+	add_lane_sync(c, "what was in the scratch has been read");
 	if (!f->shared)
 		TRY(put_argument(c, x, c->p->nodes.v[node].arg[0], e));
 	go_through(c, x, node, f, zero);
-	body_lane_sync(c, "all lines have been gone through");
+	add_lane_sync(c, "all lines have been gone through");
 	return take(c, x, node, f, e);
 }

@@ -1,10 +1,10 @@
 /* Loads by the copy engine: boxes of a tensor, of which one makes a panel of a slot. */
-#include "lower/body/body.h"
+#include "lower/select/lowering.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-int body_map(struct body *c, const struct stask *s, const struct node *n, const int64_t *box,
+int tensor_map(struct lowering *c, const struct stask *s, const struct node *n, const int64_t *box,
 	int swizzle)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
@@ -29,7 +29,7 @@ int body_map(struct body *c, const struct stask *s, const struct node *n, const 
 	return c->r->maps.n - 1;
 }
 
-static int load_map(struct body *c, const struct stask *s, const struct ring *r,
+static int load_map(struct lowering *c, const struct stask *s, const struct ring *r,
 	const struct node *n)
 {
 	const struct buffer *b = &c->g->buffers.v[r->buffer];
@@ -46,12 +46,12 @@ static int load_map(struct body *c, const struct stask *s, const struct ring *r,
 					box[d] = r->shape.nrow == 1 ? r->box_rows : b->extent[q];
 	}
 	box[0] = r->panel_cols;
-	return body_map(c, s, n, box, r->swizzle);
+	return tensor_map(c, s, n, box, r->swizzle);
 }
 
 /* Do different positions of the axes have different values? Only sums in which each axis
  * steps over all that the ones with smaller steps reach are looked at. */
-static bool is_one_to_one(const struct body *c, const struct index_expr *x)
+static bool is_one_to_one(const struct lowering *c, const struct index_expr *x)
 {
 	for (int i = 0; i < x->n; i++) {
 		int64_t reach = 0;
@@ -68,7 +68,7 @@ static bool is_one_to_one(const struct body *c, const struct index_expr *x)
 }
 
 /* Is no byte of what a load brings asked for again, by any tile? */
-static bool is_read_once(const struct body *c, const struct stask *s, const struct node *n)
+static bool is_read_once(const struct lowering *c, const struct stask *s, const struct node *n)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
 	bool used[AXES_MAX] = { false };
@@ -94,7 +94,7 @@ static bool is_read_once(const struct body *c, const struct stask *s, const stru
 }
 
 /* The tensor's dimension in which the rows of a ring lie that has one axis of them. */
-static int row_dimension(const struct body *c, const struct ring *r, const struct node *n)
+static int row_dimension(const struct lowering *c, const struct ring *r, const struct node *n)
 {
 	for (int d = 0; d < c->p->tensors.v[n->ref].rank; d++)
 		for (int i = 0; i < n->index[d].n; i++)
@@ -104,11 +104,11 @@ static int row_dimension(const struct body *c, const struct ring *r, const struc
 }
 
 /* One box: panel number `panel`, or the block's part of its rows. */
-static void add_box(struct body *c, const struct stask *s, const struct ring *r,
+static void add_box(struct lowering *c, const struct stask *s, const struct ring *r,
 	const struct node *n, const struct num *when, const struct num *panel, struct role_op *o)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
-	int rows = r->cut == CUT_ROWS ? row_dimension(c, r, n) : NONE;
+	int rows = r->share == SHARE_ROWS ? row_dimension(c, r, n) : NONE;
 	const struct num *rank = V(c, VAR_RANK, NONE);
 	const struct buffer *buf = &c->g->buffers.v[r->buffer];
 	int64_t first = r->first_row * r->swizzle + r->first_col / r->panel_cols * r->panel_bytes;
@@ -120,7 +120,7 @@ static void add_box(struct body *c, const struct stask *s, const struct ring *r,
 		if (buf->axis[i] == s->split_axis)
 			part = buf->extent[i];
 	for (int d = t->rank - 1; d >= 0; d--) {
-		const struct num *at = body_index(c, s, &n->index[d], &r->shape, false);
+		const struct num *at = tensor_index(c, s, &n->index[d], &r->shape, false);
 
 		for (int i = 0; i < n->index[d].n && s->parts > 1; i++)
 			if (n->index[d].term[i].axis == s->split_axis)
@@ -131,7 +131,7 @@ static void add_box(struct body *c, const struct stask *s, const struct ring *r,
 			at = ADD(at, MUL(rank, N(c, r->box_rows)));
 		b->corner[t->rank - 1 - d] = at;
 	}
-	b->to = ADD(body_slot(c, r), MUL(panel, N(c, r->panel_bytes)));
+	b->to = ADD(slot_address(c, r), MUL(panel, N(c, r->panel_bytes)));
 	if (first)
 		b->to = ADD(b->to, N(c, first));
 	if (rows != NONE)
@@ -139,15 +139,15 @@ static void add_box(struct body *c, const struct stask *s, const struct ring *r,
 }
 
 /* This block's part of what all blocks of the cluster get. */
-static void add_shared_boxes(struct body *c, const struct stask *s, const struct ring *r,
+static void add_shared_boxes(struct lowering *c, const struct stask *s, const struct ring *r,
 	const struct node *n, struct role_op *o)
 {
 	const struct num *rank = V(c, VAR_RANK, NONE);
 	int blocks = c->k->cluster;
 
-	for (int p = 0; p < r->boxes && r->cut == CUT_ROWS; p++)
+	for (int p = 0; p < r->boxes && r->share == SHARE_ROWS; p++)
 		add_box(c, s, r, n, NULL, N(c, p), o);
-	for (int p = 0; p < r->boxes && r->cut == CUT_PANELS; p += blocks)
+	for (int p = 0; p < r->boxes && r->share == SHARE_PANELS; p += blocks)
 		add_box(c, s, r, n, p + blocks > r->boxes ? NUM2(LT, rank, N(c, r->boxes - p)) : NULL,
 			ADD(N(c, p), rank), o);
 }
@@ -155,35 +155,35 @@ static void add_shared_boxes(struct body *c, const struct stask *s, const struct
 /* Who waits for the copy takes from it that all is done which stands before it on the lane, and
  * no flag is looked at any more: of all warps, although one thread of one of them issues it.
  * Before the next copy a lane that only loads has done nothing but wait for the last ones. */
-static bool follows_work(const struct body *c, const struct kentry *x)
+static bool follows_work(const struct lowering *c, const struct kentry *x)
 {
 	const struct kregion *v = &c->lane->regions[0];
-	bool turns = c->lane->turn != NONE, works = false;
+	bool turns = c->lane->handover_flag != NONE, works = false;
 
 	for (int i = 0; i < v->steps.n; i++)
-		turns |= v->steps.v[i].turn != NONE;
+		turns |= v->steps.v[i].handover_flag != NONE;
 	for (int i = 0; i < c->lane->entries.n; i++)
 		works |= stask_of(c, &c->lane->entries.v[i])->kind != TASK_LOAD;
 	return x->waits.n || turns || works;
 }
 
 /* The pieces of each load, all on one flag. */
-void body_boxes(struct body *c, const struct kentry *x, const struct ring *r,
+void select_boxes(struct lowering *c, const struct kentry *x, const struct ring *r,
 	const struct node *n)
 {
 	const struct stask *s = stask_of(c, x);
 	struct role_op *o;
 
 	if (follows_work(c, x))
-		body_lane_sync(c, "all warps have looked at the flag, or are done with the slot");
-	body_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);
-	o = body_op(c, DO_LOAD_BOXES);
+		add_lane_sync(c, "all warps have looked at the flag, or are done with the slot");
+	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);
+	o = add_op(c, DO_LOAD_BOXES);
 	o->u.boxes.flag = x->flag;
-	o->u.boxes.n = body_seq(c, s->loop);
+	o->u.boxes.n = instance_number(c, s->loop);
 	o->u.boxes.bytes = c->k->flags.v[x->flag].bytes;
 	o->u.boxes.map = load_map(c, s, r, n);
 	o->u.boxes.ring = c->k->ring_of[r->buffer];
-	o->u.boxes.multicast = r->cut != CUT_NONE;
+	o->u.boxes.multicast = r->share != SHARE_NONE;
 	o->u.boxes.once = !o->u.boxes.multicast && is_read_once(c, s, n);
 	if (o->u.boxes.multicast)
 		add_shared_boxes(c, s, r, n, o);

@@ -1,7 +1,7 @@
 /* Elements: what a node's value is, in terms of those at hand. */
-#include "lower/body/body.h"
+#include "lower/select/lowering.h"
 
-static struct val *make(struct body *c, enum val_kind kind, enum dtype type)
+static struct val *make(struct lowering *c, enum val_kind kind, enum dtype type)
 {
 	struct val *v = ARENA_NEW(c->a, struct val);
 
@@ -10,7 +10,7 @@ static struct val *make(struct body *c, enum val_kind kind, enum dtype type)
 	return v;
 }
 
-const struct val *val_const(struct body *c, enum dtype t, double k)
+const struct val *val_const(struct lowering *c, enum dtype t, double k)
 {
 	struct val *v = make(c, VAL_CONST, t);
 
@@ -18,7 +18,7 @@ const struct val *val_const(struct body *c, enum dtype t, double k)
 	return v;
 }
 
-const struct val *val_num(struct body *c, const struct num *n)
+const struct val *val_num(struct lowering *c, const struct num *n)
 {
 	struct val *v = make(c, VAL_NUM, DT_I32);
 
@@ -26,7 +26,7 @@ const struct val *val_num(struct body *c, const struct num *n)
 	return v;
 }
 
-const struct val *val_frag(struct body *c, struct frag_at at)
+const struct val *val_frag(struct lowering *c, struct frag_at at)
 {
 	struct val *v = make(c, VAL_FRAG, at.frag->type);
 
@@ -34,7 +34,7 @@ const struct val *val_frag(struct body *c, struct frag_at at)
 	return v;
 }
 
-const struct val *val_shared(struct body *c, enum dtype type, enum dtype from,
+const struct val *val_shared(struct lowering *c, enum dtype type, enum dtype from,
 	const struct num *address)
 {
 	struct val *v = make(c, VAL_SHARED, type);
@@ -44,7 +44,7 @@ const struct val *val_shared(struct body *c, enum dtype type, enum dtype from,
 	return v;
 }
 
-const struct val *val_cast(struct body *c, enum dtype to, enum dtype from, const struct val *x)
+const struct val *val_cast(struct lowering *c, enum dtype to, enum dtype from, const struct val *x)
 {
 	struct val *v = make(c, VAL_CAST, to);
 
@@ -54,7 +54,7 @@ const struct val *val_cast(struct body *c, enum dtype to, enum dtype from, const
 	return v;
 }
 
-const struct val *val_guard(struct body *c, const struct num *when, const struct val *x,
+const struct val *val_guard(struct lowering *c, const struct num *when, const struct val *x,
 	const struct val *otherwise)
 {
 	struct val *v;
@@ -68,41 +68,41 @@ const struct val *val_guard(struct body *c, const struct num *when, const struct
 	return v;
 }
 
-const struct val *body_in_ring(struct body *c, const struct kentry *x, const struct ring *r,
+const struct val *ring_value(struct lowering *c, const struct kentry *x, const struct ring *r,
 	const struct shape2 *shape)
 {
 	enum dtype t = c->g->buffers.v[r->buffer].type;
 	const struct num *address;
 
-	body_touch_ring(c, stask_of(c, x), r->buffer);
+	add_ring_touch(c, stask_of(c, x), r->buffer);
 	c->reads_value = true;
-	address = body_ring_address(c, stask_of(c, x), r, shape);
+	address = ring_address(c, stask_of(c, x), r, shape);
 	c->reads_value = false;
 	return val_shared(c, t, t, address);
 }
 
 /* Read an element of a tile in shared memory; of what is beyond its extents, zero. */
-enum err_code body_from_ring_as(struct body *c, const struct kentry *x, const struct ring *r,
+enum err_code ring_value_as(struct lowering *c, const struct kentry *x, const struct ring *r,
 	const struct shape2 *shape, const struct val **out, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	struct frag f;
 
-	TRY(body_shape_frag(c, s, shape, c->g->buffers.v[r->buffer].type, &f, e));
+	TRY(lay_out_shape(c, s, shape, c->g->buffers.v[r->buffer].type, &f, e));
 	/* a tile that reaches beyond the end of an axis of which the ring has all */
-	*out = val_guard(c, body_inside(c, s, shape, &f, r->shape.full_axes & ~shape->full_axes),
-		body_in_ring(c, x, r, shape), val_const(c, DT_I32, 0));
+	*out = val_guard(c, inside_condition(c, s, shape, &f, r->shape.full_axes & ~shape->full_axes),
+		ring_value(c, x, r, shape), val_const(c, DT_I32, 0));
 	return OK;
 }
 
-enum err_code body_from_ring(struct body *c, const struct kentry *x, const struct ring *r,
+enum err_code ring_value_of_node(struct lowering *c, const struct kentry *x, const struct ring *r,
 	int node, const struct val **out, struct err *e)
 {
-	return body_from_ring_as(c, x, r, &c->k->node_shape[node], out, e);
+	return ring_value_as(c, x, r, &c->k->node_shape[node], out, e);
 }
 
 /* An argument in registers: of this sTask, or of an earlier one on the lane. */
-static enum err_code from_registers(struct body *c, const struct kentry *x, int node, int arg,
+static enum err_code from_registers(struct lowering *c, const struct kentry *x, int node, int arg,
 	const struct val **out, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -111,7 +111,7 @@ static enum err_code from_registers(struct body *c, const struct kentry *x, int 
 	struct val *v;
 
 	if (!shape_alike(&c->k->node_shape[node], &c->k->node_shape[arg]))
-		return body_detour(c, x, node, arg, NONE, out, e);
+		return converted_value(c, x, node, arg, NONE, out, e);
 	if (a->task == s->task && c->fused[arg]) {
 		v = make(c, VAL_NODE, a->type);
 		v->node = arg;
@@ -119,19 +119,19 @@ static enum err_code from_registers(struct body *c, const struct kentry *x, int 
 		return OK;
 	}
 	if (a->task == s->task) {
-		TRY(body_node(c, s, arg, &at.frag, e));
+		TRY(find_node_frag(c, s, arg, &at.frag, e));
 	} else {
-		int buffer = body_buffer_of_node(c, s, arg);
+		int buffer = buffer_of_node(c, s, arg);
 
-		TRY(body_buffer(c, buffer, &at.frag, e));
-		at.version = body_version(c, x, buffer);
-		body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, at.version);
+		TRY(find_buffer_frag(c, buffer, &at.frag, e));
+		at.version = register_version(c, x, buffer);
+		add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, at.version);
 	}
 	*out = val_frag(c, at);
 	return OK;
 }
 
-enum err_code body_operand(struct body *c, const struct kentry *x, int node, int arg,
+enum err_code operand_value(struct lowering *c, const struct kentry *x, int node, int arg,
 	const struct val **out, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -144,36 +144,36 @@ enum err_code body_operand(struct body *c, const struct kentry *x, int node, int
 		return OK;
 	}
 	if (a->op == OP_INDEX) {
-		*out = val_num(c, ADD(body_lo(c, s, shape, a->ref), body_local(c, s, shape, a->ref)));
+		*out = val_num(c, ADD(axis_first(c, s, shape, a->ref), axis_local_index(c, s, shape, a->ref)));
 		return OK;
 	}
-	buffer = a->task == s->task ? NONE : body_buffer_of_node(c, s, arg);
+	buffer = a->task == s->task ? NONE : buffer_of_node(c, s, arg);
 	if (buffer != NONE && has_ring(c, buffer))
-		return body_from_ring(c, x, ring_of(c, buffer), node, out, e);
+		return ring_value_of_node(c, x, ring_of(c, buffer), node, out, e);
 	return from_registers(c, x, node, arg, out, e);
 }
 
 /* Field of the word that holds the element at hand (program_unpack). */
-static enum err_code unpacked(struct body *c, const struct kentry *x, int node,
+static enum err_code unpacked(struct lowering *c, const struct kentry *x, int node,
 	const struct val **out, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct node *n = &c->p->nodes.v[node];
-	int buffer = body_buffer_of_node(c, s, n->arg[0]);
+	int buffer = buffer_of_node(c, s, n->arg[0]);
 	struct val *v = make(c, VAL_FIELD, n->type);
 
 	if (buffer == NONE || !has_ring(c, buffer))
 		return err_set(e, ERR_ILLEGAL, n->loc, "unpack takes words out of shared memory; "
 			"these are in registers");
-	TRY(body_operand(c, x, node, n->arg[0], &v->arg[0], e));
+	TRY(operand_value(c, x, node, n->arg[0], &v->arg[0], e));
 	v->per = 32 / dtype_bits(n->type);
-	v->num = body_local(c, s, &c->k->node_shape[node], n->ref);
+	v->num = axis_local_index(c, s, &c->k->node_shape[node], n->ref);
 	*out = v;
 	return OK;
 }
 
 /* Is the node an index along the one column axis plus a constant? */
-static bool is_column_index(const struct body *c, const struct shape2 *shape, int node, int64_t *k)
+static bool is_column_index(const struct lowering *c, const struct shape2 *shape, int node, int64_t *k)
 {
 	const struct node *n = &c->p->nodes.v[node];
 
@@ -188,7 +188,7 @@ static bool is_column_index(const struct body *c, const struct shape2 *shape, in
 /* A comparison of the column's index with something of the row is one of a number that
  * the compiler knows, 8 j + e, with the rest: otherwise it would keep the indices of
  * all columns in registers. *out NULL if it is not such a comparison. */
-static enum err_code column_comparison(struct body *c, const struct kentry *x, int node,
+static enum err_code column_comparison(struct lowering *c, const struct kentry *x, int node,
 	const struct val **out, struct err *e)
 {
 	static const enum num_op signs[2][4] = { { NUM_LT, NUM_LE, NUM_EQ, NUM_NE },
@@ -216,35 +216,35 @@ static enum err_code column_comparison(struct body *c, const struct kentry *x, i
 		v = make(c, VAL_COLUMN, DT_BOOL);
 		v->compare = signs[side][sign];
 		v->num = ADD(MUL(N(c, c->k->target->frag.cols), V(c, VAR_EIGHT, NONE)), V(c, VAR_E, NONE));
-		v->less = ADD(ADD(body_lo(c, s, shape, axis), V(c, VAR_COL0, NONE)), N(c, k));
-		TRY(body_operand(c, x, node, other, &v->arg[0], e));
+		v->less = ADD(ADD(axis_first(c, s, shape, axis), V(c, VAR_COL0, NONE)), N(c, k));
+		TRY(operand_value(c, x, node, other, &v->arg[0], e));
 		*out = v;
 		return OK;
 	}
 	return OK;
 }
 
-static enum err_code carry_value(struct body *c, const struct kentry *x, int node,
+static enum err_code carry_value(struct lowering *c, const struct kentry *x, int node,
 	const struct val **out, struct err *e)
 {
 	const struct node *n = &c->p->nodes.v[node];
-	int buffer = body_buffer_of_carry(c, stask_of(c, x), n->ref);
+	int buffer = buffer_of_carry(c, stask_of(c, x), n->ref);
 	struct frag_at at;
 
 	if (has_ring(c, buffer))
-		return body_from_ring(c, x, ring_of(c, buffer), node, out, e);
+		return ring_value_of_node(c, x, ring_of(c, buffer), node, out, e);
 	if (!shape_alike(&c->k->node_shape[node], &c->k->carry_shape[n->ref]))
-		return body_detour(c, x, node, NONE, n->ref, out, e);
-	TRY(body_buffer(c, buffer, &at.frag, e));
-	at.version = body_version(c, x, buffer);
-	body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, at.version);
+		return converted_value(c, x, node, NONE, n->ref, out, e);
+	TRY(find_buffer_frag(c, buffer, &at.frag, e));
+	at.version = register_version(c, x, buffer);
+	add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, at.version);
 	*out = val_frag(c, at);
-	if (c->has_room && lower_joins_parts(c->k, node))
-		return body_join(c, x, node, *out, out, e);
+	if (c->has_spare_registers && lower_joins_partial_sums(c->k, node))
+		return join_partial_sums(c, x, node, *out, out, e);
 	return OK;
 }
 
-enum err_code body_not_lowered(const struct node *n, struct err *e)
+enum err_code refuse_node(const struct node *n, struct err *e)
 {
 	return err_set(e, ERR_ILLEGAL, n->loc, "'%s' over these axes is not lowered yet",
 		op_name(n->op));
@@ -263,7 +263,7 @@ static bool can_cast(enum dtype to)
 	return false;
 }
 
-enum err_code body_element(struct body *c, const struct kentry *x, int node,
+enum err_code element_value(struct lowering *c, const struct kentry *x, int node,
 	const struct val **out, struct err *e)
 {
 	const struct node *n = &c->p->nodes.v[node];
@@ -281,10 +281,10 @@ enum err_code body_element(struct body *c, const struct kentry *x, int node,
 	if (n->op == OP_CAST)
 		v->from = c->p->nodes.v[n->arg[0]].type;
 	for (int i = 0; i < op_arity(n->op); i++)
-		TRY(body_operand(c, x, node, n->arg[i], &v->arg[i], e));
+		TRY(operand_value(c, x, node, n->arg[i], &v->arg[i], e));
 	if (n->op == OP_CAST ? !can_cast(n->type) : !op_kernel_text(n->op, n->type))
-		return body_not_lowered(n, e);
-	v->unmasked = n->op == OP_WHERE && body_clear_where(c, stask_of(c, x), node);
+		return refuse_node(n, e);
+	v->unmasked = n->op == OP_WHERE && mark_where(c, stask_of(c, x), node);
 	*out = v;
 	return OK;
 }

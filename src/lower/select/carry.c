@@ -6,7 +6,7 @@ enum { PATH_MOST = LOOP_DEPTH_MAX };
 
 /* Does loop l make an iteration in the one at hand of region `around`, if it is not that itself?
  * Then it is not the first time, which a variable says. */
-static void passed_by(struct body *c, int l, int around, enum var v, int of)
+static void passed_by(struct lowering *c, int l, int around, enum var v, int of)
 {
 	int path[PATH_MOST], n = 0;
 	struct role_body *outer = c->into;
@@ -14,45 +14,45 @@ static void passed_by(struct body *c, int l, int around, enum var v, int of)
 	for (int i = l; i != around && n < LEN(path); i = c->p->loops.v[i].parent)
 		path[n++] = i;
 	if (!n)
-		body_set(c, v, of, N(c, 0));
+		add_set(c, v, of, N(c, 0));
 	for (int i = n - 1; i >= 0; i--) {
 		struct role_op *loop;
 
-		body_enter(c, &body_block(c, NULL)->u.region.body);
-		body_trips(c, path[i]);
+		enter_body(c, &add_block(c, NULL)->u.region.body);
+		add_trips(c, path[i]);
 		if (!i) {
-			body_enter(c, &body_if(c, NUM2(GT, V(c, VAR_TRIPS, l), N(c, 0)), NULL)->u.region.body);
-			body_set(c, v, of, N(c, 0));
+			enter_body(c, &add_if(c, NUM2(GT, V(c, VAR_TRIPS, l), N(c, 0)), NULL)->u.region.body);
+			add_set(c, v, of, N(c, 0));
 			break;
 		}
-		loop = body_op(c, DO_LOOP);
+		loop = add_op(c, DO_LOOP);
 		loop->u.region.var = VAR_I;
 		loop->u.region.of = path[i];
 		loop->u.region.from = N(c, 0);
 		loop->u.region.end = V(c, VAR_TRIPS, path[i]);
 		loop->u.region.step = 1;
-		body_enter(c, &loop->u.region.body);
-		body_loop_axes(c, path[i]);
+		enter_body(c, &loop->u.region.body);
+		add_loop_axes(c, path[i]);
 	}
-	body_leave(c, outer);
+	leave_body(c, outer);
 }
 
-static const struct val *initial_value(struct body *c, const struct buffer *b)
+static const struct val *initial_value(struct lowering *c, const struct buffer *b)
 {
 	return val_const(c, dtype_is_float(b->type) ? DT_F32 : DT_I32, c->p->carries.v[b->carry].init);
 }
 
 /* The element of a ring that is number EACH in a walk over all of them. */
-static const struct num *each_place(struct body *c, const struct ring *r)
+static const struct num *each_place(struct lowering *c, const struct ring *r)
 {
 	const struct num *at = V(c, VAR_EACH, NONE), *cols = N(c, r->full_cols);
 
-	return body_ring_place(c, r, DIV(at, cols), MOD(at, cols));
+	return ring_element_address(c, r, DIV(at, cols), MOD(at, cols));
 }
 
 /* May an sTask in this loop come to a life of the carry only after iterations of loops around
  * it, because others in between had none? Then no number of an iteration is its first one's. */
-static bool comes_late(const struct body *c, int loop, int life)
+static bool comes_late(const struct lowering *c, int loop, int life)
 {
 	for (int l = loop; l != life && c->p->loops.v[l].parent != life; l = c->p->loops.v[l].parent)
 		if (c->g->trips[l].least == 0)
@@ -63,7 +63,7 @@ static bool comes_late(const struct body *c, int loop, int life)
 /* What sTasks that come late need to know of a loop around them: when it begins, whether the life
  * does, and whether others before it have touched that; when it ends, whether others behind it
  * do, before its next run. */
-static void tell_late(struct body *c, int loop, bool ends, int mine, const struct begins *b)
+static void tell_late(struct lowering *c, int loop, bool ends, int mine, const struct begins *b)
 {
 	int life = c->g->buffers.v[b->buffer].loop, parent = c->p->loops.v[loop].parent;
 	int n = ends ? b->behind.n : b->empty.n;
@@ -71,7 +71,7 @@ static void tell_late(struct body *c, int loop, bool ends, int mine, const struc
 	if (!program_loop_within(c->p, mine, loop) || !comes_late(c, mine, life))
 		return;
 	if (!ends && parent == life)
-		body_let(c, VAR_BARE, b->number, N(c, 1))->u.let.changes = true;
+		add_let(c, VAR_BARE, b->number, N(c, 1))->u.let.changes = true;
 	for (int i = 0; i < n; i++) {
 		int other = ends ? b->behind.v[i] : b->empty.v[i];
 
@@ -80,7 +80,7 @@ static void tell_late(struct body *c, int loop, bool ends, int mine, const struc
 	}
 }
 
-void body_begins_late(struct body *c, int loop, bool ends)
+void add_late_begins(struct lowering *c, int loop, bool ends)
 {
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		const struct kentry *x = &c->lane->entries.v[i];
@@ -91,7 +91,7 @@ void body_begins_late(struct body *c, int loop, bool ends)
 }
 
 /* Is it the first time that the sTask at hand, or any before it, touches a life of the carry? */
-static void is_first(struct body *c, int mine, const struct begins *b)
+static void is_first(struct lowering *c, int mine, const struct begins *b)
 {
 	int life = c->g->buffers.v[b->buffer].loop;
 	bool late = comes_late(c, mine, life);
@@ -99,7 +99,7 @@ static void is_first(struct body *c, int mine, const struct begins *b)
 
 	for (int l = mine; l != life && !late; l = c->p->loops.v[l].parent)
 		first = NUM2(BOTH, first, NUM2(EQ, V(c, VAR_I, l), N(c, 0)));
-	body_let(c, VAR_FRESH, NONE, first)->u.let.changes = true;
+	add_let(c, VAR_FRESH, NONE, first)->u.let.changes = true;
 	for (int i = 0; i < b->empty.n; i++) {
 		int around = kernel_common_loop(c->p, mine, b->empty.v[i]);
 
@@ -107,58 +107,58 @@ static void is_first(struct body *c, int mine, const struct begins *b)
 			passed_by(c, b->empty.v[i], around, VAR_FRESH, NONE);
 	}
 	if (late)
-		body_set(c, VAR_BARE, b->number, N(c, 0));
+		add_set(c, VAR_BARE, b->number, N(c, 0));
 }
 
 /* The first sTask to touch a life of the carry gives it its initial value. */
-static void begin(struct body *c, const struct kentry *x, const struct begins *b)
+static void begin(struct lowering *c, const struct kentry *x, const struct begins *b)
 {
 	const struct buffer *buf = &c->g->buffers.v[b->buffer];
 	const struct ring *r = ring_of(c, b->buffer);
 	struct role_body *outer;
 	struct role_op *o;
 
-	outer = body_enter(c, &body_block(c, arena_strf(c->a, "%s begins", buf->name))->u.region.body);
+	outer = enter_body(c, &add_block(c, arena_strf(c->a, "%s begins", buf->name))->u.region.body);
 	is_first(c, stask_of(c, x)->loop, b);
-	body_enter(c, &body_if(c, V(c, VAR_FRESH, NONE), NULL)->u.region.body);
-	body_touch(c, TOUCH_WRITE, TOUCH_SLOT, b->buffer, 0);
-	o = body_op(c, DO_FILL);
+	enter_body(c, &add_if(c, V(c, VAR_FRESH, NONE), NULL)->u.region.body);
+	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, b->buffer, 0);
+	o = add_op(c, DO_FILL);
 	o->touches.v[0].initial = true;
 	o->u.fill.ring = c->k->ring_of[b->buffer];
 	o->u.fill.elements = r->full_rows * r->full_cols;
 	o->u.fill.address = each_place(c, r);
 	o->u.fill.value = initial_value(c, buf);
 	o->u.fill.type = buf->type;
-	body_fence(c, "engines may read the carry");
-	body_lane_sync(c, "all of the initial value is there");
-	body_leave(c, outer);
+	add_fence(c, "engines may read the carry");
+	add_lane_sync(c, "all of the initial value is there");
+	leave_body(c, outer);
 }
 
-void body_begins(struct body *c, const struct kentry *x)
+void add_begins(struct lowering *c, const struct kentry *x)
 {
 	for (int i = 0; i < x->begins.n; i++)
 		begin(c, x, &x->begins.v[i]);
 }
 
 /* Leave `value`, of the element at hand of a fragment that lies like `node`, in the ring. */
-static void put_elements(struct body *c, const struct kentry *x, int node, int buffer,
+static void put_elements(struct lowering *c, const struct kentry *x, int node, int buffer,
 	const struct frag *over, const struct val *value)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct shape2 *shape = &c->k->node_shape[node];
 	struct role_op *o;
 
-	body_touch(c, TOUCH_WRITE, TOUCH_SLOT, buffer, 0);
-	o = body_op(c, DO_PUT);
+	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, buffer, 0);
+	o = add_op(c, DO_PUT);
 	o->u.put.over = over;
-	o->u.put.when = body_brought(c, s, shape, over);
-	o->u.put.address = body_ring_address(c, s, ring_of(c, buffer), shape);
+	o->u.put.when = owner_condition(c, s, shape, over);
+	o->u.put.address = ring_address(c, s, ring_of(c, buffer), shape);
 	o->u.put.value = value;
 	o->u.put.type = c->g->buffers.v[buffer].type;
 }
 
 /* Is the carry touched by a node of the task in [from, to)? By a GET, or a SET too. */
-static bool touched(const struct body *c, const struct task *t, int carry, int from, int to,
+static bool touched(const struct lowering *c, const struct task *t, int carry, int from, int to,
 	bool sets)
 {
 	for (int i = from; i < to; i++) {
@@ -180,7 +180,7 @@ static int place_in_task(const struct task *t, int node)
 }
 
 /* Threads need not have read what they write, so they meet in between. */
-enum err_code body_set_shared(struct body *c, const struct kentry *x, int node, struct err *e)
+enum err_code set_shared_carry(struct lowering *c, const struct kentry *x, int node, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct task *t = &c->p->tasks.v[s->task];
@@ -189,86 +189,86 @@ enum err_code body_set_shared(struct body *c, const struct kentry *x, int node, 
 	int at = place_in_task(t, node);
 	const struct val *value;
 
-	TRY(body_node_frag(c, s, node, over, e));
+	TRY(lay_out_node(c, s, node, over, e));
 	if (touched(c, t, n->ref, 0, at, true))
-		body_lane_sync(c, "all have read what is set");
-	TRY(body_operand(c, x, node, n->arg[0], &value, e));
-	put_elements(c, x, node, body_buffer_of_carry(c, s, n->ref), over, value);
-	body_fence(c, "engines may read the carry");
+		add_lane_sync(c, "all have read what is set");
+	TRY(operand_value(c, x, node, n->arg[0], &value, e));
+	put_elements(c, x, node, buffer_of_carry(c, s, n->ref), over, value);
+	add_fence(c, "engines may read the carry");
 	if (touched(c, t, n->ref, at + 1, t->nodes.n, false))
-		body_lane_sync(c, "all of the new value is there");
+		add_lane_sync(c, "all of the new value is there");
 	return OK;
 }
 
-static int product_node(const struct body *c, const struct stask *s)
+static int product_node(const struct lowering *c, const struct stask *s)
 {
 	const struct task *t = &c->p->tasks.v[s->task];
 
 	return t->nodes.v[t->nodes.n - 1];
 }
 
-static int product_buffer(const struct body *c, const struct stask *s)
+static int product_buffer(const struct lowering *c, const struct stask *s)
 {
 	const struct node *n = &c->p->nodes.v[product_node(c, s)];
 
-	return n->ref != NONE ? body_buffer_of_carry(c, s, n->ref) :
-		body_buffer_of_node(c, s, product_node(c, s));
+	return n->ref != NONE ? buffer_of_carry(c, s, n->ref) :
+		buffer_of_node(c, s, product_node(c, s));
 }
 
-enum err_code body_landing_frag(struct body *c, const struct kentry *x, const struct frag **f,
+enum err_code stored_result_frag(struct lowering *c, const struct kentry *x, const struct frag **f,
 	struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	struct frag *acc = ARENA_NEW(c->a, struct frag);
 	char *name;
 
-	*f = c->landing;
+	*f = c->stored_result;
 	if (*f)
 		return OK;
-	TRY(body_node_frag(c, s, product_node(c, s), acc, e));
+	TRY(lay_out_node(c, s, product_node(c, s), acc, e));
 	name = arena_strf(c->a, "acc_%s", c->g->buffers.v[product_buffer(c, s)].name);
 	for (char *p = name; *p; p++)
 		if (*p == '.')
 			*p = '_';
 	acc->name = name;
-	*f = c->landing = acc;
+	*f = c->stored_result = acc;
 	return OK;
 }
 
 /* The registers of a product whose result goes to a ring, and what it adds to. */
-enum err_code body_take_off(struct body *c, const struct kentry *x, int node, int buffer,
+enum err_code load_accumulator(struct lowering *c, const struct kentry *x, int node, int buffer,
 	const struct frag *acc, struct err *e)
 {
 	const struct val *value;
-	struct role_op *o = body_op(c, DO_FRAGMENT);
+	struct role_op *o = add_op(c, DO_FRAGMENT);
 
 	o->u.frag.at.frag = acc;
 	if (c->p->nodes.v[node].ref == NONE)
 		return OK;
-	TRY(body_from_ring(c, x, ring_of(c, buffer), node, &value, e));
-	o = body_op(c, DO_MAP);
+	TRY(ring_value_of_node(c, x, ring_of(c, buffer), node, &value, e));
+	o = add_op(c, DO_MAP);
 	o->u.map.over = acc;
 	o->u.map.to.frag = acc;
 	VEC_PUSH(c->a, &o->u.map.steps, ((struct role_step){ .node = node, .value = value }));
-	body_lane_sync(c, "all have read what the product adds to");
+	add_lane_sync(c, "all have read what the product adds to");
 	return OK;
 }
 
 /* Once the product is complete, its result goes where others find it. */
-enum err_code body_landing(struct body *c, const struct kentry *x, struct err *e)
+enum err_code store_result(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct frag *acc;
 
-	TRY(body_landing_frag(c, x, &acc, e));
+	TRY(stored_result_frag(c, x, &acc, e));
 	if (on_matrix(c->k, x->task)) {
-		body_groups_wait(c, 0, "its result goes to shared memory");
-		body_pin(c, acc, 0, frag_block_words(acc));
+		add_groups_wait_op(c, 0, "its result goes to shared memory");
+		add_pin(c, acc, 0, frag_block_words(acc));
 		TRY(add_pins(c, c->at, e));
 	}
 	put_elements(c, x, product_node(c, s), product_buffer(c, s), acc,
 		val_frag(c, (struct frag_at){ acc, 0 }));
-	body_fence(c, "engines may read the result");
-	body_lane_sync(c, "all of the result is there");
+	add_fence(c, "engines may read the result");
+	add_lane_sync(c, "all of the result is there");
 	return OK;
 }

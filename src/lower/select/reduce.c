@@ -1,9 +1,9 @@
 /* Reductions and scans along an axis (layout/folds.h). What is beyond the end of the axis takes
  * no part. */
-#include "lower/body/body.h"
+#include "lower/select/lowering.h"
 
 /* What joined with anything leaves it as it is. */
-static const struct val *identity_of(struct body *c, enum op op, enum dtype t)
+static const struct val *identity_of(struct lowering *c, enum op op, enum dtype t)
 {
 	enum dtype type = op_pair(op) == OP_ADD || !dtype_is_float(t) ? DT_I32 : DT_F32;
 
@@ -11,19 +11,19 @@ static const struct val *identity_of(struct body *c, enum op op, enum dtype t)
 }
 
 /* The argument where element (rb, j, h, e) of its fragment is at hand. */
-static enum err_code argument(struct body *c, const struct kentry *x, const struct node *n,
+static enum err_code argument(struct lowering *c, const struct kentry *x, const struct node *n,
 	const struct fold *f, const struct val **out, struct err *e)
 {
-	int buffer = body_buffer_of_node(c, stask_of(c, x), n->arg[0]);
+	int buffer = buffer_of_node(c, stask_of(c, x), n->arg[0]);
 
 	if (f->shared)
-		return body_from_ring_as(c, x, ring_of(c, buffer), &f->over, out, e);
-	return body_operand(c, x, n->arg[0], n->arg[0], out, e);
+		return ring_value_as(c, x, ring_of(c, buffer), &f->over, out, e);
+	return operand_value(c, x, n->arg[0], n->arg[0], out, e);
 }
 
 /* The identity instead of what is beyond the end of the axis that is reduced; of the other
  * side no end matters. */
-static const struct val *guarded(struct body *c, const struct kentry *x, const struct node *n,
+static const struct val *guarded(struct lowering *c, const struct kentry *x, const struct node *n,
 	const struct fold *f, const struct frag *over, const struct val *value)
 {
 	struct shape2 along = { .rows = 1, .cols = 1, .full_axes = f->over.full_axes };
@@ -38,12 +38,12 @@ static const struct val *guarded(struct body *c, const struct kentry *x, const s
 		along.row[along.nrow++] = n->ref;
 		part.width = part.cols;
 	}
-	return val_guard(c, body_inside(c, stask_of(c, x), &along, &part, ALL_AXES), value,
+	return val_guard(c, inside_condition(c, stask_of(c, x), &along, &part, ALL_AXES), value,
 		identity_of(c, n->op, n->type));
 }
 
 /* What a lane has in registers, joined there. */
-static enum err_code in_registers(struct body *c, const struct kentry *x, int node,
+static enum err_code in_registers(struct lowering *c, const struct kentry *x, int node,
 	const struct fold *f, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -54,10 +54,10 @@ static enum err_code in_registers(struct body *c, const struct kentry *x, int no
 	const struct frag *to;
 	struct role_op *o;
 
-	TRY(body_shape_frag(c, s, &f->over, c->p->nodes.v[n->arg[0]].type, over, e));
+	TRY(lay_out_shape(c, s, &f->over, c->p->nodes.v[n->arg[0]].type, over, e));
 	TRY(argument(c, x, n, f, &value, e));
-	TRY(body_node(c, s, node, &to, e));
-	o = body_op(c, scans ? DO_SCAN : DO_REDUCE);
+	TRY(find_node_frag(c, s, node, &to, e));
+	o = add_op(c, scans ? DO_SCAN : DO_REDUCE);
 	o->u.reduce.over = over;
 	o->u.reduce.to = to;
 	o->u.reduce.op = n->op;
@@ -65,22 +65,22 @@ static enum err_code in_registers(struct body *c, const struct kentry *x, int no
 	o->u.reduce.value = scans ? value : guarded(c, x, n, f, over, value);
 	o->u.reduce.zero = identity_of(c, n->op, n->type);
 	o->u.reduce.along_rows = f->way == FOLD_ROWS;
-	o->u.reduce.partial = c->has_room && lower_is_part(c->k, node);
+	o->u.reduce.partial = c->has_spare_registers && lower_is_partial_sum(c->k, node);
 	o->u.reduce.scratch = c->lane->scratch;
 	return OK;
 }
 
-enum err_code body_join(struct body *c, const struct kentry *x, int node, const struct val *parts,
+enum err_code join_partial_sums(struct lowering *c, const struct kentry *x, int node, const struct val *parts,
 	const struct val **out, struct err *e)
 {
 	enum dtype t = c->p->nodes.v[node].type;
 	struct frag *to = ARENA_NEW(c->a, struct frag);
 	struct role_op *o;
 
-	TRY(body_node_frag(c, stask_of(c, x), node, to, e));
+	TRY(lay_out_node(c, stask_of(c, x), node, to, e));
 	to->name = arena_strf(c->a, "all%d", node);
-	body_op(c, DO_FRAGMENT)->u.frag.at.frag = to;
-	o = body_op(c, DO_REDUCE);
+	add_op(c, DO_FRAGMENT)->u.frag.at.frag = to;
+	o = add_op(c, DO_REDUCE);
 	o->u.reduce.over = o->u.reduce.to = to;
 	o->u.reduce.op = OP_SUM;
 	o->u.reduce.value = parts;
@@ -89,13 +89,13 @@ enum err_code body_join(struct body *c, const struct kentry *x, int node, const 
 	return OK;
 }
 
-enum err_code body_fold(struct body *c, const struct kentry *x, int node, struct err *e)
+enum err_code select_fold(struct lowering *c, const struct kentry *x, int node, struct err *e)
 {
 	const struct node *n = &c->p->nodes.v[node];
 	struct fold f;
 
 	fold_of(c->k, stask_of(c, x), node, &f);
 	if (f.way == FOLD_LINES)
-		return body_lines(c, x, node, &f, identity_of(c, n->op, n->type), e);
+		return select_lines(c, x, node, &f, identity_of(c, n->op, n->type), e);
 	return in_registers(c, x, node, &f, e);
 }

@@ -1,10 +1,10 @@
 /* Matrix products out of registers: of each step the lane's threads fetch what is not there from
  * shared memory, as it lies, into fragments as the instruction wants them. The product is done
  * when the lane goes on. */
-#include "lower/body/body.h"
+#include "lower/select/lowering.h"
 
 struct fetched {
-	struct body *c;
+	struct lowering *c;
 	const struct stask *s;
 	const struct sync_product *p;
 	const struct matrix_instruction *by;
@@ -32,7 +32,7 @@ static struct shape2 shape_of(const struct fetched *x, int arg)
 /* Registers for a step of an operand. */
 static const struct frag *step_frag(const struct fetched *x, int arg)
 {
-	struct body *c = x->c;
+	struct lowering *c = x->c;
 	const struct frag *sum = x->p->sum.frag;
 	const struct frag_layout *l = arg ? x->by->b_layout : x->by->a_layout;
 	struct frag *f = ARENA_NEW(c->a, struct frag);
@@ -44,7 +44,7 @@ static const struct frag *step_frag(const struct fetched *x, int arg)
 	f->cols = f->width = x->depth;
 	f->blocks = (int)(f->rows / (f->layout->rows * (f->layout->every_warp ? 1 :
 		c->lane->warps)));
-	body_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
+	add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
 	return f;
 }
 
@@ -72,8 +72,8 @@ static bool in_words(const struct fetched *x, const struct ring *r, int n)
 /* A step of what lies in a ring; zero where there is nothing. */
 static enum err_code fetch(const struct fetched *x, int arg, struct frag_at *out, struct err *e)
 {
-	struct body *c = x->c;
-	int buffer = body_buffer_of_node(c, x->s, x->p->mma->arg[arg]);
+	struct lowering *c = x->c;
+	int buffer = buffer_of_node(c, x->s, x->p->mma->arg[arg]);
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	const struct frag *sum = x->p->sum.frag;
 	const struct ring *r = ring_of(c, buffer);
@@ -83,7 +83,7 @@ static enum err_code fetch(const struct fetched *x, int arg, struct frag_at *out
 	const struct num *inside, *address;
 	struct role_op *o;
 
-	TRY(body_one_piece(c, x->s, r, e));
+	TRY(check_contiguous(c, x->s, r, e));
 	if (b->type != x->s->work.type)
 		return err_set(e, ERR_ILLEGAL, x->s->loc, "'%s': '%s' multiplies two operands of one "
 			"type, not %s and %s", x->s->name, x->by->name, dtype_name(b->type),
@@ -91,12 +91,12 @@ static enum err_code fetch(const struct fetched *x, int arg, struct frag_at *out
 	*out = (struct frag_at){ step_frag(x, arg), 0 };
 	c->layout = out->frag->layout;
 	c->step = x->steps > 1 ? x->depth : 0;
-	inside = body_inside(c, x->s, &v, &all, contracted(x) | (r->shape.full_axes & ~x->p->at.full_axes));
-	address = body_ring_address(c, x->s, r, &v);
+	inside = inside_condition(c, x->s, &v, &all, contracted(x) | (r->shape.full_axes & ~x->p->at.full_axes));
+	address = ring_address(c, x->s, r, &v);
 	c->layout = NULL;
 	c->step = 0;
-	body_touch_ring(c, x->s, buffer);
-	o = body_op(c, DO_FETCH);
+	add_ring_touch(c, x->s, buffer);
+	o = add_op(c, DO_FETCH);
 	o->u.fetch.to = out->frag;
 	o->u.fetch.address = address;
 	o->u.fetch.inside = inside;
@@ -108,8 +108,8 @@ static enum err_code fetch(const struct fetched *x, int arg, struct frag_at *out
 static enum err_code first_operand(const struct fetched *x, const struct kentry *entry,
 	struct frag_at *out, struct err *e)
 {
-	struct body *c = x->c;
-	int buffer = body_buffer_of_node(c, x->s, x->p->mma->arg[0]);
+	struct lowering *c = x->c;
+	int buffer = buffer_of_node(c, x->s, x->p->mma->arg[0]);
 
 	if (has_ring(c, buffer))
 		return fetch(x, 0, out, e);
@@ -117,21 +117,21 @@ static enum err_code first_operand(const struct fetched *x, const struct kentry 
 		return err_set(e, ERR_ILLEGAL, x->s->loc, "'%s' takes '%s' out of registers, where it "
 			"does not lie as '%s' wants it; let another lane make it", x->s->name,
 			c->g->buffers.v[buffer].name, x->by->name);
-	TRY(body_buffer(c, buffer, &out->frag, e));
-	out->version = body_version(c, entry, buffer);
-	body_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, out->version);
+	TRY(find_buffer_frag(c, buffer, &out->frag, e));
+	out->version = register_version(c, entry, buffer);
+	add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, out->version);
 	return OK;
 }
 
 static void add_product(const struct fetched *x, struct frag_at a, struct frag_at b)
 {
-	struct body *c = x->c;
-	struct role_op *o = body_op(c, DO_PRODUCT);
+	struct lowering *c = x->c;
+	struct role_op *o = add_op(c, DO_PRODUCT);
 
 	o->u.product.form = (struct product_form){ .by = x->by, .registers = true,
 		.b_registers = true, .cols = x->by->cols_most, .depth = x->depth,
 		.type = x->s->work.type };
-	body_note_form(c, &o->u.product.form);
+	note_product_form(c, &o->u.product.form);
 	o->u.product.sum = x->p->sum;
 	o->u.product.a = a;
 	o->u.product.b = b;
@@ -140,7 +140,7 @@ static void add_product(const struct fetched *x, struct frag_at a, struct frag_a
 	o->u.product.adds = N(c, 1);
 }
 
-enum err_code body_step_products(struct body *c, const struct kentry *entry,
+enum err_code select_step_products(struct lowering *c, const struct kentry *entry,
 	const struct sync_product *p, struct err *e)
 {
 	struct fetched x = { .c = c, .s = stask_of(c, entry), .p = p };
@@ -148,21 +148,21 @@ enum err_code body_step_products(struct body *c, const struct kentry *entry,
 	struct role_body *outer;
 	struct role_op *each;
 
-	TRY(body_find_instruction(c, x.s, p->sum.frag, &x.by, e));
+	TRY(find_matrix_instruction(c, x.s, p->sum.frag, &x.by, e));
 	x.depth = matrix_depth(x.by, x.s->work.type);
 	x.steps = (int)ceil_div(p->along.rows, x.depth);
 	if (!entry->result_shared) {	/* all steps together */
-		body_touch(c, TOUCH_READ, TOUCH_FRAG, p->result, p->sum.version);
-		body_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, p->sum.version);
+		add_touch(c, TOUCH_READ, TOUCH_FRAG, p->result, p->sum.version);
+		add_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, p->sum.version);
 	}
-	each = body_op(c, DO_EACH);
+	each = add_op(c, DO_EACH);
 	each->u.region.var = VAR_KS;
 	each->u.region.of = NONE;
 	each->u.region.step = x.steps;
-	outer = body_enter(c, &each->u.region.body);
+	outer = enter_body(c, &each->u.region.body);
 	TRY(fetch(&x, 1, &b, e));
 	TRY(first_operand(&x, entry, &a, e));
 	add_product(&x, a, b);
-	body_leave(c, outer);
+	leave_body(c, outer);
 	return OK;
 }

@@ -1,12 +1,12 @@
 /* Loads: by the copy engine (boxes.c), or by the lane's threads. */
-#include "lower/body/body.h"
+#include "lower/select/lowering.h"
 
 enum {
 	SHIFTED_WORDS = 8,		/* registers of a shifted piece: its words, and its address */
 	SHIFTED_MOST = 8,		/* more at once bring nothing: their words come as fast as L2 gives them */
 };
 
-bool body_reads_own(const struct body *c, const struct kentry *x)
+bool reads_own_load(const struct lowering *c, const struct kentry *x)
 {
 	int buffer = stask_of(c, x)->writes.v[0];
 
@@ -17,10 +17,10 @@ bool body_reads_own(const struct body *c, const struct kentry *x)
 }
 
 /* ... or what else lies in the ring's room? */
-static bool reads_room(const struct body *c, const struct kentry *x)
+static bool reads_room(const struct lowering *c, const struct kentry *x)
 {
 	int buffer = stask_of(c, x)->writes.v[0];
-	bool reads = body_reads_own(c, x);
+	bool reads = reads_own_load(c, x);
 
 	for (int i = 0; i < c->lane->entries.n; i++)
 		for (int b = 0; b < c->g->buffers.n; b++)
@@ -31,13 +31,13 @@ static bool reads_room(const struct body *c, const struct kentry *x)
 
 /* Must the lane's warps meet behind a load that they have done themselves? They, or who waits
  * for a copy that one of them issues next, take all of it to be there. */
-static bool meet_behind(const struct body *c, const struct kentry *x)
+static bool meet_behind(const struct lowering *c, const struct kentry *x)
 {
 	bool copies = false;
 
 	for (int i = 0; i < c->lane->entries.n; i++)
 		copies |= is_copy(c->k, c->lane->entries.v[i].task);
-	return !is_copy(c->k, x->task) && (copies || x->flag == NONE || body_reads_own(c, x));
+	return !is_copy(c->k, x->task) && (copies || x->flag == NONE || reads_own_load(c, x));
 }
 
 /* Of both. */
@@ -66,14 +66,14 @@ static bool row_stride(const struct role_op *o, int64_t *out)
 
 /* A round of the lane's threads takes whole rows, so a thread stays in its column. It may go on by
  * adding where the rows lie alike in the slot, whose pattern comes again after some. */
-static struct role_stride find_stride(const struct body *c, const struct kentry *x,
+static struct role_stride find_stride(const struct lowering *c, const struct kentry *x,
 	const struct ring *r, const struct role_op *o)
 {
 	int64_t threads = (int64_t)c->lane->warps * c->k->target->warp;
 	int64_t across = o->u.move.cols / o->u.move.run, rows = o->u.move.elements / o->u.move.cols;
 	int64_t pattern = r->swizzle ? shared_pattern_rows(&c->k->target->shared) : 1;
 	int64_t pitch = r->swizzle ? r->swizzle : r->panel_cols * dtype_bits(o->u.move.type) / 8;
-	struct frag part = lower_ring_part(stask_of(c, x), r);
+	struct frag part = lower_ring_slice(stask_of(c, x), r);
 	struct role_stride s = { 0 };
 
 	if (threads % across || part.rows != r->full_rows || part.cols != r->full_cols ||
@@ -89,7 +89,7 @@ static struct role_stride find_stride(const struct body *c, const struct kentry 
 
 /* Shifted pieces go through registers. The more are on their way at once, the less often the lane
  * waits for memory. */
-static int pieces_together(const struct body *c)
+static int pieces_together(const struct lowering *c)
 {
 	int given = c->k->shares_registers ? c->lane->given : lower_launched(c->k);
 	int room = given - c->k->plan->device->reserved_registers;
@@ -98,10 +98,10 @@ static int pieces_together(const struct body *c)
 }
 
 /* Single elements are many. */
-static void try_shifted(const struct body *c, const struct kentry *x, const struct ring *r,
+static void try_shifted(const struct lowering *c, const struct kentry *x, const struct ring *r,
 	struct role_op *o)
 {
-	o->u.move.run = lower_shifted_piece(c->k, x->task);
+	o->u.move.run = lower_shifted_width(c->k, x->task);
 	if (o->u.move.run > 1)
 		o->u.move.stride = find_stride(c, x, r, o);
 	o->u.move.shifted = o->u.move.stride.rows;
@@ -111,32 +111,32 @@ static void try_shifted(const struct body *c, const struct kentry *x, const stru
 
 /* The lane waits for what its threads have copied, and tells of it. If the plan's unit is
  * synchronous the lane itself waits for nothing: its warps meet. */
-static void tell_of_elements(struct body *c, const struct kentry *x)
+static void tell_of_elements(struct lowering *c, const struct kentry *x)
 {
-	body_fence(c, "engines may read it");
+	add_fence(c, "engines may read it");
 	if (meet_behind(c, x))
-		body_lane_sync(c, "all of the load is there");
+		add_lane_sync(c, "all of the load is there");
 	if (x->flag != NONE)
-		body_arrive(c, x->flag, body_seq(c, stask_of(c, x)->loop), "its part of the load is there");
+		add_arrive(c, x->flag, instance_number(c, stask_of(c, x)->loop), "its part of the load is there");
 }
 
 /* Where the copy engine cannot go, or the plan has another unit, the lane's threads copy. */
-static void load_elements(struct body *c, const struct kentry *x, const struct ring *r,
+static void load_elements(struct lowering *c, const struct kentry *x, const struct ring *r,
 	const struct node *n)
 {
 	const struct stask *s = stask_of(c, x);
 	struct role_op *o;
 
 	if (reads_room(c, x))
-		body_lane_sync(c, "all are done with the slot");
-	body_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);
-	o = body_op(c, DO_LOAD_THREADS);
+		add_lane_sync(c, "all are done with the slot");
+	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);
+	o = add_op(c, DO_LOAD_THREADS);
 	o->u.move.tensor = n->ref;
 	o->u.move.rank = c->p->tensors.v[n->ref].rank;
 	o->u.move.type = c->p->tensors.v[n->ref].type;
-	o->u.move.run = lower_piece(c->k, x->task);
-	o->u.move.inside = body_walk(c, s, r, o);
-	body_indices(c, s, n, &r->shape, o->u.move.index, &o->u.move.inside);
+	o->u.move.run = lower_copy_width(c->k, x->task);
+	o->u.move.inside = walk_ring(c, s, r, o);
+	tensor_indices(c, s, n, &r->shape, o->u.move.index, &o->u.move.inside);
 	if (o->u.move.run * dtype_bits(o->u.move.type) >= 32)
 		o->u.move.stride = find_stride(c, x, r, o);
 	else
@@ -147,11 +147,11 @@ static void load_elements(struct body *c, const struct kentry *x, const struct r
 	}
 	o->u.move.arrives = true;
 	o->u.move.flag = x->flag;
-	o->u.move.n = body_seq(c, s->loop);
-	body_warp_sync(c, "all of its threads copy");
+	o->u.move.n = instance_number(c, s->loop);
+	add_warp_sync(c, "all of its threads copy");
 }
 
-enum err_code body_load(struct body *c, const struct kentry *x, struct err *e)
+enum err_code select_load(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct task *t = &c->p->tasks.v[s->task];
@@ -161,7 +161,7 @@ enum err_code body_load(struct body *c, const struct kentry *x, struct err *e)
 	if (x->flag == NONE && is_copy(c->k, x->task))
 		return err_set(e, ERR_ILLEGAL, s->loc, "nobody waits for '%s'", s->name);
 	if (r->engine)
-		body_boxes(c, x, r, n);
+		select_boxes(c, x, r, n);
 	else
 		load_elements(c, x, r, n);
 	return OK;

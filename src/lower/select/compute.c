@@ -1,6 +1,6 @@
 /* Element-wise sTasks: one loop over the fragment for nodes that can share one, all in
  * registers; and where the results stay. */
-#include "lower/body/body.h"
+#include "lower/select/lowering.h"
 
 /* A reduction or scan? */
 static bool is_fold(enum op op)
@@ -9,47 +9,47 @@ static bool is_fold(enum op op)
 }
 
 /* A local fragment, as it is declared. */
-static void declare(struct body *c, const struct frag *f)
+static void declare(struct lowering *c, const struct frag *f)
 {
-	struct role_op *o = body_op(c, DO_FRAGMENT);
+	struct role_op *o = add_op(c, DO_FRAGMENT);
 
 	o->u.frag.at.frag = f;
 }
 
-static enum err_code set_carry(struct body *c, const struct kentry *x, int node, struct err *e)
+static enum err_code set_carry(struct lowering *c, const struct kentry *x, int node, struct err *e)
 {
 	const struct node *n = &c->p->nodes.v[node];
 	const struct stask *s = stask_of(c, x);
-	int buffer = body_buffer_of_carry(c, s, n->ref);
+	int buffer = buffer_of_carry(c, s, n->ref);
 	const struct val *value;
 	struct frag_at to;
 	struct role_op *o;
 
 	if (has_ring(c, buffer))
-		return body_set_shared(c, x, node, e);
-	TRY(body_buffer(c, buffer, &to.frag, e));
-	to.version = body_version(c, x, buffer);
-	if (body_has_detour(c, node, n->arg[0], NONE))
-		TRY(body_detour(c, x, node, n->arg[0], NONE, &value, e));
+		return set_shared_carry(c, x, node, e);
+	TRY(find_buffer_frag(c, buffer, &to.frag, e));
+	to.version = register_version(c, x, buffer);
+	if (is_converted(c, node, n->arg[0], NONE))
+		TRY(converted_value(c, x, node, n->arg[0], NONE, &value, e));
 	else
-		TRY(body_operand(c, x, n->arg[0], n->arg[0], &value, e));
-	body_touch(c, TOUCH_WRITE, TOUCH_FRAG, buffer, to.version);
-	o = body_op(c, DO_MAP);
+		TRY(operand_value(c, x, n->arg[0], n->arg[0], &value, e));
+	add_touch(c, TOUCH_WRITE, TOUCH_FRAG, buffer, to.version);
+	o = add_op(c, DO_MAP);
 	o->u.map.over = to.frag;
 	o->u.map.to = to;
 	VEC_PUSH(c->a, &o->u.map.steps, ((struct role_step){ .node = node, .value = value }));
 	return OK;
 }
 
-static enum err_code pack(struct body *c, const struct kentry *x, int node, const struct frag *f,
+static enum err_code pack(struct lowering *c, const struct kentry *x, int node, const struct frag *f,
 	struct err *e)
 {
 	const struct node *n = &c->p->nodes.v[node];
 	const struct val *value;
 	struct role_op *o;
 
-	TRY(body_operand(c, x, node, n->arg[0], &value, e));
-	o = body_op(c, DO_PACK);
+	TRY(operand_value(c, x, node, n->arg[0], &value, e));
+	o = add_op(c, DO_PACK);
 	o->u.pack.to.frag = f;
 	o->u.pack.value = value;
 	o->u.pack.type = n->type;
@@ -57,19 +57,19 @@ static enum err_code pack(struct body *c, const struct kentry *x, int node, cons
 }
 
 /* Can this node share one loop over the elements with those around it? */
-static bool can_fuse(struct body *c, const struct stask *s, int node, const struct frag *with)
+static bool can_fuse(struct lowering *c, const struct stask *s, int node, const struct frag *with)
 {
 	const struct node *n = &c->p->nodes.v[node];
 	struct frag f;
 	struct err e;
 
 	return n->op != OP_SET && !is_fold(n->op) &&
-		!body_node_frag(c, s, node, &f, &e) && f.kind == with->kind &&
+		!lay_out_node(c, s, node, &f, &e) && f.kind == with->kind &&
 		f.blocks == with->blocks && f.cols == with->cols && !f.packed;
 }
 
 /* Is the node's value read after position `last` of its task, or by others? */
-static bool outlives(const struct body *c, const struct stask *s, int node, int last)
+static bool outlives(const struct lowering *c, const struct stask *s, int node, int last)
 {
 	const struct task *t = &c->p->tasks.v[s->task];
 
@@ -80,12 +80,12 @@ static bool outlives(const struct body *c, const struct stask *s, int node, int 
 			if (n->arg[k] == node)
 				return true;
 	}
-	return body_buffer_of_node(c, s, node) != NONE;
+	return buffer_of_node(c, s, node) != NONE;
 }
 
 /* Nodes [first, last) of the task in one loop, so that what only they use is never
  * more than one element in registers. */
-static enum err_code fuse(struct body *c, const struct kentry *x, int first, int last,
+static enum err_code fuse(struct lowering *c, const struct kentry *x, int first, int last,
 	struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -94,21 +94,21 @@ static enum err_code fuse(struct body *c, const struct kentry *x, int first, int
 	const struct frag *over;
 	struct role_op *o;
 
-	TRY(body_node(c, s, t->nodes.v[first], &over, e));
+	TRY(find_node_frag(c, s, t->nodes.v[first], &over, e));
 	for (int i = first; i < last; i++) {
 		struct role_step step = { .node = t->nodes.v[i] };
 
 		if (outlives(c, s, step.node, last)) {
-			TRY(body_node(c, s, step.node, &step.to, e));
+			TRY(find_node_frag(c, s, step.node, &step.to, e));
 			declare(c, step.to);
 		}
 		VEC_PUSH(c->a, &steps, step);
 	}
 	for (int i = 0; i < steps.n; i++) {
-		TRY(body_element(c, x, steps.v[i].node, &steps.v[i].value, e));
+		TRY(element_value(c, x, steps.v[i].node, &steps.v[i].value, e));
 		c->fused[steps.v[i].node] = true;
 	}
-	o = body_op(c, DO_MAP);
+	o = add_op(c, DO_MAP);
 	o->u.map.over = over;
 	for (int i = 0; i < steps.n; i++) {
 		VEC_PUSH(c->a, &o->u.map.steps, steps.v[i]);
@@ -119,19 +119,19 @@ static enum err_code fuse(struct body *c, const struct kentry *x, int first, int
 
 /* Does the node take a value that lies otherwise, of a node from `first` on? That must be
  * whole before. */
-static bool takes_around(struct body *c, const struct stask *s, const struct task *t, int first,
+static bool takes_around(struct lowering *c, const struct stask *s, const struct task *t, int first,
 	int at)
 {
-	struct detour d;
+	struct layout_conversion d;
 
-	for (int x = 0; detour_next(c->k, s, t->nodes.v[at], &x, &d);)
+	for (int x = 0; conversion_next(c->k, s, t->nodes.v[at], &x, &d);)
 		for (int i = first; i < at; i++)
 			if (t->nodes.v[i] == d.arg)
 				return true;
 	return false;
 }
 
-static enum err_code single(struct body *c, const struct kentry *x, int node, struct err *e)
+static enum err_code single(struct lowering *c, const struct kentry *x, int node, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct node *n = &c->p->nodes.v[node];
@@ -139,16 +139,16 @@ static enum err_code single(struct body *c, const struct kentry *x, int node, st
 
 	if (n->op == OP_SET)
 		return set_carry(c, x, node, e);
-	TRY(body_node(c, s, node, &f, e));
+	TRY(find_node_frag(c, s, node, &f, e));
 	declare(c, f);
 	if (is_fold(n->op))
-		return body_fold(c, x, node, e);
+		return select_fold(c, x, node, e);
 	if (f->packed && n->op == OP_CAST)
 		return pack(c, x, node, f, e);
-	return body_not_lowered(n, e);
+	return refuse_node(n, e);
 }
 
-enum err_code body_compute(struct body *c, const struct kentry *x, struct err *e)
+enum err_code select_compute(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct task *t = &c->p->tasks.v[s->task];
@@ -164,11 +164,11 @@ enum err_code body_compute(struct body *c, const struct kentry *x, struct err *e
 			continue;
 		}
 		if (c->p->nodes.v[node].op != OP_SET)
-			TRY(body_node_frag(c, s, node, &f, e));
+			TRY(lay_out_node(c, s, node, &f, e));
 		while (last < t->nodes.n && c->p->nodes.v[node].op != OP_SET &&
 		       can_fuse(c, s, t->nodes.v[last], &f) && !takes_around(c, s, t, i, last))
 			last++;
-		TRY(body_detours(c, x, i, last > i ? last : i + 1, e));
+		TRY(add_layout_conversions(c, x, i, last > i ? last : i + 1, e));
 		if (last > i)
 			TRY(fuse(c, x, i, last, e));
 		else
@@ -177,31 +177,31 @@ enum err_code body_compute(struct body *c, const struct kentry *x, struct err *e
 	}
 	for (int i = 0; i < s->writes.n; i++)
 		if (c->g->buffers.v[s->writes.v[i]].node != NONE)
-			TRY(body_result(c, x, s->writes.v[i], e));
+			TRY(keep_result(c, x, s->writes.v[i], e));
 	return OK;
 }
 
 /* results ---------------------------------------------------------------------- */
 
-static enum err_code keep_in_registers(struct body *c, const struct kentry *x, int buffer,
+static enum err_code keep_in_registers(struct lowering *c, const struct kentry *x, int buffer,
 	const struct num *inside, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
-	struct frag_at to = { .version = body_version(c, x, buffer) };
+	struct frag_at to = { .version = register_version(c, x, buffer) };
 	const struct frag *from;
 	struct role_op *o;
 
-	TRY(body_buffer(c, buffer, &to.frag, e));
-	TRY(body_node(c, stask_of(c, x), b->node, &from, e));
-	body_touch(c, TOUCH_WRITE, TOUCH_FRAG, buffer, to.version);
-	o = body_op(c, DO_KEEP);
+	TRY(find_buffer_frag(c, buffer, &to.frag, e));
+	TRY(find_node_frag(c, stask_of(c, x), b->node, &from, e));
+	add_touch(c, TOUCH_WRITE, TOUCH_FRAG, buffer, to.version);
+	o = add_op(c, DO_KEEP);
 	o->u.pack.to = to;
 	o->u.pack.from = from;
 	o->u.pack.inside = to.frag->packed ? inside : N(c, 1);
 	return OK;
 }
 
-static enum err_code leave_in_ring(struct body *c, const struct kentry *x, int buffer,
+static enum err_code leave_in_ring(struct lowering *c, const struct kentry *x, int buffer,
 	const struct num *inside, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
@@ -212,29 +212,29 @@ static enum err_code leave_in_ring(struct body *c, const struct kentry *x, int b
 	struct role_op *o;
 	struct frag room, part;
 
-	TRY(body_node(c, s, b->node, &from, e));
-	part = lower_ring_part(s, r);
+	TRY(find_node_frag(c, s, b->node, &from, e));
+	part = lower_ring_slice(s, r);
 	room = *from;
 	room.height = min_i64(from->rows, part.rows);
 	room.width = min_i64(from->cols, part.cols);
-	body_touch(c, TOUCH_WRITE, TOUCH_SLOT, buffer, 0);
-	o = body_op(c, DO_PUT);
+	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, buffer, 0);
+	o = add_op(c, DO_PUT);
 	o->u.put.over = from;
 	o->u.put.from.frag = from;
 	o->u.put.type = b->type;
-	o->u.put.address = body_ring_address(c, s, r, shape);
-	o->u.put.when = NUM2(BOTH, body_one_of_copies(c, from->kind), body_inside(c, s, shape,
+	o->u.put.address = ring_address(c, s, r, shape);
+	o->u.put.when = NUM2(BOTH, one_holder_condition(c, from->kind), inside_condition(c, s, shape,
 		&room, 0));
 	o->u.put.pairs = from->packed && num_is(inside, 1) && shape->ncol == r->shape.ncol &&
 		from->width % 2 == 0;
 	o->u.put.inside = inside;
-	body_fence(c, "engines may read it");
+	add_fence(c, "engines may read it");
 	return OK;
 }
 
 /* An operand must be zero beyond the end of the axis that the product contracts, as far as
  * its instructions read, whatever was computed there. */
-static const struct num *within_contracted(struct body *c, const struct stask *s, int node,
+static const struct num *within_contracted(struct lowering *c, const struct stask *s, int node,
 	const struct frag *f)
 {
 	const struct shape2 *shape = &c->k->node_shape[node];
@@ -249,23 +249,23 @@ static const struct num *within_contracted(struct body *c, const struct stask *s
 		deep.height = deep.rows;
 	if (!cols)
 		deep.width = deep.cols;
-	return body_inside(c, s, shape, &deep, rows | cols);
+	return inside_condition(c, s, shape, &deep, rows | cols);
 }
 
-enum err_code body_result(struct body *c, const struct kentry *x, int buffer, struct err *e)
+enum err_code keep_result(struct lowering *c, const struct kentry *x, int buffer, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	const struct num *inside = N(c, 1);
 	const struct ring *r;
 	struct frag f, part;
 
-	TRY(body_buffer_frag(c, buffer, &f, e));
+	TRY(lay_out_buffer(c, buffer, &f, e));
 	if (lower_is_multiplied(c->k, buffer))
 		inside = within_contracted(c, stask_of(c, x), b->node, &f);
 	if (!has_ring(c, buffer))
 		return keep_in_registers(c, x, buffer, inside, e);
 	r = ring_of(c, buffer);
-	part = lower_ring_part(stask_of(c, x), r);
+	part = lower_ring_slice(stask_of(c, x), r);
 	if (lower_is_operand(c->k, buffer) && (f.rows < part.rows || f.cols < part.cols))
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' is contracted along %s, which is not "
 			"lowered for a value that is computed", b->name, b->parts > 1 ? "parts that "

@@ -1,4 +1,4 @@
-#include "lower/layout/detours.h"
+#include "lower/layout/conversions.h"
 
 static bool same_axes(const int *a, int na, const int *b, int nb)
 {
@@ -22,7 +22,7 @@ bool shape_alike(const struct shape2 *to, const struct shape2 *from)
 		(!from->ncol || same_axes(to->col, to->ncol, from->col, from->ncol));
 }
 
-bool detour_in_ring(const struct kernel *k, const struct stask *s, int node, int carry)
+bool conversion_in_ring(const struct kernel *k, const struct stask *s, int node, int carry)
 {
 	const struct graph *g = k->plan->graph;
 
@@ -42,30 +42,30 @@ static bool is_elementwise(enum op op)
 }
 
 static bool goes_around(const struct kernel *k, const struct stask *s, int node, int arg,
-	struct detour *out)
+	struct layout_conversion *out)
 {
 	const struct program *p = k->plan->graph->program;
 	const struct node *n = &p->nodes.v[node], *a = &p->nodes.v[arg];
-	bool sets = n->op == OP_SET && !detour_in_ring(k, s, NONE, n->ref);
+	bool sets = n->op == OP_SET && !conversion_in_ring(k, s, NONE, n->ref);
 
-	*out = (struct detour){ .arg = arg, .carry = NONE, .from = &k->node_shape[arg],
+	*out = (struct layout_conversion){ .arg = arg, .carry = NONE, .from = &k->node_shape[arg],
 		.to = sets ? &k->carry_shape[n->ref] : &k->node_shape[node] };
-	if (a->op == OP_CONST || a->op == OP_INDEX || (a->task != n->task && detour_in_ring(k, s, arg, NONE)))
+	if (a->op == OP_CONST || a->op == OP_INDEX || (a->task != n->task && conversion_in_ring(k, s, arg, NONE)))
 		return false;
 	return !shape_alike(out->to, out->from);
 }
 
-bool detour_next(const struct kernel *k, const struct stask *s, int node, int *i,
-	struct detour *out)
+bool conversion_next(const struct kernel *k, const struct stask *s, int node, int *i,
+	struct layout_conversion *out)
 {
 	const struct node *n = &k->plan->graph->program->nodes.v[node];
 
 	if (!is_elementwise(n->op))
 		return false;
 	if (n->op == OP_GET) {
-		*out = (struct detour){ .arg = NONE, .carry = n->ref,
+		*out = (struct layout_conversion){ .arg = NONE, .carry = n->ref,
 			.from = &k->carry_shape[n->ref], .to = &k->node_shape[node] };
-		return !(*i)++ && !detour_in_ring(k, s, NONE, n->ref) && !shape_alike(out->to, out->from);
+		return !(*i)++ && !conversion_in_ring(k, s, NONE, n->ref) && !shape_alike(out->to, out->from);
 	}
 	while (*i < op_arity(n->op))
 		if (goes_around(k, s, node, n->arg[(*i)++], out))
@@ -73,7 +73,7 @@ bool detour_next(const struct kernel *k, const struct stask *s, int node, int *i
 	return false;
 }
 
-int64_t detour_bytes(const struct stask *s, const struct detour *d)
+int64_t conversion_bytes(const struct stask *s, const struct layout_conversion *d)
 {
 	int64_t n = d->from->rows * d->from->cols;
 

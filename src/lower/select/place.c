@@ -3,7 +3,7 @@
 
 enum { FRAGMENT_MOST = 4096 };		/* elements a thread: beyond all use */
 
-enum err_code body_shape_frag(struct body *c, const struct stask *s, const struct shape2 *shape,
+enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	enum dtype type, struct frag *f, struct err *e)
 {
 	const struct frag_layout *l = &c->k->target->frag;
@@ -33,23 +33,23 @@ enum err_code body_shape_frag(struct body *c, const struct stask *s, const struc
 	return OK;
 }
 
-enum err_code body_node_frag(struct body *c, const struct stask *s, int node, struct frag *f,
+enum err_code lay_out_node(struct lowering *c, const struct stask *s, int node, struct frag *f,
 	struct err *e)
 {
-	return body_shape_frag(c, s, &c->k->node_shape[node], c->p->nodes.v[node].type, f, e);
+	return lay_out_shape(c, s, &c->k->node_shape[node], c->p->nodes.v[node].type, f, e);
 }
 
-enum err_code body_buffer_frag(struct body *c, int buffer, struct frag *f, struct err *e)
+enum err_code lay_out_buffer(struct lowering *c, int buffer, struct frag *f, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	const struct stask *s = &c->g->tasks.v[b->first];
 
 	if (b->node != NONE)
-		return body_node_frag(c, s, b->node, f, e);
-	return body_shape_frag(c, s, &c->k->carry_shape[b->carry], b->type, f, e);
+		return lay_out_node(c, s, b->node, f, e);
+	return lay_out_shape(c, s, &c->k->carry_shape[b->carry], b->type, f, e);
 }
 
-static const char *c_name(struct body *c, const char *prefix, const char *name)
+static const char *c_name(struct lowering *c, const char *prefix, const char *name)
 {
 	char *s = arena_strf(c->a, "%s%s", prefix, name);
 
@@ -60,17 +60,17 @@ static const char *c_name(struct body *c, const char *prefix, const char *name)
 }
 
 /* The registers of another value, whose elements lie as this one's do. */
-static enum err_code take_place(struct body *c, int buffer, int place, struct err *e)
+static enum err_code take_place(struct lowering *c, int buffer, int place, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer], *of = &c->g->buffers.v[place];
 
-	if (!shape_alike(body_value_shape(c, b), body_value_shape(c, of)))
+	if (!shape_alike(buffer_shape(c, b), buffer_shape(c, of)))
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot lie in the place of '%s': their axes "
 			"lie differently in registers", b->name, of->name);
-	return body_buffer(c, place, &c->of_buffer[buffer], e);
+	return find_buffer_frag(c, place, &c->of_buffer[buffer], e);
 }
 
-enum err_code body_buffer(struct body *c, int buffer, const struct frag **f, struct err *e)
+enum err_code find_buffer_frag(struct lowering *c, int buffer, const struct frag **f, struct err *e)
 {
 	int place = c->g->buffers.v[buffer].alias_of;
 	struct frag *new;
@@ -79,7 +79,7 @@ enum err_code body_buffer(struct body *c, int buffer, const struct frag **f, str
 		TRY(take_place(c, buffer, place, e));
 	if (!c->of_buffer[buffer]) {
 		new = ARENA_NEW(c->a, struct frag);
-		TRY(body_buffer_frag(c, buffer, new, e));
+		TRY(lay_out_buffer(c, buffer, new, e));
 		new->name = c_name(c, "r_", c->g->buffers.v[buffer].name);
 		new->type = c->g->buffers.v[buffer].type;
 		new->versions = c->plan->versions[buffer];
@@ -90,14 +90,14 @@ enum err_code body_buffer(struct body *c, int buffer, const struct frag **f, str
 	return OK;
 }
 
-enum err_code body_node(struct body *c, const struct stask *s, int node, const struct frag **f,
+enum err_code find_node_frag(struct lowering *c, const struct stask *s, int node, const struct frag **f,
 	struct err *e)
 {
 	struct frag *new;
 
 	if (!c->of_node[node]) {
 		new = ARENA_NEW(c->a, struct frag);
-		TRY(body_node_frag(c, s, node, new, e));
+		TRY(lay_out_node(c, s, node, new, e));
 		new->name = arena_strf(c->a, "x%d", node);
 		c->of_node[node] = new;
 	}
@@ -107,7 +107,7 @@ enum err_code body_node(struct body *c, const struct stask *s, int node, const s
 
 /* A value of the entry's own region is of iteration turn + at, so its version is known
  * in each copy of the unrolled turn. */
-int body_version(const struct body *c, const struct kentry *x, int buffer)
+int register_version(const struct lowering *c, const struct kentry *x, int buffer)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	int versions = c->plan->versions[buffer];
@@ -119,7 +119,7 @@ int body_version(const struct body *c, const struct kentry *x, int buffer)
 
 /* quotients ---------------------------------------------------------------------- */
 
-static const struct frag_layout *layout_at_hand(const struct body *c)
+static const struct frag_layout *layout_at_hand(const struct lowering *c)
 {
 	return c->layout ? c->layout : &c->k->target->frag;
 }
@@ -129,7 +129,7 @@ struct apart {
 	const struct num *multiple, *rest;
 };
 
-static const struct num *sum_of(struct body *c, const struct num *x, const struct num *y)
+static const struct num *sum_of(struct lowering *c, const struct num *x, const struct num *y)
 {
 	return x && y ? ADD(x, y) : x ? x : y;
 }
@@ -141,7 +141,7 @@ static bool is_multiple(const struct num *x, int64_t unit)
 	return num_is_const(x) && x->k % unit == 0;
 }
 
-static struct apart take_apart(struct body *c, const struct num *x, int64_t unit)
+static struct apart take_apart(struct lowering *c, const struct num *x, int64_t unit)
 {
 	struct apart a, b;
 
@@ -160,7 +160,7 @@ static bool is_place_in_group(const struct num *x)
 }
 
 /* A sum of multiples of `by`, each divided. */
-static const struct num *each_divided(struct body *c, const struct num *x, int64_t by)
+static const struct num *each_divided(struct lowering *c, const struct num *x, int64_t by)
 {
 	if (x->op == NUM_ADD)
 		return ADD(each_divided(c, x->a, by), each_divided(c, x->b, by));
@@ -170,21 +170,21 @@ static const struct num *each_divided(struct body *c, const struct num *x, int64
 	return N(c, x->k / by);
 }
 
-static const struct num *sum_divided(struct body *c, const struct num *x, int64_t by)
+static const struct num *sum_divided(struct lowering *c, const struct num *x, int64_t by)
 {
 	return take_apart(c, x, by).rest ? DIV(x, N(c, by)) : each_divided(c, x, by);
 }
 
 /* What a compiler would find out if it knew that a column's place in its group is less than the
  * group has columns: it must divide by it in each element else. */
-static bool is_in_groups(const struct body *c, const struct apart *x, int64_t by)
+static bool is_in_groups(const struct lowering *c, const struct apart *x, int64_t by)
 {
 	int cols = layout_at_hand(c)->cols;
 
 	return c->reads_value && is_place_in_group(x->rest) && (by % cols == 0 || cols % by == 0);
 }
 
-static const struct num *quotient(struct body *c, const struct num *x, int64_t by)
+static const struct num *quotient(struct lowering *c, const struct num *x, int64_t by)
 {
 	int cols = layout_at_hand(c)->cols;
 	struct apart a = take_apart(c, x, cols);
@@ -196,7 +196,7 @@ static const struct num *quotient(struct body *c, const struct num *x, int64_t b
 	return by % cols == 0 ? whole : ADD(whole, DIV(a.rest, N(c, by)));
 }
 
-static const struct num *remainder_of(struct body *c, const struct num *x, int64_t by)
+static const struct num *remainder_of(struct lowering *c, const struct num *x, int64_t by)
 {
 	int cols = layout_at_hand(c)->cols;
 	struct apart a = take_apart(c, x, cols);
@@ -210,7 +210,7 @@ static const struct num *remainder_of(struct body *c, const struct num *x, int64
 
 /* axes ------------------------------------------------------------------------- */
 
-int body_buffer_of_node(const struct body *c, const struct stask *s, int node)
+int buffer_of_node(const struct lowering *c, const struct stask *s, int node)
 {
 	for (int i = 0; i < c->g->buffers.n; i++)
 		if (c->g->buffers.v[i].node == node && stask_touches(s, i))
@@ -218,7 +218,7 @@ int body_buffer_of_node(const struct body *c, const struct stask *s, int node)
 	return NONE;
 }
 
-int body_buffer_of_carry(const struct body *c, const struct stask *s, int carry)
+int buffer_of_carry(const struct lowering *c, const struct stask *s, int carry)
 {
 	for (int i = 0; i < c->g->buffers.n; i++)
 		if (c->g->buffers.v[i].carry == carry && stask_touches(s, i))
@@ -226,7 +226,7 @@ int body_buffer_of_carry(const struct body *c, const struct stask *s, int carry)
 	return NONE;
 }
 
-const struct shape2 *body_value_shape(const struct body *c, const struct buffer *b)
+const struct shape2 *buffer_shape(const struct lowering *c, const struct buffer *b)
 {
 	return b->node == NONE ? &c->k->carry_shape[b->carry] : &c->k->node_shape[b->node];
 }
@@ -236,7 +236,7 @@ static bool is_whole(const struct shape2 *shape, int axis)
 	return shape && (shape->full_axes >> axis & 1);
 }
 
-const struct num *body_lo(struct body *c, const struct stask *s, const struct shape2 *shape,
+const struct num *axis_first(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	int axis)
 {
 	const struct axis *a = &c->p->axes.v[axis];
@@ -245,7 +245,7 @@ const struct num *body_lo(struct body *c, const struct stask *s, const struct sh
 	if (is_whole(shape, axis))
 		return N(c, 0);
 	if (a->packs != NONE)		/* words stand where what they hold stands */
-		return DIV(body_lo(c, s, shape, a->packs), N(c, a->per));
+		return DIV(axis_first(c, s, shape, a->packs), N(c, a->per));
 	if (role == AXIS_BATCH || role == AXIS_GRID || program_axis_bound(c->p, s->loop, axis))
 		return V(c, VAR_LO, axis);
 	return N(c, 0);
@@ -263,7 +263,7 @@ static int64_t share_in(const struct shape2 *shape, int axis)
 	return 1;
 }
 
-int64_t body_extent(const struct body *c, const struct stask *s, const struct shape2 *shape,
+int64_t axis_extent(const struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	int axis)
 {
 	int64_t x = is_whole(shape, axis) ? c->p->axes.v[axis].size : c->g->extents.tile[axis];
@@ -274,22 +274,22 @@ int64_t body_extent(const struct body *c, const struct stask *s, const struct sh
 }
 
 /* The axis's part of a flat row or column number. */
-static const struct num *part_of(struct body *c, const struct stask *s, const struct shape2 *shape,
+static const struct num *part_of(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	const int *axes, int n, int axis, const struct num *flat)
 {
 	int64_t below = 1;
 	int i = n - 1;
 
 	for (; axes[i] != axis; i--)
-		below *= body_extent(c, s, shape, axes[i]);
+		below *= axis_extent(c, s, shape, axes[i]);
 	if (n == 1)
 		return flat;
 	if (i == 0)
 		return quotient(c, flat, below);
-	return remainder_of(c, quotient(c, flat, below), body_extent(c, s, shape, axis));
+	return remainder_of(c, quotient(c, flat, below), axis_extent(c, s, shape, axis));
 }
 
-static const struct num *row_at_hand(struct body *c)
+static const struct num *row_at_hand(struct lowering *c)
 {
 	const struct frag_layout *l = layout_at_hand(c);
 	int high = l->rows * (l->every_warp ? 1 : c->lane->warps);
@@ -298,7 +298,7 @@ static const struct num *row_at_hand(struct body *c)
 	return l->halves > 1 ? ADD(row, MUL(N(c, l->half), V(c, VAR_H, NONE))) : row;
 }
 
-static const struct num *col_at_hand(struct body *c)
+static const struct num *col_at_hand(struct lowering *c)
 {
 	const struct num *col = ADD(ADD(MUL(N(c, layout_at_hand(c)->cols), V(c, VAR_EIGHT, NONE)), V(c,
 		VAR_COL0, NONE)), V(c, VAR_E, NONE));
@@ -306,7 +306,7 @@ static const struct num *col_at_hand(struct body *c)
 	return c->step ? ADD(MUL(N(c, c->step), V(c, VAR_KS, NONE)), col) : col;
 }
 
-const struct num *body_local(struct body *c, const struct stask *s, const struct shape2 *shape,
+const struct num *axis_local_index(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	int axis)
 {
 	const struct num *at = N(c, 0);
@@ -314,7 +314,7 @@ const struct num *body_local(struct body *c, const struct stask *s, const struct
 
 	if (!c->at_hand[axis] && packs != NONE && !ints_hold(shape->row, shape->nrow, axis) &&
 	    !ints_hold(shape->col, shape->ncol, axis))
-		return quotient(c, body_local(c, s, shape, packs), c->p->axes.v[axis].per);
+		return quotient(c, axis_local_index(c, s, shape, packs), c->p->axes.v[axis].per);
 	if (c->at_hand[axis])
 		at = c->at_hand[axis];
 	else if (ints_hold(shape->row, shape->nrow, axis))
@@ -326,16 +326,16 @@ const struct num *body_local(struct body *c, const struct stask *s, const struct
 	if (share_in(shape, axis) > 1)
 		at = MUL(at, N(c, share_in(shape, axis)));
 	if (axis == s->split_axis && s->parts > 1)
-		at = ADD(at, N(c, s->part * body_extent(c, s, shape, axis) * share_in(shape, axis)));
+		at = ADD(at, N(c, s->part * axis_extent(c, s, shape, axis) * share_in(shape, axis)));
 	return at;
 }
 
-bool body_is_ragged(const struct body *c, const struct shape2 *shape, int axis)
+bool axis_is_ragged(const struct lowering *c, const struct shape2 *shape, int axis)
 {
 	return !is_whole(shape, axis) && c->p->axes.v[axis].size % c->g->extents.tile[axis];
 }
 
-const struct num *body_inside(struct body *c, const struct stask *s, const struct shape2 *shape,
+const struct num *inside_condition(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	const struct frag *f, uint64_t ends)
 {
 	const struct num *all = N(c, 1);
@@ -347,25 +347,25 @@ const struct num *body_inside(struct body *c, const struct stask *s, const struc
 	for (int i = 0; i < shape->nrow + shape->ncol; i++) {
 		int axis = i < shape->nrow ? shape->row[i] : shape->col[i - shape->nrow];
 
-		if (ends >> axis & 1 && body_is_ragged(c, shape, axis))
-			all = NUM2(BOTH, all, body_clear_end_of(c, s, shape, axis, NUM2(LT, ADD(body_lo(c,
-				s, shape, axis), body_local(c, s, shape, axis)), N(c,
+		if (ends >> axis & 1 && axis_is_ragged(c, shape, axis))
+			all = NUM2(BOTH, all, mark_axis_end(c, s, shape, axis, NUM2(LT, ADD(axis_first(c,
+				s, shape, axis), axis_local_index(c, s, shape, axis)), N(c,
 				c->p->axes.v[axis].size))));
 	}
 	return all;
 }
 
-const struct num *body_index(struct body *c, const struct stask *s, const struct index_expr *x,
+const struct num *tensor_index(struct lowering *c, const struct stask *s, const struct index_expr *x,
 	const struct shape2 *shape, bool local)
 {
 	const struct num *sum = x->k || !x->n ? N(c, x->k) : NULL;
 
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
-		const struct num *at = body_lo(c, s, shape, t->axis);
+		const struct num *at = axis_first(c, s, shape, t->axis);
 
 		if (local)
-			at = ADD(at, body_local(c, s, shape, t->axis));
+			at = ADD(at, axis_local_index(c, s, shape, t->axis));
 		if (t->div != 1)
 			at = DIV(at, N(c, t->div));
 		if (t->mod)
@@ -380,23 +380,23 @@ const struct num *body_index(struct body *c, const struct stask *s, const struct
 /* rings ------------------------------------------------------------------------ */
 
 /* Place along an axis in a ring of the element at hand. */
-static const struct num *place_in(struct body *c, const struct stask *s, const struct ring *r,
+static const struct num *place_in(struct lowering *c, const struct stask *s, const struct ring *r,
 	int axis, const struct shape2 *shape)
 {
-	const struct num *at = body_local(c, s, shape, axis);
+	const struct num *at = axis_local_index(c, s, shape, axis);
 
 	/* the tile at hand, of a ring that holds the whole axis */
 	if (is_whole(&r->shape, axis) && !is_whole(shape, axis))
-		at = ADD(body_lo(c, s, shape, axis), at);
+		at = ADD(axis_first(c, s, shape, axis), at);
 	if (r->alone && axis == s->split_axis)
-		at = SUB(at, N(c, s->part * body_extent(c, s, shape, axis)));
+		at = SUB(at, N(c, s->part * axis_extent(c, s, shape, axis)));
 	if (share_in(&r->shape, axis) > 1)
 		at = quotient(c, at, share_in(&r->shape, axis));
 	return at;
 }
 
 /* Flat number of the axes' places in a ring. */
-static const struct num *flatten(struct body *c, const struct stask *s, const struct ring *r,
+static const struct num *flatten(struct lowering *c, const struct stask *s, const struct ring *r,
 	const int *axes, int n, const struct shape2 *shape)
 {
 	const struct num *flat = N(c, 0);
@@ -416,25 +416,25 @@ static const struct num *flatten(struct body *c, const struct stask *s, const st
 }
 
 /* The same where what lies in rows and columns is the part of s alone. */
-const struct num *body_plain_place(struct body *c, const struct stask *s,
+const struct num *plain_offset(struct lowering *c, const struct stask *s,
 	const struct shape2 *from, const struct shape2 *to)
 {
 	const struct num *flat = N(c, 0);
 
 	for (int i = 0; i < from->nrow + from->ncol; i++) {
 		int axis = i < from->nrow ? from->row[i] : from->col[i - from->nrow];
-		const struct num *at = body_local(c, s, to, axis);
+		const struct num *at = axis_local_index(c, s, to, axis);
 
 		if (is_whole(from, axis) && !is_whole(to, axis))
-			at = ADD(body_lo(c, s, to, axis), at);
+			at = ADD(axis_first(c, s, to, axis), at);
 		if (axis == s->split_axis && s->parts > 1)
-			at = SUB(at, N(c, s->part * body_extent(c, s, from, axis)));
-		flat = i ? ADD(MUL(flat, N(c, body_extent(c, s, from, axis))), at) : at;
+			at = SUB(at, N(c, s->part * axis_extent(c, s, from, axis)));
+		flat = i ? ADD(MUL(flat, N(c, axis_extent(c, s, from, axis))), at) : at;
 	}
 	return flat;
 }
 
-const struct num *body_slot(struct body *c, const struct ring *r)
+const struct num *slot_address(struct lowering *c, const struct ring *r)
 {
 	return V(c, VAR_SLOT, (int)(r - c->k->rings.v));
 }
@@ -448,7 +448,7 @@ static bool is_of_fragment(const struct num *col)
 }
 
 /* Chunks are exchanged by the number of the line that a row lies in. */
-static const struct num *exchange(struct body *c, const struct ring *r, const struct num *row)
+static const struct num *exchange(struct lowering *c, const struct ring *r, const struct num *row)
 {
 	const struct shared_layout *l = &c->k->target->shared;
 
@@ -459,7 +459,7 @@ static const struct num *exchange(struct body *c, const struct ring *r, const st
 /* The address of an element of a fragment, as a sum of what its thread says, what its group of
  * columns says, and what is known: so that a compiler has a thread's part once, a group's for
  * all of its rows, and the rest in the instruction. */
-static const struct num *place_in_group(struct body *c, const struct ring *r, int bytes,
+static const struct num *place_in_group(struct lowering *c, const struct ring *r, int bytes,
 	const struct apart *row, const struct apart *col)
 {
 	const struct shared_layout *l = &c->k->target->shared;
@@ -475,14 +475,14 @@ static const struct num *place_in_group(struct body *c, const struct ring *r, in
 	}
 	if (row->multiple)
 		known = ADD(known, MUL(row->multiple, N(c, r->swizzle)));
-	return ADD(ADD(ADD(ADD(body_slot(c, r), ADD(at, col0)), NUM2(XOR, chunk, x)), known), e);
+	return ADD(ADD(ADD(ADD(slot_address(c, r), ADD(at, col0)), NUM2(XOR, chunk, x)), known), e);
 }
 
-const struct num *body_ring_place(struct body *c, const struct ring *r, const struct num *row,
+const struct num *ring_element_address(struct lowering *c, const struct ring *r, const struct num *row,
 	const struct num *col)
 {
 	int bytes = dtype_bits(c->g->buffers.v[r->buffer].type) / 8;
-	const struct num *slot = body_slot(c, r), *panel, *in_row;
+	const struct num *slot = slot_address(c, r), *panel, *in_row;
 	struct apart rows, cols;
 
 	if (!r->swizzle)
@@ -497,22 +497,22 @@ const struct num *body_ring_place(struct body *c, const struct ring *r, const st
 	return ADD(ADD(slot, panel), NUM2(XOR, in_row, exchange(c, r, row)));
 }
 
-const struct num *body_ring_address(struct body *c, const struct stask *s, const struct ring *r,
+const struct num *ring_address(struct lowering *c, const struct stask *s, const struct ring *r,
 	const struct shape2 *shape)
 {
-	return body_ring_place(c, r, flatten(c, s, r, r->shape.row, r->shape.nrow, shape),
+	return ring_element_address(c, r, flatten(c, s, r, r->shape.row, r->shape.nrow, shape),
 		flatten(c, s, r, r->shape.col, r->shape.ncol, shape));
 }
 
 /* who ------------------------------------------------------------------------- */
 
 /* Has the thread the first digit of a spread? */
-static const struct num *is_first(struct body *c, const struct num *thread, const struct spread *s)
+static const struct num *is_first(struct lowering *c, const struct num *thread, const struct spread *s)
 {
 	return NUM2(EQ, MOD(s->div > 1 ? DIV(thread, N(c, s->div)) : thread, N(c, s->mod)), N(c, 0));
 }
 
-const struct num *body_one_of_copies(struct body *c, enum frag_kind kind)
+const struct num *one_holder_condition(struct lowering *c, enum frag_kind kind)
 {
 	const struct frag_layout *l = &c->k->target->frag;
 	const struct num *thread = V(c, VAR_THREAD, NONE);
@@ -533,42 +533,42 @@ const struct num *body_one_of_copies(struct body *c, enum frag_kind kind)
 	return N(c, 1);
 }
 
-const struct num *body_brought(struct body *c, const struct stask *s, const struct shape2 *shape,
+const struct num *owner_condition(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	const struct frag *f)
 {
-	return NUM2(BOTH, body_one_of_copies(c, f->kind), body_inside(c, s, shape, f, 0));
+	return NUM2(BOTH, one_holder_condition(c, f->kind), inside_condition(c, s, shape, f, 0));
 }
 
-const struct num *body_walk(struct body *c, const struct stask *s, const struct ring *r,
+const struct num *walk_ring(struct lowering *c, const struct stask *s, const struct ring *r,
 	struct role_op *o)
 {
-	struct frag f = lower_ring_part(s, r);
+	struct frag f = lower_ring_slice(s, r);
 
 	o->u.move.elements = f.rows * f.cols;
 	o->u.move.cols = f.cols;
 	c->walks = true;
 	if (f.rows == r->full_rows && f.cols == r->full_cols)
-		o->u.move.address = body_ring_place(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
+		o->u.move.address = ring_element_address(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
 	else
-		o->u.move.address = body_ring_address(c, s, r, &r->shape);
+		o->u.move.address = ring_address(c, s, r, &r->shape);
 	c->walks = false;
-	return body_inside(c, s, &r->shape, &f, ALL_AXES);
+	return inside_condition(c, s, &r->shape, &f, ALL_AXES);
 }
 
-void body_touch_ring(struct body *c, const struct stask *s, int buffer)
+void add_ring_touch(struct lowering *c, const struct stask *s, int buffer)
 {
-	body_touch(c, TOUCH_READ, TOUCH_SLOT, buffer, 0);
+	add_touch(c, TOUCH_READ, TOUCH_SLOT, buffer, 0);
 	for (int i = 0; i < s->reads.n; i++) {
 		int other = s->reads.v[i];
 
 		if (other != buffer && has_ring(c, other) && ring_of(c, other)->offset ==
 		    ring_of(c, buffer)->offset)
-			body_touch(c, TOUCH_READ, TOUCH_SLOT, other, 0);
+			add_touch(c, TOUCH_READ, TOUCH_SLOT, other, 0);
 	}
 }
 
 /* Can it leave the tensor, where all axes are within their ends? */
-static bool may_leave(const struct body *c, const struct index_expr *x, int64_t size)
+static bool may_leave(const struct lowering *c, const struct index_expr *x, int64_t size)
 {
 	int64_t least[AXES_MAX] = { 0 }, most[AXES_MAX];
 	struct index_range r;
@@ -582,7 +582,7 @@ static bool may_leave(const struct body *c, const struct index_expr *x, int64_t 
 	return r.lo < 0 || r.hi >= size;
 }
 
-void body_indices(struct body *c, const struct stask *s, const struct node *n,
+void tensor_indices(struct lowering *c, const struct stask *s, const struct node *n,
 	const struct shape2 *shape, struct role_index *out, const struct num **inside)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
@@ -590,12 +590,12 @@ void body_indices(struct body *c, const struct stask *s, const struct node *n,
 	for (int d = 0; d < t->rank; d++) {
 		const struct num *i = V(c, VAR_INDEX, d), *within;
 
-		out[d].at = body_index(c, s, &n->index[d], shape, true);
+		out[d].at = tensor_index(c, s, &n->index[d], shape, true);
 		out[d].size = c->p->axes.v[t->dim[d]].size;
 		if (!may_leave(c, &n->index[d], out[d].size))
 			continue;
 		within = NUM2(BOTH, NUM2(GE, i, N(c, 0)), NUM2(LT, i, N(c, out[d].size)));
-		*inside = NUM2(BOTH, *inside, body_clear_index(c, s, shape, &n->index[d], out[d].size,
+		*inside = NUM2(BOTH, *inside, mark_index(c, s, shape, &n->index[d], out[d].size,
 			within));
 	}
 }

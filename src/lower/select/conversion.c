@@ -1,0 +1,126 @@
+/* Values in registers that are taken in another layout: written to the lane's scratch in
+ * shared memory as they lie, and read from there. */
+#include "lower/select/lowering.h"
+
+static const struct converted *find(const struct lowering *c, int node, int arg, int carry)
+{
+	for (int i = 0; i < c->conversions.n; i++)
+		if (c->conversions.v[i].node == node && c->conversions.v[i].arg == arg &&
+		    c->conversions.v[i].carry == carry)
+			return &c->conversions.v[i];
+	return NULL;
+}
+
+bool is_converted(const struct lowering *c, int node, int arg, int carry)
+{
+	return find(c, node, arg, carry) != NULL;
+}
+
+static enum dtype type_of(const struct lowering *c, int arg, int carry)
+{
+	return arg != NONE ? c->p->nodes.v[arg].type : c->p->carries.v[carry].type;
+}
+
+enum dtype scratch_type(enum dtype t)
+{
+	return dtype_is_float(t) ? DT_F32 : DT_I32;
+}
+
+const struct num *scratch_address(struct lowering *c, const struct stask *s, int64_t at,
+	const struct shape2 *from, const struct shape2 *to)
+{
+	return ADD(ADD(V(c, VAR_SHARED, NONE), N(c, c->lane->scratch + at)), MUL(N(c, 4),
+		plain_offset(c, s, from, to)));
+}
+
+/* The element at hand of the value as it lies. */
+static enum err_code source(struct lowering *c, const struct kentry *x, const struct layout_conversion *d,
+	const struct frag **over, const struct val **out, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	struct frag *f = ARENA_NEW(c->a, struct frag);
+	struct frag_at at;
+	int buffer;
+
+	*over = f;
+	if (d->arg != NONE) {
+		TRY(lay_out_node(c, s, d->arg, f, e));
+		return operand_value(c, x, d->arg, d->arg, out, e);
+	}
+	buffer = buffer_of_carry(c, s, d->carry);
+	TRY(find_buffer_frag(c, buffer, &at.frag, e));
+	at.version = register_version(c, x, buffer);
+	add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, at.version);
+	*over = at.frag;
+	*out = val_frag(c, at);
+	return OK;
+}
+
+static enum err_code put_converted(struct lowering *c, const struct kentry *x, const struct layout_conversion *d,
+	int64_t at, struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct val *value;
+	const struct frag *over;
+	struct role_op *o;
+
+	TRY(source(c, x, d, &over, &value, e));
+	o = add_op(c, DO_PUT);
+	o->u.put.over = over;
+	o->u.put.when = owner_condition(c, s, d->from, over);
+	o->u.put.address = scratch_address(c, s, at, d->from, d->from);
+	o->u.put.value = value;
+	o->u.put.type = scratch_type(type_of(c, d->arg, d->carry));
+	return OK;
+}
+
+/* What was there has been read when the lane's threads meet, and then all of it is there. */
+enum err_code add_layout_conversions(struct lowering *c, const struct kentry *x, int first, int last,
+	struct err *e)
+{
+	const struct stask *s = stask_of(c, x);
+	const struct task *t = &c->p->tasks.v[s->task];
+	struct layout_conversion d;
+	int64_t at = 0;
+
+	c->conversions.n = 0;
+	for (int i = first; i < last; i++) {
+		for (int k = 0; conversion_next(c->k, s, t->nodes.v[i], &k, &d);) {
+			if (!c->conversions.n)
+				add_lane_sync(c, "what was in the scratch has been read");
+			TRY(put_converted(c, x, &d, at, e));
+			VEC_PUSH(c->a, &c->conversions, ((struct converted){ t->nodes.v[i], d.arg, d.carry,
+				at }));
+			at += conversion_bytes(s, &d);
+		}
+	}
+	if (c->conversions.n)
+		add_lane_sync(c, "all of it is in the scratch");
+	return OK;
+}
+
+enum err_code converted_value(struct lowering *c, const struct kentry *x, int node, int arg, int carry,
+	const struct val **out, struct err *e)
+{
+	const struct converted *at = find(c, node, arg, carry);
+	const struct stask *s = stask_of(c, x);
+	const struct node *n = &c->p->nodes.v[node];
+	bool sets = n->op == OP_SET && !has_ring(c, buffer_of_carry(c, s, n->ref));
+	const struct shape2 *to = sets ? &c->k->carry_shape[n->ref] : &c->k->node_shape[node];
+	enum dtype type = type_of(c, arg, carry);
+	const struct shape2 *from;
+	struct frag f;
+
+	if (!at)
+		return err_set(e, ERR_ILLEGAL, n->loc, "%s: an argument lies otherwise over the lane's "
+			"threads than the result; only a value in shared memory can be read so: let "
+			"another lane make it", op_name(n->op));
+	if (sets)
+		TRY(lay_out_buffer(c, buffer_of_carry(c, s, n->ref), &f, e));
+	else
+		TRY(lay_out_node(c, s, node, &f, e));
+	from = arg != NONE ? &c->k->node_shape[arg] : &c->k->carry_shape[carry];
+	*out = val_guard(c, inside_condition(c, s, to, &f, from->full_axes & ~to->full_axes), val_shared(c, type,
+		scratch_type(type), scratch_address(c, s, at->at, from, to)), val_const(c, DT_I32, 0));
+	return OK;
+}
