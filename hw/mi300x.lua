@@ -9,7 +9,7 @@
 -- No such device was at hand: nothing was measured by us, and what is marked * should be.
 --
 -- Buffer loads are asynchronous and retire in order (vmcnt counts them), by way of
--- registers: gfx942 loads only 4 bytes a lane straight to LDS. MFMA runs beside its
+-- registers: gfx942 loads only 4 bytes a lane straight to LDS. MFMA runs in parallel to its
 -- wave, but not as an asynchronous unit in the plan's sense: there is no group to
 -- count or wait for, a dependent instruction stalls by itself, and a product is dozens
 -- of MFMAs, each issued when the matrix core takes it, so the wave is held to the end.
@@ -62,7 +62,7 @@ return {
                                     -- SIMD
     tell_cost = 12,                 -- * estimate, as the H200
     warp_cost = 0,                  -- a wave is always together
-    fence_cost = 0,                 -- there is no engine beside the threads
+    fence_cost = 0,                 -- there is no engine other than the threads
     flag_latency = 128,             -- * estimate: LDS write, s_barrier, LDS read; LDS takes
                                     -- about 64
     issue_order_latency = 40,       -- * estimate: s_barrier of eight waves

@@ -23,12 +23,12 @@ local function rows_of(parts, causes)
     r[p.cause], r.share = r[p.cause] + p.share, r.share + p.share
     table.insert(r.parts, setmetatable({cause = p.cause, on = p.on, unit = p.unit, share = p.share}, part))
   end
-  local place = {}
-  for i, r in ipairs(rows) do place[r.lane] = place[r.lane] or i end
-  for i, r in ipairs(rows) do place[r] = i end
+  local position = {}
+  for i, r in ipairs(rows) do position[r.lane] = position[r.lane] or i end
+  for i, r in ipairs(rows) do position[r] = i end
   table.sort(rows, function(a, b)
-    if a.lane ~= b.lane then return place[a.lane] < place[b.lane] end
-    return place[a] < place[b]
+    if a.lane ~= b.lane then return position[a.lane] < position[b.lane] end
+    return position[a] < position[b]
   end)
   return rows
 end

@@ -2,7 +2,7 @@
 --
 -- Each entry of probes.lua says what one number shows in. Its kernel is run, and the number is that for
 -- which the simulator predicts what was measured: so whatever the simulator knows of the kernel beside
--- is taken off, and nothing is fitted that has no mechanism. All kernels are run in turn, several times;
+-- is taken off, and nothing is fitted that has no mechanism. All kernels are run one after the other, several times;
 -- how far apart the numbers are that come of each time is their spread.
 
 local core = require "millrace.core"

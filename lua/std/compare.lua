@@ -74,13 +74,13 @@ end
 
 -- Of each sTask and cause how long, on average over the lanes that do not only feed others; parts of an
 -- sTask count as one. Seconds of what is simulated, else cycles, of which a trace knows fewer sorts.
-local function spent(tl, plainly)
+local function lane_costs(tl, events_only)
   local of, order, lanes, n = {}, {}, {}, 0
-  for _, p in ipairs((core.blame(tl, plainly))) do
+  for _, p in ipairs((core.blame(tl, events_only))) do
     if not p.feeds then
       if not lanes[p.lane] then lanes[p.lane], n = true, n + 1 end
       if not of[p.text] then order[#order + 1] = p.text end
-      of[p.text] = (of[p.text] or 0) + p.share * p.lane_cycles / (plainly and 1 or tl.clock_hz)
+      of[p.text] = (of[p.text] or 0) + p.share * p.lane_cycles / (events_only and 1 or tl.clock_hz)
     end
   end
   for text, time in pairs(of) do of[text] = time / n end
@@ -89,22 +89,22 @@ end
 
 -- What grew or shrank, most first, as a share of the first one's time.
 local function changes(one, other)
-  local plainly = one.measured or other.measured or not (one.clock_hz and other.clock_hz)
-  local a, first = spent(one, plainly)
-  local b, order = spent(other, plainly)
+  local events_only = one.measured or other.measured or not (one.clock_hz and other.clock_hz)
+  local a, first = lane_costs(one, events_only)
+  local b, order = lane_costs(other, events_only)
   for _, text in ipairs(first) do
     if not b[text] then order[#order + 1] = text end
   end
-  local list, place, whole = {}, {}, plainly and one.cycles or one.cycles / one.clock_hz
+  local list, position, total = {}, {}, events_only and one.cycles or one.cycles / one.clock_hz
   for i, text in ipairs(order) do
-    local was, is = (a[text] or 0) / whole, (b[text] or 0) / whole
+    local was, is = (a[text] or 0) / total, (b[text] or 0) / total
     list[i] = {what = text, first = was, second = is, difference = is - was}
-    place[text] = i
+    position[text] = i
   end
   table.sort(list, function(x, y)
     local dx, dy = math.abs(x.difference), math.abs(y.difference)
     if dx ~= dy then return dx > dy end
-    return place[x.what] < place[y.what]
+    return position[x.what] < position[y.what]
   end)
   return list
 end
@@ -124,8 +124,8 @@ end
 
 local function count(x)
   if not x then return "-" end
-  local whole = ("%.0f"):format(x):gsub("^%-0$", "0")
-  return (whole:reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^(%-?),", "%1"))
+  local digits = ("%.0f"):format(x):gsub("^%-0$", "0")
+  return (digits:reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^(%-?),", "%1"))
 end
 
 local function percent(x) return x and ("%.0f %%"):format(x * 100) or "-" end
@@ -226,13 +226,13 @@ local function compare(one, other)
   for _, s in ipairs(select(2, gather(one))) do
     if not b[s.task] then rows[#rows + 1] = row(s.task, s, nil, alanes, blanes) end
   end
-  for i, r in ipairs(rows) do r.place = i end
+  for i, r in ipairs(rows) do r.position = i end
   table.sort(rows, function(x, y)
     local dx, dy = math.abs(x.difference), math.abs(y.difference)
     if dx ~= dy then return dx > dy end
-    return x.place < y.place
+    return x.position < y.position
   end)
-  for _, r in ipairs(rows) do r.place = nil end
+  for _, r in ipairs(rows) do r.position = nil end
   local names = {kind(one), kind(other)}
   if names[1] == names[2] then names = {"first", "second"} end
   return setmetatable({

@@ -24,7 +24,7 @@ local function read_lines(text)
 end
 
 -- The text with the numbers {value=, comment=} by path, both texts. What was said of the old ones goes. `head`
--- takes the place of the line at the top that says what "calibrated" means, or is added to them.
+-- takes the position of the line at the top that says what "calibrated" means, or is added to them.
 local function rewrite(text, numbers, head)
   local out, written, dropping, headed = {}, {}, false, false
   for _, line in ipairs(read_lines(text)) do

@@ -74,7 +74,7 @@ end
 
 -- plans -----------------------------------------------------------------------------
 
--- Loads by `producers` warps, 1 unless given; the rest, in order, by `ways` lanes of four warps that share the
+-- Loads by `producers` warps, 1 unless given; the others, in order, by `ways` lanes of four warps that share the
 -- rows. `ahead`: iterations that an sTask is, by name; `twice`: a buffer of each lane with two versions.
 local function plan_of(mr, o)
   return function(bound, device)
@@ -142,7 +142,7 @@ return function(mr, device)
   end
   local products = gemm(1, 4, {m=8192, n=8192, k=8192})
   local by_threads = gemm(4, 3, {m=4096, n=4096, k=4100})
-  local in_turn = {program=scores(mr), small={m=64, n=64, d=64},
+  local one_after_another = {program=scores(mr), small={m=64, n=64, d=64},
     sizes=function(d) return {m=64 * d.eus, n=16384, d=64} end,
     plan=plan_of(mr, {tile={m=64, n=16}, rings={k=8}, loads={"load_q", "load_k"},
       tasks={"mma_qk", "work", "round", "store_s"}})}
@@ -160,15 +160,15 @@ return function(mr, device)
 
   return {
     {number="clock_ghz", of="clock_hz", run=exponentials, why="no products, and little power"},
-    {number=unit.matrix .. ".clock_ghz", of="clock_hz", run=in_turn, why="products, and little power"},
+    {number=unit.matrix .. ".clock_ghz", of="clock_hz", run=one_after_another, why="products, and little power"},
     {number=unit.vector .. ".lane_share", of="seconds", run=multiply, why="16 multiply-adds an element, by one lane"},
     {number=unit.vector .. ".ops.alu", of="seconds", run=choose, why="64 maxima and minima an element"},
     {number=unit.vector .. ".ops.sfu", of="seconds", run=exponentials, why="32 exponentials an element"},
     {number="memory.global.rate", of="seconds", run=rows, why="reads once"},
-    {number="memory.global.latency", of="seconds", run=one_by_one, why="asks for a piece when it has the one before"},
+    {number="memory.global.latency", of="seconds", run=one_by_one, why="loads a chunk when it has the one before"},
     {number="memory.l2.rate", of="seconds", run=cached, why="reads again what L2 has"},
     {number="memory.shared.rate", of="cycles", run=narrow, why="products of 64 columns, both operands from there"},
-    {number=unit.matrix .. ".latency", of="seconds", run=in_turn, why="products that wait for work on the one before"},
+    {number=unit.matrix .. ".latency", of="seconds", run=one_after_another, why="products that wait for work on the one before"},
     {number="memory.l2.thread_rate", of="cycles", run=by_threads, why="copies by threads"},
     {number="sync.launch_seconds", of="seconds", run=nothing, why="one small tile"},
     {number="power.limit", of="watts", run=products, why="products without a pause"},

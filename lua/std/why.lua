@@ -73,24 +73,24 @@ end
 
 -- What comes of the changes, best first, until so many events have been played.
 local function try(x, now)
-  local found, spent = {}, 0
+  local found, played = {}, 0
   for _, change in ipairs(x.list) do
-    if spent > EVENTS then break end
+    if played > EVENTS then break end
     local ok, plan, text = pcall(repair.make, x, change)
-    spent = spent + EVENTS_A_TRY
+    played = played + EVENTS_A_TRY
     if not ok and tostring(plan):find("interrupted", 1, true) then error(plan, 0) end
     if ok and plan then
       local tl = plan:simulate{events = 0}
       found[#found + 1] = {change = text, gain = 1 - tl.seconds / now, script = plan:script()}
-      spent = spent + EVENTS_A_PLAN + tl.played
+      played = played + EVENTS_A_PLAN + tl.played
     end
   end
-  local place = {}
-  for i, f in ipairs(found) do place[f] = i end
+  local position = {}
+  for i, f in ipairs(found) do position[f] = i end
   table.sort(found, function(a, b)
     if a.gain ~= b.gain then return a.gain > b.gain end
     if #a.change ~= #b.change then return #a.change < #b.change end
-    return place[a] < place[b]
+    return position[a] < position[b]
   end)
   return found
 end

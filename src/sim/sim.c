@@ -202,15 +202,15 @@ static enum err_code play_class(struct job *j, const struct eu_class *c, bool ke
 static enum err_code play_classes(struct job *j, const struct eu_class *v, int n, struct err *e)
 {
 	int most = n <= CLASSES_MOST + CLASSES_SAMPLE ? n : CLASSES_MOST;
-	int rest = n - most;
+	int others = n - most;
 
 	if (j->rough)
 		return play_class(j, &v[0], j->line->events.cap, e);
 
 	for (int i = 0; i < most; i++)
 		TRY(play_class(j, &v[i], i == 0 && j->line->events.cap, e));
-	for (int i = 0; rest && i < CLASSES_SAMPLE; i++)
-		TRY(play_class(j, &v[most + (int64_t)i * rest / CLASSES_SAMPLE], false, e));
+	for (int i = 0; others && i < CLASSES_SAMPLE; i++)
+		TRY(play_class(j, &v[most + (int64_t)i * others / CLASSES_SAMPLE], false, e));
 	if (j->line->events.cap && j->kept != j->slowest)
 		TRY(play_class(j, j->slowest, true, e));
 	return OK;
