@@ -273,15 +273,15 @@ static inline void stores_commit(void)
 
 /* ---- shared memory --------------------------------------------------------------------- */
 
-#define HOST_SHARED(type, name) \
-	static inline type shared_##name(u32 a) \
-	{ type x; host_rt->get(a, &x, sizeof(x)); return x; } \
-	static inline void shared_put_##name(u32 a, type x) \
-	{ host_rt->put(a, &x, sizeof(x)); }
-HOST_SHARED(u8, u8)
-HOST_SHARED(u16, u16)
-HOST_SHARED(u32, u32)
-HOST_SHARED(float, f32)
+#define HOST_GET(type, a) type x; host_rt->get(a, &x, sizeof(x)); return x
+static inline u8 shared_u8(u32 a) { HOST_GET(u8, a); }
+static inline u16 shared_u16(u32 a) { HOST_GET(u16, a); }
+static inline u32 shared_u32(u32 a) { HOST_GET(u32, a); }
+static inline float shared_f32(u32 a) { HOST_GET(float, a); }
+static inline void shared_put_u8(u32 a, u8 x) { host_rt->put(a, &x, sizeof(x)); }
+static inline void shared_put_u16(u32 a, u16 x) { host_rt->put(a, &x, sizeof(x)); }
+static inline void shared_put_u32(u32 a, u32 x) { host_rt->put(a, &x, sizeof(x)); }
+static inline void shared_put_f32(u32 a, float x) { host_rt->put(a, &x, sizeof(x)); }
 
 /* Copy to shared memory; zeros unless `inside`. It is done at once: no text reads the memory before
  * copies_wait or the flag of copies_arrive. */

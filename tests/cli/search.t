@@ -86,5 +86,5 @@ t_is '  and no more' "$(rows space 'm=256 n=128 k=128')" "$n"
 t_like '  and says so' "$(<"$T/out")" "^0 measured now, $n known, ended: done"
 t_like '  how soon it is found' "$(<"$T/out")" '^measured ends after [0-9]+: .* of the best; 99 % after 1, '
 t_cmd '  as an entry of a file' 0 "$MILLRACE" tests/perf/space.lua save "${space[@]}"
-t_is '  with a line for each' "$(grep -cE '^[0-9a-f]{12} ' "$T/out")" "$n"
+t_is '  with a line for each' "$(grep -cE '^gemm m=256 [^,]*,[0-9a-f]{12},' "$T/out")" "$n"
 t_done
