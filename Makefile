@@ -53,8 +53,8 @@ PKG_CFLAGS := $(filter-out -D_XOPEN_SOURCE=% -D_DEFAULT_SOURCE,\
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 
 FLAGS_release := -O2 -g
-FLAGS_debug := -Og -g3
-FLAGS_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
+FLAGS_debug := -Og -g3 -DCHECK_PASSES=1
+FLAGS_asan := -O1 -g -DCHECK_PASSES=1 -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=undefined
 FLAGS_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 FLAGS_fuzz := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined

@@ -70,6 +70,9 @@ bool is_pinned_where_read(const struct lowering *c, const struct kentry *m, int 
 NODISCARD enum err_code add_initial(struct lowering *c, int buffer, int iteration, struct err *e);
 NODISCARD enum err_code add_initial_of_task(struct lowering *c, const struct kentry *x, struct err *e);
 
+/* BUG if the body has something that no pass behind that one expects (promises.c). */
+void check_promises(const struct lowering *c, const struct role_body *b, enum pass_id behind);
+
 /* ---- what passes share ------------------------------------------------------------------ */
 
 /* Add an operation that stands somewhere: its point, to be filled in. */

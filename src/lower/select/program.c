@@ -106,6 +106,11 @@ static void list_regions(struct lowering *c, const struct klane *l)
 				l->regions[i].unroll }));
 }
 
+/* Debug builds ask behind each pass for what it promises. */
+#ifndef CHECK_PASSES
+#define CHECK_PASSES 0
+#endif
+
 /* The lane's tree, by one pass after the other. */
 static enum err_code run_passes(struct lowering *c, struct err *e)
 {
@@ -117,6 +122,8 @@ static enum err_code run_passes(struct lowering *c, struct err *e)
 		c->task = c->wait = NONE;
 		if (!lower_passes[i].optional || lower_does(c->k, (enum pass_id)i))
 			TRY(passes[i](c, e));
+		if (CHECK_PASSES)
+			check_promises(c, &c->role->body, (enum pass_id)i);
 	}
 	return OK;
 }
