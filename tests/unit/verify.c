@@ -355,7 +355,7 @@ static void mutate_entry(struct bench *b, struct tally *t, struct kentry *x)
 
 static void mutate_step(struct bench *b, struct tally *t, struct kstep *s)
 {
-	int turn = s->turn;
+	int turn = s->handover_flag;
 
 	if (s->younger != NONE) {
 		s->younger++;
@@ -364,9 +364,9 @@ static void mutate_step(struct bench *b, struct tally *t, struct kstep *s)
 	}
 	if (turn == NONE)
 		return;
-	s->turn = NONE;
+	s->handover_flag = NONE;
 	t->try(b, t, arena_strf(&b->arena, "step %d does not wait for its turn", s->id));
-	s->turn = turn;
+	s->handover_flag = turn;
 }
 
 static void mutate_order(struct bench *b, struct tally *t, struct klane *l)
@@ -418,13 +418,13 @@ static void mutate_cut(struct bench *b, struct tally *t, struct ring *r)
 
 	if (b->k->cluster == 1 || !r->engine)
 		return;
-	r->cut = was.cut == SHARE_NONE ? SHARE_PANELS : SHARE_NONE;
+	r->share = was.share == SHARE_NONE ? SHARE_PANELS : SHARE_NONE;
 	r->box_rows = r->full_rows;
-	t->try(b, t, arena_strf(&b->arena, "'%s' is %s", name, was.cut == SHARE_NONE ? "shared" :
+	t->try(b, t, arena_strf(&b->arena, "'%s' is %s", name, was.share == SHARE_NONE ? "shared" :
 		"each block's own"));
 	*r = was;
-	if (r->cut == SHARE_ROWS) {
-		r->cut = SHARE_PANELS;
+	if (r->share == SHARE_ROWS) {
+		r->share = SHARE_PANELS;
 		t->try(b, t, arena_strf(&b->arena, "'%s' is cut otherwise than its boxes", name));
 	}
 	*r = was;

@@ -209,7 +209,7 @@ const char *model_source_text(struct model *m)
 
 /* ---- messages ---- */
 
-static void set_message(struct model *m, bool wrong, const char *fmt, va_list ap)
+static PRINTF(3, 0) void set_message(struct model *m, bool wrong, const char *fmt, va_list ap)
 {
 	vsnprintf(m->message, sizeof(m->message), fmt, ap);
 	m->wrong = wrong;
