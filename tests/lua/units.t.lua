@@ -68,7 +68,7 @@ for turns = 2, 3 do
   kernel(("loads in turn, by %d copies, of more iterations than a flag has phases"):format(turns),
     gemm{sizes = {m = 64 * 7, n = 8, k = 320}, tile = {m = 64, n = 8, k = 16}, load = on("p0", "tma"),
       lanes = {{"p0", {warps = 1, replicas = turns}}}, rings = {a = 2, b = 2}},
-    {"'load_a complete': 2 deep", "the copy that has the last tile has seen all flags"})
+    {"'load_a complete': 2 deep", "the replica that has the last tile has seen all flags"})
 end
 for turns = 2, 3 do
   right(("all of it by a lane of %d copies, which share the rings"):format(turns), gemm{sizes = {m = 200, k = 32}, load = on("c0", "cuda"),
@@ -305,7 +305,7 @@ do
     plan:append(t.name, {lane = t.kind == "load" and "p0" or on_c0 and "c0" or "e0", seu = t.name == "mma_s" and "cuda" or nil})
   end
   plan:fill_waits()
-  kernel("keys that others have seen", plan, {"threads have copied what others have told of"})
+  kernel("keys that others have seen", plan, {"threads have copied what others have signaled"})
 end
 
 tap.done_testing()

@@ -11,7 +11,7 @@ static bool rows_divide(const struct ring *r, int blocks, const struct shared_la
 		rows % shared_pattern_rows(l) == 0 && r->box_bytes / blocks % l->copy_align == 0;
 }
 
-static void cut(struct ring *r, int blocks, const struct shared_layout *l)
+static void share_ring(struct ring *r, int blocks, const struct shared_layout *l)
 {
 	/* of a part of the slot there may be panels that no block brings */
 	r->share = r->boxes % blocks && r->box_rows == r->full_rows && rows_divide(r, blocks, l) ?
@@ -20,7 +20,7 @@ static void cut(struct ring *r, int blocks, const struct shared_layout *l)
 		r->box_rows = r->full_rows / blocks;
 }
 
-static void cut_rings(struct kernel *k, const struct cluster *c)
+static void share_rings(struct kernel *k, const struct cluster *c)
 {
 	const struct graph *g = k->plan->graph;
 
@@ -32,7 +32,7 @@ static void cut_rings(struct kernel *k, const struct cluster *c)
 		r = &k->rings.v[k->ring_of[g->tasks.v[i].writes.v[0]]];
 		if (!r->engine)
 			continue;
-		cut(r, c->size, &k->target->shared);
+		share_ring(r, c->size, &k->target->shared);
 		k->cluster = c->size;
 	}
 }
@@ -81,6 +81,6 @@ void lower_cluster(struct kernel *k)
 
 	if (c.size == 1)
 		return;
-	cut_rings(k, &c);
+	share_rings(k, &c);
 	share_flags(k);
 }

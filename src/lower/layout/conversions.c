@@ -10,7 +10,7 @@ static bool same_axes(const int *a, int na, const int *b, int nb)
 	return true;
 }
 
-bool shape_alike(const struct shape2 *to, const struct shape2 *from)
+bool has_same_layout(const struct shape2 *to, const struct shape2 *from)
 {
 	for (int i = 0; i < from->nrow + from->ncol; i++) {
 		int axis = i < from->nrow ? from->row[i] : from->col[i - from->nrow];
@@ -41,7 +41,7 @@ static bool is_elementwise(enum op op)
 		op != OP_CONST && op != OP_INDEX && op != OP_UNPACK;
 }
 
-static bool goes_around(const struct kernel *k, const struct stask *s, int node, int arg,
+static bool needs_conversion(const struct kernel *k, const struct stask *s, int node, int arg,
 	struct layout_conversion *out)
 {
 	const struct program *p = k->plan->graph->program;
@@ -52,7 +52,7 @@ static bool goes_around(const struct kernel *k, const struct stask *s, int node,
 		.to = sets ? &k->carry_shape[n->ref] : &k->node_shape[node] };
 	if (a->op == OP_CONST || a->op == OP_INDEX || (a->task != n->task && conversion_in_ring(k, s, arg, NONE)))
 		return false;
-	return !shape_alike(out->to, out->from);
+	return !has_same_layout(out->to, out->from);
 }
 
 bool conversion_next(const struct kernel *k, const struct stask *s, int node, int *i,
@@ -65,10 +65,10 @@ bool conversion_next(const struct kernel *k, const struct stask *s, int node, in
 	if (n->op == OP_GET) {
 		*out = (struct layout_conversion){ .arg = NONE, .carry = n->ref,
 			.from = &k->carry_shape[n->ref], .to = &k->node_shape[node] };
-		return !(*i)++ && !conversion_in_ring(k, s, NONE, n->ref) && !shape_alike(out->to, out->from);
+		return !(*i)++ && !conversion_in_ring(k, s, NONE, n->ref) && !has_same_layout(out->to, out->from);
 	}
 	while (*i < op_arity(n->op))
-		if (goes_around(k, s, node, n->arg[(*i)++], out))
+		if (needs_conversion(k, s, node, n->arg[(*i)++], out))
 			return true;
 	return false;
 }

@@ -15,7 +15,7 @@ struct layout_conversion {
 };
 
 /* Does a value of the one shape have its elements where one of the other takes them? */
-bool shape_alike(const struct shape2 *to, const struct shape2 *from);
+bool has_same_layout(const struct shape2 *to, const struct shape2 *from);
 /* The conversions of what node `node` of sTask s takes, one after the other: *i is 0 at first.
  * False: there are no more. */
 bool conversion_next(const struct kernel *k, const struct stask *s, int node, int *i,

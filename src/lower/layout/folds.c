@@ -8,7 +8,7 @@ static uint64_t bit(int axis)
 }
 
 /* The axes of one side but the one that is gone. */
-static int without(const int *v, int n, int axis, int *out)
+static int remove_axis(const int *v, int n, int axis, int *out)
 {
 	int left = 0;
 
@@ -19,7 +19,7 @@ static int without(const int *v, int n, int axis, int *out)
 }
 
 /* Axes of which one tile is all. */
-static uint64_t in_one_tile(const struct kernel *k)
+static uint64_t axes_in_one_tile(const struct kernel *k)
 {
 	const struct graph *g = k->plan->graph;
 	uint64_t all = 0;
@@ -31,23 +31,23 @@ static uint64_t in_one_tile(const struct kernel *k)
 }
 
 /* Is the result spread as what is left of the shape without the axis? NONE: as the shape. */
-static bool lies_as(const struct kernel *k, const struct shape2 *to, const struct shape2 *over,
+static bool has_result_layout(const struct kernel *k, const struct shape2 *to, const struct shape2 *over,
 	int axis)
 {
-	uint64_t either = in_one_tile(k);
+	uint64_t either = axes_in_one_tile(k);
 	struct shape2 left = { .full_axes = (over->full_axes & ~either) | (to->full_axes & either) };
 
-	left.nrow = without(over->row, over->nrow, axis, left.row);
-	left.ncol = without(over->col, over->ncol, axis, left.col);
-	return left.nrow == to->nrow && left.ncol == to->ncol && shape_alike(to, &left);
+	left.nrow = remove_axis(over->row, over->nrow, axis, left.row);
+	left.ncol = remove_axis(over->col, over->ncol, axis, left.col);
+	return left.nrow == to->nrow && left.ncol == to->ncol && has_same_layout(to, &left);
 }
 
 /* Is the axis all that the side has, and as much of it as is gone along? */
-static bool fits(const struct kernel *k, struct fold *f, const struct shape2 *over, int axis)
+static bool is_only_axis_of_side(const struct kernel *k, struct fold *f, const struct shape2 *over, int axis)
 {
 	bool whole = over->full_axes & bit(axis);
 
-	if (whole != f->whole && !(in_one_tile(k) & bit(axis)))
+	if (whole != f->whole && !(axes_in_one_tile(k) & bit(axis)))
 		return false;
 	if (over->ncol == 1 && over->col[0] == axis)
 		f->way = FOLD_COLUMNS;
@@ -60,7 +60,7 @@ static bool fits(const struct kernel *k, struct fold *f, const struct shape2 *ov
 }
 
 /* What lies in shared memory can be taken as the result wants it, if that leaves a side. */
-static bool beside(const struct shape2 *to, int axis, int64_t extent, struct shape2 *over)
+static bool add_free_side(const struct shape2 *to, int axis, int64_t extent, struct shape2 *over)
 {
 	*over = *to;
 	if (!to->ncol) {
@@ -84,21 +84,21 @@ static bool reduces_in_registers(const struct kernel *k, const struct node *n,
 	const struct shape2 *from = &k->node_shape[n->arg[0]];
 	struct shape2 over;
 
-	if (lies_as(k, to, from, n->ref) && fits(k, f, from, n->ref))
+	if (has_result_layout(k, to, from, n->ref) && is_only_axis_of_side(k, f, from, n->ref))
 		return true;
-	if (!f->shared || !beside(to, n->ref, f->whole ? g->program->axes.v[n->ref].size :
+	if (!f->shared || !add_free_side(to, n->ref, f->whole ? g->program->axes.v[n->ref].size :
 	    g->extents.tile[n->ref], &over))
 		return false;
 	over.full_axes = f->whole ? to->full_axes | bit(n->ref) : to->full_axes & ~bit(n->ref);
-	return fits(k, f, &over, n->ref);
+	return is_only_axis_of_side(k, f, &over, n->ref);
 }
 
 /* There is no scan along rows in registers. */
 static bool scans_in_registers(const struct kernel *k, const struct node *n,
 	const struct shape2 *to, struct fold *f)
 {
-	return (f->shared || lies_as(k, to, &k->node_shape[n->arg[0]], NONE)) &&
-		fits(k, f, to, n->ref) && f->way == FOLD_COLUMNS;
+	return (f->shared || has_result_layout(k, to, &k->node_shape[n->arg[0]], NONE)) &&
+		is_only_axis_of_side(k, f, to, n->ref) && f->way == FOLD_COLUMNS;
 }
 
 void fold_of(const struct kernel *k, const struct stask *s, int node, struct fold *out)
@@ -118,7 +118,7 @@ void fold_of(const struct kernel *k, const struct stask *s, int node, struct fol
 	out->over.full_axes = out->whole ? to->full_axes | bit(n->ref) : to->full_axes & ~bit(n->ref);
 }
 
-const struct shape2 *fold_room(const struct kernel *k, int node, const struct fold *f)
+const struct shape2 *fold_scratch_shape(const struct kernel *k, int node, const struct fold *f)
 {
 	return &k->node_shape[f->shared ? node : k->plan->graph->program->nodes.v[node].arg[0]];
 }
@@ -143,7 +143,7 @@ int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, int 
 
 	fold_of(k, s, node, &f);
 	if (f.way == FOLD_LINES) {
-		lines.from = fold_room(k, node, &f);
+		lines.from = fold_scratch_shape(k, node, &f);
 		return conversion_bytes(s, &lines);
 	}
 	return f.way == FOLD_ROWS ? rows_bytes(k, &f.over, warps) : 0;

@@ -25,7 +25,7 @@ struct fold {
 void fold_of(const struct kernel *k, const struct stask *s, int node, struct fold *out);
 /* LINES: how what is in the scratch lies there. Results are where the argument was, if that
  * is not in shared memory already. */
-const struct shape2 *fold_room(const struct kernel *k, int node, const struct fold *f);
+const struct shape2 *fold_scratch_shape(const struct kernel *k, int node, const struct fold *f);
 /* Of the lane's scratch. */
 int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, int warps);
 

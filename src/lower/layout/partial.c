@@ -25,7 +25,7 @@ static const struct program *program_of(const struct kernel *k)
 
 static bool lies_as_carry(const struct chain *x, int node)
 {
-	return shape_alike(&x->k->node_shape[node], &x->k->carry_shape[x->carry]);
+	return has_same_layout(&x->k->node_shape[node], &x->k->carry_shape[x->carry]);
 }
 
 /* The one that sets the carry; NONE: there are none or several. */
@@ -46,7 +46,7 @@ static int find_set(const struct program *p, int carry)
 }
 
 /* Is `by` the only node that takes it? */
-static bool is_for(const struct program *p, int node, int by)
+static bool is_only_user(const struct program *p, int node, int by)
 {
 	for (int i = 0; i < p->nodes.n; i++)
 		for (int k = 0; i != by && k < op_arity(p->nodes.v[i].op); k++)
@@ -61,7 +61,7 @@ static bool leads_to_carry(const struct chain *x, int node, int by)
 {
 	const struct node *n = &x->p->nodes.v[node];
 
-	if (n->task != x->task || !is_for(x->p, node, by))
+	if (n->task != x->task || !is_only_user(x->p, node, by))
 		return false;
 	if (n->op == OP_GET && n->ref == x->carry)
 		return true;
@@ -96,7 +96,7 @@ static bool is_linear(struct chain *x, int node, int by)
 	const struct node *n = &x->p->nodes.v[node];
 	int with;
 
-	if (n->task != x->task || !is_for(x->p, node, by) || !lies_as_carry(x, node))
+	if (n->task != x->task || !is_only_user(x->p, node, by) || !lies_as_carry(x, node))
 		return false;
 	if (n->op == OP_GET)
 		return n->ref == x->carry;
@@ -109,7 +109,7 @@ static bool is_linear(struct chain *x, int node, int by)
 		return lies_as_carry(x, n->arg[with]) || x->p->nodes.v[n->arg[with]].op == OP_CONST;
 	x->sums++;
 	x->found |= n->arg[with] == x->node;
-	return is_joined(x, n->arg[with]) && is_for(x->p, n->arg[with], node);
+	return is_joined(x, n->arg[with]) && is_only_user(x->p, n->arg[with], node);
 }
 
 /* Is it read once to be set anew, and otherwise behind the loop alone? */

@@ -25,7 +25,7 @@ static int64_t part_extent(const struct kernel *k, const struct buffer *b, int a
 }
 
 /* Elements of the contracted axis that a matrix instruction takes. */
-static int64_t step_of(const struct kernel *k, const struct buffer *b)
+static int64_t k_step_depth(const struct kernel *k, const struct buffer *b)
 {
 	return matrix_depth(&k->target->matrix[0], b->type);
 }
@@ -42,7 +42,7 @@ static bool in_one_ring(const struct buffer *a, const struct buffer *b)
 }
 
 /* Does the sTask read what lies in the buffer's ring? */
-static bool reads(const struct graph *g, const struct stask *s, int buffer)
+static bool reads_ring(const struct graph *g, const struct stask *s, int buffer)
 {
 	for (int i = 0; i < s->reads.n; i++)
 		if (in_one_ring(&g->buffers.v[s->reads.v[i]], &g->buffers.v[buffer]))
@@ -59,21 +59,21 @@ static const struct node *product_of(const struct kernel *k, const struct stask 
 }
 
 /* A product on a matrix unit that has the buffer as an operand? */
-static bool takes(const struct kernel *k, int task, int buffer)
+static bool is_matrix_operand(const struct kernel *k, int task, int buffer)
 {
 	const struct stask *s = stask_at(k, task);
 
 	return s->kind == TASK_MMA && s->phase == k->phase && seu_of(k, task)->kind == SEU_MATRIX &&
 		k->plan->graph->buffers.v[buffer].node != NONE &&
-		reads(k->plan->graph, s, buffer);
+		reads_ring(k->plan->graph, s, buffer);
 }
 
 /* ... and reads it from where it lies in shared memory? Others have theirs brought to registers. */
-static bool multiplies(const struct kernel *k, int task, int buffer)
+static bool is_shared_operand(const struct kernel *k, int task, int buffer)
 {
 	const struct matrix_instruction *by;
 
-	if (!takes(k, task, buffer))
+	if (!is_matrix_operand(k, task, buffer))
 		return false;
 	by = instruction_for(k, seu_of(k, task), stask_at(k, task)->work.type);
 	return by && by->b & FROM_SHARED;
@@ -82,7 +82,7 @@ static bool multiplies(const struct kernel *k, int task, int buffer)
 bool lower_is_multiplied(const struct kernel *k, int buffer)
 {
 	for (int i = 0; i < k->plan->graph->tasks.n; i++)
-		if (takes(k, i, buffer))
+		if (is_matrix_operand(k, i, buffer))
 			return true;
 	return false;
 }
@@ -90,7 +90,7 @@ bool lower_is_multiplied(const struct kernel *k, int buffer)
 bool lower_is_operand(const struct kernel *k, int buffer)
 {
 	for (int i = 0; i < k->plan->graph->tasks.n; i++)
-		if (multiplies(k, i, buffer))
+		if (is_shared_operand(k, i, buffer))
 			return true;
 	return false;
 }
@@ -99,7 +99,7 @@ bool lower_is_operand(const struct kernel *k, int buffer)
 static bool contracts(const struct kernel *k, int buffer, int axis)
 {
 	for (int i = 0; i < k->plan->graph->tasks.n; i++)
-		if (multiplies(k, i, buffer) && !node_has_axis(product_of(k, stask_at(k, i)), axis))
+		if (is_shared_operand(k, i, buffer) && !node_has_axis(product_of(k, stask_at(k, i)), axis))
 			return true;
 	return false;
 }
@@ -112,7 +112,7 @@ static bool ends_with_tensor(const struct kernel *k, const struct buffer *b,
 	const struct program *p = k->plan->graph->program;
 	const struct tensor *t = &p->tensors.v[n->ref];
 	int64_t size = p->axes.v[axis].size, tile = axis_extent(k, b, axis);
-	int64_t depth = step_of(k, b);
+	int64_t depth = k_step_depth(k, b);
 
 	if ((size % tile == 0 && tile % depth == 0) ||
 	    !contracts(k, (int)(b - k->plan->graph->buffers.v), axis))
@@ -231,17 +231,17 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 
 /* How a product goes through one side of an operand: by pieces of so many rows or columns,
  * one behind the other, as its part, the tile at hand or the loop's iteration says. */
-struct pieces {
+struct operand_tiling {
 	int64_t extent, count;
 };
 
 /* own: the side that the result has, else the one that is contracted. */
-static struct pieces pieces_of(const struct kernel *k, const struct stask *s,
+static struct operand_tiling operand_tiling(const struct kernel *k, const struct stask *s,
 	const struct buffer *b, bool own, int64_t side)
 {
 	const struct graph *g = k->plan->graph;
 	const struct node *mma = product_of(k, s);
-	struct pieces x = { 1, 1 };
+	struct operand_tiling x = { 1, 1 };
 
 	for (int i = 0; i < b->naxes; i++) {
 		int axis = b->axis[i];
@@ -259,7 +259,7 @@ static struct pieces pieces_of(const struct kernel *k, const struct stask *s,
 		x.extent *= take;
 	}
 	/* elements that neighbours share are fewer */
-	return x.count == 1 ? (struct pieces){ side, 1 } : x;
+	return x.count == 1 ? (struct operand_tiling){ side, 1 } : x;
 }
 
 /* Is the operand's contiguous axis the one that the product contracts? */
@@ -269,13 +269,13 @@ static bool is_k_major(const struct kernel *k, const struct ring *r, const struc
 }
 
 /* Room for pieces that are read by whole units, from the last one on. */
-static int64_t room_for(struct pieces x, int64_t unit)
+static int64_t padded_extent(struct operand_tiling x, int64_t unit)
 {
 	return (x.count - 1) * x.extent + round_up(x.extent, unit);
 }
 
 /* Rows (first operand) or columns of which a product reads whole blocks. */
-static int64_t unit_of(const struct kernel *k, const struct stask *s, const struct buffer *b)
+static int64_t block_extent(const struct kernel *k, const struct stask *s, const struct buffer *b)
 {
 	const struct node *mma = product_of(k, s);
 	bool deep = false;		/* another product contracts them */
@@ -296,7 +296,7 @@ static const struct stask *next_product(const struct kernel *k, const struct buf
 	while (*i < g->tasks.n) {
 		int task = (*i)++;
 
-		if (multiplies(k, task, (int)(b - g->buffers.v)))
+		if (is_shared_operand(k, task, (int)(b - g->buffers.v)))
 			return &g->tasks.v[task];
 	}
 	return NULL;
@@ -304,17 +304,17 @@ static const struct stask *next_product(const struct kernel *k, const struct buf
 
 /* An operand's room: its own axes are read by whole blocks, what is contracted step by step,
  * and there must be zeros. */
-static void make_room(const struct kernel *k, struct ring *r, const struct buffer *b)
+static void pad_operand(const struct kernel *k, struct ring *r, const struct buffer *b)
 {
-	int64_t depth = step_of(k, b);
+	int64_t depth = k_step_depth(k, b);
 	const struct stask *s;
 
 	for (int i = 0; (s = next_product(k, b, &i));) {
 		bool by_rows = is_k_major(k, r, s);
 		int64_t rows = r->shape.rows, cols = r->shape.cols;
-		int64_t own = room_for(pieces_of(k, s, b, true, by_rows ? rows : cols), unit_of(k,
+		int64_t own = padded_extent(operand_tiling(k, s, b, true, by_rows ? rows : cols), block_extent(k,
 			s, b));
-		int64_t deep = room_for(pieces_of(k, s, b, false, by_rows ? cols : rows), depth);
+		int64_t deep = padded_extent(operand_tiling(k, s, b, false, by_rows ? cols : rows), depth);
 		int64_t *full = by_rows ? &r->full_cols : &r->full_rows;
 
 		*full = max_i64(*full, deep);
@@ -337,7 +337,7 @@ static int64_t find_grain(const struct kernel *k, const struct ring *r, const st
 	int64_t grain = 0;
 
 	for (int i = 0; (s = next_product(k, b, &i));) {
-		struct pieces x = pieces_of(k, s, b, true, r->shape.cols);
+		struct operand_tiling x = operand_tiling(k, s, b, true, r->shape.cols);
 
 		if (is_k_major(k, r, s) || x.count == 1)
 			continue;
@@ -359,7 +359,7 @@ static bool may_be_wide(int64_t wide, struct limits x)
 }
 
 /* The widest panel whose rows are swizzled and make up the columns; 0 if there is none. */
-static int64_t panel_of(const struct ring *r, struct limits x)
+static int64_t widest_panel(const struct ring *r, struct limits x)
 {
 	for (int64_t wide = x.widest; wide >= x.least; wide /= 2)
 		if (may_be_wide(wide, x) && r->cols % wide == 0)
@@ -399,7 +399,7 @@ static void choose_panels(const struct kernel *k, struct ring *r, const struct b
 
 	if (operand && r->shape.ncol && !contracts(k, r->buffer, r->shape.col[0]))
 		fill_columns(r, limits);
-	r->panel_cols = operand ? panel_of(r, limits) : min_i64(r->cols, limits.widest);
+	r->panel_cols = operand ? widest_panel(r, limits) : min_i64(r->cols, limits.widest);
 	r->swizzle = (int)(r->panel_cols * bits / 8);
 	if (operand && r->swizzle)	/* the pattern goes by address: each panel begins with it */
 		r->rows = round_up(r->rows, l->align / r->swizzle);
@@ -427,7 +427,7 @@ static bool has_split_axis(const struct kernel *k, const struct buffer *b)
 }
 
 /* A ring of one part that is not loaded: the shape is that of the whole value. */
-static void take_part(const struct kernel *k, const struct buffer *b, struct shape2 *v)
+static void restrict_to_slice(const struct kernel *k, const struct buffer *b, struct shape2 *v)
 {
 	int axis = split_axis(k, b);
 
@@ -438,7 +438,7 @@ static void take_part(const struct kernel *k, const struct buffer *b, struct sha
 
 /* What a split load brings to the slot of all parts: rows or columns that lie together. The
  * copy engine may begin where the swizzle does. */
-static enum err_code place_part(const struct kernel *k, struct ring *r, const struct buffer *b,
+static enum err_code place_slice(const struct kernel *k, struct ring *r, const struct buffer *b,
 	struct err *e)
 {
 	const struct shape2 *v = &r->shape;
@@ -491,19 +491,19 @@ static enum err_code add_same_ring(struct kernel *k, int buffer, bool engine, st
 	r.buffer = buffer;
 	r.engine = engine;
 	if (k->plan->graph->tasks.v[b->first].kind == TASK_LOAD)
-		TRY(place_part(k, &r, b, e));
+		TRY(place_slice(k, &r, b, e));
 	push_ring(k, &r);
 	return OK;
 }
 
-static void lay_behind(struct kernel *k, struct ring *r)
+static void append_ring(struct kernel *k, struct ring *r)
 {
 	r->offset = k->shared_bytes;
 	k->shared_bytes += r->slot_bytes * r->versions;
 }
 
 /* In the slots of another ring, of which it may leave some room. */
-static enum err_code take_place(const struct kernel *k, struct ring *r, const struct buffer *b,
+static enum err_code use_alias_slots(const struct kernel *k, struct ring *r, const struct buffer *b,
 	struct err *e)
 {
 	const struct ring *of = &k->rings.v[k->ring_of[b->alias_of]];
@@ -532,19 +532,19 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 		r.shape = b->node != NONE ? k->node_shape[b->node] : k->carry_shape[b->carry];
 	r.alone = b->parts > 1 && !b->together && has_split_axis(k, b);
 	if (r.alone && !loaded)
-		take_part(k, b, &r.shape);
+		restrict_to_slice(k, b, &r.shape);
 	r.rows = r.full_rows = r.shape.rows;
 	r.cols = r.full_cols = r.shape.cols;
-	make_room(k, &r, b);
+	pad_operand(k, &r, b);
 	choose_panels(k, &r, b);
 	r.slot_bytes = round_up(r.panel_bytes * (r.cols / r.panel_cols),
 		k->target->shared.align);
 	if (b->alias_of != NONE)
-		TRY(take_place(k, &r, b, e));
+		TRY(use_alias_slots(k, &r, b, e));
 	else
-		lay_behind(k, &r);
+		append_ring(k, &r);
 	if (loaded && b->together)
-		TRY(place_part(k, &r, b, e));
+		TRY(place_slice(k, &r, b, e));
 	push_ring(k, &r);
 	return OK;
 }
@@ -552,12 +552,12 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 /* A whole axis of which each iteration multiplies a tile is multiplied by whole steps. */
 static enum err_code check_steps(const struct kernel *k, const struct buffer *b, struct err *e)
 {
-	int64_t depth = step_of(k, b);
+	int64_t depth = k_step_depth(k, b);
 	const struct program *p = k->plan->graph->program;
 	const struct stask *s;
 
 	for (int i = 0; (s = next_product(k, b, &i));) {
-		struct pieces x = pieces_of(k, s, b, false, depth);
+		struct operand_tiling x = operand_tiling(k, s, b, false, depth);
 
 		for (int a = 0; a < b->naxes && x.extent % depth; a++)
 			if (!node_has_axis(product_of(k, s), b->axis[a]) && program_axis_bound(p, s->loop,
@@ -578,7 +578,7 @@ static bool could_be_split(const struct kernel *k, const struct buffer *b, const
 	bool could = by->parts > 1;
 
 	for (int i = 0; i < g->tasks.n; i++)
-		if (reads(g, &g->tasks.v[i], (int)(b - g->buffers.v)))
+		if (reads_ring(g, &g->tasks.v[i], (int)(b - g->buffers.v)))
 			could &= g->tasks.v[i].parts == by->parts &&
 				g->tasks.v[i].split_axis == by->split_axis;
 	return could;

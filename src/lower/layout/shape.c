@@ -38,7 +38,7 @@ static int find_root(const struct sides *s, int key)
 	return key;
 }
 
-static enum err_code fix(struct sides *s, int key, enum side side, const struct node *n,
+static enum err_code fix_side(struct sides *s, int key, enum side side, const struct node *n,
 	struct err *e)
 {
 	int root = find_root(s, key);
@@ -51,20 +51,20 @@ static enum err_code fix(struct sides *s, int key, enum side side, const struct 
 	return OK;
 }
 
-static enum err_code join(struct sides *s, int a, int b, const struct node *n, struct err *e)
+static enum err_code unify_sides(struct sides *s, int a, int b, const struct node *n, struct err *e)
 {
 	int x = find_root(s, a), y = find_root(s, b);
 
 	if (x == y)
 		return OK;
 	if (s->side[y] != SIDE_FREE)
-		TRY(fix(s, x, s->side[y], n, e));
+		TRY(fix_side(s, x, s->side[y], n, e));
 	s->parent[y] = x;
 	return OK;
 }
 
 /* Are two axes on no different sides, so far? */
-static bool agree(const struct sides *s, int a, int b)
+static bool can_agree(const struct sides *s, int a, int b)
 {
 	enum side x = s->side[find_root(s, a)], y = s->side[find_root(s, b)];
 
@@ -115,7 +115,7 @@ static bool is_shared_carry(const struct sides *s, int carry)
 
 /* Put the axes of a node on the same sides as those that another value has at `axis`, whose
  * keys are from `first` on; or, if some of them are on others, none. */
-static enum err_code join_all(struct sides *s, int node, const int *axis, int naxes, int first,
+static enum err_code unify_axes(struct sides *s, int node, const int *axis, int naxes, int first,
 	struct err *e)
 {
 	const struct node *n = &s->p->nodes.v[node];
@@ -123,34 +123,34 @@ static enum err_code join_all(struct sides *s, int node, const int *axis, int na
 	for (int i = 0; i < n->naxes && n->op != OP_MMA; i++) {
 		int pos = position(axis, naxes, n->axis[i]);
 
-		if (pos != NONE && !agree(s, node_key(node, i), first + pos))
+		if (pos != NONE && !can_agree(s, node_key(node, i), first + pos))
 			return OK;
 	}
 	for (int i = 0; i < n->naxes; i++) {
 		int pos = position(axis, naxes, n->axis[i]);
 
 		if (pos != NONE)
-			TRY(join(s, node_key(node, i), first + pos, n, e));
+			TRY(unify_sides(s, node_key(node, i), first + pos, n, e));
 	}
 	return OK;
 }
 
-static enum err_code join_alike(struct sides *s, int node, int arg, struct err *e)
+static enum err_code unify_with_argument(struct sides *s, int node, int arg, struct err *e)
 {
 	const struct node *n = &s->p->nodes.v[node], *a = &s->p->nodes.v[arg];
 
 	if (a->task != n->task && is_shared(s, arg))
 		return OK;
-	return join_all(s, node, a->axis, a->naxes, node_key(arg, 0), e);
+	return unify_axes(s, node, a->axis, a->naxes, node_key(arg, 0), e);
 }
 
-static enum err_code join_carry(struct sides *s, int node, int carry, struct err *e)
+static enum err_code unify_with_carry(struct sides *s, int node, int carry, struct err *e)
 {
 	const struct carry *c = &s->p->carries.v[carry];
 
 	if (is_shared_carry(s, carry))
 		return OK;
-	return join_all(s, node, c->axis, c->naxes, carry_key(s, carry, 0), e);
+	return unify_axes(s, node, c->axis, c->naxes, carry_key(s, carry, 0), e);
 }
 
 static enum err_code fix_product(struct sides *s, int node, struct err *e)
@@ -167,12 +167,12 @@ static enum err_code fix_product(struct sides *s, int node, struct err *e)
 				s->deep |= (uint64_t)1 << axis;
 		}
 	for (int i = 0; i < n->naxes; i++)
-		TRY(fix(s, node_key(node, i), position(a->axis, a->naxes, n->axis[i]) != NONE ?
+		TRY(fix_side(s, node_key(node, i), position(a->axis, a->naxes, n->axis[i]) != NONE ?
 			SIDE_ROW : SIDE_COL, n, e));
 	for (int i = 0; in_registers && i < a->naxes; i++)
-		TRY(fix(s, node_key(n->arg[0], i), position(n->axis, n->naxes, a->axis[i]) != NONE ?
+		TRY(fix_side(s, node_key(n->arg[0], i), position(n->axis, n->naxes, a->axis[i]) != NONE ?
 			SIDE_ROW : SIDE_COL, n, e));
-	return n->ref == NONE ? OK : join_carry(s, node, n->ref, e);
+	return n->ref == NONE ? OK : unify_with_carry(s, node, n->ref, e);
 }
 
 static enum err_code connect_node(struct sides *s, int node, struct err *e)
@@ -182,16 +182,16 @@ static enum err_code connect_node(struct sides *s, int node, struct err *e)
 	if (n->op == OP_MMA)
 		return fix_product(s, node, e);
 	if (n->op == OP_GET)
-		return join_carry(s, node, n->ref, e);
+		return unify_with_carry(s, node, n->ref, e);
 	if (n->op == OP_SET)
-		TRY(join_carry(s, n->arg[0], n->ref, e));
+		TRY(unify_with_carry(s, n->arg[0], n->ref, e));
 	for (int i = 0; i < op_arity(n->op); i++)
-		TRY(join_alike(s, node, n->arg[i], e));
+		TRY(unify_with_argument(s, node, n->arg[i], e));
 	return OK;
 }
 
 /* Those who cannot give way come first. */
-static int handover_flag_of(enum op op)
+static int connect_priority(enum op op)
 {
 	enum op_class c = op_class(op);
 
@@ -308,7 +308,7 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 		s.parent[i] = i;
 	for (int turn = 0; turn < 3; turn++)
 		for (int i = 0; i < p->nodes.n; i++)
-			if (in_phase(k, i) && handover_flag_of(p->nodes.v[i].op) == turn)
+			if (in_phase(k, i) && connect_priority(p->nodes.v[i].op) == turn)
 				TRY(connect_node(&s, i, e));
 	for (int i = 0; i < p->nodes.n; i++)
 		if (in_phase(k, i))

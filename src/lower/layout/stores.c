@@ -99,7 +99,7 @@ static void part_extents(const struct stask *s, const struct shape2 *v, int64_t 
 }
 
 /* A store out of a ring, whose slot lies in panels as the engine takes them. */
-static bool from_ring(const struct kernel *k, const struct stask *s, int buffer, struct outbox *o)
+static bool goes_from_ring(const struct kernel *k, const struct stask *s, int buffer, struct outbox *o)
 {
 	const struct ring *r = &k->rings.v[k->ring_of[buffer]];
 	const struct shape2 *v = value_shape(k, buffer);
@@ -118,7 +118,7 @@ static bool from_ring(const struct kernel *k, const struct stask *s, int buffer,
 
 /* How a value in registers goes through `room` bytes: in panels as wide as can be, of which
  * all find place at once or else two batches. */
-static bool through_room(const struct target *t, const struct stask *s, const struct shape2 *v,
+static bool goes_through_staging(const struct target *t, const struct stask *s, const struct shape2 *v,
 	enum dtype type, int warps, int64_t room, struct outbox *o)
 {
 	int64_t rows, cols, own = t->frag.rows;	/* of a block, a warp's */
@@ -166,9 +166,9 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 	    !goes_in_boxes(k, n, value_shape(k, buffer)))
 		return false;
 	if (k->ring_of[buffer] != NONE)
-		fits = from_ring(k, s, buffer, o);
+		fits = goes_from_ring(k, s, buffer, o);
 	else
-		fits = through_room(k->target, s, value_shape(k, buffer),
+		fits = goes_through_staging(k->target, s, value_shape(k, buffer),
 			k->plan->graph->buffers.v[buffer].type, l->warps, room, o);
 	o->task = x->task;
 	return fits;

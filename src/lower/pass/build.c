@@ -4,12 +4,12 @@
 #include "lower/pass/build.h"
 
 /* The point of operations between entries, in the region at hand. */
-static struct point *stand(struct lowering *c, int region)
+static struct point *point_in_region(struct lowering *c, int region)
 {
-	struct point like = *c->at, *p;
+	struct point like = *c->point, *p;
 
 	if (like.region != region)
-		like = (struct point){ .around = c->at->around };
+		like = (struct point){ .around = c->point->around };
 	p = point_new(c, &like);
 	p->region = region;
 	p->entry = NULL;
@@ -73,7 +73,7 @@ static bool is_short_of_registers(const struct lowering *c, const struct stask *
 
 	for (int i = 0; i < s->reads.n; i++)
 		addresses |= has_ring(c, s->reads.v[i]);
-	return addresses && s->kind == TASK_COMPUTE && 2 * c->words > c->lane->given;
+	return addresses && s->kind == TASK_COMPUTE && 2 * c->live_words > c->lane->given;
 }
 
 /* A wait for the lane's own products, with the point of the TASK around it. */
@@ -87,7 +87,7 @@ static void add_own_wait(struct lowering *c, const struct point *at, const struc
 	p->pins = true;
 	p->signals = SIGNAL_COMPLETE;
 	p->issued = issued;
-	group_wait_set_class(c->into->v.v[c->into->v.n - 1], p, 0);
+	group_wait_set_class(c->body->v.v[c->body->v.n - 1], p, 0);
 }
 
 /* What others are signaled of when the sTask is issued, or complete where the lane goes on only then. */
@@ -95,7 +95,7 @@ static void add_signals(struct lowering *c, const struct kentry *x)
 {
 	const struct stask *s = stask_of(c, x);
 
-	if (x->flag != NONE && s->kind == TASK_MMA && under_way(c, x->task))
+	if (x->flag != NONE && s->kind == TASK_MMA && is_in_flight(c, x->task))
 		add_advance(c, VAR_ISSUED, x->flag, N(c, 1));
 	else if (x->flag != NONE && s->kind != TASK_LOAD)
 		add_arrive(c, x->flag, instance_number(c, s->loop), "others wait for it");
@@ -106,8 +106,8 @@ static enum err_code add_task(struct lowering *c, const struct kentry *x, const 
 	struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
-	const struct point *around = c->at;
-	struct point *p = stand(c, s->loop);
+	const struct point *around = c->point;
+	struct point *p = point_in_region(c, s->loop);
 	struct role_op *task, *at;
 	struct role_body *outer;
 
@@ -117,7 +117,7 @@ static enum err_code add_task(struct lowering *c, const struct kentry *x, const 
 	if (!shifts_tiles(c->lane) && s->loop == NONE)
 		p->kind = ITERATION_KNOWN;
 	c->task = x->task;
-	c->at = p;
+	c->point = p;
 	task = add_op(c, DO_TASK);
 	task->point = p;
 	task->u.region.iteration = s->loop != NONE || shifts_tiles(c->lane) ? iteration : NULL;
@@ -141,10 +141,10 @@ static enum err_code add_task(struct lowering *c, const struct kentry *x, const 
 	add_op(c, DO_WORK);
 	add_signals(c, x);
 	if (x->drains)
-		add_own_wait(c, p, &x->after, true, "others are told of the one before");
+		add_own_wait(c, p, &x->after, true, "the product before is signaled");
 	leave_body(c, outer);
 	c->task = NONE;
-	c->at = around;
+	c->point = around;
 	return OK;
 }
 
@@ -158,20 +158,20 @@ static enum err_code add_run(struct lowering *c, int region, const struct kstep 
 	struct point *p;
 	struct role_op *run = add_block(c, NULL);
 	struct role_body *outer = enter_body(c, &run->u.region.body);
-	const struct point *around = c->at;
+	const struct point *around = c->point;
 
-	p = stand(c, s->id);
+	p = point_in_region(c, s->id);
 	p->run_of = s->id;
 	run->point = p;
 	add_trips(c, s->id);
-	add_late_begins(c, s->id, false);
-	c->at = p;
+	add_late_carry_starts(c, s->id, false);
+	c->point = p;
 	TRY(add_loop(c, s->id, e));
-	c->at = around;
-	add_late_begins(c, s->id, true);
+	c->point = around;
+	add_late_carry_starts(c, s->id, true);
 	add_advance(c, VAR_BASE, s->id, V(c, VAR_TRIPS, s->id));
 	leave_body(c, outer);
-	build_missed(c, region, s->id);
+	build_skipped_loop(c, region, s->id);
 	build_run_end(c, s);
 	return OK;
 }
@@ -182,8 +182,8 @@ static enum err_code add_nested(struct lowering *c, int loop, const struct kstep
 {
 	struct role_op *step = add_block(c, NULL);
 	struct role_body *outer = enter_body(c, &step->u.region.body);
-	const struct point *around = c->at;
-	struct point *p = stand(c, loop);
+	const struct point *around = c->point;
+	struct point *p = point_in_region(c, loop);
 
 	p->at = s->at;
 	p->iteration = iteration;
@@ -191,19 +191,19 @@ static enum err_code add_nested(struct lowering *c, int loop, const struct kstep
 	add_let_more(c, add_let(c, VAR_I, loop, iteration), VAR_SEQ, loop, ADD(V(c, VAR_BASE, loop),
 		V(c, VAR_I, loop)));
 	add_loop_axes(c, loop);
-	c->at = p = point_new(c, p);
+	c->point = p = point_new(c, p);
 	p->iteration = NULL;
 	p->around[loop] = s->at;
 	TRY(build_initial_nested(c, loop, s->id, e));
 	TRY(add_run(c, loop, s, e));
-	c->at = around;
+	c->point = around;
 	leave_body(c, outer);
 	return OK;
 }
 
 static enum err_code add_step(struct lowering *c, int loop, const struct kstep *s, struct err *e)
 {
-	const struct num *iteration = num_moved(c, V(c, VAR_J, loop), s->at);
+	const struct num *iteration = num_offset(c, V(c, VAR_J, loop), s->at);
 
 	if (loop == NONE)
 		return build_tile_step(c, s, iteration, e);
@@ -219,7 +219,7 @@ static enum err_code add_loop(struct lowering *c, int loop, struct err *e)
 	struct role_op *o = add_op(c, DO_LOOP);
 	struct role_body *outer = enter_body(c, &o->u.region.body);
 
-	o->point = stand(c, loop);
+	o->point = point_in_region(c, loop);
 	o->u.region.section = SECTION_LOOP;
 	o->u.region.note = "all iterations; an sTask performs those that there are";
 	o->u.region.var = VAR_J;
@@ -243,10 +243,10 @@ void build_all_products(struct lowering *c, bool last_only)
 	bool multiplies = false;
 
 	for (int i = 0; i < c->lane->entries.n; i++)
-		multiplies |= under_way(c, c->lane->entries.v[i].task);
+		multiplies |= is_in_flight(c, c->lane->entries.v[i].task);
 	if (!multiplies)
 		return;
-	p = add_groups_wait(c, 0, stand(c, NONE), "the tile ends");
+	p = add_groups_wait(c, 0, point_in_region(c, NONE), "the tile ends");
 	p->signals = SIGNAL_COMPLETE;
 	p->last_only = last_only;
 }
@@ -286,8 +286,8 @@ enum err_code build_tile_step(struct lowering *c, const struct kstep *s, const s
 {
 	struct role_op *step = add_block(c, NULL);
 	struct role_body *outer = enter_body(c, &step->u.region.body);
-	const struct point *around = c->at;
-	struct point *p = stand(c, NONE);
+	const struct point *around = c->point;
+	struct point *p = point_in_region(c, NONE);
 
 	p->at = s->at;
 	p->iteration = iteration;
@@ -298,8 +298,8 @@ enum err_code build_tile_step(struct lowering *c, const struct kstep *s, const s
 	build_tile_axes(c);
 	if (s->handover_flag != NONE)
 		build_handover_wait(c, s->handover_flag);
-	build_pass_others(c, s);
-	c->at = p = point_new(c, p);
+	build_count_tiles_before(c, s);
+	c->point = p = point_new(c, p);
 	p->iteration = NULL;
 	p->around[NONE] = s->at;
 	if (s->is_loop) {
@@ -308,7 +308,7 @@ enum err_code build_tile_step(struct lowering *c, const struct kstep *s, const s
 	} else {
 		TRY(add_task(c, &c->lane->entries.v[s->id], iteration, e));
 	}
-	c->at = around;
+	c->point = around;
 	leave_body(c, outer);
 	return OK;
 }
@@ -321,9 +321,9 @@ static enum err_code add_tile_loop(struct lowering *c, struct err *e)
 	add_op(c, DO_COUNT_TILES);
 	add_let(c, VAR_TRIPS, NONE, DIV(ADD(V(c, VAR_TILES, NONE), N(c, l->replicas - 1 - l->replica)), N(c,
 		l->replicas)));
-	build_count_others(c);
+	build_other_tile_counters(c);
 	TRY(add_loop(c, NONE, e));
-	build_others_end(c);
+	build_count_remaining_tiles(c);
 	return OK;
 }
 
@@ -367,7 +367,7 @@ enum err_code pass_build(struct lowering *c, struct err *e)
 	struct point at = { .region = NONE, .run_of = NONE, .last = INT32_MAX };
 	struct role_op *o;
 
-	c->at = point_new(c, &at);
+	c->point = point_new(c, &at);
 	if (c->k->shares_registers) {
 		o = add_op(c, DO_REGISTERS);
 		o->u.registers.n = l->given;

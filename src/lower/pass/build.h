@@ -17,7 +17,7 @@ bool build_waits_once(const struct lowering *c, int flag);
 const char *build_awaited_products(struct lowering *c, const struct kentry *x);
 NODISCARD enum err_code build_read_pins(struct lowering *c, const struct kentry *x, struct err *e);
 /* After a loop that may have made no iteration: what its entries would have waited for, and signaled. */
-void build_missed(struct lowering *c, int loop, int nested);
+void build_skipped_loop(struct lowering *c, int loop, int nested);
 
 /* runs.c: others are signaled that a run of a loop is over. */
 void build_early_runs(struct lowering *c, const struct kentry *x);
@@ -32,9 +32,9 @@ NODISCARD enum err_code build_initial_nested(struct lowering *c, int loop, int n
 /* replicas.c: lanes that take tiles in round robin; nothing where there is one replica. */
 void build_skip_tiles(struct lowering *c);			/* tiles of other replicas */
 void build_handover_wait(struct lowering *c, int flag);	/* until the replica before has seen all flags */
-void build_pass_others(struct lowering *c, const struct kstep *s);
-void build_count_others(struct lowering *c);
-void build_others_end(struct lowering *c);
+void build_count_tiles_before(struct lowering *c, const struct kstep *s);
+void build_other_tile_counters(struct lowering *c);
+void build_count_remaining_tiles(struct lowering *c);
 void build_last_copies(struct lowering *c);
 
 #endif

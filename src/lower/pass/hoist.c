@@ -26,9 +26,9 @@ static void hoist_waits(struct lowering *c, struct role_op *task, int loop)
 			continue;
 		}
 		o->u.flag.when = always ? NULL : NUM2(GT, V(c, VAR_TRIPS, loop), N(c, 0));
-		VEC_PUSH(c->a, &c->into->v, o);
+		VEC_PUSH(c->a, &c->body->v, o);
 		if (c->k->flags.v[o->point->flag_wait->flag].copies)	/* with its fence */
-			VEC_PUSH(c->a, &c->into->v, b->v.v[++i]);
+			VEC_PUSH(c->a, &c->body->v, b->v.v[++i]);
 	}
 	b->v.n = n;
 }
@@ -50,7 +50,7 @@ static void hoist_body(struct lowering *c, struct role_body *b)
 			hoist_body(c, &o->u.region.body);
 			hoist_body(c, &o->u.region.other);
 		}
-		VEC_PUSH(c->a, &c->into->v, o);
+		VEC_PUSH(c->a, &c->body->v, o);
 	}
 	leave_body(c, outer);
 }

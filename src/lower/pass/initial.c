@@ -49,7 +49,7 @@ enum err_code add_initial_of_task(struct lowering *c, const struct kentry *x, st
 	for (int i = 0; i < c->g->buffers.n; i++)
 		if (c->g->buffers.v[i].first == x->task && c->g->buffers.v[i].loop == stask_of(c, x)->loop &&
 		    (c->g->buffers.v[i].loop != NONE || shifts_tiles(c->lane)))
-			TRY(add_initial(c, i, c->at->number + x->at, e));
+			TRY(add_initial(c, i, c->point->number + x->at, e));
 	return OK;
 }
 
@@ -59,7 +59,7 @@ enum err_code build_initial_nested(struct lowering *c, int loop, int nested, str
 		const struct buffer *b = &c->g->buffers.v[i];
 
 		if (b->loop == loop && program_loop_within(c->p, c->g->tasks.v[b->first].loop, nested))
-			TRY(add_initial(c, i, c->at->around[loop], e));
+			TRY(add_initial(c, i, c->point->around[loop], e));
 	}
 	return OK;
 }

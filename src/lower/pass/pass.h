@@ -94,10 +94,10 @@ struct copying {
 };
 void copy_op(struct lowering *c, const struct role_op *o, const struct copying *how);
 /* from + n. */
-const struct num *num_moved(struct lowering *c, const struct num *from, int n);
+const struct num *num_offset(struct lowering *c, const struct num *from, int n);
 /* Where paths for other numbers of trips meet, compilers do not know which products are under way, and may
  * move registers there: wait for all that the loop may have left, if there are any. */
-void add_meeting(struct lowering *c, const struct point *p);
+void add_join_wait(struct lowering *c, const struct point *p);
 /* A wait for groups, with the point that passes read. */
 struct point *add_groups_wait(struct lowering *c, int n, const struct point *like, const char *why);
 /* The last product of the loop that may be under way when an iteration ends; NULL. */

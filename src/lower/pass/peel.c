@@ -90,12 +90,12 @@ static void add_short(struct lowering *c, const struct role_op *loop, int most, 
 }
 
 /* Where paths for other numbers of trips meet: of so many. */
-static void meet(struct lowering *c, const struct role_op *loop, int number)
+static void add_trips_join(struct lowering *c, const struct role_op *loop, int number)
 {
 	struct point *p = point_new(c, loop->point);
 
 	p->number = p->last = number;
-	add_meeting(c, p);
+	add_join_wait(c, p);
 }
 
 static void add_alternatives(struct lowering *c, const struct role_op *loop)
@@ -103,7 +103,7 @@ static void add_alternatives(struct lowering *c, const struct role_op *loop)
 	int l = loop->u.region.of, offset = c->lane->regions[l + 1].most, most = offset;
 	int64_t least = l == NONE ? 0 : c->g->trips[l].least;
 	const struct num *trips = V(c, VAR_TRIPS, l);
-	struct role_body *outer = c->into;
+	struct role_body *outer = c->body;
 	struct role_op *o = NULL;
 
 	if (l != NONE)
@@ -119,14 +119,14 @@ static void add_alternatives(struct lowering *c, const struct role_op *loop)
 		add_short(c, loop, offset, most);
 	if (!o)
 		return;
-	meet(c, loop, most - 1);
+	add_trips_join(c, loop, most - 1);
 	for (int n = least > 1 ? (int)least : 1; n < most; n++) {
 		enter_body(c, &o->u.region.other);
 		o = add_if(c, NUM2(EQ, trips, N(c, n)), NULL);
 		o->u.region.section = SECTION_TRIPS;
 		enter_body(c, &o->u.region.body);
 		add_short(c, loop, offset, n);
-		meet(c, loop, n - 1);
+		add_trips_join(c, loop, n - 1);
 	}
 	leave_body(c, outer);
 }

@@ -2,7 +2,7 @@
  * for groups, those of all products that are complete then. */
 #include "lower/pass/pass.h"
 
-static void pin(struct lowering *c, const struct frag *f, int version)
+static void pin_frag(struct lowering *c, const struct frag *f, int version)
 {
 	add_pin(c, f, version, frag_block_words(f));
 }
@@ -33,7 +33,7 @@ static enum err_code pin_finished(struct lowering *c, const struct point *p, con
 	if (stask_of(c, m)->loop == stask_of(c, x)->loop)
 		latest = latest_issued(p, x, m);
 	for (int k = open; k < versions; k++)
-		pin(c, f, (int)floor_mod(latest - k, versions));
+		pin_frag(c, f, (int)floor_mod(latest - k, versions));
 	return OK;
 }
 
@@ -46,7 +46,7 @@ enum err_code add_pins(struct lowering *c, const struct point *p, struct err *e)
 		const struct kentry *m = &c->lane->entries.v[k];
 		const struct stask *s = stask_of(c, m);
 
-		for (int w = 0; w < s->writes.n && under_way(c, m->task); w++)
+		for (int w = 0; w < s->writes.n && is_in_flight(c, m->task); w++)
 			if (!has_ring(c, s->writes.v[w]))
 				TRY(pin_finished(c, p, x, m, s->writes.v[w], p->behind ?
 					p->behind[m->task] : 0, e));

@@ -13,7 +13,7 @@ struct point *point_new(struct lowering *c, const struct point *like)
 	return p;
 }
 
-const struct num *num_moved(struct lowering *c, const struct num *from, int n)
+const struct num *num_offset(struct lowering *c, const struct num *from, int n)
 {
 	if (!n)
 		return from;
@@ -25,7 +25,7 @@ struct point *add_groups_wait(struct lowering *c, int n, const struct point *lik
 	struct point *p = point_new(c, like);
 
 	add_groups_wait_op(c, n, why);
-	c->into->v.v[c->into->v.n - 1]->point = p;
+	c->body->v.v[c->body->v.n - 1]->point = p;
 	return p;
 }
 
@@ -75,7 +75,7 @@ static void move_point(struct lowering *c, struct role_op *o, const struct copyi
 	group_wait_set_class(o, p, how->class);
 	if (!p->iteration)
 		return;
-	p->iteration = num_moved(c, how->from, how->add + p->at);
+	p->iteration = num_offset(c, how->from, how->add + p->at);
 	if (o->what == DO_TASK && o->u.region.iteration)
 		o->u.region.iteration = p->iteration;
 }
@@ -135,7 +135,7 @@ void copy_op(struct lowering *c, const struct role_op *o, const struct copying *
 		copy_body(c, &o->u.region.body, &n->u.region.body, how, iteration);
 		copy_body(c, &o->u.region.other, &n->u.region.other, how, NULL);
 	}
-	VEC_PUSH(c->a, &c->into->v, n);
+	VEC_PUSH(c->a, &c->body->v, n);
 }
 
 /* products that are under way -------------------------------------------------- */
@@ -145,13 +145,13 @@ const struct kentry *last_product(const struct lowering *c, int loop)
 	const struct kentry *last = NULL;
 
 	for (int i = 0; i < c->lane->entries.n && loop != NONE; i++)
-		if (under_way(c, c->lane->entries.v[i].task) && program_loop_within(c->p,
+		if (is_in_flight(c, c->lane->entries.v[i].task) && program_loop_within(c->p,
 		    c->g->tasks.v[c->lane->entries.v[i].task].loop, loop))
 			last = &c->lane->entries.v[i];
 	return last;
 }
 
-void add_meeting(struct lowering *c, const struct point *p)
+void add_join_wait(struct lowering *c, const struct point *p)
 {
 	const struct kentry *last = last_product(c, p->region);
 	struct point *at;

@@ -15,7 +15,7 @@ static void add_handover_wait(struct lowering *c, int flag, const struct num *n,
 void build_handover_wait(struct lowering *c, int flag)
 {
 	add_handover_wait(c, flag, SUB(V(c, VAR_T, NONE), N(c, 1)),
-		"the copy before has seen all flags of its tile");
+		"the replica before has seen all flags of its tile");
 }
 
 /* Number of instances of the flag's products where a tile's begin. */
@@ -55,7 +55,7 @@ void build_skip_tiles(struct lowering *c)
 }
 
 /* A copy passes over the tiles of others up to one: their iterations are counted. */
-static void others_until(struct lowering *c, int loop, const struct num *end)
+static void count_tiles_until(struct lowering *c, int loop, const struct num *end)
 {
 	struct role_op *o = add_op(c, DO_LOOP);
 	struct role_body *outer = enter_body(c, &o->u.region.body);
@@ -71,12 +71,12 @@ static void others_until(struct lowering *c, int loop, const struct num *end)
 }
 
 /* ... and has told all of its products of the tiles before, as each turn ends with that. */
-void build_pass_others(struct lowering *c, const struct kstep *s)
+void build_count_tiles_before(struct lowering *c, const struct kstep *s)
 {
 	if (c->lane->replicas == 1)
 		return;
 	if (s->is_loop) {
-		others_until(c, s->id, V(c, VAR_T, NONE));
+		count_tiles_until(c, s->id, V(c, VAR_T, NONE));
 		add_advance(c, VAR_PASSED, s->id, N(c, 1));
 	}
 	for (int f = 0; f < c->k->flags.n; f++) {
@@ -89,7 +89,7 @@ void build_pass_others(struct lowering *c, const struct kstep *s)
 }
 
 /* Tiles of which a replica has counted the iterations, by the steps of the tile loop that are loops. */
-void build_count_others(struct lowering *c)
+void build_other_tile_counters(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
 
@@ -98,13 +98,13 @@ void build_count_others(struct lowering *c)
 			add_let(c, VAR_PASSED, v->steps.v[i].id, N(c, 0))->u.let.changes = true;
 }
 
-void build_others_end(struct lowering *c)
+void build_count_remaining_tiles(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
 
 	for (int i = 0; i < v->steps.n && c->lane->replicas > 1; i++)
 		if (v->steps.v[i].is_loop)
-			others_until(c, v->steps.v[i].id, V(c, VAR_TILES, NONE));
+			count_tiles_until(c, v->steps.v[i].id, V(c, VAR_TILES, NONE));
 }
 
 static bool is_copied(const struct lowering *c, const struct flag *f)
@@ -114,11 +114,11 @@ static bool is_copied(const struct lowering *c, const struct flag *f)
 
 /* A copy of a lane knows what the one that has the last tile has seen: only then it can tell the
  * phases of that tile from those before. */
-static void last_turns(struct lowering *c)
+static void add_last_handover_waits(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
 	const struct num *last = SUB(V(c, VAR_ALL_TILES, NONE), N(c, 1));
-	const char *why = "the copy that has the last tile has seen all flags";
+	const char *why = "the replica that has the last tile has seen all flags";
 
 	if (c->lane->handover_flag != NONE)
 		add_handover_wait(c, c->lane->handover_flag, last, why);
@@ -136,7 +136,7 @@ void build_last_copies(struct lowering *c)
 	for (int i = 0; i < c->k->flags.n; i++)
 		any |= is_copied(c, &c->k->flags.v[i]);
 	if (any && c->lane->replicas > 1)
-		last_turns(c);
+		add_last_handover_waits(c);
 	for (int i = 0; i < c->k->flags.n; i++) {
 		const struct flag *f = &c->k->flags.v[i];
 		int loop = c->g->tasks.v[f->task].loop;

@@ -17,14 +17,14 @@ static void signal_run(struct lowering *c, int f)
 
 	if (fl->early)
 		add_set(c, VAR_SIGNALLED, f, ADD(seq, N(c, 1)));
-	if (!under_way(c, fl->task) || fl->issued) {
+	if (!is_in_flight(c, fl->task) || fl->issued) {
 		add_arrive(c, f, seq, "the run is over");
 		return;
 	}
 	add_advance(c, VAR_ISSUED, f, N(c, 1));
 	if (!fl->ends)
 		return;
-	p = add_groups_wait(c, 0, c->at, "others wait for the end of the run");
+	p = add_groups_wait(c, 0, c->point, "others wait for the end of the run");
 	p->entry = NULL;
 	p->iteration = NULL;
 	p->pins = true;
@@ -65,7 +65,7 @@ void build_run_end(struct lowering *c, const struct kstep *nested)
 			signal_run(c, f);
 	if (nested->younger == NONE)
 		return;
-	p = add_groups_wait(c, nested->younger > GROUPS_MOST ? GROUPS_MOST : nested->younger, c->at,
+	p = add_groups_wait(c, nested->younger > GROUPS_MOST ? GROUPS_MOST : nested->younger, c->point,
 		"others wait for the end of the run");
 	p->entry = NULL;
 	p->signals = SIGNAL_RUNS;

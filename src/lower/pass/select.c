@@ -10,7 +10,7 @@ bool writes_ring(const struct lowering *c, const struct stask *s)
 	return false;
 }
 
-static enum err_code work(struct lowering *c, const struct kentry *x, struct err *e)
+static enum err_code select_operations(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 
@@ -27,8 +27,8 @@ static enum err_code work(struct lowering *c, const struct kentry *x, struct err
 	return select_store(c, x, e);
 }
 
-/* Does the lane go on only when all is done? Then whose turn is next need not wait for that. */
-static bool ends_as_issued(const struct lowering *c, const struct kentry *x)
+/* Does the lane go on only when all is done? Then the next sTask in issue order need not wait for that. */
+static bool completes_at_issue(const struct lowering *c, const struct kentry *x)
 {
 	return stask_of(c, x)->kind != TASK_STORE && !seu_of(c->k, x->task)->async;
 }
@@ -43,14 +43,14 @@ static enum err_code select_task(struct lowering *c, const struct kentry *x, str
 	if (shares || x->result_shared || x->begins.n)
 		add_lane_sync(c, "its warps read and write what others of them have");
 	TRY(add_initial_of_task(c, x, e));
-	add_begins(c, x);
-	if (x->issue_flag != NONE && ends_as_issued(c, x))
-		add_arrive(c, x->issue_flag, seq, "whose turn is next may begin");
-	TRY(work(c, x, e));
+	add_carry_starts(c, x);
+	if (x->issue_flag != NONE && completes_at_issue(c, x))
+		add_arrive(c, x->issue_flag, seq, "the next in issue order may start");
+	TRY(select_operations(c, x, e));
 	if (shares)
 		add_lane_sync(c, "all of the result is there");
-	if (x->issue_flag != NONE && !ends_as_issued(c, x))
-		add_arrive(c, x->issue_flag, seq, "whose turn is next may begin");
+	if (x->issue_flag != NONE && !completes_at_issue(c, x))
+		add_arrive(c, x->issue_flag, seq, "the next in issue order may start");
 	return x->result_shared ? store_result(c, x, e) : OK;
 }
 
@@ -64,7 +64,7 @@ static enum err_code select_body(struct lowering *c, struct role_body *b, struct
 		struct role_op *o = old.v.v[i];
 
 		if (o->what == DO_WORK) {
-			TRY(select_task(c, c->at->entry, e));
+			TRY(select_task(c, c->point->entry, e));
 			continue;
 		}
 		VEC_PUSH(c->a, &b->v, o);
@@ -72,8 +72,8 @@ static enum err_code select_body(struct lowering *c, struct role_body *b, struct
 			continue;
 		if (o->what == DO_TASK) {
 			c->task = o->task;
-			c->at = point_new(c, o->point);
-			o->point = c->at;
+			c->point = point_new(c, o->point);
+			o->point = c->point;
 		}
 		TRY(select_body(c, &o->u.region.body, e));
 		TRY(select_body(c, &o->u.region.other, e));

@@ -26,7 +26,7 @@ bool signals_later(const struct lowering *c, int flag)
 {
 	const struct flag *f = &c->k->flags.v[flag];
 
-	return !f->issued && in_lane(c, f->task) && under_way(c, f->task);
+	return !f->issued && in_lane(c, f->task) && is_in_flight(c, f->task);
 }
 
 static bool is_straight(const struct signaling *g, int flag)
@@ -80,7 +80,7 @@ static int issued_end(const struct signaling *g, int flag)
 
 /* How many instances of a flag's product the lane has issued, but for so many. Where the iteration tells, no counter is
  * kept: it would take a register all through the loop. */
-static const struct num *issued(struct signaling *g, int flag, int but)
+static const struct num *issued_count(struct signaling *g, int flag, int but)
 {
 	struct lowering *c = g->c;
 	const struct kentry *x = g->at->entry;
@@ -89,25 +89,25 @@ static const struct num *issued(struct signaling *g, int flag, int but)
 		(!x && c->task != NONE);
 
 	if (!counted && x && loop == region)
-		return num_moved(c, V(c, VAR_SEQ, loop), issued_end(g, flag) - (g->at->number + x->at) - but);
+		return num_offset(c, V(c, VAR_SEQ, loop), issued_end(g, flag) - (g->at->number + x->at) - but);
 	if (!counted && loop != region && program_loop_within(c->p, loop, region))
-		return num_moved(c, V(c, VAR_BASE, loop), -but);	/* it is over, or has not begun */
+		return num_offset(c, V(c, VAR_BASE, loop), -but);	/* it is over, or has not begun */
 	g->reads_issued[flag] = true;
 	return SUB(V(c, VAR_ISSUED, flag), N(c, but));
 }
 
-static void release_by_count(struct signaling *g, int flag, int behind)
+static void signal_by_count(struct signaling *g, int flag, int behind)
 {
 	struct role_op *o = add_op(g->c, DO_RELEASE);
 
 	o->u.flag.flag = flag;
-	o->u.flag.n = issued(g, flag, behind);
+	o->u.flag.n = issued_count(g, flag, behind);
 	g->reads_released[flag] = true;
 }
 
 /* straight --------------------------------------------------------------------- */
 
-static void arrive(struct lowering *c, int flag, const struct num *n, const struct num *when)
+static void add_flag_arrive(struct lowering *c, int flag, const struct num *n, const struct num *when)
 {
 	struct role_op *o = add_op(c, DO_ARRIVE);
 
@@ -133,7 +133,7 @@ static bool may_be_none(const struct signaling *g, int n)
 }
 
 /* In the loop's own iterations. */
-static void release_inside(struct signaling *g, int flag, int behind)
+static void signal_inside_loop(struct signaling *g, int flag, int behind)
 {
 	struct lowering *c = g->c;
 	const struct point *p = g->at;
@@ -143,23 +143,23 @@ static void release_inside(struct signaling *g, int flag, int behind)
 		const struct num *when = may_be_none(g, n) ? NUM2(GE, V(c, VAR_I, p->region), N(c, at - n)) : NULL;
 
 		if (p->kind != ITERATION_KNOWN || n >= 0)
-			arrive(c, flag, num_moved(c, V(c, VAR_SEQ, p->region), n - at), when);
+			add_flag_arrive(c, flag, num_offset(c, V(c, VAR_SEQ, p->region), n - at), when);
 	}
 	if (end > g->signaled[flag])
 		g->signaled[flag] = end;
 }
 
 /* Before or behind the loop. */
-static void release_outside(struct signaling *g, int flag, int behind)
+static void signal_outside_loop(struct signaling *g, int flag, int behind)
 {
 	struct lowering *c = g->c;
 
 	for (; g->remaining[flag] > behind; g->remaining[flag]--)
-		arrive(c, flag, SUB(V(c, VAR_BASE, loop_of(c, flag)), N(c, g->remaining[flag])), NULL);
+		add_flag_arrive(c, flag, SUB(V(c, VAR_BASE, loop_of(c, flag)), N(c, g->remaining[flag])), NULL);
 }
 
 /* All instances are complete but for the last `behind`. */
-static void release(struct signaling *g, int flag, int behind)
+static void signal_instances(struct signaling *g, int flag, int behind)
 {
 	int loop = loop_of(g->c, flag), region = g->at->region;
 	bool inside = g->at->entry && region == loop;
@@ -169,11 +169,11 @@ static void release(struct signaling *g, int flag, int behind)
 	    (program_loop_within(g->c->p, region, loop) || g->remaining[flag] > behind))
 		count_instead(g, flag);
 	if (!is_straight(g, flag))
-		release_by_count(g, flag, behind);
+		signal_by_count(g, flag, behind);
 	else if (inside)
-		release_inside(g, flag, behind);
+		signal_inside_loop(g, flag, behind);
 	else
-		release_outside(g, flag, behind);
+		signal_outside_loop(g, flag, behind);
 }
 
 /* Do threads of the lane themselves read shared memory? */
@@ -210,7 +210,7 @@ static void signal_complete(struct signaling *g)
 		synced = true;
 		if (fl->runs && behind && behind[fl->task])
 			continue;	/* the last run may be under way */
-		release(g, f, behind && !fl->runs ? behind[fl->task] : 0);
+		signal_instances(g, f, behind && !fl->runs ? behind[fl->task] : 0);
 	}
 }
 
@@ -225,7 +225,7 @@ static void signal_runs(struct signaling *g)
 		const struct flag *fl = &c->k->flags.v[f];
 
 		if (fl->runs && fl->loop == g->at->run_of && signals_later(c, f))
-			release(g, f, 0);
+			signal_instances(g, f, 0);
 	}
 }
 

@@ -58,9 +58,9 @@ static void add_tile_bases(struct lowering *c)
 			add_let(c, VAR_TILE_BASE, i, V(c, VAR_BASE, i));
 }
 
-static void keep(struct lowering *c, struct role_op *o)
+static void append_op(struct lowering *c, struct role_op *o)
 {
-	VEC_PUSH(c->a, &c->into->v, o);
+	VEC_PUSH(c->a, &c->body->v, o);
 }
 
 static void stamp_task(struct lowering *c, struct role_op *task)
@@ -75,10 +75,10 @@ static void stamp_task(struct lowering *c, struct role_op *task)
 		struct role_op *o = old.v.v[i];
 		const struct point *p = o->point;
 
-		keep(c, o);
+		append_op(c, o);
 		if (p && p->flag_wait) {
 			if (c->k->flags.v[p->flag_wait->flag].copies)	/* the fence belongs to it */
-				keep(c, old.v.v[++i]);
+				append_op(c, old.v.v[++i]);
 			add_task_stamp(c, x, p->flag_wait->stamp);
 		} else if (p && p->wait) {
 			add_task_stamp(c, x, p->issued ? x->stamps.drain : x->stamps.groups);
@@ -127,7 +127,7 @@ static void stamp_body(struct lowering *c, struct role_body *b, bool tile, bool 
 				add_tile_bases(c);
 		}
 		stamp_op(c, old.v.v[i]);
-		keep(c, old.v.v[i]);
+		append_op(c, old.v.v[i]);
 	}
 	if (tile)
 		add_stamp(c, STAMP_TILE_END);
@@ -142,14 +142,14 @@ enum err_code pass_stamp(struct lowering *c, struct err *e)
 	if (!c->k->traced.words)
 		return OK;
 	*b = (struct role_body){ 0 };
-	c->into = b;
+	c->body = b;
 	for (int i = 0; i < old.v.n; i++) {
 		struct role_op *o = old.v.v[i];
 
 		if (o->what == DO_LEAVE)
 			add_watches(c, DO_WATCH);
 		stamp_op(c, o);
-		keep(c, o);
+		append_op(c, o);
 		if (o->what == DO_LANE)
 			add_op(c, DO_STAMPS_BEGIN);
 	}

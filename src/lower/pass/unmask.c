@@ -8,7 +8,7 @@
 #include "lower/pass/pass.h"
 
 /* `all` and `when`, unless it is there already. */
-static const struct num *and(struct lowering *c, const struct num *all, const struct num *when)
+static const struct num *add_conjunct(struct lowering *c, const struct num *all, const struct num *when)
 {
 	return num_has_conjunct(all, when) ? all : NUM2(BOTH, all, when);
 }
@@ -36,9 +36,9 @@ static void unmask_loop(struct lowering *c, struct role_op *loop)
 		for (int k = 0; o->what == DO_TASK && k < o->point->hints.n; k++) {
 			const struct hint *h = &o->point->hints.v[k];
 
-			unmasked = and(c, unmasked, h->holds);
+			unmasked = add_conjunct(c, unmasked, h->holds);
 			if (h->interior)
-				interior = and(c, interior, h->holds);
+				interior = add_conjunct(c, interior, h->holds);
 		}
 	}
 	if (num_is(unmasked, 1))

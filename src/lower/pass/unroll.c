@@ -18,7 +18,7 @@ static void copy_body_of(struct lowering *c, const struct role_body *b, const st
 static void add_exit(struct lowering *c, const struct role_op *loop, const struct role_body *epilogue, int k)
 {
 	int l = loop->u.region.of, most = c->lane->regions[l + 1].most;
-	struct role_op *o = add_if(c, NUM2(EQ, num_moved(c, V(c, VAR_J, l), k), V(c, VAR_STEADY, l)), NULL);
+	struct role_op *o = add_if(c, NUM2(EQ, num_offset(c, V(c, VAR_J, l), k), V(c, VAR_STEADY, l)), NULL);
 	struct role_body *outer = enter_body(c, &o->u.region.body);
 	struct point *p = point_new(c, loop->point);
 
@@ -32,7 +32,7 @@ static void add_exit(struct lowering *c, const struct role_op *loop, const struc
 			.add = at ? at->number - most : 0 });
 	}
 	p->number = p->last = k - 1 + most;
-	add_meeting(c, p);
+	add_join_wait(c, p);
 	add_op(c, DO_BREAK);
 	leave_body(c, outer);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* The instance that a wait is for; a negative one is none. */
-static const struct num *awaited(struct lowering *c, const struct flag_wait *w)
+static const struct num *awaited_instance(struct lowering *c, const struct flag_wait *w)
 {
 	if (w->which == AWAIT_RUN)
 		return SUB(V(c, VAR_BASE, w->loop), N(c, 1));
@@ -12,7 +12,7 @@ static const struct num *awaited(struct lowering *c, const struct flag_wait *w)
 }
 
 /* The dependences that a wait serves, in words. */
-static const char *reason(struct lowering *c, const struct wait *w)
+static const char *wait_reason(struct lowering *c, const struct wait *w)
 {
 	const char *why = NULL;
 
@@ -27,7 +27,7 @@ static const char *reason(struct lowering *c, const struct wait *w)
 		if (!why || !strstr(why, more))
 			why = why ? arena_strf(c->a, "%s, %s", why, more) : more;
 	}
-	return why ? why : w->when == WAIT_ISSUED ? "its turn" : "the plan wants it";
+	return why ? why : w->when == WAIT_ISSUED ? "issue order" : "the plan wants it";
 }
 
 static void add_flag_wait(struct lowering *c, const struct flag_wait *w, const struct num *when)
@@ -38,11 +38,11 @@ static void add_flag_wait(struct lowering *c, const struct flag_wait *w, const s
 	c->wait = w->wait;
 	o = add_op(c, DO_WAIT);
 	o->u.flag.flag = w->flag;
-	o->u.flag.n = awaited(c, w);
+	o->u.flag.n = awaited_instance(c, w);
 	o->u.flag.when = when;
 	o->u.flag.once = w->once;
-	o->why = reason(c, &c->plan->waits.v[w->wait]);
-	p = point_new(c, c->at);
+	o->why = wait_reason(c, &c->plan->waits.v[w->wait]);
+	p = point_new(c, c->point);
 	p->flag_wait = w;
 	o->point = p;
 	if (c->k->flags.v[w->flag].copies)
@@ -95,7 +95,7 @@ void build_flag_waits(struct lowering *c, const struct kentry *x)
 		add_flag_wait(c, w, when);
 	}
 	if (reads_copied(c, x))
-		add_fence(c, "threads have copied what others have told of, engines may read it");
+		add_fence(c, "threads have copied what others have signaled, engines may read it");
 }
 
 bool build_waits_once(const struct lowering *c, int flag)
@@ -115,12 +115,12 @@ const char *build_awaited_products(struct lowering *c, const struct kentry *x)
 	for (int i = 0; i < c->plan->waits.n; i++) {
 		const struct wait *w = &c->plan->waits.v[i];
 
-		if (w->task != x->task || !lower_awaits_own(c->k, w) || !under_way(c, w->on))
+		if (w->task != x->task || !lower_awaits_own(c->k, w) || !is_in_flight(c, w->on))
 			continue;
 		why = arena_strf(c->a, "%s%s'%s' is complete: %s", why ? why : "", why ? "; " : "",
-			c->g->tasks.v[w->on].name, reason(c, w));
+			c->g->tasks.v[w->on].name, wait_reason(c, w));
 	}
-	return why ? why : "others are told of products";
+	return why ? why : "complete products are signaled";
 }
 
 /* Does one thread of the lane issue copies to shared memory? */
@@ -133,7 +133,7 @@ static bool issues_copies(const struct lowering *c)
 }
 
 /* What entry x, inside the loop `nested`, waits for once in region `loop`. */
-static bool missed_waits(struct lowering *c, const struct kentry *x, int loop, int nested)
+static bool add_missed_waits(struct lowering *c, const struct kentry *x, int loop, int nested)
 {
 	bool waits = false;
 
@@ -149,14 +149,14 @@ static bool missed_waits(struct lowering *c, const struct kentry *x, int loop, i
 
 /* After a loop that may have made no iteration: what its entries would have waited for, and
  * told. The next may be a load that waits for nothing. */
-void build_missed(struct lowering *c, int loop, int nested)
+void build_skipped_loop(struct lowering *c, int loop, int nested)
 {
 	bool waits = false;
 
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		const struct kentry *x = &c->lane->entries.v[i];
 
-		waits |= missed_waits(c, x, loop, nested);
+		waits |= add_missed_waits(c, x, loop, nested);
 		for (int f = 0; f < c->k->flags.n; f++)
 			if (c->k->flags.v[f].early && c->k->flags.v[f].task == x->task &&
 			    c->k->flags.v[f].loop == nested)
@@ -178,7 +178,7 @@ bool is_pinned_where_read(const struct lowering *c, const struct kentry *m, int 
 	int loop = c->g->buffers.v[buffer].loop;
 	bool writes = false;
 
-	for (int i = 0; i < s->writes.n && under_way(c, m->task); i++)
+	for (int i = 0; i < s->writes.n && is_in_flight(c, m->task); i++)
 		writes |= s->writes.v[i] == buffer && !has_ring(c, buffer);
 	return writes && ((shifts_tiles(c->lane) && loop == NONE) ||
 		(c->plan->versions[buffer] > 1 && loop != s->loop));

@@ -6,10 +6,10 @@ enum { PATH_MOST = LOOP_DEPTH_MAX };
 
 /* Does loop l make an iteration in the one at hand of region `around`, if it is not that itself?
  * Then it is not the first time, which a variable says. */
-static void passed_by(struct lowering *c, int l, int around, enum var v, int of)
+static void clear_if_loop_runs(struct lowering *c, int l, int around, enum var v, int of)
 {
 	int path[PATH_MOST], n = 0;
-	struct role_body *outer = c->into;
+	struct role_body *outer = c->body;
 
 	for (int i = l; i != around && n < LEN(path); i = c->p->loops.v[i].parent)
 		path[n++] = i;
@@ -43,7 +43,7 @@ static const struct val *initial_value(struct lowering *c, const struct buffer *
 }
 
 /* The element of a ring that is number EACH in a walk over all of them. */
-static const struct num *each_place(struct lowering *c, const struct ring *r)
+static const struct num *walked_element_address(struct lowering *c, const struct ring *r)
 {
 	const struct num *at = V(c, VAR_EACH, NONE), *cols = N(c, r->full_cols);
 
@@ -52,7 +52,7 @@ static const struct num *each_place(struct lowering *c, const struct ring *r)
 
 /* May an sTask in this loop come to a life of the carry only after iterations of loops around
  * it, because others in between had none? Then no number of an iteration is its first one's. */
-static bool comes_late(const struct lowering *c, int loop, int life)
+static bool may_start_late(const struct lowering *c, int loop, int life)
 {
 	for (int l = loop; l != life && c->p->loops.v[l].parent != life; l = c->p->loops.v[l].parent)
 		if (c->g->trips[l].least == 0)
@@ -63,12 +63,12 @@ static bool comes_late(const struct lowering *c, int loop, int life)
 /* What sTasks that come late need to know of a loop around them: when it begins, whether the life
  * does, and whether others before it have touched that; when it ends, whether others behind it
  * do, before its next run. */
-static void tell_late(struct lowering *c, int loop, bool ends, int mine, const struct begins *b)
+static void track_late_start(struct lowering *c, int loop, bool ends, int mine, const struct begins *b)
 {
 	int life = c->g->buffers.v[b->buffer].loop, parent = c->p->loops.v[loop].parent;
 	int n = ends ? b->behind.n : b->empty.n;
 
-	if (!program_loop_within(c->p, mine, loop) || !comes_late(c, mine, life))
+	if (!program_loop_within(c->p, mine, loop) || !may_start_late(c, mine, life))
 		return;
 	if (!ends && parent == life)
 		add_let(c, VAR_BARE, b->number, N(c, 1))->u.let.changes = true;
@@ -76,25 +76,25 @@ static void tell_late(struct lowering *c, int loop, bool ends, int mine, const s
 		int other = ends ? b->behind.v[i] : b->empty.v[i];
 
 		if (kernel_common_loop(c->p, mine, other) == parent)
-			passed_by(c, other, parent, VAR_BARE, b->number);
+			clear_if_loop_runs(c, other, parent, VAR_BARE, b->number);
 	}
 }
 
-void add_late_begins(struct lowering *c, int loop, bool ends)
+void add_late_carry_starts(struct lowering *c, int loop, bool ends)
 {
 	for (int i = 0; i < c->lane->entries.n; i++) {
 		const struct kentry *x = &c->lane->entries.v[i];
 
 		for (int k = 0; k < x->begins.n; k++)
-			tell_late(c, loop, ends, stask_of(c, x)->loop, &x->begins.v[k]);
+			track_late_start(c, loop, ends, stask_of(c, x)->loop, &x->begins.v[k]);
 	}
 }
 
 /* Is it the first time that the sTask at hand, or any before it, touches a life of the carry? */
-static void is_first(struct lowering *c, int mine, const struct begins *b)
+static void set_fresh(struct lowering *c, int mine, const struct begins *b)
 {
 	int life = c->g->buffers.v[b->buffer].loop;
-	bool late = comes_late(c, mine, life);
+	bool late = may_start_late(c, mine, life);
 	const struct num *first = late ? V(c, VAR_BARE, b->number) : N(c, 1);
 
 	for (int l = mine; l != life && !late; l = c->p->loops.v[l].parent)
@@ -104,14 +104,14 @@ static void is_first(struct lowering *c, int mine, const struct begins *b)
 		int around = kernel_common_loop(c->p, mine, b->empty.v[i]);
 
 		if (!late || around == mine)
-			passed_by(c, b->empty.v[i], around, VAR_FRESH, NONE);
+			clear_if_loop_runs(c, b->empty.v[i], around, VAR_FRESH, NONE);
 	}
 	if (late)
 		add_set(c, VAR_BARE, b->number, N(c, 0));
 }
 
 /* The first sTask to touch a life of the carry gives it its initial value. */
-static void begin(struct lowering *c, const struct kentry *x, const struct begins *b)
+static void add_carry_start(struct lowering *c, const struct kentry *x, const struct begins *b)
 {
 	const struct buffer *buf = &c->g->buffers.v[b->buffer];
 	const struct ring *r = ring_of(c, b->buffer);
@@ -119,14 +119,14 @@ static void begin(struct lowering *c, const struct kentry *x, const struct begin
 	struct role_op *o;
 
 	outer = enter_body(c, &add_block(c, arena_strf(c->a, "%s begins", buf->name))->u.region.body);
-	is_first(c, stask_of(c, x)->loop, b);
+	set_fresh(c, stask_of(c, x)->loop, b);
 	enter_body(c, &add_if(c, V(c, VAR_FRESH, NONE), NULL)->u.region.body);
 	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, b->buffer, 0);
 	o = add_op(c, DO_FILL);
 	o->touches.v[0].initial = true;
 	o->u.fill.ring = c->k->ring_of[b->buffer];
 	o->u.fill.elements = r->full_rows * r->full_cols;
-	o->u.fill.address = each_place(c, r);
+	o->u.fill.address = walked_element_address(c, r);
 	o->u.fill.value = initial_value(c, buf);
 	o->u.fill.type = buf->type;
 	add_fence(c, "engines may read the carry");
@@ -134,14 +134,14 @@ static void begin(struct lowering *c, const struct kentry *x, const struct begin
 	leave_body(c, outer);
 }
 
-void add_begins(struct lowering *c, const struct kentry *x)
+void add_carry_starts(struct lowering *c, const struct kentry *x)
 {
 	for (int i = 0; i < x->begins.n; i++)
-		begin(c, x, &x->begins.v[i]);
+		add_carry_start(c, x, &x->begins.v[i]);
 }
 
 /* Leave `value`, of the element at hand of a fragment that lies like `node`, in the ring. */
-static void put_elements(struct lowering *c, const struct kentry *x, int node, int buffer,
+static void store_elements(struct lowering *c, const struct kentry *x, int node, int buffer,
 	const struct frag *over, const struct val *value)
 {
 	const struct stask *s = stask_of(c, x);
@@ -158,7 +158,7 @@ static void put_elements(struct lowering *c, const struct kentry *x, int node, i
 }
 
 /* Is the carry touched by a node of the task in [from, to)? By a GET, or a SET too. */
-static bool touched(const struct lowering *c, const struct task *t, int carry, int from, int to,
+static bool is_touched(const struct lowering *c, const struct task *t, int carry, int from, int to,
 	bool sets)
 {
 	for (int i = from; i < to; i++) {
@@ -170,7 +170,7 @@ static bool touched(const struct lowering *c, const struct task *t, int carry, i
 	return false;
 }
 
-static int place_in_task(const struct task *t, int node)
+static int node_position(const struct task *t, int node)
 {
 	int i = 0;
 
@@ -186,16 +186,16 @@ enum err_code set_shared_carry(struct lowering *c, const struct kentry *x, int n
 	const struct task *t = &c->p->tasks.v[s->task];
 	const struct node *n = &c->p->nodes.v[node];
 	struct frag *over = ARENA_NEW(c->a, struct frag);
-	int at = place_in_task(t, node);
+	int at = node_position(t, node);
 	const struct val *value;
 
 	TRY(lay_out_node(c, s, node, over, e));
-	if (touched(c, t, n->ref, 0, at, true))
+	if (is_touched(c, t, n->ref, 0, at, true))
 		add_lane_sync(c, "all have read what is set");
 	TRY(operand_value(c, x, node, n->arg[0], &value, e));
-	put_elements(c, x, node, buffer_of_carry(c, s, n->ref), over, value);
+	store_elements(c, x, node, buffer_of_carry(c, s, n->ref), over, value);
 	add_fence(c, "engines may read the carry");
-	if (touched(c, t, n->ref, at + 1, t->nodes.n, false))
+	if (is_touched(c, t, n->ref, at + 1, t->nodes.n, false))
 		add_lane_sync(c, "all of the new value is there");
 	return OK;
 }
@@ -264,9 +264,9 @@ enum err_code store_result(struct lowering *c, const struct kentry *x, struct er
 	if (on_matrix(c->k, x->task)) {
 		add_groups_wait_op(c, 0, "its result goes to shared memory");
 		add_pin(c, acc, 0, frag_block_words(acc));
-		TRY(add_pins(c, c->at, e));
+		TRY(add_pins(c, c->point, e));
 	}
-	put_elements(c, x, product_node(c, s), product_buffer(c, s), acc,
+	store_elements(c, x, product_node(c, s), product_buffer(c, s), acc,
 		val_frag(c, (struct frag_at){ acc, 0 }));
 	add_fence(c, "engines may read the result");
 	add_lane_sync(c, "all of the result is there");

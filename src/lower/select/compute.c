@@ -9,7 +9,7 @@ static bool is_fold(enum op op)
 }
 
 /* A local fragment, as it is declared. */
-static void declare(struct lowering *c, const struct frag *f)
+static void declare_frag(struct lowering *c, const struct frag *f)
 {
 	struct role_op *o = add_op(c, DO_FRAGMENT);
 
@@ -41,7 +41,7 @@ static enum err_code set_carry(struct lowering *c, const struct kentry *x, int n
 	return OK;
 }
 
-static enum err_code pack(struct lowering *c, const struct kentry *x, int node, const struct frag *f,
+static enum err_code select_pack(struct lowering *c, const struct kentry *x, int node, const struct frag *f,
 	struct err *e)
 {
 	const struct node *n = &c->p->nodes.v[node];
@@ -69,7 +69,7 @@ static bool can_fuse(struct lowering *c, const struct stask *s, int node, const 
 }
 
 /* Is the node's value read after position `last` of its task, or by others? */
-static bool outlives(const struct lowering *c, const struct stask *s, int node, int last)
+static bool is_used_after(const struct lowering *c, const struct stask *s, int node, int last)
 {
 	const struct task *t = &c->p->tasks.v[s->task];
 
@@ -85,7 +85,7 @@ static bool outlives(const struct lowering *c, const struct stask *s, int node, 
 
 /* Nodes [first, last) of the task in one loop, so that what only they use is never
  * more than one element in registers. */
-static enum err_code fuse(struct lowering *c, const struct kentry *x, int first, int last,
+static enum err_code select_fused(struct lowering *c, const struct kentry *x, int first, int last,
 	struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -98,9 +98,9 @@ static enum err_code fuse(struct lowering *c, const struct kentry *x, int first,
 	for (int i = first; i < last; i++) {
 		struct role_step step = { .node = t->nodes.v[i] };
 
-		if (outlives(c, s, step.node, last)) {
+		if (is_used_after(c, s, step.node, last)) {
 			TRY(find_node_frag(c, s, step.node, &step.to, e));
-			declare(c, step.to);
+			declare_frag(c, step.to);
 		}
 		VEC_PUSH(c->a, &steps, step);
 	}
@@ -119,7 +119,7 @@ static enum err_code fuse(struct lowering *c, const struct kentry *x, int first,
 
 /* Does the node take a value that lies otherwise, of a node from `first` on? That must be
  * whole before. */
-static bool takes_around(struct lowering *c, const struct stask *s, const struct task *t, int first,
+static bool converts_fused_value(struct lowering *c, const struct stask *s, const struct task *t, int first,
 	int at)
 {
 	struct layout_conversion d;
@@ -131,7 +131,7 @@ static bool takes_around(struct lowering *c, const struct stask *s, const struct
 	return false;
 }
 
-static enum err_code single(struct lowering *c, const struct kentry *x, int node, struct err *e)
+static enum err_code select_single_node(struct lowering *c, const struct kentry *x, int node, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct node *n = &c->p->nodes.v[node];
@@ -140,11 +140,11 @@ static enum err_code single(struct lowering *c, const struct kentry *x, int node
 	if (n->op == OP_SET)
 		return set_carry(c, x, node, e);
 	TRY(find_node_frag(c, s, node, &f, e));
-	declare(c, f);
+	declare_frag(c, f);
 	if (is_fold(n->op))
 		return select_fold(c, x, node, e);
 	if (f->packed && n->op == OP_CAST)
-		return pack(c, x, node, f, e);
+		return select_pack(c, x, node, f, e);
 	return refuse_node(n, e);
 }
 
@@ -154,7 +154,7 @@ enum err_code select_compute(struct lowering *c, const struct kentry *x, struct 
 	const struct task *t = &c->p->tasks.v[s->task];
 
 	for (int i = 0; i < t->nodes.n; i++)
-		c->of_node[t->nodes.v[i]] = NULL;
+		c->node_frags[t->nodes.v[i]] = NULL;
 	for (int i = 0; i < t->nodes.n;) {
 		int node = t->nodes.v[i], last = i;
 		struct frag f;
@@ -166,18 +166,18 @@ enum err_code select_compute(struct lowering *c, const struct kentry *x, struct 
 		if (c->p->nodes.v[node].op != OP_SET)
 			TRY(lay_out_node(c, s, node, &f, e));
 		while (last < t->nodes.n && c->p->nodes.v[node].op != OP_SET &&
-		       can_fuse(c, s, t->nodes.v[last], &f) && !takes_around(c, s, t, i, last))
+		       can_fuse(c, s, t->nodes.v[last], &f) && !converts_fused_value(c, s, t, i, last))
 			last++;
 		TRY(add_layout_conversions(c, x, i, last > i ? last : i + 1, e));
 		if (last > i)
-			TRY(fuse(c, x, i, last, e));
+			TRY(select_fused(c, x, i, last, e));
 		else
-			TRY(single(c, x, node, e));
+			TRY(select_single_node(c, x, node, e));
 		i = last > i ? last : i + 1;
 	}
 	for (int i = 0; i < s->writes.n; i++)
 		if (c->g->buffers.v[s->writes.v[i]].node != NONE)
-			TRY(keep_result(c, x, s->writes.v[i], e));
+			TRY(write_result(c, x, s->writes.v[i], e));
 	return OK;
 }
 
@@ -201,7 +201,7 @@ static enum err_code keep_in_registers(struct lowering *c, const struct kentry *
 	return OK;
 }
 
-static enum err_code leave_in_ring(struct lowering *c, const struct kentry *x, int buffer,
+static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, int buffer,
 	const struct num *inside, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
@@ -252,7 +252,7 @@ static const struct num *within_contracted(struct lowering *c, const struct stas
 	return inside_condition(c, s, shape, &deep, rows | cols);
 }
 
-enum err_code keep_result(struct lowering *c, const struct kentry *x, int buffer, struct err *e)
+enum err_code write_result(struct lowering *c, const struct kentry *x, int buffer, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	const struct num *inside = N(c, 1);
@@ -271,5 +271,5 @@ enum err_code keep_result(struct lowering *c, const struct kentry *x, int buffer
 			"lowered for a value that is computed", b->name, b->parts > 1 ? "parts that "
 			"end within a step of the matrix unit" : r->shape.ncol ? "tiles that end "
 			"beyond it" : "one element");
-	return leave_in_ring(c, x, buffer, inside, e);
+	return store_in_ring(c, x, buffer, inside, e);
 }

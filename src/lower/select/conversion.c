@@ -2,7 +2,7 @@
  * shared memory as they lie, and read from there. */
 #include "lower/select/lowering.h"
 
-static const struct converted *find(const struct lowering *c, int node, int arg, int carry)
+static const struct converted *find_converted(const struct lowering *c, int node, int arg, int carry)
 {
 	for (int i = 0; i < c->conversions.n; i++)
 		if (c->conversions.v[i].node == node && c->conversions.v[i].arg == arg &&
@@ -13,10 +13,10 @@ static const struct converted *find(const struct lowering *c, int node, int arg,
 
 bool is_converted(const struct lowering *c, int node, int arg, int carry)
 {
-	return find(c, node, arg, carry) != NULL;
+	return find_converted(c, node, arg, carry) != NULL;
 }
 
-static enum dtype type_of(const struct lowering *c, int arg, int carry)
+static enum dtype value_type(const struct lowering *c, int arg, int carry)
 {
 	return arg != NONE ? c->p->nodes.v[arg].type : c->p->carries.v[carry].type;
 }
@@ -30,11 +30,11 @@ const struct num *scratch_address(struct lowering *c, const struct stask *s, int
 	const struct shape2 *from, const struct shape2 *to)
 {
 	return ADD(ADD(V(c, VAR_SHARED, NONE), N(c, c->lane->scratch + at)), MUL(N(c, 4),
-		plain_offset(c, s, from, to)));
+		row_major_offset(c, s, from, to)));
 }
 
 /* The element at hand of the value as it lies. */
-static enum err_code source(struct lowering *c, const struct kentry *x, const struct layout_conversion *d,
+static enum err_code find_source(struct lowering *c, const struct kentry *x, const struct layout_conversion *d,
 	const struct frag **over, const struct val **out, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -64,13 +64,13 @@ static enum err_code put_converted(struct lowering *c, const struct kentry *x, c
 	const struct frag *over;
 	struct role_op *o;
 
-	TRY(source(c, x, d, &over, &value, e));
+	TRY(find_source(c, x, d, &over, &value, e));
 	o = add_op(c, DO_PUT);
 	o->u.put.over = over;
 	o->u.put.when = owner_condition(c, s, d->from, over);
 	o->u.put.address = scratch_address(c, s, at, d->from, d->from);
 	o->u.put.value = value;
-	o->u.put.type = scratch_type(type_of(c, d->arg, d->carry));
+	o->u.put.type = scratch_type(value_type(c, d->arg, d->carry));
 	return OK;
 }
 
@@ -102,12 +102,12 @@ enum err_code add_layout_conversions(struct lowering *c, const struct kentry *x,
 enum err_code converted_value(struct lowering *c, const struct kentry *x, int node, int arg, int carry,
 	const struct val **out, struct err *e)
 {
-	const struct converted *at = find(c, node, arg, carry);
+	const struct converted *at = find_converted(c, node, arg, carry);
 	const struct stask *s = stask_of(c, x);
 	const struct node *n = &c->p->nodes.v[node];
 	bool sets = n->op == OP_SET && !has_ring(c, buffer_of_carry(c, s, n->ref));
 	const struct shape2 *to = sets ? &c->k->carry_shape[n->ref] : &c->k->node_shape[node];
-	enum dtype type = type_of(c, arg, carry);
+	enum dtype type = value_type(c, arg, carry);
 	const struct shape2 *from;
 	struct frag f;
 

@@ -2,7 +2,7 @@
 #include "lower/select/lowering.h"
 
 /* Does the lane have registers for the buffer? What lies in another's place has that one's. */
-static bool in_registers(const struct lowering *c, int buffer)
+static bool has_own_registers(const struct lowering *c, int buffer)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
 
@@ -10,7 +10,7 @@ static bool in_registers(const struct lowering *c, int buffer)
 }
 
 /* May it hold something while the loop runs, which has sTask `any`? A carry may. */
-static bool holds_in(const struct lowering *c, int buffer, int loop, int any)
+static bool may_be_live_in(const struct lowering *c, int buffer, int loop, int any)
 {
 	bool before = false, behind = false;
 
@@ -29,7 +29,7 @@ static bool holds_in(const struct lowering *c, int buffer, int loop, int any)
 }
 
 /* Words of a thread for all values that the loop holds; `widest` is for the widest that a turn makes. */
-static int words_in(const struct lowering *c, int loop, int any, int *widest)
+static int live_words(const struct lowering *c, int loop, int any, int *widest)
 {
 	int words = 0;
 
@@ -37,10 +37,10 @@ static int words_in(const struct lowering *c, int loop, int any, int *widest)
 	for (int i = 0; i < c->g->buffers.n; i++) {
 		int w;
 
-		if (!in_registers(c, i) || !holds_in(c, i, loop, any))
+		if (!has_own_registers(c, i) || !may_be_live_in(c, i, loop, any))
 			continue;
-		w = frag_words(c->of_buffer[i]);
-		words += w * c->of_buffer[i]->versions;
+		w = frag_words(c->buffer_frags[i]);
+		words += w * c->buffer_frags[i]->versions;
 		if (c->g->buffers.v[i].carry == NONE && w > *widest)
 			*widest = w;
 	}
@@ -48,7 +48,7 @@ static int words_in(const struct lowering *c, int loop, int any, int *widest)
 }
 
 /* Is a product under way when a turn of the loop ends? */
-static bool ends_under_way(const struct lowering *c, int loop)
+static bool ends_in_flight(const struct lowering *c, int loop)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
 	bool under = false;
@@ -57,11 +57,11 @@ static bool ends_under_way(const struct lowering *c, int loop)
 		const struct kentry *x = &c->lane->entries.v[v->steps.v[i].id];
 
 		if (v->steps.v[i].is_loop) {
-			under |= ends_under_way(c, v->steps.v[i].id);
+			under |= ends_in_flight(c, v->steps.v[i].id);
 			continue;
 		}
 		under &= !(x->waits_groups && x->before.younger[0] <= 0);
-		under |= under_way(c, x->task);
+		under |= is_in_flight(c, x->task);
 		under &= !(x->drains && x->after.younger[0] <= 0);
 	}
 	return under;
@@ -86,8 +86,8 @@ static bool has_spare_registers(const struct lowering *c)
 
 		if (loop == NONE)
 			continue;
-		words = words_in(c, loop, task, &widest);
-		if (ends_under_way(c, loop))
+		words = live_words(c, loop, task, &widest);
+		if (ends_in_flight(c, loop))
 			more = widest * 2 / 3 > reserved ? widest * 2 / 3 : reserved;
 		if (words + reserved + more > c->lane->given)
 			return false;
@@ -98,15 +98,15 @@ static bool has_spare_registers(const struct lowering *c)
 
 enum err_code add_fragments(struct lowering *c, struct err *e)
 {
-	c->words = 0;
+	c->live_words = 0;
 	for (int i = 0; i < c->g->buffers.n; i++) {
 		const struct frag *f;
 
-		if (!in_registers(c, i))
+		if (!has_own_registers(c, i))
 			continue;
 		TRY(find_buffer_frag(c, i, &f, e));
 		add_op(c, DO_FRAGMENT)->u.frag.at.frag = f;
-		c->words += frag_words(f) * f->versions;
+		c->live_words += frag_words(f) * f->versions;
 	}
 	c->has_spare_registers = has_spare_registers(c);
 	return OK;

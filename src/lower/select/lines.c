@@ -17,7 +17,7 @@ static int line_axes(const struct shape2 *to, int along, int *axes)
 }
 
 /* Line EACH is at hand, at ALONG. Returns how many lines there are. */
-static int64_t stand_at_line(struct lowering *c, const struct stask *s, const struct shape2 *over,
+static int64_t set_line_indices(struct lowering *c, const struct stask *s, const struct shape2 *over,
 	int along)
 {
 	int axes[2 * RANK_MAX], n = line_axes(over, along, axes);
@@ -28,21 +28,21 @@ static int64_t stand_at_line(struct lowering *c, const struct stask *s, const st
 		int64_t extent = axis_extent(c, s, over, axes[i]);
 		const struct num *at = below > 1 ? DIV(line, N(c, below)) : line;
 
-		c->at_hand[axes[i]] = i ? MOD(at, N(c, extent)) : at;
+		c->axis_index[axes[i]] = i ? MOD(at, N(c, extent)) : at;
 		below *= extent;
 	}
-	c->at_hand[along] = V(c, VAR_ALONG, NONE);
+	c->axis_index[along] = V(c, VAR_ALONG, NONE);
 	return below;
 }
 
-static void stand_at_fragment(struct lowering *c)
+static void clear_line_indices(struct lowering *c)
 {
-	for (int i = 0; i < LEN(c->at_hand); i++)
-		c->at_hand[i] = NULL;
+	for (int i = 0; i < LEN(c->axis_index); i++)
+		c->axis_index[i] = NULL;
 }
 
 /* Lines beyond the end of an axis are nobody's; and what lies there may have no room for them. */
-static const struct num *within_ends(struct lowering *c, const struct stask *s,
+static const struct num *line_exists_condition(struct lowering *c, const struct stask *s,
 	const struct shape2 *over, int along)
 {
 	int axes[2 * RANK_MAX], n = line_axes(over, along, axes);
@@ -67,7 +67,7 @@ static const struct num *line_length(struct lowering *c, const struct stask *s,
 }
 
 /* A value in registers, to the scratch as it lies. */
-static enum err_code put_argument(struct lowering *c, const struct kentry *x, int arg, struct err *e)
+static enum err_code write_argument(struct lowering *c, const struct kentry *x, int arg, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct shape2 *shape = &c->k->node_shape[arg];
@@ -87,21 +87,21 @@ static enum err_code put_argument(struct lowering *c, const struct kentry *x, in
 	return OK;
 }
 
-static void go_through(struct lowering *c, const struct kentry *x, int node, const struct fold *f,
+static void add_lines(struct lowering *c, const struct kentry *x, int node, const struct fold *f,
 	const struct val *zero)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct node *n = &c->p->nodes.v[node];
-	const struct shape2 *room = fold_room(c->k, node, f);
-	int64_t lines = stand_at_line(c, s, &f->over, n->ref);
+	const struct shape2 *scratch = fold_scratch_shape(c->k, node, f);
+	int64_t lines = set_line_indices(c, s, &f->over, n->ref);
 	enum dtype type = c->p->nodes.v[n->arg[0]].type;
 	const struct val *value = f->shared ? ring_value(c, x, ring_of(c, buffer_of_node(c, s,
 		n->arg[0])), &f->over) : val_shared(c, type, scratch_type(type), scratch_address(c, s, 0,
-		room, &f->over));
+		scratch, &f->over));
 	struct role_op *o = add_op(c, DO_LINES);
 
 	o->u.lines.n = lines;
-	o->u.lines.when = within_ends(c, s, &f->over, n->ref);
+	o->u.lines.when = line_exists_condition(c, s, &f->over, n->ref);
 	o->u.lines.length = line_length(c, s, &f->over, n->ref);
 	o->u.lines.op = n->op;
 	o->u.lines.type = n->type;
@@ -110,29 +110,29 @@ static void go_through(struct lowering *c, const struct kentry *x, int node, con
 	o->u.lines.zero = zero;
 	o->u.lines.running = op_class(n->op) == CLASS_SCAN;
 	if (!o->u.lines.running)	/* the place of a line's first element has its result */
-		c->at_hand[n->ref] = N(c, 0);
-	o->u.lines.to = scratch_address(c, s, 0, room, &f->over);
-	stand_at_fragment(c);
+		c->axis_index[n->ref] = N(c, 0);
+	o->u.lines.to = scratch_address(c, s, 0, scratch, &f->over);
+	clear_line_indices(c);
 }
 
 /* What came out, as the lane's threads hold it. */
-static enum err_code take(struct lowering *c, const struct kentry *x, int node, const struct fold *f,
+static enum err_code read_results(struct lowering *c, const struct kentry *x, int node, const struct fold *f,
 	struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct node *n = &c->p->nodes.v[node];
-	const struct shape2 *room = fold_room(c->k, node, f);
+	const struct shape2 *scratch = fold_scratch_shape(c->k, node, f);
 	struct role_step step = { .node = node };
 	const struct frag *to;
 	struct role_op *o;
 
 	TRY(find_node_frag(c, s, node, &to, e));
 	if (op_class(n->op) == CLASS_REDUCE)
-		c->at_hand[n->ref] = N(c, 0);
-	step.value = val_guard(c, inside_condition(c, s, &f->over, to, room->full_axes & ~f->over.full_axes),
-		val_shared(c, n->type, scratch_type(n->type), scratch_address(c, s, 0, room, &f->over)),
+		c->axis_index[n->ref] = N(c, 0);
+	step.value = val_guard(c, inside_condition(c, s, &f->over, to, scratch->full_axes & ~f->over.full_axes),
+		val_shared(c, n->type, scratch_type(n->type), scratch_address(c, s, 0, scratch, &f->over)),
 		val_const(c, DT_I32, 0));
-	stand_at_fragment(c);
+	clear_line_indices(c);
 	o = add_op(c, DO_MAP);
 	o->u.map.over = to;
 	o->u.map.to.frag = to;
@@ -145,8 +145,8 @@ enum err_code select_lines(struct lowering *c, const struct kentry *x, int node,
 {
 	add_lane_sync(c, "what was in the scratch has been read");
 	if (!f->shared)
-		TRY(put_argument(c, x, c->p->nodes.v[node].arg[0], e));
-	go_through(c, x, node, f, zero);
+		TRY(write_argument(c, x, c->p->nodes.v[node].arg[0], e));
+	add_lines(c, x, node, f, zero);
 	add_lane_sync(c, "all lines have been gone through");
-	return take(c, x, node, f, e);
+	return read_results(c, x, node, f, e);
 }

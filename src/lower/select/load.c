@@ -17,7 +17,7 @@ bool reads_own_load(const struct lowering *c, const struct kentry *x)
 }
 
 /* ... or what else lies in the ring's room? */
-static bool reads_room(const struct lowering *c, const struct kentry *x)
+static bool reads_slot_memory(const struct lowering *c, const struct kentry *x)
 {
 	int buffer = stask_of(c, x)->writes.v[0];
 	bool reads = reads_own_load(c, x);
@@ -31,7 +31,7 @@ static bool reads_room(const struct lowering *c, const struct kentry *x)
 
 /* Must the lane's warps meet behind a load that they have done themselves? They, or who waits
  * for a copy that one of them issues next, take all of it to be there. */
-static bool meet_behind(const struct lowering *c, const struct kentry *x)
+static bool needs_sync_after(const struct lowering *c, const struct kentry *x)
 {
 	bool copies = false;
 
@@ -41,7 +41,7 @@ static bool meet_behind(const struct lowering *c, const struct kentry *x)
 }
 
 /* Of both. */
-static int64_t least_multiple(int64_t a, int64_t b)
+static int64_t least_common_multiple(int64_t a, int64_t b)
 {
 	int64_t x = a > b ? a : b;
 
@@ -79,7 +79,7 @@ static struct role_stride find_stride(const struct lowering *c, const struct ken
 	if (threads % across || part.rows != r->full_rows || part.cols != r->full_cols ||
 	    !row_stride(o, &s.from))
 		return s;
-	s.rows = least_multiple(threads / across, pattern);
+	s.rows = least_common_multiple(threads / across, pattern);
 	if (rows % s.rows)
 		s.rows = 0;
 	s.from *= s.rows;
@@ -89,7 +89,7 @@ static struct role_stride find_stride(const struct lowering *c, const struct ken
 
 /* Shifted pieces go through registers. The more are on their way at once, the less often the lane
  * waits for memory. */
-static int pieces_together(const struct lowering *c)
+static int accesses_in_flight(const struct lowering *c)
 {
 	int given = c->k->shares_registers ? c->lane->given : lower_launched(c->k);
 	int room = given - c->k->plan->device->reserved_registers;
@@ -106,15 +106,15 @@ static void try_shifted(const struct lowering *c, const struct kentry *x, const 
 		o->u.move.stride = find_stride(c, x, r, o);
 	o->u.move.shifted = o->u.move.stride.rows;
 	o->u.move.run = o->u.move.shifted ? o->u.move.run : 1;
-	o->u.move.in_flight = pieces_together(c);
+	o->u.move.in_flight = accesses_in_flight(c);
 }
 
 /* The lane waits for what its threads have copied, and tells of it. If the plan's unit is
  * synchronous the lane itself waits for nothing: its warps meet. */
-static void tell_of_elements(struct lowering *c, const struct kentry *x)
+static void signal_thread_load(struct lowering *c, const struct kentry *x)
 {
 	add_fence(c, "engines may read it");
-	if (meet_behind(c, x))
+	if (needs_sync_after(c, x))
 		add_lane_sync(c, "all of the load is there");
 	if (x->flag != NONE)
 		add_arrive(c, x->flag, instance_number(c, stask_of(c, x)->loop), "its part of the load is there");
@@ -127,7 +127,7 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 	const struct stask *s = stask_of(c, x);
 	struct role_op *o;
 
-	if (reads_room(c, x))
+	if (reads_slot_memory(c, x))
 		add_lane_sync(c, "all are done with the slot");
 	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, r->buffer, 0);
 	o = add_op(c, DO_LOAD_THREADS);
@@ -142,7 +142,7 @@ static void load_elements(struct lowering *c, const struct kentry *x, const stru
 	else
 		try_shifted(c, x, r, o);
 	if (x->flag == NONE || !c->k->flags.v[x->flag].copies) {
-		tell_of_elements(c, x);
+		signal_thread_load(c, x);
 		return;
 	}
 	o->u.move.arrives = true;

@@ -9,19 +9,19 @@ struct bounds {
 
 static void add_hint(struct lowering *c, bool interior, const struct num *holds)
 {
-	struct point *p = (struct point *)c->at;
+	struct point *p = (struct point *)c->point;
 
 	VEC_PUSH(c->a, &p->hints, ((struct hint){ holds, interior }));
 }
 
 /* Does the sTask stand in the steady state of a loop that can be unmasked? */
-static bool in_own_loop(const struct lowering *c, const struct stask *s)
+static bool is_in_unmaskable_loop(const struct lowering *c, const struct stask *s)
 {
-	return c->at->region == s->loop && c->at->kind == ITERATION_STEADY && can_unmask(c, s->loop);
+	return c->point->region == s->loop && c->point->kind == ITERATION_STEADY && can_unmask(c, s->loop);
 }
 
 /* Where the axis stands in the iteration at hand, counted from the loop's turn. */
-static const struct num *first_of(struct lowering *c, const struct stask *s, const struct shape2 *shape,
+static const struct num *axis_first_in_steady(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	int axis)
 {
 	const struct loop *l = &c->p->loops.v[s->loop];
@@ -35,7 +35,7 @@ static const struct num *first_of(struct lowering *c, const struct stask *s, con
 			below *= tiles;
 			continue;
 		}
-		at = DIV(ADD(V(c, VAR_FIRST, s->loop), c->at->iteration), N(c, below));
+		at = DIV(ADD(V(c, VAR_FIRST, s->loop), c->point->iteration), N(c, below));
 		return MUL(i ? MOD(at, N(c, tiles)) : at, N(c, c->g->extents.tile[axis]));
 	}
 	return axis_first(c, s, shape, axis);
@@ -48,7 +48,7 @@ static bool axis_bounds(struct lowering *c, const struct stask *s, const struct 
 	const struct axis *a = &c->p->axes.v[axis];
 	bool whole = shape->full_axes >> axis & 1;
 
-	out->least = first_of(c, s, shape, axis);
+	out->least = axis_first_in_steady(c, s, shape, axis);
 	out->most = ADD(out->least, N(c, (whole ? a->size : c->g->extents.tile[axis]) - 1));
 	return a->packs == NONE;
 }
@@ -56,9 +56,9 @@ static bool axis_bounds(struct lowering *c, const struct stask *s, const struct 
 const struct num *mark_axis_end(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	int axis, const struct num *inside)
 {
-	if (!in_own_loop(c, s) || c->p->axes.v[axis].packs != NONE)
+	if (!is_in_unmaskable_loop(c, s) || c->p->axes.v[axis].packs != NONE)
 		return inside;
-	add_hint(c, true, NUM2(LE, ADD(first_of(c, s, shape, axis), N(c, c->g->extents.tile[axis])), N(c,
+	add_hint(c, true, NUM2(LE, ADD(axis_first_in_steady(c, s, shape, axis), N(c, c->g->extents.tile[axis])), N(c,
 		c->p->axes.v[axis].size)));
 	return num_mark_interior(c->a, inside);
 }
@@ -68,7 +68,7 @@ const struct num *mark_index(struct lowering *c, const struct stask *s, const st
 {
 	const struct num *least = N(c, x->k), *most = least;
 
-	if (!in_own_loop(c, s))
+	if (!is_in_unmaskable_loop(c, s))
 		return within;
 	for (int i = 0; i < x->n; i++) {
 		const struct index_term *t = &x->term[i];
@@ -132,7 +132,7 @@ bool mark_where(struct lowering *c, const struct stask *s, int node)
 {
 	const struct num *when;
 
-	if (!in_own_loop(c, s))
+	if (!is_in_unmaskable_loop(c, s))
 		return false;
 	when = holds_for_all(c, s, &c->k->node_shape[node], c->p->nodes.v[node].arg[0]);
 	if (when)

@@ -12,15 +12,15 @@ struct role_op *add_op(struct lowering *c, enum role_do what)
 		VEC_PUSH(c->a, &o->touches, c->touches.v[i]);
 	if (role_may_touch(what))
 		c->touches.n = 0;
-	VEC_PUSH(c->a, &c->into->v, o);
+	VEC_PUSH(c->a, &c->body->v, o);
 	return o;
 }
 
 struct role_body *enter_body(struct lowering *c, struct role_body *inner)
 {
-	struct role_body *outer = c->into;
+	struct role_body *outer = c->body;
 
-	c->into = inner;
+	c->body = inner;
 	return outer;
 }
 
@@ -54,7 +54,7 @@ struct role_op *add_if(struct lowering *c, const struct num *when, const char *n
 	return o;
 }
 
-static struct role_op *change(struct lowering *c, enum role_do what, enum var v, int of,
+static struct role_op *add_assignment(struct lowering *c, enum role_do what, enum var v, int of,
 	const struct num *to)
 {
 	struct role_op *o = add_op(c, what);
@@ -65,7 +65,7 @@ static struct role_op *change(struct lowering *c, enum role_do what, enum var v,
 
 struct role_op *add_let(struct lowering *c, enum var v, int of, const struct num *to)
 {
-	return change(c, DO_LET, v, of, to);
+	return add_assignment(c, DO_LET, v, of, to);
 }
 
 void add_let_more(struct lowering *c, struct role_op *let, enum var v, int of, const struct num *to)
@@ -75,12 +75,12 @@ void add_let_more(struct lowering *c, struct role_op *let, enum var v, int of, c
 
 void add_set(struct lowering *c, enum var v, int of, const struct num *to)
 {
-	change(c, DO_SET, v, of, to);
+	add_assignment(c, DO_SET, v, of, to);
 }
 
 void add_advance(struct lowering *c, enum var v, int of, const struct num *by)
 {
-	change(c, DO_ADVANCE, v, of, by);
+	add_assignment(c, DO_ADVANCE, v, of, by);
 }
 
 void add_warp_sync(struct lowering *c, const char *why)
@@ -118,7 +118,7 @@ void add_arrive(struct lowering *c, int flag, const struct num *seq, const char 
 {
 	struct role_op *o;
 
-	add_warp_sync(c, "one thread tells for all");
+	add_warp_sync(c, "one thread signals for all");
 	o = add_op(c, DO_ARRIVE);
 	o->u.flag.flag = flag;
 	o->u.flag.n = seq;

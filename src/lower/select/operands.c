@@ -12,7 +12,7 @@ struct fetched {
 };
 
 /* The operand as a matrix: rows are its own axes, columns what is contracted. */
-static struct shape2 shape_of(const struct fetched *x, int arg)
+static struct shape2 operand_shape(const struct fetched *x, int arg)
 {
 	const struct sync_product *p = x->p;
 	struct shape2 v = { .nrow = arg ? p->at.ncol : p->at.nrow, .ncol = p->along.nrow,
@@ -49,7 +49,7 @@ static const struct frag *step_frag(const struct fetched *x, int arg)
 }
 
 /* The axes that the product contracts, as far as they may end within a tile. */
-static uint64_t contracted(const struct fetched *x)
+static uint64_t contracted_axes(const struct fetched *x)
 {
 	uint64_t axes = 0;
 
@@ -59,7 +59,7 @@ static uint64_t contracted(const struct fetched *x)
 }
 
 /* Do the elements of a word lie together, in a ring whose rows they go along, and end together? */
-static bool in_words(const struct fetched *x, const struct ring *r, int n)
+static bool can_fetch_words(const struct fetched *x, const struct ring *r, int n)
 {
 	const struct shape2 *along = &x->p->along;
 	int axis = along->row[along->nrow - 1];
@@ -70,14 +70,14 @@ static bool in_words(const struct fetched *x, const struct ring *r, int n)
 }
 
 /* A step of what lies in a ring; zero where there is nothing. */
-static enum err_code fetch(const struct fetched *x, int arg, struct frag_at *out, struct err *e)
+static enum err_code fetch_operand(const struct fetched *x, int arg, struct frag_at *out, struct err *e)
 {
 	struct lowering *c = x->c;
 	int buffer = buffer_of_node(c, x->s, x->p->mma->arg[arg]);
 	const struct buffer *b = &c->g->buffers.v[buffer];
 	const struct frag *sum = x->p->sum.frag;
 	const struct ring *r = ring_of(c, buffer);
-	struct shape2 v = shape_of(x, arg);
+	struct shape2 v = operand_shape(x, arg);
 	struct frag all = { .height = arg ? sum->width : sum->height, .width = x->p->along.rows,
 		.rows = arg ? sum->cols : sum->rows, .cols = x->steps * x->depth };
 	const struct num *inside, *address;
@@ -89,18 +89,18 @@ static enum err_code fetch(const struct fetched *x, int arg, struct frag_at *out
 			"type, not %s and %s", x->s->name, x->by->name, dtype_name(b->type),
 			dtype_name(x->s->work.type));
 	*out = (struct frag_at){ step_frag(x, arg), 0 };
-	c->layout = out->frag->layout;
-	c->step = x->steps > 1 ? x->depth : 0;
-	inside = inside_condition(c, x->s, &v, &all, contracted(x) | (r->shape.full_axes & ~x->p->at.full_axes));
+	c->element_layout = out->frag->layout;
+	c->k_step_cols = x->steps > 1 ? x->depth : 0;
+	inside = inside_condition(c, x->s, &v, &all, contracted_axes(x) | (r->shape.full_axes & ~x->p->at.full_axes));
 	address = ring_address(c, x->s, r, &v);
-	c->layout = NULL;
-	c->step = 0;
+	c->element_layout = NULL;
+	c->k_step_cols = 0;
 	add_ring_touch(c, x->s, buffer);
 	o = add_op(c, DO_FETCH);
 	o->u.fetch.to = out->frag;
 	o->u.fetch.address = address;
 	o->u.fetch.inside = inside;
-	o->u.fetch.words = in_words(x, r, out->frag->layout->pair);
+	o->u.fetch.words = can_fetch_words(x, r, out->frag->layout->pair);
 	return OK;
 }
 
@@ -112,7 +112,7 @@ static enum err_code first_operand(const struct fetched *x, const struct kentry 
 	int buffer = buffer_of_node(c, x->s, x->p->mma->arg[0]);
 
 	if (has_ring(c, buffer))
-		return fetch(x, 0, out, e);
+		return fetch_operand(x, 0, out, e);
 	if (x->by->a_layout)
 		return err_set(e, ERR_ILLEGAL, x->s->loc, "'%s' takes '%s' out of registers, where it "
 			"does not lie as '%s' wants it; let another lane make it", x->s->name,
@@ -160,7 +160,7 @@ enum err_code select_step_products(struct lowering *c, const struct kentry *entr
 	each->u.region.of = NONE;
 	each->u.region.step = x.steps;
 	outer = enter_body(c, &each->u.region.body);
-	TRY(fetch(&x, 1, &b, e));
+	TRY(fetch_operand(&x, 1, &b, e));
 	TRY(first_operand(&x, entry, &a, e));
 	add_product(&x, a, b);
 	leave_body(c, outer);

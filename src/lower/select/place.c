@@ -49,7 +49,7 @@ enum err_code lay_out_buffer(struct lowering *c, int buffer, struct frag *f, str
 	return lay_out_shape(c, s, &c->k->carry_shape[b->carry], b->type, f, e);
 }
 
-static const char *c_name(struct lowering *c, const char *prefix, const char *name)
+static const char *c_identifier(struct lowering *c, const char *prefix, const char *name)
 {
 	char *s = arena_strf(c->a, "%s%s", prefix, name);
 
@@ -60,33 +60,33 @@ static const char *c_name(struct lowering *c, const char *prefix, const char *na
 }
 
 /* The registers of another value, whose elements lie as this one's do. */
-static enum err_code take_place(struct lowering *c, int buffer, int place, struct err *e)
+static enum err_code use_alias_frag(struct lowering *c, int buffer, int alias, struct err *e)
 {
-	const struct buffer *b = &c->g->buffers.v[buffer], *of = &c->g->buffers.v[place];
+	const struct buffer *b = &c->g->buffers.v[buffer], *of = &c->g->buffers.v[alias];
 
-	if (!shape_alike(buffer_shape(c, b), buffer_shape(c, of)))
+	if (!has_same_layout(buffer_shape(c, b), buffer_shape(c, of)))
 		return err_set(e, ERR_ILLEGAL, b->loc, "'%s' cannot lie in the place of '%s': their axes "
 			"lie differently in registers", b->name, of->name);
-	return find_buffer_frag(c, place, &c->of_buffer[buffer], e);
+	return find_buffer_frag(c, alias, &c->buffer_frags[buffer], e);
 }
 
 enum err_code find_buffer_frag(struct lowering *c, int buffer, const struct frag **f, struct err *e)
 {
-	int place = c->g->buffers.v[buffer].alias_of;
+	int alias = c->g->buffers.v[buffer].alias_of;
 	struct frag *new;
 
-	if (!c->of_buffer[buffer] && place != NONE)
-		TRY(take_place(c, buffer, place, e));
-	if (!c->of_buffer[buffer]) {
+	if (!c->buffer_frags[buffer] && alias != NONE)
+		TRY(use_alias_frag(c, buffer, alias, e));
+	if (!c->buffer_frags[buffer]) {
 		new = ARENA_NEW(c->a, struct frag);
 		TRY(lay_out_buffer(c, buffer, new, e));
-		new->name = c_name(c, "r_", c->g->buffers.v[buffer].name);
+		new->name = c_identifier(c, "r_", c->g->buffers.v[buffer].name);
 		new->type = c->g->buffers.v[buffer].type;
 		new->versions = c->plan->versions[buffer];
 		new->buffer = buffer;
-		c->of_buffer[buffer] = new;
+		c->buffer_frags[buffer] = new;
 	}
-	*f = c->of_buffer[buffer];
+	*f = c->buffer_frags[buffer];
 	return OK;
 }
 
@@ -95,13 +95,13 @@ enum err_code find_node_frag(struct lowering *c, const struct stask *s, int node
 {
 	struct frag *new;
 
-	if (!c->of_node[node]) {
+	if (!c->node_frags[node]) {
 		new = ARENA_NEW(c->a, struct frag);
 		TRY(lay_out_node(c, s, node, new, e));
 		new->name = arena_strf(c->a, "x%d", node);
-		c->of_node[node] = new;
+		c->node_frags[node] = new;
 	}
-	*f = c->of_node[node];
+	*f = c->node_frags[node];
 	return OK;
 }
 
@@ -113,23 +113,23 @@ int register_version(const struct lowering *c, const struct kentry *x, int buffe
 	int versions = c->plan->versions[buffer];
 
 	if (b->loop == c->g->tasks.v[x->task].loop)
-		return (int)floor_mod(c->at->number + x->at, versions);
-	return (int)floor_mod(c->at->around[b->loop], versions);
+		return (int)floor_mod(c->point->number + x->at, versions);
+	return (int)floor_mod(c->point->around[b->loop], versions);
 }
 
 /* quotients ---------------------------------------------------------------------- */
 
-static const struct frag_layout *layout_at_hand(const struct lowering *c)
+static const struct frag_layout *current_layout(const struct lowering *c)
 {
-	return c->layout ? c->layout : &c->k->target->frag;
+	return c->element_layout ? c->element_layout : &c->k->target->frag;
 }
 
 /* A sum apart: what is known to be a multiple of so many, and the rest. NULL: nothing. */
-struct apart {
-	const struct num *multiple, *rest;
+struct split_sum {
+	const struct num *multiple, *remainder;
 };
 
-static const struct num *sum_of(struct lowering *c, const struct num *x, const struct num *y)
+static const struct num *sum_or_null(struct lowering *c, const struct num *x, const struct num *y)
 {
 	return x && y ? ADD(x, y) : x ? x : y;
 }
@@ -141,71 +141,71 @@ static bool is_multiple(const struct num *x, int64_t unit)
 	return num_is_const(x) && x->k % unit == 0;
 }
 
-static struct apart take_apart(struct lowering *c, const struct num *x, int64_t unit)
+static struct split_sum split_multiples(struct lowering *c, const struct num *x, int64_t unit)
 {
-	struct apart a, b;
+	struct split_sum a, b;
 
 	if (x->op != NUM_ADD)
-		return is_multiple(x, unit) ? (struct apart){ x, NULL } : (struct apart){ NULL, x };
-	a = take_apart(c, x->a, unit);
-	b = take_apart(c, x->b, unit);
-	return (struct apart){ sum_of(c, a.multiple, b.multiple), sum_of(c, a.rest, b.rest) };
+		return is_multiple(x, unit) ? (struct split_sum){ x, NULL } : (struct split_sum){ NULL, x };
+	a = split_multiples(c, x->a, unit);
+	b = split_multiples(c, x->b, unit);
+	return (struct split_sum){ sum_or_null(c, a.multiple, b.multiple), sum_or_null(c, a.remainder, b.remainder) };
 }
 
 /* Of an element of a fragment: less than the columns of a group. */
-static bool is_place_in_group(const struct num *x)
+static bool is_column_in_group(const struct num *x)
 {
 	return x && x->op == NUM_ADD && x->a->op == NUM_VAR && x->a->var == VAR_COL0 &&
 		x->b->op == NUM_VAR && x->b->var == VAR_E;
 }
 
 /* A sum of multiples of `by`, each divided. */
-static const struct num *each_divided(struct lowering *c, const struct num *x, int64_t by)
+static const struct num *divide_terms(struct lowering *c, const struct num *x, int64_t by)
 {
 	if (x->op == NUM_ADD)
-		return ADD(each_divided(c, x->a, by), each_divided(c, x->b, by));
+		return ADD(divide_terms(c, x->a, by), divide_terms(c, x->b, by));
 	if (x->op == NUM_MUL)
-		return is_multiple(x->a, by) ? MUL(each_divided(c, x->a, by), x->b) :
-			MUL(x->a, each_divided(c, x->b, by));
+		return is_multiple(x->a, by) ? MUL(divide_terms(c, x->a, by), x->b) :
+			MUL(x->a, divide_terms(c, x->b, by));
 	return N(c, x->k / by);
 }
 
-static const struct num *sum_divided(struct lowering *c, const struct num *x, int64_t by)
+static const struct num *divide_sum(struct lowering *c, const struct num *x, int64_t by)
 {
-	return take_apart(c, x, by).rest ? DIV(x, N(c, by)) : each_divided(c, x, by);
+	return split_multiples(c, x, by).remainder ? DIV(x, N(c, by)) : divide_terms(c, x, by);
 }
 
 /* What a compiler would find out if it knew that a column's place in its group is less than the
  * group has columns: it must divide by it in each element else. */
-static bool is_in_groups(const struct lowering *c, const struct apart *x, int64_t by)
+static bool can_split_by_group(const struct lowering *c, const struct split_sum *x, int64_t by)
 {
-	int cols = layout_at_hand(c)->cols;
+	int cols = current_layout(c)->cols;
 
-	return c->reads_value && is_place_in_group(x->rest) && (by % cols == 0 || cols % by == 0);
+	return c->reads_element && is_column_in_group(x->remainder) && (by % cols == 0 || cols % by == 0);
 }
 
 static const struct num *quotient(struct lowering *c, const struct num *x, int64_t by)
 {
-	int cols = layout_at_hand(c)->cols;
-	struct apart a = take_apart(c, x, cols);
-	const struct num *whole;
+	int cols = current_layout(c)->cols;
+	struct split_sum a = split_multiples(c, x, cols);
+	const struct num *quot;
 
-	if (by == 1 || !is_in_groups(c, &a, by))
+	if (by == 1 || !can_split_by_group(c, &a, by))
 		return DIV(x, N(c, by));
-	whole = a.multiple ? sum_divided(c, a.multiple, by) : N(c, 0);
-	return by % cols == 0 ? whole : ADD(whole, DIV(a.rest, N(c, by)));
+	quot = a.multiple ? divide_sum(c, a.multiple, by) : N(c, 0);
+	return by % cols == 0 ? quot : ADD(quot, DIV(a.remainder, N(c, by)));
 }
 
 static const struct num *remainder_of(struct lowering *c, const struct num *x, int64_t by)
 {
-	int cols = layout_at_hand(c)->cols;
-	struct apart a = take_apart(c, x, cols);
+	int cols = current_layout(c)->cols;
+	struct split_sum a = split_multiples(c, x, cols);
 
-	if (by == 1 || !is_in_groups(c, &a, by))
+	if (by == 1 || !can_split_by_group(c, &a, by))
 		return MOD(x, N(c, by));
 	if (by % cols || !a.multiple)
-		return by % cols ? MOD(a.rest, N(c, by)) : a.rest;
-	return ADD(MOD(a.multiple, N(c, by)), a.rest);
+		return by % cols ? MOD(a.remainder, N(c, by)) : a.remainder;
+	return ADD(MOD(a.multiple, N(c, by)), a.remainder);
 }
 
 /* axes ------------------------------------------------------------------------- */
@@ -231,7 +231,7 @@ const struct shape2 *buffer_shape(const struct lowering *c, const struct buffer 
 	return b->node == NONE ? &c->k->carry_shape[b->carry] : &c->k->node_shape[b->node];
 }
 
-static bool is_whole(const struct shape2 *shape, int axis)
+static bool has_full_axis(const struct shape2 *shape, int axis)
 {
 	return shape && (shape->full_axes >> axis & 1);
 }
@@ -242,7 +242,7 @@ const struct num *axis_first(struct lowering *c, const struct stask *s, const st
 	const struct axis *a = &c->p->axes.v[axis];
 	enum axis_role role = program_axis_role(c->p, s->phase, axis);
 
-	if (is_whole(shape, axis))
+	if (has_full_axis(shape, axis))
 		return N(c, 0);
 	if (a->packs != NONE)		/* words stand where what they hold stands */
 		return DIV(axis_first(c, s, shape, a->packs), N(c, a->per));
@@ -252,7 +252,7 @@ const struct num *axis_first(struct lowering *c, const struct stask *s, const st
 }
 
 /* Neighbours along the axis that are one element of a ring of this shape. */
-static int64_t share_in(const struct shape2 *shape, int axis)
+static int64_t axis_share(const struct shape2 *shape, int axis)
 {
 	for (int i = 0; i < shape->nrow; i++)
 		if (shape->row[i] == axis)
@@ -266,15 +266,15 @@ static int64_t share_in(const struct shape2 *shape, int axis)
 int64_t axis_extent(const struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	int axis)
 {
-	int64_t x = is_whole(shape, axis) ? c->p->axes.v[axis].size : c->g->extents.tile[axis];
+	int64_t x = has_full_axis(shape, axis) ? c->p->axes.v[axis].size : c->g->extents.tile[axis];
 
 	if (axis == s->split_axis)
 		x /= s->parts;
-	return ceil_div(x, share_in(shape, axis));
+	return ceil_div(x, axis_share(shape, axis));
 }
 
 /* The axis's part of a flat row or column number. */
-static const struct num *part_of(struct lowering *c, const struct stask *s, const struct shape2 *shape,
+static const struct num *axis_part_of_flat(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	const int *axes, int n, int axis, const struct num *flat)
 {
 	int64_t below = 1;
@@ -289,21 +289,21 @@ static const struct num *part_of(struct lowering *c, const struct stask *s, cons
 	return remainder_of(c, quotient(c, flat, below), axis_extent(c, s, shape, axis));
 }
 
-static const struct num *row_at_hand(struct lowering *c)
+static const struct num *current_row(struct lowering *c)
 {
-	const struct frag_layout *l = layout_at_hand(c);
+	const struct frag_layout *l = current_layout(c);
 	int high = l->rows * (l->every_warp ? 1 : c->lane->warps);
 	const struct num *row = ADD(MUL(V(c, VAR_RB, NONE), N(c, high)), V(c, VAR_ROW0, NONE));
 
 	return l->halves > 1 ? ADD(row, MUL(N(c, l->half), V(c, VAR_H, NONE))) : row;
 }
 
-static const struct num *col_at_hand(struct lowering *c)
+static const struct num *current_col(struct lowering *c)
 {
-	const struct num *col = ADD(ADD(MUL(N(c, layout_at_hand(c)->cols), V(c, VAR_EIGHT, NONE)), V(c,
+	const struct num *col = ADD(ADD(MUL(N(c, current_layout(c)->cols), V(c, VAR_EIGHT, NONE)), V(c,
 		VAR_COL0, NONE)), V(c, VAR_E, NONE));
 
-	return c->step ? ADD(MUL(N(c, c->step), V(c, VAR_KS, NONE)), col) : col;
+	return c->k_step_cols ? ADD(MUL(N(c, c->k_step_cols), V(c, VAR_KS, NONE)), col) : col;
 }
 
 const struct num *axis_local_index(struct lowering *c, const struct stask *s, const struct shape2 *shape,
@@ -312,27 +312,27 @@ const struct num *axis_local_index(struct lowering *c, const struct stask *s, co
 	const struct num *at = N(c, 0);
 	int packs = c->p->axes.v[axis].packs;
 
-	if (!c->at_hand[axis] && packs != NONE && !ints_hold(shape->row, shape->nrow, axis) &&
+	if (!c->axis_index[axis] && packs != NONE && !ints_hold(shape->row, shape->nrow, axis) &&
 	    !ints_hold(shape->col, shape->ncol, axis))
 		return quotient(c, axis_local_index(c, s, shape, packs), c->p->axes.v[axis].per);
-	if (c->at_hand[axis])
-		at = c->at_hand[axis];
+	if (c->axis_index[axis])
+		at = c->axis_index[axis];
 	else if (ints_hold(shape->row, shape->nrow, axis))
-		at = part_of(c, s, shape, shape->row, shape->nrow, axis, row_at_hand(c));
+		at = axis_part_of_flat(c, s, shape, shape->row, shape->nrow, axis, current_row(c));
 	else if (ints_hold(shape->col, shape->ncol, axis))
-		at = part_of(c, s, shape, shape->col, shape->ncol, axis, col_at_hand(c));
-	else if (c->along && ints_hold(c->along->row, c->along->nrow, axis))
-		at = part_of(c, s, c->along, c->along->row, c->along->nrow, axis, V(c, VAR_KS, NONE));
-	if (share_in(shape, axis) > 1)
-		at = MUL(at, N(c, share_in(shape, axis)));
+		at = axis_part_of_flat(c, s, shape, shape->col, shape->ncol, axis, current_col(c));
+	else if (c->contracted && ints_hold(c->contracted->row, c->contracted->nrow, axis))
+		at = axis_part_of_flat(c, s, c->contracted, c->contracted->row, c->contracted->nrow, axis, V(c, VAR_KS, NONE));
+	if (axis_share(shape, axis) > 1)
+		at = MUL(at, N(c, axis_share(shape, axis)));
 	if (axis == s->split_axis && s->parts > 1)
-		at = ADD(at, N(c, s->part * axis_extent(c, s, shape, axis) * share_in(shape, axis)));
+		at = ADD(at, N(c, s->part * axis_extent(c, s, shape, axis) * axis_share(shape, axis)));
 	return at;
 }
 
 bool axis_is_ragged(const struct lowering *c, const struct shape2 *shape, int axis)
 {
-	return !is_whole(shape, axis) && c->p->axes.v[axis].size % c->g->extents.tile[axis];
+	return !has_full_axis(shape, axis) && c->p->axes.v[axis].size % c->g->extents.tile[axis];
 }
 
 const struct num *inside_condition(struct lowering *c, const struct stask *s, const struct shape2 *shape,
@@ -341,9 +341,9 @@ const struct num *inside_condition(struct lowering *c, const struct stask *s, co
 	const struct num *all = N(c, 1);
 
 	if (f->height < f->rows)
-		all = NUM2(BOTH, all, NUM2(LT, row_at_hand(c), N(c, f->height)));
+		all = NUM2(BOTH, all, NUM2(LT, current_row(c), N(c, f->height)));
 	if (f->width < f->cols)
-		all = NUM2(BOTH, all, NUM2(LT, col_at_hand(c), N(c, f->width)));
+		all = NUM2(BOTH, all, NUM2(LT, current_col(c), N(c, f->width)));
 	for (int i = 0; i < shape->nrow + shape->ncol; i++) {
 		int axis = i < shape->nrow ? shape->row[i] : shape->col[i - shape->nrow];
 
@@ -380,18 +380,18 @@ const struct num *tensor_index(struct lowering *c, const struct stask *s, const 
 /* rings ------------------------------------------------------------------------ */
 
 /* Place along an axis in a ring of the element at hand. */
-static const struct num *place_in(struct lowering *c, const struct stask *s, const struct ring *r,
+static const struct num *ring_axis_index(struct lowering *c, const struct stask *s, const struct ring *r,
 	int axis, const struct shape2 *shape)
 {
 	const struct num *at = axis_local_index(c, s, shape, axis);
 
 	/* the tile at hand, of a ring that holds the whole axis */
-	if (is_whole(&r->shape, axis) && !is_whole(shape, axis))
+	if (has_full_axis(&r->shape, axis) && !has_full_axis(shape, axis))
 		at = ADD(axis_first(c, s, shape, axis), at);
 	if (r->alone && axis == s->split_axis)
 		at = SUB(at, N(c, s->part * axis_extent(c, s, shape, axis)));
-	if (share_in(&r->shape, axis) > 1)
-		at = quotient(c, at, share_in(&r->shape, axis));
+	if (axis_share(&r->shape, axis) > 1)
+		at = quotient(c, at, axis_share(&r->shape, axis));
 	return at;
 }
 
@@ -403,20 +403,20 @@ static const struct num *flatten(struct lowering *c, const struct stask *s, cons
 
 	for (int i = 0; i < n; i++) {
 		int axis = axes[i];
-		int64_t extent = is_whole(&r->shape, axis) ? c->p->axes.v[axis].size :
+		int64_t extent = has_full_axis(&r->shape, axis) ? c->p->axes.v[axis].size :
 			c->g->extents.tile[axis];
-		const struct num *at = place_in(c, s, r, axis, shape);
+		const struct num *at = ring_axis_index(c, s, r, axis, shape);
 
 		if (r->alone && axis == s->split_axis)	/* it has no other part */
 			extent /= s->parts;
-		extent = ceil_div(extent, share_in(&r->shape, axis));
+		extent = ceil_div(extent, axis_share(&r->shape, axis));
 		flat = i ? ADD(MUL(flat, N(c, extent)), at) : at;
 	}
 	return flat;
 }
 
 /* The same where what lies in rows and columns is the part of s alone. */
-const struct num *plain_offset(struct lowering *c, const struct stask *s,
+const struct num *row_major_offset(struct lowering *c, const struct stask *s,
 	const struct shape2 *from, const struct shape2 *to)
 {
 	const struct num *flat = N(c, 0);
@@ -425,7 +425,7 @@ const struct num *plain_offset(struct lowering *c, const struct stask *s,
 		int axis = i < from->nrow ? from->row[i] : from->col[i - from->nrow];
 		const struct num *at = axis_local_index(c, s, to, axis);
 
-		if (is_whole(from, axis) && !is_whole(to, axis))
+		if (has_full_axis(from, axis) && !has_full_axis(to, axis))
 			at = ADD(axis_first(c, s, to, axis), at);
 		if (axis == s->split_axis && s->parts > 1)
 			at = SUB(at, N(c, s->part * axis_extent(c, s, from, axis)));
@@ -440,15 +440,15 @@ const struct num *slot_address(struct lowering *c, const struct ring *r)
 }
 
 /* The column of an element of a fragment: which group of columns, and its place in that. */
-static bool is_of_fragment(const struct num *col)
+static bool is_fragment_column(const struct num *col)
 {
 	if (col->op == NUM_ADD)
-		return is_of_fragment(col->a) || is_of_fragment(col->b);
+		return is_fragment_column(col->a) || is_fragment_column(col->b);
 	return col->op == NUM_MUL && col->b->op == NUM_VAR && col->b->var == VAR_EIGHT;
 }
 
 /* Chunks are exchanged by the number of the line that a row lies in. */
-static const struct num *exchange(struct lowering *c, const struct ring *r, const struct num *row)
+static const struct num *swizzle_pattern(struct lowering *c, const struct ring *r, const struct num *row)
 {
 	const struct shared_layout *l = &c->k->target->shared;
 
@@ -459,15 +459,15 @@ static const struct num *exchange(struct lowering *c, const struct ring *r, cons
 /* The address of an element of a fragment, as a sum of what its thread says, what its group of
  * columns says, and what is known: so that a compiler has a thread's part once, a group's for
  * all of its rows, and the rest in the instruction. */
-static const struct num *place_in_group(struct lowering *c, const struct ring *r, int bytes,
-	const struct apart *row, const struct apart *col)
+static const struct num *swizzled_address(struct lowering *c, const struct ring *r, int bytes,
+	const struct split_sum *row, const struct split_sum *col)
 {
 	const struct shared_layout *l = &c->k->target->shared;
-	int group = layout_at_hand(c)->cols * bytes;
-	const struct num *x = exchange(c, r, row->rest), *at = MUL(row->rest, N(c, r->swizzle));
+	int group = current_layout(c)->cols * bytes;
+	const struct num *x = swizzle_pattern(c, r, row->remainder), *at = MUL(row->remainder, N(c, r->swizzle));
 	const struct num *chunk = MUL(MOD(col->multiple, N(c, r->panel_cols)), N(c, bytes));
 	const struct num *known = MUL(DIV(col->multiple, N(c, r->panel_cols)), N(c, r->panel_bytes));
-	const struct num *col0 = MUL(col->rest->a, N(c, bytes)), *e = MUL(col->rest->b, N(c, bytes));
+	const struct num *col0 = MUL(col->remainder->a, N(c, bytes)), *e = MUL(col->remainder->b, N(c, bytes));
 
 	if (group > l->chunk) {			/* it has several chunks */
 		col0 = NUM2(XOR, col0, NUM2(AND, x, N(c, group - 1)));
@@ -483,18 +483,18 @@ const struct num *ring_element_address(struct lowering *c, const struct ring *r,
 {
 	int bytes = dtype_bits(c->g->buffers.v[r->buffer].type) / 8;
 	const struct num *slot = slot_address(c, r), *panel, *in_row;
-	struct apart rows, cols;
+	struct split_sum rows, cols;
 
 	if (!r->swizzle)
 		return ADD(slot, MUL(ADD(MUL(row, N(c, r->panel_cols)), col), N(c, bytes)));
-	rows = take_apart(c, row, shared_pattern_rows(&c->k->target->shared));
-	cols = take_apart(c, col, layout_at_hand(c)->cols);
-	if (!c->walks && rows.rest && is_of_fragment(col) && is_place_in_group(cols.rest) &&
-	    r->panel_cols % layout_at_hand(c)->cols == 0)
-		return place_in_group(c, r, bytes, &rows, &cols);
+	rows = split_multiples(c, row, shared_pattern_rows(&c->k->target->shared));
+	cols = split_multiples(c, col, current_layout(c)->cols);
+	if (!c->walks_ring && rows.remainder && is_fragment_column(col) && is_column_in_group(cols.remainder) &&
+	    r->panel_cols % current_layout(c)->cols == 0)
+		return swizzled_address(c, r, bytes, &rows, &cols);
 	panel = MUL(DIV(col, N(c, r->panel_cols)), N(c, r->panel_bytes));
 	in_row = ADD(MUL(row, N(c, r->swizzle)), MUL(MOD(col, N(c, r->panel_cols)), N(c, bytes)));
-	return ADD(ADD(slot, panel), NUM2(XOR, in_row, exchange(c, r, row)));
+	return ADD(ADD(slot, panel), NUM2(XOR, in_row, swizzle_pattern(c, r, row)));
 }
 
 const struct num *ring_address(struct lowering *c, const struct stask *s, const struct ring *r,
@@ -507,7 +507,7 @@ const struct num *ring_address(struct lowering *c, const struct stask *s, const 
 /* who ------------------------------------------------------------------------- */
 
 /* Has the thread the first digit of a spread? */
-static const struct num *is_first(struct lowering *c, const struct num *thread, const struct spread *s)
+static const struct num *has_first_digit(struct lowering *c, const struct num *thread, const struct spread *s)
 {
 	return NUM2(EQ, MOD(s->div > 1 ? DIV(thread, N(c, s->div)) : thread, N(c, s->mod)), N(c, 0));
 }
@@ -521,11 +521,11 @@ const struct num *one_holder_condition(struct lowering *c, enum frag_kind kind)
 	case FRAG_FULL:
 		break;
 	case FRAG_ROW:
-		return is_first(c, thread, &l->col);
+		return has_first_digit(c, thread, &l->col);
 	case FRAG_COL:
 		if (spread_is_top(&l->row, c->k->target))
 			return NUM2(LT, thread, N(c, l->row.div));
-		return NUM2(BOTH, NUM2(LT, thread, N(c, c->k->target->warp)), is_first(c, thread,
+		return NUM2(BOTH, NUM2(LT, thread, N(c, c->k->target->warp)), has_first_digit(c, thread,
 			&l->row));
 	case FRAG_SCALAR:
 		return NUM2(EQ, thread, N(c, 0));
@@ -546,12 +546,12 @@ const struct num *walk_ring(struct lowering *c, const struct stask *s, const str
 
 	o->u.move.elements = f.rows * f.cols;
 	o->u.move.cols = f.cols;
-	c->walks = true;
+	c->walks_ring = true;
 	if (f.rows == r->full_rows && f.cols == r->full_cols)
 		o->u.move.address = ring_element_address(c, r, V(c, VAR_ROW0, NONE), V(c, VAR_COL0, NONE));
 	else
 		o->u.move.address = ring_address(c, s, r, &r->shape);
-	c->walks = false;
+	c->walks_ring = false;
 	return inside_condition(c, s, &r->shape, &f, ALL_AXES);
 }
 
@@ -568,7 +568,7 @@ void add_ring_touch(struct lowering *c, const struct stask *s, int buffer)
 }
 
 /* Can it leave the tensor, where all axes are within their ends? */
-static bool may_leave(const struct lowering *c, const struct index_expr *x, int64_t size)
+static bool may_leave_tensor(const struct lowering *c, const struct index_expr *x, int64_t size)
 {
 	int64_t least[AXES_MAX] = { 0 }, most[AXES_MAX];
 	struct index_range r;
@@ -592,7 +592,7 @@ void tensor_indices(struct lowering *c, const struct stask *s, const struct node
 
 		out[d].at = tensor_index(c, s, &n->index[d], shape, true);
 		out[d].size = c->p->axes.v[t->dim[d]].size;
-		if (!may_leave(c, &n->index[d], out[d].size))
+		if (!may_leave_tensor(c, &n->index[d], out[d].size))
 			continue;
 		within = NUM2(BOTH, NUM2(GE, i, N(c, 0)), NUM2(LT, i, N(c, out[d].size)));
 		*inside = NUM2(BOTH, *inside, mark_index(c, s, shape, &n->index[d], out[d].size,

@@ -90,25 +90,25 @@ static uint64_t descriptor_bits(const struct operand *o)
 }
 
 /* Elements of the contracted axis, or rows of them, in a step. */
-static int depth_in(const struct lowering *c, const struct operand *o)
+static int k_step_depth(const struct lowering *c, const struct operand *o)
 {
 	return matrix_depth(o->by, c->g->buffers.v[o->ring->buffer].type);
 }
 
 /* Bytes from one k step to another, and to a row or column, each that the matrix unit can begin
  * with: those of a sum are the sum of theirs. */
-static const struct num *bytes_of_step(struct lowering *c, const struct operand *o, const struct num *ks)
+static const struct num *k_step_bytes(struct lowering *c, const struct operand *o, const struct num *ks)
 {
 	const struct ring *r = o->ring;
 	const struct num *per_panel = N(c, r->swizzle / o->by->k_bytes);
 
 	if (!o->k_major)
-		return MUL(ks, N(c, depth_in(c, o) * r->swizzle));
+		return MUL(ks, N(c, k_step_depth(c, o) * r->swizzle));
 	return ADD(MUL(DIV(ks, per_panel), N(c, r->panel_bytes)), MUL(MOD(ks, per_panel),
 		N(c, o->by->k_bytes)));
 }
 
-static const struct num *bytes_of_line(struct lowering *c, const struct operand *o, const struct num *line)
+static const struct num *line_bytes(struct lowering *c, const struct operand *o, const struct num *line)
 {
 	const struct ring *r = o->ring;
 
@@ -120,24 +120,24 @@ static const struct num *bytes_of_line(struct lowering *c, const struct operand 
 /* Where the operand is read: from line `first` on, and in the block `block` of rows or columns
  * and the step KS of the instruction at hand. What is the same for all of a sTask's instructions
  * is apart from what each knows when it is compiled. */
-static struct matrix_operand operand_place(struct lowering *c, const struct operand *o, const struct num *first,
+static struct matrix_operand descriptor_of(struct lowering *c, const struct operand *o, const struct num *first,
 	const struct num *block)
 {
 	const struct num *ks = V(c, VAR_KS, NONE);
 	struct matrix_operand at = { .bits = descriptor_bits(o),
-		.from = ADD(slot_address(c, o->ring), bytes_of_line(c, o, first)),
-		.by = bytes_of_line(c, o, block) };
+		.from = ADD(slot_address(c, o->ring), line_bytes(c, o, first)),
+		.by = line_bytes(c, o, block) };
 
 	if (o->k_first && !o->k_major)
-		at.from = ADD(at.from, bytes_of_step(c, o, o->k_first));
+		at.from = ADD(at.from, k_step_bytes(c, o, o->k_first));
 	else if (o->k_first)		/* both may lie in one panel */
 		ks = ADD(ks, o->k_first);
-	at.by = ADD(at.by, bytes_of_step(c, o, ks));
+	at.by = ADD(at.by, k_step_bytes(c, o, ks));
 	return at;
 }
 
 /* 0 in the first product of a life that begins with this sTask and with zero. */
-static const struct num *adds(struct lowering *c, const struct kentry *x, const struct node *mma,
+static const struct num *accumulate_condition(struct lowering *c, const struct kentry *x, const struct node *mma,
 	int buffer)
 {
 	const struct stask *s = stask_of(c, x);
@@ -155,7 +155,7 @@ static const struct num *adds(struct lowering *c, const struct kentry *x, const 
 }
 
 /* The rows of a piece lie together only if no other axis goes around its own. */
-static enum err_code check_piece(const struct lowering *c, const struct stask *s,
+static enum err_code check_rows_contiguous(const struct lowering *c, const struct stask *s,
 	const struct operand *o, const struct buffer *b, int axis, struct err *e)
 {
 	const struct shape2 *shape = &o->ring->shape;
@@ -171,7 +171,7 @@ static enum err_code check_piece(const struct lowering *c, const struct stask *s
 }
 
 /* Where the matrix unit can begin to read rows or columns: the swizzle repeats there. */
-static enum err_code check_begin(const struct lowering *c, const struct stask *s,
+static enum err_code check_first_line(const struct lowering *c, const struct stask *s,
 	const struct operand *o, const struct buffer *b, int axis, int64_t at, struct err *e)
 {
 	int64_t grain = o->k_major ? shared_pattern_rows(&c->k->target->shared) : o->ring->panel_cols;
@@ -187,7 +187,7 @@ static enum err_code check_begin(const struct lowering *c, const struct stask *s
 /* First row or column of the operand's that the product takes, of `extent` at a time: where
  * the operand has more of an axis than the part that a split product makes, and more than
  * the tile at hand. */
-static enum err_code find_begin(struct lowering *c, const struct stask *s, const struct operand *o,
+static enum err_code find_first_line(struct lowering *c, const struct stask *s, const struct operand *o,
 	const struct buffer *b, const struct shape2 *result, int64_t extent,
 	const struct num **begin, struct err *e)
 {
@@ -203,15 +203,15 @@ static enum err_code find_begin(struct lowering *c, const struct stask *s, const
 			own |= (k < result->nrow ? result->row[k] : result->col[k - result->nrow]) ==
 				axis;
 		if (own && s->parts > 1 && axis == s->split_axis && !r->alone) {
-			TRY(check_piece(c, s, o, b, axis, e));
-			TRY(check_begin(c, s, o, b, axis, extent * s->part, e));
+			TRY(check_rows_contiguous(c, s, o, b, axis, e));
+			TRY(check_first_line(c, s, o, b, axis, extent * s->part, e));
 			*begin = ADD(*begin, N(c, extent * s->part));
 			inner /= s->parts;
 		}
 		if (own && (r->shape.full_axes & ~result->full_axes) >> axis & 1 &&
 		    tile < c->p->axes.v[axis].size) {
-			TRY(check_piece(c, s, o, b, axis, e));
-			TRY(check_begin(c, s, o, b, axis, extent / inner * tile, e));
+			TRY(check_rows_contiguous(c, s, o, b, axis, e));
+			TRY(check_first_line(c, s, o, b, axis, extent / inner * tile, e));
 			*begin = ADD(*begin, MUL(axis_first(c, s, result, axis), N(c, extent / inner)));
 		}
 	}
@@ -228,12 +228,12 @@ struct product {
 	struct operand a, b;
 	const struct num *first_a, *first_b;
 	int steps, cols;		/* of an instruction */
-	int pieces, rest;		/* so many instructions of that, and one of less */
+	int instructions, rest_cols;		/* so many instructions of that, and one of less */
 	const struct num *adds;
 };
 
 /* Columns of an instruction at most: many threads have few registers each. */
-static int widest(const struct lowering *c, const struct product *p)
+static int widest_instruction(const struct lowering *c, const struct product *p)
 {
 	const struct matrix_instruction *x = p->by;
 	int threads = x->warps * c->k->target->warp, words = x->rows * x->k_bytes / 4 / threads;
@@ -249,24 +249,24 @@ static int widest(const struct lowering *c, const struct product *p)
 
 /* The columns in as few equal instructions as there can be, where that is not many more than
  * it takes; else in the widest ones, and a rest. */
-static void find_pieces(const struct lowering *c, struct product *p)
+static void split_columns(const struct lowering *c, struct product *p)
 {
-	int cols = (int)p->sum->cols, most = widest(c, p), least = (int)ceil_div(cols, most);
+	int cols = (int)p->sum->cols, most = widest_instruction(c, p), least = (int)ceil_div(cols, most);
 	int unit = least > 1 && !p->b.k_major ? (int)p->b.ring->panel_cols : p->by->cols_step;
 
-	p->rest = 0;
-	for (p->pieces = least; p->pieces <= 2 * least; p->pieces++) {
-		p->cols = cols / p->pieces;
-		if (cols % p->pieces == 0 && p->cols % unit == 0)
+	p->rest_cols = 0;
+	for (p->instructions = least; p->instructions <= 2 * least; p->instructions++) {
+		p->cols = cols / p->instructions;
+		if (cols % p->instructions == 0 && p->cols % unit == 0)
 			return;
 	}
 	p->cols = most;
-	p->pieces = cols / most;
-	p->rest = cols % most;
+	p->instructions = cols / most;
+	p->rest_cols = cols % most;
 }
 
 /* The types that a target multiplies, in words. */
-static const char *types_of(struct lowering *c)
+static const char *matrix_type_names(struct lowering *c)
 {
 	const char *names = "", *last = NULL;
 
@@ -296,7 +296,7 @@ enum err_code find_matrix_instruction(struct lowering *c, const struct stask *s,
 		return err_set(e, ERR_ILLEGAL, s->loc, "'%s': a product of %s, %lld x %lld on %d "
 			"warp%s, is not lowered for %s, which multiplies %s, by %s", s->name,
 			dtype_name(s->work.type), (long long)f->height, (long long)f->width,
-			c->lane->warps, c->lane->warps == 1 ? "" : "s", t->name, types_of(c),
+			c->lane->warps, c->lane->warps == 1 ? "" : "s", t->name, matrix_type_names(c),
 			t->matrix[0].warps > 1 ? arena_strf(c->a, "groups of %d warps",
 			t->matrix[0].warps) : "single warps");
 	return OK;
@@ -334,13 +334,13 @@ static enum err_code find_product(struct lowering *c, const struct kentry *x, st
 	p->registers = !has_ring(c, p->pa);
 	p->steps = (int)ceil_div(s->work.k, matrix_depth(p->by, s->work.type));
 	TRY(find_operand(c, x, p->mma->arg[1], shape->col, shape->ncol, &p->b, e));
-	TRY(find_begin(c, s, &p->b, &c->g->buffers.v[p->pb], shape, p->sum->width, &p->first_b, e));
-	find_pieces(c, p);
+	TRY(find_first_line(c, s, &p->b, &c->g->buffers.v[p->pb], shape, p->sum->width, &p->first_b, e));
+	split_columns(c, p);
 	if (p->registers)
 		return check_operands(s, p, e);
 	TRY(find_operand(c, x, p->mma->arg[0], shape->row, shape->nrow, &p->a, e));
 	TRY(check_operands(s, p, e));
-	return find_begin(c, s, &p->a, &c->g->buffers.v[p->pa], shape, p->sum->height, &p->first_a, e);
+	return find_first_line(c, s, &p->a, &c->g->buffers.v[p->pa], shape, p->sum->height, &p->first_a, e);
 }
 
 void note_product_form(struct lowering *c, const struct product_form *f)
@@ -378,7 +378,7 @@ static void touch_product(struct lowering *c, const struct kentry *x, const stru
 
 /* `pieces` instructions of `cols` columns, from column `first` of the result on. */
 static void add_product(struct lowering *c, const struct stask *s, const struct product *p,
-	struct frag_at sum, struct frag_at a, int first, int cols, int pieces)
+	struct frag_at sum, struct frag_at a, int first, int cols, int instructions)
 {
 	struct role_op *o = add_op(c, DO_PRODUCT);
 	const struct num *b_first = first ? ADD(p->first_b, N(c, first)) : p->first_b;
@@ -391,12 +391,12 @@ static void add_product(struct lowering *c, const struct stask *s, const struct 
 	o->u.product.first = first;
 	o->u.product.a = a;
 	o->u.product.steps = p->steps;
-	o->u.product.col_steps = pieces;
+	o->u.product.col_steps = instructions;
 	if (!p->registers)
-		o->u.product.a_at = operand_place(c, &p->a, ADD(p->first_a, MUL(V(c, VAR_GROUP, NONE),
+		o->u.product.a_at = descriptor_of(c, &p->a, ADD(p->first_a, MUL(V(c, VAR_GROUP, NONE),
 			N(c, p->by->rows))), MUL(V(c, VAR_RB, NONE), N(c, c->k->target->frag.rows *
 			c->lane->warps)));
-	o->u.product.b_at = operand_place(c, &p->b, b_first, pieces > 1 ? MUL(V(c, VAR_CB, NONE),
+	o->u.product.b_at = descriptor_of(c, &p->b, b_first, instructions > 1 ? MUL(V(c, VAR_CB, NONE),
 		N(c, cols)) : N(c, 0));
 	o->u.product.adds = p->adds;
 }
@@ -421,10 +421,10 @@ enum err_code select_matrix_product(struct lowering *c, const struct kentry *x, 
 			s->work.type)));
 	add_op(c, DO_GROUPS_FENCE);
 	touch_product(c, x, &p, a.version, sum.version);
-	p.adds = adds(c, x, p.mma, p.result);
-	add_product(c, s, &p, sum, a, 0, p.cols, p.pieces);
-	if (p.rest)			/* it touches what the others do, in the same group */
-		add_product(c, s, &p, sum, a, p.cols * p.pieces, p.rest, 1);
+	p.adds = accumulate_condition(c, x, p.mma, p.result);
+	add_product(c, s, &p, sum, a, 0, p.cols, p.instructions);
+	if (p.rest_cols)			/* it touches what the others do, in the same group */
+		add_product(c, s, &p, sum, a, p.cols * p.instructions, p.rest_cols, 1);
 	add_op(c, DO_GROUPS_COMMIT);
 	add_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));
 	return OK;

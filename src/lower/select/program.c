@@ -54,7 +54,7 @@ static void list_flags(struct lowering *c)
 }
 
 /* Types that a register can hold; others only pass, as what is unpacked. */
-static bool is_known(const struct node *n, enum dtype t)
+static bool is_register_type(const struct node *n, enum dtype t)
 {
 	switch (t) {
 	case DT_F32: case DT_TF32: case DT_F16: case DT_BF16: case DT_E4M3: case DT_E5M2:
@@ -79,7 +79,7 @@ static enum err_code check_types(const struct lowering *c, struct err *e)
 			const struct node *n = &c->p->nodes.v[t->nodes.v[k]];
 			enum dtype type = n->op == OP_STORE ? c->p->tensors.v[n->ref].type : n->type;
 
-			if (n->op != OP_SET && !is_known(n, type))
+			if (n->op != OP_SET && !is_register_type(n, type))
 				return err_set(e, ERR_ILLEGAL, n->loc, "'%s' works on %s, which is not "
 					"lowered", t->name, dtype_name(type));
 		}
@@ -87,7 +87,7 @@ static enum err_code check_types(const struct lowering *c, struct err *e)
 	return OK;
 }
 
-static void list_rooms(struct lowering *c)
+static void list_stagings(struct lowering *c)
 {
 	for (int i = 0; i < c->k->outboxes.n; i++) {
 		const struct outbox *o = &c->k->outboxes.v[i];
@@ -118,7 +118,7 @@ static enum err_code run_passes(struct lowering *c, struct err *e)
 
 	c->role->body = (struct role_body){ 0 };
 	for (int i = 0; i < n; i++) {
-		c->into = &c->role->body;
+		c->body = &c->role->body;
 		c->task = c->wait = NONE;
 		if (!lower_passes[i].optional || lower_does(c->k, (enum pass_id)i))
 			TRY(passes[i](c, e));
@@ -138,8 +138,8 @@ static enum err_code add_role(struct lowering *c, const struct klane *l, struct 
 		.stamps_out = l->traced.out_at, .tile_words = l->traced.tile_words,
 		.tiles_held = l->traced.tiles_held, .tiles_out = l->traced.tiles_out };
 	list_regions(c, l);
-	c->of_buffer = ARENA_ARRAY(c->a, c->g->buffers.n, const struct frag *);
-	c->of_node = ARENA_ARRAY(c->a, c->p->nodes.n, struct frag *);
+	c->buffer_frags = ARENA_ARRAY(c->a, c->g->buffers.n, const struct frag *);
+	c->node_frags = ARENA_ARRAY(c->a, c->p->nodes.n, struct frag *);
 	TRY(run_passes(c, e));
 	if (!c->k->passes)
 		role_find_live(c->role, c->a);
@@ -168,7 +168,7 @@ enum err_code lower_body(struct kernel *k, struct err *e)
 	list_tensors(&c);
 	list_names(&c);
 	list_flags(&c);
-	list_rooms(&c);
+	list_stagings(&c);
 	for (int i = 0; i < k->traced.watches.n; i++)
 		VEC_PUSH(c.a, &c.r->watched, k->traced.watches.v[i].ended);
 	for (int i = 0; i < k->lanes.n; i++) {

@@ -11,7 +11,7 @@ static const struct val *identity_of(struct lowering *c, enum op op, enum dtype 
 }
 
 /* The argument where element (rb, j, h, e) of its fragment is at hand. */
-static enum err_code argument(struct lowering *c, const struct kentry *x, const struct node *n,
+static enum err_code fold_argument(struct lowering *c, const struct kentry *x, const struct node *n,
 	const struct fold *f, const struct val **out, struct err *e)
 {
 	int buffer = buffer_of_node(c, stask_of(c, x), n->arg[0]);
@@ -23,7 +23,7 @@ static enum err_code argument(struct lowering *c, const struct kentry *x, const 
 
 /* The identity instead of what is beyond the end of the axis that is reduced; of the other
  * side no end matters. */
-static const struct val *guarded(struct lowering *c, const struct kentry *x, const struct node *n,
+static const struct val *mask_outside_axis(struct lowering *c, const struct kentry *x, const struct node *n,
 	const struct fold *f, const struct frag *over, const struct val *value)
 {
 	struct shape2 along = { .rows = 1, .cols = 1, .full_axes = f->over.full_axes };
@@ -43,7 +43,7 @@ static const struct val *guarded(struct lowering *c, const struct kentry *x, con
 }
 
 /* What a lane has in registers, joined there. */
-static enum err_code in_registers(struct lowering *c, const struct kentry *x, int node,
+static enum err_code fold_in_registers(struct lowering *c, const struct kentry *x, int node,
 	const struct fold *f, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -55,14 +55,14 @@ static enum err_code in_registers(struct lowering *c, const struct kentry *x, in
 	struct role_op *o;
 
 	TRY(lay_out_shape(c, s, &f->over, c->p->nodes.v[n->arg[0]].type, over, e));
-	TRY(argument(c, x, n, f, &value, e));
+	TRY(fold_argument(c, x, n, f, &value, e));
 	TRY(find_node_frag(c, s, node, &to, e));
 	o = add_op(c, scans ? DO_SCAN : DO_REDUCE);
 	o->u.reduce.over = over;
 	o->u.reduce.to = to;
 	o->u.reduce.op = n->op;
 	/* in a running value what is beyond the end comes last */
-	o->u.reduce.value = scans ? value : guarded(c, x, n, f, over, value);
+	o->u.reduce.value = scans ? value : mask_outside_axis(c, x, n, f, over, value);
 	o->u.reduce.zero = identity_of(c, n->op, n->type);
 	o->u.reduce.along_rows = f->way == FOLD_ROWS;
 	o->u.reduce.partial = c->has_spare_registers && lower_is_partial_sum(c->k, node);
@@ -97,5 +97,5 @@ enum err_code select_fold(struct lowering *c, const struct kentry *x, int node, 
 	fold_of(c->k, stask_of(c, x), node, &f);
 	if (f.way == FOLD_LINES)
 		return select_lines(c, x, node, &f, identity_of(c, n->op, n->type), e);
-	return in_registers(c, x, node, &f, e);
+	return fold_in_registers(c, x, node, &f, e);
 }

@@ -3,33 +3,33 @@
 
 /* Do `n` neighbouring columns of the fragment lie next to each other in the tensor, begin
  * at multiples of n, and end together? */
-static bool in_pieces(const struct lowering *c, const struct node *n, const struct shape2 *shape,
-	const struct frag *f, int64_t piece)
+static bool can_store_vectors(const struct lowering *c, const struct node *n, const struct shape2 *shape,
+	const struct frag *f, int64_t width)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
 	const struct index_expr *last = &n->index[t->rank - 1];
 	int axis = shape->ncol ? shape->col[shape->ncol - 1] : NONE;
 
 	return f->packed && last->n == 1 && last->term[0].axis == axis && last->term[0].coef == 1 &&
-		last->term[0].div == 1 && !last->term[0].mod && last->k % piece == 0 &&
-		c->p->axes.v[axis].size % piece == 0 && c->g->extents.tile[axis] % piece == 0 &&
-		f->width % piece == 0 && c->p->axes.v[t->dim[t->rank - 1]].size % piece == 0;
+		last->term[0].div == 1 && !last->term[0].mod && last->k % width == 0 &&
+		c->p->axes.v[axis].size % width == 0 && c->g->extents.tile[axis] % width == 0 &&
+		f->width % width == 0 && c->p->axes.v[t->dim[t->rank - 1]].size % width == 0;
 }
 
 /* Single elements; pairs, as a thread has them; or eights, once the threads of a quad have
  * exchanged theirs. */
-static enum access_width piece_of_store(const struct lowering *c, const struct node *n,
+static enum access_width store_width(const struct lowering *c, const struct node *n,
 	const struct shape2 *shape, const struct frag *f)
 {
 	const struct frag_layout *l = f->layout;
 	bool quads = l->col.div == 1 && l->col.mod == 4 && l->pair == ACCESS_PAIR;
 
-	if (quads && f->cols > l->cols && in_pieces(c, n, shape, f, ACCESS_EIGHT))
+	if (quads && f->cols > l->cols && can_store_vectors(c, n, shape, f, ACCESS_EIGHT))
 		return ACCESS_EIGHT;
-	return in_pieces(c, n, shape, f, ACCESS_PAIR) ? ACCESS_PAIR : ACCESS_ONE;
+	return can_store_vectors(c, n, shape, f, ACCESS_PAIR) ? ACCESS_PAIR : ACCESS_ONE;
 }
 
-static void move(struct lowering *c, struct role_op *o, const struct stask *s, const struct node *n,
+static void set_move(struct lowering *c, struct role_op *o, const struct stask *s, const struct node *n,
 	const struct shape2 *shape, const struct num *inside)
 {
 	o->u.move.tensor = n->ref;
@@ -40,7 +40,7 @@ static void move(struct lowering *c, struct role_op *o, const struct stask *s, c
 }
 
 /* What the tensor's type makes of a value; NULL: it has that type. */
-static const struct val *converted(struct lowering *c, const struct node *n, int buffer,
+static const struct val *as_tensor_type(struct lowering *c, const struct node *n, int buffer,
 	const struct val *x)
 {
 	enum dtype to = c->p->tensors.v[n->ref].type, from = c->g->buffers.v[buffer].type;
@@ -55,18 +55,18 @@ static void store_fragment(struct lowering *c, const struct kentry *x, const str
 	const struct stask *s = stask_of(c, x);
 	const struct shape2 *shape = buffer_shape(c, &c->g->buffers.v[buffer]);
 	const struct frag *f = from.frag;
-	const struct val *value = converted(c, n, buffer, val_frag(c, from));
-	enum access_width piece = value ? ACCESS_ONE : piece_of_store(c, n, shape, f);
+	const struct val *value = as_tensor_type(c, n, buffer, val_frag(c, from));
+	enum access_width width = value ? ACCESS_ONE : store_width(c, n, shape, f);
 	const struct num *inside = inside_condition(c, s, shape, f, ALL_AXES);
 	struct role_op *o;
 
-	if (piece == ACCESS_ONE)
+	if (width == ACCESS_ONE)
 		inside = NUM2(BOTH, one_holder_condition(c, f->kind), inside);
 	add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, from.version);
 	o = add_op(c, DO_STORE_THREADS);
-	move(c, o, s, n, shape, inside);
+	set_move(c, o, s, n, shape, inside);
 	o->u.move.from = from;
-	o->u.move.width = piece;
+	o->u.move.width = width;
 	o->u.move.value = value;
 }
 
@@ -80,14 +80,14 @@ static void store_ring(struct lowering *c, const struct kentry *x, const struct 
 
 	add_ring_touch(c, s, buffer);
 	o = add_op(c, DO_STORE_RING);
-	move(c, o, s, n, &r->shape, walk_ring(c, s, r, o));
-	o->u.move.value = converted(c, n, buffer, val_shared(c, t, t, o->u.move.address));
+	set_move(c, o, s, n, &r->shape, walk_ring(c, s, r, o));
+	o->u.move.value = as_tensor_type(c, n, buffer, val_shared(c, t, t, o->u.move.address));
 }
 
 /* ---- by the copy engine ---------------------------------------------------------------- */
 
 /* Number of the panel at hand, PANEL of batch ROUND; of it the column, the block of rows. */
-static const struct num *panel_of(struct lowering *c, const struct outbox *o)
+static const struct num *current_panel(struct lowering *c, const struct outbox *o)
 {
 	const struct num *first = MUL(V(c, VAR_ROUND, NONE), N(c, o->batch));
 
@@ -96,20 +96,20 @@ static const struct num *panel_of(struct lowering *c, const struct outbox *o)
 	return o->panels == o->batch ? V(c, VAR_PANEL, NONE) : ADD(first, V(c, VAR_PANEL, NONE));
 }
 
-static const struct num *column_of(struct lowering *c, const struct outbox *o)
+static const struct num *panel_column(struct lowering *c, const struct outbox *o)
 {
-	return o->across == o->panels ? panel_of(c, o) : MOD(panel_of(c, o), N(c, o->across));
+	return o->across == o->panels ? current_panel(c, o) : MOD(current_panel(c, o), N(c, o->across));
 }
 
-static const struct num *block_of(struct lowering *c, const struct outbox *o)
+static const struct num *panel_row_block(struct lowering *c, const struct outbox *o)
 {
-	return o->across == o->panels ? N(c, 0) : DIV(panel_of(c, o), N(c, o->across));
+	return o->across == o->panels ? N(c, 0) : DIV(current_panel(c, o), N(c, o->across));
 }
 
 /* The warp's number among those of the lane that have a block of rows each. */
 static const struct num *warp_row(struct lowering *c, const struct outbox *o)
 {
-	return MUL(ADD(MUL(block_of(c, o), N(c, c->lane->warps)), DIV(V(c, VAR_THREAD, NONE),
+	return MUL(ADD(MUL(panel_row_block(c, o), N(c, c->lane->warps)), DIV(V(c, VAR_THREAD, NONE),
 		N(c, c->k->target->warp))), N(c, o->rows));
 }
 
@@ -128,7 +128,7 @@ static void find_corner(struct lowering *c, const struct stask *s, const struct 
 				at = ADD(at, N(c, s->part * (c->g->extents.tile[s->split_axis] /
 					s->parts)));
 		if (d == rank - 1 && o->across > 1)
-			at = ADD(at, MUL(column_of(c, o), N(c, o->panel_cols)));
+			at = ADD(at, MUL(panel_column(c, o), N(c, o->panel_cols)));
 		for (int i = 0; i < x->n && o->ring == NONE; i++)
 			if (x->term[i].axis == v->row[0])
 				at = ADD(at, warp_row(c, o));
@@ -187,7 +187,7 @@ static void store_slot(struct lowering *c, const struct stask *s, const struct n
 }
 
 /* A batch of panels of the warp's rows, swizzled as the engine expects it. */
-static void put_panels(struct lowering *c, const struct outbox *o, int buffer, struct frag_at from)
+static void write_panels(struct lowering *c, const struct outbox *o, int buffer, struct frag_at from)
 {
 	struct role_op *op;
 
@@ -200,13 +200,13 @@ static void put_panels(struct lowering *c, const struct outbox *o, int buffer, s
 	op->u.panels.panel_bytes = o->panel_bytes;
 	op->u.panels.panel_cols = o->panel_cols;
 	op->u.panels.swizzle = o->swizzle;
-	op->u.panels.block = block_of(c, o);
-	op->u.panels.column = column_of(c, o);
+	op->u.panels.block = panel_row_block(c, o);
+	op->u.panels.column = panel_column(c, o);
 	op->u.panels.type = c->g->buffers.v[buffer].type;
 }
 
 /* Of a fragment of which the last block is not full: has this warp rows in the block? */
-static const struct num *has_rows(struct lowering *c, const struct frag *f, const struct outbox *o)
+static const struct num *has_rows_condition(struct lowering *c, const struct frag *f, const struct outbox *o)
 {
 	return f->height == f->rows ? NULL : NUM2(LT, warp_row(c, o), N(c, f->height));
 }
@@ -229,15 +229,15 @@ static void store_panels(struct lowering *c, const struct kentry *x, const struc
 	wait->u.stores.elected = true;
 	wait->u.stores.first = o->unread[0];
 	wait->u.stores.other = rounds > 1 ? o->unread[1] : o->unread[0];
-	add_warp_sync(c, "the room is free");
+	add_warp_sync(c, "the staging is free");
 	if (o->batches > 1)
 		to = ADD(to, MUL(MOD(V(c, VAR_ROUND, NONE), N(c, 2)), N(c, bytes)));
 	add_let(c, VAR_TO, NONE, to);
-	put_panels(c, o, buffer, from);
+	write_panels(c, o, buffer, from);
 	add_fence(c, "the copy engine reads it");
 	add_warp_sync(c, "all of the warp's rows are there");
 	add_touch(c, TOUCH_READ, TOUCH_STAGING, (int)(o - c->k->outboxes.v), o->batches);
-	store_batch(c, stask_of(c, x), n, shape, o, V(c, VAR_TO, NONE), has_rows(c, from.frag, o));
+	store_batch(c, stask_of(c, x), n, shape, o, V(c, VAR_TO, NONE), has_rows_condition(c, from.frag, o));
 	leave_body(c, outer);
 }
 

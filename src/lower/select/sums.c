@@ -17,7 +17,7 @@ static bool can_multiply(enum dtype t)
 
 /* An axis that no loop around runs over is contracted from end to end. The order is that of the
  * first operand. */
-static void find_along(const struct lowering *c, const struct stask *s, struct sync_product *p)
+static void find_contracted_axes(const struct lowering *c, const struct stask *s, struct sync_product *p)
 {
 	int first = buffer_of_node(c, s, p->mma->arg[0]);
 	const struct node *a = &c->p->nodes.v[p->mma->arg[0]];
@@ -70,7 +70,7 @@ enum err_code check_contiguous(const struct lowering *c, const struct stask *s, 
 }
 
 /* An operand's element in step KS of the sum's row at hand, or of its column. */
-static enum err_code operand(struct lowering *c, const struct stask *s,
+static enum err_code operand_in_step(struct lowering *c, const struct stask *s,
 	const struct sync_product *p, int arg, const struct val **out, struct err *e)
 {
 	const struct frag *f = p->sum.frag;
@@ -94,7 +94,7 @@ static enum err_code operand(struct lowering *c, const struct stask *s,
 }
 
 /* The registers of the result, with what is added to. */
-static enum err_code begin(struct lowering *c, const struct kentry *x, struct sync_product *p,
+static enum err_code prepare_accumulator(struct lowering *c, const struct kentry *x, struct sync_product *p,
 	struct err *e)
 {
 	struct role_op *o;
@@ -128,15 +128,15 @@ enum err_code select_thread_product(struct lowering *c, const struct kentry *x, 
 	struct role_op *o;
 
 	p.mma = &c->p->nodes.v[p.node];
-	find_along(c, s, &p);
-	TRY(begin(c, x, &p, e));
+	find_contracted_axes(c, s, &p);
+	TRY(prepare_accumulator(c, x, &p, e));
 	if (seu_of(c->k, x->task)->kind == SEU_MATRIX)
 		return select_step_products(c, x, &p, e);
-	c->along = &p.along;
+	c->contracted = &p.along;
 	inside = steps_inside(c, s, &p);
 	for (int arg = 0; arg < 2; arg++)
-		TRY(operand(c, s, &p, arg, &of[arg], e));
-	c->along = NULL;
+		TRY(operand_in_step(c, s, &p, arg, &of[arg], e));
+	c->contracted = NULL;
 	if (!x->result_shared) {
 		add_touch(c, TOUCH_READ, TOUCH_FRAG, p.result, p.sum.version);
 		add_touch(c, TOUCH_WRITE, TOUCH_FRAG, p.result, p.sum.version);

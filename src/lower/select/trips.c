@@ -25,7 +25,7 @@ static const struct num *term_bound(struct lowering *c, const struct stask *s,
 }
 
 /* Least or greatest value of a bound over the tile at hand. */
-static const struct num *bound(struct lowering *c, const struct stask *s, const struct index_expr *x,
+static const struct num *loop_bound(struct lowering *c, const struct stask *s, const struct index_expr *x,
 	bool greatest)
 {
 	const struct num *sum = N(c, x->k);
@@ -38,7 +38,7 @@ static const struct num *bound(struct lowering *c, const struct stask *s, const 
 	return sum;
 }
 
-static const struct stask *task_in(const struct lowering *c, int loop)
+static const struct stask *any_task_in_loop(const struct lowering *c, int loop)
 {
 	for (int i = 0; i < c->g->tasks.n; i++)
 		if (program_loop_within(c->p, c->g->tasks.v[i].loop, loop))
@@ -49,7 +49,7 @@ static const struct stask *task_in(const struct lowering *c, int loop)
 void add_trips(struct lowering *c, int loop)
 {
 	const struct loop *l = &c->p->loops.v[loop];
-	const struct stask *any = task_in(c, loop);
+	const struct stask *any = any_task_in_loop(c, loop);
 	const struct num *tile = N(c, c->g->extents.tile[l->axis[0]]), *zero = N(c, 0);
 	const struct num *first = zero, *end;
 	struct role_op *let;
@@ -59,9 +59,9 @@ void add_trips(struct lowering *c, int loop)
 		tiles *= extent_tiles(&c->g->extents, l->axis[i]);
 	end = N(c, tiles);
 	if (l->has_from)
-		first = NUM2(MAX, zero, DIV(bound(c, any, &l->from, false), tile));
+		first = NUM2(MAX, zero, DIV(loop_bound(c, any, &l->from, false), tile));
 	if (l->has_upto) {
-		const struct num *most = bound(c, any, &l->upto, true);
+		const struct num *most = loop_bound(c, any, &l->upto, true);
 
 		end = NUM2(MIN, end, num_select(c->a, NUM2(LT, most, zero), zero, ADD(DIV(most, tile),
 			N(c, 1))));
@@ -88,7 +88,7 @@ void add_loop_axes(struct lowering *c, int loop)
 /* Tiles of a lane's other copies: only their iterations are counted. */
 void add_skipped_loop(struct lowering *c, int loop)
 {
-	struct role_body *outer = enter_body(c, &add_block(c, NULL)->u.region.body), *inner = c->into;
+	struct role_body *outer = enter_body(c, &add_block(c, NULL)->u.region.body), *inner = c->body;
 
 	add_trips(c, loop);
 	for (int l = 0; l < c->p->loops.n; l++) {

@@ -1,7 +1,7 @@
 /* Elements: what a node's value is, in terms of those at hand. */
 #include "lower/select/lowering.h"
 
-static struct val *make(struct lowering *c, enum val_kind kind, enum dtype type)
+static struct val *new_val(struct lowering *c, enum val_kind kind, enum dtype type)
 {
 	struct val *v = ARENA_NEW(c->a, struct val);
 
@@ -12,7 +12,7 @@ static struct val *make(struct lowering *c, enum val_kind kind, enum dtype type)
 
 const struct val *val_const(struct lowering *c, enum dtype t, double k)
 {
-	struct val *v = make(c, VAL_CONST, t);
+	struct val *v = new_val(c, VAL_CONST, t);
 
 	v->k = k;
 	return v;
@@ -20,7 +20,7 @@ const struct val *val_const(struct lowering *c, enum dtype t, double k)
 
 const struct val *val_num(struct lowering *c, const struct num *n)
 {
-	struct val *v = make(c, VAL_NUM, DT_I32);
+	struct val *v = new_val(c, VAL_NUM, DT_I32);
 
 	v->num = n;
 	return v;
@@ -28,7 +28,7 @@ const struct val *val_num(struct lowering *c, const struct num *n)
 
 const struct val *val_frag(struct lowering *c, struct frag_at at)
 {
-	struct val *v = make(c, VAL_FRAG, at.frag->type);
+	struct val *v = new_val(c, VAL_FRAG, at.frag->type);
 
 	v->frag = at;
 	return v;
@@ -37,7 +37,7 @@ const struct val *val_frag(struct lowering *c, struct frag_at at)
 const struct val *val_shared(struct lowering *c, enum dtype type, enum dtype from,
 	const struct num *address)
 {
-	struct val *v = make(c, VAL_SHARED, type);
+	struct val *v = new_val(c, VAL_SHARED, type);
 
 	v->from = from;
 	v->num = address;
@@ -46,7 +46,7 @@ const struct val *val_shared(struct lowering *c, enum dtype type, enum dtype fro
 
 const struct val *val_cast(struct lowering *c, enum dtype to, enum dtype from, const struct val *x)
 {
-	struct val *v = make(c, VAL_CAST, to);
+	struct val *v = new_val(c, VAL_CAST, to);
 
 	v->op = OP_CAST;
 	v->from = from;
@@ -61,7 +61,7 @@ const struct val *val_guard(struct lowering *c, const struct num *when, const st
 
 	if (num_is(when, 1))
 		return x;
-	v = make(c, VAL_GUARD, x->type);
+	v = new_val(c, VAL_GUARD, x->type);
 	v->num = when;
 	v->arg[0] = x;
 	v->arg[1] = otherwise;
@@ -75,9 +75,9 @@ const struct val *ring_value(struct lowering *c, const struct kentry *x, const s
 	const struct num *address;
 
 	add_ring_touch(c, stask_of(c, x), r->buffer);
-	c->reads_value = true;
+	c->reads_element = true;
 	address = ring_address(c, stask_of(c, x), r, shape);
-	c->reads_value = false;
+	c->reads_element = false;
 	return val_shared(c, t, t, address);
 }
 
@@ -102,7 +102,7 @@ enum err_code ring_value_of_node(struct lowering *c, const struct kentry *x, con
 }
 
 /* An argument in registers: of this sTask, or of an earlier one on the lane. */
-static enum err_code from_registers(struct lowering *c, const struct kentry *x, int node, int arg,
+static enum err_code register_value(struct lowering *c, const struct kentry *x, int node, int arg,
 	const struct val **out, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -110,10 +110,10 @@ static enum err_code from_registers(struct lowering *c, const struct kentry *x, 
 	struct frag_at at = { 0 };
 	struct val *v;
 
-	if (!shape_alike(&c->k->node_shape[node], &c->k->node_shape[arg]))
+	if (!has_same_layout(&c->k->node_shape[node], &c->k->node_shape[arg]))
 		return converted_value(c, x, node, arg, NONE, out, e);
 	if (a->task == s->task && c->fused[arg]) {
-		v = make(c, VAL_NODE, a->type);
+		v = new_val(c, VAL_NODE, a->type);
 		v->node = arg;
 		*out = v;
 		return OK;
@@ -150,17 +150,17 @@ enum err_code operand_value(struct lowering *c, const struct kentry *x, int node
 	buffer = a->task == s->task ? NONE : buffer_of_node(c, s, arg);
 	if (buffer != NONE && has_ring(c, buffer))
 		return ring_value_of_node(c, x, ring_of(c, buffer), node, out, e);
-	return from_registers(c, x, node, arg, out, e);
+	return register_value(c, x, node, arg, out, e);
 }
 
 /* Field of the word that holds the element at hand (program_unpack). */
-static enum err_code unpacked(struct lowering *c, const struct kentry *x, int node,
+static enum err_code unpacked_value(struct lowering *c, const struct kentry *x, int node,
 	const struct val **out, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
 	const struct node *n = &c->p->nodes.v[node];
 	int buffer = buffer_of_node(c, s, n->arg[0]);
-	struct val *v = make(c, VAL_FIELD, n->type);
+	struct val *v = new_val(c, VAL_FIELD, n->type);
 
 	if (buffer == NONE || !has_ring(c, buffer))
 		return err_set(e, ERR_ILLEGAL, n->loc, "unpack takes words out of shared memory; "
@@ -213,7 +213,7 @@ static enum err_code column_comparison(struct lowering *c, const struct kentry *
 			return OK;
 		if (axis == s->split_axis)
 			k += s->part * c->g->extents.tile[axis] / s->parts;
-		v = make(c, VAL_COLUMN, DT_BOOL);
+		v = new_val(c, VAL_COLUMN, DT_BOOL);
 		v->compare = signs[side][sign];
 		v->num = ADD(MUL(N(c, c->k->target->frag.cols), V(c, VAR_EIGHT, NONE)), V(c, VAR_E, NONE));
 		v->less = ADD(ADD(axis_first(c, s, shape, axis), V(c, VAR_COL0, NONE)), N(c, k));
@@ -233,7 +233,7 @@ static enum err_code carry_value(struct lowering *c, const struct kentry *x, int
 
 	if (has_ring(c, buffer))
 		return ring_value_of_node(c, x, ring_of(c, buffer), node, out, e);
-	if (!shape_alike(&c->k->node_shape[node], &c->k->carry_shape[n->ref]))
+	if (!has_same_layout(&c->k->node_shape[node], &c->k->carry_shape[n->ref]))
 		return converted_value(c, x, node, NONE, n->ref, out, e);
 	TRY(find_buffer_frag(c, buffer, &at.frag, e));
 	at.version = register_version(c, x, buffer);
@@ -272,11 +272,11 @@ enum err_code element_value(struct lowering *c, const struct kentry *x, int node
 	if (n->op == OP_GET)
 		return carry_value(c, x, node, out, e);
 	if (n->op == OP_UNPACK)
-		return unpacked(c, x, node, out, e);
+		return unpacked_value(c, x, node, out, e);
 	TRY(column_comparison(c, x, node, out, e));
 	if (*out)
 		return OK;
-	v = make(c, n->op == OP_CAST ? VAL_CAST : VAL_OP, n->type);
+	v = new_val(c, n->op == OP_CAST ? VAL_CAST : VAL_OP, n->type);
 	v->op = n->op;
 	if (n->op == OP_CAST)
 		v->from = c->p->nodes.v[n->arg[0]].type;
