@@ -44,8 +44,8 @@ static void add_refusal(const struct refusal *why, const struct err *e, struct a
 		.hint = hint_of(why->code) });
 }
 
-/* What a kernel takes of an EU, added to what those of other phases do. */
-static void count(const struct kernel *k, struct usage *u)
+/* Adds to the usage what this kernel takes of an EU: the maximum over the phases. */
+static void count_usage(const struct kernel *k, struct usage *u)
 {
 	int64_t registers = 0;
 	int flags = 0;
@@ -66,7 +66,7 @@ static void count(const struct kernel *k, struct usage *u)
 	u->named_barriers = k->lanes.n > u->named_barriers ? k->lanes.n : u->named_barriers;
 }
 
-/* Why the copy engine does not bring what the plan has on it, and what would let it. */
+/* Notes why threads copy a load that the plan gives to the copy engine, and what to change so that the engine can. */
 static void note_load(const struct kernel *k, int task, struct arena *a, struct problems *out)
 {
 	const struct graph *g = k->plan->graph;
@@ -77,18 +77,18 @@ static void note_load(const struct kernel *k, int task, struct arena *a, struct 
 	int chunk = k->target->shared.chunk, bits = dtype_bits(x->type);
 	struct problem n = { .code = NOTE_BY_THREADS, .task = task, .other = NONE, .edge = NONE,
 		.loc = k->plan->entries.v[plan_entry_of(k->plan, task)].loc };
-	int piece = lower_copy_width(k, task) * bits / 8;
-	const char *pieces = arena_strf(a, "'%s' is copied by the threads of its lane, %s", s->name,
-		piece >= 4 ? arena_strf(a, "%d bytes at a time", piece) : "through registers");
+	int width = lower_copy_width(k, task) * bits / 8;
+	const char *by_threads = arena_strf(a, "'%s' is copied by the threads of its lane, %s", s->name,
+		width >= 4 ? arena_strf(a, "%d bytes at a time", width) : "through registers");
 
 	if (last && last->size * bits % (8 * chunk)) {
 		n.message = arena_strf(a, "%s: rows of '%s' have %lld bytes, the copy engine takes multiples "
-			"of %d", pieces, x->name, (long long)(last->size * bits / 8), chunk);
+			"of %d", by_threads, x->name, (long long)(last->size * bits / 8), chunk);
 		n.hint = arena_strf(a, "make '%s' a multiple of %d, with zeros behind its end", last->name,
 			8 * chunk / bits);
 	} else {
 		n.message = arena_strf(a, "%s: the copy engine cannot follow its indices, or lay it out as it "
-			"is needed", pieces);
+			"is needed", by_threads);
 		n.hint = "take another tile, or give the lane more warps";
 	}
 	problem_add_note(a, out, n);
@@ -111,7 +111,7 @@ enum err_code lower_check_plan(const struct plan *p, struct arena *a, const stru
 		return plan_check(p, a, stop, out, u, e);
 	TRY(plan_check_order(p, a, stop, out, u, e));
 	memset(u->lane_registers, 0, sizeof(u->lane_registers));
-	if (p->lanes.n)			/* what rings take at least: one of them is blamed */
+	if (p->lanes.n)			/* a lower bound by the rings, so that the problem names one of them */
 		fit_memory(p, a, out, u);
 	return OK;
 }
@@ -134,7 +134,7 @@ enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a
 		if (code)
 			add_refusal(&why, e, a, out);
 		else
-			count(*held, &u);
+			count_usage(*held, &u);
 		if (!code)
 			note_loads(*held, a, out);
 		kernel_free(*held);

@@ -1,51 +1,43 @@
-/* kernel.h - role programs: exactly what each lane of an EU does.
+/* kernel.h - the kernel of one phase of a plan, as the passes of src/lower fill it in.
  *
- * lower turns a legal plan into one kernel a phase: for each lane the entries of each
- * region with what must be waited for before and signalled after each, and where every
- * value lies: fragments in the registers of a lane, rings in shared memory. Nothing is
- * printed here, and emit decides nothing. What is so on some machine is read from its target
- * (target/target.h).
+ * Lowering makes of a legal plan into one kernel a phase. The kernel says for each lane which sTasks it issues in which
+ * order, what each waits for and signals, and where every value is stored: in fragments (registers of a lane) or in
+ * rings (shared memory). Its last field, the role program, is all of that as one tree of operations, which emit
+ * prints without further decisions. Facts about the machine come from its target (target/target.h).
  *
- * Fragments. A value in registers is a matrix of rows x columns spread over the lane's
- * threads as the sums of a matrix instruction are (role/value.h). Which axes are rows
- * follows from the products: the first operand's own axes are rows of the result, the
- * second's its columns; element-wise work keeps them.
- * Rows are rounded up to whole blocks and columns to whole groups (on sm_90a eights, or sixteens
- * along an axis that a product contracts, whose instructions go so deep): what lies beyond the
- * value's extents is nobody's, is never stored, and a reduction passes over it.
+ * Fragments. A value in registers is a matrix of rows x columns, spread over the threads of a lane as the accumulators
+ * of a matrix instruction are (role/value.h). The products decide which axes are rows: those that only the first
+ * operand has; those that only the second has are columns; element-wise sTasks keep them. Rows are padded to complete
+ * blocks and columns to complete groups (on sm_90a 8, or 16 along an axis that a product contracts, as its
+ * instructions are 16 deep). Padding is never stored, and reductions skip it.
  *
- * Rings. A value in shared memory has `versions` slots. One that a copy engine fills or
- * a matrix instruction reads lies in panels: the contiguous axis in pieces of at most
- * 128 bytes, each with all rows below each other, the 16-byte chunks of a row swizzled
- * by the row's number; others lie row by row. A matrix instruction reads whole blocks of
- * rows and columns, so an operand has room for them; nothing is brought there.
+ * Rings. A value in shared memory has `versions` slots. A value that a copy engine fills or a matrix instruction reads
+ * is stored in panels: the contiguous axis is divided into at most 128 bytes each, a panel has all rows one below the
+ * other, and the 16-byte chunks of a row are swizzled by the row's number. Other values are stored row by row. As a
+ * matrix instruction reads complete blocks, a slot of an operand has space for padding, which nothing fills.
  *
- * Flags. Another lane's sTask, and a copy engine's, is seen through a ring of mbarriers:
- * the instance with sequence number s completes phase s / depth of barrier s mod depth.
- * depth is the least for which the relation of the plan's events proves that no phase
- * is passed again before all who wait for it have, and that the one before is over for
- * them; of a load not less than its ring has slots. Where there is none, the kernel has
- * waits of its own that hold back who runs ahead; where the check of the kernel finds that
- * it takes more, because loops may make no iteration, it is the least power of two times
- * that depth. A flag of runs counts the runs of a loop instead, for those outside of the
- * loop who cannot keep count of its iterations or may find that there are none.
+ * Flags. Other lanes learn through a ring of mbarriers that an sTask, or the copy engine, has finished: instance s
+ * completes phase s / depth of barrier s mod depth. The depth is the least for which the relation of the plan's
+ * events (plan/events.h) proves that no phase is reused before all its waiters have seen it; for a load at least the
+ * number of slots of its ring. If no depth suffices, a wait is added that holds back the lane that runs ahead. Loops
+ * without an iteration may need more than the relation says: then verify finds a counterexample and the depth is
+ * doubled (refine.h). A flag of runs counts the runs of a loop instead of instances. Lanes outside of the loop use it
+ * if they cannot count the loop's iterations, or if there may be none.
  *
- * Outboxes. A store on the copy engine is issued by one thread of a warp, in groups of its
- * own, and reads shared memory until that thread has waited for the group. A value in
- * registers is free as soon as it is written there.
+ * Outboxes. A store on the copy engine is issued by one thread of a warp in bulk groups of its own; the engine reads
+ * shared memory until that thread has waited for the group. Registers are free as soon as they are copied to staging.
  *
- * Clusters. The blocks of a cluster (plan/cluster.h) run the same text on neighbouring tiles,
- * in which all loops make as many iterations. A load that they share is brought in parts:
- * each block copies its own into the slots of all, on the flags of all, so a phase of such
- * a flag ends in each block when the parts of all have come. Hence who releases a slot tells
- * all blocks: a flag on which a lane that loads for all waits gets the arrivals of all blocks'
- * lanes, and is there once in each. No block looks at another's memory before that has its
- * flags, nor ends before all do.
+ * Clusters. The blocks of a cluster (plan/cluster.h) execute the same text on neighbouring tiles, in which all loops
+ * make equally many iterations. Of a load that they share each block copies a share into the slots of all blocks and
+ * completes transaction bytes of the flags of all blocks (multicast); a phase of such a flag is complete when all
+ * shares have arrived. So a slot is free only when all blocks have released it: the flag on which the loading lane
+ * waits for that exists once in each block and counts the arrivals of all blocks. No block accesses the memory of
+ * another before that has initialised its flags, nor ends before all blocks do.
  *
- * Groups. A wait on the lane's own asynchronous work is a count of younger groups that
- * may still be under way; it is the least over all trip counts, for each turn of the
- * prologue, the steady state and the epilogue of its own. The lane also learns that a product
- * is complete before it waits for somebody who cannot go on without it.
+ * Groups. A lane waits for its own asynchronous products by a count of younger groups that may still be under way
+ * (wgmma.wait_group). The count is the least over all numbers of iterations, separately for each iteration of the
+ * prologue, for the steady state, and for each iteration of the epilogue. A lane also waits for a product before it
+ * waits for a lane that needs the product to go on; otherwise both would wait for ever.
  */
 #ifndef LOWER_KERNEL_H
 #define LOWER_KERNEL_H
@@ -57,104 +49,103 @@
 
 enum { FRAG_AXES_MAX = RANK_MAX };
 
-/* How a value with the axes of some node is spread over fragment or ring. */
+/* The rows and columns of a value in a fragment or a ring. */
 struct shape2 {
 	int nrow, row[FRAG_AXES_MAX];	/* axes that number the rows, the last fastest */
 	int ncol, col[FRAG_AXES_MAX];
-	int64_t rows, cols;		/* nominal extents; 1 without axes */
-	uint64_t full_axes;		/* bit a: it has all of axis a, not the tile at hand */
-	/* so many neighbours along the axis are one element: 1, and more in rings alone */
+	int64_t rows, cols;		/* products of the extents, without padding; 1 without axes */
+	uint64_t full_axes;		/* bit a: it has all of axis a, not one tile of it */
+	/* by axis: neighbours that share one element; 1 except in rings */
 	int64_t row_share[FRAG_AXES_MAX], col_share[FRAG_AXES_MAX];
 };
 
-/* What a block brings of a load that the cluster shares. */
+/* Which share of a load each block of a cluster copies. */
 enum cluster_share {
-	SHARE_NONE,			/* all of it: it is not shared */
-	SHARE_PANELS,			/* panel p by block p mod the cluster's */
-	SHARE_ROWS,			/* of each panel an equal part of the rows, by block */
+	SHARE_NONE,			/* all: the load is not shared */
+	SHARE_PANELS,			/* panel p is copied by block p mod the cluster's size */
+	SHARE_ROWS,			/* each block copies an equal part of the rows of each panel */
 };
 
-/* A ring in shared memory. */
+/* A ring in shared memory: the slots of a buffer. */
 struct ring {
 	int buffer;
-	int64_t offset, slot_bytes;	/* of the block's shared memory */
+	int64_t offset, slot_bytes;	/* bytes; the offset is into the block's shared memory */
 	int versions;
 	struct shape2 shape;		/* columns: the contiguous axis */
-	bool alone;			/* it holds one part of a value; else all of it, and the rings
-					 * of its parts are one */
-	int64_t first_row, first_col;	/* of what the buffer's load brings, where that is a part */
-	int64_t full_rows, full_cols;	/* what is filled: zeros follow what is contracted */
-	int64_t rows, cols;		/* room: that, or what matrix instructions read */
+	bool alone;			/* it holds one slice of a split value; else all slices, whose
+					 * buffers share this ring */
+	int64_t first_row, first_col;	/* where the slice that the buffer's load fills begins */
+	int64_t full_rows, full_cols;	/* what is filled; zeros beyond the end of a contracted axis included */
+	int64_t rows, cols;		/* of a slot: those, padded to what matrix instructions read */
 	int swizzle;			/* bytes of a swizzled row: 128, 64, 32; 0: plain rows */
 	int64_t panel_cols;		/* elements of a row of a panel */
 	int64_t panel_bytes;
-	int boxes;			/* panels that hold something, and bytes in one of them */
+	int boxes;			/* panels without those of padding alone; bytes filled in one */
 	int64_t box_bytes;
-	bool engine;			/* filled by the copy engine, in boxes of one panel */
+	bool engine;			/* filled by the copy engine, one box a panel */
 	enum cluster_share share;
-	int64_t box_rows;		/* of one box: full_rows, or a block's part of them */
+	int64_t box_rows;		/* of one box: full_rows, or a block's share of them */
 };
 
-/* A store by the copy engine, in boxes of one panel each. Out of a ring, whose slot it takes:
- * then the lane's first warp issues it. Or out of registers: then each warp writes its own
- * rows to room of its own, a batch of panels after the other, and issues them, so that no
- * warp waits for another. Where the room has two batches, one is written while the engine
- * reads the other. */
+/* A store by the copy engine, one box a panel. Out of a ring, its slot is stored as it is, and the lane's first warp
+ * issues it. Out of registers, each warp copies its own rows to staging of its own, one batch of panels after the
+ * other, and issues them, so that no warp waits for another. If the staging has two batches, a warp fills one while
+ * the engine reads the other. */
 struct outbox {
 	int task;
-	int ring;			/* index; NONE: through room at `offset` */
-	int64_t offset;			/* in shared memory: the first warp's, the others' follow */
+	int ring;			/* index; NONE: out of registers, through staging at `offset` */
+	int64_t offset;			/* bytes, in shared memory: staging of the first warp; the others' follows */
 	int64_t rows;			/* of a box */
 	int swizzle;			/* bytes of a row of a panel: 128, 64, 32 */
 	int64_t panel_cols, panel_bytes;
-	int panels;			/* of a warp, or in the slot */
-	int across;			/* that lie side by side */
-	int batch;			/* panels at once, a divisor of them */
-	int batches;			/* in a warp's room: 1 or 2 */
-	int unread[2];			/* groups that may still be unread when a batch is written:
-					 * the first of a value, the others */
+	int panels;			/* of a warp, or of the slot */
+	int across;			/* panels side by side, in the columns */
+	int batch;			/* panels stored at once: a divisor of `panels` */
+	int batches;			/* in the staging of a warp: 1 or 2 */
+	int unread[2];			/* groups that the engine may still be reading when a batch is
+					 * filled: [0] the first batch of a value, [1] the others */
 };
 
-/* A ring of mbarriers by which others see instances of an sTask. */
+/* A ring of mbarriers through which other lanes see instances of an sTask. */
 struct flag {
 	int task;
-	bool issued;			/* phases complete on issue, else on completion */
-	bool runs;			/* they are no instances but runs of `loop`: an iteration of
-					 * the region around has one, perhaps empty */
+	bool issued;			/* a phase completes when the instance is issued; else when it is complete */
+	bool runs;			/* phases are not instances but runs of `loop`: each iteration of
+					 * the region around the loop has one, perhaps empty */
 	int loop;			/* the sTask's, or one around it */
-	bool ends;			/* at the end of a run the lane waits for its products */
-	bool early;			/* a run is over with the last instance in it, not with the loop */
+	bool ends;			/* the lane waits for its products before it signals a run */
+	bool early;			/* a run is signaled with the last instance in it, not behind the loop */
 	int depth;
-	int arrivals;			/* a phase */
-	bool all;			/* those of all blocks of the cluster, each to all */
-	bool copies;			/* copies by threads arrive, when they are there */
-	int64_t bytes;			/* that the copy engine brings in a phase; 0: none */
-	int64_t offset;			/* in shared memory, 8 bytes each */
+	int arrivals;			/* that complete a phase, in one block */
+	bool all;			/* lanes of all blocks of the cluster arrive, at the flags of all */
+	bool copies;			/* copies by threads arrive themselves, on completion (cp.async) */
+	int64_t bytes;			/* transaction bytes of the copy engine in a phase; 0: none */
+	int64_t offset;			/* of the first barrier in shared memory, in bytes */
 };
 
-/* Offsets here are counted from the least one of the lane's region, which is 0. So turns
- * of a region fall into classes: 0 the steady state, 1 .. most the turns -1, -2, ... of
- * the prologue, most + 1 .. 2 most the turns of the epilogue. */
+/* Offsets in the kernel are relative to the least one of the lane's region, which becomes 0; `most` is the greatest.
+ * The iterations of a region have classes: 0 is the steady state, 1 .. most are the iterations -1, -2, ... of the
+ * prologue, most + 1 .. 2 most those of the epilogue. */
 enum { ITERATION_CLASSES = 4 * OFFSET_MAX + 2 };
 
-/* A point where the lane waits for its own matrix groups: at most `younger` of them may
- * still be under way then, among them the last behind[t] of sTask t. */
+/* A wait for the lane's own groups of products: after it at most `younger` groups are under way, among them at most
+ * the last behind[class][t] instances of sTask t. */
 struct group_wait {
 	int younger[ITERATION_CLASSES];
 	int *behind[ITERATION_CLASSES];	/* by sTask */
 };
 
-/* Which instance of the awaited sTask a wait on a flag is for, counted in the awaited
- * sTask's own sequence. Nobody waits for an instance before the first. */
+/* Which instance of the awaited sTask a wait on a flag is for, counted in the sequence of the awaited sTask. A wait
+ * for an instance before the first one is skipped. */
 enum awaited {
-	AWAIT_BACK,			/* both in one region: `back` iterations before this one;
-					 * if the flag is of runs, the run in that iteration */
-	AWAIT_WITHIN,			/* the same, if that is in this run of the region */
-	AWAIT_BEFORE,			/* the same, if that is before this run of the region */
-	AWAIT_AROUND,			/* it is in region `loop` around: `back` iterations before the
-					 * one at hand, asked for in the first iteration of all
-					 * loops inside */
-	AWAIT_RUN,			/* it is in `loop` inside: the last of the runs passed */
+	AWAIT_BACK,			/* both sTasks in one region: `back` iterations before this one;
+					 * of a flag of runs, the run in that iteration */
+	AWAIT_WITHIN,			/* like AWAIT_BACK, but only within this run of the region */
+	AWAIT_BEFORE,			/* like AWAIT_BACK, but only before this run of the region */
+	AWAIT_AROUND,			/* the awaited sTask is in region `loop` around: `back` iterations
+					 * before the current one; the wait is made in the first
+					 * iteration of all loops inside */
+	AWAIT_RUN,			/* it is in `loop` inside: its last instance in the runs so far */
 };
 
 struct flag_wait {
@@ -162,20 +153,19 @@ struct flag_wait {
 	int flag;
 	enum awaited which;
 	int loop, back;
-	bool once;			/* AROUND, where loops between may make no iteration: in
-					 * the first that there is, or else after them */
-	int stamp;			/* of a traced kernel: behind it, position in the record;
-					 * NONE: behind the next */
+	bool once;			/* AWAIT_AROUND, if loops between may make no iteration: waits in
+					 * their first iteration, or behind them if there is none */
+	int stamp;			/* traced: position in the record of the stamp behind this wait;
+					 * NONE: the next wait has it */
 };
 
-/* A carry in shared memory that the entry finds without a value when it is the first to touch
- * a life of it: in the first iteration of all loops inside the carry's region, if none of
- * those in `empty`, which stand before it there, made any. Then it writes the initial one. Where
- * loops between may make no iteration, its first one is not known by its number, and those in
- * `behind` may have made some in an iteration before (body/carry.c). */
+/* A carry in shared memory whose initial value the entry writes, if it is the first to access a life of the carry:
+ * in the first iteration of all loops inside the carry's region, if none of the loops in `empty`, which stand before
+ * the entry, made an iteration. If loops in between may make no iteration, "first" cannot be known from the iteration
+ * numbers alone: the loops in `behind` may have accessed the life in an iteration before (pass/build.c). */
 struct begins {
 	int buffer;
-	int number;			/* in the kernel */
+	int number;			/* counted in the kernel */
 	VEC(int) empty, behind;
 };
 
@@ -184,67 +174,68 @@ struct kentry {
 	int task, entry;
 	int at;
 	VEC(struct begins) begins;
-	bool result_shared;			/* a product whose result goes to shared memory: the lane waits
-					 * for it at once and stores it, and so it is done when the
-					 * lane goes on */
+	bool result_shared;		/* a product whose result is stored to shared memory: the lane
+					 * waits for it at once and stores it, so it is complete
+					 * when the lane goes on */
 	bool waits_groups;
 	struct group_wait before;	/* if waits_groups */
 	bool drains;			/* after issuing, wait until one group is under way */
 	struct group_wait after;	/* if drains */
 	VEC(struct flag_wait) waits;	/* in this order */
-	int flag, issue_flag;		/* that this sTask completes; NONE */
-	int outbox;			/* by which it stores; NONE: the lane's threads do it, or it
-					 * is no store */
-	struct record stamps;		/* of a traced kernel */
+	int flag, issue_flag;		/* index of the flags that this sTask signals; NONE */
+	int outbox;			/* index; NONE: no store, or one by the lane's threads */
+	struct record stamps;		/* if the kernel is traced */
 };
 
+/* A step of a region: an entry, or a loop inside. */
 struct kstep {
 	bool is_loop;
 	int id;				/* index into entries, or loop */
 	int at;				/* offset */
-	int younger;			/* of a loop in a lane that shifts tiles: products that may be
-					 * under way when others are told of its run; NONE: no wait */
-	int handover_flag;			/* there, if it is taken by replicas in turn: flag whose instance
-					 * t - 1 is awaited before the step for tile t; NONE */
+	int younger;			/* of a loop in a lane with tile offsets: products that may be under
+					 * way when its run is signaled; NONE: the lane does not wait */
+	int handover_flag;		/* of a lane with replicas: flag whose instance t - 1 is awaited
+					 * before the step for tile t; NONE */
 };
 
+/* A loop as a lane executes it; or the tile loop. */
 struct kregion {
-	int most;			/* offset */
-	int unroll;			/* least common multiple of its register versions; of the tile
-					 * loop only if it has offsets: else there is one version */
+	int most;			/* greatest offset */
+	int unroll;			/* iterations after which all register versions recur: least common
+					 * multiple of their numbers. Tile loop: 1 without offsets */
 	VEC(struct kstep) steps;
 };
 
 struct klane {
 	int lane;			/* of the plan */
-	int replica, replicas;		/* of `replicas` consecutive tiles it takes number `replica` */
-	int handover_flag;			/* flag whose instance t - 1 is awaited when tile t begins:
-					 * else a phase of a tile that another replica waits for could
-					 * be taken for one of this. NONE: there is one replica, or each
-					 * step has its own, as they are about several tiles */
-	int barrier;			/* number of the named barrier where its threads meet */
+	int replica, replicas;		/* it takes tiles t with t mod replicas = replica */
+	int handover_flag;		/* flag whose instance t - 1 is awaited before tile t; without
+					 * it a replica could mistake a phase of another replica's
+					 * tile for one of its own. NONE: one replica, or each step
+					 * has its own flag because of offsets in the tile loop */
+	int barrier;			/* number of the named barrier that synchronises its threads */
 	int warps, first_warp;
-	int registers;			/* that the plan wants a thread to have; 0: what is left */
-	int given, needed;		/* that it gets, and that its values take at most */
-	int64_t scratch;		/* in shared memory: for reductions over its warps */
+	int registers;			/* of a thread, as the plan says; 0: a share of what is left */
+	int given, needed;		/* registers of a thread: granted, and used at most by its values */
+	int64_t scratch;		/* offset in shared memory, for reductions over its warps */
 	VEC(struct kentry) entries;
 	struct kregion *regions;	/* by loop + 1; 0: the tile loop */
 	struct traced_lane traced;
 };
 
-/* Does the lane work on several tiles in a turn? Else a tile is over before the next begins. */
+/* Does one iteration of the tile loop work on several tiles (offsets)? Else a tile ends before the next begins. */
 static inline bool shifts_tiles(const struct klane *l)
 {
 	return l->regions[0].most > 0;
 }
 
-/* How many of so many tiles it takes. */
+/* How many of `tiles` tiles of the EU the lane takes. */
 static inline int64_t lane_tiles(const struct klane *l, int64_t tiles)
 {
 	return (tiles + l->replicas - 1 - l->replica) / l->replicas;
 }
 
-/* Why no kernel comes of a plan. */
+/* Why a plan cannot be lowered. */
 struct refusal {
 	enum problem_code code;
 	int task;			/* NONE */
@@ -254,36 +245,37 @@ struct refinements;
 
 struct kernel {
 	struct arena arena;
-	struct refusal refusal;		/* what it would be if the pass at work failed */
-	const struct plan *plan;	/* as the kernel has it: own */
+	struct refusal refusal;		/* the reason to report if the current pass fails */
+	const struct plan *plan;	/* the user's plan; from lower_own_waits on `own` */
 	const struct target *target;
-	struct plan *own;		/* the plan, but for waits that no flag shows, and some that
-					 * hold back who would run too far ahead; borrows the rest */
+	struct plan *own;		/* the plan with waits of the kernel's own: without those that no flag
+					 * can show, with some that hold back lanes that run too far
+					 * ahead; borrows everything else from the user's plan */
 	int phase;
-	bool unproven;			/* it is for its price only */
-	int passes;			/* so many of passes.def make the tree; 0: all */
+	bool unproven;			/* made without verify, only to be priced */
+	int passes;			/* the tree is as it is after so many passes of passes.def; 0: all */
 	VEC(struct klane) lanes;
 	int *ring_of;			/* by buffer: index into rings; NONE: registers */
 	VEC(struct ring) rings;
 	VEC(struct outbox) outboxes;
 	int *flag_of, *issue_flag_of;	/* by sTask; NONE */
-	int *handover_flag_of;			/* by lane of the plan: flag; NONE */
+	int *handover_flag_of;		/* by lane of the plan: flag; NONE */
 	VEC(struct flag) flags;
-	int begins;
+	int begins;			/* so many struct begins in all entries */
 	struct shape2 *node_shape;	/* by program node */
 	struct shape2 *carry_shape;	/* by carry */
 	uint64_t deep;			/* bit a: a product contracts axis a */
 	int64_t shared_bytes;
 	int threads;
-	bool shares_registers;		/* lanes are given each their own number */
-	int cluster;			/* blocks that share loads; 1 */
-	int most_tiles;			/* that an EU gets */
+	bool shares_registers;		/* each lane has its own number of registers (setmaxnreg) */
+	int cluster;			/* blocks that share loads; 1: no cluster */
+	int most_tiles;			/* tiles of an EU at most */
 	struct traced traced;
-	struct role_program *role;	/* what all of it comes to: the last pass */
+	struct role_program *role;	/* the tree of operations; by the last pass */
 	struct refinements *refinements;	/* of earlier attempts (refine.h) */
 };
 
-/* Does the result of a product go to shared memory? The rings are there. */
+/* Is the sTask a product whose result is stored to shared memory? Needs ring_of. */
 static inline bool kernel_result_shared(const struct kernel *k, int task)
 {
 	const struct stask *s = &k->plan->graph->tasks.v[task];
@@ -294,7 +286,7 @@ static inline bool kernel_result_shared(const struct kernel *k, int task)
 	return false;
 }
 
-/* Innermost region that holds both loops. */
+/* The innermost loop that contains both a and b; NONE: the tile loop. */
 static inline int kernel_common_loop(const struct program *p, int a, int b)
 {
 	while (!program_loop_within(p, b, a))
@@ -302,14 +294,14 @@ static inline int kernel_common_loop(const struct program *p, int a, int b)
 	return a;
 }
 
-/* The class of a turn where the loop makes so many trips. */
-static inline int iteration_class(const struct kregion *v, int64_t turn, int64_t trips)
+/* The class of an iteration (ITERATION_CLASSES) if the source loop makes `trips` iterations. */
+static inline int iteration_class(const struct kregion *v, int64_t iteration, int64_t trips)
 {
-	if (turn < 0)
-		return (int)-turn;
-	if (turn <= trips - 1 - v->most)
+	if (iteration < 0)
+		return (int)-iteration;
+	if (iteration <= trips - 1 - v->most)
 		return 0;
-	return v->most + (int)(turn - (trips - 1 - v->most));
+	return v->most + (int)(iteration - (trips - 1 - v->most));
 }
 
 #endif

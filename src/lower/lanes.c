@@ -1,5 +1,4 @@
-/* The lanes: their entries and regions, in order; registers, scratch, and which warps they
- * are. */
+/* The lanes of the kernel: their entries and regions in order, their scratch, and which warps they are. */
 #include "lower/layout/folds.h"
 #include "lower/passes.h"
 
@@ -27,7 +26,7 @@ static void add_entry(struct kernel *k, struct klane *l, int entry)
 	x->result_shared = kernel_result_shared(k, x->task);
 }
 
-/* The cursor's steps once more, as structure. */
+/* The steps of each region in the plan's order, with offsets relative to the region's least. */
 static void build_regions(struct kernel *k, struct klane *l)
 {
 	const struct program *p = k->plan->graph->program;
@@ -43,7 +42,7 @@ static void build_regions(struct kernel *k, struct klane *l)
 		n = order_steps(&k->arena, k->plan, l->lane, k->phase, loop, &steps, &least,
 			&v->most);
 		v->most -= least;
-		if (loop == NONE)	/* of a lane without loops 0 need not be among them */
+		if (loop == NONE)	/* order_steps counts loops as offset 0, which a lane without loops may lack */
 			v->most = lower_tile_offsets(k, l->lane, &least);
 		for (int i = 0; i < n; i++) {
 			struct kstep s = { steps[i].is_loop, steps[i].id, -least, NONE, NONE };
@@ -92,7 +91,7 @@ static int64_t all_conversions(const struct kernel *k, const struct stask *s)
 	return n;
 }
 
-/* What the conversions of an sTask take, or a reduction or scan, whichever is most. */
+/* Scratch of the lane: the most that an sTask's layout conversions together, or one reduction or scan, take. */
 static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
 {
 	const struct program *p = k->plan->graph->program;
@@ -113,7 +112,6 @@ static int64_t scratch_bytes(const struct kernel *k, const struct klane *l)
 	return most;
 }
 
-/* A lane without anything to do in the phase is no part of the kernel. */
 bool lower_has_work(const struct kernel *k, int lane)
 {
 	for (int i = 0; i < k->plan->entries.n; i++)
@@ -123,7 +121,7 @@ bool lower_has_work(const struct kernel *k, int lane)
 	return false;
 }
 
-/* One replica of a lane that takes tiles in turn; lane_replica: among those of all the plan's lanes. */
+/* Adds one replica of a lane; lane_replica: its number among the replicas of all the plan's lanes. */
 static enum err_code add_lane(struct kernel *k, int lane, int replica, int lane_replica, struct err *e)
 {
 	const struct plan *p = k->plan;
@@ -153,7 +151,7 @@ enum err_code lower_lanes(struct kernel *k, struct err *e)
 			TRY(add_lane(k, i, replica, replicas + replica, e));
 		replicas += p->lanes.v[i].replicas;
 	}
-	/* lanes of whole groups first: matrix instructions want aligned ones */
+	/* lanes of complete warpgroups first, as matrix instructions need aligned ones */
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 0; i < k->lanes.n; i++) {
 			struct klane *l = &k->lanes.v[i];

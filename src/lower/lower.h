@@ -28,26 +28,25 @@ static inline bool lower_does(const struct kernel *k, enum pass_id id)
  * line, what cannot be lowered. *out is set first. Free with kernel_free. */
 NODISCARD enum err_code lower_plan(struct mem *mem, const struct plan *p, int phase,
 	struct kernel **out, struct err *e);
-/* The same without a proof that what came of it is right: for its price, until somebody goes on with
- * the plan and has it proven. */
+/* The same without verify: to price the kernel. Nothing may run it before lower_plan has accepted
+ * the plan. */
 NODISCARD enum err_code lower_for_price(struct mem *mem, const struct plan *p, int phase,
 	struct kernel **out, struct err *e);
-/* The same without a look at what came of it: for tests of plans that are not legal. */
+/* The same, but a kernel that verify rejects is returned, too: for tests of plans that are not legal. */
 NODISCARD enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase,
 	struct kernel **out, struct err *e);
 void kernel_free(struct kernel *k);
-/* The tree of a kernel as it is behind a pass, in place of what it had: to be shown. */
+/* Replaces the tree of a kernel by what it is after a pass, to show it. */
 NODISCARD enum err_code kernel_after(struct kernel *k, enum pass_id pass, struct err *e);
 
-/* Is the plan legal (plan_check), and does a kernel come of each phase? Whatever keeps one
- * from that is a problem, and what the plan asks of an EU is counted off the kernels. What
- * passes is lowered without an error. Devices that there is no printer for are checked by
- * plan_check alone: *model_only. Problems in `a`; *held is the kernel in the making, to be
- * freed by who is left by a jump; NULL when this returns. Usage may be NULL. */
+/* Is the plan legal (plan_check), and can each phase be lowered? Reasons why not are added to *out, in `a`; *usage, which
+ * may be NULL, is what the kernels take of an EU. A plan without problems is lowered without an error. Devices without
+ * a printer are checked by plan_check alone: *model_only. *held is the kernel that is being made, so that a caller
+ * which a longjmp interrupts can free it; NULL when this returns. */
 NODISCARD enum err_code lower_check(struct mem *mem, const struct plan *p, struct arena *a,
 	const struct stop *stop, struct kernel **held, struct problems *out, struct usage *usage,
 	bool *model_only, struct err *e);
-/* The same as far as it takes no kernel: whoever makes one hears of the rest. */
+/* The part of that which needs no kernel; lowering reports the other problems. */
 NODISCARD enum err_code lower_check_plan(const struct plan *p, struct arena *a,
 	const struct stop *stop, struct problems *out, struct usage *usage, struct err *e);
 /* Can kernels be made for the device at all? */

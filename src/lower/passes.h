@@ -1,22 +1,24 @@
-/* passes.h - the passes that make a kernel, and what they ask; for use inside src/lower.
+/* passes.h - the analyses and allocations that fill in a kernel, and what they ask of each other; inside src/lower only.
  *
- * lower.c calls the passes in the order of this file. Each fills in fields of the kernel
- * that those before it do not look at. The last word has verify (verify/verify.h), which knows
- * nothing of them; what it finds is noted for another attempt (refine.h). */
+ * refine.c calls them in the order of this file. Each fills in fields of the kernel that no earlier one reads. None
+ * checks the work of another: verify (verify/verify.h), which shares no code with them, checks the finished kernel,
+ * and a counterexample that it finds becomes a refinement of the next attempt (refine.h).
+ *
+ * The passes that make and change the tree of operations are in passes.def and pass/. */
 #ifndef LOWER_PASSES_H
 #define LOWER_PASSES_H
 
 #include "lower/lower.h"
 #include "plan/events.h"
 
-enum { DEPTH_MAX = 16 };			/* of a flag */
+enum { DEPTH_MAX = 16 };			/* greatest depth of a flag */
 
-/* lower_plan, and on failure *why. */
+/* Like lower_plan (lower.h); on ERR_ILLEGAL *why says which limit or rule the plan breaks. */
 NODISCARD enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,
 	struct kernel **out, struct refusal *why, struct err *e);
 
-/* Each pass: the fields of the kernel that it needs; that it computes; what holds then. None of
- * them changes what it needs, but where that is said. */
+/* Of each pass: the fields of the kernel that it needs, that it computes, and what holds afterwards. None changes what
+ * it needs, except where that is said. */
 
 /* needs: the plan
  * computes: node_shape, carry_shape, deep
@@ -25,138 +27,140 @@ NODISCARD enum err_code lower_shapes(struct kernel *k, struct err *e);
 
 /* needs: shapes
  * computes: rings, ring_of, shared_bytes so far
- * promises: what several lanes touch, or an engine, is in a ring, which lies beside all others */
+ * promises: what several lanes touch, or an engine, is in a ring, and no two rings share memory */
 NODISCARD enum err_code lower_rings(struct kernel *k, struct err *e);
-/* Does the matrix unit read the buffer as an operand? The rings' layout follows from that;
- * a product by threads reads any. */
+/* Does a matrix instruction read the buffer as an operand? Determines the ring's layout; a product by threads reads
+ * any layout. */
 bool lower_is_operand(const struct kernel *k, int buffer);
-/* Does it multiply the buffer at all? What is beyond the end of a contracted axis must be zero. */
+/* Does any product read the buffer as an operand? Then it must be zero beyond the end of a contracted axis. */
 bool lower_is_multiplied(const struct kernel *k, int buffer);
-/* Is the node a sum of which each thread keeps its own part? Does it read a carry that such sums
- * are added to, where the parts must be joined? (layout/partial.c; needs shapes and rings.) */
+/* Is the node a sum of which each thread keeps its own partial sum? Does the node read a carry to which such sums are
+ * added, so that the partial sums must be added up first? (layout/partial.c; needs shapes and rings.) */
 bool lower_is_partial_sum(const struct kernel *k, int node);
 bool lower_joins_partial_sums(const struct kernel *k, int node);
 
-/* computes: own, a plan of the kernel's own, whose waits the two below change
- * promises: what must come before what stays as in the plan, or is more */
+/* computes: own, a copy of the plan whose waits the two functions below change
+ * promises: every order that the plan's waits guarantee still holds */
 void lower_own_waits(struct kernel *k);
-/* needs: own, rings, refinements; takes out or replaces waits of it
- * promises: a flag can show each wait that is left, or the lane knows. ERR_ILLEGAL: not so */
+/* needs: own, rings, refinements; removes or replaces waits of own
+ * promises: each wait left can be shown by a flag, or the lane knows the answer itself. ERR_ILLEGAL: one cannot */
 NODISCARD enum err_code lower_showable_waits(struct kernel *k, struct err *e);
-/* Let the sTask that wait number `wait` is for wait in turn for the one that waits. Returns
- * false if it would never go on then, or there are too many waits. */
+/* Hold back the lane that runs ahead: add a wait of the sTask that wait number `wait` awaits for the one that waits, some
+ * instances back. Returns false if every such wait would be a deadlock, or there are too many waits. */
 bool lower_hold_back(struct kernel *k, int wait);
 
-/* Of a ring, the part of s, if it holds all parts: its extents, and in rows and cols what is
- * filled: beyond the value's end with the last part. */
+/* The part of a ring that belongs to sTask s, if the ring holds all slices of a split value: its extents, and in rows
+ * and cols what s fills, which with the last slice includes zeros beyond the value's end. */
 struct frag lower_ring_slice(const struct stask *s, const struct ring *r);
-/* needs: rings. Of a load by threads: elements that one copies at once, neighbours in a row. */
+/* needs: rings. Access width of a load by threads: contiguous elements that a thread copies at once. */
 int lower_copy_width(const struct kernel *k, int task);
-/* ... or that one reads at once, wherever they begin, through registers; 1: none. */
+/* ... or that a thread reads at once through registers, at any alignment; 1: one by one. */
 int lower_shifted_width(const struct kernel *k, int task);
-/* ... and do the copies themselves arrive at its flag, when they are there? */
+/* Do the asynchronous copies of a load by threads arrive at its flag themselves (cp.async.mbarrier.arrive)? */
 bool lower_copies_arrive(const struct kernel *k, int task);
 
 /* needs: own, rings, refinements
- * computes: flags, but for depth and place; flag_of, issue_flag_of, handover_flag_of
- * promises: what any wait of the plan asks for, and whose turn it is, is a phase of one of them */
+ * computes: flags except depth and offset; flag_of, issue_flag_of, handover_flag_of
+ * promises: whatever a wait of the plan, or the issue order of replicas, asks for is a phase of one of them */
 void lower_flags(struct kernel *k);
 
 /* needs: rings, flags
- * computes: cluster; how rings are cut, and which flags are everybody's */
+ * computes: cluster; the shares of loads (cluster_share), and which flags all blocks arrive at */
 void lower_cluster(struct kernel *k);
 
 /* needs: own, flags, refinements
- * computes: their depth and place; shared_bytes so far
- * promises: as far as the relation of the plan's events says, nobody takes a phase for another.
- * On failure *unserved is a wait, of `own`, that no depth serves, or NONE. */
+ * computes: depth and offset of each flag; shared_bytes so far
+ * promises: as far as the relation of the plan's events says, no waiter mistakes one phase for another.
+ * On failure *unserved is a wait of `own` that no depth up to DEPTH_MAX serves, or NONE. */
 NODISCARD enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e);
 
 /* needs: own, rings, flags with depths, refinements
- * computes: lanes, but for outboxes; threads; shared_bytes so far
- * promises: each entry waits for what the plan has it wait for, by flags or by a count of groups */
+ * computes: lanes, except outboxes; threads; shared_bytes so far
+ * promises: each entry makes all waits that the plan gives it, on flags or by a count of groups */
 NODISCARD enum err_code lower_lanes(struct kernel *k, struct err *e);
-/* Has the lane something to do in the phase? Otherwise it is no part of the kernel. */
+/* Has the lane an entry in the phase? A lane without one is not part of the kernel. */
 bool lower_has_work(const struct kernel *k, int lane);
 
 /* needs: lanes, threads
- * computes: what the threads of each lane are given; shares_registers
- * promises: together no more than the launch has, so nobody waits for registers for ever */
+ * computes: registers granted to the threads of each lane (klane.given); shares_registers
+ * promises: together at most what the launch has, so no lane waits for registers for ever */
 NODISCARD enum err_code lower_grant(struct kernel *k, struct err *e);
-/* What the launch gives to each thread. */
+/* Registers of each thread at launch. */
 int lower_launched(const struct kernel *k);
-/* needs: role; computes: what each lane needs. ERR_ILLEGAL: it is given less */
+/* needs: role; computes: klane.needed. ERR_ILLEGAL: a lane needs more than it is granted */
 NODISCARD enum err_code lower_fit_registers(struct kernel *k, struct err *e);
 
-/* needs: all above, as it takes room that is left
- * computes: outboxes: what the copy engine stores; shared_bytes, all of it */
+/* needs: all above, as staging takes shared memory that is left
+ * computes: outboxes: the stores by the copy engine; shared_bytes, complete */
 void lower_stores(struct kernel *k);
 
 /* needs: all above
- * computes: role: all of it as one tree of operations (body/body.h) */
+ * computes: role: the kernel as one tree of operations, by the passes of passes.def (pass/pass.h) */
 NODISCARD enum err_code lower_body(struct kernel *k, struct err *e);
 
-/* What a wait that is seen by flags asks of one of them: what belongs to the iteration of
- * `loop` at hand, or to the one so many before it. */
+/* What a wait asks of a flag: the instance or run that belongs to the current iteration of `loop`, or to the one `back`
+ * iterations earlier. A wait has one demand for each distance of the dependences that it serves. */
 struct flag_demand {
 	int loop, back;
-	bool life;			/* nothing if that is before this run of `loop` */
-	bool replicas;			/* nothing if it is in this run: only what other replicas of the
-					 * lane did is asked for */
+	bool life;			/* no demand if that is before this run of `loop` */
+	bool replicas;			/* only of instances by other replicas of the lane: no demand if
+					 * that is in this run */
 	int runs;			/* the flag counts the runs of this loop; NONE: instances */
 };
-/* Of a wait for an sTask of the same lane: does it ask for what another replica of the lane did,
- * as they take tiles in turn and share a ring; for what the replica at hand did? */
+/* Of a wait for an sTask of the same lane: does it await instances by another replica, because the replicas share a
+ * ring; does it await instances by the same replica? Both can be true. */
 bool lower_awaits_replicas(const struct kernel *k, const struct wait *w);
 bool lower_awaits_own(const struct kernel *k, const struct wait *w);
-/* Is a wait of a lane that takes tiles in turn for a load of its own so many iterations of a loop
- * back? In its first iterations that is one of the last tile that was the replica's. */
+/* Is it a wait of a lane with replicas for a load of its own, `distance` iterations of a loop back? Its first iterations
+ * then await instances in the last tile of the same replica. */
 bool lower_awaits_last_tile(const struct kernel *k, const struct wait *w);
-/* The parts of a wait, one after the other. *i: 0 before the first. */
+/* Iterates over the demands of a wait; false: no more. *i is the state, 0 before the first. */
 bool lower_next_demand(struct kernel *k, const struct wait *w, int *i, struct flag_demand *out);
+/* The flag that shows a demand of the wait; NONE: there is none yet. */
 int lower_demand_flag(const struct kernel *k, const struct wait *w, const struct flag_demand *part);
-/* Does the wait ask something of the flag? Then *part is what. */
+/* Has the wait a demand on flag f? *part is the first. */
 bool lower_demands(struct kernel *k, const struct wait *w, const struct flag *f,
 	struct flag_demand *part);
+/* Do both show the same thing? Depths may differ; the flags may be of different attempts. */
 bool lower_same_flag(const struct flag *a, const struct flag *b);
-/* The flag by which replicas of a lane with offsets in the tile loop do a step in turn; NONE. */
+/* The flag that hands step s of the tile loop over to the next replica, in a lane with tile offsets; NONE. */
 int lower_step_handover(const struct kernel *k, int lane, const struct order_step *s);
-/* The flag of the loop's runs as an sTask within completes them; NONE. */
+/* The flag of the runs of `loop` that an sTask in it completes; NONE. */
 int lower_run_flag(const struct kernel *k, int task, int loop);
-/* Does instance i of the waiting sTask see by a flag that instance `on` of the other is done? */
+/* Does instance i of the waiting sTask learn through a flag that instance `on` of the awaited one is complete? (Indices
+ * into r->inst.) */
 bool lower_by_flag_of(const struct kernel *k, const struct wait *w, const struct relation *r, int i,
 	int on);
-/* A wait of the plan that is seen by flags: what entry x waits for. The flags are there. */
+/* Adds to entry x the waits on flags that wait number `wait` of the plan comes to. Needs flags. */
 void lower_flag_waits(struct kernel *k, struct kentry *x, int wait);
-/* Is a wait for an sTask of a loop inside seen by a flag of that loop's runs? Then *depth
- * is how many runs it may be behind. */
+/* Must the wait, for an sTask in a loop inside, be shown by a flag of that loop's runs? *depth is how many runs back
+ * the wait looks. */
 bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *depth);
-/* Must an awaited load wait in turn for the run of the loop that waits for it? */
+/* Must the awaited load wait for the runs of the waiting loop, so that it cannot run ahead if the loop is empty? */
 bool lower_keeps_step(const struct kernel *k, const struct wait *w);
-/* What an entry waits for beyond the plan because a loop may make no iteration. */
+/* Adds waits of entry x that are not in the plan but needed because a loop may make no iteration. */
 void lower_run_waits(struct kernel *k, struct kentry *x);
-/* The carries in shared memory whose lives entry x may begin. */
+/* Fills in x->begins: the carries in shared memory whose initial value entry x may write. */
 void lower_begins(struct kernel *k, struct kentry *x);
-/* What lane l, the kernel's `lane_replica`-th, leaves under way where it waits for its own
- * products; where its entries drain. */
+/* Fills in the waits for groups of lane l, and which entries drain. lane_replica: its number among the replicas of all
+ * lanes of the plan, as relations count them. */
 void lower_groups(struct kernel *k, struct klane *l, int lane_replica);
-/* More waits for groups, of which it is known how many products they may leave: what the machine's
- * compiler asks. */
+/* Adds waits for groups that the machine's compiler needs to keep products asynchronous. Needs and changes the counts. */
 void lower_stages(struct kernel *k, struct klane *l);
 
-/* Order and events of the plan over a few tiles of which each has that many trips, as far
- * as a loop may have them. In `a`. */
+/* The relation of the plan's events over `ntiles` tiles in which each loop makes `trips` iterations, limited to what it
+ * can make. Allocated in `a`. */
 void lower_relation(struct kernel *k, struct arena *a, int64_t trips, int ntiles,
 	struct walk *w, struct relation *r);
-/* Do all relations hold, over a few tiles, for each number of trips that may make a
- * difference? */
+/* Does `holds` accept the relations over a few tiles for every number of iterations that may make a difference? Stops
+ * at the first that it rejects. */
 bool lower_all_windows(struct kernel *k, bool (*holds)(void *ctx, const struct relation *r),
 	void *ctx);
-/* How far a lane's offsets in the tile loop are apart; the least. */
+/* Difference of the greatest and the least offset of a lane in the tile loop; *least is the latter. */
 int lower_tile_offsets(const struct kernel *k, int lane, int *least);
-/* Offsets of the lanes in the tile loop summed up: that far apart may lanes be beyond waits. */
+/* That difference summed over all replicas of all lanes: tiles that lanes may be apart in addition to their waits. */
 int lower_tile_spread(const struct kernel *k);
-/* More trips than that show nothing new about one iteration and another. */
+/* So many iterations show every pair of iterations that can interact; more show nothing new. */
 int64_t lower_window(const struct kernel *k);
 
 static inline const struct stask *stask_at(const struct kernel *k, int task)
@@ -164,7 +168,7 @@ static inline const struct stask *stask_at(const struct kernel *k, int task)
 	return &k->plan->graph->tasks.v[task];
 }
 
-/* The matrix instruction of a unit for operands of a type; NULL. */
+/* The matrix instruction of a unit for an operand type; NULL: it has none. */
 static inline const struct matrix_instruction *instruction_for(const struct kernel *k,
 	const struct seu *unit, enum dtype type)
 {
@@ -181,17 +185,16 @@ static inline int lane_of(const struct kernel *k, int task)
 	return k->plan->entries.v[plan_entry_of(k->plan, task)].lane;
 }
 
-/* A product whose end the lane learns of by counting groups. Others are done when the lane
- * goes on: on a synchronous unit, or by threads. */
+/* Is the sTask an asynchronous product, of whose completion the lane learns by counting groups? Other products, on a
+ * synchronous unit or by threads, are complete when the lane goes on. */
 static inline bool on_matrix(const struct kernel *k, int task)
 {
 	return seu_of(k, task)->kind == SEU_MATRIX &&
 		target_seen(k->target, seu_of(k, task), true) == SEEN_COUNTED;
 }
 
-/* A load that the plan's checker takes to go on behind the lane's back: all of its lane,
- * too, see by a flag that it is complete, whoever copies in the end. One on a synchronous unit
- * is done when the lane goes on, as element-wise work is. */
+/* Is the sTask an asynchronous load? Its own lane, too, learns through a flag that it is complete, even if threads copy
+ * in the end. A load on a synchronous unit is complete when the lane goes on. */
 static inline bool is_copy(const struct kernel *k, int task)
 {
 	return stask_at(k, task)->kind == TASK_LOAD &&
@@ -203,15 +206,14 @@ static inline bool on_one_lane(const struct kernel *k, const struct wait *w)
 	return lane_of(k, w->task) == lane_of(k, w->on);
 }
 
-/* A load of the lane itself, of which only the engine knows when it is complete. */
+/* Does the wait await the completion of an asynchronous load of the same lane? */
 static inline bool for_own_copy(const struct kernel *k, const struct wait *w)
 {
 	return on_one_lane(k, w) && is_copy(k, w->on) && w->when != WAIT_ISSUED;
 }
 
-/* Is this wait seen by a flag? What a lane has issued itself it knows, and of its products when
- * it counts its groups; but of what another replica of a lane that takes tiles in turn has done it
- * knows nothing. A wait can be about both. */
+/* Is the wait, or a part of it, shown by a flag? A lane knows what it has issued itself, and counts groups of its own
+ * products; but it needs flags for its asynchronous loads, and for what other replicas of it did. */
 static inline bool by_flag(const struct kernel *k, const struct wait *w)
 {
 	if (graph_never_runs(k->plan->graph, w->on) && !is_copy(k, w->on))

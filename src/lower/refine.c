@@ -23,14 +23,14 @@
 
 enum { ATTEMPTS_MOST = 64 };
 
-/* What an attempt comes to beside errors. */
+/* The result of an attempt that did not end in an error. */
 struct outcome {
 	int unserved;			/* a wait that no depth serves: lowering stopped there; NONE */
-	enum err_code wrong;		/* what check of the kernel says: OK, it is right */
+	enum err_code wrong;		/* the result of verify; OK: the kernel is right */
 	struct counterexample counterexample;
 };
 
-/* what the passes ask ---------------------------------------------------------- */
+/* queries of the passes ---------------------------------------------------------- */
 
 bool refined_complete_before(const struct kernel *k, int product, int before)
 {
@@ -75,7 +75,7 @@ static bool complete_first(struct kernel *k, struct unsignalled x)
 	return true;
 }
 
-/* Who looks only at the last instance of each run of a loop knows little of those before. */
+/* A waiter that sees only the last instance of each run of a loop may mistake phases of those before: count runs. */
 static bool see_runs(struct kernel *k, const struct flag *f)
 {
 	struct flag_demand part;
@@ -92,7 +92,7 @@ static bool see_runs(struct kernel *k, const struct flag *f)
 	return false;
 }
 
-static bool tell_early(struct kernel *k, const struct flag *f)
+static bool signal_early(struct kernel *k, const struct flag *f)
 {
 	if (refined_is_early(k, f))
 		return false;
@@ -137,7 +137,7 @@ static bool refine_by(struct kernel *k, const struct counterexample *r)
 	if (r->unsignalled.product != NONE)
 		return complete_first(k, r->unsignalled);
 	if (r->run != NONE)
-		return tell_early(k, &k->flags.v[r->run]);
+		return signal_early(k, &k->flags.v[r->run]);
 	return f && (see_runs(k, f) || deepen(k, f) || hold_back(k, f));
 }
 
@@ -150,7 +150,7 @@ static enum err_code check_threads(struct kernel *k, struct err *e)
 	k->refusal.code = PROBLEM_THREADS;
 	if (k->threads <= d->max_threads)
 		return OK;
-	return err_set(e, ERR_ILLEGAL, NOWHERE, "the lanes, each filled up to whole groups of %d "
+	return err_set(e, ERR_ILLEGAL, NOWHERE, "the lanes, each padded to complete groups of %d "
 		"warps, have %d threads; an EU of '%s' takes %d", k->target->group, k->threads,
 		d->name, d->max_threads);
 }

@@ -1,8 +1,8 @@
-/* Registers: what each lane's threads are given, and whether their values fit. */
+/* Registers: how many the threads of each lane are granted (setmaxnreg), and whether their values fit. */
 #include "lower/passes.h"
 #include "role/live.h"
 
-/* Registers are given in steps: the most of which the plan's number is an upper bound. */
+/* The plan's number, rounded down to the granularity of the machine. */
 static int granted(const struct granting *g, int registers)
 {
 	return registers ? (int)max_i64(registers / g->step * g->step, g->least) : 0;
@@ -21,8 +21,7 @@ int lower_launched(const struct kernel *k)
 	return k->plan->device->registers / k->threads / step * step;
 }
 
-/* What the lane's threads have to do: nothing but tell engines, or move bytes themselves, or work
- * on values in registers. */
+/* What the lane's threads work on: nothing, as they only issue to engines; bytes that they copy; values in registers. */
 enum work_on { ON_NOTHING, ON_BYTES, ON_VALUES };
 
 static enum work_on work_of(const struct kernel *k, const struct klane *l)
@@ -46,13 +45,12 @@ static enum work_on work_of(const struct kernel *k, const struct klane *l)
 	return most;
 }
 
-/* What the plan says, or little for lanes that work on no values and the others an equal share
- * of the rest. What there is to share is what the launch gave to all threads alike: whoever asks
- * for more waits for ever. */
-static void share(struct kernel *k, int pool)
+/* Grants each lane what the plan says; without that, few registers to lanes that work on no values, and an equal share of
+ * the remainder to the others. The pool is what all threads have at launch: setmaxnreg for more would wait for ever. */
+static void share_pool(struct kernel *k, int pool)
 {
 	const struct granting *r = &k->target->registers;
-	int given = 0, groups[ON_VALUES + 1] = { 0 }, little;
+	int given = 0, groups[ON_VALUES + 1] = { 0 }, few;
 
 	for (int i = 0; i < k->lanes.n; i++) {
 		const struct klane *x = &k->lanes.v[i];
@@ -62,9 +60,9 @@ static void share(struct kernel *k, int pool)
 			groups[work_of(k, x)] += groups_of(k, x);
 	}
 	given += groups[ON_BYTES] * r->producer;
-	little = given + groups[ON_NOTHING] * r->producer + groups[ON_VALUES] * r->most > pool ?
+	few = given + groups[ON_NOTHING] * r->producer + groups[ON_VALUES] * r->most > pool ?
 		r->least : r->producer;
-	given += groups[ON_NOTHING] * little;
+	given += groups[ON_NOTHING] * few;
 	for (int i = 0; i < k->lanes.n; i++) {
 		struct klane *x = &k->lanes.v[i];
 		enum work_on on = work_of(k, x);
@@ -72,15 +70,15 @@ static void share(struct kernel *k, int pool)
 		if (x->registers)
 			x->given = granted(r, x->registers);
 		else if (on != ON_VALUES)
-			x->given = on == ON_BYTES ? r->producer : little;
+			x->given = on == ON_BYTES ? r->producer : few;
 		else
 			x->given = (int)min_i64((pool - given) / groups[ON_VALUES] / r->step * r->step,
 				r->most);
 	}
 }
 
-/* A lane whose registers the plan says, to blame. */
-static struct srcloc loc_of_told(const struct kernel *k)
+/* The location of a lane whose registers the plan says, for messages. */
+static struct srcloc location_of_grant(const struct kernel *k)
 {
 	struct srcloc loc = k->plan->lanes.v[k->lanes.v[k->lanes.n - 1].lane].loc;
 
@@ -101,23 +99,23 @@ enum err_code lower_grant(struct kernel *k, struct err *e)
 	k->shares_registers = groups > 1 && k->target->registers.step;
 	if (!k->shares_registers)
 		return OK;
-	share(k, lower_launched(k) * groups);
+	share_pool(k, lower_launched(k) * groups);
 	for (int i = 0; i < k->lanes.n; i++) {
 		sum += groups_of(k, &k->lanes.v[i]) * k->lanes.v[i].given;
 		least &= k->lanes.v[i].given >= k->target->registers.least;
 	}
-	if (!least)			/* what the plan says leaves too little for others */
-		return err_set(e, ERR_ILLEGAL, loc_of_told(k), "the lanes whose registers the plan "
+	if (!least)			/* the plan's numbers leave too few for the other lanes */
+		return err_set(e, ERR_ILLEGAL, location_of_grant(k), "the lanes whose registers the plan "
 			"says leave less than %d a thread for others", k->target->registers.least);
 	if (sum <= lower_launched(k) * groups)
 		return OK;
-	return err_set(e, ERR_ILLEGAL, loc_of_told(k), "the lanes need %d registers, an EU of '%s' has "
+	return err_set(e, ERR_ILLEGAL, location_of_grant(k), "the lanes need %d registers, an EU of '%s' has "
 		"%d for %d threads", sum * k->target->group * k->target->warp, d->name,
 		lower_launched(k) * k->threads, k->threads);
 }
 
-/* Values, slots where they are found, and what is reserved for the rest. */
-static int needed(struct kernel *k, int lane)
+/* Registers that a thread of the lane needs: for values, for addresses of slots, and reserved ones. */
+static int registers_needed(struct kernel *k, int lane)
 {
 	const struct role *r = &k->role->roles.v[lane];
 	struct arena_mark mark = arena_mark(&k->arena);
@@ -138,7 +136,7 @@ enum err_code lower_fit_registers(struct kernel *k, struct err *e)
 		struct srcloc loc = plan->loc;
 		int task = k->role->roles.v[i].words_in;
 
-		l->needed = needed(k, i);
+		l->needed = registers_needed(k, i);
 		if (l->needed <= l->given)
 			continue;
 		k->refusal.task = task;

@@ -66,8 +66,8 @@ static int64_t lay_out(struct kernel *k, int64_t limit)
 	return all;
 }
 
-/* Places of the lanes' words, here and there, with room here for so many tiles. */
-static void place(struct kernel *k, int64_t tiles, int64_t held)
+/* Assign the lanes' words in shared and in device memory; shared memory holds those of `held` tiles. */
+static void assign_words(struct kernel *k, int64_t tiles, int64_t held)
 {
 	int64_t out = STAMP_HEAD;
 
@@ -120,7 +120,7 @@ static void add_watches(struct kernel *k)
 	}
 }
 
-static void place_watches(struct kernel *k, int64_t tiles)
+static void assign_watches(struct kernel *k, int64_t tiles)
 {
 	for (int i = 0; i < k->traced.watches.n; i++) {
 		struct watch *w = &k->traced.watches.v[i];
@@ -134,32 +134,32 @@ static void place_watches(struct kernel *k, int64_t tiles)
 
 enum err_code lower_stamps(struct kernel *k, struct err *e)
 {
-	int64_t tiles = k->most_tiles, turns = 0, limit = INT32_MAX, words;
+	int64_t tiles = k->most_tiles, offsets = 0, limit = INT32_MAX, words;
 	struct arena_mark mark;
 	struct tile_assignment d;
-	int64_t room;
+	int64_t capacity;
 
 	k->shared_bytes = ceil_div(k->shared_bytes, WORD) * WORD;
 	add_watches(k);
-	room = k->plan->device->shared_bytes - k->target->shared.align - k->shared_bytes;
+	capacity = k->plan->device->shared_bytes - k->target->shared.align - k->shared_bytes;
 	mark = arena_mark(&k->arena);
 	plan_assign_tiles(&k->arena, k->plan, k->phase, &d);
 	arena_reset(&k->arena, mark);
 	for (int i = 0; i < k->lanes.n; i++) {
 		for (int x = 0; x < k->lanes.v[i].entries.n; x++)
 			fill_record(k, &k->lanes.v[i].entries.v[x]);
-		turns = max_i64(turns, k->lanes.v[i].replicas * k->lanes.v[i].regions[0].most);
+		offsets = max_i64(offsets, k->lanes.v[i].replicas * k->lanes.v[i].regions[0].most);
 	}
 	for (int loop = 0; loop < k->plan->graph->program->loops.n; loop++)
 		limit = max_i64(loop ? limit : 1, most_iterations(k, loop));
-	for (words = lay_out(k, limit); words * WORD > room && limit > 1; words = lay_out(k, limit))
+	for (words = lay_out(k, limit); words * WORD > capacity && limit > 1; words = lay_out(k, limit))
 		limit /= 2;
-	if (words * WORD > room)
+	if (words * WORD > capacity)
 		return err_set(e, ERR_LIMIT, NOWHERE, "a trace takes %lld bytes of shared memory at "
 			"least, and the plan leaves %lld: trace it with fewer versions of a buffer",
-			(long long)(words * WORD), (long long)max_i64(room, 0));
-	place(k, max_i64(1, min_i64(tiles + turns, STAMP_WORDS_MAX / d.eus / words)),
-		room / (words * WORD));
-	place_watches(k, tiles);
+			(long long)(words * WORD), (long long)max_i64(capacity, 0));
+	assign_words(k, max_i64(1, min_i64(tiles + offsets, STAMP_WORDS_MAX / d.eus / words)),
+		capacity / (words * WORD));
+	assign_watches(k, tiles);
 	return lower_body(k, e);
 }

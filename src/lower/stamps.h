@@ -2,8 +2,8 @@
  *
  * A traced kernel is the kernel, statement for statement, with stamps in between. A stamp
  * is the low half of the EU's clock, written by the lane's first warp to a word of its own
- * in shared memory, which takes no register for long and waits for nothing. There is room
- * for so many tiles of a lane (tiles_held). Before one more begins, and when the lane has
+ * in shared memory, which takes no register for long and waits for nothing. Shared
+ * memory holds the words of so many tiles of a lane (tiles_held). Before one more begins, and when the lane has
  * ended, that warp brings their words to device memory: not between any two tiles, since a
  * pause of one warpgroup there changes how those of a lane follow each other from then on.
  *
@@ -17,14 +17,14 @@
  *	behind the last statement: what is synchronous is done, what is not is issued;
  *	behind the wait for the groups then under way, if drains.
  *
- * When a copy completes, no lane is told that has not waited for it. But where a lane has
+ * No lane learns that a copy has completed unless it waits for it. But where a lane has
  * fewer warps than a warpgroup, a warp that is left over watches the flag of its loads, and
  * leaves a stamp an instance, straight in device memory.
  *
- * So a word's place says whose it is, and no lane keeps count of anything for the trace.
- * Of each tile the first iterations are recorded, as many as there is room for, and of all
+ * So a word's address says which event it belongs to, and no lane counts anything for the trace.
+ * Of each tile the first iterations are recorded, as many as fit into shared memory, and of all
  * tiles of a block the first ones. On a lane with offsets in the tile loop, what is said of a
- * tile is so of a turn of that loop, in which each entry has an instance of its own tile.
+ * tile holds for an iteration of that loop, in which each entry has an instance of its own tile.
  */
 #ifndef LOWER_STAMPS_H
 #define LOWER_STAMPS_H
@@ -41,7 +41,7 @@ enum { STAMP_TILE_END, STAMP_TILE_HEAD };
 
 enum { STAMP_WORDS_MAX = 1 << 24 };	/* of all blocks: 64 MiB */
 
-/* Give every entry of a lowered kernel room for its stamps; from here on it is traced.
+/* Assign words for stamps to every entry of a lowered kernel; from here on it is traced.
  * ERR_LIMIT if the plan leaves too little shared memory. */
 NODISCARD enum err_code lower_stamps(struct kernel *k, struct err *e);
 

@@ -1,6 +1,5 @@
-/* traced.h - what a traced kernel has more than another: room for time stamps, and who leaves
- * them. Filled in by lower_stamps (stamps.h), zero in other kernels.
- */
+/* traced.h - what a traced kernel has in addition: memory for time stamps, and which warps store them. Filled in by
+ * lower_stamps (stamps.h), zero in other kernels. */
 #ifndef LOWER_TRACED_H
 #define LOWER_TRACED_H
 
@@ -8,9 +7,9 @@
 
 /* The time stamps of an sTask. */
 struct record {
-	int64_t at;			/* in words from the tile's */
+	int64_t at;			/* offset from the tile's first word, in words */
 	int words;			/* of one iteration */
-	int64_t keep;			/* iterations of a tile that leave some */
+	int64_t keep;			/* iterations of a tile that are recorded: the first ones */
 	int groups, body, drain;	/* positions in it; NONE */
 };
 
@@ -22,10 +21,10 @@ struct traced_lane {
 	int64_t tiles_out;		/* so many go out at most; a multiple */
 };
 
-/* A warp that has nothing else to do stamps when copies complete. */
+/* An otherwise idle warp that waits on a flag of a load and stamps when each copy completes. */
 struct watch {
 	int flag, warp;
-	int64_t ended;			/* in shared memory: a word that ends it */
+	int64_t ended;			/* offset in shared memory of a word that tells the warp to end */
 	int64_t at, keep;		/* its words, from the block's: one an instance */
 };
 

@@ -1,6 +1,6 @@
-/* Who gives a carry in shared memory its initial value: the sTask that touches a life of it
- * first, as the graph's dependences have it (graph/deps.c). They order it after all who
- * touched what was in the slot, and before all who come later in this life. */
+/* Which entry writes the initial value of a carry in shared memory: the sTask that accesses a life of the carry first.
+ * The graph's dependences (graph/deps.c) order it after all accesses to the slot's previous life, and before all other
+ * accesses to this one. */
 #include "lower/passes.h"
 
 static bool touches(const struct stask *s, int buffer)
@@ -8,7 +8,7 @@ static bool touches(const struct stask *s, int buffer)
 	return stask_touches(s, buffer);
 }
 
-/* Does sTask y, wherever it stands in an iteration of `around`, run at least once in it? */
+/* Does sTask y run at least once in each iteration of loop `around`? */
 static bool runs_always(const struct graph *g, int y, int around)
 {
 	for (int l = g->tasks.v[y].loop; l != around; l = g->program->loops.v[l].parent)
@@ -17,7 +17,7 @@ static bool runs_always(const struct graph *g, int y, int around)
 	return true;
 }
 
-/* May the entry begin a life of the carry, and which loops must be empty then? */
+/* May the entry be the first to access a life of the carry? Fills in b->empty, the loops that must be empty then. */
 static bool may_begin(struct kernel *k, const struct kentry *x, struct begins *b)
 {
 	const struct graph *g = k->plan->graph;
@@ -34,7 +34,7 @@ static bool may_begin(struct kernel *k, const struct kentry *x, struct begins *b
 	return true;
 }
 
-/* Loops that touch the carry behind the entry, in iterations of a loop around both. */
+/* Fills in b->behind: loops that access the carry behind the entry, in an iteration of a loop around both. */
 static void find_behind(struct kernel *k, const struct kentry *x, struct begins *b)
 {
 	const struct graph *g = k->plan->graph;

@@ -1,6 +1,5 @@
-/* How deep a flag's ring of barriers must be that nobody takes one phase for another. The
- * relation of the plan's events over a few tiles decides, for each number of trips that may
- * make a difference. */
+/* How deep a flag's ring of mbarriers must be so that no waiter mistakes one phase for another. The relation of the
+ * plan's events over a few tiles decides that, for each number of iterations that may make a difference. */
 #include "lower/refine.h"
 #include "lower/passes.h"
 
@@ -71,8 +70,8 @@ static enum event_of flag_event(const struct flag *f)
 	return f->issued ? AT_ISSUE : AT_END;
 }
 
-/* Under a depth, waiting instance j may look at the barrier of instance x: it knows that
- * the phase before is over, and is done before the next one is. */
+/* With this depth, can waiting instance j test the barrier of instance x? An mbarrier shows only the parity of its phase.
+ * So j must know that the phase before is complete, and the next one must not complete before j has gone on. */
 static bool wait_holds(const struct relation *r, const struct flag *f, int depth, int j, int64_t x,
 	int64_t n, const bool *seen)
 {
@@ -85,8 +84,8 @@ static bool wait_holds(const struct relation *r, const struct flag *f, int depth
 		flag_event(f), j - 1, AT_ISSUE);
 }
 
-/* Do all warps of the lane know that they all have arrived for instance x - depth when
- * they arrive for x? Only from another lane. */
+/* When the warps of the lane arrive for instance x, does each know that all have arrived for x - depth? Else a fast warp
+ * could arrive twice in one phase. They know it if another lane has seen x - depth, and they waited for that lane. */
 static bool arrival_holds(const struct relation *r, const struct flag *f, int depth, int64_t x)
 {
 	int old = relation_instance(r, f->task, x - depth), now = relation_instance(r, f->task, x);
@@ -98,7 +97,7 @@ static bool arrival_holds(const struct relation *r, const struct flag *f, int de
 	return false;
 }
 
-/* Does somebody wait on the barrier of instance x, for it or one of the two before? */
+/* Is there a wait on the barrier of instance x, for x or one of the two instances before on that barrier? */
 static bool is_awaited(const bool *awaited, int64_t n, int depth, int64_t x)
 {
 	for (int64_t y = x < 2 * depth ? x % depth : x - 2 * depth; y < n; y += depth)
@@ -117,21 +116,21 @@ bool lower_demands(struct kernel *k, const struct wait *w, const struct flag *f,
 	return false;
 }
 
-/* One flag, under one relation. */
+/* What the proof for one flag under one relation uses. */
 struct proof {
 	struct kernel *k;
 	const struct relation *r;
 	const struct flag *f;
 	int64_t n;			/* phases */
-	bool *awaited, *seen;		/* by phase; by one who waits */
+	bool *awaited, *seen;		/* by phase: by any wait; by the wait at hand */
 };
 
-/* Can who waits tell the phases apart? */
+/* Can all instances of the waiting sTask tell the phases apart? */
 static bool wait_is_safe(const struct proof *p, const struct wait *w, int depth)
 {
 	const struct plan *plan = p->k->plan;
 	int64_t count = walk_count(p->r->walk, stask_at(p->k, w->task)->loop);
-	bool in_turn = plan->lanes.v[lane_of(p->k, w->task)].replicas > 1;
+	bool has_replicas = plan->lanes.v[lane_of(p->k, w->task)].replicas > 1;
 
 	memset(p->seen, 0, (size_t)p->n * sizeof(*p->seen));
 	for (int64_t s = 0; s < count; s++) {
@@ -146,14 +145,14 @@ static bool wait_is_safe(const struct proof *p, const struct wait *w, int depth)
 			if (!wait_holds(p->r, p->f, depth, relation_instance(p->r, w->task, s),
 			    spans[x].last - 1, p->n, p->seen))
 				return false;
-			/* copies of a lane begin their tiles in turn */
-			p->seen[spans[x].last - 1] = in_turn;
+			/* replicas begin their tiles in issue order */
+			p->seen[spans[x].last - 1] = has_replicas;
 		}
 	}
 	return true;
 }
 
-/* The last instance that a run's lane issues in it; NONE: the run is empty there. */
+/* The last instance that the flag's lane issues in a run; NONE: the run is empty. */
 static int end_of_run(const struct proof *p, int64_t run)
 {
 	const struct program *g = p->k->plan->graph->program;
@@ -169,8 +168,8 @@ static int end_of_run(const struct proof *p, int64_t run)
 	return last;
 }
 
-/* The same for runs. Who waits sees them one after the other; those without an iteration
- * end when the missed waits behind them say so, of which the relation knows nothing. */
+/* The same for a flag of runs. A waiter sees the runs one after the other. The relation has no events for runs without
+ * an iteration; waits behind the loop order those (lower_run_waits), and verify checks them. */
 static bool run_wait_is_safe(const struct proof *p, const struct wait *w,
 	const struct flag_demand *part, int depth)
 {
@@ -188,8 +187,8 @@ static bool run_wait_is_safe(const struct proof *p, const struct wait *w,
 	return true;
 }
 
-/* Under this depth, can all who wait on the flag tell its phases apart, and those who
- * arrive? Else *wait is one that cannot. */
+/* With this depth, can all waiters on the flag tell its phases apart, and all warps that arrive? Else *wait is the last
+ * wait that was looked at. */
 static bool depth_holds(const struct proof *p, int depth, int *wait)
 {
 	const struct plan *plan = p->k->plan;
@@ -211,8 +210,7 @@ static bool depth_holds(const struct proof *p, int depth, int *wait)
 	return true;
 }
 
-/* Tiles in a row that tell all there is to know when loops make that many trips, or as
- * many as one EU gets. */
+/* So many consecutive tiles show all interactions if loops make `trips` iterations; at most as many as an EU gets. */
 static int tiles_in_window(struct kernel *k, int64_t trips)
 {
 	const struct graph *g = k->plan->graph;
@@ -223,7 +221,7 @@ static int tiles_in_window(struct kernel *k, int64_t trips)
 			trips = min_i64(trips, max_i64(1, g->trips[l].most));
 	for (int i = 0; i < k->plan->lanes.n; i++)
 		least = max_i64(least, TILES_MOST * k->plan->lanes.v[i].replicas);
-	for (int i = 0; i < g->buffers.n; i++)	/* a ring of tiles goes around */
+	for (int i = 0; i < g->buffers.n; i++)	/* a ring of the tile loop must wrap around */
 		if (g->buffers.v[i].loop == NONE && k->plan->versions[i] > 1)
 			least = max_i64(least, 2 * (k->plan->versions[i] + 1));
 	least += 2 * lower_tile_spread(k);
@@ -261,7 +259,7 @@ struct deepening {
 	int unserved;			/* a wait that no depth serves; NONE */
 };
 
-/* Deepen flags until phases can be told apart in these tiles. */
+/* Deepen flags until waiters can tell their phases apart in these tiles. */
 static bool deepen(void *ctx, const struct relation *r)
 {
 	struct deepening *d = ctx;
@@ -288,8 +286,8 @@ bool lower_same_flag(const struct flag *a, const struct flag *b)
 		a->loop == b->loop;
 }
 
-/* May copies of a lane see by it whose turn it is? */
-static bool is_turn(const struct kernel *k, int flag)
+/* May the flag hand over between the replicas of its lane? Then its depth must be a multiple of their number. */
+static bool is_handover(const struct kernel *k, int flag)
 {
 	int lane = lane_of(k, k->flags.v[flag].task), least;
 
@@ -305,7 +303,7 @@ enum err_code lower_depths(struct kernel *k, int *unserved, struct err *e)
 	refined_set_depths(k);
 	lower_all_windows(k, deepen, &d);
 	for (int i = 0; i < k->flags.n; i++)
-		if (is_turn(k, i))
+		if (is_handover(k, i))
 			k->flags.v[i].depth = (int)round_up(k->flags.v[i].depth,
 				k->plan->lanes.v[lane_of(k, k->flags.v[i].task)].replicas);
 	for (int i = 0; i < k->flags.n; i++) {

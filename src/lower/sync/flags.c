@@ -1,4 +1,4 @@
-/* Which sTasks others see by a flag, and whose instance says whose turn it is. */
+/* Which sTasks other lanes see through a flag, and which flag hands over from a replica of a lane to the next. */
 #include "lower/refine.h"
 #include "lower/passes.h"
 
@@ -26,8 +26,8 @@ static int add_flag(struct kernel *k, int task, bool issued)
 	return *slot;
 }
 
-/* Who waits for a run does so in each iteration, and the run after the ones it may be
- * behind waits for it (lower_run_waits). */
+/* The flag of the runs of a loop, at least `depth` deep. A waiter waits in each iteration of the region around, and a run
+ * waits for a waiter that is `depth` runs behind (lower_run_waits). */
 static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 {
 	int flag = lower_run_flag(k, task, loop);
@@ -48,22 +48,22 @@ static int add_run_flag(struct kernel *k, int task, int loop, int depth)
 static void add_wait_flags(struct kernel *k, const struct wait *w)
 {
 	struct flag_demand part;
-	bool now = false;		/* who looks back at a run looks at the one at hand, too */
+	bool now = false;		/* the wait has a demand on the current run, too */
 
 	for (int i = 0; lower_next_demand(k, w, &i, &part);)
 		now |= part.runs != NONE && !part.back;
 	for (int i = 0; lower_next_demand(k, w, &i, &part);)
-		if (part.runs != NONE)	/* no run ends only after what may wait for its end */
+		if (part.runs != NONE)	/* one deeper if a run could otherwise need a waiter that waits for it */
 			add_run_flag(k, w->on, part.runs, part.back + (part.back && (now ||
 				k->plan->graph->trips[part.runs].least == 0)));
 		else
 			add_flag(k, w->on, w->when == WAIT_ISSUED);
 }
 
-/* By which a copy of the lane says that it has seen all flags of its tile: the issue of an sTask
- * behind those that wait for any, or of the last of these. NONE: there is no such sTask behind
- * the lane's last loop, which is *loop then. */
-static int turn_task(struct kernel *k, int lane, int *loop)
+/* The sTask whose issue tells the next replica that this one has seen all flags of its tile: the first behind all steps
+ * that wait for a flag, or else the last that waits. NONE: the last step that waits is a loop, *loop, and no sTask
+ * stands behind it. */
+static int handover_task(struct kernel *k, int lane, int *loop)
 {
 	const struct plan *p = k->plan;
 	struct order_step *steps;
@@ -124,13 +124,13 @@ int lower_step_handover(const struct kernel *k, int lane, const struct order_ste
 	return task != NONE && may_wait(k, task) ? k->issue_flag_of[task] : NONE;
 }
 
-/* Copies whose turns are about several tiles each: a copy has seen the flags of a tile in one
- * step and not in another, so each step goes on by itself from tile to tile. */
-static void add_step_turns(struct kernel *k, int lane)
+/* The handover of a lane with offsets in the tile loop. There an iteration is about several tiles, and a replica has seen
+ * the flags of a tile in one step but not yet in another; so each step is handed over by itself. */
+static void add_step_handovers(struct kernel *k, int lane)
 {
 	const struct program *p = k->plan->graph->program;
 	struct order_step *steps;
-	int least, most, n, copies = k->plan->lanes.v[lane].replicas;
+	int least, most, n, replicas = k->plan->lanes.v[lane].replicas;
 
 	n = order_steps(&k->arena, k->plan, lane, k->phase, NONE, &steps, &least, &most);
 	for (int i = 0; i < n; i++) {
@@ -152,11 +152,11 @@ static void add_step_turns(struct kernel *k, int lane)
 		int flag = lower_step_handover(k, lane, &steps[i]);
 
 		if (flag != NONE)
-			k->flags.v[flag].depth = copies;
+			k->flags.v[flag].depth = replicas;
 	}
 }
 
-static void find_turn(struct kernel *k, int lane)
+static void find_handover(struct kernel *k, int lane)
 {
 	const struct lane *l = &k->plan->lanes.v[lane];
 	int task, loop = NONE, least;
@@ -165,10 +165,10 @@ static void find_turn(struct kernel *k, int lane)
 	if (l->replicas == 1)
 		return;
 	if (lower_tile_offsets(k, lane, &least)) {
-		add_step_turns(k, lane);
+		add_step_handovers(k, lane);
 		return;
 	}
-	task = turn_task(k, lane, &loop);
+	task = handover_task(k, lane, &loop);
 	if (task != NONE)
 		k->handover_flag_of[lane] = add_flag(k, task, true);
 	else if (loop != NONE)
@@ -197,5 +197,5 @@ void lower_flags(struct kernel *k)
 	}
 	for (int l = 0; l < p->lanes.n; l++)
 		if (lower_has_work(k, l))
-			find_turn(k, l);
+			find_handover(k, l);
 }

@@ -1,5 +1,5 @@
-/* What a wait for the lane's own products may leave under way: counted over the plan's
- * events with few trips, the least for each class of turns (kernel.h). */
+/* How many younger groups a wait for the lane's own products may leave under way (wgmma.wait_group N). Counted over the
+ * plan's events for small numbers of iterations: the least for each class of iterations (kernel.h). */
 #include "lower/refine.h"
 #include "lower/passes.h"
 
@@ -14,9 +14,9 @@ static void init_group_wait(struct kernel *k, struct group_wait *w)
 	}
 }
 
-/* A product whose completion others wait for needs a point in its own region where the
- * lane learns of it. If no wait of the plan is one, the lane keeps one group under way
- * and waits for the one before. */
+/* If other lanes wait for a product, its own lane needs a point in the same region where it learns that the product is
+ * complete, to signal it. If no wait of the plan is such a point, the lane drains: behind the product it waits until
+ * only that group is under way. */
 static void find_drains(const struct kernel *k, struct klane *l)
 {
 	for (int i = 0; i < l->entries.n; i++) {
@@ -33,13 +33,13 @@ static void find_drains(const struct kernel *k, struct klane *l)
 	}
 }
 
-/* Under one length of trips: how many younger groups the lane may leave under way. */
+/* What the count under one relation uses. */
 struct counting {
 	struct kernel *k;
 	struct klane *l;
 	const struct relation *r;
 	int lane_replica;
-	bool opens;			/* second pass: what each wait leaves open */
+	bool opens;			/* second pass: which instances each wait leaves under way */
 	int *scratch;			/* by sTask */
 };
 
@@ -51,7 +51,7 @@ static struct kentry *entry_of_task(struct klane *l, int task)
 	BUG("sTask %d is on another lane", task);
 }
 
-/* Position in the lane of the last instance that x's waits on own groups ask for. */
+/* The last product that the waits of instance `inst` for own groups await; NONE. Indices into r->inst. */
 static int last_awaited(const struct counting *c, int inst)
 {
 	const struct plan *p = c->k->plan;
@@ -76,9 +76,8 @@ static int last_awaited(const struct counting *c, int inst)
 	return last;
 }
 
-/* A point after which `younger` groups may be under way. Once the least of these is
- * known, note what it leaves open of each sTask, counted back from instance `before`,
- * exclusive. */
+/* Notes a point behind which `younger` groups may be under way. In the second pass the least count is known: then note
+ * how many instances of each sTask it leaves under way, counted back from instance `before`, exclusive. */
 static void note_group_wait(const struct counting *c, struct group_wait *w, int class, int before,
 	int younger)
 {
@@ -120,7 +119,7 @@ static int instance_class(const struct counting *c, int inst)
 		entry_of_task(c->l, n->task)->at, trips);
 }
 
-/* Does what instance j waits for by flags come after the end of product i? */
+/* Does instance j wait on a flag for an event that can only come after product i is complete? */
 static bool needs_end(const struct counting *c, int i, int j)
 {
 	const struct plan *p = c->k->plan;
@@ -153,8 +152,8 @@ static int products_between(const struct counting *c, int first, int end)
 	return n;
 }
 
-/* Others go on only after the lane has told them of its product i, and it waits for them
- * at instance j: in between it must know that i is complete. */
+/* Instance j waits for lanes that go on only after product i is signaled: so the lane must wait for i somewhere between,
+ * or it would be a deadlock. */
 static void complete_before(const struct counting *c, int i, int j)
 {
 	for (int p = j - 1; p >= i; p--) {
@@ -186,7 +185,7 @@ static void count_dependents(const struct counting *c, int i)
 		    c->r->inst[j].task))
 			continue;
 		complete_before(c, i, j);
-		return;			/* who comes later knows it too */
+		return;			/* later instances know it, too */
 	}
 }
 
@@ -225,8 +224,8 @@ static void complete_with_run(const struct counting *c, int i, int loop)
 	s->younger = s->younger == NONE || n < s->younger ? n : s->younger;
 }
 
-/* Others wait for the run of which instance i is the last of a product, and no end of a tile
- * comes soon at which the lane learns that all is complete. */
+/* Other lanes wait for the run that ends with product instance i. With tile offsets, no end of a tile makes the lane wait
+ * for its products, so it must wait at the end of the run. */
 static void count_run(const struct counting *c, int i, int loop)
 {
 	int own = stask_at(c->k, c->r->inst[i].task)->loop;
@@ -252,8 +251,8 @@ static void count_runs(const struct counting *c, int i)
 	}
 }
 
-/* The last product of the run before the one at hand that reads what lay in the registers which
- * instance j writes; NONE: there is none. Versions are counted from the beginning of a run. */
+/* The last product of an earlier run that reads the registers which instance j overwrites; NONE: there is none. Versions
+ * are counted from the beginning of a run. */
 static int last_reader(const struct counting *c, int j, int buffer)
 {
 	const struct graph *g = c->k->plan->graph;
@@ -277,8 +276,8 @@ static int last_reader(const struct counting *c, int j, int buffer)
 	return last;
 }
 
-/* Registers of a loop have their versions by the iteration in its run, which is not what the plan
- * counts by: the next run may come upon those that a product of this one still reads. */
+/* Register versions are counted by the iteration within a run, but the plan counts iterations over all runs. So the next
+ * run may overwrite registers that a product of this run still reads; then the lane waits at the end of the run. */
 static void count_versions(const struct counting *c, int j)
 {
 	const struct graph *g = c->k->plan->graph;

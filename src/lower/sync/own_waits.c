@@ -1,10 +1,9 @@
-/* The waits as the kernel has them: those of the plan, but for a few that no flag can show,
- * and some that hold back who would run too far ahead of a waiting lane. What must come
- * before what stays as in the plan, or is more. */
+/* The waits of the kernel: those of the plan, except a few that no flag can show, and additional ones that hold back a
+ * lane that would run too far ahead of its waiters. Every order that the plan guarantees still holds. */
 #include "lower/passes.h"
 
 enum {
-	AHEAD_MOST = 16,		/* instances that who waits may be behind */
+	AHEAD_MOST = 16,		/* instances that a waiter may be behind */
 	ADDED_MOST = 256,
 };
 
@@ -20,7 +19,7 @@ void lower_own_waits(struct kernel *k)
 	k->plan = k->own = own;
 }
 
-static void take_wait(struct kernel *k, int i)
+static void remove_wait(struct kernel *k, int i)
 {
 	struct plan *p = k->own;
 
@@ -29,7 +28,7 @@ static void take_wait(struct kernel *k, int i)
 		p->waits.v[i] = p->waits.v[i + 1];
 }
 
-static void put_wait(struct kernel *k, int i, struct wait w)
+static void insert_wait(struct kernel *k, int i, struct wait w)
 {
 	struct plan *p = k->own;
 
@@ -46,7 +45,7 @@ static int64_t tile_of(const struct relation *r, int task, int64_t seq)
 	return walk_outer(r->walk, r->plan->graph->tasks.v[task].loop, seq, NONE);
 }
 
-/* Does what the wait is for come before it by other ways? in_tile: or is of the same tile. */
+/* Do the awaited instances come before the waiting ones by other waits? in_tile: those of the same tile are not checked. */
 static bool comes_before(const struct relation *r, const struct wait *w, bool in_tile)
 {
 	int64_t n = walk_count(r->walk, r->plan->graph->tasks.v[w->task].loop);
@@ -82,8 +81,8 @@ static bool has_no_cycle(void *ctx, const struct relation *r)
 	return !r->ncycle;
 }
 
-/* Who loads cannot tell others when the last copy of a run of its loop is there: nobody but
- * the engine knows. */
+/* Does the wait await the last copy in a run of a loop? No flag shows that: only the engine knows, and it completes
+ * phases of instances, not of runs. */
 static bool is_hidden(struct kernel *k, const struct wait *w)
 {
 	struct flag_demand part;
@@ -97,7 +96,7 @@ static bool is_hidden(struct kernel *k, const struct wait *w)
 	return hidden;
 }
 
-/* Wait for somebody who reads what is loaded instead, and so has waited for it. */
+/* Await an sTask that reads what is loaded instead: it has waited for the load itself. */
 static bool wait_for_reader(struct kernel *k, int i, struct wait w)
 {
 	const struct graph *g = k->plan->graph;
@@ -109,26 +108,26 @@ static bool wait_for_reader(struct kernel *k, int i, struct wait w)
 		    g->tasks.v[t].loop != g->tasks.v[w.on].loop || w.distance == DISTANCE_AUTO)
 			continue;
 		to.on = t;
-		put_wait(k, i, to);
+		insert_wait(k, i, to);
 		if (lower_all_windows(k, has_no_cycle, NULL))
 			return true;
-		take_wait(k, i);
+		remove_wait(k, i);
 	}
 	return false;
 }
 
-/* A copy of a lane does not know which the last instances of its last tile were; but that they
- * are over, others mostly see to. */
+/* A replica does not know how many instances its previous tile had, so it cannot await them by number. Mostly other
+ * waits already guarantee that they are complete; if not, the plan is refused. */
 static enum err_code check_last_tile(struct kernel *k, int i, struct err *e)
 {
 	struct wait w = k->plan->waits.v[i];
 	bool implied;
 
-	take_wait(k, i);
+	remove_wait(k, i);
 	implied = lower_all_windows(k, is_implied_or_in_tile, &w);
-	put_wait(k, i, w);
+	insert_wait(k, i, w);
 	return implied ? OK : err_set(e, ERR_ILLEGAL, w.loc, "'%s' waits in its first iterations for "
-		"the last ones of '%s' in another tile, on lane '%s', which takes tiles in turn: leave "
+		"the last ones of '%s' in another tile, on lane '%s', which has several replicas: leave "
 		"the distance open, or let another lane load", stask_at(k, w.task)->name,
 		stask_at(k, w.on)->name, k->plan->lanes.v[lane_of(k, w.task)].name);
 }
@@ -142,17 +141,17 @@ enum err_code lower_showable_waits(struct kernel *k, struct err *e)
 			TRY(check_last_tile(k, i, e));
 		if (!is_hidden(k, &w))
 			continue;
-		take_wait(k, i);
+		remove_wait(k, i);
 		if (!lower_all_windows(k, is_implied, &w) && !wait_for_reader(k, i, w))
 			return err_set(e, ERR_ILLEGAL, w.loc, "'%s' waits until all copies of '%s' have "
-				"come in a loop of another lane, although nobody has read them by then: "
-				"wait for a sTask that reads them", stask_at(k, w.task)->name,
+				"come in a loop of another lane, although no sTask has read them by then: "
+				"wait for an sTask that reads them", stask_at(k, w.task)->name,
 				stask_at(k, w.on)->name);
 	}
 	return OK;
 }
 
-/* who runs ahead ---------------------------------------------------------------- */
+/* lanes that run ahead ---------------------------------------------------------------- */
 
 static bool has_wait(const struct plan *p, const struct wait *w)
 {
@@ -175,10 +174,10 @@ bool lower_hold_back(struct kernel *k, int wait)
 
 		if (hold.distance < 1 || has_wait(k->plan, &hold) || k->plan->waits.n > ADDED_MOST)
 			continue;
-		put_wait(k, k->plan->waits.n, hold);
+		insert_wait(k, k->plan->waits.n, hold);
 		if (lower_all_windows(k, has_no_cycle, NULL))
 			return true;
-		take_wait(k, k->plan->waits.n - 1);
+		remove_wait(k, k->plan->waits.n - 1);
 	}
 	return false;
 }

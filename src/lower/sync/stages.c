@@ -1,34 +1,32 @@
-/* What the compiler of a machine asks of waits for products, beyond the plan.
+/* Waits for products that the machine's compiler needs, beyond those of the plan.
  *
- * ptxas gives registers to asynchronous products by pipeline stages, from an issue to the wait
- * that ends it. Where it cannot tell that a stage is over before other instructions touch its
- * registers, it lets each product wait for itself ("serialized", C7513 to C7515), which costs far
- * more than a wait. Found by taking texts apart:
+ * ptxas allocates registers of asynchronous products (wgmma) by pipeline stages, from an issue to the wait that ends it.
+ * If it cannot prove that a stage ends before other instructions access its registers, it makes each product wait for
+ * itself ("serialized", warnings C7513 to C7515), which costs far more than one wait. Its rules, found by experiment:
  *
- * - a product that was issued in an earlier turn of a loop is over for it only behind a wait
- *   that leaves nothing under way;
- * - products that add to the same sum, without such a wait between, are one stage, while which
- *   nobody may write the operands in registers of any of them.
+ * - a product issued in an earlier iteration of a loop has ended only behind a wait that leaves nothing under way;
+ * - products that accumulate to the same registers, without such a wait between them, are one stage; during it no
+ *   instruction may write operands in registers of any of them.
  *
- * A third one concerns branches and is body/loop.c's: where they meet, nothing is under way. */
+ * A third rule is kept where the tree is built: where branches join, nothing is under way. */
 #include "lower/passes.h"
 
-/* The entries of a region, in the order of a turn. */
-struct turn_order {
+/* The steps of a region, in the order of an iteration. */
+struct iteration_order {
 	struct kernel *k;
 	struct klane *l;
 	const struct kregion *v;
 	int loop;
 };
 
-static struct kentry *entry_at(const struct turn_order *t, int pos)
+static struct kentry *entry_at(const struct iteration_order *t, int pos)
 {
 	const struct kstep *s = &t->v->steps.v[pos];
 
 	return s->is_loop ? NULL : &t->l->entries.v[s->id];
 }
 
-static bool goes_on(const struct turn_order *t, const struct kentry *x)
+static bool is_asynchronous(const struct iteration_order *t, const struct kentry *x)
 {
 	return on_matrix(t->k, x->task) && !kernel_result_shared(t->k, x->task);
 }
@@ -38,13 +36,12 @@ static bool waits_for_all(const struct group_wait *w)
 	return w->younger[0] <= 0;
 }
 
-/* Is there a wait for all in the turns between the end of step `from` and the work of step `to`,
- * which is in a turn `turns` later? */
-static bool ends_between(const struct turn_order *t, int from, int to, int turns)
+/* Is there a wait for all groups between step `from` and step `to`, `iterations` later? */
+static bool waits_between(const struct iteration_order *t, int from, int to, int iterations)
 {
 	for (int pos = 0; pos < t->v->steps.n; pos++) {
 		const struct kentry *x = entry_at(t, pos);
-		bool behind = turns > 1 || (turns ? pos > from || pos <= to : pos > from && pos <= to);
+		bool behind = iterations > 1 || (iterations ? pos > from || pos <= to : pos > from && pos <= to);
 
 		if (x && x->waits_groups && waits_for_all(&x->before) && behind)
 			return true;
@@ -55,34 +52,33 @@ static bool ends_between(const struct turn_order *t, int from, int to, int turns
 	return false;
 }
 
-/* Turns from an instance of product m to one of x that touches its registers; 0: none of an
- * earlier turn. */
-static int turns_since(const struct turn_order *t, const struct kentry *m, const struct kentry *x)
+/* Iterations from product m to the entry x that accesses its registers; 0: not across iterations. */
+static int iterations_since(const struct iteration_order *t, const struct kentry *m, const struct kentry *x)
 {
 	const struct graph *g = t->k->plan->graph;
-	int turns = 0;
+	int iterations = 0;
 
 	for (int i = g->first_in[x->task]; i != NONE; i = g->next_in.v[i]) {
 		const struct edge *e = &g->edges.v[i];
 		int back = e->distance * (e->reuse ? t->k->plan->versions[e->buffer] : 1) + m->at - x->at;
 
 		if (e->from == m->task && e->loop == t->loop && t->k->ring_of[e->buffer] == NONE &&
-		    back > turns)
-			turns = back;
+		    back > iterations)
+			iterations = back;
 	}
-	return turns;
+	return iterations;
 }
 
-static void end_earlier_turns(const struct turn_order *t)
+static void end_earlier_iterations(const struct iteration_order *t)
 {
 	for (int pos = 0; pos < t->v->steps.n; pos++) {
 		struct kentry *x = entry_at(t, pos);
 
 		for (int from = 0; from < t->v->steps.n && x && !on_matrix(t->k, x->task); from++) {
 			const struct kentry *m = entry_at(t, from);
-			int turns = m && goes_on(t, m) ? turns_since(t, m, x) : 0;
+			int iterations = m && is_asynchronous(t, m) ? iterations_since(t, m, x) : 0;
 
-			if (!turns || ends_between(t, from, pos, turns))
+			if (!iterations || waits_between(t, from, pos, iterations))
 				continue;
 			x->waits_groups = true;
 			x->before.younger[0] = 0;
@@ -90,7 +86,7 @@ static void end_earlier_turns(const struct turn_order *t)
 	}
 }
 
-static bool sums_up(const struct turn_order *t, const struct kentry *x, const struct kentry *y)
+static bool accumulates_to_same(const struct iteration_order *t, const struct kentry *x, const struct kentry *y)
 {
 	const struct stask *a = stask_at(t->k, x->task), *b = stask_at(t->k, y->task);
 
@@ -100,8 +96,8 @@ static bool sums_up(const struct turn_order *t, const struct kentry *x, const st
 	return false;
 }
 
-/* Is an operand in registers of product x written between step `from` and it, `turns` later? */
-static bool is_fed_between(const struct turn_order *t, int from, int to, int turns)
+/* Is an operand in registers of the product at step `to` written between step `from` and it, `iterations` later? */
+static bool is_fed_between(const struct iteration_order *t, int from, int to, int iterations)
 {
 	const struct stask *s = stask_at(t->k, entry_at(t, to)->task);
 
@@ -109,7 +105,7 @@ static bool is_fed_between(const struct turn_order *t, int from, int to, int tur
 		const struct kentry *x = entry_at(t, pos);
 		const struct stask *w = x ? stask_at(t->k, x->task) : NULL;
 
-		if (!x || on_matrix(t->k, x->task) || !(turns ? pos > from || pos < to : pos > from &&
+		if (!x || on_matrix(t->k, x->task) || !(iterations ? pos > from || pos < to : pos > from &&
 		    pos < to))
 			continue;
 		for (int i = 0; i < w->writes.n; i++)
@@ -119,17 +115,17 @@ static bool is_fed_between(const struct turn_order *t, int from, int to, int tur
 	return false;
 }
 
-static void part_stages(const struct turn_order *t)
+static void separate_stages(const struct iteration_order *t)
 {
 	for (int to = 0; to < t->v->steps.n; to++) {
 		struct kentry *x = entry_at(t, to);
 
-		for (int from = 0; from < t->v->steps.n && x && goes_on(t, x); from++) {
+		for (int from = 0; from < t->v->steps.n && x && is_asynchronous(t, x); from++) {
 			const struct kentry *y = entry_at(t, from);
-			int turns = from >= to;
+			int iterations = from >= to;
 
-			if (!y || !goes_on(t, y) || !sums_up(t, x, y) || !is_fed_between(t, from, to,
-			    turns) || ends_between(t, from, to, turns))
+			if (!y || !is_asynchronous(t, y) || !accumulates_to_same(t, x, y) || !is_fed_between(t, from, to,
+			    iterations) || waits_between(t, from, to, iterations))
 				continue;
 			x->waits_groups = true;
 			for (int c = 0; c < ITERATION_CLASSES; c++)
@@ -141,9 +137,9 @@ static void part_stages(const struct turn_order *t)
 void lower_stages(struct kernel *k, struct klane *l)
 {
 	for (int loop = 0; loop < k->plan->graph->program->loops.n; loop++) {
-		struct turn_order t = { k, l, &l->regions[loop + 1], loop };
+		struct iteration_order t = { k, l, &l->regions[loop + 1], loop };
 
-		end_earlier_turns(&t);
-		part_stages(&t);
+		end_earlier_iterations(&t);
+		separate_stages(&t);
 	}
 }

@@ -1,4 +1,4 @@
-/* Waits that are seen by flags: which instance of the awaited sTask each is for. */
+/* Waits on flags: which instance of the awaited sTask, or which run of its loop, each is for. */
 #include "lower/refine.h"
 #include "lower/passes.h"
 
@@ -7,6 +7,7 @@ static int loop_of(const struct kernel *k, int task)
 	return stask_at(k, task)->loop;
 }
 
+/* Has the lane an sTask in the loop? */
 static bool enters(const struct kernel *k, int lane, int loop)
 {
 	const struct plan *p = k->plan;
@@ -19,7 +20,7 @@ static bool enters(const struct kernel *k, int lane, int loop)
 }
 
 /* Greatest distance of the dependences that a wait serves. */
-static int farthest(const struct kernel *k, const struct wait *w)
+static int greatest_distance(const struct kernel *k, const struct wait *w)
 {
 	const struct graph *g = k->plan->graph;
 	int most = 0;
@@ -31,7 +32,7 @@ static int farthest(const struct kernel *k, const struct wait *w)
 	return w->distance == DISTANCE_AUTO ? most : w->distance;
 }
 
-/* Does another lane wait for instances of an sTask as its loop goes on? */
+/* Does another lane wait for instances of the sTask inside its loop? Then there is a flag of instances. */
 static bool is_awaited_inside(const struct kernel *k, int task)
 {
 	const struct plan *p = k->plan;
@@ -44,16 +45,15 @@ static bool is_awaited_inside(const struct kernel *k, int task)
 	return false;
 }
 
-/* The last instance before tells as much as a flag of runs, and is known sooner, to a lane
- * that keeps step with the loop because it has sTasks there itself; if there is a flag of
- * instances at all. */
+/* A lane that has sTasks in the loop itself needs no flag of runs if there is a flag of instances: the last instance so
+ * far shows as much, and is seen sooner. */
 bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *depth)
 {
 	const struct graph *g = k->plan->graph;
 	int mine = loop_of(k, w->task), theirs = loop_of(k, w->on);
 	int lane = lane_of(k, w->task);
 
-	*depth = farthest(k, w);
+	*depth = greatest_distance(k, w);
 	if (theirs == NONE || g->program->loops.v[theirs].parent != mine ||
 	    w->when == WAIT_ISSUED || is_copy(k, w->on))
 		return false;
@@ -61,8 +61,8 @@ bool lower_waits_for_run(const struct kernel *k, const struct wait *w, int *dept
 		!is_awaited_inside(k, w->on);
 }
 
-/* When the waiting sTask is issued, `back` iterations of its region after the one that the wait
- * is about, is the run of loop `inner` in that one the last that its lane has passed? */
+/* The wait looks `back` iterations of its region back. When the waiting sTask is issued, is the run of loop `inner` in
+ * that iteration the last one that its lane has passed? */
 static bool is_last_passed(struct kernel *k, const struct wait *w, int inner, int back)
 {
 	struct arena_mark mark = arena_mark(&k->arena);
@@ -77,14 +77,14 @@ static bool is_last_passed(struct kernel *k, const struct wait *w, int inner, in
 		i++;
 	before = steps[i].is_loop;
 	arena_reset(&k->arena, mark);
-	/* copies that work on several tiles in a turn count the others' when they come to the loop */
+	/* with tile offsets, a replica counts the runs of other replicas only when it comes to the loop */
 	if (p->lanes.v[lane].replicas > 1 && least < most && loop_of(k, w->task) == NONE)
 		return before && !at && !back;
 	return at - back == (before ? 0 : -1);
 }
 
-/* Of which loop inside `loop` are the runs counted where a wait looks `back` iterations of
- * `loop` back; NONE: it sees the instances themselves. */
+/* The loop inside `loop` whose runs a wait counts that looks `back` iterations of `loop` back; NONE: it sees the instances
+ * themselves. */
 static int runs_of(struct kernel *k, const struct wait *w, int loop, int back)
 {
 	const struct program *p = k->plan->graph->program;
@@ -100,17 +100,17 @@ static int runs_of(struct kernel *k, const struct wait *w, int loop, int back)
 	return inner;
 }
 
-static int turns_of(const struct kernel *k, const struct wait *w)
+static int replicas_of(const struct kernel *k, const struct wait *w)
 {
 	return k->plan->lanes.v[lane_of(k, w->task)].replicas;
 }
 
-/* Is the dependence, of two sTasks of a lane that takes tiles in turn, about lives of a ring that
- * its copies share, and about one of another copy? Lives of a loop are so where a run begins. */
+/* The dependence is between two sTasks of a lane with replicas. Is it about reuse of a ring that the replicas share, so
+ * that the life before can be another replica's? With a ring of a loop that is so where a run begins. */
 static bool crosses_replicas(const struct kernel *k, const struct wait *w, const struct edge *e)
 {
 	return e->from == w->on && e->to == w->task && e->reuse && edge_replicas(k->plan, e) == 1 &&
-		(e->loop != NONE || edge_distance(k->plan, e) % turns_of(k, w));
+		(e->loop != NONE || edge_distance(k->plan, e) % replicas_of(k, w));
 }
 
 bool lower_awaits_replicas(const struct kernel *k, const struct wait *w)
@@ -118,7 +118,7 @@ bool lower_awaits_replicas(const struct kernel *k, const struct wait *w)
 	const struct graph *g = k->plan->graph;
 	bool any = false;
 
-	if (!on_one_lane(k, w) || turns_of(k, w) == 1 || w->distance != DISTANCE_AUTO)
+	if (!on_one_lane(k, w) || replicas_of(k, w) == 1 || w->distance != DISTANCE_AUTO)
 		return false;
 	for (int i = 0; i < g->edges.n; i++)
 		any |= crosses_replicas(k, w, &g->edges.v[i]);
@@ -138,7 +138,7 @@ bool lower_awaits_own(const struct kernel *k, const struct wait *w)
 	return false;
 }
 
-/* Is there an edge before the nth that says what this one does? */
+/* Does an edge before the nth connect the same sTasks? */
 static bool is_served(const struct kernel *k, const struct wait *w, int n)
 {
 	const struct graph *g = k->plan->graph;
@@ -149,9 +149,9 @@ static bool is_served(const struct kernel *k, const struct wait *w, int n)
 	return false;
 }
 
-/* Does the nth edge have a part of the wait that is seen by flags? A wait for the same sTask in an
- * earlier iteration tells no more than one for a later one, but of another copy of a lane. */
-static bool has_part(const struct kernel *k, const struct wait *w, int n)
+/* Does the nth edge make a demand of the wait on a flag? An output dependence of reuse adds nothing to an earlier edge,
+ * as later instances imply earlier ones; except across the replicas of a lane. */
+static bool makes_demand(const struct kernel *k, const struct wait *w, int n)
 {
 	const struct edge *e = &k->plan->graph->edges.v[n];
 
@@ -160,25 +160,25 @@ static bool has_part(const struct kernel *k, const struct wait *w, int n)
 	if (on_one_lane(k, w) && !for_own_copy(k, w))
 		return crosses_replicas(k, w, e);
 	return !e->reuse || e->kind != EDGE_OUTPUT || !is_served(k, w, n) ||
-		(on_one_lane(k, w) && turns_of(k, w) > 1);
+		(on_one_lane(k, w) && replicas_of(k, w) > 1);
 }
 
 bool lower_awaits_last_tile(const struct kernel *k, const struct wait *w)
 {
-	return for_own_copy(k, w) && turns_of(k, w) > 1 && w->distance > 0 &&
+	return for_own_copy(k, w) && replicas_of(k, w) > 1 && w->distance > 0 &&
 		graph_common_loop(k->plan->graph, w->on, w->task) != NONE;
 }
 
-/* What a wait asks for that serves no dependence. Of one lane only the own copy's tiles count:
- * what is in the last of these others have seen to (lower_showable_waits). */
-static struct flag_demand plain_part(const struct kernel *k, const struct wait *w)
+/* The demand of a wait that serves no dependence. Within one lane only tiles of the same replica count; that the last
+ * tile is complete, lower_showable_waits has checked. */
+static struct flag_demand demand_without_edge(const struct kernel *k, const struct wait *w)
 {
 	struct flag_demand part = { .loop = graph_common_loop(k->plan->graph, w->on, w->task),
 		.back = w->distance == DISTANCE_AUTO ? 0 : w->distance,
 		.life = lower_awaits_last_tile(k, w) };
 
 	if (on_one_lane(k, w) && part.loop == NONE)
-		part.back *= turns_of(k, w);
+		part.back *= replicas_of(k, w);
 	return part;
 }
 
@@ -188,7 +188,7 @@ bool lower_next_demand(struct kernel *k, const struct wait *w, int *i, struct fl
 	const struct edge *d = NULL;
 
 	for (; !d && *i < g->edges.n && w->distance == DISTANCE_AUTO; ++*i)
-		if (has_part(k, w, *i))
+		if (makes_demand(k, w, *i))
 			d = &g->edges.v[*i];
 	if (d)
 		*out = (struct flag_demand){ .loop = d->loop, .back = edge_distance(k->plan, d),
@@ -196,7 +196,7 @@ bool lower_next_demand(struct kernel *k, const struct wait *w, int *i, struct fl
 	else if (*i > g->edges.n || (w->distance == DISTANCE_AUTO && is_served(k, w, *i)))
 		return false;
 	else
-		*out = plain_part(k, w);
+		*out = demand_without_edge(k, w);
 	if (!d)
 		*i = g->edges.n + 1;
 	out->runs = runs_of(k, w, out->loop, out->back);
@@ -225,7 +225,7 @@ int lower_demand_flag(const struct kernel *k, const struct wait *w, const struct
 	return w->when == WAIT_ISSUED ? k->issue_flag_of[w->on] : k->flag_of[w->on];
 }
 
-/* Now and then: a loop that never makes an iteration waits for nothing. */
+/* May the loop have runs without an iteration, and others with some? A loop that never has any waits for nothing. */
 static bool may_be_empty(const struct graph *g, int loop)
 {
 	return g->trips[loop].least == 0 && g->trips[loop].most > 0;
@@ -261,9 +261,8 @@ void lower_flag_waits(struct kernel *k, struct kentry *x, int wait)
 		add_wait(k, x, wait, &part);
 }
 
-/* Does somebody inside a loop that may make no iteration wait for a load outside? Where it
- * makes one, what the plan has of waits keeps the two in step, and where it makes none,
- * nothing does: then the load must wait for the run, and the lane for the load. */
+/* Does an sTask in a loop that may be empty wait for a load outside? In a run with iterations the plan's waits keep the
+ * two lanes in step; in an empty run nothing does, so the load must wait for the run, and the lane for the load. */
 bool lower_keeps_step(const struct kernel *k, const struct wait *w)
 {
 	const struct graph *g = k->plan->graph;
@@ -277,7 +276,7 @@ bool lower_keeps_step(const struct kernel *k, const struct wait *w)
 		p->entries.v[plan_entry_of(p, w->on)].lane;
 }
 
-static void add_new(struct kernel *k, struct kentry *x, struct flag_wait f)
+static void add_wait_once(struct kernel *k, struct kentry *x, struct flag_wait f)
 {
 	if (f.flag == NONE)
 		return;
@@ -287,7 +286,7 @@ static void add_new(struct kernel *k, struct kentry *x, struct flag_wait f)
 	VEC_PUSH(&k->arena, &x->waits, f);
 }
 
-/* How far back the wait looks at runs. */
+/* Greatest number of runs that the wait looks back. */
 static int runs_back(struct kernel *k, const struct wait *w)
 {
 	struct flag_demand part;
@@ -311,12 +310,12 @@ void lower_run_waits(struct kernel *k, struct kentry *x)
 		if (w->on != x->task || !by_flag(k, w))
 			continue;
 		if (lower_keeps_step(k, w))
-			add_new(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_BACK, .loop = loop,
+			add_wait_once(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_BACK, .loop = loop,
 				.flag = lower_run_flag(k, w->task, loop_of(k, w->task)),
 				.back = k->flags.v[k->flag_of[w->on]].depth });
 		if (lower_waits_for_run(k, w, &depth) && may_be_empty(g, loop) &&
 		    lower_run_flag(k, w->on, loop) != NONE)
-			add_new(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_AROUND, .once = true,
+			add_wait_once(k, x, (struct flag_wait){ .wait = i, .which = AWAIT_AROUND, .once = true,
 				.flag = k->flag_of[w->task], .loop = loop_of(k, w->task),
 				.back = k->flags.v[lower_run_flag(k, w->on, loop)].depth -
 					runs_back(k, w) });
