@@ -1,8 +1,9 @@
-/* What the blocks of a cluster load together, and whom that makes them wait for. */
+/* Loads that the blocks of a cluster share: how a ring is divided among the blocks, and which flags count the arrivals of
+ * all blocks, because a block writes to the memory of the others. */
 #include "lower/passes.h"
 #include "plan/cluster.h"
 
-/* Can each block bring an equal part of the rows of a panel? */
+/* Can each block load an equal share of the rows of a panel? */
 static bool rows_divide(const struct ring *r, int blocks, const struct shared_layout *l)
 {
 	int64_t rows = r->full_rows / blocks;
@@ -57,8 +58,8 @@ static void share_flag(struct kernel *k, int flag)
 	f->all = true;
 }
 
-/* What a lane waits for before it writes to others' memory must be so there, too. Who is
- * done with a slot comes to know of it by some wait of that lane, be it of another entry. */
+/* What a lane waits for before it writes to the memory of other blocks must have happened in all of them, so those flags
+ * count the arrivals of all blocks. A slot may be released by any wait of the lane, not only the load's. */
 static void share_flags(struct kernel *k)
 {
 	const struct plan *p = k->plan;

@@ -7,7 +7,7 @@ static uint64_t bit(int axis)
 	return (uint64_t)1 << axis;
 }
 
-/* The axes of one side but the one that is gone. */
+/* Copies the axes of one side, without `axis`. Returns how many are left. */
 static int remove_axis(const int *v, int n, int axis, int *out)
 {
 	int left = 0;
@@ -18,7 +18,7 @@ static int remove_axis(const int *v, int n, int axis, int *out)
 	return left;
 }
 
-/* Axes of which one tile is all. */
+/* Set of the axes that one tile covers. */
 static uint64_t axes_in_one_tile(const struct kernel *k)
 {
 	const struct graph *g = k->plan->graph;
@@ -30,7 +30,7 @@ static uint64_t axes_in_one_tile(const struct kernel *k)
 	return all;
 }
 
-/* Is the result spread as what is left of the shape without the axis? NONE: as the shape. */
+/* Does the result have the layout of the shape without the axis? NONE: of the shape itself. */
 static bool has_result_layout(const struct kernel *k, const struct shape2 *to, const struct shape2 *over,
 	int axis)
 {
@@ -42,7 +42,7 @@ static bool has_result_layout(const struct kernel *k, const struct shape2 *to, c
 	return left.nrow == to->nrow && left.ncol == to->ncol && has_same_layout(to, &left);
 }
 
-/* Is the axis all that the side has, and as much of it as is gone along? */
+/* Is the axis the only one of its side, with the extent that is reduced? Sets f->way. */
 static bool is_only_axis_of_side(const struct kernel *k, struct fold *f, const struct shape2 *over, int axis)
 {
 	bool whole = over->full_axes & bit(axis);
@@ -59,7 +59,7 @@ static bool is_only_axis_of_side(const struct kernel *k, struct fold *f, const s
 	return true;
 }
 
-/* What lies in shared memory can be taken as the result wants it, if that leaves a side. */
+/* An argument in shared memory can be read in the result's layout, with the axis on a side that the result leaves free. */
 static bool add_free_side(const struct shape2 *to, int axis, int64_t extent, struct shape2 *over)
 {
 	*over = *to;
@@ -123,8 +123,7 @@ const struct shape2 *fold_scratch_shape(const struct kernel *k, int node, const 
 	return &k->node_shape[f->shared ? node : k->plan->graph->program->nodes.v[node].arg[0]];
 }
 
-/* A reduction along rows leaves a number a warp and column, which are filled up as those of a
- * fragment. */
+/* A reduction along rows exchanges one number for each warp and column, padded as those of a fragment. */
 static int64_t rows_bytes(const struct kernel *k, const struct shape2 *over, int warps)
 {
 	const struct frag_layout *l = &k->target->frag;

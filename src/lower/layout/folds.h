@@ -1,10 +1,9 @@
-/* folds.h - the ways in which a lane reduces and scans.
+/* folds.h - how a lane reduces and scans.
  *
- * Where the axis is all that one side of the fragment has, and what comes out lies as the
- * rest of it, threads join what they have in registers: along columns over a quad, along rows
- * over the lane's warps. Any other goes line by line through the lane's scratch in shared
- * memory: a value in registers is written there as it lies, each line along the axis is gone
- * through by one thread, and the threads take what came out as they hold it. */
+ * If the axis is the only one of a side of the fragment, and the result has the layout of the other side, threads combine
+ * registers: along columns by shuffles in a quad, along rows also across the lane's warps. Otherwise the value is
+ * written to the lane's scratch in shared memory, one thread processes each line along the axis, and the threads read
+ * the results from there. */
 #ifndef LOWER_FOLDS_H
 #define LOWER_FOLDS_H
 
@@ -15,18 +14,18 @@ enum fold_way { FOLD_COLUMNS, FOLD_ROWS, FOLD_LINES };
 struct fold {
 	enum fold_way way;
 	bool shared;			/* the argument is found in shared memory */
-	bool whole;			/* along all of the axis, not the tile where a loop stands */
-	/* COLUMNS, ROWS: how the argument is spread over the lane. LINES: the result, and what
-	 * part of the axis is gone along. */
+	bool whole;			/* along the full axis, not the tile of an iteration */
+	/* COLUMNS, ROWS: the argument's shape. LINES: the result's shape, whose full_axes say whether the
+	 * full axis is processed. */
 	struct shape2 over;
 };
 
-/* Of node `node`, a reduction or scan of sTask s. */
+/* How node `node`, a reduction or scan of sTask s, is done. */
 void fold_of(const struct kernel *k, const struct stask *s, int node, struct fold *out);
-/* LINES: how what is in the scratch lies there. Results are where the argument was, if that
- * is not in shared memory already. */
+/* LINES: the shape of what is in the scratch. Results replace the argument, or are alone there if the argument is in a
+ * ring. */
 const struct shape2 *fold_scratch_shape(const struct kernel *k, int node, const struct fold *f);
-/* Of the lane's scratch. */
+/* Bytes that it needs of the lane's scratch. */
 int64_t fold_bytes(const struct kernel *k, const struct stask *s, int node, int warps);
 
 #endif

@@ -1,4 +1,4 @@
-/* Sums that a loop need not finish.
+/* Partial sums: sums over columns that a loop need not finish.
  *
  * The sum along the columns of a row, of which each thread of a quad has some, is joined by the
  * quad's threads in each iteration. A carry to which such sums are added, and which is otherwise

@@ -1,7 +1,7 @@
-/* Loads by threads: in what pieces they copy, and whether the copies tell of themselves.
+/* Loads by threads: the width of their accesses, and whether the copies arrive at the flag themselves.
  *
  * Neighbours of a row go together, as many as may begin where they do in memory: 16 bytes at most.
- * Pieces of 4 bytes or more are copied asynchronously (cp.async); then each thread's copies arrive
+ * Accesses of 4 bytes or more are copied asynchronously (cp.async); then each thread's copies arrive
  * at the load's flag when they are there (cp.async.mbarrier.arrive), and the lane goes on. Where rows
  * begin anywhere, 16 bytes are read as the words around them, and shifted in registers. */
 #include "lower/passes.h"

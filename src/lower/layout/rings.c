@@ -1,5 +1,5 @@
-/* How values lie in shared memory: which of a tile's axes are rows, what room it takes,
- * panels, and whether the copy engine can bring it. */
+/* Layouts of values in shared memory: which axes of a tile are rows, the bytes of a slot, panels and swizzle, and whether the
+ * copy engine can load it. */
 #include "lower/passes.h"
 
 static int split_axis(const struct kernel *k, const struct buffer *b)
@@ -7,7 +7,7 @@ static int split_axis(const struct kernel *k, const struct buffer *b)
 	return b->parts > 1 ? k->plan->graph->tasks.v[b->first].split_axis : NONE;
 }
 
-/* In the buffer's ring, which may be that of all its parts. */
+/* Extent in the buffer's ring, which may hold all slices of the value. */
 static int64_t axis_extent(const struct kernel *k, const struct buffer *b, int axis)
 {
 	for (int i = 0; i < b->naxes; i++)
@@ -30,7 +30,7 @@ static int64_t k_step_depth(const struct kernel *k, const struct buffer *b)
 	return matrix_depth(&k->target->matrix[0], b->type);
 }
 
-/* Bits of a tensor's rows that the copy engine takes whole ones of. */
+/* Bits of a chunk: the copy engine takes whole chunks of a tensor's rows. */
 static int chunk_bits(const struct kernel *k)
 {
 	return 8 * k->target->shared.chunk;
@@ -58,7 +58,7 @@ static const struct node *product_of(const struct kernel *k, const struct stask 
 	return &p->nodes.v[t->nodes.v[t->nodes.n - 1]];
 }
 
-/* A product on a matrix unit that has the buffer as an operand? */
+/* Is the sTask a product on a matrix unit with the buffer as an operand? */
 static bool is_matrix_operand(const struct kernel *k, int task, int buffer)
 {
 	const struct stask *s = stask_at(k, task);
@@ -68,7 +68,7 @@ static bool is_matrix_operand(const struct kernel *k, int task, int buffer)
 		reads_ring(k->plan->graph, s, buffer);
 }
 
-/* ... and reads it from where it lies in shared memory? Others have theirs brought to registers. */
+/* ... whose instructions read it from shared memory? Others take operands in registers. */
 static bool is_shared_operand(const struct kernel *k, int task, int buffer)
 {
 	const struct matrix_instruction *by;
@@ -229,8 +229,8 @@ static bool load_shape(const struct kernel *k, const struct buffer *b, struct sh
 		 lower_is_operand(k, (int)(b - k->plan->graph->buffers.v)));
 }
 
-/* How a product goes through one side of an operand: by pieces of so many rows or columns,
- * one behind the other, as its part, the tile at hand or the loop's iteration says. */
+/* How products divide one side of an operand: into `count` tiles of `extent` rows or columns, one for each slice, tile or
+ * iteration. */
 struct operand_tiling {
 	int64_t extent, count;
 };
@@ -268,7 +268,7 @@ static bool is_k_major(const struct kernel *k, const struct ring *r, const struc
 	return r->shape.ncol && !node_has_axis(product_of(k, s), r->shape.col[0]);
 }
 
-/* Room for pieces that are read by whole units, from the last one on. */
+/* Extent with the last tile padded to whole units, as the instructions read it. */
 static int64_t padded_extent(struct operand_tiling x, int64_t unit)
 {
 	return (x.count - 1) * x.extent + round_up(x.extent, unit);
@@ -302,8 +302,7 @@ static const struct stask *next_product(const struct kernel *k, const struct buf
 	return NULL;
 }
 
-/* An operand's room: its own axes are read by whole blocks, what is contracted step by step,
- * and there must be zeros. */
+/* Pads an operand: its own axes are read by whole blocks, the contracted ones by k steps, whose padding must be zero. */
 static void pad_operand(const struct kernel *k, struct ring *r, const struct buffer *b)
 {
 	int64_t depth = k_step_depth(k, b);
@@ -376,7 +375,7 @@ static int64_t tensor_row(const struct kernel *k, const struct buffer *b)
 	return p->axes.v[t->dim[t->rank - 1]].size;
 }
 
-/* Columns that are not contracted are read by whole panels. */
+/* Columns that are not contracted are read by whole panels: pads them. */
 static void fill_columns(struct ring *r, struct limits x)
 {
 	int64_t wide = x.widest;
@@ -426,7 +425,7 @@ static bool has_split_axis(const struct kernel *k, const struct buffer *b)
 	return false;
 }
 
-/* A ring of one part that is not loaded: the shape is that of the whole value. */
+/* A ring of one slice of a computed value: the shape was that of the full value. */
 static void restrict_to_slice(const struct kernel *k, const struct buffer *b, struct shape2 *v)
 {
 	int axis = split_axis(k, b);
@@ -436,8 +435,8 @@ static void restrict_to_slice(const struct kernel *k, const struct buffer *b, st
 			*(i < v->nrow ? &v->rows : &v->cols) /= b->parts;
 }
 
-/* What a split load brings to the slot of all parts: rows or columns that lie together. The
- * copy engine may begin where the swizzle does. */
+/* The rows or columns that a split load fills in the slot of all slices. They must be contiguous; the copy engine can start
+ * only where the swizzle pattern does. */
 static enum err_code place_slice(const struct kernel *k, struct ring *r, const struct buffer *b,
 	struct err *e)
 {
@@ -465,7 +464,7 @@ static enum err_code place_slice(const struct kernel *k, struct ring *r, const s
 	return OK;
 }
 
-/* All parts together have one ring, with as many slots as the most that any is to have. */
+/* Slices with a common ring have as many slots as the slice with most versions. */
 static int slots_of(const struct kernel *k, int buffer)
 {
 	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
@@ -482,7 +481,7 @@ static void push_ring(struct kernel *k, const struct ring *r)
 	VEC_PUSH(&k->arena, &k->rings, *r);
 }
 
-/* Part 0 has made the ring. */
+/* Another slice of a ring that slice 0 has made. */
 static enum err_code add_same_ring(struct kernel *k, int buffer, bool engine, struct err *e)
 {
 	const struct buffer *b = &k->plan->graph->buffers.v[buffer];
@@ -502,7 +501,7 @@ static void append_ring(struct kernel *k, struct ring *r)
 	k->shared_bytes += r->slot_bytes * r->versions;
 }
 
-/* In the slots of another ring, of which it may leave some room. */
+/* An alias uses the slots of another ring, which may be larger. */
 static enum err_code use_alias_slots(const struct kernel *k, struct ring *r, const struct buffer *b,
 	struct err *e)
 {
@@ -549,7 +548,7 @@ static enum err_code add_ring(struct kernel *k, int buffer, struct err *e)
 	return OK;
 }
 
-/* A whole axis of which each iteration multiplies a tile is multiplied by whole steps. */
+/* If the ring has the full contracted axis, of which each iteration multiplies a tile, a tile must be whole k steps. */
 static enum err_code check_steps(const struct kernel *k, const struct buffer *b, struct err *e)
 {
 	int64_t depth = k_step_depth(k, b);
@@ -571,7 +570,7 @@ static enum err_code check_steps(const struct kernel *k, const struct buffer *b,
 	return OK;
 }
 
-/* Would the buffer be in parts as those who read it are, if its own sTask were split? */
+/* Would splitting the buffer's sTask give it the same slices as its readers have? */
 static bool could_be_split(const struct kernel *k, const struct buffer *b, const struct stask *by)
 {
 	const struct graph *g = k->plan->graph;
@@ -584,7 +583,7 @@ static bool could_be_split(const struct kernel *k, const struct buffer *b, const
 	return could;
 }
 
-/* Can its instructions read it, from wherever pieces begin? */
+/* Can the matrix instructions read it, from the start of each tile? */
 static enum err_code check_operand(struct kernel *k, const struct ring *r, struct err *e)
 {
 	const struct graph *g = k->plan->graph;
@@ -609,7 +608,7 @@ static enum err_code check_operand(struct kernel *k, const struct ring *r, struc
 	return OK;
 }
 
-/* Of those that lie in others' places, or of the others. */
+/* Adds the rings of aliases, or of all other buffers in shared memory. */
 static enum err_code add_rings(struct kernel *k, bool placed, struct err *e)
 {
 	const struct graph *g = k->plan->graph;

@@ -4,7 +4,7 @@
  * computes: k->node_shape, k->carry_shape
  *
  * The sides are fixed by the products: rows and columns of the result, and of a first
- * operand that comes from registers. What is reduced has the sides of the result, and
+ * operand that comes from registers. A reduction's argument has the sides of the result, and
  * element-wise work keeps those of its arguments, as far as they agree: an argument with
  * an axis on the other side takes a layout_conversion (conversions.h). What no product fixes is reduced
  * along columns, and takes its first axis otherwise as rows. */
@@ -63,7 +63,7 @@ static enum err_code unify_sides(struct sides *s, int a, int b, const struct nod
 	return OK;
 }
 
-/* Are two axes on no different sides, so far? */
+/* Can two axes be on one side, as far as is decided? */
 static bool can_agree(const struct sides *s, int a, int b)
 {
 	enum side x = s->side[find_root(s, a)], y = s->side[find_root(s, b)];
@@ -190,7 +190,7 @@ static enum err_code connect_node(struct sides *s, int node, struct err *e)
 	return OK;
 }
 
-/* Those who cannot give way come first. */
+/* Nodes with the strictest constraints are connected first: products, reductions, others. */
 static int connect_priority(enum op op)
 {
 	enum op_class c = op_class(op);
@@ -198,7 +198,7 @@ static int connect_priority(enum op op)
 	return c == CLASS_MMA ? 0 : c == CLASS_REDUCE || c == CLASS_SCAN ? 1 : 2;
 }
 
-/* A scan of what lies in shared memory, which nothing ties to its result. */
+/* The result of a scan of a value in shared memory, which does not constrain it. */
 static void scan_along_columns(struct sides *s, int node)
 {
 	const struct node *n = &s->p->nodes.v[node];
@@ -306,9 +306,9 @@ enum err_code lower_shapes(struct kernel *k, struct err *e)
 
 	for (int i = 0; i < keys; i++)
 		s.parent[i] = i;
-	for (int turn = 0; turn < 3; turn++)
+	for (int priority = 0; priority < 3; priority++)
 		for (int i = 0; i < p->nodes.n; i++)
-			if (in_phase(k, i) && connect_priority(p->nodes.v[i].op) == turn)
+			if (in_phase(k, i) && connect_priority(p->nodes.v[i].op) == priority)
 				TRY(connect_node(&s, i, e));
 	for (int i = 0; i < p->nodes.n; i++)
 		if (in_phase(k, i))

@@ -1,10 +1,9 @@
-/* Stores by the copy engine: which there are, and through what room of shared memory those
- * go whose value is in registers.
+/* Stores by the copy engine: which stores it can do, and the staging in shared memory for values in registers.
  *
  * The engine takes boxes, as for loads: one axis of rows, the contiguous one in panels. It
  * leaves out what lies beyond the end of the tensor, so a tile may end there, but not where
- * an axis ends earlier than the dimension that it runs along. What does not fit, or has no
- * room left, the lane's threads store themselves. */
+ * an axis ends earlier than the dimension that it runs along. Other stores, and those for which
+ * shared memory has no space left, are done by the lane's threads. */
 #include "lower/passes.h"
 
 enum {
@@ -98,7 +97,7 @@ static void part_extents(const struct stask *s, const struct shape2 *v, int64_t 
 	*cols = v->cols / (v->col[0] == s->split_axis ? s->parts : 1);
 }
 
-/* A store out of a ring, whose slot lies in panels as the engine takes them. */
+/* Can the store read the ring's slot, which has panels as the engine takes them? */
 static bool goes_from_ring(const struct kernel *k, const struct stask *s, int buffer, struct outbox *o)
 {
 	const struct ring *r = &k->rings.v[k->ring_of[buffer]];
@@ -116,8 +115,8 @@ static bool goes_from_ring(const struct kernel *k, const struct stask *s, int bu
 		rows <= k->target->shared.box_rows;
 }
 
-/* How a value in registers goes through `room` bytes: in panels as wide as can be, of which
- * all find place at once or else two batches. */
+/* Divides a value in registers into the widest panels, staged in `room` bytes: all at once, or in two buffers of a batch
+ * each. */
 static bool goes_through_staging(const struct target *t, const struct stask *s, const struct shape2 *v,
 	enum dtype type, int warps, int64_t room, struct outbox *o)
 {

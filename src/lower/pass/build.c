@@ -1,9 +1,9 @@
 /* The plain tree of a lane: its registers and counters, the tile loop, in it the loops of the program, and in
  * those a TASK for each entry. Every loop is whole yet, with the offsets of its entries: peel.c divides it.
- * What an sTask waits for and tells others is wait.c's and run.c's. */
+ * Waits are in waits.c, signals of runs in runs.c. */
 #include "lower/pass/build.h"
 
-/* The point of operations between entries, in the region at hand. */
+/* A point between entries, in the steady state of `region`. */
 static struct point *point_in_region(struct lowering *c, int region)
 {
 	struct point like = *c->point, *p;
@@ -90,7 +90,7 @@ static void add_own_wait(struct lowering *c, const struct point *at, const struc
 	group_wait_set_class(c->body->v.v[c->body->v.n - 1], p, 0);
 }
 
-/* What others are signaled of when the sTask is issued, or complete where the lane goes on only then. */
+/* Signals the sTask's flag: counted if it is in flight now, else at once. */
 static void add_signals(struct lowering *c, const struct kentry *x)
 {
 	const struct stask *s = stask_of(c, x);

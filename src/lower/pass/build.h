@@ -16,10 +16,10 @@ void build_flag_waits(struct lowering *c, const struct kentry *x);
 bool build_waits_once(const struct lowering *c, int flag);
 const char *build_awaited_products(struct lowering *c, const struct kentry *x);
 NODISCARD enum err_code build_read_pins(struct lowering *c, const struct kentry *x, struct err *e);
-/* After a loop that may have made no iteration: what its entries would have waited for, and signaled. */
+/* After a loop that may have had no iteration: the waits and signals that its entries would have made. */
 void build_skipped_loop(struct lowering *c, int loop, int nested);
 
-/* runs.c: others are signaled that a run of a loop is over. */
+/* runs.c: signals that a run of a loop is over. */
 void build_early_runs(struct lowering *c, const struct kentry *x);
 void build_run_end(struct lowering *c, const struct kstep *nested);
 void build_signal_run_if(struct lowering *c, int flag, const struct num *when);

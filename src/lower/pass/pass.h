@@ -93,14 +93,14 @@ struct copying {
 	int add;
 };
 void copy_op(struct lowering *c, const struct role_op *o, const struct copying *how);
-/* from + n. */
+/* from + n, without + 0. */
 const struct num *num_offset(struct lowering *c, const struct num *from, int n);
-/* Where paths for other numbers of trips meet, compilers do not know which products are under way, and may
- * move registers there: wait for all that the loop may have left, if there are any. */
+/* Where the paths for different trip counts join, the compiler does not know which products are in flight and may move
+ * registers: add a wait for all products that the loop may have left in flight, if there are any. */
 void add_join_wait(struct lowering *c, const struct point *p);
 /* A wait for groups, with the point that passes read. */
 struct point *add_groups_wait(struct lowering *c, int n, const struct point *like, const char *why);
-/* The last product of the loop that may be under way when an iteration ends; NULL. */
+/* The last product of the loop that may be in flight when an iteration ends; NULL. */
 const struct kentry *last_product(const struct lowering *c, int loop);
 /* May the loop have several texts, of which some leave conditions out? */
 bool can_unmask(const struct lowering *c, int loop);

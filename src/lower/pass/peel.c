@@ -7,7 +7,7 @@
  * condition, and each smaller number has a text of its own, without a steady state. */
 #include "lower/pass/pass.h"
 
-/* An iteration, as far as it is known. */
+/* What is known of an iteration. */
 struct iteration {
 	enum iteration_kind kind;
 	int number, class, last;
@@ -89,7 +89,7 @@ static void add_short(struct lowering *c, const struct role_op *loop, int most, 
 	add_loop_end(c, loop->u.region.of, trips, true);
 }
 
-/* Where paths for other numbers of trips meet: of so many. */
+/* The end of the path for one trip count, where control flow joins; `number`: its last iteration. */
 static void add_trips_join(struct lowering *c, const struct role_op *loop, int number)
 {
 	struct point *p = point_new(c, loop->point);

@@ -29,7 +29,7 @@ static enum err_code pin_finished(struct lowering *c, const struct point *p, con
 	if (is_pinned_where_read(c, m, buffer) && (open || c->g->buffers.v[buffer].loop == NONE))
 		return OK;
 	if (shifts_tiles(c->lane) && open && stask_of(c, m)->loop != stask_of(c, x)->loop)
-		return OK;		/* behind its loop nobody reads it */
+		return OK;		/* nothing reads it after its loop */
 	if (stask_of(c, m)->loop == stask_of(c, x)->loop)
 		latest = latest_issued(p, x, m);
 	for (int k = open; k < versions; k++)

@@ -80,7 +80,6 @@ static void move_point(struct lowering *c, struct role_op *o, const struct copyi
 		o->u.region.iteration = p->iteration;
 }
 
-/* Number of iteration n of the tile loop among the tiles of the EU. */
 const struct num *tile_number(struct lowering *c, const struct num *n)
 {
 	if (c->lane->replicas == 1)
@@ -138,7 +137,7 @@ void copy_op(struct lowering *c, const struct role_op *o, const struct copying *
 	VEC_PUSH(c->a, &c->body->v, n);
 }
 
-/* products that are under way -------------------------------------------------- */
+/* products in flight ----------------------------------------------------------- */
 
 const struct kentry *last_product(const struct lowering *c, int loop)
 {

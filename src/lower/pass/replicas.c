@@ -11,7 +11,7 @@ static void add_handover_wait(struct lowering *c, int flag, const struct num *n,
 	o->why = why;
 }
 
-/* A copy begins with a tile when the one before has seen all flags of the tile before. */
+/* A replica starts a tile when the one before has seen all flags of the tile before. */
 void build_handover_wait(struct lowering *c, int flag)
 {
 	add_handover_wait(c, flag, SUB(V(c, VAR_T, NONE), N(c, 1)),
@@ -54,7 +54,7 @@ void build_skip_tiles(struct lowering *c)
 		build_handover_wait(c, c->lane->handover_flag);
 }
 
-/* A copy passes over the tiles of others up to one: their iterations are counted. */
+/* Counts the iterations of the other replicas' tiles, up to tile `end`. */
 static void count_tiles_until(struct lowering *c, int loop, const struct num *end)
 {
 	struct role_op *o = add_op(c, DO_LOOP);
@@ -70,7 +70,7 @@ static void count_tiles_until(struct lowering *c, int loop, const struct num *en
 	leave_body(c, outer);
 }
 
-/* ... and has told all of its products of the tiles before, as each turn ends with that. */
+/* Counts the tiles before the current one. All products of earlier tiles have been signaled: each iteration ends so. */
 void build_count_tiles_before(struct lowering *c, const struct kstep *s)
 {
 	if (c->lane->replicas == 1)
@@ -112,8 +112,8 @@ static bool is_copied(const struct lowering *c, const struct flag *f)
 	return (f->bytes || f->copies) && in_lane(c, f->task);
 }
 
-/* A copy of a lane knows what the one that has the last tile has seen: only then it can tell the
- * phases of that tile from those before. */
+/* Waits until the replica with the last tile has seen all flags: only then can this one tell the phases of that tile from
+ * earlier ones. */
 static void add_last_handover_waits(struct lowering *c)
 {
 	const struct kregion *v = &c->lane->regions[0];
@@ -127,8 +127,7 @@ static void add_last_handover_waits(struct lowering *c)
 			add_handover_wait(c, v->steps.v[i].handover_flag, last, why);
 }
 
-/* A block may not end while something is copied to its memory, and nobody need have
- * waited for what a loop without iterations would have read. */
+/* A block must not end while data is copied to its memory. A loop without iterations may not have waited for its loads. */
 void build_last_copies(struct lowering *c)
 {
 	bool any = false;

@@ -7,8 +7,7 @@ static bool is_run_of(const struct lowering *c, const struct flag *f, int loop)
 	return f->runs && f->loop == loop && in_lane(c, f->task);
 }
 
-/* A run is over: tell those who wait for it, or note to do so once its products are known
- * to be complete. */
+/* A run is over: signals its flag, or counts it, to be signaled once its products are known to be complete. */
 static void signal_run(struct lowering *c, int f)
 {
 	const struct flag *fl = &c->k->flags.v[f];

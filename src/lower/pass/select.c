@@ -27,7 +27,7 @@ static enum err_code select_operations(struct lowering *c, const struct kentry *
 	return select_store(c, x, e);
 }
 
-/* Does the lane go on only when all is done? Then the next sTask in issue order need not wait for that. */
+/* Is the sTask complete when the lane goes on? Then the next sTask in issue order need not wait for that. */
 static bool completes_at_issue(const struct lowering *c, const struct kentry *x)
 {
 	return stask_of(c, x)->kind != TASK_STORE && !seu_of(c->k, x->task)->async;

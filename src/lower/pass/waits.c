@@ -1,9 +1,9 @@
-/* What entries wait for, as operations: flags of other lanes, and why. */
+/* Waits of entries for flags of other lanes, with the dependences they serve as their reasons. */
 #include "lower/pass/build.h"
 
 #include <string.h>
 
-/* The instance that a wait is for; a negative one is none. */
+/* The instance that a wait is for; none if negative. */
 static const struct num *awaited_instance(struct lowering *c, const struct flag_wait *w)
 {
 	if (w->which == AWAIT_RUN)
@@ -58,8 +58,8 @@ static bool waits_for(const struct kentry *x, int flag)
 	return false;
 }
 
-/* Does an engine read for the entry what threads have copied, of which others have told it? A wait
- * for copies has a fence; of these there is none. */
+/* Does an engine read for the entry what threads have copied, and other lanes have signaled? A wait
+ * for the copies themselves has a fence already. */
 static bool reads_copied(const struct lowering *c, const struct kentry *x)
 {
 	const struct stask *s = stask_of(c, x);
@@ -147,8 +147,8 @@ static bool add_missed_waits(struct lowering *c, const struct kentry *x, int loo
 	return waits;
 }
 
-/* After a loop that may have made no iteration: what its entries would have waited for, and
- * told. The next may be a load that waits for nothing. */
+/* After a loop that may have had no iteration: the waits and signals its entries would have made. The lane synchronizes, as
+ * the next sTask may be a load that waits for nothing. */
 void build_skipped_loop(struct lowering *c, int loop, int nested)
 {
 	bool waits = false;
@@ -169,9 +169,8 @@ void build_skipped_loop(struct lowering *c, int loop, int nested)
 
 /* pins of what is read ---------------------------------------------------------- */
 
-/* Is the result of product m one of several versions, of which nobody knows at a wait whose is
- * under way: as each life has products in many iterations of its loop, or as a turn is about
- * several tiles? */
+/* Has the result of product m several versions, so that a wait cannot tell which one is in flight: because each life has
+ * products in many iterations of its loop, or because an iteration works on several tiles? */
 bool is_pinned_where_read(const struct lowering *c, const struct kentry *m, int buffer)
 {
 	const struct stask *s = stask_of(c, m);

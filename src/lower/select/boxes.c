@@ -1,4 +1,5 @@
-/* Loads by the copy engine: boxes of a tensor, of which one makes a panel of a slot. */
+/* Loads by the copy engine: each box of a tensor fills one panel of a slot. The blocks of a cluster may each load
+ * a share of the boxes. */
 #include "lower/select/lowering.h"
 
 #include <stdlib.h>
@@ -49,8 +50,8 @@ static int load_map(struct lowering *c, const struct stask *s, const struct ring
 	return tensor_map(c, s, n, box, r->swizzle);
 }
 
-/* Do different positions of the axes have different values? Only sums in which each axis
- * steps over all that the ones with smaller steps reach are looked at. */
+/* Does the index have a different value for each combination of its axes? Only mixed-radix sums are recognized:
+ * each coefficient exceeds the greatest sum of all terms with smaller ones. */
 static bool is_one_to_one(const struct lowering *c, const struct index_expr *x)
 {
 	for (int i = 0; i < x->n; i++) {
@@ -67,7 +68,7 @@ static bool is_one_to_one(const struct lowering *c, const struct index_expr *x)
 	return true;
 }
 
-/* Is no byte of what a load brings asked for again, by any tile? */
+/* Does each tile load different bytes, so that none is worth caching? */
 static bool is_read_once(const struct lowering *c, const struct stask *s, const struct node *n)
 {
 	const struct tensor *t = &c->p->tensors.v[n->ref];
@@ -93,7 +94,7 @@ static bool is_read_once(const struct lowering *c, const struct stask *s, const 
 	return true;
 }
 
-/* The tensor's dimension in which the rows of a ring lie that has one axis of them. */
+/* The tensor dimension that the ring's row axis indexes, if it has one row axis; else NONE. */
 static int row_dimension(const struct lowering *c, const struct ring *r, const struct node *n)
 {
 	for (int d = 0; d < c->p->tensors.v[n->ref].rank; d++)
@@ -103,7 +104,7 @@ static int row_dimension(const struct lowering *c, const struct ring *r, const s
 	return NONE;
 }
 
-/* One box: panel number `panel`, or the block's part of its rows. */
+/* One box: panel number `panel`, or this block's share of its rows. */
 static void add_box(struct lowering *c, const struct stask *s, const struct ring *r,
 	const struct node *n, const struct num *when, const struct num *panel, struct role_op *o)
 {
@@ -138,7 +139,7 @@ static void add_box(struct lowering *c, const struct stask *s, const struct ring
 		b->to = ADD(b->to, MUL(rank, N(c, r->box_bytes / c->k->cluster)));
 }
 
-/* This block's part of what all blocks of the cluster get. */
+/* This block's share of the boxes, multicast to all blocks of the cluster. */
 static void add_shared_boxes(struct lowering *c, const struct stask *s, const struct ring *r,
 	const struct node *n, struct role_op *o)
 {
@@ -152,9 +153,9 @@ static void add_shared_boxes(struct lowering *c, const struct stask *s, const st
 			ADD(N(c, p), rank), o);
 }
 
-/* Who waits for the copy takes from it that all is done which stands before it on the lane, and
- * no flag is looked at any more: of all warps, although one thread of one of them issues it.
- * Before the next copy a lane that only loads has done nothing but wait for the last ones. */
+/* Must the lane's warps synchronize before the copy? One thread of one warp issues it, and a lane that waits for the
+ * copy concludes that all warps have finished what precedes it, waits included. A lane that only loads, and has
+ * waited for nothing since its last copy, need not. */
 static bool follows_work(const struct lowering *c, const struct kentry *x)
 {
 	const struct kregion *v = &c->lane->regions[0];
@@ -167,7 +168,7 @@ static bool follows_work(const struct lowering *c, const struct kentry *x)
 	return x->waits.n || turns || works;
 }
 
-/* The pieces of each load, all on one flag. */
+/* All boxes of a load arrive at one flag. */
 void select_boxes(struct lowering *c, const struct kentry *x, const struct ring *r,
 	const struct node *n)
 {

@@ -1,11 +1,11 @@
-/* Carries in shared memory, and products whose results go there: where lanes pass them to
- * each other. */
+/* Carries in shared memory, and products whose results go there, so that several lanes can use them. The lane
+ * that first touches a life of such a carry writes its initial value. */
 #include "lower/pass/pass.h"
 
 enum { PATH_MOST = LOOP_DEPTH_MAX };
 
-/* Does loop l make an iteration in the one at hand of region `around`, if it is not that itself?
- * Then it is not the first time, which a variable says. */
+/* Clears variable v if loop l, inside region `around`, has an iteration in the current iteration of that region: the
+ * carry has been touched there, so a later user is not the first. */
 static void clear_if_loop_runs(struct lowering *c, int l, int around, enum var v, int of)
 {
 	int path[PATH_MOST], n = 0;
@@ -42,7 +42,7 @@ static const struct val *initial_value(struct lowering *c, const struct buffer *
 	return val_const(c, dtype_is_float(b->type) ? DT_F32 : DT_I32, c->p->carries.v[b->carry].init);
 }
 
-/* The element of a ring that is number EACH in a walk over all of them. */
+/* Address of element number EACH of a walk over a ring. */
 static const struct num *walked_element_address(struct lowering *c, const struct ring *r)
 {
 	const struct num *at = V(c, VAR_EACH, NONE), *cols = N(c, r->full_cols);
@@ -50,8 +50,8 @@ static const struct num *walked_element_address(struct lowering *c, const struct
 	return ring_element_address(c, r, DIV(at, cols), MOD(at, cols));
 }
 
-/* May an sTask in this loop come to a life of the carry only after iterations of loops around
- * it, because others in between had none? Then no number of an iteration is its first one's. */
+/* May an sTask in this loop first touch a life of the carry in a later iteration of the loops around it, because the
+ * loops between had no iteration before? Then no iteration number tells which touch is the first. */
 static bool may_start_late(const struct lowering *c, int loop, int life)
 {
 	for (int l = loop; l != life && c->p->loops.v[l].parent != life; l = c->p->loops.v[l].parent)
@@ -60,9 +60,9 @@ static bool may_start_late(const struct lowering *c, int loop, int life)
 	return false;
 }
 
-/* What sTasks that come late need to know of a loop around them: when it begins, whether the life
- * does, and whether others before it have touched that; when it ends, whether others behind it
- * do, before its next run. */
+/* Keeps the variable BARE of a carry, which sTasks that may start late test: it is 1 while nothing has touched the
+ * life. It is set where the life begins, and cleared where a loop has run that touches the carry: before this loop
+ * (it begins), or after it (it ends). */
 static void track_late_start(struct lowering *c, int loop, bool ends, int mine, const struct begins *b)
 {
 	int life = c->g->buffers.v[b->buffer].loop, parent = c->p->loops.v[loop].parent;
@@ -90,7 +90,7 @@ void add_late_carry_starts(struct lowering *c, int loop, bool ends)
 	}
 }
 
-/* Is it the first time that the sTask at hand, or any before it, touches a life of the carry? */
+/* Sets the variable FRESH to whether no sTask has touched the life of the carry yet. */
 static void set_fresh(struct lowering *c, int mine, const struct begins *b)
 {
 	int life = c->g->buffers.v[b->buffer].loop;
@@ -140,7 +140,7 @@ void add_carry_starts(struct lowering *c, const struct kentry *x)
 		add_carry_start(c, x, &x->begins.v[i]);
 }
 
-/* Leave `value`, of the element at hand of a fragment that lies like `node`, in the ring. */
+/* Writes `value`, for each element of fragment `over` with the shape of `node`, to the buffer's ring. */
 static void store_elements(struct lowering *c, const struct kentry *x, int node, int buffer,
 	const struct frag *over, const struct val *value)
 {
@@ -157,7 +157,7 @@ static void store_elements(struct lowering *c, const struct kentry *x, int node,
 	o->u.put.type = c->g->buffers.v[buffer].type;
 }
 
-/* Is the carry touched by a node of the task in [from, to)? By a GET, or a SET too. */
+/* Does one of the task's nodes [from, to) read the carry, or, if `sets`, write it? */
 static bool is_touched(const struct lowering *c, const struct task *t, int carry, int from, int to,
 	bool sets)
 {
@@ -179,7 +179,7 @@ static int node_position(const struct task *t, int node)
 	return i;
 }
 
-/* Threads need not have read what they write, so they meet in between. */
+/* A thread may write elements that another one reads, so reads and writes are separated by a barrier. */
 enum err_code set_shared_carry(struct lowering *c, const struct kentry *x, int node, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -235,7 +235,6 @@ enum err_code stored_result_frag(struct lowering *c, const struct kentry *x, con
 	return OK;
 }
 
-/* The registers of a product whose result goes to a ring, and what it adds to. */
 enum err_code load_accumulator(struct lowering *c, const struct kentry *x, int node, int buffer,
 	const struct frag *acc, struct err *e)
 {
@@ -254,7 +253,6 @@ enum err_code load_accumulator(struct lowering *c, const struct kentry *x, int n
 	return OK;
 }
 
-/* Once the product is complete, its result goes where others find it. */
 enum err_code store_result(struct lowering *c, const struct kentry *x, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);

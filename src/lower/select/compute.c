@@ -1,5 +1,5 @@
-/* Element-wise sTasks: one loop over the fragment for nodes that can share one, all in
- * registers; and where the results stay. */
+/* Element-wise sTasks. Consecutive nodes with the same fragment layout are fused into one loop over its elements;
+ * reductions, packing casts and SETs stand alone. Results are then written to their buffers. */
 #include "lower/select/lowering.h"
 
 /* A reduction or scan? */
@@ -8,7 +8,6 @@ static bool is_fold(enum op op)
 	return op_class(op) == CLASS_REDUCE || op_class(op) == CLASS_SCAN;
 }
 
-/* A local fragment, as it is declared. */
 static void declare_frag(struct lowering *c, const struct frag *f)
 {
 	struct role_op *o = add_op(c, DO_FRAGMENT);
@@ -83,8 +82,7 @@ static bool is_used_after(const struct lowering *c, const struct stask *s, int n
 	return buffer_of_node(c, s, node) != NONE;
 }
 
-/* Nodes [first, last) of the task in one loop, so that what only they use is never
- * more than one element in registers. */
+/* Nodes [first, last) of the task in one loop, so that values that only they use take one register, not a fragment. */
 static enum err_code select_fused(struct lowering *c, const struct kentry *x, int first, int last,
 	struct err *e)
 {
@@ -117,8 +115,8 @@ static enum err_code select_fused(struct lowering *c, const struct kentry *x, in
 	return OK;
 }
 
-/* Does the node take a value that lies otherwise, of a node from `first` on? That must be
- * whole before. */
+/* Does the node convert the layout of a value that one of the nodes from `first` on computes? The value must be
+ * complete before, so the loop ends there. */
 static bool converts_fused_value(struct lowering *c, const struct stask *s, const struct task *t, int first,
 	int at)
 {
@@ -210,13 +208,13 @@ static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, i
 	const struct shape2 *shape = &c->k->node_shape[b->node];
 	const struct frag *from;
 	struct role_op *o;
-	struct frag room, part;
+	struct frag writable, slice;
 
 	TRY(find_node_frag(c, s, b->node, &from, e));
-	part = lower_ring_slice(s, r);
-	room = *from;
-	room.height = min_i64(from->rows, part.rows);
-	room.width = min_i64(from->cols, part.cols);
+	slice = lower_ring_slice(s, r);
+	writable = *from;
+	writable.height = min_i64(from->rows, slice.rows);
+	writable.width = min_i64(from->cols, slice.cols);
 	add_touch(c, TOUCH_WRITE, TOUCH_SLOT, buffer, 0);
 	o = add_op(c, DO_PUT);
 	o->u.put.over = from;
@@ -224,7 +222,7 @@ static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, i
 	o->u.put.type = b->type;
 	o->u.put.address = ring_address(c, s, r, shape);
 	o->u.put.when = NUM2(BOTH, one_holder_condition(c, from->kind), inside_condition(c, s, shape,
-		&room, 0));
+		&writable, 0));
 	o->u.put.pairs = from->packed && num_is(inside, 1) && shape->ncol == r->shape.ncol &&
 		from->width % 2 == 0;
 	o->u.put.inside = inside;
@@ -232,8 +230,8 @@ static enum err_code store_in_ring(struct lowering *c, const struct kentry *x, i
 	return OK;
 }
 
-/* An operand must be zero beyond the end of the axis that the product contracts, as far as
- * its instructions read, whatever was computed there. */
+/* Condition: the element is within the contracted axes. Beyond their ends an operand must be zero, as far as the
+ * product's instructions read. */
 static const struct num *within_contracted(struct lowering *c, const struct stask *s, int node,
 	const struct frag *f)
 {

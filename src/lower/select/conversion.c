@@ -1,5 +1,5 @@
-/* Values in registers that are taken in another layout: written to the lane's scratch in
- * shared memory as they lie, and read from there. */
+/* Layout conversions: a value in registers that a node takes in another layout is written to the lane's scratch in
+ * shared memory, row-major in its own layout, and read from there. */
 #include "lower/select/lowering.h"
 
 static const struct converted *find_converted(const struct lowering *c, int node, int arg, int carry)
@@ -33,7 +33,7 @@ const struct num *scratch_address(struct lowering *c, const struct stask *s, int
 		row_major_offset(c, s, from, to)));
 }
 
-/* The element at hand of the value as it lies. */
+/* The value's current element, and the fragment that has it. */
 static enum err_code find_source(struct lowering *c, const struct kentry *x, const struct layout_conversion *d,
 	const struct frag **over, const struct val **out, struct err *e)
 {
@@ -74,7 +74,7 @@ static enum err_code put_converted(struct lowering *c, const struct kentry *x, c
 	return OK;
 }
 
-/* What was there has been read when the lane's threads meet, and then all of it is there. */
+/* One barrier before the writes, as the scratch may still be read, and one after them. */
 enum err_code add_layout_conversions(struct lowering *c, const struct kentry *x, int first, int last,
 	struct err *e)
 {

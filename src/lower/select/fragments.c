@@ -1,7 +1,7 @@
-/* The registers of a lane: fragments that live beyond an sTask, and how much is left beside them. */
+/* The registers of a lane: fragments that live beyond an sTask, and whether the lane has registers to spare. */
 #include "lower/select/lowering.h"
 
-/* Does the lane have registers for the buffer? What lies in another's place has that one's. */
+/* Does the lane have registers for the buffer? An alias uses those of the other buffer. */
 static bool has_own_registers(const struct lowering *c, int buffer)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
@@ -9,7 +9,7 @@ static bool has_own_registers(const struct lowering *c, int buffer)
 	return b->phase == c->k->phase && !has_ring(c, buffer) && in_lane(c, b->first) && b->alias_of == NONE;
 }
 
-/* May it hold something while the loop runs, which has sTask `any`? A carry may. */
+/* May the buffer be live while the loop runs? `any`: an sTask of the loop. A carry is taken to be. */
 static bool may_be_live_in(const struct lowering *c, int buffer, int loop, int any)
 {
 	bool before = false, behind = false;
@@ -28,7 +28,8 @@ static bool may_be_live_in(const struct lowering *c, int buffer, int loop, int a
 	return c->g->buffers.v[buffer].carry != NONE || (before && behind);
 }
 
-/* Words of a thread for all values that the loop holds; `widest` is for the widest that a turn makes. */
+/* Words a thread needs for all values that may be live in the loop. *widest: words of the largest value that one
+ * iteration makes. */
 static int live_words(const struct lowering *c, int loop, int any, int *widest)
 {
 	int words = 0;
@@ -47,7 +48,7 @@ static int live_words(const struct lowering *c, int loop, int any, int *widest)
 	return words;
 }
 
-/* Is a product under way when a turn of the loop ends? */
+/* Is a product in flight when an iteration of the loop ends? */
 static bool ends_in_flight(const struct lowering *c, int loop)
 {
 	const struct kregion *v = &c->lane->regions[loop + 1];
@@ -67,12 +68,12 @@ static bool ends_in_flight(const struct lowering *c, int loop)
 	return under;
 }
 
-/* Is there room in each loop for all its values beside each other, though they do not live at once,
- * and is none unrolled? Then compilers find their way even in texts that leave them more to arrange:
- * loops that follow each other, sums that nothing holds in their place. Otherwise plans of 170 words
- * of 240 spilled. Products that are under way from a turn to the next they serialize unless there is
- * more: of 75 plans with less than twice what is reserved 54 were, and of 76 with that the 18 whose
- * turns make a value of 80 words or more and had not two thirds of it beside. */
+/* Does each loop have registers for all its values at once, although they are not live at once, and is no loop
+ * unrolled? Only then may a kernel have several versions of a loop, or partial sums that nothing pins, which make
+ * register allocation harder: without this test plans with 170 of 240 words spilled. If products are in flight across
+ * iterations the compiler serializes them unless more is free: 54 of 75 plans with less than twice the reserve were
+ * serialized, and of 76 with at least that, the 18 that make a value of 80 words or more per iteration and had less than
+ * two thirds of it free. */
 static bool has_spare_registers(const struct lowering *c)
 {
 	int reserved = c->plan->device->reserved_registers;
@@ -94,7 +95,6 @@ static bool has_spare_registers(const struct lowering *c)
 	}
 	return true;
 }
-
 
 enum err_code add_fragments(struct lowering *c, struct err *e)
 {

@@ -1,8 +1,8 @@
-/* Reductions and scans line by line: the value is in shared memory, each line of it along the
- * axis is gone through by one thread, in the axis's order. */
+/* Reductions and scans line by line: the value is in shared memory, and one thread processes each line of it along the
+ * axis, in order. */
 #include "lower/select/lowering.h"
 
-/* Axes of a result that number its lines, the last fastest. */
+/* The axes that number the lines, the last fastest: all but `along`. Returns how many. */
 static int line_axes(const struct shape2 *to, int along, int *axes)
 {
 	int n = 0;
@@ -16,7 +16,7 @@ static int line_axes(const struct shape2 *to, int along, int *axes)
 	return n;
 }
 
-/* Line EACH is at hand, at ALONG. Returns how many lines there are. */
+/* Sets the axes' indices to those of element ALONG of line EACH. Returns the number of lines. */
 static int64_t set_line_indices(struct lowering *c, const struct stask *s, const struct shape2 *over,
 	int along)
 {
@@ -41,7 +41,7 @@ static void clear_line_indices(struct lowering *c)
 		c->axis_index[i] = NULL;
 }
 
-/* Lines beyond the end of an axis are nobody's; and what lies there may have no room for them. */
+/* Condition: the line is within the ends of its axes. Memory may have no space for others. */
 static const struct num *line_exists_condition(struct lowering *c, const struct stask *s,
 	const struct shape2 *over, int along)
 {
@@ -66,7 +66,7 @@ static const struct num *line_length(struct lowering *c, const struct stask *s,
 	return NUM2(MIN, extent, SUB(N(c, c->p->axes.v[along].size), axis_first(c, s, over, along)));
 }
 
-/* A value in registers, to the scratch as it lies. */
+/* Writes an argument in registers to the scratch, in its own layout. */
 static enum err_code write_argument(struct lowering *c, const struct kentry *x, int arg, struct err *e)
 {
 	const struct stask *s = stask_of(c, x);
@@ -109,13 +109,13 @@ static void add_lines(struct lowering *c, const struct kentry *x, int node, cons
 	o->u.lines.value = value;
 	o->u.lines.zero = zero;
 	o->u.lines.running = op_class(n->op) == CLASS_SCAN;
-	if (!o->u.lines.running)	/* the place of a line's first element has its result */
+	if (!o->u.lines.running)	/* the result replaces the line's first element */
 		c->axis_index[n->ref] = N(c, 0);
 	o->u.lines.to = scratch_address(c, s, 0, scratch, &f->over);
 	clear_line_indices(c);
 }
 
-/* What came out, as the lane's threads hold it. */
+/* Reads the results from the scratch into the node's fragment. */
 static enum err_code read_results(struct lowering *c, const struct kentry *x, int node, const struct fold *f,
 	struct err *e)
 {

@@ -2,8 +2,8 @@
 #include "lower/select/lowering.h"
 
 enum {
-	SHIFTED_WORDS = 8,		/* registers of a shifted piece: its words, and its address */
-	SHIFTED_MOST = 8,		/* more at once bring nothing: their words come as fast as L2 gives them */
+	SHIFTED_WORDS = 8,		/* registers of a shifted access: its words, and its address */
+	SHIFTED_MOST = 8,		/* more in flight gain nothing: the L2 bandwidth is used up */
 };
 
 bool reads_own_load(const struct lowering *c, const struct kentry *x)
@@ -16,7 +16,7 @@ bool reads_own_load(const struct lowering *c, const struct kentry *x)
 	return false;
 }
 
-/* ... or what else lies in the ring's room? */
+/* Does the lane read what x loads, or an alias of its buffer? Then its threads may still read the slot. */
 static bool reads_slot_memory(const struct lowering *c, const struct kentry *x)
 {
 	int buffer = stask_of(c, x)->writes.v[0];
@@ -29,8 +29,8 @@ static bool reads_slot_memory(const struct lowering *c, const struct kentry *x)
 	return reads;
 }
 
-/* Must the lane's warps meet behind a load that they have done themselves? They, or who waits
- * for a copy that one of them issues next, take all of it to be there. */
+/* Must the lane's warps synchronize after a load by its threads? The lane itself, or a lane that waits for a copy that one
+ * of them issues next, takes the whole load to be complete. */
 static bool needs_sync_after(const struct lowering *c, const struct kentry *x)
 {
 	bool copies = false;
@@ -40,7 +40,6 @@ static bool needs_sync_after(const struct lowering *c, const struct kentry *x)
 	return !is_copy(c->k, x->task) && (copies || x->flag == NONE || reads_own_load(c, x));
 }
 
-/* Of both. */
 static int64_t least_common_multiple(int64_t a, int64_t b)
 {
 	int64_t x = a > b ? a : b;
@@ -50,7 +49,7 @@ static int64_t least_common_multiple(int64_t a, int64_t b)
 	return x;
 }
 
-/* Elements in memory from a row of the ring to the next; false: not always the same. */
+/* Distance in memory, in elements, from a row of the ring to the next. False: it is not constant. */
 static bool row_stride(const struct role_op *o, int64_t *out)
 {
 	int64_t by;
@@ -64,8 +63,8 @@ static bool row_stride(const struct role_op *o, int64_t *out)
 	return true;
 }
 
-/* A round of the lane's threads takes whole rows, so a thread stays in its column. It may go on by
- * adding where the rows lie alike in the slot, whose pattern comes again after some. */
+/* If one round of the lane's threads covers whole rows, each thread stays in its column and can advance its addresses by
+ * constants: by a multiple of the rows after which the swizzle repeats. .rows is 0 if that is not so. */
 static struct role_stride find_stride(const struct lowering *c, const struct kentry *x,
 	const struct ring *r, const struct role_op *o)
 {
@@ -73,10 +72,10 @@ static struct role_stride find_stride(const struct lowering *c, const struct ken
 	int64_t across = o->u.move.cols / o->u.move.run, rows = o->u.move.elements / o->u.move.cols;
 	int64_t pattern = r->swizzle ? shared_pattern_rows(&c->k->target->shared) : 1;
 	int64_t pitch = r->swizzle ? r->swizzle : r->panel_cols * dtype_bits(o->u.move.type) / 8;
-	struct frag part = lower_ring_slice(stask_of(c, x), r);
+	struct frag slice = lower_ring_slice(stask_of(c, x), r);
 	struct role_stride s = { 0 };
 
-	if (threads % across || part.rows != r->full_rows || part.cols != r->full_cols ||
+	if (threads % across || slice.rows != r->full_rows || slice.cols != r->full_cols ||
 	    !row_stride(o, &s.from))
 		return s;
 	s.rows = least_common_multiple(threads / across, pattern);
@@ -87,17 +86,16 @@ static struct role_stride find_stride(const struct lowering *c, const struct ken
 	return s;
 }
 
-/* Shifted pieces go through registers. The more are on their way at once, the less often the lane
- * waits for memory. */
+/* Shifted accesses go through registers: as many are in flight as the lane has registers for. */
 static int accesses_in_flight(const struct lowering *c)
 {
 	int given = c->k->shares_registers ? c->lane->given : lower_launched(c->k);
-	int room = given - c->k->plan->device->reserved_registers;
+	int spare_words = given - c->k->plan->device->reserved_registers;
 
-	return (int)max_i64(1, min_i64(room / SHIFTED_WORDS, SHIFTED_MOST));
+	return (int)max_i64(1, min_i64(spare_words / SHIFTED_WORDS, SHIFTED_MOST));
 }
 
-/* Single elements are many. */
+/* Unaligned rows: wide accesses that are shifted in registers, rather than single elements. */
 static void try_shifted(const struct lowering *c, const struct kentry *x, const struct ring *r,
 	struct role_op *o)
 {
@@ -109,8 +107,7 @@ static void try_shifted(const struct lowering *c, const struct kentry *x, const 
 	o->u.move.in_flight = accesses_in_flight(c);
 }
 
-/* The lane waits for what its threads have copied, and tells of it. If the plan's unit is
- * synchronous the lane itself waits for nothing: its warps meet. */
+/* Makes a complete load by threads visible and signals its flag. */
 static void signal_thread_load(struct lowering *c, const struct kentry *x)
 {
 	add_fence(c, "engines may read it");
@@ -120,7 +117,7 @@ static void signal_thread_load(struct lowering *c, const struct kentry *x)
 		add_arrive(c, x->flag, instance_number(c, stask_of(c, x)->loop), "its part of the load is there");
 }
 
-/* Where the copy engine cannot go, or the plan has another unit, the lane's threads copy. */
+/* A load by the lane's threads: the plan asks for it, or the copy engine cannot bring the tile. */
 static void load_elements(struct lowering *c, const struct kentry *x, const struct ring *r,
 	const struct node *n)
 {

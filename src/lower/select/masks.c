@@ -1,8 +1,8 @@
-/* Conditions that a tile may meet as a whole: whether it does is said of the iteration (struct hint), and the condition of the
- * single element is marked, so that unmask.c can leave it out. It follows from bounds of what is compared. */
+/* Conditions that may hold for all elements of a tile. From bounds of what is compared follows a condition on the iteration
+ * (struct hint) that implies the element's condition, which is marked so that pass/unmask.c can leave it out. */
 #include "lower/pass/pass.h"
 
-/* Least and greatest value over the tile at hand. */
+/* Least and greatest value over the current tile. */
 struct bounds {
 	const struct num *least, *most;
 };
@@ -14,13 +14,13 @@ static void add_hint(struct lowering *c, bool interior, const struct num *holds)
 	VEC_PUSH(c->a, &p->hints, ((struct hint){ holds, interior }));
 }
 
-/* Does the sTask stand in the steady state of a loop that can be unmasked? */
+/* Is the sTask in the steady state of a loop that can be unmasked? */
 static bool is_in_unmaskable_loop(const struct lowering *c, const struct stask *s)
 {
 	return c->point->region == s->loop && c->point->kind == ITERATION_STEADY && can_unmask(c, s->loop);
 }
 
-/* Where the axis stands in the iteration at hand, counted from the loop's turn. */
+/* First index of the axis in the current iteration, as an expression of the steady loop's counter. */
 static const struct num *axis_first_in_steady(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	int axis)
 {
@@ -41,15 +41,15 @@ static const struct num *axis_first_in_steady(struct lowering *c, const struct s
 	return axis_first(c, s, shape, axis);
 }
 
-/* Of an axis's index over the tile at hand; false: it counts words, of which nobody knows. */
+/* Bounds of an axis's index over the current tile. False: unknown, as the axis counts packed words. */
 static bool axis_bounds(struct lowering *c, const struct stask *s, const struct shape2 *shape, int axis,
 	struct bounds *out)
 {
 	const struct axis *a = &c->p->axes.v[axis];
-	bool whole = shape->full_axes >> axis & 1;
+	bool full = shape->full_axes >> axis & 1;
 
 	out->least = axis_first_in_steady(c, s, shape, axis);
-	out->most = ADD(out->least, N(c, (whole ? a->size : c->g->extents.tile[axis]) - 1));
+	out->most = ADD(out->least, N(c, (full ? a->size : c->g->extents.tile[axis]) - 1));
 	return a->packs == NONE;
 }
 
@@ -84,7 +84,7 @@ const struct num *mark_index(struct lowering *c, const struct stask *s, const st
 	return num_mark_interior(c->a, within);
 }
 
-/* Of a whole number that is made of indices and constants by sums. */
+/* Bounds of an integer that is a sum of indices and constants. False: it is not. */
 static bool find_bounds(struct lowering *c, const struct stask *s, const struct shape2 *shape, int node,
 	struct bounds *out)
 {
@@ -107,7 +107,7 @@ static bool find_bounds(struct lowering *c, const struct stask *s, const struct 
 	return true;
 }
 
-/* When the condition holds for all elements of the tile at hand; NULL: nobody knows. */
+/* A condition under which the node's holds for all elements of the current tile; NULL: unknown. */
 static const struct num *holds_for_all(struct lowering *c, const struct stask *s,
 	const struct shape2 *shape, int node)
 {

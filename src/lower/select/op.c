@@ -1,4 +1,4 @@
-/* Operations, one after the other. */
+/* Appends operations to the role program. */
 #include "lower/select/lowering.h"
 
 struct role_op *add_op(struct lowering *c, enum role_do what)

@@ -1,6 +1,5 @@
-/* Matrix products out of registers: of each step the lane's threads fetch what is not there from
- * shared memory, as it lies, into fragments as the instruction wants them. The product is done
- * when the lane goes on. */
+/* Synchronous matrix products with operands in registers: for each k step the lane's threads load the operands from shared
+ * memory into fragments in the layout of the instruction (mma), which is complete when the lane goes on. */
 #include "lower/select/lowering.h"
 
 struct fetched {
@@ -11,7 +10,7 @@ struct fetched {
 	int depth, steps;
 };
 
-/* The operand as a matrix: rows are its own axes, columns what is contracted. */
+/* The operand as a matrix: its rows are the axes it shares with the result, its columns the contracted axes. */
 static struct shape2 operand_shape(const struct fetched *x, int arg)
 {
 	const struct sync_product *p = x->p;
@@ -29,7 +28,7 @@ static struct shape2 operand_shape(const struct fetched *x, int arg)
 	return v;
 }
 
-/* Registers for a step of an operand. */
+/* Declares the registers of an operand for one k step. */
 static const struct frag *step_frag(const struct fetched *x, int arg)
 {
 	struct lowering *c = x->c;
@@ -48,7 +47,7 @@ static const struct frag *step_frag(const struct fetched *x, int arg)
 	return f;
 }
 
-/* The axes that the product contracts, as far as they may end within a tile. */
+/* Set of the axes that the product contracts. */
 static uint64_t contracted_axes(const struct fetched *x)
 {
 	uint64_t axes = 0;
@@ -58,7 +57,8 @@ static uint64_t contracted_axes(const struct fetched *x)
 	return axes;
 }
 
-/* Do the elements of a word lie together, in a ring whose rows they go along, and end together? */
+/* Can the n elements of a register be loaded as one word? They must be contiguous in the ring, and all within the
+ * contracted axis or all beyond it. */
 static bool can_fetch_words(const struct fetched *x, const struct ring *r, int n)
 {
 	const struct shape2 *along = &x->p->along;
@@ -69,7 +69,7 @@ static bool can_fetch_words(const struct fetched *x, const struct ring *r, int n
 		size % n == 0 && tile % n == 0 && r->panel_cols % n == 0;
 }
 
-/* A step of what lies in a ring; zero where there is nothing. */
+/* Loads one k step of an operand from its ring, with zeros beyond the ends of axes. */
 static enum err_code fetch_operand(const struct fetched *x, int arg, struct frag_at *out, struct err *e)
 {
 	struct lowering *c = x->c;
@@ -104,7 +104,7 @@ static enum err_code fetch_operand(const struct fetched *x, int arg, struct frag
 	return OK;
 }
 
-/* The first operand may be there already: then all its steps are. */
+/* The first operand of a k step: from its ring, or from registers, which then have all steps. */
 static enum err_code first_operand(const struct fetched *x, const struct kentry *entry,
 	struct frag_at *out, struct err *e)
 {
@@ -151,7 +151,7 @@ enum err_code select_step_products(struct lowering *c, const struct kentry *entr
 	TRY(find_matrix_instruction(c, x.s, p->sum.frag, &x.by, e));
 	x.depth = matrix_depth(x.by, x.s->work.type);
 	x.steps = (int)ceil_div(p->along.rows, x.depth);
-	if (!entry->result_shared) {	/* all steps together */
+	if (!entry->result_shared) {	/* the touch is of all steps */
 		add_touch(c, TOUCH_READ, TOUCH_FRAG, p->result, p->sum.version);
 		add_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, p->sum.version);
 	}

@@ -1,7 +1,8 @@
-/* Where things are: axes, elements of fragments, of rings, of tensors. */
+/* Layouts of fragments, and indices, addresses and conditions of their elements: along axes, in rings, in tensors.
+ * Divisions are simplified where the compiler could not, as it does not know that a thread's column is within a group. */
 #include "lower/pass/pass.h"
 
-enum { FRAGMENT_MOST = 4096 };		/* elements a thread: beyond all use */
+enum { FRAGMENT_MOST = 4096 };		/* elements a thread: no target has that many registers */
 
 enum err_code lay_out_shape(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	enum dtype type, struct frag *f, struct err *e)
@@ -59,7 +60,7 @@ static const char *c_identifier(struct lowering *c, const char *prefix, const ch
 	return s;
 }
 
-/* The registers of another value, whose elements lie as this one's do. */
+/* An alias has the registers of the other buffer, whose layout must be the same. */
 static enum err_code use_alias_frag(struct lowering *c, int buffer, int alias, struct err *e)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer], *of = &c->g->buffers.v[alias];
@@ -105,8 +106,8 @@ enum err_code find_node_frag(struct lowering *c, const struct stask *s, int node
 	return OK;
 }
 
-/* A value of the entry's own region is of iteration turn + at, so its version is known
- * in each copy of the unrolled turn. */
+/* A value of the entry's own region belongs to the iteration at the entry's offset, so its version is known in each copy
+ * of the unrolled loop. */
 int register_version(const struct lowering *c, const struct kentry *x, int buffer)
 {
 	const struct buffer *b = &c->g->buffers.v[buffer];
@@ -124,7 +125,7 @@ static const struct frag_layout *current_layout(const struct lowering *c)
 	return c->element_layout ? c->element_layout : &c->k->target->frag;
 }
 
-/* A sum apart: what is known to be a multiple of so many, and the rest. NULL: nothing. */
+/* A sum as two: the terms that are multiples of a unit, and the others. NULL: there are none. */
 struct split_sum {
 	const struct num *multiple, *remainder;
 };
@@ -152,14 +153,14 @@ static struct split_sum split_multiples(struct lowering *c, const struct num *x,
 	return (struct split_sum){ sum_or_null(c, a.multiple, b.multiple), sum_or_null(c, a.remainder, b.remainder) };
 }
 
-/* Of an element of a fragment: less than the columns of a group. */
+/* Is x a fragment element's column within its group, COL0 + E? */
 static bool is_column_in_group(const struct num *x)
 {
 	return x && x->op == NUM_ADD && x->a->op == NUM_VAR && x->a->var == VAR_COL0 &&
 		x->b->op == NUM_VAR && x->b->var == VAR_E;
 }
 
-/* A sum of multiples of `by`, each divided. */
+/* x / by, where each term of x is a multiple of `by`. */
 static const struct num *divide_terms(struct lowering *c, const struct num *x, int64_t by)
 {
 	if (x->op == NUM_ADD)
@@ -175,8 +176,8 @@ static const struct num *divide_sum(struct lowering *c, const struct num *x, int
 	return split_multiples(c, x, by).remainder ? DIV(x, N(c, by)) : divide_terms(c, x, by);
 }
 
-/* What a compiler would find out if it knew that a column's place in its group is less than the
- * group has columns: it must divide by it in each element else. */
+/* Can the column's group and its place in the group be divided apart? The place is less than the group's width, which the
+ * compiler does not know: it would divide in each element. */
 static bool can_split_by_group(const struct lowering *c, const struct split_sum *x, int64_t by)
 {
 	int cols = current_layout(c)->cols;
@@ -244,14 +245,14 @@ const struct num *axis_first(struct lowering *c, const struct stask *s, const st
 
 	if (has_full_axis(shape, axis))
 		return N(c, 0);
-	if (a->packs != NONE)		/* words stand where what they hold stands */
+	if (a->packs != NONE)		/* the word that holds the packed axis's first element */
 		return DIV(axis_first(c, s, shape, a->packs), N(c, a->per));
 	if (role == AXIS_BATCH || role == AXIS_GRID || program_axis_bound(c->p, s->loop, axis))
 		return V(c, VAR_LO, axis);
 	return N(c, 0);
 }
 
-/* Neighbours along the axis that are one element of a ring of this shape. */
+/* How many neighbours along the axis share one element of a ring of this shape. */
 static int64_t axis_share(const struct shape2 *shape, int axis)
 {
 	for (int i = 0; i < shape->nrow; i++)
@@ -273,7 +274,7 @@ int64_t axis_extent(const struct lowering *c, const struct stask *s, const struc
 	return ceil_div(x, axis_share(shape, axis));
 }
 
-/* The axis's part of a flat row or column number. */
+/* The index along one axis, from the flat number of a row or column. */
 static const struct num *axis_part_of_flat(struct lowering *c, const struct stask *s, const struct shape2 *shape,
 	const int *axes, int n, int axis, const struct num *flat)
 {
@@ -379,13 +380,13 @@ const struct num *tensor_index(struct lowering *c, const struct stask *s, const 
 
 /* rings ------------------------------------------------------------------------ */
 
-/* Place along an axis in a ring of the element at hand. */
+/* Index along an axis, within a ring, of the current element. */
 static const struct num *ring_axis_index(struct lowering *c, const struct stask *s, const struct ring *r,
 	int axis, const struct shape2 *shape)
 {
 	const struct num *at = axis_local_index(c, s, shape, axis);
 
-	/* the tile at hand, of a ring that holds the whole axis */
+	/* the current tile, in a ring that holds the full axis */
 	if (has_full_axis(&r->shape, axis) && !has_full_axis(shape, axis))
 		at = ADD(axis_first(c, s, shape, axis), at);
 	if (r->alone && axis == s->split_axis)
@@ -395,7 +396,7 @@ static const struct num *ring_axis_index(struct lowering *c, const struct stask 
 	return at;
 }
 
-/* Flat number of the axes' places in a ring. */
+/* Flat number, over the axes, of the current element's row or column in a ring. */
 static const struct num *flatten(struct lowering *c, const struct stask *s, const struct ring *r,
 	const int *axes, int n, const struct shape2 *shape)
 {
@@ -407,7 +408,7 @@ static const struct num *flatten(struct lowering *c, const struct stask *s, cons
 			c->g->extents.tile[axis];
 		const struct num *at = ring_axis_index(c, s, r, axis, shape);
 
-		if (r->alone && axis == s->split_axis)	/* it has no other part */
+		if (r->alone && axis == s->split_axis)	/* the ring holds no other slice */
 			extent /= s->parts;
 		extent = ceil_div(extent, axis_share(&r->shape, axis));
 		flat = i ? ADD(MUL(flat, N(c, extent)), at) : at;
@@ -415,7 +416,6 @@ static const struct num *flatten(struct lowering *c, const struct stask *s, cons
 	return flat;
 }
 
-/* The same where what lies in rows and columns is the part of s alone. */
 const struct num *row_major_offset(struct lowering *c, const struct stask *s,
 	const struct shape2 *from, const struct shape2 *to)
 {
@@ -439,7 +439,7 @@ const struct num *slot_address(struct lowering *c, const struct ring *r)
 	return V(c, VAR_SLOT, (int)(r - c->k->rings.v));
 }
 
-/* The column of an element of a fragment: which group of columns, and its place in that. */
+/* Does the column have a term for the fragment's group of columns, EIGHT? */
 static bool is_fragment_column(const struct num *col)
 {
 	if (col->op == NUM_ADD)
@@ -447,7 +447,7 @@ static bool is_fragment_column(const struct num *col)
 	return col->op == NUM_MUL && col->b->op == NUM_VAR && col->b->var == VAR_EIGHT;
 }
 
-/* Chunks are exchanged by the number of the line that a row lies in. */
+/* The swizzle of a row: bits that are XORed to the address, from the number of the row's line. */
 static const struct num *swizzle_pattern(struct lowering *c, const struct ring *r, const struct num *row)
 {
 	const struct shared_layout *l = &c->k->target->shared;
@@ -456,9 +456,9 @@ static const struct num *swizzle_pattern(struct lowering *c, const struct ring *
 		N(c, r->swizzle / l->chunk - 1)), N(c, power_of(l->chunk)));
 }
 
-/* The address of an element of a fragment, as a sum of what its thread says, what its group of
- * columns says, and what is known: so that a compiler has a thread's part once, a group's for
- * all of its rows, and the rest in the instruction. */
+/* The swizzled address of a fragment element, as a sum of three parts: of the thread, of the group of columns, and
+ * constants. So the compiler computes the first once, the second once for all rows, and puts the third into the
+ * instruction as an immediate. */
 static const struct num *swizzled_address(struct lowering *c, const struct ring *r, int bytes,
 	const struct split_sum *row, const struct split_sum *col)
 {
@@ -469,7 +469,7 @@ static const struct num *swizzled_address(struct lowering *c, const struct ring 
 	const struct num *known = MUL(DIV(col->multiple, N(c, r->panel_cols)), N(c, r->panel_bytes));
 	const struct num *col0 = MUL(col->remainder->a, N(c, bytes)), *e = MUL(col->remainder->b, N(c, bytes));
 
-	if (group > l->chunk) {			/* it has several chunks */
+	if (group > l->chunk) {			/* a group spans several chunks */
 		col0 = NUM2(XOR, col0, NUM2(AND, x, N(c, group - 1)));
 		x = NUM2(AND, x, N(c, l->line - group));
 	}
@@ -504,9 +504,9 @@ const struct num *ring_address(struct lowering *c, const struct stask *s, const 
 		flatten(c, s, r, r->shape.col, r->shape.ncol, shape));
 }
 
-/* who ------------------------------------------------------------------------- */
+/* owners ---------------------------------------------------------------------- */
 
-/* Has the thread the first digit of a spread? */
+/* Condition: the thread's digit of a spread is 0. */
 static const struct num *has_first_digit(struct lowering *c, const struct num *thread, const struct spread *s)
 {
 	return NUM2(EQ, MOD(s->div > 1 ? DIV(thread, N(c, s->div)) : thread, N(c, s->mod)), N(c, 0));
@@ -567,7 +567,7 @@ void add_ring_touch(struct lowering *c, const struct stask *s, int buffer)
 	}
 }
 
-/* Can it leave the tensor, where all axes are within their ends? */
+/* Can the index be outside of the dimension although all axes are within their ends? */
 static bool may_leave_tensor(const struct lowering *c, const struct index_expr *x, int64_t size)
 {
 	int64_t least[AXES_MAX] = { 0 }, most[AXES_MAX];

@@ -4,7 +4,7 @@
 
 /* An operand in shared memory. */
 struct operand {
-	const struct matrix_instruction *by;	/* that reads it */
+	const struct matrix_instruction *by;	/* the instruction that reads it */
 	const struct ring *ring;
 	bool k_major;			/* the contracted axis is the contiguous one */
 	const struct num *k_first;	/* k step at which this iteration begins; NULL: 0 */
@@ -28,7 +28,7 @@ static bool same_order(const struct lowering *c, const int *a, int na, const int
 	}
 }
 
-/* The step, of the contracted axis, at which an iteration's part of a whole axis lies. */
+/* Finds the k step at which the current iteration begins, of an operand that holds the full contracted axis. */
 static enum err_code find_first_step(struct lowering *c, const struct stask *s, const struct buffer *b,
 	struct operand *o, struct err *e)
 {
@@ -52,7 +52,7 @@ static enum err_code find_first_step(struct lowering *c, const struct stask *s, 
 	return OK;
 }
 
-/* own: axes of the result that are the operand's. */
+/* own: the axes of the result that the operand has. */
 static enum err_code find_operand(struct lowering *c, const struct kentry *x, int arg, const int *own,
 	int nown, struct operand *o, struct err *e)
 {
@@ -89,14 +89,14 @@ static uint64_t descriptor_bits(const struct operand *o)
 	return swizzle << 62 | sbo << 32 | lbo << 16;
 }
 
-/* Elements of the contracted axis, or rows of them, in a step. */
+/* Elements of the contracted axis in a k step. */
 static int k_step_depth(const struct lowering *c, const struct operand *o)
 {
 	return matrix_depth(o->by, c->g->buffers.v[o->ring->buffer].type);
 }
 
-/* Bytes from one k step to another, and to a row or column, each that the matrix unit can begin
- * with: those of a sum are the sum of theirs. */
+/* Byte offset of k step ks, and of row or column `line`, in the slot. Only for those at which the matrix unit can start:
+ * the offset of a sum is the sum of the offsets then. */
 static const struct num *k_step_bytes(struct lowering *c, const struct operand *o, const struct num *ks)
 {
 	const struct ring *r = o->ring;
@@ -117,9 +117,8 @@ static const struct num *line_bytes(struct lowering *c, const struct operand *o,
 	return MUL(DIV(line, N(c, r->panel_cols)), N(c, r->panel_bytes));
 }
 
-/* Where the operand is read: from line `first` on, and in the block `block` of rows or columns
- * and the step KS of the instruction at hand. What is the same for all of a sTask's instructions
- * is apart from what each knows when it is compiled. */
+/* The matrix descriptor of an operand, from line `first` on: .from is the same for all instructions of the sTask, .by is the
+ * constant offset of each, for its block of rows or columns and its k step KS. */
 static struct matrix_operand descriptor_of(struct lowering *c, const struct operand *o, const struct num *first,
 	const struct num *block)
 {
@@ -136,7 +135,7 @@ static struct matrix_operand descriptor_of(struct lowering *c, const struct oper
 	return at;
 }
 
-/* 0 in the first product of a life that begins with this sTask and with zero. */
+/* Condition: the instruction adds to the accumulator. Not in the first product of a life that starts with zero. */
 static const struct num *accumulate_condition(struct lowering *c, const struct kentry *x, const struct node *mma,
 	int buffer)
 {
@@ -154,7 +153,7 @@ static const struct num *accumulate_condition(struct lowering *c, const struct k
 	return later;
 }
 
-/* The rows of a piece lie together only if no other axis goes around its own. */
+/* The rows of a slice are contiguous only if the axis is the outermost row axis. */
 static enum err_code check_rows_contiguous(const struct lowering *c, const struct stask *s,
 	const struct operand *o, const struct buffer *b, int axis, struct err *e)
 {
@@ -170,7 +169,7 @@ static enum err_code check_rows_contiguous(const struct lowering *c, const struc
 	return OK;
 }
 
-/* Where the matrix unit can begin to read rows or columns: the swizzle repeats there. */
+/* The matrix unit can start to read only where the swizzle pattern repeats. */
 static enum err_code check_first_line(const struct lowering *c, const struct stask *s,
 	const struct operand *o, const struct buffer *b, int axis, int64_t at, struct err *e)
 {
@@ -184,9 +183,8 @@ static enum err_code check_first_line(const struct lowering *c, const struct sta
 		(long long)grain, c->g->tasks.v[b->first].name);
 }
 
-/* First row or column of the operand's that the product takes, of `extent` at a time: where
- * the operand has more of an axis than the part that a split product makes, and more than
- * the tile at hand. */
+/* First row or column of the operand that the product takes, of `extent` at a time. It is not 0 where the operand has more of
+ * an axis than the slice that a split product computes, or more than the current tile. */
 static enum err_code find_first_line(struct lowering *c, const struct stask *s, const struct operand *o,
 	const struct buffer *b, const struct shape2 *result, int64_t extent,
 	const struct num **begin, struct err *e)
@@ -228,27 +226,27 @@ struct product {
 	struct operand a, b;
 	const struct num *first_a, *first_b;
 	int steps, cols;		/* of an instruction */
-	int instructions, rest_cols;		/* so many instructions of that, and one of less */
+	int instructions, rest_cols;		/* so many instructions, and one of rest_cols columns; 0: none */
 	const struct num *adds;
 };
 
-/* Columns of an instruction at most: many threads have few registers each. */
+/* Columns of the widest instruction that the registers of a launched thread allow. */
 static int widest_instruction(const struct lowering *c, const struct product *p)
 {
 	const struct matrix_instruction *x = p->by;
 	int threads = x->warps * c->k->target->warp, words = x->rows * x->k_bytes / 4 / threads;
-	int room = lower_launched(c->k) - x->beside - (p->registers ? words : 0), cols;
+	int words_left = lower_launched(c->k) - x->beside - (p->registers ? words : 0), cols;
 
 	if (!x->beside)
 		return x->cols_most;
-	cols = (int)min_i64(room * threads / x->rows, x->cols_most);
+	cols = (int)min_i64(words_left * threads / x->rows, x->cols_most);
 	if (!p->b.k_major && cols > p->b.ring->panel_cols)	/* instructions begin with panels */
 		return cols / (int)p->b.ring->panel_cols * (int)p->b.ring->panel_cols;
 	return cols / x->cols_step * x->cols_step;
 }
 
-/* The columns in as few equal instructions as there can be, where that is not many more than
- * it takes; else in the widest ones, and a rest. */
+/* Splits the columns into the fewest equal instructions, if that is at most twice the least number; else into the widest ones
+ * and one for the remainder. */
 static void split_columns(const struct lowering *c, struct product *p)
 {
 	int cols = (int)p->sum->cols, most = widest_instruction(c, p), least = (int)ceil_div(cols, most);
@@ -265,7 +263,7 @@ static void split_columns(const struct lowering *c, struct product *p)
 	p->rest_cols = cols % most;
 }
 
-/* The types that a target multiplies, in words. */
+/* The types that the target multiplies, as a list for messages. */
 static const char *matrix_type_names(struct lowering *c)
 {
 	const char *names = "", *last = NULL;
@@ -302,7 +300,7 @@ enum err_code find_matrix_instruction(struct lowering *c, const struct stask *s,
 	return OK;
 }
 
-/* Only operands of some types may be in registers, or lie with their own axis contiguous. */
+/* Only operands of some types may be in registers, or have another axis than the contracted one contiguous. */
 static enum err_code check_operands(const struct stask *s, const struct product *p,
 	struct err *e)
 {
@@ -364,19 +362,19 @@ static void touch_operand(struct lowering *c, const struct kentry *x, int buffer
 		add_touch(c, TOUCH_READ, TOUCH_FRAG, buffer, version);
 }
 
-/* What it reads and writes, as part of the lane's next group. */
+/* Notes what the product reads and writes, as part of the lane's next group. */
 static void touch_product(struct lowering *c, const struct kentry *x, const struct product *p,
 	int version_a, int version)
 {
 	touch_operand(c, x, p->pa, version_a);
 	touch_operand(c, x, p->pb, 0);
-	if (x->result_shared)			/* into registers of its own */
+	if (x->result_shared)			/* its accumulator is no buffer's */
 		return;
 	add_touch(c, TOUCH_WRITE, TOUCH_FRAG, p->result, version);
 	c->touches.v[c->touches.n - 1].sums = true;
 }
 
-/* `pieces` instructions of `cols` columns, from column `first` of the result on. */
+/* `instructions` instructions of `cols` columns, from column `first` of the result on. */
 static void add_product(struct lowering *c, const struct stask *s, const struct product *p,
 	struct frag_at sum, struct frag_at a, int first, int cols, int instructions)
 {
@@ -423,7 +421,7 @@ enum err_code select_matrix_product(struct lowering *c, const struct kentry *x, 
 	touch_product(c, x, &p, a.version, sum.version);
 	p.adds = accumulate_condition(c, x, p.mma, p.result);
 	add_product(c, s, &p, sum, a, 0, p.cols, p.instructions);
-	if (p.rest_cols)			/* it touches what the others do, in the same group */
+	if (p.rest_cols)			/* in the same group, so it has no touches of its own */
 		add_product(c, s, &p, sum, a, p.cols * p.instructions, p.rest_cols, 1);
 	add_op(c, DO_GROUPS_COMMIT);
 	add_pin(c, sum.frag, sum.version, frag_block_words(sum.frag));

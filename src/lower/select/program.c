@@ -1,4 +1,4 @@
-/* A kernel's tree: what all lanes share, then one role a lane. */
+/* The role program of a kernel: tables that all lanes share, then one role for each lane, made by the passes. */
 #include "lower/pass/pass.h"
 #include "role/live.h"
 
@@ -53,7 +53,7 @@ static void list_flags(struct lowering *c)
 	}
 }
 
-/* Types that a register can hold; others only pass, as what is unpacked. */
+/* Can the node have the type? Registers hold some types; the packed ones are only unpacked. */
 static bool is_register_type(const struct node *n, enum dtype t)
 {
 	switch (t) {
@@ -111,7 +111,6 @@ static void list_regions(struct lowering *c, const struct klane *l)
 #define CHECK_PASSES 0
 #endif
 
-/* The lane's tree, by one pass after the other. */
 static enum err_code run_passes(struct lowering *c, struct err *e)
 {
 	int n = c->k->passes ? c->k->passes : PASS_COUNT;

@@ -1,8 +1,8 @@
-/* Reductions and scans along an axis (layout/folds.h). What is beyond the end of the axis takes
- * no part. */
+/* Reductions and scans along an axis (layout/folds.h). Elements beyond the end of the axis
+ * are replaced by the operator's identity. */
 #include "lower/select/lowering.h"
 
-/* What joined with anything leaves it as it is. */
+/* The identity of a reduction's operator. */
 static const struct val *identity_of(struct lowering *c, enum op op, enum dtype t)
 {
 	enum dtype type = op_pair(op) == OP_ADD || !dtype_is_float(t) ? DT_I32 : DT_F32;
@@ -10,7 +10,7 @@ static const struct val *identity_of(struct lowering *c, enum op op, enum dtype 
 	return val_const(c, type, op_identity(op, t));
 }
 
-/* The argument where element (rb, j, h, e) of its fragment is at hand. */
+/* The argument's current element. */
 static enum err_code fold_argument(struct lowering *c, const struct kentry *x, const struct node *n,
 	const struct fold *f, const struct val **out, struct err *e)
 {
@@ -21,8 +21,7 @@ static enum err_code fold_argument(struct lowering *c, const struct kentry *x, c
 	return operand_value(c, x, n->arg[0], n->arg[0], out, e);
 }
 
-/* The identity instead of what is beyond the end of the axis that is reduced; of the other
- * side no end matters. */
+/* The value, or the identity beyond the end of the reduced axis. Ends of the other side do not matter. */
 static const struct val *mask_outside_axis(struct lowering *c, const struct kentry *x, const struct node *n,
 	const struct fold *f, const struct frag *over, const struct val *value)
 {
@@ -42,7 +41,7 @@ static const struct val *mask_outside_axis(struct lowering *c, const struct kent
 		identity_of(c, n->op, n->type));
 }
 
-/* What a lane has in registers, joined there. */
+/* A reduction or scan over a fragment, by exchange between threads. */
 static enum err_code fold_in_registers(struct lowering *c, const struct kentry *x, int node,
 	const struct fold *f, struct err *e)
 {
@@ -61,7 +60,7 @@ static enum err_code fold_in_registers(struct lowering *c, const struct kentry *
 	o->u.reduce.over = over;
 	o->u.reduce.to = to;
 	o->u.reduce.op = n->op;
-	/* in a running value what is beyond the end comes last */
+	/* in a scan, elements beyond the end come last and are not stored */
 	o->u.reduce.value = scans ? value : mask_outside_axis(c, x, n, f, over, value);
 	o->u.reduce.zero = identity_of(c, n->op, n->type);
 	o->u.reduce.along_rows = f->way == FOLD_ROWS;

@@ -1,8 +1,8 @@
 /* Stores: by the copy engine, or by the lane's threads, from registers or out of a ring. */
 #include "lower/select/lowering.h"
 
-/* Do `n` neighbouring columns of the fragment lie next to each other in the tensor, begin
- * at multiples of n, and end together? */
+/* Can `width` neighbouring columns be stored as one vector? They must be contiguous in the tensor, aligned, and all within
+ * its ends or all outside. */
 static bool can_store_vectors(const struct lowering *c, const struct node *n, const struct shape2 *shape,
 	const struct frag *f, int64_t width)
 {
@@ -16,8 +16,7 @@ static bool can_store_vectors(const struct lowering *c, const struct node *n, co
 		f->width % width == 0 && c->p->axes.v[t->dim[t->rank - 1]].size % width == 0;
 }
 
-/* Single elements; pairs, as a thread has them; or eights, once the threads of a quad have
- * exchanged theirs. */
+/* Elements per store: one; a pair, as a thread holds them; or eight, after the threads of a quad have exchanged theirs. */
 static enum access_width store_width(const struct lowering *c, const struct node *n,
 	const struct shape2 *shape, const struct frag *f)
 {
@@ -39,7 +38,7 @@ static void set_move(struct lowering *c, struct role_op *o, const struct stask *
 	tensor_indices(c, s, n, shape, o->u.move.index, &o->u.move.inside);
 }
 
-/* What the tensor's type makes of a value; NULL: it has that type. */
+/* The value converted to the tensor's type; NULL: it has that type already. */
 static const struct val *as_tensor_type(struct lowering *c, const struct node *n, int buffer,
 	const struct val *x)
 {
@@ -48,7 +47,7 @@ static const struct val *as_tensor_type(struct lowering *c, const struct node *n
 	return to == from ? NULL : val_cast(c, to, from, x);
 }
 
-/* Straight from the fragment to global memory. */
+/* From registers to global memory, by the lane's threads. */
 static void store_fragment(struct lowering *c, const struct kentry *x, const struct node *n,
 	int buffer, struct frag_at from)
 {
@@ -70,7 +69,7 @@ static void store_fragment(struct lowering *c, const struct kentry *x, const str
 	o->u.move.value = value;
 }
 
-/* Out of shared memory, where another lane left the value. */
+/* From a ring, where another lane has left the value, by the lane's threads. */
 static void store_ring(struct lowering *c, const struct kentry *x, const struct node *n, int buffer)
 {
 	const struct stask *s = stask_of(c, x);
@@ -86,7 +85,7 @@ static void store_ring(struct lowering *c, const struct kentry *x, const struct 
 
 /* ---- by the copy engine ---------------------------------------------------------------- */
 
-/* Number of the panel at hand, PANEL of batch ROUND; of it the column, the block of rows. */
+/* Number of the current panel, PANEL of batch ROUND; its column of panels and its block of rows. */
 static const struct num *current_panel(struct lowering *c, const struct outbox *o)
 {
 	const struct num *first = MUL(V(c, VAR_ROUND, NONE), N(c, o->batch));
@@ -106,14 +105,14 @@ static const struct num *panel_row_block(struct lowering *c, const struct outbox
 	return o->across == o->panels ? N(c, 0) : DIV(current_panel(c, o), N(c, o->across));
 }
 
-/* The warp's number among those of the lane that have a block of rows each. */
+/* First row of the warp in the current block. */
 static const struct num *warp_row(struct lowering *c, const struct outbox *o)
 {
 	return MUL(ADD(MUL(panel_row_block(c, o), N(c, c->lane->warps)), DIV(V(c, VAR_THREAD, NONE),
 		N(c, c->k->target->warp))), N(c, o->rows));
 }
 
-/* Where the panel begins in the tensor, innermost dimension first. */
+/* Finds the panel's corner in the tensor, innermost dimension first. */
 static void find_corner(struct lowering *c, const struct stask *s, const struct node *n,
 	const struct shape2 *v, const struct outbox *o, struct role_box *b)
 {
@@ -154,7 +153,7 @@ static int store_map(struct lowering *c, const struct stask *s, const struct nod
 	return tensor_map(c, s, n, box, o->swizzle);
 }
 
-/* The panels of a batch, from `from` on, by the thread that will ask about them. */
+/* Stores the panels of a batch, from address `from` on. The thread that issues them also waits for them. */
 static void store_batch(struct lowering *c, const struct stask *s, const struct node *n,
 	const struct shape2 *v, const struct outbox *o, const struct num *from,
 	const struct num *when)
@@ -173,7 +172,7 @@ static void store_batch(struct lowering *c, const struct stask *s, const struct 
 	add_op(c, DO_STORES_COMMIT)->u.stores.elected = op->u.boxes.elected;
 }
 
-/* The slot must not be given back before it has been read. */
+/* Stores a slot. The lane waits until it has been read, as it is released then. */
 static void store_slot(struct lowering *c, const struct stask *s, const struct node *n,
 	const struct shape2 *v, const struct outbox *o)
 {
@@ -186,7 +185,7 @@ static void store_slot(struct lowering *c, const struct stask *s, const struct n
 		add_lane_sync(c, "the slot has been read");
 }
 
-/* A batch of panels of the warp's rows, swizzled as the engine expects it. */
+/* Writes a batch of panels of the warp's rows to the staging, swizzled as the copy engine expects it. */
 static void write_panels(struct lowering *c, const struct outbox *o, int buffer, struct frag_at from)
 {
 	struct role_op *op;
@@ -205,13 +204,13 @@ static void write_panels(struct lowering *c, const struct outbox *o, int buffer,
 	op->u.panels.type = c->g->buffers.v[buffer].type;
 }
 
-/* Of a fragment of which the last block is not full: has this warp rows in the block? */
+/* Condition: the warp has rows in the block, of a fragment whose last block is not full; else NULL. */
 static const struct num *has_rows_condition(struct lowering *c, const struct frag *f, const struct outbox *o)
 {
 	return f->height == f->rows ? NULL : NUM2(LT, warp_row(c, o), N(c, f->height));
 }
 
-/* Through the room: batch number n is written when the one that was there has been read. */
+/* From registers through the staging: a batch is written once the one that was there has been read. */
 static void store_panels(struct lowering *c, const struct kentry *x, const struct node *n,
 	const struct shape2 *shape, const struct outbox *o, int buffer, struct frag_at from)
 {

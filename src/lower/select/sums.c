@@ -1,6 +1,6 @@
-/* Matrix products that are done when the lane goes on. On a synchronous matrix unit they go in steps
- * (operands.c). On CUDA cores the lane's threads do them: each adds up its own elements of the
- * result, and both operands come out of shared memory (plan_scope), as they lie there. */
+/* Synchronous products, which are complete when the lane goes on. A synchronous matrix unit computes them in k steps
+ * (operands.c). On CUDA cores each thread computes its own elements of the result, and reads both operands from shared
+ * memory (plan_scope). */
 #include "lower/select/lowering.h"
 
 static bool can_multiply(enum dtype t)
@@ -15,8 +15,7 @@ static bool can_multiply(enum dtype t)
 	return false;
 }
 
-/* An axis that no loop around runs over is contracted from end to end. The order is that of the
- * first operand. */
+/* Finds the contracted axes, in the order of the first operand. One that no loop runs over is contracted in full. */
 static void find_contracted_axes(const struct lowering *c, const struct stask *s, struct sync_product *p)
 {
 	int first = buffer_of_node(c, s, p->mma->arg[0]);
@@ -41,7 +40,7 @@ static void find_contracted_axes(const struct lowering *c, const struct stask *s
 	p->at.full_axes |= p->along.full_axes;
 }
 
-/* Of the steps those that are within the ends of what is contracted. */
+/* Condition: step KS is within the ends of the contracted axes. */
 static const struct num *steps_inside(struct lowering *c, const struct stask *s,
 	const struct sync_product *p)
 {
@@ -69,7 +68,7 @@ enum err_code check_contiguous(const struct lowering *c, const struct stask *s, 
 	return OK;
 }
 
-/* An operand's element in step KS of the sum's row at hand, or of its column. */
+/* An operand's element of step KS, in the row (first operand) or column of the result's current element. */
 static enum err_code operand_in_step(struct lowering *c, const struct stask *s,
 	const struct sync_product *p, int arg, const struct val **out, struct err *e)
 {
@@ -93,7 +92,7 @@ static enum err_code operand_in_step(struct lowering *c, const struct stask *s,
 	return OK;
 }
 
-/* The registers of the result, with what is added to. */
+/* Finds the accumulator and gives it its initial value. */
 static enum err_code prepare_accumulator(struct lowering *c, const struct kentry *x, struct sync_product *p,
 	struct err *e)
 {

@@ -1,8 +1,8 @@
-/* Trips of a loop, and where its axes stand in an iteration. */
+/* Trip counts of loops, and the first indices of their axes in an iteration. */
 #include "lower/select/lowering.h"
 
-/* Least or greatest value of (axis / div) mod mod over the tile at hand. Where its elements
- * go past a multiple of `mod`, there is one of 0 among them, and one of mod - 1. */
+/* Least or greatest value of (axis / div) mod mod over the current tile. If its elements
+ * cross a multiple of `mod`, the bounds are 0 and mod - 1. */
 static const struct num *term_bound(struct lowering *c, const struct stask *s,
 	const struct index_term *t, bool greatest)
 {
@@ -19,12 +19,12 @@ static const struct num *term_bound(struct lowering *c, const struct stask *s,
 		return at;
 	at = MOD(at, N(c, t->mod));
 	if (t->div % tile == 0 || t->mod % tile == 0)
-		return at;		/* no tile does */
+		return at;		/* no tile crosses a multiple */
 	return num_select(c->a, NUM2(EQ, DIV(least, N(c, t->mod)), DIV(most, N(c, t->mod))), at,
 		N(c, greatest ? t->mod - 1 : 0));
 }
 
-/* Least or greatest value of a bound over the tile at hand. */
+/* Least or greatest value of a bound over the current tile. */
 static const struct num *loop_bound(struct lowering *c, const struct stask *s, const struct index_expr *x,
 	bool greatest)
 {
@@ -85,7 +85,6 @@ void add_loop_axes(struct lowering *c, int loop)
 	}
 }
 
-/* Tiles of a lane's other copies: only their iterations are counted. */
 void add_skipped_loop(struct lowering *c, int loop)
 {
 	struct role_body *outer = enter_body(c, &add_block(c, NULL)->u.region.body), *inner = c->body;

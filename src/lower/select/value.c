@@ -1,4 +1,4 @@
-/* Elements: what a node's value is, in terms of those at hand. */
+/* Expressions of single elements: a node's current element, in terms of its arguments' elements. */
 #include "lower/select/lowering.h"
 
 static struct val *new_val(struct lowering *c, enum val_kind kind, enum dtype type)
@@ -81,7 +81,6 @@ const struct val *ring_value(struct lowering *c, const struct kentry *x, const s
 	return val_shared(c, t, t, address);
 }
 
-/* Read an element of a tile in shared memory; of what is beyond its extents, zero. */
 enum err_code ring_value_as(struct lowering *c, const struct kentry *x, const struct ring *r,
 	const struct shape2 *shape, const struct val **out, struct err *e)
 {
@@ -89,7 +88,7 @@ enum err_code ring_value_as(struct lowering *c, const struct kentry *x, const st
 	struct frag f;
 
 	TRY(lay_out_shape(c, s, shape, c->g->buffers.v[r->buffer].type, &f, e));
-	/* a tile that reaches beyond the end of an axis of which the ring has all */
+	/* the tile may reach beyond the end of an axis that the ring has in full */
 	*out = val_guard(c, inside_condition(c, s, shape, &f, r->shape.full_axes & ~shape->full_axes),
 		ring_value(c, x, r, shape), val_const(c, DT_I32, 0));
 	return OK;
@@ -101,7 +100,7 @@ enum err_code ring_value_of_node(struct lowering *c, const struct kentry *x, con
 	return ring_value_as(c, x, r, &c->k->node_shape[node], out, e);
 }
 
-/* An argument in registers: of this sTask, or of an earlier one on the lane. */
+/* An argument in registers, computed by this sTask or an earlier one of the lane. */
 static enum err_code register_value(struct lowering *c, const struct kentry *x, int node, int arg,
 	const struct val **out, struct err *e)
 {
@@ -153,7 +152,7 @@ enum err_code operand_value(struct lowering *c, const struct kentry *x, int node
 	return register_value(c, x, node, arg, out, e);
 }
 
-/* Field of the word that holds the element at hand (program_unpack). */
+/* The field of a packed word that is the current element (program_unpack). */
 static enum err_code unpacked_value(struct lowering *c, const struct kentry *x, int node,
 	const struct val **out, struct err *e)
 {
@@ -185,9 +184,9 @@ static bool is_column_index(const struct lowering *c, const struct shape2 *shape
 	return n->op == OP_INDEX && shape->ncol == 1 && shape->col[0] == n->ref;
 }
 
-/* A comparison of the column's index with something of the row is one of a number that
- * the compiler knows, 8 j + e, with the rest: otherwise it would keep the indices of
- * all columns in registers. *out NULL if it is not such a comparison. */
+/* A comparison of the column's index with a value of the row: the constant 8 j + e is compared with the value less the
+ * thread's first column. Otherwise the compiler keeps the indices of all columns in registers. *out: NULL if the node
+ * is no such comparison. */
 static enum err_code column_comparison(struct lowering *c, const struct kentry *x, int node,
 	const struct val **out, struct err *e)
 {
@@ -250,7 +249,7 @@ enum err_code refuse_node(const struct node *n, struct err *e)
 		op_name(n->op));
 }
 
-/* Of what can be cast, all but what only memory holds. */
+/* Can registers hold the type? */
 static bool can_cast(enum dtype to)
 {
 	switch (to) {
