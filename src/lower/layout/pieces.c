@@ -106,12 +106,12 @@ bool lower_copies_arrive(const struct kernel *k, int task)
 	const struct stask *s = stask_at(k, task);
 	int buffer = s->writes.v[0];
 
-	/* a lane in turns would wait for copies of its last tiles only, and those may be another's */
+	/* a replica would wait only for copies of its own last tiles, and those of others may be in flight */
 	if (!is_copy(k, task) || k->plan->lanes.v[lane_of(k, task)].replicas > 1 ||
 	    k->rings.v[k->ring_of[buffer]].engine ||
 	    lower_copy_width(k, task) * element_bytes(k, s) < 4)
 		return false;
-	for (int t = 0; t < k->plan->graph->tasks.n; t++)	/* who copies does not read */
+	for (int t = 0; t < k->plan->graph->tasks.n; t++)	/* a lane that waits for its copies reads them itself */
 		if (stask_reads(stask_at(k, t), buffer) && lane_of(k, t) == lane_of(k, task))
 			return false;
 	return true;

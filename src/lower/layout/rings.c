@@ -142,7 +142,7 @@ static int64_t share_of(const struct kernel *k, const struct buffer *b,
 	return min_i64(t->div, tile);
 }
 
-/* Add the axes of one dimension's index. Returns whether the copy engine can follow: one
+/* Adds the axes of one dimension's index. Returns whether the copy engine can load it: one
  * axis at most, as it is. */
 static bool add_dimension(const struct kernel *k, const struct buffer *b,
 	const struct index_expr *x, bool last, struct shape2 *s)

@@ -147,7 +147,7 @@ static bool goes_through_staging(const struct target *t, const struct stask *s, 
 	return false;
 }
 
-/* The store of an entry, if the engine can do it given so much room. */
+/* The store of an entry, if the engine can do it with `room` bytes of staging. */
 static bool find_outbox(const struct kernel *k, const struct klane *l, const struct kentry *x,
 	int64_t room, struct outbox *o)
 {

@@ -152,7 +152,7 @@ static enum err_code add_task(struct lowering *c, const struct kentry *x, const 
 
 static enum err_code add_loop(struct lowering *c, int loop, struct err *e);
 
-/* A loop inside, in the iteration at hand of the region around it. */
+/* A run of a nested loop, in the current iteration of the region around it. */
 static enum err_code add_run(struct lowering *c, int region, const struct kstep *s, struct err *e)
 {
 	struct point *p;

@@ -11,7 +11,7 @@ static bool is_invariant(const struct lowering *c, const struct role_op *o, int 
 	return w && w->which == AWAIT_AROUND && !w->once && c->p->loops.v[loop].parent == w->loop;
 }
 
-/* The waits that can go, out of the TASK, to the operations at hand. */
+/* Moves the invariant waits from the TASK to before the loop. */
 static void hoist_waits(struct lowering *c, struct role_op *task, int loop)
 {
 	struct role_body *b = &task->u.region.body;

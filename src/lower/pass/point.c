@@ -47,7 +47,7 @@ static void move_version(const struct lowering *c, struct role_op *o, const stru
 	o->touches.v = t;
 }
 
-/* How many groups a wait leaves under way follows from the class of the iteration. */
+/* How many groups a wait leaves in flight follows from the class of the iteration. */
 void group_wait_set_class(struct role_op *o, struct point *p, int class)
 {
 	int younger;

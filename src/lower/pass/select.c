@@ -1,5 +1,5 @@
 /* Selection: the operations of each sTask, in place of WORK. Which they are follows from what the sTask is and where its
- * values lie; registers are those of the versions that the iteration at hand uses. */
+ * values lie; registers are those of the versions that the current iteration uses. */
 #include "lower/pass/pass.h"
 
 bool writes_ring(const struct lowering *c, const struct stask *s)

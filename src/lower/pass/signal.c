@@ -1,7 +1,7 @@
 /* Signals: behind each wait for groups, lanes that wait for products learn which of them are complete now. Where the
- * iteration at hand tells which instances these are, it is straight code; elsewhere a counter is kept.
+ * current iteration tells which instances these are, it is straight code; elsewhere a counter is kept.
  *
- * Along the iterations of a loop the pass follows how many instances others have been signaled of: signaled[f], counted as
+ * Along the iterations of a loop the pass tracks how many instances have been signaled: signaled[f], counted as
  * the number of the iteration is. In the steady state it must come to the same at the end of an iteration as it was at its
  * beginning; where the loop begins with less, as nothing was issued before iteration 0, the first arrivals have a guard.
  * What remains when the loop is over (remaining[f]) is signaled behind it. Where that does not work out for a flag, the lane
@@ -91,7 +91,7 @@ static const struct num *issued_count(struct signaling *g, int flag, int but)
 	if (!counted && x && loop == region)
 		return num_offset(c, V(c, VAR_SEQ, loop), issued_end(g, flag) - (g->at->number + x->at) - but);
 	if (!counted && loop != region && program_loop_within(c->p, loop, region))
-		return num_offset(c, V(c, VAR_BASE, loop), -but);	/* it is over, or has not begun */
+		return num_offset(c, V(c, VAR_BASE, loop), -but);	/* the loop is over, or has not begun */
 	g->reads_issued[flag] = true;
 	return SUB(V(c, VAR_ISSUED, flag), N(c, but));
 }
@@ -193,7 +193,7 @@ static bool reads_shared(const struct lowering *c)
 	return false;
 }
 
-/* Behind a wait for groups. Others may conclude that what stands before it in the lane's order is done, too. */
+/* Behind a wait for groups. Other lanes may conclude that what precedes it in the lane's order is complete, too. */
 static void signal_complete(struct signaling *g)
 {
 	struct lowering *c = g->c;
@@ -209,7 +209,7 @@ static void signal_complete(struct signaling *g)
 			add_warp_sync(c, "all of its threads have read");
 		synced = true;
 		if (fl->runs && behind && behind[fl->task])
-			continue;	/* the last run may be under way */
+			continue;	/* the last run may be in flight */
 		signal_instances(g, f, behind && !fl->runs ? behind[fl->task] : 0);
 	}
 }

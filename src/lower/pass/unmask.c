@@ -1,10 +1,10 @@
-/* Unmasking: in most iterations of a loop no tile meets the end of an axis, and no element fails a condition as that of a causal
- * mask; asking costs as much as computing.
+/* Unmasking: in most iterations of a loop no tile reaches the end of an axis, and no element fails a condition such as a causal
+ * mask; testing costs as much as computing.
  *
  * So a steady loop gets a condition on its iteration (role.h, region.unmasked) under which all conditions hold that its sTasks
  * have marked, for all elements: NUM_INTERIOR, or a `where` that is unmasked; and another one under which NUM_INTERIOR holds. Printers
  * write the loop once without what is marked, once without the ends of axes, and once as it is. The conditions are made
- * of bounds over the tile (body/masks.c), so an iteration may be missed, but none is too many. */
+ * of bounds over the tile (select/masks.c), so an iteration may be missed, but none is too many. */
 #include "lower/pass/pass.h"
 
 /* `all` and `when`, unless it is there already. */
