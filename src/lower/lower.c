@@ -1,10 +1,10 @@
-/* From a plan to a kernel: with and without a proof, and in which of two layouts. */
+/* From a plan to a kernel: with or without verify, and with one of two layouts of fragments. */
 #include "lower/lower.h"
 
 #include "lower/passes.h"
 #include "lower/refine.h"
 
-/* The same machine, on which values lie in lines. */
+/* The same target, but values are spread over threads by lines. */
 static const struct target *in_lines(struct arena *a, const struct target *t)
 {
 	struct target *x = ARENA_NEW(a, struct target);
@@ -15,11 +15,11 @@ static const struct target *in_lines(struct arena *a, const struct target *t)
 }
 
 /* How a kernel is made. */
-struct making {
+struct lower_options {
 	bool unproven, lines;
 };
 
-static enum err_code lower(struct mem *mem, const struct plan *p, int phase, struct making how,
+static enum err_code lower(struct mem *mem, const struct plan *p, int phase, struct lower_options how,
 	struct kernel **out, enum err_code *wrong, struct refusal *why, struct err *e)
 {
 	struct arena a;
@@ -49,7 +49,7 @@ enum err_code lower_unchecked(struct mem *mem, const struct plan *p, int phase, 
 	enum err_code wrong;
 	struct refusal why;
 
-	return lower(mem, p, phase, (struct making){ 0 }, out, &wrong, &why, e);
+	return lower(mem, p, phase, (struct lower_options){ 0 }, out, &wrong, &why, e);
 }
 
 static bool has_products(const struct plan *p, int phase)
@@ -60,7 +60,7 @@ static bool has_products(const struct plan *p, int phase)
 	return false;
 }
 
-static enum err_code lower_checked(struct mem *mem, const struct plan *p, int phase, struct making how,
+static enum err_code lower_checked(struct mem *mem, const struct plan *p, int phase, struct lower_options how,
 	struct kernel **out, struct refusal *why, struct err *e)
 {
 	enum err_code wrong, code = lower(mem, p, phase, how, out, &wrong, why, e);
@@ -77,19 +77,19 @@ static enum err_code try_lower(struct mem *mem, const struct plan *p, int phase,
 {
 	enum err_code code;
 	struct refusal other;
-	struct err others;
+	struct err other_error;
 
 	*out = NULL;
 	*why = (struct refusal){ PROBLEM_KERNEL, NONE };
 	if (!lower_has_target(p->device))
 		return err_set(e, ERR_INPUT, NOWHERE, "plans for '%s' are model_only: they are checked, "
 			"simulated and searched, but no kernels are printed for it", p->device->name);
-	code = lower_checked(mem, p, phase, (struct making){ unproven, false }, out, why, e);
+	code = lower_checked(mem, p, phase, (struct lower_options){ unproven, false }, out, why, e);
 	if (code != ERR_ILLEGAL || (why->code != PROBLEM_REGISTERS && why->code != PROBLEM_LAYOUT) ||
 	    has_products(p, phase))
 		return code;
-	/* a row of few lanes may be too long for their registers, and not for a warp's */
-	return lower_checked(mem, p, phase, (struct making){ unproven, true }, out, &other, &others) ? code : OK;
+	/* a row that is spread over few threads may need too many registers of each; in lines, all of a warp share it */
+	return lower_checked(mem, p, phase, (struct lower_options){ unproven, true }, out, &other, &other_error) ? code : OK;
 }
 
 enum err_code lower_or_refuse(struct mem *mem, const struct plan *p, int phase,

@@ -1,14 +1,14 @@
 /* Lowering as counterexample-guided refinement: one loop of attempts.
  *
- * The decisions about flags, depths and counts are derived from the relation of the plan's events, which says for
- * every number of iterations what must come before what. Four things it does not know:
+ * Flags, depths and counts are derived from the relation of the plan's events, which says for every number of
+ * iterations what must come before what. It does not know four things:
  *
  *  - Whether a flag of bounded depth can serve a wait at all. If lower_depths finds none that does, a wait is added that holds
  *    back the lane that runs ahead, and as that changes the relation, everything is derived again.
- *  - Lanes wait at loops that make no iteration, too, behind the loop, for what its sTasks would have waited for
- *    (lower_run_waits). There are no events there.
- *  - A product is complete before others are signaled of it: when its lane next counts its groups. So lanes may wait for each
- *    other although no event waits for itself.
+ *  - Behind a loop that made no iteration, a lane waits for what the sTasks of the loop would have waited for
+ *    (lower_run_waits). The relation has no events for that.
+ *  - A lane signals a product only when it next counts its groups, later than the product is complete. So lanes may
+ *    wait for each other although the relation has no cycle.
  *  - At its end a lane waits for the last copies on each of its flags, whichever lane issued them.
  *
  * To know the last three, one would have to play the kernel, as verify does. So where verify finds that phases of a flag can

@@ -225,7 +225,7 @@ int lower_demand_flag(const struct kernel *k, const struct wait *w, const struct
 	return w->when == WAIT_ISSUED ? k->issue_flag_of[w->on] : k->flag_of[w->on];
 }
 
-/* May the loop have runs without an iteration, and others with some? A loop that never has any waits for nothing. */
+/* May the loop have runs without an iteration, and others with some? An always empty loop makes no waits. */
 static bool may_be_empty(const struct graph *g, int loop)
 {
 	return g->trips[loop].least == 0 && g->trips[loop].most > 0;
