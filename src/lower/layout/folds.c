@@ -45,9 +45,9 @@ static bool has_result_layout(const struct kernel *k, const struct shape2 *to, c
 /* Is the axis the only one of its side, with the extent that is reduced? Sets f->way. */
 static bool is_only_axis_of_side(const struct kernel *k, struct fold *f, const struct shape2 *over, int axis)
 {
-	bool whole = over->full_axes & bit(axis);
+	bool full = over->full_axes & bit(axis);
 
-	if (whole != f->whole && !(axes_in_one_tile(k) & bit(axis)))
+	if (full != f->full && !(axes_in_one_tile(k) & bit(axis)))
 		return false;
 	if (over->ncol == 1 && over->col[0] == axis)
 		f->way = FOLD_COLUMNS;
@@ -86,10 +86,10 @@ static bool reduces_in_registers(const struct kernel *k, const struct node *n,
 
 	if (has_result_layout(k, to, from, n->ref) && is_only_axis_of_side(k, f, from, n->ref))
 		return true;
-	if (!f->shared || !add_free_side(to, n->ref, f->whole ? g->program->axes.v[n->ref].size :
+	if (!f->shared || !add_free_side(to, n->ref, f->full ? g->program->axes.v[n->ref].size :
 	    g->extents.tile[n->ref], &over))
 		return false;
-	over.full_axes = f->whole ? to->full_axes | bit(n->ref) : to->full_axes & ~bit(n->ref);
+	over.full_axes = f->full ? to->full_axes | bit(n->ref) : to->full_axes & ~bit(n->ref);
 	return is_only_axis_of_side(k, f, &over, n->ref);
 }
 
@@ -109,13 +109,13 @@ void fold_of(const struct kernel *k, const struct stask *s, int node, struct fol
 
 	*out = (struct fold){ .shared = p->nodes.v[n->arg[0]].task != n->task &&
 			conversion_in_ring(k, s, n->arg[0], NONE),
-		.whole = !program_axis_bound(p, s->loop, n->ref) };
+		.full = !program_axis_bound(p, s->loop, n->ref) };
 	if (op_class(n->op) == CLASS_SCAN ? scans_in_registers(k, n, to, out) :
 	    reduces_in_registers(k, n, to, out))
 		return;
 	out->way = FOLD_LINES;
 	out->over = *to;
-	out->over.full_axes = out->whole ? to->full_axes | bit(n->ref) : to->full_axes & ~bit(n->ref);
+	out->over.full_axes = out->full ? to->full_axes | bit(n->ref) : to->full_axes & ~bit(n->ref);
 }
 
 const struct shape2 *fold_scratch_shape(const struct kernel *k, int node, const struct fold *f)

@@ -14,7 +14,7 @@ enum fold_way { FOLD_COLUMNS, FOLD_ROWS, FOLD_LINES };
 struct fold {
 	enum fold_way way;
 	bool shared;			/* the argument is found in shared memory */
-	bool whole;			/* along the full axis, not the tile of an iteration */
+	bool full;			/* along the full axis, not the tile of an iteration */
 	/* COLUMNS, ROWS: the argument's shape. LINES: the result's shape, whose full_axes say whether the
 	 * full axis is processed. */
 	struct shape2 over;

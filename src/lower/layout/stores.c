@@ -115,10 +115,10 @@ static bool goes_from_ring(const struct kernel *k, const struct stask *s, int bu
 		rows <= k->target->shared.box_rows;
 }
 
-/* Divides a value in registers into the widest panels, staged in `room` bytes: all at once, or in two buffers of a batch
+/* Divides a value in registers into the widest panels, staged in so many bytes: all at once, or in two buffers of a batch
  * each. */
 static bool goes_through_staging(const struct target *t, const struct stask *s, const struct shape2 *v,
-	enum dtype type, int warps, int64_t room, struct outbox *o)
+	enum dtype type, int warps, int64_t staging_bytes, struct outbox *o)
 {
 	int64_t rows, cols, own = t->frag.rows;	/* of a block, a warp's */
 
@@ -133,10 +133,10 @@ static bool goes_through_staging(const struct target *t, const struct stask *s, 
 
 		if (cols % panel || n > PANELS_MOST)
 			continue;
-		while (batch > 1 && (n % batch || (batch < n ? 2 : 1) * batch * bytes > room))
+		while (batch > 1 && (n % batch || (batch < n ? 2 : 1) * batch * bytes > staging_bytes))
 			batch--;
 		two = batch < n;
-		if ((two ? 2 : 1) * batch * bytes > room)
+		if ((two ? 2 : 1) * batch * bytes > staging_bytes)
 			continue;
 		*o = (struct outbox){ .ring = NONE, .rows = own, .swizzle = wide,
 			.panel_cols = panel, .panel_bytes = own * wide, .panels = (int)n,
@@ -147,9 +147,9 @@ static bool goes_through_staging(const struct target *t, const struct stask *s, 
 	return false;
 }
 
-/* The store of an entry, if the engine can do it with `room` bytes of staging. */
+/* The store of an entry, if the engine can do it with `staging_bytes` bytes of staging. */
 static bool find_outbox(const struct kernel *k, const struct klane *l, const struct kentry *x,
-	int64_t room, struct outbox *o)
+	int64_t staging_bytes, struct outbox *o)
 {
 	const struct stask *s = stask_at(k, x->task);
 	const struct node *n;
@@ -168,7 +168,7 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 		fits = goes_from_ring(k, s, buffer, o);
 	else
 		fits = goes_through_staging(k->target, s, value_shape(k, buffer),
-			k->plan->graph->buffers.v[buffer].type, l->warps, room, o);
+			k->plan->graph->buffers.v[buffer].type, l->warps, staging_bytes, o);
 	o->task = x->task;
 	return fits;
 }
@@ -176,7 +176,7 @@ static bool find_outbox(const struct kernel *k, const struct klane *l, const str
 void lower_stores(struct kernel *k)
 {
 	int align = k->target->shared.align;
-	int64_t room = 0, end = k->plan->device->shared_bytes - align - STAMPS_LEAST;
+	int64_t staging_bytes = 0, end = k->plan->device->shared_bytes - align - STAMPS_LEAST;
 	struct outbox o;
 	int n = 0;
 
@@ -186,13 +186,13 @@ void lower_stores(struct kernel *k)
 			n += find_outbox(k, &k->lanes.v[i], &k->lanes.v[i].entries.v[j], INT64_MAX,
 				&o) && o.ring == NONE;
 	if (n)
-		room = (end - round_up(k->shared_bytes, align)) / n / align * align;
+		staging_bytes = (end - round_up(k->shared_bytes, align)) / n / align * align;
 	for (int i = 0; i < k->lanes.n; i++) {
 		for (int j = 0; j < k->lanes.v[i].entries.n; j++) {
 			struct kentry *x = &k->lanes.v[i].entries.v[j];
 
 			x->outbox = NONE;
-			if (!find_outbox(k, &k->lanes.v[i], x, room, &o))
+			if (!find_outbox(k, &k->lanes.v[i], x, staging_bytes, &o))
 				continue;
 			if (o.ring == NONE) {
 				o.offset = round_up(k->shared_bytes, align);

@@ -159,13 +159,13 @@ static void add_shared_boxes(struct lowering *c, const struct stask *s, const st
 static bool follows_work(const struct lowering *c, const struct kentry *x)
 {
 	const struct kregion *v = &c->lane->regions[0];
-	bool turns = c->lane->handover_flag != NONE, works = false;
+	bool replicas = c->lane->handover_flag != NONE, works = false;
 
 	for (int i = 0; i < v->steps.n; i++)
-		turns |= v->steps.v[i].handover_flag != NONE;
+		replicas |= v->steps.v[i].handover_flag != NONE;
 	for (int i = 0; i < c->lane->entries.n; i++)
 		works |= stask_of(c, &c->lane->entries.v[i])->kind != TASK_LOAD;
-	return x->waits.n || turns || works;
+	return x->waits.n || replicas || works;
 }
 
 /* All boxes of a load arrive at one flag. */
