@@ -1,23 +1,145 @@
-/* torture.c - every request for memory of a session fails once.
+/* torture.c - want of memory, at every request of a session.
  *
- * For k = 1, 2, 3, ... the k-th request fails, where every chunk that an arena hands
- * out is a request. If it is a request of Lua, which then collects its garbage and tries
- * again, the round is repeated with that attempt failing too. Every failure must end
- * as an error of the script whose message names memory, must leave a state that still works,
- * and must leave no memory allocated when the state is closed. Under the sanitizers the first
+ * For k = 1, 2, 3, ... the k-th request fails, where every piece that an arena hands
+ * out is a request. If it is Lua's, which then collects its garbage and tries again,
+ * the round is played once more with the try failing too. Whatever it hits must come
+ * out as an error of the script that tells of memory, leave a state that still works,
+ * and leave no byte behind when the state is closed. Under the sanitizers the first
  * 500 requests are tried and then every seventh.
- *
- * The sessions are scripts in tests/lua/lib/torture. The rounds of the first one begin with a new state.
- * Instead of running it again up to the k-th request, one process runs it, and forks at each request a
- * child in which that request fails.
  */
 #include <lualib.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "lua/lcore.h"
 #include "tests/tap.h"
+
+/* The state itself, a program, its inputs and answer, arrays, a device. Every part is
+ * small, for it runs some thousand times. */
+static const char language[] =
+	"local mr = require 'millrace'\n"
+	"local gemm = mr.program('gemm', function(p)\n"
+	"  local m, n, k = p:axes('m', 'n', 'k')\n"
+	"  local A, B, C = p:input('A', {m, k}), p:input('B', {n, k}), p:output('C', {m, n})\n"
+	"  local c = p:carry('c', {m, n}, 0)\n"
+	"  p:loop(k, {upto = m + 2}, function()\n"
+	"    local a = p:load('load_a', A, {m, k})\n"
+	"    local left = mr.where(k:index():le(m:index() + 2), a, 0)\n"
+	"    c:add(p:mma('mma', left:to 'bf16', p:load('load_b', B)))\n"
+	"  end)\n"
+	"  C:store('store_c', p:task('act', function()\n"
+	"    return mr.max(mr.exp2(c), 0):to 'bf16'\n"
+	"  end))\n"
+	"end)\n"
+	"local bound = gemm:bind{m=4, n=3, k=2}\n"
+	"local inputs = bound:inputs{seed=1}\n"
+	"local out = bound:reference(inputs, {tile={m=2, k=1}, round=true})\n"
+	"assert(out.C:copy('f32'):max_error(out.C) < 1)\n"
+	"assert(#tostring(bound) > 0 and #tostring(out.C) > 0 and #tostring(mr.device 'h200') > 0)\n"
+	"local a = mr.array('i4', {3, 2}, function(i, j) return i - j end)\n"
+	"assert(a:get(2, 1) == 1 and #mr.devices() > 0 and mr.examples.gemm)\n"
+	"mr.program('stubborn', function(p)\n"	/* goes on after each failure */
+	"  local n = p:axes 'n'\n"
+	"  local v = n:index()\n"
+	"  for i = 1, 20 do\n"
+	"    local good, w = pcall(function() return v + i end)\n"
+	"    v = good and w or v\n"
+	"  end\n"
+	"  p:output('Y', {n}):store(v)\n"
+	"end){n=2}\n"
+	"local good = pcall(gemm.bind, gemm, {m=4, n=3})\n"
+	"assert(not good)\n";
+
+#define GEMM \
+	"local mr = require 'millrace'\n" \
+	"local gemm = mr.program('gemm', function(p)\n" \
+	"  local m, n, k = p:axes('m', 'n', 'k')\n" \
+	"  local A, B, C = p:input('A', {m, k}), p:input('B', {n, k}), p:output('C', {m, n})\n" \
+	"  local c = p:carry('c', {m, n}, 0)\n" \
+	"  p:loop(k, function() c:add(p:mma('mma', p:load('load_a', A), p:load('load_b', B))) end)\n" \
+	"  C:store('store_c', p:task('out', function() return c:to 'bf16' end))\n" \
+	"end)\n"
+
+/* A graph, a plan and its edits, each of which must leave the plan as it was if it
+ * fails, its check, text and timeline. */
+static const char planning[] =
+	GEMM
+	"local bound, device = gemm{m=256, n=256, k=256}, mr.device 'h200'\n"
+	"local graph = bound:graph{tile={m=128, n=128, k=64}}\n"
+	"assert(#graph.tasks == 5 and #graph.edges > 0 and #graph.buffers > 0)\n"
+	"assert(#graph:dot() > 0 and #graph:drawing() > 0 and #tostring(graph) > 0)\n"
+	"local plan, text = mr.plan(graph, device), require 'millrace.core'.statements\n"
+	"local function edit(f, ...)\n"
+	"  local before = text(plan)\n"
+	"  local good, message = pcall(plan[f], plan, ...)\n"
+	"  if good then return end\n"
+	"  assert(text(plan) == before, 'a failed edit changed the plan')\n"
+	"  assert(not plan:redo(), 'a failed edit can be redone')\n"
+	"  assert(not plan:undo() or plan:redo() and text(plan) == before, 'the log is lost')\n"
+	"  error(message, 0)\n"
+	"end\n"
+	"edit('split', 'm', 2)\n"
+	"edit('lane', 'p0', {warps=1})\n"
+	"edit('buffers', {a=2, b=2})\n"
+	"edit('append', 'load_a')\n"
+	"edit('append', 'load_b')\n"
+	"for i = 0, 1 do\n"
+	"  for _, task in ipairs{'mma.', 'out.', 'store_c.'} do\n"
+	"    edit('append', task .. i, {lane='c' .. i})\n"
+	"  end\n"
+	"end\n"
+	"edit('wait', 'mma.0', {'load_a', {'load_b', distance=0}})\n"
+	"edit('unwait', 'mma.0', 'load_b')\n"
+	"edit('grid', {group=2})\n"
+	"edit('fill_waits')\n"
+	"edit('move', 'load_b', {before='load_a', at=1})\n"
+	"edit('propagate', {k=32})\n"
+	"edit('remove', 'load_a')\n"
+	"local removed = text(plan)\n"
+	"assert(plan:undo())\n"
+	"local good, message = pcall(plan.buffers, plan, {a=3, b=3})\n"
+	"if not good then\n"
+	"  assert(plan:redo() and text(plan) == removed, 'a failed edit took what was undone')\n"
+	"  error(message, 0)\n"
+	"end\n"
+	"local ok, problems = plan:check()\n"
+	"assert(ok and #tostring(problems) > 0 and plan.usage.threads > 0 and #plan:script() > 0)\n"
+	"assert(#tostring(plan) > 0 and #plan:table() > 0 and #plan.tasks == 8 and plan.rings.a == 3)\n"
+	"local tl = plan:simulate()\n"
+	"assert(tl.cycles > 0 and #tl.events > 0 and #tl.phases == 1 and tl.utilization.tensor)\n"
+	"assert(#tostring(tl) > 0 and #tl:summary() > 0)\n"
+	"local copy = plan:copy()\n"
+	"assert(text(copy) == text(plan) and #plan:diff(copy) == 0)\n"
+	"edit('unwait', 'mma.0', 'load_a')\n"
+	"ok, problems = plan:check()\n"
+	"assert(not ok and #tostring(problems) > 0)\n";
+
+/* A search, whose candidates fail by want of memory in every part of the planning. */
+static const char searching[] =
+	GEMM
+	"local found = mr.search(gemm{m=256, n=64, k=64}, mr.device 'h200', {trials=3, measure=false, tile={m={64, 128}, n=64, k=64}})\n"
+	"assert(found.trials == 3 and #found.why() > 0 and #found.plan:script() > 0)\n";
+
+/* The text of a plain kernel, with its search for tiles. */
+static const char plainly[] =
+	"local mr, core = require 'millrace', require 'millrace.core'\n"
+	"local rows = mr.program('rows', function(p)\n"
+	"  local m, n = p:axes('m', 'n')\n"
+	"  local X, Y = p:input('X', {m, n}), p:output('Y', {m})\n"
+	"  Y:store(mr.rowmax(p:load(X), n))\n"
+	"end)\n"
+	"assert(#core.plain(rows{m=200, n=9}) > 0)\n";
+
+/* What must still work after any failure, in the same state. */
+static const char after[] =
+	"local mr = require 'millrace'\n"
+	"local id = mr.program('id', function(p)\n"
+	"  local n = p:axes 'n'\n"
+	"  local X, Y = p:input('X', {n}, 'f64'), p:output('Y', {n}, 'f64')\n"
+	"  Y:store(p:load(X) + 0)\n"
+	"end)\n"
+	"local bound = id{n=3}\n"
+	"local inputs = bound:inputs()\n"
+	"assert(bound:reference(inputs).Y:max_error(inputs.X) == 0)\n";
 
 /* Lua's requests go through here to be seen failing, and to fail twice: see
  * host_alloc. */
@@ -56,36 +178,16 @@ static const char *home(void)
 }
 
 struct session {
-	const char *name;		/* tests/lua/lib/torture/NAME.lua */
-	bool bare;			/* requests before there is a state fail, too */
-	char *text;
+	const char *name, *text;
+	bool bare;			/* begins before there is a state */
 };
-
-static char *after;			/* the script that must work after any failure */
-
-/* The text of tests/lua/lib/torture/NAME.lua, to be freed. */
-static char *read_script(const char *name)
-{
-	enum { SCRIPT_MAX = 1 << 14 };
-	char path[512], *text = calloc(1, SCRIPT_MAX);
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/tests/lua/lib/torture/%s.lua", home(), name);
-	file = fopen(path, "r");
-	if (!file || !text || !fread(text, 1, SCRIPT_MAX - 1, file)) {
-		printf("Bail out! cannot read %s\n", path);
-		exit(1);
-	}
-	fclose(file);
-	return text;
-}
 
 struct tally {
 	int rounds, raised, wrong, broken, leaked;
 };
 
-/* The error on top is about memory, not about a consequence of the failed request. */
-static bool names_memory(lua_State *L)
+/* The error on top tells of memory, not of what its want has brought about. */
+static bool tells_of_memory(lua_State *L)
 {
 	const char *message = lua_tostring(L, -1);
 
@@ -100,26 +202,27 @@ static void run_failing(lua_State *L, const struct session *s, struct tally *t)
 	if (run(L, s->text) == LUA_OK)
 		return;
 	t->raised++;
-	t->wrong += !names_memory(L);
+	t->wrong += !tells_of_memory(L);
 	lua_pop(L, 1);
 }
 
 enum outcome { ENDED, FAILED, LUA_FAILED };
 enum { ROUNDS = 16 };			/* in one state, unless the session is bare */
 
-/* A state, and how many rounds were played in it. */
+/* A state and what was played in it. */
 struct stage {
 	struct host host;
 	struct watch watch;
-	lua_State *L;			/* NULL: closed, or a request of host_open failed */
+	lua_State *L;			/* NULL: closed, or there was no memory for it */
 	lua_Alloc alloc;
 	void *ud;
 	int rounds;
 };
 
-static void stage_open(struct stage *st, void (*at_request)(struct mem *m))
+static void stage_open(struct stage *st, uint64_t fail_at)
 {
-	*st = (struct stage){ .host = { .home = home(), .mem = { .fine = true, .at_request = at_request } } };
+	*st = (struct stage){ .host = { .home = home(), .mem = { .fail_at = fail_at,
+		.fine = true } } };
 	st->L = host_open(&st->host);
 	if (!st->L)
 		return;
@@ -128,7 +231,7 @@ static void stage_open(struct stage *st, void (*at_request)(struct mem *m))
 	lua_setallocf(st->L, alloc_watched, &st->watch);
 }
 
-/* Modules that are otherwise loaded by the first call that needs them: their requests are not to fail. */
+/* What is loaded by the first call that needs it is no part of what is tried. */
 static const char loaded[] = "require 'millrace' require 'millrace.search' "
 	"require 'millrace.progress' require 'millrace.proof'";
 
@@ -142,17 +245,7 @@ static void stage_close(struct stage *st, struct tally *t)
 	t->leaked += st->host.mem.used != 0;
 }
 
-/* The state still works. */
-static void run_after(struct stage *st, struct tally *t)
-{
-	if (run(st->L, after) != LUA_OK) {
-		diag("%s", lua_tostring(st->L, -1));
-		t->broken++;
-	}
-	lua_settop(st->L, 0);
-}
-
-/* A session that is not bare, whose k-th request fails. ENDED: it made fewer. */
+/* A session whose k-th request fails. ENDED: it made fewer. */
 static enum outcome play(struct stage *st, const struct session *s, uint64_t k, bool again,
 	struct tally *t)
 {
@@ -161,11 +254,11 @@ static enum outcome play(struct stage *st, const struct session *s, uint64_t k, 
 
 	t->rounds++;
 	if (!st->L)
-		stage_open(st, NULL);
+		stage_open(st, s->bare ? k : 0);
 	if (st->L) {
 		st->watch.failed = false;
 		st->watch.again = again;
-		if (run(st->L, loaded) == LUA_OK)
+		if (!s->bare && run(st->L, loaded) == LUA_OK)
 			m->fail_at = m->calls + k;
 		run_failing(st->L, s, t);
 		if (m->calls < m->fail_at)
@@ -173,9 +266,13 @@ static enum outcome play(struct stage *st, const struct session *s, uint64_t k, 
 		else if (st->watch.failed)
 			end = LUA_FAILED;
 		m->fail_at = 0;
-		run_after(st, t);
+		if (run(st->L, after) != LUA_OK) {
+			diag("%s", lua_tostring(st->L, -1));
+			t->broken++;
+		}
+		lua_settop(st->L, 0);
 	}
-	if (++st->rounds == ROUNDS || end == ENDED)
+	if (s->bare || ++st->rounds == ROUNDS || end == ENDED)
 		stage_close(st, t);
 	return end;
 }
@@ -187,123 +284,6 @@ static uint64_t next_request(uint64_t k)
 #else
 	return k + 1;
 #endif
-}
-
-/* The process that runs a bare session, and its children, in each of which a request fails. */
-static struct {
-	struct tally tally;
-	uint64_t next;			/* the request that is the next to fail in a child */
-	int seconds;			/* rounds in which a second attempt of Lua failed, too */
-	int bad;
-	bool again;			/* in a child: see struct watch */
-	bool is_child;
-	struct watch *watch;		/* of the state; NULL: it is not open yet */
-} forks;
-
-enum { RAISED = 1, WRONG = 2, BROKEN = 4, LEAKED = 8, LUA_TRIED = 16 };
-
-/* Files that are open, as parent and child share their positions. */
-enum { FILES_MAX = 16 };
-
-static void keep_positions(off_t at[FILES_MAX])
-{
-	for (int fd = 0; fd < FILES_MAX; fd++)
-		at[fd] = lseek(fd, 0, SEEK_CUR);
-}
-
-static void restore_positions(const off_t at[FILES_MAX])
-{
-	for (int fd = 3; fd < FILES_MAX; fd++)
-		if (at[fd] >= 0)
-			lseek(fd, at[fd], SEEK_SET);
-}
-
-/* In the parent: the round in which the request at hand fails; returns whether Lua tried it again. In the child:
- * does not fail it itself, but lets the caller do so, and returns false. */
-static bool fork_round(struct mem *m, bool again)
-{
-	struct tally *t = &forks.tally;
-	off_t positions[FILES_MAX];
-	int status;
-	pid_t pid;
-
-	fflush(stdout);
-	keep_positions(positions);
-	pid = fork();
-	if (pid == 0) {
-		forks.is_child = true;
-		forks.again = again;
-		if (forks.watch)
-			forks.watch->again = again;
-		forks.tally = (struct tally){ 0 };
-		m->fail_at = m->calls;
-		m->at_request = NULL;
-		return false;
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status)) {
-		diag("request %llu: the child was ended by signal %d", (unsigned long long)m->calls,
-			pid < 0 ? 0 : WTERMSIG(status));
-		t->broken++;
-		forks.bad++;
-		return false;
-	}
-	restore_positions(positions);
-	status = WEXITSTATUS(status);
-	t->rounds++;
-	t->raised += (status & RAISED) != 0;
-	t->wrong += (status & WRONG) != 0;
-	t->broken += (status & BROKEN) != 0;
-	t->leaked += (status & LEAKED) != 0;
-	if (status & (WRONG | BROKEN | LEAKED)) {
-		diag("  after request %llu", (unsigned long long)m->calls);
-		forks.bad++;
-	}
-	return status & LUA_TRIED;
-}
-
-static void fork_at_request(struct mem *m)
-{
-	if (m->calls < forks.next || forks.bad >= 5)
-		return;
-	if (fork_round(m, false)) {
-		forks.seconds++;
-		fork_round(m, true);
-	}
-	if (!forks.is_child)
-		forks.next = next_request(m->calls);
-}
-
-/* All rounds of a bare session. */
-static void torture_bare(const struct session *s)
-{
-	struct tally *t = &forks.tally;
-	struct stage st;
-	bool lua_tried = false;
-
-	forks.next = 1;
-	stage_open(&st, fork_at_request);
-	if (st.L) {
-		st.watch.again = forks.again;
-		forks.watch = &st.watch;
-		run_failing(st.L, s, t);
-		lua_tried = st.watch.failed;
-		st.host.mem.at_request = NULL;
-		st.host.mem.fail_at = 0;
-		run_after(&st, t);
-	}
-	stage_close(&st, t);
-	if (forks.is_child) {
-		fflush(stdout);
-		_exit((t->raised ? RAISED : 0) | (t->wrong ? WRONG : 0) | (t->broken ? BROKEN : 0) |
-			(t->leaked ? LEAKED : 0) | (lua_tried ? LUA_TRIED : 0));
-	}
-	t->rounds++;
-	diag("%d rounds, %d of them a second attempt of Lua, %d errors", t->rounds, forks.seconds, t->raised);
-	ok(st.host.mem.calls >= forks.next - 1 && forks.bad < 5, "every request failed once");
-	ok(t->raised > t->rounds / 3, "many rounds end the script");
-	is_int(t->wrong, 0, "every error names memory");
-	is_int(t->broken, 0, "the state still works");
-	is_int(t->leaked, 0, "and nothing stays allocated");
 }
 
 static void torture(const struct session *s)
@@ -327,41 +307,35 @@ static void torture(const struct session *s)
 	}
 	if (st.L)
 		stage_close(&st, &t);
-	diag("%d rounds, %d of them a second attempt of Lua, %d errors", t.rounds, lua, t.raised);
+	diag("%d rounds, %d of them a second try of Lua's, %d errors", t.rounds, lua, t.raised);
 	ok(end == ENDED, "the last round meets no failure");
 	ok(t.raised > t.rounds / 3, "many rounds end the script");
-	is_int(t.wrong, 0, "every error names memory");
+	is_int(t.wrong, 0, "every error tells of memory");
 	is_int(t.broken, 0, "the state still works");
-	is_int(t.leaked, 0, "and nothing stays allocated");
+	is_int(t.leaked, 0, "and leaves nothing behind");
 }
 
-static void check(struct session *s)
+static void check(const struct session *s)
 {
 	struct host h = { .home = home() };
 	lua_State *L = host_open(&h);
 
-	s->text = read_script(s->name);
 	diag("%s", s->name);
 	if (run(L, s->text) != LUA_OK)
 		diag("%s", lua_tostring(L, -1));
-	ok(lua_gettop(L) == 0, "the session runs with enough memory");
+	ok(lua_gettop(L) == 0, "the session runs with memory enough");
 	host_close(L);
-	is_int((long long)h.mem.used, 0, "and nothing stays allocated");
-	if (s->bare)
-		torture_bare(s);
-	else
-		torture(s);
-	free(s->text);
+	is_int((long long)h.mem.used, 0, "and leaves none behind");
+	torture(s);
 }
 
 int main(void)
 {
-	struct session sessions[] = { { "language", true, NULL }, { "planning", false, NULL },
-		{ "searching", false, NULL }, { "plain", false, NULL } };
+	static const struct session sessions[] = {
+		{ "the language", language, true }, { "planning", planning, false },
+		{ "searching", searching, false }, { "a plain kernel", plainly, false } };
 
-	after = read_script("after");
 	for (int i = 0; i < LEN(sessions); i++)
 		check(&sessions[i]);
-	free(after);
 	return tap_done();
 }
