@@ -6,8 +6,6 @@
 static bool refuse(struct mem *m, size_t more)
 {
 	m->calls++;
-	if (m->at_request)
-		m->at_request(m);
 	if (m->calls == m->fail_at)
 		return true;
 	return m->cap && (more > m->cap || m->used > m->cap - more);
