@@ -50,8 +50,7 @@ struct printer {
 };
 
 /* What emit_cuda_sm90 and emit_host are made of. In `a`. */
-void emit_text(const struct role_program *r, const struct printer *printer, struct arena *a,
-	struct source *out);
+void emit_text(const struct role_program *r, const struct printer *printer, struct arena *a, struct source *out);
 
 /* CUDA C++ for sm_90a, that NVRTC and nvcc compile without headers of ours. In `a`. */
 void emit_cuda_sm90(const struct role_program *r, struct arena *a, struct source *out);

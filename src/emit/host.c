@@ -22,8 +22,7 @@ static void put_entry_point(struct buf *o, const struct source *s)
 void emit_host(const struct role_program *r, struct arena *a, struct source *out)
 {
 	static const char *const prelude[] = { "#include \"millrace_host.h\"\n\n", NULL };
-	static const struct printer host = { .prelude = prelude, .product = put_product,
-		.behind = put_entry_point };
+	static const struct printer host = { .prelude = prelude, .product = put_product, .behind = put_entry_point };
 
 	emit_text(r, &host, a, out);
 }

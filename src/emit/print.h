@@ -1,9 +1,8 @@
 /* print.h - the body of a kernel as C text; what its files share.
  *
- * The body is plain C over the names that a target's prelude defines: flags, copies,
- * matrix instructions, shuffles; docs/internals/adding.md lists them. cuda_prelude.c says
- * what they are on sm_90a, millrace_host.h of src/host what they are on a CPU, so both
- * targets run the same text. Each operation of the tree has one function that writes it.
+ * The body is plain C over the names that a target's prelude defines: flags, copies, matrix instructions, shuffles;
+ * docs/internals/adding.md lists them. cuda_prelude.c says what they are on sm_90a, millrace_host.h of src/host what
+ * they are on a CPU, so both targets run the same text. Each operation of the tree has one function that writes it.
  */
 #ifndef EMIT_PRINT_H
 #define EMIT_PRINT_H

@@ -25,11 +25,10 @@ static void product_of_registers(struct print *c, const struct role_op *o)
 	const struct product_form *f = &o->u.product.form;
 	const struct frag *sum = o->u.product.sum.frag, *a = o->u.product.a.frag;
 
-	put(c, "%sEACH(cb, %d) %s(%s[rb] + cb * %d, %s[rb]%s, %s[cb], %s);", each_block(c, sum),
-		o->u.product.col_steps, product_name(c->a, f), frag_name(c, o->u.product.sum),
-		frag_step_words(sum, f->cols), frag_name(c, o->u.product.a), a->cols > f->depth ?
-		arena_strf(c->a, " + ks * %d", frag_step_words(a, f->depth)) : "", frag_name(c,
-		o->u.product.b), num(c, o->u.product.adds));
+	put(c, "%sEACH(cb, %d) %s(%s[rb] + cb * %d, %s[rb]%s, %s[cb], %s);", each_block(c, sum), o->u.product.col_steps,
+		product_name(c->a, f), frag_name(c, o->u.product.sum), frag_step_words(sum, f->cols),
+		frag_name(c, o->u.product.a), a->cols > f->depth ? arena_strf(c->a, " + ks * %d",
+		frag_step_words(a, f->depth)) : "", frag_name(c, o->u.product.b), num(c, o->u.product.adds));
 }
 
 static void product(struct print *c, const struct role_op *o)
@@ -48,10 +47,9 @@ static void product(struct print *c, const struct role_op *o)
 		put_descriptor(c, "da", &o->u.product.a_at);
 	put_descriptor(c, "db", &o->u.product.b_at);
 	put(c, "\t%s(%s[rb]%s%s, %s, db, %s);", product_name(c->a, f), frag_name(c, o->u.product.sum),
-		o->u.product.first ? arena_strf(c->a, " + %d", frag_step_words(sum,
-		o->u.product.first)) : "", pieces ? arena_strf(c->a, " + cb * %d", frag_step_words(sum,
-		f->cols)) : "", f->registers ?
-		arena_strf(c->a, "&%s[rb][%d * ks]", frag_name(c, o->u.product.a),
+		o->u.product.first ? arena_strf(c->a, " + %d", frag_step_words(sum, o->u.product.first)) : "",
+		pieces ? arena_strf(c->a, " + cb * %d", frag_step_words(sum, f->cols)) : "",
+		f->registers ? arena_strf(c->a, "&%s[rb][%d * ks]", frag_name(c, o->u.product.a),
 		frag_step_words(o->u.product.a.frag, f->depth)) : "da", num(c, o->u.product.adds));
 	put(c, "}");
 }
@@ -110,8 +108,7 @@ static void map(struct print *c, const struct role_op *o)
 	for (int i = 0; i < o->u.map.steps.n; i++) {
 		const struct role_step *s = &o->u.map.steps.v[i];
 
-		put(c, "\tconst %s e%d = %s;", register_type(s->value->type), s->node, value(c,
-			s->value));
+		put(c, "\tconst %s e%d = %s;", register_type(s->value->type), s->node, value(c, s->value));
 		if (s->to)
 			put(c, "\t%s%s = e%d;", s->to->name, frag_element(c, s->to), s->node);
 	}
@@ -135,8 +132,7 @@ static void keep(struct print *c, const struct role_op *o)
 	const char *to = frag_name(c, o->u.pack.to), *from = o->u.pack.from->name;
 
 	if (!f->packed) {
-		put(c, "%s%s%s = %s%s;", frag_loops(c, f), to, frag_element(c, f), from,
-			frag_element(c, f));
+		put(c, "%s%s%s = %s%s;", frag_loops(c, f), to, frag_element(c, f), from, frag_element(c, f));
 		return;
 	}
 	put(c, "%sEACH(i, %d) %s[rb][i] = %s[rb][i];", each_block(c, f), frag_block_words(f), to, from);
@@ -147,8 +143,7 @@ static void keep(struct print *c, const struct role_op *o)
 
 /* reductions and scans --------------------------------------------------------- */
 
-static const char *shuffled(struct print *c, enum dtype t, const char *how, const char *x,
-	const char *lane)
+static const char *shuffled(struct print *c, enum dtype t, const char *how, const char *x, const char *lane)
 {
 	return arena_strf(c->a, "shuffle_%s%s(%s, %s)", how, dtype_is_float(t) ? "" : "_i", x, lane);
 }
@@ -194,8 +189,7 @@ static const char *scratch(struct print *c, const struct role_op *o, const char 
 }
 
 /* What each warp has found of its rows, joined by all of them through shared memory. */
-static void join_warps(struct print *c, const struct role_op *o, const char *columns,
-	const char *place)
+static void join_warps(struct print *c, const struct role_op *o, const char *columns, const char *place)
 {
 	bool full = o->u.reduce.over->kind == FRAG_FULL;
 	enum dtype t = o->u.reduce.to->type, kept = dtype_is_float(t) ? DT_F32 : DT_I32;
@@ -203,9 +197,8 @@ static void join_warps(struct print *c, const struct role_op *o, const char *col
 
 	put(c, "lane_sync(%d, %d);", c->role->barrier, lane_threads(c));
 	put(c, "if (%s) %s%s", full ? spread_is_first(c, &o->u.reduce.over->layout->row) :
-		arena_strf(c->a, "thread %% %d < 1", warp_threads(c)), columns, shared_put(c, kept,
-		scratch(c, o, arena_strf(c->a, "(thread / %d)", warp_threads(c))), arena_strf(c->a,
-		"%s%s", name, place)));
+		arena_strf(c->a, "thread %% %d < 1", warp_threads(c)), columns, shared_put(c, kept, scratch(c,
+		o, arena_strf(c->a, "(thread / %d)", warp_threads(c))), arena_strf(c->a, "%s%s", name, place)));
 	put(c, "lane_sync(%d, %d);", c->role->barrier, lane_threads(c));
 	put(c, "%s{", columns);
 	put(c, "\t%s y = %s;", type, value(c, o->u.reduce.zero));
@@ -239,8 +232,7 @@ static void reduce_rows(struct print *c, const struct role_op *o)
 		join_warps(c, o, columns, place);
 }
 
-/* Running value along the columns: of a thread's pair, of the pairs before it in the quad,
- * and of the eights before. */
+/* Running value along the columns: of a thread's pair, of the pairs before it in the quad, and of the eights before. */
 static void scan(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.reduce.over;
@@ -262,8 +254,7 @@ static void scan(struct print *c, const struct role_op *o)
 	put(c, "\t\t%s{ up = %s; if (%s >= 1 << o) quad = %s; }", each_turn(c, s), shuffled(c, t, "from",
 		"quad", arena_strf(c->a, "(thread - (%s)) & %d", spread_mask(c, s), mask)),
 		spread_digit(c, s), joined(c, op, t, "up", "quad"));
-	put(c, "\t\tup = %s;", shuffled(c, t, "from", "quad", arena_strf(c->a, "(thread - %d) & %d",
-		s->div, mask)));
+	put(c, "\t\tup = %s;", shuffled(c, t, "from", "quad", arena_strf(c->a, "(thread - %d) & %d", s->div, mask)));
 	put(c, "\t\tif (%s) up = %s;", spread_is_first(c, s), zero);
 	put(c, "\t\tup = %s;", joined(c, op, t, "before", "up"));
 	put(c, "\t\t%s%s%s = %s;", each_of_pair(c, f), o->u.reduce.to->name, frag_element(c, f),
@@ -279,13 +270,11 @@ static void scan(struct print *c, const struct role_op *o)
 static void lines(struct print *c, const struct role_op *o)
 {
 	enum dtype t = o->u.lines.type;
-	const char *type = register_type(t), *result = shared_put(c, o->u.lines.kept, num(c,
-		o->u.lines.to), "y");
+	const char *type = register_type(t), *result = shared_put(c, o->u.lines.kept, num(c, o->u.lines.to), "y");
 	bool running = o->u.lines.running;
 
 	put(c, "LOOP (int at = thread; at < %lld; at += %d) %s{", (long long)o->u.lines.n,
-		lane_threads(c), asks(c, o->u.lines.when) ? arena_strf(c->a, "if (%s) ",
-		num(c, o->u.lines.when)) : "");
+		lane_threads(c), asks(c, o->u.lines.when) ? arena_strf(c->a, "if (%s) ", num(c, o->u.lines.when)) : "");
 	put(c, "\t%s y = %s;", type, value(c, o->u.lines.zero));
 	put(c, "\tLOOP (int along = 0; along < %s; along++) {", num(c, o->u.lines.length));
 	put(c, "\t\tconst %s z = %s;", type, value(c, o->u.lines.value));

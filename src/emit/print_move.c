@@ -77,8 +77,7 @@ static const char *put_indices(struct print *c, const struct role_op *o)
 
 	for (int d = 0; d < o->u.move.rank; d++) {
 		put(c, "\tconst long i%d = %s;", d, num(c, o->u.move.index[d].at));
-		at = d ? arena_strf(c->a, "(%s) * %lldl + i%d", at, (long long)o->u.move.index[d].size,
-			d) : "i0";
+		at = d ? arena_strf(c->a, "(%s) * %lldl + i%d", at, (long long)o->u.move.index[d].size, d) : "i0";
 	}
 	return arena_strf(c->a, "tensor_%s[%s]", c->r->tensors.v[o->u.move.tensor].name, at);
 }
@@ -117,16 +116,14 @@ static struct strided begin_strides(struct print *c, const struct role_op *o, in
 	long long run = o->u.move.run, across = (long long)o->u.move.cols / run;
 	long long rounds = (long long)(o->u.move.elements / o->u.move.cols / s->rows);
 	struct strided x = { .n = most };
-	const char *element;
 
 	while (rounds % x.n)
 		x.n--;
 	x.turns = rounds / x.n;
 	put(c, "LOOP (int first = thread / %lld; first < %lld; first += %lld) {", across,
 		(long long)s->rows, (long long)threads_of(c) / across);
-	put(c, "\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = first, col0 = thread %% %lld * %lld;",
-		across, run);
-	element = put_indices(c, o);
+	put(c, "\tconst int rb = 0, h = 0, j = 0, e = 0, row0 = first, col0 = thread %% %lld * %lld;", across, run);
+	const char *element = put_indices(c, o);
 	put(c, "\tu32 to = %s;", num(c, o->u.move.address));
 	put(c, "\tconst %s *from = &%s;", bits_type(o->u.move.type), element);
 	c->indent++;
@@ -220,12 +217,9 @@ static void shift_strides(struct print *c, const struct role_op *o)
 
 static void put_runs(struct print *c, const struct role_op *o, int bytes)
 {
-	const char *element;
-
 	put_each_of_ring(c, o, "LOOP", o->u.move.run);
-	element = put_indices(c, o);
-	put(c, "\tcopy_%d(%s, &%s, %s);", bytes, num(c, o->u.move.address), element, num(c,
-		o->u.move.inside));
+	const char *element = put_indices(c, o);
+	put(c, "\tcopy_%d(%s, &%s, %s);", bytes, num(c, o->u.move.address), element, num(c, o->u.move.inside));
 	put(c, "}");
 }
 
@@ -237,8 +231,7 @@ static void load_runs(struct print *c, const struct role_op *o, int bytes)
 	else
 		put_runs(c, o, bytes);
 	if (o->u.move.arrives)
-		put(c, "copies_arrive(%s);", flag_barrier(c, &c->r->flags.v[o->u.move.flag], num(c,
-			o->u.move.n)));
+		put(c, "copies_arrive(%s);", flag_barrier(c, &c->r->flags.v[o->u.move.flag], num(c, o->u.move.n)));
 	else
 		put(c, "copies_wait();");
 }
@@ -246,7 +239,7 @@ static void load_runs(struct print *c, const struct role_op *o, int bytes)
 /* Elements too small for that: several on their way to registers, then to their places. */
 static void load_elements(struct print *c, const struct role_op *o)
 {
-	const char *type = bits_type(o->u.move.type), *element;
+	const char *type = bits_type(o->u.move.type);
 	long long threads = threads_of(c), n = o->u.move.elements;
 
 	put(c, "LOOP (int first = thread; first < %lld; first += %lld) {", n, LOADS * threads);
@@ -255,7 +248,7 @@ static void load_elements(struct print *c, const struct role_op *o)
 	put(c, "\t\tconst int at = first + u * %lld;", threads);
 	put_place(c, o, "\t", 1);
 	c->indent++;
-	element = put_indices(c, o);
+	const char *element = put_indices(c, o);
 	c->indent--;
 	put(c, "\t\tvalue[u] = at < %lld%s ? %s : (%s)0;", n, asks(c, o->u.move.inside) ?
 		arena_strf(c->a, " && %s", num(c, o->u.move.inside)) : "", element, type);
@@ -283,13 +276,10 @@ static void load_threads(struct print *c, const struct role_op *o)
 
 static void store_ring(struct print *c, const struct role_op *o)
 {
-	const char *element;
-
 	put_each_of_ring(c, o, "for", 1);
-	element = put_indices(c, o);
-	put(c, "\t%s%s = %s;", guard(c, o->u.move.inside), element, o->u.move.value ?
-		to_bits(c, o->u.move.type, value(c, o->u.move.value)) : shared_get(c, o->u.move.type,
-		num(c, o->u.move.address)));
+	const char *element = put_indices(c, o);
+	put(c, "\t%s%s = %s;", guard(c, o->u.move.inside), element, o->u.move.value ? to_bits(c,
+		o->u.move.type, value(c, o->u.move.value)) : shared_get(c, o->u.move.type, num(c, o->u.move.address)));
 	put(c, "}");
 }
 
@@ -297,11 +287,10 @@ static void store_ring(struct print *c, const struct role_op *o)
 static void store_pairs(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.move.from.frag;
-	const char *element;
 
 	put(c, "%s%s%s{", each_block(c, f), each_half(c, f), each_group(c, f));
 	put(c, "\tconst int e = 0;");
-	element = put_indices(c, o);
+	const char *element = put_indices(c, o);
 	put(c, "\t%s*(u32 *)&%s = %s%s;", guard(c, o->u.move.inside), element,
 		frag_name(c, o->u.move.from), frag_word(c, f, "j"));
 	put(c, "}");
@@ -314,16 +303,15 @@ static void store_eights(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.move.from.frag;
 	int groups = frag_groups(f), missing = (4 - groups % 4) % 4;
-	const char *element, *group = "(4 * jj + i)";
+	const char *group = "(4 * jj + i)";
 
 	if (missing)
 		group = arena_strf(c->a, "((4 * jj + i) %% %d)", groups);
 	put(c, "%s%sEACH(jj, %d) {", each_block(c, f), each_half(c, f), (groups + missing) / 4);
-	put(c, "\tu32 y[4]; EACH(i, 4) y[i] = %s%s;", frag_name(c, o->u.move.from),
-		frag_word(c, f, group));
+	put(c, "\tu32 y[4]; EACH(i, 4) y[i] = %s%s;", frag_name(c, o->u.move.from), frag_word(c, f, group));
 	put(c, "\tquad_transpose(y, thread & 3);");
 	put(c, "\tconst int j = 4 * jj + (thread & 3), e = 0, col0 = 0;");
-	element = put_indices(c, o);
+	const char *element = put_indices(c, o);
 	put(c, "\t%s%sstore_16(&%s, y);", missing ? arena_strf(c->a, "if (j < %d) ", groups) : "",
 		guard(c, o->u.move.inside), element);
 	put(c, "}");
@@ -332,14 +320,14 @@ static void store_eights(struct print *c, const struct role_op *o)
 static void store_elements(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.move.from.frag;
-	const char *name = frag_name(c, o->u.move.from), *element;
+	const char *name = frag_name(c, o->u.move.from);
 	const char *x = f->packed ? arena_strf(c->a, "half_of(%s%s, e)", name, frag_word(c, f, "j")) :
 		to_bits(c, o->u.move.type, arena_strf(c->a, "%s%s", name, frag_element(c, f)));
 
 	if (o->u.move.value)
 		x = to_bits(c, o->u.move.type, value(c, o->u.move.value));
 	put(c, "%s{", frag_loops(c, f));
-	element = put_indices(c, o);
+	const char *element = put_indices(c, o);
 	put(c, "\t%s%s = %s;", guard(c, o->u.move.inside), element, x);
 	put(c, "}");
 }
@@ -359,14 +347,13 @@ static void store_threads(struct print *c, const struct role_op *o)
 static const char *put_text(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.put.from.frag;
-	const char *name = f ? frag_name(c, o->u.put.from) : NULL, *x;
+	const char *name = f ? frag_name(c, o->u.put.from) : NULL;
 
 	if (!f)
 		return to_bits(c, o->u.put.type, value(c, o->u.put.value));
-	x = f->packed ? arena_strf(c->a, "half_of(%s%s, e)", name, frag_word(c, f, "j")) :
+	const char *x = f->packed ? arena_strf(c->a, "half_of(%s%s, e)", name, frag_word(c, f, "j")) :
 		to_bits(c, o->u.put.type, arena_strf(c->a, "%s%s", name, frag_element(c, f)));
-	return asks(c, o->u.put.inside) ? arena_strf(c->a, "(%s ? %s : 0)", num(c, o->u.put.inside), x) :
-		x;
+	return asks(c, o->u.put.inside) ? arena_strf(c->a, "(%s ? %s : 0)", num(c, o->u.put.inside), x) : x;
 }
 
 static void put_elements(struct print *c, const struct role_op *o)
@@ -376,8 +363,7 @@ static void put_elements(struct print *c, const struct role_op *o)
 
 	if (o->u.put.pairs)
 		put(c, "%s%s%s{ const int e = 0; %sshared_put_u32(%s, %s%s); }", each_block(c, f),
-			each_group(c, f), each_half(c, f), when, to, frag_name(c, o->u.put.from),
-			frag_word(c, f, "j"));
+			each_group(c, f), each_half(c, f), when, to, frag_name(c, o->u.put.from), frag_word(c, f, "j"));
 	else
 		put(c, "%s%sshared_put_%s(%s, %s);", frag_loops(c, f), when, shared_type(o->u.put.type),
 			to, put_text(c, o));
@@ -399,22 +385,19 @@ static void put_panels(struct print *c, const struct role_op *o)
 	put(c, "\tconst u32 x = (row * %d / %d & %d) << %d;", o->u.panels.swizzle, l->line,
 		o->u.panels.swizzle / l->chunk - 1, power_of(l->chunk));
 	put(c, group > l->chunk ? "\tconst u32 at = %s + row * %d + ((%d * j + col0 * %d) ^ x);" :
-		"\tconst u32 at = %s + row * %d + ((%d * j ^ x) + col0 * %d);", to,
-		o->u.panels.swizzle, group, bytes);
+		"\tconst u32 at = %s + row * %d + ((%d * j ^ x) + col0 * %d);", to, o->u.panels.swizzle, group, bytes);
 	if (f->packed)
 		put(c, "\tshared_put_u32(at, %s%s);", name, frag_word(c, f, "i"));
 	else
 		put(c, "\t%s%s", each_of_pair(c, f), shared_put(c, o->u.panels.type, "at + 4 * e",
-			arena_strf(c->a, "%s[rb][(i * %d + h) * %d + e]", name, f->layout->halves,
-			f->layout->pair)));
+			arena_strf(c->a, "%s[rb][(i * %d + h) * %d + e]", name, f->layout->halves, f->layout->pair)));
 	put(c, "}");
 }
 
 static void fill(struct print *c, const struct role_op *o)
 {
 	put(c, "for (int at = thread; at < %lld; at += %d) %s", (long long)o->u.fill.elements,
-		lane_threads(c), shared_put(c, o->u.fill.type, num(c, o->u.fill.address),
-		value(c, o->u.fill.value)));
+		lane_threads(c), shared_put(c, o->u.fill.type, num(c, o->u.fill.address), value(c, o->u.fill.value)));
 }
 
 /* What lies in shared memory, to registers as an instruction wants them: word by word, of which the
@@ -422,8 +405,7 @@ static void fill(struct print *c, const struct role_op *o)
 static void fetch(struct print *c, const struct role_op *o)
 {
 	const struct frag *f = o->u.fetch.to;
-	const char *from = num(c, o->u.fetch.address), *word = arena_strf(c->a, "%s%s", f->name,
-		frag_word(c, f, "j"));
+	const char *from = num(c, o->u.fetch.address), *word = arena_strf(c->a, "%s%s", f->name, frag_word(c, f, "j"));
 	bool moved = f->layout != layout(c);	/* places are those of its layout */
 	int bits = dtype_bits(f->type);
 
@@ -436,8 +418,7 @@ static void fetch(struct print *c, const struct role_op *o)
 	put(c, o->u.fetch.words ? "\tconst int e = 0;" : "\t%s = 0;", word);
 	if (o->u.fetch.words)
 		put(c, "\t%s = %sshared_u32(%s)%s;", word, asks(c, o->u.fetch.inside) ? arena_strf(c->a,
-			"%s ? ", num(c, o->u.fetch.inside)) : "", from, asks(c, o->u.fetch.inside) ? " : 0" :
-			"");
+			"%s ? ", num(c, o->u.fetch.inside)) : "", from, asks(c, o->u.fetch.inside) ? " : 0" : "");
 	else
 		put(c, "\t%s%s%s |= (u32)shared_u%d(%s) << %d * e;", each_of_pair(c, f), guard(c,
 			o->u.fetch.inside), word, bits, from, bits);

@@ -63,8 +63,7 @@ static void tile(struct print *c)
 	put_stamps_out(c, arena_strf(c->a, "tiles_stamped > 0 && tiles_stamped %% %lld == 0 && "
 		"tiles_stamped <= %lld", held, (long long)l->tiles_out),
 		arena_strf(c->a, "tiles_stamped - %lld", held), arena_strf(c->a, "%lld", held));
-	put(c, "stamps = stamps_held + tiles_stamped++ %% %lld * %lld;", held,
-		(long long)(4 * l->tile_words));
+	put(c, "stamps = stamps_held + tiles_stamped++ %% %lld * %lld;", held, (long long)(4 * l->tile_words));
 }
 
 static void end(struct print *c)
@@ -72,8 +71,7 @@ static void end(struct print *c)
 	const struct role *l = c->role;
 	long long held = (long long)l->tiles_held;
 
-	put(c, "if (leader) stamp_end(trace + %lld * BLOCK + %lld);", words(c),
-		(long long)l->stamps_out);
+	put(c, "if (leader) stamp_end(trace + %lld * BLOCK + %lld);", words(c), (long long)l->stamps_out);
 	put(c, "const int stamps_left = (tiles_stamped + %lld) %% %lld + 1;", held - 1, held);
 	put_stamps_out(c, arena_strf(c->a, "tiles_stamped > 0 && tiles_stamped <= %lld",
 		(long long)l->tiles_out), "tiles_stamped - stamps_left", "stamps_left");

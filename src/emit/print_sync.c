@@ -31,8 +31,7 @@ static void put_wait_last(struct print *c, const struct role_op *o)
 
 /* One arrival of the warp at a flag, in each block whose it is: a thread for each. Where it is one
  * thread, all find the address: compilers keep what only some need for later, and others wait. */
-static void put_arrive(struct print *c, const struct role_flag *f, const char *before,
-	const char *n)
+static void put_arrive(struct print *c, const struct role_flag *f, const char *before, const char *n)
 {
 	if (f->all)
 		put(c, "%sif (thread %% %d < %d) flag_arrive_at(%s, thread %% %d);", before,

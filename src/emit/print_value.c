@@ -8,10 +8,9 @@
 void put(struct print *c, const char *fmt, ...)
 {
 	va_list ap;
-	char *s;
 
 	va_start(ap, fmt);
-	s = arena_vstrf(c->a, fmt, ap);
+	char *s = arena_vstrf(c->a, fmt, ap);
 	va_end(ap);
 	buf_repeat(c->out, "\t", c->indent);
 	buf_puts(c->out, s);
@@ -146,11 +145,9 @@ const char *spread_text(struct print *c, const struct spread *s)
 
 void put_places(struct print *c, const struct frag_layout *l)
 {
-	const char *warps = l->every_warp ? "" : arena_strf(c->a, "thread / %d * %d + ",
-		warp_threads(c), l->rows);
+	const char *warps = l->every_warp ? "" : arena_strf(c->a, "thread / %d * %d + ", warp_threads(c), l->rows);
 
-	put(c, "const int row0 = %s%s, col0 = %s;", warps, spread_text(c, &l->row), spread_text(c,
-		&l->col));
+	put(c, "const int row0 = %s%s, col0 = %s;", warps, spread_text(c, &l->row), spread_text(c, &l->col));
 }
 
 const char *spread_is_first(struct print *c, const struct spread *s)
@@ -179,8 +176,7 @@ static bool in_float(enum dtype t)
 
 const char *bits_type(enum dtype t)
 {
-	return dtype_bits(t) == 16 ? "u16" : dtype_bits(t) == 8 ? "u8" : in_float(t) ? "float" :
-		"u32";
+	return dtype_bits(t) == 16 ? "u16" : dtype_bits(t) == 8 ? "u8" : in_float(t) ? "float" : "u32";
 }
 
 static const char *from_bits(struct print *c, enum dtype t, const char *bits)
@@ -218,14 +214,11 @@ const char *shared_put(struct print *c, enum dtype t, const char *address, const
 
 static const char *constant(struct print *c, const struct val *v)
 {
-	const char *s;
-
 	if (v->type == DT_BOOL || !dtype_is_float(v->type))
-		return v->k == INT32_MIN ? "(-2147483647 - 1)" : arena_strf(c->a, "%lld",
-			(long long)v->k);
+		return v->k == INT32_MIN ? "(-2147483647 - 1)" : arena_strf(c->a, "%lld", (long long)v->k);
 	if (isinf(v->k))
 		return v->k < 0 ? "(-INFINITE)" : "INFINITE";
-	s = arena_strf(c->a, "%.9g", v->k);
+	const char *s = arena_strf(c->a, "%.9g", v->k);
 	return arena_strf(c->a, strpbrk(s, ".e") ? "%sf" : "%s.f", s);
 }
 
@@ -235,8 +228,7 @@ static const char *element(struct print *c, const struct val *v)
 	const char *name = frag_name(c, v->frag);
 
 	if (f->packed)
-		return arena_strf(c->a, "from_%s(half_of(%s%s, e))", dtype_name(f->type),
-			name, frag_word(c, f, "j"));
+		return arena_strf(c->a, "from_%s(half_of(%s%s, e))", dtype_name(f->type), name, frag_word(c, f, "j"));
 	return arena_strf(c->a, "%s%s", name, frag_element(c, f));
 }
 
@@ -303,12 +295,10 @@ static const char *cast(struct print *c, const struct val *v)
 
 static const char *column(struct print *c, const struct val *v)
 {
-	const char *sign = v->compare == NUM_LT ? "<" : v->compare == NUM_LE ? "<=" :
-		v->compare == NUM_GT ? ">" : v->compare == NUM_GE ? ">=" :
-		v->compare == NUM_EQ ? "==" : "!=";
+	const char *sign = v->compare == NUM_LT ? "<" : v->compare == NUM_LE ?
+		"<=" : v->compare == NUM_GT ? ">" : v->compare == NUM_GE ? ">=" : v->compare == NUM_EQ ? "==" : "!=";
 
-	return arena_strf(c->a, "%s %s %s - (%s)", num(c, v->num), sign, value(c, v->arg[0]),
-		num(c, v->less));
+	return arena_strf(c->a, "%s %s %s - (%s)", num(c, v->num), sign, value(c, v->arg[0]), num(c, v->less));
 }
 
 const char *value(struct print *c, const struct val *v)
@@ -335,8 +325,7 @@ const char *value(struct print *c, const struct val *v)
 	case VAL_GUARD:
 		if (!asks(c, v->num))
 			return value(c, v->arg[0]);
-		return arena_strf(c->a, "(%s ? %s : %s)", num(c, v->num), value(c, v->arg[0]),
-			value(c, v->arg[1]));
+		return arena_strf(c->a, "(%s ? %s : %s)", num(c, v->num), value(c, v->arg[0]), value(c, v->arg[1]));
 	case VAL_COLUMN:
 		break;
 	}

@@ -20,8 +20,7 @@ static const char *num(const struct dump *d, const struct num *x)
 
 static const char *frag(const struct dump *d, struct frag_at at)
 {
-	return at.frag->versions ? arena_strf(d->a, "%s[%d]", at.frag->name, at.version) :
-		at.frag->name;
+	return at.frag->versions ? arena_strf(d->a, "%s[%d]", at.frag->name, at.version) : at.frag->name;
 }
 
 static const char *extents(const struct dump *d, const struct frag *f)
@@ -30,8 +29,7 @@ static const char *extents(const struct dump *d, const struct frag *f)
 
 	switch (f->kind) {
 	case FRAG_FULL:
-		return arena_strf(d->a, "%lld x %lld %s", (long long)f->height, (long long)f->width,
-			type);
+		return arena_strf(d->a, "%lld x %lld %s", (long long)f->height, (long long)f->width, type);
 	case FRAG_ROW:
 		return arena_strf(d->a, "%lld rows %s", (long long)f->height, type);
 	case FRAG_COL:
@@ -77,8 +75,7 @@ static const char *value(const struct dump *d, const struct val *v)
 	case VAL_FIELD:
 		return arena_strf(d->a, "field of %s", value(d, v->arg[0]));
 	case VAL_GUARD:
-		return arena_strf(d->a, "(%s ? %s : %s)", num(d, v->num), value(d, v->arg[0]),
-			value(d, v->arg[1]));
+		return arena_strf(d->a, "(%s ? %s : %s)", num(d, v->num), value(d, v->arg[0]), value(d, v->arg[1]));
 	case VAL_COLUMN:
 		break;
 	}
@@ -146,8 +143,7 @@ static const char *boxes(const struct dump *d, const struct role_op *o)
 	buf_init(&b, d->a);
 	buf_puts(&b, d->r->tensors.v[m->tensor].name);
 	for (int i = m->rank - 1; i >= 0; i--)
-		buf_printf(&b, "%s%lld", i == m->rank - 1 ? " in boxes of " : " x ",
-			(long long)m->box[i]);
+		buf_printf(&b, "%s%lld", i == m->rank - 1 ? " in boxes of " : " x ", (long long)m->box[i]);
 	buf_printf(&b, ", %d", o->what == DO_LOAD_BOXES ? o->u.boxes.boxes.n : o->u.boxes.panels);
 	if (o->what == DO_LOAD_BOXES)
 		buf_printf(&b, ", %lld bytes on '%s' %s", (long long)o->u.boxes.bytes,
@@ -168,8 +164,7 @@ static const char *move(const struct dump *d, const struct role_op *o)
 			(long long)o->u.move.elements, o->u.move.run, o->u.move.shifted ? ", shifted" : "", o->u.move.arrives ? arena_strf(d->a,
 			", on '%s' %s", d->r->flags.v[o->u.move.flag].name, num(d, o->u.move.n)) : "");
 	if (o->what != DO_STORE_THREADS)
-		return arena_strf(d->a, "%s, %lld elements one by one", name,
-			(long long)o->u.move.elements);
+		return arena_strf(d->a, "%s, %lld elements one by one", name, (long long)o->u.move.elements);
 	return arena_strf(d->a, "%s from %s, %d neighbour%s at once", name, frag(d, o->u.move.from),
 		o->u.move.width, o->u.move.width == 1 ? "" : "s");
 }
@@ -180,16 +175,14 @@ static const char *reduction(const struct dump *d, const struct role_op *o)
 		return arena_strf(d->a, "%s = %s of what each thread has of %s", o->u.reduce.to->name,
 			op_name(o->u.reduce.op), value(d, o->u.reduce.value));
 	return arena_strf(d->a, "%s = %s along %s of %s, %s%s", o->u.reduce.to->name,
-		op_name(o->u.reduce.op), o->u.reduce.along_rows ? "rows" : "columns",
-		value(d, o->u.reduce.value), extents(d, o->u.reduce.over), o->u.reduce.partial ?
-		", each thread its own" : "");
+		op_name(o->u.reduce.op), o->u.reduce.along_rows ? "rows" : "columns", value(d, o->u.reduce.value),
+		extents(d, o->u.reduce.over), o->u.reduce.partial ? ", each thread its own" : "");
 }
 
 static const char *task(const struct dump *d, const struct role_op *o)
 {
 	return arena_strf(d->a, "'%s', %s", d->r->tasks[o->task], o->u.region.iteration ? arena_strf(d->a,
-		"%s %s", o->u.region.of != NONE ? "iteration" : "tile", num(d, o->u.region.iteration)) :
-		"once a tile");
+		"%s %s", o->u.region.of != NONE ? "iteration" : "tile", num(d, o->u.region.iteration)) : "once a tile");
 }
 
 static const char *fragment(const struct dump *d, const struct role_op *o)
@@ -277,8 +270,7 @@ static bool is_absent(const struct role_op *o, const struct role_operand *x)
 		!*(const void *const *)field(o, x);
 }
 
-static const char *operand_text(const struct dump *d, const struct role_op *o,
-	const struct role_operand *x)
+static const char *operand_text(const struct dump *d, const struct role_op *o, const struct role_operand *x)
 {
 	const void *at = field(o, x);
 
@@ -354,15 +346,14 @@ static void print_body(struct dump *d, const struct role_body *b);
 
 static void print_line(struct dump *d, const struct role_op *o)
 {
-	size_t start = d->out->len, width;
+	size_t start = d->out->len;
 	const char *what = operands(d, o);
 
 	buf_repeat(d->out, "  ", d->depth);
 	buf_printf(d->out, "%s%s%s", role_op_info[o->what].name, *what ? " " : "", what);
-	width = d->out->len - start;
+	size_t width = d->out->len - start;
 	if (o->why)
-		buf_printf(d->out, "%*s; %s", width < WHY_COLUMN ? (int)(WHY_COLUMN - width) : 1, "",
-			o->why);
+		buf_printf(d->out, "%*s; %s", width < WHY_COLUMN ? (int)(WHY_COLUMN - width) : 1, "", o->why);
 	buf_putc(d->out, '\n');
 }
 

@@ -118,10 +118,10 @@ static bool join(const struct live *x, bool *into, const bool *from)
 
 static void pass_if(struct live *x, const struct role_op *o)
 {
-	bool *behind = copy(x), *other;
+	bool *behind = copy(x);
 
 	pass_body(x, &o->u.region.other);
-	other = copy(x);
+	bool *other = copy(x);
 	set(x, behind);
 	pass_body(x, &o->u.region.body);
 	join(x, x->now, other);

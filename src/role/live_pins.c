@@ -1,7 +1,6 @@
 /* Removes needless pins after waits for groups. Lowering pins every result that is complete then. If nothing reads the
  * fragment before it is written again, its pin is removed, because compilers would keep the registers where branches
- * join. The pins that belong to a product stay, even right after a wait.
- */
+ * join. The pins that belong to a product stay, even right after a wait. */
 #include "role/live_state.h"
 
 /* Do the pins from operation i on belong to a product, whose fence follows them? */

@@ -1,7 +1,6 @@
 /* Asynchronous matrix products, which read and write their registers later than the text says: an operand in registers
  * is live until the lane has waited for the product's group, and a sum that the first product of a loop overwrites
- * becomes live with the loop.
- */
+ * becomes live with the loop. */
 #include "role/live_state.h"
 
 #include <string.h>
@@ -13,8 +12,7 @@ static bool uses_iteration(const struct num *x, int loop)
 	if (!x)
 		return false;
 	return (x->op == NUM_VAR && x->var == VAR_I && x->of == loop) ||
-		uses_iteration(x->a, loop) || uses_iteration(x->b, loop) ||
-		uses_iteration(x->c, loop);
+		uses_iteration(x->a, loop) || uses_iteration(x->b, loop) || uses_iteration(x->c, loop);
 }
 
 /* The product is in a loop with a counter, or in the first iteration, which was peeled off before it. */
@@ -25,8 +23,7 @@ static void note_sum(struct reading *r, const struct role_op *o)
 
 	for (int i = 0; i < r->around.v.n; i++)
 		if (uses_iteration(adds, r->around.v.v[i]->u.region.of)) {
-			VEC_PUSH(r->a, &r->born, ((struct born){ r->around.v.v[i],
-				live_find(r, o->u.product.sum) }));
+			VEC_PUSH(r->a, &r->born, ((struct born){ r->around.v.v[i], live_find(r, o->u.product.sum) }));
 			return;
 		}
 	if (task && task->u.region.iteration && num_is(task->u.region.iteration, 0) &&
@@ -38,11 +35,9 @@ static void note_sum(struct reading *r, const struct role_op *o)
 
 static void note_operand(struct reading *r, const struct role_op *o)
 {
-	struct group *making;
-
 	if (!r->groups.n)
 		live_note_commit(r);
-	making = &r->groups.v[r->groups.n - 1];
+	struct group *making = &r->groups.v[r->groups.n - 1];
 	if (o->u.product.form.registers)
 		VEC_PUSH(r->a, &making->operands, live_find(r, o->u.product.a));
 }
@@ -66,8 +61,7 @@ void live_note_wait(struct reading *r, const struct role_op *o)
 
 	for (int g = 0; g < done; g++)
 		for (int i = 0; i < r->groups.v[g].operands.n; i++)
-			VEC_PUSH(r->a, &r->retired, ((struct retired){ o,
-				r->groups.v[g].operands.v[i] }));
+			VEC_PUSH(r->a, &r->retired, ((struct retired){ o, r->groups.v[g].operands.v[i] }));
 	if (done <= 0)
 		return;
 	r->groups.n -= done;

@@ -115,8 +115,7 @@ static void note_used(void *ctx, struct frag_at at, bool all)
 
 	v.uses += v.user != r->at;
 	v.user = r->at;
-	v.all |= all || !v.maker || v.made_in != r->loop || !is_elementwise(v.maker) ||
-		!stands(r, &v);
+	v.all |= all || !v.maker || v.made_in != r->loop || !is_elementwise(v.maker) || !stands(r, &v);
 	r->versions.v[i] = v;
 }
 

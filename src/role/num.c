@@ -84,11 +84,9 @@ static const struct num *simpler(enum num_op op, const struct num *x, const stru
 	return NULL;
 }
 
-const struct num *num_make(struct arena *a, enum num_op op, const struct num *x,
-	const struct num *y)
+const struct num *num_make(struct arena *a, enum num_op op, const struct num *x, const struct num *y)
 {
 	const struct num *same = simpler(op, x, y);
-	struct num *n;
 
 	if (same)
 		return same;
@@ -96,7 +94,7 @@ const struct num *num_make(struct arena *a, enum num_op op, const struct num *x,
 		return num_const(a, apply(op, x->k, y->k));
 	if (op == NUM_MOD && num_is(y, 1))
 		return num_const(a, 0);
-	n = ARENA_NEW(a, struct num);
+	struct num *n = ARENA_NEW(a, struct num);
 	n->op = op;
 	n->a = x;
 	n->b = y;
@@ -113,14 +111,11 @@ const struct num *num_plus(struct arena *a, const struct num *x, int64_t k)
 	return n;
 }
 
-const struct num *num_select(struct arena *a, const struct num *when, const struct num *x,
-	const struct num *y)
+const struct num *num_select(struct arena *a, const struct num *when, const struct num *x, const struct num *y)
 {
-	struct num *n;
-
 	if (num_is_const(when))
 		return when->k ? x : y;
-	n = ARENA_NEW(a, struct num);
+	struct num *n = ARENA_NEW(a, struct num);
 	n->op = NUM_SELECT;
 	n->a = when;
 	n->b = x;
@@ -255,8 +250,7 @@ static void print_var(struct buf *out, enum var v, int of, const struct num_name
 		buf_printf(out, "%d", of);
 }
 
-static void print_call(struct buf *out, const char *name, const struct num *x,
-	const struct num_names *names)
+static void print_call(struct buf *out, const char *name, const struct num *x, const struct num_names *names)
 {
 	buf_printf(out, "%s(", name);
 	print(out, x->a, names, 0);
@@ -265,8 +259,7 @@ static void print_call(struct buf *out, const char *name, const struct num *x,
 	buf_putc(out, ')');
 }
 
-static void print_select(struct buf *out, const struct num *x, const struct num_names *names,
-	int least)
+static void print_select(struct buf *out, const struct num *x, const struct num_names *names, int least)
 {
 	if (least > 1)
 		buf_putc(out, '(');
@@ -279,8 +272,7 @@ static void print_select(struct buf *out, const struct num *x, const struct num_
 		buf_putc(out, ')');
 }
 
-static void print_pair(struct buf *out, const struct num *x, const struct num_names *names,
-	int least)
+static void print_pair(struct buf *out, const struct num *x, const struct num_names *names, int least)
 {
 	int binds = forms[x->op].binds;
 	bool bitwise = x->op == NUM_SHL || x->op == NUM_AND || x->op == NUM_XOR;

@@ -100,12 +100,10 @@ struct num {
 
 const struct num *num_const(struct arena *a, int64_t k);
 const struct num *num_var(struct arena *a, enum var v, int of);
-const struct num *num_make(struct arena *a, enum num_op op, const struct num *x,
-	const struct num *y);
+const struct num *num_make(struct arena *a, enum num_op op, const struct num *x, const struct num *y);
 /* x + k as it is, even if x is known: in another lane's role k may be another number. */
 const struct num *num_plus(struct arena *a, const struct num *x, int64_t k);
-const struct num *num_select(struct arena *a, const struct num *when, const struct num *x,
-	const struct num *y);
+const struct num *num_select(struct arena *a, const struct num *when, const struct num *x, const struct num *y);
 
 /* The condition, which holds wherever a turn is whole. */
 const struct num *num_mark_interior(struct arena *a, const struct num *when);

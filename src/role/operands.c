@@ -67,8 +67,7 @@ static void visit_value(const struct role_visitor *v, const struct val *x)
 		v->value(v->ctx, x);
 }
 
-static void visit_frag(const struct role_visitor *v, void (*fn)(void *ctx, struct frag_at at),
-	struct frag_at at)
+static void visit_frag(const struct role_visitor *v, void (*fn)(void *ctx, struct frag_at at), struct frag_at at)
 {
 	if (at.frag && fn)
 		fn(v->ctx, at);

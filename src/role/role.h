@@ -1,14 +1,13 @@
 /* role.h - role programs: what each lane of an EU does, as one tree of operations.
  *
- * lower makes a role program from each phase of a plan. What the tree does not say does not happen: verify
- * proves it, sim prices it and emit prints it, from the same operations. Regions are operations that hold
- * bodies, which are lists of operations: the tile loop, loops, and the straight-line pieces of prologues and
- * epilogues. Bounds, sTask instances, slots and addresses are expressions (num.h) over counters, each of
- * which is declared in one place.
+ * lower makes a role program from each phase of a plan. What the tree does not say does not happen: verify proves it,
+ * sim prices it and emit prints it, from the same operations. Regions are operations that hold bodies, which are lists
+ * of operations: the tile loop, loops, and the straight-line pieces of prologues and epilogues. Bounds, sTask
+ * instances, slots and addresses are expressions (num.h) over counters, each of which is declared in one place.
  *
- * An operation names the sTask that it belongs to and, if it synchronises, the wait of the plan that it
- * serves. An operation on data names what it *touches*: slots of rings, versions of fragments, staging of
- * stores. ops.def has a row for each operation, with everything that holds for all operations of that kind.
+ * An operation names the sTask that it belongs to and, if it synchronises, the wait of the plan that it serves. An
+ * operation on data names what it *touches*: slots of rings, versions of fragments, staging of stores. ops.def has a
+ * row for each operation, with everything that holds for all operations of that kind.
  */
 #ifndef ROLE_ROLE_H
 #define ROLE_ROLE_H

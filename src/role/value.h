@@ -1,10 +1,9 @@
 /* value.h - elements of values, and what is computed of them.
  *
- * Fragments. A value in registers is a matrix of rows x columns spread over the lane's
- * threads as its layout says (target/target.h): block rb of rows for each warp, of which a thread
- * has rows h, group j of columns, of which it has elements e. A value without row axes (a column
- * vector), without column axes (a row vector) or without any (a scalar) is held by every thread
- * that needs it.
+ * Fragments. A value in registers is a matrix of rows x columns spread over the lane's threads as its layout says
+ * (target/target.h): block rb of rows for each warp, of which a thread has rows h, group j of columns, of which it has
+ * elements e. A value without row axes (a column vector), without column axes (a row vector) or without any (a scalar)
+ * is held by every thread that needs it.
  */
 #ifndef ROLE_VALUE_H
 #define ROLE_VALUE_H

@@ -118,12 +118,11 @@ static void replay_memory(struct scan *s)
 {
 	for (int i = 0; i < s->line->events.n; i++) {
 		const struct event *e = event_at(s, i);
-		const struct task_cost *c;
 		double l2 = 0, global = 0;
 
 		if (s->lane_of[i] == NONE)
 			continue;
-		c = &s->costs[e->task];
+		const struct task_cost *c = &s->costs[e->task];
 		if (c->l2 > 0)
 			l2 = enqueue(s->a, &s->l2, (double)e->start, c->l2);
 		if (c->global > 0)
@@ -163,8 +162,7 @@ static void explain_transfer(struct scan *s, int i, double from, double to, doub
 	const struct event *e = event_at(s, i);
 	double delivered = s->delivered[i];
 
-	add_part(s, s->from_global[i] ? BLAME_GLOBAL : BLAME_L2, e->task, NONE,
-		weight * (fmin(to, delivered) - from));
+	add_part(s, s->from_global[i] ? BLAME_GLOBAL : BLAME_L2, e->task, NONE, weight * (fmin(to, delivered) - from));
 	add_part(s, BLAME_PIPE, e->task, e->seu, weight * (to - fmax(from, delivered)));
 }
 
@@ -200,8 +198,7 @@ static void explain_copy(struct scan *s, int i, double from, double to, double w
 	explain_lane(s, s->lane_of[i], from, fmin(to, issue), weight, depth);
 	if (fmax(from, issue) < fmin(to, delivered))
 		explain_transfer(s, i, fmax(from, issue), fmin(to, delivered), weight);
-	add_part(s, BLAME_DEPENDENCE, e->task, NONE,
-		weight * (fmin(to, end) - fmax(from, fmax(issue, delivered))));
+	add_part(s, BLAME_DEPENDENCE, e->task, NONE, weight * (fmin(to, end) - fmax(from, fmax(issue, delivered))));
 	add_part(s, BLAME_SYNC, e->task, NONE, weight * (to - fmax(from, end)));
 }
 
@@ -214,8 +211,7 @@ static void explain_product(struct scan *s, int i, double from, double to, doubl
 
 	explain_lane(s, s->lane_of[i], from, fmin(to, issue), weight, depth);
 	explain_unit(s, i, fmax(from, issue), fmin(to, done), weight);
-	add_part(s, BLAME_DEPENDENCE, e->task, NONE,
-		weight * (fmin(to, signaled) - fmax(from, fmax(issue, done))));
+	add_part(s, BLAME_DEPENDENCE, e->task, NONE, weight * (fmin(to, signaled) - fmax(from, fmax(issue, done))));
 	add_part(s, BLAME_SYNC, e->task, NONE, weight * (to - fmax(from, fmax(issue, signaled))));
 }
 
@@ -298,8 +294,7 @@ static bool is_reuse_only(const struct graph *g, int on, int task)
 
 /* Event i, of sTask `on`, still uses the slot. While its unit is at work, that work is the cause; before, and
  * until the signal, it is the slot: one more version would avoid the wait. */
-static void explain_slot(struct scan *s, int i, int on, double from, double to, double weight,
-	int depth)
+static void explain_slot(struct scan *s, int i, int on, double from, double to, double weight, int depth)
 {
 	double issue = to, end = to;
 
@@ -358,7 +353,7 @@ static void explain_issued(struct scan *s, int i, double from, double to, double
 {
 	const struct event *e = event_at(s, i);
 	const struct seu *u = seu_of(s, e);
-	double issue = (double)e->issue, end = (double)e->end, lane;
+	double issue = (double)e->issue, end = (double)e->end;
 
 	if (!u->async) {
 		if (s->costs)
@@ -368,7 +363,7 @@ static void explain_issued(struct scan *s, int i, double from, double to, double
 		add_part(s, BLAME_ISSUE, NONE, NONE, weight * (to - fmax(from, end)));
 		return;
 	}
-	lane = issue + (s->costs ? s->costs[e->task].lane : to - issue);
+	double lane = issue + (s->costs ? s->costs[e->task].lane : to - issue);
 	add_part(s, BLAME_ISSUE, NONE, NONE, weight * (fmin(to, lane) - from));
 	from = fmax(from, lane);
 	if (from < to && (u->kind == SEU_MATRIX || s->position[i] + 1 == s->lanes.v[s->lane_of[i]].v.n))
@@ -405,8 +400,7 @@ static void explain_lane(struct scan *s, int lane, double from, double to, doubl
 	for (int k = lo ? lo - 1 : 0; k < l->v.n && (double)event_at(s, l->v.v[k])->ready < to; k++)
 		explain_visit(s, l->v.v[k], from, to, weight, depth);
 	if (l->v.n && to > next_ready(s, l->v.v[l->v.n - 1]))
-		add_part(s, BLAME_ISSUE, NONE, NONE, weight *
-			(to - fmax(from, next_ready(s, l->v.v[l->v.n - 1]))));
+		add_part(s, BLAME_ISSUE, NONE, NONE, weight * (to - fmax(from, next_ready(s, l->v.v[l->v.n - 1]))));
 }
 
 /* ---- all of it ---------------------------------------------------------------------------- */
@@ -451,13 +445,12 @@ static void scan_init(struct scan *s, struct arena *a, const struct timeline *t,
 	s->l2 = s->global = (struct memory_queue){ 0 };
 	for (int i = 0; i < n; i++) {
 		const struct event *e = event_at(s, i);
-		struct lane_events *l;
 
 		s->lane_of[i] = NONE;
 		if (!event_is_sound(t->plan, e) || e->lane >= LANES_MAX)
 			continue;
 		s->lane_of[i] = lane_of(s, e);
-		l = &s->lanes.v[s->lane_of[i]];
+		struct lane_events *l = &s->lanes.v[s->lane_of[i]];
 		s->position[i] = l->v.n;
 		s->last_held[i] = e->held ? i : l->v.n ? s->last_held[l->v.v[l->v.n - 1]] : NONE;
 		VEC_PUSH(a, &l->v, i);

@@ -38,8 +38,7 @@ static void find_entries(struct arena *a, struct loop_costs *s)
 	s->entry_of = ARENA_ARRAY(a, g->tasks.n, int);
 	for (int i = 0; i < g->tasks.n; i++)
 		s->entry_of[i] = g->tasks.v[i].phase == s->phase &&
-			program_loop_within(g->program, g->tasks.v[i].loop, s->loop) ?
-			plan_entry_of(s->p, i) : NONE;
+			program_loop_within(g->program, g->tasks.v[i].loop, s->loop) ? plan_entry_of(s->p, i) : NONE;
 }
 
 /* ---- resources -------------------------------------------------------------------- */
@@ -62,8 +61,7 @@ double bounds_hold(const struct plan *p, const struct entry_cost *costs, int ent
 		return c->before + traffic_latency(&part) + c->after;
 	if (p->device->seu[en->seu].async)
 		return c->before + c->cost.issue + c->after;
-	return traffic_latency(&part) + (c->handoff_loop == p->graph->tasks.v[en->task].loop ?
-		c->handoff : 0);
+	return traffic_latency(&part) + (c->handoff_loop == p->graph->tasks.v[en->task].loop ? c->handoff : 0);
 }
 
 static void bound_resources(const struct loop_costs *s, struct bounds *out)
@@ -73,14 +71,13 @@ static void bound_resources(const struct loop_costs *s, struct bounds *out)
 	double lane[LANES_MAX] = { 0 }, own[LANES_MAX][SEU_MAX] = { { 0 } };
 
 	for (int t = 0; t < p->graph->tasks.n; t++) {
-		int i = s->entry_of[t], l, u;
-		double n;
+		int i = s->entry_of[t];
 
 		if (i == NONE)
 			continue;
-		n = s->runs ? s->runs[t] : graph_runs(p->graph, task_of(s, i)->loop, s->loop);
-		l = entry_at(s, i)->lane;
-		u = entry_at(s, i)->seu;
+		double n = s->runs ? s->runs[t] : graph_runs(p->graph, task_of(s, i)->loop, s->loop);
+		int l = entry_at(s, i)->lane;
+		int u = entry_at(s, i)->seu;
 		seu[u] += n * s->costs[i].cost.busy;
 		own[l][u] += n * bounds_group(p, s->costs, i).cost.alone / p->lanes.v[l].replicas;
 		l2 += n * s->costs[i].cost.l2;
@@ -127,11 +124,10 @@ double bounds_lag(const struct plan *p, const struct entry_cost *costs, const st
 	const struct entry *x = &p->entries.v[from], *y = &p->entries.v[to];
 	const struct entry_cost part = bounds_group(p, costs, from), *c = &part;
 	const struct seu *u = &p->device->seu[x->seu];
-	double lag;
 
 	if (x->seu == y->seu && (e->chain || (u->async && u->ordered && x->lane == y->lane)))
 		return x->lane == y->lane ? fmax(c->cost.alone, c->cost.busy) : c->cost.busy;
-	lag = bounds_latency(p, costs, from);
+	double lag = bounds_latency(p, costs, from);
 	if (c->handoff_loop == p->graph->tasks.v[e->from].loop)
 		lag += c->handoff;
 	if (x->lane != y->lane)
@@ -162,8 +158,7 @@ static void find_arcs(struct arena *a, const struct loop_costs *s, struct arcs *
 		    !program_loop_within(g->program, e->loop, s->loop) ||
 		    (e->loop != s->loop && e->distance))
 			continue;
-		VEC_PUSH(a, &out->v, ((struct arc){ e->from, e->to, arc_length(s, e),
-			edge_distance(s->p, e) }));
+		VEC_PUSH(a, &out->v, ((struct arc){ e->from, e->to, arc_length(s, e), edge_distance(s->p, e) }));
 	}
 }
 
@@ -198,8 +193,7 @@ static int find_positive_cycle(const struct arcs *arcs, double ii, int n, double
 }
 
 /* Store the cycle through `start` in *out; returns its length over its distance. */
-static double read_cycle(const struct arcs *arcs, const int *into, int start,
-	struct bounds *out)
+static double read_cycle(const struct arcs *arcs, const int *into, int start, struct bounds *out)
 {
 	double length = 0, distance = 0;
 	int t = start, n = 0;
@@ -245,8 +239,7 @@ static void bound_recurrences(struct arena *a, const struct loop_costs *s, struc
 	/* copies of a lane with replicas work on different tiles at the same time */
 	for (int i = 0; i < n; i++)
 		if (s->entry_of[i] != NONE)
-			replicas = (int)max_i64(replicas,
-				s->p->lanes.v[entry_at(s, s->entry_of[i])->lane].replicas);
+			replicas = (int)max_i64(replicas, s->p->lanes.v[entry_at(s, s->entry_of[i])->lane].replicas);
 	out->rec_mii /= replicas;
 }
 
@@ -263,8 +256,7 @@ void bounds_of_costs(struct arena *a, const struct plan *p, const struct entry_c
 	arena_reset(a, scratch);
 }
 
-void plan_bounds(struct arena *a, const struct plan *p, int phase, int loop,
-	struct bounds *out)
+void plan_bounds(struct arena *a, const struct plan *p, int phase, int loop, struct bounds *out)
 {
 	struct arena_mark scratch = arena_mark(a);
 	struct tile_assignment d;

@@ -24,8 +24,7 @@ struct bounds {
 
 /* The bounds of loop `loop` (NONE: the tile loop of `phase`), without kernels' costs. An sTask without an entry
  * costs nothing. Scratch memory in `a`, released on return. */
-void plan_bounds(struct arena *a, const struct plan *p, int phase, int loop,
-	struct bounds *out);
+void plan_bounds(struct arena *a, const struct plan *p, int phase, int loop, struct bounds *out);
 
 /* The same for given costs, by entry (traffic.h). runs: by sTask, how often it runs per iteration, and then
  * rec_mii is meaningless; NULL: as the graph says. */

@@ -53,12 +53,11 @@ static const struct walk *walk_of(const struct engine *e)
 
 /* Iteration of the awaited region in which the source's instance lies; negative: nothing to wait for.
  * If the lane has replicas only every n-th tile counts, so order.h computes the span each time. */
-static int64_t source_key(const struct engine *e, struct source *s, const struct step *step,
-	int64_t seq)
+static int64_t source_key(const struct engine *e, struct source *s, const struct step *step, int64_t seq)
 {
 	const struct walk *w = walk_of(e);
 	int region = s->track->region;
-	int64_t at, first, last;
+	int64_t first, last;
 
 	if (s->by_span) {
 		if (s->edge)
@@ -69,7 +68,7 @@ static int64_t source_key(const struct engine *e, struct source *s, const struct
 		return first == last ? -1 : walk_outer(w,
 			e->run->plan->graph->tasks.v[s->track->on].loop, last - 1, region);
 	}
-	at = s->direct ? seq : walk_outer(w, step->loop, seq, region);
+	int64_t at = s->direct ? seq : walk_outer(w, step->loop, seq, region);
 	if (s->life >= NONE) {
 		if (at >= s->life_end) {
 			int64_t life = walk_outer(w, region, at, s->life);
@@ -101,7 +100,7 @@ static void try_waits(struct engine *e, int lane)
 
 	for (; l->source < step->nsources; l->source++) {
 		struct source *s = &step->sources[l->source];
-		int64_t key = source_key(e, s, step, l->seq), at;
+		int64_t key = source_key(e, s, step, l->seq);
 
 		if (key < 0)
 			continue;
@@ -111,7 +110,7 @@ static void try_waits(struct engine *e, int lane)
 			l->paid_wait = s->wait;
 		}
 		s->key = key;
-		at = track_get(s->track, key);
+		int64_t at = track_get(s->track, key);
 		if (at == PENDING) {
 			if (is_empty(e, s->track, key))
 				continue;
@@ -131,15 +130,13 @@ static void try_waits(struct engine *e, int lane)
 /* ---- signals --------------------------------------------------------------------- */
 
 /* Record the issue or completion of an instance on its tracks, and retry lanes that are blocked on them. */
-static void signal_instance(struct engine *e, struct step *step, int64_t seq, enum wait_when when,
-	int64_t time)
+static void signal_instance(struct engine *e, struct step *step, int64_t seq, enum wait_when when, int64_t time)
 {
 	const struct walk *w = walk_of(e);
 
 	for (int i = 0; i < step->nposts; i++) {
 		struct post *post = &step->posts[i];
 		struct track *t = post->track;
-		uint64_t blocked;
 
 		if (t->when != when)
 			continue;
@@ -148,8 +145,7 @@ static void signal_instance(struct engine *e, struct step *step, int64_t seq, en
 		} else {
 			if (seq > post->last) {
 				post->key = walk_outer(w, step->loop, seq, t->region);
-				post->last = walk_inner(w, t->region, post->key + 1,
-					step->loop) - 1;
+				post->last = walk_inner(w, t->region, post->key + 1, step->loop) - 1;
 			}
 			if (seq != post->last)
 				continue;
@@ -158,7 +154,7 @@ static void signal_instance(struct engine *e, struct step *step, int64_t seq, en
 			track_set(e->a, t, post->key, time);
 		else if (!track_join(e->a, t, post->key, time, step->groups))
 			continue;
-		blocked = t->blocked;
+		uint64_t blocked = t->blocked;
 		t->blocked = 0;
 		for (int lane = 0; blocked; lane++, blocked >>= 1)
 			if (blocked & 1)
@@ -329,8 +325,7 @@ static void note_held(struct engine *e, const struct lane_run *l, struct event *
 {
 	if (l->seen_until <= l->paid_until || (!l->last_wait && l->drained_task == NONE))
 		return;
-	ev->held = !l->last_wait ? CAUSE_DRAIN : l->last_wait->when == WAIT_ISSUED ?
-		CAUSE_ISSUE_ORDER : CAUSE_WAIT;
+	ev->held = !l->last_wait ? CAUSE_DRAIN : l->last_wait->when == WAIT_ISSUED ? CAUSE_ISSUE_ORDER : CAUSE_WAIT;
 	ev->held_task = (int16_t)(l->last_wait ? l->last_wait->on : l->drained_task);
 	note_cause(e, ev, l->seen_until - l->paid_until, (enum cause)ev->held, ev->held_task);
 }
@@ -340,14 +335,13 @@ static struct event *keep_event(struct engine *e, const struct lane_run *l, int6
 {
 	struct eu_run *r = e->run;
 	const struct step *step = l->step;
-	struct event *ev;
 
 	if (step->group < step->groups - 1)
 		return NULL;		/* the last warpgroup's event stands for all */
 	r->nevents++;
 	if (r->nkept == r->keep)
 		return NULL;
-	ev = &r->events[r->nkept++];
+	struct event *ev = &r->events[r->nkept++];
 	*ev = (struct event){ .ready = to_cycles(l->ready), .issue = to_cycles(issue),
 		.start = to_cycles(issue), .seq = (int32_t)l->seq, .tile = step->tile,
 		.task = (int16_t)step->task, .cause_task = NONE, .held_task = NONE, .lane = (uint8_t)l->lane,
@@ -371,8 +365,7 @@ static int64_t use_queue(struct engine *e, struct queue *q, const struct step *s
 
 /* Queue for the EU's shares of L2 and of device memory, which work in parallel; returns the tick at
  * which both have delivered. */
-static int64_t use_memory(struct engine *e, const struct step *step, int64_t now,
-	struct event *ev)
+static int64_t use_memory(struct engine *e, const struct step *step, int64_t now, struct event *ev)
 {
 	return max_i64(use_queue(e, &e->l2, step, step->l2, now, ev),
 		use_queue(e, &e->global, step, step->global, now, ev));
@@ -386,13 +379,13 @@ static void run_queued(struct engine *e, int lane, int64_t issue)
 	struct queue *q = &e->unit[step->seu];
 	struct event *ev = keep_event(e, l, issue);
 	int64_t seq = l->seq, given = issue + step->before;
-	int64_t start = max_i64(given, max_i64(q->free, l->unit_free[step->seu])), end;
+	int64_t start = max_i64(given, max_i64(q->free, l->unit_free[step->seu]));
 
 	note_cause(e, ev, start - given, CAUSE_SEU, q->free >= start ? q->task : step->task);
 	q->free = start + step->busy;
 	q->task = step->task;
 	l->unit_free[step->seu] = start + step->alone;
-	end = max_i64(start + step->alone, use_memory(e, step, start, ev)) + step->latency;
+	int64_t end = max_i64(start + step->alone, use_memory(e, step, start, ev)) + step->latency;
 	if (e->device->seu[step->seu].ordered)
 		end = max_i64(end, l->unit_end[step->seu]);
 	l->unit_end[step->seu] = end;
@@ -505,7 +498,6 @@ static void run_product(struct engine *e, int lane, int64_t now)
 {
 	struct lane_run *l = &e->steps.lanes[lane];
 	struct step *step = l->step;
-	struct event *ev;
 
 	if (!l->is_prepared) {
 		l->preparing_since = now;
@@ -515,12 +507,11 @@ static void run_product(struct engine *e, int lane, int64_t now)
 			return;
 		}
 	}
-	ev = keep_event(e, l, l->preparing_since);
+	struct event *ev = keep_event(e, l, l->preparing_since);
 	if (ev)
 		e->open_events++;
-	*push_product(e, l) = (struct product){ .step = step, .seq = l->seq, .given = now, .end = NEVER,
-		.event = ev ? ev - e->run->events : -1, .worst = e->worst_delay,
-		.parts = step->parts ? step->parts : 1 };
+	*push_product(e, l) = (struct product){ .step = step, .seq = l->seq, .given = now, .end = NEVER, .event = ev ?
+		ev - e->run->events : -1, .worst = e->worst_delay, .parts = step->parts ? step->parts : 1 };
 	l->ready = now + step->issue + step->after;
 	require_complete(l, step->drain_after);
 	e->next[lane] = NEVER;
@@ -536,8 +527,7 @@ static void end_product(struct engine *e, int lane, struct product *p, int64_t n
 {
 	struct lane_run *l = &e->steps.lanes[lane];
 	struct step *step = p->step;
-	int64_t seq = p->seq, end = max_i64(now, l->unit_free[step->seu]) + step->latency +
-		handoff_of(e, step, seq);
+	int64_t seq = p->seq, end = max_i64(now, l->unit_free[step->seu]) + step->latency + handoff_of(e, step, seq);
 
 	if (e->device->seu[step->seu].ordered)
 		end = max_i64(end, l->unit_end[step->seu]);
@@ -692,8 +682,7 @@ static void print_lane(const struct engine *e, const struct lane_run *l, struct 
 		buf_printf(b, ".%d", l->replica);
 	buf_printf(b, "' stands at '%s' %lld and waits for '%s' %lld to be %s",
 		p->graph->tasks.v[l->step->task].name, (long long)l->seq,
-		p->graph->tasks.v[t->on].name, (long long)key,
-		t->when == WAIT_ISSUED ? "issued" : "complete");
+		p->graph->tasks.v[t->on].name, (long long)key, t->when == WAIT_ISSUED ? "issued" : "complete");
 	if (plan_entry_of(p, t->on) == NONE)
 		buf_printf(b, ", which no lane runs");
 }
@@ -729,9 +718,8 @@ static enum err_code check_limits(const struct engine *e, int64_t now, struct er
 	return OK;
 }
 
-/* No lane can go on until products are signaled for which their own lane has not waited. Kernels wait for
- * them, in places that the price, which describes the steady state, does not have. Returns whether
- * there were such products. */
+/* No lane can go on until products are signaled for which their own lane has not waited. Kernels wait for them, in
+ * places that the price, which describes the steady state, does not have. Returns whether there were such products. */
 static bool signal_unawaited(struct engine *e)
 {
 	bool any = false;

@@ -66,8 +66,7 @@ static int ring_period(const struct plan *p, int phase, int loop)
 
 int interval_step(const struct plan *p, int task, int64_t n)
 {
-	/* copies of the lane work on different iterations at the same time: so many ends are
-	 * one step of each */
+	/* copies of the lane work on different iterations at the same time: so many ends are one step of each */
 	int replicas = p->lanes.v[p->entries.v[plan_entry_of(p, task)].lane].replicas;
 	int period = ring_period(p, p->graph->tasks.v[task].phase, p->graph->tasks.v[task].loop);
 

@@ -103,8 +103,7 @@ static int position(const struct lookup *l, const struct lookup_list *list, int 
 /* The longest delay of the event: its cause, the awaited sTask, and when it ended. */
 static void longest_cause(const struct event *e, int *cause, int *task, int64_t *when)
 {
-	bool held = e->held != CAUSE_NONE && e->held_task != NONE &&
-		e->issue - e->ready >= e->start - e->issue;
+	bool held = e->held != CAUSE_NONE && e->held_task != NONE && e->issue - e->ready >= e->start - e->issue;
 
 	*cause = held ? e->held : e->cause;
 	*task = held ? e->held_task : e->cause_task;
@@ -116,13 +115,12 @@ int lookup_cause(const struct lookup *l, int event)
 	enum { NEAR = 64 };
 	const struct event *all = l->line->events.v, *e = &all[event];
 	int cause, task, best = NONE;
-	const struct lookup_list *list;
 	int64_t when, most = INT64_MIN;
 
 	longest_cause(e, &cause, &task, &when);
 	if (cause == CAUSE_NONE || task < 0 || task >= l->plan->graph->tasks.n)
 		return NONE;
-	list = &l->of_task[task];
+	const struct lookup_list *list = &l->of_task[task];
 	for (int i = position(l, list, event) - 1, n = 0; i >= 0 && n < NEAR; i--, n++) {
 		const struct event *c = &all[list->v[i]];
 		int64_t at = cause == CAUSE_ISSUE_ORDER ? c->issue : c->end;
@@ -169,8 +167,7 @@ int lookup_near(const struct lookup *l, const struct lookup_list *list, int64_t 
 	return list->v[lo];
 }
 
-bool lookup_steady(const struct lookup *l, int tile, int64_t *begin, int64_t *from, int64_t *to,
-	int64_t *end)
+bool lookup_steady(const struct lookup *l, int tile, int64_t *begin, int64_t *from, int64_t *to, int64_t *end)
 {
 	const struct graph *g = l->plan->graph;
 	const struct event *all = l->line->events.v;

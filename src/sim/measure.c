@@ -7,15 +7,14 @@
 #include "sim/traffic.h"
 
 /* II, from the middle half of the completions, or from all if they are few. */
-static double interval_of(struct arena *a, const struct plan *p, const struct phase_line *line,
-	int task)
+static double interval_of(struct arena *a, const struct plan *p, const struct phase_line *line, int task)
 {
-	int64_t *ends = ARENA_ARRAY(a, line->events.n, int64_t), n = 0, skip;
+	int64_t *ends = ARENA_ARRAY(a, line->events.n, int64_t), n = 0;
 
 	for (int i = 0; i < line->events.n; i++)
 		if (line->events.v[i].task == task)
 			ends[n++] = line->events.v[i].end;
-	skip = n < 8 ? 0 : n / 4;
+	int64_t skip = n < 8 ? 0 : n / 4;
 	n -= 2 * skip;
 	return interval_median(ends + skip, n, interval_step(p, task, n));
 }
@@ -51,19 +50,17 @@ static void measure_use(const struct plan *p, struct phase_line *line)
 	}
 }
 
-void measure_line(struct arena *a, const struct plan *p, const struct walk *w,
-	struct phase_line *line)
+void measure_line(struct arena *a, const struct plan *p, const struct walk *w, struct phase_line *line)
 {
 	struct arena_mark mark = arena_mark(a);
 	struct tile_assignment d;
 	struct bounds b;
-	int task;
 
 	plan_assign_tiles(a, p, line->phase, &d);
 	line->eus = d.eus;
 	line->tiles = d.total;
 	line->ii_loop = interval_loop(p, line->phase, w);
-	task = interval_task(p, line->phase, line->ii_loop);
+	int task = interval_task(p, line->phase, line->ii_loop);
 	line->ii = task == NONE ? NAN : interval_of(a, p, line, task);
 	if (isnan(line->ii))
 		line->ii = (double)line->cycles / (double)max_i64(walk_count(w, line->ii_loop), 1);

@@ -8,7 +8,6 @@
 /* Set all fields of *line but eu, given its phase, cycles and events, which are those of an EU with the tiles of w:
  * II from the events, the bounds from the model, and as utilization the share of the time in which an event
  * was running on each sEU. Scratch memory in `a`, released on return. */
-void measure_line(struct arena *a, const struct plan *p, const struct walk *w,
-	struct phase_line *line);
+void measure_line(struct arena *a, const struct plan *p, const struct walk *w, struct phase_line *line);
 
 #endif

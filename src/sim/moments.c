@@ -21,11 +21,10 @@ static int compare_moments(const void *x, const void *y)
 static bool is_ring(const struct plan *p, int buffer)
 {
 	const struct buffer *b = &p->graph->buffers.v[buffer];
-	int entry;
 
 	if (plan_scope(p, buffer) == SCOPE_SHARED)
 		return true;
-	entry = b->first == NONE ? NONE : plan_entry_of(p, b->first);
+	int entry = b->first == NONE ? NONE : plan_entry_of(p, b->first);
 	return p->versions[buffer] > 1 && entry != NONE && p->lanes.v[p->entries.v[entry].lane].replicas == 1;
 }
 
@@ -136,11 +135,10 @@ static void find_lives(const struct moments *m, int at, int buffer, struct slot 
 
 	for (int i = 0; i < list->n && m->issue[list->v[i]] <= at; i++) {
 		int64_t life = moments_life(m, &m->lookup->line->events.v[list->v[i]], buffer);
-		struct slot *s;
 
 		if (life < 0)
 			continue;
-		s = &out[life % p->versions[buffer]];
+		struct slot *s = &out[life % p->versions[buffer]];
 		s->fills += m->end[list->v[i]] <= at && life != s->life;
 		if (life >= s->life) {
 			s->life = life;

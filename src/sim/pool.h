@@ -64,13 +64,12 @@ static inline void pool_share_by_age(struct pool *p)
 
 	for (int k = 0; k < p->n; k++) {
 		struct pool_task *oldest = NULL;
-		double most;
 
 		for (int i = 0; i < p->n; i++)
 			if (p->task[i].age > last && (!oldest || p->task[i].age < oldest->age))
 				oldest = &p->task[i];
 		last = oldest->age;
-		most = oldest->most * p->pace < left ? oldest->most * p->pace : left;
+		double most = oldest->most * p->pace < left ? oldest->most * p->pace : left;
 		left -= most;
 		oldest->draws += p->by_age * (most - oldest->draws);
 	}
@@ -85,11 +84,10 @@ static inline void pool_share(struct pool *p)
 		pool_share_by_age(p);
 	for (int i = 0; i < p->n; i++) {
 		struct pool_task *t = &p->task[i];
-		int64_t end;
 
 		if (t->left > 0 && !(t->draws > 0))
 			continue;		/* it draws nothing until older ones leave */
-		end = p->now + (t->left > 0 ? (int64_t)(t->left / t->draws + 0.5) : 0);
+		int64_t end = p->now + (t->left > 0 ? (int64_t)(t->left / t->draws + 0.5) : 0);
 		if (end < p->next || (end == p->next && t->lane < p->task[p->leaves].lane)) {
 			p->next = end;
 			p->leaves = i;

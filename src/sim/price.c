@@ -141,12 +141,10 @@ static void read_inside(struct reader *r, const struct role_op *o, struct op_cos
 	t->copies += boxes > 0 ? r->runs : 0;
 	t->sector_ratio = fmax(t->sector_ratio, price_sector_ratio(&r->context, o));
 	t->arrives |= o->what == DO_LOAD_THREADS && o->u.move.arrives;
-	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_STORE_THREADS ||
-		o->what == DO_STORE_RING;
+	t->by_threads |= o->what == DO_LOAD_THREADS || o->what == DO_STORE_THREADS || o->what == DO_STORE_RING;
 	t->stored_to_shared |= r->multiplied && o->what == DO_PUT;
 	if (o->what == DO_PRODUCT)
-		t->steps += r->runs * o->u.product.steps * o->u.product.col_steps *
-			o->u.product.sum.frag->blocks;
+		t->steps += r->runs * o->u.product.steps * o->u.product.col_steps * o->u.product.sum.frag->blocks;
 	r->multiplied |= o->what == DO_PRODUCT;
 }
 
@@ -309,13 +307,11 @@ static void read_each(struct reader *r, const struct role_op *o)
 
 static void read_op(struct reader *r, const struct role_op *o)
 {
-	struct op_cost s;
-
 	if (o->what == DO_WAIT && o->wait != NONE && r->occurrence)
 		read_wait(r, o);
 	if (o->what == DO_GROUPS_WAIT)
 		read_drain(r, o);
-	s = price_op(&r->context, o);
+	struct op_cost s = price_op(&r->context, o);
 	if (r->interior > 0) {
 		s = op_cost_times(s, 1 - r->interior);
 		r->context.unmasked = true;
@@ -360,8 +356,7 @@ static void read_body(struct reader *r, const struct role_body *b)
 
 void price_init(struct arena *a, const struct plan *p, struct price *out)
 {
-	*out = (struct price){ .a = a,
-		.phases = ARENA_ARRAY(a, p->graph->program->phases.n, struct phase_price),
+	*out = (struct price){ .a = a, .phases = ARENA_ARRAY(a, p->graph->program->phases.n, struct phase_price),
 		.tasks = ARENA_ARRAY(a, p->graph->tasks.n, struct task_price) };
 }
 
@@ -442,22 +437,18 @@ static void price_threads(const struct vdevice *d, const struct seu *s, const st
 	c->cost.busy = s->kind == SEU_VECTOR ? t->before.unit : 0;
 	c->cost.alone = s->async ? 0 : lane;
 	c->cost.issue = s->async ? lane : 0;
-	c->cost.latency = t->arrives ? lane_cycles(d, &trip, share) : s->async ? fmax(lane -
-		c->cost.memory, 0) : 0;
+	c->cost.latency = t->arrives ? lane_cycles(d, &trip, share) : s->async ? fmax(lane - c->cost.memory, 0) : 0;
 }
 
-static void price_copy(const struct seu *s, const struct task_price *t, double lane,
-	struct entry_cost *c)
+static void price_copy(const struct seu *s, const struct task_price *t, double lane, struct entry_cost *c)
 {
 	c->cost.busy = t->boxes * s->box_interval;
 	c->cost.alone = c->cost.busy + (s->async ? 0 : lane);
-	c->cost.issue = t->copies * s->issue + fmax(t->issued - t->copies, 0) * s->box_interval +
-		lane;
+	c->cost.issue = t->copies * s->issue + fmax(t->issued - t->copies, 0) * s->box_interval + lane;
 }
 
 /* The arithmetic of the entry's threads: cycles, stage by stage, and the number of operations. */
-static struct cost arithmetic(const struct plan *p, int entry, const struct task_price *t,
-	double *operations)
+static struct cost arithmetic(const struct plan *p, int entry, const struct task_price *t, double *operations)
 {
 	const struct seu *s = vector_of(p->device);
 	struct op_cost all = op_cost_sum(t->before, t->after);
@@ -495,21 +486,18 @@ double price_group_pace(const struct seu *seu, int groups)
 	return seu->kind == SEU_VECTOR ? fmin(1, seu->lane_share * fmax(groups, 1)) / seu->lane_share : 1;
 }
 
-void price_entry(const struct price *x, const struct plan *p, int entry, double share,
-	struct entry_cost *c)
+void price_entry(const struct price *x, const struct plan *p, int entry, double share, struct entry_cost *c)
 {
 	const struct entry *en = &p->entries.v[entry];
 	const struct seu *s = &p->device->seu[en->seu];
 	const struct task_price *t = &x->tasks[en->task];
-	double before, after;
-	struct cost work;
 
 	c->groups = x->phases[p->graph->tasks.v[en->task].phase].lanes[en->lane].groups;
 	if (!t->known)
 		return;
-	before = lane_cycles(p->device, &t->before, share);
-	after = lane_cycles(p->device, &t->after, share);
-	work = arithmetic(p, entry, t, &c->effort.of[EFFORT_VECTOR]);
+	double before = lane_cycles(p->device, &t->before, share);
+	double after = lane_cycles(p->device, &t->after, share);
+	struct cost work = arithmetic(p, entry, t, &c->effort.of[EFFORT_VECTOR]);
 	before += s->kind == SEU_VECTOR ? 0 : work.alone;
 	c->drain_cost = t->drain_cost;
 	c->drain = t->drain;

@@ -1,14 +1,13 @@
 /* price.h - what a plan costs beyond its work, read from the kernels that are made of it.
  *
- * device_cost (device/device.h) knows the cost of what an sTask computes and moves. A lane does more for
- * it, and that is in the kernel's role program (role/role.h): it waits and signals, synchronises, fences,
- * drains its products, writes values to shared memory and reads them back, and copies element by element
- * what no engine can copy. price_add walks the role program once per plan, not once per event. Each sTask
- * gets the mean over its occurrences in the steady state; each lane gets what it does between tiles and
- * after the last one.
+ * device_cost (device/device.h) knows the cost of what an sTask computes and moves. A lane does more for it, and that
+ * is in the kernel's role program (role/role.h): it waits and signals, synchronises, fences, drains its products,
+ * writes values to shared memory and reads them back, and copies element by element what no engine can copy. price_add
+ * walks the role program once per plan, not once per event. Each sTask gets the mean over its occurrences in the steady
+ * state; each lane gets what it does between tiles and after the last one.
  *
- * price_op.c has the cost of each operation, price_math.c and price_stages.c that of arithmetic on elements;
- * price.c adds them up. Unless stated otherwise costs are cycles of the EU clock.
+ * price_op.c has the cost of each operation, price_math.c and price_stages.c that of arithmetic on elements; price.c
+ * adds them up. Unless stated otherwise costs are cycles of the EU clock.
  */
 #ifndef SIM_PRICE_H
 #define SIM_PRICE_H
@@ -122,10 +121,8 @@ struct entry_cost {
 
 /* Add the kernel's cost to that of an entry's work, which has no traffic with shared memory in it. Nothing
  * changes if there is no kernel. share: of the bytes that it loads, those from device memory. */
-void price_entry(const struct price *x, const struct plan *p, int entry, double share,
-	struct entry_cost *c);
-/* The cost for one warpgroup, if those of the entry's lane run separately; else *c. pace: see
- * price_group_pace. */
+void price_entry(const struct price *x, const struct plan *p, int entry, double share, struct entry_cost *c);
+/* The cost for one warpgroup, if those of the entry's lane run separately; else *c. pace: see price_group_pace. */
 struct entry_cost price_group(const struct entry_cost *c, double pace);
 /* How much longer a warpgroup needs for its part than the lane for all parts, over their number: 1 unless
  * the unit limits the share that few warps can draw (lane_share). */

@@ -42,11 +42,9 @@ static bool is_power(const struct num *x)
 /* Instructions to evaluate an index expression. */
 static double num_instructions(const struct num *x)
 {
-	double arguments;
-
 	if (!x || x->op == NUM_CONST || x->op == NUM_VAR)
 		return 0;
-	arguments = num_instructions(x->a) + num_instructions(x->b) + num_instructions(x->c);
+	double arguments = num_instructions(x->a) + num_instructions(x->b) + num_instructions(x->c);
 	if (x->op != NUM_DIV && x->op != NUM_MOD)
 		return arguments + 1;
 	if (is_power(x->b))
@@ -93,10 +91,9 @@ static double distinct(const struct cost_context *x, const struct frag *f, const
 {
 	if (f->kind != FRAG_FULL)
 		return elements(x, f);
-	return elements(x, f) / (num_uses(v->num, VAR_RB) ? 1 : f->blocks) /
-		(num_uses(v->num, VAR_H) ? 1 : f->layout->halves) /
-		(num_uses(v->num, VAR_EIGHT) ? 1 : frag_groups(f)) /
-		(num_uses(v->num, VAR_E) ? 1 : f->layout->pair);
+	return elements(x, f) /
+		(num_uses(v->num, VAR_RB) ? 1 : f->blocks) / (num_uses(v->num, VAR_H) ? 1 : f->layout->halves) /
+		(num_uses(v->num, VAR_EIGHT) ? 1 : frag_groups(f)) / (num_uses(v->num, VAR_E) ? 1 : f->layout->pair);
 }
 
 /* Elements per access: neighbours that a thread holds are read together if they are contiguous. */
@@ -143,13 +140,11 @@ static struct op_cost shared_reads(const struct cost_context *x, double reads)
 	return s;
 }
 
-/* Read all of r for each element of the fragment, `times` times, and convert it to the type that is
- * computed with. */
+/* Read all of r for each element of the fragment, `times` times, and convert it to the type that is computed with. */
 static struct op_cost shared_reads_of(const struct cost_context *x, const struct frag *f, const struct reads *r,
 	double times)
 {
 	double casts = 0, n = 0;
-	struct op_cost s;
 
 	for (int i = 0; i < r->v.n; i++) {
 		const struct val *v = r->v.v[i];
@@ -158,7 +153,7 @@ static struct op_cost shared_reads_of(const struct cost_context *x, const struct
 		if (v->from != v->type)
 			casts += times * distinct(x, f, v);
 	}
-	s = shared_reads(x, n);
+	struct op_cost s = shared_reads(x, n);
 	s.ops[0][CLASS_ALU] += casts;
 	return s;
 }
@@ -300,11 +295,10 @@ double price_sector_ratio(const struct cost_context *x, const struct role_op *o)
 static struct op_cost map(const struct cost_context *x, const struct role_op *o)
 {
 	struct reads r = { .a = x->a };
-	struct op_cost s;
 
 	for (int i = 0; i < o->u.map.steps.n; i++)
 		collect(&r, o->u.map.steps.v[i].value);
-	s = shared_reads_of(x, o->u.map.over, &r, 1);
+	struct op_cost s = shared_reads_of(x, o->u.map.over, &r, 1);
 	price_map(x, o, elements(x, o->u.map.over), &s);
 	return s;
 }
@@ -322,11 +316,10 @@ static struct op_cost sum_product(const struct cost_context *x, const struct rol
 	const struct frag *f = o->u.sum_product.sum.frag;
 	double depth = (double)o->u.sum_product.depth;
 	struct reads r = { .a = x->a };
-	struct op_cost s;
 
 	collect(&r, o->u.sum_product.a);
 	collect(&r, o->u.sum_product.b);
-	s = shared_reads_of(x, f, &r, depth);
+	struct op_cost s = shared_reads_of(x, f, &r, depth);
 	price_sum_product(x, o, elements(x, f) * depth, &s);
 	return s;
 }
@@ -367,8 +360,7 @@ static struct op_cost lines(const struct cost_context *x, const struct role_op *
 {
 	double length = num_is_const(o->u.lines.length) ? (double)o->u.lines.length->k : LINE_LENGTH;
 	double rounds = ceil((double)o->u.lines.n / threads(x));
-	struct op_cost s = accesses(x, (double)o->u.lines.n * length * (o->u.lines.running ? 2 : 1),
-		BANK_BYTES);
+	struct op_cost s = accesses(x, (double)o->u.lines.n * length * (o->u.lines.running ? 2 : 1), BANK_BYTES);
 
 	s.lane = fmax(s.lane, rounds * length * (ROUND * x->vector->chain + x->vector->latency));
 	return s;

@@ -34,12 +34,11 @@ static void note_result(void *ctx, struct frag_at at)
 int stage_of(struct stages *t, const struct role_op *o)
 {
 	struct stage_walk w = { t, 0 };
-	int stage;
 
 	if (role_op_info[o->what].cost != COST_STAGED)
 		return 0;
 	role_uses(o, &(struct uses){ NULL, note_operand, &w });
-	stage = w.stage;
+	int stage = w.stage;
 	/* the result of a row reduction is known only after the whole row was read: one stage later */
 	if ((o->what == DO_REDUCE || o->what == DO_SCAN) && o->u.reduce.over->kind == FRAG_FULL)
 		w.stage++;

@@ -14,11 +14,10 @@ struct kernels {
 
 static void kernels_new(struct mem *mem, const struct plan *p, struct kernels **out)
 {
-	struct kernels *k;
 	struct arena a;
 
 	arena_init(&a, mem);
-	k = *out = ARENA_NEW(&a, struct kernels);
+	struct kernels *k = *out = ARENA_NEW(&a, struct kernels);
 	k->arena = a;
 	k->of = ARENA_ARRAY(&k->arena, p->graph->program->phases.n, struct kernel *);
 	k->nphases = p->graph->program->phases.n;
@@ -27,18 +26,15 @@ static void kernels_new(struct mem *mem, const struct plan *p, struct kernels **
 
 void kernels_free(struct kernels *k)
 {
-	struct arena a;
-
 	if (!k)
 		return;
 	for (int i = 0; i < k->nphases; i++)
 		kernel_free(k->of[i]);
-	a = k->arena;			/* the kernels lie in their own arena */
+	struct arena a = k->arena;			/* the kernels lie in their own arena */
 	arena_release(&a);
 }
 
-static enum err_code lower_phases(struct mem *mem, const struct plan *p, bool rough,
-	struct kernels *k, struct err *e)
+static enum err_code lower_phases(struct mem *mem, const struct plan *p, bool rough, struct kernels *k, struct err *e)
 {
 	for (int i = 0; i < k->nphases; i++) {
 		TRY((rough ? lower_for_price : lower_plan)(mem, p, i, &k->of[i], e));
@@ -67,12 +63,11 @@ enum err_code priced_run(struct mem *mem, const struct plan *p, const struct sim
 	const struct stop *stop, struct kernels **k, struct timeline **out, struct err *e)
 {
 	struct sim_options with = o ? *o : (struct sim_options){ .keep = -1 };
-	enum err_code code;
 	struct err why;
 
 	kernels_new(mem, p, k);
 	with.price = lower_phases(mem, p, with.rough, *k, &why) ? NULL : &(*k)->price;
-	code = sim_run(mem, p, &with, stop, out, e);
+	enum err_code code = sim_run(mem, p, &with, stop, out, e);
 	if (!code && !with.price)
 		(*out)->unpriced = arena_strf(&(*out)->arena, "%s", why.msg);
 	if (!code && with.price)

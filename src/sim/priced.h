@@ -10,8 +10,7 @@
  * jumps out of this call must free it. */
 struct kernels;
 NODISCARD enum err_code priced_run(struct mem *mem, const struct plan *p,
-	const struct sim_options *o, const struct stop *stop, struct kernels **k,
-	struct timeline **out, struct err *e);
+	const struct sim_options *o, const struct stop *stop, struct kernels **k, struct timeline **out, struct err *e);
 void kernels_free(struct kernels *k);
 
 #endif

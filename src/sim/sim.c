@@ -1,9 +1,8 @@
 /* Simulates the phases of a plan, one after the other.
  *
- * Of each phase the EUs are divided into classes whose tiles have the same trip counts; one EU of each class
- * is played (eu_run_play), and the slowest gives the phase's time and numbers. Costs of memory in EU cycles
- * depend on the clock, and the clock on power, thus on the time: sim_run repeats until both agree.
- * Seconds are cycles / clock + launches. */
+ * Of each phase the EUs are divided into classes whose tiles have the same trip counts; one EU of each class is played
+ * (eu_run_play), and the slowest gives the phase's time and numbers. Costs of memory in EU cycles depend on the clock,
+ * and the clock on power, thus on the time: sim_run repeats until both agree. Seconds are cycles / clock + launches. */
 #include "sim/sim.h"
 
 #include <math.h>
@@ -87,11 +86,9 @@ static void measure_use(const struct job *j, const struct walk *w, int64_t ticks
 	for (int i = 0; i < SEU_MAX; i++)
 		line->seu[i] = (struct seu_use){ 0 };
 	for (int i = 0; i < j->plan->entries.n; i++) {
-		double times;
-
 		if (task_of(j, i)->phase != j->phase)
 			continue;
-		times = (double)walk_count(w, task_of(j, i)->loop);
+		double times = (double)walk_count(w, task_of(j, i)->loop);
 		line->seu[j->plan->entries.v[i].seu].busy += times * j->costs[i].cost.busy;
 		l2 += times * j->costs[i].cost.l2;
 		global += times * j->costs[i].cost.global;
@@ -107,8 +104,7 @@ static void init_walk(const struct job *j, const struct eu_class *c, struct walk
 {
 	const int64_t *start = &j->assignment.start[c->eu];
 
-	walk_init(j->a, w, j->plan->graph, j->phase, (int)(start[1] - start[0]),
-		j->assignment.order + start[0]);
+	walk_init(j->a, w, j->plan->graph, j->phase, (int)(start[1] - start[0]), j->assignment.order + start[0]);
 }
 
 static int64_t count_events(const struct job *j, const struct walk *w)
@@ -156,16 +152,13 @@ static double fewest_events(const struct job *j)
 
 /* Play one EU of a class; if it is the slowest so far, its numbers become those of the phase. keep: keep its
  * first events. */
-static enum err_code play_class(struct job *j, const struct eu_class *c, bool keep,
-	struct err *e)
+static enum err_code play_class(struct job *j, const struct eu_class *c, bool keep, struct err *e)
 {
 	struct arena_mark scratch = arena_mark(j->a);
 	struct eu_run r = { .plan = j->plan, .costs = j->costs, .stop = j->stop, .watch = NONE,
 		.price = price_knows(j->price, j->phase) ? &j->price->phases[j->phase] : NULL };
 	bool again = c == j->slowest;	/* played before: only its events are missing */
 	struct walk w;
-	int64_t count;
-	int loop;
 
 	init_walk(j, c, &w);
 	if (!again && count_events(j, &w) > j->max_events - j->t->nevents)
@@ -174,8 +167,8 @@ static enum err_code play_class(struct job *j, const struct eu_class *c, bool ke
 	r.events = j->line->events.v;
 	r.keep = keep ? j->line->events.cap : 0;
 	r.only_kept = again;
-	loop = interval_loop(j->plan, j->phase, &w);
-	count = walk_count(&w, loop);
+	int loop = interval_loop(j->plan, j->phase, &w);
+	int64_t count = walk_count(&w, loop);
 	r.watch = interval_task(j->plan, j->phase, loop);
 	choose_ends(j, &r, count);
 	TRY(eu_run_play(j->a, &r, e));
@@ -319,8 +312,7 @@ static double likely_clock(const struct job *j, const struct effort *e)
 	for (int i = 0; i < LEN(unit); i++)
 		most = fmax(most, unit[i] / j->assignment.eus);
 	sum.of[EFFORT_EU] = TYPICAL_SLOWDOWN * most * j->assignment.eus;
-	return device_clock(j->plan->device, &sum, TYPICAL_SLOWDOWN * most, j->plan->device->launch_seconds,
-		&watts);
+	return device_clock(j->plan->device, &sum, TYPICAL_SLOWDOWN * most, j->plan->device->launch_seconds, &watts);
 }
 
 /* The mean number of EUs at work: those with less to do leave their share of memory to the others. */
@@ -351,14 +343,11 @@ static void assign_tiles(struct job *j)
 static struct effort price_work(struct job *j)
 {
 	struct pace pace;
-	struct effort effort;
-	const struct fetched *fetched;
 
-	fetched = traffic_fetched(j->a, j->plan, j->phase, &j->assignment);
-	pace = (struct pace){ j->clock > 0 ? active_eus(j) : j->assignment.eus,
-		j->plan->device->clock_hz };
+	const struct fetched *fetched = traffic_fetched(j->a, j->plan, j->phase, &j->assignment);
+	pace = (struct pace){ j->clock > 0 ? active_eus(j) : j->assignment.eus, j->plan->device->clock_hz };
 	j->costs = traffic_costs(j->a, j->plan, j->phase, fetched, j->price, pace);
-	effort = effort_of(j);
+	struct effort effort = effort_of(j);
 	j->clock = j->clock > 0 ? j->clock : likely_clock(j, &effort);
 	if (j->clock != pace.clock_hz) {
 		pace.clock_hz = j->clock;
@@ -367,8 +356,7 @@ static struct effort price_work(struct job *j)
 	return effort;
 }
 
-const struct entry_cost *sim_costs(struct arena *a, const struct plan *p, int phase,
-	const struct price *price)
+const struct entry_cost *sim_costs(struct arena *a, const struct plan *p, int phase, const struct price *price)
 {
 	struct job j = { .a = a, .plan = p, .phase = phase, .price = price };
 
@@ -384,11 +372,8 @@ static enum err_code play_phase(struct job *j, struct err *e)
 	struct phase_line *line = j->line;
 	struct task_cost *costs = ARENA_ARRAY(j->a, j->plan->graph->tasks.n, struct task_cost);
 	struct entry_cost *kept = ARENA_ARRAY(j->a, j->plan->entries.n + 1, struct entry_cost);
-	struct arena_mark scratch;
 	struct eu_class *classes;
 	struct bounds b;
-	struct effort effort;
-	int n;
 
 	if (j->plan->graph->grids[j->phase].total > MAX_TILES)
 		return too_many(j, e);
@@ -397,14 +382,14 @@ static enum err_code play_phase(struct job *j, struct err *e)
 		return too_many(j, e);
 	assign_tiles(j);
 	allocate_events(j);
-	scratch = arena_mark(j->a);
-	effort = price_work(j);
+	struct arena_mark scratch = arena_mark(j->a);
+	struct effort effort = price_work(j);
 	note_costs(j, costs);
 	line->costs = costs;
 	for (int i = 0; i < j->plan->entries.n; i++)
 		kept[i] = j->costs[i];
 	line->entry_costs = kept;
-	n = eu_classes(j->a, j->plan, j->phase, &j->assignment, &classes);
+	int n = eu_classes(j->a, j->plan, j->phase, &j->assignment, &classes);
 	TRY(play_classes(j, classes, n, e));
 	line->phase = j->phase;
 	line->eu = j->slowest->eu;
@@ -449,11 +434,10 @@ static enum err_code play_all(struct timeline *t, const struct sim_options *o, d
 	double *used = ARENA_ARRAY(&t->arena, t->nphases, double);
 
 	for (int i = 0; i < t->nphases; i++) {
-		struct job j = { .a = &t->arena, .t = t, .plan = p, .phase = i, .stop = stop,
-			.keep = !o || o->keep < 0 ? KEEP : min_i64(o->keep, INT32_MAX),
-			.max_events = o && o->max_events > 0 ? o->max_events : MAX_EVENTS,
-			.line = &t->phases[i], .price = o ? o->price : NULL, .assignments = o ? o->assignments : NULL,
-			.rough = o && o->rough, .clock = *clock };
+		struct job j = { .a = &t->arena, .t = t, .plan = p, .phase = i,
+			.stop = stop, .keep = !o || o->keep < 0 ? KEEP : min_i64(o->keep, INT32_MAX), .max_events = o &&
+			o->max_events > 0 ? o->max_events : MAX_EVENTS, .line = &t->phases[i], .price = o ? o->price :
+			NULL, .assignments = o ? o->assignments : NULL, .rough = o && o->rough, .clock = *clock };
 
 		if (price_knows(j.price, i))
 			j.plan = j.price->phases[i].plan;
@@ -479,10 +463,8 @@ enum err_code sim_run(struct mem *mem, const struct plan *p, const struct sim_op
 	double clock = 0;
 
 	for (int round = 0;; round++) {
-		enum err_code code;
-
 		timeline_new(mem, p, out);
-		code = play_all(*out, o, &clock, stop, e);
+		enum err_code code = play_all(*out, o, &clock, stop, e);
 		if (!code && (round == ROUNDS_MAX || (round && fabs((*out)->clock_hz / clock - 1) <
 		    CLOCK_TOLERANCE) || (!round && !memory_binds(*out))))
 			return OK;

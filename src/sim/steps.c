@@ -47,8 +47,7 @@ static void set_source_cost(const struct eu_run *r, const struct wait *w, struct
 	if (on == NONE)
 		return;
 	if (p->entries.v[me].lane != p->entries.v[on].lane)
-		s->delay = cycles_to_ticks(w->when == WAIT_ISSUED ? d->issue_order_latency :
-			d->flag_latency);
+		s->delay = cycles_to_ticks(w->when == WAIT_ISSUED ? d->issue_order_latency : d->flag_latency);
 	else if (!d->seu[p->entries.v[on].seu].async || w->when == WAIT_ISSUED)
 		return;
 	s->cost = cycles_to_ticks(cost);
@@ -77,11 +76,9 @@ static void add_source(struct steps *s, struct source_list *list, const struct w
 {
 	const struct plan *p = s->run->plan;
 	const struct graph *g = p->graph;
-	struct source x = { .wait = w, .edge = edge, .key = -1, .distance = distance,
-		.track = track_of(s, w->on, region, w->when, step->groups > 1 && same_lane(p, w->on,
-			w->task) ? step->group : NONE), .life = NO_LIFE,
-		.direct = g->tasks.v[w->task].loop == region,
-		.by_span = is_on_replicas(p, w->on, w->task) };
+	struct source x = { .wait = w, .edge = edge, .key = -1, .distance = distance, .track = track_of(s,
+		w->on, region, w->when, step->groups > 1 && same_lane(p, w->on, w->task) ? step->group : NONE), .life =
+		NO_LIFE, .direct = g->tasks.v[w->task].loop == region, .by_span = is_on_replicas(p, w->on, w->task) };
 
 	if (edge && !edge->reuse && edge->distance > 0)
 		x.life = g->buffers.v[edge->buffer].loop;
@@ -132,20 +129,16 @@ static void fill_step(struct steps *s, int entry, int groups, int group, struct 
 	const struct seu *seu = &r->plan->device->seu[en->seu];
 	const struct entry_cost part = price_group(&r->costs[entry], price_group_pace(seu, groups)), *c = &part;
 
-	*step = (struct step){ .entry = entry, .task = en->task, .seu = en->seu, .groups = groups, .group = group,
-		.loop = r->plan->graph->tasks.v[en->task].loop, .is_async = seu->async,
-		.is_shared = seu->kind == SEU_VECTOR && !seu->async,
-		.is_watched = en->task == r->watch && group == groups - 1,
-		.issue = seu->async ? cycles_to_ticks(c->cost.issue) : 0,
-		.busy = cycles_to_ticks(c->cost.busy),
-		.l2 = cycles_to_ticks(c->cost.l2), .global = cycles_to_ticks(c->cost.global),
-		.latency = cycles_to_ticks(c->cost.latency),
-		.handoff = cycles_to_ticks(c->handoff), .handoff_loop = c->handoff_loop,
-		.handoff_last = -1, .tile = -1, .before = cycles_to_ticks(c->before),
-		.drain_cost = cycles_to_ticks(c->drain_cost),
+	*step = (struct step){ .entry = entry, .task = en->task, .seu = en->seu, .groups = groups,
+		.group = group, .loop = r->plan->graph->tasks.v[en->task].loop, .is_async = seu->async,
+		.is_shared = seu->kind == SEU_VECTOR && !seu->async, .is_watched = en->task == r->watch &&
+		group == groups - 1, .issue = seu->async ? cycles_to_ticks(c->cost.issue) : 0,
+		.busy = cycles_to_ticks(c->cost.busy), .l2 = cycles_to_ticks(c->cost.l2),
+		.global = cycles_to_ticks(c->cost.global), .latency = cycles_to_ticks(c->cost.latency),
+		.handoff = cycles_to_ticks(c->handoff), .handoff_loop = c->handoff_loop, .handoff_last = -1,
+		.tile = -1, .before = cycles_to_ticks(c->before), .drain_cost = cycles_to_ticks(c->drain_cost),
 		.after = cycles_to_ticks(c->after), .stored_to_shared = c->stored_to_shared,
-		.is_product = seu->kind == SEU_MATRIX && seu->async,
-		.drain = c->drain, .drain_after = c->drain_after };
+		.is_product = seu->kind == SEU_MATRIX && seu->async, .drain = c->drain, .drain_after = c->drain_after };
 	if (step->is_product && c->steps > 0)
 		step->parts = (int)ceil(c->steps * PARTS_AHEAD / seu->depth);
 	step->alone = max_i64(cycles_to_ticks(c->cost.alone), step->busy);
@@ -195,12 +188,11 @@ static void build_lane(struct steps *s, struct lane_run *l, int lane, int replic
 	const struct lane_price *price = s->run->price ? &s->run->price->lanes[lane] : NULL;
 	int n = 0;
 
-	*l = (struct lane_run){ .signals_late = price != NULL, .lane = lane, .replica = replica, .tile = -1, .event = -1,
-		.tile_cost = cycles_to_ticks(p->device->tile_overhead + (price ? price->tile : 0)),
-		.end_cost = cycles_to_ticks(price ? price->end : 0),
-		.tile_drain = price ? price->drain : NONE, .drained_task = NONE, .must_complete = -1,
-		.products = ARENA_ARRAY(s->a, PRODUCTS_KEPT, struct product), .capacity = PRODUCTS_KEPT,
-		.cursor = cursor_new(s->a, p, s->run->walk, lane, replica),
+	*l = (struct lane_run){ .signals_late = price != NULL, .lane = lane, .replica = replica, .tile = -1,
+		.event = -1, .tile_cost = cycles_to_ticks(p->device->tile_overhead + (price ? price->tile : 0)),
+		.end_cost = cycles_to_ticks(price ? price->end : 0), .tile_drain = price ? price->drain : NONE,
+		.drained_task = NONE, .must_complete = -1, .products = ARENA_ARRAY(s->a, PRODUCTS_KEPT, struct product),
+		.capacity = PRODUCTS_KEPT, .cursor = cursor_new(s->a, p, s->run->walk, lane, replica),
 		.step_of = ARENA_ARRAY(s->a, p->entries.n, struct step *) };
 	for (int i = 0; i < p->entries.n; i++)
 		n += p->entries.v[i].lane == lane;
@@ -222,8 +214,7 @@ static int groups_of(const struct eu_run *r, int lane)
 	return r->price ? (int)max_i64(r->price->lanes[lane].groups, 1) : 1;
 }
 
-enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps *out,
-	struct err *e)
+enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps *out, struct err *e)
 {
 	const struct plan *p = r->plan;
 	int n = 0;
@@ -232,8 +223,7 @@ enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps 
 		n += p->lanes.v[i].replicas * groups_of(r, i);
 	if (n > RUNS_MAX)
 		return err_set(e, ERR_LIMIT, p->lanes.v[p->lanes.n - 1].loc,
-			"the plan has %d lanes, counting replicas; an EU is simulated with at most %d",
-			n, RUNS_MAX);
+			"the plan has %d lanes, counting replicas; an EU is simulated with at most %d", n, RUNS_MAX);
 	*out = (struct steps){ .a = a, .run = r, .lanes = ARENA_ARRAY(a, n, struct lane_run) };
 	for (int i = 0; i < p->lanes.n; i++)
 		for (int replica = 0; replica < p->lanes.v[i].replicas; replica++)

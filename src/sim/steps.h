@@ -1,9 +1,8 @@
 /* steps.h - a plan's entries, prepared for the simulation in engine.c.
  *
- * Each entry becomes a step in each replica of its lane (and in each warpgroup, if these run separately):
- * its costs in ticks, the track entries that its waits read, and the tracks on which its own issue and
- * completion are recorded. The rules of plan/order.h about waits are evaluated here once, so that each
- * simulated instance costs a few additions.
+ * Each entry becomes a step in each replica of its lane (and in each warpgroup, if these run separately): its costs in
+ * ticks, the track entries that its waits read, and the tracks on which its own issue and completion are recorded. The
+ * rules of plan/order.h about waits are evaluated here once, so that each simulated instance costs a few additions.
  */
 #ifndef SIM_STEPS_H
 #define SIM_STEPS_H
@@ -137,7 +136,6 @@ struct steps {
 /* Rounded; negative and NaN give 0, and too large ones a limit that sums cannot overflow with. */
 int64_t cycles_to_ticks(double cycles);
 /* Prepare a run; everything is allocated in `a`. ERR_LIMIT if there are more than RUNS_MAX lane replicas. */
-NODISCARD enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps *out,
-	struct err *e);
+NODISCARD enum err_code steps_build(struct arena *a, const struct eu_run *r, struct steps *out, struct err *e);
 
 #endif

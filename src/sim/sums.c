@@ -12,11 +12,10 @@ struct task_sum *phase_sums(struct arena *a, const struct timeline *t, int phase
 	for (int i = 0; i < p->events.n; i++) {
 		const struct event *e = &p->events.v[i];
 		const struct event **before = &last[e->lane % LANES_MAX * COPIES + e->replica];
-		struct task_sum *s;
 
 		if (!event_is_sound(t->plan, e))
 			continue;
-		s = &sum[e->task];
+		struct task_sum *s = &sum[e->task];
 		s->n++;
 		s->duration += (double)(e->end - e->issue);
 		s->wait += (double)(e->issue - e->ready);

@@ -14,11 +14,10 @@ bool event_is_sound(const struct plan *p, const struct event *e)
 
 void timeline_new(struct mem *mem, const struct plan *p, struct timeline **out)
 {
-	struct timeline *t;
 	struct arena a;
 
 	arena_init(&a, mem);
-	t = ARENA_NEW(&a, struct timeline);
+	struct timeline *t = ARENA_NEW(&a, struct timeline);
 	t->arena = a;
 	*out = t;
 	t->plan = p;
@@ -29,11 +28,9 @@ void timeline_new(struct mem *mem, const struct plan *p, struct timeline **out)
 
 void timeline_free(struct timeline *t)
 {
-	struct arena a;
-
 	if (!t)
 		return;
-	a = t->arena;			/* the timeline lies in its own arena */
+	struct arena a = t->arena;			/* the timeline lies in its own arena */
 	arena_release(&a);
 }
 

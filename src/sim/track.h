@@ -46,11 +46,10 @@ static inline int64_t track_low(const struct track *t)
 static inline void track_grow(struct arena *a, struct track *t, int64_t capacity)
 {
 	int64_t size = t->at ? (t->mask + 1) * 2 : TRACK_MIN;
-	int64_t *at;
 
 	while (size < capacity)
 		size *= 2;
-	at = ARENA_ARRAY(a, size, int64_t);
+	int64_t *at = ARENA_ARRAY(a, size, int64_t);
 	for (int64_t i = max_i64(t->low, t->head - t->mask - 1); t->at && i < t->head; i++)
 		at[i & (size - 1)] = t->at[i & t->mask];
 	t->at = at;

@@ -106,21 +106,18 @@ static int find_loads(const struct graph *g, int phase, struct load *out)
 
 	for (int i = 0; i < g->tasks.n; i++) {
 		const struct stask *s = &g->tasks.v[i];
-		const struct node *node;
 
 		if (s->phase != phase || s->kind != TASK_LOAD || s->part)
 			continue;
-		node = access_of(g, s);
-		out[n++] = (struct load){ .task = s->task, .loop = s->loop,
-			.index = node->index, .tensor = &g->program->tensors.v[node->ref],
-			.bytes = s->work.global_bytes * s->parts };
+		const struct node *node = access_of(g, s);
+		out[n++] = (struct load){ .task = s->task, .loop = s->loop, .index = node->index,
+			.tensor = &g->program->tensors.v[node->ref], .bytes = s->work.global_bytes * s->parts };
 	}
 	return n;
 }
 
 /* Bytes that an access covers over all values of its axes. */
-static double all_bytes(const struct program *p, const struct tensor *t,
-	const struct index_expr *index)
+static double all_bytes(const struct program *p, const struct tensor *t, const struct index_expr *index)
 {
 	struct axis_ranges at;
 	struct box box;
@@ -177,24 +174,21 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
 	for (int u = 0; u < d->eus; u++) {
 		struct axis_ranges at;
 		struct box box;
-		int64_t *at_use, bytes, old;
-		struct box_use *use;
-		double requested;
 		bool is_new;
 
 		if (d->start[u] + w >= d->start[u + 1])
 			continue;
 		ranges_set_tile(&g->extents, &g->grids[phase], d->order[d->start[u] + w], &at);
-		requested = r->bytes * tile_runs(g, r->loop, &at);
+		double requested = r->bytes * tile_runs(g, r->loop, &at);
 		box_at(r->tensor, r->index, &at, &box);
-		bytes = (int64_t)fmin(requested, box_bytes(g->program, r->tensor, &box));
-		at_use = keys_at(&seen, box_key(r->tensor, &box), &is_new);
+		int64_t bytes = (int64_t)fmin(requested, box_bytes(g->program, r->tensor, &box));
+		int64_t *at_use = keys_at(&seen, box_key(r->tensor, &box), &is_new);
 		if (!n)
 			hull = box;
 		if (is_new)
 			*at_use = n++;
-		use = &uses[*at_use];
-		old = min_i64(bytes, use->most);
+		struct box_use *use = &uses[*at_use];
+		int64_t old = min_i64(bytes, use->most);
 		r->requested += requested;
 		unique += (double)(bytes - old);
 		fetched += (double)(bytes - old) + (double)old * repeat_time(repeat, (double)use->requests);
@@ -214,11 +208,11 @@ static void count_wave(struct arena *a, const struct graph *g, int phase,
  * an earlier phase has stored it. */
 static struct fetched fetched_once(const struct graph *g, int phase, double repeat, const struct load *r)
 {
-	double requested = r->bytes * (double)g->grids[phase].total, once;
+	double requested = r->bytes * (double)g->grids[phase].total;
 
 	if (r->tensor->role == TENSOR_TEMP)
 		return (struct fetched){ 0, 1 };
-	once = all_bytes(g->program, r->tensor, r->index);
+	double once = all_bytes(g->program, r->tensor, r->index);
 	requested *= graph_runs(g, r->loop, NONE);
 	if (requested <= once)
 		return (struct fetched){ 1, 1 };
@@ -232,8 +226,7 @@ static struct fetched fetched_in_waves(const struct load *r)
 	return (struct fetched){ r->unique / r->requested, r->fetched / r->unique };
 }
 
-struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase,
-	const struct tile_assignment *d)
+struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d)
 {
 	const struct graph *g = p->graph;
 	struct fetched *out = ARENA_ARRAY(a, g->tasks.n, struct fetched);
@@ -249,12 +242,10 @@ struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase
 		out[i] = (struct fetched){ 1, 1 };
 	for (int r = 0; r < n; r++) {
 		int64_t look = fits ? 0 : min_i64(waves, WAVES_MAX);
-		struct fetched f;
 
 		for (int64_t i = 0; i < look; i++)
 			count_wave(a, g, phase, d, p->device->l2_again, i * waves / look, &loads[r]);
-		f = fits ? fetched_once(g, phase, p->device->l2_again, &loads[r]) :
-			fetched_in_waves(&loads[r]);
+		struct fetched f = fits ? fetched_once(g, phase, p->device->l2_again, &loads[r]) : fetched_in_waves(&loads[r]);
 		for (int i = 0; i < g->tasks.n; i++)
 			if (g->tasks.v[i].task == loads[r].task)
 				out[i] = f;
@@ -288,15 +279,13 @@ static void handoff_cost(const struct plan *p, const struct entry *en, struct en
 			crosses = true;
 		}
 		if (crosses)
-			c->handoff += p->device->handoff_latency +
-				(double)b->bytes / p->device->handoff_rate;
+			c->handoff += p->device->handoff_latency + (double)b->bytes / p->device->handoff_rate;
 	}
 }
 
 /* With a kernel, its own operations have the accesses to shared memory (price.h), so these are not counted here.
  * Threads load whole sectors from L2; neighbouring elements then find the remainder of a sector there. */
-static void apply_kernel(const struct plan *p, const struct entry *en, const struct task_price *t,
-	struct work *w)
+static void apply_kernel(const struct plan *p, const struct entry *en, const struct task_price *t, struct work *w)
 {
 	const struct seu *s = &p->device->seu[en->seu];
 
@@ -326,8 +315,7 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 		work.sharers = cluster_shares(p, &c, en->task) ? c.size : 0;
 		if (price_knows(price, phase))
 			apply_kernel(p, en, &price->tasks[en->task], &work);
-		out[i].cost = device_cost(p->device, en->seu, &work, lane_warps(p, en->lane),
-			pace);
+		out[i].cost = device_cost(p->device, en->seu, &work, lane_warps(p, en->lane), pace);
 		out[i].effort = device_effort(p->device, en->seu, &work);
 		out[i].drain = out[i].drain_after = out[i].handoff_loop = NONE;
 		if (price_knows(price, phase))
@@ -338,8 +326,7 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 	return out;
 }
 
-struct entry_cost *traffic_plain(struct arena *a, const struct plan *p, int phase,
-	const struct tile_assignment *d)
+struct entry_cost *traffic_plain(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d)
 {
 	return traffic_costs(a, p, phase, traffic_fetched(a, p, phase, d), NULL,
 		(struct pace){ d->eus, p->device->clock_hz });

@@ -17,8 +17,7 @@ struct fetched {
 };
 
 /* The estimate, by sTask of the graph; allocated in `a`. d: the tiles of each EU. */
-struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase,
-	const struct tile_assignment *d);
+struct fetched *traffic_fetched(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d);
 
 /* Costs by entry, in cycles at the given pace (device.h); 0 for entries of other phases. Each entry's sEU must be
  * able to run its sTask. f: from traffic_fetched; price: of the plan's kernels, or NULL. Allocated in `a`. */
@@ -26,8 +25,7 @@ struct entry_cost *traffic_costs(struct arena *a, const struct plan *p, int phas
 	const struct fetched *f, const struct price *price, struct pace pace);
 
 /* Both steps, for a plan without kernels at the device's full clock. Allocated in `a`. */
-struct entry_cost *traffic_plain(struct arena *a, const struct plan *p, int phase,
-	const struct tile_assignment *d);
+struct entry_cost *traffic_plain(struct arena *a, const struct plan *p, int phase, const struct tile_assignment *d);
 
 /* Cycles from start to completion if no other lane uses the units. */
 double traffic_latency(const struct entry_cost *c);

@@ -63,8 +63,7 @@ struct setting {
 	int nslots, nshared, ncells;	/* cells below `nslots` are slots. The others are each warp's own; those
 					 * from `nshared` on are in registers */
 };
-void setting_init(struct arena *a, const struct role_program *r, const struct plan *p, int phase,
-	struct setting *out);
+void setting_init(struct arena *a, const struct role_program *r, const struct plan *p, int phase, struct setting *out);
 /* How many variables there are of such an index, the tile loop not counted. */
 int setting_vars(const struct setting *s, enum var_index index);
 

@@ -14,10 +14,9 @@ void names_fail(struct names *c, const char *fmt, ...)
 	if (c->code)
 		return;
 	va_start(ap, fmt);
-	c->code = err_set(c->e, ERR_ILLEGAL, task == NONE ? NOWHERE : g->tasks.v[task].loc,
-		"lane '%s'%s: '%s' %s", c->role->name, task == NONE ? "" : arena_strf(c->a, ", '%s'",
-		g->tasks.v[task].name), c->op ? role_op_info[c->op->what].name : "the end",
-		arena_vstrf(c->a, fmt, ap));
+	c->code = err_set(c->e, ERR_ILLEGAL, task == NONE ? NOWHERE : g->tasks.v[task].loc, "lane '%s'%s: '%s' %s",
+		c->role->name, task == NONE ? "" : arena_strf(c->a, ", '%s'", g->tasks.v[task].name),
+		c->op ? role_op_info[c->op->what].name : "the end", arena_vstrf(c->a, fmt, ap));
 	va_end(ap);
 }
 

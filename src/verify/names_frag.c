@@ -33,8 +33,7 @@ static void check_sum(struct names *c, const struct seen_frag *x)
 	if (x->sum == SUM_UNDER_WAY)
 		names_fail(c, "touches '%s' while a product is under way on it", x->frag->name);
 	else if (x->sum == SUM_UNPINNED)
-		names_fail(c, "touches '%s', which is not pinned since its product is complete",
-			x->frag->name);
+		names_fail(c, "touches '%s', which is not pinned since its product is complete", x->frag->name);
 }
 
 void names_read(struct names *c, struct frag_at at)

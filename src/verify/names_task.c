@@ -73,8 +73,7 @@ void names_end_task(struct names *c, const struct role_op *task)
 		names_fail(c, "leaves out columns of '%s'", c->sum->name);
 	for (int i = 0; i < s->writes.n; i++)
 		if (!has_written(c, s->writes.v[i]))
-			names_fail(c, "does not write '%s'",
-				c->set->plan->graph->buffers.v[s->writes.v[i]].name);
+			names_fail(c, "does not write '%s'", c->set->plan->graph->buffers.v[s->writes.v[i]].name);
 }
 
 /* lanes ------------------------------------------------------------------------ */

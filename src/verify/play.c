@@ -12,14 +12,11 @@ static const struct stask *stask_of(const struct play *p, int instance)
 
 const char *play_name(const struct play *p, int instance)
 {
-	const struct stask *s;
-	int64_t seq, tile;
-
 	if (instance == NONE)
 		return "the end of a tile";
-	s = stask_of(p, instance);
-	seq = instance - p->s->first[p->s->task[instance]];
-	tile = walk_outer(p->s->walk, s->loop, seq, NONE);
+	const struct stask *s = stask_of(p, instance);
+	int64_t seq = instance - p->s->first[p->s->task[instance]];
+	int64_t tile = walk_outer(p->s->walk, s->loop, seq, NONE);
 	if (s->loop == NONE)
 		return arena_strf(p->a, "'%s' of tile %lld", s->name, (long long)tile);
 	return arena_strf(p->a, "'%s' in iteration %lld of tile %lld", s->name, (long long)(seq -
@@ -31,8 +28,7 @@ const char *play_flag_name(const struct play *p, int flag, int n)
 	const struct role_flag *f = flag_at(p, flag);
 
 	if (f->runs)
-		return arena_strf(p->a, "run %d of the loop of '%s'", n,
-			p->s->set->plan->graph->tasks.v[f->task].name);
+		return arena_strf(p->a, "run %d of the loop of '%s'", n, p->s->set->plan->graph->tasks.v[f->task].name);
 	return play_name(p, scenario_instance(p->s, f->task, n));
 }
 
@@ -193,23 +189,19 @@ static bool has_come(const struct play *p, int lane, int end, int instance, bool
  * signals it? Then *r says for what. */
 static bool is_unsignalled(const struct play *p, const struct warp *w, struct counterexample *r)
 {
-	const struct act *a = &p->s->acts[w->lane][w->at], *b;
+	const struct act *a = &p->s->acts[w->lane][w->at];
 	const struct role_flag *f = &p->r->flags.v[a->at];
 	const struct program *g = p->s->set->plan->graph->program;
-	const struct warp *by;
-	int last;
-	bool inside;
 
 	if (a->kind != ACT_WAIT || f->issued || (!f->runs && !p->s->set->matrix[f->task]))
 		return false;
-	by = completer(p, flag_in(p, w->block, a->at), a->n);
-	b = &p->s->acts[by->lane][by->at];
-	last = last_of(p, a->at, a->n);
+	const struct warp *by = completer(p, flag_in(p, w->block, a->at), a->n);
+	const struct act *b = &p->s->acts[by->lane][by->at];
+	int last = last_of(p, a->at, a->n);
 	if (by->at == p->s->nacts[by->lane] || b->kind != ACT_WAIT || (last != NONE &&
 	    (b->instance == last || !has_come(p, by->lane, by->at, last, p->s->set->matrix[f->task]))))
 		return false;
-	inside = f->runs && b->instance != NONE && program_loop_within(g, stask_of(p,
-		b->instance)->loop, f->run_of);
+	bool inside = f->runs && b->instance != NONE && program_loop_within(g, stask_of(p, b->instance)->loop, f->run_of);
 	if (f->runs && !f->early && (inside || last == NONE))
 		r->run = a->at;
 	else if (p->s->set->matrix[f->task] && f->runs && !inside)
@@ -238,10 +230,9 @@ static enum err_code deadlock(const struct play *p)
 
 		if (w->number || w->at == p->s->nacts[w->lane])
 			continue;
-		text = arena_strf(p->a, "%s%s%s waits for %s", text, n++ ? ", " : "",
-			play_name(p, a->instance), a->kind == ACT_WAIT ? play_flag_name(p, a->at, a->n) :
-			a->kind == ACT_GROUPS ? "its products" : a->kind == ACT_CLUSTER ?
-			"the cluster" : "the other warps of its lane");
+		text = arena_strf(p->a, "%s%s%s waits for %s", text, n++ ? ", " : "", play_name(p, a->instance),
+			a->kind == ACT_WAIT ? play_flag_name(p, a->at, a->n) : a->kind == ACT_GROUPS ?
+			"its products" : a->kind == ACT_CLUSTER ? "the cluster" : "the other warps of its lane");
 		instance = a->instance;
 	}
 	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "nobody can go on: %s", text);
@@ -328,8 +319,7 @@ static void init_warps(struct play *p)
 	for (int b = 0; b < p->blocks; b++)
 		for (int i = 0; i < p->r->roles.n; i++)
 			for (int n = 0; n < (p->r->roles.v[i].warps > 1 ? WARPS : 1); n++)
-				p->warp[p->nwarps++] = (struct warp){ .block = b, .lane = i,
-					.number = n };
+				p->warp[p->nwarps++] = (struct warp){ .block = b, .lane = i, .number = n };
 	p->nclock = 3 * p->nwarps;
 }
 

@@ -8,8 +8,7 @@ static const char *verb(const struct access *x)
 	return x->writes ? "writes" : "reads";
 }
 
-static enum err_code race(const struct play *p, const char *buffer, const struct access *x,
-	const struct access *old)
+static enum err_code race(const struct play *p, const char *buffer, const struct access *x, const struct access *old)
 {
 	return err_set(p->e, ERR_ILLEGAL, play_line(p, x->instance), "%s %s '%s' while %s may still be "
 		"about to %s it", play_name(p, x->instance), verb(x), buffer, play_name(p, old->instance),
@@ -52,8 +51,7 @@ static struct cell_state *cell_at(const struct play *p, int block, const struct 
 {
 	int shared = p->s->set->nslots, first = block * play_ncells(p);
 
-	return &p->cell[first + (cell < shared ? cell : shared + (cell - shared) * WARPS +
-		w->number)];
+	return &p->cell[first + (cell < shared ? cell : shared + (cell - shared) * WARPS + w->number)];
 }
 
 static enum err_code check_accesses(const struct play *p, const struct cell_state *at, int cell,
@@ -67,22 +65,18 @@ static enum err_code check_accesses(const struct play *p, const struct cell_stat
 }
 
 /* A read must find the value of the instance that the program says. */
-static enum err_code check_value(const struct play *p, const struct cell_state *at, int cell,
-	const struct act *a)
+static enum err_code check_value(const struct play *p, const struct cell_state *at, int cell, const struct act *a)
 {
 	int instance = a->instance, want = a->want;
 
 	if ((want == NONE && !a->initial) || (at->written && at->writer == want))
 		return OK;
-	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s reads '%s' as %s left it, "
-		"not %s", play_name(p, instance),
-		p->s->set->plan->graph->buffers.v[p->s->set->buffer[cell]].name,
-		at->written && at->writer != NONE ? play_name(p, at->writer) : "nobody",
-		want == NONE ? "its initial value" : play_name(p, want));
+	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s reads '%s' as %s left it, not %s", play_name(p,
+		instance), p->s->set->plan->graph->buffers.v[p->s->set->buffer[cell]].name, at->written && at->writer !=
+		NONE ? play_name(p, at->writer) : "nobody", want == NONE ? "its initial value" : play_name(p, want));
 }
 
-enum err_code play_add_access(struct play *p, int block, struct warp *w, int cell,
-	struct access x)
+enum err_code play_add_access(struct play *p, int block, struct warp *w, int cell, struct access x)
 {
 	struct cell_state *at = cell_at(p, block, w, cell);
 	int writer = x.initial ? NONE : x.instance;

@@ -1,14 +1,12 @@
 /* Phases of flags: which warps may arrive, copy and wait, and when a phase is complete. */
 #include "verify/play_state.h"
 
-static enum err_code check_number(const struct play *p, int flag, int n, int instance,
-	const char *what)
+static enum err_code check_number(const struct play *p, int flag, int n, int instance, const char *what)
 {
 	if (n < p->ninstances[flag])
 		return OK;
-	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s %s an instance of '%s' that "
-		"never comes", play_name(p, instance), what,
-		p->s->set->plan->graph->tasks.v[flag_at(p, flag)->task].name);
+	return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s %s an instance of '%s' that never comes",
+		play_name(p, instance), what, p->s->set->plan->graph->tasks.v[flag_at(p, flag)->task].name);
 }
 
 /* Does the order of arrivals matter for this phase? Not if nobody waits for it or a later one on its barrier. It
@@ -26,13 +24,12 @@ static bool is_awaited(const struct play *p, int flag, int n)
 static bool is_over(const struct play *p, const struct warp *w, int flag, int n)
 {
 	const struct phase_state *ph = &p->phase[flag][n];
-	int lane;
 
 	if (w->clock[barrier_of(p, flag, n)] > n / depth_of(p, flag))
 		return true;
 	if (!ph->complete || ph->copies)
 		return false;
-	lane = completer(p, flag, n)->lane;
+	int lane = completer(p, flag, n)->lane;
 	for (int i = 0; i < p->nwarps; i++)
 		if (p->warp[i].lane == lane && ph->arrived >> bit_of(&p->warp[i]) & 1 &&
 		    w->clock[events_of(p, i)] < ph->event[bit_of(&p->warp[i])])
@@ -101,12 +98,10 @@ static enum err_code try_complete(struct play *p, int flag, int n, int copies)
 
 static enum err_code arrive(struct play *p, struct warp *w, int flag, int n, int instance)
 {
-	struct phase_state *ph;
-
 	TRY(check_number(p, flag, n, instance, "arrives for"));
 	if (is_awaited(p, flag, n))
 		TRY(check_parity(p, w, flag, n, instance, "arrives for"));
-	ph = phase_at(p, flag, n);
+	struct phase_state *ph = phase_at(p, flag, n);
 	if (ph->arrived >> bit_of(w) & 1)
 		return err_set(p->e, ERR_ILLEGAL, play_line(p, instance), "%s arrives twice for %s",
 			play_name(p, instance), play_flag_name(p, flag, n));
@@ -131,13 +126,11 @@ enum err_code play_arrive(struct play *p, struct warp *w, const struct act *a)
 static enum err_code copy_to(struct play *p, int block, struct warp *w, const struct act *a)
 {
 	int flag = flag_in(p, block, a->at);
-	struct phase_state *ph;
 
 	TRY(check_parity(p, w, flag, a->n, a->instance, "copies for"));
 	TRY(play_add_access(p, block, w, a->to, (struct access){ .of = barrier_of(p, flag, a->n),
-		.until = a->n / depth_of(p, flag) + 1, .instance = a->instance, .warp = NONE,
-		.writes = true }));
-	ph = phase_at(p, flag, a->n);
+		.until = a->n / depth_of(p, flag) + 1, .instance = a->instance, .warp = NONE, .writes = true }));
+	struct phase_state *ph = phase_at(p, flag, a->n);
 	join(p, ph->clock, w->clock);
 	ph->copies++;
 	return OK;
@@ -175,10 +168,9 @@ enum err_code play_copy_threads(struct play *p, struct warp *w, const struct act
 enum err_code play_wait(struct play *p, struct warp *w, const struct act *a)
 {
 	int flag = flag_in(p, w->block, a->at), depth = depth_of(p, flag);
-	struct phase_state *ph;
 
 	TRY(check_number(p, flag, a->n, a->instance, "waits for"));
-	ph = &p->phase[flag][a->n];
+	struct phase_state *ph = &p->phase[flag][a->n];
 	TRY(check_parity(p, w, flag, a->n, a->instance, "waits for"));
 	if (a->n + depth < p->ninstances[flag] && p->phase[flag][a->n + depth].complete) {
 		blame_flag(p, flag);

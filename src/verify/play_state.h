@@ -66,8 +66,7 @@ struct play {
 	struct warp *warp;
 	/* flags are numbered over all blocks, those of the first block as in the kernel */
 	int *first_barrier;		/* by flag: component of the clock */
-	int *awaited;			/* by component of a barrier: phases up to the last one that a lane waits
-					 * for */
+	int *awaited;			/* by component of a barrier: phases up to the last one that a lane waits for */
 	int *ninstances;		/* by flag */
 	struct phase_state **phase;		/* by flag and instance */
 	struct cell_state *cell;	/* by block: slots, then the other cells of each of the WARPS */
@@ -181,8 +180,7 @@ struct srcloc play_flag_line(const struct play *p, int flag);
 /* How many cells a block has, those that each warp has for itself counted for each. */
 int play_ncells(const struct play *p);
 /* Adds an access by the warp to a cell of the block. ERR_ILLEGAL if an earlier access may not be over. */
-NODISCARD enum err_code play_add_access(struct play *p, int block, struct warp *w, int cell,
-	struct access x);
+NODISCARD enum err_code play_add_access(struct play *p, int block, struct warp *w, int cell, struct access x);
 /* ACT_READ, ACT_WRITE, ACT_GROUP_READ and ACT_GROUP_SUM; then ACT_STORE; and so on. */
 NODISCARD enum err_code play_access(struct play *p, struct warp *w, const struct act *a);
 NODISCARD enum err_code play_store(struct play *p, struct warp *w, const struct act *a);

@@ -66,9 +66,8 @@ static const struct graph *graph_of(const struct run *x)
 
 /* counters --------------------------------------------------------------------- */
 
-/* The number of the iteration at hand among all that the scenario has of a region; NONE: it has no such
- * iteration. It follows from the counters of the loops around, because a lane may pass through them again only to
- * count. */
+/* The number of the iteration at hand among all that the scenario has of a region; NONE: it has no such iteration. It
+ * follows from the counters of the loops around, because a lane may pass through them again only to count. */
 static int64_t iteration(struct run *x, int loop)
 {
 	int64_t at = *var_at(x, loop == NONE ? VAR_TILE : VAR_I, loop), first = 0, outer;
@@ -91,8 +90,7 @@ static enum err_code trips(struct run *x, int loop, int64_t *out)
 	const int64_t *cum = x->s->walk->cum[loop];
 
 	if (at == NONE)
-		return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' begins a loop that is not "
-			"there", x->role->name);
+		return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' begins a loop that is not there", x->role->name);
 	*out = cum[at + 1] - cum[at];
 	return OK;
 }
@@ -161,8 +159,7 @@ static bool has_initial(const struct run *x, int buffer)
 {
 	const struct buffer *b = &graph_of(x)->buffers.v[buffer];
 
-	return b->carry != NONE && (x->s->set->ring_of[buffer] != NONE ||
-		!begins_by_product(x, b));
+	return b->carry != NONE && (x->s->set->ring_of[buffer] != NONE || !begins_by_product(x, b));
 }
 
 /* Notes which instance must have written what the sTask at hand reads. */
@@ -185,8 +182,7 @@ static bool in_shared(const struct touch *t)
 }
 
 /* The result of a product must be pinned after the wait for it: else the compiler may read the registers before. */
-static enum err_code check_pinned(struct run *x, const struct role_op *o, const struct touch *t,
-	bool product)
+static enum err_code check_pinned(struct run *x, const struct role_op *o, const struct touch *t, bool product)
 {
 	struct sum *s = &x->sums[cell_of_frag(x, t->of, t->version) - x->s->set->nshared];
 
@@ -228,11 +224,10 @@ static enum err_code touches(struct run *x, const struct role_op *o)
 static void pin(struct run *x, const struct role_op *o)
 {
 	const struct frag_at *at = &o->u.frag.at;
-	struct sum *s;
 
 	if (at->frag->buffer == NONE)
 		return;
-	s = &x->sums[cell_of_frag(x, at->frag->buffer, at->version) - x->s->set->nshared];
+	struct sum *s = &x->sums[cell_of_frag(x, at->frag->buffer, at->version) - x->s->set->nshared];
 	s->loose &= s->group > x->complete;
 }
 
@@ -244,11 +239,10 @@ static enum err_code check_together(struct run *x, const struct role_op *o)
 {
 	if (o->what == DO_STORE_BOXES ? !x->writing : !x->scattered && !x->looking)
 		return OK;
-	return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s': a thread goes on to %s for its warp, "
-		"of which others may not have %s yet ('%s')", x->role->name,
-		role_op_info[o->what].name, x->scattered ? "touched shared memory" :
-		"looked at a flag", o->task == NONE ? "the end of a loop" :
-		graph_of(x)->tasks.v[o->task].name);
+	return err_set(x->e, ERR_ILLEGAL,
+		NOWHERE, "lane '%s': a thread goes on to %s for its warp, of which others may not have %s yet ('%s')",
+		x->role->name, role_op_info[o->what].name, x->scattered ? "touched shared memory" : "looked at a flag",
+		o->task == NONE ? "the end of a loop" : graph_of(x)->tasks.v[o->task].name);
 }
 
 static void wait(struct run *x, const struct role_op *o)
@@ -345,10 +339,8 @@ static void stores(struct run *x, const struct role_op *o)
 
 static enum err_code load(struct run *x, const struct role_op *o)
 {
-	struct act *a;
-
 	TRY(check_together(x, o));
-	a = act(x, ACT_COPY, o->u.boxes.flag, value(x, o->u.boxes.n));
+	struct act *a = act(x, ACT_COPY, o->u.boxes.flag, value(x, o->u.boxes.n));
 	a->to = cell_of(x, &o->touches.v[0]);
 	a->multicast = o->u.boxes.multicast;
 	return OK;
@@ -357,11 +349,9 @@ static enum err_code load(struct run *x, const struct role_op *o)
 /* Copies that their threads do not wait for. */
 static enum err_code load_threads(struct run *x, const struct role_op *o)
 {
-	struct act *a;
-
 	if (!o->u.move.arrives)
 		return touches(x, o);
-	a = act(x, ACT_COPY_THREADS, o->u.move.flag, value(x, o->u.move.n));
+	struct act *a = act(x, ACT_COPY_THREADS, o->u.move.flag, value(x, o->u.move.n));
 	a->to = cell_of(x, &o->touches.v[0]);
 	x->scattered = x->writing = true;
 	return OK;
@@ -370,10 +360,9 @@ static enum err_code load_threads(struct run *x, const struct role_op *o)
 static enum err_code store(struct run *x, const struct role_op *o)
 {
 	const struct touch *t = &o->touches.v[0];
-	struct act *a;
 
 	TRY(check_together(x, o));
-	a = act(x, ACT_STORE, cell_of(x, t), 0);
+	struct act *a = act(x, ACT_STORE, cell_of(x, t), 0);
 	if (t->what == TOUCH_SLOT)
 		expect(x, a, t->of);
 	else
@@ -429,8 +418,7 @@ static enum err_code run_loop(struct run *x, const struct role_op *o)
 		*i = value(x, o->u.region.from);
 	for (; !o->u.region.end || *i < value(x, o->u.region.end); *i += o->u.region.step) {
 		if (iterations++ == ITERATIONS_MOST)
-			return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' has a loop without end",
-				x->role->name);
+			return err_set(x->e, ERR_ILLEGAL, NOWHERE, "lane '%s' has a loop without end", x->role->name);
 		TRY(run_body(x, &o->u.region.body));
 		if (x->goes == BREAKS)
 			break;
@@ -466,8 +454,7 @@ static enum err_code run_own(struct run *x, const struct role_op *o)
 	case DO_EACH:
 		return run_each(x, o);
 	case DO_IF:
-		return run_body(x, value(x, o->u.region.when) ? &o->u.region.body :
-			&o->u.region.other);
+		return run_body(x, value(x, o->u.region.when) ? &o->u.region.body : &o->u.region.other);
 	case DO_BREAK:
 		x->goes = BREAKS;
 		return OK;
@@ -547,8 +534,7 @@ static void init_vars(struct run *x)
 	x->env.var = var_value;
 	for (int v = 0; v < VAR_COUNT; v++)
 		if (var_info[v].index != OF_NONE)
-			x->vars[v] = ARENA_ARRAY(x->a, setting_vars(x->s->set, var_info[v].index) + 1,
-				int64_t) + 1;
+			x->vars[v] = ARENA_ARRAY(x->a, setting_vars(x->s->set, var_info[v].index) + 1, int64_t) + 1;
 	x->one[VAR_ALL_TILES] = x->s->walk->ntiles;
 }
 
@@ -573,8 +559,7 @@ int scenario_lane(const struct scenario *s, int flag, int n)
 	const struct role_program *r = s->set->r;
 	int lane = s->set->lane[r->flags.v[flag].task];
 
-	return lane + (int)(walk_outer(s->walk, r->flags.v[flag].loop, n, NONE) %
-		r->roles.v[lane].replicas);
+	return lane + (int)(walk_outer(s->walk, r->flags.v[flag].loop, n, NONE) % r->roles.v[lane].replicas);
 }
 
 static void number_instances(struct arena *a, struct scenario *s)
@@ -582,8 +567,7 @@ static void number_instances(struct arena *a, struct scenario *s)
 	const struct graph *g = s->set->plan->graph;
 
 	for (int t = 0; t < g->tasks.n; t++) {
-		int64_t count = g->tasks.v[t].phase == s->set->phase ?
-			walk_count(s->walk, g->tasks.v[t].loop) : 0;
+		int64_t count = g->tasks.v[t].phase == s->set->phase ? walk_count(s->walk, g->tasks.v[t].loop) : 0;
 
 		s->first[t] = s->ninstances;
 		s->ninstances += (int)count;
@@ -602,9 +586,8 @@ enum err_code scenario_init(struct arena *a, const struct setting *set, const st
 {
 	int ntasks = set->plan->graph->tasks.n, nroles = set->r->roles.n;
 
-	*s = (struct scenario){ .set = set, .walk = w, .first = ARENA_ARRAY(a, ntasks + 1, int),
-		.want = ARENA_ARRAY(a, ntasks, int *), .acts = ARENA_ARRAY(a, nroles, struct act *),
-		.nacts = ARENA_ARRAY(a, nroles, int) };
+	*s = (struct scenario){ .set = set, .walk = w, .first = ARENA_ARRAY(a, ntasks + 1, int), .want = ARENA_ARRAY(a,
+		ntasks, int *), .acts = ARENA_ARRAY(a, nroles, struct act *), .nacts = ARENA_ARRAY(a, nroles, int) };
 	number_instances(a, s);
 	scenario_writers(a, s);
 	for (int i = 0; i < nroles; i++)

@@ -25,8 +25,7 @@ static bool is_result_shared(const struct setting *s, int task)
 /* Is it a product of which the lane learns later that it is complete? */
 static bool is_async_product(const struct setting *s, int task)
 {
-	const struct seu *u = &s->plan->device->seu[s->plan->entries.v[plan_entry_of(s->plan,
-		task)].seu];
+	const struct seu *u = &s->plan->device->seu[s->plan->entries.v[plan_entry_of(s->plan, task)].seu];
 
 	return u->kind == SEU_MATRIX && target_seen(s->r->target, u, true) == SEEN_COUNTED &&
 		!is_result_shared(s, task);
@@ -77,8 +76,7 @@ static void add_cells(struct setting *s, int buffer)
 	s->ncells += s->versions[buffer] * replicas_of(s, buffer);
 }
 
-void setting_init(struct arena *a, const struct role_program *r, const struct plan *p, int phase,
-	struct setting *s)
+void setting_init(struct arena *a, const struct role_program *r, const struct plan *p, int phase, struct setting *s)
 {
 	int n = p->graph->buffers.n;
 
@@ -184,8 +182,7 @@ static void sequence_body(struct sequence *q, int loop, const struct item *items
 
 		for (q->at[l] = cum[0]; q->at[l] < cum[1]; q->at[l]++) {
 			new_lives(q, l);
-			sequence_body(q, l, g->program->loops.v[l].body.v,
-				g->program->loops.v[l].body.n);
+			sequence_body(q, l, g->program->loops.v[l].body.v, g->program->loops.v[l].body.n);
 		}
 	}
 }

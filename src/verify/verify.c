@@ -38,8 +38,7 @@ static const struct graph *graph_of(const struct check *c)
 
 /* checks without a play ---------------------------------------------------------- */
 
-static enum err_code fault(const struct check *c, int task, const char *what, int64_t is,
-	int64_t should)
+static enum err_code fault(const struct check *c, int task, const char *what, int64_t is, int64_t should)
 {
 	const struct stask *s = &graph_of(c)->tasks.v[task];
 
@@ -87,8 +86,7 @@ static enum err_code check_boxes(const struct check *c, const struct role_op *o,
 				continue;
 			*bytes += each;
 			if (at < 0 || at + each > r->slot_bytes)
-				return fault(c, o->task, "the end of a box in the slot", at + each,
-					r->slot_bytes);
+				return fault(c, o->task, "the end of a box in the slot", at + each, r->slot_bytes);
 		}
 	}
 	return OK;
@@ -210,8 +208,7 @@ static bool lie_together(const struct check *c, int a, int b)
 	const struct buffer *q = &graph_of(c)->buffers.v[y->buffer];
 
 	return p->together && q->together && p->node != NONE && p->node == q->node &&
-		x->offset == y->offset && x->slot_bytes == y->slot_bytes &&
-		x->versions == y->versions;
+		x->offset == y->offset && x->slot_bytes == y->slot_bytes && x->versions == y->versions;
 }
 
 /* No ranges overlap, unless the plan says so. */
@@ -335,14 +332,13 @@ static enum err_code play(struct check *c, int ntiles, const int16_t *trips)
 	struct arena_mark mark = arena_mark(c->a);
 	struct scenario s;
 	struct walk w;
-	enum err_code code;
 
 	walk_init_trips(c->a, &w, graph_of(c), c->phase, ntiles, STEPS_MAX, trips);
 	TRY(scenario_init(c->a, &c->set, &w, &s, c->e));
 	for (int i = 0; i < c->r->roles.n; i++)
 		c->done.actions += s.nacts[i] * c->r->cluster;
 	c->done.plays++;
-	code = play_scenario(c->a, &s, &c->done.counterexample, c->e);
+	enum err_code code = play_scenario(c->a, &s, &c->done.counterexample, c->e);
 	arena_reset(c->a, mark);
 	return code;
 }
@@ -350,7 +346,7 @@ static enum err_code play(struct check *c, int ntiles, const int16_t *trips)
 /* Successive runs of each loop have its trip counts number u and v in the order u v v u ... */
 static enum err_code play_pair(struct check *c, int u, int v, int16_t *trips)
 {
-	int loops = graph_of(c)->program->loops.n, least = INT16_MAX, tiles;
+	int loops = graph_of(c)->program->loops.n, least = INT16_MAX;
 
 	for (int l = 0; l < loops; l++) {
 		for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++) {
@@ -363,7 +359,7 @@ static enum err_code play_pair(struct check *c, int u, int v, int16_t *trips)
 	}
 	/* so many tiles that each ring of a loop, and each of the tile loop, is used twice around */
 	least = least < 1 || least > 2 * c->period ? 1 : least;
-	tiles = (2 * c->period + least - 1) / least + 2;
+	int tiles = (2 * c->period + least - 1) / least + 2;
 	tiles = tiles < c->margin + 2 ? c->margin + 2 : tiles;
 	return play(c, tiles < c->tiles ? tiles : c->tiles, trips);
 }
@@ -374,8 +370,7 @@ static enum err_code play_random(struct check *c, struct prng *r, int16_t *trips
 
 	for (int l = 0; l < loops; l++)
 		for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++)
-			trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][prng_below(r,
-				(uint32_t)c->ncounts[l])];
+			trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][prng_below(r, (uint32_t)c->ncounts[l])];
 	return play(c, c->tiles, trips);
 }
 
@@ -403,8 +398,7 @@ static enum err_code play_few_tiles(struct check *c, int16_t *trips)
 		for (int u = 0; u < c->most_counts && u < FEW_COUNTS && !enough(c); u++) {
 			for (int l = 0; l < loops; l++)
 				for (int s = 0; s < STEPS_MAX && c->ncounts[l]; s++)
-					trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][(u + s) %
-						c->ncounts[l]];
+					trips[l * STEPS_MAX + s] = (int16_t)c->counts[l][(u + s) % c->ncounts[l]];
 			TRY(play(c, tiles, trips));
 		}
 	}
