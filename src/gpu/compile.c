@@ -82,8 +82,7 @@ static enum err_code nvrtc_error(const char *call, int result, struct err *e)
 	return err_set(e, ERR_IO, NOWHERE, "%s failed with NVRTC's error %d", call, result);
 }
 
-static enum err_code get_log(struct compiler *c, struct _nvrtcProgram *p,
-	struct compile_result *r, struct err *e)
+static enum err_code get_log(struct compiler *c, struct _nvrtcProgram *p, struct compile_result *r, struct err *e)
 {
 	size_t n = 0;
 	int result = c->nvrtc.nvrtcGetProgramLogSize(p, &n);
@@ -94,8 +93,7 @@ static enum err_code get_log(struct compiler *c, struct _nvrtcProgram *p,
 	return result ? nvrtc_error("nvrtcGetProgramLog", result, e) : OK;
 }
 
-static enum err_code get_cubin(struct compiler *c, struct _nvrtcProgram *p,
-	struct compile_result *r, struct err *e)
+static enum err_code get_cubin(struct compiler *c, struct _nvrtcProgram *p, struct compile_result *r, struct err *e)
 {
 	size_t n = 0;
 	int result = c->nvrtc.nvrtcGetCUBINSize(p, &n);
@@ -103,8 +101,7 @@ static enum err_code get_cubin(struct compiler *c, struct _nvrtcProgram *p,
 
 	if (!result && !n)
 		return err_set(e, ERR_INPUT, NOWHERE,
-			"NVRTC makes no binary for '%s': name a real architecture, as sm_90a",
-			c->job->arch);
+			"NVRTC makes no binary for '%s': name a real architecture, as sm_90a", c->job->arch);
 	cubin = arena_alloc(c->arena, n);
 	result = result ? result : c->nvrtc.nvrtcGetCUBIN(p, cubin);
 	r->cubin = cubin;
@@ -140,8 +137,7 @@ static void map_ptx(struct compiler *c, struct compile_result *r)
 		return;
 	memcpy(options, c->options, sizeof(options));
 	options[0] = arena_strf(c->arena, "--gpu-architecture=compute_%s", c->job->arch + 3);
-	if (!c->nvrtc.nvrtcCompileProgram(p, c->noptions, options) &&
-	    !c->nvrtc.nvrtcGetPTXSize(p, &n)) {
+	if (!c->nvrtc.nvrtcCompileProgram(p, c->noptions, options) && !c->nvrtc.nvrtcGetPTXSize(p, &n)) {
 		ptx = arena_alloc(c->arena, n + 1);
 		if (!c->nvrtc.nvrtcGetPTX(p, ptx))
 			compile_map_ptx(r, ptx, c->arena);
@@ -189,8 +185,7 @@ static void compile_without_verbose(struct compiler *c, struct compile_result *r
 }
 
 /* The first error as the message, and how many there are. */
-static enum err_code source_error(struct compiler *c, struct compile_result *r, int result,
-	struct err *e)
+static enum err_code source_error(struct compiler *c, struct compile_result *r, int result, struct err *e)
 {
 	const struct compile_diag *first = NULL;
 	int errors = 0;
@@ -208,11 +203,9 @@ static enum err_code source_error(struct compiler *c, struct compile_result *r, 
 	if (!first)
 		return nvrtc_error("nvrtcCompileProgram", result, e);
 	if (result == NVRTC_INVALID_OPTION)
-		return err_set(e, ERR_INPUT, NOWHERE,
-			"NVRTC %d.%d takes no such option: %s (for %s)", r->nvrtc_major,
+		return err_set(e, ERR_INPUT, NOWHERE, "NVRTC %d.%d takes no such option: %s (for %s)", r->nvrtc_major,
 			r->nvrtc_minor, first->text, c->job->arch);
-	return err_set(e, ERR_INPUT,
-		(struct srcloc){ *first->file ? first->file : c->name, first->line },
+	return err_set(e, ERR_INPUT, (struct srcloc){ *first->file ? first->file : c->name, first->line },
 		errors > 1 ? "%s (and %d more)" : "%s", first->text, errors - 1);
 }
 
@@ -253,8 +246,7 @@ static bool from_cache(const char *key, struct compile_result *r, struct arena *
 	return true;
 }
 
-enum err_code compile_here(const struct compile_job *job, struct arena *a,
-	struct compile_result *r, struct err *e)
+enum err_code compile_here(const struct compile_job *job, struct arena *a, struct compile_result *r, struct err *e)
 {
 	struct compiler c = { .job = job, .arena = a };
 	const char *key;

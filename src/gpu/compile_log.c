@@ -2,8 +2,7 @@
  *
  * Two compilers write into one log. NVRTC: `file(line): error: text`, then the source
  * line and a caret. ptxas: `ptxas info    : text`, or `ptxas FILE, line N; error   : text`
- * with a line of the PTX; the properties of a function have lines of their own.
- * Other lines are skipped.
+ * with a line of the PTX; the properties of a function have lines of their own. Other lines are skipped.
  */
 #include "gpu/compile.h"
 
@@ -54,8 +53,7 @@ static const char *read_severity(const char *s, enum compile_severity *severity)
 	return NULL;
 }
 
-static struct compile_diag *add_diag(struct parse *p, enum compile_severity severity,
-	const char *text)
+static struct compile_diag *add_diag(struct parse *p, enum compile_severity severity, const char *text)
 {
 	char *copy = arena_strdup(p->arena, text);
 	struct compile_diag *d = VEC_ADD(p->arena, &p->diags);
@@ -75,8 +73,7 @@ static bool parse_front(struct parse *p, const char *line)
 		char *end;
 		long n = strtol(s + 1, &end, 10);
 
-		if (end == s + 1 || strncmp(end, "): ", 3) ||
-		    !(text = read_severity(end + 3, &severity)))
+		if (end == s + 1 || strncmp(end, "): ", 3) || !(text = read_severity(end + 3, &severity)))
 			continue;
 
 		char *file = arena_strf(p->arena, "%.*s", (int)(s - line), line);
@@ -178,8 +175,7 @@ static void parse_ptxas(struct parse *p, const char *line)
 		s = semicolon + 2;
 	}
 	text = read_severity(s, &severity);
-	if (!text || (severity == COMPILE_NOTE && strncmp(text, "(C", 2) != 0) ||
-	    strstr(text, "aborted due to errors"))
+	if (!text || (severity == COMPILE_NOTE && strncmp(text, "(C", 2) != 0) || strstr(text, "aborted due to errors"))
 		return;
 	if (strstr(text, "Potential Performance Loss"))
 		severity = COMPILE_WARNING;

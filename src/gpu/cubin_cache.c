@@ -99,8 +99,7 @@ static bool read_entry(int fd, const char *key, struct cubin_entry *found, struc
 	struct stat st;
 	char *data, *log;
 
-	if (fstat(fd, &st) || !read_all(fd, &h, sizeof(h)) ||
-	    !is_plausible(&h, st.st_size, key_bytes))
+	if (fstat(fd, &st) || !read_all(fd, &h, sizeof(h)) || !is_plausible(&h, st.st_size, key_bytes))
 		return false;
 	left = (size_t)st.st_size - sizeof(h);
 	data = arena_alloc(a, left);
@@ -144,8 +143,7 @@ static bool write_entry(int fd, const char *key, const struct cubin_entry *entry
 	h.sum = hash_bytes(h.sum, entry->log, h.log_bytes);
 	h.sum = hash_bytes(h.sum, entry->cubin, h.cubin_bytes);
 	return write_all(fd, &h, sizeof(h)) && write_all(fd, key, h.key_bytes) &&
-		write_all(fd, entry->log, h.log_bytes) &&
-		write_all(fd, entry->cubin, h.cubin_bytes);
+		write_all(fd, entry->log, h.log_bytes) && write_all(fd, entry->cubin, h.cubin_bytes);
 }
 
 /* ---- removing old entries ---- */
@@ -176,8 +174,7 @@ static void prune(const char *dir, struct arena *a)
 		struct old_file f = { 0 };
 		struct stat st;
 
-		if (n >= sizeof(f.name) || !strstr(entry->d_name, SUFFIX) ||
-		    fstatat(dirfd(d), entry->d_name, &st, 0))
+		if (n >= sizeof(f.name) || !strstr(entry->d_name, SUFFIX) || fstatat(dirfd(d), entry->d_name, &st, 0))
 			continue;
 		f.used = st.st_mtim;
 		memcpy(f.name, entry->d_name, n);

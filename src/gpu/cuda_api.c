@@ -137,8 +137,7 @@ static enum err_code open_library(const struct library *l, void **lib, struct er
 
 	if (given && *given) {
 		*lib = dlopen(given, RTLD_NOW | RTLD_LOCAL);
-		return *lib ? OK : err_set(e, ERR_IO, NOWHERE, "cannot open what %s names: %s",
-			l->variable, dlerror());
+		return *lib ? OK : err_set(e, ERR_IO, NOWHERE, "cannot open what %s names: %s", l->variable, dlerror());
 	}
 	*lib = NULL;
 	for (const char *const *n = l->names; *n && !*lib; n++)
@@ -149,8 +148,7 @@ static enum err_code open_library(const struct library *l, void **lib, struct er
 		return OK;
 	if (*why)
 		return err_set(e, ERR_IO, NOWHERE, "cannot open the %s: %s", l->what, why);
-	return err_set(e, ERR_IO, NOWHERE,
-		"there is no %s on this machine: %s, or name the library's file in %s",
+	return err_set(e, ERR_IO, NOWHERE, "there is no %s on this machine: %s, or name the library's file in %s",
 		l->what, l->advice, l->variable);
 }
 
@@ -162,8 +160,7 @@ static enum err_code find_symbols(const struct library *l, void *lib, const stru
 
 		if (!p && s[i].needed)
 			return err_set(e, ERR_IO, NOWHERE,
-				"the %s has no function %s: it is too old, or not what it seems",
-				l->what, s[i].name);
+				"the %s has no function %s: it is too old, or not what it seems", l->what, s[i].name);
 		/* ISO C has no cast from a pointer to data to one to a function. */
 		memcpy((char *)api + s[i].member, &p, sizeof(p));
 	}
@@ -201,8 +198,7 @@ static bool has_headers(const char *dir, char *out, size_t size)
  * Python packages. */
 static void find_include(struct cuda_nvrtc *n)
 {
-	static const char *const near_library[] = { "../include", "../../../include",
-		"../../cuda_runtime/include" };
+	static const char *const near_library[] = { "../include", "../../../include", "../../cuda_runtime/include" };
 	static const char *const usual[] = { "$CUDA_HOME/include", "$CUDA_PATH/include",
 		"/usr/local/cuda/include", "/opt/cuda/include", "/usr/include" };
 	char dir[sizeof(n->include)], path[512];
@@ -220,8 +216,7 @@ static void find_include(struct cuda_nvrtc *n)
 		}
 	}
 	for (int i = 0; i < LEN(usual); i++)
-		if (expand(usual[i], dir, sizeof(dir)) &&
-		    has_headers(dir, n->include, sizeof(n->include)))
+		if (expand(usual[i], dir, sizeof(dir)) && has_headers(dir, n->include, sizeof(n->include)))
 			return;
 }
 

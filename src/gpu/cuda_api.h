@@ -1,10 +1,9 @@
 /* cuda_api.h - the CUDA functions that Millrace calls, loaded at run time.
  *
- * The driver (libcuda.so.1), the run-time compiler (libnvrtc) and the management library
- * (NVML, libnvidia-ml.so.1) are opened with dlopen. So the program runs where they are
- * missing, and is built without NVIDIA's headers. The declarations here cover only what is
- * used; tests/unit/gpu.c compares them with cuda.h and nvml.h where those are installed.
- * Handles are pointers to the structs of the same names; results are ints, 0 for success.
+ * The driver (libcuda.so.1), the run-time compiler (libnvrtc) and the management library (NVML, libnvidia-ml.so.1) are
+ * opened with dlopen. So the program runs where they are missing, and is built without NVIDIA's headers. The
+ * declarations here cover only what is used; tests/unit/gpu.c compares them with cuda.h and nvml.h where those are
+ * installed. Handles are pointers to the structs of the same names; results are ints, 0 for success.
  *
  * Only the worker process opens the driver and NVML. Libraries are never closed.
  */

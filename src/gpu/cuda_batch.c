@@ -11,8 +11,7 @@ enum {
 #define LEAD_SECONDS 0.01		/* batches of shorter runs begin with one that does not count */
 #define BLOCKER_BYTES ((size_t)256 << 20)
 
-enum err_code batch_elapsed(struct cuda_device *d, struct CUevent_st *from, struct CUevent_st *to,
-	double *ms)
+enum err_code batch_elapsed(struct cuda_device *d, struct CUevent_st *from, struct CUevent_st *to, double *ms)
 {
 	float x = 0;
 

@@ -78,8 +78,7 @@ void cuda_board_read(struct cuda_board *b, struct gpu_board *out)
 	*out = (struct gpu_board){ 0 };
 	if (!b->handle)
 		return;
-	if (!b->api.nvmlSystemGetDriverVersion ||
-	    b->api.nvmlSystemGetDriverVersion(out->driver, sizeof(out->driver)))
+	if (!b->api.nvmlSystemGetDriverVersion || b->api.nvmlSystemGetDriverVersion(out->driver, sizeof(out->driver)))
 		out->driver[0] = '\0';
 	if (ASK(b, nvmlDeviceGetEnforcedPowerLimit, &milliwatts))
 		out->power_limit = milliwatts * 1e-3;

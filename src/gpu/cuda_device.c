@@ -14,17 +14,12 @@ static const struct advice {
 	enum gpu_failure failure;
 	const char *text;
 } advices[] = {
-	{ CUDA_OUT_OF_MEMORY, GPU_FAIL_MEMORY,
-		"take smaller sizes, or end what else uses the device" },
-	{ CUDA_STUB_LIBRARY, GPU_FAIL_MISSING,
-		"take the stubs folder of the CUDA toolkit out of LD_LIBRARY_PATH" },
-	{ CUDA_DEVICE_UNAVAILABLE, GPU_FAIL_MISSING,
-		"another process uses the device exclusively" },
-	{ CUDA_NO_DEVICE, GPU_FAIL_MISSING,
-		"is one attached, and does CUDA_VISIBLE_DEVICES let us see it?" },
+	{ CUDA_OUT_OF_MEMORY, GPU_FAIL_MEMORY, "take smaller sizes, or end what else uses the device" },
+	{ CUDA_STUB_LIBRARY, GPU_FAIL_MISSING, "take the stubs folder of the CUDA toolkit out of LD_LIBRARY_PATH" },
+	{ CUDA_DEVICE_UNAVAILABLE, GPU_FAIL_MISSING, "another process uses the device exclusively" },
+	{ CUDA_NO_DEVICE, GPU_FAIL_MISSING, "is one attached, and does CUDA_VISIBLE_DEVICES let us see it?" },
 	{ CUDA_INVALID_DEVICE, GPU_FAIL_MISSING, "there are fewer devices" },
-	{ CUDA_SYSTEM_NOT_READY, GPU_FAIL_MISSING,
-		"the fabric manager or the driver's services are not running" },
+	{ CUDA_SYSTEM_NOT_READY, GPU_FAIL_MISSING, "the fabric manager or the driver's services are not running" },
 	{ CUDA_DRIVER_MISMATCH, GPU_FAIL_MISSING,
 		"the driver's library and its kernel module differ: reboot, or reinstall it" },
 	{ CUDA_COMPAT_NOT_SUPPORTED, GPU_FAIL_MISSING,
@@ -32,34 +27,25 @@ static const struct advice {
 	{ CUDA_INVALID_IMAGE, GPU_FAIL_BINARY,
 		"the binary is broken, or newer than the driver: update the driver, or name an "
 		"older libnvrtc in MILLRACE_LIBNVRTC" },
-	{ CUDA_NO_BINARY_FOR_GPU, GPU_FAIL_BINARY,
-		"compile for the architecture of this device" },
+	{ CUDA_NO_BINARY_FOR_GPU, GPU_FAIL_BINARY, "compile for the architecture of this device" },
 	{ CUDA_INVALID_PTX, GPU_FAIL_BINARY, "compile for the architecture of this device" },
 	{ CUDA_UNSUPPORTED_PTX_VERSION, GPU_FAIL_BINARY,
 		"update the driver, or name an older libnvrtc in MILLRACE_LIBNVRTC" },
-	{ CUDA_NOT_FOUND, GPU_FAIL_BINARY,
-		"the binary has no such kernel: is it extern \"C\"?" },
+	{ CUDA_NOT_FOUND, GPU_FAIL_BINARY, "the binary has no such kernel: is it extern \"C\"?" },
 	{ CUDA_LAUNCH_OUT_OF_RESOURCES, GPU_FAIL_LAUNCH,
 		"registers a thread times threads, or shared memory, exceed what an SM has" },
-	{ CUDA_COOPERATIVE_TOO_LARGE, GPU_FAIL_LAUNCH,
-		"not all blocks fit on the device at once: launch fewer" },
-	{ CUDA_INVALID_CLUSTER_SIZE, GPU_FAIL_LAUNCH,
-		"no such cluster fits on this device with these resources" },
-	{ CUDA_ILLEGAL_ADDRESS, GPU_FAIL_FAULT,
-		"a kernel touched memory that is none of its buffers" },
+	{ CUDA_COOPERATIVE_TOO_LARGE, GPU_FAIL_LAUNCH, "not all blocks fit on the device at once: launch fewer" },
+	{ CUDA_INVALID_CLUSTER_SIZE, GPU_FAIL_LAUNCH, "no such cluster fits on this device with these resources" },
+	{ CUDA_ILLEGAL_ADDRESS, GPU_FAIL_FAULT, "a kernel touched memory that is none of its buffers" },
 	{ CUDA_ILLEGAL_INSTRUCTION, GPU_FAIL_FAULT,
 		"a kernel executed a trap, or an instruction with operands that it cannot take" },
-	{ CUDA_MISALIGNED_ADDRESS, GPU_FAIL_FAULT,
-		"an address is no multiple of the size of its access" },
-	{ CUDA_INVALID_ADDRESS_SPACE, GPU_FAIL_FAULT,
-		"a shared or local access went to another kind of memory" },
+	{ CUDA_MISALIGNED_ADDRESS, GPU_FAIL_FAULT, "an address is no multiple of the size of its access" },
+	{ CUDA_INVALID_ADDRESS_SPACE, GPU_FAIL_FAULT, "a shared or local access went to another kind of memory" },
 	{ CUDA_INVALID_PC, GPU_FAIL_FAULT, "a jump went nowhere" },
 	{ CUDA_HARDWARE_STACK, GPU_FAIL_FAULT, "the call stack is corrupt" },
 	{ CUDA_ASSERT, GPU_FAIL_FAULT, "an assert() in the kernel failed" },
-	{ CUDA_LAUNCH_FAILED, GPU_FAIL_FAULT,
-		"often a bad address in shared memory, a barrier or a tensor map" },
-	{ CUDA_LAUNCH_TIMEOUT, GPU_FAIL_TIMEOUT,
-		"the driver's own watchdog stopped a kernel: is a display attached?" },
+	{ CUDA_LAUNCH_FAILED, GPU_FAIL_FAULT, "often a bad address in shared memory, a barrier or a tensor map" },
+	{ CUDA_LAUNCH_TIMEOUT, GPU_FAIL_TIMEOUT, "the driver's own watchdog stopped a kernel: is a display attached?" },
 	{ CUDA_ECC_UNCORRECTABLE, GPU_FAIL_OTHER, "the device's memory is failing" },
 	{ CUDA_NOT_SUPPORTED, GPU_FAIL_LAUNCH, "this device or driver cannot do it" },
 	{ CUDA_INVALID_VALUE, GPU_FAIL_OTHER, "one of its arguments is out of range" },
@@ -67,8 +53,7 @@ static const struct advice {
 
 static const struct advice *find_advice(int result)
 {
-	static const struct advice none = { 0, GPU_FAIL_OTHER,
-		"see the CUDA driver API's list of errors" };
+	static const struct advice none = { 0, GPU_FAIL_OTHER, "see the CUDA driver API's list of errors" };
 
 	for (int i = 0; i < LEN(advices); i++)
 		if (advices[i].result == result)
@@ -126,14 +111,12 @@ enum err_code cuda_check(struct cuda_device *d, int result, const char *call, co
 	advice = find_advice(result);
 	d->verdict.failure = advice->failure;
 	d->verdict.worker_lost = is_context_lost(d);
-	return err_set(&d->verdict.err, code_of(advice->failure), NOWHERE,
-		"%s%s%s failed with %s%s; %s", call, what ? " " : "", what ? what : "",
-		cuda_error_text(&d->api, result, d->arena),
+	return err_set(&d->verdict.err, code_of(advice->failure), NOWHERE, "%s%s%s failed with %s%s; %s", call,
+		what ? " " : "", what ? what : "", cuda_error_text(&d->api, result, d->arena),
 		result == CUDA_OUT_OF_MEMORY ? memory_text(d) : "", advice->text);
 }
 
-enum err_code cuda_fail(struct cuda_device *d, enum gpu_failure failure, enum err_code code,
-	const char *fmt, ...)
+enum err_code cuda_fail(struct cuda_device *d, enum gpu_failure failure, enum err_code code, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -150,8 +133,7 @@ enum err_code cuda_fail(struct cuda_device *d, enum gpu_failure failure, enum er
  * architecture-specific target, with an 'a'. */
 static void name_arch(struct gpu_info *info)
 {
-	snprintf(info->arch, sizeof(info->arch), "sm_%d%d%s", info->major, info->minor,
-		info->major >= 9 ? "a" : "");
+	snprintf(info->arch, sizeof(info->arch), "sm_%d%d%s", info->major, info->minor, info->major >= 9 ? "a" : "");
 }
 
 static enum err_code read_attributes(struct cuda_device *d)
@@ -212,8 +194,7 @@ static enum err_code choose_device(struct cuda_device *d, int ordinal)
 			find_advice(CUDA_NO_DEVICE)->text);
 	if (ordinal < 0 || ordinal >= count)
 		return cuda_fail(d, GPU_FAIL_MISSING, ERR_IO,
-			"there is no device %d: the driver finds %d, counted from 0", ordinal,
-			count);
+			"there is no device %d: the driver finds %d, counted from 0", ordinal, count);
 	return CU(d, cuDeviceGet, &d->device, ordinal);
 }
 

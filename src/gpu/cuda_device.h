@@ -1,8 +1,7 @@
 /* cuda_device.h - the driver, opened on one device; in the worker only.
  *
- * Every call of the driver goes through cuda_check, which makes of an error a message that names the
- * call, CUDA's error and what to do. After a fault in a kernel the context is lost: all further calls
- * fail, until the process ends.
+ * Every call of the driver goes through cuda_check, which makes of an error a message that names the call, CUDA's error
+ * and what to do. After a fault in a kernel the context is lost: all further calls fail, until the process ends.
  */
 #ifndef GPU_CUDA_DEVICE_H
 #define GPU_CUDA_DEVICE_H
@@ -26,16 +25,14 @@ struct cuda_device {
 /* Open the driver and make a context on device `ordinal`. Later calls do nothing. */
 NODISCARD enum err_code cuda_device_open(struct cuda_device *d, int ordinal);
 /* The same, and the device's properties and present state. */
-NODISCARD enum err_code cuda_device_info(struct cuda_device *d, int ordinal,
-	struct gpu_info *info);
+NODISCARD enum err_code cuda_device_info(struct cuda_device *d, int ordinal, struct gpu_info *info);
 /* The board of the open device. NVML is opened by the first call, as that takes a while and only
  * measurements need it. */
 struct cuda_board *cuda_device_board(struct cuda_device *d);
 
 /* OK if `result`, which `call` returned, is CUDA_OK. Otherwise sets the verdict; in its message `what`
  * ("of 'A'", or NULL) follows the name of the call. */
-NODISCARD enum err_code cuda_check(struct cuda_device *d, int result, const char *call,
-	const char *what);
+NODISCARD enum err_code cuda_check(struct cuda_device *d, int result, const char *call, const char *what);
 #define CU(d, call, ...) cuda_check((d), (d)->api.call(__VA_ARGS__), #call, NULL)
 #define CU_FOR(d, what, call, ...) cuda_check((d), (d)->api.call(__VA_ARGS__), #call, (what))
 

@@ -97,8 +97,7 @@ static enum err_code measure(struct batch *b, struct gpu_result *r)
 }
 
 /* The same, and the mean power, unless fills between batches would add to it. */
-static enum err_code measure_power(struct batch *b, struct gpu_result *r,
-	struct CUevent_st *span[2])
+static enum err_code measure_power(struct batch *b, struct gpu_result *r, struct CUevent_st *span[2])
 {
 	struct cuda_device *d = b->by->t->d;
 	struct cuda_board *board = cuda_device_board(d);
@@ -193,8 +192,7 @@ static bool first_has_won(const struct race *race, double ratio, const double *m
 	return ratio > 0 && race->n > 1;
 }
 
-static enum err_code race_rounds(struct race *race, const struct gpu_race *want,
-	struct gpu_result *r)
+static enum err_code race_rounds(struct race *race, const struct gpu_race *want, struct gpu_result *r)
 {
 	int most = GPU_RUNS_MAX / race->n, round = 0;
 	int least = want->rounds_min ? want->rounds_min : ROUNDS_MIN;
@@ -269,8 +267,7 @@ static enum err_code run_race(struct batcher *by, struct gpu_result *r)
 
 /* ---- all of it ---- */
 
-static enum err_code run_timed(struct cuda_task *t, const struct progress *p,
-	struct gpu_result *r, int *last_copy)
+static enum err_code run_timed(struct cuda_task *t, const struct progress *p, struct gpu_result *r, int *last_copy)
 {
 	struct batcher by;
 	enum err_code code = batcher_init(&by, t, p);
@@ -281,8 +278,7 @@ static enum err_code run_timed(struct cuda_task *t, const struct progress *p,
 	return code;
 }
 
-static enum err_code run_task(struct cuda_task *t, const struct progress *p,
-	struct gpu_result *r, struct arena *a)
+static enum err_code run_task(struct cuda_task *t, const struct progress *p, struct gpu_result *r, struct arena *a)
 {
 	int copy = 0;
 

@@ -33,8 +33,7 @@ static char *buffer_text(const struct cuda_task *t, int i)
 
 /* ---- memory ---- */
 
-/* The bytes of buffers that a contestant uses, those of no contestant included; ALL_CONTESTANTS: of all
- * buffers. */
+/* The bytes of buffers that a contestant uses, those of no contestant included; ALL_CONTESTANTS: of all buffers. */
 enum { ALL_CONTESTANTS = -1 };
 
 static void sum_buffers(const struct gpu_job *job, int contestant, double *rotate, double *fixed)
@@ -190,8 +189,7 @@ static enum err_code make_param(struct cuda_task *t, const struct cuda_launch *l
 	return OK;
 }
 
-static enum err_code make_params(struct cuda_task *t, struct cuda_launch *l,
-	const struct gpu_step *s)
+static enum err_code make_params(struct cuda_task *t, struct cuda_launch *l, const struct gpu_step *s)
 {
 	/* Tensor maps need more than the arena's alignment. */
 	const size_t align = _Alignof(union argument);
@@ -217,8 +215,7 @@ static size_t param_bytes(const struct gpu_param *p)
 }
 
 /* The driver reads as many parameters as the kernel has, so their number and sizes must be right. */
-static enum err_code check_params(struct cuda_task *t, const struct cuda_launch *l,
-	const struct gpu_step *s)
+static enum err_code check_params(struct cuda_task *t, const struct cuda_launch *l, const struct gpu_step *s)
 {
 	size_t offset, bytes;
 	int n = 0;
@@ -242,15 +239,13 @@ static enum err_code set_smem(struct cuda_task *t, struct cuda_launch *l, const 
 {
 	int fixed = 0;
 
-	TRY(CU_FOR(t->d, l->what, cuFuncGetAttribute, &fixed, CUDA_FUNC_STATIC_SMEM,
-		l->function));
+	TRY(CU_FOR(t->d, l->what, cuFuncGetAttribute, &fixed, CUDA_FUNC_STATIC_SMEM, l->function));
 	if ((int64_t)s->smem + fixed > t->d->info.smem_block)
 		return cuda_fail(t->d, GPU_FAIL_LAUNCH, ERR_INPUT,
 			"'%s' needs %lld bytes of shared memory a block; this device has %lld: "
 			"take smaller tiles or fewer versions", s->entry,
 			(long long)s->smem + fixed, (long long)t->d->info.smem_block);
-	return CU_FOR(t->d, l->what, cuFuncSetAttribute, l->function, CUDA_FUNC_MAX_DYNAMIC_SMEM,
-		(int)s->smem);
+	return CU_FOR(t->d, l->what, cuFuncSetAttribute, l->function, CUDA_FUNC_MAX_DYNAMIC_SMEM, (int)s->smem);
 }
 
 static unsigned at_least_1(unsigned x)
@@ -258,8 +253,7 @@ static unsigned at_least_1(unsigned x)
 	return x ? x : 1;
 }
 
-static enum err_code set_cluster(struct cuda_task *t, struct cuda_launch *l,
-	const struct gpu_step *s)
+static enum err_code set_cluster(struct cuda_task *t, struct cuda_launch *l, const struct gpu_step *s)
 {
 	struct cuda_launch_attribute *at = &l->attributes[l->config.nattributes];
 	unsigned x = at_least_1(s->cluster[0]), y = at_least_1(s->cluster[1]);
@@ -276,8 +270,7 @@ static enum err_code set_cluster(struct cuda_task *t, struct cuda_launch *l,
 		l->function, CUDA_FUNC_NON_PORTABLE_CLUSTER, 1);
 }
 
-static enum err_code check_threads(struct cuda_task *t, const struct cuda_launch *l,
-	const struct gpu_step *s)
+static enum err_code check_threads(struct cuda_task *t, const struct cuda_launch *l, const struct gpu_step *s)
 {
 	const unsigned *b = l->config.block;
 	int most = 0;
@@ -290,16 +283,13 @@ static enum err_code check_threads(struct cuda_task *t, const struct cuda_launch
 	return OK;
 }
 
-static enum err_code make_launch(struct cuda_task *t, struct cuda_launch *l,
-	const struct gpu_step *s)
+static enum err_code make_launch(struct cuda_task *t, struct cuda_launch *l, const struct gpu_step *s)
 {
-	const char *whose = s->contestant ? arena_strf(t->arena, " (%s)",
-		t->job->race.names[s->contestant - 1]) : "";
+	const char *whose = s->contestant ? arena_strf(t->arena, " (%s)", t->job->race.names[s->contestant - 1]) : "";
 
 	l->what = arena_strf(t->arena, "of '%s'%s", s->entry, whose);
 	l->after = arena_strf(t->arena, "after '%s'%s", s->entry, whose);
-	TRY(CU_FOR(t->d, l->what, cuModuleGetFunction, &l->function, t->modules[s->binary],
-		s->entry));
+	TRY(CU_FOR(t->d, l->what, cuModuleGetFunction, &l->function, t->modules[s->binary], s->entry));
 	for (int i = 0; i < 3; i++) {
 		l->config.grid[i] = at_least_1(s->grid[i]);
 		l->config.block[i] = at_least_1(s->block[i]);
@@ -336,8 +326,7 @@ static enum err_code make_launches(struct cuda_task *t)
 	return OK;
 }
 
-enum err_code cuda_task_init(struct cuda_task *t, struct cuda_device *d,
-	const struct gpu_job *job, struct arena *a)
+enum err_code cuda_task_init(struct cuda_task *t, struct cuda_device *d, const struct gpu_job *job, struct arena *a)
 {
 	*t = (struct cuda_task){ .d = d, .job = job, .arena = a, .copies = 1 };
 	TRY(make_memory(t));
@@ -375,10 +364,8 @@ enum err_code cuda_task_step(struct cuda_task *t, int step, int copy)
 	struct cuda_launch *l = &t->launches[step];
 
 	if (s->kind == GPU_STEP_FILL)
-		return fill(t, cuda_task_memory(t, s->buffer, copy),
-			t->job->buffers[s->buffer].bytes, s->word);
-	return CU_FOR(t->d, l->what, cuLaunchKernelEx, &l->config, l->function, l->params[copy],
-		NULL);
+		return fill(t, cuda_task_memory(t, s->buffer, copy), t->job->buffers[s->buffer].bytes, s->word);
+	return CU_FOR(t->d, l->what, cuLaunchKernelEx, &l->config, l->function, l->params[copy], NULL);
 }
 
 enum err_code cuda_task_run(struct cuda_task *t, int contestant, int copy)
@@ -400,8 +387,7 @@ enum err_code cuda_task_check_guards(struct cuda_task *t, const char *what)
 		size_t bytes = t->job->buffers[i].bytes;
 		int at = 0;
 
-		TRY(CU(t->d, cuMemcpyDtoHAsync, end, cuda_task_memory(t, i, 0) + bytes,
-			sizeof(end), t->d->stream));
+		TRY(CU(t->d, cuMemcpyDtoHAsync, end, cuda_task_memory(t, i, 0) + bytes, sizeof(end), t->d->stream));
 		TRY(CU_FOR(t->d, what, cuStreamSynchronize, t->d->stream));
 		while (at < GUARD_BYTES && end[at] == GUARD_PATTERN)
 			at++;
@@ -419,8 +405,7 @@ enum err_code cuda_task_return(struct cuda_task *t, int copy)
 		const struct gpu_buffer *b = &t->job->buffers[i];
 
 		if (b->to)
-			TRY(CU(t->d, cuMemcpyDtoHAsync, b->to, cuda_task_memory(t, i, copy),
-				b->bytes, t->d->stream));
+			TRY(CU(t->d, cuMemcpyDtoHAsync, b->to, cuda_task_memory(t, i, copy), b->bytes, t->d->stream));
 	}
 	return CU_FOR(t->d, "after copying the results", cuStreamSynchronize, t->d->stream);
 }

@@ -1,8 +1,7 @@
 /* cuda_task.h - a job set up on the device: memory, modules, launches.
  *
- * It is set up once and can then be run any number of times. Run number i uses copy i % copies of
- * each buffer that rotates. Parameters are made for every copy beforehand, so a run only launches
- * kernels.
+ * It is set up once and can then be run any number of times. Run number i uses copy i % copies of each buffer that
+ * rotates. Parameters are made for every copy beforehand, so a run only launches kernels.
  */
 #ifndef GPU_CUDA_TASK_H
 #define GPU_CUDA_TASK_H
@@ -44,8 +43,7 @@ NODISCARD enum err_code cuda_task_begin(struct cuda_task *t);
 NODISCARD enum err_code cuda_task_step(struct cuda_task *t, int step, int copy);
 NODISCARD enum err_code cuda_task_run(struct cuda_task *t, int contestant, int copy);
 
-/* An error if the guard bytes behind a buffer have changed; the message begins with `what` ("after
- * 'gemm'"). */
+/* An error if the guard bytes behind a buffer have changed; the message begins with `what` ("after 'gemm'"). */
 NODISCARD enum err_code cuda_task_check_guards(struct cuda_task *t, const char *what);
 
 /* Copy buffers to their `to`, from the copy `copy` of those that rotate. */

@@ -109,8 +109,7 @@ struct request {
 	struct wire reply;		/* of the worker; behind the verdict */
 };
 
-static void request_init(struct request *q, struct gpu *g, enum message kind,
-	const struct stop *stop)
+static void request_init(struct request *q, struct gpu *g, enum message kind, const struct stop *stop)
 {
 	*q = (struct request){ .kind = kind, .fd = -1, .stop = stop, .running = "" };
 	q->body.arena = &g->scratch;
@@ -127,11 +126,9 @@ static enum err_code timeout_error(const struct request *q, enum stage stage, st
 
 	switch (stage) {
 	case STAGE_STARTING:
-		return err_set(e, ERR_LIMIT, NOWHERE,
-			"the NVIDIA driver did not open the device within %g s", limit);
+		return err_set(e, ERR_LIMIT, NOWHERE, "the NVIDIA driver did not open the device within %g s", limit);
 	case STAGE_COMPILING:
-		return err_set(e, ERR_LIMIT, NOWHERE,
-			"the source was not compiled within %g s", limit);
+		return err_set(e, ERR_LIMIT, NOWHERE, "the source was not compiled within %g s", limit);
 	case STAGE_RUNNING:
 		return err_set(e, ERR_LIMIT, NOWHERE, "%s did not finish within %g s and was "
 			"stopped: it waits for something that never happens, or the limit is too short",
@@ -154,15 +151,13 @@ static enum err_code fail_exchange(struct gpu *g, const struct request *q, enum 
 
 	if (why == WIRE_CLOSED) {
 		process_end_reason(&g->worker, words, sizeof(words));
-		return fail(g, GPU_FAIL_WORKER, err_set(e, ERR_IO, NOWHERE,
-			"the worker process %s (while %s%s%s)", words, doing[stage],
-			stage == STAGE_RUNNING ? " " : "",
-			stage == STAGE_RUNNING ? q->running : ""));
+		return fail(g, GPU_FAIL_WORKER, err_set(e, ERR_IO, NOWHERE, "the worker process %s (while %s%s%s)",
+			words, doing[stage], stage == STAGE_RUNNING ? " " : "", stage == STAGE_RUNNING ? q->running :
+			""));
 	}
 	process_end(&g->worker);
 	if (why == WIRE_STOPPED)
-		return fail(g, GPU_FAIL_STOPPED,
-			err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted"));
+		return fail(g, GPU_FAIL_STOPPED, err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted"));
 	if (why == WIRE_LATE)
 		return fail(g, GPU_FAIL_TIMEOUT, timeout_error(q, stage, e));
 	return fail(g, GPU_FAIL_WORKER, err_set(e, ERR_IO, NOWHERE,
@@ -180,8 +175,7 @@ static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct
 	if (process_start(&g->worker, &g->scratch, e))
 		return fail(g, GPU_FAIL_WORKER, e->code);
 	g->busy = true;
-	status = wire_receive(g->worker.socket, &f, &g->scratch, wire_clock() + HELLO_SECONDS,
-		stop);
+	status = wire_receive(g->worker.socket, &f, &g->scratch, wire_clock() + HELLO_SECONDS, stop);
 	g->busy = false;
 	if (status == WIRE_OK && f.kind == MSG_HELLO)
 		return OK;
@@ -195,12 +189,10 @@ static enum err_code start_worker(struct gpu *g, const struct stop *stop, struct
 
 /* Send the request and receive messages until the reply, whose verdict goes to *v. *stage is the last
  * stage that the worker reported. */
-static enum wire_status exchange(struct gpu *g, struct request *q, enum stage *stage,
-	struct verdict *v)
+static enum wire_status exchange(struct gpu *g, struct request *q, enum stage *stage, struct verdict *v)
 {
 	double deadline = wire_clock() + q->limit[*stage];
-	enum wire_status status = wire_send(g->worker.socket, (int)q->kind, &q->body, q->fd,
-		deadline, q->stop);
+	enum wire_status status = wire_send(g->worker.socket, (int)q->kind, &q->body, q->fd, deadline, q->stop);
 	struct frame f;
 
 	while (!status) {
@@ -222,8 +214,7 @@ static enum wire_status exchange(struct gpu *g, struct request *q, enum stage *s
 	return status;
 }
 
-/* Send the request and get an error or a reply. After an error of the worker itself there is a reply,
- * too. */
+/* Send the request and get an error or a reply. After an error of the worker itself there is a reply, too. */
 static enum err_code ask(struct gpu *g, struct request *q, struct err *e)
 {
 	enum stage stage = STAGE_STARTING;
@@ -256,8 +247,7 @@ static enum err_code check_reply(struct gpu *g, struct request *q, struct err *e
 
 /* ---- probing and compiling ---- */
 
-enum err_code gpu_probe(struct gpu *g, const struct stop *stop, struct gpu_info *info,
-	struct err *e)
+enum err_code gpu_probe(struct gpu *g, const struct stop *stop, struct gpu_info *info, struct err *e)
 {
 	struct request q;
 
@@ -279,8 +269,7 @@ enum err_code gpu_compile(struct gpu *g, const struct compile_job *job, const st
 	clean(g);
 	*r = (struct compile_result){ .log = "" };
 	if (!job->source || !job->arch)
-		return fail(g, GPU_FAIL_JOB, err_set(e, ERR_INPUT, NOWHERE,
-			"nothing to compile: the %s is missing",
+		return fail(g, GPU_FAIL_JOB, err_set(e, ERR_INPUT, NOWHERE, "nothing to compile: the %s is missing",
 			job->source ? "architecture" : "source"));
 	request_init(&q, g, MSG_COMPILE, stop);
 	wire_put_u32(&q.body, (uint32_t)g->device);
@@ -301,8 +290,7 @@ static enum err_code fill_share(struct gpu *g, const struct gpu_job *job,
 	unsigned char *map = g->share.map;
 
 	for (int i = 0; i < job->nbinaries; i++)
-		TRY(share_copy(map + l->binary[i], job->binaries[i].image, job->binaries[i].bytes,
-			stop, e));
+		TRY(share_copy(map + l->binary[i], job->binaries[i].image, job->binaries[i].bytes, stop, e));
 	for (int i = 0; i < job->nbuffers; i++) {
 		const struct gpu_buffer *b = &job->buffers[i];
 
@@ -332,8 +320,7 @@ static const char *kernel_names(struct gpu *g, const struct gpu_job *job)
 		if (s->kind != GPU_STEP_KERNEL || s->once || ++n > 4)
 			continue;
 		name = s->contestant ? arena_strf(&g->scratch, "'%.80s' (%.40s)", s->entry,
-			job->race.names[s->contestant - 1]) :
-			arena_strf(&g->scratch, "'%.80s'", s->entry);
+			job->race.names[s->contestant - 1]) : arena_strf(&g->scratch, "'%.80s'", s->entry);
 		text = text ? arena_strf(&g->scratch, "%s, %s", text, name) : name;
 	}
 	if (!text)

@@ -11,9 +11,8 @@
  *	if (gpu_worker_asked(argc, argv))
  *		return gpu_worker_main(argc, argv);
  *
- * Errors: ERR_INPUT for a wrong job or source, ERR_INTERRUPTED when `stop` was set, ERR_LIMIT for
- * memory and time, ERR_IO for failures of the device, the driver or the worker. gpu_failure() has
- * the kind of the failure.
+ * Errors: ERR_INPUT for a wrong job or source, ERR_INTERRUPTED when `stop` was set, ERR_LIMIT for memory and time,
+ * ERR_IO for failures of the device, the driver or the worker. gpu_failure() has the kind of the failure.
  */
 #ifndef GPU_GPU_H
 #define GPU_GPU_H
@@ -108,8 +107,7 @@ void gpu_close(struct gpu *g);
 
 /* Look for the device and read its properties and state. The error says why there is none. Waits
  * for the driver a minute at most. */
-NODISCARD enum err_code gpu_probe(struct gpu *g, const struct stop *stop, struct gpu_info *info,
-	struct err *e);
+NODISCARD enum err_code gpu_probe(struct gpu *g, const struct stop *stop, struct gpu_info *info, struct err *e);
 
 /* A reason why times measured on this device are not reliable, as a clause: "another process (pid
  * 123) is on it, 40 % in use". False: no such reason is known, and the text is "". */
@@ -120,10 +118,9 @@ bool gpu_trouble(const struct gpu_info *info, char text[GPU_TROUBLE_MAX]);
 NODISCARD enum err_code gpu_compile(struct gpu *g, const struct compile_job *job,
 	const struct stop *stop, struct arena *a, struct compile_result *r, struct err *e);
 
-/* Run the job. `limit`: seconds that the kernels may take (in a benchmark: between two reports of
- * progress, which come several times a second). Copying and starting up do not count. On success
- * the `to` of each buffer is filled; after an error it may be filled in part. The result lies in
- * `a`. */
+/* Run the job. `limit`: seconds that the kernels may take (in a benchmark: between two reports of progress, which come
+ * several times a second). Copying and starting up do not count. On success the `to` of each buffer is filled; after an
+ * error it may be filled in part. The result lies in `a`. */
 NODISCARD enum err_code gpu_run(struct gpu *g, const struct gpu_job *job, double limit,
 	const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e);
 

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Limits that CUDA's programming guide gives for all devices. The driver checks those that depend on
- * the device. */
+/* Limits that CUDA's programming guide gives for all devices. The driver checks those that depend on the device. */
 enum {
 	BINARIES_MAX = 256,
 	BUFFERS_MAX = 4096,
@@ -111,11 +110,9 @@ static enum err_code check_dim(const struct gpu_tensor *t, int d, const char *at
 		return WRONG("%s: dimension %d has %llu elements, not 1 to 2^32", at, d,
 			(unsigned long long)t->dims[d]);
 	if (t->box[d] < 1 || t->box[d] > BOX_MAX)
-		return WRONG("%s: the box has %u elements in dimension %d, not 1 to %d", at,
-			t->box[d], d, BOX_MAX);
+		return WRONG("%s: the box has %u elements in dimension %d, not 1 to %d", at, t->box[d], d, BOX_MAX);
 	if (t->step[d] > STEP_MAX)
-		return WRONG("%s: step %u in dimension %d is more than %d", at, t->step[d], d,
-			STEP_MAX);
+		return WRONG("%s: step %u in dimension %d is more than %d", at, t->step[d], d, STEP_MAX);
 	if (d > 0 && (t->strides[d] % TENSOR_ALIGN || t->strides[d] >= STRIDE_MAX))
 		return WRONG("%s: stride %llu of dimension %d is no multiple of %d bytes "
 			"below 2^40", at, (unsigned long long)t->strides[d], d, TENSOR_ALIGN);
@@ -137,16 +134,13 @@ static enum err_code check_tensor(const struct gpu_tensor *t, size_t offset, siz
 		TRY(check_dim(t, d, at, e));
 	inner = t->box[0] * gpu_element_bytes(t->element);
 	if (inner % TENSOR_ALIGN)
-		return WRONG("%s: the box is %zu bytes wide, no multiple of %d", at, inner,
-			TENSOR_ALIGN);
+		return WRONG("%s: the box is %zu bytes wide, no multiple of %d", at, inner, TENSOR_ALIGN);
 	if (t->swizzle && inner > span[t->swizzle])
-		return WRONG("%s: the box is %zu bytes wide, more than its swizzle's %zu", at,
-			inner, span[t->swizzle]);
+		return WRONG("%s: the box is %zu bytes wide, more than its swizzle's %zu", at, inner, span[t->swizzle]);
 	if (offset % TENSOR_ALIGN)
 		return WRONG("%s starts at byte %zu, no multiple of %d", at, offset, TENSOR_ALIGN);
 	if (tensor_reach(t, offset) > (double)bytes)
-		return WRONG("%s reaches to byte %.0f of a buffer of %zu", at,
-			tensor_reach(t, offset), bytes);
+		return WRONG("%s reaches to byte %.0f of a buffer of %zu", at, tensor_reach(t, offset), bytes);
 	return OK;
 }
 
@@ -155,8 +149,7 @@ static enum err_code check_param(const struct gpu_job *job, const struct gpu_ste
 	size_t *total, struct err *e)
 {
 	const struct gpu_param *p = &s->params[i];
-	size_t size = p->kind == GPU_PARAM_TENSOR ? TENSOR_MAP_BYTES :
-		p->kind == GPU_PARAM_BITS32 ? 4 : 8;
+	size_t size = p->kind == GPU_PARAM_TENSOR ? TENSOR_MAP_BYTES : p->kind == GPU_PARAM_BITS32 ? 4 : 8;
 	size_t align = p->kind == GPU_PARAM_TENSOR ? 64 : size;
 	struct where at;
 
@@ -166,13 +159,11 @@ static enum err_code check_param(const struct gpu_job *job, const struct gpu_ste
 	if (p->kind == GPU_PARAM_BITS32 || p->kind == GPU_PARAM_BITS64)
 		return OK;
 	if (p->buffer < 0 || p->buffer >= job->nbuffers)
-		return WRONG("parameter %d of '%s' names buffer %d of %d", i, s->entry, p->buffer,
-			job->nbuffers);
+		return WRONG("parameter %d of '%s' names buffer %d of %d", i, s->entry, p->buffer, job->nbuffers);
 	snprintf(at.text, sizeof(at.text), "parameter %d of '%s' (%.80s)", i, s->entry,
 		buffer_name(job, p->buffer).text);
 	if (p->offset >= job->buffers[p->buffer].bytes)
-		return WRONG("%s starts at byte %zu of %zu", at.text, p->offset,
-			job->buffers[p->buffer].bytes);
+		return WRONG("%s starts at byte %zu of %zu", at.text, p->offset, job->buffers[p->buffer].bytes);
 	return p->kind == GPU_PARAM_TENSOR ? check_tensor(p->tensor, p->offset,
 		job->buffers[p->buffer].bytes, at.text, e) : OK;
 }
@@ -196,16 +187,13 @@ static enum err_code check_shape(const struct gpu_step *s, struct err *e)
 		if (grid > (d ? GRID_YZ_MAX : GRID_X_MAX))
 			return WRONG("'%s' has a grid of %u in dimension %d", s->entry, grid, d);
 		if (grid % cluster)
-			return WRONG("'%s': a grid of %u is not made of clusters of %u", s->entry,
-				grid, cluster);
+			return WRONG("'%s': a grid of %u is not made of clusters of %u", s->entry, grid, cluster);
 	}
 	if (threads > THREADS_MAX || s->block[2] > BLOCK_Z_MAX)
-		return WRONG("'%s' has %.0f threads in a block of %u x %u x %u; %d is the most",
-			s->entry, threads, at_least_1(s->block[0]), at_least_1(s->block[1]),
-			at_least_1(s->block[2]), THREADS_MAX);
+		return WRONG("'%s' has %.0f threads in a block of %u x %u x %u; %d is the most", s->entry, threads,
+			at_least_1(s->block[0]), at_least_1(s->block[1]), at_least_1(s->block[2]), THREADS_MAX);
 	if (blocks > CLUSTER_MAX)
-		return WRONG("'%s' has a cluster of %.0f blocks; %d is the most", s->entry, blocks,
-			CLUSTER_MAX);
+		return WRONG("'%s' has a cluster of %.0f blocks; %d is the most", s->entry, blocks, CLUSTER_MAX);
 	return OK;
 }
 
@@ -229,8 +217,7 @@ static enum err_code check_step(const struct gpu_job *job, int i, struct err *e)
 	for (int p = 0; p < s->nparams; p++)
 		TRY(check_param(job, s, p, &total, e));
 	if (total > PARAM_BYTES_MAX)
-		return WRONG("the parameters of '%s' take %zu bytes; %d is the most", s->entry,
-			total, PARAM_BYTES_MAX);
+		return WRONG("the parameters of '%s' take %zu bytes; %d is the most", s->entry, total, PARAM_BYTES_MAX);
 	return OK;
 }
 
@@ -243,8 +230,7 @@ static enum err_code check_bench(const struct gpu_bench *b, struct err *e)
 		return WRONG("a benchmark has 0 to %d runs; at least %d, at most %d is no range",
 			GPU_RUNS_MAX, b->runs_min, b->runs_max);
 	if (b->copies < 0 || b->copies > GPU_COPIES_MAX)
-		return WRONG("a benchmark rotates over 1 to %d copies, not %d", GPU_COPIES_MAX,
-			b->copies);
+		return WRONG("a benchmark rotates over 1 to %d copies, not %d", GPU_COPIES_MAX, b->copies);
 	return OK;
 }
 
@@ -280,8 +266,7 @@ static enum err_code check_race(const struct gpu_job *job, struct err *e)
 	if (!(r->give_up_ratio >= 0))
 		return WRONG("the ratio at which a race gives up must be at least 0");
 	if (r->rounds_min < 0 || r->rounds_min > GPU_RUNS_MAX / r->n)
-		return WRONG("a race of %d has 0 to %d rounds, not %d", r->n, GPU_RUNS_MAX / r->n,
-			r->rounds_min);
+		return WRONG("a race of %d has 0 to %d rounds, not %d", r->n, GPU_RUNS_MAX / r->n, r->rounds_min);
 	for (int c = 1; c <= r->n; c++) {
 		found = false;
 		for (int i = 0; i < job->nsteps; i++)

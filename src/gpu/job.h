@@ -1,10 +1,9 @@
 /* job.h - the description of work for a device, as plain values.
  *
- * A job has binaries, buffers, and steps that run in order on one stream. A step launches a kernel
- * of one of the binaries, or fills a buffer. One pass over the steps is a run; steps marked `once`
- * are done before the first run instead. A race has several contestants, whose runs are timed
- * alternately; a step or buffer belongs to one contestant or to all.
- * Nothing here is owned: arrays, names and host memory are borrowed until gpu_run returns.
+ * A job has binaries, buffers, and steps that run in order on one stream. A step launches a kernel of one of the
+ * binaries, or fills a buffer. One pass over the steps is a run; steps marked `once` are done before the first run
+ * instead. A race has several contestants, whose runs are timed alternately; a step or buffer belongs to one contestant
+ * or to all. Nothing here is owned: arrays, names and host memory are borrowed until gpu_run returns.
  */
 #ifndef GPU_JOB_H
 #define GPU_JOB_H

@@ -111,8 +111,7 @@ void pool_begin(struct pool *p, const struct compile_job *job, struct pool_job *
 	*(p->last ? &p->last->next : &p->first) = j;
 	p->last = j;
 	if (!job->source || !job->arch)
-		finish(j, err_set(&j->err, ERR_INPUT, NOWHERE,
-			"nothing to compile: the %s is missing",
+		finish(j, err_set(&j->err, ERR_INPUT, NOWHERE, "nothing to compile: the %s is missing",
 			job->source ? "architecture" : "source"));
 }
 
@@ -154,8 +153,7 @@ bool pool_done(const struct pool_job *j)
 	return j->state == JOB_DONE;
 }
 
-enum err_code pool_result(struct pool_job *j, struct arena *a, struct compile_result *r,
-	struct err *e)
+enum err_code pool_result(struct pool_job *j, struct arena *a, struct compile_result *r, struct err *e)
 {
 	struct wire w = { .arena = &j->arena };
 
@@ -208,8 +206,7 @@ void pool_free(struct pool *p)
 
 		leave_pool(j);
 		if (j->state != JOB_DONE)
-			finish(j, err_set(&j->err, ERR_IO, NOWHERE,
-				"not compiled: its workers were ended"));
+			finish(j, err_set(&j->err, ERR_IO, NOWHERE, "not compiled: its workers were ended"));
 	}
 	arena_release(&p->scratch);
 	mem_put(p->mem, p, sizeof(*p));
@@ -239,14 +236,11 @@ static void fail_worker(struct pool *p, struct slot *s, enum wire_status why)
 	if (j && why == WIRE_CLOSED)
 		err_set(&j->err, ERR_IO, NOWHERE, "the worker process %s (while %s)", words, doing);
 	else if (j && why == WIRE_LATE && s->state == SLOT_STARTING)
-		err_set(&j->err, ERR_IO, NOWHERE,
-			"the worker process did not answer within %g s", HELLO_SECONDS);
+		err_set(&j->err, ERR_IO, NOWHERE, "the worker process did not answer within %g s", HELLO_SECONDS);
 	else if (j && why == WIRE_LATE)
-		err_set(&j->err, ERR_LIMIT, NOWHERE, "the source was not compiled within %g s",
-			COMPILE_SECONDS);
+		err_set(&j->err, ERR_LIMIT, NOWHERE, "the source was not compiled within %g s", COMPILE_SECONDS);
 	else if (j)
-		err_set(&j->err, ERR_IO, NOWHERE,
-			"the worker process sent a malformed message (while %s)", doing);
+		err_set(&j->err, ERR_IO, NOWHERE, "the worker process sent a malformed message (while %s)", doing);
 	if (j)
 		finish(j, j->err.code);
 	end_slot(s);
@@ -277,8 +271,7 @@ static void send_job(struct pool *p, struct slot *s, struct pool_job *j)
 	s->deadline = wire_clock() + COMPILE_SECONDS;
 	j->state = JOB_COMPILING;
 	s->in_frame = true;
-	status = wire_send(s->worker.socket, MSG_COMPILE, &body, -1,
-		wire_clock() + FRAME_SECONDS, NULL);
+	status = wire_send(s->worker.socket, MSG_COMPILE, &body, -1, wire_clock() + FRAME_SECONDS, NULL);
 	s->in_frame = false;
 	if (status)
 		fail_worker(p, s, status);
@@ -308,8 +301,7 @@ static void receive_frame(struct pool *p, struct slot *s)
 	struct frame f;
 
 	s->in_frame = true;
-	status = wire_receive(s->worker.socket, &f, &p->scratch, wire_clock() + FRAME_SECONDS,
-		NULL);
+	status = wire_receive(s->worker.socket, &f, &p->scratch, wire_clock() + FRAME_SECONDS, NULL);
 	if (f.fd >= 0)
 		close(f.fd);		/* none is expected */
 	if (status)

@@ -14,9 +14,8 @@
 struct pool;
 struct pool_job;
 
-/* workers: the most to start; 0: one for each core. `m` is borrowed and outlives the pool. *out is set
- * before anything is allocated, so that a caller whose failure handler jumps out of this or any other
- * call can free the pool. */
+/* workers: the most to start; 0: one for each core. `m` is borrowed and outlives the pool. *out is set before anything
+ * is allocated, so that a caller whose failure handler jumps out of this or any other call can free the pool. */
 void pool_new(struct mem *m, int workers, struct pool **out);
 /* Jobs that are not dropped yet stay valid; those without a result fail. */
 void pool_free(struct pool *p);
@@ -28,14 +27,12 @@ void pool_begin(struct pool *p, const struct compile_job *job, struct pool_job *
 
 /* Send jobs and receive results. If none has come, wait for one, `seconds` at most. The only error is
  * ERR_INTERRUPTED, after which all jobs go on. */
-NODISCARD enum err_code pool_step(struct pool *p, double seconds, const struct stop *stop,
-	struct err *e);
+NODISCARD enum err_code pool_step(struct pool *p, double seconds, const struct stop *stop, struct err *e);
 
 /* Is there a result or an error? */
 bool pool_done(const struct pool_job *j);
 /* The result of a job that is done, as gpu_compile gives it, in `a`. */
-NODISCARD enum err_code pool_result(struct pool_job *j, struct arena *a, struct compile_result *r,
-	struct err *e);
+NODISCARD enum err_code pool_result(struct pool_job *j, struct arena *a, struct compile_result *r, struct err *e);
 /* Free the job in any state. Ends the worker that compiles it. */
 void pool_drop(struct pool_job *j);
 

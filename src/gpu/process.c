@@ -56,11 +56,9 @@ static int set_attributes(posix_spawnattr_t *attr)
 
 	sigemptyset(&none);
 	sigfillset(&all);
-	return posix_spawnattr_setsigmask(attr, &none) ||
-		posix_spawnattr_setsigdefault(attr, &all) ||
-		posix_spawnattr_setpgroup(attr, 0) ||
-		posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-			POSIX_SPAWN_SETPGROUP);
+	return posix_spawnattr_setsigmask(attr, &none) || posix_spawnattr_setsigdefault(attr, &all) ||
+		posix_spawnattr_setpgroup(attr, 0) || posix_spawnattr_setflags(attr,
+		POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 }
 
 static int set_descriptors(posix_spawn_file_actions_t *files, int socket, int errors)
@@ -105,8 +103,7 @@ enum err_code process_start(struct process *p, struct arena *scratch, struct err
 		return err_set(e, ERR_IO, NOWHERE, "a worker cannot start a worker: the main() of "
 			"this program lacks gpu_worker_asked()");
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		return err_set(e, ERR_IO, NOWHERE, "cannot start the worker process: %s",
-			strerror(errno));
+		return err_set(e, ERR_IO, NOWHERE, "cannot start the worker process: %s", strerror(errno));
 	p->socket = move_clear(pair[0]);
 	pair[1] = move_clear(pair[1]);
 	p->errors = move_clear(memfd_create("millrace-worker-errors", MFD_CLOEXEC));

@@ -90,8 +90,7 @@ static void code_text(struct codec *c, const char **s)
 /* n elements in the arena: copies of v if they are to be written, else zeros. */
 static void *new_array(struct codec *c, const void *v, int n, size_t size)
 {
-	return c->reading ? arena_array(c->arena, (size_t)n, size) :
-		arena_copy(c->arena, v, (size_t)n, size);
+	return c->reading ? arena_array(c->arena, (size_t)n, size) : arena_copy(c->arena, v, (size_t)n, size);
 }
 
 /* The number of elements, each of which takes at least `least` bytes, and their array. */
@@ -223,8 +222,7 @@ static void code_gpu_result(struct codec *c, struct gpu_result *r)
 	CODE(c, r->watts);
 	r->ms = code_array(c, r->ms, &r->runs, sizeof(*r->ms), sizeof(*r->ms));
 	code_bytes(c, r->ms, (size_t)r->runs * sizeof(*r->ms));
-	r->min_ms = code_array(c, r->min_ms, &r->contestants, sizeof(*r->min_ms),
-		2 * sizeof(double) + sizeof(int));
+	r->min_ms = code_array(c, r->min_ms, &r->contestants, sizeof(*r->min_ms), 2 * sizeof(double) + sizeof(int));
 	r->max_ms = new_array(c, r->max_ms, r->contestants, sizeof(*r->max_ms));
 	r->sample_runs = new_array(c, r->sample_runs, r->contestants, sizeof(*r->sample_runs));
 	for (int i = 0; i < r->contestants; i++) {
@@ -329,8 +327,7 @@ static void code_step(struct codec *c, struct gpu_step *s)
 	CODE(c, s->smem);
 	CODE_BOOL(c, s->cooperative);
 	CODE_BOOL(c, s->early);
-	params = code_array(c, s->params, &s->nparams, sizeof(*params),
-		2 * sizeof(uint32_t) + 2 * sizeof(uint64_t));
+	params = code_array(c, s->params, &s->nparams, sizeof(*params), 2 * sizeof(uint32_t) + 2 * sizeof(uint64_t));
 	for (int i = 0; i < s->nparams; i++)
 		code_param(c, &params[i]);
 	s->params = params;
@@ -356,8 +353,7 @@ static void code_job(struct codec *c, struct gpu_job *job, const struct share_la
 	CODE_ENUM(c, job->mode, gpu_mode, GPU_RACE);
 	CODE(c, job->bench);		/* numbers alone */
 	code_race(c, &job->race);
-	binaries = code_array(c, job->binaries, &job->nbinaries, sizeof(*binaries),
-		2 * sizeof(uint64_t));
+	binaries = code_array(c, job->binaries, &job->nbinaries, sizeof(*binaries), 2 * sizeof(uint64_t));
 	for (int i = 0; i < job->nbinaries; i++) {
 		CODE(c, binaries[i].bytes);
 		binaries[i].image = code_shared(c, l ? l->binary[i] : 0, binaries[i].bytes);
@@ -382,8 +378,7 @@ void put_job(struct wire *w, const struct gpu_job *job, const struct share_layou
 	code_job(&c, &copy, l);
 }
 
-void get_job(struct wire *w, struct gpu_job *job, unsigned char *share, size_t bytes,
-	struct arena *a)
+void get_job(struct wire *w, struct gpu_job *job, unsigned char *share, size_t bytes, struct arena *a)
 {
 	struct codec c = { w, a, true, share, bytes };
 

@@ -62,7 +62,6 @@ bool share_layout(const struct gpu_job *job, struct share_layout *l, struct aren
 
 void put_job(struct wire *w, const struct gpu_job *job, const struct share_layout *l);
 /* The job's host memory points into share[0..bytes). */
-void get_job(struct wire *w, struct gpu_job *job, unsigned char *share, size_t bytes,
-	struct arena *a);
+void get_job(struct wire *w, struct gpu_job *job, unsigned char *share, size_t bytes, struct arena *a);
 
 #endif

@@ -29,8 +29,7 @@ static enum err_code reserve(int fd, size_t bytes, const struct stop *stop, stru
 		if (!fallocate(fd, 0, (off_t)at, (off_t)n))
 			at += n;
 		else if (errno == ENOSPC || errno == ENOMEM)
-			return err_set(e, ERR_LIMIT, NOWHERE,
-				"no %zu bytes of shared memory for the job: %s", bytes,
+			return err_set(e, ERR_LIMIT, NOWHERE, "no %zu bytes of shared memory for the job: %s", bytes,
 				strerror(errno));
 		else if (errno != EINTR)
 			break;		/* not supported here: the pages come when they are used */
@@ -46,19 +45,16 @@ static enum err_code map(struct share *s, size_t bytes, const struct stop *stop,
 
 	s->fd = memfd_create("millrace-job", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (s->fd < 0)
-		return err_set(e, ERR_IO, NOWHERE, "cannot make shared memory: %s",
-			strerror(errno));
+		return err_set(e, ERR_IO, NOWHERE, "cannot make shared memory: %s", strerror(errno));
 	TRY(reserve(s->fd, bytes, stop, e));
 	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
 	if (p == MAP_FAILED)
-		return err_set(e, ERR_LIMIT, NOWHERE, "cannot map %zu bytes: %s", bytes,
-			strerror(errno));
+		return err_set(e, ERR_LIMIT, NOWHERE, "cannot map %zu bytes: %s", bytes, strerror(errno));
 	s->map = p;
 	return OK;
 }
 
-enum err_code share_init(struct share *s, struct mem *m, size_t bytes, const struct stop *stop,
-	struct err *e)
+enum err_code share_init(struct share *s, struct mem *m, size_t bytes, const struct stop *stop, struct err *e)
 {
 	enum err_code code;
 
@@ -87,8 +83,7 @@ void share_release(struct share *s)
 	*s = (struct share){ .fd = -1 };
 }
 
-enum err_code share_copy(void *to, const void *from, size_t n, const struct stop *stop,
-	struct err *e)
+enum err_code share_copy(void *to, const void *from, size_t n, const struct stop *stop, struct err *e)
 {
 	for (size_t at = 0; at < n; at += CHUNK) {
 		if (stop_asked(stop))

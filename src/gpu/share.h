@@ -21,7 +21,6 @@ NODISCARD enum err_code share_init(struct share *s, struct mem *m, size_t bytes,
 void share_release(struct share *s);	/* idempotent; fine on a zeroed one */
 
 /* memcpy of much memory, which `stop` interrupts. */
-NODISCARD enum err_code share_copy(void *to, const void *from, size_t n, const struct stop *stop,
-	struct err *e);
+NODISCARD enum err_code share_copy(void *to, const void *from, size_t n, const struct stop *stop, struct err *e);
 
 #endif

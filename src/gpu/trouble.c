@@ -14,8 +14,7 @@ static void describe_processes(const struct gpu_board *b, char text[GPU_TROUBLE_
 	if (b->utilisation > 0)
 		snprintf(use, sizeof(use), ", %d %% in use", b->utilisation);
 	if (b->others == 1)
-		snprintf(text, GPU_TROUBLE_MAX, "another process (pid %d) is on it%s", b->other_pid,
-			use);
+		snprintf(text, GPU_TROUBLE_MAX, "another process (pid %d) is on it%s", b->other_pid, use);
 	else
 		snprintf(text, GPU_TROUBLE_MAX, "%d other processes (one is pid %d) are on it%s",
 			b->others, b->other_pid, use);
@@ -44,8 +43,7 @@ bool gpu_trouble(const struct gpu_info *info, char text[GPU_TROUBLE_MAX])
 
 	text[0] = '\0';
 	if (b->partition)
-		snprintf(text, GPU_TROUBLE_MAX, "it is a part of a board (MIG), with %d SMs",
-			info->sms);
+		snprintf(text, GPU_TROUBLE_MAX, "it is a part of a board (MIG), with %d SMs", info->sms);
 	else if (b->others > 0)
 		describe_processes(b, text);
 	else if (!b->others_known && b->utilisation >= BUSY)

@@ -169,8 +169,7 @@ static ssize_t send_some(int socket, const void *p, size_t n, int fd)
 	return sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static enum wire_status send_all(int socket, const void *p, size_t n, int fd, double deadline,
-	const struct stop *stop)
+static enum wire_status send_all(int socket, const void *p, size_t n, int fd, double deadline, const struct stop *stop)
 {
 	for (size_t done = 0; done < n; ) {
 		enum wire_status status = await(socket, POLLOUT, deadline, stop);
@@ -219,8 +218,7 @@ static ssize_t receive_some(int socket, void *p, size_t n, int *fd)
 	return got;
 }
 
-static enum wire_status receive_all(int socket, void *p, size_t n, int *fd, double deadline,
-	const struct stop *stop)
+static enum wire_status receive_all(int socket, void *p, size_t n, int *fd, double deadline, const struct stop *stop)
 {
 	for (size_t done = 0; done < n; ) {
 		enum wire_status status = await(socket, POLLIN, deadline, stop);
@@ -236,8 +234,7 @@ static enum wire_status receive_all(int socket, void *p, size_t n, int *fd, doub
 	return WIRE_OK;
 }
 
-enum wire_status wire_receive(int socket, struct frame *f, struct arena *a, double deadline,
-	const struct stop *stop)
+enum wire_status wire_receive(int socket, struct frame *f, struct arena *a, double deadline, const struct stop *stop)
 {
 	enum wire_status status;
 	struct header h;

@@ -58,9 +58,7 @@ double wire_clock(void);
 /* fd: sent along; -1: none. deadline: a time of wire_clock; 0: none. stop may be NULL. */
 enum wire_status wire_send(int socket, int kind, const struct wire *body, int fd,
 	double deadline, const struct stop *stop);
-/* The body lies in `a`. f->fd is set before anything is allocated, for a caller whose failure handler
- * jumps. */
-enum wire_status wire_receive(int socket, struct frame *f, struct arena *a, double deadline,
-	const struct stop *stop);
+/* The body lies in `a`. f->fd is set before anything is allocated, for a caller whose failure handler jumps. */
+enum wire_status wire_receive(int socket, struct frame *f, struct arena *a, double deadline, const struct stop *stop);
 
 #endif

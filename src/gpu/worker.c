@@ -28,8 +28,7 @@ struct worker {
 	bool opening;			/* open_in_background was started */
 };
 
-/* End the worker when the shell is gone. _exit, because the driver's atexit handlers may wait for a
- * kernel. */
+/* End the worker when the shell is gone. _exit, because the driver's atexit handlers may wait for a kernel. */
 NORETURN static void exit_worker(void)
 {
 	_exit(0);
@@ -132,8 +131,7 @@ static void serve_compile(struct worker *w, struct frame *f)
 		open_in_background(w, (int)ordinal);
 	code = compile_here(&job, &w->arena, &r, &v.err);
 	if (code)
-		v.failure = code != ERR_IO ? GPU_FAIL_JOB :
-			r.nvrtc_major ? GPU_FAIL_OTHER : GPU_FAIL_MISSING;
+		v.failure = code != ERR_IO ? GPU_FAIL_JOB : r.nvrtc_major ? GPU_FAIL_OTHER : GPU_FAIL_MISSING;
 	start_reply(w, &reply, &v);
 	put_compile_result(&reply, &r);
 	send_message(w, MSG_REPLY, &reply);
@@ -155,8 +153,7 @@ static unsigned char *map_share(int fd, size_t *bytes)
 	return p;
 }
 
-static enum err_code run(struct worker *w, struct frame *f, unsigned char *share, size_t bytes,
-	struct gpu_result *r)
+static enum err_code run(struct worker *w, struct frame *f, unsigned char *share, size_t bytes, struct gpu_result *r)
 {
 	struct progress p = { report_stage, w };
 	int ordinal = (int)wire_get_u32(&f->body);

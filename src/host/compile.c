@@ -25,8 +25,7 @@ static enum err_code fail_io(struct err *e, const char *what, const char *path)
 	return err_set(e, ERR_IO, NOWHERE, "host: cannot %s '%s'", what, path);
 }
 
-static enum err_code write_file(const struct folder *f, const char *name, const char *text,
-	size_t len, struct err *e)
+static enum err_code write_file(const struct folder *f, const char *name, const char *text, size_t len, struct err *e)
 {
 	char path[PATH_MAX];
 	FILE *file;
@@ -73,8 +72,7 @@ static void remove_all(const struct folder *f)
 	rmdir(f->path);
 }
 
-/* Most texts run only a few times and spend that time in the runtime; optimising them takes longer than it
- * saves. */
+/* Most texts run only a few times and spend that time in the runtime; optimising them takes longer than it saves. */
 static const char *const efforts[] = { "-O0", "-O3" };	/* quick, fast */
 
 /* In the child: execute the compiler. CC may have several words, as "ccache gcc". The kernel is not linked
@@ -118,8 +116,7 @@ static enum err_code compiler_failed(const struct folder *f, struct err *e)
 	while (n && log[n - 1] == '\n')
 		n--;
 	log[n] = '\0';
-	return err_set(e, ERR_IO, NOWHERE, "host: the C compiler failed: %s", n ? log :
-		"it did not say why");
+	return err_set(e, ERR_IO, NOWHERE, "host: the C compiler failed: %s", n ? log : "it did not say why");
 }
 
 static enum err_code compile_in(const struct folder *f, const char *text, size_t len, bool fast,
@@ -140,8 +137,7 @@ static enum err_code compile_in(const struct folder *f, const char *text, size_t
 	if (end == CHILD_STOPPED)
 		return err_set(e, ERR_INTERRUPTED, NOWHERE, "interrupted");
 	if (end == CHILD_LATE)
-		return err_set(e, ERR_LIMIT, NOWHERE, "host: the C compiler took more than %d s",
-			COMPILE_SECONDS);
+		return err_set(e, ERR_LIMIT, NOWHERE, "host: the C compiler took more than %d s", COMPILE_SECONDS);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		return compiler_failed(f, e);
 	snprintf(path, sizeof(path), "%s/kernel.so", f->path);
@@ -160,8 +156,7 @@ static enum err_code compile(struct mem *mem, const char *text, size_t len, bool
 	k = mem_get(mem, sizeof(*k));
 	*k = (struct host_kernel){ .mem = mem, .object = -1 };
 	*out = k;
-	snprintf(f.path, sizeof(f.path), "%s/millrace-XXXXXX", tmp && *tmp &&
-		strlen(tmp) < 200 ? tmp : "/tmp");
+	snprintf(f.path, sizeof(f.path), "%s/millrace-XXXXXX", tmp && *tmp && strlen(tmp) < 200 ? tmp : "/tmp");
 	if (!mkdtemp(f.path))
 		return fail_io(e, "make a folder", f.path);
 	code = compile_in(&f, text, len, fast, stop, &k->object, e);

@@ -48,8 +48,7 @@ NODISCARD enum err_code host_compile_fast(struct mem *mem, const char *text, siz
 	const struct stop *stop, struct host_kernel **out, struct err *e);
 void host_free(struct host_kernel *k);
 
-/* Run all blocks. *report, in `a`: NULL, or what the kernel did wrong; the buffers' `to` are filled in either
- * case. */
+/* Run all blocks. *report, in `a`: NULL, or what the kernel did wrong; the buffers' `to` are filled in either case. */
 NODISCARD enum err_code host_run(struct host_kernel *k, const struct host_job *job,
 	const struct stop *stop, struct arena *a, const char **report, struct err *e);
 

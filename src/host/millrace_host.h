@@ -1,10 +1,9 @@
 /* millrace_host.h - the functions that a kernel's text calls, on a CPU.
  *
- * The names are those of src/emit/cuda_prelude.c. Every thread of a block is a coroutine
- * (rt_machine.h). Flags, copies and matrix instructions take place in a random order, which a seed
- * decides, among all orders that the GPU's rules allow; a violation of these rules is reported and
- * ends the run. The runtime is part of the program (rt.c), and the text calls it through a table, so
- * only the text has to be compiled. The text ends with
+ * The names are those of src/emit/cuda_prelude.c. Every thread of a block is a coroutine (rt_machine.h). Flags, copies
+ * and matrix instructions take place in a random order, which a seed decides, among all orders that the GPU's rules
+ * allow; a violation of these rules is reported and ends the run. The runtime is part of the program (rt.c), and the
+ * text calls it through a table, so only the text has to be compiled. The text ends with
  *
  *	HOST_ENTRY(name, threads) { name(args[0], args[1], ...); }
  */
@@ -217,14 +216,12 @@ static inline void groups_commit(void)
 	host_rt->groups_commit();
 }
 
-static inline void host_mma_ss(float *d, u64 a, u64 b, int add, int columns, int ta, int tb,
-	enum host_type type)
+static inline void host_mma_ss(float *d, u64 a, u64 b, int add, int columns, int ta, int tb, enum host_type type)
 {
 	host_rt->product(d, NULL, a, b, add, columns, ta, tb, type);
 }
 
-static inline void host_mma_rs(float *d, const u32 *a, u64 b, int add, int columns, int ta, int tb,
-	enum host_type type)
+static inline void host_mma_rs(float *d, const u32 *a, u64 b, int add, int columns, int ta, int tb, enum host_type type)
 {
 	host_rt->product(d, a, 0, b, add, columns, ta, tb, type);
 }

@@ -23,8 +23,7 @@ static inline void host_say_wait(const struct host_thread *t)
 		break;
 	case HOST_WAIT_BARRIER:
 		host_say("barrier %u, where %d of %u threads are", t->a,
-			host_sync.barrier[t->thread / host.threads * HOST_BARRIERS + (int)t->a].arrived,
-			t->b);
+			host_sync.barrier[t->thread / host.threads * HOST_BARRIERS + (int)t->a].arrived, t->b);
 		break;
 	case HOST_WAIT_BLOCK:
 		host_say("the other threads of the block");
@@ -54,8 +53,7 @@ static inline bool host_waits_alike(const struct host_thread *a, const struct ho
 static inline void host_deadlock(void)
 {
 	if (host.cluster > 1)
-		host_say("blocks %d to %d, a cluster: deadlock", host.block, host.block +
-			host.cluster - 1);
+		host_say("blocks %d to %d, a cluster: deadlock", host.block, host.block + host.cluster - 1);
 	else
 		host_say("block %d: deadlock", host.block);
 	for (int i = 0, n; i < host.all; i += n) {
@@ -121,8 +119,7 @@ static inline void host_run_block(int block)
 	host_async_end();
 }
 
-static inline void host_play(const struct host_launch *launch, void (*kernel)(void *const *args),
-	int threads)
+static inline void host_play(const struct host_launch *launch, void (*kernel)(void *const *args), int threads)
 {
 	host.launch = launch;
 	host.kernel = kernel;

@@ -50,8 +50,7 @@ struct host_runtime {
 	void (*set_registers)(int n);
 	void (*fence)(void);
 	/* blocks: a bit for each block of the cluster that gets the copy; 0: only this block */
-	void (*copy)(uint32_t to, const struct host_map *map, uint32_t flag, unsigned blocks,
-		int rank, const int *at);
+	void (*copy)(uint32_t to, const struct host_map *map, uint32_t flag, unsigned blocks, int rank, const int *at);
 	/* copy shared memory at `from` to a box of the tensor; it belongs to the thread's next group */
 	void (*store)(const struct host_map *map, uint32_t from, int rank, const int *at);
 	void (*stores_commit)(void);

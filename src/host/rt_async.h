@@ -98,8 +98,7 @@ static inline void host_copy_check(const struct host_copy *c)
 			(long long)(m->box[0] * m->element_bytes), m->swizzle);
 	for (int d = 0; d < m->rank; d++)
 		if (m->box[d] < 1 || m->box[d] > 256)
-			host_fail("a box with %lld elements in dimension %d; the most is 256",
-				(long long)m->box[d], d);
+			host_fail("a box with %lld elements in dimension %d; the most is 256", (long long)m->box[d], d);
 }
 
 static inline int host_copies(void)
@@ -131,8 +130,7 @@ static inline void host_copy_actor(struct host_copy *c, int slot)
 {
 	const struct host_thread *t = host.self;
 
-	c->who = (struct host_access){ t->task, t->iteration, ++host_async.copy_time[slot],
-		host_copy_entry(slot) };
+	c->who = (struct host_access){ t->task, t->iteration, ++host_async.copy_time[slot], host_copy_entry(slot) };
 	c->fenced = t->fence_seen;
 	if (!host_racing())
 		return;
@@ -143,8 +141,7 @@ static inline void host_copy_actor(struct host_copy *c, int slot)
 }
 
 /* A copy between the box at these coordinates and an address in the cluster. */
-static inline struct host_copy *host_copy_make(uint32_t to, const struct host_map *map, int rank,
-	const int *at)
+static inline struct host_copy *host_copy_make(uint32_t to, const struct host_map *map, int rank, const int *at)
 {
 	struct host_copy *c = host_copy_new();
 	uint32_t *clock = c->clock;
@@ -163,14 +160,12 @@ static inline struct host_copy *host_copy_make(uint32_t to, const struct host_ma
 	return c;
 }
 
-static inline void host_copy_one(uint32_t to, const struct host_map *map, uint32_t flag, int rank,
-	const int *at)
+static inline void host_copy_one(uint32_t to, const struct host_map *map, uint32_t flag, int rank, const int *at)
 {
 	struct host_copy *c = host_copy_make(to, map, rank, at);
 
 	c->flag = host_flag_at(flag);
-	memset(host_shared.bytes + to, 0xff,
-		(size_t)(c->rows * map->box[0] * map->element_bytes));
+	memset(host_shared.bytes + to, 0xff, (size_t)(c->rows * map->box[0] * map->element_bytes));
 }
 
 static inline void host_copy_start(uint32_t to, const struct host_map *map, uint32_t flag,
@@ -233,9 +228,8 @@ static inline void host_copy_step(struct host_copy *c)
 	struct host_flag *flag = c->flag;
 
 	if (!host.left[c->to / host_shared.window])
-		host_fail("block %d has ended while the copy of %s %s its memory is under way",
-			host_owner(c->to), host_location(c->who.task, c->who.iteration).text,
-			c->out ? "out of" : "into");
+		host_fail("block %d has ended while the copy of %s %s its memory is under way", host_owner(c->to),
+			host_location(c->who.task, c->who.iteration).text, c->out ? "out of" : "into");
 	n = n < c->rows - c->row ? n : c->rows - c->row;
 	for (int64_t i = 0; i < n; i++)
 		host_copy_one_row(c, c->row + i);
@@ -253,8 +247,7 @@ static inline void host_copy_step(struct host_copy *c)
 
 /* ---- stores ------------------------------------------------------------------------ */
 
-static inline void host_store_start(const struct host_map *map, uint32_t from, int rank,
-	const int *at)
+static inline void host_store_start(const struct host_map *map, uint32_t from, int rank, const int *at)
 {
 	struct host_copy *c = host_copy_make(host_here(from), map, rank, at);
 	struct host_stored *s = host_alloc(1, sizeof(*s));
@@ -311,30 +304,25 @@ struct host_matrix {
 static inline struct host_matrix host_descriptor(uint64_t d)
 {
 	static const int swizzle[] = { 0, 128, 64, 32 };
-	struct host_matrix m = { .start = (uint32_t)(d & 0x3fff) << 4,
-		.leading = (uint32_t)(d >> 16 & 0x3fff) << 4,
+	struct host_matrix m = { .start = (uint32_t)(d & 0x3fff) << 4, .leading = (uint32_t)(d >> 16 & 0x3fff) << 4,
 		.stride = (uint32_t)(d >> 32 & 0x3fff) << 4, .swizzle = swizzle[d >> 62] };
 
 	if (d & 0x3ff1c000c000c000)
-		host_fail("a matrix descriptor 0x%llx has bits where none belong",
-			(unsigned long long)d);
+		host_fail("a matrix descriptor 0x%llx has bits where none belong", (unsigned long long)d);
 	if (m.swizzle && ((m.start / 128) & (uint32_t)(m.swizzle / 16 - 1)) != (d >> 49 & 7))
-		host_fail("a matrix descriptor 0x%llx begins in the middle of a swizzled group",
-			(unsigned long long)d);
+		host_fail("a matrix descriptor 0x%llx begins in the middle of a swizzled group", (unsigned long long)d);
 	return m;
 }
 
 /* Address of element (i, k), i along the operand's own axis, k along the depth. */
-static inline uint32_t host_element(const struct host_matrix *m, bool transposed, int i, int k,
-	int bytes)
+static inline uint32_t host_element(const struct host_matrix *m, bool transposed, int i, int k, int bytes)
 {
 	uint32_t at;
 	int span = m->swizzle / 2;	/* elements of a swizzled row; transposed have two bytes */
 	int piece = 16 / bytes;
 
 	if (!transposed && m->swizzle)
-		at = (uint32_t)(i % 8 * m->swizzle) + (uint32_t)(i / 8) * m->stride +
-			(uint32_t)(k * bytes);
+		at = (uint32_t)(i % 8 * m->swizzle) + (uint32_t)(i / 8) * m->stride + (uint32_t)(k * bytes);
 	else if (!transposed)
 		at = (uint32_t)(i % 8 * 16) + (uint32_t)(i / 8) * m->stride +
 			(uint32_t)(k / piece) * m->leading + (uint32_t)(k % piece * bytes);
@@ -391,8 +379,7 @@ static inline float *host_sum(struct host_sums *s, int t, int i)
 	return &s->v[t / 32 * 16 + t % 32 / 4 + 8 * (i >> 1 & 1)][i / 4 * 8 + 2 * (t % 4) + (i & 1)];
 }
 
-static inline struct host_sums *host_find_sums(struct host_group *g, int t, const float *d,
-	int columns)
+static inline struct host_sums *host_find_sums(struct host_group *g, int t, const float *d, int columns)
 {
 	for (int i = 0; i < HOST_SUMS_MAX; i++)
 		if (g->sums[i].products && g->sums[i].in[t] == d && g->sums[i].columns == columns)
@@ -526,8 +513,7 @@ static inline struct host_product *host_deposit(const struct host_product *what)
 	}
 	p = g->queue[host.self->deposits++ % HOST_QUEUE_MAX];
 	if (p->commit != what->commit || p->a != what->a || p->b != what->b || p->add != what->add ||
-	    p->columns != what->columns || p->registers != what->registers ||
-	    p->ta != what->ta || p->tb != what->tb)
+	    p->columns != what->columns || p->registers != what->registers || p->ta != what->ta || p->tb != what->tb)
 		host_fail("the threads of a warpgroup disagree about its next matrix instruction, %s",
 			host_location(p->who.task, p->who.iteration).text);
 	p->arrived++;
@@ -582,16 +568,14 @@ static inline void host_mma(float *d, const struct host_product *what, const uin
 static inline void host_product(float *d, const uint32_t *regs, uint64_t a, uint64_t b, int add,
 	int columns, int ta, int tb, int type)
 {
-	host_mma(d, &(struct host_product){ .a = a, .b = b, .add = add != 0, .ta = ta != 0,
-		.tb = tb != 0, .columns = columns, .type = (enum host_type)type,
-		.registers = regs != NULL }, regs);
+	host_mma(d, &(struct host_product){ .a = a, .b = b, .add = add != 0, .ta = ta != 0, .tb = tb != 0,
+		.columns = columns, .type = (enum host_type)type, .registers = regs != NULL }, regs);
 }
 
 /* mma.sync.m16n8k16: of the first operand, thread t has rows t / 4 and t / 4 + 8, of the second one
  * column t / 4, and along what is contracted 2 (t mod 4) and the next, and the same of the second
  * eight; of the sums its rows in columns 2 (t mod 4) and the next. */
-static inline void host_warp_product(float *d, const uint32_t *a, const uint32_t *b, int add,
-	int type)
+static inline void host_warp_product(float *d, const uint32_t *a, const uint32_t *b, int add, int type)
 {
 	int me = host.self->thread, t = me % HOST_WARP;
 	struct host_warp *w = &host_sync.warp[me / HOST_WARP];
@@ -639,8 +623,7 @@ static inline void host_groups_wait(int n)
 	while (g->groups < need)
 		host_block(g, HOST_WAIT_GROUPS, (uint32_t)need, 0);
 	host.self->fenced = false;
-	if (host_racing() && need > 0 &&
-	    host.self->clock[host_group_entry(group)] < (uint32_t)need)
+	if (host_racing() && need > 0 && host.self->clock[host_group_entry(group)] < (uint32_t)need)
 		host.self->clock[host_group_entry(group)] = (uint32_t)need;
 }
 
@@ -689,12 +672,10 @@ static inline void host_async_end(void)
 	for (int i = 0; i < host_copies(); i++)
 		if (host_async.copy[i].busy)
 			host_fail("the kernel ends while the copy of %s is under way",
-				host_location(host_async.copy[i].who.task,
-				host_async.copy[i].who.iteration).text);
+				host_location(host_async.copy[i].who.task, host_async.copy[i].who.iteration).text);
 	if (host_async.stored)
 		host_fail("the kernel ends without a wait until the store of %s has been read",
-			host_location(host_async.stored->who.task,
-			host_async.stored->who.iteration).text);
+			host_location(host_async.stored->who.task, host_async.stored->who.iteration).text);
 	for (int i = 0; i < HOST_GROUPS_MAX * host.cluster; i++) {
 		const struct host_group *g = host_async.group[i];
 

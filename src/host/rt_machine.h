@@ -303,8 +303,7 @@ static inline struct host_thread *host_pick(void)
 	for (int i = 0; i < 4; i++) {
 		struct host_thread *t = &host.thread[host.ready[host_random((uint32_t)host.nready)]];
 
-		if (!best || host.priority[t->thread / HOST_WARP] >
-		    host.priority[best->thread / HOST_WARP])
+		if (!best || host.priority[t->thread / HOST_WARP] > host.priority[best->thread / HOST_WARP])
 			best = t;
 	}
 	return best;
@@ -323,9 +322,8 @@ static inline void host_step_thread(void)
 
 static inline void host_fault(int sig)
 {
-	host_fail("the kernel's code faulted (%s): an address outside of every tensor, or a "
-		"stack of more than %d KiB", sig == SIGFPE ? "SIGFPE" : sig == SIGBUS ? "SIGBUS" :
-		"SIGSEGV", HOST_STACK >> 10);
+	host_fail("the kernel's code faulted (%s): an address outside of every tensor, or a stack of more than %d KiB",
+		sig == SIGFPE ? "SIGFPE" : sig == SIGBUS ? "SIGBUS" : "SIGSEGV", HOST_STACK >> 10);
 }
 
 static inline void host_catch_faults(void)

@@ -8,10 +8,9 @@
  * the thread that wrote. A byte that a thread copied (cp.async) it also sees after a fence by a thread
  * that knows of the copy's end and then starts the asynchronous access.
  *
- * In race mode, vector clocks tell which accesses are ordered (FastTrack, Flanagan and Freund, PLDI
- * 2009). Each thread has a clock, and so has each warpgroup's queue of matrix instructions and each
- * copy in flight. An access is ordered after an earlier one if its clock has reached the time of the
- * earlier one.
+ * In race mode, vector clocks tell which accesses are ordered (FastTrack, Flanagan and Freund, PLDI 2009). Each thread
+ * has a clock, and so has each warpgroup's queue of matrix instructions and each copy in flight. An access is ordered
+ * after an earlier one if its clock has reached the time of the earlier one.
  */
 #ifndef HOST_RT_MEMORY_H
 #define HOST_RT_MEMORY_H
@@ -137,8 +136,7 @@ static inline uint32_t host_address_in(uint32_t block, uint32_t at)
 static inline uint32_t host_address(uint32_t block, uint32_t at)
 {
 	if (at >> HOST_RANK_BIT != host_rank())
-		host_fail("address 0x%x is not one of the thread's block, %u of its cluster", at,
-			host_rank());
+		host_fail("address 0x%x is not one of the thread's block, %u of its cluster", at, host_rank());
 	return host_address_in(block, at & HOST_IN_BLOCK);
 }
 
@@ -207,16 +205,14 @@ static inline bool host_fenced(const struct host_unit *u, const struct host_acto
 	const struct host_thread *t = &host.thread[u->writer - 1];
 	uint32_t i = 0;
 
-	if (u->fences == HOST_COPIED && (!a->clock || (a->fenced && u->write.time <=
-	    a->fenced[u->writer - 1])))
+	if (u->fences == HOST_COPIED && (!a->clock || (a->fenced && u->write.time <= a->fenced[u->writer - 1])))
 		return true;
 	if (u->fences == HOST_COPIED) {
 		while (i < t->fences && t->fence_clock[i] < u->write.time)
 			i++;
 		return i < t->fences && t->fence_clock[i] <= a->clock[u->writer - 1];
 	}
-	return t->fences > u->fences &&
-		(!a->clock || t->fence_clock[u->fences] <= a->clock[u->writer - 1]);
+	return t->fences > u->fences && (!a->clock || t->fence_clock[u->fences] <= a->clock[u->writer - 1]);
 }
 
 static inline void host_unfenced(const struct host_unit *u, const struct host_actor *a, uint32_t at)
@@ -231,8 +227,7 @@ static inline void host_unfenced(const struct host_unit *u, const struct host_ac
 }
 
 /* Check an access and return its memory. */
-static inline unsigned char *host_access(uint32_t at, uint32_t n, bool write,
-	const struct host_actor *a)
+static inline unsigned char *host_access(uint32_t at, uint32_t n, bool write, const struct host_actor *a)
 {
 	if (host_offset(at) < 0 || at % host_shared.window + n > host_shared.end || at % n)
 		host_fail("address %d of %u bytes in shared memory is outside of its %u bytes or not "
@@ -315,8 +310,7 @@ static inline void host_memory_open(void)
 	host_shared.end = (uint32_t)(host.launch->shared_bytes - 1024 + HOST_FIRST + 15) & ~15u;
 	host_shared.window = (host_shared.end + 1023) & ~1023u;	/* swizzling depends on the address */
 	host_shared.bytes = host_alloc((size_t)host.cluster, host_shared.window);
-	host_shared.units = host_alloc((size_t)host.cluster * host_shared.window / HOST_UNIT,
-		sizeof(struct host_unit));
+	host_shared.units = host_alloc((size_t)host.cluster * host_shared.window / HOST_UNIT, sizeof(struct host_unit));
 	host_shared.nclock = host.all + (HOST_GROUPS_MAX + HOST_COPIES_MAX) * host.cluster;
 	for (int i = 0; i < host.all && host_racing(); i++)
 		host.thread[i].clock = host_clock_new();

@@ -80,8 +80,7 @@ static inline float host_from_small(uint32_t x, int man, int bias)
 {
 	uint32_t e = x >> man, m = x & ((1u << man) - 1);
 
-	return e ? ldexpf((float)(m | 1u << man), (int)e - bias - man) :
-		ldexpf((float)m, 1 - bias - man);
+	return e ? ldexpf((float)(m | 1u << man), (int)e - bias - man) : ldexpf((float)m, 1 - bias - man);
 }
 
 /* e4m3 has no infinity: too large values become the largest finite one. */
@@ -115,8 +114,7 @@ static inline float host_to_tf32(float x)
 {
 	uint32_t bits = host_bits(x);
 
-	return x != x || fabsf(x) == HUGE_VALF ? x : host_float((bits + 0xfff + (bits >> 13 & 1)) &
-		~(uint32_t)0x1fff);
+	return x != x || fabsf(x) == HUGE_VALF ? x : host_float((bits + 0xfff + (bits >> 13 & 1)) & ~(uint32_t)0x1fff);
 }
 
 static inline int host_type_bytes(enum host_type t)

@@ -84,8 +84,7 @@ static inline struct host_flag *host_flag_at(uint32_t address)
 	struct host_flag *f = host_find_flag(address);
 
 	if (!f)
-		host_fail("there is no flag at %d%s", host_offset(address), host.cluster == 1 ? "" :
-			" in that block");
+		host_fail("there is no flag at %d%s", host_offset(address), host.cluster == 1 ? "" : " in that block");
 	return f;
 }
 
@@ -93,18 +92,15 @@ static inline void host_flag_init(uint32_t address, uint32_t arrivals)
 {
 	struct host_flag *f = host_find_flag(address);
 
-	if (address % 8 || host_offset(address) < 0 ||
-	    address % host_shared.window + 8 > host_shared.end)
-		host_fail("a flag at %d is outside of shared memory or not aligned to 8",
-			host_offset(address));
+	if (address % 8 || host_offset(address) < 0 || address % host_shared.window + 8 > host_shared.end)
+		host_fail("a flag at %d is outside of shared memory or not aligned to 8", host_offset(address));
 	if (f || !arrivals || arrivals > HOST_PENDING_MAX)
 		host_fail("the flag at %d is made %s", host_offset(address), f ? "twice" :
 			"for an impossible number of arrivals");
 	if (host_sync.nflags == HOST_FLAGS_MAX)
 		host_fail("more than %d flags", HOST_FLAGS_MAX);
 	f = &host_sync.flag[host_sync.nflags++];
-	*f = (struct host_flag){ .address = address, .arrivals = (int)arrivals,
-		.pending = (int)arrivals };
+	*f = (struct host_flag){ .address = address, .arrivals = (int)arrivals, .pending = (int)arrivals };
 	if (!host_racing())
 		return;
 	f->clock = host_clock_new();
@@ -133,12 +129,10 @@ static inline void host_flag_arrive_for(uint32_t address, uint32_t bytes)
 
 	host_pause();
 	if (!host.left[address / host_shared.window])
-		host_fail("%s: an arrival after all threads of that block have ended",
-			host_flag_location(f).text);
+		host_fail("%s: an arrival after all threads of that block have ended", host_flag_location(f).text);
 	if (!f->pending)
-		host_fail("%s: an arrival too many in phase %u, which takes %d and waits only for "
-			"%lld bytes", host_flag_location(f).text, f->phase, f->arrivals,
-			(long long)f->bytes);
+		host_fail("%s: an arrival too many in phase %u, which takes %d and waits only for %lld bytes",
+			host_flag_location(f).text, f->phase, f->arrivals, (long long)f->bytes);
 	f->bytes += bytes;
 	if (f->bytes > HOST_BYTES_MAX)
 		host_fail("%s: %lld bytes expected in a phase; the most is %d",
@@ -196,8 +190,7 @@ static inline void host_barrier_arrive(struct host_barrier *b, int id, int threa
 	int me = host.self->thread % host.threads;
 
 	if (b->came[me] == b->generation + 1)
-		host_fail("barrier %d: the thread comes twice before the %d others have come once",
-			id, threads - 1);
+		host_fail("barrier %d: the thread comes twice before the %d others have come once", id, threads - 1);
 	if (b->arrived && b->threads != threads)
 		host_fail("barrier %d: %d threads are given here, %d by the threads that came before", id,
 			threads, b->threads);
@@ -221,8 +214,7 @@ static inline struct host_barrier *host_own_barrier(int id)
 
 static inline struct host_barrier *host_barrier_at(int id, int threads)
 {
-	if (id < 1 || id >= HOST_BARRIERS || threads < HOST_WARP || threads % HOST_WARP ||
-	    threads > host.threads)
+	if (id < 1 || id >= HOST_BARRIERS || threads < HOST_WARP || threads % HOST_WARP || threads > host.threads)
 		host_fail("there is no barrier %d of %d threads", id, threads);
 	host_pause();
 	return host_own_barrier(id);
@@ -293,8 +285,7 @@ static inline int host_meet(enum host_together what, float f, int i)
 	int half = generation & 1;
 
 	if (w->arrived && w->what != what)
-		host_fail("the threads of warp %d come together in different instructions",
-			me / HOST_WARP);
+		host_fail("the threads of warp %d come together in different instructions", me / HOST_WARP);
 	w->what = what;
 	if (what == HOST_SHUFFLE)
 		w->value[half][me - first].f = f;

@@ -39,13 +39,11 @@ static void share_layout(const struct host_job *job, size_t page, struct arena *
 	}
 }
 
-static enum err_code share(const struct host_job *job, size_t page, struct shared *s,
-	struct err *e)
+static enum err_code share(const struct host_job *job, size_t page, struct shared *s, struct err *e)
 {
 	s->base = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s->base == MAP_FAILED)
-		return err_set(e, ERR_LIMIT, NOWHERE, "host: no memory for %zu MiB of tensors",
-			s->bytes >> 20);
+		return err_set(e, ERR_LIMIT, NOWHERE, "host: no memory for %zu MiB of tensors", s->bytes >> 20);
 	mprotect(s->base + REPORT_BYTES, page, PROT_NONE);
 	for (int i = 0; i < job->nbuffers; i++) {
 		const struct host_buffer *b = &job->buffers[i];
@@ -67,8 +65,7 @@ static void unshare(const struct host_job *job, struct shared *s)
 	munmap(s->base, s->bytes);
 }
 
-static void set_arguments(const struct host_job *job, const struct shared *s, void **args,
-	struct host_map *maps)
+static void set_arguments(const struct host_job *job, const struct shared *s, void **args, struct host_map *maps)
 {
 	for (int i = 0; i < job->nargs; i++) {
 		args[i] = s->base + s->at[job->args[i].buffer];
@@ -94,8 +91,7 @@ NORETURN static void play(const struct host_kernel *k, const struct host_launch 
 	if (object)
 		*(void **)&run = dlsym(object, HOST_RUN_SYMBOL);
 	if (!object || !run) {
-		snprintf(launch->report, launch->report_size, "the kernel cannot be loaded: %s",
-			dlerror());
+		snprintf(launch->report, launch->report_size, "the kernel cannot be loaded: %s", dlerror());
 		_exit(HOST_FAILED);
 	}
 	run(launch);
@@ -121,8 +117,7 @@ enum err_code host_run(struct host_kernel *k, const struct host_job *job, const 
 	struct arena *a, const char **report, struct err *e)
 {
 	struct host_launch launch = { .runtime = &host_runtime, .blocks = job->blocks, .threads = job->threads,
-		.cluster = job->cluster,
-		.shared_bytes = job->shared_bytes, .seed = job->seed, .race = job->race,
+		.cluster = job->cluster, .shared_bytes = job->shared_bytes, .seed = job->seed, .race = job->race,
 		.report_size = REPORT_BYTES };
 	/* Allocate before the mapping exists: a failure handler may jump, and would leak it. */
 	char *said = arena_alloc(a, REPORT_BYTES);

@@ -1,5 +1,4 @@
-/* runtime.h - the runtime headers as text, made by the Makefile from src/host; for use
- * inside src/host. */
+/* runtime.h - the runtime headers as text, made by the Makefile from src/host; for use inside src/host. */
 #ifndef HOST_RUNTIME_H
 #define HOST_RUNTIME_H
 

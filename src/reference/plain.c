@@ -11,16 +11,14 @@ static const struct item *body_of(const struct plain_text *t, int phase, int loo
 	return t->p->phases.v[phase].body.v;
 }
 
-/* Where an axis, and those of words of it, stand when it is at the tile that `tile` is
- * the text of. */
+/* Where an axis, and those of words of it, stand when it is at the tile that `tile` is the text of. */
 static void put_axis(struct plain_text *t, int axis, const char *tile)
 {
 	const struct program *p = t->p;
 	const char *name = plain_axis(t, axis);
 
-	plain_line(t, "const i64 lo_%s = %s * %lld, hi_%s = min_of(lo_%s + %lld, %lldll) - 1;", name,
-		tile, (long long)t->x->tile[axis], name, name, (long long)t->x->tile[axis],
-		(long long)p->axes.v[axis].size);
+	plain_line(t, "const i64 lo_%s = %s * %lld, hi_%s = min_of(lo_%s + %lld, %lldll) - 1;", name, tile,
+		(long long)t->x->tile[axis], name, name, (long long)t->x->tile[axis], (long long)p->axes.v[axis].size);
 	plain_line(t, "const int len_%s = (int)(hi_%s - lo_%s + 1);", name, name, name);
 	for (int a = 0; a < p->axes.n; a++) {
 		const char *words = plain_axis(t, a);
@@ -100,8 +98,7 @@ static void put_loop(struct plain_text *t, int phase, int loop)
 	for (int i = l->naxes - 1; i >= 0; i--) {
 		int64_t n = extent_tiles(t->x, l->axis[i]);
 
-		put_axis(t, l->axis[i], arena_strf(t->a, "(j%d / %lld %% %lld)", loop,
-			(long long)below, (long long)n));
+		put_axis(t, l->axis[i], arena_strf(t->a, "(j%d / %lld %% %lld)", loop, (long long)below, (long long)n));
 		below *= n;
 	}
 	plain_gap(t);
@@ -136,8 +133,7 @@ static void put_body(struct plain_text *t, int phase, int loop)
 static void put_arrays(struct plain_text *t, const struct plain_memory *r)
 {
 	plain_line(t, "double *const own = scratch + BLOCK * %lldll;", (long long)r->total);
-	plain_line(t, "double *const a = own + %lld, *const b = own + %lld;", (long long)r->a,
-		(long long)r->b);
+	plain_line(t, "double *const a = own + %lld, *const b = own + %lld;", (long long)r->a, (long long)r->b);
 	for (int i = 0; i < t->p->nodes.n; i++) {
 		if (r->node[i] != NONE)
 			plain_line(t, "double *const v%d = own + %lld;", i, (long long)r->node[i]);
@@ -154,8 +150,7 @@ static const char *param_type(const struct tensor *x)
 	return x->role == TENSOR_INPUT ? "const void *" : "double *";
 }
 
-static void put_kernel(struct plain_text *t, int phase, const struct plain_memory *r,
-		       const struct plain_phase *out)
+static void put_kernel(struct plain_text *t, int phase, const struct plain_memory *r, const struct plain_phase *out)
 {
 	const struct program *p = t->p;
 	struct grid g = extents_grid(t->x, phase);
@@ -224,8 +219,7 @@ static void put_operations(struct buf *out)
 	}
 }
 
-enum err_code plain_print(const struct extents *x, unsigned flags, struct arena *a,
-			 struct plain *out, struct err *e)
+enum err_code plain_print(const struct extents *x, unsigned flags, struct arena *a, struct plain *out, struct err *e)
 {
 	const struct program *p = x->program;
 	struct plain_text t = { .p = p, .x = x, .a = a, .flags = flags };
@@ -234,8 +228,7 @@ enum err_code plain_print(const struct extents *x, unsigned flags, struct arena 
 	out->phases = ARENA_ARRAY(a, p->phases.n, struct plain_phase);
 	buf_init(&out->text, a);
 	t.out = &out->text;
-	buf_printf(t.out, "/* %s, straight from its program */\n#define THREADS %d\n", p->name,
-		PLAIN_THREADS);
+	buf_printf(t.out, "/* %s, straight from its program */\n#define THREADS %d\n", p->name, PLAIN_THREADS);
 	buf_puts(t.out, plain_prelude);
 	put_operations(t.out);
 	for (int i = 0; i < p->phases.n; i++) {

@@ -1,9 +1,8 @@
 /* plain.h - a program as a plain kernel, straight from the program.
  *
- * The second reference, for sizes that the interpreter (tile/interp.h) is too slow for.
- * It follows the interpreter node by node: every value is an array of double, evaluated
- * in program order, tile by tile. Graph, plan and lowering have no part in it, so what
- * it says of a kernel made from a plan is an independent opinion.
+ * The second reference, for sizes that the interpreter (tile/interp.h) is too slow for. It follows the interpreter node
+ * by node: every value is an array of double, evaluated in program order, tile by tile. Graph, plan and lowering have
+ * no part in it, so what it says of a kernel made from a plan is an independent opinion.
  *
  * One text serves two compilers. As CUDA C++ each block takes output tiles one after the other; its
  * threads share the elements of each value, which lies in memory of the block's own. As
@@ -27,9 +26,8 @@ struct plain_phase {
 	int64_t tiles;			/* blocks beyond this many have nothing to do */
 };
 
-/* Each kernel takes a pointer for every tensor, in order, then one to scratch memory.
- * Inputs are packed as their types say; outputs and temporaries are double, zero at
- * first. */
+/* Each kernel takes a pointer for every tensor, in order, then one to scratch memory. Inputs are packed as their types
+ * say; outputs and temporaries are double, zero at first. */
 struct plain {
 	struct buf text;
 	struct plain_phase *phases;
@@ -42,7 +40,6 @@ NODISCARD enum err_code plain_print(const struct extents *x, unsigned flags, str
 	struct plain *out, struct err *e);
 
 /* Tiles that suit it: values of moderate size, and tiles enough to go round. */
-NODISCARD enum err_code plain_extents(struct arena *a, const struct program *p,
-	struct extents *out, struct err *e);
+NODISCARD enum err_code plain_extents(struct arena *a, const struct program *p, struct extents *out, struct err *e);
 
 #endif

@@ -40,10 +40,8 @@ static void put_location(struct plain_text *t, const struct node *n)
 		long long size = (long long)t->p->axes.v[x->dim[i]].size;
 
 		plain_line(t, "const i64 d%d = %s;", i, index_text(t, n, &n->index[i]));
-		inside = arena_strf(t->a, "%s%sd%d >= 0 && d%d < %lld", inside, i ? " && " : "", i,
-			i, size);
-		at = i == 0 ? "d0" : arena_strf(t->a, i == 1 ? "%s * %lld + d%d" :
-			"(%s) * %lld + d%d", at, size, i);
+		inside = arena_strf(t->a, "%s%sd%d >= 0 && d%d < %lld", inside, i ? " && " : "", i, i, size);
+		at = i == 0 ? "d0" : arena_strf(t->a, i == 1 ? "%s * %lld + d%d" : "(%s) * %lld + d%d", at, size, i);
 	}
 	plain_line(t, "const int inside = %s;", *inside ? inside : "1");
 	plain_line(t, "const i64 at = %s;", *at ? at : "0");
@@ -59,8 +57,7 @@ static void put_load(struct plain_text *t, int node)
 	plain_each_of_node(t, node, " {");
 	t->indent++;
 	put_location(t, n);
-	plain_line(t, "%s = inside ? load_%s(t_%s, at) : 0;", plain_value(t, node), dtype_name(held),
-		x->name);
+	plain_line(t, "%s = inside ? load_%s(t_%s, at) : 0;", plain_value(t, node), dtype_name(held), x->name);
 	t->indent--;
 	plain_line(t, "}");
 }
@@ -259,16 +256,14 @@ static void put_operand(struct plain_text *t, int product, int which)
 		bool full = contracts_full_axis(t, n, shared[i]);
 
 		plain_loop(&l, shared[i], full);
-		row = i == 0 ? arena_strf(t->a, "i_%s", plain_axis(t, shared[i])) :
-			arena_strf(t->a, "(%s) * %s + i_%s", row, plain_length(t, shared[i], full),
-				plain_axis(t, shared[i]));
+		row = i == 0 ? arena_strf(t->a, "i_%s", plain_axis(t, shared[i])) : arena_strf(t->a, "(%s) * %s + i_%s",
+			row, plain_length(t, shared[i], full), plain_axis(t, shared[i]));
 	}
 	for (int i = 0; i < o.nown; i++) {
 		plain_loop(&l, o.own[i], o.own_full[i]);
 		col = i == 0 ? arena_strf(t->a, "i_%s", plain_axis(t, o.own[i])) :
-			arena_strf(t->a, "(%s) * %lld + i_%s", col,
-				(long long)plain_nominal(t, o.own[i], o.own_full[i]),
-				plain_axis(t, o.own[i]));
+			arena_strf(t->a, "(%s) * %lld + i_%s", col, (long long)plain_nominal(t, o.own[i],
+			o.own_full[i]), plain_axis(t, o.own[i]));
 	}
 	plain_each(t, &l, "");
 	plain_statement(t, arena_strf(t->a, "%c[(%s) * %lld + %s]", which ? 'b' : 'a', row,
@@ -290,8 +285,7 @@ static void put_mma(struct plain_text *t, int node)
 		depth = arena_strf(t->a, "%s%s%s", depth, i ? " * " : "",
 			plain_length(t, shared[i], contracts_full_axis(t, n, shared[i])));
 	plain_line(t, "%s(%lld, %lld, %s, a, b, v%d);", n->type == DT_I32 ? "product_i32" : "product",
-		(long long)operand_of(t, node, 0).size, (long long)operand_of(t, node, 1).size, depth,
-		node);
+		(long long)operand_of(t, node, 0).size, (long long)operand_of(t, node, 1).size, depth, node);
 	if (n->ref == NONE)
 		return;
 	plain_line(t, "SYNC();");
@@ -305,8 +299,7 @@ void plain_node(struct plain_text *t, int node)
 {
 	const struct node *n = &t->p->nodes.v[node];
 
-	plain_line(t, "/* v%d: %s in %s, line %d */", node, op_name(n->op),
-		t->p->tasks.v[n->task].name, n->loc.line);
+	plain_line(t, "/* v%d: %s in %s, line %d */", node, op_name(n->op), t->p->tasks.v[n->task].name, n->loc.line);
 	switch (op_class(n->op)) {
 	case CLASS_MMA:
 		put_mma(t, node);

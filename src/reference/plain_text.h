@@ -22,8 +22,7 @@ struct plain_text {
 	struct buf *out;
 	unsigned flags;
 	int indent;
-	/* Of the axes that the loops at hand run over: does i_AXIS count along all of the
-	 * axis, or from lo_AXIS on? */
+	/* Of the axes that the loops at hand run over: does i_AXIS count along all of the axis, or from lo_AXIS on? */
 	bool full_axis[AXES_MAX];
 };
 

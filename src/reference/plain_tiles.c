@@ -79,8 +79,7 @@ enum err_code plain_memory(struct arena *arena, const struct extents *x, int pha
 		const struct node *n = &p->nodes.v[i];
 
 		r.node[i] = NONE;
-		if (n->task == NONE || p->tasks.v[n->task].phase != phase || n->op == OP_SET ||
-		    n->op == OP_STORE)
+		if (n->task == NONE || p->tasks.v[n->task].phase != phase || n->op == OP_SET || n->op == OP_STORE)
 			continue;
 		r.node[i] = reserve(&r, node_elements(x, i), &most);
 		if (n->op == OP_MMA) {
@@ -131,8 +130,7 @@ static void first_tiles(const struct program *p, struct tiling *t)
 
 			batch[a] |= role == AXIS_BATCH;
 			if ((role == AXIS_GRID || role == AXIS_LOOP) && p->axes.v[a].packs == NONE)
-				t->extent[a] = p->axes.v[a].size > 2 * TILE_FIRST ? TILE_FIRST :
-					p->axes.v[a].size;
+				t->extent[a] = p->axes.v[a].size > 2 * TILE_FIRST ? TILE_FIRST : p->axes.v[a].size;
 		}
 	}
 	for (int a = 0; a < p->axes.n; a++) {
@@ -179,8 +177,7 @@ static bool shrink(struct arena *a, const struct program *p, struct tiling *t, i
 }
 
 /* Halve tiles of the grid until there are enough for all of a device. */
-static enum err_code spread(struct arena *a, const struct program *p, struct tiling *t, int phase,
-			    struct err *e)
+static enum err_code spread(struct arena *a, const struct program *p, struct tiling *t, int phase, struct err *e)
 {
 	for (;;) {
 		struct extents x;
@@ -190,8 +187,7 @@ static enum err_code spread(struct arena *a, const struct program *p, struct til
 		TRY(extents_infer(a, p, t, &x, e));
 		g = extents_grid(&x, phase);
 		for (int i = 0; i < g.n; i++) {
-			if (t->extent[g.axis[i]] > TILE_FEW &&
-			    (best == NONE || t->extent[g.axis[i]] > t->extent[best]))
+			if (t->extent[g.axis[i]] > TILE_FEW && (best == NONE || t->extent[g.axis[i]] > t->extent[best]))
 				best = g.axis[i];
 		}
 		if (g.total >= TILES_WANTED || best == NONE)
@@ -200,8 +196,7 @@ static enum err_code spread(struct arena *a, const struct program *p, struct til
 	}
 }
 
-enum err_code plain_extents(struct arena *a, const struct program *p, struct extents *out,
-			    struct err *e)
+enum err_code plain_extents(struct arena *a, const struct program *p, struct extents *out, struct err *e)
 {
 	struct extents x;
 	struct tiling t;

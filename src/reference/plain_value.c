@@ -62,8 +62,7 @@ static const char *offset_in(struct plain_text *t, int axis, bool array_is_full)
 }
 
 /* NAME[i_m * 64 + i_n] */
-static const char *element(struct plain_text *t, const char *name, int n, const int *axis,
-			   const uint8_t *full_axis)
+static const char *element(struct plain_text *t, const char *name, int n, const int *axis, const uint8_t *full_axis)
 {
 	const char *at = "";
 	int64_t stride = 1;
@@ -85,8 +84,7 @@ const char *plain_value(struct plain_text *t, int node)
 
 	if (n->op == OP_CONST)
 		return plain_number(t->a, n->k);
-	return element(t, arena_strf(t->a, "v%d", node), n->naxes, n->axis,
-		t->x->full_axis + node * RANK_MAX);
+	return element(t, arena_strf(t->a, "v%d", node), n->naxes, n->axis, t->x->full_axis + node * RANK_MAX);
 }
 
 const char *plain_carry_element(struct plain_text *t, int carry)
@@ -133,8 +131,7 @@ void plain_each(struct plain_text *t, const struct plain_loops *l, const char *a
 		int64_t size = plain_nominal(t, l->axis[i], l->full_axis[i]);
 
 		text = arena_strf(t->a, " AXIS(i_%s, %s, %lld, %lld)%s", plain_axis(t, l->axis[i]),
-			plain_length(t, l->axis[i], l->full_axis[i]), (long long)size, (long long)total,
-			text);
+			plain_length(t, l->axis[i], l->full_axis[i]), (long long)size, (long long)total, text);
 		total *= size;
 		t->full_axis[l->axis[i]] = l->full_axis[i];
 	}

@@ -104,8 +104,7 @@ enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *s
 		struct compile_job job = make_job(b, &p->source);
 
 		if (b->backend == BACKEND_HOST)
-			TRY(host_compile(b->arena.mem, p->source.text.text, p->source.text.len,
-				stop, &p->object, e));
+			TRY(host_compile(b->arena.mem, p->source.text.text, p->source.text.len, stop, &p->object, e));
 		else
 			TRY(gpu_compile(g, &job, stop, &b->arena, &p->binary, e));
 	}
@@ -154,8 +153,7 @@ static struct phase_buffer int_buffer(struct arena *a, const int64_t *v, int64_t
 	return (struct phase_buffer){ .bytes = (size_t)n * sizeof(int), .from = out };
 }
 
-int built_phase_buffers(const struct built *b, int phase, struct arena *a,
-	struct phase_buffer out[PHASE_BUFFERS])
+int built_phase_buffers(const struct built *b, int phase, struct arena *a, struct phase_buffer out[PHASE_BUFFERS])
 {
 	const struct built_phase *p = &b->phases[phase];
 	struct tile_assignment d;

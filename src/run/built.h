@@ -1,9 +1,8 @@
 /* built.h - a plan, lowered, printed and compiled for a backend.
  *
- * A backend is what users name by target=: how role programs are printed (emit) and compiled. The
- * rest of src/run starts the kernels: run.h on the attached device, on_host.h on the CPU. A built
- * plan has one kernel for each phase of its program. It can be built with stamps (lower/stamps.h),
- * which each of its runs then leaves for trace.h.
+ * A backend is what users name by target=: how role programs are printed (emit) and compiled. The rest of src/run
+ * starts the kernels: run.h on the attached device, on_host.h on the CPU. A built plan has one kernel for each phase of
+ * its program. It can be built with stamps (lower/stamps.h), which each of its runs then leaves for trace.h.
  */
 #ifndef RUN_BUILT_H
 #define RUN_BUILT_H
@@ -59,8 +58,7 @@ NODISCARD enum err_code built_emit_by(struct built *b, lower_fn *lower, void *ud
 
 /* Compile what built_emit printed. CUDA: by NVRTC in the worker of g. Host: by the system's C compiler;
  * g is not used. */
-NODISCARD enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *stop,
-	struct err *e);
+NODISCARD enum err_code built_compile(struct built *b, struct gpu *g, const struct stop *stop, struct err *e);
 
 /* CUDA, in the background: after built_emit call built_begin, then pool_step until built_ready, then
  * built_end, which has the errors of the compiler. */
@@ -80,8 +78,7 @@ struct phase_buffer {
 };
 
 /* In `a`. Returns how many EUs are at work, which is the number of blocks. */
-int built_phase_buffers(const struct built *b, int phase, struct arena *a,
-	struct phase_buffer out[PHASE_BUFFERS]);
+int built_phase_buffers(const struct built *b, int phase, struct arena *a, struct phase_buffer out[PHASE_BUFFERS]);
 /* The number of a parameter's buffer, where the phase's buffers begin with `first` and tensor t is
  * buffer tensors[t]; tensors NULL: buffer t. */
 int built_buffer_of(const struct param *x, const int *tensors, int first);

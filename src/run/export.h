@@ -1,9 +1,8 @@
 /* export.h - writing a kernel as files that need no Millrace.
  *
- * Of a kernel for the GPU: its source, its binaries, a C launcher, a Python module for
- * torch. Of one for the CPU: its source, the runtime, a driver with a main() and a
- * makefile. The fixed parts are templates in src/run/export; the other parts
- * come from the plan and the emitted sources.
+ * Of a kernel for the GPU: its source, its binaries, a C launcher, a Python module for torch. Of one for the CPU: its
+ * source, the runtime, a driver with a main() and a makefile. The fixed parts are templates in src/run/export; the
+ * other parts come from the plan and the emitted sources.
  */
 #ifndef RUN_EXPORT_H
 #define RUN_EXPORT_H
@@ -25,12 +24,10 @@ struct export_set {
  * in `a`. ERR_INPUT for a kernel without binaries. */
 NODISCARD enum err_code export_cuda(const struct built *b, const char *name, struct arena *a,
 	struct export_set *out, struct err *e);
-void export_host(const struct built *b, const char *name, struct arena *a,
-	struct export_set *out);
+void export_host(const struct built *b, const char *name, struct arena *a, struct export_set *out);
 
 /* Write all files into `dir`, which is made with its parents if it is missing. An existing file is replaced as a
  * whole or stays. ERR_IO names the path. */
-NODISCARD enum err_code export_write(const struct export_set *set, const char *dir,
-	struct arena *a, struct err *e);
+NODISCARD enum err_code export_write(const struct export_set *set, const char *dir, struct arena *a, struct err *e);
 
 #endif

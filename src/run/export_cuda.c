@@ -76,9 +76,8 @@ static void python_words(struct export_kit *k)
 		const struct tensor *t = &k->p->tensors.v[k->tensors[i]];
 		const char *name = export_python_name(k->a, t->name);
 
-		buf_printf(&shapes, "%s    %s  %-20s %s  %s", i ? "\n" : "",
-			i < k->ninputs ? "in " : "out", name, torch_type(t->type),
-			export_shape(k, k->tensors[i]));
+		buf_printf(&shapes, "%s    %s  %-20s %s  %s", i ? "\n" : "", i < k->ninputs ? "in " : "out", name,
+			torch_type(t->type), export_shape(k, k->tensors[i]));
 		if (i < k->ninputs)
 			buf_printf(&tuple, "%s%s", i ? ", " : "", name);
 		else
@@ -91,8 +90,7 @@ static void python_words(struct export_kit *k)
 	export_word(k, "FILES", files.text);
 	export_word(k, "CALL", tuple.text);
 	export_word(k, "TUPLE", k->ninputs == 1 ? arena_strf(k->a, "%s,", tuple.text) : tuple.text);
-	export_word(k, "PARAMETERS", arena_strf(k->a, "%s%s*, out=None", tuple.text,
-		k->ninputs ? ", " : ""));
+	export_word(k, "PARAMETERS", arena_strf(k->a, "%s%s*, out=None", tuple.text, k->ninputs ? ", " : ""));
 	export_word(k, "INPUTS", python_tensors(k, 0, k->ninputs));
 	export_word(k, "OUTPUTS", python_tensors(k, k->ninputs, k->noutputs));
 	export_word(k, "TEMPS", python_tensors(k, nargs, k->ntensors - nargs));
@@ -116,8 +114,7 @@ static const char *list(struct arena *a, const uint64_t *v, const uint32_t *w, i
 	return b.text;
 }
 
-static void put_map(const struct export_kit *k, const struct param *x, const char *what,
-	struct table *t)
+static void put_map(const struct export_kit *k, const struct param *x, const char *what, struct table *t)
 {
 	const struct gpu_tensor *m = built_map(k->a, k->p, x);
 	const char *dims = list(k->a, m->dims, NULL, 0, m->rank);
@@ -142,14 +139,12 @@ static void put_param(const struct export_kit *k, const struct param *x, struct 
 
 	switch (x->kind) {
 	case PARAM_POINTER:
-		buf_printf(&t->python, "            (\"pointer\", %d),  # %s\n",
-			export_number(k, x->tensor), name);
+		buf_printf(&t->python, "            (\"pointer\", %d),  # %s\n", export_number(k, x->tensor), name);
 		buf_printf(&t->params, "\t{ .kind = POINTER, .tensor = %d },\t/* %s */\n",
 			export_number(k, x->tensor), name);
 		break;
 	case PARAM_MAP:
-		put_map(k, x, arena_strf(k->a, "%s, by %s", name,
-			k->plan->graph->tasks.v[x->task].name), t);
+		put_map(k, x, arena_strf(k->a, "%s, by %s", name, k->plan->graph->tasks.v[x->task].name), t);
 		break;
 	case PARAM_ORDER:
 		buf_puts(&t->python, "            (\"order\",),\n");
@@ -164,8 +159,7 @@ static void put_param(const struct export_kit *k, const struct param *x, struct 
 	}
 }
 
-static void put_tiles(struct table *t, const char *what, const char *phase, const int64_t *v,
-	int64_t n)
+static void put_tiles(struct table *t, const char *what, const char *phase, const int64_t *v, int64_t n)
 {
 	buf_printf(&t->python, "        \"%s\": (\n            ", what);
 	export_numbers(&t->python, v, n, "            ");
@@ -180,17 +174,14 @@ static void put_binary(struct table *t, const char *phase, const struct compile_
 {
 	const unsigned char *v = r->cubin;
 
-	buf_printf(&t->params, "static const _Alignas(16) unsigned char binary_%s[%zu];\n", phase,
-		r->cubin_bytes);
-	buf_printf(&t->data, "static const _Alignas(16) unsigned char binary_%s[%zu] = {", phase,
-		r->cubin_bytes);
+	buf_printf(&t->params, "static const _Alignas(16) unsigned char binary_%s[%zu];\n", phase, r->cubin_bytes);
+	buf_printf(&t->data, "static const _Alignas(16) unsigned char binary_%s[%zu] = {", phase, r->cubin_bytes);
 	for (size_t i = 0; i < r->cubin_bytes; i++)
 		buf_printf(&t->data, "%s%d,", i % 32 ? "" : "\n\t", v[i]);
 	buf_puts(&t->data, "\n};\n\n");
 }
 
-static void put_phase(const struct export_kit *k, const struct built_phase *b, int i,
-	struct table *t)
+static void put_phase(const struct export_kit *k, const struct built_phase *b, int i, struct table *t)
 {
 	const struct source *s = &b->source;
 	const char *name = k->p->phases.v[i].name;
@@ -250,10 +241,8 @@ static void c_words(struct export_kit *k, const struct table *t)
 	buf_init(&sources, k->a);
 	for (int i = 0; i < k->ntensors; i++) {
 		if (i < nargs)
-			buf_printf(&tuple, "%sd_%s", i ? ", " : "",
-				k->p->tensors.v[k->tensors[i]].name);
-		buf_printf(&bytes, "%s%lld", i ? ", " : "",
-			(long long)export_bytes(k, k->tensors[i]));
+			buf_printf(&tuple, "%sd_%s", i ? ", " : "", k->p->tensors.v[k->tensors[i]].name);
+		buf_printf(&bytes, "%s%lld", i ? ", " : "", (long long)export_bytes(k, k->tensors[i]));
 	}
 	for (int i = 0; i < k->p->phases.n; i++)
 		buf_printf(&sources, "%s%s.cu", i ? ", " : "", export_stem(k, i));
@@ -299,10 +288,8 @@ enum err_code export_cuda(const struct built *b, const char *name, struct arena 
 			return err_set(e, ERR_INPUT, NOWHERE, "export: this kernel is text alone; "
 				"compile it without text=true");
 		put_phase(&k, p, i, &t);
-		export_add(&k, arena_strf(a, "%s.cu", export_stem(&k, i)), p->source.text.text,
-			p->source.text.len);
-		export_add(&k, arena_strf(a, "%s.cubin", export_stem(&k, i)), p->binary.cubin,
-			p->binary.cubin_bytes);
+		export_add(&k, arena_strf(a, "%s.cu", export_stem(&k, i)), p->source.text.text, p->source.text.len);
+		export_add(&k, arena_strf(a, "%s.cubin", export_stem(&k, i)), p->binary.cubin, p->binary.cubin_bytes);
 	}
 	export_word(&k, "FLOPS", integer_text(&k, (int64_t)graph_flops(b->graph)));
 	export_word(&k, "BYTES", integer_text(&k, (int64_t)graph_bytes(b->graph)));

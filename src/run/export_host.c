@@ -24,8 +24,7 @@ static void put_param(const struct export_kit *k, const struct param *x, struct 
 
 	switch (x->kind) {
 	case PARAM_POINTER:
-		buf_printf(out, "\t{ .kind = POINTER, .tensor = %d },\t/* %s */\n",
-			export_number(k, x->tensor), name);
+		buf_printf(out, "\t{ .kind = POINTER, .tensor = %d },\t/* %s */\n", export_number(k, x->tensor), name);
 		break;
 	case PARAM_MAP:
 		m = on_host_map(k->p, x);
@@ -49,8 +48,7 @@ static void put_param(const struct export_kit *k, const struct param *x, struct 
 	}
 }
 
-static void put_tiles(struct table *t, const char *what, const char *phase, const int64_t *v,
-	int64_t n)
+static void put_tiles(struct table *t, const char *what, const char *phase, const int64_t *v, int64_t n)
 {
 	buf_printf(&t->params, "static const int %s_%s[%lld];\n", what, phase, (long long)n);
 	buf_printf(&t->data, "static const int %s_%s[%lld] = {\n\t", what, phase, (long long)n);
@@ -107,15 +105,13 @@ static void put_tensors(struct export_kit *k)
 			roles[t->role], (long long)tensor_elements(k->p, k->tensors[i]),
 			dtype_bits(t->type), exponent[t->type], mantissa[t->type], shape);
 		if (t->role != TENSOR_TEMP)
-			buf_printf(&list, "%s *	%s %s", i ? "\n" : "",
-				t->role == TENSOR_INPUT ? "in " : "out", shape);
+			buf_printf(&list, "%s *	%s %s", i ? "\n" : "", t->role == TENSOR_INPUT ? "in " : "out", shape);
 	}
 	export_word(k, "TENSORTABLE", table.text);
 	export_word(k, "TENSORS", list.text);
 }
 
-void export_host(const struct built *b, const char *name, struct arena *a,
-	struct export_set *out)
+void export_host(const struct built *b, const char *name, struct arena *a, struct export_set *out)
 {
 	struct table t = { .params_most = 0 };
 	struct export_kit k;

@@ -15,11 +15,10 @@ static bool listed(const char *name, const char *const *list, int n)
 /* Names that neither a parameter of run() nor a module may have. */
 const char *export_python_name(struct arena *a, const char *name)
 {
-	static const char *const words[] = { "False", "None", "True", "and", "as", "assert", "async",
-		"await", "break", "class", "continue", "def", "del", "elif", "else", "except",
-		"finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
-		"not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
-		"_call", "out" };
+	static const char *const words[] = { "False", "None", "True", "and", "as", "assert", "async", "await", "break",
+		"class", "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if",
+		"import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
+		"with", "yield", "_call", "out" };
 
 	return listed(name, words, LEN(words)) ? arena_strf(a, "%s_", name) : name;
 }
@@ -61,8 +60,7 @@ int export_number(const struct export_kit *k, int tensor)
 
 int64_t export_bytes(const struct export_kit *k, int tensor)
 {
-	return (int64_t)dtype_bytes(k->p->tensors.v[tensor].type,
-		(size_t)tensor_elements(k->p, tensor));
+	return (int64_t)dtype_bytes(k->p->tensors.v[tensor].type, (size_t)tensor_elements(k->p, tensor));
 }
 
 const char *export_shape(const struct export_kit *k, int tensor)
@@ -104,8 +102,7 @@ void export_begin(struct export_kit *k, const struct plan *plan, const char *nam
 
 const char *export_stem(const struct export_kit *k, int phase)
 {
-	return k->p->phases.n == 1 ? k->name : arena_strf(k->a, "%s_%s", k->name,
-		k->p->phases.v[phase].name);
+	return k->p->phases.n == 1 ? k->name : arena_strf(k->a, "%s_%s", k->name, k->p->phases.v[phase].name);
 }
 
 void export_word(struct export_kit *k, const char *word, const char *text)

@@ -5,8 +5,7 @@
 #include "base/buf.h"
 #include "run/export.h"
 
-/* The files of src/run/export and the host's runtime as text, made by the Makefile; the last one has name
- * NULL. */
+/* The files of src/run/export and the host's runtime as text, made by the Makefile; the last one has name NULL. */
 struct export_template {
 	const char *name;		/* "launcher.c" */
 	const char *text;

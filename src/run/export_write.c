@@ -9,8 +9,7 @@
 
 static enum err_code fail(struct err *e, const char *what, const char *path)
 {
-	return err_set(e, ERR_IO, NOWHERE, "export: cannot %s '%.300s': %s", what, path,
-		strerror(errno));
+	return err_set(e, ERR_IO, NOWHERE, "export: cannot %s '%.300s': %s", what, path, strerror(errno));
 }
 
 /* Make the folders of the path up to its last '/'. */
@@ -35,8 +34,7 @@ static enum err_code make_folders(const char *path, struct arena *a, struct err 
 }
 
 /* Write another file and rename it, so that no reader sees an incomplete one. */
-static enum err_code write_file(const struct export_file *f, const char *path, struct arena *a,
-	struct err *e)
+static enum err_code write_file(const struct export_file *f, const char *path, struct arena *a, struct err *e)
 {
 	const char *part = arena_strf(a, "%s.part%ld", path, (long)getpid());
 	FILE *file = fopen(part, "w");
@@ -62,8 +60,7 @@ static enum err_code write_file(const struct export_file *f, const char *path, s
 	return fail(e, "write", path);
 }
 
-enum err_code export_write(const struct export_set *set, const char *dir, struct arena *a,
-	struct err *e)
+enum err_code export_write(const struct export_set *set, const char *dir, struct arena *a, struct err *e)
 {
 	for (int i = 0; i < set->files.n; i++) {
 		const struct export_file *f = &set->files.v[i];

@@ -52,8 +52,7 @@ static struct gpu_param bits(enum gpu_param_kind kind, uint64_t x)
 	return (struct gpu_param){ .kind = kind, .bits = x };
 }
 
-static struct gpu_step step_of(const struct program *p, int tensor, uint64_t seed, int binary,
-	struct arena *a)
+static struct gpu_step step_of(const struct program *p, int tensor, uint64_t seed, int binary, struct arena *a)
 {
 	const struct tensor *t = &p->tensors.v[tensor];
 	struct fill_type type = random_type(t->type);
@@ -72,8 +71,7 @@ static struct gpu_step step_of(const struct program *p, int tensor, uint64_t see
 		.params = v, .nparams = 6 };
 }
 
-void feed_steps(const struct program *p, const struct feed *f, int binary, struct arena *a,
-	struct gpu_step *out)
+void feed_steps(const struct program *p, const struct feed *f, int binary, struct arena *a, struct gpu_step *out)
 {
 	int n = 0;
 

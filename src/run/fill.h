@@ -18,8 +18,7 @@ NODISCARD enum err_code feed_binary(struct gpu *g, const char *arch, const struc
 	struct arena *a, struct gpu_binary *out, struct err *e);
 /* A step for each random input. `binary` is the index of feed_binary's result; tensor t must be buffer t of the
  * job. Parameters lie in `a`. */
-void feed_steps(const struct program *p, const struct feed *f, int binary, struct arena *a,
-	struct gpu_step *out);
+void feed_steps(const struct program *p, const struct feed *f, int binary, struct arena *a, struct gpu_step *out);
 /* Set the initial contents of the buffer of a tensor. */
 void feed_buffer(const struct feed *f, int tensor, struct gpu_buffer *out);
 

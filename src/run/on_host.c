@@ -36,18 +36,16 @@ static struct host_job make_job(const struct built *b, int phase, const struct o
 		if (args[i].is_map)
 			args[i].map = on_host_map(p, x);
 	}
-	return (struct host_job){ .buffers = buffers, .nbuffers = p->tensors.n + PHASE_BUFFERS,
-		.args = args, .nargs = s->params.n, .blocks = eus, .threads = s->threads,
-		.cluster = s->cluster, .shared_bytes = s->shared_bytes, .seed = o->seed,
-		.race = o->race, .seconds = o->limit };
+	return (struct host_job){ .buffers = buffers, .nbuffers = p->tensors.n + PHASE_BUFFERS, .args = args,
+		.nargs = s->params.n, .blocks = eus, .threads = s->threads, .cluster = s->cluster,
+		.shared_bytes = s->shared_bytes, .seed = o->seed, .race = o->race, .seconds = o->limit };
 }
 
 enum err_code on_host_run(const struct built *b, void *const *data, const struct on_host_options *o,
 	const struct stop *stop, struct arena *a, const char **report, struct err *e)
 {
 	const struct program *p = b->plan->graph->program;
-	struct host_buffer *buffers = ARENA_ARRAY(a, p->tensors.n + PHASE_BUFFERS,
-		struct host_buffer);
+	struct host_buffer *buffers = ARENA_ARRAY(a, p->tensors.n + PHASE_BUFFERS, struct host_buffer);
 
 	for (int t = 0; t < p->tensors.n; t++) {
 		buffers[t].bytes = dtype_bytes(p->tensors.v[t].type, (size_t)tensor_elements(p, t));

@@ -12,9 +12,8 @@ struct on_host_options {
 
 /* b: built for BACKEND_HOST. data[t]: the packed elements of tensor t, NULL for temporaries; outputs
  * are written. *report: NULL, or in `a` what the kernel did wrong. */
-NODISCARD enum err_code on_host_run(const struct built *b, void *const *data,
-	const struct on_host_options *o, const struct stop *stop, struct arena *a,
-	const char **report, struct err *e);
+NODISCARD enum err_code on_host_run(const struct built *b, void *const *data, const struct on_host_options *o,
+	const struct stop *stop, struct arena *a, const char **report, struct err *e);
 
 /* A PARAM_MAP as the runtime takes it, without its base address. */
 struct host_map on_host_map(const struct program *p, const struct param *x);

@@ -25,8 +25,7 @@ void reference_free(struct reference *r)
 	arena_release(&a);
 }
 
-enum err_code reference_emit(struct reference *r, const struct tiling *t, unsigned flags,
-	struct err *e)
+enum err_code reference_emit(struct reference *r, const struct tiling *t, unsigned flags, struct err *e)
 {
 	struct extents x;
 
@@ -41,14 +40,12 @@ static size_t tensor_bytes(const struct program *p, int tensor)
 {
 	const struct tensor *t = &p->tensors.v[tensor];
 
-	return dtype_bytes(t->role == TENSOR_INPUT ? t->type : DT_F64,
-		(size_t)tensor_elements(p, tensor));
+	return dtype_bytes(t->role == TENSOR_INPUT ? t->type : DT_F64, (size_t)tensor_elements(p, tensor));
 }
 
 /* on the device ------------------------------------------------------------- */
 
-static void device_buffers(const struct reference *r, const struct feed *in, size_t scratch,
-	struct gpu_buffer *out)
+static void device_buffers(const struct reference *r, const struct feed *in, size_t scratch, struct gpu_buffer *out)
 {
 	const struct program *p = r->program;
 
@@ -89,9 +86,8 @@ static int64_t device_steps(const struct reference *r, int64_t blocks,
 		int64_t grid = min_i64(blocks, phase->tiles);
 
 		most = max_i64(most, grid);
-		out[i] = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .entry = phase->entry,
-			.grid = { (unsigned)grid }, .block = { PLAIN_THREADS }, .params = params,
-			.nparams = r->program->tensors.n + 1 };
+		out[i] = (struct gpu_step){ .kind = GPU_STEP_KERNEL, .entry = phase->entry, .grid = { (unsigned)grid },
+			.block = { PLAIN_THREADS }, .params = params, .nparams = r->program->tensors.n + 1 };
 	}
 	return most;
 }
@@ -149,8 +145,7 @@ enum err_code reference_on_host(struct reference *r, void *const *data, double l
 		buffers[i].to = role == TENSOR_OUTPUT ? data[i] : NULL;
 	}
 	buffers[p->tensors.n].bytes = (size_t)r->plain.scratch_bytes;
-	TRY(host_compile_fast(a->mem, r->plain.text.text, r->plain.text.len, stop, &r->object,
-		e));
+	TRY(host_compile_fast(a->mem, r->plain.text.text, r->plain.text.len, stop, &r->object, e));
 	TRY(host_run(r->object, &job, stop, a, &report, e));
 	if (report)
 		return err_set(e, ERR_IO, NOWHERE, "the reference failed: %.400s", report);

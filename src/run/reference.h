@@ -22,8 +22,7 @@ void reference_new(struct mem *mem, const struct program *p, struct reference **
 void reference_free(struct reference *r);
 
 /* Print the plain kernel. t: its tile; NULL: the default one. */
-NODISCARD enum err_code reference_emit(struct reference *r, const struct tiling *t, unsigned flags,
-	struct err *e);
+NODISCARD enum err_code reference_emit(struct reference *r, const struct tiling *t, unsigned flags, struct err *e);
 
 /* After reference_emit. data[t]: packed elements of inputs; of outputs zeros, which the results replace, all as
  * double; NULL for temporaries. limit: seconds. Random inputs are made on the device (fill.h). */

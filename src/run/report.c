@@ -41,16 +41,14 @@ static int task_at(const struct built *b, const struct source *s, int line, stru
 		if (!name)
 			continue;
 		name += 5;
-		task = graph_find_task(b->graph, arena_strf(a, "%.*s", (int)strcspn(name, "|,\n"),
-			name));
+		task = graph_find_task(b->graph, arena_strf(a, "%.*s", (int)strcspn(name, "|,\n"), name));
 		if (task != NONE)
 			return task;
 	}
 	return NONE;
 }
 
-static void add(const struct built *b, struct arena *a, struct problems *out,
-	struct problem pr)
+static void add(const struct built *b, struct arena *a, struct problems *out, struct problem pr)
 {
 	int entry = pr.task == NONE ? NONE : plan_entry_of(b->plan, pr.task);
 
@@ -87,8 +85,7 @@ static void add_serialized(const struct built *b, int phase, const struct compil
 		.hint = "take fewer versions of register values, a smaller tile, or more warps" });
 }
 
-static void add_spills(const struct built *b, const struct compile_use *u, struct arena *a,
-	struct problems *out)
+static void add_spills(const struct built *b, const struct compile_use *u, struct arena *a, struct problems *out)
 {
 	int bytes = u->spill_stores + u->spill_loads;
 

@@ -15,8 +15,7 @@ static enum gpu_element element_of(enum dtype t)
 	return t == DT_I32 ? GPU_I32 : GPU_U8;
 }
 
-const struct gpu_tensor *built_map(struct arena *a, const struct program *p,
-	const struct param *x)
+const struct gpu_tensor *built_map(struct arena *a, const struct program *p, const struct param *x)
 {
 	struct gpu_tensor *t = ARENA_NEW(a, struct gpu_tensor);
 
@@ -54,9 +53,8 @@ static void add_step(const struct built *b, int phase, const struct job_layout *
 	eus = built_phase_buffers(b, phase, a, own);
 	for (int i = 0; i < PHASE_BUFFERS; i++)
 		buffers[first + i] = (struct gpu_buffer){ .name = names[i], .contestant = at->contestant,
-			.bytes = own[i].bytes ? own[i].bytes : sizeof(uint32_t),
-			.init = own[i].from ? GPU_INIT_HOST : GPU_INIT_WORD, .from = own[i].from,
-			.to = own[i].to };
+			.bytes = own[i].bytes ? own[i].bytes : sizeof(uint32_t), .init = own[i].from ? GPU_INIT_HOST :
+			GPU_INIT_WORD, .from = own[i].from, .to = own[i].to };
 	for (int i = 0; i < s->params.n; i++) {
 		const struct param *x = &s->params.v[i];
 
@@ -73,8 +71,7 @@ static void add_step(const struct built *b, int phase, const struct job_layout *
 
 /* The buffer of a tensor. Outputs and the temporaries between phases are filled with NaN first, so that
  * reading before writing shows in the result. */
-static void describe_tensor(const struct program *p, const struct feed *in, int tensor,
-	struct gpu_buffer *out)
+static void describe_tensor(const struct program *p, const struct feed *in, int tensor, struct gpu_buffer *out)
 {
 	const struct tensor *t = &p->tensors.v[tensor];
 
@@ -99,8 +96,7 @@ static void add_binaries(const struct built *b, struct gpu_binary *out)
 }
 
 enum err_code built_run(struct built *b, struct gpu *g, const struct feed *in, double limit,
-	const struct gpu_bench *bench, const struct stop *stop, struct arena *a,
-	struct gpu_result *r, struct err *e)
+	const struct gpu_bench *bench, const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e)
 {
 	const struct program *p = b->graph->program;
 	int n = p->tensors.n + PHASE_BUFFERS * b->nphases, fills = feed_randoms(p, in);
@@ -109,9 +105,8 @@ enum err_code built_run(struct built *b, struct gpu *g, const struct feed *in, d
 	struct gpu_step *steps = ARENA_ARRAY(a, fills + b->nphases, struct gpu_step);
 	int *tensors = ARENA_ARRAY(a, p->tensors.n, int);
 	struct job_layout at = { .tensors = tensors, .phases = p->tensors.n };
-	struct gpu_job job = { .binaries = binaries, .nbinaries = b->nphases + (fills > 0),
-		.buffers = buffers, .nbuffers = n, .steps = steps, .nsteps = fills + b->nphases,
-		.mode = bench ? GPU_BENCH : GPU_RUN };
+	struct gpu_job job = { .binaries = binaries, .nbinaries = b->nphases + (fills > 0), .buffers = buffers,
+		.nbuffers = n, .steps = steps, .nsteps = fills + b->nphases, .mode = bench ? GPU_BENCH : GPU_RUN };
 
 	for (int i = 0; i < p->tensors.n; i++) {
 		tensors[i] = i;
@@ -141,8 +136,7 @@ bool built_same_tensors(const struct built *a, const struct built *b)
 
 		if (s->role == TENSOR_TEMP && t->role == TENSOR_TEMP)
 			continue;
-		if (strcmp(s->name, t->name) != 0 || s->role != t->role || s->type != t->type ||
-		    s->rank != t->rank)
+		if (strcmp(s->name, t->name) != 0 || s->role != t->role || s->type != t->type || s->rank != t->rank)
 			return false;
 		for (int k = 0; k < s->rank; k++)
 			if (p->axes.v[s->dim[k]].size != q->axes.v[t->dim[k]].size)
@@ -156,11 +150,9 @@ struct race_size {
 	int buffers, binaries, steps;
 };
 
-static struct race_size size_of(const struct racer *racers, int n, const struct program *p,
-	int fills)
+static struct race_size size_of(const struct racer *racers, int n, const struct program *p, int fills)
 {
-	struct race_size size = { .buffers = p->tensors.n * (n + 1), .binaries = fills > 0,
-		.steps = fills };
+	struct race_size size = { .buffers = p->tensors.n * (n + 1), .binaries = fills > 0, .steps = fills };
 
 	for (int i = 0; i < n; i++) {
 		size.buffers += PHASE_BUFFERS * racers[i].built->nphases;
@@ -171,9 +163,8 @@ static struct race_size size_of(const struct racer *racers, int n, const struct 
 }
 
 /* Add contestant c, from 1, to the job. */
-static void add_racer(const struct built *b, int c, const struct feed *in, struct arena *a,
-	struct gpu_buffer *buffers, struct gpu_binary *binaries, struct gpu_step *steps,
-	struct gpu_job *job)
+static void add_racer(const struct built *b, int c, const struct feed *in, struct arena *a, struct gpu_buffer *buffers,
+	struct gpu_binary *binaries, struct gpu_step *steps, struct gpu_job *job)
 {
 	const struct program *p = b->graph->program;
 	int *tensors = ARENA_ARRAY(a, p->tensors.n, int);
@@ -196,9 +187,8 @@ static void add_racer(const struct built *b, int c, const struct feed *in, struc
 		add_step(b, i, &at, a, buffers, &steps[job->nsteps++]);
 }
 
-enum err_code built_race(const struct racer *racers, int n, struct gpu *g, const struct feed *in,
-	double limit, const struct gpu_race *race, const struct stop *stop, struct arena *a,
-	struct gpu_result *r, struct err *e)
+enum err_code built_race(const struct racer *racers, int n, struct gpu *g, const struct feed *in, double limit,
+	const struct gpu_race *race, const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e)
 {
 	const struct built *first = racers[0].built;
 	const struct program *p = first->graph->program;
@@ -208,9 +198,8 @@ enum err_code built_race(const struct racer *racers, int n, struct gpu *g, const
 	struct gpu_binary *binaries = ARENA_ARRAY(a, size.binaries, struct gpu_binary);
 	struct gpu_step *steps = ARENA_ARRAY(a, size.steps, struct gpu_step);
 	const char **names = ARENA_ARRAY(a, n, const char *);
-	struct gpu_job job = { .binaries = binaries, .buffers = buffers, .steps = steps,
-		.nbuffers = p->tensors.n, .nbinaries = fills > 0, .nsteps = fills,
-		.mode = GPU_RACE, .race = *race };
+	struct gpu_job job = { .binaries = binaries, .buffers = buffers, .steps = steps, .nbuffers = p->tensors.n,
+		.nbinaries = fills > 0, .nsteps = fills, .mode = GPU_RACE, .race = *race };
 
 	/* Buffer i is tensor i if that is an input; the others are placeholders. */
 	for (int i = 0; i < p->tensors.n; i++) {

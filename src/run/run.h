@@ -13,8 +13,7 @@
  * NULL there. Outputs and temporaries are filled with NaN first. bench NULL: one run. limit: seconds,
  * as for gpu_run. *r lies in `a`. */
 NODISCARD enum err_code built_run(struct built *b, struct gpu *g, const struct feed *in, double limit,
-	const struct gpu_bench *bench, const struct stop *stop, struct arena *a,
-	struct gpu_result *r, struct err *e);
+	const struct gpu_bench *bench, const struct stop *stop, struct arena *a, struct gpu_result *r, struct err *e);
 
 /* A built plan in a race, and its name in messages. */
 struct racer {
@@ -36,7 +35,6 @@ NODISCARD enum err_code built_race(const struct racer *racers, int n, struct gpu
 enum { MAP_PROMOTION = GPU_PROMOTE_128 };
 
 /* A PARAM_MAP as a tensor of a gpu job. In `a`. */
-const struct gpu_tensor *built_map(struct arena *a, const struct program *p,
-	const struct param *x);
+const struct gpu_tensor *built_map(struct arena *a, const struct program *p, const struct param *x);
 
 #endif

@@ -30,9 +30,8 @@ struct trace_options {
 	const char *cache;		/* static: as in the timeline */
 };
 
-/* The stamps that the last run of a traced plan left. The plan must outlive the timeline. ERR_INPUT if
- * there is no such EU, ERR_IO if stamps are missing. *out is set first, and the caller frees it also
- * after an error. */
+/* The stamps that the last run of a traced plan left. The plan must outlive the timeline. ERR_INPUT if there is no such
+ * EU, ERR_IO if stamps are missing. *out is set first, and the caller frees it also after an error. */
 NODISCARD enum err_code trace_read(struct mem *mem, const struct built *traced,
 	const struct trace_options *o, struct arena *scratch, struct timeline **out, struct err *e);
 

@@ -71,8 +71,7 @@ static const struct seu *seu_at(const struct reader *r, int task)
 /* Is it asynchronous, so that the lane learns of its completion by a later wait? */
 static bool is_product(const struct reader *r, int task)
 {
-	return seu_at(r, task)->kind == SEU_MATRIX && seu_at(r, task)->async &&
-		!kernel_result_shared(r->k, task);
+	return seu_at(r, task)->kind == SEU_MATRIX && seu_at(r, task)->async && !kernel_result_shared(r->k, task);
 }
 
 static bool is_copy(const struct reader *r, int task)
@@ -152,8 +151,7 @@ static void complete_products(struct lane_reader *l, const int *behind, int64_t 
 	}
 }
 
-static void complete_groups(struct lane_reader *l, const struct group_wait *w, int class, int64_t time,
-	bool late)
+static void complete_groups(struct lane_reader *l, const struct group_wait *w, int class, int64_t time, bool late)
 {
 	complete_products(l, w->younger[class] < 0 ? NULL : w->behind[class], time, late);
 }
@@ -166,8 +164,7 @@ static int class_of(const struct lane_reader *l, const struct kentry *x, int64_t
 	int64_t outer, first, trips;
 
 	if (loop == NONE)
-		return iteration_class(&l->l->regions[0], seq / l->l->replicas - x->at,
-			lane_tiles(l->l, w->ntiles));
+		return iteration_class(&l->l->regions[0], seq / l->l->replicas - x->at, lane_tiles(l->l, w->ntiles));
 	parent = l->r->plan->graph->program->loops.v[loop].parent;
 	outer = walk_outer(w, loop, seq, parent);
 	first = walk_inner(w, parent, outer, loop);
@@ -176,8 +173,7 @@ static int class_of(const struct lane_reader *l, const struct kentry *x, int64_t
 }
 
 /* The instance that a wait waits for; negative: none. */
-static int64_t awaited(const struct lane_reader *l, const struct kentry *x,
-	const struct flag_wait *f, int64_t seq)
+static int64_t awaited(const struct lane_reader *l, const struct kentry *x, const struct flag_wait *f, int64_t seq)
 {
 	const struct walk *w = l->r->walk;
 	int mine = stask_at(l->r, x->task)->loop;
@@ -241,8 +237,7 @@ static int product_awaited(const struct lane_reader *l, const struct kentry *x)
 
 /* Read the waits for flags. Several in a row may share one stamp; then the last one that waits for an instance
  * stands for all. */
-static void read_flag_waits(struct lane_reader *l, const struct kentry *x, struct event *ev,
-	int64_t at, int64_t *worst)
+static void read_flag_waits(struct lane_reader *l, const struct kentry *x, struct event *ev, int64_t at, int64_t *worst)
 {
 	struct reader *r = l->r;
 	const struct wait *last = NULL;
@@ -272,8 +267,7 @@ static void read_flag_waits(struct lane_reader *l, const struct kentry *x, struc
 }
 
 /* Where the record of an instance begins in its tile's words; negative: there is none. */
-static int64_t record_at(const struct lane_reader *l, const struct kentry *x, int64_t tile,
-	int64_t seq)
+static int64_t record_at(const struct lane_reader *l, const struct kentry *x, int64_t tile, int64_t seq)
 {
 	int64_t i = seq - walk_inner(l->r->walk, NONE, tile, stask_at(l->r, x->task)->loop);
 
@@ -287,10 +281,9 @@ static void read_instance(struct lane_reader *l, const struct kentry *x, int64_t
 	int64_t at = record_at(l, x, tile, seq), worst = 0, before, end;
 	int class = class_of(l, x, seq);
 	bool late;
-	struct event ev = { .ready = l->now, .seq = (int32_t)seq, .task = (int16_t)x->task,
-		.tile = (int32_t)tile, .cause_task = NONE, .held_task = NONE, .lane = (uint8_t)l->l->lane,
-		.replica = (uint8_t)l->l->replica, .seu = (uint8_t)r->plan->entries.v[x->entry].seu,
-		.end = OPEN };
+	struct event ev = { .ready = l->now, .seq = (int32_t)seq, .task = (int16_t)x->task, .tile = (int32_t)tile,
+		.cause_task = NONE, .held_task = NONE, .lane = (uint8_t)l->l->lane, .replica = (uint8_t)l->l->replica,
+		.seu = (uint8_t)r->plan->entries.v[x->entry].seu, .end = OPEN };
 
 	if (at < 0) {
 		if (is_product(r, x->task))
@@ -334,8 +327,7 @@ static int tile_offset(const struct lane_reader *l, const struct kentry *x)
 	int loop = stask_at(l->r, x->task)->loop;
 
 	for (int i = 0; i < v->steps.n; i++)
-		if (v->steps.v[i].is_loop && program_loop_within(l->r->plan->graph->program, loop,
-		    v->steps.v[i].id))
+		if (v->steps.v[i].is_loop && program_loop_within(l->r->plan->graph->program, loop, v->steps.v[i].id))
 			return v->steps.v[i].at;
 	return x->at;
 }
@@ -472,9 +464,8 @@ static void reserve_events(struct reader *r, struct arena *a)
 		const struct klane *l = &r->k->lanes.v[i];
 
 		for (int x = 0; x < l->entries.n; x++)
-			n += min_i64(l->entries.v[x].stamps.keep * min_i64(r->walk->ntiles,
-				r->k->traced.tiles), walk_count(r->walk,
-				stask_at(r, l->entries.v[x].task)->loop));
+			n += min_i64(l->entries.v[x].stamps.keep * min_i64(r->walk->ntiles, r->k->traced.tiles),
+				walk_count(r->walk, stask_at(r, l->entries.v[x].task)->loop));
 	}
 	r->line->events.v = ARENA_ARRAY(a, n, struct event);
 	r->line->events.cap = (int)n;
@@ -488,8 +479,7 @@ static void fill_none(struct arena *a, struct instances *of, int64_t n)
 		of->event[i] = NONE;
 }
 
-int trace_eu(struct arena *a, struct arena *kept, const struct eu_stamps *in,
-	struct phase_line *line, double *clock_hz)
+int trace_eu(struct arena *a, struct arena *kept, const struct eu_stamps *in, struct phase_line *line, double *clock_hz)
 {
 	const struct kernel *k = in->kernel;
 	struct reader r = { .a = a, .k = k, .plan = k->plan, .line = line, .known_until = INT64_MAX,

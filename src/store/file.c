@@ -247,8 +247,7 @@ static int connect(struct store_file *f, bool make, bool frozen)
 		return rc;
 	sqlite3_extended_result_codes(f->db, 1);
 	sqlite3_busy_timeout(f->db, BUSY_MS);
-	return run(f, "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; "
-		"PRAGMA cell_size_check = ON;");
+	return run(f, "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;");
 }
 
 static bool make_folder(const struct store_file *f)
@@ -295,8 +294,7 @@ static enum err_code check_path(struct store_file *f, bool make, bool *exists, s
 		return err_set(e, ERR_IO, NOWHERE, "store: the path that MILLRACE_STORE gives is too long");
 	*exists = !stat(f->path, &f->seen);
 	if (*exists && !S_ISREG(f->seen.st_mode))
-		return err_set(e, ERR_IO, NOWHERE, "store: %s is not a file; set MILLRACE_STORE to one",
-			f->path);
+		return err_set(e, ERR_IO, NOWHERE, "store: %s is not a file; set MILLRACE_STORE to one", f->path);
 	if (!*exists && make && !make_folder(f))
 		return err_set(e, ERR_IO, NOWHERE, "store: the folder of %s cannot be made: %s; set "
 			"MILLRACE_STORE to another file, or to \"none\"", f->path, strerror(errno));

@@ -226,15 +226,13 @@ static enum err_code ready(struct store *s, bool make, struct err *e)
 	return s->file.path ? file_open(&s->file, make, e) : OK;
 }
 
-/* Turn SQLite's result into an error or OK. *again: the file was damaged and set aside; the call may be tried
- * again. */
+/* Turn SQLite's result into an error or OK. *again: the file was damaged and set aside; the call may be tried again. */
 static enum err_code conclude(struct store *s, int rc, bool *again, struct err *e)
 {
 	*again = file_is_damage(rc);
 	if (*again)
 		return file_set_aside(&s->file, "damaged", e);
-	return rc == SQLITE_OK || rc == SQLITE_DONE || rc == SQLITE_ROW ? OK :
-		file_error(&s->file, rc, e);
+	return rc == SQLITE_OK || rc == SQLITE_DONE || rc == SQLITE_ROW ? OK : file_error(&s->file, rc, e);
 }
 
 static int put_once(struct store *s, const struct store_row *row)
@@ -263,8 +261,7 @@ enum err_code store_put(struct store *s, const struct store_row *row, struct err
 	return OK;
 }
 
-enum err_code store_find(struct store *s, enum store_query which, const struct store_filter *f,
-	struct err *e)
+enum err_code store_find(struct store *s, enum store_query which, const struct store_filter *f, struct err *e)
 {
 	sqlite3_stmt *q;
 	bool again;
@@ -331,8 +328,7 @@ enum err_code store_count(struct store *s, int64_t *n, struct err *e)
 	return run_once(s, COUNT, &(struct store_filter){ 0 }, 0, n, e);
 }
 
-enum err_code store_prune(struct store *s, const struct store_filter *f, int64_t keep,
-	int64_t *removed, struct err *e)
+enum err_code store_prune(struct store *s, const struct store_filter *f, int64_t keep, int64_t *removed, struct err *e)
 {
 	TRY(run_once(s, PRUNE, f, keep, removed, e));
 	if (*removed)			/* makes the file smaller; an error does no harm */

@@ -3,10 +3,9 @@
  * A row is one candidate: program, sizes and device, the plan as a script, the predicted and the
  * measured time, and whether the result was right. Rows are added, and removed only by store_prune.
  *
- * When store_put returns OK, the row is on the disk. Several processes may use one file at once. A
- * file that is damaged, or too old to be upgraded, is renamed, and a new one is begun; a file of a
- * newer Millrace or of another program is an error and stays unchanged. Every call looks whether the
- * file exists; the first row creates it.
+ * When store_put returns OK, the row is on the disk. Several processes may use one file at once. A file that is
+ * damaged, or too old to be upgraded, is renamed, and a new one is begun; a file of a newer Millrace or of another
+ * program is an error and stays unchanged. Every call looks whether the file exists; the first row creates it.
  *
  * SQLite takes memory from malloc, everything else is from `mem`. No failure handler is called while
  * the file is being changed.
@@ -17,8 +16,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-/* The columns, in the order of the file; docs/internals/store.md has meaning and unit of each.
- * X(name, type) */
+/* The columns, in the order of the file; docs/internals/store.md has meaning and unit of each. X(name, type) */
 #define STORE_COLUMNS(X) \
 	X(time, TEXT) X(kind, TEXT) X(status, TEXT) X(program, TEXT) X(sizes, TEXT) X(hash, TEXT) \
 	X(family, TEXT) X(device, TEXT) X(title, TEXT) X(driver, TEXT) X(version, TEXT) \
@@ -72,8 +70,7 @@ void store_new(struct mem *m, const char *path, struct store **out);
 void store_free(struct store *s);	/* NULL is fine */
 const char *store_path(const struct store *s);
 
-/* What the user should know about the file since the last call of this function, or "". Valid until the next
- * call. */
+/* What the user should know about the file since the last call of this function, or "". Valid until the next call. */
 const char *store_notice(struct store *s);
 
 NODISCARD enum err_code store_put(struct store *s, const struct store_row *row, struct err *e);
@@ -82,14 +79,11 @@ NODISCARD enum err_code store_put(struct store *s, const struct store_row *row, 
  * ends the query and changes store_generation. Call store_end unless all rows are read. The texts of a
  * row are valid until the next call; those of the filter must be valid until the last one.
  *
- * STORE_LIST: the newest rows first. The other queries have only rows with status "ok" and a time.
- * STORE_BEST: the fastest first, measured rows before those that are only predicted. STORE_NEAR: the
- * best row of each set of sizes. */
+ * STORE_LIST: the newest rows first. The other queries have only rows with status "ok" and a time. STORE_BEST: the
+ * fastest first, measured rows before those that are only predicted. STORE_NEAR: the best row of each set of sizes. */
 enum store_query { STORE_LIST, STORE_BEST, STORE_NEAR };
-NODISCARD enum err_code store_find(struct store *s, enum store_query q,
-	const struct store_filter *f, struct err *e);
-NODISCARD enum err_code store_next(struct store *s, struct store_row *row, bool *more,
-	struct err *e);
+NODISCARD enum err_code store_find(struct store *s, enum store_query q, const struct store_filter *f, struct err *e);
+NODISCARD enum err_code store_next(struct store *s, struct store_row *row, bool *more, struct err *e);
 void store_end(struct store *s);
 int64_t store_generation(const struct store *s);
 
